@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * aarch64.h - the sequences of spec.h for 64-bit Arm.
+ *
+ * Each commit is the last instruction before PERCPU_SEQ_END: one store of one
+ * register. A store pair may be interrupted between its halves, so the widest
+ * commit is a 16-byte vector store: add2.
+ *
+ * Exits from within a sequence are unconditional branches, skipped in the
+ * common case: a conditional branch does not reach a cold section from
+ * everywhere.
+ */
+#ifndef PERCPU_ARCH_AARCH64_H
+#define PERCPU_ARCH_AARCH64_H
+
+#include <percpu/arch/spec.h>
+
+/** What the kernel wants to see in front of an abort handler: a brk. */
+#define PERCPU_SEQ_SIGNATURE 0xd428bc00
+
+/* Local labels: 1 start, 2 end, 3 descriptor, 4 abort handler, 5 and 7 skip, 6 loop. */
+/* clang-format off */
+
+#define PERCPU_SEQ_BEGIN                                                       \
+	".pushsection __rseq_cs, \"aw?\"\n\t"                                  \
+	".balign 32\n"                                                         \
+	"3:\n\t"                                                               \
+	".long 0, 0\n\t"                                                       \
+	".quad 1f, 2f - 1f, 4f\n\t"                                            \
+	".popsection\n\t"                                                      \
+	".pushsection __rseq_cs_ptr_array, \"aw?\"\n\t"                        \
+	".quad 3b\n\t"                                                         \
+	".popsection\n\t"                                                      \
+	".pushsection __rseq_exit_point_array, \"aw?\"\n\t"                    \
+	".quad 1f, %l[slow]\n\t"                                               \
+	".popsection\n\t"                                                      \
+	"adrp x9, 3b\n\t"                                                      \
+	"add x9, x9, :lo12:3b\n\t"                                             \
+	"str x9, [%[rs], #8]\n"                                                \
+	"1:\n\t"                                                               \
+	PERCPU_SEQ_STEP(1)                                                     \
+	"ldr w9, [%[rs], #4]\n\t"                                              \
+	PERCPU_SEQ_STEP(2)                                                     \
+	"tbz w9, #31, 5f\n\t"                                                  \
+	"b %l[slow]\n"                                                         \
+	"5:\n\t"                                                               \
+	PERCPU_SEQ_STEP(3)
+
+/* x9 becomes the distance of this CPU's lane, x10 the address of the cell. */
+#define PERCPU_SEQ_LANE                                                        \
+	"mul x9, x9, %[stride]\n\t"                                            \
+	"add x10, %[cell], x9\n\t"                                             \
+	PERCPU_SEQ_STEP(4)
+
+#define PERCPU_SEQ_GUARD                                                       \
+	"ldr w9, [%[guard], x9]\n\t"                                           \
+	"cbz w9, 5f\n\t"                                                       \
+	"b %l[slow]\n"                                                         \
+	"5:\n\t"                                                               \
+	PERCPU_SEQ_STEP(5)
+
+#define PERCPU_SEQ_END                                                         \
+	"2:\n\t"                                                               \
+	".pushsection __rseq_failure, \"ax?\"\n\t"                             \
+	".inst 0xd428bc00\n"                                                   \
+	"4:\n\t"                                                               \
+	"b %l[slow]\n\t"                                                       \
+	".popsection\n\t"
+
+#define PERCPU_SEQ_CLOBBERS "x9", "x10", "cc", "memory" PERCPU_SEQ_STEP_CLOBBERS
+/* clang-format on */
+
+PERCPU_INLINE int percpu_seq_add(struct percpu_rseq *rs, void *cell, size_t stride, int64_t n)
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		"ldr x9, [x10]\n\t"
+		"add x9, x9, %[n]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"str x9, [x10]\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_add2(struct percpu_rseq *rs, void *cell, size_t stride,
+				  const int64_t n[2])
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		"ldr q0, [x10]\n\t"
+		"ldr q1, [%[n]]\n\t"
+		"add v0.2d, v0.2d, v1.2d\n\t"
+		PERCPU_SEQ_STEP(6)
+		"str q0, [x10]\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n)
+		: "v0", "v1", PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+#define PERCPU_SEQ_WORDS 2
+
+PERCPU_INLINE int percpu_seq_add_return(struct percpu_rseq *rs, void *cell, const void *guard,
+					size_t stride, int64_t n, int64_t *ret)
+{
+	int64_t v;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"ldr %[v], [x10]\n\t"
+		"add %[v], %[v], %[n]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"str %[v], [x10]\n"
+		PERCPU_SEQ_END
+		: [v] "=&r"(v)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
+		  [n] "r"(n)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	*ret = v;
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_add_limit(struct percpu_rseq *rs, void *cell, const void *guard,
+				       size_t stride, int64_t n, int64_t limit, int64_t *ret)
+{
+	int64_t v;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"ldr %[v], [x10]\n\t"
+		"add %[v], %[v], %[n]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"cmp %[v], %[limit]\n\t"
+		"b.gt 2f\n\t"
+		PERCPU_SEQ_STEP(7)
+		"str %[v], [x10]\n"
+		PERCPU_SEQ_END
+		: [v] "=&r"(v)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
+		  [n] "r"(n), [limit] "r"(limit)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	*ret = v;
+	return v > limit ? PERCPU_SEQ_REFUSED : 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_store(struct percpu_rseq *rs, void *cell, const void *guard,
+				   size_t stride, int64_t v)
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"str %[v], [x10]\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
+		  [v] "r"(v)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_cmpxchg(struct percpu_rseq *rs, void *cell, const void *guard,
+				     size_t stride, int64_t expected, int64_t v, int64_t *ret)
+{
+	int64_t old;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"ldr %[old], [x10]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"cmp %[old], %[expected]\n\t"
+		"b.ne 2f\n\t"
+		PERCPU_SEQ_STEP(7)
+		"str %[v], [x10]\n"
+		PERCPU_SEQ_END
+		: [old] "=&r"(old)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
+		  [expected] "r"(expected), [v] "r"(v)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	*ret = old;
+	return old != expected ? PERCPU_SEQ_REFUSED : 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_xchg(struct percpu_rseq *rs, void *cell, const void *guard,
+				  size_t stride, int64_t v, int64_t *ret)
+{
+	int64_t old;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"ldr %[old], [x10]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"str %[v], [x10]\n"
+		PERCPU_SEQ_END
+		: [old] "=&r"(old)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
+		  [v] "r"(v)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	*ret = old;
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_push(struct percpu_rseq *rs, void *cell, const void *guard,
+				  size_t stride, uint64_t limit, void *item)
+{
+	uint64_t i;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"ldr %[i], [x10]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"cmp %[i], %[limit]\n\t"
+		"b.lo 7f\n\t"
+		"b %l[refused]\n"
+		"7:\n\t"
+		PERCPU_SEQ_STEP(7)
+		"add x9, x10, #8\n\t"
+		"str %[item], [x9, %[i], lsl #3]\n\t"
+		PERCPU_SEQ_STEP(8)
+		"add %[i], %[i], #1\n\t"
+		"stlr %[i], [x10]\n"
+		PERCPU_SEQ_END
+		: [i] "=&r"(i)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
+		  [limit] "r"(limit), [item] "r"(item)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_pop(struct percpu_rseq *rs, void *cell, const void *guard,
+				 size_t stride, void **ret)
+{
+	uint64_t i;
+	void *item;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"ldr %[i], [x10]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"cbnz %[i], 7f\n\t"
+		"b %l[refused]\n"
+		"7:\n\t"
+		PERCPU_SEQ_STEP(7)
+		"ldr %[item], [x10, %[i], lsl #3]\n\t"
+		"sub %[i], %[i], #1\n\t"
+		PERCPU_SEQ_STEP(8)
+		"str %[i], [x10]\n"
+		PERCPU_SEQ_END
+		: [i] "=&r"(i), [item] "=&r"(item)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	*ret = item;
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_copy(struct percpu_rseq *rs, void *cell, const void *guard,
+				  size_t stride, uint64_t mask, const uint64_t *src,
+				  uint64_t words)
+{
+	uint64_t head, i, t;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"ldr %[head], [x10]\n\t"
+		"add x9, x10, #8\n\t"
+		"ldar %[t], [x9]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"sub %[t], %[t], %[head]\n\t"
+		"add %[t], %[t], %[mask]\n\t"
+		"add %[t], %[t], #1\n\t"
+		"cmp %[t], %[words]\n\t"
+		"b.hs 7f\n\t"
+		"b %l[refused]\n"
+		"7:\n\t"
+		"mov %[i], xzr\n"
+		"6:\n\t"
+		PERCPU_SEQ_STEP(7)
+		"ldr %[t], [%[src], %[i], lsl #3]\n\t"
+		"and x9, %[head], %[mask]\n\t"
+		"add x9, x10, x9, lsl #3\n\t"
+		"str %[t], [x9, #16]\n\t"
+		"add %[head], %[head], #1\n\t"
+		"add %[i], %[i], #1\n\t"
+		"cmp %[i], %[words]\n\t"
+		"b.lo 6b\n\t"
+		PERCPU_SEQ_STEP(8)
+		"stlr %[head], [x10]\n"
+		PERCPU_SEQ_END
+		: [head] "=&r"(head), [i] "=&r"(i), [t] "=&r"(t)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
+		  [mask] "r"(mask), [src] "r"(src), [words] "r"(words)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_spin(struct percpu_rseq *rs, const uint32_t *flag, uint64_t tries)
+{
+	uint64_t left;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		"mov %[left], %[tries]\n"
+		"6:\n\t"
+		"yield\n\t"
+		"cbnz %[left], 7f\n\t"
+		"b %l[refused]\n"
+		"7:\n\t"
+		"sub %[left], %[left], #1\n\t"
+		"ldr w9, [%[flag]]\n\t"
+		"cbz w9, 6b\n"
+		PERCPU_SEQ_END
+		: [left] "=&r"(left)
+		: [rs] "r"(rs), [flag] "r"(flag), [tries] "r"(tries)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+#endif

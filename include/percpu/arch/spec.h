@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spec.h - the restartable sequences that each arch/<a>.h must define.
+ *
+ * This file is the contract and holds no code but the types; the pseudo-code
+ * below is what every port does, step by step.
+ *
+ * A sequence is a run of instructions that the kernel restarts when the
+ * thread is preempted, migrated or interrupted by a signal within it. Its last
+ * instruction is the commit: one store. Before it, nothing that another thread
+ * could see has changed; after it, everything has. Hence, seen from the other
+ * threads of the same CPU, a sequence happens at once or not at all.
+ *
+ * All sequences share a frame:
+ *
+ *	rs->rseq_cs = &descriptor        arm; the kernel disarms when it aborts
+ *   start:
+ *	cpu = rs->cpu_id                 inside, so that it cannot go stale
+ *	if (cpu < 0) goto slow           this thread has no registration
+ *	p = cell + cpu * stride
+ *	if (guarded && *(uint32_t *)(guard + cpu * stride)) goto slow
+ *	... the operation; its last store is the commit ...
+ *   end:
+ *	return 0
+ *   abort:                           (signature in the 4 bytes before it)
+ *   slow:
+ *	return PERCPU_SEQ_SLOW
+ *
+ * The caller, not the sequence, restarts: it knows how often it may, and what
+ * to do then. So no sequence loops without bound, and a thread that is
+ * single-stepped by a debugger ends up in its fallback.
+ *
+ * Parameters, the same everywhere
+ *	rs	the calling thread's area: percpu_self
+ *	cell	the object's address in lane 0
+ *	guard	address in lane 0 of a 32-bit word; nonzero in a lane keeps
+ *		sequences out of it (fallback.h says who sets it)
+ *	stride	distance between lanes; a constant where the caller has one
+ *
+ * Returns
+ *	0			committed
+ *	PERCPU_SEQ_SLOW		not committed: aborted, guarded, or this
+ *				thread cannot run sequences
+ *	PERCPU_SEQ_REFUSED	not committed: the operation's own condition
+ *				does not hold on this CPU
+ * Outputs are set with 0 and, where said, with PERCPU_SEQ_REFUSED.
+ *
+ * A refusal that has an output leaves at "end", without the store: compilers
+ * differ in whether outputs of an asm are valid at its labels.
+ *
+ * Ordering: none toward other CPUs, except that a commit marked "release" is
+ * ordered after the stores before it. To the compiler each is a barrier.
+ *
+ * add(rs, cell, stride, n)
+ *	*p += n						commit, 1 word
+ *
+ * add2, add4, add8(rs, cell, stride, const int64_t n[N])
+ *	p[0..N-1] += n[0..N-1]				commit, one vector store
+ *	cell is aligned to N words. Defined where one instruction stores so
+ *	many bytes; PERCPU_SEQ_WORDS is the largest N that is inlined in this
+ *	translation unit.
+ *
+ * add_return(rs, cell, guard, stride, n, int64_t *ret)
+ *	v = *p + n
+ *	*p = v						commit
+ *	*ret = v
+ *
+ * add_limit(rs, cell, guard, stride, n, limit, int64_t *ret)
+ *	v = *p + n
+ *	if (v > limit) { *ret = v; return REFUSED }	signed
+ *	*p = v						commit
+ *	*ret = v
+ *
+ * store(rs, cell, guard, stride, v)
+ *	*p = v						commit
+ *
+ * cmpxchg(rs, cell, guard, stride, expected, v, int64_t *ret)
+ *	old = *p
+ *	if (old != expected) { *ret = old; return REFUSED }
+ *	*p = v						commit
+ *	*ret = old
+ *
+ * xchg(rs, cell, guard, stride, v, int64_t *ret)
+ *	old = *p
+ *	*p = v						commit
+ *	*ret = old
+ *
+ * push(rs, cell, guard, stride, limit, void *item)	struct percpu_array
+ *	i = p->count
+ *	if (i >= limit) return REFUSED			full
+ *	p->slot[i] = item
+ *	p->count = i + 1				commit, release
+ *
+ * pop(rs, cell, guard, stride, void **ret)		struct percpu_array
+ *	i = p->count
+ *	if (i == 0) return REFUSED			empty
+ *	item = p->slot[i - 1]
+ *	p->count = i - 1				commit
+ *	*ret = item
+ *
+ * copy(rs, cell, guard, stride, mask, const uint64_t *src, words)
+ *							struct percpu_fifo
+ *	head = p->head
+ *	if (mask + 1 - (head - p->tail) < words) return REFUSED	no room
+ *	p->slot[(head + i) & mask] = src[i]		for i in 0..words-1
+ *	p->head = head + words				commit, release
+ *	words is at least 1 and at most mask + 1; keep it short, for every
+ *	preemption within it starts the copy anew.
+ *
+ * spin(rs, const uint32_t *flag, tries)
+ *	Stays inside the sequence until *flag is nonzero (0) or the tries are
+ *	used up (REFUSED); stores nothing. The self-test lets another thread
+ *	set the flag on this CPU: a working kernel then aborts (SLOW).
+ */
+#ifndef PERCPU_ARCH_SPEC_H
+#define PERCPU_ARCH_SPEC_H
+
+#include <percpu/base.h>
+
+enum {
+	PERCPU_SEQ_SLOW = 1,
+	PERCPU_SEQ_REFUSED = 2,
+};
+
+/**
+ * The area that the kernel keeps up to date for a registered thread: the first
+ * 32 bytes of its struct rseq. Only rseq_cs may be written from here.
+ */
+struct percpu_rseq {
+	uint32_t cpu_id_start;
+	int32_t cpu_id; /* negative: not registered */
+	uint64_t rseq_cs;
+	uint32_t flags;
+	uint32_t node_id;
+	uint32_t mm_cid;
+	uint32_t reserved;
+} __attribute__((aligned(32)));
+
+/* C++ has flexible arrays as an extension only. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+
+/** The per-CPU array that push and pop work on. */
+struct percpu_array {
+	uint64_t count;
+	void *slot[];
+};
+
+/** The per-CPU queue that copy fills; a consumer advances tail. */
+struct percpu_fifo {
+	uint64_t head;
+	uint64_t tail;
+	uint64_t slot[];
+};
+
+#pragma GCC diagnostic pop
+
+/*
+ * Tests place delays and traps between the steps of a sequence by defining
+ * PERCPU_SEQ_STEP(n), assembly text, and the registers it uses, before they
+ * include this header.
+ */
+#ifndef PERCPU_SEQ_STEP
+#define PERCPU_SEQ_STEP(n) ""
+#define PERCPU_SEQ_STEP_CLOBBERS
+#endif
+
+#endif

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * x86_64.h - the sequences of spec.h for x86-64.
+ *
+ * Each commit is the last instruction before PERCPU_SEQ_END. A read-modify-
+ * write of memory is one instruction, hence one commit as far as this CPU is
+ * concerned; that it is not atomic toward other CPUs does not matter here.
+ */
+#ifndef PERCPU_ARCH_X86_64_H
+#define PERCPU_ARCH_X86_64_H
+
+#include <percpu/arch/spec.h>
+
+/** What the kernel wants to see in front of an abort handler. */
+#define PERCPU_SEQ_SIGNATURE 0x53053053
+
+/* Local labels: 1 start, 2 end, 3 descriptor, 4 abort handler, 6 loop, 7 refusal. */
+/* clang-format off */
+
+/*
+ * The descriptor, where debuggers find it, and the store that arms it. The
+ * "?" puts the sections into the group of the function they belong to, so
+ * that a C++ inline function in several units keeps one copy of each.
+ */
+#define PERCPU_SEQ_BEGIN                                                       \
+	".pushsection __rseq_cs, \"aw?\"\n\t"                                  \
+	".balign 32\n"                                                         \
+	"3:\n\t"                                                               \
+	".long 0, 0\n\t"                                                       \
+	".quad 1f, 2f - 1f, 4f\n\t"                                            \
+	".popsection\n\t"                                                      \
+	".pushsection __rseq_cs_ptr_array, \"aw?\"\n\t"                        \
+	".quad 3b\n\t"                                                         \
+	".popsection\n\t"                                                      \
+	".pushsection __rseq_exit_point_array, \"aw?\"\n\t"                    \
+	".quad 1f, %l[slow]\n\t"                                               \
+	".popsection\n\t"                                                      \
+	"leaq 3b(%%rip), %%rax\n\t"                                            \
+	"movq %%rax, 8(%[rs])\n"                                               \
+	"1:\n\t"                                                               \
+	PERCPU_SEQ_STEP(1)                                                     \
+	"movl 4(%[rs]), %%eax\n\t"                                             \
+	PERCPU_SEQ_STEP(2)                                                     \
+	"testl %%eax, %%eax\n\t"                                               \
+	"js %l[slow]\n\t"                                                      \
+	PERCPU_SEQ_STEP(3)
+
+/* %rax becomes the distance of this CPU's lane. */
+#define PERCPU_SEQ_LANE                                                        \
+	"imulq %[stride], %%rax\n\t"                                           \
+	PERCPU_SEQ_STEP(4)
+
+#define PERCPU_SEQ_GUARD                                                       \
+	"cmpl $0, (%[guard], %%rax)\n\t"                                       \
+	"jne %l[slow]\n\t"                                                     \
+	PERCPU_SEQ_STEP(5)
+
+/* ud1 makes a disassembler take the signature for an operand. */
+#define PERCPU_SEQ_END                                                         \
+	"2:\n\t"                                                               \
+	".pushsection __rseq_failure, \"ax?\"\n\t"                             \
+	".byte 0x0f, 0xb9, 0x3d\n\t"                                           \
+	".long 0x53053053\n"                                                   \
+	"4:\n\t"                                                               \
+	"jmp %l[slow]\n\t"                                                     \
+	".popsection\n\t"
+
+#define PERCPU_SEQ_CLOBBERS "rax", "cc", "memory" PERCPU_SEQ_STEP_CLOBBERS
+/* clang-format on */
+
+PERCPU_INLINE int percpu_seq_add(struct percpu_rseq *rs, void *cell, size_t stride, int64_t n)
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		"addq %[n], (%[cell], %%rax)\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+/*
+ * Vector adds: load, add, store; the store is the commit. Where the unit is
+ * compiled without the instruction set they are functions for it, to be called
+ * only when the CPU has it.
+ */
+#ifdef __AVX2__
+#define PERCPU_SEQ_AVX2 PERCPU_INLINE
+#else
+#define PERCPU_SEQ_AVX2 static inline __attribute__((unused, target("avx2")))
+#endif
+
+#ifdef __AVX512F__
+#define PERCPU_SEQ_AVX512 PERCPU_INLINE
+#else
+#define PERCPU_SEQ_AVX512 static inline __attribute__((unused, target("avx512f")))
+#endif
+
+PERCPU_INLINE int percpu_seq_add2(struct percpu_rseq *rs, void *cell, size_t stride,
+				  const int64_t n[2])
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		"movdqu (%[n]), %%xmm0\n\t"
+		"paddq (%[cell], %%rax), %%xmm0\n\t"
+		PERCPU_SEQ_STEP(6)
+		"movdqa %%xmm0, (%[cell], %%rax)\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "r"(n)
+		: "xmm0", PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_SEQ_AVX2 int percpu_seq_add4(struct percpu_rseq *rs, void *cell, size_t stride,
+				    const int64_t n[4])
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		"vmovdqu (%[n]), %%ymm0\n\t"
+		"vpaddq (%[cell], %%rax), %%ymm0, %%ymm0\n\t"
+		PERCPU_SEQ_STEP(6)
+		"vmovdqa %%ymm0, (%[cell], %%rax)\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "r"(n)
+		: "xmm0", PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_SEQ_AVX512 int percpu_seq_add8(struct percpu_rseq *rs, void *cell, size_t stride,
+				      const int64_t n[8])
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		"vmovdqu64 (%[n]), %%zmm0\n\t"
+		"vpaddq (%[cell], %%rax), %%zmm0, %%zmm0\n\t"
+		PERCPU_SEQ_STEP(6)
+		"vmovdqa64 %%zmm0, (%[cell], %%rax)\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "r"(n)
+		: "xmm0", PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+/* The widest that is inlined here. */
+#if defined(__AVX512F__)
+#define PERCPU_SEQ_WORDS 8
+#elif defined(__AVX2__)
+#define PERCPU_SEQ_WORDS 4
+#else
+#define PERCPU_SEQ_WORDS 2
+#endif
+
+PERCPU_INLINE int percpu_seq_add_return(struct percpu_rseq *rs, void *cell, const void *guard,
+					size_t stride, int64_t n, int64_t *ret)
+{
+	int64_t v;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"movq (%[cell], %%rax), %[v]\n\t"
+		"addq %[n], %[v]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"movq %[v], (%[cell], %%rax)\n"
+		PERCPU_SEQ_END
+		: [v] "=&r"(v)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		  [n] "re"(n)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	*ret = v;
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_add_limit(struct percpu_rseq *rs, void *cell, const void *guard,
+				       size_t stride, int64_t n, int64_t limit, int64_t *ret)
+{
+	int64_t v;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"movq (%[cell], %%rax), %[v]\n\t"
+		"addq %[n], %[v]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"cmpq %[limit], %[v]\n\t"
+		"jg 2f\n\t"
+		PERCPU_SEQ_STEP(7)
+		"movq %[v], (%[cell], %%rax)\n"
+		PERCPU_SEQ_END
+		: [v] "=&r"(v)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		  [n] "re"(n), [limit] "re"(limit)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	*ret = v;
+	return v > limit ? PERCPU_SEQ_REFUSED : 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_store(struct percpu_rseq *rs, void *cell, const void *guard,
+				   size_t stride, int64_t v)
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"movq %[v], (%[cell], %%rax)\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		  [v] "re"(v)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_cmpxchg(struct percpu_rseq *rs, void *cell, const void *guard,
+				     size_t stride, int64_t expected, int64_t v, int64_t *ret)
+{
+	int64_t old;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"movq (%[cell], %%rax), %[old]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"cmpq %[expected], %[old]\n\t"
+		"jne 2f\n\t"
+		PERCPU_SEQ_STEP(7)
+		"movq %[v], (%[cell], %%rax)\n"
+		PERCPU_SEQ_END
+		: [old] "=&r"(old)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		  [expected] "re"(expected), [v] "re"(v)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	*ret = old;
+	return old != expected ? PERCPU_SEQ_REFUSED : 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_xchg(struct percpu_rseq *rs, void *cell, const void *guard,
+				  size_t stride, int64_t v, int64_t *ret)
+{
+	int64_t old;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"movq (%[cell], %%rax), %[old]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"movq %[v], (%[cell], %%rax)\n"
+		PERCPU_SEQ_END
+		: [old] "=&r"(old)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		  [v] "re"(v)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	*ret = old;
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_push(struct percpu_rseq *rs, void *cell, const void *guard,
+				  size_t stride, uint64_t limit, void *item)
+{
+	uint64_t i;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"addq %[cell], %%rax\n\t"
+		"movq (%%rax), %[i]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"cmpq %[limit], %[i]\n\t"
+		"jae %l[refused]\n\t"
+		PERCPU_SEQ_STEP(7)
+		"movq %[item], 8(%%rax, %[i], 8)\n\t"
+		PERCPU_SEQ_STEP(8)
+		"incq (%%rax)\n"
+		PERCPU_SEQ_END
+		: [i] "=&r"(i)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		  [limit] "re"(limit), [item] "r"(item)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_pop(struct percpu_rseq *rs, void *cell, const void *guard,
+				 size_t stride, void **ret)
+{
+	uint64_t i;
+	void *item;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"addq %[cell], %%rax\n\t"
+		"movq (%%rax), %[i]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"testq %[i], %[i]\n\t"
+		"jz %l[refused]\n\t"
+		PERCPU_SEQ_STEP(7)
+		"movq (%%rax, %[i], 8), %[item]\n\t"
+		PERCPU_SEQ_STEP(8)
+		"decq (%%rax)\n"
+		PERCPU_SEQ_END
+		: [i] "=&r"(i), [item] "=&r"(item)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	*ret = item;
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_copy(struct percpu_rseq *rs, void *cell, const void *guard,
+				  size_t stride, uint64_t mask, const uint64_t *src,
+				  uint64_t words)
+{
+	uint64_t head, i, t;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		"addq %[cell], %%rax\n\t"
+		"movq (%%rax), %[head]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"leaq 1(%[mask]), %[t]\n\t"
+		"subq %[head], %[t]\n\t"
+		"addq 8(%%rax), %[t]\n\t"
+		"cmpq %[words], %[t]\n\t"
+		"jb %l[refused]\n\t"
+		"xorl %k[i], %k[i]\n"
+		"6:\n\t"
+		PERCPU_SEQ_STEP(7)
+		"movq (%[src], %[i], 8), %[t]\n\t"
+		"movq %[mask], %%r11\n\t"
+		"andq %[head], %%r11\n\t"
+		"movq %[t], 16(%%rax, %%r11, 8)\n\t"
+		"incq %[head]\n\t"
+		"incq %[i]\n\t"
+		"cmpq %[words], %[i]\n\t"
+		"jb 6b\n\t"
+		PERCPU_SEQ_STEP(8)
+		"movq %[head], (%%rax)\n"
+		PERCPU_SEQ_END
+		: [head] "=&r"(head), [i] "=&r"(i), [t] "=&r"(t)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		  [mask] "r"(mask), [src] "r"(src), [words] "re"(words)
+		: "r11", PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_spin(struct percpu_rseq *rs, const uint32_t *flag, uint64_t tries)
+{
+	uint64_t left;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		"movq %[tries], %[left]\n"
+		"6:\n\t"
+		"pause\n\t"
+		"subq $1, %[left]\n\t"
+		"jc %l[refused]\n\t"
+		"cmpl $0, (%[flag])\n\t"
+		"je 6b\n"
+		PERCPU_SEQ_END
+		: [left] "=&r"(left)
+		: [rs] "r"(rs), [flag] "r"(flag), [tries] "r"(tries)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * base.h - what every other header stands on: geometry and a few annotations.
+ *
+ * Geometry. A per-CPU object has a cell at the same offset of every lane; its
+ * handle is the address of the cell in lane 0, and lane k's cell is at
+ * handle + k * stride. Lanes 0 to N-1 belong to CPUs 0 to N-1 and take plain
+ * stores, inside a restartable sequence only. Behind them come as many lanes
+ * for atomic adds, and one that holds what resets subtract.
+ */
+#ifndef PERCPU_BASE_H
+#define PERCPU_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define PERCPU_BEGIN_DECLS extern "C" {
+#define PERCPU_END_DECLS }
+#else
+#define PERCPU_BEGIN_DECLS
+#define PERCPU_END_DECLS
+#endif
+
+#define PERCPU_API __attribute__((visibility("default")))
+#define PERCPU_INLINE static inline __attribute__((always_inline, unused))
+#define percpu_likely(x) __builtin_expect(!!(x), 1)
+#define percpu_unlikely(x) __builtin_expect(!!(x), 0)
+
+/** Usable bytes of a lane of the zone behind single counters. */
+#define PERCPU_LANE_SIZE 65536
+
+/**
+ * Distance between the lanes of that zone, in bytes.
+ *
+ * One cache line more than a multiple of the page size, so that the cells of
+ * one object fall into different cache sets; and a gap of a page, so that no
+ * page holds usable bytes of two lanes. x86 has one page size; elsewhere the
+ * gap serves pages of up to 64 KiB.
+ */
+#ifdef __x86_64__
+#define PERCPU_STRIDE ((size_t)(PERCPU_LANE_SIZE + 4096 + 64))
+#else
+#define PERCPU_STRIDE ((size_t)(PERCPU_LANE_SIZE + 65536 + 64))
+#endif
+
+/** More CPUs than this are refused with -E2BIG (Linux itself stops there). */
+#define PERCPU_MAX_CPUS 8192
+
+#endif

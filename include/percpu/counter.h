@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * counter.h - 64-bit counters that any thread updates at the cost of a plain
+ * addition, exactly. After FreeBSD's counter(9).
+ *
+ * Values wrap modulo 2^64. An update adds to a cell of the CPU it runs on; a
+ * read sums the cells. A read need not equal the total at any one instant: it
+ * includes every update that happened before it began, and some, none or all
+ * of those that run meanwhile. Of a counter that only grows, reads that follow
+ * one another never go back.
+ */
+#ifndef PERCPU_COUNTER_H
+#define PERCPU_COUNTER_H
+
+#include <percpu/region.h>
+#include <percpu/seq.h>
+
+PERCPU_BEGIN_DECLS
+
+/** A counter: an address in lane 0, not to be dereferenced. */
+struct percpu_counter;
+
+/**
+ * Create a counter of 0 in memory of this process.
+ *
+ * Returns 0, or -EINVAL (ret is NULL), -ENOMEM, or -E2BIG (more CPUs than
+ * PERCPU_MAX_CPUS).
+ *
+ * Context: any thread, constructors included; not a signal handler.
+ */
+PERCPU_API int percpu_counter_create(struct percpu_counter **ret);
+
+/**
+ * Create a counter of 0 in a region with the default lane size; processes that
+ * share the region count together. percpu_region_key() names it to them,
+ * percpu_counter_at() finds it.
+ *
+ * Returns 0, or -EINVAL (a NULL, or a region with another lane size), -EROFS,
+ * -ENOSPC, -ENOMEM. percpu_counter_at() returns NULL if no counter can be at
+ * that key.
+ */
+PERCPU_API int percpu_counter_create_in(struct percpu_region *r, struct percpu_counter **ret);
+PERCPU_API struct percpu_counter *percpu_counter_at(struct percpu_region *r, uint64_t key);
+
+/**
+ * Free a counter, wherever it was created. NULL is fine; so is a pointer that
+ * is no counter: nothing happens. No thread may be using the counter.
+ */
+PERCPU_API void percpu_counter_destroy(struct percpu_counter *c);
+
+PERCPU_API void percpu_counter_add_slow(struct percpu_counter *c, int64_t n);
+
+/**
+ * Add n, which may be negative.
+ *
+ * Context: any thread of any process that has the counter mapped; signal
+ * handlers; children of fork and vfork. Never fails, never loses.
+ * Ordering: none (as memory_order_relaxed).
+ * Progress: bounded: after a few aborted attempts, an atomic addition.
+ */
+PERCPU_INLINE void percpu_counter_add(struct percpu_counter *c, int64_t n)
+{
+	if (percpu_unlikely(percpu_seq_add(percpu_self, c, PERCPU_STRIDE, n)))
+		percpu_counter_add_slow(c, n);
+}
+
+PERCPU_INLINE void percpu_counter_inc(struct percpu_counter *c)
+{
+	percpu_counter_add(c, 1);
+}
+
+PERCPU_INLINE void percpu_counter_dec(struct percpu_counter *c)
+{
+	percpu_counter_add(c, -1);
+}
+
+/**
+ * Read the counter: what was added since it was created or last zeroed.
+ *
+ * It does not promise the total of an instant, nor that two counters updated
+ * together are read together.
+ *
+ * NULL reads as 0 here, and is left alone by the resets.
+ *
+ * Context: any thread, signal handlers. Costs a load per possible CPU.
+ * Ordering: updates that happen before the call are included.
+ */
+PERCPU_API uint64_t percpu_counter_fetch(const struct percpu_counter *c);
+
+/**
+ * Set the counter to 0: what has been added so far no longer counts. Adds that
+ * run meanwhile fall before or after it; none is lost. Stores to no CPU's
+ * cell: a reset remembers the sum and subtracts it.
+ *
+ * Context: any thread of a process that may write; signal handlers.
+ */
+PERCPU_API void percpu_counter_zero(struct percpu_counter *c);
+
+/**
+ * Read and reset in one: the values returned by all callers and what is left
+ * in the counter add up to what was added.
+ *
+ * Context: as percpu_counter_zero().
+ * Progress: retries only while others reset the same counter.
+ */
+PERCPU_API uint64_t percpu_counter_fetch_zero(struct percpu_counter *c);
+
+/*
+ * Arrays. n counters, adjacent in every lane, in a region of their own: 8
+ * bytes per counter and CPU. The fields are the library's.
+ */
+
+struct percpu_counter_array {
+	char *base;    /* of lane 0 */
+	size_t stride; /* between its lanes */
+	size_t n;      /* counters */
+	struct percpu_chunk *chunk;
+	struct percpu_region *own; /* closed with the array; may be NULL */
+};
+
+/**
+ * Create n counters of 0 in memory of this process, or in a region. An array
+ * in a region must fit into a lane of it.
+ *
+ * Returns 0, or -EINVAL (a NULL, n is 0, or n counters are more than 1 TiB per
+ * lane), -ENOMEM; in a region as percpu_region_alloc().
+ */
+PERCPU_API int percpu_counter_array_create(size_t n, struct percpu_counter_array **ret);
+PERCPU_API int percpu_counter_array_create_in(struct percpu_region *r, size_t n,
+					      struct percpu_counter_array **ret);
+
+/**
+ * Attach to the n counters that another process created at this key of a
+ * shared region. Destroy it with percpu_counter_array_detach(), which leaves
+ * the counters.
+ *
+ * Returns 0, or -EINVAL (a NULL or n is 0), -ENOENT (no n counters there),
+ * -ENOMEM.
+ */
+PERCPU_API int percpu_counter_array_attach(struct percpu_region *r, uint64_t key, size_t n,
+					   struct percpu_counter_array **ret);
+PERCPU_API void percpu_counter_array_detach(struct percpu_counter_array *a);
+
+/** The array's key in the region it was created in; 0 for a private array. */
+PERCPU_API uint64_t percpu_counter_array_key(const struct percpu_counter_array *a);
+
+/** Free the array and its counters. NULL is fine. */
+PERCPU_API void percpu_counter_array_destroy(struct percpu_counter_array *a);
+
+PERCPU_API void percpu_counter_array_add_slow(const struct percpu_counter_array *a, size_t i,
+					      int64_t n);
+
+/** Add n to counter i, which must be below a->n. As percpu_counter_add(). */
+PERCPU_INLINE void percpu_counter_array_add(const struct percpu_counter_array *a, size_t i,
+					    int64_t n)
+{
+	if (percpu_unlikely(percpu_seq_add(percpu_self, a->base + i * 8, a->stride, n)))
+		percpu_counter_array_add_slow(a, i, n);
+}
+
+PERCPU_API void percpu_counter_array_add_words(const struct percpu_counter_array *a, size_t i,
+					       const int64_t *n, size_t words);
+
+/**
+ * Add n[0..N-1] to counters i to i+N-1 with one commit: a thread killed at any
+ * instruction has added all or none. i must be a multiple of N, and i+N at
+ * most a->n.
+ *
+ * In one commit on tier rseq, where the CPU has a store that wide: N = 2 on
+ * x86-64 and aarch64, 4 with AVX2, 8 with AVX-512. Otherwise in the fewest
+ * commits there are, one word each on the lower tiers. A reader on another
+ * CPU may see some of the words before the others in any case.
+ *
+ * Inlined where the unit is compiled for the instruction set (-mavx2), a call
+ * otherwise.
+ */
+PERCPU_INLINE void percpu_counter_array_add2(const struct percpu_counter_array *a, size_t i,
+					     const int64_t n[2])
+{
+	if (percpu_unlikely(percpu_seq_add2(percpu_self, a->base + i * 8, a->stride, n)))
+		percpu_counter_array_add_words(a, i, n, 2);
+}
+
+PERCPU_INLINE void percpu_counter_array_add4(const struct percpu_counter_array *a, size_t i,
+					     const int64_t n[4])
+{
+#if PERCPU_SEQ_WORDS >= 4
+	if (percpu_likely(!percpu_seq_add4(percpu_self, a->base + i * 8, a->stride, n)))
+		return;
+#endif
+	percpu_counter_array_add_words(a, i, n, 4);
+}
+
+PERCPU_INLINE void percpu_counter_array_add8(const struct percpu_counter_array *a, size_t i,
+					     const int64_t n[8])
+{
+#if PERCPU_SEQ_WORDS >= 8
+	if (percpu_likely(!percpu_seq_add8(percpu_self, a->base + i * 8, a->stride, n)))
+		return;
+#endif
+	percpu_counter_array_add_words(a, i, n, 8);
+}
+
+/** Widest N that is one commit on this machine and tier: 1, 2, 4 or 8. */
+PERCPU_API unsigned percpu_counter_array_commit_words(void);
+
+/** Read, zero, or read and reset counter i. As the calls for one counter;
+ *  i >= a->n reads as 0 and resets nothing. */
+PERCPU_API uint64_t percpu_counter_array_fetch(const struct percpu_counter_array *a, size_t i);
+PERCPU_API void percpu_counter_array_zero(struct percpu_counter_array *a, size_t i);
+PERCPU_API uint64_t percpu_counter_array_fetch_zero(struct percpu_counter_array *a, size_t i);
+
+/** Read all counters into out[0..a->n-1], lane by lane: at memory bandwidth. */
+PERCPU_API void percpu_counter_array_fetch_all(const struct percpu_counter_array *a,
+					       uint64_t *out);
+
+/*
+ * Static counters. They count from the first instruction of the program on,
+ * before main and before any constructor, and lose nothing: until the counter
+ * proper exists, adds go to an atomic word, which stays part of the sum.
+ */
+
+struct percpu_static_counter {
+	struct percpu_counter *counter; /* NULL: early, or there was no memory */
+	uint64_t early;
+};
+
+/* clang-format off */
+#define PERCPU_STATIC_COUNTER_INIT { 0, 0 }
+
+/**
+ * Define a static counter that the loader sets up and tears down:
+ *
+ *	static PERCPU_COUNTER_DEFINE(requests);
+ *	percpu_static_counter_add(&requests, 1);
+ *
+ * Without the macro: initialize with PERCPU_STATIC_COUNTER_INIT, and call
+ * percpu_static_counter_setup() when convenient.
+ */
+#define PERCPU_COUNTER_DEFINE(name)                                            \
+	struct percpu_static_counter name = PERCPU_STATIC_COUNTER_INIT;        \
+	__attribute__((constructor)) static void name##_setup(void)            \
+	{                                                                      \
+		(void)percpu_static_counter_setup(&name);                      \
+	}                                                                      \
+	__attribute__((destructor)) static void name##_teardown(void)          \
+	{                                                                      \
+		percpu_static_counter_teardown(&name);                         \
+	}                                                                      \
+	struct percpu_static_counter
+/* clang-format on */
+
+/**
+ * Create the counter proper. Returns 0, also when that was done before, or
+ * -ENOMEM or -E2BIG: the counter then goes on with the atomic word, exactly.
+ *
+ * Context: any thread, constructors included; not a signal handler.
+ */
+PERCPU_API int percpu_static_counter_setup(struct percpu_static_counter *s);
+
+/**
+ * Free the counter proper; its value moves into the atomic word. An add that
+ * runs meanwhile may be lost.
+ */
+PERCPU_API void percpu_static_counter_teardown(struct percpu_static_counter *s);
+
+/** Add n; as percpu_counter_add(), with one more load and test. */
+PERCPU_INLINE void percpu_static_counter_add(struct percpu_static_counter *s, int64_t n)
+{
+	struct percpu_counter *c = __atomic_load_n(&s->counter, __ATOMIC_ACQUIRE);
+
+	if (percpu_likely(c != NULL))
+		percpu_counter_add(c, n);
+	else
+		__atomic_fetch_add(&s->early, (uint64_t)n, __ATOMIC_RELAXED);
+}
+
+/** Read, zero, or read and reset, as the calls for one counter. */
+PERCPU_API uint64_t percpu_static_counter_fetch(const struct percpu_static_counter *s);
+PERCPU_API void percpu_static_counter_zero(struct percpu_static_counter *s);
+PERCPU_API uint64_t percpu_static_counter_fetch_zero(struct percpu_static_counter *s);
+
+PERCPU_END_DECLS
+
+#endif

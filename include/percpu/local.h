@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * local.h - operations on the word, array or queue of the CPU that the caller
+ * runs on, with what happens when a sequence cannot be run.
+ *
+ * A sum can be split: what a sequence cannot add goes to another word. Most
+ * operations cannot: a value read, compared or popped is in one place. For
+ * those, whoever cannot run a sequence must keep the sequences of that CPU out
+ * while it works on their memory. Each lane has a guard word, which sequences
+ * test; the three ways are those of the original work on restartable
+ * sequences:
+ *
+ * PERCPU_LOCAL_SPLIT	a second, atomic word per CPU; the value is the sum.
+ *			add only. Nobody waits.
+ * PERCPU_LOCAL_LOCK	the guard is a lock: taken with the id of the thread,
+ *			then a fence, then the operation. Every operation.
+ *			A lock whose holder is gone is taken over.
+ * PERCPU_LOCAL_REFS	the guard counts threads that use atomic operations on
+ *			the CPU's own word; while there are any, all do. One
+ *			word at a time: not push, pop, copy. Nobody waits.
+ *
+ * With LOCK and REFS a fallback costs a fence (about a microsecond) where the
+ * process is on tier rseq; SPLIT costs an atomic add.
+ */
+#ifndef PERCPU_LOCAL_H
+#define PERCPU_LOCAL_H
+
+#include <errno.h>
+
+#include <percpu/seq.h>
+
+PERCPU_BEGIN_DECLS
+
+enum percpu_local_fallback {
+	PERCPU_LOCAL_SPLIT,
+	PERCPU_LOCAL_LOCK,
+	PERCPU_LOCAL_REFS,
+};
+
+/** Per-CPU memory of one process, and its guard. The fields are the library's. */
+struct percpu_local {
+	char *cell;
+	char *guard;
+	size_t stride;
+	enum percpu_local_fallback fallback;
+	struct percpu_region *region;
+};
+
+/**
+ * Create size bytes of zeros per CPU: 8 for a word, 8 + 8n for an array of n
+ * (struct percpu_array), 16 + 8n for a queue of n (struct percpu_fifo).
+ *
+ * Returns 0, or -EINVAL (ret is NULL; size is 0 or more than 1 GiB; the
+ * fallback is unknown, or SPLIT or REFS with more than 8 bytes), -ENOMEM,
+ * -E2BIG.
+ */
+PERCPU_API int percpu_local_create(size_t size, enum percpu_local_fallback fallback,
+				   struct percpu_local **ret);
+PERCPU_API void percpu_local_destroy(struct percpu_local *l);
+
+/**
+ * Another CPU's cell, for reading what is there, or for filling an array
+ * before any thread uses it. NULL if there is no such CPU.
+ */
+PERCPU_API void *percpu_local_cell(const struct percpu_local *l, unsigned cpu);
+
+/** Sum of the words of all CPUs, including what was split off. */
+PERCPU_API int64_t percpu_local_sum(const struct percpu_local *l);
+
+/*
+ * What they have in common.
+ *
+ * Returns 0 when done; an error of the operation, given below; -ENOTSUP if the
+ * fallback cannot do it; or, on a fallback only, -EPERM, -ETIMEDOUT, -ENOMEM
+ * or -EAGAIN if the sequences of a CPU could not be fenced (percpu_fence()).
+ * Nothing has changed unless 0 is returned.
+ *
+ * Context: any thread. In a signal handler SPLIT and REFS are safe; LOCK is
+ * not, for it may have interrupted the holder.
+ * Progress: sequences are tried PERCPU_SEQ_TRIES times, then the fallback.
+ */
+
+PERCPU_API int percpu_local_add_slow(const struct percpu_local *l, int64_t n);
+PERCPU_API int percpu_local_add_return_slow(const struct percpu_local *l, int64_t n, int64_t *ret);
+PERCPU_API int percpu_local_add_limit_slow(const struct percpu_local *l, int64_t n, int64_t limit,
+					   int64_t *ret);
+PERCPU_API int percpu_local_store_slow(const struct percpu_local *l, int64_t v);
+PERCPU_API int percpu_local_cmpxchg_slow(const struct percpu_local *l, int64_t expected, int64_t v,
+					 int64_t *ret);
+PERCPU_API int percpu_local_xchg_slow(const struct percpu_local *l, int64_t v, int64_t *ret);
+PERCPU_API int percpu_local_push_slow(const struct percpu_local *l, uint64_t limit, void *item);
+PERCPU_API int percpu_local_pop_slow(const struct percpu_local *l, void **ret);
+PERCPU_API int percpu_local_copy_slow(const struct percpu_local *l, uint64_t mask,
+				      const uint64_t *src, uint64_t words);
+
+/** word += n. */
+PERCPU_INLINE int percpu_local_add(const struct percpu_local *l, int64_t n)
+{
+	int64_t v;
+
+	if (l->fallback == PERCPU_LOCAL_SPLIT) {
+		if (percpu_likely(!percpu_seq_add(percpu_self, l->cell, l->stride, n)))
+			return 0;
+	} else {
+		if (percpu_likely(!percpu_seq_add_return(percpu_self, l->cell, l->guard, l->stride,
+							 n, &v)))
+			return 0;
+	}
+	return percpu_local_add_slow(l, n);
+}
+
+/** word += n; *ret is the sum. */
+PERCPU_INLINE int percpu_local_add_return(const struct percpu_local *l, int64_t n, int64_t *ret)
+{
+	if (percpu_likely(l->fallback != PERCPU_LOCAL_SPLIT) &&
+	    percpu_likely(!percpu_seq_add_return(percpu_self, l->cell, l->guard, l->stride, n,
+						 ret)))
+		return 0;
+	return percpu_local_add_return_slow(l, n, ret);
+}
+
+/** word += n, unless the sum is above limit: -ERANGE. *ret is the sum, whether
+ *  or not it was stored. */
+PERCPU_INLINE int percpu_local_add_limit(const struct percpu_local *l, int64_t n, int64_t limit,
+					 int64_t *ret)
+{
+	int r = PERCPU_SEQ_SLOW;
+
+	if (percpu_likely(l->fallback != PERCPU_LOCAL_SPLIT))
+		r = percpu_seq_add_limit(percpu_self, l->cell, l->guard, l->stride, n, limit, ret);
+	if (percpu_unlikely(r == PERCPU_SEQ_SLOW))
+		return percpu_local_add_limit_slow(l, n, limit, ret);
+	return r ? -ERANGE : 0;
+}
+
+/** word = v. */
+PERCPU_INLINE int percpu_local_store(const struct percpu_local *l, int64_t v)
+{
+	if (percpu_likely(l->fallback != PERCPU_LOCAL_SPLIT) &&
+	    percpu_likely(!percpu_seq_store(percpu_self, l->cell, l->guard, l->stride, v)))
+		return 0;
+	return percpu_local_store_slow(l, v);
+}
+
+/** word = v if it is expected, else -EAGAIN. *ret is what it was. */
+PERCPU_INLINE int percpu_local_cmpxchg(const struct percpu_local *l, int64_t expected, int64_t v,
+				       int64_t *ret)
+{
+	int r = PERCPU_SEQ_SLOW;
+
+	if (percpu_likely(l->fallback != PERCPU_LOCAL_SPLIT))
+		r = percpu_seq_cmpxchg(percpu_self, l->cell, l->guard, l->stride, expected, v, ret);
+	if (percpu_unlikely(r == PERCPU_SEQ_SLOW))
+		return percpu_local_cmpxchg_slow(l, expected, v, ret);
+	return r ? -EAGAIN : 0;
+}
+
+/** word = v; *ret is what it was. */
+PERCPU_INLINE int percpu_local_xchg(const struct percpu_local *l, int64_t v, int64_t *ret)
+{
+	if (percpu_likely(l->fallback != PERCPU_LOCAL_SPLIT) &&
+	    percpu_likely(!percpu_seq_xchg(percpu_self, l->cell, l->guard, l->stride, v, ret)))
+		return 0;
+	return percpu_local_xchg_slow(l, v, ret);
+}
+
+/** Put item on top of the array, which holds at most limit (and no more than it
+ *  was created for); -ENOSPC if it does already. */
+PERCPU_INLINE int percpu_local_push(const struct percpu_local *l, uint64_t limit, void *item)
+{
+	int r = PERCPU_SEQ_SLOW;
+
+	if (percpu_likely(l->fallback == PERCPU_LOCAL_LOCK))
+		r = percpu_seq_push(percpu_self, l->cell, l->guard, l->stride, limit, item);
+	if (percpu_unlikely(r == PERCPU_SEQ_SLOW))
+		return percpu_local_push_slow(l, limit, item);
+	return r ? -ENOSPC : 0;
+}
+
+/** Take the topmost item of the array; -ENOENT if it is empty. */
+PERCPU_INLINE int percpu_local_pop(const struct percpu_local *l, void **ret)
+{
+	int r = PERCPU_SEQ_SLOW;
+
+	if (percpu_likely(l->fallback == PERCPU_LOCAL_LOCK))
+		r = percpu_seq_pop(percpu_self, l->cell, l->guard, l->stride, ret);
+	if (percpu_unlikely(r == PERCPU_SEQ_SLOW))
+		return percpu_local_pop_slow(l, ret);
+	return r ? -ENOENT : 0;
+}
+
+/** Append words to the queue of mask + 1 slots (a power of two); all appear at
+ *  once. -ENOSPC if there is no room. */
+PERCPU_INLINE int percpu_local_copy(const struct percpu_local *l, uint64_t mask,
+				    const uint64_t *src, uint64_t words)
+{
+	int r = PERCPU_SEQ_SLOW;
+
+	if (percpu_likely(l->fallback == PERCPU_LOCAL_LOCK && words != 0))
+		r = percpu_seq_copy(percpu_self, l->cell, l->guard, l->stride, mask, src, words);
+	if (percpu_unlikely(r == PERCPU_SEQ_SLOW))
+		return percpu_local_copy_slow(l, mask, src, words);
+	return r ? -ENOSPC : 0;
+}
+
+PERCPU_END_DECLS
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* percpu.h - all of libpercpu. Each header works alone, too. */
+#ifndef PERCPU_PERCPU_H
+#define PERCPU_PERCPU_H
+
+#include <percpu/counter.h>
+#include <percpu/fence.h>
+#include <percpu/local.h>
+#include <percpu/region.h>
+#include <percpu/seq.h>
+#include <percpu/status.h>
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * region.h - lanes of memory, private or in a file that processes share.
+ *
+ * A region hands out cells: the same bytes in each of its lanes. It grows by
+ * further chunks and never moves. Memory is used page by page: a private
+ * region takes it when a CPU first touches its lane, a shared one reserves
+ * the page in the CPU lanes when the first cell in it is allocated, so that a
+ * full disk is an error here and not a signal later.
+ */
+#ifndef PERCPU_REGION_H
+#define PERCPU_REGION_H
+
+#include <percpu/base.h>
+
+PERCPU_BEGIN_DECLS
+
+struct percpu_region;
+
+/** What a region is made like. Set size; zero elsewhere means the default. */
+struct percpu_region_options {
+	size_t size;	  /* sizeof(struct percpu_region_options) */
+	size_t lane_size; /* usable bytes per lane; default PERCPU_LANE_SIZE, and
+			     then the region grows. Others are for large arrays:
+			     they have a stride of their own and do not grow. */
+	uint32_t cpus;	  /* CPU lanes; default: one per possible CPU. More
+			     simulate a larger machine; fewer are refused. */
+	uint32_t mode;	  /* permissions of the file; default 0600 */
+};
+
+/**
+ * Create a private region: its memory is this process's, and a child of fork
+ * has a copy, as of any variable.
+ *
+ * Returns 0, or
+ *	-EINVAL	o has a size this library does not know or nonzero bytes in a
+ *		part it does not know, lane_size is larger than 1 TiB, cpus is
+ *		smaller than the number of possible CPUs, or ret is NULL
+ *	-E2BIG	more than PERCPU_MAX_CPUS CPUs
+ *	-ENOMEM	no memory, or no address space (RLIMIT_AS)
+ *
+ * Context: any thread, not a signal handler.
+ */
+PERCPU_API int percpu_region_create(const struct percpu_region_options *o,
+				    struct percpu_region **ret);
+
+/**
+ * Create a region in a new file, which other processes may open. The file
+ * appears under its name when it is complete, or not at all.
+ *
+ * Returns 0, or as percpu_region_create(), and
+ *	-EEXIST	the path exists
+ *	-ENOSPC	the file system has no room
+ *	-EOPNOTSUPP  the file system cannot reserve room (fallocate(2))
+ *	-ENOENT, -EACCES, -ENOTDIR, -EROFS, -EMFILE, ...  as open(2)
+ *
+ * Context: any thread, not a signal handler.
+ */
+PERCPU_API int percpu_region_create_file(const char *path, const struct percpu_region_options *o,
+					 struct percpu_region **ret);
+
+/**
+ * Open the region in a file to count in it (writable) or only to read it.
+ *
+ * Whatever the file holds, the process does not crash: sizes, offsets and
+ * geometry are checked before they are used.
+ *
+ * Returns 0, or
+ *	-EINVAL	path or ret is NULL
+ *	-EISDIR	path is a directory
+ *	-EBADMSG  the file is not a region, is damaged, or is cut short
+ *	-EPROTO	a region of another version or with other geometry than this
+ *		library is built for
+ *	-ERANGE	the region has lanes for fewer CPUs than this machine
+ *	-ENOMEM	no memory or address space
+ *	-ENOENT, -EACCES, ...  as open(2)
+ *
+ * Context: any thread, not a signal handler.
+ */
+PERCPU_API int percpu_region_open(const char *path, int writable, struct percpu_region **ret);
+
+/**
+ * Create a region in an empty file, such as a new memfd, or open the one that
+ * it holds. The descriptor stays the caller's; the region keeps a duplicate.
+ *
+ * Returns as percpu_region_create_file() and percpu_region_open(), and
+ *	-EBADF	fd is not a descriptor open for reading and writing
+ */
+PERCPU_API int percpu_region_create_fd(int fd, const struct percpu_region_options *o,
+				       struct percpu_region **ret);
+PERCPU_API int percpu_region_open_fd(int fd, int writable, struct percpu_region **ret);
+
+/**
+ * Unmap the region and free what the process holds of it. No thread may use a
+ * cell of it any more. A file stays, with its counts. NULL is fine.
+ */
+PERCPU_API void percpu_region_close(struct percpu_region *r);
+
+/**
+ * Allocate size bytes in every lane.
+ *
+ * Parameters
+ *	size	bytes per lane, 1 up to the lane size
+ *	align	power of two, up to 4096; the cell has it in lane 0, and up to
+ *		64 in every lane
+ *	ret	the cell's address in lane 0, its handle
+ *
+ * The CPU lanes hold zeros the first time the bytes are handed out, and what
+ * the last user left there afterwards: storing to another CPU's cell could be
+ * overwritten by a sequence in progress. (Counters subtract what they find.)
+ *
+ * Returns 0, or -EINVAL (size, align, or a NULL), -EROFS (opened to read),
+ * -ENOSPC (a region that does not grow is full, or the file system is),
+ * -ENOMEM.
+ *
+ * Context: any thread, not a signal handler. In a shared region it waits for
+ * other processes that allocate; one that dies releases the lock.
+ */
+PERCPU_API int percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void **ret);
+
+/** Give back what percpu_region_alloc() returned; NULL is fine.
+ *  Returns 0, or -EINVAL if the cell is not one of r's. */
+PERCPU_API int percpu_region_free(struct percpu_region *r, void *cell, size_t size);
+
+/**
+ * A cell's place in its region, the same in every process: for telling another
+ * process where to count. percpu_region_at() turns it into an address there.
+ *
+ * percpu_region_key() returns 0 for a pointer that is not in r.
+ * percpu_region_at() returns NULL unless size bytes are allocated there.
+ */
+PERCPU_API uint64_t percpu_region_key(const struct percpu_region *r, const void *cell);
+PERCPU_API void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size);
+
+/**
+ * One key that every process can look up: the root of what the region holds.
+ * 0 until it is set. Setting returns 0 or -EROFS.
+ */
+PERCPU_API int percpu_region_set_root(struct percpu_region *r, uint64_t key);
+PERCPU_API uint64_t percpu_region_root(const struct percpu_region *r);
+
+PERCPU_END_DECLS
+
+#endif

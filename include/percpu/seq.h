@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * seq.h - restartable sequences of the calling thread: the layer that the
+ * objects are built from. arch/spec.h says what each percpu_seq_*() does.
+ */
+#ifndef PERCPU_SEQ_H
+#define PERCPU_SEQ_H
+
+#include <percpu/base.h>
+
+#if defined(PERCPU_GENERIC)
+#elif defined(__SANITIZE_THREAD__) || defined(__clang_analyzer__)
+#define PERCPU_GENERIC 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PERCPU_GENERIC 1
+#endif
+#endif
+
+#if defined(PERCPU_GENERIC)
+#include <percpu/arch/generic.h>
+#elif defined(__x86_64__) && defined(__LP64__)
+#include <percpu/arch/x86_64.h>
+#elif defined(__aarch64__) && defined(__LP64__) && !defined(__AARCH64EB__)
+#include <percpu/arch/aarch64.h>
+#else
+#include <percpu/arch/generic.h>
+#endif
+
+PERCPU_BEGIN_DECLS
+
+/**
+ * Where the kernel keeps the calling thread's CPU number.
+ *
+ * Until the thread's first slow path, and for good in a thread that cannot run
+ * sequences, it points to an area whose CPU number is negative, which sends
+ * every sequence to its fallback. Being thread-local, it is also what makes
+ * the tier a property of the thread. Only the library writes it.
+ *
+ * Initial-exec: two loads, no call, also from shared objects.
+ */
+extern PERCPU_API __thread struct percpu_rseq *percpu_self
+	__attribute__((tls_model("initial-exec")));
+
+/**
+ * Make the calling thread able to run sequences, if it can be.
+ *
+ * Slow paths call it. Returns percpu_self, whose cpu_id is negative if this
+ * thread cannot.
+ *
+ * Context: any thread, signal handlers, children of fork and vfork.
+ */
+PERCPU_API struct percpu_rseq *percpu_seq_attach(void);
+
+/** How often a slow path tries a sequence before it takes its fallback. */
+#define PERCPU_SEQ_TRIES 4
+
+PERCPU_END_DECLS
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * alloc.c - the allocator of a region's cells.
+ *
+ * A bit per unit of a lane, kept off the lanes, says what is in use in all of
+ * them. Allocation is rare, so one mutex serializes it in the process. Between
+ * processes a record lock on the file's first byte does, which the kernel
+ * releases when its holder dies; the bits stay right wherever that happens.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define KEY_SHIFT 40 /* key: chunk index + 1 above, offset in the lane below */
+
+/* The lock between processes. It belongs to the process, not to a descriptor,
+ * so parent and child exclude each other. */
+static int file_lock(const struct percpu_region *r, short type)
+{
+	struct flock fl = { .l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
+
+	if (r->fd < 0)
+		return 0;
+	while (fcntl(r->fd, F_SETLKW, &fl) != 0)
+		if (errno != EINTR)
+			return -errno;
+	return 0;
+}
+
+struct percpu_chunk *percpu_region_find_chunk(const struct percpu_region *r, const void *cell)
+{
+	const char *p = cell;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		if (p >= r->chunks[i]->base && p < r->chunks[i]->base + r->chunks[i]->lane_size)
+			return r->chunks[i];
+	return NULL;
+}
+
+struct percpu_chunk *percpu_region_chunk(const struct percpu_region *r, const void *cell)
+{
+	struct percpu_chunk *k;
+
+	pthread_mutex_lock(&percpu_lock);
+	k = percpu_region_find_chunk(r, cell);
+	pthread_mutex_unlock(&percpu_lock);
+	return k;
+}
+
+static size_t units_of(const struct percpu_chunk *k, size_t size)
+{
+	return (size + k->unit - 1) / k->unit;
+}
+
+static bool is_used(const struct percpu_chunk *k, size_t unit)
+{
+	return __atomic_load_n(&k->header->used[unit / 64], __ATOMIC_RELAXED) >> (unit % 64) & 1;
+}
+
+static void set_used(struct percpu_chunk *k, size_t first, size_t n, bool used)
+{
+	for (size_t u = first; u < first + n; u++) {
+		uint64_t bit = UINT64_C(1) << (u % 64), *word = &k->header->used[u / 64];
+
+		if (used)
+			__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+		else
+			__atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED);
+	}
+}
+
+/* First run of n free units at a multiple of step. Returns false if none. */
+static bool find_run(const struct percpu_chunk *k, size_t n, size_t step, size_t *ret)
+{
+	size_t end = k->lane_size / k->unit, run;
+
+	for (size_t first = 0; first + n <= end; first = (first + run) / step * step + step) {
+		for (run = 0; run < n && !is_used(k, first + run); run++)
+			;
+		if (run == n) {
+			*ret = first;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Allocate from the chunk, or -ENOSPC; the caller has both locks. */
+static int alloc_in(struct percpu_chunk *k, size_t size, size_t align, void **ret)
+{
+	size_t n = units_of(k, size), step = align > k->unit ? align / k->unit : 1, first;
+	int e;
+
+	if (!find_run(k, n, step, &first))
+		return -ENOSPC;
+	e = percpu_chunk_reserve(k, first * k->unit, size);
+	if (e != 0)
+		return e;
+	set_used(k, first, n, true);
+	*ret = k->base + first * k->unit;
+	return 0;
+}
+
+static int alloc_anywhere(struct percpu_region *r, size_t size, size_t align, void **ret)
+{
+	int e = percpu_region_refresh(r);
+
+	for (uint32_t i = r->n; e == 0 && i-- > 0;) {
+		e = alloc_in(r->chunks[i], size, align, ret);
+		if (e != -ENOSPC)
+			return e;
+		e = 0;
+	}
+	if (e != 0)
+		return e;
+	if (!percpu_region_is_zone(r))
+		return -ENOSPC;
+	e = percpu_region_grow(r);
+	return e != 0 ? e : alloc_in(r->chunks[r->n - 1], size, align, ret);
+}
+
+int percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void **ret)
+{
+	int e;
+
+	if (r == NULL || ret == NULL || size == 0 || size > r->lane_size || align == 0 ||
+	    (align & (align - 1)) != 0 || align > 4096)
+		return -EINVAL;
+	if (!r->writable)
+		return -EROFS;
+	pthread_mutex_lock(&percpu_lock);
+	e = file_lock(r, F_WRLCK);
+	if (e == 0) {
+		e = alloc_anywhere(r, size, align, ret);
+		file_lock(r, F_UNLCK);
+	}
+	pthread_mutex_unlock(&percpu_lock);
+	return e;
+}
+
+int percpu_region_free(struct percpu_region *r, void *cell, size_t size)
+{
+	struct percpu_chunk *k;
+	size_t offset, n;
+	int e = -EINVAL;
+
+	if (cell == NULL)
+		return 0;
+	if (r == NULL || size == 0 || size > r->lane_size)
+		return -EINVAL;
+	if (!r->writable)
+		return -EROFS;
+	pthread_mutex_lock(&percpu_lock);
+	k = percpu_region_find_chunk(r, cell);
+	if (k != NULL) {
+		offset = (size_t)((char *)cell - k->base);
+		n = units_of(k, size);
+		if (offset % k->unit == 0 && offset + size <= k->lane_size &&
+		    is_used(k, offset / k->unit)) {
+			set_used(k, offset / k->unit, n, false);
+			e = 0;
+		}
+	}
+	pthread_mutex_unlock(&percpu_lock);
+	return e;
+}
+
+uint64_t percpu_region_key(const struct percpu_region *r, const void *cell)
+{
+	struct percpu_chunk *k = r != NULL ? percpu_region_chunk(r, cell) : NULL;
+
+	if (k == NULL)
+		return 0;
+	return ((uint64_t)k->index + 1) << KEY_SHIFT | (uint64_t)((const char *)cell - k->base);
+}
+
+void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size)
+{
+	uint64_t index = (key >> KEY_SHIFT) - 1, offset = key & ((UINT64_C(1) << KEY_SHIFT) - 1);
+	struct percpu_chunk *k = NULL;
+	void *cell = NULL;
+
+	if (r == NULL || key >> KEY_SHIFT == 0 || size == 0)
+		return NULL;
+	pthread_mutex_lock(&percpu_lock);
+	(void)percpu_region_refresh(r);
+	if (index < r->n)
+		k = r->chunks[index];
+	if (k != NULL && offset < k->lane_size && size <= k->lane_size - offset) {
+		cell = k->base + offset;
+		for (size_t u = offset / k->unit; u <= (offset + size - 1) / k->unit; u++)
+			if (!is_used(k, u))
+				cell = NULL;
+	}
+	pthread_mutex_unlock(&percpu_lock);
+	return cell;
+}
+
+int percpu_region_set_root(struct percpu_region *r, uint64_t key)
+{
+	if (!r->writable)
+		return -EROFS;
+	__atomic_store_n(&r->first->header->root, key, __ATOMIC_RELEASE);
+	return 0;
+}
+
+uint64_t percpu_region_root(const struct percpu_region *r)
+{
+	return __atomic_load_n(&r->first->header->root, __ATOMIC_ACQUIRE);
+}

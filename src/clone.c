@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * clone.c - vfork() and clone(), in front of those of libc.
+ *
+ * A child that shares its parent's memory and thread-local storage reads its
+ * parent's CPU number, while the kernel restarts no sequence of its own. No
+ * instruction can tell the two apart. So the calls that make such a child are
+ * wrapped: as long as a thread's TLS is shared, both use atomic lanes.
+ *
+ * Children made past libc, by the system call itself, are not seen; neither
+ * would errno or malloc work for them.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* Sanitizers wrap these calls themselves, and run on the generic backend or
+ * accept this limit. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PERCPU_NO_WRAP
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define PERCPU_NO_WRAP
+#endif
+#endif
+
+#if defined(PERCPU_SEQ_SIGNATURE) && !defined(PERCPU_NO_WRAP)
+
+/* In the parent, when the child has called exec or exit; r is what the system
+ * call returned. */
+__attribute__((visibility("hidden"), used)) int percpu_vfork_done(long r)
+{
+	percpu_thread_unshare();
+	if (r < 0) {
+		errno = (int)-r;
+		return -1;
+	}
+	return (int)r;
+}
+
+/* The child returns through this frame first and then overwrites it, so the
+ * return address waits in a register. */
+#ifdef __x86_64__
+__asm__(".pushsection .text\n\t"
+	".globl vfork\n\t"
+	".type vfork, @function\n"
+	"vfork:\n\t"
+	".cfi_startproc\n\t"
+	"subq $8, %rsp\n\t"
+	".cfi_adjust_cfa_offset 8\n\t"
+	"call percpu_thread_share\n\t"
+	"addq $8, %rsp\n\t"
+	".cfi_adjust_cfa_offset -8\n\t"
+	"popq %rdx\n\t"
+	".cfi_adjust_cfa_offset -8\n\t"
+	".cfi_register %rip, %rdx\n\t"
+	"movl $58, %eax\n\t" /* SYS_vfork */
+	"syscall\n\t"
+	"pushq %rdx\n\t"
+	".cfi_adjust_cfa_offset 8\n\t"
+	".cfi_rel_offset %rip, 0\n\t"
+	"movq %rax, %rdi\n\t"
+	"testq %rax, %rax\n\t"
+	"jnz percpu_vfork_done\n\t"
+	"ret\n\t"
+	".cfi_endproc\n\t"
+	".size vfork, . - vfork\n\t"
+	".popsection");
+#else
+__asm__(".pushsection .text\n\t"
+	".globl vfork\n\t"
+	".type vfork, %function\n"
+	"vfork:\n\t"
+	".cfi_startproc\n\t"
+	"stp x29, x30, [sp, #-16]!\n\t"
+	".cfi_adjust_cfa_offset 16\n\t"
+	".cfi_rel_offset x30, 8\n\t"
+	"bl percpu_thread_share\n\t"
+	"ldp x29, x30, [sp], #16\n\t"
+	".cfi_adjust_cfa_offset -16\n\t"
+	".cfi_restore x30\n\t"
+	"mov x0, #0x4111\n\t" /* CLONE_VM | CLONE_VFORK | SIGCHLD */
+	"mov x1, sp\n\t"
+	"mov x8, #220\n\t" /* SYS_clone */
+	"svc #0\n\t"
+	"cbz x0, 1f\n\t"
+	"b percpu_vfork_done\n"
+	"1:\n\t"
+	"ret\n\t"
+	".cfi_endproc\n\t"
+	".size vfork, . - vfork\n\t"
+	".popsection");
+#endif
+
+#ifdef __GLIBC__
+
+int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
+
+PERCPU_API int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
+{
+	bool shares = (flags & CLONE_VM) && !(flags & CLONE_SETTLS);
+	pid_t *parent_tid, *child_tid;
+	void *tls;
+	va_list ap;
+	int r;
+
+	va_start(ap, arg);
+	parent_tid = va_arg(ap, pid_t *);
+	tls = va_arg(ap, void *);
+	child_tid = va_arg(ap, pid_t *);
+	va_end(ap);
+
+	if (shares)
+		percpu_thread_share();
+	r = __clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
+	/* A child that runs beside its parent shares for good: nobody tells
+	 * when it ends. */
+	if (shares && (r < 0 || (flags & CLONE_VFORK)))
+		percpu_thread_unshare();
+	return r;
+}
+
+#endif
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * selftest.c - does this kernel abort a sequence that is preempted on its CPU?
+ *
+ * Some do not (arm64, 6.19 to 7.0.13), and no version string tells. So one
+ * thread, the spinner, sits in a sequence and waits for a flag, and another,
+ * the intruder, pinned to the same CPU, sets it. The intruder can run there
+ * only by preempting the spinner, so if the spinner sees the flag from within
+ * its sequence, it was preempted and not aborted.
+ *
+ * Both are threads of their own, so that it works the same when the caller has
+ * a real-time policy, and does not change the caller's affinity.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <time.h>
+
+#include "internal.h"
+
+#define ATTEMPTS 8
+#define ATTEMPT_NS 25000000
+#define SPIN_TRIES 20000
+
+struct attempt {
+	int cpu;	/* where both run */
+	uint32_t ready; /* atomic: the intruder is there and about to sleep */
+	uint32_t flag;	/* atomic: it has run there again */
+};
+
+#ifdef PERCPU_SEQ_SIGNATURE
+
+/* It sleeps first, because a thread that wakes up preempts another at once,
+ * while one that is merely moved to a CPU waits for its turn there. */
+static void *intruder(void *arg)
+{
+	struct timespec nap = { .tv_nsec = 50000 };
+	struct attempt *a = arg;
+	bool pinned = percpu_pin(0, a->cpu) == 0;
+
+	__atomic_store_n(&a->ready, 1, __ATOMIC_RELEASE);
+	nanosleep(&nap, NULL);
+	if (pinned)
+		__atomic_store_n(&a->flag, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static enum percpu_selftest attempt(struct percpu_rseq *rs, int cpu)
+{
+	struct attempt a = { .cpu = cpu };
+	enum percpu_selftest result = PERCPU_SELFTEST_INCONCLUSIVE;
+	uint64_t deadline = percpu_now_ns() + ATTEMPT_NS;
+	pthread_t thread;
+	int r;
+
+	if (percpu_thread_start(&thread, true, intruder, &a) != 0)
+		return result;
+	while (!__atomic_load_n(&a.ready, __ATOMIC_ACQUIRE) && percpu_now_ns() < deadline)
+		sched_yield();
+	/* Set outside of a sequence, the flag says nothing: another attempt. */
+	while (result == PERCPU_SELFTEST_INCONCLUSIVE && percpu_now_ns() < deadline &&
+	       !__atomic_load_n(&a.flag, __ATOMIC_ACQUIRE)) {
+		r = percpu_seq_spin(rs, &a.flag, SPIN_TRIES);
+		if (r == 0)
+			result = PERCPU_SELFTEST_FAILED;
+		else if (r == PERCPU_SEQ_SLOW && __atomic_load_n(&a.flag, __ATOMIC_ACQUIRE))
+			result = PERCPU_SELFTEST_PASSED;
+	}
+	pthread_join(thread, NULL);
+	return result;
+}
+
+static void *spinner(void *arg)
+{
+	enum percpu_selftest *result = arg;
+	int cpu;
+
+	if (percpu_thread_register() == PERCPU_OWNER_NONE)
+		return NULL;
+	cpu = __atomic_load_n(&percpu_self->cpu_id, __ATOMIC_RELAXED);
+	if (percpu_pin(0, cpu) != 0)
+		return NULL;
+	for (int i = 0; i < ATTEMPTS && *result == PERCPU_SELFTEST_INCONCLUSIVE; i++)
+		*result = attempt(percpu_self, cpu);
+	return NULL;
+}
+
+enum percpu_selftest percpu_selftest(void)
+{
+	enum percpu_selftest result = PERCPU_SELFTEST_INCONCLUSIVE;
+	pthread_t thread;
+
+	if (percpu_self->cpu_id < 0 && percpu_thread_tier() != PERCPU_TIER_RSEQ)
+		return PERCPU_SELFTEST_SKIPPED;
+	if (percpu_thread_start(&thread, true, spinner, &result) == 0)
+		pthread_join(thread, NULL);
+	return result;
+}
+
+#else
+
+enum percpu_selftest percpu_selftest(void)
+{
+	return PERCPU_SELFTEST_SKIPPED;
+}
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * thread.c - the calling thread's registration with the kernel.
+ *
+ * glibc registers every thread since 2.35. Where it does not (an older one,
+ * musl, glibc.pthread.rseq=0), the library registers the thread itself on its
+ * first slow path, and takes that back when the thread exits.
+ *
+ * Nothing that memory says proves a registration: a thread made by a bare
+ * clone() may have a zeroed area, which reads as "CPU 0". So the kernel is
+ * asked, once per thread: it answers EBUSY if the area is the thread's own.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#if defined(__GLIBC__) && __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#endif
+
+#ifndef AT_RSEQ_FEATURE_SIZE
+#define AT_RSEQ_FEATURE_SIZE 27
+#define AT_RSEQ_ALIGN 28
+#endif
+
+#define UNREGISTER 1
+#define HELPER_STACK (256 * 1024) /* the default may not fit RLIMIT_AS */
+#define AREA_SIZE sizeof(struct percpu_rseq)
+
+_Static_assert(sizeof(struct percpu_rseq) == 32, "the kernel's original ABI");
+
+enum state {
+	FRESH,	  /* not looked at yet */
+	ATTACHED, /* the kernel has our word for it */
+	UNABLE,	  /* no sequences in this thread */
+};
+
+/* What a thread points to before it is looked at. Written by all, read by
+ * none but for its cpu_id, which stays. */
+static struct percpu_rseq nobody = { .cpu_id = -1 };
+
+__thread struct percpu_rseq *percpu_self __attribute__((tls_model("initial-exec"))) = &nobody;
+
+static __thread struct {
+	struct percpu_rseq own;	 /* registered where libc has no area */
+	struct percpu_rseq none; /* a thread's own nobody, against false sharing */
+	struct percpu_rseq *area; /* what percpu_self is when not shared */
+	enum state state;
+	unsigned shared; /* tasks that use this TLS besides its thread */
+} thread __attribute__((tls_model("initial-exec"))) = {
+	.own.cpu_id = -1,
+	.none.cpu_id = -1,
+	.area = &nobody,
+};
+
+/* Written once, before percpu_init() is done. */
+static struct {
+	bool libc; /* libc has an area, at this offset */
+	ptrdiff_t offset;
+	uint32_t size; /* what it says is valid in there */
+	uint32_t feature_size;
+	uint32_t align;
+	pthread_key_t key; /* unregisters at thread exit */
+	bool has_key;
+} process;
+
+#ifdef PERCPU_SEQ_SIGNATURE
+
+static long sys_rseq(struct percpu_rseq *area, uint32_t size, int flags)
+{
+#ifdef SYS_rseq
+	return syscall(SYS_rseq, area, size, flags, PERCPU_SEQ_SIGNATURE);
+#else
+	errno = ENOSYS;
+	return -1;
+#endif
+}
+
+static char *thread_pointer(void)
+{
+	char *tp;
+
+#ifdef __x86_64__
+	__asm__("movq %%fs:0, %0" : "=r"(tp));
+#else
+	__asm__("mrs %0, tpidr_el0" : "=r"(tp));
+#endif
+	return tp;
+}
+
+static struct percpu_rseq *libc_area(void)
+{
+	return (struct percpu_rseq *)(thread_pointer() + process.offset);
+}
+
+/*
+ * Is the area of libc registered for this very thread? If the kernel knew of
+ * none, the question registers it, which is as good. It must name the size
+ * that was registered: 32 bytes, or on newer libcs the kernel's.
+ */
+static bool attach_libc(void)
+{
+	uint32_t align = process.align ? process.align : 32;
+	uint32_t sizes[] = { AREA_SIZE, (process.feature_size + align - 1) / align * align };
+	struct percpu_rseq *area = libc_area();
+
+	if (!process.libc || __atomic_load_n(&area->cpu_id, __ATOMIC_RELAXED) < 0)
+		return false;
+	for (unsigned i = 0; i < 2; i++) {
+		if (sizes[i] < AREA_SIZE)
+			continue;
+		if (sys_rseq(area, sizes[i], 0) == 0 || errno == EBUSY) {
+			thread.area = area;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A thread that goes away must not leave the kernel writing to its memory. */
+static void detach(void *arg)
+{
+	(void)arg;
+	percpu_thread_give_up();
+	sys_rseq(&thread.own, AREA_SIZE, UNREGISTER);
+}
+
+static bool attach_own(void)
+{
+	if (!process.has_key || sys_rseq(&thread.own, AREA_SIZE, 0) != 0)
+		return false;
+	if (pthread_setspecific(process.key, &thread.own) != 0) {
+		sys_rseq(&thread.own, AREA_SIZE, UNREGISTER);
+		return false;
+	}
+	thread.area = &thread.own;
+	return true;
+}
+
+static void find_libc(void)
+{
+#if defined(__GLIBC__) && __has_include(<sys/rseq.h>)
+	/* Not weak: weak ones have resolved to 0 under LTO without PIE. */
+	process.size = __rseq_size;
+	process.offset = __rseq_offset;
+#elif defined(__GLIBC__)
+	const unsigned *size = dlsym(RTLD_DEFAULT, "__rseq_size");
+	const ptrdiff_t *offset = dlsym(RTLD_DEFAULT, "__rseq_offset");
+
+	if (size && offset) {
+		process.size = *size;
+		process.offset = *offset;
+	}
+#endif
+	process.libc = process.size != 0;
+}
+
+enum percpu_owner percpu_thread_register(void)
+{
+	enum percpu_owner owner = PERCPU_OWNER_NONE;
+	int saved = errno;
+
+	if (attach_libc())
+		owner = PERCPU_OWNER_LIBC;
+	else if (attach_own())
+		owner = PERCPU_OWNER_LIBRARY;
+	else
+		thread.area = &thread.none;
+	thread.state = owner != PERCPU_OWNER_NONE ? ATTACHED : UNABLE;
+	percpu_self = thread.area;
+	errno = saved;
+	return owner;
+}
+
+#else /* no sequences for this architecture */
+
+static void detach(void *arg)
+{
+	(void)arg;
+}
+
+static void find_libc(void)
+{
+}
+
+enum percpu_owner percpu_thread_register(void)
+{
+	percpu_thread_give_up();
+	return PERCPU_OWNER_NONE;
+}
+
+#endif
+
+/* glibc says 32 or 20 for the original 20 bytes and what the kernel adds up to
+ * 32, and from 2.41 on the size itself. */
+static uint32_t valid_bytes(void)
+{
+	uint32_t kernel = process.feature_size ? process.feature_size : 20;
+
+	if (process.size == 20 || process.size == 32)
+		return kernel < 32 ? kernel : 32;
+	return process.size;
+}
+
+void percpu_thread_init(struct percpu_status *st)
+{
+	find_libc();
+	process.feature_size = getauxval(AT_RSEQ_FEATURE_SIZE);
+	process.align = getauxval(AT_RSEQ_ALIGN);
+	process.has_key = pthread_key_create(&process.key, detach) == 0;
+	st->rseq_size = process.size;
+	st->feature_size = process.feature_size;
+	st->align = process.align;
+	st->has_mm_cid = (process.libc ? valid_bytes() : process.feature_size) >=
+			 offsetof(struct percpu_rseq, mm_cid) + sizeof(uint32_t);
+}
+
+void percpu_thread_give_up(void)
+{
+	thread.state = UNABLE;
+	thread.area = &thread.none;
+	percpu_self = thread.area;
+}
+
+struct percpu_rseq *percpu_seq_attach(void)
+{
+	if (thread.state != FRESH || thread.shared != 0)
+		return percpu_self;
+	if (percpu_tier() == PERCPU_TIER_RSEQ) {
+		percpu_thread_register();
+	} else if (percpu_self == &nobody) {
+		thread.area = &thread.none;
+		percpu_self = thread.area;
+	}
+	return percpu_self;
+}
+
+/* Used: by the assembly of vfork(), which link-time optimization cannot see. */
+__attribute__((used)) void percpu_thread_share(void)
+{
+	thread.shared++;
+	percpu_self = &thread.none;
+}
+
+void percpu_thread_unshare(void)
+{
+	if (--thread.shared == 0)
+		percpu_self = thread.area;
+}
+
+int percpu_thread_start(pthread_t *ret, bool normal, void *(*fn)(void *), void *arg)
+{
+	struct sched_param param = { 0 };
+	sigset_t all, old;
+	pthread_attr_t attr;
+	int r;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, HELPER_STACK);
+	if (normal) {
+		pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+		pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
+		pthread_attr_setschedparam(&attr, &param);
+	}
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(ret, &attr, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return -r;
+}

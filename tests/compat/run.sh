@@ -1,0 +1,217 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Use the library in every way that it offers: installed (pkg-config, CMake),
+# embedded (Meson), vendored (one file), and each header alone.
+#
+#	run.sh SOURCE WORK
+#
+# Prints TAP; what the tools said is in WORK/log.
+set -u
+
+if [ $# -ne 2 ]; then
+	echo "usage: $0 SOURCE WORK" >&2
+	exit 2
+fi
+src=$(realpath "$1") || exit 2
+here=$src/tests/compat
+rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
+work=$PWD
+log=$work/log
+prefix=$work/prefix
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+strict=(-Wall -Wextra -Werror -pedantic)
+count=0
+
+# check NAME COMMAND...: one line of TAP; a failure brings its output along.
+check()
+{
+	local name=$1
+	shift
+	count=$((count + 1))
+	if "$@" >"$work/out" 2>&1; then
+		echo "ok $count - $name"
+	else
+		echo "not ok $count - $name"
+		tail -n 40 "$work/out" | sed 's/^/# /'
+	fi
+	{ echo "== $name: $*"; cat "$work/out"; } >>"$log"
+}
+
+# have NAME TOOL: whether there is the tool; if not, the check is skipped.
+have()
+{
+	command -v "$2" >/dev/null && return
+	count=$((count + 1))
+	echo "ok $count - $1 # SKIP no $2"
+	return 1
+}
+
+# The consumer counts exactly, and on the tier that the installed library has.
+runs()
+{
+	local tier
+	tier=$(timeout 60 "$@") || { echo "$*: failed: $tier"; return 1; }
+	echo "$*: tier $tier"
+	[ "$tier" = "${expected_tier:-$tier}" ]
+}
+
+install_library()
+{
+	meson setup "$work/build" "$src" --prefix "$prefix" --libdir lib --buildtype release \
+		-Dtests=disabled -Dexamples=disabled -Dbenchmarks=disabled -Dwerror=true &&
+		meson install -C "$work/build"
+}
+
+exported_symbols()
+{
+	{
+		sed -n 's/^\t\([a-z_0-9]*\);$/\1/p' "$src/src/libpercpu.map"
+		printf 'clone\nvfork\n'
+	} | sort >listed
+	nm -D --defined-only "$prefix/lib/libpercpu.so" | awk '$2 != "A" { print $3 }' |
+		sed 's/@.*//' | sort >exported
+	diff listed exported
+}
+
+# A library that was linked without ours gets our vfork nevertheless.
+interposition()
+{
+	cc -shared -fPIC "$here/plugin.c" -o libplugin.so &&
+		cc -DMAIN "$here/plugin.c" ./libplugin.so -L"$prefix/lib" -Wl,--no-as-needed -lpercpu \
+			-Wl,-rpath,"$prefix/lib" -o plugin &&
+		LD_BIND_NOW=1 LD_DEBUG=bindings ./plugin 2>links &&
+		grep 'libplugin.so.* to .*libpercpu.so.*vfork' links
+}
+
+dynamic_section()
+{
+	readelf -d "$prefix/lib/libpercpu.so" >dynamic
+	grep -q 'SONAME.*\[libpercpu\.so\.0\]' dynamic && grep -q 'NODELETE' dynamic
+}
+
+# The flags are words, not a file name.
+# shellcheck disable=SC2046
+pkgconfig_shared()
+{
+	cc -O2 "$here/consumer.c" -o shared $(pkg-config --cflags --libs percpu) \
+		-Wl,-rpath,"$prefix/lib" &&
+		readelf -d shared | grep -q 'NEEDED.*libpercpu\.so\.0' && runs ./shared
+}
+
+# shellcheck disable=SC2046
+pkgconfig_static()
+{
+	cc -O2 "$here/consumer.c" -o static -static $(pkg-config --static --cflags --libs percpu) &&
+		runs ./static
+}
+
+archive()
+{
+	cc "$@" "$here/consumer.c" -I"$prefix/include" "$prefix/lib/libpercpu.a" -o archive -pthread &&
+		runs ./archive
+}
+
+cmake_package()
+{
+	cmake -S "$here/cmake" -B cmake -DCMAKE_PREFIX_PATH="$prefix" &&
+		cmake --build cmake && runs cmake/percpu && runs cmake/static
+}
+
+meson_subproject()
+{
+	local kind=$1
+	rm -rf embed && mkdir -p embed/subprojects &&
+		cp "$here/meson/meson.build" "$here/consumer.c" embed/ &&
+		ln -s "$src" embed/subprojects/percpu &&
+		meson setup "embed-$kind" embed --default-library "$kind" \
+			--wrap-mode forcefallback &&
+		meson compile -C "embed-$kind" && runs "embed-$kind/consumer"
+}
+
+one_file()
+{
+	local compiler=$1
+	shift
+	$compiler -std=gnu11 "${strict[@]}" "$@" -I"$src/include" "$here/consumer.c" \
+		"$src/src/percpu_all.c" -o one-file -pthread && runs ./one-file
+}
+
+# musl-gcc brings no kernel headers; the machine's serve.
+musl()
+{
+	mkdir kernel &&
+		ln -s /usr/include/linux /usr/include/asm-generic \
+			"/usr/include/$(cc -print-multiarch)/asm" kernel/ &&
+		one_file musl-gcc -O2 -static -idirafter kernel
+}
+
+headers()
+{
+	local compiler=$1 std=$2 language=c header
+	case $std in *++*) language=c++ ;; esac
+	for header in "$prefix"/include/percpu/*.h "$prefix"/include/percpu/arch/{spec,generic}.h; do
+		echo "${header##*/}"
+		$compiler -x $language -std="$std" "${strict[@]}" -O2 -I"$prefix/include" \
+			-include "$header" -c /dev/null -o header.o || return
+	done
+}
+
+# The whole program in a dialect, with and without optimization.
+dialect()
+{
+	local compiler=$1 std=$2 optimize language=c
+	case $std in *++*) language=c++ ;; esac
+	for optimize in -O0 -O2; do
+		$compiler -x $language -std="$std" "${strict[@]}" $optimize -D_GNU_SOURCE \
+			-I"$prefix/include" "$here/consumer.c" -x none "$prefix/lib/libpercpu.a" \
+			-o dialect -pthread && runs ./dialect || return
+	done
+}
+
+cpp_inline()
+{
+	local compiler=$1 optimize
+	for optimize in -O0 -O2; do
+		$compiler $optimize -I"$prefix/include" -c "$here/inline.cc" -o first.o &&
+			$compiler $optimize -I"$prefix/include" -DSECOND -c "$here/inline.cc" \
+				-o second.o &&
+			$compiler first.o second.o "$prefix/lib/libpercpu.a" -o inline -pthread &&
+			timeout 60 ./inline || return
+	done
+}
+
+check 'install' install_library
+[ -e "$prefix/lib/libpercpu.a" ] || { echo "1..$count"; exit 1; }
+check 'exported symbols are those of the map' exported_symbols
+check 'soname and nodelete' dynamic_section
+check 'pkg-config, shared' pkgconfig_shared
+expected_tier=$(./shared)
+check "another library's vfork" interposition
+check 'pkg-config, static program' pkgconfig_static
+check 'archive, position-independent' archive -O2 -fPIE -pie
+check 'archive, no-pie and LTO' archive -O2 -no-pie -flto
+have 'CMake package' cmake && check 'CMake package' cmake_package
+check 'Meson subproject, shared' meson_subproject shared
+check 'Meson subproject, static' meson_subproject static
+
+for compiler in gcc clang; do
+	have "$compiler" "$compiler" || continue
+	check "one file, $compiler" one_file "$compiler" -O2
+	check "one file, $compiler -O0" one_file "$compiler" -O0
+	check "one file, $compiler -O3 and LTO" one_file "$compiler" -O3 -flto
+	for std in c11 gnu11 c17; do
+		check "headers, $compiler $std" headers "$compiler" "$std"
+		check "program, $compiler $std" dialect "$compiler" "$std"
+	done
+done
+have 'one file, musl' musl-gcc && check 'one file, musl' musl
+
+for compiler in g++ clang++; do
+	have "$compiler" "$compiler" || continue
+	for std in c++17 c++20; do
+		check "headers, $compiler $std" headers "$compiler" "$std"
+		check "program, $compiler $std" dialect "$compiler" "$std"
+	done
+	check "inline functions in two units, $compiler" cpp_inline "$compiler"
+done
+echo "1..$count"

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* inject.c - see inject.h. */
+#define _GNU_SOURCE
+#include "inject.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <percpu/fence.h>
+#include <percpu/status.h>
+
+#include "../support.h"
+
+#define LONG_WAIT (UINT64_C(1) << 33)
+#define RETRIES 1000
+
+__thread struct inject_point inject_point;
+
+/* One experiment at a time: what the handlers and the other thread look at. */
+static struct {
+	inject_run run;
+	enum inject_action action;
+	struct model_case c;	  /* the operation under test */
+	struct model_case nested; /* the one that comes between */
+	struct model_lane *real;
+	struct model_lane *model;
+	unsigned lanes;
+	unsigned here, there; /* CPUs */
+	bool wrong;
+} now;
+
+bool inject_possible(void)
+{
+#ifdef PERCPU_ARCH_GENERIC_H
+	return false;
+#else
+	return percpu_status()->tier == PERCPU_TIER_RSEQ && percpu_seq_attach()->cpu_id >= 0;
+#endif
+}
+
+/* A neighbor may preempt at any time, so a sequence gets several tries. */
+static struct model_result inject_retry(const struct model_case *c)
+{
+	struct model_result r;
+	unsigned tries = 0;
+
+	do
+		r = now.run(percpu_self, now.real, c);
+	while (r.code == PERCPU_SEQ_SLOW && ++tries < RETRIES);
+	return r;
+}
+
+static bool inject_same_world(void)
+{
+	for (unsigned i = 0; i < now.lanes; i++)
+		if (!model_same(&now.real[i], &now.model[i], now.c.op, now.c.mask))
+			return false;
+	return true;
+}
+
+/* Run an operation to its end here, and in the model. */
+static void inject_complete(const struct model_case *c)
+{
+	struct model_result want = model_apply(&now.model[sched_getcpu()], c);
+	struct model_result got = inject_retry(c);
+
+	if (got.code != want.code || got.value != want.value || !inject_same_world())
+		now.wrong = true;
+}
+
+static void inject_fork(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		inject_complete(&now.nested);
+		_exit(now.wrong);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+		now.wrong = true;
+}
+
+static void inject_act(void)
+{
+	switch (now.action) {
+	case INJECT_NESTED:
+		inject_complete(&now.nested);
+		break;
+	case INJECT_SIGNAL_NESTED:
+		raise(SIGUSR1);
+		break;
+	case INJECT_MIGRATE:
+		test_pin(0, now.there);
+		break;
+	case INJECT_NESTED_MIGRATE:
+		inject_complete(&now.nested);
+		test_pin(0, now.there);
+		break;
+	case INJECT_THERE_AND_BACK:
+		test_pin(0, now.there);
+		inject_complete(&now.nested);
+		test_pin(0, now.here);
+		inject_complete(&now.nested);
+		break;
+	case INJECT_YIELD:
+		sched_yield();
+		break;
+	case INJECT_SLEEP:
+		test_sleep_us(100);
+		break;
+	case INJECT_FORK:
+		inject_fork();
+		break;
+	case INJECT_NOTHING:
+	case INJECT_ACTIONS:
+		break;
+	}
+}
+
+static void inject_on_trap(int signo, siginfo_t *info, void *context)
+{
+	(void)signo, (void)info, (void)context;
+#ifdef __aarch64__
+	ucontext_t *u = context;
+	const uint32_t *pc = (const uint32_t *)(uintptr_t)u->uc_mcontext.pc;
+
+	if (*pc == 0xd4200000 + (0x7e57 << 5)) /* not aborted: step over it */
+		u->uc_mcontext.pc += 4;
+#endif
+	inject_point.step = 0;
+	inject_act();
+}
+
+static void inject_on_signal(int signo)
+{
+	(void)signo;
+	inject_point.go = 1;
+	if (now.action == INJECT_SIGNAL_NESTED)
+		inject_complete(&now.nested);
+}
+
+int inject_setup(void **state)
+{
+	struct sigaction trap = {.sa_sigaction = inject_on_trap, .sa_flags = SA_SIGINFO};
+	struct sigaction usr = {.sa_handler = inject_on_signal};
+
+	(void)state;
+	now.lanes = percpu_status()->possible_cpus;
+	now.here = test_cpu(0);
+	now.there = test_cpu(1);
+	now.real = aligned_alloc(64, now.lanes * sizeof(*now.real));
+	now.model = aligned_alloc(64, now.lanes * sizeof(*now.model));
+	if (!now.real || !now.model)
+		return -1;
+	return sigaction(SIGTRAP, &trap, NULL) || sigaction(SIGUSR1, &usr, NULL) ? -1 : 0;
+}
+
+int inject_teardown(void **state)
+{
+	(void)state;
+	free(now.real);
+	free(now.model);
+	return 0;
+}
+
+/* A world with an operation that will do something, and one to come between. */
+static void inject_prepare(inject_run run, enum model_op op, uint64_t *random)
+{
+	struct model_lane copy;
+
+	now.run = run;
+	now.wrong = false;
+	for (unsigned i = 0; i < now.lanes; i++)
+		model_fill(&now.real[i], op, random);
+	do {
+		model_fill(&now.real[now.here], op, random);
+		model_choose(&now.c, op, &now.real[now.here], random);
+		copy = now.real[now.here];
+	} while (model_apply(&copy, &now.c).code != 0);
+	model_choose(&now.nested, op, &now.real[now.here], random);
+	memcpy(now.model, now.real, now.lanes * sizeof(*now.real));
+}
+
+enum inject_outcome inject_trap(inject_run run, enum model_op op, int step,
+				enum inject_action action, uint64_t *random)
+{
+	struct model_result r;
+	unsigned tries = 0;
+
+	if (test_cpus() < 2 && action >= INJECT_MIGRATE && action <= INJECT_THERE_AND_BACK)
+		return INJECT_ABSENT;
+	now.action = action;
+	inject_prepare(run, op, random);
+	test_pin(0, now.here);
+	do {
+		inject_point = (struct inject_point){.step = step, .trap = 1};
+		r = run(percpu_self, now.real, &now.c);
+	} while (!inject_point.arrived && r.code == PERCPU_SEQ_SLOW && ++tries < RETRIES);
+	inject_point.step = 0;
+	if (inject_point.arrived) {
+		/* What came between is all that happened. */
+		if (r.code != PERCPU_SEQ_SLOW || r.value != MODEL_UNSET || !inject_same_world())
+			now.wrong = true;
+		inject_complete(&now.c);
+	}
+	test_unpin(0);
+	if (!inject_point.arrived)
+		return INJECT_ABSENT;
+	return now.wrong ? INJECT_WRONG : INJECT_RIGHT;
+}
+
+/* The thread that is interfered with. */
+struct inject_victim {
+	struct inject_point *point;
+	pid_t tid;
+	int step;
+	bool ready, returned, acted, absent;
+};
+
+static void *inject_victim_thread(void *p)
+{
+	struct inject_victim *v = p;
+	struct model_result r;
+
+	percpu_seq_attach();
+	test_pin(0, now.here);
+	inject_point = (struct inject_point){.step = v->step, .rounds = LONG_WAIT};
+	v->point = &inject_point;
+	v->tid = (pid_t)syscall(SYS_gettid);
+	__atomic_store_n(&v->ready, true, __ATOMIC_RELEASE);
+	do
+		r = now.run(percpu_self, now.real, &now.c);
+	while (!inject_point.arrived && r.code == PERCPU_SEQ_SLOW);
+	inject_point.step = 0;
+	v->absent = !inject_point.arrived;
+	__atomic_store_n(&v->returned, true, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&v->acted, __ATOMIC_ACQUIRE))
+		sched_yield();
+	if (v->absent)
+		return NULL;
+	if (r.code != PERCPU_SEQ_SLOW || r.value != MODEL_UNSET || !inject_same_world())
+		now.wrong = true;
+	inject_complete(&now.c);
+	return NULL;
+}
+
+static void inject_interfere(struct inject_victim *v, enum inject_event event)
+{
+	switch (event) {
+	case INJECT_BY_MIGRATION:
+		test_pin(v->tid, now.there);
+		break;
+	case INJECT_BY_COMPETITOR:
+		test_pin(0, now.here);
+		inject_complete(&now.nested);
+		test_pin(0, now.there);
+		break;
+	case INJECT_BY_SIGNAL:
+		syscall(SYS_tgkill, getpid(), v->tid, SIGUSR1);
+		while (!__atomic_load_n(&v->point->go, __ATOMIC_RELAXED))
+			sched_yield();
+		break;
+	case INJECT_BY_FENCE:
+		now.wrong |= percpu_fence() != 0;
+		break;
+	case INJECT_BY_FENCE_ALL:
+		now.wrong |= percpu_fence_all(UINT64_C(5000000000), NULL) != 0;
+		break;
+	case INJECT_EVENTS:
+		break;
+	}
+}
+
+enum inject_outcome inject_wait(inject_run run, enum model_op op, int step,
+				enum inject_event event, uint64_t *random)
+{
+	struct inject_victim v = {.step = step};
+	pthread_t thread;
+
+	if (test_cpus() < 2)
+		return INJECT_ABSENT;
+	now.action = INJECT_NOTHING;
+	inject_prepare(run, op, random);
+	test_pin(0, now.there);
+	if (pthread_create(&thread, NULL, inject_victim_thread, &v) != 0)
+		return INJECT_WRONG;
+	while (!__atomic_load_n(&v.ready, __ATOMIC_ACQUIRE))
+		sched_yield();
+	while (!__atomic_load_n(&v.point->arrived, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&v.returned, __ATOMIC_ACQUIRE))
+		sched_yield();
+	if (!v.returned || !v.absent)
+		inject_interfere(&v, event);
+	__atomic_store_n(&v.point->go, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&v.acted, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	test_unpin(0);
+	if (v.absent)
+		return INJECT_ABSENT;
+	return now.wrong ? INJECT_WRONG : INJECT_RIGHT;
+}

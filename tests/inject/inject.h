@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * inject.h - stop a sequence at a step, let something happen, go on, and
+ * compare with the model.
+ *
+ * Two ways to stop. A trap turns into SIGTRAP, whose handler is the thread
+ * itself, and by being a signal aborts the sequence whatever it does. A wait
+ * keeps the thread in the sequence while another thread interferes; what then
+ * aborts it is that interference alone.
+ */
+#ifndef TESTS_INJECT_INJECT_H
+#define TESTS_INJECT_INJECT_H
+
+#include <stdbool.h>
+
+#include "step.h"
+
+#include "../model.h"
+
+#define INJECT_STEPS 8
+
+/** What the handler of a trap does. */
+enum inject_action {
+	INJECT_NOTHING,
+	INJECT_NESTED,	       /* another update of the same lane */
+	INJECT_SIGNAL_NESTED,  /* the same, in the handler of a further signal */
+	INJECT_MIGRATE,	       /* move to another CPU */
+	INJECT_NESTED_MIGRATE, /* update, then move */
+	INJECT_THERE_AND_BACK, /* move, update there, move back, update here */
+	INJECT_YIELD,
+	INJECT_SLEEP,
+	INJECT_FORK, /* a child that updates its copy */
+	INJECT_ACTIONS
+};
+
+/** What another thread does to one that waits. */
+enum inject_event {
+	INJECT_BY_MIGRATION,  /* moves it to another CPU */
+	INJECT_BY_COMPETITOR, /* comes to its CPU and updates the lane */
+	INJECT_BY_SIGNAL,
+	INJECT_BY_FENCE,
+	INJECT_BY_FENCE_ALL,
+	INJECT_EVENTS
+};
+
+enum inject_outcome {
+	INJECT_ABSENT, /* the operation has no such step, or one CPU is too few */
+	INJECT_RIGHT,
+	INJECT_WRONG,
+};
+
+typedef struct model_result (*inject_run)(struct percpu_rseq *rs, struct model_lane *lane0,
+					  const struct model_case *c);
+
+/** Install the handlers; cmocka's group set-up. Fails without memory. */
+int inject_setup(void **state);
+int inject_teardown(void **state);
+
+/** Whether this thread's sequences are known to the kernel. */
+bool inject_possible(void);
+
+enum inject_outcome inject_trap(inject_run run, enum model_op op, int step,
+				enum inject_action action, uint64_t *random);
+enum inject_outcome inject_wait(inject_run run, enum model_op op, int step,
+				enum inject_event event, uint64_t *random);
+
+#endif

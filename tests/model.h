@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * model.h - the sequences of arch/spec.h once more, in plain C, to compare the
+ * real ones with: lanes of memory, an operation with its arguments, and what
+ * the operation must do to a lane.
+ *
+ * model_run() executes the real sequence. It is compiled into each test, so
+ * that a test may define PERCPU_SEQ_STEP first.
+ */
+#ifndef TESTS_MODEL_H
+#define TESTS_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <percpu/seq.h>
+
+#define MODEL_SLOTS 8
+#define MODEL_UNSET INT64_C(0x5ca1ab1e0ddba11)
+
+enum model_op {
+	MODEL_ADD,
+	MODEL_ADD2,
+	MODEL_ADD4,
+	MODEL_ADD8,
+	MODEL_ADD_RETURN,
+	MODEL_ADD_LIMIT,
+	MODEL_STORE,
+	MODEL_CMPXCHG,
+	MODEL_XCHG,
+	MODEL_PUSH,
+	MODEL_POP,
+	MODEL_COPY,
+	MODEL_OPS
+};
+
+/** One lane: the guard, and what the operation works on. */
+struct model_lane {
+	uint32_t guard;
+	union {
+		int64_t word[8];
+		struct {
+			uint64_t count;
+			uint64_t slot[MODEL_SLOTS];
+		} array;
+		struct {
+			uint64_t head;
+			uint64_t tail;
+			uint64_t slot[MODEL_SLOTS];
+		} fifo;
+	} __attribute__((aligned(64)));
+};
+
+/** An operation with its arguments; each op uses those it needs. */
+struct model_case {
+	enum model_op op;
+	int64_t n[8];	  /* addend(s), new value, or words to copy */
+	int64_t other;	  /* limit, or expected value */
+	uint64_t limit;	  /* of the array */
+	uint64_t mask;	  /* of the queue */
+	uint64_t words;	  /* to copy */
+};
+
+/** What a call gave back; value is MODEL_UNSET where the call set none. */
+struct model_result {
+	int code;
+	int64_t value;
+};
+
+const char *model_name(enum model_op op);
+
+/** Whether the real sequence exists in a unit with this PERCPU_SEQ_WORDS. */
+bool model_exists(enum model_op op, int seq_words);
+
+/** Fill a lane with what op may find there. */
+void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random);
+
+/** Choose arguments of op for a lane; one case in about three is refused. */
+void model_choose(struct model_case *c, enum model_op op, const struct model_lane *lane,
+		  uint64_t *random);
+
+/** Do to the lane what the operation must do to it. */
+struct model_result model_apply(struct model_lane *lane, const struct model_case *c);
+
+/** Whether two lanes hold the same; bytes behind the top of an array or the
+ *  head of a queue mean nothing. */
+bool model_same(const struct model_lane *a, const struct model_lane *b, enum model_op op,
+		uint64_t mask);
+
+static __attribute__((noinline, unused)) struct model_result
+model_run(struct percpu_rseq *rs, struct model_lane *lane0, const struct model_case *c)
+{
+	const size_t stride = sizeof(*lane0);
+	const uint32_t *guard = &lane0->guard;
+	struct model_result r = {-1, MODEL_UNSET};
+	void *cell = lane0->word;
+	void *item = (void *)(uintptr_t)MODEL_UNSET;
+
+	switch (c->op) {
+	case MODEL_ADD:
+		r.code = percpu_seq_add(rs, cell, stride, c->n[0]);
+		break;
+	case MODEL_ADD2:
+		r.code = percpu_seq_add2(rs, cell, stride, c->n);
+		break;
+	case MODEL_ADD4:
+#if PERCPU_SEQ_WORDS >= 4
+		r.code = percpu_seq_add4(rs, cell, stride, c->n);
+#endif
+		break;
+	case MODEL_ADD8:
+#if PERCPU_SEQ_WORDS >= 8
+		r.code = percpu_seq_add8(rs, cell, stride, c->n);
+#endif
+		break;
+	case MODEL_ADD_RETURN:
+		r.code = percpu_seq_add_return(rs, cell, guard, stride, c->n[0], &r.value);
+		break;
+	case MODEL_ADD_LIMIT:
+		r.code = percpu_seq_add_limit(rs, cell, guard, stride, c->n[0], c->other, &r.value);
+		break;
+	case MODEL_STORE:
+		r.code = percpu_seq_store(rs, cell, guard, stride, c->n[0]);
+		break;
+	case MODEL_CMPXCHG:
+		r.code = percpu_seq_cmpxchg(rs, cell, guard, stride, c->other, c->n[0], &r.value);
+		break;
+	case MODEL_XCHG:
+		r.code = percpu_seq_xchg(rs, cell, guard, stride, c->n[0], &r.value);
+		break;
+	case MODEL_PUSH:
+		r.code = percpu_seq_push(rs, cell, guard, stride, c->limit,
+					 (void *)(uintptr_t)c->n[0]);
+		break;
+	case MODEL_POP:
+		r.code = percpu_seq_pop(rs, cell, guard, stride, &item);
+		r.value = (int64_t)(uintptr_t)item;
+		break;
+	case MODEL_COPY:
+		r.code = percpu_seq_copy(rs, cell, guard, stride, c->mask, (const uint64_t *)c->n,
+					 c->words);
+		break;
+	case MODEL_OPS:
+		break;
+	}
+	return r;
+}
+
+#endif

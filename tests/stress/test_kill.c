@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_kill.c - workers killed by SIGKILL at any instruction: what they had
+ * committed is there, what several counters got in one commit is there in all
+ * of them or in none, and nobody else is disturbed.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <percpu/counter.h>
+#include <percpu/status.h>
+
+#include "../support.h"
+
+#define KILLS 150
+#define WORKERS 3
+
+static struct percpu_region *region;
+static struct percpu_counter *counter;
+static struct percpu_counter_array *array;
+
+static int create(void **state)
+{
+	int fd = memfd_create("kill", 0), e;
+
+	(void)state;
+	e = percpu_region_create_fd(fd, NULL, &region);
+	close(fd);
+	if (e == 0)
+		e = percpu_counter_create_in(region, &counter);
+	return e ? e : percpu_counter_array_create_in(region, 64, &array);
+}
+
+static int destroy(void **state)
+{
+	(void)state;
+	percpu_counter_array_detach(array);
+	percpu_region_close(region);
+	return 0;
+}
+
+/* Start workers, kill them all after a random time. */
+static void start_and_kill(int (*fn)(void *arg), uint64_t *published, uint64_t *random)
+{
+	pid_t pid[WORKERS];
+
+	for (int i = 0; i < WORKERS; i++)
+		pid[i] = test_fork(fn, &published[8 * i]);
+	while (!__atomic_load_n(&published[0], __ATOMIC_RELAXED))
+		test_sleep_us(50);
+	test_sleep_us((unsigned)(test_random(random) % 3000));
+	for (int i = 0; i < WORKERS; i++)
+		kill(pid[i], SIGKILL);
+	for (int i = 0; i < WORKERS; i++)
+		assert_int_equal(test_wait(pid[i], 30), SIGKILL);
+}
+
+/* Says how often it has added, after each time. */
+static int add_and_publish(void *arg)
+{
+	uint64_t *published = arg;
+
+	for (uint64_t n = 1; n > 0; n++) {
+		percpu_counter_add(counter, 1);
+		__atomic_store_n(published, n, __ATOMIC_RELAXED);
+	}
+	return 0;
+}
+
+static void killed_workers_lose_nothing(void **state)
+{
+	uint64_t *published = test_share(WORKERS * 64);
+	uint64_t random = 61;
+
+	(void)state;
+	for (int k = 0; k < KILLS; k++) {
+		uint64_t sum = 0, counted;
+
+		memset(published, 0, WORKERS * 64);
+		start_and_kill(add_and_publish, published, &random);
+		for (int i = 0; i < WORKERS; i++)
+			sum += published[8 * i];
+		counted = percpu_counter_fetch_zero(counter);
+		assert_in_range(counted, sum, sum + WORKERS);
+	}
+}
+
+static size_t words;
+
+static int add_words(void *arg)
+{
+	static const int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+	uint64_t *published = arg;
+
+	__atomic_store_n(published, 1, __ATOMIC_RELAXED);
+	while (*published) {
+		if (words == 8)
+			percpu_counter_array_add8(array, 8, ones);
+		else if (words == 4)
+			percpu_counter_array_add4(array, 8, ones);
+		else
+			percpu_counter_array_add2(array, 8, ones);
+	}
+	return 0;
+}
+
+static void one_commit_is_all_or_nothing(void **state)
+{
+	uint64_t *published = test_share(WORKERS * 64);
+	uint64_t random = 62;
+
+	(void)state;
+	if (percpu_counter_array_commit_words() == 1)
+		test_skip("this tier commits one word at a time");
+	for (int k = 0; k < KILLS; k++) {
+		words = (size_t)2 << k % 3;
+		if (words > percpu_counter_array_commit_words())
+			continue;
+		memset(published, 0, WORKERS * 64);
+		start_and_kill(add_words, published, &random);
+		for (size_t i = 1; i < words; i++)
+			assert_int_equal(percpu_counter_array_fetch(array, 8 + i),
+					 percpu_counter_array_fetch(array, 8));
+		for (size_t i = 0; i < words; i++)
+			percpu_counter_array_zero(array, 8 + i);
+	}
+}
+
+/* Creates and destroys, so that some die with the allocator's lock. */
+static int churn(void *arg)
+{
+	struct percpu_counter *c;
+	uint64_t *published = arg;
+
+	do {
+		if (percpu_counter_create_in(region, &c) == 0)
+			percpu_counter_destroy(c);
+		__atomic_store_n(published, 1, __ATOMIC_RELAXED);
+	} while (*published);
+	return 0;
+}
+
+static void dead_allocators_block_nobody(void **state)
+{
+	uint64_t *published = test_share(WORKERS * 64);
+	uint64_t random = 63;
+	struct percpu_counter *c;
+
+	(void)state;
+	percpu_counter_add(counter, 1);
+	for (int k = 0; k < KILLS; k++) {
+		memset(published, 0, WORKERS * 64);
+		start_and_kill(churn, published, &random);
+		assert_int_equal(percpu_counter_create_in(region, &c), 0);
+		assert_int_equal(percpu_counter_fetch(c), 0);
+		percpu_counter_destroy(c);
+	}
+	assert_int_equal(percpu_counter_fetch(counter), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(killed_workers_lose_nothing, create, destroy),
+		cmocka_unit_test_setup_teardown(one_commit_is_all_or_nothing, create, destroy),
+		cmocka_unit_test_setup_teardown(dead_allocators_block_nobody, create, destroy),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

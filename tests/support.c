@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* support.c - see support.h. */
+#define _GNU_SOURCE
+#include "support.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHILD_SECONDS 60
+
+#ifndef AT_RSEQ_FEATURE_SIZE
+#define AT_RSEQ_FEATURE_SIZE 27
+#endif
+
+static cpu_set_t test_allowed;
+static char test_directory[64];
+
+__attribute__((constructor)) static void test_remember_affinity(void)
+{
+	sched_getaffinity(0, sizeof(test_allowed), &test_allowed);
+}
+
+static void *test_team_thread(void *p)
+{
+	struct test_team *t = p;
+	unsigned i = __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED);
+
+	pthread_barrier_wait(&t->start);
+	t->fn(i, t->arg);
+	return NULL;
+}
+
+void test_team_start(struct test_team *t, unsigned n, void (*fn)(unsigned i, void *arg), void *arg)
+{
+	assert_true(n <= sizeof(t->thread) / sizeof(t->thread[0]));
+	t->n = n;
+	t->next = 0;
+	t->fn = fn;
+	t->arg = arg;
+	pthread_barrier_init(&t->start, NULL, n);
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(pthread_create(&t->thread[i], NULL, test_team_thread, t), 0);
+}
+
+void test_team_join(struct test_team *t)
+{
+	for (unsigned i = 0; i < t->n; i++)
+		assert_int_equal(pthread_join(t->thread[i], NULL), 0);
+	pthread_barrier_destroy(&t->start);
+}
+
+void test_team_run(unsigned n, void (*fn)(unsigned i, void *arg), void *arg)
+{
+	struct test_team t;
+
+	test_team_start(&t, n, fn, arg);
+	test_team_join(&t);
+}
+
+pid_t test_fork(int (*fn)(void *arg), void *arg)
+{
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	assert_int_not_equal(pid, -1);
+	if (pid == 0) {
+		alarm(CHILD_SECONDS);
+		_exit(fn(arg));
+	}
+	return pid;
+}
+
+int test_wait(pid_t pid, unsigned seconds)
+{
+	uint64_t end = test_now() + seconds * UINT64_C(1000000000);
+	int status;
+
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		if (test_now() >= end) {
+			kill(pid, SIGKILL);
+			waitpid(pid, &status, 0);
+			break;
+		}
+		test_sleep_us(200);
+	}
+	return status;
+}
+
+void test_in_child(int (*fn)(void *arg), void *arg)
+{
+	assert_int_equal(test_wait(test_fork(fn, arg), CHILD_SECONDS), 0);
+}
+
+void test_child_require(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "child: %s (errno %d)\n", what, errno);
+	_exit(1);
+}
+
+void *test_share(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	return p;
+}
+
+const char *test_path(const char *name)
+{
+	static char path[160];
+
+	if (!test_directory[0]) {
+		strcpy(test_directory, "/dev/shm/percpu-test-XXXXXX");
+		if (!mkdtemp(test_directory)) {
+			strcpy(test_directory, "/tmp/percpu-test-XXXXXX");
+			assert_non_null(mkdtemp(test_directory));
+		}
+	}
+	snprintf(path, sizeof(path), "%s/%s", test_directory, name);
+	return path;
+}
+
+int test_remove_paths(void **state)
+{
+	DIR *d = test_directory[0] ? opendir(test_directory) : NULL;
+	struct dirent *e;
+
+	(void)state;
+	if (!d)
+		return 0;
+	while ((e = readdir(d)) != NULL)
+		if (unlinkat(dirfd(d), e->d_name, 0) != 0)
+			unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
+	closedir(d);
+	return rmdir(test_directory);
+}
+
+uint64_t test_random(uint64_t *state)
+{
+	/* xorshift64*, Vigna 2016 */
+	*state ^= *state >> 12;
+	*state ^= *state << 25;
+	*state ^= *state >> 27;
+	return *state * UINT64_C(2685821657736338717);
+}
+
+uint64_t test_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+void test_sleep_us(unsigned us)
+{
+	struct timespec t = {us / 1000000, (long)(us % 1000000) * 1000};
+
+	nanosleep(&t, NULL);
+}
+
+unsigned test_cpus(void)
+{
+	return (unsigned)CPU_COUNT(&test_allowed);
+}
+
+unsigned test_cpu(unsigned nth)
+{
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &test_allowed) && nth-- == 0)
+			return cpu;
+	return 0;
+}
+
+bool test_pin(pid_t tid, unsigned cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(tid, sizeof(set), &set) == 0;
+}
+
+void test_unpin(pid_t tid)
+{
+	sched_setaffinity(tid, sizeof(test_allowed), &test_allowed);
+}
+
+bool test_timer_start(struct test_timer *t, int signo, unsigned interval_us)
+{
+	struct itimerspec every = {.it_interval.tv_nsec = interval_us * 1000L,
+				   .it_value.tv_nsec = interval_us * 1000L};
+	struct sigevent ev = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = signo};
+	timer_t id;
+
+	ev._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	if (timer_create(CLOCK_MONOTONIC, &ev, &id) != 0)
+		return false;
+	t->id = id;
+	return timer_settime(id, 0, &every, NULL) == 0;
+}
+
+void test_timer_stop(struct test_timer *t)
+{
+	timer_delete((timer_t)t->id);
+}
+
+bool test_unregister(void *area)
+{
+#if defined(__x86_64__)
+	const uint32_t signature = 0x53053053;
+#elif defined(__aarch64__)
+	const uint32_t signature = 0xd428bc00;
+#else
+	const uint32_t signature = 0;
+#endif
+	/* The size must be that of the registration, which only libc knows. */
+	const unsigned long sizes[] = {32, 64, 20, getauxval(AT_RSEQ_FEATURE_SIZE)};
+
+	for (int i = 0; i < 4; i++)
+		if (syscall(SYS_rseq, area, sizes[i], 1, signature) == 0)
+			return true;
+	return false;
+}
+
+struct test_holding test_holding_now(void)
+{
+	struct test_holding h = {0, 0};
+	DIR *d = opendir("/proc/self/fd");
+	FILE *f = fopen("/proc/self/maps", "r");
+	int c;
+
+	while (d && readdir(d))
+		h.fds++;
+	while (f && (c = fgetc(f)) != EOF)
+		h.maps += c == '\n';
+	if (d)
+		closedir(d);
+	if (f)
+		fclose(f);
+	return h;
+}
+
+void test_assert_holding(struct test_holding before)
+{
+	struct test_holding now = test_holding_now();
+
+	assert_int_equal(now.fds, before.fds);
+	assert_int_equal(now.maps, before.maps);
+}
+
+bool test_address_sanitizer(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	return true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+	return true;
+#endif
+#endif
+	return false;
+}
+
+bool test_thread_sanitizer(void)
+{
+#ifdef __SANITIZE_THREAD__
+	return true;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+	return true;
+#endif
+#endif
+	return false;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * support.h - what the tests share: teams of threads, child processes with a
+ * deadline, and a few questions about the machine.
+ *
+ * cmocka's assertions leave a function by longjmp, so they are for the main
+ * thread of the test program. Threads and children report by what they return
+ * or store, and children use test_child_require().
+ */
+#ifndef TESTS_SUPPORT_H
+#define TESTS_SUPPORT_H
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <cmocka.h>
+
+/** Threads that are let go together. */
+struct test_team {
+	pthread_barrier_t start;
+	pthread_t thread[64];
+	unsigned n;
+	unsigned next;
+	void (*fn)(unsigned i, void *arg);
+	void *arg;
+};
+
+void test_team_start(struct test_team *t, unsigned n, void (*fn)(unsigned i, void *arg), void *arg);
+void test_team_join(struct test_team *t);
+void test_team_run(unsigned n, void (*fn)(unsigned i, void *arg), void *arg);
+
+/** Start a child that exits with what fn returns, or dies after 60 s. */
+pid_t test_fork(int (*fn)(void *arg), void *arg);
+
+/** Wait for a child; its wait status. A child that outlives the deadline is
+ *  killed, and so reports SIGKILL. */
+int test_wait(pid_t pid, unsigned seconds);
+
+/** Run fn in a child, and assert that it returns 0. */
+void test_in_child(int (*fn)(void *arg), void *arg);
+
+/** In a child: exit with 1, and say what failed, unless ok. */
+void test_child_require(bool ok, const char *what);
+
+/** Zeroed memory that children share; for the life of the program. */
+void *test_share(size_t size);
+
+/** The name of a file that does not exist, in a directory of this program. */
+const char *test_path(const char *name);
+
+/** Remove the directory of test_path() and what is in it. */
+int test_remove_paths(void **state);
+
+/** A pseudo-random number; the state must not be 0. */
+uint64_t test_random(uint64_t *state);
+
+/** Nanoseconds of a clock that does not go back. */
+uint64_t test_now(void);
+void test_sleep_us(unsigned us);
+
+/** How many CPUs the program may run on; the number of the nth of them. */
+unsigned test_cpus(void);
+unsigned test_cpu(unsigned nth);
+
+/** Let the thread run on this CPU only; on all that the program started with. */
+bool test_pin(pid_t tid, unsigned cpu);
+void test_unpin(pid_t tid);
+
+/** Send signo to the calling thread at this interval, until stopped. */
+struct test_timer {
+	void *id;
+};
+bool test_timer_start(struct test_timer *t, int signo, unsigned interval_us);
+void test_timer_stop(struct test_timer *t);
+
+/** Make the kernel forget the calling thread's rseq area. */
+bool test_unregister(void *area);
+
+/** What a process holds: a call that fails must leave it as it was. */
+struct test_holding {
+	unsigned fds;
+	unsigned maps;
+};
+struct test_holding test_holding_now(void);
+void test_assert_holding(struct test_holding before);
+
+/** Whether a sanitizer watches; it needs the address space for itself. */
+bool test_address_sanitizer(void);
+bool test_thread_sanitizer(void);
+
+/** Skip the test, and say why. */
+#define test_skip(reason)                                                                          \
+	do {                                                                                       \
+		print_message("skipped: %s\n", (reason));                                          \
+		skip();                                                                            \
+	} while (0)
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_freebsd.c - code as it is written against counter(9): allocation, the
+ * update in each of its forms, arrays, early counters and SYSINIT.
+ */
+
+#include <percpu/freebsd.h>
+
+#include "../support.h"
+
+COUNTER_U64_DEFINE_EARLY(early_packets);
+
+counter_u64_t sysinit_packets;
+COUNTER_U64_SYSINIT(sysinit_packets);
+
+static uint64_t early_before_main;
+
+__attribute__((constructor(101))) static void count_early(void)
+{
+	for (int i = 0; i < 100; i++)
+		counter_u64_add(early_packets, 2);
+	early_before_main = counter_u64_fetch(early_packets);
+}
+
+static void alloc_gives_zero(void **state)
+{
+	static const int flags[] = {M_WAITOK, M_NOWAIT, M_WAITOK | M_ZERO, M_NOWAIT | M_ZERO};
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		counter_u64_t c = counter_u64_alloc(flags[i]);
+
+		assert_non_null(c);
+		assert_int_equal(counter_u64_fetch(c), 0);
+		counter_u64_add(c, 1);
+		counter_u64_free(c);
+	}
+	counter_u64_free(NULL);
+}
+
+static void updates_add_up(void **state)
+{
+	counter_u64_t c = counter_u64_alloc(M_WAITOK);
+
+	(void)state;
+	counter_u64_add(c, 10);
+	counter_u64_add(c, -3);
+	if (c != NULL)
+		counter_enter();
+	else
+		counter_exit();
+	counter_u64_add_protected(c, 100);
+	counter_u64_add_protected(c, -1);
+	counter_exit();
+	assert_int_equal(counter_u64_fetch(c), 106);
+	counter_u64_zero(c);
+	assert_int_equal(counter_u64_fetch(c), 0);
+	counter_u64_add(c, -1);
+	assert_int_equal(counter_u64_fetch(c), UINT64_MAX);
+	counter_u64_free(c);
+}
+
+static void early_counters_lose_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(early_before_main, 200);
+	assert_int_equal(counter_u64_fetch(early_packets), 200);
+	counter_u64_add(early_packets, 1);
+	counter_u64_add_protected(early_packets, 1);
+	assert_int_equal(counter_u64_fetch(early_packets), 202);
+	counter_u64_zero(early_packets);
+	assert_int_equal(counter_u64_fetch(early_packets), 0);
+	counter_u64_add(early_packets, 7);
+	assert_int_equal(counter_u64_fetch(early_packets), 7);
+}
+
+static void sysinit_counters_are_there_in_main(void **state)
+{
+	(void)state;
+	assert_non_null(sysinit_packets);
+	assert_int_equal(counter_u64_fetch(sysinit_packets), 0);
+	counter_u64_add(sysinit_packets, 3);
+	assert_int_equal(counter_u64_fetch(sysinit_packets), 3);
+}
+
+/* The idiom of netinet: a struct of counters, read as a struct of numbers. */
+struct stats {
+	uint64_t received, dropped, sent;
+};
+
+#define NSTATS (sizeof(struct stats) / sizeof(uint64_t))
+#define STAT(field) (offsetof(struct stats, field) / sizeof(uint64_t))
+
+static void arrays_mirror_structs(void **state)
+{
+	counter_u64_t array[NSTATS], *pointer = array;
+	struct stats s;
+
+	(void)state;
+	COUNTER_ARRAY_ALLOC(array, NSTATS, M_WAITOK);
+	counter_u64_add(array[STAT(received)], 5);
+	counter_u64_add(pointer[STAT(dropped)], 2);
+	counter_u64_add(pointer[STAT(sent)], 3);
+	COUNTER_ARRAY_COPY(array, &s, NSTATS);
+	assert_int_equal(s.received, 5);
+	assert_int_equal(s.dropped, 2);
+	assert_int_equal(s.sent, 3);
+	if (s.sent)
+		COUNTER_ARRAY_ZERO(pointer, NSTATS);
+	else
+		COUNTER_ARRAY_FREE(array, NSTATS);
+	COUNTER_ARRAY_COPY(array, &s, NSTATS);
+	assert_int_equal(s.received + s.dropped + s.sent, 0);
+	COUNTER_ARRAY_FREE(array, NSTATS);
+}
+
+static void count(unsigned i, void *arg)
+{
+	(void)i;
+	for (int k = 0; k < 100000; k++) {
+		counter_u64_add(arg, 1);
+		counter_u64_add(early_packets, 1);
+	}
+}
+
+static void threads_lose_nothing(void **state)
+{
+	counter_u64_t c = counter_u64_alloc(M_WAITOK);
+
+	(void)state;
+	counter_u64_zero(early_packets);
+	test_team_run(8, count, c);
+	assert_int_equal(counter_u64_fetch(c), 800000);
+	assert_int_equal(counter_u64_fetch(early_packets), 800000);
+	counter_u64_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(alloc_gives_zero),
+		cmocka_unit_test(updates_add_up),
+		cmocka_unit_test(early_counters_lose_nothing),
+		cmocka_unit_test(sysinit_counters_are_there_in_main),
+		cmocka_unit_test(arrays_mirror_structs),
+		cmocka_unit_test(threads_lose_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

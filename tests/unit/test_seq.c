@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_seq.c - each sequence against its model, alone in a lane.
+ *
+ * The sequences get an area of our own that the kernel does not know and that
+ * names any CPU we like. So this runs on every machine, registered or not;
+ * what interruptions do is the business of tests/inject.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <percpu/status.h>
+
+#include "../model.h"
+#include "../support.h"
+
+#define LANES 4
+#define CASES 4000
+
+#ifdef PERCPU_ARCH_GENERIC_H
+static const bool generic = true;
+#else
+static const bool generic;
+#endif
+
+static struct percpu_rseq area(int32_t cpu)
+{
+	struct percpu_rseq rs = {.cpu_id_start = 99, .cpu_id = cpu, .flags = 7, .node_id = 8};
+
+	return rs;
+}
+
+static bool same_world(const struct model_lane *a, const struct model_lane *b,
+		       const struct model_case *c)
+{
+	for (unsigned i = 0; i < LANES; i++)
+		if (!model_same(&a[i], &b[i], c->op, c->mask))
+			return false;
+	return true;
+}
+
+static void check_op(enum model_op op, uint64_t *random)
+{
+	struct model_lane real[LANES], model[LANES];
+	int32_t cpu = (int32_t)(test_random(random) % LANES);
+	struct percpu_rseq rs = area(cpu), before;
+	struct model_result got, want;
+	struct model_case c;
+
+	for (unsigned i = 0; i < LANES; i++)
+		model_fill(&real[i], op, random);
+	model_choose(&c, op, &real[cpu], random);
+	memcpy(model, real, sizeof(real));
+	before = rs;
+	want = model_apply(&model[cpu], &c);
+	got = model_run(&rs, real, &c);
+	if (got.code != want.code || got.value != want.value || !same_world(real, model, &c))
+		fail_msg("%s differs from its model", model_name(op));
+	rs.rseq_cs = before.rseq_cs;
+	assert_memory_equal(&rs, &before, sizeof(rs));
+}
+
+static void sequences_do_what_the_model_does(void **state)
+{
+	uint64_t random = 42;
+
+	(void)state;
+	if (generic)
+		test_skip("the generic port has no sequences");
+	for (enum model_op op = 0; op < MODEL_OPS; op++)
+		for (unsigned i = 0; model_exists(op, PERCPU_SEQ_WORDS) && i < CASES; i++)
+			check_op(op, &random);
+}
+
+static void expect_slow(enum model_op op, int32_t cpu, uint32_t guard, uint64_t *random)
+{
+	struct model_lane real[LANES], model[LANES];
+	struct percpu_rseq rs = area(cpu);
+	struct model_result got;
+	struct model_case c;
+
+	for (unsigned i = 0; i < LANES; i++) {
+		model_fill(&real[i], op, random);
+		real[i].guard = (int32_t)i == cpu ? guard : 0;
+	}
+	model_choose(&c, op, &real[0], random);
+	memcpy(model, real, sizeof(real));
+	got = model_run(&rs, real, &c);
+	assert_int_equal(got.code, PERCPU_SEQ_SLOW);
+	assert_int_equal(got.value, MODEL_UNSET);
+	assert_memory_equal(real, model, sizeof(real));
+}
+
+static void unregistered_threads_change_nothing(void **state)
+{
+	uint64_t random = 43;
+
+	(void)state;
+	for (enum model_op op = 0; op < MODEL_OPS; op++) {
+		if (!model_exists(op, PERCPU_SEQ_WORDS))
+			continue;
+		expect_slow(op, -1, 0, &random);
+		expect_slow(op, -2, 0, &random);
+		expect_slow(op, INT32_MIN, 0, &random);
+	}
+}
+
+static void guarded_lanes_are_left_alone(void **state)
+{
+	static const uint32_t guards[] = {1, 0x80000000, 0xffffffff, 0x100};
+	uint64_t random = 44;
+
+	(void)state;
+	for (enum model_op op = MODEL_ADD_RETURN; op < MODEL_OPS; op++)
+		for (unsigned i = 0; i < sizeof(guards) / sizeof(guards[0]); i++)
+			expect_slow(op, 2, guards[i], &random);
+}
+
+static void guards_of_other_lanes_do_not_matter(void **state)
+{
+	struct model_lane lane[LANES] = {{.guard = 1}, {.guard = 0}, {.guard = 1}, {.guard = 1}};
+	struct model_case c = {.op = MODEL_STORE, .n = {7}};
+	struct percpu_rseq rs = area(1);
+
+	(void)state;
+	if (generic)
+		test_skip("the generic port has no sequences");
+	assert_int_equal(model_run(&rs, lane, &c).code, 0);
+	assert_int_equal(lane[1].word[0], 7);
+}
+
+/* Constants become immediate operands, where the instruction has them. */
+static void constant_arguments(void **state)
+{
+	struct percpu_rseq rs = area(0);
+	int64_t cell = 5, v;
+	uint32_t guard = 0;
+
+	(void)state;
+	if (generic)
+		test_skip("the generic port has no sequences");
+	assert_int_equal(percpu_seq_add(&rs, &cell, 8, 1), 0);
+	assert_int_equal(percpu_seq_add(&rs, &cell, 8, INT64_C(0x123456789ab)), 0);
+	assert_int_equal(percpu_seq_add(&rs, &cell, 8, INT32_MIN), 0);
+	assert_int_equal(cell, 6 + INT64_C(0x123456789ab) + INT32_MIN);
+	assert_int_equal(percpu_seq_store(&rs, &cell, &guard, 8, -1), 0);
+	assert_int_equal(percpu_seq_cmpxchg(&rs, &cell, &guard, 8, -1, 9, &v), 0);
+	assert_int_equal(v, -1);
+	assert_int_equal(percpu_seq_add_limit(&rs, &cell, &guard, 8, 1, 9, &v),
+			 PERCPU_SEQ_REFUSED);
+	assert_int_equal(percpu_seq_add_limit(&rs, &cell, &guard, 8, 1, 10, &v), 0);
+	assert_int_equal(percpu_seq_xchg(&rs, &cell, &guard, 8, 1, &v), 0);
+	assert_int_equal(v, 10);
+}
+
+static void spin_ends_by_flag_or_tries(void **state)
+{
+	struct percpu_rseq rs = area(0), unregistered = area(-1);
+	uint32_t clear = 0, set = 1;
+
+	(void)state;
+	assert_int_equal(percpu_seq_spin(&unregistered, &set, 100), PERCPU_SEQ_SLOW);
+	if (generic)
+		test_skip("the generic port has no sequences");
+	assert_int_equal(percpu_seq_spin(&rs, &set, 100), 0);
+	assert_int_equal(percpu_seq_spin(&rs, &clear, 100), PERCPU_SEQ_REFUSED);
+	assert_int_equal(percpu_seq_spin(&rs, &clear, 0), PERCPU_SEQ_REFUSED);
+}
+
+static void attach_gives_the_callers_area(void **state)
+{
+	struct percpu_rseq *rs;
+
+	(void)state;
+	percpu_status();
+	rs = percpu_seq_attach();
+	assert_ptr_equal(rs, percpu_self);
+	assert_int_equal(percpu_self->cpu_id >= 0, percpu_thread_tier() == PERCPU_TIER_RSEQ);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sequences_do_what_the_model_does),
+		cmocka_unit_test(unregistered_threads_change_nothing),
+		cmocka_unit_test(guarded_lanes_are_left_alone),
+		cmocka_unit_test(guards_of_other_lanes_do_not_matter),
+		cmocka_unit_test(constant_arguments),
+		cmocka_unit_test(spin_ends_by_flag_or_tries),
+		cmocka_unit_test(attach_gives_the_callers_area),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
