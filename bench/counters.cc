@@ -151,7 +151,9 @@ int main(int argc, char **argv)
 	run_tier(r, "cpu", args);
 	run_tier(r, "shared", args);
 	print_tables(r);
-	if (json && !r.save(json))
-		must(-errno, json);
+	if (json && !r.save(json)) {
+		fprintf(stderr, "counters: cannot write %s\n", json);
+		return 1;
+	}
 	return 0;
 }

@@ -23,9 +23,9 @@
 struct row {
 	std::string name;
 	int threads;
-	std::vector<double> ns;	    /* per operation, one figure per repetition */
-	double ops;		    /* of all repetitions and threads */
-	std::optional<double> lost; /* of these; nothing where no sum tells */
+	std::vector<double> ns;		      /* per operation, one figure per repetition */
+	double ops;			      /* of all repetitions and threads */
+	std::optional<double> lost;	      /* of these; nothing where no sum tells */
 	std::map<std::string, double> events; /* of the hardware, per repetition */
 
 	double median() const;
@@ -36,7 +36,7 @@ struct row {
  * the benchmark asks for that. */
 class results : public benchmark::BenchmarkReporter
 {
-public:
+      public:
 	bool ReportContext(const Context &context) override;
 	void ReportRuns(const std::vector<Run> &runs) override;
 
@@ -50,7 +50,7 @@ public:
 	/* Rows, conditions and aims into a file; false if it cannot be written. */
 	bool save(const std::string &path) const;
 
-private:
+      private:
 	std::vector<row> rows;
 };
 
@@ -78,7 +78,7 @@ const std::vector<int> &usable_cpus();
 /* Keeps the calling thread on the nth of them, as long as it lives. */
 class pinned
 {
-public:
+      public:
 	explicit pinned(unsigned nth);
 	~pinned();
 };
@@ -101,5 +101,6 @@ void print_tables(const results &r);
 #define LIBRSEQ "librseq rseq_load_add_store__ptr"
 #define LOCKED "per-CPU atomic inc"
 #define IN_TURN ", 8 in turn"
+#define AMID_WORK ", amid work"
 
 #endif

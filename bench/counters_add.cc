@@ -4,8 +4,9 @@
  *
  * Pinned threads run batches of 1024 adds, unrolled by 8. In the plain pattern
  * all go to one counter, so an add may have to wait for the store of the one
- * before it; "8 in turn" goes round 8 counters. After each run thread 0
- * compares the sum with what was added.
+ * before it; "8 in turn" goes round 8 counters; "amid work" has some 40 cycles
+ * of other work before each add. After each run thread 0 compares the sum with
+ * what was added.
  */
 #include <cerrno>
 
@@ -31,19 +32,39 @@ template <class C>
 struct adds_of<C, std::void_t<decltype(C::adds)>> : std::integral_constant<unsigned, C::adds> {
 };
 
-template <class C, unsigned n> __attribute__((noinline, aligned(64))) static void run_batch()
+/* A chain of some 40 cycles, of which each add of "amid work" has one before
+ * it: a CPU that runs ahead hides most of what follows there. */
+[[gnu::always_inline]] static inline uint64_t work(uint64_t x)
 {
+	for (int i = 0; i < 8; i++)
+		x = (x ^ x >> 7) * 0x9e3779b97f4a7c15;
+	__asm__ volatile("" : "+r"(x));
+	return x;
+}
+
+enum pattern { one_counter, in_turn, amid_work };
+
+template <class C, pattern p> __attribute__((noinline, aligned(64))) static void run_batch()
+{
+	constexpr unsigned n = p == in_turn ? cells : 1;
+	uint64_t x = 1;
 	C c;
+	auto step = [&](unsigned i) __attribute__((always_inline))
+	{
+		if (p == amid_work)
+			x = work(x);
+		c.add(i % n);
+	};
 
 	for (unsigned i = 0; i < batch; i += 8) {
-		c.add(0);
-		c.add(1 % n);
-		c.add(2 % n);
-		c.add(3 % n);
-		c.add(4 % n);
-		c.add(5 % n);
-		c.add(6 % n);
-		c.add(7 % n);
+		step(0);
+		step(1);
+		step(2);
+		step(3);
+		step(4);
+		step(5);
+		step(6);
+		step(7);
 	}
 }
 
@@ -54,13 +75,13 @@ template <class C> static void before_run(const benchmark::State &)
 		C::reset();
 }
 
-template <class C, unsigned n> static void run(benchmark::State &state)
+template <class C, pattern p> static void run(benchmark::State &state)
 {
 	pinned here(first_cpu + state.thread_index());
 
 	percpu_seq_attach();
 	for (auto _ : state)
-		run_batch<C, n>();
+		run_batch<C, p>();
 
 	double ops = double(state.iterations()) * batch;
 
@@ -68,13 +89,14 @@ template <class C, unsigned n> static void run(benchmark::State &state)
 	/* All threads have left the loop by now. */
 	if constexpr (can_sum<C>::value)
 		if (state.thread_index() == 0)
-			state.counters["lost"] = ops * state.threads() * adds_of<C>::value -
-						 double(C::total());
+			state.counters["lost"] =
+				ops * state.threads() * adds_of<C>::value - double(C::total());
 }
 
-template <class C, unsigned n = 1> static void measure(const char *name, std::vector<int> threads)
+template <class C, pattern p = one_counter>
+static void measure(const char *name, std::vector<int> threads)
 {
-	auto *b = benchmark::RegisterBenchmark((name + row_suffix).c_str(), run<C, n>);
+	auto *b = benchmark::RegisterBenchmark((name + row_suffix).c_str(), run<C, p>);
 
 	b->Setup(before_run<C>);
 	for (int t : threads)
@@ -123,25 +145,34 @@ void register_adds(bool all)
 	measure<global_mutex>("global pthread mutex", eight);
 
 	measure<tls_increment>("TLS increment", two);
+	measure<nothing, amid_work>("the work alone", two);
+	measure<tls_increment, amid_work>("TLS increment" AMID_WORK, two);
 	measure<unprotected>(UNPROTECTED, two);
-	measure<unprotected, 8>(UNPROTECTED IN_TURN, two);
+	measure<unprotected, amid_work>(UNPROTECTED AMID_WORK, two);
+	measure<unprotected, in_turn>(UNPROTECTED IN_TURN, two);
 	measure<two_stores>("two stores", two);
-	measure<counter_add, 8>(ADD IN_TURN, two);
+	measure<counter_add, in_turn>(ADD IN_TURN, two);
+	measure<counter_add, amid_work>(ADD AMID_WORK, two);
 #ifdef HAVE_LIBRSEQ
 	measure<librseq_add>(LIBRSEQ, two);
-	measure<librseq_add, 8>(LIBRSEQ IN_TURN, two);
+	measure<librseq_add, in_turn>(LIBRSEQ IN_TURN, two);
+	measure<librseq_add, amid_work>(LIBRSEQ AMID_WORK, two);
 #endif
-	measure<percpu_atomic, 8>(LOCKED IN_TURN, two);
+	measure<percpu_atomic, in_turn>(LOCKED IN_TURN, two);
+	measure<percpu_atomic, amid_work>(LOCKED AMID_WORK, two);
 	measure<percpu_atomic_getcpu>("per-CPU atomic inc, sched_getcpu()", two);
 	measure<static_add>("percpu_static_counter_add", two);
 	measure<freebsd_add>("counter_u64_add", two);
 
-	measure<vector_add<2>, 8>("percpu_counter_array_add2", two);
-	measure<vector_add<4>, 8>("percpu_counter_array_add4", two);
-	measure<vector_add<8>, 8>("percpu_counter_array_add8", two);
+	measure<vector_add<2>, in_turn>("percpu_counter_array_add2", two);
+	measure<vector_add<4>, in_turn>("percpu_counter_array_add4", two);
+	measure<vector_add<8>, in_turn>("percpu_counter_array_add8", two);
 	measure<vector_add<2>>("percpu_counter_array_add2, same line", two);
+	measure<vector_add<2>, amid_work>("percpu_counter_array_add2" AMID_WORK, two);
 	measure<vector_add<4>>("percpu_counter_array_add4, same line", two);
+	measure<vector_add<4>, amid_work>("percpu_counter_array_add4" AMID_WORK, two);
 	measure<vector_add<8>>("percpu_counter_array_add8, same line", two);
+	measure<vector_add<8>, amid_work>("percpu_counter_array_add8" AMID_WORK, two);
 
 	measure<local_add_return>("percpu_local_add_return", two);
 	measure<local_add_limit>("percpu_local_add_limit", two);

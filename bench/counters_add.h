@@ -129,14 +129,14 @@ template <percpu_local_fallback fallback> struct on_local {
  */
 
 struct global_volatile : on_words {
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		increment(&target.words[i]);
 	}
 };
 
 struct counter_add : on_counters {
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		percpu_counter_add(at(i), 1);
 	}
@@ -146,7 +146,7 @@ struct counter_add : on_counters {
 struct seq_cmpxchg : on_counters {
 	char *const guard = (char *)target.guard;
 
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		int64_t v = *(volatile int64_t *)cell(i, area_cpu());
 
@@ -161,7 +161,7 @@ struct seq_spinlock : on_counters {
 	char *const guard = (char *)target.guard;
 	char *const lock = (char *)target.lock;
 
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		int64_t held;
 		int cpu;
@@ -184,35 +184,35 @@ inline void cmpxchg_add(uint64_t *word)
 }
 
 struct percpu_atomic : on_counters {
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		__atomic_fetch_add(cell(i, area_cpu()), 1, __ATOMIC_RELAXED);
 	}
 };
 
 struct percpu_cmpxchg : on_counters {
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		cmpxchg_add(cell(i, area_cpu()));
 	}
 };
 
 struct global_atomic : on_words {
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		__atomic_fetch_add(&target.words[i], 1, __ATOMIC_RELAXED);
 	}
 };
 
 struct global_cmpxchg : on_words {
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		cmpxchg_add(&target.words[i]);
 	}
 };
 
 struct global_mutex : on_words {
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		pthread_mutex_lock(&target.mutex);
 		increment(&target.words[i]);
@@ -222,8 +222,14 @@ struct global_mutex : on_words {
 
 /* What an add is measured against. */
 
+struct nothing {
+	[[gnu::always_inline]] void add(unsigned)
+	{
+	}
+};
+
 struct tls_increment {
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		tls_words[i] = tls_words[i] + 1;
 	}
@@ -233,17 +239,17 @@ struct tls_increment {
  * CPU number. A preemption in it loses counts, but rarely: a run of this
  * length need not show it. */
 struct unprotected : on_counters {
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 #ifdef __x86_64__
-		__asm__ volatile("movl 4(%[rs]), %%eax\n\t"
-				 "imulq %[stride], %%rax\n\t"
-				 "addq %[cell], %%rax\n\t"
-				 "addq $1, (%%rax)"
-				 :
-				 : [rs] "r"(percpu_self), [cell] "r"(at(i)),
-				   [stride] "e"(PERCPU_STRIDE)
-				 : "rax", "cc", "memory");
+		__asm__ volatile(
+			"movl 4(%[rs]), %%eax\n\t"
+			"imulq %[stride], %%rax\n\t"
+			"addq %[cell], %%rax\n\t"
+			"addq $1, (%%rax)"
+			:
+			: [rs] "r"(percpu_self), [cell] "r"(at(i)), [stride] "e"(PERCPU_STRIDE)
+			: "rax", "cc", "memory");
 #else
 		increment(cell(i, area_cpu()));
 		__asm__ volatile("" ::: "memory");
@@ -258,7 +264,7 @@ struct two_stores {
 		volatile uint64_t word[8];
 	} area, lane;
 
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		area.word[1] = i;
 		lane.word[i] = i;
@@ -267,7 +273,7 @@ struct two_stores {
 
 #ifdef HAVE_LIBRSEQ
 struct librseq_add : on_counters {
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		int cpu;
 
@@ -280,7 +286,7 @@ struct librseq_add : on_counters {
 #endif
 
 struct percpu_atomic_getcpu : on_counters {
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		__atomic_fetch_add(cell(i, sched_getcpu()), 1, __ATOMIC_RELAXED);
 	}
@@ -291,7 +297,7 @@ struct percpu_atomic_getcpu : on_counters {
 struct array_add : on_array {
 	const percpu_counter_array *const a = target.array;
 
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		percpu_counter_array_add(a, i, 1);
 	}
@@ -302,7 +308,7 @@ template <unsigned words> struct vector_add : on_array {
 	static constexpr unsigned adds = words;
 	const percpu_counter_array *const a = target.array;
 
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		if constexpr (words == 2)
 			percpu_counter_array_add2(a, i * 8, ones);
@@ -327,14 +333,14 @@ struct static_add {
 			sum += percpu_static_counter_fetch(&s);
 		return sum;
 	}
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		percpu_static_counter_add(&target.statics[i], 1);
 	}
 };
 
 struct freebsd_add : on_counters {
-	void add(unsigned i)
+	[[gnu::always_inline]] void add(unsigned i)
 	{
 		counter_u64_add((counter_u64_t)(void *)at(i), 1);
 	}
@@ -343,14 +349,14 @@ struct freebsd_add : on_counters {
 /* Operations on a word that need a fallback other than splitting. */
 
 template <percpu_local_fallback fallback> struct local_add : on_local<fallback> {
-	void add(unsigned)
+	[[gnu::always_inline]] void add(unsigned)
 	{
 		percpu_local_add(this->l, 1);
 	}
 };
 
 struct local_add_return : on_local<PERCPU_LOCAL_LOCK> {
-	void add(unsigned)
+	[[gnu::always_inline]] void add(unsigned)
 	{
 		int64_t v;
 
@@ -359,7 +365,7 @@ struct local_add_return : on_local<PERCPU_LOCAL_LOCK> {
 };
 
 struct local_add_limit : on_local<PERCPU_LOCAL_LOCK> {
-	void add(unsigned)
+	[[gnu::always_inline]] void add(unsigned)
 	{
 		int64_t v;
 

@@ -4,6 +4,7 @@
  * counters, fencing.
  */
 #include <sched.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 
 static constexpr unsigned batch = 64;
 static constexpr size_t million = 1000000;
+static constexpr uint64_t second = 1000000000;
 
 template <class F> static benchmark::internal::Benchmark *measure(const std::string &name, F fn)
 {
@@ -50,9 +52,8 @@ static unsigned lsl_cpu()
 static void register_cpu_number()
 {
 	measure_cpu_number("empty loop", [] { return 0u; });
-	measure_cpu_number("rseq area", [] {
-		return (unsigned)*(volatile int32_t *)&percpu_self->cpu_id;
-	});
+	measure_cpu_number("rseq area",
+			   [] { return (unsigned)*(volatile int32_t *)&percpu_self->cpu_id; });
 #ifdef __x86_64__
 	measure_cpu_number("lsl", lsl_cpu);
 #endif
@@ -161,9 +162,12 @@ template <class F> static void measure_fence(const std::string &name, unsigned b
 				while (!stop.load(std::memory_order_relaxed))
 					percpu_counter_add(c, 1);
 			});
-		for (auto _ : state)
-			if (fence() != 0)
-				state.SkipWithError("the fence failed");
+		for (auto _ : state) {
+			int e = fence();
+
+			if (e != 0)
+				state.SkipWithError(strerror(-e));
+		}
 		stop = true;
 		for (auto &t : counting)
 			t.join();
@@ -185,7 +189,7 @@ void register_costs()
 	for (unsigned busy : { 0u, others }) {
 		measure_fence("percpu_fence", busy, percpu_fence);
 		measure_fence("percpu_fence_all", busy,
-			      [] { return percpu_fence_all(1000000000, nullptr); });
+			      [] { return percpu_fence_all(10 * second, nullptr); });
 		if (others == 0)
 			break;
 	}

@@ -28,7 +28,8 @@
 
 #include "counters.h"
 
-namespace {
+namespace
+{
 
 struct board {
 	alignas(64) volatile uint64_t racy;
@@ -117,7 +118,7 @@ int open_event(const event &e)
 
 class event_counts
 {
-public:
+      public:
 	event_counts()
 	{
 		for (auto &e : events)
@@ -142,12 +143,11 @@ public:
 		}
 	}
 
-private:
+      private:
 	std::vector<int> fds;
 };
 
-template <class C>
-[[noreturn]] void child(unsigned nth, bool bound, uint64_t calls, uint64_t adds)
+template <class C> [[noreturn]] void child(unsigned nth, bool bound, uint64_t calls, uint64_t adds)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(300);

@@ -48,7 +48,7 @@ void results::ReportRuns(const std::vector<Run> &runs)
 		if (run.error_occurred) {
 			fprintf(stderr, "%s: %s\n", run.benchmark_name().c_str(),
 				run.error_message.c_str());
-			return;
+			continue;
 		}
 		if (run.run_type != Run::RT_Iteration)
 			continue;
@@ -90,14 +90,14 @@ std::string results::to_json() const
 
 	for (auto &r : rows) {
 		json j = {
-			{ "name", r.name },	      { "threads", r.threads },
-			{ "ns_per_op", r.median() },  { "ns_best", r.best() },
-			{ "lost", nullptr },	      { "ops", r.ops },
+			{ "name", r.name },	     { "threads", r.threads },
+			{ "ns_per_op", r.median() }, { "ns_best", r.best() },
+			{ "lost", nullptr },	     { "ops", int64_t(r.ops) },
 			{ "repetitions_ns", r.ns },
 		};
 
 		if (r.lost)
-			j["lost"] = *r.lost;
+			j["lost"] = int64_t(*r.lost);
 		if (!r.events.empty())
 			j["events"] = r.events;
 		all.push_back(j);
@@ -191,7 +191,8 @@ std::vector<std::pair<std::string, std::string>> conditions(const results &r)
 		{ "tier", std::string(percpu_tier_name(st->tier)) + ": " + st->reason },
 		{ "load average at start", load_at_start },
 		{ "load average at end", load_average() },
-		{ "repetitions", std::to_string(add ? add->ns.size() : 0) + ", interleaved at random" },
+		{ "repetitions",
+		  std::to_string(add ? add->ns.size() : 0) + ", interleaved at random" },
 		{ "hardware events", hardware_events() },
 	};
 }
@@ -213,8 +214,7 @@ std::vector<aim> aims(const results &r)
 
 	return {
 		{ "an add to an unprotected per-CPU add", 1.2, ratio(ADD, 1, UNPROTECTED) },
-		{ "the same, 8 counters in turn", 1.2,
-		  ratio(ADD IN_TURN, 1, UNPROTECTED IN_TURN) },
+		{ "the same, 8 counters in turn", 1.2, ratio(ADD IN_TURN, 1, UNPROTECTED IN_TURN) },
 		{ "an add to librseq's", 0.75, ratio(ADD, 1, LIBRSEQ) },
 		{ "the same, 8 counters in turn", 0.75, ratio(ADD IN_TURN, 1, LIBRSEQ IN_TURN) },
 		{ "an add to a per-CPU locked add", 0.4, ratio(ADD, 1, LOCKED) },

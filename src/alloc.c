@@ -26,7 +26,7 @@ static int file_lock(const struct percpu_region *r, short type)
 		return 0;
 	while (fcntl(r->fd, F_SETLKW, &fl) != 0)
 		if (errno != EINTR)
-			return -errno;
+			return percpu_errno();
 	return 0;
 }
 

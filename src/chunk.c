@@ -75,7 +75,7 @@ int percpu_chunk_map(const struct percpu_chunk *t, bool writable, struct percpu_
 	    (mprotect(k, PERCPU_HEAD, rw) != 0 ||
 	     mmap(at + PERCPU_HEAD, shared, writable ? rw : PROT_READ, MAP_SHARED | MAP_FIXED,
 		  t->fd, t->offset) == MAP_FAILED)) {
-		e = -errno;
+		e = percpu_errno();
 		munmap(at, size);
 		return e;
 	}
@@ -101,7 +101,7 @@ int percpu_chunk_format(struct percpu_chunk *k)
 	struct percpu_header *h = k->header;
 
 	if (k->fd >= 0 && fallocate(k->fd, 0, k->offset, sizeof(*h)) != 0)
-		return -errno;
+		return percpu_errno();
 	h->version = PERCPU_VERSION;
 	h->index = k->index;
 	h->lane_size = k->lane_size;
@@ -126,7 +126,7 @@ static int reserve_lane(const struct percpu_chunk *k, size_t lane, size_t offset
 {
 	off_t at = k->offset + PERCPU_HEAD + (off_t)(lane * k->stride + offset);
 
-	return fallocate(k->fd, 0, at, (off_t)size) == 0 ? 0 : -errno;
+	return fallocate(k->fd, 0, at, (off_t)size) == 0 ? 0 : percpu_errno();
 }
 
 uint64_t percpu_chunk_atomic_lanes(const struct percpu_chunk *k, uint32_t word)

@@ -107,7 +107,7 @@ int percpu_pin(pid_t tid, unsigned cpu)
 		return -ENOMEM;
 	CPU_ZERO_S(size, set);
 	CPU_SET_S(cpu, size, set);
-	r = sched_setaffinity(tid, size, set) == 0 ? 0 : -errno;
+	r = sched_setaffinity(tid, size, set) == 0 ? 0 : percpu_errno();
 	CPU_FREE(set);
 	return r;
 }

@@ -5,15 +5,24 @@
 #ifndef PERCPU_INTERNAL_H
 #define PERCPU_INTERNAL_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
-#include <time.h>
 
 #include <percpu/percpu.h>
+
+/** What a call that failed says, negative: also to compilers and analyzers,
+ *  which do not know that errno is positive. */
+static inline int percpu_errno(void)
+{
+	int e = -errno;
+
+	return e < 0 ? e : -EIO;
+}
 
 /* cpus.c */
 

@@ -24,9 +24,10 @@
 /* How long to wait for a guard before looking whether its holder lives. */
 static const struct timespec patience = { .tv_nsec = 1000000 };
 
+/* Found without a lock: fallbacks run in signal handlers, too. */
 static struct percpu_chunk *chunk(const struct percpu_local *l)
 {
-	return percpu_region_chunk(l->region, l->guard);
+	return l->region->first;
 }
 
 int percpu_local_create(size_t size, enum percpu_local_fallback fallback,

@@ -89,7 +89,7 @@ int percpu_region_grow(struct percpu_region *r)
 	describe(r, r->n, &t);
 	if (r->fd >= 0 &&
 	    ftruncate(r->fd, t.offset + (off_t)percpu_chunk_size(t.stride, t.cpus)) != 0)
-		return -errno;
+		return percpu_errno();
 	e = percpu_chunk_map(&t, true, &k);
 	if (e == 0) {
 		e = percpu_chunk_format(k);
@@ -134,7 +134,7 @@ static int read_header(int fd, uint32_t index, off_t offset, struct percpu_heade
 	struct stat st;
 
 	if (fstat(fd, &st) != 0)
-		return -errno;
+		return percpu_errno();
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
 	if (pread(fd, ret, sizeof(*ret), offset) != (ssize_t)sizeof(*ret))
@@ -283,7 +283,7 @@ static int open_temporary(const char *path, mode_t mode, char **ret_name)
 			*ret_name = name;
 			return fd;
 		}
-		fd = -errno;
+		fd = percpu_errno();
 		free(name);
 	} while (fd == -EEXIST);
 	return fd;
@@ -309,7 +309,7 @@ int percpu_region_create_file(const char *path, const struct percpu_region_optio
 	if (e != 0) {
 		close(fd);
 	} else if (link(name, path) != 0) {
-		e = -errno;
+		e = percpu_errno();
 		percpu_region_close(r);
 	} else {
 		*ret = r;
@@ -327,7 +327,7 @@ static int duplicate(int fd, bool writable)
 	    (writable && (flags & O_ACCMODE) != O_RDWR))
 		return -EBADF;
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
+	return fd < 0 ? percpu_errno() : fd;
 }
 
 int percpu_region_create_fd(int fd, const struct percpu_region_options *o,
@@ -346,7 +346,7 @@ int percpu_region_create_fd(int fd, const struct percpu_region_options *o,
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) != 0)
-		e = -errno;
+		e = percpu_errno();
 	else if (st.st_size != 0)
 		e = -EEXIST;
 	else
@@ -415,7 +415,7 @@ int percpu_region_open(const char *path, int writable, struct percpu_region **re
 	/* Not blocking, should it be a pipe. */
 	fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
-		return -errno;
+		return percpu_errno();
 	e = open_region(fd, writable, ret);
 	if (e != 0)
 		close(fd);

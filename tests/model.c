@@ -8,9 +8,9 @@
 
 const char *model_name(enum model_op op)
 {
-	static const char *const name[MODEL_OPS] = {
-		"add",	 "add2",    "add4", "add8", "add_return", "add_limit",
-		"store", "cmpxchg", "xchg", "push", "pop",	  "copy"};
+	static const char *const name[MODEL_OPS] = { "add",	   "add2",	"add4",	 "add8",
+						     "add_return", "add_limit", "store", "cmpxchg",
+						     "xchg",	   "push",	"pop",	 "copy" };
 
 	return name[op];
 }
@@ -44,14 +44,14 @@ void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 void model_choose(struct model_case *c, enum model_op op, const struct model_lane *lane,
 		  uint64_t *random)
 {
-	static const int64_t odd[] = {0, 1, -1, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
+	static const int64_t odd[] = { 0, 1, -1, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN };
 	bool refuse = test_random(random) % 3 == 0;
 
 	memset(c, 0, sizeof(*c));
 	c->op = op;
 	for (unsigned i = 0; i < 8; i++)
-		c->n[i] = test_random(random) % 4 ? (int64_t)test_random(random)
-						  : odd[test_random(random) % 7];
+		c->n[i] = test_random(random) % 4 ? (int64_t)test_random(random) :
+						    odd[test_random(random) % 7];
 	c->limit = refuse ? lane->array.count : MODEL_SLOTS;
 	c->mask = MODEL_SLOTS - 1;
 	c->words = 1 + test_random(random) % MODEL_SLOTS;
@@ -65,7 +65,8 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 
 struct model_result model_apply(struct model_lane *lane, const struct model_case *c)
 {
-	struct model_result done = {0, MODEL_UNSET}, refused = {PERCPU_SEQ_REFUSED, MODEL_UNSET};
+	struct model_result done = { 0, MODEL_UNSET },
+			    refused = { PERCPU_SEQ_REFUSED, MODEL_UNSET };
 	uint64_t word = (uint64_t)lane->word[0];
 	unsigned words = 1;
 

@@ -54,11 +54,11 @@ struct model_lane {
 /** An operation with its arguments; each op uses those it needs. */
 struct model_case {
 	enum model_op op;
-	int64_t n[8];	  /* addend(s), new value, or words to copy */
-	int64_t other;	  /* limit, or expected value */
-	uint64_t limit;	  /* of the array */
-	uint64_t mask;	  /* of the queue */
-	uint64_t words;	  /* to copy */
+	int64_t n[8];	/* addend(s), new value, or words to copy */
+	int64_t other;	/* limit, or expected value */
+	uint64_t limit; /* of the array */
+	uint64_t mask;	/* of the queue */
+	uint64_t words; /* to copy */
 };
 
 /** What a call gave back; value is MODEL_UNSET where the call set none. */
@@ -92,7 +92,7 @@ model_run(struct percpu_rseq *rs, struct model_lane *lane0, const struct model_c
 {
 	const size_t stride = sizeof(*lane0);
 	const uint32_t *guard = &lane0->guard;
-	struct model_result r = {-1, MODEL_UNSET};
+	struct model_result r = { -1, MODEL_UNSET };
 	void *cell = lane0->word;
 	void *item = (void *)(uintptr_t)MODEL_UNSET;
 

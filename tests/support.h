@@ -63,6 +63,10 @@ uint64_t test_random(uint64_t *state);
 uint64_t test_now(void);
 void test_sleep_us(unsigned us);
 
+/** n, or less of it where each round costs more: on the lower tiers, which is
+ *  also to say in emulators, and under the thread sanitizer. */
+unsigned test_rounds(unsigned n);
+
 /** How many CPUs the program may run on; the number of the nth of them. */
 unsigned test_cpus(void);
 unsigned test_cpu(unsigned nth);

@@ -23,17 +23,7 @@
 __thread struct inject_point inject_point;
 
 /* One experiment at a time: what the handlers and the other thread look at. */
-static struct {
-	inject_run run;
-	enum inject_action action;
-	struct model_case c;	  /* the operation under test */
-	struct model_case nested; /* the one that comes between */
-	struct model_lane *real;
-	struct model_lane *model;
-	unsigned lanes;
-	unsigned here, there; /* CPUs */
-	bool wrong;
-} now;
+struct inject_experiment inject_now;
 
 bool inject_possible(void)
 {
@@ -51,27 +41,27 @@ static struct model_result inject_retry(const struct model_case *c)
 	unsigned tries = 0;
 
 	do
-		r = now.run(percpu_self, now.real, c);
+		r = inject_now.run(percpu_self, inject_now.real, c);
 	while (r.code == PERCPU_SEQ_SLOW && ++tries < RETRIES);
 	return r;
 }
 
-static bool inject_same_world(void)
+bool inject_same_world(void)
 {
-	for (unsigned i = 0; i < now.lanes; i++)
-		if (!model_same(&now.real[i], &now.model[i], now.c.op, now.c.mask))
+	for (unsigned i = 0; i < inject_now.lanes; i++)
+		if (!model_same(&inject_now.real[i], &inject_now.model[i], inject_now.c.op,
+				inject_now.c.mask))
 			return false;
 	return true;
 }
 
-/* Run an operation to its end here, and in the model. */
-static void inject_complete(const struct model_case *c)
+void inject_complete(const struct model_case *c)
 {
-	struct model_result want = model_apply(&now.model[sched_getcpu()], c);
+	struct model_result want = model_apply(&inject_now.model[sched_getcpu()], c);
 	struct model_result got = inject_retry(c);
 
 	if (got.code != want.code || got.value != want.value || !inject_same_world())
-		now.wrong = true;
+		inject_now.wrong = true;
 }
 
 static void inject_fork(void)
@@ -80,34 +70,34 @@ static void inject_fork(void)
 	int status;
 
 	if (pid == 0) {
-		inject_complete(&now.nested);
-		_exit(now.wrong);
+		inject_complete(&inject_now.nested);
+		_exit(inject_now.wrong);
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
-		now.wrong = true;
+		inject_now.wrong = true;
 }
 
-static void inject_act(void)
+void inject_act(void)
 {
-	switch (now.action) {
+	switch (inject_now.action) {
 	case INJECT_NESTED:
-		inject_complete(&now.nested);
+		inject_complete(&inject_now.nested);
 		break;
 	case INJECT_SIGNAL_NESTED:
 		raise(SIGUSR1);
 		break;
 	case INJECT_MIGRATE:
-		test_pin(0, now.there);
+		test_pin(0, inject_now.there);
 		break;
 	case INJECT_NESTED_MIGRATE:
-		inject_complete(&now.nested);
-		test_pin(0, now.there);
+		inject_complete(&inject_now.nested);
+		test_pin(0, inject_now.there);
 		break;
 	case INJECT_THERE_AND_BACK:
-		test_pin(0, now.there);
-		inject_complete(&now.nested);
-		test_pin(0, now.here);
-		inject_complete(&now.nested);
+		test_pin(0, inject_now.there);
+		inject_complete(&inject_now.nested);
+		test_pin(0, inject_now.here);
+		inject_complete(&inject_now.nested);
 		break;
 	case INJECT_YIELD:
 		sched_yield();
@@ -142,22 +132,22 @@ static void inject_on_signal(int signo)
 {
 	(void)signo;
 	inject_point.go = 1;
-	if (now.action == INJECT_SIGNAL_NESTED)
-		inject_complete(&now.nested);
+	if (inject_now.action == INJECT_SIGNAL_NESTED)
+		inject_complete(&inject_now.nested);
 }
 
 int inject_setup(void **state)
 {
-	struct sigaction trap = {.sa_sigaction = inject_on_trap, .sa_flags = SA_SIGINFO};
-	struct sigaction usr = {.sa_handler = inject_on_signal};
+	struct sigaction trap = { .sa_sigaction = inject_on_trap, .sa_flags = SA_SIGINFO };
+	struct sigaction usr = { .sa_handler = inject_on_signal };
 
 	(void)state;
-	now.lanes = percpu_status()->possible_cpus;
-	now.here = test_cpu(0);
-	now.there = test_cpu(1);
-	now.real = aligned_alloc(64, now.lanes * sizeof(*now.real));
-	now.model = aligned_alloc(64, now.lanes * sizeof(*now.model));
-	if (!now.real || !now.model)
+	inject_now.lanes = percpu_status()->possible_cpus;
+	inject_now.here = test_cpu(0);
+	inject_now.there = test_cpu(1);
+	inject_now.real = aligned_alloc(64, inject_now.lanes * sizeof(*inject_now.real));
+	inject_now.model = aligned_alloc(64, inject_now.lanes * sizeof(*inject_now.model));
+	if (!inject_now.real || !inject_now.model)
 		return -1;
 	return sigaction(SIGTRAP, &trap, NULL) || sigaction(SIGUSR1, &usr, NULL) ? -1 : 0;
 }
@@ -165,27 +155,31 @@ int inject_setup(void **state)
 int inject_teardown(void **state)
 {
 	(void)state;
-	free(now.real);
-	free(now.model);
+	free(inject_now.real);
+	free(inject_now.model);
 	return 0;
 }
 
-/* A world with an operation that will do something, and one to come between. */
-static void inject_prepare(inject_run run, enum model_op op, uint64_t *random)
+bool inject_prepare(inject_run run, enum model_op op, enum inject_action action, uint64_t *random)
 {
 	struct model_lane copy;
 
-	now.run = run;
-	now.wrong = false;
-	for (unsigned i = 0; i < now.lanes; i++)
-		model_fill(&now.real[i], op, random);
+	if (test_cpus() < 2 && action >= INJECT_MIGRATE && action <= INJECT_THERE_AND_BACK)
+		return false;
+	inject_now.run = run;
+	inject_now.action = action;
+	inject_now.wrong = false;
+	for (unsigned i = 0; i < inject_now.lanes; i++)
+		model_fill(&inject_now.real[i], op, random);
 	do {
-		model_fill(&now.real[now.here], op, random);
-		model_choose(&now.c, op, &now.real[now.here], random);
-		copy = now.real[now.here];
-	} while (model_apply(&copy, &now.c).code != 0);
-	model_choose(&now.nested, op, &now.real[now.here], random);
-	memcpy(now.model, now.real, now.lanes * sizeof(*now.real));
+		model_fill(&inject_now.real[inject_now.here], op, random);
+		model_choose(&inject_now.c, op, &inject_now.real[inject_now.here], random);
+		copy = inject_now.real[inject_now.here];
+	} while (model_apply(&copy, &inject_now.c).code != 0 ||
+		 model_same(&copy, &inject_now.real[inject_now.here], op, inject_now.c.mask));
+	model_choose(&inject_now.nested, op, &inject_now.real[inject_now.here], random);
+	memcpy(inject_now.model, inject_now.real, inject_now.lanes * sizeof(*inject_now.real));
+	return true;
 }
 
 enum inject_outcome inject_trap(inject_run run, enum model_op op, int step,
@@ -194,26 +188,24 @@ enum inject_outcome inject_trap(inject_run run, enum model_op op, int step,
 	struct model_result r;
 	unsigned tries = 0;
 
-	if (test_cpus() < 2 && action >= INJECT_MIGRATE && action <= INJECT_THERE_AND_BACK)
+	if (!inject_prepare(run, op, action, random))
 		return INJECT_ABSENT;
-	now.action = action;
-	inject_prepare(run, op, random);
-	test_pin(0, now.here);
+	test_pin(0, inject_now.here);
 	do {
-		inject_point = (struct inject_point){.step = step, .trap = 1};
-		r = run(percpu_self, now.real, &now.c);
+		inject_point = (struct inject_point){ .step = step, .trap = 1 };
+		r = run(percpu_self, inject_now.real, &inject_now.c);
 	} while (!inject_point.arrived && r.code == PERCPU_SEQ_SLOW && ++tries < RETRIES);
 	inject_point.step = 0;
 	if (inject_point.arrived) {
 		/* What came between is all that happened. */
 		if (r.code != PERCPU_SEQ_SLOW || r.value != MODEL_UNSET || !inject_same_world())
-			now.wrong = true;
-		inject_complete(&now.c);
+			inject_now.wrong = true;
+		inject_complete(&inject_now.c);
 	}
 	test_unpin(0);
 	if (!inject_point.arrived)
 		return INJECT_ABSENT;
-	return now.wrong ? INJECT_WRONG : INJECT_RIGHT;
+	return inject_now.wrong ? INJECT_WRONG : INJECT_RIGHT;
 }
 
 /* The thread that is interfered with. */
@@ -230,13 +222,13 @@ static void *inject_victim_thread(void *p)
 	struct model_result r;
 
 	percpu_seq_attach();
-	test_pin(0, now.here);
-	inject_point = (struct inject_point){.step = v->step, .rounds = LONG_WAIT};
+	test_pin(0, inject_now.here);
+	inject_point = (struct inject_point){ .step = v->step, .rounds = LONG_WAIT };
 	v->point = &inject_point;
 	v->tid = (pid_t)syscall(SYS_gettid);
 	__atomic_store_n(&v->ready, true, __ATOMIC_RELEASE);
 	do
-		r = now.run(percpu_self, now.real, &now.c);
+		r = inject_now.run(percpu_self, inject_now.real, &inject_now.c);
 	while (!inject_point.arrived && r.code == PERCPU_SEQ_SLOW);
 	inject_point.step = 0;
 	v->absent = !inject_point.arrived;
@@ -246,8 +238,8 @@ static void *inject_victim_thread(void *p)
 	if (v->absent)
 		return NULL;
 	if (r.code != PERCPU_SEQ_SLOW || r.value != MODEL_UNSET || !inject_same_world())
-		now.wrong = true;
-	inject_complete(&now.c);
+		inject_now.wrong = true;
+	inject_complete(&inject_now.c);
 	return NULL;
 }
 
@@ -255,12 +247,12 @@ static void inject_interfere(struct inject_victim *v, enum inject_event event)
 {
 	switch (event) {
 	case INJECT_BY_MIGRATION:
-		test_pin(v->tid, now.there);
+		test_pin(v->tid, inject_now.there);
 		break;
 	case INJECT_BY_COMPETITOR:
-		test_pin(0, now.here);
-		inject_complete(&now.nested);
-		test_pin(0, now.there);
+		test_pin(0, inject_now.here);
+		inject_complete(&inject_now.nested);
+		test_pin(0, inject_now.there);
 		break;
 	case INJECT_BY_SIGNAL:
 		syscall(SYS_tgkill, getpid(), v->tid, SIGUSR1);
@@ -268,27 +260,26 @@ static void inject_interfere(struct inject_victim *v, enum inject_event event)
 			sched_yield();
 		break;
 	case INJECT_BY_FENCE:
-		now.wrong |= percpu_fence() != 0;
+		inject_now.wrong |= percpu_fence() != 0;
 		break;
 	case INJECT_BY_FENCE_ALL:
-		now.wrong |= percpu_fence_all(UINT64_C(5000000000), NULL) != 0;
+		inject_now.wrong |= percpu_fence_all(UINT64_C(5000000000), NULL) != 0;
 		break;
 	case INJECT_EVENTS:
 		break;
 	}
 }
 
-enum inject_outcome inject_wait(inject_run run, enum model_op op, int step,
-				enum inject_event event, uint64_t *random)
+enum inject_outcome inject_wait(inject_run run, enum model_op op, int step, enum inject_event event,
+				uint64_t *random)
 {
-	struct inject_victim v = {.step = step};
+	struct inject_victim v = { .step = step };
 	pthread_t thread;
 
 	if (test_cpus() < 2)
 		return INJECT_ABSENT;
-	now.action = INJECT_NOTHING;
-	inject_prepare(run, op, random);
-	test_pin(0, now.there);
+	inject_prepare(run, op, INJECT_NOTHING, random);
+	test_pin(0, inject_now.there);
 	if (pthread_create(&thread, NULL, inject_victim_thread, &v) != 0)
 		return INJECT_WRONG;
 	while (!__atomic_load_n(&v.ready, __ATOMIC_ACQUIRE))
@@ -304,5 +295,5 @@ enum inject_outcome inject_wait(inject_run run, enum model_op op, int step,
 	test_unpin(0);
 	if (v.absent)
 		return INJECT_ABSENT;
-	return now.wrong ? INJECT_WRONG : INJECT_RIGHT;
+	return inject_now.wrong ? INJECT_WRONG : INJECT_RIGHT;
 }

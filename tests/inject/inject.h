@@ -59,9 +59,51 @@ int inject_teardown(void **state);
 /** Whether this thread's sequences are known to the kernel. */
 bool inject_possible(void);
 
+/** Stop at a step, by a trap or by waiting there. */
 enum inject_outcome inject_trap(inject_run run, enum model_op op, int step,
 				enum inject_action action, uint64_t *random);
-enum inject_outcome inject_wait(inject_run run, enum model_op op, int step,
-				enum inject_event event, uint64_t *random);
+enum inject_outcome inject_wait(inject_run run, enum model_op op, int step, enum inject_event event,
+				uint64_t *random);
+
+/**
+ * Stop at each instruction that run executes, from its first to its return,
+ * and let the action happen there. x86-64 only: breakpoints are patched in.
+ *
+ * Returns at how many it came out wrong, or -1 if the code cannot be patched;
+ * in *ret_stops, how many there were.
+ */
+int inject_instructions(inject_run run, enum model_op op, enum inject_action action, uint64_t seed,
+			unsigned *ret_stops);
+
+/*
+ * What both ways share: the experiment that is going on.
+ */
+
+struct inject_experiment {
+	inject_run run;
+	enum inject_action action;
+	struct model_case c;	  /* the operation under test */
+	struct model_case nested; /* the one that comes between */
+	struct model_lane *real;
+	struct model_lane *model;
+	unsigned lanes;
+	unsigned here, there; /* CPUs */
+	bool wrong;
+};
+
+extern struct inject_experiment inject_now;
+
+/** Make a world with an operation that will do something, and one to come
+ *  between. The same random numbers make the same. False if the action needs
+ *  more CPUs than there are. */
+bool inject_prepare(inject_run run, enum model_op op, enum inject_action action, uint64_t *random);
+
+/** Do the action, to the world and to the model. */
+void inject_act(void);
+
+/** Run an operation to its end here, and in the model, and compare. */
+void inject_complete(const struct model_case *c);
+
+bool inject_same_world(void);
 
 #endif

@@ -45,7 +45,7 @@ static void stretch(uint64_t *random)
 
 static void count(void)
 {
-	static const int64_t n[2] = {1, 2};
+	static const int64_t n[2] = { 1, 2 };
 
 	percpu_counter_add(counter, 1);
 	percpu_counter_array_add2(array, 4, n);
@@ -112,8 +112,8 @@ static void move_until(uint64_t end, unsigned threads)
 	uint64_t random = 69;
 
 	while (test_now() < end) {
-		pid_t tid = __atomic_load_n(&tids[test_random(&random) % threads],
-					    __ATOMIC_RELAXED);
+		pid_t tid =
+			__atomic_load_n(&tids[test_random(&random) % threads], __ATOMIC_RELAXED);
 
 		if (tid)
 			test_pin(tid, test_cpu((unsigned)test_random(&random) % test_cpus()));
@@ -178,7 +178,7 @@ static void check_with(unsigned threads)
 
 static void exact_with_stretched_sequences(void **state)
 {
-	struct sigaction sa = {.sa_handler = on_timer, .sa_flags = SA_RESTART};
+	struct sigaction sa = { .sa_handler = on_timer, .sa_flags = SA_RESTART };
 
 	(void)state;
 	sigaction(SIGUSR2, &sa, NULL);

@@ -9,6 +9,8 @@
 
 #if defined(__x86_64__) && !defined(PERCPU_ARCH_GENERIC_H)
 
+/* clang-format off */
+
 /* The CPU number is read before the sequence starts, and may be old. */
 static int planted_stale_cpu(struct percpu_rseq *rs, void *cell, size_t stride, int64_t n)
 {
@@ -76,11 +78,13 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
+/* clang-format on */
+
 static struct model_result run_stale_cpu(struct percpu_rseq *rs, struct model_lane *lane0,
 					 const struct model_case *c)
 {
-	struct model_result r = {planted_stale_cpu(rs, lane0->word, sizeof(*lane0), c->n[0]),
-				 MODEL_UNSET};
+	struct model_result r = { planted_stale_cpu(rs, lane0->word, sizeof(*lane0), c->n[0]),
+				  MODEL_UNSET };
 
 	return r;
 }
@@ -88,8 +92,8 @@ static struct model_result run_stale_cpu(struct percpu_rseq *rs, struct model_la
 static struct model_result run_no_abort(struct percpu_rseq *rs, struct model_lane *lane0,
 					const struct model_case *c)
 {
-	struct model_result r = {planted_no_abort(rs, lane0->word, sizeof(*lane0), c->n[0]),
-				 MODEL_UNSET};
+	struct model_result r = { planted_no_abort(rs, lane0->word, sizeof(*lane0), c->n[0]),
+				  MODEL_UNSET };
 
 	return r;
 }
@@ -98,8 +102,8 @@ static struct model_result run_early_commit(struct percpu_rseq *rs, struct model
 					    const struct model_case *c)
 {
 	void *item = (void *)(uintptr_t)c->n[0];
-	struct model_result r = {planted_early_commit(rs, lane0->word, sizeof(*lane0), item),
-				 MODEL_UNSET};
+	struct model_result r = { planted_early_commit(rs, lane0->word, sizeof(*lane0), item),
+				  MODEL_UNSET };
 
 	return r;
 }
@@ -119,6 +123,23 @@ static void stale_cpu_number_is_seen(void **state)
 			 INJECT_WRONG);
 	assert_int_equal(inject_wait(run_stale_cpu, MODEL_ADD, 1, INJECT_BY_MIGRATION, &random),
 			 INJECT_WRONG);
+}
+
+/* Without a step where the bug is, breakpoints find it. */
+static void stale_cpu_number_is_seen_at_instructions(void **state)
+{
+	unsigned stops;
+	int wrong;
+
+	(void)state;
+	if (!inject_possible())
+		test_skip("no sequences on this tier");
+	if (test_cpus() < 2)
+		test_skip("one CPU");
+	wrong = inject_instructions(run_stale_cpu, MODEL_ADD, INJECT_MIGRATE, 50, &stops);
+	if (wrong < 0)
+		test_skip("code cannot be patched here");
+	assert_in_range(wrong, 1, stops - 1);
 }
 
 static void missing_abort_is_seen(void **state)
@@ -152,6 +173,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stale_cpu_number_is_seen),
+		cmocka_unit_test(stale_cpu_number_is_seen_at_instructions),
 		cmocka_unit_test(missing_abort_is_seen),
 		cmocka_unit_test(store_after_commit_is_seen),
 	};
@@ -169,7 +191,7 @@ static void planted(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(planted)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(planted) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,8 +15,9 @@
 #include "../support.h"
 
 #define THREADS 8
-#define ROUNDS 200000
+#define MAX_ROUNDS 200000
 
+static int rounds; /* per thread */
 static struct percpu_local *local;
 static int failed; /* calls that returned what they never may */
 
@@ -64,10 +65,10 @@ static void draw(unsigned i, void *arg)
 	int64_t v = 0;
 
 	(void)i;
-	for (int k = 0; k < ROUNDS; k++) {
+	for (int k = 0; k < rounds; k++) {
 		int e = percpu_local_add_return(local, 1, &v);
 
-		fail_unless(e == 0 && v > 0 && v <= THREADS * ROUNDS);
+		fail_unless(e == 0 && v > 0 && v <= THREADS * rounds);
 		if (e == 0)
 			__atomic_fetch_add(&drawn[v], 1, __ATOMIC_RELAXED);
 	}
@@ -75,7 +76,7 @@ static void draw(unsigned i, void *arg)
 
 static void check_chains(enum percpu_local_fallback fallback)
 {
-	uint32_t *drawn = calloc(THREADS * ROUNDS + 1, sizeof(*drawn));
+	uint32_t *drawn = calloc((size_t)(THREADS * rounds + 1), sizeof(*drawn));
 	const int64_t *word;
 
 	assert_non_null(drawn);
@@ -83,9 +84,9 @@ static void check_chains(enum percpu_local_fallback fallback)
 	for (unsigned cpu = 0; (word = percpu_local_cell(local, cpu)) != NULL; cpu++)
 		for (int64_t v = 1; v <= *word; v++)
 			drawn[v]--;
-	for (int64_t v = 0; v <= THREADS * ROUNDS; v++)
+	for (int64_t v = 0; v <= THREADS * rounds; v++)
 		assert_int_equal(drawn[v], 0);
-	assert_int_equal(percpu_local_sum(local), THREADS * ROUNDS);
+	assert_int_equal(percpu_local_sum(local), THREADS * rounds);
 	percpu_local_destroy(local);
 	free(drawn);
 }
@@ -103,7 +104,7 @@ static void compare_and_store(unsigned i, void *arg)
 	int64_t expected = 0, seen;
 
 	(void)i, (void)arg;
-	for (int k = 0; k < ROUNDS / 2;) {
+	for (int k = 0; k < rounds / 2;) {
 		int e = percpu_local_cmpxchg(local, expected, expected + 1, &seen);
 
 		fail_unless(e == 0 ? seen == expected : e == -EAGAIN && seen != expected);
@@ -117,7 +118,7 @@ static void compare_and_store_loses_nothing(void **state)
 	(void)state;
 	for (int f = PERCPU_LOCAL_LOCK; f <= PERCPU_LOCAL_REFS; f++) {
 		with_local(8, f, compare_and_store, NULL);
-		assert_int_equal(percpu_local_sum(local), THREADS * ROUNDS / 2);
+		assert_int_equal(percpu_local_sum(local), THREADS * rounds / 2);
 		percpu_local_destroy(local);
 	}
 }
@@ -131,7 +132,7 @@ static void add_up_to_limit(unsigned i, void *arg)
 	int64_t v;
 
 	(void)i;
-	for (int k = 0; k < ROUNDS; k++) {
+	for (int k = 0; k < rounds; k++) {
 		int e = percpu_local_add_limit(local, 3, LIMIT, &v);
 
 		fail_unless(e == 0 ? v <= LIMIT : e == -ERANGE && v > LIMIT);
@@ -160,7 +161,7 @@ static void limits_hold(void **state)
 static void split(unsigned i, void *arg)
 {
 	(void)i, (void)arg;
-	for (int k = 0; k < ROUNDS * 5; k++)
+	for (int k = 0; k < rounds * 5; k++)
 		fail_unless(percpu_local_add(local, 2) == 0);
 }
 
@@ -168,7 +169,7 @@ static void split_sums_are_exact(void **state)
 {
 	(void)state;
 	with_local(8, PERCPU_LOCAL_SPLIT, split, NULL);
-	assert_int_equal(percpu_local_sum(local), THREADS * ROUNDS * 10);
+	assert_int_equal(percpu_local_sum(local), THREADS * rounds * 10);
 	percpu_local_destroy(local);
 }
 
@@ -182,7 +183,7 @@ static void exchange(unsigned i, void *arg)
 	void *item;
 
 	(void)i;
-	for (int k = 0; k < ROUNDS; k++) {
+	for (int k = 0; k < rounds; k++) {
 		if (percpu_local_pop(local, &item) != 0)
 			continue;
 		fail_unless((uint32_t *)item >= owners && (uint32_t *)item < owners + ITEMS);
@@ -212,7 +213,7 @@ static unsigned fill(uint32_t *owners)
 
 static void items_are_neither_lost_nor_doubled(void **state)
 {
-	uint32_t owners[ITEMS] = {0};
+	uint32_t owners[ITEMS] = { 0 };
 	unsigned n, found = 0;
 	struct percpu_array *a;
 
@@ -237,7 +238,7 @@ static void append(unsigned i, void *arg)
 	uint64_t *appended = arg;
 
 	for (uint64_t k = 0; k < 2000; k++) {
-		uint64_t message[3] = {i, k, i ^ k};
+		uint64_t message[3] = { i, k, i ^ k };
 		int e = percpu_local_copy(local, QUEUE - 1, message, 3);
 
 		fail_unless(e == 0);
@@ -325,5 +326,6 @@ int main(void)
 		cmocka_unit_test(children_take_over_locks),
 	};
 
+	rounds = (int)test_rounds(MAX_ROUNDS);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ static size_t words;
 
 static int add_words(void *arg)
 {
-	static const int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+	static const int64_t ones[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
 	uint64_t *published = arg;
 
 	__atomic_store_n(published, 1, __ATOMIC_RELAXED);

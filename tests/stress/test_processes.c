@@ -202,7 +202,7 @@ static void add_until_stopped(unsigned i, void *arg)
 /* A child of one thread, while the others of the parent are within updates. */
 static void fork_among_counting_threads(void **state)
 {
-	uint64_t added[4] = {0}, sum = 0;
+	uint64_t added[4] = { 0 }, sum = 0;
 	struct test_team t;
 	int children = 30, wrong = 0;
 
@@ -277,7 +277,7 @@ static bool add_in_vforked_child(void)
 /* Threads of the parent go on, on the CPU that the child believes to be on. */
 static void vforked_children_count(void **state)
 {
-	uint64_t added[4] = {0}, sum = 0;
+	uint64_t added[4] = { 0 }, sum = 0;
 	struct test_team t;
 	int wrong = 0;
 

@@ -11,9 +11,10 @@
 
 #define ADDERS 4
 #define RESETTERS 3
-#define ROUNDS 500000
+#define MAX_ROUNDS 500000
 #define SANE (UINT64_C(1) << 40) /* a small negative number is far above */
 
+static int rounds; /* per adder */
 static struct percpu_counter *counter;
 static struct percpu_counter_array *array;
 static struct percpu_static_counter fixed;
@@ -86,9 +87,10 @@ static void static_zero(void)
 	percpu_static_counter_zero(&fixed);
 }
 
-static const struct kind counters = {counter_add, counter_fetch, counter_fetch_zero, counter_zero};
-static const struct kind arrays = {array_add, array_fetch, array_fetch_zero, array_zero};
-static const struct kind statics = {static_add, static_fetch, static_fetch_zero, static_zero};
+static const struct kind counters = { counter_add, counter_fetch, counter_fetch_zero,
+				      counter_zero };
+static const struct kind arrays = { array_add, array_fetch, array_fetch_zero, array_zero };
+static const struct kind statics = { static_add, static_fetch, static_fetch_zero, static_zero };
 
 static struct {
 	const struct kind *kind;
@@ -104,7 +106,7 @@ static void add_or_reset(unsigned i, void *arg)
 
 	(void)arg;
 	if (i < ADDERS) {
-		for (int k = 0; k < ROUNDS; k++)
+		for (int k = 0; k < rounds; k++)
 			if (run.slow && i == 0)
 				percpu_counter_add_slow(counter, 1);
 			else
@@ -130,7 +132,7 @@ static void check(const struct kind *kind, bool slow)
 	run.insane = 0;
 	run.slow = slow;
 	test_team_run(ADDERS + RESETTERS, add_or_reset, NULL);
-	assert_int_equal(run.taken + kind->fetch(), (uint64_t)ADDERS * ROUNDS);
+	assert_int_equal(run.taken + kind->fetch(), (uint64_t)ADDERS * (uint64_t)rounds);
 	assert_int_equal(run.insane, 0);
 	kind->zero();
 	assert_int_equal(kind->fetch(), 0);
@@ -178,7 +180,7 @@ static void zero_or_add(unsigned i, void *arg)
 		}
 		return;
 	}
-	for (int k = 0; k < ROUNDS; k++) {
+	for (int k = 0; k < rounds; k++) {
 		percpu_counter_add(counter, 1);
 		percpu_counter_add(twin, 1);
 	}
@@ -196,7 +198,7 @@ static void zero_never_takes_too_much(void **state)
 	run.insane = 0;
 	test_team_run(ADDERS + 1, zero_or_add, twin);
 	assert_int_equal(run.insane, 0);
-	assert_int_equal(percpu_counter_fetch(twin), (uint64_t)ADDERS * ROUNDS);
+	assert_int_equal(percpu_counter_fetch(twin), (uint64_t)ADDERS * (uint64_t)rounds);
 	percpu_counter_zero(counter);
 	percpu_counter_add(counter, 5);
 	assert_int_equal(percpu_counter_fetch(counter), 5);
@@ -213,5 +215,6 @@ int main(void)
 		cmocka_unit_test(zero_never_takes_too_much),
 	};
 
+	rounds = (int)test_rounds(MAX_ROUNDS);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <percpu/counter.h>
@@ -21,7 +22,7 @@ static struct percpu_counter_array *array;
 static struct percpu_local *refs;
 static uint64_t handled; /* by all handlers */
 
-static const int64_t two[2] = {1, 1};
+static const int64_t two[2] = { 1, 1 };
 
 static void update(void)
 {
@@ -51,7 +52,7 @@ static void update_under_timer(unsigned i, void *arg)
 
 static int create(void **state)
 {
-	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 
 	(void)state;
 	handled = 0;
@@ -87,6 +88,51 @@ static void handlers_count_too(void **state)
 	check((uint64_t)THREADS * ADDS + handled);
 }
 
+/* A handler that interrupts adds and resets, and does both itself. */
+static uint64_t taken;
+
+static void on_signal_reset(int signo)
+{
+	(void)signo;
+	percpu_counter_add(counter, 1);
+	__atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&taken, percpu_counter_fetch_zero(counter), __ATOMIC_RELAXED);
+	if (percpu_counter_fetch(counter) >> 40)
+		abort(); /* less than nothing */
+}
+
+static void reset_under_timer(unsigned i, void *arg)
+{
+	struct test_timer timer;
+	int *started = arg;
+
+	if (!test_timer_start(&timer, SIGUSR2, 60 + 13 * i))
+		return;
+	__atomic_fetch_add(started, 1, __ATOMIC_RELAXED);
+	for (int k = 0; k < ADDS; k++) {
+		percpu_counter_add(counter, 1);
+		if (k % 8 == 0)
+			__atomic_fetch_add(&taken, percpu_counter_fetch_zero(counter),
+					   __ATOMIC_RELAXED);
+	}
+	test_timer_stop(&timer);
+}
+
+static void handlers_may_reset(void **state)
+{
+	struct sigaction sa = { .sa_handler = on_signal_reset, .sa_flags = SA_RESTART };
+	int started = 0;
+
+	(void)state;
+	taken = 0;
+	sigaction(SIGUSR2, &sa, NULL);
+	alarm(60);
+	test_team_run(THREADS, reset_under_timer, &started);
+	alarm(0);
+	assert_int_equal(started, THREADS);
+	assert_int_equal(taken + percpu_counter_fetch(counter), THREADS * ADDS + handled);
+}
+
 /* REFS is the fallback that handlers may use with a result. */
 static void on_signal_refs(int signo)
 {
@@ -103,18 +149,19 @@ static void refs_under_timer(unsigned i, void *arg)
 	int *failed = arg;
 	int64_t v;
 
+	if (i % 2)
+		test_unregister(percpu_seq_attach()); /* fallbacks only */
 	if (!test_timer_start(&timer, SIGUSR2, 70 + 13 * i))
 		__atomic_fetch_add(failed, 1, __ATOMIC_RELAXED);
 	for (int k = 0; k < ADDS / 20; k++)
-		if ((i % 2 ? percpu_local_add_return_slow(refs, 1, &v)
-			   : percpu_local_add_return(refs, 1, &v)) != 0)
+		if (percpu_local_add_return(refs, 1, &v) != 0)
 			__atomic_fetch_add(failed, 1, __ATOMIC_RELAXED);
 	test_timer_stop(&timer);
 }
 
 static void handlers_use_references(void **state)
 {
-	struct sigaction sa = {.sa_handler = on_signal_refs, .sa_flags = SA_RESTART};
+	struct sigaction sa = { .sa_handler = on_signal_refs, .sa_flags = SA_RESTART };
 	int failed = 0;
 
 	(void)state;
@@ -156,6 +203,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(handlers_count_too, create, destroy),
+		cmocka_unit_test_setup_teardown(handlers_may_reset, create, destroy),
 		cmocka_unit_test_setup_teardown(handlers_use_references, create, destroy),
 		cmocka_unit_test_setup_teardown(unregistered_threads_count_on, create, destroy),
 	};

@@ -80,8 +80,8 @@ static void index_out_of_range_reads_zero(void **state)
 /* Each width at each place, with neighbors that must not move. */
 static void vector_adds_reach_their_words_only(void **state)
 {
-	static const int64_t n[8] = {1, -2, 3, INT64_MAX, INT64_MIN, -6, 7, 8};
-	uint64_t want[N] = {0}, all[N];
+	static const int64_t n[8] = { 1, -2, 3, INT64_MAX, INT64_MIN, -6, 7, 8 };
+	uint64_t want[N] = { 0 }, all[N];
 
 	(void)state;
 	for (size_t words = 2; words <= 8; words *= 2) {
@@ -103,7 +103,7 @@ static void vector_adds_reach_their_words_only(void **state)
 
 static void add_vectors(unsigned t, void *arg)
 {
-	static const int64_t n[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+	static const int64_t n[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 
 	(void)arg;
 	for (int i = 0; i < ADDS; i++) {
@@ -150,9 +150,9 @@ static void commit_words_fit_tier_and_machine(void **state)
 #if defined(PERCPU_ARCH_GENERIC_H)
 	assert_true(words == 1 || words == 2 || words == 4 || words == 8);
 #elif defined(__x86_64__)
-	assert_int_equal(words, __builtin_cpu_supports("avx512f") ? 8
-				: __builtin_cpu_supports("avx2")  ? 4
-								  : 2);
+	assert_int_equal(words, __builtin_cpu_supports("avx512f") ? 8 :
+				__builtin_cpu_supports("avx2")	  ? 4 :
+								    2);
 #else
 	assert_int_equal(words, 2);
 #endif

@@ -106,7 +106,7 @@ static int fence_all(void)
 
 static void fence_aborts_sequences_of_threads(void **state)
 {
-	struct spinner s = {0};
+	struct spinner s = { 0 };
 	struct test_team t;
 	unsigned showed;
 
@@ -178,7 +178,7 @@ static void idle_machine_is_fenced_whole(void **state)
 
 static void no_time_is_refused(void **state)
 {
-	struct percpu_fence_report r = {.fenced = 7};
+	struct percpu_fence_report r = { .fenced = 7 };
 
 	(void)state;
 	assert_int_equal(percpu_fence_all(0, &r), -EINVAL);
@@ -239,7 +239,7 @@ static void fences_leave_nothing_behind(void **state)
 /* A real-time thread that does not let anybody on its CPU for 3 s. */
 static int hog(void *arg)
 {
-	struct sched_param p = {.sched_priority = 50};
+	struct sched_param p = { .sched_priority = 50 };
 	uint32_t *ready = arg;
 	uint64_t until = test_now() + 3 * SECOND;
 

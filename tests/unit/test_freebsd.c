@@ -24,7 +24,7 @@ __attribute__((constructor(101))) static void count_early(void)
 
 static void alloc_gives_zero(void **state)
 {
-	static const int flags[] = {M_WAITOK, M_NOWAIT, M_WAITOK | M_ZERO, M_NOWAIT | M_ZERO};
+	static const int flags[] = { M_WAITOK, M_NOWAIT, M_WAITOK | M_ZERO, M_NOWAIT | M_ZERO };
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {

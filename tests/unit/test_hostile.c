@@ -170,8 +170,8 @@ static void cut_files_are_refused(void **state)
 
 static void foreign_files_are_refused(void **state)
 {
-	static const char *const others[] = {"/proc/self/exe", "/dev/null", "/dev/zero",
-					     "/proc/self/maps"};
+	static const char *const others[] = { "/proc/self/exe", "/dev/null", "/dev/zero",
+					      "/proc/self/maps" };
 	struct percpu_region *r = NULL;
 	uint64_t random = 50;
 	char *noise = malloc(image_size);
@@ -248,15 +248,15 @@ static void too_few_lanes_are_refused(void **state)
 	if (cpus < 2)
 		test_skip("one possible CPU");
 	write_file(image, image_size);
-	patch(CPUS, &(uint32_t){cpus - 1}, 4);
-	patch(CHUNKS, &(uint32_t){1}, 4);
+	patch(CPUS, &(uint32_t){ cpus - 1 }, 4);
+	patch(CHUNKS, &(uint32_t){ 1 }, 4);
 	assert_int_equal(expect_open(true), -ERANGE);
 }
 
 /* In a child, for a crash is what this is about. */
 static int flip_header_bytes(void *arg)
 {
-	static const unsigned char flips[] = {0xff, 0x01, 0x80};
+	static const unsigned char flips[] = { 0xff, 0x01, 0x80 };
 	size_t base = *(size_t *)arg;
 	int fd = open(path, O_RDWR);
 	char what[64];
@@ -293,8 +293,8 @@ static void flipped_headers_do_not_crash(void **state)
 /* Numbers at the edge, several at once, also where the cells are. */
 static int scribble(void *arg)
 {
-	static const uint64_t edges[] = {0,	     1,		UINT64_MAX, INT64_MAX, UINT32_MAX,
-					 0x80000000, 1ULL << 40, 1ULL << 47, 4095,     65536};
+	static const uint64_t edges[] = { 0,	      1,	  UINT64_MAX, INT64_MAX, UINT32_MAX,
+					  0x80000000, 1ULL << 40, 1ULL << 47, 4095,	 65536 };
 	uint64_t random = 51;
 
 	(void)arg;

@@ -35,7 +35,7 @@ struct traces {
 
 static struct traces traces_now(void)
 {
-	struct traces t = {test_holding_now(), 0};
+	struct traces t = { test_holding_now(), 0 };
 	DIR *d = opendir(directory);
 
 	while (d && readdir(d))
@@ -366,7 +366,7 @@ static int as_nobody(void *arg)
 
 static void no_permission_is_an_error(void **state)
 {
-	struct percpu_region_options o = {.size = sizeof(o), .mode = 0644};
+	struct percpu_region_options o = { .size = sizeof(o), .mode = 0644 };
 	struct percpu_region *r;
 	struct percpu_counter *c;
 	int status;

@@ -17,8 +17,8 @@
 #define SLOTS 8
 #define UNSET INT64_C(0x5e77ed)
 
-static const enum percpu_local_fallback fallbacks[] = {PERCPU_LOCAL_SPLIT, PERCPU_LOCAL_LOCK,
-						       PERCPU_LOCAL_REFS};
+static const enum percpu_local_fallback fallbacks[] = { PERCPU_LOCAL_SPLIT, PERCPU_LOCAL_LOCK,
+							PERCPU_LOCAL_REFS };
 
 /* One way of calling the operations: through the inline function or not. */
 struct way {
@@ -36,12 +36,12 @@ struct way {
 };
 
 static const struct way ways[] = {
-	{"inline", percpu_local_add, percpu_local_add_return, percpu_local_add_limit,
-	 percpu_local_store, percpu_local_cmpxchg, percpu_local_xchg, percpu_local_push,
-	 percpu_local_pop, percpu_local_copy},
-	{"slow", percpu_local_add_slow, percpu_local_add_return_slow, percpu_local_add_limit_slow,
-	 percpu_local_store_slow, percpu_local_cmpxchg_slow, percpu_local_xchg_slow,
-	 percpu_local_push_slow, percpu_local_pop_slow, percpu_local_copy_slow},
+	{ "inline", percpu_local_add, percpu_local_add_return, percpu_local_add_limit,
+	  percpu_local_store, percpu_local_cmpxchg, percpu_local_xchg, percpu_local_push,
+	  percpu_local_pop, percpu_local_copy },
+	{ "slow", percpu_local_add_slow, percpu_local_add_return_slow, percpu_local_add_limit_slow,
+	  percpu_local_store_slow, percpu_local_cmpxchg_slow, percpu_local_xchg_slow,
+	  percpu_local_push_slow, percpu_local_pop_slow, percpu_local_copy_slow },
 };
 
 static struct percpu_local *make(size_t size, enum percpu_local_fallback fallback)
@@ -184,15 +184,14 @@ static void arrays_are_stacks(void **state)
 
 static void queues_take_all_words_or_none(void **state)
 {
-	static const uint64_t src[SLOTS] = {11, 12, 13, 14, 15, 16, 17, 18};
+	static const uint64_t src[SLOTS] = { 11, 12, 13, 14, 15, 16, 17, 18 };
 	struct percpu_local *l = make(16 + 8 * SLOTS, PERCPU_LOCAL_LOCK);
 	struct percpu_fifo *q;
 
 	(void)state;
 	test_pin(0, test_cpu(0));
-	q = percpu_local_cell(l, percpu_status()->tier == PERCPU_TIER_SHARED
-					 ? 0
-					 : (unsigned)sched_getcpu());
+	q = percpu_local_cell(
+		l, percpu_status()->tier == PERCPU_TIER_SHARED ? 0 : (unsigned)sched_getcpu());
 	for (int w = 0; w < 2; w++) {
 		q->head = q->tail = 5; /* the words wrap around */
 		assert_int_equal(ways[w].copy(l, SLOTS - 1, src, 6), 0);

@@ -19,7 +19,7 @@
 
 static struct percpu_region_options options(void)
 {
-	struct percpu_region_options o = {.size = sizeof(o)};
+	struct percpu_region_options o = { .size = sizeof(o) };
 
 	return o;
 }
@@ -57,7 +57,7 @@ static void discard(enum kind kind, struct percpu_region *r)
 
 static void cells_are_aligned_and_separate(void **state)
 {
-	static const size_t sizes[] = {1, 8, 24, 64, 100, 4096};
+	static const size_t sizes[] = { 1, 8, 24, 64, 100, 4096 };
 	char *cell[6][7];
 
 	(void)state;
@@ -69,7 +69,8 @@ static void cells_are_aligned_and_separate(void **state)
 				size_t align = (size_t)1 << 2 * a;
 
 				assert_int_equal(percpu_region_alloc(r, sizes[s], align,
-								     (void **)&cell[s][a]), 0);
+								     (void **)&cell[s][a]),
+						 0);
 				assert_int_equal((uintptr_t)cell[s][a] % align, 0);
 				memset(cell[s][a], 7 * s + a + 1, sizes[s]);
 			}
@@ -220,7 +221,7 @@ static void options_are_checked(void **state)
 	struct {
 		struct percpu_region_options o;
 		uint64_t unknown;
-	} large = {.o.size = sizeof(large)};
+	} large = { .o.size = sizeof(large) };
 	struct percpu_region_options o;
 
 	(void)state;

@@ -25,7 +25,7 @@ static const bool generic;
 
 static struct percpu_rseq area(int32_t cpu)
 {
-	struct percpu_rseq rs = {.cpu_id_start = 99, .cpu_id = cpu, .flags = 7, .node_id = 8};
+	struct percpu_rseq rs = { .cpu_id_start = 99, .cpu_id = cpu, .flags = 7, .node_id = 8 };
 
 	return rs;
 }
@@ -107,7 +107,7 @@ static void unregistered_threads_change_nothing(void **state)
 
 static void guarded_lanes_are_left_alone(void **state)
 {
-	static const uint32_t guards[] = {1, 0x80000000, 0xffffffff, 0x100};
+	static const uint32_t guards[] = { 1, 0x80000000, 0xffffffff, 0x100 };
 	uint64_t random = 44;
 
 	(void)state;
@@ -118,8 +118,10 @@ static void guarded_lanes_are_left_alone(void **state)
 
 static void guards_of_other_lanes_do_not_matter(void **state)
 {
-	struct model_lane lane[LANES] = {{.guard = 1}, {.guard = 0}, {.guard = 1}, {.guard = 1}};
-	struct model_case c = {.op = MODEL_STORE, .n = {7}};
+	struct model_lane lane[LANES] = {
+		{ .guard = 1 }, { .guard = 0 }, { .guard = 1 }, { .guard = 1 }
+	};
+	struct model_case c = { .op = MODEL_STORE, .n = { 7 } };
 	struct percpu_rseq rs = area(1);
 
 	(void)state;
@@ -133,7 +135,7 @@ static void guards_of_other_lanes_do_not_matter(void **state)
 static void constant_arguments(void **state)
 {
 	struct percpu_rseq rs = area(0);
-	int64_t cell = 5, v;
+	int64_t cell = 5, v = 0;
 	uint32_t guard = 0;
 
 	(void)state;
@@ -146,8 +148,7 @@ static void constant_arguments(void **state)
 	assert_int_equal(percpu_seq_store(&rs, &cell, &guard, 8, -1), 0);
 	assert_int_equal(percpu_seq_cmpxchg(&rs, &cell, &guard, 8, -1, 9, &v), 0);
 	assert_int_equal(v, -1);
-	assert_int_equal(percpu_seq_add_limit(&rs, &cell, &guard, 8, 1, 9, &v),
-			 PERCPU_SEQ_REFUSED);
+	assert_int_equal(percpu_seq_add_limit(&rs, &cell, &guard, 8, 1, 9, &v), PERCPU_SEQ_REFUSED);
 	assert_int_equal(percpu_seq_add_limit(&rs, &cell, &guard, 8, 1, 10, &v), 0);
 	assert_int_equal(percpu_seq_xchg(&rs, &cell, &guard, 8, 1, &v), 0);
 	assert_int_equal(v, 10);

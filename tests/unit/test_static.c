@@ -36,8 +36,8 @@ static void count_in_preinit(int argc, char **argv, char **envp)
 	count_early();
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const preinit)(
-	int, char **, char **) = count_in_preinit;
+__attribute__((section(".preinit_array"),
+	       used)) static void (*const preinit)(int, char **, char **) = count_in_preinit;
 
 __attribute__((constructor(101))) static void count_in_first_constructor(void)
 {
@@ -140,7 +140,7 @@ static void concurrent_setups_make_one_counter(void **state)
 
 static void add_mixed(unsigned i, void *arg)
 {
-	static const int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+	static const int64_t ones[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
 	struct percpu_counter_array *a = arg;
 
 	for (int k = 0; k < ADDS; k++)

@@ -92,8 +92,10 @@ static void owner_fits_the_tier(void **state)
 	const struct percpu_status *s = percpu_status();
 
 	(void)state;
+#ifndef PERCPU_ARCH_GENERIC_H
 	if (&__rseq_size != NULL)
 		assert_int_equal(s->rseq_size, __rseq_size);
+#endif
 	if (s->tier == PERCPU_TIER_RSEQ) {
 		assert_int_not_equal(s->owner, PERCPU_OWNER_NONE);
 		assert_int_equal(s->owner == PERCPU_OWNER_LIBC, s->rseq_size > 0);
@@ -102,6 +104,42 @@ static void owner_fits_the_tier(void **state)
 	}
 	if (s->rseq_size == 0)
 		assert_int_not_equal(s->owner, PERCPU_OWNER_LIBC);
+}
+
+static void try_to_register(unsigned i, void *arg)
+{
+	static __thread struct percpu_rseq area __attribute__((aligned(32)));
+	bool *possible = arg;
+
+	(void)i;
+#ifdef PERCPU_SEQ_SIGNATURE
+	area.cpu_id = -1;
+	*possible = syscall(SYS_rseq, &area, sizeof(area), 0, PERCPU_SEQ_SIGNATURE) == 0;
+	if (*possible)
+		test_unregister(&area);
+#else
+	(void)area;
+	*possible = false;
+#endif
+}
+
+/* Lower tiers are exact, too, so nothing else would tell. */
+static void the_best_tier_is_used(void **state)
+{
+	const struct percpu_status *s = percpu_status();
+	bool possible = false;
+
+	(void)state;
+#ifdef PERCPU_ARCH_GENERIC_H
+	test_skip("the generic port has no sequences");
+#endif
+	test_team_run(1, try_to_register, &possible);
+	if (!possible && s->rseq_size == 0)
+		test_skip("the kernel does not know rseq");
+	if (getenv("PERCPU_TIER"))
+		test_skip("PERCPU_TIER is set");
+	assert_int_not_equal(s->selftest, PERCPU_SELFTEST_FAILED);
+	assert_int_equal(s->tier, PERCPU_TIER_RSEQ);
 }
 
 static void tiers_have_names(void **state)
@@ -146,7 +184,7 @@ static void ask_tiers(unsigned i, void *arg)
 static void thread_tier_follows_the_registration(void **state)
 {
 	enum percpu_tier tier = percpu_status()->tier;
-	struct tiers t = {0};
+	struct tiers t = { 0 };
 
 	(void)state;
 	test_team_run(1, ask_tiers, &t);
@@ -183,6 +221,7 @@ int main(void)
 		cmocka_unit_test(status_is_constant),
 		cmocka_unit_test(status_agrees_with_the_kernel),
 		cmocka_unit_test(owner_fits_the_tier),
+		cmocka_unit_test(the_best_tier_is_used),
 		cmocka_unit_test(tiers_have_names),
 		cmocka_unit_test(selftest_can_be_repeated),
 		cmocka_unit_test(thread_tier_follows_the_registration),

@@ -68,7 +68,6 @@
 	".popsection\n\t"
 
 #define PERCPU_SEQ_CLOBBERS "x9", "x10", "cc", "memory" PERCPU_SEQ_STEP_CLOBBERS
-/* clang-format on */
 
 PERCPU_INLINE int percpu_seq_add(struct percpu_rseq *rs, void *cell, size_t stride, int64_t n)
 {

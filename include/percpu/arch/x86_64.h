@@ -66,7 +66,6 @@
 	".popsection\n\t"
 
 #define PERCPU_SEQ_CLOBBERS "rax", "cc", "memory" PERCPU_SEQ_STEP_CLOBBERS
-/* clang-format on */
 
 PERCPU_INLINE int percpu_seq_add(struct percpu_rseq *rs, void *cell, size_t stride, int64_t n)
 {

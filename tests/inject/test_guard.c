@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_guard.c - the fence behind the guards of local.h.
+ *
+ * A fallback may work on the lane of a CPU that its thread has just left, with
+ * a sequence in progress there that looked at the guard before it was up. Only
+ * the fence keeps that one from storing what it had loaded. Here, one thread
+ * without sequences is moved by a timer at any instruction of its fallbacks,
+ * and the sequences of all CPUs wait between their load and their store.
+ */
+#define _GNU_SOURCE
+#include "inject.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <percpu/local.h>
+
+#include "../support.h"
+
+#define DURATION UINT64_C(700000000)
+#define STEP_BEFORE_STORE 6
+
+static struct percpu_local *local;
+static bool stop;
+static uint64_t done, failed;
+
+static void on_timer(int signo)
+{
+	(void)signo;
+	test_pin(0, test_cpu(sched_getcpu() == (int)test_cpu(0)));
+}
+
+static void add(uint64_t *ret_added)
+{
+	int64_t v;
+
+	if (percpu_local_add_return(local, 1, &v) == 0)
+		++*ret_added;
+	else
+		__atomic_fetch_add(&failed, 1, __ATOMIC_RELAXED);
+}
+
+static void work(unsigned i, void *arg)
+{
+	uint64_t random = 90 + i, added = 0;
+	struct test_timer timer;
+	bool moved = i == 0 && test_unregister(percpu_seq_attach());
+
+	(void)arg;
+	if (moved)
+		moved = test_timer_start(&timer, SIGUSR2, 43);
+	else
+		test_pin(0, test_cpu(i % 2));
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		if (!moved) {
+			inject_point.step = STEP_BEFORE_STORE;
+			inject_point.rounds = test_random(&random) % 60000;
+		}
+		add(&added);
+	}
+	inject_point.step = 0;
+	if (moved)
+		test_timer_stop(&timer);
+	__atomic_fetch_add(&done, added, __ATOMIC_RELAXED);
+}
+
+static void check(enum percpu_local_fallback fallback)
+{
+	struct test_team t;
+
+	assert_int_equal(percpu_local_create(8, fallback, &local), 0);
+	stop = false;
+	done = failed = 0;
+	test_team_start(&t, 3, work, NULL);
+	test_sleep_us(DURATION / 1000);
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	alarm(60);
+	test_team_join(&t);
+	alarm(0);
+	assert_int_equal(failed, 0);
+	assert_int_equal(percpu_local_sum(local), done);
+	percpu_local_destroy(local);
+}
+
+static void fallbacks_on_a_cpu_just_left(void **state)
+{
+	struct sigaction sa = { .sa_handler = on_timer, .sa_flags = SA_RESTART };
+
+	(void)state;
+	if (!inject_possible())
+		test_skip("no sequences in this build or on this tier");
+	if (test_cpus() < 2)
+		test_skip("one CPU");
+	sigaction(SIGUSR2, &sa, NULL);
+	check(PERCPU_LOCAL_LOCK);
+	check(PERCPU_LOCAL_REFS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fallbacks_on_a_cpu_just_left),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
