@@ -10,24 +10,48 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "internal.h"
 
 #define KEY_SHIFT 40 /* key: chunk index + 1 above, offset in the lane below */
 
-/* The lock between processes. It belongs to the process, not to a descriptor,
- * so parent and child exclude each other. */
-static int file_lock(const struct percpu_region *r, short type)
+/*
+ * The lock between processes. It is held by an open file of its own: a lock of
+ * the process would be lost as soon as any thread, of the library or not,
+ * closes any descriptor of the file. Only where the file cannot be opened once
+ * more (no /proc, no descriptor left) the process holds it.
+ */
+static int lock_file(const struct percpu_region *r, int *ret_fd)
 {
-	struct flock fl = { .l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
+	struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
+	char name[32];
+	int fd, e = 0;
 
+	*ret_fd = -1;
 	if (r->fd < 0)
 		return 0;
-	while (fcntl(r->fd, F_SETLKW, &fl) != 0)
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", r->fd);
+	fd = open(name, O_RDWR | O_CLOEXEC);
+	while (e == 0 && fcntl(fd < 0 ? r->fd : fd, fd < 0 ? F_SETLKW : F_OFD_SETLKW, &fl) != 0)
 		if (errno != EINTR)
-			return percpu_errno();
-	return 0;
+			e = percpu_errno();
+	if (e != 0 && fd >= 0)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return e;
+}
+
+static void unlock_file(const struct percpu_region *r, int fd)
+{
+	struct flock fl = { .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
+
+	if (fd >= 0)
+		close(fd);
+	else if (r->fd >= 0)
+		(void)fcntl(r->fd, F_SETLK, &fl);
 }
 
 struct percpu_chunk *percpu_region_find_chunk(const struct percpu_region *r, const void *cell)
@@ -124,7 +148,7 @@ static int alloc_anywhere(struct percpu_region *r, size_t size, size_t align, vo
 
 int percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void **ret)
 {
-	int e;
+	int fd, e;
 
 	if (r == NULL || ret == NULL || size == 0 || size > r->lane_size || align == 0 ||
 	    (align & (align - 1)) != 0 || align > 4096)
@@ -132,10 +156,10 @@ int percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void
 	if (!r->writable)
 		return -EROFS;
 	pthread_mutex_lock(&percpu_lock);
-	e = file_lock(r, F_WRLCK);
+	e = lock_file(r, &fd);
 	if (e == 0) {
 		e = alloc_anywhere(r, size, align, ret);
-		file_lock(r, F_UNLCK);
+		unlock_file(r, fd);
 	}
 	pthread_mutex_unlock(&percpu_lock);
 	return e;

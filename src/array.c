@@ -227,8 +227,7 @@ static void add_atomic_cells(uint64_t *out, const uint64_t *cells, size_t n)
 		out[i] += __atomic_load_n(&cells[i], __ATOMIC_RELAXED);
 }
 
-static void fetch_block(const struct percpu_counter_array *a, size_t first, size_t n,
-			uint64_t *out)
+static void fetch_block(const struct percpu_counter_array *a, size_t first, size_t n, uint64_t *out)
 {
 	const struct percpu_chunk *k = a->chunk;
 	size_t offset = offset_of(a, first);

@@ -71,10 +71,9 @@ int percpu_chunk_map(const struct percpu_chunk *t, bool writable, struct percpu_
 	munmap(at + size, PERCPU_LANE_SIZE - slack);
 
 	k = (struct percpu_chunk *)at;
-	if (t->fd >= 0 &&
-	    (mprotect(k, PERCPU_HEAD, rw) != 0 ||
-	     mmap(at + PERCPU_HEAD, shared, writable ? rw : PROT_READ, MAP_SHARED | MAP_FIXED,
-		  t->fd, t->offset) == MAP_FAILED)) {
+	if (t->fd >= 0 && (mprotect(k, PERCPU_HEAD, rw) != 0 ||
+			   mmap(at + PERCPU_HEAD, shared, writable ? rw : PROT_READ,
+				MAP_SHARED | MAP_FIXED, t->fd, t->offset) == MAP_FAILED)) {
 		e = percpu_errno();
 		munmap(at, size);
 		return e;

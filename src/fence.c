@@ -67,9 +67,9 @@ int percpu_fence_cpu(unsigned cpu)
 }
 
 struct visit {
-	pid_t tid;	 /* of the visitor, once it runs */
+	pid_t tid;	  /* of the visitor, once it runs */
 	uint32_t request; /* the CPU to visit + 1, so each is asked for once */
-	uint32_t done;	 /* the last request served */
+	uint32_t done;	  /* the last request served */
 	bool stop;
 };
 

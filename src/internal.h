@@ -193,8 +193,8 @@ static inline struct percpu_chunk *percpu_chunk_of(const void *cell)
 /* region.c */
 
 struct percpu_region {
-	struct percpu_region *next; /* of all regions of the process */
-	struct percpu_chunk *first; /* chunks[0], which stays */
+	struct percpu_region *next;   /* of all regions of the process */
+	struct percpu_chunk *first;   /* chunks[0], which stays */
 	struct percpu_chunk **chunks; /* under percpu_lock, like n */
 	uint32_t n;
 	int fd; /* -1: private */

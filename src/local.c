@@ -30,8 +30,7 @@ static struct percpu_chunk *chunk(const struct percpu_local *l)
 	return l->region->first;
 }
 
-int percpu_local_create(size_t size, enum percpu_local_fallback fallback,
-			struct percpu_local **ret)
+int percpu_local_create(size_t size, enum percpu_local_fallback fallback, struct percpu_local **ret)
 {
 	struct percpu_region_options o = { .size = sizeof(o), .lane_size = size + GUARD_SIZE };
 	struct percpu_local *l;
@@ -120,7 +119,8 @@ static int lock_guard(uint32_t *guard, unsigned cpu)
 
 	while (!__atomic_compare_exchange_n(guard, &holder, me, false, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
-		if (syscall(SYS_futex, guard, FUTEX_WAIT_PRIVATE, holder, &patience, NULL, 0) == 0 ||
+		if (syscall(SYS_futex, guard, FUTEX_WAIT_PRIVATE, holder, &patience, NULL, 0) ==
+			    0 ||
 		    errno != ETIMEDOUT || !is_gone(holder))
 			holder = 0;
 	}

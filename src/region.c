@@ -41,6 +41,15 @@ __attribute__((constructor)) static void survive_fork(void)
 	pthread_atfork(lock, unlock, unlock);
 }
 
+/* A process that closes any descriptor of a file loses its record lock on it,
+ * so not while another thread allocates. */
+static void close_file(int fd)
+{
+	lock();
+	close(fd);
+	unlock();
+}
+
 bool percpu_region_is_zone(const struct percpu_region *r)
 {
 	return r->lane_size == PERCPU_LANE_SIZE;
@@ -144,9 +153,8 @@ static int read_header(int fd, uint32_t index, off_t offset, struct percpu_heade
 
 int percpu_region_refresh(struct percpu_region *r)
 {
-	uint32_t there = r->fd < 0 ?
-				 r->n :
-				 __atomic_load_n(&r->first->header->chunks, __ATOMIC_ACQUIRE);
+	uint32_t there =
+		r->fd < 0 ? r->n : __atomic_load_n(&r->first->header->chunks, __ATOMIC_ACQUIRE);
 	struct percpu_header h;
 	struct percpu_chunk t, *k;
 	int e = 0;
@@ -307,7 +315,7 @@ int percpu_region_create_file(const char *path, const struct percpu_region_optio
 		return fd;
 	e = create(fd, &opt, &r);
 	if (e != 0) {
-		close(fd);
+		close_file(fd);
 	} else if (link(name, path) != 0) {
 		e = percpu_errno();
 		percpu_region_close(r);
@@ -352,7 +360,7 @@ int percpu_region_create_fd(int fd, const struct percpu_region_options *o,
 	else
 		e = create(fd, &opt, ret);
 	if (e != 0)
-		close(fd);
+		close_file(fd);
 	return e;
 }
 
@@ -402,7 +410,7 @@ int percpu_region_open_fd(int fd, int writable, struct percpu_region **ret)
 		return fd;
 	e = open_region(fd, writable, ret);
 	if (e != 0)
-		close(fd);
+		close_file(fd);
 	return e;
 }
 
@@ -418,7 +426,7 @@ int percpu_region_open(const char *path, int writable, struct percpu_region **re
 		return percpu_errno();
 	e = open_region(fd, writable, ret);
 	if (e != 0)
-		close(fd);
+		close_file(fd);
 	return e;
 }
 
@@ -435,7 +443,7 @@ void percpu_region_close(struct percpu_region *r)
 		*at = r->next;
 	unlock();
 	if (r->fd >= 0)
-		close(r->fd);
+		close_file(r->fd);
 	free_region(r);
 }
 

@@ -105,7 +105,8 @@ static void find_out(void)
 
 const struct percpu_status *percpu_init(void)
 {
-	pthread_once(&once, find_out);
+	if (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
+		pthread_once(&once, find_out);
 	return &status;
 }
 

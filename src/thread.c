@@ -49,8 +49,8 @@ static struct percpu_rseq nobody = { .cpu_id = -1 };
 __thread struct percpu_rseq *percpu_self __attribute__((tls_model("initial-exec"))) = &nobody;
 
 static __thread struct {
-	struct percpu_rseq own;	 /* registered where libc has no area */
-	struct percpu_rseq none; /* a thread's own nobody, against false sharing */
+	struct percpu_rseq own;	  /* registered where libc has no area */
+	struct percpu_rseq none;  /* a thread's own nobody, against false sharing */
 	struct percpu_rseq *area; /* what percpu_self is when not shared */
 	enum state state;
 	unsigned shared; /* tasks that use this TLS besides its thread */

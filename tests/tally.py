@@ -40,7 +40,8 @@ def tests_of(output):
 
 def lines_of(entry, rseq):
     """The lines for one program of the log."""
-    program = entry["name"].split(":")[-1].replace(" / ", "/")
+    # "percpu:unit / fence"; from newer Mesons "unit - percpu:fence"
+    program = re.sub(r"\w+:", "", entry["name"]).replace(" / ", "/").replace(" - ", "/")
     tests = tests_of(entry.get("stdout", "") + "\n" + entry.get("stderr", ""))
     for name, (result, why) in tests.items():
         if result == "SKIP" and rseq and re.search("rseq|sequence", why):
@@ -54,7 +55,7 @@ def lines_of(entry, rseq):
         if not tests:
             yield "SKIP", program, entry.get("stdout", "").strip()[-200:]
     elif not accounted or entry["result"] == "TIMEOUT":
-        yield "FAIL", program, entry["result"].lower()
+        yield "FAIL", program, f"{entry['result'].lower()}, exit status {entry['returncode']}"
 
 
 def main():

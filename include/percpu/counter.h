@@ -211,8 +211,7 @@ PERCPU_API void percpu_counter_array_zero(struct percpu_counter_array *a, size_t
 PERCPU_API uint64_t percpu_counter_array_fetch_zero(struct percpu_counter_array *a, size_t i);
 
 /** Read all counters into out[0..a->n-1], lane by lane: at memory bandwidth. */
-PERCPU_API void percpu_counter_array_fetch_all(const struct percpu_counter_array *a,
-					       uint64_t *out);
+PERCPU_API void percpu_counter_array_fetch_all(const struct percpu_counter_array *a, uint64_t *out);
 
 /*
  * Static counters. They count from the first instruction of the program on,

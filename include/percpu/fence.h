@@ -14,8 +14,8 @@ PERCPU_BEGIN_DECLS
 
 /** Which CPUs percpu_fence_all() could not fence. */
 struct percpu_fence_report {
-	uint32_t fenced;	/* CPUs visited, or known to be offline */
-	uint32_t unfenced;	/* CPUs that the caller may not assume anything of */
+	uint32_t fenced;	 /* CPUs visited, or known to be offline */
+	uint32_t unfenced;	 /* CPUs that the caller may not assume anything of */
 	uint32_t first_unfenced; /* number of the first such CPU */
 	uint64_t unfenced_cpus[PERCPU_MAX_CPUS / 64]; /* all of them, a bit each */
 };

@@ -73,8 +73,12 @@ PERCPU_INLINE void counter_u64_add(counter_u64_t c, int64_t inc)
  * There is no critical section to enter in user space, and no need: an update
  * is whole by itself.
  */
-#define counter_enter() do { } while (0)
-#define counter_exit() do { } while (0)
+#define counter_enter()                                                                            \
+	do {                                                                                       \
+	} while (0)
+#define counter_exit()                                                                             \
+	do {                                                                                       \
+	} while (0)
 #define counter_u64_add_protected(c, inc) counter_u64_add((c), (inc))
 
 static inline uint64_t counter_u64_fetch(counter_u64_t c)

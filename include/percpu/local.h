@@ -113,8 +113,8 @@ PERCPU_INLINE int percpu_local_add(const struct percpu_local *l, int64_t n)
 PERCPU_INLINE int percpu_local_add_return(const struct percpu_local *l, int64_t n, int64_t *ret)
 {
 	if (percpu_likely(l->fallback != PERCPU_LOCAL_SPLIT) &&
-	    percpu_likely(!percpu_seq_add_return(percpu_self, l->cell, l->guard, l->stride, n,
-						 ret)))
+	    percpu_likely(
+		    !percpu_seq_add_return(percpu_self, l->cell, l->guard, l->stride, n, ret)))
 		return 0;
 	return percpu_local_add_return_slow(l, n, ret);
 }

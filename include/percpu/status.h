@@ -28,8 +28,8 @@ enum percpu_owner {
 /** What the self-test saw when a sequence was preempted on its own CPU. */
 enum percpu_selftest {
 	PERCPU_SELFTEST_SKIPPED,      /* no sequences to test */
-	PERCPU_SELFTEST_PASSED,       /* it was aborted */
-	PERCPU_SELFTEST_FAILED,       /* it went on: sequences are unsafe here */
+	PERCPU_SELFTEST_PASSED,	      /* it was aborted */
+	PERCPU_SELFTEST_FAILED,	      /* it went on: sequences are unsafe here */
 	PERCPU_SELFTEST_INCONCLUSIVE, /* could not be provoked in time */
 };
 

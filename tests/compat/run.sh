@@ -113,7 +113,7 @@ archive()
 
 cmake_package()
 {
-	cmake -S "$here/cmake" -B cmake -DCMAKE_PREFIX_PATH="$prefix" &&
+	cmake -G Ninja -S "$here/cmake" -B cmake -DCMAKE_PREFIX_PATH="$prefix" &&
 		cmake --build cmake && runs cmake/percpu && runs cmake/static
 }
 

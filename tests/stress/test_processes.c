@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -143,9 +144,12 @@ static void allocate(unsigned i, void *arg)
 				(*cells)[k] = percpu_region_key(r, cell);
 		__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	}
-	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		if (percpu_region_open(name, 1, &other) == 0)
 			percpu_region_close(other);
+		for (int k = 0; k < 100; k++)
+			close(open(name, O_RDWR | O_CLOEXEC));
+	}
 }
 
 static int allocate_in_child(void *arg)

@@ -92,8 +92,7 @@ PERCPU_INLINE int percpu_seq_pop(struct percpu_rseq *rs, void *cell, const void 
 }
 
 PERCPU_INLINE int percpu_seq_copy(struct percpu_rseq *rs, void *cell, const void *guard,
-				  size_t stride, uint64_t mask, const uint64_t *src,
-				  uint64_t words)
+				  size_t stride, uint64_t mask, const uint64_t *src, uint64_t words)
 {
 	(void)rs, (void)cell, (void)guard, (void)stride, (void)mask, (void)src, (void)words;
 	return PERCPU_SEQ_SLOW;

@@ -55,6 +55,14 @@
 	"jne %l[slow]\n\t"                                                     \
 	PERCPU_SEQ_STEP(5)
 
+/*
+ * %rax becomes the address of this CPU's cell. One register, not base and
+ * index: only so do some CPUs (Golden Cove) forward a store to the next load
+ * of the same cell without delay.
+ */
+#define PERCPU_SEQ_CELL                                                        \
+	"addq %[cell], %%rax\n\t"
+
 /* ud1 makes a disassembler take the signature for an operand. */
 #define PERCPU_SEQ_END                                                         \
 	"2:\n\t"                                                               \
@@ -72,7 +80,8 @@ PERCPU_INLINE int percpu_seq_add(struct percpu_rseq *rs, void *cell, size_t stri
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
-		"addq %[n], (%[cell], %%rax)\n"
+		PERCPU_SEQ_CELL
+		"addq %[n], (%%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
 		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n)
@@ -84,9 +93,9 @@ slow:
 }
 
 /*
- * Vector adds: load, add, store; the store is the commit. Where the unit is
- * compiled without the instruction set they are functions for it, to be called
- * only when the CPU has it.
+ * Vector adds: load, add, store; the store is the commit. Base and index cost
+ * them nothing. Where the unit is compiled without the instruction set they are
+ * functions for it, to be called only when the CPU has it.
  */
 #ifdef __AVX2__
 #define PERCPU_SEQ_AVX2 PERCPU_INLINE
@@ -178,10 +187,11 @@ PERCPU_INLINE int percpu_seq_add_return(struct percpu_rseq *rs, void *cell, cons
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
 		PERCPU_SEQ_GUARD
-		"movq (%[cell], %%rax), %[v]\n\t"
+		PERCPU_SEQ_CELL
+		"movq (%%rax), %[v]\n\t"
 		"addq %[n], %[v]\n\t"
 		PERCPU_SEQ_STEP(6)
-		"movq %[v], (%[cell], %%rax)\n"
+		"movq %[v], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [v] "=&r"(v)
 		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
@@ -203,13 +213,14 @@ PERCPU_INLINE int percpu_seq_add_limit(struct percpu_rseq *rs, void *cell, const
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
 		PERCPU_SEQ_GUARD
-		"movq (%[cell], %%rax), %[v]\n\t"
+		PERCPU_SEQ_CELL
+		"movq (%%rax), %[v]\n\t"
 		"addq %[n], %[v]\n\t"
 		PERCPU_SEQ_STEP(6)
 		"cmpq %[limit], %[v]\n\t"
 		"jg 2f\n\t"
 		PERCPU_SEQ_STEP(7)
-		"movq %[v], (%[cell], %%rax)\n"
+		"movq %[v], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [v] "=&r"(v)
 		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
@@ -229,7 +240,8 @@ PERCPU_INLINE int percpu_seq_store(struct percpu_rseq *rs, void *cell, const voi
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
 		PERCPU_SEQ_GUARD
-		"movq %[v], (%[cell], %%rax)\n"
+		PERCPU_SEQ_CELL
+		"movq %[v], (%%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
 		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
@@ -250,12 +262,13 @@ PERCPU_INLINE int percpu_seq_cmpxchg(struct percpu_rseq *rs, void *cell, const v
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
 		PERCPU_SEQ_GUARD
-		"movq (%[cell], %%rax), %[old]\n\t"
+		PERCPU_SEQ_CELL
+		"movq (%%rax), %[old]\n\t"
 		PERCPU_SEQ_STEP(6)
 		"cmpq %[expected], %[old]\n\t"
 		"jne 2f\n\t"
 		PERCPU_SEQ_STEP(7)
-		"movq %[v], (%[cell], %%rax)\n"
+		"movq %[v], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [old] "=&r"(old)
 		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
@@ -277,9 +290,10 @@ PERCPU_INLINE int percpu_seq_xchg(struct percpu_rseq *rs, void *cell, const void
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
 		PERCPU_SEQ_GUARD
-		"movq (%[cell], %%rax), %[old]\n\t"
+		PERCPU_SEQ_CELL
+		"movq (%%rax), %[old]\n\t"
 		PERCPU_SEQ_STEP(6)
-		"movq %[v], (%[cell], %%rax)\n"
+		"movq %[v], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [old] "=&r"(old)
 		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
@@ -301,7 +315,7 @@ PERCPU_INLINE int percpu_seq_push(struct percpu_rseq *rs, void *cell, const void
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
 		PERCPU_SEQ_GUARD
-		"addq %[cell], %%rax\n\t"
+		PERCPU_SEQ_CELL
 		"movq (%%rax), %[i]\n\t"
 		PERCPU_SEQ_STEP(6)
 		"cmpq %[limit], %[i]\n\t"
@@ -333,7 +347,7 @@ PERCPU_INLINE int percpu_seq_pop(struct percpu_rseq *rs, void *cell, const void 
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
 		PERCPU_SEQ_GUARD
-		"addq %[cell], %%rax\n\t"
+		PERCPU_SEQ_CELL
 		"movq (%%rax), %[i]\n\t"
 		PERCPU_SEQ_STEP(6)
 		"testq %[i], %[i]\n\t"
@@ -365,7 +379,7 @@ PERCPU_INLINE int percpu_seq_copy(struct percpu_rseq *rs, void *cell, const void
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
 		PERCPU_SEQ_GUARD
-		"addq %[cell], %%rax\n\t"
+		PERCPU_SEQ_CELL
 		"movq (%%rax), %[head]\n\t"
 		PERCPU_SEQ_STEP(6)
 		"leaq 1(%[mask]), %[t]\n\t"
