@@ -54,24 +54,16 @@ static void unlock_file(const struct percpu_region *r, int fd)
 		(void)fcntl(r->fd, F_SETLK, &fl);
 }
 
-struct percpu_chunk *percpu_region_find_chunk(const struct percpu_region *r, const void *cell)
-{
-	const char *p = cell;
-
-	for (uint32_t i = 0; i < r->n; i++)
-		if (p >= r->chunks[i]->base && p < r->chunks[i]->base + r->chunks[i]->lane_size)
-			return r->chunks[i];
-	return NULL;
-}
-
 struct percpu_chunk *percpu_region_chunk(const struct percpu_region *r, const void *cell)
 {
-	struct percpu_chunk *k;
+	uint32_t n = __atomic_load_n(&r->n, __ATOMIC_ACQUIRE);
+	const struct percpu_chunk_table *chunks = __atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE);
+	const char *p = cell;
 
-	pthread_mutex_lock(&percpu_lock);
-	k = percpu_region_find_chunk(r, cell);
-	pthread_mutex_unlock(&percpu_lock);
-	return k;
+	for (uint32_t i = 0; i < n; i++)
+		if (p >= chunks->at[i]->base && p < chunks->at[i]->base + r->lane_size)
+			return chunks->at[i];
+	return NULL;
 }
 
 static size_t units_of(const struct percpu_chunk *k, size_t size)
@@ -133,7 +125,7 @@ static int alloc_anywhere(struct percpu_region *r, size_t size, size_t align, vo
 	int e = percpu_region_refresh(r);
 
 	for (uint32_t i = r->n; e == 0 && i-- > 0;) {
-		e = alloc_in(r->chunks[i], size, align, ret);
+		e = alloc_in(r->chunks->at[i], size, align, ret);
 		if (e != -ENOSPC)
 			return e;
 		e = 0;
@@ -143,7 +135,7 @@ static int alloc_anywhere(struct percpu_region *r, size_t size, size_t align, vo
 	if (!percpu_region_is_zone(r))
 		return -ENOSPC;
 	e = percpu_region_grow(r);
-	return e != 0 ? e : alloc_in(r->chunks[r->n - 1], size, align, ret);
+	return e != 0 ? e : alloc_in(r->chunks->at[r->n - 1], size, align, ret);
 }
 
 int percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void **ret)
@@ -178,7 +170,7 @@ int percpu_region_free(struct percpu_region *r, void *cell, size_t size)
 	if (!r->writable)
 		return -EROFS;
 	pthread_mutex_lock(&percpu_lock);
-	k = percpu_region_find_chunk(r, cell);
+	k = percpu_region_chunk(r, cell);
 	if (k != NULL) {
 		offset = (size_t)((char *)cell - k->base);
 		n = units_of(k, size);
@@ -212,7 +204,7 @@ void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size)
 	pthread_mutex_lock(&percpu_lock);
 	(void)percpu_region_refresh(r);
 	if (index < r->n)
-		k = r->chunks[index];
+		k = r->chunks->at[index];
 	if (k != NULL && offset < k->lane_size && size <= k->lane_size - offset) {
 		cell = k->base + offset;
 		for (size_t u = offset / k->unit; u <= (offset + size - 1) / k->unit; u++)

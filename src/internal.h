@@ -192,12 +192,20 @@ static inline struct percpu_chunk *percpu_chunk_of(const void *cell)
 
 /* region.c */
 
+/** A region's chunks. One that has become too small stays for those who read
+ *  it, until the region is closed. */
+struct percpu_chunk_table {
+	struct percpu_chunk_table *older;
+	uint32_t size;
+	struct percpu_chunk *at[];
+};
+
 struct percpu_region {
-	struct percpu_region *next;   /* of all regions of the process */
-	struct percpu_chunk *first;   /* chunks[0], which stays */
-	struct percpu_chunk **chunks; /* under percpu_lock, like n */
-	uint32_t n;
-	int fd; /* -1: private */
+	struct percpu_region *next; /* of all regions of the process */
+	struct percpu_chunk *first;
+	struct percpu_chunk_table *chunks; /* grows under percpu_lock, read without */
+	uint32_t n;			   /* likewise; stored after what it counts */
+	int fd;				   /* -1: private */
 	bool writable;
 	size_t lane_size;
 	uint32_t cpus;
@@ -223,9 +231,7 @@ struct percpu_region *percpu_region_find(const void *cell);
 
 /* alloc.c */
 
-/** The chunk of r whose lane 0 the cell is in, or NULL. The second is for
- *  callers that have percpu_lock. */
+/** The chunk of r whose lane 0 the cell, any pointer, is in; NULL if none. */
 struct percpu_chunk *percpu_region_chunk(const struct percpu_region *r, const void *cell);
-struct percpu_chunk *percpu_region_find_chunk(const struct percpu_region *r, const void *cell);
 
 #endif

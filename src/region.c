@@ -75,16 +75,35 @@ static void describe(const struct percpu_region *r, uint32_t index, struct percp
 	ret->offset = (off_t)(index * percpu_chunk_size(ret->stride, ret->cpus));
 }
 
+/* Twice the chunks of the table, which may be NULL: that of a new region. */
+static struct percpu_chunk_table *larger_table(struct percpu_chunk_table *old)
+{
+	uint32_t size = old != NULL ? 2 * old->size : 1;
+	struct percpu_chunk_table *t = calloc(1, sizeof(*t) + size * sizeof(t->at[0]));
+
+	if (t == NULL)
+		return NULL;
+	t->older = old;
+	t->size = size;
+	if (old != NULL)
+		memcpy(t->at, old->at, old->size * sizeof(t->at[0]));
+	return t;
+}
+
 static int append(struct percpu_region *r, struct percpu_chunk *k)
 {
-	struct percpu_chunk **chunks = realloc(r->chunks, (r->n + 1) * sizeof(*chunks));
+	struct percpu_chunk_table *t = r->chunks;
 
-	if (chunks == NULL)
-		return -ENOMEM;
+	if (t == NULL || r->n == t->size) {
+		t = larger_table(t);
+		if (t == NULL)
+			return -ENOMEM;
+		__atomic_store_n(&r->chunks, t, __ATOMIC_RELEASE);
+	}
 	if (r->n == 0)
 		r->first = k;
-	r->chunks = chunks;
-	r->chunks[r->n++] = k;
+	t->at[r->n] = k;
+	__atomic_store_n(&r->n, r->n + 1, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -194,9 +213,14 @@ static int new_region(int fd, bool writable, size_t lane_size, uint32_t cpus,
 
 static void free_region(struct percpu_region *r)
 {
+	struct percpu_chunk_table *t, *older;
+
 	for (uint32_t i = 0; i < r->n; i++)
-		percpu_chunk_unmap(r->chunks[i]);
-	free(r->chunks);
+		percpu_chunk_unmap(r->chunks->at[i]);
+	for (t = r->chunks; t != NULL; t = older) {
+		older = t->older;
+		free(t);
+	}
 	free(r);
 }
 
@@ -473,7 +497,7 @@ struct percpu_region *percpu_region_find(const void *cell)
 	struct percpu_region *r;
 
 	pthread_mutex_lock(&percpu_lock);
-	for (r = regions; r != NULL && percpu_region_find_chunk(r, cell) == NULL; r = r->next)
+	for (r = regions; r != NULL && percpu_region_chunk(r, cell) == NULL; r = r->next)
 		;
 	pthread_mutex_unlock(&percpu_lock);
 	return r;

@@ -22,10 +22,22 @@ ETHER = bytes(12)
 ADDRESSES = bytes.fromhex("7f0000017f000001")
 
 # One packet of each kind, and the counters it adds 1 to.
-TCP_SYN = (ETHER + b"\x08\x00\x45\x00\x00\x28\0\0\0\0\x40\x06\0\0" + ADDRESSES
-           + bytes(12) + b"\x50\x02" + bytes(6))
-UDP = (ETHER + b"\x08\x00\x45\x00\x00\x20\0\0\0\0\x40\x11\0\0" + ADDRESSES
-       + bytes(4) + b"\0\x0c" + bytes(6))
+TCP_SYN = (
+    ETHER
+    + b"\x08\x00\x45\x00\x00\x28\0\0\0\0\x40\x06\0\0"
+    + ADDRESSES
+    + bytes(12)
+    + b"\x50\x02"
+    + bytes(6)
+)
+UDP = (
+    ETHER
+    + b"\x08\x00\x45\x00\x00\x20\0\0\0\0\x40\x11\0\0"
+    + ADDRESSES
+    + bytes(4)
+    + b"\0\x0c"
+    + bytes(6)
+)
 ARP = ETHER + b"\x08\x06\0\x01\x08\0\x06\x04\0\x01" + bytes(20)
 SHORT = ETHER + b"\x08\x00\x45"
 KINDS = [
@@ -38,15 +50,15 @@ KINDS = [
 
 def write_capture(path, packets):
     with open(path, "wb") as f:
-        f.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1))
-        for p in packets:
-            f.write(struct.pack("<IIII", 0, 0, len(p), len(p)) + p)
+        f.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+        f.writelines(struct.pack("<IIII", 0, 0, len(p), len(p)) + p for p in packets)
 
 
 def run(*args, prefix=()):
     """Run ipstat; return (exit status, what it printed, its complaints)."""
-    r = subprocess.run([*prefix, IPSTAT, *args], capture_output=True, text=True, timeout=60,
-                       check=False)
+    r = subprocess.run(
+        [*prefix, IPSTAT, *args], capture_output=True, text=True, timeout=60, check=False
+    )
     return r.returncode, r.stdout, r.stderr
 
 
@@ -85,7 +97,7 @@ def hostile_file(work):
         packet[12:14] = rng.choice((b"\x08\0", b"\x08\x06", b"\x86\xdd", b"\x12\x34"))
         for _ in range(rng.randrange(8)):
             packet[rng.randrange(14, len(packet))] = rng.randrange(256)
-        packets.append(bytes(packet[:rng.randrange(len(packet) + 1)]))
+        packets.append(bytes(packet[: rng.randrange(len(packet) + 1)]))
     path = os.path.join(work, "hostile.pcap")
     write_capture(path, packets)
     status, out, err = run("-r", path)
@@ -104,8 +116,9 @@ def killed_workers(work):
     path = os.path.join(work, "large.pcap")
     region = os.path.join(work, "counters")
     write_capture(path, (TCP_SYN for _ in range(count)))
-    with subprocess.Popen([IPSTAT, "-r", path, "-o", region], stdout=subprocess.PIPE,
-                          text=True) as p:
+    with subprocess.Popen(
+        [IPSTAT, "-r", path, "-o", region], stdout=subprocess.PIPE, text=True
+    ) as p:
         end = time.monotonic() + 10
         killed = 0
         while killed < 4 and p.poll() is None and time.monotonic() < end:
@@ -160,8 +173,12 @@ def bad_input(work):
 def may_capture():
     """In a network of their own even users may, on most systems."""
     for options in (("-n",), ("-rn",)):
-        if subprocess.run(["unshare", *options, "true"], stderr=subprocess.DEVNULL,
-                          check=False).returncode == 0:
+        if (
+            subprocess.run(
+                ["unshare", *options, "true"], stderr=subprocess.DEVNULL, check=False
+            ).returncode
+            == 0
+        ):
             return True
     return False
 
@@ -186,8 +203,17 @@ def no_interface(_):
 
 def without_permission(_):
     """Without permission the demo says so and counts a file of its own."""
-    powerless = ("unshare", "-r", "sh", "-c", "echo 0 >/proc/sys/user/max_user_namespaces && "
-                 "exec setpriv --bounding-set -all --inh-caps -all \"$@\"", "sh")
+    powerless = (
+        "unshare",
+        "-r",
+        "sh",
+        "-c",
+        (
+            "echo 0 >/proc/sys/user/max_user_namespaces && "
+            'exec setpriv --bounding-set -all --inh-caps -all "$@"'
+        ),
+        "sh",
+    )
     if subprocess.run([*powerless, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
         return "cannot drop permissions here"
     status, out, err = run("--demo", prefix=powerless)
@@ -196,8 +222,15 @@ def without_permission(_):
     return None
 
 
-TESTS = [known_file, hostile_file, killed_workers, bad_input, no_interface, live,
-         without_permission]
+TESTS = [
+    known_file,
+    hostile_file,
+    killed_workers,
+    bad_input,
+    no_interface,
+    live,
+    without_permission,
+]
 
 
 def main():
@@ -212,8 +245,9 @@ def main():
             print("# " + str(e).replace("\n", "\n# "))
             result, skip = "not ok", None
             failed = 1
-        print(f"{result} {number} - {test.__name__}" + (f" # SKIP {skip}" if skip else ""),
-              flush=True)
+        print(
+            f"{result} {number} - {test.__name__}" + (f" # SKIP {skip}" if skip else ""), flush=True
+        )
     return failed
 
 

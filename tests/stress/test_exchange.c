@@ -15,7 +15,7 @@
 #include "../support.h"
 
 #define THREADS 8
-#define MAX_ROUNDS 200000
+#define MAX_ROUNDS 100000
 
 static int rounds; /* per thread */
 static struct percpu_local *local;
@@ -306,7 +306,7 @@ static void children_take_over_locks(void **state)
 	work = add_until_stopped;
 	assert_int_equal(percpu_local_create(8, PERCPU_LOCAL_LOCK, &local), 0);
 	test_team_start(&t, 4, prepare_and_work, NULL);
-	for (int i = 0; i < 100; i++)
+	for (int i = 0; i < 100 && !wrong; i++)
 		wrong += test_wait(test_fork(add_in_child, NULL), 10) != 0;
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	test_team_join(&t);

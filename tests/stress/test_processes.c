@@ -213,7 +213,7 @@ static void fork_among_counting_threads(void **state)
 	(void)state;
 	stop = false;
 	test_team_start(&t, 4, add_until_stopped, added);
-	for (int i = 0; i < children; i++)
+	for (int i = 0; i < children && !wrong; i++)
 		wrong += test_wait(test_fork(add_in_child, counter), 60) != 0;
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	test_team_join(&t);
@@ -254,7 +254,7 @@ static void fork_among_allocating_threads(void **state)
 	(void)state;
 	stop = false;
 	test_team_start(&t, 3, create_until_stopped, NULL);
-	for (int i = 0; i < 40; i++)
+	for (int i = 0; i < 40 && !wrong; i++)
 		wrong += test_wait(test_fork(create_in_child, NULL), 20) != 0;
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	test_team_join(&t);
@@ -290,7 +290,7 @@ static void vforked_children_count(void **state)
 		test_skip("sanitizers have a vfork of their own");
 	stop = false;
 	test_team_start(&t, 4, add_until_stopped, added);
-	for (int i = 0; i < 50; i++) {
+	for (int i = 0; i < 50 && !wrong; i++) {
 		percpu_counter_add(counter, 1);
 		wrong += !add_in_vforked_child();
 		percpu_counter_add(counter, 1);
