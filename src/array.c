@@ -19,6 +19,9 @@
  * while one lane after the other is read. */
 #define BLOCK 512
 
+/* Widest commit of this machine and tier; 0 until it was asked for. */
+static unsigned commit_words;
+
 static size_t offset_of(const struct percpu_counter_array *a, size_t i)
 {
 	return (size_t)(a->base - a->chunk->base) + i * CELL;
@@ -164,7 +167,7 @@ static int add_n(struct percpu_rseq *rs, const struct percpu_counter_array *a, s
 #endif
 }
 
-unsigned percpu_counter_array_commit_words(void)
+static unsigned find_commit_words(void)
 {
 	if (percpu_init()->tier != PERCPU_TIER_RSEQ)
 		return 1;
@@ -177,8 +180,20 @@ unsigned percpu_counter_array_commit_words(void)
 	return 2;
 }
 
-void percpu_counter_array_add_words(const struct percpu_counter_array *a, size_t i,
-				    const int64_t *n, size_t words)
+unsigned percpu_counter_array_commit_words(void)
+{
+	unsigned words = __atomic_load_n(&commit_words, __ATOMIC_RELAXED);
+
+	if (words == 0) {
+		words = find_commit_words();
+		__atomic_store_n(&commit_words, words, __ATOMIC_RELAXED);
+	}
+	return words;
+}
+
+/* As few commits as there can be. */
+static __attribute__((noinline)) void add_in_steps(const struct percpu_counter_array *a, size_t i,
+						   const int64_t *n, size_t words)
 {
 	struct percpu_rseq *rs = percpu_seq_attach();
 	size_t step = percpu_counter_array_commit_words();
@@ -193,6 +208,14 @@ void percpu_counter_array_add_words(const struct percpu_counter_array *a, size_t
 		for (size_t k = 0; k < step && r != 0; k++)
 			percpu_chunk_add_atomic(a->chunk, offset_of(a, i + k), n[k]);
 	}
+}
+
+void percpu_counter_array_add_words(const struct percpu_counter_array *a, size_t i,
+				    const int64_t *n, size_t words)
+{
+	if (words > __atomic_load_n(&commit_words, __ATOMIC_RELAXED) ||
+	    add_n(percpu_self, a, i, n, words) != 0)
+		add_in_steps(a, i, n, words);
 }
 
 uint64_t percpu_counter_array_fetch(const struct percpu_counter_array *a, size_t i)

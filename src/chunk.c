@@ -107,7 +107,6 @@ int percpu_chunk_format(struct percpu_chunk *k)
 	h->stride = k->stride;
 	h->cpus = k->cpus;
 	h->chunks = 1;
-	h->atomic_lanes[0] = 1;
 	__atomic_store_n(&h->magic, PERCPU_MAGIC, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -161,19 +160,18 @@ static uint64_t lane_bit(uint32_t lane)
 	return UINT64_C(1) << (lane % 64);
 }
 
-/* Take an atomic lane into use; in a shared region, reserve it whole. Lane 0
- * always is in use, so who cannot have another has that one. */
+/* Take an atomic lane into use. In a shared region, reserve it whole; lane 0
+ * is reserved with the cells, so who cannot have another has that one. */
 static uint32_t use_atomic_lane(struct percpu_chunk *k, uint32_t lane)
 {
 	int saved = errno;
-	bool ok = true;
 
-	if (k->fd >= 0)
-		ok = is_our_file(k) && reserve_lane(k, k->cpus + lane, 0, k->lane_size) == 0;
-	if (ok)
-		__atomic_fetch_or(lane_word(k, lane), lane_bit(lane), __ATOMIC_RELEASE);
+	if (k->fd >= 0 && lane != 0 &&
+	    !(is_our_file(k) && reserve_lane(k, k->cpus + lane, 0, k->lane_size) == 0))
+		lane = 0;
+	__atomic_fetch_or(lane_word(k, lane), lane_bit(lane), __ATOMIC_RELEASE);
 	errno = saved;
-	return ok ? lane : 0;
+	return lane;
 }
 
 void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n)

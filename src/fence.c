@@ -46,13 +46,13 @@ static int fence(unsigned flags, int cpu)
 {
 	const struct percpu_status *st = percpu_init();
 
+	if (st->tier != PERCPU_TIER_RSEQ)
+		return 0; /* no thread of this process runs sequences */
 	if (st->fence && (membarrier(RSEQ_FENCE, flags, cpu) == 0 ||
-			  /* Forgotten, for instance by an exec'ed loader. */
+			  /* Not inherited, by a restored checkpoint for instance. */
 			  (membarrier(RSEQ_FENCE_REGISTER, 0, 0) == 0 &&
 			   membarrier(RSEQ_FENCE, flags, cpu) == 0)))
 		return 0;
-	if (st->tier != PERCPU_TIER_RSEQ)
-		return 0; /* no thread of this process runs sequences */
 	return percpu_fence_all(SECOND, NULL);
 }
 

@@ -103,6 +103,7 @@ static int add_words(void *arg)
 			percpu_counter_array_add4(array, 8, ones);
 		else
 			percpu_counter_array_add2(array, 8, ones);
+		percpu_counter_array_add_words(array, 8, ones, words); /* not inlined */
 	}
 	return 0;
 }
