@@ -147,7 +147,9 @@ static void fence_all_aborts_sequences_of_processes(void **state)
 	if (test_cpus() < 2)
 		test_skip("one CPU: the spinner would be preempted anyway");
 	pid = test_fork(spin_child, s);
+	test_pin(0, test_cpu(0)); /* or the visitor begins where the child is */
 	aborted = fences_that_aborted(s, fence_all);
+	test_unpin(0);
 	assert_int_equal(test_wait(pid, 10), 0);
 	assert_int_equal(aborted, ROUNDS);
 }
