@@ -134,8 +134,8 @@ PERCPU_API int percpu_counter_array_create_in(struct percpu_region *r, size_t n,
  * shared region. Destroy it with percpu_counter_array_detach(), which leaves
  * the counters.
  *
- * Returns 0, or -EINVAL (a NULL or n is 0), -ENOENT (no n counters there),
- * -ENOMEM.
+ * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^37), -ENOENT (no n
+ * counters there), -ENOMEM.
  */
 PERCPU_API int percpu_counter_array_attach(struct percpu_region *r, uint64_t key, size_t n,
 					   struct percpu_counter_array **ret);

@@ -30,7 +30,7 @@ struct percpu_region_options {
 
 /**
  * Create a private region: its memory is this process's, and a child of fork
- * has a copy, as of any variable.
+ * has a copy, as of any variable. o may be NULL: all defaults.
  *
  * Returns 0, or
  *	-EINVAL	o has a size this library does not know or nonzero bytes in a
@@ -71,7 +71,8 @@ PERCPU_API int percpu_region_create_file(const char *path, const struct percpu_r
  *	-EBADMSG  the file is not a region, is damaged, or is cut short
  *	-EPROTO	a region of another version or with other geometry than this
  *		library is built for
- *	-ERANGE	the region has lanes for fewer CPUs than this machine
+ *	-ERANGE	the region has lanes for fewer CPUs than this machine; only to
+ *		count in it, reading it is fine
  *	-ENOMEM	no memory or address space
  *	-ENOENT, -EACCES, ...  as open(2)
  *
