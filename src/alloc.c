@@ -88,12 +88,14 @@ static void set_used(struct percpu_chunk *k, size_t first, size_t n, bool used)
 	}
 }
 
-/* First run of n free units at a multiple of step. Returns false if none. */
-static bool find_run(const struct percpu_chunk *k, size_t n, size_t step, size_t *ret)
+/* First run of n free units at a multiple of step, from a unit on. Returns false
+ * if there is none. */
+static bool find_run(const struct percpu_chunk *k, size_t from, size_t n, size_t step, size_t *ret)
 {
-	size_t end = k->lane_size / k->unit, run;
+	size_t end = k->lane_size / k->unit, first, run;
 
-	for (size_t first = 0; first + n <= end; first = (first + run) / step * step + step) {
+	for (first = (from + step - 1) / step * step; first + n <= end;
+	     first = (first + run) / step * step + step) {
 		for (run = 0; run < n && !is_used(k, first + run); run++)
 			;
 		if (run == n) {
@@ -110,12 +112,16 @@ static int alloc_in(struct percpu_chunk *k, size_t size, size_t align, void **re
 	size_t n = units_of(k, size), step = align > k->unit ? align / k->unit : 1, first;
 	int e;
 
-	if (!find_run(k, n, step, &first))
+	/* Another process may have freed what is below the hint. */
+	if (!find_run(k, k->hint, n, step, &first) &&
+	    (k->fd < 0 || !find_run(k, 0, n, step, &first)))
 		return -ENOSPC;
 	e = percpu_chunk_reserve(k, first * k->unit, size);
 	if (e != 0)
 		return e;
 	set_used(k, first, n, true);
+	if (first <= k->hint)
+		k->hint = first + n;
 	*ret = k->base + first * k->unit;
 	return 0;
 }
@@ -177,6 +183,8 @@ int percpu_region_free(struct percpu_region *r, void *cell, size_t size)
 		if (offset % k->unit == 0 && offset + size <= k->lane_size &&
 		    is_used(k, offset / k->unit)) {
 			set_used(k, offset / k->unit, n, false);
+			if (offset / k->unit < k->hint)
+				k->hint = offset / k->unit;
 			e = 0;
 		}
 	}
@@ -226,4 +234,36 @@ int percpu_region_set_root(struct percpu_region *r, uint64_t key)
 uint64_t percpu_region_root(const struct percpu_region *r)
 {
 	return __atomic_load_n(&r->first->header->root, __ATOMIC_ACQUIRE);
+}
+
+static size_t reclaim_chunk(struct percpu_chunk *k)
+{
+	size_t end = k->lane_size / k->unit, first, last, bytes = 0;
+
+	for (first = 0; first < end; first = last + 1) {
+		for (last = first; last < end && !is_used(k, last); last++)
+			;
+		if (last > first) {
+			percpu_chunk_discard(k, first * k->unit, (last - first) * k->unit);
+			bytes += (last - first) * k->unit * (2 * (size_t)k->cpus + 1);
+		}
+	}
+	return bytes;
+}
+
+size_t percpu_region_reclaim(struct percpu_region *r)
+{
+	size_t bytes = 0;
+	int fd;
+
+	if (!r->writable)
+		return 0;
+	pthread_mutex_lock(&percpu_lock);
+	if (lock_file(r, &fd) == 0) {
+		for (uint32_t i = 0; i < r->n; i++)
+			bytes += reclaim_chunk(r->chunks->at[i]);
+		unlock_file(r, fd);
+	}
+	pthread_mutex_unlock(&percpu_lock);
+	return bytes;
 }

@@ -228,3 +228,41 @@ uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset)
 					      __ATOMIC_ACQUIRE));
 	return sum - b;
 }
+
+/* Stores only where there is something to clear, so that no page is touched
+ * for nothing. */
+static void clear(char *cell, size_t size)
+{
+	for (uint64_t *w = (uint64_t *)cell; size > 0; w++, size -= sizeof(*w))
+		if (__atomic_load_n(w, __ATOMIC_RELAXED) != 0)
+			__atomic_store_n(w, 0, __ATOMIC_RELAXED);
+}
+
+void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t size)
+{
+	uint64_t lanes;
+
+	for (uint32_t cpu = 0; cpu < k->cpus; cpu++)
+		clear(percpu_chunk_lane(k, cpu, offset), size);
+	for (uint32_t word = 0; word < (k->cpus + 63) / 64; word++)
+		for (lanes = percpu_chunk_atomic_lanes(k, word); lanes != 0; lanes &= lanes - 1)
+			clear(percpu_chunk_lane(k, k->cpus + 64 * word + __builtin_ctzll(lanes),
+						offset),
+			      size);
+	clear(percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset), size);
+}
+
+void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *first, *last;
+
+	for (size_t lane = 0; lane < 2 * (size_t)k->cpus + 1; lane++) {
+		first = percpu_chunk_lane(k, lane, offset);
+		last = first + size;
+		first += -(uintptr_t)first % page;
+		last -= (uintptr_t)last % page;
+		if (first < last)
+			madvise(first, last - first, k->fd < 0 ? MADV_DONTNEED : MADV_REMOVE);
+	}
+}

@@ -127,6 +127,7 @@ struct percpu_chunk {
 	size_t lane_size;
 	size_t stride;
 	size_t unit; /* bytes that a bit of header->used stands for */
+	size_t hint; /* under percpu_lock: units below it were in use when last seen */
 	uint32_t cpus;
 	uint32_t index;
 	size_t map_size; /* from this struct on */
@@ -173,6 +174,12 @@ int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t size);
 uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset);
 uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset);
 void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n);
+
+/** Set size bytes to zero in every lane. No thread may be using them. */
+void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t size);
+
+/** Return the pages inside these bytes of every lane to the system. */
+void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size);
 
 /** Atomic lanes in use, 64 per word, as far as the chunk has them. */
 uint64_t percpu_chunk_atomic_lanes(const struct percpu_chunk *k, uint32_t word);
@@ -233,5 +240,9 @@ struct percpu_region *percpu_region_find(const void *cell);
 
 /** The chunk of r whose lane 0 the cell, any pointer, is in; NULL if none. */
 struct percpu_chunk *percpu_region_chunk(const struct percpu_region *r, const void *cell);
+
+/** Return the pages that hold no cell to the system. Returns bytes, counted in
+ *  every lane, whether or not they had been touched. */
+size_t percpu_region_reclaim(struct percpu_region *r);
 
 #endif

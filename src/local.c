@@ -319,10 +319,20 @@ int percpu_local_push_slow(const struct percpu_local *l, uint64_t limit, void *i
 	return r;
 }
 
+static int pop_locked(const struct percpu_local *l, unsigned cpu, void **ret)
+{
+	struct percpu_array *a = cell_of(l, cpu);
+
+	if (a->count == 0)
+		return -ENOENT;
+	*ret = a->slot[a->count - 1];
+	__atomic_store_n(&a->count, a->count - 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
 int percpu_local_pop_slow(const struct percpu_local *l, void **ret)
 {
 	struct percpu_rseq *rs;
-	struct percpu_array *a;
 	int r = PERCPU_SEQ_SLOW;
 	unsigned cpu;
 
@@ -336,14 +346,26 @@ int percpu_local_pop_slow(const struct percpu_local *l, void **ret)
 	r = enter(l, &cpu);
 	if (r != 0)
 		return r;
-	a = cell_of(l, cpu);
-	if (a->count > 0) {
-		*ret = a->slot[a->count - 1];
-		__atomic_store_n(&a->count, a->count - 1, __ATOMIC_RELAXED);
-	} else {
-		r = -ENOENT;
-	}
+	r = pop_locked(l, cpu, ret);
 	leave(l, cpu);
+	return r;
+}
+
+int percpu_local_pop_cpu(const struct percpu_local *l, unsigned cpu, void **ret)
+{
+	uint32_t *guard;
+	int r;
+
+	if (l->fallback != PERCPU_LOCAL_LOCK)
+		return -ENOTSUP;
+	if (cpu >= chunk(l)->cpus)
+		return -EINVAL;
+	guard = guard_of(l, cpu);
+	r = lock_guard(guard, cpu);
+	if (r != 0)
+		return r;
+	r = pop_locked(l, cpu, ret);
+	unlock_guard(guard);
 	return r;
 }
 

@@ -17,3 +17,4 @@
 #include "selftest.c"
 #include "status.c"
 #include "thread.c"
+#include "zone.c"

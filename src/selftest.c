@@ -60,6 +60,9 @@ static enum percpu_selftest attempt(struct percpu_rseq *rs, int cpu)
 	while (result == PERCPU_SELFTEST_INCONCLUSIVE && percpu_now_ns() < deadline &&
 	       !__atomic_load_n(&a.flag, __ATOMIC_ACQUIRE)) {
 		r = percpu_seq_spin(rs, &a.flag, SPIN_TRIES);
+		/* Moved by somebody, it was beside the intruder, not preempted. */
+		if (__atomic_load_n(&rs->cpu_id, __ATOMIC_RELAXED) != cpu)
+			break;
 		if (r == 0)
 			result = PERCPU_SELFTEST_FAILED;
 		else if (r == PERCPU_SEQ_SLOW && __atomic_load_n(&a.flag, __ATOMIC_ACQUIRE))

@@ -189,6 +189,13 @@ PERCPU_INLINE int percpu_local_pop(const struct percpu_local *l, void **ret)
 	return r ? -ENOENT : 0;
 }
 
+/**
+ * Take the topmost item of another CPU's array; -ENOENT if it is empty. It
+ * locks that CPU's lane, whatever the caller runs on: for drains and for
+ * those who find nothing on their own CPU. -EINVAL if there is no such CPU.
+ */
+PERCPU_API int percpu_local_pop_cpu(const struct percpu_local *l, unsigned cpu, void **ret);
+
 /** Append words to the queue of mask + 1 slots (a power of two); all appear at
  *  once. -ENOSPC if there is no room. */
 PERCPU_INLINE int percpu_local_copy(const struct percpu_local *l, uint64_t mask,

@@ -9,5 +9,6 @@
 #include <percpu/region.h>
 #include <percpu/seq.h>
 #include <percpu/status.h>
+#include <percpu/zone.h>
 
 #endif

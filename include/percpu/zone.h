@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * zone.h - the per-CPU allocator: items of one size, of which every CPU has a
+ * copy. After UMA zones with UMA_ZONE_PCPU, and alloc_percpu().
+ *
+ * One allocation yields the same offset in every lane. The address returned is
+ * CPU 0's; percpu_zone_get() gives another CPU's. Freed items wait in a cache
+ * of the CPU that freed them, so that an allocation and a free usually are a
+ * pop and a push in a restartable sequence.
+ */
+#ifndef PERCPU_ZONE_H
+#define PERCPU_ZONE_H
+
+#include <percpu/region.h>
+
+PERCPU_BEGIN_DECLS
+
+struct percpu_zone;
+
+/** Called with one CPU's copy of an item. */
+typedef void percpu_zone_fn(void *cell, unsigned cpu, void *arg);
+
+/** For percpu_zone_options.flags: check every free, see percpu_zone_free(). */
+#define PERCPU_ZONE_DEBUG 0x1
+
+/** What a zone is made like. Set size; zero elsewhere means the default. */
+struct percpu_zone_options {
+	size_t size;		      /* sizeof(struct percpu_zone_options) */
+	size_t align;		      /* of an item in every lane: power of two up to 64;
+					 default 8 */
+	size_t limit;		      /* items of this process at a time; default none */
+	struct percpu_region *region; /* of default lane size, for the items; default
+					 a private one of the zone's own */
+	percpu_zone_fn *ctor;	      /* for each CPU's copy, at each allocation */
+	percpu_zone_fn *dtor;	      /* for each CPU's copy, at each free */
+	void *arg;		      /* handed to both */
+	uint32_t flags;		      /* PERCPU_ZONE_* */
+	uint32_t reserved;	      /* 0 */
+};
+
+/**
+ * Create a zone for items of so many bytes per CPU.
+ *
+ * Parameters
+ *	name	what diagnostics call it; copied, cut to 31 characters
+ *	size	1 to PERCPU_LANE_SIZE bytes, rounded up to a multiple of 8
+ *	o	may be NULL
+ *
+ * Returns 0, or
+ *	-EINVAL	a NULL, a size of 0 or larger than a lane, an alignment that is
+ *		not a power of two up to 64, options this library does not know,
+ *		or a region with another lane size
+ *	-EROFS	the region was opened to read
+ *	-ENOMEM	no memory; -E2BIG more CPUs than PERCPU_MAX_CPUS
+ *
+ * Context: any thread, not a signal handler.
+ */
+PERCPU_API int percpu_zone_create(const char *name, size_t size,
+				  const struct percpu_zone_options *o, struct percpu_zone **ret);
+
+/** Destroy a zone: 0, or -EBUSY while items of it are allocated. NULL is fine. */
+PERCPU_API int percpu_zone_destroy(struct percpu_zone *z);
+
+/** For percpu_zone_alloc(): fill every CPU's copy with zeros. */
+#define PERCPU_ZERO 0x1
+/** For percpu_zone_alloc(): at the limit, wait until an item is freed. */
+#define PERCPU_WAIT 0x2
+
+/**
+ * Allocate an item. Without PERCPU_ZERO and without a constructor its bytes
+ * are what the last user left.
+ *
+ * Returns 0, or
+ *	-EINVAL	a NULL, or unknown flags
+ *	-ENOSPC	the limit is reached (without PERCPU_WAIT), or a shared region
+ *		cannot grow because its file system is full
+ *	-ENOMEM	no memory or address space
+ *
+ * Context: any thread, not a signal handler. In a child of fork the private
+ * zone is the child's own copy.
+ * Progress: usually a pop from this CPU's cache; at the limit it takes items
+ * from other CPUs' caches before it fails or waits.
+ */
+PERCPU_API int percpu_zone_alloc(struct percpu_zone *z, unsigned flags, void **ret);
+
+/**
+ * Free an item that no thread uses any more. NULL is fine.
+ *
+ * Returns 0, or -EINVAL for a pointer that is not in this zone's memory. With
+ * PERCPU_ZONE_DEBUG a foreign pointer, a second free, and at the next
+ * allocation a store to the item after its free, print what was wrong to
+ * standard error and abort.
+ *
+ * Context: any thread, not a signal handler.
+ */
+PERCPU_API int percpu_zone_free(struct percpu_zone *z, void *item);
+
+/** The item's copy of that CPU, which must be below percpu_zone_cpus(). */
+PERCPU_INLINE void *percpu_zone_get(void *item, unsigned cpu)
+{
+	return (char *)item + cpu * PERCPU_STRIDE;
+}
+
+/** CPUs that an item has copies for. */
+PERCPU_API unsigned percpu_zone_cpus(const struct percpu_zone *z);
+
+/** Call fn for each CPU's copy, from the calling thread, in order. */
+PERCPU_API void percpu_zone_foreach(const struct percpu_zone *z, void *item, percpu_zone_fn *fn,
+				    void *arg);
+
+/** Change the limit; 0 is none. Items beyond a lower limit stay allocated. */
+PERCPU_API void percpu_zone_set_limit(struct percpu_zone *z, size_t limit);
+
+/**
+ * Give back what is not in use: empty the caches, and return to the system
+ * every page that holds no item. Returns the bytes of address space whose
+ * memory was given back; memory that was never touched counts, too.
+ */
+PERCPU_API size_t percpu_zone_reclaim(struct percpu_zone *z);
+
+/** What percpu_zone_stats() tells; of moments that may differ a little. */
+struct percpu_zone_stats {
+	char name[32];
+	size_t size;	   /* bytes of an item per CPU */
+	size_t limit;	   /* 0: none */
+	uint64_t used;	   /* items allocated */
+	uint64_t cached;   /* items free in caches */
+	uint64_t requests; /* allocations that succeeded */
+	uint64_t failures; /* that failed */
+	uint64_t waits;	   /* that waited */
+};
+
+PERCPU_API void percpu_zone_stats(const struct percpu_zone *z, struct percpu_zone_stats *ret);
+
+PERCPU_END_DECLS
+
+#endif

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_zone.c - the per-CPU allocator: what items are like, that none is handed
+ * out twice, limits, what goes back to the system, and what debug zones catch.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <percpu/counter.h>
+#include <percpu/fence.h>
+#include <percpu/zone.h>
+
+#include "../support.h"
+
+#define MANY 20000
+
+static struct percpu_zone *make(size_t size, const struct percpu_zone_options *o)
+{
+	struct percpu_zone *z;
+
+	assert_int_equal(percpu_zone_create("test", size, o, &z), 0);
+	return z;
+}
+
+static void *take(struct percpu_zone *z, unsigned flags)
+{
+	void *item;
+
+	assert_int_equal(percpu_zone_alloc(z, flags, &item), 0);
+	return item;
+}
+
+static struct percpu_zone_stats stats_of(const struct percpu_zone *z)
+{
+	struct percpu_zone_stats st;
+
+	percpu_zone_stats(z, &st);
+	return st;
+}
+
+static void bad_input_is_refused(void **state)
+{
+	struct percpu_zone_options o = { .size = sizeof(o) };
+	struct percpu_region_options ro = { .size = sizeof(ro), .lane_size = 128 };
+	struct percpu_zone *z = NULL;
+	struct percpu_region *r;
+	void *item;
+	int local;
+
+	(void)state;
+	assert_int_equal(percpu_zone_create(NULL, 8, NULL, &z), -EINVAL);
+	assert_int_equal(percpu_zone_create("x", 8, NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_zone_create("x", 0, NULL, &z), -EINVAL);
+	assert_int_equal(percpu_zone_create("x", PERCPU_LANE_SIZE + 1, NULL, &z), -EINVAL);
+	o.align = 24;
+	assert_int_equal(percpu_zone_create("x", 8, &o, &z), -EINVAL);
+	o.align = 128;
+	assert_int_equal(percpu_zone_create("x", 8, &o, &z), -EINVAL);
+	o.align = 0;
+	o.flags = 0x80;
+	assert_int_equal(percpu_zone_create("x", 8, &o, &z), -EINVAL);
+	o.flags = 0;
+	o.size = 3;
+	assert_int_equal(percpu_zone_create("x", 8, &o, &z), -EINVAL);
+	o.size = sizeof(o);
+	assert_int_equal(percpu_region_create(&ro, &r), 0);
+	o.region = r;
+	assert_int_equal(percpu_zone_create("x", 8, &o, &z), -EINVAL);
+	percpu_region_close(r);
+	assert_null(z);
+
+	z = make(8, NULL);
+	assert_int_equal(percpu_zone_alloc(NULL, 0, &item), -EINVAL);
+	assert_int_equal(percpu_zone_alloc(z, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_zone_alloc(z, 0x40, &item), -EINVAL);
+	assert_int_equal(percpu_zone_free(z, NULL), 0);
+	assert_int_equal(percpu_zone_free(z, &local), -EINVAL);
+	item = take(z, 0);
+	assert_int_equal(percpu_zone_free(z, (char *)item + 1), -EINVAL);
+	assert_int_equal(percpu_zone_destroy(z), -EBUSY);
+	assert_int_equal(percpu_zone_free(z, item), 0);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+	assert_int_equal(percpu_zone_destroy(NULL), 0);
+}
+
+/* Items of every kind of size are aligned, apart, and zero in every lane. */
+static void items_are_zero_and_apart(void **state)
+{
+	static const size_t sizes[] = { 1, 8, 24, 64, 1000, 4096, PERCPU_LANE_SIZE };
+	struct percpu_zone_options o = { .size = sizeof(o), .align = 64 };
+
+	(void)state;
+	for (unsigned s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+		struct percpu_zone *z = make(sizes[s], &o);
+		unsigned char *item[3];
+
+		for (int round = 0; round < 2; round++) {
+			for (int i = 0; i < 3; i++) {
+				item[i] = take(z, PERCPU_ZERO);
+				assert_int_equal((uintptr_t)item[i] % 64, 0);
+				for (unsigned cpu = 0; cpu < percpu_zone_cpus(z); cpu++) {
+					unsigned char *cell = percpu_zone_get(item[i], cpu);
+
+					assert_int_equal((uintptr_t)cell % 64, 0);
+					assert_int_equal(cell[0], 0);
+					assert_int_equal(cell[sizes[s] - 1], 0);
+					memset(cell, 1 + i, sizes[s]);
+				}
+			}
+			for (int i = 0; i < 3; i++)
+				for (unsigned cpu = 0; cpu < percpu_zone_cpus(z); cpu++) {
+					unsigned char *cell = percpu_zone_get(item[i], cpu);
+
+					assert_int_equal(cell[0], 1 + i);
+					assert_int_equal(cell[sizes[s] - 1], 1 + i);
+				}
+			for (int i = 0; i < 3; i++)
+				assert_int_equal(percpu_zone_free(z, item[i]), 0);
+		}
+		assert_int_equal(percpu_zone_destroy(z), 0);
+	}
+}
+
+/* An item that was a counter, on whatever tier, starts from 0 as the next. */
+static void zeroed_items_are_counters(void **state)
+{
+	struct percpu_zone *z = make(8, NULL);
+
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		struct percpu_counter *c = take(z, PERCPU_ZERO);
+
+		assert_int_equal(percpu_counter_fetch(c), 0);
+		percpu_counter_add(c, 5);
+		percpu_counter_zero(c);
+		percpu_counter_add(c, 7);
+		assert_int_equal(percpu_counter_fetch(c), 7);
+		assert_int_equal(percpu_zone_free(z, c), 0);
+	}
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
+struct calls {
+	unsigned made, ended;
+	uint64_t cpus;
+};
+
+static void construct(void *cell, unsigned cpu, void *arg)
+{
+	struct calls *calls = arg;
+
+	*(uint64_t *)cell = 1000 + cpu;
+	calls->made++;
+	calls->cpus |= UINT64_C(1) << (cpu % 64);
+}
+
+static void destruct(void *cell, unsigned cpu, void *arg)
+{
+	struct calls *calls = arg;
+
+	if (*(uint64_t *)cell == 1000 + cpu)
+		calls->ended++;
+}
+
+static void sum_up(void *cell, unsigned cpu, void *arg)
+{
+	(void)cpu;
+	*(uint64_t *)arg += *(uint64_t *)cell;
+}
+
+static void every_copy_is_constructed(void **state)
+{
+	struct calls calls = { 0 };
+	struct percpu_zone_options o = {
+		.size = sizeof(o), .ctor = construct, .dtor = destruct, .arg = &calls
+	};
+	struct percpu_zone *z = make(16, &o);
+	unsigned cpus = percpu_zone_cpus(z);
+	uint64_t sum = 0;
+	void *item = take(z, 0);
+
+	(void)state;
+	assert_int_equal(calls.made, cpus);
+	percpu_zone_foreach(z, item, sum_up, &sum);
+	assert_int_equal(sum, 1000 * cpus + cpus * (cpus - 1) / 2);
+	assert_int_equal(percpu_zone_free(z, item), 0);
+	assert_int_equal(calls.ended, cpus);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
+static void many_items_never_move(void **state)
+{
+	struct percpu_zone *z = make(8, NULL);
+	static uint64_t *item[MANY];
+
+	(void)state;
+	for (uint64_t i = 0; i < MANY; i++) {
+		item[i] = take(z, 0);
+		*item[i] = i;
+	}
+	for (uint64_t i = 0; i < MANY; i++)
+		assert_int_equal(*item[i], i);
+	assert_int_equal(stats_of(z).used, MANY);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(percpu_zone_free(z, item[i]), 0);
+	assert_int_equal(stats_of(z).used, 0);
+	assert_int_equal(stats_of(z).requests, MANY);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
+/* The limit is exact, although freed items wait in the caches of several CPUs. */
+static void limit_is_exact(void **state)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .limit = 100 };
+	struct percpu_zone *z = make(8, &o);
+	void *item[100], *more = NULL;
+
+	(void)state;
+	for (int round = 0; round < 20; round++) {
+		for (int i = 0; i < 100; i++)
+			item[i] = take(z, 0);
+		assert_int_equal(percpu_zone_alloc(z, 0, &more), -ENOSPC);
+		assert_null(more);
+		for (int i = 0; i < 100; i++) {
+			if (i % 10 == 0)
+				test_pin(0, test_cpu(i / 10 % test_cpus()));
+			assert_int_equal(percpu_zone_free(z, item[i]), 0);
+		}
+		test_unpin(0);
+	}
+	assert_int_equal(stats_of(z).failures, 20);
+	percpu_zone_set_limit(z, 0);
+	for (int i = 0; i < 100; i++)
+		item[i] = take(z, 0);
+	more = take(z, 0);
+	assert_int_equal(percpu_zone_free(z, more), 0);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(percpu_zone_free(z, item[i]), 0);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
+/* Eight threads want items of which there are three, and hold each alone. */
+struct contest {
+	struct percpu_zone *z;
+	unsigned rounds;
+	unsigned held, most, wrong; /* atomic */
+};
+
+static void hold_items(unsigned i, void *arg)
+{
+	struct contest *c = arg;
+	uint64_t *item;
+	unsigned held;
+
+	for (unsigned n = 0; n < c->rounds; n++) {
+		if (percpu_zone_alloc(c->z, PERCPU_WAIT, (void **)&item) != 0) {
+			__atomic_fetch_add(&c->wrong, 1, __ATOMIC_RELAXED);
+			return;
+		}
+		held = __atomic_add_fetch(&c->held, 1, __ATOMIC_RELAXED);
+		if (held > __atomic_load_n(&c->most, __ATOMIC_RELAXED))
+			__atomic_store_n(&c->most, held, __ATOMIC_RELAXED);
+		__atomic_store_n(item, i + 1, __ATOMIC_RELAXED);
+		if (n % 16 == 0)
+			test_sleep_us(10);
+		if (__atomic_load_n(item, __ATOMIC_RELAXED) != i + 1)
+			__atomic_fetch_add(&c->wrong, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&c->held, 1, __ATOMIC_RELAXED);
+		if (percpu_zone_free(c->z, item) != 0)
+			__atomic_fetch_add(&c->wrong, 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void waiters_get_what_others_free(void **state)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .limit = 3 };
+	struct contest c = { .z = make(8, &o), .rounds = test_rounds(500) };
+
+	(void)state;
+	test_team_run(8, hold_items, &c);
+	assert_int_equal(c.wrong, 0);
+	assert_in_range(c.most, 1, 3);
+	assert_int_equal(stats_of(c.z).used, 0);
+	assert_int_equal(percpu_zone_destroy(c.z), 0);
+}
+
+/* Threads allocate and free each other's items, hopping between CPUs. */
+struct market {
+	struct percpu_zone *z;
+	unsigned rounds;
+	uint64_t *shelf[64]; /* atomic */
+	unsigned wrong;
+};
+
+static void trade(unsigned i, void *arg)
+{
+	struct market *m = arg;
+	uint64_t seed = i + 1, none, *item;
+
+	for (unsigned n = 0; n < m->rounds; n++) {
+		if (percpu_zone_alloc(m->z, 0, (void **)&item) != 0) {
+			__atomic_fetch_add(&m->wrong, 1, __ATOMIC_RELAXED);
+			return;
+		}
+		/* 0 when free: an item given out twice is found to be taken. */
+		none = 0;
+		if (!__atomic_compare_exchange_n(item, &none, i + 1, false, __ATOMIC_RELAXED,
+						 __ATOMIC_RELAXED))
+			__atomic_fetch_add(&m->wrong, 1, __ATOMIC_RELAXED);
+		item = __atomic_exchange_n(&m->shelf[test_random(&seed) % 64], item,
+					   __ATOMIC_ACQ_REL);
+		if (item != NULL) {
+			__atomic_store_n(item, 0, __ATOMIC_RELAXED);
+			percpu_zone_free(m->z, item);
+		}
+		if (n % 64 == 0)
+			test_pin(0, test_cpu(test_random(&seed) % test_cpus()));
+	}
+	test_unpin(0);
+}
+
+static void no_item_is_given_out_twice(void **state)
+{
+	struct market m = { .z = make(8, NULL), .rounds = test_rounds(100000) };
+	unsigned left = 0;
+
+	(void)state;
+	test_team_run(8, trade, &m);
+	assert_int_equal(m.wrong, 0);
+	for (int i = 0; i < 64; i++)
+		left += m.shelf[i] != NULL;
+	assert_int_equal(stats_of(m.z).used, left);
+	assert_int_equal(stats_of(m.z).requests, 8 * m.rounds);
+	for (int i = 0; i < 64; i++)
+		percpu_zone_free(m.z, m.shelf[i]);
+	assert_int_equal(percpu_zone_destroy(m.z), 0);
+}
+
+static size_t resident_pages(void)
+{
+	unsigned long size = 0, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f != NULL) {
+		assert_int_equal(fscanf(f, "%lu %lu", &size, &resident), 2);
+		assert_int_equal(fclose(f), 0);
+	}
+	return resident;
+}
+
+static void write_all(void *cell, unsigned cpu, void *arg)
+{
+	(void)cpu;
+	(void)arg;
+	memset(cell, 1, 1024);
+}
+
+static void reclaim_returns_memory(void **state)
+{
+	struct percpu_zone *z;
+	static void *item[2000];
+	size_t before, full, after;
+	void *kept;
+
+	(void)state;
+	if (test_address_sanitizer() || test_thread_sanitizer())
+		test_skip("a sanitizer's own memory is resident, too");
+	z = make(1024, NULL);
+	before = resident_pages();
+	kept = take(z, PERCPU_ZERO);
+	*(uint64_t *)kept = 42;
+	for (int i = 0; i < 2000; i++) {
+		item[i] = take(z, 0);
+		percpu_zone_foreach(z, item[i], write_all, NULL);
+	}
+	full = resident_pages();
+	assert_true(full > before + 2000 / 4);
+	for (int i = 0; i < 2000; i++)
+		assert_int_equal(percpu_zone_free(z, item[i]), 0);
+	assert_true(percpu_zone_reclaim(z) >= 2000UL * 1024);
+	after = resident_pages();
+	assert_true(after < before + (full - before) / 4);
+	assert_int_equal(*(uint64_t *)kept, 42);
+	for (int i = 0; i < 2000; i++)
+		item[i] = take(z, PERCPU_ZERO);
+	assert_int_equal(*(uint64_t *)item[1999], 0);
+	for (int i = 0; i < 2000; i++)
+		assert_int_equal(percpu_zone_free(z, item[i]), 0);
+	assert_int_equal(percpu_zone_free(z, kept), 0);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
+static void zones_share_a_region(void **state)
+{
+	struct percpu_zone_options o = { .size = sizeof(o) };
+	struct percpu_zone *a, *b;
+	uint64_t *x, *y;
+
+	(void)state;
+	assert_int_equal(percpu_region_create_file(test_path("zone"), NULL, &o.region), 0);
+	a = make(8, &o);
+	b = make(72, &o);
+	x = take(a, PERCPU_ZERO);
+	y = take(b, PERCPU_ZERO);
+	assert_ptr_not_equal(x, y);
+	assert_ptr_equal(percpu_region_at(o.region, percpu_region_key(o.region, x), 8), x);
+	assert_int_equal(percpu_zone_free(a, x), 0);
+	assert_int_equal(percpu_zone_free(b, y), 0);
+	assert_int_equal(percpu_zone_destroy(a), 0);
+	assert_int_equal(percpu_zone_destroy(b), 0);
+	percpu_region_close(o.region);
+}
+
+/* A child of fork, whose parent's other threads were allocating. */
+static int use_in_child(void *arg)
+{
+	struct market *m = arg;
+	void *item[200];
+
+	for (int i = 0; i < 200; i++)
+		test_child_require(percpu_zone_alloc(m->z, 0, &item[i]) == 0, "allocates");
+	for (int i = 0; i < 200; i++)
+		test_child_require(percpu_zone_free(m->z, item[i]) == 0, "frees");
+	return 0;
+}
+
+static void children_may_allocate(void **state)
+{
+	struct market m = { .z = make(8, NULL), .rounds = test_rounds(100000) };
+	struct test_team team;
+
+	(void)state;
+	test_team_start(&team, 4, trade, &m);
+	for (int i = 0; i < 20; i++)
+		test_in_child(use_in_child, &m);
+	test_team_join(&team);
+	assert_int_equal(m.wrong, 0);
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(percpu_zone_free(m.z, m.shelf[i]), 0);
+	assert_int_equal(percpu_zone_destroy(m.z), 0);
+}
+
+/* What debug zones catch: the child says what is wrong, and aborts. */
+
+static int free_twice(struct percpu_zone *z)
+{
+	void *item;
+
+	return percpu_zone_alloc(z, 0, &item) || percpu_zone_free(z, item) ||
+	       percpu_zone_free(z, item);
+}
+
+static int free_foreign(struct percpu_zone *z)
+{
+	int local;
+
+	return percpu_zone_free(z, &local);
+}
+
+static int free_the_middle(struct percpu_zone *z)
+{
+	char *item;
+
+	return percpu_zone_alloc(z, 0, (void **)&item) || percpu_zone_free(z, item + 8);
+}
+
+static int use_after_free(struct percpu_zone *z)
+{
+	void *item;
+
+	if (percpu_zone_alloc(z, 0, &item) || percpu_zone_free(z, item))
+		return 1;
+	*(uint64_t *)percpu_zone_get(item, percpu_zone_cpus(z) - 1) += 1;
+	return percpu_zone_alloc(z, 0, &item);
+}
+
+static void expect_abort(int (*fn)(struct percpu_zone *z), const char *said)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
+	struct percpu_zone *z = make(24, &o);
+	char text[256] = "";
+	int status, fd[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(fd), 0);
+	pid = fork();
+	if (pid == 0) {
+		signal(SIGABRT, SIG_DFL);
+		dup2(fd[1], STDERR_FILENO);
+		_exit(fn(z));
+	}
+	close(fd[1]);
+	assert_true(read(fd[0], text, sizeof(text) - 1) >= 0);
+	close(fd[0]);
+	status = test_wait(pid, 20);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	if (strstr(text, said) == NULL)
+		fail_msg("said \"%s\" instead of \"%s\"", text, said);
+	assert_non_null(strstr(text, "\"test\""));
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
+static void debug_zones_catch_misuse(void **state)
+{
+	(void)state;
+	expect_abort(free_twice, "freed twice");
+	expect_abort(free_foreign, "is not of this zone");
+	expect_abort(free_the_middle, "not its start");
+	expect_abort(use_after_free, "after it was freed");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bad_input_is_refused),
+		cmocka_unit_test(items_are_zero_and_apart),
+		cmocka_unit_test(zeroed_items_are_counters),
+		cmocka_unit_test(every_copy_is_constructed),
+		cmocka_unit_test(many_items_never_move),
+		cmocka_unit_test(limit_is_exact),
+		cmocka_unit_test(waiters_get_what_others_free),
+		cmocka_unit_test(no_item_is_given_out_twice),
+		cmocka_unit_test(reclaim_returns_memory),
+		cmocka_unit_test(zones_share_a_region),
+		cmocka_unit_test(children_may_allocate),
+		cmocka_unit_test(debug_zones_catch_misuse),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
+}
