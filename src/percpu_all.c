@@ -12,6 +12,7 @@
 #include "counter.c"
 #include "cpus.c"
 #include "fence.c"
+#include "freebsd.c"
 #include "local.c"
 #include "region.c"
 #include "selftest.c"

@@ -45,9 +45,9 @@ struct percpu_zone {
 	struct percpu_zone_check *check; /* PERCPU_ZONE_DEBUG */
 	struct percpu_counter *requests;
 	uintptr_t base; /* of lane 0 of the region's first chunk */
-	bool plain;	/* nothing to do with an item but cache it */
 
 	/* atomic */
+	bool plain; /* nothing to do with an item but cache it */
 	size_t limit;
 	size_t taken;
 	uint64_t failures;
@@ -273,6 +273,12 @@ static size_t limit_of(const struct percpu_zone *z)
 	return limit != 0 ? limit : SIZE_MAX;
 }
 
+/* The limit was lowered below what is taken. */
+static bool is_over(const struct percpu_zone *z)
+{
+	return __atomic_load_n(&z->taken, __ATOMIC_RELAXED) > limit_of(z);
+}
+
 /* Claim up to n items of what the limit leaves. */
 static size_t claim(struct percpu_zone *z, size_t n)
 {
@@ -414,7 +420,8 @@ int percpu_zone_alloc(struct percpu_zone *z, unsigned flags, void **ret)
 	const struct percpu_local *cache;
 	void *item;
 
-	if (percpu_unlikely(z == NULL || ret == NULL || flags != 0 || !z->plain))
+	if (percpu_unlikely(z == NULL || ret == NULL || flags != 0 ||
+			    !__atomic_load_n(&z->plain, __ATOMIC_RELAXED)))
 		return alloc_slow(z, flags, ret);
 	cache = z->cache;
 	if (percpu_unlikely(
@@ -452,7 +459,7 @@ static __attribute__((noinline)) int free_slow(struct percpu_zone *z, void *item
 		percpu_zone_foreach(z, item, z->dtor, z->arg);
 	if (z->check != NULL)
 		percpu_zone_foreach(z, item, poison, z);
-	if (z->cache == NULL)
+	if (z->cache == NULL || is_over(z))
 		give_back(z, item);
 	else if (percpu_local_push(z->cache, CACHE, item) != 0)
 		flush(z, item);
@@ -466,7 +473,7 @@ int percpu_zone_free(struct percpu_zone *z, void *item)
 	const struct percpu_local *cache;
 
 	/* Plain, and certainly an item: it is in the first chunk. */
-	if (percpu_unlikely(z == NULL || !z->plain ||
+	if (percpu_unlikely(z == NULL || !__atomic_load_n(&z->plain, __ATOMIC_RELAXED) ||
 			    (uintptr_t)item - z->base >= PERCPU_LANE_SIZE ||
 			    (uintptr_t)item % sizeof(uint64_t) != 0))
 		return free_slow(z, item);
@@ -514,7 +521,14 @@ void percpu_zone_foreach(const struct percpu_zone *z, void *item, percpu_zone_fn
 
 void percpu_zone_set_limit(struct percpu_zone *z, size_t limit)
 {
-	__atomic_store_n(&z->limit, limit, __ATOMIC_RELAXED);
+	__atomic_store_n(&z->limit, limit, __ATOMIC_SEQ_CST);
+	if (is_over(z)) {
+		/* What is in caches would be beyond the limit; from now on
+		 * each free looks whether it may go there. */
+		__atomic_store_n(&z->plain, false, __ATOMIC_SEQ_CST);
+		(void)percpu_fence();
+		drain(z);
+	}
 	wake(z);
 }
 

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * freebsd.h - FreeBSD's counter(9) under its own names, for code written
- * against it. counter.h documents what the calls do; where they differ from
- * counter(9), they promise more: counting early loses nothing, and
- * counter_u64_zero() loses no add that runs meanwhile.
+ * freebsd.h - FreeBSD's counter(9), counter_rate and per-CPU zones under their
+ * own names, for code written against them. counter.h and zone.h document what
+ * the calls do; where they differ from FreeBSD's, they promise more: counting
+ * early loses nothing, and counter_u64_zero() loses no add that runs meanwhile.
  */
 #ifndef PERCPU_FREEBSD_H
 #define PERCPU_FREEBSD_H
 
 #include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <percpu/counter.h>
+#include <percpu/status.h>
+#include <percpu/zone.h>
 
 PERCPU_BEGIN_DECLS
 
@@ -146,6 +150,156 @@ static inline void counter_u64_zero(counter_u64_t c)
 	}                                                                      \
 	struct percpu_counter
 /* clang-format on */
+
+/*
+ * Event rates: counter_ratecheck() counts an event and says whether it is
+ * within the limit of the period. Unlike FreeBSD's, every event is counted,
+ * also while another thread begins the next period.
+ */
+
+struct counter_rate {
+	counter_u64_t cr_rate;
+	int64_t cr_start;  /* of the period, in ms; atomic */
+	int64_t cr_period; /* in ms */
+	int cr_over;	   /* the limit was exceeded in this period; atomic */
+};
+
+/** Milliseconds of a clock that does not go back; and the current CPU, or 0.
+ *  In the library, for strict C has no declarations for them. */
+PERCPU_API int64_t percpu_freebsd_ms(void);
+PERCPU_API unsigned percpu_freebsd_curcpu(void);
+
+/** Allocate a rate with a period in seconds; NULL if there is no memory. */
+static inline struct counter_rate *counter_rate_alloc(int flags, int period)
+{
+	struct counter_rate *cr = (struct counter_rate *)calloc(1, sizeof(*cr));
+
+	if (cr == NULL)
+		return NULL;
+	cr->cr_rate = counter_u64_alloc(flags);
+	if (cr->cr_rate == NULL) {
+		free(cr);
+		return NULL;
+	}
+	cr->cr_period = (int64_t)period * 1000;
+	cr->cr_start = percpu_freebsd_ms();
+	return cr;
+}
+
+static inline void counter_rate_free(struct counter_rate *cr)
+{
+	counter_u64_free(cr->cr_rate);
+	free(cr);
+}
+
+/** Events of the running period. */
+static inline uint64_t counter_rate_get(struct counter_rate *cr)
+{
+	int64_t start = __atomic_load_n(&cr->cr_start, __ATOMIC_ACQUIRE);
+
+	return percpu_freebsd_ms() - start < cr->cr_period ? counter_u64_fetch(cr->cr_rate) : 0;
+}
+
+/**
+ * Count an event. Returns -1 if the period has had more than limit; otherwise
+ * 0, or, for the first event of a period, the events of the one before if
+ * those were more than limit.
+ */
+static inline int64_t counter_ratecheck(struct counter_rate *cr, int64_t limit)
+{
+	int64_t start = __atomic_load_n(&cr->cr_start, __ATOMIC_ACQUIRE);
+	int64_t now = percpu_freebsd_ms(), before = 0;
+
+	if (now - start >= cr->cr_period &&
+	    __atomic_compare_exchange_n(&cr->cr_start, &start, now, 0, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED)) {
+		before = (int64_t)percpu_counter_fetch_zero(percpu_freebsd_counter(cr->cr_rate));
+		__atomic_store_n(&cr->cr_over, 0, __ATOMIC_RELEASE);
+		if (before <= limit)
+			before = 0;
+	}
+	counter_u64_add(cr->cr_rate, 1);
+	if (__atomic_load_n(&cr->cr_over, __ATOMIC_RELAXED))
+		return -1;
+	if ((int64_t)counter_u64_fetch(cr->cr_rate) <= limit)
+		return before;
+	__atomic_store_n(&cr->cr_over, 1, __ATOMIC_RELAXED);
+	return -1;
+}
+
+/* Zones of per-CPU items. Of uma(9), what UMA_ZONE_PCPU needs. */
+
+#define UMA_ZONE_PCPU 0x8000
+#define UMA_ALIGN_PTR (sizeof(void *) - 1)
+#define UMA_ALIGN_LONG (sizeof(long) - 1)
+#define UMA_ALIGN_INT (sizeof(int) - 1)
+#define UMA_ALIGN_CACHE (64 - 1)
+
+typedef struct percpu_zone *uma_zone_t;
+
+#define curcpu percpu_freebsd_curcpu()
+#define mp_ncpus ((int)percpu_status()->possible_cpus)
+#define mp_maxid ((unsigned)mp_ncpus - 1)
+
+/**
+ * Create a zone; flags must have UMA_ZONE_PCPU. Constructors are not taken:
+ * those of UMA see CPU 0's copy alone, so code that has one calls it itself.
+ * Returns NULL if there is no memory, or an argument is not supported.
+ */
+static inline uma_zone_t uma_zcreate(const char *name, size_t size, void *ctor, void *dtor,
+				     void *init, void *fini, int align, uint32_t flags)
+{
+	struct percpu_zone_options o;
+	struct percpu_zone *z = NULL;
+
+	memset(&o, 0, sizeof(o));
+	o.size = sizeof(o);
+	o.align = (size_t)align + 1 > 8 ? (size_t)align + 1 : 8;
+	if (ctor != NULL || dtor != NULL || init != NULL || fini != NULL ||
+	    !(flags & UMA_ZONE_PCPU) || percpu_zone_create(name, size, &o, &z) != 0)
+		return NULL;
+	return z;
+}
+
+static inline void uma_zdestroy(uma_zone_t zone)
+{
+	(void)percpu_zone_destroy(zone);
+}
+
+static inline void *uma_zalloc_pcpu(uma_zone_t zone, int flags)
+{
+	unsigned how = (flags & M_ZERO ? PERCPU_ZERO : 0) | (flags & M_WAITOK ? PERCPU_WAIT : 0);
+	void *item = NULL;
+
+	while (percpu_zone_alloc(zone, how, &item) == -ENOMEM && (flags & M_WAITOK))
+		sched_yield();
+	return item;
+}
+
+static inline void *uma_zalloc(uma_zone_t zone, int flags)
+{
+	return uma_zalloc_pcpu(zone, flags);
+}
+
+static inline void uma_zfree_pcpu(uma_zone_t zone, void *item)
+{
+	(void)percpu_zone_free(zone, item);
+}
+
+static inline void uma_zfree(uma_zone_t zone, void *item)
+{
+	uma_zfree_pcpu(zone, item);
+}
+
+static inline int uma_zone_set_max(uma_zone_t zone, int nitems)
+{
+	percpu_zone_set_limit(zone, (size_t)nitems);
+	return nitems;
+}
+
+/* The copy of a CPU; of the current one, which may change at any moment. */
+#define zpcpu_get_cpu(base, cpu) ((__typeof__(base))percpu_zone_get((void *)(base), (cpu)))
+#define zpcpu_get(base) zpcpu_get_cpu((base), curcpu)
 
 PERCPU_END_DECLS
 

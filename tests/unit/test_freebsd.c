@@ -135,6 +135,60 @@ static void threads_lose_nothing(void **state)
 	counter_u64_free(c);
 }
 
+/* A limit of 10 a second: 10 pass, the rest do not, and the next period's first
+ * event is told how many there were. */
+static void rates_are_limited(void **state)
+{
+	struct counter_rate *cr = counter_rate_alloc(M_WAITOK, 1);
+	int64_t r = 0;
+	unsigned passed = 0;
+
+	(void)state;
+	assert_non_null(cr);
+	for (int i = 0; i < 50; i++)
+		passed += counter_ratecheck(cr, 10) >= 0;
+	assert_int_equal(passed, 10);
+	assert_int_equal(counter_rate_get(cr), 50);
+	test_sleep_us(1100000);
+	assert_int_equal(counter_rate_get(cr), 0);
+	r = counter_ratecheck(cr, 10);
+	assert_int_equal(r, 50);
+	assert_int_equal(counter_rate_get(cr), 1);
+	assert_int_equal(counter_ratecheck(cr, 10), 0);
+	counter_rate_free(cr);
+}
+
+struct session {
+	uint64_t packets, bytes;
+};
+
+static void zones_give_a_copy_per_cpu(void **state)
+{
+	uma_zone_t zone = uma_zcreate("sessions", sizeof(struct session), NULL, NULL, NULL, NULL,
+				      UMA_ALIGN_PTR, UMA_ZONE_PCPU);
+	struct session *s, *of_cpu;
+
+	(void)state;
+	assert_non_null(zone);
+	assert_null(uma_zcreate("plain", 8, NULL, NULL, NULL, NULL, UMA_ALIGN_PTR, 0));
+	s = uma_zalloc_pcpu(zone, M_WAITOK | M_ZERO);
+	for (unsigned cpu = 0; cpu <= mp_maxid; cpu++) {
+		of_cpu = zpcpu_get_cpu(s, cpu);
+		assert_int_equal(of_cpu->packets + of_cpu->bytes, 0);
+		of_cpu->packets = cpu + 1;
+	}
+	assert_int_equal(zpcpu_get_cpu(s, mp_maxid)->packets, mp_ncpus);
+	assert_in_range(zpcpu_get(s)->packets, 1, mp_ncpus);
+	uma_zfree_pcpu(zone, s);
+
+	assert_int_equal(uma_zone_set_max(zone, 1), 1);
+	s = uma_zalloc(zone, M_NOWAIT);
+	assert_non_null(s);
+	assert_null(uma_zalloc(zone, M_NOWAIT));
+	uma_zfree(zone, s);
+	uma_zdestroy(zone);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +198,8 @@ int main(void)
 		cmocka_unit_test(sysinit_counters_are_there_in_main),
 		cmocka_unit_test(arrays_mirror_structs),
 		cmocka_unit_test(threads_lose_nothing),
+		cmocka_unit_test(rates_are_limited),
+		cmocka_unit_test(zones_give_a_copy_per_cpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -234,6 +234,16 @@ static void limit_is_exact(void **state)
 		test_unpin(0);
 	}
 	assert_int_equal(stats_of(z).failures, 20);
+	for (int i = 0; i < 100; i++)
+		item[i] = take(z, 0);
+	percpu_zone_set_limit(z, 10);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(percpu_zone_free(z, item[i]), 0);
+	for (int i = 0; i < 10; i++)
+		item[i] = take(z, 0);
+	assert_int_equal(percpu_zone_alloc(z, 0, &more), -ENOSPC);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(percpu_zone_free(z, item[i]), 0);
 	percpu_zone_set_limit(z, 0);
 	for (int i = 0; i < 100; i++)
 		item[i] = take(z, 0);
