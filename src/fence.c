@@ -42,30 +42,6 @@ bool percpu_fence_init(uint32_t *ret_commands)
 	return cmds > 0 && (cmds & RSEQ_FENCE) && membarrier(RSEQ_FENCE_REGISTER, 0, 0) == 0;
 }
 
-static int fence(unsigned flags, int cpu)
-{
-	const struct percpu_status *st = percpu_init();
-
-	if (st->tier != PERCPU_TIER_RSEQ)
-		return 0; /* no thread of this process runs sequences */
-	if (st->fence && (membarrier(RSEQ_FENCE, flags, cpu) == 0 ||
-			  /* Not inherited, by a restored checkpoint for instance. */
-			  (membarrier(RSEQ_FENCE_REGISTER, 0, 0) == 0 &&
-			   membarrier(RSEQ_FENCE, flags, cpu) == 0)))
-		return 0;
-	return percpu_fence_all(SECOND, NULL);
-}
-
-int percpu_fence(void)
-{
-	return fence(0, 0);
-}
-
-int percpu_fence_cpu(unsigned cpu)
-{
-	return fence(RSEQ_FENCE_ONE_CPU, (int)cpu);
-}
-
 struct visit {
 	pid_t tid;	  /* of the visitor, once it runs */
 	uint32_t request; /* the CPU to visit + 1, so each is asked for once */
@@ -137,16 +113,17 @@ static int visit_cpu(struct visit *v, unsigned cpu, uint64_t deadline)
 	return wait_done(v, cpu + 1, deadline) ? 0 : -ETIMEDOUT;
 }
 
-static int visit_all(struct visit *v, uint64_t deadline, struct percpu_fence_report *report)
+/* The CPUs from first to end - 1. */
+static int visit_range(struct visit *v, unsigned first, unsigned end, uint64_t deadline,
+		       struct percpu_fence_report *report)
 {
-	unsigned cpus = percpu_init()->possible_cpus;
 	uint64_t now;
 	int r, result = 0;
 
-	for (unsigned cpu = 0; cpu < cpus; cpu++) {
+	for (unsigned cpu = first; cpu < end; cpu++) {
 		now = percpu_now_ns();
 		if (now < deadline)
-			r = visit_cpu(v, cpu, now + (deadline - now) / (cpus - cpu));
+			r = visit_cpu(v, cpu, now + (deadline - now) / (end - cpu));
 		else
 			r = -ETIMEDOUT;
 		if (r == 0) {
@@ -177,7 +154,8 @@ static void dismiss(struct visit *v, pthread_t thread)
 	pthread_join(thread, NULL);
 }
 
-int percpu_fence_all(uint64_t timeout_ns, struct percpu_fence_report *ret_report)
+static int visit(unsigned first, unsigned end, uint64_t timeout_ns,
+		 struct percpu_fence_report *ret_report)
 {
 	struct percpu_fence_report report;
 	uint64_t deadline = percpu_now_ns() + timeout_ns;
@@ -185,21 +163,49 @@ int percpu_fence_all(uint64_t timeout_ns, struct percpu_fence_report *ret_report
 	pthread_t thread;
 	int r;
 
-	if (timeout_ns == 0)
-		return -EINVAL;
 	if (deadline < timeout_ns)
 		deadline = UINT64_MAX;
 	memset(&report, 0, sizeof(report));
-	percpu_init();
-
 	r = percpu_thread_start(&thread, false, visitor, &v);
 	if (r != 0)
 		return r;
 	/* It starts where the caller may run, so this wait ends. */
 	wait_done(&v, NO_CPU, UINT64_MAX);
-	r = visit_all(&v, deadline, &report);
+	r = visit_range(&v, first, end, deadline, &report);
 	dismiss(&v, thread);
 	if (ret_report != NULL)
 		*ret_report = report;
 	return r;
+}
+
+int percpu_fence_all(uint64_t timeout_ns, struct percpu_fence_report *ret_report)
+{
+	if (timeout_ns == 0)
+		return -EINVAL;
+	return visit(0, percpu_init()->possible_cpus, timeout_ns, ret_report);
+}
+
+/* The process's own sequences on these CPUs: by the kernel if it can. */
+static int fence(unsigned first, unsigned end, unsigned flags)
+{
+	const struct percpu_status *st = percpu_init();
+
+	if (st->tier != PERCPU_TIER_RSEQ)
+		return 0; /* no thread of this process runs sequences */
+	if (st->fence && (membarrier(RSEQ_FENCE, flags, (int)first) == 0 ||
+			  /* Not inherited, by a restored checkpoint for instance. */
+			  (membarrier(RSEQ_FENCE_REGISTER, 0, 0) == 0 &&
+			   membarrier(RSEQ_FENCE, flags, (int)first) == 0)))
+		return 0;
+	return visit(first, end, SECOND, NULL);
+}
+
+int percpu_fence(void)
+{
+	return fence(0, percpu_init()->possible_cpus, 0);
+}
+
+int percpu_fence_cpu(unsigned cpu)
+{
+	return fence(cpu, cpu + 1, RSEQ_FENCE_ONE_CPU);
 }

@@ -17,12 +17,14 @@
 
 #include "internal.h"
 
-#define ATTEMPTS 8
-#define ATTEMPT_NS 25000000
+#define ATTEMPTS 10
+#define ATTEMPT_NS 100000000
+#define NAP_NS 50000 /* of the intruder, doubled with each attempt */
 #define SPIN_TRIES 20000
 
 struct attempt {
 	int cpu;	/* where both run */
+	long nap;	/* how long the intruder sleeps, in ns */
 	uint32_t ready; /* atomic: the intruder is there and about to sleep */
 	uint32_t flag;	/* atomic: it has run there again */
 };
@@ -30,11 +32,12 @@ struct attempt {
 #ifdef PERCPU_SEQ_SIGNATURE
 
 /* It sleeps first, because a thread that wakes up preempts another at once,
- * while one that is merely moved to a CPU waits for its turn there. */
+ * while one that is merely moved to a CPU waits for its turn there. On a busy
+ * machine the spinner may not be back in time, so each nap is longer. */
 static void *intruder(void *arg)
 {
-	struct timespec nap = { .tv_nsec = 50000 };
 	struct attempt *a = arg;
+	struct timespec nap = { .tv_nsec = a->nap };
 	bool pinned = percpu_pin(0, a->cpu) == 0;
 
 	__atomic_store_n(&a->ready, 1, __ATOMIC_RELEASE);
@@ -44,9 +47,9 @@ static void *intruder(void *arg)
 	return NULL;
 }
 
-static enum percpu_selftest attempt(struct percpu_rseq *rs, int cpu)
+static enum percpu_selftest attempt(struct percpu_rseq *rs, int cpu, long nap)
 {
-	struct attempt a = { .cpu = cpu };
+	struct attempt a = { .cpu = cpu, .nap = nap };
 	enum percpu_selftest result = PERCPU_SELFTEST_INCONCLUSIVE;
 	uint64_t deadline = percpu_now_ns() + ATTEMPT_NS;
 	pthread_t thread;
@@ -83,7 +86,7 @@ static void *spinner(void *arg)
 	if (percpu_pin(0, cpu) != 0)
 		return NULL;
 	for (int i = 0; i < ATTEMPTS && *result == PERCPU_SELFTEST_INCONCLUSIVE; i++)
-		*result = attempt(percpu_self, cpu);
+		*result = attempt(percpu_self, cpu, (long)NAP_NS << i);
 	return NULL;
 }
 

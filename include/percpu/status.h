@@ -78,8 +78,8 @@ PERCPU_API const char *percpu_tier_name(enum percpu_tier tier);
 
 /**
  * Run the self-test again: provoke a preemption on the CPU of a sequence and
- * see whether the kernel aborts it. It takes about a millisecond, at most
- * 200 ms.
+ * see whether the kernel aborts it. It takes less than a millisecond on an idle
+ * machine, and at most about a second.
  *
  * Context: any thread, not a signal handler. Starts a thread and joins it.
  */

@@ -43,7 +43,8 @@
  *				thread cannot run sequences
  *	PERCPU_SEQ_REFUSED	not committed: the operation's own condition
  *				does not hold on this CPU
- * Outputs are set with 0 and, where said, with PERCPU_SEQ_REFUSED.
+ * Outputs are set with 0 and, where said, with PERCPU_SEQ_REFUSED; with
+ * PERCPU_SEQ_SLOW they may hold anything.
  *
  * A refusal that has an output leaves at "end", without the store: compilers
  * differ in whether outputs of an asm are valid at its labels.
