@@ -1,0 +1,374 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""matrix.py SUBJECT LOADER STAYS GOES SOURCE COMPILER... - counts in many environments.
+
+Each row puts the subject into an environment of its own and checks the tier it
+says it is on; the subject checks the counts. Speaks TAP. What is not permitted
+here is skipped. STAYS and GOES are the plugin, linked with -z nodelete and
+without. SOURCE is the root of the tree: some rows compile the subject and the
+library anew. aarch64 under qemu has the unit tests, in ./dev test.
+
+Taking a CPU offline disturbs everyone on the machine, so that row runs only
+when PERCPU_TEST_HOTPLUG=1 is in the environment.
+"""
+
+import contextlib
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+
+SUBJECT, LOADER, STAYS, GOES, SOURCE = (os.path.abspath(a) for a in sys.argv[1:6])
+COMPILER = sys.argv[6:]
+TIMEOUT = 60
+POSSIBLE = "/sys/devices/system/cpu/possible"
+# What a busy machine makes the self-test say now and then: such a row is tried again.
+INCONCLUSIVE = "could not provoke a preemption"
+TRIES = 4
+OWN = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+
+
+class Skip(Exception):
+    """The row cannot be had here."""
+
+
+def run(*args, env=None, preexec=None):
+    """Run a program that must succeed; return what it printed."""
+    clean = {k: v for k, v in os.environ.items() if k not in ("GLIBC_TUNABLES", "PERCPU_TIER")}
+    r = subprocess.run(
+        args,
+        env=clean | (env or {}),
+        preexec_fn=preexec,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert r.returncode == 0, f"{' '.join(args)}: status {r.returncode}\n{r.stdout[-2000:]}"
+    return r.stdout
+
+
+def run_if_permitted(refusal, *args):
+    """Run a program that may end with this complaint where it is not permitted."""
+    try:
+        return run(*args)
+    except AssertionError as e:
+        if refusal in str(e):
+            raise Skip(refusal) from e
+        raise
+
+
+def expect(output, **want):
+    """Each name=value must be in the output."""
+    for name, value in want.items():
+        assert re.search(rf"\b{name}={value}\b", output), f"no {name}={value} in: {output}"
+
+
+def need(tool):
+    if shutil.which(tool) is None:
+        raise Skip(f"no {tool}")
+
+
+def best_tier():
+    """The tier where nothing is in the way: rseq, where the kernel has it."""
+    for _ in range(TRIES):
+        out = run(SUBJECT, "count", env=OWN)
+        if INCONCLUSIVE not in out:
+            break
+    return re.search(r"tier=(\w+)", out)[1]
+
+
+def compiled(work, *args, cc=None):
+    """The subject and the library in one program."""
+    program = os.path.join(work, "subject")
+    sources = [f"{SOURCE}/tests/matrix/subject.c", f"{SOURCE}/src/percpu_all.c"]
+    flags = ["-std=gnu11", "-O2", f"-I{SOURCE}/include", "-pthread"]
+    run(*(cc or COMPILER), *flags, *args, *sources, "-o", program)
+    return program
+
+
+# The rows: each gets a directory of its own and the best tier.
+
+
+def as_built(_work, best):
+    expect(run(SUBJECT, "count", "local", "fence"), tier=best, thread=best, fence=0, all=0)
+
+
+def own_registration(_work, best):
+    out = run(SUBJECT, "count", "local", "fence", env=OWN)
+    expect(out, tier=best, owner="library" if best == "rseq" else "nobody", fence=0, all=0)
+
+
+def static_glibc(work, best):
+    expect(run(compiled(work, "-static"), "count", "vfork", "local"), tier=best)
+
+
+def static_musl(work, best):
+    need("musl-gcc")
+    # It brings no kernel headers; the machine's serve.
+    triplet = sysconfig.get_config_var("MULTIARCH")
+    kernel = os.path.join(work, "kernel")
+    os.mkdir(kernel)
+    for name in ("linux", "asm-generic", f"{triplet}/asm"):
+        os.symlink(f"/usr/include/{name}", f"{kernel}/{os.path.basename(name)}")
+    program = compiled(work, "-static", "-idirafter", kernel, cc=["musl-gcc"])
+    expect(run(program, "count", "vfork", "local"), tier=best)
+
+
+def lto_no_pie(work, best):
+    program = compiled(work, "-flto", "-no-pie", "-fno-pie")
+    expect(run(program, "count", "vfork", "local"), tier=best)
+
+
+def plugin_stays(_work, best):
+    expect(run(LOADER, STAYS), tier=best)
+
+
+def plugin_goes(_work, best):
+    expect(run(LOADER, GOES, "move-on"), tier=best)
+
+
+def vfork_child(_work, best):
+    expect(run(SUBJECT, "vfork", "count"), tier=best, thread=best)
+
+
+def clone_thread(_work, best):
+    # Parent and child share their TLS, for good as far as anyone knows.
+    lower = "cpu" if best == "rseq" else best
+    expect(run(SUBJECT, "clone", "count"), tier=best, thread=lower)
+
+
+def bare_child(_work, best):
+    expect(run(SUBJECT, "bare", "count", "bare"), tier=best, thread=best)
+    expect(run(SUBJECT, "bare", "count", "bare", env=OWN), tier=best, thread=best)
+
+
+def valgrind(work, _best):
+    need("valgrind")
+    need("strip")
+    # Without debugging information: valgrind 3.19 gives up on that of clang 14.
+    program = os.path.join(work, "subject")
+    run("strip", "-g", "-o", program, SUBJECT)
+    expect(run("valgrind", "-q", "--error-exitcode=9", program, "count", "local"), tier="cpu")
+
+
+def debugger_steps(work, best):
+    need("gdb")
+    script = os.path.join(work, "script")
+    with open(script, "w", encoding="ascii") as f:
+        f.write("""set confirm off
+set pagination off
+break step
+break step_end
+run
+set $steps = 0
+while $pc != (unsigned long)&step_end && $steps < 40000
+  stepi
+  set $steps = $steps + 1
+end
+printf "steps=%d\\n", $steps
+continue
+printf "status=%d\\n", $_exitcode
+""")
+    gdb = ("gdb", "-batch", "-nx", "-x", script, "--args", SUBJECT, "count", "step")
+    out = run_if_permitted("ptrace: Operation not permitted", *gdb)
+    expect(out, tier=best, status=0)
+    steps = int(re.search(r"steps=(\d+)", out)[1])
+    assert 200 < steps < 40000, f"{steps} steps"
+
+
+def filter_rseq(_work, _best):
+    expect(run(SUBJECT, "deny=rseq", "exec", "count", "local", "fence"), tier="cpu", fence=0)
+
+
+def filter_rseq_new_threads(_work, best):
+    # Without libc's registration, which is fatal to the process when it fails.
+    out = run(SUBJECT, "count", "deny=rseq", "count", "local", env=OWN)
+    expect(out, tier=best, thread=best)
+
+
+def filter_membarrier(_work, best):
+    out = run(SUBJECT, "deny=membarrier", "count", "local", "fence", "clone")
+    expect(out, tier=best, fence=0, all=0)
+
+
+def filter_membarrier_rseq(_work, best):
+    # The new threads lock, and each lock is followed by a visit to a CPU.
+    out = run(SUBJECT, "deny=membarrier", "count", "deny=rseq", "local", env=OWN)
+    expect(out, tier=best)
+
+
+def filter_setaffinity(_work, _best):
+    out = run(SUBJECT, "deny=sched_setaffinity", "count", "local", "fence")
+    expect(out, tier="cpu", fence=0, all=-1)
+
+
+def filter_getcpu(_work, best):
+    expect(run(SUBJECT, "deny=getcpu", "count", "local"), tier=best)
+
+
+def filter_fences(_work, best):
+    # A visitor cannot tell where it is: the caller is told. No count needs a fence.
+    out = run(SUBJECT, "deny=membarrier", "deny=getcpu", "count", "fence")
+    expect(out, tier=best, fence=-110, all=-110)
+
+
+def little_address_space(_work, best):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (48 << 20, 48 << 20))
+
+    expect(run(SUBJECT, "count", "local", "fence", preexec=limit), tier=best, all=0)
+
+
+def affinity_of_one(_work, best):
+    def pin():
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+    expect(run(SUBJECT, "count", "vfork", "local", "fence", preexec=pin), tier=best, all=0)
+
+
+def new_cpuset():
+    """A directory of a cpuset that can be given CPUs: of version 2, or else 1."""
+    top = "/sys/fs/cgroup"
+    with contextlib.suppress(OSError), open(f"{top}/cgroup.subtree_control", encoding="ascii") as f:
+        if "cpuset" in f.read():
+            return tempfile.mkdtemp(prefix="percpu-", dir=top)
+    try:
+        group = tempfile.mkdtemp(prefix="percpu-", dir=f"{top}/cpuset")
+        shutil.copyfile(f"{top}/cpuset/cpuset.mems", f"{group}/cpuset.mems")
+        return group
+    except OSError as e:
+        raise Skip(f"no cpuset of our own: {e.strerror}") from e
+
+
+def cpuset_of_one(_work, best):
+    group = new_cpuset()
+    cpus = os.sched_getaffinity(0)
+
+    def enter():
+        with open(f"{group}/cgroup.procs", "w", encoding="ascii") as f:
+            f.write(str(os.getpid()))
+
+    try:
+        with open(f"{group}/cpuset.cpus", "w", encoding="ascii") as f:
+            f.write(str(min(cpus)))
+        out = run(SUBJECT, "count", "local", "fence", preexec=enter)
+    finally:
+        os.rmdir(group)
+    # The other CPUs cannot be visited, and the caller is told.
+    expect(out, tier=best, fence=0, all=-1 if len(cpus) > 1 else 0)
+
+
+def with_possible(work, cpus):
+    """Run the subject where sysfs says that these CPUs are possible."""
+    need("unshare")
+    fake = os.path.join(work, "possible")
+    with open(fake, "w", encoding="ascii") as f:
+        f.write(cpus + "\n")
+    mount = f'mount --bind "$1" {POSSIBLE} || exit 0; echo mounted; shift; exec "$@"'
+    prefix = ["unshare", "-m", "sh", "-c", mount, "sh", fake]
+    out = run_if_permitted("unshare failed", *prefix, SUBJECT, "count", "local", "fence")
+    if "mounted" not in out:
+        raise Skip("no bind mount onto sysfs")
+    return out
+
+
+def sparse_cpus(work, best):
+    expect(with_possible(work, "0-3,8-11"), tier=best, cpus=12, all=0)
+
+
+def sysfs_lies(work, best):
+    cpus = max(os.sched_getaffinity(0)) + 1
+    if cpus == 1:
+        raise Skip("one CPU: it would be the truth")
+    # As many CPUs as the masks have bits; on a busy machine a fence that shares
+    # its time among so many may not reach a real one.
+    out = with_possible(work, "0")
+    expect(out, tier=best, fence=0, all="(0|-110)")
+    assert int(re.search(r"cpus=(\d+)", out)[1]) >= cpus, out
+
+
+def unplugged(_work, best):
+    last = max(os.sched_getaffinity(0))
+    switch = f"/sys/devices/system/cpu/cpu{last}/online"
+    if os.environ.get("PERCPU_TEST_HOTPLUG") != "1":
+        raise Skip("takes a CPU offline; set PERCPU_TEST_HOTPLUG=1")
+    if not os.access(switch, os.W_OK):
+        raise Skip("a CPU cannot be taken offline")
+    # A process of its own, and bounded: the CPU comes back even if this one is killed.
+    flicker = """trap 'echo 1 >"$0"' EXIT; trap 'exit 1' HUP INT TERM
+        for i in 1 2 3 4 5 6 7 8 9 10; do
+            echo 0 >"$0"; sleep 0.05; echo 1 >"$0"; sleep 0.05
+        done"""
+    with subprocess.Popen(["sh", "-c", flicker, switch]) as flickering:
+        while flickering.poll() is None:
+            out = run(SUBJECT, "count", "fence", "local", "fence")
+            # EPERM while the CPU goes: it takes nobody, but is still listed as online.
+            expect(out, tier=best, fence=0, all="(0|-1)")
+    assert flickering.returncode == 0, f"CPU {last} did not go off and on"
+
+
+ROWS = [
+    ("as built", as_built),
+    ("glibc does not register", own_registration),
+    ("static glibc", static_glibc),
+    ("static musl", static_musl),
+    ("LTO, no-pie", lto_no_pie),
+    ("plugin with nodelete unloaded under load", plugin_stays),
+    ("plugin unloaded under load when its threads moved on", plugin_goes),
+    ("child of vfork", vfork_child),
+    ("clone that shares TLS", clone_thread),
+    ("child of the bare system call", bare_child),
+    ("valgrind", valgrind),
+    ("gdb steps through adds", debugger_steps),
+    ("filter without rseq", filter_rseq),
+    ("filter without rseq, new threads alone", filter_rseq_new_threads),
+    ("filter without membarrier", filter_membarrier),
+    ("filter without membarrier, then without rseq", filter_membarrier_rseq),
+    ("filter without sched_setaffinity", filter_setaffinity),
+    ("filter without getcpu", filter_getcpu),
+    ("filter without membarrier and getcpu", filter_fences),
+    ("RLIMIT_AS of 48 MiB", little_address_space),
+    ("affinity of one CPU", affinity_of_one),
+    ("cpuset of one CPU", cpuset_of_one),
+    ("sparse CPU numbers", sparse_cpus),
+    ("sysfs says one CPU", sysfs_lies),
+    ("CPU taken offline and back", unplugged),
+]
+
+
+def attempt(fn, best):
+    """Try a row until it succeeds, or fails for another reason than a busy machine."""
+    for left in reversed(range(TRIES)):
+        with tempfile.TemporaryDirectory() as work:
+            try:
+                return fn(work, best)
+            except AssertionError as e:
+                if left == 0 or INCONCLUSIVE not in str(e):
+                    raise
+
+
+def main():
+    best = best_tier()
+    failed = 0
+    for i, (name, fn) in enumerate(ROWS, 1):
+        try:
+            attempt(fn, best)
+            print(f"ok {i} - {name}", flush=True)
+        except Skip as e:
+            print(f"ok {i} - {name} # SKIP {e}", flush=True)
+        except (AssertionError, OSError, subprocess.SubprocessError) as e:
+            failed += 1
+            text = str(e).replace("\n", "\n# ")
+            print(f"not ok {i} - {name}\n# {text}", flush=True)
+    print(f"1..{len(ROWS)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * operations.c - the operations under proof, on memory that the tracer and its
+ * child share. A call through the public functions runs through two
+ * sequences, the inline one and, when that was aborted, the library's.
+ */
+#define _GNU_SOURCE
+#include "proof.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+#include <percpu/zone.h>
+
+#include "../support.h"
+#include "internal.h"
+
+#define WORDS 8
+#define ITEMS 100 /* more than a zone caches per CPU */
+
+static struct model_lane *lanes; /* shared */
+static struct percpu_local locked, counted, split;
+static struct percpu_counter *counter;
+static struct percpu_counter_array *array;
+
+/* Zones whose cache is empty, or has items; and items out of them, last of full. */
+static struct percpu_zone *cold, *warm, *full;
+static void *held[5 * ITEMS];
+static unsigned helds;
+
+static struct model_result alloc_from(struct percpu_zone *z)
+{
+	struct model_result r = { 0, MODEL_UNSET };
+	void *item;
+
+	r.code = percpu_zone_alloc(z, 0, &item);
+	for (unsigned i = 0; i < helds && r.code == 0; i++)
+		r.code = held[i] == item;
+	held[helds++] = item;
+	return r;
+}
+
+static struct percpu_zone *make_zone(unsigned allocs, unsigned frees)
+{
+	struct percpu_zone *z;
+
+	assert_int_equal(percpu_zone_create("proof", 8, NULL, &z), 0);
+	while (allocs--)
+		assert_int_equal(alloc_from(z).code, 0);
+	while (frees--)
+		assert_int_equal(percpu_zone_free(z, held[--helds]), 0);
+	return z;
+}
+
+void proof_make(unsigned cpu)
+{
+	struct percpu_region *region, *own;
+	int fd = memfd_create("proof", MFD_CLOEXEC);
+	void *cell;
+
+	lanes = test_share(percpu_status()->possible_cpus * sizeof(*lanes));
+	assert_int_equal(percpu_region_create_fd(fd, NULL, &region), 0);
+	close(fd);
+	assert_int_equal(percpu_region_create(NULL, &own), 0);
+	locked = (struct percpu_local){ .cell = (char *)lanes->word,
+					.guard = (char *)&lanes->guard,
+					.stride = sizeof(*lanes),
+					.fallback = PERCPU_LOCAL_LOCK,
+					.region = own };
+	counted = locked;
+	counted.fallback = PERCPU_LOCAL_REFS;
+	assert_int_equal(percpu_region_alloc(region, 8, 8, &cell), 0);
+	split = (struct percpu_local){ .cell = cell,
+				       .stride = PERCPU_STRIDE,
+				       .fallback = PERCPU_LOCAL_SPLIT,
+				       .region = region };
+	assert_int_equal(percpu_counter_create_in(region, &counter), 0);
+	assert_int_equal(percpu_counter_array_create_in(region, WORDS, &array), 0);
+	percpu_counter_array_commit_words(); /* or the first add would find out */
+	test_pin(0, cpu);
+	cold = make_zone(0, 0);
+	warm = make_zone(ITEMS, 8);
+	full = make_zone(3 * ITEMS, 0);
+	test_unpin(0);
+}
+
+/* The bare sequences; who aborts them tries again. */
+static struct model_result run_sequence(const struct model_case *c)
+{
+	struct model_result r;
+
+	do
+		r = model_run(percpu_self, lanes, c);
+	while (r.code == PERCPU_SEQ_SLOW);
+	return r;
+}
+
+/* One copy of its sequences for all callers. */
+static __attribute__((noinline)) int add_to(const struct percpu_local *l, int64_t n)
+{
+	return percpu_local_add(l, n);
+}
+
+static struct model_result run_local(const struct model_case *c)
+{
+	struct model_result r = { -1, MODEL_UNSET };
+	const struct percpu_local *l = &locked;
+	void *item = (void *)(uintptr_t)MODEL_UNSET;
+
+	switch (c->op) {
+	case MODEL_ADD:
+		r.code = add_to(&counted, c->n[0]);
+		break;
+	case MODEL_ADD_RETURN:
+		r.code = percpu_local_add_return(l, c->n[0], &r.value);
+		break;
+	case MODEL_ADD_LIMIT:
+		r.code = percpu_local_add_limit(l, c->n[0], c->other, &r.value);
+		break;
+	case MODEL_STORE:
+		r.code = percpu_local_store(l, c->n[0]);
+		break;
+	case MODEL_CMPXCHG:
+		r.code = percpu_local_cmpxchg(l, c->other, c->n[0], &r.value);
+		break;
+	case MODEL_XCHG:
+		r.code = percpu_local_xchg(l, c->n[0], &r.value);
+		break;
+	case MODEL_PUSH:
+		r.code = percpu_local_push(l, c->limit, (void *)(uintptr_t)c->n[0]);
+		break;
+	case MODEL_POP:
+		r.code = percpu_local_pop(l, &item);
+		r.value = (int64_t)(uintptr_t)item;
+		break;
+	case MODEL_COPY:
+		r.code = percpu_local_copy(l, c->mask, (const uint64_t *)c->n, c->words);
+		break;
+	default:
+		break;
+	}
+	r.code = r.code == -ERANGE || r.code == -EAGAIN || r.code == -ENOSPC || r.code == -ENOENT ?
+			 PERCPU_SEQ_REFUSED :
+			 r.code;
+	return r;
+}
+
+static struct model_result run_split(const struct model_case *c)
+{
+	return (struct model_result){ add_to(&split, c->n[0]), MODEL_UNSET };
+}
+
+static struct model_result run_counter(const struct model_case *c)
+{
+	percpu_counter_add(counter, c->n[0]);
+	return (struct model_result){ 0, MODEL_UNSET };
+}
+
+static struct model_result run_array(const struct model_case *c)
+{
+	if (c->op == MODEL_ADD)
+		percpu_counter_array_add(array, 0, c->n[0]);
+	else if (c->op == MODEL_ADD2)
+		percpu_counter_array_add2(array, 0, c->n);
+	else if (c->op == MODEL_ADD4)
+		percpu_counter_array_add4(array, 0, c->n);
+	else
+		percpu_counter_array_add8(array, 0, c->n);
+	return (struct model_result){ 0, MODEL_UNSET };
+}
+
+/* Whatever happens to it, it must not accuse the kernel. */
+static struct model_result run_selftest(const struct model_case *c)
+{
+	(void)c;
+	return (struct model_result){ percpu_selftest() == PERCPU_SELFTEST_FAILED, MODEL_UNSET };
+}
+
+static struct model_result run_cold(const struct model_case *c)
+{
+	(void)c;
+	return alloc_from(cold);
+}
+
+static struct model_result run_warm(const struct model_case *c)
+{
+	(void)c;
+	return alloc_from(warm);
+}
+
+/* More than the cache takes. What was freed comes back once. */
+static struct model_result run_full(const struct model_case *c)
+{
+	struct model_result r = { 0, MODEL_UNSET };
+
+	(void)c;
+	for (unsigned i = 0; i < ITEMS && r.code == 0; i++)
+		r.code = percpu_zone_free(full, held[--helds]);
+	for (unsigned i = 0; i < 3 && r.code == 0; i++)
+		r = alloc_from(full);
+	return r;
+}
+
+static const struct proof_operation operations[] = {
+	{ "sequence add", PROOF_LANES, MODEL_ADD, run_sequence },
+	{ "sequence add2", PROOF_LANES, MODEL_ADD2, run_sequence },
+#if PERCPU_SEQ_WORDS >= 4
+	{ "sequence add4", PROOF_LANES, MODEL_ADD4, run_sequence },
+#endif
+#if PERCPU_SEQ_WORDS >= 8
+	{ "sequence add8", PROOF_LANES, MODEL_ADD8, run_sequence },
+#endif
+	{ "sequence add_return", PROOF_LANES, MODEL_ADD_RETURN, run_sequence },
+	{ "sequence add_limit", PROOF_LANES, MODEL_ADD_LIMIT, run_sequence },
+	{ "sequence store", PROOF_LANES, MODEL_STORE, run_sequence },
+	{ "sequence cmpxchg", PROOF_LANES, MODEL_CMPXCHG, run_sequence },
+	{ "sequence xchg", PROOF_LANES, MODEL_XCHG, run_sequence },
+	{ "sequence push", PROOF_LANES, MODEL_PUSH, run_sequence },
+	{ "sequence pop", PROOF_LANES, MODEL_POP, run_sequence },
+	{ "sequence copy", PROOF_LANES, MODEL_COPY, run_sequence },
+	{ "local add", PROOF_LANES, MODEL_ADD, run_local },
+	{ "local add, split", PROOF_SUMS, MODEL_ADD, run_split },
+	{ "local add_return", PROOF_LANES, MODEL_ADD_RETURN, run_local },
+	{ "local add_limit", PROOF_LANES, MODEL_ADD_LIMIT, run_local },
+	{ "local store", PROOF_LANES, MODEL_STORE, run_local },
+	{ "local cmpxchg", PROOF_LANES, MODEL_CMPXCHG, run_local },
+	{ "local xchg", PROOF_LANES, MODEL_XCHG, run_local },
+	{ "local push", PROOF_LANES, MODEL_PUSH, run_local },
+	{ "local pop", PROOF_LANES, MODEL_POP, run_local },
+	{ "local copy", PROOF_LANES, MODEL_COPY, run_local },
+	{ "counter add", PROOF_SUMS, MODEL_ADD, run_counter },
+	{ "array add", PROOF_SUMS, MODEL_ADD, run_array },
+	{ "array add2", PROOF_SUMS, MODEL_ADD2, run_array },
+	{ "array add4", PROOF_SUMS, MODEL_ADD4, run_array },
+	{ "array add8", PROOF_SUMS, MODEL_ADD8, run_array },
+	{ "zone alloc, cold", PROOF_PRIVATE, MODEL_ADD, run_cold },
+	{ "zone alloc", PROOF_PRIVATE, MODEL_ADD, run_warm },
+	{ "zone free", PROOF_PRIVATE, MODEL_ADD, run_full },
+	{ "self-test", PROOF_PRIVATE, MODEL_ADD, run_selftest },
+};
+
+const struct proof_operation *proof_operation(unsigned nth)
+{
+	return nth < sizeof(operations) / sizeof(operations[0]) ? &operations[nth] : NULL;
+}
+
+unsigned proof_lanes(const struct proof_operation *o)
+{
+	return o->memory == PROOF_LANES ? percpu_status()->possible_cpus : 1;
+}
+
+unsigned proof_lane(const struct proof_operation *o, unsigned cpu)
+{
+	return o->memory == PROOF_LANES ? cpu : 0;
+}
+
+void proof_fill(const struct proof_operation *o, uint64_t *random)
+{
+	for (unsigned i = 0; o->memory == PROOF_LANES && i < proof_lanes(o); i++)
+		model_fill(&lanes[i], o->op, random);
+}
+
+void proof_read(const struct proof_operation *o, struct model_lane *out)
+{
+	memset(out, 0, proof_lanes(o) * sizeof(*out));
+	if (o->memory == PROOF_LANES)
+		memcpy(out, lanes, proof_lanes(o) * sizeof(*out));
+	else if (o->run == run_split)
+		out->word[0] = percpu_local_sum(&split);
+	else if (o->run == run_counter)
+		out->word[0] = (int64_t)percpu_counter_fetch(counter);
+	else if (o->run == run_array)
+		percpu_counter_array_fetch_all(array, (uint64_t *)out->word);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * model.c - what the workers say they have done, and what must have come of it.
+ *
+ * total = what was added - what was taken, give or take the operations in
+ * doubt of those who were killed: some subset of these must explain the rest.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "soak.h"
+
+#define MAX_DOUBTS 24
+
+struct soak_board *soak_board;
+
+struct soak_slot *soak_slot_new(void)
+{
+	uint32_t i = __atomic_fetch_add(&soak_board->slots, 1, __ATOMIC_RELAXED);
+
+	if (i >= SOAK_SLOTS) {
+		__atomic_fetch_sub(&soak_board->slots, 1, __ATOMIC_RELAXED);
+		return NULL;
+	}
+	soak_board->slot[i].pid = getpid();
+	return &soak_board->slot[i];
+}
+
+void soak_begin(struct soak_journal *j, const struct soak_pending *p)
+{
+	j->pending.object = p->object;
+	j->pending.words = p->words;
+	memcpy(j->pending.n, p->n, sizeof(p->n));
+	__atomic_store_n(&j->pending.what, p->what, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* before what is announced */
+}
+
+void soak_end(struct soak_journal *j)
+{
+	__atomic_store_n(&j->pending.what, SOAK_NOTHING, __ATOMIC_RELEASE);
+}
+
+void soak_require(bool ok, const char *what, uint64_t expected, uint64_t found)
+{
+	struct soak_board *b = soak_board;
+
+	if (ok)
+		return;
+	if (__atomic_exchange_n(&b->failed, 1, __ATOMIC_ACQ_REL) == 0) {
+		(void)snprintf(b->what, sizeof(b->what), "%s", what);
+		b->expected = expected;
+		b->found = found;
+	}
+	soak_give_up();
+}
+
+void soak_require_equal(const char *what, uint64_t expected, uint64_t found)
+{
+	soak_require(expected == found, what, expected, found);
+}
+
+static uint32_t slots(void)
+{
+	uint32_t n = __atomic_load_n(&soak_board->slots, __ATOMIC_ACQUIRE);
+
+	return n < SOAK_SLOTS ? n : SOAK_SLOTS;
+}
+
+/* Journals are two per slot. */
+static struct soak_journal *journal(uint32_t i)
+{
+	return &soak_board->slot[i / 2].journal[i % 2];
+}
+
+void soak_check_bounds(void)
+{
+	uint64_t done = 0, announced = 0, value;
+	const struct soak_journal *j;
+
+	for (uint32_t i = 0; i < 2 * slots(); i++)
+		done += __atomic_load_n(&journal(i)->added[SOAK_GROWS], __ATOMIC_ACQUIRE);
+	value = soak_shared_fetch(SOAK_GROWS);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	/* What is pending before what is done: an operation that ends between
+	 * is seen twice, not missed. */
+	for (uint32_t i = 0; i < 2 * slots(); i++) {
+		j = journal(i);
+		if (__atomic_load_n(&j->pending.what, __ATOMIC_ACQUIRE) == SOAK_ADDING &&
+		    j->pending.object == SOAK_GROWS)
+			announced += (uint64_t)j->pending.n[0];
+		announced += __atomic_load_n(&j->added[SOAK_GROWS], __ATOMIC_ACQUIRE);
+	}
+	soak_require(value >= done, "a fetch includes what was added before", done, value);
+	soak_require(value <= announced, "a fetch includes nothing but adds", announced, value);
+}
+
+/* Whether some of the n doubts add up to rest. */
+static bool explained(uint64_t rest, const uint64_t *doubt, unsigned n)
+{
+	if (rest == 0)
+		return true;
+	return n > 0 &&
+	       (explained(rest, doubt + 1, n - 1) || explained(rest - doubt[0], doubt + 1, n - 1));
+}
+
+static void check_object(uint32_t object)
+{
+	uint64_t added = 0, taken = 0, doubt[MAX_DOUBTS], doubted = 0, found;
+	const struct soak_pending *p;
+	bool unknown = object == SOAK_ZEROED;
+	unsigned doubts = 0;
+	char what[64];
+
+	for (uint32_t i = 0; i < 2 * slots(); i++) {
+		added += journal(i)->added[object];
+		taken += journal(i)->taken[object];
+		p = &journal(i)->pending;
+		if (p->what == SOAK_NOTHING || object < p->object || object >= p->object + p->words)
+			continue;
+		if (p->what == SOAK_TAKING)
+			unknown = true;
+		else if (doubts < MAX_DOUBTS)
+			doubt[doubts++] = (uint64_t)p->n[object - p->object];
+	}
+	found = soak_shared_fetch(object);
+	(void)snprintf(what, sizeof(what), "total of shared object %u, %u adds in doubt", object,
+		       doubts);
+	if (!unknown) {
+		soak_require(explained(found - (added - taken), doubt, doubts), what, added - taken,
+			     found);
+		return;
+	}
+	/* Only what grows is taken: the value is between 0 and what is not
+	 * known to be taken. */
+	for (unsigned i = 0; i < doubts; i++)
+		doubted += doubt[i];
+	soak_require(found <= added - taken + doubted, what, added - taken + doubted, found);
+}
+
+void soak_check_totals(void)
+{
+	for (uint32_t object = 0; object < SOAK_OBJECTS; object++) {
+		check_object(object);
+		soak_shared_zero(object);
+		soak_require_equal("a counter that was zeroed", 0, soak_shared_fetch(object));
+	}
+}
+
+unsigned soak_collect(uint64_t count[SOAK_KINDS])
+{
+	unsigned doubts = 0;
+
+	for (uint32_t i = 0; i < 2 * slots(); i++) {
+		for (int kind = 0; kind < SOAK_KINDS; kind++)
+			count[kind] += journal(i)->count[kind];
+		doubts += journal(i)->pending.what != SOAK_NOTHING;
+	}
+	return doubts;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* shared.c - the soak test's operations on the region that all processes share. */
+#define _GNU_SOURCE
+#include <unistd.h>
+
+#include <percpu/counter.h>
+
+#include "../support.h"
+#include "soak.h"
+
+static struct percpu_region *region;
+static struct percpu_counter *counter[SOAK_SINGLES];
+static struct percpu_counter_array *array;
+
+void soak_shared_create(void)
+{
+	struct soak_board *b = soak_board;
+
+	soak_require_equal("create a region file", 0,
+			   (uint64_t)percpu_region_create_file(b->path, NULL, &region));
+	for (int i = 0; i < SOAK_SINGLES; i++) {
+		soak_require_equal("create a counter in it", 0,
+				   (uint64_t)percpu_counter_create_in(region, &counter[i]));
+		b->key[i] = percpu_region_key(region, counter[i]);
+	}
+	soak_require_equal("create an array in it", 0,
+			   (uint64_t)percpu_counter_array_create_in(region, SOAK_CELLS, &array));
+	b->array_key = percpu_counter_array_key(array);
+}
+
+static struct percpu_region *open_region(void)
+{
+	struct percpu_region *r;
+
+	soak_require_equal("open the region", 0,
+			   (uint64_t)percpu_region_open(soak_board->path, 1, &r));
+	return r;
+}
+
+void soak_shared_open(void)
+{
+	region = open_region();
+	for (int i = 0; i < SOAK_SINGLES; i++) {
+		counter[i] = percpu_counter_at(region, soak_board->key[i]);
+		soak_require(counter[i] != NULL, "find a counter by its key", 1, 0);
+	}
+	soak_require_equal("attach to the array", 0,
+			   (uint64_t)percpu_counter_array_attach(region, soak_board->array_key,
+								 SOAK_CELLS, &array));
+}
+
+void soak_shared_close(void)
+{
+	percpu_counter_array_detach(array);
+	percpu_region_close(region);
+}
+
+uint64_t soak_shared_fetch(uint32_t object)
+{
+	return object < SOAK_CELL ? percpu_counter_fetch(counter[object]) :
+				    percpu_counter_array_fetch(array, object - SOAK_CELL);
+}
+
+void soak_shared_zero(uint32_t object)
+{
+	if (object < SOAK_CELL)
+		percpu_counter_zero(counter[object]);
+	else
+		percpu_counter_array_zero(array, object - SOAK_CELL);
+}
+
+void soak_shared_add(struct soak_journal *j, uint32_t object, int64_t n, unsigned times)
+{
+	struct soak_pending p = { SOAK_ADDING, object, 1, { n } };
+	uint64_t added = j->added[object];
+
+	soak_begin(j, &p);
+	for (unsigned i = 0; i < times; i++) {
+		if (object < SOAK_CELL)
+			percpu_counter_add(counter[object], n);
+		else
+			percpu_counter_array_add(array, object - SOAK_CELL, n);
+		added += (uint64_t)n;
+		__atomic_store_n(&j->added[object], added, __ATOMIC_RELEASE);
+	}
+	soak_end(j);
+	j->count[SOAK_ADD] += times;
+}
+
+static int64_t some(struct soak_thread *t)
+{
+	return (int64_t)(test_random(&t->random) >> 44) + 1;
+}
+
+/* Tight loops, half of them on one counter: an update that is lost is lost to
+ * another thread that updates the same cell within the same few nanoseconds. */
+static void add(struct soak_thread *t)
+{
+	uint64_t r = test_random(&t->random);
+	uint32_t object = r % 2 ? SOAK_GROWS : (uint32_t)(r / 2 % SOAK_OBJECTS);
+	unsigned times = 1 + (unsigned)(test_random(&t->random) % 3000);
+	int64_t n = some(t);
+
+	if (object == SOAK_WANDERS && n % 2 == 0)
+		n = -n;
+	soak_shared_add(&t->slot->journal[0], object, n, times);
+}
+
+static void add_vector(struct soak_thread *t)
+{
+	uint32_t words = 2U << test_random(&t->random) % 3;
+	uint32_t first = (uint32_t)(test_random(&t->random) % (8 / words)) * words;
+	struct soak_pending p = { SOAK_ADDING, SOAK_CELL + first, words, { 0 } };
+	struct soak_journal *j = &t->slot->journal[0];
+
+	for (uint32_t i = 0; i < words; i++)
+		p.n[i] = some(t);
+	soak_begin(j, &p);
+	if (words == 2)
+		percpu_counter_array_add2(array, first, p.n);
+	else if (words == 4)
+		percpu_counter_array_add4(array, first, p.n);
+	else
+		percpu_counter_array_add8(array, first, p.n);
+	for (uint32_t i = 0; i < words; i++)
+		j->added[p.object + i] += (uint64_t)p.n[i];
+	soak_end(j);
+	j->count[SOAK_VECTOR]++;
+}
+
+static void fetch(struct soak_thread *t)
+{
+	uint64_t v = soak_shared_fetch(SOAK_GROWS);
+
+	soak_require(v >= t->grows, "a counter that grows never goes back", t->grows, v);
+	t->grows = v;
+	t->slot->journal[0].count[SOAK_FETCH]++;
+}
+
+static void take(struct soak_thread *t)
+{
+	uint32_t cell = 8 + (uint32_t)(test_random(&t->random) % 4);
+	struct soak_pending p = { SOAK_TAKING, SOAK_TAKEN, 1, { 0 } };
+	struct soak_journal *j = &t->slot->journal[0];
+	bool single = test_random(&t->random) % 2;
+
+	if (!single)
+		p.object = SOAK_CELL + cell;
+	soak_begin(j, &p);
+	j->taken[p.object] += single ? percpu_counter_fetch_zero(counter[SOAK_TAKEN]) :
+				       percpu_counter_array_fetch_zero(array, cell);
+	soak_end(j);
+	j->count[SOAK_TAKE]++;
+}
+
+/* A counter that nobody else knows of: who gets the same cell spoils it. */
+static void create(struct soak_thread *t)
+{
+	int64_t n = some(t);
+	struct percpu_counter *c;
+
+	soak_require_equal("create a counter in the shared region", 0,
+			   (uint64_t)percpu_counter_create_in(region, &c));
+	for (int i = 0; i < 3; i++)
+		percpu_counter_add(c, n);
+	soak_require_equal("a shared counter that one thread uses", 3 * (uint64_t)n,
+			   percpu_counter_fetch_zero(c));
+	percpu_counter_destroy(c);
+	t->slot->journal[0].count[SOAK_CREATE]++;
+}
+
+/* Large enough that the region grows when several threads do this. */
+static void allocate(struct soak_thread *t)
+{
+	size_t size = 1 + test_random(&t->random) % 24000;
+	uint64_t key;
+	void *cell;
+
+	soak_require_equal("allocate in the shared region", 0,
+			   (uint64_t)percpu_region_alloc(region, size, 64, &cell));
+	key = percpu_region_key(region, cell);
+	soak_require_equal("a cell found by its key", (uintptr_t)cell,
+			   (uintptr_t)percpu_region_at(region, key, size));
+	soak_require_equal("free it", 0, (uint64_t)percpu_region_free(region, cell, size));
+	t->slot->journal[0].count[SOAK_ALLOC]++;
+}
+
+/* Another mapping of the same file shows the same counters. */
+static void open_again(struct soak_thread *t)
+{
+	struct percpu_region *r = open_region();
+	struct percpu_counter *c = percpu_counter_at(r, soak_board->key[SOAK_GROWS]);
+	uint64_t before = soak_shared_fetch(SOAK_GROWS), v = percpu_counter_fetch(c);
+
+	soak_require(v >= before, "another mapping of the counter that grows", before, v);
+	percpu_region_close(r);
+	t->slot->journal[0].count[SOAK_OPEN]++;
+}
+
+void soak_shared_op(struct soak_thread *t)
+{
+	unsigned r = (unsigned)(test_random(&t->random) % 1000);
+
+	if (r < 500) {
+		add(t);
+	} else if (r < 800) {
+		add_vector(t);
+	} else if (r < 900) {
+		fetch(t);
+	} else if (r < 960) {
+		take(t);
+	} else if (r < 980) {
+		percpu_counter_zero(counter[SOAK_ZEROED]);
+		t->slot->journal[0].count[SOAK_ZERO]++;
+	} else if (r < 990) {
+		create(t);
+	} else if (r < 998) {
+		allocate(t);
+	} else {
+		open_again(t);
+	}
+}
