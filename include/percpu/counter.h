@@ -168,7 +168,8 @@ PERCPU_API void percpu_counter_array_add_words(const struct percpu_counter_array
  *
  * In one commit on tier rseq, where the CPU has a store that wide: N = 2 on
  * x86-64 and aarch64, 4 with AVX2, 8 with AVX-512. Otherwise in the fewest
- * commits there are, one word each on the lower tiers. A reader on another
+ * commits there are, one word each on the lower tiers, and on tier rseq when
+ * the sequence was aborted five times in a row. A reader on another
  * CPU may see some of the words before the others in any case.
  *
  * Inlined where the unit is compiled for the instruction set (-mavx2), a call
