@@ -3,59 +3,14 @@
  * counters_tables.cc - the tables that others have published, row by row, with
  * our figures beside them; and what only this benchmark has.
  */
-#include <cstdarg>
 #include <cstdio>
 
 #include "counters.h"
-
-static std::string text(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static std::string text(const char *format, ...)
-{
-	char buf[128];
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(buf, sizeof(buf), format, ap);
-	va_end(ap);
-	return buf;
-}
-
-/* Figures of any size with 3 or so digits. */
-static std::string ns_text(double ns)
-{
-	return text(ns < 10 ? "%.2f" : ns < 1000 ? "%.1f" : "%.0f", ns);
-}
-
-static std::string median_best(const row *r)
-{
-	return r ? ns_text(r->median()) + " (" + ns_text(r->best()) + ")" : "-";
-}
-
-static std::string loss(const row *r)
-{
-	if (!r || !r->lost)
-		return "-";
-	return *r->lost == 0 ? "0" : text("%.3g %%", *r->lost / r->ops * 100);
-}
 
 /* Median time of a process, in seconds for so many adds. */
 static std::string seconds(const row *r, double adds)
 {
 	return r ? text("%.3f s", r->median() * adds / 1e9) : "-";
-}
-
-/* At the number of threads that lost most. */
-static std::string worst_loss(const results &r, const std::string &name)
-{
-	const row *worst = nullptr;
-
-	for (int threads : { 1, 2, 8 }) {
-		const row *x = r.find(name, threads);
-
-		if (x && x->lost && (!worst || *x->lost / x->ops > *worst->lost / worst->ops))
-			worst = x;
-	}
-	return loss(worst);
 }
 
 static void print_slides(const results &r)
@@ -197,16 +152,6 @@ static void print_cpu_number(const results &r)
 		       median_best(r.find(std::string("CPU number: ") + p.name)).c_str());
 }
 
-static void print_rows(const results &r, const char *title, std::vector<const char *> names)
-{
-	printf("\n%s\n\n%-44s%-18s%-18s%s\n", title, "", "1 thread", "2 threads", "lost");
-	for (std::string name : names)
-		if (r.find(name))
-			printf("%-44s%-18s%-18s%s\n", name.c_str(),
-			       median_best(r.find(name, 1)).c_str(),
-			       median_best(r.find(name, 2)).c_str(), worst_loss(r, name).c_str());
-}
-
 static void print_sum(const results &r)
 {
 	const row *fetch = r.find("percpu_counter_array_fetch_all");
@@ -220,8 +165,27 @@ static void print_sum(const results &r)
 	       plain->median(), fetch->median() / plain->median());
 }
 
-void print_tables(const results &r)
+static void add_aims(report &all)
 {
+	const results &r = all.rows;
+
+	all.add_aim("an add to an unprotected per-CPU add", 1.2, r.ratio(ADD, 1, UNPROTECTED, 1));
+	all.add_aim("the same, 8 counters in turn", 1.2,
+		    r.ratio(ADD IN_TURN, 1, UNPROTECTED IN_TURN, 1));
+	all.add_aim("an add to librseq's", 0.75, r.ratio(ADD, 1, LIBRSEQ, 1));
+	all.add_aim("the same, 8 counters in turn", 0.75,
+		    r.ratio(ADD IN_TURN, 1, LIBRSEQ IN_TURN, 1));
+	all.add_aim("an add to a per-CPU locked add", 0.4, r.ratio(ADD, 1, LOCKED, 1));
+	all.add_aim("the same, 8 counters in turn", 0.4,
+		    r.ratio(ADD IN_TURN, 1, LOCKED IN_TURN, 1));
+	/* As fast: within the tenth that medians differ from run to run. */
+	all.add_aim("an add in 2 threads to one in 1", 1.1, r.ratio(ADD, 2, ADD, 1));
+}
+
+void print_tables(report &all)
+{
+	const results &r = all.rows;
+
 	print_slides(r);
 	print_announcement(r);
 	print_course_work(r);
@@ -247,14 +211,11 @@ void print_tables(const results &r)
 		     "fallback: reference count", "fallback: " ADD });
 	for (std::string tier : { " (tier cpu)", " (tier shared)" }) {
 		std::vector<std::string> names;
-		std::vector<const char *> pointers;
 
 		for (auto name : { ADD, "percpu_counter_array_add", "percpu_local_add, split",
 				   "percpu_local_add, lock", "percpu_local_add, refs" })
 			names.push_back(name + tier);
-		for (auto &name : names)
-			pointers.push_back(name.c_str());
-		print_rows(r, ("The lower tiers:" + tier).c_str(), pointers);
+		print_rows(r, ("The lower tiers:" + tier).c_str(), names);
 	}
 	print_rows(r, "Reading and fencing",
 		   { "percpu_counter_fetch, 2 lanes", "percpu_counter_fetch, 128 lanes",
@@ -262,14 +223,9 @@ void print_tables(const results &r)
 		     "percpu_fence_all, busy" });
 	print_sum(r);
 
-	printf("\nConditions\n\n");
-	for (auto &[name, value] : conditions(r))
-		printf("%-24s%s\n", name.c_str(), value.c_str());
-
-	printf("\nAims: ratios of medians within this run\n\n");
-	for (auto &a : aims(r))
-		printf("%-44sat most %.2f  %s  %s\n", a.what.c_str(), a.at_most,
-		       a.ratio ? text("%.2f", *a.ratio).c_str() : "-", a.verdict());
+	all.add_condition("hardware events", hardware_events());
+	add_aims(all);
+	all.print_sections();
 
 	/* What no sequence gets below: it stores to the area and to the counter. */
 	const row *floor = r.find("two stores"), *plain = r.find(UNPROTECTED);

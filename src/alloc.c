@@ -7,63 +7,18 @@
  * processes a record lock on the file's first byte does, which the kernel
  * releases when its holder dies; the bits stay right wherever that happens.
  */
-#define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "internal.h"
 
 #define KEY_SHIFT 40 /* key: chunk index + 1 above, offset in the lane below */
 
-/*
- * The lock between processes. It is held by an open file of its own: a lock of
- * the process would be lost as soon as any thread, of the library or not,
- * closes any descriptor of the file. Only where the file cannot be opened once
- * more (no /proc, no descriptor left) the process holds it.
- */
-static int lock_file(const struct percpu_region *r, int *ret_fd)
-{
-	struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
-	char name[32];
-	int fd, e = 0;
-
-	*ret_fd = -1;
-	if (r->fd < 0)
-		return 0;
-	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", r->fd);
-	fd = open(name, O_RDWR | O_CLOEXEC);
-	while (e == 0 && fcntl(fd < 0 ? r->fd : fd, fd < 0 ? F_SETLKW : F_OFD_SETLKW, &fl) != 0)
-		if (errno != EINTR)
-			e = percpu_errno();
-	if (e != 0 && fd >= 0)
-		close(fd);
-	else
-		*ret_fd = fd;
-	return e;
-}
-
-static void unlock_file(const struct percpu_region *r, int fd)
-{
-	struct flock fl = { .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
-
-	if (fd >= 0)
-		close(fd);
-	else if (r->fd >= 0)
-		(void)fcntl(r->fd, F_SETLK, &fl);
-}
-
 struct percpu_chunk *percpu_region_chunk(const struct percpu_region *r, const void *cell)
 {
-	uint32_t n = __atomic_load_n(&r->n, __ATOMIC_ACQUIRE);
-	const struct percpu_chunk_table *chunks = __atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE);
-	const char *p = cell;
-
-	for (uint32_t i = 0; i < n; i++)
-		if (p >= chunks->at[i]->base && p < chunks->at[i]->base + r->lane_size)
-			return chunks->at[i];
-	return NULL;
+	if ((uintptr_t)cell - (uintptr_t)r->first->base < r->lane_size)
+		return r->first;
+	/* A region of other geometry has only that one. */
+	return r->lane_size == PERCPU_LANE_SIZE ? percpu_region_lookup(r, cell) : NULL;
 }
 
 static size_t units_of(const struct percpu_chunk *k, size_t size)
@@ -78,96 +33,166 @@ static bool is_used(const struct percpu_chunk *k, size_t unit)
 
 static void set_used(struct percpu_chunk *k, size_t first, size_t n, bool used)
 {
-	for (size_t u = first; u < first + n; u++) {
-		uint64_t bit = UINT64_C(1) << (u % 64), *word = &k->header->used[u / 64];
+	size_t in_word;
 
+	for (; n > 0; first += in_word, n -= in_word) {
+		uint64_t *word = &k->header->used[first / 64], bits;
+
+		in_word = n < 64 - first % 64 ? n : 64 - first % 64;
+		bits = UINT64_MAX >> (64 - in_word) << (first % 64);
 		if (used)
-			__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+			__atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
 		else
-			__atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED);
+			__atomic_fetch_and(word, ~bits, __ATOMIC_RELAXED);
 	}
+}
+
+/* The first unit from one on that is in use, or is not; end if there is none. */
+static size_t next_unit(const struct percpu_chunk *k, size_t unit, size_t end, bool used)
+{
+	uint64_t bits;
+
+	for (; unit < end; unit = (unit / 64 + 1) * 64) {
+		bits = __atomic_load_n(&k->header->used[unit / 64], __ATOMIC_RELAXED);
+		bits = (used ? bits : ~bits) >> (unit % 64);
+		if (bits != 0) {
+			unit += (size_t)__builtin_ctzll(bits);
+			break;
+		}
+	}
+	return unit < end ? unit : end;
 }
 
 /* First run of n free units at a multiple of step, from a unit on. Returns false
  * if there is none. */
 static bool find_run(const struct percpu_chunk *k, size_t from, size_t n, size_t step, size_t *ret)
 {
-	size_t end = k->lane_size / k->unit, first, run;
+	size_t end = k->lane_size / k->unit, first, used;
 
-	for (first = (from + step - 1) / step * step; first + n <= end;
-	     first = (first + run) / step * step + step) {
-		for (run = 0; run < n && !is_used(k, first + run); run++)
-			;
-		if (run == n) {
+	for (first = from;; first = used) {
+		first = (next_unit(k, first, end, false) + step - 1) / step * step;
+		if (first + n > end)
+			return false;
+		used = next_unit(k, first, first + n, true);
+		if (used == first + n) {
 			*ret = first;
 			return true;
 		}
 	}
-	return false;
 }
 
 /* Allocate from the chunk, or -ENOSPC; the caller has both locks. */
-static int alloc_in(struct percpu_chunk *k, size_t size, size_t align, void **ret)
+static int alloc_in(struct percpu_chunk *k, size_t size, size_t cpu_size, size_t align, void **ret)
 {
 	size_t n = units_of(k, size), step = align > k->unit ? align / k->unit : 1, first;
 	int e;
 
+	k->hint = next_unit(k, k->hint, k->lane_size / k->unit, false);
 	/* Another process may have freed what is below the hint. */
 	if (!find_run(k, k->hint, n, step, &first) &&
 	    (k->fd < 0 || !find_run(k, 0, n, step, &first)))
 		return -ENOSPC;
-	e = percpu_chunk_reserve(k, first * k->unit, size);
+	e = percpu_chunk_reserve(k, first * k->unit, cpu_size, size);
 	if (e != 0)
 		return e;
 	set_used(k, first, n, true);
-	if (first <= k->hint)
+	if (first == k->hint)
 		k->hint = first + n;
 	*ret = k->base + first * k->unit;
 	return 0;
 }
 
-static int alloc_anywhere(struct percpu_region *r, size_t size, size_t align, void **ret)
+/* Up to n cells; returns how many, or -errno if there is none. */
+static ssize_t alloc_anywhere(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
+			      size_t n, void **ret)
 {
 	int e = percpu_region_refresh(r);
+	size_t got = 0;
 
-	for (uint32_t i = r->n; e == 0 && i-- > 0;) {
-		e = alloc_in(r->chunks->at[i], size, align, ret);
-		if (e != -ENOSPC)
-			return e;
-		e = 0;
+	for (uint32_t i = r->n; e == 0 && got < n && i-- > 0;) {
+		while (e == 0 && got < n) {
+			e = alloc_in(r->chunks->at[i], size, cpu_size, align, &ret[got]);
+			got += e == 0;
+		}
+		if (e == -ENOSPC)
+			e = 0;
 	}
+	if (got > 0)
+		return (ssize_t)got;
 	if (e != 0)
 		return e;
 	if (!percpu_region_is_zone(r))
 		return -ENOSPC;
 	e = percpu_region_grow(r);
-	return e != 0 ? e : alloc_in(r->chunks->at[r->n - 1], size, align, ret);
+	while (e == 0 && got < n) {
+		e = alloc_in(r->chunks->at[r->n - 1], size, cpu_size, align, &ret[got]);
+		got += e == 0;
+	}
+	return got > 0 ? (ssize_t)got : e;
 }
 
-int percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void **ret)
+static ssize_t alloc_cells(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
+			   size_t n, void **ret)
 {
-	int fd, e;
+	ssize_t got;
+	int fd;
+
+	if (!r->writable)
+		return -EROFS;
+	pthread_mutex_lock(&percpu_lock);
+	got = percpu_file_lock(r->fd, 0, &fd);
+	if (got == 0) {
+		got = alloc_anywhere(r, size, cpu_size, align, n, ret);
+		percpu_file_unlock(r->fd, 0, fd);
+	}
+	pthread_mutex_unlock(&percpu_lock);
+	return got;
+}
+
+ssize_t percpu_region_alloc_many(struct percpu_region *r, size_t size, size_t align, size_t n,
+				 void **ret)
+{
+	return alloc_cells(r, size, size, align, n, ret);
+}
+
+int percpu_region_alloc_narrow(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
+			       void **ret)
+{
+	ssize_t got;
 
 	if (r == NULL || ret == NULL || size == 0 || size > r->lane_size || align == 0 ||
 	    (align & (align - 1)) != 0 || align > 4096)
 		return -EINVAL;
-	if (!r->writable)
-		return -EROFS;
-	pthread_mutex_lock(&percpu_lock);
-	e = lock_file(r, &fd);
-	if (e == 0) {
-		e = alloc_anywhere(r, size, align, ret);
-		unlock_file(r, fd);
-	}
-	pthread_mutex_unlock(&percpu_lock);
-	return e;
+	got = alloc_cells(r, size, cpu_size, align, 1, ret);
+	return got < 0 ? (int)got : 0;
+}
+
+int percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void **ret)
+{
+	return percpu_region_alloc_narrow(r, size, size, align, ret);
+}
+
+/* The caller has percpu_lock. */
+static int free_one(struct percpu_region *r, const void *cell, size_t size)
+{
+	struct percpu_chunk *k = percpu_region_chunk(r, cell);
+	size_t offset, first;
+
+	if (k == NULL)
+		return -EINVAL;
+	offset = (size_t)((const char *)cell - k->base);
+	first = offset / k->unit;
+	if (offset % k->unit != 0 || offset + size > k->lane_size || !is_used(k, first))
+		return -EINVAL;
+	set_used(k, first, units_of(k, size), false);
+	if (first < k->hint)
+		k->hint = first;
+	return 0;
 }
 
 int percpu_region_free(struct percpu_region *r, void *cell, size_t size)
 {
-	struct percpu_chunk *k;
-	size_t offset, n;
-	int e = -EINVAL;
+	int e;
 
 	if (cell == NULL)
 		return 0;
@@ -176,20 +201,17 @@ int percpu_region_free(struct percpu_region *r, void *cell, size_t size)
 	if (!r->writable)
 		return -EROFS;
 	pthread_mutex_lock(&percpu_lock);
-	k = percpu_region_chunk(r, cell);
-	if (k != NULL) {
-		offset = (size_t)((char *)cell - k->base);
-		n = units_of(k, size);
-		if (offset % k->unit == 0 && offset + size <= k->lane_size &&
-		    is_used(k, offset / k->unit)) {
-			set_used(k, offset / k->unit, n, false);
-			if (offset / k->unit < k->hint)
-				k->hint = offset / k->unit;
-			e = 0;
-		}
-	}
+	e = free_one(r, cell, size);
 	pthread_mutex_unlock(&percpu_lock);
 	return e;
+}
+
+void percpu_region_free_many(struct percpu_region *r, void *const *cells, size_t n, size_t size)
+{
+	pthread_mutex_lock(&percpu_lock);
+	for (size_t i = 0; i < n; i++)
+		(void)free_one(r, cells[i], size);
+	pthread_mutex_unlock(&percpu_lock);
 }
 
 uint64_t percpu_region_key(const struct percpu_region *r, const void *cell)
@@ -259,10 +281,10 @@ size_t percpu_region_reclaim(struct percpu_region *r)
 	if (!r->writable)
 		return 0;
 	pthread_mutex_lock(&percpu_lock);
-	if (lock_file(r, &fd) == 0) {
+	if (percpu_file_lock(r->fd, 0, &fd) == 0) {
 		for (uint32_t i = 0; i < r->n; i++)
 			bytes += reclaim_chunk(r->chunks->at[i]);
-		unlock_file(r, fd);
+		percpu_file_unlock(r->fd, 0, fd);
 	}
 	pthread_mutex_unlock(&percpu_lock);
 	return bytes;

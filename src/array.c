@@ -167,11 +167,9 @@ static int add_n(struct percpu_rseq *rs, const struct percpu_counter_array *a, s
 #endif
 }
 
-static unsigned find_commit_words(void)
+unsigned percpu_vector_words(void)
 {
-	if (percpu_init()->tier != PERCPU_TIER_RSEQ)
-		return 1;
-#if defined(__x86_64__) && defined(PERCPU_SEQ_SIGNATURE)
+#ifdef __x86_64__
 	if (__builtin_cpu_supports("avx512f"))
 		return 8;
 	if (__builtin_cpu_supports("avx2"))
@@ -185,7 +183,7 @@ unsigned percpu_counter_array_commit_words(void)
 	unsigned words = __atomic_load_n(&commit_words, __ATOMIC_RELAXED);
 
 	if (words == 0) {
-		words = find_commit_words();
+		words = percpu_init()->tier == PERCPU_TIER_RSEQ ? percpu_vector_words() : 1;
 		__atomic_store_n(&commit_words, words, __ATOMIC_RELAXED);
 	}
 	return words;

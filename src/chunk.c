@@ -135,7 +135,7 @@ uint64_t percpu_chunk_atomic_lanes(const struct percpu_chunk *k, uint32_t word)
 	return left < 64 ? lanes & ((UINT64_C(1) << left) - 1) : lanes;
 }
 
-int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t size)
+int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size, size_t size)
 {
 	int r = 0;
 
@@ -143,8 +143,10 @@ int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t size)
 		return 0;
 	if (!is_our_file(k))
 		return -EBADF;
-	for (uint32_t lane = 0; lane <= k->cpus && r == 0; lane++)
-		r = reserve_lane(k, lane, offset, size); /* CPUs, atomic lane 0 */
+	for (uint32_t lane = 0; lane < k->cpus && r == 0; lane++)
+		r = reserve_lane(k, lane, offset, cpu_size);
+	if (r == 0)
+		r = reserve_lane(k, k->cpus, offset, size); /* atomic lane 0 */
 	if (r == 0)
 		r = reserve_lane(k, 2 * (size_t)k->cpus, offset, size); /* bias */
 	return r;

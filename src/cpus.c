@@ -18,8 +18,7 @@
 
 #include "internal.h"
 
-/* Read a CPU list such as "0-3,8" into buf. Returns false if there is none. */
-static bool read_list(const char *path, char *buf, size_t size)
+bool percpu_read_list(const char *path, char *buf, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n;
@@ -34,8 +33,7 @@ static bool read_list(const char *path, char *buf, size_t size)
 	return true;
 }
 
-/* Next range of a list; returns false at its end or where it is malformed. */
-static bool next_range(const char **list, unsigned long *first, unsigned long *last)
+bool percpu_next_range(const char **list, unsigned long *first, unsigned long *last)
 {
 	char *end;
 
@@ -71,8 +69,8 @@ int percpu_possible_cpus(void)
 	char buf[4096];
 	const char *list = buf;
 
-	if (read_list("/sys/devices/system/cpu/possible", buf, sizeof(buf)))
-		while (next_range(&list, &first, &last))
+	if (percpu_read_list("/sys/devices/system/cpu/possible", buf, sizeof(buf)))
+		while (percpu_next_range(&list, &first, &last))
 			if (last + 1 > cpus)
 				cpus = last + 1;
 	/* No list, or one that the kernel contradicts: as many as its masks. */
@@ -89,9 +87,9 @@ bool percpu_cpu_online(unsigned cpu)
 	char buf[4096];
 	const char *list = buf;
 
-	if (!read_list("/sys/devices/system/cpu/online", buf, sizeof(buf)))
+	if (!percpu_read_list("/sys/devices/system/cpu/online", buf, sizeof(buf)))
 		return true;
-	while (next_range(&list, &first, &last))
+	while (percpu_next_range(&list, &first, &last))
 		if (cpu >= first && cpu <= last)
 			return true;
 	return false;

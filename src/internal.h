@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +36,12 @@ bool percpu_cpu_online(unsigned cpu);
 
 /** Let the thread, 0 for the calling one, run on that CPU alone: 0 or -errno. */
 int percpu_pin(pid_t tid, unsigned cpu);
+
+/** Read a list of the kernel's such as "0-3,8". Returns false if there is none. */
+bool percpu_read_list(const char *path, char *buf, size_t size);
+
+/** Next range of a list; returns false at its end or where it is malformed. */
+bool percpu_next_range(const char **list, unsigned long *first, unsigned long *last);
 
 /* thread.c */
 
@@ -65,6 +72,8 @@ static inline uint64_t percpu_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+#define PERCPU_SECOND 1000000000ULL
+
 /* status.c */
 
 /** Find out all that percpu_status() reports, unless done. */
@@ -73,6 +82,36 @@ const struct percpu_status *percpu_init(void);
 /** The tier if percpu_init() is done, otherwise PERCPU_TIER_SHARED; for slow
  *  paths, which may run in signal handlers and must not initialize. */
 enum percpu_tier percpu_tier(void);
+
+/* lock.c */
+
+/** A lock between threads of the process, 0 when free. One whose holder is gone
+ *  is taken over. Not recursive. */
+void percpu_owner_lock(uint32_t *word);
+void percpu_owner_unlock(uint32_t *word);
+
+/** A lock between processes on a byte of a file; nothing if fd is negative.
+ *  Returns 0 or -errno; hand what it sets to percpu_file_unlock(). */
+int percpu_file_lock(int fd, off_t byte, int *ret_fd);
+void percpu_file_unlock(int fd, off_t byte, int own);
+
+/** Around a fork: no such lock is held meanwhile. */
+void percpu_file_locks_stop(void);
+void percpu_file_locks_go_on(void);
+void percpu_file_locks_go_on_in_child(void);
+
+/* visit.c */
+
+typedef void percpu_visit_fn(unsigned cpu, void *arg);
+
+/**
+ * Run a thread on each CPU from first to end - 1 in turn, and call fn there,
+ * unless it is NULL. Waits for an fn that has begun. Returns and reports as
+ * percpu_fence_all(); where there is an fn, offline CPUs count as not visited,
+ * which is no error.
+ */
+int percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg, uint64_t timeout_ns,
+		 struct percpu_fence_report *ret_report);
 
 /* fence.c */
 
@@ -97,6 +136,15 @@ int percpu_fence_cpu(unsigned cpu);
 #define PERCPU_HEAD 65536
 #define PERCPU_UNITS 8192
 
+/** Words of the bias lane that change together; see journal.c. */
+#define PERCPU_JOURNAL_WORDS 64
+struct percpu_journal {
+	uint64_t turn;	 /* odd: the values below are being stored */
+	uint64_t offset; /* of the first word in the lane */
+	uint64_t words;
+	uint64_t value[PERCPU_JOURNAL_WORDS];
+};
+
 /** The part other processes see, and may have damaged: never trusted after
  *  the chunk was validated, except where any value is harmless. */
 struct percpu_header {
@@ -110,9 +158,10 @@ struct percpu_header {
 	uint64_t root;	 /* in chunk 0: a key for the user */
 	uint64_t atomic_lanes[PERCPU_MAX_CPUS / 64]; /* in use; bits are only set */
 	uint64_t used[PERCPU_UNITS / 64];	     /* allocated units of a lane */
+	struct percpu_journal journal;
 };
 
-_Static_assert(sizeof(struct percpu_header) == 48 + 2 * 1024, "file layout");
+_Static_assert(sizeof(struct percpu_header) == 48 + 2 * 1024 + 24 + 512, "file layout");
 _Static_assert(offsetof(struct percpu_header, atomic_lanes) == 48, "file layout");
 
 #define PERCPU_MAGIC 0x31557043726550ffULL /* bytes: ff P e r C p U 1 */
@@ -130,6 +179,8 @@ struct percpu_chunk {
 	size_t hint; /* under percpu_lock: units below it were in use when last seen */
 	uint32_t cpus;
 	uint32_t index;
+	uint32_t journal_lock; /* among threads; percpu_owner_lock() */
+	uint32_t reader_lock;
 	size_t map_size; /* from this struct on */
 	int fd;		 /* of a shared region; -1: private */
 	dev_t dev;	 /* of fd, to notice that it was closed and reused */
@@ -166,9 +217,10 @@ void percpu_chunk_unmap(struct percpu_chunk *k);
 /** Write the header of a new chunk and reserve what every user touches. */
 int percpu_chunk_format(struct percpu_chunk *k);
 
-/** Reserve the bytes in all lanes that plain or atomic adds may touch, so that
- *  no store finds the file system full. Returns 0 or -errno. */
-int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t size);
+/** Reserve the bytes in all lanes that plain or atomic adds may touch, cpu_size
+ *  of them in the CPU lanes, so that no store finds the file system full.
+ *  Returns 0 or -errno. */
+int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size, size_t size);
 
 /** Sum, reset and atomic add at an offset; see percpu_counter_*(). */
 uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset);
@@ -197,15 +249,52 @@ static inline struct percpu_chunk *percpu_chunk_of(const void *cell)
 	return (struct percpu_chunk *)(lane - 2 * PERCPU_HEAD);
 }
 
+/* journal.c */
+
+struct percpu_journal_holder {
+	sigset_t signals;
+	int fd;
+};
+
+/** Lock the journal of the chunk: 0 or -errno. Blocks signals until unlocked. */
+int percpu_journal_lock(struct percpu_chunk *k, struct percpu_journal_holder *h);
+void percpu_journal_unlock(struct percpu_chunk *k, struct percpu_journal_holder *h);
+
+/** Add delta to words of the bias lane, all or none, also when the process is
+ *  killed meanwhile. At most PERCPU_JOURNAL_WORDS. The caller has the lock. */
+void percpu_journal_add(struct percpu_chunk *k, size_t offset, const uint64_t *delta, size_t words);
+
+/** Read words of the bias lane between such changes. Returns 0 or -errno. */
+int percpu_journal_read(struct percpu_chunk *k, size_t offset, uint64_t *out, size_t words);
+
+/* array.c */
+
+/** Words that one store of this machine commits: 2, 4 or 8. */
+unsigned percpu_vector_words(void);
+
+/* place.c */
+
+/** On machines with several NUMA nodes, let each CPU's lanes of a shared chunk
+ *  have their pages on that CPU's node, whoever reserves them. */
+void percpu_chunk_place(const struct percpu_chunk *k);
+
 /* region.c */
 
 /** A region's chunks. One that has become too small stays for those who read
  *  it, until the region is closed. */
 struct percpu_chunk_table {
 	struct percpu_chunk_table *older;
-	uint32_t size;
-	struct percpu_chunk *at[];
+	uint32_t size;		   /* power of two */
+	struct percpu_chunk *at[]; /* size chunks by index; then 2 * size places, by
+				      percpu_chunk_hash() or behind; NULL: none */
 };
+
+/** For a region of default geometry: where in those 2 * size places to look
+ *  for the chunk that has the cell in its lane 0. */
+static inline size_t percpu_chunk_hash(const void *cell)
+{
+	return (size_t)((uintptr_t)cell / PERCPU_LANE_SIZE * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
 
 struct percpu_region {
 	struct percpu_region *next; /* of all regions of the process */
@@ -217,6 +306,22 @@ struct percpu_region {
 	size_t lane_size;
 	uint32_t cpus;
 };
+
+/** percpu_region_chunk() for a region of default geometry. */
+static inline struct percpu_chunk *percpu_region_lookup(const struct percpu_region *r,
+							const void *cell)
+{
+	struct percpu_chunk_table *t = __atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE);
+	const struct percpu_chunk *wanted = percpu_chunk_of(cell); /* not to be followed */
+	size_t mask = 2 * (size_t)t->size - 1;
+	struct percpu_chunk *k;
+
+	for (size_t i = percpu_chunk_hash(cell);; i++) {
+		k = __atomic_load_n(&t->at[t->size + (i & mask)], __ATOMIC_ACQUIRE);
+		if (k == NULL || k == wanted)
+			return k;
+	}
+}
 
 /** Serializes everything that allocates; held across fork. */
 extern pthread_mutex_t percpu_lock;
@@ -236,10 +341,40 @@ int percpu_region_refresh(struct percpu_region *r);
 /** The region that the cell, any pointer, is in; NULL if none. */
 struct percpu_region *percpu_region_find(const void *cell);
 
+/* depot.c */
+
+/** Items kept for the next allocation. */
+struct percpu_depot {
+	void **items;
+	size_t n; /* changes under percpu_lock, read without */
+	size_t size;
+};
+
+/** Keep n items, or -ENOMEM; the caller has percpu_lock. */
+int percpu_depot_put(struct percpu_depot *d, void *const *items, size_t n);
+
+/** Take up to n; returns how many. The caller has percpu_lock. */
+size_t percpu_depot_take(struct percpu_depot *d, void **ret, size_t n);
+
+void percpu_depot_fini(struct percpu_depot *d);
+
 /* alloc.c */
 
 /** The chunk of r whose lane 0 the cell, any pointer, is in; NULL if none. */
 struct percpu_chunk *percpu_region_chunk(const struct percpu_region *r, const void *cell);
+
+/** As percpu_region_alloc(), where no more than the first cpu_size bytes of the
+ *  CPU lanes are going to be touched. */
+int percpu_region_alloc_narrow(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
+			       void **ret);
+
+/** As percpu_region_alloc(), for up to n cells at once. Returns how many, at
+ *  least one, or -errno. */
+ssize_t percpu_region_alloc_many(struct percpu_region *r, size_t size, size_t align, size_t n,
+				 void **ret);
+
+/** Free n cells that are certainly in use. */
+void percpu_region_free_many(struct percpu_region *r, void *const *cells, size_t n, size_t size);
 
 /** Return the pages that hold no cell to the system. Returns bytes, counted in
  *  every lane, whether or not they had been touched. */

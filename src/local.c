@@ -8,21 +8,13 @@
  * had passed the guard have committed or restarted.
  */
 #define _GNU_SOURCE
-#include <linux/futex.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "internal.h"
 
 #define MAX_SIZE ((size_t)1 << 30)
 #define GUARD_SIZE 8 /* the guard's word, in front of the cell */
-
-/* How long to wait for a guard before looking whether its holder lives. */
-static const struct timespec patience = { .tv_nsec = 1000000 };
 
 /* Found without a lock: fallbacks run in signal handlers, too. */
 static struct percpu_chunk *chunk(const struct percpu_local *l)
@@ -97,36 +89,16 @@ static unsigned choose_cpu(const struct percpu_local *l)
 	return cpu > 0 && (uint32_t)cpu < chunk(l)->cpus ? cpu : 0;
 }
 
-/* No thread of this process has that id: it exited, or did not come along
- * through a fork. */
-static bool is_gone(uint32_t tid)
-{
-	return syscall(SYS_tgkill, getpid(), tid, 0) != 0 && errno == ESRCH;
-}
-
-static void unlock_guard(uint32_t *guard)
-{
-	__atomic_store_n(guard, 0, __ATOMIC_RELEASE);
-	syscall(SYS_futex, guard, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-
 /* What a holder that is gone left half done does not show: every operation
  * ends with one store that makes it valid, here as in the sequences. */
 static int lock_guard(uint32_t *guard, unsigned cpu)
 {
-	uint32_t me = (uint32_t)syscall(SYS_gettid), holder = 0;
 	int e;
 
-	while (!__atomic_compare_exchange_n(guard, &holder, me, false, __ATOMIC_ACQUIRE,
-					    __ATOMIC_RELAXED)) {
-		if (syscall(SYS_futex, guard, FUTEX_WAIT_PRIVATE, holder, &patience, NULL, 0) ==
-			    0 ||
-		    errno != ETIMEDOUT || !is_gone(holder))
-			holder = 0;
-	}
+	percpu_owner_lock(guard);
 	e = percpu_fence_cpu(cpu);
 	if (e != 0)
-		unlock_guard(guard);
+		percpu_owner_unlock(guard);
 	return e;
 }
 
@@ -158,7 +130,7 @@ static int enter(const struct percpu_local *l, unsigned *ret_cpu)
 static void leave(const struct percpu_local *l, unsigned cpu)
 {
 	if (l->fallback == PERCPU_LOCAL_LOCK)
-		unlock_guard(guard_of(l, cpu));
+		percpu_owner_unlock(guard_of(l, cpu));
 	else
 		__atomic_fetch_sub(guard_of(l, cpu), 1, __ATOMIC_RELEASE);
 }
@@ -365,7 +337,7 @@ int percpu_local_pop_cpu(const struct percpu_local *l, unsigned cpu, void **ret)
 	if (r != 0)
 		return r;
 	r = pop_locked(l, cpu, ret);
-	unlock_guard(guard);
+	percpu_owner_unlock(guard);
 	return r;
 }
 

@@ -25,7 +25,6 @@ pthread_mutex_t percpu_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct percpu_region *regions;	     /* under percpu_lock */
 static struct percpu_region *default_region; /* likewise */
 
-/* A child of fork has one thread; it must not find the lock held by another. */
 static void lock(void)
 {
 	pthread_mutex_lock(&percpu_lock);
@@ -36,9 +35,28 @@ static void unlock(void)
 	pthread_mutex_unlock(&percpu_lock);
 }
 
+/* A child of fork has one thread; it must not find the lock held by another. */
+static void before_fork(void)
+{
+	lock();
+	percpu_file_locks_stop();
+}
+
+static void after_fork(void)
+{
+	percpu_file_locks_go_on();
+	unlock();
+}
+
+static void after_fork_in_child(void)
+{
+	percpu_file_locks_go_on_in_child();
+	unlock();
+}
+
 __attribute__((constructor)) static void survive_fork(void)
 {
-	pthread_atfork(lock, unlock, unlock);
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 /* A process that closes any descriptor of a file loses its record lock on it,
@@ -75,18 +93,29 @@ static void describe(const struct percpu_region *r, uint32_t index, struct percp
 	ret->offset = (off_t)(index * percpu_chunk_size(ret->stride, ret->cpus));
 }
 
+/* Both for its index and for its address. */
+static void enter_chunk(struct percpu_chunk_table *t, uint32_t index, struct percpu_chunk *k)
+{
+	size_t mask = 2 * (size_t)t->size - 1, i = percpu_chunk_hash(k->base);
+
+	t->at[index] = k;
+	while (t->at[t->size + (i & mask)] != NULL)
+		i++;
+	__atomic_store_n(&t->at[t->size + (i & mask)], k, __ATOMIC_RELEASE);
+}
+
 /* Twice the chunks of the table, which may be NULL: that of a new region. */
 static struct percpu_chunk_table *larger_table(struct percpu_chunk_table *old)
 {
 	uint32_t size = old != NULL ? 2 * old->size : 1;
-	struct percpu_chunk_table *t = calloc(1, sizeof(*t) + size * sizeof(t->at[0]));
+	struct percpu_chunk_table *t = calloc(1, sizeof(*t) + 3 * (size_t)size * sizeof(t->at[0]));
 
 	if (t == NULL)
 		return NULL;
 	t->older = old;
 	t->size = size;
-	if (old != NULL)
-		memcpy(t->at, old->at, old->size * sizeof(t->at[0]));
+	for (uint32_t i = 0; old != NULL && i < old->size; i++)
+		enter_chunk(t, i, old->at[i]);
 	return t;
 }
 
@@ -102,7 +131,7 @@ static int append(struct percpu_region *r, struct percpu_chunk *k)
 	}
 	if (r->n == 0)
 		r->first = k;
-	t->at[r->n] = k;
+	enter_chunk(t, r->n, k);
 	__atomic_store_n(&r->n, r->n + 1, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -120,6 +149,8 @@ int percpu_region_grow(struct percpu_region *r)
 		return percpu_errno();
 	e = percpu_chunk_map(&t, true, &k);
 	if (e == 0) {
+		if (r->fd >= 0)
+			percpu_chunk_place(k);
 		e = percpu_chunk_format(k);
 		if (e == 0)
 			e = append(r, k);

@@ -59,7 +59,9 @@ static enum percpu_selftest attempt(struct percpu_rseq *rs, int cpu, long nap)
 		return result;
 	while (!__atomic_load_n(&a.ready, __ATOMIC_ACQUIRE) && percpu_now_ns() < deadline)
 		sched_yield();
-	/* Set outside of a sequence, the flag says nothing: another attempt. */
+	/* Set outside of a sequence, the flag says nothing: another attempt.
+	 * Between the look here and the sequence is time enough to be
+	 * preempted, so the sequence looks again first, and then refuses. */
 	while (result == PERCPU_SELFTEST_INCONCLUSIVE && percpu_now_ns() < deadline &&
 	       !__atomic_load_n(&a.flag, __ATOMIC_ACQUIRE)) {
 		r = percpu_seq_spin(rs, &a.flag, SPIN_TRIES);

@@ -4,11 +4,13 @@
  *
  * Items are cells of a region. Between the region, whose allocation takes a
  * lock, and the caller is a cache: an array per CPU that sequences push freed
- * items on and pop them from. It is filled and emptied by half.
+ * items on and pop them from. It is filled and emptied by half, from and into
+ * the depot, an array of free items, and what that lacks comes from the region.
+ * A zone in a region that others use has no depot, so as not to hoard.
  *
- * "taken" counts the items that are out of the region: with callers or in
- * caches. The limit is on that, so before it fails somebody, the caches of all
- * CPUs are searched.
+ * "taken" counts the items that are out of the region: with callers, in caches
+ * or in the depot. The limit is on that, so before it fails somebody, the depot
+ * and the caches of all CPUs are searched.
  *
  * A zone in a shared region has no cache: what was in it would be lost with
  * the process.
@@ -42,6 +44,7 @@ struct percpu_zone {
 	percpu_zone_fn *ctor, *dtor;
 	void *arg;
 	struct percpu_local *cache;	 /* NULL: shared, or checked */
+	struct percpu_depot depot;	 /* what the cache has no room for */
 	struct percpu_zone_check *check; /* PERCPU_ZONE_DEBUG */
 	struct percpu_counter *requests;
 	uintptr_t base; /* of lane 0 of the region's first chunk */
@@ -198,6 +201,7 @@ static void free_zone(struct percpu_zone *z)
 {
 	percpu_counter_destroy(z->requests);
 	percpu_local_destroy(z->cache);
+	percpu_depot_fini(&z->depot);
 	if (z->own)
 		percpu_region_close(z->region);
 	if (z->check != NULL) {
@@ -291,41 +295,67 @@ static size_t claim(struct percpu_zone *z, size_t n)
 	return got;
 }
 
-static void give_back(struct percpu_zone *z, void *item)
+static void give_back(struct percpu_zone *z, void *const *items, size_t n)
 {
-	(void)percpu_region_free(z->region, item, z->size);
-	__atomic_fetch_sub(&z->taken, 1, __ATOMIC_RELEASE);
+	percpu_region_free_many(z->region, items, n, z->size);
+	__atomic_fetch_sub(&z->taken, n, __ATOMIC_RELEASE);
 }
 
-static int take_one(struct percpu_zone *z, void **ret)
+static size_t from_depot(struct percpu_zone *z, void **ret, size_t n)
 {
-	return percpu_region_alloc(z->region, z->size, z->align, ret);
+	if (__atomic_load_n(&z->depot.n, __ATOMIC_RELAXED) == 0)
+		return 0;
+	pthread_mutex_lock(&percpu_lock);
+	n = percpu_depot_take(&z->depot, ret, n);
+	pthread_mutex_unlock(&percpu_lock);
+	return n;
 }
 
-/* Half a cache from the region, and one for the caller. */
-static int refill(struct percpu_zone *z, void **ret)
+/* Keep items in the depot, unless others use the region, too. Whoever lowers
+ * the limit drains the depot after that, so under the lock this tells in time. */
+static void put_away(struct percpu_zone *z, void *const *items, size_t n)
 {
-	size_t batch = z->size < BATCH_BYTES / BATCH ? BATCH : BATCH_BYTES / z->size + 1;
-	size_t n = claim(z, z->cache != NULL ? batch : 1), i;
-	void *item;
-	int e;
+	int e = -ENOSPC;
 
+	if (z->own) {
+		pthread_mutex_lock(&percpu_lock);
+		if (!is_over(z))
+			e = percpu_depot_put(&z->depot, items, n);
+		pthread_mutex_unlock(&percpu_lock);
+	}
+	if (e != 0)
+		give_back(z, items, n);
+}
+
+static ssize_t from_region(struct percpu_zone *z, void **ret, size_t n)
+{
+	ssize_t got;
+
+	n = claim(z, n);
 	if (n == 0)
 		return -ENOSPC;
-	e = take_one(z, ret);
-	if (e != 0) {
-		__atomic_fetch_sub(&z->taken, n, __ATOMIC_RELEASE);
-		return e;
-	}
-	for (i = 1; i < n; i++) {
-		if (take_one(z, &item) != 0)
-			break;
-		if (percpu_local_push(z->cache, CACHE, item) != 0) {
-			(void)percpu_region_free(z->region, item, z->size);
-			break;
-		}
-	}
-	__atomic_fetch_sub(&z->taken, n - i, __ATOMIC_RELEASE);
+	got = percpu_region_alloc_many(z->region, z->size, z->align, n, ret);
+	if (got < (ssize_t)n)
+		__atomic_fetch_sub(&z->taken, n - (got > 0 ? (size_t)got : 0), __ATOMIC_RELEASE);
+	return got;
+}
+
+/* Half a cache, one of them for the caller. */
+static int refill(struct percpu_zone *z, void **ret)
+{
+	size_t batch = z->size <= BATCH_BYTES / BATCH ? BATCH : BATCH_BYTES / z->size + 1;
+	void *items[BATCH];
+	ssize_t got = (ssize_t)from_depot(z, items, BATCH), i = 1;
+
+	if (got == 0)
+		got = from_region(z, items, z->cache != NULL ? batch : 1);
+	if (got < 0)
+		return (int)got;
+	while (i < got && percpu_local_push(z->cache, CACHE, items[i]) == 0)
+		i++;
+	if (i < got)
+		put_away(z, &items[i], (size_t)(got - i));
+	*ret = items[0];
 	return 0;
 }
 
@@ -397,7 +427,7 @@ static __attribute__((noinline)) int alloc_slow(struct percpu_zone *z, unsigned 
 	if (e == 0 && z->check != NULL) {
 		e = check_alloc(z, item);
 		if (e != 0)
-			give_back(z, item);
+			give_back(z, &item, 1);
 	}
 	if (e != 0) {
 		__atomic_fetch_add(&z->failures, 1, __ATOMIC_RELAXED);
@@ -432,15 +462,15 @@ int percpu_zone_alloc(struct percpu_zone *z, unsigned flags, void **ret)
 	return 0;
 }
 
-/* The cache is full: return half of it to the region. */
+/* The cache is full: put half of it away. */
 static void flush(struct percpu_zone *z, void *item)
 {
-	for (int i = 0; i < BATCH; i++) {
-		give_back(z, item);
-		if (percpu_local_pop(z->cache, &item) != 0)
-			return;
-	}
-	give_back(z, item);
+	void *items[BATCH + 1] = { item };
+	size_t n = 1;
+
+	while (n <= BATCH && percpu_local_pop(z->cache, &items[n]) == 0)
+		n++;
+	put_away(z, items, n);
 }
 
 static __attribute__((noinline)) int free_slow(struct percpu_zone *z, void *item)
@@ -460,7 +490,7 @@ static __attribute__((noinline)) int free_slow(struct percpu_zone *z, void *item
 	if (z->check != NULL)
 		percpu_zone_foreach(z, item, poison, z);
 	if (z->cache == NULL || is_over(z))
-		give_back(z, item);
+		give_back(z, &item, 1);
 	else if (percpu_local_push(z->cache, CACHE, item) != 0)
 		flush(z, item);
 	if (__atomic_load_n(&z->waiters, __ATOMIC_RELAXED) != 0)
@@ -472,10 +502,11 @@ int percpu_zone_free(struct percpu_zone *z, void *item)
 {
 	const struct percpu_local *cache;
 
-	/* Plain, and certainly an item: it is in the first chunk. */
+	/* Plain, and certainly an item: in the first chunk, or in a later one. */
 	if (percpu_unlikely(z == NULL || !__atomic_load_n(&z->plain, __ATOMIC_RELAXED) ||
-			    (uintptr_t)item - z->base >= PERCPU_LANE_SIZE ||
-			    (uintptr_t)item % sizeof(uint64_t) != 0))
+			    (uintptr_t)item % sizeof(uint64_t) != 0 ||
+			    ((uintptr_t)item - z->base >= PERCPU_LANE_SIZE &&
+			     percpu_region_lookup(z->region, item) == NULL)))
 		return free_slow(z, item);
 	cache = z->cache;
 	if (percpu_unlikely(percpu_seq_push(percpu_self, cache->cell, cache->guard, cache->stride,
@@ -486,13 +517,16 @@ int percpu_zone_free(struct percpu_zone *z, void *item)
 	return 0;
 }
 
-/* Empty the caches of all CPUs. */
+/* Empty the caches of all CPUs, and the depot. */
 static void drain(struct percpu_zone *z)
 {
-	void *item;
+	void *items[BATCH];
+	size_t n;
 
-	while (steal(z, &item) == 0)
-		give_back(z, item);
+	while (steal(z, items) == 0)
+		give_back(z, items, 1);
+	while ((n = from_depot(z, items, BATCH)) != 0)
+		give_back(z, items, n);
 }
 
 int percpu_zone_destroy(struct percpu_zone *z)
@@ -517,6 +551,30 @@ void percpu_zone_foreach(const struct percpu_zone *z, void *item, percpu_zone_fn
 
 	for (unsigned cpu = 0; cpu < cpus; cpu++)
 		fn(percpu_zone_get(item, cpu), cpu, arg);
+}
+
+struct run {
+	percpu_zone_fn *fn;
+	void *item;
+	void *arg;
+};
+
+static void run_here(unsigned cpu, void *arg)
+{
+	struct run *run = arg;
+
+	run->fn(percpu_zone_get(run->item, cpu), cpu, run->arg);
+}
+
+int percpu_zone_run(const struct percpu_zone *z, void *item, percpu_zone_fn *fn, void *arg,
+		    uint64_t timeout_ns, struct percpu_fence_report *ret_report)
+{
+	struct run run = { .fn = fn, .item = item, .arg = arg };
+
+	if (z == NULL || item == NULL || fn == NULL || timeout_ns == 0)
+		return -EINVAL;
+	return percpu_visit(0, percpu_init()->possible_cpus, run_here, &run, timeout_ns,
+			    ret_report);
 }
 
 void percpu_zone_set_limit(struct percpu_zone *z, size_t limit)
@@ -547,6 +605,7 @@ void percpu_zone_stats(const struct percpu_zone *z, struct percpu_zone_stats *re
 		a = percpu_local_cell(z->cache, cpu);
 		cached += __atomic_load_n(&a->count, __ATOMIC_RELAXED);
 	}
+	cached += __atomic_load_n(&z->depot.n, __ATOMIC_RELAXED);
 	taken = __atomic_load_n(&z->taken, __ATOMIC_RELAXED);
 	memset(ret, 0, sizeof(*ret));
 	memcpy(ret->name, z->name, sizeof(ret->name));

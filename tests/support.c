@@ -34,6 +34,15 @@ __attribute__((constructor)) static void test_remember_affinity(void)
 	sched_getaffinity(0, sizeof(test_allowed), &test_allowed);
 }
 
+/* How many times longer than usual to wait, from the environment: emulators. */
+static unsigned test_patience(void)
+{
+	const char *times = getenv("PERCPU_TEST_PATIENCE");
+	int n = times ? atoi(times) : 1;
+
+	return n > 1 ? (unsigned)n : 1;
+}
+
 static void *test_team_thread(void *p)
 {
 	struct test_team *t = p;
@@ -79,7 +88,7 @@ pid_t test_fork(int (*fn)(void *arg), void *arg)
 	pid = fork();
 	assert_int_not_equal(pid, -1);
 	if (pid == 0) {
-		alarm(CHILD_SECONDS);
+		alarm(CHILD_SECONDS * test_patience());
 		_exit(fn(arg));
 	}
 	return pid;
@@ -87,7 +96,7 @@ pid_t test_fork(int (*fn)(void *arg), void *arg)
 
 int test_wait(pid_t pid, unsigned seconds)
 {
-	uint64_t end = test_now() + seconds * UINT64_C(1000000000);
+	uint64_t end = test_now() + seconds * test_patience() * UINT64_C(1000000000);
 	int status;
 
 	while (waitpid(pid, &status, WNOHANG) == 0) {
@@ -178,7 +187,10 @@ void test_sleep_us(unsigned us)
 
 unsigned test_rounds(unsigned n)
 {
-	return percpu_status()->tier == PERCPU_TIER_RSEQ && !test_thread_sanitizer() ? n : n / 10;
+	bool slow = percpu_status()->tier != PERCPU_TIER_RSEQ || test_thread_sanitizer() ||
+		    test_patience() > 1;
+
+	return slow ? n / 10 : n;
 }
 
 unsigned test_cpus(void)

@@ -34,11 +34,12 @@ void test_team_start(struct test_team *t, unsigned n, void (*fn)(unsigned i, voi
 void test_team_join(struct test_team *t);
 void test_team_run(unsigned n, void (*fn)(unsigned i, void *arg), void *arg);
 
-/** Start a child that exits with what fn returns, or dies after 60 s. */
+/** Start a child that exits with what fn returns, or dies after 60 s, or
+ *  $PERCPU_TEST_PATIENCE times as many. */
 pid_t test_fork(int (*fn)(void *arg), void *arg);
 
-/** Wait for a child; its wait status. A child that outlives the deadline is
- *  killed, and so reports SIGKILL. */
+/** Wait for a child, so long or $PERCPU_TEST_PATIENCE times longer; its wait
+ *  status. A child that outlives the deadline is killed: it reports SIGKILL. */
 int test_wait(pid_t pid, unsigned seconds);
 
 /** Run fn in a child, and assert that it returns 0. */
@@ -64,7 +65,8 @@ uint64_t test_now(void);
 void test_sleep_us(unsigned us);
 
 /** n, or less of it where each round costs more: on the lower tiers, which is
- *  also to say in emulators, and under the thread sanitizer. */
+ *  also to say in emulators, with PERCPU_TEST_PATIENCE above 1, and under the
+ *  thread sanitizer. */
 unsigned test_rounds(unsigned n);
 
 /** How many CPUs the program may run on; the number of the nth of them. */

@@ -11,6 +11,7 @@
 #ifndef PERCPU_ZONE_H
 #define PERCPU_ZONE_H
 
+#include <percpu/fence.h>
 #include <percpu/region.h>
 
 PERCPU_BEGIN_DECLS
@@ -107,6 +108,29 @@ PERCPU_API unsigned percpu_zone_cpus(const struct percpu_zone *z);
 /** Call fn for each CPU's copy, from the calling thread, in order. */
 PERCPU_API void percpu_zone_foreach(const struct percpu_zone *z, void *item, percpu_zone_fn *fn,
 				    void *arg);
+
+/**
+ * Call fn for each CPU's copy on that CPU: to touch memory where it shall be,
+ * or to work on a cell that sequences use. A helper thread with all signals
+ * blocked and 256 KiB of stack does it, one CPU after the other.
+ *
+ * Parameters
+ *	timeout_ns	how long to wait for CPUs that do not let the helper
+ *			run, shared as in percpu_fence_all(); an fn that has
+ *			begun is waited for
+ *	ret_report	where fn was not called, may be NULL: "unfenced" CPUs
+ *			are those, and include the ones that are offline
+ *
+ * Returns 0 if fn ran on every CPU that is online, or -EINVAL (a NULL, or
+ * timeout_ns is 0), -ETIMEDOUT, -EPERM, -EAGAIN or -ENOMEM as
+ * percpu_fence_all(). Copies for CPUs that this machine cannot have (of a
+ * region made for more) are left out.
+ *
+ * Context: any thread, not a signal handler. Takes about 0.1 ms per CPU.
+ */
+PERCPU_API int percpu_zone_run(const struct percpu_zone *z, void *item, percpu_zone_fn *fn,
+			       void *arg, uint64_t timeout_ns,
+			       struct percpu_fence_report *ret_report);
 
 /** Change the limit; 0 is none. Items beyond a lower limit stay allocated. */
 PERCPU_API void percpu_zone_set_limit(struct percpu_zone *z, size_t limit);

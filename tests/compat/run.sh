@@ -149,10 +149,31 @@ headers()
 {
 	local compiler=$1 std=$2 language=c header
 	case $std in *++*) language=c++ ;; esac
-	for header in "$prefix"/include/percpu/*.h "$prefix"/include/percpu/arch/{spec,generic}.h; do
+	for header in "$prefix"/include/percpu/{,freebsd/}*.h \
+		"$prefix"/include/percpu/arch/{spec,generic}.h; do
 		echo "${header##*/}"
 		$compiler -x $language -std="$std" "${strict[@]}" -O2 -I"$prefix/include" \
 			-include "$header" -c /dev/null -o header.o || return
+	done
+}
+
+# FreeBSD's names in a dialect: the program works, and each mistake in it,
+# marked "#ifdef REFUSED_...", does not compile.
+freebsd()
+{
+	local compiler=$1 std=$2 language=c mistake mistakes
+	case $std in *++*) language=c++ ;; esac
+	$compiler -x $language -std="$std" "${strict[@]}" -O2 -I"$prefix/include" \
+		"$here/freebsd.c" -x none "$prefix/lib/libpercpu.a" -o freebsd -pthread &&
+		timeout 60 ./freebsd || return
+	mapfile -t mistakes < <(grep -o 'REFUSED_[A-Z_]*' "$here/freebsd.c")
+	[ ${#mistakes[@]} != 0 ] || return
+	for mistake in "${mistakes[@]}"; do
+		if $compiler -x $language -std="$std" -O2 -I"$prefix/include" -D"$mistake" \
+			-c "$here/freebsd.c" -o mistake.o; then
+			echo "$mistake compiles"
+			return 1
+		fi
 	done
 }
 
@@ -202,6 +223,7 @@ for compiler in gcc clang; do
 	for std in c11 gnu11 c17; do
 		check "headers, $compiler $std" headers "$compiler" "$std"
 		check "program, $compiler $std" dialect "$compiler" "$std"
+		check "FreeBSD names, $compiler $std" freebsd "$compiler" "$std"
 	done
 done
 have 'one file, musl' musl-gcc && check 'one file, musl' musl
@@ -211,6 +233,7 @@ for compiler in g++ clang++; do
 	for std in c++17 c++20; do
 		check "headers, $compiler $std" headers "$compiler" "$std"
 		check "program, $compiler $std" dialect "$compiler" "$std"
+		check "FreeBSD names, $compiler $std" freebsd "$compiler" "$std"
 	done
 	check "inline functions in two units, $compiler" cpp_inline "$compiler"
 done

@@ -213,6 +213,42 @@ static void many_items_never_move(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
+/* What is freed comes back before the zone grows, from any of its chunks, and
+ * each item once. */
+static void freed_items_are_used_again(void **state)
+{
+	enum { ITEMS = 3000 };
+	struct percpu_zone *z = make(256, NULL);
+	static uint64_t *item[ITEMS];
+	struct percpu_zone_stats first;
+	uint64_t first_total, *stranger;
+
+	(void)state;
+	test_pin(0, test_cpu(0)); /* so that none waits in another CPU's cache */
+	for (int i = 0; i < ITEMS; i++)
+		*(item[i] = take(z, 0)) = 0;
+	first = stats_of(z);
+	first_total = first.used + first.cached;
+	assert_int_equal(first.used, ITEMS);
+	for (int i = 0; i < ITEMS; i++)
+		assert_int_equal(percpu_zone_free(z, item[i]), 0);
+	assert_int_equal(stats_of(z).used, 0);
+	assert_int_equal(stats_of(z).cached, first_total);
+	for (int i = 0; i < ITEMS; i++)
+		assert_int_equal((*(item[i] = take(z, 0)))++, 0);
+	assert_int_equal(stats_of(z).used + stats_of(z).cached, first_total);
+	test_unpin(0);
+
+	/* Another lane's address is not an item. */
+	stranger = (uint64_t *)((char *)item[0] + PERCPU_STRIDE);
+	assert_int_equal(percpu_zone_free(z, stranger), -EINVAL);
+	for (int i = 0; i < ITEMS; i++)
+		assert_int_equal(percpu_zone_free(z, item[i]), 0);
+	percpu_zone_reclaim(z);
+	assert_int_equal(stats_of(z).cached, 0);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
 /* The limit is exact, although freed items wait in the caches of several CPUs. */
 static void limit_is_exact(void **state)
 {
@@ -532,6 +568,7 @@ int main(void)
 		cmocka_unit_test(zeroed_items_are_counters),
 		cmocka_unit_test(every_copy_is_constructed),
 		cmocka_unit_test(many_items_never_move),
+		cmocka_unit_test(freed_items_are_used_again),
 		cmocka_unit_test(limit_is_exact),
 		cmocka_unit_test(waiters_get_what_others_free),
 		cmocka_unit_test(no_item_is_given_out_twice),

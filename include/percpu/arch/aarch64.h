@@ -111,6 +111,118 @@ slow:
 
 #define PERCPU_SEQ_WORDS 2
 
+/* x10 becomes the address of the cell in the bank that counts now. */
+#define PERCPU_SEQ_BANK                                                        \
+	"ldr x9, [%[bank]]\n\t"                                                \
+	PERCPU_SEQ_STEP(5)                                                     \
+	"and x9, x9, %[mask]\n\t"                                              \
+	"add x10, x10, x9\n\t"
+
+PERCPU_INLINE int percpu_seq_bank_add(struct percpu_rseq *rs, void *cell, size_t stride,
+				      const uint64_t *bank, uint64_t mask, int64_t n)
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_BANK
+		"ldr x9, [x10]\n\t"
+		"add x9, x9, %[n]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"str x9, [x10]\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [bank] "r"(bank),
+		  [mask] "r"(mask), [n] "r"(n)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_bank_add2(struct percpu_rseq *rs, void *cell, size_t stride,
+				       const uint64_t *bank, uint64_t mask, percpu_words2 n)
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_BANK
+		"ldr q0, [x10]\n\t"
+		"add v0.2d, v0.2d, %[n].2d\n\t"
+		PERCPU_SEQ_STEP(6)
+		"str q0, [x10]\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [bank] "r"(bank),
+		  [mask] "r"(mask), [n] "w"(n)
+		: "v0", PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+/* No instruction stores so much; no CPU is said to have one. */
+PERCPU_INLINE int percpu_seq_bank_add4(struct percpu_rseq *rs, void *cell, size_t stride,
+				       const uint64_t *bank, uint64_t mask, percpu_words2 n0,
+				       percpu_words2 n2)
+{
+	(void)rs, (void)cell, (void)stride, (void)bank, (void)mask, (void)n0, (void)n2;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_bank_add8(struct percpu_rseq *rs, void *cell, size_t stride,
+				       const uint64_t *bank, uint64_t mask, percpu_words2 n0,
+				       percpu_words2 n2, percpu_words2 n4, percpu_words2 n6)
+{
+	(void)rs, (void)cell, (void)stride, (void)bank, (void)mask, (void)n0, (void)n2, (void)n4,
+		(void)n6;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_bank_update(struct percpu_rseq *rs, void *cell, size_t stride,
+					 const uint64_t *bank, uint64_t mask, const uint64_t *n,
+					 uint64_t words)
+{
+	uint64_t turn, from, i;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_BANK
+		"ldr %[turn], [x10]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"add %[from], x10, #16\n\t"
+		"add x9, %[from], %[words], lsl #3\n\t"
+		"tbz %[turn], #0, 7f\n\t"
+		"mov %[i], x9\n\t"
+		"mov x9, %[from]\n\t"
+		"mov %[from], %[i]\n"
+		"7:\n\t"
+		"mov %[i], xzr\n"
+		"6:\n\t"
+		PERCPU_SEQ_STEP(7)
+		"ldr q0, [%[from], %[i]]\n\t"
+		"ldr q1, [%[n], %[i]]\n\t"
+		"add v0.2d, v0.2d, v1.2d\n\t"
+		"str q0, [x9, %[i]]\n\t"
+		"add %[i], %[i], #16\n\t"
+		"cmp %[i], %[words], lsl #3\n\t"
+		"b.lo 6b\n\t"
+		"add %[turn], %[turn], #1\n\t"
+		PERCPU_SEQ_STEP(8)
+		"stlr %[turn], [x10]\n"
+		PERCPU_SEQ_END
+		: [turn] "=&r"(turn), [from] "=&r"(from), [i] "=&r"(i)
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [bank] "r"(bank),
+		  [mask] "r"(mask), [n] "r"(n), [words] "r"(words)
+		: "v0", "v1", PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
 PERCPU_INLINE int percpu_seq_add_return(struct percpu_rseq *rs, void *cell, const void *guard,
 					size_t stride, int64_t n, int64_t *ret)
 {
@@ -348,6 +460,69 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
+PERCPU_INLINE int percpu_seq_narrow_add(struct percpu_rseq *rs, void *cell, size_t stride,
+					int64_t n, uint64_t half)
+{
+	uint64_t v, t;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		"ldr w9, [x10]\n\t"
+		"add %[v], x9, %[half]\n\t"
+		"add %[t], %[v], %[n]\n\t"
+		"eor %[t], %[t], %[v]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"tst %[t], %[window]\n\t"
+		"b.eq 7f\n\t"
+		"b %l[refused]\n"
+		"7:\n\t"
+		PERCPU_SEQ_STEP(7)
+		"add w9, w9, %w[n]\n\t"
+		"str w9, [x10]\n"
+		PERCPU_SEQ_END
+		: [v] "=&r"(v), [t] "=&r"(t)
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n),
+		  [half] "r"(half), [window] "r"(-2 * half)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+/* The branch orders the store after the load of the checkpoint. */
+PERCPU_INLINE int percpu_seq_narrow_cross(struct percpu_rseq *rs, void *cell, size_t stride,
+					  int64_t n, const uint64_t *checkpoint, uint64_t expected)
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		"ldr x9, [%[checkpoint]]\n\t"
+		"cmp x9, %[expected]\n\t"
+		"b.eq 7f\n\t"
+		"b %l[refused]\n"
+		"7:\n\t"
+		PERCPU_SEQ_STEP(6)
+		"ldr w9, [x10]\n\t"
+		"add w9, w9, %w[n]\n\t"
+		PERCPU_SEQ_STEP(7)
+		"str w9, [x10]\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n),
+		  [checkpoint] "r"(checkpoint), [expected] "r"(expected)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
 PERCPU_INLINE int percpu_seq_spin(struct percpu_rseq *rs, const uint32_t *flag, uint64_t tries)
 {
 	uint64_t left;
@@ -368,7 +543,7 @@ PERCPU_INLINE int percpu_seq_spin(struct percpu_rseq *rs, const uint32_t *flag, 
 		: [rs] "r"(rs), [flag] "r"(flag), [tries] "r"(tries)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
-	return 0;
+	return left == tries - 1 ? PERCPU_SEQ_REFUSED : 0;
 refused:
 	return PERCPU_SEQ_REFUSED;
 slow:

@@ -42,6 +42,45 @@ PERCPU_INLINE int percpu_seq_add8(struct percpu_rseq *rs, void *cell, size_t str
 	return PERCPU_SEQ_SLOW;
 }
 
+PERCPU_INLINE int percpu_seq_bank_add(struct percpu_rseq *rs, void *cell, size_t stride,
+				      const uint64_t *bank, uint64_t mask, int64_t n)
+{
+	(void)rs, (void)cell, (void)stride, (void)bank, (void)mask, (void)n;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_bank_add2(struct percpu_rseq *rs, void *cell, size_t stride,
+				       const uint64_t *bank, uint64_t mask, percpu_words2 n)
+{
+	(void)rs, (void)cell, (void)stride, (void)bank, (void)mask, (void)n;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_bank_add4(struct percpu_rseq *rs, void *cell, size_t stride,
+				       const uint64_t *bank, uint64_t mask, percpu_words2 n0,
+				       percpu_words2 n2)
+{
+	(void)rs, (void)cell, (void)stride, (void)bank, (void)mask, (void)n0, (void)n2;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_bank_add8(struct percpu_rseq *rs, void *cell, size_t stride,
+				       const uint64_t *bank, uint64_t mask, percpu_words2 n0,
+				       percpu_words2 n2, percpu_words2 n4, percpu_words2 n6)
+{
+	(void)rs, (void)cell, (void)stride, (void)bank, (void)mask, (void)n0, (void)n2, (void)n4,
+		(void)n6;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_bank_update(struct percpu_rseq *rs, void *cell, size_t stride,
+					 const uint64_t *bank, uint64_t mask, const uint64_t *n,
+					 uint64_t words)
+{
+	(void)rs, (void)cell, (void)stride, (void)bank, (void)mask, (void)n, (void)words;
+	return PERCPU_SEQ_SLOW;
+}
+
 PERCPU_INLINE int percpu_seq_add_return(struct percpu_rseq *rs, void *cell, const void *guard,
 					size_t stride, int64_t n, int64_t *ret)
 {
@@ -95,6 +134,20 @@ PERCPU_INLINE int percpu_seq_copy(struct percpu_rseq *rs, void *cell, const void
 				  size_t stride, uint64_t mask, const uint64_t *src, uint64_t words)
 {
 	(void)rs, (void)cell, (void)guard, (void)stride, (void)mask, (void)src, (void)words;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_narrow_add(struct percpu_rseq *rs, void *cell, size_t stride,
+					int64_t n, uint64_t half)
+{
+	(void)rs, (void)cell, (void)stride, (void)n, (void)half;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_narrow_cross(struct percpu_rseq *rs, void *cell, size_t stride,
+					  int64_t n, const uint64_t *checkpoint, uint64_t expected)
+{
+	(void)rs, (void)cell, (void)stride, (void)n, (void)checkpoint, (void)expected;
 	return PERCPU_SEQ_SLOW;
 }
 

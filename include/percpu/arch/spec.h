@@ -61,6 +61,25 @@
  *	many bytes; PERCPU_SEQ_WORDS is the largest N that is inlined in this
  *	translation unit.
  *
+ * bank_add(rs, cell, stride, const uint64_t *bank, mask, n)
+ *	p += *bank & mask				inside, like the CPU
+ *	*p += n						commit, 1 word
+ *	A reader who changes *bank and fences has what was added before in
+ *	the old bank, and nobody adds there any more. The mask is the distance
+ *	of the banks: whatever a damaged *bank says, p stays between them.
+ *
+ * bank_add2, bank_add4, bank_add8(rs, cell, stride, bank, mask, n...)
+ *	likewise, with add2, add4, add8; the words are passed in pairs, in
+ *	registers. add4 and add8 are for CPUs with AVX2 and AVX-512.
+ *
+ * bank_update(rs, cell, stride, bank, mask, const uint64_t *n, words)
+ *							struct percpu_pair
+ *	p += *bank & mask
+ *	old = p->turn & 1, new = 1 - old
+ *	p->copy[new][i] = p->copy[old][i] + n[i]	for i in 0..words-1
+ *	p->turn++					commit, release
+ *	words is even, and is the size of a copy.
+ *
  * add_return(rs, cell, guard, stride, n, int64_t *ret)
  *	v = *p + n
  *	*p = v						commit
@@ -108,10 +127,23 @@
  *	words is at least 1 and at most mask + 1; keep it short, for every
  *	preemption within it starts the copy anew.
  *
+ * narrow_add(rs, cell, stride, n, half)		32-bit cell
+ *	v = *p + half					in 64 bits
+ *	if ((v ^ (v + n)) & -(2 * half)) return REFUSED	another window
+ *	*p += n						commit, 32 bits
+ *	half is a power of two. Windows are 2 * half values long; the cell
+ *	starts in the middle of one.
+ *
+ * narrow_cross(rs, cell, stride, n, const uint64_t *checkpoint, expected)
+ *	if (*checkpoint != expected) return REFUSED
+ *	*p += n						commit, 32 bits
+ *
  * spin(rs, const uint32_t *flag, tries)
  *	Stays inside the sequence until *flag is nonzero (0) or the tries are
  *	used up (REFUSED); stores nothing. The self-test lets another thread
- *	set the flag on this CPU: a working kernel then aborts (SLOW).
+ *	set the flag on this CPU: a working kernel then aborts (SLOW). A flag
+ *	that is set at the first look was so before the sequence started, and
+ *	proves nothing: REFUSED.
  */
 #ifndef PERCPU_ARCH_SPEC_H
 #define PERCPU_ARCH_SPEC_H
@@ -154,7 +186,17 @@ struct percpu_fifo {
 	uint64_t slot[];
 };
 
+/** A record in two copies, of which the last bit of turn names the valid one. */
+struct percpu_pair {
+	uint64_t turn;
+	uint64_t unused; /* copies are aligned to 16 bytes */
+	uint64_t copy[];
+};
+
 #pragma GCC diagnostic pop
+
+/** Two words in a register. */
+typedef uint64_t percpu_words2 __attribute__((vector_size(16)));
 
 /*
  * Tests place delays and traps between the steps of a sequence by defining

@@ -178,6 +178,171 @@ slow:
 #define PERCPU_SEQ_WORDS 2
 #endif
 
+/* %rax becomes the address of the cell in the bank that counts now. */
+#define PERCPU_SEQ_BANK                                                        \
+	"movq (%[bank]), %[b]\n\t"                                             \
+	PERCPU_SEQ_STEP(5)                                                     \
+	"andq %[mask], %[b]\n\t"                                               \
+	"addq %[cell], %%rax\n\t"                                              \
+	"addq %[b], %%rax\n\t"
+
+PERCPU_INLINE int percpu_seq_bank_add(struct percpu_rseq *rs, void *cell, size_t stride,
+				      const uint64_t *bank, uint64_t mask, int64_t n)
+{
+	uint64_t b;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_BANK
+		PERCPU_SEQ_STEP(6)
+		"addq %[n], (%%rax)\n"
+		PERCPU_SEQ_END
+		: [b] "=&r"(b)
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "r"(bank),
+		  [mask] "re"(mask), [n] "re"(n)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_bank_add2(struct percpu_rseq *rs, void *cell, size_t stride,
+				       const uint64_t *bank, uint64_t mask, percpu_words2 n)
+{
+	uint64_t b;
+
+	__asm__ __volatile__ goto(
+		"movdqa %[n], %%xmm0\n\t"
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_BANK
+		"paddq (%%rax), %%xmm0\n\t"
+		PERCPU_SEQ_STEP(6)
+		"movdqa %%xmm0, (%%rax)\n"
+		PERCPU_SEQ_END
+		: [b] "=&r"(b)
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "r"(bank),
+		  [mask] "re"(mask), [n] "x"(n)
+		: "xmm0", PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+/*
+ * Wider ones are inlined also where the unit is compiled without the
+ * instruction set, for the caller asks what the CPU has. Older encodings are
+ * slow while the upper halves of the registers are in use, hence vzeroupper.
+ */
+#ifdef __AVX__
+#define PERCPU_SEQ_VZEROUPPER
+#else
+#define PERCPU_SEQ_VZEROUPPER __asm__ __volatile__("vzeroupper" : : : "memory")
+#endif
+
+PERCPU_INLINE int percpu_seq_bank_add4(struct percpu_rseq *rs, void *cell, size_t stride,
+				       const uint64_t *bank, uint64_t mask, percpu_words2 n0,
+				       percpu_words2 n2)
+{
+	uint64_t b;
+
+	__asm__ __volatile__ goto(
+		"vmovdqa %[n0], %%xmm0\n\t"
+		"vinserti128 $1, %[n2], %%ymm0, %%ymm0\n\t"
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_BANK
+		"vpaddq (%%rax), %%ymm0, %%ymm0\n\t"
+		PERCPU_SEQ_STEP(6)
+		"vmovdqa %%ymm0, (%%rax)\n"
+		PERCPU_SEQ_END
+		: [b] "=&r"(b)
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "r"(bank),
+		  [mask] "re"(mask), [n0] "x"(n0), [n2] "x"(n2)
+		: "xmm0", PERCPU_SEQ_CLOBBERS
+		: slow);
+	PERCPU_SEQ_VZEROUPPER;
+	return 0;
+slow:
+	PERCPU_SEQ_VZEROUPPER;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_bank_add8(struct percpu_rseq *rs, void *cell, size_t stride,
+				       const uint64_t *bank, uint64_t mask, percpu_words2 n0,
+				       percpu_words2 n2, percpu_words2 n4, percpu_words2 n6)
+{
+	uint64_t b;
+
+	__asm__ __volatile__ goto(
+		"vmovdqa %[n0], %%xmm0\n\t"
+		"vinserti128 $1, %[n2], %%ymm0, %%ymm0\n\t"
+		"vmovdqa %[n4], %%xmm1\n\t"
+		"vinserti128 $1, %[n6], %%ymm1, %%ymm1\n\t"
+		"vinserti64x4 $1, %%ymm1, %%zmm0, %%zmm0\n\t"
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_BANK
+		"vpaddq (%%rax), %%zmm0, %%zmm0\n\t"
+		PERCPU_SEQ_STEP(6)
+		"vmovdqa64 %%zmm0, (%%rax)\n"
+		PERCPU_SEQ_END
+		: [b] "=&r"(b)
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "r"(bank),
+		  [mask] "re"(mask), [n0] "x"(n0), [n2] "x"(n2), [n4] "x"(n4), [n6] "x"(n6)
+		: "xmm0", "xmm1", PERCPU_SEQ_CLOBBERS
+		: slow);
+	PERCPU_SEQ_VZEROUPPER;
+	return 0;
+slow:
+	PERCPU_SEQ_VZEROUPPER;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_bank_update(struct percpu_rseq *rs, void *cell, size_t stride,
+					 const uint64_t *bank, uint64_t mask, const uint64_t *n,
+					 uint64_t words)
+{
+	uint64_t b, from, i;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_BANK
+		"movq (%%rax), %[from]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"leaq (, %[words], 8), %[b]\n\t"
+		"leaq 16(%%rax, %[b]), %%r11\n\t"
+		"testl $1, %k[from]\n\t"
+		"leaq 16(%%rax), %[from]\n\t"
+		"jz 7f\n\t"
+		"xchgq %[from], %%r11\n"
+		"7:\n\t"
+		"xorl %k[i], %k[i]\n"
+		"6:\n\t"
+		PERCPU_SEQ_STEP(7)
+		"movdqu (%[n], %[i], 8), %%xmm0\n\t"
+		"paddq (%[from], %[i], 8), %%xmm0\n\t"
+		"movdqa %%xmm0, (%%r11, %[i], 8)\n\t"
+		"addq $2, %[i]\n\t"
+		"cmpq %[words], %[i]\n\t"
+		"jb 6b\n\t"
+		PERCPU_SEQ_STEP(8)
+		"incq (%%rax)\n"
+		PERCPU_SEQ_END
+		: [b] "=&r"(b), [from] "=&r"(from), [i] "=&r"(i)
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "r"(bank),
+		  [mask] "re"(mask), [n] "r"(n), [words] "r"(words)
+		: "r11", "xmm0", PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
 PERCPU_INLINE int percpu_seq_add_return(struct percpu_rseq *rs, void *cell, const void *guard,
 					size_t stride, int64_t n, int64_t *ret)
 {
@@ -369,12 +534,106 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
+/*
+ * copy() of two words and of four that are in registers, without a loop: a
+ * write buffer appends so.
+ */
+PERCPU_INLINE int percpu_seq_copy2(struct percpu_rseq *rs, void *cell, const void *guard,
+				   size_t stride, uint64_t mask, uint64_t src0, uint64_t src1)
+{
+	uint64_t head, t;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		PERCPU_SEQ_CELL
+		"movq (%%rax), %[head]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"leaq -1(%[mask]), %[t]\n\t"
+		"subq %[head], %[t]\n\t"
+		"addq 8(%%rax), %[t]\n\t"
+		"cmpq %[mask], %[t]\n\t"
+		"ja %l[refused]\n\t"
+		PERCPU_SEQ_STEP(7)
+		"leaq 1(%[head]), %[t]\n\t"
+		"andq %[mask], %[head]\n\t"
+		"andq %[mask], %[t]\n\t"
+		"movq %[src0], 16(%%rax, %[head], 8)\n\t"
+		"movq %[src1], 16(%%rax, %[t], 8)\n\t"
+		PERCPU_SEQ_STEP(8)
+		"addq $2, (%%rax)\n"
+		PERCPU_SEQ_END
+		: [head] "=&r"(head), [t] "=&r"(t)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		  [mask] "r"(mask), [src0] "re"(src0), [src1] "re"(src1)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_copy4(struct percpu_rseq *rs, void *cell, const void *guard,
+				   size_t stride, uint64_t mask, uint64_t src0, uint64_t src1,
+				   uint64_t src2, uint64_t src3)
+{
+	uint64_t head, t;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_GUARD
+		PERCPU_SEQ_CELL
+		"movq (%%rax), %[head]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"leaq -3(%[mask]), %[t]\n\t"
+		"subq %[head], %[t]\n\t"
+		"addq 8(%%rax), %[t]\n\t"
+		"cmpq %[mask], %[t]\n\t"
+		"ja %l[refused]\n\t"
+		PERCPU_SEQ_STEP(7)
+		"movq %[head], %[t]\n\t"
+		"andq %[mask], %[t]\n\t"
+		"movq %[src0], 16(%%rax, %[t], 8)\n\t"
+		"leaq 1(%[head]), %[t]\n\t"
+		"andq %[mask], %[t]\n\t"
+		"movq %[src1], 16(%%rax, %[t], 8)\n\t"
+		"leaq 2(%[head]), %[t]\n\t"
+		"andq %[mask], %[t]\n\t"
+		"movq %[src2], 16(%%rax, %[t], 8)\n\t"
+		"addq $3, %[head]\n\t"
+		"andq %[mask], %[head]\n\t"
+		"movq %[src3], 16(%%rax, %[head], 8)\n\t"
+		PERCPU_SEQ_STEP(8)
+		"addq $4, (%%rax)\n"
+		PERCPU_SEQ_END
+		: [head] "=&r"(head), [t] "=&r"(t)
+		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		  [mask] "r"(mask), [src0] "re"(src0), [src1] "re"(src1), [src2] "re"(src2),
+		  [src3] "re"(src3)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
 PERCPU_INLINE int percpu_seq_copy(struct percpu_rseq *rs, void *cell, const void *guard,
 				  size_t stride, uint64_t mask, const uint64_t *src,
 				  uint64_t words)
 {
 	uint64_t head, i, t;
 
+	if (__builtin_constant_p(words) && words == 2)
+		return percpu_seq_copy2(rs, cell, guard, stride, mask, src[0], src[1]);
+	if (__builtin_constant_p(words) && words == 4)
+		return percpu_seq_copy4(rs, cell, guard, stride, mask, src[0], src[1], src[2],
+					src[3]);
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
@@ -413,6 +672,62 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
+PERCPU_INLINE int percpu_seq_narrow_add(struct percpu_rseq *rs, void *cell, size_t stride,
+					int64_t n, uint64_t half)
+{
+	uint64_t v, t;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_CELL
+		"movl (%%rax), %k[v]\n\t"
+		"addq %[half], %[v]\n\t"
+		"movq %[v], %[t]\n\t"
+		"addq %[n], %[t]\n\t"
+		"xorq %[v], %[t]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"testq %[window], %[t]\n\t"
+		"jnz %l[refused]\n\t"
+		PERCPU_SEQ_STEP(7)
+		"addl %k[n], (%%rax)\n"
+		PERCPU_SEQ_END
+		: [v] "=&r"(v), [t] "=&r"(t)
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n),
+		  [half] "re"(half), [window] "re"(-2 * half)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_narrow_cross(struct percpu_rseq *rs, void *cell, size_t stride,
+					  int64_t n, const uint64_t *checkpoint, uint64_t expected)
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_CELL
+		"cmpq %[expected], (%[checkpoint])\n\t"
+		"jne %l[refused]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"addl %k[n], (%%rax)\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n),
+		  [checkpoint] "r"(checkpoint), [expected] "re"(expected)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
 PERCPU_INLINE int percpu_seq_spin(struct percpu_rseq *rs, const uint32_t *flag, uint64_t tries)
 {
 	uint64_t left;
@@ -431,7 +746,7 @@ PERCPU_INLINE int percpu_seq_spin(struct percpu_rseq *rs, const uint32_t *flag, 
 		: [rs] "r"(rs), [flag] "r"(flag), [tries] "r"(tries)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
-	return 0;
+	return left == tries - 1 ? PERCPU_SEQ_REFUSED : 0;
 refused:
 	return PERCPU_SEQ_REFUSED;
 slow:

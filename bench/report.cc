@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report.cc - the command line, running what is registered, and keeping the
+ * figures, for people and as JSON.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include <percpu/percpu.h>
+
+#include "report.h"
+
+using nlohmann::json;
+
+bool full;
+std::string row_suffix;
+
+double row::median() const
+{
+	std::vector<double> v = ns;
+
+	std::sort(v.begin(), v.end());
+	return (v[(v.size() - 1) / 2] + v[v.size() / 2]) / 2;
+}
+
+double row::best() const
+{
+	return *std::min_element(ns.begin(), ns.end());
+}
+
+bool results::ReportContext(const Context &)
+{
+	return true;
+}
+
+/* Called with all repetitions of one benchmark at one number of threads. */
+void results::ReportRuns(const std::vector<Run> &runs)
+{
+	row r = {};
+
+	for (auto &run : runs) {
+		if (run.error_occurred) {
+			fprintf(stderr, "%s: %s\n", run.benchmark_name().c_str(),
+				run.error_message.c_str());
+			continue;
+		}
+		if (run.run_type != Run::RT_Iteration)
+			continue;
+
+		/* Manual time is that of processes, which the library does not know. */
+		bool processes = run.run_name.time_type == "manual_time";
+		bool cpu_time = run.run_name.time_type.empty();
+
+		r.name = run.run_name.function_name;
+		r.threads = processes ? int(usable_cpus().size()) : int(run.threads);
+		for (auto &[name, value] : run.counters) {
+			if (name == "ops") {
+				r.ns.push_back((cpu_time ? run.cpu_accumulated_time :
+							   run.real_accumulated_time) *
+					       1e9 / value);
+				r.ops += value * (processes ? r.threads : 1);
+			} else if (name == "lost") {
+				r.lost = r.lost.value_or(0) + value;
+			} else {
+				r.events[name] += value / double(run.repetitions);
+			}
+		}
+	}
+	if (!r.ns.empty())
+		rows.push_back(r);
+}
+
+const row *results::find(const std::string &name, int threads) const
+{
+	for (auto &r : rows)
+		if (r.name == name && r.threads == threads)
+			return &r;
+	return nullptr;
+}
+
+std::optional<double> results::ratio(const std::string &a, int a_threads, const std::string &b,
+				     int b_threads) const
+{
+	const row *x = find(a, a_threads), *y = find(b, b_threads);
+
+	return x && y ? std::optional<double>(x->median() / y->median()) : std::nullopt;
+}
+
+size_t results::repetitions() const
+{
+	size_t most = 0;
+
+	for (auto &r : rows)
+		most = std::max(most, r.ns.size());
+	return most;
+}
+
+std::string results::to_json() const
+{
+	json all = json::array();
+
+	for (auto &r : rows) {
+		json j = {
+			{ "name", r.name },	     { "threads", r.threads },
+			{ "median_ns", r.median() }, { "best_ns", r.best() },
+			{ "lost", nullptr },	     { "ops", int64_t(r.ops) },
+			{ "repetitions_ns", r.ns },
+		};
+
+		if (r.lost)
+			j["lost"] = int64_t(*r.lost);
+		if (!r.events.empty())
+			j["events"] = r.events;
+		all.push_back(j);
+	}
+	return all.dump();
+}
+
+void results::add_json(const std::string &text)
+{
+	for (auto &j : json::parse(text)) {
+		row r = {};
+
+		r.name = j["name"];
+		r.threads = j["threads"];
+		r.ns = j["repetitions_ns"].get<std::vector<double>>();
+		r.ops = j["ops"];
+		if (j["lost"].is_number())
+			r.lost = j["lost"].get<double>();
+		rows.push_back(r);
+	}
+}
+
+const char *aim::verdict() const
+{
+	if (!ratio)
+		return "not measured";
+	return *ratio <= at_most ? "met" : "missed";
+}
+
+report::report(const char *name, int argc, char **argv)
+	: name(name), args(argv, argv + argc), load_at_start(load_average())
+{
+	/* Defaults of google-benchmark; what the user gives comes after. */
+	static char defaults[][64] = {
+		"--benchmark_enable_random_interleaving=true",
+		"--benchmark_repetitions=21",
+		"--benchmark_min_time=0.02",
+	};
+	std::vector<char *> bench_args = { argv[0] };
+	int n;
+
+	for (auto &d : defaults)
+		bench_args.push_back(d);
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--full"))
+			full = true;
+		else if (!strcmp(argv[i], "--tier"))
+			is_lower_tier = true;
+		else if (!strcmp(argv[i], "--json") && i + 1 < argc)
+			json_path = argv[++i];
+		else
+			bench_args.push_back(argv[i]);
+	}
+	n = bench_args.size();
+	bench_args.push_back(nullptr);
+	benchmark::Initialize(&n, bench_args.data());
+	if (benchmark::ReportUnrecognizedArguments(n, bench_args.data()))
+		exit(2);
+	if (is_lower_tier)
+		row_suffix = std::string(" (tier ") + percpu_tier_name(percpu_status()->tier) + ")";
+}
+
+bool report::lower_tier() const
+{
+	return is_lower_tier;
+}
+
+void report::run()
+{
+	benchmark::RunSpecifiedBenchmarks(&rows);
+	if (is_lower_tier)
+		puts(rows.to_json().c_str());
+}
+
+void report::run_tier(const char *tier)
+{
+	char buf[4096];
+	std::string text;
+	int fds[2], status;
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe(fds) != 0)
+		must(-errno, "pipe");
+	pid = fork();
+	if (pid < 0)
+		must(-errno, "fork");
+	if (pid == 0) {
+		std::vector<char *> argv = args;
+
+		dup2(fds[1], 1);
+		close(fds[0]);
+		close(fds[1]);
+		setenv("PERCPU_TIER", tier, 1);
+		argv.insert(argv.begin() + 1, const_cast<char *>("--tier"));
+		argv.push_back(nullptr);
+		execv("/proc/self/exe", argv.data());
+		_exit(127);
+	}
+	close(fds[1]);
+	while ((n = read(fds[0], buf, sizeof(buf))) > 0)
+		text.append(buf, n);
+	close(fds[0]);
+	if (waitpid(pid, &status, 0) != pid || status != 0 || !json::accept(text))
+		skip(std::string("tier ") + tier, "its process gave no figures");
+	else
+		rows.add_json(text);
+}
+
+void report::add_condition(const std::string &what, const std::string &value)
+{
+	more_conditions.emplace_back(what, value);
+}
+
+void report::add_aim(const std::string &what, double at_most, std::optional<double> ratio)
+{
+	aims.push_back({ what, at_most, ratio });
+}
+
+void report::add_figure(const std::string &what, double value, const std::string &unit)
+{
+	figures.push_back({ what, value, unit });
+}
+
+void report::skip(const std::string &what, const std::string &why)
+{
+	skipped.emplace_back(what, why);
+}
+
+std::vector<fact> report::conditions() const
+{
+	std::vector<fact> all = machine();
+
+	all.insert(all.end(), { { "load average at start", load_at_start },
+				{ "load average at end", load_average() },
+				{ "repetitions", std::to_string(rows.repetitions()) +
+							 ", interleaved at random" } });
+	all.insert(all.end(), more_conditions.begin(), more_conditions.end());
+	return all;
+}
+
+int report::finish() const
+{
+	json all = { { "conditions", json::object() },
+		     { "skipped", json::object() },
+		     { "aims", json::array() },
+		     { "figures", json::array() } };
+
+	if (!json_path)
+		return 0;
+	for (auto &[what, value] : conditions())
+		all["conditions"][what] = value;
+	for (auto &[what, why] : skipped)
+		all["skipped"][what] = why;
+	for (auto &a : aims) {
+		all["aims"].push_back({ { "aim", a.what },
+					{ "at_most", a.at_most },
+					{ "ratio", nullptr },
+					{ "verdict", a.verdict() } });
+		if (a.ratio)
+			all["aims"].back()["ratio"] = *a.ratio;
+	}
+	for (auto &f : figures)
+		all["figures"].push_back(
+			{ { "name", f.name }, { "value", f.value }, { "unit", f.unit } });
+	all["rows"] = json::parse(rows.to_json());
+
+	std::ofstream file(json_path);
+
+	file << all.dump(1, '\t') << "\n";
+	file.close();
+	if (!file.fail())
+		return 0;
+	fprintf(stderr, "%s: cannot write %s\n", name, json_path);
+	return 1;
+}

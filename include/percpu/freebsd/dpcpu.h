@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dpcpu.h - FreeBSD's names for per-CPU variables (sys/pcpu.h), on variable.h.
+ * Not part of freebsd.h, because it gives the object that includes it an image.
+ *
+ * There is no critical_enter() in user space: DPCPU_PTR() and what stands on
+ * it name the CPU of a moment, and DPCPU_SET() may hit the copy of a CPU just
+ * left. PERCPU_VARIABLE_ADD() is exact.
+ */
+#ifndef PERCPU_FREEBSD_DPCPU_H
+#define PERCPU_FREEBSD_DPCPU_H
+
+#include <string.h>
+
+#include <percpu/freebsd.h>
+#include <percpu/variable.h>
+
+#define DPCPU_NAME(n) percpu_variable_##n
+#define DPCPU_DECLARE(t, n) PERCPU_VARIABLE_DECLARE(t, n)
+#define DPCPU_DEFINE(t, n) PERCPU_VARIABLE(t, n)
+#define DPCPU_DEFINE_STATIC(t, n) static PERCPU_VARIABLE(t, n)
+
+#define DPCPU_ID_PTR(i, n) PERCPU_VARIABLE_PTR(n, (i))
+#define DPCPU_ID_GET(i, n) (*DPCPU_ID_PTR(i, n))
+#define DPCPU_ID_SET(i, n, v) (*DPCPU_ID_PTR(i, n) = (v))
+#define DPCPU_PTR(n) DPCPU_ID_PTR(curcpu, n)
+#define DPCPU_GET(n) (*DPCPU_PTR(n))
+#define DPCPU_SET(n, v) (*DPCPU_PTR(n) = (v))
+
+/* clang-format off */
+
+/** The sum over all CPUs, of the variable or of a member of it. */
+#define DPCPU_SUM(n) __extension__({                                           \
+	__typeof__(DPCPU_NAME(n)) percpu_sum_ = 0;                             \
+	for (unsigned percpu_i_ = 0; percpu_i_ <= mp_maxid; percpu_i_++)       \
+		percpu_sum_ += DPCPU_ID_GET(percpu_i_, n);                     \
+	percpu_sum_;                                                           \
+})
+
+#define DPCPU_VARSUM(n, var) __extension__({                                   \
+	__typeof__(DPCPU_NAME(n).var) percpu_sum_ = 0;                         \
+	for (unsigned percpu_i_ = 0; percpu_i_ <= mp_maxid; percpu_i_++)       \
+		percpu_sum_ += DPCPU_ID_PTR(percpu_i_, n)->var;                \
+	percpu_sum_;                                                           \
+})
+
+/** Set every CPU's copy to zeros. Nobody else may be writing to them. */
+#define DPCPU_ZERO(n) do {                                                     \
+	for (unsigned percpu_i_ = 0; percpu_i_ <= mp_maxid; percpu_i_++)       \
+		memset(DPCPU_ID_PTR(percpu_i_, n), 0, sizeof(DPCPU_NAME(n)));  \
+} while (0)
+
+/* clang-format on */
+
+#endif

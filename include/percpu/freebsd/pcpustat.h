@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pcpustat.h - FreeBSD's VNET_PCPUSTAT: a struct of uint64_t fields says which
+ * counters there are, and takes the values read from them.
+ *
+ *	VNET_PCPUSTAT_DEFINE(struct ipstat, ipstat);
+ *	VNET_PCPUSTAT_SYSINIT(ipstat);
+ *	VNET_PCPUSTAT_SYSUNINIT(ipstat);
+ *	VNET_PCPUSTAT_ADD(struct ipstat, ipstat, ips_total, 1);
+ *
+ * Behind it is an array of counter_u64_t, one per field. There is one network
+ * stack here, as in a kernel without VIMAGE.
+ */
+#ifndef PERCPU_FREEBSD_PCPUSTAT_H
+#define PERCPU_FREEBSD_PCPUSTAT_H
+
+#include <percpu/freebsd/counter.h>
+
+#ifdef __cplusplus
+#define PERCPU_ASSERT(condition, text) static_assert(condition, text)
+#else
+#define PERCPU_ASSERT(condition, text) _Static_assert(condition, text)
+#endif
+
+#define VNET_NAME(n) n
+#define VNET(n) (n)
+#define VNET_DECLARE(t, n) extern t n
+#define VNET_DEFINE(t, n) t n
+#define VNET_DEFINE_STATIC(t, n) static t n
+
+/* clang-format off */
+#define PERCPU_PCPUSTAT_FIELDS(type) (sizeof(type) / sizeof(uint64_t))
+#define PERCPU_PCPUSTAT_CHECK(type)                                            \
+	PERCPU_ASSERT(sizeof(type) % sizeof(uint64_t) == 0,                    \
+		      "the struct must have uint64_t fields only")
+
+/**
+ * The counter of field f of a struct, which may be an element of an array:
+ * f[i], where g++ wants i to be constant. A field that does not have 8 bytes
+ * makes an array of negative size.
+ */
+#define PERCPU_PCPUSTAT_INDEX(type, f)                                         \
+	(offsetof(type, f) / sizeof(char                                       \
+		[sizeof(((type *)0)->f) == sizeof(uint64_t) ? 8 : -1]))
+
+/** Declare, or define, the counters of a struct. */
+#define VNET_PCPUSTAT_DECLARE(type, name)                                      \
+	VNET_DECLARE(counter_u64_t, name[PERCPU_PCPUSTAT_FIELDS(type)]);       \
+	PERCPU_PCPUSTAT_CHECK(type)
+#define VNET_PCPUSTAT_DEFINE(type, name)                                       \
+	VNET_DEFINE(counter_u64_t, name[PERCPU_PCPUSTAT_FIELDS(type)]);        \
+	PERCPU_PCPUSTAT_CHECK(type)
+#define VNET_PCPUSTAT_DEFINE_STATIC(type, name)                                \
+	VNET_DEFINE_STATIC(counter_u64_t, name[PERCPU_PCPUSTAT_FIELDS(type)]); \
+	PERCPU_PCPUSTAT_CHECK(type)
+
+/** Allocate, or free, all of them; as counter_u64_alloc() and _free(). */
+#define VNET_PCPUSTAT_ALLOC(name, wait)                                        \
+	COUNTER_ARRAY_ALLOC(VNET(name),                                        \
+			    sizeof(VNET(name)) / sizeof(counter_u64_t), (wait))
+#define VNET_PCPUSTAT_FREE(name)                                               \
+	COUNTER_ARRAY_FREE(VNET(name),                                         \
+			   sizeof(VNET(name)) / sizeof(counter_u64_t))
+
+/** Add v to a field, or read it; as counter_u64_add() and _fetch(). */
+#define VNET_PCPUSTAT_ADD(type, name, f, v)                                    \
+	counter_u64_add(VNET(name)[PERCPU_PCPUSTAT_INDEX(type, f)], (v))
+#define VNET_PCPUSTAT_FETCH(type, name, f)                                     \
+	counter_u64_fetch(VNET(name)[PERCPU_PCPUSTAT_INDEX(type, f)])
+
+/** Allocate before main, free after it. */
+#define VNET_PCPUSTAT_SYSINIT(name)                                            \
+	PERCPU_SYSINIT static void vnet_##name##_init(void)                    \
+	{                                                                      \
+		VNET_PCPUSTAT_ALLOC(name, M_WAITOK);                           \
+	}                                                                      \
+	struct percpu_counter
+#define VNET_PCPUSTAT_SYSUNINIT(name)                                          \
+	PERCPU_SYSUNINIT static void vnet_##name##_uninit(void)                \
+	{                                                                      \
+		VNET_PCPUSTAT_FREE(name);                                      \
+	}                                                                      \
+	struct percpu_counter
+/* clang-format on */
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * uma.h - FreeBSD's zones of per-CPU items: of uma(9), what UMA_ZONE_PCPU needs,
+ * and of sys/pcpu.h, the access to an item's copies. zone.h is underneath.
+ *
+ * Constructors and the like get the address that uma_zalloc() returns, which
+ * is CPU 0's copy, once per item. An item leaves the zone when it is freed, so
+ * init runs before ctor at every allocation, and fini after dtor at every free.
+ */
+#ifndef PERCPU_FREEBSD_UMA_H
+#define PERCPU_FREEBSD_UMA_H
+
+#include <percpu/freebsd/counter.h>
+#include <percpu/status.h>
+#include <percpu/zone.h>
+
+PERCPU_BEGIN_DECLS
+
+#define UMA_ZONE_PCPU 0x8000
+#define UMA_ALIGNOF(type) (__alignof__(type) - 1)
+#define UMA_ALIGN_PTR (sizeof(void *) - 1)
+#define UMA_ALIGN_LONG (sizeof(long) - 1)
+#define UMA_ALIGN_INT (sizeof(int) - 1)
+#define UMA_ALIGN_SHORT (sizeof(short) - 1)
+#define UMA_ALIGN_CHAR (sizeof(char) - 1)
+#define UMA_ALIGN_CACHE (64 - 1)
+
+typedef struct uma_zone *uma_zone_t;
+
+/*
+ * size is that of the zone, in bytes; arg what the caller of uma_zalloc_arg()
+ * or uma_zfree_arg() gave; flags its M_WAITOK or M_NOWAIT. A ctor or an init
+ * that returns anything but 0 makes the allocation return NULL: after a failed
+ * ctor fini is called, after a failed init nothing.
+ */
+typedef int (*uma_ctor)(void *mem, int size, void *arg, int flags);
+typedef void (*uma_dtor)(void *mem, int size, void *arg);
+typedef int (*uma_init)(void *mem, int size, int flags);
+typedef void (*uma_fini)(void *mem, int size);
+
+PERCPU_API struct uma_zone *percpu_freebsd_zcreate(const char *name, size_t size, uma_ctor ctor,
+						   uma_dtor dtor, uma_init init, uma_fini fini,
+						   int align, uint32_t flags);
+PERCPU_API void percpu_freebsd_zdestroy(struct uma_zone *zone);
+PERCPU_API void *percpu_freebsd_zalloc(struct uma_zone *zone, void *arg, int flags);
+PERCPU_API void percpu_freebsd_zfree(struct uma_zone *zone, void *item, void *arg);
+PERCPU_API int percpu_freebsd_zone_set_max(struct uma_zone *zone, int nitems);
+PERCPU_API int percpu_freebsd_zone_max(struct uma_zone *zone);
+PERCPU_API int percpu_freebsd_zone_cur(struct uma_zone *zone);
+
+/**
+ * Create a zone.
+ *
+ * Parameters
+ *	size	of an item per CPU, 1 to PERCPU_LANE_SIZE bytes
+ *	ctor, dtor, init, fini
+ *		any may be NULL
+ *	align	a mask, UMA_ALIGN_*: at most that of 64 bytes
+ *	flags	UMA_ZONE_PCPU, and no other
+ *
+ * Returns NULL if there is no memory, or an argument is none of these.
+ * Context: any thread, not a signal handler.
+ */
+static inline uma_zone_t uma_zcreate(const char *name, size_t size, uma_ctor ctor, uma_dtor dtor,
+				     uma_init init, uma_fini fini, int align, uint32_t flags)
+{
+	return percpu_freebsd_zcreate(name, size, ctor, dtor, init, fini, align, flags);
+}
+
+/** Destroy a zone. While items of it are allocated it stays as it is. NULL is
+ *  fine. */
+static inline void uma_zdestroy(uma_zone_t zone)
+{
+	percpu_freebsd_zdestroy(zone);
+}
+
+/**
+ * Allocate an item. arg is for the constructor.
+ *
+ * With M_WAITOK it waits while there is no memory, and at the zone's maximum
+ * until an item is freed; otherwise it returns NULL then. With M_ZERO every
+ * CPU's copy is zero, CPU 0's too: it is done after the constructor, as in
+ * FreeBSD, which therefore does not see the flag.
+ *
+ * Context: any thread, not a signal handler. A constructor may allocate. In a
+ * child of fork the zone is the child's own copy.
+ */
+static inline void *uma_zalloc_pcpu_arg(uma_zone_t zone, void *arg, int flags)
+{
+	return percpu_freebsd_zalloc(zone, arg, flags);
+}
+
+static inline void *uma_zalloc_pcpu(uma_zone_t zone, int flags)
+{
+	return percpu_freebsd_zalloc(zone, NULL, flags);
+}
+
+static inline void *uma_zalloc_arg(uma_zone_t zone, void *arg, int flags)
+{
+	return percpu_freebsd_zalloc(zone, arg, flags);
+}
+
+static inline void *uma_zalloc(uma_zone_t zone, int flags)
+{
+	return percpu_freebsd_zalloc(zone, NULL, flags);
+}
+
+/** Free an item that no thread uses any more; NULL is fine. arg is for the
+ *  destructor. Context: any thread, not a signal handler. */
+static inline void uma_zfree_pcpu_arg(uma_zone_t zone, void *item, void *arg)
+{
+	percpu_freebsd_zfree(zone, item, arg);
+}
+
+static inline void uma_zfree_pcpu(uma_zone_t zone, void *item)
+{
+	percpu_freebsd_zfree(zone, item, NULL);
+}
+
+static inline void uma_zfree_arg(uma_zone_t zone, void *item, void *arg)
+{
+	percpu_freebsd_zfree(zone, item, arg);
+}
+
+static inline void uma_zfree(uma_zone_t zone, void *item)
+{
+	percpu_freebsd_zfree(zone, item, NULL);
+}
+
+/** The most items that may be allocated at a time, exactly; 0 is no maximum.
+ *  Setting returns it. */
+static inline int uma_zone_set_max(uma_zone_t zone, int nitems)
+{
+	return percpu_freebsd_zone_set_max(zone, nitems);
+}
+
+static inline int uma_zone_get_max(uma_zone_t zone)
+{
+	return percpu_freebsd_zone_max(zone);
+}
+
+/** Items that are allocated; of a moment that others may have changed. */
+static inline int uma_zone_get_cur(uma_zone_t zone)
+{
+	return percpu_freebsd_zone_cur(zone);
+}
+
+/** The current CPU, or 0. In the library, for strict C does not declare it. */
+PERCPU_API unsigned percpu_freebsd_curcpu(void);
+
+#define curcpu percpu_freebsd_curcpu()
+#define mp_ncpus ((int)percpu_status()->possible_cpus)
+#define mp_maxid ((unsigned)mp_ncpus - 1)
+
+/* The copy of a CPU; of the current one, which may change at any moment. */
+#define zpcpu_get_cpu(base, cpu) ((__typeof__(base))percpu_zone_get((void *)(base), (cpu)))
+#define zpcpu_get(base) zpcpu_get_cpu((base), curcpu)
+
+/* An item's address is its address in CPU 0's lane. */
+#define zpcpu_offset_cpu(cpu) (PERCPU_STRIDE * (cpu))
+#define zpcpu_base_to_offset(base) (base)
+#define zpcpu_offset_to_base(base) (base)
+
+PERCPU_API void percpu_freebsd_zpcpu_add(void *base, int64_t n);
+
+/**
+ * Add to, or subtract from, the current CPU's copy of an 8-byte integer in an
+ * item: as a whole, on one CPU, wherever the thread is moved to. The sum over
+ * all CPUs' copies is exact if nothing else stores to them. What base points to
+ * must have 8 bytes, or an array of negative size fails to compile.
+ *
+ * Context: any thread, signal handlers, children of fork.
+ * Ordering: none.
+ * Progress: a sequence. When it was aborted a few times, or the thread cannot
+ * run any, an atomic addition behind a fence, which is repeated until it
+ * succeeds: some milliseconds while a CPU goes offline.
+ */
+#define zpcpu_add_protected(base, n)                                                               \
+	percpu_freebsd_zpcpu_add((base), (int64_t)(n)*PERCPU_ZPCPU_CHECK(base))
+#define zpcpu_sub_protected(base, n)                                                               \
+	percpu_freebsd_zpcpu_add((base), -(int64_t)(n)*PERCPU_ZPCPU_CHECK(base))
+
+/** 1, if base points to 8 bytes. */
+#define PERCPU_ZPCPU_CHECK(base) ((int64_t)sizeof(char[sizeof(*(base)) == 8 ? 1 : -1]))
+
+PERCPU_END_DECLS
+
+#endif

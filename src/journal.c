@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * journal.c - words of the bias lane that change together.
+ *
+ * The bias lane is not for sequences: whoever stores there holds a lock. It may
+ * be killed while it does. So the new values are written down first; the store
+ * that makes "turn" odd is the commit, and whoever comes next stores the values
+ * once more, which does no harm if they were stored before.
+ *
+ * Signals are blocked meanwhile: a handler may count, too, and must not wait
+ * for the thread that it interrupted.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+
+#include "internal.h"
+
+static off_t lock_byte(const struct percpu_chunk *k)
+{
+	return 1 + 2 * (off_t)k->index;
+}
+
+static uint64_t *bias_words(const struct percpu_chunk *k, size_t offset)
+{
+	return (uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
+}
+
+/* Store what is written down, and make turn even. Another process may have
+ * damaged it, so it is checked. */
+static void apply(struct percpu_chunk *k)
+{
+	struct percpu_journal *j = &k->header->journal;
+	uint64_t offset = j->offset, words = j->words;
+
+	/* Release: a reader that sees one of them sees turn odd. */
+	if (offset % sizeof(uint64_t) == 0 && words <= PERCPU_JOURNAL_WORDS &&
+	    offset <= k->lane_size && words * sizeof(uint64_t) <= k->lane_size - offset)
+		for (uint64_t i = 0; i < words; i++)
+			__atomic_store_n(bias_words(k, offset) + i, j->value[i], __ATOMIC_RELEASE);
+	__atomic_store_n(&j->turn, (j->turn | 1) + 1, __ATOMIC_RELEASE);
+}
+
+int percpu_journal_lock(struct percpu_chunk *k, struct percpu_journal_holder *h)
+{
+	sigset_t all;
+	int e;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &h->signals);
+	percpu_owner_lock(&k->journal_lock);
+	e = percpu_file_lock(k->fd, lock_byte(k), &h->fd);
+	if (e != 0) {
+		percpu_owner_unlock(&k->journal_lock);
+		pthread_sigmask(SIG_SETMASK, &h->signals, NULL);
+	} else if (k->header->journal.turn & 1) {
+		apply(k); /* the last holder was killed */
+	}
+	return e;
+}
+
+void percpu_journal_unlock(struct percpu_chunk *k, struct percpu_journal_holder *h)
+{
+	percpu_file_unlock(k->fd, lock_byte(k), h->fd);
+	percpu_owner_unlock(&k->journal_lock);
+	pthread_sigmask(SIG_SETMASK, &h->signals, NULL);
+}
+
+void percpu_journal_add(struct percpu_chunk *k, size_t offset, const uint64_t *delta, size_t words)
+{
+	struct percpu_journal *j = &k->header->journal;
+	const uint64_t *bias = bias_words(k, offset);
+
+	j->offset = offset;
+	j->words = words;
+	for (size_t i = 0; i < words; i++)
+		j->value[i] = bias[i] + delta[i];
+	__atomic_store_n(&j->turn, j->turn + 1, __ATOMIC_RELEASE);
+	apply(k);
+}
+
+static void copy_words(uint64_t *out, const uint64_t *bias, size_t words)
+{
+	for (size_t i = 0; i < words; i++)
+		out[i] = __atomic_load_n(&bias[i], __ATOMIC_ACQUIRE);
+}
+
+int percpu_journal_read(struct percpu_chunk *k, size_t offset, uint64_t *out, size_t words)
+{
+	const uint64_t *turn = &k->header->journal.turn, *bias = bias_words(k, offset);
+	struct percpu_journal_holder h;
+	uint64_t t;
+	int e;
+
+	for (int i = 0; i < 100; i++) {
+		t = __atomic_load_n(turn, __ATOMIC_ACQUIRE);
+		if (t & 1)
+			break;
+		copy_words(out, bias, words);
+		if (__atomic_load_n(turn, __ATOMIC_RELAXED) == t)
+			return 0;
+	}
+	e = percpu_journal_lock(k, &h);
+	if (e != 0)
+		return e;
+	copy_words(out, bias, words);
+	percpu_journal_unlock(k, &h);
+	return 0;
+}

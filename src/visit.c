@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * visit.c - run on each CPU in turn.
+ *
+ * A helper thread, the visitor, is sent to one CPU after the other. The caller
+ * directs it from outside, because a visitor that a real-time thread does not
+ * let run cannot leave by itself.
+ *
+ * Each request is served or given up, never both: whoever moves it out of its
+ * state first, the visitor to "busy" or the caller to "none", has decided.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define NONE UINT32_MAX
+#define BUSY 0x80000000U
+
+struct visit {
+	percpu_visit_fn *fn;
+	void *arg;
+	pid_t tid;	  /* of the visitor, once it runs */
+	uint32_t request; /* the CPU to visit + 1, with BUSY once it is there; or NONE */
+	uint32_t done;	  /* the last CPU visited + 1 */
+	bool stop;
+};
+
+static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
+{
+	struct timespec ts = { .tv_sec = ns / PERCPU_SECOND, .tv_nsec = ns % PERCPU_SECOND };
+
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, ns ? &ts : NULL, NULL, 0);
+}
+
+static void futex_wake(uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void publish(uint32_t *word, uint32_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+	futex_wake(word);
+}
+
+/* Whether the request changed from its one state to the next by us. */
+static bool decide(struct visit *v, uint32_t from, uint32_t to)
+{
+	return __atomic_compare_exchange_n(&v->request, &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE);
+}
+
+static void *visitor(void *arg)
+{
+	struct visit *v = arg;
+	uint32_t request;
+	unsigned cpu;
+
+	__atomic_store_n(&v->tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	publish(&v->done, NONE);
+	while (!__atomic_load_n(&v->stop, __ATOMIC_ACQUIRE)) {
+		request = __atomic_load_n(&v->request, __ATOMIC_ACQUIRE);
+		/* Not sched_getcpu(): this must be the truth of now. If it is
+		 * another CPU, the caller has given up on that one already. */
+		if (request - 1 < BUSY - 1 && syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 &&
+		    cpu + 1 == request && decide(v, request, request | BUSY)) {
+			if (v->fn != NULL)
+				v->fn(cpu, v->arg);
+			publish(&v->done, request);
+			continue;
+		}
+		futex_wait(&v->request, request, 0);
+	}
+	return NULL;
+}
+
+/* Wait until done has that value, or, if deadline is not 0, until then. */
+static bool wait_done(struct visit *v, uint32_t wanted, uint64_t deadline)
+{
+	uint32_t done;
+	uint64_t now = 0;
+
+	while ((done = __atomic_load_n(&v->done, __ATOMIC_ACQUIRE)) != wanted) {
+		if (deadline != 0) {
+			now = percpu_now_ns();
+			if (now >= deadline)
+				return false;
+		}
+		futex_wait(&v->done, done, deadline != 0 ? deadline - now : 0);
+	}
+	return true;
+}
+
+/* Send the visitor to the CPU. Returns 0, -ENODEV (offline), -EPERM or -ETIMEDOUT. */
+static int visit_cpu(struct visit *v, unsigned cpu, uint64_t deadline)
+{
+	int r = percpu_pin(v->tid, cpu);
+
+	if (r != 0)
+		return percpu_cpu_online(cpu) ? -EPERM : -ENODEV;
+	publish(&v->request, cpu + 1);
+	if (wait_done(v, cpu + 1, deadline))
+		return 0;
+	if (decide(v, cpu + 1, NONE))
+		return -ETIMEDOUT;
+	wait_done(v, cpu + 1, 0); /* it is there already, and must finish */
+	return 0;
+}
+
+/* Offline, a CPU has nothing to fence, but does not run a function either. */
+static void record(struct percpu_fence_report *report, unsigned cpu, int r, bool fence, int *result)
+{
+	if (r == 0 || (r == -ENODEV && fence)) {
+		report->fenced++;
+		return;
+	}
+	if (report->unfenced++ == 0)
+		report->first_unfenced = cpu;
+	report->unfenced_cpus[cpu / 64] |= UINT64_C(1) << (cpu % 64);
+	if (r != -ENODEV && *result != -EPERM)
+		*result = r;
+}
+
+/* Each CPU gets an equal share of the time that is left. */
+static int visit_range(struct visit *v, unsigned first, unsigned end, uint64_t deadline,
+		       struct percpu_fence_report *report)
+{
+	uint64_t now;
+	int r, result = 0;
+
+	for (unsigned cpu = first; cpu < end; cpu++) {
+		now = percpu_now_ns();
+		if (now < deadline)
+			r = visit_cpu(v, cpu, now + (deadline - now) / (end - cpu));
+		else
+			r = -ETIMEDOUT;
+		record(report, cpu, r, v->fn == NULL, &result);
+	}
+	return result;
+}
+
+/* Let the visitor end where the caller may run, and wait for it. */
+static void dismiss(struct visit *v, pthread_t thread)
+{
+	const size_t size = CPU_ALLOC_SIZE(PERCPU_MAX_CPUS);
+	cpu_set_t *set = CPU_ALLOC(PERCPU_MAX_CPUS);
+
+	if (set != NULL && sched_getaffinity(0, size, set) == 0)
+		sched_setaffinity(v->tid, size, set);
+	CPU_FREE(set);
+	__atomic_store_n(&v->stop, true, __ATOMIC_RELEASE);
+	publish(&v->request, NONE);
+	pthread_join(thread, NULL);
+}
+
+int percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg, uint64_t timeout_ns,
+		 struct percpu_fence_report *ret_report)
+{
+	struct percpu_fence_report report;
+	uint64_t deadline = percpu_now_ns() + timeout_ns;
+	struct visit v = { .fn = fn, .arg = arg };
+	pthread_t thread;
+	int r;
+
+	if (deadline < timeout_ns)
+		deadline = UINT64_MAX;
+	memset(&report, 0, sizeof(report));
+	r = percpu_thread_start(&thread, false, visitor, &v);
+	if (r != 0)
+		return r;
+	/* It starts where the caller may run, so this wait ends. */
+	wait_done(&v, NONE, 0);
+	r = visit_range(&v, first, end, deadline, &report);
+	dismiss(&v, thread);
+	if (ret_report != NULL)
+		*ret_report = report;
+	return r;
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_freebsd_sysctl.c - a struct of statistics as in FreeBSD's netinet,
+ * counted by threads and read by name; and what names promise: sizes, errors,
+ * resets, order, and that nothing is left behind.
+ *
+ *	test_freebsd_sysctl PLUGIN
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "../support.h"
+#include "freebsd_ip.h"
+
+SYSCTL_NODE(_net, PF_INET, inet, CTLFLAG_RW | CTLFLAG_MPSAFE, 0, "Internet Family");
+SYSCTL_NODE(_net_inet, IPPROTO_IP, ip, CTLFLAG_RW | CTLFLAG_MPSAFE, 0, "IP");
+
+static COUNTER_U64_DEFINE_EARLY(early);
+SYSCTL_COUNTER_U64(_kern, OID_AUTO, early, CTLFLAG_RW, &early, "from the start");
+
+static counter_u64_t readonly;
+COUNTER_U64_SYSINIT(readonly);
+SYSCTL_COUNTER_U64(_kern, OID_AUTO, readonly, CTLFLAG_RD, &readonly, "not to be reset");
+
+static counter_u64_t unallocated;
+SYSCTL_COUNTER_U64(_kern, OID_AUTO, unallocated, CTLFLAG_RW, &unallocated, "not there yet");
+
+/* "linux" is a macro of gnu11. */
+SYSCTL_ROOT_NODE(OID_AUTO, linux, CTLFLAG_RW, NULL, "a root of our own");
+static counter_u64_t four[4];
+SYSCTL_COUNTER_U64_ARRAY(_linux, OID_AUTO, four, CTLFLAG_RW, four, 4, "four in a row");
+
+static const char *plugin;
+
+static uint64_t read_one(const char *name)
+{
+	uint64_t v = 0;
+	size_t size = sizeof(v);
+
+	assert_int_equal(sysctlbyname(name, &v, &size, NULL, 0), 0);
+	assert_int_equal(size, sizeof(v));
+	return v;
+}
+
+static void assert_fails(const char *name, const void *new, int error)
+{
+	uint64_t v = 5;
+	size_t size = sizeof(v);
+
+	errno = 0;
+	assert_int_equal(sysctlbyname(name, &v, &size, new, sizeof(v)), -1);
+	assert_int_equal(errno, error);
+	assert_int_equal(v, 5);
+	assert_int_equal(size, sizeof(v));
+}
+
+static void reset(const char *name)
+{
+	int zero = 0;
+
+	assert_int_equal(sysctlbyname(name, NULL, NULL, &zero, sizeof(zero)), 0);
+}
+
+/* The struct */
+
+static void receive(unsigned i, void *arg)
+{
+	uint8_t packet[2] = { 0x45, i };
+	unsigned rounds = *(unsigned *)arg;
+
+	for (unsigned k = 0; k < rounds; k++) {
+		ip_input(packet, 2);
+		ip_input(packet, 1);
+	}
+	packet[0] = 0x60;
+	ip_input(packet, 2);
+}
+
+static void packets_are_counted_and_read_by_name(void **state)
+{
+	unsigned rounds = test_rounds(20000);
+	struct ipstat s;
+	size_t size = sizeof(s);
+
+	(void)state;
+	reset("net.inet.ip.stats");
+	test_team_run(8, receive, &rounds);
+	assert_int_equal(sysctlbyname("net.inet.ip.stats", &s, &size, NULL, 0), 0);
+	assert_int_equal(size, sizeof(s));
+	assert_int_equal(s.ips_total, 8 * (2 * rounds + 1));
+	assert_int_equal(s.ips_tooshort, 8 * rounds);
+	assert_int_equal(s.ips_badvers, 8);
+	assert_int_equal(s.ips_delivered, 8 * rounds);
+	assert_int_equal(s.ips_queued, 0);
+	for (int kind = 0; kind < 4; kind++)
+		assert_int_equal(s.ips_outhist[kind], 2 * rounds);
+	assert_int_equal(IPSTAT_FETCH(ips_total), s.ips_total);
+	assert_int_equal(IPSTAT_FETCH(ips_outhist[3]), 2 * rounds);
+}
+
+/* What is read by resets while threads count, and what is left. */
+static void resets_lose_nothing(void **state)
+{
+	unsigned rounds = test_rounds(20000);
+	struct ipstat s;
+	struct test_team team;
+	uint64_t total = 0, delivered = 0;
+	size_t size = sizeof(s);
+
+	(void)state;
+	reset("net.inet.ip.stats");
+	test_team_start(&team, 4, receive, &rounds);
+	for (int i = 0; i < 200; i++) {
+		assert_int_equal(sysctlbyname("net.inet.ip.stats", &s, &size, &s, size), 0);
+		total += s.ips_total;
+		delivered += s.ips_delivered;
+	}
+	test_team_join(&team);
+	assert_int_equal(total + IPSTAT_FETCH(ips_total), 4 * (2 * rounds + 1));
+	assert_int_equal(delivered + IPSTAT_FETCH(ips_delivered), 4 * rounds);
+}
+
+/* Sizes and errors */
+
+static void a_small_buffer_gets_what_fits(void **state)
+{
+	const uint64_t sevens = 0x0707070707070707;
+	uint64_t v[5] = { sevens, sevens, sevens, sevens, sevens };
+	size_t size = 0;
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		counter_u64_add(four[i], 0x0101010101010101 * (i + 1));
+	assert_int_equal(sysctlbyname("linux.four", NULL, &size, NULL, 0), 0);
+	assert_int_equal(size, 32);
+	size = 20;
+	errno = 0;
+	assert_int_equal(sysctlbyname("linux.four", v, &size, v, sizeof(v)), -1);
+	assert_int_equal(errno, ENOMEM);
+	assert_int_equal(size, 20);
+	assert_int_equal(v[1], 0x0202020202020202);
+	assert_memory_equal(&v[2], "\3\3\3\3\7\7\7\7", 8);
+	assert_int_equal(v[3], sevens);
+	assert_int_equal(sysctlbyname("linux.four", v, NULL, NULL, 0), -1);
+	size = sizeof(v);
+	assert_int_equal(sysctlbyname("linux.four", v, &size, NULL, 0), 0);
+	assert_int_equal(size, 32);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(v[i], 0x0101010101010101 * (i + 1));
+	assert_int_equal(v[4], sevens);
+	reset("linux.four");
+	assert_int_equal(sysctlbyname("linux.four", v, &size, NULL, 0), 0);
+	assert_int_equal(v[0] + v[1] + v[2] + v[3], 0);
+}
+
+static void errors_are_told_apart(void **state)
+{
+	static const char *const absent[] = { "",
+					      ".",
+					      "kern.earl",
+					      "kern.early.",
+					      "kern.early.x",
+					      "early",
+					      "net.in",
+					      "zzz",
+					      "net.inet.ip.stats.ips_total" };
+	static const char *const nodes[] = { "kern", "net", "net.inet", "net.inet.ip", "linux" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
+		assert_fails(absent[i], NULL, ENOENT);
+	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++)
+		assert_fails(nodes[i], NULL, EISDIR);
+	counter_u64_add(readonly, 3);
+	assert_fails("kern.readonly", &plugin, EPERM);
+	assert_int_equal(read_one("kern.readonly"), 3);
+	assert_int_equal(read_one("kern.unallocated"), 0);
+	reset("kern.unallocated");
+}
+
+static void early_counters_have_names(void **state)
+{
+	uint64_t v, any = 1234;
+	size_t size = sizeof(v);
+
+	(void)state;
+	counter_u64_add(early, 4);
+	assert_int_equal(read_one("kern.early"), 4);
+	assert_int_equal(sysctlbyname("kern.early", &v, &size, &any, sizeof(any)), 0);
+	assert_int_equal(v, 4);
+	assert_int_equal(counter_u64_fetch(early), 0);
+}
+
+/* Registration */
+
+static void the_second_of_a_name_is_refused(void **state)
+{
+	counter_u64_t other = counter_u64_alloc(M_WAITOK);
+	struct sysctl_oid twin = {
+		&sysctl___kern, "early", "", &other, 1, NULL, CTLTYPE_U64, NULL
+	};
+	struct sysctl_oid same_node = {
+		&sysctl___net, "inet", "", NULL, 0, NULL, CTLTYPE_NODE, NULL
+	};
+	struct sysctl_oid below = {
+		&same_node, "other", "other", &other, 1, NULL, CTLTYPE_U64, NULL
+	};
+
+	(void)state;
+	counter_u64_add(other, 99);
+	assert_int_equal(percpu_freebsd_sysctl_register(&twin), -EEXIST);
+	assert_int_equal(read_one("kern.early"), counter_u64_fetch(early));
+	percpu_freebsd_sysctl_unregister(&twin);
+	assert_int_equal(read_one("kern.early"), counter_u64_fetch(early));
+
+	/* Under a node that was refused, names are as under the first. */
+	assert_int_equal(percpu_freebsd_sysctl_register(&same_node), -EEXIST);
+	assert_int_equal(percpu_freebsd_sysctl_register(&below), 0);
+	assert_int_equal(read_one("net.inet.other"), 99);
+	percpu_freebsd_sysctl_unregister(&below);
+	assert_fails("net.inet.other", NULL, ENOENT);
+	counter_u64_free(other);
+}
+
+static void long_names_are_refused(void **state)
+{
+	char name[252];
+	counter_u64_t c = NULL;
+	struct sysctl_oid oid = { &sysctl___dev, name, "", &c, 1, NULL, CTLTYPE_U64, NULL };
+
+	(void)state;
+	memset(name, 'x', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	assert_int_equal(strlen("dev.") + strlen(name), 255);
+	assert_int_equal(percpu_freebsd_sysctl_register(&oid), 0);
+	percpu_freebsd_sysctl_unregister(&oid);
+	oid.parent = &sysctl___kern;
+	assert_int_equal(percpu_freebsd_sysctl_register(&oid), -ENAMETOOLONG);
+	assert_fails(name, NULL, ENOENT);
+}
+
+struct walk {
+	unsigned n, stop;
+	char last[256];
+};
+
+static int look(const struct percpu_freebsd_name *n, void *arg)
+{
+	struct walk *w = arg;
+	char copy[256];
+	size_t size;
+	int e;
+
+	assert_true(strcmp(w->last, n->name) < 0);
+	snprintf(w->last, sizeof(w->last), "%s", n->name);
+	snprintf(copy, sizeof(copy), "%s", n->name);
+	e = sysctlbyname(copy, NULL, &size, NULL, 0);
+	if ((n->kind & CTLTYPE) == CTLTYPE_NODE)
+		assert_int_equal(n->size, 0);
+	else
+		assert_int_equal(e == 0 ? size : 0, n->size);
+	if (strcmp(n->name, "net.inet.ip.stats") == 0) {
+		assert_int_equal(n->size, sizeof(struct ipstat));
+		assert_non_null(strstr(n->descr, "netinet/ip_var.h"));
+		assert_int_equal(n->kind & (CTLTYPE | CTLFLAG_RW | CTLFLAG_VNET),
+				 CTLTYPE_OPAQUE | CTLFLAG_RW | CTLFLAG_VNET);
+	}
+	if (strcmp(n->name, "linux") == 0)
+		assert_string_equal(n->descr, "a root of our own");
+	return ++w->n == w->stop ? 42 : 0;
+}
+
+static void all_names_can_be_walked(void **state)
+{
+	struct walk all = { 0 }, some = { .stop = 2 };
+
+	(void)state;
+	assert_int_equal(percpu_freebsd_sysctl_foreach(look, &all), 0);
+	assert_int_equal(all.n, 8);
+	assert_string_equal(all.last, "net.inet.ip.stats");
+	assert_int_equal(percpu_freebsd_sysctl_foreach(look, &some), 42);
+	assert_int_equal(some.n, 2);
+}
+
+static void an_unloaded_plugin_leaves_nothing(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		void *handle = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+
+		assert_non_null(handle);
+		assert_int_equal(read_one("dev.plugin.plugged"), 0);
+		assert_fails("dev.plugin", NULL, EISDIR);
+		assert_int_equal(dlclose(handle), 0);
+		assert_fails("dev.plugin.plugged", NULL, ENOENT);
+		assert_fails("dev.plugin", NULL, ENOENT);
+	}
+}
+
+/* Threads that register, read, reset, walk and unregister; and forks meanwhile. */
+
+struct commotion {
+	bool stop;	  /* atomic */
+	unsigned strange; /* atomic: what should not have happened */
+};
+
+static int ignore(const struct percpu_freebsd_name *n, void *arg)
+{
+	(void)arg;
+	return strlen(n->name) < 4;
+}
+
+static void stir(unsigned i, void *arg)
+{
+	struct commotion *c = arg;
+	char name[] = "thread_0";
+	counter_u64_t counter = counter_u64_alloc(M_WAITOK);
+	struct sysctl_oid oid = { &sysctl___user,	    name, name, &counter, 1, NULL,
+				  CTLTYPE_U64 | CTLFLAG_RW, NULL };
+	char full[32];
+	uint64_t v;
+	size_t size = sizeof(v);
+	bool good = true;
+
+	name[7] += (char)i;
+	snprintf(full, sizeof(full), "user.%s", name);
+	while (!__atomic_load_n(&c->stop, __ATOMIC_RELAXED)) {
+		good = good && percpu_freebsd_sysctl_register(&oid) == 0;
+		counter_u64_add(counter, i + 1);
+		good = good && sysctlbyname(full, &v, &size, name, 1) == 0 && v == i + 1;
+		good = good && percpu_freebsd_sysctl_foreach(ignore, NULL) == 0;
+		percpu_freebsd_sysctl_unregister(&oid);
+		good = good && sysctlbyname(full, &v, &size, NULL, 0) == -1 && errno == ENOENT;
+	}
+	counter_u64_free(counter);
+	if (!good)
+		__atomic_fetch_add(&c->strange, 1, __ATOMIC_RELAXED);
+}
+
+static int read_in_child(void *arg)
+{
+	struct ipstat s;
+	size_t size = sizeof(s);
+
+	(void)arg;
+	return sysctlbyname("net.inet.ip.stats", &s, &size, &s, size) != 0;
+}
+
+static void threads_and_children_do_not_disturb(void **state)
+{
+	struct commotion c = { 0 };
+	struct test_team team;
+
+	(void)state;
+	test_team_start(&team, 4, stir, &c);
+	for (int i = 0; i < 20; i++)
+		test_in_child(read_in_child, NULL);
+	__atomic_store_n(&c.stop, true, __ATOMIC_RELAXED);
+	test_team_join(&team);
+	assert_int_equal(c.strange, 0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packets_are_counted_and_read_by_name),
+		cmocka_unit_test(resets_lose_nothing),
+		cmocka_unit_test(a_small_buffer_gets_what_fits),
+		cmocka_unit_test(errors_are_told_apart),
+		cmocka_unit_test(early_counters_have_names),
+		cmocka_unit_test(the_second_of_a_name_is_refused),
+		cmocka_unit_test(long_names_are_refused),
+		cmocka_unit_test(all_names_can_be_walked),
+		cmocka_unit_test(an_unloaded_plugin_leaves_nothing),
+		cmocka_unit_test(threads_and_children_do_not_disturb),
+	};
+
+	if (argc != 2)
+		return 2;
+	plugin = argv[1];
+	COUNTER_ARRAY_ALLOC(four, 4, M_WAITOK);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_freebsd_zpcpu.c - the copies of an item: one per CPU, and the sum over
+ * them exact.
+ */
+#define _GNU_SOURCE
+#include <percpu/freebsd.h>
+
+#include <unistd.h>
+
+#include "../support.h"
+
+#define UMA_NONE NULL, NULL, NULL, NULL
+
+struct session {
+	uint64_t packets, bytes;
+};
+
+static void items_have_a_copy_per_cpu(void **state)
+{
+	uma_zone_t zone = uma_zcreate("plain", sizeof(struct session), UMA_NONE, UMA_ALIGN_PTR,
+				      UMA_ZONE_PCPU);
+	struct session *s, *of_cpu;
+
+	(void)state;
+	assert_non_null(zone);
+	s = uma_zalloc_pcpu(zone, M_WAITOK | M_ZERO);
+	for (unsigned cpu = 0; cpu <= mp_maxid; cpu++) {
+		of_cpu = zpcpu_get_cpu(s, cpu);
+		assert_int_equal(of_cpu->packets + of_cpu->bytes, 0);
+		assert_ptr_equal(of_cpu, (char *)s + zpcpu_offset_cpu(cpu));
+		of_cpu->packets = cpu + 1;
+	}
+	assert_int_equal(zpcpu_get_cpu(s, mp_maxid)->packets, mp_ncpus);
+	assert_in_range(zpcpu_get(s)->packets, 1, mp_ncpus);
+	assert_ptr_equal(zpcpu_offset_to_base(zpcpu_base_to_offset(s)), s);
+	uma_zfree_pcpu(zone, s);
+	uma_zdestroy(zone);
+}
+
+/* Sums over the copies. Two threads with sequences, and two without, which are
+ * moved from CPU to CPU all the time: an add that began on another CPU than it
+ * ends on collides with those that run there. */
+
+#define ADDERS 4
+
+struct adding {
+	struct session *s;
+	bool stop;	   /* atomic */
+	pid_t tid[ADDERS]; /* atomic */
+	uint64_t n[ADDERS];
+};
+
+static void add(unsigned i, void *arg)
+{
+	struct adding *a = arg;
+	uint64_t n = 0;
+
+	if (i >= ADDERS / 2)
+		(void)test_unregister(percpu_seq_attach());
+	__atomic_store_n(&a->tid[i], gettid(), __ATOMIC_RELEASE);
+	for (; !__atomic_load_n(&a->stop, __ATOMIC_RELAXED); n++) {
+		zpcpu_add_protected(&a->s->packets, 3);
+		zpcpu_sub_protected(&a->s->packets, 1);
+		zpcpu_add_protected(&a->s->bytes, (uint32_t)1500);
+	}
+	a->n[i] = n;
+}
+
+static pid_t wait_for_tid(struct adding *a, unsigned i)
+{
+	pid_t tid;
+
+	while ((tid = __atomic_load_n(&a->tid[i], __ATOMIC_ACQUIRE)) == 0)
+		test_sleep_us(100);
+	return tid;
+}
+
+static void move_about(struct adding *a)
+{
+	unsigned rounds = test_rounds(2000);
+
+	for (unsigned i = 0; i < ADDERS / 2; i++)
+		(void)test_pin(wait_for_tid(a, i), test_cpu(i % test_cpus()));
+	for (unsigned k = 0; k < rounds; k++)
+		for (unsigned i = ADDERS / 2; i < ADDERS; i++)
+			(void)test_pin(wait_for_tid(a, i), test_cpu((k + i) % test_cpus()));
+}
+
+static void protected_adds_are_exact(void **state)
+{
+	uma_zone_t zone =
+		uma_zcreate("sums", sizeof(struct session), UMA_NONE, UMA_ALIGN_PTR, UMA_ZONE_PCPU);
+	struct adding a = { 0 };
+	struct test_team team;
+	uint64_t packets = 0, bytes = 0, n = 0;
+
+	(void)state;
+	assert_non_null(zone);
+	a.s = uma_zalloc_pcpu(zone, M_WAITOK | M_ZERO);
+	test_team_start(&team, ADDERS, add, &a);
+	move_about(&a);
+	__atomic_store_n(&a.stop, true, __ATOMIC_RELAXED);
+	test_team_join(&team);
+	for (unsigned cpu = 0; cpu <= mp_maxid; cpu++) {
+		packets += zpcpu_get_cpu(a.s, cpu)->packets;
+		bytes += zpcpu_get_cpu(a.s, cpu)->bytes;
+	}
+	for (unsigned i = 0; i < ADDERS; i++)
+		n += a.n[i];
+	assert_true(n > 0);
+	assert_int_equal(packets, n * 2);
+	assert_int_equal(bytes, n * 1500);
+	uma_zfree_pcpu(zone, a.s);
+	uma_zdestroy(zone);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(items_have_a_copy_per_cpu),
+		cmocka_unit_test(protected_adds_are_exact),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
