@@ -6,39 +6,67 @@
 
 #include "support.h"
 
+#define MODEL_PAIR_WORDS 4
+#define MODEL_PAIR (2 + 2 * MODEL_PAIR_WORDS)
+
 const char *model_name(enum model_op op)
 {
-	static const char *const name[MODEL_OPS] = { "add",	   "add2",	"add4",	 "add8",
-						     "add_return", "add_limit", "store", "cmpxchg",
-						     "xchg",	   "push",	"pop",	 "copy" };
+	static const char *const name[MODEL_OPS] = {
+		"add",	     "add2",	  "add4",      "add8",	    "narrow_add",  "narrow_cross",
+		"bank_add",  "bank_add2", "bank_add4", "bank_add8", "bank_update", "add_return",
+		"add_limit", "store",	  "cmpxchg",   "xchg",	    "push",	   "pop",
+		"copy",	     "copy2",	  "copy4",
+	};
 
 	return name[op];
 }
 
 bool model_exists(enum model_op op, int seq_words)
 {
-	if (op == MODEL_ADD4)
+	if (op == MODEL_ADD4 || op == MODEL_BANK_ADD4)
 		return seq_words >= 4;
-	if (op == MODEL_ADD8)
+	if (op == MODEL_ADD8 || op == MODEL_BANK_ADD8)
 		return seq_words >= 8;
 	return true;
+}
+
+static bool is_copy(enum model_op op)
+{
+	return op == MODEL_COPY || op == MODEL_COPY2 || op == MODEL_COPY4;
 }
 
 void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 {
 	memset(lane, 0, sizeof(*lane));
-	for (unsigned i = 0; i < 8; i++)
+	for (unsigned i = 0; i < MODEL_WORDS; i++)
 		lane->word[i] = (int64_t)test_random(random);
 	if (op == MODEL_ADD_LIMIT)
 		lane->word[0] >>= 1; /* a sum that wraps says nothing of a limit */
 	if (op == MODEL_PUSH || op == MODEL_POP)
 		lane->array.count = test_random(random) % (MODEL_SLOTS + 1);
-	if (op == MODEL_COPY) /* near the wrap of the positions, every other time */
+	if (is_copy(op)) /* near the wrap of the positions, every other time */
 		lane->fifo.tail = lane->fifo.head - test_random(random) % (MODEL_SLOTS + 1);
-	if (op == MODEL_COPY && test_random(random) % 2) {
+	if (is_copy(op) && test_random(random) % 2) {
 		lane->fifo.tail = (uint64_t)0 - test_random(random) % (2 * MODEL_SLOTS);
 		lane->fifo.head = lane->fifo.tail + test_random(random) % (MODEL_SLOTS + 1);
 	}
+}
+
+/* n within the cell's window, at times from end to end; or out of it, near or far. */
+static void choose_narrow(struct model_case *c, uint32_t cell, bool refuse, uint64_t *random)
+{
+	int64_t half = INT64_C(1) << (test_random(random) % 28), window = 2 * half;
+	int64_t at = (cell + half) % window, sign = test_random(random) % 2 ? 1 : -1;
+	int64_t end = sign > 0 ? window - 1 - at : -at;
+
+	c->other = half;
+	c->n[0] = end;
+	if (refuse)
+		c->n[0] += sign;
+	if (refuse && test_random(random) % 2)
+		c->n[0] += sign * (int64_t)(test_random(random) >> 2);
+	if (!refuse && test_random(random) % 2)
+		c->n[0] = (int64_t)(test_random(random) % (uint64_t)window) - at;
 }
 
 void model_choose(struct model_case *c, enum model_op op, const struct model_lane *lane,
@@ -54,8 +82,21 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 						    odd[test_random(random) % 7];
 	c->limit = refuse ? lane->array.count : MODEL_SLOTS;
 	c->mask = MODEL_SLOTS - 1;
-	c->words = 1 + test_random(random) % MODEL_SLOTS;
+	c->words = op == MODEL_COPY2 ? 2 :
+		   op == MODEL_COPY4 ? 4 :
+				       1 + test_random(random) % MODEL_SLOTS;
 	c->other = lane->word[0] ^ (refuse ? (int64_t)(test_random(random) | 1) : 0);
+	if (op == MODEL_NARROW_ADD)
+		choose_narrow(c, lane->narrow, refuse, random);
+	if (op == MODEL_NARROW_CROSS)
+		c->limit = refuse ? ~(uint64_t)c->other : (uint64_t)c->other;
+	if (op >= MODEL_BANK_ADD && op <= MODEL_BANK_UPDATE) {
+		c->mask = op == MODEL_BANK_UPDATE ? MODEL_PAIR * 8 : 8 * 8;
+		c->words = MODEL_PAIR_WORDS;
+		c->limit = test_random(random) % 2 ? c->mask : 0;
+		if (refuse && op != MODEL_BANK_UPDATE) /* no refusal, but a damaged word */
+			c->limit = test_random(random);
+	}
 	if (op == MODEL_ADD_LIMIT) {
 		c->n[0] >>= 2;
 		c->other = lane->word[0] + c->n[0] - (refuse ? 1 : 0) +
@@ -63,11 +104,26 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 	}
 }
 
+static void add_words(int64_t *to, const int64_t *from, const int64_t *n, unsigned words)
+{
+	for (unsigned i = 0; i < words; i++)
+		to[i] = (int64_t)((uint64_t)from[i] + (uint64_t)n[i]);
+}
+
+static void update_pair(int64_t *pair, const struct model_case *c)
+{
+	int64_t *copy[2] = { pair + 2, pair + 2 + c->words };
+
+	add_words(copy[~pair[0] & 1], copy[pair[0] & 1], c->n, (unsigned)c->words);
+	pair[0] = (int64_t)((uint64_t)pair[0] + 1);
+}
+
 struct model_result model_apply(struct model_lane *lane, const struct model_case *c)
 {
 	struct model_result done = { 0, MODEL_UNSET },
 			    refused = { PERCPU_SEQ_REFUSED, MODEL_UNSET };
 	uint64_t word = (uint64_t)lane->word[0];
+	int64_t *bank = lane->word + (c->limit & c->mask) / 8; /* where there are banks */
 	unsigned words = 1;
 
 	switch (c->op) {
@@ -78,8 +134,31 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 	case MODEL_ADD2:
 		words *= 2; /* fall through */
 	case MODEL_ADD:
-		for (unsigned i = 0; i < words; i++)
-			lane->word[i] = (int64_t)((uint64_t)lane->word[i] + (uint64_t)c->n[i]);
+		add_words(lane->word, lane->word, c->n, words);
+		return done;
+	case MODEL_BANK_ADD8:
+		words *= 2; /* fall through */
+	case MODEL_BANK_ADD4:
+		words *= 2; /* fall through */
+	case MODEL_BANK_ADD2:
+		words *= 2; /* fall through */
+	case MODEL_BANK_ADD:
+		add_words(bank, bank, c->n, words);
+		return done;
+	case MODEL_BANK_UPDATE:
+		update_pair(bank, c);
+		return done;
+	case MODEL_NARROW_ADD:
+		word = (uint64_t)lane->narrow + (uint64_t)c->other;
+		if (word / (2 * (uint64_t)c->other) !=
+		    (word + (uint64_t)c->n[0]) / (2 * (uint64_t)c->other))
+			return refused;
+		lane->narrow += (uint32_t)c->n[0];
+		return done;
+	case MODEL_NARROW_CROSS:
+		if (c->limit != (uint64_t)c->other)
+			return refused;
+		lane->narrow += (uint32_t)c->n[0];
 		return done;
 	case MODEL_ADD_RETURN:
 		done.value = lane->word[0] = (int64_t)(word + (uint64_t)c->n[0]);
@@ -114,6 +193,8 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 		done.value = (int64_t)lane->array.slot[--lane->array.count];
 		return done;
 	case MODEL_COPY:
+	case MODEL_COPY2:
+	case MODEL_COPY4:
 		if (c->mask + 1 - (lane->fifo.head - lane->fifo.tail) < c->words)
 			return refused;
 		for (uint64_t i = 0; i < c->words; i++)
@@ -125,12 +206,20 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 	return refused;
 }
 
+static void clear_other_copy(int64_t *pair)
+{
+	memset(pair + 2 + (~pair[0] & 1) * MODEL_PAIR_WORDS, 0, MODEL_PAIR_WORDS * 8);
+}
+
 static void model_clear_dead(struct model_lane *lane, enum model_op op, uint64_t mask)
 {
 	if (op == MODEL_PUSH || op == MODEL_POP) {
 		for (uint64_t i = lane->array.count; i < MODEL_SLOTS; i++)
 			lane->array.slot[i] = 0;
-	} else if (op == MODEL_COPY) {
+	} else if (op == MODEL_BANK_UPDATE) {
+		clear_other_copy(lane->word);
+		clear_other_copy(lane->word + MODEL_PAIR);
+	} else if (is_copy(op)) {
 		for (uint64_t i = lane->fifo.head; i != lane->fifo.tail + mask + 1; i++)
 			lane->fifo.slot[i & mask] = 0;
 	}

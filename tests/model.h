@@ -16,6 +16,7 @@
 #include <percpu/seq.h>
 
 #define MODEL_SLOTS 8
+#define MODEL_WORDS 20 /* two banks of 8 words, or two pairs of 4 words */
 #define MODEL_UNSET INT64_C(0x5ca1ab1e0ddba11)
 
 enum model_op {
@@ -23,6 +24,13 @@ enum model_op {
 	MODEL_ADD2,
 	MODEL_ADD4,
 	MODEL_ADD8,
+	MODEL_NARROW_ADD,
+	MODEL_NARROW_CROSS,
+	MODEL_BANK_ADD,
+	MODEL_BANK_ADD2,
+	MODEL_BANK_ADD4,
+	MODEL_BANK_ADD8,
+	MODEL_BANK_UPDATE,
 	MODEL_ADD_RETURN,
 	MODEL_ADD_LIMIT,
 	MODEL_STORE,
@@ -31,6 +39,8 @@ enum model_op {
 	MODEL_PUSH,
 	MODEL_POP,
 	MODEL_COPY,
+	MODEL_COPY2, /* so many words, known when compiled: a port may do without a loop */
+	MODEL_COPY4,
 	MODEL_OPS
 };
 
@@ -38,7 +48,8 @@ enum model_op {
 struct model_lane {
 	uint32_t guard;
 	union {
-		int64_t word[8];
+		int64_t word[MODEL_WORDS];
+		uint32_t narrow;
 		struct {
 			uint64_t count;
 			uint64_t slot[MODEL_SLOTS];
@@ -55,9 +66,9 @@ struct model_lane {
 struct model_case {
 	enum model_op op;
 	int64_t n[8];	/* addend(s), new value, or words to copy */
-	int64_t other;	/* limit, or expected value */
-	uint64_t limit; /* of the array */
-	uint64_t mask;	/* of the queue */
+	int64_t other;	/* limit, expected value, or half a window */
+	uint64_t limit; /* of the array; or the checkpoint, or the bank */
+	uint64_t mask;	/* of the queue, or the distance of the banks */
 	uint64_t words; /* to copy */
 };
 
@@ -87,6 +98,11 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 bool model_same(const struct model_lane *a, const struct model_lane *b, enum model_op op,
 		uint64_t mask);
 
+static inline percpu_words2 model_pair(const struct model_case *c, unsigned at)
+{
+	return (percpu_words2){ (uint64_t)c->n[at], (uint64_t)c->n[at + 1] };
+}
+
 static __attribute__((noinline, unused)) struct model_result
 model_run(struct percpu_rseq *rs, struct model_lane *lane0, const struct model_case *c)
 {
@@ -112,6 +128,37 @@ model_run(struct percpu_rseq *rs, struct model_lane *lane0, const struct model_c
 #if PERCPU_SEQ_WORDS >= 8
 		r.code = percpu_seq_add8(rs, cell, stride, c->n);
 #endif
+		break;
+	case MODEL_NARROW_ADD:
+		r.code = percpu_seq_narrow_add(rs, cell, stride, c->n[0], (uint64_t)c->other);
+		break;
+	case MODEL_NARROW_CROSS:
+		r.code = percpu_seq_narrow_cross(rs, cell, stride, c->n[0], &c->limit,
+						 (uint64_t)c->other);
+		break;
+	case MODEL_BANK_ADD:
+		r.code = percpu_seq_bank_add(rs, cell, stride, &c->limit, c->mask, c->n[0]);
+		break;
+	case MODEL_BANK_ADD2:
+		r.code = percpu_seq_bank_add2(rs, cell, stride, &c->limit, c->mask,
+					      model_pair(c, 0));
+		break;
+	case MODEL_BANK_ADD4:
+#if PERCPU_SEQ_WORDS >= 4
+		r.code = percpu_seq_bank_add4(rs, cell, stride, &c->limit, c->mask,
+					      model_pair(c, 0), model_pair(c, 2));
+#endif
+		break;
+	case MODEL_BANK_ADD8:
+#if PERCPU_SEQ_WORDS >= 8
+		r.code =
+			percpu_seq_bank_add8(rs, cell, stride, &c->limit, c->mask, model_pair(c, 0),
+					     model_pair(c, 2), model_pair(c, 4), model_pair(c, 6));
+#endif
+		break;
+	case MODEL_BANK_UPDATE:
+		r.code = percpu_seq_bank_update(rs, cell, stride, &c->limit, c->mask,
+						(const uint64_t *)c->n, c->words);
 		break;
 	case MODEL_ADD_RETURN:
 		r.code = percpu_seq_add_return(rs, cell, guard, stride, c->n[0], &r.value);
@@ -139,6 +186,14 @@ model_run(struct percpu_rseq *rs, struct model_lane *lane0, const struct model_c
 	case MODEL_COPY:
 		r.code = percpu_seq_copy(rs, cell, guard, stride, c->mask, (const uint64_t *)c->n,
 					 c->words);
+		break;
+	case MODEL_COPY2:
+		r.code = percpu_seq_copy(rs, cell, guard, stride, c->mask, (const uint64_t *)c->n,
+					 2);
+		break;
+	case MODEL_COPY4:
+		r.code = percpu_seq_copy(rs, cell, guard, stride, c->mask, (const uint64_t *)c->n,
+					 4);
 		break;
 	case MODEL_OPS:
 		break;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -32,6 +33,21 @@ bool inject_possible(void)
 #else
 	return percpu_status()->tier == PERCPU_TIER_RSEQ && percpu_seq_attach()->cpu_id >= 0;
 #endif
+}
+
+bool inject_read(pid_t pid, struct inject_point *ret)
+{
+	const struct iovec here = { ret, sizeof(*ret) }, there = { &inject_point, sizeof(*ret) };
+
+	return process_vm_readv(pid, &here, 1, &there, 1, 0) == sizeof(*ret);
+}
+
+bool inject_go(pid_t pid)
+{
+	int32_t go = 1;
+	const struct iovec here = { &go, sizeof(go) }, there = { &inject_point.go, sizeof(go) };
+
+	return process_vm_writev(pid, &here, 1, &there, 1, 0) == sizeof(go);
 }
 
 /* A neighbor may preempt at any time, so a sequence gets several tries. */

@@ -12,6 +12,7 @@
 #define TESTS_INJECT_INJECT_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "step.h"
 
@@ -58,6 +59,11 @@ int inject_teardown(void **state);
 
 /** Whether this thread's sequences are known to the kernel. */
 bool inject_possible(void);
+
+/** Read the inject_point of a process that this one forked; let it go on from
+ *  its wait. False if the kernel does not allow it. */
+bool inject_read(pid_t pid, struct inject_point *ret);
+bool inject_go(pid_t pid);
 
 /** Stop at a step, by a trap or by waiting there. */
 enum inject_outcome inject_trap(inject_run run, enum model_op op, int step,

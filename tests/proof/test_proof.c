@@ -208,6 +208,7 @@ static void prove_at(const struct proof_operation *o, const uint64_t *trail, uns
 {
 	uint64_t points[MAX_RECORDS + 1];
 	struct proof_child child;
+	const bool sample = test_rounds(10) < 10; /* where it is slow, one event each */
 	const char *wrong;
 
 	memcpy(points, trail, (n - 1) * sizeof(*points));
@@ -215,6 +216,8 @@ static void prove_at(const struct proof_operation *o, const uint64_t *trail, uns
 	stops++;
 	for (enum event e = 0; e < EVENTS; e++) {
 		if (e == BY_MIGRATION && now.here == now.there)
+			continue;
+		if (sample && e != stops % EVENTS)
 			continue;
 		if (!stop_at(o, e, points, n, &child))
 			fail_msg("%s: not reached: start%+d", o->name, (int)(at - r->start));
@@ -278,6 +281,13 @@ static void prove_operation(const struct proof_operation *o)
 	test_pin(0, now.here);
 	sequences = proof_trail(run, r, n, which);
 	test_unpin(0);
+	if (o->memory == PROOF_SUMS &&
+	    !model_exists(o->op, (int)percpu_counter_array_commit_words())) {
+		print_message("%s takes several commits here: not proven\n", o->name);
+		for (unsigned i = 0; i < sequences; i++)
+			covered[which[i]] = true; /* the sequence of a narrower one, once more */
+		return;
+	}
 	for (unsigned i = 0; i < sequences; i++) {
 		trail[i] = r[which[i]].start;
 		if (!covered[which[i]] || o->memory != PROOF_PRIVATE)

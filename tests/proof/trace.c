@@ -104,7 +104,7 @@ static bool wait_any(struct proof_child *c)
 		}
 		if (test_now() > end)
 			kill(c->pid, SIGKILL);
-		if (spins > 1000)
+		if (spins > 20)
 			test_sleep_us(20);
 		else
 			sched_yield();

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+/* workloads.c - see workloads.h. */
+#define _GNU_SOURCE
+#include "workloads.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include <percpu/status.h>
+
+#include "../support.h"
+
+#define LIMIT 40    /* per lane */
+#define MAX_WORDS 4 /* that are copied at once */
+#define MAX_TRIES 10000
+
+/* Shared with children. */
+static struct world {
+	struct worker worker[WORKLOAD_WORKERS];
+	uint32_t owners[MODEL_SLOTS + 1]; /* of each item: 1 if it is in no array */
+	uint32_t consuming;		  /* a lock */
+	uint64_t consumed;		  /* records, whose first words have this sum */
+	uint64_t consumed_sum;
+	uint64_t broken; /* records that are not as they were written */
+} * world;
+
+static struct model_lane *lanes;
+static unsigned n_lanes;
+
+static struct model_result once(const struct model_case *c)
+{
+	struct model_result r = { -1, MODEL_UNSET };
+
+	if (c->op == MODEL_ADD4 || c->op == MODEL_ADD8) {
+#ifdef PERCPU_ARCH_X86_64_H /* whatever this unit is compiled for */
+		r.code = (c->op == MODEL_ADD4 ? percpu_seq_add4 : percpu_seq_add8)(
+			percpu_self, lanes->word, sizeof(*lanes), c->n);
+#endif
+		return r;
+	}
+	return model_run(percpu_self, lanes, c);
+}
+
+static struct model_result run(const struct model_case *c)
+{
+	struct model_result r;
+
+	do
+		r = once(c);
+	while (r.code == PERCPU_SEQ_SLOW);
+	return r;
+}
+
+static struct model_result run_armed(struct worker *w, const struct model_case *c)
+{
+	struct model_result r;
+
+	workload_arm(w);
+	r = run(c);
+	workload_disarm();
+	return r;
+}
+
+static uint64_t sum_lanes(unsigned word)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < n_lanes; i++)
+		sum += (uint64_t)lanes[i].word[word];
+	return sum;
+}
+
+static uint64_t sum_committed(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < WORKLOAD_WORKERS; i++)
+		sum += world->worker[i].committed;
+	return sum;
+}
+
+uint64_t workload_sum(unsigned word)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < WORKLOAD_WORKERS; i++)
+		sum += world->worker[i].sum[word];
+	return sum;
+}
+
+/* add, add2, add4, add8 */
+
+static void update_adds(struct worker *w, enum model_op op, unsigned words)
+{
+	struct model_case c = { .op = op };
+
+	for (unsigned i = 0; i < 8; i++)
+		c.n[i] = (int64_t)test_random(&w->random);
+	if (run_armed(w, &c).code != 0)
+		w->wrong++;
+	for (unsigned i = 0; i < words; i++)
+		w->sum[i] += (uint64_t)c.n[i];
+	w->committed++;
+}
+
+static void update_add(struct worker *w)
+{
+	update_adds(w, MODEL_ADD, 1);
+}
+
+static void update_add2(struct worker *w)
+{
+	update_adds(w, MODEL_ADD2, 2);
+}
+
+static void update_add4(struct worker *w)
+{
+	update_adds(w, MODEL_ADD4, 4);
+}
+
+static void update_add8(struct worker *w)
+{
+	update_adds(w, MODEL_ADD8, 8);
+}
+
+static bool check_sums(void)
+{
+	for (unsigned i = 0; i < 8; i++)
+		if (sum_lanes(i) != workload_sum(i))
+			return false;
+	return true;
+}
+
+/* add_return: each lane has returned 1, 2, ... and what it holds. */
+
+static void update_add_return(struct worker *w)
+{
+	const struct model_case c = { .op = MODEL_ADD_RETURN, .n = { 1 } };
+	struct model_result r = run_armed(w, &c);
+
+	w->wrong += r.code != 0;
+	w->committed++;
+	w->returned += (uint64_t)r.value;
+}
+
+static bool check_returned(void)
+{
+	uint64_t returned = 0, held, must = 0;
+
+	for (unsigned i = 0; i < WORKLOAD_WORKERS; i++)
+		returned += world->worker[i].returned;
+	for (unsigned i = 0; i < n_lanes; i++) {
+		held = (uint64_t)lanes[i].word[0];
+		must += held * (held + 1) / 2;
+	}
+	return sum_lanes(0) == sum_committed() && returned == must;
+}
+
+/* add_limit: who finds a lane full makes room. */
+
+static void update_add_limit(struct worker *w)
+{
+	const struct model_case up = { .op = MODEL_ADD_LIMIT, .n = { 1 }, .other = LIMIT };
+	const struct model_case down = { .op = MODEL_ADD_LIMIT, .n = { -LIMIT }, .other = LIMIT };
+	struct model_result r = { PERCPU_SEQ_REFUSED, 0 };
+
+	workload_arm(w);
+	for (unsigned i = 0; i < MAX_TRIES && r.code == PERCPU_SEQ_REFUSED; i++) {
+		r = run(&up);
+		w->wrong += (r.code == 0) != (r.value <= LIMIT);
+		if (r.code != 0) {
+			w->wrong += run(&down).code != 0;
+			w->sum[0] -= LIMIT;
+		}
+	}
+	workload_disarm();
+	w->sum[0] += r.code == 0;
+	w->committed++;
+}
+
+static bool check_limit(void)
+{
+	for (unsigned i = 0; i < n_lanes; i++)
+		if (lanes[i].word[0] > LIMIT)
+			return false;
+	return check_sums();
+}
+
+/* store: a lane holds what some store has committed, or nothing. */
+
+static void update_store(struct worker *w)
+{
+	struct model_case c = { .op = MODEL_STORE };
+	uint64_t attempt;
+
+	workload_arm(w);
+	do {
+		attempt = w->attempts++ % WORKLOAD_ATTEMPTS;
+		w->stored[attempt / 64] &= ~(UINT64_C(1) << attempt % 64);
+		c.n[0] = (int64_t)((w->id + 1) * UINT64_C(0x100000000) + attempt);
+	} while (once(&c).code == PERCPU_SEQ_SLOW);
+	workload_disarm();
+	w->stored[attempt / 64] |= UINT64_C(1) << attempt % 64;
+	w->committed++;
+}
+
+static bool check_store(void)
+{
+	const struct worker *w;
+	uint64_t id, attempt;
+	unsigned held = 0;
+
+	for (unsigned i = 0; i < n_lanes; i++) {
+		id = (uint64_t)lanes[i].word[0] >> 32;
+		attempt = (uint64_t)lanes[i].word[0] & UINT32_MAX;
+		if (lanes[i].word[0] == 0)
+			continue;
+		if (id < 1 || id > WORKLOAD_WORKERS || attempt >= WORKLOAD_ATTEMPTS)
+			return false;
+		w = &world->worker[id - 1];
+		if (!(w->stored[attempt / 64] >> attempt % 64 & 1))
+			return false;
+		held++;
+	}
+	return held > 0 || sum_committed() == 0;
+}
+
+/* cmpxchg counts, xchg hands on. */
+
+static void update_cmpxchg(struct worker *w)
+{
+	struct model_case c = { .op = MODEL_CMPXCHG };
+	struct model_result r = { PERCPU_SEQ_REFUSED, 0 };
+
+	workload_arm(w);
+	for (unsigned i = 0; i < MAX_TRIES && r.code == PERCPU_SEQ_REFUSED; i++) {
+		c.other = w->seen;
+		c.n[0] = c.other + 1;
+		r = run(&c);
+		w->wrong += (r.code == 0) != (r.value == c.other);
+		w->seen = r.code == 0 ? c.n[0] : r.value;
+	}
+	workload_disarm();
+	w->committed += r.code == 0;
+}
+
+static bool check_count(void)
+{
+	return sum_lanes(0) == sum_committed();
+}
+
+static void update_xchg(struct worker *w)
+{
+	struct model_case c = { .op = MODEL_XCHG, .n = { (int64_t)test_random(&w->random) } };
+	struct model_result r = run_armed(w, &c);
+
+	w->wrong += r.code != 0;
+	w->sum[0] += (uint64_t)c.n[0] - (uint64_t)r.value;
+	w->committed++;
+}
+
+/* push, pop: an item is taken from an array and put into another; one of the
+ * two is the sequence under test. All of them fit into any array. */
+
+static void move_item(struct worker *w, enum model_op tested)
+{
+	const struct model_case pop = { .op = MODEL_POP };
+	struct model_case push = { .op = MODEL_PUSH, .limit = MODEL_SLOTS };
+	struct model_result r = tested == MODEL_POP ? run_armed(w, &pop) : run(&pop);
+	uint64_t item = (uint64_t)r.value, outer = w->held;
+
+	if (r.code == PERCPU_SEQ_REFUSED)
+		return;
+	if (r.code != 0 || item < 1 || item > MODEL_SLOTS ||
+	    __atomic_exchange_n(&world->owners[item], 1, __ATOMIC_RELAXED) != 0) {
+		w->wrong++;
+		return;
+	}
+	w->held = item;
+	__atomic_store_n(&world->owners[item], 0, __ATOMIC_RELAXED);
+	push.n[0] = (int64_t)item;
+	r = tested == MODEL_PUSH ? run_armed(w, &push) : run(&push);
+	w->held = outer;
+	w->wrong += r.code != 0;
+	w->committed++;
+}
+
+static void update_push(struct worker *w)
+{
+	move_item(w, MODEL_PUSH);
+}
+
+static void update_pop(struct worker *w)
+{
+	move_item(w, MODEL_POP);
+}
+
+static void begin_items(void)
+{
+	struct model_lane *lane;
+
+	for (unsigned i = 0; i < MODEL_SLOTS; i++) {
+		lane = &lanes[test_cpu(i % test_cpus())];
+		lane->array.slot[lane->array.count++] = i + 1;
+	}
+}
+
+static bool check_items(void)
+{
+	unsigned found[MODEL_SLOTS + 1] = { 0 };
+
+	for (unsigned i = 0; i < WORKLOAD_WORKERS; i++)
+		found[world->worker[i].held]++;
+	for (unsigned i = 0; i < n_lanes; i++)
+		for (uint64_t k = 0; k < lanes[i].array.count; k++) {
+			if (k >= MODEL_SLOTS || lanes[i].array.slot[k] > MODEL_SLOTS)
+				return false;
+			found[lanes[i].array.slot[k]]++;
+		}
+	for (unsigned item = 1; item <= MODEL_SLOTS; item++)
+		if (found[item] != 1)
+			return false;
+	return true;
+}
+
+/* copy: records whose first word says how long they are. */
+
+static uint64_t record_word(uint64_t first, uint64_t i)
+{
+	return first ^ i << 56;
+}
+
+static void consume_lane(struct model_lane *lane)
+{
+	uint64_t head = __atomic_load_n(&lane->fifo.head, __ATOMIC_ACQUIRE);
+	uint64_t at = lane->fifo.tail, first, words;
+	const uint64_t *slot = lane->fifo.slot;
+
+	while (at != head) {
+		first = slot[at % MODEL_SLOTS];
+		words = first % 256;
+		if (words < 1 || words > MAX_WORDS || words > head - at) {
+			world->broken++;
+			break;
+		}
+		for (uint64_t i = 0; i < words; i++)
+			world->broken += slot[(at + i) % MODEL_SLOTS] != record_word(first, i);
+		world->consumed++;
+		world->consumed_sum += first;
+		at += words;
+	}
+	__atomic_store_n(&lane->fifo.tail, head, __ATOMIC_RELEASE);
+}
+
+static void consume(void)
+{
+	if (__atomic_exchange_n(&world->consuming, 1, __ATOMIC_ACQUIRE) != 0) {
+		sched_yield();
+		return;
+	}
+	for (unsigned i = 0; i < n_lanes; i++)
+		consume_lane(&lanes[i]);
+	__atomic_store_n(&world->consuming, 0, __ATOMIC_RELEASE);
+}
+
+static void update_copy(struct worker *w)
+{
+	struct model_case c = { .op = MODEL_COPY, .mask = MODEL_SLOTS - 1 };
+	struct model_result r = { PERCPU_SEQ_REFUSED, 0 };
+	uint64_t first;
+
+	c.words = 1 + test_random(&w->random) % MAX_WORDS;
+	first = (w->attempts++ << 16 | w->id << 8 | c.words) & (UINT64_MAX >> 8);
+	for (uint64_t i = 0; i < c.words; i++)
+		c.n[i] = (int64_t)record_word(first, i);
+	for (unsigned i = 0; i < MAX_TRIES && r.code == PERCPU_SEQ_REFUSED; i++) {
+		r = run_armed(w, &c);
+		if (r.code == PERCPU_SEQ_REFUSED)
+			consume();
+	}
+	w->wrong += r.code != 0;
+	w->sum[0] += first;
+	w->committed++;
+}
+
+static bool check_records(void)
+{
+	consume();
+	return world->broken == 0 && world->consumed == sum_committed() &&
+	       world->consumed_sum == workload_sum(0);
+}
+
+static const struct workload workloads[] = {
+	{ "add", 1, NULL, update_add, check_sums },
+	{ "add2", 2, NULL, update_add2, check_sums },
+	{ "add4", 4, NULL, update_add4, check_sums },
+	{ "add8", 8, NULL, update_add8, check_sums },
+	{ "add_return", 1, NULL, update_add_return, check_returned },
+	{ "add_limit", 1, NULL, update_add_limit, check_limit },
+	{ "store", 1, NULL, update_store, check_store },
+	{ "cmpxchg", 1, NULL, update_cmpxchg, check_count },
+	{ "xchg", 1, NULL, update_xchg, check_sums },
+	{ "push", 1, begin_items, update_push, check_items },
+	{ "pop", 1, begin_items, update_pop, check_items },
+	{ "copy", 1, NULL, update_copy, check_records },
+};
+
+const struct workload *workload(unsigned nth)
+{
+	const unsigned plain = sizeof(workloads) / sizeof(workloads[0]);
+
+	if (nth < plain)
+		return &workloads[nth];
+	nth -= plain;
+	if (nth < WORKLOAD_BANKS)
+		return &workload_banks[nth];
+	nth -= WORKLOAD_BANKS;
+	return nth < WORKLOAD_NARROW ? &workload_narrow[nth] : NULL;
+}
+
+void workload_make(void)
+{
+	n_lanes = percpu_status()->possible_cpus;
+	lanes = test_share(n_lanes * sizeof(*lanes));
+	world = test_share(sizeof(*world));
+}
+
+void workload_begin(const struct workload *l)
+{
+	memset(world, 0, sizeof(*world));
+	memset(lanes, 0, n_lanes * sizeof(*lanes));
+	for (unsigned i = 0; i < WORKLOAD_WORKERS; i++) {
+		world->worker[i].id = i;
+		world->worker[i].random = 100 + i;
+	}
+	if (l->begin)
+		l->begin();
+}
+
+struct worker *workload_worker(unsigned id)
+{
+	return &world->worker[id];
+}
+
+bool workload_holds(const struct workload *l)
+{
+	for (unsigned i = 0; i < WORKLOAD_WORKERS; i++)
+		if (world->worker[i].wrong)
+			return false;
+	return l->check();
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * workloads_bank.c - the sequences that add in one of two banks. Meanwhile the
+ * workers switch banks: who does owns the old one after the fence, and takes
+ * what is in it. What appears there later was added too late.
+ */
+#define _GNU_SOURCE
+#include "workloads.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include <percpu/fence.h>
+#include <percpu/status.h>
+
+#include "../support.h"
+
+#define DISTANCE 128 /* of the banks */
+#define WORDS 4	     /* of an update */
+#define FENCE_NS UINT64_C(20000000000)
+
+struct bank_lane {
+	uint64_t word[2][DISTANCE / 8];
+} __attribute__((aligned(2 * DISTANCE)));
+
+/* Shared with children. */
+static struct {
+	uint64_t current; /* 0, or the distance */
+	uint64_t taken[8];
+	uint64_t late;
+	uint32_t switching;
+} * banks;
+
+static struct bank_lane *lanes;
+static unsigned n_lanes;
+static pid_t maker;
+
+/* What counts of a bank: its words, or the valid copy of a pair. */
+static uint64_t *valid_words(struct bank_lane *lane, unsigned bank, bool pairs)
+{
+	struct percpu_pair *p = (struct percpu_pair *)lane->word[bank];
+
+	return pairs ? &p->copy[(p->turn & 1) * WORDS] : lane->word[bank];
+}
+
+/* Take what is in a bank; returns whether that was anything. */
+static bool take(unsigned bank, bool pairs)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < n_lanes; i++) {
+		uint64_t *w = valid_words(&lanes[i], bank, pairs);
+
+		for (unsigned k = 0; k < (pairs ? WORDS : 8); k++) {
+			any |= w[k] != 0;
+			banks->taken[k] += w[k];
+			w[k] = 0;
+		}
+	}
+	return any;
+}
+
+static void switch_banks(struct worker *w, bool pairs)
+{
+	unsigned old;
+	int r;
+
+	if (__atomic_exchange_n(&banks->switching, 1, __ATOMIC_ACQUIRE) != 0)
+		return;
+	old = banks->current != 0;
+	banks->late += take(!old, pairs);
+	__atomic_store_n(&banks->current, old ? 0 : DISTANCE, __ATOMIC_RELEASE);
+	r = getpid() == maker ? percpu_fence() : percpu_fence_all(FENCE_NS, NULL);
+	w->wrong += r != 0;
+	take(old, pairs);
+	__atomic_store_n(&banks->switching, 0, __ATOMIC_RELEASE);
+}
+
+static int add_once(unsigned words, const uint64_t *n)
+{
+	struct percpu_rseq *rs = percpu_self;
+	void *cell = lanes->word;
+	const size_t stride = sizeof(*lanes);
+	const uint64_t *bank = &banks->current;
+	percpu_words2 v[4];
+
+	memcpy(v, n, sizeof(v));
+	switch (words) {
+	case 1:
+		return percpu_seq_bank_add(rs, cell, stride, bank, DISTANCE, (int64_t)n[0]);
+	case 2:
+		return percpu_seq_bank_add2(rs, cell, stride, bank, DISTANCE, v[0]);
+	case 4:
+		return percpu_seq_bank_add4(rs, cell, stride, bank, DISTANCE, v[0], v[1]);
+	default:
+		return percpu_seq_bank_add8(rs, cell, stride, bank, DISTANCE, v[0], v[1], v[2],
+					    v[3]);
+	}
+}
+
+/* A fence between processes costs more, so they switch less often. */
+static void update(struct worker *w, unsigned words, bool pairs)
+{
+	uint64_t n[8];
+	int r;
+
+	if (w->attempts++ % (getpid() == maker ? 8 : 32) == w->id % 8)
+		switch_banks(w, pairs);
+	for (unsigned i = 0; i < 8; i++)
+		n[i] = test_random(&w->random);
+	workload_arm(w);
+	do
+		r = pairs ? percpu_seq_bank_update(percpu_self, lanes->word, sizeof(*lanes),
+						   &banks->current, DISTANCE, n, words) :
+			    add_once(words, n);
+	while (r == PERCPU_SEQ_SLOW);
+	workload_disarm();
+	w->wrong += r != 0;
+	for (unsigned i = 0; i < words; i++)
+		w->sum[i] += n[i];
+	w->committed++;
+}
+
+static void update_add(struct worker *w)
+{
+	update(w, 1, false);
+}
+
+static void update_add2(struct worker *w)
+{
+	update(w, 2, false);
+}
+
+static void update_add4(struct worker *w)
+{
+	update(w, 4, false);
+}
+
+static void update_add8(struct worker *w)
+{
+	update(w, 8, false);
+}
+
+static void update_pair(struct worker *w)
+{
+	update(w, WORDS, true);
+}
+
+static void begin(void)
+{
+	if (!banks) {
+		maker = getpid();
+		n_lanes = percpu_status()->possible_cpus;
+		lanes = test_share(n_lanes * sizeof(*lanes));
+		banks = test_share(sizeof(*banks));
+	}
+	memset(lanes, 0, n_lanes * sizeof(*lanes));
+	memset(banks, 0, sizeof(*banks));
+}
+
+static bool check(bool pairs)
+{
+	unsigned current = banks->current != 0;
+	bool exact = !take(!current, pairs) && banks->late == 0;
+
+	take(current, pairs);
+	for (unsigned i = 0; i < 8; i++)
+		exact &= banks->taken[i] == workload_sum(i);
+	return exact;
+}
+
+static bool check_words(void)
+{
+	return check(false);
+}
+
+static bool check_pairs(void)
+{
+	return check(true);
+}
+
+const struct workload workload_banks[WORKLOAD_BANKS] = {
+	{ "bank_add", 1, begin, update_add, check_words },
+	{ "bank_add2", 2, begin, update_add2, check_words },
+	{ "bank_add4", 4, begin, update_add4, check_words },
+	{ "bank_add8", 8, begin, update_add8, check_words },
+	{ "bank_update", 1, begin, update_pair, check_pairs },
+};

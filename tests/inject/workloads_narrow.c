@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * workloads_narrow.c - the sequences that add to a cell of 32 bits: within a
+ * window, or while a checkpoint stays as it is.
+ */
+#define _GNU_SOURCE
+#include "workloads.h"
+
+#include <string.h>
+
+#include <percpu/status.h>
+
+#include "../support.h"
+
+#define HALF 64 /* of a window */
+#define LINE 64
+#define MAX_TRIES 10000
+
+/* Shared with children: the checkpoint, then a line for each CPU's cell. */
+static char *memory;
+static unsigned n_lanes;
+
+static uint64_t *checkpoint(void)
+{
+	return (uint64_t *)(void *)memory;
+}
+
+static int32_t *cell(unsigned cpu)
+{
+	return (int32_t *)(void *)(memory + LINE * (1 + (size_t)cpu));
+}
+
+/* Where one direction leads out of the window, the other does not. */
+static void update_add(struct worker *w)
+{
+	int64_t n = 1 + (int64_t)(test_random(&w->random) % (HALF / 2));
+	int r = PERCPU_SEQ_REFUSED;
+
+	workload_arm(w);
+	for (unsigned i = 0; i < MAX_TRIES && r != 0; i++) {
+		r = percpu_seq_narrow_add(percpu_self, cell(0), LINE, n, HALF);
+		if (r == PERCPU_SEQ_REFUSED)
+			n = -n;
+	}
+	workload_disarm();
+	w->wrong += r != 0;
+	w->sum[0] += (uint64_t)n;
+	w->committed++;
+}
+
+static void update_cross(struct worker *w)
+{
+	int64_t n = (int64_t)test_random(&w->random) >> 40;
+	int r = PERCPU_SEQ_REFUSED;
+	uint64_t expected;
+
+	if (w->attempts++ % 4 == 0)
+		__atomic_fetch_add(checkpoint(), 1, __ATOMIC_RELAXED);
+	workload_arm(w);
+	for (unsigned i = 0; i < MAX_TRIES && r != 0; i++) {
+		expected = __atomic_load_n(checkpoint(), __ATOMIC_RELAXED);
+		r = percpu_seq_narrow_cross(percpu_self, cell(0), LINE, n, checkpoint(), expected);
+	}
+	workload_disarm();
+	w->wrong += r != 0;
+	w->sum[0] += (uint64_t)n;
+	w->committed++;
+}
+
+static void begin(void)
+{
+	if (!memory) {
+		n_lanes = percpu_status()->possible_cpus;
+		memory = test_share(LINE * (1 + (size_t)n_lanes));
+	}
+	memset(memory, 0, LINE * (1 + (size_t)n_lanes));
+}
+
+static bool check_sum(void)
+{
+	uint32_t sum = 0;
+
+	for (unsigned cpu = 0; cpu < n_lanes; cpu++)
+		sum += (uint32_t)*cell(cpu);
+	return sum == (uint32_t)workload_sum(0);
+}
+
+static bool check_window(void)
+{
+	for (unsigned cpu = 0; cpu < n_lanes; cpu++)
+		if (*cell(cpu) < -HALF || *cell(cpu) >= HALF)
+			return false;
+	return check_sum();
+}
+
+const struct workload workload_narrow[WORKLOAD_NARROW] = {
+	{ "narrow_add", 1, begin, update_add, check_window },
+	{ "narrow_cross", 1, begin, update_cross, check_sum },
+};
