@@ -22,6 +22,7 @@
 #include "place.c"
 #include "region.c"
 #include "selftest.c"
+#include "stats.c"
 #include "status.c"
 #include "thread.c"
 #include "variable.c"

@@ -8,6 +8,7 @@
 #include <percpu/local.h>
 #include <percpu/region.h>
 #include <percpu/seq.h>
+#include <percpu/stats.h>
 #include <percpu/status.h>
 #include <percpu/zone.h>
 

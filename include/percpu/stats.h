@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stats.h - statistics: counters that belong together. A plain struct of
+ * uint64_t fields is their schema and the type of a snapshot.
+ *
+ *	struct port { uint64_t packets, bytes, drops, errors; };
+ *	PERCPU_STATS(struct port) ports;
+ *
+ *	PERCPU_STATS_CREATE(&ports, 64, 0);
+ *	PERCPU_STATS_ADD(&ports, i, packets, 1);
+ *	PERCPU_STATS_UPDATE(&ports, i, &((struct port){ .packets = 1, .bytes = len }));
+ *	PERCPU_STATS_SNAPSHOT(&ports, 0, 64, out);
+ *
+ * Any thread counts, of any process that has the region mapped. An add to one
+ * field costs what percpu_counter_add() costs and one load. An update adds to
+ * several fields with one commit: a snapshot has all of it or nothing, and so
+ * does what a killed thread leaves behind.
+ *
+ * Snapshots cost the writers nothing. Each CPU counts in one of two banks; a
+ * snapshot makes the other one count and waits, with a fence, until nobody is
+ * in a sequence that saw the first.
+ */
+#ifndef PERCPU_STATS_H
+#define PERCPU_STATS_H
+
+#include <errno.h>
+
+#include <percpu/region.h>
+#include <percpu/seq.h>
+
+PERCPU_BEGIN_DECLS
+
+/** Objects of the same schema. The fields are the library's. */
+struct percpu_stats {
+	char *base;	      /* of lane 0: the first object */
+	size_t stride;	      /* between lanes */
+	size_t record;	      /* bytes between objects */
+	const uint64_t *bank; /* which bank counts: 0 or banks */
+	uint64_t banks;	      /* bytes between the banks */
+	uint32_t vector;      /* words that an inlined update commits; 0: none */
+	uint32_t commit;      /* words that one update may have */
+	size_t words;	      /* fields of an object */
+	size_t n;	      /* objects */
+	size_t head;	      /* bytes of a record in front of the fields */
+	struct percpu_chunk *chunk;
+	struct percpu_region *own; /* closed with the objects; may be NULL */
+};
+
+/** For percpu_stats_create(): an update may have all fields of an object, up to
+ *  PERCPU_STATS_MAX_COMMIT, on any CPU. Each CPU has every object twice, in
+ *  each bank, and an update copies it: memory and cost grow with the schema. */
+#define PERCPU_STATS_WHOLE 0x1
+
+#define PERCPU_STATS_MAX_COMMIT 64
+
+/**
+ * Create n objects of size bytes, all 0, in memory of this process, or in a
+ * region that other processes may attach to.
+ *
+ * In each bank of each CPU an object takes its fields' bytes, with 3 fields
+ * rounded up to 4, 5 to 7 up to 8, and more up to a multiple of 8.
+ *
+ * Returns 0, or
+ *	-EINVAL	size is 0 or not a multiple of 8, n is 0, a NULL, unknown
+ *		flags, or more than 512 GiB per lane
+ *	-E2BIG	PERCPU_STATS_WHOLE and more than PERCPU_STATS_MAX_COMMIT fields,
+ *		or more CPUs than PERCPU_MAX_CPUS
+ *	-EROFS, -ENOSPC, -ENOMEM  as percpu_region_alloc()
+ *
+ * Context: any thread, not a signal handler.
+ */
+PERCPU_API int percpu_stats_create(size_t size, size_t n, unsigned flags,
+				   struct percpu_stats **ret);
+PERCPU_API int percpu_stats_create_in(struct percpu_region *r, size_t size, size_t n,
+				      unsigned flags, struct percpu_stats **ret);
+
+/**
+ * Attach to the objects that another process created at this key of a region,
+ * with the same size, n and flags; percpu_stats_detach() leaves them.
+ *
+ * Returns 0, or -EINVAL (as above), -ENOENT (no such objects there), -ENOMEM.
+ */
+PERCPU_API int percpu_stats_attach(struct percpu_region *r, uint64_t key, size_t size, size_t n,
+				   unsigned flags, struct percpu_stats **ret);
+PERCPU_API void percpu_stats_detach(struct percpu_stats *s);
+PERCPU_API uint64_t percpu_stats_key(const struct percpu_stats *s);
+
+/** Free the objects. NULL is fine. No thread may be using them. */
+PERCPU_API void percpu_stats_destroy(struct percpu_stats *s);
+
+/** Fields that one update may have: s->commit. 2, 4 (AVX2) or 8 (AVX-512), or
+ *  all with PERCPU_STATS_WHOLE. */
+PERCPU_API unsigned percpu_stats_commit_words(const struct percpu_stats *s);
+
+PERCPU_API void percpu_stats_add_slow(const struct percpu_stats *s, size_t i, size_t word,
+				      int64_t n);
+PERCPU_API int percpu_stats_update_slow(const struct percpu_stats *s, size_t i, size_t word,
+					const uint64_t *n, size_t words);
+
+/**
+ * Add n to a field: the word-th of object i, which must be below s->words and
+ * s->n.
+ *
+ * Context: any thread, signal handlers. Never fails, never loses.
+ * Ordering: none (as memory_order_relaxed).
+ * Progress: bounded: after a few aborted attempts, an atomic addition.
+ */
+PERCPU_INLINE void percpu_stats_add(const struct percpu_stats *s, size_t i, size_t word, int64_t n)
+{
+	if (percpu_unlikely(s->head != 0 ||
+			    percpu_seq_bank_add(percpu_self, s->base + i * s->record + word * 8,
+						s->stride, s->bank, s->banks, n)))
+		percpu_stats_add_slow(s, i, word, n);
+}
+
+PERCPU_INLINE percpu_words2 percpu_stats_pair(const uint64_t *n, size_t at, size_t words)
+{
+	percpu_words2 pair = { at < words ? n[at] : 0, at + 1 < words ? n[at + 1] : 0 };
+
+	return pair;
+}
+
+/**
+ * Add n[0] to n[words-1] to as many fields of object i, from the word-th on,
+ * with one commit. Inlined where words is a constant; then, as in
+ * percpu_stats_add(), the object and the fields must be there.
+ *
+ * Without PERCPU_STATS_WHOLE, words is at most percpu_stats_commit_words(), and
+ * word a multiple of words rounded up to a power of two.
+ *
+ * Returns 0, or, with nothing added, -E2BIG (too many fields for one commit),
+ * -EINVAL (an object or fields that are not there, or word is no such multiple),
+ * and only where the thread cannot run sequences, and the region is a file
+ * that cannot be locked, -errno of fcntl(2).
+ *
+ * Context: any thread, signal handlers.
+ * Ordering: none.
+ * Progress: bounded on tier rseq, but a thread whose sequences keep being
+ * aborted, as by a debugger, and threads on lower tiers, take a lock that is
+ * held for a few instructions and recovered when its holder is dead.
+ */
+PERCPU_INLINE int percpu_stats_update(const struct percpu_stats *s, size_t i, size_t word,
+				      const uint64_t *n, size_t words)
+{
+	char *cell = s->base + i * s->record + word * 8;
+
+	if (__builtin_constant_p(words) && words == 1 && s->head == 0) {
+		percpu_stats_add(s, i, word, (int64_t)n[0]);
+		return 0;
+	}
+	if (__builtin_constant_p(words) && words >= 2 && words <= 8 && s->vector >= words &&
+	    word % (words > 4 ? 8 :
+		    words > 2 ? 4 :
+				2) ==
+		    0) {
+		percpu_words2 n0 = percpu_stats_pair(n, 0, words);
+		percpu_words2 n2 = percpu_stats_pair(n, 2, words);
+		percpu_words2 n4 = percpu_stats_pair(n, 4, words);
+		percpu_words2 n6 = percpu_stats_pair(n, 6, words);
+		int r;
+
+		if (words == 2)
+			r = percpu_seq_bank_add2(percpu_self, cell, s->stride, s->bank, s->banks,
+						 n0);
+		else if (words <= 4)
+			r = percpu_seq_bank_add4(percpu_self, cell, s->stride, s->bank, s->banks,
+						 n0, n2);
+		else
+			r = percpu_seq_bank_add8(percpu_self, cell, s->stride, s->bank, s->banks,
+						 n0, n2, n4, n6);
+		if (percpu_likely(r == 0))
+			return 0;
+	}
+	return percpu_stats_update_slow(s, i, word, n, words);
+}
+
+/**
+ * Read n objects from the first-th on into out, an array of n structs: each
+ * field for itself, as percpu_counter_fetch(). Fields that are updated together
+ * may differ by the updates that run meanwhile.
+ *
+ * Returns 0, or -EINVAL (objects there are not, or a NULL).
+ * Context: any thread, also of a process that opened the region to read only.
+ */
+PERCPU_API int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, void *out);
+
+/**
+ * Read n objects as they were at one moment: every update is in it with all its
+ * fields or with none, and if it is, so is every one that happened before it.
+ *
+ * percpu_stats_fetch_zero() also resets them, exactly: what all such calls
+ * return, and what is left, add up to what was added.
+ *
+ * An update or add that fell back to an atomic addition or to the lock is whole,
+ * too, but may be in a snapshot without one that happened before it.
+ *
+ * Returns 0, or, with out undefined and nothing reset,
+ *	-EINVAL	objects there are not, or a NULL
+ *	-EROFS	the region was opened to read
+ *	-EPERM, -ETIMEDOUT, -EAGAIN  as percpu_fence(); in a shared region as
+ *		percpu_fence_all() with 5 s: some CPU could not be fenced
+ *	-ENOMEM, or -errno of fcntl(2): a shared file could not be locked
+ *
+ * Context: any thread, not a signal handler. Waits for other snapshots of
+ * objects in the same region.
+ */
+PERCPU_API int percpu_stats_snapshot(const struct percpu_stats *s, size_t first, size_t n,
+				     void *out);
+PERCPU_API int percpu_stats_fetch_zero(const struct percpu_stats *s, size_t first, size_t n,
+				       void *out);
+
+/*
+ * The same by type and field: a field that the struct does not have, or a
+ * struct of another type, does not compile. h is the address of a
+ * PERCPU_STATS(), the other arguments are evaluated once.
+ */
+
+/* clang-format off */
+
+/** The handle of objects of that type, which is a struct of uint64_t. */
+#define PERCPU_STATS(type) union { struct percpu_stats *stats; type *schema; }
+
+/** A field's number; refuses fields that have not 8 bytes. */
+#define PERCPU_STATS_WORD(h, field)                                            \
+	(offsetof(__typeof__(*(h)->schema), field) / 8 *                       \
+	 sizeof(char[sizeof((h)->schema->field) == 8 ? 1 : -1]))
+
+/* p, which must point to the handle's type. */
+#define PERCPU_STATS_TYPED(h, p) (0 ? (h)->schema : (p))
+
+#define PERCPU_STATS_CREATE(h, n, flags)                                       \
+	percpu_stats_create(sizeof(*(h)->schema), (n), (flags), &(h)->stats)
+#define PERCPU_STATS_CREATE_IN(h, r, n, flags)                                 \
+	percpu_stats_create_in((r), sizeof(*(h)->schema), (n), (flags), &(h)->stats)
+#define PERCPU_STATS_ATTACH(h, r, key, n, flags)                               \
+	percpu_stats_attach((r), (key), sizeof(*(h)->schema), (n), (flags), &(h)->stats)
+
+#define PERCPU_STATS_ADD(h, i, field, n)                                       \
+	percpu_stats_add((h)->stats, (i), PERCPU_STATS_WORD(h, field), (n))
+/** Add all fields of the struct at delta. */
+#define PERCPU_STATS_UPDATE(h, i, delta)                                       \
+	percpu_stats_update((h)->stats, (i), 0,                                \
+			    (const uint64_t *)PERCPU_STATS_TYPED(h, delta),    \
+			    sizeof(*(h)->schema) / 8)
+
+#define PERCPU_STATS_FETCH(h, first, n, out)                                   \
+	percpu_stats_fetch((h)->stats, (first), (n), PERCPU_STATS_TYPED(h, out))
+#define PERCPU_STATS_SNAPSHOT(h, first, n, out)                                \
+	percpu_stats_snapshot((h)->stats, (first), (n), PERCPU_STATS_TYPED(h, out))
+#define PERCPU_STATS_FETCH_ZERO(h, first, n, out)                              \
+	percpu_stats_fetch_zero((h)->stats, (first), (n), PERCPU_STATS_TYPED(h, out))
+
+/* clang-format on */
+
+PERCPU_END_DECLS
+
+#endif

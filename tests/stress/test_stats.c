@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_stats.c - snapshots under load: while threads or processes, more than
+ * there are CPUs, add the same number to all fields of an object with one
+ * commit, every snapshot must find the fields equal, and nothing may be lost.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <percpu/stats.h>
+#include <percpu/status.h>
+
+#include "../support.h"
+
+#define FLIPS 1000000
+#define SHARED_FLIPS 2000
+#define PROCESSES 6
+#define FIELDS 32
+
+struct work {
+	struct percpu_stats *stats;
+	size_t fields;
+	uint64_t *done; /* updates, per thread or process */
+	uint32_t stop;
+};
+
+static void add_once(const struct work *w, uint64_t n)
+{
+	uint64_t delta[FIELDS];
+
+	for (size_t i = 0; i < FIELDS; i++)
+		delta[i] = n;
+	/* Constants, to have the inlined sequences. */
+	if (w->fields == 2)
+		percpu_stats_update(w->stats, 0, 0, delta, 2);
+	else if (w->fields == 4)
+		percpu_stats_update(w->stats, 0, 0, delta, 4);
+	else if (w->fields == 8)
+		percpu_stats_update(w->stats, 0, 0, delta, 8);
+	else
+		percpu_stats_update(w->stats, 0, 0, delta, w->fields);
+}
+
+static void add_until_stopped(unsigned i, void *arg)
+{
+	struct work *w = arg;
+	uint64_t done = 0;
+
+	if (i == 1)
+		(void)test_unregister(percpu_seq_attach()); /* it takes the lock */
+
+	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED)) {
+		add_once(w, 1);
+		done++;
+	}
+	w->done[i] = done;
+}
+
+/* Snapshots, each third with a reset. Returns how many were inconsistent; what
+ * the resets returned is added to *ret_taken. */
+static unsigned flip(const struct work *w, unsigned flips, uint64_t *ret_taken, int *ret_error)
+{
+	uint64_t out[FIELDS], last = 0;
+	unsigned torn = 0;
+
+	for (unsigned n = 0; n < flips; n++) {
+		bool reset = n % 3 == 2;
+		int e = reset ? percpu_stats_fetch_zero(w->stats, 0, 1, out) :
+				percpu_stats_snapshot(w->stats, 0, 1, out);
+
+		if (e != 0) {
+			*ret_error = e;
+			return torn;
+		}
+		for (size_t i = 1; i < w->fields; i++)
+			if (out[i] != out[0]) {
+				torn++;
+				break;
+			}
+		torn += out[0] < last;
+		last = reset ? 0 : out[0];
+		*ret_taken += reset ? out[0] : 0;
+	}
+	return torn;
+}
+
+/* The threads that take sequences commit by vector or by copy, the others under
+ * the lock. */
+static void snapshots_of_threads(size_t fields, unsigned flags, unsigned flips)
+{
+	unsigned threads = test_cpus() + 2, torn;
+	uint64_t done[64] = { 0 }, total = 0, taken = 0, rest[FIELDS];
+	struct work w = { .fields = fields, .done = done };
+	struct test_team t;
+	int error = 0;
+
+	if (threads > 64)
+		threads = 64;
+	assert_int_equal(percpu_stats_create(8 * fields, 1, flags, &w.stats), 0);
+	if (percpu_stats_commit_words(w.stats) < fields) {
+		percpu_stats_destroy(w.stats);
+		print_message("no instruction commits %zu words here\n", fields);
+		return;
+	}
+	test_team_start(&t, threads, add_until_stopped, &w);
+	torn = flip(&w, flips, &taken, &error);
+	__atomic_store_n(&w.stop, 1, __ATOMIC_RELAXED);
+	test_team_join(&t);
+	for (unsigned i = 0; i < threads; i++)
+		total += done[i];
+	assert_int_equal(error, 0);
+	assert_int_equal(torn, 0);
+	assert_int_equal(percpu_stats_fetch(w.stats, 0, 1, rest), 0);
+	for (size_t i = 0; i < fields; i++)
+		assert_int_equal(taken + rest[i], total);
+	percpu_stats_destroy(w.stats);
+}
+
+static void vectors_are_whole(void **state)
+{
+	unsigned flips = test_rounds(FLIPS);
+
+	(void)state;
+	snapshots_of_threads(4, 0, flips * 4 / 5);
+	snapshots_of_threads(2, 0, flips / 20);
+	snapshots_of_threads(8, 0, flips / 20);
+}
+
+static void copies_are_whole(void **state)
+{
+	(void)state;
+	snapshots_of_threads(FIELDS, PERCPU_STATS_WHOLE, test_rounds(FLIPS / 10));
+}
+
+/* Other processes; some are killed, at any instruction. */
+
+struct shared {
+	struct work work;
+	uint64_t updates[PROCESSES]; /* before and, if it lives, with the last one */
+};
+
+struct member {
+	struct shared *shared;
+	unsigned i;
+};
+
+static int count_in_process(void *arg)
+{
+	const struct member *m = arg;
+	struct work *w = &m->shared->work;
+
+	if (m->i % 3 == 0)
+		(void)test_unregister(percpu_seq_attach()); /* it takes the lock */
+	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED)) {
+		add_once(w, 1);
+		__atomic_store_n(&m->shared->updates[m->i], m->shared->updates[m->i] + 1,
+				 __ATOMIC_RELAXED);
+	}
+	return 0;
+}
+
+static void snapshots_of_processes(size_t fields, unsigned flags)
+{
+	struct shared *shared = test_share(sizeof(*shared));
+	struct percpu_region *r;
+	struct member m[PROCESSES];
+	uint64_t taken = 0, total = 0, rest[FIELDS];
+	pid_t pid[PROCESSES];
+	unsigned torn;
+	int error = 0;
+
+	unlink(test_path("stats"));
+	assert_int_equal(percpu_region_create_file(test_path("stats"), NULL, &r), 0);
+	assert_int_equal(percpu_stats_create_in(r, 8 * fields, 1, flags, &shared->work.stats), 0);
+	shared->work.fields = fields;
+	shared->work.stop = 0;
+	memset(shared->updates, 0, sizeof(shared->updates));
+	if (percpu_stats_commit_words(shared->work.stats) < fields) {
+		percpu_stats_destroy(shared->work.stats);
+		percpu_region_close(r);
+		return;
+	}
+	for (unsigned i = 0; i < PROCESSES; i++) {
+		m[i] = (struct member){ shared, i };
+		pid[i] = test_fork(count_in_process, &m[i]);
+	}
+	torn = flip(&shared->work, test_rounds(SHARED_FLIPS), &taken, &error);
+	for (unsigned i = 0; i < PROCESSES / 2; i++)
+		kill(pid[i], SIGKILL);
+	torn += flip(&shared->work, 10, &taken, &error);
+	__atomic_store_n(&shared->work.stop, 1, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < PROCESSES; i++) {
+		test_wait(pid[i], 20);
+		total += shared->updates[i];
+	}
+	assert_int_equal(torn, 0);
+	assert_true(error == 0 || error == -EPERM);
+	assert_int_equal(percpu_stats_fetch(shared->work.stats, 0, 1, rest), 0);
+	/* Who was killed may have counted once more than it could say. */
+	for (size_t i = 0; i < fields; i++) {
+		assert_int_equal(rest[i], rest[0]);
+		assert_in_range(taken + rest[i], total, total + PROCESSES / 2);
+	}
+	percpu_stats_destroy(shared->work.stats);
+	percpu_region_close(r);
+	if (error == -EPERM)
+		test_skip("a cpuset keeps this process from some CPUs");
+}
+
+static void processes_are_whole(void **state)
+{
+	(void)state;
+	snapshots_of_processes(4, 0);
+	snapshots_of_processes(FIELDS, PERCPU_STATS_WHOLE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(vectors_are_whole),
+		cmocka_unit_test(copies_are_whole),
+		cmocka_unit_test(processes_are_whole),
+	};
+
+	return cmocka_run_group_tests_name("stats", tests, NULL, test_remove_paths);
+}
