@@ -214,6 +214,10 @@ uint64_t percpu_chunk_size(size_t stride, uint32_t cpus);
 int percpu_chunk_map(const struct percpu_chunk *t, bool writable, struct percpu_chunk **ret);
 void percpu_chunk_unmap(struct percpu_chunk *k);
 
+/** In the CPU lanes of a private chunk, no huge page that reaches beyond this
+ *  offset, behind which nothing is going to be touched. */
+void percpu_chunk_small_pages(const struct percpu_chunk *k, size_t offset);
+
 /** Write the header of a new chunk and reserve what every user touches. */
 int percpu_chunk_format(struct percpu_chunk *k);
 
@@ -271,6 +275,32 @@ int percpu_journal_read(struct percpu_chunk *k, size_t offset, uint64_t *out, si
 
 /** Words that one store of this machine commits: 2, 4 or 8. */
 unsigned percpu_vector_words(void);
+
+/* stats.c, stats_read.c */
+
+/** What all who count in objects look at: in the bias lane, behind the biases.
+ *  Readers change it. */
+struct percpu_stats_control {
+	uint64_t bank;	   /* which one counts: 0, or their distance */
+	uint64_t unfenced; /* somebody may still count in the other */
+	uint64_t size;
+	uint64_t n;
+	uint64_t flags;
+};
+
+/** Where the first field of object i is in a lane, in bank 0. */
+static inline size_t percpu_stats_offset(const struct percpu_stats *s, size_t i)
+{
+	return (size_t)(s->base - s->chunk->base) + i * s->record + s->head;
+}
+
+static inline struct percpu_stats_control *percpu_stats_control(const struct percpu_stats *s)
+{
+	const struct percpu_chunk *k = s->chunk;
+	size_t offset = (size_t)(s->base - k->base) + s->banks;
+
+	return (struct percpu_stats_control *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
+}
 
 /* place.c */
 

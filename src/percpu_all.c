@@ -23,6 +23,7 @@
 #include "region.c"
 #include "selftest.c"
 #include "stats.c"
+#include "stats_read.c"
 #include "status.c"
 #include "thread.c"
 #include "variable.c"

@@ -21,6 +21,7 @@ BUGS = {
     "plain-add": ["inject/test_overlap"],
     "foreign-reset": ["inject/test_overlap"],
     "missing-fence": ["inject/test_overlap"],
+    "missing-fence-of-snapshot": ["inject/test_snapshots"],
     "bank-outside": ["inject/test_overlap"],
     "mm-cid": ["inject/test_overlap"],
 }

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,10 +16,11 @@
 
 #include "../support.h"
 
-#define FLIPS 1000000
 #define SHARED_FLIPS 2000
 #define PROCESSES 6
 #define FIELDS 32
+
+static unsigned flips = 100000;
 
 struct work {
 	struct percpu_stats *stats;
@@ -61,12 +63,12 @@ static void add_until_stopped(unsigned i, void *arg)
 
 /* Snapshots, each third with a reset. Returns how many were inconsistent; what
  * the resets returned is added to *ret_taken. */
-static unsigned flip(const struct work *w, unsigned flips, uint64_t *ret_taken, int *ret_error)
+static unsigned flip(const struct work *w, unsigned count, uint64_t *ret_taken, int *ret_error)
 {
 	uint64_t out[FIELDS], last = 0;
 	unsigned torn = 0;
 
-	for (unsigned n = 0; n < flips; n++) {
+	for (unsigned n = 0; n < count; n++) {
 		bool reset = n % 3 == 2;
 		int e = reset ? percpu_stats_fetch_zero(w->stats, 0, 1, out) :
 				percpu_stats_snapshot(w->stats, 0, 1, out);
@@ -89,7 +91,7 @@ static unsigned flip(const struct work *w, unsigned flips, uint64_t *ret_taken, 
 
 /* The threads that take sequences commit by vector or by copy, the others under
  * the lock. */
-static void snapshots_of_threads(size_t fields, unsigned flags, unsigned flips)
+static void snapshots_of_threads(size_t fields, unsigned flags, unsigned count)
 {
 	unsigned threads = test_cpus() + 2, torn;
 	uint64_t done[64] = { 0 }, total = 0, taken = 0, rest[FIELDS];
@@ -106,7 +108,7 @@ static void snapshots_of_threads(size_t fields, unsigned flags, unsigned flips)
 		return;
 	}
 	test_team_start(&t, threads, add_until_stopped, &w);
-	torn = flip(&w, flips, &taken, &error);
+	torn = flip(&w, count, &taken, &error);
 	__atomic_store_n(&w.stop, 1, __ATOMIC_RELAXED);
 	test_team_join(&t);
 	for (unsigned i = 0; i < threads; i++)
@@ -121,10 +123,8 @@ static void snapshots_of_threads(size_t fields, unsigned flags, unsigned flips)
 
 static void vectors_are_whole(void **state)
 {
-	unsigned flips = test_rounds(FLIPS);
-
 	(void)state;
-	snapshots_of_threads(4, 0, flips * 4 / 5);
+	snapshots_of_threads(4, 0, flips / 5 * 4);
 	snapshots_of_threads(2, 0, flips / 20);
 	snapshots_of_threads(8, 0, flips / 20);
 }
@@ -132,7 +132,7 @@ static void vectors_are_whole(void **state)
 static void copies_are_whole(void **state)
 {
 	(void)state;
-	snapshots_of_threads(FIELDS, PERCPU_STATS_WHOLE, test_rounds(FLIPS / 10));
+	snapshots_of_threads(FIELDS, PERCPU_STATS_WHOLE, flips / 10);
 }
 
 /* Other processes; some are killed, at any instruction. */
@@ -217,7 +217,8 @@ static void processes_are_whole(void **state)
 	snapshots_of_processes(FIELDS, PERCPU_STATS_WHOLE);
 }
 
-int main(void)
+/* Argument: how many snapshots. */
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(vectors_are_whole),
@@ -225,5 +226,8 @@ int main(void)
 		cmocka_unit_test(processes_are_whole),
 	};
 
+	if (argc > 1)
+		flips = (unsigned)atoi(argv[1]);
+	flips = test_rounds(flips);
 	return cmocka_run_group_tests_name("stats", tests, NULL, test_remove_paths);
 }
