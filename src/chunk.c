@@ -51,6 +51,19 @@ static void advise(const struct percpu_chunk *k)
 	}
 }
 
+void percpu_chunk_small_pages(const struct percpu_chunk *k, size_t offset)
+{
+	char *lane, *first;
+
+	for (uint32_t cpu = 0; cpu < k->cpus && k->lane_size >= 2 * HUGE_PAGE; cpu++) {
+		lane = percpu_chunk_lane(k, cpu, 0);
+		first = lane + offset;
+		first -= (uintptr_t)first % HUGE_PAGE;
+		if (first > lane)
+			madvise(first, lane + k->lane_size - first, MADV_NOHUGEPAGE);
+	}
+}
+
 int percpu_chunk_map(const struct percpu_chunk *t, bool writable, struct percpu_chunk **ret)
 {
 	const int rw = PROT_READ | PROT_WRITE;

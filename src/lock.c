@@ -50,26 +50,39 @@ void percpu_owner_unlock(uint32_t *word)
  * lock after its holder died. So a fork waits until no lock is held. A signal
  * handler that runs within the fork does not wait for it.
  */
-static pthread_rwlock_t fork_lock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER; /* held across fork */
+static pthread_cond_t none_held = PTHREAD_COND_INITIALIZER;
+static unsigned held; /* file locks */
 static __thread bool forking;
 
 void percpu_file_locks_stop(void)
 {
-	pthread_rwlock_wrlock(&fork_lock);
-	forking = true;
+	forking = true; /* first: a handler must not wait for the mutex */
+	pthread_mutex_lock(&fork_lock);
+	while (held != 0)
+		pthread_cond_wait(&none_held, &fork_lock);
 }
 
 void percpu_file_locks_go_on(void)
 {
+	pthread_mutex_unlock(&fork_lock);
 	forking = false;
-	pthread_rwlock_unlock(&fork_lock);
 }
 
-/* Unlocking is for the thread that locked, and a child's has another id. */
-void percpu_file_locks_go_on_in_child(void)
+static void count_held(int n)
 {
-	forking = false;
-	fork_lock = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+	sigset_t all, old;
+
+	if (forking)
+		return;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_mutex_lock(&fork_lock);
+	held += (unsigned)n;
+	if (held == 0)
+		pthread_cond_signal(&none_held);
+	pthread_mutex_unlock(&fork_lock);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 /*
@@ -87,8 +100,7 @@ int percpu_file_lock(int fd, off_t byte, int *ret_fd)
 	*ret_fd = -1;
 	if (fd < 0)
 		return 0;
-	if (!forking)
-		pthread_rwlock_rdlock(&fork_lock);
+	count_held(1);
 	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 	own = open(name, O_RDWR | O_CLOEXEC);
 	while (e == 0 && fcntl(own < 0 ? fd : own, own < 0 ? F_SETLKW : F_OFD_SETLKW, &fl) != 0)
@@ -100,8 +112,7 @@ int percpu_file_lock(int fd, off_t byte, int *ret_fd)
 	}
 	if (own >= 0)
 		close(own);
-	if (!forking)
-		pthread_rwlock_unlock(&fork_lock);
+	count_held(-1);
 	return e;
 }
 
@@ -115,6 +126,5 @@ void percpu_file_unlock(int fd, off_t byte, int own)
 		close(own);
 	else
 		(void)fcntl(fd, F_SETLK, &fl);
-	if (!forking)
-		pthread_rwlock_unlock(&fork_lock);
+	count_held(-1);
 }

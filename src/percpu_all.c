@@ -9,6 +9,7 @@
 #include "array.c"
 #include "chunk.c"
 #include "clone.c"
+#include "compact.c"
 #include "counter.c"
 #include "cpus.c"
 #include "depot.c"

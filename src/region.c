@@ -48,15 +48,9 @@ static void after_fork(void)
 	unlock();
 }
 
-static void after_fork_in_child(void)
-{
-	percpu_file_locks_go_on_in_child();
-	unlock();
-}
-
 __attribute__((constructor)) static void survive_fork(void)
 {
-	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+	pthread_atfork(before_fork, after_fork, after_fork);
 }
 
 /* A process that closes any descriptor of a file loses its record lock on it,

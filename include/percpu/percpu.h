@@ -3,6 +3,7 @@
 #ifndef PERCPU_PERCPU_H
 #define PERCPU_PERCPU_H
 
+#include <percpu/compact.h>
 #include <percpu/counter.h>
 #include <percpu/fence.h>
 #include <percpu/local.h>

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <percpu/compact.h>
 #include <percpu/counter.h>
 #include <percpu/status.h>
 
@@ -86,6 +87,44 @@ static void killed_workers_lose_nothing(void **state)
 		counted = percpu_counter_fetch_zero(counter);
 		assert_in_range(counted, sum, sum + WORKERS);
 	}
+}
+
+/* Compact cells that wrap, or need a checkpoint for every add. */
+static struct percpu_compact *compact;
+
+static int add_compact_and_publish(void *arg)
+{
+	uint64_t *published = arg;
+
+	for (uint64_t n = 1; n > 0; n++) {
+		percpu_compact_add(compact, 1, 2 * (int64_t)compact->half - 1);
+		__atomic_store_n(published, n, __ATOMIC_RELAXED);
+	}
+	return 0;
+}
+
+static void killed_while_crossing(void **state)
+{
+	uint64_t *published = test_share(WORKERS * 64);
+	uint64_t random = 64, half;
+
+	(void)state;
+	assert_int_equal(percpu_compact_create_in(region, 3, &compact), 0);
+	half = compact->half;
+	for (int k = 0; k < KILLS / 3; k++) {
+		uint64_t sum = 0, counted;
+
+		compact->half = k % 3 ? half : 1;
+		memset(published, 0, WORKERS * 64);
+		start_and_kill(add_compact_and_publish, published, &random);
+		for (int i = 0; i < WORKERS; i++)
+			sum += published[8 * i];
+		counted = percpu_compact_fetch_zero(compact, 1);
+		assert_int_equal(counted % (2 * compact->half - 1), 0);
+		assert_in_range(counted / (2 * compact->half - 1), sum, sum + WORKERS);
+	}
+	assert_int_equal(percpu_compact_fetch(compact, 0) | percpu_compact_fetch(compact, 2), 0);
+	percpu_compact_destroy(compact);
 }
 
 static size_t words;
@@ -166,6 +205,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(killed_workers_lose_nothing, create, destroy),
+		cmocka_unit_test_setup_teardown(killed_while_crossing, create, destroy),
 		cmocka_unit_test_setup_teardown(one_commit_is_all_or_nothing, create, destroy),
 		cmocka_unit_test_setup_teardown(dead_allocators_block_nobody, create, destroy),
 	};

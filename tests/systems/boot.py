@@ -30,7 +30,6 @@ MACHINES = {
 }
 # The first kernel that tells the size of its rseq area, and has mm_cid in it.
 KERNEL_WITH_MM_CID = (6, 3)
-MEMORY = "2G"
 SECONDS = 900  # for the whole run
 PATIENCE = 2.5  # times what a test is given elsewhere
 START = re.compile(r"@@ start (\S+)$")
@@ -89,7 +88,11 @@ def boot(args, initrd, console):
     program, machine, tty = MACHINES[args.machine]
     command = [program, *machine]
     command += ["-accel", "tcg,thread=single"]
-    command += ["-smp", str(args.cpus), "-m", MEMORY, "-nographic", "-no-reboot"]
+    command += ["-smp", str(args.cpus), "-m", "2G", "-nographic", "-no-reboot"]
+    for node in range(2):  # NUMA: the CPUs and the memory in halves
+        first, last = args.cpus * node // 2, args.cpus * (node + 1) // 2 - 1
+        command += ["-object", f"memory-backend-ram,id=ram{node},size=1G"]
+        command += ["-numa", f"node,cpus={first}-{last},memdev=ram{node}"]
     command += ["-nodefaults", "-serial", "stdio", "-monitor", "none"]
     command += ["-kernel", args.kernel, "-initrd", initrd]
     command += ["-append", f"console={tty} loglevel=4 panic=-1"]
