@@ -29,4 +29,5 @@
 #include "thread.c"
 #include "variable.c"
 #include "visit.c"
+#include "wbuf.c"
 #include "zone.c"

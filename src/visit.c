@@ -20,15 +20,15 @@
 #include "internal.h"
 
 #define NONE UINT32_MAX
+#define STOP (NONE - 1)
 #define BUSY 0x80000000U
 
 struct visit {
 	percpu_visit_fn *fn;
 	void *arg;
 	pid_t tid;	  /* of the visitor, once it runs */
-	uint32_t request; /* the CPU to visit + 1, with BUSY once it is there; or NONE */
+	uint32_t request; /* the CPU to visit + 1, with BUSY once it is there; NONE; STOP */
 	uint32_t done;	  /* the last CPU visited + 1 */
-	bool stop;
 };
 
 static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
@@ -64,8 +64,7 @@ static void *visitor(void *arg)
 
 	__atomic_store_n(&v->tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	publish(&v->done, NONE);
-	while (!__atomic_load_n(&v->stop, __ATOMIC_ACQUIRE)) {
-		request = __atomic_load_n(&v->request, __ATOMIC_ACQUIRE);
+	while ((request = __atomic_load_n(&v->request, __ATOMIC_ACQUIRE)) != STOP) {
 		/* Not sched_getcpu(): this must be the truth of now. If it is
 		 * another CPU, the caller has given up on that one already. */
 		if (request - 1 < BUSY - 1 && syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 &&
@@ -154,8 +153,7 @@ static void dismiss(struct visit *v, pthread_t thread)
 	if (set != NULL && sched_getaffinity(0, size, set) == 0)
 		sched_setaffinity(v->tid, size, set);
 	CPU_FREE(set);
-	__atomic_store_n(&v->stop, true, __ATOMIC_RELEASE);
-	publish(&v->request, NONE);
+	publish(&v->request, STOP);
 	pthread_join(thread, NULL);
 }
 

@@ -74,6 +74,7 @@ struct percpu_zone_check {
 	uint64_t (*live)[PERCPU_UNITS / 64];  /* per chunk: an item begins at the unit */
 	uint64_t (*stale)[PERCPU_UNITS / 64]; /* a freed one did, and is poisoned */
 	uint32_t chunks;
+	uint32_t reclaims; /* in progress: what is freed meanwhile may lose its poison */
 };
 
 static pthread_mutex_t check_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -167,7 +168,19 @@ static void check_free(const struct percpu_zone *z, const void *item)
 	if (offset % k->unit != 0 || k->index >= c->chunks || !(c->live[k->index][word] & bit))
 		complain(z, item, "is freed, but not allocated: freed twice, or not its start");
 	c->live[k->index][word] &= ~bit;
-	c->stale[k->index][word] |= bit;
+	/* In a region that others use, too, they may store to what is free. */
+	if (z->own && c->reclaims == 0)
+		c->stale[k->index][word] |= bit;
+	unlock_checks();
+}
+
+/* Pages that are given back are not poisoned any more. */
+static void check_reclaim(struct percpu_zone_check *c, bool begins)
+{
+	lock_checks();
+	if (begins && c->chunks != 0)
+		memset(c->stale, 0, c->chunks * sizeof(*c->stale));
+	c->reclaims += begins ? 1 : (uint32_t)-1;
 	unlock_checks();
 }
 
@@ -592,8 +605,15 @@ void percpu_zone_set_limit(struct percpu_zone *z, size_t limit)
 
 size_t percpu_zone_reclaim(struct percpu_zone *z)
 {
+	size_t bytes;
+
 	drain(z);
-	return percpu_region_reclaim(z->region);
+	if (z->check != NULL)
+		check_reclaim(z->check, true);
+	bytes = percpu_region_reclaim(z->region);
+	if (z->check != NULL)
+		check_reclaim(z->check, false);
+	return bytes;
 }
 
 void percpu_zone_stats(const struct percpu_zone *z, struct percpu_zone_stats *ret)

@@ -11,6 +11,7 @@
 #include <percpu/seq.h>
 #include <percpu/stats.h>
 #include <percpu/status.h>
+#include <percpu/wbuf.h>
 #include <percpu/zone.h>
 
 #endif

@@ -363,13 +363,12 @@ static void consume(void)
 	__atomic_store_n(&world->consuming, 0, __ATOMIC_RELEASE);
 }
 
-static void update_copy(struct worker *w)
+static void copy_record(struct worker *w, enum model_op op, uint64_t words)
 {
-	struct model_case c = { .op = MODEL_COPY, .mask = MODEL_SLOTS - 1 };
+	struct model_case c = { .op = op, .mask = MODEL_SLOTS - 1, .words = words };
 	struct model_result r = { PERCPU_SEQ_REFUSED, 0 };
 	uint64_t first;
 
-	c.words = 1 + test_random(&w->random) % MAX_WORDS;
 	first = (w->attempts++ << 16 | w->id << 8 | c.words) & (UINT64_MAX >> 8);
 	for (uint64_t i = 0; i < c.words; i++)
 		c.n[i] = (int64_t)record_word(first, i);
@@ -381,6 +380,21 @@ static void update_copy(struct worker *w)
 	w->wrong += r.code != 0;
 	w->sum[0] += first;
 	w->committed++;
+}
+
+static void update_copy(struct worker *w)
+{
+	copy_record(w, MODEL_COPY, 1 + test_random(&w->random) % MAX_WORDS);
+}
+
+static void update_copy2(struct worker *w)
+{
+	copy_record(w, MODEL_COPY2, 2);
+}
+
+static void update_copy4(struct worker *w)
+{
+	copy_record(w, MODEL_COPY4, 4);
 }
 
 static bool check_records(void)
@@ -403,6 +417,8 @@ static const struct workload workloads[] = {
 	{ "push", 1, begin_items, update_push, check_items },
 	{ "pop", 1, begin_items, update_pop, check_items },
 	{ "copy", 1, NULL, update_copy, check_records },
+	{ "copy2", 1, NULL, update_copy2, check_records },
+	{ "copy4", 1, NULL, update_copy4, check_records },
 };
 
 const struct workload *workload(unsigned nth)

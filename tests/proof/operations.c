@@ -11,7 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <percpu/compact.h>
+#include <percpu/freebsd.h>
 #include <percpu/percpu.h>
+#include <percpu/variable.h>
 #include <percpu/zone.h>
 
 #include "../support.h"
@@ -24,6 +27,15 @@ static struct model_lane *lanes; /* shared */
 static struct percpu_local locked, counted, split;
 static struct percpu_counter *counter;
 static struct percpu_counter_array *array;
+static struct percpu_stats *stats, *whole; /* whole: of two fields, in copies */
+static struct percpu_compact *compact;	   /* in a shared region */
+static struct percpu_compact *within;	   /* whose cells are far from the end of a window */
+static struct percpu_compact *crossing;	   /* whose cells are one short of a crossing */
+
+static PERCPU_VARIABLE(uint64_t, variable);
+static uint64_t *zpcpu;
+static struct percpu_wbuf *wbuf;
+static uint64_t buffered; /* in it */
 
 /* Zones whose cache is empty, or has items; and items out of them, last of full. */
 static struct percpu_zone *cold, *warm, *full;
@@ -54,6 +66,24 @@ static struct percpu_zone *make_zone(unsigned allocs, unsigned frees)
 	return z;
 }
 
+/* One copy of its sequences for all callers. */
+static __attribute__((noinline)) void add_to_compact(const struct percpu_compact *c, int64_t n)
+{
+	percpu_compact_add(c, 0, n);
+}
+
+/* Its first add on any CPU needs a checkpoint. */
+static void make_crossing(void)
+{
+	assert_int_equal(percpu_compact_create(1, &within), 0);
+	assert_int_equal(percpu_compact_create(1, &crossing), 0);
+	for (unsigned i = 0; i < test_cpus(); i++) {
+		test_pin(0, test_cpu(i));
+		add_to_compact(crossing, (int64_t)crossing->half - 1);
+	}
+	test_unpin(0);
+}
+
 void proof_make(unsigned cpu)
 {
 	struct percpu_region *region, *own;
@@ -78,8 +108,16 @@ void proof_make(unsigned cpu)
 				       .region = region };
 	assert_int_equal(percpu_counter_create_in(region, &counter), 0);
 	assert_int_equal(percpu_counter_array_create_in(region, WORDS, &array), 0);
+	assert_int_equal(percpu_stats_create_in(region, WORDS * 8, 1, 0, &stats), 0);
+	assert_int_equal(percpu_stats_create_in(region, 16, 1, PERCPU_STATS_WHOLE, &whole), 0);
+	assert_int_equal(percpu_compact_create_in(region, WORDS, &compact), 0);
+	assert_int_equal(percpu_wbuf_create(NULL, &wbuf), 0);
+	make_crossing();
 	percpu_counter_array_commit_words(); /* or the first add would find out */
 	test_pin(0, cpu);
+	zpcpu = uma_zalloc_pcpu(
+		uma_zcreate("proof", 8, NULL, NULL, NULL, NULL, UMA_ALIGN_PTR, UMA_ZONE_PCPU),
+		M_WAITOK | M_ZERO);
 	cold = make_zone(0, 0);
 	warm = make_zone(ITEMS, 8);
 	full = make_zone(3 * ITEMS, 0);
@@ -171,6 +209,114 @@ static struct model_result run_array(const struct model_case *c)
 	return (struct model_result){ 0, MODEL_UNSET };
 }
 
+/* Private sums, each add of 1: another update may come between. */
+static struct model_result grown(uint64_t from, uint64_t to)
+{
+	return (struct model_result){ to - from != 1 && to - from != 2, MODEL_UNSET };
+}
+
+static struct model_result run_wbuf(const struct model_case *c)
+{
+	const struct percpu_wbuf_add add = { &buffered, 1 };
+	uint64_t before;
+	int e;
+
+	(void)c;
+	percpu_wbuf_flush(wbuf);
+	before = buffered;
+	e = percpu_wbuf_add_slow(wbuf, &add, 1);
+	percpu_wbuf_flush(wbuf);
+	return e == 0 ? grown(before, buffered) : (struct model_result){ e, MODEL_UNSET };
+}
+
+static struct model_result run_variable(const struct model_case *c)
+{
+	uint64_t before = PERCPU_VARIABLE_SUM(variable);
+
+	(void)c;
+	percpu_variable_add_slow(&percpu_image, &percpu_variable_variable, 1);
+	return grown(before, PERCPU_VARIABLE_SUM(variable));
+}
+
+static uint64_t sum_zpcpu(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned cpu = 0; cpu <= mp_maxid; cpu++)
+		sum += *zpcpu_get_cpu(zpcpu, cpu);
+	return sum;
+}
+
+static struct model_result run_zpcpu(const struct model_case *c)
+{
+	uint64_t before = sum_zpcpu();
+
+	(void)c;
+	zpcpu_add_protected(zpcpu, 1);
+	return grown(before, sum_zpcpu());
+}
+
+static struct model_result run_stats(const struct model_case *c)
+{
+	struct model_result r = { 0, MODEL_UNSET };
+	const uint64_t *n = (const uint64_t *)c->n;
+
+	if (c->op == MODEL_ADD)
+		percpu_stats_add(stats, 0, 0, c->n[0]);
+	else if (c->op == MODEL_ADD2)
+		r.code = percpu_stats_update(stats, 0, 0, n, 2);
+	else if (c->op == MODEL_ADD4)
+		r.code = percpu_stats_update(stats, 0, 0, n, 4);
+	else
+		r.code = percpu_stats_update(stats, 0, 0, n, 8);
+	return r;
+}
+
+/* By a call, as where the number of words is not constant. */
+static struct model_result run_update(struct percpu_stats *s, const struct model_case *c)
+{
+	static const volatile size_t words[] = { [MODEL_ADD] = 1, [MODEL_ADD2] = 2 };
+	const uint64_t *n = (const uint64_t *)c->n;
+
+	return (struct model_result){ percpu_stats_update(s, 0, 0, n, words[c->op]), MODEL_UNSET };
+}
+
+static struct model_result run_called(const struct model_case *c)
+{
+	return run_update(stats, c);
+}
+
+static struct model_result run_whole(const struct model_case *c)
+{
+	return run_update(whole, c);
+}
+
+static struct model_result run_compact(const struct model_case *c)
+{
+	add_to_compact(compact, c->n[0]);
+	return (struct model_result){ 0, MODEL_UNSET };
+}
+
+static struct model_result add_and_judge(const struct percpu_compact *set)
+{
+	uint64_t before = percpu_compact_fetch(set, 0);
+
+	add_to_compact(set, 1);
+	return grown(before, percpu_compact_fetch(set, 0));
+}
+
+static struct model_result run_within(const struct model_case *c)
+{
+	(void)c;
+	return add_and_judge(within);
+}
+
+static struct model_result run_crossing(const struct model_case *c)
+{
+	(void)c;
+	return add_and_judge(crossing);
+}
+
 /* Whatever happens to it, it must not accuse the kernel. */
 static struct model_result run_selftest(const struct model_case *c)
 {
@@ -212,6 +358,17 @@ static const struct proof_operation operations[] = {
 #if PERCPU_SEQ_WORDS >= 8
 	{ "sequence add8", PROOF_LANES, MODEL_ADD8, run_sequence },
 #endif
+	{ "sequence bank_add", PROOF_LANES, MODEL_BANK_ADD, run_sequence },
+	{ "sequence bank_add2", PROOF_LANES, MODEL_BANK_ADD2, run_sequence },
+#if PERCPU_SEQ_WORDS >= 4
+	{ "sequence bank_add4", PROOF_LANES, MODEL_BANK_ADD4, run_sequence },
+#endif
+#if PERCPU_SEQ_WORDS >= 8
+	{ "sequence bank_add8", PROOF_LANES, MODEL_BANK_ADD8, run_sequence },
+#endif
+	{ "sequence bank_update", PROOF_LANES, MODEL_BANK_UPDATE, run_sequence },
+	{ "sequence narrow_add", PROOF_LANES, MODEL_NARROW_ADD, run_sequence },
+	{ "sequence narrow_cross", PROOF_LANES, MODEL_NARROW_CROSS, run_sequence },
 	{ "sequence add_return", PROOF_LANES, MODEL_ADD_RETURN, run_sequence },
 	{ "sequence add_limit", PROOF_LANES, MODEL_ADD_LIMIT, run_sequence },
 	{ "sequence store", PROOF_LANES, MODEL_STORE, run_sequence },
@@ -220,6 +377,8 @@ static const struct proof_operation operations[] = {
 	{ "sequence push", PROOF_LANES, MODEL_PUSH, run_sequence },
 	{ "sequence pop", PROOF_LANES, MODEL_POP, run_sequence },
 	{ "sequence copy", PROOF_LANES, MODEL_COPY, run_sequence },
+	{ "sequence copy of 2", PROOF_LANES, MODEL_COPY2, run_sequence },
+	{ "sequence copy of 4", PROOF_LANES, MODEL_COPY4, run_sequence },
 	{ "local add", PROOF_LANES, MODEL_ADD, run_local },
 	{ "local add, split", PROOF_SUMS, MODEL_ADD, run_split },
 	{ "local add_return", PROOF_LANES, MODEL_ADD_RETURN, run_local },
@@ -235,6 +394,19 @@ static const struct proof_operation operations[] = {
 	{ "array add2", PROOF_SUMS, MODEL_ADD2, run_array },
 	{ "array add4", PROOF_SUMS, MODEL_ADD4, run_array },
 	{ "array add8", PROOF_SUMS, MODEL_ADD8, run_array },
+	{ "stats add", PROOF_SUMS, MODEL_ADD, run_stats },
+	{ "stats update of 2", PROOF_SUMS, MODEL_ADD2, run_stats },
+	{ "stats update of 4", PROOF_SUMS, MODEL_ADD4, run_stats },
+	{ "stats update of 8", PROOF_SUMS, MODEL_ADD8, run_stats },
+	{ "stats update of 1, called", PROOF_SUMS, MODEL_ADD, run_called },
+	{ "stats update of 2, called", PROOF_SUMS, MODEL_ADD2, run_called },
+	{ "stats update, whole", PROOF_SUMS, MODEL_ADD2, run_whole },
+	{ "compact add", PROOF_SUMS, MODEL_ADD, run_compact },
+	{ "compact add, within", PROOF_PRIVATE, MODEL_ADD, run_within },
+	{ "compact add, crossing", PROOF_PRIVATE, MODEL_ADD, run_crossing },
+	{ "write buffer add", PROOF_PRIVATE, MODEL_ADD, run_wbuf },
+	{ "variable add", PROOF_PRIVATE, MODEL_ADD, run_variable },
+	{ "zpcpu add", PROOF_PRIVATE, MODEL_ADD, run_zpcpu },
 	{ "zone alloc, cold", PROOF_PRIVATE, MODEL_ADD, run_cold },
 	{ "zone alloc", PROOF_PRIVATE, MODEL_ADD, run_warm },
 	{ "zone free", PROOF_PRIVATE, MODEL_ADD, run_full },
@@ -273,4 +445,10 @@ void proof_read(const struct proof_operation *o, struct model_lane *out)
 		out->word[0] = (int64_t)percpu_counter_fetch(counter);
 	else if (o->run == run_array)
 		percpu_counter_array_fetch_all(array, (uint64_t *)out->word);
+	else if (o->run == run_stats || o->run == run_called)
+		(void)percpu_stats_fetch(stats, 0, 1, out->word);
+	else if (o->run == run_whole)
+		(void)percpu_stats_fetch(whole, 0, 1, out->word);
+	else if (o->run == run_compact)
+		percpu_compact_fetch_all(compact, (uint64_t *)out->word);
 }

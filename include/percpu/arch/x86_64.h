@@ -627,13 +627,16 @@ PERCPU_INLINE int percpu_seq_copy(struct percpu_rseq *rs, void *cell, const void
 				  size_t stride, uint64_t mask, const uint64_t *src,
 				  uint64_t words)
 {
+	/* Callers copy structs, too. */
+	typedef uint64_t __attribute__((may_alias)) any_word;
+	const any_word *any = src;
 	uint64_t head, i, t;
 
 	if (__builtin_constant_p(words) && words == 2)
-		return percpu_seq_copy2(rs, cell, guard, stride, mask, src[0], src[1]);
+		return percpu_seq_copy2(rs, cell, guard, stride, mask, any[0], any[1]);
 	if (__builtin_constant_p(words) && words == 4)
-		return percpu_seq_copy4(rs, cell, guard, stride, mask, src[0], src[1], src[2],
-					src[3]);
+		return percpu_seq_copy4(rs, cell, guard, stride, mask, any[0], any[1], any[2],
+					any[3]);
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE

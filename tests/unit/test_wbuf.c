@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_wbuf.c - write buffers, one call at a time: what is pending, applied,
+ * refused, on the list; a taken lock; fork. Threads are the business of
+ * tests/stress/test_wbuf.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <percpu/status.h>
+#include <percpu/wbuf.h>
+
+#include "../support.h"
+
+#define SMALL 8 /* entries */
+#define UNSET UINT64_C(0x5e77ed)
+
+static struct percpu_wbuf *make(size_t entries)
+{
+	struct percpu_wbuf_options o = { .size = sizeof(o), .entries = entries };
+	struct percpu_wbuf *w = NULL;
+
+	assert_int_equal(percpu_wbuf_create(&o, &w), 0);
+	assert_non_null(w);
+	return w;
+}
+
+static struct percpu_wbuf_stats stats(const struct percpu_wbuf *w)
+{
+	struct percpu_wbuf_stats s;
+
+	memset(&s, 0xff, sizeof(s));
+	percpu_wbuf_stats(w, &s);
+	return s;
+}
+
+/* A lock of the caller's. */
+struct own_lock {
+	pthread_mutex_t mutex;
+	unsigned locks, trylocks, unlocks;
+};
+
+static void lock_own(void *arg)
+{
+	struct own_lock *l = arg;
+
+	pthread_mutex_lock(&l->mutex);
+	l->locks++;
+}
+
+static int trylock_own(void *arg)
+{
+	struct own_lock *l = arg;
+
+	if (pthread_mutex_trylock(&l->mutex) != 0)
+		return -1;
+	l->trylocks++;
+	return 0;
+}
+
+static void unlock_own(void *arg)
+{
+	struct own_lock *l = arg;
+
+	l->unlocks++;
+	pthread_mutex_unlock(&l->mutex);
+}
+
+static struct percpu_wbuf *make_own(size_t entries, struct own_lock *l)
+{
+	struct percpu_wbuf_options o = { .size = sizeof(o),
+					 .entries = entries,
+					 .lock = lock_own,
+					 .trylock = trylock_own,
+					 .unlock = unlock_own,
+					 .arg = l };
+	struct percpu_wbuf *w = NULL;
+
+	memset(l, 0, sizeof(*l));
+	pthread_mutex_init(&l->mutex, NULL);
+	assert_int_equal(percpu_wbuf_create(&o, &w), 0);
+	return w;
+}
+
+/* Whether adds wait in the CPUs' buffers; if not, they are applied at once. */
+static bool buffered(void)
+{
+	return percpu_seq_attach()->cpu_id >= 0;
+}
+
+static void flush_applies_what_is_pending(void **state)
+{
+	struct percpu_wbuf *w = make(0);
+	uint64_t cell[3] = { 10, 0, 0 };
+	const struct percpu_wbuf_add adds[] = { { &cell[0], 1 }, { &cell[1], UINT64_MAX } };
+
+	(void)state;
+	assert_int_equal(stats(w).entries, 1024);
+	assert_int_equal(percpu_wbuf_add(w, &cell[0], 5), 0);
+	assert_int_equal(percpu_wbuf_add_n(w, adds, 2), 0);
+	assert_int_equal(stats(w).pending, buffered() ? 3 : 0);
+	if (buffered())
+		assert_int_equal(cell[0], 10);
+	percpu_wbuf_flush(w);
+	assert_int_equal(cell[0], 16);
+	assert_int_equal(cell[1], UINT64_MAX);
+	assert_int_equal(stats(w).pending, 0);
+	assert_int_equal(stats(w).overflows, 0);
+	assert_true(stats(w).flushes > 0);
+	percpu_wbuf_flush(w);
+	assert_int_equal(cell[0], 16);
+	percpu_wbuf_destroy(w);
+}
+
+static void destroy_applies_what_is_pending(void **state)
+{
+	struct percpu_wbuf *w = make(SMALL);
+	uint64_t cell = 0;
+
+	(void)state;
+	assert_int_equal(percpu_wbuf_add(w, &cell, 7), 0);
+	percpu_wbuf_destroy(w);
+	assert_int_equal(cell, 7);
+	percpu_wbuf_destroy(NULL);
+}
+
+/* Of every size that fits, often enough to wrap around; also from one entry. */
+static void full_buffers_are_flushed(void **state)
+{
+	(void)state;
+	for (size_t entries = 1; entries <= 256; entries *= 2) {
+		struct percpu_wbuf *w = make(entries);
+		struct percpu_wbuf_add adds[256];
+		uint64_t cell[256] = { 0 }, want[256] = { 0 };
+
+		for (unsigned i = 0; i < 2000; i++) {
+			size_t n = 1 + i % entries;
+
+			for (size_t k = 0; k < n; k++) {
+				adds[k] = (struct percpu_wbuf_add){ &cell[k], i + k };
+				want[k] += i + k;
+			}
+			assert_int_equal(percpu_wbuf_add_n(w, adds, n), 0);
+			assert_true(stats(w).pending <= entries * percpu_status()->possible_cpus);
+		}
+		assert_true(stats(w).flushes > 0);
+		assert_int_equal(stats(w).overflows, 0);
+		percpu_wbuf_flush(w);
+		assert_memory_equal(cell, want, sizeof(want));
+		percpu_wbuf_destroy(w);
+	}
+}
+
+static void transactions_must_fit(void **state)
+{
+	struct percpu_wbuf *w = make(SMALL);
+	struct percpu_wbuf_add adds[100];
+	uint64_t cell = 0;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		adds[i] = (struct percpu_wbuf_add){ &cell, 1 };
+	assert_int_equal(percpu_wbuf_add_n(w, adds, SMALL + 1), -E2BIG);
+	assert_int_equal(percpu_wbuf_add_n(w, adds, 100), -E2BIG);
+	assert_int_equal(percpu_wbuf_add_n(w, adds, SIZE_MAX), -E2BIG);
+	assert_int_equal(percpu_wbuf_add_n(w, adds, SIZE_MAX / 2 + 2), -E2BIG);
+	assert_int_equal(percpu_wbuf_add_n(w, adds, 0), 0);
+	assert_int_equal(stats(w).pending, 0);
+	percpu_wbuf_flush(w);
+	assert_int_equal(cell, 0);
+	assert_int_equal(percpu_wbuf_add_n(w, adds, SMALL), 0);
+	percpu_wbuf_flush(w);
+	assert_int_equal(cell, SMALL);
+	percpu_wbuf_destroy(w);
+}
+
+static void anyone_flushes_every_cpu(void **state)
+{
+	struct percpu_wbuf *w = make(SMALL);
+	uint64_t cell = 0;
+
+	(void)state;
+	for (unsigned n = 0; n < test_cpus(); n++) {
+		assert_true(test_pin(0, test_cpu(n)));
+		assert_int_equal(percpu_wbuf_add(w, &cell, 1), 0);
+	}
+	assert_int_equal(stats(w).pending, buffered() ? test_cpus() : 0);
+	assert_int_equal(percpu_wbuf_try_flush(w), 0);
+	assert_int_equal(cell, test_cpus());
+	test_unpin(0);
+	percpu_wbuf_destroy(w);
+}
+
+static void read_flushes(void **state)
+{
+	struct percpu_wbuf *w = make(0);
+	uint64_t cell[2] = { 0, 0 }, value[2] = { UNSET, UNSET };
+	uint64_t *const cells[] = { &cell[1], &cell[0] };
+
+	(void)state;
+	assert_int_equal(percpu_wbuf_add(w, &cell[0], 3), 0);
+	assert_int_equal(percpu_wbuf_add(w, &cell[1], 4), 0);
+	percpu_wbuf_read(w, cells, 2, value);
+	assert_int_equal(value[0], 4);
+	assert_int_equal(value[1], 3);
+	percpu_wbuf_read(w, NULL, 0, NULL);
+	percpu_wbuf_destroy(w);
+}
+
+static void hints_wait_for_a_quarter(void **state)
+{
+	struct own_lock own;
+	struct percpu_wbuf *w = make_own(64, &own);
+	uint64_t cell = 0;
+
+	(void)state;
+	if (!buffered()) {
+		percpu_wbuf_hint_flush(w); /* nothing to do */
+		percpu_wbuf_destroy(w);
+		test_skip("this thread uses no buffer");
+	}
+	test_pin(0, test_cpu(0));
+	for (int i = 0; i < 64; i++) /* the first time they wait for three quarters */
+		assert_int_equal(percpu_wbuf_add(w, &cell, 1), 0);
+	percpu_wbuf_flush(w);
+	for (int i = 0; i <= 16; i++) {
+		percpu_wbuf_hint_flush(w);
+		assert_int_equal(cell, 64);
+		assert_int_equal(percpu_wbuf_add(w, &cell, 1), 0);
+	}
+	pthread_mutex_lock(&own.mutex);
+	percpu_wbuf_hint_flush(w);
+	assert_int_equal(cell, 64);
+	pthread_mutex_unlock(&own.mutex);
+	percpu_wbuf_hint_flush(w);
+	assert_int_equal(cell, 81);
+	assert_int_equal(stats(w).pending, 0);
+	test_unpin(0);
+	percpu_wbuf_destroy(w);
+}
+
+/* By whoever counts itself; a reader that is stopped is the same to it. */
+static void a_taken_lock_is_not_waited_for(void **state)
+{
+	struct own_lock own;
+	struct percpu_wbuf *w = make_own(SMALL, &own);
+	uint64_t cell[2] = { 0, 0 };
+	const struct percpu_wbuf_add adds[] = { { &cell[0], 1 }, { &cell[1], 2 } };
+	uint64_t room = buffered() ? SMALL : 0;
+
+	(void)state;
+	test_pin(0, test_cpu(0));
+	for (int round = 1; round <= 3; round++) {
+		pthread_mutex_lock(&own.mutex);
+		for (int i = 0; i < 100; i++)
+			assert_int_equal(percpu_wbuf_add_n(w, adds, 2), 0);
+		assert_int_equal(percpu_wbuf_try_flush(w), -EBUSY);
+		percpu_wbuf_hint_flush(w);
+		assert_int_equal(cell[0], (round - 1) * 101);
+		assert_int_equal(stats(w).pending, 200);
+		assert_int_equal(stats(w).overflows, round * (200 - room) / 2);
+		pthread_mutex_unlock(&own.mutex);
+		/* This one finds the lock free, and takes a buffer's worth off the list. */
+		assert_int_equal(percpu_wbuf_add_n(w, adds, 2), 0);
+		assert_int_equal(stats(w).pending, 200 - room - SMALL);
+		assert_int_equal(percpu_wbuf_try_flush(w), 0);
+		assert_int_equal(stats(w).pending, 0);
+		assert_int_equal(cell[0], round * 101);
+		assert_int_equal(cell[1], round * 202);
+	}
+	test_unpin(0);
+	percpu_wbuf_destroy(w);
+}
+
+static void destroy_empties_the_list(void **state)
+{
+	struct own_lock own;
+	struct percpu_wbuf *w = make_own(SMALL, &own);
+	uint64_t cell = 0;
+
+	(void)state;
+	pthread_mutex_lock(&own.mutex);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(percpu_wbuf_add(w, &cell, 1), 0);
+	pthread_mutex_unlock(&own.mutex);
+	percpu_wbuf_destroy(w);
+	assert_int_equal(cell, 100);
+}
+
+static void locks_of_the_caller_are_used(void **state)
+{
+	struct own_lock own;
+	struct percpu_wbuf *w = make_own(SMALL, &own);
+	uint64_t cell = 0, value;
+	uint64_t *const cells[] = { &cell };
+
+	(void)state;
+	percpu_wbuf_flush(w);
+	assert_int_equal(own.locks, 1);
+	assert_int_equal(percpu_wbuf_try_flush(w), 0);
+	assert_int_equal(own.trylocks, 1);
+	percpu_wbuf_read(w, cells, 1, &value);
+	assert_int_equal(own.locks, 2);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(percpu_wbuf_add(w, &cell, 1), 0);
+	assert_true(own.trylocks > 1);
+	assert_int_equal(own.unlocks, own.locks + own.trylocks);
+	percpu_wbuf_destroy(w);
+	assert_int_equal(own.unlocks, own.locks + own.trylocks);
+	assert_int_equal(cell, 100);
+}
+
+/* With the lock taken and no memory for the list. */
+static int add_until_there_is_no_memory(void *arg)
+{
+	struct rlimit limit = { 0, 0 };
+	struct own_lock own;
+	struct percpu_wbuf *w = make_own(SMALL, &own);
+	uint64_t cell = 0, added = 0;
+	int e = 0;
+
+	(void)arg;
+	pthread_mutex_lock(&own.mutex);
+	test_child_require(setrlimit(RLIMIT_AS, &limit) == 0, "limit");
+	while (added < 10000000 && (e = percpu_wbuf_add(w, &cell, 1)) == 0)
+		added++;
+	test_child_require(e == -ENOMEM, "no memory");
+	pthread_mutex_unlock(&own.mutex);
+	percpu_wbuf_flush(w);
+	test_child_require(cell == added, "all that were taken");
+	test_child_require(percpu_wbuf_add(w, &cell, 1) == 0, "usable again");
+	percpu_wbuf_destroy(w);
+	test_child_require(cell == added + 1, "all");
+	return 0;
+}
+
+static void no_memory_is_reported(void **state)
+{
+	(void)state;
+	if (test_address_sanitizer() || test_thread_sanitizer())
+		test_skip("a sanitizer's malloc does not fail");
+	test_in_child(add_until_there_is_no_memory, NULL);
+}
+
+/* The child of fork: what was pending is the parent's. */
+
+struct family {
+	struct percpu_wbuf *w;
+	uint64_t *cell; /* shared */
+};
+
+static int flush_in_child(void *arg)
+{
+	struct family *f = arg;
+	struct percpu_wbuf_stats s;
+
+	percpu_wbuf_stats(f->w, &s);
+	test_child_require(s.pending == 0, "nothing is pending");
+	percpu_wbuf_flush(f->w);
+	test_child_require(*f->cell == 0, "nothing is counted twice");
+	for (int i = 0; i < 100; i++)
+		test_child_require(percpu_wbuf_add(f->w, f->cell, 1) == 0, "add");
+	percpu_wbuf_flush(f->w);
+	test_child_require(*f->cell == 100, "the child's own");
+	percpu_wbuf_destroy(f->w);
+	return 0;
+}
+
+static void children_begin_with_empty_buffers(void **state)
+{
+	struct family f = { make(SMALL), test_share(sizeof(uint64_t)) };
+
+	(void)state;
+	assert_int_equal(percpu_wbuf_add(f.w, f.cell, 5), 0);
+	if (!buffered())
+		*f.cell = 0; /* was applied */
+	test_in_child(flush_in_child, &f);
+	assert_int_equal(*f.cell, 100);
+	percpu_wbuf_destroy(f.w);
+	assert_int_equal(*f.cell, buffered() ? 105 : 100);
+}
+
+static int flush_own_in_child(void *arg)
+{
+	struct family *f = arg;
+	struct own_lock *own = *(struct own_lock **)(f + 1);
+
+	pthread_mutex_unlock(&own->mutex); /* as the caller's own handler would */
+	return flush_in_child(f);
+}
+
+static void children_begin_with_an_empty_list(void **state)
+{
+	struct own_lock own;
+	struct {
+		struct family f;
+		struct own_lock *own;
+	} both = { { make_own(SMALL, &own), test_share(sizeof(uint64_t)) }, &own };
+
+	(void)state;
+	pthread_mutex_lock(&own.mutex);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(percpu_wbuf_add(both.f.w, both.f.cell, 1), 0);
+	assert_int_equal(stats(both.f.w).pending, 20);
+	test_in_child(flush_own_in_child, &both);
+	assert_int_equal(*both.f.cell, 100);
+	pthread_mutex_unlock(&own.mutex);
+	percpu_wbuf_destroy(both.f.w);
+	assert_int_equal(*both.f.cell, 120);
+}
+
+static void bad_arguments_are_refused(void **state)
+{
+	struct percpu_wbuf_options good = {
+		.size = sizeof(good), .lock = lock_own, .trylock = trylock_own, .unlock = unlock_own
+	};
+	struct percpu_wbuf_options o = good;
+	struct percpu_wbuf *w = NULL;
+	const size_t entries[] = { 3, 1000, SIZE_MAX, (size_t)1 << 25, (size_t)1 << 63 };
+
+	(void)state;
+	assert_int_equal(percpu_wbuf_create(&good, NULL), -EINVAL);
+	assert_int_equal(percpu_wbuf_create(NULL, NULL), -EINVAL);
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		o.entries = entries[i];
+		assert_int_equal(percpu_wbuf_create(&o, &w), -EINVAL);
+	}
+	o = good;
+	o.size = 0;
+	assert_int_equal(percpu_wbuf_create(&o, &w), -EINVAL);
+	o.size = sizeof(o) + 8;
+	assert_int_equal(percpu_wbuf_create(&o, &w), -EINVAL);
+	o = good;
+	o.lock = NULL;
+	assert_int_equal(percpu_wbuf_create(&o, &w), -EINVAL);
+	o = good;
+	o.trylock = NULL;
+	assert_int_equal(percpu_wbuf_create(&o, &w), -EINVAL);
+	o = good;
+	o.unlock = NULL;
+	assert_int_equal(percpu_wbuf_create(&o, &w), -EINVAL);
+	assert_null(w);
+}
+
+static void nothing_stays_behind(void **state)
+{
+	struct test_holding before;
+
+	(void)state;
+	percpu_wbuf_destroy(make(0));
+	before = test_holding_now();
+	for (int i = 0; i < 20; i++) {
+		struct percpu_wbuf *w = make(0), *v = make(SMALL);
+		uint64_t cell = 0;
+
+		assert_int_equal(percpu_wbuf_add(w, &cell, 1), 0);
+		percpu_wbuf_destroy(w); /* not in the order of their creation */
+		percpu_wbuf_destroy(v);
+	}
+	test_assert_holding(before);
+}
+
+/* From here on, the main thread uses the list and the lock only. */
+static void thread_may_lose_its_registration(void **state)
+{
+	bool registered = buffered();
+
+	(void)state;
+	assert_int_equal(test_unregister(percpu_self), registered);
+	assert_false(buffered());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flush_applies_what_is_pending),
+		cmocka_unit_test(destroy_applies_what_is_pending),
+		cmocka_unit_test(full_buffers_are_flushed),
+		cmocka_unit_test(transactions_must_fit),
+		cmocka_unit_test(anyone_flushes_every_cpu),
+		cmocka_unit_test(read_flushes),
+		cmocka_unit_test(hints_wait_for_a_quarter),
+		cmocka_unit_test(a_taken_lock_is_not_waited_for),
+		cmocka_unit_test(destroy_empties_the_list),
+		cmocka_unit_test(locks_of_the_caller_are_used),
+		cmocka_unit_test(no_memory_is_reported),
+		cmocka_unit_test(children_begin_with_empty_buffers),
+		cmocka_unit_test(children_begin_with_an_empty_list),
+		cmocka_unit_test(bad_arguments_are_refused),
+		cmocka_unit_test(nothing_stays_behind),
+		cmocka_unit_test(thread_may_lose_its_registration),
+		cmocka_unit_test(flush_applies_what_is_pending),
+		cmocka_unit_test(full_buffers_are_flushed),
+		cmocka_unit_test(transactions_must_fit),
+		cmocka_unit_test(a_taken_lock_is_not_waited_for),
+		cmocka_unit_test(destroy_empties_the_list),
+		cmocka_unit_test(children_begin_with_an_empty_list),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
