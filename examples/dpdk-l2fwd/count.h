@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * count.h - count one packet, in each of the ways that are compared. All
+ * arguments but the packet are constants or loop invariants of the caller.
+ */
+#ifndef COUNT_H
+#define COUNT_H
+
+#include "l2fwd.h"
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* One writer; a load and a store each, so that a reader sees every packet, as
+ * it does with the other ways. The compiler would keep plain ones in registers
+ * for a whole burst. */
+ALWAYS_INLINE void add_plain(uint64_t *word, uint64_t n)
+{
+	__atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
+ALWAYS_INLINE void add_atomic(uint64_t *word, uint64_t n)
+{
+	__atomic_fetch_add(word, n, __ATOMIC_RELAXED);
+}
+
+/* Each group of so many words with one commit. */
+ALWAYS_INLINE void add_groups(const struct percpu_stats *stats, unsigned port,
+			      const uint64_t *words, unsigned n, const unsigned group)
+{
+	for (unsigned i = 0; i < n; i += group)
+		(void)percpu_stats_update(stats, port, i, words + i, group);
+}
+
+/* Add to what the first words of a port count. */
+ALWAYS_INLINE void count(const struct places *p, enum way way, unsigned group, unsigned lcore,
+			 unsigned port, const uint64_t *words, unsigned n)
+{
+	uint64_t *slot;
+
+	switch (way) {
+	case COUNT_LCORE:
+		slot = (uint64_t *)&p->lcores[lcore][port];
+		for (unsigned i = 0; i < n; i++)
+			add_plain(&slot[i], words[i]);
+		break;
+	case COUNT_OURS:
+	case COUNT_OURS_ADDS:
+	case COUNT_OURS_WHOLE:
+		add_groups(p->stats, port, words, n, group);
+		break;
+	case COUNT_ATOMIC:
+		slot = (uint64_t *)&p->shared[port];
+		for (unsigned i = 0; i < n; i++)
+			add_atomic(&slot[i], words[i]);
+		break;
+	default:
+		break;
+	}
+}
+
+/* The rare ones: one field, from a thread that may have no lcore. */
+#define COUNT_FIELD(p, way, lcore, port, field, n)                                                 \
+	do {                                                                                       \
+		PERCPU_STATS(struct port) handle_ = { .stats = (p)->stats };                       \
+		if ((way) == COUNT_LCORE)                                                          \
+			add_plain(&(p)->lcores[lcore][port].field, (n));                           \
+		else if ((way) == COUNT_ATOMIC)                                                    \
+			add_atomic(&(p)->shared[port].field, (n));                                 \
+		else if ((way) != COUNT_NONE)                                                      \
+			PERCPU_STATS_ADD(&handle_, port, field, (int64_t)(n));                     \
+	} while (0)
+
+#endif

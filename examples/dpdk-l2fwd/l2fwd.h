@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * l2fwd.h - what the files of dpdk-l2fwd share.
+ *
+ *	l2fwd.c		the command line
+ *	device.c	EAL, two ports, and packets for them
+ *	forward.c	what an lcore does with a packet, and the control thread
+ *	count.h		  each way to count one
+ *	run.c		one run: start, stop, check
+ *	compare.c	runs of each way in turn, and a table
+ *	reader.c	another process looks on
+ */
+#ifndef L2FWD_H
+#define L2FWD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <percpu/percpu.h>
+
+enum { PORTS = 2, MOST_LCORES = 16, SCOPES = 4, FRAME = 64 };
+
+/* What a packet counts as, in each scope it belongs to. */
+struct tally {
+	uint64_t packets;
+	uint64_t bytes;
+	uint64_t wire_bytes; /* with checksum, preamble and gap */
+	uint64_t segments;
+};
+
+/* What is counted of a port: 4 counters per packet are scope[0], 16 are all. */
+struct port {
+	struct tally scope[SCOPES]; /* port, VLAN, traffic class, tenant */
+	uint64_t drops;		    /* packets that the other port did not take */
+	uint64_t polls;		    /* by the control thread: looks at the link */
+};
+
+enum { TALLY_WORDS = sizeof(struct tally) / 8, PORT_WORDS = sizeof(struct port) / 8 };
+
+enum way {
+	COUNT_NONE,
+	COUNT_LCORE,	  /* an array with a line-aligned slot per lcore, plain adds */
+	COUNT_OURS,	  /* as few commits as this CPU's vectors allow */
+	COUNT_OURS_ADDS,  /* a commit per counter */
+	COUNT_OURS_WHOLE, /* PERCPU_STATS_WHOLE: one commit, any CPU */
+	COUNT_ATOMIC,	  /* one word per counter, for all */
+	WAYS,
+};
+
+struct options {
+	enum way way;
+	bool compare;	 /* all of them */
+	unsigned scopes; /* 1 or SCOPES; 0 to compare both */
+	unsigned lcores;
+	double seconds;	    /* 0: not said */
+	const char *device; /* a driver of DPDK's */
+	const char *path;   /* of the region, which then stays */
+	const char *read;   /* somebody else's */
+	bool snapshot;
+};
+
+/* l2fwd.c */
+
+enum { EXIT_OK, EXIT_WRONG, EXIT_CANNOT };
+
+__attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
+double now(void);
+bool interrupted(void);
+const char *way_name(enum way way);
+
+/* device.c: 0, or -1 after saying what is wrong. */
+int device_open(const struct options *o);
+void device_close(void);
+
+/* forward.c */
+
+/* What one lcore did. */
+struct worker {
+	_Alignas(64) uint16_t queue; /* of each port, its own */
+	uint64_t handled[PORTS];
+	uint64_t dropped[PORTS];
+	double seconds; /* of CPU time: waiting for a CPU is not the way's cost */
+};
+
+/* Where packets are counted in this run. */
+struct places {
+	struct percpu_stats *stats;
+	struct port (*lcores)[PORTS]; /* [MOST_LCORES] is the control thread's */
+	struct port *shared;
+};
+
+struct work {
+	struct worker workers[MOST_LCORES];
+	struct places places;
+	double seconds;
+	uint64_t polls;
+	enum way way;
+	unsigned scopes;
+	int stop;
+};
+
+/* Forward on all lcores for so long. Returns 0, or -1 after saying why. */
+int forward_all(struct work *w, unsigned lcores);
+
+/* run.c */
+
+struct result {
+	double mpps; /* of all lcores */
+	struct port ports[PORTS];
+};
+
+/* Returns an exit status: EXIT_WRONG if the counts are not exact. */
+int run_once(const struct options *o, enum way way, unsigned scopes, double seconds,
+	     struct result *ret);
+void port_print(unsigned number, const struct port *port);
+
+/* compare.c, reader.c: return an exit status. */
+int compare(const struct options *o);
+int reader(const struct options *o);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run.c - one run in one way of counting: a new file with counters that start
+ * at 0, forwarding, and the comparison of what was counted with what the lcores
+ * handled, to the packet.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "l2fwd.h"
+
+struct run {
+	char path[256];
+	struct percpu_region *region;
+	PERCPU_STATS(struct port) ports;
+	struct work work;
+};
+
+static bool is_ours(enum way way)
+{
+	return way == COUNT_OURS || way == COUNT_OURS_ADDS || way == COUNT_OURS_WHOLE;
+}
+
+static int run_open(const struct options *o, struct run *run)
+{
+	unsigned flags = run->work.way == COUNT_OURS_WHOLE ? PERCPU_STATS_WHOLE : 0;
+	struct places *places = &run->work.places;
+	int err;
+
+	if (o->path)
+		snprintf(run->path, sizeof(run->path), "%s", o->path);
+	else
+		snprintf(run->path, sizeof(run->path), "/dev/shm/l2fwd.%d", (int)getpid());
+	places->lcores = aligned_alloc(64, (MOST_LCORES + 1) * sizeof(*places->lcores));
+	places->shared = aligned_alloc(64, PORTS * sizeof(*places->shared));
+	if (!places->lcores || !places->shared) {
+		complain("no memory");
+		return -1;
+	}
+	memset(places->lcores, 0, (MOST_LCORES + 1) * sizeof(*places->lcores));
+	memset(places->shared, 0, PORTS * sizeof(*places->shared));
+	if (!is_ours(run->work.way))
+		return 0;
+	err = percpu_region_create_file(run->path, NULL, &run->region);
+	if (err) {
+		complain("cannot make %s: %s; -o names another file", run->path, strerror(-err));
+		return -1;
+	}
+	err = PERCPU_STATS_CREATE_IN(&run->ports, run->region, PORTS, flags);
+	if (err == 0)
+		err = percpu_region_set_root(run->region, percpu_stats_key(run->ports.stats));
+	if (err) {
+		complain("cannot make counters in %s: %s", run->path, strerror(-err));
+		return -1;
+	}
+	places->stats = run->ports.stats;
+	return 0;
+}
+
+static void run_close(const struct options *o, struct run *run)
+{
+	if (run->region) {
+		percpu_stats_detach(run->ports.stats);
+		percpu_region_close(run->region);
+		if (!o->path)
+			unlink(run->path);
+	}
+	free(run->work.places.lcores);
+	free(run->work.places.shared);
+	free(run);
+}
+
+/* What was handled, as it should have been counted. */
+static void handled(const struct work *w, struct port *out)
+{
+	struct tally *t;
+
+	memset(out, 0, PORTS * sizeof(*out));
+	for (unsigned port = 0; port < PORTS; port++) {
+		t = out[port].scope;
+		for (unsigned i = 0; i < MOST_LCORES; i++) {
+			t->packets += w->workers[i].handled[port];
+			out[port].drops += w->workers[i].dropped[port];
+		}
+		t->bytes = t->packets * FRAME;
+		t->wire_bytes = t->packets * (FRAME + 24);
+		t->segments = t->packets;
+		for (unsigned s = 1; s < w->scopes; s++)
+			out[port].scope[s] = *t;
+		out[port].polls = w->polls;
+	}
+}
+
+static void counted(const struct run *run, struct port *out)
+{
+	const struct places *p = &run->work.places;
+	uint64_t *words = (uint64_t *)out;
+
+	memset(out, 0, PORTS * sizeof(*out));
+	if (is_ours(run->work.way))
+		(void)PERCPU_STATS_FETCH(&run->ports, 0, PORTS, out);
+	else if (run->work.way == COUNT_ATOMIC)
+		memcpy(out, p->shared, PORTS * sizeof(*out));
+	else
+		for (unsigned l = 0; l <= MOST_LCORES; l++)
+			for (unsigned i = 0; i < PORTS * PORT_WORDS; i++)
+				words[i] += ((const uint64_t *)&p->lcores[l])[i];
+}
+
+void port_print(unsigned number, const struct port *port)
+{
+	printf("port %u:", number);
+	for (unsigned s = 0; s < SCOPES; s++)
+		if (s == 0 || port->scope[s].packets)
+			printf("  packets %" PRIu64 " bytes %" PRIu64 " wire-bytes %" PRIu64
+			       " segments %" PRIu64,
+			       port->scope[s].packets, port->scope[s].bytes,
+			       port->scope[s].wire_bytes, port->scope[s].segments);
+	printf("  drops %" PRIu64 " polls %" PRIu64 "\n", port->drops, port->polls);
+}
+
+static int check(const struct run *run, const struct port *right, const struct port *got)
+{
+	if (run->work.way == COUNT_NONE || memcmp(right, got, PORTS * sizeof(*got)) == 0)
+		return EXIT_OK;
+	complain("%s counted wrong:", way_name(run->work.way));
+	for (unsigned port = 0; port < PORTS; port++) {
+		printf("handled  ");
+		port_print(port, &right[port]);
+		printf("counted  ");
+		port_print(port, &got[port]);
+	}
+	return EXIT_WRONG;
+}
+
+int run_once(const struct options *o, enum way way, unsigned scopes, double seconds,
+	     struct result *ret)
+{
+	struct run *run = aligned_alloc(64, (sizeof(*run) + 63) / 64 * 64);
+	struct port right[PORTS];
+	struct worker *w;
+	int status = EXIT_CANNOT;
+
+	if (!run) {
+		complain("no memory");
+		return EXIT_CANNOT;
+	}
+	memset(run, 0, sizeof(*run));
+	run->work.way = way;
+	run->work.scopes = scopes;
+	run->work.seconds = seconds;
+	if (run_open(o, run) == 0 && forward_all(&run->work, o->lcores) == 0) {
+		handled(&run->work, right);
+		counted(run, ret->ports);
+		status = check(run, right, ret->ports);
+		if (way == COUNT_NONE)
+			memcpy(ret->ports, right, sizeof(right));
+		ret->mpps = 0;
+		for (unsigned i = 0; i < o->lcores; i++) {
+			w = &run->work.workers[i];
+			for (unsigned port = 0; port < PORTS && w->seconds > 0; port++)
+				ret->mpps += (double)w->handled[port] / w->seconds / 1e6;
+		}
+	}
+	run_close(o, run);
+	return status;
+}
