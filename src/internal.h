@@ -95,9 +95,9 @@ void percpu_owner_unlock(uint32_t *word);
 int percpu_file_lock(int fd, off_t byte, int *ret_fd);
 void percpu_file_unlock(int fd, off_t byte, int own);
 
-/** Around a fork, in the parent and in the child: no such lock is held meanwhile. */
-void percpu_file_locks_stop(void);
-void percpu_file_locks_go_on(void);
+/** Before a fork; and in the child, which does not keep such locks. */
+void percpu_file_locks_before_fork(void);
+void percpu_file_locks_in_child(void);
 
 /* visit.c */
 

@@ -46,73 +46,103 @@ void percpu_owner_unlock(uint32_t *word)
 }
 
 /*
- * A child of fork would share the open file that holds a lock, and so keep the
- * lock after its holder died. So a fork waits until no lock is held. A signal
- * handler that runs within the fork does not wait for it.
- */
-static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER; /* held across fork */
-static pthread_cond_t none_held = PTHREAD_COND_INITIALIZER;
-static unsigned held; /* file locks */
-static __thread bool forking;
-
-void percpu_file_locks_stop(void)
-{
-	forking = true; /* first: a handler must not wait for the mutex */
-	pthread_mutex_lock(&fork_lock);
-	while (held != 0)
-		pthread_cond_wait(&none_held, &fork_lock);
-}
-
-void percpu_file_locks_go_on(void)
-{
-	pthread_mutex_unlock(&fork_lock);
-	forking = false;
-}
-
-static void count_held(int n)
-{
-	sigset_t all, old;
-
-	if (forking)
-		return;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_mutex_lock(&fork_lock);
-	held += (unsigned)n;
-	if (held == 0)
-		pthread_cond_signal(&none_held);
-	pthread_mutex_unlock(&fork_lock);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-}
-
-/*
- * The lock is held by an open file of its own: a lock of the process would be
- * lost as soon as any thread, of the library or not, closes any descriptor of
- * the file. Only where the file cannot be opened once more (no /proc, no
+ * A record lock is held by an open file of its own: a lock of the process would
+ * be lost as soon as any thread, of the library or not, closes any descriptor
+ * of the file. Only where the file cannot be opened once more (no /proc, no
  * descriptor left) the process holds it.
+ *
+ * A child of fork shares the open files, and so would keep a lock after its
+ * holder died. So they are noted, and the child closes them. Nobody waits for a
+ * fork: a signal handler that needs a lock may have interrupted what the fork
+ * waits for.
  */
+#define NOTES 256 /* more locks at a time are not noted */
+
+static int notes[NOTES]; /* a descriptor + 1, or 0 */
+static unsigned forks;
+
+static void note(int fd)
+{
+	int none;
+
+	for (unsigned i = 0; i < NOTES; i++) {
+		none = 0;
+		if (__atomic_compare_exchange_n(&notes[i], &none, fd + 1, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_RELAXED))
+			return;
+	}
+}
+
+static void forget(int fd)
+{
+	int noted;
+
+	for (unsigned i = 0; i < NOTES; i++) {
+		noted = fd + 1;
+		if (__atomic_compare_exchange_n(&notes[i], &noted, 0, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_RELAXED))
+			return;
+	}
+}
+
+void percpu_file_locks_before_fork(void)
+{
+	__atomic_fetch_add(&forks, 1, __ATOMIC_SEQ_CST);
+}
+
+void percpu_file_locks_in_child(void)
+{
+	for (unsigned i = 0; i < NOTES; i++) {
+		if (notes[i] != 0)
+			close(notes[i] - 1);
+		notes[i] = 0;
+	}
+}
+
+/* Open the file once more. A fork before it was noted may have left it to a
+ * child, which does not know: then another. */
+static int open_noted(int fd)
+{
+	char name[32];
+	unsigned before;
+	int own;
+
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	for (;;) {
+		before = __atomic_load_n(&forks, __ATOMIC_SEQ_CST);
+		own = open(name, O_RDWR | O_CLOEXEC);
+		if (own < 0)
+			return own;
+		note(own);
+		if (__atomic_load_n(&forks, __ATOMIC_SEQ_CST) == before)
+			return own;
+		forget(own);
+		close(own);
+	}
+}
+
 int percpu_file_lock(int fd, off_t byte, int *ret_fd)
 {
 	struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
-	char name[32];
-	int own, e = 0;
+	int own, e;
 
 	*ret_fd = -1;
 	if (fd < 0)
 		return 0;
-	count_held(1);
-	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	own = open(name, O_RDWR | O_CLOEXEC);
-	while (e == 0 && fcntl(own < 0 ? fd : own, own < 0 ? F_SETLKW : F_OFD_SETLKW, &fl) != 0)
-		if (errno != EINTR)
+	own = open_noted(fd);
+	do {
+		e = 0;
+		if (fcntl(own < 0 ? fd : own, own < 0 ? F_SETLKW : F_OFD_SETLKW, &fl) != 0)
 			e = percpu_errno();
+	} while (e == -EINTR);
 	if (e == 0) {
 		*ret_fd = own;
 		return 0;
 	}
-	if (own >= 0)
+	if (own >= 0) {
+		forget(own);
 		close(own);
-	count_held(-1);
+	}
 	return e;
 }
 
@@ -120,11 +150,12 @@ void percpu_file_unlock(int fd, off_t byte, int own)
 {
 	struct flock fl = { .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
 
-	if (fd < 0)
-		return;
-	if (own >= 0)
+	if (own >= 0) {
+		/* Not by closing alone: a child may not have done so yet. */
+		(void)fcntl(own, F_OFD_SETLK, &fl);
+		forget(own);
 		close(own);
-	else
+	} else if (fd >= 0) {
 		(void)fcntl(fd, F_SETLK, &fl);
-	count_held(-1);
+	}
 }

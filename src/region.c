@@ -39,18 +39,18 @@ static void unlock(void)
 static void before_fork(void)
 {
 	lock();
-	percpu_file_locks_stop();
+	percpu_file_locks_before_fork();
 }
 
-static void after_fork(void)
+static void after_fork_in_child(void)
 {
-	percpu_file_locks_go_on();
+	percpu_file_locks_in_child();
 	unlock();
 }
 
 __attribute__((constructor)) static void survive_fork(void)
 {
-	pthread_atfork(before_fork, after_fork, after_fork);
+	pthread_atfork(before_fork, unlock, after_fork_in_child);
 }
 
 /* A process that closes any descriptor of a file loses its record lock on it,

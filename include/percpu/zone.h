@@ -89,8 +89,8 @@ PERCPU_API int percpu_zone_alloc(struct percpu_zone *z, unsigned flags, void **r
  *
  * Returns 0, or -EINVAL for a pointer that is not in this zone's memory. With
  * PERCPU_ZONE_DEBUG a foreign pointer, a second free, and at the next
- * allocation a store to the item after its free, print what was wrong to
- * standard error and abort.
+ * allocation a store to the item after its free (in a zone with a region of its
+ * own), print what was wrong to standard error and abort.
  *
  * Context: any thread, not a signal handler.
  */

@@ -1,59 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * private.c - the soak test's operations on objects of one process: counters,
- * regions, and local words, arrays and queues with each fallback. Each thread
- * keeps the sum of what it has done; these add up to what the objects hold.
+ * variables, regions, and what the files beside it have. Each thread keeps the
+ * sum of what it has done; these add up to what the objects hold.
  */
-#define _GNU_SOURCE
-#include <sched.h>
+#include <errno.h>
 
 #include <percpu/counter.h>
 #include <percpu/fence.h>
-#include <percpu/local.h>
+#include <percpu/variable.h>
 
 #include "../support.h"
 #include "soak.h"
 
 #define LARGE 9000 /* counters: more than a lane of the default region holds */
-#define DEPTH 64
-#define RECORD 3   /* words: no divisor of DEPTH */
-#define ORDERED 64 /* CPUs on which the order of records is checked */
 
 static PERCPU_COUNTER_DEFINE(fixed);
+static PERCPU_VARIABLE(uint64_t, word);
 static struct percpu_counter *counter;
 static struct percpu_counter_array *large;
-static struct percpu_local *split, *lock, *refs, *mark, *stack, *queue;
-static uint32_t received[ORDERED][SOAK_THREADS + 2]; /* last of each thread */
-
-static void create_local(size_t size, enum percpu_local_fallback fallback,
-			 struct percpu_local **ret)
-{
-	soak_require_equal("create a local", 0, (uint64_t)percpu_local_create(size, fallback, ret));
-}
 
 void soak_private_create(void)
 {
 	soak_require_equal("create a counter", 0, (uint64_t)percpu_counter_create(&counter));
 	soak_require_equal("create an array", 0,
 			   (uint64_t)percpu_counter_array_create(LARGE, &large));
-	create_local(8, PERCPU_LOCAL_SPLIT, &split);
-	create_local(8, PERCPU_LOCAL_LOCK, &lock);
-	create_local(8, PERCPU_LOCAL_REFS, &refs);
-	create_local(8, PERCPU_LOCAL_LOCK, &mark);
-	create_local(8 + 8 * DEPTH, PERCPU_LOCAL_LOCK, &stack);
-	create_local(16 + 8 * DEPTH, PERCPU_LOCAL_LOCK, &queue);
+	soak_local_create();
+	soak_stats_create();
+	soak_compact_create();
+	soak_wbuf_create();
 }
 
 void soak_private_destroy(void)
 {
 	percpu_counter_destroy(counter);
 	percpu_counter_array_destroy(large);
-	percpu_local_destroy(split);
-	percpu_local_destroy(lock);
-	percpu_local_destroy(refs);
-	percpu_local_destroy(mark);
-	percpu_local_destroy(stack);
-	percpu_local_destroy(queue);
+	soak_local_destroy();
+	soak_stats_destroy();
+	soak_compact_destroy();
+	soak_wbuf_destroy();
 }
 
 static uint64_t found_in_large(void)
@@ -67,49 +52,43 @@ static uint64_t found_in_large(void)
 	return sum;
 }
 
-static uint64_t found_in_stack(void)
-{
-	const struct percpu_array *a;
-	uint64_t sum = 0;
-
-	for (unsigned cpu = 0; (a = percpu_local_cell(stack, cpu)) != NULL; cpu++)
-		for (uint64_t i = 0; i < a->count; i++)
-			sum += (uintptr_t)a->slot[i];
-	return sum;
-}
-
 uint64_t soak_private_found(enum soak_tally tally)
 {
+	if (tally >= SOAK_OF_STATS)
+		return soak_stats_fetch(false, tally - SOAK_OF_STATS);
 	switch (tally) {
 	case SOAK_OF_COUNTER:
 		return percpu_counter_fetch(counter);
 	case SOAK_OF_STATIC:
 		return percpu_static_counter_fetch(&fixed);
+	case SOAK_OF_VARIABLE:
+		return PERCPU_VARIABLE_SUM(word);
 	case SOAK_OF_LARGE:
 		return found_in_large();
-	case SOAK_OF_SPLIT:
-		return (uint64_t)percpu_local_sum(split);
-	case SOAK_OF_LOCK:
-		return (uint64_t)percpu_local_sum(lock);
-	case SOAK_OF_REFS:
-		return (uint64_t)percpu_local_sum(refs);
-	case SOAK_OF_STACK:
-		return found_in_stack();
-	case SOAK_OF_QUEUE: /* drained */
-	case SOAK_TALLIES:
-		break;
+	case SOAK_OF_COMPACT:
+		return soak_compact_found();
+	case SOAK_OF_WBUF:
+		return soak_wbuf_found();
+	default:
+		return soak_local_found(tally);
 	}
-	return 0;
 }
 
 void soak_private_check(const uint64_t before[SOAK_TALLIES], const struct soak_thread *t,
 			unsigned n)
 {
-	static const char *const what[SOAK_TALLIES] = {
-		"total of the private counter", "total of the static counter",
-		"total of the large array",	"sum of the split word",
-		"sum of the locked word",	"sum of the counted word",
-		"items of the arrays",		"records of the queues",
+	static const char *const what[SOAK_OF_STATS] = {
+		[SOAK_OF_COUNTER] = "total of the private counter",
+		[SOAK_OF_STATIC] = "total of the static counter",
+		[SOAK_OF_VARIABLE] = "total of the variable",
+		[SOAK_OF_LARGE] = "total of the large array",
+		[SOAK_OF_SPLIT] = "sum of the split word",
+		[SOAK_OF_LOCK] = "sum of the locked word",
+		[SOAK_OF_REFS] = "sum of the counted word",
+		[SOAK_OF_STACK] = "items of the arrays",
+		[SOAK_OF_QUEUE] = "records of the queues",
+		[SOAK_OF_COMPACT] = "total of the compact counters",
+		[SOAK_OF_WBUF] = "total of the write buffers",
 	};
 	uint64_t sum;
 
@@ -117,137 +96,8 @@ void soak_private_check(const uint64_t before[SOAK_TALLIES], const struct soak_t
 		sum = before[tally];
 		for (unsigned i = 0; i < n; i++)
 			sum += t[i].sum[0][tally] + t[i].sum[1][tally];
-		soak_require_equal(what[tally], sum, soak_private_found(tally));
-	}
-}
-
-/* A value that can be told from others. */
-static uint64_t token(struct soak_thread *t)
-{
-	uint32_t r = (uint32_t)test_random(&t->random) | 1;
-
-	return (uint64_t)r << 32 | (uint32_t)~r;
-}
-
-static void require_token(const char *what, uint64_t v)
-{
-	soak_require((uint32_t)(v >> 32) == (uint32_t)~v, what, (uint32_t) ~(v >> 32), (uint32_t)v);
-}
-
-/* Whether the call has done it; refused says how it may decline. */
-static bool did(const char *what, int r, int refused)
-{
-	soak_require(r == 0 || r == refused, what, 0, (uint64_t)r);
-	return r == 0;
-}
-
-static int64_t word_here(const struct percpu_local *l)
-{
-	const int64_t *word = percpu_local_cell(l, (unsigned)sched_getcpu());
-
-	return word ? __atomic_load_n(word, __ATOMIC_RELAXED) : 0;
-}
-
-/* One operation on a word; *sum changes as the word does. */
-static void change_word(struct soak_thread *t, const struct percpu_local *l, uint64_t *sum)
-{
-	uint64_t r = test_random(&t->random);
-	int64_t n = (int64_t)(r >> 40) - (1 << 23), v;
-
-	switch (r % 5) {
-	case 0:
-		if (did("add", percpu_local_add(l, n), 0))
-			*sum += (uint64_t)n;
-		break;
-	case 1:
-		if (did("add_return", percpu_local_add_return(l, n, &v), 0))
-			*sum += (uint64_t)n;
-		break;
-	case 2:
-		if (did("add_limit", percpu_local_add_limit(l, n, 1 << 24, &v), -ERANGE)) {
-			*sum += (uint64_t)n;
-			soak_require(v <= 1 << 24, "add_limit", 1 << 24, (uint64_t)v);
-		}
-		break;
-	case 3:
-		v = word_here(l);
-		r = (uint64_t)v;
-		if (did("cmpxchg", percpu_local_cmpxchg(l, v, n, &v), -EAGAIN)) {
-			soak_require_equal("cmpxchg found what it expected", r, (uint64_t)v);
-			*sum += (uint64_t)n - r;
-		}
-		break;
-	default:
-		if (did("xchg", percpu_local_xchg(l, n, &v), 0))
-			*sum += (uint64_t)n - (uint64_t)v;
-	}
-}
-
-/* A store forgets what was there, so all that can be said is that nothing is
- * there that nobody has stored. */
-static void store_word(struct soak_thread *t)
-{
-	int64_t v;
-
-	did("store", percpu_local_store(mark, (int64_t)token(t)), 0);
-	if (did("xchg", percpu_local_xchg(mark, (int64_t)token(t), &v), 0) && v != 0)
-		require_token("a word that was stored", (uint64_t)v);
-}
-
-static void push(struct soak_thread *t)
-{
-	uint64_t v = token(t);
-
-	if (did("push", percpu_local_push(stack, DEPTH, (void *)(uintptr_t)v), -ENOSPC))
-		t->sum[0][SOAK_OF_STACK] += v;
-}
-
-static void pop(struct soak_thread *t)
-{
-	void *v;
-
-	if (!did("pop", percpu_local_pop(stack, &v), -ENOENT))
-		return;
-	require_token("an item that was pushed", (uintptr_t)v);
-	t->sum[0][SOAK_OF_STACK] -= (uintptr_t)v;
-}
-
-static void append(struct soak_thread *t)
-{
-	uint64_t record[RECORD] = { (uint64_t)t->number << 32 | ++t->sent, token(t) };
-
-	record[2] = record[0] ^ record[1];
-	if (did("copy", percpu_local_copy(queue, DEPTH - 1, record, RECORD), -ENOSPC))
-		t->sum[0][SOAK_OF_QUEUE] += record[1];
-}
-
-static void receive(struct soak_thread *t, unsigned cpu, const uint64_t record[RECORD])
-{
-	uint32_t number = (uint32_t)(record[0] >> 32), sent = (uint32_t)record[0];
-
-	soak_require_equal("a record is whole", record[0] ^ record[1], record[2]);
-	if (cpu < ORDERED) {
-		soak_require(sent > received[cpu][number], "records stay in order",
-			     received[cpu][number] + 1, sent);
-		received[cpu][number] = sent;
-	}
-	t->sum[0][SOAK_OF_QUEUE] -= record[1];
-	t->slot->journal[0].count[SOAK_DRAIN]++;
-}
-
-void soak_private_drain(struct soak_thread *t)
-{
-	uint64_t record[RECORD], head, tail;
-	struct percpu_fifo *q;
-
-	for (unsigned cpu = 0; (q = percpu_local_cell(queue, cpu)) != NULL; cpu++) {
-		head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);
-		for (tail = q->tail; tail != head; tail += RECORD) {
-			for (uint64_t i = 0; i < RECORD; i++)
-				record[i] = q->slot[(tail + i) % DEPTH];
-			receive(t, cpu, record);
-		}
-		__atomic_store_n(&q->tail, tail, __ATOMIC_RELEASE);
+		soak_require_equal(tally < SOAK_OF_STATS ? what[tally] : "total of statistics", sum,
+				   soak_private_found(tally));
 	}
 }
 
@@ -288,12 +138,11 @@ static void use_region(struct soak_thread *t)
 }
 
 /* A CPU may be busy or not ours, and then the fence says so. */
-static void fence(struct soak_thread *t, bool all)
+static void fence(bool all)
 {
 	int r = all ? percpu_fence_all(UINT64_C(1000000000), NULL) : percpu_fence();
 
 	soak_require(r == 0 || (all && (r == -EPERM || r == -ETIMEDOUT)), "fence", 0, (uint64_t)r);
-	t->slot->journal[0].count[all ? SOAK_FENCE_ALL : SOAK_FENCE]++;
 }
 
 void soak_private_signal(struct soak_thread *t)
@@ -302,10 +151,9 @@ void soak_private_signal(struct soak_thread *t)
 	t->sum[1][SOAK_OF_COUNTER]++;
 	percpu_static_counter_add(&fixed, 5);
 	t->sum[1][SOAK_OF_STATIC] += 5;
-	if (did("add in a handler", percpu_local_add(split, 7), 0))
-		t->sum[1][SOAK_OF_SPLIT] += 7;
-	if (did("add in a handler", percpu_local_add(refs, 9), 0))
-		t->sum[1][SOAK_OF_REFS] += 9;
+	soak_local_signal(t);
+	soak_stats_signal(t);
+	soak_compact_signal(t);
 }
 
 void soak_private_op(struct soak_thread *t)
@@ -314,11 +162,12 @@ void soak_private_op(struct soak_thread *t)
 		unsigned below; /* of 1000 */
 		enum soak_kind kind;
 	} odds[] = {
-		{ 150, SOAK_COUNTER },	  { 200, SOAK_STATIC }, { 250, SOAK_LARGE },
-		{ 350, SOAK_SPLIT },	  { 500, SOAK_LOCK },	{ 650, SOAK_REFS },
-		{ 700, SOAK_STORE },	  { 800, SOAK_PUSH },	{ 900, SOAK_POP },
-		{ 980, SOAK_APPEND },	  { 990, SOAK_REGION }, { 999, SOAK_FENCE },
-		{ 1000, SOAK_FENCE_ALL },
+		{ 80, SOAK_COUNTER },	   { 110, SOAK_STATIC },    { 140, SOAK_VARIABLE },
+		{ 160, SOAK_LARGE },	   { 210, SOAK_SPLIT },	    { 300, SOAK_LOCK },
+		{ 390, SOAK_REFS },	   { 420, SOAK_STORE },	    { 480, SOAK_PUSH },
+		{ 540, SOAK_POP },	   { 590, SOAK_APPEND },    { 600, SOAK_REGION },
+		{ 609, SOAK_FENCE },	   { 610, SOAK_FENCE_ALL }, { 700, SOAK_STATS_UPDATE },
+		{ 780, SOAK_COMPACT_ADD }, { 850, SOAK_WBUF_ADD },  { 1000, SOAK_ZONE_ALLOC },
 	};
 	uint64_t r = test_random(&t->random) % 1000;
 	unsigned i = 0;
@@ -333,37 +182,34 @@ void soak_private_op(struct soak_thread *t)
 		percpu_static_counter_add(&fixed, 11);
 		t->sum[0][SOAK_OF_STATIC] += 11;
 		break;
+	case SOAK_VARIABLE:
+		PERCPU_VARIABLE_ADD(word, 17);
+		t->sum[0][SOAK_OF_VARIABLE] += 17;
+		break;
 	case SOAK_LARGE:
 		use_large(t);
-		break;
-	case SOAK_SPLIT:
-		if (did("add", percpu_local_add(split, (int64_t)r), 0))
-			t->sum[0][SOAK_OF_SPLIT] += r;
-		break;
-	case SOAK_LOCK:
-		change_word(t, lock, &t->sum[0][SOAK_OF_LOCK]);
-		break;
-	case SOAK_REFS:
-		change_word(t, refs, &t->sum[0][SOAK_OF_REFS]);
-		break;
-	case SOAK_STORE:
-		store_word(t);
-		break;
-	case SOAK_PUSH:
-		push(t);
-		break;
-	case SOAK_POP:
-		pop(t);
-		break;
-	case SOAK_APPEND:
-		append(t);
 		break;
 	case SOAK_REGION:
 		use_region(t);
 		break;
-	default:
-		fence(t, odds[i].kind == SOAK_FENCE_ALL);
+	case SOAK_FENCE:
+	case SOAK_FENCE_ALL:
+		fence(odds[i].kind == SOAK_FENCE_ALL);
+		break;
+	case SOAK_STATS_UPDATE:
+		soak_stats_op(t, false);
+		return; /* these note themselves what they do */
+	case SOAK_COMPACT_ADD:
+		soak_compact_op(t);
 		return;
+	case SOAK_WBUF_ADD:
+		soak_wbuf_op(t);
+		return;
+	case SOAK_ZONE_ALLOC:
+		soak_zone_op(t);
+		return;
+	default:
+		soak_local_op(t, odds[i].kind);
 	}
 	t->slot->journal[0].count[odds[i].kind]++;
 }

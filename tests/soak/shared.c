@@ -26,6 +26,8 @@ void soak_shared_create(void)
 	soak_require_equal("create an array in it", 0,
 			   (uint64_t)percpu_counter_array_create_in(region, SOAK_CELLS, &array));
 	b->array_key = percpu_counter_array_key(array);
+	soak_shared_stats_create(region);
+	soak_shared_compact_create(region);
 }
 
 static struct percpu_region *open_region(void)
@@ -47,26 +49,45 @@ void soak_shared_open(void)
 	soak_require_equal("attach to the array", 0,
 			   (uint64_t)percpu_counter_array_attach(region, soak_board->array_key,
 								 SOAK_CELLS, &array));
+	soak_shared_stats_open(region);
+	soak_shared_compact_open(region);
 }
 
 void soak_shared_close(void)
 {
+	soak_shared_stats_close();
+	soak_shared_compact_close();
 	percpu_counter_array_detach(array);
 	percpu_region_close(region);
 }
 
-uint64_t soak_shared_fetch(uint32_t object)
+struct percpu_region *soak_shared_region(void)
 {
-	return object < SOAK_CELL ? percpu_counter_fetch(counter[object]) :
-				    percpu_counter_array_fetch(array, object - SOAK_CELL);
+	return region;
 }
 
-void soak_shared_zero(uint32_t object)
+uint64_t soak_shared_fetch(uint32_t object)
 {
 	if (object < SOAK_CELL)
+		return percpu_counter_fetch(counter[object]);
+	if (object < SOAK_STATS)
+		return percpu_counter_array_fetch(array, object - SOAK_CELL);
+	if (object < SOAK_COMPACT)
+		return soak_stats_fetch(true, object - SOAK_STATS);
+	return soak_shared_compact_fetch(object - SOAK_COMPACT);
+}
+
+bool soak_shared_zero(uint32_t object)
+{
+	if (object >= SOAK_STATS && object < SOAK_COMPACT)
+		return soak_shared_stats_zero(object - SOAK_STATS);
+	if (object < SOAK_CELL)
 		percpu_counter_zero(counter[object]);
-	else
+	else if (object < SOAK_STATS)
 		percpu_counter_array_zero(array, object - SOAK_CELL);
+	else
+		soak_shared_compact_zero(object - SOAK_COMPACT);
+	return true;
 }
 
 void soak_shared_add(struct soak_journal *j, uint32_t object, int64_t n, unsigned times)
@@ -97,7 +118,7 @@ static int64_t some(struct soak_thread *t)
 static void add(struct soak_thread *t)
 {
 	uint64_t r = test_random(&t->random);
-	uint32_t object = r % 2 ? SOAK_GROWS : (uint32_t)(r / 2 % SOAK_OBJECTS);
+	uint32_t object = r % 2 ? SOAK_GROWS : (uint32_t)(r / 2 % SOAK_STATS);
 	unsigned times = 1 + (unsigned)(test_random(&t->random) % 3000);
 	int64_t n = some(t);
 
@@ -201,10 +222,14 @@ void soak_shared_op(struct soak_thread *t)
 {
 	unsigned r = (unsigned)(test_random(&t->random) % 1000);
 
-	if (r < 500) {
+	if (r < 300) {
 		add(t);
-	} else if (r < 800) {
+	} else if (r < 500) {
 		add_vector(t);
+	} else if (r < 650) {
+		soak_stats_op(t, true);
+	} else if (r < 800) {
+		soak_shared_compact_op(t);
 	} else if (r < 900) {
 		fetch(t);
 	} else if (r < 960) {

@@ -4,8 +4,9 @@
  *
  * soak.c directs rounds of processes and kills some; worker.c is such a
  * process with its threads; shared.c operates on one region file that all of
- * them count in, private.c on objects of one process; model.c knows what the
- * result must be. A worker announces each operation on the shared region in
+ * them count in, private.c on objects of one process; stats.c, compact.c,
+ * zone.c, local.c and wbuf.c on what they are named after, private and shared;
+ * model.c knows what the result must be. A worker announces each operation on the shared region in
  * its slot of a plain mapping, and notes there that it is done, so that one
  * who is killed leaves at most one operation in doubt.
  */
@@ -20,18 +21,25 @@
 #define SOAK_SLOTS 4096
 #define SOAK_SINGLES 4
 #define SOAK_CELLS 16
-#define SOAK_OBJECTS (SOAK_SINGLES + SOAK_CELLS)
+#define SOAK_SETS 4 /* of statistics, each with two objects */
+#define SOAK_COMPACTS 4
+#define SOAK_ZONES 6
+#define SOAK_HELD 3	/* items that a thread has of a zone */
 #define SOAK_THREADS 4	/* at most, in one process, besides its first */
 #define SOAK_SECONDS 60 /* a process that lives longer is stuck */
 #define SOAK_FAILED 3	/* exit status: the board says why */
 
-/** The shared objects: four counters, then the cells of an array. */
+/** The shared objects: four counters, then the cells of an array, statistics,
+ *  and compact counters. */
 enum soak_object {
 	SOAK_GROWS,   /* never reset, never decremented */
 	SOAK_WANDERS, /* up and down */
 	SOAK_TAKEN,   /* read and reset */
 	SOAK_ZEROED,  /* reset, and what it was is not known */
 	SOAK_CELL,    /* the first 8 cells take vectors, the next 4 are taken */
+	SOAK_STATS = SOAK_CELL + SOAK_CELLS,
+	SOAK_COMPACT = SOAK_STATS + 2 * SOAK_SETS,
+	SOAK_OBJECTS = SOAK_COMPACT + SOAK_COMPACTS
 };
 
 enum soak_kind {
@@ -45,6 +53,7 @@ enum soak_kind {
 	SOAK_OPEN,
 	SOAK_COUNTER,
 	SOAK_STATIC,
+	SOAK_VARIABLE,
 	SOAK_LARGE,
 	SOAK_REGION,
 	SOAK_SPLIT,
@@ -57,9 +66,26 @@ enum soak_kind {
 	SOAK_DRAIN,
 	SOAK_FENCE,
 	SOAK_FENCE_ALL,
+	SOAK_STATS_ADD,
+	SOAK_STATS_UPDATE,
+	SOAK_STATS_TAKE,
+	SOAK_SNAPSHOT,
+	SOAK_SHARED_SNAPSHOT,
+	SOAK_COMPACT_ADD,
+	SOAK_COMPACT_TAKE,
+	SOAK_COMPACT_FETCH,
+	SOAK_WBUF_ADD,
+	SOAK_WBUF_FLUSH,
+	SOAK_ZONE_ALLOC,
+	SOAK_ZONE_FULL,
+	SOAK_ZONE_FREE,
+	SOAK_ZONE_LIMIT,
+	SOAK_ZONE_RECLAIM,
+	SOAK_ZONE_RUN,
 	SOAK_SIGNAL,
 	SOAK_MOVE,
 	SOAK_THREAD,
+	SOAK_UNREGISTER,
 	SOAK_FORK,
 	SOAK_KINDS
 };
@@ -94,6 +120,8 @@ struct soak_board {
 	char path[128]; /* of the region */
 	uint64_t key[SOAK_SINGLES];
 	uint64_t array_key;
+	uint64_t stats_key[SOAK_SETS];
+	uint64_t compact_key;
 	pid_t director;
 	bool stop;
 	uint32_t slots; /* in use */
@@ -108,13 +136,23 @@ struct soak_board {
 enum soak_tally {
 	SOAK_OF_COUNTER,
 	SOAK_OF_STATIC,
+	SOAK_OF_VARIABLE,
 	SOAK_OF_LARGE,
 	SOAK_OF_SPLIT,
 	SOAK_OF_LOCK,
 	SOAK_OF_REFS,
 	SOAK_OF_STACK,
 	SOAK_OF_QUEUE,
-	SOAK_TALLIES
+	SOAK_OF_COMPACT,
+	SOAK_OF_WBUF,
+	SOAK_OF_STATS,
+	SOAK_TALLIES = SOAK_OF_STATS + 2 * SOAK_SETS
+};
+
+/** An item of a zone, and its stamp. */
+struct soak_item {
+	void *item;
+	uint64_t token;
 };
 
 /** A thread of a worker: it may come and go, its slot and its sums stay. */
@@ -123,10 +161,14 @@ struct soak_thread {
 	uint64_t random;
 	uint64_t sum[2][SOAK_TALLIES]; /* its own, its signal handler's */
 	uint64_t grows;		       /* what SOAK_GROWS was when last read */
-	uint32_t number;	       /* in its process */
+	uint64_t compact;	       /* and the compact counter that grows */
+	uint64_t single[2][SOAK_SETS]; /* and the statistics, private and shared */
+	struct soak_item item[SOAK_ZONES][SOAK_HELD];
+	uint32_t number; /* in its process */
 	uint32_t sent;
 	pthread_t thread;
 	bool running;
+	bool unregistered; /* has no sequences */
 };
 
 extern struct soak_board *soak_board;
@@ -151,6 +193,13 @@ void soak_end(struct soak_journal *j);
 void soak_require(bool ok, const char *what, uint64_t expected, uint64_t found);
 void soak_require_equal(const char *what, uint64_t expected, uint64_t found);
 
+/** Whether a call has done it; refused says how it may decline. */
+bool soak_did(const char *what, int r, int refused);
+
+/** A value that can be told from others. */
+uint64_t soak_token(struct soak_thread *t);
+void soak_require_token(const char *what, uint64_t v);
+
 /** While workers run: SOAK_GROWS is within what they have done and announced. */
 void soak_check_bounds(void);
 
@@ -166,7 +215,11 @@ void soak_shared_create(void);
 void soak_shared_open(void);
 void soak_shared_close(void);
 uint64_t soak_shared_fetch(uint32_t object);
-void soak_shared_zero(uint32_t object);
+
+/** Whether the object could be zeroed. */
+bool soak_shared_zero(uint32_t object);
+
+struct percpu_region *soak_shared_region(void);
 
 /** Add n to the object, times over. */
 void soak_shared_add(struct soak_journal *j, uint32_t object, int64_t n, unsigned times);
@@ -184,13 +237,68 @@ void soak_private_op(struct soak_thread *t);
 /** What a signal handler may do. */
 void soak_private_signal(struct soak_thread *t);
 
-/** Empty the queues of all CPUs; for the first thread of a process. */
-void soak_private_drain(struct soak_thread *t);
-
 /** Say whether the private objects are what the n threads have made of them,
  *  starting from what was found before. */
 void soak_private_check(const uint64_t before[SOAK_TALLIES], const struct soak_thread *t,
 			unsigned n);
+
+/* local.c */
+
+void soak_local_create(void);
+void soak_local_destroy(void);
+uint64_t soak_local_found(enum soak_tally tally);
+void soak_local_op(struct soak_thread *t, enum soak_kind kind);
+void soak_local_signal(struct soak_thread *t);
+
+/** Empty the queues of all CPUs; for the first thread of a process. */
+void soak_local_drain(struct soak_thread *t);
+
+/* stats.c: objects are numbered from 0 */
+
+void soak_stats_create(void);
+void soak_stats_destroy(void);
+void soak_shared_stats_create(struct percpu_region *r);
+void soak_shared_stats_open(struct percpu_region *r);
+void soak_shared_stats_close(void);
+uint64_t soak_stats_fetch(bool shared, uint32_t object);
+bool soak_shared_stats_zero(uint32_t object);
+void soak_stats_op(struct soak_thread *t, bool shared);
+void soak_stats_signal(struct soak_thread *t);
+
+/* compact.c */
+
+void soak_compact_create(void);
+void soak_compact_destroy(void);
+uint64_t soak_compact_found(void);
+void soak_compact_op(struct soak_thread *t);
+void soak_compact_signal(struct soak_thread *t);
+void soak_shared_compact_create(struct percpu_region *r);
+void soak_shared_compact_open(struct percpu_region *r);
+void soak_shared_compact_close(void);
+uint64_t soak_shared_compact_fetch(uint32_t object);
+void soak_shared_compact_zero(uint32_t object);
+void soak_shared_compact_op(struct soak_thread *t);
+
+/* wbuf.c */
+
+void soak_wbuf_create(void);
+void soak_wbuf_destroy(void);
+uint64_t soak_wbuf_found(void);
+void soak_wbuf_op(struct soak_thread *t);
+
+/* zone.c */
+
+void soak_zone_create(struct percpu_region *shared);
+
+/** Say whether all items are free. */
+void soak_zone_destroy(void);
+void soak_zone_op(struct soak_thread *t);
+
+/** Free what the thread holds. */
+void soak_zone_leave(struct soak_thread *t);
+
+/** In a child of fork: other threads' items stay with them. */
+void soak_zone_forked(void);
 
 /* worker.c */
 

@@ -47,14 +47,29 @@ static bool stopped(void)
 	return __atomic_load_n(&soak_board->stop, __ATOMIC_RELAXED);
 }
 
+/* From now on the fallbacks do what the thread does. */
+static void unregister(struct soak_thread *t)
+{
+	if (!test_unregister(percpu_seq_attach()))
+		return;
+	t->unregistered = true;
+	t->slot->journal[0].count[SOAK_UNREGISTER]++;
+}
+
 static void operate(struct soak_thread *t, unsigned ops)
 {
 	for (; ops > 0 && !stopped(); ops--) {
+		if (test_random(&t->random) % 8192 == 0)
+			unregister(t);
 		if (test_random(&t->random) % 2)
 			soak_shared_op(t);
 		else
 			soak_private_op(t);
 	}
+	soak_zone_leave(t);
+	if (t->unregistered)
+		soak_require(percpu_seq_attach()->cpu_id < 0, "a thread that has no sequences", 0,
+			     1);
 }
 
 static bool thread_init(struct soak_thread *t, uint64_t random, uint32_t number)
@@ -71,11 +86,11 @@ static void *thread_main(void *arg)
 	unsigned ops = 100 + (unsigned)(test_random(&t->random) % 5000);
 	struct test_timer timer;
 
-	/* Some have no sequences: what these do, the fallbacks do. */
-	if (test_random(&t->random) % 8 == 0)
-		test_unregister(percpu_seq_attach());
 	__atomic_store_n(&t->slot->tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
+	t->unregistered = false;
 	self = t;
+	if (test_random(&t->random) % 8 == 0)
+		unregister(t);
 	if (interrupted)
 		soak_require(test_timer_start(&timer, SIGUSR1, interval), "start a timer", 1, 0);
 	operate(t, ops);
@@ -115,7 +130,8 @@ static void be_child(struct soak_thread *t)
 	uint64_t before[SOAK_TALLIES];
 
 	alarm(SOAK_SECONDS);
-	soak_private_drain(t);
+	soak_zone_forked();
+	soak_local_drain(t);
 	for (int tally = 0; tally < SOAK_TALLIES; tally++) {
 		before[tally] = soak_private_found(tally);
 		t->sum[0][tally] = 0;
@@ -123,7 +139,7 @@ static void be_child(struct soak_thread *t)
 	if (test_random(&t->random) % 3 == 0)
 		doom(t);
 	operate(t, 2000);
-	soak_private_drain(t);
+	soak_local_drain(t);
 	soak_private_check(before, t, 1);
 	_exit(0);
 }
@@ -199,7 +215,7 @@ static void manage(struct soak_thread *first, struct soak_thread *t, unsigned n)
 
 	while (!stopped()) {
 		test_sleep_us(50 + (unsigned)(test_random(&first->random) % 500));
-		soak_private_drain(first);
+		soak_local_drain(first);
 		move(first, &t[test_random(&first->random) % n]);
 		for (unsigned i = 0; i < n; i++) {
 			if (t[i].running && pthread_tryjoin_np(t[i].thread, NULL) == 0)
@@ -232,9 +248,11 @@ int soak_worker(uint64_t random)
 		if (!thread_init(&t[i], test_random(&random) | 1, i))
 			return 0;
 	soak_private_create();
+	soak_zone_create(soak_shared_region());
 	manage(&t[0], &t[1], n);
-	soak_private_drain(&t[0]);
+	soak_local_drain(&t[0]);
 	soak_private_check(nothing, t, n + 1);
 	soak_private_destroy();
+	soak_zone_destroy();
 	return 0;
 }

@@ -560,6 +560,24 @@ static void debug_zones_catch_misuse(void **state)
 	expect_abort(use_after_free, "after it was freed");
 }
 
+/* Pages that were given back are zeros, and no store to a freed item. */
+static void debug_zones_may_be_reclaimed(void **state)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
+	struct percpu_zone *z = make(4096, &o);
+	void *item[8];
+
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 8; i++)
+			item[i] = take(z, 0);
+		for (int i = 0; i < 8; i++)
+			assert_int_equal(percpu_zone_free(z, item[i]), 0);
+		percpu_zone_reclaim(z);
+	}
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -576,6 +594,7 @@ int main(void)
 		cmocka_unit_test(zones_share_a_region),
 		cmocka_unit_test(children_may_allocate),
 		cmocka_unit_test(debug_zones_catch_misuse),
+		cmocka_unit_test(debug_zones_may_be_reclaimed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
