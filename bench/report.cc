@@ -79,6 +79,11 @@ void results::ReportRuns(const std::vector<Run> &runs)
 		rows.push_back(r);
 }
 
+void results::add(const row &r)
+{
+	rows.push_back(r);
+}
+
 const row *results::find(const std::string &name, int threads) const
 {
 	for (auto &r : rows)

@@ -40,6 +40,9 @@ class results : public benchmark::BenchmarkReporter
 	bool ReportContext(const Context &context) override;
 	void ReportRuns(const std::vector<Run> &runs) override;
 
+	/* Of what was not measured by google-benchmark. */
+	void add(const row &r);
+
 	/* NULL if it was not measured. */
 	const row *find(const std::string &name, int threads = 1) const;
 

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dataplane.cc - statistics of a data plane, after the published benchmark of
+ * "Data Plane Software Design": what updating counters adds to a packet whose
+ * domain logic takes about 1000 cycles.
+ *
+ * usage: dataplane [--full] [--json FILE] [--benchmark_...]
+ */
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "dataplane.h"
+
+static constexpr double budget = 15; /* cycles per update */
+
+static const setting settings[] = {
+	{ "1024 flows", 1024, 2, 1, true, false, false, true },
+	{ "64 flows", 64, 2, 1, true, false, false, false },
+	{ "1 000 000 flows", 1000000, 2, 1, true, false, false, false },
+	{ "16 counters", 1024, 8, 1, true, false, false, false },
+	{ "apart", 1024, 2, 1, true, true, false, false },
+	{ "unpinned", 1024, 2, 1, false, false, false, false },
+	{ "4 threads per CPU", 1024, 2, 4, false, false, false, false },
+	{ "overlapping", 1024, 2, 1, true, false, true, true },
+};
+
+/* Core cycles per update of a counter: Cascade Lake with 4 and 20 cores, and
+ * BCM2711 with 4. */
+static const struct {
+	const char *name, *cascade_lake_4, *cascade_lake_20, *bcm2711;
+} contenders_in_order[] = {
+	{ UNSYNCHRONIZED, "27", "273", "26" },
+	{ "shared, spinlock", "436", "8236", "36" },
+	{ "shared, atomics", "56", "626", "85" },
+	{ BUFFERED, "18", "18", "24" },
+	{ PER_CORE, "5", "4", "4" },
+	{ "per core, spinlock", "7", "7", "4" },
+	{ PER_CORE_SEQCOUNT, "4", "4", "8" },
+	{ FIELDS, "", "", "" },
+	{ COMMIT, "", "", "" },
+	{ SNAPSHOTS, "", "", "" },
+	{ WHOLE, "", "", "" },
+	{ WBUF, "", "", "" },
+	{ COMPACT, "", "", "" },
+	{ ARRAY, "", "", "" },
+};
+
+static double cycles_at(const row &r, double share)
+{
+	std::vector<double> v = r.ns;
+
+	std::sort(v.begin(), v.end());
+	return v[size_t(double(v.size() - 1) * share)] * cycles_per_ns();
+}
+
+static void print_setting(report &all, const setting &s)
+{
+	std::vector<std::vector<std::string>> lines = {
+		{ "", "publ. 4", "20 cores", "A72", "here", "quartiles", "of 15", "lost" },
+	};
+
+	for (auto &c : contenders_in_order) {
+		const row *r = all.rows.find(row_name(s, c.name), int(s.workers()));
+
+		if (!r)
+			continue;
+
+		double cycles = r->median() * cycles_per_ns();
+
+		lines.push_back({ c.name, c.cascade_lake_4, c.cascade_lake_20, c.bcm2711,
+				  text("%.1f", cycles),
+				  text("%.1f to %.1f", cycles_at(*r, 0.25), cycles_at(*r, 0.75)),
+				  text("%.0f %%", cycles / budget * 100), loss(r) });
+		all.add_figure(r->name, cycles, "TSC cycles per update");
+	}
+	printf("\n%s: %zu flows, %u counters per packet, %s, %u %s threads%s\n\n", s.name, s.flows,
+	       2 * s.fields, s.apart ? "updated at two points" : "updated together", s.workers(),
+	       s.pinned ? "pinned" : "unpinned",
+	       s.overlap ? "; counting may overlap with logic" : "");
+	print_table(lines);
+}
+
+/* What the median may be wrong by, as the notches of box plots show it. */
+static double notch(const row &r)
+{
+	return 1.57 * (cycles_at(r, 0.75) - cycles_at(r, 0.25)) / std::sqrt(double(r.ns.size()));
+}
+
+/* A ratio to what cannot be told from nothing would be of noise. */
+static void add_aim(report &all, const setting &s, const char *ours, double at_most,
+		    const char *theirs)
+{
+	const std::string name = row_name(s, ours), to = row_name(s, theirs);
+	const row *r = all.rows.find(to, int(s.workers()));
+	std::optional<double> ratio;
+
+	if (r && r->median() * cycles_per_ns() > notch(*r))
+		ratio = all.rows.ratio(name, int(s.workers()), to, int(s.workers()));
+	else
+		all.skip(text("aim: %s", name.c_str()),
+			 text("\"%s\" adds nothing that can be measured", theirs));
+	all.add_aim(name + ", to " + theirs, at_most, ratio);
+}
+
+static void add_aims(report &all, const setting &s)
+{
+	add_aim(all, s, FIELDS, 1.2, PER_CORE);
+	add_aim(all, s, COMMIT, 1.2, PER_CORE);
+	add_aim(all, s, SNAPSHOTS, 1.0, PER_CORE_SEQCOUNT);
+	add_aim(all, s, WBUF, 1.0, BUFFERED);
+}
+
+int main(int argc, char **argv)
+{
+	report all("dataplane", argc, argv);
+	bool exact = true;
+
+	fprintf(stderr, "dataplane: measuring, for about %d minutes ...\n", full ? 10 : 4);
+	printf("\nCycles of the TSC, %.2f GHz, per update of a counter: what counting adds to the\n"
+	       "logic of a packet, about 1000 cycles; median of the rounds. Per core is per thread.\n",
+	       cycles_per_ns());
+	for (auto &s : settings) {
+		exact = measure(all, s, full ? 500 : s.more_rounds ? 200 : 100) && exact;
+		print_setting(all, s);
+		fflush(stdout);
+		add_aims(all, s);
+	}
+	register_reads(all);
+	all.run();
+	print_reads(all.rows);
+	all.print_sections();
+
+	int status = all.finish();
+
+	return exact ? status : 1;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dataplane.h - what the parts of the data-plane benchmark share.
+ *
+ * dataplane.cc has the settings, the tables and the aims. dataplane_run.cc lets
+ * workers process packets and takes the time; dataplane_published.cc counts in
+ * the published ways and dataplane_ours.cc in ours, both by the loop below;
+ * dataplane_read.cc measures snapshots.
+ */
+#ifndef BENCH_DATAPLANE_H
+#define BENCH_DATAPLANE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <memory>
+
+#include "report.h"
+
+/* One way to run the benchmark. */
+struct setting {
+	const char *name;
+	size_t flows;
+	unsigned fields; /* of the global object, and of each flow's */
+	unsigned threads_per_cpu;
+	bool pinned;
+	bool apart;   /* the two objects are counted at two places of the logic */
+	bool overlap; /* the CPU may count while it is at the next packet */
+	bool more_rounds;
+
+	unsigned workers() const
+	{
+		return unsigned(usable_cpus().size()) * threads_per_cpu;
+	}
+};
+
+/* What a worker has processed with one contender. */
+struct work {
+	unsigned worker, workers;
+	size_t flows;
+	uint64_t state, packets, bytes;
+};
+
+/* Sums over the global object or over those of all flows: of the first field,
+ * which counts packets, and the second, which counts bytes. */
+struct sums {
+	uint64_t packets, bytes;
+};
+
+/* A way to count: a row of the tables. */
+class contender
+{
+      public:
+	virtual ~contender() = default;
+	virtual void process(work &w, size_t packets) = 0;
+	virtual void totals(sums &global, sums &flows) = 0;
+
+	/* For the row that is read meanwhile. */
+	virtual void snapshot()
+	{
+	}
+};
+
+using contenders = std::vector<std::pair<std::string, std::unique_ptr<contender>>>;
+
+void add_published(contenders &all, const setting &s);
+void add_ours(contenders &all, const setting &s);
+
+/* Names that several places use. */
+#define NOTHING "no counting"
+#define UNSYNCHRONIZED "shared, no synchronization"
+#define BUFFERED "shared, buffered"
+#define PER_CORE "per core"
+#define PER_CORE_SEQCOUNT "per core, sequence counter"
+#define FIELDS "ours: field by field"
+#define COMMIT "ours: one commit"
+#define SNAPSHOTS "ours: one commit, 10 snapshots/s"
+#define WHOLE "ours: one commit, PERCPU_STATS_WHOLE"
+#define WBUF "ours: wbuf"
+#define COMPACT "ours: compact"
+#define ARRAY "ours: counter array"
+
+/* "1024 flows: per core" */
+std::string row_name(const setting &s, const std::string &contender);
+
+/* Takes the packets' time into all.rows. Returns whether our rows lost nothing. */
+bool measure(report &all, const setting &s, unsigned rounds);
+
+/* TSC cycles, or those of the generic timer, per ns. */
+double cycles_per_ns();
+
+void register_reads(report &all);
+void print_reads(const results &r);
+
+/* The domain logic, half of a packet's: about 500 cycles. The same code for all
+ * rows. It ends with a fence unless it may overlap with what follows. */
+uint64_t logic(uint64_t x, bool overlap);
+
+/* The loop over packets. C counts n: global(worker, n), flow(worker, i, n), or
+ * both(worker, i, n) together. */
+template <class C, unsigned K> void process_with(C &c, const setting &s, work &w, size_t packets)
+{
+	const size_t own = w.flows / w.workers;
+	const bool apart = s.apart, overlap = s.overlap;
+	uint64_t x = w.state, n[K];
+	const unsigned me = w.worker;
+
+	for (unsigned k = 0; k < K; k++)
+		n[k] = k;
+	n[0] = 1;
+	for (size_t i = 0; i < packets; i++) {
+		/* Flows belong to workers, but one packet in 1000 is of another's. */
+		unsigned home = i % 1000 != 999 ? me : (me + 1) % w.workers;
+		size_t flow;
+
+		x = logic(x, overlap);
+		n[1] = 64 + (x >> 20) % 1024;
+		w.bytes += n[1];
+		if (apart) {
+			c.global(me, n);
+			x = logic(x, overlap);
+			flow = ((x >> 32) * own >> 32) * w.workers + home;
+			c.flow(me, flow, n);
+		} else {
+			x = logic(x, overlap);
+			flow = ((x >> 32) * own >> 32) * w.workers + home;
+			c.both(me, flow, n);
+		}
+	}
+	w.state = x;
+	w.packets += packets;
+}
+
+template <template <unsigned> class C, unsigned K> class row_of : public contender
+{
+      public:
+	explicit row_of(const setting &s) : s(s), c(s)
+	{
+	}
+
+	void process(work &w, size_t packets) override
+	{
+		process_with<C<K>, K>(c, s, w, packets);
+	}
+
+	void totals(sums &global, sums &flows) override
+	{
+		c.totals(global, flows);
+	}
+
+	void snapshot() override
+	{
+		c.snapshot();
+	}
+
+      private:
+	const setting s;
+	C<K> c;
+};
+
+/* Few fields are unrolled: the two numbers of them that the settings have. */
+template <template <unsigned> class C>
+void add_row(contenders &all, const char *name, const setting &s)
+{
+	if (s.fields == 2)
+		all.emplace_back(name, new row_of<C, 2>(s));
+	else
+		all.emplace_back(name, new row_of<C, 8>(s));
+}
+
+#endif

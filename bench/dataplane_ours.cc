@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dataplane_ours.cc - the packets counted with this library.
+ */
+#include <percpu/percpu.h>
+
+#include "dataplane.h"
+
+static void add_object(sums &s, const uint64_t *object)
+{
+	s.packets += object[0];
+	s.bytes += object[1];
+}
+
+/* One global object, and one per flow. */
+template <unsigned K, unsigned flags> struct statistics {
+	percpu_stats *g, *f;
+	std::vector<uint64_t> out;
+
+	explicit statistics(const setting &s) : out((s.flows + 1) * K)
+	{
+		must(percpu_stats_create(K * 8, 1, flags, &g), "the global object");
+		must(percpu_stats_create(K * 8, s.flows, flags, &f), "objects of flows");
+	}
+	statistics(const statistics &) = delete;
+	~statistics()
+	{
+		percpu_stats_destroy(g);
+		percpu_stats_destroy(f);
+	}
+	void snapshot()
+	{
+		must(percpu_stats_snapshot(g, 0, 1, out.data()), "a snapshot");
+		must(percpu_stats_snapshot(f, 0, f->n, out.data() + K), "a snapshot of all flows");
+	}
+	void totals(sums &global, sums &flows)
+	{
+		snapshot();
+		add_object(global, out.data());
+		for (size_t i = 1; i <= f->n; i++)
+			add_object(flows, out.data() + i * K);
+	}
+};
+
+template <unsigned K> struct fields : statistics<K, 0> {
+	using statistics<K, 0>::statistics;
+	static void add_all(percpu_stats *s, size_t i, const uint64_t *n)
+	{
+		for (unsigned k = 0; k < K; k++)
+			percpu_stats_add(s, i, k, int64_t(n[k]));
+	}
+	void global(unsigned, const uint64_t *n)
+	{
+		add_all(this->g, 0, n);
+	}
+	void flow(unsigned, size_t i, const uint64_t *n)
+	{
+		add_all(this->f, i, n);
+	}
+	void both(unsigned w, size_t i, const uint64_t *n)
+	{
+		global(w, n);
+		flow(w, i, n);
+	}
+};
+
+template <unsigned K, unsigned flags> struct updates : statistics<K, flags> {
+	using statistics<K, flags>::statistics;
+	void global(unsigned, const uint64_t *n)
+	{
+		percpu_stats_update(this->g, 0, 0, n, K);
+	}
+	void flow(unsigned, size_t i, const uint64_t *n)
+	{
+		percpu_stats_update(this->f, i, 0, n, K);
+	}
+	void both(unsigned w, size_t i, const uint64_t *n)
+	{
+		global(w, n);
+		flow(w, i, n);
+	}
+};
+
+template <unsigned K> using commit = updates<K, 0>;
+template <unsigned K> using whole = updates<K, PERCPU_STATS_WHOLE>;
+
+/* All counters in one set: those of the global object, then those of flows. */
+template <unsigned K> struct compact {
+	percpu_compact *c;
+
+	explicit compact(const setting &s)
+	{
+		must(percpu_compact_create((s.flows + 1) * K, &c), "compact counters");
+	}
+	compact(const compact &) = delete;
+	~compact()
+	{
+		percpu_compact_destroy(c);
+	}
+	void global(unsigned, const uint64_t *n)
+	{
+		for (unsigned k = 0; k < K; k++)
+			percpu_compact_add(c, k, int64_t(n[k]));
+	}
+	void flow(unsigned, size_t i, const uint64_t *n)
+	{
+		for (unsigned k = 0; k < K; k++)
+			percpu_compact_add(c, (i + 1) * K + k, int64_t(n[k]));
+	}
+	void both(unsigned w, size_t i, const uint64_t *n)
+	{
+		global(w, n);
+		flow(w, i, n);
+	}
+	void totals(sums &global, sums &flows)
+	{
+		std::vector<uint64_t> out(c->n);
+
+		percpu_compact_fetch_all(c, out.data());
+		add_object(global, out.data());
+		for (size_t i = K; i < c->n; i += K)
+			add_object(flows, out.data() + i);
+	}
+	void snapshot()
+	{
+	}
+};
+
+template <unsigned K> struct array {
+	percpu_counter_array *a;
+
+	explicit array(const setting &s)
+	{
+		must(percpu_counter_array_create((s.flows + 1) * K, &a), "an array");
+	}
+	array(const array &) = delete;
+	~array()
+	{
+		percpu_counter_array_destroy(a);
+	}
+	void global(unsigned, const uint64_t *n)
+	{
+		for (unsigned k = 0; k < K; k++)
+			percpu_counter_array_add(a, k, int64_t(n[k]));
+	}
+	void flow(unsigned, size_t i, const uint64_t *n)
+	{
+		for (unsigned k = 0; k < K; k++)
+			percpu_counter_array_add(a, (i + 1) * K + k, int64_t(n[k]));
+	}
+	void both(unsigned w, size_t i, const uint64_t *n)
+	{
+		global(w, n);
+		flow(w, i, n);
+	}
+	void totals(sums &global, sums &flows)
+	{
+		std::vector<uint64_t> out(a->n);
+
+		percpu_counter_array_fetch_all(a, out.data());
+		add_object(global, out.data());
+		for (size_t i = K; i < a->n; i += K)
+			add_object(flows, out.data() + i);
+	}
+	void snapshot()
+	{
+	}
+};
+
+template <unsigned K> struct buffered {
+	percpu_wbuf *b;
+	std::vector<uint64_t> cells;
+
+	explicit buffered(const setting &s) : cells((s.flows + 1) * K)
+	{
+		must(percpu_wbuf_create(nullptr, &b), "a write buffer");
+	}
+	buffered(const buffered &) = delete;
+	~buffered()
+	{
+		percpu_wbuf_destroy(b);
+	}
+	static void fill(struct percpu_wbuf_add *adds, uint64_t *cell, const uint64_t *n)
+	{
+		for (unsigned k = 0; k < K; k++)
+			adds[k] = { cell + k, n[k] };
+	}
+	void one(uint64_t *cell, const uint64_t *n)
+	{
+		struct percpu_wbuf_add adds[K];
+
+		fill(adds, cell, n);
+		must(percpu_wbuf_add_n(b, adds, K), "a transaction");
+	}
+	void global(unsigned, const uint64_t *n)
+	{
+		one(cells.data(), n);
+	}
+	void flow(unsigned, size_t i, const uint64_t *n)
+	{
+		one(&cells[(i + 1) * K], n);
+	}
+	void both(unsigned, size_t i, const uint64_t *n)
+	{
+		struct percpu_wbuf_add adds[2 * K];
+
+		fill(adds, cells.data(), n);
+		fill(adds + K, &cells[(i + 1) * K], n);
+		must(percpu_wbuf_add_n(b, adds, 2 * K), "a transaction");
+	}
+	void totals(sums &global, sums &flows)
+	{
+		percpu_wbuf_flush(b);
+		add_object(global, cells.data());
+		for (size_t i = K; i < cells.size(); i += K)
+			add_object(flows, &cells[i]);
+	}
+	void snapshot()
+	{
+	}
+};
+
+void add_ours(contenders &all, const setting &s)
+{
+	bool in_a_vector = s.fields <= percpu_counter_array_commit_words();
+
+	add_row<fields>(all, FIELDS, s);
+	if (in_a_vector) {
+		add_row<commit>(all, COMMIT, s);
+		add_row<commit>(all, SNAPSHOTS, s);
+	}
+	if (s.fields > 2)
+		add_row<whole>(all, WHOLE, s);
+	add_row<buffered>(all, WBUF, s);
+	add_row<compact>(all, COMPACT, s);
+	add_row<array>(all, ARRAY, s);
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dataplane_published.cc - the rows of the published table, and one that does
+ * not count.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include <atomic>
+
+#include "dataplane.h"
+
+/* Zeroed words, on pages of their own; huge ones where they fit, as in large
+ * regions. */
+class words
+{
+      public:
+	explicit words(size_t n) : bytes(n * sizeof(uint64_t) + 4096)
+	{
+		void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
+
+		must(p == MAP_FAILED ? -errno : 0, "memory");
+		if (bytes >= 4 << 20)
+			madvise(p, bytes, MADV_HUGEPAGE);
+		at = static_cast<uint64_t *>(p);
+	}
+	words(const words &) = delete;
+	~words()
+	{
+		munmap(at, bytes);
+	}
+
+	uint64_t *at;
+
+      private:
+	size_t bytes;
+};
+
+/* The barrier makes the compiler add in memory, at once. */
+static inline void add(uint64_t *cell, uint64_t n)
+{
+	*cell += n;
+	__asm__ volatile("" : "+m"(*cell));
+}
+
+class spinlock
+{
+      public:
+	bool try_lock()
+	{
+		return !taken.exchange(true, std::memory_order_acquire);
+	}
+	void lock()
+	{
+		while (!try_lock())
+			while (taken.load(std::memory_order_relaxed))
+#ifdef __x86_64__
+				__builtin_ia32_pause();
+#else
+				;
+#endif
+	}
+	void unlock()
+	{
+		taken.store(false, std::memory_order_release);
+	}
+
+      private:
+	std::atomic<bool> taken{ false };
+};
+
+static void sum_up(const uint64_t *global, const uint64_t *flow, size_t flows, unsigned fields,
+		   sums &g, sums &f)
+{
+	g.packets += global[0];
+	g.bytes += global[1];
+	for (size_t i = 0; i < flows; i++) {
+		f.packets += flow[i * fields];
+		f.bytes += flow[i * fields + 1];
+	}
+}
+
+template <unsigned K> struct objects {
+	words global, flow;
+
+	explicit objects(const setting &s) : global(K), flow(s.flows * K)
+	{
+	}
+	void add_to_global(const uint64_t *n)
+	{
+		for (unsigned k = 0; k < K; k++)
+			add(global.at + k, n[k]);
+	}
+	void add_to_flow(size_t i, const uint64_t *n)
+	{
+		for (unsigned k = 0; k < K; k++)
+			add(flow.at + i * K + k, n[k]);
+	}
+};
+
+template <unsigned K> struct nothing {
+	explicit nothing(const setting &)
+	{
+	}
+	void global(unsigned, const uint64_t *n)
+	{
+		__asm__ volatile("" : : "r"(n[1]));
+	}
+	void flow(unsigned, size_t i, const uint64_t *n)
+	{
+		__asm__ volatile("" : : "r"(i), "r"(n[1]));
+	}
+	void both(unsigned w, size_t i, const uint64_t *n)
+	{
+		flow(w, i, n);
+	}
+	void totals(sums &, sums &)
+	{
+	}
+	void snapshot()
+	{
+	}
+};
+
+template <unsigned K> struct shared {
+	size_t flows;
+	objects<K> all;
+
+	explicit shared(const setting &s) : flows(s.flows), all(s)
+	{
+	}
+	void global(unsigned, const uint64_t *n)
+	{
+		all.add_to_global(n);
+	}
+	void flow(unsigned, size_t i, const uint64_t *n)
+	{
+		all.add_to_flow(i, n);
+	}
+	void both(unsigned w, size_t i, const uint64_t *n)
+	{
+		global(w, n);
+		flow(w, i, n);
+	}
+	void totals(sums &g, sums &f)
+	{
+		sum_up(all.global.at, all.flow.at, flows, K, g, f);
+	}
+	void snapshot()
+	{
+	}
+};
+
+template <unsigned K> struct shared_spinlock : shared<K> {
+	alignas(64) spinlock lock;
+
+	using shared<K>::shared;
+	void global(unsigned w, const uint64_t *n)
+	{
+		lock.lock();
+		shared<K>::global(w, n);
+		lock.unlock();
+	}
+	void flow(unsigned w, size_t i, const uint64_t *n)
+	{
+		lock.lock();
+		shared<K>::flow(w, i, n);
+		lock.unlock();
+	}
+	void both(unsigned w, size_t i, const uint64_t *n)
+	{
+		lock.lock();
+		shared<K>::both(w, i, n);
+		lock.unlock();
+	}
+};
+
+template <unsigned K> struct shared_atomic : shared<K> {
+	using shared<K>::shared;
+	static void add_all(uint64_t *cell, const uint64_t *n)
+	{
+		for (unsigned k = 0; k < K; k++)
+			__atomic_fetch_add(cell + k, n[k], __ATOMIC_RELAXED);
+	}
+	void global(unsigned, const uint64_t *n)
+	{
+		add_all(this->all.global.at, n);
+	}
+	void flow(unsigned, size_t i, const uint64_t *n)
+	{
+		add_all(this->all.flow.at + i * K, n);
+	}
+	void both(unsigned w, size_t i, const uint64_t *n)
+	{
+		global(w, n);
+		flow(w, i, n);
+	}
+};
+
+/* stat_wb: a worker has 1024 entries, which it applies under the lock of all:
+ * if it gets it at once from the 512th on, and in any case when they are full.
+ * Workers never idle here, so none hints that there is time to flush. */
+template <unsigned K> struct shared_buffered : shared<K> {
+	static constexpr size_t entries = 1024, threshold = 512;
+
+	struct alignas(64) buffer {
+		size_t used = 0;
+		struct {
+			uint64_t *cell, n;
+		} entry[entries];
+	};
+	alignas(64) spinlock lock;
+	std::vector<buffer> buffers;
+
+	explicit shared_buffered(const setting &s) : shared<K>(s), buffers(s.workers())
+	{
+	}
+	static void apply(buffer &b)
+	{
+		for (size_t i = 0; i < b.used; i++)
+			add(b.entry[i].cell, b.entry[i].n);
+		b.used = 0;
+	}
+	void make_room(buffer &b, size_t adds)
+	{
+		if (b.used + adds > entries)
+			lock.lock();
+		else if (b.used < threshold || !lock.try_lock())
+			return;
+		apply(b);
+		lock.unlock();
+	}
+	static void schedule(buffer &b, uint64_t *cell, const uint64_t *n)
+	{
+		for (unsigned k = 0; k < K; k++)
+			b.entry[b.used + k] = { cell + k, n[k] };
+		b.used += K;
+		__asm__ volatile("" : : : "memory");
+	}
+	void global(unsigned w, const uint64_t *n)
+	{
+		make_room(buffers[w], K);
+		schedule(buffers[w], this->all.global.at, n);
+	}
+	void flow(unsigned w, size_t i, const uint64_t *n)
+	{
+		make_room(buffers[w], K);
+		schedule(buffers[w], this->all.flow.at + i * K, n);
+	}
+	void both(unsigned w, size_t i, const uint64_t *n)
+	{
+		make_room(buffers[w], 2 * K);
+		schedule(buffers[w], this->all.global.at, n);
+		schedule(buffers[w], this->all.flow.at + i * K, n);
+	}
+	void totals(sums &g, sums &f)
+	{
+		for (buffer &b : buffers)
+			apply(b);
+		shared<K>::totals(g, f);
+	}
+};
+
+/* Objects per worker, and a lock and a sequence counter for all of a worker's:
+ * a line for these, the global object, and the flows', one worker behind the
+ * other, so that what a worker has is found without a pointer. */
+template <unsigned K> struct per_core {
+	static constexpr size_t line = 8, global_at = line, flow_at = 2 * line;
+
+	size_t flows, stride;
+	unsigned workers;
+	words all;
+
+	explicit per_core(const setting &s)
+		: flows(s.flows), stride(flow_at + (s.flows * K + line - 1) / line * line + line),
+		  workers(s.workers()), all(stride * workers)
+	{
+	}
+	uint64_t *of(unsigned w)
+	{
+		return all.at + w * stride;
+	}
+	spinlock &lock(unsigned w)
+	{
+		return *reinterpret_cast<spinlock *>(of(w));
+	}
+	uint64_t &turn(unsigned w)
+	{
+		return of(w)[1];
+	}
+	static void add_all(uint64_t *cell, const uint64_t *n)
+	{
+		for (unsigned k = 0; k < K; k++)
+			add(cell + k, n[k]);
+	}
+	void global(unsigned w, const uint64_t *n)
+	{
+		add_all(of(w) + global_at, n);
+	}
+	void flow(unsigned w, size_t i, const uint64_t *n)
+	{
+		add_all(of(w) + flow_at + i * K, n);
+	}
+	void both(unsigned w, size_t i, const uint64_t *n)
+	{
+		global(w, n);
+		flow(w, i, n);
+	}
+	void totals(sums &g, sums &f)
+	{
+		for (unsigned w = 0; w < workers; w++)
+			sum_up(of(w) + global_at, of(w) + flow_at, flows, K, g, f);
+	}
+	void snapshot()
+	{
+	}
+};
+
+template <unsigned K> struct per_core_spinlock : per_core<K> {
+	using per_core<K>::per_core;
+	void global(unsigned w, const uint64_t *n)
+	{
+		this->lock(w).lock();
+		per_core<K>::global(w, n);
+		this->lock(w).unlock();
+	}
+	void flow(unsigned w, size_t i, const uint64_t *n)
+	{
+		this->lock(w).lock();
+		per_core<K>::flow(w, i, n);
+		this->lock(w).unlock();
+	}
+	void both(unsigned w, size_t i, const uint64_t *n)
+	{
+		this->lock(w).lock();
+		per_core<K>::both(w, i, n);
+		this->lock(w).unlock();
+	}
+};
+
+template <unsigned K> struct per_core_seqcount : per_core<K> {
+	using per_core<K>::per_core;
+	uint64_t begin(unsigned w)
+	{
+		uint64_t t = this->turn(w);
+
+		__atomic_store_n(&this->turn(w), t + 1, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_RELEASE);
+		return t;
+	}
+	void end(unsigned w, uint64_t t)
+	{
+		__atomic_store_n(&this->turn(w), t + 2, __ATOMIC_RELEASE);
+	}
+	void global(unsigned w, const uint64_t *n)
+	{
+		uint64_t t = begin(w);
+
+		per_core<K>::global(w, n);
+		end(w, t);
+	}
+	void flow(unsigned w, size_t i, const uint64_t *n)
+	{
+		uint64_t t = begin(w);
+
+		per_core<K>::flow(w, i, n);
+		end(w, t);
+	}
+	void both(unsigned w, size_t i, const uint64_t *n)
+	{
+		uint64_t t = begin(w);
+
+		per_core<K>::both(w, i, n);
+		end(w, t);
+	}
+};
+
+void add_published(contenders &all, const setting &s)
+{
+	add_row<nothing>(all, NOTHING, s);
+	add_row<shared>(all, UNSYNCHRONIZED, s);
+	add_row<shared_spinlock>(all, "shared, spinlock", s);
+	add_row<shared_atomic>(all, "shared, atomics", s);
+	add_row<shared_buffered>(all, BUFFERED, s);
+	add_row<per_core>(all, PER_CORE, s);
+	add_row<per_core_spinlock>(all, "per core, spinlock", s);
+	add_row<per_core_seqcount>(all, PER_CORE_SEQCOUNT, s);
+}
