@@ -34,6 +34,7 @@ static const struct {
 	{ "shared, spinlock", "436", "8236", "36" },
 	{ "shared, atomics", "56", "626", "85" },
 	{ BUFFERED, "18", "18", "24" },
+	{ BUFFERED_INLINED, "", "", "" },
 	{ PER_CORE, "5", "4", "4" },
 	{ "per core, spinlock", "7", "7", "4" },
 	{ PER_CORE_SEQCOUNT, "4", "4", "8" },

@@ -70,6 +70,7 @@ void add_ours(contenders &all, const setting &s);
 #define NOTHING "no counting"
 #define UNSYNCHRONIZED "shared, no synchronization"
 #define BUFFERED "shared, buffered"
+#define BUFFERED_INLINED "shared, buffered, inlined"
 #define PER_CORE "per core"
 #define PER_CORE_SEQCOUNT "per core, sequence counter"
 #define FIELDS "ours: field by field"

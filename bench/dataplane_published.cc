@@ -4,6 +4,7 @@
  * not count.
  */
 #include <errno.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -198,7 +199,7 @@ template <unsigned K> struct shared_atomic : shared<K> {
 	}
 };
 
-/* stat_wb: a worker has 1024 entries, which it applies under the lock of all:
+/* stat_wb, but inlined: a worker has 1024 entries, which it applies under the lock of all:
  * if it gets it at once from the 512th on, and in any case when they are full.
  * Workers never idle here, so none hints that there is time to flush. */
 template <unsigned K> struct shared_buffered : shared<K> {
@@ -259,6 +260,63 @@ template <unsigned K> struct shared_buffered : shared<K> {
 		for (buffer &b : buffers)
 			apply(b);
 		shared<K>::totals(g, f);
+	}
+};
+
+/* stat_wb with the published interface: a transaction is a call of a function
+ * with as many arguments as it takes, schedule_add64_m(n, (pointer, value)...). */
+template <unsigned K> struct shared_buffered_call : shared_buffered<K> {
+	using typename shared_buffered<K>::buffer;
+	using shared_buffered<K>::shared_buffered;
+
+	__attribute__((noinline)) void schedule_add64_m(buffer &b, int n, ...)
+	{
+		va_list args;
+
+		this->make_room(b, static_cast<size_t>(n));
+		va_start(args, n);
+		for (int i = 0; i < n; i++) {
+			b.entry[b.used].cell = va_arg(args, uint64_t *);
+			b.entry[b.used++].n = va_arg(args, uint64_t);
+		}
+		va_end(args);
+	}
+	/* Spell out the arguments: N pairs. */
+	template <unsigned N, typename... A>
+	void call(buffer &b, uint64_t *const *cells, const uint64_t *n, A... args)
+	{
+		if constexpr (sizeof...(A) == 2 * N)
+			schedule_add64_m(b, N, args...);
+		else
+			call<N>(b, cells, n, args..., cells[sizeof...(A) / 2],
+				n[sizeof...(A) / 2 % K]);
+	}
+	static void name(uint64_t **cells, uint64_t *first)
+	{
+		for (unsigned k = 0; k < K; k++)
+			cells[k] = first + k;
+	}
+	void global(unsigned w, const uint64_t *n)
+	{
+		uint64_t *cells[K];
+
+		name(cells, this->all.global.at);
+		call<K>(this->buffers[w], cells, n);
+	}
+	void flow(unsigned w, size_t i, const uint64_t *n)
+	{
+		uint64_t *cells[K];
+
+		name(cells, this->all.flow.at + i * K);
+		call<K>(this->buffers[w], cells, n);
+	}
+	void both(unsigned w, size_t i, const uint64_t *n)
+	{
+		uint64_t *cells[2 * K];
+
+		name(cells, this->all.global.at);
+		name(cells + K, this->all.flow.at + i * K);
+		call<2 * K>(this->buffers[w], cells, n);
 	}
 };
 
@@ -382,7 +440,8 @@ void add_published(contenders &all, const setting &s)
 	add_row<shared>(all, UNSYNCHRONIZED, s);
 	add_row<shared_spinlock>(all, "shared, spinlock", s);
 	add_row<shared_atomic>(all, "shared, atomics", s);
-	add_row<shared_buffered>(all, BUFFERED, s);
+	add_row<shared_buffered_call>(all, BUFFERED, s);
+	add_row<shared_buffered>(all, BUFFERED_INLINED, s);
 	add_row<per_core>(all, PER_CORE, s);
 	add_row<per_core_spinlock>(all, "per core, spinlock", s);
 	add_row<per_core_seqcount>(all, PER_CORE_SEQCOUNT, s);

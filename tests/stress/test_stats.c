@@ -219,6 +219,81 @@ static void processes_are_whole(void **state)
 	snapshots_of_processes(FIELDS, PERCPU_STATS_WHOLE);
 }
 
+/* Under the lock, as threads without sequences do. */
+static void update_locked(struct percpu_stats *s, unsigned times)
+{
+	const uint64_t delta[2] = { 1, 1 };
+
+	(void)test_unregister(percpu_seq_attach());
+	while (times-- > 0)
+		percpu_stats_update(s, 0, 0, delta, 2);
+}
+
+static void update_for_ever(unsigned i, void *arg)
+{
+	(void)i;
+	update_locked(arg, UINT32_MAX);
+}
+
+#define CHILDREN 4
+
+struct family {
+	struct percpu_stats *stats;
+	pid_t child[CHILDREN];
+};
+
+static int wait_long(void *arg)
+{
+	(void)arg;
+	while (pause() != 0)
+		;
+	return 0;
+}
+
+/* A process whose thread is often in the lock forks children, and is killed. */
+static int fork_and_be_killed(void *arg)
+{
+	struct family *f = arg;
+	struct test_team t;
+
+	test_team_start(&t, 1, update_for_ever, f->stats);
+	for (int i = 0; i < CHILDREN; i++) {
+		test_sleep_us(300);
+		f->child[i] = test_fork(wait_long, NULL);
+	}
+	kill(getpid(), SIGKILL);
+	return 1;
+}
+
+static int update_once(void *arg)
+{
+	update_locked(arg, 1);
+	return 0;
+}
+
+static void children_keep_no_lock(void **state)
+{
+	struct family *f = test_share(sizeof(*f));
+	struct percpu_region *r;
+	int status;
+
+	(void)state;
+	if (test_thread_sanitizer())
+		test_skip("the thread sanitizer allows no threads in a child that forks");
+	unlink(test_path("stats"));
+	assert_int_equal(percpu_region_create_file(test_path("stats"), NULL, &r), 0);
+	assert_int_equal(percpu_stats_create_in(r, 16, 1, 0, &f->stats), 0);
+	for (int round = 0; round < 10; round++) {
+		assert_int_equal(test_wait(test_fork(fork_and_be_killed, f), 30), SIGKILL);
+		status = test_wait(test_fork(update_once, f->stats), 10);
+		for (int i = 0; i < CHILDREN; i++)
+			kill(f->child[i], SIGKILL); /* they are init's to reap */
+		assert_int_equal(status, 0);
+	}
+	percpu_stats_destroy(f->stats);
+	percpu_region_close(r);
+}
+
 /* Argument: how many snapshots. */
 int main(int argc, char **argv)
 {
@@ -226,6 +301,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(vectors_are_whole),
 		cmocka_unit_test(copies_are_whole),
 		cmocka_unit_test(processes_are_whole),
+		cmocka_unit_test(children_keep_no_lock),
 	};
 
 	if (argc > 1)
