@@ -33,6 +33,7 @@ static struct percpu_compact *within;	   /* whose cells are far from the end of 
 static struct percpu_compact *crossing;	   /* whose cells are one short of a crossing */
 
 static PERCPU_VARIABLE(uint64_t, variable);
+static uma_zone_t zpcpu_zone;
 static uint64_t *zpcpu;
 static struct percpu_wbuf *wbuf;
 static uint64_t buffered; /* in it */
@@ -115,9 +116,8 @@ void proof_make(unsigned cpu)
 	make_crossing();
 	percpu_counter_array_commit_words(); /* or the first add would find out */
 	test_pin(0, cpu);
-	zpcpu = uma_zalloc_pcpu(
-		uma_zcreate("proof", 8, NULL, NULL, NULL, NULL, UMA_ALIGN_PTR, UMA_ZONE_PCPU),
-		M_WAITOK | M_ZERO);
+	zpcpu_zone = uma_zcreate("proof", 8, NULL, NULL, NULL, NULL, UMA_ALIGN_PTR, UMA_ZONE_PCPU);
+	zpcpu = uma_zalloc_pcpu(zpcpu_zone, M_WAITOK | M_ZERO);
 	cold = make_zone(0, 0);
 	warm = make_zone(ITEMS, 8);
 	full = make_zone(3 * ITEMS, 0);
