@@ -61,7 +61,7 @@ void percpu_owner_unlock(uint32_t *word)
 static int notes[NOTES]; /* a descriptor + 1, or 0 */
 static unsigned forks;
 
-static void note(int fd)
+static void note_file(int fd)
 {
 	int none;
 
@@ -73,7 +73,7 @@ static void note(int fd)
 	}
 }
 
-static void forget(int fd)
+static void forget_file(int fd)
 {
 	int noted;
 
@@ -113,10 +113,10 @@ static int open_noted(int fd)
 		own = open(name, O_RDWR | O_CLOEXEC);
 		if (own < 0)
 			return own;
-		note(own);
+		note_file(own);
 		if (__atomic_load_n(&forks, __ATOMIC_SEQ_CST) == before)
 			return own;
-		forget(own);
+		forget_file(own);
 		close(own);
 	}
 }
@@ -140,7 +140,7 @@ int percpu_file_lock(int fd, off_t byte, int *ret_fd)
 		return 0;
 	}
 	if (own >= 0) {
-		forget(own);
+		forget_file(own);
 		close(own);
 	}
 	return e;
@@ -153,7 +153,7 @@ void percpu_file_unlock(int fd, off_t byte, int own)
 	if (own >= 0) {
 		/* Not by closing alone: a child may not have done so yet. */
 		(void)fcntl(own, F_OFD_SETLK, &fl);
-		forget(own);
+		forget_file(own);
 		close(own);
 	} else if (fd >= 0) {
 		(void)fcntl(fd, F_SETLK, &fl);

@@ -14,6 +14,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -306,4 +307,24 @@ bool test_thread_sanitizer(void)
 #endif
 #endif
 	return false;
+}
+
+bool test_can_limit_address_space(void)
+{
+	struct rlimit was, none;
+	bool limited;
+	void *p;
+
+	if (test_address_sanitizer() || test_thread_sanitizer() || getrlimit(RLIMIT_AS, &was) != 0)
+		return false;
+	none = was;
+	none.rlim_cur = 0;
+	if (setrlimit(RLIMIT_AS, &none) != 0)
+		return false;
+	p = mmap(NULL, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	limited = p == MAP_FAILED;
+	if (!limited)
+		munmap(p, 1 << 20);
+	setrlimit(RLIMIT_AS, &was);
+	return limited;
 }

@@ -99,6 +99,9 @@ void test_assert_holding(struct test_holding before);
 bool test_address_sanitizer(void);
 bool test_thread_sanitizer(void);
 
+/** Whether RLIMIT_AS does something: not with sanitizers, nor in qemu-user. */
+bool test_can_limit_address_space(void);
+
 /** Skip the test, and say why. */
 #define test_skip(reason)                                                                          \
 	do {                                                                                       \

@@ -33,7 +33,7 @@ static struct percpu_compact *within;	   /* whose cells are far from the end of 
 static struct percpu_compact *crossing;	   /* whose cells are one short of a crossing */
 
 static PERCPU_VARIABLE(uint64_t, variable);
-static uma_zone_t zpcpu_zone;
+static uma_zone_t zpcpu_zone __attribute__((used)); /* or it would be a leak */
 static uint64_t *zpcpu;
 static struct percpu_wbuf *wbuf;
 static uint64_t buffered; /* in it */

@@ -73,23 +73,6 @@ static bool limit(int resource, rlim_t value)
 	return setrlimit(resource, &l) == 0;
 }
 
-static bool can_limit_address_space(void)
-{
-	struct rlimit was;
-	bool limited;
-	void *p;
-
-	if (test_address_sanitizer() || test_thread_sanitizer() ||
-	    getrlimit(RLIMIT_AS, &was) != 0 || !limit(RLIMIT_AS, 0))
-		return false;
-	p = mmap(NULL, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	limited = p == MAP_FAILED;
-	if (!limited)
-		munmap(p, 1 << 20);
-	setrlimit(RLIMIT_AS, &was);
-	return limited;
-}
-
 /* Everything that needs address space, with none to be had. */
 static void try_without_address_space(void)
 {
@@ -148,7 +131,7 @@ static void no_address_space_is_an_error(void **state)
 	struct percpu_region *r;
 
 	(void)state;
-	if (!can_limit_address_space())
+	if (!test_can_limit_address_space())
 		test_skip("RLIMIT_AS cannot be used here");
 	assert_int_equal(percpu_region_create_file(file, NULL, &r), 0);
 	percpu_region_close(r);
@@ -186,7 +169,7 @@ static int without_room_to_grow(void *arg)
 static void failing_growth_hurts_nobody(void **state)
 {
 	(void)state;
-	if (!can_limit_address_space())
+	if (!test_can_limit_address_space())
 		test_skip("RLIMIT_AS cannot be used here");
 	test_in_child(without_room_to_grow, NULL);
 }

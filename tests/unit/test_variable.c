@@ -170,8 +170,8 @@ static int count_without_memory(void *arg)
 static void adds_are_exact_without_memory(void **state)
 {
 	(void)state;
-	if (test_address_sanitizer() || test_thread_sanitizer())
-		test_skip("sanitizers need the address space");
+	if (!test_can_limit_address_space())
+		test_skip("RLIMIT_AS cannot be used here");
 	test_in_child(count_without_memory, NULL);
 }
 
