@@ -301,6 +301,26 @@ static inline struct percpu_stats_control *percpu_stats_control(const struct per
 	return (struct percpu_stats_control *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
 }
 
+/* zone_check.c */
+
+struct percpu_zone_check;
+
+int percpu_zone_check_create(const char *name, const struct percpu_region *r, bool own, size_t size,
+			     struct percpu_zone_check **ret);
+void percpu_zone_check_destroy(struct percpu_zone_check *c);
+
+/** Say on standard error what a zone was asked for in vain. */
+void percpu_zone_check_explain(const char *name, const char *what);
+
+/** Note that the item is allocated or free; complain and abort if it was not as
+ *  it should be. Allocating returns 0 or -ENOMEM. */
+int percpu_zone_check_alloc(struct percpu_zone_check *c, const void *item);
+void percpu_zone_check_free(struct percpu_zone_check *c, const void *item);
+void percpu_zone_check_poison(const struct percpu_zone_check *c, void *item);
+
+/** Around returning pages to the system. */
+void percpu_zone_check_reclaim(struct percpu_zone_check *c, bool begins);
+
 /* place.c */
 
 /** On machines with several NUMA nodes, let each CPU's lanes of a shared chunk

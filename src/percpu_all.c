@@ -31,3 +31,4 @@
 #include "visit.c"
 #include "wbuf.c"
 #include "zone.c"
+#include "zone_check.c"

@@ -33,7 +33,6 @@
 #define BATCH (CACHE / 2)
 #define BATCH_BYTES 4096 /* larger items come from the region in smaller numbers */
 #define MAX_ALIGN 64
-#define POISON 0xdb
 
 struct percpu_zone {
 	char name[32];
@@ -68,146 +67,27 @@ static struct percpu_chunk *find(const struct percpu_zone *z, const void *item, 
 	return k;
 }
 
-/* Checks: what is allocated, and what a free item must look like. */
-
-struct percpu_zone_check {
-	uint64_t (*live)[PERCPU_UNITS / 64];  /* per chunk: an item begins at the unit */
-	uint64_t (*stale)[PERCPU_UNITS / 64]; /* a freed one did, and is poisoned */
-	uint32_t chunks;
-	uint32_t reclaims; /* in progress: what is freed meanwhile may lose its poison */
-};
-
-static pthread_mutex_t check_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void lock_checks(void)
-{
-	pthread_mutex_lock(&check_lock);
-}
-
-static void unlock_checks(void)
-{
-	pthread_mutex_unlock(&check_lock);
-}
-
-__attribute__((constructor)) static void checks_survive_fork(void)
-{
-	pthread_atfork(lock_checks, unlock_checks, unlock_checks);
-}
-
-__attribute__((noreturn)) static void complain(const struct percpu_zone *z, const void *item,
-					       const char *what)
-{
-	dprintf(STDERR_FILENO, "libpercpu: zone \"%s\": item %p %s\n", z->name, item, what);
-	abort();
-}
-
-/* Room for the bits of so many chunks. */
-static int check_grow(struct percpu_zone_check *c, uint32_t chunks)
-{
-	void *live, *stale;
-
-	if (chunks <= c->chunks)
-		return 0;
-	live = realloc(c->live, chunks * sizeof(*c->live));
-	if (live == NULL)
-		return -ENOMEM;
-	c->live = live;
-	stale = realloc(c->stale, chunks * sizeof(*c->stale));
-	if (stale == NULL)
-		return -ENOMEM;
-	c->stale = stale;
-	memset(c->live + c->chunks, 0, (chunks - c->chunks) * sizeof(*c->live));
-	memset(c->stale + c->chunks, 0, (chunks - c->chunks) * sizeof(*c->stale));
-	c->chunks = chunks;
-	return 0;
-}
-
-static bool is_poisoned(const unsigned char *cell, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		if (cell[i] != POISON)
-			return false;
-	return true;
-}
-
-static int check_alloc(const struct percpu_zone *z, const void *item)
-{
-	struct percpu_zone_check *c = z->check;
-	size_t offset = 0;
-	const struct percpu_chunk *k = find(z, item, &offset);
-	uint64_t bit = UINT64_C(1) << (offset / k->unit % 64);
-	size_t word = offset / k->unit / 64;
-	int e;
-
-	lock_checks();
-	e = check_grow(c, k->index + 1);
-	if (e == 0) {
-		for (uint32_t cpu = 0; (c->stale[k->index][word] & bit) && cpu < k->cpus; cpu++)
-			if (!is_poisoned((unsigned char *)percpu_chunk_lane(k, cpu, offset),
-					 z->size))
-				complain(z, item, "was written to after it was freed");
-		c->stale[k->index][word] &= ~bit;
-		c->live[k->index][word] |= bit;
-	}
-	unlock_checks();
-	return e;
-}
-
-static void check_free(const struct percpu_zone *z, const void *item)
-{
-	struct percpu_zone_check *c = z->check;
-	size_t offset = 0, word;
-	const struct percpu_chunk *k = find(z, item, &offset);
-	uint64_t bit;
-
-	if (k == NULL)
-		complain(z, item, "is not of this zone");
-	bit = UINT64_C(1) << (offset / k->unit % 64);
-	word = offset / k->unit / 64;
-	lock_checks();
-	if (offset % k->unit != 0 || k->index >= c->chunks || !(c->live[k->index][word] & bit))
-		complain(z, item, "is freed, but not allocated: freed twice, or not its start");
-	c->live[k->index][word] &= ~bit;
-	/* In a region that others use, too, they may store to what is free. */
-	if (z->own && c->reclaims == 0)
-		c->stale[k->index][word] |= bit;
-	unlock_checks();
-}
-
-/* Pages that are given back are not poisoned any more. */
-static void check_reclaim(struct percpu_zone_check *c, bool begins)
-{
-	lock_checks();
-	if (begins && c->chunks != 0)
-		memset(c->stale, 0, c->chunks * sizeof(*c->stale));
-	c->reclaims += begins ? 1 : (uint32_t)-1;
-	unlock_checks();
-}
-
-static void poison(void *cell, unsigned cpu, void *arg)
-{
-	const struct percpu_zone *z = arg;
-
-	(void)cpu;
-	memset(cell, POISON, z->size);
-}
-
 /* Creation */
 
-static int check_zone_options(const struct percpu_zone_options *o, struct percpu_zone_options *ret)
+/* What is wrong with the arguments, and the error that it is; NULL if nothing. */
+static const char *find_fault(const char *name, size_t size, const struct percpu_zone_options *o,
+			      int *ret_error)
 {
-	static const struct percpu_zone_options defaults = { .size = sizeof(defaults) };
-
-	*ret = o != NULL ? *o : defaults;
-	if (ret->size != sizeof(*ret) || ret->reserved != 0 || (ret->flags & ~PERCPU_ZONE_DEBUG))
-		return -EINVAL;
-	if (ret->align == 0)
-		ret->align = sizeof(uint64_t);
-	if (ret->align > MAX_ALIGN || (ret->align & (ret->align - 1)) != 0)
-		return -EINVAL;
-	if (ret->region != NULL && !percpu_region_is_zone(ret->region))
-		return -EINVAL;
-	return ret->region == NULL || ret->region->writable ? 0 : -EROFS;
+	*ret_error = -EINVAL;
+	if (name == NULL)
+		return "is created without a name";
+	if (size == 0 || size > PERCPU_LANE_SIZE)
+		return "is created with items of 0 bytes, or of more than a lane's 65536";
+	if (o->size != sizeof(*o) || o->reserved != 0 || (o->flags & ~PERCPU_ZONE_DEBUG))
+		return "is created with options that this library does not know";
+	if (o->align > MAX_ALIGN || (o->align & (o->align - 1)) != 0)
+		return "is created with an alignment that is not a power of two up to 64";
+	if (o->region != NULL && !percpu_region_is_zone(o->region))
+		return "is created in a region whose lanes have not the default size";
+	*ret_error = -EROFS;
+	if (o->region != NULL && !o->region->writable)
+		return "is created in a region that was opened to read";
+	return NULL;
 }
 
 static void free_zone(struct percpu_zone *z)
@@ -217,11 +97,7 @@ static void free_zone(struct percpu_zone *z)
 	percpu_depot_fini(&z->depot);
 	if (z->own)
 		percpu_region_close(z->region);
-	if (z->check != NULL) {
-		free(z->check->live);
-		free(z->check->stale);
-		free(z->check);
-	}
+	percpu_zone_check_destroy(z->check);
 	free(z);
 }
 
@@ -238,10 +114,8 @@ static int make_parts(struct percpu_zone *z, const struct percpu_zone_options *o
 		e = percpu_counter_create(&z->requests);
 	if (e != 0)
 		return e;
-	if (o->flags & PERCPU_ZONE_DEBUG) {
-		z->check = calloc(1, sizeof(*z->check));
-		return z->check != NULL ? 0 : -ENOMEM;
-	}
+	if (o->flags & PERCPU_ZONE_DEBUG)
+		return percpu_zone_check_create(z->name, z->region, z->own, z->size, &z->check);
 	if (z->region->fd >= 0)
 		return 0;
 	return percpu_local_create(sizeof(struct percpu_array) + CACHE * sizeof(void *),
@@ -251,21 +125,26 @@ static int make_parts(struct percpu_zone *z, const struct percpu_zone_options *o
 int percpu_zone_create(const char *name, size_t size, const struct percpu_zone_options *o,
 		       struct percpu_zone **ret)
 {
-	struct percpu_zone_options opt;
+	static const struct percpu_zone_options defaults = { .size = sizeof(defaults) };
+	const struct percpu_zone_options opt = o != NULL ? *o : defaults;
+	const char *fault;
 	struct percpu_zone *z;
 	int e;
 
-	if (name == NULL || ret == NULL || size == 0 || size > PERCPU_LANE_SIZE)
+	if (ret == NULL)
 		return -EINVAL;
-	e = check_zone_options(o, &opt);
-	if (e != 0)
+	fault = find_fault(name, size, &opt, &e);
+	if (fault != NULL) {
+		if (opt.size == sizeof(opt) && (opt.flags & PERCPU_ZONE_DEBUG))
+			percpu_zone_check_explain(name != NULL ? name : "", fault);
 		return e;
+	}
 	z = calloc(1, sizeof(*z));
 	if (z == NULL)
 		return -ENOMEM;
 	snprintf(z->name, sizeof(z->name), "%s", name);
 	z->size = (size + sizeof(uint64_t) - 1) / sizeof(uint64_t) * sizeof(uint64_t);
-	z->align = opt.align;
+	z->align = opt.align != 0 ? opt.align : sizeof(uint64_t);
 	z->limit = opt.limit;
 	z->ctor = opt.ctor;
 	z->dtor = opt.dtor;
@@ -425,6 +304,15 @@ static void wake(struct percpu_zone *z)
 	syscall(SYS_futex, &z->freed, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
+static const char *explain_failure(const struct percpu_zone *z, int e)
+{
+	if (e != -ENOSPC)
+		return "has no memory for another item";
+	if (__atomic_load_n(&z->taken, __ATOMIC_RELAXED) >= limit_of(z))
+		return "is at its limit: raise it, free items, or wait with PERCPU_WAIT";
+	return "has no room for another item: the region's file system is full";
+}
+
 static __attribute__((noinline)) int alloc_slow(struct percpu_zone *z, unsigned flags, void **ret)
 {
 	struct percpu_chunk *k;
@@ -438,11 +326,13 @@ static __attribute__((noinline)) int alloc_slow(struct percpu_zone *z, unsigned 
 	if (e == -ENOSPC && (flags & PERCPU_WAIT) && limit_of(z) != SIZE_MAX)
 		e = wait_for_item(z, &item);
 	if (e == 0 && z->check != NULL) {
-		e = check_alloc(z, item);
+		e = percpu_zone_check_alloc(z->check, item);
 		if (e != 0)
 			give_back(z, &item, 1);
 	}
 	if (e != 0) {
+		if (z->check != NULL)
+			percpu_zone_check_explain(z->name, explain_failure(z, e));
 		__atomic_fetch_add(&z->failures, 1, __ATOMIC_RELAXED);
 		return e;
 	}
@@ -495,13 +385,13 @@ static __attribute__((noinline)) int free_slow(struct percpu_zone *z, void *item
 	if (z == NULL)
 		return -EINVAL;
 	if (z->check != NULL)
-		check_free(z, item);
+		percpu_zone_check_free(z->check, item);
 	else if (find(z, item, &offset) == NULL || offset % sizeof(uint64_t) != 0)
 		return -EINVAL;
 	if (z->dtor != NULL)
 		percpu_zone_foreach(z, item, z->dtor, z->arg);
 	if (z->check != NULL)
-		percpu_zone_foreach(z, item, poison, z);
+		percpu_zone_check_poison(z->check, item);
 	if (z->cache == NULL || is_over(z))
 		give_back(z, &item, 1);
 	else if (percpu_local_push(z->cache, CACHE, item) != 0)
@@ -609,10 +499,10 @@ size_t percpu_zone_reclaim(struct percpu_zone *z)
 
 	drain(z);
 	if (z->check != NULL)
-		check_reclaim(z->check, true);
+		percpu_zone_check_reclaim(z->check, true);
 	bytes = percpu_region_reclaim(z->region);
 	if (z->check != NULL)
-		check_reclaim(z->check, false);
+		percpu_zone_check_reclaim(z->check, false);
 	return bytes;
 }
 

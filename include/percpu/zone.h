@@ -21,7 +21,8 @@ struct percpu_zone;
 /** Called with one CPU's copy of an item. */
 typedef void percpu_zone_fn(void *cell, unsigned cpu, void *arg);
 
-/** For percpu_zone_options.flags: check every free, see percpu_zone_free(). */
+/** For percpu_zone_options.flags: check every free, see percpu_zone_free(), and
+ *  say on standard error why a creation or an allocation failed. */
 #define PERCPU_ZONE_DEBUG 0x1
 
 /** What a zone is made like. Set size; zero elsewhere means the default. */
