@@ -16,11 +16,10 @@
 
 #include "../support.h"
 
-#define SHARED_FLIPS 500
 #define PROCESSES 6
 #define FIELDS 32
 
-static unsigned flips = 100000;
+static unsigned flips = 100000, shared_flips = 500;
 
 struct work {
 	struct percpu_stats *stats;
@@ -189,10 +188,10 @@ static void snapshots_of_processes(size_t fields, unsigned flags)
 		m[i] = (struct member){ shared, i };
 		pid[i] = test_fork(count_in_process, &m[i]);
 	}
-	torn = flip(&shared->work, test_rounds(SHARED_FLIPS), &taken, &error);
+	torn = flip(&shared->work, shared_flips, &taken, &error);
 	for (unsigned i = 0; i < PROCESSES / 2; i++)
 		kill(pid[i], SIGKILL);
-	torn += flip(&shared->work, 10, &taken, &error);
+	torn += flip(&shared->work, shared_flips / 5, &taken, &error);
 	__atomic_store_n(&shared->work.stop, 1, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < PROCESSES; i++) {
 		test_wait(pid[i], 20);
@@ -306,7 +305,9 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		flips = (unsigned)atoi(argv[1]);
-	if (test_rounds(flips) != flips)
-		flips = test_cpus() <= 16 ? 5000 : 300; /* the reader's turn comes late */
+	if (test_rounds(flips) != flips) { /* the reader's turn comes late */
+		flips = test_cpus() <= 16 ? 5000 : 300;
+		shared_flips = test_cpus() <= 16 ? 50 : 5;
+	}
 	return cmocka_run_group_tests_name("stats", tests, NULL, test_remove_paths);
 }

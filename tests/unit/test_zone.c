@@ -583,7 +583,9 @@ static int ask_in_vain(struct percpu_zone *z)
 	o.align = 24;
 	refused += percpu_zone_create("crooked", 8, &o, &none) == -EINVAL;
 	percpu_zone_set_limit(z, 1);
-	refused += percpu_zone_alloc(z, 0, &item) == 0 && percpu_zone_alloc(z, 0, &item) == -ENOSPC;
+	if (percpu_zone_alloc(z, 0, &item) != 0)
+		return 1;
+	refused += percpu_zone_alloc(z, 0, &item) == -ENOSPC;
 	return refused == 4 && none == NULL ? 0 : 1;
 }
 
