@@ -12,7 +12,7 @@
  *	PERCPU_STATS_SNAPSHOT(&ports, 0, 64, out);
  *
  * Any thread counts, of any process that has the region mapped. An add to one
- * field costs what percpu_counter_add() costs and one load. An update adds to
+ * field is percpu_counter_add() with one more load in its sequence. An update adds to
  * several fields with one commit: a snapshot has all of it or nothing, and so
  * does what a killed thread leaves behind.
  *
@@ -136,8 +136,9 @@ PERCPU_INLINE percpu_words2 percpu_stats_pair(const uint64_t *n, size_t at, size
  * Context: any thread, signal handlers.
  * Ordering: none.
  * Progress: bounded on tier rseq, but a thread whose sequences keep being
- * aborted, as by a debugger, and threads on lower tiers, take a lock that is
- * held for a few instructions and recovered when its holder is dead.
+ * aborted, as by a debugger, and threads on lower tiers, take a lock: of all
+ * objects in the region's chunk, held for one update, or by a reset for the
+ * objects it resets, and recovered when its holder is dead.
  */
 PERCPU_INLINE int percpu_stats_update(const struct percpu_stats *s, size_t i, size_t word,
 				      const uint64_t *n, size_t words)

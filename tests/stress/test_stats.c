@@ -180,6 +180,7 @@ static void snapshots_of_processes(size_t fields, unsigned flags)
 	shared->work.stop = 0;
 	memset(shared->updates, 0, sizeof(shared->updates));
 	if (percpu_stats_commit_words(shared->work.stats) < fields) {
+		print_message("no instruction commits %zu words here\n", fields);
 		percpu_stats_destroy(shared->work.stats);
 		percpu_region_close(r);
 		return;
