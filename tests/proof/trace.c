@@ -84,31 +84,35 @@ static void patch(pid_t tid, uint64_t at, bool set)
 	ptrace(PTRACE_POKETEXT, tid, address(at), word);
 }
 
-/* Wait for any thread of the child. False if the process is gone. */
+static volatile pid_t watched;
+
+static void on_alarm(int signo)
+{
+	(void)signo;
+	kill(watched, SIGKILL);
+}
+
+/*
+ * Wait for any thread of the child. False if the process is gone. This sleeps
+ * until there is something: who wakes up to look shares the child's CPU, and
+ * preempts it before it gets anywhere.
+ */
 static bool wait_any(struct proof_child *c)
 {
-	uint64_t end = test_now() + SECONDS * UINT64_C(1000000000);
-	pid_t tid;
+	struct sigaction sa = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	bool stopped = false;
 
-	for (unsigned spins = 0;; spins++) {
-		tid = waitpid(-1, &c->status, __WALL | WNOHANG);
-		if (tid < 0)
-			return false;
-		if (tid > 0) {
-			c->tid = tid;
-			if (WIFSTOPPED(c->status))
-				return true;
-			if (tid == c->pid)
-				return false;
-			continue;
-		}
-		if (test_now() > end)
-			kill(c->pid, SIGKILL);
-		if (spins > 20)
-			test_sleep_us(20);
-		else
-			sched_yield();
+	watched = c->pid;
+	sigaction(SIGALRM, &sa, NULL);
+	alarm(SECONDS);
+	while (!stopped) {
+		c->tid = waitpid(-1, &c->status, __WALL);
+		stopped = c->tid > 0 && WIFSTOPPED(c->status);
+		if (c->tid < 0 || (c->tid == c->pid && !stopped))
+			break;
 	}
+	alarm(0);
+	return stopped;
 }
 
 /* Continue after a stop that is no breakpoint: an event, or a signal. */
