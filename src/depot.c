@@ -2,45 +2,156 @@
 /*
  * depot.c - the free items of a zone that its CPUs' caches have no room for.
  *
- * An array that grows. Half a cache at a time comes and goes, under the lock
- * that serializes all allocation.
+ * Shelves, each an array that grows under a lock of its own. Half a cache at a
+ * time comes and goes. A CPU begins at a shelf of its own, and goes on to the
+ * next when that is taken, or empty: so CPUs that have enough do not meet, and
+ * no item is out of reach of those that lack some. There are at most 16, for
+ * who finds nothing has looked at all of them.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include <percpu/seq.h>
+
 #include "internal.h"
 
+#define MAX_SHELVES 16
 #define FIRST_SIZE 256
 
-int percpu_depot_put(struct percpu_depot *d, void *const *items, size_t n)
-{
-	size_t size = d->size != 0 ? d->size : FIRST_SIZE;
-	void **larger;
+struct percpu_shelf {
+	pthread_mutex_t lock;
+	void **items;
+	size_t n; /* changes under the lock, read without */
+	size_t size;
+} __attribute__((aligned(64)));
 
-	while (size < d->n + n)
-		size *= 2;
-	if (size > d->size) {
-		larger = realloc(d->items, size * sizeof(*larger));
-		if (larger == NULL)
-			return -ENOMEM;
-		d->items = larger;
-		d->size = size;
-	}
-	memcpy(&d->items[d->n], items, n * sizeof(*items));
-	__atomic_store_n(&d->n, d->n + n, __ATOMIC_RELAXED);
+static struct percpu_depot *depots; /* under percpu_lock */
+
+int percpu_depot_init(struct percpu_depot *d, unsigned cpus)
+{
+	unsigned count = cpus < MAX_SHELVES ? cpus : MAX_SHELVES;
+
+	d->shelves = aligned_alloc(_Alignof(struct percpu_shelf), count * sizeof(*d->shelves));
+	if (d->shelves == NULL)
+		return -ENOMEM;
+	memset(d->shelves, 0, count * sizeof(*d->shelves));
+	for (unsigned i = 0; i < count; i++)
+		pthread_mutex_init(&d->shelves[i].lock, NULL);
+	d->count = count;
+	pthread_mutex_lock(&percpu_lock);
+	d->next = depots;
+	depots = d;
+	pthread_mutex_unlock(&percpu_lock);
 	return 0;
-}
-
-size_t percpu_depot_take(struct percpu_depot *d, void **ret, size_t n)
-{
-	n = d->n < n ? d->n : n;
-	if (n != 0)
-		memcpy(ret, &d->items[d->n - n], n * sizeof(*ret));
-	__atomic_store_n(&d->n, d->n - n, __ATOMIC_RELAXED);
-	return n;
 }
 
 void percpu_depot_fini(struct percpu_depot *d)
 {
-	free(d->items);
+	struct percpu_depot **p = &depots;
+
+	if (d->count == 0)
+		return;
+	pthread_mutex_lock(&percpu_lock);
+	while (*p != d)
+		p = &(*p)->next;
+	*p = d->next;
+	pthread_mutex_unlock(&percpu_lock);
+	for (unsigned i = 0; i < d->count; i++) {
+		pthread_mutex_destroy(&d->shelves[i].lock);
+		free(d->shelves[i].items);
+	}
+	free(d->shelves);
+}
+
+/* The nth to look at. A thread that does not know its CPU begins anywhere. */
+static struct percpu_shelf *shelf(const struct percpu_depot *d, unsigned nth)
+{
+	unsigned cpu = __atomic_load_n(&percpu_self->cpu_id, __ATOMIC_RELAXED);
+
+	return &d->shelves[(cpu % MAX_SHELVES + nth) % d->count];
+}
+
+static size_t count(const struct percpu_shelf *s)
+{
+	return __atomic_load_n(&s->n, __ATOMIC_RELAXED);
+}
+
+static int grow(struct percpu_shelf *s, size_t n)
+{
+	size_t size = s->size != 0 ? s->size : FIRST_SIZE;
+	void **larger;
+
+	while (size < n)
+		size *= 2;
+	larger = realloc(s->items, size * sizeof(*larger));
+	if (larger == NULL)
+		return -ENOMEM;
+	s->items = larger;
+	s->size = size;
+	return 0;
+}
+
+int percpu_depot_put(struct percpu_depot *d, void *const *items, size_t n)
+{
+	struct percpu_shelf *s;
+	int e = -EBUSY;
+
+	for (unsigned i = 0; i < d->count && e == -EBUSY; i++) {
+		s = shelf(d, i);
+		if (pthread_mutex_trylock(&s->lock) != 0)
+			continue;
+		e = s->n + n > s->size ? grow(s, s->n + n) : 0;
+		if (e == 0) {
+			memcpy(&s->items[s->n], items, n * sizeof(*items));
+			__atomic_store_n(&s->n, s->n + n, __ATOMIC_RELAXED);
+		}
+		pthread_mutex_unlock(&s->lock);
+	}
+	return e;
+}
+
+size_t percpu_depot_take(struct percpu_depot *d, bool wait, void **ret, size_t n)
+{
+	struct percpu_shelf *s;
+	size_t got = 0;
+
+	for (unsigned i = 0; i < d->count && got == 0; i++) {
+		s = shelf(d, i);
+		if (count(s) == 0)
+			continue;
+		if (pthread_mutex_trylock(&s->lock) != 0) {
+			if (!wait)
+				continue;
+			pthread_mutex_lock(&s->lock);
+		}
+		got = s->n < n ? s->n : n;
+		if (got != 0)
+			memcpy(ret, &s->items[s->n - got], got * sizeof(*ret));
+		__atomic_store_n(&s->n, s->n - got, __ATOMIC_RELAXED);
+		pthread_mutex_unlock(&s->lock);
+	}
+	return got;
+}
+
+size_t percpu_depot_count(const struct percpu_depot *d)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < d->count; i++)
+		n += count(&d->shelves[i]);
+	return n;
+}
+
+void percpu_depots_before_fork(void)
+{
+	for (struct percpu_depot *d = depots; d != NULL; d = d->next)
+		for (unsigned i = 0; i < d->count; i++)
+			pthread_mutex_lock(&d->shelves[i].lock);
+}
+
+void percpu_depots_after_fork(void)
+{
+	for (struct percpu_depot *d = depots; d != NULL; d = d->next)
+		for (unsigned i = 0; i < d->count; i++)
+			pthread_mutex_unlock(&d->shelves[i].lock);
 }

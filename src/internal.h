@@ -392,20 +392,30 @@ struct percpu_region *percpu_region_find(const void *cell);
 
 /* depot.c */
 
-/** Items kept for the next allocation. */
+/** Items kept for the next allocation. All zero, it takes none. */
 struct percpu_depot {
-	void **items;
-	size_t n; /* changes under percpu_lock, read without */
-	size_t size;
+	struct percpu_shelf *shelves;
+	unsigned count;
+	struct percpu_depot *next;
 };
 
-/** Keep n items, or -ENOMEM; the caller has percpu_lock. */
+/** Returns 0 or -ENOMEM. */
+int percpu_depot_init(struct percpu_depot *d, unsigned cpus);
+void percpu_depot_fini(struct percpu_depot *d);
+
+/** Keep n items; -ENOMEM, or -EBUSY if other threads are at all shelves. */
 int percpu_depot_put(struct percpu_depot *d, void *const *items, size_t n);
 
-/** Take up to n; returns how many. The caller has percpu_lock. */
-size_t percpu_depot_take(struct percpu_depot *d, void **ret, size_t n);
+/** Take up to n; returns how many. Unless it waits for those who are at a
+ *  shelf, it passes by. */
+size_t percpu_depot_take(struct percpu_depot *d, bool wait, void **ret, size_t n);
 
-void percpu_depot_fini(struct percpu_depot *d);
+/** How many items there are. */
+size_t percpu_depot_count(const struct percpu_depot *d);
+
+/** A child of fork must find no shelf locked. The caller has percpu_lock. */
+void percpu_depots_before_fork(void);
+void percpu_depots_after_fork(void);
 
 /* alloc.c */
 

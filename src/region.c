@@ -35,22 +35,29 @@ static void unlock(void)
 	pthread_mutex_unlock(&percpu_lock);
 }
 
-/* A child of fork has one thread; it must not find the lock held by another. */
+/* A child of fork has one thread; it must not find a lock held by another. */
 static void before_fork(void)
 {
 	lock();
+	percpu_depots_before_fork();
 	percpu_file_locks_before_fork();
+}
+
+static void after_fork(void)
+{
+	percpu_depots_after_fork();
+	unlock();
 }
 
 static void after_fork_in_child(void)
 {
 	percpu_file_locks_in_child();
-	unlock();
+	after_fork();
 }
 
 __attribute__((constructor)) static void survive_fork(void)
 {
-	pthread_atfork(before_fork, unlock, after_fork_in_child);
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 /* A process that closes any descriptor of a file loses its record lock on it,

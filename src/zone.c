@@ -118,6 +118,10 @@ static int make_parts(struct percpu_zone *z, const struct percpu_zone_options *o
 		return percpu_zone_check_create(z->name, z->region, z->own, z->size, &z->check);
 	if (z->region->fd >= 0)
 		return 0;
+	if (z->own)
+		e = percpu_depot_init(&z->depot, z->region->cpus);
+	if (e != 0)
+		return e;
 	return percpu_local_create(sizeof(struct percpu_array) + CACHE * sizeof(void *),
 				   PERCPU_LOCAL_LOCK, &z->cache);
 }
@@ -193,30 +197,23 @@ static void give_back(struct percpu_zone *z, void *const *items, size_t n)
 	__atomic_fetch_sub(&z->taken, n, __ATOMIC_RELEASE);
 }
 
-static size_t from_depot(struct percpu_zone *z, void **ret, size_t n)
+static void empty_depot(struct percpu_zone *z)
 {
-	if (__atomic_load_n(&z->depot.n, __ATOMIC_RELAXED) == 0)
-		return 0;
-	pthread_mutex_lock(&percpu_lock);
-	n = percpu_depot_take(&z->depot, ret, n);
-	pthread_mutex_unlock(&percpu_lock);
-	return n;
+	void *items[BATCH];
+	size_t n;
+
+	while ((n = percpu_depot_take(&z->depot, true, items, BATCH)) != 0)
+		give_back(z, items, n);
 }
 
-/* Keep items in the depot, unless others use the region, too. Whoever lowers
- * the limit drains the depot after that, so under the lock this tells in time. */
+/* Keep items in the depot. Whoever lowers the limit empties it after that; if
+ * that was before these came, the limit has been lowered already. */
 static void put_away(struct percpu_zone *z, void *const *items, size_t n)
 {
-	int e = -ENOSPC;
-
-	if (z->own) {
-		pthread_mutex_lock(&percpu_lock);
-		if (!is_over(z))
-			e = percpu_depot_put(&z->depot, items, n);
-		pthread_mutex_unlock(&percpu_lock);
-	}
-	if (e != 0)
+	if (percpu_depot_put(&z->depot, items, n) != 0)
 		give_back(z, items, n);
+	else if (is_over(z))
+		empty_depot(z);
 }
 
 static ssize_t from_region(struct percpu_zone *z, void **ret, size_t n)
@@ -237,7 +234,7 @@ static int refill(struct percpu_zone *z, void **ret)
 {
 	size_t batch = z->size <= BATCH_BYTES / BATCH ? BATCH : BATCH_BYTES / z->size + 1;
 	void *items[BATCH];
-	ssize_t got = (ssize_t)from_depot(z, items, BATCH), i = 1;
+	ssize_t got = (ssize_t)percpu_depot_take(&z->depot, false, items, BATCH), i = 1;
 
 	if (got == 0)
 		got = from_region(z, items, z->cache != NULL ? batch : 1);
@@ -251,12 +248,14 @@ static int refill(struct percpu_zone *z, void **ret)
 	return 0;
 }
 
-/* An item from the cache of any CPU. */
+/* An item from the depot, or the cache of any CPU. */
 static int steal(struct percpu_zone *z, void **ret)
 {
 	unsigned cpus = percpu_zone_cpus(z);
 	int e;
 
+	if (percpu_depot_take(&z->depot, true, ret, 1) != 0)
+		return 0;
 	for (unsigned cpu = 0; z->cache != NULL && cpu < cpus; cpu++) {
 		e = percpu_local_pop_cpu(z->cache, cpu, ret);
 		if (e != -ENOENT)
@@ -423,13 +422,11 @@ int percpu_zone_free(struct percpu_zone *z, void *item)
 /* Empty the caches of all CPUs, and the depot. */
 static void drain(struct percpu_zone *z)
 {
-	void *items[BATCH];
-	size_t n;
+	void *item;
 
-	while (steal(z, items) == 0)
-		give_back(z, items, 1);
-	while ((n = from_depot(z, items, BATCH)) != 0)
-		give_back(z, items, n);
+	empty_depot(z);
+	while (steal(z, &item) == 0)
+		give_back(z, &item, 1);
 }
 
 int percpu_zone_destroy(struct percpu_zone *z)
@@ -515,7 +512,7 @@ void percpu_zone_stats(const struct percpu_zone *z, struct percpu_zone_stats *re
 		a = percpu_local_cell(z->cache, cpu);
 		cached += __atomic_load_n(&a->count, __ATOMIC_RELAXED);
 	}
-	cached += __atomic_load_n(&z->depot.n, __ATOMIC_RELAXED);
+	cached += percpu_depot_count(&z->depot);
 	taken = __atomic_load_n(&z->taken, __ATOMIC_RELAXED);
 	memset(ret, 0, sizeof(*ret));
 	memcpy(ret->name, z->name, sizeof(ret->name));

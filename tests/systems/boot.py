@@ -52,14 +52,19 @@ def is_program(command):
 
 
 def add_argument(archive, argument, args, directories):
-    """A file or a directory that a program is told to use goes along, by the same name."""
-    source = os.path.join(args.build, argument)
+    """What a program is told to use goes along, where nothing is mounted over it. Returns the
+    argument to give it there."""
+    source = os.path.abspath(os.path.join(args.build, argument))
+    inside = "/arguments" + source
     if os.path.isdir(source):
         for f in os.scandir(source):
             if f.is_file():
-                archive.file(os.path.join(argument, f.name), image.read(f.path), 0o644)
+                archive.file(os.path.join(inside, f.name), image.read(f.path), 0o644)
     elif os.path.isfile(source):
-        image.add_program(archive, argument, source, directories, args.compiler)
+        image.add_program(archive, inside, source, directories, args.compiler)
+    else:
+        return argument
+    return inside
 
 
 def make_image(args, tests, path):
@@ -72,9 +77,9 @@ def make_image(args, tests, path):
     directories = [*args.libraries, os.path.join(args.build, "src")]
     for name, command, seconds in tests:
         feature = re.search(r"-(avx\w*)$", name)
-        inside = ["/tests/" + name, *command[1:]]
+        inside = ["/tests/" + name]
         for argument in command[1:]:
-            add_argument(archive, argument, args, directories)
+            inside.append(add_argument(archive, argument, args, directories))
         seconds = int(seconds * PATIENCE)
         lines.append(" ".join([str(seconds), feature[1] if feature else "-", name, *inside]))
         image.add_program(archive, inside[0], command[0], directories, args.compiler)

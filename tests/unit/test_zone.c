@@ -1,47 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_zone.c - the per-CPU allocator: what items are like, that none is handed
- * out twice, limits, what goes back to the system, and what debug zones catch.
+ * test_zone.c - the per-CPU allocator: what items are like, limits, and what
+ * goes back to the system.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <percpu/counter.h>
 #include <percpu/fence.h>
-#include <percpu/zone.h>
 
-#include "../support.h"
+#include "zone.h"
 
 #define MANY 20000
-
-static struct percpu_zone *make(size_t size, const struct percpu_zone_options *o)
-{
-	struct percpu_zone *z;
-
-	assert_int_equal(percpu_zone_create("test", size, o, &z), 0);
-	return z;
-}
-
-static void *take(struct percpu_zone *z, unsigned flags)
-{
-	void *item;
-
-	assert_int_equal(percpu_zone_alloc(z, flags, &item), 0);
-	return item;
-}
-
-static struct percpu_zone_stats stats_of(const struct percpu_zone *z)
-{
-	struct percpu_zone_stats st;
-
-	percpu_zone_stats(z, &st);
-	return st;
-}
 
 static void bad_input_is_refused(void **state)
 {
@@ -290,103 +263,6 @@ static void limit_is_exact(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
-/* Eight threads want items of which there are three, and hold each alone. */
-struct contest {
-	struct percpu_zone *z;
-	unsigned rounds;
-	unsigned held, most, wrong; /* atomic */
-};
-
-static void hold_items(unsigned i, void *arg)
-{
-	struct contest *c = arg;
-	uint64_t *item;
-	unsigned held;
-
-	for (unsigned n = 0; n < c->rounds; n++) {
-		if (percpu_zone_alloc(c->z, PERCPU_WAIT, (void **)&item) != 0) {
-			__atomic_fetch_add(&c->wrong, 1, __ATOMIC_RELAXED);
-			return;
-		}
-		held = __atomic_add_fetch(&c->held, 1, __ATOMIC_RELAXED);
-		if (held > __atomic_load_n(&c->most, __ATOMIC_RELAXED))
-			__atomic_store_n(&c->most, held, __ATOMIC_RELAXED);
-		__atomic_store_n(item, i + 1, __ATOMIC_RELAXED);
-		if (n % 16 == 0)
-			test_sleep_us(10);
-		if (__atomic_load_n(item, __ATOMIC_RELAXED) != i + 1)
-			__atomic_fetch_add(&c->wrong, 1, __ATOMIC_RELAXED);
-		__atomic_fetch_sub(&c->held, 1, __ATOMIC_RELAXED);
-		if (percpu_zone_free(c->z, item) != 0)
-			__atomic_fetch_add(&c->wrong, 1, __ATOMIC_RELAXED);
-	}
-}
-
-static void waiters_get_what_others_free(void **state)
-{
-	struct percpu_zone_options o = { .size = sizeof(o), .limit = 3 };
-	struct contest c = { .z = make(8, &o), .rounds = test_rounds(500) };
-
-	(void)state;
-	test_team_run(8, hold_items, &c);
-	assert_int_equal(c.wrong, 0);
-	assert_in_range(c.most, 1, 3);
-	assert_int_equal(stats_of(c.z).used, 0);
-	assert_int_equal(percpu_zone_destroy(c.z), 0);
-}
-
-/* Threads allocate and free each other's items, hopping between CPUs. */
-struct market {
-	struct percpu_zone *z;
-	unsigned rounds;
-	uint64_t *shelf[64]; /* atomic */
-	unsigned wrong;
-};
-
-static void trade(unsigned i, void *arg)
-{
-	struct market *m = arg;
-	uint64_t seed = i + 1, none, *item;
-
-	for (unsigned n = 0; n < m->rounds; n++) {
-		if (percpu_zone_alloc(m->z, 0, (void **)&item) != 0) {
-			__atomic_fetch_add(&m->wrong, 1, __ATOMIC_RELAXED);
-			return;
-		}
-		/* 0 when free: an item given out twice is found to be taken. */
-		none = 0;
-		if (!__atomic_compare_exchange_n(item, &none, i + 1, false, __ATOMIC_RELAXED,
-						 __ATOMIC_RELAXED))
-			__atomic_fetch_add(&m->wrong, 1, __ATOMIC_RELAXED);
-		item = __atomic_exchange_n(&m->shelf[test_random(&seed) % 64], item,
-					   __ATOMIC_ACQ_REL);
-		if (item != NULL) {
-			__atomic_store_n(item, 0, __ATOMIC_RELAXED);
-			percpu_zone_free(m->z, item);
-		}
-		if (n % 64 == 0)
-			test_pin(0, test_cpu(test_random(&seed) % test_cpus()));
-	}
-	test_unpin(0);
-}
-
-static void no_item_is_given_out_twice(void **state)
-{
-	struct market m = { .z = make(8, NULL), .rounds = test_rounds(100000) };
-	unsigned left = 0;
-
-	(void)state;
-	test_team_run(8, trade, &m);
-	assert_int_equal(m.wrong, 0);
-	for (int i = 0; i < 64; i++)
-		left += m.shelf[i] != NULL;
-	assert_int_equal(stats_of(m.z).used, left);
-	assert_int_equal(stats_of(m.z).requests, 8 * m.rounds);
-	for (int i = 0; i < 64; i++)
-		percpu_zone_free(m.z, m.shelf[i]);
-	assert_int_equal(percpu_zone_destroy(m.z), 0);
-}
-
 static size_t resident_pages(void)
 {
 	unsigned long size = 0, resident = 0;
@@ -462,166 +338,6 @@ static void zones_share_a_region(void **state)
 	percpu_region_close(o.region);
 }
 
-/* A child of fork, whose parent's other threads were allocating. */
-static int use_in_child(void *arg)
-{
-	struct market *m = arg;
-	void *item[200];
-
-	for (int i = 0; i < 200; i++)
-		test_child_require(percpu_zone_alloc(m->z, 0, &item[i]) == 0, "allocates");
-	for (int i = 0; i < 200; i++)
-		test_child_require(percpu_zone_free(m->z, item[i]) == 0, "frees");
-	return 0;
-}
-
-static void children_may_allocate(void **state)
-{
-	struct market m = { .z = make(8, NULL), .rounds = test_rounds(100000) };
-	struct test_team team;
-
-	(void)state;
-	test_team_start(&team, 4, trade, &m);
-	for (int i = 0; i < 20; i++)
-		test_in_child(use_in_child, &m);
-	test_team_join(&team);
-	assert_int_equal(m.wrong, 0);
-	for (int i = 0; i < 64; i++)
-		assert_int_equal(percpu_zone_free(m.z, m.shelf[i]), 0);
-	assert_int_equal(percpu_zone_destroy(m.z), 0);
-}
-
-/* What debug zones catch: the child says what is wrong, and aborts. */
-
-static int free_twice(struct percpu_zone *z)
-{
-	void *item;
-
-	return percpu_zone_alloc(z, 0, &item) || percpu_zone_free(z, item) ||
-	       percpu_zone_free(z, item);
-}
-
-static int free_foreign(struct percpu_zone *z)
-{
-	int local;
-
-	return percpu_zone_free(z, &local);
-}
-
-static int free_the_middle(struct percpu_zone *z)
-{
-	char *item;
-
-	return percpu_zone_alloc(z, 0, (void **)&item) || percpu_zone_free(z, item + 8);
-}
-
-static int use_after_free(struct percpu_zone *z)
-{
-	void *item;
-
-	if (percpu_zone_alloc(z, 0, &item) || percpu_zone_free(z, item))
-		return 1;
-	*(uint64_t *)percpu_zone_get(item, percpu_zone_cpus(z) - 1) += 1;
-	return percpu_zone_alloc(z, 0, &item);
-}
-
-/* Run fn with a debug zone, in a child; its wait status, and what it said. */
-static int run_debug(int (*fn)(struct percpu_zone *z), char *text, size_t size)
-{
-	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
-	struct percpu_zone *z = make(24, &o);
-	size_t len = 0;
-	ssize_t n;
-	int fd[2];
-	pid_t pid;
-
-	assert_int_equal(pipe(fd), 0);
-	pid = fork();
-	if (pid == 0) {
-		signal(SIGABRT, SIG_DFL);
-		dup2(fd[1], STDERR_FILENO);
-		_exit(fn(z));
-	}
-	close(fd[1]);
-	while ((n = read(fd[0], text + len, size - 1 - len)) > 0)
-		len += (size_t)n;
-	text[len] = '\0';
-	close(fd[0]);
-	assert_int_equal(percpu_zone_destroy(z), 0);
-	return test_wait(pid, 20);
-}
-
-static void expect_abort(int (*fn)(struct percpu_zone *z), const char *said)
-{
-	char text[256];
-	int status = run_debug(fn, text, sizeof(text));
-
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-	if (strstr(text, said) == NULL)
-		fail_msg("said \"%s\" instead of \"%s\"", text, said);
-	assert_non_null(strstr(text, "\"test\""));
-}
-
-static void debug_zones_catch_misuse(void **state)
-{
-	(void)state;
-	expect_abort(free_twice, "freed twice");
-	expect_abort(free_foreign, "is not of this zone");
-	expect_abort(free_the_middle, "not its start");
-	expect_abort(use_after_free, "after it was freed");
-}
-
-/* An error, and the reason on standard error. */
-static int ask_in_vain(struct percpu_zone *z)
-{
-	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
-	struct percpu_zone *none = NULL;
-	void *item;
-	int refused = percpu_zone_create("empty", 0, &o, &none) == -EINVAL;
-
-	refused += percpu_zone_create("large", PERCPU_LANE_SIZE + 1, &o, &none) == -EINVAL;
-	o.align = 24;
-	refused += percpu_zone_create("crooked", 8, &o, &none) == -EINVAL;
-	percpu_zone_set_limit(z, 1);
-	if (percpu_zone_alloc(z, 0, &item) != 0)
-		return 1;
-	refused += percpu_zone_alloc(z, 0, &item) == -ENOSPC;
-	return refused == 4 && none == NULL ? 0 : 1;
-}
-
-static void debug_zones_explain_failures(void **state)
-{
-	static const char *const said[] = { "\"empty\" is created with items of 0 bytes",
-					    "\"large\" is created with items",
-					    "\"crooked\" is created with an alignment",
-					    "\"test\" is at its limit" };
-	char text[1024];
-
-	(void)state;
-	assert_int_equal(run_debug(ask_in_vain, text, sizeof(text)), 0);
-	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
-		if (strstr(text, said[i]) == NULL)
-			fail_msg("said \"%s\" without \"%s\"", text, said[i]);
-}
-
-/* Pages that were given back are zeros, and no store to a freed item. */
-static void debug_zones_may_be_reclaimed(void **state)
-{
-	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
-	struct percpu_zone *z = make(4096, &o);
-	void *item[8];
-
-	(void)state;
-	for (int round = 0; round < 3; round++) {
-		for (int i = 0; i < 8; i++)
-			item[i] = take(z, 0);
-		for (int i = 0; i < 8; i++)
-			assert_int_equal(percpu_zone_free(z, item[i]), 0);
-		percpu_zone_reclaim(z);
-	}
-	assert_int_equal(percpu_zone_destroy(z), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -632,14 +348,8 @@ int main(void)
 		cmocka_unit_test(many_items_never_move),
 		cmocka_unit_test(freed_items_are_used_again),
 		cmocka_unit_test(limit_is_exact),
-		cmocka_unit_test(waiters_get_what_others_free),
-		cmocka_unit_test(no_item_is_given_out_twice),
 		cmocka_unit_test(reclaim_returns_memory),
 		cmocka_unit_test(zones_share_a_region),
-		cmocka_unit_test(children_may_allocate),
-		cmocka_unit_test(debug_zones_catch_misuse),
-		cmocka_unit_test(debug_zones_explain_failures),
-		cmocka_unit_test(debug_zones_may_be_reclaimed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_zone_debug.c - what zones with PERCPU_ZONE_DEBUG catch, and explain.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "zone.h"
+
+/* What debug zones catch: the child says what is wrong, and aborts. */
+
+static int free_twice(struct percpu_zone *z)
+{
+	void *item;
+
+	return percpu_zone_alloc(z, 0, &item) || percpu_zone_free(z, item) ||
+	       percpu_zone_free(z, item);
+}
+
+static int free_foreign(struct percpu_zone *z)
+{
+	int local;
+
+	return percpu_zone_free(z, &local);
+}
+
+static int free_the_middle(struct percpu_zone *z)
+{
+	char *item;
+
+	return percpu_zone_alloc(z, 0, (void **)&item) || percpu_zone_free(z, item + 8);
+}
+
+static int use_after_free(struct percpu_zone *z)
+{
+	void *item;
+
+	if (percpu_zone_alloc(z, 0, &item) || percpu_zone_free(z, item))
+		return 1;
+	*(uint64_t *)percpu_zone_get(item, percpu_zone_cpus(z) - 1) += 1;
+	return percpu_zone_alloc(z, 0, &item);
+}
+
+/* Run fn with a debug zone, in a child; its wait status, and what it said. */
+static int run_debug(int (*fn)(struct percpu_zone *z), char *text, size_t size)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
+	struct percpu_zone *z = make(24, &o);
+	size_t len = 0;
+	ssize_t n;
+	int fd[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(fd), 0);
+	pid = fork();
+	if (pid == 0) {
+		signal(SIGABRT, SIG_DFL);
+		dup2(fd[1], STDERR_FILENO);
+		_exit(fn(z));
+	}
+	close(fd[1]);
+	while ((n = read(fd[0], text + len, size - 1 - len)) > 0)
+		len += (size_t)n;
+	text[len] = '\0';
+	close(fd[0]);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+	return test_wait(pid, 20);
+}
+
+static void expect_abort(int (*fn)(struct percpu_zone *z), const char *said)
+{
+	char text[256];
+	int status = run_debug(fn, text, sizeof(text));
+
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	if (strstr(text, said) == NULL)
+		fail_msg("said \"%s\" instead of \"%s\"", text, said);
+	assert_non_null(strstr(text, "\"test\""));
+}
+
+static void debug_zones_catch_misuse(void **state)
+{
+	(void)state;
+	expect_abort(free_twice, "freed twice");
+	expect_abort(free_foreign, "is not of this zone");
+	expect_abort(free_the_middle, "not its start");
+	expect_abort(use_after_free, "after it was freed");
+}
+
+/* An error, and the reason on standard error. */
+static int ask_in_vain(struct percpu_zone *z)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
+	struct percpu_zone *none = NULL;
+	void *item;
+	int refused = percpu_zone_create("empty", 0, &o, &none) == -EINVAL;
+
+	refused += percpu_zone_create("large", PERCPU_LANE_SIZE + 1, &o, &none) == -EINVAL;
+	o.align = 24;
+	refused += percpu_zone_create("crooked", 8, &o, &none) == -EINVAL;
+	percpu_zone_set_limit(z, 1);
+	if (percpu_zone_alloc(z, 0, &item) != 0)
+		return 1;
+	refused += percpu_zone_alloc(z, 0, &item) == -ENOSPC;
+	return refused == 4 && none == NULL ? 0 : 1;
+}
+
+static void debug_zones_explain_failures(void **state)
+{
+	static const char *const said[] = { "\"empty\" is created with items of 0 bytes",
+					    "\"large\" is created with items",
+					    "\"crooked\" is created with an alignment",
+					    "\"test\" is at its limit" };
+	char text[1024];
+
+	(void)state;
+	assert_int_equal(run_debug(ask_in_vain, text, sizeof(text)), 0);
+	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+		if (strstr(text, said[i]) == NULL)
+			fail_msg("said \"%s\" without \"%s\"", text, said[i]);
+}
+
+/* Pages that were given back are zeros, and no store to a freed item. */
+static void debug_zones_may_be_reclaimed(void **state)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
+	struct percpu_zone *z = make(4096, &o);
+	void *item[8];
+
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 8; i++)
+			item[i] = take(z, 0);
+		for (int i = 0; i < 8; i++)
+			assert_int_equal(percpu_zone_free(z, item[i]), 0);
+		percpu_zone_reclaim(z);
+	}
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(debug_zones_catch_misuse),
+		cmocka_unit_test(debug_zones_explain_failures),
+		cmocka_unit_test(debug_zones_may_be_reclaimed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_zone_threads.c - a zone that many threads use: no item is handed out
+ * twice, waiters get what is freed, and a child of fork may go on.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <unistd.h>
+
+#include "zone.h"
+
+/* Eight threads want items of which there are three, and hold each alone. */
+struct contest {
+	struct percpu_zone *z;
+	unsigned rounds;
+	unsigned held, most, wrong; /* atomic */
+};
+
+static void hold_items(unsigned i, void *arg)
+{
+	struct contest *c = arg;
+	uint64_t *item;
+	unsigned held;
+
+	for (unsigned n = 0; n < c->rounds; n++) {
+		if (percpu_zone_alloc(c->z, PERCPU_WAIT, (void **)&item) != 0) {
+			__atomic_fetch_add(&c->wrong, 1, __ATOMIC_RELAXED);
+			return;
+		}
+		held = __atomic_add_fetch(&c->held, 1, __ATOMIC_RELAXED);
+		if (held > __atomic_load_n(&c->most, __ATOMIC_RELAXED))
+			__atomic_store_n(&c->most, held, __ATOMIC_RELAXED);
+		__atomic_store_n(item, i + 1, __ATOMIC_RELAXED);
+		if (n % 16 == 0)
+			test_sleep_us(10);
+		if (__atomic_load_n(item, __ATOMIC_RELAXED) != i + 1)
+			__atomic_fetch_add(&c->wrong, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&c->held, 1, __ATOMIC_RELAXED);
+		if (percpu_zone_free(c->z, item) != 0)
+			__atomic_fetch_add(&c->wrong, 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void waiters_get_what_others_free(void **state)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .limit = 3 };
+	struct contest c = { .z = make(8, &o), .rounds = test_rounds(500) };
+
+	(void)state;
+	test_team_run(8, hold_items, &c);
+	assert_int_equal(c.wrong, 0);
+	assert_in_range(c.most, 1, 3);
+	assert_int_equal(stats_of(c.z).used, 0);
+	assert_int_equal(percpu_zone_destroy(c.z), 0);
+}
+
+/* Threads allocate and free each other's items, hopping between CPUs. */
+struct market {
+	struct percpu_zone *z;
+	unsigned rounds;
+	uint64_t *shelf[64]; /* atomic */
+	unsigned wrong;
+};
+
+static bool mark(uint64_t *item, uint64_t from, uint64_t to)
+{
+	return __atomic_compare_exchange_n(item, &from, to, false, __ATOMIC_RELAXED,
+					   __ATOMIC_RELAXED);
+}
+
+static void trade(unsigned i, void *arg)
+{
+	struct market *m = arg;
+	uint64_t seed = i + 1, *item;
+
+	for (unsigned n = 0; n < m->rounds; n++) {
+		if (percpu_zone_alloc(m->z, 0, (void **)&item) != 0) {
+			__atomic_fetch_add(&m->wrong, 1, __ATOMIC_RELAXED);
+			return;
+		}
+		/* 0 when free: an item given out twice is found to be taken. */
+		if (!mark(item, 0, i + 1))
+			__atomic_fetch_add(&m->wrong, 1, __ATOMIC_RELAXED);
+		item = __atomic_exchange_n(&m->shelf[test_random(&seed) % 64], item,
+					   __ATOMIC_ACQ_REL);
+		if (item != NULL) {
+			__atomic_store_n(item, 0, __ATOMIC_RELAXED);
+			percpu_zone_free(m->z, item);
+		}
+		if (n % 64 == 0)
+			test_pin(0, test_cpu(test_random(&seed) % test_cpus()));
+	}
+	test_unpin(0);
+}
+
+#define HOARD 200 /* more than a CPU's cache holds: through the depot */
+
+static void hoard(unsigned i, void *arg)
+{
+	struct market *m = arg;
+	uint64_t *item[HOARD];
+
+	for (unsigned n = 0; n < m->rounds / HOARD; n++) {
+		for (unsigned k = 0; k < HOARD; k++)
+			if (percpu_zone_alloc(m->z, 0, (void **)&item[k]) != 0 ||
+			    !mark(item[k], 0, i + 1)) {
+				__atomic_fetch_add(&m->wrong, 1, __ATOMIC_RELAXED);
+				return;
+			}
+		for (unsigned k = 0; k < HOARD; k++)
+			if (!mark(item[k], i + 1, 0) || percpu_zone_free(m->z, item[k]) != 0)
+				__atomic_fetch_add(&m->wrong, 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void no_item_is_given_out_twice(void **state)
+{
+	struct market m = { .z = make(8, NULL), .rounds = test_rounds(100000) };
+	unsigned left = 0;
+
+	(void)state;
+	test_team_run(8, trade, &m);
+	assert_int_equal(m.wrong, 0);
+	for (int i = 0; i < 64; i++)
+		left += m.shelf[i] != NULL;
+	assert_int_equal(stats_of(m.z).used, left);
+	assert_int_equal(stats_of(m.z).requests, 8 * m.rounds);
+	test_team_run(8, hoard, &m);
+	assert_int_equal(m.wrong, 0);
+	assert_int_equal(stats_of(m.z).used, left);
+	assert_in_range(stats_of(m.z).cached, HOARD, 8 * (HOARD + 64));
+	for (int i = 0; i < 64; i++)
+		percpu_zone_free(m.z, m.shelf[i]);
+	assert_int_equal(percpu_zone_destroy(m.z), 0);
+}
+
+/* A child of fork, whose parent's other threads were allocating; one of them
+ * perhaps had a lock. */
+static int use_in_child(void *arg)
+{
+	struct market *m = arg;
+	void *item[HOARD];
+
+	for (int i = 0; i < HOARD; i++)
+		test_child_require(percpu_zone_alloc(m->z, 0, &item[i]) == 0, "allocates");
+	for (int i = 0; i < HOARD; i++)
+		test_child_require(percpu_zone_free(m->z, item[i]) == 0, "frees");
+	percpu_zone_reclaim(m->z);
+	test_child_require(stats_of(m->z).cached == 0, "empties depot and caches");
+	return 0;
+}
+
+static void children_may_allocate(void **state)
+{
+	struct market m = { .z = make(8, NULL), .rounds = test_rounds(1000000) };
+	struct test_team team;
+
+	(void)state;
+	test_team_start(&team, 4, hoard, &m);
+	for (int i = 0; i < 100; i++)
+		test_in_child(use_in_child, &m);
+	test_team_join(&team);
+	assert_int_equal(m.wrong, 0);
+	assert_int_equal(percpu_zone_destroy(m.z), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(waiters_get_what_others_free),
+		cmocka_unit_test(no_item_is_given_out_twice),
+		cmocka_unit_test(children_may_allocate),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
