@@ -50,6 +50,49 @@ bool inject_go(pid_t pid)
 	return process_vm_writev(pid, &here, 1, &there, 1, 0) == sizeof(go);
 }
 
+struct waiter {
+	struct inject_point *point;
+	void (*update)(void);
+	int step;
+	bool ready, returned;
+};
+
+static void *wait_in_update(void *p)
+{
+	struct waiter *w = p;
+
+	percpu_seq_attach();
+	test_pin(0, test_cpu(0));
+	inject_point = (struct inject_point){ .step = w->step, .rounds = INJECT_LONG };
+	w->point = &inject_point;
+	__atomic_store_n(&w->ready, true, __ATOMIC_RELEASE);
+	w->update();
+	inject_point.step = 0;
+	__atomic_store_n(&w->returned, true, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&w->ready, __ATOMIC_ACQUIRE))
+		sched_yield();
+	return NULL;
+}
+
+void inject_overlap(void (*update)(void), int step, void (*meanwhile)(void))
+{
+	struct waiter w = { .update = update, .step = step };
+	pthread_t thread;
+
+	test_pin(0, test_cpu(1));
+	assert_int_equal(pthread_create(&thread, NULL, wait_in_update, &w), 0);
+	while (!__atomic_load_n(&w.ready, __ATOMIC_ACQUIRE))
+		sched_yield();
+	while (!__atomic_load_n(&w.point->arrived, __ATOMIC_ACQUIRE) &&
+	       !__atomic_load_n(&w.returned, __ATOMIC_ACQUIRE))
+		sched_yield();
+	meanwhile();
+	__atomic_store_n(&w.point->go, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&w.ready, false, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	test_unpin(0);
+}
+
 /* A neighbor may preempt at any time, so a sequence gets several tries. */
 static struct model_result inject_retry(const struct model_case *c)
 {

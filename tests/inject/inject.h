@@ -65,6 +65,13 @@ bool inject_possible(void);
 bool inject_read(pid_t pid, struct inject_point *ret);
 bool inject_go(pid_t pid);
 
+/** An update that waits at a step, in a thread on the first CPU; do something
+ *  meanwhile, on the second. */
+void inject_overlap(void (*update)(void), int step, void (*meanwhile)(void));
+
+/** For as long as anything in a test takes. */
+#define INJECT_LONG (UINT64_C(1) << 33)
+
 /** Stop at a step, by a trap or by waiting there. */
 enum inject_outcome inject_trap(inject_run run, enum model_op op, int step,
 				enum inject_action action, uint64_t *random);

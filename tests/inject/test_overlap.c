@@ -22,8 +22,7 @@
 
 #include "../support.h"
 
-#define ROUNDS 50 /* a neighbor may abort the update, and so spoil a few */
-#define LONG_WAIT (UINT64_C(1) << 33)
+#define ROUNDS 50      /* a neighbor may abort the update, and so spoil a few */
 #define STEP_OF_BANK 5 /* it is known */
 #define STEP_BEFORE_STORE 6
 #define STEP_BEFORE_COMMIT 8
@@ -31,51 +30,6 @@
 static struct percpu_counter_array *array;
 static struct percpu_local *items;
 static const int64_t ones[2] = { 1, 1 };
-
-/* An update that waits at a step, in a thread on one CPU or in a process. */
-struct waiter {
-	struct inject_point *point;
-	void (*update)(void);
-	int step;
-	bool ready, returned;
-};
-
-static void *wait_in_update(void *p)
-{
-	struct waiter *w = p;
-
-	percpu_seq_attach();
-	test_pin(0, test_cpu(0));
-	inject_point = (struct inject_point){ .step = w->step, .rounds = LONG_WAIT };
-	w->point = &inject_point;
-	__atomic_store_n(&w->ready, true, __ATOMIC_RELEASE);
-	w->update();
-	inject_point.step = 0;
-	__atomic_store_n(&w->returned, true, __ATOMIC_RELEASE);
-	while (__atomic_load_n(&w->ready, __ATOMIC_ACQUIRE))
-		sched_yield();
-	return NULL;
-}
-
-/* Do something while an update is in progress on another CPU. */
-static void overlap(void (*update)(void), int step, void (*meanwhile)(void))
-{
-	struct waiter w = { .update = update, .step = step };
-	pthread_t thread;
-
-	test_pin(0, test_cpu(1));
-	assert_int_equal(pthread_create(&thread, NULL, wait_in_update, &w), 0);
-	while (!__atomic_load_n(&w.ready, __ATOMIC_ACQUIRE))
-		sched_yield();
-	while (!__atomic_load_n(&w.point->arrived, __ATOMIC_ACQUIRE) &&
-	       !__atomic_load_n(&w.returned, __ATOMIC_ACQUIRE))
-		sched_yield();
-	meanwhile();
-	__atomic_store_n(&w.point->go, 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&w.ready, false, __ATOMIC_RELEASE);
-	pthread_join(thread, NULL);
-	test_unpin(0);
-}
 
 static void add_ones(void)
 {
@@ -98,7 +52,7 @@ static void reset_within_an_add(void **state)
 		test_skip("one CPU");
 	assert_int_equal(percpu_counter_array_create(2, &array), 0);
 	for (unsigned i = 0; i < ROUNDS; i++)
-		overlap(add_ones, STEP_BEFORE_STORE, reset);
+		inject_overlap(add_ones, STEP_BEFORE_STORE, reset);
 	reset();
 	assert_int_equal(taken, ROUNDS);
 	assert_int_equal(percpu_counter_array_fetch(array, 1), ROUNDS);
@@ -137,7 +91,7 @@ static void foreign_pop_within_a_pop(void **state)
 		popped = 0;
 		here->slot[0] = &taken;
 		here->count = 1;
-		overlap(pop, STEP_BEFORE_COMMIT, pop_from_afar);
+		inject_overlap(pop, STEP_BEFORE_COMMIT, pop_from_afar);
 		assert_int_equal(popped, 1);
 		assert_int_equal(here->count, 0);
 	}
@@ -189,7 +143,7 @@ static void switch_within_a_bank_add(void **state)
 	words = calloc(percpu_status()->possible_cpus * 2 * BANK_WORDS, sizeof(*words));
 	assert_non_null(words);
 	for (unsigned i = 0; i < ROUNDS; i++)
-		overlap(add_in_bank, STEP_OF_BANK, switch_bank);
+		inject_overlap(add_in_bank, STEP_OF_BANK, switch_bank);
 	switch_bank();
 	assert_int_equal(late, 0);
 	assert_int_equal(in_banks, ROUNDS);
@@ -202,7 +156,7 @@ static int add_in_process(void *cpu)
 	percpu_seq_attach();
 	if (*(unsigned *)cpu == 0)
 		inject_point =
-			(struct inject_point){ .step = STEP_BEFORE_STORE, .rounds = LONG_WAIT };
+			(struct inject_point){ .step = STEP_BEFORE_STORE, .rounds = INJECT_LONG };
 	add_ones();
 	return 0;
 }

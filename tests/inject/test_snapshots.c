@@ -19,7 +19,6 @@
 #include "../support.h"
 
 #define ROUNDS 40 /* a neighbor may abort the update, and so spoil a few */
-#define LONG_WAIT (UINT64_C(1) << 33)
 #define STEP_BEFORE_COMMIT 6
 #define STEP_BEFORE_COMMIT_OF_COPY 8
 #define FIELDS 2
@@ -38,15 +37,9 @@ static void update(void)
 		(void)percpu_stats_update(stats, 0, 0, ones, FIELDS);
 }
 
-static void update_waiting(void)
+static int step_before_commit(void)
 {
-	percpu_seq_attach();
-	inject_point =
-		(struct inject_point){ .step = stats->head != 0 ? STEP_BEFORE_COMMIT_OF_COPY :
-								  STEP_BEFORE_COMMIT,
-				       .rounds = LONG_WAIT };
-	update();
-	inject_point.step = 0;
+	return stats->head != 0 ? STEP_BEFORE_COMMIT_OF_COPY : STEP_BEFORE_COMMIT;
 }
 
 /* All cells of the bank that does not count. */
@@ -61,11 +54,6 @@ static uint64_t sum_resting(void)
 	return sum;
 }
 
-struct snapshot {
-	uint64_t out[FIELDS];
-	uint64_t resting;
-};
-
 static int snapshot(uint64_t *out)
 {
 	int e = -ETIMEDOUT;
@@ -75,63 +63,32 @@ static int snapshot(uint64_t *out)
 	return e;
 }
 
-static void take_snapshot(struct snapshot *s)
-{
-	assert_int_equal(snapshot(s->out), 0);
-	s->resting = sum_resting();
-	assert_int_equal(s->out[0], s->out[1]);
-}
+static uint64_t resting; /* their sum, after a snapshot during the update */
 
-static void check_after(const struct snapshot *s, unsigned updates)
+static void take_snapshot(void)
 {
 	uint64_t out[FIELDS];
 
-	assert_int_equal(sum_resting(), s->resting);
+	assert_int_equal(snapshot(out), 0);
+	assert_int_equal(out[0], out[1]);
+	resting = sum_resting();
+}
+
+static void check_after(unsigned updates)
+{
+	uint64_t out[FIELDS];
+
+	assert_int_equal(sum_resting(), resting);
 	assert_int_equal(snapshot(out), 0);
 	assert_int_equal(out[0], updates);
 	assert_int_equal(out[1], updates);
 }
 
 /* A thread, in private memory. */
-
-struct waiter {
-	struct inject_point *point;
-	bool ready, returned, leave;
-};
-
-static void *wait_in_update(void *p)
-{
-	struct waiter *w = p;
-
-	test_pin(0, test_cpu(0));
-	w->point = &inject_point;
-	__atomic_store_n(&w->ready, true, __ATOMIC_RELEASE);
-	update_waiting();
-	__atomic_store_n(&w->returned, true, __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&w->leave, __ATOMIC_ACQUIRE))
-		sched_yield();
-	return NULL;
-}
-
 static void snapshot_of_a_thread(unsigned updates)
 {
-	struct waiter w = { 0 };
-	struct snapshot s;
-	pthread_t thread;
-
-	test_pin(0, test_cpu(1));
-	assert_int_equal(pthread_create(&thread, NULL, wait_in_update, &w), 0);
-	while (!__atomic_load_n(&w.ready, __ATOMIC_ACQUIRE))
-		sched_yield();
-	while (!__atomic_load_n(&w.point->arrived, __ATOMIC_ACQUIRE) &&
-	       !__atomic_load_n(&w.returned, __ATOMIC_ACQUIRE))
-		sched_yield();
-	take_snapshot(&s);
-	__atomic_store_n(&w.point->go, 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&w.leave, true, __ATOMIC_RELEASE);
-	pthread_join(thread, NULL);
-	test_unpin(0);
-	check_after(&s, updates);
+	inject_overlap(update, step_before_commit(), take_snapshot);
+	check_after(updates);
 }
 
 /* A process, in a shared region. */
@@ -139,14 +96,15 @@ static void snapshot_of_a_thread(unsigned updates)
 static int wait_in_process(void *arg)
 {
 	(void)arg;
-	update_waiting();
+	percpu_seq_attach();
+	inject_point = (struct inject_point){ .step = step_before_commit(), .rounds = INJECT_LONG };
+	update();
 	return 0;
 }
 
 static void snapshot_of_a_process(unsigned updates)
 {
 	struct inject_point seen;
-	struct snapshot s;
 	pid_t pid;
 
 	test_pin(0, test_cpu(0)); /* inherited: the process never moves */
@@ -154,11 +112,11 @@ static void snapshot_of_a_process(unsigned updates)
 	test_pin(0, test_cpu(1));
 	while (inject_read(pid, &seen) && !seen.arrived)
 		sched_yield();
-	take_snapshot(&s);
+	take_snapshot();
 	(void)inject_go(pid);
 	assert_int_equal(test_wait(pid, 60), 0);
 	test_unpin(0);
-	check_after(&s, updates);
+	check_after(updates);
 }
 
 static void run(unsigned flags, struct percpu_region *r, void (*round)(unsigned updates))
