@@ -30,7 +30,7 @@ MACHINES = {
 }
 # The first kernel that tells the size of its rseq area, and has mm_cid in it.
 KERNEL_WITH_MM_CID = (6, 3)
-SECONDS = 900  # for the whole run
+SECONDS = 1800  # for the whole run
 PATIENCE = 2.5  # times what a test is given elsewhere
 START = re.compile(r"@@ start (\S+)$")
 END = re.compile(r"@@ end (\S+) (\w+) (\d+): (\d+)$")
