@@ -22,7 +22,7 @@
 struct wbuf_node {
 	struct wbuf_node *next;
 	size_t n;
-	struct percpu_wbuf_add adds[];
+	struct percpu_wbuf_entry adds[];
 };
 
 struct wbuf {
@@ -84,7 +84,7 @@ static void apply_one(uint64_t *cell, uint64_t n)
 	__atomic_store_n(cell, __atomic_load_n(cell, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
 }
 
-static void apply_adds(const struct percpu_wbuf_add *adds, size_t n)
+static void apply_adds(const struct percpu_wbuf_entry *adds, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		apply_one(adds[i].cell, adds[i].n);
@@ -241,7 +241,7 @@ void percpu_wbuf_read(struct percpu_wbuf *w, uint64_t *const *cells, size_t n, u
 
 /* Scheduling */
 
-static int put_on_list(struct wbuf *b, const struct percpu_wbuf_add *adds, size_t n)
+static int put_on_list(struct wbuf *b, const struct percpu_wbuf_entry *adds, size_t n)
 {
 	struct wbuf_node *node = malloc(sizeof(*node) + n * sizeof(*adds));
 
@@ -258,9 +258,9 @@ static int put_on_list(struct wbuf *b, const struct percpu_wbuf_add *adds, size_
 	return 0;
 }
 
-/* As percpu_seq_copy(), with a few tries. One copy of the sequence for both callers. */
+/* As percpu_seq_append(), with a few tries. One copy of the sequence for both callers. */
 static __attribute__((noinline)) int put_in_queue(struct wbuf *b,
-						  const struct percpu_wbuf_add *adds, size_t n)
+						  const struct percpu_wbuf_entry *adds, size_t n)
 {
 	const struct percpu_wbuf *w = &b->pub;
 	const uint64_t *words = (const uint64_t *)(const void *)adds;
@@ -268,11 +268,11 @@ static __attribute__((noinline)) int put_in_queue(struct wbuf *b,
 	int r = PERCPU_SEQ_SLOW;
 
 	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
-		r = percpu_seq_copy(rs, w->queue, w->guard, w->stride, w->mask, words, 2 * n);
+		r = percpu_seq_append(rs, w->queue, w->stride, w->mask, words, n);
 	return r;
 }
 
-int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_wbuf_add *adds, size_t n)
+int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds, size_t n)
 {
 	struct wbuf *b = wbuf_of(w);
 	struct percpu_fifo *q;
@@ -337,7 +337,6 @@ int percpu_wbuf_create(const struct percpu_wbuf_options *o, struct percpu_wbuf *
 		return e;
 	}
 	b->pub.queue = b->queues->cell;
-	b->pub.guard = b->queues->guard;
 	b->pub.stride = b->queues->stride;
 	b->pub.mask = 2 * opt.entries - 1;
 	b->entries = opt.entries;

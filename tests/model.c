@@ -15,7 +15,7 @@ const char *model_name(enum model_op op)
 		"add",	     "add2",	  "add4",      "add8",	    "narrow_add",  "narrow_cross",
 		"bank_add",  "bank_add2", "bank_add4", "bank_add8", "bank_update", "add_return",
 		"add_limit", "store",	  "cmpxchg",   "xchg",	    "push",	   "pop",
-		"copy",	     "copy2",	  "copy4",
+		"copy",	     "append",	  "append1",   "append2",   "append4",
 	};
 
 	return name[op];
@@ -30,9 +30,30 @@ bool model_exists(enum model_op op, int seq_words)
 	return true;
 }
 
+static bool is_append(enum model_op op)
+{
+	return op >= MODEL_APPEND && op <= MODEL_APPEND4;
+}
+
 static bool is_copy(enum model_op op)
 {
-	return op == MODEL_COPY || op == MODEL_COPY2 || op == MODEL_COPY4;
+	return op == MODEL_COPY || is_append(op);
+}
+
+static uint64_t choose_words(enum model_op op, uint64_t *random)
+{
+	switch (op) {
+	case MODEL_APPEND:
+		return 2 + test_random(random) % (MODEL_SLOTS / 2) * 2;
+	case MODEL_APPEND1:
+		return 2;
+	case MODEL_APPEND2:
+		return 4;
+	case MODEL_APPEND4:
+		return 8;
+	default:
+		return 1 + test_random(random) % MODEL_SLOTS;
+	}
 }
 
 void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
@@ -49,6 +70,10 @@ void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 	if (is_copy(op) && test_random(random) % 2) {
 		lane->fifo.tail = (uint64_t)0 - test_random(random) % (2 * MODEL_SLOTS);
 		lane->fifo.head = lane->fifo.tail + test_random(random) % (MODEL_SLOTS + 1);
+	}
+	if (is_append(op)) { /* pairs never wrap around */
+		lane->fifo.head &= ~(uint64_t)1;
+		lane->fifo.tail &= ~(uint64_t)1;
 	}
 }
 
@@ -82,9 +107,7 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 						    odd[test_random(random) % 7];
 	c->limit = refuse ? lane->array.count : MODEL_SLOTS;
 	c->mask = MODEL_SLOTS - 1;
-	c->words = op == MODEL_COPY2 ? 2 :
-		   op == MODEL_COPY4 ? 4 :
-				       1 + test_random(random) % MODEL_SLOTS;
+	c->words = choose_words(op, random);
 	c->other = lane->word[0] ^ (refuse ? (int64_t)(test_random(random) | 1) : 0);
 	if (op == MODEL_NARROW_ADD)
 		choose_narrow(c, lane->narrow, refuse, random);
@@ -193,8 +216,10 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 		done.value = (int64_t)lane->array.slot[--lane->array.count];
 		return done;
 	case MODEL_COPY:
-	case MODEL_COPY2:
-	case MODEL_COPY4:
+	case MODEL_APPEND:
+	case MODEL_APPEND1:
+	case MODEL_APPEND2:
+	case MODEL_APPEND4:
 		if (c->mask + 1 - (lane->fifo.head - lane->fifo.tail) < c->words)
 			return refused;
 		for (uint64_t i = 0; i < c->words; i++)

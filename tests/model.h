@@ -39,8 +39,10 @@ enum model_op {
 	MODEL_PUSH,
 	MODEL_POP,
 	MODEL_COPY,
-	MODEL_COPY2, /* so many words, known when compiled: a port may do without a loop */
-	MODEL_COPY4,
+	MODEL_APPEND,
+	MODEL_APPEND1, /* so many pairs, known when compiled: a port may do without a loop */
+	MODEL_APPEND2,
+	MODEL_APPEND4,
 	MODEL_OPS
 };
 
@@ -69,7 +71,7 @@ struct model_case {
 	int64_t other;	/* limit, expected value, or half a window */
 	uint64_t limit; /* of the array; or the checkpoint, or the bank */
 	uint64_t mask;	/* of the queue, or the distance of the banks */
-	uint64_t words; /* to copy */
+	uint64_t words; /* to copy or to append */
 };
 
 /** What a call gave back; value is MODEL_UNSET where the call set none. */
@@ -187,13 +189,18 @@ model_run(struct percpu_rseq *rs, struct model_lane *lane0, const struct model_c
 		r.code = percpu_seq_copy(rs, cell, guard, stride, c->mask, (const uint64_t *)c->n,
 					 c->words);
 		break;
-	case MODEL_COPY2:
-		r.code = percpu_seq_copy(rs, cell, guard, stride, c->mask, (const uint64_t *)c->n,
-					 2);
+	case MODEL_APPEND:
+		r.code = percpu_seq_append(rs, cell, stride, c->mask, (const uint64_t *)c->n,
+					   c->words / 2);
 		break;
-	case MODEL_COPY4:
-		r.code = percpu_seq_copy(rs, cell, guard, stride, c->mask, (const uint64_t *)c->n,
-					 4);
+	case MODEL_APPEND1:
+		r.code = percpu_seq_append(rs, cell, stride, c->mask, (const uint64_t *)c->n, 1);
+		break;
+	case MODEL_APPEND2:
+		r.code = percpu_seq_append(rs, cell, stride, c->mask, (const uint64_t *)c->n, 2);
+		break;
+	case MODEL_APPEND4:
+		r.code = percpu_seq_append(rs, cell, stride, c->mask, (const uint64_t *)c->n, 4);
 		break;
 	case MODEL_OPS:
 		break;

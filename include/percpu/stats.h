@@ -115,9 +115,7 @@ PERCPU_INLINE void percpu_stats_add(const struct percpu_stats *s, size_t i, size
 
 PERCPU_INLINE percpu_words2 percpu_stats_pair(const uint64_t *n, size_t at, size_t words)
 {
-	percpu_words2 pair = { at < words ? n[at] : 0, at + 1 < words ? n[at + 1] : 0 };
-
-	return pair;
+	return percpu_pair(at < words ? n[at] : 0, at + 1 < words ? n[at + 1] : 0);
 }
 
 /**

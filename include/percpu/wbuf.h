@@ -24,12 +24,11 @@ PERCPU_BEGIN_DECLS
 struct percpu_wbuf {
 	char *queue; /* struct percpu_fifo of this many words per CPU: */
 	uint64_t mask;
-	char *guard; /* a word that is always 0 */
 	size_t stride;
 };
 
 /** One add of a transaction: *cell += n, modulo 2^64. */
-struct percpu_wbuf_add {
+struct percpu_wbuf_entry {
 	uint64_t *cell;
 	uint64_t n;
 };
@@ -67,7 +66,7 @@ PERCPU_API void percpu_wbuf_destroy(struct percpu_wbuf *w);
 /** Transactions larger than this are not inlined. */
 #define PERCPU_WBUF_INLINE 64
 
-PERCPU_API int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_wbuf_add *adds,
+PERCPU_API int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds,
 				    size_t n);
 
 /**
@@ -95,12 +94,12 @@ PERCPU_API int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_w
  * the lock; with the lock, the adds of the CPU's buffer, of the list as many as
  * a buffer holds, to the end of a transaction, and the caller's own.
  */
-PERCPU_INLINE int percpu_wbuf_add_n(struct percpu_wbuf *w, const struct percpu_wbuf_add *adds,
+PERCPU_INLINE int percpu_wbuf_add_n(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds,
 				    size_t n)
 {
 	if (percpu_likely(n - 1 < PERCPU_WBUF_INLINE) &&
-	    percpu_likely(percpu_seq_copy(percpu_self, w->queue, w->guard, w->stride, w->mask,
-					  (const uint64_t *)(const void *)adds, 2 * n) == 0))
+	    percpu_likely(percpu_seq_append(percpu_self, w->queue, w->stride, w->mask,
+					    (const uint64_t *)(const void *)adds, n) == 0))
 		return 0;
 	return percpu_wbuf_add_slow(w, adds, n);
 }
@@ -108,13 +107,9 @@ PERCPU_INLINE int percpu_wbuf_add_n(struct percpu_wbuf *w, const struct percpu_w
 /** Schedule one add: *cell += n. */
 PERCPU_INLINE int percpu_wbuf_add(struct percpu_wbuf *w, uint64_t *cell, uint64_t n)
 {
-	const uint64_t words[2] = { (uintptr_t)cell, n };
-	const struct percpu_wbuf_add add = { cell, n };
+	const struct percpu_wbuf_entry add = { cell, n };
 
-	if (percpu_likely(percpu_seq_copy(percpu_self, w->queue, w->guard, w->stride, w->mask,
-					  words, 2) == 0))
-		return 0;
-	return percpu_wbuf_add_slow(w, &add, 1);
+	return percpu_wbuf_add_n(w, &add, 1);
 }
 
 /**

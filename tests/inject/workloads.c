@@ -10,8 +10,8 @@
 
 #include "../support.h"
 
-#define LIMIT 40    /* per lane */
-#define MAX_WORDS 4 /* that are copied at once */
+#define LIMIT 40	      /* per lane */
+#define MAX_WORDS MODEL_SLOTS /* that are copied at once */
 #define MAX_TRIES 10000
 
 /* Shared with children. */
@@ -323,7 +323,7 @@ static bool check_items(void)
 	return true;
 }
 
-/* copy: records whose first word says how long they are. */
+/* copy, append: records whose first word says how long they are. */
 
 static uint64_t record_word(uint64_t first, uint64_t i)
 {
@@ -387,14 +387,24 @@ static void update_copy(struct worker *w)
 	copy_record(w, MODEL_COPY, 1 + test_random(&w->random) % MAX_WORDS);
 }
 
-static void update_copy2(struct worker *w)
+static void update_append(struct worker *w)
 {
-	copy_record(w, MODEL_COPY2, 2);
+	copy_record(w, MODEL_APPEND, 2 + test_random(&w->random) % (MAX_WORDS / 2) * 2);
 }
 
-static void update_copy4(struct worker *w)
+static void update_append1(struct worker *w)
 {
-	copy_record(w, MODEL_COPY4, 4);
+	copy_record(w, MODEL_APPEND1, 2);
+}
+
+static void update_append2(struct worker *w)
+{
+	copy_record(w, MODEL_APPEND2, 4);
+}
+
+static void update_append4(struct worker *w)
+{
+	copy_record(w, MODEL_APPEND4, 8);
 }
 
 static bool check_records(void)
@@ -417,8 +427,10 @@ static const struct workload workloads[] = {
 	{ "push", 1, begin_items, update_push, check_items },
 	{ "pop", 1, begin_items, update_pop, check_items },
 	{ "copy", 1, NULL, update_copy, check_records },
-	{ "copy2", 1, NULL, update_copy2, check_records },
-	{ "copy4", 1, NULL, update_copy4, check_records },
+	{ "append", 1, NULL, update_append, check_records },
+	{ "append1", 1, NULL, update_append1, check_records },
+	{ "append2", 1, NULL, update_append2, check_records },
+	{ "append4", 1, NULL, update_append4, check_records },
 };
 
 const struct workload *workload(unsigned nth)

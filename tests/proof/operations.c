@@ -217,7 +217,7 @@ static struct model_result grown(uint64_t from, uint64_t to)
 
 static struct model_result run_wbuf(const struct model_case *c)
 {
-	const struct percpu_wbuf_add add = { &buffered, 1 };
+	const struct percpu_wbuf_entry add = { &buffered, 1 };
 	uint64_t before;
 	int e;
 
@@ -377,8 +377,10 @@ static const struct proof_operation operations[] = {
 	{ "sequence push", PROOF_LANES, MODEL_PUSH, run_sequence },
 	{ "sequence pop", PROOF_LANES, MODEL_POP, run_sequence },
 	{ "sequence copy", PROOF_LANES, MODEL_COPY, run_sequence },
-	{ "sequence copy of 2", PROOF_LANES, MODEL_COPY2, run_sequence },
-	{ "sequence copy of 4", PROOF_LANES, MODEL_COPY4, run_sequence },
+	{ "sequence append", PROOF_LANES, MODEL_APPEND, run_sequence },
+	{ "sequence append of 1", PROOF_LANES, MODEL_APPEND1, run_sequence },
+	{ "sequence append of 2", PROOF_LANES, MODEL_APPEND2, run_sequence },
+	{ "sequence append of 4", PROOF_LANES, MODEL_APPEND4, run_sequence },
 	{ "local add", PROOF_LANES, MODEL_ADD, run_local },
 	{ "local add, split", PROOF_SUMS, MODEL_ADD, run_split },
 	{ "local add_return", PROOF_LANES, MODEL_ADD_RETURN, run_local },

@@ -56,13 +56,14 @@ void soak_wbuf_destroy(void)
 
 static void transact(struct soak_thread *t, unsigned b)
 {
-	struct percpu_wbuf_add add[1 + 2 * MOVES] = { { &cell[b][TOTAL], 0 } };
+	struct percpu_wbuf_entry add[1 + 2 * MOVES] = { { &cell[b][TOTAL], 0 } };
 	uint64_t r = test_random(&t->random), moves = r % (MOVES + 1);
 
 	add[0].n = r >> 40;
 	for (uint64_t i = 0; i < moves; i++) {
-		add[1 + 2 * i] = (struct percpu_wbuf_add){ &cell[b][(r >> (8 + 6 * i)) % 8], r };
-		add[2 + 2 * i] = (struct percpu_wbuf_add){ &cell[b][(r >> (11 + 6 * i)) % 8], -r };
+		add[1 + 2 * i] = (struct percpu_wbuf_entry){ &cell[b][(r >> (8 + 6 * i)) % 8], r };
+		add[2 + 2 * i] =
+			(struct percpu_wbuf_entry){ &cell[b][(r >> (11 + 6 * i)) % 8], -r };
 	}
 	soak_require_equal("schedule a transaction", 0,
 			   (uint64_t)percpu_wbuf_add_n(buffer[b], add, 1 + 2 * moves));

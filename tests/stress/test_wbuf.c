@@ -103,14 +103,14 @@ static void went_wrong(void)
 /* A transaction on 1 to PAIRS pairs. */
 static void add_pairs(uint64_t *random, uint64_t sum[PAIRS])
 {
-	struct percpu_wbuf_add adds[2 * PAIRS];
+	struct percpu_wbuf_entry adds[2 * PAIRS];
 	unsigned pairs = 1 + test_random(random) % PAIRS;
 
 	for (unsigned i = 0; i < pairs; i++) {
 		uint64_t k = test_random(random) % 1000;
 
-		adds[2 * i] = (struct percpu_wbuf_add){ &cell[2 * i], k };
-		adds[2 * i + 1] = (struct percpu_wbuf_add){ &cell[2 * i + 1], 2 * k };
+		adds[2 * i] = (struct percpu_wbuf_entry){ &cell[2 * i], k };
+		adds[2 * i + 1] = (struct percpu_wbuf_entry){ &cell[2 * i + 1], 2 * k };
 		sum[i] += k;
 	}
 	if (percpu_wbuf_add_n(w, adds, (size_t)2 * pairs) != 0)

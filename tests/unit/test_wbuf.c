@@ -95,7 +95,7 @@ static void flush_applies_what_is_pending(void **state)
 {
 	struct percpu_wbuf *w = make(0);
 	uint64_t cell[3] = { 10, 0, 0 };
-	const struct percpu_wbuf_add adds[] = { { &cell[0], 1 }, { &cell[1], UINT64_MAX } };
+	const struct percpu_wbuf_entry adds[] = { { &cell[0], 1 }, { &cell[1], UINT64_MAX } };
 
 	(void)state;
 	assert_int_equal(stats(w).entries, 1024);
@@ -133,14 +133,14 @@ static void full_buffers_are_flushed(void **state)
 	(void)state;
 	for (size_t entries = 1; entries <= 256; entries *= 2) {
 		struct percpu_wbuf *w = make(entries);
-		struct percpu_wbuf_add adds[256];
+		struct percpu_wbuf_entry adds[256];
 		uint64_t cell[256] = { 0 }, want[256] = { 0 };
 
 		for (unsigned i = 0; i < 2000; i++) {
 			size_t n = 1 + i % entries;
 
 			for (size_t k = 0; k < n; k++) {
-				adds[k] = (struct percpu_wbuf_add){ &cell[k], i + k };
+				adds[k] = (struct percpu_wbuf_entry){ &cell[k], i + k };
 				want[k] += i + k;
 			}
 			assert_int_equal(percpu_wbuf_add_n(w, adds, n), 0);
@@ -157,12 +157,12 @@ static void full_buffers_are_flushed(void **state)
 static void transactions_must_fit(void **state)
 {
 	struct percpu_wbuf *w = make(SMALL);
-	struct percpu_wbuf_add adds[100];
+	struct percpu_wbuf_entry adds[100];
 	uint64_t cell = 0;
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
-		adds[i] = (struct percpu_wbuf_add){ &cell, 1 };
+		adds[i] = (struct percpu_wbuf_entry){ &cell, 1 };
 	assert_int_equal(percpu_wbuf_add_n(w, adds, SMALL + 1), -E2BIG);
 	assert_int_equal(percpu_wbuf_add_n(w, adds, 100), -E2BIG);
 	assert_int_equal(percpu_wbuf_add_n(w, adds, SIZE_MAX), -E2BIG);
@@ -248,7 +248,7 @@ static void a_taken_lock_is_not_waited_for(void **state)
 	struct own_lock own;
 	struct percpu_wbuf *w = make_own(SMALL, &own);
 	uint64_t cell[2] = { 0, 0 };
-	const struct percpu_wbuf_add adds[] = { { &cell[0], 1 }, { &cell[1], 2 } };
+	const struct percpu_wbuf_entry adds[] = { { &cell[0], 1 }, { &cell[1], 2 } };
 	uint64_t room = buffered() ? SMALL : 0;
 
 	(void)state;

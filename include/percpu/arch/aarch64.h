@@ -460,6 +460,53 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
+PERCPU_INLINE int percpu_seq_append(struct percpu_rseq *rs, void *cell, size_t stride,
+				    uint64_t mask, const uint64_t *src, uint64_t pairs)
+{
+	const uint64_t *end = src + 2 * pairs, *p;
+	uint64_t head, t;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		"ldr %[head], [x10]\n\t"
+		"add x9, x10, #8\n\t"
+		"ldar %[t], [x9]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"sub %[t], %[t], %[head]\n\t"
+		"add %[t], %[t], %[mask]\n\t"
+		"add %[t], %[t], #1\n\t"
+		"cmp %[t], %[words]\n\t"
+		"b.hs 7f\n\t"
+		"b %l[refused]\n"
+		"7:\n\t"
+		"mov %[p], %[src]\n"
+		"6:\n\t"
+		PERCPU_SEQ_STEP(7)
+		"and x9, %[head], %[mask]\n\t"
+		"add x9, x10, x9, lsl #3\n\t"
+		"ldr %[t], [%[p]], #8\n\t"
+		"str %[t], [x9, #16]\n\t"
+		"ldr %[t], [%[p]], #8\n\t"
+		"str %[t], [x9, #24]\n\t"
+		"add %[head], %[head], #2\n\t"
+		"cmp %[p], %[end]\n\t"
+		"b.lo 6b\n\t"
+		PERCPU_SEQ_STEP(8)
+		"stlr %[head], [x10]\n"
+		PERCPU_SEQ_END
+		: [head] "=&r"(head), [p] "=&r"(p), [t] "=&r"(t)
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [mask] "r"(mask),
+		  [src] "r"(src), [end] "r"(end), [words] "r"(2 * pairs)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
 PERCPU_INLINE int percpu_seq_narrow_add(struct percpu_rseq *rs, void *cell, size_t stride,
 					int64_t n, uint64_t half)
 {

@@ -137,6 +137,13 @@ PERCPU_INLINE int percpu_seq_copy(struct percpu_rseq *rs, void *cell, const void
 	return PERCPU_SEQ_SLOW;
 }
 
+PERCPU_INLINE int percpu_seq_append(struct percpu_rseq *rs, void *cell, size_t stride,
+				    uint64_t mask, const uint64_t *src, uint64_t pairs)
+{
+	(void)rs, (void)cell, (void)stride, (void)mask, (void)src, (void)pairs;
+	return PERCPU_SEQ_SLOW;
+}
+
 PERCPU_INLINE int percpu_seq_narrow_add(struct percpu_rseq *rs, void *cell, size_t stride,
 					int64_t n, uint64_t half)
 {

@@ -127,6 +127,10 @@
  *	words is at least 1 and at most mask + 1; keep it short, for every
  *	preemption within it starts the copy anew.
  *
+ * append(rs, cell, stride, mask, const uint64_t *src, pairs)
+ *	as copy() of 2 * pairs words, without a guard; all positions in the
+ *	fifo are even, so no pair of words is split where it wraps around
+ *
  * narrow_add(rs, cell, stride, n, half)		32-bit cell
  *	v = *p + half					in 64 bits
  *	if ((v ^ (v + n)) & -(2 * half)) return REFUSED	another window
@@ -197,6 +201,20 @@ struct percpu_pair {
 
 /** Two words in a register. */
 typedef uint64_t percpu_words2 __attribute__((vector_size(16)));
+
+/** Word by word: who has just stored each of two words, and loads both at once,
+ *  waits until the stores have left the store buffer. */
+PERCPU_INLINE percpu_words2 percpu_pair(uint64_t a, uint64_t b)
+{
+	if (!__builtin_constant_p(a))
+		__asm__("" : "+r"(a));
+	if (!__builtin_constant_p(b))
+		__asm__("" : "+r"(b));
+
+	percpu_words2 pair = { a, b };
+
+	return pair;
+}
 
 /*
  * Tests place delays and traps between the steps of a sequence by defining

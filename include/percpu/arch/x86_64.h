@@ -534,109 +534,12 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-/*
- * copy() of two words and of four that are in registers, without a loop: a
- * write buffer appends so.
- */
-PERCPU_INLINE int percpu_seq_copy2(struct percpu_rseq *rs, void *cell, const void *guard,
-				   size_t stride, uint64_t mask, uint64_t src0, uint64_t src1)
-{
-	uint64_t head, t;
-
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
-		PERCPU_SEQ_CELL
-		"movq (%%rax), %[head]\n\t"
-		PERCPU_SEQ_STEP(6)
-		"leaq -1(%[mask]), %[t]\n\t"
-		"subq %[head], %[t]\n\t"
-		"addq 8(%%rax), %[t]\n\t"
-		"cmpq %[mask], %[t]\n\t"
-		"ja %l[refused]\n\t"
-		PERCPU_SEQ_STEP(7)
-		"leaq 1(%[head]), %[t]\n\t"
-		"andq %[mask], %[head]\n\t"
-		"andq %[mask], %[t]\n\t"
-		"movq %[src0], 16(%%rax, %[head], 8)\n\t"
-		"movq %[src1], 16(%%rax, %[t], 8)\n\t"
-		PERCPU_SEQ_STEP(8)
-		"addq $2, (%%rax)\n"
-		PERCPU_SEQ_END
-		: [head] "=&r"(head), [t] "=&r"(t)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
-		  [mask] "r"(mask), [src0] "re"(src0), [src1] "re"(src1)
-		: PERCPU_SEQ_CLOBBERS
-		: slow, refused);
-	return 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_copy4(struct percpu_rseq *rs, void *cell, const void *guard,
-				   size_t stride, uint64_t mask, uint64_t src0, uint64_t src1,
-				   uint64_t src2, uint64_t src3)
-{
-	uint64_t head, t;
-
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
-		PERCPU_SEQ_CELL
-		"movq (%%rax), %[head]\n\t"
-		PERCPU_SEQ_STEP(6)
-		"leaq -3(%[mask]), %[t]\n\t"
-		"subq %[head], %[t]\n\t"
-		"addq 8(%%rax), %[t]\n\t"
-		"cmpq %[mask], %[t]\n\t"
-		"ja %l[refused]\n\t"
-		PERCPU_SEQ_STEP(7)
-		"movq %[head], %[t]\n\t"
-		"andq %[mask], %[t]\n\t"
-		"movq %[src0], 16(%%rax, %[t], 8)\n\t"
-		"leaq 1(%[head]), %[t]\n\t"
-		"andq %[mask], %[t]\n\t"
-		"movq %[src1], 16(%%rax, %[t], 8)\n\t"
-		"leaq 2(%[head]), %[t]\n\t"
-		"andq %[mask], %[t]\n\t"
-		"movq %[src2], 16(%%rax, %[t], 8)\n\t"
-		"addq $3, %[head]\n\t"
-		"andq %[mask], %[head]\n\t"
-		"movq %[src3], 16(%%rax, %[head], 8)\n\t"
-		PERCPU_SEQ_STEP(8)
-		"addq $4, (%%rax)\n"
-		PERCPU_SEQ_END
-		: [head] "=&r"(head), [t] "=&r"(t)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
-		  [mask] "r"(mask), [src0] "re"(src0), [src1] "re"(src1), [src2] "re"(src2),
-		  [src3] "re"(src3)
-		: PERCPU_SEQ_CLOBBERS
-		: slow, refused);
-	return 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
 PERCPU_INLINE int percpu_seq_copy(struct percpu_rseq *rs, void *cell, const void *guard,
 				  size_t stride, uint64_t mask, const uint64_t *src,
 				  uint64_t words)
 {
-	/* Callers copy structs, too. */
-	typedef uint64_t __attribute__((may_alias)) any_word;
-	const any_word *any = src;
 	uint64_t head, i, t;
 
-	if (__builtin_constant_p(words) && words == 2)
-		return percpu_seq_copy2(rs, cell, guard, stride, mask, any[0], any[1]);
-	if (__builtin_constant_p(words) && words == 4)
-		return percpu_seq_copy4(rs, cell, guard, stride, mask, any[0], any[1], any[2],
-					any[3]);
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
@@ -666,6 +569,172 @@ PERCPU_INLINE int percpu_seq_copy(struct percpu_rseq *rs, void *cell, const void
 		: [head] "=&r"(head), [i] "=&r"(i), [t] "=&r"(t)
 		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
 		  [mask] "r"(mask), [src] "r"(src), [words] "re"(words)
+		: "r11", PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+/*
+ * append() of one pair, of two and of four, each in a register: no loop, and no
+ * load of what the caller has just stored.
+ */
+#define PERCPU_SEQ_ROOM(words)                                                 \
+	"movq (%%rax), %[head]\n\t"                                            \
+	PERCPU_SEQ_STEP(6)                                                     \
+	"leaq 1-" words "(%[mask]), %[t]\n\t"                                  \
+	"subq %[head], %[t]\n\t"                                               \
+	"addq 8(%%rax), %[t]\n\t"                                              \
+	"cmpq %[mask], %[t]\n\t"                                               \
+	"ja %l[refused]\n\t"                                                   \
+	PERCPU_SEQ_STEP(7)
+
+#define PERCPU_SEQ_PUT(at, pair)                                               \
+	"leaq " at "(%[head]), %[t]\n\t"                                       \
+	"andq %[mask], %[t]\n\t"                                               \
+	"movups " pair ", 16(%%rax, %[t], 8)\n\t"
+
+PERCPU_INLINE int percpu_seq_append1(struct percpu_rseq *rs, void *cell, size_t stride,
+				     uint64_t mask, percpu_words2 n0)
+{
+	uint64_t head, t;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_CELL
+		PERCPU_SEQ_ROOM("2")
+		PERCPU_SEQ_PUT("0", "%[n0]")
+		PERCPU_SEQ_STEP(8)
+		"addq $2, (%%rax)\n"
+		PERCPU_SEQ_END
+		: [head] "=&r"(head), [t] "=&r"(t)
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
+		  [n0] "x"(n0)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_append2(struct percpu_rseq *rs, void *cell, size_t stride,
+				     uint64_t mask, percpu_words2 n0, percpu_words2 n1)
+{
+	uint64_t head, t;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_CELL
+		PERCPU_SEQ_ROOM("4")
+		PERCPU_SEQ_PUT("0", "%[n0]")
+		PERCPU_SEQ_PUT("2", "%[n1]")
+		PERCPU_SEQ_STEP(8)
+		"addq $4, (%%rax)\n"
+		PERCPU_SEQ_END
+		: [head] "=&r"(head), [t] "=&r"(t)
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
+		  [n0] "x"(n0), [n1] "x"(n1)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_append4(struct percpu_rseq *rs, void *cell, size_t stride,
+				     uint64_t mask, percpu_words2 n0, percpu_words2 n1,
+				     percpu_words2 n2, percpu_words2 n3)
+{
+	uint64_t head, t;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_CELL
+		PERCPU_SEQ_ROOM("8")
+		PERCPU_SEQ_PUT("0", "%[n0]")
+		PERCPU_SEQ_PUT("2", "%[n1]")
+		PERCPU_SEQ_PUT("4", "%[n2]")
+		PERCPU_SEQ_PUT("6", "%[n3]")
+		PERCPU_SEQ_STEP(8)
+		"addq $8, (%%rax)\n"
+		PERCPU_SEQ_END
+		: [head] "=&r"(head), [t] "=&r"(t)
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
+		  [n0] "x"(n0), [n1] "x"(n1), [n2] "x"(n2), [n3] "x"(n3)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+refused:
+	return PERCPU_SEQ_REFUSED;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE percpu_words2 percpu_pair_at(const uint64_t *src, unsigned i)
+{
+	/* Callers append structs, too. */
+	typedef uint64_t __attribute__((may_alias)) any_word;
+	const any_word *n = src;
+
+	return percpu_pair(n[i], n[i + 1]);
+}
+
+PERCPU_INLINE int percpu_seq_append(struct percpu_rseq *rs, void *cell, size_t stride,
+				    uint64_t mask, const uint64_t *src, uint64_t pairs)
+{
+	const uint64_t *end = src + 2 * pairs, *p;
+	uint64_t head, t;
+
+	if (__builtin_constant_p(pairs) && pairs == 1)
+		return percpu_seq_append1(rs, cell, stride, mask, percpu_pair_at(src, 0));
+	if (__builtin_constant_p(pairs) && pairs == 2)
+		return percpu_seq_append2(rs, cell, stride, mask, percpu_pair_at(src, 0),
+					  percpu_pair_at(src, 2));
+	if (__builtin_constant_p(pairs) && pairs == 4)
+		return percpu_seq_append4(rs, cell, stride, mask, percpu_pair_at(src, 0),
+					  percpu_pair_at(src, 2),
+					  percpu_pair_at(src, 4),
+					  percpu_pair_at(src, 6));
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_CELL
+		"movq (%%rax), %[head]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"leaq 1(%[mask]), %[t]\n\t"
+		"subq %[head], %[t]\n\t"
+		"addq 8(%%rax), %[t]\n\t"
+		"cmpq %[words], %[t]\n\t"
+		"jb %l[refused]\n\t"
+		"movq %[src], %[p]\n"
+		"6:\n\t"
+		PERCPU_SEQ_STEP(7)
+		"movq %[head], %%r11\n\t"
+		"andq %[mask], %%r11\n\t"
+		"movq (%[p]), %[t]\n\t"
+		"movq %[t], 16(%%rax, %%r11, 8)\n\t"
+		"movq 8(%[p]), %[t]\n\t"
+		"movq %[t], 24(%%rax, %%r11, 8)\n\t"
+		"addq $2, %[head]\n\t"
+		"addq $16, %[p]\n\t"
+		"cmpq %[end], %[p]\n\t"
+		"jb 6b\n\t"
+		PERCPU_SEQ_STEP(8)
+		"movq %[head], (%%rax)\n"
+		PERCPU_SEQ_END
+		: [head] "=&r"(head), [p] "=&r"(p), [t] "=&r"(t)
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
+		  [src] "r"(src), [end] "r"(end), [words] "re"(2 * pairs)
 		: "r11", PERCPU_SEQ_CLOBBERS
 		: slow, refused);
 	return 0;
