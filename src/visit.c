@@ -22,6 +22,7 @@
 #define NONE UINT32_MAX
 #define STOP (NONE - 1)
 #define BUSY 0x80000000U
+#define LOOK_NS (PERCPU_SECOND / 100)
 
 struct visit {
 	percpu_visit_fn *fn;
@@ -96,18 +97,33 @@ static bool wait_done(struct visit *v, uint32_t wanted, uint64_t deadline)
 	return true;
 }
 
-/* Send the visitor to the CPU. Returns 0, -ENODEV (offline), -EPERM or -ETIMEDOUT. */
+/* Returns 0, -ENODEV (offline) or -EPERM. */
+static int direct(const struct visit *v, unsigned cpu)
+{
+	if (percpu_pin(v->tid, cpu) == 0)
+		return 0;
+	return percpu_cpu_online(cpu) ? -EPERM : -ENODEV;
+}
+
+/* Visit the CPU. Returns 0, -ENODEV, -EPERM or -ETIMEDOUT. */
 static int visit_cpu(struct visit *v, unsigned cpu, uint64_t deadline)
 {
-	int r = percpu_pin(v->tid, cpu);
+	uint64_t look = percpu_now_ns();
+	int r = direct(v, cpu);
 
 	if (r != 0)
-		return percpu_cpu_online(cpu) ? -EPERM : -ENODEV;
+		return r;
 	publish(&v->request, cpu + 1);
-	if (wait_done(v, cpu + 1, deadline))
-		return 0;
+	while (r == 0 && look < deadline) {
+		look = deadline - look < LOOK_NS ? deadline : look + LOOK_NS;
+		if (wait_done(v, cpu + 1, look))
+			return 0;
+		/* If the CPU has been offline since, the visitor is elsewhere. */
+		r = direct(v, cpu);
+		futex_wake(&v->request);
+	}
 	if (decide(v, cpu + 1, NONE))
-		return -ETIMEDOUT;
+		return r != 0 ? r : -ETIMEDOUT;
 	wait_done(v, cpu + 1, 0); /* it is there already, and must finish */
 	return 0;
 }

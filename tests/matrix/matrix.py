@@ -6,10 +6,8 @@ Each row puts the subject into an environment of its own and checks the tier it
 says it is on; the subject checks the counts. Speaks TAP. What is not permitted
 here is skipped. STAYS and GOES are the plugin, linked with -z nodelete and
 without. SOURCE is the root of the tree: some rows compile the subject and the
-library anew. aarch64 under qemu has the unit tests, in ./dev test.
-
-Taking a CPU offline disturbs everyone on the machine, so that row runs only
-when PERCPU_TEST_HOTPLUG=1 is in the environment.
+library anew. aarch64 under qemu has the unit tests, in ./dev test. A CPU that
+goes offline is in tests/stress/test_hotplug.c.
 """
 
 import contextlib
@@ -293,26 +291,6 @@ def sysfs_lies(work, best):
     assert int(re.search(r"cpus=(\d+)", out)[1]) >= cpus, out
 
 
-def unplugged(_work, best):
-    last = max(os.sched_getaffinity(0))
-    switch = f"/sys/devices/system/cpu/cpu{last}/online"
-    if os.environ.get("PERCPU_TEST_HOTPLUG") != "1":
-        raise Skip("takes a CPU offline; set PERCPU_TEST_HOTPLUG=1")
-    if not os.access(switch, os.W_OK):
-        raise Skip("a CPU cannot be taken offline")
-    # A process of its own, and bounded: the CPU comes back even if this one is killed.
-    flicker = """trap 'echo 1 >"$0"' EXIT; trap 'exit 1' HUP INT TERM
-        for i in 1 2 3 4 5 6 7 8 9 10; do
-            echo 0 >"$0"; sleep 0.05; echo 1 >"$0"; sleep 0.05
-        done"""
-    with subprocess.Popen(["sh", "-c", flicker, switch]) as flickering:
-        while flickering.poll() is None:
-            out = run(SUBJECT, "count", "fence", "local", "fence")
-            # EPERM while the CPU goes: it takes nobody, but is still listed as online.
-            expect(out, tier=best, fence=0, all="(0|-1)")
-    assert flickering.returncode == 0, f"CPU {last} did not go off and on"
-
-
 ROWS = [
     ("as built", as_built),
     ("glibc does not register", own_registration),
@@ -338,7 +316,6 @@ ROWS = [
     ("cpuset of one CPU", cpuset_of_one),
     ("sparse CPU numbers", sparse_cpus),
     ("sysfs says one CPU", sysfs_lies),
-    ("CPU taken offline and back", unplugged),
 ]
 
 

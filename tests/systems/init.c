@@ -79,7 +79,8 @@ static int cpu_has(const char *feature)
 
 static void execute(const struct program *p)
 {
-	char *env[] = { "PATH=/bin", "HOME=/tmp", "PERCPU_TEST_PATIENCE=8", NULL };
+	char *env[] = { "PATH=/bin", "HOME=/tmp", "PERCPU_TEST_PATIENCE=8", "PERCPU_TEST_HOTPLUG=1",
+			NULL };
 
 	setsid();
 	execve(p->argv[0], p->argv, env);

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_hotplug.c - a CPU goes offline and comes back while threads count on it:
+ * what was counted there stays, and fences get past it.
+ *
+ * It does that to the whole machine, so only with PERCPU_TEST_HOTPLUG=1, as in
+ * the emulated machines of tests/systems.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <percpu/counter.h>
+#include <percpu/fence.h>
+#include <percpu/stats.h>
+#include <percpu/zone.h>
+
+#include "../support.h"
+
+#define TIMES 10
+#define FENCE_NS UINT64_C(1000000000)
+
+static struct percpu_region *region;
+static struct percpu_counter *counter;
+static struct percpu_stats *stats; /* of two fields, in a shared region */
+static struct percpu_zone *zone;
+static unsigned cpu; /* the one that goes */
+static bool stop;
+static uint64_t counted, failed; /* atomic */
+
+static bool set_online(bool on)
+{
+	char path[64];
+	bool done;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	done = fd >= 0 && write(fd, on ? "1" : "0", 1) == 1;
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+/* A process of its own, so that the CPU comes back however the test ends. */
+static int flicker(void *arg)
+{
+	bool done = true;
+
+	(void)arg;
+	for (int i = 0; i < TIMES; i++) {
+		done &= set_online(false);
+		test_sleep_us(50000);
+		done &= set_online(true);
+		test_sleep_us(50000);
+	}
+	return !done;
+}
+
+static void count(unsigned i, void *arg)
+{
+	const uint64_t ones[2] = { 1, 1 };
+	uint64_t n = 0, wrong = 0;
+	void *item;
+
+	(void)arg;
+	for (; !__atomic_load_n(&stop, __ATOMIC_RELAXED); n++) {
+		percpu_counter_add(counter, 1);
+		wrong += percpu_stats_update(stats, 0, 0, ones, 2) != 0;
+		wrong +=
+			percpu_zone_alloc(zone, 0, &item) != 0 || percpu_zone_free(zone, item) != 0;
+		if (n % 256 == 0) /* fails while the CPU is away */
+			test_pin(0, n / 256 % 2 ? cpu : test_cpu(i % test_cpus()));
+	}
+	__atomic_fetch_add(&counted, n, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&failed, wrong, __ATOMIC_RELAXED);
+}
+
+/* EPERM while it goes: it takes nobody, but is still listed as online. Returns
+ * what is wrong, for threads are counting. */
+static const char *fence(void)
+{
+	struct percpu_fence_report report;
+	uint64_t out[2];
+	int e;
+
+	if (percpu_fence() != 0)
+		return "no fence";
+	e = percpu_fence_all(FENCE_NS, &report);
+	if (e != 0 && (e != -EPERM || report.first_unfenced != cpu))
+		return "no fence of all processes";
+	e = percpu_stats_snapshot(stats, 0, 1, out);
+	if (e != 0)
+		return e == -EPERM ? NULL : "no snapshot";
+	return out[0] == out[1] ? NULL : "a snapshot of a part";
+}
+
+static void nothing_is_lost_with_a_cpu(void **state)
+{
+	const char *permitted = getenv("PERCPU_TEST_HOTPLUG");
+	struct test_team team;
+	uint64_t out[2], until;
+	const char *wrong = NULL;
+	pid_t pid;
+
+	(void)state;
+	cpu = test_cpu(test_cpus() - 1);
+	if (!permitted || permitted[0] != '1')
+		test_skip("takes a CPU offline; set PERCPU_TEST_HOTPLUG=1");
+	if (test_cpus() < 2 || !set_online(true))
+		test_skip("no CPU can be taken offline");
+	test_team_start(&team, 4, count, NULL);
+	pid = test_fork(flicker, NULL);
+	until = test_now() + TIMES * UINT64_C(100000000);
+	while (test_now() < until && !wrong)
+		wrong = fence();
+	assert_int_equal(test_wait(pid, 60), 0);
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	test_team_join(&team);
+	if (wrong)
+		fail_msg("%s", wrong);
+	assert_int_equal(failed, 0);
+	assert_int_equal(percpu_counter_fetch(counter), counted);
+	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
+	assert_int_equal(out[0], counted);
+	assert_int_equal(out[1], counted);
+}
+
+static int create(void **state)
+{
+	int fd = memfd_create("hotplug", MFD_CLOEXEC), e;
+
+	(void)state;
+	e = percpu_region_create_fd(fd, NULL, &region);
+	close(fd);
+	if (e == 0)
+		e = percpu_stats_create_in(region, sizeof(uint64_t[2]), 1, 0, &stats);
+	if (e == 0)
+		e = percpu_counter_create(&counter);
+	return e ? e : percpu_zone_create("hotplug", 64, NULL, &zone);
+}
+
+static int destroy(void **state)
+{
+	(void)state;
+	percpu_counter_destroy(counter);
+	percpu_stats_destroy(stats);
+	percpu_region_close(region);
+	return percpu_zone_destroy(zone);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(nothing_is_lost_with_a_cpu, create, destroy),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
