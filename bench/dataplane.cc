@@ -36,6 +36,7 @@ static const struct {
 	{ BUFFERED, "18", "18", "24" },
 	{ BUFFERED_INLINED, "", "", "" },
 	{ PER_CORE, "5", "4", "4" },
+	{ PER_CORE_AT_HAND, "", "", "" },
 	{ "per core, spinlock", "7", "7", "4" },
 	{ PER_CORE_SEQCOUNT, "4", "4", "8" },
 	{ FIELDS, "", "", "" },
@@ -117,12 +118,12 @@ int main(int argc, char **argv)
 	report all("dataplane", argc, argv);
 	bool exact = true;
 
-	fprintf(stderr, "dataplane: measuring, for about %d minutes ...\n", full ? 10 : 4);
+	fprintf(stderr, "dataplane: measuring, for about %d minutes ...\n", full ? 10 : 3);
 	printf("\nCycles of the TSC, %.2f GHz, per update of a counter: what counting adds to the\n"
 	       "logic of a packet, about 1000 cycles; median of the rounds. Per core is per thread.\n",
 	       cycles_per_ns());
 	for (auto &s : settings) {
-		exact = measure(all, s, full ? 500 : s.more_rounds ? 200 : 100) && exact;
+		exact = measure(all, s, full ? 1200 : s.more_rounds ? 800 : 400) && exact;
 		print_setting(all, s);
 		fflush(stdout);
 		add_aims(all, s);

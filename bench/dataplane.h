@@ -10,12 +10,41 @@
 #ifndef BENCH_DATAPLANE_H
 #define BENCH_DATAPLANE_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include <memory>
 
 #include "report.h"
+
+/* Zeroed words, on pages of their own; huge ones where they fit, as in large
+ * regions. */
+class words
+{
+      public:
+	explicit words(size_t n) : bytes(n * sizeof(uint64_t) + 4096)
+	{
+		void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
+
+		must(p == MAP_FAILED ? -errno : 0, "memory");
+		if (bytes >= 4 << 20)
+			madvise(p, bytes, MADV_HUGEPAGE);
+		at = static_cast<uint64_t *>(p);
+	}
+	words(const words &) = delete;
+	~words()
+	{
+		munmap(at, bytes);
+	}
+
+	uint64_t *at;
+
+      private:
+	size_t bytes;
+};
 
 /* One way to run the benchmark. */
 struct setting {
@@ -72,6 +101,7 @@ void add_ours(contenders &all, const setting &s);
 #define BUFFERED "shared, buffered"
 #define BUFFERED_INLINED "shared, buffered, inlined"
 #define PER_CORE "per core"
+#define PER_CORE_AT_HAND "per core, id at hand"
 #define PER_CORE_SEQCOUNT "per core, sequence counter"
 #define FIELDS "ours: field by field"
 #define COMMIT "ours: one commit"
@@ -97,35 +127,95 @@ void print_reads(const results &r);
  * rows. It ends with a fence unless it may overlap with what follows. */
 uint64_t logic(uint64_t x, bool overlap);
 
-/* The loop over packets. C counts n: global(worker, n), flow(worker, i, n), or
- * both(worker, i, n) together. */
+/* The calling thread's worker, as DPDK keeps it for rte_lcore_id(): what counts
+ * per core and is called from anywhere finds its own counters by that. */
+extern __thread unsigned lcore_id;
+
+/* What a packet adds to an object. */
+template <unsigned K> struct amounts {
+	uint64_t n[K];
+
+	explicit amounts(uint64_t size)
+	{
+		for (unsigned k = 0; k < K; k++)
+			n[k] = k;
+		n[0] = 1;
+		n[1] = size;
+	}
+};
+
+/* As published, a program counts by calling a function of its statistics. C
+ * counts n: global(worker, n), flow(worker, i, n), or both(worker, i, n). */
+template <class C, unsigned K> struct statistics_of {
+	__attribute__((noinline)) static void global(C &c, unsigned w, uint64_t size)
+	{
+		c.global(w, amounts<K>(size).n);
+	}
+	__attribute__((noinline)) static void flow(C &c, unsigned w, size_t i, uint64_t size)
+	{
+		c.flow(w, i, amounts<K>(size).n);
+	}
+	__attribute__((noinline)) static void both(C &c, unsigned w, size_t i, uint64_t size)
+	{
+		c.both(w, i, amounts<K>(size).n);
+	}
+};
+
+/* No counting: there is nothing to call. */
+template <unsigned K> struct nothing {
+	explicit nothing(const setting &)
+	{
+	}
+	void totals(sums &, sums &)
+	{
+	}
+	void snapshot()
+	{
+	}
+};
+
+template <unsigned K> struct statistics_of<nothing<K>, K> {
+	static void global(nothing<K> &, unsigned, uint64_t size)
+	{
+		__asm__ volatile("" : : "r"(size));
+	}
+	static void flow(nothing<K> &, unsigned, size_t i, uint64_t size)
+	{
+		__asm__ volatile("" : : "r"(i), "r"(size));
+	}
+	static void both(nothing<K> &, unsigned, size_t i, uint64_t size)
+	{
+		__asm__ volatile("" : : "r"(i), "r"(size));
+	}
+};
+
+/* The loop over packets. */
 template <class C, unsigned K> void process_with(C &c, const setting &s, work &w, size_t packets)
 {
+	using statistics = statistics_of<C, K>;
+
 	const size_t own = w.flows / w.workers;
 	const bool apart = s.apart, overlap = s.overlap;
-	uint64_t x = w.state, n[K];
+	uint64_t x = w.state, size;
 	const unsigned me = w.worker;
 
-	for (unsigned k = 0; k < K; k++)
-		n[k] = k;
-	n[0] = 1;
 	for (size_t i = 0; i < packets; i++) {
 		/* Flows belong to workers, but one packet in 1000 is of another's. */
-		unsigned home = i % 1000 != 999 ? me : (me + 1) % w.workers;
+		unsigned home = (w.packets + i) % 1000 != 999 ? me : (me + 1) % w.workers;
 		size_t flow;
 
 		x = logic(x, overlap);
-		n[1] = 64 + (x >> 20) % 1024;
-		w.bytes += n[1];
+		size = 64 + (x >> 20) % 1024;
+		w.bytes += size;
 		if (apart) {
-			c.global(me, n);
+			statistics::global(c, me, size);
 			x = logic(x, overlap);
 			flow = ((x >> 32) * own >> 32) * w.workers + home;
-			c.flow(me, flow, n);
+			statistics::flow(c, me, flow, size);
 		} else {
 			x = logic(x, overlap);
 			flow = ((x >> 32) * own >> 32) * w.workers + home;
-			c.both(me, flow, n);
+			statistics::both(c, me, flow, size);
 		}
 	}
 	w.state = x;

@@ -2,6 +2,8 @@
 /*
  * dataplane_ours.cc - the packets counted with this library.
  */
+#include <errno.h>
+
 #include <percpu/percpu.h>
 
 #include "dataplane.h"
@@ -46,6 +48,7 @@ template <unsigned K> struct fields : statistics<K, 0> {
 	using statistics<K, 0>::statistics;
 	static void add_all(percpu_stats *s, size_t i, const uint64_t *n)
 	{
+#pragma GCC unroll 8
 		for (unsigned k = 0; k < K; k++)
 			percpu_stats_add(s, i, k, int64_t(n[k]));
 	}
@@ -99,11 +102,13 @@ template <unsigned K> struct compact {
 	}
 	void global(unsigned, const uint64_t *n)
 	{
+#pragma GCC unroll 8
 		for (unsigned k = 0; k < K; k++)
 			percpu_compact_add(c, k, int64_t(n[k]));
 	}
 	void flow(unsigned, size_t i, const uint64_t *n)
 	{
+#pragma GCC unroll 8
 		for (unsigned k = 0; k < K; k++)
 			percpu_compact_add(c, (i + 1) * K + k, int64_t(n[k]));
 	}
@@ -140,11 +145,13 @@ template <unsigned K> struct array {
 	}
 	void global(unsigned, const uint64_t *n)
 	{
+#pragma GCC unroll 8
 		for (unsigned k = 0; k < K; k++)
 			percpu_counter_array_add(a, k, int64_t(n[k]));
 	}
 	void flow(unsigned, size_t i, const uint64_t *n)
 	{
+#pragma GCC unroll 8
 		for (unsigned k = 0; k < K; k++)
 			percpu_counter_array_add(a, (i + 1) * K + k, int64_t(n[k]));
 	}
@@ -169,9 +176,10 @@ template <unsigned K> struct array {
 
 template <unsigned K> struct buffered {
 	percpu_wbuf *b;
-	std::vector<uint64_t> cells;
+	size_t flows;
+	words cells;
 
-	explicit buffered(const setting &s) : cells((s.flows + 1) * K)
+	explicit buffered(const setting &s) : flows(s.flows), cells((s.flows + 1) * K)
 	{
 		must(percpu_wbuf_create(nullptr, &b), "a write buffer");
 	}
@@ -180,40 +188,43 @@ template <unsigned K> struct buffered {
 	{
 		percpu_wbuf_destroy(b);
 	}
-	static void fill(struct percpu_wbuf_add *adds, uint64_t *cell, const uint64_t *n)
+	static void fill(percpu_wbuf_entry *adds, uint64_t *cell, const uint64_t *n)
 	{
+#pragma GCC unroll 8
 		for (unsigned k = 0; k < K; k++)
 			adds[k] = { cell + k, n[k] };
 	}
 	void one(uint64_t *cell, const uint64_t *n)
 	{
-		struct percpu_wbuf_add adds[K];
+		percpu_wbuf_entry adds[K];
 
 		fill(adds, cell, n);
-		must(percpu_wbuf_add_n(b, adds, K), "a transaction");
+		if (percpu_wbuf_add_n(b, adds, K) != 0)
+			must(-ENOMEM, "a transaction");
 	}
 	void global(unsigned, const uint64_t *n)
 	{
-		one(cells.data(), n);
+		one(cells.at, n);
 	}
 	void flow(unsigned, size_t i, const uint64_t *n)
 	{
-		one(&cells[(i + 1) * K], n);
+		one(cells.at + (i + 1) * K, n);
 	}
 	void both(unsigned, size_t i, const uint64_t *n)
 	{
-		struct percpu_wbuf_add adds[2 * K];
+		percpu_wbuf_entry adds[2 * K];
 
-		fill(adds, cells.data(), n);
-		fill(adds + K, &cells[(i + 1) * K], n);
-		must(percpu_wbuf_add_n(b, adds, 2 * K), "a transaction");
+		fill(adds, cells.at, n);
+		fill(adds + K, cells.at + (i + 1) * K, n);
+		if (percpu_wbuf_add_n(b, adds, 2 * K) != 0)
+			must(-ENOMEM, "a transaction");
 	}
 	void totals(sums &global, sums &flows)
 	{
 		percpu_wbuf_flush(b);
-		add_object(global, cells.data());
-		for (size_t i = K; i < cells.size(); i += K)
-			add_object(flows, &cells[i]);
+		add_object(global, cells.at);
+		for (size_t i = 1; i <= this->flows; i++)
+			add_object(flows, cells.at + i * K);
 	}
 	void snapshot()
 	{

@@ -3,40 +3,11 @@
  * dataplane_published.cc - the rows of the published table, and one that does
  * not count.
  */
-#include <errno.h>
 #include <stdarg.h>
-#include <sys/mman.h>
 
 #include <atomic>
 
 #include "dataplane.h"
-
-/* Zeroed words, on pages of their own; huge ones where they fit, as in large
- * regions. */
-class words
-{
-      public:
-	explicit words(size_t n) : bytes(n * sizeof(uint64_t) + 4096)
-	{
-		void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			       -1, 0);
-
-		must(p == MAP_FAILED ? -errno : 0, "memory");
-		if (bytes >= 4 << 20)
-			madvise(p, bytes, MADV_HUGEPAGE);
-		at = static_cast<uint64_t *>(p);
-	}
-	words(const words &) = delete;
-	~words()
-	{
-		munmap(at, bytes);
-	}
-
-	uint64_t *at;
-
-      private:
-	size_t bytes;
-};
 
 /* The barrier makes the compiler add in memory, at once. */
 static inline void add(uint64_t *cell, uint64_t n)
@@ -90,37 +61,15 @@ template <unsigned K> struct objects {
 	}
 	void add_to_global(const uint64_t *n)
 	{
+#pragma GCC unroll 8
 		for (unsigned k = 0; k < K; k++)
 			add(global.at + k, n[k]);
 	}
 	void add_to_flow(size_t i, const uint64_t *n)
 	{
+#pragma GCC unroll 8
 		for (unsigned k = 0; k < K; k++)
 			add(flow.at + i * K + k, n[k]);
-	}
-};
-
-template <unsigned K> struct nothing {
-	explicit nothing(const setting &)
-	{
-	}
-	void global(unsigned, const uint64_t *n)
-	{
-		__asm__ volatile("" : : "r"(n[1]));
-	}
-	void flow(unsigned, size_t i, const uint64_t *n)
-	{
-		__asm__ volatile("" : : "r"(i), "r"(n[1]));
-	}
-	void both(unsigned w, size_t i, const uint64_t *n)
-	{
-		flow(w, i, n);
-	}
-	void totals(sums &, sums &)
-	{
-	}
-	void snapshot()
-	{
 	}
 };
 
@@ -181,6 +130,7 @@ template <unsigned K> struct shared_atomic : shared<K> {
 	using shared<K>::shared;
 	static void add_all(uint64_t *cell, const uint64_t *n)
 	{
+#pragma GCC unroll 8
 		for (unsigned k = 0; k < K; k++)
 			__atomic_fetch_add(cell + k, n[k], __ATOMIC_RELAXED);
 	}
@@ -234,26 +184,37 @@ template <unsigned K> struct shared_buffered : shared<K> {
 	}
 	static void schedule(buffer &b, uint64_t *cell, const uint64_t *n)
 	{
+#pragma GCC unroll 8
 		for (unsigned k = 0; k < K; k++)
 			b.entry[b.used + k] = { cell + k, n[k] };
 		b.used += K;
 		__asm__ volatile("" : : : "memory");
 	}
-	void global(unsigned w, const uint64_t *n)
+	buffer &own()
 	{
-		make_room(buffers[w], K);
-		schedule(buffers[w], this->all.global.at, n);
+		return buffers[lcore_id];
 	}
-	void flow(unsigned w, size_t i, const uint64_t *n)
+	void global(unsigned, const uint64_t *n)
 	{
-		make_room(buffers[w], K);
-		schedule(buffers[w], this->all.flow.at + i * K, n);
+		buffer &b = own();
+
+		make_room(b, K);
+		schedule(b, this->all.global.at, n);
 	}
-	void both(unsigned w, size_t i, const uint64_t *n)
+	void flow(unsigned, size_t i, const uint64_t *n)
 	{
-		make_room(buffers[w], 2 * K);
-		schedule(buffers[w], this->all.global.at, n);
-		schedule(buffers[w], this->all.flow.at + i * K, n);
+		buffer &b = own();
+
+		make_room(b, K);
+		schedule(b, this->all.flow.at + i * K, n);
+	}
+	void both(unsigned, size_t i, const uint64_t *n)
+	{
+		buffer &b = own();
+
+		make_room(b, 2 * K);
+		schedule(b, this->all.global.at, n);
+		schedule(b, this->all.flow.at + i * K, n);
 	}
 	void totals(sums &g, sums &f)
 	{
@@ -269,8 +230,9 @@ template <unsigned K> struct shared_buffered_call : shared_buffered<K> {
 	using typename shared_buffered<K>::buffer;
 	using shared_buffered<K>::shared_buffered;
 
-	__attribute__((noinline)) void schedule_add64_m(buffer &b, int n, ...)
+	__attribute__((noinline)) void schedule_add64_m(int n, ...)
 	{
+		buffer &b = this->own();
 		va_list args;
 
 		this->make_room(b, static_cast<size_t>(n));
@@ -283,40 +245,41 @@ template <unsigned K> struct shared_buffered_call : shared_buffered<K> {
 	}
 	/* Spell out the arguments: N pairs. */
 	template <unsigned N, typename... A>
-	void call(buffer &b, uint64_t *const *cells, const uint64_t *n, A... args)
+	void call(uint64_t *const *cells, const uint64_t *n, A... args)
 	{
 		if constexpr (sizeof...(A) == 2 * N)
-			schedule_add64_m(b, N, args...);
+			schedule_add64_m(N, args...);
 		else
-			call<N>(b, cells, n, args..., cells[sizeof...(A) / 2],
+			call<N>(cells, n, args..., cells[sizeof...(A) / 2],
 				n[sizeof...(A) / 2 % K]);
 	}
 	static void name(uint64_t **cells, uint64_t *first)
 	{
+#pragma GCC unroll 8
 		for (unsigned k = 0; k < K; k++)
 			cells[k] = first + k;
 	}
-	void global(unsigned w, const uint64_t *n)
+	void global(unsigned, const uint64_t *n)
 	{
 		uint64_t *cells[K];
 
 		name(cells, this->all.global.at);
-		call<K>(this->buffers[w], cells, n);
+		call<K>(cells, n);
 	}
-	void flow(unsigned w, size_t i, const uint64_t *n)
+	void flow(unsigned, size_t i, const uint64_t *n)
 	{
 		uint64_t *cells[K];
 
 		name(cells, this->all.flow.at + i * K);
-		call<K>(this->buffers[w], cells, n);
+		call<K>(cells, n);
 	}
-	void both(unsigned w, size_t i, const uint64_t *n)
+	void both(unsigned, size_t i, const uint64_t *n)
 	{
 		uint64_t *cells[2 * K];
 
 		name(cells, this->all.global.at);
 		name(cells + K, this->all.flow.at + i * K);
-		call<2 * K>(this->buffers[w], cells, n);
+		call<2 * K>(cells, n);
 	}
 };
 
@@ -335,35 +298,40 @@ template <unsigned K> struct per_core {
 		  workers(s.workers()), all(stride * workers)
 	{
 	}
-	uint64_t *of(unsigned w)
+	uint64_t *of(unsigned worker)
 	{
-		return all.at + w * stride;
-	}
-	spinlock &lock(unsigned w)
-	{
-		return *reinterpret_cast<spinlock *>(of(w));
-	}
-	uint64_t &turn(unsigned w)
-	{
-		return of(w)[1];
+		return all.at + worker * stride;
 	}
 	static void add_all(uint64_t *cell, const uint64_t *n)
 	{
+#pragma GCC unroll 8
 		for (unsigned k = 0; k < K; k++)
 			add(cell + k, n[k]);
 	}
-	void global(unsigned w, const uint64_t *n)
+	static void add_to_global(uint64_t *own, const uint64_t *n)
 	{
-		add_all(of(w) + global_at, n);
+		add_all(own + global_at, n);
 	}
-	void flow(unsigned w, size_t i, const uint64_t *n)
+	static void add_to_flow(uint64_t *own, size_t i, const uint64_t *n)
 	{
-		add_all(of(w) + flow_at + i * K, n);
+		add_all(own + flow_at + i * K, n);
 	}
-	void both(unsigned w, size_t i, const uint64_t *n)
+	static void add_to_both(uint64_t *own, size_t i, const uint64_t *n)
 	{
-		global(w, n);
-		flow(w, i, n);
+		add_to_global(own, n);
+		add_to_flow(own, i, n);
+	}
+	void global(unsigned, const uint64_t *n)
+	{
+		add_to_global(of(lcore_id), n);
+	}
+	void flow(unsigned, size_t i, const uint64_t *n)
+	{
+		add_to_flow(of(lcore_id), i, n);
+	}
+	void both(unsigned, size_t i, const uint64_t *n)
+	{
+		add_to_both(of(lcore_id), i, n);
 	}
 	void totals(sums &g, sums &f)
 	{
@@ -375,64 +343,79 @@ template <unsigned K> struct per_core {
 	}
 };
 
-template <unsigned K> struct per_core_spinlock : per_core<K> {
+/* Each caller has been told its id, and tells it. */
+template <unsigned K> struct per_core_at_hand : per_core<K> {
 	using per_core<K>::per_core;
 	void global(unsigned w, const uint64_t *n)
 	{
-		this->lock(w).lock();
-		per_core<K>::global(w, n);
-		this->lock(w).unlock();
+		this->add_to_global(this->of(w), n);
 	}
 	void flow(unsigned w, size_t i, const uint64_t *n)
 	{
-		this->lock(w).lock();
-		per_core<K>::flow(w, i, n);
-		this->lock(w).unlock();
+		this->add_to_flow(this->of(w), i, n);
 	}
 	void both(unsigned w, size_t i, const uint64_t *n)
 	{
-		this->lock(w).lock();
-		per_core<K>::both(w, i, n);
-		this->lock(w).unlock();
+		this->add_to_both(this->of(w), i, n);
 	}
 };
 
-template <unsigned K> struct per_core_seqcount : per_core<K> {
+/* Around an update of a worker's, guard(own) does this and that. */
+template <unsigned K, class guard> struct per_core_guarded : per_core<K> {
 	using per_core<K>::per_core;
-	uint64_t begin(unsigned w)
+	void global(unsigned, const uint64_t *n)
 	{
-		uint64_t t = this->turn(w);
+		uint64_t *own = this->of(lcore_id);
+		guard g(own);
 
-		__atomic_store_n(&this->turn(w), t + 1, __ATOMIC_RELAXED);
+		this->add_to_global(own, n);
+	}
+	void flow(unsigned, size_t i, const uint64_t *n)
+	{
+		uint64_t *own = this->of(lcore_id);
+		guard g(own);
+
+		this->add_to_flow(own, i, n);
+	}
+	void both(unsigned, size_t i, const uint64_t *n)
+	{
+		uint64_t *own = this->of(lcore_id);
+		guard g(own);
+
+		this->add_to_both(own, i, n);
+	}
+};
+
+struct lock_guard {
+	spinlock &lock;
+
+	explicit lock_guard(uint64_t *own) : lock(*reinterpret_cast<spinlock *>(own))
+	{
+		lock.lock();
+	}
+	~lock_guard()
+	{
+		lock.unlock();
+	}
+};
+
+/* It is odd during an update. */
+struct sequence_guard {
+	uint64_t *turn, t;
+
+	explicit sequence_guard(uint64_t *own) : turn(own + 1), t(*turn)
+	{
+		__atomic_store_n(turn, t + 1, __ATOMIC_RELAXED);
 		__atomic_thread_fence(__ATOMIC_RELEASE);
-		return t;
 	}
-	void end(unsigned w, uint64_t t)
+	~sequence_guard()
 	{
-		__atomic_store_n(&this->turn(w), t + 2, __ATOMIC_RELEASE);
-	}
-	void global(unsigned w, const uint64_t *n)
-	{
-		uint64_t t = begin(w);
-
-		per_core<K>::global(w, n);
-		end(w, t);
-	}
-	void flow(unsigned w, size_t i, const uint64_t *n)
-	{
-		uint64_t t = begin(w);
-
-		per_core<K>::flow(w, i, n);
-		end(w, t);
-	}
-	void both(unsigned w, size_t i, const uint64_t *n)
-	{
-		uint64_t t = begin(w);
-
-		per_core<K>::both(w, i, n);
-		end(w, t);
+		__atomic_store_n(turn, t + 2, __ATOMIC_RELEASE);
 	}
 };
+
+template <unsigned K> using per_core_spinlock = per_core_guarded<K, lock_guard>;
+template <unsigned K> using per_core_seqcount = per_core_guarded<K, sequence_guard>;
 
 void add_published(contenders &all, const setting &s)
 {
@@ -443,6 +426,7 @@ void add_published(contenders &all, const setting &s)
 	add_row<shared_buffered_call>(all, BUFFERED, s);
 	add_row<shared_buffered>(all, BUFFERED_INLINED, s);
 	add_row<per_core>(all, PER_CORE, s);
+	add_row<per_core_at_hand>(all, PER_CORE_AT_HAND, s);
 	add_row<per_core_spinlock>(all, "per core, spinlock", s);
 	add_row<per_core_seqcount>(all, PER_CORE_SEQCOUNT, s);
 }

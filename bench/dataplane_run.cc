@@ -21,7 +21,9 @@
 
 #include "dataplane.h"
 
-static constexpr size_t warm_up = 500, packets = 1000;
+/* Few, so that a tick of the kernel's clock falls into few of the rounds; but
+ * as many as fill a write buffer several times. */
+static constexpr size_t warm_up = 1024, packets = 256;
 
 /* It takes a fifth of this where nobody else needs the CPUs. */
 static constexpr auto longest_round = std::chrono::milliseconds(100);
@@ -32,6 +34,8 @@ static constexpr size_t packets_and_snapshots = 200000;
 
 static constexpr double cycles_per_packet = 1000;
 static unsigned steps = 100; /* of half of a packet's logic */
+
+__thread unsigned lcore_id;
 
 static uint64_t now()
 {
@@ -234,6 +238,7 @@ void run::worker(unsigned w, unsigned rounds)
 	std::minstd_rand random; /* the same for all workers */
 	std::vector<size_t> order;
 
+	lcore_id = w;
 	if (s.pinned)
 		here.emplace(w);
 	for (size_t i = 0; i < all.size(); i++)
@@ -246,7 +251,7 @@ void run::worker(unsigned w, unsigned rounds)
 	if (snapshots == 0)
 		return;
 	reading = true;
-	for (unsigned r = 0; r < std::max(3U, rounds / 25) && another(w, r, 3); r++)
+	for (unsigned r = 0; r < std::max(3U, rounds / 100) && another(w, r, 3); r++)
 		round(w, { snapshots }, packets_and_snapshots);
 }
 
