@@ -81,7 +81,8 @@ static bool find_run(const struct percpu_chunk *k, size_t from, size_t n, size_t
 	}
 }
 
-/* Allocate from the chunk, or -ENOSPC; the caller has both locks. */
+/* Allocate from the chunk. -ENOENT: it is full; -ENOSPC: the disk is. The caller
+ * has both locks. */
 static int alloc_in(struct percpu_chunk *k, size_t size, size_t cpu_size, size_t align, void **ret)
 {
 	size_t n = units_of(k, size), step = align > k->unit ? align / k->unit : 1, first;
@@ -91,7 +92,7 @@ static int alloc_in(struct percpu_chunk *k, size_t size, size_t cpu_size, size_t
 	/* Another process may have freed what is below the hint. */
 	if (!find_run(k, k->hint, n, step, &first) &&
 	    (k->fd < 0 || !find_run(k, 0, n, step, &first)))
-		return -ENOSPC;
+		return -ENOENT;
 	e = percpu_chunk_reserve(k, first * k->unit, cpu_size, size);
 	if (e != 0)
 		return e;
@@ -107,6 +108,7 @@ static ssize_t alloc_anywhere(struct percpu_region *r, size_t size, size_t cpu_s
 			      size_t n, void **ret)
 {
 	int e = percpu_region_refresh(r);
+	bool disk_full = false;
 	size_t got = 0;
 
 	for (uint32_t i = r->n; e == 0 && got < n && i-- > 0;) {
@@ -114,14 +116,16 @@ static ssize_t alloc_anywhere(struct percpu_region *r, size_t size, size_t cpu_s
 			e = alloc_in(r->chunks->at[i], size, cpu_size, align, &ret[got]);
 			got += e == 0;
 		}
-		if (e == -ENOSPC)
+		disk_full |= e == -ENOSPC;
+		if (e == -ENOENT || e == -ENOSPC)
 			e = 0;
 	}
 	if (got > 0)
 		return (ssize_t)got;
 	if (e != 0)
 		return e;
-	if (!percpu_region_is_zone(r))
+	/* Another chunk takes more of the disk than these cells do. */
+	if (!percpu_region_is_zone(r) || disk_full)
 		return -ENOSPC;
 	e = percpu_region_grow(r);
 	while (e == 0 && got < n) {

@@ -162,6 +162,12 @@ int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size,
 		r = reserve_lane(k, k->cpus, offset, size); /* atomic lane 0 */
 	if (r == 0)
 		r = reserve_lane(k, 2 * (size_t)k->cpus, offset, size); /* bias */
+	/* The others were reserved whole, but a reclaim may have been there. */
+	for (uint32_t word = 0; word < (k->cpus + 63) / 64; word++)
+		for (uint64_t lanes = percpu_chunk_atomic_lanes(k, word); lanes != 0 && r == 0;
+		     lanes &= lanes - 1)
+			r = reserve_lane(k, k->cpus + 64 * word + __builtin_ctzll(lanes), offset,
+					 size);
 	return r;
 }
 
@@ -269,14 +275,19 @@ void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t size)
 
 void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	/* No page has bytes of two lanes: what a lane's first and last page have
+	 * besides is of the gaps, which hold nothing. */
+	const bool apart = page < k->stride - k->lane_size;
+	const bool from_start = apart && offset == 0;
+	const bool to_end = apart && offset + size == k->lane_size;
 	char *first, *last;
 
 	for (size_t lane = 0; lane < 2 * (size_t)k->cpus + 1; lane++) {
 		first = percpu_chunk_lane(k, lane, offset);
 		last = first + size;
-		first += -(uintptr_t)first % page;
-		last -= (uintptr_t)last % page;
+		first += from_start ? -((uintptr_t)first % page) : -(uintptr_t)first % page;
+		last += to_end ? -(uintptr_t)last % page : -((uintptr_t)last % page);
 		if (first < last)
 			madvise(first, last - first, k->fd < 0 ? MADV_DONTNEED : MADV_REMOVE);
 	}

@@ -133,6 +133,22 @@ size_t percpu_depot_take(struct percpu_depot *d, bool wait, void **ret, size_t n
 	return got;
 }
 
+void percpu_depot_trim(struct percpu_depot *d)
+{
+	struct percpu_shelf *s;
+
+	for (unsigned i = 0; i < d->count; i++) {
+		s = &d->shelves[i];
+		pthread_mutex_lock(&s->lock);
+		if (s->n == 0) {
+			free(s->items);
+			s->items = NULL;
+			s->size = 0;
+		}
+		pthread_mutex_unlock(&s->lock);
+	}
+}
+
 size_t percpu_depot_count(const struct percpu_depot *d)
 {
 	size_t n = 0;

@@ -233,7 +233,7 @@ void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n);
 /** Set size bytes to zero in every lane. No thread may be using them. */
 void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t size);
 
-/** Return the pages inside these bytes of every lane to the system. */
+/** Return the pages that hold only these bytes of every lane to the system. */
 void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size);
 
 /** Atomic lanes in use, 64 per word, as far as the chunk has them. */
@@ -409,6 +409,9 @@ int percpu_depot_put(struct percpu_depot *d, void *const *items, size_t n);
 /** Take up to n; returns how many. Unless it waits for those who are at a
  *  shelf, it passes by. */
 size_t percpu_depot_take(struct percpu_depot *d, bool wait, void **ret, size_t n);
+
+/** Give the memory of empty shelves back. */
+void percpu_depot_trim(struct percpu_depot *d);
 
 /** How many items there are. */
 size_t percpu_depot_count(const struct percpu_depot *d);

@@ -495,6 +495,7 @@ size_t percpu_zone_reclaim(struct percpu_zone *z)
 	size_t bytes;
 
 	drain(z);
+	percpu_depot_trim(&z->depot);
 	if (z->check != NULL)
 		percpu_zone_check_reclaim(z->check, true);
 	bytes = percpu_region_reclaim(z->region);

@@ -288,6 +288,53 @@ static int with_full_disk(void *arg)
 	return 0;
 }
 
+/* Returns a file that has what was left of the disk, page by page. */
+static int write_until_full(off_t *ret_size)
+{
+	static const char zeros[4096];
+	int fd = open(test_path("ballast"), O_WRONLY | O_CREAT, 0600);
+
+	for (*ret_size = 0; write(fd, zeros, sizeof(zeros)) == sizeof(zeros);)
+		*ret_size += (off_t)sizeof(zeros);
+	return fd;
+}
+
+/* Atomic lanes are reserved whole, when first used; what a reclaim gave back of
+ * them must be reserved with the next cells, or there is no room for these. */
+static int with_reclaimed_disk(void *arg)
+{
+	enum { N = 2000 };
+	struct percpu_zone_options o = { .size = sizeof(o) };
+	struct percpu_counter_array *a;
+	struct percpu_zone *z;
+	off_t size;
+	int e, fd;
+
+	(void)arg;
+	if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("tmpfs", directory, "tmpfs", 0, "size=16m") != 0)
+		return 77;
+	require(percpu_region_create_file(file, NULL, &o.region), 0, "create_file");
+	require(percpu_zone_create("limits", 8, &o, &z), 0, "zone_create");
+	require(percpu_counter_array_create_in(o.region, N, &a), 0, "array_create_in");
+	test_pin(0, test_cpu(test_cpus() - 1));
+	test_unregister(percpu_seq_attach()); /* its adds are atomic */
+	percpu_counter_array_add(a, 0, 1);
+	percpu_counter_array_destroy(a);
+	test_child_require(percpu_zone_reclaim(z) >= sizeof(uint64_t[N]), "reclaims");
+	fd = write_until_full(&size);
+	while ((e = percpu_counter_array_create_in(o.region, N, &a)) == -ENOSPC && size > 0) {
+		size -= 4096;
+		test_child_require(ftruncate(fd, size) == 0, "another page");
+	}
+	require(e, 0, "array_create_in with enough room");
+	close(write_until_full(&size));
+	for (int i = 0; i < N; i++)
+		percpu_counter_array_add(a, i, 1);
+	test_child_require(percpu_counter_array_fetch(a, N - 1) == 1, "counts");
+	return 0;
+}
+
 static int with_read_only_disk(void *arg)
 {
 	struct percpu_region *r = NULL;
@@ -320,6 +367,12 @@ static void full_disk_is_an_error(void **state)
 {
 	(void)state;
 	in_child_that_may_mount(with_full_disk);
+}
+
+static void reclaimed_pages_are_reserved_again(void **state)
+{
+	(void)state;
+	in_child_that_may_mount(with_reclaimed_disk);
 }
 
 static void read_only_disk_is_an_error(void **state)
@@ -385,6 +438,7 @@ int main(void)
 		cmocka_unit_test(no_descriptors_is_an_error),
 		cmocka_unit_test(too_large_file_is_an_error),
 		cmocka_unit_test(full_disk_is_an_error),
+		cmocka_unit_test(reclaimed_pages_are_reserved_again),
 		cmocka_unit_test(read_only_disk_is_an_error),
 		cmocka_unit_test(no_permission_is_an_error),
 	};
