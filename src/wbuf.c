@@ -117,15 +117,27 @@ static void move_tail(struct percpu_fifo *q, uint64_t to)
 		;
 }
 
+/* Pairs of a cell and a number, one behind the other. */
+static void apply_run(const uint64_t *slot, size_t words)
+{
+	for (const uint64_t *end = slot + words; slot != end; slot += 2)
+		apply_one((uint64_t *)(uintptr_t)slot[0], slot[1]);
+}
+
 static void apply_queue(const struct wbuf *b, struct percpu_fifo *q)
 {
 	const uint64_t mask = b->pub.mask;
 	uint64_t head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE), i = *applied_of(b, q);
+	uint64_t words = head - i, at = i & mask, to_end = mask + 1 - at;
 
-	if (i == head)
+	if (words == 0)
 		return;
-	for (; i != head; i += 2)
-		apply_one((uint64_t *)(uintptr_t)q->slot[i & mask], q->slot[(i & mask) + 1]);
+	if (words > to_end) {
+		apply_run(&q->slot[at], to_end);
+		apply_run(q->slot, words - to_end);
+	} else {
+		apply_run(&q->slot[at], words);
+	}
 	/* Only now may others, and then sequences, have these slots. */
 	__atomic_store_n(applied_of(b, q), head, __ATOMIC_RELEASE);
 	move_tail(q, head - (mask + 1) / 2);
