@@ -222,6 +222,29 @@ static void freed_items_are_used_again(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
+/* What one CPU frees another finds, but for what the first one caches. */
+static void freed_items_are_found_by_other_cpus(void **state)
+{
+	enum { ITEMS = 3000, CACHE = 64 };
+	struct percpu_zone *z = make(64, NULL);
+	static void *item[ITEMS];
+
+	(void)state;
+	if (test_cpus() < 2)
+		test_skip("one CPU");
+	for (int round = 0; round < 4; round++) {
+		test_pin(0, test_cpu(0));
+		for (int i = 0; i < ITEMS; i++)
+			item[i] = take(z, 0);
+		test_pin(0, test_cpu(1));
+		for (int i = 0; i < ITEMS; i++)
+			assert_int_equal(percpu_zone_free(z, item[i]), 0);
+		assert_in_range(stats_of(z).cached, ITEMS, ITEMS + 2 * CACHE);
+	}
+	test_unpin(0);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
 /* The limit is exact, although freed items wait in the caches of several CPUs. */
 static void limit_is_exact(void **state)
 {
@@ -347,6 +370,7 @@ int main(void)
 		cmocka_unit_test(every_copy_is_constructed),
 		cmocka_unit_test(many_items_never_move),
 		cmocka_unit_test(freed_items_are_used_again),
+		cmocka_unit_test(freed_items_are_found_by_other_cpus),
 		cmocka_unit_test(limit_is_exact),
 		cmocka_unit_test(reclaim_returns_memory),
 		cmocka_unit_test(zones_share_a_region),
