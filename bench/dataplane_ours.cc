@@ -88,91 +88,94 @@ template <unsigned K> using commit = updates<K, 0>;
 template <unsigned K> using whole = updates<K, PERCPU_STATS_WHOLE>;
 
 /* All counters in one set: those of the global object, then those of flows. */
-template <unsigned K> struct compact {
+template <unsigned K, class set> struct in_a_set {
+	set c;
+	size_t n;
+
+	explicit in_a_set(const setting &s) : n((s.flows + 1) * K)
+	{
+		must(c.create(n), "a set of counters");
+	}
+	in_a_set(const in_a_set &) = delete;
+	~in_a_set()
+	{
+		c.destroy();
+	}
+	void global(unsigned, const uint64_t *n)
+	{
+#pragma GCC unroll 8
+		for (unsigned k = 0; k < K; k++)
+			c.add(k, int64_t(n[k]));
+	}
+	void flow(unsigned, size_t i, const uint64_t *n)
+	{
+#pragma GCC unroll 8
+		for (unsigned k = 0; k < K; k++)
+			c.add((i + 1) * K + k, int64_t(n[k]));
+	}
+	void both(unsigned w, size_t i, const uint64_t *n)
+	{
+		global(w, n);
+		flow(w, i, n);
+	}
+	void totals(sums &global, sums &flows)
+	{
+		std::vector<uint64_t> out(n);
+
+		c.fetch_all(out.data());
+		add_object(global, out.data());
+		for (size_t i = K; i < n; i += K)
+			add_object(flows, out.data() + i);
+	}
+	void snapshot()
+	{
+	}
+};
+
+struct compact_set {
 	percpu_compact *c;
 
-	explicit compact(const setting &s)
+	int create(size_t n)
 	{
-		must(percpu_compact_create((s.flows + 1) * K, &c), "compact counters");
+		return percpu_compact_create(n, &c);
 	}
-	compact(const compact &) = delete;
-	~compact()
+	void destroy()
 	{
 		percpu_compact_destroy(c);
 	}
-	void global(unsigned, const uint64_t *n)
+	void add(size_t i, int64_t n)
 	{
-#pragma GCC unroll 8
-		for (unsigned k = 0; k < K; k++)
-			percpu_compact_add(c, k, int64_t(n[k]));
+		percpu_compact_add(c, i, n);
 	}
-	void flow(unsigned, size_t i, const uint64_t *n)
+	void fetch_all(uint64_t *out)
 	{
-#pragma GCC unroll 8
-		for (unsigned k = 0; k < K; k++)
-			percpu_compact_add(c, (i + 1) * K + k, int64_t(n[k]));
-	}
-	void both(unsigned w, size_t i, const uint64_t *n)
-	{
-		global(w, n);
-		flow(w, i, n);
-	}
-	void totals(sums &global, sums &flows)
-	{
-		std::vector<uint64_t> out(c->n);
-
-		percpu_compact_fetch_all(c, out.data());
-		add_object(global, out.data());
-		for (size_t i = K; i < c->n; i += K)
-			add_object(flows, out.data() + i);
-	}
-	void snapshot()
-	{
+		percpu_compact_fetch_all(c, out);
 	}
 };
 
-template <unsigned K> struct array {
+struct array_set {
 	percpu_counter_array *a;
 
-	explicit array(const setting &s)
+	int create(size_t n)
 	{
-		must(percpu_counter_array_create((s.flows + 1) * K, &a), "an array");
+		return percpu_counter_array_create(n, &a);
 	}
-	array(const array &) = delete;
-	~array()
+	void destroy()
 	{
 		percpu_counter_array_destroy(a);
 	}
-	void global(unsigned, const uint64_t *n)
+	void add(size_t i, int64_t n)
 	{
-#pragma GCC unroll 8
-		for (unsigned k = 0; k < K; k++)
-			percpu_counter_array_add(a, k, int64_t(n[k]));
+		percpu_counter_array_add(a, i, n);
 	}
-	void flow(unsigned, size_t i, const uint64_t *n)
+	void fetch_all(uint64_t *out)
 	{
-#pragma GCC unroll 8
-		for (unsigned k = 0; k < K; k++)
-			percpu_counter_array_add(a, (i + 1) * K + k, int64_t(n[k]));
-	}
-	void both(unsigned w, size_t i, const uint64_t *n)
-	{
-		global(w, n);
-		flow(w, i, n);
-	}
-	void totals(sums &global, sums &flows)
-	{
-		std::vector<uint64_t> out(a->n);
-
-		percpu_counter_array_fetch_all(a, out.data());
-		add_object(global, out.data());
-		for (size_t i = K; i < a->n; i += K)
-			add_object(flows, out.data() + i);
-	}
-	void snapshot()
-	{
+		percpu_counter_array_fetch_all(a, out);
 	}
 };
+
+template <unsigned K> using compact = in_a_set<K, compact_set>;
+template <unsigned K> using array = in_a_set<K, array_set>;
 
 template <unsigned K> struct buffered {
 	percpu_wbuf *b;
