@@ -63,12 +63,13 @@ void percpu_depot_fini(struct percpu_depot *d)
 	free(d->shelves);
 }
 
-/* The nth to look at. A thread that does not know its CPU begins anywhere. */
-static struct percpu_shelf *shelf(const struct percpu_depot *d, unsigned nth)
+/* Where to begin: a thread that does not know its CPU, anywhere. Asked once, for
+ * who is moved while it goes on from shelf to shelf must not skip one. */
+static unsigned own_shelf(const struct percpu_depot *d)
 {
 	unsigned cpu = __atomic_load_n(&percpu_self->cpu_id, __ATOMIC_RELAXED);
 
-	return &d->shelves[(cpu % MAX_SHELVES + nth) % d->count];
+	return d->count != 0 ? cpu % d->count : 0;
 }
 
 static size_t count(const struct percpu_shelf *s)
@@ -93,11 +94,12 @@ static int grow(struct percpu_shelf *s, size_t n)
 
 int percpu_depot_put(struct percpu_depot *d, void *const *items, size_t n)
 {
+	unsigned own = own_shelf(d);
 	struct percpu_shelf *s;
 	int e = -EBUSY;
 
 	for (unsigned i = 0; i < d->count && e == -EBUSY; i++) {
-		s = shelf(d, i);
+		s = &d->shelves[(own + i) % d->count];
 		if (pthread_mutex_trylock(&s->lock) != 0)
 			continue;
 		e = s->n + n > s->size ? grow(s, s->n + n) : 0;
@@ -112,11 +114,12 @@ int percpu_depot_put(struct percpu_depot *d, void *const *items, size_t n)
 
 size_t percpu_depot_take(struct percpu_depot *d, bool wait, void **ret, size_t n)
 {
+	unsigned own = own_shelf(d);
 	struct percpu_shelf *s;
 	size_t got = 0;
 
 	for (unsigned i = 0; i < d->count && got == 0; i++) {
-		s = shelf(d, i);
+		s = &d->shelves[(own + i) % d->count];
 		if (count(s) == 0)
 			continue;
 		if (pthread_mutex_trylock(&s->lock) != 0) {
