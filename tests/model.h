@@ -114,6 +114,7 @@ model_run(struct percpu_rseq *rs, struct model_lane *lane0, const struct model_c
 	void *cell = lane0->word;
 	void *item = (void *)(uintptr_t)MODEL_UNSET;
 
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	switch (c->op) {
 	case MODEL_ADD:
 		r.code = percpu_seq_add(rs, cell, stride, c->n[0]);
@@ -205,6 +206,7 @@ model_run(struct percpu_rseq *rs, struct model_lane *lane0, const struct model_c
 	case MODEL_OPS:
 		break;
 	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return r;
 }
 

@@ -99,7 +99,13 @@ PERCPU_INLINE int percpu_local_add(const struct percpu_local *l, int64_t n)
 	int64_t v;
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT) {
-		if (percpu_likely(!percpu_seq_add(percpu_self, l->cell, l->stride, n)))
+		int r;
+
+		/* For the compiler: the program may have pointers to cells. */
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		r = percpu_seq_add(percpu_self, l->cell, l->stride, n);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		if (percpu_likely(r == 0))
 			return 0;
 	} else {
 		if (percpu_likely(!percpu_seq_add_return(percpu_self, l->cell, l->guard, l->stride,

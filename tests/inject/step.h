@@ -40,7 +40,7 @@ extern __thread struct inject_point inject_point __attribute__((tls_model("local
 	"subq $1, %%r10\n\t"                                                   \
 	"jnc 99b\n"                                                            \
 	"97:\n\t"
-#define PERCPU_SEQ_STEP_CLOBBERS , "r10"
+#define PERCPU_SEQ_STEP_CLOBBERS , "r10", "memory"
 #elif defined(__aarch64__)
 #define PERCPU_SEQ_STEP(n)                                                     \
 	"mrs x11, tpidr_el0\n\t"                                               \
@@ -62,7 +62,7 @@ extern __thread struct inject_point inject_point __attribute__((tls_model("local
 	"subs x12, x12, #1\n\t"                                                \
 	"b.cs 99b\n"                                                           \
 	"97:\n\t"
-#define PERCPU_SEQ_STEP_CLOBBERS , "x11", "x12", "x13"
+#define PERCPU_SEQ_STEP_CLOBBERS , "x11", "x12", "x13", "memory"
 #endif
 /* clang-format on */
 

@@ -239,6 +239,30 @@ static void every_cpu_has_its_own_cell(void **state)
 	percpu_local_destroy(l);
 }
 
+/* The compiler must not take a cell for unchanged by an add between two looks. */
+static void adds_are_seen_by_pointer(void **state)
+{
+	struct percpu_local *l = make(8, PERCPU_LOCAL_SPLIT);
+	const int64_t *cell = percpu_local_cell(l, test_cpu(0));
+	int64_t before, after;
+
+	(void)state;
+	if (percpu_status()->tier != PERCPU_TIER_RSEQ)
+		test_skip("adds are atomic here, in cells of their own");
+	assert_true(test_pin(0, test_cpu(0)));
+	for (int i = 0; i < 1000; i++) {
+		before = *cell;
+		percpu_local_add(l, 7);
+		after = *cell;
+		/* An add that was aborted too often is elsewhere. */
+		if (after != before)
+			break;
+	}
+	assert_int_equal(after, before + 7);
+	test_unpin(0);
+	percpu_local_destroy(l);
+}
+
 static void bad_arguments_are_refused(void **state)
 {
 	struct percpu_local *l = NULL;
@@ -277,6 +301,7 @@ int main(void)
 		cmocka_unit_test(arrays_are_stacks),
 		cmocka_unit_test(queues_take_all_words_or_none),
 		cmocka_unit_test(every_cpu_has_its_own_cell),
+		cmocka_unit_test(adds_are_seen_by_pointer),
 		cmocka_unit_test(bad_arguments_are_refused),
 		cmocka_unit_test(thread_may_lose_its_registration),
 		cmocka_unit_test(words_add_up),

@@ -67,7 +67,10 @@
 	"b %l[slow]\n\t"                                                       \
 	".popsection\n\t"
 
-#define PERCPU_SEQ_CLOBBERS "x9", "x10", "cc", "memory" PERCPU_SEQ_STEP_CLOBBERS
+/* Adds change cells only, which no C expression reads: what the compiler knows
+ * of other memory stays known (spec.h, "Ordering"). */
+#define PERCPU_SEQ_ADD_CLOBBERS "x9", "x10", "cc" PERCPU_SEQ_STEP_CLOBBERS
+#define PERCPU_SEQ_CLOBBERS "memory", PERCPU_SEQ_ADD_CLOBBERS
 
 PERCPU_INLINE int percpu_seq_add(struct percpu_rseq *rs, void *cell, size_t stride, int64_t n)
 {
@@ -81,7 +84,7 @@ PERCPU_INLINE int percpu_seq_add(struct percpu_rseq *rs, void *cell, size_t stri
 		PERCPU_SEQ_END
 		: /* none */
 		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n)
-		: PERCPU_SEQ_CLOBBERS
+		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
 slow:
@@ -95,14 +98,14 @@ PERCPU_INLINE int percpu_seq_add2(struct percpu_rseq *rs, void *cell, size_t str
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
 		"ldr q0, [x10]\n\t"
-		"ldr q1, [%[n]]\n\t"
+		"ldr q1, %[n]\n\t"
 		"add v0.2d, v0.2d, v1.2d\n\t"
 		PERCPU_SEQ_STEP(6)
 		"str q0, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n)
-		: "v0", "v1", PERCPU_SEQ_CLOBBERS
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [n] "Q"(*(const int64_t(*)[2])n)
+		: "v0", "v1", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
 slow:
@@ -113,7 +116,7 @@ slow:
 
 /* x10 becomes the address of the cell in the bank that counts now. */
 #define PERCPU_SEQ_BANK                                                        \
-	"ldr x9, [%[bank]]\n\t"                                                \
+	"ldr x9, %[bank]\n\t"                                                  \
 	PERCPU_SEQ_STEP(5)                                                     \
 	"and x9, x9, %[mask]\n\t"                                              \
 	"add x10, x10, x9\n\t"
@@ -131,9 +134,9 @@ PERCPU_INLINE int percpu_seq_bank_add(struct percpu_rseq *rs, void *cell, size_t
 		"str x9, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [bank] "r"(bank),
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
 		  [mask] "r"(mask), [n] "r"(n)
-		: PERCPU_SEQ_CLOBBERS
+		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
 slow:
@@ -153,9 +156,9 @@ PERCPU_INLINE int percpu_seq_bank_add2(struct percpu_rseq *rs, void *cell, size_
 		"str q0, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [bank] "r"(bank),
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
 		  [mask] "r"(mask), [n] "w"(n)
-		: "v0", PERCPU_SEQ_CLOBBERS
+		: "v0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
 slow:
@@ -214,7 +217,7 @@ PERCPU_INLINE int percpu_seq_bank_update(struct percpu_rseq *rs, void *cell, siz
 		"stlr %[turn], [x10]\n"
 		PERCPU_SEQ_END
 		: [turn] "=&r"(turn), [from] "=&r"(from), [i] "=&r"(i)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [bank] "r"(bank),
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
 		  [mask] "r"(mask), [n] "r"(n), [words] "r"(words)
 		: "v0", "v1", PERCPU_SEQ_CLOBBERS
 		: slow);
@@ -531,7 +534,7 @@ PERCPU_INLINE int percpu_seq_narrow_add(struct percpu_rseq *rs, void *cell, size
 		: [v] "=&r"(v), [t] "=&r"(t)
 		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n),
 		  [half] "r"(half), [window] "r"(-2 * half)
-		: PERCPU_SEQ_CLOBBERS
+		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow, refused);
 	return 0;
 refused:

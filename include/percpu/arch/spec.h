@@ -50,7 +50,11 @@
  * differ in whether outputs of an asm are valid at its labels.
  *
  * Ordering: none toward other CPUs, except that a commit marked "release" is
- * ordered after the stores before it. To the compiler each is a barrier.
+ * ordered after the stores before it. To the compiler each is a barrier, except
+ * add*, bank_add* and narrow_add: it moves no call, atomic access or other
+ * sequence across them, but keeps in registers what it has loaded, such as the
+ * object's description. So who also gets at the cells by pointer puts
+ * __atomic_signal_fence() in front of and behind them.
  *
  * add(rs, cell, stride, n)
  *	*p += n						commit, 1 word

@@ -73,7 +73,10 @@
 	"jmp %l[slow]\n\t"                                                     \
 	".popsection\n\t"
 
-#define PERCPU_SEQ_CLOBBERS "rax", "cc", "memory" PERCPU_SEQ_STEP_CLOBBERS
+/* Adds change cells only, which no C expression reads: what the compiler knows
+ * of other memory stays known (spec.h, "Ordering"). */
+#define PERCPU_SEQ_ADD_CLOBBERS "rax", "cc" PERCPU_SEQ_STEP_CLOBBERS
+#define PERCPU_SEQ_CLOBBERS "memory", PERCPU_SEQ_ADD_CLOBBERS
 
 PERCPU_INLINE int percpu_seq_add(struct percpu_rseq *rs, void *cell, size_t stride, int64_t n)
 {
@@ -85,7 +88,7 @@ PERCPU_INLINE int percpu_seq_add(struct percpu_rseq *rs, void *cell, size_t stri
 		PERCPU_SEQ_END
 		: /* none */
 		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n)
-		: PERCPU_SEQ_CLOBBERS
+		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
 slow:
@@ -115,14 +118,14 @@ PERCPU_INLINE int percpu_seq_add2(struct percpu_rseq *rs, void *cell, size_t str
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
-		"movdqu (%[n]), %%xmm0\n\t"
+		"movdqu %[n], %%xmm0\n\t"
 		"paddq (%[cell], %%rax), %%xmm0\n\t"
 		PERCPU_SEQ_STEP(6)
 		"movdqa %%xmm0, (%[cell], %%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "r"(n)
-		: "xmm0", PERCPU_SEQ_CLOBBERS
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const int64_t(*)[2])n)
+		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
 slow:
@@ -135,14 +138,14 @@ PERCPU_SEQ_AVX2 int percpu_seq_add4(struct percpu_rseq *rs, void *cell, size_t s
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
-		"vmovdqu (%[n]), %%ymm0\n\t"
+		"vmovdqu %[n], %%ymm0\n\t"
 		"vpaddq (%[cell], %%rax), %%ymm0, %%ymm0\n\t"
 		PERCPU_SEQ_STEP(6)
 		"vmovdqa %%ymm0, (%[cell], %%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "r"(n)
-		: "xmm0", PERCPU_SEQ_CLOBBERS
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const int64_t(*)[4])n)
+		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
 slow:
@@ -155,14 +158,14 @@ PERCPU_SEQ_AVX512 int percpu_seq_add8(struct percpu_rseq *rs, void *cell, size_t
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
-		"vmovdqu64 (%[n]), %%zmm0\n\t"
+		"vmovdqu64 %[n], %%zmm0\n\t"
 		"vpaddq (%[cell], %%rax), %%zmm0, %%zmm0\n\t"
 		PERCPU_SEQ_STEP(6)
 		"vmovdqa64 %%zmm0, (%[cell], %%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "r"(n)
-		: "xmm0", PERCPU_SEQ_CLOBBERS
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const int64_t(*)[8])n)
+		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
 slow:
@@ -180,7 +183,7 @@ slow:
 
 /* %rax becomes the address of the cell in the bank that counts now. */
 #define PERCPU_SEQ_BANK                                                        \
-	"movq (%[bank]), %[b]\n\t"                                             \
+	"movq %[bank], %[b]\n\t"                                               \
 	PERCPU_SEQ_STEP(5)                                                     \
 	"andq %[mask], %[b]\n\t"                                               \
 	"addq %[cell], %%rax\n\t"                                              \
@@ -199,9 +202,9 @@ PERCPU_INLINE int percpu_seq_bank_add(struct percpu_rseq *rs, void *cell, size_t
 		"addq %[n], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [b] "=&r"(b)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "r"(bank),
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
 		  [mask] "re"(mask), [n] "re"(n)
-		: PERCPU_SEQ_CLOBBERS
+		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
 slow:
@@ -223,9 +226,9 @@ PERCPU_INLINE int percpu_seq_bank_add2(struct percpu_rseq *rs, void *cell, size_
 		"movdqa %%xmm0, (%%rax)\n"
 		PERCPU_SEQ_END
 		: [b] "=&r"(b)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "r"(bank),
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
 		  [mask] "re"(mask), [n] "x"(n)
-		: "xmm0", PERCPU_SEQ_CLOBBERS
+		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
 slow:
@@ -260,9 +263,9 @@ PERCPU_INLINE int percpu_seq_bank_add4(struct percpu_rseq *rs, void *cell, size_
 		"vmovdqa %%ymm0, (%%rax)\n"
 		PERCPU_SEQ_END
 		: [b] "=&r"(b)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "r"(bank),
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
 		  [mask] "re"(mask), [n0] "x"(n0), [n2] "x"(n2)
-		: "xmm0", PERCPU_SEQ_CLOBBERS
+		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	PERCPU_SEQ_VZEROUPPER;
 	return 0;
@@ -291,9 +294,9 @@ PERCPU_INLINE int percpu_seq_bank_add8(struct percpu_rseq *rs, void *cell, size_
 		"vmovdqa64 %%zmm0, (%%rax)\n"
 		PERCPU_SEQ_END
 		: [b] "=&r"(b)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "r"(bank),
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
 		  [mask] "re"(mask), [n0] "x"(n0), [n2] "x"(n2), [n4] "x"(n4), [n6] "x"(n6)
-		: "xmm0", "xmm1", PERCPU_SEQ_CLOBBERS
+		: "xmm0", "xmm1", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	PERCPU_SEQ_VZEROUPPER;
 	return 0;
@@ -334,7 +337,7 @@ PERCPU_INLINE int percpu_seq_bank_update(struct percpu_rseq *rs, void *cell, siz
 		"incq (%%rax)\n"
 		PERCPU_SEQ_END
 		: [b] "=&r"(b), [from] "=&r"(from), [i] "=&r"(i)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "r"(bank),
+		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
 		  [mask] "re"(mask), [n] "r"(n), [words] "r"(words)
 		: "r11", "xmm0", PERCPU_SEQ_CLOBBERS
 		: slow);
@@ -767,7 +770,7 @@ PERCPU_INLINE int percpu_seq_narrow_add(struct percpu_rseq *rs, void *cell, size
 		: [v] "=&r"(v), [t] "=&r"(t)
 		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n),
 		  [half] "re"(half), [window] "re"(-2 * half)
-		: PERCPU_SEQ_CLOBBERS
+		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow, refused);
 	return 0;
 refused:
