@@ -18,6 +18,13 @@
 #define WBUF_ENTRIES 1024
 #define WBUF_MAX_ENTRIES ((size_t)1 << 24)
 
+/* What part of a buffer is for when the lock is taken. Each flush has a cost of
+ * its own, so the larger part is what fills up between flushes. */
+#define RESERVE 4
+
+/* How many words ahead the cells that are to be added to are fetched. */
+#define AHEAD (2 * 64)
+
 /** A transaction that found no room. */
 struct wbuf_node {
 	struct wbuf_node *next;
@@ -97,10 +104,10 @@ static struct percpu_fifo *queue_of(const struct wbuf *b, unsigned cpu)
 
 /*
  * How far a queue was applied is in the word behind its slots. The tail, which
- * is what sequences see, is up to half a buffer behind it: so they find the
- * buffer full when it is half full, and there is room left for when the lock is
- * taken then. The tail never goes back, for a sequence may just have filled the
- * room that it gave.
+ * is what sequences see, is up to a reserve behind it: so they find the buffer
+ * full when it is not quite, and there is room left for when the lock is taken
+ * then. The tail never goes back, for a sequence may just have filled the room
+ * that it gave.
  */
 static uint64_t *applied_of(const struct wbuf *b, struct percpu_fifo *q)
 {
@@ -117,10 +124,27 @@ static void move_tail(struct percpu_fifo *q, uint64_t to)
 		;
 }
 
+/* Another CPU may have just stored to the cell: asks for it to be ours before the
+ * load would ask for a copy to read. */
+static inline void prefetch_to_store(const uint64_t *cell)
+{
+#ifdef __x86_64__
+	__asm__ __volatile__("prefetchw %0" : : "m"(*cell)); /* GCC's builtin asks for a copy */
+#else
+	__builtin_prefetch(cell, 1);
+#endif
+}
+
 /* Pairs of a cell and a number, one behind the other. */
 static void apply_run(const uint64_t *slot, size_t words)
 {
-	for (const uint64_t *end = slot + words; slot != end; slot += 2)
+	const uint64_t *end = slot + words, *near = words > AHEAD ? end - AHEAD : slot;
+
+	for (; slot != near; slot += 2) {
+		prefetch_to_store((const uint64_t *)(uintptr_t)slot[AHEAD]);
+		apply_one((uint64_t *)(uintptr_t)slot[0], slot[1]);
+	}
+	for (; slot != end; slot += 2)
 		apply_one((uint64_t *)(uintptr_t)slot[0], slot[1]);
 }
 
@@ -140,10 +164,10 @@ static void apply_queue(const struct wbuf *b, struct percpu_fifo *q)
 	}
 	/* Only now may others, and then sequences, have these slots. */
 	__atomic_store_n(applied_of(b, q), head, __ATOMIC_RELEASE);
-	move_tail(q, head - (mask + 1) / 2);
+	move_tail(q, head - 2 * (b->entries / RESERVE));
 }
 
-/* Without the lock: let sequences have the other half, too. */
+/* Without the lock: let sequences have the reserve, too. */
 static void open_queue(const struct wbuf *b, struct percpu_fifo *q)
 {
 	move_tail(q, __atomic_load_n(applied_of(b, q), __ATOMIC_ACQUIRE));

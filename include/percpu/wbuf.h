@@ -75,12 +75,13 @@ PERCPU_API int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_w
  * Once this has returned 0, a flush that begins later applies the adds. Until
  * after that flush the cells must exist; adds is read before this returns.
  *
- * When the CPU's buffer is half full, or the thread cannot run sequences, the
- * lock is tried, once. If it is free, the caller applies what is in the CPU's
- * buffer, then its own adds. If it is not, the other half of the buffer is
- * used; and when that is full, and the lock still is not free, the transaction
- * goes on a list, in memory of malloc(3), for the next flush. Nothing is lost,
- * and nobody is waited for, also where the holder of the lock does not run.
+ * When the CPU's buffer is three quarters full, or the thread cannot run
+ * sequences, the lock is tried, once. If it is free, the caller applies what is
+ * in the CPU's buffer, then its own adds. If it is not, the last quarter of the
+ * buffer is used; and when that is full, and the lock still is not free, the
+ * transaction goes on a list, in memory of malloc(3), for the next flush.
+ * Nothing is lost, and nobody is waited for, also where the holder of the lock
+ * does not run.
  *
  * Returns 0, or with nothing scheduled
  *	-E2BIG	the buffer is smaller than the transaction
@@ -146,7 +147,7 @@ PERCPU_INLINE void percpu_wbuf_hint_flush(struct percpu_wbuf *w)
 	q = (const struct percpu_fifo *)(const void *)(w->queue + (size_t)cpu * w->stride);
 	if (percpu_unlikely(__atomic_load_n(&q->head, __ATOMIC_RELAXED) -
 				    __atomic_load_n(&q->tail, __ATOMIC_RELAXED) >
-			    w->mask - w->mask / 4))
+			    w->mask - w->mask / 2))
 		percpu_wbuf_hint_flush_slow(w);
 }
 

@@ -223,7 +223,7 @@ static void hints_wait_for_a_quarter(void **state)
 		test_skip("this thread uses no buffer");
 	}
 	test_pin(0, test_cpu(0));
-	for (int i = 0; i < 64; i++) /* the first time they wait for three quarters */
+	for (int i = 0; i < 64; i++) /* the first time they wait for half of it */
 		assert_int_equal(percpu_wbuf_add(w, &cell, 1), 0);
 	percpu_wbuf_flush(w);
 	for (int i = 0; i <= 16; i++) {
