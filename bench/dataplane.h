@@ -53,9 +53,8 @@ struct setting {
 	unsigned fields; /* of the global object, and of each flow's */
 	unsigned threads_per_cpu;
 	bool pinned;
-	bool apart;   /* the two objects are counted at two places of the logic */
-	bool overlap; /* the CPU may count while it is at the next packet */
-	bool more_rounds;
+	bool apart;  /* the two objects are counted at two places of the logic */
+	bool fenced; /* the CPU may not count while it is at the next packet */
 
 	unsigned workers() const
 	{
@@ -124,8 +123,8 @@ void register_reads(report &all);
 void print_reads(const results &r);
 
 /* The domain logic, half of a packet's: about 500 cycles. The same code for all
- * rows. It ends with a fence unless it may overlap with what follows. */
-uint64_t logic(uint64_t x, bool overlap);
+ * rows. Fenced, it overlaps with nothing. */
+uint64_t logic(uint64_t x, bool fenced);
 
 /* The calling thread's worker, as DPDK keeps it for rte_lcore_id(): what counts
  * per core and is called from anywhere finds its own counters by that. */
@@ -195,7 +194,7 @@ template <class C, unsigned K> void process_with(C &c, const setting &s, work &w
 	using statistics = statistics_of<C, K>;
 
 	const size_t own = w.flows / w.workers;
-	const bool apart = s.apart, overlap = s.overlap;
+	const bool apart = s.apart, fenced = s.fenced;
 	uint64_t x = w.state, size;
 	const unsigned me = w.worker;
 
@@ -204,16 +203,16 @@ template <class C, unsigned K> void process_with(C &c, const setting &s, work &w
 		unsigned home = (w.packets + i) % 1000 != 999 ? me : (me + 1) % w.workers;
 		size_t flow;
 
-		x = logic(x, overlap);
+		x = logic(x, fenced);
 		size = 64 + (x >> 20) % 1024;
 		w.bytes += size;
 		if (apart) {
 			statistics::global(c, me, size);
-			x = logic(x, overlap);
+			x = logic(x, fenced);
 			flow = ((x >> 32) * own >> 32) * w.workers + home;
 			statistics::flow(c, me, flow, size);
 		} else {
-			x = logic(x, overlap);
+			x = logic(x, fenced);
 			flow = ((x >> 32) * own >> 32) * w.workers + home;
 			statistics::both(c, me, flow, size);
 		}

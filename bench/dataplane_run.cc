@@ -22,8 +22,9 @@
 #include "dataplane.h"
 
 /* Few, so that a tick of the kernel's clock falls into few of the rounds; but
- * as many as fill a write buffer several times. */
-static constexpr size_t warm_up = 1024, packets = 256;
+ * those of 4 counters fill a write buffer twice, as far as it is filled between
+ * flushes, and a published one three times, so that all rounds have as many. */
+static constexpr size_t warm_up = 1152, packets = 384;
 
 /* It takes a fifth of this where nobody else needs the CPUs. */
 static constexpr auto longest_round = std::chrono::milliseconds(100);
@@ -84,21 +85,21 @@ static void wait_for_all()
 }
 
 /* A chain: each step needs the result of the one before. */
-__attribute__((noinline)) uint64_t logic(uint64_t x, bool overlap)
+__attribute__((noinline)) uint64_t logic(uint64_t x, bool fenced)
 {
-	if (!overlap)
+	if (fenced)
 		wait_for_all();
 	for (unsigned i = 0; i < steps; i++) {
 		x *= 6364136223846793005;
 		x ^= x >> 29;
 	}
-	if (!overlap)
+	if (fenced)
 		wait_for_all();
 	return x;
 }
 
 /* Makes two halves take what a packet should. */
-static void calibrate(bool overlap)
+static void calibrate(bool fenced)
 {
 	double best = 1e9;
 	uint64_t x = 1;
@@ -108,7 +109,7 @@ static void calibrate(bool overlap)
 		double from = cpu_ns();
 
 		for (int j = 0; j < 1000; j++)
-			x = logic(x, overlap);
+			x = logic(x, fenced);
 		__asm__ volatile("" : : "r"(x));
 		best = std::min(best, (cpu_ns() - from) / 1000 * cycles_per_ns());
 	}
@@ -166,6 +167,7 @@ class run
 	bool another(unsigned w, unsigned done, unsigned least);
 	void worker(unsigned w, unsigned rounds);
 	void read();
+	double zero() const;
 
 	const setting &s;
 	contenders all;
@@ -242,7 +244,7 @@ void run::worker(unsigned w, unsigned rounds)
 	if (s.pinned)
 		here.emplace(w);
 	for (size_t i = 0; i < all.size(); i++)
-		if (i != nothing && (snapshots == 0 || i != snapshots))
+		if (snapshots == 0 || i != snapshots)
 			order.push_back(i);
 	for (unsigned r = 0; r < rounds && another(w, r, 5); r++) {
 		std::shuffle(order.begin(), order.end(), random);
@@ -278,11 +280,27 @@ void run::go(unsigned rounds)
 	reader.join();
 }
 
+/* What short rounds make of no counting at all: near 0, and not 0, for a tick of
+ * the clock falls into either neighbor oftener than into the contender. */
+double run::zero() const
+{
+	std::vector<double> v;
+
+	for (size_t k = 0; k < lanes[0].cycles[nothing].size(); k++) {
+		v.push_back(0);
+		for (auto &l : lanes)
+			v.back() += l.cycles[nothing][k] / double(lanes.size());
+	}
+	std::nth_element(v.begin(), v.begin() + long(v.size() / 2), v.end());
+	return v[v.size() / 2];
+}
+
 /* A row's repetitions are rounds: the mean of the workers, per update of a
  * counter. Returns whether none of ours has lost anything. */
 bool run::keep(report &to) const
 {
-	const double updates = 2 * s.fields;
+	const double updates = 2 * s.fields, per_update = 1 / updates / cycles_per_ns();
+	const double zero = this->zero();
 	bool exact = true;
 
 	for (size_t i = 0; i < all.size(); i++) {
@@ -290,21 +308,20 @@ bool run::keep(report &to) const
 		uint64_t packets = 0, bytes = 0;
 		sums global = {}, flows = {};
 
-		if (i == nothing)
-			continue;
+		r.ns.assign(lanes[0].cycles[i].size(),
+			    snapshots != 0 && i == snapshots ? 0 : -zero * per_update);
 		for (auto &l : lanes) {
 			packets += l.done[i].packets;
 			bytes += l.done[i].bytes;
-			r.ns.resize(l.cycles[i].size());
 			for (size_t k = 0; k < r.ns.size(); k++)
-				r.ns[k] += l.cycles[i][k] / updates / cycles_per_ns() /
-					   double(s.workers());
+				r.ns[k] += l.cycles[i][k] * per_update / double(s.workers());
 		}
 		all[i].second->totals(global, flows);
 		r.ops = double(packets);
-		r.lost = double(packets) - double(global.packets);
+		if (i != nothing)
+			r.lost = double(packets) - double(global.packets);
 		to.rows.add(r);
-		if (all[i].first == UNSYNCHRONIZED ||
+		if (i == nothing || all[i].first == UNSYNCHRONIZED ||
 		    (global.packets == packets && global.bytes == bytes &&
 		     flows.packets == packets && flows.bytes == bytes))
 			continue;
@@ -319,7 +336,7 @@ bool run::keep(report &to) const
 
 bool measure(report &all, const setting &s, unsigned rounds)
 {
-	calibrate(s.overlap);
+	calibrate(s.fenced);
 
 	run r(s);
 

@@ -148,7 +148,7 @@ void results::add_json(const std::string &text)
 const char *aim::verdict() const
 {
 	if (!ratio)
-		return "not measured";
+		return no_ratio.c_str();
 	return *ratio <= at_most ? "met" : "missed";
 }
 
@@ -237,9 +237,10 @@ void report::add_condition(const std::string &what, const std::string &value)
 	more_conditions.emplace_back(what, value);
 }
 
-void report::add_aim(const std::string &what, double at_most, std::optional<double> ratio)
+void report::add_aim(const std::string &what, double at_most, std::optional<double> ratio,
+		     const std::string &no_ratio)
 {
-	aims.push_back({ what, at_most, ratio });
+	aims.push_back({ what, at_most, ratio, no_ratio });
 }
 
 void report::add_figure(const std::string &what, double value, const std::string &unit)

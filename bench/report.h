@@ -65,7 +65,8 @@ class results : public benchmark::BenchmarkReporter
 struct aim {
 	std::string what;
 	double at_most;
-	std::optional<double> ratio; /* nothing if one side was not measured */
+	std::optional<double> ratio; /* nothing if there is none, ... */
+	std::string no_ratio;	     /* ... for this reason */
 
 	const char *verdict() const;
 };
@@ -105,7 +106,8 @@ class report
 
 	/* For the sections that finish() prints. */
 	void add_condition(const std::string &name, const std::string &value);
-	void add_aim(const std::string &what, double at_most, std::optional<double> ratio);
+	void add_aim(const std::string &what, double at_most, std::optional<double> ratio,
+		     const std::string &no_ratio = "not measured");
 	void add_figure(const std::string &name, double value, const std::string &unit);
 	void skip(const std::string &what, const std::string &why);
 
