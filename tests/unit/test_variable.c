@@ -64,28 +64,6 @@ static void copies_are_apart(void **state)
 	assert_int_equal(percpu_variable_limits.burst, 32);
 }
 
-/* The compiler must not take a copy for unchanged by an add between two looks. */
-static void adds_are_seen_by_pointer(void **state)
-{
-	const uint64_t *copy = PERCPU_VARIABLE_PTR(packets, test_cpu(0));
-	uint64_t before, after;
-
-	(void)state;
-	if (percpu_status()->tier != PERCPU_TIER_RSEQ)
-		test_skip("adds are atomic here, in cells of their own");
-	assert_true(test_pin(0, test_cpu(0)));
-	for (int i = 0; i < 1000; i++) {
-		before = *copy;
-		PERCPU_VARIABLE_ADD(packets, 7);
-		after = *copy;
-		/* An add that was aborted too often is elsewhere. */
-		if (after != before)
-			break;
-	}
-	assert_int_equal(after, before + 7);
-	test_unpin(0);
-}
-
 static void add(unsigned i, void *arg)
 {
 	(void)i;
@@ -202,7 +180,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copies_begin_as_written),
 		cmocka_unit_test(copies_are_apart),
-		cmocka_unit_test(adds_are_seen_by_pointer),
 		cmocka_unit_test(adds_are_exact),
 		cmocka_unit_test(units_share_a_variable),
 		cmocka_unit_test(image_may_be_large),
