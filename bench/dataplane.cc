@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 	report all("dataplane", argc, argv);
 	bool exact = true;
 
-	fprintf(stderr, "dataplane: measuring, for about %d minutes ...\n", full ? 14 : 6);
+	fprintf(stderr, "dataplane: measuring, for about %d minutes ...\n", full ? 10 : 5);
 	printf("\nCycles of the TSC, %.2f GHz, per update of a counter: what counting adds to the\n"
 	       "logic of a packet, about 1000 cycles; median of the rounds. Per core is per thread.\n",
 	       cycles_per_ns());
