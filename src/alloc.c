@@ -3,9 +3,9 @@
  * alloc.c - the allocator of a region's cells.
  *
  * A bit per unit of a lane, kept off the lanes, says what is in use in all of
- * them. Allocation is rare, so one mutex serializes it in the process. Between
- * processes a record lock on the file's first byte does, which the kernel
- * releases when its holder dies; the bits stay right wherever that happens.
+ * them. Allocation is rare, so the lock of the process serializes it. Between
+ * processes a robust lock does; wherever its holder is killed, the bits are right,
+ * but for units that nobody has and that are not free.
  */
 #include <errno.h>
 
@@ -91,7 +91,7 @@ static int alloc_in(struct percpu_chunk *k, size_t size, size_t cpu_size, size_t
 	k->hint = next_unit(k, k->hint, k->lane_size / k->unit, false);
 	/* Another process may have freed what is below the hint. */
 	if (!find_run(k, k->hint, n, step, &first) &&
-	    (k->fd < 0 || !find_run(k, 0, n, step, &first)))
+	    (!k->shared || !find_run(k, 0, n, step, &first)))
 		return -ENOENT;
 	e = percpu_chunk_reserve(k, first * k->unit, cpu_size, size);
 	if (e != 0)
@@ -135,21 +135,50 @@ static ssize_t alloc_anywhere(struct percpu_region *r, size_t size, size_t cpu_s
 	return got > 0 ? (ssize_t)got : e;
 }
 
+/* Between processes first, then in this one: whoever waits for another process
+ * holds nothing that a thread of this one could wait for. */
+static int lock_region(struct percpu_region *r, struct percpu_robust *h)
+{
+	int e = r->shared ? percpu_robust_lock(h, &r->first->header->alloc_lock, PERCPU_LOCK_NS) :
+			    0;
+
+	if (e == 0)
+		percpu_process_lock();
+	return e;
+}
+
+static void unlock_region(struct percpu_region *r, struct percpu_robust *h)
+{
+	percpu_process_unlock();
+	if (r->shared)
+		percpu_robust_unlock(h);
+}
+
+/* A process may have been killed with an object that another one freed, or that
+ * nobody frees: complete its last update before the cells are handed out. */
+static void settle_journals(struct percpu_region *r)
+{
+	uint32_t n = __atomic_load_n(&r->n, __ATOMIC_ACQUIRE);
+	struct percpu_chunk_table *t = __atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < n; i++)
+		(void)percpu_journal_settle(t->at[i]);
+}
+
 static ssize_t alloc_cells(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
 			   size_t n, void **ret)
 {
+	struct percpu_robust h;
 	ssize_t got;
-	int fd;
 
 	if (!r->writable)
 		return -EROFS;
-	pthread_mutex_lock(&percpu_lock);
-	got = percpu_file_lock(r->fd, 0, &fd);
-	if (got == 0) {
-		got = alloc_anywhere(r, size, cpu_size, align, n, ret);
-		percpu_file_unlock(r->fd, 0, fd);
-	}
-	pthread_mutex_unlock(&percpu_lock);
+	settle_journals(r);
+	got = lock_region(r, &h);
+	if (got != 0)
+		return got;
+	got = alloc_anywhere(r, size, cpu_size, align, n, ret);
+	unlock_region(r, &h);
 	return got;
 }
 
@@ -176,11 +205,11 @@ int percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void
 	return percpu_region_alloc_narrow(r, size, size, align, ret);
 }
 
-/* The caller has percpu_lock. */
 static int free_one(struct percpu_region *r, const void *cell, size_t size)
 {
 	struct percpu_chunk *k = percpu_region_chunk(r, cell);
 	size_t offset, first;
+	int e;
 
 	if (k == NULL)
 		return -EINVAL;
@@ -188,34 +217,34 @@ static int free_one(struct percpu_region *r, const void *cell, size_t size)
 	first = offset / k->unit;
 	if (offset % k->unit != 0 || offset + size > k->lane_size || !is_used(k, first))
 		return -EINVAL;
+	/* What a killed process wrote down to be stored here must not be stored
+	 * when the cells have another owner. */
+	e = percpu_journal_settle(k);
+	if (e != 0)
+		return e;
+	percpu_process_lock();
 	set_used(k, first, units_of(k, size), false);
 	if (first < k->hint)
 		k->hint = first;
+	percpu_process_unlock();
 	return 0;
 }
 
 int percpu_region_free(struct percpu_region *r, void *cell, size_t size)
 {
-	int e;
-
 	if (cell == NULL)
 		return 0;
 	if (r == NULL || size == 0 || size > r->lane_size)
 		return -EINVAL;
 	if (!r->writable)
 		return -EROFS;
-	pthread_mutex_lock(&percpu_lock);
-	e = free_one(r, cell, size);
-	pthread_mutex_unlock(&percpu_lock);
-	return e;
+	return free_one(r, cell, size);
 }
 
 void percpu_region_free_many(struct percpu_region *r, void *const *cells, size_t n, size_t size)
 {
-	pthread_mutex_lock(&percpu_lock);
 	for (size_t i = 0; i < n; i++)
 		(void)free_one(r, cells[i], size);
-	pthread_mutex_unlock(&percpu_lock);
 }
 
 uint64_t percpu_region_key(const struct percpu_region *r, const void *cell)
@@ -235,7 +264,7 @@ void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size)
 
 	if (r == NULL || key >> KEY_SHIFT == 0 || size == 0)
 		return NULL;
-	pthread_mutex_lock(&percpu_lock);
+	percpu_process_lock();
 	(void)percpu_region_refresh(r);
 	if (index < r->n)
 		k = r->chunks->at[index];
@@ -245,7 +274,7 @@ void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size)
 			if (!is_used(k, u))
 				cell = NULL;
 	}
-	pthread_mutex_unlock(&percpu_lock);
+	percpu_process_unlock();
 	return cell;
 }
 
@@ -279,17 +308,13 @@ static size_t reclaim_chunk(struct percpu_chunk *k)
 
 size_t percpu_region_reclaim(struct percpu_region *r)
 {
+	struct percpu_robust h;
 	size_t bytes = 0;
-	int fd;
 
-	if (!r->writable)
+	if (!r->writable || lock_region(r, &h) != 0)
 		return 0;
-	pthread_mutex_lock(&percpu_lock);
-	if (percpu_file_lock(r->fd, 0, &fd) == 0) {
-		for (uint32_t i = 0; i < r->n; i++)
-			bytes += reclaim_chunk(r->chunks->at[i]);
-		percpu_file_unlock(r->fd, 0, fd);
-	}
-	pthread_mutex_unlock(&percpu_lock);
+	for (uint32_t i = 0; i < r->n; i++)
+		bytes += reclaim_chunk(r->chunks->at[i]);
+	unlock_region(r, &h);
 	return bytes;
 }

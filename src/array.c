@@ -117,7 +117,7 @@ void percpu_counter_array_detach(struct percpu_counter_array *a)
 
 uint64_t percpu_counter_array_key(const struct percpu_counter_array *a)
 {
-	return a->chunk->fd < 0 ? 0 : percpu_region_key(a->chunk->region, a->base);
+	return a->chunk->shared ? percpu_region_key(a->chunk->region, a->base) : 0;
 }
 
 void percpu_counter_array_destroy(struct percpu_counter_array *a)

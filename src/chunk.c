@@ -11,10 +11,10 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -64,43 +64,104 @@ void percpu_chunk_small_pages(const struct percpu_chunk *k, size_t offset)
 	}
 }
 
-int percpu_chunk_map(const struct percpu_chunk *t, bool writable, struct percpu_chunk **ret)
+static size_t page_size(void)
 {
-	const int rw = PROT_READ | PROT_WRITE;
-	const int private = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	size_t shared = percpu_chunk_size(t->stride, t->cpus);
-	size_t size = PERCPU_HEAD + shared, slack;
-	struct percpu_chunk *k;
-	char *map, *at;
-	int e;
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
 
-	map = mmap(NULL, size + PERCPU_LANE_SIZE, t->fd < 0 ? rw : PROT_NONE, private, -1, 0);
+/* Address space for a chunk of that size, with lane 0 aligned. */
+static char *find_space(size_t size, int prot)
+{
+	char *map = mmap(NULL, size + PERCPU_LANE_SIZE, prot,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t slack;
+
 	if (map == MAP_FAILED)
-		return -ENOMEM;
+		return NULL;
 	slack = -(uintptr_t)map % PERCPU_LANE_SIZE;
-	at = map + slack;
 	if (slack != 0)
 		munmap(map, slack);
-	munmap(at + size, PERCPU_LANE_SIZE - slack);
+	munmap(map + slack + size, PERCPU_LANE_SIZE - slack);
+	return map + slack;
+}
 
-	k = (struct percpu_chunk *)at;
-	if (t->fd >= 0 && (mprotect(k, PERCPU_HEAD, rw) != 0 ||
-			   mmap(at + PERCPU_HEAD, shared, writable ? rw : PROT_READ,
-				MAP_SHARED | MAP_FIXED, t->fd, t->offset) == MAP_FAILED)) {
-		e = percpu_errno();
-		munmap(at, size);
-		return e;
-	}
+/* What a process knows of the chunk it has mapped at this place. */
+static struct percpu_chunk *introduce(const struct percpu_chunk *t, char *at, size_t size)
+{
+	struct percpu_chunk *k = (struct percpu_chunk *)at;
+
 	*k = *t;
 	k->self = k;
 	k->header = (struct percpu_header *)(at + PERCPU_HEAD);
 	k->base = at + 2 * PERCPU_HEAD;
 	k->map_size = size;
 	k->unit = percpu_unit(k->lane_size);
-	if (t->fd < 0)
-		advise(k);
-	*ret = k;
+	return k;
+}
+
+int percpu_chunk_map(const struct percpu_chunk *t, int fd, bool writable, bool grows,
+		     struct percpu_chunk **ret)
+{
+	const int rw = PROT_READ | PROT_WRITE;
+	size_t shared = percpu_chunk_size(t->stride, t->cpus) + (grows ? page_size() : 0);
+	char *at = find_space(PERCPU_HEAD + shared, t->shared ? PROT_NONE : rw);
+	int e;
+
+	if (at == NULL)
+		return -ENOMEM;
+	if (t->shared && (mprotect(at, PERCPU_HEAD, rw) != 0 ||
+			  mmap(at + PERCPU_HEAD, shared, writable ? rw : PROT_READ,
+			       MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)) {
+		e = percpu_errno();
+		munmap(at, PERCPU_HEAD + shared);
+		return e;
+	}
+	*ret = introduce(t, at, PERCPU_HEAD + shared);
+	if (!t->shared)
+		advise(*ret);
 	return 0;
+}
+
+char *percpu_chunk_seed(const struct percpu_chunk *k)
+{
+	return (char *)k->header + percpu_chunk_size(k->stride, k->cpus);
+}
+
+/*
+ * The page is made larger where it is, or somewhere else, and then moved to its
+ * place as a whole. The first step can fail for want of address space, and leaves
+ * the page as it was; the second needs none.
+ */
+int percpu_chunk_unfold(const struct percpu_chunk *t, char **seed, bool grows,
+			struct percpu_chunk **ret)
+{
+	size_t shared = percpu_chunk_size(t->stride, t->cpus) + (grows ? page_size() : 0);
+	char *at = find_space(PERCPU_HEAD + shared, PROT_NONE), *map;
+	int e;
+
+	if (at == NULL)
+		return -ENOMEM;
+	if (mprotect(at, PERCPU_HEAD, PROT_READ | PROT_WRITE) != 0)
+		goto no_memory;
+	map = mremap(*seed, page_size(), shared, MREMAP_MAYMOVE);
+	if (map == MAP_FAILED)
+		goto no_memory;
+	if (mremap(map, shared, shared, MREMAP_MAYMOVE | MREMAP_FIXED, at + PERCPU_HEAD) ==
+	    MAP_FAILED) {
+		e = percpu_errno();
+		munmap(map + page_size(), shared - page_size());
+		*seed = map;
+		/* Of the rest it is not known whether it is still ours. */
+		munmap(at, PERCPU_HEAD);
+		return e;
+	}
+	*seed = NULL;
+	*ret = introduce(t, at, PERCPU_HEAD + shared);
+	return 0;
+
+no_memory:
+	munmap(at, PERCPU_HEAD + shared);
+	return -ENOMEM;
 }
 
 void percpu_chunk_unmap(struct percpu_chunk *k)
@@ -108,12 +169,58 @@ void percpu_chunk_unmap(struct percpu_chunk *k)
 	munmap(k, k->map_size);
 }
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_READ 22 /* Linux 5.14 */
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* Make the page writable as a store would, but where a store would be SIGBUS,
+ * fail: the kernel adds 0 to a word, atomically, in the course of a wake-up. */
+static int touch_page(uint32_t *word)
+{
+	const int nothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0);
+	uint32_t nobody = 0;
+
+	return syscall(SYS_futex, &nobody, FUTEX_WAKE_OP, 1, 0, word, nothing) >= 0 ?
+		       0 :
+		       percpu_errno();
+}
+
+/* Have memory, and room in the file, for these bytes of the mapping. */
+static int reserve(char *first, size_t size)
+{
+	size_t page = page_size();
+	char *last = first + size;
+	int e = 0;
+
+	first -= (uintptr_t)first % page;
+	last += -(uintptr_t)last % page;
+	if (madvise(first, (size_t)(last - first), MADV_POPULATE_WRITE) != 0)
+		e = percpu_errno();
+	if (e == -EINVAL || e == -ENOSYS || e == -EPERM) /* not known, or filtered */
+		for (e = 0; first != last && e == 0; first += page)
+			e = touch_page((uint32_t *)first);
+	return e == -EFAULT ? -ENOSPC : e;
+}
+
+int percpu_chunk_read_header(const struct percpu_chunk *k, struct percpu_header *ret)
+{
+	char *first = (char *)k->header;
+
+	/* Where the file has been cut, this fails and the copy would be SIGBUS. */
+	if (madvise(first, page_size(), MADV_POPULATE_READ) != 0 && errno == EFAULT)
+		return -EBADMSG;
+	memcpy(ret, first, sizeof(*ret));
+	return 0;
+}
+
 int percpu_chunk_format(struct percpu_chunk *k)
 {
 	struct percpu_header *h = k->header;
+	int e = k->shared ? reserve((char *)h, sizeof(*h)) : 0;
 
-	if (k->fd >= 0 && fallocate(k->fd, 0, k->offset, sizeof(*h)) != 0)
-		return percpu_errno();
+	if (e != 0)
+		return e;
 	h->version = PERCPU_VERSION;
 	h->index = k->index;
 	h->lane_size = k->lane_size;
@@ -124,20 +231,9 @@ int percpu_chunk_format(struct percpu_chunk *k)
 	return 0;
 }
 
-/* The process may have closed our descriptor, as daemons do, and opened
- * something else in its place, which we must not enlarge. */
-static bool is_our_file(const struct percpu_chunk *k)
-{
-	struct stat st;
-
-	return fstat(k->fd, &st) == 0 && st.st_dev == k->dev && st.st_ino == k->ino;
-}
-
 static int reserve_lane(const struct percpu_chunk *k, size_t lane, size_t offset, size_t size)
 {
-	off_t at = k->offset + PERCPU_HEAD + (off_t)(lane * k->stride + offset);
-
-	return fallocate(k->fd, 0, at, (off_t)size) == 0 ? 0 : percpu_errno();
+	return reserve(percpu_chunk_lane(k, lane, offset), size);
 }
 
 uint64_t percpu_chunk_atomic_lanes(const struct percpu_chunk *k, uint32_t word)
@@ -152,10 +248,8 @@ int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size,
 {
 	int r = 0;
 
-	if (k->fd < 0)
+	if (!k->shared)
 		return 0;
-	if (!is_our_file(k))
-		return -EBADF;
 	for (uint32_t lane = 0; lane < k->cpus && r == 0; lane++)
 		r = reserve_lane(k, lane, offset, cpu_size);
 	if (r == 0)
@@ -187,8 +281,7 @@ static uint32_t use_atomic_lane(struct percpu_chunk *k, uint32_t lane)
 {
 	int saved = errno;
 
-	if (k->fd >= 0 && lane != 0 &&
-	    !(is_our_file(k) && reserve_lane(k, k->cpus + lane, 0, k->lane_size) == 0))
+	if (k->shared && lane != 0 && reserve_lane(k, k->cpus + lane, 0, k->lane_size) != 0)
 		lane = 0;
 	__atomic_fetch_or(lane_word(k, lane), lane_bit(lane), __ATOMIC_RELEASE);
 	errno = saved;
@@ -275,7 +368,7 @@ void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t size)
 
 void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size)
 {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const size_t page = page_size();
 	/* No page has bytes of two lanes: what a lane's first and last page have
 	 * besides is of the gaps, which hold nothing. */
 	const bool apart = page < k->stride - k->lane_size;
@@ -289,6 +382,6 @@ void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size)
 		first += from_start ? -((uintptr_t)first % page) : -(uintptr_t)first % page;
 		last += to_end ? -(uintptr_t)last % page : -((uintptr_t)last % page);
 		if (first < last)
-			madvise(first, last - first, k->fd < 0 ? MADV_DONTNEED : MADV_REMOVE);
+			madvise(first, last - first, k->shared ? MADV_REMOVE : MADV_DONTNEED);
 	}
 }

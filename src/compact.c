@@ -197,7 +197,7 @@ void percpu_compact_detach(struct percpu_compact *c)
 
 uint64_t percpu_compact_key(const struct percpu_compact *c)
 {
-	return c->chunk->fd < 0 ? 0 : percpu_region_key(c->chunk->region, c->base);
+	return c->chunk->shared ? percpu_region_key(c->chunk->region, c->base) : 0;
 }
 
 void percpu_compact_destroy(struct percpu_compact *c)

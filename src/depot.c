@@ -25,7 +25,7 @@ struct percpu_shelf {
 	size_t size;
 } __attribute__((aligned(64)));
 
-static struct percpu_depot *depots; /* under percpu_lock */
+static struct percpu_depot *depots; /* under the process lock */
 
 int percpu_depot_init(struct percpu_depot *d, unsigned cpus)
 {
@@ -38,10 +38,10 @@ int percpu_depot_init(struct percpu_depot *d, unsigned cpus)
 	for (unsigned i = 0; i < count; i++)
 		pthread_mutex_init(&d->shelves[i].lock, NULL);
 	d->count = count;
-	pthread_mutex_lock(&percpu_lock);
+	percpu_process_lock();
 	d->next = depots;
 	depots = d;
-	pthread_mutex_unlock(&percpu_lock);
+	percpu_process_unlock();
 	return 0;
 }
 
@@ -51,11 +51,11 @@ void percpu_depot_fini(struct percpu_depot *d)
 
 	if (d->count == 0)
 		return;
-	pthread_mutex_lock(&percpu_lock);
+	percpu_process_lock();
 	while (*p != d)
 		p = &(*p)->next;
 	*p = d->next;
-	pthread_mutex_unlock(&percpu_lock);
+	percpu_process_unlock();
 	for (unsigned i = 0; i < d->count; i++) {
 		pthread_mutex_destroy(&d->shelves[i].lock);
 		free(d->shelves[i].items);

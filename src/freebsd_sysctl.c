@@ -21,19 +21,14 @@
 static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sysctl_oid *first_oid; /* under names_lock */
 
-static void lock_names(void)
+void percpu_names_lock(void)
 {
 	pthread_mutex_lock(&names_lock);
 }
 
-static void unlock_names(void)
+void percpu_names_unlock(void)
 {
 	pthread_mutex_unlock(&names_lock);
-}
-
-__attribute__((constructor)) static void names_survive_fork(void)
-{
-	pthread_atfork(lock_names, unlock_names, unlock_names);
 }
 
 /* The full name, at the end of buf; NULL if it is longer. */
@@ -76,7 +71,7 @@ int percpu_freebsd_sysctl_register(struct sysctl_oid *oid)
 
 	if (name == NULL)
 		return -ENAMETOOLONG;
-	lock_names();
+	percpu_names_lock();
 	at = position(name);
 	if (*at != NULL && strcmp(full_name(*at, other), name) == 0) {
 		e = -EEXIST;
@@ -84,7 +79,7 @@ int percpu_freebsd_sysctl_register(struct sysctl_oid *oid)
 		oid->next = *at;
 		*at = oid;
 	}
-	unlock_names();
+	percpu_names_unlock();
 	return e;
 }
 
@@ -92,12 +87,12 @@ void percpu_freebsd_sysctl_unregister(struct sysctl_oid *oid)
 {
 	struct sysctl_oid **at = &first_oid;
 
-	lock_names();
+	percpu_names_lock();
 	while (*at != NULL && *at != oid)
 		at = &(*at)->next;
 	if (*at != NULL)
 		*at = oid->next;
-	unlock_names();
+	percpu_names_unlock();
 }
 
 /* The names below a node follow it, for '.' sorts before what names are of. */
@@ -162,11 +157,11 @@ int percpu_freebsd_sysctlbyname(const char *name, void *old, size_t *oldlen, int
 	struct sysctl_oid *oid;
 	int e;
 
-	lock_names();
+	percpu_names_lock();
 	e = find_oid(name, &oid);
 	if (e == 0)
 		e = access_counters(oid, old, oldlen, reset);
-	unlock_names();
+	percpu_names_unlock();
 	return e;
 }
 
@@ -203,9 +198,9 @@ int percpu_freebsd_sysctl_foreach(int (*fn)(const struct percpu_freebsd_name *n,
 	size_t n;
 	int e;
 
-	lock_names();
+	percpu_names_lock();
 	e = copy_names(&list, &n);
-	unlock_names();
+	percpu_names_unlock();
 	if (e != 0)
 		return e;
 	for (size_t i = 0; i < n && e == 0; i++)

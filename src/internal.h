@@ -6,6 +6,7 @@
 #define PERCPU_INTERNAL_H
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -23,6 +24,21 @@ static inline int percpu_errno(void)
 	int e = -errno;
 
 	return e < 0 ? e : -EIO;
+}
+
+/** No pthread_cancel() takes effect in the calling thread from here on; hand
+ *  what it returns to percpu_restore_cancel(). */
+static inline int percpu_defer_cancel(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
+}
+
+static inline void percpu_restore_cancel(int state)
+{
+	pthread_setcancelstate(state, &state);
 }
 
 /* cpus.c */
@@ -83,21 +99,60 @@ const struct percpu_status *percpu_init(void);
  *  paths, which may run in signal handlers and must not initialize. */
 enum percpu_tier percpu_tier(void);
 
+/* fork.c */
+
+/** Serializes everything in the process that allocates, and its lists. Fork
+ *  waits for it, so nobody who has it waits for another process, or for another
+ *  lock but those that fork.c lists behind it. */
+void percpu_process_lock(void);
+void percpu_process_unlock(void);
+
+/** The locks of other parts, which a fork takes; see fork.c for the order. */
+void percpu_names_lock(void);
+void percpu_names_unlock(void);
+void percpu_variables_lock(void);
+void percpu_variables_unlock(void);
+void percpu_zone_checks_lock(void);
+void percpu_zone_checks_unlock(void);
+
+/** Around a fork: the locks of all write buffers; and in the child, before they
+ *  are released, forget what was pending. */
+void percpu_wbufs_before_fork(void);
+void percpu_wbufs_after_fork(void);
+void percpu_wbufs_forget(void);
+
 /* lock.c */
 
-/** A lock between threads of the process, 0 when free. One whose holder is gone
- *  is taken over. Not recursive. */
-void percpu_owner_lock(uint32_t *word);
-void percpu_owner_unlock(uint32_t *word);
+/** A robust lock that the thread holds. Signals are blocked meanwhile. */
+struct percpu_robust {
+	uint32_t *word;
+	uint32_t tid;
+	bool registered;	       /* own is the thread's list */
+	struct robust_list_head *head; /* NULL: the kernel refuses */
+	struct robust_list *pending;
+	struct robust_list_head own;
+	sigset_t signals;
+};
 
-/** A lock between processes on a byte of a file; nothing if fd is negative.
- *  Returns 0 or -errno; hand what it sets to percpu_file_unlock(). */
-int percpu_file_lock(int fd, off_t byte, int *ret_fd);
-void percpu_file_unlock(int fd, off_t byte, int own);
+/** Take the lock, a word that is 0 while it is free. Returns 0 or -ETIMEDOUT.
+ *  Whoever takes it makes good what a killed holder may have left half done. */
+int percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns);
+void percpu_robust_unlock(struct percpu_robust *h);
 
-/** Before a fork; and in the child, which does not keep such locks. */
-void percpu_file_locks_before_fork(void);
-void percpu_file_locks_in_child(void);
+/** Whether locks are taken over when their holder was killed. */
+bool percpu_robust_supported(void);
+
+/** In a child of fork: the holder did not come along. */
+void percpu_robust_orphan(uint32_t *word);
+
+/** How long to wait for a lock that is held for a few instructions, or system
+ *  calls: its holder is stopped if it is not free then. */
+#define PERCPU_LOCK_NS PERCPU_SECOND
+
+/* local.c */
+
+/** In a child of fork: nobody holds a guard. */
+void percpu_local_after_fork(const struct percpu_local *l);
 
 /* visit.c */
 
@@ -157,14 +212,16 @@ struct percpu_header {
 	uint64_t root;	 /* in chunk 0: a key for the user */
 	uint64_t atomic_lanes[PERCPU_MAX_CPUS / 64]; /* in use; bits are only set */
 	uint64_t used[PERCPU_UNITS / 64];	     /* allocated units of a lane */
+	uint32_t alloc_lock;			     /* in chunk 0: of those who allocate; robust */
+	uint32_t journal_lock;			     /* likewise, of those who use the journal */
 	struct percpu_journal journal;
 };
 
-_Static_assert(sizeof(struct percpu_header) == 48 + 2 * 1024 + 24 + 512, "file layout");
+_Static_assert(sizeof(struct percpu_header) == 48 + 2 * 1024 + 8 + 24 + 512, "file layout");
 _Static_assert(offsetof(struct percpu_header, atomic_lanes) == 48, "file layout");
 
 #define PERCPU_MAGIC 0x31557043726550ffULL /* bytes: ff P e r C p U 1 */
-#define PERCPU_VERSION 1
+#define PERCPU_VERSION 2
 
 /** What this process knows of a chunk; constant once it is mapped. */
 struct percpu_chunk {
@@ -175,16 +232,11 @@ struct percpu_chunk {
 	size_t lane_size;
 	size_t stride;
 	size_t unit; /* bytes that a bit of header->used stands for */
-	size_t hint; /* under percpu_lock: units below it were in use when last seen */
+	size_t hint; /* under the process lock: units below it were in use when last seen */
 	uint32_t cpus;
 	uint32_t index;
-	uint32_t journal_lock; /* among threads; percpu_owner_lock() */
-	uint32_t reader_lock;
+	bool shared;	 /* a file */
 	size_t map_size; /* from this struct on */
-	int fd;		 /* of a shared region; -1: private */
-	dev_t dev;	 /* of fd, to notice that it was closed and reused */
-	ino_t ino;
-	off_t offset; /* of the header in fd */
 };
 
 /** Distance between lanes of so many usable bytes. */
@@ -208,14 +260,27 @@ static inline size_t percpu_unit(size_t lane_size)
 /** Bytes of a chunk behind struct percpu_chunk: its share of the file. */
 uint64_t percpu_chunk_size(size_t stride, uint32_t cpus);
 
-/** Map the chunk described by the geometry and file fields of t; header and
- *  lanes are as the file has them. Returns 0 or -errno. */
-int percpu_chunk_map(const struct percpu_chunk *t, bool writable, struct percpu_chunk **ret);
+/** Map the chunk described by the geometry of t: private memory, or the file's
+ *  first. Where grows is set, a page of the file behind it is mapped as well,
+ *  percpu_chunk_seed(). Returns 0 or -errno. */
+int percpu_chunk_map(const struct percpu_chunk *t, int fd, bool writable, bool grows,
+		     struct percpu_chunk **ret);
 void percpu_chunk_unmap(struct percpu_chunk *k);
+
+/** The page behind the chunk, with which the file's next one begins. */
+char *percpu_chunk_seed(const struct percpu_chunk *k);
+
+/** Map the chunk whose first page is at *seed, which then is not any more. It
+ *  takes no descriptor. */
+int percpu_chunk_unfold(const struct percpu_chunk *t, char **seed, bool grows,
+			struct percpu_chunk **ret);
 
 /** In the CPU lanes of a private chunk, no huge page that reaches beyond this
  *  offset, behind which nothing is going to be touched. */
 void percpu_chunk_small_pages(const struct percpu_chunk *k, size_t offset);
+
+/** Copy the header that another process wrote: 0, or -EBADMSG. */
+int percpu_chunk_read_header(const struct percpu_chunk *k, struct percpu_header *ret);
 
 /** Write the header of a new chunk and reserve what every user touches. */
 int percpu_chunk_format(struct percpu_chunk *k);
@@ -254,14 +319,11 @@ static inline struct percpu_chunk *percpu_chunk_of(const void *cell)
 
 /* journal.c */
 
-struct percpu_journal_holder {
-	sigset_t signals;
-	int fd;
-};
+/** Lock the journal of the chunk: 0 or -ETIMEDOUT. percpu_robust_unlock(). */
+int percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
 
-/** Lock the journal of the chunk: 0 or -errno. Blocks signals until unlocked. */
-int percpu_journal_lock(struct percpu_chunk *k, struct percpu_journal_holder *h);
-void percpu_journal_unlock(struct percpu_chunk *k, struct percpu_journal_holder *h);
+/** Complete what a killed holder has written down. Returns 0 or -ETIMEDOUT. */
+int percpu_journal_settle(struct percpu_chunk *k);
 
 /** Add delta to words of the bias lane, all or none, also when the process is
  *  killed meanwhile. At most PERCPU_JOURNAL_WORDS. The caller has the lock. */
@@ -280,12 +342,16 @@ unsigned percpu_vector_words(void);
 /** What all who count in objects look at: in the bias lane, behind the biases.
  *  Readers change it. */
 struct percpu_stats_control {
-	uint64_t bank;	   /* which one counts: 0, or their distance */
-	uint64_t unfenced; /* somebody may still count in the other */
+	uint64_t bank;	 /* which one counts: 0, or their distance; above that, changes */
+	uint64_t fenced; /* the value of bank that a fence has followed last */
 	uint64_t size;
 	uint64_t n;
-	uint64_t flags;
+	uint32_t flags;
+	uint32_t reader; /* id of the thread that takes a snapshot; or 0 */
 };
+
+/** What bank grows by with each change: more than any distance. */
+#define PERCPU_STATS_FLIP (UINT64_C(1) << 40)
 
 /** Where the first field of object i is in a lane, in bank 0. */
 static inline size_t percpu_stats_offset(const struct percpu_stats *s, size_t i)
@@ -348,9 +414,13 @@ static inline size_t percpu_chunk_hash(const void *cell)
 struct percpu_region {
 	struct percpu_region *next; /* of all regions of the process */
 	struct percpu_chunk *first;
-	struct percpu_chunk_table *chunks; /* grows under percpu_lock, read without */
+	struct percpu_chunk_table *chunks; /* grows under the process lock, read without */
 	uint32_t n;			   /* likewise; stored after what it counts */
-	int fd;				   /* -1: private */
+	uint32_t capacity;		   /* chunks that there is room for */
+	char *seed;			   /* of the next chunk; NULL: none, or spare has it */
+	struct percpu_chunk *spare;	   /* mapped, but not complete yet */
+	struct percpu_local *local;	   /* what has the region for itself, or NULL */
+	bool shared;			   /* a file */
 	bool writable;
 	size_t lane_size;
 	uint32_t cpus;
@@ -372,19 +442,19 @@ static inline struct percpu_chunk *percpu_region_lookup(const struct percpu_regi
 	}
 }
 
-/** Serializes everything that allocates; held across fork. */
-extern pthread_mutex_t percpu_lock;
-
 /** The private region that single counters and small arrays come from. */
 int percpu_region_default(struct percpu_region **ret);
 
 /** Whether cells of r can be single counters. */
 bool percpu_region_is_zone(const struct percpu_region *r);
 
-/** Add a chunk. The caller has percpu_lock and the lock between processes. */
+/** In a child of fork: the locks in private memory are free, whoever had them. */
+void percpu_regions_after_fork(void);
+
+/** Add a chunk. The caller has the lock between processes and that of this one. */
 int percpu_region_grow(struct percpu_region *r);
 
-/** Map the chunks that other processes have added. The caller has percpu_lock. */
+/** Map the chunks that other processes have added. The caller has the process lock. */
 int percpu_region_refresh(struct percpu_region *r);
 
 /** The region that the cell, any pointer, is in; NULL if none. */
@@ -416,7 +486,7 @@ void percpu_depot_trim(struct percpu_depot *d);
 /** How many items there are. */
 size_t percpu_depot_count(const struct percpu_depot *d);
 
-/** A child of fork must find no shelf locked. The caller has percpu_lock. */
+/** Around a fork; the caller has the process lock. */
 void percpu_depots_before_fork(void);
 void percpu_depots_after_fork(void);
 

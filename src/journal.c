@@ -5,20 +5,10 @@
  * The bias lane is not for sequences: whoever stores there holds a lock. It may
  * be killed while it does. So the new values are written down first; the store
  * that makes "turn" odd is the commit, and whoever comes next stores the values
- * once more, which does no harm if they were stored before.
- *
- * Signals are blocked meanwhile: a handler may count, too, and must not wait
- * for the thread that it interrupted.
+ * once more, which does no harm if they were stored before. It would, if the
+ * cells belonged to somebody else by then: who frees cells comes here first.
  */
-#define _GNU_SOURCE
-#include <signal.h>
-
 #include "internal.h"
-
-static off_t lock_byte(const struct percpu_chunk *k)
-{
-	return 1 + 2 * (off_t)k->index;
-}
 
 static uint64_t *bias_words(const struct percpu_chunk *k, size_t offset)
 {
@@ -40,29 +30,26 @@ static void apply(struct percpu_chunk *k)
 	__atomic_store_n(&j->turn, (j->turn | 1) + 1, __ATOMIC_RELEASE);
 }
 
-int percpu_journal_lock(struct percpu_chunk *k, struct percpu_journal_holder *h)
+int percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h)
 {
-	sigset_t all;
-	int e;
+	int e = percpu_robust_lock(h, &k->header->journal_lock, PERCPU_LOCK_NS);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &h->signals);
-	percpu_owner_lock(&k->journal_lock);
-	e = percpu_file_lock(k->fd, lock_byte(k), &h->fd);
-	if (e != 0) {
-		percpu_owner_unlock(&k->journal_lock);
-		pthread_sigmask(SIG_SETMASK, &h->signals, NULL);
-	} else if (k->header->journal.turn & 1) {
+	if (e == 0 && (k->header->journal.turn & 1))
 		apply(k); /* the last holder was killed */
-	}
 	return e;
 }
 
-void percpu_journal_unlock(struct percpu_chunk *k, struct percpu_journal_holder *h)
+int percpu_journal_settle(struct percpu_chunk *k)
 {
-	percpu_file_unlock(k->fd, lock_byte(k), h->fd);
-	percpu_owner_unlock(&k->journal_lock);
-	pthread_sigmask(SIG_SETMASK, &h->signals, NULL);
+	struct percpu_robust h;
+	int e;
+
+	if (!(__atomic_load_n(&k->header->journal.turn, __ATOMIC_ACQUIRE) & 1))
+		return 0;
+	e = percpu_journal_lock(k, &h);
+	if (e == 0)
+		percpu_robust_unlock(&h);
+	return e;
 }
 
 void percpu_journal_add(struct percpu_chunk *k, size_t offset, const uint64_t *delta, size_t words)
@@ -87,7 +74,7 @@ static void copy_words(uint64_t *out, const uint64_t *bias, size_t words)
 int percpu_journal_read(struct percpu_chunk *k, size_t offset, uint64_t *out, size_t words)
 {
 	const uint64_t *turn = &k->header->journal.turn, *bias = bias_words(k, offset);
-	struct percpu_journal_holder h;
+	struct percpu_robust h;
 	uint64_t t;
 	int e;
 
@@ -103,6 +90,6 @@ int percpu_journal_read(struct percpu_chunk *k, size_t offset, uint64_t *out, si
 	if (e != 0)
 		return e;
 	copy_words(out, bias, words);
-	percpu_journal_unlock(k, &h);
+	percpu_robust_unlock(&h);
 	return 0;
 }

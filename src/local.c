@@ -49,6 +49,11 @@ int percpu_local_create(size_t size, enum percpu_local_fallback fallback, struct
 	l->cell = l->guard + GUARD_SIZE;
 	l->fallback = fallback;
 	l->stride = chunk(l)->stride;
+	if (fallback != PERCPU_LOCAL_SPLIT) {
+		percpu_process_lock();
+		l->region->local = l;
+		percpu_process_unlock();
+	}
 	*ret = l;
 	return 0;
 }
@@ -89,16 +94,17 @@ static unsigned choose_cpu(const struct percpu_local *l)
 	return cpu > 0 && (uint32_t)cpu < chunk(l)->cpus ? cpu : 0;
 }
 
-/* What a holder that is gone left half done does not show: every operation
+/* What a holder that was killed left half done does not show: every operation
  * ends with one store that makes it valid, here as in the sequences. */
-static int lock_guard(uint32_t *guard, unsigned cpu)
+static int lock_guard(struct percpu_robust *h, uint32_t *guard, unsigned cpu)
 {
-	int e;
+	int e = percpu_robust_lock(h, guard, PERCPU_LOCK_NS);
 
-	percpu_owner_lock(guard);
+	if (e != 0)
+		return e;
 	e = percpu_fence_cpu(cpu);
 	if (e != 0)
-		percpu_owner_unlock(guard);
+		percpu_robust_unlock(h);
 	return e;
 }
 
@@ -115,24 +121,41 @@ static int ref_guard(uint32_t *guard, unsigned cpu)
 	return e;
 }
 
-/* Enter the fallback on some lane. Returns 0 or -errno. */
-static int enter(const struct percpu_local *l, unsigned *ret_cpu)
-{
-	unsigned cpu = choose_cpu(l);
-	int e = l->fallback == PERCPU_LOCAL_LOCK ? lock_guard(guard_of(l, cpu), cpu) :
-						   ref_guard(guard_of(l, cpu), cpu);
+/* A fallback's stay on a lane. */
+struct stay {
+	unsigned cpu;
+	struct percpu_robust lock;
+};
 
-	if (e == 0)
-		*ret_cpu = cpu;
-	return e;
+/* Enter the fallback on some lane. Returns 0 or -errno. */
+static int enter(const struct percpu_local *l, struct stay *s)
+{
+	s->cpu = choose_cpu(l);
+	return l->fallback == PERCPU_LOCAL_LOCK ?
+		       lock_guard(&s->lock, guard_of(l, s->cpu), s->cpu) :
+		       ref_guard(guard_of(l, s->cpu), s->cpu);
 }
 
-static void leave(const struct percpu_local *l, unsigned cpu)
+static void leave(const struct percpu_local *l, struct stay *s)
 {
 	if (l->fallback == PERCPU_LOCAL_LOCK)
-		percpu_owner_unlock(guard_of(l, cpu));
+		percpu_robust_unlock(&s->lock);
 	else
-		__atomic_fetch_sub(guard_of(l, cpu), 1, __ATOMIC_RELEASE);
+		__atomic_fetch_sub(guard_of(l, s->cpu), 1, __ATOMIC_RELEASE);
+}
+
+/* The threads that held a guard did not come along. What they left half done does
+ * not show. */
+void percpu_local_after_fork(const struct percpu_local *l)
+{
+	for (unsigned cpu = 0; cpu < chunk(l)->cpus; cpu++) {
+		uint32_t *guard = guard_of(l, cpu);
+
+		if (l->fallback == PERCPU_LOCAL_LOCK)
+			percpu_robust_orphan(guard);
+		else if (*guard != 0)
+			*guard = 0;
+	}
 }
 
 static void *cell_of(const struct percpu_local *l, unsigned cpu)
@@ -162,7 +185,7 @@ int percpu_local_add_slow(const struct percpu_local *l, int64_t n)
 int percpu_local_add_return_slow(const struct percpu_local *l, int64_t n, int64_t *ret)
 {
 	struct percpu_rseq *rs;
-	unsigned cpu;
+	struct stay s;
 	int e;
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT)
@@ -171,11 +194,11 @@ int percpu_local_add_return_slow(const struct percpu_local *l, int64_t n, int64_
 	for (int i = 0; i < PERCPU_SEQ_TRIES; i++)
 		if (percpu_seq_add_return(rs, l->cell, l->guard, l->stride, n, ret) == 0)
 			return 0;
-	e = enter(l, &cpu);
+	e = enter(l, &s);
 	if (e != 0)
 		return e;
-	*ret = __atomic_add_fetch((int64_t *)cell_of(l, cpu), n, __ATOMIC_RELAXED);
-	leave(l, cpu);
+	*ret = __atomic_add_fetch((int64_t *)cell_of(l, s.cpu), n, __ATOMIC_RELAXED);
+	leave(l, &s);
 	return 0;
 }
 
@@ -184,7 +207,7 @@ int percpu_local_add_limit_slow(const struct percpu_local *l, int64_t n, int64_t
 {
 	struct percpu_rseq *rs;
 	int64_t old, v, *word;
-	unsigned cpu;
+	struct stay s;
 	int r = PERCPU_SEQ_SLOW;
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT)
@@ -194,16 +217,16 @@ int percpu_local_add_limit_slow(const struct percpu_local *l, int64_t n, int64_t
 		r = percpu_seq_add_limit(rs, l->cell, l->guard, l->stride, n, limit, ret);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ERANGE;
-	r = enter(l, &cpu);
+	r = enter(l, &s);
 	if (r != 0)
 		return r;
-	word = cell_of(l, cpu);
+	word = cell_of(l, s.cpu);
 	old = __atomic_load_n(word, __ATOMIC_RELAXED);
 	do {
 		v = (int64_t)((uint64_t)old + (uint64_t)n);
 	} while (v <= limit && !__atomic_compare_exchange_n(word, &old, v, false, __ATOMIC_RELAXED,
 							    __ATOMIC_RELAXED));
-	leave(l, cpu);
+	leave(l, &s);
 	*ret = v;
 	return v <= limit ? 0 : -ERANGE;
 }
@@ -220,7 +243,7 @@ int percpu_local_cmpxchg_slow(const struct percpu_local *l, int64_t expected, in
 {
 	struct percpu_rseq *rs;
 	int r = PERCPU_SEQ_SLOW;
-	unsigned cpu;
+	struct stay s;
 	int64_t old = expected;
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT)
@@ -230,13 +253,13 @@ int percpu_local_cmpxchg_slow(const struct percpu_local *l, int64_t expected, in
 		r = percpu_seq_cmpxchg(rs, l->cell, l->guard, l->stride, expected, v, ret);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -EAGAIN;
-	r = enter(l, &cpu);
+	r = enter(l, &s);
 	if (r != 0)
 		return r;
-	if (!__atomic_compare_exchange_n((int64_t *)cell_of(l, cpu), &old, v, false,
+	if (!__atomic_compare_exchange_n((int64_t *)cell_of(l, s.cpu), &old, v, false,
 					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		r = -EAGAIN;
-	leave(l, cpu);
+	leave(l, &s);
 	*ret = old;
 	return r;
 }
@@ -244,7 +267,7 @@ int percpu_local_cmpxchg_slow(const struct percpu_local *l, int64_t expected, in
 int percpu_local_xchg_slow(const struct percpu_local *l, int64_t v, int64_t *ret)
 {
 	struct percpu_rseq *rs;
-	unsigned cpu;
+	struct stay s;
 	int e;
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT)
@@ -253,11 +276,11 @@ int percpu_local_xchg_slow(const struct percpu_local *l, int64_t v, int64_t *ret
 	for (int i = 0; i < PERCPU_SEQ_TRIES; i++)
 		if (percpu_seq_xchg(rs, l->cell, l->guard, l->stride, v, ret) == 0)
 			return 0;
-	e = enter(l, &cpu);
+	e = enter(l, &s);
 	if (e != 0)
 		return e;
-	*ret = __atomic_exchange_n((int64_t *)cell_of(l, cpu), v, __ATOMIC_RELAXED);
-	leave(l, cpu);
+	*ret = __atomic_exchange_n((int64_t *)cell_of(l, s.cpu), v, __ATOMIC_RELAXED);
+	leave(l, &s);
 	return 0;
 }
 
@@ -268,7 +291,7 @@ int percpu_local_push_slow(const struct percpu_local *l, uint64_t limit, void *i
 	struct percpu_rseq *rs;
 	struct percpu_array *a;
 	int r = PERCPU_SEQ_SLOW;
-	unsigned cpu;
+	struct stay s;
 
 	if (l->fallback != PERCPU_LOCAL_LOCK)
 		return -ENOTSUP;
@@ -277,17 +300,17 @@ int percpu_local_push_slow(const struct percpu_local *l, uint64_t limit, void *i
 		r = percpu_seq_push(rs, l->cell, l->guard, l->stride, limit, item);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ENOSPC;
-	r = enter(l, &cpu);
+	r = enter(l, &s);
 	if (r != 0)
 		return r;
-	a = cell_of(l, cpu);
+	a = cell_of(l, s.cpu);
 	if (a->count < limit) {
 		a->slot[a->count] = item;
 		__atomic_store_n(&a->count, a->count + 1, __ATOMIC_RELEASE);
 	} else {
 		r = -ENOSPC;
 	}
-	leave(l, cpu);
+	leave(l, &s);
 	return r;
 }
 
@@ -306,7 +329,7 @@ int percpu_local_pop_slow(const struct percpu_local *l, void **ret)
 {
 	struct percpu_rseq *rs;
 	int r = PERCPU_SEQ_SLOW;
-	unsigned cpu;
+	struct stay s;
 
 	if (l->fallback != PERCPU_LOCAL_LOCK)
 		return -ENOTSUP;
@@ -315,29 +338,28 @@ int percpu_local_pop_slow(const struct percpu_local *l, void **ret)
 		r = percpu_seq_pop(rs, l->cell, l->guard, l->stride, ret);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ENOENT;
-	r = enter(l, &cpu);
+	r = enter(l, &s);
 	if (r != 0)
 		return r;
-	r = pop_locked(l, cpu, ret);
-	leave(l, cpu);
+	r = pop_locked(l, s.cpu, ret);
+	leave(l, &s);
 	return r;
 }
 
 int percpu_local_pop_cpu(const struct percpu_local *l, unsigned cpu, void **ret)
 {
-	uint32_t *guard;
+	struct percpu_robust h;
 	int r;
 
 	if (l->fallback != PERCPU_LOCAL_LOCK)
 		return -ENOTSUP;
 	if (cpu >= chunk(l)->cpus)
 		return -EINVAL;
-	guard = guard_of(l, cpu);
-	r = lock_guard(guard, cpu);
+	r = lock_guard(&h, guard_of(l, cpu), cpu);
 	if (r != 0)
 		return r;
 	r = pop_locked(l, cpu, ret);
-	percpu_owner_unlock(guard);
+	percpu_robust_unlock(&h);
 	return r;
 }
 
@@ -347,7 +369,7 @@ int percpu_local_copy_slow(const struct percpu_local *l, uint64_t mask, const ui
 	struct percpu_rseq *rs;
 	struct percpu_fifo *q;
 	int r = PERCPU_SEQ_SLOW;
-	unsigned cpu;
+	struct stay s;
 
 	if (l->fallback != PERCPU_LOCAL_LOCK)
 		return -ENOTSUP;
@@ -358,10 +380,10 @@ int percpu_local_copy_slow(const struct percpu_local *l, uint64_t mask, const ui
 		r = percpu_seq_copy(rs, l->cell, l->guard, l->stride, mask, src, words);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ENOSPC;
-	r = enter(l, &cpu);
+	r = enter(l, &s);
 	if (r != 0)
 		return r;
-	q = cell_of(l, cpu);
+	q = cell_of(l, s.cpu);
 	if (mask + 1 - (q->head - __atomic_load_n(&q->tail, __ATOMIC_ACQUIRE)) >= words) {
 		for (uint64_t i = 0; i < words; i++)
 			q->slot[(q->head + i) & mask] = src[i];
@@ -369,6 +391,6 @@ int percpu_local_copy_slow(const struct percpu_local *l, uint64_t mask, const ui
 	} else {
 		r = -ENOSPC;
 	}
-	leave(l, cpu);
+	leave(l, &s);
 	return r;
 }

@@ -1,161 +1,176 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lock.c - locks whose holder may be gone.
+ * lock.c - robust locks: those whose holder may be killed.
  *
- * Between threads: a futex that holds its owner's thread id. A child of fork
- * that finds another thread's id in it takes it over, for that thread did not
- * come along. Between processes: a record lock, which the kernel releases when
- * its holder dies, in whatever PID namespace.
+ * A robust lock is one word, in memory that processes share or of this one. It
+ * is taken by compare-and-swap with the thread's id and waited for with a futex.
+ * The kernel learns of it in one way only: while a thread has it, or is about to,
+ * the thread's robust list head (get_robust_list(2)) names the word as the
+ * operation in progress. When the thread dies, or calls exec, with its id in the
+ * word, the kernel marks the word FUTEX_OWNER_DIED and wakes a waiter, who takes
+ * it over. Nothing lies in the shared memory but the word: no pointer that could
+ * be bent, and there is no descriptor that could be closed, or be refused.
+ *
+ * - A thread has one operation in progress, so it holds one such lock at a time,
+ *   and no robust mutex of libc. Signals are blocked meanwhile, for a handler
+ *   could take either.
+ * - Nobody waits with signals blocked, nor without bound.
+ * - The head is asked for each time: a child of clone(CLONE_VM) has none, or one
+ *   of its own, while its thread-local memory may be its parent's.
+ * - Whoever may only read the memory can still sleep on the word, or move others
+ *   that sleep there, and so catch a wake-up. So a waiter looks again by itself.
+ * - Where the kernel refuses get_robust_list(2), the lock works, but nobody takes
+ *   it over: when its holder was killed, the others give up after a time.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "internal.h"
 
-/* How long to wait for a lock before looking whether its holder lives. */
-static const struct timespec patience = { .tv_nsec = 1000000 };
+#define SLICE_NS (PERCPU_SECOND / 200) /* how long a waiter sleeps at most */
 
-/* No thread of this process has that id. */
-static bool is_gone(uint32_t tid)
+static bool get_head(struct robust_list_head **ret)
 {
-	return syscall(SYS_tgkill, getpid(), tid, 0) != 0 && errno == ESRCH;
+	size_t size;
+
+	return syscall(SYS_get_robust_list, 0, ret, &size) == 0;
 }
 
-void percpu_owner_lock(uint32_t *word)
+bool percpu_robust_supported(void)
 {
-	uint32_t me = (uint32_t)syscall(SYS_gettid), holder = 0;
+	struct robust_list_head *head;
 
-	while (!__atomic_compare_exchange_n(word, &holder, me, false, __ATOMIC_ACQUIRE,
-					    __ATOMIC_RELAXED)) {
-		if (syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, holder, &patience, NULL, 0) == 0 ||
-		    errno != ETIMEDOUT || !is_gone(holder))
-			holder = 0;
+	return get_head(&head);
+}
+
+static void set_pending(struct robust_list_head *head, struct robust_list *entry)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&head->list_op_pending, entry, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* From here until disarm() the kernel looks at the word if the thread dies. A
+ * task that has no list gets one for the time being. */
+static void arm(struct percpu_robust *h, uint32_t *word)
+{
+	h->registered = false;
+	if (!get_head(&h->head)) {
+		h->head = NULL;
+		return;
+	}
+	if (h->head == NULL) {
+		h->own.list.next = &h->own.list;
+		h->own.futex_offset = 0;
+		h->own.list_op_pending = NULL;
+		h->registered = syscall(SYS_set_robust_list, &h->own, sizeof(h->own)) == 0;
+		h->head = h->registered ? &h->own : NULL;
+	}
+	if (h->head != NULL) {
+		h->pending = h->head->list_op_pending;
+		set_pending(h->head, (struct robust_list *)((char *)word - h->head->futex_offset));
 	}
 }
 
-void percpu_owner_unlock(uint32_t *word)
+static void disarm(struct percpu_robust *h)
 {
-	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	struct robust_list_head *head;
+
+	if (h->head == NULL)
+		return;
+	set_pending(h->head, h->pending);
+	/* musl registers a list when a thread locks its first robust mutex. */
+	if (h->registered && get_head(&head) && head == &h->own)
+		syscall(SYS_set_robust_list, NULL, sizeof(h->own));
 }
 
-/*
- * A record lock is held by an open file of its own: a lock of the process would
- * be lost as soon as any thread, of the library or not, closes any descriptor
- * of the file. Only where the file cannot be opened once more (no /proc, no
- * descriptor left) the process holds it.
- *
- * A child of fork shares the open files, and so would keep a lock after its
- * holder died. So they are noted, and the child closes them. Nobody waits for a
- * fork: a signal handler that needs a lock may have interrupted what the fork
- * waits for.
- */
-#define NOTES 256 /* more locks at a time are not noted */
-
-static int notes[NOTES]; /* a descriptor + 1, or 0 */
-static unsigned forks;
-
-static void note_file(int fd)
+static bool is_free(uint32_t value)
 {
-	int none;
-
-	for (unsigned i = 0; i < NOTES; i++) {
-		none = 0;
-		if (__atomic_compare_exchange_n(&notes[i], &none, fd + 1, false, __ATOMIC_SEQ_CST,
-						__ATOMIC_RELAXED))
-			return;
-	}
+	return (value & FUTEX_TID_MASK) == 0;
 }
 
-static void forget_file(int fd)
+/* Returns what the word was: free, if it is the caller's now. */
+static uint32_t try_lock(struct percpu_robust *h, uint32_t *word)
 {
-	int noted;
+	uint32_t value = __atomic_load_n(word, __ATOMIC_RELAXED);
+	sigset_t all;
 
-	for (unsigned i = 0; i < NOTES; i++) {
-		noted = fd + 1;
-		if (__atomic_compare_exchange_n(&notes[i], &noted, 0, false, __ATOMIC_SEQ_CST,
-						__ATOMIC_RELAXED))
-			return;
+	/* A word that is taken is left alone also by the kernel: in another PID
+	 * namespace its holder may have this thread's id. */
+	if (!is_free(value))
+		return value;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &h->signals);
+	h->tid = (uint32_t)syscall(SYS_gettid);
+	arm(h, word);
+	while (is_free(value) &&
+	       !__atomic_compare_exchange_n(word, &value, h->tid | (value & FUTEX_WAITERS), false,
+					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		;
+	if (is_free(value)) {
+		h->word = word;
+		return value;
 	}
+	disarm(h);
+	pthread_sigmask(SIG_SETMASK, &h->signals, NULL);
+	return value;
 }
 
-void percpu_file_locks_before_fork(void)
+/* Sleep until the word, whose value that was, may have changed. */
+static void wait_for(uint32_t *word, uint32_t value, uint64_t ns)
 {
-	__atomic_fetch_add(&forks, 1, __ATOMIC_SEQ_CST);
+	struct timespec ts = { .tv_nsec = (long)(ns < SLICE_NS ? ns : SLICE_NS) };
+
+	if (!(value & FUTEX_WAITERS) &&
+	    !__atomic_compare_exchange_n(word, &value, value | FUTEX_WAITERS, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	syscall(SYS_futex, word, FUTEX_WAIT, value | FUTEX_WAITERS, &ts, NULL, 0);
 }
 
-void percpu_file_locks_in_child(void)
+int percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns)
 {
-	for (unsigned i = 0; i < NOTES; i++) {
-		if (notes[i] != 0)
-			close(notes[i] - 1);
-		notes[i] = 0;
+	uint64_t deadline = 0, now;
+	int saved = errno;
+	uint32_t value;
+
+	while (value = try_lock(h, word), !is_free(value)) {
+		now = percpu_now_ns();
+		if (deadline == 0)
+			deadline = now + timeout_ns;
+		if (now >= deadline)
+			break;
+		wait_for(word, value, deadline - now);
 	}
+	errno = saved;
+	return is_free(value) ? 0 : -ETIMEDOUT;
 }
 
-/* Open the file once more. A fork before it was noted may have left it to a
- * child, which does not know: then another. */
-static int open_noted(int fd)
+/* The word is freed before the operation in progress ends: should the thread
+ * die between the two, the kernel finds the word free and wakes a waiter. */
+void percpu_robust_unlock(struct percpu_robust *h)
 {
-	char name[32];
-	unsigned before;
-	int own;
+	uint32_t value = __atomic_load_n(h->word, __ATOMIC_RELAXED);
+	int saved = errno;
 
-	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	for (;;) {
-		before = __atomic_load_n(&forks, __ATOMIC_SEQ_CST);
-		own = open(name, O_RDWR | O_CLOEXEC);
-		if (own < 0)
-			return own;
-		note_file(own);
-		if (__atomic_load_n(&forks, __ATOMIC_SEQ_CST) == before)
-			return own;
-		forget_file(own);
-		close(own);
-	}
+	while ((value & FUTEX_TID_MASK) == h->tid &&
+	       !__atomic_compare_exchange_n(h->word, &value, 0, false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+	if (value & FUTEX_WAITERS)
+		syscall(SYS_futex, h->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	disarm(h);
+	pthread_sigmask(SIG_SETMASK, &h->signals, NULL);
+	errno = saved;
 }
 
-int percpu_file_lock(int fd, off_t byte, int *ret_fd)
+void percpu_robust_orphan(uint32_t *word)
 {
-	struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
-	int own, e;
-
-	*ret_fd = -1;
-	if (fd < 0)
-		return 0;
-	own = open_noted(fd);
-	do {
-		e = 0;
-		if (fcntl(own < 0 ? fd : own, own < 0 ? F_SETLKW : F_OFD_SETLKW, &fl) != 0)
-			e = percpu_errno();
-	} while (e == -EINTR);
-	if (e == 0) {
-		*ret_fd = own;
-		return 0;
-	}
-	if (own >= 0) {
-		forget_file(own);
-		close(own);
-	}
-	return e;
-}
-
-void percpu_file_unlock(int fd, off_t byte, int own)
-{
-	struct flock fl = { .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
-
-	if (own >= 0) {
-		/* Not by closing alone: a child may not have done so yet. */
-		(void)fcntl(own, F_OFD_SETLK, &fl);
-		forget_file(own);
-		close(own);
-	} else if (fd >= 0) {
-		(void)fcntl(fd, F_SETLK, &fl);
-	}
+	if (*word != 0)
+		*word = FUTEX_OWNER_DIED;
 }

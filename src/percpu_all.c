@@ -14,6 +14,7 @@
 #include "cpus.c"
 #include "depot.c"
 #include "fence.c"
+#include "fork.c"
 #include "freebsd.c"
 #include "freebsd_sysctl.c"
 #include "freebsd_uma.c"

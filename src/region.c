@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,54 +19,23 @@
 
 #define MAX_LANE ((size_t)1 << 40)
 #define MAX_CHUNKS 65536
+#define MAX_FILE_CHUNKS 4096
 
-pthread_mutex_t percpu_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static struct percpu_region *regions;	     /* under percpu_lock */
+static struct percpu_region *regions;	     /* under the process lock */
 static struct percpu_region *default_region; /* likewise */
 
-static void lock(void)
+/* A child of fork has one thread: whoever else held a lock in private memory did
+ * not come along. What is in a file is the business of its holder, who lives. */
+void percpu_regions_after_fork(void)
 {
-	pthread_mutex_lock(&percpu_lock);
-}
-
-static void unlock(void)
-{
-	pthread_mutex_unlock(&percpu_lock);
-}
-
-/* A child of fork has one thread; it must not find a lock held by another. */
-static void before_fork(void)
-{
-	lock();
-	percpu_depots_before_fork();
-	percpu_file_locks_before_fork();
-}
-
-static void after_fork(void)
-{
-	percpu_depots_after_fork();
-	unlock();
-}
-
-static void after_fork_in_child(void)
-{
-	percpu_file_locks_in_child();
-	after_fork();
-}
-
-__attribute__((constructor)) static void survive_fork(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork_in_child);
-}
-
-/* A process that closes any descriptor of a file loses its record lock on it,
- * so not while another thread allocates. */
-static void close_file(int fd)
-{
-	lock();
-	close(fd);
-	unlock();
+	for (struct percpu_region *r = regions; r != NULL; r = r->next) {
+		if (r->shared)
+			continue;
+		for (uint32_t i = 0; i < r->n; i++)
+			percpu_robust_orphan(&r->chunks->at[i]->header->journal_lock);
+		if (r->local != NULL)
+			percpu_local_after_fork(r->local);
+	}
 }
 
 bool percpu_region_is_zone(const struct percpu_region *r)
@@ -78,20 +47,13 @@ bool percpu_region_is_zone(const struct percpu_region *r)
 
 static void describe(const struct percpu_region *r, uint32_t index, struct percpu_chunk *ret)
 {
-	struct stat st = { 0 };
-
 	memset(ret, 0, sizeof(*ret));
 	ret->region = (struct percpu_region *)r;
 	ret->lane_size = r->lane_size;
 	ret->stride = percpu_stride(r->lane_size);
 	ret->cpus = r->cpus;
 	ret->index = index;
-	ret->fd = r->fd;
-	if (r->fd >= 0 && fstat(r->fd, &st) == 0) {
-		ret->dev = st.st_dev;
-		ret->ino = st.st_ino;
-	}
-	ret->offset = (off_t)(index * percpu_chunk_size(ret->stride, ret->cpus));
+	ret->shared = r->shared;
 }
 
 /* Both for its index and for its address. */
@@ -137,42 +99,69 @@ static int append(struct percpu_region *r, struct percpu_chunk *k)
 	return 0;
 }
 
-int percpu_region_grow(struct percpu_region *r)
+/* Map the first chunk, from the file if the region is one. */
+static int map_first(struct percpu_region *r, int fd)
 {
-	struct percpu_chunk t, *k;
+	bool grows = r->shared && r->capacity > 1;
+	struct percpu_chunk t;
 	int e;
 
-	if (r->n == MAX_CHUNKS)
-		return -ENOSPC;
-	describe(r, r->n, &t);
-	if (r->fd >= 0 &&
-	    ftruncate(r->fd, t.offset + (off_t)percpu_chunk_size(t.stride, t.cpus)) != 0)
-		return percpu_errno();
-	e = percpu_chunk_map(&t, true, &k);
-	if (e == 0) {
-		if (r->fd >= 0)
-			percpu_chunk_place(k);
-		e = percpu_chunk_format(k);
-		if (e == 0)
-			e = append(r, k);
-		if (e != 0)
-			percpu_chunk_unmap(k);
-	}
-	if (e != 0) {
-		if (r->fd >= 0 && ftruncate(r->fd, t.offset) != 0)
-			return e; /* too long does no harm */
-		return e;
-	}
-	__atomic_store_n(&r->first->header->chunks, r->n, __ATOMIC_RELEASE);
-	return 0;
+	describe(r, 0, &t);
+	e = percpu_chunk_map(&t, fd, r->writable, grows, &r->spare);
+	if (e == 0 && grows)
+		r->seed = percpu_chunk_seed(r->spare);
+	return e;
 }
 
-/* Is this header one that this library could have written for chunk index?
- * The file must be long enough for what it claims. */
-static int validate(const struct percpu_header *h, uint32_t index, off_t offset, off_t file_size)
+/* Map the next chunk, which is the region's when append() has taken it; until
+ * then the spare one. In a file it takes no descriptor, which the program may
+ * have closed: it unfolds the page behind the last chunk. */
+static int map_next(struct percpu_region *r)
 {
-	uint64_t size;
+	bool grows = r->n + 1 < r->capacity;
+	struct percpu_chunk t;
+	int e;
 
+	if (r->spare != NULL)
+		return 0;
+	if (r->n == r->capacity)
+		return -ENOSPC;
+	describe(r, r->n, &t);
+	if (!r->shared)
+		return percpu_chunk_map(&t, -1, true, false, &r->spare);
+	e = percpu_chunk_unfold(&t, &r->seed, grows, &r->spare);
+	if (e == 0 && grows)
+		r->seed = percpu_chunk_seed(r->spare);
+	return e;
+}
+
+static int append_spare(struct percpu_region *r)
+{
+	int e = append(r, r->spare);
+
+	if (e == 0)
+		r->spare = NULL;
+	return e;
+}
+
+int percpu_region_grow(struct percpu_region *r)
+{
+	int e = map_next(r);
+
+	if (e == 0 && r->shared)
+		percpu_chunk_place(r->spare);
+	if (e == 0)
+		e = percpu_chunk_format(r->spare);
+	if (e == 0)
+		e = append_spare(r);
+	if (e == 0)
+		__atomic_store_n(&r->first->header->chunks, r->n, __ATOMIC_RELEASE);
+	return e;
+}
+
+/* Is this header one that this library could have written for chunk index? */
+static int validate(const struct percpu_header *h, uint32_t index)
+{
 	if (h->magic != PERCPU_MAGIC)
 		return -EBADMSG;
 	if (h->version != PERCPU_VERSION)
@@ -183,62 +172,54 @@ static int validate(const struct percpu_header *h, uint32_t index, off_t offset,
 		return -EBADMSG;
 	if (h->stride != percpu_stride(h->lane_size) || h->cpus > PERCPU_MAX_CPUS)
 		return -EPROTO;
-	size = percpu_chunk_size(h->stride, h->cpus);
-	if ((uint64_t)offset > (uint64_t)file_size || size > (uint64_t)(file_size - offset))
-		return -EBADMSG;
 	return 0;
 }
 
-static int read_header(int fd, uint32_t index, off_t offset, struct percpu_header *ret)
+/* The next chunk, which another process says is complete: the file must be long
+ * enough, and what it holds the same geometry. */
+static int append_existing(struct percpu_region *r)
 {
-	struct stat st;
+	struct percpu_header h;
+	int e;
 
-	if (fstat(fd, &st) != 0)
-		return percpu_errno();
-	if (S_ISDIR(st.st_mode))
-		return -EISDIR;
-	if (pread(fd, ret, sizeof(*ret), offset) != (ssize_t)sizeof(*ret))
+	if (r->n == r->capacity)
 		return -EBADMSG;
-	return validate(ret, index, offset, st.st_size);
+	e = map_next(r);
+	if (e != 0)
+		return e;
+	e = percpu_chunk_read_header(r->spare, &h);
+	if (e == 0)
+		e = validate(&h, r->n);
+	if (e == 0 && (h.lane_size != r->lane_size || h.cpus != r->cpus))
+		e = -EBADMSG;
+	return e != 0 ? e : append_spare(r);
 }
 
 int percpu_region_refresh(struct percpu_region *r)
 {
 	uint32_t there =
-		r->fd < 0 ? r->n : __atomic_load_n(&r->first->header->chunks, __ATOMIC_ACQUIRE);
-	struct percpu_header h;
-	struct percpu_chunk t, *k;
+		r->shared ? __atomic_load_n(&r->first->header->chunks, __ATOMIC_ACQUIRE) : r->n;
 	int e = 0;
 
-	while (r->n < there && r->n < MAX_CHUNKS && e == 0) {
-		describe(r, r->n, &t);
-		e = read_header(r->fd, r->n, t.offset, &h);
-		if (e == 0 && (h.lane_size != r->lane_size || h.cpus != r->cpus))
-			e = -EBADMSG;
-		if (e == 0)
-			e = percpu_chunk_map(&t, r->writable, &k);
-		if (e != 0)
-			break;
-		e = append(r, k);
-		if (e != 0)
-			percpu_chunk_unmap(k);
-	}
+	while (r->n < there && e == 0)
+		e = append_existing(r);
 	return e;
 }
 
 /* Regions */
 
-static int new_region(int fd, bool writable, size_t lane_size, uint32_t cpus,
+static int new_region(bool shared, bool writable, size_t lane_size, uint32_t cpus,
 		      struct percpu_region **ret)
 {
 	struct percpu_region *r = calloc(1, sizeof(*r));
 
 	if (r == NULL)
 		return -ENOMEM;
-	r->fd = fd;
+	r->shared = shared;
 	r->writable = writable;
 	r->lane_size = lane_size;
 	r->cpus = cpus;
+	r->capacity = !percpu_region_is_zone(r) ? 1 : shared ? MAX_FILE_CHUNKS : MAX_CHUNKS;
 	*ret = r;
 	return 0;
 }
@@ -249,6 +230,8 @@ static void free_region(struct percpu_region *r)
 
 	for (uint32_t i = 0; i < r->n; i++)
 		percpu_chunk_unmap(r->chunks->at[i]);
+	if (r->spare != NULL)
+		percpu_chunk_unmap(r->spare);
 	for (t = r->chunks; t != NULL; t = older) {
 		older = t->older;
 		free(t);
@@ -258,10 +241,10 @@ static void free_region(struct percpu_region *r)
 
 static void enlist(struct percpu_region *r)
 {
-	lock();
+	percpu_process_lock();
 	r->next = regions;
 	regions = r;
-	unlock();
+	percpu_process_unlock();
 }
 
 static bool all_zero(const unsigned char *p, size_t n)
@@ -300,17 +283,48 @@ static int check_options(const struct percpu_region_options *o, struct percpu_re
 	return 0;
 }
 
-/* The region for a new file, or for private memory with fd -1. */
+/*
+ * Give the file the length of the largest region that it may become, for later
+ * there is no descriptor to make it longer with. It takes room where it is used.
+ * Where the file system or a limit (which would be a signal) allows less, the
+ * region can grow less.
+ */
+static int set_length(int fd, struct percpu_region *r)
+{
+	const uint64_t chunk = percpu_chunk_size(percpu_stride(r->lane_size), r->cpus);
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+	    limit.rlim_cur / chunk < r->capacity)
+		r->capacity = (uint32_t)(limit.rlim_cur / chunk);
+	for (; r->capacity != 0; r->capacity /= 2) {
+		if (ftruncate(fd, (off_t)(r->capacity * chunk)) == 0)
+			return 0;
+		if (r->capacity == 1 || (errno != EFBIG && errno != EINVAL && errno != ENOSPC))
+			return percpu_errno();
+	}
+	return -EFBIG;
+}
+
+/* The region for a new file, or for private memory with fd -1. The descriptor
+ * stays the caller's. */
 static int create(int fd, const struct percpu_region_options *o, struct percpu_region **ret)
 {
 	struct percpu_region *r;
 	int e;
 
 	percpu_init();
-	e = new_region(fd, true, o->lane_size, o->cpus, &r);
+	e = new_region(fd >= 0, true, o->lane_size, o->cpus, &r);
 	if (e != 0)
 		return e;
-	e = percpu_region_grow(r);
+	e = fd >= 0 ? set_length(fd, r) : 0;
+	if (e == 0)
+		e = map_first(r, fd);
+	if (e == 0) {
+		percpu_process_lock();
+		e = percpu_region_grow(r);
+		percpu_process_unlock();
+	}
 	if (e != 0) {
 		free_region(r);
 		return e;
@@ -370,28 +384,26 @@ int percpu_region_create_file(const char *path, const struct percpu_region_optio
 	if (fd < 0)
 		return fd;
 	e = create(fd, &opt, &r);
-	if (e != 0) {
-		close_file(fd);
-	} else if (link(name, path) != 0) {
+	if (e == 0 && link(name, path) != 0) {
 		e = percpu_errno();
 		percpu_region_close(r);
-	} else {
-		*ret = r;
 	}
+	if (e == 0)
+		*ret = r;
 	unlink(name);
 	free(name);
+	close(fd);
 	return e;
 }
 
-static int duplicate(int fd, bool writable)
+static int check_access(int fd, bool writable)
 {
 	int flags = fcntl(fd, F_GETFL);
 
 	if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY ||
 	    (writable && (flags & O_ACCMODE) != O_RDWR))
 		return -EBADF;
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	return fd < 0 ? percpu_errno() : fd;
+	return 0;
 }
 
 int percpu_region_create_fd(int fd, const struct percpu_region_options *o,
@@ -404,48 +416,64 @@ int percpu_region_create_fd(int fd, const struct percpu_region_options *o,
 	if (ret == NULL)
 		return -EINVAL;
 	e = check_options(o, &opt);
+	if (e == 0)
+		e = check_access(fd, true);
 	if (e != 0)
 		return e;
-	fd = duplicate(fd, true);
-	if (fd < 0)
-		return fd;
 	if (fstat(fd, &st) != 0)
-		e = percpu_errno();
-	else if (st.st_size != 0)
-		e = -EEXIST;
-	else
-		e = create(fd, &opt, ret);
-	if (e != 0)
-		close_file(fd);
-	return e;
+		return percpu_errno();
+	return st.st_size != 0 ? -EEXIST : create(fd, &opt, ret);
 }
 
-/* Open the region in fd, which is then the region's. */
+/* Check the header in a file, and how many chunks the file has room for. */
+static int read_header(int fd, struct percpu_header *ret, uint32_t *ret_capacity)
+{
+	uint64_t chunks;
+	struct stat st;
+	int e;
+
+	if (fstat(fd, &st) != 0)
+		return percpu_errno();
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (pread(fd, ret, sizeof(*ret), 0) != (ssize_t)sizeof(*ret))
+		return -EBADMSG;
+	e = validate(ret, 0);
+	if (e != 0)
+		return e;
+	chunks = (uint64_t)st.st_size / percpu_chunk_size(ret->stride, ret->cpus);
+	if (chunks == 0)
+		return -EBADMSG;
+	*ret_capacity = chunks < MAX_FILE_CHUNKS ? (uint32_t)chunks : MAX_FILE_CHUNKS;
+	return 0;
+}
+
 static int open_region(int fd, bool writable, struct percpu_region **ret)
 {
+	int cpus = percpu_possible_cpus(), e;
 	struct percpu_header h;
 	struct percpu_region *r;
-	struct percpu_chunk t, *k;
-	int cpus = percpu_possible_cpus(), e;
+	uint32_t capacity;
 
 	percpu_init();
-	e = read_header(fd, 0, 0, &h);
+	e = read_header(fd, &h, &capacity);
 	if (e != 0)
 		return e;
 	if (cpus < 0 || (writable && h.cpus < (uint32_t)cpus))
 		return cpus < 0 ? -E2BIG : -ERANGE;
-	e = new_region(fd, writable, h.lane_size, h.cpus, &r);
+	e = new_region(true, writable, h.lane_size, h.cpus, &r);
 	if (e != 0)
 		return e;
-	describe(r, 0, &t);
-	e = percpu_chunk_map(&t, writable, &k);
+	if (capacity < r->capacity)
+		r->capacity = capacity;
+	e = map_first(r, fd);
 	if (e == 0) {
-		e = append(r, k);
-		if (e != 0)
-			percpu_chunk_unmap(k);
+		percpu_process_lock();
+		e = append_spare(r);
+		if (e == 0)
+			e = percpu_region_refresh(r);
+		percpu_process_unlock();
 	}
-	if (e == 0)
-		e = percpu_region_refresh(r);
 	if (e != 0) {
 		free_region(r);
 		return e;
@@ -461,13 +489,8 @@ int percpu_region_open_fd(int fd, int writable, struct percpu_region **ret)
 
 	if (ret == NULL)
 		return -EINVAL;
-	fd = duplicate(fd, writable);
-	if (fd < 0)
-		return fd;
-	e = open_region(fd, writable, ret);
-	if (e != 0)
-		close_file(fd);
-	return e;
+	e = check_access(fd, writable);
+	return e != 0 ? e : open_region(fd, writable, ret);
 }
 
 int percpu_region_open(const char *path, int writable, struct percpu_region **ret)
@@ -481,8 +504,7 @@ int percpu_region_open(const char *path, int writable, struct percpu_region **re
 	if (fd < 0)
 		return percpu_errno();
 	e = open_region(fd, writable, ret);
-	if (e != 0)
-		close_file(fd);
+	close(fd);
 	return e;
 }
 
@@ -492,14 +514,12 @@ void percpu_region_close(struct percpu_region *r)
 
 	if (r == NULL)
 		return;
-	lock();
+	percpu_process_lock();
 	for (at = &regions; *at != NULL && *at != r; at = &(*at)->next)
 		;
 	if (*at == r)
 		*at = r->next;
-	unlock();
-	if (r->fd >= 0)
-		close_file(r->fd);
+	percpu_process_unlock();
 	free_region(r);
 }
 
@@ -512,12 +532,12 @@ int percpu_region_default(struct percpu_region **ret)
 		e = percpu_region_create(NULL, &r);
 		if (e != 0)
 			return e;
-		lock();
+		percpu_process_lock();
 		if (default_region == NULL) {
 			__atomic_store_n(&default_region, r, __ATOMIC_RELEASE);
 			r = NULL;
 		}
-		unlock();
+		percpu_process_unlock();
 		percpu_region_close(r); /* another thread was first */
 	}
 	*ret = __atomic_load_n(&default_region, __ATOMIC_ACQUIRE);
@@ -528,9 +548,9 @@ struct percpu_region *percpu_region_find(const void *cell)
 {
 	struct percpu_region *r;
 
-	pthread_mutex_lock(&percpu_lock);
+	percpu_process_lock();
 	for (r = regions; r != NULL && percpu_region_chunk(r, cell) == NULL; r = r->next)
 		;
-	pthread_mutex_unlock(&percpu_lock);
+	percpu_process_unlock();
 	return r;
 }

@@ -95,14 +95,15 @@ static int forget_the_past(const struct percpu_stats *s)
 	return 0;
 }
 
-static void start_counting(const struct percpu_stats *s, uint64_t flags)
+static void start_counting(const struct percpu_stats *s, unsigned flags)
 {
 	struct percpu_stats_control *c = percpu_stats_control(s);
 
 	c->size = s->words * FIELD;
 	c->n = s->n;
 	c->flags = flags;
-	c->unfenced = 0;
+	c->fenced = 0;
+	c->reader = 0;
 	__atomic_store_n(&c->bank, 0, __ATOMIC_RELEASE);
 }
 
@@ -208,7 +209,7 @@ void percpu_stats_detach(struct percpu_stats *s)
 
 uint64_t percpu_stats_key(const struct percpu_stats *s)
 {
-	return s->chunk->fd < 0 ? 0 : percpu_region_key(s->chunk->region, s->base);
+	return s->chunk->shared ? percpu_region_key(s->chunk->region, s->base) : 0;
 }
 
 void percpu_stats_destroy(struct percpu_stats *s)
@@ -277,7 +278,7 @@ static int update_locked(const struct percpu_stats *s, size_t offset, const uint
 			 size_t words)
 {
 	uint64_t delta[PERCPU_STATS_MAX_COMMIT];
-	struct percpu_journal_holder h;
+	struct percpu_robust h;
 	int e = percpu_journal_lock(s->chunk, &h);
 
 	if (e != 0)
@@ -285,7 +286,7 @@ static int update_locked(const struct percpu_stats *s, size_t offset, const uint
 	for (size_t w = 0; w < words; w++)
 		delta[w] = -n[w]; /* of the bias */
 	percpu_journal_add(s->chunk, offset, delta, words);
-	percpu_journal_unlock(s->chunk, &h);
+	percpu_robust_unlock(&h);
 	return 0;
 }
 

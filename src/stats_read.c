@@ -5,17 +5,26 @@
  * The bank that does not count is at rest: nobody stores there since the fence
  * of the last snapshot. So a snapshot sums it first, lets it count, fences, and
  * then sums the other one, which is now at rest. Nothing is ever moved from
- * one to the other, so a reader killed anywhere leaves nothing to repair, but
- * that it may not have fenced: "unfenced" says so.
+ * one to the other. A reader that is killed between the two leaves one thing to
+ * redo, the fence, and "fenced" records it.
+ *
+ * "bank" also counts how often it was changed, modulo 2^24. A reader that finds it
+ * as it left it knows that both sums were of banks at rest; otherwise it starts
+ * over. So no reader locks another one out, whether it is stopped or killed.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "internal.h"
 
 #define FIELD sizeof(uint64_t)
 #define BLOCK_WORDS 1024
 #define FENCE_NS (5 * PERCPU_SECOND)
+#define TURN_NS (2 * FENCE_NS) /* as long as a snapshot can take */
+#define TRIES 8
 
 static uint64_t load_word(const uint64_t *word)
 {
@@ -107,22 +116,23 @@ static int subtract_bias(const struct percpu_stats *s, size_t first, size_t n, u
 	return e;
 }
 
-static int add_to_bias(const struct percpu_stats *s, size_t first, size_t n, const uint64_t *values)
+/* Subtract the bias from out, and add what is left to the bias. The caller has
+ * the journal. */
+static void move_to_bias(const struct percpu_stats *s, size_t first, size_t n, uint64_t *out)
 {
-	struct percpu_journal_holder h;
-	int e = percpu_journal_lock(s->chunk, &h);
-	size_t words;
+	const struct percpu_chunk *k = s->chunk;
+	const uint64_t *bias;
+	size_t offset, words;
 
-	if (e != 0)
-		return e;
-	for (size_t i = 0; i < n; i++, values += s->words)
+	for (size_t i = 0; i < n; i++, out += s->words)
 		for (size_t w = 0; w < s->words; w += words) {
 			words = journal_words(s, w);
-			percpu_journal_add(s->chunk, percpu_stats_offset(s, first + i) + w * FIELD,
-					   values + w, words);
+			offset = percpu_stats_offset(s, first + i) + w * FIELD;
+			bias = (const uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
+			for (size_t j = 0; j < words; j++)
+				out[w + j] -= bias[j];
+			percpu_journal_add(s->chunk, offset, out + w, words);
 		}
-	percpu_journal_unlock(s->chunk, &h);
-	return 0;
 }
 
 static bool has(const struct percpu_stats *s, size_t first, size_t n)
@@ -152,69 +162,127 @@ int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, voi
 	return 0;
 }
 
-static int fence_writers(const struct percpu_stats *s)
+/* Whether the reader with that id, which may be of another PID namespace, has
+ * ended, as far as can be told. */
+static bool is_gone(const struct percpu_stats *s, uint32_t tid)
 {
-	return s->chunk->fd < 0 ? percpu_fence() : percpu_fence_all(FENCE_NS, NULL);
+	return (s->chunk->shared ? syscall(SYS_tkill, tid, 0) :
+				   syscall(SYS_tgkill, getpid(), tid, 0)) != 0 &&
+	       errno == ESRCH;
 }
 
-/* Let the other bank count, and bring the one that did to rest. */
-static int flip(const struct percpu_stats *s, struct percpu_stats_control *c, uint64_t to)
+static int fence_writers(const struct percpu_stats *s)
 {
-	int e;
+	return s->chunk->shared ? percpu_fence_all(FENCE_NS, NULL) : percpu_fence();
+}
 
-	__atomic_store_n(&c->unfenced, 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&c->bank, to, __ATOMIC_SEQ_CST);
-	e = fence_writers(s);
+/* With bank at this value: that nobody counts in the other bank any more. */
+static int fence_bank(const struct percpu_stats *s, struct percpu_stats_control *c, uint64_t bank)
+{
+	int e = fence_writers(s);
+
 	if (e == 0)
-		__atomic_store_n(&c->unfenced, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&c->fenced, bank, __ATOMIC_RELEASE);
 	return e;
 }
 
-/* The caller has the lock of readers. */
+/* Subtract the bias from out, and let it be the bias as well if the objects are
+ * reset, unless another reader has been here since bank was stored. */
+static int finish(const struct percpu_stats *s, uint64_t bank, size_t first, size_t n, bool reset,
+		  uint64_t *out)
+{
+	const struct percpu_stats_control *c = percpu_stats_control(s);
+	struct percpu_robust h;
+	int e;
+
+	if (!reset) {
+		e = subtract_bias(s, first, n, out);
+		return e != 0 || __atomic_load_n(&c->bank, __ATOMIC_ACQUIRE) == bank ? e : -EAGAIN;
+	}
+	e = percpu_journal_lock(s->chunk, &h);
+	if (e != 0)
+		return e;
+	if (__atomic_load_n(&c->bank, __ATOMIC_ACQUIRE) == bank)
+		move_to_bias(s, first, n, out);
+	else
+		e = -EAGAIN;
+	percpu_robust_unlock(&h);
+	return e;
+}
+
+/* -EAGAIN: another reader came between. */
 static int take(const struct percpu_stats *s, size_t first, size_t n, bool reset, uint64_t *out)
 {
 	struct percpu_stats_control *c = percpu_stats_control(s);
-	uint64_t counting = load_word(&c->bank) != 0 ? s->banks : 0, resting = s->banks - counting;
+	uint64_t bank = __atomic_load_n(&c->bank, __ATOMIC_ACQUIRE), next;
+	uint64_t counting = (bank & s->banks) != 0 ? s->banks : 0, resting = s->banks - counting;
 	int e = 0;
 
-	/* The last reader was killed, or could not fence. */
-	if (__atomic_load_n(&c->unfenced, __ATOMIC_ACQUIRE))
-		e = flip(s, c, counting);
+	/* The last reader was killed, or could not fence, or has not yet. */
+	if (__atomic_load_n(&c->fenced, __ATOMIC_ACQUIRE) != bank)
+		e = fence_bank(s, c, bank);
 	if (e != 0)
 		return e;
 	memset(out, 0, n * s->words * FIELD);
 	add_bank(s, resting, first, n, out);
-	e = flip(s, c, resting);
+	next = (bank & -PERCPU_STATS_FLIP) + PERCPU_STATS_FLIP + resting;
+	if (!__atomic_compare_exchange_n(&c->bank, &bank, next, false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_RELAXED))
+		return -EAGAIN;
+	e = fence_bank(s, c, next);
 	if (e != 0)
 		return e;
 	add_bank(s, counting, first, n, out);
 	add_atomic(s, first, n, out);
-	e = subtract_bias(s, first, n, out);
-	return e == 0 && reset ? add_to_bias(s, first, n, out) : e;
+	return finish(s, next, first, n, reset, out);
 }
 
-static off_t reader_byte(const struct percpu_chunk *k)
+/*
+ * Readers of the same objects take turns, so as not to disturb each other. It is
+ * no lock: nothing goes wrong when a reader does not wait, for those that it
+ * disturbs notice and try again. So nobody waits for a reader that was killed or
+ * stopped, longer than until the time is up.
+ */
+static void wait_for_turn(const struct percpu_stats *s, uint32_t *reader, uint32_t me)
 {
-	return 2 + 2 * (off_t)k->index;
+	static const struct timespec patience = { .tv_nsec = 10000000 };
+	uint64_t deadline = percpu_now_ns() + TURN_NS;
+	uint32_t other = 0;
+
+	while (!__atomic_compare_exchange_n(reader, &other, me, false, __ATOMIC_ACQUIRE,
+					    __ATOMIC_RELAXED)) {
+		if (is_gone(s, other) || percpu_now_ns() >= deadline) {
+			__atomic_store_n(reader, me, __ATOMIC_RELAXED);
+			break;
+		}
+		syscall(SYS_futex, reader, FUTEX_WAIT, other, &patience, NULL, 0);
+		other = 0;
+	}
+}
+
+static void end_turn(uint32_t *reader, uint32_t me)
+{
+	if (__atomic_compare_exchange_n(reader, &me, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		syscall(SYS_futex, reader, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 static int snapshot(const struct percpu_stats *s, size_t first, size_t n, bool reset, void *out)
 {
-	struct percpu_chunk *k;
-	int e, fd;
+	uint32_t *reader, me = (uint32_t)syscall(SYS_gettid);
+	int e = -EAGAIN, cancel;
 
 	if (s == NULL || out == NULL || !has(s, first, n))
 		return -EINVAL;
-	k = s->chunk;
-	if (!k->region->writable)
+	if (!s->chunk->region->writable)
 		return -EROFS;
-	percpu_owner_lock(&k->reader_lock);
-	e = percpu_file_lock(k->fd, reader_byte(k), &fd);
-	if (e == 0) {
+	reader = &percpu_stats_control(s)->reader;
+	cancel = percpu_defer_cancel();
+	for (int try = 0; try < TRIES && e == -EAGAIN; try++) {
+		wait_for_turn(s, reader, me);
 		e = take(s, first, n, reset, out);
-		percpu_file_unlock(k->fd, reader_byte(k), fd);
+		end_turn(reader, me);
 	}
-	percpu_owner_unlock(&k->reader_lock);
+	percpu_restore_cancel(cancel);
 	return e;
 }
 

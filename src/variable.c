@@ -16,6 +16,16 @@
 
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 
+void percpu_variables_lock(void)
+{
+	pthread_mutex_lock(&setup_lock);
+}
+
+void percpu_variables_unlock(void)
+{
+	pthread_mutex_unlock(&setup_lock);
+}
+
 /* Stores only what is not zero, for the copies begin so: a page of zeros is
  * left for its CPU to touch. */
 static void copy_image(char *to, const char *from, size_t size)
@@ -61,20 +71,22 @@ static int make_copies(struct percpu_image *image)
 
 int percpu_image_setup(struct percpu_image *image)
 {
-	int e;
+	int e, cancel;
 
 	if (image->start == image->stop || __atomic_load_n(&image->stride, __ATOMIC_ACQUIRE) != 0)
 		return 0;
 	e = __atomic_load_n(&image->error, __ATOMIC_ACQUIRE);
 	if (e != 0)
 		return e;
-	pthread_mutex_lock(&setup_lock);
+	cancel = percpu_defer_cancel();
+	percpu_variables_lock();
 	if (image->stride == 0 && image->error == 0) {
 		e = make_copies(image);
 		__atomic_store_n(&image->error, e, __ATOMIC_RELEASE);
 	}
 	e = image->error;
-	pthread_mutex_unlock(&setup_lock);
+	percpu_variables_unlock();
+	percpu_restore_cancel(cancel);
 	return e;
 }
 

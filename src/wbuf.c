@@ -426,7 +426,7 @@ void percpu_wbuf_stats(const struct percpu_wbuf *w, struct percpu_wbuf_stats *re
  * whole transactions; a lock of the caller's is the caller's business.
  */
 
-static void lock_wbufs(void)
+void percpu_wbufs_before_fork(void)
 {
 	pthread_mutex_lock(&wbuf_lock);
 	for (struct wbuf *b = wbufs; b != NULL; b = b->next)
@@ -434,7 +434,7 @@ static void lock_wbufs(void)
 			pthread_mutex_lock(&b->mutex);
 }
 
-static void unlock_wbufs(void)
+void percpu_wbufs_after_fork(void)
 {
 	for (struct wbuf *b = wbufs; b != NULL; b = b->next)
 		if (b->own.lock == NULL)
@@ -450,7 +450,7 @@ static void forget(struct wbuf_node *node)
 		node->n = 0;
 }
 
-static void forget_pending(void)
+void percpu_wbufs_forget(void)
 {
 	struct percpu_fifo *q;
 
@@ -461,10 +461,4 @@ static void forget_pending(void)
 		forget(__atomic_load_n(&b->list, __ATOMIC_ACQUIRE));
 		__atomic_store_n(&b->listed, 0, __ATOMIC_RELAXED);
 	}
-	unlock_wbufs();
-}
-
-__attribute__((constructor)) static void wbufs_survive_fork(void)
-{
-	pthread_atfork(lock_wbufs, unlock_wbufs, forget_pending);
 }

@@ -116,7 +116,7 @@ static int make_parts(struct percpu_zone *z, const struct percpu_zone_options *o
 		return e;
 	if (o->flags & PERCPU_ZONE_DEBUG)
 		return percpu_zone_check_create(z->name, z->region, z->own, z->size, &z->check);
-	if (z->region->fd >= 0)
+	if (z->region->shared)
 		return 0;
 	if (z->own)
 		e = percpu_depot_init(&z->depot, z->region->cpus);

@@ -26,19 +26,14 @@ struct percpu_zone_check {
 
 static pthread_mutex_t check_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void lock_checks(void)
+void percpu_zone_checks_lock(void)
 {
 	pthread_mutex_lock(&check_lock);
 }
 
-static void unlock_checks(void)
+void percpu_zone_checks_unlock(void)
 {
 	pthread_mutex_unlock(&check_lock);
-}
-
-__attribute__((constructor)) static void checks_survive_fork(void)
-{
-	pthread_atfork(lock_checks, unlock_checks, unlock_checks);
 }
 
 void percpu_zone_check_explain(const char *name, const char *what)
@@ -124,7 +119,7 @@ int percpu_zone_check_alloc(struct percpu_zone_check *c, const void *item)
 	size_t word = offset / k->unit / 64;
 	int e;
 
-	lock_checks();
+	percpu_zone_checks_lock();
 	e = check_grow(c, k->index + 1);
 	if (e == 0) {
 		for (uint32_t cpu = 0; (c->stale[k->index][word] & bit) && cpu < k->cpus; cpu++)
@@ -134,7 +129,7 @@ int percpu_zone_check_alloc(struct percpu_zone_check *c, const void *item)
 		c->stale[k->index][word] &= ~bit;
 		c->live[k->index][word] |= bit;
 	}
-	unlock_checks();
+	percpu_zone_checks_unlock();
 	return e;
 }
 
@@ -148,24 +143,24 @@ void percpu_zone_check_free(struct percpu_zone_check *c, const void *item)
 		complain(c, item, "is not of this zone");
 	bit = UINT64_C(1) << (offset / k->unit % 64);
 	word = offset / k->unit / 64;
-	lock_checks();
+	percpu_zone_checks_lock();
 	if (offset % k->unit != 0 || k->index >= c->chunks || !(c->live[k->index][word] & bit))
 		complain(c, item, "is freed, but not allocated: freed twice, or not its start");
 	c->live[k->index][word] &= ~bit;
 	/* In a region that others use, too, they may store to what is free. */
 	if (c->own && c->reclaims == 0)
 		c->stale[k->index][word] |= bit;
-	unlock_checks();
+	percpu_zone_checks_unlock();
 }
 
 /* Pages that are given back are not poisoned any more. */
 void percpu_zone_check_reclaim(struct percpu_zone_check *c, bool begins)
 {
-	lock_checks();
+	percpu_zone_checks_lock();
 	if (begins && c->chunks != 0)
 		memset(c->stale, 0, c->chunks * sizeof(*c->stale));
 	c->reclaims += begins ? 1 : (uint32_t)-1;
-	unlock_checks();
+	percpu_zone_checks_unlock();
 }
 
 void percpu_zone_check_poison(const struct percpu_zone_check *c, void *item)

@@ -189,7 +189,7 @@ static int without_descriptors(void *arg)
 		limit(RLIMIT_NOFILE, (rlim_t)fd);
 		require(percpu_region_create_file(file, NULL, &r), -EMFILE, "create_file");
 		require(percpu_region_open(file, 1, &r), -EMFILE, "open");
-		require(percpu_region_open_fd(pair[0], 0, &r), -EMFILE, "open_fd");
+		require(percpu_region_open_fd(pair[0], 0, &r), -EBADMSG, "open_fd needs none");
 		setrlimit(RLIMIT_NOFILE, &was);
 		require_same(before, "failing for want of descriptors leaves nothing");
 	}
