@@ -150,7 +150,7 @@ struct seq_cmpxchg : on_counters {
 	{
 		int64_t v = *(volatile int64_t *)cell(i, area_cpu());
 
-		while (percpu_seq_cmpxchg(percpu_self, at(i), guard, PERCPU_STRIDE, v, v + 1, &v))
+		while (percpu_seq_cmpxchg(at(i), guard, PERCPU_STRIDE, v, v + 1, &v))
 			;
 	}
 };
@@ -166,7 +166,7 @@ struct seq_spinlock : on_counters {
 		int64_t held;
 		int cpu;
 
-		while (percpu_seq_cmpxchg(percpu_self, lock, guard, PERCPU_STRIDE, 0, 1, &held))
+		while (percpu_seq_cmpxchg(lock, guard, PERCPU_STRIDE, 0, 1, &held))
 			sched_yield();
 		cpu = area_cpu();
 		increment(cell(i, cpu));

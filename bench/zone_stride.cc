@@ -97,7 +97,7 @@ struct multiply {
 
 	static int add(char *cell)
 	{
-		return percpu_seq_add(percpu_self, cell, PERCPU_STRIDE, 1);
+		return percpu_seq_add(cell, PERCPU_STRIDE, 1);
 	}
 };
 
@@ -108,7 +108,7 @@ struct multiply_loaded {
 	{
 		static volatile size_t stride = PERCPU_STRIDE;
 
-		return percpu_seq_add(percpu_self, cell, stride, 1);
+		return percpu_seq_add(cell, stride, 1);
 	}
 };
 

@@ -136,25 +136,24 @@ void percpu_counter_array_add_slow(const struct percpu_counter_array *a, size_t 
 	struct percpu_rseq *rs = percpu_seq_attach();
 
 	for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
-		if (percpu_seq_add(rs, a->base + i * CELL, a->stride, n) == 0)
+		if (percpu_seq_add(a->base + i * CELL, a->stride, n) == 0)
 			return;
 	percpu_chunk_add_atomic(a->chunk, offset_of(a, i), n);
 }
 
 /* Adjacent words in one commit; N is 2, 4 or 8, and supported by the CPU. */
-static int add_n(struct percpu_rseq *rs, const struct percpu_counter_array *a, size_t i,
-		 const int64_t *n, size_t words)
+static int add_n(const struct percpu_counter_array *a, size_t i, const int64_t *n, size_t words)
 {
 	void *cell = a->base + i * CELL;
 	int r;
 
 	if (words == 2)
-		return percpu_seq_add2(rs, cell, a->stride, n);
+		return percpu_seq_add2(cell, a->stride, n);
 #if defined(__x86_64__) && defined(PERCPU_SEQ_SIGNATURE)
 	if (words == 4)
-		r = percpu_seq_add4(rs, cell, a->stride, n);
+		r = percpu_seq_add4(cell, a->stride, n);
 	else
-		r = percpu_seq_add8(rs, cell, a->stride, n);
+		r = percpu_seq_add8(cell, a->stride, n);
 #ifndef __AVX__
 	/* The caller's code uses the older encodings, which are slow while the
 	 * upper halves of the registers are in use. */
@@ -193,16 +192,16 @@ unsigned percpu_counter_array_commit_words(void)
 static __attribute__((noinline)) void add_in_steps(const struct percpu_counter_array *a, size_t i,
 						   const int64_t *n, size_t words)
 {
-	struct percpu_rseq *rs = percpu_seq_attach();
 	size_t step = percpu_counter_array_commit_words();
 	int r;
 
+	percpu_seq_attach();
 	if (step > words)
 		step = words;
 	for (; words > 0; words -= step, i += step, n += step) {
 		r = PERCPU_SEQ_SLOW;
 		for (int try = 0; try < PERCPU_SEQ_TRIES && r != 0 && step > 1; try++)
-			r = add_n(rs, a, i, n, step);
+			r = add_n(a, i, n, step);
 		for (size_t k = 0; k < step && r != 0; k++)
 			percpu_chunk_add_atomic(a->chunk, offset_of(a, i + k), n[k]);
 	}
@@ -211,8 +210,7 @@ static __attribute__((noinline)) void add_in_steps(const struct percpu_counter_a
 void percpu_counter_array_add_words(const struct percpu_counter_array *a, size_t i,
 				    const int64_t *n, size_t words)
 {
-	if (words > __atomic_load_n(&commit_words, __ATOMIC_RELAXED) ||
-	    add_n(percpu_self, a, i, n, words) != 0)
+	if (words > __atomic_load_n(&commit_words, __ATOMIC_RELAXED) || add_n(a, i, n, words) != 0)
 		add_in_steps(a, i, n, words);
 }
 

@@ -263,14 +263,14 @@ static bool make_checkpoint(const struct percpu_compact *c, size_t i, uint64_t *
 }
 
 /* Returns whether n was added, n being shorter than a window. */
-static bool try_add(struct percpu_rseq *rs, const struct percpu_compact *c, size_t i, int64_t n)
+static bool try_add(const struct percpu_compact *c, size_t i, int64_t n)
 {
 	void *cell = c->base + i * NARROW;
 	uint64_t checkpoint;
-	int r = percpu_seq_narrow_add(rs, cell, c->stride, n, c->half);
+	int r = percpu_seq_narrow_add(cell, c->stride, n, c->half);
 
 	if (r == PERCPU_SEQ_REFUSED && make_checkpoint(c, i, &checkpoint))
-		r = percpu_seq_narrow_cross(rs, cell, c->stride, n, &checkpoints(c)[i], checkpoint);
+		r = percpu_seq_narrow_cross(cell, c->stride, n, &checkpoints(c)[i], checkpoint);
 	return r == 0;
 }
 
@@ -281,7 +281,7 @@ void percpu_compact_add_slow(const struct percpu_compact *c, size_t i, int64_t n
 
 	if (n > -window && n < window)
 		for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
-			if (try_add(rs, c, i, n))
+			if (try_add(c, i, n))
 				return;
 	percpu_chunk_add_atomic(c->chunk, set_offset(c) + i * WIDE, n);
 }

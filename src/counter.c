@@ -67,7 +67,7 @@ void percpu_counter_add_slow(struct percpu_counter *c, int64_t n)
 	size_t offset;
 
 	for (int i = 0; i < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; i++)
-		if (percpu_seq_add(rs, c, PERCPU_STRIDE, n) == 0)
+		if (percpu_seq_add(c, PERCPU_STRIDE, n) == 0)
 			return;
 	k = chunk_of(c, &offset);
 	percpu_chunk_add_atomic(k, offset, n);

@@ -67,7 +67,7 @@ void percpu_depot_fini(struct percpu_depot *d)
  * who is moved while it goes on from shelf to shelf must not skip one. */
 static unsigned own_shelf(const struct percpu_depot *d)
 {
-	unsigned cpu = __atomic_load_n(&percpu_self->cpu_id, __ATOMIC_RELAXED);
+	unsigned cpu = (unsigned)percpu_seq_cpu();
 
 	return d->count != 0 ? cpu % d->count : 0;
 }

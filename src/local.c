@@ -167,15 +167,14 @@ static void *cell_of(const struct percpu_local *l, unsigned cpu)
 
 int percpu_local_add_slow(const struct percpu_local *l, int64_t n)
 {
-	struct percpu_rseq *rs;
 	struct percpu_chunk *k;
 	int64_t v;
 
 	if (l->fallback != PERCPU_LOCAL_SPLIT)
 		return percpu_local_add_return_slow(l, n, &v);
-	rs = percpu_seq_attach();
+	percpu_seq_attach();
 	for (int i = 0; i < PERCPU_SEQ_TRIES; i++)
-		if (percpu_seq_add(rs, l->cell, l->stride, n) == 0)
+		if (percpu_seq_add(l->cell, l->stride, n) == 0)
 			return 0;
 	k = chunk(l);
 	percpu_chunk_add_atomic(k, (size_t)(l->cell - k->base), n);
@@ -184,15 +183,14 @@ int percpu_local_add_slow(const struct percpu_local *l, int64_t n)
 
 int percpu_local_add_return_slow(const struct percpu_local *l, int64_t n, int64_t *ret)
 {
-	struct percpu_rseq *rs;
 	struct stay s;
 	int e;
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT)
 		return -ENOTSUP;
-	rs = percpu_seq_attach();
+	percpu_seq_attach();
 	for (int i = 0; i < PERCPU_SEQ_TRIES; i++)
-		if (percpu_seq_add_return(rs, l->cell, l->guard, l->stride, n, ret) == 0)
+		if (percpu_seq_add_return(l->cell, l->guard, l->stride, n, ret) == 0)
 			return 0;
 	e = enter(l, &s);
 	if (e != 0)
@@ -205,16 +203,15 @@ int percpu_local_add_return_slow(const struct percpu_local *l, int64_t n, int64_
 int percpu_local_add_limit_slow(const struct percpu_local *l, int64_t n, int64_t limit,
 				int64_t *ret)
 {
-	struct percpu_rseq *rs;
 	int64_t old, v, *word;
 	struct stay s;
 	int r = PERCPU_SEQ_SLOW;
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT)
 		return -ENOTSUP;
-	rs = percpu_seq_attach();
+	percpu_seq_attach();
 	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
-		r = percpu_seq_add_limit(rs, l->cell, l->guard, l->stride, n, limit, ret);
+		r = percpu_seq_add_limit(l->cell, l->guard, l->stride, n, limit, ret);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ERANGE;
 	r = enter(l, &s);
@@ -241,16 +238,15 @@ int percpu_local_store_slow(const struct percpu_local *l, int64_t v)
 int percpu_local_cmpxchg_slow(const struct percpu_local *l, int64_t expected, int64_t v,
 			      int64_t *ret)
 {
-	struct percpu_rseq *rs;
 	int r = PERCPU_SEQ_SLOW;
 	struct stay s;
 	int64_t old = expected;
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT)
 		return -ENOTSUP;
-	rs = percpu_seq_attach();
+	percpu_seq_attach();
 	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
-		r = percpu_seq_cmpxchg(rs, l->cell, l->guard, l->stride, expected, v, ret);
+		r = percpu_seq_cmpxchg(l->cell, l->guard, l->stride, expected, v, ret);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -EAGAIN;
 	r = enter(l, &s);
@@ -266,15 +262,14 @@ int percpu_local_cmpxchg_slow(const struct percpu_local *l, int64_t expected, in
 
 int percpu_local_xchg_slow(const struct percpu_local *l, int64_t v, int64_t *ret)
 {
-	struct percpu_rseq *rs;
 	struct stay s;
 	int e;
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT)
 		return -ENOTSUP;
-	rs = percpu_seq_attach();
+	percpu_seq_attach();
 	for (int i = 0; i < PERCPU_SEQ_TRIES; i++)
-		if (percpu_seq_xchg(rs, l->cell, l->guard, l->stride, v, ret) == 0)
+		if (percpu_seq_xchg(l->cell, l->guard, l->stride, v, ret) == 0)
 			return 0;
 	e = enter(l, &s);
 	if (e != 0)
@@ -288,16 +283,15 @@ int percpu_local_xchg_slow(const struct percpu_local *l, int64_t v, int64_t *ret
 
 int percpu_local_push_slow(const struct percpu_local *l, uint64_t limit, void *item)
 {
-	struct percpu_rseq *rs;
 	struct percpu_array *a;
 	int r = PERCPU_SEQ_SLOW;
 	struct stay s;
 
 	if (l->fallback != PERCPU_LOCAL_LOCK)
 		return -ENOTSUP;
-	rs = percpu_seq_attach();
+	percpu_seq_attach();
 	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
-		r = percpu_seq_push(rs, l->cell, l->guard, l->stride, limit, item);
+		r = percpu_seq_push(l->cell, l->guard, l->stride, limit, item);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ENOSPC;
 	r = enter(l, &s);
@@ -327,15 +321,14 @@ static int pop_locked(const struct percpu_local *l, unsigned cpu, void **ret)
 
 int percpu_local_pop_slow(const struct percpu_local *l, void **ret)
 {
-	struct percpu_rseq *rs;
 	int r = PERCPU_SEQ_SLOW;
 	struct stay s;
 
 	if (l->fallback != PERCPU_LOCAL_LOCK)
 		return -ENOTSUP;
-	rs = percpu_seq_attach();
+	percpu_seq_attach();
 	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
-		r = percpu_seq_pop(rs, l->cell, l->guard, l->stride, ret);
+		r = percpu_seq_pop(l->cell, l->guard, l->stride, ret);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ENOENT;
 	r = enter(l, &s);
@@ -366,7 +359,6 @@ int percpu_local_pop_cpu(const struct percpu_local *l, unsigned cpu, void **ret)
 int percpu_local_copy_slow(const struct percpu_local *l, uint64_t mask, const uint64_t *src,
 			   uint64_t words)
 {
-	struct percpu_rseq *rs;
 	struct percpu_fifo *q;
 	int r = PERCPU_SEQ_SLOW;
 	struct stay s;
@@ -375,9 +367,9 @@ int percpu_local_copy_slow(const struct percpu_local *l, uint64_t mask, const ui
 		return -ENOTSUP;
 	if (words == 0)
 		return 0;
-	rs = percpu_seq_attach();
+	percpu_seq_attach();
 	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
-		r = percpu_seq_copy(rs, l->cell, l->guard, l->stride, mask, src, words);
+		r = percpu_seq_copy(l->cell, l->guard, l->stride, mask, src, words);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ENOSPC;
 	r = enter(l, &s);

@@ -47,7 +47,7 @@ static void *intruder(void *arg)
 	return NULL;
 }
 
-static enum percpu_selftest attempt(struct percpu_rseq *rs, int cpu, long nap)
+static enum percpu_selftest attempt(int cpu, long nap)
 {
 	struct attempt a = { .cpu = cpu, .nap = nap };
 	enum percpu_selftest result = PERCPU_SELFTEST_INCONCLUSIVE;
@@ -64,9 +64,9 @@ static enum percpu_selftest attempt(struct percpu_rseq *rs, int cpu, long nap)
 	 * preempted, so the sequence looks again first, and then refuses. */
 	while (result == PERCPU_SELFTEST_INCONCLUSIVE && percpu_now_ns() < deadline &&
 	       !__atomic_load_n(&a.flag, __ATOMIC_ACQUIRE)) {
-		r = percpu_seq_spin(rs, &a.flag, SPIN_TRIES);
+		r = percpu_seq_spin(&a.flag, SPIN_TRIES);
 		/* Moved by somebody, it was beside the intruder, not preempted. */
-		if (__atomic_load_n(&rs->cpu_id, __ATOMIC_RELAXED) != cpu)
+		if (percpu_seq_cpu() != cpu)
 			break;
 		if (r == 0)
 			result = PERCPU_SELFTEST_FAILED;
@@ -84,11 +84,11 @@ static void *spinner(void *arg)
 
 	if (percpu_thread_register() == PERCPU_OWNER_NONE)
 		return NULL;
-	cpu = __atomic_load_n(&percpu_self->cpu_id, __ATOMIC_RELAXED);
+	cpu = percpu_seq_cpu();
 	if (percpu_pin(0, cpu) != 0)
 		return NULL;
 	for (int i = 0; i < ATTEMPTS && *result == PERCPU_SELFTEST_INCONCLUSIVE; i++)
-		*result = attempt(percpu_self, cpu, (long)NAP_NS << i);
+		*result = attempt(cpu, (long)NAP_NS << i);
 	return NULL;
 }
 
@@ -97,7 +97,7 @@ enum percpu_selftest percpu_selftest(void)
 	enum percpu_selftest result = PERCPU_SELFTEST_INCONCLUSIVE;
 	pthread_t thread;
 
-	if (percpu_self->cpu_id < 0 && percpu_thread_tier() != PERCPU_TIER_RSEQ)
+	if (percpu_seq_cpu() < 0 && percpu_thread_tier() != PERCPU_TIER_RSEQ)
 		return PERCPU_SELFTEST_SKIPPED;
 	if (percpu_thread_start(&thread, true, spinner, &result) == 0)
 		pthread_join(thread, NULL);

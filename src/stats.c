@@ -241,25 +241,24 @@ void percpu_stats_add_slow(const struct percpu_stats *s, size_t i, size_t word, 
 	} else {
 		rs = percpu_seq_attach();
 		for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
-			if (percpu_seq_bank_add(rs, s->base + i * s->record + word * FIELD,
-						s->stride, s->bank, s->banks, n) == 0)
+			if (percpu_seq_bank_add(s->base + i * s->record + word * FIELD, s->stride,
+						s->bank, s->banks, n) == 0)
 				return;
 	}
 	percpu_chunk_add_atomic(s->chunk, percpu_stats_offset(s, i) + word * FIELD, n);
 }
 
-static int add_vector(struct percpu_rseq *rs, const struct percpu_stats *s, char *cell,
-		      const uint64_t *n, size_t words)
+static int add_vector(const struct percpu_stats *s, char *cell, const uint64_t *n, size_t words)
 {
 	percpu_words2 n0 = percpu_stats_pair(n, 0, words), n2 = percpu_stats_pair(n, 2, words);
 
 	if (words == 1)
-		return percpu_seq_bank_add(rs, cell, s->stride, s->bank, s->banks, (int64_t)n[0]);
+		return percpu_seq_bank_add(cell, s->stride, s->bank, s->banks, (int64_t)n[0]);
 	if (words == 2)
-		return percpu_seq_bank_add2(rs, cell, s->stride, s->bank, s->banks, n0);
+		return percpu_seq_bank_add2(cell, s->stride, s->bank, s->banks, n0);
 	if (words <= 4)
-		return percpu_seq_bank_add4(rs, cell, s->stride, s->bank, s->banks, n0, n2);
-	return percpu_seq_bank_add8(rs, cell, s->stride, s->bank, s->banks, n0, n2,
+		return percpu_seq_bank_add4(cell, s->stride, s->bank, s->banks, n0, n2);
+	return percpu_seq_bank_add8(cell, s->stride, s->bank, s->banks, n0, n2,
 				    percpu_stats_pair(n, 4, words), percpu_stats_pair(n, 6, words));
 }
 
@@ -304,9 +303,9 @@ int percpu_stats_update_slow(const struct percpu_stats *s, size_t i, size_t word
 		memcpy(whole + word, n, words * FIELD);
 	rs = percpu_seq_attach();
 	for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++) {
-		r = s->head != 0 ? percpu_seq_bank_update(rs, cell, s->stride, s->bank, s->banks,
-							  whole, (s->words + 1) / 2 * 2) :
-				   add_vector(rs, s, cell + word * FIELD, n, words);
+		r = s->head != 0 ? percpu_seq_bank_update(cell, s->stride, s->bank, s->banks, whole,
+							  (s->words + 1) / 2 * 2) :
+				   add_vector(s, cell + word * FIELD, n, words);
 		if (r == 0)
 			return 0;
 	}

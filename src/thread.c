@@ -46,7 +46,8 @@ enum state {
  * none but for its cpu_id, which stays. */
 static struct percpu_rseq nobody = { .cpu_id = -1 };
 
-__thread struct percpu_rseq *percpu_self __attribute__((tls_model("initial-exec"))) = &nobody;
+/* Used: by the assembly of sequences, which link-time optimization cannot see. */
+__thread struct percpu_rseq *percpu_self __attribute__((used, tls_model("initial-exec"))) = &nobody;
 
 static __thread struct {
 	struct percpu_rseq own;	  /* registered where libc has no area */
@@ -229,7 +230,9 @@ void percpu_thread_give_up(void)
 	percpu_self = thread.area;
 }
 
-struct percpu_rseq *percpu_seq_attach(void)
+/* Not inlined: in a fiber's loop, what is thread-local here could be that of the
+ * thread that began the loop. */
+__attribute__((noinline)) struct percpu_rseq *percpu_seq_attach(void)
 {
 	if (thread.state != FRESH || thread.shared != 0)
 		return percpu_self;

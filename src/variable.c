@@ -108,7 +108,7 @@ void percpu_variable_add_slow(struct percpu_image *image, uint64_t *variable, in
 	}
 	cell = (char *)variable + image->distance;
 	for (int i = 0; i < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; i++)
-		if (percpu_seq_add(rs, cell, image->stride, n) == 0)
+		if (percpu_seq_add(cell, image->stride, n) == 0)
 			return;
 	percpu_chunk_add_atomic(image->chunk, (size_t)(cell - image->chunk->base), n);
 }

@@ -215,7 +215,7 @@ static void flush_all(struct wbuf *b)
 /* The queue of the CPU that the thread is, or was, on; NULL if it cannot use it. */
 static struct percpu_fifo *own_queue(const struct wbuf *b)
 {
-	int32_t cpu = __atomic_load_n(&percpu_self->cpu_id, __ATOMIC_RELAXED);
+	int32_t cpu = percpu_seq_cpu();
 
 	return cpu >= 0 ? queue_of(b, (unsigned)cpu) : NULL;
 }
@@ -300,11 +300,11 @@ static __attribute__((noinline)) int put_in_queue(struct wbuf *b,
 {
 	const struct percpu_wbuf *w = &b->pub;
 	const uint64_t *words = (const uint64_t *)(const void *)adds;
-	struct percpu_rseq *rs = percpu_seq_attach();
 	int r = PERCPU_SEQ_SLOW;
 
+	percpu_seq_attach();
 	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
-		r = percpu_seq_append(rs, w->queue, w->stride, w->mask, words, n);
+		r = percpu_seq_append(w->queue, w->stride, w->mask, words, n);
 	return r;
 }
 

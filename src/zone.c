@@ -356,8 +356,7 @@ int percpu_zone_alloc(struct percpu_zone *z, unsigned flags, void **ret)
 			    !__atomic_load_n(&z->plain, __ATOMIC_RELAXED)))
 		return alloc_slow(z, flags, ret);
 	cache = z->cache;
-	if (percpu_unlikely(
-		    percpu_seq_pop(percpu_self, cache->cell, cache->guard, cache->stride, &item)))
+	if (percpu_unlikely(percpu_seq_pop(cache->cell, cache->guard, cache->stride, &item)))
 		return alloc_slow(z, flags, ret);
 	*ret = item;
 	percpu_counter_inc(z->requests);
@@ -411,8 +410,7 @@ int percpu_zone_free(struct percpu_zone *z, void *item)
 			     percpu_region_lookup(z->region, item) == NULL)))
 		return free_slow(z, item);
 	cache = z->cache;
-	if (percpu_unlikely(percpu_seq_push(percpu_self, cache->cell, cache->guard, cache->stride,
-					    CACHE, item)))
+	if (percpu_unlikely(percpu_seq_push(cache->cell, cache->guard, cache->stride, CACHE, item)))
 		return free_slow(z, item);
 	if (percpu_unlikely(__atomic_load_n(&z->waiters, __ATOMIC_RELAXED) != 0))
 		wake(z);

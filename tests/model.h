@@ -105,8 +105,19 @@ static inline percpu_words2 model_pair(const struct model_case *c, unsigned at)
 	return (percpu_words2){ (uint64_t)c->n[at], (uint64_t)c->n[at + 1] };
 }
 
-static __attribute__((noinline, unused)) struct model_result
-model_run(struct percpu_rseq *rs, struct model_lane *lane0, const struct model_case *c)
+/** Give the calling thread another area, as if the kernel had; its old one.
+ *  Sequences find it in percpu_self behind the compiler's back. */
+static inline struct percpu_rseq *model_set_area(struct percpu_rseq *area)
+{
+	struct percpu_rseq *old = percpu_self;
+
+	percpu_self = area;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return old;
+}
+
+static __attribute__((noinline, unused)) struct model_result model_run(struct model_lane *lane0,
+								       const struct model_case *c)
 {
 	const size_t stride = sizeof(*lane0);
 	const uint32_t *guard = &lane0->guard;
@@ -117,91 +128,88 @@ model_run(struct percpu_rseq *rs, struct model_lane *lane0, const struct model_c
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	switch (c->op) {
 	case MODEL_ADD:
-		r.code = percpu_seq_add(rs, cell, stride, c->n[0]);
+		r.code = percpu_seq_add(cell, stride, c->n[0]);
 		break;
 	case MODEL_ADD2:
-		r.code = percpu_seq_add2(rs, cell, stride, c->n);
+		r.code = percpu_seq_add2(cell, stride, c->n);
 		break;
 	case MODEL_ADD4:
 #if PERCPU_SEQ_WORDS >= 4
-		r.code = percpu_seq_add4(rs, cell, stride, c->n);
+		r.code = percpu_seq_add4(cell, stride, c->n);
 #endif
 		break;
 	case MODEL_ADD8:
 #if PERCPU_SEQ_WORDS >= 8
-		r.code = percpu_seq_add8(rs, cell, stride, c->n);
+		r.code = percpu_seq_add8(cell, stride, c->n);
 #endif
 		break;
 	case MODEL_NARROW_ADD:
-		r.code = percpu_seq_narrow_add(rs, cell, stride, c->n[0], (uint64_t)c->other);
+		r.code = percpu_seq_narrow_add(cell, stride, c->n[0], (uint64_t)c->other);
 		break;
 	case MODEL_NARROW_CROSS:
-		r.code = percpu_seq_narrow_cross(rs, cell, stride, c->n[0], &c->limit,
+		r.code = percpu_seq_narrow_cross(cell, stride, c->n[0], &c->limit,
 						 (uint64_t)c->other);
 		break;
 	case MODEL_BANK_ADD:
-		r.code = percpu_seq_bank_add(rs, cell, stride, &c->limit, c->mask, c->n[0]);
+		r.code = percpu_seq_bank_add(cell, stride, &c->limit, c->mask, c->n[0]);
 		break;
 	case MODEL_BANK_ADD2:
-		r.code = percpu_seq_bank_add2(rs, cell, stride, &c->limit, c->mask,
-					      model_pair(c, 0));
+		r.code = percpu_seq_bank_add2(cell, stride, &c->limit, c->mask, model_pair(c, 0));
 		break;
 	case MODEL_BANK_ADD4:
 #if PERCPU_SEQ_WORDS >= 4
-		r.code = percpu_seq_bank_add4(rs, cell, stride, &c->limit, c->mask,
-					      model_pair(c, 0), model_pair(c, 2));
+		r.code = percpu_seq_bank_add4(cell, stride, &c->limit, c->mask, model_pair(c, 0),
+					      model_pair(c, 2));
 #endif
 		break;
 	case MODEL_BANK_ADD8:
 #if PERCPU_SEQ_WORDS >= 8
-		r.code =
-			percpu_seq_bank_add8(rs, cell, stride, &c->limit, c->mask, model_pair(c, 0),
-					     model_pair(c, 2), model_pair(c, 4), model_pair(c, 6));
+		r.code = percpu_seq_bank_add8(cell, stride, &c->limit, c->mask, model_pair(c, 0),
+					      model_pair(c, 2), model_pair(c, 4), model_pair(c, 6));
 #endif
 		break;
 	case MODEL_BANK_UPDATE:
-		r.code = percpu_seq_bank_update(rs, cell, stride, &c->limit, c->mask,
+		r.code = percpu_seq_bank_update(cell, stride, &c->limit, c->mask,
 						(const uint64_t *)c->n, c->words);
 		break;
 	case MODEL_ADD_RETURN:
-		r.code = percpu_seq_add_return(rs, cell, guard, stride, c->n[0], &r.value);
+		r.code = percpu_seq_add_return(cell, guard, stride, c->n[0], &r.value);
 		break;
 	case MODEL_ADD_LIMIT:
-		r.code = percpu_seq_add_limit(rs, cell, guard, stride, c->n[0], c->other, &r.value);
+		r.code = percpu_seq_add_limit(cell, guard, stride, c->n[0], c->other, &r.value);
 		break;
 	case MODEL_STORE:
-		r.code = percpu_seq_store(rs, cell, guard, stride, c->n[0]);
+		r.code = percpu_seq_store(cell, guard, stride, c->n[0]);
 		break;
 	case MODEL_CMPXCHG:
-		r.code = percpu_seq_cmpxchg(rs, cell, guard, stride, c->other, c->n[0], &r.value);
+		r.code = percpu_seq_cmpxchg(cell, guard, stride, c->other, c->n[0], &r.value);
 		break;
 	case MODEL_XCHG:
-		r.code = percpu_seq_xchg(rs, cell, guard, stride, c->n[0], &r.value);
+		r.code = percpu_seq_xchg(cell, guard, stride, c->n[0], &r.value);
 		break;
 	case MODEL_PUSH:
-		r.code = percpu_seq_push(rs, cell, guard, stride, c->limit,
-					 (void *)(uintptr_t)c->n[0]);
+		r.code = percpu_seq_push(cell, guard, stride, c->limit, (void *)(uintptr_t)c->n[0]);
 		break;
 	case MODEL_POP:
-		r.code = percpu_seq_pop(rs, cell, guard, stride, &item);
+		r.code = percpu_seq_pop(cell, guard, stride, &item);
 		r.value = (int64_t)(uintptr_t)item;
 		break;
 	case MODEL_COPY:
-		r.code = percpu_seq_copy(rs, cell, guard, stride, c->mask, (const uint64_t *)c->n,
+		r.code = percpu_seq_copy(cell, guard, stride, c->mask, (const uint64_t *)c->n,
 					 c->words);
 		break;
 	case MODEL_APPEND:
-		r.code = percpu_seq_append(rs, cell, stride, c->mask, (const uint64_t *)c->n,
+		r.code = percpu_seq_append(cell, stride, c->mask, (const uint64_t *)c->n,
 					   c->words / 2);
 		break;
 	case MODEL_APPEND1:
-		r.code = percpu_seq_append(rs, cell, stride, c->mask, (const uint64_t *)c->n, 1);
+		r.code = percpu_seq_append(cell, stride, c->mask, (const uint64_t *)c->n, 1);
 		break;
 	case MODEL_APPEND2:
-		r.code = percpu_seq_append(rs, cell, stride, c->mask, (const uint64_t *)c->n, 2);
+		r.code = percpu_seq_append(cell, stride, c->mask, (const uint64_t *)c->n, 2);
 		break;
 	case MODEL_APPEND4:
-		r.code = percpu_seq_append(rs, cell, stride, c->mask, (const uint64_t *)c->n, 4);
+		r.code = percpu_seq_append(cell, stride, c->mask, (const uint64_t *)c->n, 4);
 		break;
 	case MODEL_OPS:
 		break;

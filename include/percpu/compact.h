@@ -76,8 +76,7 @@ PERCPU_API void percpu_compact_add_slow(const struct percpu_compact *c, size_t i
  */
 PERCPU_INLINE void percpu_compact_add(const struct percpu_compact *c, size_t i, int64_t n)
 {
-	if (percpu_unlikely(
-		    percpu_seq_narrow_add(percpu_self, c->base + i * 4, c->stride, n, c->half)))
+	if (percpu_unlikely(percpu_seq_narrow_add(c->base + i * 4, c->stride, n, c->half)))
 		percpu_compact_add_slow(c, i, n);
 }
 

@@ -60,7 +60,7 @@ PERCPU_API void percpu_counter_add_slow(struct percpu_counter *c, int64_t n);
  */
 PERCPU_INLINE void percpu_counter_add(struct percpu_counter *c, int64_t n)
 {
-	if (percpu_unlikely(percpu_seq_add(percpu_self, c, PERCPU_STRIDE, n)))
+	if (percpu_unlikely(percpu_seq_add(c, PERCPU_STRIDE, n)))
 		percpu_counter_add_slow(c, n);
 }
 
@@ -154,7 +154,7 @@ PERCPU_API void percpu_counter_array_add_slow(const struct percpu_counter_array 
 PERCPU_INLINE void percpu_counter_array_add(const struct percpu_counter_array *a, size_t i,
 					    int64_t n)
 {
-	if (percpu_unlikely(percpu_seq_add(percpu_self, a->base + i * 8, a->stride, n)))
+	if (percpu_unlikely(percpu_seq_add(a->base + i * 8, a->stride, n)))
 		percpu_counter_array_add_slow(a, i, n);
 }
 
@@ -178,7 +178,7 @@ PERCPU_API void percpu_counter_array_add_words(const struct percpu_counter_array
 PERCPU_INLINE void percpu_counter_array_add2(const struct percpu_counter_array *a, size_t i,
 					     const int64_t n[2])
 {
-	if (percpu_unlikely(percpu_seq_add2(percpu_self, a->base + i * 8, a->stride, n)))
+	if (percpu_unlikely(percpu_seq_add2(a->base + i * 8, a->stride, n)))
 		percpu_counter_array_add_words(a, i, n, 2);
 }
 
@@ -186,7 +186,7 @@ PERCPU_INLINE void percpu_counter_array_add4(const struct percpu_counter_array *
 					     const int64_t n[4])
 {
 #if PERCPU_SEQ_WORDS >= 4
-	if (percpu_likely(!percpu_seq_add4(percpu_self, a->base + i * 8, a->stride, n)))
+	if (percpu_likely(!percpu_seq_add4(a->base + i * 8, a->stride, n)))
 		return;
 #endif
 	percpu_counter_array_add_words(a, i, n, 4);
@@ -196,7 +196,7 @@ PERCPU_INLINE void percpu_counter_array_add8(const struct percpu_counter_array *
 					     const int64_t n[8])
 {
 #if PERCPU_SEQ_WORDS >= 8
-	if (percpu_likely(!percpu_seq_add8(percpu_self, a->base + i * 8, a->stride, n)))
+	if (percpu_likely(!percpu_seq_add8(a->base + i * 8, a->stride, n)))
 		return;
 #endif
 	percpu_counter_array_add_words(a, i, n, 8);

@@ -103,13 +103,12 @@ PERCPU_INLINE int percpu_local_add(const struct percpu_local *l, int64_t n)
 
 		/* For the compiler: the program may have pointers to cells. */
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		r = percpu_seq_add(percpu_self, l->cell, l->stride, n);
+		r = percpu_seq_add(l->cell, l->stride, n);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (percpu_likely(r == 0))
 			return 0;
 	} else {
-		if (percpu_likely(!percpu_seq_add_return(percpu_self, l->cell, l->guard, l->stride,
-							 n, &v)))
+		if (percpu_likely(!percpu_seq_add_return(l->cell, l->guard, l->stride, n, &v)))
 			return 0;
 	}
 	return percpu_local_add_slow(l, n);
@@ -119,8 +118,7 @@ PERCPU_INLINE int percpu_local_add(const struct percpu_local *l, int64_t n)
 PERCPU_INLINE int percpu_local_add_return(const struct percpu_local *l, int64_t n, int64_t *ret)
 {
 	if (percpu_likely(l->fallback != PERCPU_LOCAL_SPLIT) &&
-	    percpu_likely(
-		    !percpu_seq_add_return(percpu_self, l->cell, l->guard, l->stride, n, ret)))
+	    percpu_likely(!percpu_seq_add_return(l->cell, l->guard, l->stride, n, ret)))
 		return 0;
 	return percpu_local_add_return_slow(l, n, ret);
 }
@@ -133,7 +131,7 @@ PERCPU_INLINE int percpu_local_add_limit(const struct percpu_local *l, int64_t n
 	int r = PERCPU_SEQ_SLOW;
 
 	if (percpu_likely(l->fallback != PERCPU_LOCAL_SPLIT))
-		r = percpu_seq_add_limit(percpu_self, l->cell, l->guard, l->stride, n, limit, ret);
+		r = percpu_seq_add_limit(l->cell, l->guard, l->stride, n, limit, ret);
 	if (percpu_unlikely(r == PERCPU_SEQ_SLOW))
 		return percpu_local_add_limit_slow(l, n, limit, ret);
 	return r ? -ERANGE : 0;
@@ -143,7 +141,7 @@ PERCPU_INLINE int percpu_local_add_limit(const struct percpu_local *l, int64_t n
 PERCPU_INLINE int percpu_local_store(const struct percpu_local *l, int64_t v)
 {
 	if (percpu_likely(l->fallback != PERCPU_LOCAL_SPLIT) &&
-	    percpu_likely(!percpu_seq_store(percpu_self, l->cell, l->guard, l->stride, v)))
+	    percpu_likely(!percpu_seq_store(l->cell, l->guard, l->stride, v)))
 		return 0;
 	return percpu_local_store_slow(l, v);
 }
@@ -155,7 +153,7 @@ PERCPU_INLINE int percpu_local_cmpxchg(const struct percpu_local *l, int64_t exp
 	int r = PERCPU_SEQ_SLOW;
 
 	if (percpu_likely(l->fallback != PERCPU_LOCAL_SPLIT))
-		r = percpu_seq_cmpxchg(percpu_self, l->cell, l->guard, l->stride, expected, v, ret);
+		r = percpu_seq_cmpxchg(l->cell, l->guard, l->stride, expected, v, ret);
 	if (percpu_unlikely(r == PERCPU_SEQ_SLOW))
 		return percpu_local_cmpxchg_slow(l, expected, v, ret);
 	return r ? -EAGAIN : 0;
@@ -165,7 +163,7 @@ PERCPU_INLINE int percpu_local_cmpxchg(const struct percpu_local *l, int64_t exp
 PERCPU_INLINE int percpu_local_xchg(const struct percpu_local *l, int64_t v, int64_t *ret)
 {
 	if (percpu_likely(l->fallback != PERCPU_LOCAL_SPLIT) &&
-	    percpu_likely(!percpu_seq_xchg(percpu_self, l->cell, l->guard, l->stride, v, ret)))
+	    percpu_likely(!percpu_seq_xchg(l->cell, l->guard, l->stride, v, ret)))
 		return 0;
 	return percpu_local_xchg_slow(l, v, ret);
 }
@@ -177,7 +175,7 @@ PERCPU_INLINE int percpu_local_push(const struct percpu_local *l, uint64_t limit
 	int r = PERCPU_SEQ_SLOW;
 
 	if (percpu_likely(l->fallback == PERCPU_LOCAL_LOCK))
-		r = percpu_seq_push(percpu_self, l->cell, l->guard, l->stride, limit, item);
+		r = percpu_seq_push(l->cell, l->guard, l->stride, limit, item);
 	if (percpu_unlikely(r == PERCPU_SEQ_SLOW))
 		return percpu_local_push_slow(l, limit, item);
 	return r ? -ENOSPC : 0;
@@ -189,7 +187,7 @@ PERCPU_INLINE int percpu_local_pop(const struct percpu_local *l, void **ret)
 	int r = PERCPU_SEQ_SLOW;
 
 	if (percpu_likely(l->fallback == PERCPU_LOCAL_LOCK))
-		r = percpu_seq_pop(percpu_self, l->cell, l->guard, l->stride, ret);
+		r = percpu_seq_pop(l->cell, l->guard, l->stride, ret);
 	if (percpu_unlikely(r == PERCPU_SEQ_SLOW))
 		return percpu_local_pop_slow(l, ret);
 	return r ? -ENOENT : 0;
@@ -210,7 +208,7 @@ PERCPU_INLINE int percpu_local_copy(const struct percpu_local *l, uint64_t mask,
 	int r = PERCPU_SEQ_SLOW;
 
 	if (percpu_likely(l->fallback == PERCPU_LOCAL_LOCK && words != 0))
-		r = percpu_seq_copy(percpu_self, l->cell, l->guard, l->stride, mask, src, words);
+		r = percpu_seq_copy(l->cell, l->guard, l->stride, mask, src, words);
 	if (percpu_unlikely(r == PERCPU_SEQ_SLOW))
 		return percpu_local_copy_slow(l, mask, src, words);
 	return r ? -ENOSPC : 0;

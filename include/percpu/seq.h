@@ -30,19 +30,6 @@
 PERCPU_BEGIN_DECLS
 
 /**
- * Where the kernel keeps the calling thread's CPU number.
- *
- * Until the thread's first slow path, and for good in a thread that cannot run
- * sequences, it points to an area whose CPU number is negative, which sends
- * every sequence to its fallback. Being thread-local, it is also what makes
- * the tier a property of the thread. Only the library writes it.
- *
- * Initial-exec: two loads, no call, also from shared objects.
- */
-extern PERCPU_API __thread struct percpu_rseq *percpu_self
-	__attribute__((tls_model("initial-exec")));
-
-/**
  * Make the calling thread able to run sequences, if it can be.
  *
  * Slow paths call it. Returns percpu_self, whose cpu_id is negative if this

@@ -107,9 +107,8 @@ PERCPU_API int percpu_stats_update_slow(const struct percpu_stats *s, size_t i, 
  */
 PERCPU_INLINE void percpu_stats_add(const struct percpu_stats *s, size_t i, size_t word, int64_t n)
 {
-	if (percpu_unlikely(s->head != 0 ||
-			    percpu_seq_bank_add(percpu_self, s->base + i * s->record + word * 8,
-						s->stride, s->bank, s->banks, n)))
+	if (percpu_unlikely(s->head != 0 || percpu_seq_bank_add(s->base + i * s->record + word * 8,
+								s->stride, s->bank, s->banks, n)))
 		percpu_stats_add_slow(s, i, word, n);
 }
 
@@ -159,14 +158,12 @@ PERCPU_INLINE int percpu_stats_update(const struct percpu_stats *s, size_t i, si
 		int r;
 
 		if (words == 2)
-			r = percpu_seq_bank_add2(percpu_self, cell, s->stride, s->bank, s->banks,
-						 n0);
+			r = percpu_seq_bank_add2(cell, s->stride, s->bank, s->banks, n0);
 		else if (words <= 4)
-			r = percpu_seq_bank_add4(percpu_self, cell, s->stride, s->bank, s->banks,
-						 n0, n2);
+			r = percpu_seq_bank_add4(cell, s->stride, s->bank, s->banks, n0, n2);
 		else
-			r = percpu_seq_bank_add8(percpu_self, cell, s->stride, s->bank, s->banks,
-						 n0, n2, n4, n6);
+			r = percpu_seq_bank_add8(cell, s->stride, s->bank, s->banks, n0, n2, n4,
+						 n6);
 		if (percpu_likely(r == 0))
 			return 0;
 	}

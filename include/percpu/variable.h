@@ -66,9 +66,8 @@ PERCPU_INLINE void percpu_variable_add(struct percpu_image *image, uint64_t *var
 
 	/* The fences are for the compiler: the program may have pointers to copies. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (percpu_unlikely(
-		    stride == 0 ||
-		    percpu_seq_add(percpu_self, (char *)variable + image->distance, stride, n)))
+	if (percpu_unlikely(stride == 0 ||
+			    percpu_seq_add((char *)variable + image->distance, stride, n)))
 		percpu_variable_add_slow(image, variable, n);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }

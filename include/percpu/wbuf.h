@@ -99,7 +99,7 @@ PERCPU_INLINE int percpu_wbuf_add_n(struct percpu_wbuf *w, const struct percpu_w
 				    size_t n)
 {
 	if (percpu_likely(n - 1 < PERCPU_WBUF_INLINE) &&
-	    percpu_likely(percpu_seq_append(percpu_self, w->queue, w->stride, w->mask,
+	    percpu_likely(percpu_seq_append(w->queue, w->stride, w->mask,
 					    (const uint64_t *)(const void *)adds, n) == 0))
 		return 0;
 	return percpu_wbuf_add_slow(w, adds, n);
@@ -139,7 +139,7 @@ PERCPU_API void percpu_wbuf_hint_flush_slow(struct percpu_wbuf *w);
  */
 PERCPU_INLINE void percpu_wbuf_hint_flush(struct percpu_wbuf *w)
 {
-	int32_t cpu = __atomic_load_n(&percpu_self->cpu_id, __ATOMIC_RELAXED);
+	int32_t cpu = percpu_seq_cpu();
 	const struct percpu_fifo *q;
 
 	if (percpu_unlikely(cpu < 0))

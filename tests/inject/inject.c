@@ -100,7 +100,7 @@ static struct model_result inject_retry(const struct model_case *c)
 	unsigned tries = 0;
 
 	do
-		r = inject_now.run(percpu_self, inject_now.real, c);
+		r = inject_now.run(inject_now.real, c);
 	while (r.code == PERCPU_SEQ_SLOW && ++tries < RETRIES);
 	return r;
 }
@@ -252,7 +252,7 @@ enum inject_outcome inject_trap(inject_run run, enum model_op op, int step,
 	test_pin(0, inject_now.here);
 	do {
 		inject_point = (struct inject_point){ .step = step, .trap = 1 };
-		r = run(percpu_self, inject_now.real, &inject_now.c);
+		r = run(inject_now.real, &inject_now.c);
 	} while (!inject_point.arrived && r.code == PERCPU_SEQ_SLOW && ++tries < RETRIES);
 	inject_point.step = 0;
 	if (inject_point.arrived) {
@@ -287,7 +287,7 @@ static void *inject_victim_thread(void *p)
 	v->tid = (pid_t)syscall(SYS_gettid);
 	__atomic_store_n(&v->ready, true, __ATOMIC_RELEASE);
 	do
-		r = inject_now.run(percpu_self, inject_now.real, &inject_now.c);
+		r = inject_now.run(inject_now.real, &inject_now.c);
 	while (!inject_point.arrived && r.code == PERCPU_SEQ_SLOW);
 	inject_point.step = 0;
 	v->absent = !inject_point.arrived;

@@ -50,8 +50,7 @@ enum inject_outcome {
 	INJECT_WRONG,
 };
 
-typedef struct model_result (*inject_run)(struct percpu_rseq *rs, struct model_lane *lane0,
-					  const struct model_case *c);
+typedef struct model_result (*inject_run)(struct model_lane *lane0, const struct model_case *c);
 
 /** Install the handlers; cmocka's group set-up. Fails without memory. */
 int inject_setup(void **state);

@@ -93,13 +93,15 @@ static bool find_instructions(void)
 {
 	struct percpu_rseq unknown = { .cpu_id = (int32_t)inject_now.here };
 	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	struct percpu_rseq *own = model_set_area(&unknown);
 
 	memset(&trace, 0, sizeof(trace));
 	__asm__ __volatile__("pushfq\n\torq %0, (%%rsp)\n\tpopfq" ::"i"(TRAP_FLAG)
 			     : "cc", "memory");
-	inject_now.run(&unknown, inject_now.real, &inject_now.c);
+	inject_now.run(inject_now.real, &inject_now.c);
 	while (!__atomic_load_n(&trace.over, __ATOMIC_RELAXED))
 		;
+	model_set_area(own);
 	for (unsigned i = 0; i < trace.n; i++)
 		if (mprotect((void *)(trace.at[i] & ~(page - 1)), page,
 			     PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
@@ -117,7 +119,7 @@ static bool stop_at(uintptr_t at)
 	stop.hit = stop.committed = false;
 	do {
 		*stop.at = INT3;
-		r = inject_now.run(percpu_self, inject_now.real, &inject_now.c);
+		r = inject_now.run(inject_now.real, &inject_now.c);
 		*stop.at = stop.byte;
 	} while (!stop.hit && r.code == PERCPU_SEQ_SLOW);
 	if (!stop.hit)

@@ -107,8 +107,8 @@ static void add_in_bank(void)
 {
 	const size_t stride = 2 * BANK_WORDS * sizeof(*words);
 
-	while (percpu_seq_bank_add(percpu_self, words, stride, &bank, BANK_WORDS * sizeof(*words),
-				   1) == PERCPU_SEQ_SLOW)
+	while (percpu_seq_bank_add(words, stride, &bank, BANK_WORDS * sizeof(*words), 1) ==
+	       PERCPU_SEQ_SLOW)
 		;
 }
 

@@ -32,8 +32,8 @@ static void update(void)
 
 	if (stats->head == 0)
 		(void)percpu_stats_update(stats, 0, 0, ones, FIELDS);
-	else if (percpu_seq_bank_update(percpu_self, stats->base, stats->stride, stats->bank,
-					stats->banks, ones, FIELDS) != 0)
+	else if (percpu_seq_bank_update(stats->base, stats->stride, stats->bank, stats->banks, ones,
+					FIELDS) != 0)
 		(void)percpu_stats_update(stats, 0, 0, ones, FIELDS);
 }
 

@@ -33,12 +33,12 @@ static struct model_result once(const struct model_case *c)
 
 	if (c->op == MODEL_ADD4 || c->op == MODEL_ADD8) {
 #ifdef PERCPU_ARCH_X86_64_H /* whatever this unit is compiled for */
-		r.code = (c->op == MODEL_ADD4 ? percpu_seq_add4 : percpu_seq_add8)(
-			percpu_self, lanes->word, sizeof(*lanes), c->n);
+		r.code = (c->op == MODEL_ADD4 ? percpu_seq_add4 :
+						percpu_seq_add8)(lanes->word, sizeof(*lanes), c->n);
 #endif
 		return r;
 	}
-	return model_run(percpu_self, lanes, c);
+	return model_run(lanes, c);
 }
 
 static struct model_result run(const struct model_case *c)

@@ -78,7 +78,6 @@ static void switch_banks(struct worker *w, bool pairs)
 
 static int add_once(unsigned words, const uint64_t *n)
 {
-	struct percpu_rseq *rs = percpu_self;
 	void *cell = lanes->word;
 	const size_t stride = sizeof(*lanes);
 	const uint64_t *bank = &banks->current;
@@ -87,14 +86,13 @@ static int add_once(unsigned words, const uint64_t *n)
 	memcpy(v, n, sizeof(v));
 	switch (words) {
 	case 1:
-		return percpu_seq_bank_add(rs, cell, stride, bank, DISTANCE, (int64_t)n[0]);
+		return percpu_seq_bank_add(cell, stride, bank, DISTANCE, (int64_t)n[0]);
 	case 2:
-		return percpu_seq_bank_add2(rs, cell, stride, bank, DISTANCE, v[0]);
+		return percpu_seq_bank_add2(cell, stride, bank, DISTANCE, v[0]);
 	case 4:
-		return percpu_seq_bank_add4(rs, cell, stride, bank, DISTANCE, v[0], v[1]);
+		return percpu_seq_bank_add4(cell, stride, bank, DISTANCE, v[0], v[1]);
 	default:
-		return percpu_seq_bank_add8(rs, cell, stride, bank, DISTANCE, v[0], v[1], v[2],
-					    v[3]);
+		return percpu_seq_bank_add8(cell, stride, bank, DISTANCE, v[0], v[1], v[2], v[3]);
 	}
 }
 
@@ -110,8 +108,8 @@ static void update(struct worker *w, unsigned words, bool pairs)
 		n[i] = test_random(&w->random);
 	workload_arm(w);
 	do
-		r = pairs ? percpu_seq_bank_update(percpu_self, lanes->word, sizeof(*lanes),
-						   &banks->current, DISTANCE, n, words) :
+		r = pairs ? percpu_seq_bank_update(lanes->word, sizeof(*lanes), &banks->current,
+						   DISTANCE, n, words) :
 			    add_once(words, n);
 	while (r == PERCPU_SEQ_SLOW);
 	workload_disarm();

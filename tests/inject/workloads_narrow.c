@@ -38,7 +38,7 @@ static void update_add(struct worker *w)
 
 	workload_arm(w);
 	for (unsigned i = 0; i < MAX_TRIES && r != 0; i++) {
-		r = percpu_seq_narrow_add(percpu_self, cell(0), LINE, n, HALF);
+		r = percpu_seq_narrow_add(cell(0), LINE, n, HALF);
 		if (r == PERCPU_SEQ_REFUSED)
 			n = -n;
 	}
@@ -59,7 +59,7 @@ static void update_cross(struct worker *w)
 	workload_arm(w);
 	for (unsigned i = 0; i < MAX_TRIES && r != 0; i++) {
 		expected = __atomic_load_n(checkpoint(), __ATOMIC_RELAXED);
-		r = percpu_seq_narrow_cross(percpu_self, cell(0), LINE, n, checkpoint(), expected);
+		r = percpu_seq_narrow_cross(cell(0), LINE, n, checkpoint(), expected);
 	}
 	workload_disarm();
 	w->wrong += r != 0;

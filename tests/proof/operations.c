@@ -130,7 +130,7 @@ static struct model_result run_sequence(const struct model_case *c)
 	struct model_result r;
 
 	do
-		r = model_run(percpu_self, lanes, c);
+		r = model_run(lanes, c);
 	while (r.code == PERCPU_SEQ_SLOW);
 	return r;
 }

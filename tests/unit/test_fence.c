@@ -55,11 +55,10 @@ static void set(uint32_t *p, uint32_t v)
 
 static void spin(struct spinner *s)
 {
-	struct percpu_rseq *rs = percpu_seq_attach();
-
+	percpu_seq_attach();
 	while (!get(&s->stop)) {
 		set(&s->inside, 1);
-		while (percpu_seq_spin(rs, &s->flag, FOREVER) == PERCPU_SEQ_SLOW)
+		while (percpu_seq_spin(&s->flag, FOREVER) == PERCPU_SEQ_SLOW)
 			set(&s->aborts, s->aborts + 1);
 		set(&s->inside, 0);
 		set(&s->acks, s->acks + 1);

@@ -30,6 +30,16 @@ static struct percpu_rseq area(int32_t cpu)
 	return rs;
 }
 
+static struct model_result run_with(struct percpu_rseq *rs, struct model_lane *lane0,
+				    const struct model_case *c)
+{
+	struct percpu_rseq *own = model_set_area(rs);
+	struct model_result r = model_run(lane0, c);
+
+	model_set_area(own);
+	return r;
+}
+
 static bool same_world(const struct model_lane *a, const struct model_lane *b,
 		       const struct model_case *c)
 {
@@ -53,7 +63,7 @@ static void check_op(enum model_op op, uint64_t *random)
 	memcpy(model, real, sizeof(real));
 	before = rs;
 	want = model_apply(&model[cpu], &c);
-	got = model_run(&rs, real, &c);
+	got = run_with(&rs, real, &c);
 	if (got.code != want.code || got.value != want.value || !same_world(real, model, &c))
 		fail_msg("%s differs from its model", model_name(op));
 	rs.rseq_cs = before.rseq_cs;
@@ -85,7 +95,7 @@ static void expect_slow(enum model_op op, int32_t cpu, uint32_t guard, uint64_t 
 	}
 	model_choose(&c, op, &real[0], random);
 	memcpy(model, real, sizeof(real));
-	got = model_run(&rs, real, &c);
+	got = run_with(&rs, real, &c);
 	assert_int_equal(got.code, PERCPU_SEQ_SLOW);
 	assert_int_equal(got.value, MODEL_UNSET);
 	assert_memory_equal(real, model, sizeof(real));
@@ -127,47 +137,52 @@ static void guards_of_other_lanes_do_not_matter(void **state)
 	(void)state;
 	if (generic)
 		test_skip("the generic port has no sequences");
-	assert_int_equal(model_run(&rs, lane, &c).code, 0);
+	assert_int_equal(run_with(&rs, lane, &c).code, 0);
 	assert_int_equal(lane[1].word[0], 7);
 }
 
 /* Constants become immediate operands, where the instruction has them. */
 static void constant_arguments(void **state)
 {
-	struct percpu_rseq rs = area(0);
+	struct percpu_rseq rs = area(0), *own;
 	int64_t cell = 5, v = 0;
 	uint32_t guard = 0;
 
 	(void)state;
 	if (generic)
 		test_skip("the generic port has no sequences");
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	assert_int_equal(percpu_seq_add(&rs, &cell, 8, 1), 0);
-	assert_int_equal(percpu_seq_add(&rs, &cell, 8, INT64_C(0x123456789ab)), 0);
-	assert_int_equal(percpu_seq_add(&rs, &cell, 8, INT32_MIN), 0);
+	own = model_set_area(&rs);
+	assert_int_equal(percpu_seq_add(&cell, 8, 1), 0);
+	assert_int_equal(percpu_seq_add(&cell, 8, INT64_C(0x123456789ab)), 0);
+	assert_int_equal(percpu_seq_add(&cell, 8, INT32_MIN), 0);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	assert_int_equal(cell, 6 + INT64_C(0x123456789ab) + INT32_MIN);
-	assert_int_equal(percpu_seq_store(&rs, &cell, &guard, 8, -1), 0);
-	assert_int_equal(percpu_seq_cmpxchg(&rs, &cell, &guard, 8, -1, 9, &v), 0);
+	assert_int_equal(percpu_seq_store(&cell, &guard, 8, -1), 0);
+	assert_int_equal(percpu_seq_cmpxchg(&cell, &guard, 8, -1, 9, &v), 0);
 	assert_int_equal(v, -1);
-	assert_int_equal(percpu_seq_add_limit(&rs, &cell, &guard, 8, 1, 9, &v), PERCPU_SEQ_REFUSED);
-	assert_int_equal(percpu_seq_add_limit(&rs, &cell, &guard, 8, 1, 10, &v), 0);
-	assert_int_equal(percpu_seq_xchg(&rs, &cell, &guard, 8, 1, &v), 0);
+	assert_int_equal(percpu_seq_add_limit(&cell, &guard, 8, 1, 9, &v), PERCPU_SEQ_REFUSED);
+	assert_int_equal(percpu_seq_add_limit(&cell, &guard, 8, 1, 10, &v), 0);
+	assert_int_equal(percpu_seq_xchg(&cell, &guard, 8, 1, &v), 0);
 	assert_int_equal(v, 10);
+	model_set_area(own);
 }
 
 static void spin_ends_by_flag_or_tries(void **state)
 {
-	struct percpu_rseq rs = area(0), unregistered = area(-1);
+	struct percpu_rseq rs = area(0), unregistered = area(-1), *own;
 	uint32_t clear = 0, set = 1;
 
 	(void)state;
-	assert_int_equal(percpu_seq_spin(&unregistered, &set, 100), PERCPU_SEQ_SLOW);
+	own = model_set_area(&unregistered);
+	assert_int_equal(percpu_seq_spin(&set, 100), PERCPU_SEQ_SLOW);
+	model_set_area(own);
 	if (generic)
 		test_skip("the generic port has no sequences");
-	assert_int_equal(percpu_seq_spin(&rs, &set, 100), PERCPU_SEQ_REFUSED);
-	assert_int_equal(percpu_seq_spin(&rs, &clear, 100), PERCPU_SEQ_REFUSED);
-	assert_int_equal(percpu_seq_spin(&rs, &clear, 0), PERCPU_SEQ_REFUSED);
+	own = model_set_area(&rs);
+	assert_int_equal(percpu_seq_spin(&set, 100), PERCPU_SEQ_REFUSED);
+	assert_int_equal(percpu_seq_spin(&clear, 100), PERCPU_SEQ_REFUSED);
+	assert_int_equal(percpu_seq_spin(&clear, 0), PERCPU_SEQ_REFUSED);
+	model_set_area(own);
 }
 
 static void attach_gives_the_callers_area(void **state)

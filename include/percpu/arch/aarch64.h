@@ -21,6 +21,11 @@
 /* Local labels: 1 start, 2 end, 3 descriptor, 4 abort handler, 5 and 7 skip, 6 loop. */
 /* clang-format off */
 
+/* The calling thread's area, whatever thread the compiler thinks that is. */
+#define PERCPU_SEQ_SELF(to)                                                    \
+	"mrs " to ", tpidr_el0\n\t"                                            \
+	"ldr " to ", [" to ", %[self]]\n\t"
+
 #define PERCPU_SEQ_BEGIN                                                       \
 	".pushsection __rseq_cs, \"aw?\"\n\t"                                  \
 	".balign 32\n"                                                         \
@@ -36,10 +41,11 @@
 	".popsection\n\t"                                                      \
 	"adrp x9, 3b\n\t"                                                      \
 	"add x9, x9, :lo12:3b\n\t"                                             \
-	"str x9, [%[rs], #8]\n"                                                \
+	PERCPU_SEQ_SELF("x10")                                                 \
+	"str x9, [x10, #8]\n"                                                  \
 	"1:\n\t"                                                               \
 	PERCPU_SEQ_STEP(1)                                                     \
-	"ldr w9, [%[rs], #4]\n\t"                                              \
+	"ldr w9, [x10, #4]\n\t"                                                \
 	PERCPU_SEQ_STEP(2)                                                     \
 	"tbz w9, #31, 5f\n\t"                                                  \
 	"b %l[slow]\n"                                                         \
@@ -72,7 +78,31 @@
 #define PERCPU_SEQ_ADD_CLOBBERS "x9", "x10", "cc" PERCPU_SEQ_STEP_CLOBBERS
 #define PERCPU_SEQ_CLOBBERS "memory", PERCPU_SEQ_ADD_CLOBBERS
 
-PERCPU_INLINE int percpu_seq_add(struct percpu_rseq *rs, void *cell, size_t stride, int64_t n)
+/* How far percpu_self is from the thread pointer: the same in all threads, so
+ * the compiler may keep it, unlike the thread pointer. */
+PERCPU_INLINE size_t percpu_self_offset(void)
+{
+	size_t offset;
+
+	__asm__("adrp %0, :gottprel:percpu_self\n\t"
+		"ldr %0, [%0, #:gottprel_lo12:percpu_self]"
+		: "=r"(offset));
+	return offset;
+}
+
+PERCPU_INLINE int32_t percpu_seq_cpu(void)
+{
+	uint64_t cpu;
+
+	__asm__ __volatile__(
+		PERCPU_SEQ_SELF("%[cpu]")
+		"ldr %w[cpu], [%[cpu], #4]"
+		: [cpu] "=&r"(cpu)
+		: [self] "r"(percpu_self_offset()));
+	return (int32_t)cpu;
+}
+
+PERCPU_INLINE int percpu_seq_add(void *cell, size_t stride, int64_t n)
 {
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
@@ -83,7 +113,8 @@ PERCPU_INLINE int percpu_seq_add(struct percpu_rseq *rs, void *cell, size_t stri
 		"str x9, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n)
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n)
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
@@ -91,8 +122,7 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_add2(struct percpu_rseq *rs, void *cell, size_t stride,
-				  const int64_t n[2])
+PERCPU_INLINE int percpu_seq_add2(void *cell, size_t stride, const int64_t n[2])
 {
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
@@ -104,7 +134,8 @@ PERCPU_INLINE int percpu_seq_add2(struct percpu_rseq *rs, void *cell, size_t str
 		"str q0, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [n] "Q"(*(const int64_t(*)[2])n)
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [stride] "r"(stride), [n] "Q"(*(const int64_t(*)[2])n)
 		: "v0", "v1", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
@@ -121,8 +152,8 @@ slow:
 	"and x9, x9, %[mask]\n\t"                                              \
 	"add x10, x10, x9\n\t"
 
-PERCPU_INLINE int percpu_seq_bank_add(struct percpu_rseq *rs, void *cell, size_t stride,
-				      const uint64_t *bank, uint64_t mask, int64_t n)
+PERCPU_INLINE int percpu_seq_bank_add(void *cell, size_t stride, const uint64_t *bank,
+				      uint64_t mask, int64_t n)
 {
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
@@ -134,7 +165,8 @@ PERCPU_INLINE int percpu_seq_bank_add(struct percpu_rseq *rs, void *cell, size_t
 		"str x9, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
 		  [mask] "r"(mask), [n] "r"(n)
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
@@ -143,8 +175,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_bank_add2(struct percpu_rseq *rs, void *cell, size_t stride,
-				       const uint64_t *bank, uint64_t mask, percpu_words2 n)
+PERCPU_INLINE int percpu_seq_bank_add2(void *cell, size_t stride, const uint64_t *bank,
+				       uint64_t mask, percpu_words2 n)
 {
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
@@ -156,7 +188,8 @@ PERCPU_INLINE int percpu_seq_bank_add2(struct percpu_rseq *rs, void *cell, size_
 		"str q0, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
 		  [mask] "r"(mask), [n] "w"(n)
 		: "v0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
@@ -166,26 +199,24 @@ slow:
 }
 
 /* No instruction stores so much; no CPU is said to have one. */
-PERCPU_INLINE int percpu_seq_bank_add4(struct percpu_rseq *rs, void *cell, size_t stride,
-				       const uint64_t *bank, uint64_t mask, percpu_words2 n0,
-				       percpu_words2 n2)
+PERCPU_INLINE int percpu_seq_bank_add4(void *cell, size_t stride, const uint64_t *bank,
+				       uint64_t mask, percpu_words2 n0, percpu_words2 n2)
 {
-	(void)rs, (void)cell, (void)stride, (void)bank, (void)mask, (void)n0, (void)n2;
+	(void)cell, (void)stride, (void)bank, (void)mask, (void)n0, (void)n2;
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_bank_add8(struct percpu_rseq *rs, void *cell, size_t stride,
-				       const uint64_t *bank, uint64_t mask, percpu_words2 n0,
-				       percpu_words2 n2, percpu_words2 n4, percpu_words2 n6)
+PERCPU_INLINE int percpu_seq_bank_add8(void *cell, size_t stride, const uint64_t *bank,
+				       uint64_t mask, percpu_words2 n0, percpu_words2 n2,
+				       percpu_words2 n4, percpu_words2 n6)
 {
-	(void)rs, (void)cell, (void)stride, (void)bank, (void)mask, (void)n0, (void)n2, (void)n4,
+	(void)cell, (void)stride, (void)bank, (void)mask, (void)n0, (void)n2, (void)n4,
 		(void)n6;
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_bank_update(struct percpu_rseq *rs, void *cell, size_t stride,
-					 const uint64_t *bank, uint64_t mask, const uint64_t *n,
-					 uint64_t words)
+PERCPU_INLINE int percpu_seq_bank_update(void *cell, size_t stride, const uint64_t *bank,
+					 uint64_t mask, const uint64_t *n, uint64_t words)
 {
 	uint64_t turn, from, i;
 
@@ -217,7 +248,8 @@ PERCPU_INLINE int percpu_seq_bank_update(struct percpu_rseq *rs, void *cell, siz
 		"stlr %[turn], [x10]\n"
 		PERCPU_SEQ_END
 		: [turn] "=&r"(turn), [from] "=&r"(from), [i] "=&r"(i)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
 		  [mask] "r"(mask), [n] "r"(n), [words] "r"(words)
 		: "v0", "v1", PERCPU_SEQ_CLOBBERS
 		: slow);
@@ -226,8 +258,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_add_return(struct percpu_rseq *rs, void *cell, const void *guard,
-					size_t stride, int64_t n, int64_t *ret)
+PERCPU_INLINE int percpu_seq_add_return(void *cell, const void *guard, size_t stride, int64_t n,
+					int64_t *ret)
 {
 	int64_t v;
 
@@ -241,7 +273,8 @@ PERCPU_INLINE int percpu_seq_add_return(struct percpu_rseq *rs, void *cell, cons
 		"str %[v], [x10]\n"
 		PERCPU_SEQ_END
 		: [v] "=&r"(v)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
 		  [n] "r"(n)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
@@ -251,8 +284,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_add_limit(struct percpu_rseq *rs, void *cell, const void *guard,
-				       size_t stride, int64_t n, int64_t limit, int64_t *ret)
+PERCPU_INLINE int percpu_seq_add_limit(void *cell, const void *guard, size_t stride, int64_t n,
+				       int64_t limit, int64_t *ret)
 {
 	int64_t v;
 
@@ -269,7 +302,8 @@ PERCPU_INLINE int percpu_seq_add_limit(struct percpu_rseq *rs, void *cell, const
 		"str %[v], [x10]\n"
 		PERCPU_SEQ_END
 		: [v] "=&r"(v)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
 		  [n] "r"(n), [limit] "r"(limit)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
@@ -279,8 +313,7 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_store(struct percpu_rseq *rs, void *cell, const void *guard,
-				   size_t stride, int64_t v)
+PERCPU_INLINE int percpu_seq_store(void *cell, const void *guard, size_t stride, int64_t v)
 {
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
@@ -289,7 +322,8 @@ PERCPU_INLINE int percpu_seq_store(struct percpu_rseq *rs, void *cell, const voi
 		"str %[v], [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
 		  [v] "r"(v)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
@@ -298,8 +332,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_cmpxchg(struct percpu_rseq *rs, void *cell, const void *guard,
-				     size_t stride, int64_t expected, int64_t v, int64_t *ret)
+PERCPU_INLINE int percpu_seq_cmpxchg(void *cell, const void *guard, size_t stride, int64_t expected,
+				     int64_t v, int64_t *ret)
 {
 	int64_t old;
 
@@ -315,7 +349,8 @@ PERCPU_INLINE int percpu_seq_cmpxchg(struct percpu_rseq *rs, void *cell, const v
 		"str %[v], [x10]\n"
 		PERCPU_SEQ_END
 		: [old] "=&r"(old)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
 		  [expected] "r"(expected), [v] "r"(v)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
@@ -325,8 +360,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_xchg(struct percpu_rseq *rs, void *cell, const void *guard,
-				  size_t stride, int64_t v, int64_t *ret)
+PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, int64_t v,
+				  int64_t *ret)
 {
 	int64_t old;
 
@@ -339,7 +374,8 @@ PERCPU_INLINE int percpu_seq_xchg(struct percpu_rseq *rs, void *cell, const void
 		"str %[v], [x10]\n"
 		PERCPU_SEQ_END
 		: [old] "=&r"(old)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
 		  [v] "r"(v)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
@@ -349,8 +385,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_push(struct percpu_rseq *rs, void *cell, const void *guard,
-				  size_t stride, uint64_t limit, void *item)
+PERCPU_INLINE int percpu_seq_push(void *cell, const void *guard, size_t stride, uint64_t limit,
+				  void *item)
 {
 	uint64_t i;
 
@@ -372,7 +408,8 @@ PERCPU_INLINE int percpu_seq_push(struct percpu_rseq *rs, void *cell, const void
 		"stlr %[i], [x10]\n"
 		PERCPU_SEQ_END
 		: [i] "=&r"(i)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
 		  [limit] "r"(limit), [item] "r"(item)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
@@ -383,8 +420,7 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_pop(struct percpu_rseq *rs, void *cell, const void *guard,
-				 size_t stride, void **ret)
+PERCPU_INLINE int percpu_seq_pop(void *cell, const void *guard, size_t stride, void **ret)
 {
 	uint64_t i;
 	void *item;
@@ -405,7 +441,8 @@ PERCPU_INLINE int percpu_seq_pop(struct percpu_rseq *rs, void *cell, const void 
 		"str %[i], [x10]\n"
 		PERCPU_SEQ_END
 		: [i] "=&r"(i), [item] "=&r"(item)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride)
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
 	*ret = item;
@@ -416,9 +453,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_copy(struct percpu_rseq *rs, void *cell, const void *guard,
-				  size_t stride, uint64_t mask, const uint64_t *src,
-				  uint64_t words)
+PERCPU_INLINE int percpu_seq_copy(void *cell, const void *guard, size_t stride, uint64_t mask,
+				  const uint64_t *src, uint64_t words)
 {
 	uint64_t head, i, t;
 
@@ -452,7 +488,8 @@ PERCPU_INLINE int percpu_seq_copy(struct percpu_rseq *rs, void *cell, const void
 		"stlr %[head], [x10]\n"
 		PERCPU_SEQ_END
 		: [head] "=&r"(head), [i] "=&r"(i), [t] "=&r"(t)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
 		  [mask] "r"(mask), [src] "r"(src), [words] "r"(words)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
@@ -463,8 +500,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_append(struct percpu_rseq *rs, void *cell, size_t stride,
-				    uint64_t mask, const uint64_t *src, uint64_t pairs)
+PERCPU_INLINE int percpu_seq_append(void *cell, size_t stride, uint64_t mask, const uint64_t *src,
+				    uint64_t pairs)
 {
 	const uint64_t *end = src + 2 * pairs, *p;
 	uint64_t head, t;
@@ -499,7 +536,8 @@ PERCPU_INLINE int percpu_seq_append(struct percpu_rseq *rs, void *cell, size_t s
 		"stlr %[head], [x10]\n"
 		PERCPU_SEQ_END
 		: [head] "=&r"(head), [p] "=&r"(p), [t] "=&r"(t)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [mask] "r"(mask),
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [stride] "r"(stride), [mask] "r"(mask),
 		  [src] "r"(src), [end] "r"(end), [words] "r"(2 * pairs)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
@@ -510,8 +548,7 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_narrow_add(struct percpu_rseq *rs, void *cell, size_t stride,
-					int64_t n, uint64_t half)
+PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, uint64_t half)
 {
 	uint64_t v, t;
 
@@ -532,7 +569,8 @@ PERCPU_INLINE int percpu_seq_narrow_add(struct percpu_rseq *rs, void *cell, size
 		"str w9, [x10]\n"
 		PERCPU_SEQ_END
 		: [v] "=&r"(v), [t] "=&r"(t)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n),
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n),
 		  [half] "r"(half), [window] "r"(-2 * half)
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow, refused);
@@ -544,8 +582,8 @@ slow:
 }
 
 /* The branch orders the store after the load of the checkpoint. */
-PERCPU_INLINE int percpu_seq_narrow_cross(struct percpu_rseq *rs, void *cell, size_t stride,
-					  int64_t n, const uint64_t *checkpoint, uint64_t expected)
+PERCPU_INLINE int percpu_seq_narrow_cross(void *cell, size_t stride, int64_t n,
+					  const uint64_t *checkpoint, uint64_t expected)
 {
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
@@ -562,7 +600,8 @@ PERCPU_INLINE int percpu_seq_narrow_cross(struct percpu_rseq *rs, void *cell, si
 		"str w9, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n),
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n),
 		  [checkpoint] "r"(checkpoint), [expected] "r"(expected)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
@@ -573,7 +612,7 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_spin(struct percpu_rseq *rs, const uint32_t *flag, uint64_t tries)
+PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
 {
 	uint64_t left;
 
@@ -590,7 +629,7 @@ PERCPU_INLINE int percpu_seq_spin(struct percpu_rseq *rs, const uint32_t *flag, 
 		"cbz w9, 6b\n"
 		PERCPU_SEQ_END
 		: [left] "=&r"(left)
-		: [rs] "r"(rs), [flag] "r"(flag), [tries] "r"(tries)
+		: [self] "r"(percpu_self_offset()), [flag] "r"(flag), [tries] "r"(tries)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
 	return left == tries - 1 ? PERCPU_SEQ_REFUSED : 0;

@@ -13,6 +13,7 @@
  *
  * All sequences share a frame:
  *
+ *	rs = percpu_self                 the calling thread's area
  *	rs->rseq_cs = &descriptor        arm; the kernel disarms when it aborts
  *   start:
  *	cpu = rs->cpu_id                 inside, so that it cannot go stale
@@ -31,7 +32,6 @@
  * single-stepped by a debugger ends up in its fallback.
  *
  * Parameters, the same everywhere
- *	rs	the calling thread's area: percpu_self
  *	cell	the object's address in lane 0
  *	guard	address in lane 0 of a 32-bit word; nonzero in a lane keeps
  *		sequences out of it (fallback.h says who sets it)
@@ -56,27 +56,32 @@
  * object's description. So who also gets at the cells by pointer puts
  * __atomic_signal_fence() in front of and behind them.
  *
- * add(rs, cell, stride, n)
+ * cpu()							int32_t
+ *	return percpu_self->cpu_id
+ *	No sequence: the number may be stale when it is returned. Negative in a
+ *	thread without registration, and where there are no sequences.
+ *
+ * add(cell, stride, n)
  *	*p += n						commit, 1 word
  *
- * add2, add4, add8(rs, cell, stride, const int64_t n[N])
+ * add2, add4, add8(cell, stride, const int64_t n[N])
  *	p[0..N-1] += n[0..N-1]				commit, one vector store
  *	cell is aligned to N words. Defined where one instruction stores so
  *	many bytes; PERCPU_SEQ_WORDS is the largest N that is inlined in this
  *	translation unit.
  *
- * bank_add(rs, cell, stride, const uint64_t *bank, mask, n)
+ * bank_add(cell, stride, const uint64_t *bank, mask, n)
  *	p += *bank & mask				inside, like the CPU
  *	*p += n						commit, 1 word
  *	A reader who changes *bank and fences has what was added before in
  *	the old bank, and nobody adds there any more. The mask is the distance
  *	of the banks: whatever a damaged *bank says, p stays between them.
  *
- * bank_add2, bank_add4, bank_add8(rs, cell, stride, bank, mask, n...)
+ * bank_add2, bank_add4, bank_add8(cell, stride, bank, mask, n...)
  *	likewise, with add2, add4, add8; the words are passed in pairs, in
  *	registers. add4 and add8 are for CPUs with AVX2 and AVX-512.
  *
- * bank_update(rs, cell, stride, bank, mask, const uint64_t *n, words)
+ * bank_update(cell, stride, bank, mask, const uint64_t *n, words)
  *							struct percpu_pair
  *	p += *bank & mask
  *	old = p->turn & 1, new = 1 - old
@@ -84,45 +89,45 @@
  *	p->turn++					commit, release
  *	words is even, and is the size of a copy.
  *
- * add_return(rs, cell, guard, stride, n, int64_t *ret)
+ * add_return(cell, guard, stride, n, int64_t *ret)
  *	v = *p + n
  *	*p = v						commit
  *	*ret = v
  *
- * add_limit(rs, cell, guard, stride, n, limit, int64_t *ret)
+ * add_limit(cell, guard, stride, n, limit, int64_t *ret)
  *	v = *p + n
  *	if (v > limit) { *ret = v; return REFUSED }	signed
  *	*p = v						commit
  *	*ret = v
  *
- * store(rs, cell, guard, stride, v)
+ * store(cell, guard, stride, v)
  *	*p = v						commit
  *
- * cmpxchg(rs, cell, guard, stride, expected, v, int64_t *ret)
+ * cmpxchg(cell, guard, stride, expected, v, int64_t *ret)
  *	old = *p
  *	if (old != expected) { *ret = old; return REFUSED }
  *	*p = v						commit
  *	*ret = old
  *
- * xchg(rs, cell, guard, stride, v, int64_t *ret)
+ * xchg(cell, guard, stride, v, int64_t *ret)
  *	old = *p
  *	*p = v						commit
  *	*ret = old
  *
- * push(rs, cell, guard, stride, limit, void *item)	struct percpu_array
+ * push(cell, guard, stride, limit, void *item)	struct percpu_array
  *	i = p->count
  *	if (i >= limit) return REFUSED			full
  *	p->slot[i] = item
  *	p->count = i + 1				commit, release
  *
- * pop(rs, cell, guard, stride, void **ret)		struct percpu_array
+ * pop(cell, guard, stride, void **ret)		struct percpu_array
  *	i = p->count
  *	if (i == 0) return REFUSED			empty
  *	item = p->slot[i - 1]
  *	p->count = i - 1				commit
  *	*ret = item
  *
- * copy(rs, cell, guard, stride, mask, const uint64_t *src, words)
+ * copy(cell, guard, stride, mask, const uint64_t *src, words)
  *							struct percpu_fifo
  *	head = p->head
  *	if (mask + 1 - (head - p->tail) < words) return REFUSED	no room
@@ -131,22 +136,22 @@
  *	words is at least 1 and at most mask + 1; keep it short, for every
  *	preemption within it starts the copy anew.
  *
- * append(rs, cell, stride, mask, const uint64_t *src, pairs)
+ * append(cell, stride, mask, const uint64_t *src, pairs)
  *	as copy() of 2 * pairs words, without a guard; all positions in the
  *	fifo are even, so no pair of words is split where it wraps around
  *
- * narrow_add(rs, cell, stride, n, half)		32-bit cell
+ * narrow_add(cell, stride, n, half)		32-bit cell
  *	v = *p + half					in 64 bits
  *	if ((v ^ (v + n)) & -(2 * half)) return REFUSED	another window
  *	*p += n						commit, 32 bits
  *	half is a power of two. Windows are 2 * half values long; the cell
  *	starts in the middle of one.
  *
- * narrow_cross(rs, cell, stride, n, const uint64_t *checkpoint, expected)
+ * narrow_cross(cell, stride, n, const uint64_t *checkpoint, expected)
  *	if (*checkpoint != expected) return REFUSED
  *	*p += n						commit, 32 bits
  *
- * spin(rs, const uint32_t *flag, tries)
+ * spin(const uint32_t *flag, tries)
  *	Stays inside the sequence until *flag is nonzero (0) or the tries are
  *	used up (REFUSED); stores nothing. The self-test lets another thread
  *	set the flag on this CPU: a working kernel then aborts (SLOW). A flag
@@ -176,6 +181,30 @@ struct percpu_rseq {
 	uint32_t mm_cid;
 	uint32_t reserved;
 } __attribute__((aligned(32)));
+
+PERCPU_BEGIN_DECLS
+
+/**
+ * Where the kernel keeps the calling thread's CPU number.
+ *
+ * Until the thread's first slow path, and for good in a thread that cannot run
+ * sequences, it points to an area whose CPU number is negative, which sends
+ * every sequence to its fallback. Being thread-local, it is also what makes
+ * the tier a property of the thread. Only the library writes it.
+ *
+ * Only sequences and percpu_seq_cpu() read it. A compiler takes it that a
+ * function stays in one thread, but a fiber may go on in another after a
+ * switch. Then a compiler for aarch64, given C code, still uses the first
+ * thread's variable; one for x86-64 addresses it by %fs each time. So on
+ * aarch64 each sequence takes the area in its own assembly, and on x86-64,
+ * where that costs 10 to 30 %, in C.
+ *
+ * Initial-exec: two loads, no call, also from shared objects.
+ */
+extern PERCPU_API __thread struct percpu_rseq *percpu_self
+	__attribute__((tls_model("initial-exec")));
+
+PERCPU_END_DECLS
 
 /* C++ has flexible arrays as an extension only. */
 #pragma GCC diagnostic push

@@ -78,7 +78,12 @@
 #define PERCPU_SEQ_ADD_CLOBBERS "rax", "cc" PERCPU_SEQ_STEP_CLOBBERS
 #define PERCPU_SEQ_CLOBBERS "memory", PERCPU_SEQ_ADD_CLOBBERS
 
-PERCPU_INLINE int percpu_seq_add(struct percpu_rseq *rs, void *cell, size_t stride, int64_t n)
+PERCPU_INLINE int32_t percpu_seq_cpu(void)
+{
+	return __atomic_load_n(&percpu_self->cpu_id, __ATOMIC_RELAXED);
+}
+
+PERCPU_INLINE int percpu_seq_add(void *cell, size_t stride, int64_t n)
 {
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
@@ -87,7 +92,7 @@ PERCPU_INLINE int percpu_seq_add(struct percpu_rseq *rs, void *cell, size_t stri
 		"addq %[n], (%%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n)
+		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n)
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
@@ -112,8 +117,7 @@ slow:
 #define PERCPU_SEQ_AVX512 static inline __attribute__((unused, target("avx512f")))
 #endif
 
-PERCPU_INLINE int percpu_seq_add2(struct percpu_rseq *rs, void *cell, size_t stride,
-				  const int64_t n[2])
+PERCPU_INLINE int percpu_seq_add2(void *cell, size_t stride, const int64_t n[2])
 {
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
@@ -124,7 +128,8 @@ PERCPU_INLINE int percpu_seq_add2(struct percpu_rseq *rs, void *cell, size_t str
 		"movdqa %%xmm0, (%[cell], %%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const int64_t(*)[2])n)
+		: [rs] "r"(percpu_self),
+		  [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const int64_t(*)[2])n)
 		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
@@ -132,8 +137,7 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_SEQ_AVX2 int percpu_seq_add4(struct percpu_rseq *rs, void *cell, size_t stride,
-				    const int64_t n[4])
+PERCPU_SEQ_AVX2 int percpu_seq_add4(void *cell, size_t stride, const int64_t n[4])
 {
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
@@ -144,7 +148,8 @@ PERCPU_SEQ_AVX2 int percpu_seq_add4(struct percpu_rseq *rs, void *cell, size_t s
 		"vmovdqa %%ymm0, (%[cell], %%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const int64_t(*)[4])n)
+		: [rs] "r"(percpu_self),
+		  [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const int64_t(*)[4])n)
 		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
@@ -152,8 +157,7 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_SEQ_AVX512 int percpu_seq_add8(struct percpu_rseq *rs, void *cell, size_t stride,
-				      const int64_t n[8])
+PERCPU_SEQ_AVX512 int percpu_seq_add8(void *cell, size_t stride, const int64_t n[8])
 {
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
@@ -164,7 +168,8 @@ PERCPU_SEQ_AVX512 int percpu_seq_add8(struct percpu_rseq *rs, void *cell, size_t
 		"vmovdqa64 %%zmm0, (%[cell], %%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const int64_t(*)[8])n)
+		: [rs] "r"(percpu_self),
+		  [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const int64_t(*)[8])n)
 		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
@@ -189,8 +194,8 @@ slow:
 	"addq %[cell], %%rax\n\t"                                              \
 	"addq %[b], %%rax\n\t"
 
-PERCPU_INLINE int percpu_seq_bank_add(struct percpu_rseq *rs, void *cell, size_t stride,
-				      const uint64_t *bank, uint64_t mask, int64_t n)
+PERCPU_INLINE int percpu_seq_bank_add(void *cell, size_t stride, const uint64_t *bank,
+				      uint64_t mask, int64_t n)
 {
 	uint64_t b;
 
@@ -202,7 +207,7 @@ PERCPU_INLINE int percpu_seq_bank_add(struct percpu_rseq *rs, void *cell, size_t
 		"addq %[n], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [b] "=&r"(b)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
+		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
 		  [mask] "re"(mask), [n] "re"(n)
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
@@ -211,8 +216,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_bank_add2(struct percpu_rseq *rs, void *cell, size_t stride,
-				       const uint64_t *bank, uint64_t mask, percpu_words2 n)
+PERCPU_INLINE int percpu_seq_bank_add2(void *cell, size_t stride, const uint64_t *bank,
+				       uint64_t mask, percpu_words2 n)
 {
 	uint64_t b;
 
@@ -226,7 +231,7 @@ PERCPU_INLINE int percpu_seq_bank_add2(struct percpu_rseq *rs, void *cell, size_
 		"movdqa %%xmm0, (%%rax)\n"
 		PERCPU_SEQ_END
 		: [b] "=&r"(b)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
+		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
 		  [mask] "re"(mask), [n] "x"(n)
 		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
@@ -246,9 +251,8 @@ slow:
 #define PERCPU_SEQ_VZEROUPPER __asm__ __volatile__("vzeroupper" : : : "memory")
 #endif
 
-PERCPU_INLINE int percpu_seq_bank_add4(struct percpu_rseq *rs, void *cell, size_t stride,
-				       const uint64_t *bank, uint64_t mask, percpu_words2 n0,
-				       percpu_words2 n2)
+PERCPU_INLINE int percpu_seq_bank_add4(void *cell, size_t stride, const uint64_t *bank,
+				       uint64_t mask, percpu_words2 n0, percpu_words2 n2)
 {
 	uint64_t b;
 
@@ -263,7 +267,7 @@ PERCPU_INLINE int percpu_seq_bank_add4(struct percpu_rseq *rs, void *cell, size_
 		"vmovdqa %%ymm0, (%%rax)\n"
 		PERCPU_SEQ_END
 		: [b] "=&r"(b)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
+		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
 		  [mask] "re"(mask), [n0] "x"(n0), [n2] "x"(n2)
 		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
@@ -274,9 +278,9 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_bank_add8(struct percpu_rseq *rs, void *cell, size_t stride,
-				       const uint64_t *bank, uint64_t mask, percpu_words2 n0,
-				       percpu_words2 n2, percpu_words2 n4, percpu_words2 n6)
+PERCPU_INLINE int percpu_seq_bank_add8(void *cell, size_t stride, const uint64_t *bank,
+				       uint64_t mask, percpu_words2 n0, percpu_words2 n2,
+				       percpu_words2 n4, percpu_words2 n6)
 {
 	uint64_t b;
 
@@ -294,7 +298,7 @@ PERCPU_INLINE int percpu_seq_bank_add8(struct percpu_rseq *rs, void *cell, size_
 		"vmovdqa64 %%zmm0, (%%rax)\n"
 		PERCPU_SEQ_END
 		: [b] "=&r"(b)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
+		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
 		  [mask] "re"(mask), [n0] "x"(n0), [n2] "x"(n2), [n4] "x"(n4), [n6] "x"(n6)
 		: "xmm0", "xmm1", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
@@ -305,9 +309,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_bank_update(struct percpu_rseq *rs, void *cell, size_t stride,
-					 const uint64_t *bank, uint64_t mask, const uint64_t *n,
-					 uint64_t words)
+PERCPU_INLINE int percpu_seq_bank_update(void *cell, size_t stride, const uint64_t *bank,
+					 uint64_t mask, const uint64_t *n, uint64_t words)
 {
 	uint64_t b, from, i;
 
@@ -337,7 +340,7 @@ PERCPU_INLINE int percpu_seq_bank_update(struct percpu_rseq *rs, void *cell, siz
 		"incq (%%rax)\n"
 		PERCPU_SEQ_END
 		: [b] "=&r"(b), [from] "=&r"(from), [i] "=&r"(i)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
+		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
 		  [mask] "re"(mask), [n] "r"(n), [words] "r"(words)
 		: "r11", "xmm0", PERCPU_SEQ_CLOBBERS
 		: slow);
@@ -346,8 +349,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_add_return(struct percpu_rseq *rs, void *cell, const void *guard,
-					size_t stride, int64_t n, int64_t *ret)
+PERCPU_INLINE int percpu_seq_add_return(void *cell, const void *guard, size_t stride, int64_t n,
+					int64_t *ret)
 {
 	int64_t v;
 
@@ -362,7 +365,8 @@ PERCPU_INLINE int percpu_seq_add_return(struct percpu_rseq *rs, void *cell, cons
 		"movq %[v], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [v] "=&r"(v)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		: [rs] "r"(percpu_self),
+		  [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
 		  [n] "re"(n)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
@@ -372,8 +376,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_add_limit(struct percpu_rseq *rs, void *cell, const void *guard,
-				       size_t stride, int64_t n, int64_t limit, int64_t *ret)
+PERCPU_INLINE int percpu_seq_add_limit(void *cell, const void *guard, size_t stride, int64_t n,
+				       int64_t limit, int64_t *ret)
 {
 	int64_t v;
 
@@ -391,7 +395,8 @@ PERCPU_INLINE int percpu_seq_add_limit(struct percpu_rseq *rs, void *cell, const
 		"movq %[v], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [v] "=&r"(v)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		: [rs] "r"(percpu_self),
+		  [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
 		  [n] "re"(n), [limit] "re"(limit)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
@@ -401,8 +406,7 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_store(struct percpu_rseq *rs, void *cell, const void *guard,
-				   size_t stride, int64_t v)
+PERCPU_INLINE int percpu_seq_store(void *cell, const void *guard, size_t stride, int64_t v)
 {
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
@@ -412,7 +416,8 @@ PERCPU_INLINE int percpu_seq_store(struct percpu_rseq *rs, void *cell, const voi
 		"movq %[v], (%%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		: [rs] "r"(percpu_self),
+		  [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
 		  [v] "re"(v)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
@@ -421,8 +426,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_cmpxchg(struct percpu_rseq *rs, void *cell, const void *guard,
-				     size_t stride, int64_t expected, int64_t v, int64_t *ret)
+PERCPU_INLINE int percpu_seq_cmpxchg(void *cell, const void *guard, size_t stride, int64_t expected,
+				     int64_t v, int64_t *ret)
 {
 	int64_t old;
 
@@ -439,7 +444,8 @@ PERCPU_INLINE int percpu_seq_cmpxchg(struct percpu_rseq *rs, void *cell, const v
 		"movq %[v], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [old] "=&r"(old)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		: [rs] "r"(percpu_self),
+		  [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
 		  [expected] "re"(expected), [v] "re"(v)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
@@ -449,8 +455,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_xchg(struct percpu_rseq *rs, void *cell, const void *guard,
-				  size_t stride, int64_t v, int64_t *ret)
+PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, int64_t v,
+				  int64_t *ret)
 {
 	int64_t old;
 
@@ -464,7 +470,8 @@ PERCPU_INLINE int percpu_seq_xchg(struct percpu_rseq *rs, void *cell, const void
 		"movq %[v], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [old] "=&r"(old)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		: [rs] "r"(percpu_self),
+		  [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
 		  [v] "re"(v)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
@@ -474,8 +481,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_push(struct percpu_rseq *rs, void *cell, const void *guard,
-				  size_t stride, uint64_t limit, void *item)
+PERCPU_INLINE int percpu_seq_push(void *cell, const void *guard, size_t stride, uint64_t limit,
+				  void *item)
 {
 	uint64_t i;
 
@@ -494,7 +501,8 @@ PERCPU_INLINE int percpu_seq_push(struct percpu_rseq *rs, void *cell, const void
 		"incq (%%rax)\n"
 		PERCPU_SEQ_END
 		: [i] "=&r"(i)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		: [rs] "r"(percpu_self),
+		  [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
 		  [limit] "re"(limit), [item] "r"(item)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
@@ -505,8 +513,7 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_pop(struct percpu_rseq *rs, void *cell, const void *guard,
-				 size_t stride, void **ret)
+PERCPU_INLINE int percpu_seq_pop(void *cell, const void *guard, size_t stride, void **ret)
 {
 	uint64_t i;
 	void *item;
@@ -526,7 +533,7 @@ PERCPU_INLINE int percpu_seq_pop(struct percpu_rseq *rs, void *cell, const void 
 		"decq (%%rax)\n"
 		PERCPU_SEQ_END
 		: [i] "=&r"(i), [item] "=&r"(item)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride)
+		: [rs] "r"(percpu_self), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
 	*ret = item;
@@ -537,9 +544,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_copy(struct percpu_rseq *rs, void *cell, const void *guard,
-				  size_t stride, uint64_t mask, const uint64_t *src,
-				  uint64_t words)
+PERCPU_INLINE int percpu_seq_copy(void *cell, const void *guard, size_t stride, uint64_t mask,
+				  const uint64_t *src, uint64_t words)
 {
 	uint64_t head, i, t;
 
@@ -570,7 +576,8 @@ PERCPU_INLINE int percpu_seq_copy(struct percpu_rseq *rs, void *cell, const void
 		"movq %[head], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [head] "=&r"(head), [i] "=&r"(i), [t] "=&r"(t)
-		: [rs] "r"(rs), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
+		: [rs] "r"(percpu_self),
+		  [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
 		  [mask] "r"(mask), [src] "r"(src), [words] "re"(words)
 		: "r11", PERCPU_SEQ_CLOBBERS
 		: slow, refused);
@@ -600,8 +607,7 @@ slow:
 	"andq %[mask], %[t]\n\t"                                               \
 	"movups " pair ", 16(%%rax, %[t], 8)\n\t"
 
-PERCPU_INLINE int percpu_seq_append1(struct percpu_rseq *rs, void *cell, size_t stride,
-				     uint64_t mask, percpu_words2 n0)
+PERCPU_INLINE int percpu_seq_append1(void *cell, size_t stride, uint64_t mask, percpu_words2 n0)
 {
 	uint64_t head, t;
 
@@ -615,7 +621,7 @@ PERCPU_INLINE int percpu_seq_append1(struct percpu_rseq *rs, void *cell, size_t 
 		"addq $2, (%%rax)\n"
 		PERCPU_SEQ_END
 		: [head] "=&r"(head), [t] "=&r"(t)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
+		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
 		  [n0] "x"(n0)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
@@ -626,8 +632,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_append2(struct percpu_rseq *rs, void *cell, size_t stride,
-				     uint64_t mask, percpu_words2 n0, percpu_words2 n1)
+PERCPU_INLINE int percpu_seq_append2(void *cell, size_t stride, uint64_t mask, percpu_words2 n0,
+				     percpu_words2 n1)
 {
 	uint64_t head, t;
 
@@ -642,7 +648,7 @@ PERCPU_INLINE int percpu_seq_append2(struct percpu_rseq *rs, void *cell, size_t 
 		"addq $4, (%%rax)\n"
 		PERCPU_SEQ_END
 		: [head] "=&r"(head), [t] "=&r"(t)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
+		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
 		  [n0] "x"(n0), [n1] "x"(n1)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
@@ -653,9 +659,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_append4(struct percpu_rseq *rs, void *cell, size_t stride,
-				     uint64_t mask, percpu_words2 n0, percpu_words2 n1,
-				     percpu_words2 n2, percpu_words2 n3)
+PERCPU_INLINE int percpu_seq_append4(void *cell, size_t stride, uint64_t mask, percpu_words2 n0,
+				     percpu_words2 n1, percpu_words2 n2, percpu_words2 n3)
 {
 	uint64_t head, t;
 
@@ -672,7 +677,7 @@ PERCPU_INLINE int percpu_seq_append4(struct percpu_rseq *rs, void *cell, size_t 
 		"addq $8, (%%rax)\n"
 		PERCPU_SEQ_END
 		: [head] "=&r"(head), [t] "=&r"(t)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
+		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
 		  [n0] "x"(n0), [n1] "x"(n1), [n2] "x"(n2), [n3] "x"(n3)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
@@ -692,19 +697,19 @@ PERCPU_INLINE percpu_words2 percpu_pair_at(const uint64_t *src, unsigned i)
 	return percpu_pair(n[i], n[i + 1]);
 }
 
-PERCPU_INLINE int percpu_seq_append(struct percpu_rseq *rs, void *cell, size_t stride,
-				    uint64_t mask, const uint64_t *src, uint64_t pairs)
+PERCPU_INLINE int percpu_seq_append(void *cell, size_t stride, uint64_t mask, const uint64_t *src,
+				    uint64_t pairs)
 {
 	const uint64_t *end = src + 2 * pairs, *p;
 	uint64_t head, t;
 
 	if (__builtin_constant_p(pairs) && pairs == 1)
-		return percpu_seq_append1(rs, cell, stride, mask, percpu_pair_at(src, 0));
+		return percpu_seq_append1(cell, stride, mask, percpu_pair_at(src, 0));
 	if (__builtin_constant_p(pairs) && pairs == 2)
-		return percpu_seq_append2(rs, cell, stride, mask, percpu_pair_at(src, 0),
+		return percpu_seq_append2(cell, stride, mask, percpu_pair_at(src, 0),
 					  percpu_pair_at(src, 2));
 	if (__builtin_constant_p(pairs) && pairs == 4)
-		return percpu_seq_append4(rs, cell, stride, mask, percpu_pair_at(src, 0),
+		return percpu_seq_append4(cell, stride, mask, percpu_pair_at(src, 0),
 					  percpu_pair_at(src, 2),
 					  percpu_pair_at(src, 4),
 					  percpu_pair_at(src, 6));
@@ -736,7 +741,7 @@ PERCPU_INLINE int percpu_seq_append(struct percpu_rseq *rs, void *cell, size_t s
 		"movq %[head], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [head] "=&r"(head), [p] "=&r"(p), [t] "=&r"(t)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
+		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
 		  [src] "r"(src), [end] "r"(end), [words] "re"(2 * pairs)
 		: "r11", PERCPU_SEQ_CLOBBERS
 		: slow, refused);
@@ -747,8 +752,7 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_narrow_add(struct percpu_rseq *rs, void *cell, size_t stride,
-					int64_t n, uint64_t half)
+PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, uint64_t half)
 {
 	uint64_t v, t;
 
@@ -768,7 +772,7 @@ PERCPU_INLINE int percpu_seq_narrow_add(struct percpu_rseq *rs, void *cell, size
 		"addl %k[n], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [v] "=&r"(v), [t] "=&r"(t)
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n),
+		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n),
 		  [half] "re"(half), [window] "re"(-2 * half)
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow, refused);
@@ -779,8 +783,8 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_narrow_cross(struct percpu_rseq *rs, void *cell, size_t stride,
-					  int64_t n, const uint64_t *checkpoint, uint64_t expected)
+PERCPU_INLINE int percpu_seq_narrow_cross(void *cell, size_t stride, int64_t n,
+					  const uint64_t *checkpoint, uint64_t expected)
 {
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
@@ -792,7 +796,7 @@ PERCPU_INLINE int percpu_seq_narrow_cross(struct percpu_rseq *rs, void *cell, si
 		"addl %k[n], (%%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(rs), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n),
+		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n),
 		  [checkpoint] "r"(checkpoint), [expected] "re"(expected)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
@@ -803,7 +807,7 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_spin(struct percpu_rseq *rs, const uint32_t *flag, uint64_t tries)
+PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
 {
 	uint64_t left;
 
@@ -818,7 +822,7 @@ PERCPU_INLINE int percpu_seq_spin(struct percpu_rseq *rs, const uint32_t *flag, 
 		"je 6b\n"
 		PERCPU_SEQ_END
 		: [left] "=&r"(left)
-		: [rs] "r"(rs), [flag] "r"(flag), [tries] "r"(tries)
+		: [rs] "r"(percpu_self), [flag] "r"(flag), [tries] "r"(tries)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
 	return left == tries - 1 ? PERCPU_SEQ_REFUSED : 0;
