@@ -41,6 +41,15 @@ static inline void percpu_restore_cancel(int state)
 	pthread_setcancelstate(state, &state);
 }
 
+/**
+ * A place, which it names, where a test may stop, delay or kill the caller, or
+ * interfere. Nothing in the library; such tests compile the sources once more,
+ * with a definition of their own (tests/steps.h).
+ */
+#ifndef PERCPU_STEP
+#define PERCPU_STEP(name) ((void)0)
+#endif
+
 /* cpus.c */
 
 /** Lanes needed for every CPU that this kernel can have: the highest possible

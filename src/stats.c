@@ -75,7 +75,7 @@ static int make_handle(const struct percpu_stats *template, struct percpu_region
 }
 
 /* Subtract what earlier users have left in the cells; a region of its own has
- * nothing. */
+ * nothing. Nobody updates them now, so the fetch succeeds. */
 static int forget_the_past(const struct percpu_stats *s)
 {
 	const struct percpu_chunk *k = s->chunk;

@@ -22,8 +22,9 @@
 
 #define FIELD sizeof(uint64_t)
 #define BLOCK_WORDS 1024
+#define MAX_TRIES 10000 /* per object and CPU */
 #define FENCE_NS (5 * PERCPU_SECOND)
-#define TURN_NS (2 * FENCE_NS) /* as long as a snapshot can take */
+#define TURN_NS PERCPU_SECOND
 #define TRIES 8
 
 static uint64_t load_word(const uint64_t *word)
@@ -31,43 +32,71 @@ static uint64_t load_word(const uint64_t *word)
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-/* Add objects first to first + n - 1 of a bank of a CPU to out. */
-static void add_lane(const struct percpu_stats *s, const char *lane, size_t n, uint64_t *out)
+/*
+ * Add the fields of a record in two copies. While we look at the copy that turn
+ * names, its CPU may commit an update, which makes the other one valid, and begin
+ * the next, which stores here what is not yet committed. So a field counts if turn
+ * is still the same after it was loaded; bank_update in arch/spec.h says why.
+ *
+ * In a bank at rest the first try succeeds. Returns 0 or -EAGAIN.
+ */
+static int add_pair(const struct percpu_stats *s, const struct percpu_pair *p, uint64_t *out)
 {
-	const uint64_t *fields, *turn;
+	const size_t copy_words = (s->record - s->head) / 2 / FIELD;
+	uint64_t turn = __atomic_load_n(&p->turn, __ATOMIC_ACQUIRE), now, value;
+	unsigned tries = 0;
+
+	for (size_t w = 0; w < s->words; turn = now) {
+		PERCPU_STEP("stats: turn loaded");
+		value = load_word(&p->copy[(turn & 1) * copy_words + w]);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		now = __atomic_load_n(&p->turn, __ATOMIC_ACQUIRE);
+		if (now == turn)
+			out[w++] += value;
+		else if (++tries == MAX_TRIES)
+			return -EAGAIN;
+	}
+	return 0;
+}
+
+/* Add objects first to first + n - 1 of a bank of a CPU to out. */
+static int add_lane(const struct percpu_stats *s, const char *lane, size_t n, uint64_t *out)
+{
+	const uint64_t *fields = (const uint64_t *)lane;
+	int e = 0;
 
 	if (s->head == 0 && s->record == s->words * FIELD) { /* one behind the other */
-		fields = (const uint64_t *)lane;
 		for (size_t w = 0; w < n * s->words; w++)
 			out[w] += load_word(&fields[w]);
-		return;
+		return 0;
 	}
-	for (size_t i = 0; i < n; i++, lane += s->record, out += s->words) {
-		fields = (const uint64_t *)(lane + s->head);
-		if (s->head != 0) {
-			turn = (const uint64_t *)lane;
-			if (__atomic_load_n(turn, __ATOMIC_ACQUIRE) & 1)
-				fields += (s->record - s->head) / 2 / FIELD;
-		}
-		for (size_t w = 0; w < s->words; w++)
-			out[w] += load_word(&fields[w]);
+	for (size_t i = 0; i < n && e == 0; i++, lane += s->record, out += s->words) {
+		fields = (const uint64_t *)lane;
+		if (s->head != 0)
+			e = add_pair(s, (const struct percpu_pair *)lane, out);
+		else
+			for (size_t w = 0; w < s->words; w++)
+				out[w] += load_word(&fields[w]);
 	}
+	return e;
 }
 
 /* So many objects at a time that their sums stay in the first-level cache while
- * the lanes pass by. */
-static void add_bank(const struct percpu_stats *s, uint64_t bank, size_t first, size_t n,
-		     uint64_t *out)
+ * the lanes pass by. Returns 0 or -EAGAIN, as add_pair(). */
+static int add_bank(const struct percpu_stats *s, uint64_t bank, size_t first, size_t n,
+		    uint64_t *out)
 {
 	const char *base = s->base + first * s->record + bank;
 	const size_t block = s->words < BLOCK_WORDS ? BLOCK_WORDS / s->words : 1;
 	size_t m;
+	int e = 0;
 
 	for (; n != 0; n -= m, base += m * s->record, out += m * s->words) {
 		m = n < block ? n : block;
-		for (uint32_t cpu = 0; cpu < s->chunk->cpus; cpu++)
-			add_lane(s, base + cpu * s->stride, m, out);
+		for (uint32_t cpu = 0; cpu < s->chunk->cpus && e == 0; cpu++)
+			e = add_lane(s, base + cpu * s->stride, m, out);
 	}
+	return e;
 }
 
 /* Add what was counted by atomic additions. */
@@ -145,6 +174,7 @@ int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, voi
 	uint64_t *values = out;
 	const uint64_t *bias;
 	const struct percpu_chunk *k;
+	int e;
 
 	if (s == NULL || out == NULL || !has(s, first, n))
 		return -EINVAL;
@@ -156,10 +186,12 @@ int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, voi
 		for (size_t w = 0; w < s->words; w++)
 			values[i * s->words + w] = -__atomic_load_n(&bias[w], __ATOMIC_ACQUIRE);
 	}
-	add_bank(s, 0, first, n, values);
-	add_bank(s, s->banks, first, n, values);
-	add_atomic(s, first, n, values);
-	return 0;
+	e = add_bank(s, 0, first, n, values);
+	if (e == 0)
+		e = add_bank(s, s->banks, first, n, values);
+	if (e == 0)
+		add_atomic(s, first, n, values);
+	return e;
 }
 
 /* Whether the reader with that id, which may be of another PID namespace, has
@@ -195,9 +227,12 @@ static int finish(const struct percpu_stats *s, uint64_t bank, size_t first, siz
 	struct percpu_robust h;
 	int e;
 
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* the sums before the look at bank */
 	if (!reset) {
 		e = subtract_bias(s, first, n, out);
-		return e != 0 || __atomic_load_n(&c->bank, __ATOMIC_ACQUIRE) == bank ? e : -EAGAIN;
+		if (e == 0 && __atomic_load_n(&c->bank, __ATOMIC_ACQUIRE) != bank)
+			e = -EAGAIN;
+		return e;
 	}
 	e = percpu_journal_lock(s->chunk, &h);
 	if (e != 0)
@@ -224,15 +259,19 @@ static int take(const struct percpu_stats *s, size_t first, size_t n, bool reset
 	if (e != 0)
 		return e;
 	memset(out, 0, n * s->words * FIELD);
-	add_bank(s, resting, first, n, out);
+	e = add_bank(s, resting, first, n, out);
+	if (e != 0)
+		return e;
 	next = (bank & -PERCPU_STATS_FLIP) + PERCPU_STATS_FLIP + resting;
 	if (!__atomic_compare_exchange_n(&c->bank, &bank, next, false, __ATOMIC_SEQ_CST,
 					 __ATOMIC_RELAXED))
 		return -EAGAIN;
+	PERCPU_STEP("stats: bank changed");
 	e = fence_bank(s, c, next);
+	if (e == 0)
+		e = add_bank(s, counting, first, n, out);
 	if (e != 0)
 		return e;
-	add_bank(s, counting, first, n, out);
 	add_atomic(s, first, n, out);
 	return finish(s, next, first, n, reset, out);
 }

@@ -175,8 +175,12 @@ PERCPU_INLINE int percpu_stats_update(const struct percpu_stats *s, size_t i, si
  * field for itself, as percpu_counter_fetch(). Fields that are updated together
  * may differ by the updates that run meanwhile.
  *
- * Returns 0, or -EINVAL (objects there are not, or a NULL).
+ * Returns 0, or -EINVAL (objects there are not, or a NULL), or, with out
+ * undefined, -EAGAIN: of an object with PERCPU_STATS_WHOLE, a CPU committed an
+ * update during each of 10 000 looks at it. Try again.
  * Context: any thread, also of a process that opened the region to read only.
+ * Progress: bounded. Objects without PERCPU_STATS_WHOLE are read at once; of the
+ * others a field is read again if an update was committed meanwhile.
  */
 PERCPU_API int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, void *out);
 

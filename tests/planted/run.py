@@ -22,6 +22,7 @@ BUGS = {
     "foreign-reset": ["inject/test_overlap"],
     "missing-fence": ["inject/test_overlap"],
     "missing-fence-of-snapshot": ["inject/test_snapshots"],
+    "uncommitted-fetch": ["inject/test_fetch"],
     "bank-outside": ["inject/test_overlap"],
     "mm-cid": ["inject/test_overlap"],
 }

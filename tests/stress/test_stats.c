@@ -136,6 +136,47 @@ static void copies_are_whole(void **state)
 	snapshots_of_threads(FIELDS, PERCPU_STATS_WHOLE, flips / 10);
 }
 
+/* While updates are copied, what is fetched was committed, field by field. */
+static void fetches_of_copies(size_t fields)
+{
+	const unsigned threads = test_cpus(), count = flips * 20 / (unsigned)fields;
+	uint64_t done[64] = { 0 }, out[FIELDS], last[FIELDS] = { 0 }, total = 0;
+	struct work w = { .fields = fields, .done = done };
+	unsigned back = 0, error = 0;
+	struct test_team t;
+
+	assert_int_equal(percpu_stats_create(8 * fields, 1, PERCPU_STATS_WHOLE, &w.stats), 0);
+	test_team_start(&t, threads < 64 ? threads : 64, add_until_stopped, &w);
+	for (unsigned n = 0; n < count; n++) {
+		int e = percpu_stats_fetch(w.stats, 0, 1, out);
+
+		error += e != 0 && e != -EAGAIN;
+		for (size_t i = 0; i < fields && e == 0; i++) {
+			back += out[i] < last[i];
+			last[i] = out[i];
+		}
+	}
+	__atomic_store_n(&w.stop, 1, __ATOMIC_RELAXED);
+	test_team_join(&t);
+	for (unsigned i = 0; i < threads; i++)
+		total += done[i];
+	assert_int_equal(error, 0);
+	assert_int_equal(back, 0);
+	assert_int_equal(percpu_stats_fetch(w.stats, 0, 1, out), 0);
+	for (size_t i = 0; i < fields; i++) {
+		assert_int_equal(out[i], total);
+		assert_true(last[i] <= total);
+	}
+	percpu_stats_destroy(w.stats);
+}
+
+static void fetches_do_not_go_back(void **state)
+{
+	(void)state;
+	fetches_of_copies(2);
+	fetches_of_copies(FIELDS);
+}
+
 /* Other processes; some are killed, at any instruction. */
 
 struct shared {
@@ -298,9 +339,8 @@ static void children_keep_no_lock(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vectors_are_whole),
-		cmocka_unit_test(copies_are_whole),
-		cmocka_unit_test(processes_are_whole),
+		cmocka_unit_test(vectors_are_whole),	  cmocka_unit_test(copies_are_whole),
+		cmocka_unit_test(fetches_do_not_go_back), cmocka_unit_test(processes_are_whole),
 		cmocka_unit_test(children_keep_no_lock),
 	};
 

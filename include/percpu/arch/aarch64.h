@@ -224,7 +224,7 @@ PERCPU_INLINE int percpu_seq_bank_update(void *cell, size_t stride, const uint64
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
 		PERCPU_SEQ_BANK
-		"ldr %[turn], [x10]\n\t"
+		"ldar %[turn], [x10]\n\t"
 		PERCPU_SEQ_STEP(6)
 		"add %[from], x10, #16\n\t"
 		"add x9, %[from], %[words], lsl #3\n\t"

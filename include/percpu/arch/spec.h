@@ -87,7 +87,11 @@
  *	old = p->turn & 1, new = 1 - old
  *	p->copy[new][i] = p->copy[old][i] + n[i]	for i in 0..words-1
  *	p->turn++					commit, release
- *	words is even, and is the size of a copy.
+ *	words is even, and is the size of a copy. The load of turn is an
+ *	acquire, so that no store to a copy is seen before the commit in front
+ *	of it: a reader that loads turn (acquire), a word of the copy it names,
+ *	and, behind an acquire fence, the same turn once more, has what that
+ *	commit made valid (src/stats_read.c).
  *
  * add_return(cell, guard, stride, n, int64_t *ret)
  *	v = *p + n
