@@ -278,6 +278,21 @@ void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size)
 	return cell;
 }
 
+int percpu_region_attach(struct percpu_region *r, uint64_t key, size_t n, size_t size, size_t align,
+			 void **ret)
+{
+	void *cell;
+
+	if (r == NULL || !percpu_fits_lane(n, size))
+		return -EINVAL;
+	/* Lane 0 is aligned to more than that, and so is what a key has above the offset. */
+	cell = key % align == 0 ? percpu_region_at(r, key, n * size) : NULL;
+	if (cell == NULL)
+		return -ENOENT;
+	*ret = cell;
+	return 0;
+}
+
 int percpu_region_set_root(struct percpu_region *r, uint64_t key)
 {
 	if (!r->writable)

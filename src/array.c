@@ -12,7 +12,6 @@
 #include "internal.h"
 
 #define CELL sizeof(uint64_t)
-#define MAX_COUNTERS ((size_t)1 << 37)
 #define ALIGN 64 /* of the first counter, so that add8() finds whole words */
 
 /* Counters that fetch_all() sums at a time: the results stay in the L1 cache
@@ -50,7 +49,7 @@ int percpu_counter_array_create_in(struct percpu_region *r, size_t n,
 	void *cell;
 	int e;
 
-	if (r == NULL || ret == NULL || n == 0 || n > MAX_COUNTERS)
+	if (r == NULL || ret == NULL || !percpu_fits_lane(n, CELL))
 		return -EINVAL;
 	e = percpu_region_alloc(r, n * CELL, ALIGN, &cell);
 	if (e != 0)
@@ -91,7 +90,7 @@ int percpu_counter_array_create(size_t n, struct percpu_counter_array **ret)
 	struct percpu_region *r;
 	int e;
 
-	if (ret == NULL || n == 0 || n > MAX_COUNTERS)
+	if (ret == NULL || !percpu_fits_lane(n, CELL))
 		return -EINVAL;
 	if (n * CELL > PERCPU_LANE_SIZE)
 		return create_large(n, ret);
@@ -103,11 +102,12 @@ int percpu_counter_array_attach(struct percpu_region *r, uint64_t key, size_t n,
 				struct percpu_counter_array **ret)
 {
 	void *cell;
+	int e;
 
-	if (r == NULL || ret == NULL || n == 0 || n > MAX_COUNTERS)
+	if (ret == NULL)
 		return -EINVAL;
-	cell = key % CELL == 0 ? percpu_region_at(r, key, n * CELL) : NULL;
-	return cell == NULL ? -ENOENT : make(r, NULL, cell, n, ret);
+	e = percpu_region_attach(r, key, n, CELL, ALIGN, &cell);
+	return e != 0 ? e : make(r, NULL, cell, n, ret);
 }
 
 void percpu_counter_array_detach(struct percpu_counter_array *a)

@@ -40,7 +40,6 @@
 #define NARROW sizeof(uint32_t)
 #define WIDE sizeof(uint64_t)
 #define SHARE (2 * WIDE) /* of a lane's address space, per counter */
-#define MAX_SET ((size_t)1 << 36)
 #define SET_ALIGN 64
 #define GENERATIONS (UINT64_C(1) << 28)
 
@@ -132,7 +131,7 @@ int percpu_compact_create_in(struct percpu_region *r, size_t n, struct percpu_co
 	uint64_t lanes;
 	int e;
 
-	if (r == NULL || ret == NULL || n == 0 || n > MAX_SET)
+	if (r == NULL || ret == NULL || !percpu_fits_lane(n, SHARE))
 		return -EINVAL;
 	e = alloc_set(r, n, NULL, &c);
 	if (e != 0)
@@ -171,7 +170,7 @@ int percpu_compact_create(size_t n, struct percpu_compact **ret)
 	struct percpu_region *r;
 	int e;
 
-	if (ret == NULL || n == 0 || n > MAX_SET)
+	if (ret == NULL || !percpu_fits_lane(n, SHARE))
 		return -EINVAL;
 	if (n * SHARE > PERCPU_LANE_SIZE)
 		return create_large_set(n, ret);
@@ -183,11 +182,12 @@ int percpu_compact_attach(struct percpu_region *r, uint64_t key, size_t n,
 			  struct percpu_compact **ret)
 {
 	void *cell;
+	int e;
 
-	if (r == NULL || ret == NULL || n == 0 || n > MAX_SET)
+	if (ret == NULL)
 		return -EINVAL;
-	cell = key % WIDE == 0 ? percpu_region_at(r, key, n * SHARE) : NULL;
-	return cell == NULL ? -ENOENT : make_set(r, NULL, cell, n, ret);
+	e = percpu_region_attach(r, key, n, SHARE, SET_ALIGN, &cell);
+	return e != 0 ? e : make_set(r, NULL, cell, n, ret);
 }
 
 void percpu_compact_detach(struct percpu_compact *c)

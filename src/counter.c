@@ -47,9 +47,12 @@ int percpu_counter_create(struct percpu_counter **ret)
 
 struct percpu_counter *percpu_counter_at(struct percpu_region *r, uint64_t key)
 {
-	if (r == NULL || !percpu_region_is_zone(r) || key % sizeof(uint64_t) != 0)
+	const size_t size = sizeof(uint64_t);
+	void *cell;
+
+	if (percpu_region_attach(r, key, 1, size, size, &cell) != 0 || !percpu_region_is_zone(r))
 		return NULL;
-	return percpu_region_at(r, key, sizeof(uint64_t));
+	return cell;
 }
 
 void percpu_counter_destroy(struct percpu_counter *c)

@@ -404,6 +404,15 @@ void percpu_chunk_place(const struct percpu_chunk *k);
 
 /* region.c */
 
+/** The longest lane there is. */
+#define PERCPU_MAX_LANE (UINT64_C(1) << 40)
+
+/** Whether n things of size bytes, at least one, fit into the longest lane. */
+static inline bool percpu_fits_lane(size_t n, size_t size)
+{
+	return n != 0 && n <= PERCPU_MAX_LANE / size && n <= SIZE_MAX / size;
+}
+
 /** A region's chunks. One that has become too small stays for those who read
  *  it, until the region is closed. */
 struct percpu_chunk_table {
@@ -503,6 +512,17 @@ void percpu_depots_after_fork(void);
 
 /** The chunk of r whose lane 0 the cell, any pointer, is in; NULL if none. */
 struct percpu_chunk *percpu_region_chunk(const struct percpu_region *r, const void *cell);
+
+/**
+ * What each attach call checks: find n things of size bytes, the first of them
+ * aligned to align, up to 64, at a key that another process may have made up.
+ * The region may have been opened to read; it is the caller's to store nothing.
+ *
+ * Returns 0, -EINVAL (r is NULL, or n such things cannot be), or -ENOENT (they
+ * are not there: not all of these bytes are allocated, or not so aligned).
+ */
+int percpu_region_attach(struct percpu_region *r, uint64_t key, size_t n, size_t size, size_t align,
+			 void **ret);
 
 /** As percpu_region_alloc(), where no more than the first cpu_size bytes of the
  *  CPU lanes are going to be touched. */

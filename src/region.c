@@ -17,7 +17,6 @@
 
 #include "internal.h"
 
-#define MAX_LANE ((size_t)1 << 40)
 #define MAX_CHUNKS 65536
 #define MAX_FILE_CHUNKS 4096
 
@@ -166,7 +165,8 @@ static int validate(const struct percpu_header *h, uint32_t index)
 		return -EBADMSG;
 	if (h->version != PERCPU_VERSION)
 		return -EPROTO;
-	if (h->index != index || h->lane_size == 0 || h->lane_size > MAX_LANE || h->cpus == 0)
+	if (h->index != index || h->lane_size == 0 || h->lane_size > PERCPU_MAX_LANE ||
+	    h->cpus == 0)
 		return -EBADMSG;
 	if (h->lane_size % percpu_unit(h->lane_size) != 0)
 		return -EBADMSG;
@@ -272,7 +272,7 @@ static int check_options(const struct percpu_region_options *o, struct percpu_re
 		return -E2BIG;
 	if (ret->cpus == 0)
 		ret->cpus = cpus;
-	if (ret->cpus < (uint32_t)cpus || ret->lane_size > MAX_LANE || (ret->mode & ~07777U))
+	if (ret->cpus < (uint32_t)cpus || ret->lane_size > PERCPU_MAX_LANE || (ret->mode & ~07777U))
 		return -EINVAL;
 	if (ret->lane_size == 0)
 		ret->lane_size = PERCPU_LANE_SIZE;

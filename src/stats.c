@@ -181,15 +181,15 @@ int percpu_stats_attach(struct percpu_region *r, uint64_t key, size_t size, size
 	void *cell;
 	int e;
 
-	if (r == NULL || ret == NULL || n == 0)
+	if (ret == NULL || n == 0)
 		return -EINVAL;
 	e = check_schema(size, n, flags);
 	if (e != 0)
 		return e;
 	lay_out(&t, size, n, flags);
-	cell = key % LINE == 0 ? percpu_region_at(r, key, 2 * t.banks) : NULL;
-	if (cell == NULL)
-		return -ENOENT;
+	e = percpu_region_attach(r, key, 2, t.banks, LINE, &cell);
+	if (e != 0)
+		return e;
 	e = make_handle(&t, r, NULL, cell, &s);
 	if (e != 0)
 		return e;

@@ -89,6 +89,9 @@ pid_t test_fork(int (*fn)(void *arg), void *arg)
 	pid = fork();
 	assert_int_not_equal(pid, -1);
 	if (pid == 0) {
+		/* cmocka's handlers would go on with the next test. */
+		signal(SIGSEGV, SIG_DFL);
+		signal(SIGBUS, SIG_DFL);
 		alarm(CHILD_SECONDS * test_patience());
 		_exit(fn(arg));
 	}
