@@ -248,15 +248,21 @@ static int refill(struct percpu_zone *z, void **ret)
 	return 0;
 }
 
+/* The cache of a CPU; NULL if there is none. A region may be made for more CPUs
+ * than there are, and then has more lanes than the caches. */
+static const struct percpu_array *cache_of(const struct percpu_zone *z, unsigned cpu)
+{
+	return z->cache != NULL ? percpu_local_cell(z->cache, cpu) : NULL;
+}
+
 /* An item from the depot, or the cache of any CPU. */
 static int steal(struct percpu_zone *z, void **ret)
 {
-	unsigned cpus = percpu_zone_cpus(z);
 	int e;
 
 	if (percpu_depot_take(&z->depot, true, ret, 1) != 0)
 		return 0;
-	for (unsigned cpu = 0; z->cache != NULL && cpu < cpus; cpu++) {
+	for (unsigned cpu = 0; cache_of(z, cpu) != NULL; cpu++) {
 		e = percpu_local_pop_cpu(z->cache, cpu, ret);
 		if (e != -ENOENT)
 			return e;
@@ -507,10 +513,8 @@ void percpu_zone_stats(const struct percpu_zone *z, struct percpu_zone_stats *re
 	const struct percpu_array *a;
 	uint64_t cached = 0, taken;
 
-	for (unsigned cpu = 0; z->cache != NULL && cpu < percpu_zone_cpus(z); cpu++) {
-		a = percpu_local_cell(z->cache, cpu);
+	for (unsigned cpu = 0; (a = cache_of(z, cpu)) != NULL; cpu++)
 		cached += __atomic_load_n(&a->count, __ATOMIC_RELAXED);
-	}
 	cached += percpu_depot_count(&z->depot);
 	taken = __atomic_load_n(&z->taken, __ATOMIC_RELAXED);
 	memset(ret, 0, sizeof(*ret));

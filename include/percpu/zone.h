@@ -31,8 +31,9 @@ struct percpu_zone_options {
 	size_t align;		      /* of an item in every lane: power of two up to 64;
 					 default 8 */
 	size_t limit;		      /* items of this process at a time; default none */
-	struct percpu_region *region; /* of default lane size, for the items; default
-					 a private one of the zone's own */
+	struct percpu_region *region; /* of default lane size, for the items, perhaps
+					 for more CPUs than there are; default a
+					 private one of the zone's own */
 	percpu_zone_fn *ctor;	      /* for each CPU's copy, at each allocation */
 	percpu_zone_fn *dtor;	      /* for each CPU's copy, at each free */
 	void *arg;		      /* handed to both */

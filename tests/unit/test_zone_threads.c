@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <percpu/status.h>
+
 #include "zone.h"
 
 /* Eight threads want items of which there are three, and hold each alone. */
@@ -52,6 +54,64 @@ static void waiters_get_what_others_free(void **state)
 	assert_in_range(c.most, 1, 3);
 	assert_int_equal(stats_of(c.z).used, 0);
 	assert_int_equal(percpu_zone_destroy(c.z), 0);
+}
+
+/* A region made for more CPUs than there are: the caches have not so many lanes. */
+
+static void *free_one(void *p)
+{
+	struct percpu_zone *z = ((void **)p)[0];
+
+	while (stats_of(z).waits == 0)
+		sched_yield();
+	test_sleep_us(20000); /* it waits; or is about to, which must be as good */
+	return percpu_zone_free(z, ((void **)p)[1]) == 0 ? NULL : p;
+}
+
+static int use_zone_for_more_cpus(void *arg)
+{
+	struct percpu_region_options ro = { .size = sizeof(ro) };
+	struct percpu_zone_options o = { .size = sizeof(o), .limit = 4 };
+	void *item[4], *more = NULL, *result = arg;
+	struct percpu_zone_stats st;
+	struct percpu_zone *z;
+	pthread_t thread;
+
+	ro.cpus = percpu_status()->possible_cpus + 62;
+	test_child_require(percpu_region_create(&ro, &o.region) == 0, "region");
+	test_child_require(percpu_zone_create("many", 8, &o, &z) == 0, "create");
+	test_child_require(percpu_zone_cpus(z) == ro.cpus, "copies for all CPUs");
+	for (int i = 0; i < 4; i++)
+		test_child_require(percpu_zone_alloc(z, 0, &item[i]) == 0, "alloc");
+	st = stats_of(z);
+	test_child_require(st.used == 4 && st.cached == 0, "stats of what is used");
+	test_child_require(percpu_zone_alloc(z, 0, &more) == -ENOSPC && more == NULL, "the limit");
+	test_child_require(pthread_create(&thread, NULL, free_one, (void *[]){ z, item[0] }) == 0,
+			   "thread");
+	test_child_require(percpu_zone_alloc(z, PERCPU_WAIT, &item[0]) == 0, "waits");
+	test_child_require(pthread_join(thread, &result) == 0 && result == NULL, "free");
+	for (int i = 0; i < 4; i++)
+		test_child_require(percpu_zone_free(z, item[i]) == 0, "free");
+	st = stats_of(z);
+	test_child_require(st.used == 0 && st.cached == 4, "stats of what is cached");
+	test_pin(0, test_cpu(test_cpus() - 1));
+	for (int i = 0; i < 4; i++)
+		test_child_require(percpu_zone_alloc(z, 0, &item[i]) == 0, "stolen");
+	for (int i = 0; i < 4; i++)
+		test_child_require(percpu_zone_free(z, item[i]) == 0, "free");
+	percpu_zone_set_limit(z, 2);
+	test_child_require(stats_of(z).cached == 0, "drained");
+	test_child_require(percpu_zone_destroy(z) == 0, "destroy");
+	percpu_region_close(o.region);
+	return 0;
+}
+
+static void regions_may_have_more_cpus(void **state)
+{
+	(void)state;
+	if (test_thread_sanitizer())
+		test_skip("the thread sanitizer allows no threads in a child that forks");
+	test_in_child(use_zone_for_more_cpus, NULL);
 }
 
 /* Threads allocate and free each other's items, hopping between CPUs. */
@@ -168,6 +228,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waiters_get_what_others_free),
+		cmocka_unit_test(regions_may_have_more_cpus),
 		cmocka_unit_test(no_item_is_given_out_twice),
 		cmocka_unit_test(children_may_allocate),
 	};
