@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <percpu/local.h>
 #include <percpu/status.h>
@@ -291,6 +292,45 @@ static void thread_may_lose_its_registration(void **state)
 	assert_true(percpu_self->cpu_id < 0);
 }
 
+/* The guards of all lanes are held, by a thread that lives, when a child is made. */
+static struct percpu_local *guarded;
+
+static void hold_guards(void)
+{
+	for (unsigned cpu = 0; percpu_local_cell(guarded, cpu) != NULL; cpu++)
+		*(uint32_t *)(void *)(guarded->guard + cpu * guarded->stride) = (uint32_t)getpid();
+}
+
+static int use_in_child(void *arg)
+{
+	int64_t v;
+
+	(void)arg;
+	for (unsigned cpu = 0; cpu < test_cpus(); cpu++) {
+		test_pin(0, test_cpu(cpu));
+		test_child_require(percpu_local_add_return(guarded, 1, &v) == 0, "add_return");
+	}
+	for (unsigned cpu = 0;
+	     guarded->fallback == PERCPU_LOCAL_REFS && percpu_local_cell(guarded, cpu) != NULL;
+	     cpu++)
+		test_child_require(*(uint32_t *)(void *)(guarded->guard + cpu * guarded->stride) ==
+					   0,
+				   "no references are left");
+	return 0;
+}
+
+static void child_of_fork_finds_no_guard(void **state)
+{
+	(void)state;
+	for (int fallback = PERCPU_LOCAL_LOCK; fallback <= PERCPU_LOCAL_REFS; fallback++) {
+		assert_int_equal(
+			percpu_local_create(8, (enum percpu_local_fallback)fallback, &guarded), 0);
+		hold_guards();
+		test_in_child(use_in_child, NULL);
+		percpu_local_destroy(guarded);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -309,6 +349,7 @@ int main(void)
 		cmocka_unit_test(arrays_are_stacks),
 		cmocka_unit_test(queues_take_all_words_or_none),
 		cmocka_unit_test(every_cpu_has_its_own_cell),
+		cmocka_unit_test(child_of_fork_finds_no_guard),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

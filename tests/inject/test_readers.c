@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_readers.c - readers of the same objects at a time. One is stopped between
+ * changing the bank and its fence; others come, and do not wait for it for ever.
+ * What all of them return fits one order of updates, snapshots and resets.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <percpu/stats.h>
+
+#include "../steps.h"
+#include "../support.h"
+
+#include "../../src/internal.h"
+
+#define FIELDS 4
+
+static struct percpu_stats *stats;
+static void (*interfere)(void); /* in the thread that is at the step */
+static int remaining;
+
+void test_step(const char *name)
+{
+	if (remaining == 0 || strcmp(name, "stats: bank changed") != 0)
+		return;
+	remaining--;
+	interfere();
+}
+
+static void add(uint64_t n)
+{
+	const uint64_t all[FIELDS] = { n, n, n, n };
+
+	assert_int_equal(percpu_stats_update(stats, 0, 0, all, FIELDS), 0);
+}
+
+static int start(void **state)
+{
+	(void)state;
+	remaining = 0;
+	return percpu_stats_create(FIELDS * 8, 1, PERCPU_STATS_WHOLE, &stats);
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	percpu_stats_destroy(stats);
+	return 0;
+}
+
+static void assert_all(const uint64_t out[FIELDS], uint64_t value)
+{
+	for (int i = 0; i < FIELDS; i++)
+		assert_int_equal(out[i], value);
+}
+
+static uint64_t others; /* what the other readers reset */
+
+/* Another reader, as a thread that is tired of waiting for the first. */
+static void read_and_reset(void)
+{
+	struct percpu_stats_control *c = percpu_stats_control(stats);
+	int steps = remaining;
+	uint64_t out[FIELDS];
+
+	remaining = 0;
+	c->reader = 0;
+	add(100);
+	assert_int_equal(percpu_stats_fetch_zero(stats, 0, 1, out), 0);
+	assert_all(out, out[0]);
+	others += out[0];
+	add(1000);
+	remaining = steps;
+}
+
+static void disturbed_reader_starts_over(void **state)
+{
+	uint64_t out[FIELDS];
+
+	(void)state;
+	add(1);
+	add(2);
+	interfere = read_and_reset;
+	others = 0;
+	remaining = 1;
+	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
+	assert_int_equal(others, 103);
+	assert_all(out, 1000);
+
+	others = 0;
+	remaining = 2;
+	assert_int_equal(percpu_stats_fetch_zero(stats, 0, 1, out), 0);
+	assert_all(out, out[0]);
+	assert_int_equal(out[0] + others, 1000 + 2 * 1100);
+	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
+	assert_all(out, 0);
+}
+
+static void endless_disturbance_is_an_error(void **state)
+{
+	uint64_t out[FIELDS], sum;
+
+	(void)state;
+	others = 0;
+	interfere = read_and_reset;
+	remaining = 1000;
+	assert_int_equal(percpu_stats_fetch_zero(stats, 0, 1, out), -EAGAIN);
+	assert_true(remaining > 900);
+	sum = (1000 - (uint64_t)remaining) * 1100;
+	remaining = 0;
+	assert_int_equal(percpu_stats_fetch_zero(stats, 0, 1, out), 0);
+	assert_all(out, out[0]);
+	assert_int_equal(out[0] + others, sum);
+}
+
+/* One that is not there any more delays nobody; one that is stopped, for a time. */
+static void absent_reader_is_passed_by(void **state)
+{
+	struct percpu_stats_control *c = percpu_stats_control(stats);
+	uint64_t out[FIELDS];
+
+	(void)state;
+	add(7);
+	c->reader = FUTEX_TID_MASK; /* nobody has that id */
+	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
+	assert_all(out, 7);
+	assert_int_equal(c->reader, 0);
+	c->reader = (uint32_t)getpid(); /* the main thread, which is here */
+	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
+	assert_all(out, 7);
+	assert_int_equal(c->reader, 0);
+}
+
+/* Killed between changing the bank and its fence: the next one fences first. */
+static void missing_fence_is_made_good(void **state)
+{
+	struct percpu_stats_control *c = percpu_stats_control(stats);
+	uint64_t out[FIELDS];
+
+	(void)state;
+	add(7);
+	c->bank += PERCPU_STATS_FLIP + stats->banks;
+	add(8);
+	assert_true(c->fenced != c->bank);
+	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
+	assert_all(out, 15);
+	assert_int_equal(c->fenced, c->bank);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(disturbed_reader_starts_over, start, stop),
+		cmocka_unit_test_setup_teardown(endless_disturbance_is_an_error, start, stop),
+		cmocka_unit_test_setup_teardown(absent_reader_is_passed_by, start, stop),
+		cmocka_unit_test_setup_teardown(missing_fence_is_made_good, start, stop),
+	};
+
+	return cmocka_run_group_tests_name("readers", tests, NULL, NULL);
+}

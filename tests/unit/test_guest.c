@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_guest.c - shared regions in programs that do as they like: close all
+ * descriptors, have none left, lock the file, stop, cancel threads.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <percpu/counter.h>
+#include <percpu/stats.h>
+#include <percpu/status.h>
+
+#include "../../src/internal.h"
+#include "../support.h"
+
+#define LOGS 16
+#define PER_CHUNK (PERCPU_LANE_SIZE / 8)
+
+static const char log_line[] = "a line of the program's own log\n";
+
+static char path[128];
+static struct percpu_region *region;
+
+static int start(void **state)
+{
+	(void)state;
+	strcpy(path, test_path("region"));
+	return percpu_region_create_file(path, NULL, &region);
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	percpu_region_close(region);
+	region = NULL;
+	return unlink(path);
+}
+
+/* As daemons do, and then open what gets the numbers that were free. */
+static void close_all(int logs[LOGS])
+{
+	char name[192];
+
+	for (int fd = 3; fd < 1024; fd++)
+		close(fd);
+	for (int i = 0; i < LOGS; i++) {
+		snprintf(name, sizeof(name), "%s.%ld-%d", path, (long)getpid(), i);
+		logs[i] = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+		test_child_require(write(logs[i], log_line, sizeof(log_line)) ==
+					   (ssize_t)sizeof(log_line),
+				   "write a log");
+	}
+}
+
+static void require_untouched(const int logs[LOGS])
+{
+	char text[2 * sizeof(log_line)];
+
+	for (int i = 0; i < LOGS; i++) {
+		test_child_require(pread(logs[i], text, sizeof(text), 0) ==
+						   (ssize_t)sizeof(log_line) &&
+					   memcmp(text, log_line, sizeof(log_line)) == 0,
+				   "the log is as it was");
+		test_child_require(fcntl(logs[i], F_GETFD) >= 0, "the log is open");
+	}
+}
+
+/* Add two fields, once in a sequence and once as a thread that can run none. */
+static void update_both_ways(const struct percpu_stats *s)
+{
+	const uint64_t n[2] = { 1, 10 };
+
+	test_child_require(percpu_stats_update(s, 0, 0, n, 2) == 0, "update");
+	test_unregister(percpu_seq_attach());
+	test_child_require(percpu_stats_update_slow(s, 0, 0, n, 2) == 0, "locked update");
+}
+
+static int be_a_daemon(void *arg)
+{
+	struct percpu_counter *first = NULL, *c = NULL;
+	struct percpu_counter_array *a;
+	struct percpu_stats *s;
+	uint64_t out[2];
+	int logs[LOGS];
+
+	(void)arg;
+	test_child_require(percpu_counter_create_in(region, &first) == 0, "first counter");
+	percpu_region_set_root(region, percpu_region_key(region, first));
+	close_all(logs);
+	for (int i = 0; i < 3 * PER_CHUNK; i++)
+		test_child_require(percpu_counter_create_in(region, &c) == 0, "a counter");
+	test_child_require(percpu_region_key(region, c) >> 40 > 3, "a chunk that is new");
+	percpu_counter_add(first, 3);
+	percpu_counter_add_slow(first, 4);
+	percpu_counter_add(c, 5);
+	test_child_require(percpu_counter_fetch(c) == 5, "count in the new chunk");
+	test_child_require(percpu_counter_array_create_in(region, 1000, &a) == 0, "an array");
+	percpu_counter_array_destroy(a);
+	test_child_require(percpu_stats_create_in(region, sizeof(out), 1, 0, &s) == 0, "objects");
+	update_both_ways(s);
+	test_child_require(percpu_stats_snapshot(s, 0, 1, out) == 0 && out[0] == 2 && out[1] == 20,
+			   "snapshot");
+	require_untouched(logs);
+	percpu_region_close(region);
+	require_untouched(logs);
+	return 0;
+}
+
+static void daemon_may_close_everything(void **state)
+{
+	struct percpu_counter *c;
+
+	(void)state;
+	test_in_child(be_a_daemon, NULL);
+	c = percpu_counter_at(region, percpu_region_root(region));
+	assert_non_null(c);
+	assert_int_equal(percpu_counter_fetch(c), 7);
+	/* What the child added is found here, without a descriptor either. */
+	assert_int_equal(percpu_counter_create_in(region, &c), 0);
+	assert_true(percpu_region_key(region, c) >> 40 > 3);
+}
+
+static void regions_keep_no_descriptor(void **state)
+{
+	struct test_holding before, now;
+	struct percpu_region *r, *s;
+	int fd;
+
+	(void)state;
+	before = test_holding_now();
+	fd = memfd_create("region", 0);
+	assert_int_equal(percpu_region_create_fd(fd, NULL, &r), 0);
+	assert_int_equal(percpu_region_open_fd(fd, 0, &s), 0);
+	close(fd);
+	now = test_holding_now();
+	assert_int_equal(now.fds, before.fds);
+	percpu_region_close(r);
+	percpu_region_close(s);
+}
+
+/* Two processes allocate at a time. No cell has two owners. */
+enum { WORKERS = 2, CELLS = 3000 };
+static uint64_t (*worker_keys)[CELLS];
+static bool closing;
+
+static int allocate(void *arg)
+{
+	uint64_t *keys = arg;
+	struct percpu_counter *c;
+	struct rlimit none;
+	int logs[LOGS];
+
+	if (closing) {
+		close_all(logs);
+	} else {
+		getrlimit(RLIMIT_NOFILE, &none);
+		none.rlim_cur = 3;
+		test_child_require(setrlimit(RLIMIT_NOFILE, &none) == 0, "no descriptors");
+	}
+	for (int i = 0; i < CELLS; i++) {
+		test_child_require(percpu_counter_create_in(region, &c) == 0, "a counter");
+		keys[i] = percpu_region_key(region, c);
+		percpu_counter_add(c, 1);
+		test_child_require(percpu_counter_fetch(c) == 1, "nobody else counts in it");
+	}
+	if (closing)
+		require_untouched(logs);
+	return 0;
+}
+
+static void allocate_at_a_time(bool close_first)
+{
+	struct percpu_counter *c;
+	pid_t pid[WORKERS];
+
+	worker_keys = test_share(WORKERS * sizeof(*worker_keys));
+	closing = close_first;
+	for (int i = 0; i < WORKERS; i++)
+		pid[i] = test_fork(allocate, worker_keys[i]);
+	for (int i = 0; i < WORKERS; i++)
+		assert_int_equal(test_wait(pid[i], 60), 0);
+	for (int i = 0; i < WORKERS; i++)
+		for (int k = 0; k < CELLS; k++) {
+			c = percpu_counter_at(region, worker_keys[i][k]);
+			assert_non_null(c);
+			assert_int_equal(percpu_counter_fetch_zero(c), 1); /* once */
+		}
+}
+
+static void workers_without_descriptors_exclude_each_other(void **state)
+{
+	(void)state;
+	allocate_at_a_time(false);
+	allocate_at_a_time(true);
+}
+
+/* Hold all locks that one may have who can read the file. */
+static int lock_to_read(void *arg)
+{
+	struct flock fl = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+	int fd = open(path, O_RDONLY), *ready = arg;
+
+	test_child_require(fcntl(fd, F_OFD_SETLKW, &fl) == 0, "lock");
+	__atomic_store_n(ready, 1, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+	return 0;
+}
+
+static int do_nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static void use_region(void)
+{
+	struct percpu_counter *c;
+	struct percpu_stats *s;
+	uint64_t out[2];
+
+	assert_int_equal(percpu_counter_create_in(region, &c), 0);
+	percpu_counter_add_slow(c, 1);
+	assert_int_equal(percpu_stats_create_in(region, sizeof(out), 1, 0, &s), 0);
+	update_both_ways(s);
+	assert_int_equal(percpu_stats_fetch_zero(s, 0, 1, out), 0);
+	assert_int_equal(out[1], 20);
+	percpu_stats_destroy(s);
+	test_in_child(do_nothing, NULL);
+}
+
+static void readers_stop_nobody(void **state)
+{
+	int *ready = test_share(sizeof(*ready));
+	pid_t pid = test_fork(lock_to_read, ready);
+
+	(void)state;
+	while (!__atomic_load_n(ready, __ATOMIC_ACQUIRE))
+		test_sleep_us(100);
+	alarm(60);
+	use_region();
+	alarm(0);
+	kill(pid, SIGKILL);
+	test_wait(pid, 60);
+}
+
+/* A worker that is stopped in the middle of an allocation and of an update. */
+static int stop_with_lock(void *arg)
+{
+	struct percpu_robust h;
+
+	test_child_require(percpu_robust_lock(&h, arg, PERCPU_LOCK_NS) == 0, "lock");
+	raise(SIGSTOP);
+	percpu_robust_unlock(&h);
+	return 0;
+}
+
+static pid_t start_stopped(uint32_t *word)
+{
+	pid_t pid = test_fork(stop_with_lock, word);
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	return pid;
+}
+
+static void go_on(pid_t pid)
+{
+	kill(pid, SIGCONT);
+	assert_int_equal(test_wait(pid, 60), 0);
+}
+
+static void stopped_worker_stops_only_what_it_must(void **state)
+{
+	struct percpu_header *header = region->first->header;
+	struct percpu_counter *c, *none = NULL;
+	const uint64_t n[2] = { 1, 10 };
+	struct percpu_stats *s;
+	uint64_t out[2];
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(percpu_counter_create_in(region, &c), 0);
+	assert_int_equal(percpu_stats_create_in(region, sizeof(out), 1, 0, &s), 0);
+
+	pid = start_stopped(&header->alloc_lock);
+	assert_int_equal(percpu_counter_create_in(region, &none), -ETIMEDOUT);
+	assert_null(none);
+	percpu_counter_add_slow(c, 1);
+	assert_int_equal(percpu_stats_update_slow(s, 0, 0, n, 2), 0);
+	test_in_child(do_nothing, NULL);
+	go_on(pid);
+	assert_int_equal(percpu_counter_create_in(region, &none), 0);
+
+	pid = start_stopped(&header->journal_lock);
+	test_unregister(percpu_seq_attach());
+	assert_int_equal(percpu_stats_update_slow(s, 0, 0, n, 2), -ETIMEDOUT);
+	percpu_stats_add(s, 0, 0, 1); /* one field needs no lock */
+	percpu_counter_add_slow(c, 1);
+	assert_int_equal(percpu_stats_snapshot(s, 0, 1, out), 0);
+	assert_int_equal(out[0], 2);
+	assert_int_equal(out[1], 10);
+	test_in_child(do_nothing, NULL);
+	go_on(pid);
+	assert_int_equal(percpu_stats_update_slow(s, 0, 0, n, 2), 0);
+	percpu_stats_destroy(s);
+}
+
+/* A cancellation that is pending takes effect at the first cancellation point:
+ * growth has some, and so has whoever reads what CPUs there are. */
+static void *allocate_cancelled(void *arg)
+{
+	struct percpu_counter *c;
+
+	(void)arg;
+	pthread_cancel(pthread_self());
+	for (int i = 0; i < 2 * PER_CHUNK; i++)
+		if (percpu_counter_create_in(region, &c) != 0)
+			return NULL;
+	pthread_testcancel();
+	return NULL;
+}
+
+static void cancelled_thread_leaves_no_lock(void **state)
+{
+	struct percpu_counter *c;
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, allocate_cancelled, NULL), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	alarm(60);
+	assert_int_equal(percpu_counter_create_in(region, &c), 0);
+	assert_true(percpu_region_key(region, c) >> 40 >= 2); /* it had got so far */
+	alarm(0);
+}
+
+/* Room for a few chunks only, by a limit whose signal would be the end. */
+static int grow_within_limit(void *arg)
+{
+	const struct rlimit limit = { 3 << 20, RLIM_INFINITY };
+	struct percpu_counter *c;
+	struct percpu_region *r;
+	int e = 0;
+
+	(void)arg;
+	test_child_require(setrlimit(RLIMIT_FSIZE, &limit) == 0, "limit");
+	test_child_require(percpu_region_create_file(test_path("limited"), NULL, &r) == 0,
+			   "create");
+	while (e == 0)
+		e = percpu_counter_create_in(r, &c);
+	test_child_require(e == -ENOSPC, "the region is full");
+	test_child_require(r->n == r->capacity, "it has grown as far as it may");
+	percpu_region_close(r);
+	unlink(test_path("limited"));
+	return 0;
+}
+
+static void small_files_are_full_early(void **state)
+{
+	(void)state;
+	if (percpu_status()->possible_cpus > 16)
+		test_skip("a chunk is larger than the limit");
+	test_in_child(grow_within_limit, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(daemon_may_close_everything, start, stop),
+		cmocka_unit_test(regions_keep_no_descriptor),
+		cmocka_unit_test_setup_teardown(workers_without_descriptors_exclude_each_other,
+						start, stop),
+		cmocka_unit_test_setup_teardown(readers_stop_nobody, start, stop),
+		cmocka_unit_test_setup_teardown(stopped_worker_stops_only_what_it_must, start,
+						stop),
+		cmocka_unit_test_setup_teardown(cancelled_thread_leaves_no_lock, start, stop),
+		cmocka_unit_test(small_files_are_full_early),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_journal.c - updates that are written down before they are stored, and
+ * their holders killed, or left behind by a fork, in between.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <percpu/counter.h>
+#include <percpu/stats.h>
+
+#include "../../src/internal.h"
+#include "../support.h"
+
+enum { FIELDS = 8, WRITTEN = 1000 };
+
+static struct percpu_region *region;
+static struct percpu_stats *stats;
+static size_t offset; /* of the fields in a lane */
+
+static int start(void **state)
+{
+	(void)state;
+	if (percpu_region_create_file(test_path("region"), NULL, &region) != 0)
+		return -1;
+	if (percpu_stats_create_in(region, FIELDS * 8, 1, PERCPU_STATS_WHOLE, &stats) != 0)
+		return -1;
+	offset = percpu_stats_offset(stats, 0);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	percpu_region_close(region);
+	return unlink(test_path("region"));
+}
+
+/* Write an update of all fields down, and commit it, with nothing stored yet. */
+static void write_down(struct percpu_journal *j)
+{
+	j->offset = offset;
+	j->words = FIELDS;
+	for (int i = 0; i < FIELDS; i++)
+		j->value[i] = (uint64_t)-WRITTEN;
+	__atomic_store_n(&j->turn, j->turn + 1, __ATOMIC_RELEASE);
+}
+
+static int die_with_update(void *arg)
+{
+	struct percpu_robust h;
+
+	(void)arg;
+	test_child_require(percpu_journal_lock(stats->chunk, &h) == 0, "lock");
+	write_down(&stats->chunk->header->journal);
+	raise(SIGKILL);
+	return 0;
+}
+
+static void kill_one(void)
+{
+	pid_t pid = test_fork(die_with_update, NULL);
+
+	assert_int_equal(test_wait(pid, 60), SIGKILL);
+}
+
+static void killed_update_is_completed(void **state)
+{
+	uint64_t out[FIELDS];
+
+	(void)state;
+	if (!percpu_robust_supported())
+		test_skip("no get_robust_list()");
+	kill_one();
+	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
+	for (int i = 0; i < FIELDS; i++)
+		assert_int_equal(out[i], WRITTEN);
+	percpu_stats_destroy(stats);
+}
+
+/* The cells have been freed and belong to counters by the time that somebody
+ * takes the lock of the killed process. */
+static void killed_update_does_not_outlive_its_cells(void **state)
+{
+	struct percpu_counter *c[64];
+	struct percpu_stats *other;
+	struct percpu_robust h;
+
+	(void)state;
+	if (!percpu_robust_supported())
+		test_skip("no get_robust_list()");
+	assert_int_equal(percpu_stats_create_in(region, 16, 1, 0, &other), 0);
+	kill_one();
+	percpu_stats_destroy(stats);
+	for (int i = 0; i < 64; i++) {
+		assert_int_equal(percpu_counter_create_in(region, &c[i]), 0);
+		percpu_counter_add(c[i], 5);
+	}
+	assert_int_equal(percpu_journal_lock(other->chunk, &h), 0);
+	percpu_robust_unlock(&h);
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(percpu_counter_fetch(c[i]), 5);
+	percpu_stats_destroy(other);
+}
+
+/* A thread has the journal of private memory while another one forks. */
+static struct percpu_stats *private_stats;
+static int stage;
+
+static void hold_journal(unsigned i, void *arg)
+{
+	struct percpu_robust h;
+
+	(void)i, (void)arg;
+	if (percpu_journal_lock(private_stats->chunk, &h) != 0)
+		return;
+	__atomic_store_n(&stage, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&stage, __ATOMIC_ACQUIRE) != 2)
+		test_sleep_us(100);
+	percpu_robust_unlock(&h);
+}
+
+static int update_in_child(void *arg)
+{
+	const uint64_t n[FIELDS] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+	uint64_t out[FIELDS];
+
+	(void)arg;
+	test_unregister(percpu_seq_attach());
+	test_child_require(percpu_stats_update_slow(private_stats, 0, 0, n, FIELDS) == 0, "update");
+	test_child_require(percpu_stats_snapshot(private_stats, 0, 1, out) == 0 && out[7] == 1,
+			   "snapshot");
+	return 0;
+}
+
+static void child_of_fork_takes_the_lock(void **state)
+{
+	struct test_team team;
+
+	(void)state;
+	assert_int_equal(percpu_stats_create(FIELDS * 8, 1, PERCPU_STATS_WHOLE, &private_stats), 0);
+	test_team_start(&team, 1, hold_journal, NULL);
+	while (__atomic_load_n(&stage, __ATOMIC_ACQUIRE) != 1)
+		test_sleep_us(100);
+	test_in_child(update_in_child, NULL);
+	__atomic_store_n(&stage, 2, __ATOMIC_RELEASE);
+	test_team_join(&team);
+	percpu_stats_destroy(private_stats);
+}
+
+/* Whatever an enemy writes into a journal stays in the lane. */
+static void crafted_journals_do_not_crash(void **state)
+{
+	static const uint64_t edges[] = {
+		0, 1, 7, 8, 65528, 65536, 1ULL << 40, UINT64_MAX, UINT64_MAX - 7, INT64_MAX
+	};
+	struct percpu_journal *j = &stats->chunk->header->journal;
+	uint64_t out[FIELDS];
+
+	(void)state;
+	for (size_t o = 0; o < 10; o++)
+		for (size_t w = 0; w < 10; w++) {
+			j->offset = edges[o];
+			j->words = edges[w];
+			__atomic_store_n(&j->turn, UINT64_MAX - 2 * w, __ATOMIC_RELEASE);
+			assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
+			assert_int_equal(j->turn & 1, 0);
+		}
+	percpu_stats_destroy(stats);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(killed_update_is_completed, start, stop),
+		cmocka_unit_test_setup_teardown(killed_update_does_not_outlive_its_cells, start,
+						stop),
+		cmocka_unit_test(child_of_fork_takes_the_lock),
+		cmocka_unit_test_setup_teardown(crafted_journals_do_not_crash, start, stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
+}

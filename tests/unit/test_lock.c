@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_lock.c - robust locks: who holds one is stopped, is killed, calls exec,
+ * has another thread group or no list of its own; and who only looks on.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../src/internal.h"
+#include "../support.h"
+
+#define SHORT_NS (PERCPU_SECOND / 50)
+#define LONG_NS (30 * PERCPU_SECOND)
+
+static struct {
+	uint32_t word;
+	uint32_t stage; /* what a child has come to */
+	uint64_t sum[2];
+} * shared;
+
+static int setup(void **state)
+{
+	struct percpu_robust h;
+	uint32_t word = 0;
+
+	(void)state;
+	shared = test_share(sizeof(*shared));
+	/* glibc's head, where there is one, is used, not replaced. */
+	return percpu_robust_lock(&h, &word, LONG_NS) == 0 ? (percpu_robust_unlock(&h), 0) : -1;
+}
+
+static int reset(void **state)
+{
+	(void)state;
+	shared->word = 0;
+	shared->stage = 0;
+	return 0;
+}
+
+static bool recovers(void)
+{
+	if (!percpu_robust_supported())
+		print_message("skipped: the kernel has no get_robust_list() for this program\n");
+	return percpu_robust_supported();
+}
+
+static void reach(uint32_t stage)
+{
+	__atomic_store_n(&shared->stage, stage, __ATOMIC_RELEASE);
+}
+
+static void wait_for_stage(uint32_t stage)
+{
+	while (__atomic_load_n(&shared->stage, __ATOMIC_ACQUIRE) < stage)
+		test_sleep_us(100);
+}
+
+static int lock_for(uint64_t ns)
+{
+	struct percpu_robust h;
+	int e = percpu_robust_lock(&h, &shared->word, ns);
+
+	if (e == 0)
+		percpu_robust_unlock(&h);
+	return e;
+}
+
+static int hold(void *arg)
+{
+	struct percpu_robust h;
+
+	(void)arg;
+	test_child_require(percpu_robust_lock(&h, &shared->word, LONG_NS) == 0, "lock");
+	reach(1);
+	while (__atomic_load_n(&shared->stage, __ATOMIC_ACQUIRE) < 2)
+		test_sleep_us(100);
+	percpu_robust_unlock(&h);
+	reach(3);
+	return 0;
+}
+
+static void killed_holder_is_succeeded(void **state)
+{
+	pid_t pid = test_fork(hold, NULL);
+
+	(void)state;
+	wait_for_stage(1);
+	assert_int_equal(lock_for(SHORT_NS), -ETIMEDOUT);
+	kill(pid, SIGKILL);
+	test_wait(pid, 60);
+	assert_int_equal(lock_for(LONG_NS), recovers() ? 0 : -ETIMEDOUT);
+}
+
+static int hold_and_exec(void *arg)
+{
+	struct percpu_robust h;
+
+	(void)arg;
+	test_child_require(percpu_robust_lock(&h, &shared->word, LONG_NS) == 0, "lock");
+	execl("/bin/sleep", "sleep", "1", (char *)NULL);
+	return 1;
+}
+
+static void exec_releases(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	if (!recovers())
+		skip();
+	pid = test_fork(hold_and_exec, NULL);
+	while (!(__atomic_load_n(&shared->word, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED))
+		test_sleep_us(100);
+	assert_int_equal(lock_for(LONG_NS), 0);
+	assert_int_equal(test_wait(pid, 60), 0);
+}
+
+static void stopped_holder_keeps_it(void **state)
+{
+	pid_t pid = test_fork(hold, NULL);
+
+	(void)state;
+	wait_for_stage(1);
+	kill(pid, SIGSTOP);
+	reach(2);
+	assert_int_equal(lock_for(SHORT_NS), -ETIMEDOUT);
+	assert_int_equal(shared->stage, 2);
+	kill(pid, SIGCONT);
+	assert_int_equal(test_wait(pid, 60), 0);
+	assert_int_equal(lock_for(LONG_NS), 0);
+	assert_int_equal(shared->word, 0);
+}
+
+/* A waiter that is there before the holder dies, or lets go, is woken up. */
+static void wait_in_thread(unsigned i, void *arg)
+{
+	(void)i;
+	*(int *)arg = lock_for(LONG_NS);
+}
+
+static void waiter_is_woken(void **state)
+{
+	for (int killed = 0; killed < 2; killed++) {
+		struct test_team team;
+		int e = 1;
+		pid_t pid;
+
+		reset(state);
+		pid = test_fork(hold, NULL);
+		wait_for_stage(1);
+		test_team_start(&team, 1, wait_in_thread, &e);
+		while (!(__atomic_load_n(&shared->word, __ATOMIC_RELAXED) & FUTEX_WAITERS))
+			test_sleep_us(100);
+		if (killed)
+			kill(pid, SIGKILL);
+		else
+			reach(2);
+		test_wait(pid, 60);
+		test_team_join(&team);
+		assert_int_equal(e, killed && !recovers() ? -ETIMEDOUT : 0);
+	}
+}
+
+/* Whoever may only read the memory sleeps on the word, too, and first: it gets
+ * the one wake-up that the kernel has for a holder's death. */
+static int sleep_on_word(void *arg)
+{
+	(void)arg;
+	test_child_require(mprotect(shared, sizeof(*shared), PROT_READ) == 0, "only to read");
+	for (;;)
+		syscall(SYS_futex, &shared->word, FUTEX_WAIT,
+			__atomic_load_n(&shared->word, __ATOMIC_RELAXED), NULL, NULL, 0);
+	return 0;
+}
+
+static void onlooker_delays_nobody(void **state)
+{
+	struct test_team team;
+	pid_t holder, onlooker;
+	int e = 1;
+
+	(void)state;
+	if (!recovers())
+		skip();
+	holder = test_fork(hold, NULL);
+	wait_for_stage(1);
+	__atomic_fetch_or(&shared->word, FUTEX_WAITERS, __ATOMIC_RELAXED);
+	onlooker = test_fork(sleep_on_word, NULL);
+	test_sleep_us(50000);
+	test_team_start(&team, 1, wait_in_thread, &e);
+	test_sleep_us(50000);
+	kill(holder, SIGKILL);
+	test_wait(holder, 60);
+	test_team_join(&team);
+	kill(onlooker, SIGKILL);
+	test_wait(onlooker, 60);
+	assert_int_equal(e, 0);
+}
+
+/* A child that shares this memory has a thread group, and a list, of its own. */
+static char stack[65536] __attribute__((aligned(64)));
+
+static int hold_forever(void *arg)
+{
+	struct percpu_robust h;
+
+	(void)arg;
+	if (percpu_robust_lock(&h, &shared->word, LONG_NS) == 0)
+		reach(1);
+	for (;;)
+		syscall(SYS_ppoll, NULL, 0, NULL, NULL, 0);
+	return 0;
+}
+
+static void sharing_child_is_a_holder(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	if (!recovers())
+		skip();
+	if (test_address_sanitizer() || test_thread_sanitizer())
+		test_skip("sanitizers do not know such children");
+	pid = clone(hold_forever, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+	assert_true(pid > 0);
+	wait_for_stage(1);
+	assert_int_equal(lock_for(SHORT_NS), -ETIMEDOUT); /* it lives */
+	kill(pid, SIGKILL);
+	test_wait(pid, 60);
+	assert_int_equal(lock_for(LONG_NS), 0);
+}
+
+static int hold_without_list(void *arg)
+{
+	struct robust_list_head *head;
+	size_t size;
+
+	(void)arg;
+	test_child_require(syscall(SYS_set_robust_list, NULL, sizeof(*head)) == 0, "no list");
+	test_child_require(lock_for(LONG_NS) == 0, "lock without a list");
+	test_child_require(syscall(SYS_get_robust_list, 0, &head, &size) == 0 && head == NULL,
+			   "no list, as before");
+	return hold(NULL);
+}
+
+static void task_without_list_is_a_holder(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	if (!recovers())
+		skip();
+	pid = test_fork(hold_without_list, NULL);
+	wait_for_stage(1);
+	kill(pid, SIGKILL);
+	test_wait(pid, 60);
+	assert_int_equal(lock_for(LONG_NS), 0);
+}
+
+static int without_the_call(void *arg)
+{
+	const struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_get_robust_list, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = { .len = 4, .filter = (struct sock_filter *)code };
+
+	(void)arg;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+		return 77;
+	test_child_require(!percpu_robust_supported(), "it is refused");
+	test_child_require(lock_for(LONG_NS) == 0 && shared->word == 0, "the lock works");
+	return hold(NULL);
+}
+
+static void refused_call_leaves_a_lock(void **state)
+{
+	pid_t pid = test_fork(without_the_call, NULL);
+
+	(void)state;
+	while (__atomic_load_n(&shared->stage, __ATOMIC_ACQUIRE) == 0)
+		if (waitpid(pid, NULL, WNOHANG) == pid)
+			test_skip("no filters here");
+	assert_int_equal(lock_for(SHORT_NS), -ETIMEDOUT);
+	reach(2);
+	assert_int_equal(test_wait(pid, 60), 0);
+	assert_int_equal(lock_for(LONG_NS), 0);
+}
+
+static void thread_is_as_before(void **state)
+{
+	struct robust_list_head *head = NULL;
+	struct percpu_robust h;
+	sigset_t before, held, after;
+	size_t size;
+
+	(void)state;
+	pthread_sigmask(SIG_BLOCK, NULL, &before);
+	errno = 4711;
+	assert_int_equal(percpu_robust_lock(&h, &shared->word, LONG_NS), 0);
+	pthread_sigmask(SIG_BLOCK, NULL, &held);
+	percpu_robust_unlock(&h);
+	assert_int_equal(errno, 4711);
+	pthread_sigmask(SIG_BLOCK, NULL, &after);
+	assert_true(sigismember(&held, SIGTERM));
+	assert_memory_equal(&before, &after, sizeof(unsigned long));
+	if (recovers() && syscall(SYS_get_robust_list, 0, &head, &size) == 0 && head != NULL)
+		assert_null(head->list_op_pending);
+
+	shared->word = 1; /* somebody's */
+	errno = 4711;
+	assert_int_equal(lock_for(SHORT_NS), -ETIMEDOUT);
+	assert_int_equal(errno, 4711);
+	pthread_sigmask(SIG_BLOCK, NULL, &after);
+	assert_memory_equal(&before, &after, sizeof(unsigned long));
+	if (head != NULL)
+		assert_null(head->list_op_pending);
+}
+
+/* One that waits can be interrupted: its signals are not blocked then. */
+static volatile sig_atomic_t handled;
+
+static void handle(int signo)
+{
+	(void)signo;
+	handled = 1;
+	shared->word = 0;
+}
+
+static void signals_come_through_while_waiting(void **state)
+{
+	struct test_timer timer;
+
+	(void)state;
+	shared->word = 1;
+	signal(SIGUSR1, handle);
+	if (!test_timer_start(&timer, SIGUSR1, 20000))
+		test_skip("no timers here");
+	assert_int_equal(lock_for(LONG_NS), 0);
+	test_timer_stop(&timer);
+	assert_true(handled);
+}
+
+/* Each adds to two words, with a chance to be killed between. Whoever comes after
+ * a killed holder makes the second word the first. */
+static int add_until_killed(void *arg)
+{
+	struct percpu_robust h;
+
+	(void)arg;
+	for (;;) {
+		test_child_require(percpu_robust_lock(&h, &shared->word, LONG_NS) == 0, "lock");
+		if (shared->sum[0] != shared->sum[1])
+			shared->sum[1] = shared->sum[0];
+		__atomic_store_n(&shared->sum[0], shared->sum[0] + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&shared->sum[1], shared->sum[1] + 1, __ATOMIC_RELAXED);
+		percpu_robust_unlock(&h);
+	}
+	return 0;
+}
+
+static void many_are_killed(void **state)
+{
+	enum { TEAM = 4 };
+	uint64_t random = 7;
+	pid_t pid[TEAM];
+
+	(void)state;
+	if (!recovers())
+		skip();
+	for (int i = 0; i < TEAM; i++)
+		pid[i] = test_fork(add_until_killed, NULL);
+	for (unsigned i = 0; i < test_rounds(400); i++) {
+		unsigned n = (unsigned)(test_random(&random) % TEAM);
+
+		test_sleep_us((unsigned)(test_random(&random) % 1500));
+		kill(pid[n], SIGKILL);
+		assert_int_equal(test_wait(pid[n], 60), SIGKILL);
+		pid[n] = test_fork(add_until_killed, NULL);
+	}
+	for (int i = 0; i < TEAM; i++) {
+		kill(pid[i], SIGKILL);
+		assert_int_equal(test_wait(pid[i], 60), SIGKILL);
+	}
+	assert_int_equal(lock_for(LONG_NS), 0);
+	assert_true(shared->sum[0] - shared->sum[1] <= 1);
+	assert_true(shared->sum[0] > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(killed_holder_is_succeeded, reset),
+		cmocka_unit_test_setup(exec_releases, reset),
+		cmocka_unit_test_setup(stopped_holder_keeps_it, reset),
+		cmocka_unit_test(waiter_is_woken),
+		cmocka_unit_test_setup(onlooker_delays_nobody, reset),
+		cmocka_unit_test_setup(sharing_child_is_a_holder, reset),
+		cmocka_unit_test_setup(task_without_list_is_a_holder, reset),
+		cmocka_unit_test_setup(refused_call_leaves_a_lock, reset),
+		cmocka_unit_test_setup(thread_is_as_before, reset),
+		cmocka_unit_test_setup(signals_come_through_while_waiting, reset),
+		cmocka_unit_test_setup(many_are_killed, reset),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
