@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -92,6 +93,8 @@ pid_t test_fork(int (*fn)(void *arg), void *arg)
 		/* cmocka's handlers would go on with the next test. */
 		signal(SIGSEGV, SIG_DFL);
 		signal(SIGBUS, SIG_DFL);
+		/* It dies with the thread, which may be a test program that failed. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		alarm(CHILD_SECONDS * test_patience());
 		_exit(fn(arg));
 	}

@@ -14,7 +14,9 @@
  *			add only. Nobody waits.
  * PERCPU_LOCAL_LOCK	the guard is a lock: taken with the id of the thread,
  *			then a fence, then the operation. Every operation.
- *			A lock whose holder is gone is taken over.
+ *			A lock whose holder is killed, as a child that shares
+ *			the memory can be, is taken over. Signals are blocked
+ *			while it is held, and nobody waits for more than a second.
  * PERCPU_LOCAL_REFS	the guard counts threads that use atomic operations on
  *			the CPU's own word; while there are any, all do. One
  *			word at a time: not push, pop, copy. Nobody waits.
@@ -75,8 +77,9 @@ PERCPU_API int64_t percpu_local_sum(const struct percpu_local *l);
  * or -EAGAIN if the sequences of a CPU could not be fenced (percpu_fence()).
  * Nothing has changed unless 0 is returned.
  *
- * Context: any thread. In a signal handler SPLIT and REFS are safe; LOCK is
- * not, for it may have interrupted the holder.
+ * -ETIMEDOUT also means that the holder of the lock is stopped.
+ *
+ * Context: any thread; signal handlers; children of fork, which find no guard held.
  * Progress: sequences are tried PERCPU_SEQ_TRIES times, then the fallback.
  */
 

@@ -7,6 +7,15 @@
  * region takes it when a CPU first touches its lane, a shared one reserves
  * the page in the CPU lanes when the first cell in it is allocated, so that a
  * full disk is an error here and not a signal later.
+ *
+ * A region keeps no descriptor. A program may close all that it has, have none
+ * left, drop the right to open the file, or be where there is no /proc.
+ *
+ * Processes that allocate in the same file take turns, under a lock in it that is
+ * taken over when its holder is killed. Nobody waits for it longer than a second,
+ * and nobody counts, reads or forks under it. Whoever may only read the file delays
+ * no one. docs/region.md says what is left when the kernel refuses
+ * get_robust_list(2), and between PID namespaces.
  */
 #ifndef PERCPU_REGION_H
 #define PERCPU_REGION_H
@@ -46,12 +55,15 @@ PERCPU_API int percpu_region_create(const struct percpu_region_options *o,
 
 /**
  * Create a region in a new file, which other processes may open. The file
- * appears under its name when it is complete, or not at all.
+ * appears under its name when it is complete, or not at all. It is sparse: it has
+ * the length of the largest region that it can become, and takes room for what is
+ * allocated in it.
  *
  * Returns 0, or as percpu_region_create(), and
  *	-EEXIST	the path exists
  *	-ENOSPC	the file system has no room
- *	-EOPNOTSUPP  the file system cannot reserve room (fallocate(2))
+ *	-EFBIG	not even one chunk is within RLIMIT_FSIZE; a region within it grows
+ *		as far as it allows, without a signal
  *	-ENOENT, -EACCES, -ENOTDIR, -EROFS, -EMFILE, ...  as open(2)
  *
  * Context: any thread, not a signal handler.
@@ -82,7 +94,7 @@ PERCPU_API int percpu_region_open(const char *path, int writable, struct percpu_
 
 /**
  * Create a region in an empty file, such as a new memfd, or open the one that
- * it holds. The descriptor stays the caller's; the region keeps a duplicate.
+ * it holds. The descriptor stays the caller's, who may close it.
  *
  * Returns as percpu_region_create_file() and percpu_region_open(), and
  *	-EBADF	fd is not a descriptor open for reading and writing
@@ -112,15 +124,17 @@ PERCPU_API void percpu_region_close(struct percpu_region *r);
  *
  * Returns 0, or -EINVAL (size, align, or a NULL), -EROFS (opened to read),
  * -ENOSPC (a region that does not grow is full, or the file system is),
- * -ENOMEM.
+ * -ENOMEM, -ETIMEDOUT (shared: another process, which is stopped or does not get
+ * to run, has been allocating for a second).
  *
- * Context: any thread, not a signal handler. In a shared region it waits for
- * other processes that allocate; one that dies releases the lock.
+ * Context: any thread, not a signal handler; not a cancellation point.
  */
 PERCPU_API int percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void **ret);
 
 /** Give back what percpu_region_alloc() returned; NULL is fine.
- *  Returns 0, or -EINVAL if the cell is not one of r's. */
+ *  Returns 0, or with the cell still allocated -EINVAL (it is not one of r's),
+ *  -EROFS, or -ETIMEDOUT (a killed process left an update of the cell's chunk half
+ *  done, and another one that is stopped keeps us from completing it). */
 PERCPU_API int percpu_region_free(struct percpu_region *r, void *cell, size_t size);
 
 /**

@@ -127,8 +127,8 @@ PERCPU_INLINE percpu_words2 percpu_stats_pair(const uint64_t *n, size_t at, size
  *
  * Returns 0, or, with nothing added, -E2BIG (too many fields for one commit),
  * -EINVAL (an object or fields that are not there, or word is no such multiple),
- * and only where the thread cannot run sequences, and the region is a file
- * that cannot be locked, -errno of fcntl(2).
+ * and only where the thread cannot run sequences, -ETIMEDOUT: another thread
+ * that is in such an update is stopped, or does not get to run, for a second.
  *
  * Context: any thread, signal handlers.
  * Ordering: none.
@@ -199,10 +199,13 @@ PERCPU_API int percpu_stats_fetch(const struct percpu_stats *s, size_t first, si
  *	-EROFS	the region was opened to read
  *	-EPERM, -ETIMEDOUT, -EAGAIN  as percpu_fence(); in a shared region as
  *		percpu_fence_all() with 5 s: some CPU could not be fenced
- *	-ENOMEM, or -errno of fcntl(2): a shared file could not be locked
+ *	-ETIMEDOUT  also: another thread was stopped while it updated objects without
+ *		sequences, or reset some
+ *	-EAGAIN	also: other readers came between, eight times in a row
  *
- * Context: any thread, not a signal handler. Waits for other snapshots of
- * objects in the same region.
+ * Context: any thread, not a signal handler; not a cancellation point. Readers of
+ * the same objects take turns, but nobody waits longer than a second, for one that
+ * is stopped: whoever is disturbed by another reader notices, and starts over.
  */
 PERCPU_API int percpu_stats_snapshot(const struct percpu_stats *s, size_t first, size_t n,
 				     void *out);

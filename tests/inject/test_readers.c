@@ -134,6 +134,13 @@ static void absent_reader_is_passed_by(void **state)
 }
 
 /* Killed between changing the bank and its fence: the next one fences first. */
+static uint64_t changed_to;
+
+static void assert_fenced(void)
+{
+	assert_int_equal(percpu_stats_control(stats)->fenced, changed_to);
+}
+
 static void missing_fence_is_made_good(void **state)
 {
 	struct percpu_stats_control *c = percpu_stats_control(stats);
@@ -144,6 +151,9 @@ static void missing_fence_is_made_good(void **state)
 	c->bank += PERCPU_STATS_FLIP + stats->banks;
 	add(8);
 	assert_true(c->fenced != c->bank);
+	changed_to = c->bank;
+	interfere = assert_fenced;
+	remaining = 1;
 	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
 	assert_all(out, 15);
 	assert_int_equal(c->fenced, c->bank);

@@ -19,6 +19,7 @@ enum { FIELDS = 8, WRITTEN = 1000 };
 
 static struct percpu_region *region;
 static struct percpu_stats *stats;
+static struct percpu_journal *stats_journal;
 static size_t offset; /* of the fields in a lane */
 
 static int start(void **state)
@@ -28,6 +29,7 @@ static int start(void **state)
 		return -1;
 	if (percpu_stats_create_in(region, FIELDS * 8, 1, PERCPU_STATS_WHOLE, &stats) != 0)
 		return -1;
+	stats_journal = &stats->chunk->header->journal;
 	offset = percpu_stats_offset(stats, 0);
 	return 0;
 }
@@ -55,7 +57,7 @@ static int die_with_update(void *arg)
 
 	(void)arg;
 	test_child_require(percpu_journal_lock(stats->chunk, &h) == 0, "lock");
-	write_down(&stats->chunk->header->journal);
+	write_down(stats_journal);
 	raise(SIGKILL);
 	return 0;
 }
@@ -95,6 +97,7 @@ static void killed_update_does_not_outlive_its_cells(void **state)
 	assert_int_equal(percpu_stats_create_in(region, 16, 1, 0, &other), 0);
 	kill_one();
 	percpu_stats_destroy(stats);
+	assert_int_equal(stats_journal->turn & 1, 0);
 	for (int i = 0; i < 64; i++) {
 		assert_int_equal(percpu_counter_create_in(region, &c[i]), 0);
 		percpu_counter_add(c[i], 5);
@@ -104,6 +107,31 @@ static void killed_update_does_not_outlive_its_cells(void **state)
 	for (int i = 0; i < 64; i++)
 		assert_int_equal(percpu_counter_fetch(c[i]), 5);
 	percpu_stats_destroy(other);
+}
+
+/* So it is when a program updates what it has freed, and is killed then. */
+static void freed_cells_are_handed_out_at_rest(void **state)
+{
+	struct percpu_counter *c[64];
+	struct percpu_stats *other;
+	struct percpu_robust h;
+
+	(void)state;
+	if (!percpu_robust_supported())
+		test_skip("no get_robust_list()");
+	assert_int_equal(percpu_stats_create_in(region, 16, 1, 0, &other), 0);
+	(void)percpu_region_free(region, stats->base, 2 * stats->banks);
+	kill_one();
+	for (int i = 0; i < 64; i++) {
+		assert_int_equal(percpu_counter_create_in(region, &c[i]), 0);
+		percpu_counter_add(c[i], 5);
+	}
+	assert_int_equal(percpu_journal_lock(other->chunk, &h), 0);
+	percpu_robust_unlock(&h);
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(percpu_counter_fetch(c[i]), 5);
+	percpu_stats_destroy(other);
+	percpu_stats_detach(stats);
 }
 
 /* A thread has the journal of private memory while another one forks. */
@@ -157,7 +185,7 @@ static void crafted_journals_do_not_crash(void **state)
 	static const uint64_t edges[] = {
 		0, 1, 7, 8, 65528, 65536, 1ULL << 40, UINT64_MAX, UINT64_MAX - 7, INT64_MAX
 	};
-	struct percpu_journal *j = &stats->chunk->header->journal;
+	struct percpu_journal *j = stats_journal;
 	uint64_t out[FIELDS];
 
 	(void)state;
@@ -178,6 +206,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(killed_update_is_completed, start, stop),
 		cmocka_unit_test_setup_teardown(killed_update_does_not_outlive_its_cells, start,
 						stop),
+		cmocka_unit_test_setup_teardown(freed_cells_are_handed_out_at_rest, start, stop),
 		cmocka_unit_test(child_of_fork_takes_the_lock),
 		cmocka_unit_test_setup_teardown(crafted_journals_do_not_crash, start, stop),
 	};
