@@ -52,9 +52,14 @@ static inline void percpu_restore_cancel(int state)
 
 /* cpus.c */
 
-/** Lanes needed for every CPU that this kernel can have: the highest possible
- *  CPU number + 1; or -E2BIG. */
-int percpu_possible_cpus(void);
+/**
+ * Lanes needed for every CPU that this kernel can have: the highest possible
+ * CPU number + 1, or more where the kernel's own list cannot be read; or -E2BIG.
+ *
+ * In *ret_certain, which may be NULL, how many there are at least: a process that
+ * could read the list made its regions for no fewer.
+ */
+int percpu_possible_cpus(uint32_t *ret_certain);
 
 /** Whether the kernel lists the CPU as online; true when it cannot be told. */
 bool percpu_cpu_online(unsigned cpu);

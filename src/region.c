@@ -258,7 +258,7 @@ static bool all_zero(const unsigned char *p, size_t n)
 /* Options of this version with the defaults filled in. */
 static int check_options(const struct percpu_region_options *o, struct percpu_region_options *ret)
 {
-	int cpus = percpu_possible_cpus();
+	int cpus = percpu_possible_cpus(NULL);
 	size_t unit;
 
 	memset(ret, 0, sizeof(*ret));
@@ -450,7 +450,8 @@ static int read_header(int fd, struct percpu_header *ret, uint32_t *ret_capacity
 
 static int open_region(int fd, bool writable, struct percpu_region **ret)
 {
-	int cpus = percpu_possible_cpus(), e;
+	uint32_t certain = 0;
+	int cpus = percpu_possible_cpus(&certain), e;
 	struct percpu_header h;
 	struct percpu_region *r;
 	uint32_t capacity;
@@ -459,7 +460,7 @@ static int open_region(int fd, bool writable, struct percpu_region **ret)
 	e = read_header(fd, &h, &capacity);
 	if (e != 0)
 		return e;
-	if (cpus < 0 || (writable && h.cpus < (uint32_t)cpus))
+	if (cpus < 0 || (writable && h.cpus < certain))
 		return cpus < 0 ? -E2BIG : -ERANGE;
 	e = new_region(true, writable, h.lane_size, h.cpus, &r);
 	if (e != 0)

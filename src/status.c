@@ -91,7 +91,7 @@ static void choose_tier(void)
 static void find_out(void)
 {
 	struct utsname u;
-	int cpus = percpu_possible_cpus();
+	int cpus = percpu_possible_cpus(NULL);
 
 	status.possible_cpus = cpus > 0 ? cpus : PERCPU_MAX_CPUS;
 	status.lanes = 2 * status.possible_cpus + 1;

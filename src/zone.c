@@ -474,11 +474,15 @@ int percpu_zone_run(const struct percpu_zone *z, void *item, percpu_zone_fn *fn,
 		    uint64_t timeout_ns, struct percpu_fence_report *ret_report)
 {
 	struct run run = { .fn = fn, .item = item, .arg = arg };
+	unsigned cpus = percpu_init()->possible_cpus;
 
 	if (z == NULL || item == NULL || fn == NULL || timeout_ns == 0)
 		return -EINVAL;
-	return percpu_visit(0, percpu_init()->possible_cpus, run_here, &run, timeout_ns,
-			    ret_report);
+	/* Where the kernel's list cannot be read, we take more CPUs for possible than
+	 * who created the region. */
+	if (cpus > percpu_zone_cpus(z))
+		cpus = percpu_zone_cpus(z);
+	return percpu_visit(0, cpus, run_here, &run, timeout_ns, ret_report);
 }
 
 void percpu_zone_set_limit(struct percpu_zone *z, size_t limit)

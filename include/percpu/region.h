@@ -83,8 +83,8 @@ PERCPU_API int percpu_region_create_file(const char *path, const struct percpu_r
  *	-EBADMSG  the file is not a region, is damaged, or is cut short
  *	-EPROTO	a region of another version or with other geometry than this
  *		library is built for
- *	-ERANGE	the region has lanes for fewer CPUs than this machine; only to
- *		count in it, reading it is fine
+ *	-ERANGE	the region has lanes for fewer CPUs than this machine certainly
+ *		has; only to count in it, reading it is fine
  *	-ENOMEM	no memory or address space
  *	-ENOENT, -EACCES, ...  as open(2)
  *
