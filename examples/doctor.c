@@ -94,7 +94,8 @@ int main(void)
 	print_size("rseq, alignment", st->align, "not told (before Linux 6.3)");
 	line("mm_cid", "%s", st->has_mm_cid ? "yes" : "no");
 	line("possible CPUs", "%u", st->possible_cpus);
-	line("lanes", "%u: a plain and an atomic one per CPU, and the bias", st->lanes);
+	line("lanes", "%u: a plain and an atomic one per CPU, and the bias%s", st->lanes,
+	     st->cpu_without_lane ? "; a CPU has none" : "");
 	print_commands(st->membarrier_cmds);
 	print_fences(st);
 	line("kernel", "%s", st->kernel);

@@ -132,11 +132,11 @@ int percpu_possible_cpus(uint32_t *ret_certain)
 	cpus = listed(&genuine);
 	if (cpus < seen || (bits != 0 && cpus > bits))
 		cpus = 0; /* the kernel contradicts it */
-	certain = cpus;
-	if (cpus == 0 || !genuine)
+	certain = genuine ? cpus : 0;
+	if (certain == 0)
 		digits = mask_digits();
 	if (digits != 0 && 4 * digits >= seen) {
-		certain = cpus > 4 * digits - 3 && cpus <= 4 * digits ? cpus : 4 * digits - 3;
+		certain = 4 * digits - 3;
 		cpus = cpus > 4 * digits ? cpus : 4 * digits;
 	} else if (cpus == 0) {
 		cpus = bits != 0 ? bits : 1; /* as many as its masks have room for */

@@ -35,9 +35,17 @@ bool percpu_fence_init(uint32_t *ret_commands)
 
 int percpu_fence_all(uint64_t timeout_ns, struct percpu_fence_report *ret_report)
 {
+	uint32_t certain = 0;
+	int cpus = percpu_possible_cpus(&certain); /* now: a checkpoint may have been moved */
+	unsigned end = percpu_init()->possible_cpus;
+
 	if (timeout_ns == 0)
 		return -EINVAL;
-	return percpu_visit(0, percpu_init()->possible_cpus, NULL, NULL, timeout_ns, ret_report);
+	percpu_note_cpus(certain);
+	percpu_thread_look();
+	if (cpus > (int)end)
+		end = (unsigned)cpus;
+	return percpu_visit(0, end, NULL, NULL, timeout_ns, ret_report);
 }
 
 /* The process's own sequences on these CPUs: by the kernel if it can. */
@@ -57,6 +65,7 @@ static int fence(unsigned first, unsigned end, unsigned flags)
 
 int percpu_fence(void)
 {
+	percpu_thread_look();
 	return fence(0, percpu_init()->possible_cpus, 0);
 }
 

@@ -88,6 +88,10 @@ enum percpu_owner percpu_thread_register(void);
 /** From now on, no sequences in the calling thread. */
 void percpu_thread_give_up(void);
 
+/** Note the CPU that the thread is on; no sequences if some region has no lane
+ *  for it, or for another that was noted. */
+void percpu_thread_look(void);
+
 /** This task and another are about to share the thread's TLS: no sequences,
  *  until as many calls of percpu_thread_unshare(). */
 void percpu_thread_share(void);
@@ -134,6 +138,13 @@ void percpu_zone_checks_unlock(void);
 void percpu_wbufs_before_fork(void);
 void percpu_wbufs_after_fork(void);
 void percpu_wbufs_forget(void);
+
+/** The process is going to count in a region with so many lanes of CPUs. */
+void percpu_note_lanes(uint32_t cpus);
+
+/** Its threads can be on CPUs 0 to cpus - 1. Returns whether one of them, or of
+ *  those noted before, has no lane in some region. */
+bool percpu_note_cpus(uint32_t cpus);
 
 /* lock.c */
 

@@ -241,6 +241,8 @@ static void free_region(struct percpu_region *r)
 
 static void enlist(struct percpu_region *r)
 {
+	if (r->writable)
+		percpu_note_lanes(r->cpus);
 	percpu_process_lock();
 	r->next = regions;
 	regions = r;
@@ -258,7 +260,8 @@ static bool all_zero(const unsigned char *p, size_t n)
 /* Options of this version with the defaults filled in. */
 static int check_options(const struct percpu_region_options *o, struct percpu_region_options *ret)
 {
-	int cpus = percpu_possible_cpus(NULL);
+	uint32_t certain = 0;
+	int cpus = percpu_possible_cpus(&certain);
 	size_t unit;
 
 	memset(ret, 0, sizeof(*ret));
@@ -276,6 +279,7 @@ static int check_options(const struct percpu_region_options *o, struct percpu_re
 		return -EINVAL;
 	if (ret->lane_size == 0)
 		ret->lane_size = PERCPU_LANE_SIZE;
+	percpu_note_cpus(certain);
 	unit = percpu_unit(ret->lane_size);
 	ret->lane_size = (ret->lane_size + unit - 1) / unit * unit;
 	if (ret->mode == 0)
@@ -462,6 +466,7 @@ static int open_region(int fd, bool writable, struct percpu_region **ret)
 		return e;
 	if (cpus < 0 || (writable && h.cpus < certain))
 		return cpus < 0 ? -E2BIG : -ERANGE;
+	percpu_note_cpus(certain);
 	e = new_region(true, writable, h.lane_size, h.cpus, &r);
 	if (e != 0)
 		return e;

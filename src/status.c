@@ -16,6 +16,9 @@ static char reason[160];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int ready; /* atomic: status is complete */
 
+/* Atomic: how many CPUs have a lane in every region that the process counts in. */
+static uint32_t lanes_everywhere = PERCPU_MAX_CPUS;
+
 const char *percpu_tier_name(enum percpu_tier tier)
 {
 	switch (tier) {
@@ -95,6 +98,7 @@ static void find_out(void)
 
 	status.possible_cpus = cpus > 0 ? cpus : PERCPU_MAX_CPUS;
 	status.lanes = 2 * status.possible_cpus + 1;
+	percpu_note_lanes(status.possible_cpus);
 	status.fence = percpu_fence_init(&status.membarrier_cmds);
 	if (uname(&u) == 0)
 		snprintf(status.kernel, sizeof(status.kernel), "%s", u.release);
@@ -112,7 +116,25 @@ const struct percpu_status *percpu_init(void)
 
 const struct percpu_status *percpu_status(void)
 {
-	return percpu_init();
+	percpu_init();
+	percpu_thread_look();
+	return &status;
+}
+
+void percpu_note_lanes(uint32_t cpus)
+{
+	uint32_t now = __atomic_load_n(&lanes_everywhere, __ATOMIC_RELAXED);
+
+	while (cpus < now && !__atomic_compare_exchange_n(&lanes_everywhere, &now, cpus, false,
+							  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+bool percpu_note_cpus(uint32_t cpus)
+{
+	if (cpus > __atomic_load_n(&lanes_everywhere, __ATOMIC_RELAXED))
+		__atomic_store_n(&status.cpu_without_lane, true, __ATOMIC_RELAXED);
+	return __atomic_load_n(&status.cpu_without_lane, __ATOMIC_RELAXED);
 }
 
 enum percpu_tier percpu_tier(void)

@@ -232,16 +232,28 @@ void percpu_thread_give_up(void)
 
 /* Not inlined: in a fiber's loop, what is thread-local here could be that of the
  * thread that began the loop. */
+void percpu_thread_look(void)
+{
+	int cpu = __atomic_load_n(&percpu_self->cpu_id, __ATOMIC_RELAXED), saved = errno;
+
+	if (cpu < 0)
+		cpu = sched_getcpu();
+	errno = saved;
+	if (cpu >= 0 && percpu_note_cpus((uint32_t)cpu + 1))
+		percpu_thread_give_up();
+}
+
 __attribute__((noinline)) struct percpu_rseq *percpu_seq_attach(void)
 {
-	if (thread.state != FRESH || thread.shared != 0)
-		return percpu_self;
-	if (percpu_tier() == PERCPU_TIER_RSEQ) {
-		percpu_thread_register();
-	} else if (percpu_self == &nobody) {
-		thread.area = &thread.none;
-		percpu_self = thread.area;
+	if (thread.state == FRESH && thread.shared == 0) {
+		if (percpu_tier() == PERCPU_TIER_RSEQ) {
+			percpu_thread_register();
+		} else if (percpu_self == &nobody) {
+			thread.area = &thread.none;
+			percpu_self = thread.area;
+		}
 	}
+	percpu_thread_look();
 	return percpu_self;
 }
 

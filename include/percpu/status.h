@@ -48,6 +48,8 @@ struct percpu_status {
 	uint32_t lanes;		  /* lanes of a region: CPU, atomic and bias */
 	uint32_t membarrier_cmds; /* bits of MEMBARRIER_CMD_QUERY */
 	bool fence;		  /* percpu_fence() can use membarrier */
+	bool cpu_without_lane;	  /* a CPU was seen for which some region has no lane; a
+				     thread that notices goes to tier cpu, for good */
 	char kernel[65];	  /* release, as uname(2) says */
 };
 
@@ -60,7 +62,8 @@ struct percpu_status {
  * kernel aborts the sequence. The environment variable PERCPU_TIER, set to
  * "rseq", "cpu" or "shared", keeps the process from using a faster tier.
  *
- * Returns a constant that stays valid and the same; never NULL.
+ * Returns a constant that stays valid and the same, but that cpu_without_lane
+ * may become true; never NULL.
  *
  * Context: any thread; not a signal handler on the first call.
  */
@@ -68,7 +71,8 @@ PERCPU_API const struct percpu_status *percpu_status(void);
 
 /**
  * Say which tier the calling thread is on: that of the process, or a lower one
- * where the kernel knows of no registration of this thread.
+ * where the kernel knows of no registration of this thread, or a CPU without a
+ * lane was seen.
  *
  * Context: any thread, signal handlers.
  */

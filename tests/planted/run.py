@@ -26,6 +26,7 @@ BUGS = {
     "any-alignment": ["unit/test_hostile"],
     "cache-per-lane": ["unit/test_zone_threads"],
     "any-list": ["unit/test_cpus"],
+    "lane-unnoticed": ["unit/test_cpus"],
     "bank-outside": ["inject/test_overlap"],
     "mm-cid": ["inject/test_overlap"],
 }

@@ -211,12 +211,74 @@ static void containers_share_regions(void **state)
 	run(open_too_small, small);
 }
 
+/* What has too few lanes all the same: nothing in the container told. Who is at the
+ * library anyway notices, and counts exactly. */
+
+static void count_on_the_last(unsigned i, void *arg)
+{
+	struct percpu_counter *c = arg;
+
+	(void)i;
+	test_pin(0, highest());
+	for (int n = 0; n < ADDS; n++)
+		percpu_counter_add(c, 1);
+}
+
+static int outgrow_lanes(void *arg)
+{
+	const struct percpu_status *st;
+	struct percpu_counter *c[4];
+	int how = *(int *)arg;
+
+	enter_container();
+	hide_proc();
+	st = percpu_status();
+	test_child_require(st->possible_cpus == 1 && !st->cpu_without_lane, "one lane");
+	for (int i = 0; i < 4; i++)
+		test_child_require(percpu_counter_create(&c[i]) == 0, "create");
+	for (int i = 0; i < ADDS; i++)
+		percpu_counter_add(c[0], 1);
+	test_child_require(percpu_counter_fetch(c[0]) == ADDS, "exact");
+	if (how == 0) { /* a new thread, whatever this one does */
+		test_team_run(1, count_on_the_last, c[0]);
+	} else {
+		test_pin(0, highest());
+		if (how == 1)
+			(void)percpu_thread_tier();
+		else if (how == 2)
+			(void)percpu_fence();
+		else if (how == 3)
+			(void)percpu_fence_all(UINT64_C(5000000000), NULL);
+		else
+			(void)percpu_status();
+		for (int i = 0; i < ADDS; i++)
+			percpu_counter_add(c[0], 1);
+		test_child_require(percpu_thread_tier() <= PERCPU_TIER_CPU, "the thread's tier");
+	}
+	test_child_require(st->cpu_without_lane, "status");
+	test_child_require(percpu_counter_fetch_zero(c[0]) == 2 * ADDS, "exact");
+	test_child_require(percpu_counter_fetch(c[0]) == 0, "reset");
+	for (int i = 1; i < 4; i++)
+		test_child_require(percpu_counter_fetch(c[i]) == 0, "others are left alone");
+	return 0;
+}
+
+static void too_few_lanes_are_noticed(void **state)
+{
+	(void)state;
+	if (test_thread_sanitizer())
+		test_skip("the thread sanitizer allows no threads in a child that forks");
+	for (int how = 0; how < 5; how++)
+		run(outgrow_lanes, &how);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_kernels_list_is_exact),
 		cmocka_unit_test(faked_lists_do_not_count),
 		cmocka_unit_test(containers_share_regions),
+		cmocka_unit_test(too_few_lanes_are_noticed),
 	};
 
 	return cmocka_run_group_tests_name("cpus", tests, name_files, test_remove_paths);
