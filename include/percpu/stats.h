@@ -127,8 +127,8 @@ PERCPU_INLINE percpu_words2 percpu_stats_pair(const uint64_t *n, size_t at, size
  *
  * Returns 0, or, with nothing added, -E2BIG (too many fields for one commit),
  * -EINVAL (an object or fields that are not there, or word is no such multiple),
- * and only where the thread cannot run sequences, -ETIMEDOUT: another thread
- * that is in such an update is stopped, or does not get to run, for a second.
+ * and where the lock is taken, see below, -ETIMEDOUT: another thread that has it
+ * is stopped, or does not get to run, for a second.
  *
  * Context: any thread, signal handlers.
  * Ordering: none.
@@ -202,6 +202,7 @@ PERCPU_API int percpu_stats_fetch(const struct percpu_stats *s, size_t first, si
  *	-ETIMEDOUT  also: another thread was stopped while it updated objects without
  *		sequences, or reset some
  *	-EAGAIN	also: other readers came between, eight times in a row
+ *	-ENOMEM	no memory for the helper thread of a fence
  *
  * Context: any thread, not a signal handler; not a cancellation point. Readers of
  * the same objects take turns, but nobody waits longer than a second, for one that

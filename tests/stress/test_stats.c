@@ -28,7 +28,8 @@ struct work {
 	uint32_t stop;
 };
 
-static void add_once(const struct work *w, uint64_t n)
+/* Returns whether it was: on a busy machine the lock may not be had in time. */
+static bool add_once(const struct work *w, uint64_t n)
 {
 	uint64_t delta[FIELDS];
 
@@ -36,13 +37,12 @@ static void add_once(const struct work *w, uint64_t n)
 		delta[i] = n;
 	/* Constants, to have the inlined sequences. */
 	if (w->fields == 2)
-		percpu_stats_update(w->stats, 0, 0, delta, 2);
-	else if (w->fields == 4)
-		percpu_stats_update(w->stats, 0, 0, delta, 4);
-	else if (w->fields == 8)
-		percpu_stats_update(w->stats, 0, 0, delta, 8);
-	else
-		percpu_stats_update(w->stats, 0, 0, delta, w->fields);
+		return percpu_stats_update(w->stats, 0, 0, delta, 2) == 0;
+	if (w->fields == 4)
+		return percpu_stats_update(w->stats, 0, 0, delta, 4) == 0;
+	if (w->fields == 8)
+		return percpu_stats_update(w->stats, 0, 0, delta, 8) == 0;
+	return percpu_stats_update(w->stats, 0, 0, delta, w->fields) == 0;
 }
 
 static void add_until_stopped(unsigned i, void *arg)
@@ -53,10 +53,8 @@ static void add_until_stopped(unsigned i, void *arg)
 	if (i == 1)
 		(void)test_unregister(percpu_seq_attach()); /* it takes the lock */
 
-	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED)) {
-		add_once(w, 1);
-		done++;
-	}
+	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED))
+		done += add_once(w, 1);
 	w->done[i] = done;
 }
 
@@ -205,11 +203,10 @@ static int count_in_process(void *arg)
 
 	if (m->i % 3 == 0)
 		(void)test_unregister(percpu_seq_attach()); /* it takes the lock */
-	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED)) {
-		add_once(w, 1);
-		__atomic_store_n(&m->shared->updates[m->i], m->shared->updates[m->i] + 1,
-				 __ATOMIC_RELAXED);
-	}
+	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED))
+		if (add_once(w, 1))
+			__atomic_store_n(&m->shared->updates[m->i], m->shared->updates[m->i] + 1,
+					 __ATOMIC_RELAXED);
 	return 0;
 }
 
