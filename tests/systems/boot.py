@@ -31,6 +31,7 @@ MACHINES = {
 # The first kernel that tells the size of its rseq area, and has mm_cid in it.
 KERNEL_WITH_MM_CID = (6, 3)
 SECONDS = 1800  # for the whole run
+DOCTOR = "examples/doctor"  # what it prints tells whether the system is the one asked for
 PATIENCE = 2.5  # times what a test is given elsewhere
 START = re.compile(r"@@ start (\S+)$")
 END = re.compile(r"@@ end (\S+) (\w+) (\d+): (\d+)$")
@@ -200,7 +201,7 @@ def judge(args, wanted, inside, console, ended):
         else:
             why = "a script: needs Python or a compiler"
             yield {"name": name.replace("/", " / "), "stdout": why, "result": "SKIP"}
-    checks = "\n".join(check_system(args, runs.get("examples/doctor", nothing)[3]))
+    checks = "\n".join(check_system(args, runs.get(DOCTOR, nothing)[3]))
     print(checks)
     yield {"name": "system", "stdout": checks, "result": "OK"}
 
@@ -216,12 +217,18 @@ def main():
     parser.add_argument("--compiler", required=True, help="knows where libraries are")
     parser.add_argument("--libraries", action="append", default=[], help="a directory of more")
     parser.add_argument("--cpus", type=int, required=True)
+    parser.add_argument("--only", action="append", metavar="SUITE/NAME", help="run this test alone")
     args = parser.parse_args()
 
     initrd, console, log = (
         os.path.join(args.work, name) for name in ("initramfs", "console.txt", "testlog.json")
     )
     wanted = list(tests_of(args.build))
+    if args.only:
+        unknown = set(args.only) - {test[0] for test in wanted}
+        if unknown:
+            parser.error(f"no such test: {', '.join(sorted(unknown))}")
+        wanted = [test for test in wanted if test[0] in [*args.only, DOCTOR]]
     inside = [test for test in wanted if is_program(test[1])]
     make_image(args, inside, initrd)
     begin = time.monotonic()
