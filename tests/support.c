@@ -82,6 +82,11 @@ void test_team_run(unsigned n, void (*fn)(unsigned i, void *arg), void *arg)
 	test_team_join(&t);
 }
 
+void test_alarm(unsigned seconds)
+{
+	alarm(seconds * test_patience());
+}
+
 pid_t test_fork(int (*fn)(void *arg), void *arg)
 {
 	pid_t pid;
@@ -95,7 +100,7 @@ pid_t test_fork(int (*fn)(void *arg), void *arg)
 		signal(SIGBUS, SIG_DFL);
 		/* It dies with the thread, which may be a test program that failed. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		alarm(CHILD_SECONDS * test_patience());
+		test_alarm(CHILD_SECONDS);
 		_exit(fn(arg));
 	}
 	return pid;

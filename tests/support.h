@@ -45,6 +45,9 @@ int test_wait(pid_t pid, unsigned seconds);
 /** Run fn in a child, and assert that it returns 0. */
 void test_in_child(int (*fn)(void *arg), void *arg);
 
+/** alarm(2) after so long, or $PERCPU_TEST_PATIENCE times longer. */
+void test_alarm(unsigned seconds);
+
 /** In a child: exit with 1, and say what failed, unless ok. */
 void test_child_require(bool ok, const char *what);
 

@@ -150,21 +150,33 @@ static bool has_step(const struct workload *l, int step)
 	return inject_point.arrived != 0;
 }
 
+static void on_alarm(int signo)
+{
+	(void)signo;
+	dprintf(STDERR_FILENO, "%s, step %d, %s: not done in time\n", now.l->name, now.step,
+		now.s->name);
+	_exit(1);
+}
+
 static void run_settings(const struct workload *l, int step, unsigned threads)
 {
+	const char *fault;
+
 	now.l = l;
 	now.step = step;
 	for (unsigned i = 0; i < SETTINGS; i++) {
 		workload_begin(l);
 		now.s = &settings[i];
 		now.stops = 0;
-		alarm(SECONDS);
+		test_alarm(SECONDS);
 		pthread_barrier_wait(&now.barrier);
 		pthread_barrier_wait(&now.barrier);
+		alarm(0);
 		points++;
-		if (!workload_holds(l))
-			fail_msg("%s, step %d, %s, %u threads", l->name, step, now.s->name,
-				 threads);
+		fault = workload_fault(l);
+		if (fault)
+			fail_msg("%s, step %d, %s, %u threads: %s", l->name, step, now.s->name,
+				 threads, fault);
 		if (now.stops == 0)
 			fail_msg("%s, step %d, %s: never got there", l->name, step, now.s->name);
 	}
@@ -192,12 +204,14 @@ static void for_each_step(void (*fn)(const struct workload *l, int step, unsigne
 static void threads_at_every_point(void **state)
 {
 	struct sigaction trap = { .sa_handler = on_trap };
+	struct sigaction alarmed = { .sa_handler = on_alarm };
 	struct test_team team;
 
 	(void)state;
 	if (!inject_possible())
 		test_skip("no sequences in this build or on this tier");
 	assert_int_equal(sigaction(SIGTRAP, &trap, NULL), 0);
+	assert_int_equal(sigaction(SIGALRM, &alarmed, NULL), 0);
 	points = 0;
 	for (unsigned threads = 1; threads <= WORKLOAD_WORKERS; threads *= 2) {
 		pthread_barrier_init(&now.barrier, NULL, threads + 1);
@@ -208,7 +222,7 @@ static void threads_at_every_point(void **state)
 		test_team_join(&team);
 		pthread_barrier_destroy(&now.barrier);
 	}
-	alarm(0);
+	signal(SIGALRM, SIG_DFL);
 	print_message("%u points\n", points);
 }
 
@@ -243,11 +257,26 @@ static int update_until_killed(void *arg)
 	return 0;
 }
 
+/* Not if it has been at the step and is past it: preempted there it starts anew, may be
+ * refused then, and takes the turn that the others wait for. True as well if it has died. */
+static bool is_stopped_at_step(pid_t pid, struct inject_point *ret)
+{
+	siginfo_t info;
+
+	while (inject_read(pid, ret) && !ret->arrived)
+		sched_yield();
+	kill(pid, SIGSTOP);
+	waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT);
+	return info.si_code != CLD_STOPPED ||
+	       (inject_read(pid, ret) && ret->arrived && ret->step != 0);
+}
+
 static void kill_one(const struct workload *l, int step, unsigned processes)
 {
 	struct inject_point seen = { 0 };
 	struct role role[WORKLOAD_WORKERS];
 	pid_t pid[WORKLOAD_WORKERS];
+	const char *fault;
 
 	workload_begin(l);
 	workload_worker(0)->arm = (struct inject_point){ .step = step, .rounds = LONG_WAIT };
@@ -256,15 +285,17 @@ static void kill_one(const struct workload *l, int step, unsigned processes)
 		role[i] = (struct role){ l, workload_worker(i) };
 		pid[i] = test_fork(i == 0 ? update_until_killed : update_to_the_end, &role[i]);
 	}
-	while (inject_read(pid[0], &seen) && !seen.arrived)
-		sched_yield();
+	while (!is_stopped_at_step(pid[0], &seen))
+		kill(pid[0], SIGCONT);
 	kill(pid[0], SIGKILL);
 	for (unsigned i = 0; i < processes; i++)
 		assert_int_equal(test_wait(pid[i], SECONDS), i == 0 ? SIGKILL : 0);
 	points++;
 	assert_true(seen.arrived);
-	if (!workload_holds(l))
-		fail_msg("%s, killed at step %d, %u processes", l->name, step, processes);
+	fault = workload_fault(l);
+	if (fault)
+		fail_msg("%s, killed at step %d, %u processes: %s", l->name, step, processes,
+			 fault);
 }
 
 static void processes_killed_at_every_step(void **state)
@@ -282,13 +313,57 @@ static void processes_killed_at_every_step(void **state)
 	print_message("%u points\n", points);
 }
 
+static const struct workload *find_workload(const char *name)
+{
+	const struct workload *l;
+
+	for (unsigned n = 0; (l = workload(n)) != NULL && strcmp(l->name, name) != 0; n++)
+		;
+	return l;
+}
+
+/* One worker has taken the turn to empty the queues, and does not run. */
+
+static bool ended;
+
+static void *fill_queue(void *arg)
+{
+	struct role r = { arg, workload_worker(0) };
+
+	percpu_seq_attach();
+	test_pin(0, test_cpu(0));
+	update_to_the_end(&r);
+	__atomic_store_n(&ended, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void who_waits_for_its_turn_does_not_give_up(void **state)
+{
+	const struct workload *l = find_workload("append");
+	pthread_t thread;
+
+	(void)state;
+	if (!inject_possible())
+		test_skip("no sequences in this build or on this tier");
+	workload_begin(l);
+	workload_take_turn();
+	assert_int_equal(pthread_create(&thread, NULL, fill_queue, (void *)(uintptr_t)l), 0);
+	while (workload_waits() <= WORKLOAD_TRIES && !__atomic_load_n(&ended, __ATOMIC_ACQUIRE))
+		test_sleep_us(1000);
+	workload_give_turn();
+	pthread_join(thread, NULL);
+	assert_in_range(workload_waits(), WORKLOAD_TRIES + 1, UINT64_MAX);
+	if (workload_fault(l))
+		fail_msg("%s", workload_fault(l));
+}
+
 /* Of all definitions in a header, those that take a cell are sequences. */
 static unsigned find_sequences(const char *path)
 {
 	static const char prefix[] = "percpu_seq_";
 	char line[256], *name, *end;
 	FILE *f = fopen(path, "r");
-	unsigned found = 0, n;
+	unsigned found = 0;
 
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {
@@ -298,9 +373,7 @@ static unsigned find_sequences(const char *path)
 			continue;
 		*end = '\0';
 		name += strlen(prefix);
-		for (n = 0; workload(n) && strcmp(workload(n)->name, name) != 0; n++)
-			;
-		if (!workload(n))
+		if (!find_workload(name))
 			fail_msg("percpu_seq_%s() is not among the workloads", name);
 		found++;
 	}
@@ -345,6 +418,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_sequence_is_a_workload),
+		cmocka_unit_test(who_waits_for_its_turn_does_not_give_up),
 		cmocka_unit_test(threads_at_every_point),
 		cmocka_unit_test(processes_killed_at_every_step),
 	};

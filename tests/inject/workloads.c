@@ -12,13 +12,14 @@
 
 #define LIMIT 40	      /* per lane */
 #define MAX_WORDS MODEL_SLOTS /* that are copied at once */
-#define MAX_TRIES 10000
+#define WAIT_US 50
 
 /* Shared with children. */
 static struct world {
 	struct worker worker[WORKLOAD_WORKERS];
 	uint32_t owners[MODEL_SLOTS + 1]; /* of each item: 1 if it is in no array */
 	uint32_t consuming;		  /* a lock */
+	uint64_t waits;			  /* for it */
 	uint64_t consumed;		  /* records, whose first words have this sum */
 	uint64_t consumed_sum;
 	uint64_t broken; /* records that are not as they were written */
@@ -165,7 +166,7 @@ static void update_add_limit(struct worker *w)
 	struct model_result r = { PERCPU_SEQ_REFUSED, 0 };
 
 	workload_arm(w);
-	for (unsigned i = 0; i < MAX_TRIES && r.code == PERCPU_SEQ_REFUSED; i++) {
+	for (unsigned i = 0; i < WORKLOAD_TRIES && r.code == PERCPU_SEQ_REFUSED; i++) {
 		r = run(&up);
 		w->wrong += (r.code == 0) != (r.value <= LIMIT);
 		if (r.code != 0) {
@@ -175,7 +176,8 @@ static void update_add_limit(struct worker *w)
 	}
 	workload_disarm();
 	w->sum[0] += r.code == 0;
-	w->committed++;
+	w->committed += r.code == 0;
+	w->gave_up += r.code != 0;
 }
 
 static bool check_limit(void)
@@ -233,7 +235,7 @@ static void update_cmpxchg(struct worker *w)
 	struct model_result r = { PERCPU_SEQ_REFUSED, 0 };
 
 	workload_arm(w);
-	for (unsigned i = 0; i < MAX_TRIES && r.code == PERCPU_SEQ_REFUSED; i++) {
+	for (unsigned i = 0; i < WORKLOAD_TRIES && r.code == PERCPU_SEQ_REFUSED; i++) {
 		c.other = w->seen;
 		c.n[0] = c.other + 1;
 		r = run(&c);
@@ -242,6 +244,7 @@ static void update_cmpxchg(struct worker *w)
 	}
 	workload_disarm();
 	w->committed += r.code == 0;
+	w->gave_up += r.code != 0;
 }
 
 static bool check_count(void)
@@ -352,15 +355,32 @@ static void consume_lane(struct model_lane *lane)
 	__atomic_store_n(&lane->fifo.tail, head, __ATOMIC_RELEASE);
 }
 
+/* Whoever has the turn may be off its CPU for long: in an emulated machine, while the
+ * CPUs of those who wait are run. So they sleep. */
+void workload_take_turn(void)
+{
+	while (__atomic_exchange_n(&world->consuming, 1, __ATOMIC_ACQUIRE) != 0) {
+		__atomic_fetch_add(&world->waits, 1, __ATOMIC_RELAXED);
+		test_sleep_us(WAIT_US);
+	}
+}
+
+void workload_give_turn(void)
+{
+	__atomic_store_n(&world->consuming, 0, __ATOMIC_RELEASE);
+}
+
+uint64_t workload_waits(void)
+{
+	return __atomic_load_n(&world->waits, __ATOMIC_RELAXED);
+}
+
 static void consume(void)
 {
-	if (__atomic_exchange_n(&world->consuming, 1, __ATOMIC_ACQUIRE) != 0) {
-		sched_yield();
-		return;
-	}
+	workload_take_turn();
 	for (unsigned i = 0; i < n_lanes; i++)
 		consume_lane(&lanes[i]);
-	__atomic_store_n(&world->consuming, 0, __ATOMIC_RELEASE);
+	workload_give_turn();
 }
 
 static void copy_record(struct worker *w, enum model_op op, uint64_t words)
@@ -372,14 +392,15 @@ static void copy_record(struct worker *w, enum model_op op, uint64_t words)
 	first = (w->attempts++ << 16 | w->id << 8 | c.words) & (UINT64_MAX >> 8);
 	for (uint64_t i = 0; i < c.words; i++)
 		c.n[i] = (int64_t)record_word(first, i);
-	for (unsigned i = 0; i < MAX_TRIES && r.code == PERCPU_SEQ_REFUSED; i++) {
+	for (unsigned i = 0; i < WORKLOAD_TRIES && r.code == PERCPU_SEQ_REFUSED; i++) {
 		r = run_armed(w, &c);
 		if (r.code == PERCPU_SEQ_REFUSED)
 			consume();
 	}
-	w->wrong += r.code != 0;
-	w->sum[0] += first;
-	w->committed++;
+	if (r.code == 0)
+		w->sum[0] += first;
+	w->committed += r.code == 0;
+	w->gave_up += r.code != 0;
 }
 
 static void update_copy(struct worker *w)
@@ -470,10 +491,17 @@ struct worker *workload_worker(unsigned id)
 	return &world->worker[id];
 }
 
-bool workload_holds(const struct workload *l)
+const char *workload_fault(const struct workload *l)
 {
-	for (unsigned i = 0; i < WORKLOAD_WORKERS; i++)
-		if (world->worker[i].wrong)
-			return false;
-	return l->check();
+	uint64_t wrong = 0, gave_up = 0;
+
+	for (unsigned i = 0; i < WORKLOAD_WORKERS; i++) {
+		wrong += world->worker[i].wrong;
+		gave_up += world->worker[i].gave_up;
+	}
+	if (wrong)
+		return "a result that cannot be";
+	if (!l->check())
+		return "what is there is not what was committed";
+	return gave_up ? "a worker gave up" : NULL;
 }

@@ -14,6 +14,10 @@
 #define WORKLOAD_WORKERS 16
 #define WORKLOAD_ATTEMPTS 4096
 
+/** So often refused, a worker gives up: something is wrong, but nothing is lost. Each time
+ *  it must have done what lets the next try succeed; to wait for a turn is no try. */
+#define WORKLOAD_TRIES 10000
+
 /** What a worker does next, and has done. */
 struct worker {
 	struct inject_point arm; /* where its next sequence stops */
@@ -27,13 +31,14 @@ struct worker {
 	uint64_t attempts;			 /* to store; each stores another value */
 	uint64_t stored[WORKLOAD_ATTEMPTS / 64]; /* which of them committed */
 	uint64_t wrong;				 /* results that cannot be */
+	uint64_t gave_up;			 /* what it did not get done */
 } __attribute__((aligned(64)));
 
 struct workload {
 	const char *name;		  /* of the sequence */
 	int words;			  /* what the CPU must be able to store at once */
 	void (*begin)(void);		  /* fill the memory; NULL: zeros will do */
-	void (*update)(struct worker *w); /* once, with as many tries as it takes */
+	void (*update)(struct worker *w); /* once, with up to WORKLOAD_TRIES tries */
 	bool (*check)(void);		  /* all together; the workers are at rest */
 };
 
@@ -50,8 +55,15 @@ struct worker *workload_worker(unsigned id);
 /** Sum over the workers of a word that they put in. */
 uint64_t workload_sum(unsigned word);
 
-/** Whether all that the workers did is there, and nothing else. */
-bool workload_holds(const struct workload *l);
+/** What is wrong if not all that the workers did is there, and nothing else; or NULL. */
+const char *workload_fault(const struct workload *l);
+
+/** Who is refused by a full queue empties all of them, one worker at a time. Take that turn
+ *  and do nothing with it, as a worker whose CPU does not run; give it back; how often
+ *  workers have found it taken since workload_begin(). */
+void workload_take_turn(void);
+void workload_give_turn(void);
+uint64_t workload_waits(void);
 
 /* For the workloads themselves: the steps are for the sequence under test. */
 

@@ -14,7 +14,6 @@
 
 #define HALF 64 /* of a window */
 #define LINE 64
-#define MAX_TRIES 10000
 
 /* Shared with children: the checkpoint, then a line for each CPU's cell. */
 static char *memory;
@@ -37,15 +36,18 @@ static void update_add(struct worker *w)
 	int r = PERCPU_SEQ_REFUSED;
 
 	workload_arm(w);
-	for (unsigned i = 0; i < MAX_TRIES && r != 0; i++) {
-		r = percpu_seq_narrow_add(cell(0), LINE, n, HALF);
+	for (unsigned i = 0; i < WORKLOAD_TRIES && r == PERCPU_SEQ_REFUSED; i++) {
+		do
+			r = percpu_seq_narrow_add(cell(0), LINE, n, HALF);
+		while (r == PERCPU_SEQ_SLOW);
 		if (r == PERCPU_SEQ_REFUSED)
 			n = -n;
 	}
 	workload_disarm();
-	w->wrong += r != 0;
-	w->sum[0] += (uint64_t)n;
-	w->committed++;
+	if (r == 0)
+		w->sum[0] += (uint64_t)n;
+	w->committed += r == 0;
+	w->gave_up += r != 0;
 }
 
 static void update_cross(struct worker *w)
@@ -57,14 +59,17 @@ static void update_cross(struct worker *w)
 	if (w->attempts++ % 4 == 0)
 		__atomic_fetch_add(checkpoint(), 1, __ATOMIC_RELAXED);
 	workload_arm(w);
-	for (unsigned i = 0; i < MAX_TRIES && r != 0; i++) {
+	for (unsigned i = 0; i < WORKLOAD_TRIES && r == PERCPU_SEQ_REFUSED; i++) {
 		expected = __atomic_load_n(checkpoint(), __ATOMIC_RELAXED);
-		r = percpu_seq_narrow_cross(cell(0), LINE, n, checkpoint(), expected);
+		do
+			r = percpu_seq_narrow_cross(cell(0), LINE, n, checkpoint(), expected);
+		while (r == PERCPU_SEQ_SLOW);
 	}
 	workload_disarm();
-	w->wrong += r != 0;
-	w->sum[0] += (uint64_t)n;
-	w->committed++;
+	if (r == 0)
+		w->sum[0] += (uint64_t)n;
+	w->committed += r == 0;
+	w->gave_up += r != 0;
 }
 
 static void begin(void)
