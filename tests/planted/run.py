@@ -17,6 +17,7 @@ import sys
 BUGS = {
     "id-outside": ["inject/test_steps", "inject/test_settings"],
     "commit-not-last": ["inject/test_steps", "inject/test_settings"],
+    "append-over-unread": ["inject/test_steps", "inject/test_settings"],
     "missing-restart": ["inject/test_steps", "inject/test_settings"],
     "plain-add": ["inject/test_overlap"],
     "foreign-reset": ["inject/test_overlap"],
