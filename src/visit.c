@@ -135,27 +135,41 @@ static void record(struct percpu_fence_report *report, unsigned cpu, int r, bool
 		report->fenced++;
 		return;
 	}
-	if (report->unfenced++ == 0)
+	if (report->unfenced++ == 0 || cpu < report->first_unfenced)
 		report->first_unfenced = cpu;
 	report->unfenced_cpus[cpu / 64] |= UINT64_C(1) << (cpu % 64);
 	if (r != -ENODEV && *result != -EPERM)
 		*result = r;
 }
 
-/* Each CPU gets an equal share of the time that is left. */
+/* Each CPU gets an equal share of the time that is left. With many CPUs that is short, and a
+ * busy one may be late for it; it gets another share as long as there is time. */
 static int visit_range(struct visit *v, unsigned first, unsigned end, uint64_t deadline,
 		       struct percpu_fence_report *report)
 {
-	uint64_t now;
+	uint64_t late[PERCPU_MAX_CPUS / 64] = { 0 }, now;
+	unsigned left = end - first; /* to visit, the late ones among them */
+	bool again = false;
 	int r, result = 0;
 
-	for (unsigned cpu = first; cpu < end; cpu++) {
-		now = percpu_now_ns();
-		if (now < deadline)
-			r = visit_cpu(v, cpu, now + (deadline - now) / (end - cpu));
-		else
+	for (; left != 0; again = true) {
+		for (unsigned cpu = first; cpu < end; cpu++) {
+			const uint64_t bit = UINT64_C(1) << (cpu % 64);
+
+			if (again && !(late[cpu / 64] & bit))
+				continue;
 			r = -ETIMEDOUT;
-		record(report, cpu, r, v->fn == NULL, &result);
+			now = percpu_now_ns();
+			if (now < deadline)
+				r = visit_cpu(v, cpu, now + (deadline - now) / left);
+			if (r == -ETIMEDOUT && percpu_now_ns() < deadline) {
+				late[cpu / 64] |= bit;
+				continue;
+			}
+			late[cpu / 64] &= ~bit;
+			left--;
+			record(report, cpu, r, v->fn == NULL, &result);
+		}
 	}
 	return result;
 }

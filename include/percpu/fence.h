@@ -41,7 +41,8 @@ PERCPU_API int percpu_fence(void);
  * A helper thread runs on each CPU in turn, which preempts, and so aborts,
  * what is in a sequence there. Each CPU gets an equal share of what is left of
  * timeout_ns, so one CPU that a real-time thread keeps busy does not hold up
- * the rest. Offline CPUs count as fenced.
+ * the rest; a CPU that was late gets another while there is time. Offline CPUs
+ * count as fenced.
  *
  * Parameters
  *	timeout_ns	the longest the call may take, give or take a scheduling

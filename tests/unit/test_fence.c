@@ -16,6 +16,7 @@
 #include <percpu/fence.h>
 #include <percpu/seq.h>
 #include <percpu/status.h>
+#include <percpu/zone.h>
 
 #include "../support.h"
 
@@ -250,6 +251,7 @@ static void fences_leave_nothing_behind(void **state)
 /* A real-time thread that keeps others off its CPU, as far as the kernel lets
  * it: it may grant them 50 ms of each second even so. */
 struct hog {
+	unsigned cpu;
 	uint32_t ready;	  /* 2: no right to be one */
 	uint64_t longest; /* time without a pause, in ns */
 };
@@ -260,7 +262,7 @@ static int hog(void *arg)
 	uint64_t start, last, now;
 	struct hog *h = arg;
 
-	if (!test_pin(0, test_cpu(1)) || sched_setscheduler(0, SCHED_FIFO, &p) != 0) {
+	if (!test_pin(0, h->cpu) || sched_setscheduler(0, SCHED_FIFO, &p) != 0) {
 		set(&h->ready, 2);
 		return 0;
 	}
@@ -288,6 +290,7 @@ static void busy_cpu_does_not_hang_the_caller(void **state)
 	(void)state;
 	if (test_cpus() < 2)
 		test_skip("one CPU");
+	h->cpu = test_cpu(1);
 	test_pin(0, test_cpu(0));
 	alarm(60);
 	pid = test_fork(hog, h);
@@ -310,6 +313,66 @@ static void busy_cpu_does_not_hang_the_caller(void **state)
 	if (h->longest > 4 * timeout)
 		assert_true(timeouts > 0);
 	assert_int_equal(percpu_fence_all(10 * SECOND, NULL), 0);
+}
+
+/* The first CPU has such a thread until the second is visited. */
+
+static struct {
+	pid_t hog;
+	bool killed, was_late;
+} late;
+
+static void kill_hog(void *cell, unsigned cpu, void *arg)
+{
+	(void)cell;
+	(void)arg;
+	if (cpu == test_cpu(0))
+		late.was_late = late.killed;
+	if (cpu != test_cpu(1))
+		return;
+	kill(late.hog, SIGKILL);
+	late.killed = true;
+}
+
+static int run_with_hog(struct hog *h, struct percpu_zone *z, void *item)
+{
+	uint64_t timeout = percpu_status()->possible_cpus * (SECOND * 2 / 5);
+	int e;
+
+	*h = (struct hog){ .cpu = test_cpu(0) };
+	late.killed = late.was_late = false;
+	late.hog = test_fork(hog, h);
+	while (!get(&h->ready))
+		sched_yield();
+	e = percpu_zone_run(z, item, kill_hog, NULL, timeout, NULL);
+	kill(late.hog, SIGKILL);
+	test_wait(late.hog, 10);
+	return e;
+}
+
+/* The kernel may have let the visitor run, and then the CPU is not late. */
+static void late_cpu_gets_another_turn(void **state)
+{
+	struct hog *h = test_share(sizeof(*h));
+	struct percpu_zone *z;
+	void *item;
+	int e = 0;
+
+	(void)state;
+	if (test_cpus() < 2)
+		test_skip("one CPU");
+	assert_int_equal(percpu_zone_create("late", 8, NULL, &z), 0);
+	assert_int_equal(percpu_zone_alloc(z, 0, &item), 0);
+	test_pin(0, test_cpu(1));
+	for (int i = 0; i < 20 && h->ready != 2 && !late.was_late; i++)
+		e = run_with_hog(h, z, item);
+	test_unpin(0);
+	assert_int_equal(percpu_zone_free(z, item), 0);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+	if (h->ready == 2)
+		test_skip("no right to real-time scheduling");
+	assert_true(late.was_late);
+	assert_true(e == 0 || e == -EPERM);
 }
 
 static void fence_often(unsigned i, void *arg)
@@ -356,6 +419,7 @@ int main(void)
 		cmocka_unit_test(affinity_of_the_caller_stays),
 		cmocka_unit_test(fences_leave_nothing_behind),
 		cmocka_unit_test(busy_cpu_does_not_hang_the_caller),
+		cmocka_unit_test(late_cpu_gets_another_turn),
 		cmocka_unit_test(threads_may_fence_at_once),
 		cmocka_unit_test(child_of_fork_may_fence),
 	};
