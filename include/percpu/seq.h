@@ -33,7 +33,7 @@ PERCPU_BEGIN_DECLS
  * Make the calling thread able to run sequences, if it can be.
  *
  * Slow paths call it. Returns percpu_self, whose cpu_id is negative if this
- * thread cannot.
+ * thread cannot. It is this thread's: a fiber must not keep it across a switch.
  *
  * Context: any thread, signal handlers, children of fork and vfork.
  */

@@ -196,12 +196,12 @@ PERCPU_BEGIN_DECLS
  * every sequence to its fallback. Being thread-local, it is also what makes
  * the tier a property of the thread. Only the library writes it.
  *
- * Only sequences and percpu_seq_cpu() read it. A compiler takes it that a
- * function stays in one thread, but a fiber may go on in another after a
- * switch. Then a compiler for aarch64, given C code, still uses the first
- * thread's variable; one for x86-64 addresses it by %fs each time. So on
- * aarch64 each sequence takes the area in its own assembly, and on x86-64,
- * where that costs 10 to 30 %, in C.
+ * Only sequences and percpu_seq_cpu() read it, anew each time, because a fiber
+ * may go on in another thread after a switch. Compilers for aarch64 keep the
+ * thread pointer across calls, so there the sequences take the area in their own
+ * assembly. Compilers for x86-64 address it by %fs each time (GCC, unless told
+ * -mno-tls-direct-seg-refs), so there they take it in C, where the compiler may
+ * keep it from one add to the next; in assembly an add would cost 10 to 30 % more.
  *
  * Initial-exec: two loads, no call, also from shared objects.
  */
