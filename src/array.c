@@ -154,11 +154,7 @@ static int add_n(const struct percpu_counter_array *a, size_t i, const int64_t *
 		r = percpu_seq_add4(cell, a->stride, n);
 	else
 		r = percpu_seq_add8(cell, a->stride, n);
-#ifndef __AVX__
-	/* The caller's code uses the older encodings, which are slow while the
-	 * upper halves of the registers are in use. */
-	__asm__ __volatile__("vzeroupper");
-#endif
+	percpu_seq_vzeroupper();
 	return r;
 #else
 	(void)r;

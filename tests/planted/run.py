@@ -32,6 +32,7 @@ BUGS = {
     "bank-outside": ["inject/test_overlap"],
     "late-given-up": ["unit/test_fence"],
     "mm-cid": ["inject/test_overlap"],
+    "vector-clobbers": ["unit/test_vectors"],
     "fiber-self": ["compat/fibers.sh"],
 }
 HERE = pathlib.Path(__file__).resolve().parent

@@ -56,6 +56,10 @@
  * object's description. So who also gets at the cells by pointer puts
  * __atomic_signal_fence() in front of and behind them.
  *
+ * Registers: the assembly tells the compiler all that it changes, upper halves
+ * of vector registers included. So a function for other instructions than its
+ * unit, as by __attribute__((target("avx2"))), inlines sequences like any other.
+ *
  * cpu()							int32_t
  *	return percpu_self->cpu_id
  *	No sequence: the number may be stale when it is returned. Negative in a

@@ -241,16 +241,25 @@ slow:
 }
 
 /*
- * Wider ones are inlined also where the unit is compiled without the
- * instruction set, for the caller asks what the CPU has. Older encodings are
- * slow while the upper halves of the registers are in use, hence vzeroupper.
+ * Older encodings are slow while the upper halves of the registers are in use,
+ * hence this, where the unit is compiled for them. The caller may be a function
+ * for AVX nevertheless (__attribute__((target))), and keep vectors in any of the
+ * registers that have upper halves here: 0 to 15.
  */
-#ifdef __AVX__
-#define PERCPU_SEQ_VZEROUPPER
-#else
-#define PERCPU_SEQ_VZEROUPPER __asm__ __volatile__("vzeroupper" : : : "memory")
+PERCPU_INLINE void percpu_seq_vzeroupper(void)
+{
+#ifndef __AVX__
+	__asm__ __volatile__("vzeroupper"
+			     : /* none */
+			     : /* none */
+			     : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+			       "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
+			       "xmm15");
 #endif
+}
 
+/* Wider ones are inlined also where the unit is compiled without the instruction
+ * set, for the caller asks what the CPU has. */
 PERCPU_INLINE int percpu_seq_bank_add4(void *cell, size_t stride, const uint64_t *bank,
 				       uint64_t mask, percpu_words2 n0, percpu_words2 n2)
 {
@@ -271,10 +280,10 @@ PERCPU_INLINE int percpu_seq_bank_add4(void *cell, size_t stride, const uint64_t
 		  [mask] "re"(mask), [n0] "x"(n0), [n2] "x"(n2)
 		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
-	PERCPU_SEQ_VZEROUPPER;
+	percpu_seq_vzeroupper();
 	return 0;
 slow:
-	PERCPU_SEQ_VZEROUPPER;
+	percpu_seq_vzeroupper();
 	return PERCPU_SEQ_SLOW;
 }
 
@@ -302,10 +311,10 @@ PERCPU_INLINE int percpu_seq_bank_add8(void *cell, size_t stride, const uint64_t
 		  [mask] "re"(mask), [n0] "x"(n0), [n2] "x"(n2), [n4] "x"(n4), [n6] "x"(n6)
 		: "xmm0", "xmm1", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
-	PERCPU_SEQ_VZEROUPPER;
+	percpu_seq_vzeroupper();
 	return 0;
 slow:
-	PERCPU_SEQ_VZEROUPPER;
+	percpu_seq_vzeroupper();
 	return PERCPU_SEQ_SLOW;
 }
 
