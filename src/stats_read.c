@@ -36,7 +36,7 @@ static uint64_t load_word(const uint64_t *word)
  * Add the fields of a record in two copies. While we look at the copy that turn
  * names, its CPU may commit an update, which makes the other one valid, and begin
  * the next, which stores here what is not yet committed. So a field counts if turn
- * is still the same after it was loaded; bank_update in arch/spec.h says why.
+ * is still the same after it was loaded; arch/spec.h says why.
  *
  * In a bank at rest the first try succeeds. Returns 0 or -EAGAIN.
  */

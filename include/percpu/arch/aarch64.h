@@ -58,8 +58,10 @@
 	"add x10, %[cell], x9\n\t"                                             \
 	PERCPU_SEQ_STEP(4)
 
+/* Acquire: what follows is loaded after the guard, branch or not. */
 #define PERCPU_SEQ_GUARD                                                       \
-	"ldr w9, [%[guard], x9]\n\t"                                           \
+	"add x9, %[guard], x9\n\t"                                             \
+	"ldar w9, [x9]\n\t"                                                    \
 	"cbz w9, 5f\n\t"                                                       \
 	"b %l[slow]\n"                                                         \
 	"5:\n\t"                                                               \
@@ -581,14 +583,13 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
-/* The branch orders the store after the load of the checkpoint. */
 PERCPU_INLINE int percpu_seq_narrow_cross(void *cell, size_t stride, int64_t n,
 					  const uint64_t *checkpoint, uint64_t expected)
 {
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
-		"ldr x9, [%[checkpoint]]\n\t"
+		"ldar x9, [%[checkpoint]]\n\t"
 		"cmp x9, %[expected]\n\t"
 		"b.eq 7f\n\t"
 		"b %l[refused]\n"

@@ -19,7 +19,7 @@
  *	cpu = rs->cpu_id                 inside, so that it cannot go stale
  *	if (cpu < 0) goto slow           this thread has no registration
  *	p = cell + cpu * stride
- *	if (guarded && *(uint32_t *)(guard + cpu * stride)) goto slow
+ *	if (guarded && *(uint32_t *)(guard + cpu * stride)) goto slow	acquire
  *	... the operation; its last store is the commit ...
  *   end:
  *	return 0
@@ -49,12 +49,39 @@
  * A refusal that has an output leaves at "end", without the store: compilers
  * differ in whether outputs of an asm are valid at its labels.
  *
- * Ordering: none toward other CPUs, except that a commit marked "release" is
- * ordered after the stores before it. To the compiler each is a barrier, except
- * add*, bank_add* and narrow_add: it moves no call, atomic access or other
- * sequence across them, but keeps in registers what it has loaded, such as the
- * object's description. So who also gets at the cells by pointer puts
- * __atomic_signal_fence() in front of and behind them.
+ * Ordering: none toward other CPUs, except of what is marked: a load "acquire"
+ * comes before all loads and stores that follow it, a commit "release" after all
+ * that precede it. Each pairs with something in C; tests/litmus has a test for
+ * each, in the language of herd7:
+ *
+ *	guard		acquire; pairs with the release by which the last who
+ *			raised it lowers it (leave() in src/local.c). Who finds
+ *			it down finds the lane as they left it.
+ *	turn		acquire; pairs with the commit of the update before, so
+ *			that no store to a copy is seen before that commit.
+ *			Commit: release; pairs with the acquire loads, in front
+ *			of a word and behind it, of add_pair() in
+ *			src/stats_read.c.
+ *	push		commit: release; pairs with an acquire load of count by
+ *			who looks into the array without its guard.
+ *	copy, append	tail: acquire; pairs with the release by which the
+ *			consumer gives slots back. Commit: release; pairs with
+ *			the consumer's acquire load of head (move_tail() and
+ *			apply_queue() in src/wbuf.c).
+ *	checkpoint	acquire; pairs with the compare-and-swap of the thread
+ *			itself (make_checkpoint() in src/compact.c), so that who
+ *			sees the crossing sees the checkpoint that allowed it.
+ *
+ * What was not marked pairs with a fence: who raises a guard or changes a bank
+ * fences, and then every sequence that had not seen it has committed, visibly,
+ * or starts anew and sees it. A cell is stored to by one CPU, which sees its own
+ * stores in order, so sequences of one CPU need nothing among themselves.
+ *
+ * To the compiler each is a barrier, except add*, bank_add* and narrow_add: it
+ * moves no call, atomic access or other sequence across them, but keeps in
+ * registers what it has loaded, such as the object's description. So who also
+ * gets at the cells by pointer puts __atomic_signal_fence() in front of and
+ * behind them.
  *
  * Registers: the assembly tells the compiler all that it changes, upper halves
  * of vector registers included. So a function for other instructions than its
@@ -88,14 +115,12 @@
  * bank_update(cell, stride, bank, mask, const uint64_t *n, words)
  *							struct percpu_pair
  *	p += *bank & mask
- *	old = p->turn & 1, new = 1 - old
+ *	old = p->turn & 1, new = 1 - old		acquire
  *	p->copy[new][i] = p->copy[old][i] + n[i]	for i in 0..words-1
  *	p->turn++					commit, release
- *	words is even, and is the size of a copy. The load of turn is an
- *	acquire, so that no store to a copy is seen before the commit in front
- *	of it: a reader that loads turn (acquire), a word of the copy it names,
- *	and, behind an acquire fence, the same turn once more, has what that
- *	commit made valid (src/stats_read.c).
+ *	words is even, and is the size of a copy. A reader that loads turn
+ *	(acquire), a word of the copy it names, and, behind an acquire fence,
+ *	the same turn once more, has what that commit made valid.
  *
  * add_return(cell, guard, stride, n, int64_t *ret)
  *	v = *p + n
@@ -138,7 +163,8 @@
  * copy(cell, guard, stride, mask, const uint64_t *src, words)
  *							struct percpu_fifo
  *	head = p->head
- *	if (mask + 1 - (head - p->tail) < words) return REFUSED	no room
+ *	tail = p->tail					acquire
+ *	if (mask + 1 - (head - tail) < words) return REFUSED	no room
  *	p->slot[(head + i) & mask] = src[i]		for i in 0..words-1
  *	p->head = head + words				commit, release
  *	words is at least 1 and at most mask + 1; keep it short, for every
@@ -156,7 +182,7 @@
  *	starts in the middle of one.
  *
  * narrow_cross(cell, stride, n, const uint64_t *checkpoint, expected)
- *	if (*checkpoint != expected) return REFUSED
+ *	if (*checkpoint != expected) return REFUSED	acquire
  *	*p += n						commit, 32 bits
  *
  * spin(const uint32_t *flag, tries)
