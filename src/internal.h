@@ -159,8 +159,9 @@ struct percpu_robust {
 	sigset_t signals;
 };
 
-/** Take the lock, a word that is 0 while it is free. Returns 0 or -ETIMEDOUT.
- *  Whoever takes it makes good what a killed holder may have left half done. */
+/** Take the lock, a word that is 0 while it is free. Returns 0, or -ETIMEDOUT when
+ *  one thread has had it for so long. Whoever takes it makes good what a killed
+ *  holder may have left half done. */
 int percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns);
 void percpu_robust_unlock(struct percpu_robust *h);
 

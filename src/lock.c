@@ -133,17 +133,22 @@ static void wait_for(uint32_t *word, uint32_t value, uint64_t ns)
 	syscall(SYS_futex, word, FUTEX_WAIT, value | FUTEX_WAITERS, &ts, NULL, 0);
 }
 
+/* A holder that is there each time we look for so long is stopped. As long as
+ * holders change we wait on, for ten times as long: the machine is busy. */
 int percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns)
 {
-	uint64_t deadline = 0, now;
+	uint64_t deadline = 0, end = 0, now;
+	uint32_t value, holder = 0;
 	int saved = errno;
-	uint32_t value;
 
 	while (value = try_lock(h, word), !is_free(value)) {
 		now = percpu_now_ns();
-		if (deadline == 0)
+		if (end == 0)
+			end = now + 10 * timeout_ns;
+		if ((value & FUTEX_TID_MASK) != holder)
 			deadline = now + timeout_ns;
-		if (now >= deadline)
+		holder = value & FUTEX_TID_MASK;
+		if (now >= deadline || now >= end)
 			break;
 		wait_for(word, value, deadline - now);
 	}
