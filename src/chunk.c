@@ -20,6 +20,7 @@
 #include "internal.h"
 
 #define HUGE_PAGE (2UL << 20)
+#define FEW_PAGES 16
 
 static size_t round_up(size_t n, size_t to)
 {
@@ -186,7 +187,9 @@ static int touch_page(uint32_t *word)
 		       percpu_errno();
 }
 
-/* Have memory, and room in the file, for these bytes of the mapping. */
+/* Have memory, and room in the file, for these bytes of the mapping. One call for
+ * many pages is faster; but older kernels lack it, filters may refuse it, and
+ * qemu-user ignores it, so few pages do without. */
 static int reserve(char *first, size_t size)
 {
 	size_t page = page_size();
@@ -195,11 +198,11 @@ static int reserve(char *first, size_t size)
 
 	first -= (uintptr_t)first % page;
 	last += -(uintptr_t)last % page;
-	if (madvise(first, (size_t)(last - first), MADV_POPULATE_WRITE) != 0)
-		e = percpu_errno();
-	if (e == -EINVAL || e == -ENOSYS || e == -EPERM) /* not known, or filtered */
-		for (e = 0; first != last && e == 0; first += page)
-			e = touch_page((uint32_t *)first);
+	if ((size_t)(last - first) > FEW_PAGES * page &&
+	    madvise(first, (size_t)(last - first), MADV_POPULATE_WRITE) == 0)
+		return 0;
+	for (; first != last && e == 0; first += page)
+		e = touch_page((uint32_t *)first);
 	return e == -EFAULT ? -ENOSPC : e;
 }
 
