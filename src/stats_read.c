@@ -27,9 +27,10 @@
 #define TURN_NS PERCPU_SECOND
 #define TRIES 8
 
+/* Acquire: whether the values were at rest is looked at afterwards. */
 static uint64_t load_word(const uint64_t *word)
 {
-	return __atomic_load_n(word, __ATOMIC_RELAXED);
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
 /*
@@ -49,7 +50,6 @@ static int add_pair(const struct percpu_stats *s, const struct percpu_pair *p, u
 	for (size_t w = 0; w < s->words; turn = now) {
 		PERCPU_STEP("stats: turn loaded");
 		value = load_word(&p->copy[(turn & 1) * copy_words + w]);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		now = __atomic_load_n(&p->turn, __ATOMIC_ACQUIRE);
 		if (now == turn)
 			out[w++] += value;
@@ -227,7 +227,6 @@ static int finish(const struct percpu_stats *s, uint64_t bank, size_t first, siz
 	struct percpu_robust h;
 	int e;
 
-	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* the sums before the look at bank */
 	if (!reset) {
 		e = subtract_bias(s, first, n, out);
 		if (e == 0 && __atomic_load_n(&c->bank, __ATOMIC_ACQUIRE) != bank)

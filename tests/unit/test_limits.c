@@ -182,6 +182,7 @@ static int without_descriptors(void *arg)
 	int fd = dup(0), pair[2];
 
 	(void)arg;
+	percpu_status();
 	getrlimit(RLIMIT_NOFILE, &was);
 	require(pipe(pair), 0, "pipe");
 	for (int i = 0; i < 2; i++) {

@@ -211,7 +211,7 @@ static void onlooker_delays_nobody(void **state)
 	test_wait(holder, 60);
 	for (int i = 0; i < 200 && __atomic_load_n(&e, __ATOMIC_RELAXED) == 1; i++)
 		test_sleep_us(100000);
-	assert_int_equal(e, 0);
+	assert_int_equal(__atomic_load_n(&e, __ATOMIC_RELAXED), 0);
 	test_team_join(&team);
 	kill(onlooker, SIGKILL);
 	test_wait(onlooker, 60);
