@@ -12,8 +12,8 @@
  * left, drop the right to open the file, or be where there is no /proc.
  *
  * Processes that allocate in the same file take turns, under a lock in it that is
- * taken over when its holder is killed. Nobody waits for it longer than a second,
- * and nobody counts, reads or forks under it. Whoever may only read the file delays
+ * taken over when its holder is killed. Nobody waits longer than a second for the
+ * same holder, and nobody counts, reads or forks under it. Whoever may only read the file delays
  * no one. docs/region.md says what is left when the kernel refuses
  * get_robust_list(2), and between PID namespaces.
  */
