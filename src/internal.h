@@ -370,6 +370,7 @@ unsigned percpu_vector_words(void);
 struct percpu_stats_control {
 	uint64_t bank;	 /* which one counts: 0, or their distance; above that, changes */
 	uint64_t fenced; /* the value of bank that a fence has followed last */
+	uint64_t resets; /* changes under the lock of the journal; odd: one has begun */
 	uint64_t size;
 	uint64_t n;
 	uint32_t flags;

@@ -103,6 +103,7 @@ static void start_counting(const struct percpu_stats *s, unsigned flags)
 	c->n = s->n;
 	c->flags = flags;
 	c->fenced = 0;
+	c->resets = 0;
 	c->reader = 0;
 	__atomic_store_n(&c->bank, 0, __ATOMIC_RELEASE);
 }

@@ -145,8 +145,8 @@ static int subtract_bias(const struct percpu_stats *s, size_t first, size_t n, u
 	return e;
 }
 
-/* Subtract the bias from out, and add what is left to the bias. The caller has
- * the journal. */
+/* Subtract the bias from out, and add what is left to it, object by object. The
+ * caller has the journal. */
 static void move_to_bias(const struct percpu_stats *s, size_t first, size_t n, uint64_t *out)
 {
 	const struct percpu_chunk *k = s->chunk;
@@ -161,6 +161,7 @@ static void move_to_bias(const struct percpu_stats *s, size_t first, size_t n, u
 			for (size_t j = 0; j < words; j++)
 				out[w + j] -= bias[j];
 			percpu_journal_add(s->chunk, offset, out + w, words);
+			PERCPU_STEP("stats: object reset");
 		}
 }
 
@@ -194,15 +195,6 @@ int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, voi
 	return e;
 }
 
-/* Whether the reader with that id, which may be of another PID namespace, has
- * ended, as far as can be told. */
-static bool is_gone(const struct percpu_stats *s, uint32_t tid)
-{
-	return (s->chunk->shared ? syscall(SYS_tkill, tid, 0) :
-				   syscall(SYS_tgkill, getpid(), tid, 0)) != 0 &&
-	       errno == ESRCH;
-}
-
 static int fence_writers(const struct percpu_stats *s)
 {
 	return s->chunk->shared ? percpu_fence_all(FENCE_NS, NULL) : percpu_fence();
@@ -218,34 +210,50 @@ static int fence_bank(const struct percpu_stats *s, struct percpu_stats_control 
 	return e;
 }
 
-/* Subtract the bias from out, and let it be the bias as well if the objects are
- * reset, unless another reader has been here since bank was stored. */
-static int finish(const struct percpu_stats *s, uint64_t bank, size_t first, size_t n, bool reset,
-		  uint64_t *out)
+/* Subtract what earlier readers have reset: all of a reset, or nothing. -EAGAIN if
+ * one came between. */
+static int subtract_resets(const struct percpu_stats *s, struct percpu_stats_control *c,
+			   size_t first, size_t n, uint64_t *out)
 {
-	const struct percpu_stats_control *c = percpu_stats_control(s);
+	uint64_t resets = __atomic_load_n(&c->resets, __ATOMIC_ACQUIRE);
 	struct percpu_robust h;
 	int e;
 
-	if (!reset) {
-		e = subtract_bias(s, first, n, out);
-		if (e == 0 && __atomic_load_n(&c->bank, __ATOMIC_ACQUIRE) != bank)
-			e = -EAGAIN;
-		return e;
+	if (resets & 1) { /* wait for it; or whoever began it was killed */
+		e = percpu_journal_lock(s->chunk, &h);
+		if (e != 0)
+			return e;
+		resets = __atomic_add_fetch(&c->resets, c->resets & 1, __ATOMIC_ACQ_REL);
+		percpu_robust_unlock(&h);
 	}
-	e = percpu_journal_lock(s->chunk, &h);
+	e = subtract_bias(s, first, n, out);
+	if (e == 0 && __atomic_load_n(&c->resets, __ATOMIC_ACQUIRE) != resets)
+		e = -EAGAIN;
+	return e;
+}
+
+/* Subtract the bias from out, and add what is left to the bias. */
+static int reset(const struct percpu_stats *s, struct percpu_stats_control *c, uint64_t bank,
+		 size_t first, size_t n, uint64_t *out)
+{
+	struct percpu_robust h;
+	int e = percpu_journal_lock(s->chunk, &h);
+
 	if (e != 0)
 		return e;
-	if (__atomic_load_n(&c->bank, __ATOMIC_ACQUIRE) == bank)
+	if (__atomic_load_n(&c->bank, __ATOMIC_ACQUIRE) == bank) {
+		__atomic_store_n(&c->resets, c->resets | 1, __ATOMIC_RELEASE);
 		move_to_bias(s, first, n, out);
-	else
+		__atomic_store_n(&c->resets, c->resets + 1, __ATOMIC_RELEASE);
+	} else {
 		e = -EAGAIN;
+	}
 	percpu_robust_unlock(&h);
 	return e;
 }
 
 /* -EAGAIN: another reader came between. */
-static int take(const struct percpu_stats *s, size_t first, size_t n, bool reset, uint64_t *out)
+static int take(const struct percpu_stats *s, size_t first, size_t n, bool zero, uint64_t *out)
 {
 	struct percpu_stats_control *c = percpu_stats_control(s);
 	uint64_t bank = __atomic_load_n(&c->bank, __ATOMIC_ACQUIRE), next;
@@ -272,7 +280,12 @@ static int take(const struct percpu_stats *s, size_t first, size_t n, bool reset
 	if (e != 0)
 		return e;
 	add_atomic(s, first, n, out);
-	return finish(s, next, first, n, reset, out);
+	if (zero)
+		return reset(s, c, next, first, n, out);
+	e = subtract_resets(s, c, first, n, out);
+	if (e == 0 && __atomic_load_n(&c->bank, __ATOMIC_ACQUIRE) != next)
+		e = -EAGAIN;
+	return e;
 }
 
 /*
@@ -281,7 +294,7 @@ static int take(const struct percpu_stats *s, size_t first, size_t n, bool reset
  * disturbs notice and try again. So nobody waits for a reader that was killed or
  * stopped, longer than until the time is up.
  */
-static void wait_for_turn(const struct percpu_stats *s, uint32_t *reader, uint32_t me)
+static void wait_for_turn(uint32_t *reader, uint32_t me)
 {
 	static const struct timespec patience = { .tv_nsec = 10000000 };
 	uint64_t deadline = percpu_now_ns() + TURN_NS;
@@ -289,7 +302,7 @@ static void wait_for_turn(const struct percpu_stats *s, uint32_t *reader, uint32
 
 	while (!__atomic_compare_exchange_n(reader, &other, me, false, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
-		if (is_gone(s, other) || percpu_now_ns() >= deadline) {
+		if (percpu_now_ns() >= deadline) {
 			__atomic_store_n(reader, me, __ATOMIC_RELAXED);
 			break;
 		}
@@ -304,7 +317,7 @@ static void end_turn(uint32_t *reader, uint32_t me)
 		syscall(SYS_futex, reader, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static int snapshot(const struct percpu_stats *s, size_t first, size_t n, bool reset, void *out)
+static int snapshot(const struct percpu_stats *s, size_t first, size_t n, bool zero, void *out)
 {
 	uint32_t *reader, me = (uint32_t)syscall(SYS_gettid);
 	int e = -EAGAIN, cancel;
@@ -316,8 +329,8 @@ static int snapshot(const struct percpu_stats *s, size_t first, size_t n, bool r
 	reader = &percpu_stats_control(s)->reader;
 	cancel = percpu_defer_cancel();
 	for (int try = 0; try < TRIES && e == -EAGAIN; try++) {
-		wait_for_turn(s, reader, me);
-		e = take(s, first, n, reset, out);
+		wait_for_turn(reader, me);
+		e = take(s, first, n, zero, out);
 		end_turn(reader, me);
 	}
 	percpu_restore_cancel(cancel);

@@ -191,6 +191,8 @@ PERCPU_API int percpu_stats_fetch(const struct percpu_stats *s, size_t first, si
  * percpu_stats_fetch_zero() also resets them, exactly: what all such calls
  * return, and what is left, add up to what was added.
  *
+ * A process that is killed in it may have reset some of the objects, each whole.
+ *
  * An update or add that fell back to an atomic addition or to the lock is whole,
  * too, but may be in a snapshot without one that happened before it.
  *
@@ -206,7 +208,7 @@ PERCPU_API int percpu_stats_fetch(const struct percpu_stats *s, size_t first, si
  *
  * Context: any thread, not a signal handler; not a cancellation point. Readers of
  * the same objects take turns, but nobody waits longer than a second, for one that
- * is stopped: whoever is disturbed by another reader notices, and starts over.
+ * was killed or is stopped: a reader that another one disturbs starts over.
  */
 PERCPU_API int percpu_stats_snapshot(const struct percpu_stats *s, size_t first, size_t n,
 				     void *out);

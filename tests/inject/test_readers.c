@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <percpu/stats.h>
 
@@ -19,11 +18,12 @@
 
 static struct percpu_stats *stats;
 static void (*interfere)(void); /* in the thread that is at the step */
+static const char *step = "stats: bank changed";
 static int remaining;
 
 void test_step(const char *name)
 {
-	if (remaining == 0 || strcmp(name, "stats: bank changed") != 0)
+	if (remaining == 0 || strcmp(name, step) != 0)
 		return;
 	remaining--;
 	interfere();
@@ -115,7 +115,7 @@ static void endless_disturbance_is_an_error(void **state)
 	assert_int_equal(out[0] + others, sum);
 }
 
-/* One that is not there any more delays nobody; one that is stopped, for a time. */
+/* One that is not there any more delays the next, for a time. */
 static void absent_reader_is_passed_by(void **state)
 {
 	struct percpu_stats_control *c = percpu_stats_control(stats);
@@ -127,13 +127,51 @@ static void absent_reader_is_passed_by(void **state)
 	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
 	assert_all(out, 7);
 	assert_int_equal(c->reader, 0);
-	c->reader = (uint32_t)getpid(); /* the main thread, which is here */
-	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
-	assert_all(out, 7);
-	assert_int_equal(c->reader, 0);
 }
 
 /* Killed between changing the bank and its fence: the next one fences first. */
+/* A snapshot comes while a reset is half done, by a reader that does not wait; and
+ * then whoever does the reset is killed there. */
+static uint64_t seen[2][FIELDS];
+static int seen_error;
+
+static void read_both(void)
+{
+	percpu_stats_control(stats)->reader = 0;
+	seen_error = percpu_stats_snapshot(stats, 0, 2, seen);
+}
+
+static void resets_are_seen_whole(void **state)
+{
+	uint64_t out[2][FIELDS];
+	const uint64_t all[FIELDS] = { 5, 5, 5, 5 };
+
+	(void)state;
+	percpu_stats_destroy(stats);
+	assert_int_equal(percpu_stats_create(FIELDS * 8, 2, PERCPU_STATS_WHOLE, &stats), 0);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(percpu_stats_update(stats, i, 0, all, FIELDS), 0);
+	step = "stats: object reset";
+	interfere = read_both;
+	remaining = 1;
+	assert_int_equal(percpu_stats_fetch_zero(stats, 0, 2, out), 0);
+	step = "stats: bank changed";
+	assert_all(out[0], 5);
+	assert_all(out[1], 5);
+	/* The thread that is in the reset waits for itself. */
+	assert_int_equal(seen_error, -ETIMEDOUT);
+	assert_int_equal(percpu_stats_snapshot(stats, 0, 2, out), 0);
+	assert_all(out[0], 0);
+	assert_all(out[1], 0);
+
+	percpu_stats_control(stats)->resets |= 1; /* killed */
+	assert_int_equal(percpu_stats_snapshot(stats, 0, 2, out), 0);
+	assert_int_equal(percpu_stats_control(stats)->resets & 1, 0);
+	percpu_stats_control(stats)->resets |= 1;
+	assert_int_equal(percpu_stats_fetch_zero(stats, 0, 2, out), 0);
+	assert_int_equal(percpu_stats_control(stats)->resets & 1, 0);
+}
+
 static uint64_t changed_to;
 
 static void assert_fenced(void)
@@ -166,6 +204,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(endless_disturbance_is_an_error, start, stop),
 		cmocka_unit_test_setup_teardown(absent_reader_is_passed_by, start, stop),
 		cmocka_unit_test_setup_teardown(missing_fence_is_made_good, start, stop),
+		cmocka_unit_test_setup_teardown(resets_are_seen_whole, start, stop),
 	};
 
 	return cmocka_run_group_tests_name("readers", tests, NULL, NULL);
