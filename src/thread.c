@@ -13,6 +13,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/auxv.h>
@@ -70,6 +71,7 @@ static struct {
 	uint32_t align;
 	pthread_key_t key; /* unregisters at thread exit */
 	bool has_key;
+	size_t tls; /* bytes that glibc takes off each thread's stack, or more */
 } process;
 
 #ifdef PERCPU_SEQ_SIGNATURE
@@ -210,9 +212,23 @@ static uint32_t valid_bytes(void)
 	return process.size;
 }
 
+/* Of all objects: those that were loaded later have theirs elsewhere. */
+static int add_tls(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	size_t *sum = arg;
+
+	(void)size;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_TLS)
+			*sum += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
+	return 0;
+}
+
 void percpu_thread_init(struct percpu_status *st)
 {
 	find_libc();
+	process.tls = 0;
+	dl_iterate_phdr(add_tls, &process.tls);
 	process.feature_size = getauxval(AT_RSEQ_FEATURE_SIZE);
 	process.align = getauxval(AT_RSEQ_ALIGN);
 	process.has_key = pthread_key_create(&process.key, detach) == 0;
@@ -278,7 +294,7 @@ int percpu_thread_start(pthread_t *ret, bool normal, void *(*fn)(void *), void *
 	int r;
 
 	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, HELPER_STACK);
+	pthread_attr_setstacksize(&attr, HELPER_STACK + process.tls);
 	if (normal) {
 		pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
 		pthread_attr_setschedpolicy(&attr, SCHED_OTHER);

@@ -106,7 +106,7 @@ def static_glibc(work, best):
     expect(run(compiled(work, "-static"), "count", "vfork", "local"), tier=best)
 
 
-def static_musl(work, best):
+def compiled_for_musl(work, *args):
     need("musl-gcc")
     # It brings no kernel headers; the machine's serve.
     triplet = sysconfig.get_config_var("MULTIARCH")
@@ -114,8 +114,22 @@ def static_musl(work, best):
     os.mkdir(kernel)
     for name in ("linux", "asm-generic", f"{triplet}/asm"):
         os.symlink(f"/usr/include/{name}", f"{kernel}/{os.path.basename(name)}")
-    program = compiled(work, "-static", "-idirafter", kernel, cc=["musl-gcc"])
-    expect(run(program, "count", "vfork", "local"), tier=best)
+    return compiled(work, "-static", "-idirafter", kernel, *args, cc=["musl-gcc"])
+
+
+def static_musl(work, best):
+    expect(run(compiled_for_musl(work), "count", "vfork", "local"), tier=best)
+
+
+def large_tls(work, best):
+    for static in [], ["-static"]:
+        program = compiled(work, "-DLARGE_TLS", *static)
+        expect(run(program, "count", "local", "fence"), tier=best, fence=0, all=0)
+
+
+def large_tls_musl(work, best):
+    program = compiled_for_musl(work, "-DLARGE_TLS")
+    expect(run(program, "count", "local", "fence"), tier=best, fence=0, all=0)
 
 
 def lto_no_pie(work, best):
@@ -316,6 +330,8 @@ ROWS = [
     ("glibc does not register", own_registration),
     ("static glibc", static_glibc),
     ("static musl", static_musl),
+    ("large static TLS", large_tls),
+    ("large static TLS, musl", large_tls_musl),
     ("LTO, no-pie", lto_no_pie),
     ("plugin with nodelete unloaded under load", plugin_stays),
     ("plugin unloaded under load when its threads moved on", plugin_goes),

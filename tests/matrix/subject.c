@@ -42,7 +42,12 @@
 #define LOCKED 1000 /* without membarrier each visits all CPUs */
 #define STEPS 20
 #define CHILDREN 20
+#ifdef LARGE_TLS
+#define STACK (2048 * 1024)
+static __thread volatile char large[1024 * 1024];
+#else
 #define STACK (256 * 1024) /* the default may not fit RLIMIT_AS */
+#endif
 
 static struct percpu_counter *own;    /* in memory of this process */
 static struct percpu_counter *shared; /* in a file that the forked child has, too */
@@ -271,6 +276,9 @@ int main(int argc, char **argv)
 	static const char *const owners[] = { "nobody", "libc", "library" };
 	const struct percpu_status *st;
 
+#ifdef LARGE_TLS
+	large[0] = 1;
+#endif
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "exec") == 0)

@@ -54,6 +54,7 @@ BUGS = {
     "reset-not-noticed": ["inject/test_readers"],
     "fence-not-redone": ["inject/test_readers"],
     "reset-seen-in-part": ["inject/test_readers"],
+    "stack-without-tls": ["unit/test_large_tls"],
 }
 # Seen in a few seconds each: those that every run of the tests has.
 QUICK = [
@@ -71,6 +72,7 @@ QUICK = [
     "replay-after-free",
     "fork-keeps-guards",
     "reader-not-noticed",
+    "stack-without-tls",
 ]
 HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 120
