@@ -21,6 +21,7 @@ static const char *const verdicts[] = {
 	[PERCPU_SELFTEST_PASSED] = "passed: a preempted sequence is aborted",
 	[PERCPU_SELFTEST_FAILED] = "FAILED: a preempted sequence goes on; do not use rseq here",
 	[PERCPU_SELFTEST_INCONCLUSIVE] = "inconclusive: no preemption could be provoked",
+	[PERCPU_SELFTEST_PENDING] = "pending",
 };
 
 static const char *const commands[] = {
@@ -82,8 +83,8 @@ static void print_size(const char *name, uint32_t bytes, const char *absent)
 
 int main(void)
 {
+	enum percpu_selftest verdict = percpu_selftest(); /* first: the tier may rise by it */
 	const struct percpu_status *st = percpu_status();
-	enum percpu_selftest verdict = percpu_selftest();
 
 	line("tier", "%s", percpu_tier_name(st->tier));
 	line("why", "%s", st->reason);

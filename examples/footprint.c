@@ -146,7 +146,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: footprint [counters]\n");
 		return 2;
 	}
-	(void)percpu_status(); /* its memory is nobody's */
+	(void)percpu_selftest(); /* its memory is nobody's */
 	printf("Bytes per counter, of %zu. On this machine, tier %s:\n\n", n,
 	       percpu_tier_name(percpu_status()->tier));
 	printf("%-16s %8s %8s\n", "", "measured", "formula");

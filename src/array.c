@@ -18,7 +18,7 @@
  * while one lane after the other is read. */
 #define BLOCK 512
 
-/* Widest commit of this machine and tier; 0 until it was asked for. */
+/* Widest commit of this machine; 0 until it was asked for. */
 static unsigned commit_words;
 
 static size_t offset_of(const struct percpu_counter_array *a, size_t i)
@@ -173,22 +173,29 @@ unsigned percpu_vector_words(void)
 	return 2;
 }
 
-unsigned percpu_counter_array_commit_words(void)
+/* The tier may have risen since the last time. */
+static unsigned widest_commit(void)
 {
 	unsigned words = __atomic_load_n(&commit_words, __ATOMIC_RELAXED);
 
 	if (words == 0) {
-		words = percpu_init()->tier == PERCPU_TIER_RSEQ ? percpu_vector_words() : 1;
+		words = percpu_vector_words();
 		__atomic_store_n(&commit_words, words, __ATOMIC_RELAXED);
 	}
-	return words;
+	return percpu_tier() == PERCPU_TIER_RSEQ ? words : 1;
+}
+
+unsigned percpu_counter_array_commit_words(void)
+{
+	(void)percpu_init();
+	return widest_commit();
 }
 
 /* As few commits as there can be. */
 static __attribute__((noinline)) void add_in_steps(const struct percpu_counter_array *a, size_t i,
 						   const int64_t *n, size_t words)
 {
-	size_t step = percpu_counter_array_commit_words();
+	size_t step = widest_commit();
 	int r;
 
 	percpu_seq_attach();

@@ -167,17 +167,11 @@ bool percpu_cpu_online(unsigned cpu)
 	return !genuine && percpu_possible_cpus(&certain) > 0 && cpu < certain;
 }
 
+/* The set is on the stack: see percpu_thread_start(). */
 int percpu_pin(pid_t tid, unsigned cpu)
 {
-	const size_t size = CPU_ALLOC_SIZE(PERCPU_MAX_CPUS);
-	cpu_set_t *set = CPU_ALLOC(PERCPU_MAX_CPUS);
-	int r;
+	cpu_set_t set[PERCPU_MAX_CPUS / CPU_SETSIZE] = { 0 };
 
-	if (set == NULL)
-		return -ENOMEM;
-	CPU_ZERO_S(size, set);
-	CPU_SET_S(cpu, size, set);
-	r = sched_setaffinity(tid, size, set) == 0 ? 0 : percpu_errno();
-	CPU_FREE(set);
-	return r;
+	CPU_SET_S(cpu, sizeof(set), set);
+	return sched_setaffinity(tid, sizeof(set), set) == 0 ? 0 : percpu_errno();
 }

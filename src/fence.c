@@ -20,6 +20,8 @@
 #define RSEQ_FENCE_REGISTER (1 << 8)
 #define RSEQ_FENCE_ONE_CPU 1
 
+static bool by_kernel; /* constant once percpu_init() is done */
+
 static int membarrier(int cmd, unsigned flags, int cpu)
 {
 	return (int)syscall(SYS_membarrier, cmd, flags, cpu);
@@ -30,7 +32,8 @@ bool percpu_fence_init(uint32_t *ret_commands)
 	int cmds = membarrier(MEMBARRIER_CMD_QUERY, 0, 0);
 
 	*ret_commands = cmds > 0 ? cmds : 0;
-	return cmds > 0 && (cmds & RSEQ_FENCE) && membarrier(RSEQ_FENCE_REGISTER, 0, 0) == 0;
+	by_kernel = cmds > 0 && (cmds & RSEQ_FENCE) && membarrier(RSEQ_FENCE_REGISTER, 0, 0) == 0;
+	return by_kernel;
 }
 
 int percpu_fence_all(uint64_t timeout_ns, struct percpu_fence_report *ret_report)
@@ -48,14 +51,13 @@ int percpu_fence_all(uint64_t timeout_ns, struct percpu_fence_report *ret_report
 	return percpu_visit(0, end, NULL, NULL, timeout_ns, ret_report);
 }
 
-/* The process's own sequences on these CPUs: by the kernel if it can. */
+/* The process's own sequences on these CPUs: by the kernel if it can. Fallbacks
+ * in signal handlers come here, too, so it starts nothing that is not needed. */
 static int fence(unsigned first, unsigned end, unsigned flags)
 {
-	const struct percpu_status *st = percpu_init();
-
-	if (st->tier != PERCPU_TIER_RSEQ)
-		return 0; /* no thread of this process runs sequences */
-	if (st->fence && (membarrier(RSEQ_FENCE, flags, (int)first) == 0 ||
+	if (!percpu_sequences_may_run())
+		return 0;
+	if (by_kernel && (membarrier(RSEQ_FENCE, flags, (int)first) == 0 ||
 			  /* Not inherited, by a restored checkpoint for instance. */
 			  (membarrier(RSEQ_FENCE_REGISTER, 0, 0) == 0 &&
 			   membarrier(RSEQ_FENCE, flags, (int)first) == 0)))

@@ -66,6 +66,7 @@ static void unlock_all(void)
 
 static void after_fork_in_child(void)
 {
+	percpu_selftest_in_child();
 	percpu_regions_after_fork();
 	percpu_wbufs_forget();
 	unlock_all();

@@ -76,14 +76,20 @@ bool percpu_next_range(const char **list, unsigned long *first, unsigned long *l
 /* thread.c */
 
 /** Start a short-lived thread that gets none of the program's signals, with the
- *  caller's scheduling policy or the normal one. Returns 0 or -errno. */
+ *  caller's scheduling policy or, if that is a real-time one, the normal one.
+ *  It should not allocate memory: in glibc an arena of 64 MiB of address space
+ *  would stay behind. Returns 0 or -errno. */
 int percpu_thread_start(pthread_t *ret, bool normal, void *(*fn)(void *), void *arg);
 
 /** Prepare registration; called once. Fills in the rseq part of the status. */
 void percpu_thread_init(struct percpu_status *st);
 
-/** Register the calling thread, whatever the tier. Returns who did it. */
+/** See that the calling thread is registered. Returns by whom. It does not run
+ *  sequences yet. */
 enum percpu_owner percpu_thread_register(void);
+
+/** From now on, sequences in the calling thread, which is registered. */
+void percpu_thread_attach(void);
 
 /** From now on, no sequences in the calling thread. */
 void percpu_thread_give_up(void);
@@ -108,9 +114,51 @@ static inline uint64_t percpu_now_ns(void)
 
 #define PERCPU_SECOND 1000000000ULL
 
+/** Wait on a word of this process while it has that value, at most ns, or
+ *  without limit if that is 0; no cancellation point. Wake all who do. */
+void percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
+void percpu_futex_wake(uint32_t *word);
+
+/* selftest.c */
+
+/** The verdict before percpu_init(). */
+#define PERCPU_SELFTEST_UNKNOWN (PERCPU_SELFTEST_PENDING + 1)
+
+/** From now on the verdict is pending, or skipped. What goes with it is known. */
+void percpu_selftest_init(bool possible);
+
+/** Start the self-test, unless this process has threads at it. Returns 0 or
+ *  -errno. Not in signal handlers. */
+int percpu_selftest_start(void);
+
+/** In a child of fork: the parent's threads did not come along. */
+void percpu_selftest_in_child(void);
+
+/** What the process goes by: unknown, skipped, pending, or what the self-test has
+ *  found. Atomic; written by selftest.c alone. */
+extern uint32_t percpu_selftest_word;
+
+/** The same, where it is pending, or else what a relative has found meanwhile. */
+uint32_t percpu_selftest_ask_family(void);
+
+static inline uint32_t percpu_selftest_verdict(void)
+{
+	uint32_t verdict = __atomic_load_n(&percpu_selftest_word, __ATOMIC_ACQUIRE);
+
+	return percpu_likely(verdict != PERCPU_SELFTEST_PENDING) ? verdict :
+								   percpu_selftest_ask_family();
+}
+
+/**
+ * Whether threads of this process may be running sequences. If not, those that
+ * start to later see all that the caller has stored before.
+ */
+bool percpu_sequences_may_run(void);
+
 /* status.c */
 
-/** Find out all that percpu_status() reports, unless done. */
+/** Find out all that percpu_status() reports, unless done; and see that
+ *  somebody is at the self-test if there is no verdict. Not in signal handlers. */
 const struct percpu_status *percpu_init(void);
 
 /** The tier if percpu_init() is done, otherwise PERCPU_TIER_SHARED; for slow

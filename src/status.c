@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * status.c - the tier of the process: found out once, on first use.
+ * status.c - the tier of the process: what can be known is found out on first
+ * use, the rest is what the self-test finds.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -11,10 +12,11 @@
 
 #include "internal.h"
 
-static struct percpu_status status;
-static char reason[160];
+/* What there is to say after each outcome of the self-test, so that nothing
+ * that was handed out changes. */
+static struct percpu_status outcomes[PERCPU_SELFTEST_UNKNOWN + 1];
+static char reasons[PERCPU_SELFTEST_PENDING + 1][160];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int ready; /* atomic: status is complete */
 
 /* Atomic: how many CPUs have a lane in every region that the process counts in. */
 static uint32_t lanes_everywhere = PERCPU_MAX_CPUS;
@@ -46,79 +48,114 @@ static enum percpu_tier allowed(bool *ret_unknown)
 }
 
 /* Why there can be no sequences, or NULL if there can. */
-static const char *why_not_rseq(void)
+static const char *why_not_rseq(struct percpu_status *st)
 {
 #ifndef PERCPU_SEQ_SIGNATURE
 	return "this build has no restartable sequences (generic backend)";
 #endif
-	status.owner = percpu_thread_register();
-	if (status.owner == PERCPU_OWNER_NONE)
-		return status.rseq_size != 0 ?
-			       "libc has an rseq area, but the kernel does not confirm it" :
-			       "libc registers no rseq area and the kernel refuses one";
-	status.selftest = percpu_selftest();
-	if (status.selftest == PERCPU_SELFTEST_FAILED)
-		return "this kernel does not abort sequences that are preempted";
-	if (status.selftest == PERCPU_SELFTEST_INCONCLUSIVE)
-		return "the self-test could not provoke a preemption, so aborts are unproven";
-	return NULL;
+	st->owner = percpu_thread_register();
+	if (st->owner != PERCPU_OWNER_NONE)
+		return NULL;
+	return st->rseq_size != 0 ? "libc has an rseq area, but the kernel does not confirm it" :
+				    "libc registers no rseq area and the kernel refuses one";
 }
 
-static void choose_tier(void)
+static const char *why(const struct percpu_status *st, enum percpu_selftest verdict)
 {
-	bool unknown;
-	enum percpu_tier limit = allowed(&unknown);
-	const char *why_not = "PERCPU_TIER asks for it";
+	switch (verdict) {
+	case PERCPU_SELFTEST_PASSED:
+		return st->owner == PERCPU_OWNER_LIBC ?
+			       "registered by libc, aborts proven by self-test" :
+			       "registered by this library, aborts proven by self-test";
+	case PERCPU_SELFTEST_FAILED:
+		return "this kernel does not abort sequences that are preempted";
+	case PERCPU_SELFTEST_PENDING:
+		return "the self-test has not come to its end, so aborts are unproven yet";
+	case PERCPU_SELFTEST_INCONCLUSIVE:
+	case PERCPU_SELFTEST_SKIPPED:
+		break;
+	}
+	return "the self-test may not choose its CPU, so aborts are unproven";
+}
 
-	status.tier = limit;
-	if (limit == PERCPU_TIER_RSEQ) {
-		why_not = why_not_rseq();
-		if (why_not != NULL)
-			status.tier = PERCPU_TIER_CPU;
+/* The outcome is the status with a tier, which is the one that there is without
+ * sequences unless they passed, and why. */
+static void complete(enum percpu_selftest verdict, const struct percpu_status *st,
+		     const char *reason, bool unknown)
+{
+	struct percpu_status *o = &outcomes[verdict];
+
+	*o = *st;
+	o->selftest = verdict;
+	if (verdict == PERCPU_SELFTEST_PASSED) {
+		o->tier = PERCPU_TIER_RSEQ;
+	} else if (o->tier > PERCPU_TIER_SHARED) {
+		o->tier = PERCPU_TIER_CPU;
+		if (sched_getcpu() < 0) {
+			o->tier = PERCPU_TIER_SHARED;
+			reason = "neither rseq nor getcpu(2) tells the CPU";
+		}
 	}
-	if (status.tier < PERCPU_TIER_RSEQ)
-		percpu_thread_give_up();
-	if (status.tier == PERCPU_TIER_CPU && sched_getcpu() < 0) {
-		status.tier = PERCPU_TIER_SHARED;
-		why_not = "neither rseq nor getcpu(2) tells the CPU";
-	}
-	if (why_not == NULL)
-		why_not = status.owner == PERCPU_OWNER_LIBC ?
-				  "registered by libc, aborts proven by self-test" :
-				  "registered by this library, aborts proven by self-test";
-	snprintf(reason, sizeof(reason), "%s%s", why_not,
+	snprintf(reasons[verdict], sizeof(reasons[verdict]), "%s%s", reason,
 		 unknown ? " (PERCPU_TIER ignored: it is none of rseq, cpu, shared)" : "");
-	status.reason = reason;
+	o->reason = reasons[verdict];
+}
+
+static void choose_tier(struct percpu_status *st)
+{
+	const char *why_not = "PERCPU_TIER asks for it";
+	bool unknown;
+
+	st->tier = allowed(&unknown);
+	if (st->tier == PERCPU_TIER_RSEQ)
+		why_not = why_not_rseq(st);
+	if (why_not != NULL) {
+		complete(PERCPU_SELFTEST_SKIPPED, st, why_not, unknown);
+		percpu_selftest_init(false);
+		return;
+	}
+	for (int v = PERCPU_SELFTEST_PASSED; v <= PERCPU_SELFTEST_PENDING; v++)
+		complete((enum percpu_selftest)v, st, why(st, (enum percpu_selftest)v), unknown);
+	percpu_selftest_init(true);
 }
 
 static void find_out(void)
 {
-	struct utsname u;
+	/* A region may have been opened before. */
+	struct percpu_status st = { .cpu_without_lane = percpu_note_cpus(0) };
 	int cpus = percpu_possible_cpus(NULL);
+	struct utsname u;
 
-	status.possible_cpus = cpus > 0 ? cpus : PERCPU_MAX_CPUS;
-	status.lanes = 2 * status.possible_cpus + 1;
-	percpu_note_lanes(status.possible_cpus);
-	status.fence = percpu_fence_init(&status.membarrier_cmds);
+	st.possible_cpus = cpus > 0 ? cpus : PERCPU_MAX_CPUS;
+	st.lanes = 2 * st.possible_cpus + 1;
+	percpu_note_lanes(st.possible_cpus);
+	st.fence = percpu_fence_init(&st.membarrier_cmds);
 	if (uname(&u) == 0)
-		snprintf(status.kernel, sizeof(status.kernel), "%s", u.release);
-	percpu_thread_init(&status);
-	choose_tier();
-	__atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
+		snprintf(st.kernel, sizeof(st.kernel), "%s", u.release);
+	percpu_thread_init(&st);
+	choose_tier(&st);
 }
 
 const struct percpu_status *percpu_init(void)
 {
-	if (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
+	uint32_t verdict = percpu_selftest_verdict();
+
+	if (verdict == PERCPU_SELFTEST_UNKNOWN) {
 		pthread_once(&once, find_out);
-	return &status;
+		verdict = percpu_selftest_verdict();
+	}
+	/* Again, if no thread could be started before, or in a child of fork. */
+	if (verdict == PERCPU_SELFTEST_PENDING)
+		(void)percpu_selftest_start();
+	return &outcomes[verdict];
 }
 
 const struct percpu_status *percpu_status(void)
 {
-	percpu_init();
+	const struct percpu_status *now = percpu_init();
+
 	percpu_thread_look();
-	return &status;
+	return now;
 }
 
 void percpu_note_lanes(uint32_t cpus)
@@ -132,14 +169,17 @@ void percpu_note_lanes(uint32_t cpus)
 
 bool percpu_note_cpus(uint32_t cpus)
 {
+	struct percpu_status *any = &outcomes[PERCPU_SELFTEST_UNKNOWN];
+
 	if (cpus > __atomic_load_n(&lanes_everywhere, __ATOMIC_RELAXED))
-		__atomic_store_n(&status.cpu_without_lane, true, __ATOMIC_RELAXED);
-	return __atomic_load_n(&status.cpu_without_lane, __ATOMIC_RELAXED);
+		for (struct percpu_status *o = outcomes; o <= any; o++)
+			__atomic_store_n(&o->cpu_without_lane, true, __ATOMIC_RELAXED);
+	return __atomic_load_n(&any->cpu_without_lane, __ATOMIC_RELAXED);
 }
 
 enum percpu_tier percpu_tier(void)
 {
-	return __atomic_load_n(&ready, __ATOMIC_ACQUIRE) ? status.tier : PERCPU_TIER_SHARED;
+	return outcomes[percpu_selftest_verdict()].tier;
 }
 
 enum percpu_tier percpu_thread_tier(void)

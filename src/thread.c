@@ -13,7 +13,9 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <link.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/auxv.h>
@@ -38,9 +40,10 @@
 _Static_assert(sizeof(struct percpu_rseq) == 32, "the kernel's original ABI");
 
 enum state {
-	FRESH,	  /* not looked at yet */
-	ATTACHED, /* the kernel has our word for it */
-	UNABLE,	  /* no sequences in this thread */
+	FRESH,	    /* not looked at yet */
+	REGISTERED, /* the kernel confirmed it; the self-test is not through */
+	ATTACHED,   /* may run sequences */
+	UNABLE,	    /* no sequences in this thread */
 };
 
 /* What a thread points to before it is looked at. Written by all, read by
@@ -54,6 +57,7 @@ static __thread struct {
 	struct percpu_rseq own;	  /* registered where libc has no area */
 	struct percpu_rseq none;  /* a thread's own nobody, against false sharing */
 	struct percpu_rseq *area; /* what percpu_self is when not shared */
+	struct percpu_rseq *registered;
 	enum state state;
 	unsigned shared; /* tasks that use this TLS besides its thread */
 } thread __attribute__((tls_model("initial-exec"))) = {
@@ -120,7 +124,7 @@ static bool attach_libc(void)
 		if (sizes[i] < AREA_SIZE)
 			continue;
 		if (sys_rseq(area, sizes[i], 0) == 0 || errno == EBUSY) {
-			thread.area = area;
+			thread.registered = area;
 			return true;
 		}
 	}
@@ -135,15 +139,16 @@ static void detach(void *arg)
 	sys_rseq(&thread.own, AREA_SIZE, UNREGISTER);
 }
 
+/* EBUSY: a signal handler that counts has done it meanwhile. */
 static bool attach_own(void)
 {
-	if (!process.has_key || sys_rseq(&thread.own, AREA_SIZE, 0) != 0)
+	if (!process.has_key || (sys_rseq(&thread.own, AREA_SIZE, 0) != 0 && errno != EBUSY))
 		return false;
 	if (pthread_setspecific(process.key, &thread.own) != 0) {
 		sys_rseq(&thread.own, AREA_SIZE, UNREGISTER);
 		return false;
 	}
-	thread.area = &thread.own;
+	thread.registered = &thread.own;
 	return true;
 }
 
@@ -174,10 +179,10 @@ enum percpu_owner percpu_thread_register(void)
 		owner = PERCPU_OWNER_LIBC;
 	else if (attach_own())
 		owner = PERCPU_OWNER_LIBRARY;
-	else
-		thread.area = &thread.none;
-	thread.state = owner != PERCPU_OWNER_NONE ? ATTACHED : UNABLE;
-	percpu_self = thread.area;
+	if (owner == PERCPU_OWNER_NONE)
+		percpu_thread_give_up();
+	else if (thread.state == FRESH)
+		thread.state = REGISTERED;
 	errno = saved;
 	return owner;
 }
@@ -246,8 +251,13 @@ void percpu_thread_give_up(void)
 	percpu_self = thread.area;
 }
 
-/* Not inlined: in a fiber's loop, what is thread-local here could be that of the
- * thread that began the loop. */
+void percpu_thread_attach(void)
+{
+	thread.state = ATTACHED;
+	thread.area = thread.registered;
+	percpu_self = thread.area;
+}
+
 void percpu_thread_look(void)
 {
 	int cpu = __atomic_load_n(&percpu_self->cpu_id, __ATOMIC_RELAXED), saved = errno;
@@ -259,16 +269,33 @@ void percpu_thread_look(void)
 		percpu_thread_give_up();
 }
 
+/* While the self-test has not come to its end, each slow path comes here. The
+ * kernel is asked on the first all the same: a thread that enters a sandbox
+ * afterwards makes no system call to rise. */
+static void rise(void)
+{
+	uint32_t verdict = percpu_selftest_verdict();
+
+	if (percpu_self == &nobody) {
+		thread.area = &thread.none;
+		percpu_self = thread.area;
+	}
+	if (verdict == PERCPU_SELFTEST_UNKNOWN)
+		return;
+	if (verdict != PERCPU_SELFTEST_PASSED && verdict != PERCPU_SELFTEST_PENDING)
+		percpu_thread_give_up();
+	else if (thread.state == FRESH)
+		percpu_thread_register();
+	if (verdict == PERCPU_SELFTEST_PASSED && thread.state == REGISTERED)
+		percpu_thread_attach();
+}
+
+/* Not inlined: in a fiber's loop, what is thread-local here could be that of the
+ * thread that began the loop. */
 __attribute__((noinline)) struct percpu_rseq *percpu_seq_attach(void)
 {
-	if (thread.state == FRESH && thread.shared == 0) {
-		if (percpu_tier() == PERCPU_TIER_RSEQ) {
-			percpu_thread_register();
-		} else if (percpu_self == &nobody) {
-			thread.area = &thread.none;
-			percpu_self = thread.area;
-		}
-	}
+	if ((thread.state == FRESH || thread.state == REGISTERED) && thread.shared == 0)
+		rise();
 	percpu_thread_look();
 	return percpu_self;
 }
@@ -286,6 +313,13 @@ void percpu_thread_unshare(void)
 		percpu_self = thread.area;
 }
 
+static bool is_real_time(void)
+{
+	int policy = sched_getscheduler(0);
+
+	return policy == SCHED_FIFO || policy == SCHED_RR;
+}
+
 int percpu_thread_start(pthread_t *ret, bool normal, void *(*fn)(void *), void *arg)
 {
 	struct sched_param param = { 0 };
@@ -295,7 +329,7 @@ int percpu_thread_start(pthread_t *ret, bool normal, void *(*fn)(void *), void *
 
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, HELPER_STACK + process.tls);
-	if (normal) {
+	if (normal && is_real_time()) {
 		pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
 		pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
 		pthread_attr_setschedparam(&attr, &param);
@@ -306,4 +340,16 @@ int percpu_thread_start(pthread_t *ret, bool normal, void *(*fn)(void *), void *
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	return -r;
+}
+
+void percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
+{
+	struct timespec ts = { .tv_sec = ns / PERCPU_SECOND, .tv_nsec = ns % PERCPU_SECOND };
+
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, ns ? &ts : NULL, NULL, 0);
+}
+
+void percpu_futex_wake(uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }

@@ -11,7 +11,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -32,22 +31,10 @@ struct visit {
 	uint32_t done;	  /* the last CPU visited + 1 */
 };
 
-static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
-{
-	struct timespec ts = { .tv_sec = ns / PERCPU_SECOND, .tv_nsec = ns % PERCPU_SECOND };
-
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, ns ? &ts : NULL, NULL, 0);
-}
-
-static void futex_wake(uint32_t *word)
-{
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-
 static void publish(uint32_t *word, uint32_t value)
 {
 	__atomic_store_n(word, value, __ATOMIC_RELEASE);
-	futex_wake(word);
+	percpu_futex_wake(word);
 }
 
 /* Whether the request changed from its one state to the next by us. */
@@ -75,7 +62,7 @@ static void *visitor(void *arg)
 			publish(&v->done, request);
 			continue;
 		}
-		futex_wait(&v->request, request, 0);
+		percpu_futex_wait(&v->request, request, 0);
 	}
 	return NULL;
 }
@@ -92,7 +79,7 @@ static bool wait_done(struct visit *v, uint32_t wanted, uint64_t deadline)
 			if (now >= deadline)
 				return false;
 		}
-		futex_wait(&v->done, done, deadline != 0 ? deadline - now : 0);
+		percpu_futex_wait(&v->done, done, deadline != 0 ? deadline - now : 0);
 	}
 	return true;
 }
@@ -120,7 +107,7 @@ static int visit_cpu(struct visit *v, unsigned cpu, uint64_t deadline)
 			return 0;
 		/* If the CPU has been offline since, the visitor is elsewhere. */
 		r = direct(v, cpu);
-		futex_wake(&v->request);
+		percpu_futex_wake(&v->request);
 	}
 	if (decide(v, cpu + 1, NONE))
 		return r != 0 ? r : -ETIMEDOUT;
@@ -177,12 +164,10 @@ static int visit_range(struct visit *v, unsigned first, unsigned end, uint64_t d
 /* Let the visitor end where the caller may run, and wait for it. */
 static void dismiss(struct visit *v, pthread_t thread)
 {
-	const size_t size = CPU_ALLOC_SIZE(PERCPU_MAX_CPUS);
-	cpu_set_t *set = CPU_ALLOC(PERCPU_MAX_CPUS);
+	cpu_set_t set[PERCPU_MAX_CPUS / CPU_SETSIZE];
 
-	if (set != NULL && sched_getaffinity(0, size, set) == 0)
-		sched_setaffinity(v->tid, size, set);
-	CPU_FREE(set);
+	if (sched_getaffinity(0, sizeof(set), set) == 0)
+		sched_setaffinity(v->tid, sizeof(set), set);
 	publish(&v->request, STOP);
 	pthread_join(thread, NULL);
 }
@@ -200,13 +185,13 @@ int percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg, u
 		deadline = UINT64_MAX;
 	memset(&report, 0, sizeof(report));
 	r = percpu_thread_start(&thread, false, visitor, &v);
-	if (r != 0)
-		return r;
-	/* It starts where the caller may run, so this wait ends. */
-	wait_done(&v, NONE, 0);
-	r = visit_range(&v, first, end, deadline, &report);
-	dismiss(&v, thread);
-	if (ret_report != NULL)
-		*ret_report = report;
+	if (r == 0) {
+		/* It starts where the caller may run, so this wait ends. */
+		wait_done(&v, NONE, 0);
+		r = visit_range(&v, first, end, deadline, &report);
+		dismiss(&v, thread);
+		if (ret_report != NULL)
+			*ret_report = report;
+	}
 	return r;
 }

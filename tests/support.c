@@ -20,8 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <percpu/status.h>
-
 #define CHILD_SECONDS 60
 
 #ifndef AT_RSEQ_FEATURE_SIZE
@@ -31,9 +29,13 @@
 static cpu_set_t test_allowed;
 static char test_directory[64];
 
-__attribute__((constructor)) static void test_remember_affinity(void)
+__attribute__((weak)) bool test_of_first_use = false;
+
+__attribute__((constructor)) static void test_prepare(void)
 {
 	sched_getaffinity(0, sizeof(test_allowed), &test_allowed);
+	if (!test_of_first_use)
+		(void)test_tier();
 }
 
 /* How many times longer than usual to wait, from the environment: emulators. */
@@ -195,6 +197,15 @@ void test_sleep_us(unsigned us)
 	struct timespec t = { us / 1000000, (long)(us % 1000000) * 1000 };
 
 	nanosleep(&t, NULL);
+}
+
+enum percpu_tier test_tier(void)
+{
+	uint64_t end = test_now() + CHILD_SECONDS * test_patience() * UINT64_C(1000000000);
+
+	while (percpu_status()->selftest == PERCPU_SELFTEST_PENDING && test_now() < end)
+		(void)percpu_selftest();
+	return percpu_status()->tier;
 }
 
 unsigned test_rounds(unsigned n)

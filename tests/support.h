@@ -20,6 +20,8 @@
 
 #include <cmocka.h>
 
+#include <percpu/status.h>
+
 /** Threads that are let go together. */
 struct test_team {
 	pthread_barrier_t start;
@@ -66,6 +68,11 @@ uint64_t test_random(uint64_t *state);
 /** Nanoseconds of a clock that does not go back. */
 uint64_t test_now(void);
 void test_sleep_us(unsigned us);
+
+/** The tier of the process, once the self-test has come to its end. That is so
+ *  before main(), unless the program says that it tests the first use. */
+enum percpu_tier test_tier(void);
+extern bool test_of_first_use;
 
 /** n, or less of it where each round costs more: on the lower tiers, which is
  *  also to say in emulators, with PERCPU_TEST_PATIENCE above 1, and under the

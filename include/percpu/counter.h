@@ -202,7 +202,8 @@ PERCPU_INLINE void percpu_counter_array_add8(const struct percpu_counter_array *
 	percpu_counter_array_add_words(a, i, n, 8);
 }
 
-/** Widest N that is one commit on this machine and tier: 1, 2, 4 or 8. */
+/** Widest N that is one commit on this machine and tier, which may rise soon after
+ *  first use: 1, 2, 4 or 8. */
 PERCPU_API unsigned percpu_counter_array_commit_words(void);
 
 /** Read, zero, or read and reset counter i. As the calls for one counter;

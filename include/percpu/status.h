@@ -30,18 +30,18 @@ enum percpu_selftest {
 	PERCPU_SELFTEST_SKIPPED,      /* no sequences to test */
 	PERCPU_SELFTEST_PASSED,	      /* it was aborted */
 	PERCPU_SELFTEST_FAILED,	      /* it went on: sequences are unsafe here */
-	PERCPU_SELFTEST_INCONCLUSIVE, /* could not be provoked in time */
+	PERCPU_SELFTEST_INCONCLUSIVE, /* could not be provoked */
+	PERCPU_SELFTEST_PENDING,      /* not seen yet; tier cpu until it is */
 };
 
 /** The state of the process; see percpu_status(). */
 struct percpu_status {
 	enum percpu_tier tier;
-	const char *reason;	 /* why this tier, in words */
 	enum percpu_owner owner; /* of the thread that asked first */
+	const char *reason;	 /* why this tier, in words */
 	uint32_t rseq_size;	 /* bytes libc registered; 0: none */
 	uint32_t feature_size;	 /* AT_RSEQ_FEATURE_SIZE; 0: kernel before 6.3 */
 	uint32_t align;		 /* AT_RSEQ_ALIGN; 0: kernel before 6.3 */
-	bool has_mm_cid;	 /* the area has a concurrency id */
 	enum percpu_selftest selftest;
 	uint32_t possible_cpus;	  /* highest possible CPU number + 1; docs/region.md
 				     says where it may be up to 3 more */
@@ -50,22 +50,36 @@ struct percpu_status {
 	bool fence;		  /* percpu_fence() can use membarrier */
 	bool cpu_without_lane;	  /* a CPU was seen for which some region has no lane; a
 				     thread that notices goes to tier cpu, for good */
+	bool has_mm_cid;	  /* the area has a concurrency id */
 	char kernel[65];	  /* release, as uname(2) says */
 };
 
 /**
  * Say which tier the process is on, and why.
  *
- * The first call of this, or of any function that creates something, finds it
- * out: it looks for the registration, tries to register where libc did not,
- * and provokes a preemption in a short-lived helper thread to see that the
- * kernel aborts the sequence. The environment variable PERCPU_TIER, set to
- * "rseq", "cpu" or "shared", keeps the process from using a faster tier.
+ * The first call of this, or of any function that creates something, finds out
+ * what can be known at once: it looks for the registration, tries to register
+ * where libc did not, and starts the self-test, in two short-lived threads. It
+ * does not wait for them. Until they have seen the kernel abort a sequence, the
+ * process is on tier cpu and the self-test is PERCPU_SELFTEST_PENDING; counting
+ * is exact, and all objects work. With the proof the tier rises, and each thread
+ * takes part from its next operation on. That is within about a millisecond on
+ * an idle machine, and when the scheduler has come round on a busy one. A tier
+ * never falls. percpu_selftest() waits.
  *
- * Returns a constant that stays valid and the same, but that cpu_without_lane
- * may become true; never NULL.
+ * A child of fork made before that goes by its parent's proof; should the parent
+ * end first, the child's next call of this, or of a function that creates
+ * something, starts a self-test of its own. So does such a call where no thread
+ * could be started before.
  *
- * Context: any thread; not a signal handler on the first call.
+ * The environment variable PERCPU_TIER, set to "rseq", "cpu" or "shared", keeps
+ * the process from using a faster tier.
+ *
+ * Returns what is the case now: a constant that stays valid and the same, but
+ * that cpu_without_lane may become true. So call again to see whether the tier
+ * has risen. Never NULL.
+ *
+ * Context: any thread; not a signal handler.
  */
 PERCPU_API const struct percpu_status *percpu_status(void);
 
@@ -82,11 +96,19 @@ PERCPU_API enum percpu_tier percpu_thread_tier(void);
 PERCPU_API const char *percpu_tier_name(enum percpu_tier tier);
 
 /**
- * Run the self-test again: provoke a preemption on the CPU of a sequence and
- * see whether the kernel aborts it. It takes less than a millisecond on an idle
- * machine, and at most about a second.
+ * Run the self-test, or wait for the one that is running: provoke a preemption
+ * on the CPU of a sequence and see whether the kernel aborts it.
  *
- * Context: any thread, not a signal handler. Starts a thread and joins it.
+ * So the tier that percpu_status() says afterwards is the final one, and none of
+ * the self-test's threads is left; unless PERCPU_SELFTEST_INCONCLUSIVE is
+ * returned and the status says PERCPU_SELFTEST_PENDING: then no thread could be
+ * started, or the machine is very busy. Call it before you measure, before you
+ * forbid the process system calls (seccomp), and before you ask for what the
+ * kernel grants single threads only (a user namespace, by unshare(2)).
+ *
+ * It takes about a millisecond on an idle machine, at most 10 s on a busy one.
+ *
+ * Context: any thread, not a signal handler.
  */
 PERCPU_API enum percpu_selftest percpu_selftest(void);
 

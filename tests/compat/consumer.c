@@ -33,6 +33,7 @@ int main(void)
 
 	if (percpu_counter_create(&c) != 0)
 		return 1;
+	(void)percpu_selftest(); /* the tier is the final one */
 	for (int i = 0; i < THREADS; i++)
 		if (pthread_create(&thread[i], NULL, count, c) != 0)
 			return 1;

@@ -113,6 +113,7 @@ int main(int argc, char **argv)
 	if (argc < 2 || pipe(r.counted) != 0 || pipe(r.go) != 0 ||
 	    percpu_counter_create(&counter) != 0)
 		return 2;
+	(void)percpu_selftest(); /* the tier is the final one */
 	path = argv[1];
 	move_on = argc > 2 && strcmp(argv[2], "move-on") == 0;
 	for (int i = 0; i < BUSY; i++)

@@ -23,6 +23,8 @@
 
 #include "../support.h"
 
+bool test_of_first_use = true;
+
 #define POSSIBLE "/sys/devices/system/cpu/possible"
 #define CANNOT 77
 #define ADDS 1000
@@ -232,6 +234,7 @@ static int outgrow_lanes(void *arg)
 
 	enter_container();
 	hide_proc();
+	(void)test_tier();
 	st = percpu_status();
 	test_child_require(st->possible_cpus == 1 && !st->cpu_without_lane, "one lane");
 	for (int i = 0; i < 4; i++)

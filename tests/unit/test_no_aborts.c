@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_no_aborts.c - the self-test condemns a kernel that lets a preempted sequence
+ * go on: its spinner's sequence is replaced by plain code, which nobody aborts.
+ */
+#define _GNU_SOURCE
+#include <percpu/percpu.h>
+#include <percpu/seq.h>
+
+__attribute__((unused)) static int spin_without_aborts(const uint32_t *flag, uint64_t tries)
+{
+	for (uint64_t i = 0; i < tries; i++)
+		if (__atomic_load_n(flag, __ATOMIC_RELAXED))
+			return i == 0 ? PERCPU_SEQ_REFUSED : 0;
+	return PERCPU_SEQ_REFUSED;
+}
+
+#define percpu_seq_spin spin_without_aborts
+#include "../../src/percpu_all.c"
+
+#include "../support.h"
+
+bool test_of_first_use = true;
+
+static void kernel_is_condemned(void **state)
+{
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_counter_create(&c), 0);
+	(void)test_tier();
+	if (percpu_status()->selftest == PERCPU_SELFTEST_SKIPPED)
+		test_skip("no sequences");
+	assert_int_equal(percpu_status()->selftest, PERCPU_SELFTEST_FAILED);
+	assert_int_equal(percpu_status()->tier, PERCPU_TIER_CPU);
+	percpu_counter_inc(c);
+	assert_true(percpu_self->cpu_id < 0);
+	assert_int_equal(percpu_thread_tier(), PERCPU_TIER_CPU);
+	assert_int_equal(percpu_counter_fetch(c), 1);
+	assert_int_equal(percpu_selftest(), PERCPU_SELFTEST_FAILED);
+	percpu_counter_destroy(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kernel_is_condemned),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
