@@ -124,7 +124,7 @@ static unsigned long mask_digits(void)
 	return digits;
 }
 
-int percpu_possible_cpus(uint32_t *ret_certain)
+static int possible_cpus(uint32_t *ret_certain)
 {
 	unsigned long seen, bits = affinity(&seen), digits = 0, cpus, certain;
 	bool genuine;
@@ -148,6 +148,15 @@ int percpu_possible_cpus(uint32_t *ret_certain)
 	if (ret_certain != NULL)
 		*ret_certain = (uint32_t)(certain != 0 ? certain : 1);
 	return (int)cpus;
+}
+
+/* Files are read, which are cancellation points, and would stay open. */
+int percpu_possible_cpus(uint32_t *ret_certain)
+{
+	int cancel = percpu_defer_cancel(), r = possible_cpus(ret_certain);
+
+	percpu_restore_cancel(cancel);
+	return r;
 }
 
 bool percpu_cpu_online(unsigned cpu)

@@ -179,11 +179,13 @@ int percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg, u
 	uint64_t deadline = percpu_now_ns() + timeout_ns;
 	struct visit v = { .fn = fn, .arg = arg };
 	pthread_t thread;
-	int r;
+	int cancel, r;
 
 	if (deadline < timeout_ns)
 		deadline = UINT64_MAX;
 	memset(&report, 0, sizeof(report));
+	/* The visitor uses our stack, and must not stay where it was sent to. */
+	cancel = percpu_defer_cancel();
 	r = percpu_thread_start(&thread, false, visitor, &v);
 	if (r == 0) {
 		/* It starts where the caller may run, so this wait ends. */
@@ -193,5 +195,6 @@ int percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg, u
 		if (ret_report != NULL)
 			*ret_report = report;
 	}
+	percpu_restore_cancel(cancel);
 	return r;
 }

@@ -58,7 +58,8 @@ PERCPU_API int percpu_fence(void);
  *	-EINVAL		timeout_ns is 0
  *	-EAGAIN, -ENOMEM  no thread could be started
  *
- * Context: any thread; not a signal handler. Takes about 0.1 ms per CPU.
+ * Context: any thread; not a signal handler. Takes about 0.1 ms per CPU. No
+ * cancellation point: a thread that is canceled meanwhile goes at its next one.
  * The affinity of the caller does not change.
  * Ordering: as percpu_fence(), for the CPUs fenced.
  */

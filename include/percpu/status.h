@@ -79,7 +79,7 @@ struct percpu_status {
  * that cpu_without_lane may become true. So call again to see whether the tier
  * has risen. Never NULL.
  *
- * Context: any thread; not a signal handler.
+ * Context: any thread; not a signal handler. No cancellation point.
  */
 PERCPU_API const struct percpu_status *percpu_status(void);
 
@@ -108,7 +108,7 @@ PERCPU_API const char *percpu_tier_name(enum percpu_tier tier);
  *
  * It takes about a millisecond on an idle machine, at most 10 s on a busy one.
  *
- * Context: any thread, not a signal handler.
+ * Context: any thread, not a signal handler. No cancellation point.
  */
 PERCPU_API enum percpu_selftest percpu_selftest(void);
 

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_cancel.c - a thread that is canceled while threads of the library use its
+ * stack, or while it finds out the tier, comes to the end of the call.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+
+#include <percpu/percpu.h>
+
+#include "../support.h"
+#include "hold.h"
+
+#define SECOND UINT64_C(1000000000)
+
+bool test_of_first_use = true;
+
+struct canceled {
+	void (*fn)(struct canceled *c);
+	struct percpu_zone *zone;
+	void *item;
+	int result;
+	uint32_t ran;	   /* atomic: on so many CPUs */
+	uint32_t returned; /* the call has come to its end */
+	uint32_t inside;   /* atomic */
+};
+
+static void *run_canceled(void *arg)
+{
+	struct canceled *c = arg;
+
+	__atomic_store_n(&c->inside, 1, __ATOMIC_SEQ_CST);
+	c->fn(c);
+	c->returned = 1;
+	pthread_testcancel();
+	return NULL;
+}
+
+static void call_status(struct canceled *c)
+{
+	pthread_cancel(pthread_self());
+	c->result = percpu_status() == NULL;
+}
+
+static void call_fence_all(struct canceled *c)
+{
+	c->result = percpu_fence_all(10 * SECOND, NULL);
+}
+
+static void call_selftest(struct canceled *c)
+{
+	enum percpu_selftest r = percpu_selftest();
+
+	c->result = r != PERCPU_SELFTEST_PASSED && r != PERCPU_SELFTEST_SKIPPED;
+}
+
+static void note_run(void *copy, unsigned cpu, void *arg)
+{
+	struct canceled *c = arg;
+
+	(void)copy;
+	(void)cpu;
+	__atomic_fetch_add(&c->ran, 1, __ATOMIC_SEQ_CST);
+}
+
+static void call_zone_run(struct canceled *c)
+{
+	c->result = percpu_zone_run(c->zone, c->item, note_run, c, 10 * SECOND, NULL);
+}
+
+/* Canceled while it waits for a thread that is held back, the call ends as if it
+ * had not been, and the thread goes at the next cancellation point of its own. */
+static int cancel_in(void *arg)
+{
+	struct canceled *c = arg;
+	pthread_t thread;
+	void *end;
+
+	hold_threads(c->fn != call_status);
+	test_child_require(pthread_create(&thread, NULL, run_canceled, c) == 0, "a thread");
+	if (c->fn != call_status) {
+		wait_until_held(c->fn == call_selftest ? 2 : 1);
+		pthread_cancel(thread);
+		test_sleep_us(2000);
+		hold_threads(false);
+	}
+	test_child_require(pthread_join(thread, &end) == 0, "it ends");
+	test_child_require(c->returned == 1, "the call has returned");
+	test_child_require(c->result == 0 || c->result == -EPERM, "as it should");
+	test_child_require(end == PTHREAD_CANCELED, "canceled after that");
+	return 0;
+}
+
+static int cancel_in_status(void *arg)
+{
+	struct canceled c = { .fn = call_status };
+
+	(void)arg;
+	return cancel_in(&c);
+}
+
+static int cancel_in_selftest(void *arg)
+{
+	struct canceled c = { .fn = call_selftest };
+
+	(void)arg;
+	return cancel_in(&c);
+}
+
+static int cancel_in_visits(void *arg)
+{
+	struct canceled c = { .fn = call_fence_all };
+	struct canceled run = { .fn = call_zone_run };
+
+	(void)arg;
+	(void)test_tier();
+	test_child_require(percpu_zone_create("run", 8, NULL, &run.zone) == 0 &&
+				   percpu_zone_alloc(run.zone, 0, &run.item) == 0,
+			   "an item");
+	cancel_in(&c);
+	cancel_in(&run);
+	test_child_require(run.ran > 0, "it ran");
+	return 0;
+}
+
+static void first_use_is_not_canceled(void **state)
+{
+	(void)state;
+	test_in_child(cancel_in_status, NULL);
+}
+
+static void selftest_is_not_canceled(void **state)
+{
+	(void)state;
+	need_sequences();
+	test_in_child(cancel_in_selftest, NULL);
+}
+
+static void visits_are_not_canceled(void **state)
+{
+	(void)state;
+	test_in_child(cancel_in_visits, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(first_use_is_not_canceled),
+		cmocka_unit_test(selftest_is_not_canceled),
+		cmocka_unit_test(visits_are_not_canceled),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
