@@ -38,16 +38,18 @@ bool percpu_fence_init(uint32_t *ret_commands)
 
 int percpu_fence_all(uint64_t timeout_ns, struct percpu_fence_report *ret_report)
 {
-	uint32_t certain = 0;
-	int cpus = percpu_possible_cpus(&certain); /* now: a checkpoint may have been moved */
 	unsigned end = percpu_init()->possible_cpus;
+	uint32_t certain = 0;
 
 	if (timeout_ns == 0)
 		return -EINVAL;
+	/* Those that there are now: a checkpoint may have been moved. Where that can
+	 * no longer be read, those that there were. */
+	(void)percpu_possible_cpus(&certain);
 	percpu_note_cpus(certain);
 	percpu_thread_look();
-	if (cpus > (int)end)
-		end = (unsigned)cpus;
+	if (certain > end)
+		end = certain;
 	return percpu_visit(0, end, NULL, NULL, timeout_ns, ret_report);
 }
 

@@ -130,6 +130,7 @@ static void find_out(void)
 	st.lanes = 2 * st.possible_cpus + 1;
 	percpu_note_lanes(st.possible_cpus);
 	st.fence = percpu_fence_init(&st.membarrier_cmds);
+	st.robust = percpu_robust_supported();
 	if (uname(&u) == 0)
 		snprintf(st.kernel, sizeof(st.kernel), "%s", u.release);
 	percpu_thread_init(&st);

@@ -79,7 +79,9 @@ PERCPU_API int64_t percpu_local_sum(const struct percpu_local *l);
  *
  * -ETIMEDOUT also means that the holder of the lock is stopped.
  *
- * Context: any thread; signal handlers; children of fork, which find no guard held.
+ * Context: any thread; children of fork, which find no guard held. Signal handlers
+ * where the kernel fences in one call (percpu_status()->fence); elsewhere a fence
+ * starts a thread, and only SPLIT is for them.
  * Progress: sequences are tried PERCPU_SEQ_TRIES times, then the fallback.
  */
 

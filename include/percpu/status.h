@@ -51,6 +51,7 @@ struct percpu_status {
 	bool cpu_without_lane;	  /* a CPU was seen for which some region has no lane; a
 				     thread that notices goes to tier cpu, for good */
 	bool has_mm_cid;	  /* the area has a concurrency id */
+	bool robust;		  /* locks are taken over when their holder was killed */
 	char kernel[65];	  /* release, as uname(2) says */
 };
 

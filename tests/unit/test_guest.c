@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -127,6 +128,42 @@ static void daemon_may_close_everything(void **state)
 	/* What the child added is found here, without a descriptor either. */
 	assert_int_equal(percpu_counter_create_in(region, &c), 0);
 	assert_true(percpu_region_key(region, c) >> 40 > 3);
+}
+
+/* In an empty root, as nobody: there is no /sys and no /proc any more. */
+static int be_in_jail(void *arg)
+{
+	struct percpu_counter *c = NULL;
+	struct percpu_stats *s;
+	uint64_t out[2];
+
+	(void)arg;
+	test_child_require(percpu_stats_create_in(region, sizeof(out), 1, 0, &s) == 0, "objects");
+	if ((chroot(test_path("jail")) != 0 &&
+	     (unshare(CLONE_NEWUSER) != 0 || chroot(test_path("jail")) != 0)) ||
+	    chdir("/") != 0)
+		return 77;
+	(void)(setgid(65534) + setuid(65534));
+	for (int i = 0; i < 2 * PER_CHUNK; i++)
+		test_child_require(percpu_counter_create_in(region, &c) == 0, "a counter");
+	percpu_counter_add(c, 5);
+	test_child_require(percpu_counter_fetch(c) == 5, "it counts");
+	update_both_ways(s);
+	test_child_require(percpu_stats_fetch_zero(s, 0, 1, out) == 0 && out[1] == 20, "reset");
+	return 0;
+}
+
+static void jail_takes_nothing_away(void **state)
+{
+	int status;
+
+	(void)state;
+	assert_int_equal(mkdir(test_path("jail"), 0755), 0);
+	status = test_wait(test_fork(be_in_jail, NULL), 60);
+	assert_int_equal(rmdir(test_path("jail")), 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		test_skip("not permitted: chroot()");
+	assert_int_equal(status, 0);
 }
 
 static void regions_keep_no_descriptor(void **state)
@@ -397,6 +434,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(daemon_may_close_everything, start, stop),
+		cmocka_unit_test_setup_teardown(jail_takes_nothing_away, start, stop),
 		cmocka_unit_test(regions_keep_no_descriptor),
 		cmocka_unit_test_setup_teardown(workers_without_descriptors_exclude_each_other,
 						start, stop),

@@ -396,7 +396,7 @@ static int attach_stats(struct percpu_region *r, uint64_t key, unsigned flags)
 
 	if (control != NULL && key % 8 == 0) {
 		control += (2 * percpu_status()->possible_cpus * PERCPU_STRIDE + banks) / 8;
-		memcpy(control, (uint64_t[]){ 0, 0, 8 * words, 1, flags }, 40);
+		memcpy(control, (uint64_t[]){ 0, 0, 0, 8 * words, 1, flags }, 48);
 	}
 	e = percpu_stats_attach(r, key, 8 * words, 1, flags, &s);
 	if (e != 0)
