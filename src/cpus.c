@@ -87,17 +87,25 @@ static unsigned long affinity(unsigned long *ret_seen)
 	return n * (unsigned long)CHAR_BIT;
 }
 
-/* The highest possible CPU number + 1 as sysfs has it; 0: no list. */
+/* The highest possible CPU number + 1 as sysfs has it, or had it when the process
+ * could read it: it may be in a jail since, or have no descriptor left. 0: no list. */
 static unsigned long listed(bool *ret_genuine)
 {
+	static unsigned long last_read; /* atomic; of the kernel's list */
 	unsigned long first, last, cpus = 0;
 	char buf[4096];
 	const char *list = buf;
 
-	if (read_list("/sys/devices/system/cpu/possible", buf, sizeof(buf), ret_genuine))
-		while (percpu_next_range(&list, &first, &last))
-			if (last + 1 > cpus)
-				cpus = last + 1;
+	if (!read_list("/sys/devices/system/cpu/possible", buf, sizeof(buf), ret_genuine)) {
+		cpus = __atomic_load_n(&last_read, __ATOMIC_RELAXED);
+		*ret_genuine = cpus != 0;
+		return cpus;
+	}
+	while (percpu_next_range(&list, &first, &last))
+		if (last + 1 > cpus)
+			cpus = last + 1;
+	if (*ret_genuine)
+		__atomic_store_n(&last_read, cpus, __ATOMIC_RELAXED);
 	return cpus;
 }
 

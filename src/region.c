@@ -377,16 +377,19 @@ int percpu_region_create_file(const char *path, const struct percpu_region_optio
 	struct percpu_region_options opt;
 	struct percpu_region *r;
 	char *name = NULL;
-	int fd, e;
+	int fd, e, cancel;
 
 	if (path == NULL || ret == NULL)
 		return -EINVAL;
 	e = check_options(o, &opt);
 	if (e != 0)
 		return e;
+	cancel = percpu_defer_cancel();
 	fd = open_temporary(path, opt.mode, &name);
-	if (fd < 0)
+	if (fd < 0) {
+		percpu_restore_cancel(cancel);
 		return fd;
+	}
 	e = create(fd, &opt, &r);
 	if (e == 0 && link(name, path) != 0) {
 		e = percpu_errno();
@@ -397,6 +400,7 @@ int percpu_region_create_file(const char *path, const struct percpu_region_optio
 	unlink(name);
 	free(name);
 	close(fd);
+	percpu_restore_cancel(cancel);
 	return e;
 }
 
@@ -426,7 +430,12 @@ int percpu_region_create_fd(int fd, const struct percpu_region_options *o,
 		return e;
 	if (fstat(fd, &st) != 0)
 		return percpu_errno();
-	return st.st_size != 0 ? -EEXIST : create(fd, &opt, ret);
+	if (st.st_size != 0)
+		return -EEXIST;
+	e = create(fd, &opt, ret);
+	if (e != 0 && ftruncate(fd, 0) != 0)
+		return e; /* it could not be made longer, either */
+	return e;
 }
 
 /* Check the header in a file, and how many chunks the file has room for. */
@@ -491,26 +500,32 @@ static int open_region(int fd, bool writable, struct percpu_region **ret)
 
 int percpu_region_open_fd(int fd, int writable, struct percpu_region **ret)
 {
-	int e;
+	int e, cancel;
 
 	if (ret == NULL)
 		return -EINVAL;
 	e = check_access(fd, writable);
-	return e != 0 ? e : open_region(fd, writable, ret);
+	if (e != 0)
+		return e;
+	cancel = percpu_defer_cancel(); /* pread(2) is a cancellation point */
+	e = open_region(fd, writable, ret);
+	percpu_restore_cancel(cancel);
+	return e;
 }
 
 int percpu_region_open(const char *path, int writable, struct percpu_region **ret)
 {
-	int fd, e;
+	int fd, e, cancel;
 
 	if (path == NULL || ret == NULL)
 		return -EINVAL;
+	cancel = percpu_defer_cancel();
 	/* Not blocking, should it be a pipe. */
 	fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return percpu_errno();
-	e = open_region(fd, writable, ret);
-	close(fd);
+	e = fd >= 0 ? open_region(fd, writable, ret) : percpu_errno();
+	if (fd >= 0)
+		close(fd);
+	percpu_restore_cancel(cancel);
 	return e;
 }
 

@@ -36,7 +36,7 @@ PERCPU_API int percpu_counter_create(struct percpu_counter **ret);
  * percpu_counter_at() finds it.
  *
  * Returns 0, or -EINVAL (a NULL, or a region with another lane size), -EROFS,
- * -ENOSPC, -ENOMEM. percpu_counter_at() returns NULL if no counter can be at
+ * -ENOSPC, -ENOMEM, -ETIMEDOUT (percpu_region_alloc()). percpu_counter_at() returns NULL if no counter can be at
  * that key.
  */
 PERCPU_API int percpu_counter_create_in(struct percpu_region *r, struct percpu_counter **ret);
@@ -44,7 +44,8 @@ PERCPU_API struct percpu_counter *percpu_counter_at(struct percpu_region *r, uin
 
 /**
  * Free a counter, wherever it was created. NULL is fine; so is a pointer that
- * is no counter: nothing happens. No thread may be using the counter.
+ * is no counter: nothing happens. No thread may be using the counter. In a shared
+ * region it may wait for a second, as percpu_region_free().
  */
 PERCPU_API void percpu_counter_destroy(struct percpu_counter *c);
 

@@ -65,7 +65,7 @@ struct percpu_stats {
  *		flags, or more than 512 GiB per lane
  *	-E2BIG	PERCPU_STATS_WHOLE and more than PERCPU_STATS_MAX_COMMIT fields,
  *		or more CPUs than PERCPU_MAX_CPUS
- *	-EROFS, -ENOSPC, -ENOMEM  as percpu_region_alloc()
+ *	-EROFS, -ENOSPC, -ENOMEM, -ETIMEDOUT  as percpu_region_alloc()
  *
  * Context: any thread, not a signal handler.
  */

@@ -78,6 +78,7 @@ PERCPU_API int percpu_zone_destroy(struct percpu_zone *z);
  *	-ENOSPC	the limit is reached (without PERCPU_WAIT), or a shared region
  *		cannot grow because its file system is full
  *	-ENOMEM	no memory or address space
+ *	-ETIMEDOUT  in a shared region, as percpu_region_alloc()
  *
  * Context: any thread, not a signal handler. In a child of fork the private
  * zone is the child's own copy.

@@ -134,6 +134,7 @@ static void daemon_may_close_everything(void **state)
 static int be_in_jail(void *arg)
 {
 	struct percpu_counter *c = NULL;
+	struct percpu_region *r;
 	struct percpu_stats *s;
 	uint64_t out[2];
 
@@ -150,6 +151,8 @@ static int be_in_jail(void *arg)
 	test_child_require(percpu_counter_fetch(c) == 5, "it counts");
 	update_both_ways(s);
 	test_child_require(percpu_stats_fetch_zero(s, 0, 1, out) == 0 && out[1] == 20, "reset");
+	test_child_require(percpu_region_create(NULL, &r) == 0 && r->cpus == region->cpus,
+			   "the number of CPUs is remembered");
 	return 0;
 }
 
@@ -182,6 +185,21 @@ static void regions_keep_no_descriptor(void **state)
 	assert_int_equal(now.fds, before.fds);
 	percpu_region_close(r);
 	percpu_region_close(s);
+}
+
+static void failing_creation_leaves_the_file_empty(void **state)
+{
+	int fd = memfd_create("sealed", MFD_ALLOW_SEALING);
+	struct percpu_region *r = NULL;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
+	assert_int_equal(percpu_region_create_fd(fd, NULL, &r), -EPERM);
+	assert_null(r);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, 0);
+	close(fd);
 }
 
 /* Two processes allocate at a time. No cell has two owners. */
@@ -401,6 +419,38 @@ static void cancelled_thread_leaves_no_lock(void **state)
 	test_in_child(cancel_a_thread, NULL);
 }
 
+/* open(2) and pread(2) are cancellation points, too. */
+static void *create_cancelled(void *arg)
+{
+	struct percpu_region **r = arg;
+	int fd = memfd_create("region", 0);
+
+	pthread_cancel(pthread_self());
+	if (percpu_region_create_file(test_path("canceled"), NULL, &r[0]) == 0 &&
+	    percpu_region_open(test_path("canceled"), 1, &r[1]) == 0 &&
+	    percpu_region_create_fd(fd, NULL, &r[2]) == 0)
+		(void)percpu_region_open_fd(fd, 0, &r[3]);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void canceled_thread_leaves_no_file(void **state)
+{
+	struct percpu_region *r[4] = { NULL };
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, create_cancelled, r), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	for (int i = 0; i < 4; i++) {
+		assert_non_null(r[i]);
+		percpu_region_close(r[i]);
+	}
+	assert_int_equal(unlink(test_path("canceled")), 0);
+}
+
 /* Room for a few chunks only, by a limit whose signal would be the end. */
 static int grow_within_limit(void *arg)
 {
@@ -436,6 +486,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(daemon_may_close_everything, start, stop),
 		cmocka_unit_test_setup_teardown(jail_takes_nothing_away, start, stop),
 		cmocka_unit_test(regions_keep_no_descriptor),
+		cmocka_unit_test(failing_creation_leaves_the_file_empty),
+		cmocka_unit_test(canceled_thread_leaves_no_file),
 		cmocka_unit_test_setup_teardown(workers_without_descriptors_exclude_each_other,
 						start, stop),
 		cmocka_unit_test_setup_teardown(readers_stop_nobody, start, stop),
