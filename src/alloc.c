@@ -154,15 +154,16 @@ static void unlock_region(struct percpu_region *r, struct percpu_robust *h)
 		percpu_robust_unlock(h);
 }
 
-/* A process may have been killed with an object that another one freed, or that
- * nobody frees: complete its last update before the cells are handed out. */
+/* A process may have been killed with an object that it, or another one, had freed:
+ * complete its last update before the cells are handed out. Whoever has the journal
+ * does so without us. */
 static void settle_journals(struct percpu_region *r)
 {
 	uint32_t n = __atomic_load_n(&r->n, __ATOMIC_ACQUIRE);
 	struct percpu_chunk_table *t = __atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; i < n; i++)
-		(void)percpu_journal_settle(t->at[i]);
+		(void)percpu_journal_settle(t->at[i], 0);
 }
 
 static ssize_t alloc_cells(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
@@ -205,7 +206,7 @@ int percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void
 	return percpu_region_alloc_narrow(r, size, size, align, ret);
 }
 
-static int free_one(struct percpu_region *r, const void *cell, size_t size)
+static int free_one(struct percpu_region *r, const void *cell, size_t size, uint64_t timeout_ns)
 {
 	struct percpu_chunk *k = percpu_region_chunk(r, cell);
 	size_t offset, first;
@@ -219,7 +220,7 @@ static int free_one(struct percpu_region *r, const void *cell, size_t size)
 		return -EINVAL;
 	/* What a killed process wrote down to be stored here must not be stored
 	 * when the cells have another owner. */
-	e = percpu_journal_settle(k);
+	e = percpu_journal_settle(k, timeout_ns);
 	if (e != 0)
 		return e;
 	percpu_process_lock();
@@ -238,13 +239,17 @@ int percpu_region_free(struct percpu_region *r, void *cell, size_t size)
 		return -EINVAL;
 	if (!r->writable)
 		return -EROFS;
-	return free_one(r, cell, size);
+	return free_one(r, cell, size, PERCPU_LOCK_NS);
 }
 
 void percpu_region_free_many(struct percpu_region *r, void *const *cells, size_t n, size_t size)
 {
+	uint64_t patience_ns = PERCPU_LOCK_NS;
+
+	/* All together wait as long as one: what cannot be freed stays allocated. */
 	for (size_t i = 0; i < n; i++)
-		(void)free_one(r, cells[i], size);
+		if (free_one(r, cells[i], size, patience_ns) == -ETIMEDOUT)
+			patience_ns = 0;
 }
 
 uint64_t percpu_region_key(const struct percpu_region *r, const void *cell)

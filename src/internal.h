@@ -397,7 +397,7 @@ static inline struct percpu_chunk *percpu_chunk_of(const void *cell)
 int percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
 
 /** Complete what a killed holder has written down. Returns 0 or -ETIMEDOUT. */
-int percpu_journal_settle(struct percpu_chunk *k);
+int percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
 
 /** Add delta to words of the bias lane, all or none, also when the process is
  *  killed meanwhile. At most PERCPU_JOURNAL_WORDS. The caller has the lock. */

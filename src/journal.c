@@ -30,23 +30,28 @@ static void apply(struct percpu_chunk *k)
 	__atomic_store_n(&j->turn, (j->turn | 1) + 1, __ATOMIC_RELEASE);
 }
 
-int percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h)
+static int lock_journal(struct percpu_chunk *k, struct percpu_robust *h, uint64_t timeout_ns)
 {
-	int e = percpu_robust_lock(h, &k->header->journal_lock, PERCPU_LOCK_NS);
+	int e = percpu_robust_lock(h, &k->header->journal_lock, timeout_ns);
 
 	if (e == 0 && (k->header->journal.turn & 1))
 		apply(k); /* the last holder was killed */
 	return e;
 }
 
-int percpu_journal_settle(struct percpu_chunk *k)
+int percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h)
+{
+	return lock_journal(k, h, PERCPU_LOCK_NS);
+}
+
+int percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
 {
 	struct percpu_robust h;
 	int e;
 
 	if (!(__atomic_load_n(&k->header->journal.turn, __ATOMIC_ACQUIRE) & 1))
 		return 0;
-	e = percpu_journal_lock(k, &h);
+	e = lock_journal(k, &h, timeout_ns);
 	if (e == 0)
 		percpu_robust_unlock(&h);
 	return e;
