@@ -169,6 +169,9 @@ struct soak_thread {
 	pthread_t thread;
 	bool running;
 	bool unregistered; /* has no sequences */
+	unsigned op;	   /* atomic: that it is at */
+	unsigned seen;	   /* its signal handler's: op, and how often in a row */
+	unsigned times;
 };
 
 extern struct soak_board *soak_board;

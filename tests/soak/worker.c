@@ -22,6 +22,17 @@
 
 static __thread struct soak_thread *self;
 
+/* On a busy machine a handler takes longer than its interval, for it moves from CPU
+ * to CPU. What it interrupts must come to its end all the same. */
+static bool is_starved(struct soak_thread *t)
+{
+	unsigned op = __atomic_load_n(&t->op, __ATOMIC_RELAXED);
+
+	t->times = op == t->seen ? t->times + 1 : 0;
+	t->seen = op;
+	return t->times > 100;
+}
+
 /* Any time: within a sequence, a fallback, or the notes on an operation. What
  * was interrupted goes on on another CPU. */
 static void on_timer(int signo)
@@ -31,7 +42,7 @@ static void on_timer(int signo)
 	int saved = errno;
 
 	(void)signo;
-	if (t == NULL)
+	if (t == NULL || is_starved(t))
 		return;
 	j = &t->slot->journal[1];
 	soak_shared_add(j, SOAK_GROWS, 1, 1);
@@ -65,6 +76,7 @@ static void operate(struct soak_thread *t, unsigned ops)
 			soak_shared_op(t);
 		else
 			soak_private_op(t);
+		__atomic_store_n(&t->op, ops, __ATOMIC_RELAXED);
 	}
 	soak_zone_leave(t);
 	if (t->unregistered)
