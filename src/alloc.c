@@ -242,14 +242,18 @@ int percpu_region_free(struct percpu_region *r, void *cell, size_t size)
 	return free_one(r, cell, size, PERCPU_LOCK_NS);
 }
 
-void percpu_region_free_many(struct percpu_region *r, void *const *cells, size_t n, size_t size)
+size_t percpu_region_free_many(struct percpu_region *r, void *const *cells, size_t n, size_t size)
 {
-	uint64_t patience_ns = PERCPU_LOCK_NS;
+	uint64_t patience_ns = PERCPU_LOCK_NS; /* of all together */
+	size_t freed = 0;
 
-	/* All together wait as long as one: what cannot be freed stays allocated. */
-	for (size_t i = 0; i < n; i++)
-		if (free_one(r, cells[i], size, patience_ns) == -ETIMEDOUT)
+	for (size_t i = 0; i < n; i++) {
+		if (free_one(r, cells[i], size, patience_ns) == 0)
+			freed++;
+		else
 			patience_ns = 0;
+	}
+	return freed;
 }
 
 uint64_t percpu_region_key(const struct percpu_region *r, const void *cell)

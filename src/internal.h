@@ -600,8 +600,9 @@ int percpu_region_alloc_narrow(struct percpu_region *r, size_t size, size_t cpu_
 ssize_t percpu_region_alloc_many(struct percpu_region *r, size_t size, size_t align, size_t n,
 				 void **ret);
 
-/** Free n cells that are certainly in use. */
-void percpu_region_free_many(struct percpu_region *r, void *const *cells, size_t n, size_t size);
+/** Free n cells that are certainly in use. Returns how many: the others stay in use,
+ *  for a process that is stopped keeps them from being freed. */
+size_t percpu_region_free_many(struct percpu_region *r, void *const *cells, size_t n, size_t size);
 
 /** Return the pages that hold no cell to the system. Returns bytes, counted in
  *  every lane, whether or not they had been touched. */

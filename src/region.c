@@ -353,11 +353,13 @@ int percpu_region_create(const struct percpu_region_options *o, struct percpu_re
 static int open_temporary(const char *path, mode_t mode, char **ret_name)
 {
 	static unsigned counter;
+	const char *slash = strrchr(path, '/');
+	int length = slash != NULL ? (int)(slash + 1 - path) : 0, fd;
 	char *name;
-	int fd;
 
 	do {
-		if (asprintf(&name, "%s.%ld-%u", path, (long)getpid(),
+		/* Not longer than the longest name that path may have. */
+		if (asprintf(&name, "%.*s.percpu-%ld-%u", length, path, (long)getpid(),
 			     __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED)) < 0)
 			return -ENOMEM;
 		fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);

@@ -191,10 +191,12 @@ static size_t claim(struct percpu_zone *z, size_t n)
 	return got;
 }
 
-static void give_back(struct percpu_zone *z, void *const *items, size_t n)
+/* Returns how many were given back; the others are lost, and count as taken. */
+static size_t give_back(struct percpu_zone *z, void *const *items, size_t n)
 {
-	percpu_region_free_many(z->region, items, n, z->size);
+	n = percpu_region_free_many(z->region, items, n, z->size);
 	__atomic_fetch_sub(&z->taken, n, __ATOMIC_RELEASE);
+	return n;
 }
 
 static void empty_depot(struct percpu_zone *z)
@@ -383,6 +385,7 @@ static void flush(struct percpu_zone *z, void *item)
 static __attribute__((noinline)) int free_slow(struct percpu_zone *z, void *item)
 {
 	size_t offset;
+	int e = 0;
 
 	if (item == NULL)
 		return 0;
@@ -397,12 +400,12 @@ static __attribute__((noinline)) int free_slow(struct percpu_zone *z, void *item
 	if (z->check != NULL)
 		percpu_zone_check_poison(z->check, item);
 	if (z->cache == NULL || is_over(z))
-		give_back(z, &item, 1);
+		e = give_back(z, &item, 1) == 1 ? 0 : -ETIMEDOUT;
 	else if (percpu_local_push(z->cache, CACHE, item) != 0)
 		flush(z, item);
 	if (__atomic_load_n(&z->waiters, __ATOMIC_RELAXED) != 0)
 		wake(z);
-	return 0;
+	return e;
 }
 
 int percpu_zone_free(struct percpu_zone *z, void *item)

@@ -85,7 +85,8 @@ PERCPU_API int percpu_stats_attach(struct percpu_region *r, uint64_t key, size_t
 PERCPU_API void percpu_stats_detach(struct percpu_stats *s);
 PERCPU_API uint64_t percpu_stats_key(const struct percpu_stats *s);
 
-/** Free the objects. NULL is fine. No thread may be using them. */
+/** Free the objects. NULL is fine. No thread may be using them. In a shared region
+ *  it may wait for a second, and leave the memory allocated, as percpu_region_free(). */
 PERCPU_API void percpu_stats_destroy(struct percpu_stats *s);
 
 /** Fields that one update may have: s->commit. 2, 4 (AVX2) or 8 (AVX-512), or

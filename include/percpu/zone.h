@@ -90,7 +90,9 @@ PERCPU_API int percpu_zone_alloc(struct percpu_zone *z, unsigned flags, void **r
 /**
  * Free an item that no thread uses any more. NULL is fine.
  *
- * Returns 0, or -EINVAL for a pointer that is not in this zone's memory. With
+ * Returns 0, or -EINVAL for a pointer that is not in this zone's memory, or in a
+ * shared region -ETIMEDOUT: the item is freed as far as the caller is concerned, but
+ * a process that is stopped keeps its memory allocated. With
  * PERCPU_ZONE_DEBUG a foreign pointer, a second free, and at the next
  * allocation a store to the item after its free (in a zone with a region of its
  * own), print what was wrong to standard error and abort.

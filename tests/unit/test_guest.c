@@ -19,6 +19,7 @@
 #include <percpu/counter.h>
 #include <percpu/stats.h>
 #include <percpu/status.h>
+#include <percpu/zone.h>
 
 #include "../../src/internal.h"
 #include "../support.h"
@@ -371,6 +372,35 @@ static void stopped_worker_stops_only_what_it_must(void **state)
 	percpu_stats_destroy(s);
 }
 
+/* Stopped with an update written down: cells of the chunk cannot be freed, and no
+ * zone forgets those that were not. Waits do not add up. */
+static void stopped_update_keeps_cells(void **state)
+{
+	struct percpu_header *header = region->first->header;
+	struct percpu_zone_options o = { .size = sizeof(o), .region = region };
+	struct percpu_zone_stats stats;
+	struct percpu_counter *c;
+	struct percpu_zone *z;
+	void *item;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(percpu_zone_create("guest", 64, &o, &z), 0);
+	assert_int_equal(percpu_zone_alloc(z, 0, &item), 0);
+	pid = start_stopped(&header->journal_lock);
+	header->journal.words = 0;
+	header->journal.turn |= 1;
+	assert_int_equal(percpu_region_free(region, item, 64), -ETIMEDOUT);
+	assert_int_equal(percpu_zone_free(z, item), -ETIMEDOUT);
+	percpu_zone_stats(z, &stats);
+	assert_int_equal(stats.used, 1);
+	assert_int_equal(percpu_counter_create_in(region, &c), 0);
+	go_on(pid);
+	assert_int_equal(percpu_zone_free(z, item), 0);
+	assert_int_equal(header->journal.turn & 1, 0);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
 /* A cancellation that is pending takes effect at the first cancellation point:
  * growth has some, and so has whoever reads what CPUs there are. */
 static void *allocate_cancelled(void *arg)
@@ -493,6 +523,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(readers_stop_nobody, start, stop),
 		cmocka_unit_test_setup_teardown(stopped_worker_stops_only_what_it_must, start,
 						stop),
+		cmocka_unit_test_setup_teardown(stopped_update_keeps_cells, start, stop),
 		cmocka_unit_test_setup_teardown(cancelled_thread_leaves_no_lock, start, stop),
 		cmocka_unit_test(small_files_are_full_early),
 	};
