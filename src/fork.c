@@ -46,6 +46,7 @@ void percpu_process_unlock(void)
 
 static void before_fork(void)
 {
+	percpu_selftest_before_fork();
 	percpu_names_lock();
 	percpu_variables_lock();
 	percpu_wbufs_before_fork();

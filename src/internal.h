@@ -131,7 +131,8 @@ void percpu_selftest_init(bool possible);
  *  -errno. Not in signal handlers. */
 int percpu_selftest_start(void);
 
-/** In a child of fork: the parent's threads did not come along. */
+/** Before a fork; and in the child: the parent's threads did not come along. */
+void percpu_selftest_before_fork(void);
 void percpu_selftest_in_child(void);
 
 /** What the process goes by: unknown, skipped, pending, or what the self-test has

@@ -23,6 +23,7 @@
 #include "internal.h"
 
 #define PATIENCE_NS (10 * PERCPU_SECOND) /* of a caller of percpu_selftest() */
+#define FORK_NS (PERCPU_SECOND / 50)	 /* of the first fork */
 
 /* The process's verdict. Once it is pending it is changed by read-modify-write alone. */
 uint32_t percpu_selftest_word = PERCPU_SELFTEST_UNKNOWN;
@@ -294,21 +295,43 @@ int percpu_selftest_start(void)
 
 #endif
 
-enum percpu_selftest percpu_selftest(void)
+/* Returns whether the threads that are at it have ended. */
+static bool wait_for_threads(uint64_t timeout_ns)
 {
-	uint64_t deadline = percpu_now_ns() + PATIENCE_NS, now;
+	uint64_t deadline = percpu_now_ns() + timeout_ns, now;
 	uint32_t threads;
 
+	while ((threads = __atomic_load_n(&running, __ATOMIC_ACQUIRE)) != 0) {
+		now = percpu_now_ns();
+		if (now >= deadline)
+			return false;
+		percpu_futex_wait(&running, threads, deadline - now);
+	}
+	return true;
+}
+
+/*
+ * A program that makes itself a daemon creates what it counts in, forks, and ends.
+ * The child, which only counts, may start no thread, and would have no proof. So the
+ * first fork waits for it, as long as it takes on a machine that is not busy.
+ */
+void percpu_selftest_before_fork(void)
+{
+	static bool waited; /* atomic */
+
+	if (percpu_selftest_verdict() == PERCPU_SELFTEST_PENDING &&
+	    !__atomic_exchange_n(&waited, true, __ATOMIC_RELAXED))
+		(void)wait_for_threads(FORK_NS);
+}
+
+enum percpu_selftest percpu_selftest(void)
+{
 	(void)percpu_init();
 	if (percpu_selftest_verdict() == PERCPU_SELFTEST_SKIPPED)
 		return PERCPU_SELFTEST_SKIPPED;
 	if (percpu_selftest_start() != 0)
 		return PERCPU_SELFTEST_INCONCLUSIVE;
-	while ((threads = __atomic_load_n(&running, __ATOMIC_ACQUIRE)) != 0) {
-		now = percpu_now_ns();
-		if (now >= deadline)
-			return PERCPU_SELFTEST_INCONCLUSIVE;
-		percpu_futex_wait(&running, threads, deadline - now);
-	}
+	if (!wait_for_threads(PATIENCE_NS))
+		return PERCPU_SELFTEST_INCONCLUSIVE;
 	return (enum percpu_selftest)__atomic_load_n(&last_found, __ATOMIC_RELAXED);
 }
