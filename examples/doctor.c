@@ -7,6 +7,7 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <percpu/percpu.h>
 
@@ -69,8 +70,8 @@ static void print_fences(const struct percpu_status *st)
 		line("fence, all", "by visiting each CPU: %u of %u reached", report.fenced,
 		     st->possible_cpus);
 	else
-		line("fence, all", "%u CPUs not reached within 1 s, the first is CPU %u",
-		     report.unfenced, report.first_unfenced);
+		line("fence, all", "%u CPUs not reached (%s), the first is CPU %u", report.unfenced,
+		     strerror(-e), report.first_unfenced);
 }
 
 static void print_size(const char *name, uint32_t bytes, const char *absent)
@@ -99,6 +100,9 @@ int main(void)
 	     st->cpu_without_lane ? "; a CPU has none" : "");
 	print_commands(st->membarrier_cmds);
 	print_fences(st);
+	line("locks", "%s",
+	     st->robust ? "taken over when their holder was killed" :
+			  "not taken over: get_robust_list(2) is refused");
 	line("kernel", "%s", st->kernel);
 	line("self-test", "%s", verdicts[verdict]);
 
