@@ -21,26 +21,37 @@
  * As POSIX.1-2024 says, fork() is not for signal handlers; _Fork() is, and calls
  * none of this: its child may call what a signal handler may, and exec.
  */
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <signal.h>
 
 #include "internal.h"
 
 static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
 static int cancel_state; /* of the holder; under the lock */
+static sigset_t signals; /* likewise */
 
+/* Whoever waits for it may have a lock that other processes wait for, so no signal
+ * handler is to keep the holder from going on. */
 void percpu_process_lock(void)
 {
 	int state = percpu_defer_cancel();
+	sigset_t all, old;
 
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_mutex_lock(&process_lock);
 	cancel_state = state;
+	signals = old;
 }
 
 void percpu_process_unlock(void)
 {
 	int state = cancel_state;
+	sigset_t old = signals;
 
 	pthread_mutex_unlock(&process_lock);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	percpu_restore_cancel(state);
 }
 

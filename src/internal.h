@@ -168,8 +168,8 @@ enum percpu_tier percpu_tier(void);
 
 /* fork.c */
 
-/** Serializes everything in the process that allocates, and its lists. Fork
- *  waits for it, so nobody who has it waits for another process, or for another
+/** Serializes everything in the process that allocates, and its lists. Signals are
+ *  blocked meanwhile. Fork waits for it, so nobody who has it waits for another process, or for another
  *  lock but those that fork.c lists behind it. */
 void percpu_process_lock(void);
 void percpu_process_unlock(void);

@@ -126,7 +126,7 @@ static void handlers_may_reset(void **state)
 	(void)state;
 	taken = 0;
 	sigaction(SIGUSR2, &sa, NULL);
-	alarm(60);
+	test_alarm(60);
 	test_team_run(THREADS, reset_under_timer, &started);
 	alarm(0);
 	assert_int_equal(started, THREADS);
@@ -166,7 +166,7 @@ static void handlers_use_references(void **state)
 
 	(void)state;
 	sigaction(SIGUSR2, &sa, NULL);
-	alarm(60);
+	test_alarm(60);
 	test_team_run(THREADS, refs_under_timer, &failed);
 	alarm(0);
 	assert_int_equal(failed, 0);

@@ -481,6 +481,23 @@ static void canceled_thread_leaves_no_file(void **state)
 	assert_int_equal(unlink(test_path("canceled")), 0);
 }
 
+/* Another process may wait for who waits for the process lock: no handler keeps its
+ * holder from going on. */
+static void process_lock_blocks_signals(void **state)
+{
+	sigset_t before, held, after;
+
+	(void)state;
+	pthread_sigmask(SIG_BLOCK, NULL, &before);
+	percpu_process_lock();
+	pthread_sigmask(SIG_BLOCK, NULL, &held);
+	percpu_process_unlock();
+	pthread_sigmask(SIG_BLOCK, NULL, &after);
+	assert_true(sigismember(&held, SIGUSR1) && sigismember(&held, SIGTERM));
+	assert_int_equal(sigismember(&before, SIGUSR1), sigismember(&after, SIGUSR1));
+	assert_int_equal(sigismember(&before, SIGTERM), sigismember(&after, SIGTERM));
+}
+
 /* Room for a few chunks only, by a limit whose signal would be the end. */
 static int grow_within_limit(void *arg)
 {
@@ -525,6 +542,7 @@ int main(void)
 						stop),
 		cmocka_unit_test_setup_teardown(stopped_update_keeps_cells, start, stop),
 		cmocka_unit_test_setup_teardown(cancelled_thread_leaves_no_lock, start, stop),
+		cmocka_unit_test(process_lock_blocks_signals),
 		cmocka_unit_test(small_files_are_full_early),
 	};
 
