@@ -20,7 +20,7 @@
 #include "internal.h"
 
 #define HUGE_PAGE (2UL << 20)
-#define FEW_PAGES 16
+#define FEW_PAGES 32 /* more than a lane of default size has */
 
 static size_t round_up(size_t n, size_t to)
 {
