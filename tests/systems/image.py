@@ -86,7 +86,7 @@ def add_program(archive, path, program, directories, compiler):
     archive.file(path, read(program))
     if interpreter:
         archive.file(interpreter, read(find(os.path.basename(interpreter), directories, compiler)))
-    if "libc.so.6" in libraries:
+    if interpreter and "libc.so.6" in libraries:
         libraries.append("libgcc_s.so.1")  # glibc loads it when a thread is canceled
     for library in libraries:
         where = find(library, directories, compiler)
