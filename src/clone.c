@@ -42,14 +42,27 @@ __attribute__((visibility("hidden"), used)) int percpu_vfork_done(long r)
 	return (int)r;
 }
 
-/* The child returns through this frame first and then overwrites it, so the
- * return address waits in a register. */
+/*
+ * The child leaves this frame first and then overwrites it, so the return address
+ * waits in a register.
+ *
+ * A shadow stack (x86 SHSTK, Arm GCS) is shared as well. A child that returned would
+ * have its next call overwrite the entry that the parent returns by. So the child
+ * jumps to where it would return to, and the entry stays below its calls. On x86 it
+ * always does. On Arm it does where there is a shadow stack, which chkfeat tells: a
+ * caller has no landing pad for a jump if its compiler does not know that vfork()
+ * returns twice.
+ *
+ * Both begin with a landing pad (endbr64; paciasp is one), and the return address is
+ * signed while it is on the stack. Processors without these take them for no-ops.
+ */
 #ifdef __x86_64__
 __asm__(".pushsection .text\n\t"
 	".globl vfork\n\t"
 	".type vfork, @function\n"
 	"vfork:\n\t"
 	".cfi_startproc\n\t"
+	"endbr64\n\t"
 	"subq $8, %rsp\n\t"
 	".cfi_adjust_cfa_offset 8\n\t"
 	"call percpu_thread_share\n\t"
@@ -60,13 +73,17 @@ __asm__(".pushsection .text\n\t"
 	".cfi_register %rip, %rdx\n\t"
 	"movl $58, %eax\n\t" /* SYS_vfork */
 	"syscall\n\t"
+	"testq %rax, %rax\n\t"
+	"jz 1f\n\t"
+	".cfi_remember_state\n\t"
 	"pushq %rdx\n\t"
 	".cfi_adjust_cfa_offset 8\n\t"
 	".cfi_rel_offset %rip, 0\n\t"
 	"movq %rax, %rdi\n\t"
-	"testq %rax, %rax\n\t"
-	"jnz percpu_vfork_done\n\t"
-	"ret\n\t"
+	"jmp percpu_vfork_done\n"
+	"1:\n\t"
+	".cfi_restore_state\n\t"
+	"jmp *%rdx\n\t"
 	".cfi_endproc\n\t"
 	".size vfork, . - vfork\n\t"
 	".popsection");
@@ -76,6 +93,8 @@ __asm__(".pushsection .text\n\t"
 	".type vfork, %function\n"
 	"vfork:\n\t"
 	".cfi_startproc\n\t"
+	"hint #25\n\t" /* paciasp */
+	".cfi_negate_ra_state\n\t"
 	"stp x29, x30, [sp, #-16]!\n\t"
 	".cfi_adjust_cfa_offset 16\n\t"
 	".cfi_rel_offset x30, 8\n\t"
@@ -83,6 +102,8 @@ __asm__(".pushsection .text\n\t"
 	"ldp x29, x30, [sp], #16\n\t"
 	".cfi_adjust_cfa_offset -16\n\t"
 	".cfi_restore x30\n\t"
+	"hint #29\n\t" /* autiasp */
+	".cfi_negate_ra_state\n\t"
 	"mov x0, #0x4111\n\t" /* CLONE_VM | CLONE_VFORK | SIGCHLD */
 	"mov x1, sp\n\t"
 	"mov x8, #220\n\t" /* SYS_clone */
@@ -90,7 +111,13 @@ __asm__(".pushsection .text\n\t"
 	"cbz x0, 1f\n\t"
 	"b percpu_vfork_done\n"
 	"1:\n\t"
-	"ret\n\t"
+	"mov x16, #1\n\t"
+	"hint #40\n\t" /* chkfeat x16: 0 if there is a shadow stack */
+	"cbz x16, 2f\n\t"
+	"ret\n"
+	"2:\n\t"
+	"mov x17, x30\n\t"
+	"br x17\n\t"
 	".cfi_endproc\n\t"
 	".size vfork, . - vfork\n\t"
 	".popsection");

@@ -31,6 +31,10 @@
  * to do then. So no sequence loops without bound, and a thread that is
  * single-stepped by a debugger ends up in its fallback.
  *
+ * Abort handlers have no landing pad (endbr64, bti) and need none. The kernel gets
+ * there by setting the program counter. It adds no pending branch, and there was
+ * none: no sequence has an indirect branch in it, nor is one the target of any.
+ *
  * Parameters, the same everywhere
  *	cell	the object's address in lane 0
  *	guard	address in lane 0 of a 32-bit word; nonzero in a lane keeps
