@@ -24,6 +24,9 @@ void print_tables(report &all);
 
 /* Names that several places use. */
 #define ADD "percpu_counter_add"
+#define STATS_ADD "percpu_stats_add"
+#define STATS_UPDATE "percpu_stats_update, 4 fields"
+#define IN_COPIES ", two copies"
 #define UNPROTECTED "unprotected per-CPU add"
 #define LIBRSEQ "librseq rseq_load_add_store__ptr"
 #define LOCKED "per-CPU atomic inc"

@@ -115,6 +115,8 @@ static void make_targets()
 	must(percpu_counter_array_create(cells * 8, &target.array), "an array");
 	for (int f = PERCPU_LOCAL_SPLIT; f <= PERCPU_LOCAL_REFS; f++)
 		must(percpu_local_create(8, (percpu_local_fallback)f, &target.local[f]), "a word");
+	for (unsigned flags : { 0, PERCPU_STATS_WHOLE })
+		must(percpu_stats_create(32, 1, flags, &target.stats[flags]), "statistics");
 	must(percpu_region_alloc(target.region, 64, 64, &target.guard), "a guard");
 	must(percpu_region_alloc(target.region, 64, 64, &target.lock), "a lock");
 	pthread_mutex_init(&target.mutex, nullptr);
@@ -132,6 +134,8 @@ void register_adds(bool all)
 	measure<local_add<PERCPU_LOCAL_SPLIT>>("percpu_local_add, split", two);
 	measure<local_add<PERCPU_LOCAL_LOCK>>("percpu_local_add, lock", two);
 	measure<local_add<PERCPU_LOCAL_REFS>>("percpu_local_add, refs", two);
+	measure<stats_add<0>>(STATS_ADD, two);
+	measure<stats_update<0>>(STATS_UPDATE, two);
 	if (!all)
 		return;
 
@@ -173,6 +177,9 @@ void register_adds(bool all)
 	measure<vector_add<4>, amid_work>("percpu_counter_array_add4" AMID_WORK, two);
 	measure<vector_add<8>>("percpu_counter_array_add8, same line", two);
 	measure<vector_add<8>, amid_work>("percpu_counter_array_add8" AMID_WORK, two);
+
+	measure<stats_add<PERCPU_STATS_WHOLE>>(STATS_ADD IN_COPIES, two);
+	measure<stats_update<PERCPU_STATS_WHOLE>>(STATS_UPDATE IN_COPIES, two);
 
 	measure<local_add_return>("percpu_local_add_return", two);
 	measure<local_add_limit>("percpu_local_add_limit", two);

@@ -28,6 +28,7 @@ struct targets {
 	percpu_static_counter statics[cells];
 	percpu_counter_array *array; /* 8 lines of 8 */
 	percpu_local *local[3];	     /* by percpu_local_fallback */
+	percpu_stats *stats[2];	     /* by flags; an object of 4 fields */
 	void *guard, *lock;	     /* cells, 0 */
 	alignas(64) uint64_t words[cells];
 	alignas(64) pthread_mutex_t mutex;
@@ -387,6 +388,40 @@ template <class contender> struct hidden_cpu : contender {
 	~hidden_cpu()
 	{
 		percpu_self = saved;
+	}
+};
+
+template <unsigned flags> struct on_stats {
+	static constexpr uint64_t ones[4] = { 1, 1, 1, 1 };
+
+	static void reset()
+	{
+		uint64_t fields[4];
+
+		must(percpu_stats_fetch_zero(target.stats[flags], 0, 1, fields), "fetch_zero");
+	}
+	static uint64_t total()
+	{
+		uint64_t fields[4];
+
+		must(percpu_stats_fetch(target.stats[flags], 0, 1, fields), "fetch");
+		return fields[0] + fields[1] + fields[2] + fields[3];
+	}
+};
+
+template <unsigned flags> struct stats_add : on_stats<flags> {
+	[[gnu::always_inline]] void add(unsigned)
+	{
+		percpu_stats_add(target.stats[flags], 0, 1, 1);
+	}
+};
+
+template <unsigned flags> struct stats_update : on_stats<flags> {
+	static constexpr unsigned adds = 4;
+
+	[[gnu::always_inline]] void add(unsigned)
+	{
+		(void)percpu_stats_update(target.stats[flags], 0, 0, on_stats<flags>::ones, 4);
 	}
 };
 

@@ -204,6 +204,8 @@ void print_tables(report &all)
 		     "percpu_counter_array_add4, same line", "percpu_counter_array_add8, same line",
 		     "percpu_counter_array_add2" AMID_WORK, "percpu_counter_array_add4" AMID_WORK,
 		     "percpu_counter_array_add8" AMID_WORK });
+	print_rows(r, "Statistics of 4 fields: one of them, or all with one commit",
+		   { STATS_ADD, STATS_ADD IN_COPIES, STATS_UPDATE, STATS_UPDATE IN_COPIES });
 	print_rows(r, "Operations that cannot be split, and their fallbacks on tier rseq",
 		   { "percpu_local_add, split", "percpu_local_add, lock", "percpu_local_add, refs",
 		     "percpu_local_add_return", "percpu_local_add_limit",
@@ -213,7 +215,8 @@ void print_tables(report &all)
 		std::vector<std::string> names;
 
 		for (auto name : { ADD, "percpu_counter_array_add", "percpu_local_add, split",
-				   "percpu_local_add, lock", "percpu_local_add, refs" })
+				   "percpu_local_add, lock", "percpu_local_add, refs", STATS_ADD,
+				   STATS_UPDATE })
 			names.push_back(name + tier);
 		print_rows(r, ("The lower tiers:" + tier).c_str(), names);
 	}

@@ -296,7 +296,7 @@ _Static_assert(sizeof(struct percpu_header) == 48 + 2 * 1024 + 8 + 24 + 512, "fi
 _Static_assert(offsetof(struct percpu_header, atomic_lanes) == 48, "file layout");
 
 #define PERCPU_MAGIC 0x31557043726550ffULL /* bytes: ff P e r C p U 1 */
-#define PERCPU_VERSION 2
+#define PERCPU_VERSION 3
 
 /** What this process knows of a chunk; constant once it is mapped. */
 struct percpu_chunk {
@@ -414,33 +414,40 @@ unsigned percpu_vector_words(void);
 
 /* stats.c, stats_read.c */
 
-/** What all who count in objects look at: in the bias lane, behind the biases.
- *  Readers change it. */
+/** What all who count in objects look at: in the bias lane, at the key, so that
+ *  who attaches finds it before the layout is known. Readers change it. */
 struct percpu_stats_control {
 	uint64_t bank;	 /* which one counts: 0, or their distance; above that, changes */
 	uint64_t fenced; /* the value of bank that a fence has followed last */
 	uint64_t resets; /* changes under the lock of the journal; odd: one has begun */
 	uint64_t size;
 	uint64_t n;
-	uint32_t flags;
+	uint32_t flags;	 /* of percpu_stats_create() */
+	uint32_t copies; /* 1: each object is there in two copies; 0: once */
 	uint32_t reader; /* id of the thread that takes a snapshot; or 0 */
+	uint32_t unused;
 };
 
 /** What bank grows by with each change: more than any distance. */
 #define PERCPU_STATS_FLIP (UINT64_C(1) << 40)
 
-/** Where the first field of object i is in a lane, in bank 0. */
+/** Where the first field of object i is in the atomic lanes and the bias lane. */
 static inline size_t percpu_stats_offset(const struct percpu_stats *s, size_t i)
 {
-	return (size_t)(s->base - s->chunk->base) + i * s->record + s->head;
+	return (size_t)(s->base - s->chunk->base) + s->banks + i * s->record + s->head;
+}
+
+/** The control of objects whose first one is at this address of lane 0. */
+static inline struct percpu_stats_control *percpu_stats_control_at(const struct percpu_chunk *k,
+								   const char *base)
+{
+	return (struct percpu_stats_control *)percpu_chunk_lane(k, 2 * (size_t)k->cpus,
+								(size_t)(base - k->base));
 }
 
 static inline struct percpu_stats_control *percpu_stats_control(const struct percpu_stats *s)
 {
-	const struct percpu_chunk *k = s->chunk;
-	size_t offset = (size_t)(s->base - k->base) + s->banks;
-
-	return (struct percpu_stats_control *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
+	return percpu_stats_control_at(s->chunk, s->base);
 }
 
 /* zone_check.c */

@@ -4,10 +4,15 @@
  * not inlined. stats_read.c reads them.
  *
  * A lane holds, for all objects, bank 0 and then bank 1. In the CPU lanes both
- * count, one at a time; in the atomic lanes bank 0 alone. In the bias lane the
- * place of bank 0 has what readers subtract, and that of bank 1 the control.
+ * count, one at a time; in the atomic lanes bank 1 alone. In the bias lane the
+ * place of bank 1 has what readers subtract, and that of bank 0 the control.
  *
  * value = sum of both banks in all CPU lanes + sum of the atomic lanes - bias
+ *
+ * An update is one vector store where the CPU has one as wide as the objects.
+ * Where it has not, objects of up to GROUP fields are made in two copies, as with
+ * PERCPU_STATS_WHOLE: one store names the copy that counts. A file keeps the layout
+ * that it was made with; a process on a CPU with less takes the lock instead.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,6 +22,7 @@
 
 #define FIELD sizeof(uint64_t)
 #define MAX_LANE_SIZE ((size_t)1 << 39)
+#define GROUP 8 /* fields that any update may have */
 #define LINE 64 /* objects do not share a vector, nor the banks a line */
 
 _Static_assert(sizeof(struct percpu_stats_control) <= LINE, "fits into the smallest bank");
@@ -36,15 +42,24 @@ static int check_schema(size_t size, size_t n, unsigned flags)
 	return (flags & PERCPU_STATS_WHOLE) && size / FIELD > PERCPU_STATS_MAX_COMMIT ? -E2BIG : 0;
 }
 
+/* Whether objects that are made here are to be in two copies. */
+static bool wants_copies(size_t size, unsigned flags)
+{
+	size_t words = size / FIELD;
+
+	return (flags & PERCPU_STATS_WHOLE) || (words > percpu_vector_words() && words <= GROUP);
+}
+
 /* What follows from the schema. */
-static void lay_out(struct percpu_stats *s, size_t size, size_t n, unsigned flags)
+static void lay_out(struct percpu_stats *s, size_t size, size_t n, unsigned flags, bool copies)
 {
 	size_t words = round_words(size / FIELD);
 
 	memset(s, 0, sizeof(*s));
 	s->words = size / FIELD;
 	s->n = n;
-	if (flags & PERCPU_STATS_WHOLE) {
+	s->flags = flags;
+	if (copies) {
 		words = (s->words + 1) / 2 * 2;
 		s->head = sizeof(struct percpu_pair);
 		s->record = s->head + 2 * words * FIELD;
@@ -95,13 +110,14 @@ static int forget_the_past(const struct percpu_stats *s)
 	return 0;
 }
 
-static void start_counting(const struct percpu_stats *s, unsigned flags)
+static void start_counting(const struct percpu_stats *s)
 {
 	struct percpu_stats_control *c = percpu_stats_control(s);
 
 	c->size = s->words * FIELD;
 	c->n = s->n;
-	c->flags = flags;
+	c->flags = s->flags;
+	c->copies = s->head != 0;
 	c->fenced = 0;
 	c->resets = 0;
 	c->reader = 0;
@@ -109,7 +125,7 @@ static void start_counting(const struct percpu_stats *s, unsigned flags)
 }
 
 static int create_at(struct percpu_region *r, struct percpu_region *own,
-		     const struct percpu_stats *t, unsigned flags, struct percpu_stats **ret)
+		     const struct percpu_stats *t, struct percpu_stats **ret)
 {
 	struct percpu_stats *s;
 	void *cell;
@@ -127,7 +143,7 @@ static int create_at(struct percpu_region *r, struct percpu_region *own,
 		(void)percpu_region_free(r, cell, 2 * t->banks);
 		return e;
 	}
-	start_counting(s, flags);
+	start_counting(s);
 	*ret = s;
 	return 0;
 }
@@ -143,8 +159,8 @@ int percpu_stats_create_in(struct percpu_region *r, size_t size, size_t n, unsig
 	e = check_schema(size, n, flags);
 	if (e != 0)
 		return e;
-	lay_out(&t, size, n, flags);
-	return create_at(r, NULL, &t, flags, ret);
+	lay_out(&t, size, n, flags, wants_copies(size, flags));
+	return create_at(r, NULL, &t, ret);
 }
 
 int percpu_stats_create(size_t size, size_t n, unsigned flags, struct percpu_stats **ret)
@@ -159,48 +175,56 @@ int percpu_stats_create(size_t size, size_t n, unsigned flags, struct percpu_sta
 	e = check_schema(size, n, flags);
 	if (e != 0)
 		return e;
-	lay_out(&t, size, n, flags);
+	lay_out(&t, size, n, flags, wants_copies(size, flags));
 	o.lane_size = 2 * t.banks;
 	if (o.lane_size <= PERCPU_LANE_SIZE) {
 		e = percpu_region_default(&r);
-		return e != 0 ? e : create_at(r, NULL, &t, flags, ret);
+		return e != 0 ? e : create_at(r, NULL, &t, ret);
 	}
 	e = percpu_region_create(&o, &r);
 	if (e != 0)
 		return e;
-	e = create_at(r, r, &t, flags, ret);
+	e = create_at(r, r, &t, ret);
 	if (e != 0)
 		percpu_region_close(r);
 	return e;
 }
 
+/* The layout that whoever created the objects has written into the control, which
+ * another process may have damaged since: each word is loaded once, and checked. */
+static int find_layout(const struct percpu_stats_control *c, size_t size, size_t n, unsigned flags,
+		       struct percpu_stats *ret)
+{
+	unsigned made_with = __atomic_load_n(&c->flags, __ATOMIC_RELAXED);
+	unsigned copies = __atomic_load_n(&c->copies, __ATOMIC_RELAXED);
+
+	if (__atomic_load_n(&c->size, __ATOMIC_RELAXED) != size ||
+	    __atomic_load_n(&c->n, __ATOMIC_RELAXED) != n || (flags & ~made_with) != 0 ||
+	    copies > 1 || (copies == 0 && made_with != 0) ||
+	    check_schema(size, n, copies ? made_with | PERCPU_STATS_WHOLE : made_with) != 0)
+		return -ENOENT;
+	lay_out(ret, size, n, made_with, copies);
+	return 0;
+}
+
 int percpu_stats_attach(struct percpu_region *r, uint64_t key, size_t size, size_t n,
 			unsigned flags, struct percpu_stats **ret)
 {
-	struct percpu_stats t, *s;
-	const struct percpu_stats_control *c;
+	struct percpu_stats t;
 	void *cell;
 	int e;
 
 	if (ret == NULL || n == 0)
 		return -EINVAL;
 	e = check_schema(size, n, flags);
-	if (e != 0)
-		return e;
-	lay_out(&t, size, n, flags);
-	e = percpu_region_attach(r, key, 2, t.banks, LINE, &cell);
-	if (e != 0)
-		return e;
-	e = make_handle(&t, r, NULL, cell, &s);
-	if (e != 0)
-		return e;
-	c = percpu_stats_control(s);
-	if (c->size != size || c->n != n || c->flags != flags) {
-		free(s);
-		return -ENOENT;
-	}
-	*ret = s;
-	return 0;
+	if (e == 0)
+		e = percpu_region_attach(r, key, 1, LINE, LINE, &cell);
+	if (e == 0)
+		e = find_layout(percpu_stats_control_at(percpu_region_chunk(r, cell), cell), size,
+				n, flags, &t);
+	if (e == 0)
+		e = percpu_region_attach(r, key, 2, t.banks, LINE, &cell);
+	return e != 0 ? e : make_handle(&t, r, NULL, cell, ret);
 }
 
 void percpu_stats_detach(struct percpu_stats *s)
@@ -269,9 +293,11 @@ static int check_update(const struct percpu_stats *s, size_t i, size_t word, siz
 
 	if (words == 0 || i >= s->n || word >= s->words || words > s->words - word)
 		return -EINVAL;
-	if (words > s->commit)
+	if (s->flags & PERCPU_STATS_WHOLE)
+		return 0;
+	if (words > GROUP)
 		return -E2BIG;
-	return s->head == 0 && word % group != 0 ? -EINVAL : 0;
+	return word % group != 0 ? -EINVAL : 0;
 }
 
 static int update_locked(const struct percpu_stats *s, size_t offset, const uint64_t *n,
@@ -290,25 +316,47 @@ static int update_locked(const struct percpu_stats *s, size_t offset, const uint
 	return 0;
 }
 
+/* Writes the copy that does not count, with the fields that change and the others,
+ * and makes it the one that does. */
+static int update_copy(const struct percpu_stats *s, char *cell, size_t word, const uint64_t *n,
+		       size_t words)
+{
+	const size_t all = (s->words + 1) / 2 * 2;
+	uint64_t delta[PERCPU_STATS_MAX_COMMIT];
+
+	if (words != all) {
+		memset(delta, 0, all * FIELD);
+		memcpy(delta + word, n, words * FIELD);
+		n = delta;
+	}
+	return percpu_seq_bank_update(cell, s->stride, s->bank, s->banks, n, all);
+}
+
+/* Returns 0, or another value with nothing added. */
+static int update_by_sequence(const struct percpu_stats *s, size_t i, size_t word,
+			      const uint64_t *n, size_t words)
+{
+	char *cell = s->base + i * s->record;
+
+	return s->head != 0 ? update_copy(s, cell, word, n, words) :
+			      add_vector(s, cell + word * FIELD, n, words);
+}
+
 int percpu_stats_update_slow(const struct percpu_stats *s, size_t i, size_t word, const uint64_t *n,
 			     size_t words)
 {
-	uint64_t whole[PERCPU_STATS_MAX_COMMIT] = { 0 };
-	char *cell = s->base + i * s->record;
 	struct percpu_rseq *rs;
-	int e = check_update(s, i, word, words), r;
+	int e = check_update(s, i, word, words);
 
 	if (e != 0)
 		return e;
-	if (s->head != 0)
-		memcpy(whole + word, n, words * FIELD);
-	rs = percpu_seq_attach();
-	for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++) {
-		r = s->head != 0 ? percpu_seq_bank_update(cell, s->stride, s->bank, s->banks, whole,
-							  (s->words + 1) / 2 * 2) :
-				   add_vector(s, cell + word * FIELD, n, words);
-		if (r == 0)
+	if (words <= s->commit) {
+		if (update_by_sequence(s, i, word, n, words) == 0)
 			return 0;
+		rs = percpu_seq_attach();
+		for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
+			if (update_by_sequence(s, i, word, n, words) == 0)
+				return 0;
 	}
 	return update_locked(s, percpu_stats_offset(s, i) + word * FIELD, n, words);
 }

@@ -38,17 +38,18 @@ struct percpu_stats {
 	const uint64_t *bank; /* which bank counts: 0 or banks */
 	uint64_t banks;	      /* bytes between the banks */
 	uint32_t vector;      /* words that an inlined update commits; 0: none */
-	uint32_t commit;      /* words that one update may have */
+	uint32_t commit;      /* words that an update commits without the lock */
 	size_t words;	      /* fields of an object */
 	size_t n;	      /* objects */
 	size_t head;	      /* bytes of a record in front of the fields */
 	struct percpu_chunk *chunk;
 	struct percpu_region *own; /* closed with the objects; may be NULL */
+	unsigned flags;		   /* that they were created with */
 };
 
-/** For percpu_stats_create(): an update may have all fields of an object, up to
- *  PERCPU_STATS_MAX_COMMIT, on any CPU. Each CPU has every object twice, in
- *  each bank, and an update copies it: memory and cost grow with the schema. */
+/** For percpu_stats_create(): an update may have any run of an object's fields, up to
+ *  PERCPU_STATS_MAX_COMMIT, and not 8 aligned ones at most. Objects are in two copies,
+ *  see percpu_stats_create(): memory and cost grow with the schema. */
 #define PERCPU_STATS_WHOLE 0x1
 
 #define PERCPU_STATS_MAX_COMMIT 64
@@ -58,7 +59,11 @@ struct percpu_stats {
  * region that other processes may attach to.
  *
  * In each bank of each CPU an object takes its fields' bytes, with 3 fields
- * rounded up to 4, 5 to 7 up to 8, and more up to a multiple of 8.
+ * rounded up to 4, 5 to 7 up to 8, and more up to a multiple of 8. Objects of up to
+ * 8 fields, but more than one store of this CPU commits (2; 4 with AVX2; 8 with
+ * AVX-512), and those with PERCPU_STATS_WHOLE, are in two copies: there one takes 16
+ * bytes and twice its fields' bytes, with an odd number of fields one more. In a
+ * region the layout stays, whatever CPU attaches later.
  *
  * Returns 0, or
  *	-EINVAL	size is 0 or not a multiple of 8, n is 0, a NULL, unknown
@@ -75,8 +80,9 @@ PERCPU_API int percpu_stats_create_in(struct percpu_region *r, size_t size, size
 				      unsigned flags, struct percpu_stats **ret);
 
 /**
- * Attach to the objects that another process created at this key of a region,
- * with the same size, n and flags; percpu_stats_detach() leaves them.
+ * Attach to the objects that another process created at this key of a region, with
+ * the same size and n; percpu_stats_detach() leaves them. The region says whether
+ * they have PERCPU_STATS_WHOLE; with that flag here, others are not found.
  *
  * Returns 0, or -EINVAL (as above), -ENOENT (no such objects there), -ENOMEM.
  */
@@ -89,8 +95,9 @@ PERCPU_API uint64_t percpu_stats_key(const struct percpu_stats *s);
  *  it may wait for a second, and leave the memory allocated, as percpu_region_free(). */
 PERCPU_API void percpu_stats_destroy(struct percpu_stats *s);
 
-/** Fields that one update may have: s->commit. 2, 4 (AVX2) or 8 (AVX-512), or
- *  all with PERCPU_STATS_WHOLE. */
+/** Fields that an update has without taking the lock, on this CPU: all of an object
+ *  with PERCPU_STATS_WHOLE; of others as a rule all up to 8, and with more than 8,
+ *  or attached to where the CPU that created them commits more, 2, 4 or 8. */
 PERCPU_API unsigned percpu_stats_commit_words(const struct percpu_stats *s);
 
 PERCPU_API void percpu_stats_add_slow(const struct percpu_stats *s, size_t i, size_t word,
@@ -120,23 +127,24 @@ PERCPU_INLINE percpu_words2 percpu_stats_pair(const uint64_t *n, size_t at, size
 
 /**
  * Add n[0] to n[words-1] to as many fields of object i, from the word-th on,
- * with one commit. Inlined where words is a constant; then, as in
- * percpu_stats_add(), the object and the fields must be there.
+ * with one commit, on every CPU. Inlined where words is a constant; then, as in
+ * percpu_stats_add(), the object and the fields must be there: nothing checks.
  *
- * Without PERCPU_STATS_WHOLE, words is at most percpu_stats_commit_words(), and
- * word a multiple of words rounded up to a power of two.
+ * Without PERCPU_STATS_WHOLE, words is at most 8, and word a multiple of words
+ * rounded up to a power of two.
  *
- * Returns 0, or, with nothing added, -E2BIG (too many fields for one commit),
+ * Returns 0, or, with nothing added, -E2BIG (more than 8 fields),
  * -EINVAL (an object or fields that are not there, or word is no such multiple),
  * and where the lock is taken, see below, -ETIMEDOUT: another thread that has it
  * is stopped, or does not get to run, for a second.
  *
  * Context: any thread, signal handlers.
  * Ordering: none.
- * Progress: bounded on tier rseq, but a thread whose sequences keep being
- * aborted, as by a debugger, and threads on lower tiers, take a lock: of all
- * objects in the region's chunk, held for one update, or by a reset for the
- * objects it resets, and recovered when its holder is dead.
+ * Progress: bounded on tier rseq, but an update of more fields than
+ * percpu_stats_commit_words(), a thread whose sequences keep being aborted, as by a
+ * debugger, and threads on lower tiers, take a lock: of all objects in the region's
+ * chunk, held for one update, or by a reset for the objects it resets, and recovered
+ * when its holder is dead.
  */
 PERCPU_INLINE int percpu_stats_update(const struct percpu_stats *s, size_t i, size_t word,
 				      const uint64_t *n, size_t words)
@@ -177,11 +185,11 @@ PERCPU_INLINE int percpu_stats_update(const struct percpu_stats *s, size_t i, si
  * may differ by the updates that run meanwhile.
  *
  * Returns 0, or -EINVAL (objects there are not, or a NULL), or, with out
- * undefined, -EAGAIN: of an object with PERCPU_STATS_WHOLE, a CPU committed an
- * update during each of 10 000 looks at it. Try again.
+ * undefined, -EAGAIN: of an object in two copies, a CPU committed an update during
+ * each of 10 000 looks at it. Try again.
  * Context: any thread, also of a process that opened the region to read only.
- * Progress: bounded. Objects without PERCPU_STATS_WHOLE are read at once; of the
- * others a field is read again if an update was committed meanwhile.
+ * Progress: bounded. Of objects in two copies a field is read again if an update was
+ * committed meanwhile; others are read at once.
  */
 PERCPU_API int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, void *out);
 

@@ -124,15 +124,6 @@ static void update(const struct percpu_stats *s, unsigned fields, uint64_t n)
 	soak_require_equal("update of statistics", 0, (uint64_t)r);
 }
 
-/* Without AVX, single fields instead of those that no instruction commits. */
-static uint32_t possible(uint32_t object)
-{
-	return object % 2 == TOGETHER && percpu_stats_commit_words(sets[0][object / 2]) <
-						 schema[object / 2].fields ?
-		       object + 1 :
-		       object;
-}
-
 static void count(struct soak_thread *t, int who, bool shared, uint32_t object, uint64_t n,
 		  unsigned times)
 {
@@ -196,7 +187,7 @@ void soak_stats_signal(struct soak_thread *t)
 	uint64_t r = t->slot->journal[1].count[SOAK_SIGNAL];
 
 	if (r % 4 == 0)
-		count(t, 1, r / 64 % 2, possible((uint32_t)(r / 4 % (2 * SOAK_SETS))), 3, 1);
+		count(t, 1, r / 64 % 2, (uint32_t)(r / 4 % (2 * SOAK_SETS)), 3, 1);
 }
 
 /* Most on the object that is copied to be updated, and in tight loops: what a
@@ -218,6 +209,6 @@ void soak_stats_op(struct soak_thread *t, bool shared)
 	} else if (kind < (shared ? 4 : 30)) {
 		take(t, shared, object / 2);
 	} else {
-		count(t, 0, shared, possible(object), 1 + (r >> 44), times);
+		count(t, 0, shared, object, 1 + (r >> 44), times);
 	}
 }

@@ -92,7 +92,8 @@ def make_image(args, tests, path):
 def boot(args, initrd, console):
     """Run the system to its end. Returns whether it came to one in time."""
     program, machine, tty = MACHINES[args.machine]
-    command = [program, *machine]
+    cpu = machine[-1] + "".join(f",{feature}=off" for feature in args.without)
+    command = [program, *machine[:-1], cpu]
     command += ["-accel", "tcg,thread=single"]
     command += ["-smp", str(args.cpus), "-m", "2G", "-nographic", "-no-reboot"]
     for node in range(2):  # NUMA: the CPUs and the memory in halves
@@ -217,6 +218,7 @@ def main():
     parser.add_argument("--compiler", required=True, help="knows where libraries are")
     parser.add_argument("--libraries", action="append", default=[], help="a directory of more")
     parser.add_argument("--cpus", type=int, required=True)
+    parser.add_argument("--without", action="append", default=[], help="what the CPUs lack")
     parser.add_argument("--only", action="append", metavar="SUITE/NAME", help="run this test alone")
     args = parser.parse_args()
 

@@ -247,7 +247,7 @@ static void other_geometry_is_refused(void **state)
 	assert_int_equal(open_patched(MAGIC, 0, 8, true), -EBADMSG);
 	assert_int_equal(open_patched(VERSION, 0, 4, true), -EPROTO);
 	assert_int_equal(open_patched(VERSION, 1, 4, true), -EPROTO);
-	assert_int_equal(open_patched(VERSION, 3, 4, false), -EPROTO);
+	assert_int_equal(open_patched(VERSION, 4, 4, false), -EPROTO);
 	assert_int_equal(open_patched(INDEX, 1, 4, true), -EBADMSG);
 	assert_int_equal(open_patched(STRIDE, stride + 64, 8, true), -EPROTO);
 	assert_int_equal(open_patched(STRIDE, stride - 64, 8, false), -EPROTO);
@@ -395,8 +395,10 @@ static int attach_stats(struct percpu_region *r, uint64_t key, unsigned flags)
 	int e;
 
 	if (control != NULL && key % 8 == 0) {
-		control += (2 * percpu_status()->possible_cpus * PERCPU_STRIDE + banks) / 8;
-		memcpy(control, (uint64_t[]){ 0, 0, 0, 8 * words, 1, flags }, 48);
+		uint64_t copies = flags ? UINT64_C(1) << 32 : 0;
+
+		control += 2 * percpu_status()->possible_cpus * PERCPU_STRIDE / 8;
+		memcpy(control, (uint64_t[]){ 0, 0, 0, 8 * words, 1, flags | copies, 0 }, 56);
 	}
 	e = percpu_stats_attach(r, key, 8 * words, 1, flags, &s);
 	if (e != 0)
