@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cpus.c - how many CPUs there can be.
+ * cpus.c - how many CPUs there can be, and which are online.
  *
  * Lanes are indexed by the CPU numbers of the kernel, so what counts is the
  * highest number possible, not how many CPUs are online or allowed. sysfs lists
- * them, but containers put files of their own in its place. Which file system a
- * file is on tells the two apart. Instead of a list that is not the kernel's, we
- * take how long the kernel prints its CPU masks: the number of possible CPUs in
- * bits, rounded up to a hexadecimal digit. The affinity system call does not lie
- * either, but tells no more than the CPUs allowed, and the size of a mask.
+ * them, but containers put files of their own in its place, and jails have none.
+ * Which file system a file is on tells the kernel's files from others. Two tables
+ * in /proc have a column for each CPU: of those possible, /proc/softirqs, and of
+ * those online, /proc/interrupts.
+ *
+ * Where neither is the kernel's, two lengths bound the number of CPUs: that of the
+ * masks that the kernel prints, a hexadecimal digit for four, and that of the
+ * shortest mask that it hands out, a word for as many as it has bits.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,6 +28,8 @@
 
 #include "internal.h"
 
+#define MASK_WORD (CHAR_BIT * sizeof(long)) /* bits of a word of a mask */
+
 static bool is_on(int fd, long file_system)
 {
 	struct statfs st;
@@ -32,7 +37,8 @@ static bool is_on(int fd, long file_system)
 	return fstatfs(fd, &st) == 0 && (long)st.f_type == file_system;
 }
 
-/* In *ret_genuine, whether it is the kernel that says so. */
+/* In *ret_genuine, whether it is the kernel that says so. The kernel cuts what is
+ * longer than a page; it ends what is whole with the line. */
 static bool read_list(const char *path, char *buf, size_t size, bool *ret_genuine)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -47,6 +53,7 @@ static bool read_list(const char *path, char *buf, size_t size, bool *ret_genuin
 	if (n <= 0)
 		return false;
 	buf[n] = '\0';
+	*ret_genuine = *ret_genuine && buf[n - 1] == '\n';
 	return true;
 }
 
@@ -70,43 +77,100 @@ bool percpu_next_range(const char **list, unsigned long *first, unsigned long *l
 	return true;
 }
 
+/* What the CPUs of a list, or a table, are asked for. */
+struct listing {
+	unsigned long cpu;
+	bool has_cpu;
+	unsigned long end; /* the highest number + 1; 0: there is none */
+};
+
+static void enter_range(struct listing *l, unsigned long first, unsigned long last)
+{
+	if (l->cpu >= first && l->cpu <= last)
+		l->has_cpu = true;
+	if (last + 1 > l->end)
+		l->end = last + 1;
+}
+
+/* A list in sysfs. Whether it is the kernel's; what it says, in any case. */
+static bool read_sysfs(const char *path, struct listing *l)
+{
+	unsigned long first, last;
+	char buf[4096];
+	const char *list = buf;
+	bool genuine;
+
+	if (!read_list(path, buf, sizeof(buf), &genuine))
+		return false;
+	while (percpu_next_range(&list, &first, &last))
+		enter_range(l, first, last);
+	return genuine && l->end != 0;
+}
+
+/* A table in /proc, which begins with a line of "CPU0 CPU1 ...". Whether it is the
+ * kernel's and has one. */
+static bool read_table(const char *path, struct listing *l)
+{
+	FILE *f = fopen(path, "re");
+	char *line = NULL, *at;
+	unsigned long cpu;
+	bool whole = false;
+	size_t size = 0;
+
+	if (f == NULL)
+		return false;
+	if (is_on(fileno(f), PROC_SUPER_MAGIC) && getline(&line, &size, f) > 0) {
+		at = line + strspn(line, " ");
+		while (strncmp(at, "CPU", 3) == 0) {
+			cpu = strtoul(at + 3, &at, 10);
+			enter_range(l, cpu, cpu);
+			at += strspn(at, " ");
+		}
+		whole = *at == '\n' && l->end != 0;
+	}
+	free(line);
+	fclose(f);
+	return whole;
+}
+
 /* What the kernel's affinity mask proves: at least *ret_seen lanes are needed;
- * the result is how many bits its masks have, or 0. */
+ * the result is how many bits the shortest mask has that the kernel fills, or 0. */
 static unsigned long affinity(unsigned long *ret_seen)
 {
-	unsigned long mask[PERCPU_MAX_CPUS * 4 / (CHAR_BIT * sizeof(long))];
-	const unsigned long per_word = CHAR_BIT * sizeof(long);
-	long n = syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
+	unsigned long mask[PERCPU_MAX_CPUS * 4 / MASK_WORD];
+	size_t size = 0;
+	long n;
 
 	*ret_seen = 0;
+	do {
+		size += sizeof(mask[0]);
+		n = syscall(SYS_sched_getaffinity, 0, size, mask);
+	} while (n < 0 && errno == EINVAL && size < sizeof(mask));
 	if (n <= 0)
 		return 0;
 	for (unsigned long i = 0; i < n * (unsigned long)CHAR_BIT; i++)
-		if (mask[i / per_word] >> (i % per_word) & 1)
+		if (mask[i / MASK_WORD] >> (i % MASK_WORD) & 1)
 			*ret_seen = i + 1;
 	return n * (unsigned long)CHAR_BIT;
 }
 
-/* The highest possible CPU number + 1 as sysfs has it, or had it when the process
- * could read it: it may be in a jail since, or have no descriptor left. 0: no list. */
-static unsigned long listed(bool *ret_genuine)
+/* The highest possible CPU number + 1 as the kernel says it, or said it when the
+ * process could still ask: it may be in a jail since, or have no descriptor left. 0:
+ * not known. In *ret_claimed what a list in sysfs says that is not the kernel's. */
+static unsigned long known(unsigned long *ret_claimed)
 {
-	static unsigned long last_read; /* atomic; of the kernel's list */
-	unsigned long first, last, cpus = 0;
-	char buf[4096];
-	const char *list = buf;
+	static unsigned long last_known; /* atomic */
+	struct listing list = { 0 }, table = { 0 };
 
-	if (!read_list("/sys/devices/system/cpu/possible", buf, sizeof(buf), ret_genuine)) {
-		cpus = __atomic_load_n(&last_read, __ATOMIC_RELAXED);
-		*ret_genuine = cpus != 0;
-		return cpus;
+	*ret_claimed = 0;
+	if (!read_sysfs("/sys/devices/system/cpu/possible", &list)) {
+		*ret_claimed = list.end;
+		list.end = read_table("/proc/softirqs", &table) ? table.end : 0;
 	}
-	while (percpu_next_range(&list, &first, &last))
-		if (last + 1 > cpus)
-			cpus = last + 1;
-	if (*ret_genuine)
-		__atomic_store_n(&last_read, cpus, __ATOMIC_RELAXED);
-	return cpus;
+	if (list.end == 0)
+		return __atomic_load_n(&last_known, __ATOMIC_RELAXED);
+	__atomic_store_n(&last_known, list.end, __ATOMIC_RELAXED);
+	return list.end;
 }
 
 /* Hexadecimal digits that the kernel prints for a mask of CPUs; 0: not known. It
@@ -132,29 +196,36 @@ static unsigned long mask_digits(void)
 	return digits;
 }
 
+/* Where it is not known: not less than *certain, and as many as are returned. */
+static unsigned long guess(unsigned long bits, unsigned long claimed, uint32_t *certain)
+{
+	unsigned long digits = mask_digits();
+
+	if (bits > MASK_WORD && bits - MASK_WORD >= *certain)
+		*certain = (uint32_t)(bits - MASK_WORD + 1);
+	if (4 * digits >= *certain) {
+		if (4 * digits - 3 > *certain)
+			*certain = (uint32_t)(4 * digits - 3);
+		return 4 * digits;
+	}
+	if (claimed >= *certain && (bits == 0 || claimed <= bits))
+		return claimed;
+	return bits != 0 ? bits : 1;
+}
+
 static int possible_cpus(uint32_t *ret_certain)
 {
-	unsigned long seen, bits = affinity(&seen), digits = 0, cpus, certain;
-	bool genuine;
+	unsigned long seen, bits = affinity(&seen), claimed, cpus = known(&claimed);
+	uint32_t certain = seen > 0 ? (uint32_t)seen : 1;
 
-	cpus = listed(&genuine);
-	if (cpus < seen || (bits != 0 && cpus > bits))
-		cpus = 0; /* the kernel contradicts it */
-	certain = genuine ? cpus : 0;
-	if (certain == 0)
-		digits = mask_digits();
-	if (digits != 0 && 4 * digits >= seen) {
-		certain = 4 * digits - 3;
-		cpus = cpus > 4 * digits ? cpus : 4 * digits;
-	} else if (cpus == 0) {
-		cpus = bits != 0 ? bits : 1; /* as many as its masks have room for */
-	}
-	if (certain < seen)
-		certain = seen;
+	if (cpus < certain || (bits != 0 && cpus > bits)) /* or the kernel contradicts it */
+		cpus = guess(bits, claimed, &certain);
+	else
+		certain = (uint32_t)cpus;
 	if (cpus > PERCPU_MAX_CPUS)
 		return -E2BIG;
 	if (ret_certain != NULL)
-		*ret_certain = (uint32_t)(certain != 0 ? certain : 1);
+		*ret_certain = certain;
 	return (int)cpus;
 }
 
@@ -167,21 +238,22 @@ int percpu_possible_cpus(uint32_t *ret_certain)
 	return r;
 }
 
+static bool is_offline(unsigned cpu)
+{
+	struct listing list = { .cpu = cpu }, table = list;
+
+	if (read_sysfs("/sys/devices/system/cpu/online", &list))
+		return !list.has_cpu;
+	return read_table("/proc/interrupts", &table) && !table.has_cpu;
+}
+
 bool percpu_cpu_online(unsigned cpu)
 {
-	unsigned long first, last;
-	uint32_t certain;
-	char buf[4096];
-	const char *list = buf;
-	bool genuine;
+	int cancel = percpu_defer_cancel();
+	bool offline = is_offline(cpu);
 
-	if (!read_list("/sys/devices/system/cpu/online", buf, sizeof(buf), &genuine))
-		return true;
-	while (percpu_next_range(&list, &first, &last))
-		if (cpu >= first && cpu <= last)
-			return true;
-	/* A list that is not the kernel's leaves out CPUs that there are. */
-	return !genuine && percpu_possible_cpus(&certain) > 0 && cpu < certain;
+	percpu_restore_cancel(cancel);
+	return !offline;
 }
 
 /* The set is on the stack: see percpu_thread_start(). */

@@ -36,10 +36,10 @@ bool percpu_fence_init(uint32_t *ret_commands)
 	return by_kernel;
 }
 
-int percpu_fence_all(uint64_t timeout_ns, struct percpu_fence_report *ret_report)
+/* On the CPUs below end, or all that there are, if that is less or certain. */
+static int fence_below(uint32_t end, uint64_t timeout_ns, struct percpu_fence_report *ret_report)
 {
-	unsigned end = percpu_init()->possible_cpus;
-	uint32_t certain = 0;
+	uint32_t possible = percpu_init()->possible_cpus, certain = 0;
 
 	if (timeout_ns == 0)
 		return -EINVAL;
@@ -48,9 +48,23 @@ int percpu_fence_all(uint64_t timeout_ns, struct percpu_fence_report *ret_report
 	(void)percpu_possible_cpus(&certain);
 	percpu_note_cpus(certain);
 	percpu_thread_look();
-	if (certain > end)
+	if (end > possible)
+		end = possible;
+	if (end < certain)
 		end = certain;
 	return percpu_visit(0, end, NULL, NULL, timeout_ns, ret_report);
+}
+
+int percpu_fence_all(uint64_t timeout_ns, struct percpu_fence_report *ret_report)
+{
+	return fence_below(UINT32_MAX, timeout_ns, ret_report);
+}
+
+/* Who made the region may have known better how many CPUs there are: nobody counts
+ * in it on a CPU for which it has no lane. */
+int percpu_fence_region(const struct percpu_region *r, uint64_t timeout_ns)
+{
+	return r->shared ? fence_below(r->cpus, timeout_ns, NULL) : percpu_fence();
 }
 
 /* The process's own sequences on these CPUs: by the kernel if it can. Fallbacks

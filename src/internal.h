@@ -54,14 +54,14 @@ static inline void percpu_restore_cancel(int state)
 
 /**
  * Lanes needed for every CPU that this kernel can have: the highest possible
- * CPU number + 1, or more where the kernel's own list cannot be read; or -E2BIG.
+ * CPU number + 1, or more where the kernel's own lists cannot be read; or -E2BIG.
  *
  * In *ret_certain, which may be NULL, how many there are at least: a process that
- * could read the list made its regions for no fewer.
+ * could read one made its regions for no fewer.
  */
 int percpu_possible_cpus(uint32_t *ret_certain);
 
-/** Whether the kernel lists the CPU as online; true when it cannot be told. */
+/** Whether the CPU may be online: false if the kernel says that it is not. */
 bool percpu_cpu_online(unsigned cpu);
 
 /** Let the thread, 0 for the calling one, run on that CPU alone: 0 or -errno. */
@@ -246,6 +246,9 @@ int percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg, u
 
 /** Announce the fence to the kernel; true if membarrier(2) can do it. */
 bool percpu_fence_init(uint32_t *ret_commands);
+
+/** Fence all who count in the region; as percpu_fence(), or percpu_fence_all(). */
+int percpu_fence_region(const struct percpu_region *r, uint64_t timeout_ns);
 
 /** Fence this process's sequences on one CPU; as percpu_fence(). */
 int percpu_fence_cpu(unsigned cpu);

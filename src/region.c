@@ -275,7 +275,7 @@ static int check_options(const struct percpu_region_options *o, struct percpu_re
 		return -E2BIG;
 	if (ret->cpus == 0)
 		ret->cpus = cpus;
-	if (ret->cpus < (uint32_t)cpus || ret->lane_size > PERCPU_MAX_LANE || (ret->mode & ~07777U))
+	if (ret->cpus < certain || ret->lane_size > PERCPU_MAX_LANE || (ret->mode & ~07777U))
 		return -EINVAL;
 	if (ret->lane_size == 0)
 		ret->lane_size = PERCPU_LANE_SIZE;

@@ -195,15 +195,10 @@ int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, voi
 	return e;
 }
 
-static int fence_writers(const struct percpu_stats *s)
-{
-	return s->chunk->shared ? percpu_fence_all(FENCE_NS, NULL) : percpu_fence();
-}
-
 /* With bank at this value: that nobody counts in the other bank any more. */
 static int fence_bank(const struct percpu_stats *s, struct percpu_stats_control *c, uint64_t bank)
 {
-	int e = fence_writers(s);
+	int e = percpu_fence_region(s->chunk->region, FENCE_NS);
 
 	if (e == 0)
 		__atomic_store_n(&c->fenced, bank, __ATOMIC_RELEASE);

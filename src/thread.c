@@ -339,7 +339,8 @@ int percpu_thread_start(pthread_t *ret, bool normal, void *(*fn)(void *), void *
 	r = pthread_create(ret, &attr, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
-	return -r;
+	/* EINVAL, too, means that the kernel starts none: after unshare(CLONE_NEWPID). */
+	return r == 0 || r == ENOMEM ? -r : -EAGAIN;
 }
 
 void percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)

@@ -14,7 +14,7 @@ PERCPU_BEGIN_DECLS
 
 /** Which CPUs percpu_fence_all() could not fence. */
 struct percpu_fence_report {
-	uint32_t fenced;	 /* CPUs visited, or known to be offline */
+	uint32_t fenced;	 /* CPUs visited, or offline as the kernel says */
 	uint32_t unfenced;	 /* CPUs that the caller may not assume anything of */
 	uint32_t first_unfenced; /* number of the first such CPU */
 	uint64_t unfenced_cpus[PERCPU_MAX_CPUS / 64]; /* all of them, a bit each */
@@ -53,10 +53,12 @@ PERCPU_API int percpu_fence(void);
  * Returns
  *	0		every possible CPU was fenced
  *	-ETIMEDOUT	a CPU did not let the visitor run in time
- *	-EPERM		a CPU is online but not among those this process may
- *			use (cpuset); takes precedence over -ETIMEDOUT
+ *	-EPERM		a CPU is not among those this process may use (cpuset), and
+ *			online, or not known to be offline (docs/fence.md); takes
+ *			precedence over -ETIMEDOUT
  *	-EINVAL		timeout_ns is 0
- *	-EAGAIN, -ENOMEM  no thread could be started
+ *	-EAGAIN, -ENOMEM  no thread could be started: a limit, or for good after
+ *			unshare(CLONE_NEWPID)
  *
  * Context: any thread; not a signal handler. Takes about 0.1 ms per CPU. No
  * cancellation point: a thread that is canceled meanwhile goes at its next one.

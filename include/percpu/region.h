@@ -33,7 +33,8 @@ struct percpu_region_options {
 			     then the region grows. Others are for large arrays:
 			     they have a stride of their own and do not grow. */
 	uint32_t cpus;	  /* CPU lanes; default: one per possible CPU. More
-			     simulate a larger machine; fewer are refused. */
+			     simulate a larger machine. Fewer than there certainly
+			     are, are refused; docs/region.md says when to tell. */
 	uint32_t mode;	  /* permissions of the file; default 0600 */
 };
 
@@ -43,8 +44,8 @@ struct percpu_region_options {
  *
  * Returns 0, or
  *	-EINVAL	o has a size this library does not know or nonzero bytes in a
- *		part it does not know, lane_size is larger than 1 TiB, cpus is
- *		smaller than the number of possible CPUs, or ret is NULL
+ *		part it does not know, lane_size is larger than 1 TiB, there are
+ *		certainly more CPUs than cpus, or ret is NULL
  *	-E2BIG	more than PERCPU_MAX_CPUS CPUs
  *	-ENOMEM	no memory, or no address space (RLIMIT_AS)
  *

@@ -209,7 +209,8 @@ PERCPU_API int percpu_stats_fetch(const struct percpu_stats *s, size_t first, si
  *	-EINVAL	objects there are not, or a NULL
  *	-EROFS	the region was opened to read
  *	-EPERM, -ETIMEDOUT, -EAGAIN  as percpu_fence(); in a shared region as
- *		percpu_fence_all() with 5 s: some CPU could not be fenced
+ *		percpu_fence_all() with 5 s: some CPU with a lane could not be fenced, as
+ *		from a container with a cpuset (docs/stats.md)
  *	-ETIMEDOUT  also: another thread was stopped while it updated objects without
  *		sequences, or reset some
  *	-EAGAIN	also: other readers came between, eight times in a row

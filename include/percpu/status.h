@@ -44,7 +44,7 @@ struct percpu_status {
 	uint32_t align;		 /* AT_RSEQ_ALIGN; 0: kernel before 6.3 */
 	enum percpu_selftest selftest;
 	uint32_t possible_cpus;	  /* highest possible CPU number + 1; docs/region.md
-				     says where it may be up to 3 more */
+				     says where it may be more */
 	uint32_t lanes;		  /* lanes of a region: CPU, atomic and bias */
 	uint32_t membarrier_cmds; /* bits of MEMBARRIER_CMD_QUERY */
 	bool fence;		  /* percpu_fence() can use membarrier */
