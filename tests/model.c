@@ -94,6 +94,14 @@ static void choose_narrow(struct model_case *c, uint32_t cell, bool refuse, uint
 		c->n[0] = (int64_t)(test_random(random) % (uint64_t)window) - at;
 }
 
+/* Every other time the low halves of two words are the same. */
+static int64_t choose_difference(uint64_t *random)
+{
+	uint64_t bits = test_random(random) | 1;
+
+	return (int64_t)(test_random(random) % 2 ? bits << 32 : bits);
+}
+
 void model_choose(struct model_case *c, enum model_op op, const struct model_lane *lane,
 		  uint64_t *random)
 {
@@ -108,11 +116,11 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 	c->limit = refuse ? lane->array.count : MODEL_SLOTS;
 	c->mask = MODEL_SLOTS - 1;
 	c->words = choose_words(op, random);
-	c->other = lane->word[0] ^ (refuse ? (int64_t)(test_random(random) | 1) : 0);
+	c->other = lane->word[0] ^ (refuse ? choose_difference(random) : 0);
 	if (op == MODEL_NARROW_ADD)
 		choose_narrow(c, lane->narrow, refuse, random);
 	if (op == MODEL_NARROW_CROSS)
-		c->limit = refuse ? ~(uint64_t)c->other : (uint64_t)c->other;
+		c->limit = (uint64_t)(c->other ^ (refuse ? choose_difference(random) : 0));
 	if (op >= MODEL_BANK_ADD && op <= MODEL_BANK_UPDATE) {
 		c->mask = op == MODEL_BANK_UPDATE ? MODEL_PAIR * 8 : 8 * 8;
 		c->words = MODEL_PAIR_WORDS;
@@ -124,6 +132,8 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 		c->n[0] >>= 2;
 		c->other = lane->word[0] + c->n[0] - (refuse ? 1 : 0) +
 			   (test_random(random) % 2 ? 0 : (refuse ? -7 : 7));
+		if (test_random(random) % 4 == 0) /* of the other sign, every other time */
+			c->other = odd[test_random(random) % 7];
 	}
 }
 

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <percpu/status.h>
 
@@ -80,6 +81,49 @@ static void sequences_do_what_the_model_does(void **state)
 	for (enum model_op op = 0; op < MODEL_OPS; op++)
 		for (unsigned i = 0; model_exists(op, PERCPU_SEQ_WORDS) && i < CASES; i++)
 			check_op(op, &random);
+}
+
+/* So many lanes are 4 GiB: a distance of 32 bits leads to lane 0. */
+#define FAR (int32_t)((UINT64_C(1) << 32) / sizeof(struct model_lane))
+
+static void check_far(enum model_op op, struct model_lane *lane0, uint64_t *random)
+{
+	struct model_lane *lane = lane0 + FAR, near, model;
+	struct percpu_rseq rs = area(FAR);
+	struct model_result got, want;
+	struct model_case c;
+
+	model_fill(lane0, op, random);
+	model_fill(lane, op, random);
+	near = *lane0;
+	model = *lane;
+	model_choose(&c, op, lane, random);
+	want = model_apply(&model, &c);
+	got = run_with(&rs, lane0, &c);
+	if (got.code != want.code || got.value != want.value ||
+	    !model_same(lane, &model, op, c.mask) || !model_same(lane0, &near, op, c.mask))
+		fail_msg("%s takes another lane", model_name(op));
+}
+
+static void lanes_may_be_far_apart(void **state)
+{
+	const size_t page = 65536, size = (UINT64_C(1) << 32) + page;
+	uint64_t random = 45;
+	char *memory;
+
+	(void)state;
+	if (generic)
+		test_skip("the generic port has no sequences");
+	assert_int_equal((UINT64_C(1) << 32) % sizeof(struct model_lane), 0);
+	memory = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		test_skip("no address space");
+	assert_int_equal(mprotect(memory, page, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(mprotect(memory + size - page, page, PROT_READ | PROT_WRITE), 0);
+	for (enum model_op op = 0; op < MODEL_OPS; op++)
+		for (unsigned i = 0; model_exists(op, PERCPU_SEQ_WORDS) && i < 20; i++)
+			check_far(op, (void *)memory, &random);
+	munmap(memory, size);
 }
 
 static void expect_slow(enum model_op op, int32_t cpu, uint32_t guard, uint64_t *random)
@@ -200,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sequences_do_what_the_model_does),
+		cmocka_unit_test(lanes_may_be_far_apart),
 		cmocka_unit_test(unregistered_threads_change_nothing),
 		cmocka_unit_test(guarded_lanes_are_left_alone),
 		cmocka_unit_test(guards_of_other_lanes_do_not_matter),
