@@ -104,7 +104,8 @@ int percpu_chunk_map(const struct percpu_chunk *t, int fd, bool writable, bool g
 		     struct percpu_chunk **ret)
 {
 	const int rw = PROT_READ | PROT_WRITE;
-	size_t shared = percpu_chunk_size(t->stride, t->cpus) + (grows ? page_size() : 0);
+	size_t size = percpu_chunk_size(t->stride, t->cpus);
+	size_t shared = size + (grows ? page_size() : 0);
 	char *at = find_space(PERCPU_HEAD + shared, t->shared ? PROT_NONE : rw);
 	int e;
 
@@ -117,7 +118,7 @@ int percpu_chunk_map(const struct percpu_chunk *t, int fd, bool writable, bool g
 		munmap(at, PERCPU_HEAD + shared);
 		return e;
 	}
-	*ret = introduce(t, at, PERCPU_HEAD + shared);
+	*ret = introduce(t, at, PERCPU_HEAD + size);
 	if (!t->shared)
 		advise(*ret);
 	return 0;
@@ -136,7 +137,8 @@ char *percpu_chunk_seed(const struct percpu_chunk *k)
 int percpu_chunk_unfold(const struct percpu_chunk *t, char **seed, bool grows,
 			struct percpu_chunk **ret)
 {
-	size_t shared = percpu_chunk_size(t->stride, t->cpus) + (grows ? page_size() : 0);
+	size_t size = percpu_chunk_size(t->stride, t->cpus);
+	size_t shared = size + (grows ? page_size() : 0);
 	char *at = find_space(PERCPU_HEAD + shared, PROT_NONE), *map;
 	int e;
 
@@ -157,12 +159,17 @@ int percpu_chunk_unfold(const struct percpu_chunk *t, char **seed, bool grows,
 		return e;
 	}
 	*seed = NULL;
-	*ret = introduce(t, at, PERCPU_HEAD + shared);
+	*ret = introduce(t, at, PERCPU_HEAD + size);
 	return 0;
 
 no_memory:
 	munmap(at, PERCPU_HEAD + shared);
 	return -ENOMEM;
+}
+
+void percpu_chunk_unmap_seed(char *seed)
+{
+	munmap(seed, page_size());
 }
 
 void percpu_chunk_unmap(struct percpu_chunk *k)

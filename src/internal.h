@@ -345,8 +345,10 @@ int percpu_chunk_map(const struct percpu_chunk *t, int fd, bool writable, bool g
 		     struct percpu_chunk **ret);
 void percpu_chunk_unmap(struct percpu_chunk *k);
 
-/** The page behind the chunk, with which the file's next one begins. */
+/** The page behind the chunk, with which the file's next one begins. It is the
+ *  region's: it moves when that chunk unfolds, and then the place is the program's. */
 char *percpu_chunk_seed(const struct percpu_chunk *k);
+void percpu_chunk_unmap_seed(char *seed);
 
 /** Map the chunk whose first page is at *seed, which then is not any more. It
  *  takes no descriptor. */
@@ -512,7 +514,7 @@ struct percpu_region {
 	struct percpu_chunk_table *chunks; /* grows under the process lock, read without */
 	uint32_t n;			   /* likewise; stored after what it counts */
 	uint32_t capacity;		   /* chunks that there is room for */
-	char *seed;			   /* of the next chunk; NULL: none, or spare has it */
+	char *seed;			   /* the page that the next chunk unfolds from, or NULL */
 	struct percpu_chunk *spare;	   /* mapped, but not complete yet */
 	struct percpu_local *local;	   /* what has the region for itself, or NULL */
 	bool shared;			   /* a file */

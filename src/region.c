@@ -232,6 +232,8 @@ static void free_region(struct percpu_region *r)
 		percpu_chunk_unmap(r->chunks->at[i]);
 	if (r->spare != NULL)
 		percpu_chunk_unmap(r->spare);
+	if (r->seed != NULL)
+		percpu_chunk_unmap_seed(r->seed);
 	for (t = r->chunks; t != NULL; t = older) {
 		older = t->older;
 		free(t);

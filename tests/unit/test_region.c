@@ -372,6 +372,30 @@ static void file_keeps_counts_when_all_have_closed(void **state)
 	discard(NAMED, r);
 }
 
+/* A chunk unfolds from a page, which moves: what the program maps in its place is
+ * the program's. */
+static void closing_leaves_what_others_map(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	unsigned char *pages[300], there;
+	struct percpu_region *r;
+	void *cell;
+
+	(void)state;
+	assert_int_equal(percpu_region_create_file(test_path("grown"), NULL, &r), 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE, 64, &cell), 0);
+	/* Every hole of a page gets one, with another between for the next. */
+	for (unsigned i = 0; i < 300; i++)
+		pages[i] = mmap(NULL, page, i % 2 ? PROT_NONE : PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	percpu_region_close(r);
+	for (unsigned i = 0; i < 300; i++) {
+		assert_int_equal(mincore(pages[i], page, &there), 0);
+		munmap(pages[i], page);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -387,6 +411,7 @@ int main(void)
 		cmocka_unit_test(files_are_created_whole_or_not_at_all),
 		cmocka_unit_test(counters_are_the_same_in_every_opening),
 		cmocka_unit_test(file_keeps_counts_when_all_have_closed),
+		cmocka_unit_test(closing_leaves_what_others_map),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
