@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * faults.c - libc's functions, in front of which the linker puts these: see
+ * --wrap in ld(1).
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "faults.h"
+
+static const struct {
+	const char *name;
+	int error;
+} calls[FAULT_CALLS] = {
+	[FAULT_OPEN] = { "open", EMFILE },
+	[FAULT_FSTAT] = { "fstat", EIO },
+	[FAULT_FTRUNCATE] = { "ftruncate", EIO },
+	[FAULT_PREAD] = { "pread", EIO },
+	[FAULT_LINK] = { "link", ENOSPC },
+	[FAULT_MMAP] = { "mmap", ENOMEM },
+	[FAULT_MREMAP] = { "mremap", ENOMEM },
+	[FAULT_MPROTECT] = { "mprotect", ENOMEM },
+	[FAULT_MADVISE] = { "madvise", ENOMEM },
+	[FAULT_MALLOC] = { "malloc", ENOMEM },
+	[FAULT_CALLOC] = { "calloc", ENOMEM },
+	[FAULT_REALLOC] = { "realloc", ENOMEM },
+	[FAULT_ALIGNED_ALLOC] = { "aligned_alloc", ENOMEM },
+	[FAULT_ASPRINTF] = { "asprintf", ENOMEM },
+	[FAULT_PTHREAD_CREATE] = { "pthread_create", EAGAIN },
+	[FAULT_AFFINITY] = { "sched_setaffinity", EPERM },
+	[FAULT_FUTEX_WAIT] = { "futex to wait", EINTR },
+	[FAULT_FUTEX_TOUCH] = { "futex to touch", EFAULT },
+	[FAULT_MEMBARRIER] = { "membarrier", EPERM },
+};
+
+static struct {
+	bool set;
+	bool later;
+	enum fault_call call;
+	int error;
+	unsigned left; /* calls that are let through before */
+	unsigned failed;
+} fault;
+
+const char *fault_name(enum fault_call call)
+{
+	return calls[call].name;
+}
+
+int fault_error(enum fault_call call)
+{
+	return calls[call].error;
+}
+
+void fault_set(enum fault_call call, unsigned nth, int error, bool later)
+{
+	fault.call = call;
+	fault.left = nth;
+	fault.error = error;
+	fault.later = later;
+	fault.failed = 0;
+	__atomic_store_n(&fault.set, true, __ATOMIC_RELEASE);
+}
+
+unsigned fault_clear(void)
+{
+	__atomic_store_n(&fault.set, false, __ATOMIC_RELEASE);
+	return fault.failed;
+}
+
+/* Whether this call is to fail; then errno is set. */
+static bool fails(enum fault_call call)
+{
+	unsigned left;
+
+	if (!__atomic_load_n(&fault.set, __ATOMIC_ACQUIRE) || fault.call != call)
+		return false;
+	left = __atomic_load_n(&fault.left, __ATOMIC_RELAXED);
+	while (left != 0 && left != UINT32_MAX &&
+	       !__atomic_compare_exchange_n(&fault.left, &left, left - 1, false, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED))
+		;
+	if (left != 0)
+		return false;
+	if (!fault.later) {
+		/* One thread's alone. */
+		if (__atomic_exchange_n(&fault.left, UINT32_MAX, __ATOMIC_RELAXED) != 0)
+			return false;
+	}
+	__atomic_fetch_add(&fault.failed, 1, __ATOMIC_RELAXED);
+	errno = fault.error;
+	return true;
+}
+
+/* The linker gives these names. Meson defines _FILE_OFFSET_BITS, with which the
+ * headers turn open into open64. */
+
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list ap;
+
+	if (flags & O_CREAT) {
+		va_start(ap, flags);
+		mode = va_arg(ap, mode_t);
+		va_end(ap);
+	}
+	return fails(FAULT_OPEN) ? -1 : __real_open64(path, flags, mode);
+}
+
+int __real_fstat64(int fd, struct stat *st);
+int __wrap_fstat64(int fd, struct stat *st);
+int __wrap_fstat64(int fd, struct stat *st)
+{
+	return fails(FAULT_FSTAT) ? -1 : __real_fstat64(fd, st);
+}
+
+int __real_ftruncate64(int fd, off_t size);
+int __wrap_ftruncate64(int fd, off_t size);
+int __wrap_ftruncate64(int fd, off_t size)
+{
+	return fails(FAULT_FTRUNCATE) ? -1 : __real_ftruncate64(fd, size);
+}
+
+ssize_t __real_pread64(int fd, void *buf, size_t size, off_t at);
+ssize_t __wrap_pread64(int fd, void *buf, size_t size, off_t at);
+ssize_t __wrap_pread64(int fd, void *buf, size_t size, off_t at)
+{
+	return fails(FAULT_PREAD) ? -1 : __real_pread64(fd, buf, size, at);
+}
+
+int __real_link(const char *from, const char *to);
+int __wrap_link(const char *from, const char *to);
+int __wrap_link(const char *from, const char *to)
+{
+	return fails(FAULT_LINK) ? -1 : __real_link(from, to);
+}
+
+void *__real_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset)
+{
+	return fails(FAULT_MMAP) ? MAP_FAILED : __real_mmap64(at, size, prot, flags, fd, offset);
+}
+
+void *__real_mremap(void *old, size_t old_size, size_t size, int flags, ...);
+void *__wrap_mremap(void *old, size_t old_size, size_t size, int flags, ...);
+void *__wrap_mremap(void *old, size_t old_size, size_t size, int flags, ...)
+{
+	void *to = NULL;
+	va_list ap;
+
+	if (flags & MREMAP_FIXED) {
+		va_start(ap, flags);
+		to = va_arg(ap, void *);
+		va_end(ap);
+	}
+	return fails(FAULT_MREMAP) ? MAP_FAILED : __real_mremap(old, old_size, size, flags, to);
+}
+
+int __real_mprotect(void *at, size_t size, int prot);
+int __wrap_mprotect(void *at, size_t size, int prot);
+int __wrap_mprotect(void *at, size_t size, int prot)
+{
+	return fails(FAULT_MPROTECT) ? -1 : __real_mprotect(at, size, prot);
+}
+
+int __real_madvise(void *at, size_t size, int advice);
+int __wrap_madvise(void *at, size_t size, int advice);
+int __wrap_madvise(void *at, size_t size, int advice)
+{
+	return fails(FAULT_MADVISE) ? -1 : __real_madvise(at, size, advice);
+}
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size)
+{
+	return fails(FAULT_MALLOC) ? NULL : __real_malloc(size);
+}
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return fails(FAULT_CALLOC) ? NULL : __real_calloc(n, size);
+}
+
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size)
+{
+	return fails(FAULT_REALLOC) ? NULL : __real_realloc(old, size);
+}
+
+void *__real_aligned_alloc(size_t align, size_t size);
+void *__wrap_aligned_alloc(size_t align, size_t size);
+void *__wrap_aligned_alloc(size_t align, size_t size)
+{
+	return fails(FAULT_ALIGNED_ALLOC) ? NULL : __real_aligned_alloc(align, size);
+}
+
+int __wrap_asprintf(char **ret, const char *format, ...);
+int __wrap_asprintf(char **ret, const char *format, ...)
+{
+	va_list ap;
+	int n;
+
+	if (fails(FAULT_ASPRINTF))
+		return -1;
+	va_start(ap, format);
+	n = vasprintf(ret, format, ap);
+	va_end(ap);
+	return n;
+}
+
+int __real_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *),
+			  void *arg);
+int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *),
+			  void *arg);
+int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *),
+			  void *arg)
+{
+	return fails(FAULT_PTHREAD_CREATE) ? errno : __real_pthread_create(ret, attr, fn, arg);
+}
+
+int __real_sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set);
+int __wrap_sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set);
+int __wrap_sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set)
+{
+	return fails(FAULT_AFFINITY) ? -1 : __real_sched_setaffinity(tid, size, set);
+}
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, ...)
+{
+	long a[6];
+	va_list ap;
+
+	va_start(ap, number);
+	for (unsigned i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	if (number == SYS_membarrier && fails(FAULT_MEMBARRIER))
+		return -1;
+	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT && fails(FAULT_FUTEX_WAIT))
+		return -1;
+	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAKE_OP &&
+	    fails(FAULT_FUTEX_TOUCH))
+		return -1;
+	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * faults.h - calls of libc that fail on demand. Programs that link faults_deps
+ * have these calls wrapped, in the library and in the test itself.
+ */
+#ifndef TESTS_FAULTS_H
+#define TESTS_FAULTS_H
+
+#include <stdbool.h>
+
+enum fault_call {
+	FAULT_OPEN,
+	FAULT_FSTAT,
+	FAULT_FTRUNCATE,
+	FAULT_PREAD,
+	FAULT_LINK,
+	FAULT_MMAP,
+	FAULT_MREMAP,
+	FAULT_MPROTECT,
+	FAULT_MADVISE,
+	FAULT_MALLOC,
+	FAULT_CALLOC,
+	FAULT_REALLOC,
+	FAULT_ALIGNED_ALLOC,
+	FAULT_ASPRINTF,
+	FAULT_PTHREAD_CREATE,
+	FAULT_AFFINITY,
+	FAULT_FUTEX_WAIT,  /* interrupted */
+	FAULT_FUTEX_TOUCH, /* FUTEX_WAKE_OP: the page is not to be had */
+	FAULT_MEMBARRIER,
+	FAULT_CALLS
+};
+
+/** The name of the call, for messages. */
+const char *fault_name(enum fault_call call);
+
+/** An error that the call may give. */
+int fault_error(enum fault_call call);
+
+/** Let the nth call from now on, by any thread, fail with that error: 0 is the
+ *  next one. With later, all that follow do so, too. */
+void fault_set(enum fault_call call, unsigned nth, int error, bool later);
+
+/** Let all calls through. Returns how many failed. */
+unsigned fault_clear(void);
+
+#endif
