@@ -14,9 +14,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What is between them is C: it casts as C does, and a struct may have the name of a
+ * function. Those who want to be told of such things mean their own code. */
 #ifdef __cplusplus
-#define PERCPU_BEGIN_DECLS extern "C" {
-#define PERCPU_END_DECLS }
+/* clang-format off */
+#define PERCPU_BEGIN_DECLS                                                     \
+	_Pragma("GCC diagnostic push")                                         \
+	_Pragma("GCC diagnostic ignored \"-Wold-style-cast\"")                 \
+	_Pragma("GCC diagnostic ignored \"-Wshadow\"")                         \
+	extern "C" {
+#define PERCPU_END_DECLS                                                       \
+	}                                                                      \
+	_Pragma("GCC diagnostic pop")
+/* clang-format on */
 #else
 #define PERCPU_BEGIN_DECLS
 #define PERCPU_END_DECLS

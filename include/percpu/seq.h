@@ -8,6 +8,17 @@
 
 #include <percpu/base.h>
 
+/* Sequences have outputs beside their labels, which GCC knows since 11 and Clang since
+ * 11. Units of older compilers mix with others: the library runs their sequences. */
+#if defined(PERCPU_GENERIC)
+#elif defined(__clang__)
+#if __clang_major__ < 11
+#define PERCPU_GENERIC 1
+#endif
+#elif __GNUC__ < 11
+#define PERCPU_GENERIC 1
+#endif
+
 #if defined(PERCPU_GENERIC)
 #elif defined(__SANITIZE_THREAD__) || defined(__clang_analyzer__)
 #define PERCPU_GENERIC 1

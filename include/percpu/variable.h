@@ -51,6 +51,7 @@ __attribute__((weak, visibility("hidden"))) struct percpu_image percpu_image = {
  */
 PERCPU_API int percpu_image_setup(struct percpu_image *image);
 
+void percpu_image_constructor(void);
 __attribute__((weak, visibility("hidden"), constructor(101))) void percpu_image_constructor(void)
 {
 	(void)percpu_image_setup(&percpu_image);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Use the library in every way that it offers: installed (pkg-config, CMake),
-# embedded (Meson), vendored (one file), and each header alone.
+# embedded (Meson), vendored (one file). Headers alone are the business of headers.sh.
 #
 #	run.sh SOURCE WORK
 #
@@ -145,38 +145,6 @@ musl()
 		one_file musl-gcc -O2 -static -idirafter kernel
 }
 
-headers()
-{
-	local compiler=$1 std=$2 language=c header
-	case $std in *++*) language=c++ ;; esac
-	for header in "$prefix"/include/percpu/{,freebsd/}*.h \
-		"$prefix"/include/percpu/arch/{spec,generic}.h; do
-		echo "${header##*/}"
-		$compiler -x $language -std="$std" "${strict[@]}" -O2 -I"$prefix/include" \
-			-include "$header" -c /dev/null -o header.o || return
-	done
-}
-
-# FreeBSD's names in a dialect: the program works, and each mistake in it,
-# marked "#ifdef REFUSED_...", does not compile.
-freebsd()
-{
-	local compiler=$1 std=$2 language=c mistake mistakes
-	case $std in *++*) language=c++ ;; esac
-	$compiler -x $language -std="$std" "${strict[@]}" -O2 -I"$prefix/include" \
-		"$here/freebsd.c" -x none "$prefix/lib/libpercpu.a" -o freebsd -pthread &&
-		timeout 60 ./freebsd || return
-	mapfile -t mistakes < <(grep -o 'REFUSED_[A-Z_]*' "$here/freebsd.c")
-	[ ${#mistakes[@]} != 0 ] || return
-	for mistake in "${mistakes[@]}"; do
-		if $compiler -x $language -std="$std" -O2 -I"$prefix/include" -D"$mistake" \
-			-c "$here/freebsd.c" -o mistake.o; then
-			echo "$mistake compiles"
-			return 1
-		fi
-	done
-}
-
 # The whole program in a dialect, with and without optimization.
 dialect()
 {
@@ -221,9 +189,7 @@ for compiler in gcc clang; do
 	check "one file, $compiler -O0" one_file "$compiler" -O0
 	check "one file, $compiler -O3 and LTO" one_file "$compiler" -O3 -flto
 	for std in c11 gnu11 c17; do
-		check "headers, $compiler $std" headers "$compiler" "$std"
 		check "program, $compiler $std" dialect "$compiler" "$std"
-		check "FreeBSD names, $compiler $std" freebsd "$compiler" "$std"
 	done
 done
 have 'one file, musl' musl-gcc && check 'one file, musl' musl
@@ -231,9 +197,7 @@ have 'one file, musl' musl-gcc && check 'one file, musl' musl
 for compiler in g++ clang++; do
 	have "$compiler" "$compiler" || continue
 	for std in c++17 c++20; do
-		check "headers, $compiler $std" headers "$compiler" "$std"
 		check "program, $compiler $std" dialect "$compiler" "$std"
-		check "FreeBSD names, $compiler $std" freebsd "$compiler" "$std"
 	done
 	check "inline functions in two units, $compiler" cpp_inline "$compiler"
 done

@@ -15,6 +15,8 @@
 
 #include <percpu/arch/spec.h>
 
+PERCPU_BEGIN_DECLS
+
 /** What the kernel wants to see in front of an abort handler: a brk. */
 #define PERCPU_SEQ_SIGNATURE 0xd428bc00
 
@@ -137,7 +139,7 @@ PERCPU_INLINE int percpu_seq_add2(void *cell, size_t stride, const int64_t n[2])
 		PERCPU_SEQ_END
 		: /* none */
 		: [self] "r"(percpu_self_offset()),
-		  [cell] "r"(cell), [stride] "r"(stride), [n] "Q"(*(const int64_t(*)[2])n)
+		  [cell] "r"(cell), [stride] "r"(stride), [n] "Q"(*(const percpu_memory2 *)(const void *)n)
 		: "v0", "v1", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
@@ -573,7 +575,7 @@ PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, ui
 		: [v] "=&r"(v), [t] "=&r"(t)
 		: [self] "r"(percpu_self_offset()),
 		  [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n),
-		  [half] "r"(half), [window] "r"(-2 * half)
+		  [half] "r"(half), [window] "r"(~(2 * half - 1))
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow, refused);
 	return 0;
@@ -639,5 +641,7 @@ refused:
 slow:
 	return PERCPU_SEQ_SLOW;
 }
+
+PERCPU_END_DECLS
 
 #endif

@@ -13,6 +13,8 @@
 
 #include <percpu/arch/spec.h>
 
+PERCPU_BEGIN_DECLS
+
 #define PERCPU_SEQ_WORDS 8
 
 PERCPU_INLINE int32_t percpu_seq_cpu(void)
@@ -159,5 +161,7 @@ PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
 	(void)flag, (void)tries;
 	return PERCPU_SEQ_SLOW;
 }
+
+PERCPU_END_DECLS
 
 #endif

@@ -242,8 +242,6 @@ PERCPU_BEGIN_DECLS
 extern PERCPU_API __thread struct percpu_rseq *percpu_self
 	__attribute__((tls_model("initial-exec")));
 
-PERCPU_END_DECLS
-
 /* C++ has flexible arrays as an extension only. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
@@ -273,6 +271,17 @@ struct percpu_pair {
 /** Two words in a register. */
 typedef uint64_t percpu_words2 __attribute__((vector_size(16)));
 
+/** Words in memory, as an operand of a sequence. */
+typedef struct {
+	int64_t word[2];
+} __attribute__((may_alias)) percpu_memory2;
+typedef struct {
+	int64_t word[4];
+} __attribute__((may_alias)) percpu_memory4;
+typedef struct {
+	int64_t word[8];
+} __attribute__((may_alias)) percpu_memory8;
+
 /** Word by word: who has just stored each of two words, and loads both at once,
  *  waits until the stores have left the store buffer. */
 PERCPU_INLINE percpu_words2 percpu_pair(uint64_t a, uint64_t b)
@@ -286,6 +295,8 @@ PERCPU_INLINE percpu_words2 percpu_pair(uint64_t a, uint64_t b)
 
 	return pair;
 }
+
+PERCPU_END_DECLS
 
 /*
  * Tests place delays and traps between the steps of a sequence by defining

@@ -11,6 +11,8 @@
 
 #include <percpu/arch/spec.h>
 
+PERCPU_BEGIN_DECLS
+
 /** What the kernel wants to see in front of an abort handler. */
 #define PERCPU_SEQ_SIGNATURE 0x53053053
 
@@ -18,11 +20,20 @@
 /* clang-format off */
 
 /*
+ * In a unit compiled with -masm=intel operands are printed in a syntax that fits no
+ * instruction here, so the assembler skips what is between these. The slow path
+ * then runs the sequence, once more, in the library.
+ */
+#define PERCPU_SEQ_ATT "{|jmp %l[slow]\n\t.if 0\n\t}"
+#define PERCPU_SEQ_ATT_END "{|.endif\n\t}"
+
+/*
  * The descriptor, where debuggers find it, and the store that arms it. The
  * "?" puts the sections into the group of the function they belong to, so
  * that a C++ inline function in several units keeps one copy of each.
  */
 #define PERCPU_SEQ_BEGIN                                                       \
+	PERCPU_SEQ_ATT                                                         \
 	".pushsection __rseq_cs, \"aw?\"\n\t"                                  \
 	".balign 32\n"                                                         \
 	"3:\n\t"                                                               \
@@ -71,7 +82,8 @@
 	".long 0x53053053\n"                                                   \
 	"4:\n\t"                                                               \
 	"jmp %l[slow]\n\t"                                                     \
-	".popsection\n\t"
+	".popsection\n\t"                                                       \
+	PERCPU_SEQ_ATT_END
 
 /* Adds change cells only, which no C expression reads: what the compiler knows
  * of other memory stays known (spec.h, "Ordering"). */
@@ -129,7 +141,7 @@ PERCPU_INLINE int percpu_seq_add2(void *cell, size_t stride, const int64_t n[2])
 		PERCPU_SEQ_END
 		: /* none */
 		: [rs] "r"(percpu_self),
-		  [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const int64_t(*)[2])n)
+		  [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const percpu_memory2 *)(const void *)n)
 		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
@@ -149,7 +161,7 @@ PERCPU_SEQ_AVX2 int percpu_seq_add4(void *cell, size_t stride, const int64_t n[4
 		PERCPU_SEQ_END
 		: /* none */
 		: [rs] "r"(percpu_self),
-		  [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const int64_t(*)[4])n)
+		  [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const percpu_memory4 *)(const void *)n)
 		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
@@ -169,7 +181,7 @@ PERCPU_SEQ_AVX512 int percpu_seq_add8(void *cell, size_t stride, const int64_t n
 		PERCPU_SEQ_END
 		: /* none */
 		: [rs] "r"(percpu_self),
-		  [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const int64_t(*)[8])n)
+		  [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const percpu_memory8 *)(const void *)n)
 		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
@@ -222,7 +234,9 @@ PERCPU_INLINE int percpu_seq_bank_add2(void *cell, size_t stride, const uint64_t
 	uint64_t b;
 
 	__asm__ __volatile__ goto(
+		PERCPU_SEQ_ATT
 		"movdqa %[n], %%xmm0\n\t"
+		PERCPU_SEQ_ATT_END
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
 		PERCPU_SEQ_BANK
@@ -266,8 +280,10 @@ PERCPU_INLINE int percpu_seq_bank_add4(void *cell, size_t stride, const uint64_t
 	uint64_t b;
 
 	__asm__ __volatile__ goto(
+		PERCPU_SEQ_ATT
 		"vmovdqa %[n0], %%xmm0\n\t"
 		"vinserti128 $1, %[n2], %%ymm0, %%ymm0\n\t"
+		PERCPU_SEQ_ATT_END
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
 		PERCPU_SEQ_BANK
@@ -294,11 +310,13 @@ PERCPU_INLINE int percpu_seq_bank_add8(void *cell, size_t stride, const uint64_t
 	uint64_t b;
 
 	__asm__ __volatile__ goto(
+		PERCPU_SEQ_ATT
 		"vmovdqa %[n0], %%xmm0\n\t"
 		"vinserti128 $1, %[n2], %%ymm0, %%ymm0\n\t"
 		"vmovdqa %[n4], %%xmm1\n\t"
 		"vinserti128 $1, %[n6], %%ymm1, %%ymm1\n\t"
 		"vinserti64x4 $1, %%ymm1, %%zmm0, %%zmm0\n\t"
+		PERCPU_SEQ_ATT_END
 		PERCPU_SEQ_BEGIN
 		PERCPU_SEQ_LANE
 		PERCPU_SEQ_BANK
@@ -782,7 +800,7 @@ PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, ui
 		PERCPU_SEQ_END
 		: [v] "=&r"(v), [t] "=&r"(t)
 		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n),
-		  [half] "re"(half), [window] "re"(-2 * half)
+		  [half] "re"(half), [window] "re"(~(2 * half - 1))
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow, refused);
 	return 0;
@@ -840,5 +858,7 @@ refused:
 slow:
 	return PERCPU_SEQ_SLOW;
 }
+
+PERCPU_END_DECLS
 
 #endif

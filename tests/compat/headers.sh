@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The headers as their users compile them: each alone and all that is inline in
+# them, in each dialect, with the warnings that users and kernels ask of their
+# own code; with old compilers, in the other assembly syntax, and as FreeBSD's.
+#
+#	headers.sh SOURCE WORK
+#
+# Prints TAP; what the compilers said is in WORK/log.
+set -u
+
+if [ $# -ne 2 ]; then
+	echo "usage: $0 SOURCE WORK" >&2
+	exit 2
+fi
+here=$(dirname "$(realpath "$0")")
+src=$(realpath "$1") || exit 2
+rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
+include=(-I"$src/include")
+warnings=(-Wall -Wextra -Werror -pedantic -Wconversion -Wsign-conversion -Wcast-qual -Wshadow
+	-Wundef -Wpointer-arith -Wmissing-declarations)
+warnings_c=(-Wstrict-prototypes -Wmissing-prototypes -Wnested-externs)
+warnings_cpp=(-Wold-style-cast)
+count=0
+
+# check NAME COMMAND...: one line of TAP; a failure brings its output along.
+check()
+{
+	local name=$1
+	shift
+	count=$((count + 1))
+	if "$@" >out 2>&1; then
+		echo "ok $count - $name"
+	else
+		echo "not ok $count - $name"
+		# Not as the compiler says it: "error:" is what breaks a test itself.
+		tail -n 40 out | sed 's/error:/wrong:/; s/^/# /'
+	fi
+	{ echo "== $name: $*"; cat out; } >>log
+}
+
+# In the dialect STD: sets "dialect" to the compiler's arguments.
+speak()
+{
+	dialect=(-x c -std="$1" "${warnings[@]}" "${warnings_c[@]}")
+	case $1 in *++*) dialect=(-x c++ -std="$1" "${warnings[@]}" "${warnings_cpp[@]}") ;; esac
+}
+
+alone()
+{
+	local compiler=$1 header
+	speak "$2"
+	for header in "$src"/include/percpu/{,freebsd/}*.h \
+		"$src"/include/percpu/arch/{spec,generic}.h; do
+		echo "${header##*/}"
+		"$compiler" "${dialect[@]}" -O2 "${include[@]}" -include "$header" -c /dev/null \
+			-o header.o || return
+	done
+}
+
+# In the dialect the program works, and each mistake in it, marked "#ifdef
+# REFUSED_...", does not compile.
+freebsd()
+{
+	local compiler=$1 std=$2 mistake mistakes
+	speak "$std"
+	dialect=("${dialect[@]:0:3}" -Wall -Wextra -Werror -pedantic)
+	"$compiler" "${dialect[@]}" -O2 "${include[@]}" "$here/freebsd.c" -x none library.o \
+		-o freebsd -pthread && timeout 60 ./freebsd || return
+	mapfile -t mistakes < <(grep -o 'REFUSED_[A-Z_]*' "$here/freebsd.c")
+	[ ${#mistakes[@]} != 0 ] || return
+	for mistake in "${mistakes[@]}"; do
+		if "$compiler" "${dialect[@]:0:3}" -O2 "${include[@]}" -D"$mistake" \
+			-c "$here/freebsd.c" -o mistake.o; then
+			echo "$mistake compiles"
+			return 1
+		fi
+	done
+}
+
+# In a unit whose operands the compiler prints in the other syntax.
+intel_syntax()
+{
+	local compiler=$1 flags
+	for flags in -O0 -O2 '-O2 -mavx2' '-O2 -mavx512f'; do
+		# shellcheck disable=SC2086
+		"$compiler" $flags -masm=intel "${include[@]}" "$here/consumer.c" library.o \
+			-o intel -pthread && timeout 60 ./intel || return
+	done
+}
+
+# GCC 10, as far as a header can tell: its units have no sequences, and count
+# nevertheless.
+old_compiler()
+{
+	gcc -U__GNUC__ -D__GNUC__=10 -O2 "${include[@]}" -c "$here/consumer.c" -o old.o &&
+		! readelf -SW old.o | grep -q __rseq_cs &&
+		gcc old.o library.o -o old -pthread && timeout 60 ./old
+}
+
+if ! cc -std=gnu11 -O2 "${include[@]}" -c "$src/src/percpu_all.c" -o library.o >>log 2>&1; then
+	echo 'Bail out! error: the library does not compile'
+	exit 1
+fi
+for compiler in gcc clang g++ clang++; do
+	command -v "$compiler" >found || continue
+	stds=(c11 gnu11 c17 c2x)
+	case $compiler in *++) stds=(c++17 c++20) ;; esac
+	for std in "${stds[@]}"; do
+		check "each header alone, $compiler $std" alone "$compiler" "$std"
+		check "FreeBSD names, $compiler $std" freebsd "$compiler" "$std"
+	done
+	[ "$(uname -m)" = x86_64 ] || continue
+	case $compiler in *++) continue ;; esac
+	check "Intel syntax, $compiler" intel_syntax "$compiler"
+done
+if command -v gcc >found; then
+	check 'a compiler whose asm goto has no outputs' old_compiler
+fi
+echo "1..$count"
