@@ -82,15 +82,14 @@ static const char *attach_error(int err)
 static int attach_open(const char *path, struct percpu_region **ret_region,
 		       struct percpu_counter_array **ret)
 {
-	int err = percpu_region_open(path, 0, ret_region);
+	int err = percpu_region_open(path, 0, NULL, ret_region);
 
 	if (err)
 		return err;
-	err = percpu_counter_array_attach(*ret_region, percpu_region_root(*ret_region), FIELDS,
-					  ret);
+	err = percpu_counter_array_open(*ret_region, 0, FIELDS, ret);
 	if (err) {
 		percpu_region_close(*ret_region);
-		return err == -ENOENT ? -ENODATA : err;
+		return err == -ENOENT || err == -EEXIST ? -ENODATA : err;
 	}
 	return 0;
 }

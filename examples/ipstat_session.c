@@ -31,9 +31,7 @@ static int create_counters(struct session *s)
 		return err;
 	}
 	if (!err)
-		err = percpu_counter_array_create_in(s->region, FIELDS, &s->counters);
-	if (!err)
-		err = percpu_region_set_root(s->region, percpu_counter_array_key(s->counters));
+		err = percpu_counter_array_open(s->region, 0, FIELDS, &s->counters);
 	if (err)
 		complain("cannot make the counters in %s: %s; name another file with -o", s->path,
 			 strerror(-err));

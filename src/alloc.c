@@ -6,12 +6,17 @@
  * them. Allocation is rare, so the lock of the process serializes it. Between
  * processes a robust lock does; wherever its holder is killed, the bits are right,
  * but for units that nobody has and that are not free.
+ *
+ * A second bit says that an allocation begins with the unit. So its length is known:
+ * nobody frees a part of it, or attaches to more than there is.
  */
 #include <errno.h>
 
 #include "internal.h"
 
-#define KEY_SHIFT 40 /* key: chunk index + 1 above, offset in the lane below */
+/* A key: the offset in the lane, chunk index + 1 above, enum percpu_kind on top. */
+#define KEY_SHIFT 40
+#define KEY_KIND_SHIFT 60
 
 struct percpu_chunk *percpu_region_chunk(const struct percpu_region *r, const void *cell)
 {
@@ -26,25 +31,67 @@ static size_t units_of(const struct percpu_chunk *k, size_t size)
 	return (size + k->unit - 1) / k->unit;
 }
 
-static bool is_used(const struct percpu_chunk *k, size_t unit)
+static bool get_bit(const uint64_t *bitmap, size_t unit)
 {
-	return __atomic_load_n(&k->header->used[unit / 64], __ATOMIC_RELAXED) >> (unit % 64) & 1;
+	return __atomic_load_n(&bitmap[unit / 64], __ATOMIC_ACQUIRE) >> (unit % 64) & 1;
 }
 
-static void set_used(struct percpu_chunk *k, size_t first, size_t n, bool used)
+static void set_bits(uint64_t *bitmap, size_t first, size_t n, bool value)
 {
 	size_t in_word;
 
 	for (; n > 0; first += in_word, n -= in_word) {
-		uint64_t *word = &k->header->used[first / 64], bits;
+		uint64_t *word = &bitmap[first / 64], bits;
 
 		in_word = n < 64 - first % 64 ? n : 64 - first % 64;
 		bits = UINT64_MAX >> (64 - in_word) << (first % 64);
-		if (used)
-			__atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
+		if (value)
+			__atomic_fetch_or(word, bits, __ATOMIC_RELEASE);
 		else
-			__atomic_fetch_and(word, ~bits, __ATOMIC_RELAXED);
+			__atomic_fetch_and(word, ~bits, __ATOMIC_RELEASE);
 	}
+}
+
+static bool is_used(const struct percpu_chunk *k, size_t unit)
+{
+	return get_bit(k->header->used, unit);
+}
+
+static bool is_start(const struct percpu_chunk *k, size_t unit)
+{
+	return get_bit(k->header->starts, unit);
+}
+
+/* Where it begins is known before it is in use. The bit of the first unit is never
+ * cleared: who frees the cells in front of it may be looking where these end. */
+static void mark_used(struct percpu_chunk *k, size_t first, size_t n)
+{
+	set_bits(k->header->starts, first, 1, true);
+	set_bits(k->header->starts, first + 1, n - 1, false);
+	set_bits(k->header->used, first, n, true);
+}
+
+/* The last ones first: when the caller is killed, what is left of the allocation is
+ * one, too, only shorter. */
+static void mark_free(struct percpu_chunk *k, size_t first, size_t n)
+{
+	for (size_t end = first + n, begin; end > first; end = begin) {
+		begin = (end - 1) / 64 * 64;
+		if (begin < first)
+			begin = first;
+		set_bits(k->header->used, begin, end - begin, false);
+		PERCPU_STEP("region: units freed");
+	}
+}
+
+/* Units from this one, which is in use, to the end of the allocation. */
+static size_t units_left(const struct percpu_chunk *k, size_t unit)
+{
+	size_t end = k->lane_size / k->unit, next = unit + 1;
+
+	while (next < end && is_used(k, next) && !is_start(k, next))
+		next++;
+	return next - unit;
 }
 
 /* The first unit from one on that is in use, or is not; end if there is none. */
@@ -96,7 +143,7 @@ static int alloc_in(struct percpu_chunk *k, size_t size, size_t cpu_size, size_t
 	e = percpu_chunk_reserve(k, first * k->unit, cpu_size, size);
 	if (e != 0)
 		return e;
-	set_used(k, first, n, true);
+	mark_used(k, first, n);
 	if (first == k->hint)
 		k->hint = first + n;
 	*ret = k->base + first * k->unit;
@@ -216,7 +263,8 @@ static int free_one(struct percpu_region *r, const void *cell, size_t size, uint
 		return -EINVAL;
 	offset = (size_t)((const char *)cell - k->base);
 	first = offset / k->unit;
-	if (offset % k->unit != 0 || offset + size > k->lane_size || !is_used(k, first))
+	if (offset % k->unit != 0 || !is_used(k, first) || !is_start(k, first) ||
+	    units_left(k, first) != units_of(k, size))
 		return -EINVAL;
 	/* What a killed process wrote down to be stored here must not be stored
 	 * when the cells have another owner. */
@@ -224,7 +272,7 @@ static int free_one(struct percpu_region *r, const void *cell, size_t size, uint
 	if (e != 0)
 		return e;
 	percpu_process_lock();
-	set_used(k, first, units_of(k, size), false);
+	mark_free(k, first, units_of(k, size));
 	if (first < k->hint)
 		k->hint = first;
 	percpu_process_unlock();
@@ -265,54 +313,68 @@ uint64_t percpu_region_key(const struct percpu_region *r, const void *cell)
 	return ((uint64_t)k->index + 1) << KEY_SHIFT | (uint64_t)((const char *)cell - k->base);
 }
 
-void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size)
+uint64_t percpu_region_object_key(const struct percpu_chunk *k, enum percpu_kind kind,
+				  const void *base)
 {
-	uint64_t index = (key >> KEY_SHIFT) - 1, offset = key & ((UINT64_C(1) << KEY_SHIFT) - 1);
-	struct percpu_chunk *k = NULL;
+	if (!k->shared)
+		return 0;
+	return (uint64_t)kind << KEY_KIND_SHIFT | percpu_region_key(k->region, base);
+}
+
+/* Whether there is, at the offset, what a key of this kind leads to. */
+static bool is_there(const struct percpu_chunk *k, enum percpu_kind kind, uint64_t offset,
+		     size_t size)
+{
+	size_t first, units, left;
+
+	if (offset >= k->lane_size || size > k->lane_size - offset)
+		return false;
+	first = offset / k->unit;
+	units = (offset + size - 1) / k->unit - first + 1;
+	if (!is_used(k, first))
+		return false;
+	left = units_left(k, first);
+	if (kind != PERCPU_KIND_CELL && (offset % k->unit != 0 || !is_start(k, first)))
+		return false;
+	/* Where the cells of a compact set are depends on how many there are. */
+	return kind == PERCPU_KIND_COMPACT ? units == left : units <= left;
+}
+
+static void *find_key(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t size)
+{
+	const uint64_t below_kind = key & ((UINT64_C(1) << KEY_KIND_SHIFT) - 1);
+	uint64_t index = (below_kind >> KEY_SHIFT) - 1;
+	uint64_t offset = key & ((UINT64_C(1) << KEY_SHIFT) - 1);
 	void *cell = NULL;
 
-	if (r == NULL || key >> KEY_SHIFT == 0 || size == 0)
+	if (key >> KEY_KIND_SHIFT != (uint64_t)kind || below_kind >> KEY_SHIFT == 0)
 		return NULL;
 	percpu_process_lock();
 	(void)percpu_region_refresh(r);
-	if (index < r->n)
-		k = r->chunks->at[index];
-	if (k != NULL && offset < k->lane_size && size <= k->lane_size - offset) {
-		cell = k->base + offset;
-		for (size_t u = offset / k->unit; u <= (offset + size - 1) / k->unit; u++)
-			if (!is_used(k, u))
-				cell = NULL;
-	}
+	if (index < r->n && is_there(r->chunks->at[index], kind, offset, size))
+		cell = r->chunks->at[index]->base + offset;
 	percpu_process_unlock();
 	return cell;
 }
 
-int percpu_region_attach(struct percpu_region *r, uint64_t key, size_t n, size_t size, size_t align,
-			 void **ret)
+void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size)
+{
+	return r != NULL && size != 0 ? find_key(r, key, PERCPU_KIND_CELL, size) : NULL;
+}
+
+int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t n,
+			 size_t size, size_t align, void **ret)
 {
 	void *cell;
 
 	if (r == NULL || !percpu_fits_lane(n, size))
 		return -EINVAL;
 	/* Lane 0 is aligned to more than that, and so is what a key has above the offset. */
-	cell = key % align == 0 ? percpu_region_at(r, key, n * size) : NULL;
+	cell = key % align == 0 ? find_key(r, key, kind, n * size) : NULL;
 	if (cell == NULL)
 		return -ENOENT;
 	*ret = cell;
 	return 0;
-}
-
-int percpu_region_set_root(struct percpu_region *r, uint64_t key)
-{
-	if (!r->writable)
-		return -EROFS;
-	__atomic_store_n(&r->first->header->root, key, __ATOMIC_RELEASE);
-	return 0;
-}
-
-uint64_t percpu_region_root(const struct percpu_region *r)
-{
-	return __atomic_load_n(&r->first->header->root, __ATOMIC_ACQUIRE);
 }
 
 static size_t reclaim_chunk(struct percpu_chunk *k)

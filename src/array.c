@@ -106,7 +106,7 @@ int percpu_counter_array_attach(struct percpu_region *r, uint64_t key, size_t n,
 
 	if (ret == NULL)
 		return -EINVAL;
-	e = percpu_region_attach(r, key, n, CELL, ALIGN, &cell);
+	e = percpu_region_attach(r, key, PERCPU_KIND_ARRAY, n, CELL, ALIGN, &cell);
 	return e != 0 ? e : make(r, NULL, cell, n, ret);
 }
 
@@ -117,7 +117,7 @@ void percpu_counter_array_detach(struct percpu_counter_array *a)
 
 uint64_t percpu_counter_array_key(const struct percpu_counter_array *a)
 {
-	return a->chunk->shared ? percpu_region_key(a->chunk->region, a->base) : 0;
+	return percpu_region_object_key(a->chunk, PERCPU_KIND_ARRAY, a->base);
 }
 
 void percpu_counter_array_destroy(struct percpu_counter_array *a)

@@ -186,7 +186,7 @@ int percpu_compact_attach(struct percpu_region *r, uint64_t key, size_t n,
 
 	if (ret == NULL)
 		return -EINVAL;
-	e = percpu_region_attach(r, key, n, SHARE, SET_ALIGN, &cell);
+	e = percpu_region_attach(r, key, PERCPU_KIND_COMPACT, n, SHARE, SET_ALIGN, &cell);
 	return e != 0 ? e : make_set(r, NULL, cell, n, ret);
 }
 
@@ -197,7 +197,7 @@ void percpu_compact_detach(struct percpu_compact *c)
 
 uint64_t percpu_compact_key(const struct percpu_compact *c)
 {
-	return c->chunk->shared ? percpu_region_key(c->chunk->region, c->base) : 0;
+	return percpu_region_object_key(c->chunk, PERCPU_KIND_COMPACT, c->base);
 }
 
 void percpu_compact_destroy(struct percpu_compact *c)

@@ -285,21 +285,23 @@ struct percpu_header {
 	uint32_t index;	    /* of this chunk in its region */
 	uint64_t lane_size; /* usable bytes of a lane */
 	uint64_t stride;
-	uint32_t cpus;	 /* N */
-	uint32_t chunks; /* in chunk 0: complete chunks of the region; grows */
-	uint64_t root;	 /* in chunk 0: a key for the user */
+	uint32_t cpus;			    /* N */
+	uint32_t chunks;		    /* in chunk 0: complete chunks of the region; grows */
+	uint64_t root[PERCPU_REGION_ROOTS]; /* in chunk 0: keys for the user */
 	uint64_t atomic_lanes[PERCPU_MAX_CPUS / 64]; /* in use; bits are only set */
 	uint64_t used[PERCPU_UNITS / 64];	     /* allocated units of a lane */
+	uint64_t starts[PERCPU_UNITS / 64];	     /* of these: the first of an allocation */
 	uint32_t alloc_lock;			     /* in chunk 0: of those who allocate; robust */
 	uint32_t journal_lock;			     /* likewise, of those who use the journal */
 	struct percpu_journal journal;
 };
 
-_Static_assert(sizeof(struct percpu_header) == 48 + 2 * 1024 + 8 + 24 + 512, "file layout");
-_Static_assert(offsetof(struct percpu_header, atomic_lanes) == 48, "file layout");
+_Static_assert(sizeof(struct percpu_header) == 168 + 3 * 1024 + 8 + 24 + 512, "file layout");
+_Static_assert(offsetof(struct percpu_header, root) == 40, "file layout");
+_Static_assert(offsetof(struct percpu_header, atomic_lanes) == 168, "file layout");
 
 #define PERCPU_MAGIC 0x31557043726550ffULL /* bytes: ff P e r C p U 1 */
-#define PERCPU_VERSION 3
+#define PERCPU_VERSION 4
 
 /** What this process knows of a chunk; constant once it is mapped. */
 struct percpu_chunk {
@@ -592,16 +594,30 @@ void percpu_depots_after_fork(void);
 /** The chunk of r whose lane 0 the cell, any pointer, is in; NULL if none. */
 struct percpu_chunk *percpu_region_chunk(const struct percpu_region *r, const void *cell);
 
+/** What a key leads to; part of the key, and so of the file format. */
+enum percpu_kind {
+	PERCPU_KIND_CELL, /* bytes in an allocation, a counter among them */
+	PERCPU_KIND_ARRAY,
+	PERCPU_KIND_COMPACT,
+	PERCPU_KIND_STATS,
+};
+
+/** The key of an object of that kind that begins at base, in lane 0 of the chunk;
+ *  0 in private memory. */
+uint64_t percpu_region_object_key(const struct percpu_chunk *k, enum percpu_kind kind,
+				  const void *base);
+
 /**
  * What each attach call checks: find n things of size bytes, the first of them
  * aligned to align, up to 64, at a key that another process may have made up.
  * The region may have been opened to read; it is the caller's to store nothing.
  *
  * Returns 0, -EINVAL (r is NULL, or n such things cannot be), or -ENOENT (they
- * are not there: not all of these bytes are allocated, or not so aligned).
+ * are not there: the key is of another kind, or these bytes were not allocated
+ * together, or not so aligned; of a compact set they must be all that were).
  */
-int percpu_region_attach(struct percpu_region *r, uint64_t key, size_t n, size_t size, size_t align,
-			 void **ret);
+int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t n,
+			 size_t size, size_t align, void **ret);
 
 /** As percpu_region_alloc(), where no more than the first cpu_size bytes of the
  *  CPU lanes are going to be touched. */

@@ -23,6 +23,7 @@
 #include "lock.c"
 #include "place.c"
 #include "region.c"
+#include "root.c"
 #include "selftest.c"
 #include "stats.c"
 #include "stats_read.c"

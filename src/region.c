@@ -19,6 +19,7 @@
 
 #define MAX_CHUNKS 65536
 #define MAX_FILE_CHUNKS 4096
+#define OPEN_TRIES 100
 
 static struct percpu_region *regions;	     /* under the process lock */
 static struct percpu_region *default_region; /* likewise */
@@ -395,10 +396,12 @@ int percpu_region_create_file(const char *path, const struct percpu_region_optio
 		return fd;
 	}
 	e = create(fd, &opt, &r);
+	PERCPU_STEP("region: made");
 	if (e == 0 && link(name, path) != 0) {
 		e = percpu_errno();
 		percpu_region_close(r);
 	}
+	PERCPU_STEP("region: named");
 	if (e == 0)
 		*ret = r;
 	unlink(name);
@@ -502,11 +505,12 @@ static int open_region(int fd, bool writable, struct percpu_region **ret)
 	return 0;
 }
 
-int percpu_region_open_fd(int fd, int writable, struct percpu_region **ret)
+int percpu_region_open_fd(int fd, unsigned flags, struct percpu_region **ret)
 {
+	const bool writable = flags & PERCPU_REGION_WRITE;
 	int e, cancel;
 
-	if (ret == NULL)
+	if (ret == NULL || (flags & ~PERCPU_REGION_WRITE))
 		return -EINVAL;
 	e = check_access(fd, writable);
 	if (e != 0)
@@ -517,18 +521,50 @@ int percpu_region_open_fd(int fd, int writable, struct percpu_region **ret)
 	return e;
 }
 
-int percpu_region_open(const char *path, int writable, struct percpu_region **ret)
+static int open_file(const char *path, bool writable, struct percpu_region **ret)
 {
-	int fd, e, cancel;
-
-	if (path == NULL || ret == NULL)
-		return -EINVAL;
-	cancel = percpu_defer_cancel();
 	/* Not blocking, should it be a pipe. */
-	fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
-	e = fd >= 0 ? open_region(fd, writable, ret) : percpu_errno();
+	int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+	int e = fd >= 0 ? open_region(fd, writable, ret) : percpu_errno();
+
 	if (fd >= 0)
 		close(fd);
+	return e;
+}
+
+/* Another process may create the file after we have not found it, and remove it
+ * after we could not create it. */
+static int open_or_create(const char *path, const struct percpu_region_options *o,
+			  struct percpu_region **ret)
+{
+	int e = -EEXIST;
+
+	for (int try = 0; try < OPEN_TRIES && e == -EEXIST; try++) {
+		PERCPU_STEP("region: to be opened");
+		e = open_file(path, true, ret);
+		if (e != -ENOENT)
+			return e;
+		PERCPU_STEP("region: not there");
+		e = percpu_region_create_file(path, o, ret);
+	}
+	return e;
+}
+
+int percpu_region_open(const char *path, unsigned flags, const struct percpu_region_options *o,
+		       struct percpu_region **ret)
+{
+	const bool creates = flags & PERCPU_REGION_CREATE, writable = flags & PERCPU_REGION_WRITE;
+	struct percpu_region_options opt;
+	int e, cancel;
+
+	if (path == NULL || ret == NULL || (creates && !writable) ||
+	    (flags & ~(PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)))
+		return -EINVAL;
+	e = creates ? check_options(o, &opt) : 0;
+	if (e != 0)
+		return e;
+	cancel = percpu_defer_cancel();
+	e = creates ? open_or_create(path, o, ret) : open_file(path, writable, ret);
 	percpu_restore_cancel(cancel);
 	return e;
 }

@@ -218,12 +218,12 @@ int percpu_stats_attach(struct percpu_region *r, uint64_t key, size_t size, size
 		return -EINVAL;
 	e = check_schema(size, n, flags);
 	if (e == 0)
-		e = percpu_region_attach(r, key, 1, LINE, LINE, &cell);
+		e = percpu_region_attach(r, key, PERCPU_KIND_STATS, 1, LINE, LINE, &cell);
 	if (e == 0)
 		e = find_layout(percpu_stats_control_at(percpu_region_chunk(r, cell), cell), size,
 				n, flags, &t);
 	if (e == 0)
-		e = percpu_region_attach(r, key, 2, t.banks, LINE, &cell);
+		e = percpu_region_attach(r, key, PERCPU_KIND_STATS, 2, t.banks, LINE, &cell);
 	return e != 0 ? e : make_handle(&t, r, NULL, cell, ret);
 }
 
@@ -234,7 +234,7 @@ void percpu_stats_detach(struct percpu_stats *s)
 
 uint64_t percpu_stats_key(const struct percpu_stats *s)
 {
-	return s->chunk->shared ? percpu_region_key(s->chunk->region, s->base) : 0;
+	return percpu_region_object_key(s->chunk, PERCPU_KIND_STATS, s->base);
 }
 
 void percpu_stats_destroy(struct percpu_stats *s)

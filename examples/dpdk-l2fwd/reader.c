@@ -32,12 +32,13 @@ static int attach(const struct options *o, struct percpu_region **ret_region,
 		  struct percpu_stats **ret)
 {
 	PERCPU_STATS(struct port) ports;
-	int err = percpu_region_open(o->read, o->snapshot, ret_region);
+	int err = percpu_region_open(o->read, o->snapshot ? PERCPU_REGION_WRITE : 0, NULL,
+				     ret_region);
 	uint64_t key;
 
 	if (err)
 		return err;
-	key = percpu_region_root(*ret_region);
+	key = percpu_region_root(*ret_region, 0);
 	err = PERCPU_STATS_ATTACH(&ports, *ret_region, key, PORTS, 0);
 	if (err == -ENOENT)
 		err = PERCPU_STATS_ATTACH(&ports, *ret_region, key, PORTS, PERCPU_STATS_WHOLE);

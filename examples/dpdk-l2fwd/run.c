@@ -49,9 +49,7 @@ static int run_open(const struct options *o, struct run *run)
 		complain("cannot make %s: %s; -o names another file", run->path, strerror(-err));
 		return -1;
 	}
-	err = PERCPU_STATS_CREATE_IN(&run->ports, run->region, PORTS, flags);
-	if (err == 0)
-		err = percpu_region_set_root(run->region, percpu_stats_key(run->ports.stats));
+	err = PERCPU_STATS_OPEN(&run->ports, run->region, 0, PORTS, flags);
 	if (err) {
 		complain("cannot make counters in %s: %s", run->path, strerror(-err));
 		return -1;

@@ -46,12 +46,20 @@ PERCPU_API int percpu_compact_create_in(struct percpu_region *r, size_t n,
 					struct percpu_compact **ret);
 
 /**
+ * Attach to n counters at this root of a shared region, or create them if nobody has;
+ * as percpu_counter_array_open(), but with another n than the creator's it is -EEXIST.
+ */
+PERCPU_API int percpu_compact_open(struct percpu_region *r, unsigned root, size_t n,
+				   struct percpu_compact **ret);
+
+/**
  * Attach to the n counters that another process created at this key of a
  * shared region. percpu_compact_detach() undoes it and leaves the counters.
  *
- * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^36), -ENOENT (no n
- * counters there), -ENOMEM. n must be that of the creator: a smaller one that
- * the key allows would count in other places.
+ * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^36), -ENOENT (no set of n
+ * counters there), -ENOMEM. n must be that of the creator. In lanes of more than
+ * 128 KiB, one that differs by less than lane size / 131072 is not noticed, and would
+ * count in other places.
  */
 PERCPU_API int percpu_compact_attach(struct percpu_region *r, uint64_t key, size_t n,
 				     struct percpu_compact **ret);

@@ -131,11 +131,31 @@ PERCPU_API int percpu_counter_array_create_in(struct percpu_region *r, size_t n,
 					      struct percpu_counter_array **ret);
 
 /**
- * Attach to the n counters that another process created at this key of a
- * shared region. Destroy it with percpu_counter_array_detach(), which leaves
+ * Attach to n counters at this root of a shared region, or create them if nobody has.
+ * Any number of processes may do so at once: one creates them, and all have the same.
+ * In a region that was opened to read nothing is created. n may be smaller than that
+ * of the creator. percpu_counter_array_detach() leaves the counters to the others.
+ *
+ * Returns 0, or
+ *	-EINVAL	a NULL, no such root, a private region, or as percpu_counter_array_create()
+ *	-ENOENT	the region was opened to read, and nobody has created them yet
+ *	-EEXIST	there is something else at the root: another kind of object, or fewer
+ *		counters; take another root
+ *	-ENOSPC, -ENOMEM, -ETIMEDOUT  as percpu_region_alloc()
+ *
+ * Context: any thread, not a signal handler.
+ * Progress: a process that is killed in it may leave n counters' memory allocated;
+ * the next one creates them.
+ */
+PERCPU_API int percpu_counter_array_open(struct percpu_region *r, unsigned root, size_t n,
+					 struct percpu_counter_array **ret);
+
+/**
+ * Attach to the n counters, or the first n, that another process created at this key
+ * of a shared region. Destroy it with percpu_counter_array_detach(), which leaves
  * the counters.
  *
- * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^37), -ENOENT (no n
+ * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^37), -ENOENT (no array of n
  * counters there), -ENOMEM.
  */
 PERCPU_API int percpu_counter_array_attach(struct percpu_region *r, uint64_t key, size_t n,

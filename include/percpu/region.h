@@ -8,6 +8,9 @@
  * the page in the CPU lanes when the first cell in it is allocated, so that a
  * full disk is an error here and not a signal later.
  *
+ * Programs find each other's objects at the region's roots; percpu_counter_array_open()
+ * and its like create what is not there yet. docs/recipes.md has whole programs.
+ *
  * A region keeps no descriptor. A program may close all that it has, have none
  * left, drop the right to open the file, or be where there is no /proc.
  *
@@ -35,7 +38,8 @@ struct percpu_region_options {
 	uint32_t cpus;	  /* CPU lanes; default: one per possible CPU. More
 			     simulate a larger machine. Fewer than there certainly
 			     are, are refused; docs/region.md says when to tell. */
-	uint32_t mode;	  /* permissions of the file; default 0600 */
+	uint32_t mode;	  /* permissions of the file, of which the umask takes
+			     some away, as open(2); default 0600 */
 };
 
 /**
@@ -54,11 +58,20 @@ struct percpu_region_options {
 PERCPU_API int percpu_region_create(const struct percpu_region_options *o,
 				    struct percpu_region **ret);
 
+/** For percpu_region_open(): to count in the region, not only to read it. */
+#define PERCPU_REGION_WRITE 0x1
+/** And create it where there is no file of that name. */
+#define PERCPU_REGION_CREATE 0x2
+
 /**
  * Create a region in a new file, which other processes may open. The file
  * appears under its name when it is complete, or not at all. It is sparse: it has
  * the length of the largest region that it can become, and takes room for what is
- * allocated in it.
+ * allocated in it. A process that is killed meanwhile may leave a file ".percpu-..."
+ * in the same directory, which nobody uses.
+ *
+ * Most programs want percpu_region_open() with PERCPU_REGION_CREATE, which can be
+ * started twice.
  *
  * Returns 0, or as percpu_region_create(), and
  *	-EEXIST	the path exists
@@ -73,13 +86,17 @@ PERCPU_API int percpu_region_create_file(const char *path, const struct percpu_r
 					 struct percpu_region **ret);
 
 /**
- * Open the region in a file to count in it (writable) or only to read it.
+ * Open the region in a file: with flags 0 to read it, with PERCPU_REGION_WRITE to
+ * count in it. With PERCPU_REGION_CREATE besides, create it if there is no such
+ * file, as o says, which may be NULL; where there is one, what it was made like
+ * stays. Any number of processes may do so at once: one creates it, the others open
+ * that.
  *
  * Whatever the file holds, the process does not crash: sizes, offsets and
  * geometry are checked before they are used.
  *
  * Returns 0, or
- *	-EINVAL	path or ret is NULL
+ *	-EINVAL	path or ret is NULL, unknown flags, or CREATE without WRITE
  *	-EISDIR	path is a directory
  *	-EBADMSG  the file is not a region, is damaged, or is cut short
  *	-EPROTO	a region of another version or with other geometry than this
@@ -87,22 +104,37 @@ PERCPU_API int percpu_region_create_file(const char *path, const struct percpu_r
  *	-ERANGE	the region has lanes for fewer CPUs than this machine certainly
  *		has; only to count in it, reading it is fine
  *	-ENOMEM	no memory or address space
- *	-ENOENT, -EACCES, ...  as open(2)
+ *	-ENOENT, -EACCES, ...  as open(2); with CREATE as percpu_region_create_file(), and
+ *	-EEXIST	path is a symbolic link to what does not exist, or others create
+ *		and remove the file all the time
  *
  * Context: any thread, not a signal handler.
  */
-PERCPU_API int percpu_region_open(const char *path, int writable, struct percpu_region **ret);
+PERCPU_API int percpu_region_open(const char *path, unsigned flags,
+				  const struct percpu_region_options *o,
+				  struct percpu_region **ret);
 
 /**
- * Create a region in an empty file, such as a new memfd, or open the one that
- * it holds. The descriptor stays the caller's, who may close it.
+ * Create a region in the empty file that fd refers to, such as a new memfd. o.mode
+ * is ignored. The descriptor stays the caller's, who may close it, or hand it to
+ * other processes when the call has returned: before, they would find half a region.
  *
- * Returns as percpu_region_create_file() and percpu_region_open(), and
- *	-EBADF	fd is not a descriptor open for reading and writing
+ * Returns as percpu_region_create_file(), and
+ *	-EEXIST	the file is not empty
+ *	-EBADF	fd is not open for reading and writing
+ * A call that fails leaves the file empty.
  */
 PERCPU_API int percpu_region_create_fd(int fd, const struct percpu_region_options *o,
 				       struct percpu_region **ret);
-PERCPU_API int percpu_region_open_fd(int fd, int writable, struct percpu_region **ret);
+
+/**
+ * Open the region in the file that fd refers to: with flags 0 to read it, with
+ * PERCPU_REGION_WRITE to count in it. The descriptor stays the caller's.
+ *
+ * Returns as percpu_region_open(), and -EBADF: fd is not open for reading, or, with
+ * PERCPU_REGION_WRITE, for reading and writing.
+ */
+PERCPU_API int percpu_region_open_fd(int fd, unsigned flags, struct percpu_region **ret);
 
 /**
  * Unmap the region and free what the process holds of it. No thread may use a
@@ -132,8 +164,9 @@ PERCPU_API void percpu_region_close(struct percpu_region *r);
  */
 PERCPU_API int percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void **ret);
 
-/** Give back what percpu_region_alloc() returned; NULL is fine.
- *  Returns 0, or with the cell still allocated -EINVAL (it is not one of r's),
+/** Give back what percpu_region_alloc() returned for as many bytes; NULL is fine.
+ *  Returns 0, or with the cell still allocated -EINVAL (it is not one of r's, or not of
+ *  that size; sizes are told apart in steps of 8 bytes, of more in lanes above 64 KiB),
  *  -EROFS, or -ETIMEDOUT (a killed process left an update of the cell's chunk half
  *  done, and another one that is stopped keeps us from completing it). */
 PERCPU_API int percpu_region_free(struct percpu_region *r, void *cell, size_t size);
@@ -143,17 +176,35 @@ PERCPU_API int percpu_region_free(struct percpu_region *r, void *cell, size_t si
  * process where to count. percpu_region_at() turns it into an address there.
  *
  * percpu_region_key() returns 0 for a pointer that is not in r.
- * percpu_region_at() returns NULL unless size bytes are allocated there.
+ * percpu_region_at() returns NULL unless size bytes are there that were allocated
+ * together, and for the keys of arrays, compact sets and statistics, which have
+ * attach calls of their own: percpu_counter_array_key() and its like say of what kind
+ * an object is.
  */
 PERCPU_API uint64_t percpu_region_key(const struct percpu_region *r, const void *cell);
 PERCPU_API void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size);
 
+/** A region has roots 0 to PERCPU_REGION_ROOTS - 1. */
+#define PERCPU_REGION_ROOTS 16
+
 /**
- * One key that every process can look up: the root of what the region holds.
- * 0 until it is set. Setting returns 0 or -EROFS.
+ * Keys that every process can look up; the programs agree on what is at which root.
+ * 0 until it is set. percpu_counter_array_open(), percpu_stats_open() and
+ * percpu_compact_open() find or create an object at a root, and need neither call.
+ *
+ * percpu_region_set_root() replaces the expected key, which is 0 for a root that was
+ * not set, by another: of processes that do so at once, one succeeds.
+ *
+ * Returns 0, or -EEXIST (there is another key than the expected one), -EROFS, or
+ * -EINVAL (r is NULL, or there is no such root). percpu_region_root() returns 0 where
+ * there is none.
+ *
+ * Context: any thread, signal handlers.
+ * Ordering: who finds the key sees all that was stored before it was set.
  */
-PERCPU_API int percpu_region_set_root(struct percpu_region *r, uint64_t key);
-PERCPU_API uint64_t percpu_region_root(const struct percpu_region *r);
+PERCPU_API int percpu_region_set_root(struct percpu_region *r, unsigned root, uint64_t expected,
+				      uint64_t key);
+PERCPU_API uint64_t percpu_region_root(const struct percpu_region *r, unsigned root);
 
 PERCPU_END_DECLS
 

@@ -80,6 +80,14 @@ PERCPU_API int percpu_stats_create_in(struct percpu_region *r, size_t size, size
 				      unsigned flags, struct percpu_stats **ret);
 
 /**
+ * Attach to n objects at this root of a shared region, or create them if nobody has;
+ * as percpu_counter_array_open(), but where percpu_stats_attach() is -ENOENT, because
+ * size, n or flags are not those of the creator, it is -EEXIST.
+ */
+PERCPU_API int percpu_stats_open(struct percpu_region *r, unsigned root, size_t size, size_t n,
+				 unsigned flags, struct percpu_stats **ret);
+
+/**
  * Attach to the objects that another process created at this key of a region, with
  * the same size and n; percpu_stats_detach() leaves them. The region says whether
  * they have PERCPU_STATS_WHOLE; with that flag here, others are not found.
@@ -233,7 +241,8 @@ PERCPU_API int percpu_stats_fetch_zero(const struct percpu_stats *s, size_t firs
 
 /* clang-format off */
 
-/** The handle of objects of that type, which is a struct of uint64_t. */
+/** The handle of objects of that type, which is a struct of uint64_t. Its member
+ *  stats is the struct percpu_stats, for percpu_stats_key(), _detach(), _destroy(). */
 #define PERCPU_STATS(type) union { struct percpu_stats *stats; type *schema; }
 
 /** A field's number; refuses fields that have not 8 bytes. */
@@ -248,6 +257,8 @@ PERCPU_API int percpu_stats_fetch_zero(const struct percpu_stats *s, size_t firs
 	percpu_stats_create(sizeof(*(h)->schema), (n), (flags), &(h)->stats)
 #define PERCPU_STATS_CREATE_IN(h, r, n, flags)                                 \
 	percpu_stats_create_in((r), sizeof(*(h)->schema), (n), (flags), &(h)->stats)
+#define PERCPU_STATS_OPEN(h, r, root, n, flags)                                \
+	percpu_stats_open((r), (root), sizeof(*(h)->schema), (n), (flags), &(h)->stats)
 #define PERCPU_STATS_ATTACH(h, r, key, n, flags)                               \
 	percpu_stats_attach((r), (key), sizeof(*(h)->schema), (n), (flags), &(h)->stats)
 

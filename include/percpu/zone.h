@@ -90,7 +90,8 @@ PERCPU_API int percpu_zone_alloc(struct percpu_zone *z, unsigned flags, void **r
 /**
  * Free an item that no thread uses any more. NULL is fine.
  *
- * Returns 0, or -EINVAL for a pointer that is not in this zone's memory, or in a
+ * Returns 0, or -EINVAL for a pointer that is not in this zone's memory, which in a
+ * shared region is that of all that live there, or in a
  * shared region -ETIMEDOUT: the item is freed as far as the caller is concerned, but
  * a process that is stopped keeps its memory allocated. With
  * PERCPU_ZONE_DEBUG a foreign pointer, a second free, and at the next

@@ -34,8 +34,9 @@ static struct percpu_region *open_region(void)
 {
 	struct percpu_region *r;
 
-	soak_require_equal("open the region", 0,
-			   (uint64_t)percpu_region_open(soak_board->path, 1, &r));
+	soak_require_equal(
+		"open the region", 0,
+		(uint64_t)percpu_region_open(soak_board->path, PERCPU_REGION_WRITE, NULL, &r));
 	return r;
 }
 

@@ -95,10 +95,10 @@ static int attach_and_add(void *arg)
 	struct percpu_region *r;
 	struct percpu_counter *c;
 
-	test_child_require(percpu_region_open(name, 1, &r) == 0, "open");
-	while (percpu_region_root(r) == 0)
+	test_child_require(percpu_region_open(name, PERCPU_REGION_WRITE, NULL, &r) == 0, "open");
+	while (percpu_region_root(r, 0) == 0)
 		test_sleep_us(100);
-	c = percpu_counter_at(r, percpu_region_root(r));
+	c = percpu_counter_at(r, percpu_region_root(r, 0));
 	test_child_require(c != NULL, "counter_at finds what came after open");
 	add_many(0, c);
 	percpu_region_close(r);
@@ -119,7 +119,7 @@ static void growth_reaches_other_processes(void **state)
 		pid[i] = test_fork(attach_and_add, &zero);
 	for (int i = 0; i <= PERCPU_LANE_SIZE / 8; i++)
 		assert_int_equal(percpu_counter_create_in(r, &c), 0);
-	assert_int_equal(percpu_region_set_root(r, percpu_region_key(r, c)), 0);
+	assert_int_equal(percpu_region_set_root(r, 0, 0, percpu_region_key(r, c)), 0);
 	for (int i = 0; i < WORKERS; i++)
 		assert_int_equal(test_wait(pid[i], 60), 0);
 	assert_int_equal(percpu_counter_fetch(c), WORKERS * ADDS);
@@ -150,7 +150,7 @@ static void allocate(unsigned i, void *arg)
 		__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	}
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
-		if (percpu_region_open(name, 1, &other) == 0)
+		if (percpu_region_open(name, PERCPU_REGION_WRITE, NULL, &other) == 0)
 			percpu_region_close(other);
 		for (int k = 0; k < 100; k++)
 			close(open(name, O_RDWR | O_CLOEXEC));
@@ -162,7 +162,7 @@ static int allocate_in_child(void *arg)
 	struct percpu_region *r;
 	struct test_team t;
 
-	test_child_require(percpu_region_open(name, 1, &r) == 0, "open");
+	test_child_require(percpu_region_open(name, PERCPU_REGION_WRITE, NULL, &r) == 0, "open");
 	cells += *(unsigned *)arg; /* of this process */
 	stop = false;
 	test_team_start(&t, 2, allocate, r);

@@ -102,7 +102,8 @@ static int open_in_container(void *path)
 	struct percpu_region *r;
 
 	enter_container();
-	test_child_require(percpu_region_open(path, 1, &r) == 0, "open to count");
+	test_child_require(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r) == 0,
+			   "open to count");
 	percpu_region_close(r);
 	return 0;
 }
@@ -141,7 +142,8 @@ static int open_outside(void *path)
 {
 	struct percpu_region *r;
 
-	test_child_require(percpu_region_open(path, 1, &r) == 0, "open to count");
+	test_child_require(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r) == 0,
+			   "open to count");
 	percpu_region_close(r);
 	return 0;
 }
@@ -150,8 +152,9 @@ static int open_too_small(void *path)
 {
 	struct percpu_region *r = NULL;
 
-	test_child_require(percpu_region_open(path, 1, &r) == -ERANGE, "refused to count");
-	test_child_require(percpu_region_open(path, 0, &r) == 0, "open to read");
+	test_child_require(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r) == -ERANGE,
+			   "refused to count");
+	test_child_require(percpu_region_open(path, 0, NULL, &r) == 0, "open to read");
 	percpu_region_close(r);
 	return 0;
 }

@@ -107,10 +107,32 @@ static int create_fd(void)
 	return e;
 }
 
-static int open_file(int writable)
+/* As a program does that is started first, or again. */
+static int start_program(void)
+{
+	const unsigned create = PERCPU_REGION_WRITE | PERCPU_REGION_CREATE;
+	const char *name = test_path("started");
+	struct percpu_counter_array *a = NULL;
+	struct percpu_region *r = NULL;
+	int e = percpu_region_open(name, create, NULL, &r);
+
+	if (e == 0)
+		e = percpu_counter_array_open(r, 0, 100, &a);
+	fault_clear();
+	if (e == 0)
+		percpu_counter_array_add(a, 99, 1);
+	else
+		assert_null(a);
+	percpu_counter_array_detach(a);
+	percpu_region_close(r);
+	assert_int_equal(unlink(name), r != NULL ? 0 : -1);
+	return e;
+}
+
+static int open_file(unsigned flags)
 {
 	struct percpu_region *r = NULL;
-	int e = percpu_region_open(path, writable, &r);
+	int e = percpu_region_open(path, flags, NULL, &r);
 
 	fault_clear();
 	percpu_region_close(r);
@@ -119,7 +141,7 @@ static int open_file(int writable)
 
 static int open_to_write(void)
 {
-	return open_file(1);
+	return open_file(PERCPU_REGION_WRITE);
 }
 
 static int open_to_read(void)
@@ -335,6 +357,7 @@ static const struct operation operations[] = {
 	{ "grow a private region", grow_private, { -ENOMEM } },
 	{ "create a file", create_file, { -ENOMEM, -ENOSPC } },
 	{ "create in a descriptor", create_fd, { -ENOMEM, -ENOSPC } },
+	{ "start a program", start_program, { -ENOMEM, -ENOSPC } },
 	{ "open to write", open_to_write, { -ENOMEM, -EBADMSG } },
 	{ "open to read", open_to_read, { -ENOMEM, -EBADMSG } },
 	{ "grow a shared region", grow_shared, { -ENOMEM, -ENOSPC } },

@@ -96,7 +96,7 @@ static int be_a_daemon(void *arg)
 
 	(void)arg;
 	test_child_require(percpu_counter_create_in(region, &first) == 0, "first counter");
-	percpu_region_set_root(region, percpu_region_key(region, first));
+	percpu_region_set_root(region, 0, 0, percpu_region_key(region, first));
 	close_all(logs);
 	for (int i = 0; i < 3 * PER_CHUNK; i++)
 		test_child_require(percpu_counter_create_in(region, &c) == 0, "a counter");
@@ -123,7 +123,7 @@ static void daemon_may_close_everything(void **state)
 
 	(void)state;
 	test_in_child(be_a_daemon, NULL);
-	c = percpu_counter_at(region, percpu_region_root(region));
+	c = percpu_counter_at(region, percpu_region_root(region, 0));
 	assert_non_null(c);
 	assert_int_equal(percpu_counter_fetch(c), 7);
 	/* What the child added is found here, without a descriptor either. */
@@ -457,7 +457,7 @@ static void *create_cancelled(void *arg)
 
 	pthread_cancel(pthread_self());
 	if (percpu_region_create_file(test_path("canceled"), NULL, &r[0]) == 0 &&
-	    percpu_region_open(test_path("canceled"), 1, &r[1]) == 0 &&
+	    percpu_region_open(test_path("canceled"), PERCPU_REGION_WRITE, NULL, &r[1]) == 0 &&
 	    percpu_region_create_fd(fd, NULL, &r[2]) == 0)
 		(void)percpu_region_open_fd(fd, 0, &r[3]);
 	pthread_testcancel();

@@ -30,7 +30,8 @@ enum {
 	CHUNKS = 36,
 	ROOT = 40
 };
-enum { ALLOC_LOCK = 2096, JOURNAL = 2104 };
+enum { STARTS = 2216, ALLOC_LOCK = 3240, JOURNAL = 3248 };
+enum kind { CELL, ARRAY, COMPACT, STATS }; /* on top of a key */
 
 #define HEADER 4096
 
@@ -66,7 +67,7 @@ static int make_image(void **state)
 			keys[0] = percpu_region_key(r, c);
 	}
 	keys[1] = percpu_region_key(r, c);
-	percpu_region_set_root(r, keys[0]);
+	percpu_region_set_root(r, 0, 0, keys[0]);
 	percpu_region_close(r);
 	fd = open(path, O_RDONLY);
 	image_size = 2 * chunk_size();
@@ -102,7 +103,7 @@ static void use(struct percpu_region *r, bool writable)
 	void *cell;
 
 	for (int i = 0; i < 2; i++) {
-		c = percpu_counter_at(r, i ? keys[1] : percpu_region_root(r));
+		c = percpu_counter_at(r, i ? keys[1] : percpu_region_root(r, 0));
 		if (!c)
 			continue;
 		(void)percpu_counter_fetch(c);
@@ -112,7 +113,7 @@ static void use(struct percpu_region *r, bool writable)
 			(void)percpu_counter_fetch_zero(c);
 		}
 	}
-	if (percpu_counter_array_attach(r, keys[0], 64, &a) == 0) {
+	if (percpu_counter_array_attach(r, keys[0] | (uint64_t)ARRAY << 60, 1, &a) == 0) {
 		uint64_t all[64];
 
 		percpu_counter_array_fetch_all(a, all);
@@ -133,7 +134,7 @@ static void use(struct percpu_region *r, bool writable)
 static bool open_and_use(bool writable)
 {
 	struct percpu_region *r = NULL;
-	int e = percpu_region_open(path, writable, &r);
+	int e = percpu_region_open(path, writable ? PERCPU_REGION_WRITE : 0, NULL, &r);
 
 	if (e == 0) {
 		use(r, writable);
@@ -146,7 +147,7 @@ static bool open_and_use(bool writable)
 static int expect_open(bool writable)
 {
 	struct percpu_region *r = NULL;
-	int e = percpu_region_open(path, writable, &r);
+	int e = percpu_region_open(path, writable ? PERCPU_REGION_WRITE : 0, NULL, &r);
 
 	if (e == 0)
 		percpu_region_close(r);
@@ -205,22 +206,25 @@ static void foreign_files_are_refused(void **state)
 	free(noise);
 	assert_int_equal(expect_open(true), -EBADMSG);
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(percpu_region_open(others[i], 0, &r), -EBADMSG);
-	assert_int_equal(percpu_region_open("/tmp", 0, &r), -EISDIR);
-	assert_int_equal(percpu_region_open("/tmp", 1, &r), -EISDIR);
-	assert_int_equal(percpu_region_open("", 1, &r), -ENOENT);
-	assert_int_equal(percpu_region_open(NULL, 1, &r), -EINVAL);
-	assert_int_equal(percpu_region_open(path, 1, NULL), -EINVAL);
-	assert_int_equal(percpu_region_open_fd(-1, 1, &r), -EBADF);
-	assert_int_equal(percpu_region_open_fd(0, 1, NULL), -EINVAL);
-	assert_int_equal(percpu_region_open(test_path("none"), 1, &r), -ENOENT);
+		assert_int_equal(percpu_region_open(others[i], 0, NULL, &r), -EBADMSG);
+	assert_int_equal(percpu_region_open("/tmp", 0, NULL, &r), -EISDIR);
+	assert_int_equal(percpu_region_open("/tmp", PERCPU_REGION_WRITE, NULL, &r), -EISDIR);
+	assert_int_equal(percpu_region_open("", PERCPU_REGION_WRITE, NULL, &r), -ENOENT);
+	assert_int_equal(percpu_region_open(NULL, PERCPU_REGION_WRITE, NULL, &r), -EINVAL);
+	assert_int_equal(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_region_open_fd(-1, PERCPU_REGION_WRITE, &r), -EBADF);
+	assert_int_equal(percpu_region_open_fd(0, PERCPU_REGION_WRITE, NULL), -EINVAL);
+	assert_int_equal(percpu_region_open(test_path("none"), PERCPU_REGION_WRITE, NULL, &r),
+			 -ENOENT);
 	assert_int_equal(mkfifo(test_path("pipe"), 0600), 0);
 	alarm(20);
-	assert_int_equal(percpu_region_open(test_path("pipe"), 0, &r), -EBADMSG);
-	assert_int_equal(percpu_region_open(test_path("pipe"), 1, &r), -EBADMSG);
+	assert_int_equal(percpu_region_open(test_path("pipe"), 0, NULL, &r), -EBADMSG);
+	assert_int_equal(percpu_region_open(test_path("pipe"), PERCPU_REGION_WRITE, NULL, &r),
+			 -EBADMSG);
 	alarm(0);
 	assert_int_equal(symlink("loop", test_path("loop")), 0);
-	assert_int_equal(percpu_region_open(test_path("loop"), 1, &r), -ELOOP);
+	assert_int_equal(percpu_region_open(test_path("loop"), PERCPU_REGION_WRITE, NULL, &r),
+			 -ELOOP);
 	assert_null(r);
 }
 
@@ -247,7 +251,8 @@ static void other_geometry_is_refused(void **state)
 	assert_int_equal(open_patched(MAGIC, 0, 8, true), -EBADMSG);
 	assert_int_equal(open_patched(VERSION, 0, 4, true), -EPROTO);
 	assert_int_equal(open_patched(VERSION, 1, 4, true), -EPROTO);
-	assert_int_equal(open_patched(VERSION, 4, 4, false), -EPROTO);
+	assert_int_equal(open_patched(VERSION, 3, 4, true), -EPROTO);
+	assert_int_equal(open_patched(VERSION, 5, 4, false), -EPROTO);
 	assert_int_equal(open_patched(INDEX, 1, 4, true), -EBADMSG);
 	assert_int_equal(open_patched(STRIDE, stride + 64, 8, true), -EPROTO);
 	assert_int_equal(open_patched(STRIDE, stride - 64, 8, false), -EPROTO);
@@ -387,10 +392,17 @@ static int attach_compact(struct percpu_region *r, uint64_t key)
 	return 0;
 }
 
+static uint64_t key_of(enum kind kind, uint64_t offset)
+{
+	return (uint64_t)kind << 60 | UINT64_C(1) << 40 | offset;
+}
+
 static int attach_stats(struct percpu_region *r, uint64_t key, unsigned flags)
 {
 	const size_t words = 8, banks = flags ? 192 : 64; /* a control as if it were there */
-	uint64_t *control = percpu_region_at(r, key, 2 * banks), out[8];
+	uint64_t *control =
+		percpu_region_at(r, key ^ key_of(STATS, 0) ^ key_of(CELL, 0), 2 * banks);
+	uint64_t out[8];
 	struct percpu_stats *s;
 	int e;
 
@@ -411,6 +423,25 @@ static int attach_stats(struct percpu_region *r, uint64_t key, unsigned flags)
 	return 0;
 }
 
+/* A key to what seems to be an allocation of that size, in the lane full of cells. */
+static uint64_t pretend(int fd, enum kind kind, uint64_t offset, size_t size)
+{
+	static const char nothing[PERCPU_LANE_SIZE / 64];
+	const uint64_t edges[2] = { offset / 8, (offset + size) / 8 };
+	unsigned char byte;
+
+	test_child_require(pwrite(fd, nothing, sizeof(nothing), STARTS) == sizeof(nothing),
+			   "write");
+	for (int i = 0; i < 2 && edges[i] < PERCPU_LANE_SIZE / 8; i++) {
+		off_t at = STARTS + (off_t)edges[i] / 8;
+
+		test_child_require(pread(fd, &byte, 1, at) == 1, "read");
+		byte |= (unsigned char)(1 << edges[i] % 8);
+		test_child_require(pwrite(fd, &byte, 1, at) == 1, "write");
+	}
+	return key_of(kind, offset);
+}
+
 static int follow_roots(void *arg)
 {
 	int fd = open(path, O_RDWR);
@@ -418,23 +449,28 @@ static int follow_roots(void *arg)
 	(void)arg;
 	for (unsigned i = 0; i < 130; i++) {
 		uint64_t offset = i < 65 ? i : PERCPU_LANE_SIZE - 256 + i;
-		uint64_t key = (UINT64_C(1) << 40) + offset, room = PERCPU_LANE_SIZE - offset;
+		uint64_t key = key_of(CELL, offset), room = PERCPU_LANE_SIZE - offset;
 		bool aligned = offset % 64 == 0;
 		struct percpu_region *r;
 		struct percpu_counter *c;
 
 		test_child_require(pwrite(fd, &key, 8, ROOT) == 8, "write");
-		test_child_require(percpu_region_open(path, 1, &r) == 0, "open");
-		key = percpu_region_root(r);
+		test_child_require(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r) == 0,
+				   "open");
+		key = percpu_region_root(r, 0);
 		c = percpu_counter_at(r, key);
 		test_child_require((c != NULL) == (offset % 8 == 0), "a counter");
 		if (c != NULL)
 			percpu_counter_add(c, 1);
+		key = pretend(fd, ARRAY, offset, 64);
 		test_child_require(attach_array(r, key) == (aligned ? 0 : -ENOENT), "an array");
+		key = pretend(fd, COMPACT, offset, 64);
 		test_child_require(attach_compact(r, key) == (aligned ? 0 : -ENOENT), "a set");
+		key = pretend(fd, STATS, offset, 128);
 		test_child_require(attach_stats(r, key, 0) ==
 					   (aligned && room >= 128 ? 0 : -ENOENT),
 				   "objects");
+		key = pretend(fd, STATS, offset, 384);
 		test_child_require(attach_stats(r, key, PERCPU_STATS_WHOLE) ==
 					   (aligned && room >= 384 ? 0 : -ENOENT),
 				   "whole objects");
@@ -468,7 +504,7 @@ static void absurd_sizes_are_refused(void **state)
 
 	(void)state;
 	write_file(image, image_size);
-	assert_int_equal(percpu_region_open(path, 1, &r), 0);
+	assert_int_equal(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r), 0);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		assert_int_equal(percpu_counter_array_attach(r, keys[0], sizes[i], &a), -EINVAL);
 		assert_int_equal(percpu_compact_attach(r, keys[0], sizes[i], &c), -EINVAL);

@@ -77,7 +77,7 @@ static int try_to_read(void)
 	struct percpu_stats *s;
 	int e;
 
-	require(percpu_region_open_fd(file, 1, &r), 0, "open");
+	require(percpu_region_open_fd(file, PERCPU_REGION_WRITE, &r), 0, "open");
 	require(percpu_stats_attach(r, facts->key, 16, 1, 0, &s), 0, "attach");
 	percpu_stats_add(s, 0, 1, 5);
 	e = percpu_stats_snapshot(s, 0, 1, now);

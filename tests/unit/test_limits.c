@@ -86,8 +86,8 @@ static void try_without_address_space(void)
 	require(percpu_counter_create(&c), -ENOMEM, "counter_create");
 	require(percpu_region_create(NULL, &r), -ENOMEM, "region_create");
 	require(percpu_region_create_file(test_path("new"), NULL, &r), -ENOMEM, "create_file");
-	require(percpu_region_open(file, 1, &r), -ENOMEM, "open to write");
-	require(percpu_region_open(file, 0, &r), -ENOMEM, "open to read");
+	require(percpu_region_open(file, PERCPU_REGION_WRITE, NULL, &r), -ENOMEM, "open to write");
+	require(percpu_region_open(file, 0, NULL, &r), -ENOMEM, "open to read");
 	require(percpu_counter_array_create(8, &a), -ENOMEM, "small array");
 	require(percpu_counter_array_create(1000000, &a), -ENOMEM, "large array");
 	require(percpu_local_create(8, PERCPU_LOCAL_LOCK, &l), -ENOMEM, "local");
@@ -189,7 +189,7 @@ static int without_descriptors(void *arg)
 		before = traces_now();
 		limit(RLIMIT_NOFILE, (rlim_t)fd);
 		require(percpu_region_create_file(file, NULL, &r), -EMFILE, "create_file");
-		require(percpu_region_open(file, 1, &r), -EMFILE, "open");
+		require(percpu_region_open(file, PERCPU_REGION_WRITE, NULL, &r), -EMFILE, "open");
 		require(percpu_region_open_fd(pair[0], 0, &r), -EBADMSG, "open_fd needs none");
 		setrlimit(RLIMIT_NOFILE, &was);
 		require_same(before, "failing for want of descriptors leaves nothing");
@@ -283,7 +283,7 @@ static int with_full_disk(void *arg)
 		return 77;
 	require(percpu_region_create_file(file, NULL, &r), 0, "create_file");
 	fill(r);
-	require(percpu_region_open(file, 1, &s), 0, "open on a full disk");
+	require(percpu_region_open(file, PERCPU_REGION_WRITE, NULL, &s), 0, "open on a full disk");
 	percpu_region_close(s);
 	percpu_region_close(r);
 	return 0;
@@ -349,8 +349,8 @@ static int with_read_only_disk(void *arg)
 	if (mount("tmpfs", directory, "tmpfs", MS_REMOUNT | MS_RDONLY, "size=16m") != 0)
 		return 77;
 	require(percpu_region_create_file(test_path("new"), NULL, &r), -EROFS, "create_file");
-	require(percpu_region_open(file, 1, &r), -EROFS, "open to write");
-	require(percpu_region_open(file, 0, &r), 0, "open to read");
+	require(percpu_region_open(file, PERCPU_REGION_WRITE, NULL, &r), -EROFS, "open to write");
+	require(percpu_region_open(file, 0, NULL, &r), 0, "open to read");
 	percpu_region_close(r);
 	return 0;
 }
@@ -390,11 +390,11 @@ static int as_nobody(void *arg)
 	(void)arg;
 	if (setgid(65534) != 0 || setuid(65534) != 0)
 		return 77;
-	require(percpu_region_open(file, 1, &r), -EACCES, "open to write");
+	require(percpu_region_open(file, PERCPU_REGION_WRITE, NULL, &r), -EACCES, "open to write");
 	require(percpu_region_create_file(test_path("new"), NULL, &r), -EACCES, "create_file");
 	test_child_require(!r, "output is not touched");
-	require(percpu_region_open(file, 0, &r), 0, "open to read");
-	c = percpu_counter_at(r, percpu_region_root(r));
+	require(percpu_region_open(file, 0, NULL, &r), 0, "open to read");
+	c = percpu_counter_at(r, percpu_region_root(r, 0));
 	test_child_require(c != NULL, "counter_at");
 	require((int)percpu_counter_fetch(c), 8, "fetch");
 	require(percpu_counter_create_in(r, &c), -EROFS, "counter_create_in");
@@ -413,7 +413,7 @@ static void no_permission_is_an_error(void **state)
 	umask(022);
 	assert_int_equal(percpu_region_create_file(file, &o, &r), 0);
 	assert_int_equal(percpu_counter_create_in(r, &c), 0);
-	percpu_region_set_root(r, percpu_region_key(r, c));
+	percpu_region_set_root(r, 0, 0, percpu_region_key(r, c));
 	percpu_counter_add(c, 8);
 	status = test_wait(test_fork(as_nobody, NULL), 60);
 	percpu_region_close(r);

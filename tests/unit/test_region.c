@@ -11,8 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <percpu/compact.h>
 #include <percpu/counter.h>
 #include <percpu/region.h>
+#include <percpu/stats.h>
 #include <percpu/status.h>
 
 #include "../support.h"
@@ -134,17 +136,105 @@ static void keys_lead_back_to_cells(void **state)
 	}
 }
 
-static void root_is_kept(void **state)
+static void roots_are_compared_and_kept(void **state)
 {
 	(void)state;
 	for (enum kind k = 0; k < KINDS; k++) {
 		struct percpu_region *r = create(k, NULL);
 
-		assert_int_equal(percpu_region_root(r), 0);
-		assert_int_equal(percpu_region_set_root(r, 77), 0);
-		assert_int_equal(percpu_region_root(r), 77);
+		for (unsigned i = 0; i < PERCPU_REGION_ROOTS; i++) {
+			assert_int_equal(percpu_region_root(r, i), 0);
+			assert_int_equal(percpu_region_set_root(r, i, 1, 2), -EEXIST);
+			assert_int_equal(percpu_region_set_root(r, i, 0, 77 + i), 0);
+			assert_int_equal(percpu_region_set_root(r, i, 0, 1), -EEXIST);
+			assert_int_equal(percpu_region_root(r, i), 77 + i);
+		}
+		assert_int_equal(percpu_region_set_root(r, 3, 80, 5), 0);
+		assert_int_equal(percpu_region_root(r, 3), 5);
+		assert_int_equal(percpu_region_set_root(r, PERCPU_REGION_ROOTS, 0, 1), -EINVAL);
+		assert_int_equal(percpu_region_root(r, PERCPU_REGION_ROOTS), 0);
+		assert_int_equal(percpu_region_set_root(NULL, 0, 0, 1), -EINVAL);
+		assert_int_equal(percpu_region_root(NULL, 0), 0);
 		discard(k, r);
 	}
+}
+
+/* A size that is not that of the allocation, or a middle, frees nothing. */
+static void cells_are_freed_whole(void **state)
+{
+	static const size_t sizes[] = { 8, 24, 64, 1000, 4096 };
+	char *cell[5], *again;
+
+	(void)state;
+	for (enum kind k = 0; k < KINDS; k++) {
+		struct percpu_region *r = create(k, NULL);
+
+		for (int i = 0; i < 5; i++)
+			assert_int_equal(percpu_region_alloc(r, sizes[i], 8, (void **)&cell[i]), 0);
+		for (int i = 0; i < 5; i++) {
+			assert_int_equal(percpu_region_free(r, cell[i], sizes[i] - 8), -EINVAL);
+			assert_int_equal(percpu_region_free(r, cell[i], sizes[i] + 8), -EINVAL);
+			if (sizes[i] > 8)
+				assert_int_equal(percpu_region_free(r, cell[i] + 8, sizes[i] - 8),
+						 -EINVAL);
+		}
+		for (int i = 0; i < 5; i++)
+			assert_int_equal(percpu_region_free(r, cell[i], sizes[i]), 0);
+		/* What is freed is handed out again, in other sizes. */
+		assert_int_equal(percpu_region_alloc(r, 16, 8, (void **)&again), 0);
+		assert_ptr_equal(again, cell[0]);
+		assert_int_equal(percpu_region_free(r, again, 8), -EINVAL);
+		assert_int_equal(percpu_region_free(r, again, 16), 0);
+		discard(k, r);
+	}
+}
+
+/* A key says what it leads to, and where that ends. */
+static void objects_are_not_taken_for_others(void **state)
+{
+	struct percpu_region *r = create(NAMED, NULL);
+	struct percpu_counter_array *a, *b, *c = NULL;
+	struct percpu_counter *single;
+	struct percpu_compact *set;
+	struct percpu_stats *stats;
+	uint64_t key;
+
+	(void)state;
+	assert_int_equal(percpu_counter_array_create_in(r, 8, &a), 0);
+	assert_int_equal(percpu_counter_array_create_in(r, 8, &b), 0);
+	key = percpu_counter_array_key(a);
+	assert_int_equal(percpu_counter_array_attach(r, key, 9, &c), -ENOENT);
+	assert_int_equal(percpu_counter_array_attach(r, key, 16, &c), -ENOENT);
+	assert_int_equal(percpu_counter_array_attach(r, key + 64, 1, &c), 0); /* b */
+	percpu_counter_array_detach(c);
+	c = NULL;
+	assert_int_equal(percpu_counter_array_attach(r, key, 3, &c), 0);
+	percpu_counter_array_add(c, 2, 5);
+	assert_int_equal(percpu_counter_array_fetch(a, 2), 5);
+	percpu_counter_array_detach(c);
+	c = NULL;
+
+	assert_null(percpu_counter_at(r, key));
+	assert_null(percpu_region_at(r, key, 8));
+	assert_int_equal(percpu_compact_attach(r, key, 4, &set), -ENOENT);
+	assert_int_equal(percpu_stats_attach(r, key, 8, 1, 0, &stats), -ENOENT);
+	assert_int_equal(percpu_counter_create_in(r, &single), 0);
+	key = percpu_region_key(r, single);
+	assert_ptr_equal(percpu_counter_at(r, key), single);
+	assert_int_equal(percpu_counter_array_attach(r, key, 1, &c), -ENOENT);
+	assert_null(c);
+
+	assert_int_equal(percpu_compact_create_in(r, 4, &set), 0);
+	key = percpu_compact_key(set);
+	percpu_compact_detach(set);
+	assert_int_equal(percpu_compact_attach(r, key, 3, &set), -ENOENT);
+	assert_int_equal(percpu_compact_attach(r, key, 5, &set), -ENOENT);
+	assert_int_equal(percpu_counter_array_attach(r, key, 8, &c), -ENOENT);
+	assert_int_equal(percpu_compact_attach(r, key, 4, &set), 0);
+	percpu_compact_detach(set);
+	percpu_counter_array_detach(a);
+	percpu_counter_array_detach(b);
+	discard(NAMED, r);
 }
 
 /* Four lanes' worth: several chunks; nothing moves, nothing is shared. */
@@ -310,7 +400,7 @@ static void files_are_created_whole_or_not_at_all(void **state)
 	close(fd);
 	fd = open(test_path("file"), O_RDONLY);
 	assert_int_equal(percpu_region_create_fd(fd, &o, &s), -EBADF);
-	assert_int_equal(percpu_region_open_fd(fd, 1, &s), -EBADF);
+	assert_int_equal(percpu_region_open_fd(fd, PERCPU_REGION_WRITE, &s), -EBADF);
 	close(fd);
 	percpu_region_close(r);
 	assert_int_equal(unlink(test_path("file")), 0);
@@ -325,21 +415,21 @@ static void counters_are_the_same_in_every_opening(void **state)
 	(void)state;
 	assert_int_equal(percpu_counter_create_in(r, &c), 0);
 	key = percpu_region_key(r, c);
-	assert_int_equal(percpu_region_set_root(r, key), 0);
+	assert_int_equal(percpu_region_set_root(r, 0, 0, key), 0);
 	percpu_counter_add(c, 40);
-	assert_int_equal(percpu_region_open(test_path("region"), 1, &s), 0);
-	assert_int_equal(percpu_region_open(test_path("region"), 0, &reader), 0);
-	assert_int_equal(percpu_region_root(s), key);
+	assert_int_equal(percpu_region_open(test_path("region"), PERCPU_REGION_WRITE, NULL, &s), 0);
+	assert_int_equal(percpu_region_open(test_path("region"), 0, NULL, &reader), 0);
+	assert_int_equal(percpu_region_root(s, 0), key);
 	d = percpu_counter_at(s, key);
 	assert_non_null(d);
 	assert_ptr_not_equal(c, d);
 	percpu_counter_add(d, 2);
 	percpu_counter_add_slow(d, 1);
 	assert_int_equal(percpu_counter_fetch(c), 43);
-	e = percpu_counter_at(reader, percpu_region_root(reader));
+	e = percpu_counter_at(reader, percpu_region_root(reader, 0));
 	assert_int_equal(percpu_counter_fetch(e), 43);
 	assert_int_equal(percpu_counter_create_in(reader, &d), -EROFS);
-	assert_int_equal(percpu_region_set_root(reader, 1), -EROFS);
+	assert_int_equal(percpu_region_set_root(reader, 0, 0, 1), -EROFS);
 	percpu_region_close(s);
 	percpu_counter_add(c, 1);
 	assert_int_equal(percpu_counter_fetch(e), 44);
@@ -363,7 +453,7 @@ static void file_keeps_counts_when_all_have_closed(void **state)
 	percpu_counter_add(c, 30);
 	key = percpu_region_key(r, c);
 	percpu_region_close(r);
-	assert_int_equal(percpu_region_open(test_path("region"), 1, &r), 0);
+	assert_int_equal(percpu_region_open(test_path("region"), PERCPU_REGION_WRITE, NULL, &r), 0);
 	c = percpu_counter_at(r, key);
 	assert_non_null(c);
 	assert_int_equal(percpu_counter_fetch(c), 30);
@@ -402,7 +492,9 @@ int main(void)
 		cmocka_unit_test(cells_are_aligned_and_separate),
 		cmocka_unit_test(fresh_cells_hold_zeros_in_every_lane),
 		cmocka_unit_test(keys_lead_back_to_cells),
-		cmocka_unit_test(root_is_kept),
+		cmocka_unit_test(roots_are_compared_and_kept),
+		cmocka_unit_test(cells_are_freed_whole),
+		cmocka_unit_test(objects_are_not_taken_for_others),
 		cmocka_unit_test(growth_moves_nothing),
 		cmocka_unit_test(other_lane_sizes_do_not_grow),
 		cmocka_unit_test(more_lanes_simulate_a_larger_machine),

@@ -251,8 +251,8 @@ static int count_elsewhere(void *arg)
 	struct percpu_stats *s;
 	uint64_t delta[3] = { 1, 2, 3 };
 
-	test_child_require(percpu_region_open(arg, 1, &r) == 0, "open");
-	test_child_require(percpu_stats_attach(r, percpu_region_root(r), 24, 5, 0, &s) == 0,
+	test_child_require(percpu_region_open(arg, PERCPU_REGION_WRITE, NULL, &r) == 0, "open");
+	test_child_require(percpu_stats_attach(r, percpu_region_root(r, 0), 24, 5, 0, &s) == 0,
 			   "attach");
 	for (int i = 0; i < 1000; i++) {
 		percpu_stats_add(s, 4, 0, 1);
@@ -276,7 +276,7 @@ static void processes_count_together(void **state)
 	assert_int_equal(percpu_region_create_file(path, NULL, &r), 0);
 	assert_int_equal(percpu_stats_create_in(r, 24, 5, 0, &s), 0);
 	key = percpu_stats_key(s);
-	assert_int_equal(percpu_region_set_root(r, key), 0);
+	assert_int_equal(percpu_region_set_root(r, 0, 0, key), 0);
 	test_in_child(count_elsewhere, path);
 	test_in_child(count_elsewhere, path);
 	e = percpu_stats_snapshot(s, 4, 1, &out);
@@ -294,7 +294,7 @@ static void processes_count_together(void **state)
 	assert_null(t);
 
 	/* Who may only read, reads. */
-	assert_int_equal(percpu_region_open(path, 0, &read_only), 0);
+	assert_int_equal(percpu_region_open(path, 0, NULL, &read_only), 0);
 	assert_int_equal(percpu_stats_attach(read_only, key, 24, 5, 0, &t), 0);
 	assert_int_equal(percpu_stats_fetch(t, 4, 1, &out), 0);
 	assert_int_equal(out.packets > 0, 1);

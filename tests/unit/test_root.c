@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_root.c - programs that start, at once, again, and after one that was killed,
+ * and find what the others have made: percpu_region_open() with CREATE, and the
+ * objects at the roots.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "../steps.h"
+
+#include "../../src/internal.h"
+#include "../support.h"
+
+#define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)
+#define N 200 /* counters: their bits are in several words */
+
+static const char *const steps[] = {
+	"region: to be opened", "region: not there",	"region: made", "region: named",
+	"root: looked up",	"root: object created", "root: set",
+};
+enum { STEPS = sizeof(steps) / sizeof(steps[0]) };
+
+static char path[128];
+static const char *at_step; /* where it happens, NULL: nowhere */
+static void (*happens)(void);
+
+void test_step(const char *name)
+{
+	void (*fn)(void) = happens;
+
+	if (at_step == NULL || strcmp(name, at_step) != 0)
+		return;
+	at_step = NULL; /* once, and not in what happens */
+	fn();
+}
+
+static int name_file(void **state)
+{
+	(void)state;
+	strcpy(path, test_path("region"));
+	return 0;
+}
+
+/* Open the region and the array, and count. */
+static int start_program(struct percpu_region **ret_r, struct percpu_counter_array **ret)
+{
+	int e = percpu_region_open(path, CREATE, NULL, ret_r);
+
+	if (e != 0)
+		return e;
+	e = percpu_counter_array_open(*ret_r, 0, N, ret);
+	if (e != 0) {
+		percpu_region_close(*ret_r);
+		return e;
+	}
+	percpu_counter_array_add(*ret, 7, 1);
+	return 0;
+}
+
+static int run_program(void *arg)
+{
+	struct percpu_region *r;
+	struct percpu_counter_array *a;
+	int e = start_program(&r, &a);
+
+	(void)arg;
+	test_child_require(e == 0, strerror(-e));
+	return 0;
+}
+
+static uint64_t total(void)
+{
+	struct percpu_region *r;
+	struct percpu_counter_array *a;
+	uint64_t sum;
+
+	assert_int_equal(percpu_region_open(path, 0, NULL, &r), 0);
+	assert_int_equal(percpu_counter_array_open(r, 0, N, &a), 0);
+	sum = percpu_counter_array_fetch(a, 7);
+	percpu_counter_array_detach(a);
+	percpu_region_close(r);
+	return sum;
+}
+
+/* Units that are in use. */
+static unsigned used(void)
+{
+	struct percpu_region *r;
+	unsigned n = 0;
+
+	assert_int_equal(percpu_region_open(path, 0, NULL, &r), 0);
+	for (size_t i = 0; i < PERCPU_UNITS / 64; i++)
+		n += (unsigned)__builtin_popcountll(r->first->header->used[i]);
+	percpu_region_close(r);
+	return n;
+}
+
+static unsigned files(void)
+{
+	char command[256], line[64] = "";
+	FILE *f;
+
+	snprintf(command, sizeof(command), "ls -A '%.*s' | wc -l", (int)(strrchr(path, '/') - path),
+		 path);
+	f = popen(command, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	assert_int_equal(pclose(f), 0);
+	return (unsigned)strtoul(line, NULL, 10);
+}
+
+/* A second start while the first is at each of its steps: both count in the same
+ * counters, and nothing is left of what the slower one made. */
+
+static int rival_status;
+
+static void let_a_rival_start(void)
+{
+	rival_status = test_wait(test_fork(run_program, NULL), 60);
+}
+
+static void rivals_share(void **state)
+{
+	struct percpu_counter_array *a;
+	struct percpu_region *r;
+
+	(void)state;
+	for (int i = 0; i < STEPS; i++) {
+		rival_status = -1;
+		happens = let_a_rival_start;
+		at_step = steps[i];
+		assert_int_equal(start_program(&r, &a), 0);
+		assert_int_equal(rival_status, 0);
+		assert_null(at_step);
+		assert_int_equal(percpu_counter_array_fetch(a, 7), 2);
+		assert_int_equal(total(), 2);
+		assert_int_equal(used(), N);
+		assert_int_equal(files(), 1);
+		percpu_counter_array_detach(a);
+		percpu_region_close(r);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
+/* Killed at each step: the next start knows nothing of it. */
+
+static void die(void)
+{
+	raise(SIGKILL);
+}
+
+static int start_and_die(void *step)
+{
+	happens = die;
+	at_step = step;
+	return run_program(NULL);
+}
+
+static void killed_starts_are_made_good(void **state)
+{
+	char command[256];
+	int status;
+
+	(void)state;
+	for (int i = 0; i < STEPS; i++) {
+		status = test_wait(test_fork(start_and_die, (void *)steps[i]), 60);
+		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(test_wait(test_fork(run_program, NULL), 60), 0);
+		assert_int_equal(total(), 2);
+		/* At most the counters that nobody has got to know. */
+		assert_true(used() == N || (used() == 2 * N && strstr(steps[i], "created")));
+		snprintf(command, sizeof(command), "rm '%s'; rm -f '%.*s'/.percpu-*", path,
+			 (int)(strrchr(path, '/') - path), path);
+		assert_int_equal(system(command), 0);
+	}
+}
+
+/* Before it is complete the file has no name. */
+
+static int seen;
+
+static void look(void)
+{
+	struct percpu_region *r;
+
+	seen = percpu_region_open(path, 0, NULL, &r);
+}
+
+static void half_a_region_is_not_seen(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		seen = 1;
+		happens = look;
+		at_step = steps[i];
+		assert_int_equal(run_program(NULL), 0);
+		assert_int_equal(seen, i < 3 ? -ENOENT : 0);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
+/* The file comes and goes while it is to be opened. */
+
+static void others_create_it(void);
+
+static void others_remove_it(void)
+{
+	unlink(path);
+	at_step = "region: not there";
+	happens = others_create_it;
+}
+
+static void others_create_it(void)
+{
+	struct percpu_region *r;
+
+	assert_int_equal(percpu_region_create_file(path, NULL, &r), 0);
+	percpu_region_close(r);
+	at_step = "region: to be opened";
+	happens = others_remove_it;
+}
+
+static void give_up_removing(void)
+{
+	others_create_it();
+	at_step = NULL;
+}
+
+static void files_that_come_and_go_are_opened(void **state)
+{
+	struct percpu_region *r = NULL;
+
+	(void)state;
+	happens = give_up_removing;
+	at_step = "region: not there";
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &r), 0);
+	percpu_region_close(r);
+	r = NULL;
+	happens = others_remove_it;
+	at_step = "region: to be opened";
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &r), -EEXIST);
+	at_step = NULL;
+	assert_null(r);
+	unlink(path);
+	assert_int_equal(symlink("nowhere", path), 0);
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &r), -EEXIST);
+	assert_null(r);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(files(), 0);
+}
+
+/* Programs that start at once, many times over, as the kernel lets them. */
+
+enum { PROGRAMS = 4 };
+static pthread_barrier_t *gate;
+
+static int start_at_once(void *arg)
+{
+	pthread_barrier_wait(gate);
+	return run_program(arg);
+}
+
+static void many_starts_lose_nothing(void **state)
+{
+	pthread_barrierattr_t shared;
+	pid_t pid[PROGRAMS];
+
+	(void)state;
+	gate = test_share(sizeof(*gate));
+	pthread_barrierattr_init(&shared);
+	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+	pthread_barrier_init(gate, &shared, PROGRAMS);
+	for (unsigned round = 0; round < test_rounds(200); round++) {
+		for (int i = 0; i < PROGRAMS; i++)
+			pid[i] = test_fork(start_at_once, NULL);
+		for (int i = 0; i < PROGRAMS; i++)
+			assert_int_equal(test_wait(pid[i], 60), 0);
+		assert_int_equal(total(), PROGRAMS);
+		assert_int_equal(used(), N);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
+/* Whoever reads may start first. */
+static void readers_wait_for_the_first_writer(void **state)
+{
+	struct percpu_counter_array *a = NULL, *b;
+	struct percpu_region *r = NULL, *w;
+
+	(void)state;
+	assert_int_equal(percpu_region_open(path, 0, NULL, &r), -ENOENT);
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &w), 0);
+	assert_int_equal(percpu_region_open(path, 0, NULL, &r), 0);
+	assert_int_equal(percpu_counter_array_open(r, 0, N, &a), -ENOENT);
+	assert_null(a);
+	assert_int_equal(percpu_counter_array_open(w, 0, N, &b), 0);
+	percpu_counter_array_add(b, 1, 3);
+	assert_int_equal(percpu_counter_array_open(r, 0, N, &a), 0);
+	assert_int_equal(percpu_counter_array_fetch(a, 1), 3);
+	percpu_counter_array_detach(a);
+	percpu_counter_array_detach(b);
+	percpu_region_close(r);
+	percpu_region_close(w);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* A new version wants more counters: it has them at another root, beside the old one. */
+static void versions_count_side_by_side(void **state)
+{
+	struct percpu_counter_array *old, *new = NULL, *more;
+	struct percpu_region *r, *s;
+
+	(void)state;
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &r), 0);
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &s), 0);
+	assert_int_equal(percpu_counter_array_open(r, 0, 2, &old), 0);
+	assert_int_equal(percpu_counter_array_open(s, 0, 3, &new), -EEXIST);
+	assert_null(new);
+	assert_int_equal(percpu_counter_array_open(s, 0, 2, &new), 0);
+	assert_int_equal(percpu_counter_array_open(s, 1, 6, &more), 0);
+	percpu_counter_array_add(old, 1, 5);
+	percpu_counter_array_add(new, 1, 2);
+	percpu_counter_array_add(more, 0, 9);
+	assert_int_equal(percpu_counter_array_fetch(new, 1), 7);
+	assert_int_equal(percpu_counter_array_fetch(old, 0), 0);
+	percpu_counter_array_detach(new);
+	/* And back: the old version needs no more than the first few. */
+	assert_int_equal(percpu_counter_array_open(r, 1, 1, &new), 0);
+	assert_int_equal(percpu_counter_array_fetch(new, 0), 9);
+	percpu_counter_array_detach(new);
+	percpu_counter_array_detach(old);
+	percpu_counter_array_detach(more);
+	percpu_region_close(r);
+	percpu_region_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+struct port {
+	uint64_t packets, bytes;
+};
+
+static void objects_of_each_kind_are_opened(void **state)
+{
+	PERCPU_STATS(struct port) ports, same, none = { .stats = NULL };
+	struct percpu_compact *set, *set2, *no_set = NULL;
+	struct percpu_counter_array *no_array = NULL;
+	struct percpu_region *r, *s;
+	struct port now;
+
+	(void)state;
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &r), 0);
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &s), 0);
+	assert_int_equal(PERCPU_STATS_OPEN(&ports, r, 5, 3, 0), 0);
+	assert_int_equal(PERCPU_STATS_OPEN(&same, s, 5, 3, 0), 0);
+	PERCPU_STATS_ADD(&ports, 2, bytes, 60);
+	assert_int_equal(PERCPU_STATS_FETCH(&same, 2, 1, &now), 0);
+	assert_int_equal(now.bytes, 60);
+	assert_int_equal(percpu_compact_open(r, 6, 10, &set), 0);
+	assert_int_equal(percpu_compact_open(s, 6, 10, &set2), 0);
+	percpu_compact_add(set, 9, 4);
+	assert_int_equal(percpu_compact_fetch(set2, 9), 4);
+
+	assert_int_equal(PERCPU_STATS_OPEN(&none, s, 5, 4, 0), -EEXIST);
+	assert_int_equal(PERCPU_STATS_OPEN(&none, s, 5, 3, PERCPU_STATS_WHOLE), -EEXIST);
+	assert_int_equal(PERCPU_STATS_OPEN(&none, s, 6, 3, 0), -EEXIST);
+	assert_null(none.stats);
+	assert_int_equal(percpu_compact_open(s, 6, 9, &no_set), -EEXIST);
+	assert_int_equal(percpu_compact_open(s, 5, 10, &no_set), -EEXIST);
+	assert_null(no_set);
+	assert_int_equal(percpu_counter_array_open(s, 5, 1, &no_array), -EEXIST);
+	assert_int_equal(percpu_counter_array_open(s, 6, 1, &no_array), -EEXIST);
+	assert_null(no_array);
+	percpu_stats_detach(ports.stats);
+	percpu_stats_detach(same.stats);
+	percpu_compact_detach(set);
+	percpu_compact_detach(set2);
+	percpu_region_close(r);
+	percpu_region_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void mistakes_are_refused(void **state)
+{
+	struct percpu_region_options bad = { .size = 1 };
+	struct percpu_counter_array *a = NULL;
+	struct percpu_region *r = NULL, *private;
+	int fd;
+
+	(void)state;
+	assert_int_equal(percpu_region_open(path, PERCPU_REGION_CREATE, NULL, &r), -EINVAL);
+	assert_int_equal(percpu_region_open(path, CREATE | 4, NULL, &r), -EINVAL);
+	assert_int_equal(percpu_region_open(path, CREATE, &bad, &r), -EINVAL);
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_region_open(NULL, CREATE, NULL, &r), -EINVAL);
+	assert_int_equal(percpu_region_open("/nowhere/file", CREATE, NULL, &r), -ENOENT);
+	assert_int_equal(percpu_region_open("/tmp", CREATE, NULL, &r), -EISDIR);
+	assert_int_equal(percpu_region_open("", CREATE, NULL, &r), -ENOENT);
+	assert_int_equal(files(), 0);
+
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(percpu_region_open_fd(fd, CREATE, &r), -EINVAL);
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &r), -EBADMSG);
+	assert_int_equal(write(fd, "a file of another program\n", 26), 26);
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &r), -EBADMSG);
+	assert_int_equal(lseek(fd, 0, SEEK_END), 26);
+	close(fd);
+	assert_int_equal(unlink(path), 0);
+	assert_null(r);
+
+	assert_int_equal(percpu_region_create(NULL, &private), 0);
+	assert_int_equal(percpu_counter_array_open(private, 0, 1, &a), -EINVAL);
+	percpu_region_close(private);
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &r), 0);
+	assert_int_equal(percpu_counter_array_open(NULL, 0, 1, &a), -EINVAL);
+	assert_int_equal(percpu_counter_array_open(r, PERCPU_REGION_ROOTS, 1, &a), -EINVAL);
+	assert_int_equal(percpu_counter_array_open(r, 0, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_counter_array_open(r, 0, 0, &a), -EINVAL);
+	assert_int_equal(percpu_counter_array_open(r, 0, SIZE_MAX, &a), -EINVAL);
+	assert_null(a);
+	assert_int_equal(percpu_region_root(r, 0), 0);
+	percpu_region_close(r);
+	assert_int_equal(used(), 0);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* A process that is killed while it frees: what it leaves is nobody's, and disturbs
+ * neither who has the cells beside it nor who gets those that it had freed. */
+
+static struct percpu_region *region;
+static void *middle;
+
+static int free_and_die(void *arg)
+{
+	(void)arg;
+	happens = die;
+	at_step = "region: units freed";
+	percpu_region_free(region, middle, 800 * 8);
+	return 0;
+}
+
+static void killed_frees_disturb_nobody(void **state)
+{
+	void *before, *after, *new;
+	int status;
+
+	(void)state;
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &region), 0);
+	assert_int_equal(percpu_region_alloc(region, 100 * 8, 8, &before), 0);
+	assert_int_equal(percpu_region_alloc(region, 800 * 8, 8, &middle), 0);
+	assert_int_equal(percpu_region_alloc(region, 100 * 8, 8, &after), 0);
+	status = test_wait(test_fork(free_and_die, NULL), 60);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	/* From here on this process looks for free units from the beginning. */
+	assert_int_equal(percpu_region_free(region, before, 100 * 8), 0);
+	assert_int_equal(percpu_region_alloc(region, 100 * 8, 8, &before), 0);
+	for (size_t n = used() - 200; n < 800; n++) {
+		assert_int_equal(percpu_region_alloc(region, 8, 8, &new), 0);
+		assert_true((char *)new > (char *)middle && (char *)new < (char *)after);
+		assert_int_equal(percpu_region_free(region, new, 16), -EINVAL);
+		assert_int_equal(percpu_region_free(region, new, 8), 0);
+		assert_int_equal(percpu_region_alloc(region, 8, 8, &new), 0);
+	}
+	assert_int_equal(percpu_region_free(region, before, 100 * 8), 0);
+	assert_int_equal(percpu_region_free(region, new, 8), 0);
+	assert_int_equal(percpu_region_free(region, after, 100 * 8), 0);
+	percpu_region_close(region);
+	assert_int_equal(unlink(path), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rivals_share),
+		cmocka_unit_test(killed_starts_are_made_good),
+		cmocka_unit_test(half_a_region_is_not_seen),
+		cmocka_unit_test(files_that_come_and_go_are_opened),
+		cmocka_unit_test(many_starts_lose_nothing),
+		cmocka_unit_test(readers_wait_for_the_first_writer),
+		cmocka_unit_test(versions_count_side_by_side),
+		cmocka_unit_test(objects_of_each_kind_are_opened),
+		cmocka_unit_test(mistakes_are_refused),
+		cmocka_unit_test(killed_frees_disturb_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
+}
