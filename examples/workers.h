@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * workers.h - what workers.c and monitor.c agree upon: what is at which root of the
+ * file, and the numbers of the counters. Both only ever grow at their ends.
+ */
+#ifndef EXAMPLES_WORKERS_H
+#define EXAMPLES_WORKERS_H
+
+#include <errno.h>
+#include <string.h>
+
+#include <percpu/percpu.h>
+
+enum { ROOT_COUNTERS };
+enum { STARTS, REQUESTS, BYTES, COUNTERS = 64 /* with room for those to come */ };
+
+static inline const char *workers_error(int err)
+{
+	switch (err) {
+	case -EBADMSG:
+	case -EISDIR:
+		return "this is no file of counters; name another one";
+	case -EPROTO:
+		return "a file of another version of the library; stop who uses it and delete it";
+	case -ERANGE:
+		return "a file of a machine with fewer CPUs; name another one";
+	case -EEXIST:
+		return "a file of counters, but of another program; name another one";
+	default:
+		return strerror(-err);
+	}
+}
+
+#endif

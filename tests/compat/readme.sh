@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What the documentation tells users to copy: each block of C in README.md and
+# docs/recipes.md is compiled as it stands, and the programs of README.md run.
+#
+#	readme.sh SOURCE WORK
+#
+# Prints TAP; what the tools said is in WORK/log.
+set -u
+
+if [ $# -ne 2 ]; then
+	echo "usage: $0 SOURCE WORK" >&2
+	exit 2
+fi
+src=$(realpath "$1") || exit 2
+rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
+work=$PWD
+count=0
+
+# check NAME COMMAND...: one line of TAP; a failure brings its output along.
+check()
+{
+	local name=$1
+	shift
+	count=$((count + 1))
+	if "$@" >out 2>&1; then
+		echo "ok $count - $name"
+	else
+		echo "not ok $count - $name"
+		tail -n 40 out | sed 's/^/# /'
+	fi
+	{ echo "== $name: $*"; cat out; } >>log
+}
+
+# blocks FILE NAME: the blocks of C in it, as NAME1.c, NAME2.c, ...
+blocks()
+{
+	awk -v name="$2" '
+		/^```$/ { inside = 0 }
+		inside { print > (name n ".c") }
+		/^```c$/ { inside = 1; n++ }' "$1"
+}
+
+compiles()
+{
+	cc -Wall -Wextra -Werror -O2 -I"$src/include" -c "$1" -o block.o
+}
+
+# The program counts in a file of the test's, not in one that might be a user's.
+builds()
+{
+	sed "s|/dev/shm/[a-z]*|$work/region|g" "$1.c" >"$1-here.c" &&
+		cc -Wall -Wextra -Werror -O2 -I"$src/include" "$1-here.c" percpu_all.o -o "$1" -pthread
+}
+
+# prints TEXT COMMAND...: that is all it prints.
+prints()
+{
+	local text=$1 got
+	shift
+	got=$(timeout 60 "$@") || { echo "$*: exit status $?, printed: $got"; return 1; }
+	echo "$got"
+	[ "$got" = "$text" ]
+}
+
+# Programs that start together, in a file that is not there.
+starts_at_once()
+{
+	local pids=() pid status=0
+	rm -f region
+	for _ in $(seq 20); do
+		./readme2 &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do wait "$pid" || status=1; done
+	return $status
+}
+
+refuses()
+{
+	! ./readme2 2>said && cat said && grep -q "^$work/region: ..." said
+}
+
+blocks "$src/README.md" readme
+blocks "$src/docs/recipes.md" recipe
+for block in readme*.c recipe*.c; do
+	check "$block compiles" compiles "$block"
+done
+check 'the library' cc -std=gnu11 -O2 -I"$src/include" -c "$src/src/percpu_all.c" -o percpu_all.o
+for block in readme1 readme2 readme3; do
+	check "$block is a program" builds "$block"
+done
+check 'the shortest useful program' prints 1 ./readme1
+check 'nothing to read yet' eval '! ./readme3'
+check 'the first start' prints '' ./readme2
+check 'the second start' prints '' ./readme2
+check 'both have counted' prints '2 requests' ./readme3
+check 'starts at once' starts_at_once
+check 'all have counted' prints '20 requests' ./readme3
+echo 'not a region' >region
+check 'a foreign file is refused, in words' refuses
+check 'and left alone' grep -qx 'not a region' region
+echo "1..$count"
