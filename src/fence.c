@@ -5,7 +5,7 @@
  * Within the process membarrier(2) does it. For other processes there is no
  * such call; but a thread that gets to run on a CPU has preempted whatever was
  * in a sequence there, which the kernel then aborts when it resumes. So a
- * thread visits each CPU.
+ * thread visits each CPU. Who is on the CPU already needs neither.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -87,7 +87,21 @@ int percpu_fence(void)
 	return fence(0, percpu_init()->possible_cpus, 0);
 }
 
+/* Whether the thread is on the CPU: whatever was in a sequence there has then been
+ * preempted, since the caller raised its guard, as by a visit. */
+static bool is_on_cpu(unsigned cpu)
+{
+	int saved = errno;
+	unsigned here;
+	bool is_on = syscall(SYS_getcpu, &here, NULL, NULL) == 0 && here == cpu;
+
+	errno = saved;
+	return is_on;
+}
+
 int percpu_fence_cpu(unsigned cpu)
 {
+	if (!percpu_sequences_may_run() || is_on_cpu(cpu))
+		return 0;
 	return fence(cpu, cpu + 1, RSEQ_FENCE_ONE_CPU);
 }

@@ -151,9 +151,11 @@ void percpu_freebsd_zpcpu_add(void *base, int64_t n)
 		.stride = PERCPU_STRIDE,
 		.fallback = PERCPU_LOCAL_REFS,
 	};
+	struct percpu_chunk *k = percpu_chunk_of(base);
 	int64_t sum;
 
 	word.region = percpu_chunk_of(word.guard)->region;
-	while (percpu_local_add_return(&word, n, &sum) != 0)
-		sched_yield();
+	/* Where no CPU can be fenced: nobody adds to an atomic lane in a sequence. */
+	if (percpu_local_add_return(&word, n, &sum) != 0)
+		percpu_chunk_add_atomic(k, (size_t)((char *)base - k->base), n);
 }

@@ -15,6 +15,7 @@
 
 #define MAX_SIZE ((size_t)1 << 30)
 #define GUARD_SIZE 8 /* the guard's word, in front of the cell */
+#define ENTRIES 16
 
 /* Found without a lock: fallbacks run in signal handlers, too. */
 static struct percpu_chunk *chunk(const struct percpu_local *l)
@@ -127,13 +128,19 @@ struct stay {
 	struct percpu_robust lock;
 };
 
-/* Enter the fallback on some lane. Returns 0 or -errno. */
+/* Enter the fallback on some lane. Returns 0 or -errno. In a sandbox a fence is
+ * refused, unless the thread is still on the CPU: that is tried a few times. */
 static int enter(const struct percpu_local *l, struct stay *s)
 {
-	s->cpu = choose_cpu(l);
-	return l->fallback == PERCPU_LOCAL_LOCK ?
-		       lock_guard(&s->lock, guard_of(l, s->cpu), s->cpu) :
-		       ref_guard(guard_of(l, s->cpu), s->cpu);
+	int e = -EPERM;
+
+	for (int i = 0; i < ENTRIES && (e == -EPERM || e == -EAGAIN); i++) {
+		s->cpu = choose_cpu(l);
+		e = l->fallback == PERCPU_LOCAL_LOCK ?
+			    lock_guard(&s->lock, guard_of(l, s->cpu), s->cpu) :
+			    ref_guard(guard_of(l, s->cpu), s->cpu);
+	}
+	return e;
 }
 
 static void leave(const struct percpu_local *l, struct stay *s)

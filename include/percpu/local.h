@@ -21,8 +21,9 @@
  *			the CPU's own word; while there are any, all do. One
  *			word at a time: not push, pop, copy. Nobody waits.
  *
- * With LOCK and REFS a fallback costs a fence (about a microsecond) where the
- * process is on tier rseq; SPLIT costs an atomic add.
+ * With LOCK and REFS a fallback costs a system call where the process is on tier
+ * rseq: which CPU it is on, or if the thread has been moved, a fence; SPLIT costs an
+ * atomic add.
  */
 #ifndef PERCPU_LOCAL_H
 #define PERCPU_LOCAL_H
@@ -74,7 +75,10 @@ PERCPU_API int64_t percpu_local_sum(const struct percpu_local *l);
  *
  * Returns 0 when done; an error of the operation, given below; -ENOTSUP if the
  * fallback cannot do it; or, on a fallback only, -EPERM, -ETIMEDOUT, -ENOMEM
- * or -EAGAIN if the sequences of a CPU could not be fenced (percpu_fence()).
+ * or -EAGAIN if the sequences of a CPU could not be fenced (percpu_fence()). A
+ * thread that is still on the CPU whose guard it has raised needs no fence, so that
+ * is for percpu_local_pop_cpu(), and for sandboxes that allow no fence, if the
+ * thread was moved 16 times in a row or getcpu(2) is not allowed, either.
  * Nothing has changed unless 0 is returned.
  *
  * -ETIMEDOUT also means that the holder of the lock is stopped.

@@ -21,6 +21,7 @@
 
 #define DURATION UINT64_C(700000000)
 #define STEP_BEFORE_STORE 6
+#define ROUNDS 50
 
 static struct percpu_local *local;
 static bool stop;
@@ -98,9 +99,62 @@ static void fallbacks_on_a_cpu_just_left(void **state)
 	check(PERCPU_LOCAL_REFS);
 }
 
+/* One add that waits before its store, and one of a thread without sequences that
+ * has just been on that CPU: it raises the guard there, and is somewhere else. */
+
+static __thread bool just_left;
+static uint64_t fallen_back;
+int __real_sched_getcpu(void);
+int __wrap_sched_getcpu(void);
+
+int __wrap_sched_getcpu(void)
+{
+	return just_left ? (int)test_cpu(0) : __real_sched_getcpu();
+}
+
+static void add_once(void)
+{
+	add(&done);
+}
+
+static void add_after_leaving(unsigned i, void *arg)
+{
+	(void)i, (void)arg;
+	test_unregister(percpu_seq_attach());
+	just_left = true;
+	add(&fallen_back);
+}
+
+static void fall_back(void)
+{
+	test_team_run(1, add_after_leaving, NULL);
+}
+
+static void fallbacks_within_an_add(void **state)
+{
+	const enum percpu_local_fallback ways[] = { PERCPU_LOCAL_LOCK, PERCPU_LOCAL_REFS };
+
+	(void)state;
+	if (!inject_possible())
+		test_skip("no sequences in this build or on this tier");
+	if (test_cpus() < 2)
+		test_skip("one CPU");
+	for (unsigned way = 0; way < 2; way++) {
+		assert_int_equal(percpu_local_create(8, ways[way], &local), 0);
+		done = fallen_back = 0;
+		for (unsigned i = 0; i < ROUNDS; i++)
+			inject_overlap(add_once, STEP_BEFORE_STORE, fall_back);
+		assert_int_equal(done, ROUNDS);
+		assert_int_equal(fallen_back, ROUNDS);
+		assert_int_equal(percpu_local_sum(local), 2 * ROUNDS);
+		percpu_local_destroy(local);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fallbacks_within_an_add),
 		cmocka_unit_test(fallbacks_on_a_cpu_just_left),
 	};
 

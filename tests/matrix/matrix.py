@@ -210,9 +210,15 @@ def filter_membarrier(_work, best):
 
 
 def filter_membarrier_rseq(_work, best):
-    # The new threads lock, and each lock is followed by a visit to a CPU.
+    # The new threads lock, and each lock that they are moved after by a visit to a CPU.
     out = run(SUBJECT, "deny=membarrier", "count", "deny=rseq", "local", env=OWN)
     expect(out, tier=best)
+
+
+def filter_fences_late(_work, best):
+    # The new threads lock, where they are.
+    sandbox = ("deny=membarrier", "deny=sched_setaffinity", "deny=rseq")
+    expect(run(SUBJECT, "count", *sandbox, "local", env=OWN), tier=best)
 
 
 def filter_setaffinity(_work, _best):
@@ -336,6 +342,7 @@ ROWS = [
     ("filter without rseq, new threads alone", filter_rseq_new_threads),
     ("filter without membarrier", filter_membarrier),
     ("filter without membarrier, then without rseq", filter_membarrier_rseq),
+    ("filter without membarrier and sched_setaffinity, then without rseq", filter_fences_late),
     ("filter without sched_setaffinity", filter_setaffinity),
     ("filter without getcpu", filter_getcpu),
     ("filter without membarrier and getcpu", filter_fences),

@@ -6,6 +6,10 @@
 #define _GNU_SOURCE
 #include <percpu/freebsd.h>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../support.h"
@@ -115,11 +119,79 @@ static void protected_adds_are_exact(void **state)
 	uma_zdestroy(zone);
 }
 
+/* In a sandbox that the process enters late. Threads without sequences cannot be
+ * fenced off, but know where they are; or not even that. */
+
+static bool nowhere; /* no CPU can be fenced */
+int __real_percpu_fence_cpu(unsigned cpu);
+int __wrap_percpu_fence_cpu(unsigned cpu);
+
+int __wrap_percpu_fence_cpu(unsigned cpu)
+{
+	return nowhere ? -EPERM : __real_percpu_fence_cpu(cpu);
+}
+
+static bool forbid_fences(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_setaffinity, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static int add_in_sandbox(void *arg)
+{
+	uma_zone_t zone = uma_zcreate("sandbox", sizeof(struct session), UMA_NONE, UMA_ALIGN_PTR,
+				      UMA_ZONE_PCPU);
+	uint64_t packets = 0, n = 0;
+	struct adding a = { 0 };
+	struct test_team team;
+
+	test_child_require(zone != NULL, "zone");
+	a.s = uma_zalloc_pcpu(zone, M_WAITOK | M_ZERO);
+	nowhere = arg != NULL;
+	if (!forbid_fences())
+		return 0;
+	test_team_start(&team, ADDERS, add, &a);
+	test_sleep_us(300000);
+	__atomic_store_n(&a.stop, true, __ATOMIC_RELAXED);
+	test_team_join(&team);
+	for (unsigned cpu = 0; cpu <= mp_maxid; cpu++)
+		packets += zpcpu_get_cpu(a.s, cpu)->packets;
+	for (unsigned i = 0; i < ADDERS; i++) {
+		test_child_require(a.n[i] > 0, "all threads add");
+		n += a.n[i];
+	}
+	test_child_require(counter_u64_fetch(&a.s->packets) == n * 2, "exact");
+	if (!nowhere)
+		test_child_require(packets == n * 2, "and in the copies");
+	uma_zfree_pcpu(zone, a.s);
+	uma_zdestroy(zone);
+	return 0;
+}
+
+static void adds_come_to_an_end_in_sandboxes(void **state)
+{
+	(void)state;
+	if (test_thread_sanitizer())
+		test_skip("the thread sanitizer allows no threads in a child that forks");
+	assert_int_equal(test_wait(test_fork(add_in_sandbox, NULL), 20), 0);
+	assert_int_equal(test_wait(test_fork(add_in_sandbox, &nowhere), 20), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(items_have_a_copy_per_cpu),
 		cmocka_unit_test(protected_adds_are_exact),
+		cmocka_unit_test(adds_come_to_an_end_in_sandboxes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

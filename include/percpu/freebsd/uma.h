@@ -171,9 +171,11 @@ PERCPU_API void percpu_freebsd_zpcpu_add(void *base, int64_t n);
  *
  * Context: any thread, signal handlers, children of fork.
  * Ordering: none.
- * Progress: a sequence. When it was aborted a few times, or the thread cannot
- * run any, an atomic addition behind a fence, which is repeated until it
- * succeeds: some milliseconds while a CPU goes offline.
+ * Progress: bounded. A sequence; when it was aborted a few times, or the thread
+ * cannot run any, an atomic addition to the copy of the CPU that it is on, behind
+ * a guard. In a sandbox that allows neither getcpu(2) nor a fence (percpu_fence()),
+ * and where a fence times out, after a second, such an addition goes to a place
+ * beside the copies: their sum lacks it, counter_u64_fetch() of its address does not.
  */
 #define zpcpu_add_protected(base, n)                                                               \
 	percpu_freebsd_zpcpu_add((base), (int64_t)(n)*PERCPU_ZPCPU_CHECK(base))
