@@ -55,11 +55,29 @@ runs()
 	[ "$tier" = "${expected_tier:-$tier}" ]
 }
 
+# With nothing but a C compiler, Meson and what they need, and no option about
+# what is built.
 install_library()
 {
-	meson setup "$work/build" "$src" --prefix "$prefix" --libdir lib --buildtype release \
-		-Dtests=disabled -Dexamples=disabled -Dbenchmarks=disabled -Dwerror=true &&
-		meson install -C "$work/build"
+	local tool
+	mkdir bare
+	for tool in cc as ld ar nm readelf ninja meson python3 pkg-config env sh rm; do
+		command -v "$tool" >/dev/null && ln -s "$(command -v "$tool")" "bare/$tool"
+	done
+	PATH=$work/bare PKG_CONFIG_LIBDIR=$work/none meson setup "$work/build" "$src" \
+		--prefix "$prefix" --libdir lib --buildtype release -Dwerror=true &&
+		PATH=$work/bare meson install -C "$work/build"
+}
+
+doctor()
+{
+	"$prefix/bin/percpu-doctor" | grep "^tier  *$expected_tier"
+}
+
+# Nothing that the oldest Meson which may build it does not have.
+oldest_meson()
+{
+	meson setup oldest "$src" --fatal-meson-warnings -Dbenchmarks=disabled
 }
 
 exported_symbols()
@@ -175,6 +193,8 @@ check 'exported symbols are those of the map' exported_symbols
 check 'soname and nodelete' dynamic_section
 check 'pkg-config, shared' pkgconfig_shared
 expected_tier=$(./shared)
+check 'percpu-doctor is installed' doctor
+check 'Meson as old as is said' oldest_meson
 check "another library's vfork" interposition
 check 'pkg-config, static program' pkgconfig_static
 check 'archive, position-independent' archive -O2 -fPIE -pie

@@ -294,8 +294,10 @@ def with_list(work, name, cpus):
     fake = os.path.join(work, name)
     with open(fake, "w", encoding="ascii") as f:
         f.write(cpus + "\n")
-    mount = f'mount --bind "$1" {CPU_LISTS}/{name} || exit 0; echo mounted; shift; exec "$@"'
-    prefix = ["unshare", "-m", "sh", "-c", mount, "sh", fake]
+    # unshare would make / private first, which is no mount point in a chroot.
+    private = ["unshare", "-m", "--propagation", "unchanged"]
+    mount = f'mount --make-rprivate /sys && mount --bind "$1" {CPU_LISTS}/{name} || exit 0'
+    prefix = [*private, "sh", "-c", mount + '; echo mounted; shift; exec "$@"', "sh", fake]
     return [*prefix, SUBJECT, "count", "local", "fence"]
 
 
