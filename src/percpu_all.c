@@ -28,6 +28,7 @@
 #include "stats.c"
 #include "stats_read.c"
 #include "status.c"
+#include "stay.c"
 #include "thread.c"
 #include "variable.c"
 #include "visit.c"

@@ -26,6 +26,8 @@
 
 #if defined(__GLIBC__) && __has_include(<sys/rseq.h>)
 #include <sys/rseq.h>
+#elif defined(__GLIBC__)
+extern __typeof__(dlsym) dlsym __attribute__((weak)); /* as in stay.c */
 #endif
 
 #ifndef AT_RSEQ_FEATURE_SIZE
@@ -159,8 +161,8 @@ static void find_libc(void)
 	process.size = __rseq_size;
 	process.offset = __rseq_offset;
 #elif defined(__GLIBC__)
-	const unsigned *size = dlsym(RTLD_DEFAULT, "__rseq_size");
-	const ptrdiff_t *offset = dlsym(RTLD_DEFAULT, "__rseq_offset");
+	const unsigned *size = dlsym != NULL ? dlsym(RTLD_DEFAULT, "__rseq_size") : NULL;
+	const ptrdiff_t *offset = dlsym != NULL ? dlsym(RTLD_DEFAULT, "__rseq_offset") : NULL;
 
 	if (size && offset) {
 		process.size = *size;

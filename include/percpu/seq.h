@@ -50,6 +50,18 @@ PERCPU_BEGIN_DECLS
  */
 PERCPU_API struct percpu_rseq *percpu_seq_attach(void);
 
+/**
+ * Keep the shared object that has this address from being unloaded.
+ *
+ * The kernel may look at the descriptor of a thread's last sequence until the
+ * thread is preempted, so the object that has it must stay. Each shared object
+ * into which a sequence was inlined calls this when it is loaded; programs that
+ * count need not. Does nothing in a program itself.
+ *
+ * Context: constructors, any thread; not a signal handler.
+ */
+PERCPU_API void percpu_object_stay(const void *address);
+
 /** How often a slow path tries a sequence before it takes its fallback. */
 #define PERCPU_SEQ_TRIES 4
 

@@ -2,13 +2,12 @@
 /*
  * loader.c - load a plugin and unload it, while threads count from it.
  *
- *	loader PLUGIN [move-on]
+ *	loader PLUGIN
  *
  * In each round new threads count from the plugin, then sleep in a system
  * call; meanwhile the plugin is unloaded, and then they go on. The kernel may
  * look at the descriptor of their last sequence only then, and kills them if
- * it is gone. So either the plugin was linked with -z nodelete, or, with
- * move-on, each thread makes one more add from this program before it sleeps.
+ * it is gone. So the plugin must stay, although it is unloaded.
  * Other threads load, count and unload all along.
  *
  * Exits with 0 if the count is exact.
@@ -17,7 +16,6 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
@@ -31,7 +29,6 @@ typedef void plugin_fn(struct percpu_counter *c, unsigned n);
 
 static struct percpu_counter *counter;
 static const char *path;
-static bool move_on;
 static uint64_t total; /* atomic */
 static bool failed;    /* atomic */
 
@@ -51,8 +48,6 @@ static void *load(plugin_fn **ret)
 static void count(plugin_fn *fn)
 {
 	fn(counter, ADDS);
-	if (move_on)
-		percpu_counter_add(counter, 0);
 	__atomic_fetch_add(&total, ADDS, __ATOMIC_RELAXED);
 }
 
@@ -115,7 +110,6 @@ int main(int argc, char **argv)
 		return 2;
 	(void)percpu_selftest(); /* the tier is the final one */
 	path = argv[1];
-	move_on = argc > 2 && strcmp(argv[2], "move-on") == 0;
 	for (int i = 0; i < BUSY; i++)
 		if (pthread_create(&thread[i], NULL, busy, NULL) != 0)
 			return 2;

@@ -109,6 +109,7 @@ BUGS = {
     "stack-without-tls": ["unit/test_large_tls"],
     "no-pad": ["compat/pads.sh"],
     "child-returns": ["unit/test_vfork"],
+    "object-goes": ["compat/unload.sh"],
 }
 # Seen in a few seconds each: those that every run of the tests has.
 QUICK = [

@@ -28,7 +28,30 @@ PERCPU_BEGIN_DECLS
 	"mrs " to ", tpidr_el0\n\t"                                            \
 	"ldr " to ", [" to ", %[self]]\n\t"
 
+/*
+ * What keeps a shared object from being unloaded: one constructor, however many
+ * sequences and units it has. Programs are not unloaded, and get none.
+ */
+#if defined(__PIC__) && !defined(__PIE__)
+#define PERCPU_SEQ_STAY                                                        \
+	".ifndef percpu_seq_stay\n\t"                                          \
+	".pushsection .text.percpu_seq_stay, \"axG\", @progbits, "               \
+	"percpu_seq_stay, comdat\n"                                            \
+	"percpu_seq_stay: hint #34\n\t" /* bti c */                              \
+	"adrp x0, percpu_seq_stay\n\t"                                         \
+	"add x0, x0, :lo12:percpu_seq_stay\n\t"                                \
+	"b percpu_object_stay\n\t"                                             \
+	".popsection\n\t"                                                      \
+	".pushsection .init_array, \"awG\", @init_array, percpu_seq_stay, comdat\n\t" \
+	".quad percpu_seq_stay\n\t"                                            \
+	".popsection\n\t"                                                      \
+	".endif\n\t"
+#else
+#define PERCPU_SEQ_STAY
+#endif
+
 #define PERCPU_SEQ_BEGIN                                                       \
+	PERCPU_SEQ_STAY                                                        \
 	".pushsection __rseq_cs, \"aw?\"\n\t"                                  \
 	".balign 32\n"                                                         \
 	"3:\n\t"                                                               \

@@ -28,12 +28,34 @@ PERCPU_BEGIN_DECLS
 #define PERCPU_SEQ_ATT_END "{|.endif\n\t}"
 
 /*
+ * What keeps a shared object from being unloaded: one constructor, however many
+ * sequences and units it has. Programs are not unloaded, and get none.
+ */
+#if defined(__PIC__) && !defined(__PIE__)
+#define PERCPU_SEQ_STAY                                                        \
+	".ifndef percpu_seq_stay\n\t"                                          \
+	".pushsection .text.percpu_seq_stay, \"axG\", @progbits, "               \
+	"percpu_seq_stay, comdat\n"                                            \
+	"percpu_seq_stay: endbr64\n\t"                                         \
+	"leaq percpu_seq_stay(%%rip), %%rdi\n\t"                               \
+	"jmp percpu_object_stay@PLT\n\t"                                       \
+	".popsection\n\t"                                                      \
+	".pushsection .init_array, \"awG\", @init_array, percpu_seq_stay, comdat\n\t" \
+	".quad percpu_seq_stay\n\t"                                            \
+	".popsection\n\t"                                                      \
+	".endif\n\t"
+#else
+#define PERCPU_SEQ_STAY
+#endif
+
+/*
  * The descriptor, where debuggers find it, and the store that arms it. The
  * "?" puts the sections into the group of the function they belong to, so
  * that a C++ inline function in several units keeps one copy of each.
  */
 #define PERCPU_SEQ_BEGIN                                                       \
 	PERCPU_SEQ_ATT                                                         \
+	PERCPU_SEQ_STAY                                                        \
 	".pushsection __rseq_cs, \"aw?\"\n\t"                                  \
 	".balign 32\n"                                                         \
 	"3:\n\t"                                                               \
