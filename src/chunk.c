@@ -343,8 +343,11 @@ uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset)
 
 uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset)
 {
-	uint64_t b = __atomic_load_n(bias(k, offset), __ATOMIC_ACQUIRE), sum;
+	uint64_t b, sum;
 
+	if (!k->region->writable)
+		return percpu_chunk_sum(k, offset);
+	b = __atomic_load_n(bias(k, offset), __ATOMIC_ACQUIRE);
 	/* If another reset came between, its bias is newer than our sum. */
 	do {
 		sum = sum_lanes(k, offset);

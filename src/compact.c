@@ -316,6 +316,8 @@ uint64_t percpu_compact_fetch_zero(struct percpu_compact *c, size_t i)
 
 	if (i >= c->n)
 		return 0;
+	if (!c->chunk->region->writable)
+		return percpu_compact_fetch(c, i);
 	bias = __atomic_load_n(&biases(c)[i], __ATOMIC_ACQUIRE);
 	do {
 		sum = narrow_total(c, i) + sum_wide(c, i);

@@ -372,7 +372,8 @@ int percpu_chunk_format(struct percpu_chunk *k);
  *  Returns 0 or -errno. */
 int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size, size_t size);
 
-/** Sum, reset and atomic add at an offset; see percpu_counter_*(). */
+/** Sum, reset and atomic add at an offset; see percpu_counter_*(). In a region that was
+ *  opened to read, a reset resets nothing. */
 uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset);
 uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset);
 void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n);

@@ -84,6 +84,8 @@ static int make_handle(const struct percpu_stats *template, struct percpu_region
 	s->chunk = percpu_region_chunk(r, cell);
 	s->stride = s->chunk->stride;
 	s->own = own;
+	if (!r->writable)
+		s->vector = 0; /* so that updates come here, and are refused */
 	s->bank = &percpu_stats_control(s)->bank;
 	*ret = s;
 	return 0;
@@ -293,6 +295,8 @@ static int check_update(const struct percpu_stats *s, size_t i, size_t word, siz
 
 	if (words == 0 || i >= s->n || word >= s->words || words > s->words - word)
 		return -EINVAL;
+	if (!s->chunk->region->writable)
+		return -EROFS;
 	if (s->flags & PERCPU_STATS_WHOLE)
 		return 0;
 	if (words > GROUP)

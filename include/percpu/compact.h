@@ -68,7 +68,8 @@ PERCPU_API void percpu_compact_detach(struct percpu_compact *c);
 /** The set's key in the region it was created in; 0 for a private set. */
 PERCPU_API uint64_t percpu_compact_key(const struct percpu_compact *c);
 
-/** Free the set and its counters. NULL is fine. No thread may be using it. */
+/** Free the set and its counters; in a region that was opened to read, the set alone.
+ *  NULL is fine. No thread may be using it. */
 PERCPU_API void percpu_compact_destroy(struct percpu_compact *c);
 
 PERCPU_API void percpu_compact_add_slow(const struct percpu_compact *c, size_t i, int64_t n);
@@ -99,7 +100,8 @@ PERCPU_INLINE void percpu_compact_add(const struct percpu_compact *c, size_t i, 
 PERCPU_API uint64_t percpu_compact_fetch(const struct percpu_compact *c, size_t i);
 
 /** Zero, or read and reset, as percpu_counter_zero() and
- *  percpu_counter_fetch_zero(); i >= c->n resets nothing. */
+ *  percpu_counter_fetch_zero(); i >= c->n resets nothing, and nothing is reset in a
+ *  region that was opened to read. */
 PERCPU_API void percpu_compact_zero(struct percpu_compact *c, size_t i);
 PERCPU_API uint64_t percpu_compact_fetch_zero(struct percpu_compact *c, size_t i);
 

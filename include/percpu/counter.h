@@ -44,7 +44,7 @@ PERCPU_API struct percpu_counter *percpu_counter_at(struct percpu_region *r, uin
 
 /**
  * Free a counter, wherever it was created. NULL is fine; so is a pointer that
- * is no counter: nothing happens. No thread may be using the counter. In a shared
+ * is no counter, or one in a region that was opened to read: nothing happens. No thread may be using the counter. In a shared
  * region it may wait for a second, as percpu_region_free().
  */
 PERCPU_API void percpu_counter_destroy(struct percpu_counter *c);
@@ -93,7 +93,10 @@ PERCPU_API uint64_t percpu_counter_fetch(const struct percpu_counter *c);
  * run meanwhile fall before or after it; none is lost. Stores to no CPU's
  * cell: a reset remembers the sum and subtracts it.
  *
- * Context: any thread of a process that may write; signal handlers.
+ * In a region that was opened to read, nothing is reset, and percpu_counter_fetch_zero()
+ * reads; adds are SIGSEGV there (docs/region.md).
+ *
+ * Context: any thread; signal handlers.
  */
 PERCPU_API void percpu_counter_zero(struct percpu_counter *c);
 
@@ -165,7 +168,8 @@ PERCPU_API void percpu_counter_array_detach(struct percpu_counter_array *a);
 /** The array's key in the region it was created in; 0 for a private array. */
 PERCPU_API uint64_t percpu_counter_array_key(const struct percpu_counter_array *a);
 
-/** Free the array and its counters. NULL is fine. */
+/** Free the array and its counters; in a region that was opened to read, the array
+ *  alone. NULL is fine. */
 PERCPU_API void percpu_counter_array_destroy(struct percpu_counter_array *a);
 
 PERCPU_API void percpu_counter_array_add_slow(const struct percpu_counter_array *a, size_t i,

@@ -100,7 +100,8 @@ PERCPU_API void percpu_stats_detach(struct percpu_stats *s);
 PERCPU_API uint64_t percpu_stats_key(const struct percpu_stats *s);
 
 /** Free the objects. NULL is fine. No thread may be using them. In a shared region
- *  it may wait for a second, and leave the memory allocated, as percpu_region_free(). */
+ *  it may wait for a second, and leave the memory allocated, as percpu_region_free(),
+ *  and in one that was opened to read it does. */
 PERCPU_API void percpu_stats_destroy(struct percpu_stats *s);
 
 /** Fields that an update has without taking the lock, on this CPU: all of an object
@@ -143,6 +144,8 @@ PERCPU_INLINE percpu_words2 percpu_stats_pair(const uint64_t *n, size_t at, size
  *
  * Returns 0, or, with nothing added, -E2BIG (more than 8 fields),
  * -EINVAL (an object or fields that are not there, or word is no such multiple),
+ * -EROFS (the region was opened to read; one field at a time is SIGSEGV there, as
+ * percpu_stats_add()),
  * and where the lock is taken, see below, -ETIMEDOUT: another thread that has it
  * is stopped, or does not get to run, for a second.
  *

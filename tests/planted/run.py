@@ -49,6 +49,8 @@ BUGS = {
     "fenced-elsewhere": ["inject/test_guard"],
     "fence-where-it-is": ["unit/test_freebsd_zpcpu"],
     "zpcpu-without-end": ["unit/test_freebsd_zpcpu"],
+    "reader-resets": ["unit/test_reader"],
+    "reader-updates": ["unit/test_reader"],
     "bank-outside": ["inject/test_overlap"],
     "late-given-up": ["unit/test_fence"],
     "mm-cid": ["inject/test_overlap"],
