@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Check the object code of each sequence against what arch/spec.h says.
 
-Builds sequences.c and the library by all compilers there are, for both
-architectures, in many ways, and looks at each copy of each asm statement of
+Builds sequences.c, and operations.c with the library, by all compilers there are,
+for both architectures, in many ways, and looks at each copy of each asm statement of
 arch/<a>.h: the registers it changes are outputs or clobbered; it works in 64
 bits on what has 64; its loads are within the sequence; its last instruction is
 the commit; loads and stores are acquire and release as specified; it leaves
@@ -30,9 +30,12 @@ from table import OPTIONAL, SEQUENCES, Spec
 
 HERE = pathlib.Path(__file__).resolve().parent
 LINK = ["-nostdlib", "-static", "-Wl,-e,0,--unresolved-symbols=ignore-all,--no-warn-mismatch"]
-LEVELS = ["-O0", "-O1", "-O2", "-O3", "-Os"]
-MORE = ["-O2 -fPIC", "-O2 -fno-pie", "-O2 -flto"]
-MORE_X86 = ["-O2 -mavx2", "-O2 -mavx512f", "-O3 -mavx512f -fPIC", "-O1 -mavx"]
+SEQUENCES_C = (HERE / "sequences.c", "gnu11")
+KEPT = r"^(?:__attr.*\) )?(?:int\w*|void) (\w+)\([^;{}]*\)\n\{"  # with link-time optimization
+WAYS = ["-O2", "-O0", "-O1", "-O3", "-Os", "-O2 -fPIC", "-O2 -fno-pie", "-O2 -flto"]
+WAYS_X86 = ["-O2 -mavx2", "-O2 -mavx512f", "-O3 -mavx512f -fPIC", "-O1 -mavx"]
+WAYS_PROGRAM = ["-O2", "-O3 -flto"]
+WAYS_CPP = ["-O0", "-O2", "-O3"]
 
 
 class Broken(Exception):
@@ -70,30 +73,36 @@ class Check:
             text = (arch / f"{m.NAME}.h").read_text()
             self.functions[m] = set(re.findall(r"\b(percpu_\w+)\([^;{}]*\)\n\{", text))
 
-    def build(self, machine, compiler, unit, path):
-        """Link the unit alone, with notes in it; return the asm statements of its source."""
-        text = run(*compiler, "-I", self.source / "include", "-E", "-P", unit)
-        text, statements = mark(text, self.functions[machine])
-        marked = path / "marked.i"
-        marked.write_text(text)
-        functions = re.findall(r"^(?:__attr.*\) )?int\w* (\w+)\(", unit.read_text(), re.MULTILINE)
-        keep = [f"-Wl,-u,{function}" for function in functions]
-        run(*compiler, "-w", *LINK, *keep, "-x", "cpp-output", marked, "-o", path / "linked")
+    def build(self, machine, compiler, options, units, path):
+        """Link units alone, with notes in them; return the asm statements of their source."""
+        statements, command = [], [*compiler, *options, "-w", *LINK]
+        for n, (unit, standard, *defines) in enumerate(units):
+            cpp = "++" in standard
+            source = [*compiler, *options, f"-std={standard}", "-x", "c++" if cpp else "c"]
+            source += ["-I", self.source / "include", *defines, "-E", "-P", unit]
+            marked = path / f"{n}.i"
+            marked.write_text(mark(run(*source), self.functions[machine], statements))
+            names = re.findall(KEPT, unit.read_text(), re.MULTILINE)
+            command += [f"-Wl,-u,{name}" for name in names]
+            command += ["-x", "c++-cpp-output" if cpp else "cpp-output", marked]
+        run(*command, "-o", path / "linked")
         return statements
 
-    def unit(self, machine, prefix, compiler, unit, options):
-        """Build a unit; return (how many statements, faults)."""
-        path = self.work / re.sub(r"[^\w]+", "-", " ".join([*compiler, unit.stem, *options]))
+    def judge(self, machine, prefix, compiler, options, units):
+        """Build units; return (how many statements they have, faults)."""
+        path = self.work / re.sub(
+            r"[^\w+]+", "-", " ".join([*compiler, *options, units[0][0].stem])
+        )
         path.mkdir()
-        statements = self.build(machine, [*compiler, "-std=gnu11", *options], unit, path)
+        statements = self.build(machine, compiler, options, units, path)
         linked, code = Object(path / "linked"), disassemble(prefix, path / "linked")
-        records, faults = linked.records(), []
+        records, faults = linked.records()
         found = list(linked.statements(statements))
         for s in found:
             faults += Judge(machine, code, s, self.spec).judge(records, linked.word)
         if len(records) != sum(bool(s.labels) for s in found):
             faults.append(f"{len(records)} records are not one for each sequence")
-        if unit.parent == HERE:
+        if units[0] == SEQUENCES_C:
             names = {s.function for s in found}
             want = {s.function for s in statements}
             want |= {f"percpu_seq_{name}" for name in SEQUENCES.keys() - OPTIONAL}
@@ -102,22 +111,24 @@ class Check:
 
 
 def builds(source, quick):
-    """Yield (why not, machine, prefix of tools, compiler, unit, options) of each build."""
-    native = platform.machine()
+    """Yield (why not, machine, prefix of tools, compiler, options, units) of each build."""
+    program = [(HERE / "operations.c", "gnu11"), (HERE / "operations.c", "gnu11", "-DSECOND")]
+    program.append((source / "src/percpu_all.c", "gnu11"))
+    cpp = [(HERE / "operations.c", "c++17"), (HERE / "operations.c", "c++17", "-DSECOND")]
     for machine, cross in ((x86_64, "x86_64-linux-gnu-"), (aarch64, "aarch64-linux-gnu-")):
-        prefix = "" if machine.NAME == native else cross
+        prefix = "" if machine.NAME == platform.machine() else cross
         target = [f"--target={cross[:-1]}"] if prefix else []
         for compiler in ([prefix + "gcc"], ["clang", *target]):
-            lacking = [t for t in (compiler[0], prefix + "objdump") if not shutil.which(t)]
-            if prefix and not shutil.which(prefix + "gcc"):
-                lacking = [prefix + "gcc"]
-            why = f"no {lacking[0]}" if lacking else None
-            common = (why, machine, prefix, compiler)
-            ways = LEVELS + MORE + (MORE_X86 if machine is x86_64 else [])
-            for options in ["-O2"] if quick else ways:
-                yield (*common, HERE / "sequences.c", options.split())
-            if not quick:
-                yield (*common, source / "src/percpu_all.c", ["-O2"])
+            tools = (prefix + "gcc", compiler[0], prefix + "objdump")
+            lacking = [tool for tool in tools if not shutil.which(tool)]
+            common = (f"no {lacking[0]}" if lacking else None, machine, prefix)
+            for options in WAYS[:1] if quick else WAYS + (WAYS_X86 if machine is x86_64 else []):
+                yield (*common, compiler, options.split(), [SEQUENCES_C])
+            for options in [] if quick else WAYS_PROGRAM:
+                yield (*common, compiler, options.split(), program)
+            cxx = compiler[0].replace("gcc", "g++").replace("clang", "clang++")
+            for options in [] if quick or prefix or not shutil.which(cxx) else WAYS_CPP:
+                yield (*common, [cxx], options.split(), [*cpp, SEQUENCES_C])
 
 
 def main():
@@ -133,12 +144,13 @@ def main():
     check = Check(source, work)
 
     def judge(build):
-        why, machine, prefix, compiler, unit, options = build
-        name = f"{' '.join(compiler)} {unit.name} {' '.join(options)}"
+        why, *how = build
+        _, _, compiler, options, units = how
+        name = f"{' '.join(compiler + options)}: {', '.join(unit[0].name for unit in units)}"
         if why:
             return f"{name} # SKIP {why}", []
         try:
-            count, faults = check.unit(machine, prefix, compiler, unit, options)
+            count, faults = check.judge(*how)
         except Broken as broken:
             return f"{name}: error: not built", str(broken).split("\n")
         return f"{name}: {count} statements", faults

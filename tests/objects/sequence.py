@@ -307,8 +307,10 @@ class Judge:
                 self.fault("branches in front of the sequence", i)
         if word(abort - 4) != self.machine.SIGNATURE:
             self.fault("no signature in front of the abort handler")
-        text, _ = self.code.get(abort, ("nothing", 0))
-        handler = self.machine.decode(abort, text)
+        if abort not in self.code:
+            self.fault("the abort handler is not code")
+            return
+        handler = self.machine.decode(abort, self.code[abort][0])
         if handler.op != "jump" or handler.target != self.s.targets["slow"]:
             self.fault("the abort handler does more than to go to slow", handler)
         if start <= abort < end:

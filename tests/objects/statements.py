@@ -75,10 +75,10 @@ def operands(text):
     return [Operand(o[1] or o[3], o[2]) for o in found if o]
 
 
-def mark(text, functions):
-    """Return the unit with notes in the statements of these functions, and the statements."""
+def mark(text, functions, statements):
+    """Return the unit with notes in the statements of these functions. Adds them to the list."""
     where = [(m.start(), m[1]) for m in FUNCTION.finditer(text)]
-    statements, out, last = [], [], 0
+    out, last = [], 0
     for m in ASM.finditer(text):
         function = next((name for at, name in reversed(where) if at < m.start()), None)
         part = [text[a:b] for a, b in parts(text, m.end())]
@@ -95,14 +95,14 @@ def mark(text, functions):
         )
         fields = "".join(f"~%{i}" for i in range(len(s.outputs + s.inputs)))
         labels = "".join(f", %l[{label}]" for label in s.labels)
-        note = f"\\n9002:\\n\\t.pushsection {SECTION}\\n\\t"
+        note = f'\\n9002:\\n\\t.pushsection {SECTION}, \\"?\\"\\n\\t'
         note += f'.asciz \\"{len(statements)}{fields}\\"\\n\\t'
         note += f".quad 9001b, 9002b{labels}\\n\\t.popsection"
         a, b = parts(text, m.end())[0]
         out += [text[last:a], '"9001:\\n\\t"', text[a:b], f' "{note}" ']
         last = b
         statements.append(s)
-    return "".join([*out, text[last:]]), statements
+    return "".join([*out, text[last:]])
 
 
 class Object:
@@ -131,12 +131,20 @@ class Object:
         return None
 
     def records(self):
-        """Return what the kernel is told: {start: (record, end, abort handler)}."""
+        """Return what the kernel is told: {start: (record, end, abort handler)}, and faults."""
         where = [address for n, address, _ in self.sections if n == "__rseq_cs"]
-        found = {}
-        for at, r in enumerate(struct.iter_unpack("<IIQQQ", self.section("__rseq_cs"))):
-            found[r[2]] = (where[0] + 32 * at, r[2] + r[3], r[4])
-        return found
+        data, found, faults = self.section("__rseq_cs"), {}, []
+        for at in range(0, len(data), 32):
+            version, flags, start, length, abort = struct.unpack_from("<IIQQQ", data, at)
+            if version or flags or not 0 < length <= 4096:
+                faults.append(f"record of {start:x}: version, flags or length")
+            if start in found:
+                faults.append(f"two records of {start:x}")
+            found[start] = (where[0] + at, start + length, abort)
+        pointers = [p for (p,) in struct.iter_unpack("<Q", self.section("__rseq_cs_ptr_array"))]
+        if sorted(pointers) != sorted(record for record, _, _ in found.values()):
+            faults.append("the list for debuggers is not that of the records")
+        return found, faults
 
     def statements(self, source):
         """Yield each copy of each statement."""

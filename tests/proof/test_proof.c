@@ -331,6 +331,24 @@ static void all_operations(void **state)
 		assert_int_equal(missing, 0);
 }
 
+/* As the kernel finds them, with the program's addresses. */
+static void records_hold_together(void **state)
+{
+	size_t n;
+	const struct record *r = records(&n);
+	const char *fault = records_fault();
+
+	(void)state;
+#ifdef PERCPU_SEQ_SIGNATURE
+	for (size_t i = 0; i < n && !fault; i++)
+		fault = record_fault(&r[i], PERCPU_SEQ_SIGNATURE);
+#else
+	(void)r;
+#endif
+	if (fault)
+		fail_msg("a record: %s", fault);
+}
+
 static int setup(void **state)
 {
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
@@ -359,7 +377,10 @@ static int teardown(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(all_operations) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(records_hold_together),
+		cmocka_unit_test(all_operations),
+	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
