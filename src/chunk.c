@@ -360,7 +360,9 @@ uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset)
  * for nothing. */
 static void clear(char *cell, size_t size)
 {
-	for (uint64_t *w = (uint64_t *)cell; size > 0; w++, size -= sizeof(*w))
+	uint64_t *w = (uint64_t *)cell, *end = w + (size + sizeof(*w) - 1) / sizeof(*w);
+
+	for (; w != end; w++)
 		if (__atomic_load_n(w, __ATOMIC_RELAXED) != 0)
 			__atomic_store_n(w, 0, __ATOMIC_RELAXED);
 }

@@ -378,7 +378,8 @@ uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset);
 uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset);
 void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n);
 
-/** Set size bytes to zero in every lane. No thread may be using them. */
+/** Set size bytes, rounded up to a multiple of 8, to zero in every lane. No thread
+ *  may be using them. */
 void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t size);
 
 /** Return the pages that hold only these bytes of every lane to the system. */

@@ -113,6 +113,7 @@ BUGS = {
     "seed-unmapped-twice": ["unit/test_region"],
     "canceled-visit": ["unit/test_cancel"],
     "stack-without-tls": ["unit/test_large_tls"],
+    "clears-too-much": ["unit/test_freebsd_uma"],
     "no-pad": ["compat/pads.sh"],
     "child-returns": ["unit/test_vfork"],
     "object-goes": ["compat/unload.sh"],

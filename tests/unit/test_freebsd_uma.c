@@ -190,6 +190,30 @@ static void zero_is_zero_on_every_cpu(void **state)
 	uma_zdestroy(zone);
 }
 
+static int use_odd_size(void *arg)
+{
+	uma_zone_t zone =
+		uma_zcreate("odd", 20, NULL, NULL, NULL, NULL, UMA_ALIGN_PTR, UMA_ZONE_PCPU);
+	char *p = uma_zalloc_pcpu(zone, M_WAITOK);
+
+	(void)arg;
+	memset(p, 0xff, 20);
+	uma_zfree_pcpu(zone, p);
+	p = uma_zalloc_pcpu(zone, M_WAITOK | M_ZERO);
+	for (int i = 0; i < 20; i++)
+		test_child_require(p[i] == 0, "zeros");
+	uma_zfree_pcpu(zone, p);
+	uma_zdestroy(zone);
+	return 0;
+}
+
+/* Words are cleared, not bytes. */
+static void odd_sizes_are_zeroed(void **state)
+{
+	(void)state;
+	test_in_child(use_odd_size, NULL);
+}
+
 static void a_zone_in_use_stays(void **state)
 {
 	uma_zone_t zone = make_sessions();
@@ -318,6 +342,7 @@ int main(void)
 		cmocka_unit_test(constructors_are_called),
 		cmocka_unit_test(failures_give_the_item_back),
 		cmocka_unit_test(zero_is_zero_on_every_cpu),
+		cmocka_unit_test(odd_sizes_are_zeroed),
 		cmocka_unit_test(a_zone_in_use_stays),
 		cmocka_unit_test(waitok_waits_at_the_limit),
 		cmocka_unit_test(limits_hold_among_threads),
