@@ -232,21 +232,25 @@ void percpu_counter_array_zero(struct percpu_counter_array *a, size_t i)
 	(void)percpu_counter_array_fetch_zero(a, i);
 }
 
-/*
- * out += cells. Plain loads, which the compiler makes vector loads; each word
- * is still read whole, and what sequences store is no race to the compiler,
- * which knows nothing of it.
- */
-static void add_cells(uint64_t *restrict out, const uint64_t *restrict cells, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		out[i] += cells[i];
-}
-
 static void add_atomic_cells(uint64_t *out, const uint64_t *cells, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		out[i] += __atomic_load_n(&cells[i], __ATOMIC_RELAXED);
+}
+
+/*
+ * out += cells. Plain loads, which the compiler makes vector loads; each word
+ * is still read whole, and what sequences store is no race to the compiler,
+ * which knows nothing of it. 32-bit machines would load a word in halves.
+ */
+static void add_cells(uint64_t *restrict out, const uint64_t *restrict cells, size_t n)
+{
+	if (sizeof(void *) < sizeof(uint64_t)) {
+		add_atomic_cells(out, cells, n);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		out[i] += cells[i];
 }
 
 static void fetch_block(const struct percpu_counter_array *a, size_t first, size_t n, uint64_t *out)

@@ -22,14 +22,11 @@
 #define HUGE_PAGE (2UL << 20)
 #define FEW_PAGES 32 /* more than a lane of default size has */
 
-static size_t round_up(size_t n, size_t to)
-{
-	return (n + to - 1) / to * to;
-}
-
 uint64_t percpu_chunk_size(size_t stride, uint32_t cpus)
 {
-	return PERCPU_HEAD + round_up((2 * (size_t)cpus + 1) * stride, PERCPU_HEAD);
+	uint64_t lanes = (2 * (uint64_t)cpus + 1) * stride;
+
+	return PERCPU_HEAD + (lanes + PERCPU_HEAD - 1) / PERCPU_HEAD * PERCPU_HEAD;
 }
 
 /* Transparent huge pages, for large arrays alone and only inside a lane: in a
@@ -104,11 +101,14 @@ int percpu_chunk_map(const struct percpu_chunk *t, int fd, bool writable, bool g
 		     struct percpu_chunk **ret)
 {
 	const int rw = PROT_READ | PROT_WRITE;
-	size_t size = percpu_chunk_size(t->stride, t->cpus);
-	size_t shared = size + (grows ? page_size() : 0);
-	char *at = find_space(PERCPU_HEAD + shared, t->shared ? PROT_NONE : rw);
+	uint64_t size = percpu_chunk_size(t->stride, t->cpus);
+	size_t shared = (size_t)size + (grows ? page_size() : 0);
+	char *at;
 	int e;
 
+	if (size > SIZE_MAX / 2)
+		return -ENOMEM;
+	at = find_space(PERCPU_HEAD + shared, t->shared ? PROT_NONE : rw);
 	if (at == NULL)
 		return -ENOMEM;
 	if (t->shared && (mprotect(at, PERCPU_HEAD, rw) != 0 ||

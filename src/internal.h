@@ -17,6 +17,11 @@
 
 #include <percpu/percpu.h>
 
+/* Libraries that make up for it use locks, which other processes do not take. */
+#ifndef __GCC_HAVE_SYNC_COMPARE_AND_SWAP_8
+#error "libpercpu needs a machine with 64-bit atomic instructions (x86: -march=i586 or later)"
+#endif
+
 /** What a call that failed says, negative: also to compilers and analyzers,
  *  which do not know that errno is positive. */
 static inline int percpu_errno(void)
@@ -114,8 +119,12 @@ static inline uint64_t percpu_now_ns(void)
 
 #define PERCPU_SECOND 1000000000ULL
 
-/** Wait on a word of this process while it has that value, at most ns, or
- *  without limit if that is 0; no cancellation point. Wake all who do. */
+/** Wait on a word while it has that value, at most ns, or without limit if that is
+ *  0: FUTEX_WAIT or, in this process alone, FUTEX_WAIT_PRIVATE. No cancellation
+ *  point. */
+void percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
+
+/** The same in this process. Wake all who do. */
 void percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void percpu_futex_wake(uint32_t *word);
 
@@ -275,7 +284,7 @@ struct percpu_journal {
 	uint64_t offset; /* of the first word in the lane */
 	uint64_t words;
 	uint64_t value[PERCPU_JOURNAL_WORDS];
-};
+} PERCPU_ALIGNED_WORD;
 
 /** The part other processes see, and may have damaged: never trusted after
  *  the chunk was validated, except where any value is harmless. */
@@ -294,11 +303,12 @@ struct percpu_header {
 	uint32_t alloc_lock;			     /* in chunk 0: of those who allocate; robust */
 	uint32_t journal_lock;			     /* likewise, of those who use the journal */
 	struct percpu_journal journal;
-};
+} PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_header) == 168 + 3 * 1024 + 8 + 24 + 512, "file layout");
 _Static_assert(offsetof(struct percpu_header, root) == 40, "file layout");
 _Static_assert(offsetof(struct percpu_header, atomic_lanes) == 168, "file layout");
+_Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic words");
 
 #define PERCPU_MAGIC 0x31557043726550ffULL /* bytes: ff P e r C p U 1 */
 #define PERCPU_VERSION 4
@@ -435,7 +445,9 @@ struct percpu_stats_control {
 	uint32_t copies; /* 1: each object is there in two copies; 0: once */
 	uint32_t reader; /* id of the thread that takes a snapshot; or 0 */
 	uint32_t unused;
-};
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_stats_control) == 56, "file layout");
 
 /** What bank grows by with each change: more than any distance. */
 #define PERCPU_STATS_FLIP (UINT64_C(1) << 40)
@@ -487,8 +499,9 @@ void percpu_chunk_place(const struct percpu_chunk *k);
 
 /* region.c */
 
-/** The longest lane there is. */
-#define PERCPU_MAX_LANE (UINT64_C(1) << 40)
+/** The longest lane there is, and the longest that a process can ask for. */
+#define PERCPU_LONGEST_LANE (UINT64_C(1) << 40)
+#define PERCPU_MAX_LANE (UINT64_C(1) << (sizeof(void *) < 8 ? 30 : 40))
 
 /** Whether n things of size bytes, at least one, fit into the longest lane. */
 static inline bool percpu_fits_lane(size_t n, size_t size)

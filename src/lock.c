@@ -124,13 +124,11 @@ static uint32_t try_lock(struct percpu_robust *h, uint32_t *word)
 /* Sleep until the word, whose value that was, may have changed. */
 static void wait_for(uint32_t *word, uint32_t value, uint64_t ns)
 {
-	struct timespec ts = { .tv_nsec = (long)(ns < SLICE_NS ? ns : SLICE_NS) };
-
 	if (!(value & FUTEX_WAITERS) &&
 	    !__atomic_compare_exchange_n(word, &value, value | FUTEX_WAITERS, false,
 					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
-	syscall(SYS_futex, word, FUTEX_WAIT, value | FUTEX_WAITERS, &ts, NULL, 0);
+	percpu_futex_sleep(word, FUTEX_WAIT, value | FUTEX_WAITERS, ns < SLICE_NS ? ns : SLICE_NS);
 }
 
 /* A holder that is there each time we look for so long is stopped. As long as

@@ -5,6 +5,7 @@
  *	cc -std=gnu11 -Iinclude -c src/percpu_all.c
  */
 #define _GNU_SOURCE
+#define _FILE_OFFSET_BITS 64
 #include "alloc.c"
 #include "array.c"
 #include "chunk.c"

@@ -17,6 +17,8 @@
 
 #include "internal.h"
 
+_Static_assert(sizeof(off_t) == 8, "files are longer than 2 GiB: -D_FILE_OFFSET_BITS=64");
+
 #define MAX_CHUNKS 65536
 #define MAX_FILE_CHUNKS 4096
 #define OPEN_TRIES 100
@@ -166,9 +168,11 @@ static int validate(const struct percpu_header *h, uint32_t index)
 		return -EBADMSG;
 	if (h->version != PERCPU_VERSION)
 		return -EPROTO;
-	if (h->index != index || h->lane_size == 0 || h->lane_size > PERCPU_MAX_LANE ||
+	if (h->index != index || h->lane_size == 0 || h->lane_size > PERCPU_LONGEST_LANE ||
 	    h->cpus == 0)
 		return -EBADMSG;
+	if (h->lane_size > PERCPU_MAX_LANE)
+		return -ENOMEM; /* for processes with more address space than this one */
 	if (h->lane_size % percpu_unit(h->lane_size) != 0)
 		return -EBADMSG;
 	if (h->stride != percpu_stride(h->lane_size) || h->cpus > PERCPU_MAX_CPUS)

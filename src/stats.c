@@ -21,7 +21,7 @@
 #include "internal.h"
 
 #define FIELD sizeof(uint64_t)
-#define MAX_LANE_SIZE ((size_t)1 << 39)
+#define MAX_LANE_SIZE (PERCPU_MAX_LANE / 2)
 #define GROUP 8 /* fields that any update may have */
 #define LINE 64 /* objects do not share a vector, nor the banks a line */
 

@@ -291,7 +291,6 @@ static int take(const struct percpu_stats *s, size_t first, size_t n, bool zero,
  */
 static void wait_for_turn(uint32_t *reader, uint32_t me)
 {
-	static const struct timespec patience = { .tv_nsec = 10000000 };
 	uint64_t deadline = percpu_now_ns() + TURN_NS;
 	uint32_t other = 0;
 
@@ -301,7 +300,7 @@ static void wait_for_turn(uint32_t *reader, uint32_t me)
 			__atomic_store_n(reader, me, __ATOMIC_RELAXED);
 			break;
 		}
-		syscall(SYS_futex, reader, FUTEX_WAIT, other, &patience, NULL, 0);
+		percpu_futex_sleep(reader, FUTEX_WAIT, other, TURN_NS / 100);
 		other = 0;
 	}
 }

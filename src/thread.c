@@ -345,11 +345,18 @@ int percpu_thread_start(pthread_t *ret, bool normal, void *(*fn)(void *), void *
 	return r == 0 || r == ENOMEM ? -r : -EAGAIN;
 }
 
+/* The time is as the system call wants it, which may be shorter than libc's. */
+void percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns)
+{
+	const __kernel_long_t time[2] = { (__kernel_long_t)(ns / PERCPU_SECOND),
+					  (__kernel_long_t)(ns % PERCPU_SECOND) };
+
+	syscall(SYS_futex, word, operation, value, ns != 0 ? time : NULL, NULL, 0);
+}
+
 void percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
-	struct timespec ts = { .tv_sec = ns / PERCPU_SECOND, .tv_nsec = ns % PERCPU_SECOND };
-
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, ns ? &ts : NULL, NULL, 0);
+	percpu_futex_sleep(word, FUTEX_WAIT_PRIVATE, value, ns);
 }
 
 void percpu_futex_wake(uint32_t *word)

@@ -43,10 +43,10 @@ struct wbuf {
 
 	pthread_mutex_t mutex;
 	struct wbuf_node *taken; /* under the lock */
-	uint64_t flushes;	 /* stored to under the lock */
 	struct wbuf_node *list;
-	uint64_t listed; /* adds on the list, and taken off it */
-	uint64_t overflows;
+	uint64_t flushes PERCPU_ALIGNED_WORD; /* stored to under the lock */
+	uint64_t listed PERCPU_ALIGNED_WORD;  /* adds on the list, and taken off it */
+	uint64_t overflows PERCPU_ALIGNED_WORD;
 };
 
 static struct wbuf *wbufs;

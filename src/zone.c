@@ -52,8 +52,8 @@ struct percpu_zone {
 	bool plain; /* nothing to do with an item but cache it */
 	size_t limit;
 	size_t taken;
-	uint64_t failures;
-	uint64_t waits;
+	uint64_t failures PERCPU_ALIGNED_WORD;
+	uint64_t waits PERCPU_ALIGNED_WORD;
 	uint32_t waiters; /* threads in wait_for_item() */
 	uint32_t freed;	  /* futex: changes with each free while there are any */
 };
@@ -287,7 +287,6 @@ static int get_item(struct percpu_zone *z, void **ret)
  * one on their side. The time-out is for items freed in other processes. */
 static int wait_for_item(struct percpu_zone *z, void **ret)
 {
-	static const struct timespec patience = { .tv_nsec = 10000000 };
 	uint32_t freed;
 	int e;
 
@@ -299,7 +298,7 @@ static int wait_for_item(struct percpu_zone *z, void **ret)
 		e = get_item(z, ret);
 		if (e != -ENOSPC)
 			break;
-		syscall(SYS_futex, &z->freed, FUTEX_WAIT_PRIVATE, freed, &patience, NULL, 0);
+		percpu_futex_sleep(&z->freed, FUTEX_WAIT_PRIVATE, freed, PERCPU_SECOND / 100);
 	}
 	__atomic_fetch_sub(&z->waiters, 1, __ATOMIC_RELAXED);
 	return e;

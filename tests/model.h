@@ -123,7 +123,8 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 	const uint32_t *guard = &lane0->guard;
 	struct model_result r = { -1, MODEL_UNSET };
 	void *cell = lane0->word;
-	void *item = (void *)(uintptr_t)MODEL_UNSET;
+	void *const unset = (void *)(uintptr_t)MODEL_UNSET;
+	void *item = unset;
 
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	switch (c->op) {
@@ -192,7 +193,8 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 		break;
 	case MODEL_POP:
 		r.code = percpu_seq_pop(cell, guard, stride, &item);
-		r.value = (int64_t)(uintptr_t)item;
+		if (item != unset)
+			r.value = (int64_t)(uintptr_t)item;
 		break;
 	case MODEL_COPY:
 		r.code = percpu_seq_copy(cell, guard, stride, c->mask, (const uint64_t *)c->n,

@@ -22,6 +22,9 @@
 
 #include <percpu/status.h>
 
+/** Bytes of the longest lane that a process can ask for. */
+#define TEST_MAX_LANE ((size_t)1 << (sizeof(size_t) < 8 ? 30 : 40))
+
 /** Threads that are let go together. */
 struct test_team {
 	pthread_barrier_t start;

@@ -46,13 +46,18 @@
  * One cache line more than a multiple of the page size, so that the cells of
  * one object fall into different cache sets; and a gap of a page, so that no
  * page holds usable bytes of two lanes. x86 has one page size; elsewhere the
- * gap serves pages of up to 64 KiB.
+ * gap serves pages of up to 64 KiB. Processes of 32 and of 64 bits share files,
+ * so it is the same for both.
  */
-#ifdef __x86_64__
+#if defined(__x86_64__) || defined(__i386__)
 #define PERCPU_STRIDE ((size_t)(PERCPU_LANE_SIZE + 4096 + 64))
 #else
 #define PERCPU_STRIDE ((size_t)(PERCPU_LANE_SIZE + 65536 + 64))
 #endif
+
+/** For words that are accessed atomically: as part of a struct, those of 64 bits
+ *  are aligned to 4 bytes only on 32-bit x86. */
+#define PERCPU_ALIGNED_WORD __attribute__((aligned(8)))
 
 /** More CPUs than this are refused with -E2BIG (Linux itself stops there). */
 #define PERCPU_MAX_CPUS 8192

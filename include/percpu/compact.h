@@ -36,8 +36,9 @@ struct percpu_compact {
  * region they take 16 bytes each of a lane's address space, and must fit; a
  * shared one reserves 4 bytes per counter and CPU, and 32 per counter.
  *
- * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^36), -ENOMEM, -E2BIG
- * (more CPUs than PERCPU_MAX_CPUS); in a region as percpu_region_alloc().
+ * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^36; 2^26 in 32-bit
+ * processes), -ENOMEM, -E2BIG (more CPUs than PERCPU_MAX_CPUS); in a region as
+ * percpu_region_alloc().
  *
  * Context: any thread, constructors included; not a signal handler.
  */
@@ -56,9 +57,9 @@ PERCPU_API int percpu_compact_open(struct percpu_region *r, unsigned root, size_
  * Attach to the n counters that another process created at this key of a
  * shared region. percpu_compact_detach() undoes it and leaves the counters.
  *
- * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^36), -ENOENT (no set of n
- * counters there), -ENOMEM. n must be that of the creator. In lanes of more than
- * 128 KiB, one that differs by less than lane size / 131072 is not noticed, and would
+ * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^36, or 2^26), -ENOENT (no
+ * set of n counters there), -ENOMEM. n must be that of the creator. In lanes of more
+ * than 128 KiB, one that differs by less than lane size / 131072 is not noticed, and would
  * count in other places.
  */
 PERCPU_API int percpu_compact_attach(struct percpu_region *r, uint64_t key, size_t n,

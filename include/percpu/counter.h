@@ -127,7 +127,7 @@ struct percpu_counter_array {
  * in a region must fit into a lane of it.
  *
  * Returns 0, or -EINVAL (a NULL, n is 0, or n counters are more than 1 TiB per
- * lane), -ENOMEM; in a region as percpu_region_alloc().
+ * lane; 1 GiB in 32-bit processes), -ENOMEM; in a region as percpu_region_alloc().
  */
 PERCPU_API int percpu_counter_array_create(size_t n, struct percpu_counter_array **ret);
 PERCPU_API int percpu_counter_array_create_in(struct percpu_region *r, size_t n,
@@ -158,7 +158,7 @@ PERCPU_API int percpu_counter_array_open(struct percpu_region *r, unsigned root,
  * of a shared region. Destroy it with percpu_counter_array_detach(), which leaves
  * the counters.
  *
- * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^37), -ENOENT (no array of n
+ * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^37, or 2^27), -ENOENT (no array of n
  * counters there), -ENOMEM.
  */
 PERCPU_API int percpu_counter_array_attach(struct percpu_region *r, uint64_t key, size_t n,
@@ -248,7 +248,7 @@ PERCPU_API void percpu_counter_array_fetch_all(const struct percpu_counter_array
 
 struct percpu_static_counter {
 	struct percpu_counter *counter; /* NULL: early, or there was no memory */
-	uint64_t early;
+	uint64_t early PERCPU_ALIGNED_WORD;
 };
 
 /* clang-format off */

@@ -48,10 +48,11 @@ struct percpu_region_options {
  *
  * Returns 0, or
  *	-EINVAL	o has a size this library does not know or nonzero bytes in a
- *		part it does not know, lane_size is larger than 1 TiB, there are
- *		certainly more CPUs than cpus, or ret is NULL
+ *		part it does not know, lane_size is larger than 1 TiB (1 GiB in
+ *		32-bit processes), there are certainly more CPUs than cpus, or
+ *		ret is NULL
  *	-E2BIG	more than PERCPU_MAX_CPUS CPUs
- *	-ENOMEM	no memory, or no address space (RLIMIT_AS)
+ *	-ENOMEM	no memory, or no address space (RLIMIT_AS, 32-bit processes)
  *
  * Context: any thread, not a signal handler.
  */
@@ -103,7 +104,8 @@ PERCPU_API int percpu_region_create_file(const char *path, const struct percpu_r
  *		library is built for
  *	-ERANGE	the region has lanes for fewer CPUs than this machine certainly
  *		has; only to count in it, reading it is fine
- *	-ENOMEM	no memory or address space
+ *	-ENOMEM	no memory or address space, which 32-bit processes may not have
+ *		for lanes made by others
  *	-ENOENT, -EACCES, ...  as open(2); with CREATE as percpu_region_create_file(), and
  *	-EEXIST	path is a symbolic link to what does not exist, or others create
  *		and remove the file all the time

@@ -67,7 +67,7 @@ struct percpu_stats {
  *
  * Returns 0, or
  *	-EINVAL	size is 0 or not a multiple of 8, n is 0, a NULL, unknown
- *		flags, or more than 512 GiB per lane
+ *		flags, or more than 512 GiB (512 MiB in 32-bit processes) per lane
  *	-E2BIG	PERCPU_STATS_WHOLE and more than PERCPU_STATS_MAX_COMMIT fields,
  *		or more CPUs than PERCPU_MAX_CPUS
  *	-EROFS, -ENOSPC, -ENOMEM, -ETIMEDOUT  as percpu_region_alloc()

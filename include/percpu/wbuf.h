@@ -27,7 +27,8 @@ struct percpu_wbuf {
 	size_t stride;
 };
 
-/** One add of a transaction: *cell += n, modulo 2^64. */
+/** One add of a transaction: *cell += n, modulo 2^64. A cell is aligned to 8 bytes,
+ *  which 32-bit x86 compilers do of themselves for variables, not in structs. */
 struct percpu_wbuf_entry {
 	uint64_t *cell;
 	uint64_t n;

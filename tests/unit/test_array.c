@@ -200,7 +200,7 @@ static void bad_arguments_are_refused(void **state)
 	assert_int_equal(percpu_counter_array_create(0, &a), -EINVAL);
 	assert_int_equal(percpu_counter_array_create(SIZE_MAX, &a), -EINVAL);
 	assert_int_equal(percpu_counter_array_create((SIZE_MAX >> 3) + 2, &a), -EINVAL);
-	assert_int_equal(percpu_counter_array_create((UINT64_C(1) << 37) + 1, &a), -EINVAL);
+	assert_int_equal(percpu_counter_array_create(TEST_MAX_LANE / 8 + 1, &a), -EINVAL);
 	assert_ptr_equal(a, array);
 	assert_int_equal(percpu_counter_array_create_in(NULL, 8, &a), -EINVAL);
 	assert_int_equal(percpu_counter_array_attach(NULL, 1, 8, &a), -EINVAL);
@@ -256,10 +256,10 @@ static void failing_calls_leave_nothing(void **state)
 	struct test_holding before;
 
 	(void)state;
-	percpu_counter_array_create((UINT64_C(1) << 37) + 1, &a);
+	percpu_counter_array_create(TEST_MAX_LANE / 8 + 1, &a);
 	before = test_holding_now();
 	for (int i = 0; i < 3; i++)
-		percpu_counter_array_create((UINT64_C(1) << 37) + 1, &a);
+		percpu_counter_array_create(TEST_MAX_LANE / 8 + 1, &a);
 	test_assert_holding(before);
 }
 

@@ -96,8 +96,8 @@ static void windows_are_as_long_as_they_may_be(void **state)
 
 		if (most[i] < cpus)
 			continue;
-		if (most[i] > 64 && test_address_sanitizer())
-			continue; /* it looks at all of the mapping */
+		if (most[i] > 64 && (test_address_sanitizer() || sizeof(size_t) < 8))
+			continue; /* it looks at all of the mapping; or there is no room for one */
 		assert_int_equal(percpu_region_create(&o, &r), 0);
 		assert_int_equal(percpu_compact_create_in(r, 4, &c), 0);
 		moves = 2 * (most[i] + UINT64_C(1)) * 2 * c->half;
@@ -296,7 +296,7 @@ static void bad_arguments_are_refused(void **state)
 	assert_int_equal(percpu_compact_create(8, NULL), -EINVAL);
 	assert_int_equal(percpu_compact_create(0, &c), -EINVAL);
 	assert_int_equal(percpu_compact_create(SIZE_MAX, &c), -EINVAL);
-	assert_int_equal(percpu_compact_create((UINT64_C(1) << 36) + 1, &c), -EINVAL);
+	assert_int_equal(percpu_compact_create(TEST_MAX_LANE / 16 + 1, &c), -EINVAL);
 	assert_int_equal(percpu_compact_create_in(NULL, 8, &c), -EINVAL);
 	assert_int_equal(percpu_compact_attach(NULL, 1, 8, &c), -EINVAL);
 	assert_int_equal(percpu_region_create(NULL, &r), 0);
@@ -350,10 +350,10 @@ static void failing_calls_leave_nothing(void **state)
 	struct test_holding before;
 
 	(void)state;
-	percpu_compact_create((UINT64_C(1) << 36) + 1, &c);
+	percpu_compact_create(TEST_MAX_LANE / 16 + 1, &c);
 	before = test_holding_now();
 	for (int i = 0; i < 3; i++)
-		percpu_compact_create((UINT64_C(1) << 36) + 1, &c);
+		percpu_compact_create(TEST_MAX_LANE / 16 + 1, &c);
 	test_assert_holding(before);
 }
 

@@ -263,6 +263,7 @@ static void other_geometry_is_refused(void **state)
 	assert_int_equal(open_patched(LANE_SIZE, 0, 8, true), -EBADMSG);
 	assert_int_not_equal(open_patched(LANE_SIZE, UINT64_MAX, 8, true), 0);
 	assert_int_not_equal(open_patched(LANE_SIZE, lane_size * 2, 8, true), 0);
+	assert_int_not_equal(open_patched(LANE_SIZE, lane_size + (UINT64_C(1) << 32), 8, true), 0);
 	assert_int_equal(open_patched(CHUNKS, 3, 4, true), -EBADMSG); /* too short */
 	assert_int_equal(open_patched(CHUNKS, UINT32_MAX, 4, true), -EBADMSG);
 }

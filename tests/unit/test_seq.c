@@ -107,7 +107,7 @@ static void check_far(enum model_op op, struct model_lane *lane0, uint64_t *rand
 
 static void lanes_may_be_far_apart(void **state)
 {
-	const size_t page = 65536, size = (UINT64_C(1) << 32) + page;
+	const size_t page = 65536, size = FAR * sizeof(struct model_lane) + page;
 	uint64_t random = 45;
 	char *memory;
 

@@ -419,7 +419,7 @@ static void bad_arguments_are_refused(void **state)
 	};
 	struct percpu_wbuf_options o = good;
 	struct percpu_wbuf *w = NULL;
-	const size_t entries[] = { 3, 1000, SIZE_MAX, (size_t)1 << 25, (size_t)1 << 63 };
+	const size_t entries[] = { 3, 1000, SIZE_MAX, (size_t)1 << 25, SIZE_MAX / 2 + 1 };
 
 	(void)state;
 	assert_int_equal(percpu_wbuf_create(&good, NULL), -EINVAL);

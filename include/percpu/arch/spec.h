@@ -250,26 +250,33 @@ extern PERCPU_API __thread struct percpu_rseq *percpu_self
 struct percpu_array {
 	uint64_t count;
 	void *slot[];
-};
+} PERCPU_ALIGNED_WORD;
 
 /** The per-CPU queue that copy fills; a consumer advances tail. */
 struct percpu_fifo {
 	uint64_t head;
 	uint64_t tail;
 	uint64_t slot[];
-};
+} PERCPU_ALIGNED_WORD;
 
 /** A record in two copies, of which the last bit of turn names the valid one. */
 struct percpu_pair {
 	uint64_t turn;
 	uint64_t unused; /* copies are aligned to 16 bytes */
 	uint64_t copy[];
-};
+} PERCPU_ALIGNED_WORD;
 
 #pragma GCC diagnostic pop
 
-/** Two words in a register. */
+/** Two words in a register; not where that needs instructions that a 32-bit
+ *  machine may lack. */
+#if __SIZEOF_POINTER__ == 8
 typedef uint64_t percpu_words2 __attribute__((vector_size(16)));
+#else
+typedef struct {
+	uint64_t first, second;
+} percpu_words2;
+#endif
 
 /** Words in memory, as an operand of a sequence. */
 typedef struct {

@@ -20,9 +20,9 @@ PERCPU_BEGIN_DECLS
 
 struct counter_rate {
 	counter_u64_t cr_rate;
-	int64_t cr_start;  /* of the period, in ms; atomic */
-	int64_t cr_period; /* in ms */
-	int cr_over;	   /* the limit was exceeded in this period; atomic */
+	int64_t cr_start PERCPU_ALIGNED_WORD; /* of the period, in ms; atomic */
+	int64_t cr_period;		      /* in ms */
+	int cr_over;			      /* the limit was exceeded in this period; atomic */
 };
 
 /** Milliseconds of a clock that does not go back; in the library, for strict C
