@@ -26,6 +26,8 @@ void print_tables(report &all);
 #define ADD "percpu_counter_add"
 #define STATS_ADD "percpu_stats_add"
 #define STATS_UPDATE "percpu_stats_update, 4 fields"
+#define COMPACT "percpu_compact_add"
+#define WBUF "percpu_wbuf_add"
 #define IN_COPIES ", two copies"
 #define UNPROTECTED "unprotected per-CPU add"
 #define LIBRSEQ "librseq rseq_load_add_store__ptr"

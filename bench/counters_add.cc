@@ -115,6 +115,8 @@ static void make_targets()
 	must(percpu_counter_array_create(cells * 8, &target.array), "an array");
 	for (int f = PERCPU_LOCAL_SPLIT; f <= PERCPU_LOCAL_REFS; f++)
 		must(percpu_local_create(8, (percpu_local_fallback)f, &target.local[f]), "a word");
+	must(percpu_compact_create(cells, &target.compact), "compact counters");
+	must(percpu_wbuf_create(nullptr, &target.wbuf), "a write buffer");
 	for (unsigned flags : { 0, PERCPU_STATS_WHOLE })
 		must(percpu_stats_create(32, 1, flags, &target.stats[flags]), "statistics");
 	must(percpu_region_alloc(target.region, 64, 64, &target.guard), "a guard");
@@ -165,6 +167,8 @@ void register_adds(bool all)
 	measure<percpu_atomic, in_turn>(LOCKED IN_TURN, two);
 	measure<percpu_atomic, amid_work>(LOCKED AMID_WORK, two);
 	measure<percpu_atomic_getcpu>("per-CPU atomic inc, sched_getcpu()", two);
+	measure<compact_add>(COMPACT, two);
+	measure<wbuf_add>(WBUF, two);
 	measure<static_add>("percpu_static_counter_add", two);
 	measure<freebsd_add>("counter_u64_add", two);
 

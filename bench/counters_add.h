@@ -28,8 +28,10 @@ struct targets {
 	percpu_static_counter statics[cells];
 	percpu_counter_array *array; /* 8 lines of 8 */
 	percpu_local *local[3];	     /* by percpu_local_fallback */
-	percpu_stats *stats[2];	     /* by flags; an object of 4 fields */
-	void *guard, *lock;	     /* cells, 0 */
+	percpu_compact *compact;
+	percpu_wbuf *wbuf;
+	percpu_stats *stats[2]; /* by flags; an object of 4 fields */
+	void *guard, *lock;	/* cells, 0 */
 	alignas(64) uint64_t words[cells];
 	alignas(64) pthread_mutex_t mutex;
 };
@@ -388,6 +390,39 @@ template <class contender> struct hidden_cpu : contender {
 	~hidden_cpu()
 	{
 		percpu_self = saved;
+	}
+};
+
+struct compact_add {
+	static void reset()
+	{
+		for (unsigned i = 0; i < cells; i++)
+			percpu_compact_zero(target.compact, i);
+	}
+	static uint64_t total()
+	{
+		uint64_t sum = 0;
+
+		for (unsigned i = 0; i < cells; i++)
+			sum += percpu_compact_fetch(target.compact, i);
+		return sum;
+	}
+	[[gnu::always_inline]] void add(unsigned i)
+	{
+		percpu_compact_add(target.compact, i, 1);
+	}
+};
+
+/* With the flushes of full buffers. */
+struct wbuf_add : on_words {
+	static uint64_t total()
+	{
+		percpu_wbuf_flush(target.wbuf);
+		return on_words::total();
+	}
+	[[gnu::always_inline]] void add(unsigned i)
+	{
+		(void)percpu_wbuf_add(target.wbuf, &target.words[i], 1);
 	}
 };
 

@@ -195,6 +195,8 @@ void print_tables(report &all)
 		     "per-CPU atomic inc, sched_getcpu()", UNPROTECTED IN_TURN, ADD IN_TURN,
 		     LIBRSEQ IN_TURN, LOCKED IN_TURN, "percpu_counter_array_add",
 		     "percpu_static_counter_add", "counter_u64_add" });
+	print_rows(r, "One update of each kind of counter",
+		   { ADD, "percpu_counter_array_add", STATS_ADD, STATS_UPDATE, COMPACT, WBUF });
 	print_rows(r, "The same amid other work, whose time is included",
 		   { "the work alone", "TLS increment" AMID_WORK, UNPROTECTED AMID_WORK,
 		     ADD AMID_WORK, LIBRSEQ AMID_WORK, LOCKED AMID_WORK });
