@@ -73,6 +73,10 @@ struct percpu_status {
  * something, starts a self-test of its own. So does such a call where no thread
  * could be started before.
  *
+ * Children of vfork() and clone(CLONE_VM) count exactly because the library wraps
+ * the two. One that was built without the wrappers (docs/process.md) does not say so
+ * here, and such children must not count.
+ *
  * The environment variable PERCPU_TIER, set to "rseq", "cpu" or "shared", keeps
  * the process from using a faster tier.
  *

@@ -266,6 +266,11 @@ static bool obey(const char *verb)
 		return deny(verb + 5);
 	if (own == NULL && !prepare())
 		return false;
+#ifdef PERCPU_NO_WRAP
+	/* Then such children must not count. */
+	if (strcmp(verb, "vfork") == 0 || strcmp(verb, "clone") == 0)
+		return true;
+#endif
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (strcmp(verb, verbs[i].name) == 0)
 			return verbs[i].fn();

@@ -117,6 +117,8 @@ BUGS = {
     "no-pad": ["compat/pads.sh"],
     "child-returns": ["unit/test_vfork"],
     "object-goes": ["compat/unload.sh"],
+    "wrapped-anyway": ["compat/process.sh"],
+    "descriptor-kept": ["compat/process.sh"],
 }
 # Seen in a few seconds each: those that every run of the tests has.
 QUICK = [

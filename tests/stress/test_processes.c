@@ -20,6 +20,11 @@
 #include "../support.h"
 
 #define WORKERS 6
+#ifdef PERCPU_NO_WRAP
+#define WRAPPED false
+#else
+#define WRAPPED true
+#endif
 #define ADDS 100000
 
 static struct percpu_region *region;
@@ -291,8 +296,8 @@ static void vforked_children_count(void **state)
 	int wrong = 0;
 
 	(void)state;
-	if (test_address_sanitizer() || test_thread_sanitizer())
-		test_skip("sanitizers have a vfork of their own");
+	if (!WRAPPED || test_address_sanitizer() || test_thread_sanitizer())
+		test_skip("vfork is not wrapped, or sanitizers have one of their own");
 	stop = false;
 	test_team_start(&t, 4, add_until_stopped, added);
 	for (int i = 0; i < 50 && !wrong; i++) {
@@ -324,8 +329,8 @@ static void clones_count_with_their_parent(void **state)
 	pid_t pid;
 
 	(void)state;
-	if (test_address_sanitizer() || test_thread_sanitizer())
-		test_skip("sanitizers have a clone of their own");
+	if (!WRAPPED || test_address_sanitizer() || test_thread_sanitizer())
+		test_skip("clone is not wrapped, or sanitizers have one of their own");
 	assert_int_equal(percpu_counter_create(&c), 0);
 	for (int i = 0; i < 5; i++) {
 		pid = clone(add_as_clone, stack + STACK, CLONE_VM | SIGCHLD, c);

@@ -173,6 +173,9 @@ static void the_child_leaves_the_shadow_stack(void **state)
 	pid_t pid;
 
 	(void)state;
+#ifdef PERCPU_NO_WRAP
+	test_skip("vfork is not wrapped");
+#endif
 	if (test_address_sanitizer() || test_thread_sanitizer())
 		test_skip("sanitizers have a vfork of their own");
 	assert_int_equal(percpu_counter_create(&counter), 0);

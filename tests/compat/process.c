@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * process.c - what the library does to a process, phase by phase; see process.sh.
+ *
+ *	process FILE
+ *
+ * Uses each kind of object, a region in that file among them. It says where a
+ * phase begins by a write to no file, for strace. Exits with 0 if it has as many
+ * descriptors, threads and blocked signals in the end as in the beginning.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <percpu/fence.h>
+#include <percpu/percpu.h>
+
+#define TIMEOUT (UINT64_C(10) * 1000 * 1000 * 1000)
+#define FIELDS (2 * sizeof(uint64_t))
+
+static struct percpu_counter *one, *shared;
+static struct percpu_counter_array *array;
+static struct percpu_compact *compact;
+static struct percpu_stats *stats;
+static struct percpu_local *word;
+static struct percpu_wbuf *buffer;
+static struct percpu_zone *zone;
+static struct percpu_region *file;
+static uint64_t cell;
+
+static void phase(const char *name)
+{
+	if (write(-1, name, strlen(name)) == 0)
+		_exit(2);
+}
+
+static unsigned entries(const char *directory)
+{
+	DIR *d = opendir(directory);
+	unsigned n = 0;
+
+	while (d != NULL && readdir(d) != NULL)
+		n++;
+	if (d != NULL)
+		closedir(d);
+	return n;
+}
+
+static bool create(void)
+{
+	return percpu_counter_create(&one) == 0 && percpu_counter_array_create(100, &array) == 0 &&
+	       percpu_compact_create(100, &compact) == 0 &&
+	       percpu_stats_create(FIELDS, 1, 0, &stats) == 0 &&
+	       percpu_local_create(sizeof(int64_t), PERCPU_LOCAL_LOCK, &word) == 0 &&
+	       percpu_wbuf_create(NULL, &buffer) == 0 &&
+	       percpu_zone_create("process", sizeof(uint64_t), NULL, &zone) == 0;
+}
+
+static bool share(const char *path)
+{
+	struct percpu_region *again;
+
+	if (percpu_region_create_file(path, NULL, &file) != 0 ||
+	    percpu_counter_create_in(file, &shared) != 0 ||
+	    percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &again) != 0)
+		return false;
+	percpu_region_close(again);
+	return true;
+}
+
+static void count(void)
+{
+	const uint64_t two[2] = { 1, 1 };
+	void *item;
+
+	percpu_counter_inc(one);
+	percpu_counter_inc(shared);
+	percpu_counter_array_add(array, 3, 1);
+	percpu_compact_add(compact, 3, 1);
+	(void)percpu_stats_update(stats, 0, 0, two, 2);
+	(void)percpu_local_add(word, 1);
+	(void)percpu_wbuf_add(buffer, &cell, 1);
+	if (percpu_zone_alloc(zone, 0, &item) == 0)
+		(void)percpu_zone_free(zone, item);
+}
+
+static void read_all(void)
+{
+	uint64_t out[100];
+
+	(void)percpu_counter_fetch(one);
+	(void)percpu_counter_fetch_zero(one);
+	(void)percpu_counter_fetch(shared);
+	percpu_counter_array_fetch_all(array, out);
+	percpu_compact_fetch_all(compact, out);
+	(void)percpu_stats_fetch(stats, 0, 1, out);
+	(void)percpu_local_sum(word);
+}
+
+static void *thread(void *arg)
+{
+	phase("thread");
+	count();
+	phase("count");
+	count();
+	read_all();
+	phase("libc");
+	return arg;
+}
+
+static bool in_thread(void)
+{
+	pthread_t t;
+
+	return pthread_create(&t, NULL, thread, NULL) == 0 && pthread_join(t, NULL) == 0;
+}
+
+static bool forks(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		count();
+		_exit(0);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+static void destroy(void)
+{
+	percpu_counter_destroy(one);
+	percpu_counter_array_destroy(array);
+	percpu_compact_destroy(compact);
+	percpu_stats_destroy(stats);
+	percpu_local_destroy(word);
+	percpu_wbuf_destroy(buffer);
+	(void)percpu_zone_destroy(zone);
+	percpu_region_close(file);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned fds = entries("/proc/self/fd");
+	uint64_t out[2];
+	sigset_t now;
+
+	if (argc != 2)
+		return 2;
+	phase("first use");
+	if (!create())
+		return 3;
+	(void)percpu_selftest();
+	phase("share");
+	if (!share(argv[1]))
+		return 4;
+	phase("first count");
+	count();
+	phase("count");
+	count();
+	read_all();
+	phase("libc");
+	if (!in_thread())
+		return 5;
+	phase("fork");
+	if (!forks())
+		return 6;
+	phase("fence");
+	if (percpu_fence() != 0)
+		return 7;
+	(void)percpu_stats_snapshot(stats, 0, 1, out);
+	percpu_wbuf_flush(buffer);
+	phase("visit");
+	(void)percpu_fence_all(TIMEOUT, NULL);
+	phase("destroy");
+	destroy();
+	phase("libc");
+	sigprocmask(SIG_SETMASK, NULL, &now);
+	if (entries("/proc/self/fd") != fds || entries("/proc/self/task") != 3 ||
+	    !sigisemptyset(&now))
+		return 8;
+	return 0;
+}

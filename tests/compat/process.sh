@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What docs/process.md says that the library does to a process: does it?
+#
+#	process.sh SOURCE WORK
+#
+# Prints TAP.
+set -u
+
+if [ $# -ne 2 ]; then
+	echo "usage: $0 SOURCE WORK" >&2
+	exit 2
+fi
+here=$(dirname "$(realpath "$0")")
+src=$(realpath "$1") || exit 2
+page=$here/../../docs/process.md
+rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
+count=0
+flags=(-Wall -Wextra -Werror -std=gnu11 -O2 "-I$src/include")
+
+build()
+{
+	cc "${flags[@]}" -fPIC -c "$src/src/percpu_all.c" -o all.o &&
+		cc "${flags[@]}" "$here/process.c" all.o -o process -pthread
+}
+
+# As many descriptors, threads and blocked signals afterwards as before.
+leaves_nothing()
+{
+	local registers
+	for registers in 1 0; do
+		rm -f region
+		GLIBC_TUNABLES=glibc.pthread.rseq=$registers timeout 60 ./process region || return
+	done
+}
+
+# "PHASE CALL" of all calls, by any thread: a write to no file begins a phase.
+trace()
+{
+	local registers
+	for registers in 1 0; do
+		rm -f region
+		GLIBC_TUNABLES=glibc.pthread.rseq=$registers timeout 100 \
+			strace -f -qq -o trace ./process region || return
+		awk '{ sub(/^[0-9]+ +/, "") }
+			/^write\(-1, "/ { split($0, part, "\""); phase = part[2]; next }
+			phase != "" && match($0, /^[a-z_0-9]+\(/) {
+				print phase "\t" substr($0, 1, RLENGTH - 1) }' trace
+	done | sort -u >calls
+	grep -q '^first use	rseq$' calls && grep -q '^visit	sched_setaffinity$' calls
+}
+
+counting_makes_none()
+{
+	! grep '^count	' calls
+}
+
+all_are_on_the_page()
+{
+	# shellcheck disable=SC2016 # a mark of the page, not of the shell
+	grep '^| `' "$page" | cut -d'|' -f2 | grep -o '`[a-z_0-9]*`' | tr -d '`' | sort -u >listed
+	grep -v '^libc	' calls | cut -f2 | sort -u >made
+	[ "$(wc -l <listed)" -gt 20 ] && ! comm -13 listed made | grep .
+}
+
+little_tls()
+{
+	local size
+	cc -shared all.o -o libpercpu.so && size=$(readelf -lW libpercpu.so |
+		awk '$1 == "TLS" { print $6 }') && echo "$size" && [ $((size)) -le 128 ]
+}
+
+# wrapped FILE OPTION...: prints which of the two calls are there.
+wrapped()
+{
+	nm "${@:2}" --defined-only "$1" | awk '$3 == "vfork" || $3 == "clone" { print $3 }' | sort | xargs
+}
+
+can_be_left_out()
+{
+	cc "${flags[@]}" -DPERCPU_NO_WRAP -c "$src/src/percpu_all.c" -o bare.o || return
+	[ "$(wrapped all.o)" = 'clone vfork' ] && [ "$(wrapped bare.o)" = '' ] &&
+		cc "${flags[@]}" "$here/process.c" bare.o -o bare -pthread && rm -f region &&
+		timeout 60 ./bare region
+}
+
+can_be_left_out_by_meson()
+{
+	meson setup build "$here/../.." -Dwrap=disabled -Dtests=disabled -Dexamples=disabled \
+		-Dbenchmarks=disabled -Dwerror=true && meson compile -C build &&
+		[ "$(wrapped build/src/libpercpu.so -D)" = '' ]
+}
+
+# check NAME COMMAND...: one line of TAP; a failure brings its output along.
+check()
+{
+	local name=$1
+	shift
+	count=$((count + 1))
+	if "$@" >out 2>&1; then
+		echo "ok $count - $name"
+	else
+		echo "not ok $count - $name"
+		tail -n 40 out | sed 's/^/# /'
+	fi
+}
+
+check 'built' build
+check 'no descriptors, threads or blocked signals are left' leaves_nothing
+if ! command -v strace >/dev/null; then
+	count=$((count + 1))
+	echo "ok $count - system calls # SKIP no strace"
+else
+	check 'system calls' trace
+	check 'counting and reading make none' counting_makes_none
+	check 'all are on the page' all_are_on_the_page
+fi
+check 'thread-local storage' little_tls
+check 'wrappers can be left out' can_be_left_out
+if command -v meson >/dev/null; then
+	check 'wrappers can be left out by Meson' can_be_left_out_by_meson
+else
+	count=$((count + 1))
+	echo "ok $count - wrappers can be left out by Meson # SKIP no meson"
+fi
+echo "1..$count"
