@@ -81,6 +81,7 @@ static void after_fork_in_child(void)
 	percpu_selftest_in_child();
 	percpu_regions_after_fork();
 	percpu_wbufs_forget();
+	percpu_names_in_child();
 	unlock_all();
 }
 

@@ -4,8 +4,8 @@
  * the program registered, sorted by full name, under a lock.
  *
  * A full name is put together from the oid and its parents when it is needed;
- * parents stay in memory as long as a unit that refers to them. Under the lock
- * are only calls that take none: fetch, reset, malloc.
+ * parents stay in memory as long as a unit that refers to them. Handlers run
+ * without the lock; who takes a name away waits until its last request is done.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,6 +19,7 @@
 #define NAME_SIZE 256
 
 static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t requests_done = PTHREAD_COND_INITIALIZER;
 static struct sysctl_oid *first_oid; /* under names_lock */
 
 void percpu_names_lock(void)
@@ -31,6 +32,21 @@ void percpu_names_unlock(void)
 	pthread_mutex_unlock(&names_lock);
 }
 
+/* Requests of other threads go on in the parent alone. The lock is held. */
+void percpu_names_in_child(void)
+{
+	static const pthread_cond_t fresh = PTHREAD_COND_INITIALIZER;
+
+	requests_done = fresh;
+	for (struct sysctl_oid *oid = first_oid; oid != NULL; oid = oid->oid_link)
+		oid->oid_running = 0;
+}
+
+static const struct sysctl_oid *parent_of(const struct sysctl_oid *oid)
+{
+	return oid->oid_parent != NULL ? oid->oid_parent->node : NULL;
+}
+
 /* The full name, at the end of buf; NULL if it is longer. */
 static const char *full_name(const struct sysctl_oid *oid, char buf[NAME_SIZE])
 {
@@ -38,13 +54,13 @@ static const char *full_name(const struct sysctl_oid *oid, char buf[NAME_SIZE])
 	size_t len, dot;
 
 	*p = '\0';
-	for (; oid != NULL; oid = oid->parent) {
-		len = strlen(oid->name);
-		dot = oid->parent != NULL;
+	for (; oid != NULL; oid = parent_of(oid)) {
+		len = strlen(oid->oid_name);
+		dot = parent_of(oid) != NULL;
 		if (len + dot > (size_t)(p - buf))
 			return NULL;
 		p -= len;
-		memcpy(p, oid->name, len);
+		memcpy(p, oid->oid_name, len);
 		if (dot)
 			*--p = '.';
 	}
@@ -58,41 +74,62 @@ static struct sysctl_oid **position(const char *name)
 	char buf[NAME_SIZE];
 
 	while (*at != NULL && strcmp(full_name(*at, buf), name) < 0)
-		at = &(*at)->next;
+		at = &(*at)->oid_link;
 	return at;
 }
 
-int percpu_freebsd_sysctl_register(struct sysctl_oid *oid)
+/* Under the lock: -EEXIST, and in *ret_other who has the name. */
+static int insert(struct sysctl_oid *oid, struct sysctl_oid **ret_other)
 {
 	char buf[NAME_SIZE], other[NAME_SIZE];
 	const char *name = full_name(oid, buf);
 	struct sysctl_oid **at;
-	int e = 0;
 
 	if (name == NULL)
 		return -ENAMETOOLONG;
-	percpu_names_lock();
 	at = position(name);
 	if (*at != NULL && strcmp(full_name(*at, other), name) == 0) {
-		e = -EEXIST;
-	} else {
-		oid->next = *at;
-		*at = oid;
+		*ret_other = *at;
+		return -EEXIST;
 	}
+	oid->oid_link = *at;
+	*at = oid;
+	return 0;
+}
+
+int percpu_freebsd_sysctl_register(struct sysctl_oid *oid)
+{
+	struct sysctl_oid *other;
+	int e;
+
+	percpu_names_lock();
+	e = insert(oid, &other);
 	percpu_names_unlock();
 	return e;
 }
 
-void percpu_freebsd_sysctl_unregister(struct sysctl_oid *oid)
+/* Under the lock, which is given up meanwhile. */
+static void take_away(struct sysctl_oid *oid)
 {
 	struct sysctl_oid **at = &first_oid;
 
-	percpu_names_lock();
 	while (*at != NULL && *at != oid)
-		at = &(*at)->next;
-	if (*at != NULL)
-		*at = oid->next;
+		at = &(*at)->oid_link;
+	if (*at == NULL)
+		return;
+	*at = oid->oid_link;
+	while (oid->oid_running != 0)
+		pthread_cond_wait(&requests_done, &names_lock);
+}
+
+void percpu_freebsd_sysctl_unregister(struct sysctl_oid *oid)
+{
+	int cancel = percpu_defer_cancel();
+
+	percpu_names_lock();
+	take_away(oid);
 	percpu_names_unlock();
+	percpu_restore_cancel(cancel);
 }
 
 /* The names below a node follow it, for '.' sorts before what names are of. */
@@ -110,59 +147,118 @@ static int find_oid(const char *name, struct sysctl_oid **ret)
 		return -ENOENT;
 	if (found[len] != '\0')
 		return found[len] == '.' ? -EISDIR : -ENOENT;
-	if (oid->counter == NULL)
+	if (oid->oid_handler == NULL)
 		return -EISDIR;
 	*ret = oid;
 	return 0;
 }
 
-static uint64_t read_and_reset(counter_u64_t c)
+/* As much as there is room for. */
+static int copy_out(struct sysctl_req *req, const void *p, size_t size)
 {
-	if (percpu_freebsd_early(c) != NULL)
-		return percpu_static_counter_fetch_zero(percpu_freebsd_early(c));
-	return percpu_counter_fetch_zero(percpu_freebsd_counter(c));
+	size_t at = req->oldidx, n = 0;
+
+	req->oldidx += size;
+	if (req->oldptr == NULL)
+		return 0;
+	if (at < req->oldlen)
+		n = req->oldlen - at < size ? req->oldlen - at : size;
+	memcpy((char *)req->oldptr + at, p, n);
+	return n == size ? 0 : ENOMEM;
 }
 
-/* Copy as many bytes of the values as there is room for. */
-static void copy_out(const struct sysctl_oid *oid, char *old, size_t room, bool reset)
+static int copy_in(struct sysctl_req *req, void *p, size_t size)
 {
+	if (req->newptr == NULL)
+		return 0;
+	if (req->newlen - req->newidx < size)
+		return EINVAL;
+	memcpy(p, (const char *)req->newptr + req->newidx, size);
+	req->newidx += size;
+	return 0;
+}
+
+int percpu_freebsd_handle_counters(SYSCTL_HANDLER_ARGS)
+{
+	counter_u64_t *c = arg1;
+	size_t n = (size_t)arg2, room = req->oldlen - req->oldidx;
+	bool fits =
+		req->oldptr == NULL || (req->oldlen >= req->oldidx && room / sizeof(uint64_t) >= n);
+	bool reset = req->newptr != NULL && fits;
 	uint64_t v;
 
-	for (size_t i = 0; i < oid->n && i * sizeof(v) < room; i++) {
-		v = reset ? read_and_reset(oid->counter[i]) : counter_u64_fetch(oid->counter[i]);
-		memcpy(old + i * sizeof(v), &v,
-		       room - i * sizeof(v) < sizeof(v) ? room - i * sizeof(v) : sizeof(v));
+	(void)oidp;
+	for (size_t i = 0; i < n; i++) {
+		v = reset ? percpu_freebsd_fetch_zero(c[i]) : counter_u64_fetch(c[i]);
+		(void)SYSCTL_OUT(req, &v, sizeof(v));
 	}
+	return fits ? 0 : ENOMEM;
 }
 
-static int access_counters(const struct sysctl_oid *oid, char *old, size_t *oldlen, bool reset)
+int percpu_freebsd_handle_value(void *value, size_t size, int writable, struct sysctl_req *req)
 {
-	size_t size = oid->n * sizeof(uint64_t), room = oldlen != NULL ? *oldlen : 0;
-	bool fits = old == NULL || room >= size;
+	int e = SYSCTL_OUT(req, value, size);
 
-	if (reset && !(oid->kind & CTLFLAG_WR))
-		return -EPERM;
-	if (old != NULL)
-		copy_out(oid, old, room, reset && fits);
-	else
-		for (size_t i = 0; reset && i < oid->n; i++)
-			counter_u64_zero(oid->counter[i]);
-	if (oldlen != NULL && fits)
-		*oldlen = size;
-	return fits ? 0 : -ENOMEM;
+	if (e != 0 || req->newptr == NULL)
+		return e;
+	return writable ? SYSCTL_IN(req, value, size) : EPERM;
 }
 
-int percpu_freebsd_sysctlbyname(const char *name, void *old, size_t *oldlen, int reset)
+static int begin_request(const char *name, bool writes, struct sysctl_oid **ret)
 {
-	struct sysctl_oid *oid;
 	int e;
 
 	percpu_names_lock();
-	e = find_oid(name, &oid);
+	e = find_oid(name, ret);
+	if (e == 0 && writes && !((*ret)->oid_kind & CTLFLAG_WR))
+		e = -EPERM;
 	if (e == 0)
-		e = access_counters(oid, old, oldlen, reset);
+		(*ret)->oid_running++;
 	percpu_names_unlock();
 	return e;
+}
+
+/* A child that was made within the request has none running. */
+static void end_request(struct sysctl_oid *oid)
+{
+	percpu_names_lock();
+	if (oid->oid_running != 0 && --oid->oid_running == 0)
+		pthread_cond_broadcast(&requests_done);
+	percpu_names_unlock();
+}
+
+int percpu_freebsd_sysctlbyname(const char *name, void *old, size_t *oldlen, const void *newp,
+				size_t newlen)
+{
+	struct sysctl_req req = { .oldptr = old,
+				  .oldlen = oldlen != NULL ? *oldlen : 0,
+				  .oldfunc = copy_out,
+				  .newptr = newp,
+				  .newlen = newlen,
+				  .newfunc = copy_in };
+	int e, cancel = percpu_defer_cancel();
+	struct sysctl_oid *oid;
+
+	e = begin_request(name, newp != NULL, &oid);
+	if (e == 0) {
+		e = -oid->oid_handler(oid, oid->oid_arg1, oid->oid_arg2, &req);
+		end_request(oid);
+		if (oldlen != NULL && (e == 0 || e == -ENOMEM))
+			*oldlen = old != NULL && req.oldidx > req.oldlen ? req.oldlen : req.oldidx;
+	}
+	percpu_restore_cancel(cancel);
+	return e;
+}
+
+int percpu_freebsd_sysctlbyname_errno(const char *name, void *old, size_t *oldlen, const void *newp,
+				      size_t newlen)
+{
+	int e = percpu_freebsd_sysctlbyname(name, old, oldlen, newp, newlen);
+
+	if (e == 0)
+		return 0;
+	errno = -e;
+	return -1;
 }
 
 /* All names and descriptions in one block, behind an array that tells them. */
@@ -172,21 +268,21 @@ static int copy_names(struct percpu_freebsd_name **ret, size_t *ret_n)
 	size_t n = 0, bytes = 0;
 	char buf[NAME_SIZE], *p;
 
-	for (const struct sysctl_oid *oid = first_oid; oid != NULL; oid = oid->next, n++)
-		bytes += strlen(full_name(oid, buf)) + strlen(oid->descr) + 2;
+	for (const struct sysctl_oid *oid = first_oid; oid != NULL; oid = oid->oid_link, n++)
+		bytes += strlen(full_name(oid, buf)) + strlen(oid->oid_descr) + 2;
 	list = malloc(n * sizeof(*list) + bytes + 1);
 	if (list == NULL)
 		return -ENOMEM;
 	*ret = list;
 	*ret_n = n;
 	p = (char *)(list + n);
-	for (const struct sysctl_oid *oid = first_oid; oid != NULL; oid = oid->next, list++) {
-		list->size = oid->n * sizeof(uint64_t);
-		list->kind = oid->kind;
+	for (const struct sysctl_oid *oid = first_oid; oid != NULL; oid = oid->oid_link, list++) {
+		list->size = oid->size;
+		list->kind = oid->oid_kind;
 		list->name = p;
 		p = stpcpy(p, full_name(oid, buf)) + 1;
 		list->descr = p;
-		p = stpcpy(p, oid->descr) + 1;
+		p = stpcpy(p, oid->oid_descr) + 1;
 	}
 	return 0;
 }
@@ -206,5 +302,116 @@ int percpu_freebsd_sysctl_foreach(int (*fn)(const struct percpu_freebsd_name *n,
 	for (size_t i = 0; i < n && e == 0; i++)
 		e = fn(&list[i], arg);
 	free(list);
+	return e;
+}
+
+/* Names made at run time */
+
+struct percpu_freebsd_added {
+	struct percpu_freebsd_added *next; /* of the context; added before */
+	struct sysctl_oid *oid;
+};
+
+struct made_oid {
+	struct sysctl_oid oid;
+	char text[]; /* name, format, description */
+};
+
+static struct sysctl_oid *make_oid(const char *name, const char *fmt, const char *descr)
+{
+	size_t size = strlen(name) + strlen(fmt) + strlen(descr) + 3;
+	struct made_oid *made = malloc(sizeof(*made) + size);
+	char *p;
+
+	if (made == NULL)
+		return NULL;
+	p = stpcpy(made->text, name) + 1;
+	made->oid = (struct sysctl_oid){ .oid_children = { &made->oid },
+					 .oid_name = made->text,
+					 .oid_fmt = p,
+					 .oid_refcnt = 1 };
+	p = stpcpy(p, fmt) + 1;
+	made->oid.oid_descr = p;
+	strcpy(p, descr);
+	return &made->oid;
+}
+
+struct sysctl_oid *percpu_freebsd_sysctl_add(struct sysctl_ctx_list *ctx,
+					     struct sysctl_oid_list *parent, const char *name,
+					     unsigned kind, void *arg1, intmax_t arg2,
+					     int (*handler)(SYSCTL_HANDLER_ARGS), const char *fmt,
+					     const char *descr)
+{
+	struct percpu_freebsd_added *added = ctx != NULL ? malloc(sizeof(*added)) : NULL;
+	struct sysctl_oid *oid = make_oid(name, fmt, descr), *other = NULL;
+	int e = -ENOMEM;
+
+	if (oid != NULL && (ctx == NULL || added != NULL)) {
+		oid->oid_parent = parent;
+		oid->oid_kind = kind | CTLFLAG_DYN;
+		oid->oid_arg1 = arg1;
+		oid->oid_arg2 = arg2;
+		oid->oid_handler = handler;
+		if (handler == percpu_freebsd_handle_counters)
+			oid->size = (size_t)arg2 * sizeof(uint64_t);
+		percpu_names_lock();
+		e = insert(oid, &other);
+		if (e == -EEXIST && handler == NULL && other->oid_handler == NULL)
+			other->oid_refcnt++;
+		else
+			other = NULL;
+		percpu_names_unlock();
+	}
+	if (e != 0) {
+		free(oid);
+		oid = other;
+	}
+	if (oid == NULL || ctx == NULL) {
+		free(added);
+		return oid;
+	}
+	*added = (struct percpu_freebsd_added){ .next = ctx->first, .oid = oid };
+	ctx->first = added;
+	return oid;
+}
+
+static bool added_by(const struct sysctl_ctx_list *ctx, const struct sysctl_oid *oid)
+{
+	for (const struct percpu_freebsd_added *a = ctx->first; a != NULL; a = a->next)
+		if (a->oid == oid)
+			return true;
+	return false;
+}
+
+/* Whether a name that stays is below one that goes. */
+static bool is_busy(const struct sysctl_ctx_list *ctx)
+{
+	for (const struct sysctl_oid *o = first_oid; o != NULL; o = o->oid_link)
+		if (o->oid_parent != NULL && !added_by(ctx, o) && added_by(ctx, parent_of(o)) &&
+		    parent_of(o)->oid_refcnt == 1)
+			return true;
+	return false;
+}
+
+int percpu_freebsd_sysctl_ctx_free(struct sysctl_ctx_list *ctx)
+{
+	int cancel = percpu_defer_cancel();
+	struct percpu_freebsd_added *a;
+	int e = 0;
+
+	percpu_names_lock();
+	if (is_busy(ctx))
+		e = EBUSY;
+	while (e == 0 && (a = ctx->first) != NULL) {
+		ctx->first = a->next;
+		if (--a->oid->oid_refcnt == 0) {
+			take_away(a->oid);
+			if (a->oid->oid_kind & CTLFLAG_DYN)
+				free(a->oid);
+		}
+		free(a);
+	}
+	percpu_names_unlock();
+	percpu_restore_cancel(cancel);
 	return e;
 }

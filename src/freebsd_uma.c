@@ -49,6 +49,17 @@ static int make_guard(void)
 	return 0;
 }
 
+/* Lanes are 64 bytes more than a multiple of a page apart. What asks for larger units gets
+ * such of its own. */
+static void set_alignment(struct percpu_zone_options *o, size_t align, size_t *size)
+{
+	o->align = align > sizeof(uint64_t) ? align : sizeof(uint64_t);
+	if (align == 128 && *size != 0 && *size <= PERCPU_LANE_SIZE) {
+		*size = (*size + align - 1) / align * align;
+		o->align = 64;
+	}
+}
+
 struct uma_zone *percpu_freebsd_zcreate(const char *name, size_t size, uma_ctor ctor, uma_dtor dtor,
 					uma_init init, uma_fini fini, int align, uint32_t flags)
 {
@@ -63,10 +74,28 @@ struct uma_zone *percpu_freebsd_zcreate(const char *name, size_t size, uma_ctor 
 	*zone = (struct uma_zone){
 		.size = size, .ctor = ctor, .dtor = dtor, .init = init, .fini = fini
 	};
-	o.align = (size_t)align + 1 > sizeof(uint64_t) ? (size_t)align + 1 : sizeof(uint64_t);
+	set_alignment(&o, (size_t)align + 1, &size);
 	if (percpu_zone_create(name, size, &o, &zone->items) != 0) {
 		free(zone);
 		return NULL;
+	}
+	return zone;
+}
+
+struct uma_zone *percpu_freebsd_pcpu_zone(unsigned size)
+{
+	static struct uma_zone *zones[5]; /* of 4, 8, 16, 32 and 64 bytes; atomic */
+	struct uma_zone **at = &zones[__builtin_ctz(size) - 2], *zone, *none = NULL;
+
+	while ((zone = __atomic_load_n(at, __ATOMIC_ACQUIRE)) == NULL) {
+		zone = percpu_freebsd_zcreate("pcpu", size, NULL, NULL, NULL, NULL,
+					      (int)(size < 8 ? size : 8) - 1, UMA_ZONE_PCPU);
+		if (zone == NULL)
+			sched_yield(); /* they are there for all who may wait, in FreeBSD */
+		else if (!__atomic_compare_exchange_n(at, &none, zone, false, __ATOMIC_ACQ_REL,
+						      __ATOMIC_ACQUIRE))
+			percpu_freebsd_zdestroy(zone);
+		none = NULL;
 	}
 	return zone;
 }
@@ -105,7 +134,8 @@ void *percpu_freebsd_zalloc(struct uma_zone *zone, void *arg, int flags)
 	}
 	if (flags & M_ZERO) {
 		k = percpu_chunk_of(item);
-		percpu_chunk_clear(k, (size_t)((char *)item - k->base), zone->size);
+		percpu_chunk_clear(k, (size_t)((char *)item - k->base),
+				   (zone->size + 7) & ~(size_t)7);
 	}
 	return item;
 }

@@ -186,6 +186,7 @@ void percpu_process_unlock(void);
 /** The locks of other parts, which a fork takes; see fork.c for the order. */
 void percpu_names_lock(void);
 void percpu_names_unlock(void);
+void percpu_names_in_child(void);
 void percpu_variables_lock(void);
 void percpu_variables_unlock(void);
 void percpu_zone_checks_lock(void);

@@ -11,8 +11,28 @@
 #ifndef PERCPU_BASE_H
 #define PERCPU_BASE_H
 
+#if __has_include(<stddef.h>) && __has_include(<stdint.h>)
 #include <stddef.h>
 #include <stdint.h>
+#else
+/* With -nostdinc a kernel's sources bring headers of their own, which may have other
+ * names: the same types, for a type may be defined twice. */
+typedef __SIZE_TYPE__ size_t;
+typedef __UINT8_TYPE__ uint8_t;
+typedef __INT32_TYPE__ int32_t;
+typedef __UINT32_TYPE__ uint32_t;
+typedef __INT64_TYPE__ int64_t;
+typedef __UINT64_TYPE__ uint64_t;
+typedef __INTPTR_TYPE__ intptr_t;
+typedef __UINTPTR_TYPE__ uintptr_t;
+typedef __INTMAX_TYPE__ intmax_t;
+#ifndef NULL
+#define NULL ((void *)0)
+#endif
+#ifndef offsetof
+#define offsetof(type, member) __builtin_offsetof(type, member)
+#endif
+#endif
 
 /* What is between them is C: it casts as C does, and a struct may have the name of a
  * function. Those who want to be told of such things mean their own code. */
@@ -30,6 +50,19 @@
 #else
 #define PERCPU_BEGIN_DECLS
 #define PERCPU_END_DECLS
+#endif
+
+/* Casts of macros, which users' warnings look at. */
+#ifdef __cplusplus
+#define PERCPU_NUMBER(type, n) static_cast<type>(n)
+#define PERCPU_POINTER(type, p) reinterpret_cast<type>(p)
+#define PERCPU_NULL(type) static_cast<type>(nullptr)
+#define PERCPU_ASSERT(condition, text) static_assert(condition, text)
+#else
+#define PERCPU_NUMBER(type, n) ((type)(n))
+#define PERCPU_POINTER(type, p) ((type)(p))
+#define PERCPU_NULL(type) ((type)0)
+#define PERCPU_ASSERT(condition, text) _Static_assert(condition, text)
 #endif
 
 #define PERCPU_API __attribute__((visibility("default")))

@@ -8,8 +8,10 @@
 #define PERCPU_FREEBSD_H
 
 #include <percpu/freebsd/counter.h>
+#include <percpu/freebsd/pcpu.h>
 #include <percpu/freebsd/pcpustat.h>
 #include <percpu/freebsd/rate.h>
+#include <percpu/freebsd/smp.h>
 #include <percpu/freebsd/sysctl.h>
 #include <percpu/freebsd/uma.h>
 

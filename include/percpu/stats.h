@@ -270,7 +270,8 @@ PERCPU_API int percpu_stats_fetch_zero(const struct percpu_stats *s, size_t firs
 /** Add all fields of the struct at delta. */
 #define PERCPU_STATS_UPDATE(h, i, delta)                                       \
 	percpu_stats_update((h)->stats, (i), 0,                                \
-			    (const uint64_t *)PERCPU_STATS_TYPED(h, delta),    \
+			    PERCPU_POINTER(const uint64_t *,                   \
+					   PERCPU_STATS_TYPED(h, delta)),      \
 			    sizeof(*(h)->schema) / 8)
 
 #define PERCPU_STATS_FETCH(h, first, n, out)                                   \

@@ -90,8 +90,9 @@ PERCPU_INLINE void percpu_variable_add(struct percpu_image *image, uint64_t *var
  * that is pinned to the CPU, or percpu_seq_*() sequences.
  */
 #define PERCPU_VARIABLE_PTR(name, cpu)                                         \
-	((__typeof__(&percpu_variable_##name))percpu_variable_at(              \
-		&percpu_image, (void *)&percpu_variable_##name, (cpu)))
+	PERCPU_POINTER(__typeof__(&percpu_variable_##name),                    \
+		       percpu_variable_at(&percpu_image,                       \
+					  &percpu_variable_##name, (cpu)))
 
 /**
  * Add n to the copy of this CPU, exactly, as percpu_counter_add(); and the sum

@@ -50,16 +50,28 @@ SYSCTL_COUNTER_U64(_net_inet6, OID_AUTO, first, CTLFLAG_RD, &private_stat[0], "a
 SYSCTL_COUNTER_U64(_net_inet_ip, OID_AUTO, first, CTLFLAG_RW, &private_stat[0], "a number");
 #endif
 
+static int two(SYSCTL_HANDLER_ARGS)
+{
+	(void)arg1, (void)arg2;
+	return sysctl_handle_64(oidp, NULL, 2, req);
+}
+SYSCTL_PROC(_kern_features, OID_AUTO, two, CTLTYPE_U64 | CTLFLAG_RD, NULL, 0, two, "QU", "2");
+SYSCTL_PROC(_vm_stats_misc, OID_AUTO, first, CTLTYPE_U64 | CTLFLAG_RD, &private_stat[0], 0,
+	    sysctl_handle_counter_u64, "QU", "a number");
+
 int main(void)
 {
 	uma_zone_t zone = uma_zcreate("odd", sizeof(struct odd), NULL, NULL, NULL, NULL,
 				      UMA_ALIGNOF(struct odd), UMA_ZONE_PCPU);
-	struct odd *item = (struct odd *)uma_zalloc_pcpu(zone, M_WAITOK | M_ZERO);
+	struct odd *item = PERCPU_POINTER(struct odd *, uma_zalloc_pcpu(zone, M_WAITOK | M_ZERO));
+	struct sysctl_ctx_list ctx;
+	struct sysctl_oid *node;
+	struct counter_rate rate = { private_stat[0], 0, 0, 0 };
 	struct ipstat s;
 	size_t size = sizeof(s);
 	uint64_t sum = 0;
 	const unsigned kind = 2; /* g++ wants a constant */
-	unsigned cpu;
+	int cpu;
 
 	VNET_PCPUSTAT_ADD(struct ipstat, ipstat, ips_total, 7);
 	VNET_PCPUSTAT_ADD(struct ipstat, ipstat, ips_outhist[kind], 8);
@@ -80,8 +92,54 @@ int main(void)
 #ifdef REFUSED_HALF_A_SUB
 	zpcpu_sub_protected(&item->half[0], 1);
 #endif
-	for (cpu = 0; cpu <= mp_maxid; cpu++)
+	CPU_FOREACH (cpu)
 		sum += zpcpu_get_cpu(item, cpu)->whole[1];
+#ifdef REFUSED_COPY_OF_A_COUNTER
+	sum += *zpcpu_get(private_stat[0]);
+#endif
+#ifdef REFUSED_COPY_OF_A_COUNTER_BY_CAST
+	sum += *(uint64_t *)zpcpu_get(private_stat[0]);
+#endif
+#ifdef REFUSED_COPY_OF_A_COUNTER_BY_CPU
+	sum += *(uint64_t *)zpcpu_get_cpu(private_stat[0], 0);
+#endif
+#ifdef REFUSED_WORD_OF_A_COUNTER
+	sum += *private_stat[0];
+#endif
+#ifdef REFUSED_ADD_TO_THE_COPY_OF_A_COUNTER
+	zpcpu_add(private_stat[0], 1);
+#endif
+#ifdef REFUSED_REPLACEMENT_OF_A_COUNTER
+	sum += zpcpu_replace(private_stat[0], 0);
+#endif
+	sum += zpcpu_replace(&item->whole[0], 0) + zpcpu_replace_cpu(&item->whole[0], 0, 0);
+	zpcpu_add(&item->whole[0], 1);
+	zpcpu_sub(&item->whole[0], 1);
+	if (zpcpu_get(item) == NULL || curcpu > mp_maxid || CPU_ABSENT(cpu - 1))
+		return 3;
+	COUNTER_ARRAY_ALLOC(private_stat, 5, M_WAITOK);
+	rate.cr_rate = private_stat[0];
+	if (counter_ratecheck(&rate, 1) != 0 || counter_rate_get(&rate) != 1)
+		return 4;
+	counter_u64_add_protected(private_stat[1], 1);
+	counter_u64_zero(private_stat[1]);
+	COUNTER_ARRAY_ZERO(private_stat, 5);
+	COUNTER_ARRAY_COPY(private_stat, &s, 5);
+	sysctl_ctx_init(&ctx);
+	node = SYSCTL_ADD_NODE(&ctx, SYSCTL_STATIC_CHILDREN(_net_inet), OID_AUTO, "more",
+			       CTLFLAG_RD, NULL, "more numbers");
+	SYSCTL_ADD_COUNTER_U64(&ctx, SYSCTL_CHILDREN(node), OID_AUTO, "one", CTLFLAG_RD,
+			       &private_stat[0], "a number");
+	SYSCTL_ADD_COUNTER_U64_ARRAY(&ctx, SYSCTL_CHILDREN(node), OID_AUTO, "all", CTLFLAG_RW,
+				     private_stat, 5, "numbers");
+	SYSCTL_ADD_PROC(&ctx, SYSCTL_CHILDREN(node), OID_AUTO, "two",
+			CTLTYPE_U64 | CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, 0, two, "QU", "2");
+	size = sizeof(sum);
+	if (sysctlbyname("net.inet.more.two", &s, &size, NULL, 0) != 0 || s.ips_total != 2 ||
+	    sysctl_ctx_free(&ctx) != 0)
+		return 5;
+	COUNTER_ARRAY_FREE(private_stat, 5);
+	size = sizeof(s);
 	uma_zfree_pcpu(zone, item);
 	uma_zdestroy(zone);
 	VNET_PCPUSTAT_ALLOC(older_style, M_WAITOK);

@@ -50,7 +50,7 @@ alone()
 {
 	local compiler=$1 header
 	speak "$2"
-	for header in "$src"/include/percpu/{,freebsd/}*.h \
+	for header in "$src"/include/percpu/{,freebsd/}*.h "$src"/include/percpu/freebsd/compat/*/*.h \
 		"$src"/include/percpu/arch/{spec,generic}.h; do
 		echo "${header##*/}"
 		"$compiler" "${dialect[@]}" -O2 "${include[@]}" -include "$header" -c /dev/null \
@@ -58,24 +58,61 @@ alone()
 	done
 }
 
-# In the dialect the program works, and each mistake in it, marked "#ifdef
-# REFUSED_...", does not compile.
+# In the dialect the program works, and what must not compile does not.
 freebsd()
 {
-	local compiler=$1 std=$2 mistake mistakes
+	local compiler=$1 std=$2
 	speak "$std"
-	dialect=("${dialect[@]:0:3}" -Wall -Wextra -Werror -pedantic)
 	"$compiler" "${dialect[@]}" -O2 "${include[@]}" "$here/freebsd.c" -x none library.o \
 		-o freebsd -pthread && timeout 60 ./freebsd || return
-	mapfile -t mistakes < <(grep -o 'REFUSED_[A-Z_]*' "$here/freebsd.c")
+	refuses "$here/freebsd.c" "$compiler" "${dialect[@]:0:3}"
+}
+
+# refuses FILE COMPILER...: each mistake in it, marked "#ifdef REFUSED_...", does not compile.
+refuses()
+{
+	local file=$1 mistake mistakes
+	shift
+	mapfile -t mistakes < <(grep -o 'REFUSED_[A-Z_]*' "$file" | sort -u)
 	[ ${#mistakes[@]} != 0 ] || return
 	for mistake in "${mistakes[@]}"; do
-		if "$compiler" "${dialect[@]:0:3}" -O2 "${include[@]}" -D"$mistake" \
-			-c "$here/freebsd.c" -o mistake.o; then
+		if "$@" -O2 "${include[@]}" -D"$mistake" -c "$file" -o mistake.o; then
 			echo "$mistake compiles"
 			return 1
 		fi
 	done
+}
+
+# Sources with FreeBSD's own include lines; which find nothing of ours otherwise.
+unchanged()
+{
+	local compiler=$1 order
+	speak "$2"
+	for order in -DFORWARD -DREVERSE; do
+		"$compiler" "${dialect[@]}" -O2 "$order" "${include[@]}" \
+			-I"$src/include/percpu/freebsd/compat" "$here/freebsd_unchanged.c" \
+			-x none library.o -o unchanged -pthread && timeout 60 ./unchanged || return
+	done
+	! "$compiler" "${include[@]}" -c "$here/freebsd_unchanged.c" -o unchanged.o
+}
+
+# A kernel's own macros and types, and no C library's headers.
+port()
+{
+	"$1" -std=gnu11 "${warnings[@]}" "${warnings_c[@]}" -Wno-shadow -O2 -nostdinc "${include[@]}" \
+		"$here/freebsd_port.c" library.o -o port -pthread && timeout 60 ./port
+}
+
+# Another's headers beside ours.
+mixed()
+{
+	local ours
+	for ours in -DOUR_COUNTERS -DOUR_ZONES; do
+		"$1" -std=gnu11 -Wall -Wextra -Werror -O2 "$ours" "${include[@]}" \
+			"$here/freebsd_mixed.c" library.o -o mixed -pthread &&
+			timeout 60 ./mixed || return
+	done
+	refuses "$here/freebsd_mixed.c" "$1" -std=gnu11
 }
 
 # In a unit whose operands the compiler prints in the other syntax.
@@ -109,9 +146,12 @@ for compiler in gcc clang g++ clang++; do
 	for std in "${stds[@]}"; do
 		check "each header alone, $compiler $std" alone "$compiler" "$std"
 		check "FreeBSD names, $compiler $std" freebsd "$compiler" "$std"
+		check "FreeBSD includes, $compiler $std" unchanged "$compiler" "$std"
 	done
-	[ "$(uname -m)" = x86_64 ] || continue
 	case $compiler in *++) continue ;; esac
+	check "a port of a kernel, $compiler" port "$compiler"
+	check "headers of another beside ours, $compiler" mixed "$compiler"
+	[ "$(uname -m)" = x86_64 ] || continue
 	check "Intel syntax, $compiler" intel_syntax "$compiler"
 done
 if command -v gcc >found; then

@@ -55,6 +55,11 @@ runs()
 	[ "$tier" = "${expected_tier:-$tier}" ]
 }
 
+runs_unchanged()
+{
+	timeout 60 "$1" || { echo "$1: $?"; return 1; }
+}
+
 # With nothing but a C compiler, Meson and what they need, and no option about
 # what is built.
 install_library()
@@ -123,6 +128,15 @@ pkgconfig_static()
 		runs ./static
 }
 
+# FreeBSD's include lines; without the flag for them they find nothing of ours.
+# shellcheck disable=SC2046
+pkgconfig_freebsd()
+{
+	cc -O2 "$here/freebsd_unchanged.c" -o unchanged $(pkg-config --cflags --libs percpu-freebsd) \
+		-Wl,-rpath,"$prefix/lib" -pthread && runs_unchanged ./unchanged &&
+		! cc -c "$here/freebsd_unchanged.c" -o unchanged.o $(pkg-config --cflags percpu)
+}
+
 archive()
 {
 	cc "$@" "$here/consumer.c" -I"$prefix/include" "$prefix/lib/libpercpu.a" -o archive -pthread &&
@@ -132,18 +146,19 @@ archive()
 cmake_package()
 {
 	cmake -G Ninja -S "$here/cmake" -B cmake -DCMAKE_PREFIX_PATH="$prefix" &&
-		cmake --build cmake && runs cmake/percpu && runs cmake/static
+		cmake --build cmake && runs cmake/percpu && runs cmake/static && runs_unchanged cmake/freebsd
 }
 
 meson_subproject()
 {
 	local kind=$1
 	rm -rf embed && mkdir -p embed/subprojects &&
-		cp "$here/meson/meson.build" "$here/consumer.c" embed/ &&
+		cp "$here/meson/meson.build" "$here/consumer.c" "$here/freebsd_unchanged.c" embed/ &&
 		ln -s "$src" embed/subprojects/percpu &&
 		meson setup "embed-$kind" embed --default-library "$kind" \
 			--wrap-mode forcefallback &&
-		meson compile -C "embed-$kind" && runs "embed-$kind/consumer"
+		meson compile -C "embed-$kind" && runs "embed-$kind/consumer" &&
+		runs_unchanged "embed-$kind/unchanged"
 }
 
 one_file()
@@ -195,6 +210,7 @@ check 'pkg-config, shared' pkgconfig_shared
 expected_tier=$(./shared)
 check 'percpu-doctor is installed' doctor
 check 'Meson as old as is said' oldest_meson
+check "pkg-config, FreeBSD's include lines" pkgconfig_freebsd
 check "another library's vfork" interposition
 check 'pkg-config, static program' pkgconfig_static
 check 'archive, position-independent' archive -O2 -fPIE -pie

@@ -165,6 +165,65 @@ static void rates_are_limited(void **state)
 	counter_rate_free(cr);
 }
 
+/* By value, as in FreeBSD 12 and 13: no period, and a start that is of another clock, or
+ * none at all. */
+static void rates_by_value_are_limited(void **state)
+{
+	static const int64_t starts[] = { 0, 12345, INT32_MAX, -7 };
+
+	(void)state;
+	for (int k = 0; k < 4; k++) {
+		struct {
+			const char *descr;
+			struct counter_rate cr;
+		} icmp = { "icmp unreach response", { .cr_rate = NULL } };
+		unsigned passed = 0;
+
+		icmp.cr.cr_rate = counter_u64_alloc(M_WAITOK);
+		icmp.cr.cr_ticks = starts[k];
+		for (int i = 0; i < 50; i++)
+			passed += counter_ratecheck(&icmp.cr, 10) != -1;
+		assert_in_range(passed, 10, 20); /* a second may end meanwhile */
+		test_sleep_us(1100000);
+		assert_int_equal(counter_rate_get(&icmp.cr), 0);
+		assert_true(counter_ratecheck(&icmp.cr, 10) > 10);
+		counter_u64_free(icmp.cr.cr_rate);
+	}
+}
+
+static void a_rate_without_a_period_has_a_second(void **state)
+{
+	struct counter_rate *cr = counter_rate_alloc(M_WAITOK, 0);
+	unsigned passed = 0;
+
+	(void)state;
+	for (int i = 0; i < 50; i++)
+		passed += counter_ratecheck(cr, 10) != -1;
+	assert_in_range(passed, 10, 20);
+	counter_rate_free(cr);
+}
+
+/* Until a SYSINIT of the program's own. */
+static counter_u64_t late = EARLY_COUNTER;
+
+static void early_counters_become_counters(void **state)
+{
+	uint64_t before = counter_u64_fetch_inline(late);
+
+	(void)state;
+	assert_ptr_equal(late, EARLY_COUNTER);
+	counter_u64_add(late, 3);
+	assert_int_equal(counter_u64_fetch(EARLY_COUNTER), before + 3);
+	counter_u64_sysinit(&late);
+	assert_ptr_not_equal(late, EARLY_COUNTER);
+	assert_int_equal(counter_u64_fetch(late), 0);
+	counter_u64_add(late, 4);
+	assert_int_equal(counter_u64_fetch_inline(late), 4);
+	counter_u64_zero_inline(late);
+	assert_int_equal(counter_u64_fetch(late), 0);
+	counter_u64_sysuninit(&late);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +234,9 @@ int main(void)
 		cmocka_unit_test(arrays_mirror_structs),
 		cmocka_unit_test(threads_lose_nothing),
 		cmocka_unit_test(rates_are_limited),
+		cmocka_unit_test(rates_by_value_are_limited),
+		cmocka_unit_test(a_rate_without_a_period_has_a_second),
+		cmocka_unit_test(early_counters_become_counters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

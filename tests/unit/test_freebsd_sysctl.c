@@ -108,7 +108,7 @@ static void packets_are_counted_and_read_by_name(void **state)
 static void resets_lose_nothing(void **state)
 {
 	unsigned rounds = test_rounds(20000);
-	struct ipstat s;
+	struct ipstat s = { 0 };
 	struct test_team team;
 	uint64_t total = 0, delivered = 0;
 	size_t size = sizeof(s);
@@ -199,18 +199,32 @@ static void early_counters_have_names(void **state)
 
 /* Registration */
 
+static struct sysctl_oid counter_oid(struct sysctl_oid *parent, const char *name, counter_u64_t *c)
+{
+	return (struct sysctl_oid){
+		.oid_parent = &parent->oid_children,
+		.oid_name = name,
+		.oid_descr = name,
+		.oid_arg1 = c,
+		.oid_arg2 = 1,
+		.oid_handler = percpu_freebsd_handle_counters,
+		.size = sizeof(uint64_t),
+		.oid_kind = CTLTYPE_U64 | CTLFLAG_RW,
+	};
+}
+
 static void the_second_of_a_name_is_refused(void **state)
 {
 	counter_u64_t other = counter_u64_alloc(M_WAITOK);
-	struct sysctl_oid twin = {
-		&sysctl___kern, "early", "", &other, 1, NULL, CTLTYPE_U64, NULL
-	};
+	struct sysctl_oid twin = counter_oid(&sysctl___kern, "early", &other);
 	struct sysctl_oid same_node = {
-		&sysctl___net, "inet", "", NULL, 0, NULL, CTLTYPE_NODE, NULL
+		.oid_children = { &same_node },
+		.oid_parent = &sysctl___net.oid_children,
+		.oid_name = "inet",
+		.oid_descr = "",
+		.oid_kind = CTLTYPE_NODE,
 	};
-	struct sysctl_oid below = {
-		&same_node, "other", "other", &other, 1, NULL, CTLTYPE_U64, NULL
-	};
+	struct sysctl_oid below = counter_oid(&same_node, "other", &other);
 
 	(void)state;
 	counter_u64_add(other, 99);
@@ -232,7 +246,7 @@ static void long_names_are_refused(void **state)
 {
 	char name[252];
 	counter_u64_t c = NULL;
-	struct sysctl_oid oid = { &sysctl___dev, name, "", &c, 1, NULL, CTLTYPE_U64, NULL };
+	struct sysctl_oid oid = counter_oid(&sysctl___dev, name, &c);
 
 	(void)state;
 	memset(name, 'x', sizeof(name));
@@ -240,7 +254,7 @@ static void long_names_are_refused(void **state)
 	assert_int_equal(strlen("dev.") + strlen(name), 255);
 	assert_int_equal(percpu_freebsd_sysctl_register(&oid), 0);
 	percpu_freebsd_sysctl_unregister(&oid);
-	oid.parent = &sysctl___kern;
+	oid.oid_parent = &sysctl___kern.oid_children;
 	assert_int_equal(percpu_freebsd_sysctl_register(&oid), -ENAMETOOLONG);
 	assert_fails(name, NULL, ENOENT);
 }
@@ -263,6 +277,8 @@ static int look(const struct percpu_freebsd_name *n, void *arg)
 	e = sysctlbyname(copy, NULL, &size, NULL, 0);
 	if ((n->kind & CTLTYPE) == CTLTYPE_NODE)
 		assert_int_equal(n->size, 0);
+	else if (strncmp(n->name, "kern.ipc.", 9) == 0)
+		assert_int_equal(n->size, 0);
 	else
 		assert_int_equal(e == 0 ? size : 0, n->size);
 	if (strcmp(n->name, "net.inet.ip.stats") == 0) {
@@ -282,7 +298,7 @@ static void all_names_can_be_walked(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_freebsd_sysctl_foreach(look, &all), 0);
-	assert_int_equal(all.n, 8);
+	assert_int_equal(all.n, 10);
 	assert_string_equal(all.last, "net.inet.ip.stats");
 	assert_int_equal(percpu_freebsd_sysctl_foreach(look, &some), 42);
 	assert_int_equal(some.n, 2);
@@ -303,6 +319,195 @@ static void an_unloaded_plugin_leaves_nothing(void **state)
 	}
 }
 
+/* Names made at run time, as drivers do; and handlers. */
+
+static counter_u64_t queue_packets[2], queue_drops[3];
+
+/* A sum of counters, by the handler's own means; a write sets them all to 0. */
+static int sum_of_drops(SYSCTL_HANDLER_ARGS)
+{
+	counter_u64_t *drops = arg1;
+	uint64_t sum = 0;
+	int e;
+
+	assert_string_equal(oidp->oid_name, "sum");
+	for (int i = 0; i < arg2; i++)
+		sum += counter_u64_fetch(drops[i]);
+	e = SYSCTL_OUT(req, &sum, sizeof(sum));
+	if (e != 0 || req->newptr == NULL)
+		return e;
+	COUNTER_ARRAY_ZERO(drops, arg2);
+	return 0;
+}
+
+SYSCTL_PROC(_kern_ipc, OID_AUTO, sum, CTLTYPE_U64 | CTLFLAG_RW | CTLFLAG_MPSAFE, queue_drops, 3,
+	    sum_of_drops, "QU", "all drops");
+SYSCTL_PROC(_kern_ipc, OID_AUTO, first, CTLTYPE_U64 | CTLFLAG_RD, &queue_drops[0], 0,
+	    sysctl_handle_counter_u64, "QU", "the first's");
+
+static int in_words(SYSCTL_HANDLER_ARGS)
+{
+	static const char words[] = "two words";
+
+	(void)arg1, (void)arg2, (void)oidp;
+	return SYSCTL_OUT(req, words, sizeof(words));
+}
+
+static int limit = 7;
+
+static struct sysctl_oid *add_driver(struct sysctl_ctx_list *ctx)
+{
+	struct sysctl_oid *driver = SYSCTL_ADD_NODE(ctx, SYSCTL_STATIC_CHILDREN(_dev), OID_AUTO,
+						    "nic", CTLFLAG_RD, NULL, "a driver");
+
+	for (int i = 0; i < 2; i++) {
+		char name[16];
+		struct sysctl_oid *queue;
+
+		snprintf(name, sizeof(name), "queue%d", i);
+		queue = SYSCTL_ADD_NODE(ctx, SYSCTL_CHILDREN(driver), OID_AUTO, name, CTLFLAG_RD, 0,
+					"a queue");
+		assert_non_null(SYSCTL_ADD_COUNTER_U64(ctx, SYSCTL_CHILDREN(queue), OID_AUTO,
+						       "packets", CTLFLAG_RD, &queue_packets[i],
+						       "received"));
+	}
+	assert_non_null(SYSCTL_ADD_COUNTER_U64_ARRAY(ctx, SYSCTL_CHILDREN(driver), OID_AUTO,
+						     "drops", CTLFLAG_RW, queue_drops, 3, "why"));
+	assert_non_null(SYSCTL_ADD_PROC(ctx, SYSCTL_CHILDREN(driver), OID_AUTO, "words",
+					CTLTYPE_STRING | CTLFLAG_RD, NULL, 0, in_words, "A", ""));
+	assert_non_null(SYSCTL_ADD_PROC(ctx, SYSCTL_CHILDREN(driver), OID_AUTO, "limit",
+					CTLTYPE_INT | CTLFLAG_RW, &limit, 0, sysctl_handle_int, "I",
+					""));
+	return driver;
+}
+
+static void names_are_made_and_taken_away(void **state)
+{
+	struct sysctl_ctx_list ctx, other = { NULL };
+	struct sysctl_oid *driver;
+	uint64_t drops[3] = { 0 };
+	size_t size = sizeof(drops);
+
+	(void)state;
+	sysctl_ctx_init(&ctx);
+	driver = add_driver(&ctx);
+	counter_u64_add(queue_packets[1], 5);
+	assert_int_equal(read_one("dev.nic.queue0.packets"), 0);
+	assert_int_equal(read_one("dev.nic.queue1.packets"), 5);
+	counter_u64_add(queue_drops[2], 9);
+	assert_int_equal(sysctlbyname("dev.nic.drops", drops, &size, drops, size), 0);
+	assert_int_equal(drops[2], 9);
+	assert_int_equal(counter_u64_fetch(queue_drops[2]), 0);
+	assert_fails("dev.nic.queue1.packets", drops, EPERM);
+
+	/* A node may be added twice, and goes with the second context; a counter not. */
+	assert_ptr_equal(SYSCTL_ADD_NODE(&other, SYSCTL_STATIC_CHILDREN(_dev), OID_AUTO, "nic",
+					 CTLFLAG_RD, NULL, "the same"),
+			 driver);
+	assert_null(SYSCTL_ADD_COUNTER_U64(&other, SYSCTL_CHILDREN(driver), OID_AUTO, "drops",
+					   CTLFLAG_RD, &queue_drops[0], "another"));
+	assert_non_null(SYSCTL_ADD_COUNTER_U64(&other, SYSCTL_CHILDREN(driver), OID_AUTO, "more",
+					       CTLFLAG_RD, &queue_drops[0], "another"));
+	assert_int_equal(sysctl_ctx_free(&ctx), 0);
+	assert_fails("dev.nic.drops", NULL, ENOENT);
+	assert_int_equal(read_one("dev.nic.more"), 0);
+
+	/* One that has names of another context below it stays. */
+	assert_non_null(SYSCTL_ADD_COUNTER_U64(&ctx, SYSCTL_CHILDREN(driver), OID_AUTO, "below",
+					       CTLFLAG_RD, &queue_drops[0], "another"));
+	assert_int_equal(sysctl_ctx_free(&other), EBUSY);
+	assert_int_equal(read_one("dev.nic.more"), 0);
+	assert_int_equal(sysctl_ctx_free(&ctx), 0);
+	assert_int_equal(sysctl_ctx_free(&other), 0);
+	assert_fails("dev.nic", NULL, ENOENT);
+}
+
+static void handlers_are_read_and_written_by_name(void **state)
+{
+	struct sysctl_ctx_list ctx = { NULL };
+	char words[16];
+	int v = 0, eleven = 11;
+	size_t size = sizeof(words);
+
+	(void)state;
+	COUNTER_ARRAY_ZERO(queue_drops, 3);
+	counter_u64_add(queue_drops[0], 3);
+	counter_u64_add(queue_drops[2], 4);
+	assert_int_equal(read_one("kern.ipc.sum"), 7);
+	assert_int_equal(read_one("kern.ipc.first"), 3);
+	reset("kern.ipc.sum");
+	assert_int_equal(read_one("kern.ipc.sum"), 0);
+	assert_fails("kern.ipc.first", &v, EPERM);
+
+	add_driver(&ctx);
+	assert_int_equal(sysctlbyname("dev.nic.words", NULL, &size, NULL, 0), 0);
+	assert_int_equal(size, 10);
+	assert_int_equal(sysctlbyname("dev.nic.words", words, &size, NULL, 0), 0);
+	assert_string_equal(words, "two words");
+	size = sizeof(v);
+	assert_int_equal(sysctlbyname("dev.nic.limit", &v, &size, &eleven, sizeof(eleven)), 0);
+	assert_int_equal(v, 7);
+	assert_int_equal(limit, 11);
+	assert_int_equal(sysctlbyname("dev.nic.limit", NULL, NULL, &eleven, 2), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(sysctl_ctx_free(&ctx), 0);
+}
+
+/* A handler may take its time, and look others up; its name waits for it. */
+
+static unsigned inside; /* atomic: 1 entered, 2 may go on */
+
+static int take_time(SYSCTL_HANDLER_ARGS)
+{
+	uint64_t v = read_one("kern.ipc.first");
+
+	(void)arg1, (void)arg2, (void)oidp;
+	__atomic_store_n(&inside, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&inside, __ATOMIC_ACQUIRE) != 2)
+		test_sleep_us(1000);
+	return SYSCTL_OUT(req, &v, sizeof(v));
+}
+
+static void read_slowly(unsigned i, void *arg)
+{
+	(void)i;
+	read_one("dev.slow");
+	__atomic_store_n((unsigned *)arg, 1, __ATOMIC_RELEASE);
+}
+
+static int look_in_child(void *arg)
+{
+	return sysctl_ctx_free(arg) != 0;
+}
+
+static void let_go(unsigned i, void *arg)
+{
+	(void)i, (void)arg;
+	test_sleep_us(20000);
+	__atomic_store_n(&inside, 2, __ATOMIC_RELEASE);
+}
+
+static void a_name_waits_for_its_last_reader(void **state)
+{
+	struct sysctl_ctx_list ctx = { NULL };
+	struct test_team reader, opener;
+	unsigned done = 0;
+
+	(void)state;
+	SYSCTL_ADD_PROC(&ctx, SYSCTL_STATIC_CHILDREN(_dev), OID_AUTO, "slow", CTLTYPE_U64, NULL, 0,
+			take_time, "QU", "");
+	test_team_start(&reader, 1, read_slowly, &done);
+	while (__atomic_load_n(&inside, __ATOMIC_ACQUIRE) != 1)
+		test_sleep_us(1000);
+	test_in_child(look_in_child, &ctx); /* where nobody reads */
+	test_team_start(&opener, 1, let_go, NULL);
+	assert_int_equal(sysctl_ctx_free(&ctx), 0);
+	assert_int_equal(__atomic_load_n(&inside, __ATOMIC_ACQUIRE), 2);
+	test_team_join(&opener);
+	test_team_join(&reader);
+	assert_int_equal(done, 1);
+}
+
 /* Threads that register, read, reset, walk and unregister; and forks meanwhile. */
 
 struct commotion {
@@ -321,8 +526,7 @@ static void stir(unsigned i, void *arg)
 	struct commotion *c = arg;
 	char name[] = "thread_0";
 	counter_u64_t counter = counter_u64_alloc(M_WAITOK);
-	struct sysctl_oid oid = { &sysctl___user,	    name, name, &counter, 1, NULL,
-				  CTLTYPE_U64 | CTLFLAG_RW, NULL };
+	struct sysctl_oid oid = counter_oid(&sysctl___user, name, &counter);
 	char full[32];
 	uint64_t v;
 	size_t size = sizeof(v);
@@ -345,7 +549,7 @@ static void stir(unsigned i, void *arg)
 
 static int read_in_child(void *arg)
 {
-	struct ipstat s;
+	struct ipstat s = { 0 };
 	size_t size = sizeof(s);
 
 	(void)arg;
@@ -378,6 +582,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(long_names_are_refused),
 		cmocka_unit_test(all_names_can_be_walked),
 		cmocka_unit_test(an_unloaded_plugin_leaves_nothing),
+		cmocka_unit_test(names_are_made_and_taken_away),
+		cmocka_unit_test(handlers_are_read_and_written_by_name),
+		cmocka_unit_test(a_name_waits_for_its_last_reader),
 		cmocka_unit_test(threads_and_children_do_not_disturb),
 	};
 
@@ -385,5 +592,7 @@ int main(int argc, char **argv)
 		return 2;
 	plugin = argv[1];
 	COUNTER_ARRAY_ALLOC(four, 4, M_WAITOK);
+	COUNTER_ARRAY_ALLOC(queue_packets, 2, M_WAITOK);
+	COUNTER_ARRAY_ALLOC(queue_drops, 3, M_WAITOK);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

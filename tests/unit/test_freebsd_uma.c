@@ -3,6 +3,8 @@
  * test_freebsd_uma.c - zones as uma(9) has them: constructors and what happens
  * when they fail, limits and waiting.
  */
+#include <errno.h>
+
 #include <percpu/freebsd.h>
 
 #include <string.h>

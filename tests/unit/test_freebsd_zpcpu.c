@@ -6,8 +6,11 @@
 #define _GNU_SOURCE
 #include <percpu/freebsd.h>
 
+#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -169,7 +172,7 @@ static int add_in_sandbox(void *arg)
 		test_child_require(a.n[i] > 0, "all threads add");
 		n += a.n[i];
 	}
-	test_child_require(counter_u64_fetch(&a.s->packets) == n * 2, "exact");
+	test_child_require(counter_u64_fetch((counter_u64_t)&a.s->packets) == n * 2, "exact");
 	if (!nowhere)
 		test_child_require(packets == n * 2, "and in the copies");
 	uma_zfree_pcpu(zone, a.s);
@@ -186,12 +189,84 @@ static void adds_come_to_an_end_in_sandboxes(void **state)
 	assert_int_equal(test_wait(test_fork(add_in_sandbox, &nowhere), 20), 0);
 }
 
+/* The zones that are there for all, and what a statistic of file systems does with them. */
+static void common_zones_have_items(void **state)
+{
+	struct session *s;
+	uint32_t *four = uma_zalloc_pcpu(pcpu_zone_4, M_WAITOK | M_ZERO);
+	uint64_t *eight = uma_zalloc_pcpu(pcpu_zone_8, M_WAITOK | M_ZERO);
+	char *others[] = { uma_zalloc_pcpu(pcpu_zone_16, M_WAITOK),
+			   uma_zalloc_pcpu(pcpu_zone_32, M_WAITOK),
+			   uma_zalloc_pcpu(pcpu_zone_64, M_WAITOK) };
+	uint64_t sum = 0;
+	int cpu, cpus = 0;
+
+	(void)state;
+	assert_ptr_equal(pcpu_zone_8, pcpu_zone_8);
+	CPU_FOREACH (cpu) {
+		assert_false(CPU_ABSENT(cpu));
+		*zpcpu_get_cpu(four, cpu) = 1;
+		assert_int_equal(zpcpu_replace_cpu(eight, (uint64_t)cpu + 1, cpu), 0);
+		assert_int_equal((char *)zpcpu_get_cpu(eight, cpu) - (char *)eight,
+				 cpu * UMA_PCPU_ALLOC_SIZE);
+		cpus++;
+	}
+	assert_int_equal(cpus, mp_ncpus);
+	assert_true(CPU_ABSENT(mp_maxid + 1));
+	zpcpu_add(eight, 5);
+	zpcpu_sub(eight, 4);
+	CPU_FOREACH (cpu)
+		sum += zpcpu_replace_cpu(eight, 0, cpu);
+	assert_int_equal(sum, (uint64_t)cpus * (unsigned)(cpus + 1) / 2 + 1);
+	assert_int_equal(zpcpu_replace(four, 9), 1);
+	for (int i = 0; i < 3; i++)
+		for (cpu = 0; cpu < cpus; cpu++)
+			memset(zpcpu_get_cpu(others[i], cpu), 0xff, 16u << i);
+	s = (struct session *)(void *)others[2];
+	assert_int_equal(zpcpu_get(s)->packets, UINT64_MAX);
+	uma_zfree_pcpu(pcpu_zone_4, four);
+	uma_zfree_pcpu(pcpu_zone_8, eight);
+	for (int i = 0; i < 3; i++)
+		uma_zfree_pcpu(i == 0 ? pcpu_zone_16 :
+			       i == 1 ? pcpu_zone_32 :
+					pcpu_zone_64,
+			       others[i]);
+}
+
+/* As the records of FreeBSD's epochs: aligned to two cache lines. */
+struct record {
+	uint64_t words[3];
+} __attribute__((aligned(128)));
+
+static void larger_alignments_have_units_of_their_own(void **state)
+{
+	uma_zone_t zone = uma_zcreate("records", sizeof(uint64_t[3]), UMA_NONE,
+				      UMA_ALIGNOF(struct record), UMA_ZONE_PCPU);
+	char *item[4];
+
+	(void)state;
+	assert_non_null(zone);
+	for (int i = 0; i < 4; i++) {
+		item[i] = uma_zalloc_pcpu(zone, M_WAITOK);
+		assert_int_equal((uintptr_t)item[i] % 64, 0);
+		for (int k = 0; k < i; k++)
+			assert_true(labs(item[i] - item[k]) >= 128);
+	}
+	for (int i = 0; i < 4; i++)
+		uma_zfree_pcpu(zone, item[i]);
+	uma_zdestroy(zone);
+	assert_null(uma_zcreate("odd", 8, UMA_NONE, 100, UMA_ZONE_PCPU));
+	assert_null(uma_zcreate("huge", 8, UMA_NONE, 255, UMA_ZONE_PCPU));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(items_have_a_copy_per_cpu),
 		cmocka_unit_test(protected_adds_are_exact),
 		cmocka_unit_test(adds_come_to_an_end_in_sandboxes),
+		cmocka_unit_test(common_zones_have_items),
+		cmocka_unit_test(larger_alignments_have_units_of_their_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

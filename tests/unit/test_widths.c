@@ -24,7 +24,7 @@ static void atomic_words_are_aligned(void **state)
 	assert_int_equal(_Alignof(struct percpu_static_counter) % 8, 0);
 	assert_int_equal(offsetof(struct percpu_static_counter, early) % 8, 0);
 	assert_int_equal(_Alignof(struct counter_rate) % 8, 0);
-	assert_int_equal(offsetof(struct counter_rate, cr_start) % 8, 0);
+	assert_int_equal(offsetof(struct counter_rate, cr_ticks) % 8, 0);
 	assert_int_equal(_Alignof(struct percpu_fifo) % 8, 0);
 }
 

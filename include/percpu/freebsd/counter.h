@@ -11,8 +11,10 @@
 #ifndef PERCPU_FREEBSD_COUNTER_H
 #define PERCPU_FREEBSD_COUNTER_H
 
-#include <errno.h>
-#include <sched.h>
+#ifdef __SYS_COUNTER_H__
+#error "this stands in for sys/counter.h, which was included before it"
+#endif
+#define __SYS_COUNTER_H__ /* and so the original, included later, is empty */
 
 #include <percpu/counter.h>
 
@@ -29,8 +31,14 @@ PERCPU_BEGIN_DECLS
 #define M_ZERO 0x0100
 #endif
 
-/** A counter. Odd: that of COUNTER_U64_DEFINE_EARLY, a static counter. */
-typedef uint64_t *counter_u64_t;
+/**
+ * A counter. Odd: that of COUNTER_U64_DEFINE_EARLY, a static counter.
+ *
+ * Not a pointer to uint64_t, as in FreeBSD, because a lane is not the counter: its
+ * word is not cleared by a reset, and does not get every add of its CPU. So what would
+ * read or store to it, zpcpu_get() above all, does not compile.
+ */
+typedef struct percpu_freebsd_counter *counter_u64_t;
 
 PERCPU_INLINE struct percpu_counter *percpu_freebsd_counter(counter_u64_t c)
 {
@@ -45,16 +53,21 @@ PERCPU_INLINE struct percpu_static_counter *percpu_freebsd_early(counter_u64_t c
 	return (struct percpu_static_counter *)(void *)((char *)c - 1);
 }
 
+PERCPU_API counter_u64_t percpu_freebsd_counter_alloc(int wait);
+
 /** Allocate a counter of 0. With M_WAITOK it waits until there is memory;
  *  otherwise it returns NULL if there is none. */
 static inline counter_u64_t counter_u64_alloc(int flags)
 {
-	struct percpu_counter *c = NULL;
-
-	while (percpu_counter_create(&c) == -ENOMEM && (flags & M_WAITOK))
-		sched_yield();
-	return (counter_u64_t)(void *)c;
+	return percpu_freebsd_counter_alloc((flags & M_WAITOK) != 0);
 }
+
+/** What counter_u64_t may be until there is a counter: adds to it are counted
+ *  elsewhere, those to all of the program or shared library in one place. */
+__attribute__((
+	weak, visibility("hidden"))) struct percpu_static_counter percpu_freebsd_nowhere = { 0, 0 };
+#define EARLY_COUNTER                                                                              \
+	PERCPU_POINTER(counter_u64_t, PERCPU_POINTER(char *, &percpu_freebsd_nowhere) + 1)
 
 static inline void counter_u64_free(counter_u64_t c)
 {
@@ -99,26 +112,49 @@ static inline void counter_u64_zero(counter_u64_t c)
 		percpu_counter_zero(percpu_freebsd_counter(c));
 }
 
+/** Read and reset in one; as percpu_counter_fetch_zero(). */
+static inline uint64_t percpu_freebsd_fetch_zero(counter_u64_t c)
+{
+	if (percpu_freebsd_early(c))
+		return percpu_static_counter_fetch_zero(percpu_freebsd_early(c));
+	return percpu_counter_fetch_zero(percpu_freebsd_counter(c));
+}
+
+/* In FreeBSD for the kernel's own use; the same here. */
+#define counter_u64_fetch_inline(c) counter_u64_fetch(c)
+#define counter_u64_zero_inline(c) counter_u64_zero(c)
+
+/** What a SYSINIT calls with the address of a counter_u64_t, and a SYSUNINIT. */
+static inline void counter_u64_sysinit(void *arg)
+{
+	*(counter_u64_t *)arg = counter_u64_alloc(M_WAITOK);
+}
+
+static inline void counter_u64_sysuninit(void *arg)
+{
+	counter_u64_free(*(counter_u64_t *)arg);
+}
+
 /* clang-format off */
 /* Arrays of counter_u64_t; macros, as there, for a is an array or a pointer. */
 #define COUNTER_ARRAY_ALLOC(a, n, wait) do {                                   \
-	for (int percpu_i_ = 0; percpu_i_ < (int)(n); percpu_i_++)             \
+	for (int percpu_i_ = 0; percpu_i_ < PERCPU_NUMBER(int, n); percpu_i_++)             \
 		(a)[percpu_i_] = counter_u64_alloc(wait);                      \
 } while (0)
 
 #define COUNTER_ARRAY_FREE(a, n) do {                                          \
-	for (int percpu_i_ = 0; percpu_i_ < (int)(n); percpu_i_++)             \
+	for (int percpu_i_ = 0; percpu_i_ < PERCPU_NUMBER(int, n); percpu_i_++)             \
 		counter_u64_free((a)[percpu_i_]);                              \
 } while (0)
 
 #define COUNTER_ARRAY_COPY(a, dstp, n) do {                                    \
-	for (int percpu_i_ = 0; percpu_i_ < (int)(n); percpu_i_++)             \
-		((uint64_t *)(dstp))[percpu_i_] =                              \
+	for (int percpu_i_ = 0; percpu_i_ < PERCPU_NUMBER(int, n); percpu_i_++)             \
+		PERCPU_POINTER(uint64_t *, dstp)[percpu_i_] =          \
 			counter_u64_fetch((a)[percpu_i_]);                     \
 } while (0)
 
 #define COUNTER_ARRAY_ZERO(a, n) do {                                          \
-	for (int percpu_i_ = 0; percpu_i_ < (int)(n); percpu_i_++)             \
+	for (int percpu_i_ = 0; percpu_i_ < PERCPU_NUMBER(int, n); percpu_i_++)             \
 		counter_u64_zero((a)[percpu_i_]);                              \
 } while (0)
 
@@ -158,5 +194,35 @@ static inline void counter_u64_zero(counter_u64_t c)
 /* clang-format on */
 
 PERCPU_END_DECLS
+
+/*
+ * The copy of an item that is so many bytes behind that of CPU 0; refuses counters.
+ */
+#ifdef __cplusplus
+template <typename T> static inline T *percpu_freebsd_copy(T *base, size_t offset)
+{
+	return reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(base) + offset);
+}
+void percpu_freebsd_copy(counter_u64_t counter, size_t offset) = delete;
+#define PERCPU_FREEBSD_COPY(base, offset) percpu_freebsd_copy((base), (offset))
+#else
+#define PERCPU_FREEBSD_COPY(base, offset)                                                          \
+	((__typeof__(base))((uintptr_t)(base) + PERCPU_FREEBSD_ITEM(base) * (offset)))
+#define PERCPU_FREEBSD_ITEM(base)                                                                  \
+	sizeof(struct {                                                                            \
+		char one;                                                                          \
+		_Static_assert(!__builtin_types_compatible_p(__typeof__(base), counter_u64_t),     \
+			       "a counter has no copies to look at: take an item of pcpu_zone_8"); \
+	})
+#endif
+
+/* Another's zpcpu_get(), which may stay for another's zones, would look where no copy
+ * of a counter is. */
+#if defined(zpcpu_get) && defined(zpcpu_offset)
+#undef zpcpu_get
+#undef zpcpu_get_cpu
+#define zpcpu_get(base) PERCPU_FREEBSD_COPY(base, (uintptr_t)(zpcpu_offset()))
+#define zpcpu_get_cpu(base, cpu) PERCPU_FREEBSD_COPY(base, (uintptr_t)(zpcpu_offset_cpu(cpu)))
+#endif
 
 #endif

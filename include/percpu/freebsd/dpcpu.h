@@ -10,9 +10,7 @@
 #ifndef PERCPU_FREEBSD_DPCPU_H
 #define PERCPU_FREEBSD_DPCPU_H
 
-#include <string.h>
-
-#include <percpu/freebsd.h>
+#include <percpu/freebsd/smp.h>
 #include <percpu/variable.h>
 
 #define DPCPU_NAME(n) percpu_variable_##n
@@ -20,10 +18,10 @@
 #define DPCPU_DEFINE(t, n) PERCPU_VARIABLE(t, n)
 #define DPCPU_DEFINE_STATIC(t, n) static PERCPU_VARIABLE(t, n)
 
-#define DPCPU_ID_PTR(i, n) PERCPU_VARIABLE_PTR(n, (i))
+#define DPCPU_ID_PTR(i, n) PERCPU_VARIABLE_PTR(n, PERCPU_NUMBER(unsigned, i))
 #define DPCPU_ID_GET(i, n) (*DPCPU_ID_PTR(i, n))
 #define DPCPU_ID_SET(i, n, v) (*DPCPU_ID_PTR(i, n) = (v))
-#define DPCPU_PTR(n) DPCPU_ID_PTR(curcpu, n)
+#define DPCPU_PTR(n) DPCPU_ID_PTR(percpu_freebsd_curcpu(), n)
 #define DPCPU_GET(n) (*DPCPU_PTR(n))
 #define DPCPU_SET(n, v) (*DPCPU_PTR(n) = (v))
 
@@ -32,22 +30,22 @@
 /** The sum over all CPUs, of the variable or of a member of it. */
 #define DPCPU_SUM(n) __extension__({                                           \
 	__typeof__(DPCPU_NAME(n)) percpu_sum_ = 0;                             \
-	for (unsigned percpu_i_ = 0; percpu_i_ <= mp_maxid; percpu_i_++)       \
+	for (int percpu_i_ = 0; percpu_i_ < percpu_freebsd_ncpus(); percpu_i_++)       \
 		percpu_sum_ += DPCPU_ID_GET(percpu_i_, n);                     \
 	percpu_sum_;                                                           \
 })
 
 #define DPCPU_VARSUM(n, var) __extension__({                                   \
 	__typeof__(DPCPU_NAME(n).var) percpu_sum_ = 0;                         \
-	for (unsigned percpu_i_ = 0; percpu_i_ <= mp_maxid; percpu_i_++)       \
+	for (int percpu_i_ = 0; percpu_i_ < percpu_freebsd_ncpus(); percpu_i_++)       \
 		percpu_sum_ += DPCPU_ID_PTR(percpu_i_, n)->var;                \
 	percpu_sum_;                                                           \
 })
 
 /** Set every CPU's copy to zeros. Nobody else may be writing to them. */
 #define DPCPU_ZERO(n) do {                                                     \
-	for (unsigned percpu_i_ = 0; percpu_i_ <= mp_maxid; percpu_i_++)       \
-		memset(DPCPU_ID_PTR(percpu_i_, n), 0, sizeof(DPCPU_NAME(n)));  \
+	for (int percpu_i_ = 0; percpu_i_ < percpu_freebsd_ncpus(); percpu_i_++)       \
+		__builtin_memset(DPCPU_ID_PTR(percpu_i_, n), 0, sizeof(DPCPU_NAME(n)));  \
 } while (0)
 
 /* clang-format on */

@@ -16,11 +16,10 @@
 
 #include <percpu/freebsd/counter.h>
 
-#ifdef __cplusplus
-#define PERCPU_ASSERT(condition, text) static_assert(condition, text)
-#else
-#define PERCPU_ASSERT(condition, text) _Static_assert(condition, text)
+#ifdef _NET_VNET_H_
+#error "this stands in for net/vnet.h, which was included before it"
 #endif
+#define _NET_VNET_H_ /* and so the original, included later, is empty */
 
 #define VNET_NAME(n) n
 #define VNET(n) (n)
@@ -41,7 +40,7 @@
  */
 #define PERCPU_PCPUSTAT_INDEX(type, f)                                         \
 	(offsetof(type, f) / sizeof(char                                       \
-		[sizeof(((type *)0)->f) == sizeof(uint64_t) ? 8 : -1]))
+		[sizeof(PERCPU_NULL(type *)->f) == sizeof(uint64_t) ? 8 : -1]))
 
 /** Declare, or define, the counters of a struct. */
 #define VNET_PCPUSTAT_DECLARE(type, name)                                      \

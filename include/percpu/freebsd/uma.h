@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uma.h - FreeBSD's zones of per-CPU items: of uma(9), what UMA_ZONE_PCPU needs,
- * and of sys/pcpu.h, the access to an item's copies. zone.h is underneath.
+ * uma.h - FreeBSD's zones of per-CPU items: of uma(9), what UMA_ZONE_PCPU needs.
+ * pcpu.h has the access to an item's copies. zone.h is underneath.
  *
  * Constructors and the like get the address that uma_zalloc() returns, which
  * is CPU 0's copy, once per item. An item leaves the zone when it is freed, so
@@ -10,8 +10,12 @@
 #ifndef PERCPU_FREEBSD_UMA_H
 #define PERCPU_FREEBSD_UMA_H
 
+#ifdef _VM_UMA_H_
+#error "this stands in for vm/uma.h, which was included before it"
+#endif
+#define _VM_UMA_H_ /* and so the original, included later, is empty */
+
 #include <percpu/freebsd/counter.h>
-#include <percpu/status.h>
 #include <percpu/zone.h>
 
 PERCPU_BEGIN_DECLS
@@ -24,6 +28,8 @@ PERCPU_BEGIN_DECLS
 #define UMA_ALIGN_SHORT (sizeof(short) - 1)
 #define UMA_ALIGN_CHAR (sizeof(char) - 1)
 #define UMA_ALIGN_CACHE (64 - 1)
+
+PERCPU_ASSERT(M_WAITOK == 0x0002 && M_ZERO == 0x0100, "the flags are FreeBSD's, or none");
 
 typedef struct uma_zone *uma_zone_t;
 
@@ -55,7 +61,9 @@ PERCPU_API int percpu_freebsd_zone_cur(struct uma_zone *zone);
  *	size	of an item per CPU, 1 to PERCPU_LANE_SIZE bytes
  *	ctor, dtor, init, fini
  *		any may be NULL
- *	align	a mask, UMA_ALIGN_*: at most that of 64 bytes
+ *	align	a mask, UMA_ALIGN_*: of a power of two up to 128 bytes; copies are
+ *		aligned to 64 bytes at most, but share no unit of that size with
+ *		another item's
  *	flags	UMA_ZONE_PCPU, and no other
  *
  * Returns NULL if there is no memory, or an argument is none of these.
@@ -66,6 +74,15 @@ static inline uma_zone_t uma_zcreate(const char *name, size_t size, uma_ctor cto
 {
 	return percpu_freebsd_zcreate(name, size, ctor, dtor, init, fini, align, flags);
 }
+
+PERCPU_API struct uma_zone *percpu_freebsd_pcpu_zone(unsigned size);
+
+/** Zones that are there for all, for items of so many bytes. */
+#define pcpu_zone_4 percpu_freebsd_pcpu_zone(4)
+#define pcpu_zone_8 percpu_freebsd_pcpu_zone(8)
+#define pcpu_zone_16 percpu_freebsd_pcpu_zone(16)
+#define pcpu_zone_32 percpu_freebsd_pcpu_zone(32)
+#define pcpu_zone_64 percpu_freebsd_pcpu_zone(64)
 
 /** Destroy a zone. While items of it are allocated it stays as it is. NULL is
  *  fine. */
@@ -145,46 +162,8 @@ static inline int uma_zone_get_cur(uma_zone_t zone)
 	return percpu_freebsd_zone_cur(zone);
 }
 
-/** The current CPU, or 0. In the library, for strict C does not declare it. */
-PERCPU_API unsigned percpu_freebsd_curcpu(void);
-
-#define curcpu percpu_freebsd_curcpu()
-#define mp_ncpus ((int)percpu_status()->possible_cpus)
-#define mp_maxid ((unsigned)mp_ncpus - 1)
-
-/* The copy of a CPU; of the current one, which may change at any moment. */
-#define zpcpu_get_cpu(base, cpu) ((__typeof__(base))percpu_zone_get((void *)(base), (cpu)))
-#define zpcpu_get(base) zpcpu_get_cpu((base), curcpu)
-
-/* An item's address is its address in CPU 0's lane. */
-#define zpcpu_offset_cpu(cpu) (PERCPU_STRIDE * (cpu))
-#define zpcpu_base_to_offset(base) (base)
-#define zpcpu_offset_to_base(base) (base)
-
-PERCPU_API void percpu_freebsd_zpcpu_add(void *base, int64_t n);
-
-/**
- * Add to, or subtract from, the current CPU's copy of an 8-byte integer in an
- * item: as a whole, on one CPU, wherever the thread is moved to. The sum over
- * all CPUs' copies is exact if nothing else stores to them. What base points to
- * must have 8 bytes, or an array of negative size fails to compile.
- *
- * Context: any thread, signal handlers, children of fork.
- * Ordering: none.
- * Progress: bounded. A sequence; when it was aborted a few times, or the thread
- * cannot run any, an atomic addition to the copy of the CPU that it is on, behind
- * a guard. In a sandbox that allows neither getcpu(2) nor a fence (percpu_fence()),
- * and where a fence times out, after a second, such an addition goes to a place
- * beside the copies: their sum lacks it, counter_u64_fetch() of its address does not.
- */
-#define zpcpu_add_protected(base, n)                                                               \
-	percpu_freebsd_zpcpu_add((base), (int64_t)(n)*PERCPU_ZPCPU_CHECK(base))
-#define zpcpu_sub_protected(base, n)                                                               \
-	percpu_freebsd_zpcpu_add((base), -(int64_t)(n)*PERCPU_ZPCPU_CHECK(base))
-
-/** 1, if base points to 8 bytes. */
-#define PERCPU_ZPCPU_CHECK(base) ((int64_t)sizeof(char[sizeof(*(base)) == 8 ? 1 : -1]))
-
 PERCPU_END_DECLS
+
+#include <percpu/freebsd/pcpu.h>
 
 #endif

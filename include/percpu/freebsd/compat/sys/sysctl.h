@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* In place of FreeBSD's sys/sysctl.h, for sources that stay as they are. docs/freebsd.md says how to have it found. */
+#ifndef PERCPU_FREEBSD_COMPAT_SYS_SYSCTL_H
+#define PERCPU_FREEBSD_COMPAT_SYS_SYSCTL_H
+
+#include <percpu/freebsd/sysctl.h>
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pcpu.h - FreeBSD's access to the copies of an item of a zone (sys/pcpu.h): of items
+ * from uma.h, and of no other allocator's, for there a copy is elsewhere.
+ */
+#ifndef PERCPU_FREEBSD_PCPU_H
+#define PERCPU_FREEBSD_PCPU_H
+
+#include <percpu/freebsd/uma.h>
+
+/* Of another's sys/pcpu.h, included before; one that is included later redefines what
+ * is here, which compilers complain of. */
+#undef zpcpu_get
+#undef zpcpu_get_cpu
+#undef zpcpu_offset
+#undef zpcpu_offset_cpu
+#undef zpcpu_base_to_offset
+#undef zpcpu_offset_to_base
+#undef zpcpu_replace
+#undef zpcpu_replace_cpu
+#undef zpcpu_set_protected
+#undef zpcpu_add
+#undef zpcpu_sub
+#undef zpcpu_add_protected
+#undef zpcpu_sub_protected
+#undef UMA_PCPU_ALLOC_SIZE
+
+PERCPU_BEGIN_DECLS
+
+/** The current CPU, or 0; and how many there are, the highest possible number + 1. */
+PERCPU_API unsigned percpu_freebsd_curcpu(void);
+PERCPU_API int percpu_freebsd_ncpus(void);
+
+static inline size_t percpu_freebsd_offset(int64_t cpu)
+{
+	return PERCPU_STRIDE * (size_t)cpu;
+}
+
+/** The distance of two CPUs' copies, in bytes. An item has PERCPU_LANE_SIZE at most. */
+#define UMA_PCPU_ALLOC_SIZE PERCPU_STRIDE
+
+#define zpcpu_offset_cpu(cpu) percpu_freebsd_offset(cpu)
+#define zpcpu_offset() zpcpu_offset_cpu(percpu_freebsd_curcpu())
+
+/* An item's address is its address in CPU 0's lane. */
+#define zpcpu_base_to_offset(base) (base)
+#define zpcpu_offset_to_base(base) (base)
+
+/** The copy of a CPU; of the current one, which may change at any moment. A counter has
+ *  none: does not compile. */
+#define zpcpu_get_cpu(base, cpu) PERCPU_FREEBSD_COPY(base, zpcpu_offset_cpu(cpu))
+#define zpcpu_get(base) PERCPU_FREEBSD_COPY(base, zpcpu_offset())
+
+/* clang-format off */
+/** Store val to a copy, and return what was there: a load and a store, as in FreeBSD.
+ *  Nobody else may be storing to that copy meanwhile. */
+#define zpcpu_replace_cpu(base, val, cpu) __extension__({                      \
+	__typeof__(*(base)) *percpu_copy_ = zpcpu_get_cpu(base, cpu);          \
+	__typeof__(*(base)) percpu_old_ = *percpu_copy_;                       \
+	*percpu_copy_ = (val);                                                 \
+	percpu_old_;                                                           \
+})
+#define zpcpu_replace(base, val)                                               \
+	zpcpu_replace_cpu(base, val, percpu_freebsd_curcpu())
+/* clang-format on */
+
+PERCPU_API void percpu_freebsd_zpcpu_add(void *base, int64_t n);
+
+/**
+ * Add to, or subtract from, the current CPU's copy of an 8-byte integer in an
+ * item: as a whole, on one CPU, wherever the thread is moved to. The sum over
+ * all CPUs' copies is exact if nothing else stores to them. What base points to
+ * must have 8 bytes, or an array of negative size fails to compile.
+ *
+ * Context: any thread, signal handlers, children of fork.
+ * Ordering: none.
+ * Progress: bounded. A sequence; when it was aborted a few times, or the thread
+ * cannot run any, an atomic addition to the copy of the CPU that it is on, behind
+ * a guard. In a sandbox that allows neither getcpu(2) nor a fence (percpu_fence()),
+ * and where a fence times out, after a second, such an addition goes to a place
+ * beside the copies: their sum lacks it, counter_u64_fetch() of its address, cast to
+ * counter_u64_t, does not.
+ */
+#define zpcpu_add_protected(base, n)                                                               \
+	percpu_freebsd_zpcpu_add((base), PERCPU_NUMBER(int64_t, n) * PERCPU_ZPCPU_CHECK(base))
+#define zpcpu_sub_protected(base, n)                                                               \
+	percpu_freebsd_zpcpu_add((base), -PERCPU_NUMBER(int64_t, n) * PERCPU_ZPCPU_CHECK(base))
+#define zpcpu_add(base, n) zpcpu_add_protected(base, n)
+#define zpcpu_sub(base, n) zpcpu_sub_protected(base, n)
+
+/** 1, if base points to 8 bytes. */
+#define PERCPU_ZPCPU_CHECK(base) PERCPU_NUMBER(int64_t, sizeof(char[sizeof(*(base)) == 8 ? 1 : -1]))
+
+PERCPU_END_DECLS
+
+#endif
