@@ -476,7 +476,7 @@ static int open_region(int fd, bool writable, struct percpu_region **ret)
 {
 	uint32_t certain = 0;
 	int cpus = percpu_possible_cpus(&certain), e;
-	struct percpu_header h;
+	struct percpu_header h = { .cpus = 0 }; /* or analyzers see it used unset */
 	struct percpu_region *r;
 	uint32_t capacity;
 

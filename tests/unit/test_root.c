@@ -132,8 +132,8 @@ static void let_a_rival_start(void)
 
 static void rivals_share(void **state)
 {
-	struct percpu_counter_array *a;
-	struct percpu_region *r;
+	struct percpu_counter_array *a = NULL;
+	struct percpu_region *r = NULL;
 
 	(void)state;
 	for (int i = 0; i < STEPS; i++) {
@@ -453,7 +453,7 @@ static int free_and_die(void *arg)
 
 static void killed_frees_disturb_nobody(void **state)
 {
-	void *before, *after, *new;
+	void *before, *after, *new = NULL;
 	int status;
 
 	(void)state;
