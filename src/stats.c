@@ -50,6 +50,12 @@ static bool wants_copies(size_t size, unsigned flags)
 	return (flags & PERCPU_STATS_WHOLE) || (words > percpu_vector_words() && words <= GROUP);
 }
 
+/* Words of a copy. */
+static size_t words_of_copy(const struct percpu_stats *s)
+{
+	return (s->words + 1) / 2 * 2;
+}
+
 /* What follows from the schema. */
 static void lay_out(struct percpu_stats *s, size_t size, size_t n, unsigned flags, bool copies)
 {
@@ -60,9 +66,8 @@ static void lay_out(struct percpu_stats *s, size_t size, size_t n, unsigned flag
 	s->n = n;
 	s->flags = flags;
 	if (copies) {
-		words = (s->words + 1) / 2 * 2;
 		s->head = sizeof(struct percpu_pair);
-		s->record = s->head + 2 * words * FIELD;
+		s->record = s->head + 2 * words_of_copy(s) * FIELD;
 		s->commit = (uint32_t)s->words;
 	} else {
 		s->record = words * FIELD;
@@ -257,21 +262,27 @@ unsigned percpu_stats_commit_words(const struct percpu_stats *s)
 
 /* Updates that were not inlined, or whose sequence was aborted */
 
+/* Returns 0, or another value with nothing added. */
+static int add_by_sequence(const struct percpu_stats *s, size_t i, size_t word, int64_t n)
+{
+	char *cell = s->base + i * s->record;
+
+	return s->head != 0 ?
+		       percpu_seq_pair_add(cell, s->stride, s->bank, s->banks, word,
+					   words_of_copy(s), n) :
+		       percpu_seq_bank_add(cell + word * FIELD, s->stride, s->bank, s->banks, n);
+}
+
 void percpu_stats_add_slow(const struct percpu_stats *s, size_t i, size_t word, int64_t n)
 {
-	uint64_t delta = (uint64_t)n;
 	struct percpu_rseq *rs;
 
-	if (s->head != 0) {
-		if (percpu_stats_update_slow(s, i, word, &delta, 1) == 0)
+	if (add_by_sequence(s, i, word, n) == 0)
+		return;
+	rs = percpu_seq_attach();
+	for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
+		if (add_by_sequence(s, i, word, n) == 0)
 			return;
-	} else {
-		rs = percpu_seq_attach();
-		for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
-			if (percpu_seq_bank_add(s->base + i * s->record + word * FIELD, s->stride,
-						s->bank, s->banks, n) == 0)
-				return;
-	}
 	percpu_chunk_add_atomic(s->chunk, percpu_stats_offset(s, i) + word * FIELD, n);
 }
 
@@ -325,7 +336,7 @@ static int update_locked(const struct percpu_stats *s, size_t offset, const uint
 static int update_copy(const struct percpu_stats *s, char *cell, size_t word, const uint64_t *n,
 		       size_t words)
 {
-	const size_t all = (s->words + 1) / 2 * 2;
+	const size_t all = words_of_copy(s);
 	uint64_t delta[PERCPU_STATS_MAX_COMMIT];
 
 	if (words != all) {

@@ -12,10 +12,10 @@
 const char *model_name(enum model_op op)
 {
 	static const char *const name[MODEL_OPS] = {
-		"add",	     "add2",	  "add4",      "add8",	    "narrow_add",  "narrow_cross",
-		"bank_add",  "bank_add2", "bank_add4", "bank_add8", "bank_update", "add_return",
-		"add_limit", "store",	  "cmpxchg",   "xchg",	    "push",	   "pop",
-		"copy",	     "append",	  "append1",   "append2",   "append4",
+		"add",	      "add2",	   "add4",	"add8",	     "narrow_add", "narrow_cross",
+		"bank_add",   "bank_add2", "bank_add4", "bank_add8", "pair_add",   "bank_update",
+		"add_return", "add_limit", "store",	"cmpxchg",   "xchg",	   "push",
+		"pop",	      "copy",	   "append",	"append1",   "append2",	   "append4",
 	};
 
 	return name[op];
@@ -33,6 +33,11 @@ bool model_exists(enum model_op op, int seq_words)
 static bool is_append(enum model_op op)
 {
 	return op >= MODEL_APPEND && op <= MODEL_APPEND4;
+}
+
+static bool is_pair(enum model_op op)
+{
+	return op == MODEL_PAIR_ADD || op == MODEL_BANK_UPDATE;
 }
 
 static bool is_copy(enum model_op op)
@@ -122,10 +127,10 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 	if (op == MODEL_NARROW_CROSS)
 		c->limit = (uint64_t)(c->other ^ (refuse ? choose_difference(random) : 0));
 	if (op >= MODEL_BANK_ADD && op <= MODEL_BANK_UPDATE) {
-		c->mask = op == MODEL_BANK_UPDATE ? MODEL_PAIR * 8 : 8 * 8;
+		c->mask = is_pair(op) ? MODEL_PAIR * 8 : 8 * 8;
 		c->words = MODEL_PAIR_WORDS;
 		c->limit = test_random(random) % 2 ? c->mask : 0;
-		if (refuse && op != MODEL_BANK_UPDATE) /* no refusal, but a damaged word */
+		if (refuse && !is_pair(op)) /* no refusal, but a damaged word */
 			c->limit = test_random(random);
 	}
 	if (op == MODEL_ADD_LIMIT) {
@@ -177,6 +182,10 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 		words *= 2; /* fall through */
 	case MODEL_BANK_ADD:
 		add_words(bank, bank, c->n, words);
+		return done;
+	case MODEL_PAIR_ADD:
+		bank += 2 + (bank[0] & 1) * (int64_t)c->words + (uint64_t)c->other % c->words;
+		add_words(bank, bank, c->n, 1);
 		return done;
 	case MODEL_BANK_UPDATE:
 		update_pair(bank, c);

@@ -30,6 +30,7 @@ enum model_op {
 	MODEL_BANK_ADD2,
 	MODEL_BANK_ADD4,
 	MODEL_BANK_ADD8,
+	MODEL_PAIR_ADD,
 	MODEL_BANK_UPDATE,
 	MODEL_ADD_RETURN,
 	MODEL_ADD_LIMIT,
@@ -168,6 +169,10 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 		r.code = percpu_seq_bank_add8(cell, stride, &c->limit, c->mask, model_pair(c, 0),
 					      model_pair(c, 2), model_pair(c, 4), model_pair(c, 6));
 #endif
+		break;
+	case MODEL_PAIR_ADD:
+		r.code = percpu_seq_pair_add(cell, stride, &c->limit, c->mask,
+					     (uint64_t)c->other % c->words, c->words, c->n[0]);
 		break;
 	case MODEL_BANK_UPDATE:
 		r.code = percpu_seq_bank_update(cell, stride, &c->limit, c->mask,

@@ -62,6 +62,7 @@ FIBER(add, (void)percpu_seq_add(CELL, 1))
 FIBER(add2, (void)percpu_seq_add2(CELL, n))
 FIBER(bank_add, (void)percpu_seq_bank_add(BANK, 1))
 FIBER(bank_add2, (void)percpu_seq_bank_add2(BANK, percpu_pair(1, 2)))
+FIBER(pair_add, (void)percpu_seq_pair_add(BANK, 1, 2, 1))
 FIBER(bank_update, (void)percpu_seq_bank_update(BANK, words, 2))
 FIBER(add_return, (void)percpu_seq_add_return(GUARDED, 1, &got))
 FIBER(add_limit, (void)percpu_seq_add_limit(GUARDED, 1, 1000, &got))
@@ -88,6 +89,7 @@ static const struct {
 	{ "add2", add2, true },
 	{ "bank_add", bank_add, true },
 	{ "bank_add2", bank_add2, true },
+	{ "pair_add", pair_add, true },
 	{ "bank_update", bank_update, true },
 	{ "add_return", add_return, true },
 	{ "add_limit", add_limit, true },

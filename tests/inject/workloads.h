@@ -77,7 +77,7 @@ static inline void workload_disarm(void)
 	inject_point.step = 0;
 }
 
-#define WORKLOAD_BANKS 5
+#define WORKLOAD_BANKS 6
 extern const struct workload workload_banks[WORKLOAD_BANKS];
 
 #define WORKLOAD_NARROW 2

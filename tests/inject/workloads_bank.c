@@ -103,6 +103,16 @@ static int add_once(unsigned words, const uint64_t *n)
 	}
 }
 
+static int update_pair_once(unsigned words, const uint64_t *n)
+{
+	const uint64_t *bank = &banks->current;
+
+	if (words == 1)
+		return percpu_seq_pair_add(lanes->word, sizeof(*lanes), bank, DISTANCE, 0, WORDS,
+					   (int64_t)n[0]);
+	return percpu_seq_bank_update(lanes->word, sizeof(*lanes), bank, DISTANCE, n, words);
+}
+
 /* A fence between processes costs more, so they switch less often. */
 static void update(struct worker *w, unsigned words, bool pairs)
 {
@@ -115,9 +125,7 @@ static void update(struct worker *w, unsigned words, bool pairs)
 		n[i] = test_random(&w->random);
 	workload_arm(w);
 	do
-		r = pairs ? percpu_seq_bank_update(lanes->word, sizeof(*lanes), &banks->current,
-						   DISTANCE, n, words) :
-			    add_once(words, n);
+		r = pairs ? update_pair_once(words, n) : add_once(words, n);
 	while (r == PERCPU_SEQ_SLOW);
 	workload_disarm();
 	w->wrong += r != 0;
@@ -149,6 +157,12 @@ static void update_add8(struct worker *w)
 static void update_pair(struct worker *w)
 {
 	update(w, WORDS, true);
+}
+
+/* Adds in place, between updates that make the other copy valid. */
+static void update_or_add(struct worker *w)
+{
+	update(w, w->attempts % 2 ? WORDS : 1, true);
 }
 
 static void begin(void)
@@ -189,5 +203,6 @@ const struct workload workload_banks[WORKLOAD_BANKS] = {
 	{ "bank_add2", 2, begin, update_add2, check_words },
 	{ "bank_add4", 4, begin, update_add4, check_words },
 	{ "bank_add8", 8, begin, update_add8, check_words },
+	{ "pair_add", 1, begin, update_or_add, check_pairs },
 	{ "bank_update", 1, begin, update_pair, check_pairs },
 };

@@ -366,6 +366,7 @@ static const struct proof_operation operations[] = {
 #if PERCPU_SEQ_WORDS >= 8
 	{ "sequence bank_add8", PROOF_LANES, MODEL_BANK_ADD8, run_sequence },
 #endif
+	{ "sequence pair_add", PROOF_LANES, MODEL_PAIR_ADD, run_sequence },
 	{ "sequence bank_update", PROOF_LANES, MODEL_BANK_UPDATE, run_sequence },
 	{ "sequence narrow_add", PROOF_LANES, MODEL_NARROW_ADD, run_sequence },
 	{ "sequence narrow_cross", PROOF_LANES, MODEL_NARROW_CROSS, run_sequence },

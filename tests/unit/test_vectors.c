@@ -92,6 +92,7 @@ KEEPS(bank_add4_slow, lane.guard[0]++; area.cpu_id = -1;
 KEEP(bank_add8_avx512, "avx512f", wide8,
      (void)percpu_seq_bank_add8(BANK, percpu_pair(1, 2), percpu_pair(3, 4), percpu_pair(5, 6),
 				percpu_pair(7, 8)))
+KEEPS(pair_add, (void)percpu_seq_pair_add(BANK, 1, 8, 1))
 KEEPS(bank_update, (void)percpu_seq_bank_update(BANK, words, 8))
 KEEPS(add_return, (void)percpu_seq_add_return(GUARDED, 1, &got))
 KEEPS(add_limit, (void)percpu_seq_add_limit(GUARDED, 1, 50, &got))
@@ -143,6 +144,7 @@ static const struct {
 	BOTH(bank_add4),
 	BOTH(bank_add4_slow),
 	{ "bank_add8", NULL, bank_add8_avx512 },
+	BOTH(pair_add),
 	BOTH(bank_update),
 	BOTH(add_return),
 	BOTH(add_limit),

@@ -285,6 +285,36 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
+PERCPU_INLINE int percpu_seq_pair_add(void *cell, size_t stride, const uint64_t *bank,
+				      uint64_t mask, uint64_t word, uint64_t words, int64_t n)
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_BANK
+		"ldar x9, [x10]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"and x9, x9, #1\n\t"
+		"mul x9, x9, %[words]\n\t"
+		"add x9, x9, %[word]\n\t"
+		"add x10, x10, x9, lsl #3\n\t"
+		PERCPU_SEQ_STEP(7)
+		"ldr x9, [x10, #16]\n\t"
+		"add x9, x9, %[n]\n\t"
+		PERCPU_SEQ_STEP(8)
+		"str x9, [x10, #16]\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: [self] "r"(percpu_self_offset()),
+		  [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
+		  [mask] "r"(mask), [word] "r"(word), [words] "r"(words), [n] "r"(n)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
 PERCPU_INLINE int percpu_seq_add_return(void *cell, const void *guard, size_t stride, int64_t n,
 					int64_t *ret)
 {

@@ -126,6 +126,13 @@
  *	(acquire), a word of the copy it names, and, behind an acquire fence,
  *	the same turn once more, has what that commit made valid.
  *
+ * pair_add(cell, stride, bank, mask, word, words, n)	struct percpu_pair
+ *	p += *bank & mask
+ *	valid = p->turn & 1				acquire
+ *	p->copy[valid][word] += n			commit, 1 word
+ *	words is the size of a copy. It changes the copy that counts in place, for
+ *	one word is there as a whole or not at all.
+ *
  * add_return(cell, guard, stride, n, int64_t *ret)
  *	v = *p + n
  *	*p = v						commit

@@ -398,6 +398,33 @@ slow:
 	return PERCPU_SEQ_SLOW;
 }
 
+PERCPU_INLINE int percpu_seq_pair_add(void *cell, size_t stride, const uint64_t *bank,
+				      uint64_t mask, uint64_t word, uint64_t words, int64_t n)
+{
+	uint64_t b;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_LANE
+		PERCPU_SEQ_BANK
+		"movq (%%rax), %[b]\n\t"
+		PERCPU_SEQ_STEP(6)
+		"andq $1, %[b]\n\t"
+		"imulq %[words], %[b]\n\t"
+		"addq %[word], %[b]\n\t"
+		PERCPU_SEQ_STEP(7)
+		"addq %[n], 16(%%rax, %[b], 8)\n"
+		PERCPU_SEQ_END
+		: [b] "=&r"(b)
+		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
+		  [mask] "re"(mask), [word] "r"(word), [words] "r"(words), [n] "re"(n)
+		: PERCPU_SEQ_CLOBBERS
+		: slow);
+	return 0;
+slow:
+	return PERCPU_SEQ_SLOW;
+}
+
 PERCPU_INLINE int percpu_seq_add_return(void *cell, const void *guard, size_t stride, int64_t n,
 					int64_t *ret)
 {
