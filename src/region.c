@@ -476,9 +476,9 @@ static int open_region(int fd, bool writable, struct percpu_region **ret)
 {
 	uint32_t certain = 0;
 	int cpus = percpu_possible_cpus(&certain), e;
-	struct percpu_header h = { .cpus = 0 }; /* or analyzers see it used unset */
+	struct percpu_header h = { .cpus = 0 }; /* as capacity: or analyzers see it unset */
 	struct percpu_region *r;
-	uint32_t capacity;
+	uint32_t capacity = 0;
 
 	percpu_init();
 	e = read_header(fd, &h, &capacity);
