@@ -6,7 +6,6 @@
 #define PERCPU_INTERNAL_H
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -16,6 +15,8 @@
 #include <time.h>
 
 #include <percpu/percpu.h>
+
+#include "kernel.h"
 
 /* Libraries that make up for it use locks, which other processes do not take. */
 #ifndef __GCC_HAVE_SYNC_COMPARE_AND_SWAP_8

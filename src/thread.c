@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/auxv.h>
@@ -348,8 +347,8 @@ int percpu_thread_start(pthread_t *ret, bool normal, void *(*fn)(void *), void *
 /* The time is as the system call wants it, which may be shorter than libc's. */
 void percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns)
 {
-	const __kernel_long_t time[2] = { (__kernel_long_t)(ns / PERCPU_SECOND),
-					  (__kernel_long_t)(ns % PERCPU_SECOND) };
+	const percpu_kernel_long time[2] = { (percpu_kernel_long)(ns / PERCPU_SECOND),
+					     (percpu_kernel_long)(ns % PERCPU_SECOND) };
 
 	syscall(SYS_futex, word, operation, value, ns != 0 ? time : NULL, NULL, 0);
 }
