@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chunk.c - one mapping of lanes, and the arithmetic on its cells.
+ * chunk.c - the lanes of a chunk, and the arithmetic on its cells.
  *
  * value = sum of the CPU lanes + sum of the atomic lanes in use - bias
  *
@@ -19,7 +19,6 @@
 
 #include "internal.h"
 
-#define HUGE_PAGE (2UL << 20)
 #define FEW_PAGES 32 /* more than a lane of default size has */
 
 uint64_t percpu_chunk_size(size_t stride, uint32_t cpus)
@@ -27,154 +26,6 @@ uint64_t percpu_chunk_size(size_t stride, uint32_t cpus)
 	uint64_t lanes = (2 * (uint64_t)cpus + 1) * stride;
 
 	return PERCPU_HEAD + (lanes + PERCPU_HEAD - 1) / PERCPU_HEAD * PERCPU_HEAD;
-}
-
-/* Transparent huge pages, for large arrays alone and only inside a lane: in a
- * small one they would waste memory, across two they would tie these to the
- * same NUMA node. */
-static void advise(const struct percpu_chunk *k)
-{
-	char *first, *last;
-
-	if (k->lane_size < 2 * HUGE_PAGE) {
-		madvise(k->base, (2 * k->cpus + 1) * k->stride, MADV_NOHUGEPAGE);
-		return;
-	}
-	for (uint32_t cpu = 0; cpu < k->cpus; cpu++) {
-		first = percpu_chunk_lane(k, cpu, 0);
-		last = first + k->lane_size;
-		first += -(uintptr_t)first % HUGE_PAGE;
-		last -= (uintptr_t)last % HUGE_PAGE;
-		madvise(first, last - first, MADV_HUGEPAGE);
-	}
-}
-
-void percpu_chunk_small_pages(const struct percpu_chunk *k, size_t offset)
-{
-	char *lane, *first;
-
-	for (uint32_t cpu = 0; cpu < k->cpus && k->lane_size >= 2 * HUGE_PAGE; cpu++) {
-		lane = percpu_chunk_lane(k, cpu, 0);
-		first = lane + offset;
-		first -= (uintptr_t)first % HUGE_PAGE;
-		if (first > lane)
-			madvise(first, lane + k->lane_size - first, MADV_NOHUGEPAGE);
-	}
-}
-
-static size_t page_size(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Address space for a chunk of that size, with lane 0 aligned. */
-static char *find_space(size_t size, int prot)
-{
-	char *map = mmap(NULL, size + PERCPU_LANE_SIZE, prot,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	size_t slack;
-
-	if (map == MAP_FAILED)
-		return NULL;
-	slack = -(uintptr_t)map % PERCPU_LANE_SIZE;
-	if (slack != 0)
-		munmap(map, slack);
-	munmap(map + slack + size, PERCPU_LANE_SIZE - slack);
-	return map + slack;
-}
-
-/* What a process knows of the chunk it has mapped at this place. */
-static struct percpu_chunk *introduce(const struct percpu_chunk *t, char *at, size_t size)
-{
-	struct percpu_chunk *k = (struct percpu_chunk *)at;
-
-	*k = *t;
-	k->self = k;
-	k->header = (struct percpu_header *)(at + PERCPU_HEAD);
-	k->base = at + 2 * PERCPU_HEAD;
-	k->map_size = size;
-	k->unit = percpu_unit(k->lane_size);
-	return k;
-}
-
-int percpu_chunk_map(const struct percpu_chunk *t, int fd, bool writable, bool grows,
-		     struct percpu_chunk **ret)
-{
-	const int rw = PROT_READ | PROT_WRITE;
-	uint64_t size = percpu_chunk_size(t->stride, t->cpus);
-	size_t shared = (size_t)size + (grows ? page_size() : 0);
-	char *at;
-	int e;
-
-	if (size > SIZE_MAX / 2)
-		return -ENOMEM;
-	at = find_space(PERCPU_HEAD + shared, t->shared ? PROT_NONE : rw);
-	if (at == NULL)
-		return -ENOMEM;
-	if (t->shared && (mprotect(at, PERCPU_HEAD, rw) != 0 ||
-			  mmap(at + PERCPU_HEAD, shared, writable ? rw : PROT_READ,
-			       MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)) {
-		e = percpu_errno();
-		munmap(at, PERCPU_HEAD + shared);
-		return e;
-	}
-	*ret = introduce(t, at, PERCPU_HEAD + size);
-	if (!t->shared)
-		advise(*ret);
-	return 0;
-}
-
-char *percpu_chunk_seed(const struct percpu_chunk *k)
-{
-	return (char *)k->header + percpu_chunk_size(k->stride, k->cpus);
-}
-
-/*
- * The page is made larger where it is, or somewhere else, and then moved to its
- * place as a whole. The first step can fail for want of address space, and leaves
- * the page as it was; the second needs none.
- */
-int percpu_chunk_unfold(const struct percpu_chunk *t, char **seed, bool grows,
-			struct percpu_chunk **ret)
-{
-	size_t size = percpu_chunk_size(t->stride, t->cpus);
-	size_t shared = size + (grows ? page_size() : 0);
-	char *at = find_space(PERCPU_HEAD + shared, PROT_NONE), *map;
-	int e;
-
-	if (at == NULL)
-		return -ENOMEM;
-	if (mprotect(at, PERCPU_HEAD, PROT_READ | PROT_WRITE) != 0)
-		goto no_memory;
-	map = mremap(*seed, page_size(), shared, MREMAP_MAYMOVE);
-	if (map == MAP_FAILED)
-		goto no_memory;
-	if (mremap(map, shared, shared, MREMAP_MAYMOVE | MREMAP_FIXED, at + PERCPU_HEAD) ==
-	    MAP_FAILED) {
-		e = percpu_errno();
-		munmap(map + page_size(), shared - page_size());
-		*seed = map;
-		/* Of the rest it is not known whether it is still ours. */
-		munmap(at, PERCPU_HEAD);
-		return e;
-	}
-	*seed = NULL;
-	*ret = introduce(t, at, PERCPU_HEAD + size);
-	return 0;
-
-no_memory:
-	munmap(at, PERCPU_HEAD + shared);
-	return -ENOMEM;
-}
-
-void percpu_chunk_unmap_seed(char *seed)
-{
-	munmap(seed, page_size());
-}
-
-void percpu_chunk_unmap(struct percpu_chunk *k)
-{
-	munmap(k, k->map_size);
 }
 
 #ifndef MADV_POPULATE_WRITE
@@ -199,7 +50,7 @@ static int touch_page(uint32_t *word)
  * qemu-user ignores it, so few pages do without. */
 static int reserve(char *first, size_t size)
 {
-	size_t page = page_size();
+	size_t page = percpu_page_size();
 	char *last = first + size;
 	int e = 0;
 
@@ -218,7 +69,7 @@ int percpu_chunk_read_header(const struct percpu_chunk *k, struct percpu_header 
 	char *first = (char *)k->header;
 
 	/* Where the file has been cut, this fails and the copy would be SIGBUS. */
-	if (madvise(first, page_size(), MADV_POPULATE_READ) != 0 && errno == EFAULT)
+	if (madvise(first, percpu_page_size(), MADV_POPULATE_READ) != 0 && errno == EFAULT)
 		return -EBADMSG;
 	memcpy(ret, first, sizeof(*ret));
 	return 0;
@@ -383,7 +234,7 @@ void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t size)
 
 void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size)
 {
-	const size_t page = page_size();
+	const size_t page = percpu_page_size();
 	/* No page has bytes of two lanes: what a lane's first and last page have
 	 * besides is of the gaps, which hold nothing. */
 	const bool apart = page < k->stride - k->lane_size;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <percpu/percpu.h>
 
@@ -352,6 +353,13 @@ static inline size_t percpu_unit(size_t lane_size)
 /** Bytes of a chunk behind struct percpu_chunk: its share of the file. */
 uint64_t percpu_chunk_size(size_t stride, uint32_t cpus);
 
+/* map.c */
+
+static inline size_t percpu_page_size(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
 /** Map the chunk described by the geometry of t: private memory, or the file's
  *  first. Where grows is set, a page of the file behind it is mapped as well,
  *  percpu_chunk_seed(). Returns 0 or -errno. */
@@ -372,6 +380,8 @@ int percpu_chunk_unfold(const struct percpu_chunk *t, char **seed, bool grows,
 /** In the CPU lanes of a private chunk, no huge page that reaches beyond this
  *  offset, behind which nothing is going to be touched. */
 void percpu_chunk_small_pages(const struct percpu_chunk *k, size_t offset);
+
+/* chunk.c: what is in the lanes */
 
 /** Copy the header that another process wrote: 0, or -EBADMSG. */
 int percpu_chunk_read_header(const struct percpu_chunk *k, struct percpu_header *ret);
@@ -412,6 +422,18 @@ static inline struct percpu_chunk *percpu_chunk_of(const void *cell)
 
 	return (struct percpu_chunk *)(lane - 2 * PERCPU_HEAD);
 }
+
+/* pin.c */
+
+/** Whether the kernel fills new mappings, by mlockall(MCL_FUTURE): of private memory,
+ *  if it has filled this page, which nobody has touched. */
+bool percpu_pin_fills(const char *page);
+
+/** Let it fill these pages, and lock them, no sooner than they are touched. */
+void percpu_pin_on_touch(char *first, size_t size);
+
+/** Let it fill the chunk now, but for the atomic lanes. */
+void percpu_chunk_pin(const struct percpu_chunk *k);
 
 /* journal.c */
 

@@ -22,6 +22,8 @@
 #include "journal.c"
 #include "local.c"
 #include "lock.c"
+#include "map.c"
+#include "pin.c"
 #include "place.c"
 #include "region.c"
 #include "root.c"
