@@ -21,6 +21,7 @@ int main(int argc, char **argv)
 
 	fprintf(stderr, "counters: measuring, for about %s minutes ...\n", full ? "10" : "3");
 	register_adds(true);
+	register_late();
 	register_costs();
 	register_processes();
 	all.run();

@@ -7,6 +7,9 @@
  * instruction can tell the two apart. So the calls that make such a child are
  * wrapped: as long as a thread's TLS is shared, both use atomic lanes.
  *
+ * Calls in what is loaded late find those of libc, for the program's libraries come
+ * first. So that is linked with --wrap=vfork and --wrap=clone.
+ *
  * Children made past libc, by the system call itself, are not seen; neither
  * would errno or malloc work for them.
  *
@@ -88,6 +91,8 @@ __asm__(".pushsection .text\n\t"
 	"jmp *%rdx\n\t"
 	".cfi_endproc\n\t"
 	".size vfork, . - vfork\n\t"
+	".globl __wrap_vfork\n\t"
+	".set __wrap_vfork, vfork\n\t"
 	".popsection");
 #else
 __asm__(".pushsection .text\n\t"
@@ -122,6 +127,8 @@ __asm__(".pushsection .text\n\t"
 	"br x17\n\t"
 	".cfi_endproc\n\t"
 	".size vfork, . - vfork\n\t"
+	".globl __wrap_vfork\n\t"
+	".set __wrap_vfork, vfork\n\t"
 	".popsection");
 #endif
 
@@ -152,6 +159,9 @@ PERCPU_API int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 		percpu_thread_unshare();
 	return r;
 }
+
+PERCPU_API int __wrap_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...) __THROW
+	__attribute__((alias("clone")));
 
 #endif
 #endif

@@ -80,7 +80,40 @@ bool percpu_read_list(const char *path, char *buf, size_t size);
 /** Next range of a list; returns false at its end or where it is malformed. */
 bool percpu_next_range(const char **list, unsigned long *first, unsigned long *last);
 
+/* record.c: what the library knows of a thread */
+
+enum percpu_thread_state {
+	PERCPU_THREAD_FRESH,	  /* not looked at yet */
+	PERCPU_THREAD_REGISTERED, /* the kernel confirmed it; the self-test is not through */
+	PERCPU_THREAD_ATTACHED,	  /* may run sequences */
+	PERCPU_THREAD_UNABLE,	  /* no sequences in this thread */
+};
+
+struct percpu_record {
+#ifdef PERCPU_LATE
+	struct percpu_rseq *self; /* percpu_self; first, for who has the value of the key */
+#endif
+	struct percpu_rseq *area; /* what percpu_self is when not shared */
+	struct percpu_rseq *registered;
+	enum percpu_thread_state state;
+	unsigned shared;	 /* tasks that use this record besides its thread */
+	struct percpu_rseq own;	 /* registered where libc has no area */
+	struct percpu_rseq none; /* a thread's own nobody, against false sharing */
+};
+
+/** The calling thread's. Where it cannot have one of its own, one that is unable. */
+struct percpu_record *percpu_record(void);
+
+/** Once, before the first registration. Returns whether threads have records. */
+bool percpu_record_init(void);
+
+/** See that percpu_thread_detach() is called when the thread ends. */
+bool percpu_record_keep(struct percpu_record *r);
+
 /* thread.c */
+
+/** The calling thread, whose record it is, is about to end. */
+void percpu_thread_detach(struct percpu_record *r);
 
 /** Start a short-lived thread that gets none of the program's signals, with the
  *  caller's scheduling policy or, if that is a real-time one, the normal one.

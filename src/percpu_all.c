@@ -25,6 +25,7 @@
 #include "map.c"
 #include "pin.c"
 #include "place.c"
+#include "record.c"
 #include "region.c"
 #include "root.c"
 #include "selftest.c"

@@ -53,6 +53,8 @@ static const char *why_not_rseq(struct percpu_status *st)
 #ifndef PERCPU_SEQ_SIGNATURE
 	return "this build has no restartable sequences (generic backend)";
 #endif
+	if (!percpu_record_init())
+		return "no thread-specific key is left whose values need no memory";
 	st->owner = percpu_thread_register();
 	if (st->owner != PERCPU_OWNER_NONE)
 		return NULL;

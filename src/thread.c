@@ -40,33 +40,6 @@ extern __typeof__(dlsym) dlsym __attribute__((weak)); /* as in stay.c */
 
 _Static_assert(sizeof(struct percpu_rseq) == 32, "the kernel's original ABI");
 
-enum state {
-	FRESH,	    /* not looked at yet */
-	REGISTERED, /* the kernel confirmed it; the self-test is not through */
-	ATTACHED,   /* may run sequences */
-	UNABLE,	    /* no sequences in this thread */
-};
-
-/* What a thread points to before it is looked at. Written by all, read by
- * none but for its cpu_id, which stays. */
-static struct percpu_rseq nobody = { .cpu_id = -1 };
-
-/* Used: by the assembly of sequences, which link-time optimization cannot see. */
-__thread struct percpu_rseq *percpu_self __attribute__((used, tls_model("initial-exec"))) = &nobody;
-
-static __thread struct {
-	struct percpu_rseq own;	  /* registered where libc has no area */
-	struct percpu_rseq none;  /* a thread's own nobody, against false sharing */
-	struct percpu_rseq *area; /* what percpu_self is when not shared */
-	struct percpu_rseq *registered;
-	enum state state;
-	unsigned shared; /* tasks that use this TLS besides its thread */
-} thread __attribute__((tls_model("initial-exec"))) = {
-	.own.cpu_id = -1,
-	.none.cpu_id = -1,
-	.area = &nobody,
-};
-
 /* Written once, before percpu_init() is done. */
 static struct {
 	bool libc; /* libc has an area, at this offset */
@@ -74,8 +47,6 @@ static struct {
 	uint32_t size; /* what it says is valid in there */
 	uint32_t feature_size;
 	uint32_t align;
-	pthread_key_t key; /* unregisters at thread exit */
-	bool has_key;
 	size_t tls; /* bytes that glibc takes off each thread's stack, or more */
 } process;
 
@@ -113,7 +84,7 @@ static struct percpu_rseq *libc_area(void)
  * none, the question registers it, which is as good. It must name the size
  * that was registered: 32 bytes, or on newer libcs the kernel's.
  */
-static bool attach_libc(void)
+static bool attach_libc(struct percpu_record *t)
 {
 	uint32_t align = process.align ? process.align : 32;
 	uint32_t sizes[] = { AREA_SIZE, (process.feature_size + align - 1) / align * align };
@@ -125,7 +96,7 @@ static bool attach_libc(void)
 		if (sizes[i] < AREA_SIZE)
 			continue;
 		if (sys_rseq(area, sizes[i], 0) == 0 || errno == EBUSY) {
-			thread.registered = area;
+			t->registered = area;
 			return true;
 		}
 	}
@@ -133,23 +104,23 @@ static bool attach_libc(void)
 }
 
 /* A thread that goes away must not leave the kernel writing to its memory. */
-static void detach(void *arg)
+void percpu_thread_detach(struct percpu_record *t)
 {
-	(void)arg;
 	percpu_thread_give_up();
-	sys_rseq(&thread.own, AREA_SIZE, UNREGISTER);
+	if (t->registered == &t->own)
+		sys_rseq(&t->own, AREA_SIZE, UNREGISTER);
 }
 
 /* EBUSY: a signal handler that counts has done it meanwhile. */
-static bool attach_own(void)
+static bool attach_own(struct percpu_record *t)
 {
-	if (!process.has_key || (sys_rseq(&thread.own, AREA_SIZE, 0) != 0 && errno != EBUSY))
+	if (sys_rseq(&t->own, AREA_SIZE, 0) != 0 && errno != EBUSY)
 		return false;
-	if (pthread_setspecific(process.key, &thread.own) != 0) {
-		sys_rseq(&thread.own, AREA_SIZE, UNREGISTER);
+	if (!percpu_record_keep(t)) {
+		sys_rseq(&t->own, AREA_SIZE, UNREGISTER);
 		return false;
 	}
-	thread.registered = &thread.own;
+	t->registered = &t->own;
 	return true;
 }
 
@@ -173,26 +144,27 @@ static void find_libc(void)
 
 enum percpu_owner percpu_thread_register(void)
 {
+	struct percpu_record *const t = percpu_record();
 	enum percpu_owner owner = PERCPU_OWNER_NONE;
 	int saved = errno;
 
-	if (attach_libc())
+	if (attach_libc(t))
 		owner = PERCPU_OWNER_LIBC;
-	else if (attach_own())
+	else if (attach_own(t))
 		owner = PERCPU_OWNER_LIBRARY;
 	if (owner == PERCPU_OWNER_NONE)
 		percpu_thread_give_up();
-	else if (thread.state == FRESH)
-		thread.state = REGISTERED;
+	else if (t->state == PERCPU_THREAD_FRESH)
+		t->state = PERCPU_THREAD_REGISTERED;
 	errno = saved;
 	return owner;
 }
 
 #else /* no sequences for this architecture */
 
-static void detach(void *arg)
+void percpu_thread_detach(struct percpu_record *t)
 {
-	(void)arg;
+	(void)t;
 }
 
 static void find_libc(void)
@@ -237,7 +209,6 @@ void percpu_thread_init(struct percpu_status *st)
 	dl_iterate_phdr(add_tls, &process.tls);
 	process.feature_size = getauxval(AT_RSEQ_FEATURE_SIZE);
 	process.align = getauxval(AT_RSEQ_ALIGN);
-	process.has_key = pthread_key_create(&process.key, detach) == 0;
 	st->rseq_size = process.size;
 	st->feature_size = process.feature_size;
 	st->align = process.align;
@@ -247,16 +218,20 @@ void percpu_thread_init(struct percpu_status *st)
 
 void percpu_thread_give_up(void)
 {
-	thread.state = UNABLE;
-	thread.area = &thread.none;
-	percpu_self = thread.area;
+	struct percpu_record *const t = percpu_record();
+
+	t->state = PERCPU_THREAD_UNABLE;
+	t->area = &t->none;
+	percpu_self = t->area;
 }
 
 void percpu_thread_attach(void)
 {
-	thread.state = ATTACHED;
-	thread.area = thread.registered;
-	percpu_self = thread.area;
+	struct percpu_record *const t = percpu_record();
+
+	t->state = PERCPU_THREAD_ATTACHED;
+	t->area = t->registered;
+	percpu_self = t->area;
 }
 
 void percpu_thread_look(void)
@@ -273,21 +248,17 @@ void percpu_thread_look(void)
 /* While the self-test has not come to its end, each slow path comes here. The
  * kernel is asked on the first all the same: a thread that enters a sandbox
  * afterwards makes no system call to rise. */
-static void rise(void)
+static void rise(struct percpu_record *t)
 {
 	uint32_t verdict = percpu_selftest_verdict();
 
-	if (percpu_self == &nobody) {
-		thread.area = &thread.none;
-		percpu_self = thread.area;
-	}
 	if (verdict == PERCPU_SELFTEST_UNKNOWN)
 		return;
 	if (verdict != PERCPU_SELFTEST_PASSED && verdict != PERCPU_SELFTEST_PENDING)
 		percpu_thread_give_up();
-	else if (thread.state == FRESH)
+	else if (t->state == PERCPU_THREAD_FRESH)
 		percpu_thread_register();
-	if (verdict == PERCPU_SELFTEST_PASSED && thread.state == REGISTERED)
+	if (verdict == PERCPU_SELFTEST_PASSED && t->state == PERCPU_THREAD_REGISTERED)
 		percpu_thread_attach();
 }
 
@@ -295,8 +266,10 @@ static void rise(void)
  * thread that began the loop. */
 __attribute__((noinline)) struct percpu_rseq *percpu_seq_attach(void)
 {
-	if ((thread.state == FRESH || thread.state == REGISTERED) && thread.shared == 0)
-		rise();
+	struct percpu_record *const t = percpu_record();
+
+	if (t->state <= PERCPU_THREAD_REGISTERED && t->shared == 0)
+		rise(t);
 	percpu_thread_look();
 	return percpu_self;
 }
@@ -304,14 +277,18 @@ __attribute__((noinline)) struct percpu_rseq *percpu_seq_attach(void)
 /* Used: by the assembly of vfork(), which link-time optimization cannot see. */
 __attribute__((used)) void percpu_thread_share(void)
 {
-	thread.shared++;
-	percpu_self = &thread.none;
+	struct percpu_record *const t = percpu_record();
+
+	t->shared++;
+	percpu_self = &t->none;
 }
 
 void percpu_thread_unshare(void)
 {
-	if (--thread.shared == 0)
-		percpu_self = thread.area;
+	struct percpu_record *const t = percpu_record();
+
+	if (--t->shared == 0)
+		percpu_self = t->area;
 }
 
 static bool is_real_time(void)

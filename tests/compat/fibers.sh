@@ -55,7 +55,7 @@ all()
 	shift 2
 	"$@" -std=gnu11 -O2 -fPIC -I"$src/include" -c "$src/src/percpu_all.c" -o all.o
 	for optimize in -O0 -O1 -O2 -O3 -Os '-O2 -flto' '-O3 -flto' '-O2 -fPIC -pie' \
-		'-O2 -fno-pie -no-pie' '-O3 -static'; do
+		'-O2 -fno-pie -no-pie' '-O3 -static' '-O2 -DPERCPU_LATE' '-O3 -flto -DPERCPU_LATE'; do
 		# shellcheck disable=SC2086
 		check "$arch" "$@" $optimize
 	done

@@ -48,13 +48,15 @@ speak()
 
 alone()
 {
-	local compiler=$1 header
+	local compiler=$1 header linked
 	speak "$2"
 	for header in "$src"/include/percpu/{,freebsd/}*.h "$src"/include/percpu/freebsd/compat/*/*.h \
 		"$src"/include/percpu/arch/{spec,generic}.h; do
 		echo "${header##*/}"
-		"$compiler" "${dialect[@]}" -O2 "${include[@]}" -include "$header" -c /dev/null \
-			-o header.o || return
+		for linked in -UPERCPU_LATE -DPERCPU_LATE; do
+			"$compiler" "${dialect[@]}" -O2 "${include[@]}" "$linked" \
+				-include "$header" -c /dev/null -o header.o || return
+		done
 	done
 }
 

@@ -51,6 +51,7 @@ runs()
 {
 	local tier
 	tier=$(timeout 60 "$@") || { echo "$*: failed: $tier"; return 1; }
+	tier=${tier#tier=}
 	echo "$*: tier $tier"
 	[ "$tier" = "${expected_tier:-$tier}" ]
 }
@@ -87,13 +88,16 @@ oldest_meson()
 
 exported_symbols()
 {
+	local name
 	{
 		sed -n 's/^\t\([a-z_0-9]*\);$/\1/p' "$src/src/libpercpu.map"
-		printf 'clone\nvfork\n'
+		printf '%s\n' clone vfork __wrap_clone __wrap_vfork
 	} | sort >listed
-	nm -D --defined-only "$prefix/lib/libpercpu.so" | awk '$2 != "A" { print $3 }' |
-		sed 's/@.*//' | sort >exported
-	diff listed exported
+	for name in percpu percpu-late; do
+		nm -D --defined-only "$prefix/lib/lib$name.so" | awk '$2 != "A" { print $3 }' |
+			sed 's/@.*//' | sort >"exported-$name"
+	done
+	diff listed exported-percpu && grep -vx percpu_self listed | diff - exported-percpu-late
 }
 
 # A library that was linked without ours gets our vfork nevertheless.
@@ -108,8 +112,12 @@ interposition()
 
 dynamic_section()
 {
-	readelf -d "$prefix/lib/libpercpu.so" >dynamic
-	grep -q 'SONAME.*\[libpercpu\.so\.0\]' dynamic && grep -q 'NODELETE' dynamic
+	local name
+	for name in percpu percpu-late; do
+		readelf -d "$prefix/lib/lib$name.so" >dynamic
+		grep -q "SONAME.*\[lib$name\.so\.0\]" dynamic && grep -q 'NODELETE' dynamic || return
+	done
+	! readelf -lW "$prefix/lib/libpercpu-late.so" | grep -w TLS
 }
 
 # The flags are words, not a file name.
@@ -137,6 +145,27 @@ pkgconfig_freebsd()
 		! cc -c "$here/freebsd_unchanged.c" -o unchanged.o $(pkg-config --cflags percpu)
 }
 
+# loaded_late OPTION...: a plugin, in a program that knows nothing of the library.
+loaded_late()
+{
+	cc -O2 "$src/tests/matrix/host.c" -o host -pthread -ldl &&
+		cc -O2 -shared -fPIC "$src/tests/matrix/late.c" -o late.so "$@" \
+			-Wl,-rpath,"$prefix/lib" -pthread && runs ./host ./late.so
+}
+
+# shellcheck disable=SC2046
+pkgconfig_late()
+{
+	loaded_late $(pkg-config --cflags --libs percpu-late) &&
+		readelf -d late.so | grep -q 'NEEDED.*libpercpu-late\.so\.0'
+}
+
+archive_late()
+{
+	loaded_late -DPERCPU_LATE -I"$prefix/include" "$prefix/lib/libpercpu-late.a" \
+		-Wl,-z,nodelete -Wl,--wrap=vfork -Wl,--wrap=clone
+}
+
 archive()
 {
 	cc "$@" "$here/consumer.c" -I"$prefix/include" "$prefix/lib/libpercpu.a" -o archive -pthread &&
@@ -146,19 +175,22 @@ archive()
 cmake_package()
 {
 	cmake -G Ninja -S "$here/cmake" -B cmake -DCMAKE_PREFIX_PATH="$prefix" &&
-		cmake --build cmake && runs cmake/percpu && runs cmake/static && runs_unchanged cmake/freebsd
+		cmake --build cmake && runs cmake/percpu && runs cmake/static &&
+		runs_unchanged cmake/freebsd && runs ./host cmake/liblate-module.so &&
+		runs ./host cmake/liblate_static-module.so
 }
 
 meson_subproject()
 {
 	local kind=$1
 	rm -rf embed && mkdir -p embed/subprojects &&
-		cp "$here/meson/meson.build" "$here/consumer.c" "$here/freebsd_unchanged.c" embed/ &&
+		cp "$here/meson/meson.build" "$here/consumer.c" "$here/freebsd_unchanged.c" \
+			"$src"/tests/matrix/late.[ch] embed/ &&
 		ln -s "$src" embed/subprojects/percpu &&
 		meson setup "embed-$kind" embed --default-library "$kind" \
 			--wrap-mode forcefallback &&
 		meson compile -C "embed-$kind" && runs "embed-$kind/consumer" &&
-		runs_unchanged "embed-$kind/unchanged"
+		runs_unchanged "embed-$kind/unchanged" && runs ./host "embed-$kind/liblate.so"
 }
 
 one_file()
@@ -202,7 +234,7 @@ cpp_inline()
 check 'install' install_library
 [ -e "$prefix/lib/libpercpu.a" ] || { echo "1..$count"; exit 1; }
 check 'exported symbols are those of the map' exported_symbols
-check 'soname and nodelete' dynamic_section
+check 'soname, nodelete, and no thread-local storage of the late one' dynamic_section
 check 'pkg-config, shared' pkgconfig_shared
 expected_tier=$(./shared)
 check 'percpu-doctor is installed' doctor
@@ -210,6 +242,8 @@ check 'Meson as old as is said' oldest_meson
 check "pkg-config, FreeBSD's include lines" pkgconfig_freebsd
 check "another library's vfork" interposition
 check 'pkg-config, static program' pkgconfig_static
+check 'pkg-config, loaded late' pkgconfig_late
+check 'archive, loaded late' archive_late
 check 'archive, position-independent' archive -O2 -fPIE -pie
 check 'archive, no-pie and LTO' archive -O2 -no-pie -flto
 have 'CMake package' cmake && check 'CMake package' cmake_package

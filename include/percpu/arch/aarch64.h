@@ -24,9 +24,13 @@ PERCPU_BEGIN_DECLS
 /* clang-format off */
 
 /* The calling thread's area, whatever thread the compiler thinks that is. */
+#ifdef PERCPU_LATE
+#define PERCPU_SEQ_SELF(to) "mov " to ", %[self]\n\t"
+#else
 #define PERCPU_SEQ_SELF(to)                                                    \
 	"mrs " to ", tpidr_el0\n\t"                                            \
 	"ldr " to ", [" to ", %[self]]\n\t"
+#endif
 
 /*
  * What keeps a shared object from being unloaded: one constructor, however many
@@ -105,9 +109,16 @@ PERCPU_BEGIN_DECLS
 #define PERCPU_SEQ_ADD_CLOBBERS "x9", "x10", "cc" PERCPU_SEQ_STEP_CLOBBERS
 #define PERCPU_SEQ_CLOBBERS "memory", PERCPU_SEQ_ADD_CLOBBERS
 
-/* How far percpu_self is from the thread pointer: the same in all threads, so
- * the compiler may keep it, unlike the thread pointer. */
-PERCPU_INLINE size_t percpu_self_offset(void)
+/* What PERCPU_SEQ_SELF() needs: how far percpu_self is from the thread pointer,
+ * the same in all threads, so that the compiler may keep it, unlike the thread
+ * pointer; or what was found by a call. */
+#ifdef PERCPU_LATE
+PERCPU_INLINE struct percpu_rseq *percpu_self_operand(void)
+{
+	return percpu_self;
+}
+#else
+PERCPU_INLINE size_t percpu_self_operand(void)
 {
 	size_t offset;
 
@@ -116,6 +127,7 @@ PERCPU_INLINE size_t percpu_self_offset(void)
 		: "=r"(offset));
 	return offset;
 }
+#endif
 
 PERCPU_INLINE int32_t percpu_seq_cpu(void)
 {
@@ -125,7 +137,7 @@ PERCPU_INLINE int32_t percpu_seq_cpu(void)
 		PERCPU_SEQ_SELF("%[cpu]")
 		"ldr %w[cpu], [%[cpu], #4]"
 		: [cpu] "=&r"(cpu)
-		: [self] "r"(percpu_self_offset()));
+		: [self] "r"(percpu_self_operand()));
 	return (int32_t)cpu;
 }
 
@@ -140,7 +152,7 @@ PERCPU_INLINE int percpu_seq_add(void *cell, size_t stride, int64_t n)
 		"str x9, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n)
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
@@ -161,7 +173,7 @@ PERCPU_INLINE int percpu_seq_add2(void *cell, size_t stride, const int64_t n[2])
 		"str q0, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [stride] "r"(stride), [n] "Q"(*(const percpu_memory2 *)(const void *)n)
 		: "v0", "v1", PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
@@ -192,7 +204,7 @@ PERCPU_INLINE int percpu_seq_bank_add(void *cell, size_t stride, const uint64_t 
 		"str x9, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
 		  [mask] "r"(mask), [n] "r"(n)
 		: PERCPU_SEQ_ADD_CLOBBERS
@@ -215,7 +227,7 @@ PERCPU_INLINE int percpu_seq_bank_add2(void *cell, size_t stride, const uint64_t
 		"str q0, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
 		  [mask] "r"(mask), [n] "w"(n)
 		: "v0", PERCPU_SEQ_ADD_CLOBBERS
@@ -275,7 +287,7 @@ PERCPU_INLINE int percpu_seq_bank_update(void *cell, size_t stride, const uint64
 		"stlr %[turn], [x10]\n"
 		PERCPU_SEQ_END
 		: [turn] "=&r"(turn), [from] "=&r"(from), [i] "=&r"(i)
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
 		  [mask] "r"(mask), [n] "r"(n), [words] "r"(words)
 		: "v0", "v1", PERCPU_SEQ_CLOBBERS
@@ -305,7 +317,7 @@ PERCPU_INLINE int percpu_seq_pair_add(void *cell, size_t stride, const uint64_t 
 		"str x9, [x10, #16]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
 		  [mask] "r"(mask), [word] "r"(word), [words] "r"(words), [n] "r"(n)
 		: PERCPU_SEQ_CLOBBERS
@@ -330,7 +342,7 @@ PERCPU_INLINE int percpu_seq_add_return(void *cell, const void *guard, size_t st
 		"str %[v], [x10]\n"
 		PERCPU_SEQ_END
 		: [v] "=&r"(v)
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
 		  [n] "r"(n)
 		: PERCPU_SEQ_CLOBBERS
@@ -359,7 +371,7 @@ PERCPU_INLINE int percpu_seq_add_limit(void *cell, const void *guard, size_t str
 		"str %[v], [x10]\n"
 		PERCPU_SEQ_END
 		: [v] "=&r"(v)
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
 		  [n] "r"(n), [limit] "r"(limit)
 		: PERCPU_SEQ_CLOBBERS
@@ -379,7 +391,7 @@ PERCPU_INLINE int percpu_seq_store(void *cell, const void *guard, size_t stride,
 		"str %[v], [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
 		  [v] "r"(v)
 		: PERCPU_SEQ_CLOBBERS
@@ -406,7 +418,7 @@ PERCPU_INLINE int percpu_seq_cmpxchg(void *cell, const void *guard, size_t strid
 		"str %[v], [x10]\n"
 		PERCPU_SEQ_END
 		: [old] "=&r"(old)
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
 		  [expected] "r"(expected), [v] "r"(v)
 		: PERCPU_SEQ_CLOBBERS
@@ -431,7 +443,7 @@ PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, 
 		"str %[v], [x10]\n"
 		PERCPU_SEQ_END
 		: [old] "=&r"(old)
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
 		  [v] "r"(v)
 		: PERCPU_SEQ_CLOBBERS
@@ -465,7 +477,7 @@ PERCPU_INLINE int percpu_seq_push(void *cell, const void *guard, size_t stride, 
 		"stlr %[i], [x10]\n"
 		PERCPU_SEQ_END
 		: [i] "=&r"(i)
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
 		  [limit] "r"(limit), [item] "r"(item)
 		: PERCPU_SEQ_CLOBBERS
@@ -498,7 +510,7 @@ PERCPU_INLINE int percpu_seq_pop(void *cell, const void *guard, size_t stride, v
 		"str %[i], [x10]\n"
 		PERCPU_SEQ_END
 		: [i] "=&r"(i), [item] "=&r"(item)
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
@@ -545,7 +557,7 @@ PERCPU_INLINE int percpu_seq_copy(void *cell, const void *guard, size_t stride, 
 		"stlr %[head], [x10]\n"
 		PERCPU_SEQ_END
 		: [head] "=&r"(head), [i] "=&r"(i), [t] "=&r"(t)
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
 		  [mask] "r"(mask), [src] "r"(src), [words] "r"(words)
 		: PERCPU_SEQ_CLOBBERS
@@ -593,7 +605,7 @@ PERCPU_INLINE int percpu_seq_append(void *cell, size_t stride, uint64_t mask, co
 		"stlr %[head], [x10]\n"
 		PERCPU_SEQ_END
 		: [head] "=&r"(head), [p] "=&r"(p), [t] "=&r"(t)
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [stride] "r"(stride), [mask] "r"(mask),
 		  [src] "r"(src), [end] "r"(end), [words] "r"(2 * pairs)
 		: PERCPU_SEQ_CLOBBERS
@@ -626,7 +638,7 @@ PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, ui
 		"str w9, [x10]\n"
 		PERCPU_SEQ_END
 		: [v] "=&r"(v), [t] "=&r"(t)
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n),
 		  [half] "r"(half), [window] "r"(~(2 * half - 1))
 		: PERCPU_SEQ_ADD_CLOBBERS
@@ -656,7 +668,7 @@ PERCPU_INLINE int percpu_seq_narrow_cross(void *cell, size_t stride, int64_t n,
 		"str w9, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [self] "r"(percpu_self_offset()),
+		: [self] "r"(percpu_self_operand()),
 		  [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n),
 		  [checkpoint] "r"(checkpoint), [expected] "r"(expected)
 		: PERCPU_SEQ_CLOBBERS
@@ -685,7 +697,7 @@ PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
 		"cbz w9, 6b\n"
 		PERCPU_SEQ_END
 		: [left] "=&r"(left)
-		: [self] "r"(percpu_self_offset()), [flag] "r"(flag), [tries] "r"(tries)
+		: [self] "r"(percpu_self_operand()), [flag] "r"(flag), [tries] "r"(tries)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
 	return left == tries - 1 ? PERCPU_SEQ_REFUSED : 0;

@@ -208,6 +208,10 @@
 
 #include <percpu/base.h>
 
+#ifdef PERCPU_LATE
+#include <pthread.h>
+#endif
+
 enum {
 	PERCPU_SEQ_SLOW = 1,
 	PERCPU_SEQ_REFUSED = 2,
@@ -244,10 +248,32 @@ PERCPU_BEGIN_DECLS
  * -mno-tls-direct-seg-refs), so there they take it in C, where the compiler may
  * keep it from one add to the next; in assembly an add would cost 10 to 30 % more.
  *
- * Initial-exec: two loads, no call, also from shared objects.
+ * Initial-exec: two loads, no call, also from shared objects. That takes a
+ * library that is linked when the program starts. What is loaded late is compiled
+ * with PERCPU_LATE, and finds the pointer by a key: percpu_self_here().
  */
+#ifndef PERCPU_LATE
 extern PERCPU_API __thread struct percpu_rseq *percpu_self
 	__attribute__((tls_model("initial-exec")));
+#else
+#define percpu_self (*percpu_self_here())
+
+/** The key whose value leads to percpu_self, unless there is none. */
+extern PERCPU_API pthread_key_t percpu_key;
+#define PERCPU_NO_KEY ((pthread_key_t)-1)
+
+/** Where percpu_self is, in a thread for which the key has no value. */
+PERCPU_API struct percpu_rseq **percpu_self_at(void);
+
+/* A call each time: compilers keep nothing of it for a fiber that moves. */
+PERCPU_INLINE struct percpu_rseq **percpu_self_here(void)
+{
+	const pthread_key_t key = percpu_key;
+	void *at = percpu_likely(key != PERCPU_NO_KEY) ? pthread_getspecific(key) : NULL;
+
+	return percpu_likely(at != NULL) ? (struct percpu_rseq **)at : percpu_self_at();
+}
+#endif
 
 /* C++ has flexible arrays as an extension only. */
 #pragma GCC diagnostic push

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * counters_late.cc - what an add costs in what is loaded late: late_plugin.cc,
+ * by dlopen(), in the frame of counters_add.cc.
+ */
+#include <dlfcn.h>
+
+#include "counters.h"
+#include "late_plugin.h"
+
+static const late_plugin *plugin;
+static unsigned first_cpu;
+
+static void measure(const char *name, void (*batch)())
+{
+	auto *b = benchmark::RegisterBenchmark(name, [batch](benchmark::State &state) {
+		pinned here(first_cpu + state.thread_index());
+
+		batch(); /* the thread is attached */
+		if (state.thread_index() == 0)
+			plugin->reset();
+		for (auto _ : state)
+			batch();
+
+		double ops = double(state.iterations()) * late_batch;
+
+		state.counters["ops"] = ops;
+		if (state.thread_index() == 0)
+			state.counters["lost"] = ops * state.threads() - double(plugin->total());
+	});
+
+	b->Setup([](const benchmark::State &) { first_cpu++; })->Threads(1);
+}
+
+void register_late()
+{
+	void *handle = dlopen(LATE_PLUGIN, RTLD_NOW);
+
+	must(handle ? 0 : -ENOENT, LATE_PLUGIN);
+	plugin = (const late_plugin *)dlsym(handle, "late");
+	must(plugin && plugin->create() ? 0 : -ENOMEM, "counters of a plugin");
+	measure(LATE, plugin->one);
+	measure(LATE IN_TURN, plugin->in_turn);
+}
