@@ -5,17 +5,18 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <stdlib.h>
-#include <sys/resource.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <percpu/freebsd.h>
 
 #include "../../src/internal.h"
 #include "../support.h"
 
-#define SLEEPS 20
 #define N 16
-#define READS 20000
+#define CHANGES 5000 /* of a word, seen by who reads it */
 
 /* A 32-bit x86 compiler aligns them to 4 bytes where nothing else is said. */
 static void atomic_words_are_aligned(void **state)
@@ -47,24 +48,56 @@ static void lanes_fit_the_address_space(void **state)
 		assert_true(e == 0 || e == -ENOMEM);
 }
 
-static uint64_t switches(void)
+/* Of its low 32 bits, the lane has the default length. */
+static void long_lanes_of_a_file_are_not_cut(void **state)
 {
-	struct rusage u;
-
-	getrusage(RUSAGE_THREAD, &u);
-	return (uint64_t)u.ru_nvcsw;
-}
-
-/* A time that the kernel misreads as 0 is no sleep. */
-static void waiters_sleep(void **state)
-{
-	uint32_t word = 0;
-	uint64_t before = switches();
+	const size_t at = offsetof(struct percpu_header, lane_size);
+	uint64_t lane_size = PERCPU_LANE_SIZE + (UINT64_C(1) << 32);
+	struct percpu_region *r;
+	int fd;
 
 	(void)state;
-	for (int i = 0; i < SLEEPS; i++)
-		percpu_futex_wait(&word, 0, PERCPU_SECOND / 200);
-	assert_true(switches() - before >= SLEEPS);
+	assert_int_equal(percpu_region_create_file(test_path("long"), NULL, &r), 0);
+	percpu_region_close(r);
+	fd = open(test_path("long"), O_WRONLY);
+	assert_int_equal(pwrite(fd, &lane_size, sizeof(lane_size), (off_t)at), sizeof(lane_size));
+	close(fd);
+	assert_int_equal(percpu_region_open(test_path("long"), 0, NULL, &r),
+			 sizeof(size_t) < 8 ? -ENOMEM : -EBADMSG);
+}
+
+/* In front of libc's, which this program is linked to call here. */
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+
+static long slept[2]; /* seconds and nanoseconds, as the kernel reads them */
+
+long __wrap_syscall(long number, ...)
+{
+	long a[6];
+	va_list ap;
+
+	va_start(ap, number);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	if (number == SYS_futex && a[1] == FUTEX_WAIT_PRIVATE && a[3] != 0)
+		memcpy(slept, (const void *)a[3], sizeof(slept));
+	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* System calls of 32 bits take other times than libc, where its time_t has 64. */
+static void times_are_as_the_kernel_reads_them(void **state)
+{
+	uint32_t word = 0;
+
+	(void)state;
+	percpu_futex_wait(&word, 0, 2000000);
+	assert_int_equal(slept[0], 0);
+	assert_int_equal(slept[1], 2000000);
+	percpu_futex_wait(&word, 1, 3 * PERCPU_SECOND + 4); /* it is not 1 */
+	assert_int_equal(slept[0], 3);
+	assert_int_equal(slept[1], 4);
 }
 
 static struct {
@@ -89,18 +122,20 @@ static bool is_torn(uint64_t v)
 
 static void words_are_read_whole(void **state)
 {
-	uint64_t out[N];
+	uint64_t out[N], last = 0, end = test_now() + 5 * PERCPU_SECOND;
+	unsigned torn = 0, changes = 0;
 	pthread_t thread;
-	unsigned torn = 0;
 
 	(void)state;
 	if (test_thread_sanitizer())
 		test_skip("vector loads of cells are no race that this sanitizer could see");
 	assert_int_equal(percpu_counter_array_create(N, &halves.array), 0);
 	assert_int_equal(pthread_create(&thread, NULL, store_words, NULL), 0);
-	for (int i = 0; i < READS; i++) {
+	while (torn == 0 && changes < CHANGES && test_now() < end) {
 		percpu_counter_array_fetch_all(halves.array, out);
 		torn += is_torn(out[N - 1]);
+		changes += out[N - 1] != last;
+		last = out[N - 1];
 		torn += is_torn(percpu_counter_array_fetch(halves.array, N - 1));
 	}
 	__atomic_store_n(&halves.stop, 1, __ATOMIC_RELAXED);
@@ -114,9 +149,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(atomic_words_are_aligned),
 		cmocka_unit_test(lanes_fit_the_address_space),
-		cmocka_unit_test(waiters_sleep),
+		cmocka_unit_test(long_lanes_of_a_file_are_not_cut),
+		cmocka_unit_test(times_are_as_the_kernel_reads_them),
 		cmocka_unit_test(words_are_read_whole),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
 }
