@@ -6,17 +6,17 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <percpu/freebsd.h>
 
 #include "../../src/internal.h"
 #include "../support.h"
-
-#define N 16
-#define CHANGES 5000 /* of a word, seen by who reads it */
 
 /* A 32-bit x86 compiler aligns them to 4 bytes where nothing else is said. */
 static void atomic_words_are_aligned(void **state)
@@ -100,48 +100,54 @@ static void times_are_as_the_kernel_reads_them(void **state)
 	assert_int_equal(slept[1], 4);
 }
 
-static struct {
-	struct percpu_counter_array *array;
-	uint32_t stop;
-} halves;
+#define NO_PTRACE 2
 
-/* As a process with sequences would, all bits of a word at once. */
-static void *store_words(void *arg)
+static struct percpu_counter_array *array;
+
+static int fetch_step_by_step(void *arg)
 {
-	uint64_t *cell = (uint64_t *)(void *)halves.array->base;
+	uint64_t v, *words = (uint64_t *)arg;
 
-	for (uint64_t v = 0; !__atomic_load_n(&halves.stop, __ATOMIC_RELAXED); v = ~v)
-		__atomic_store_n(&cell[N - 1], v, __ATOMIC_RELAXED);
-	return arg;
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0 || raise(SIGSTOP) != 0)
+		return NO_PTRACE;
+	percpu_counter_array_fetch_all(array, words);
+	v = percpu_counter_array_fetch(array, 0);
+	return (uint32_t)words[0] != words[0] >> 32 || (uint32_t)v != v >> 32;
 }
 
-static bool is_torn(uint64_t v)
+/* As a process with sequences would, all bits of the word at once. */
+static void store_in(pid_t pid, uint32_t half)
 {
-	return v != 0 && v != UINT64_MAX;
+	long words[8 / sizeof(long)];
+	uint64_t v = (uint64_t)half << 32 | half;
+
+	memcpy(words, &v, sizeof(v));
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		ptrace(PTRACE_POKEDATA, pid, array->base + i * sizeof(long), (void *)words[i]);
 }
 
+/* The word has another value, of equal halves, before each instruction. */
 static void words_are_read_whole(void **state)
 {
-	uint64_t out[N], last = 0, end = test_now() + 5 * PERCPU_SECOND;
-	unsigned torn = 0, changes = 0;
-	pthread_t thread;
+	uint32_t half = 0;
+	uint64_t word;
+	int status;
+	pid_t pid;
 
 	(void)state;
-	if (test_thread_sanitizer())
-		test_skip("vector loads of cells are no race that this sanitizer could see");
-	assert_int_equal(percpu_counter_array_create(N, &halves.array), 0);
-	assert_int_equal(pthread_create(&thread, NULL, store_words, NULL), 0);
-	while (torn == 0 && changes < CHANGES && test_now() < end) {
-		percpu_counter_array_fetch_all(halves.array, out);
-		torn += is_torn(out[N - 1]);
-		changes += out[N - 1] != last;
-		last = out[N - 1];
-		torn += is_torn(percpu_counter_array_fetch(halves.array, N - 1));
+	assert_int_equal(percpu_counter_array_create(1, &array), 0);
+	pid = test_fork(fetch_step_by_step, &word);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	while (WIFSTOPPED(status)) {
+		store_in(pid, ++half);
+		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0)
+			kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
 	}
-	__atomic_store_n(&halves.stop, 1, __ATOMIC_RELAXED);
-	pthread_join(thread, NULL);
-	percpu_counter_array_destroy(halves.array);
-	assert_int_equal(torn, 0);
+	percpu_counter_array_destroy(array);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_PTRACE)
+		test_skip("not permitted to trace");
+	assert_int_equal(status, 0);
 }
 
 int main(void)
