@@ -131,6 +131,17 @@ static void start(void (*f)(void))
 	makecontext(&fiber, f, 0);
 }
 
+/* With PERCPU_LATE a thread has an area of its own from the first look at it on, and
+ * keeps it if it cannot run sequences. */
+static bool keeps_area(void)
+{
+#ifdef PERCPU_LATE
+	return percpu_status()->tier != PERCPU_TIER_RSEQ;
+#else
+	return false;
+#endif
+}
+
 static void run_in_turn(unsigned me, unsigned i)
 {
 	ucontext_t here;
@@ -158,7 +169,7 @@ static void *run(void *second)
 	/* The slow path attaches the thread that it runs in. */
 	run_in_turn(me, 0);
 	if (me == 1)
-		attached = get_area() != before;
+		attached = get_area() != before || keeps_area();
 	set_area(&areas[me]);
 	sem_wait(&turn[me]);
 	wrong[0] = false;
@@ -175,6 +186,7 @@ int main(void)
 
 	if (percpu_counter_create(&counter) != 0)
 		return 2;
+	(void)percpu_selftest(); /* the tier is the final one */
 	sem_init(&turn[0], 0, 1);
 	sem_init(&turn[1], 0, 0);
 	if (pthread_create(&other, NULL, run, &turn) != 0)
