@@ -74,16 +74,16 @@ static long slept[2]; /* seconds and nanoseconds, as the kernel reads them */
 
 long __wrap_syscall(long number, ...)
 {
-	long a[6];
+	long a[5]; /* the library makes no call here with a sixth that matters */
 	va_list ap;
 
 	va_start(ap, number);
-	for (int i = 0; i < 6; i++)
+	for (int i = 0; i < 5; i++)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
 	if (number == SYS_futex && a[1] == FUTEX_WAIT_PRIVATE && a[3] != 0)
 		memcpy(slept, (const void *)a[3], sizeof(slept));
-	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], 0);
 }
 
 /* System calls of 32 bits take other times than libc, where its time_t has 64. */
