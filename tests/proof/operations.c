@@ -35,6 +35,8 @@ static struct percpu_compact *crossing;	   /* whose cells are one short of a cro
 static PERCPU_VARIABLE(uint64_t, variable);
 static uma_zone_t zpcpu_zone __attribute__((used)); /* or it would be a leak */
 static uint64_t *zpcpu;
+static struct counter_rate rate = { .cr_period = INT32_MAX };
+static struct counter_rate early_rate = { .cr_rate = EARLY_COUNTER, .cr_period = INT32_MAX };
 static struct percpu_wbuf *wbuf;
 static uint64_t buffered; /* in it */
 
@@ -113,6 +115,10 @@ void proof_make(unsigned cpu)
 	assert_int_equal(percpu_stats_create_in(region, 16, 1, PERCPU_STATS_WHOLE, &whole), 0);
 	assert_int_equal(percpu_compact_create_in(region, WORDS, &compact), 0);
 	assert_int_equal(percpu_wbuf_create(NULL, &wbuf), 0);
+	rate.cr_rate = counter_u64_alloc(M_WAITOK);
+	percpu_static_counter_setup(percpu_freebsd_early(early_rate.cr_rate));
+	(void)counter_ratecheck(&rate, INT64_MAX); /* the first begins a period, with a reset */
+	(void)counter_ratecheck(&early_rate, INT64_MAX);
 	make_crossing();
 	percpu_counter_array_commit_words(); /* or the first add would find out */
 	test_pin(0, cpu);
@@ -256,6 +262,27 @@ static struct model_result run_zpcpu(const struct model_case *c)
 	return grown(before, sum_zpcpu());
 }
 
+static struct model_result check_rate(struct counter_rate *cr)
+{
+	uint64_t before = counter_u64_fetch(cr->cr_rate);
+
+	if (counter_ratecheck(cr, INT64_MAX) != 0)
+		return (struct model_result){ -1, MODEL_UNSET };
+	return grown(before, counter_u64_fetch(cr->cr_rate));
+}
+
+static struct model_result run_rate(const struct model_case *c)
+{
+	(void)c;
+	return check_rate(&rate);
+}
+
+static struct model_result run_early_rate(const struct model_case *c)
+{
+	(void)c;
+	return check_rate(&early_rate);
+}
+
 static struct model_result run_stats(const struct model_case *c)
 {
 	struct model_result r = { 0, MODEL_UNSET };
@@ -288,7 +315,10 @@ static struct model_result run_called(const struct model_case *c)
 
 static struct model_result run_whole(const struct model_case *c)
 {
-	return run_update(whole, c);
+	if (c->op == MODEL_ADD2)
+		return run_update(whole, c);
+	percpu_stats_add_slow(whole, 0, 0, c->n[0]); /* objects in copies always come here */
+	return (struct model_result){ 0, MODEL_UNSET };
 }
 
 static struct model_result run_compact(const struct model_case *c)
@@ -404,12 +434,15 @@ static const struct proof_operation operations[] = {
 	{ "stats update of 1, called", PROOF_SUMS, MODEL_ADD, run_called },
 	{ "stats update of 2, called", PROOF_SUMS, MODEL_ADD2, run_called },
 	{ "stats update, whole", PROOF_SUMS, MODEL_ADD2, run_whole },
+	{ "stats add, whole", PROOF_SUMS, MODEL_ADD, run_whole },
 	{ "compact add", PROOF_SUMS, MODEL_ADD, run_compact },
 	{ "compact add, within", PROOF_PRIVATE, MODEL_ADD, run_within },
 	{ "compact add, crossing", PROOF_PRIVATE, MODEL_ADD, run_crossing },
 	{ "write buffer add", PROOF_PRIVATE, MODEL_ADD, run_wbuf },
 	{ "variable add", PROOF_PRIVATE, MODEL_ADD, run_variable },
 	{ "zpcpu add", PROOF_PRIVATE, MODEL_ADD, run_zpcpu },
+	{ "rate", PROOF_PRIVATE, MODEL_ADD, run_rate },
+	{ "rate, early", PROOF_PRIVATE, MODEL_ADD, run_early_rate },
 	{ "zone alloc, cold", PROOF_PRIVATE, MODEL_ADD, run_cold },
 	{ "zone alloc", PROOF_PRIVATE, MODEL_ADD, run_warm },
 	{ "zone free", PROOF_PRIVATE, MODEL_ADD, run_full },
