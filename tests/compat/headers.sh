@@ -156,6 +156,12 @@ for compiler in gcc clang g++ clang++; do
 	[ "$(uname -m)" = x86_64 ] || continue
 	check "Intel syntax, $compiler" intel_syntax "$compiler"
 done
+for compiler in {i686-linux-gnu,arm-linux-gnueabihf}-{gcc,g++}; do
+	command -v "$compiler" >found || continue
+	std=c11
+	case $compiler in *++) std=c++17 ;; esac
+	check "each header alone, 32 bits, $compiler $std" alone "$compiler" "$std"
+done
 if command -v gcc >found; then
 	check 'a compiler whose asm goto has no outputs' old_compiler
 fi

@@ -231,6 +231,17 @@ cpp_inline()
 	done
 }
 
+# As most kernels of x86-64 do.
+i686_runs()
+{
+	/usr/i686-linux-gnu/lib/ld-linux.so.2 --version >/dev/null 2>&1
+}
+
+one_file_i686()
+{
+	expected_tier=cpu one_file i686-linux-gnu-gcc -O2 -static
+}
+
 check 'install' install_library
 [ -e "$prefix/lib/libpercpu.a" ] || { echo "1..$count"; exit 1; }
 check 'exported symbols are those of the map' exported_symbols
@@ -259,6 +270,9 @@ for compiler in gcc clang; do
 		check "program, $compiler $std" dialect "$compiler" "$std"
 	done
 done
+if i686_runs; then
+	have 'one file, i686' i686-linux-gnu-gcc && check 'one file, i686' one_file_i686
+fi
 have 'one file, musl' musl-gcc && check 'one file, musl' musl
 
 for compiler in g++ clang++; do
