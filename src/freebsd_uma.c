@@ -134,8 +134,7 @@ void *percpu_freebsd_zalloc(struct uma_zone *zone, void *arg, int flags)
 	}
 	if (flags & M_ZERO) {
 		k = percpu_chunk_of(item);
-		percpu_chunk_clear(k, (size_t)((char *)item - k->base),
-				   (zone->size + 7) & ~(size_t)7);
+		percpu_chunk_clear(k, (size_t)((char *)item - k->base), zone->size);
 	}
 	return item;
 }
