@@ -40,7 +40,7 @@ static bool is_on(int fd, long file_system)
  * longer than a page; it ends what is whole with the line. */
 static bool read_list(const char *path, char *buf, size_t size, bool *ret_genuine)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be a pipe */
 	ssize_t n;
 
 	*ret_genuine = false;
@@ -106,11 +106,22 @@ static bool read_sysfs(const char *path, struct listing *l)
 	return genuine && l->end != 0;
 }
 
+/* Not blocking, should it be a pipe. */
+static FILE *open_table(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+	if (fd >= 0 && f == NULL)
+		close(fd);
+	return f;
+}
+
 /* A table in /proc, which begins with a line of "CPU0 CPU1 ...". Whether it is the
  * kernel's and has one. */
 static bool read_table(const char *path, struct listing *l)
 {
-	FILE *f = fopen(path, "re");
+	FILE *f = open_table(path);
 	char *line = NULL, *at;
 	unsigned long cpu;
 	bool whole = false;
@@ -177,7 +188,7 @@ static unsigned long known(unsigned long *ret_claimed)
 static unsigned long mask_digits(void)
 {
 	static const char name[] = "Cpus_allowed:";
-	FILE *f = fopen("/proc/self/status", "re");
+	FILE *f = open_table("/proc/self/status");
 	char *line = NULL;
 	unsigned long digits = 0;
 	size_t size = 0;

@@ -105,7 +105,6 @@ static uint32_t try_lock(struct percpu_robust *h, uint32_t *word)
 		return value;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &h->signals);
-	h->tid = (uint32_t)syscall(SYS_gettid);
 	arm(h, word);
 	while (is_free(value) &&
 	       !__atomic_compare_exchange_n(word, &value, h->tid | (value & FUTEX_WAITERS), false,
@@ -136,8 +135,15 @@ int percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout
 {
 	uint64_t deadline = 0, end = 0, now;
 	uint32_t value, holder = 0;
-	int saved = errno;
+	int saved = errno, e = 0;
+	long tid = syscall(SYS_gettid);
 
+	if (tid < 0) {
+		e = percpu_errno();
+		errno = saved;
+		return e;
+	}
+	h->tid = (uint32_t)tid;
 	while (value = try_lock(h, word), !is_free(value)) {
 		now = percpu_now_ns();
 		if (end == 0)

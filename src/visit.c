@@ -44,6 +44,18 @@ static bool decide(struct visit *v, uint32_t from, uint32_t to)
 					   __ATOMIC_ACQUIRE);
 }
 
+/* The kernel is asked, or, where a filter forbids that, what libc reads without it. */
+static bool where(unsigned *ret_cpu)
+{
+	int cpu;
+
+	if (syscall(SYS_getcpu, ret_cpu, NULL, NULL) == 0)
+		return true;
+	cpu = sched_getcpu();
+	*ret_cpu = (unsigned)cpu;
+	return cpu >= 0;
+}
+
 static void *visitor(void *arg)
 {
 	struct visit *v = arg;
@@ -53,10 +65,9 @@ static void *visitor(void *arg)
 	__atomic_store_n(&v->tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	publish(&v->done, NONE);
 	while ((request = __atomic_load_n(&v->request, __ATOMIC_ACQUIRE)) != STOP) {
-		/* Not sched_getcpu(): this must be the truth of now. If it is
-		 * another CPU, the caller has given up on that one already. */
-		if (request - 1 < BUSY - 1 && syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 &&
-		    cpu + 1 == request && decide(v, request, request | BUSY)) {
+		/* If it is another CPU, the caller has given up on that one already. */
+		if (request - 1 < BUSY - 1 && where(&cpu) && cpu + 1 == request &&
+		    decide(v, request, request | BUSY)) {
 			if (v->fn != NULL)
 				v->fn(cpu, v->arg);
 			publish(&v->done, request);

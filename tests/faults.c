@@ -43,6 +43,8 @@ static const struct {
 	[FAULT_FUTEX_WAIT] = { "futex to wait", EINTR },
 	[FAULT_FUTEX_TOUCH] = { "futex to touch", EFAULT },
 	[FAULT_MEMBARRIER] = { "membarrier", EPERM },
+	[FAULT_GETTID] = { "gettid", EPERM },
+	[FAULT_GETCPU] = { "getcpu", EPERM },
 };
 
 static struct {
@@ -256,7 +258,9 @@ long __wrap_syscall(long number, ...)
 	for (unsigned i = 0; i < 6; i++)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
-	if (number == SYS_membarrier && fails(FAULT_MEMBARRIER))
+	if ((number == SYS_membarrier && fails(FAULT_MEMBARRIER)) ||
+	    (number == SYS_gettid && fails(FAULT_GETTID)) ||
+	    (number == SYS_getcpu && fails(FAULT_GETCPU)))
 		return -1;
 	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT && fails(FAULT_FUTEX_WAIT))
 		return -1;

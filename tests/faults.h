@@ -28,6 +28,8 @@ enum fault_call {
 	FAULT_FUTEX_WAIT,  /* interrupted */
 	FAULT_FUTEX_TOUCH, /* FUTEX_WAKE_OP: the page is not to be had */
 	FAULT_MEMBARRIER,
+	FAULT_GETTID,
+	FAULT_GETCPU,
 	FAULT_CALLS
 };
 
