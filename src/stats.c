@@ -22,10 +22,11 @@
 
 #define FIELD sizeof(uint64_t)
 #define MAX_LANE_SIZE (PERCPU_MAX_LANE / 2)
-#define GROUP 8 /* fields that any update may have */
+#define GROUP 8 /* fields that every CPU updates without the lock */
 #define LINE 64 /* objects do not share a vector, nor the banks a line */
 
 _Static_assert(sizeof(struct percpu_stats_control) <= LINE, "fits into the smallest bank");
+_Static_assert(PERCPU_STATS_MAX_COMMIT <= PERCPU_JOURNAL_WORDS, "any update fits the journal");
 
 static size_t round_words(size_t words)
 {
@@ -302,17 +303,23 @@ static int add_vector(const struct percpu_stats *s, char *cell, const uint64_t *
 
 static int check_update(const struct percpu_stats *s, size_t i, size_t word, size_t words)
 {
-	size_t group = words <= 2 ? words : words <= 4 ? 4 : 8;
-
 	if (words == 0 || i >= s->n || word >= s->words || words > s->words - word)
 		return -EINVAL;
 	if (!s->chunk->region->writable)
 		return -EROFS;
-	if (s->flags & PERCPU_STATS_WHOLE)
-		return 0;
-	if (words > GROUP)
+	if (words > PERCPU_STATS_MAX_COMMIT)
 		return -E2BIG;
-	return word % group != 0 ? -EINVAL : 0;
+	/* Readers take so many words of the bias together, from a multiple on. */
+	return word / PERCPU_JOURNAL_WORDS != (word + words - 1) / PERCPU_JOURNAL_WORDS ? -EINVAL :
+											  0;
+}
+
+/* Whether one store commits them: of a copy, or of a vector, which is aligned. */
+static bool is_one_commit(const struct percpu_stats *s, size_t word, size_t words)
+{
+	size_t group = words <= 2 ? words : words <= 4 ? 4 : 8;
+
+	return words <= s->commit && (s->head != 0 || word % group == 0);
 }
 
 static int update_locked(const struct percpu_stats *s, size_t offset, const uint64_t *n,
@@ -365,7 +372,7 @@ int percpu_stats_update_slow(const struct percpu_stats *s, size_t i, size_t word
 
 	if (e != 0)
 		return e;
-	if (words <= s->commit) {
+	if (is_one_commit(s, word, words)) {
 		if (update_by_sequence(s, i, word, n, words) == 0)
 			return 0;
 		rs = percpu_seq_attach();

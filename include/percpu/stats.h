@@ -47,11 +47,12 @@ struct percpu_stats {
 	unsigned flags;		   /* that they were created with */
 };
 
-/** For percpu_stats_create(): an update may have any run of an object's fields, up to
- *  PERCPU_STATS_MAX_COMMIT, and not 8 aligned ones at most. Objects are in two copies,
- *  see percpu_stats_create(): memory and cost grow with the schema. */
+/** For percpu_stats_create(): on tier rseq no update takes the lock, whichever of an
+ *  object's fields it has. Objects have up to PERCPU_STATS_MAX_COMMIT fields and are in
+ *  two copies, see percpu_stats_create(): memory and cost grow with the schema. */
 #define PERCPU_STATS_WHOLE 0x1
 
+/** Fields that an update may have. */
 #define PERCPU_STATS_MAX_COMMIT 64
 
 /**
@@ -104,8 +105,8 @@ PERCPU_API uint64_t percpu_stats_key(const struct percpu_stats *s);
  *  and in one that was opened to read it does. */
 PERCPU_API void percpu_stats_destroy(struct percpu_stats *s);
 
-/** Fields that an update has without taking the lock, on this CPU: all of an object
- *  with PERCPU_STATS_WHOLE; of others as a rule all up to 8, and with more than 8,
+/** Fields that an update on tier rseq has without taking the lock, on this CPU: all of an
+ *  object with PERCPU_STATS_WHOLE; of others as a rule all up to 8, and with more than 8,
  *  or attached to where the CPU that created them commits more, 2, 4 or 8. */
 PERCPU_API unsigned percpu_stats_commit_words(const struct percpu_stats *s);
 
@@ -139,11 +140,14 @@ PERCPU_INLINE percpu_words2 percpu_stats_pair(const uint64_t *n, size_t at, size
  * with one commit, on every CPU. Inlined where words is a constant; then, as in
  * percpu_stats_add(), the object and the fields must be there: nothing checks.
  *
- * Without PERCPU_STATS_WHOLE, words is at most 8, and word a multiple of words
- * rounded up to a power of two.
+ * Without the lock, see below, are updates of up to percpu_stats_commit_words()
+ * fields; of these, in objects that are not in two copies, those whose word is a
+ * multiple of words rounded up to a power of two. All others take it: they are
+ * whole as well, but hundreds of times slower.
  *
- * Returns 0, or, with nothing added, -E2BIG (more than 8 fields),
- * -EINVAL (an object or fields that are not there, or word is no such multiple),
+ * Returns 0, or, with nothing added, -E2BIG (more than PERCPU_STATS_MAX_COMMIT fields),
+ * -EINVAL (an object or fields that are not there, or fields on both sides of a
+ * multiple of 64),
  * -EROFS (the region was opened to read; one field at a time is SIGSEGV there, as
  * percpu_stats_add()),
  * and where the lock is taken, see below, -ETIMEDOUT: another thread that has it
@@ -151,11 +155,10 @@ PERCPU_INLINE percpu_words2 percpu_stats_pair(const uint64_t *n, size_t at, size
  *
  * Context: any thread, signal handlers.
  * Ordering: none.
- * Progress: bounded on tier rseq, but an update of more fields than
- * percpu_stats_commit_words(), a thread whose sequences keep being aborted, as by a
- * debugger, and threads on lower tiers, take a lock: of all objects in the region's
- * chunk, held for one update, or by a reset for the objects it resets, and recovered
- * when its holder is dead.
+ * Progress: bounded on tier rseq, but an update that no store commits (above), a
+ * thread whose sequences keep being aborted, as by a debugger, and threads on lower
+ * tiers, take a lock: of all objects in the region's chunk, held for one update, or by a
+ * reset for the objects it resets, and recovered when its holder is dead.
  */
 PERCPU_INLINE int percpu_stats_update(const struct percpu_stats *s, size_t i, size_t word,
 				      const uint64_t *n, size_t words)
@@ -267,12 +270,17 @@ PERCPU_API int percpu_stats_fetch_zero(const struct percpu_stats *s, size_t firs
 
 #define PERCPU_STATS_ADD(h, i, field, n)                                       \
 	percpu_stats_add((h)->stats, (i), PERCPU_STATS_WORD(h, field), (n))
-/** Add all fields of the struct at delta. */
+/** The struct's fields; refuses more than an update can have. */
+#define PERCPU_STATS_WORDS(h)                                                  \
+	(sizeof(*(h)->schema) / 8 *                                            \
+	 sizeof(char[sizeof(*(h)->schema) <= 8 * PERCPU_STATS_MAX_COMMIT ? 1 : -1]))
+
+/** Add all fields of the struct at delta, up to PERCPU_STATS_MAX_COMMIT of them. */
 #define PERCPU_STATS_UPDATE(h, i, delta)                                       \
 	percpu_stats_update((h)->stats, (i), 0,                                \
 			    PERCPU_POINTER(const uint64_t *,                   \
 					   PERCPU_STATS_TYPED(h, delta)),      \
-			    sizeof(*(h)->schema) / 8)
+			    PERCPU_STATS_WORDS(h))
 
 #define PERCPU_STATS_FETCH(h, first, n, out)                                   \
 	percpu_stats_fetch((h)->stats, (first), (n), PERCPU_STATS_TYPED(h, out))

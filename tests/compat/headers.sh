@@ -70,6 +70,16 @@ freebsd()
 	refuses "$here/freebsd.c" "$compiler" "${dialect[@]:0:3}"
 }
 
+# The same for statistics.
+stats()
+{
+	local compiler=$1
+	speak "$2"
+	"$compiler" "${dialect[@]}" -O2 "${include[@]}" "$here/stats.c" -x none library.o \
+		-o stats -pthread && timeout 60 ./stats || return
+	refuses "$here/stats.c" "$compiler" "${dialect[@]:0:3}" -Werror
+}
+
 # refuses FILE COMPILER...: each mistake in it, marked "#ifdef REFUSED_...", does not compile.
 refuses()
 {
@@ -147,6 +157,7 @@ for compiler in gcc clang g++ clang++; do
 	case $compiler in *++) stds=(c++17 c++20) ;; esac
 	for std in "${stds[@]}"; do
 		check "each header alone, $compiler $std" alone "$compiler" "$std"
+		check "statistics, $compiler $std" stats "$compiler" "$std"
 		check "FreeBSD names, $compiler $std" freebsd "$compiler" "$std"
 		check "FreeBSD includes, $compiler $std" unchanged "$compiler" "$std"
 	done

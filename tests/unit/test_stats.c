@@ -56,7 +56,6 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(percpu_stats_update(s, 0, 3, delta, words), -EINVAL);
 	words = 2;
 	assert_int_equal(percpu_stats_update(s, 0, 2, delta, words), -EINVAL);
-	assert_int_equal(percpu_stats_update(s, 0, 1, delta, words), -EINVAL);
 	assert_int_equal(percpu_stats_update(s, 0, 0, delta, 0), -EINVAL);
 	assert_int_equal(percpu_stats_fetch(s, 1, 2, out), -EINVAL);
 	assert_int_equal(percpu_stats_fetch(s, 3, 0, out), -EINVAL);
@@ -67,10 +66,9 @@ static void bad_input_is_refused(void **state)
 	percpu_stats_destroy(s);
 	percpu_stats_destroy(NULL);
 
-	/* More fields than any vector has. */
-	assert_int_equal(percpu_stats_create(16 * 8, 1, 0, &s), 0);
-	assert_true(percpu_stats_commit_words(s) < 16);
-	assert_int_equal(percpu_stats_update(s, 0, 0, delta, 16), -E2BIG);
+	/* More fields than any update may have. */
+	assert_int_equal(percpu_stats_create(65 * 8, 1, 0, &s), 0);
+	assert_int_equal(percpu_stats_update(s, 0, 0, delta, 65), -E2BIG);
 	percpu_stats_destroy(s);
 	percpu_region_close(r);
 }
@@ -114,7 +112,6 @@ static void updates_add_all_fields(void **state)
 {
 	uint64_t delta[64], out[2 * 64];
 	struct percpu_stats *s;
-	int e;
 
 	(void)state;
 	for (size_t w = 0; w < 64; w++)
@@ -123,12 +120,7 @@ static void updates_add_all_fields(void **state)
 		for (size_t words = 1; words <= 64; words++) {
 			assert_int_equal(percpu_stats_create(8 * words, 2, flags, &s), 0);
 			for (int i = 0; i < 5; i++) {
-				e = percpu_stats_update(s, 1, 0, delta, words);
-				if (words > 8 && flags == 0) {
-					assert_int_equal(e, -E2BIG);
-					break;
-				}
-				assert_int_equal(e, 0);
+				assert_int_equal(percpu_stats_update(s, 1, 0, delta, words), 0);
 				assert_int_equal(percpu_stats_snapshot(s, 0, 2, out), 0);
 				for (size_t w = 0; w < words; w++) {
 					assert_int_equal(out[w], 0);
