@@ -34,10 +34,11 @@ struct percpu_compact {
 /**
  * Create n counters of 0 in memory of this process, or in a region. In a
  * region they take 16 bytes each of a lane's address space, and must fit; a
- * shared one reserves 4 bytes per counter and CPU, and 32 per counter.
+ * shared one reserves 4 bytes per counter and CPU, and 32 per counter. By default 4096
+ * counters fit (percpu_region_options.lane_size; docs/region.md says what others cost).
  *
- * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^36; 2^26 in 32-bit
- * processes), -ENOMEM, -E2BIG (more CPUs than PERCPU_MAX_CPUS); in a region as
+ * Returns 0, or -EINVAL (a NULL, n is 0, more than fit, or more than 2^36; 2^26 in
+ * 32-bit processes), -ENOMEM, -E2BIG (more CPUs than PERCPU_MAX_CPUS); in a region as
  * percpu_region_alloc().
  *
  * Context: any thread, constructors included; not a signal handler.
@@ -48,7 +49,8 @@ PERCPU_API int percpu_compact_create_in(struct percpu_region *r, size_t n,
 
 /**
  * Attach to n counters at this root of a shared region, or create them if nobody has;
- * as percpu_counter_array_open(), but with another n than the creator's it is -EEXIST.
+ * as percpu_counter_array_open(), but with another n than the creator's it is -EEXIST,
+ * and -EINVAL is for more than 4096 counters by default.
  */
 PERCPU_API int percpu_compact_open(struct percpu_region *r, unsigned root, size_t n,
 				   struct percpu_compact **ret);

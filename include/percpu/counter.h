@@ -124,10 +124,12 @@ struct percpu_counter_array {
 
 /**
  * Create n counters of 0 in memory of this process, or in a region. An array
- * in a region must fit into a lane of it.
+ * in a region must fit into a lane of it: 8192 counters by default
+ * (percpu_region_options.lane_size; docs/region.md says what others cost).
  *
- * Returns 0, or -EINVAL (a NULL, n is 0, or n counters are more than 1 TiB per
- * lane; 1 GiB in 32-bit processes), -ENOMEM; in a region as percpu_region_alloc().
+ * Returns 0, or -EINVAL (a NULL, n is 0, n counters are more than a lane of the region
+ * has room for, or in memory of this process more than 1 TiB per lane; 1 GiB in 32-bit
+ * processes), -ENOMEM; in a region as percpu_region_alloc().
  */
 PERCPU_API int percpu_counter_array_create(size_t n, struct percpu_counter_array **ret);
 PERCPU_API int percpu_counter_array_create_in(struct percpu_region *r, size_t n,
@@ -140,7 +142,8 @@ PERCPU_API int percpu_counter_array_create_in(struct percpu_region *r, size_t n,
  * of the creator. percpu_counter_array_detach() leaves the counters to the others.
  *
  * Returns 0, or
- *	-EINVAL	a NULL, no such root, a private region, or as percpu_counter_array_create()
+ *	-EINVAL	a NULL, no such root, a private region, n is 0 or more than a lane of the
+ *		region has room for: 8192 by default
  *	-ENOENT	the region was opened to read, and nobody has created them yet
  *	-EEXIST	there is something else at the root: another kind of object, or fewer
  *		counters; take another root

@@ -68,7 +68,9 @@ struct percpu_stats {
  *
  * Returns 0, or
  *	-EINVAL	size is 0 or not a multiple of 8, n is 0, a NULL, unknown
- *		flags, or more than 512 GiB (512 MiB in 32-bit processes) per lane
+ *		flags, more than a lane of the region has room for, which is 32 KiB
+ *		per bank by default (1024 objects of 4 fields, 409 in two copies; docs/region.md),
+ *		or more than 512 GiB (512 MiB in 32-bit processes) per lane
  *	-E2BIG	PERCPU_STATS_WHOLE and more than PERCPU_STATS_MAX_COMMIT fields,
  *		or more CPUs than PERCPU_MAX_CPUS
  *	-EROFS, -ENOSPC, -ENOMEM, -ETIMEDOUT  as percpu_region_alloc()
@@ -83,7 +85,8 @@ PERCPU_API int percpu_stats_create_in(struct percpu_region *r, size_t size, size
 /**
  * Attach to n objects at this root of a shared region, or create them if nobody has;
  * as percpu_counter_array_open(), but where percpu_stats_attach() is -ENOENT, because
- * size, n or flags are not those of the creator, it is -EEXIST.
+ * size, n or flags are not those of the creator, it is -EEXIST. -EINVAL as
+ * percpu_stats_create_in().
  */
 PERCPU_API int percpu_stats_open(struct percpu_region *r, unsigned root, size_t size, size_t n,
 				 unsigned flags, struct percpu_stats **ret);

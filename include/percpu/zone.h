@@ -111,7 +111,9 @@ PERCPU_INLINE void *percpu_zone_get(void *item, unsigned cpu)
 /** CPUs that an item has copies for. */
 PERCPU_API unsigned percpu_zone_cpus(const struct percpu_zone *z);
 
-/** Call fn for each CPU's copy, from the calling thread, in order. */
+/** Call fn for each CPU's copy, from the calling thread, in order. A sum of the copies
+ *  lacks what percpu_counter_add() would keep beside them: an item is no counter.
+ *  docs/zone.md says who may store to a copy, and how. */
 PERCPU_API void percpu_zone_foreach(const struct percpu_zone *z, void *item, percpu_zone_fn *fn,
 				    void *arg);
 
