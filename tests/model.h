@@ -75,7 +75,8 @@ struct model_case {
 	uint64_t words; /* to copy or to append */
 };
 
-/** What a call gave back; value is MODEL_UNSET where the call set none. */
+/** What a call gave back; value is MODEL_UNSET where the call set none. That it is
+ *  slow leaves any value, as spec.h says: at -O1, GCC does. */
 struct model_result {
 	int code;
 	int64_t value;

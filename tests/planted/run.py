@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Plant one bug after the other; the tests beside it must all see it.
 
-The same tests pass without a bug: what fails here fails because of it. A test
-has seen a bug if one of its assertions fails; that it crashes does not count.
-The results are printed like those of tests/tally.py.
+The programs pass without a bug, which is tried first: what fails here fails because
+of it. A test has seen a bug if one of its assertions fails; that it crashes does not
+count. The results are printed like those of tests/tally.py.
 
 There is one build. A bug is patched into its copy of the code, what changed is
 compiled, and the patch is taken back.
@@ -245,9 +245,14 @@ def judge_script(directory, bug, script):
     return ("SKIP" if "# SKIP" in done.stdout else "FAIL"), f"survived {script}"
 
 
+def is_script(test):
+    """Return whether it is one, which prints TAP, and no program of the build."""
+    return test.split()[0].endswith((".sh", ".py"))
+
+
 def judge(directory, bug, tests):
     """Return (PASS, FAIL or SKIP, why)."""
-    scripts = [test for test in tests if test.split()[0].endswith((".sh", ".py"))]
+    scripts = [test for test in tests if is_script(test)]
     programs = [test for test in tests if test not in scripts]
     results = [judge_script(directory / bug, bug, script) for script in scripts]
     if programs:
@@ -284,6 +289,19 @@ def judge_programs(build, tests):
     return "PASS", "seen by " + ", ".join(tests)
 
 
+def judge_nothing(build, tests):
+    """Return (PASS or FAIL, why): of programs, without a bug."""
+    wrong = run("ninja", "-C", build, *(f"tests/{test}" for test in tests))
+    if wrong:
+        print(wrong, file=sys.stderr)
+        return "FAIL", "not built"
+    for test in tests:
+        with contextlib.suppress(NotPermitted):
+            if is_seen_by(build / "tests" / test):
+                return "FAIL", f"{test} fails without a bug"
+    return "PASS", f"{len(tests)} programs"
+
+
 def main():
     """Print a line per bug; fail if one survives."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -296,12 +314,18 @@ def main():
     wrong = configure(directory / "build", args.i686)
     if wrong:
         sys.exit(wrong)
-    results = []
     bugs = BUGS_OF_32_BITS if args.i686 else BUGS
-    for bug in args.bug or (QUICK if args.quick else bugs):
-        result, why = judge(directory, bug, bugs[bug])
+    names = args.bug or (QUICK if args.quick else list(bugs))
+    programs = {test for name in names for test in bugs[name] if not is_script(test)}
+    results = []
+
+    def record(bug, result, why):
         results.append(result)
         print(result, f"planted: {bug}", why, sep="\t", flush=True)
+
+    record("nothing", *judge_nothing(directory / "build", sorted(programs)))
+    for bug in names:
+        record(bug, *judge(directory, bug, bugs[bug]))
     return "FAIL" in results
 
 
