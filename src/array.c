@@ -264,6 +264,7 @@ static void fetch_block(const struct percpu_counter_array *a, size_t first, size
 	/* The bias before the lanes, as in percpu_chunk_sum(). */
 	for (size_t i = 0; i < n; i++)
 		out[i] = -__atomic_load_n(&bias[i], __ATOMIC_ACQUIRE);
+	PERCPU_STEP("bias loaded");
 	for (lane = 0; lane < k->cpus; lane++)
 		add_cells(out, (uint64_t *)percpu_chunk_lane(k, lane, offset), n);
 	for (uint32_t word = 0; word < (k->cpus + 63) / 64; word++)

@@ -189,6 +189,7 @@ uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset)
 	 * the value of a growing counter cannot come out below 0. */
 	uint64_t b = __atomic_load_n(bias(k, offset), __ATOMIC_ACQUIRE);
 
+	PERCPU_STEP("bias loaded");
 	return sum_lanes(k, offset) - b;
 }
 
@@ -202,6 +203,7 @@ uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset)
 	/* If another reset came between, its bias is newer than our sum. */
 	do {
 		sum = sum_lanes(k, offset);
+		PERCPU_STEP("lanes summed");
 	} while (!__atomic_compare_exchange_n(bias(k, offset), &b, sum, false, __ATOMIC_ACQ_REL,
 					      __ATOMIC_ACQUIRE));
 	return sum - b;

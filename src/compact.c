@@ -246,6 +246,7 @@ static uint64_t narrow_total(const struct percpu_compact *c, size_t i)
 
 	do {
 		checkpoint = load_checkpoint(c, i);
+		PERCPU_STEP("checkpoint loaded");
 		sum = sum_cells(c, i);
 	} while (load_checkpoint(c, i) != checkpoint);
 	return whole(checkpoint, sum);
@@ -307,6 +308,7 @@ uint64_t percpu_compact_fetch(const struct percpu_compact *c, size_t i)
 		return 0;
 	/* The bias first, as in percpu_chunk_sum(). */
 	bias = __atomic_load_n(&biases(c)[i], __ATOMIC_ACQUIRE);
+	PERCPU_STEP("bias loaded");
 	return narrow_total(c, i) + sum_wide(c, i) - bias;
 }
 
@@ -321,6 +323,7 @@ uint64_t percpu_compact_fetch_zero(struct percpu_compact *c, size_t i)
 	bias = __atomic_load_n(&biases(c)[i], __ATOMIC_ACQUIRE);
 	do {
 		sum = narrow_total(c, i) + sum_wide(c, i);
+		PERCPU_STEP("lanes summed");
 	} while (!__atomic_compare_exchange_n(&biases(c)[i], &bias, sum, false, __ATOMIC_ACQ_REL,
 					      __ATOMIC_ACQUIRE));
 	return sum - bias;
@@ -338,8 +341,10 @@ static void fetch_narrow(const struct percpu_compact *c, size_t first, size_t n,
 
 	for (size_t i = 0; i < n; i++)
 		out[i] = -__atomic_load_n(&biases(c)[first + i], __ATOMIC_ACQUIRE);
+	PERCPU_STEP("bias loaded");
 	for (size_t i = 0; i < n; i++)
 		checkpoint[i] = load_checkpoint(c, first + i);
+	PERCPU_STEP("checkpoint loaded");
 	for (uint32_t cpu = 0; cpu < c->chunk->cpus; cpu++)
 		for (size_t i = 0; i < n; i++)
 			sum[i] += load_cell(&narrow_cells(c, cpu)[first + i]);

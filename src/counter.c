@@ -117,6 +117,7 @@ int percpu_static_counter_setup(struct percpu_static_counter *s)
 	e = percpu_counter_create(&c);
 	if (e != 0)
 		return e;
+	PERCPU_STEP("static counter created");
 	if (!__atomic_compare_exchange_n(&s->counter, &none, c, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE))
 		percpu_counter_destroy(c);

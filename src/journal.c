@@ -25,8 +25,10 @@ static void apply(struct percpu_chunk *k)
 	/* Release: a reader that sees one of them sees turn odd. */
 	if (offset % sizeof(uint64_t) == 0 && words <= PERCPU_JOURNAL_WORDS &&
 	    offset <= k->lane_size && words * sizeof(uint64_t) <= k->lane_size - offset)
-		for (uint64_t i = 0; i < words; i++)
+		for (uint64_t i = 0; i < words; i++) {
 			__atomic_store_n(bias_words(k, offset) + i, j->value[i], __ATOMIC_RELEASE);
+			PERCPU_STEP("journal: stored");
+		}
 	__atomic_store_n(&j->turn, (j->turn | 1) + 1, __ATOMIC_RELEASE);
 }
 
@@ -64,8 +66,10 @@ void percpu_journal_add(struct percpu_chunk *k, size_t offset, const uint64_t *d
 
 	j->offset = offset;
 	j->words = words;
-	for (size_t i = 0; i < words; i++)
+	for (size_t i = 0; i < words; i++) {
 		j->value[i] = bias[i] + delta[i];
+		PERCPU_STEP("journal: written");
+	}
 	__atomic_store_n(&j->turn, j->turn + 1, __ATOMIC_RELEASE);
 	apply(k);
 }

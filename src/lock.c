@@ -106,6 +106,7 @@ static uint32_t try_lock(struct percpu_robust *h, uint32_t *word)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &h->signals);
 	arm(h, word);
+	PERCPU_STEP("lock: armed");
 	while (is_free(value) &&
 	       !__atomic_compare_exchange_n(word, &value, h->tid | (value & FUTEX_WAITERS), false,
 					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -153,6 +154,7 @@ int percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout
 		holder = value & FUTEX_TID_MASK;
 		if (now >= deadline || now >= end)
 			break;
+		PERCPU_STEP("lock: to be waited for");
 		wait_for(word, value, deadline - now);
 	}
 	errno = saved;

@@ -187,6 +187,7 @@ int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, voi
 		for (size_t w = 0; w < s->words; w++)
 			values[i * s->words + w] = -__atomic_load_n(&bias[w], __ATOMIC_ACQUIRE);
 	}
+	PERCPU_STEP("bias loaded");
 	e = add_bank(s, 0, first, n, values);
 	if (e == 0)
 		e = add_bank(s, s->banks, first, n, values);

@@ -164,6 +164,7 @@ static void apply_queue(const struct wbuf *b, struct percpu_fifo *q)
 	}
 	/* Only now may others, and then sequences, have these slots. */
 	__atomic_store_n(applied_of(b, q), head, __ATOMIC_RELEASE);
+	PERCPU_STEP("wbuf: applied");
 	move_tail(q, head - 2 * (b->entries / RESERVE));
 }
 

@@ -6,14 +6,17 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <percpu/counter.h>
 #include <percpu/stats.h>
 
-#include "../../src/internal.h"
+#include "../steps.h"
 #include "../support.h"
+
+#include "../../src/internal.h"
 
 enum { FIELDS = 8, WRITTEN = 1000 };
 
@@ -21,6 +24,14 @@ static struct percpu_region *region;
 static struct percpu_stats *stats;
 static struct percpu_journal *stats_journal;
 static size_t offset; /* of the fields in a lane */
+
+static int steps_to_live; /* 0: for ever */
+
+void test_step(const char *name)
+{
+	if (steps_to_live != 0 && strncmp(name, "journal", 7) == 0 && --steps_to_live == 0)
+		raise(SIGKILL);
+}
 
 static int start(void **state)
 {
@@ -83,6 +94,40 @@ static void killed_update_is_completed(void **state)
 	percpu_stats_destroy(stats);
 }
 
+/* Wherever its process is killed, an update is there, or it is not. */
+static int update_by_lock(void *arg)
+{
+	const uint64_t n[FIELDS] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+
+	steps_to_live = *(int *)arg;
+	test_unregister(percpu_seq_attach());
+	test_child_require(percpu_stats_update_slow(stats, 0, 0, n, FIELDS) == 0, "update");
+	return 0;
+}
+
+static void updates_are_all_or_nothing(void **state)
+{
+	uint64_t out[FIELDS], updates = 0;
+	int killed = SIGKILL;
+	int n;
+
+	(void)state;
+	if (!percpu_robust_supported())
+		test_skip("no get_robust_list()");
+	for (n = 1; killed == SIGKILL; n++) {
+		killed = test_wait(test_fork(update_by_lock, &n), 60);
+		assert_true(killed == SIGKILL || killed == 0);
+		assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
+		assert_true(out[0] - updates <= 1);
+		updates = out[0];
+		for (int i = 1; i < FIELDS; i++)
+			assert_int_equal(out[i], updates);
+	}
+	assert_int_equal(n, 2 * FIELDS + 2);
+	assert_int_equal(updates, FIELDS + 1);
+	percpu_stats_destroy(stats);
+}
+
 /* The cells have been freed and belong to counters by the time that somebody
  * takes the lock of the killed process. */
 static void killed_update_does_not_outlive_its_cells(void **state)
@@ -132,6 +177,24 @@ static void freed_cells_are_handed_out_at_rest(void **state)
 		assert_int_equal(percpu_counter_fetch(c[i]), 5);
 	percpu_stats_destroy(other);
 	percpu_stats_detach(stats);
+}
+
+/* In whatever chunk they are. */
+static void all_journals_are_settled(void **state)
+{
+	struct percpu_counter *c;
+	struct percpu_journal *j;
+	void *lane;
+
+	(void)state;
+	assert_int_equal(percpu_region_alloc(region, PERCPU_LANE_SIZE, 64, &lane), 0);
+	assert_int_equal(region->n, 2);
+	j = &region->chunks->at[1]->header->journal;
+	j->words = 0;
+	j->turn |= 1;
+	assert_int_equal(percpu_counter_create_in(region, &c), 0);
+	assert_int_equal(j->turn & 1, 0);
+	percpu_stats_destroy(stats);
 }
 
 /* A thread has the journal of private memory while another one forks. */
@@ -200,15 +263,53 @@ static void crafted_journals_do_not_crash(void **state)
 	percpu_stats_destroy(stats);
 }
 
+/* It has no effect at all, unless it is one that the library could have written. */
+static void crafted_journals_change_nothing(void **state)
+{
+	static const struct {
+		uint64_t offset, words;
+	} crafted[] = { { 4, 1 },
+			{ PERCPU_LANE_SIZE - 8, 2 },
+			{ PERCPU_LANE_SIZE, 1 },
+			{ 0, PERCPU_JOURNAL_WORDS + 1 },
+			{ (uint64_t)-8, 2 } };
+	const size_t size = PERCPU_LANE_SIZE + 128;
+	struct percpu_chunk *k = stats->chunk;
+	char *lane = percpu_chunk_lane(k, 2 * (size_t)k->cpus, 0) - 64;
+	struct percpu_journal *j = stats_journal;
+	char *before = malloc(size);
+	struct percpu_robust h;
+
+	(void)state;
+	assert_non_null(before);
+	memcpy(before, lane, size);
+	for (size_t i = 0; i < PERCPU_JOURNAL_WORDS; i++)
+		j->value[i] = UINT64_MAX;
+	for (size_t i = 0; i < sizeof(crafted) / sizeof(crafted[0]); i++) {
+		j->offset = crafted[i].offset;
+		j->words = crafted[i].words;
+		j->turn |= 1;
+		assert_int_equal(percpu_journal_lock(k, &h), 0);
+		percpu_robust_unlock(&h);
+		assert_int_equal(j->turn & 1, 0);
+		assert_memory_equal(lane, before, size);
+	}
+	free(before);
+	percpu_stats_destroy(stats);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(killed_update_is_completed, start, stop),
+		cmocka_unit_test_setup_teardown(updates_are_all_or_nothing, start, stop),
 		cmocka_unit_test_setup_teardown(killed_update_does_not_outlive_its_cells, start,
 						stop),
 		cmocka_unit_test_setup_teardown(freed_cells_are_handed_out_at_rest, start, stop),
+		cmocka_unit_test_setup_teardown(all_journals_are_settled, start, stop),
 		cmocka_unit_test(child_of_fork_takes_the_lock),
 		cmocka_unit_test_setup_teardown(crafted_journals_do_not_crash, start, stop),
+		cmocka_unit_test_setup_teardown(crafted_journals_change_nothing, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);

@@ -11,14 +11,17 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../src/internal.h"
+#include "../steps.h"
 #include "../support.h"
+
+#include "../../src/internal.h"
 
 #define SHORT_NS (PERCPU_SECOND / 50)
 #define LONG_NS (8 * PERCPU_SECOND)
@@ -28,6 +31,15 @@ static struct {
 	uint32_t stage; /* what a child has come to */
 	uint64_t sum[2];
 } * shared;
+
+static const char *step; /* where interfere() is called, in the thread that is there */
+static void (*interfere)(void);
+
+void test_step(const char *name)
+{
+	if (step != NULL && strcmp(name, step) == 0)
+		interfere();
+}
 
 static int setup(void **state)
 {
@@ -45,6 +57,7 @@ static int reset(void **state)
 	(void)state;
 	shared->word = 0;
 	shared->stage = 0;
+	step = NULL;
 	return 0;
 }
 
@@ -191,6 +204,13 @@ static int sleep_on_word(void *arg)
 	return 0;
 }
 
+/* It looks again long before its time is up. */
+static void wait_patiently(unsigned i, void *arg)
+{
+	(void)i;
+	__atomic_store_n((int *)arg, lock_for(20 * LONG_NS), __ATOMIC_RELAXED);
+}
+
 static void onlooker_delays_nobody(void **state)
 {
 	static struct test_team team;
@@ -205,7 +225,7 @@ static void onlooker_delays_nobody(void **state)
 	__atomic_fetch_or(&shared->word, FUTEX_WAITERS, __ATOMIC_RELAXED);
 	onlooker = test_fork(sleep_on_word, NULL);
 	test_sleep_us(50000);
-	test_team_start(&team, 1, wait_in_thread, &e);
+	test_team_start(&team, 1, wait_patiently, &e);
 	test_sleep_us(50000);
 	kill(holder, SIGKILL);
 	test_wait(holder, 60);
@@ -341,6 +361,149 @@ static void thread_is_as_before(void **state)
 		assert_null(head->list_op_pending);
 }
 
+/* Another thread takes the lock when this one has found it free. */
+static void take_away(void)
+{
+	shared->word = 1;
+}
+
+static void loser_is_as_before(void **state)
+{
+	struct robust_list_head *head = NULL;
+	sigset_t before, after;
+	size_t size;
+
+	(void)state;
+	pthread_sigmask(SIG_BLOCK, NULL, &before);
+	interfere = take_away;
+	step = "lock: armed";
+	assert_int_equal(lock_for(SHORT_NS), -ETIMEDOUT);
+	step = NULL;
+	assert_int_equal(shared->word & FUTEX_TID_MASK, 1);
+	pthread_sigmask(SIG_BLOCK, NULL, &after);
+	assert_memory_equal(&before, &after, sizeof(unsigned long));
+	if (recovers() && syscall(SYS_get_robust_list, 0, &head, &size) == 0 && head != NULL)
+		assert_null(head->list_op_pending);
+}
+
+/* A handler may have interrupted libc at a robust mutex. */
+static void operation_of_libc_goes_on(void **state)
+{
+	struct robust_list_head *head = NULL;
+	struct robust_list operation;
+	size_t size;
+
+	(void)state;
+	if (!recovers() || syscall(SYS_get_robust_list, 0, &head, &size) != 0 || head == NULL)
+		test_skip("no list");
+	head->list_op_pending = &operation;
+	assert_int_equal(lock_for(LONG_NS), 0);
+	assert_ptr_equal(head->list_op_pending, &operation);
+	head->list_op_pending = NULL;
+}
+
+/* The list that libc registers while the lock is held stays. */
+static int register_in_between(void *arg)
+{
+	struct robust_list_head mine = { .list.next = &mine.list }, *head;
+	struct percpu_robust h;
+	size_t size;
+
+	(void)arg;
+	syscall(SYS_set_robust_list, NULL, sizeof(mine));
+	test_child_require(percpu_robust_lock(&h, &shared->word, LONG_NS) == 0, "lock");
+	syscall(SYS_set_robust_list, &mine, sizeof(mine));
+	percpu_robust_unlock(&h);
+	test_child_require(syscall(SYS_get_robust_list, 0, &head, &size) == 0 && head == &mine,
+			   "the list stays");
+	return 0;
+}
+
+static void list_of_libc_stays(void **state)
+{
+	(void)state;
+	if (!recovers())
+		skip();
+	test_in_child(register_in_between, NULL);
+}
+
+/* Another process may write what it likes. */
+static void word_of_others_is_left_alone(void **state)
+{
+	struct percpu_robust h;
+
+	(void)state;
+	assert_int_equal(percpu_robust_lock(&h, &shared->word, LONG_NS), 0);
+	shared->word = 1;
+	percpu_robust_unlock(&h);
+	assert_int_equal(shared->word, 1);
+}
+
+/* Whoever takes the lock over from a killed holder knows of the other waiters, and
+ * wakes them up. */
+static void sleep_there(unsigned i, void *arg)
+{
+	uint32_t value = __atomic_load_n(&shared->word, __ATOMIC_RELAXED);
+	const struct timespec patience = { .tv_sec = 20 };
+
+	(void)i;
+	reach(1);
+	if (syscall(SYS_futex, &shared->word, FUTEX_WAIT, value, &patience, NULL, 0) != 0)
+		*(int *)arg = errno;
+}
+
+static void successor_wakes_waiters(void **state)
+{
+	struct percpu_robust h;
+	struct test_team team;
+	int e = 0;
+
+	(void)state;
+	shared->word = FUTEX_OWNER_DIED | FUTEX_WAITERS;
+	assert_int_equal(percpu_robust_lock(&h, &shared->word, LONG_NS), 0);
+	assert_true(shared->word & FUTEX_WAITERS);
+	test_team_start(&team, 1, sleep_there, &e);
+	while (__atomic_load_n(&shared->stage, __ATOMIC_ACQUIRE) == 0)
+		test_sleep_us(100);
+	test_sleep_us(100000);
+	percpu_robust_unlock(&h);
+	test_team_join(&team);
+	assert_true(e == 0 || e == EAGAIN); /* too late to sleep */
+}
+
+/* As long as holders change the lock is waited for, but not for ever. */
+static unsigned looks;
+
+static void let_others_have_it(void)
+{
+	looks++;
+	shared->word = looks < 2000 ? looks + 1 : 0;
+	test_sleep_us(1000);
+}
+
+static void let_another_have_it(void)
+{
+	shared->word = looks++ == 0 ? 2 : 0;
+	test_sleep_us(300000);
+}
+
+static void holders_may_change_for_a_time(void **state)
+{
+	(void)state;
+	step = "lock: to be waited for";
+	interfere = let_others_have_it;
+	looks = 0;
+	shared->word = 1;
+	assert_int_equal(lock_for(PERCPU_SECOND / 100), -ETIMEDOUT);
+
+	interfere = let_another_have_it;
+	looks = 0;
+	shared->word = 1;
+	assert_int_equal(lock_for(PERCPU_SECOND / 4), 0);
+	assert_int_equal(looks, 2);
+	step = NULL;
+}
+
 /* One that waits can be interrupted: its signals are not blocked then. */
 static volatile sig_atomic_t handled;
 
@@ -423,6 +586,12 @@ int main(void)
 		cmocka_unit_test_setup(task_without_list_is_a_holder, reset),
 		cmocka_unit_test_setup(refused_call_leaves_a_lock, reset),
 		cmocka_unit_test_setup(thread_is_as_before, reset),
+		cmocka_unit_test_setup(loser_is_as_before, reset),
+		cmocka_unit_test_setup(operation_of_libc_goes_on, reset),
+		cmocka_unit_test_setup(list_of_libc_stays, reset),
+		cmocka_unit_test_setup(word_of_others_is_left_alone, reset),
+		cmocka_unit_test_setup(successor_wakes_waiters, reset),
+		cmocka_unit_test_setup(holders_may_change_for_a_time, reset),
 		cmocka_unit_test_setup(signals_come_through_while_waiting, reset),
 		cmocka_unit_test_setup(many_are_killed, reset),
 	};

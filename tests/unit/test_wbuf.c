@@ -13,10 +13,19 @@
 #include <percpu/status.h>
 #include <percpu/wbuf.h>
 
+#include "../steps.h"
 #include "../support.h"
 
 #define SMALL 8 /* entries */
 #define UNSET UINT64_C(0x5e77ed)
+
+static void (*at_applied)(void); /* in a flush, between a queue and its tail */
+
+void test_step(const char *name)
+{
+	if (at_applied != NULL && strcmp(name, "wbuf: applied") == 0)
+		at_applied();
+}
 
 static struct percpu_wbuf *make(size_t entries)
 {
@@ -275,6 +284,50 @@ static void a_taken_lock_is_not_waited_for(void **state)
 	percpu_wbuf_destroy(w);
 }
 
+/* A fault handler, or another thread, adds while a flush is about to give room: it
+ * fills what it may open by itself, and the flush does not take that back. */
+static struct percpu_wbuf *flushed;
+static uint64_t *filled;
+
+static void fill(void)
+{
+	at_applied = NULL;
+	for (int i = 0; i < 2 * SMALL; i++)
+		assert_int_equal(percpu_wbuf_add(flushed, filled, 1), 0);
+}
+
+static void room_that_was_given_is_kept(void **state)
+{
+	static struct own_lock own; /* the buffer is still there if an assertion fails */
+	static uint64_t cell;
+	uint64_t want = 0, listed;
+
+	(void)state;
+	flushed = make_own(SMALL, &own);
+	filled = &cell;
+	test_pin(0, test_cpu(0));
+	for (int round = 0; round < 10; round++) {
+		assert_int_equal(percpu_wbuf_add(flushed, &cell, 1), 0);
+		at_applied = buffered() ? fill : NULL;
+		want += buffered() ? 1 + 2 * SMALL : 1;
+		percpu_wbuf_flush(flushed);
+		assert_null(at_applied);
+		pthread_mutex_lock(&own.mutex);
+		listed = stats(flushed).overflows;
+		for (int i = 0; i < 2 * SMALL; i++)
+			assert_int_equal(percpu_wbuf_add(flushed, &cell, 1), 0);
+		/* No more fit, and nothing unread is overwritten. */
+		assert_true(stats(flushed).overflows - listed >= SMALL);
+		pthread_mutex_unlock(&own.mutex);
+		want += 2 * SMALL;
+		percpu_wbuf_flush(flushed);
+		assert_int_equal(cell, want);
+		assert_int_equal(stats(flushed).pending, 0);
+	}
+	test_unpin(0);
+	percpu_wbuf_destroy(flushed);
+}
+
 static void destroy_empties_the_list(void **state)
 {
 	struct own_lock own;
@@ -484,6 +537,7 @@ int main(void)
 		cmocka_unit_test(read_flushes),
 		cmocka_unit_test(hints_wait_for_a_quarter),
 		cmocka_unit_test(a_taken_lock_is_not_waited_for),
+		cmocka_unit_test(room_that_was_given_is_kept),
 		cmocka_unit_test(destroy_empties_the_list),
 		cmocka_unit_test(locks_of_the_caller_are_used),
 		cmocka_unit_test(no_memory_is_reported),

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_reads.c - somebody adds and resets while a counter is read, reset or set
+ * up: at the places where that is half done.
+ */
+#include <string.h>
+
+#include <percpu/compact.h>
+#include <percpu/counter.h>
+#include <percpu/stats.h>
+
+#include "../steps.h"
+#include "../support.h"
+
+#include "../../src/internal.h"
+
+/* Each kind of counter, one of it. */
+static struct percpu_counter *counter;
+static struct percpu_counter_array *array;
+static struct percpu_compact *set;
+static struct percpu_stats *stats;
+
+struct kind {
+	const char *name;
+	void (*add)(int64_t n);
+	uint64_t (*fetch)(void);
+	uint64_t (*fetch_zero)(void);
+};
+
+static void add_to_counter(int64_t n)
+{
+	percpu_counter_add(counter, n);
+}
+
+static uint64_t fetch_counter(void)
+{
+	return percpu_counter_fetch(counter);
+}
+
+static uint64_t reset_counter(void)
+{
+	return percpu_counter_fetch_zero(counter);
+}
+
+static void add_to_array(int64_t n)
+{
+	percpu_counter_array_add(array, 1, n);
+}
+
+static uint64_t fetch_array(void)
+{
+	uint64_t out[2];
+
+	percpu_counter_array_fetch_all(array, out);
+	return out[1];
+}
+
+static uint64_t reset_array(void)
+{
+	return percpu_counter_array_fetch_zero(array, 1);
+}
+
+static void add_to_set(int64_t n)
+{
+	percpu_compact_add(set, 1, n);
+}
+
+static uint64_t fetch_one_of_set(void)
+{
+	return percpu_compact_fetch(set, 1);
+}
+
+static uint64_t fetch_set(void)
+{
+	uint64_t out[2];
+
+	percpu_compact_fetch_all(set, out);
+	return out[1];
+}
+
+static uint64_t reset_set(void)
+{
+	return percpu_compact_fetch_zero(set, 1);
+}
+
+static void add_to_stats(int64_t n)
+{
+	percpu_stats_add(stats, 0, 1, n);
+}
+
+static uint64_t fetch_stats(void)
+{
+	uint64_t out[2];
+
+	assert_int_equal(percpu_stats_fetch(stats, 0, 1, out), 0);
+	return out[1];
+}
+
+static uint64_t reset_stats(void)
+{
+	uint64_t out[2];
+
+	assert_int_equal(percpu_stats_fetch_zero(stats, 0, 1, out), 0);
+	return out[1];
+}
+
+static const struct kind kinds[] = {
+	{ "counter", add_to_counter, fetch_counter, reset_counter },
+	{ "array", add_to_array, fetch_array, reset_array },
+	{ "one compact counter", add_to_set, fetch_one_of_set, reset_set },
+	{ "all compact counters", add_to_set, fetch_set, reset_set },
+	{ "statistics", add_to_stats, fetch_stats, reset_stats },
+};
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+/* What comes between, once, and how much it takes. */
+static const struct kind *kind;
+static const char *step;
+static uint64_t taken;
+
+static void add_and_reset(void)
+{
+	kind->add(5);
+	taken += kind->fetch_zero();
+}
+
+/* So far that a checkpoint from before says nothing of the cells. */
+static void add_much(void)
+{
+	for (int i = 0; i < 5000; i++)
+		kind->add(1000000);
+}
+
+static void (*interfere)(void);
+
+void test_step(const char *name)
+{
+	if (step == NULL || strcmp(name, step) != 0)
+		return;
+	step = NULL;
+	interfere();
+}
+
+static void come_between(const struct kind *k, const char *name, void (*fn)(void))
+{
+	kind = k;
+	step = name;
+	interfere = fn;
+	taken = 0;
+}
+
+static void reads_do_not_fall_below_zero(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < KINDS; i++) {
+		print_message("%s\n", kinds[i].name);
+		(void)kinds[i].fetch_zero();
+		kinds[i].add(10);
+		come_between(&kinds[i], "bias loaded", add_and_reset);
+		assert_int_equal(kinds[i].fetch(), 15);
+		assert_null(step);
+		assert_int_equal(taken, 15);
+		assert_int_equal(kinds[i].fetch(), 0);
+	}
+}
+
+static void resets_take_all_once(void **state)
+{
+	uint64_t first;
+
+	(void)state;
+	for (size_t i = 0; i < KINDS; i++) {
+		if (kinds[i].add == add_to_stats)
+			continue; /* these take the journal: test_readers */
+		print_message("%s\n", kinds[i].name);
+		(void)kinds[i].fetch_zero();
+		kinds[i].add(10);
+		come_between(&kinds[i], "lanes summed", add_and_reset);
+		first = kinds[i].fetch_zero();
+		assert_null(step);
+		assert_int_equal(taken, 15);
+		assert_int_equal(first, 0);
+		assert_int_equal(kinds[i].fetch(), 0);
+	}
+}
+
+static void checkpoints_go_with_their_cells(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < KINDS; i++) {
+		if (kinds[i].add != add_to_set)
+			continue;
+		(void)kinds[i].fetch_zero();
+		kinds[i].add(10);
+		come_between(&kinds[i], "checkpoint loaded", add_much);
+		assert_int_equal(kinds[i].fetch(), UINT64_C(5000000010));
+		assert_null(step);
+		come_between(&kinds[i], "checkpoint loaded", add_much);
+		assert_int_equal(kinds[i].fetch_zero(), UINT64_C(10000000010));
+		assert_int_equal(kinds[i].fetch(), 0);
+	}
+}
+
+/* Two threads set up a static counter: it gets one, and the other is freed. */
+static struct percpu_static_counter late = PERCPU_STATIC_COUNTER_INIT;
+static struct percpu_counter *winner;
+
+static void set_up_first(void)
+{
+	assert_int_equal(percpu_static_counter_setup(&late), 0);
+	winner = late.counter;
+	percpu_static_counter_add(&late, 3);
+}
+
+static unsigned cells_in_use(void)
+{
+	struct percpu_region *r;
+	unsigned cells = 0;
+
+	assert_int_equal(percpu_region_default(&r), 0);
+	for (size_t w = 0; w < PERCPU_UNITS / 64; w++)
+		cells += (unsigned)__builtin_popcountll(r->first->header->used[w]);
+	return cells;
+}
+
+static void static_counters_are_set_up_once(void **state)
+{
+	unsigned before = cells_in_use();
+
+	(void)state;
+	step = "static counter created";
+	interfere = set_up_first;
+	assert_int_equal(percpu_static_counter_setup(&late), 0);
+	assert_null(step);
+	assert_non_null(winner);
+	assert_ptr_equal(late.counter, winner);
+	assert_int_equal(cells_in_use(), before + 1);
+	assert_int_equal(percpu_static_counter_fetch(&late), 3);
+	percpu_static_counter_teardown(&late);
+	assert_int_equal(cells_in_use(), before);
+}
+
+static int start(void **state)
+{
+	(void)state;
+	return percpu_counter_create(&counter) || percpu_counter_array_create(2, &array) ||
+	       percpu_compact_create(2, &set) || percpu_stats_create(16, 1, 0, &stats);
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	percpu_counter_destroy(counter);
+	percpu_counter_array_destroy(array);
+	percpu_compact_destroy(set);
+	percpu_stats_destroy(stats);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_do_not_fall_below_zero),
+		cmocka_unit_test(resets_take_all_once),
+		cmocka_unit_test(checkpoints_go_with_their_cells),
+		cmocka_unit_test(static_counters_are_set_up_once),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
