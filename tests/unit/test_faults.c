@@ -17,6 +17,7 @@
 
 #include <percpu/percpu.h>
 
+#include "../../src/internal.h"
 #include "../faults.h"
 #include "../support.h"
 
@@ -33,7 +34,8 @@ struct operation {
 };
 
 static char path[160], directory[128];
-static struct percpu_region *shared; /* in a file; opened once for all */
+static struct percpu_region *shared;  /* in a file; opened once for all */
+static struct percpu_region *private; /* the library's own */
 
 static int create_private(void)
 {
@@ -80,12 +82,17 @@ static int grow_private(void)
 static int create_file(void)
 {
 	const char *name = test_path("new");
-	struct percpu_region *r = NULL;
+	struct percpu_region *r = NULL, *reader = NULL;
 	int e = percpu_region_create_file(name, NULL, &r);
 
 	if (e == 0)
 		e = grow(r);
 	fault_clear();
+	/* Whatever went wrong, others find a region that is whole. */
+	if (r != NULL) {
+		assert_int_equal(percpu_region_open(name, 0, NULL, &reader), 0);
+		percpu_region_close(reader);
+	}
 	percpu_region_close(r);
 	assert_int_equal(unlink(name), r != NULL ? 0 : -1);
 	return e;
@@ -335,6 +342,7 @@ static int static_counter(void)
 	percpu_static_counter_add(&s, 5);
 	fault_clear();
 	assert_int_equal(percpu_static_counter_fetch_zero(&s), 5);
+	percpu_static_counter_teardown(&s);
 	return e;
 }
 
@@ -383,11 +391,22 @@ static const struct operation operations[] = {
 struct traces {
 	struct test_holding holding;
 	unsigned files;
+	unsigned units; /* of cells that are in use */
 };
+
+static unsigned units_in_use(const struct percpu_region *r)
+{
+	unsigned units = 0;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		for (size_t w = 0; w < PERCPU_UNITS / 64; w++)
+			units += (unsigned)__builtin_popcountll(r->chunks->at[i]->header->used[w]);
+	return units;
+}
 
 static struct traces traces_now(void)
 {
-	struct traces t = { test_holding_now(), 0 };
+	struct traces t = { test_holding_now(), 0, units_in_use(shared) + units_in_use(private) };
 	DIR *d = opendir(directory);
 
 	while (d != NULL && readdir(d) != NULL)
@@ -423,6 +442,9 @@ static bool try_with(const struct operation *o, enum fault_call call, unsigned n
 	if (after.holding.fds != before.holding.fds || after.files != before.files)
 		fail_msg("%s leaves a file when call %u of %s fails", o->name, nth,
 			 fault_name(call));
+	if (after.units != before.units)
+		fail_msg("%s leaves cells when call %u of %s fails", o->name, nth,
+			 fault_name(call));
 	/* When a move to a place fails, nobody knows whether the kernel has given the
 	 * place to somebody else, so it stays reserved. */
 	if (!test_thread_sanitizer() && !test_address_sanitizer() &&
@@ -457,12 +479,35 @@ static void each_call_fails_in_turn(void **state)
 	assert_true(tried[FAULT_OPEN] > 0 && tried[FAULT_MMAP] > 0 && tried[FAULT_CALLOC] > 0);
 }
 
+/* A snapshot that cannot fence is none, and the next one fences first. */
+static void missing_fence_is_noted(void **state)
+{
+	struct percpu_stats_control *c;
+	struct percpu_stats *s;
+	uint64_t out[2];
+
+	(void)state;
+	assert_int_equal(percpu_stats_create_in(shared, 16, 1, 0, &s), 0);
+	c = percpu_stats_control(s);
+	assert_int_equal(percpu_stats_snapshot(s, 0, 1, out), 0);
+	assert_int_equal(c->fenced, c->bank);
+	percpu_stats_add(s, 0, 0, 3);
+	fault_set(FAULT_PTHREAD_CREATE, 0, EAGAIN, true);
+	assert_int_equal(percpu_stats_snapshot(s, 0, 1, out), -EAGAIN);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_not_equal(c->fenced, c->bank);
+	assert_int_equal(percpu_stats_snapshot(s, 0, 1, out), 0);
+	assert_int_equal(out[0], 3);
+	assert_int_equal(c->fenced, c->bank);
+	percpu_stats_destroy(s);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
 	snprintf(path, sizeof(path), "%s", test_path("region"));
 	snprintf(directory, sizeof(directory), "%.*s", (int)(strrchr(path, '/') - path), path);
-	return percpu_region_create_file(path, NULL, &shared);
+	return percpu_region_create_file(path, NULL, &shared) || percpu_region_default(&private);
 }
 
 static int tear_down(void **state)
@@ -475,6 +520,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_call_fails_in_turn),
+		cmocka_unit_test(missing_fence_is_noted),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

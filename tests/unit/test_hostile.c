@@ -268,6 +268,23 @@ static void other_geometry_is_refused(void **state)
 	assert_int_equal(open_patched(CHUNKS, UINT32_MAX, 4, true), -EBADMSG);
 }
 
+/* The second chunk is one that the library could have written, for another region. */
+static void chunks_of_other_regions_are_refused(void **state)
+{
+	const size_t second = image_size / 2;
+	uint64_t lane_size = 2 * PERCPU_LANE_SIZE, stride = PERCPU_STRIDE + PERCPU_LANE_SIZE;
+	uint32_t cpus = percpu_status()->possible_cpus + 1;
+
+	(void)state;
+	assert_int_equal(open_patched(second + INDEX, 0, 4, true), -EBADMSG);
+	assert_int_equal(open_patched(second + CPUS, cpus, 4, true), -EBADMSG);
+	assert_int_equal(open_patched(second + CPUS, cpus, 4, false), -EBADMSG);
+	write_file(image, image_size);
+	patch(second + LANE_SIZE, &lane_size, 8);
+	patch(second + STRIDE, &stride, 8);
+	assert_int_equal(expect_open(true), -EBADMSG);
+}
+
 /* The whole file is as before, so a machine with fewer CPUs could have made it. */
 static void too_few_lanes_are_refused(void **state)
 {
@@ -542,6 +559,7 @@ int main(void)
 		cmocka_unit_test(cut_files_are_refused),
 		cmocka_unit_test(foreign_files_are_refused),
 		cmocka_unit_test(other_geometry_is_refused),
+		cmocka_unit_test(chunks_of_other_regions_are_refused),
 		cmocka_unit_test(too_few_lanes_are_refused),
 		cmocka_unit_test(flipped_headers_do_not_crash),
 		cmocka_unit_test(nonsense_does_not_crash),

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -125,6 +126,7 @@ static void keys_lead_back_to_cells(void **state)
 		assert_ptr_equal(percpu_region_at(r, key, 8), cell);
 		assert_null(percpu_region_at(r, key, 65536 * 2));
 		assert_null(percpu_region_at(r, key, SIZE_MAX));
+		assert_null(percpu_region_at(r, (UINT64_C(1) << 40) + PERCPU_LANE_SIZE, 8));
 		assert_null(percpu_region_at(r, key + (UINT64_C(1) << 40), 8));
 		assert_null(percpu_region_at(r, 0, 8));
 		assert_null(percpu_region_at(r, UINT64_MAX, 8));
@@ -193,7 +195,7 @@ static void cells_are_freed_whole(void **state)
 static void objects_are_not_taken_for_others(void **state)
 {
 	struct percpu_region *r = create(NAMED, NULL);
-	struct percpu_counter_array *a, *b, *c = NULL;
+	struct percpu_counter_array *a, *b, *c = NULL, *d;
 	struct percpu_counter *single;
 	struct percpu_compact *set;
 	struct percpu_stats *stats;
@@ -208,6 +210,10 @@ static void objects_are_not_taken_for_others(void **state)
 	assert_int_equal(percpu_counter_array_attach(r, key + 64, 1, &c), 0); /* b */
 	percpu_counter_array_detach(c);
 	c = NULL;
+	assert_int_equal(percpu_counter_array_create_in(r, 16, &d), 0); /* not its middle */
+	assert_int_equal(percpu_counter_array_attach(r, percpu_counter_array_key(d) + 64, 1, &c),
+			 -ENOENT);
+	percpu_counter_array_destroy(d);
 	assert_int_equal(percpu_counter_array_attach(r, key, 3, &c), 0);
 	percpu_counter_array_add(c, 2, 5);
 	assert_int_equal(percpu_counter_array_fetch(a, 2), 5);
@@ -237,6 +243,45 @@ static void objects_are_not_taken_for_others(void **state)
 	discard(NAMED, r);
 }
 
+/* Where a unit is longer than what an array is aligned to, too. */
+static void objects_begin_with_a_unit(void **state)
+{
+	struct percpu_region_options o = options();
+	struct percpu_counter_array *a, *b = NULL;
+	struct percpu_region *r;
+	uint64_t key;
+
+	(void)state;
+	o.lane_size = 1 << 20; /* units of 128 bytes */
+	r = create(MEMFD, &o);
+	assert_int_equal(percpu_counter_array_create_in(r, 16, &a), 0);
+	key = percpu_counter_array_key(a);
+	assert_int_equal(percpu_counter_array_attach(r, key + 64, 1, &b), -ENOENT);
+	assert_null(b);
+	percpu_counter_array_destroy(a);
+	discard(MEMFD, r);
+}
+
+static void private_objects_have_no_key(void **state)
+{
+	struct percpu_region *r = create(PRIVATE, NULL);
+	struct percpu_counter_array *a;
+	struct percpu_compact *set;
+	struct percpu_stats *s;
+
+	(void)state;
+	assert_int_equal(percpu_counter_array_create_in(r, 8, &a), 0);
+	assert_int_equal(percpu_compact_create_in(r, 8, &set), 0);
+	assert_int_equal(percpu_stats_create_in(r, 16, 1, 0, &s), 0);
+	assert_int_equal(percpu_counter_array_key(a), 0);
+	assert_int_equal(percpu_compact_key(set), 0);
+	assert_int_equal(percpu_stats_key(s), 0);
+	percpu_counter_array_destroy(a);
+	percpu_compact_destroy(set);
+	percpu_stats_destroy(s);
+	discard(PRIVATE, r);
+}
+
 /* Four lanes' worth: several chunks; nothing moves, nothing is shared. */
 static void growth_moves_nothing(void **state)
 {
@@ -263,6 +308,93 @@ static void growth_moves_nothing(void **state)
 	}
 }
 
+/* What alignment has left free goes to the next that fits. */
+static void gaps_are_filled(void **state)
+{
+	char *first, *aligned, *next;
+
+	(void)state;
+	for (enum kind k = 0; k < KINDS; k++) {
+		struct percpu_region *r = create(k, NULL);
+
+		assert_int_equal(percpu_region_alloc(r, 8, 8, (void **)&first), 0);
+		assert_int_equal(percpu_region_alloc(r, 64, 4096, (void **)&aligned), 0);
+		assert_int_equal(percpu_region_alloc(r, 8, 8, (void **)&next), 0);
+		assert_ptr_equal(next, first + 8);
+		discard(k, r);
+	}
+}
+
+/* Cells that others have freed are used again, before the region grows. */
+static void cells_freed_by_others_are_used_again(void **state)
+{
+	struct percpu_region *r = create(NAMED, NULL), *s;
+	void *cell, *there;
+	uint64_t key;
+
+	(void)state;
+	assert_int_equal(percpu_region_open(test_path("region"), PERCPU_REGION_WRITE, NULL, &s), 0);
+	assert_int_equal(percpu_region_alloc(r, 64, 64, &cell), 0);
+	key = percpu_region_key(r, cell);
+	assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE - 64, 64, &cell), 0);
+	there = percpu_region_at(s, key, 64);
+	assert_non_null(there);
+	assert_int_equal(percpu_region_free(s, there, 64), 0);
+	assert_int_equal(percpu_region_alloc(r, 64, 64, &cell), 0);
+	assert_int_equal(percpu_region_key(r, cell), key);
+	percpu_region_close(s);
+	discard(NAMED, r);
+}
+
+/* A key of a chunk that another opening has added. */
+static void new_chunks_are_found(void **state)
+{
+	struct percpu_region *r = create(NAMED, NULL), *s;
+	void *first, *cell;
+	uint64_t key;
+
+	(void)state;
+	assert_int_equal(percpu_region_open(test_path("region"), 0, NULL, &s), 0);
+	assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE, 64, &first), 0);
+	assert_int_equal(percpu_region_alloc(r, 64, 64, &cell), 0);
+	*(uint64_t *)cell = 77;
+	key = percpu_region_key(r, cell);
+	cell = percpu_region_at(s, key, 64);
+	assert_non_null(cell);
+	assert_int_equal(*(uint64_t *)cell, 77);
+	percpu_region_close(s);
+	discard(NAMED, r);
+}
+
+/* Of a process that was killed, say, and whose id this one has. */
+static void left_over_files_are_left_alone(void **state)
+{
+	static const char text[] = "somebody's";
+	char name[192], got[sizeof(text)];
+	struct percpu_region *r;
+	int fd;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "%s.percpu-%ld-%d", test_path(""), (long)getpid(), i);
+		fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+		assert_true(fd >= 0);
+		assert_int_equal(write(fd, text, sizeof(text)), sizeof(text));
+		close(fd);
+	}
+	r = create(NAMED, NULL);
+	discard(NAMED, r);
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "%s.percpu-%ld-%d", test_path(""), (long)getpid(), i);
+		fd = open(name, O_RDONLY);
+		assert_true(fd >= 0);
+		assert_int_equal(read(fd, got, sizeof(got)), sizeof(text));
+		assert_memory_equal(got, text, sizeof(text));
+		close(fd);
+		unlink(name);
+	}
+}
+
 static void other_lane_sizes_do_not_grow(void **state)
 {
 	struct percpu_region_options o = options();
@@ -280,6 +412,7 @@ static void other_lane_sizes_do_not_grow(void **state)
 		assert_int_equal(percpu_region_free(r, cell, 1 << 19), 0);
 		assert_int_equal(percpu_region_alloc(r, 64, 64, &cell), 0);
 		assert_int_equal(percpu_counter_create_in(r, &c), -EINVAL);
+		assert_null(percpu_counter_at(r, percpu_region_key(r, cell)));
 		discard(k, r);
 	}
 }
@@ -338,6 +471,9 @@ static void options_are_checked(void **state)
 	o.cpus = 1;
 	if (percpu_status()->possible_cpus > 1)
 		assert_int_equal(percpu_region_create(&o, &r), -EINVAL);
+	o = options();
+	o.mode = 010000;
+	assert_int_equal(percpu_region_create_file(test_path("none"), &o, &r), -EINVAL);
 	o = options();
 	assert_int_equal(percpu_region_create(&o, NULL), -EINVAL);
 	assert_int_equal(percpu_region_create_file(NULL, &o, &r), -EINVAL);
@@ -402,6 +538,47 @@ static void files_are_created_whole_or_not_at_all(void **state)
 	assert_int_equal(percpu_region_create_fd(fd, &o, &s), -EBADF);
 	assert_int_equal(percpu_region_open_fd(fd, PERCPU_REGION_WRITE, &s), -EBADF);
 	close(fd);
+	fd = open(test_path("file"), O_WRONLY);
+	assert_int_equal(percpu_region_open_fd(fd, 0, &s), -EBADF);
+	close(fd);
+	percpu_region_close(r);
+	assert_int_equal(unlink(test_path("file")), 0);
+	assert_int_equal(percpu_region_create_file(test_path("file"), NULL, &r), 0);
+	assert_int_equal(stat(test_path("file"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	percpu_region_close(r);
+	assert_int_equal(unlink(test_path("file")), 0);
+}
+
+/* Calls that put cancellation off have it as it was in the end, also when they fail. */
+static bool can_be_canceled(void)
+{
+	int was;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &was);
+	return was == PTHREAD_CANCEL_ENABLE;
+}
+
+static void threads_can_be_canceled_afterwards(void **state)
+{
+	struct percpu_region *r, *s;
+	int fd;
+
+	(void)state;
+	assert_int_equal(percpu_region_create_file(test_path("no/file"), NULL, &r), -ENOENT);
+	assert_true(can_be_canceled());
+	assert_int_equal(percpu_region_create_file(test_path("file"), NULL, &r), 0);
+	assert_true(can_be_canceled());
+	assert_int_equal(percpu_region_open(test_path("none"), 0, NULL, &s), -ENOENT);
+	assert_true(can_be_canceled());
+	assert_int_equal(percpu_region_open(test_path("file"), 0, NULL, &s), 0);
+	assert_true(can_be_canceled());
+	percpu_region_close(s);
+	fd = open(test_path("file"), O_RDONLY);
+	assert_int_equal(percpu_region_open_fd(fd, 0, &s), 0);
+	assert_true(can_be_canceled());
+	close(fd);
+	percpu_region_close(s);
 	percpu_region_close(r);
 	assert_int_equal(unlink(test_path("file")), 0);
 }
@@ -495,12 +672,19 @@ int main(void)
 		cmocka_unit_test(roots_are_compared_and_kept),
 		cmocka_unit_test(cells_are_freed_whole),
 		cmocka_unit_test(objects_are_not_taken_for_others),
+		cmocka_unit_test(objects_begin_with_a_unit),
+		cmocka_unit_test(private_objects_have_no_key),
 		cmocka_unit_test(growth_moves_nothing),
+		cmocka_unit_test(gaps_are_filled),
+		cmocka_unit_test(cells_freed_by_others_are_used_again),
+		cmocka_unit_test(new_chunks_are_found),
+		cmocka_unit_test(left_over_files_are_left_alone),
 		cmocka_unit_test(other_lane_sizes_do_not_grow),
 		cmocka_unit_test(more_lanes_simulate_a_larger_machine),
 		cmocka_unit_test(options_are_checked),
 		cmocka_unit_test(bad_allocations_are_refused),
 		cmocka_unit_test(files_are_created_whole_or_not_at_all),
+		cmocka_unit_test(threads_can_be_canceled_afterwards),
 		cmocka_unit_test(counters_are_the_same_in_every_opening),
 		cmocka_unit_test(file_keeps_counts_when_all_have_closed),
 		cmocka_unit_test(closing_leaves_what_others_map),
