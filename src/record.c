@@ -55,8 +55,7 @@ static void end_of_thread(void *arg)
 		munmap(r, sizeof(*r));
 }
 
-/* Not on first use, which may be in a signal handler. */
-__attribute__((constructor)) static void create_key(void)
+static void create_key(void)
 {
 	pthread_key_t created;
 
@@ -68,8 +67,18 @@ __attribute__((constructor)) static void create_key(void)
 		pthread_key_delete(created);
 }
 
+/* Not on a thread's first use, which may be in a signal handler: in a constructor, or
+ * before, in another one that creates something. */
+__attribute__((constructor)) static void have_key(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, create_key);
+}
+
 bool percpu_record_init(void)
 {
+	have_key();
 	return key != PERCPU_NO_KEY;
 }
 

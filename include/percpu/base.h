@@ -26,7 +26,9 @@ typedef __UINT64_TYPE__ uint64_t;
 typedef __INTPTR_TYPE__ intptr_t;
 typedef __UINTPTR_TYPE__ uintptr_t;
 typedef __INTMAX_TYPE__ intmax_t;
-#ifndef NULL
+#if !defined(NULL) && defined(__cplusplus)
+#define NULL nullptr
+#elif !defined(NULL)
 #define NULL ((void *)0)
 #endif
 #ifndef offsetof

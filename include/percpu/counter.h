@@ -276,7 +276,7 @@ struct percpu_static_counter {
 	{                                                                      \
 		percpu_static_counter_teardown(&name);                         \
 	}                                                                      \
-	struct percpu_static_counter
+	PERCPU_ASSERT(1, "a semicolon follows")
 /* clang-format on */
 
 /**

@@ -16,6 +16,9 @@ struct fields {
 	uint64_t a, b;
 };
 
+/* Uses the library before the constructors of one that is carried along. */
+static PERCPU_COUNTER_DEFINE(early);
+
 static struct percpu_counter *counter;
 static struct percpu_compact *compact;
 static struct percpu_stats *stats, *whole;
@@ -47,6 +50,7 @@ static void count(void)
 	int64_t sum;
 
 	count_one();
+	percpu_static_counter_add(&early, 1);
 	percpu_compact_add(compact, 0, 1);
 	percpu_stats_add(stats, 0, 0, 1);
 	(void)percpu_stats_update(whole, 0, 0, ones, 2);

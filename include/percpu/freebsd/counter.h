@@ -175,7 +175,7 @@ static inline void counter_u64_sysuninit(void *arg)
 	{                                                                      \
 		counter_u64_free(c);                                           \
 	}                                                                      \
-	struct percpu_counter
+	PERCPU_ASSERT(1, "a semicolon follows")
 
 /** Define c, a counter that works from the first instruction on; may follow
  *  "static". C only: it stands on a compound literal. */
@@ -190,7 +190,7 @@ static inline void counter_u64_sysuninit(void *arg)
 	{                                                                      \
 		counter_u64_free(c);                                           \
 	}                                                                      \
-	struct percpu_counter
+	PERCPU_ASSERT(1, "a semicolon follows")
 /* clang-format on */
 
 PERCPU_END_DECLS
@@ -199,11 +199,13 @@ PERCPU_END_DECLS
  * The copy of an item that is so many bytes behind that of CPU 0; refuses counters.
  */
 #ifdef __cplusplus
+extern "C++" { /* some wrap includes of C's headers in extern "C" */
 template <typename T> static inline T *percpu_freebsd_copy(T *base, size_t offset)
 {
 	return reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(base) + offset);
 }
 void percpu_freebsd_copy(counter_u64_t counter, size_t offset) = delete;
+}
 #define PERCPU_FREEBSD_COPY(base, offset) percpu_freebsd_copy((base), (offset))
 #else
 #define PERCPU_FREEBSD_COPY(base, offset)                                                          \

@@ -73,13 +73,13 @@
 	{                                                                      \
 		VNET_PCPUSTAT_ALLOC(name, M_WAITOK);                           \
 	}                                                                      \
-	struct percpu_counter
+	PERCPU_ASSERT(1, "a semicolon follows")
 #define VNET_PCPUSTAT_SYSUNINIT(name)                                          \
 	PERCPU_SYSUNINIT static void vnet_##name##_uninit(void)                \
 	{                                                                      \
 		VNET_PCPUSTAT_FREE(name);                                      \
 	}                                                                      \
-	struct percpu_counter
+	PERCPU_ASSERT(1, "a semicolon follows")
 /* clang-format on */
 
 #endif

@@ -325,7 +325,7 @@ PERCPU_END_DECLS
 	{                                                                      \
 		percpu_freebsd_sysctl_unregister(&id);                         \
 	}                                                                      \
-	struct percpu_counter
+	PERCPU_ASSERT(1, "a semicolon follows")
 
 /* A NULL or 0 where a handler would be; p, which must be the address of counters. */
 #define PERCPU_SYSCTL_NONE(handler)                                            \
