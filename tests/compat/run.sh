@@ -61,17 +61,19 @@ runs_unchanged()
 	timeout 60 "$1" || { echo "$1: $?"; return 1; }
 }
 
-# With nothing but a C compiler, Meson and what they need, and no option about
-# what is built.
+# With nothing but a C compiler, Meson and what they need: what README.md has
+# adopters install; and without options nothing that is not there is asked for.
 install_library()
 {
-	local tool
+	local tool parts=(-Dtests=disabled -Dexamples=disabled -Dbenchmarks=disabled)
 	mkdir bare
 	for tool in cc as ld ar nm readelf ninja meson python3 pkg-config env sh rm; do
 		command -v "$tool" >/dev/null && ln -s "$(command -v "$tool")" "bare/$tool"
 	done
-	PATH=$work/bare PKG_CONFIG_LIBDIR=$work/none meson setup "$work/build" "$src" \
-		--prefix "$prefix" --libdir lib --buildtype release -Dwerror=true &&
+	PATH=$work/bare PKG_CONFIG_LIBDIR=$work/none meson setup "$work/all" "$src" &&
+		PATH=$work/bare PKG_CONFIG_LIBDIR=$work/none meson setup "$work/build" "$src" \
+			--prefix "$prefix" --libdir lib --buildtype release -Dwerror=true \
+			"${parts[@]}" &&
 		PATH=$work/bare meson install -C "$work/build"
 }
 
