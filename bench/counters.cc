@@ -19,7 +19,10 @@ int main(int argc, char **argv)
 		return 0;
 	}
 
-	fprintf(stderr, "counters: measuring, for about %s minutes ...\n", full ? "10" : "3");
+	fprintf(stderr,
+		"counters: measuring, for about %s minutes and more where other programs run; "
+		"prints at the end; --benchmark_filter=REGEX measures a part ...\n",
+		full ? "10" : "3");
 	register_adds(true);
 	register_late();
 	register_costs();

@@ -86,7 +86,8 @@ PERCPU_API int64_t percpu_local_sum(const struct percpu_local *l);
  * Context: any thread; children of fork, which find no guard held. Signal handlers
  * where the kernel fences in one call (percpu_status()->fence); elsewhere a fence
  * starts a thread, and only SPLIT is for them.
- * Progress: sequences are tried PERCPU_SEQ_TRIES times, then the fallback.
+ * Progress: a sequence is tried once inline and PERCPU_SEQ_TRIES times more, five in
+ * all, then the fallback.
  */
 
 PERCPU_API int percpu_local_add_slow(const struct percpu_local *l, int64_t n);

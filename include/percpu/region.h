@@ -36,8 +36,8 @@ struct percpu_region_options {
 			     then the region grows. Others are for large arrays:
 			     they have a stride of their own and do not grow. */
 	uint32_t cpus;	  /* CPU lanes; default: one per possible CPU. More
-			     simulate a larger machine. Fewer than there certainly
-			     are, are refused; docs/region.md says when to tell. */
+			     simulate a larger machine. Fewer than are known to be
+			     there are refused; docs/region.md says when to tell. */
 	uint32_t mode;	  /* permissions of the file, of which the umask takes
 			     some away, as open(2); default 0600 */
 };
@@ -49,7 +49,7 @@ struct percpu_region_options {
  * Returns 0, or
  *	-EINVAL	o has a size this library does not know or nonzero bytes in a
  *		part it does not know, lane_size is larger than 1 TiB (1 GiB in
- *		32-bit processes), there are certainly more CPUs than cpus, or
+ *		32-bit processes), more CPUs than cpus are known to be there, or
  *		ret is NULL
  *	-E2BIG	more than PERCPU_MAX_CPUS CPUs
  *	-ENOMEM	no memory, or no address space (RLIMIT_AS, 32-bit processes)

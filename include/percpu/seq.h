@@ -62,7 +62,8 @@ PERCPU_API struct percpu_rseq *percpu_seq_attach(void);
  */
 PERCPU_API void percpu_object_stay(const void *address);
 
-/** How often a slow path tries a sequence before it takes its fallback. */
+/** How often a slow path tries a sequence before it takes its fallback: with the
+ *  inlined attempt before it, five in all. */
 #define PERCPU_SEQ_TRIES 4
 
 PERCPU_END_DECLS

@@ -10,8 +10,9 @@
  *	size_t size = sizeof(n);
  *	sysctlbyname("net.my.packets", &n, &size, NULL, 0);
  *
- * The macros register a name before main, and take it away after main or when
- * the plugin that has it is unloaded. They define an object named after the
+ * The macros register a name before main, and take it away after main, or when the
+ * plugin that has it is unloaded; one that counts stays after dlclose(), with its
+ * names (docs/process.md). They define an object named after the
  * parent and the name, so that the linker refuses a node defined twice.
  */
 #ifndef PERCPU_FREEBSD_SYSCTL_H
