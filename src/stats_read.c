@@ -215,6 +215,7 @@ static int subtract_resets(const struct percpu_stats *s, struct percpu_stats_con
 	struct percpu_robust h;
 	int e;
 
+	PERCPU_STEP("stats: resets loaded");
 	if (resets & 1) { /* wait for it; or whoever began it was killed */
 		e = percpu_journal_lock(s->chunk, &h);
 		if (e != 0)

@@ -172,6 +172,77 @@ static void resets_are_seen_whole(void **state)
 	assert_int_equal(percpu_stats_control(stats)->resets & 1, 0);
 }
 
+/* A reset of somebody who had the journal before the bank was changed begins, and is
+ * through, between two looks at it. */
+static uint32_t looks;
+
+static void reset_in_between(void)
+{
+	looks++;
+	percpu_stats_control(stats)->resets += 2;
+}
+
+static void resets_between_are_noticed(void **state)
+{
+	uint64_t out[FIELDS];
+
+	(void)state;
+	add(7);
+	step = "stats: resets loaded";
+	interfere = reset_in_between;
+	looks = 0;
+	remaining = 1;
+	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
+	assert_int_equal(looks, 1);
+	assert_all(out, 7);
+	remaining = 100;
+	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), -EAGAIN);
+	remaining = 0;
+	step = "stats: bank changed";
+}
+
+/* It was seen half done, and is through when the journal is free. */
+static void end_reset(void)
+{
+	percpu_stats_control(stats)->resets++;
+}
+
+static void ended_resets_stay_so(void **state)
+{
+	uint64_t out[FIELDS];
+
+	(void)state;
+	add(7);
+	percpu_stats_control(stats)->resets |= 1;
+	step = "stats: resets loaded";
+	interfere = end_reset;
+	remaining = 1;
+	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
+	assert_int_equal(remaining, 0);
+	assert_int_equal(percpu_stats_control(stats)->resets & 1, 0);
+	assert_all(out, 7);
+	step = "stats: bank changed";
+}
+
+/* One that was tired of waiting has the turn; whoever had it before does not end it. */
+static void take_turn(void)
+{
+	percpu_stats_control(stats)->reader = FUTEX_TID_MASK;
+}
+
+static void turns_of_others_go_on(void **state)
+{
+	struct percpu_stats_control *c = percpu_stats_control(stats);
+	uint64_t out[FIELDS];
+
+	(void)state;
+	interfere = take_turn;
+	remaining = 1;
+	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
+	assert_int_equal(c->reader, FUTEX_TID_MASK);
+	c->reader = 0;
+}
+
 static uint64_t changed_to;
 
 static void assert_fenced(void)
@@ -205,6 +276,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(absent_reader_is_passed_by, start, stop),
 		cmocka_unit_test_setup_teardown(missing_fence_is_made_good, start, stop),
 		cmocka_unit_test_setup_teardown(resets_are_seen_whole, start, stop),
+		cmocka_unit_test_setup_teardown(resets_between_are_noticed, start, stop),
+		cmocka_unit_test_setup_teardown(ended_resets_stay_so, start, stop),
+		cmocka_unit_test_setup_teardown(turns_of_others_go_on, start, stop),
 	};
 
 	return cmocka_run_group_tests_name("readers", tests, NULL, NULL);

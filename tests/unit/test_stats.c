@@ -59,6 +59,8 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(percpu_stats_update(s, 0, 0, delta, 0), -EINVAL);
 	assert_int_equal(percpu_stats_fetch(s, 1, 2, out), -EINVAL);
 	assert_int_equal(percpu_stats_fetch(s, 3, 0, out), -EINVAL);
+	assert_int_equal(percpu_stats_fetch(s, 1, SIZE_MAX, out), -EINVAL);
+	assert_int_equal(percpu_stats_snapshot(s, 1, SIZE_MAX, out), -EINVAL);
 	assert_int_equal(percpu_stats_fetch(s, 0, 1, NULL), -EINVAL);
 	assert_int_equal(percpu_stats_fetch(NULL, 0, 1, out), -EINVAL);
 	assert_int_equal(percpu_stats_snapshot(s, 2, 1, out), -EINVAL);
@@ -218,6 +220,45 @@ static void new_objects_are_zero(void **state)
 	}
 }
 
+/* Objects are summed by blocks, and what is reset is moved by blocks of fields. */
+static void blocks_are_read_in_order(void **state)
+{
+	enum { OBJECTS = 900, FIELDS = 3, WIDE = 200 };
+	static uint64_t out[OBJECTS * FIELDS];
+	struct percpu_stats *s;
+	int was;
+
+	(void)state;
+	assert_int_equal(percpu_stats_create(8 * FIELDS, OBJECTS, 0, &s), 0);
+	for (size_t i = 0; i < OBJECTS; i++)
+		for (size_t w = 0; w < FIELDS; w++)
+			percpu_stats_add(s, i, w, (int64_t)(i * FIELDS + w));
+	for (int how = 0; how < 2; how++) {
+		if (how == 0)
+			assert_int_equal(percpu_stats_fetch(s, 0, OBJECTS, out), 0);
+		else
+			assert_int_equal(percpu_stats_snapshot(s, 0, OBJECTS, out), 0);
+		for (size_t i = 0; i < OBJECTS * FIELDS; i++)
+			assert_int_equal(out[i], i);
+	}
+	percpu_stats_destroy(s);
+
+	assert_int_equal(percpu_stats_create(8 * WIDE, 1, 0, &s), 0);
+	for (int round = 0; round < 2; round++) {
+		for (size_t w = 0; w < WIDE; w++)
+			percpu_stats_add(s, 0, w, (int64_t)w);
+		assert_int_equal(percpu_stats_fetch_zero(s, 0, 1, out), 0);
+		for (size_t w = 0; w < WIDE; w++)
+			assert_int_equal(out[w], w);
+		assert_int_equal(percpu_stats_snapshot(s, 0, 1, out), 0);
+		for (size_t w = 0; w < WIDE; w++)
+			assert_int_equal(out[w], 0);
+	}
+	percpu_stats_destroy(s);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &was);
+	assert_int_equal(was, PTHREAD_CANCEL_ENABLE); /* as before the snapshots */
+}
+
 static void large_sets_have_memory_of_their_own(void **state)
 {
 	const size_t n = 100000;
@@ -333,6 +374,7 @@ int main(void)
 		cmocka_unit_test(groups_of_fields),
 		cmocka_unit_test(updates_are_exact),
 		cmocka_unit_test(new_objects_are_zero),
+		cmocka_unit_test(blocks_are_read_in_order),
 		cmocka_unit_test(large_sets_have_memory_of_their_own),
 		cmocka_unit_test(processes_count_together),
 		cmocka_unit_test(damaged_bank_stays_inside),

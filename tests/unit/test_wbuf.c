@@ -436,6 +436,56 @@ static void children_begin_with_empty_buffers(void **state)
 	assert_int_equal(*f.cell, buffered() ? 105 : 100);
 }
 
+/* Another thread is in the middle of a flush: the fork waits for it, or the child
+ * would find the lock taken for ever. */
+static bool flushing;
+
+static void take_time(void)
+{
+	at_applied = NULL;
+	__atomic_store_n(&flushing, true, __ATOMIC_RELEASE);
+	test_sleep_us(100000);
+	__atomic_store_n(&flushing, false, __ATOMIC_RELEASE);
+}
+
+static void flush_in_thread(unsigned i, void *arg)
+{
+	(void)i;
+	percpu_wbuf_flush(arg);
+}
+
+static int use_in_child(void *arg)
+{
+	struct percpu_wbuf *w = arg;
+	uint64_t cell = 0;
+
+	test_child_require(!flushing, "the flush had come to its end");
+	test_child_require(percpu_wbuf_add(w, &cell, 2) == 0, "add");
+	percpu_wbuf_flush(w);
+	test_child_require(cell == 2, "flush");
+	return 0;
+}
+
+static void forks_wait_for_flushes(void **state)
+{
+	struct percpu_wbuf *w = make(SMALL);
+	struct test_team team;
+	uint64_t cell = 0;
+
+	(void)state;
+	if (!buffered())
+		test_skip("this thread uses no buffer");
+	assert_int_equal(percpu_wbuf_add(w, &cell, 1), 0);
+	at_applied = take_time;
+	test_team_start(&team, 1, flush_in_thread, w);
+	while (!__atomic_load_n(&flushing, __ATOMIC_ACQUIRE))
+		test_sleep_us(100);
+	test_in_child(use_in_child, w);
+	test_team_join(&team);
+	assert_int_equal(cell, 1);
+	percpu_wbuf_destroy(w);
+}
+
 static int flush_own_in_child(void *arg)
 {
 	struct family *f = arg;
@@ -463,6 +513,44 @@ static void children_begin_with_an_empty_list(void **state)
 	pthread_mutex_unlock(&own.mutex);
 	percpu_wbuf_destroy(both.f.w);
 	assert_int_equal(*both.f.cell, 120);
+}
+
+/* An add that finds the lock free does a part of the list. What it leaves is not
+ * forgotten when there is a list again, and not the child's either. */
+static void rest_of_the_list_is_kept(void **state)
+{
+	static struct own_lock own;
+	struct {
+		struct family f;
+		struct own_lock *own;
+	} both = { { make_own(SMALL, &own), test_share(sizeof(uint64_t)) }, &own };
+	uint64_t other = 0;
+
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		pthread_mutex_lock(&own.mutex);
+		for (int i = 0; i < 100; i++)
+			assert_int_equal(percpu_wbuf_add(both.f.w, &other, 1), 0);
+		pthread_mutex_unlock(&own.mutex);
+		assert_int_equal(percpu_wbuf_add(both.f.w, &other, 1), 0);
+		assert_true(stats(both.f.w).pending > SMALL);
+	}
+	percpu_wbuf_flush(both.f.w);
+	assert_int_equal(other, 2 * 101);
+
+	pthread_mutex_lock(&own.mutex);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(percpu_wbuf_add(both.f.w, both.f.cell, 1), 0);
+	pthread_mutex_unlock(&own.mutex);
+	assert_int_equal(percpu_wbuf_add(both.f.w, both.f.cell, 1), 0);
+	other = *both.f.cell; /* these are done */
+	*both.f.cell = 0;
+	pthread_mutex_lock(&own.mutex);
+	test_in_child(flush_own_in_child, &both);
+	pthread_mutex_unlock(&own.mutex);
+	assert_int_equal(*both.f.cell, 100);
+	percpu_wbuf_destroy(both.f.w);
+	assert_int_equal(*both.f.cell, 100 + 101 - other);
 }
 
 static void bad_arguments_are_refused(void **state)
@@ -543,6 +631,8 @@ int main(void)
 		cmocka_unit_test(no_memory_is_reported),
 		cmocka_unit_test(children_begin_with_empty_buffers),
 		cmocka_unit_test(children_begin_with_an_empty_list),
+		cmocka_unit_test(forks_wait_for_flushes),
+		cmocka_unit_test(rest_of_the_list_is_kept),
 		cmocka_unit_test(bad_arguments_are_refused),
 		cmocka_unit_test(nothing_stays_behind),
 		cmocka_unit_test(thread_may_lose_its_registration),
