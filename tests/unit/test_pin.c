@@ -39,11 +39,11 @@ static size_t pages(const char *first, const char *last, size_t *ret_resident)
 	size_t n = ((uintptr_t)last / page * page - start) / page;
 	unsigned char *in_memory = malloc(n);
 
+	*ret_resident = 0;
 	if (in_memory == NULL || mincore((void *)start, n * page, in_memory) != 0) {
 		test_child_require(false, "mincore");
 		return 0;
 	}
-	*ret_resident = 0;
 	for (size_t i = 0; i < n; i++)
 		*ret_resident += in_memory[i] & 1;
 	free(in_memory);
