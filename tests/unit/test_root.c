@@ -76,6 +76,8 @@ static int run_program(void *arg)
 
 	(void)arg;
 	test_child_require(e == 0, strerror(-e));
+	percpu_counter_array_detach(a);
+	percpu_region_close(r);
 	return 0;
 }
 
@@ -196,6 +198,8 @@ static void look(void)
 	struct percpu_region *r;
 
 	seen = percpu_region_open(path, 0, NULL, &r);
+	if (seen == 0)
+		percpu_region_close(r);
 }
 
 static void half_a_region_is_not_seen(void **state)
