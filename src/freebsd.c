@@ -85,6 +85,7 @@ int64_t percpu_freebsd_ratecheck(struct counter_rate *cr, int64_t limit)
 	int64_t start = __atomic_load_n(&cr->cr_ticks, __ATOMIC_ACQUIRE);
 	int64_t now = now_ms(), before = 0;
 
+	PERCPU_STEP("rate: period read");
 	if ((now - start >= period_of(cr) || now < start) &&
 	    __atomic_compare_exchange_n(&cr->cr_ticks, &start, now, 0, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED)) {

@@ -228,6 +228,7 @@ int percpu_local_add_limit_slow(const struct percpu_local *l, int64_t n, int64_t
 	old = __atomic_load_n(word, __ATOMIC_RELAXED);
 	do {
 		v = (int64_t)((uint64_t)old + (uint64_t)n);
+		PERCPU_STEP("local: word loaded");
 	} while (v <= limit && !__atomic_compare_exchange_n(word, &old, v, false, __ATOMIC_RELAXED,
 							    __ATOMIC_RELAXED));
 	leave(l, &s);

@@ -65,6 +65,7 @@ static void *visitor(void *arg)
 	__atomic_store_n(&v->tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	publish(&v->done, NONE);
 	while ((request = __atomic_load_n(&v->request, __ATOMIC_ACQUIRE)) != STOP) {
+		PERCPU_STEP("visit: asked");
 		/* If it is another CPU, the caller has given up on that one already. */
 		if (request - 1 < BUSY - 1 && where(&cpu) && cpu + 1 == request &&
 		    decide(v, request, request | BUSY)) {

@@ -185,6 +185,7 @@ static size_t claim(struct percpu_zone *z, size_t n)
 
 	do {
 		got = taken >= limit ? 0 : limit - taken < n ? limit - taken : n;
+		PERCPU_STEP("zone: limit read");
 	} while (got != 0 && !__atomic_compare_exchange_n(&z->taken, &taken, taken + got, false,
 							  __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	return got;
@@ -211,6 +212,7 @@ static void empty_depot(struct percpu_zone *z)
  * that was before these came, the limit has been lowered already. */
 static void put_away(struct percpu_zone *z, void *const *items, size_t n)
 {
+	PERCPU_STEP("zone: to be put away");
 	if (percpu_depot_put(&z->depot, items, n) != 0)
 		give_back(z, items, n);
 	else if (is_over(z))
@@ -507,6 +509,7 @@ size_t percpu_zone_reclaim(struct percpu_zone *z)
 	percpu_depot_trim(&z->depot);
 	if (z->check != NULL)
 		percpu_zone_check_reclaim(z->check, true);
+	PERCPU_STEP("zone: poison forgotten");
 	bytes = percpu_region_reclaim(z->region);
 	if (z->check != NULL)
 		percpu_zone_check_reclaim(z->check, false);

@@ -142,12 +142,39 @@ static void debug_zones_may_be_reclaimed(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
+/* Who else uses the region may store to what is free there. */
+static int share_with_others(void *arg)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
+	struct percpu_zone *z;
+	void *item, *cell;
+
+	(void)arg;
+	test_child_require(percpu_region_create(NULL, &o.region) == 0, "a region");
+	test_child_require(percpu_zone_create("test", 8, &o, &z) == 0, "a zone in it");
+	test_child_require(percpu_zone_alloc(z, 0, &item) == 0, "an item");
+	test_child_require(percpu_zone_free(z, item) == 0, "freed");
+	test_child_require(percpu_region_alloc(o.region, 8, 8, &cell) == 0, "somebody's cell");
+	test_child_require(cell == item, "the same");
+	*(uint64_t *)cell = 1;
+	test_child_require(percpu_region_free(o.region, cell, 8) == 0, "freed");
+	test_child_require(percpu_zone_alloc(z, 0, &cell) == 0, "an item again");
+	return cell == item ? 0 : 1;
+}
+
+static void debug_zones_let_others_store(void **state)
+{
+	(void)state;
+	test_in_child(share_with_others, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(debug_zones_catch_misuse),
 		cmocka_unit_test(debug_zones_explain_failures),
 		cmocka_unit_test(debug_zones_may_be_reclaimed),
+		cmocka_unit_test(debug_zones_let_others_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

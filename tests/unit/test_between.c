@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_between.c - what another thread may do between a look and the store that
+ * relies on it. Here the same thread does it, at the step between the two.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+
+#include <percpu/freebsd.h>
+#include <percpu/local.h>
+
+#include "../steps.h"
+
+#include "zone.h"
+
+#define MANY 200 /* items, more than a CPU's cache holds */
+
+static const char *at_step; /* where it happens, NULL: nowhere */
+static void (*happens)(void);
+static unsigned times;
+
+void test_step(const char *name)
+{
+	const char *const here = at_step;
+
+	if (here == NULL || strcmp(name, here) != 0)
+		return;
+	at_step = NULL; /* not in what happens */
+	happens();
+	if (--times != 0)
+		at_step = here;
+}
+
+static void let_happen(void (*fn)(void), const char *step, unsigned n)
+{
+	happens = fn;
+	times = n;
+	at_step = step;
+}
+
+/* Zones */
+
+static struct percpu_zone *zone;
+static void *items[MANY];
+
+static void take_another(void)
+{
+	items[1] = take(zone, 0);
+}
+
+static void a_limit_holds_for_two_at_once(void **state)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .limit = 1 };
+
+	(void)state;
+	zone = make(8, &o);
+	let_happen(take_another, "zone: limit read", 1);
+	assert_int_equal(percpu_zone_alloc(zone, 0, &items[0]), -ENOSPC);
+	assert_int_equal(times, 0);
+	assert_int_equal(stats_of(zone).used, 1);
+	assert_int_equal(percpu_zone_free(zone, items[1]), 0);
+	assert_int_equal(percpu_zone_destroy(zone), 0);
+}
+
+static void lower_limit(void)
+{
+	percpu_zone_set_limit(zone, 1);
+}
+
+static void nothing_is_kept_above_a_lowered_limit(void **state)
+{
+	(void)state;
+	zone = make(8, NULL);
+	for (unsigned i = 0; i < MANY; i++)
+		items[i] = take(zone, 0);
+	let_happen(lower_limit, "zone: to be put away", 1);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(percpu_zone_free(zone, items[i]), 0);
+	assert_int_equal(times, 0);
+	assert_in_range(stats_of(zone).cached, 0, 1);
+	assert_int_equal(percpu_zone_destroy(zone), 0);
+}
+
+#define PAGES 8
+
+static void free_pages(void)
+{
+	for (unsigned i = 0; i < PAGES; i++)
+		test_child_require(percpu_zone_free(zone, items[i]) == 0, "free");
+}
+
+/* The pages of what is freed meanwhile are given back, and zeros then. */
+static int free_while_reclaiming(void *arg)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
+
+	(void)arg;
+	test_child_require(percpu_zone_create("test", 4096, &o, &zone) == 0, "create");
+	for (unsigned i = 0; i < PAGES; i++)
+		test_child_require(percpu_zone_alloc(zone, 0, &items[i]) == 0, "alloc");
+	let_happen(free_pages, "zone: poison forgotten", 1);
+	test_child_require(percpu_zone_reclaim(zone) > 0 && times == 0, "gives pages back");
+	for (unsigned i = 0; i < PAGES; i++)
+		test_child_require(percpu_zone_alloc(zone, 0, &items[i]) == 0, "alloc again");
+	return 0;
+}
+
+static void poison_may_go_with_its_page(void **state)
+{
+	(void)state;
+	test_in_child(free_while_reclaiming, NULL);
+}
+
+/* Words */
+
+static struct percpu_local *word;
+
+static void add_five(void)
+{
+	int64_t sum;
+
+	assert_int_equal(percpu_local_add_return(word, 5, &sum), 0);
+}
+
+/* A thread without sequences, on a CPU that it does not leave. */
+static void fallbacks_lose_no_add(void **state)
+{
+	int64_t sum;
+
+	(void)state;
+	assert_int_equal(percpu_local_create(8, PERCPU_LOCAL_REFS, &word), 0);
+	test_unregister(percpu_seq_attach());
+	assert_true(test_pin(0, test_cpu(0)));
+	let_happen(add_five, "local: word loaded", 1);
+	assert_int_equal(percpu_local_add_limit(word, 1, 10, &sum), 0);
+	assert_int_equal(times, 0);
+	assert_int_equal(sum, 6);
+	assert_int_equal(percpu_local_sum(word), 6);
+	let_happen(add_five, "local: word loaded", 1);
+	assert_int_equal(percpu_local_add_limit(word, 1, 10, &sum), -ERANGE);
+	assert_int_equal(sum, 12);
+	assert_int_equal(percpu_local_sum(word), 11);
+	test_unpin(0);
+	percpu_local_destroy(word);
+}
+
+/* Rates */
+
+static struct counter_rate *rate;
+
+static void count_one(void)
+{
+	assert_true(counter_ratecheck(rate, 100) >= 0);
+}
+
+static void a_period_begins_once(void **state)
+{
+	(void)state;
+	rate = counter_rate_alloc(M_WAITOK, 60);
+	rate->cr_ticks -= 100000;
+	let_happen(count_one, "rate: period read", 1);
+	count_one();
+	assert_int_equal(times, 0);
+	assert_int_equal(counter_rate_get(rate), 2);
+	counter_rate_free(rate);
+}
+
+/* Visits */
+
+static unsigned calls[PERCPU_MAX_CPUS], elsewhere, open_to_signals;
+
+static void go_elsewhere(void)
+{
+	(void)test_pin(0, test_cpu(1));
+}
+
+static void count_call(void *cell, unsigned cpu, void *arg)
+{
+	sigset_t blocked;
+
+	(void)arg;
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	open_to_signals += sigismember(&blocked, SIGTERM) == 0;
+	calls[cpu]++;
+	elsewhere += sched_getcpu() != (int)cpu || cell != percpu_zone_get(items[0], cpu);
+}
+
+/* A visitor that somebody moves is sent again. */
+static void moved_visitors_come_back(void **state)
+{
+	struct percpu_fence_report r;
+
+	(void)state;
+	if (test_cpus() < 2)
+		test_skip("needs two CPUs");
+	zone = make(8, NULL);
+	items[0] = take(zone, 0);
+	let_happen(go_elsewhere, "visit: asked", 4);
+	assert_int_equal(
+		percpu_zone_run(zone, items[0], count_call, NULL, UINT64_C(20000000000), &r), 0);
+	at_step = NULL;
+	assert_true(times < 4); /* two before it is asked for a CPU at all, perhaps */
+	assert_int_equal(elsewhere, 0);
+	assert_int_equal(open_to_signals, 0);
+	for (unsigned i = 0; i < test_cpus(); i++)
+		assert_int_equal(calls[test_cpu(i)], 1);
+	assert_int_equal(percpu_zone_free(zone, items[0]), 0);
+	assert_int_equal(percpu_zone_destroy(zone), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_limit_holds_for_two_at_once),
+		cmocka_unit_test(nothing_is_kept_above_a_lowered_limit),
+		cmocka_unit_test(poison_may_go_with_its_page),
+		cmocka_unit_test(a_period_begins_once),
+		cmocka_unit_test(moved_visitors_come_back),
+		cmocka_unit_test(fallbacks_lose_no_add), /* last: no sequences from then on */
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

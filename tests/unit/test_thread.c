@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_thread.c - the registration of a thread: what it is proven by, how long it
+ * lasts, and who has none while thread-local storage is shared.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+#include <percpu/seq.h>
+
+#include "../support.h"
+
+#if defined(__GLIBC__) && __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#else
+static const ptrdiff_t __rseq_offset;
+static const unsigned __rseq_size;
+#endif
+
+static struct percpu_counter *counter;
+
+static void need_sequences(void)
+{
+	if (test_tier() != PERCPU_TIER_RSEQ)
+		test_skip("no sequences here");
+}
+
+/* Run fn in a thread that has not counted yet, of a child; it returns what it got. */
+static void *(*fresh)(void *arg);
+
+static int start_fresh(void *arg)
+{
+	void *result = &counter;
+	pthread_t thread;
+
+	test_child_require(percpu_counter_create(&counter) == 0, "a counter");
+	test_child_require(test_tier() == PERCPU_TIER_RSEQ, "sequences");
+	test_child_require(pthread_create(&thread, NULL, fresh, arg) == 0, "a thread");
+	test_child_require(pthread_join(thread, &result) == 0 && result == arg, "its end");
+	return 0;
+}
+
+static void run_fresh(void *(*fn)(void *arg))
+{
+	need_sequences();
+	fresh = fn;
+	test_in_child(start_fresh, NULL);
+}
+
+/* What proves it */
+
+static struct percpu_rseq *area_of_libc(void)
+{
+	return (struct percpu_rseq *)(void *)((char *)__builtin_thread_pointer() + __rseq_offset);
+}
+
+/* As memory is in a thread that was made by a bare clone(). */
+static void *be_unknown(void *arg)
+{
+	struct percpu_rseq *area = area_of_libc();
+
+	test_child_require(test_unregister(area), "libc's area is not registered");
+	area->cpu_id_start = 0;
+	area->cpu_id = 12345;
+	percpu_counter_inc(counter);
+	test_child_require(percpu_seq_attach() == area, "it is again");
+	test_child_require(percpu_seq_cpu() != 12345, "and tells the CPU");
+	return arg;
+}
+
+static void memory_proves_nothing(void **state)
+{
+	(void)state;
+	if (__rseq_size == 0)
+		test_skip("libc has no area");
+	run_fresh(be_unknown);
+}
+
+static void *keep_errno(void *arg)
+{
+	errno = 77;
+	percpu_counter_inc(counter);
+	test_child_require(errno == 77, "errno stays, with the kernel asked");
+	test_child_require(percpu_seq_cpu() >= 0, "which has happened");
+	return arg;
+}
+
+static void first_add_keeps_errno(void **state)
+{
+	(void)state;
+	run_fresh(keep_errno);
+}
+
+/* How long it lasts */
+
+#ifdef PERCPU_SEQ_SIGNATURE
+
+static pthread_key_t key;
+static bool was_registered;
+
+/* Later than all others: the first time round it asks for another. */
+static void at_the_end(void *value)
+{
+	static struct percpu_rseq other;
+
+	if (value != &other) {
+		pthread_setspecific(key, &other);
+		return;
+	}
+	was_registered = syscall(SYS_rseq, &other, sizeof(other), 0, PERCPU_SEQ_SIGNATURE) != 0;
+	if (!was_registered)
+		test_unregister(&other);
+}
+
+static void *have_own_area(void *arg)
+{
+	if (__rseq_size != 0)
+		test_child_require(test_unregister(area_of_libc()), "without libc's area");
+	percpu_counter_inc(counter);
+	test_child_require(percpu_seq_cpu() >= 0, "it has the library's");
+	pthread_setspecific(key, &counter);
+	return arg;
+}
+
+static int end_with_own_area(void *arg)
+{
+	test_child_require(pthread_key_create(&key, at_the_end) == 0, "a key");
+	was_registered = true;
+	test_child_require(start_fresh(arg) == 0, "a thread");
+	test_child_require(!was_registered, "nothing stays registered");
+	return 0;
+}
+
+static void own_area_ends_with_its_thread(void **state)
+{
+	(void)state;
+	need_sequences();
+	fresh = have_own_area;
+	test_in_child(end_with_own_area, NULL);
+}
+
+#endif
+
+/* Who has none */
+
+#ifndef PERCPU_NO_WRAP
+
+static char stack[65536] __attribute__((aligned(64)));
+static uint32_t may_end; /* atomic */
+
+static int stay_beside(void *arg)
+{
+	(void)arg;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (!__atomic_load_n(&may_end, __ATOMIC_ACQUIRE))
+		syscall(SYS_sched_yield);
+	return 0;
+}
+
+/* A child of vfork() in a thread that has one beside it. */
+static void *share_twice(void *arg)
+{
+	int status = -1;
+	pid_t beside, pid;
+
+	percpu_counter_inc(counter);
+	test_child_require(percpu_seq_cpu() >= 0, "a thread has sequences");
+	beside = clone(stay_beside, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+	test_child_require(beside > 0, "clone");
+	test_child_require(percpu_seq_cpu() < 0, "none while it shares");
+	pid = vfork();
+	if (pid == 0) {
+		percpu_counter_inc(counter);
+		_exit(percpu_seq_cpu() >= 0);
+	}
+	test_child_require(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0,
+			   "nor a child of vfork");
+	test_child_require(percpu_seq_cpu() < 0, "the other child is still there");
+	percpu_counter_inc(counter);
+	test_child_require(percpu_seq_attach()->cpu_id < 0, "and no slow path attaches");
+	__atomic_store_n(&may_end, 1, __ATOMIC_RELEASE);
+	test_child_require(waitpid(beside, &status, 0) == beside && status == 0, "its end");
+	test_child_require(percpu_counter_fetch(counter) == 3, "exact");
+	return arg;
+}
+
+/* The first slow path of a thread is that of its child. */
+static void *first_use_in_child(void *arg)
+{
+	int status = -1;
+	pid_t pid = vfork();
+
+	if (pid == 0) {
+		percpu_counter_inc(counter);
+		_exit(percpu_seq_attach()->cpu_id >= 0);
+	}
+	test_child_require(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0,
+			   "a child does not attach");
+	percpu_counter_inc(counter);
+	test_child_require(percpu_seq_cpu() >= 0, "its parent does, afterwards");
+	return arg;
+}
+
+/* CLONE_THREAD without signal handlers in common is refused. */
+static void *clone_in_vain(void *arg)
+{
+	percpu_counter_inc(counter);
+	errno = 0;
+	test_child_require(
+		clone(stay_beside, stack + sizeof(stack), CLONE_VM | CLONE_THREAD, NULL) == -1 &&
+			errno == EINVAL,
+		"a clone that is refused");
+	test_child_require(percpu_seq_cpu() >= 0, "shares nothing");
+	return arg;
+}
+
+/* So many processes that there is no further one, for a user who has limits. */
+static void *vfork_in_vain(void *arg)
+{
+	const struct rlimit none = { 0, 0 };
+	int status = -1;
+	pid_t pid;
+
+	percpu_counter_inc(counter);
+	test_child_require(syscall(SYS_setresuid, 54321, 54321, 54321) == 0 &&
+				   setrlimit(RLIMIT_NPROC, &none) == 0,
+			   "a user with limits");
+	errno = 0;
+	pid = vfork();
+	if (pid == 0)
+		_exit(0);
+	if (pid > 0)
+		test_child_require(waitpid(pid, &status, 0) == pid, "not limited");
+	else
+		test_child_require(errno == EAGAIN, "refused");
+	test_child_require(percpu_seq_cpu() >= 0, "shares nothing");
+	return arg;
+}
+
+static void need_wrappers(void)
+{
+	if (test_address_sanitizer() || test_thread_sanitizer())
+		test_skip("sanitizers have a vfork of their own");
+}
+
+static void sharing_is_counted(void **state)
+{
+	(void)state;
+	need_wrappers();
+	run_fresh(share_twice);
+}
+
+static void children_do_not_attach(void **state)
+{
+	(void)state;
+	need_wrappers();
+	run_fresh(first_use_in_child);
+}
+
+static void refused_children_share_nothing(void **state)
+{
+	(void)state;
+	need_wrappers();
+	run_fresh(clone_in_vain);
+	if (geteuid() == 0)
+		run_fresh(vfork_in_vain);
+}
+
+#endif
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_proves_nothing),
+		cmocka_unit_test(first_add_keeps_errno),
+#ifdef PERCPU_SEQ_SIGNATURE
+		cmocka_unit_test(own_area_ends_with_its_thread),
+#endif
+#ifndef PERCPU_NO_WRAP
+		cmocka_unit_test(sharing_is_counted),
+		cmocka_unit_test(children_do_not_attach),
+		cmocka_unit_test(refused_children_share_nothing),
+#endif
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
