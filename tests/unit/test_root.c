@@ -70,8 +70,8 @@ static int start_program(struct percpu_region **ret_r, struct percpu_counter_arr
 
 static int run_program(void *arg)
 {
-	struct percpu_region *r;
-	struct percpu_counter_array *a;
+	struct percpu_region *r = NULL;
+	struct percpu_counter_array *a = NULL;
 	int e = start_program(&r, &a);
 
 	(void)arg;
