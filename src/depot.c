@@ -105,6 +105,7 @@ int percpu_depot_put(struct percpu_depot *d, void *const *items, size_t n)
 		e = s->n + n > s->size ? grow(s, s->n + n) : 0;
 		if (e == 0) {
 			memcpy(&s->items[s->n], items, n * sizeof(*items));
+			PERCPU_STEP("depot: items put");
 			__atomic_store_n(&s->n, s->n + n, __ATOMIC_RELAXED);
 		}
 		pthread_mutex_unlock(&s->lock);
@@ -130,6 +131,7 @@ size_t percpu_depot_take(struct percpu_depot *d, bool wait, void **ret, size_t n
 		got = s->n < n ? s->n : n;
 		if (got != 0)
 			memcpy(ret, &s->items[s->n - got], got * sizeof(*ret));
+		PERCPU_STEP("depot: items taken");
 		__atomic_store_n(&s->n, s->n - got, __ATOMIC_RELAXED);
 		pthread_mutex_unlock(&s->lock);
 	}

@@ -84,6 +84,53 @@ static void nothing_is_kept_above_a_lowered_limit(void **state)
 	assert_int_equal(percpu_zone_destroy(zone), 0);
 }
 
+static void free_half(void)
+{
+	for (unsigned i = MANY / 2; i < MANY; i++)
+		assert_int_equal(percpu_zone_free(zone, items[i]), 0);
+}
+
+static void take_half(void)
+{
+	for (unsigned i = MANY / 2; i < MANY; i++)
+		items[i] = take(zone, 0);
+}
+
+static void expect_all_distinct(void)
+{
+	for (unsigned i = 0; i < MANY; i++)
+		for (unsigned j = 0; j < i; j++)
+			assert_ptr_not_equal(items[i], items[j]);
+}
+
+/* Half of the items are freed, and taken, while others are on their way. */
+static void shelves_are_for_one_at_a_time(void **state)
+{
+	(void)state;
+	assert_true(test_pin(0, test_cpu(0)));
+	zone = make(8, NULL);
+	for (unsigned i = 0; i < MANY; i++)
+		items[i] = take(zone, 0);
+	let_happen(free_half, "depot: items put", 1);
+	for (unsigned i = 0; i < MANY / 2; i++)
+		assert_int_equal(percpu_zone_free(zone, items[i]), 0);
+	assert_int_equal(times, 0);
+	for (unsigned i = 0; i < MANY; i++)
+		items[i] = take(zone, 0);
+	expect_all_distinct();
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(percpu_zone_free(zone, items[i]), 0);
+	let_happen(take_half, "depot: items taken", 1);
+	for (unsigned i = 0; i < MANY / 2; i++)
+		items[i] = take(zone, 0);
+	assert_int_equal(times, 0);
+	expect_all_distinct();
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(percpu_zone_free(zone, items[i]), 0);
+	assert_int_equal(percpu_zone_destroy(zone), 0);
+	test_unpin(0);
+}
+
 #define PAGES 8
 
 static void free_pages(void)
@@ -216,6 +263,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_limit_holds_for_two_at_once),
 		cmocka_unit_test(nothing_is_kept_above_a_lowered_limit),
+		cmocka_unit_test(shelves_are_for_one_at_a_time),
 		cmocka_unit_test(poison_may_go_with_its_page),
 		cmocka_unit_test(a_period_begins_once),
 		cmocka_unit_test(moved_visitors_come_back),
