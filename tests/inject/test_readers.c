@@ -12,7 +12,7 @@
 #include "../steps.h"
 #include "../support.h"
 
-#include "../../src/internal.h"
+#include "internal.h"
 
 #define FIELDS 4
 

@@ -17,7 +17,7 @@
 
 #include <percpu/percpu.h>
 
-#include "../../src/internal.h"
+#include "internal.h"
 #include "../faults.h"
 #include "../support.h"
 

@@ -8,6 +8,8 @@
  * library was not used before.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -85,6 +87,35 @@ static int prove_without_intruder(void *arg)
 	while (percpu_status()->selftest == PERCPU_SELFTEST_PENDING && test_now() < end)
 		test_sleep_us(100);
 	test_child_require(percpu_status()->selftest == PERCPU_SELFTEST_PASSED, "passed");
+	return 0;
+}
+
+/* A program's real-time priority is not for the self-test, which would keep others
+ * from the CPU. */
+static int prove_for_real_time(void *arg)
+{
+	const struct sched_param p = { .sched_priority = 1 };
+	struct percpu_counter *c;
+	struct dirent *entry;
+	unsigned others = 0;
+	DIR *tasks;
+
+	(void)arg;
+	if (sched_setscheduler(0, SCHED_FIFO, &p) != 0)
+		return 0; /* not for this user */
+	hold_threads(true);
+	test_child_require(percpu_counter_create(&c) == 0, "a counter");
+	wait_until_held(2);
+	tasks = opendir("/proc/self/task");
+	test_child_require(tasks != NULL, "/proc/self/task");
+	while ((entry = readdir(tasks)) != NULL)
+		others += sched_getscheduler(atoi(entry->d_name)) == SCHED_OTHER &&
+			  isdigit(entry->d_name[0]);
+	closedir(tasks);
+	test_child_require(others == 2, "the self-test's threads are like any other");
+	hold_threads(false);
+	test_child_require(test_tier() == PERCPU_TIER_RSEQ, "tier rseq");
+	test_child_require(sched_getscheduler(0) == SCHED_FIFO, "the caller stays as it was");
 	return 0;
 }
 
@@ -468,6 +499,13 @@ static void any_preemption_is_a_proof(void **state)
 	test_in_child(prove_without_intruder, NULL);
 }
 
+static void real_time_is_not_inherited(void **state)
+{
+	(void)state;
+	need_sequences();
+	test_in_child(prove_for_real_time, NULL);
+}
+
 static void fences_begin_when_threads_rise(void **state)
 {
 	(void)state;
@@ -526,6 +564,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_waits),
 		cmocka_unit_test(any_preemption_is_a_proof),
+		cmocka_unit_test(real_time_is_not_inherited),
 		cmocka_unit_test(fences_begin_when_threads_rise),
 		cmocka_unit_test(objects_stay_exact_while_threads_rise),
 		cmocka_unit_test(refused_threads_are_tried_again),

@@ -21,7 +21,7 @@
 #include <percpu/status.h>
 #include <percpu/zone.h>
 
-#include "../../src/internal.h"
+#include "internal.h"
 #include "../support.h"
 
 #define LOGS 16

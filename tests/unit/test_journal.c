@@ -16,7 +16,7 @@
 #include "../steps.h"
 #include "../support.h"
 
-#include "../../src/internal.h"
+#include "internal.h"
 
 enum { FIELDS = 8, WRITTEN = 1000 };
 

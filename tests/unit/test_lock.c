@@ -21,7 +21,7 @@
 #include "../steps.h"
 #include "../support.h"
 
-#include "../../src/internal.h"
+#include "internal.h"
 
 #define SHORT_NS (PERCPU_SECOND / 50)
 #define LONG_NS (8 * PERCPU_SECOND)

@@ -16,11 +16,13 @@ __attribute__((unused)) static int spin_without_aborts(const uint32_t *flag, uin
 }
 
 #define percpu_seq_spin spin_without_aborts
-#include "../../src/percpu_all.c"
+#include "percpu_all.c"
 
 #include "../support.h"
 
 bool test_of_first_use = true;
+
+static struct percpu_counter *counter;
 
 static void kernel_is_condemned(void **state)
 {
@@ -41,10 +43,45 @@ static void kernel_is_condemned(void **state)
 	percpu_counter_destroy(c);
 }
 
+#ifdef PERCPU_SEQ_SIGNATURE
+
+/* Whether the kernel has no area of the thread's after an add. */
+static void *count_unregistered(void *arg)
+{
+	static struct percpu_rseq other;
+	bool *none = arg;
+
+	if (process.libc)
+		test_unregister(libc_area());
+	percpu_counter_inc(counter);
+	*none = sys_rseq(&other, sizeof(other), 0) == 0 && test_unregister(&other);
+	return arg;
+}
+
+static void nobody_is_registered_in_vain(void **state)
+{
+	pthread_t thread;
+	bool none = false;
+
+	(void)state;
+	if (percpu_status()->selftest == PERCPU_SELFTEST_SKIPPED)
+		test_skip("no sequences");
+	assert_int_equal(percpu_counter_create(&counter), 0);
+	assert_int_equal(pthread_create(&thread, NULL, count_unregistered, &none), 0);
+	pthread_join(thread, NULL);
+	assert_true(none);
+	percpu_counter_destroy(counter);
+}
+
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kernel_is_condemned),
+#ifdef PERCPU_SEQ_SIGNATURE
+		cmocka_unit_test(nobody_is_registered_in_vain),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

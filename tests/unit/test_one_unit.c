@@ -4,7 +4,7 @@
  * sees through all calls, it must still not move reads and publications across
  * adds, which do not clobber memory (arch/spec.h, "Ordering").
  */
-#include "../../src/percpu_all.c"
+#include "percpu_all.c"
 
 #include <percpu/percpu.h>
 

@@ -12,7 +12,7 @@
 #include "../steps.h"
 #include "../support.h"
 
-#include "../../src/internal.h"
+#include "internal.h"
 
 /* Each kind of counter, one of it. */
 static struct percpu_counter *counter;

@@ -19,7 +19,7 @@
 
 #include "../steps.h"
 
-#include "../../src/internal.h"
+#include "internal.h"
 #include "../support.h"
 
 #define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)

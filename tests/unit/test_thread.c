@@ -224,6 +224,53 @@ static void *clone_in_vain(void *arg)
 	return arg;
 }
 
+static char own_tls[8192] __attribute__((aligned(64)));
+
+/* Returns what is not as it was passed to clone(). */
+static int look_at_tls(void *arg)
+{
+	const bool same = __builtin_thread_pointer() == (void *)&own_tls[4096];
+
+	return stay_beside(arg) != 0 || !same || arg != own_tls;
+}
+
+/* A child with thread-local storage of its own; and all that is passed on. */
+static void *clone_with_tls(void *arg)
+{
+	const int flags = CLONE_VM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+	pid_t parent_tid = 0, child_tid = 1, pid;
+	void *tls = &own_tls[4096];
+	int status = -1;
+
+	percpu_counter_inc(counter);
+	memcpy(tls, &tls, sizeof(tls)); /* on x86-64 it points to itself */
+	pid = clone(look_at_tls, stack + sizeof(stack), flags | SIGCHLD, own_tls, &parent_tid, tls,
+		    &child_tid);
+	test_child_require(pid > 0 && parent_tid == pid, "clone");
+	test_child_require(percpu_seq_cpu() >= 0, "shares no thread-local storage");
+	__atomic_store_n(&may_end, 1, __ATOMIC_RELEASE);
+	test_child_require(waitpid(pid, &status, 0) == pid && status == 0, "it has its own");
+	test_child_require(__atomic_load_n(&child_tid, __ATOMIC_ACQUIRE) == 0, "and ends so");
+	return arg;
+}
+
+static int end_at_once(void *arg)
+{
+	return arg == &counter ? 0 : 1;
+}
+
+static void *clone_a_copy(void *arg)
+{
+	int status = -1;
+	pid_t pid;
+
+	percpu_counter_inc(counter);
+	pid = clone(end_at_once, stack + sizeof(stack), SIGCHLD, &counter);
+	test_child_require(pid > 0 && percpu_seq_cpu() >= 0, "a copy shares nothing");
+	test_child_require(waitpid(pid, &status, 0) == pid && status == 0, "its end");
+	return arg;
+}
+
 /* So many processes that there is no further one, for a user who has limits. */
 static void *vfork_in_vain(void *arg)
 {
@@ -267,6 +314,14 @@ static void children_do_not_attach(void **state)
 	run_fresh(first_use_in_child);
 }
 
+static void other_children_share_nothing(void **state)
+{
+	(void)state;
+	need_wrappers();
+	run_fresh(clone_with_tls);
+	run_fresh(clone_a_copy);
+}
+
 static void refused_children_share_nothing(void **state)
 {
 	(void)state;
@@ -289,6 +344,7 @@ int main(void)
 #ifndef PERCPU_NO_WRAP
 		cmocka_unit_test(sharing_is_counted),
 		cmocka_unit_test(children_do_not_attach),
+		cmocka_unit_test(other_children_share_nothing),
 		cmocka_unit_test(refused_children_share_nothing),
 #endif
 	};
