@@ -5,7 +5,7 @@
 #
 #	fibers.sh SOURCE WORK
 #
-# Prints TAP.
+# By all options if PERCPU_TEST_COMPILERS is "all". Prints TAP.
 set -u
 
 if [ $# -ne 2 ]; then
@@ -16,6 +16,7 @@ here=$(dirname "$(realpath "$0")")
 src=$(realpath "$1") || exit 2
 rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
 count=0
+many=${PERCPU_TEST_COMPILERS-}
 native=$(uname -m)
 cross=/usr/aarch64-linux-gnu
 
@@ -51,14 +52,16 @@ skip()
 # The last options of GCC inline what they can, the slow paths included.
 all()
 {
-	local arch=$1 kind=$2
+	local arch=$1 kind=$2 optimize options=(-O2 '-O3 -flto' '-O3 -flto -DPERCPU_LATE')
 	shift 2
 	"$@" -std=gnu11 -O2 -fPIC -I"$src/include" -c "$src/src/percpu_all.c" -o all.o
-	for optimize in -O0 -O1 -O2 -O3 -Os '-O2 -flto' '-O3 -flto' '-O2 -fPIC -pie' \
-		'-O2 -fno-pie -no-pie' '-O3 -static' '-O2 -DPERCPU_LATE' '-O3 -flto -DPERCPU_LATE'; do
+	[ "$many" != all ] || options+=(-O0 -O1 -O3 -Os '-O2 -flto' '-O2 -fPIC -pie'
+		'-O2 -fno-pie -no-pie' '-O3 -static' '-O2 -DPERCPU_LATE')
+	for optimize in "${options[@]}"; do
 		# shellcheck disable=SC2086
 		check "$arch" "$@" $optimize
 	done
+	[ "$many" = all ] || return
 	[ "$arch" = aarch64 ] || check "$arch" "$@" -O2 -mcmodel=medium
 	[ "$kind" = clang ] || check "$arch" "$@" -O3 -flto -finline-limit=100000 \
 		--param=max-inline-insns-single=10000 --param=max-inline-insns-auto=10000 \

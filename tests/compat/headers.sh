@@ -6,7 +6,8 @@
 #
 #	headers.sh SOURCE WORK
 #
-# Prints TAP; what the compilers said is in WORK/log.
+# In all dialects if PERCPU_TEST_COMPILERS is "all". Prints TAP; what the compilers
+# said is in WORK/log.
 set -u
 
 if [ $# -ne 2 ]; then
@@ -153,8 +154,13 @@ if ! cc -std=gnu11 -O2 "${include[@]}" -c "$src/src/percpu_all.c" -o library.o >
 fi
 for compiler in gcc clang g++ clang++; do
 	command -v "$compiler" >found || continue
-	stds=(c11 gnu11 c17 c2x)
-	case $compiler in *++) stds=(c++17 c++20) ;; esac
+	case $compiler in
+	gcc) stds=(c11) more=(gnu11 c17 c2x) ;;
+	clang) stds=(c2x) more=(c11 gnu11 c17) ;;
+	g++) stds=(c++17) more=(c++20) ;;
+	clang++) stds=(c++20) more=(c++17) ;;
+	esac
+	[ "${PERCPU_TEST_COMPILERS-}" != all ] || stds+=("${more[@]}")
 	for std in "${stds[@]}"; do
 		check "each header alone, $compiler $std" alone "$compiler" "$std"
 		check "statistics, $compiler $std" stats "$compiler" "$std"

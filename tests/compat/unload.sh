@@ -6,7 +6,7 @@
 #
 #	unload.sh SOURCE WORK
 #
-# Prints TAP.
+# By all options if PERCPU_TEST_COMPILERS is "all". Prints TAP.
 set -u
 
 if [ $# -ne 2 ]; then
@@ -111,10 +111,12 @@ prepare()
 for compiler in gcc clang; do
 	command -v $compiler >/dev/null || { skip "$compiler" "no $compiler"; continue; }
 	check "$compiler: built" prepare $compiler
-	linkers=()
-	command -v ld.gold >/dev/null && linkers=('-O2 -fuse-ld=gold')
-	for options in -O0 '-O2 -flto' '-O2 -ffunction-sections -Wl,--gc-sections' \
-		"${linkers[@]}" -O2; do
+	ways=('-O2 -flto')
+	if [ "${PERCPU_TEST_COMPILERS-}" = all ]; then
+		ways+=(-O0 '-O2 -ffunction-sections -Wl,--gc-sections')
+		command -v ld.gold >/dev/null && ways+=('-O2 -fuse-ld=gold')
+	fi
+	for options in "${ways[@]}" -O2; do
 		# shellcheck disable=SC2086
 		check "$compiler $options: library in the plugin" library_in_plugin $compiler $options
 		# shellcheck disable=SC2086

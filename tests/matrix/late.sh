@@ -5,7 +5,7 @@
 #
 #	late.sh SOURCE WORK
 #
-# Prints TAP.
+# By all compilers if PERCPU_TEST_COMPILERS is "all". Prints TAP.
 set -u
 
 if [ $# -ne 2 ]; then
@@ -118,9 +118,11 @@ block='static TLS block'
 
 tier=rseq
 
-for compiler in gcc clang; do
+compilers=(gcc)
+[ "${PERCPU_TEST_COMPILERS-}" != all ] || compilers+=(clang)
+for compiler in "${compilers[@]}"; do
 	cd "$top" || exit
-	if ! command -v $compiler >/dev/null; then
+	if ! command -v "$compiler" >/dev/null; then
 		skip "glibc, $compiler" "no $compiler"
 		continue
 	fi
