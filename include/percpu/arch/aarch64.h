@@ -350,6 +350,7 @@ PERCPU_INLINE int percpu_seq_add_return(void *cell, const void *guard, size_t st
 	*ret = v;
 	return 0;
 slow:
+	percpu_seq_left();
 	return PERCPU_SEQ_SLOW;
 }
 
@@ -379,6 +380,7 @@ PERCPU_INLINE int percpu_seq_add_limit(void *cell, const void *guard, size_t str
 	*ret = v;
 	return v > limit ? PERCPU_SEQ_REFUSED : 0;
 slow:
+	percpu_seq_left();
 	return PERCPU_SEQ_SLOW;
 }
 
@@ -426,6 +428,7 @@ PERCPU_INLINE int percpu_seq_cmpxchg(void *cell, const void *guard, size_t strid
 	*ret = old;
 	return old != expected ? PERCPU_SEQ_REFUSED : 0;
 slow:
+	percpu_seq_left();
 	return PERCPU_SEQ_SLOW;
 }
 
@@ -451,6 +454,7 @@ PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, 
 	*ret = old;
 	return 0;
 slow:
+	percpu_seq_left();
 	return PERCPU_SEQ_SLOW;
 }
 
@@ -517,8 +521,10 @@ PERCPU_INLINE int percpu_seq_pop(void *cell, const void *guard, size_t stride, v
 	*ret = item;
 	return 0;
 refused:
+	percpu_seq_left();
 	return PERCPU_SEQ_REFUSED;
 slow:
+	percpu_seq_left();
 	return PERCPU_SEQ_SLOW;
 }
 

@@ -322,6 +322,19 @@ typedef struct {
 	int64_t word[8];
 } __attribute__((may_alias)) percpu_memory8;
 
+/**
+ * Stands where a sequence with outputs is left early: no instruction.
+ *
+ * GCC before 11.5, 12.4, 13.3 and 14 (its bug 113921) copies the outputs of an "asm
+ * goto" on each way out, and on one that leads to a label behind what the program
+ * does there: a caller's *ret, which the sequence promised to leave alone, was
+ * overwritten. A statement at the label keeps the two apart.
+ */
+PERCPU_INLINE void percpu_seq_left(void)
+{
+	__asm__("");
+}
+
 /** Word by word: who has just stored each of two words, and loads both at once,
  *  waits until the stores have left the store buffer. */
 PERCPU_INLINE percpu_words2 percpu_pair(uint64_t a, uint64_t b)

@@ -449,6 +449,7 @@ PERCPU_INLINE int percpu_seq_add_return(void *cell, const void *guard, size_t st
 	*ret = v;
 	return 0;
 slow:
+	percpu_seq_left();
 	return PERCPU_SEQ_SLOW;
 }
 
@@ -479,6 +480,7 @@ PERCPU_INLINE int percpu_seq_add_limit(void *cell, const void *guard, size_t str
 	*ret = v;
 	return v > limit ? PERCPU_SEQ_REFUSED : 0;
 slow:
+	percpu_seq_left();
 	return PERCPU_SEQ_SLOW;
 }
 
@@ -528,6 +530,7 @@ PERCPU_INLINE int percpu_seq_cmpxchg(void *cell, const void *guard, size_t strid
 	*ret = old;
 	return old != expected ? PERCPU_SEQ_REFUSED : 0;
 slow:
+	percpu_seq_left();
 	return PERCPU_SEQ_SLOW;
 }
 
@@ -554,6 +557,7 @@ PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, 
 	*ret = old;
 	return 0;
 slow:
+	percpu_seq_left();
 	return PERCPU_SEQ_SLOW;
 }
 
@@ -615,8 +619,10 @@ PERCPU_INLINE int percpu_seq_pop(void *cell, const void *guard, size_t stride, v
 	*ret = item;
 	return 0;
 refused:
+	percpu_seq_left();
 	return PERCPU_SEQ_REFUSED;
 slow:
+	percpu_seq_left();
 	return PERCPU_SEQ_SLOW;
 }
 
