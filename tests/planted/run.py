@@ -250,28 +250,17 @@ BUGS_ELSEWHERE = {
 # Seen in a few seconds each: those that every run of the tests has.
 QUICK = [
     "id-outside",
-    "commit-not-last",
-    "plain-add",
-    "foreign-reset",
     "missing-fence",
     "missing-fence-of-snapshot",
-    "bank-outside",
-    "mm-cid",
     "uncommitted-fetch",
-    "vector-clobbers",
     "guard-acquire",
-    "cmpxchg-low-half",
     "turn-release",
     "bank-add8-clobber",
     "replay-after-free",
     "root-overwritten",
-    "opened-once",
     "fork-keeps-guards",
-    "reader-not-noticed",
     "proof-not-awaited",
-    "child-without-selftest",
     "canceled-visit",
-    "stack-without-tls",
 ]
 HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 120
