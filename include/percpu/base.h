@@ -67,8 +67,15 @@ typedef __INTMAX_TYPE__ intmax_t;
 #define PERCPU_ASSERT(condition, text) _Static_assert(condition, text)
 #endif
 
-#define PERCPU_API __attribute__((visibility("default")))
-#define PERCPU_INLINE static inline __attribute__((always_inline, unused))
+/*
+ * Attributes have underscores, for a program may have macros of their names.
+ *
+ * None of what is inlined throws. Told so, GCC does not look for exceptions in the
+ * sequences of a unit with -fnon-call-exceptions, on which GCC 12 fails: it cannot put
+ * in the way out of an asm with labels and outputs.
+ */
+#define PERCPU_API __attribute__((__visibility__("default")))
+#define PERCPU_INLINE static inline __attribute__((__always_inline__, __nothrow__, __unused__))
 #define percpu_likely(x) __builtin_expect(!!(x), 1)
 #define percpu_unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -92,7 +99,11 @@ typedef __INTMAX_TYPE__ intmax_t;
 
 /** For words that are accessed atomically: as part of a struct, those of 64 bits
  *  are aligned to 4 bytes only on 32-bit x86. */
-#define PERCPU_ALIGNED_WORD __attribute__((aligned(8)))
+#define PERCPU_ALIGNED_WORD __attribute__((__aligned__(8)))
+
+/** An enum that is part of a struct, or returned: of the size that the library has it
+ *  in, also in units with -fshort-enums. */
+#define PERCPU_ENUM __attribute__((__mode__(__SI__)))
 
 /** More CPUs than this are refused with -E2BIG (Linux itself stops there). */
 #define PERCPU_MAX_CPUS 8192

@@ -268,11 +268,11 @@ struct percpu_static_counter {
  */
 #define PERCPU_COUNTER_DEFINE(name)                                            \
 	struct percpu_static_counter name = PERCPU_STATIC_COUNTER_INIT;        \
-	__attribute__((constructor)) static void name##_setup(void)            \
+	__attribute__((__constructor__)) static void name##_setup(void)            \
 	{                                                                      \
 		(void)percpu_static_counter_setup(&name);                      \
 	}                                                                      \
-	__attribute__((destructor)) static void name##_teardown(void)          \
+	__attribute__((__destructor__)) static void name##_teardown(void)          \
 	{                                                                      \
 		percpu_static_counter_teardown(&name);                         \
 	}                                                                      \

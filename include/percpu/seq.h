@@ -19,6 +19,13 @@
 #define PERCPU_GENERIC 1
 #endif
 
+/* Nor do units have sequences that may not use vector registers (-mno-sse,
+ * -mgeneral-regs-only). */
+#if defined(PERCPU_GENERIC)
+#elif (defined(__x86_64__) && !defined(__SSE2__)) || (defined(__aarch64__) && !defined(__ARM_NEON))
+#define PERCPU_GENERIC 1
+#endif
+
 #if defined(PERCPU_GENERIC)
 #elif defined(__SANITIZE_THREAD__) || defined(__clang_analyzer__)
 #define PERCPU_GENERIC 1

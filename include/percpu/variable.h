@@ -31,11 +31,11 @@ struct percpu_image {
 };
 
 /* The linker's names for the bounds of the section; absent if it is empty. */
-extern const char __start_percpu_variables[] __attribute__((weak, visibility("hidden")));
-extern const char __stop_percpu_variables[] __attribute__((weak, visibility("hidden")));
+extern const char __start_percpu_variables[] __attribute__((__weak__, __visibility__("hidden")));
+extern const char __stop_percpu_variables[] __attribute__((__weak__, __visibility__("hidden")));
 
 /** One for all units of a program or library. */
-__attribute__((weak, visibility("hidden"))) struct percpu_image percpu_image = {
+__attribute__((__weak__, __visibility__("hidden"))) struct percpu_image percpu_image = {
 	__start_percpu_variables, __stop_percpu_variables, 0, 0, NULL, 0
 };
 
@@ -52,7 +52,8 @@ __attribute__((weak, visibility("hidden"))) struct percpu_image percpu_image = {
 PERCPU_API int percpu_image_setup(struct percpu_image *image);
 
 void percpu_image_constructor(void);
-__attribute__((weak, visibility("hidden"), constructor(101))) void percpu_image_constructor(void)
+__attribute__((__weak__, __visibility__("hidden"), __constructor__(101))) void
+percpu_image_constructor(void)
 {
 	(void)percpu_image_setup(&percpu_image);
 }
@@ -76,13 +77,16 @@ PERCPU_INLINE void percpu_variable_add(struct percpu_image *image, uint64_t *var
 /* clang-format off */
 
 /** Define a variable: may follow "static", and have an initializer. Its type
- *  asks for no more than 64 bytes of alignment. */
+ *  asks for no more than 64 bytes of alignment, and is not const. At file scope or in a
+ *  function, but not in one that C++ may have in several units (inline, a template):
+ *  what is const, or may be there twice, is in a section of another kind, and GCC says
+ *  "section type conflict". */
 #define PERCPU_VARIABLE(type, name)                                            \
-	__attribute__((section("percpu_variables"))) __typeof__(type) percpu_variable_##name
+	__attribute__((__section__("percpu_variables"))) __typeof__(type) percpu_variable_##name
 
 /** Declare one that another unit of the program or library defines. */
 #define PERCPU_VARIABLE_DECLARE(type, name)                                    \
-	extern __attribute__((visibility("hidden"))) __typeof__(type) percpu_variable_##name
+	extern __attribute__((__visibility__("hidden"))) __typeof__(type) percpu_variable_##name
 
 /**
  * The address of a CPU's copy, which must be below percpu_status()->
@@ -92,7 +96,22 @@ PERCPU_INLINE void percpu_variable_add(struct percpu_image *image, uint64_t *var
 #define PERCPU_VARIABLE_PTR(name, cpu)                                         \
 	PERCPU_POINTER(__typeof__(&percpu_variable_##name),                    \
 		       percpu_variable_at(&percpu_image,                       \
-					  &percpu_variable_##name, (cpu)))
+					  PERCPU_VARIABLE_COPIED(name), (cpu)))
+
+/* The address of what is copied; refuses what is const. */
+#ifdef __cplusplus
+#define PERCPU_VARIABLE_COPIED(name) &percpu_variable_##name
+#else
+#define PERCPU_VARIABLE_COPIED(name)                                           \
+	(&percpu_variable_##name +                                             \
+	 0 * sizeof(struct {                                                   \
+		 char one;                                                     \
+		 _Static_assert(!__builtin_types_compatible_p(                 \
+					__typeof__(&percpu_variable_##name),   \
+					const __typeof__(percpu_variable_##name) *), \
+				"a variable with a copy per CPU is not const");     \
+	 }))
+#endif
 
 /**
  * Add n to the copy of this CPU, exactly, as percpu_counter_add(); and the sum

@@ -229,7 +229,7 @@ struct percpu_rseq {
 	uint32_t node_id;
 	uint32_t mm_cid;
 	uint32_t reserved;
-} __attribute__((aligned(32)));
+} __attribute__((__aligned__(32)));
 
 PERCPU_BEGIN_DECLS
 
@@ -254,7 +254,7 @@ PERCPU_BEGIN_DECLS
  */
 #ifndef PERCPU_LATE
 extern PERCPU_API __thread struct percpu_rseq *percpu_self
-	__attribute__((tls_model("initial-exec")));
+	__attribute__((__tls_model__("initial-exec")));
 #else
 #define percpu_self (*percpu_self_here())
 
@@ -295,16 +295,16 @@ struct percpu_fifo {
 /** A record in two copies, of which the last bit of turn names the valid one. */
 struct percpu_pair {
 	uint64_t turn;
-	uint64_t unused; /* copies are aligned to 16 bytes */
+	uint64_t reserved; /* copies are aligned to 16 bytes */
 	uint64_t copy[];
 } PERCPU_ALIGNED_WORD;
 
 #pragma GCC diagnostic pop
 
 /** Two words in a register; not where that needs instructions that a 32-bit
- *  machine may lack. */
-#if __SIZEOF_POINTER__ == 8
-typedef uint64_t percpu_words2 __attribute__((vector_size(16)));
+ *  machine may lack, or that the unit may not have. */
+#if defined(__LP64__) && (defined(__SSE2__) || defined(__ARM_NEON))
+typedef uint64_t percpu_words2 __attribute__((__vector_size__(16)));
 #else
 typedef struct {
 	uint64_t first, second;
@@ -314,13 +314,13 @@ typedef struct {
 /** Words in memory, as an operand of a sequence. */
 typedef struct {
 	int64_t word[2];
-} __attribute__((may_alias)) percpu_memory2;
+} __attribute__((__may_alias__)) percpu_memory2;
 typedef struct {
 	int64_t word[4];
-} __attribute__((may_alias)) percpu_memory4;
+} __attribute__((__may_alias__)) percpu_memory4;
 typedef struct {
 	int64_t word[8];
-} __attribute__((may_alias)) percpu_memory8;
+} __attribute__((__may_alias__)) percpu_memory8;
 
 /**
  * Stands where a sequence with outputs is left early: no instruction.

@@ -142,13 +142,13 @@ slow:
 #ifdef __AVX2__
 #define PERCPU_SEQ_AVX2 PERCPU_INLINE
 #else
-#define PERCPU_SEQ_AVX2 static inline __attribute__((unused, target("avx2")))
+#define PERCPU_SEQ_AVX2 static inline __attribute__((__unused__, __target__("avx2")))
 #endif
 
 #ifdef __AVX512F__
 #define PERCPU_SEQ_AVX512 PERCPU_INLINE
 #else
-#define PERCPU_SEQ_AVX512 static inline __attribute__((unused, target("avx512f")))
+#define PERCPU_SEQ_AVX512 static inline __attribute__((__unused__, __target__("avx512f")))
 #endif
 
 PERCPU_INLINE int percpu_seq_add2(void *cell, size_t stride, const int64_t n[2])
@@ -773,7 +773,7 @@ slow:
 PERCPU_INLINE percpu_words2 percpu_pair_at(const uint64_t *src, unsigned i)
 {
 	/* Callers append structs, too. */
-	typedef uint64_t __attribute__((may_alias)) any_word;
+	typedef uint64_t __attribute__((__may_alias__)) any_word;
 	const any_word *n = src;
 
 	return percpu_pair(n[i], n[i + 1]);

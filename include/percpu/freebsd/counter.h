@@ -65,7 +65,8 @@ static inline counter_u64_t counter_u64_alloc(int flags)
 /** What counter_u64_t may be until there is a counter: adds to it are counted
  *  elsewhere, those to all of the program or shared library in one place. */
 __attribute__((
-	weak, visibility("hidden"))) struct percpu_static_counter percpu_freebsd_nowhere = { 0, 0 };
+	__weak__,
+	__visibility__("hidden"))) struct percpu_static_counter percpu_freebsd_nowhere = { 0, 0 };
 #define EARLY_COUNTER                                                                              \
 	PERCPU_POINTER(counter_u64_t, PERCPU_POINTER(char *, &percpu_freebsd_nowhere) + 1)
 
@@ -162,8 +163,8 @@ static inline void counter_u64_sysuninit(void *arg)
  * What SYSINITs allocate is there in constructors without a priority, and in
  * destructors without one.
  */
-#define PERCPU_SYSINIT __attribute__((constructor(65000)))
-#define PERCPU_SYSUNINIT __attribute__((destructor(65000)))
+#define PERCPU_SYSINIT __attribute__((__constructor__(65000)))
+#define PERCPU_SYSUNINIT __attribute__((__destructor__(65000)))
 
 /** Allocate c before main and free it after. */
 #define COUNTER_U64_SYSINIT(c)                                                 \
@@ -182,7 +183,7 @@ static inline void counter_u64_sysuninit(void *arg)
 #define COUNTER_U64_DEFINE_EARLY(c)                                            \
 	counter_u64_t c = (counter_u64_t)(void *)                              \
 		((char *)&(struct percpu_static_counter){ 0, 0 } + 1);         \
-	__attribute__((constructor)) static void c##_counter_sysinit(void)     \
+	__attribute__((__constructor__)) static void c##_counter_sysinit(void)     \
 	{                                                                      \
 		(void)percpu_static_counter_setup(percpu_freebsd_early(c));    \
 	}                                                                      \

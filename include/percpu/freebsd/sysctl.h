@@ -318,11 +318,11 @@ PERCPU_END_DECLS
 		{ &id }, parent, name, descr, arg1, arg2, handler, fmt, size,  \
 		kind, 0, 1, 0, NULL                                            \
 	};                                                                     \
-	__attribute__((constructor)) static void id##_register(void)           \
+	__attribute__((__constructor__)) static void id##_register(void)           \
 	{                                                                      \
 		(void)percpu_freebsd_sysctl_register(&id);                     \
 	}                                                                      \
-	__attribute__((destructor)) static void id##_unregister(void)          \
+	__attribute__((__destructor__)) static void id##_unregister(void)          \
 	{                                                                      \
 		percpu_freebsd_sysctl_unregister(&id);                         \
 	}                                                                      \
@@ -390,7 +390,7 @@ PERCPU_END_DECLS
 /* The nodes that FreeBSD's header declares are a part of their users' names, and so in
  * every unit. */
 #define PERCPU_SYSCTL_KNOWN(id, parent, name)                                  \
-	static struct sysctl_oid id __attribute__((unused)) = {                \
+	static struct sysctl_oid id __attribute__((__unused__)) = {                \
 		{ &id }, parent, name, "", NULL, 0, NULL, "N", 0,              \
 		CTLTYPE_NODE | CTLFLAG_RW, 0, 1, 0, NULL                       \
 	}

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The headers in units that are compiled otherwise: with options that change what
+# the compiler does, and among macros and functions of the user's.
+#
+#	options.sh SOURCE WORK
+#
+# Prints TAP; what the compilers said is in WORK/log.
+set -u
+
+if [ $# -ne 2 ]; then
+	echo "usage: $0 SOURCE WORK" >&2
+	exit 2
+fi
+here=$(dirname "$(realpath "$0")")
+src=$(realpath "$1") || exit 2
+rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
+include=(-I"$src/include")
+strict=(-Wall -Wextra -Werror)
+count=0
+
+# check NAME COMMAND...: one line of TAP; a failure brings its output along.
+check()
+{
+	local name=$1
+	shift
+	count=$((count + 1))
+	if "$@" >out 2>&1; then
+		echo "ok $count - $name"
+	else
+		echo "not ok $count - $name"
+		# Not as the compiler says it: "error:" is what breaks a test itself.
+		tail -n 40 out | sed 's/error:/wrong:/; s/^/# /'
+	fi
+	{ echo "== $name: $*"; cat out; } >>log
+}
+
+# runs COMPILER FLAGS...: what that is inlined, as C or as C++, at two levels.
+runs()
+{
+	local compiler=$1 level language
+	shift
+	for level in -O0 -O2; do
+		for language in c c++; do
+			"$compiler" "$level" "${strict[@]}" "$@" "${include[@]}" -x "$language" \
+				"$here/inlined.c" -x none library.o -o runs -pthread -lstdc++ &&
+				timeout 60 ./runs || return
+		done
+	done
+}
+
+# Attributes of ours among macros of their names.
+macros()
+{
+	local name header
+	for name in alias aligned always_inline cold common constructor deprecated destructor \
+		format gnu_inline hidden hot leaf malloc may_alias noinline nonnull noreturn \
+		nothrow optimize packed pure section target tls_model unused vector_size \
+		visibility weak; do
+		echo "#define $name !not $name!"
+	done >names.h
+	{
+		# What is the C library's comes first.
+		printf '#include <%s.h>\n' errno pthread stdbool stddef stdint sys/types
+		cat names.h
+		for header in "$src"/include/percpu/{,freebsd/}*.h; do
+			echo "#include \"$header\""
+		done
+		cat <<-'EOF'
+		static PERCPU_COUNTER_DEFINE(first);
+		static PERCPU_VARIABLE(uint64_t, second);
+		static counter_u64_t third;
+		COUNTER_U64_SYSINIT(third);
+		SYSCTL_COUNTER_U64(_net, OID_AUTO, third, CTLFLAG_RD, &third, "");
+		void count(void);
+		void count(void)
+		{
+			percpu_static_counter_add(&first, 1);
+			PERCPU_VARIABLE_ADD(second, 1);
+		}
+		EOF
+	} >macros.c
+	"$1" -x c "${include[@]}" -O2 -c macros.c -o macros.o &&
+		"$1" -x c++ "${include[@]}" -O2 -c macros.c -o macros.o
+}
+
+# What a variable with a copy per CPU must not be.
+constant()
+{
+	echo '#include <percpu/variable.h>
+	static PERCPU_VARIABLE(QUALIFIER int, z) = 4;
+	int at(void);
+	int at(void) { return *PERCPU_VARIABLE_PTR(z, 0); }' >constant.c
+	"$1" "${include[@]}" "${strict[@]}" -pedantic -DQUALIFIER= -c constant.c -o constant.o &&
+		! "$1" "${include[@]}" -DQUALIFIER=const -fsyntax-only constant.c
+}
+
+if ! cc -std=gnu11 -O2 "${include[@]}" -c "$src/src/percpu_all.c" -o library.o >>log 2>&1; then
+	echo 'Bail out! error: the library does not compile'
+	exit 1
+fi
+for compiler in gcc clang; do
+	command -v "$compiler" >found || continue
+	check "macros with the names of attributes, $compiler" macros "$compiler"
+	check "exceptions from instructions, $compiler" runs "$compiler" -fexceptions \
+		-fnon-call-exceptions
+	check "enums that are made short, $compiler" runs "$compiler" -fshort-enums
+	check "a constant with a copy per CPU, $compiler" constant "$compiler"
+	[ "$(uname -m)" != x86_64 ] ||
+		check "no vector registers, $compiler -mno-sse" runs "$compiler" -mno-sse
+	check "no vector registers, $compiler" runs "$compiler" -mgeneral-regs-only
+done
+if command -v aarch64-linux-gnu-gcc >found; then
+	check 'no vector registers, aarch64-linux-gnu-gcc' aarch64-linux-gnu-gcc -O2 "${strict[@]}" \
+		-mgeneral-regs-only "${include[@]}" -c "$here/inlined.c" -o inlined.o
+fi
+echo "1..$count"
