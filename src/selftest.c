@@ -140,6 +140,7 @@ static enum percpu_selftest spin(void)
 		/* Set before the sequence starts, the flag says nothing. Should that
 		 * happen after this, the sequence sees it first, and refuses. */
 		__atomic_store_n(&attempt.flag, 0, __ATOMIC_RELAXED);
+		PERCPU_STEP("selftest: spinner in place");
 		r = percpu_seq_spin(&attempt.flag, SPIN_TRIES);
 		/* Moved by somebody, it was beside the intruder, not preempted. */
 		if (percpu_seq_cpu() != attempt.cpu)
@@ -216,6 +217,7 @@ static enum percpu_selftest intrude(uint32_t number)
 	if (e != 0) /* forbidden; or the CPU was taken away just now */
 		return e == -EINVAL ? PERCPU_SELFTEST_PENDING : PERCPU_SELFTEST_INCONCLUSIVE;
 	begin(number);
+	PERCPU_STEP("selftest: intruder to sleep");
 	for (uint64_t ns = NAP_NS; __atomic_load_n(&attempt.over, __ATOMIC_ACQUIRE) != number;
 	     ns *= 2) {
 		percpu_futex_wait(&attempt.over, number - 1, ns);

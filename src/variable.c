@@ -59,6 +59,7 @@ static int make_copies(struct percpu_image *image)
 		percpu_region_close(r);
 		return e;
 	}
+	PERCPU_STEP("variable: to be copied");
 	k = percpu_region_chunk(r, cell);
 	percpu_chunk_place(k);
 	for (uint32_t cpu = 0; cpu < k->cpus; cpu++)

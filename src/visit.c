@@ -67,12 +67,14 @@ static void *visitor(void *arg)
 	while ((request = __atomic_load_n(&v->request, __ATOMIC_ACQUIRE)) != STOP) {
 		PERCPU_STEP("visit: asked");
 		/* If it is another CPU, the caller has given up on that one already. */
-		if (request - 1 < BUSY - 1 && where(&cpu) && cpu + 1 == request &&
-		    decide(v, request, request | BUSY)) {
-			if (v->fn != NULL)
-				v->fn(cpu, v->arg);
-			publish(&v->done, request);
-			continue;
+		if (request - 1 < BUSY - 1 && where(&cpu) && cpu + 1 == request) {
+			PERCPU_STEP("visit: there");
+			if (decide(v, request, request | BUSY)) {
+				if (v->fn != NULL)
+					v->fn(cpu, v->arg);
+				publish(&v->done, request);
+				continue;
+			}
 		}
 		percpu_futex_wait(&v->request, request, 0);
 	}

@@ -147,6 +147,7 @@ void percpu_zone_check_free(struct percpu_zone_check *c, const void *item)
 	if (offset % k->unit != 0 || k->index >= c->chunks || !(c->live[k->index][word] & bit))
 		complain(c, item, "is freed, but not allocated: freed twice, or not its start");
 	c->live[k->index][word] &= ~bit;
+	PERCPU_STEP("zone: item checked");
 	/* In a region that others use, too, they may store to what is free. */
 	if (c->own && c->reclaims == 0)
 		c->stale[k->index][word] |= bit;

@@ -7,10 +7,13 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <percpu/freebsd.h>
 #include <percpu/local.h>
+#include <percpu/variable.h>
 
 #include "../steps.h"
 
@@ -161,6 +164,108 @@ static void poison_may_go_with_its_page(void **state)
 	test_in_child(free_while_reclaiming, NULL);
 }
 
+/* Forks */
+
+static int (*in_child)(void);
+static pthread_t forker;
+static pid_t forked; /* atomic */
+
+static void *fork_now(void *arg)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(in_child());
+	__atomic_store_n(&forked, pid, __ATOMIC_SEQ_CST);
+	return arg;
+}
+
+/* A fork that waits for this thread goes on when it has gone on. */
+static void fork_meanwhile(void)
+{
+	if (pthread_create(&forker, NULL, fork_now, NULL) != 0)
+		abort();
+	for (int i = 0; i < 100 && __atomic_load_n(&forked, __ATOMIC_SEQ_CST) == 0; i++)
+		test_sleep_us(500);
+}
+
+static void let_fork(int (*fn)(void), const char *step)
+{
+	in_child = fn;
+	forked = 0;
+	let_happen(fork_meanwhile, step, 1);
+}
+
+static void expect_child(void)
+{
+	assert_int_equal(times, 0);
+	pthread_join(forker, NULL);
+	assert_true(forked > 0);
+	assert_int_equal(test_wait(forked, 10), 0);
+}
+
+static int make_counter(void)
+{
+	struct percpu_counter *c;
+
+	return percpu_counter_create(&c) != 0;
+}
+
+static const char initial[64] = { 1 };
+static struct percpu_image image = { initial, initial + sizeof(initial), 0, 0, NULL, 0 };
+
+static int have_copies(void)
+{
+	return percpu_image_setup(&image) != 0;
+}
+
+static int free_second(void)
+{
+	return percpu_zone_free(zone, items[1]) != 0;
+}
+
+static int empty_shelves(void)
+{
+	(void)percpu_zone_reclaim(zone);
+	return 0;
+}
+
+/* In the child, which lacks all other threads, no lock is held. */
+static void forks_wait_for_locks(void **state)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
+	struct percpu_counter *c;
+
+	(void)state;
+	assert_int_equal(percpu_counter_create(&c), 0);
+	let_fork(make_counter, "region: units freed");
+	percpu_counter_destroy(c);
+	expect_child();
+
+	let_fork(have_copies, "variable: to be copied");
+	assert_int_equal(percpu_image_setup(&image), 0);
+	expect_child();
+
+	zone = make(8, &o);
+	items[0] = take(zone, 0);
+	items[1] = take(zone, 0);
+	let_fork(free_second, "zone: item checked");
+	assert_int_equal(percpu_zone_free(zone, items[0]), 0);
+	expect_child();
+	assert_int_equal(percpu_zone_free(zone, items[1]), 0);
+	assert_int_equal(percpu_zone_destroy(zone), 0);
+
+	zone = make(8, NULL);
+	for (unsigned i = 0; i < MANY; i++)
+		items[i] = take(zone, 0);
+	for (unsigned i = 1; i < MANY; i++)
+		assert_int_equal(percpu_zone_free(zone, items[i]), 0);
+	let_fork(empty_shelves, "depot: items taken");
+	assert_int_equal(percpu_zone_free(zone, items[0]), 0);
+	assert_int_equal(percpu_zone_destroy(zone), 0);
+	expect_child();
+}
+
 /* Words */
 
 static struct percpu_local *word;
@@ -258,6 +363,80 @@ static void moved_visitors_come_back(void **state)
 	assert_int_equal(percpu_zone_destroy(zone), 0);
 }
 
+static struct {
+	unsigned calls[PERCPU_MAX_CPUS];
+	unsigned moved; /* in a call */
+} slow;
+
+static void dawdle(void *cell, unsigned cpu, void *arg)
+{
+	(void)cell;
+	(void)arg;
+	slow.calls[cpu]++;
+	test_sleep_us(5000);
+	slow.moved += sched_getcpu() != (int)cpu;
+}
+
+static uint64_t seed = 1;
+
+static void be_late(void)
+{
+	test_sleep_us((unsigned)(test_random(&seed) % 4000));
+}
+
+/* A visitor is late wherever it can be: what is reported is what happened. */
+static void late_visits_are_none(void **state)
+{
+	struct percpu_fence_report r;
+	uint64_t ran;
+	unsigned late = 0;
+	int e;
+
+	(void)state;
+	zone = make(8, NULL);
+	items[0] = take(zone, 0);
+	for (unsigned i = 0; i < 100; i++) {
+		memset(&slow, 0, sizeof(slow));
+		let_happen(be_late, "visit: there", 1000);
+		e = percpu_zone_run(zone, items[0], dawdle, NULL, 1000000 + i * 100000, &r);
+		at_step = NULL;
+		assert_true(e == 0 || e == -ETIMEDOUT);
+		late += e != 0;
+		for (unsigned cpu = 0; cpu < percpu_status()->possible_cpus; cpu++) {
+			ran = !(r.unfenced_cpus[cpu / 64] >> cpu % 64 & 1);
+			assert_int_equal(slow.calls[cpu], ran);
+		}
+		assert_int_equal(slow.moved, 0);
+	}
+	assert_true(late > 0);
+	assert_int_equal(percpu_zone_free(zone, items[0]), 0);
+	assert_int_equal(percpu_zone_destroy(zone), 0);
+}
+
+/* The self-test */
+
+static void go_to_other(void)
+{
+	(void)test_pin(0, test_cpu(sched_getcpu() == (int)test_cpu(0) ? 1 : 0));
+}
+
+/* Threads that somebody moves are side by side: that is no preemption. */
+static void moved_threads_condemn_nobody(void **state)
+{
+	static const char *const steps[] = { "selftest: spinner in place",
+					     "selftest: intruder to sleep" };
+
+	(void)state;
+	if (test_cpus() < 2)
+		test_skip("needs two CPUs");
+	for (unsigned i = 0; i < 2; i++) {
+		let_happen(go_to_other, steps[i], 1000000);
+		assert_int_not_equal(percpu_selftest(), PERCPU_SELFTEST_FAILED);
+		at_step = NULL;
+		assert_true(times < 1000000 || test_tier() != PERCPU_TIER_RSEQ);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +446,9 @@ int main(void)
 		cmocka_unit_test(poison_may_go_with_its_page),
 		cmocka_unit_test(a_period_begins_once),
 		cmocka_unit_test(moved_visitors_come_back),
+		cmocka_unit_test(late_visits_are_none),
+		cmocka_unit_test(moved_threads_condemn_nobody),
+		cmocka_unit_test(forks_wait_for_locks),
 		cmocka_unit_test(fallbacks_lose_no_add), /* last: no sequences from then on */
 	};
 
