@@ -20,6 +20,8 @@
 
 #include "faults.h"
 
+#define LIVE 4096
+
 static const struct {
 	const char *name;
 	int error;
@@ -56,6 +58,12 @@ static struct {
 	unsigned failed;
 } fault;
 
+static unsigned inherited; /* atomic */
+
+/* Blocks that were allocated here, and not freed. What libc allocates for its callers
+ * to free is not among them. */
+static void *live[LIVE]; /* atomic */
+
 const char *fault_name(enum fault_call call)
 {
 	return calls[call].name;
@@ -80,6 +88,33 @@ unsigned fault_clear(void)
 {
 	__atomic_store_n(&fault.set, false, __ATOMIC_RELEASE);
 	return fault.failed;
+}
+
+unsigned fault_blocks(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < LIVE; i++)
+		n += __atomic_load_n(&live[i], __ATOMIC_RELAXED) != NULL;
+	return n;
+}
+
+/* The first place that has the one gets the other. */
+static void replace(void *old, void *block)
+{
+	void *seen;
+
+	for (unsigned i = 0; old != block && i < LIVE; i++) {
+		seen = old;
+		if (__atomic_compare_exchange_n(&live[i], &seen, block, false, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			return;
+	}
+}
+
+unsigned fault_inherited(void)
+{
+	return __atomic_load_n(&inherited, __ATOMIC_RELAXED);
 }
 
 /* Whether this call is to fail; then errno is set. */
@@ -121,6 +156,8 @@ int __wrap_open64(const char *path, int flags, ...)
 		mode = va_arg(ap, mode_t);
 		va_end(ap);
 	}
+	if (!(flags & O_CLOEXEC))
+		__atomic_fetch_add(&inherited, 1, __ATOMIC_RELAXED);
 	return fails(FAULT_OPEN) ? -1 : __real_open64(path, flags, mode);
 }
 
@@ -192,28 +229,49 @@ void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size)
 {
-	return fails(FAULT_MALLOC) ? NULL : __real_malloc(size);
+	void *block = fails(FAULT_MALLOC) ? NULL : __real_malloc(size);
+
+	replace(NULL, block);
+	return block;
 }
 
 void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size)
 {
-	return fails(FAULT_CALLOC) ? NULL : __real_calloc(n, size);
+	void *block = fails(FAULT_CALLOC) ? NULL : __real_calloc(n, size);
+
+	replace(NULL, block);
+	return block;
 }
 
 void *__real_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size)
 {
-	return fails(FAULT_REALLOC) ? NULL : __real_realloc(old, size);
+	void *block = fails(FAULT_REALLOC) ? NULL : __real_realloc(old, size);
+
+	if (block != NULL)
+		replace(old, block);
+	return block;
 }
 
 void *__real_aligned_alloc(size_t align, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size)
 {
-	return fails(FAULT_ALIGNED_ALLOC) ? NULL : __real_aligned_alloc(align, size);
+	void *block = fails(FAULT_ALIGNED_ALLOC) ? NULL : __real_aligned_alloc(align, size);
+
+	replace(NULL, block);
+	return block;
+}
+
+void __real_free(void *block);
+void __wrap_free(void *block);
+void __wrap_free(void *block)
+{
+	replace(block, NULL);
+	__real_free(block);
 }
 
 int __wrap_asprintf(char **ret, const char *format, ...);
@@ -227,6 +285,7 @@ int __wrap_asprintf(char **ret, const char *format, ...)
 	va_start(ap, format);
 	n = vasprintf(ret, format, ap);
 	va_end(ap);
+	replace(NULL, n >= 0 ? *ret : NULL);
 	return n;
 }
 

@@ -46,4 +46,10 @@ void fault_set(enum fault_call call, unsigned nth, int error, bool later);
 /** Let all calls through. Returns how many failed. */
 unsigned fault_clear(void);
 
+/** Blocks of memory that were allocated, and not freed. */
+unsigned fault_blocks(void);
+
+/** How many files were opened for programs to inherit that are run by exec(2). */
+unsigned fault_inherited(void);
+
 #endif

@@ -390,6 +390,7 @@ static const struct operation operations[] = {
 /* What a failure must leave as it was. */
 struct traces {
 	struct test_holding holding;
+	unsigned blocks; /* of memory */
 	unsigned files;
 	unsigned units; /* of cells that are in use */
 };
@@ -406,7 +407,9 @@ static unsigned units_in_use(const struct percpu_region *r)
 
 static struct traces traces_now(void)
 {
-	struct traces t = { test_holding_now(), 0, units_in_use(shared) + units_in_use(private) };
+	struct traces t = { .holding = test_holding_now(),
+			    .blocks = fault_blocks(),
+			    .units = units_in_use(shared) + units_in_use(private) };
 	DIR *d = opendir(directory);
 
 	while (d != NULL && readdir(d) != NULL)
@@ -445,6 +448,9 @@ static bool try_with(const struct operation *o, enum fault_call call, unsigned n
 	if (after.units != before.units)
 		fail_msg("%s leaves cells when call %u of %s fails", o->name, nth,
 			 fault_name(call));
+	if (after.blocks != before.blocks)
+		fail_msg("%s: %u blocks, and %u after call %u of %s has failed", o->name,
+			 before.blocks, after.blocks, nth, fault_name(call));
 	/* When a move to a place fails, nobody knows whether the kernel has given the
 	 * place to somebody else, so it stays reserved. */
 	if (!test_thread_sanitizer() && !test_address_sanitizer() &&
@@ -477,6 +483,26 @@ static void each_call_fails_in_turn(void **state)
 		print_message("%s failed %u times\n", fault_name(call), tried[call]);
 	/* So the linker did put the faults in between. */
 	assert_true(tried[FAULT_OPEN] > 0 && tried[FAULT_MMAP] > 0 && tried[FAULT_CALLOC] > 0);
+	/* What the library opened, no other program gets. */
+	assert_int_equal(fault_inherited(), 0);
+}
+
+/* What the first fence says is not lost when a second one succeeds. */
+static void no_fence_is_made_up_for(void **state)
+{
+	struct percpu_stats_control *c;
+	struct percpu_stats *s;
+	uint64_t out[2];
+
+	(void)state;
+	assert_int_equal(percpu_stats_create_in(shared, 16, 1, 0, &s), 0);
+	c = percpu_stats_control(s);
+	c->fenced = c->bank + PERCPU_STATS_FLIP; /* a reader was killed before its own */
+	fault_set(FAULT_PTHREAD_CREATE, 0, ENOMEM, false);
+	assert_int_equal(percpu_stats_snapshot(s, 0, 1, out), -ENOMEM);
+	assert_int_equal(fault_clear(), 1);
+	assert_int_equal(percpu_stats_snapshot(s, 0, 1, out), 0);
+	percpu_stats_destroy(s);
 }
 
 /* A snapshot that cannot fence is none, and the next one fences first. */
@@ -521,6 +547,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_call_fails_in_turn),
 		cmocka_unit_test(missing_fence_is_noted),
+		cmocka_unit_test(no_fence_is_made_up_for),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
