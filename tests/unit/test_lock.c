@@ -85,10 +85,14 @@ static void wait_for_stage(pid_t pid, uint32_t stage)
 	}
 }
 
+/* Whatever was in the memory of the lock's holder before. */
 static int lock_for(uint64_t ns)
 {
 	struct percpu_robust h;
-	int e = percpu_robust_lock(&h, &shared->word, ns);
+	int e;
+
+	memset(&h, 0x55, sizeof(h));
+	e = percpu_robust_lock(&h, &shared->word, ns);
 
 	if (e == 0)
 		percpu_robust_unlock(&h);
@@ -298,19 +302,24 @@ static void task_without_list_is_a_holder(void **state)
 	assert_int_equal(lock_for(LONG_NS), 0);
 }
 
-static int without_the_call(void *arg)
+static bool refuse(uint32_t call)
 {
 	const struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_get_robust_list, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	const struct sock_fprog filter = { .len = 4, .filter = (struct sock_filter *)code };
 
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+static int without_the_call(void *arg)
+{
 	(void)arg;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+	if (!refuse(SYS_get_robust_list))
 		return 77;
 	test_child_require(!percpu_robust_supported(), "it is refused");
 	test_child_require(lock_for(LONG_NS) == 0 && shared->word == 0, "the lock works");
@@ -320,15 +329,45 @@ static int without_the_call(void *arg)
 static void refused_call_leaves_a_lock(void **state)
 {
 	pid_t pid = test_fork(without_the_call, NULL);
+	int status = 0;
 
 	(void)state;
 	while (__atomic_load_n(&shared->stage, __ATOMIC_ACQUIRE) == 0)
-		if (waitpid(pid, NULL, WNOHANG) == pid)
+		if (waitpid(pid, &status, WNOHANG) == pid) {
+			assert_int_equal(status, 77 << 8);
 			test_skip("no filters here");
+		}
 	assert_int_equal(lock_for(SHORT_NS), -ETIMEDOUT);
 	reach(2);
 	assert_int_equal(test_wait(pid, 60), 0);
 	assert_int_equal(lock_for(LONG_NS), 0);
+}
+
+/* What the kernel refuses while the lock is held and let go. */
+static int without_wake_up(void *arg)
+{
+	struct percpu_robust h;
+
+	(void)arg;
+	test_child_require(percpu_robust_lock(&h, &shared->word, LONG_NS) == 0, "lock");
+	shared->word |= FUTEX_WAITERS;
+	if (!refuse(SYS_futex))
+		return 77;
+	errno = 4711;
+	percpu_robust_unlock(&h);
+	test_child_require(errno == 4711, "errno is kept");
+	test_child_require(shared->word == 0, "the lock is free");
+	return 0;
+}
+
+static void refused_wake_up_keeps_errno(void **state)
+{
+	int status = test_wait(test_fork(without_wake_up, NULL), 60);
+
+	(void)state;
+	if (status == 77 << 8)
+		test_skip("no filters here");
+	assert_int_equal(status, 0);
 }
 
 static void thread_is_as_before(void **state)
@@ -587,6 +626,7 @@ int main(void)
 		cmocka_unit_test_setup(sharing_child_is_a_holder, reset),
 		cmocka_unit_test_setup(task_without_list_is_a_holder, reset),
 		cmocka_unit_test_setup(refused_call_leaves_a_lock, reset),
+		cmocka_unit_test_setup(refused_wake_up_keeps_errno, reset),
 		cmocka_unit_test_setup(thread_is_as_before, reset),
 		cmocka_unit_test_setup(loser_is_as_before, reset),
 		cmocka_unit_test_setup(operation_of_libc_goes_on, reset),
