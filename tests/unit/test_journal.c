@@ -227,12 +227,11 @@ static int update_in_child(void *arg)
 	return 0;
 }
 
-static void child_of_fork_takes_the_lock(void **state)
+static void fork_while_it_is_held(void)
 {
 	struct test_team team;
 
-	(void)state;
-	assert_int_equal(percpu_stats_create(FIELDS * 8, 1, PERCPU_STATS_WHOLE, &private_stats), 0);
+	stage = 0;
 	test_team_start(&team, 1, hold_journal, NULL);
 	while (__atomic_load_n(&stage, __ATOMIC_ACQUIRE) != 1)
 		test_sleep_us(100);
@@ -240,6 +239,61 @@ static void child_of_fork_takes_the_lock(void **state)
 	__atomic_store_n(&stage, 2, __ATOMIC_RELEASE);
 	test_team_join(&team);
 	percpu_stats_destroy(private_stats);
+}
+
+static void child_of_fork_takes_the_lock(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_stats_create(FIELDS * 8, 1, PERCPU_STATS_WHOLE, &private_stats), 0);
+	fork_while_it_is_held();
+}
+
+static void so_it_does_in_further_chunks(void **state)
+{
+	struct percpu_region *r;
+	void *lane;
+
+	(void)state;
+	assert_int_equal(percpu_region_create(NULL, &r), 0);
+	assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE, 64, &lane), 0);
+	assert_int_equal(
+		percpu_stats_create_in(r, FIELDS * 8, 1, PERCPU_STATS_WHOLE, &private_stats), 0);
+	assert_int_equal(private_stats->chunk->index, 1);
+	fork_while_it_is_held();
+	percpu_region_close(r);
+}
+
+/* Of many cells that are freed while somebody who is stopped has the journal, the
+ * first ones are waited for, and no others. */
+static uint64_t patience[3];
+static unsigned asked;
+static bool busy;
+
+int __real_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
+int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
+int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
+{
+	if (!busy)
+		return __real_percpu_journal_settle(k, timeout_ns);
+	patience[asked++ % 3] = timeout_ns;
+	return -ETIMEDOUT;
+}
+
+static void many_cells_are_waited_for_once(void **state)
+{
+	void *cells[3];
+
+	(void)state;
+	assert_int_equal(percpu_region_alloc_many(region, 64, 64, 3, cells), 3);
+	busy = true;
+	assert_int_equal(percpu_region_free_many(region, cells, 3, 64), 0);
+	busy = false;
+	assert_int_equal(asked, 3);
+	assert_int_equal(patience[0], PERCPU_LOCK_NS);
+	assert_int_equal(patience[1], 0);
+	assert_int_equal(patience[2], 0);
+	assert_int_equal(percpu_region_free_many(region, cells, 3, 64), 3);
+	percpu_stats_destroy(stats);
 }
 
 /* Whatever an enemy writes into a journal stays in the lane. */
@@ -308,6 +362,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(freed_cells_are_handed_out_at_rest, start, stop),
 		cmocka_unit_test_setup_teardown(all_journals_are_settled, start, stop),
 		cmocka_unit_test(child_of_fork_takes_the_lock),
+		cmocka_unit_test(so_it_does_in_further_chunks),
+		cmocka_unit_test_setup_teardown(many_cells_are_waited_for_once, start, stop),
 		cmocka_unit_test_setup_teardown(crafted_journals_do_not_crash, start, stop),
 		cmocka_unit_test_setup_teardown(crafted_journals_change_nothing, start, stop),
 	};
