@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <percpu/counter.h>
 #include <percpu/fence.h>
@@ -233,6 +234,59 @@ static void too_few_lanes_are_noticed(void **state)
 		jail_run(outgrow_lanes, &how);
 }
 
+/* As many lanes as there may be CPUs, but for one region, which who made it knew to
+ * be for one: a thread on another CPU must not count there in a sequence. */
+static int count_in_small_region(void *path)
+{
+	struct percpu_region_options o = { .size = sizeof(o), .cpus = 1 };
+	struct percpu_region *r;
+	struct percpu_counter *c;
+	int e;
+
+	jail_enter();
+	jail_fake("0-63\n", JAIL_POSSIBLE);
+	jail_hide("/proc");
+	test_child_require(test_pin(0, 0), "pin");
+	(void)test_tier();
+	if (path != NULL)
+		e = percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r);
+	else
+		e = percpu_region_create(&o, &r);
+	if (e == -EINVAL || e == -ERANGE)
+		return 0; /* the lengths of masks tell of more CPUs here */
+	test_child_require(e == 0 && percpu_status()->possible_cpus > 1, "fewer lanes than CPUs");
+	test_child_require(percpu_counter_create_in(r, &c) == 0, "create");
+	test_child_require(!percpu_status()->cpu_without_lane, "no thread was there");
+	test_team_run(1, count_on_the_last, c);
+	test_child_require(percpu_status()->cpu_without_lane, "status");
+	test_child_require(percpu_counter_fetch(c) == ADDS, "exact");
+	return 0;
+}
+
+/* Nobody counts where it is only read. */
+static int read_small_region(void *path)
+{
+	struct percpu_region *r;
+
+	test_child_require(percpu_region_open(path, 0, NULL, &r) == 0, "open to read");
+	test_pin(0, jail_highest());
+	test_child_require(!percpu_status()->cpu_without_lane, "status");
+	percpu_region_close(r);
+	return 0;
+}
+
+static void regions_for_fewer_cpus_are_noticed(void **state)
+{
+	(void)state;
+	if (test_thread_sanitizer())
+		test_skip("the thread sanitizer allows no threads in a child that forks");
+	if (access(small, F_OK) != 0)
+		jail_run(create_for_one_cpu, small);
+	jail_run(count_in_small_region, NULL);
+	jail_run(count_in_small_region, small);
+	jail_run(read_small_region, small);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -240,6 +294,7 @@ int main(void)
 		cmocka_unit_test(faked_lists_do_not_count),
 		cmocka_unit_test(containers_share_regions),
 		cmocka_unit_test(too_few_lanes_are_noticed),
+		cmocka_unit_test(regions_for_fewer_cpus_are_noticed),
 	};
 
 	return cmocka_run_group_tests_name("cpus", tests, name_files, test_remove_paths);

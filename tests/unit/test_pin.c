@@ -50,9 +50,10 @@ static size_t pages(const char *first, const char *last, size_t *ret_resident)
 	return n;
 }
 
-/* Pages of the CPU lanes, of the atomic ones but the first, and those in memory. */
+/* Pages of the CPU lanes, of the atomic ones but the first, and of the bias, and those in
+ * memory. */
 struct lanes {
-	size_t cpu, cpu_resident, atomic, atomic_resident;
+	size_t cpu, cpu_resident, atomic, atomic_resident, bias, bias_resident;
 };
 
 static struct lanes look_at_lanes(const char *lane, size_t lane_size, size_t stride)
@@ -69,6 +70,7 @@ static struct lanes look_at_lanes(const char *lane, size_t lane_size, size_t str
 			l.atomic_resident += resident;
 		}
 	}
+	l.bias = pages(lane, lane + lane_size, &l.bias_resident);
 	return l;
 }
 
@@ -127,6 +129,7 @@ static int use_region(void *arg)
 	l = look_at_lanes(a->base, LANE, a->stride);
 	require(l.cpu_resident, l.cpu, "CPU lanes");
 	require(l.atomic_resident, 0, "atomic lanes");
+	require(l.bias_resident, l.bias, "bias lane");
 	test_child_require(is_locked(a->base), "CPU lanes are locked");
 	test_child_require(is_locked(a->base + (CPUS + 1) * a->stride), "atomic lanes, too");
 	/* Without a sequence: what it touches. */
@@ -156,6 +159,7 @@ static int use_grown_region(void *arg)
 	l = look_at_lanes(cell[1], PERCPU_LANE_SIZE, PERCPU_STRIDE);
 	require(l.cpu_resident, l.cpu, "CPU lanes");
 	require(l.atomic_resident, 0, "atomic lanes");
+	require(l.bias_resident, l.bias, "bias lane");
 	test_child_require(is_locked(cell[1]), "CPU lanes are locked");
 	return 0;
 }
