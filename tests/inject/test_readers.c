@@ -4,8 +4,11 @@
  * changing the bank and its fence; others come, and do not wait for it for ever.
  * What all of them return fits one order of updates, snapshots and resets.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <percpu/stats.h>
 
@@ -129,7 +132,6 @@ static void absent_reader_is_passed_by(void **state)
 	assert_int_equal(c->reader, 0);
 }
 
-/* Killed between changing the bank and its fence: the next one fences first. */
 /* A snapshot comes while a reset is half done, by a reader that does not wait; and
  * then whoever does the reset is killed there. */
 static uint64_t seen[2][FIELDS];
@@ -243,6 +245,44 @@ static void turns_of_others_go_on(void **state)
 	c->reader = 0;
 }
 
+/* Who waits for its turn is woken up when it comes. */
+static struct test_team waiting;
+static int woken; /* 0, or an error */
+
+static void sleep_until_turn(unsigned i, void *arg)
+{
+	uint32_t *reader = &percpu_stats_control(stats)->reader;
+	const struct timespec patience = { .tv_sec = 10 };
+	uint32_t other = __atomic_load_n(reader, __ATOMIC_RELAXED);
+
+	(void)i, (void)arg;
+	__atomic_store_n(&looks, 1, __ATOMIC_RELEASE);
+	if (syscall(SYS_futex, reader, FUTEX_WAIT, other, &patience, NULL, 0) != 0)
+		woken = errno;
+}
+
+static void start_to_wait(void)
+{
+	test_team_start(&waiting, 1, sleep_until_turn, NULL);
+	while (__atomic_load_n(&looks, __ATOMIC_ACQUIRE) == 0)
+		test_sleep_us(100);
+	test_sleep_us(100000);
+}
+
+static void ended_turn_wakes_the_next(void **state)
+{
+	uint64_t out[FIELDS];
+
+	(void)state;
+	interfere = start_to_wait;
+	looks = 0;
+	woken = 0;
+	remaining = 1;
+	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
+	test_team_join(&waiting);
+	assert_true(woken == 0 || woken == EAGAIN); /* too late to sleep */
+}
+
 static uint64_t changed_to;
 
 static void assert_fenced(void)
@@ -250,6 +290,7 @@ static void assert_fenced(void)
 	assert_int_equal(percpu_stats_control(stats)->fenced, changed_to);
 }
 
+/* Killed between changing the bank and its fence: the next one fences first. */
 static void missing_fence_is_made_good(void **state)
 {
 	struct percpu_stats_control *c = percpu_stats_control(stats);
@@ -279,6 +320,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(resets_between_are_noticed, start, stop),
 		cmocka_unit_test_setup_teardown(ended_resets_stay_so, start, stop),
 		cmocka_unit_test_setup_teardown(turns_of_others_go_on, start, stop),
+		cmocka_unit_test_setup_teardown(ended_turn_wakes_the_next, start, stop),
 	};
 
 	return cmocka_run_group_tests_name("readers", tests, NULL, NULL);
