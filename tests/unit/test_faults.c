@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -528,6 +529,86 @@ static void missing_fence_is_noted(void **state)
 	percpu_stats_destroy(s);
 }
 
+/* What is allocated and cannot be checked goes back. */
+static void unchecked_items_are_not_lost(void **state)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
+	struct percpu_zone *z;
+	void *item = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_zone_create("unchecked", 8, &o, &z), 0);
+	for (unsigned nth = 0; nth < 2; nth++) {
+		fault_set(FAULT_REALLOC, nth, ENOMEM, false);
+		assert_int_equal(percpu_zone_alloc(z, 0, &item), -ENOMEM);
+		assert_int_equal(fault_clear(), 1);
+		assert_null(item);
+	}
+	assert_int_equal(percpu_zone_alloc(z, 0, &item), 0);
+	assert_int_equal(percpu_zone_free(z, item), 0);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
+struct spinner {
+	uint32_t inside, flag, aborts; /* atomic */
+};
+
+static void *spin(void *arg)
+{
+	struct spinner *s = arg;
+
+	test_pin(0, test_cpu(1));
+	(void)percpu_seq_attach();
+	__atomic_store_n(&s->inside, 1, __ATOMIC_SEQ_CST);
+	while (percpu_seq_spin(&s->flag, UINT64_C(1) << 60) == PERCPU_SEQ_SLOW)
+		__atomic_fetch_add(&s->aborts, 1, __ATOMIC_SEQ_CST);
+	return arg;
+}
+
+/* As in a process that was restored, which has not announced its fences. */
+static void refused_fences_are_announced_again(void **state)
+{
+	(void)state;
+	if (test_tier() != PERCPU_TIER_RSEQ || test_cpus() < 2)
+		test_skip("no sequences, or no second CPU");
+	test_pin(0, test_cpu(0));
+	for (unsigned i = 0; i < 20; i++) {
+		struct spinner s = { 0 };
+		pthread_t thread;
+		uint32_t before;
+
+		assert_int_equal(pthread_create(&thread, NULL, spin, &s), 0);
+		while (!__atomic_load_n(&s.inside, __ATOMIC_SEQ_CST))
+			sched_yield();
+		test_sleep_us(200);
+		before = __atomic_load_n(&s.aborts, __ATOMIC_SEQ_CST);
+		fault_set(FAULT_MEMBARRIER, 0, EPERM, false);
+		assert_int_equal(percpu_fence(), 0);
+		(void)fault_clear();
+		__atomic_store_n(&s.flag, 1, __ATOMIC_SEQ_CST);
+		pthread_join(thread, NULL);
+		assert_int_not_equal(s.aborts, before);
+	}
+	test_unpin(0);
+}
+
+/* From here on the main thread runs no sequences. */
+static void fallbacks_keep_errno(void **state)
+{
+	struct percpu_local *l;
+	int64_t sum;
+
+	(void)state;
+	assert_int_equal(percpu_local_create(8, PERCPU_LOCAL_REFS, &l), 0);
+	test_unregister(percpu_seq_attach());
+	fault_set(FAULT_GETCPU, 0, EPERM, true);
+	errno = 77;
+	assert_int_equal(percpu_local_add_return(l, 1, &sum), 0);
+	assert_int_equal(errno, 77);
+	(void)fault_clear();
+	percpu_local_destroy(l);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -548,6 +629,9 @@ int main(void)
 		cmocka_unit_test(each_call_fails_in_turn),
 		cmocka_unit_test(missing_fence_is_noted),
 		cmocka_unit_test(no_fence_is_made_up_for),
+		cmocka_unit_test(unchecked_items_are_not_lost),
+		cmocka_unit_test(refused_fences_are_announced_again),
+		cmocka_unit_test(fallbacks_keep_errno),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -461,6 +461,48 @@ static int daemon_that_counts(void *arg)
 	return f->child_has_risen == 2 ? 0 : 1;
 }
 
+/* The page that a family shares for its verdict, in which there is none yet. */
+static uint32_t *family_page(void)
+{
+	uint32_t *page = NULL, *at;
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long start;
+	char line[512];
+
+	test_child_require(f != NULL, "/proc/self/maps");
+	while (fgets(line, sizeof(line), f) != NULL) {
+		if (strstr(line, " rw-s ") == NULL || strstr(line, "/dev/zero") == NULL ||
+		    sscanf(line, "%lx-", &start) != 1)
+			continue;
+		at = (uint32_t *)start; // NOLINT(performance-no-int-to-ptr)
+		if (*at == PERCPU_SELFTEST_PENDING)
+			page = at;
+	}
+	fclose(f);
+	return page;
+}
+
+/* A relative, which may be an enemy by now, writes there what it likes. */
+static int family_lies(void *arg)
+{
+	static const uint32_t lies[] = { PERCPU_SELFTEST_SKIPPED, PERCPU_SELFTEST_INCONCLUSIVE,
+					 PERCPU_SELFTEST_PENDING + 1, 77, UINT32_MAX };
+	uint32_t *page;
+
+	(void)arg;
+	hold_threads(true);
+	test_child_require(is_pending(), "pending");
+	page = family_page();
+	test_child_require(page != NULL, "a page for the family");
+	for (unsigned i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		__atomic_store_n(page, lies[i], __ATOMIC_SEQ_CST);
+		test_child_require(is_pending(), "no lie is believed");
+	}
+	hold_threads(false);
+	test_child_require(test_tier() == PERCPU_TIER_RSEQ && has_risen(), "its own verdict is");
+	return 0;
+}
+
 /* What stays behind: no arenas of threads that have allocated memory. */
 
 static uint64_t address_space(void)
@@ -551,6 +593,13 @@ static void daemons_rise(void **state)
 	assert_int_equal(status, 0);
 }
 
+static void only_verdicts_are_believed(void **state)
+{
+	(void)state;
+	need_sequences();
+	test_in_child(family_lies, NULL);
+}
+
 static void little_address_space_stays_behind(void **state)
 {
 	(void)state;
@@ -570,6 +619,7 @@ int main(void)
 		cmocka_unit_test(refused_threads_are_tried_again),
 		cmocka_unit_test(children_rise),
 		cmocka_unit_test(daemons_rise),
+		cmocka_unit_test(only_verdicts_are_believed),
 		cmocka_unit_test(little_address_space_stays_behind),
 	};
 

@@ -481,6 +481,25 @@ static void canceled_thread_leaves_no_file(void **state)
 	assert_int_equal(unlink(test_path("canceled")), 0);
 }
 
+static bool is_blocked(int signo)
+{
+	sigset_t blocked;
+
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	return sigismember(&blocked, signo);
+}
+
+static void signals_stay_as_they_were(void **state)
+{
+	struct percpu_counter *c;
+
+	(void)state;
+	assert_int_equal(percpu_counter_create(&c), 0);
+	assert_false(is_blocked(SIGTERM));
+	percpu_counter_destroy(c);
+	assert_false(is_blocked(SIGTERM));
+}
+
 /* Another process may wait for who waits for the process lock: no handler keeps its
  * holder from going on. */
 static void process_lock_blocks_signals(void **state)
@@ -535,6 +554,7 @@ int main(void)
 		cmocka_unit_test(regions_keep_no_descriptor),
 		cmocka_unit_test(failing_creation_leaves_the_file_empty),
 		cmocka_unit_test(canceled_thread_leaves_no_file),
+		cmocka_unit_test(signals_stay_as_they_were),
 		cmocka_unit_test_setup_teardown(workers_without_descriptors_exclude_each_other,
 						start, stop),
 		cmocka_unit_test_setup_teardown(readers_stop_nobody, start, stop),

@@ -5,7 +5,7 @@
  * offline, and CPUs that there are not keep nobody from a snapshot.
  *
  * What the kernel does of itself in a cpuset is done to percpu_pin(), which the
- * linker lets this program have: it refuses CPUs.
+ * linker lets this program have: it refuses CPUs. Others are offline, as it says.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +18,9 @@
 #include <percpu/fence.h>
 #include <percpu/stats.h>
 #include <percpu/status.h>
+#include <percpu/zone.h>
 
+#include "internal.h"
 #include "../support.h"
 #include "jail.h"
 
@@ -31,10 +33,21 @@ int __real_percpu_pin(pid_t tid, unsigned cpu);
 int __wrap_percpu_pin(pid_t tid, unsigned cpu);
 
 static unsigned allowed = UINT32_MAX; /* so many CPUs are in the cpuset */
+static int pin_error = -EINVAL;
 
 int __wrap_percpu_pin(pid_t tid, unsigned cpu)
 {
-	return cpu < allowed ? __real_percpu_pin(tid, cpu) : -EINVAL;
+	return cpu < allowed ? __real_percpu_pin(tid, cpu) : pin_error;
+}
+
+bool __real_percpu_cpu_online(unsigned cpu);
+bool __wrap_percpu_cpu_online(unsigned cpu);
+
+static unsigned online = UINT32_MAX; /* no more CPUs are */
+
+bool __wrap_percpu_cpu_online(unsigned cpu)
+{
+	return cpu < online && __real_percpu_cpu_online(cpu);
 }
 
 /* What a process has found that could ask the kernel; and the file that is shared. */
@@ -244,6 +257,126 @@ static int share_facts(void **state)
 	return 0;
 }
 
+/* What the process knew before it went to jail. */
+
+static int ask_before_and_inside(void *arg)
+{
+	const int possible = percpu_possible_cpus(NULL);
+	uint32_t certain = 0;
+
+	(void)arg;
+	enter_empty_jail();
+	require(percpu_possible_cpus(&certain), possible, "CPUs, as before");
+	require((int)certain, possible, "certain");
+	return 0;
+}
+
+/* Where only the process's status is left to read. */
+static int ask_often(void *arg)
+{
+	struct test_holding before;
+
+	(void)arg;
+	jail_enter();
+	jail_hide("/sys");
+	jail_mask("/proc/softirqs");
+	test_child_require(percpu_possible_cpus(NULL) > 0, "a guess");
+	before = test_holding_now();
+	(void)percpu_possible_cpus(NULL);
+	require((int)test_holding_now().fds, (int)before.fds, "no file stays open");
+	return 0;
+}
+
+static void what_is_known_stays_known(void **state)
+{
+	(void)state;
+	jail_run(ask_before_and_inside, NULL);
+	jail_run(ask_often, NULL);
+}
+
+/* A CPU that is offline has nothing to fence, and runs no function. */
+
+static void count_call(void *cell, unsigned cpu, void *arg)
+{
+	unsigned *calls = arg;
+
+	(void)cell;
+	calls[cpu]++;
+}
+
+static int visit_offline(void *arg)
+{
+	unsigned calls[PERCPU_MAX_CPUS] = { 0 }, possible = percpu_status()->possible_cpus;
+	struct percpu_fence_report report;
+	struct percpu_zone *z;
+	void *item;
+
+	(void)arg;
+	allowed = online = 1;
+	require(percpu_fence_all(TIMEOUT, &report), 0, "fence");
+	require((int)report.fenced, (int)possible, "fenced");
+	require(percpu_zone_create("offline", 8, NULL, &z), 0, "zone");
+	require(percpu_zone_alloc(z, 0, &item), 0, "item");
+	require(percpu_zone_run(z, item, count_call, calls, TIMEOUT, &report), 0, "run");
+	require((int)report.fenced, 1, "visited");
+	require((int)report.unfenced, (int)possible - 1, "not visited");
+	require((int)calls[0], 1, "calls");
+	require((int)calls[1], 0, "calls on a CPU that is offline");
+	return 0;
+}
+
+static void offline_cpus_run_nothing(void **state)
+{
+	(void)state;
+	jail_run(visit_offline, NULL);
+}
+
+/* A process that may not do the self-test has no verdict for its family. */
+
+static int find_out_nothing(void *arg)
+{
+	(void)arg;
+	pin_error = -EPERM;
+	require((int)percpu_selftest(), PERCPU_SELFTEST_INCONCLUSIVE, "self-test");
+	return 0;
+}
+
+static int rise_by_family(void *arg)
+{
+	uint32_t *proven = arg;
+
+	while (!__atomic_load_n(proven, __ATOMIC_ACQUIRE))
+		test_sleep_us(100);
+	require((int)percpu_status()->selftest, PERCPU_SELFTEST_PASSED, "of the parent");
+	return 0;
+}
+
+static int prove_for_family(void *arg)
+{
+	uint32_t *proven = test_share(sizeof(*proven));
+	pid_t child;
+
+	(void)arg;
+	if (percpu_status()->selftest == PERCPU_SELFTEST_SKIPPED)
+		return 0;
+	test_child_require(percpu_status()->selftest == PERCPU_SELFTEST_PENDING, "pending");
+	require(test_wait(test_fork(find_out_nothing, NULL), 30), 0, "a child");
+	child = test_fork(rise_by_family, proven);
+	allowed = UINT32_MAX;
+	require((int)percpu_selftest(), PERCPU_SELFTEST_PASSED, "self-test");
+	__atomic_store_n(proven, 1, __ATOMIC_RELEASE);
+	require(test_wait(child, 30), 0, "another child");
+	return 0;
+}
+
+static void verdicts_are_proven(void **state)
+{
+	(void)state;
+	allowed = 0; /* the self-test tries again until there is a CPU for it */
+	test_in_child(prove_for_family, NULL);
+	allowed = UINT32_MAX;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +385,9 @@ int main(void)
 		cmocka_unit_test(users_tell_how_many_cpus),
 		cmocka_unit_test(nobody_is_offline_who_is_not_listed),
 		cmocka_unit_test(no_thread_is_an_error),
+		cmocka_unit_test(what_is_known_stays_known),
+		cmocka_unit_test(offline_cpus_run_nothing),
+		cmocka_unit_test(verdicts_are_proven),
 	};
 
 	return cmocka_run_group_tests_name("jail", tests, share_facts, test_remove_paths);

@@ -307,9 +307,28 @@ static void thread_may_lose_its_registration(void **state)
 	assert_true(percpu_seq_attach()->cpu_id < 0);
 }
 
+/* Of all regions that there were, the one with the fewest lanes. */
+static int look_for_a_lane(void *arg)
+{
+	const struct percpu_status *status = percpu_status();
+
+	test_child_require(!status->cpu_without_lane, "a lane for all");
+	test_unregister(percpu_seq_attach());
+	pretended = (int)status->possible_cpus;
+	test_child_require(percpu_status()->cpu_without_lane, "none in the library's own");
+	return arg != NULL;
+}
+
+static void missing_lane_is_noticed(void **state)
+{
+	(void)state;
+	test_in_child(look_for_a_lane, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(missing_lane_is_noticed, start, stop),
 		cmocka_unit_test_setup_teardown(each_cpu_takes_its_lane, start, stop),
 		cmocka_unit_test_setup_teardown(lanes_are_reserved_whole, start, stop),
 		cmocka_unit_test_setup_teardown(cells_are_reserved, start, stop),

@@ -11,6 +11,8 @@
 
 #include "zone.h"
 
+#define WAIT_NS 10000000 /* after which a waiter looks again: src/zone.c */
+
 /* Eight threads want items of which there are three, and hold each alone. */
 struct contest {
 	struct percpu_zone *z;
@@ -54,6 +56,99 @@ static void waiters_get_what_others_free(void **state)
 	assert_in_range(c.most, 1, 3);
 	assert_int_equal(stats_of(c.z).used, 0);
 	assert_int_equal(percpu_zone_destroy(c.z), 0);
+}
+
+/* Who waits is woken by who frees, and not by its time-out: here it has none. */
+
+void __real_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
+void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
+
+static void (*to_sleep)(void); /* when a thread is about to wait for an item */
+
+void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns)
+{
+	const bool for_good = to_sleep != NULL && ns == WAIT_NS;
+
+	if (for_good)
+		to_sleep();
+	__real_percpu_futex_sleep(word, operation, value, for_good ? 0 : ns);
+}
+
+static struct percpu_zone *zone;
+static void *only;
+static uint32_t asleep; /* atomic */
+
+static void note_sleep(void)
+{
+	__atomic_store_n(&asleep, 1, __ATOMIC_SEQ_CST);
+}
+
+static void free_only(void)
+{
+	if (only != NULL)
+		test_child_require(percpu_zone_free(zone, only) == 0, "free");
+	only = NULL;
+}
+
+static void raise_limit(void)
+{
+	percpu_zone_set_limit(zone, 2);
+}
+
+static void *wait_for_one(void *arg)
+{
+	void *item;
+
+	test_child_require(percpu_zone_alloc(zone, PERCPU_WAIT, &item) == 0, "alloc");
+	test_child_require(percpu_zone_free(zone, item) == 0, "free");
+	return arg;
+}
+
+struct waking {
+	void (*before)(void); /* when the other is about to sleep */
+	void (*asleep)(void); /* when it does */
+	percpu_zone_fn *dtor;
+};
+
+static void do_nothing(void *cell, unsigned cpu, void *arg)
+{
+	(void)cell;
+	(void)cpu;
+	(void)arg;
+}
+
+static int wake_one(void *arg)
+{
+	const struct waking *w = arg;
+	struct percpu_zone_options o = { .size = sizeof(o), .limit = 1, .dtor = w->dtor };
+	pthread_t thread;
+
+	to_sleep = w->before;
+	test_child_require(percpu_zone_create("waking", 8, &o, &zone) == 0, "create");
+	test_child_require(percpu_zone_alloc(zone, 0, &only) == 0, "the only item");
+	test_child_require(pthread_create(&thread, NULL, wait_for_one, NULL) == 0, "a thread");
+	if (w->asleep != NULL) {
+		while (!__atomic_load_n(&asleep, __ATOMIC_SEQ_CST))
+			test_sleep_us(100);
+		test_sleep_us(20000);
+		w->asleep();
+	}
+	pthread_join(thread, NULL);
+	free_only();
+	return percpu_zone_destroy(zone) != 0;
+}
+
+static void waiters_are_woken(void **state)
+{
+	struct waking ways[] = {
+		{ note_sleep, free_only, NULL },   { note_sleep, free_only, do_nothing },
+		{ note_sleep, raise_limit, NULL }, { free_only, NULL, NULL },
+		{ free_only, NULL, do_nothing },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		assert_int_equal(test_wait(test_fork(wake_one, &ways[i]), 10), 0);
 }
 
 /* A region made for more CPUs than there are: the caches have not so many lanes. */
@@ -228,6 +323,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waiters_get_what_others_free),
+		cmocka_unit_test(waiters_are_woken),
 		cmocka_unit_test(regions_may_have_more_cpus),
 		cmocka_unit_test(no_item_is_given_out_twice),
 		cmocka_unit_test(children_may_allocate),
