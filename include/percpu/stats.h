@@ -217,7 +217,9 @@ PERCPU_API int percpu_stats_fetch(const struct percpu_stats *s, size_t first, si
  * percpu_stats_fetch_zero() also resets them, exactly: what all such calls
  * return, and what is left, add up to what was added.
  *
- * A process that is killed in it may have reset some of the objects, each whole.
+ * A process that is killed in it may have reset some of the objects, each whole; of
+ * those with more than PERCPU_STATS_MAX_COMMIT fields some runs of so many, from field
+ * 0 on, each whole.
  *
  * An update or add that fell back to an atomic addition or to the lock is whole,
  * too, but may be in a snapshot without one that happened before it.

@@ -174,6 +174,41 @@ static void resets_are_seen_whole(void **state)
 	assert_int_equal(percpu_stats_control(stats)->resets & 1, 0);
 }
 
+/* An object of more fields than the journal has words is reset by runs of so many:
+ * what was reset when the reader was killed is a number of those. */
+#define LARGE 100
+
+static uint64_t left[LARGE];
+
+static void look(void)
+{
+	assert_int_equal(percpu_stats_fetch(stats, 0, 1, left), 0);
+}
+
+static void large_objects_are_reset_by_runs(void **state)
+{
+	uint64_t out[LARGE];
+
+	(void)state;
+	percpu_stats_destroy(stats);
+	assert_int_equal(percpu_stats_create(LARGE * 8, 1, 0, &stats), 0);
+	for (size_t i = 0; i < LARGE; i++)
+		percpu_stats_add(stats, 0, i, 5);
+	step = "stats: object reset";
+	interfere = look;
+	remaining = 1;
+	assert_int_equal(percpu_stats_fetch_zero(stats, 0, 1, out), 0);
+	step = "stats: bank changed";
+	assert_int_equal(remaining, 0);
+	for (size_t i = 0; i < LARGE; i++) {
+		assert_int_equal(out[i], 5);
+		assert_int_equal(left[i], i < PERCPU_STATS_MAX_COMMIT ? 0 : 5);
+	}
+	assert_int_equal(percpu_stats_fetch(stats, 0, 1, left), 0);
+	for (size_t i = 0; i < LARGE; i++)
+		assert_int_equal(left[i], 0);
+}
+
 /* A reset of somebody who had the journal before the bank was changed begins, and is
  * through, between two looks at it. */
 static uint32_t looks;
@@ -317,6 +352,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(absent_reader_is_passed_by, start, stop),
 		cmocka_unit_test_setup_teardown(missing_fence_is_made_good, start, stop),
 		cmocka_unit_test_setup_teardown(resets_are_seen_whole, start, stop),
+		cmocka_unit_test_setup_teardown(large_objects_are_reset_by_runs, start, stop),
 		cmocka_unit_test_setup_teardown(resets_between_are_noticed, start, stop),
 		cmocka_unit_test_setup_teardown(ended_resets_stay_so, start, stop),
 		cmocka_unit_test_setup_teardown(turns_of_others_go_on, start, stop),
