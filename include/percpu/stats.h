@@ -252,8 +252,9 @@ PERCPU_API int percpu_stats_fetch_zero(const struct percpu_stats *s, size_t firs
 
 /* clang-format off */
 
-/** The handle of objects of that type, which is a struct of uint64_t. Its member
- *  stats is the struct percpu_stats, for percpu_stats_key(), _detach(), _destroy(). */
+/** The handle of objects of that type, which is a struct of uint64_t; each a type of its
+ *  own, so that "extern" needs a typedef of it. Its member stats is the struct
+ *  percpu_stats, for percpu_stats_key(), _detach(), _destroy(). */
 #define PERCPU_STATS(type) union { struct percpu_stats *stats; type *schema; }
 
 /** A field's number; refuses fields that have not 8 bytes. */

@@ -13,9 +13,13 @@ struct larger {
 	uint64_t field[PERCPU_STATS_MAX_COMMIT + 1];
 };
 
+/* As units share one. */
+typedef PERCPU_STATS(struct full) full_stats;
+extern full_stats full;
+full_stats full;
+
 int main(void)
 {
-	PERCPU_STATS(struct full) full;
 	PERCPU_STATS(struct larger) larger;
 	struct full delta = { { 1, 2 } }, now;
 	struct larger out;
