@@ -59,6 +59,26 @@ SYSCTL_PROC(_kern_features, OID_AUTO, two, CTLTYPE_U64 | CTLFLAG_RD, NULL, 0, tw
 SYSCTL_PROC(_vm_stats_misc, OID_AUTO, first, CTLTYPE_U64 | CTLFLAG_RD, &private_stat[0], 0,
 	    sysctl_handle_counter_u64, "QU", "a number");
 
+/* Two counters in an item, as ipfw has them. */
+static int pair(void)
+{
+	uma_zone_t zone = uma_zcreate("pairs", 2 * sizeof(uint64_t), NULL, NULL, NULL, NULL,
+				      UMA_ALIGN_PTR, UMA_ZONE_PCPU);
+	counter_u64_t c = PERCPU_POINTER(counter_u64_t, uma_zalloc_pcpu(zone, M_WAITOK | M_ZERO));
+	int e;
+
+	counter_u64_add(c, 1);
+	counter_u64_add(c + 1, 100);
+	counter_u64_add(&c[1], 100);
+	e = counter_u64_fetch(c) == 1 && counter_u64_fetch(c + 1) == 200 ? 0 : 1;
+	counter_u64_zero(c + 1);
+	if (counter_u64_fetch(c) != 1 || counter_u64_fetch(c + 1) != 0)
+		e = 1;
+	uma_zfree_pcpu(zone, c);
+	uma_zdestroy(zone);
+	return e;
+}
+
 int main(void)
 {
 	uma_zone_t zone = uma_zcreate("odd", sizeof(struct odd), NULL, NULL, NULL, NULL,
@@ -144,6 +164,8 @@ int main(void)
 	uma_zdestroy(zone);
 	VNET_PCPUSTAT_ALLOC(older_style, M_WAITOK);
 	VNET_PCPUSTAT_FREE(older_style);
+	if (pair() != 0)
+		return 6;
 	if (sysctlbyname("net.inet.ip.stats", &s, &size, NULL, 0) != 0)
 		return 1;
 	return s.ips_total == 7 && s.ips_outhist[2] == 8 && sum == 4 ? 0 : 2;

@@ -148,6 +148,16 @@ pkgconfig_freebsd()
 		! cc -c "$here/freebsd_unchanged.c" -o unchanged.o $(pkg-config --cflags percpu)
 }
 
+# shellcheck disable=SC2046
+pkgconfig_freebsd_late()
+{
+	cc -O2 "$here/freebsd_unchanged.c" -o unchanged \
+		$(pkg-config --cflags --libs percpu-freebsd-late) -Wl,-rpath,"$prefix/lib" \
+		-pthread && runs_unchanged ./unchanged &&
+		readelf -d unchanged | grep -q 'NEEDED.*libpercpu-late\.so\.0' &&
+		! readelf -d unchanged | grep -q 'NEEDED.*libpercpu\.so'
+}
+
 # loaded_late OPTION...: a plugin, in a program that knows nothing of the library.
 loaded_late()
 {
@@ -257,6 +267,7 @@ check "pkg-config, FreeBSD's include lines" pkgconfig_freebsd
 check "another library's vfork" interposition
 check 'pkg-config, static program' pkgconfig_static
 check 'pkg-config, loaded late' pkgconfig_late
+check "pkg-config, FreeBSD's include lines, loaded late" pkgconfig_freebsd_late
 check 'archive, loaded late' archive_late
 check 'archive, position-independent' archive -O2 -fPIE -pie
 check 'archive, no-pie and LTO' archive -O2 -no-pie -flto

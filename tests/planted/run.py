@@ -271,6 +271,8 @@ BUGS = {
     "lanes-of-readers-noted": ["unit/test_cpus"],
     "next-reader-sleeps": ["inject/test_readers"],
     "runs-shorter": ["inject/test_readers"],
+    "counter-incomplete": ["compat/headers.sh"],
+    "counter-is-a-word": ["compat/headers.sh"],
 }
 # Those that builds for other machines show: 32 bits, and aarch64 in an emulator, where
 # the kernel has no rseq.

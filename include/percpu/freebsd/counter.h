@@ -36,9 +36,13 @@ PERCPU_BEGIN_DECLS
  *
  * Not a pointer to uint64_t, as in FreeBSD, because a lane is not the counter: its
  * word is not cleared by a reset, and does not get every add of its CPU. So what would
- * read or store to it, zpcpu_get() above all, does not compile.
+ * read or store to it, zpcpu_get() above all, does not compile. It has the size of a
+ * word, for an item of a zone may be several counters: c + 1 is the one behind c.
  */
 typedef struct percpu_freebsd_counter *counter_u64_t;
+struct percpu_freebsd_counter {
+	uint64_t word;
+};
 
 PERCPU_INLINE struct percpu_counter *percpu_freebsd_counter(counter_u64_t c)
 {

@@ -88,8 +88,9 @@ PERCPU_API void percpu_freebsd_zpcpu_add(void *base, int64_t n);
 #define zpcpu_add(base, n) zpcpu_add_protected(base, n)
 #define zpcpu_sub(base, n) zpcpu_sub_protected(base, n)
 
-/** 1, if base points to 8 bytes. */
-#define PERCPU_ZPCPU_CHECK(base) PERCPU_NUMBER(int64_t, sizeof(char[sizeof(*(base)) == 8 ? 1 : -1]))
+/** 1, if base points to a number of 8 bytes, which a counter is not. */
+#define PERCPU_ZPCPU_CHECK(base)                                                                   \
+	PERCPU_NUMBER(int64_t, sizeof(char[sizeof(*(base) + 0) == 8 ? 1 : -1]))
 
 PERCPU_END_DECLS
 
