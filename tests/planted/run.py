@@ -273,6 +273,7 @@ BUGS = {
     "runs-shorter": ["inject/test_readers"],
     "counter-incomplete": ["compat/headers.sh"],
     "counter-is-a-word": ["compat/headers.sh"],
+    "race-unsuppressed": ["compat/races.sh"],
 }
 # Those that builds for other machines show: 32 bits, and aarch64 in an emulator, where
 # the kernel has no rseq.
