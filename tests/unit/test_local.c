@@ -331,6 +331,42 @@ static void child_of_fork_finds_no_guard(void **state)
 	}
 }
 
+/* A fence that is refused, as in a sandbox. */
+static bool refused;
+
+int __real_percpu_fence_cpu(unsigned cpu);
+int __wrap_percpu_fence_cpu(unsigned cpu);
+int __wrap_percpu_fence_cpu(unsigned cpu)
+{
+	return refused ? -EPERM : __real_percpu_fence_cpu(cpu);
+}
+
+/* It changes nothing, and keeps nobody out. From here on the thread runs no
+ * sequences. */
+static void missing_fences_are_errors(void **state)
+{
+	int64_t v = UNSET;
+
+	(void)state;
+	test_unregister(percpu_seq_attach());
+	for (int f = 1; f < 3; f++) {
+		struct percpu_local *l = make(8, fallbacks[f]);
+
+		assert_int_equal(percpu_local_add(l, 5), 0);
+		refused = true;
+		v = UNSET;
+		assert_int_equal(percpu_local_add_return(l, 1, &v), -EPERM);
+		assert_int_equal(v, UNSET);
+		refused = false;
+		assert_int_equal(percpu_local_sum(l), 5);
+		for (unsigned cpu = 0; cpu < percpu_status()->possible_cpus; cpu++)
+			assert_int_equal(*(uint32_t *)(void *)(l->guard + cpu * l->stride), 0);
+		assert_int_equal(percpu_local_add_return(l, 1, &v), 0);
+		assert_int_equal(percpu_local_sum(l), 6);
+		percpu_local_destroy(l);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -350,6 +386,7 @@ int main(void)
 		cmocka_unit_test(queues_take_all_words_or_none),
 		cmocka_unit_test(every_cpu_has_its_own_cell),
 		cmocka_unit_test(child_of_fork_finds_no_guard),
+		cmocka_unit_test(missing_fences_are_errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
