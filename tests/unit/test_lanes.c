@@ -249,6 +249,24 @@ static void reclaim_gives_back_what_is_free(void **state)
 			 FREE * unit * (2 * (size_t)chunk->cpus + 1));
 }
 
+/* What the cells of an item are cleared of, for the next who has it. */
+static void clearing_reaches_atomic_lanes(void **state)
+{
+	struct percpu_counter *c;
+	size_t offset;
+
+	(void)state;
+	if (!has_own_lanes())
+		test_skip("this tier does not know its CPU");
+	assert_int_equal(percpu_counter_create_in(region, &c), 0);
+	offset = (size_t)((char *)c - chunk->base);
+	pretended = 70;
+	percpu_chunk_add_atomic(chunk, offset, 5);
+	percpu_chunk_clear(chunk, offset, 8);
+	assert_int_equal(atomic_cell(70, offset), 0);
+	assert_int_equal(percpu_counter_fetch(c), 0);
+}
+
 /* Threads that can run no sequence, on several CPUs. */
 static void all_kinds_read_all_lanes(void **state)
 {
@@ -335,6 +353,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(full_disk_leaves_lane_0, start, stop),
 		cmocka_unit_test_setup_teardown(full_disk_adds_no_chunk, start, stop),
 		cmocka_unit_test_setup_teardown(reclaim_gives_back_what_is_free, start, stop),
+		cmocka_unit_test_setup_teardown(clearing_reaches_atomic_lanes, start, stop),
 		cmocka_unit_test(thread_may_lose_its_registration),
 		cmocka_unit_test_setup_teardown(all_kinds_read_all_lanes, start, stop),
 	};
