@@ -235,6 +235,7 @@ static void forks_wait_for_locks(void **state)
 {
 	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
 	struct percpu_counter *c;
+	int cancel;
 
 	(void)state;
 	assert_int_equal(percpu_counter_create(&c), 0);
@@ -244,6 +245,8 @@ static void forks_wait_for_locks(void **state)
 
 	let_fork(have_copies, "variable: to be copied");
 	assert_int_equal(percpu_image_setup(&image), 0);
+	assert_int_equal(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &cancel), 0);
+	assert_int_equal(cancel, PTHREAD_CANCEL_ENABLE);
 	expect_child();
 
 	zone = make(8, &o);

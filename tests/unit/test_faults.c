@@ -552,6 +552,35 @@ static void unchecked_items_are_not_lost(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
+enum { MANY = 500 };
+
+static uint64_t cached_of_many(struct percpu_zone *z)
+{
+	struct percpu_zone_stats st;
+	void *items[MANY];
+
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(percpu_zone_alloc(z, 0, &items[i]), 0);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(percpu_zone_free(z, items[i]), 0);
+	(void)fault_clear();
+	percpu_zone_stats(z, &st);
+	return st.cached;
+}
+
+/* A depot that could not grow does so later. */
+static void depots_without_memory_go_on(void **state)
+{
+	struct percpu_zone *z;
+
+	(void)state;
+	assert_int_equal(percpu_zone_create("depot", 8, NULL, &z), 0);
+	fault_set(FAULT_REALLOC, 0, ENOMEM, true);
+	(void)cached_of_many(z);
+	assert_in_range(cached_of_many(z), MANY - 64, SIZE_MAX);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
 struct spinner {
 	uint32_t inside, flag, aborts; /* atomic */
 };
@@ -568,9 +597,12 @@ static void *spin(void *arg)
 	return arg;
 }
 
-/* As in a process that was restored, which has not announced its fences. */
+/* As in a process that was restored, which has not announced its fences. On a busy
+ * machine a spinner may not have begun when it is fenced; hardly all of them. */
 static void refused_fences_are_announced_again(void **state)
 {
+	unsigned aborted = 0;
+
 	(void)state;
 	if (test_tier() != PERCPU_TIER_RSEQ || test_cpus() < 2)
 		test_skip("no sequences, or no second CPU");
@@ -590,9 +622,10 @@ static void refused_fences_are_announced_again(void **state)
 		(void)fault_clear();
 		__atomic_store_n(&s.flag, 1, __ATOMIC_SEQ_CST);
 		pthread_join(thread, NULL);
-		assert_int_not_equal(s.aborts, before);
+		aborted += s.aborts != before;
 	}
 	test_unpin(0);
+	assert_in_range(aborted, 6, 20);
 }
 
 /* From here on the main thread runs no sequences. */
@@ -633,6 +666,7 @@ int main(void)
 		cmocka_unit_test(missing_fence_is_noted),
 		cmocka_unit_test(no_fence_is_made_up_for),
 		cmocka_unit_test(unchecked_items_are_not_lost),
+		cmocka_unit_test(depots_without_memory_go_on),
 		cmocka_unit_test(refused_fences_are_announced_again),
 		cmocka_unit_test(fallbacks_keep_errno),
 	};

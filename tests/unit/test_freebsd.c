@@ -165,6 +165,20 @@ static void rates_are_limited(void **state)
 	counter_rate_free(cr);
 }
 
+/* A period that stayed below the limit has nothing to tell the next one. */
+static void quiet_periods_are_not_told(void **state)
+{
+	struct counter_rate *cr = counter_rate_alloc(M_WAITOK, 60);
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(counter_ratecheck(cr, 10), 0);
+	cr->cr_ticks -= 100000;
+	assert_int_equal(counter_ratecheck(cr, 10), 0);
+	assert_int_equal(counter_rate_get(cr), 1);
+	counter_rate_free(cr);
+}
+
 /* By value, as in FreeBSD 12 and 13: no period, and a start that is of another clock, or
  * none at all. */
 static void rates_by_value_are_limited(void **state)
@@ -234,6 +248,7 @@ int main(void)
 		cmocka_unit_test(arrays_mirror_structs),
 		cmocka_unit_test(threads_lose_nothing),
 		cmocka_unit_test(rates_are_limited),
+		cmocka_unit_test(quiet_periods_are_not_told),
 		cmocka_unit_test(rates_by_value_are_limited),
 		cmocka_unit_test(a_rate_without_a_period_has_a_second),
 		cmocka_unit_test(early_counters_become_counters),

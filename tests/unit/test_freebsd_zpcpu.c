@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <percpu/freebsd.h>
+#include <percpu/local.h>
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -125,13 +126,55 @@ static void protected_adds_are_exact(void **state)
 /* In a sandbox that the process enters late. Threads without sequences cannot be
  * fenced off, but know where they are; or not even that. */
 
-static bool nowhere; /* no CPU can be fenced */
+static bool nowhere;	  /* no CPU can be fenced */
+static unsigned at_first; /* so many times */
 int __real_percpu_fence_cpu(unsigned cpu);
 int __wrap_percpu_fence_cpu(unsigned cpu);
 
 int __wrap_percpu_fence_cpu(unsigned cpu)
 {
+	if (at_first != 0) {
+		at_first--;
+		return -EPERM;
+	}
 	return nowhere ? -EPERM : __real_percpu_fence_cpu(cpu);
+}
+
+/* Where no CPU can be fenced, a fallback leaves no guard behind; and it tries some
+ * more, for the next CPU may be one that can. */
+static int guard_without_fences(void *arg)
+{
+	struct percpu_local *l[2];
+	int64_t sum = 0;
+
+	(void)arg;
+	for (unsigned i = 0; i < 2; i++)
+		test_child_require(
+			percpu_local_create(8, i == 0 ? PERCPU_LOCAL_LOCK : PERCPU_LOCAL_REFS,
+					    &l[i]) == 0,
+			"create");
+	test_unregister(percpu_seq_attach());
+	for (unsigned i = 0; i < 2; i++) {
+		nowhere = true;
+		test_child_require(percpu_local_add_return(l[i], 1, &sum) == -EPERM, "refused");
+		for (unsigned cpu = 0; cpu < percpu_status()->possible_cpus; cpu++)
+			test_child_require(
+				*(uint32_t *)(void *)(l[i]->guard + cpu * l[i]->stride) == 0,
+				"no guard");
+		nowhere = false;
+		at_first = 1;
+		test_child_require(percpu_local_add_return(l[i], 1, &sum) == 0, "not refused");
+		test_child_require(at_first == 0 && percpu_local_sum(l[i]) == 1, "exact");
+	}
+	return 0;
+}
+
+static void refused_fences_leave_no_guard(void **state)
+{
+	(void)state;
+	if (test_tier() != PERCPU_TIER_RSEQ)
+		test_skip("no sequences");
+	test_in_child(guard_without_fences, NULL);
 }
 
 static bool forbid_fences(void)
@@ -264,6 +307,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(items_have_a_copy_per_cpu),
 		cmocka_unit_test(protected_adds_are_exact),
+		cmocka_unit_test(refused_fences_leave_no_guard),
 		cmocka_unit_test(adds_come_to_an_end_in_sandboxes),
 		cmocka_unit_test(common_zones_have_items),
 		cmocka_unit_test(larger_alignments_have_units_of_their_own),

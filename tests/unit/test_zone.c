@@ -166,6 +166,37 @@ static void every_copy_is_constructed(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
+/* One of the two alone; and what is zeroed is zero before it is constructed. */
+static void constructors_come_alone(void **state)
+{
+	struct calls calls = { 0 };
+	struct percpu_zone_options with_dtor = { .size = sizeof(with_dtor),
+						 .dtor = destruct,
+						 .arg = &calls };
+	struct percpu_zone_options with_ctor = { .size = sizeof(with_ctor),
+						 .ctor = construct,
+						 .arg = &calls };
+	struct percpu_zone *z = make(16, &with_dtor);
+	unsigned cpus = percpu_zone_cpus(z);
+	uint64_t sum = 0;
+	void *item = take(z, 0);
+
+	(void)state;
+	percpu_zone_foreach(z, item, construct, &calls);
+	calls.made = 0;
+	assert_int_equal(percpu_zone_free(z, item), 0);
+	assert_int_equal(calls.ended, cpus);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+	z = make(16, &with_ctor);
+	item = take(z, PERCPU_ZERO);
+	assert_int_equal(calls.made, cpus);
+	percpu_zone_foreach(z, item, sum_up, &sum);
+	assert_int_equal(sum, 1000 * cpus + cpus * (cpus - 1) / 2);
+	assert_int_equal(percpu_zone_free(z, item), 0);
+	assert_int_equal(calls.ended, cpus);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
 static void many_items_never_move(void **state)
 {
 	struct percpu_zone *z = make(8, NULL);
@@ -368,6 +399,7 @@ int main(void)
 		cmocka_unit_test(items_are_zero_and_apart),
 		cmocka_unit_test(zeroed_items_are_counters),
 		cmocka_unit_test(every_copy_is_constructed),
+		cmocka_unit_test(constructors_come_alone),
 		cmocka_unit_test(many_items_never_move),
 		cmocka_unit_test(freed_items_are_used_again),
 		cmocka_unit_test(freed_items_are_found_by_other_cpus),

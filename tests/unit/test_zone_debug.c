@@ -45,6 +45,29 @@ static int use_after_free(struct percpu_zone *z)
 	return percpu_zone_alloc(z, 0, &item);
 }
 
+static int free_within_a_unit(struct percpu_zone *z)
+{
+	char *item;
+
+	return percpu_zone_alloc(z, 0, (void **)&item) || percpu_zone_free(z, item + 4);
+}
+
+static int use_last_byte(struct percpu_zone *z)
+{
+	char *item;
+
+	if (percpu_zone_alloc(z, 0, (void **)&item) || percpu_zone_free(z, item))
+		return 1;
+	item[23] = 1;
+	return percpu_zone_alloc(z, 0, (void **)&item);
+}
+
+static int use_after_reclaim(struct percpu_zone *z)
+{
+	percpu_zone_reclaim(z);
+	return use_after_free(z);
+}
+
 /* Run fn with a debug zone, in a child; its wait status, and what it said. */
 static int run_debug(int (*fn)(struct percpu_zone *z), char *text, size_t size)
 {
@@ -88,7 +111,10 @@ static void debug_zones_catch_misuse(void **state)
 	expect_abort(free_twice, "freed twice");
 	expect_abort(free_foreign, "is not of this zone");
 	expect_abort(free_the_middle, "not its start");
+	expect_abort(free_within_a_unit, "not its start");
 	expect_abort(use_after_free, "after it was freed");
+	expect_abort(use_last_byte, "after it was freed");
+	expect_abort(use_after_reclaim, "after it was freed");
 }
 
 /* An error, and the reason on standard error. */
