@@ -81,8 +81,8 @@ struct percpu_status {
  * the process from using a faster tier.
  *
  * Returns what is the case now: a constant that stays valid and the same, but
- * that cpu_without_lane may become true. So call again to see whether the tier
- * has risen. Never NULL.
+ * that a later call may find cpu_without_lane to be true. So call again to see
+ * whether that is so, or the tier has risen. Never NULL.
  *
  * Context: any thread; not a signal handler. No cancellation point.
  */

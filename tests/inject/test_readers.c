@@ -15,7 +15,7 @@
 #include "../steps.h"
 #include "../support.h"
 
-#include "internal.h"
+#include "objects/objects.h"
 
 #define FIELDS 4
 

@@ -18,7 +18,7 @@
 #include <percpu/zone.h>
 
 #include "../support.h"
-#include "internal.h"
+#include "objects/objects.h"
 
 #define WORDS 8
 #define ITEMS 100 /* more than a zone caches per CPU */
@@ -27,10 +27,11 @@ static struct model_lane *lanes; /* shared */
 static struct percpu_local locked, counted, split;
 static struct percpu_counter *counter;
 static struct percpu_counter_array *array;
-static struct percpu_stats *stats, *whole; /* whole: of two fields, in copies */
-static struct percpu_compact *compact;	   /* in a shared region */
-static struct percpu_compact *within;	   /* whose cells are far from the end of a window */
-static struct percpu_compact *crossing;	   /* whose cells are one short of a crossing */
+static struct percpu_stats *stats;	/* of more fields than objects in copies have */
+static struct percpu_stats *whole;	/* of two fields, in copies */
+static struct percpu_compact *compact;	/* in a shared region */
+static struct percpu_compact *within;	/* whose cells are far from the end of a window */
+static struct percpu_compact *crossing; /* whose cells are one short of a crossing */
 
 static PERCPU_VARIABLE(uint64_t, variable);
 static uma_zone_t zpcpu_zone __attribute__((used)); /* or it would be a leak */
@@ -111,7 +112,7 @@ void proof_make(unsigned cpu)
 				       .region = region };
 	assert_int_equal(percpu_counter_create_in(region, &counter), 0);
 	assert_int_equal(percpu_counter_array_create_in(region, WORDS, &array), 0);
-	assert_int_equal(percpu_stats_create_in(region, WORDS * 8, 1, 0, &stats), 0);
+	assert_int_equal(percpu_stats_create_in(region, 2 * WORDS * 8, 1, 0, &stats), 0);
 	assert_int_equal(percpu_stats_create_in(region, 16, 1, PERCPU_STATS_WHOLE, &whole), 0);
 	assert_int_equal(percpu_compact_create_in(region, WORDS, &compact), 0);
 	assert_int_equal(percpu_wbuf_create(NULL, &wbuf), 0);

@@ -217,7 +217,7 @@ static int outgrow_lanes(void *arg)
 			percpu_counter_add(c[0], 1);
 		test_child_require(percpu_thread_tier() <= PERCPU_TIER_CPU, "the thread's tier");
 	}
-	test_child_require(st->cpu_without_lane, "status");
+	test_child_require(percpu_status()->cpu_without_lane, "status");
 	test_child_require(percpu_counter_fetch_zero(c[0]) == 2 * ADDS, "exact");
 	test_child_require(percpu_counter_fetch(c[0]) == 0, "reset");
 	for (int i = 1; i < 4; i++)

@@ -18,7 +18,7 @@
 
 #include <percpu/percpu.h>
 
-#include "internal.h"
+#include "objects/objects.h"
 #include "../faults.h"
 #include "../support.h"
 

@@ -128,16 +128,16 @@ static void protected_adds_are_exact(void **state)
 
 static bool nowhere;	  /* no CPU can be fenced */
 static unsigned at_first; /* so many times */
-int __real_percpu_fence_cpu(unsigned cpu);
-int __wrap_percpu_fence_cpu(unsigned cpu);
+int __real_percpu_barrier_cpu(unsigned cpu);
+int __wrap_percpu_barrier_cpu(unsigned cpu);
 
-int __wrap_percpu_fence_cpu(unsigned cpu)
+int __wrap_percpu_barrier_cpu(unsigned cpu)
 {
 	if (at_first != 0) {
 		at_first--;
 		return -EPERM;
 	}
-	return nowhere ? -EPERM : __real_percpu_fence_cpu(cpu);
+	return nowhere ? -EPERM : __real_percpu_barrier_cpu(cpu);
 }
 
 /* Where no CPU can be fenced, a fallback leaves no guard behind; and it tries some

@@ -21,7 +21,7 @@
 #include <percpu/status.h>
 #include <percpu/zone.h>
 
-#include "internal.h"
+#include "objects/objects.h"
 #include "../support.h"
 
 #define LOGS 16

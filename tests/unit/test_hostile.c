@@ -19,7 +19,7 @@
 
 #include "../support.h"
 
-/* The header, as in src/internal.h; checked against a real one below. */
+/* The header, as in src/memory/format.h; checked against a real one below. */
 enum {
 	MAGIC = 0,
 	VERSION = 8,

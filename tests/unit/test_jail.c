@@ -20,7 +20,7 @@
 #include <percpu/status.h>
 #include <percpu/zone.h>
 
-#include "internal.h"
+#include "objects/objects.h"
 #include "../support.h"
 #include "jail.h"
 

@@ -14,7 +14,7 @@
 #include <percpu/counter.h>
 #include <percpu/stats.h>
 
-#include "internal.h"
+#include "objects/objects.h"
 #include "../faults.h"
 #include "../support.h"
 

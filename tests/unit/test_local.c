@@ -334,11 +334,11 @@ static void child_of_fork_finds_no_guard(void **state)
 /* A fence that is refused, as in a sandbox. */
 static bool refused;
 
-int __real_percpu_fence_cpu(unsigned cpu);
-int __wrap_percpu_fence_cpu(unsigned cpu);
-int __wrap_percpu_fence_cpu(unsigned cpu)
+int __real_percpu_barrier_cpu(unsigned cpu);
+int __wrap_percpu_barrier_cpu(unsigned cpu);
+int __wrap_percpu_barrier_cpu(unsigned cpu)
 {
-	return refused ? -EPERM : __real_percpu_fence_cpu(cpu);
+	return refused ? -EPERM : __real_percpu_barrier_cpu(cpu);
 }
 
 /* It changes nothing, and keeps nobody out. From here on the thread runs no

@@ -21,7 +21,7 @@
 #include "../steps.h"
 #include "../support.h"
 
-#include "internal.h"
+#include "objects/objects.h"
 
 #define SHORT_NS (PERCPU_SECOND / 50)
 #define LONG_NS (8 * PERCPU_SECOND)

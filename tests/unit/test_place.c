@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../../src/internal.h"
+#include "../../src/objects/objects.h"
 #include "../support.h"
 
 #define CPUS 64

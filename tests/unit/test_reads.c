@@ -12,7 +12,7 @@
 #include "../steps.h"
 #include "../support.h"
 
-#include "internal.h"
+#include "objects/objects.h"
 
 /* Each kind of counter, one of it. */
 static struct percpu_counter *counter;

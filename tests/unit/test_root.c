@@ -20,7 +20,7 @@
 
 #include "../steps.h"
 
-#include "internal.h"
+#include "objects/objects.h"
 #include "../support.h"
 
 #define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)

@@ -10,7 +10,7 @@
 
 #include <percpu/stats.h>
 
-#include "internal.h"
+#include "objects/objects.h"
 #include "../support.h"
 
 #define LARGEST 8 /* update without the lock on every CPU */

@@ -15,7 +15,7 @@
 
 #include <percpu/freebsd.h>
 
-#include "internal.h"
+#include "objects/objects.h"
 #include "../support.h"
 
 /* A 32-bit x86 compiler aligns them to 4 bytes where nothing else is said. */

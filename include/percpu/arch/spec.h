@@ -59,21 +59,21 @@
  * each, in the language of herd7:
  *
  *	guard		acquire; pairs with the release by which the last who
- *			raised it lowers it (leave() in src/local.c). Who finds
+ *			raised it lowers it (leave() in src/objects/local.c). Who finds
  *			it down finds the lane as they left it.
  *	turn		acquire; pairs with the commit of the update before, so
  *			that no store to a copy is seen before that commit.
  *			Commit: release; pairs with the acquire loads, in front
  *			of a word and behind it, of add_pair() in
- *			src/stats_read.c.
+ *			src/objects/stats_read.c.
  *	push		commit: release; pairs with an acquire load of count by
  *			who looks into the array without its guard.
  *	copy, append	tail: acquire; pairs with the release by which the
  *			consumer gives slots back. Commit: release; pairs with
  *			the consumer's acquire load of head (move_tail() and
- *			apply_queue() in src/wbuf.c).
+ *			apply_queue() in src/objects/wbuf.c).
  *	checkpoint	acquire; pairs with the compare-and-swap of the thread
- *			itself (make_checkpoint() in src/compact.c), so that who
+ *			itself (make_checkpoint() in src/objects/compact.c), so that who
  *			sees the crossing sees the checkpoint that allowed it.
  *
  * What was not marked pairs with a fence: who raises a guard or changes a bank

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * clone.c - vfork() and clone(), in front of those of libc.
+ *
+ * A child that shares its parent's memory and thread-local storage reads its
+ * parent's CPU number, while the kernel restarts no sequence of its own. No
+ * instruction can tell the two apart. So the calls that make such a child are
+ * wrapped: as long as a thread's TLS is shared, both use atomic lanes.
+ *
+ * Calls in what is loaded late find those of libc, for the program's libraries come
+ * first. So that is linked with --wrap=vfork and --wrap=clone.
+ *
+ * Children made past libc, by the system call itself, are not seen; neither
+ * would errno or malloc work for them.
+ *
+ * With PERCPU_NO_WRAP nothing is wrapped, and no such child may count: docs/process.md.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "cpu.h"
+
+/* Sanitizers wrap these calls themselves, and run on the generic backend or
+ * accept this limit. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PERCPU_NO_WRAP
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define PERCPU_NO_WRAP
+#endif
+#endif
+
+#if defined(PERCPU_SEQ_SIGNATURE) && !defined(PERCPU_NO_WRAP)
+
+/* In the parent, when the child has called exec or exit; r is what the system
+ * call returned. */
+__attribute__((visibility("hidden"), used)) int percpu_vfork_done(long r)
+{
+	percpu_thread_unshare();
+	if (r < 0) {
+		errno = (int)-r;
+		return -1;
+	}
+	return (int)r;
+}
+
+/*
+ * The child leaves this frame first and then overwrites it, so the return address
+ * waits in a register.
+ *
+ * A shadow stack (x86 SHSTK, Arm GCS) is shared as well. A child that returned would
+ * have its next call overwrite the entry that the parent returns by. So the child
+ * jumps to where it would return to, and the entry stays below its calls. On x86 it
+ * always does. On Arm it does where there is a shadow stack, which chkfeat tells: a
+ * caller has no landing pad for a jump if its compiler does not know that vfork()
+ * returns twice.
+ *
+ * Both begin with a landing pad (endbr64; paciasp is one), and the return address is
+ * signed while it is on the stack. Processors without these take them for no-ops.
+ */
+#ifdef __x86_64__
+__asm__(".pushsection .text\n\t"
+	".globl vfork\n\t"
+	".type vfork, @function\n"
+	"vfork:\n\t"
+	".cfi_startproc\n\t"
+	"endbr64\n\t"
+	"subq $8, %rsp\n\t"
+	".cfi_adjust_cfa_offset 8\n\t"
+	"call percpu_thread_share\n\t"
+	"addq $8, %rsp\n\t"
+	".cfi_adjust_cfa_offset -8\n\t"
+	"popq %rdx\n\t"
+	".cfi_adjust_cfa_offset -8\n\t"
+	".cfi_register %rip, %rdx\n\t"
+	"movl $58, %eax\n\t" /* SYS_vfork */
+	"syscall\n\t"
+	"testq %rax, %rax\n\t"
+	"jz 1f\n\t"
+	".cfi_remember_state\n\t"
+	"pushq %rdx\n\t"
+	".cfi_adjust_cfa_offset 8\n\t"
+	".cfi_rel_offset %rip, 0\n\t"
+	"movq %rax, %rdi\n\t"
+	"jmp percpu_vfork_done\n"
+	"1:\n\t"
+	".cfi_restore_state\n\t"
+	"jmp *%rdx\n\t"
+	".cfi_endproc\n\t"
+	".size vfork, . - vfork\n\t"
+	".globl __wrap_vfork\n\t"
+	".set __wrap_vfork, vfork\n\t"
+	".popsection");
+#else
+__asm__(".pushsection .text\n\t"
+	".globl vfork\n\t"
+	".type vfork, %function\n"
+	"vfork:\n\t"
+	".cfi_startproc\n\t"
+	"hint #25\n\t" /* paciasp */
+	".cfi_negate_ra_state\n\t"
+	"stp x29, x30, [sp, #-16]!\n\t"
+	".cfi_adjust_cfa_offset 16\n\t"
+	".cfi_rel_offset x30, 8\n\t"
+	"bl percpu_thread_share\n\t"
+	"ldp x29, x30, [sp], #16\n\t"
+	".cfi_adjust_cfa_offset -16\n\t"
+	".cfi_restore x30\n\t"
+	"hint #29\n\t" /* autiasp */
+	".cfi_negate_ra_state\n\t"
+	"mov x0, #0x4111\n\t" /* CLONE_VM | CLONE_VFORK | SIGCHLD */
+	"mov x1, sp\n\t"
+	"mov x8, #220\n\t" /* SYS_clone */
+	"svc #0\n\t"
+	"cbz x0, 1f\n\t"
+	"b percpu_vfork_done\n"
+	"1:\n\t"
+	"mov x16, #1\n\t"
+	"hint #40\n\t" /* chkfeat x16: 0 if there is a shadow stack */
+	"cbz x16, 2f\n\t"
+	"ret\n"
+	"2:\n\t"
+	"mov x17, x30\n\t"
+	"br x17\n\t"
+	".cfi_endproc\n\t"
+	".size vfork, . - vfork\n\t"
+	".globl __wrap_vfork\n\t"
+	".set __wrap_vfork, vfork\n\t"
+	".popsection");
+#endif
+
+#ifdef __GLIBC__
+
+int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
+
+PERCPU_API int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
+{
+	bool shares = (flags & CLONE_VM) && !(flags & CLONE_SETTLS);
+	pid_t *parent_tid, *child_tid;
+	void *tls;
+	va_list ap;
+	int r;
+
+	va_start(ap, arg);
+	parent_tid = va_arg(ap, pid_t *);
+	tls = va_arg(ap, void *);
+	child_tid = va_arg(ap, pid_t *);
+	va_end(ap);
+
+	if (shares)
+		percpu_thread_share();
+	r = __clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
+	/* A child that runs beside its parent shares for good: nobody tells
+	 * when it ends. */
+	if (shares && (r < 0 || (flags & CLONE_VFORK)))
+		percpu_thread_unshare();
+	return r;
+}
+
+PERCPU_API int __wrap_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...) __THROW
+	__attribute__((alias("clone")));
+
+#endif
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cpus.c - how many CPUs there can be, and which are online.
+ *
+ * Lanes are indexed by the CPU numbers of the kernel, so what counts is the
+ * highest number possible, not how many CPUs are online or allowed. sysfs lists
+ * them, but containers put files of their own in its place, and jails have none.
+ * Which file system a file is on tells the kernel's files from others. Two tables
+ * in /proc have a column for each CPU: of those possible, /proc/softirqs, and of
+ * those online, /proc/interrupts.
+ *
+ * Where neither is the kernel's, two lengths bound the number of CPUs: that of the
+ * masks that the kernel prints, a hexadecimal digit for four, and that of the
+ * shortest mask that it hands out, a word for as many as it has bits.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "cpu.h"
+
+#define MASK_WORD (CHAR_BIT * sizeof(long)) /* bits of a word of a mask */
+
+static bool is_on(int fd, long file_system)
+{
+	struct statfs st;
+
+	return fstatfs(fd, &st) == 0 && (long)st.f_type == file_system;
+}
+
+/* In *ret_genuine, whether it is the kernel that says so. The kernel cuts what is
+ * longer than a page; it ends what is whole with the line. */
+static bool read_list(const char *path, char *buf, size_t size, bool *ret_genuine)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be a pipe */
+	ssize_t n;
+
+	*ret_genuine = false;
+	if (fd < 0)
+		return false;
+	*ret_genuine = is_on(fd, SYSFS_MAGIC);
+	n = read(fd, buf, size - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	buf[n] = '\0';
+	*ret_genuine = *ret_genuine && buf[n - 1] == '\n';
+	return true;
+}
+
+bool percpu_read_list(const char *path, char *buf, size_t size)
+{
+	bool genuine;
+
+	return read_list(path, buf, size, &genuine);
+}
+
+bool percpu_next_range(const char **list, unsigned long *first, unsigned long *last)
+{
+	char *end;
+
+	if (**list < '0' || **list > '9')
+		return false;
+	*first = *last = strtoul(*list, &end, 10);
+	if (*end == '-')
+		*last = strtoul(end + 1, &end, 10);
+	*list = *end == ',' ? end + 1 : end;
+	return true;
+}
+
+/* What the CPUs of a list, or a table, are asked for. */
+struct listing {
+	unsigned long cpu;
+	bool has_cpu;
+	unsigned long end; /* the highest number + 1; 0: there is none */
+};
+
+static void enter_range(struct listing *l, unsigned long first, unsigned long last)
+{
+	if (l->cpu >= first && l->cpu <= last)
+		l->has_cpu = true;
+	if (last + 1 > l->end)
+		l->end = last + 1;
+}
+
+/* A list in sysfs. Whether it is the kernel's; what it says, in any case. */
+static bool read_sysfs(const char *path, struct listing *l)
+{
+	unsigned long first, last;
+	char buf[4096];
+	const char *list = buf;
+	bool genuine;
+
+	if (!read_list(path, buf, sizeof(buf), &genuine))
+		return false;
+	while (percpu_next_range(&list, &first, &last))
+		enter_range(l, first, last);
+	return genuine && l->end != 0;
+}
+
+/* Not blocking, should it be a pipe. */
+static FILE *open_table(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+	if (fd >= 0 && f == NULL)
+		close(fd);
+	return f;
+}
+
+/* A table in /proc, which begins with a line of "CPU0 CPU1 ...". Whether it is the
+ * kernel's and has one. */
+static bool read_table(const char *path, struct listing *l)
+{
+	FILE *f = open_table(path);
+	char *line = NULL, *at;
+	unsigned long cpu;
+	bool whole = false;
+	size_t size = 0;
+
+	if (f == NULL)
+		return false;
+	if (is_on(fileno(f), PROC_SUPER_MAGIC) && getline(&line, &size, f) > 0) {
+		at = line + strspn(line, " ");
+		while (strncmp(at, "CPU", 3) == 0) {
+			cpu = strtoul(at + 3, &at, 10);
+			enter_range(l, cpu, cpu);
+			at += strspn(at, " ");
+		}
+		whole = *at == '\n' && l->end != 0;
+	}
+	free(line);
+	fclose(f);
+	return whole;
+}
+
+/* What the kernel's affinity mask proves: at least *ret_seen lanes are needed;
+ * the result is how many bits the shortest mask has that the kernel fills, or 0. */
+static unsigned long affinity(unsigned long *ret_seen)
+{
+	unsigned long mask[PERCPU_MAX_CPUS * 4 / MASK_WORD];
+	size_t size = 0;
+	long n;
+
+	*ret_seen = 0;
+	do {
+		size += sizeof(mask[0]);
+		n = syscall(SYS_sched_getaffinity, 0, size, mask);
+	} while (n < 0 && errno == EINVAL && size < sizeof(mask));
+	if (n <= 0)
+		return 0;
+	for (unsigned long i = 0; i < n * (unsigned long)CHAR_BIT; i++)
+		if (mask[i / MASK_WORD] >> (i % MASK_WORD) & 1)
+			*ret_seen = i + 1;
+	return n * (unsigned long)CHAR_BIT;
+}
+
+/* The highest possible CPU number + 1 as the kernel says it, or said it when the
+ * process could still ask: it may be in a jail since, or have no descriptor left. 0:
+ * not known. In *ret_claimed what a list in sysfs says that is not the kernel's. */
+static unsigned long known(unsigned long *ret_claimed)
+{
+	static unsigned long last_known; /* atomic */
+	struct listing list = { 0 }, table = { 0 };
+
+	*ret_claimed = 0;
+	if (!read_sysfs("/sys/devices/system/cpu/possible", &list)) {
+		*ret_claimed = list.end;
+		list.end = read_table("/proc/softirqs", &table) ? table.end : 0;
+	}
+	if (list.end == 0)
+		return __atomic_load_n(&last_known, __ATOMIC_RELAXED);
+	__atomic_store_n(&last_known, list.end, __ATOMIC_RELAXED);
+	return list.end;
+}
+
+/* Hexadecimal digits that the kernel prints for a mask of CPUs; 0: not known. It
+ * prints as many bits as the highest possible CPU number + 1. */
+static unsigned long mask_digits(void)
+{
+	static const char name[] = "Cpus_allowed:";
+	FILE *f = open_table("/proc/self/status");
+	char *line = NULL;
+	unsigned long digits = 0;
+	size_t size = 0;
+
+	if (f == NULL)
+		return 0;
+	while (digits == 0 && getline(&line, &size, f) > 0)
+		if (strncmp(line, name, sizeof(name) - 1) == 0)
+			for (const char *c = line + sizeof(name) - 1; *c != '\0'; c++)
+				digits += (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'f');
+	if (!is_on(fileno(f), PROC_SUPER_MAGIC))
+		digits = 0;
+	free(line);
+	fclose(f);
+	return digits;
+}
+
+/* Where it is not known: not less than *certain, and as many as are returned. */
+static unsigned long guess(unsigned long bits, unsigned long claimed, uint32_t *certain)
+{
+	unsigned long digits = mask_digits();
+
+	if (bits > MASK_WORD && bits - MASK_WORD >= *certain)
+		*certain = (uint32_t)(bits - MASK_WORD + 1);
+	if (4 * digits >= *certain) {
+		if (4 * digits - 3 > *certain)
+			*certain = (uint32_t)(4 * digits - 3);
+		return 4 * digits;
+	}
+	if (claimed >= *certain && (bits == 0 || claimed <= bits))
+		return claimed;
+	return bits != 0 ? bits : 1;
+}
+
+static int possible_cpus(uint32_t *ret_certain)
+{
+	unsigned long seen, bits = affinity(&seen), claimed, cpus = known(&claimed);
+	uint32_t certain = seen > 0 ? (uint32_t)seen : 1;
+
+	if (cpus < certain || (bits != 0 && cpus > bits)) /* or the kernel contradicts it */
+		cpus = guess(bits, claimed, &certain);
+	else
+		certain = (uint32_t)cpus;
+	if (cpus > PERCPU_MAX_CPUS)
+		return -E2BIG;
+	if (ret_certain != NULL)
+		*ret_certain = certain;
+	return (int)cpus;
+}
+
+/* Files are read, which are cancellation points, and would stay open. */
+int percpu_possible_cpus(uint32_t *ret_certain)
+{
+	int cancel = percpu_defer_cancel(), r = possible_cpus(ret_certain);
+
+	percpu_restore_cancel(cancel);
+	return r;
+}
+
+static bool is_offline(unsigned cpu)
+{
+	struct listing list = { .cpu = cpu }, table = list;
+
+	if (read_sysfs("/sys/devices/system/cpu/online", &list))
+		return !list.has_cpu;
+	return read_table("/proc/interrupts", &table) && !table.has_cpu;
+}
+
+bool percpu_cpu_online(unsigned cpu)
+{
+	int cancel = percpu_defer_cancel();
+	bool offline = is_offline(cpu);
+
+	percpu_restore_cancel(cancel);
+	return !offline;
+}
+
+/* The set is on the stack: see percpu_helper_start(). */
+int percpu_pin(pid_t tid, unsigned cpu)
+{
+	cpu_set_t set[PERCPU_MAX_CPUS / CPU_SETSIZE] = { 0 };
+
+	CPU_SET_S(cpu, sizeof(set), set);
+	return sched_setaffinity(tid, sizeof(set), set) == 0 ? 0 : percpu_errno();
+}
+
+/* Atomic: how many CPUs have a lane in every region that the process counts in; and
+ * whether there is one that has none in some. */
+static uint32_t lanes_everywhere = PERCPU_MAX_CPUS;
+static bool without_lane;
+
+void percpu_note_lanes(uint32_t cpus)
+{
+	uint32_t now = __atomic_load_n(&lanes_everywhere, __ATOMIC_RELAXED);
+
+	while (cpus < now && !__atomic_compare_exchange_n(&lanes_everywhere, &now, cpus, false,
+							  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+bool percpu_note_cpus(uint32_t cpus)
+{
+	if (cpus > __atomic_load_n(&lanes_everywhere, __ATOMIC_RELAXED))
+		__atomic_store_n(&without_lane, true, __ATOMIC_RELAXED);
+	return __atomic_load_n(&without_lane, __ATOMIC_RELAXED);
+}
+
+unsigned percpu_vector_words(void)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx512f"))
+		return 8;
+	if (__builtin_cpu_supports("avx2"))
+		return 4;
+#endif
+	return 2;
+}

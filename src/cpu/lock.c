@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lock.c - robust locks: those whose holder may be killed.
+ *
+ * A robust lock is one word, in memory that processes share or of this one. It
+ * is taken by compare-and-swap with the thread's id and waited for with a futex.
+ * The kernel learns of it in one way only: while a thread has it, or is about to,
+ * the thread's robust list head (get_robust_list(2)) names the word as the
+ * operation in progress. When the thread dies, or calls exec, with its id in the
+ * word, the kernel marks the word FUTEX_OWNER_DIED and wakes a waiter, who takes
+ * it over. Nothing lies in the shared memory but the word: no pointer that could
+ * be bent, and there is no descriptor that could be closed, or be refused.
+ *
+ * - A thread has one operation in progress, so it holds one such lock at a time,
+ *   and no robust mutex of libc. Signals are blocked meanwhile, for a handler
+ *   could take either.
+ * - Nobody waits with signals blocked, nor without bound.
+ * - The head is asked for each time: a child of clone(CLONE_VM) has none, or one
+ *   of its own, while its thread-local memory may be its parent's.
+ * - Whoever may only read the memory can still sleep on the word, or move others
+ *   that sleep there, and so catch a wake-up. So a waiter looks again by itself.
+ * - Where the kernel refuses get_robust_list(2), the lock works, but nobody takes
+ *   it over: when its holder was killed, the others give up after a time.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cpu.h"
+
+#define SLICE_NS (PERCPU_SECOND / 200) /* how long a waiter sleeps at most */
+
+static bool get_head(struct robust_list_head **ret)
+{
+	size_t size;
+
+	return syscall(SYS_get_robust_list, 0, ret, &size) == 0;
+}
+
+bool percpu_robust_supported(void)
+{
+	struct robust_list_head *head;
+
+	return get_head(&head);
+}
+
+static void set_pending(struct robust_list_head *head, struct robust_list *entry)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&head->list_op_pending, entry, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* From here until disarm() the kernel looks at the word if the thread dies. A
+ * task that has no list gets one for the time being. */
+static void arm(struct percpu_robust *h, uint32_t *word)
+{
+	h->registered = false;
+	if (!get_head(&h->head)) {
+		h->head = NULL;
+		return;
+	}
+	if (h->head == NULL) {
+		h->own.list.next = &h->own.list;
+		h->own.futex_offset = 0;
+		h->own.list_op_pending = NULL;
+		h->registered = syscall(SYS_set_robust_list, &h->own, sizeof(h->own)) == 0;
+		h->head = h->registered ? &h->own : NULL;
+	}
+	if (h->head != NULL) {
+		h->pending = h->head->list_op_pending;
+		set_pending(h->head, (struct robust_list *)((char *)word - h->head->futex_offset));
+	}
+}
+
+static void disarm(struct percpu_robust *h)
+{
+	struct robust_list_head *head;
+
+	if (h->head == NULL)
+		return;
+	set_pending(h->head, h->pending);
+	/* musl registers a list when a thread locks its first robust mutex. */
+	if (h->registered && get_head(&head) && head == &h->own)
+		syscall(SYS_set_robust_list, NULL, sizeof(h->own));
+}
+
+static bool is_free(uint32_t value)
+{
+	return (value & FUTEX_TID_MASK) == 0;
+}
+
+/* Returns what the word was: free, if it is the caller's now. */
+static uint32_t try_lock(struct percpu_robust *h, uint32_t *word)
+{
+	uint32_t value = __atomic_load_n(word, __ATOMIC_RELAXED);
+	sigset_t all;
+
+	/* A word that is taken is left alone also by the kernel: in another PID
+	 * namespace its holder may have this thread's id. */
+	if (!is_free(value))
+		return value;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &h->signals);
+	arm(h, word);
+	PERCPU_STEP("lock: armed");
+	while (is_free(value) &&
+	       !__atomic_compare_exchange_n(word, &value, h->tid | (value & FUTEX_WAITERS), false,
+					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		;
+	if (is_free(value)) {
+		h->word = word;
+		return value;
+	}
+	disarm(h);
+	pthread_sigmask(SIG_SETMASK, &h->signals, NULL);
+	return value;
+}
+
+/* Sleep until the word, whose value that was, may have changed. */
+static void wait_for(uint32_t *word, uint32_t value, uint64_t ns)
+{
+	if (!(value & FUTEX_WAITERS) &&
+	    !__atomic_compare_exchange_n(word, &value, value | FUTEX_WAITERS, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	percpu_futex_sleep(word, FUTEX_WAIT, value | FUTEX_WAITERS, ns < SLICE_NS ? ns : SLICE_NS);
+}
+
+/* A holder that is there each time we look for so long is stopped. As long as
+ * holders change we wait on, for ten times as long: the machine is busy. */
+int percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns)
+{
+	uint64_t deadline = 0, end = 0, now;
+	uint32_t value, holder = 0;
+	int saved = errno, e = 0;
+	long tid = syscall(SYS_gettid);
+
+	if (tid < 0) {
+		e = percpu_errno();
+		errno = saved;
+		return e;
+	}
+	h->tid = (uint32_t)tid;
+	while (value = try_lock(h, word), !is_free(value)) {
+		now = percpu_now_ns();
+		if (end == 0)
+			end = now + 10 * timeout_ns;
+		if ((value & FUTEX_TID_MASK) != holder)
+			deadline = now + timeout_ns;
+		holder = value & FUTEX_TID_MASK;
+		if (now >= deadline || now >= end)
+			break;
+		PERCPU_STEP("lock: to be waited for");
+		wait_for(word, value, deadline - now);
+	}
+	errno = saved;
+	return is_free(value) ? 0 : -ETIMEDOUT;
+}
+
+/* The word is freed before the operation in progress ends: should the thread
+ * die between the two, the kernel finds the word free and wakes a waiter. */
+void percpu_robust_unlock(struct percpu_robust *h)
+{
+	uint32_t value = __atomic_load_n(h->word, __ATOMIC_RELAXED);
+	int saved = errno;
+
+	while ((value & FUTEX_TID_MASK) == h->tid &&
+	       !__atomic_compare_exchange_n(h->word, &value, 0, false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+	if (value & FUTEX_WAITERS)
+		syscall(SYS_futex, h->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	disarm(h);
+	pthread_sigmask(SIG_SETMASK, &h->signals, NULL);
+	errno = saved;
+}
+
+void percpu_robust_orphan(uint32_t *word)
+{
+	if (*word != 0)
+		*word = FUTEX_OWNER_DIED;
+}

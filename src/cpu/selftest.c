@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * selftest.c - does this kernel abort a sequence that is preempted on its CPU?
+ *
+ * Some do not (arm64, 6.19 to 7.0.13), and no version string tells. So one
+ * thread, the spinner, sits in a sequence and waits for a flag, and another,
+ * the intruder, which shares its CPU, sleeps and then sets it. The intruder can
+ * run there only by preempting the spinner, so if the spinner sees the flag
+ * from within its sequence, it was preempted and not aborted.
+ *
+ * That it is aborted proves the opposite, whoever has preempted it: on a busy
+ * machine the intruder may not get its turn for long, but somebody else does.
+ *
+ * Nobody waits for the two. Until there is a verdict the process is on tier
+ * cpu, where it is exact as well; its threads rise on their next slow path.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <sys/resource.h>
+
+#include "cpu.h"
+
+#define FORK_NS (PERCPU_SECOND / 50) /* the first fork waits so long */
+
+static uint32_t running;    /* atomic, futex: threads of this process that are at it */
+static uint32_t last_found; /* atomic: by threads of this process that have ended */
+
+/* The parent's threads did not come along. */
+static void selftest_forget_threads(void)
+{
+	__atomic_store_n(&running, 0, __ATOMIC_RELAXED);
+}
+
+#ifdef PERCPU_SEQ_SIGNATURE
+
+#define ATTEMPTS 4	/* where there is a verdict already */
+#define NAP_NS 50000	/* of the intruder at first, then longer and longer */
+#define REST_NS 1000000 /* between attempts, likewise */
+#define MAX_REST_NS (2 * PERCPU_SECOND)
+#define SPIN_TRIES 20000
+#define SPINS 1000    /* of an attempt at most */
+#define SPIN_US 30000 /* CPU time of an attempt: some turns of the scheduler */
+#define END UINT32_MAX
+
+/* What the two share; static, because nobody waits for them. Both are started
+ * by the caller, for starting a thread allocates memory. */
+static struct {
+	uint32_t number; /* atomic, futex: of the attempt that the intruder has begun; END */
+	uint32_t over;	 /* atomic, futex: of the last that the spinner is through with */
+	int cpu;	 /* where both are then */
+	uint32_t flag;	 /* atomic: the intruder has run there */
+	enum percpu_selftest found; /* by the spinner; pending: nothing */
+} attempt;
+
+static long used_us(const struct rusage *u)
+{
+	return (u->ru_utime.tv_sec + u->ru_stime.tv_sec) * 1000000 + u->ru_utime.tv_usec +
+	       u->ru_stime.tv_usec;
+}
+
+/* A signal would abort a sequence as well, but all are blocked; and so would
+ * another library's membarrier(2), but then the thread was not preempted. */
+static enum percpu_selftest spin(void)
+{
+	struct rusage before = { 0 }, now;
+	bool preempted;
+	long end;
+	int r;
+
+	(void)getrusage(RUSAGE_THREAD, &before);
+	now = before;
+	end = used_us(&before) + SPIN_US;
+	for (int i = 0; i < SPINS && used_us(&now) < end; i++, before = now) {
+		/* Set before the sequence starts, the flag says nothing. Should that
+		 * happen after this, the sequence sees it first, and refuses. */
+		__atomic_store_n(&attempt.flag, 0, __ATOMIC_RELAXED);
+		PERCPU_STEP("selftest: spinner in place");
+		r = percpu_seq_spin(&attempt.flag, SPIN_TRIES);
+		/* Moved by somebody, it was beside the intruder, not preempted. */
+		if (percpu_seq_cpu() != attempt.cpu)
+			break;
+		if (r == 0)
+			return PERCPU_SELFTEST_FAILED;
+		(void)getrusage(RUSAGE_THREAD, &now); /* forbidden, it changes nothing */
+		preempted = now.ru_nivcsw != before.ru_nivcsw ||
+			    __atomic_load_n(&attempt.flag, __ATOMIC_RELAXED);
+		if (r == PERCPU_SEQ_SLOW && preempted)
+			return PERCPU_SELFTEST_PASSED;
+	}
+	return PERCPU_SELFTEST_PENDING;
+}
+
+static void end_thread(void)
+{
+	if (__atomic_sub_fetch(&running, 1, __ATOMIC_ACQ_REL) == 0)
+		percpu_futex_wake(&running);
+}
+
+static void begin(uint32_t number)
+{
+	__atomic_store_n(&attempt.number, number, __ATOMIC_RELEASE);
+	percpu_futex_wake(&attempt.number);
+}
+
+static void *spinner(void *arg)
+{
+	bool registered = percpu_thread_register() != PERCPU_OWNER_NONE;
+	uint32_t number, last = 0;
+
+	(void)arg;
+	if (registered)
+		percpu_thread_attach();
+	while ((number = __atomic_load_n(&attempt.number, __ATOMIC_ACQUIRE)) != END) {
+		if (number == last) {
+			percpu_futex_wait(&attempt.number, last, 0);
+			continue;
+		}
+		last = number;
+		attempt.found = PERCPU_SELFTEST_PENDING;
+		if (registered && percpu_pin(0, (unsigned)attempt.cpu) == 0)
+			attempt.found = spin();
+		if (attempt.found != PERCPU_SELFTEST_PENDING)
+			percpu_verdict_announce(attempt.found);
+		__atomic_store_n(&attempt.over, number, __ATOMIC_RELEASE);
+		percpu_futex_wake(&attempt.over);
+	}
+	end_thread();
+	return NULL;
+}
+
+/* A thread that wakes up preempts another at once, while one that is merely
+ * moved to a CPU waits for its turn there: so the spinner comes to where the
+ * intruder is, runs as soon as that sleeps, and is preempted when it wakes. */
+static enum percpu_selftest intrude(uint32_t number)
+{
+	int e;
+
+	attempt.cpu = sched_getcpu();
+	e = attempt.cpu >= 0 ? percpu_pin(0, (unsigned)attempt.cpu) : -ENOSYS;
+	if (e != 0) /* forbidden; or the CPU was taken away just now */
+		return e == -EINVAL ? PERCPU_SELFTEST_PENDING : PERCPU_SELFTEST_INCONCLUSIVE;
+	begin(number);
+	PERCPU_STEP("selftest: intruder to sleep");
+	for (uint64_t ns = NAP_NS; __atomic_load_n(&attempt.over, __ATOMIC_ACQUIRE) != number;
+	     ns *= 2) {
+		percpu_futex_wait(&attempt.over, number - 1, ns);
+		/* Moved by somebody, it would set it beside the spinner. */
+		if (sched_getcpu() == attempt.cpu)
+			__atomic_store_n(&attempt.flag, 1, __ATOMIC_RELAXED);
+	}
+	return attempt.found;
+}
+
+static void *intruder(void *arg)
+{
+	cpu_set_t allowed[PERCPU_MAX_CPUS / CPU_SETSIZE];
+	enum percpu_selftest found = PERCPU_SELFTEST_PENDING;
+	uint64_t ns = REST_NS;
+
+	(void)arg;
+	if (sched_getaffinity(0, sizeof(allowed), allowed) != 0)
+		found = PERCPU_SELFTEST_INCONCLUSIVE;
+	for (uint32_t i = 1; found == PERCPU_SELFTEST_PENDING; i++) {
+		found = intrude(i);
+		if (found != PERCPU_SELFTEST_PENDING)
+			break;
+		if (i >= ATTEMPTS && percpu_verdict() != PERCPU_SELFTEST_PENDING)
+			found = PERCPU_SELFTEST_INCONCLUSIVE;
+		(void)sched_setaffinity(0, sizeof(allowed), allowed);
+		percpu_futex_wait(&attempt.over, i, ns);
+		ns = ns < MAX_REST_NS ? 2 * ns : ns;
+	}
+	percpu_verdict_announce(found);
+	__atomic_store_n(&last_found, found, __ATOMIC_RELAXED);
+	begin(END);
+	end_thread();
+	return NULL;
+}
+
+/* The spinner first: alone it waits, and can be told to end. */
+static int start_both(void)
+{
+	pthread_t thread;
+	int e = percpu_helper_start(&thread, true, spinner, NULL);
+
+	if (e != 0) {
+		end_thread();
+		end_thread();
+		return e;
+	}
+	pthread_detach(thread);
+	e = percpu_helper_start(&thread, true, intruder, NULL);
+	if (e == 0) {
+		pthread_detach(thread);
+	} else {
+		begin(END);
+		end_thread();
+	}
+	return e;
+}
+
+int percpu_selftest_start(void)
+{
+	uint32_t none = 0;
+
+	if (!__atomic_compare_exchange_n(&running, &none, 2, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return 0;
+	attempt.number = 0;
+	attempt.over = 0;
+	return start_both();
+}
+
+#else
+
+int percpu_selftest_start(void)
+{
+	return -ENOTSUP;
+}
+
+#endif
+
+bool percpu_selftest_wait(uint64_t timeout_ns)
+{
+	uint64_t deadline = percpu_now_ns() + timeout_ns, now;
+	uint32_t threads;
+
+	while ((threads = __atomic_load_n(&running, __ATOMIC_ACQUIRE)) != 0) {
+		now = percpu_now_ns();
+		if (now >= deadline)
+			return false;
+		percpu_futex_wait(&running, threads, deadline - now);
+	}
+	return true;
+}
+
+/*
+ * A program that makes itself a daemon creates what it counts in, forks, and ends.
+ * The child, which only counts, may start no thread, and would have no proof. So the
+ * first fork waits for it, as long as it takes on a machine that is not busy.
+ */
+static void selftest_wait_once(void)
+{
+	static bool waited; /* atomic */
+
+	if (percpu_verdict() == PERCPU_SELFTEST_PENDING &&
+	    !__atomic_exchange_n(&waited, true, __ATOMIC_RELAXED))
+		(void)percpu_selftest_wait(FORK_NS);
+}
+
+__attribute__((constructor)) static void selftest_join_forks(void)
+{
+	static const struct percpu_fork_part part = {
+		.before = selftest_wait_once,
+		.in_child = selftest_forget_threads,
+	};
+
+	percpu_fork_register(PERCPU_FORK_SELFTEST, &part);
+}
+
+enum percpu_selftest percpu_selftest_last(void)
+{
+	return (enum percpu_selftest)__atomic_load_n(&last_found, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * thread.c - the calling thread's registration with the kernel.
+ *
+ * glibc registers every thread since 2.35. Where it does not (an older one,
+ * musl, glibc.pthread.rseq=0), the library registers the thread itself on its
+ * first slow path, and takes that back when the thread exits.
+ *
+ * Nothing that memory says proves a registration: a thread made by a bare
+ * clone() may have a zeroed area, which reads as "CPU 0". So the kernel is
+ * asked, once per thread: it answers EBUSY if the area is the thread's own.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <sched.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cpu.h"
+
+#if defined(__GLIBC__) && __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#elif defined(__GLIBC__)
+extern __typeof__(dlsym) dlsym __attribute__((weak)); /* as in stay.c */
+#endif
+
+#ifndef AT_RSEQ_FEATURE_SIZE
+#define AT_RSEQ_FEATURE_SIZE 27
+#define AT_RSEQ_ALIGN 28
+#endif
+
+#define UNREGISTER 1
+#define AREA_SIZE sizeof(struct percpu_rseq)
+
+_Static_assert(sizeof(struct percpu_rseq) == 32, "the kernel's original ABI");
+
+/* Written once, before percpu_init() is done. */
+static struct {
+	bool libc; /* libc has an area, at this offset */
+	ptrdiff_t offset;
+	uint32_t size; /* what it says is valid in there */
+	uint32_t feature_size;
+	uint32_t align;
+} process;
+
+#ifdef PERCPU_SEQ_SIGNATURE
+
+static long sys_rseq(struct percpu_rseq *area, uint32_t size, int flags)
+{
+#ifdef SYS_rseq
+	return syscall(SYS_rseq, area, size, flags, PERCPU_SEQ_SIGNATURE);
+#else
+	errno = ENOSYS;
+	return -1;
+#endif
+}
+
+static char *thread_pointer(void)
+{
+	char *tp;
+
+#ifdef __x86_64__
+	__asm__("movq %%fs:0, %0" : "=r"(tp));
+#else
+	__asm__("mrs %0, tpidr_el0" : "=r"(tp));
+#endif
+	return tp;
+}
+
+static struct percpu_rseq *libc_area(void)
+{
+	return (struct percpu_rseq *)(thread_pointer() + process.offset);
+}
+
+/*
+ * Is the area of libc registered for this very thread? If the kernel knew of
+ * none, the question registers it, which is as good. It must name the size
+ * that was registered: 32 bytes, or on newer libcs the kernel's.
+ */
+static bool attach_libc(struct percpu_record *t)
+{
+	uint32_t align = process.align ? process.align : 32;
+	uint32_t sizes[] = { AREA_SIZE, (process.feature_size + align - 1) / align * align };
+	struct percpu_rseq *area = libc_area();
+
+	if (!process.libc || __atomic_load_n(&area->cpu_id, __ATOMIC_RELAXED) < 0)
+		return false;
+	for (unsigned i = 0; i < 2; i++) {
+		if (sizes[i] < AREA_SIZE)
+			continue;
+		if (sys_rseq(area, sizes[i], 0) == 0 || errno == EBUSY) {
+			t->registered = area;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A thread that goes away must not leave the kernel writing to its memory. */
+void percpu_thread_detach(struct percpu_record *t)
+{
+	percpu_thread_give_up();
+	if (t->registered == &t->own)
+		sys_rseq(&t->own, AREA_SIZE, UNREGISTER);
+}
+
+/* EBUSY: a signal handler that counts has done it meanwhile. */
+static bool attach_own(struct percpu_record *t)
+{
+	if (sys_rseq(&t->own, AREA_SIZE, 0) != 0 && errno != EBUSY)
+		return false;
+	if (!percpu_record_keep(t)) {
+		sys_rseq(&t->own, AREA_SIZE, UNREGISTER);
+		return false;
+	}
+	t->registered = &t->own;
+	return true;
+}
+
+static void find_libc(void)
+{
+#if defined(__GLIBC__) && __has_include(<sys/rseq.h>)
+	/* Not weak: weak ones have resolved to 0 under LTO without PIE. */
+	process.size = __rseq_size;
+	process.offset = __rseq_offset;
+#elif defined(__GLIBC__)
+	const unsigned *size = dlsym != NULL ? dlsym(RTLD_DEFAULT, "__rseq_size") : NULL;
+	const ptrdiff_t *offset = dlsym != NULL ? dlsym(RTLD_DEFAULT, "__rseq_offset") : NULL;
+
+	if (size && offset) {
+		process.size = *size;
+		process.offset = *offset;
+	}
+#endif
+	process.libc = process.size != 0;
+}
+
+enum percpu_owner percpu_thread_register(void)
+{
+	struct percpu_record *const t = percpu_record();
+	enum percpu_owner owner = PERCPU_OWNER_NONE;
+	int saved = errno;
+
+	if (attach_libc(t))
+		owner = PERCPU_OWNER_LIBC;
+	else if (attach_own(t))
+		owner = PERCPU_OWNER_LIBRARY;
+	if (owner == PERCPU_OWNER_NONE)
+		percpu_thread_give_up();
+	else if (t->state == PERCPU_THREAD_FRESH)
+		t->state = PERCPU_THREAD_REGISTERED;
+	errno = saved;
+	return owner;
+}
+
+#else /* no sequences for this architecture */
+
+void percpu_thread_detach(struct percpu_record *t)
+{
+	(void)t;
+}
+
+static void find_libc(void)
+{
+}
+
+enum percpu_owner percpu_thread_register(void)
+{
+	percpu_thread_give_up();
+	return PERCPU_OWNER_NONE;
+}
+
+#endif
+
+/* glibc says 32 or 20 for the original 20 bytes and what the kernel adds up to
+ * 32, and from 2.41 on the size itself. */
+static uint32_t valid_bytes(void)
+{
+	uint32_t kernel = process.feature_size ? process.feature_size : 20;
+
+	if (process.size == 20 || process.size == 32)
+		return kernel < 32 ? kernel : 32;
+	return process.size;
+}
+
+void percpu_thread_init(struct percpu_status *st)
+{
+	find_libc();
+	process.feature_size = getauxval(AT_RSEQ_FEATURE_SIZE);
+	process.align = getauxval(AT_RSEQ_ALIGN);
+	st->rseq_size = process.size;
+	st->feature_size = process.feature_size;
+	st->align = process.align;
+	st->has_mm_cid = (process.libc ? valid_bytes() : process.feature_size) >=
+			 offsetof(struct percpu_rseq, mm_cid) + sizeof(uint32_t);
+}
+
+void percpu_thread_give_up(void)
+{
+	struct percpu_record *const t = percpu_record();
+
+	t->state = PERCPU_THREAD_UNABLE;
+	t->area = &t->none;
+	percpu_self = t->area;
+}
+
+void percpu_thread_attach(void)
+{
+	struct percpu_record *const t = percpu_record();
+
+	t->state = PERCPU_THREAD_ATTACHED;
+	t->area = t->registered;
+	percpu_self = t->area;
+}
+
+void percpu_thread_look(void)
+{
+	int cpu = __atomic_load_n(&percpu_self->cpu_id, __ATOMIC_RELAXED), saved = errno;
+
+	if (cpu < 0)
+		cpu = sched_getcpu();
+	errno = saved;
+	if (cpu >= 0 && percpu_note_cpus((uint32_t)cpu + 1))
+		percpu_thread_give_up();
+}
+
+/* While the self-test has not come to its end, each slow path comes here. The
+ * kernel is asked on the first all the same: a thread that enters a sandbox
+ * afterwards makes no system call to rise. */
+static void rise(struct percpu_record *t)
+{
+	uint32_t verdict = percpu_verdict();
+
+	if (verdict == PERCPU_SELFTEST_UNKNOWN)
+		return;
+	if (verdict != PERCPU_SELFTEST_PASSED && verdict != PERCPU_SELFTEST_PENDING)
+		percpu_thread_give_up();
+	else if (t->state == PERCPU_THREAD_FRESH)
+		percpu_thread_register();
+	if (verdict == PERCPU_SELFTEST_PASSED && t->state == PERCPU_THREAD_REGISTERED)
+		percpu_thread_attach();
+}
+
+/* Not inlined: in a fiber's loop, what is thread-local here could be that of the
+ * thread that began the loop. */
+__attribute__((noinline)) struct percpu_rseq *percpu_seq_attach(void)
+{
+	struct percpu_record *const t = percpu_record();
+
+	if (t->state <= PERCPU_THREAD_REGISTERED && t->shared == 0)
+		rise(t);
+	percpu_thread_look();
+	return percpu_self;
+}
+
+/* Used: by the assembly of vfork(), which link-time optimization cannot see. */
+__attribute__((used)) void percpu_thread_share(void)
+{
+	struct percpu_record *const t = percpu_record();
+
+	t->shared++;
+	percpu_self = &t->none;
+}
+
+void percpu_thread_unshare(void)
+{
+	struct percpu_record *const t = percpu_record();
+
+	if (--t->shared == 0)
+		percpu_self = t->area;
+}

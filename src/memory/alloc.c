@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * alloc.c - the allocator of a region's cells.
+ *
+ * A bit per unit of a lane, kept off the lanes, says what is in use in all of
+ * them. Allocation is rare, so the lock of the process serializes it. Between
+ * processes a robust lock does; wherever its holder is killed, the bits are right,
+ * but for units that nobody has and that are not free.
+ *
+ * A second bit says that an allocation begins with the unit. So its length is known:
+ * nobody frees a part of it, or attaches to more than there is.
+ */
+#include <errno.h>
+
+#include "memory.h"
+
+/* A key: the offset in the lane, chunk index + 1 above, enum percpu_kind on top. */
+#define KEY_SHIFT 40
+#define KEY_KIND_SHIFT 60
+
+struct percpu_chunk *percpu_region_chunk(const struct percpu_region *r, const void *cell)
+{
+	if ((uintptr_t)cell - (uintptr_t)r->first->base < r->lane_size)
+		return r->first;
+	/* A region of other geometry has only that one. */
+	return r->lane_size == PERCPU_LANE_SIZE ? percpu_region_lookup(r, cell) : NULL;
+}
+
+static size_t units_of(const struct percpu_chunk *k, size_t size)
+{
+	return (size + k->unit - 1) / k->unit;
+}
+
+static bool get_bit(const uint64_t *bitmap, size_t unit)
+{
+	return __atomic_load_n(&bitmap[unit / 64], __ATOMIC_ACQUIRE) >> (unit % 64) & 1;
+}
+
+static void set_bits(uint64_t *bitmap, size_t first, size_t n, bool value)
+{
+	size_t in_word;
+
+	for (; n > 0; first += in_word, n -= in_word) {
+		uint64_t *word = &bitmap[first / 64], bits;
+
+		in_word = n < 64 - first % 64 ? n : 64 - first % 64;
+		bits = UINT64_MAX >> (64 - in_word) << (first % 64);
+		if (value)
+			__atomic_fetch_or(word, bits, __ATOMIC_RELEASE);
+		else
+			__atomic_fetch_and(word, ~bits, __ATOMIC_RELEASE);
+	}
+}
+
+static bool is_used(const struct percpu_chunk *k, size_t unit)
+{
+	return get_bit(k->header->used, unit);
+}
+
+static bool is_start(const struct percpu_chunk *k, size_t unit)
+{
+	return get_bit(k->header->starts, unit);
+}
+
+/* Where it begins is known before it is in use. The bit of the first unit is never
+ * cleared: who frees the cells in front of it may be looking where these end. */
+static void mark_used(struct percpu_chunk *k, size_t first, size_t n)
+{
+	set_bits(k->header->starts, first, 1, true);
+	set_bits(k->header->starts, first + 1, n - 1, false);
+	set_bits(k->header->used, first, n, true);
+}
+
+/* The last ones first: when the caller is killed, what is left of the allocation is
+ * one, too, only shorter. */
+static void mark_free(struct percpu_chunk *k, size_t first, size_t n)
+{
+	for (size_t end = first + n, begin; end > first; end = begin) {
+		begin = (end - 1) / 64 * 64;
+		if (begin < first)
+			begin = first;
+		set_bits(k->header->used, begin, end - begin, false);
+		PERCPU_STEP("region: units freed");
+	}
+}
+
+/* Units from this one, which is in use, to the end of the allocation. */
+static size_t units_left(const struct percpu_chunk *k, size_t unit)
+{
+	size_t end = k->lane_size / k->unit, next = unit + 1;
+
+	while (next < end && is_used(k, next) && !is_start(k, next))
+		next++;
+	return next - unit;
+}
+
+/* The first unit from one on that is in use, or is not; end if there is none. */
+static size_t next_unit(const struct percpu_chunk *k, size_t unit, size_t end, bool used)
+{
+	uint64_t bits;
+
+	for (; unit < end; unit = (unit / 64 + 1) * 64) {
+		bits = __atomic_load_n(&k->header->used[unit / 64], __ATOMIC_RELAXED);
+		bits = (used ? bits : ~bits) >> (unit % 64);
+		if (bits != 0) {
+			unit += (size_t)__builtin_ctzll(bits);
+			break;
+		}
+	}
+	return unit < end ? unit : end;
+}
+
+/* First run of n free units at a multiple of step, from a unit on. Returns false
+ * if there is none. */
+static bool find_run(const struct percpu_chunk *k, size_t from, size_t n, size_t step, size_t *ret)
+{
+	size_t end = k->lane_size / k->unit, first, used;
+
+	for (first = from;; first = used) {
+		first = (next_unit(k, first, end, false) + step - 1) / step * step;
+		if (first + n > end)
+			return false;
+		used = next_unit(k, first, first + n, true);
+		if (used == first + n) {
+			*ret = first;
+			return true;
+		}
+	}
+}
+
+/* Allocate from the chunk. -ENOENT: it is full; -ENOSPC: the disk is. The caller
+ * has both locks. */
+static int alloc_in(struct percpu_chunk *k, size_t size, size_t cpu_size, size_t align, void **ret)
+{
+	size_t n = units_of(k, size), step = align > k->unit ? align / k->unit : 1, first;
+	int e;
+
+	k->hint = next_unit(k, k->hint, k->lane_size / k->unit, false);
+	/* Another process may have freed what is below the hint. */
+	if (!find_run(k, k->hint, n, step, &first) &&
+	    (!k->shared || !find_run(k, 0, n, step, &first)))
+		return -ENOENT;
+	e = percpu_chunk_reserve(k, first * k->unit, cpu_size, size);
+	if (e != 0)
+		return e;
+	mark_used(k, first, n);
+	if (first == k->hint)
+		k->hint = first + n;
+	*ret = k->base + first * k->unit;
+	return 0;
+}
+
+/* Up to n cells; returns how many, or -errno if there is none. */
+static ssize_t alloc_anywhere(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
+			      size_t n, void **ret)
+{
+	int e = percpu_region_refresh(r);
+	bool disk_full = false;
+	size_t got = 0;
+
+	for (uint32_t i = r->n; e == 0 && got < n && i-- > 0;) {
+		while (e == 0 && got < n) {
+			e = alloc_in(r->chunks->at[i], size, cpu_size, align, &ret[got]);
+			got += e == 0;
+		}
+		disk_full |= e == -ENOSPC;
+		if (e == -ENOENT || e == -ENOSPC)
+			e = 0;
+	}
+	if (got > 0)
+		return (ssize_t)got;
+	if (e != 0)
+		return e;
+	/* Another chunk takes more of the disk than these cells do. */
+	if (!percpu_region_is_zone(r) || disk_full)
+		return -ENOSPC;
+	e = percpu_region_grow(r);
+	while (e == 0 && got < n) {
+		e = alloc_in(r->chunks->at[r->n - 1], size, cpu_size, align, &ret[got]);
+		got += e == 0;
+	}
+	return got > 0 ? (ssize_t)got : e;
+}
+
+/* Between processes first, then in this one: whoever waits for another process
+ * holds nothing that a thread of this one could wait for. */
+static int lock_region(struct percpu_region *r, struct percpu_robust *h)
+{
+	int e = r->shared ? percpu_robust_lock(h, &r->first->header->alloc_lock, PERCPU_LOCK_NS) :
+			    0;
+
+	if (e == 0)
+		percpu_process_lock();
+	return e;
+}
+
+static void unlock_region(struct percpu_region *r, struct percpu_robust *h)
+{
+	percpu_process_unlock();
+	if (r->shared)
+		percpu_robust_unlock(h);
+}
+
+/* A process may have been killed with an object that it, or another one, had freed:
+ * complete its last update before the cells are handed out. Whoever has the journal
+ * does so without us. */
+static void settle_journals(struct percpu_region *r)
+{
+	uint32_t n = __atomic_load_n(&r->n, __ATOMIC_ACQUIRE);
+	struct percpu_chunk_table *t = __atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < n; i++)
+		(void)percpu_journal_settle(t->at[i], 0);
+}
+
+static ssize_t alloc_cells(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
+			   size_t n, void **ret)
+{
+	struct percpu_robust h;
+	ssize_t got;
+
+	if (!r->writable)
+		return -EROFS;
+	settle_journals(r);
+	got = lock_region(r, &h);
+	if (got != 0)
+		return got;
+	got = alloc_anywhere(r, size, cpu_size, align, n, ret);
+	unlock_region(r, &h);
+	return got;
+}
+
+ssize_t percpu_region_alloc_many(struct percpu_region *r, size_t size, size_t align, size_t n,
+				 void **ret)
+{
+	return alloc_cells(r, size, size, align, n, ret);
+}
+
+int percpu_region_alloc_narrow(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
+			       void **ret)
+{
+	ssize_t got;
+
+	if (r == NULL || ret == NULL || size == 0 || size > r->lane_size || align == 0 ||
+	    (align & (align - 1)) != 0 || align > 4096)
+		return -EINVAL;
+	got = alloc_cells(r, size, cpu_size, align, 1, ret);
+	return got < 0 ? (int)got : 0;
+}
+
+int percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void **ret)
+{
+	return percpu_region_alloc_narrow(r, size, size, align, ret);
+}
+
+static int free_one(struct percpu_region *r, const void *cell, size_t size, uint64_t timeout_ns)
+{
+	struct percpu_chunk *k = percpu_region_chunk(r, cell);
+	size_t offset, first;
+	int e;
+
+	if (k == NULL)
+		return -EINVAL;
+	offset = (size_t)((const char *)cell - k->base);
+	first = offset / k->unit;
+	if (offset % k->unit != 0 || !is_used(k, first) || !is_start(k, first) ||
+	    units_left(k, first) != units_of(k, size))
+		return -EINVAL;
+	/* What a killed process wrote down to be stored here must not be stored
+	 * when the cells have another owner. */
+	e = percpu_journal_settle(k, timeout_ns);
+	if (e != 0)
+		return e;
+	percpu_process_lock();
+	mark_free(k, first, units_of(k, size));
+	if (first < k->hint)
+		k->hint = first;
+	percpu_process_unlock();
+	return 0;
+}
+
+int percpu_region_free(struct percpu_region *r, void *cell, size_t size)
+{
+	if (cell == NULL)
+		return 0;
+	if (r == NULL || size == 0 || size > r->lane_size)
+		return -EINVAL;
+	if (!r->writable)
+		return -EROFS;
+	return free_one(r, cell, size, PERCPU_LOCK_NS);
+}
+
+size_t percpu_region_free_many(struct percpu_region *r, void *const *cells, size_t n, size_t size)
+{
+	uint64_t patience_ns = PERCPU_LOCK_NS; /* of all together */
+	size_t freed = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (free_one(r, cells[i], size, patience_ns) == 0)
+			freed++;
+		else
+			patience_ns = 0;
+	}
+	return freed;
+}
+
+uint64_t percpu_region_key(const struct percpu_region *r, const void *cell)
+{
+	struct percpu_chunk *k = r != NULL ? percpu_region_chunk(r, cell) : NULL;
+
+	if (k == NULL)
+		return 0;
+	return ((uint64_t)k->index + 1) << KEY_SHIFT | (uint64_t)((const char *)cell - k->base);
+}
+
+uint64_t percpu_region_object_key(const struct percpu_chunk *k, enum percpu_kind kind,
+				  const void *base)
+{
+	if (!k->shared)
+		return 0;
+	return (uint64_t)kind << KEY_KIND_SHIFT | percpu_region_key(k->region, base);
+}
+
+/* Whether there is, at the offset, what a key of this kind leads to. */
+static bool is_there(const struct percpu_chunk *k, enum percpu_kind kind, uint64_t offset,
+		     size_t size)
+{
+	size_t first, units, left;
+
+	if (offset >= k->lane_size || size > k->lane_size - offset)
+		return false;
+	first = offset / k->unit;
+	units = (offset + size - 1) / k->unit - first + 1;
+	if (!is_used(k, first))
+		return false;
+	left = units_left(k, first);
+	if (kind != PERCPU_KIND_CELL && (offset % k->unit != 0 || !is_start(k, first)))
+		return false;
+	/* Where the cells of a compact set are depends on how many there are. */
+	return kind == PERCPU_KIND_COMPACT ? units == left : units <= left;
+}
+
+static void *find_key(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t size)
+{
+	const uint64_t below_kind = key & ((UINT64_C(1) << KEY_KIND_SHIFT) - 1);
+	uint64_t index = (below_kind >> KEY_SHIFT) - 1;
+	uint64_t offset = key & ((UINT64_C(1) << KEY_SHIFT) - 1);
+	void *cell = NULL;
+
+	if (key >> KEY_KIND_SHIFT != (uint64_t)kind || below_kind >> KEY_SHIFT == 0)
+		return NULL;
+	percpu_process_lock();
+	(void)percpu_region_refresh(r);
+	if (index < r->n && is_there(r->chunks->at[index], kind, offset, size))
+		cell = r->chunks->at[index]->base + offset;
+	percpu_process_unlock();
+	return cell;
+}
+
+void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size)
+{
+	return r != NULL && size != 0 ? find_key(r, key, PERCPU_KIND_CELL, size) : NULL;
+}
+
+int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t n,
+			 size_t size, size_t align, void **ret)
+{
+	void *cell;
+
+	if (r == NULL || !percpu_fits_lane(n, size))
+		return -EINVAL;
+	/* Lane 0 is aligned to more than that, and so is what a key has above the offset. */
+	cell = key % align == 0 ? find_key(r, key, kind, n * size) : NULL;
+	if (cell == NULL)
+		return -ENOENT;
+	*ret = cell;
+	return 0;
+}
+
+static size_t reclaim_chunk(struct percpu_chunk *k)
+{
+	size_t end = k->lane_size / k->unit, first, last, bytes = 0;
+
+	for (first = 0; first < end; first = last + 1) {
+		for (last = first; last < end && !is_used(k, last); last++)
+			;
+		if (last > first) {
+			percpu_chunk_discard(k, first * k->unit, (last - first) * k->unit);
+			bytes += (last - first) * k->unit * (2 * (size_t)k->cpus + 1);
+		}
+	}
+	return bytes;
+}
+
+size_t percpu_region_reclaim(struct percpu_region *r)
+{
+	struct percpu_robust h;
+	size_t bytes = 0;
+
+	if (!r->writable || lock_region(r, &h) != 0)
+		return 0;
+	for (uint32_t i = 0; i < r->n; i++)
+		bytes += reclaim_chunk(r->chunks->at[i]);
+	unlock_region(r, &h);
+	return bytes;
+}

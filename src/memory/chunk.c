@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * chunk.c - the lanes of a chunk, and the arithmetic on its cells.
+ *
+ * value = sum of the CPU lanes + sum of the atomic lanes in use - bias
+ *
+ * The CPU lanes are stored to by sequences on their CPU alone. The atomic
+ * lanes are for everyone who cannot run one; a bit in the header says which of
+ * them were ever used, so that readers skip the rest. A reset stores to
+ * neither: it sets the bias to the sum.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "memory.h"
+
+#define FEW_PAGES 32 /* more than a lane of default size has */
+
+uint64_t percpu_chunk_size(size_t stride, uint32_t cpus)
+{
+	uint64_t lanes = (2 * (uint64_t)cpus + 1) * stride;
+
+	return PERCPU_HEAD + (lanes + PERCPU_HEAD - 1) / PERCPU_HEAD * PERCPU_HEAD;
+}
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_READ 22 /* Linux 5.14 */
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* Make the page writable as a store would, but where a store would be SIGBUS,
+ * fail: the kernel adds 0 to a word, atomically, in the course of a wake-up. */
+static int touch_page(uint32_t *word)
+{
+	const int nothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0);
+	uint32_t nobody = 0;
+
+	return syscall(SYS_futex, &nobody, FUTEX_WAKE_OP, 1, 0, word, nothing) >= 0 ?
+		       0 :
+		       percpu_errno();
+}
+
+/* Have memory, and room in the file, for these bytes of the mapping. One call for
+ * many pages is faster; but older kernels lack it, filters may refuse it, and
+ * qemu-user ignores it, so few pages do without. */
+static int reserve(char *first, size_t size)
+{
+	size_t page = percpu_page_size();
+	char *last = first + size;
+	int e = 0;
+
+	first -= (uintptr_t)first % page;
+	last += -(uintptr_t)last % page;
+	if ((size_t)(last - first) > FEW_PAGES * page &&
+	    madvise(first, (size_t)(last - first), MADV_POPULATE_WRITE) == 0)
+		return 0;
+	for (; first != last && e == 0; first += page)
+		e = touch_page((uint32_t *)first);
+	return e == -EFAULT ? -ENOSPC : e;
+}
+
+int percpu_chunk_read_header(const struct percpu_chunk *k, struct percpu_header *ret)
+{
+	char *first = (char *)k->header;
+
+	/* Where the file has been cut, this fails and the copy would be SIGBUS. */
+	if (madvise(first, percpu_page_size(), MADV_POPULATE_READ) != 0 && errno == EFAULT)
+		return -EBADMSG;
+	memcpy(ret, first, sizeof(*ret));
+	return 0;
+}
+
+int percpu_chunk_format(struct percpu_chunk *k)
+{
+	struct percpu_header *h = k->header;
+	int e = k->shared ? reserve((char *)h, sizeof(*h)) : 0;
+
+	if (e != 0)
+		return e;
+	h->version = PERCPU_VERSION;
+	h->index = k->index;
+	h->lane_size = k->lane_size;
+	h->stride = k->stride;
+	h->cpus = k->cpus;
+	h->chunks = 1;
+	__atomic_store_n(&h->magic, PERCPU_MAGIC, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int reserve_lane(const struct percpu_chunk *k, size_t lane, size_t offset, size_t size)
+{
+	return reserve(percpu_chunk_lane(k, lane, offset), size);
+}
+
+uint64_t percpu_chunk_atomic_lanes(const struct percpu_chunk *k, uint32_t word)
+{
+	uint64_t lanes = __atomic_load_n(&k->header->atomic_lanes[word], __ATOMIC_ACQUIRE);
+	uint32_t left = k->cpus - 64 * word;
+
+	return left < 64 ? lanes & ((UINT64_C(1) << left) - 1) : lanes;
+}
+
+int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size, size_t size)
+{
+	int r = 0;
+
+	if (!k->shared)
+		return 0;
+	for (uint32_t lane = 0; lane < k->cpus && r == 0; lane++)
+		r = reserve_lane(k, lane, offset, cpu_size);
+	if (r == 0)
+		r = reserve_lane(k, k->cpus, offset, size); /* atomic lane 0 */
+	if (r == 0)
+		r = reserve_lane(k, 2 * (size_t)k->cpus, offset, size); /* bias */
+	/* The others were reserved whole, but a reclaim may have been there. */
+	for (uint32_t word = 0; word < (k->cpus + 63) / 64; word++)
+		for (uint64_t lanes = percpu_chunk_atomic_lanes(k, word); lanes != 0 && r == 0;
+		     lanes &= lanes - 1)
+			r = reserve_lane(k, k->cpus + 64 * word + __builtin_ctzll(lanes), offset,
+					 size);
+	return r;
+}
+
+static uint64_t *lane_word(const struct percpu_chunk *k, uint32_t lane)
+{
+	return &k->header->atomic_lanes[lane / 64];
+}
+
+static uint64_t lane_bit(uint32_t lane)
+{
+	return UINT64_C(1) << (lane % 64);
+}
+
+/* Take an atomic lane into use. In a shared region, reserve it whole; lane 0
+ * is reserved with the cells, so who cannot have another has that one. */
+static uint32_t use_atomic_lane(struct percpu_chunk *k, uint32_t lane)
+{
+	int saved = errno;
+
+	if (k->shared && lane != 0 && reserve_lane(k, k->cpus + lane, 0, k->lane_size) != 0)
+		lane = 0;
+	__atomic_fetch_or(lane_word(k, lane), lane_bit(lane), __ATOMIC_RELEASE);
+	errno = saved;
+	return lane;
+}
+
+void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n)
+{
+	int cpu = percpu_tier() > PERCPU_TIER_SHARED ? sched_getcpu() : 0;
+	uint32_t lane = cpu > 0 && (uint32_t)cpu < k->cpus ? cpu : 0;
+
+	if (!(__atomic_load_n(lane_word(k, lane), __ATOMIC_RELAXED) & lane_bit(lane)))
+		lane = use_atomic_lane(k, lane);
+	__atomic_fetch_add((uint64_t *)percpu_chunk_lane(k, k->cpus + lane, offset), (uint64_t)n,
+			   __ATOMIC_RELAXED);
+}
+
+static uint64_t *bias(const struct percpu_chunk *k, size_t offset)
+{
+	return (uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
+}
+
+static uint64_t load(const char *cell)
+{
+	return __atomic_load_n((const uint64_t *)cell, __ATOMIC_RELAXED);
+}
+
+static uint64_t sum_lanes(const struct percpu_chunk *k, size_t offset)
+{
+	const char *cell = k->base + offset;
+	uint64_t sum = 0, lanes;
+
+	for (uint32_t cpu = 0; cpu < k->cpus; cpu++, cell += k->stride)
+		sum += load(cell);
+	for (uint32_t word = 0; word < (k->cpus + 63) / 64; word++)
+		for (lanes = percpu_chunk_atomic_lanes(k, word); lanes != 0; lanes &= lanes - 1)
+			sum += load(cell + (64 * word + __builtin_ctzll(lanes)) * k->stride);
+	return sum;
+}
+
+uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset)
+{
+	/* The bias first: what it subtracts is then in the lanes we read, and
+	 * the value of a growing counter cannot come out below 0. */
+	uint64_t b = __atomic_load_n(bias(k, offset), __ATOMIC_ACQUIRE);
+
+	PERCPU_STEP("bias loaded");
+	return sum_lanes(k, offset) - b;
+}
+
+uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset)
+{
+	uint64_t b, sum;
+
+	if (!k->region->writable)
+		return percpu_chunk_sum(k, offset);
+	b = __atomic_load_n(bias(k, offset), __ATOMIC_ACQUIRE);
+	/* If another reset came between, its bias is newer than our sum. */
+	do {
+		sum = sum_lanes(k, offset);
+		PERCPU_STEP("lanes summed");
+	} while (!__atomic_compare_exchange_n(bias(k, offset), &b, sum, false, __ATOMIC_ACQ_REL,
+					      __ATOMIC_ACQUIRE));
+	return sum - b;
+}
+
+/* Stores only where there is something to clear, so that no page is touched
+ * for nothing. */
+static void clear(char *cell, size_t size)
+{
+	uint64_t *w = (uint64_t *)cell, *end = w + (size + sizeof(*w) - 1) / sizeof(*w);
+
+	for (; w != end; w++)
+		if (__atomic_load_n(w, __ATOMIC_RELAXED) != 0)
+			__atomic_store_n(w, 0, __ATOMIC_RELAXED);
+}
+
+void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t size)
+{
+	uint64_t lanes;
+
+	for (uint32_t cpu = 0; cpu < k->cpus; cpu++)
+		clear(percpu_chunk_lane(k, cpu, offset), size);
+	for (uint32_t word = 0; word < (k->cpus + 63) / 64; word++)
+		for (lanes = percpu_chunk_atomic_lanes(k, word); lanes != 0; lanes &= lanes - 1)
+			clear(percpu_chunk_lane(k, k->cpus + 64 * word + __builtin_ctzll(lanes),
+						offset),
+			      size);
+	clear(percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset), size);
+}
+
+void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size)
+{
+	const size_t page = percpu_page_size();
+	/* No page has bytes of two lanes: what a lane's first and last page have
+	 * besides is of the gaps, which hold nothing. */
+	const bool apart = page < k->stride - k->lane_size;
+	const bool from_start = apart && offset == 0;
+	const bool to_end = apart && offset + size == k->lane_size;
+	char *first, *last;
+
+	for (size_t lane = 0; lane < 2 * (size_t)k->cpus + 1; lane++) {
+		first = percpu_chunk_lane(k, lane, offset);
+		last = first + size;
+		first += from_start ? -((uintptr_t)first % page) : -(uintptr_t)first % page;
+		last += to_end ? -(uintptr_t)last % page : -((uintptr_t)last % page);
+		if (first < last)
+			madvise(first, last - first, k->shared ? MADV_REMOVE : MADV_DONTNEED);
+	}
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * format.h - all that another process can see: the file of a shared region.
+ */
+#ifndef PERCPU_FORMAT_H
+#define PERCPU_FORMAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <percpu/region.h>
+
+/*
+ * A chunk is mapped as follows. Lane 0 is aligned to PERCPU_LANE_SIZE, so that
+ * in a chunk of default geometry a cell's address leads to the chunk.
+ *
+ *	struct percpu_chunk	64 KiB reserved, private to the process
+ *	struct percpu_header	64 KiB reserved \
+ *	lanes of CPUs		N               | in a shared region: the file,
+ *	lanes of atomic adds	N               | from its offset on
+ *	bias lane		1               /
+ */
+#define PERCPU_HEAD 65536
+#define PERCPU_UNITS 8192
+
+/** Words of the bias lane that change together; see journal.c. */
+#define PERCPU_JOURNAL_WORDS 64
+struct percpu_journal {
+	uint64_t turn;	 /* odd: the values below are being stored */
+	uint64_t offset; /* of the first word in the lane */
+	uint64_t words;
+	uint64_t value[PERCPU_JOURNAL_WORDS];
+} PERCPU_ALIGNED_WORD;
+
+/** The part other processes see, and may have damaged: never trusted after
+ *  the chunk was validated, except where any value is harmless. */
+struct percpu_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t index;	    /* of this chunk in its region */
+	uint64_t lane_size; /* usable bytes of a lane */
+	uint64_t stride;
+	uint32_t cpus;			    /* N */
+	uint32_t chunks;		    /* in chunk 0: complete chunks of the region; grows */
+	uint64_t root[PERCPU_REGION_ROOTS]; /* in chunk 0: keys for the user */
+	uint64_t atomic_lanes[PERCPU_MAX_CPUS / 64]; /* in use; bits are only set */
+	uint64_t used[PERCPU_UNITS / 64];	     /* allocated units of a lane */
+	uint64_t starts[PERCPU_UNITS / 64];	     /* of these: the first of an allocation */
+	uint32_t alloc_lock;			     /* in chunk 0: of those who allocate; robust */
+	uint32_t journal_lock;			     /* likewise, of those who use the journal */
+	struct percpu_journal journal;
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_header) == 168 + 3 * 1024 + 8 + 24 + 512, "file layout");
+_Static_assert(offsetof(struct percpu_header, root) == 40, "file layout");
+_Static_assert(offsetof(struct percpu_header, atomic_lanes) == 168, "file layout");
+_Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic words");
+
+#define PERCPU_MAGIC 0x31557043726550ffULL /* bytes: ff P e r C p U 1 */
+#define PERCPU_VERSION 4
+
+/** What a key leads to; part of the key, and so of the file format. */
+enum percpu_kind {
+	PERCPU_KIND_CELL, /* bytes in an allocation, a counter among them */
+	PERCPU_KIND_ARRAY,
+	PERCPU_KIND_COMPACT,
+	PERCPU_KIND_STATS,
+};
+
+/** What all who count in objects look at: in the bias lane, at the key, so that
+ *  who attaches finds it before the layout is known. Readers change it. */
+struct percpu_stats_control {
+	uint64_t bank;	 /* which one counts: 0, or their distance; above that, changes */
+	uint64_t fenced; /* the value of bank that a fence has followed last */
+	uint64_t resets; /* changes under the lock of the journal; odd: one has begun */
+	uint64_t size;
+	uint64_t n;
+	uint32_t flags;	 /* of percpu_stats_create() */
+	uint32_t copies; /* 1: each object is there in two copies; 0: once */
+	uint32_t reader; /* id of the thread that takes a snapshot; or 0 */
+	uint32_t unused;
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_stats_control) == 56, "file layout");
+
+/** What bank grows by with each change: more than any distance. */
+#define PERCPU_STATS_FLIP (UINT64_C(1) << 40)
+
+#endif

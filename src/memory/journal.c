@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * journal.c - words of the bias lane that change together.
+ *
+ * The bias lane is not for sequences: whoever stores there holds a lock. It may
+ * be killed while it does. So the new values are written down first; the store
+ * that makes "turn" odd is the commit, and whoever comes next stores the values
+ * once more, which does no harm if they were stored before. It would, if the
+ * cells belonged to somebody else by then: who frees cells comes here first.
+ */
+#include "memory.h"
+
+static uint64_t *bias_words(const struct percpu_chunk *k, size_t offset)
+{
+	return (uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
+}
+
+/* Store what is written down, and make turn even. Another process may have
+ * damaged it, so it is checked. */
+static void apply(struct percpu_chunk *k)
+{
+	struct percpu_journal *j = &k->header->journal;
+	uint64_t offset = j->offset, words = j->words;
+
+	/* Release: a reader that sees one of them sees turn odd. */
+	if (offset % sizeof(uint64_t) == 0 && words <= PERCPU_JOURNAL_WORDS &&
+	    offset <= k->lane_size && words * sizeof(uint64_t) <= k->lane_size - offset)
+		for (uint64_t i = 0; i < words; i++) {
+			__atomic_store_n(bias_words(k, offset) + i, j->value[i], __ATOMIC_RELEASE);
+			PERCPU_STEP("journal: stored");
+		}
+	__atomic_store_n(&j->turn, (j->turn | 1) + 1, __ATOMIC_RELEASE);
+}
+
+static int lock_journal(struct percpu_chunk *k, struct percpu_robust *h, uint64_t timeout_ns)
+{
+	int e = percpu_robust_lock(h, &k->header->journal_lock, timeout_ns);
+
+	if (e == 0 && (k->header->journal.turn & 1))
+		apply(k); /* the last holder was killed */
+	return e;
+}
+
+int percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h)
+{
+	return lock_journal(k, h, PERCPU_LOCK_NS);
+}
+
+int percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
+{
+	struct percpu_robust h;
+	int e;
+
+	if (!(__atomic_load_n(&k->header->journal.turn, __ATOMIC_ACQUIRE) & 1))
+		return 0;
+	e = lock_journal(k, &h, timeout_ns);
+	if (e == 0)
+		percpu_robust_unlock(&h);
+	return e;
+}
+
+void percpu_journal_add(struct percpu_chunk *k, size_t offset, const uint64_t *delta, size_t words)
+{
+	struct percpu_journal *j = &k->header->journal;
+	const uint64_t *bias = bias_words(k, offset);
+
+	j->offset = offset;
+	j->words = words;
+	for (size_t i = 0; i < words; i++) {
+		j->value[i] = bias[i] + delta[i];
+		PERCPU_STEP("journal: written");
+	}
+	__atomic_store_n(&j->turn, j->turn + 1, __ATOMIC_RELEASE);
+	apply(k);
+}
+
+static void copy_words(uint64_t *out, const uint64_t *bias, size_t words)
+{
+	for (size_t i = 0; i < words; i++)
+		out[i] = __atomic_load_n(&bias[i], __ATOMIC_ACQUIRE);
+}
+
+int percpu_journal_read(struct percpu_chunk *k, size_t offset, uint64_t *out, size_t words)
+{
+	const uint64_t *turn = &k->header->journal.turn, *bias = bias_words(k, offset);
+	struct percpu_robust h;
+	uint64_t t;
+	int e;
+
+	for (int i = 0; i < 100; i++) {
+		t = __atomic_load_n(turn, __ATOMIC_ACQUIRE);
+		if (t & 1)
+			break;
+		copy_words(out, bias, words);
+		if (__atomic_load_n(turn, __ATOMIC_RELAXED) == t)
+			return 0;
+	}
+	e = percpu_journal_lock(k, &h);
+	if (e != 0)
+		return e;
+	copy_words(out, bias, words);
+	percpu_robust_unlock(&h);
+	return 0;
+}

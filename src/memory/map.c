@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * map.c - the mappings of chunks: of private memory, or of a file.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "memory.h"
+
+#define HUGE_PAGE (2UL << 20)
+
+/* Transparent huge pages, for large arrays alone and only inside a lane: in a
+ * small one they would waste memory, across two they would tie these to the
+ * same NUMA node. */
+static void advise(const struct percpu_chunk *k)
+{
+	char *first, *last;
+
+	if (k->lane_size < 2 * HUGE_PAGE) {
+		madvise(k->base, (2 * k->cpus + 1) * k->stride, MADV_NOHUGEPAGE);
+		return;
+	}
+	for (uint32_t cpu = 0; cpu < k->cpus; cpu++) {
+		first = percpu_chunk_lane(k, cpu, 0);
+		last = first + k->lane_size;
+		first += -(uintptr_t)first % HUGE_PAGE;
+		last -= (uintptr_t)last % HUGE_PAGE;
+		madvise(first, last - first, MADV_HUGEPAGE);
+	}
+}
+
+void percpu_chunk_small_pages(const struct percpu_chunk *k, size_t offset)
+{
+	char *lane, *first;
+
+	for (uint32_t cpu = 0; cpu < k->cpus && k->lane_size >= 2 * HUGE_PAGE; cpu++) {
+		lane = percpu_chunk_lane(k, cpu, 0);
+		first = lane + offset;
+		first -= (uintptr_t)first % HUGE_PAGE;
+		if (first > lane)
+			madvise(first, lane + k->lane_size - first, MADV_NOHUGEPAGE);
+	}
+}
+
+/* Address space for a chunk of that size, with lane 0 aligned; nothing is in it yet. */
+static char *find_space(size_t size)
+{
+	char *map = mmap(NULL, size + PERCPU_LANE_SIZE, PROT_NONE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t slack;
+
+	if (map == MAP_FAILED)
+		return NULL;
+	slack = -(uintptr_t)map % PERCPU_LANE_SIZE;
+	if (slack != 0)
+		munmap(map, slack);
+	munmap(map + slack + size, PERCPU_LANE_SIZE - slack);
+	return map + slack;
+}
+
+/* What a process knows of the chunk it has mapped at this place. */
+static struct percpu_chunk *introduce(const struct percpu_chunk *t, char *at, size_t size)
+{
+	struct percpu_chunk *k = (struct percpu_chunk *)at;
+
+	*k = *t;
+	k->self = k;
+	k->header = (struct percpu_header *)(at + PERCPU_HEAD);
+	k->base = at + 2 * PERCPU_HEAD;
+	k->map_size = size;
+	k->unit = percpu_unit(k->lane_size);
+	return k;
+}
+
+/* Have these bytes of the file there, or of private memory. What the kernel would
+ * fill is accessible when it has been told not to. */
+static int map_lanes(char *at, size_t size, int prot, int fd, bool fills)
+{
+	if (fd >= 0 &&
+	    mmap(at, size, fills ? PROT_NONE : prot, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		return percpu_errno();
+	if (fills)
+		percpu_pin_on_touch(at, size);
+	if ((fd < 0 || fills) && mprotect(at, size, prot) != 0)
+		return percpu_errno();
+	return 0;
+}
+
+int percpu_chunk_map(const struct percpu_chunk *t, int fd, bool writable, bool grows,
+		     struct percpu_chunk **ret)
+{
+	const int rw = PROT_READ | PROT_WRITE;
+	uint64_t size = percpu_chunk_size(t->stride, t->cpus);
+	size_t shared = (size_t)size + (grows ? percpu_page_size() : 0);
+	char *at;
+	bool fills;
+	int e;
+
+	if (size > SIZE_MAX / 2)
+		return -ENOMEM;
+	at = find_space(PERCPU_HEAD + shared);
+	if (at == NULL)
+		return -ENOMEM;
+	e = mprotect(at, PERCPU_HEAD, rw) == 0 ? 0 : percpu_errno();
+	fills = e == 0 && percpu_pin_fills(at);
+	if (e == 0)
+		e = map_lanes(at + PERCPU_HEAD, shared, writable ? rw : PROT_READ, fd, fills);
+	if (e != 0) {
+		munmap(at, PERCPU_HEAD + shared);
+		return e;
+	}
+	*ret = introduce(t, at, PERCPU_HEAD + size);
+	if (!t->shared)
+		advise(*ret);
+	if (fills)
+		percpu_chunk_pin(*ret);
+	return 0;
+}
+
+char *percpu_chunk_seed(const struct percpu_chunk *k)
+{
+	return (char *)k->header + percpu_chunk_size(k->stride, k->cpus);
+}
+
+/*
+ * The page is made larger where it is, or somewhere else, and then moved to its
+ * place as a whole. The first step can fail for want of address space, and leaves
+ * the page as it was; the second needs none.
+ */
+int percpu_chunk_unfold(const struct percpu_chunk *t, char **seed, bool grows,
+			struct percpu_chunk **ret)
+{
+	size_t size = percpu_chunk_size(t->stride, t->cpus);
+	size_t shared = size + (grows ? percpu_page_size() : 0);
+	char *at = find_space(PERCPU_HEAD + shared), *map;
+	bool fills;
+	int e;
+
+	if (at == NULL)
+		return -ENOMEM;
+	if (mprotect(at, PERCPU_HEAD, PROT_READ | PROT_WRITE) != 0)
+		goto no_memory;
+	fills = percpu_pin_fills(at);
+	if (fills)
+		percpu_pin_on_touch(*seed, percpu_page_size());
+	map = mremap(*seed, percpu_page_size(), shared, MREMAP_MAYMOVE);
+	if (map == MAP_FAILED)
+		goto no_memory;
+	if (mremap(map, shared, shared, MREMAP_MAYMOVE | MREMAP_FIXED, at + PERCPU_HEAD) ==
+	    MAP_FAILED) {
+		e = percpu_errno();
+		munmap(map + percpu_page_size(), shared - percpu_page_size());
+		*seed = map;
+		/* Of the rest it is not known whether it is still ours. */
+		munmap(at, PERCPU_HEAD);
+		return e;
+	}
+	*seed = NULL;
+	*ret = introduce(t, at, PERCPU_HEAD + size);
+	if (fills)
+		percpu_chunk_pin(*ret);
+	return 0;
+
+no_memory:
+	munmap(at, PERCPU_HEAD + shared);
+	return -ENOMEM;
+}
+
+void percpu_chunk_unmap_seed(char *seed)
+{
+	munmap(seed, percpu_page_size());
+}
+
+void percpu_chunk_unmap(struct percpu_chunk *k)
+{
+	munmap(k, k->map_size);
+}

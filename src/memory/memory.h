@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * memory.h - lanes: chunks, regions, and what is allocated in them.
+ */
+#ifndef PERCPU_MEMORY_H
+#define PERCPU_MEMORY_H
+
+#include "../cpu/cpu.h"
+#include "format.h"
+
+/* chunk.c: one mapping of lanes, and the arithmetic on them */
+
+/** What this process knows of a chunk; constant once it is mapped. */
+struct percpu_chunk {
+	const struct percpu_chunk *self; /* tells a chunk from other memory */
+	struct percpu_region *region;
+	struct percpu_header *header;
+	char *base; /* lane 0 */
+	size_t lane_size;
+	size_t stride;
+	size_t unit; /* bytes that a bit of header->used stands for */
+	size_t hint; /* under the process lock: units below it were in use when last seen */
+	uint32_t cpus;
+	uint32_t index;
+	bool shared;	 /* a file */
+	size_t map_size; /* from this struct on */
+};
+
+/** Distance between lanes of so many usable bytes. */
+static inline size_t percpu_stride(size_t lane_size)
+{
+	size_t page = PERCPU_STRIDE - PERCPU_LANE_SIZE - 64;
+
+	return (lane_size + page - 1) / page * page + page + 64;
+}
+
+/** Bytes that a bit of percpu_header.used stands for. */
+static inline size_t percpu_unit(size_t lane_size)
+{
+	size_t unit = sizeof(uint64_t);
+
+	while (unit * PERCPU_UNITS < lane_size)
+		unit *= 2;
+	return unit;
+}
+
+/** Bytes of a chunk behind struct percpu_chunk: its share of the file. */
+uint64_t percpu_chunk_size(size_t stride, uint32_t cpus);
+
+/* map.c */
+
+static inline size_t percpu_page_size(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/** Map the chunk described by the geometry of t: private memory, or the file's
+ *  first. Where grows is set, a page of the file behind it is mapped as well,
+ *  percpu_chunk_seed(). Returns 0 or -errno. */
+int percpu_chunk_map(const struct percpu_chunk *t, int fd, bool writable, bool grows,
+		     struct percpu_chunk **ret);
+void percpu_chunk_unmap(struct percpu_chunk *k);
+
+/** The page behind the chunk, with which the file's next one begins. It is the
+ *  region's: it moves when that chunk unfolds, and then the place is the program's. */
+char *percpu_chunk_seed(const struct percpu_chunk *k);
+void percpu_chunk_unmap_seed(char *seed);
+
+/** Map the chunk whose first page is at *seed, which then is not any more. It
+ *  takes no descriptor. */
+int percpu_chunk_unfold(const struct percpu_chunk *t, char **seed, bool grows,
+			struct percpu_chunk **ret);
+
+/** In the CPU lanes of a private chunk, no huge page that reaches beyond this
+ *  offset, behind which nothing is going to be touched. */
+void percpu_chunk_small_pages(const struct percpu_chunk *k, size_t offset);
+
+/* chunk.c: what is in the lanes */
+
+/** Copy the header that another process wrote: 0, or -EBADMSG. */
+int percpu_chunk_read_header(const struct percpu_chunk *k, struct percpu_header *ret);
+
+/** Write the header of a new chunk and reserve what every user touches. */
+int percpu_chunk_format(struct percpu_chunk *k);
+
+/** Reserve the bytes in all lanes that plain or atomic adds may touch, cpu_size
+ *  of them in the CPU lanes, so that no store finds the file system full.
+ *  Returns 0 or -errno. */
+int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size, size_t size);
+
+/** Sum, reset and atomic add at an offset; see percpu_counter_*(). In a region that was
+ *  opened to read, a reset resets nothing. */
+uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset);
+uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset);
+void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n);
+
+/** Set size bytes, rounded up to a multiple of 8, to zero in every lane. No thread
+ *  may be using them. */
+void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t size);
+
+/** Return the pages that hold only these bytes of every lane to the system. */
+void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size);
+
+/** Atomic lanes in use, 64 per word, as far as the chunk has them. */
+uint64_t percpu_chunk_atomic_lanes(const struct percpu_chunk *k, uint32_t word);
+
+static inline char *percpu_chunk_lane(const struct percpu_chunk *k, size_t lane, size_t offset)
+{
+	return k->base + lane * k->stride + offset;
+}
+
+/** The chunk of a cell in a region of default geometry. */
+static inline struct percpu_chunk *percpu_chunk_of(const void *cell)
+{
+	uintptr_t lane = (uintptr_t)cell & ~((uintptr_t)PERCPU_LANE_SIZE - 1);
+
+	return (struct percpu_chunk *)(lane - 2 * PERCPU_HEAD);
+}
+
+/* pin.c */
+
+/** Whether the kernel fills new mappings, by mlockall(MCL_FUTURE): of private memory,
+ *  if it has filled this page, which nobody has touched. */
+bool percpu_pin_fills(const char *page);
+
+/** Let it fill these pages, and lock them, no sooner than they are touched. */
+void percpu_pin_on_touch(char *first, size_t size);
+
+/** Let it fill the chunk now, but for the atomic lanes. */
+void percpu_chunk_pin(const struct percpu_chunk *k);
+
+/* journal.c */
+
+/** Lock the journal of the chunk: 0 or -ETIMEDOUT. percpu_robust_unlock(). */
+int percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
+
+/** Complete what a killed holder has written down. Returns 0 or -ETIMEDOUT. */
+int percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
+
+/** Add delta to words of the bias lane, all or none, also when the process is
+ *  killed meanwhile. At most PERCPU_JOURNAL_WORDS. The caller has the lock. */
+void percpu_journal_add(struct percpu_chunk *k, size_t offset, const uint64_t *delta, size_t words);
+
+/** Read words of the bias lane between such changes. Returns 0 or -errno. */
+int percpu_journal_read(struct percpu_chunk *k, size_t offset, uint64_t *out, size_t words);
+
+/* place.c */
+
+/** On machines with several NUMA nodes, let each CPU's lanes of a shared chunk
+ *  have their pages on that CPU's node, whoever reserves them. */
+void percpu_chunk_place(const struct percpu_chunk *k);
+
+/* region.c */
+
+/** The longest lane there is, and the longest that a process can ask for. */
+#define PERCPU_LONGEST_LANE (UINT64_C(1) << 40)
+#define PERCPU_MAX_LANE (UINT64_C(1) << (sizeof(void *) < 8 ? 30 : 40))
+
+/** Whether n things of size bytes, at least one, fit into the longest lane. */
+static inline bool percpu_fits_lane(size_t n, size_t size)
+{
+	return n != 0 && n <= PERCPU_MAX_LANE / size && n <= SIZE_MAX / size;
+}
+
+/** A region's chunks. One that has become too small stays for those who read
+ *  it, until the region is closed. */
+struct percpu_chunk_table {
+	struct percpu_chunk_table *older;
+	uint32_t size;		   /* power of two */
+	struct percpu_chunk *at[]; /* size chunks by index; then 2 * size places, by
+				      percpu_chunk_hash() or behind; NULL: none */
+};
+
+/** For a region of default geometry: where in those 2 * size places to look
+ *  for the chunk that has the cell in its lane 0. */
+static inline size_t percpu_chunk_hash(const void *cell)
+{
+	return (size_t)((uintptr_t)cell / PERCPU_LANE_SIZE * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
+
+struct percpu_region {
+	struct percpu_region *next; /* of all regions of the process */
+	struct percpu_chunk *first;
+	struct percpu_chunk_table *chunks; /* grows under the process lock, read without */
+	uint32_t n;			   /* likewise; stored after what it counts */
+	uint32_t capacity;		   /* chunks that there is room for */
+	char *seed;			   /* the page that the next chunk unfolds from, or NULL */
+	struct percpu_chunk *spare;	   /* mapped, but not complete yet */
+	void (*in_child)(const void *);	   /* what its owner does there, or NULL */
+	const void *owner;
+	bool shared; /* a file */
+	bool writable;
+	size_t lane_size;
+	uint32_t cpus;
+};
+
+/** percpu_region_chunk() for a region of default geometry. */
+static inline struct percpu_chunk *percpu_region_lookup(const struct percpu_region *r,
+							const void *cell)
+{
+	struct percpu_chunk_table *t = __atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE);
+	const struct percpu_chunk *wanted = percpu_chunk_of(cell); /* not to be followed */
+	size_t mask = 2 * (size_t)t->size - 1;
+	struct percpu_chunk *k;
+
+	for (size_t i = percpu_chunk_hash(cell);; i++) {
+		k = __atomic_load_n(&t->at[t->size + (i & mask)], __ATOMIC_ACQUIRE);
+		if (k == NULL || k == wanted)
+			return k;
+	}
+}
+
+/** The private region that single counters and small arrays come from. */
+int percpu_region_default(struct percpu_region **ret);
+
+/** Whether cells of r can be single counters. */
+bool percpu_region_is_zone(const struct percpu_region *r);
+
+/** The region has one owner, who is told of it in each child of fork. */
+void percpu_region_tell(struct percpu_region *r, void (*in_child)(const void *), const void *owner);
+
+/** Add a chunk. The caller has the lock between processes and that of this one. */
+int percpu_region_grow(struct percpu_region *r);
+
+/** Map the chunks that other processes have added. The caller has the process lock. */
+int percpu_region_refresh(struct percpu_region *r);
+
+/** The region that the cell, any pointer, is in; NULL if none. */
+struct percpu_region *percpu_region_find(const void *cell);
+
+/* root.c */
+
+/** The key at the root; 0 if there is none, and the caller may create the object.
+ *  -EINVAL if the region has no such root, or ret is NULL; -ENOENT if there is none
+ *  and the region was opened to read. */
+int percpu_root_find(const struct percpu_region *r, unsigned root, const void *ret,
+		     uint64_t *ret_key);
+
+/** Have the key at the root, unless there is one: then returns false, and that one. */
+bool percpu_root_publish(struct percpu_region *r, unsigned root, uint64_t *key);
+
+/** Why attaching failed to what was at a root. */
+int percpu_root_explain(int e);
+
+/* alloc.c */
+
+/** The chunk of r whose lane 0 the cell, any pointer, is in; NULL if none. */
+struct percpu_chunk *percpu_region_chunk(const struct percpu_region *r, const void *cell);
+
+/** The key of an object of that kind that begins at base, in lane 0 of the chunk;
+ *  0 in private memory. */
+uint64_t percpu_region_object_key(const struct percpu_chunk *k, enum percpu_kind kind,
+				  const void *base);
+
+/**
+ * What each attach call checks: find n things of size bytes, the first of them
+ * aligned to align, up to 64, at a key that another process may have made up.
+ * The region may have been opened to read; it is the caller's to store nothing.
+ *
+ * Returns 0, -EINVAL (r is NULL, or n such things cannot be), or -ENOENT (they
+ * are not there: the key is of another kind, or these bytes were not allocated
+ * together, or not so aligned; of a compact set they must be all that were).
+ */
+int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t n,
+			 size_t size, size_t align, void **ret);
+
+/** As percpu_region_alloc(), where no more than the first cpu_size bytes of the
+ *  CPU lanes are going to be touched. */
+int percpu_region_alloc_narrow(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
+			       void **ret);
+
+/** As percpu_region_alloc(), for up to n cells at once. Returns how many, at
+ *  least one, or -errno. */
+ssize_t percpu_region_alloc_many(struct percpu_region *r, size_t size, size_t align, size_t n,
+				 void **ret);
+
+/** Free n cells that are certainly in use. Returns how many: the others stay in use,
+ *  for a process that is stopped keeps them from being freed. */
+size_t percpu_region_free_many(struct percpu_region *r, void *const *cells, size_t n, size_t size);
+
+/** Return the pages that hold no cell to the system. Returns bytes, counted in
+ *  every lane, whether or not they had been touched. */
+size_t percpu_region_reclaim(struct percpu_region *r);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pin.c - chunks of programs that have called mlockall(MCL_FUTURE).
+ *
+ * The kernel then fills all that is mapped with memory, and locks it. Atomic lanes
+ * are as many as those of CPUs, and few are ever used, so their pages are filled and
+ * locked when they are touched. The rest of a chunk is as the program wants it.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "memory.h"
+
+#define ON_TOUCH 1 /* MLOCK_ONFAULT, Linux 4.4; not in all headers */
+
+bool percpu_pin_fills(const char *page)
+{
+	unsigned char resident = 0;
+
+	return mincore((void *)(uintptr_t)page, 1, &resident) == 0 && (resident & 1);
+}
+
+void percpu_pin_on_touch(char *first, size_t size)
+{
+	syscall(SYS_mlock2, first, size, ON_TOUCH);
+}
+
+void percpu_chunk_pin(const struct percpu_chunk *k)
+{
+	uintptr_t page = percpu_page_size(), start = (uintptr_t)k;
+	uintptr_t atomic = (uintptr_t)percpu_chunk_lane(k, k->cpus, 0) + page - 1;
+	uintptr_t bias = (uintptr_t)percpu_chunk_lane(k, 2 * (size_t)k->cpus, 0);
+
+	atomic -= atomic % page;
+	bias -= bias % page;
+	mlock(k, atomic - start);
+	mlock((char *)k + (bias - start), start + k->map_size - bias);
+}

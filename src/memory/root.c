@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * root.c - the roots of a region: what processes find in it that have told each
+ * other no key. The first one that looks for an object creates it.
+ */
+#include <errno.h>
+
+#include "memory.h"
+
+int percpu_region_set_root(struct percpu_region *r, unsigned root, uint64_t expected, uint64_t key)
+{
+	if (r == NULL || root >= PERCPU_REGION_ROOTS)
+		return -EINVAL;
+	if (!r->writable)
+		return -EROFS;
+	/* Acquire: who finds another key there may follow it. */
+	return __atomic_compare_exchange_n(&r->first->header->root[root], &expected, key, false,
+					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ?
+		       0 :
+		       -EEXIST;
+}
+
+uint64_t percpu_region_root(const struct percpu_region *r, unsigned root)
+{
+	if (r == NULL || root >= PERCPU_REGION_ROOTS)
+		return 0;
+	return __atomic_load_n(&r->first->header->root[root], __ATOMIC_ACQUIRE);
+}
+
+int percpu_root_find(const struct percpu_region *r, unsigned root, const void *ret,
+		     uint64_t *ret_key)
+{
+	if (r == NULL || ret == NULL || root >= PERCPU_REGION_ROOTS || !r->shared)
+		return -EINVAL;
+	*ret_key = percpu_region_root(r, root);
+	if (*ret_key == 0 && !r->writable)
+		return -ENOENT;
+	PERCPU_STEP("root: looked up");
+	return 0;
+}
+
+bool percpu_root_publish(struct percpu_region *r, unsigned root, uint64_t *key)
+{
+	bool first;
+
+	PERCPU_STEP("root: object created");
+	first = percpu_region_set_root(r, root, 0, *key) == 0;
+	PERCPU_STEP("root: set");
+	if (!first)
+		*key = percpu_region_root(r, root);
+	return first;
+}
+
+int percpu_root_explain(int e)
+{
+	return e == -ENOENT ? -EEXIST : e;
+}

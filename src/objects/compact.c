@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * compact.c - 32-bit cells and a 64-bit checkpoint.
+ *
+ * value = S + (sum of the 32-bit cells - S, as int32_t)
+ *	 + sum of the 64-bit atomic lanes in use - bias
+ *
+ * S, the checkpoint, is the total of all that was added to the cells, at some
+ * moment, rounded down to a multiple of GENERATIONS. The first line is that
+ * total, as long as it is within 2^31 of S:
+ *
+ * - A cell moves within a window of X values as it likes. To leave it, a
+ *   thread makes a checkpoint of its own: it reads S, sums the cells, and
+ *   replaces the S it read by compare-and-swap. Only while S is still the one
+ *   it made it may cross, once.
+ * - No S comes back, within 2^28 changes, for it counts them in the bits that
+ *   were rounded away. So a checkpoint allows one crossing at most.
+ * - Take a sum of cells that were read while the checkpoint was S, and the sum
+ *   that S was made from, while it was S's predecessor. From the first load of
+ *   the older sum to the last of the newer one, two checkpoints allowed a
+ *   crossing each. Besides, each CPU may have been between its look at some
+ *   older checkpoint and its commit; one such crossing per cell, for a cell
+ *   has one CPU. So the sums differ by less than X for each cell's window, X
+ *   for each cell's late crossing, and 2 X: for N cells by 2 (N + 1) X.
+ * - X is the largest power of two with 2 (N + 1) X <= 2^29. With the rounding
+ *   of S, less than 2^28, that leaves more than half of 2^31 to spare.
+ *
+ * Whoever is killed in between leaves a checkpoint that is as good as any. What
+ * is at least X goes to an atomic lane, and so does what failed a few times.
+ *
+ * A lane has 16 bytes per counter. In the CPU lanes the first 4 n are cells; in
+ * the atomic lanes the first 8 n; in the bias lane 8 n for the bias, then 8 n
+ * for S. The rest is never touched.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "objects.h"
+
+#define NARROW sizeof(uint32_t)
+#define WIDE sizeof(uint64_t)
+#define SHARE (2 * WIDE) /* of a lane's address space, per counter */
+#define SET_ALIGN 64
+#define GENERATIONS (UINT64_C(1) << 28)
+
+/* Counters that fetch_all() sums at a time; what it needs for them stays in
+ * the L1 cache while one lane after the other is read. */
+#define SUM_BLOCK 512
+
+static size_t set_offset(const struct percpu_compact *c)
+{
+	return (size_t)(c->base - c->chunk->base);
+}
+
+static uint32_t *narrow_cells(const struct percpu_compact *c, uint32_t cpu)
+{
+	return (uint32_t *)percpu_chunk_lane(c->chunk, cpu, set_offset(c));
+}
+
+static uint64_t *wide_cells(const struct percpu_compact *c, size_t lane)
+{
+	return (uint64_t *)percpu_chunk_lane(c->chunk, c->chunk->cpus + lane, set_offset(c));
+}
+
+static uint64_t *biases(const struct percpu_compact *c)
+{
+	return wide_cells(c, c->chunk->cpus);
+}
+
+static uint64_t *checkpoints(const struct percpu_compact *c)
+{
+	return biases(c) + c->n;
+}
+
+/* Half of X. */
+static uint64_t half_window(uint32_t cpus)
+{
+	uint64_t half = UINT64_C(1) << 28;
+
+	while (4 * (cpus + UINT64_C(1)) * half > UINT64_C(1) << 29)
+		half /= 2;
+	return half;
+}
+
+static int make_set(struct percpu_region *r, struct percpu_region *own, void *cell, size_t n,
+		    struct percpu_compact **ret)
+{
+	struct percpu_compact *c = malloc(sizeof(*c));
+
+	if (c == NULL)
+		return -ENOMEM;
+	c->chunk = percpu_region_chunk(r, cell);
+	c->base = cell;
+	c->stride = c->chunk->stride;
+	c->half = half_window(c->chunk->cpus);
+	c->n = n;
+	c->own = own;
+	*ret = c;
+	return 0;
+}
+
+static int alloc_set(struct percpu_region *r, size_t n, struct percpu_region *own,
+		     struct percpu_compact **ret)
+{
+	void *cell;
+	int e;
+
+	e = percpu_region_alloc_narrow(r, n * SHARE, n * NARROW, SET_ALIGN, &cell);
+	if (e != 0)
+		return e;
+	e = make_set(r, own, cell, n, ret);
+	if (e != 0)
+		(void)percpu_region_free(r, cell, n * SHARE);
+	return e;
+}
+
+/* Forget what used this memory before. Stores only where there is something,
+ * so that no page is touched for nothing. */
+static void wipe_set(void *cell, size_t size)
+{
+	uint32_t *w = cell;
+
+	for (size_t i = 0; i < size / sizeof(*w); i++)
+		if (__atomic_load_n(&w[i], __ATOMIC_RELAXED) != 0)
+			__atomic_store_n(&w[i], 0, __ATOMIC_RELAXED);
+}
+
+int percpu_compact_create_in(struct percpu_region *r, size_t n, struct percpu_compact **ret)
+{
+	struct percpu_compact *c;
+	uint64_t lanes;
+	int e;
+
+	if (r == NULL || ret == NULL || !percpu_fits_lane(n, SHARE))
+		return -EINVAL;
+	e = alloc_set(r, n, NULL, &c);
+	if (e != 0)
+		return e;
+	for (uint32_t cpu = 0; cpu < c->chunk->cpus; cpu++)
+		wipe_set(narrow_cells(c, cpu), n * NARROW);
+	for (uint32_t word = 0; word < (c->chunk->cpus + 63) / 64; word++)
+		for (lanes = percpu_chunk_atomic_lanes(c->chunk, word); lanes != 0;
+		     lanes &= lanes - 1)
+			wipe_set(wide_cells(c, 64 * word + __builtin_ctzll(lanes)), n * WIDE);
+	wipe_set(biases(c), n * SHARE);
+	*ret = c;
+	return 0;
+}
+
+/* A set in a region of its own, which is the set's to close. */
+static int create_large_set(size_t n, struct percpu_compact **ret)
+{
+	struct percpu_region_options o = { .size = sizeof(o), .lane_size = n * SHARE };
+	struct percpu_region *r;
+	int e;
+
+	e = percpu_region_create(&o, &r);
+	if (e != 0)
+		return e;
+	e = alloc_set(r, n, r, ret);
+	if (e == 0)
+		percpu_chunk_small_pages(r->first, n * NARROW);
+	else
+		percpu_region_close(r);
+	return e;
+}
+
+int percpu_compact_create(size_t n, struct percpu_compact **ret)
+{
+	struct percpu_region *r;
+	int e;
+
+	if (ret == NULL || !percpu_fits_lane(n, SHARE))
+		return -EINVAL;
+	if (n * SHARE > PERCPU_LANE_SIZE)
+		return create_large_set(n, ret);
+	e = percpu_region_default(&r);
+	return e != 0 ? e : percpu_compact_create_in(r, n, ret);
+}
+
+int percpu_compact_attach(struct percpu_region *r, uint64_t key, size_t n,
+			  struct percpu_compact **ret)
+{
+	void *cell;
+	int e;
+
+	if (ret == NULL)
+		return -EINVAL;
+	e = percpu_region_attach(r, key, PERCPU_KIND_COMPACT, n, SHARE, SET_ALIGN, &cell);
+	return e != 0 ? e : make_set(r, NULL, cell, n, ret);
+}
+
+int percpu_compact_open(struct percpu_region *r, unsigned root, size_t n,
+			struct percpu_compact **ret)
+{
+	struct percpu_compact *c;
+	uint64_t key;
+	int e = percpu_root_find(r, root, ret, &key);
+
+	if (e == 0 && key == 0) {
+		e = percpu_compact_create_in(r, n, &c);
+		if (e != 0)
+			return e;
+		key = percpu_compact_key(c);
+		if (percpu_root_publish(r, root, &key)) {
+			*ret = c;
+			return 0;
+		}
+		percpu_compact_destroy(c);
+	}
+	return e != 0 ? e : percpu_root_explain(percpu_compact_attach(r, key, n, ret));
+}
+
+void percpu_compact_detach(struct percpu_compact *c)
+{
+	free(c);
+}
+
+uint64_t percpu_compact_key(const struct percpu_compact *c)
+{
+	return percpu_region_object_key(c->chunk, PERCPU_KIND_COMPACT, c->base);
+}
+
+void percpu_compact_destroy(struct percpu_compact *c)
+{
+	if (c == NULL)
+		return;
+	if (c->own != NULL)
+		percpu_region_close(c->own);
+	else
+		(void)percpu_region_free(c->chunk->region, c->base, c->n * SHARE);
+	free(c);
+}
+
+/* The cells' total, of which their sum lacks what is above 32 bits. */
+static uint64_t whole(uint64_t checkpoint, uint32_t sum)
+{
+	uint64_t since = checkpoint & -GENERATIONS;
+
+	return since + (uint64_t)(int32_t)(sum - (uint32_t)since);
+}
+
+/* Acquire: the checkpoint is loaded again, or replaced, after the cells. */
+static uint32_t load_cell(const uint32_t *cell)
+{
+	return __atomic_load_n(cell, __ATOMIC_ACQUIRE);
+}
+
+static uint32_t sum_cells(const struct percpu_compact *c, size_t i)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t cpu = 0; cpu < c->chunk->cpus; cpu++)
+		sum += load_cell(&narrow_cells(c, cpu)[i]);
+	return sum;
+}
+
+static uint64_t load_checkpoint(const struct percpu_compact *c, size_t i)
+{
+	return __atomic_load_n(&checkpoints(c)[i], __ATOMIC_ACQUIRE);
+}
+
+static uint64_t narrow_total(const struct percpu_compact *c, size_t i)
+{
+	uint64_t checkpoint;
+	uint32_t sum;
+
+	do {
+		checkpoint = load_checkpoint(c, i);
+		PERCPU_STEP("checkpoint loaded");
+		sum = sum_cells(c, i);
+	} while (load_checkpoint(c, i) != checkpoint);
+	return whole(checkpoint, sum);
+}
+
+/* Returns false if another thread made one meanwhile. */
+static bool make_checkpoint(const struct percpu_compact *c, size_t i, uint64_t *ret)
+{
+	uint64_t old = load_checkpoint(c, i);
+	uint64_t generation = (old + 1) & (GENERATIONS - 1);
+
+	*ret = (whole(old, sum_cells(c, i)) & -GENERATIONS) | generation;
+	return __atomic_compare_exchange_n(&checkpoints(c)[i], &old, *ret, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
+/* Returns whether n was added, n being shorter than a window. */
+static bool try_add(const struct percpu_compact *c, size_t i, int64_t n)
+{
+	void *cell = c->base + i * NARROW;
+	uint64_t checkpoint;
+	int r = percpu_seq_narrow_add(cell, c->stride, n, c->half);
+
+	if (r == PERCPU_SEQ_REFUSED && make_checkpoint(c, i, &checkpoint))
+		r = percpu_seq_narrow_cross(cell, c->stride, n, &checkpoints(c)[i], checkpoint);
+	return r == 0;
+}
+
+void percpu_compact_add_slow(const struct percpu_compact *c, size_t i, int64_t n)
+{
+	struct percpu_rseq *rs = percpu_seq_attach();
+	const int64_t window = 2 * (int64_t)c->half;
+
+	if (n > -window && n < window)
+		for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
+			if (try_add(c, i, n))
+				return;
+	percpu_chunk_add_atomic(c->chunk, set_offset(c) + i * WIDE, n);
+}
+
+static uint64_t sum_wide(const struct percpu_compact *c, size_t i)
+{
+	uint64_t sum = 0, lanes;
+
+	for (uint32_t word = 0; word < (c->chunk->cpus + 63) / 64; word++)
+		for (lanes = percpu_chunk_atomic_lanes(c->chunk, word); lanes != 0;
+		     lanes &= lanes - 1)
+			sum += __atomic_load_n(
+				&wide_cells(c, 64 * word + __builtin_ctzll(lanes))[i],
+				__ATOMIC_RELAXED);
+	return sum;
+}
+
+uint64_t percpu_compact_fetch(const struct percpu_compact *c, size_t i)
+{
+	uint64_t bias;
+
+	if (i >= c->n)
+		return 0;
+	/* The bias first, as in percpu_chunk_sum(). */
+	bias = __atomic_load_n(&biases(c)[i], __ATOMIC_ACQUIRE);
+	PERCPU_STEP("bias loaded");
+	return narrow_total(c, i) + sum_wide(c, i) - bias;
+}
+
+uint64_t percpu_compact_fetch_zero(struct percpu_compact *c, size_t i)
+{
+	uint64_t bias, sum;
+
+	if (i >= c->n)
+		return 0;
+	if (!c->chunk->region->writable)
+		return percpu_compact_fetch(c, i);
+	bias = __atomic_load_n(&biases(c)[i], __ATOMIC_ACQUIRE);
+	do {
+		sum = narrow_total(c, i) + sum_wide(c, i);
+		PERCPU_STEP("lanes summed");
+	} while (!__atomic_compare_exchange_n(&biases(c)[i], &bias, sum, false, __ATOMIC_ACQ_REL,
+					      __ATOMIC_ACQUIRE));
+	return sum - bias;
+}
+
+void percpu_compact_zero(struct percpu_compact *c, size_t i)
+{
+	(void)percpu_compact_fetch_zero(c, i);
+}
+
+static void fetch_narrow(const struct percpu_compact *c, size_t first, size_t n, uint64_t *out)
+{
+	uint64_t checkpoint[SUM_BLOCK];
+	uint32_t sum[SUM_BLOCK] = { 0 };
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = -__atomic_load_n(&biases(c)[first + i], __ATOMIC_ACQUIRE);
+	PERCPU_STEP("bias loaded");
+	for (size_t i = 0; i < n; i++)
+		checkpoint[i] = load_checkpoint(c, first + i);
+	PERCPU_STEP("checkpoint loaded");
+	for (uint32_t cpu = 0; cpu < c->chunk->cpus; cpu++)
+		for (size_t i = 0; i < n; i++)
+			sum[i] += load_cell(&narrow_cells(c, cpu)[first + i]);
+	for (size_t i = 0; i < n; i++) {
+		if (load_checkpoint(c, first + i) == checkpoint[i])
+			out[i] += whole(checkpoint[i], sum[i]);
+		else
+			out[i] += narrow_total(c, first + i);
+		out[i] += sum_wide(c, first + i);
+	}
+}
+
+void percpu_compact_fetch_all(const struct percpu_compact *c, uint64_t *out)
+{
+	size_t n;
+
+	for (size_t i = 0; i < c->n; i += n) {
+		n = c->n - i < SUM_BLOCK ? c->n - i : SUM_BLOCK;
+		fetch_narrow(c, i, n, out + i);
+	}
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * counter.c - what the inline functions of counter.h leave over: creation,
+ * reading, resetting, and adds that could not be done in a sequence.
+ */
+#include <errno.h>
+
+#include "objects.h"
+
+static struct percpu_chunk *chunk_of(const struct percpu_counter *c, size_t *ret_offset)
+{
+	struct percpu_chunk *k = percpu_chunk_of(c);
+
+	*ret_offset = (size_t)((const char *)c - k->base);
+	return k;
+}
+
+int percpu_counter_create_in(struct percpu_region *r, struct percpu_counter **ret)
+{
+	struct percpu_chunk *k;
+	size_t offset;
+	void *cell;
+	int e;
+
+	if (r == NULL || ret == NULL || !percpu_region_is_zone(r))
+		return -EINVAL;
+	e = percpu_region_alloc(r, sizeof(uint64_t), sizeof(uint64_t), &cell);
+	if (e != 0)
+		return e;
+	/* Start from what an earlier user of the cell has left there. */
+	k = chunk_of(cell, &offset);
+	percpu_chunk_reset(k, offset);
+	*ret = cell;
+	return 0;
+}
+
+int percpu_counter_create(struct percpu_counter **ret)
+{
+	struct percpu_region *r;
+	int e;
+
+	if (ret == NULL)
+		return -EINVAL;
+	e = percpu_region_default(&r);
+	return e != 0 ? e : percpu_counter_create_in(r, ret);
+}
+
+struct percpu_counter *percpu_counter_at(struct percpu_region *r, uint64_t key)
+{
+	const size_t size = sizeof(uint64_t);
+	void *cell;
+
+	if (percpu_region_attach(r, key, PERCPU_KIND_CELL, 1, size, size, &cell) != 0 ||
+	    !percpu_region_is_zone(r))
+		return NULL;
+	return cell;
+}
+
+void percpu_counter_destroy(struct percpu_counter *c)
+{
+	struct percpu_region *r = c != NULL ? percpu_region_find(c) : NULL;
+
+	if (r != NULL && percpu_region_is_zone(r))
+		(void)percpu_region_free(r, c, sizeof(uint64_t));
+}
+
+void percpu_counter_add_slow(struct percpu_counter *c, int64_t n)
+{
+	struct percpu_rseq *rs = percpu_seq_attach();
+	struct percpu_chunk *k;
+	size_t offset;
+
+	for (int i = 0; i < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; i++)
+		if (percpu_seq_add(c, PERCPU_STRIDE, n) == 0)
+			return;
+	k = chunk_of(c, &offset);
+	percpu_chunk_add_atomic(k, offset, n);
+}
+
+uint64_t percpu_counter_fetch(const struct percpu_counter *c)
+{
+	const struct percpu_chunk *k;
+	size_t offset;
+
+	if (c == NULL)
+		return 0;
+	k = chunk_of(c, &offset);
+	return percpu_chunk_sum(k, offset);
+}
+
+uint64_t percpu_counter_fetch_zero(struct percpu_counter *c)
+{
+	struct percpu_chunk *k;
+	size_t offset;
+
+	if (c == NULL)
+		return 0;
+	k = chunk_of(c, &offset);
+	return percpu_chunk_reset(k, offset);
+}
+
+void percpu_counter_zero(struct percpu_counter *c)
+{
+	(void)percpu_counter_fetch_zero(c);
+}
+
+/* Static counters: the sum of a counter, as soon as there is one, and of a
+ * word that took the adds before. */
+
+int percpu_static_counter_setup(struct percpu_static_counter *s)
+{
+	struct percpu_counter *c, *none = NULL;
+	int e;
+
+	if (__atomic_load_n(&s->counter, __ATOMIC_ACQUIRE) != NULL)
+		return 0;
+	e = percpu_counter_create(&c);
+	if (e != 0)
+		return e;
+	PERCPU_STEP("static counter created");
+	if (!__atomic_compare_exchange_n(&s->counter, &none, c, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE))
+		percpu_counter_destroy(c);
+	return 0;
+}
+
+void percpu_static_counter_teardown(struct percpu_static_counter *s)
+{
+	struct percpu_counter *c = __atomic_exchange_n(&s->counter, NULL, __ATOMIC_ACQ_REL);
+
+	if (c == NULL)
+		return;
+	__atomic_fetch_add(&s->early, percpu_counter_fetch(c), __ATOMIC_RELAXED);
+	percpu_counter_destroy(c);
+}
+
+uint64_t percpu_static_counter_fetch(const struct percpu_static_counter *s)
+{
+	struct percpu_counter *c = __atomic_load_n(&s->counter, __ATOMIC_ACQUIRE);
+	uint64_t early = __atomic_load_n(&s->early, __ATOMIC_RELAXED);
+
+	return early + (c != NULL ? percpu_counter_fetch(c) : 0);
+}
+
+uint64_t percpu_static_counter_fetch_zero(struct percpu_static_counter *s)
+{
+	struct percpu_counter *c = __atomic_load_n(&s->counter, __ATOMIC_ACQUIRE);
+	uint64_t early = __atomic_exchange_n(&s->early, 0, __ATOMIC_RELAXED);
+
+	return early + (c != NULL ? percpu_counter_fetch_zero(c) : 0);
+}
+
+void percpu_static_counter_zero(struct percpu_static_counter *s)
+{
+	(void)percpu_static_counter_fetch_zero(s);
+}

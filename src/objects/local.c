@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * local.c - the fallbacks of the operations in local.h.
+ *
+ * A thread gets here when a sequence was aborted a few times, when it cannot
+ * run any, or when a guard kept it out because another thread was here. With
+ * the guard up and the fence behind, no sequence touches that lane: those that
+ * had passed the guard have committed or restarted.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdlib.h>
+
+#include "objects.h"
+
+#define MAX_SIZE ((size_t)1 << 30)
+#define GUARD_SIZE 8 /* the guard's word, in front of the cell */
+#define ENTRIES 16
+
+/* Found without a lock: fallbacks run in signal handlers, too. */
+static struct percpu_chunk *chunk(const struct percpu_local *l)
+{
+	return l->region->first;
+}
+
+static uint32_t *guard_of(const struct percpu_local *l, unsigned cpu)
+{
+	return (uint32_t *)(void *)(l->guard + cpu * l->stride);
+}
+
+/* The threads that held a guard did not come along. What they left half done does
+ * not show. */
+static void local_mend_in_child(const void *owner)
+{
+	const struct percpu_local *l = owner;
+
+	for (unsigned cpu = 0; cpu < chunk(l)->cpus; cpu++) {
+		uint32_t *guard = guard_of(l, cpu);
+
+		if (l->fallback == PERCPU_LOCAL_LOCK)
+			percpu_robust_orphan(guard);
+		else if (*guard != 0)
+			*guard = 0;
+	}
+}
+
+int percpu_local_create(size_t size, enum percpu_local_fallback fallback, struct percpu_local **ret)
+{
+	struct percpu_region_options o = { .size = sizeof(o), .lane_size = size + GUARD_SIZE };
+	struct percpu_local *l;
+	void *guard;
+	int e;
+
+	if (ret == NULL || size == 0 || size > MAX_SIZE || (unsigned)fallback > PERCPU_LOCAL_REFS ||
+	    (fallback != PERCPU_LOCAL_LOCK && size > sizeof(int64_t)))
+		return -EINVAL;
+	l = malloc(sizeof(*l));
+	if (l == NULL)
+		return -ENOMEM;
+	e = percpu_region_create(&o, &l->region);
+	if (e == 0) {
+		e = percpu_region_alloc(l->region, o.lane_size, 8, &guard);
+		if (e != 0)
+			percpu_region_close(l->region);
+	}
+	if (e != 0) {
+		free(l);
+		return e;
+	}
+	l->guard = guard;
+	l->cell = l->guard + GUARD_SIZE;
+	l->fallback = fallback;
+	l->stride = chunk(l)->stride;
+	if (fallback != PERCPU_LOCAL_SPLIT)
+		percpu_region_tell(l->region, local_mend_in_child, l);
+	*ret = l;
+	return 0;
+}
+
+struct percpu_local percpu_local_word(void *cell, void *guard)
+{
+	return (struct percpu_local){
+		.cell = cell,
+		.guard = guard,
+		.stride = PERCPU_STRIDE,
+		.fallback = PERCPU_LOCAL_REFS,
+		.region = percpu_chunk_of(guard)->region,
+	};
+}
+
+void percpu_local_destroy(struct percpu_local *l)
+{
+	if (l == NULL)
+		return;
+	percpu_region_close(l->region);
+	free(l);
+}
+
+void *percpu_local_cell(const struct percpu_local *l, unsigned cpu)
+{
+	return cpu < chunk(l)->cpus ? l->cell + cpu * l->stride : NULL;
+}
+
+int64_t percpu_local_sum(const struct percpu_local *l)
+{
+	const struct percpu_chunk *k = chunk(l);
+
+	return (int64_t)percpu_chunk_sum(k, (size_t)(l->cell - k->base));
+}
+
+/* The guard */
+
+/* The CPU whose lane a fallback works on: the one it runs on, by preference;
+ * any would do, for it is kept to itself by the guard. */
+static unsigned choose_cpu(const struct percpu_local *l)
+{
+	int cpu = sched_getcpu();
+
+	return cpu > 0 && (uint32_t)cpu < chunk(l)->cpus ? cpu : 0;
+}
+
+/* What a holder that was killed left half done does not show: every operation
+ * ends with one store that makes it valid, here as in the sequences. */
+static int lock_guard(struct percpu_robust *h, uint32_t *guard, unsigned cpu)
+{
+	int e = percpu_robust_lock(h, guard, PERCPU_LOCK_NS);
+
+	if (e != 0)
+		return e;
+	e = percpu_barrier_cpu(cpu);
+	if (e != 0)
+		percpu_robust_unlock(h);
+	return e;
+}
+
+/* From the fence on, nobody does anything but atomic operations on this lane's
+ * word, until the last such thread has gone. */
+static int ref_guard(uint32_t *guard, unsigned cpu)
+{
+	int e;
+
+	__atomic_fetch_add(guard, 1, __ATOMIC_ACQUIRE);
+	e = percpu_barrier_cpu(cpu);
+	if (e != 0)
+		__atomic_fetch_sub(guard, 1, __ATOMIC_RELEASE);
+	return e;
+}
+
+/* A fallback's stay on a lane. */
+struct stay {
+	unsigned cpu;
+	struct percpu_robust lock;
+};
+
+/* Enter the fallback on some lane. Returns 0 or -errno. In a sandbox a fence is
+ * refused, unless the thread is still on the CPU: that is tried a few times. */
+static int enter(const struct percpu_local *l, struct stay *s)
+{
+	int e = -EPERM;
+
+	for (int i = 0; i < ENTRIES && (e == -EPERM || e == -EAGAIN); i++) {
+		s->cpu = choose_cpu(l);
+		e = l->fallback == PERCPU_LOCAL_LOCK ?
+			    lock_guard(&s->lock, guard_of(l, s->cpu), s->cpu) :
+			    ref_guard(guard_of(l, s->cpu), s->cpu);
+	}
+	return e;
+}
+
+static void leave(const struct percpu_local *l, struct stay *s)
+{
+	if (l->fallback == PERCPU_LOCAL_LOCK)
+		percpu_robust_unlock(&s->lock);
+	else
+		__atomic_fetch_sub(guard_of(l, s->cpu), 1, __ATOMIC_RELEASE);
+}
+
+static void *cell_of(const struct percpu_local *l, unsigned cpu)
+{
+	return l->cell + cpu * l->stride;
+}
+
+/* One word: the same atomic operations serve the lock and the references. */
+
+int percpu_local_add_slow(const struct percpu_local *l, int64_t n)
+{
+	struct percpu_chunk *k;
+	int64_t v;
+
+	if (l->fallback != PERCPU_LOCAL_SPLIT)
+		return percpu_local_add_return_slow(l, n, &v);
+	percpu_seq_attach();
+	for (int i = 0; i < PERCPU_SEQ_TRIES; i++)
+		if (percpu_seq_add(l->cell, l->stride, n) == 0)
+			return 0;
+	k = chunk(l);
+	percpu_chunk_add_atomic(k, (size_t)(l->cell - k->base), n);
+	return 0;
+}
+
+int percpu_local_add_return_slow(const struct percpu_local *l, int64_t n, int64_t *ret)
+{
+	struct stay s;
+	int e;
+
+	if (l->fallback == PERCPU_LOCAL_SPLIT)
+		return -ENOTSUP;
+	percpu_seq_attach();
+	for (int i = 0; i < PERCPU_SEQ_TRIES; i++)
+		if (percpu_seq_add_return(l->cell, l->guard, l->stride, n, ret) == 0)
+			return 0;
+	e = enter(l, &s);
+	if (e != 0)
+		return e;
+	*ret = __atomic_add_fetch((int64_t *)cell_of(l, s.cpu), n, __ATOMIC_RELAXED);
+	leave(l, &s);
+	return 0;
+}
+
+int percpu_local_add_limit_slow(const struct percpu_local *l, int64_t n, int64_t limit,
+				int64_t *ret)
+{
+	int64_t old, v, *word;
+	struct stay s;
+	int r = PERCPU_SEQ_SLOW;
+
+	if (l->fallback == PERCPU_LOCAL_SPLIT)
+		return -ENOTSUP;
+	percpu_seq_attach();
+	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
+		r = percpu_seq_add_limit(l->cell, l->guard, l->stride, n, limit, ret);
+	if (r != PERCPU_SEQ_SLOW)
+		return r == 0 ? 0 : -ERANGE;
+	r = enter(l, &s);
+	if (r != 0)
+		return r;
+	word = cell_of(l, s.cpu);
+	old = __atomic_load_n(word, __ATOMIC_RELAXED);
+	do {
+		v = (int64_t)((uint64_t)old + (uint64_t)n);
+		PERCPU_STEP("local: word loaded");
+	} while (v <= limit && !__atomic_compare_exchange_n(word, &old, v, false, __ATOMIC_RELAXED,
+							    __ATOMIC_RELAXED));
+	leave(l, &s);
+	*ret = v;
+	return v <= limit ? 0 : -ERANGE;
+}
+
+int percpu_local_store_slow(const struct percpu_local *l, int64_t v)
+{
+	int64_t old;
+
+	return percpu_local_xchg_slow(l, v, &old);
+}
+
+int percpu_local_cmpxchg_slow(const struct percpu_local *l, int64_t expected, int64_t v,
+			      int64_t *ret)
+{
+	int r = PERCPU_SEQ_SLOW;
+	struct stay s;
+	int64_t old = expected;
+
+	if (l->fallback == PERCPU_LOCAL_SPLIT)
+		return -ENOTSUP;
+	percpu_seq_attach();
+	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
+		r = percpu_seq_cmpxchg(l->cell, l->guard, l->stride, expected, v, ret);
+	if (r != PERCPU_SEQ_SLOW)
+		return r == 0 ? 0 : -EAGAIN;
+	r = enter(l, &s);
+	if (r != 0)
+		return r;
+	if (!__atomic_compare_exchange_n((int64_t *)cell_of(l, s.cpu), &old, v, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		r = -EAGAIN;
+	leave(l, &s);
+	*ret = old;
+	return r;
+}
+
+int percpu_local_xchg_slow(const struct percpu_local *l, int64_t v, int64_t *ret)
+{
+	struct stay s;
+	int e;
+
+	if (l->fallback == PERCPU_LOCAL_SPLIT)
+		return -ENOTSUP;
+	percpu_seq_attach();
+	for (int i = 0; i < PERCPU_SEQ_TRIES; i++)
+		if (percpu_seq_xchg(l->cell, l->guard, l->stride, v, ret) == 0)
+			return 0;
+	e = enter(l, &s);
+	if (e != 0)
+		return e;
+	*ret = __atomic_exchange_n((int64_t *)cell_of(l, s.cpu), v, __ATOMIC_RELAXED);
+	leave(l, &s);
+	return 0;
+}
+
+/* Several words: with the lock only. */
+
+int percpu_local_push_slow(const struct percpu_local *l, uint64_t limit, void *item)
+{
+	struct percpu_array *a;
+	int r = PERCPU_SEQ_SLOW;
+	struct stay s;
+
+	if (l->fallback != PERCPU_LOCAL_LOCK)
+		return -ENOTSUP;
+	percpu_seq_attach();
+	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
+		r = percpu_seq_push(l->cell, l->guard, l->stride, limit, item);
+	if (r != PERCPU_SEQ_SLOW)
+		return r == 0 ? 0 : -ENOSPC;
+	r = enter(l, &s);
+	if (r != 0)
+		return r;
+	a = cell_of(l, s.cpu);
+	if (a->count < limit) {
+		a->slot[a->count] = item;
+		__atomic_store_n(&a->count, a->count + 1, __ATOMIC_RELEASE);
+	} else {
+		r = -ENOSPC;
+	}
+	leave(l, &s);
+	return r;
+}
+
+static int pop_locked(const struct percpu_local *l, unsigned cpu, void **ret)
+{
+	struct percpu_array *a = cell_of(l, cpu);
+
+	if (a->count == 0)
+		return -ENOENT;
+	*ret = a->slot[a->count - 1];
+	__atomic_store_n(&a->count, a->count - 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+int percpu_local_pop_slow(const struct percpu_local *l, void **ret)
+{
+	int r = PERCPU_SEQ_SLOW;
+	struct stay s;
+
+	if (l->fallback != PERCPU_LOCAL_LOCK)
+		return -ENOTSUP;
+	percpu_seq_attach();
+	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
+		r = percpu_seq_pop(l->cell, l->guard, l->stride, ret);
+	if (r != PERCPU_SEQ_SLOW)
+		return r == 0 ? 0 : -ENOENT;
+	r = enter(l, &s);
+	if (r != 0)
+		return r;
+	r = pop_locked(l, s.cpu, ret);
+	leave(l, &s);
+	return r;
+}
+
+int percpu_local_pop_cpu(const struct percpu_local *l, unsigned cpu, void **ret)
+{
+	struct percpu_robust h;
+	int r;
+
+	if (l->fallback != PERCPU_LOCAL_LOCK)
+		return -ENOTSUP;
+	if (cpu >= chunk(l)->cpus)
+		return -EINVAL;
+	r = lock_guard(&h, guard_of(l, cpu), cpu);
+	if (r != 0)
+		return r;
+	r = pop_locked(l, cpu, ret);
+	percpu_robust_unlock(&h);
+	return r;
+}
+
+int percpu_local_copy_slow(const struct percpu_local *l, uint64_t mask, const uint64_t *src,
+			   uint64_t words)
+{
+	struct percpu_fifo *q;
+	int r = PERCPU_SEQ_SLOW;
+	struct stay s;
+
+	if (l->fallback != PERCPU_LOCAL_LOCK)
+		return -ENOTSUP;
+	if (words == 0)
+		return 0;
+	percpu_seq_attach();
+	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
+		r = percpu_seq_copy(l->cell, l->guard, l->stride, mask, src, words);
+	if (r != PERCPU_SEQ_SLOW)
+		return r == 0 ? 0 : -ENOSPC;
+	r = enter(l, &s);
+	if (r != 0)
+		return r;
+	q = cell_of(l, s.cpu);
+	if (mask + 1 - (q->head - __atomic_load_n(&q->tail, __ATOMIC_ACQUIRE)) >= words) {
+		for (uint64_t i = 0; i < words; i++)
+			q->slot[(q->head + i) & mask] = src[i];
+		__atomic_store_n(&q->head, q->head + words, __ATOMIC_RELEASE);
+	} else {
+		r = -ENOSPC;
+	}
+	leave(l, &s);
+	return r;
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stats.c - counters that are read together: objects, and updates that were
+ * not inlined. stats_read.c reads them.
+ *
+ * A lane holds, for all objects, bank 0 and then bank 1. In the CPU lanes both
+ * count, one at a time; in the atomic lanes bank 1 alone. In the bias lane the
+ * place of bank 1 has what readers subtract, and that of bank 0 the control.
+ *
+ * value = sum of both banks in all CPU lanes + sum of the atomic lanes - bias
+ *
+ * An update is one vector store where the CPU has one as wide as the objects.
+ * Where it has not, objects of up to GROUP fields are made in two copies, as with
+ * PERCPU_STATS_WHOLE: one store names the copy that counts. A file keeps the layout
+ * that it was made with; a process on a CPU with less takes the lock instead.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "objects.h"
+
+#define FIELD sizeof(uint64_t)
+#define MAX_LANE_SIZE (PERCPU_MAX_LANE / 2)
+#define GROUP 8 /* fields that every CPU updates without the lock */
+#define LINE 64 /* objects do not share a vector, nor the banks a line */
+
+_Static_assert(sizeof(struct percpu_stats_control) <= LINE, "fits into the smallest bank");
+_Static_assert(PERCPU_STATS_MAX_COMMIT <= PERCPU_JOURNAL_WORDS, "any update fits the journal");
+
+static size_t round_words(size_t words)
+{
+	return words <= 2 ? words : words <= 4 ? 4 : (words + 7) / 8 * 8;
+}
+
+/* Creation */
+
+static int check_schema(size_t size, size_t n, unsigned flags)
+{
+	if (size == 0 || size % FIELD != 0 || n == 0 || (flags & ~PERCPU_STATS_WHOLE) ||
+	    size > MAX_LANE_SIZE / 4 / n)
+		return -EINVAL;
+	return (flags & PERCPU_STATS_WHOLE) && size / FIELD > PERCPU_STATS_MAX_COMMIT ? -E2BIG : 0;
+}
+
+/* Whether objects that are made here are to be in two copies. */
+static bool wants_copies(size_t size, unsigned flags)
+{
+	size_t words = size / FIELD;
+
+	return (flags & PERCPU_STATS_WHOLE) || (words > percpu_vector_words() && words <= GROUP);
+}
+
+/* Words of a copy. */
+static size_t words_of_copy(const struct percpu_stats *s)
+{
+	return (s->words + 1) / 2 * 2;
+}
+
+/* What follows from the schema. */
+static void lay_out(struct percpu_stats *s, size_t size, size_t n, unsigned flags, bool copies)
+{
+	size_t words = round_words(size / FIELD);
+
+	memset(s, 0, sizeof(*s));
+	s->words = size / FIELD;
+	s->n = n;
+	s->flags = flags;
+	if (copies) {
+		s->head = sizeof(struct percpu_pair);
+		s->record = s->head + 2 * words_of_copy(s) * FIELD;
+		s->commit = (uint32_t)s->words;
+	} else {
+		s->record = words * FIELD;
+		s->commit = percpu_vector_words();
+		s->vector = s->commit;
+	}
+	s->banks = (n * s->record + LINE - 1) / LINE * LINE;
+}
+
+static int make_handle(const struct percpu_stats *template, struct percpu_region *r,
+		       struct percpu_region *own, void *cell, struct percpu_stats **ret)
+{
+	struct percpu_stats *s = malloc(sizeof(*s));
+
+	if (s == NULL)
+		return -ENOMEM;
+	*s = *template;
+	s->base = cell;
+	s->chunk = percpu_region_chunk(r, cell);
+	s->stride = s->chunk->stride;
+	s->own = own;
+	if (!r->writable)
+		s->vector = 0; /* so that updates come here, and are refused */
+	s->bank = &percpu_stats_control(s)->bank;
+	*ret = s;
+	return 0;
+}
+
+/* Subtract what earlier users have left in the cells; a region of its own has
+ * nothing. Nobody updates them now, so the fetch succeeds. */
+static int forget_the_past(const struct percpu_stats *s)
+{
+	const struct percpu_chunk *k = s->chunk;
+	uint64_t *values = malloc(s->words * FIELD), *bias;
+
+	if (values == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->n; i++) {
+		(void)percpu_stats_fetch(s, i, 1, values);
+		bias = (uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus,
+						     percpu_stats_offset(s, i));
+		for (size_t w = 0; w < s->words; w++)
+			if (values[w] != 0) /* or the page would be touched */
+				bias[w] += values[w];
+	}
+	free(values);
+	return 0;
+}
+
+static void start_counting(const struct percpu_stats *s)
+{
+	struct percpu_stats_control *c = percpu_stats_control(s);
+
+	c->size = s->words * FIELD;
+	c->n = s->n;
+	c->flags = s->flags;
+	c->copies = s->head != 0;
+	c->fenced = 0;
+	c->resets = 0;
+	c->reader = 0;
+	__atomic_store_n(&c->bank, 0, __ATOMIC_RELEASE);
+}
+
+static int create_at(struct percpu_region *r, struct percpu_region *own,
+		     const struct percpu_stats *t, struct percpu_stats **ret)
+{
+	struct percpu_stats *s;
+	void *cell;
+	int e = percpu_region_alloc(r, 2 * t->banks, LINE, &cell);
+
+	if (e != 0)
+		return e;
+	e = make_handle(t, r, own, cell, &s);
+	if (e == 0 && own == NULL) {
+		e = forget_the_past(s);
+		if (e != 0)
+			free(s);
+	}
+	if (e != 0) {
+		(void)percpu_region_free(r, cell, 2 * t->banks);
+		return e;
+	}
+	start_counting(s);
+	*ret = s;
+	return 0;
+}
+
+int percpu_stats_create_in(struct percpu_region *r, size_t size, size_t n, unsigned flags,
+			   struct percpu_stats **ret)
+{
+	struct percpu_stats t;
+	int e;
+
+	if (r == NULL || ret == NULL || n == 0)
+		return -EINVAL;
+	e = check_schema(size, n, flags);
+	if (e != 0)
+		return e;
+	lay_out(&t, size, n, flags, wants_copies(size, flags));
+	return create_at(r, NULL, &t, ret);
+}
+
+int percpu_stats_create(size_t size, size_t n, unsigned flags, struct percpu_stats **ret)
+{
+	struct percpu_region_options o = { .size = sizeof(o) };
+	struct percpu_stats t;
+	struct percpu_region *r;
+	int e;
+
+	if (ret == NULL || n == 0)
+		return -EINVAL;
+	e = check_schema(size, n, flags);
+	if (e != 0)
+		return e;
+	lay_out(&t, size, n, flags, wants_copies(size, flags));
+	o.lane_size = 2 * t.banks;
+	if (o.lane_size <= PERCPU_LANE_SIZE) {
+		e = percpu_region_default(&r);
+		return e != 0 ? e : create_at(r, NULL, &t, ret);
+	}
+	e = percpu_region_create(&o, &r);
+	if (e != 0)
+		return e;
+	e = create_at(r, r, &t, ret);
+	if (e != 0)
+		percpu_region_close(r);
+	return e;
+}
+
+/* The layout that whoever created the objects has written into the control, which
+ * another process may have damaged since: each word is loaded once, and checked. */
+static int find_layout(const struct percpu_stats_control *c, size_t size, size_t n, unsigned flags,
+		       struct percpu_stats *ret)
+{
+	unsigned made_with = __atomic_load_n(&c->flags, __ATOMIC_RELAXED);
+	unsigned copies = __atomic_load_n(&c->copies, __ATOMIC_RELAXED);
+
+	if (__atomic_load_n(&c->size, __ATOMIC_RELAXED) != size ||
+	    __atomic_load_n(&c->n, __ATOMIC_RELAXED) != n || (flags & ~made_with) != 0 ||
+	    copies > 1 || (copies == 0 && made_with != 0) ||
+	    check_schema(size, n, copies ? made_with | PERCPU_STATS_WHOLE : made_with) != 0)
+		return -ENOENT;
+	lay_out(ret, size, n, made_with, copies);
+	return 0;
+}
+
+int percpu_stats_attach(struct percpu_region *r, uint64_t key, size_t size, size_t n,
+			unsigned flags, struct percpu_stats **ret)
+{
+	struct percpu_stats t;
+	void *cell;
+	int e;
+
+	if (ret == NULL || n == 0)
+		return -EINVAL;
+	e = check_schema(size, n, flags);
+	if (e == 0)
+		e = percpu_region_attach(r, key, PERCPU_KIND_STATS, 1, LINE, LINE, &cell);
+	if (e == 0)
+		e = find_layout(percpu_stats_control_at(percpu_region_chunk(r, cell), cell), size,
+				n, flags, &t);
+	if (e == 0)
+		e = percpu_region_attach(r, key, PERCPU_KIND_STATS, 2, t.banks, LINE, &cell);
+	return e != 0 ? e : make_handle(&t, r, NULL, cell, ret);
+}
+
+int percpu_stats_open(struct percpu_region *r, unsigned root, size_t size, size_t n, unsigned flags,
+		      struct percpu_stats **ret)
+{
+	struct percpu_stats *s;
+	uint64_t key;
+	int e = percpu_root_find(r, root, ret, &key);
+
+	if (e == 0 && key == 0) {
+		e = percpu_stats_create_in(r, size, n, flags, &s);
+		if (e != 0)
+			return e;
+		key = percpu_stats_key(s);
+		if (percpu_root_publish(r, root, &key)) {
+			*ret = s;
+			return 0;
+		}
+		percpu_stats_destroy(s);
+	}
+	return e != 0 ? e : percpu_root_explain(percpu_stats_attach(r, key, size, n, flags, ret));
+}
+
+void percpu_stats_detach(struct percpu_stats *s)
+{
+	free(s);
+}
+
+uint64_t percpu_stats_key(const struct percpu_stats *s)
+{
+	return percpu_region_object_key(s->chunk, PERCPU_KIND_STATS, s->base);
+}
+
+void percpu_stats_destroy(struct percpu_stats *s)
+{
+	if (s == NULL)
+		return;
+	if (s->own != NULL)
+		percpu_region_close(s->own);
+	else
+		(void)percpu_region_free(s->chunk->region, s->base, 2 * s->banks);
+	free(s);
+}
+
+unsigned percpu_stats_commit_words(const struct percpu_stats *s)
+{
+	return s->commit;
+}
+
+/* Updates that were not inlined, or whose sequence was aborted */
+
+/* Returns 0, or another value with nothing added. */
+static int add_by_sequence(const struct percpu_stats *s, size_t i, size_t word, int64_t n)
+{
+	char *cell = s->base + i * s->record;
+
+	return s->head != 0 ?
+		       percpu_seq_pair_add(cell, s->stride, s->bank, s->banks, word,
+					   words_of_copy(s), n) :
+		       percpu_seq_bank_add(cell + word * FIELD, s->stride, s->bank, s->banks, n);
+}
+
+void percpu_stats_add_slow(const struct percpu_stats *s, size_t i, size_t word, int64_t n)
+{
+	struct percpu_rseq *rs;
+
+	if (add_by_sequence(s, i, word, n) == 0)
+		return;
+	rs = percpu_seq_attach();
+	for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
+		if (add_by_sequence(s, i, word, n) == 0)
+			return;
+	percpu_chunk_add_atomic(s->chunk, percpu_stats_offset(s, i) + word * FIELD, n);
+}
+
+static int add_vector(const struct percpu_stats *s, char *cell, const uint64_t *n, size_t words)
+{
+	percpu_words2 n0 = percpu_stats_pair(n, 0, words), n2 = percpu_stats_pair(n, 2, words);
+
+	if (words == 1)
+		return percpu_seq_bank_add(cell, s->stride, s->bank, s->banks, (int64_t)n[0]);
+	if (words == 2)
+		return percpu_seq_bank_add2(cell, s->stride, s->bank, s->banks, n0);
+	if (words <= 4)
+		return percpu_seq_bank_add4(cell, s->stride, s->bank, s->banks, n0, n2);
+	return percpu_seq_bank_add8(cell, s->stride, s->bank, s->banks, n0, n2,
+				    percpu_stats_pair(n, 4, words), percpu_stats_pair(n, 6, words));
+}
+
+static int check_update(const struct percpu_stats *s, size_t i, size_t word, size_t words)
+{
+	if (words == 0 || i >= s->n || word >= s->words || words > s->words - word)
+		return -EINVAL;
+	if (!s->chunk->region->writable)
+		return -EROFS;
+	if (words > PERCPU_STATS_MAX_COMMIT)
+		return -E2BIG;
+	/* Readers take so many words of the bias together, from a multiple on. */
+	return word / PERCPU_JOURNAL_WORDS != (word + words - 1) / PERCPU_JOURNAL_WORDS ? -EINVAL :
+											  0;
+}
+
+/* Whether one store commits them: of a copy, or of a vector, which is aligned. */
+static bool is_one_commit(const struct percpu_stats *s, size_t word, size_t words)
+{
+	size_t group = words <= 2 ? words : words <= 4 ? 4 : 8;
+
+	return words <= s->commit && (s->head != 0 || word % group == 0);
+}
+
+static int update_locked(const struct percpu_stats *s, size_t offset, const uint64_t *n,
+			 size_t words)
+{
+	uint64_t delta[PERCPU_STATS_MAX_COMMIT];
+	struct percpu_robust h;
+	int e = percpu_journal_lock(s->chunk, &h);
+
+	if (e != 0)
+		return e;
+	for (size_t w = 0; w < words; w++)
+		delta[w] = -n[w]; /* of the bias */
+	percpu_journal_add(s->chunk, offset, delta, words);
+	percpu_robust_unlock(&h);
+	return 0;
+}
+
+/* Writes the copy that does not count, with the fields that change and the others,
+ * and makes it the one that does. */
+static int update_copy(const struct percpu_stats *s, char *cell, size_t word, const uint64_t *n,
+		       size_t words)
+{
+	const size_t all = words_of_copy(s);
+	uint64_t delta[PERCPU_STATS_MAX_COMMIT];
+
+	if (words != all) {
+		memset(delta, 0, all * FIELD);
+		memcpy(delta + word, n, words * FIELD);
+		n = delta;
+	}
+	return percpu_seq_bank_update(cell, s->stride, s->bank, s->banks, n, all);
+}
+
+/* Returns 0, or another value with nothing added. */
+static int update_by_sequence(const struct percpu_stats *s, size_t i, size_t word,
+			      const uint64_t *n, size_t words)
+{
+	char *cell = s->base + i * s->record;
+
+	return s->head != 0 ? update_copy(s, cell, word, n, words) :
+			      add_vector(s, cell + word * FIELD, n, words);
+}
+
+int percpu_stats_update_slow(const struct percpu_stats *s, size_t i, size_t word, const uint64_t *n,
+			     size_t words)
+{
+	struct percpu_rseq *rs;
+	int e = check_update(s, i, word, words);
+
+	if (e != 0)
+		return e;
+	if (is_one_commit(s, word, words)) {
+		if (update_by_sequence(s, i, word, n, words) == 0)
+			return 0;
+		rs = percpu_seq_attach();
+		for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
+			if (update_by_sequence(s, i, word, n, words) == 0)
+				return 0;
+	}
+	return update_locked(s, percpu_stats_offset(s, i) + word * FIELD, n, words);
+}

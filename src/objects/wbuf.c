@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wbuf.c - write buffers: the slow path, flushes, and what a child of fork
+ * finds.
+ *
+ * A transaction is in one of three places until it is applied: in the queue of
+ * a CPU; on the list, newest first; or among those that a flush has taken off
+ * the list. The lock covers all cells, how far each queue was
+ * applied, and what was taken.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "objects.h"
+
+#define WBUF_ENTRIES 1024
+#define WBUF_MAX_ENTRIES ((size_t)1 << 24)
+
+/* What part of a buffer is for when the lock is taken. Each flush has a cost of
+ * its own, so the larger part is what fills up between flushes. */
+#define RESERVE 4
+
+/* How many words ahead the cells that are to be added to are fetched. */
+#define AHEAD (2 * 64)
+
+/** A transaction that found no room. */
+struct wbuf_node {
+	struct wbuf_node *next;
+	size_t n;
+	struct percpu_wbuf_entry adds[];
+};
+
+struct wbuf {
+	struct percpu_wbuf pub;
+	struct percpu_local *queues;
+	size_t entries;
+	struct percpu_wbuf_options own; /* own.lock: NULL for the internal lock */
+	struct wbuf *next;		/* of all of the process, under wbuf_lock */
+
+	char apart[128]; /* the above is read by every add; the following is stored to */
+
+	pthread_mutex_t mutex;
+	struct wbuf_node *taken; /* under the lock */
+	struct wbuf_node *list;
+	uint64_t flushes PERCPU_ALIGNED_WORD; /* stored to under the lock */
+	uint64_t listed PERCPU_ALIGNED_WORD;  /* adds on the list, and taken off it */
+	uint64_t overflows PERCPU_ALIGNED_WORD;
+};
+
+static struct wbuf *wbufs;
+static pthread_mutex_t wbuf_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct wbuf *wbuf_of(const struct percpu_wbuf *w)
+{
+	return (struct wbuf *)w;
+}
+
+/* The lock */
+
+static void lock_cells(struct wbuf *b)
+{
+	if (b->own.lock != NULL)
+		b->own.lock(b->own.arg);
+	else
+		pthread_mutex_lock(&b->mutex);
+}
+
+static bool trylock_cells(struct wbuf *b)
+{
+	if (b->own.lock != NULL)
+		return b->own.trylock(b->own.arg) == 0;
+	return pthread_mutex_trylock(&b->mutex) == 0;
+}
+
+static void unlock_cells(struct wbuf *b)
+{
+	if (b->own.lock != NULL)
+		b->own.unlock(b->own.arg);
+	else
+		pthread_mutex_unlock(&b->mutex);
+}
+
+/* Applying: all of this under the lock */
+
+/* No read-modify-write, for the lock is held; atomic for those who read a cell
+ * without it. */
+static void apply_one(uint64_t *cell, uint64_t n)
+{
+	__atomic_store_n(cell, __atomic_load_n(cell, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
+static void apply_adds(const struct percpu_wbuf_entry *adds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		apply_one(adds[i].cell, adds[i].n);
+}
+
+static struct percpu_fifo *queue_of(const struct wbuf *b, unsigned cpu)
+{
+	return percpu_local_cell(b->queues, cpu);
+}
+
+/*
+ * How far a queue was applied is in the word behind its slots. The tail, which
+ * is what sequences see, is up to a reserve behind it: so they find the buffer
+ * full when it is not quite, and there is room left for when the lock is taken
+ * then. The tail never goes back, for a sequence may just have filled the room
+ * that it gave.
+ */
+static uint64_t *applied_of(const struct wbuf *b, struct percpu_fifo *q)
+{
+	return &q->slot[b->pub.mask + 1];
+}
+
+static void move_tail(struct percpu_fifo *q, uint64_t to)
+{
+	uint64_t tail = __atomic_load_n(&q->tail, __ATOMIC_RELAXED);
+
+	while ((int64_t)(to - tail) > 0 &&
+	       !__atomic_compare_exchange_n(&q->tail, &tail, to, false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+}
+
+/* Another CPU may have just stored to the cell: asks for it to be ours before the
+ * load would ask for a copy to read. */
+static inline void prefetch_to_store(const uint64_t *cell)
+{
+#ifdef __x86_64__
+	__asm__ __volatile__("prefetchw %0" : : "m"(*cell)); /* GCC's builtin asks for a copy */
+#else
+	__builtin_prefetch(cell, 1);
+#endif
+}
+
+/* Pairs of a cell and a number, one behind the other. */
+static void apply_run(const uint64_t *slot, size_t words)
+{
+	const uint64_t *end = slot + words, *near = words > AHEAD ? end - AHEAD : slot;
+
+	for (; slot != near; slot += 2) {
+		prefetch_to_store((const uint64_t *)(uintptr_t)slot[AHEAD]);
+		apply_one((uint64_t *)(uintptr_t)slot[0], slot[1]);
+	}
+	for (; slot != end; slot += 2)
+		apply_one((uint64_t *)(uintptr_t)slot[0], slot[1]);
+}
+
+static void apply_queue(const struct wbuf *b, struct percpu_fifo *q)
+{
+	const uint64_t mask = b->pub.mask;
+	uint64_t head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE), i = *applied_of(b, q);
+	uint64_t words = head - i, at = i & mask, to_end = mask + 1 - at;
+
+	if (words == 0)
+		return;
+	if (words > to_end) {
+		apply_run(&q->slot[at], to_end);
+		apply_run(q->slot, words - to_end);
+	} else {
+		apply_run(&q->slot[at], words);
+	}
+	/* Only now may others, and then sequences, have these slots. */
+	__atomic_store_n(applied_of(b, q), head, __ATOMIC_RELEASE);
+	PERCPU_STEP("wbuf: applied");
+	move_tail(q, head - 2 * (b->entries / RESERVE));
+}
+
+/* Without the lock: let sequences have the reserve, too. */
+static void open_queue(const struct wbuf *b, struct percpu_fifo *q)
+{
+	move_tail(q, __atomic_load_n(applied_of(b, q), __ATOMIC_ACQUIRE));
+}
+
+/* Apply what was taken off the list, until limit adds are done. */
+static void apply_taken(struct wbuf *b, size_t limit)
+{
+	struct wbuf_node *node;
+	size_t done = 0;
+
+	while (b->taken != NULL && done < limit) {
+		node = b->taken;
+		b->taken = node->next;
+		apply_adds(node->adds, node->n);
+		done += node->n;
+		free(node);
+	}
+	__atomic_fetch_sub(&b->listed, done, __ATOMIC_RELAXED);
+}
+
+static void take_list(struct wbuf *b)
+{
+	b->taken = __atomic_exchange_n(&b->list, NULL, __ATOMIC_ACQUIRE);
+}
+
+static void count_flush(struct wbuf *b)
+{
+	__atomic_store_n(&b->flushes, b->flushes + 1, __ATOMIC_RELAXED);
+}
+
+/* Everything, however long the list has become. */
+static void flush_all(struct wbuf *b)
+{
+	struct percpu_fifo *q;
+
+	for (unsigned cpu = 0; (q = queue_of(b, cpu)) != NULL; cpu++)
+		apply_queue(b, q);
+	apply_taken(b, SIZE_MAX);
+	take_list(b);
+	apply_taken(b, SIZE_MAX);
+	count_flush(b);
+}
+
+/* The queue of the CPU that the thread is, or was, on; NULL if it cannot use it. */
+static struct percpu_fifo *own_queue(const struct wbuf *b)
+{
+	int32_t cpu = percpu_seq_cpu();
+
+	return cpu >= 0 ? queue_of(b, (unsigned)cpu) : NULL;
+}
+
+/* The caller's own buffer; and of the list not more than a buffer's worth. */
+static void flush_some(struct wbuf *b)
+{
+	struct percpu_fifo *q = own_queue(b);
+
+	if (q != NULL)
+		apply_queue(b, q);
+	if (b->taken == NULL && __atomic_load_n(&b->list, __ATOMIC_RELAXED) != NULL)
+		take_list(b);
+	if (b->taken != NULL)
+		apply_taken(b, b->entries);
+	count_flush(b);
+}
+
+void percpu_wbuf_flush(struct percpu_wbuf *w)
+{
+	struct wbuf *b = wbuf_of(w);
+
+	lock_cells(b);
+	flush_all(b);
+	unlock_cells(b);
+}
+
+int percpu_wbuf_try_flush(struct percpu_wbuf *w)
+{
+	struct wbuf *b = wbuf_of(w);
+
+	if (!trylock_cells(b))
+		return -EBUSY;
+	flush_all(b);
+	unlock_cells(b);
+	return 0;
+}
+
+void percpu_wbuf_hint_flush_slow(struct percpu_wbuf *w)
+{
+	struct wbuf *b = wbuf_of(w);
+
+	if (!trylock_cells(b))
+		return;
+	flush_some(b);
+	unlock_cells(b);
+}
+
+void percpu_wbuf_read(struct percpu_wbuf *w, uint64_t *const *cells, size_t n, uint64_t *ret)
+{
+	struct wbuf *b = wbuf_of(w);
+
+	lock_cells(b);
+	flush_all(b);
+	for (size_t i = 0; i < n; i++)
+		ret[i] = __atomic_load_n(cells[i], __ATOMIC_RELAXED);
+	unlock_cells(b);
+}
+
+/* Scheduling */
+
+static int put_on_list(struct wbuf *b, const struct percpu_wbuf_entry *adds, size_t n)
+{
+	struct wbuf_node *node = malloc(sizeof(*node) + n * sizeof(*adds));
+
+	if (node == NULL)
+		return -ENOMEM;
+	node->n = n;
+	memcpy(node->adds, adds, n * sizeof(*adds));
+	__atomic_fetch_add(&b->listed, n, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&b->overflows, 1, __ATOMIC_RELAXED);
+	node->next = __atomic_load_n(&b->list, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&b->list, &node->next, node, true, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+	return 0;
+}
+
+/* As percpu_seq_append(), with a few tries. One copy of the sequence for both callers. */
+static __attribute__((noinline)) int put_in_queue(struct wbuf *b,
+						  const struct percpu_wbuf_entry *adds, size_t n)
+{
+	const struct percpu_wbuf *w = &b->pub;
+	const uint64_t *words = (const uint64_t *)(const void *)adds;
+	int r = PERCPU_SEQ_SLOW;
+
+	percpu_seq_attach();
+	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
+		r = percpu_seq_append(w->queue, w->stride, w->mask, words, n);
+	return r;
+}
+
+int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds, size_t n)
+{
+	struct wbuf *b = wbuf_of(w);
+	struct percpu_fifo *q;
+
+	if (n == 0)
+		return 0;
+	if (n > b->entries)
+		return -E2BIG;
+	if (put_in_queue(b, adds, n) == 0)
+		return 0;
+	if (trylock_cells(b)) {
+		flush_some(b);
+		apply_adds(adds, n);
+		unlock_cells(b);
+		return 0;
+	}
+	q = own_queue(b);
+	if (q != NULL) {
+		open_queue(b, q);
+		if (put_in_queue(b, adds, n) == 0)
+			return 0;
+	}
+	return put_on_list(b, adds, n);
+}
+
+/* Creation */
+
+static int check_wbuf_options(const struct percpu_wbuf_options *o, struct percpu_wbuf_options *ret)
+{
+	static const struct percpu_wbuf_options defaults = { .size = sizeof(defaults) };
+
+	if (o != NULL && o->size != sizeof(*o))
+		return -EINVAL;
+	*ret = o != NULL ? *o : defaults;
+	if ((ret->lock != NULL) != (ret->trylock != NULL) ||
+	    (ret->lock != NULL) != (ret->unlock != NULL))
+		return -EINVAL;
+	if (ret->entries == 0)
+		ret->entries = WBUF_ENTRIES;
+	if ((ret->entries & (ret->entries - 1)) != 0 || ret->entries > WBUF_MAX_ENTRIES)
+		return -EINVAL;
+	return 0;
+}
+
+int percpu_wbuf_create(const struct percpu_wbuf_options *o, struct percpu_wbuf **ret)
+{
+	struct percpu_wbuf_options opt;
+	struct wbuf *b;
+	int e;
+
+	e = ret != NULL ? check_wbuf_options(o, &opt) : -EINVAL;
+	if (e != 0)
+		return e;
+	b = calloc(1, sizeof(*b));
+	if (b == NULL)
+		return -ENOMEM;
+	e = percpu_local_create(sizeof(struct percpu_fifo) +
+					(2 * opt.entries + 1) * sizeof(uint64_t),
+				PERCPU_LOCAL_LOCK, &b->queues);
+	if (e != 0) {
+		free(b);
+		return e;
+	}
+	b->pub.queue = b->queues->cell;
+	b->pub.stride = b->queues->stride;
+	b->pub.mask = 2 * opt.entries - 1;
+	b->entries = opt.entries;
+	b->own = opt;
+	pthread_mutex_init(&b->mutex, NULL);
+	pthread_mutex_lock(&wbuf_lock);
+	b->next = wbufs;
+	wbufs = b;
+	pthread_mutex_unlock(&wbuf_lock);
+	*ret = &b->pub;
+	return 0;
+}
+
+void percpu_wbuf_destroy(struct percpu_wbuf *w)
+{
+	struct wbuf *b = wbuf_of(w), **at;
+
+	if (w == NULL)
+		return;
+	percpu_wbuf_flush(w);
+	pthread_mutex_lock(&wbuf_lock);
+	for (at = &wbufs; *at != b; at = &(*at)->next)
+		;
+	*at = b->next;
+	pthread_mutex_unlock(&wbuf_lock);
+	percpu_local_destroy(b->queues);
+	pthread_mutex_destroy(&b->mutex);
+	free(b);
+}
+
+void percpu_wbuf_stats(const struct percpu_wbuf *w, struct percpu_wbuf_stats *ret)
+{
+	const struct wbuf *b = wbuf_of(w);
+	struct percpu_fifo *q;
+	uint64_t words = 0, applied;
+
+	for (unsigned cpu = 0; (q = queue_of(b, cpu)) != NULL; cpu++) {
+		applied = __atomic_load_n(applied_of(b, q), __ATOMIC_ACQUIRE);
+		words += __atomic_load_n(&q->head, __ATOMIC_RELAXED) - applied;
+	}
+	ret->entries = b->entries;
+	ret->pending = words / 2 + __atomic_load_n(&b->listed, __ATOMIC_RELAXED);
+	ret->flushes = __atomic_load_n(&b->flushes, __ATOMIC_RELAXED);
+	ret->overflows = __atomic_load_n(&b->overflows, __ATOMIC_RELAXED);
+}
+
+/*
+ * Fork. What was pending then is the parent's to apply: a child has copies of
+ * the buffers, and must not count it again where cells are in shared memory.
+ * The internal lock is held across, so that the child's copies of cells show
+ * whole transactions; a lock of the caller's is the caller's business.
+ */
+
+static void wbuf_lock_all(void)
+{
+	pthread_mutex_lock(&wbuf_lock);
+	for (struct wbuf *b = wbufs; b != NULL; b = b->next)
+		if (b->own.lock == NULL)
+			pthread_mutex_lock(&b->mutex);
+}
+
+static void wbuf_unlock_all(void)
+{
+	for (struct wbuf *b = wbufs; b != NULL; b = b->next)
+		if (b->own.lock == NULL)
+			pthread_mutex_unlock(&b->mutex);
+	pthread_mutex_unlock(&wbuf_lock);
+}
+
+/* Nodes stay, without their adds, for the next flush to free: here an allocator
+ * may still have its locks taken. */
+static void forget(struct wbuf_node *node)
+{
+	for (; node != NULL; node = node->next)
+		node->n = 0;
+}
+
+static void wbuf_forget_all(void)
+{
+	struct percpu_fifo *q;
+
+	for (struct wbuf *b = wbufs; b != NULL; b = b->next) {
+		for (unsigned cpu = 0; (q = queue_of(b, cpu)) != NULL; cpu++)
+			q->tail = *applied_of(b, q) = q->head;
+		forget(b->taken);
+		forget(__atomic_load_n(&b->list, __ATOMIC_ACQUIRE));
+		__atomic_store_n(&b->listed, 0, __ATOMIC_RELAXED);
+	}
+}
+
+__attribute__((constructor)) static void wbuf_join_forks(void)
+{
+	static const struct percpu_fork_part part = {
+		.before = wbuf_lock_all,
+		.after = wbuf_unlock_all,
+		.in_child = wbuf_forget_all,
+	};
+
+	percpu_fork_register(PERCPU_FORK_WBUFS, &part);
+}
