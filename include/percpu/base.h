@@ -101,10 +101,6 @@ typedef __INTMAX_TYPE__ intmax_t;
  *  are aligned to 4 bytes only on 32-bit x86. */
 #define PERCPU_ALIGNED_WORD __attribute__((__aligned__(8)))
 
-/** An enum that is part of a struct, or returned: of the size that the library has it
- *  in, also in units with -fshort-enums. */
-#define PERCPU_ENUM __attribute__((__mode__(__SI__)))
-
 /** More CPUs than this are refused with -E2BIG (Linux itself stops there). */
 #define PERCPU_MAX_CPUS 8192
 

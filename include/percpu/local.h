@@ -38,7 +38,10 @@ enum percpu_local_fallback {
 	PERCPU_LOCAL_SPLIT,
 	PERCPU_LOCAL_LOCK,
 	PERCPU_LOCAL_REFS,
-} PERCPU_ENUM;
+};
+
+PERCPU_ASSERT(sizeof(enum percpu_local_fallback) == sizeof(int),
+	      "libpercpu needs -fno-short-enums");
 
 /** Per-CPU memory of one process, and its guard. The fields are the library's. */
 struct percpu_local {

@@ -16,14 +16,14 @@ enum percpu_tier {
 	PERCPU_TIER_SHARED, /* one atomic add that all threads share */
 	PERCPU_TIER_CPU,    /* an atomic add in a lane of the current CPU */
 	PERCPU_TIER_RSEQ,   /* a plain add in a restartable sequence */
-} PERCPU_ENUM;
+};
 
 /** Who registered the area in which the kernel keeps the CPU number. */
 enum percpu_owner {
 	PERCPU_OWNER_NONE,
 	PERCPU_OWNER_LIBC,
 	PERCPU_OWNER_LIBRARY,
-} PERCPU_ENUM;
+};
 
 /** What the self-test saw when a sequence was preempted on its own CPU. */
 enum percpu_selftest {
@@ -32,7 +32,10 @@ enum percpu_selftest {
 	PERCPU_SELFTEST_FAILED,	      /* it went on: sequences are unsafe here */
 	PERCPU_SELFTEST_INCONCLUSIVE, /* could not be provoked */
 	PERCPU_SELFTEST_PENDING,      /* not seen yet; tier cpu until it is */
-} PERCPU_ENUM;
+};
+
+/* The library has them so, in structs and in what it returns. */
+PERCPU_ASSERT(sizeof(enum percpu_tier) == sizeof(int), "libpercpu needs -fno-short-enums");
 
 /** The state of the process; see percpu_status(). */
 struct percpu_status {

@@ -79,8 +79,7 @@ void percpu_verdict_announce(enum percpu_selftest found)
 {
 	uint32_t pending = PERCPU_SELFTEST_PENDING;
 
-	if (settle(found) == (uint32_t)found && found != PERCPU_SELFTEST_INCONCLUSIVE &&
-	    family != NULL)
+	if (settle(found) == found && found != PERCPU_SELFTEST_INCONCLUSIVE && family != NULL)
 		__atomic_compare_exchange_n(family, &pending, found, false, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED);
 }

@@ -14,10 +14,6 @@
 
 #include "memory.h"
 
-/* A key: the offset in the lane, chunk index + 1 above, enum percpu_kind on top. */
-#define KEY_SHIFT 40
-#define KEY_KIND_SHIFT 60
-
 struct percpu_chunk *percpu_region_chunk(const struct percpu_region *r, const void *cell)
 {
 	if ((uintptr_t)cell - (uintptr_t)r->first->base < r->lane_size)
@@ -310,7 +306,8 @@ uint64_t percpu_region_key(const struct percpu_region *r, const void *cell)
 
 	if (k == NULL)
 		return 0;
-	return ((uint64_t)k->index + 1) << KEY_SHIFT | (uint64_t)((const char *)cell - k->base);
+	return ((uint64_t)k->index + 1) << PERCPU_KEY_CHUNK_SHIFT |
+	       (uint64_t)((const char *)cell - k->base);
 }
 
 uint64_t percpu_region_object_key(const struct percpu_chunk *k, enum percpu_kind kind,
@@ -318,7 +315,7 @@ uint64_t percpu_region_object_key(const struct percpu_chunk *k, enum percpu_kind
 {
 	if (!k->shared)
 		return 0;
-	return (uint64_t)kind << KEY_KIND_SHIFT | percpu_region_key(k->region, base);
+	return (uint64_t)kind << PERCPU_KEY_KIND_SHIFT | percpu_region_key(k->region, base);
 }
 
 /* Whether there is, at the offset, what a key of this kind leads to. */
@@ -342,12 +339,13 @@ static bool is_there(const struct percpu_chunk *k, enum percpu_kind kind, uint64
 
 static void *find_key(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t size)
 {
-	const uint64_t below_kind = key & ((UINT64_C(1) << KEY_KIND_SHIFT) - 1);
-	uint64_t index = (below_kind >> KEY_SHIFT) - 1;
-	uint64_t offset = key & ((UINT64_C(1) << KEY_SHIFT) - 1);
+	const uint64_t below_kind = key & ((UINT64_C(1) << PERCPU_KEY_KIND_SHIFT) - 1);
+	uint64_t index = (below_kind >> PERCPU_KEY_CHUNK_SHIFT) - 1;
+	uint64_t offset = key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1);
 	void *cell = NULL;
 
-	if (key >> KEY_KIND_SHIFT != (uint64_t)kind || below_kind >> KEY_SHIFT == 0)
+	if (key >> PERCPU_KEY_KIND_SHIFT != (uint64_t)kind ||
+	    below_kind >> PERCPU_KEY_CHUNK_SHIFT == 0)
 		return NULL;
 	percpu_process_lock();
 	(void)percpu_region_refresh(r);

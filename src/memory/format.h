@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * format.h - all that another process can see: the file of a shared region.
+ * docs/format.md describes it byte by byte, and is compared with this.
  */
 #ifndef PERCPU_FORMAT_H
 #define PERCPU_FORMAT_H
@@ -57,15 +58,27 @@ _Static_assert(offsetof(struct percpu_header, atomic_lanes) == 168, "file layout
 _Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic words");
 
 #define PERCPU_MAGIC 0x31557043726550ffULL /* bytes: ff P e r C p U 1 */
-#define PERCPU_VERSION 4
 
-/** What a key leads to; part of the key, and so of the file format. */
+/* Files of another major number are refused. docs/format.md says what a minor one may add. */
+#define PERCPU_VERSION_MAJOR 4
+#define PERCPU_VERSION_MINOR 0
+#define PERCPU_VERSION ((uint32_t)PERCPU_VERSION_MINOR << 16 | PERCPU_VERSION_MAJOR)
+
+/* A key: the offset in the lane, chunk index + 1 above, enum percpu_kind on top. */
+#define PERCPU_KEY_CHUNK_SHIFT 40
+#define PERCPU_KEY_KIND_SHIFT 60
+
+/** What a key leads to. */
 enum percpu_kind {
 	PERCPU_KIND_CELL, /* bytes in an allocation, a counter among them */
 	PERCPU_KIND_ARRAY,
 	PERCPU_KIND_COMPACT,
 	PERCPU_KIND_STATS,
 };
+
+/** Bytes of each lane that a compact counter takes: in a CPU lane a cell of 4 is used,
+ *  in an atomic lane a word, in the bias lane a word of bias and one of checkpoint. */
+#define PERCPU_COMPACT_SHARE 16
 
 /** What all who count in objects look at: in the bias lane, at the key, so that
  *  who attaches finds it before the layout is known. Readers change it. */

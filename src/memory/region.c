@@ -181,7 +181,7 @@ static int validate(const struct percpu_header *h, uint32_t index)
 {
 	if (h->magic != PERCPU_MAGIC)
 		return -EBADMSG;
-	if (h->version != PERCPU_VERSION)
+	if ((uint16_t)h->version != PERCPU_VERSION_MAJOR)
 		return -EPROTO;
 	if (h->index != index || h->lane_size == 0 || h->lane_size > PERCPU_LONGEST_LANE ||
 	    h->cpus == 0)

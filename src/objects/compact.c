@@ -39,7 +39,6 @@
 
 #define NARROW sizeof(uint32_t)
 #define WIDE sizeof(uint64_t)
-#define SHARE (2 * WIDE) /* of a lane's address space, per counter */
 #define SET_ALIGN 64
 #define GENERATIONS (UINT64_C(1) << 28)
 
@@ -105,12 +104,12 @@ static int alloc_set(struct percpu_region *r, size_t n, struct percpu_region *ow
 	void *cell;
 	int e;
 
-	e = percpu_region_alloc_narrow(r, n * SHARE, n * NARROW, SET_ALIGN, &cell);
+	e = percpu_region_alloc_narrow(r, n * PERCPU_COMPACT_SHARE, n * NARROW, SET_ALIGN, &cell);
 	if (e != 0)
 		return e;
 	e = make_set(r, own, cell, n, ret);
 	if (e != 0)
-		(void)percpu_region_free(r, cell, n * SHARE);
+		(void)percpu_region_free(r, cell, n * PERCPU_COMPACT_SHARE);
 	return e;
 }
 
@@ -131,7 +130,7 @@ int percpu_compact_create_in(struct percpu_region *r, size_t n, struct percpu_co
 	uint64_t lanes;
 	int e;
 
-	if (r == NULL || ret == NULL || !percpu_fits_lane(n, SHARE))
+	if (r == NULL || ret == NULL || !percpu_fits_lane(n, PERCPU_COMPACT_SHARE))
 		return -EINVAL;
 	e = alloc_set(r, n, NULL, &c);
 	if (e != 0)
@@ -142,7 +141,7 @@ int percpu_compact_create_in(struct percpu_region *r, size_t n, struct percpu_co
 		for (lanes = percpu_chunk_atomic_lanes(c->chunk, word); lanes != 0;
 		     lanes &= lanes - 1)
 			wipe_set(wide_cells(c, 64 * word + __builtin_ctzll(lanes)), n * WIDE);
-	wipe_set(biases(c), n * SHARE);
+	wipe_set(biases(c), n * PERCPU_COMPACT_SHARE);
 	*ret = c;
 	return 0;
 }
@@ -150,7 +149,8 @@ int percpu_compact_create_in(struct percpu_region *r, size_t n, struct percpu_co
 /* A set in a region of its own, which is the set's to close. */
 static int create_large_set(size_t n, struct percpu_compact **ret)
 {
-	struct percpu_region_options o = { .size = sizeof(o), .lane_size = n * SHARE };
+	struct percpu_region_options o = { .size = sizeof(o),
+					   .lane_size = n * PERCPU_COMPACT_SHARE };
 	struct percpu_region *r;
 	int e;
 
@@ -170,9 +170,9 @@ int percpu_compact_create(size_t n, struct percpu_compact **ret)
 	struct percpu_region *r;
 	int e;
 
-	if (ret == NULL || !percpu_fits_lane(n, SHARE))
+	if (ret == NULL || !percpu_fits_lane(n, PERCPU_COMPACT_SHARE))
 		return -EINVAL;
-	if (n * SHARE > PERCPU_LANE_SIZE)
+	if (n * PERCPU_COMPACT_SHARE > PERCPU_LANE_SIZE)
 		return create_large_set(n, ret);
 	e = percpu_region_default(&r);
 	return e != 0 ? e : percpu_compact_create_in(r, n, ret);
@@ -186,7 +186,8 @@ int percpu_compact_attach(struct percpu_region *r, uint64_t key, size_t n,
 
 	if (ret == NULL)
 		return -EINVAL;
-	e = percpu_region_attach(r, key, PERCPU_KIND_COMPACT, n, SHARE, SET_ALIGN, &cell);
+	e = percpu_region_attach(r, key, PERCPU_KIND_COMPACT, n, PERCPU_COMPACT_SHARE, SET_ALIGN,
+				 &cell);
 	return e != 0 ? e : make_set(r, NULL, cell, n, ret);
 }
 
@@ -228,7 +229,7 @@ void percpu_compact_destroy(struct percpu_compact *c)
 	if (c->own != NULL)
 		percpu_region_close(c->own);
 	else
-		(void)percpu_region_free(c->chunk->region, c->base, c->n * SHARE);
+		(void)percpu_region_free(c->chunk->region, c->base, c->n * PERCPU_COMPACT_SHARE);
 	free(c);
 }
 

@@ -253,6 +253,10 @@ static void other_geometry_is_refused(void **state)
 	assert_int_equal(open_patched(VERSION, 1, 4, true), -EPROTO);
 	assert_int_equal(open_patched(VERSION, 3, 4, true), -EPROTO);
 	assert_int_equal(open_patched(VERSION, 5, 4, false), -EPROTO);
+	assert_int_equal(open_patched(VERSION, 5 | 1 << 16, 4, true), -EPROTO);
+	/* What a newer minor number adds is not looked at. */
+	assert_int_equal(open_patched(VERSION, 4 | 1 << 16, 4, true), 0);
+	assert_int_equal(open_patched(VERSION, 4 | 0xffff0000, 4, false), 0);
 	assert_int_equal(open_patched(INDEX, 1, 4, true), -EBADMSG);
 	assert_int_equal(open_patched(STRIDE, stride + 64, 8, true), -EPROTO);
 	assert_int_equal(open_patched(STRIDE, stride - 64, 8, false), -EPROTO);

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Compare docs/format.md with src/memory/format.h.
+
+    format.py SOURCE WORK
+
+Each table there is a struct: its fields are where the table says, as large, and
+nothing is between them. Numbers of the text are those of the header, too. What is
+compared is compiled, nothing is run. Prints TAP.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+COMPILERS = ["gcc", "clang", "i686-linux-gnu-gcc", "arm-linux-gnueabihf-gcc"]
+NUMBERS = {
+    r"`(0x\w+)`; written last": "PERCPU_MAGIC",
+    r"major number in bits 0 to 15, now (\d+)": "PERCPU_VERSION_MAJOR",
+    r"the minor one above, now (\d+)": "PERCPU_VERSION_MINOR",
+    r"\| N, up to (\d+) \|": "PERCPU_MAX_CPUS",
+    r"of which (\d+) fill a lane": "PERCPU_UNITS",
+    r"how many, up to (\d+) \|": "PERCPU_JOURNAL_WORDS",
+    r"in chunk 0: (\d+) keys": "PERCPU_REGION_ROOTS",
+    r"\| 0 to (\d+) \| offset in the lane": "PERCPU_KEY_CHUNK_SHIFT - 1",
+    r"\| (\d+) to 63 \| kind": "PERCPU_KEY_KIND_SHIFT",
+    r"(\d+) array of counters": "PERCPU_KIND_ARRAY",
+    r"(\d+) compact counters,": "PERCPU_KIND_COMPACT",
+    r"(\d+) statistics \|": "PERCPU_KIND_STATS",
+    r"n of them, take (\d+) n bytes of each lane": "PERCPU_COMPACT_SHARE",
+    r"bits 0 to (\d+): which bank counts": "__builtin_ctzll(PERCPU_STATS_FLIP) - 1",
+}
+
+
+def claims(text):
+    """Yield (what, C expression) for all that the text says."""
+    for struct, table in re.findall(r"^`(struct \w+)`.*?\n\n((?:\|.*\n)+)", text, re.MULTILINE):
+        end = 0
+        for offset, size, field in re.findall(r"\| (\d+) \| (\d+) \| `(\w+)` \|", table):
+            member = f"(({struct} *)0)->{field}"
+            place = f"offsetof({struct}, {field}) == {offset} && {offset} == {end}"
+            yield f"{struct}: {field}", f"{place} && sizeof({member}) == {size}"
+            end = int(offset) + int(size)
+        yield f"{struct}: its size", f"sizeof({struct}) == {end}"
+    for pattern, expression in NUMBERS.items():
+        found = re.findall(pattern, text)
+        yield expression, f"{found[0] or 0} == {expression}" if found else "0"
+
+
+def main():
+    """Print a line per compiler and claim."""
+    source, work = (pathlib.Path(arg).resolve() for arg in sys.argv[1:3])
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs/format.md"
+    every = list(claims(page.read_text(encoding="utf-8")))
+    unit = work / "claims.c"
+    lines = [f'#include "{source}/src/memory/format.h"']
+    lines += [f'_Static_assert({what}, "claim {n}");' for n, (_, what) in enumerate(every)]
+    unit.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    count = 0
+    for compiler in COMPILERS:
+        if not shutil.which(compiler):
+            count += 1
+            print(f"ok {count} - {compiler} # SKIP no {compiler}")
+            continue
+        command = [compiler, "-std=gnu11", f"-I{source}/include", "-fsyntax-only", unit]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        wrong = {int(n) for n in re.findall(r'claim (\d+)"', done.stderr)}
+        if done.returncode != 0 and not wrong:
+            print(f"Bail out! {compiler}: {done.stderr}")
+            return 1
+        for n, (name, what) in enumerate(every):
+            count += 1
+            print(f"{'not ok' if n in wrong else 'ok'} {count} - {compiler}: {name}")
+            if n in wrong:
+                print(f"# the page says: {what}")
+    print(f"1..{count}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
