@@ -14,6 +14,7 @@
 #include "cpu/futex.c"
 #include "cpu/helper.c"
 #include "cpu/lock.c"
+#include "cpu/options.c"
 #include "cpu/record.c"
 #include "cpu/selftest.c"
 #include "cpu/status.c"

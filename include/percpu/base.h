@@ -101,6 +101,22 @@ typedef __INTMAX_TYPE__ intmax_t;
  *  are aligned to 4 bytes only on 32-bit x86. */
 #define PERCPU_ALIGNED_WORD __attribute__((__aligned__(8)))
 
+/** The version of these headers. Compare it with percpu_version(), which is the
+ *  library's: PERCPU_VERSION_OF(0, 1, 0) is 0.1.0. */
+#define PERCPU_VERSION_MAJOR 0
+#define PERCPU_VERSION_MINOR 1
+#define PERCPU_VERSION_PATCH 0
+#define PERCPU_VERSION_OF(major, minor, patch) ((major) << 16 | (minor) << 8 | (patch))
+#define PERCPU_VERSION                                                                             \
+	PERCPU_VERSION_OF(PERCPU_VERSION_MAJOR, PERCPU_VERSION_MINOR, PERCPU_VERSION_PATCH)
+
+/*
+ * Structs of options begin with their size, which the program sets to sizeof. One of an
+ * older version has fewer fields, of which the library takes the defaults; one of a
+ * newer version has more, which must be zero where the library does not know them:
+ * else the call is -EINVAL.
+ */
+
 /** More CPUs than this are refused with -E2BIG (Linux itself stops there). */
 #define PERCPU_MAX_CPUS 8192
 

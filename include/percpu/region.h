@@ -47,10 +47,9 @@ struct percpu_region_options {
  * has a copy, as of any variable. o may be NULL: all defaults.
  *
  * Returns 0, or
- *	-EINVAL	o has a size this library does not know or nonzero bytes in a
- *		part it does not know, lane_size is larger than 1 TiB (1 GiB in
- *		32-bit processes), more CPUs than cpus are known to be there, or
- *		ret is NULL
+ *	-EINVAL	options this library does not know, lane_size is larger than
+ *		1 TiB (1 GiB in 32-bit processes), more CPUs than cpus are known
+ *		to be there, or ret is NULL
  *	-E2BIG	more than PERCPU_MAX_CPUS CPUs
  *	-ENOMEM	no memory, or no address space (RLIMIT_AS, 32-bit processes)
  *

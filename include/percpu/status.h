@@ -120,6 +120,13 @@ PERCPU_API const char *percpu_tier_name(enum percpu_tier tier);
  */
 PERCPU_API enum percpu_selftest percpu_selftest(void);
 
+/**
+ * Say which version the library has, as PERCPU_VERSION does for the headers.
+ *
+ * Context: anywhere.
+ */
+PERCPU_API int percpu_version(void);
+
 PERCPU_END_DECLS
 
 #endif

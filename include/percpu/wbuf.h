@@ -51,7 +51,7 @@ struct percpu_wbuf_options {
  * Create a write buffer. o may be NULL: all defaults.
  *
  * Returns 0, or
- *	-EINVAL	ret is NULL; o has a size this library does not know; entries is
+ *	-EINVAL	ret is NULL; options this library does not know; entries is
  *		no power of two or too large; one or two of the lock's functions
  *	-ENOMEM	no memory, or no address space; -E2BIG more CPUs than
  *		PERCPU_MAX_CPUS

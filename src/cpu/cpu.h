@@ -70,6 +70,13 @@ static inline uint64_t percpu_now_ns(void)
 
 #define PERCPU_SECOND 1000000000ULL
 
+/* options.c */
+
+/** Read a struct of options, which begins with its size, into one of the size that is
+ *  known here; NULL is all zero. Programs of an older version have fewer fields: the
+ *  others are zero. Those of a newer one have more, which must be zero: or -EINVAL. */
+int percpu_options_read(void *to, size_t known, const void *from);
+
 /* futex.c */
 
 /** Wait on a word while it has that value, at most ns, or without limit if that is

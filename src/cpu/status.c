@@ -174,6 +174,11 @@ enum percpu_selftest percpu_selftest(void)
 	return percpu_selftest_last();
 }
 
+int percpu_version(void)
+{
+	return PERCPU_VERSION;
+}
+
 enum percpu_tier percpu_tier(void)
 {
 	return outcomes[percpu_verdict()].tier;

@@ -82,7 +82,7 @@ int percpu_chunk_format(struct percpu_chunk *k)
 
 	if (e != 0)
 		return e;
-	h->version = PERCPU_VERSION;
+	h->version = PERCPU_FORMAT;
 	h->index = k->index;
 	h->lane_size = k->lane_size;
 	h->stride = k->stride;

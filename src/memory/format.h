@@ -60,9 +60,9 @@ _Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic wo
 #define PERCPU_MAGIC 0x31557043726550ffULL /* bytes: ff P e r C p U 1 */
 
 /* Files of another major number are refused. docs/format.md says what a minor one may add. */
-#define PERCPU_VERSION_MAJOR 4
-#define PERCPU_VERSION_MINOR 0
-#define PERCPU_VERSION ((uint32_t)PERCPU_VERSION_MINOR << 16 | PERCPU_VERSION_MAJOR)
+#define PERCPU_FORMAT_MAJOR 4
+#define PERCPU_FORMAT_MINOR 0
+#define PERCPU_FORMAT ((uint32_t)PERCPU_FORMAT_MINOR << 16 | PERCPU_FORMAT_MAJOR)
 
 /* A key: the offset in the lane, chunk index + 1 above, enum percpu_kind on top. */
 #define PERCPU_KEY_CHUNK_SHIFT 40

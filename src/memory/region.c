@@ -181,7 +181,7 @@ static int validate(const struct percpu_header *h, uint32_t index)
 {
 	if (h->magic != PERCPU_MAGIC)
 		return -EBADMSG;
-	if ((uint16_t)h->version != PERCPU_VERSION_MAJOR)
+	if ((uint16_t)h->version != PERCPU_FORMAT_MAJOR)
 		return -EPROTO;
 	if (h->index != index || h->lane_size == 0 || h->lane_size > PERCPU_LONGEST_LANE ||
 	    h->cpus == 0)
@@ -271,14 +271,6 @@ static void enlist(struct percpu_region *r)
 	percpu_process_unlock();
 }
 
-static bool all_zero(const unsigned char *p, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (p[i] != 0)
-			return false;
-	return true;
-}
-
 /* Options of this version with the defaults filled in. */
 static int check_options(const struct percpu_region_options *o, struct percpu_region_options *ret)
 {
@@ -286,13 +278,8 @@ static int check_options(const struct percpu_region_options *o, struct percpu_re
 	int cpus = percpu_possible_cpus(&certain);
 	size_t unit;
 
-	memset(ret, 0, sizeof(*ret));
-	if (o != NULL) {
-		if (o->size < sizeof(*ret) ||
-		    !all_zero((const unsigned char *)o + sizeof(*ret), o->size - sizeof(*ret)))
-			return -EINVAL;
-		*ret = *o;
-	}
+	if (percpu_options_read(ret, sizeof(*ret), o) != 0)
+		return -EINVAL;
 	if (cpus < 0 || ret->cpus > PERCPU_MAX_CPUS)
 		return -E2BIG;
 	if (ret->cpus == 0)

@@ -339,11 +339,10 @@ int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_wbuf_entry *
 
 static int check_wbuf_options(const struct percpu_wbuf_options *o, struct percpu_wbuf_options *ret)
 {
-	static const struct percpu_wbuf_options defaults = { .size = sizeof(defaults) };
+	int e = percpu_options_read(ret, sizeof(*ret), o);
 
-	if (o != NULL && o->size != sizeof(*o))
-		return -EINVAL;
-	*ret = o != NULL ? *o : defaults;
+	if (e != 0)
+		return e;
 	if ((ret->lock != NULL) != (ret->trylock != NULL) ||
 	    (ret->lock != NULL) != (ret->unlock != NULL))
 		return -EINVAL;

@@ -77,7 +77,7 @@ static const char *find_fault(const char *name, size_t size, const struct percpu
 		return "is created without a name";
 	if (size == 0 || size > PERCPU_LANE_SIZE)
 		return "is created with items of 0 bytes, or of more than a lane's 65536";
-	if (o->size != sizeof(*o) || o->reserved != 0 || (o->flags & ~PERCPU_ZONE_DEBUG))
+	if (o->reserved != 0 || (o->flags & ~PERCPU_ZONE_DEBUG))
 		return "is created with options that this library does not know";
 	if (o->align > MAX_ALIGN || (o->align & (o->align - 1)) != 0)
 		return "is created with an alignment that is not a power of two up to 64";
@@ -128,17 +128,16 @@ static int make_parts(struct percpu_zone *z, const struct percpu_zone_options *o
 int percpu_zone_create(const char *name, size_t size, const struct percpu_zone_options *o,
 		       struct percpu_zone **ret)
 {
-	static const struct percpu_zone_options defaults = { .size = sizeof(defaults) };
-	const struct percpu_zone_options opt = o != NULL ? *o : defaults;
+	struct percpu_zone_options opt;
 	const char *fault;
 	struct percpu_zone *z;
 	int e;
 
-	if (ret == NULL)
+	if (ret == NULL || percpu_options_read(&opt, sizeof(opt), o) != 0)
 		return -EINVAL;
 	fault = find_fault(name, size, &opt, &e);
 	if (fault != NULL) {
-		if (opt.size == sizeof(opt) && (opt.flags & PERCPU_ZONE_DEBUG))
+		if (opt.flags & PERCPU_ZONE_DEBUG)
 			percpu_zone_check_explain(name != NULL ? name : "", fault);
 		return e;
 	}

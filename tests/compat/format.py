@@ -18,8 +18,8 @@ import sys
 COMPILERS = ["gcc", "clang", "i686-linux-gnu-gcc", "arm-linux-gnueabihf-gcc"]
 NUMBERS = {
     r"`(0x\w+)`; written last": "PERCPU_MAGIC",
-    r"major number in bits 0 to 15, now (\d+)": "PERCPU_VERSION_MAJOR",
-    r"the minor one above, now (\d+)": "PERCPU_VERSION_MINOR",
+    r"major number in bits 0 to 15, now (\d+)": "PERCPU_FORMAT_MAJOR",
+    r"the minor one above, now (\d+)": "PERCPU_FORMAT_MINOR",
     r"\| N, up to (\d+) \|": "PERCPU_MAX_CPUS",
     r"of which (\d+) fill a lane": "PERCPU_UNITS",
     r"how many, up to (\d+) \|": "PERCPU_JOURNAL_WORDS",

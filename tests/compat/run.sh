@@ -103,6 +103,14 @@ exported_symbols()
 	diff listed exported-percpu && grep -vx percpu_self listed | diff - exported-percpu-late
 }
 
+# The headers say the version that the package has.
+version()
+{
+	echo PERCPU_VERSION_MAJOR.PERCPU_VERSION_MINOR.PERCPU_VERSION_PATCH |
+		cc -E -P -I"$prefix/include" -include percpu/base.h - | tail -n 1 | tr -d ' ' >version &&
+		pkg-config --modversion percpu | diff version -
+}
+
 # A library that was linked without ours gets our vfork nevertheless.
 interposition()
 {
@@ -259,6 +267,7 @@ check 'install' install_library
 [ -e "$prefix/lib/libpercpu.a" ] || { echo "1..$count"; exit 1; }
 check 'exported symbols are those of the map' exported_symbols
 check 'soname, nodelete, and no thread-local storage of the late one' dynamic_section
+check 'version' version
 check 'pkg-config, shared' pkgconfig_shared
 expected_tier=$(./shared)
 check 'percpu-doctor is installed' doctor

@@ -221,6 +221,14 @@ static void every_thread_sees_the_same(void **state)
 		assert_ptr_equal(seen[i], percpu_status());
 }
 
+static void versions_can_be_compared(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_version(), PERCPU_VERSION);
+	assert_true(PERCPU_VERSION >= PERCPU_VERSION_OF(0, 1, 0));
+	assert_true(PERCPU_VERSION < PERCPU_VERSION_OF(PERCPU_VERSION_MAJOR + 1, 0, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +241,7 @@ int main(void)
 		cmocka_unit_test(tiers_have_names),
 		cmocka_unit_test(selftest_can_be_repeated),
 		cmocka_unit_test(thread_tier_follows_the_registration),
+		cmocka_unit_test(versions_can_be_compared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * options.c - structs of options, as programs of any version hand them over.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cpu.h"
+
+#define LONGEST 4096 /* more is a mistake */
+
+static bool is_zero(const unsigned char *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i] != 0)
+			return false;
+	return true;
+}
+
+int percpu_options_read(void *to, size_t known, const void *from)
+{
+	const unsigned char *bytes = from;
+	size_t size = known;
+
+	if (from != NULL)
+		memcpy(&size, from, sizeof(size));
+	if (size < sizeof(size) || size > LONGEST ||
+	    (size > known && !is_zero(bytes + known, size - known)))
+		return -EINVAL;
+	memset(to, 0, known);
+	if (from != NULL)
+		memcpy(to, from, size < known ? size : known);
+	memcpy(to, &known, sizeof(known));
+	return 0;
+}
