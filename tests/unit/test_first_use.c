@@ -107,7 +107,8 @@ static int prove_for_real_time(void *arg)
 	test_child_require(percpu_counter_create(&c) == 0, "a counter");
 	wait_until_held(2);
 	tasks = opendir("/proc/self/task");
-	test_child_require(tasks != NULL, "/proc/self/task");
+	if (tasks == NULL)
+		return 1;
 	while ((entry = readdir(tasks)) != NULL)
 		others += sched_getscheduler(atoi(entry->d_name)) == SCHED_OTHER &&
 			  isdigit(entry->d_name[0]);
