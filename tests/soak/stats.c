@@ -65,10 +65,13 @@ void soak_shared_stats_close(void)
 		percpu_stats_detach(sets[1][i]);
 }
 
-/* Where some CPU cannot be fenced there is no snapshot of shared objects. */
+/* Where some CPU cannot be fenced there is no snapshot of shared objects; nor is there
+ * one when readers disturb each other all the time, whose turns take more than a second
+ * each on a machine that is busy with other things. */
 static bool has_read(const char *what, bool shared, int r)
 {
-	soak_require(r == 0 || (shared && (r == -EPERM || r == -ETIMEDOUT)), what, 0, (uint64_t)r);
+	soak_require(r == 0 || r == -EAGAIN || (shared && (r == -EPERM || r == -ETIMEDOUT)), what,
+		     0, (uint64_t)r);
 	return r == 0;
 }
 
