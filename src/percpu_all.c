@@ -27,6 +27,8 @@
 #include "freebsd/uma.c"
 #include "memory/alloc.c"
 #include "memory/chunk.c"
+#include "memory/file.c"
+#include "memory/grow.c"
 #include "memory/journal.c"
 #include "memory/map.c"
 #include "memory/pin.c"
@@ -44,3 +46,4 @@
 #include "objects/wbuf.c"
 #include "objects/zone.c"
 #include "objects/zone_check.c"
+#include "objects/zone_item.c"

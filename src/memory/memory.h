@@ -210,6 +210,9 @@ static inline struct percpu_chunk *percpu_region_lookup(const struct percpu_regi
 	}
 }
 
+/** How many chunks a file has at most. */
+#define PERCPU_MAX_FILE_CHUNKS 4096
+
 /** The private region that single counters and small arrays come from. */
 int percpu_region_default(struct percpu_region **ret);
 
@@ -219,14 +222,37 @@ bool percpu_region_is_zone(const struct percpu_region *r);
 /** The region has one owner, who is told of it in each child of fork. */
 void percpu_region_tell(struct percpu_region *r, void (*in_child)(const void *), const void *owner);
 
+/** The region that the cell, any pointer, is in; NULL if none. */
+struct percpu_region *percpu_region_find(const void *cell);
+
+/** Options of this version, with the defaults filled in. */
+int percpu_region_check(const struct percpu_region_options *o, struct percpu_region_options *ret);
+
+/** A region without chunks; and what has none yet, or is not needed any more. */
+int percpu_region_new(bool shared, bool writable, size_t lane_size, uint32_t cpus,
+		      struct percpu_region **ret);
+void percpu_region_drop(struct percpu_region *r);
+
+/** Map the chunks that exist, or else make the first; from now on the region is one of
+ *  the process. Drops it if that fails. */
+int percpu_region_begin(struct percpu_region *r, int fd, bool exists, struct percpu_region **ret);
+
+/* grow.c */
+
+/** Map the first chunk, from the file if the region is one. It is the spare one. */
+int percpu_region_map_first(struct percpu_region *r, int fd);
+
+/** The spare chunk is the region's, and complete. */
+int percpu_region_append_spare(struct percpu_region *r);
+
 /** Add a chunk. The caller has the lock between processes and that of this one. */
 int percpu_region_grow(struct percpu_region *r);
 
 /** Map the chunks that other processes have added. The caller has the process lock. */
 int percpu_region_refresh(struct percpu_region *r);
 
-/** The region that the cell, any pointer, is in; NULL if none. */
-struct percpu_region *percpu_region_find(const void *cell);
+/** Whether this library could have written the header for chunk index: 0 or -errno. */
+int percpu_header_check(const struct percpu_header *h, uint32_t index);
 
 /* root.c */
 

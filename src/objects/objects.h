@@ -5,6 +5,8 @@
 #ifndef PERCPU_OBJECTS_H
 #define PERCPU_OBJECTS_H
 
+#include <percpu/zone.h>
+
 #include "../memory/memory.h"
 
 /* stats.c, stats_read.c */
@@ -79,5 +81,45 @@ void percpu_depot_trim(struct percpu_depot *d);
 
 /** How many items there are. */
 size_t percpu_depot_count(const struct percpu_depot *d);
+
+/* zone.c, zone_item.c */
+
+#define PERCPU_ZONE_CACHE 64 /* items per CPU */
+
+struct percpu_zone {
+	char name[32];
+	size_t size;
+	size_t align;
+	struct percpu_region *region;
+	bool own; /* the region goes with the zone */
+	percpu_zone_fn *ctor, *dtor;
+	void *arg;
+	struct percpu_local *cache;	 /* NULL: shared, or checked */
+	struct percpu_depot depot;	 /* what the cache has no room for */
+	struct percpu_zone_check *check; /* PERCPU_ZONE_DEBUG */
+	struct percpu_counter *requests;
+	uintptr_t base; /* of lane 0 of the region's first chunk */
+
+	/* atomic */
+	bool plain; /* nothing to do with an item but cache it */
+	size_t limit;
+	size_t taken;
+	uint64_t failures PERCPU_ALIGNED_WORD;
+	uint64_t waits PERCPU_ALIGNED_WORD;
+	uint32_t waiters; /* threads in wait_for_item() */
+	uint32_t freed;	  /* futex: changes with each free while there are any */
+};
+
+/** The cache of a CPU; NULL if there is none. */
+const struct percpu_array *percpu_zone_cache_of(const struct percpu_zone *z, unsigned cpu);
+
+/** Whether the limit was lowered below what is taken. */
+bool percpu_zone_is_over(const struct percpu_zone *z);
+
+/** Let somebody who waits for an item look again. */
+void percpu_zone_wake(struct percpu_zone *z);
+
+/** Empty the caches of all CPUs, and the depot. */
+void percpu_zone_drain(struct percpu_zone *z);
 
 #endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * file.c - regions in files, which are made and opened here.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "memory.h"
+
+_Static_assert(sizeof(off_t) == 8, "files are longer than 2 GiB: -D_FILE_OFFSET_BITS=64");
+
+#define OPEN_TRIES 100
+
+/*
+ * Give the file the length of the largest region that it may become, for later
+ * there is no descriptor to make it longer with. It takes room where it is used.
+ * Where the file system or a limit (which would be a signal) allows less, the
+ * region can grow less.
+ */
+static int set_length(int fd, struct percpu_region *r)
+{
+	const uint64_t chunk = percpu_chunk_size(percpu_stride(r->lane_size), r->cpus);
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+	    limit.rlim_cur / chunk < r->capacity)
+		r->capacity = (uint32_t)(limit.rlim_cur / chunk);
+	for (; r->capacity != 0; r->capacity /= 2) {
+		if (ftruncate(fd, (off_t)(r->capacity * chunk)) == 0)
+			return 0;
+		if (r->capacity == 1 || (errno != EFBIG && errno != EINVAL && errno != ENOSPC))
+			return percpu_errno();
+	}
+	return -EFBIG;
+}
+
+/* The descriptor stays the caller's. */
+static int create_in_file(int fd, const struct percpu_region_options *o, struct percpu_region **ret)
+{
+	struct percpu_region *r;
+	int e;
+
+	percpu_init();
+	e = percpu_region_new(true, true, o->lane_size, o->cpus, &r);
+	if (e != 0)
+		return e;
+	e = set_length(fd, r);
+	if (e != 0) {
+		percpu_region_drop(r);
+		return e;
+	}
+	return percpu_region_begin(r, fd, false, ret);
+}
+
+/* Create a file next to path under a name of its own. */
+static int open_temporary(const char *path, mode_t mode, char **ret_name)
+{
+	static unsigned counter;
+	const char *slash = strrchr(path, '/');
+	int length = slash != NULL ? (int)(slash + 1 - path) : 0, fd;
+	char *name;
+
+	do {
+		/* Not longer than the longest name that path may have. */
+		if (asprintf(&name, "%.*s.percpu-%ld-%u", length, path, (long)getpid(),
+			     __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED)) < 0)
+			return -ENOMEM;
+		fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+		if (fd >= 0) {
+			*ret_name = name;
+			return fd;
+		}
+		fd = percpu_errno();
+		free(name);
+	} while (fd == -EEXIST);
+	return fd;
+}
+
+int percpu_region_create_file(const char *path, const struct percpu_region_options *o,
+			      struct percpu_region **ret)
+{
+	struct percpu_region_options opt;
+	struct percpu_region *r;
+	char *name = NULL;
+	int fd, e, cancel;
+
+	if (path == NULL || ret == NULL)
+		return -EINVAL;
+	e = percpu_region_check(o, &opt);
+	if (e != 0)
+		return e;
+	cancel = percpu_defer_cancel();
+	fd = open_temporary(path, opt.mode, &name);
+	if (fd < 0) {
+		percpu_restore_cancel(cancel);
+		return fd;
+	}
+	e = create_in_file(fd, &opt, &r);
+	PERCPU_STEP("region: made");
+	if (e == 0 && link(name, path) != 0) {
+		e = percpu_errno();
+		percpu_region_close(r);
+	}
+	PERCPU_STEP("region: named");
+	if (e == 0)
+		*ret = r;
+	unlink(name);
+	free(name);
+	close(fd);
+	percpu_restore_cancel(cancel);
+	return e;
+}
+
+static int check_access(int fd, bool writable)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY ||
+	    (writable && (flags & O_ACCMODE) != O_RDWR))
+		return -EBADF;
+	return 0;
+}
+
+int percpu_region_create_fd(int fd, const struct percpu_region_options *o,
+			    struct percpu_region **ret)
+{
+	struct percpu_region_options opt;
+	struct stat st;
+	int e;
+
+	if (ret == NULL)
+		return -EINVAL;
+	e = percpu_region_check(o, &opt);
+	if (e == 0)
+		e = check_access(fd, true);
+	if (e != 0)
+		return e;
+	if (fstat(fd, &st) != 0)
+		return percpu_errno();
+	if (st.st_size != 0)
+		return -EEXIST;
+	e = create_in_file(fd, &opt, ret);
+	if (e != 0 && ftruncate(fd, 0) != 0)
+		return e; /* it could not be made longer, either */
+	return e;
+}
+
+/* Check the header in a file, and how many chunks the file has room for. */
+static int read_header(int fd, struct percpu_header *ret, uint32_t *ret_capacity)
+{
+	uint64_t chunks;
+	struct stat st;
+	int e;
+
+	if (fstat(fd, &st) != 0)
+		return percpu_errno();
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (pread(fd, ret, sizeof(*ret), 0) != (ssize_t)sizeof(*ret))
+		return -EBADMSG;
+	e = percpu_header_check(ret, 0);
+	if (e != 0)
+		return e;
+	chunks = (uint64_t)st.st_size / percpu_chunk_size(ret->stride, ret->cpus);
+	if (chunks == 0)
+		return -EBADMSG;
+	*ret_capacity = chunks < PERCPU_MAX_FILE_CHUNKS ? (uint32_t)chunks : PERCPU_MAX_FILE_CHUNKS;
+	return 0;
+}
+
+static int open_region(int fd, bool writable, struct percpu_region **ret)
+{
+	uint32_t certain = 0;
+	int cpus = percpu_possible_cpus(&certain), e;
+	struct percpu_header h = { .cpus = 0 }; /* as capacity: or analyzers see it unset */
+	struct percpu_region *r;
+	uint32_t capacity = 0;
+
+	percpu_init();
+	e = read_header(fd, &h, &capacity);
+	if (e != 0)
+		return e;
+	if (cpus < 0 || (writable && h.cpus < certain))
+		return cpus < 0 ? -E2BIG : -ERANGE;
+	percpu_note_cpus(certain);
+	e = percpu_region_new(true, writable, h.lane_size, h.cpus, &r);
+	if (e != 0)
+		return e;
+	if (capacity < r->capacity)
+		r->capacity = capacity;
+	return percpu_region_begin(r, fd, true, ret);
+}
+
+int percpu_region_open_fd(int fd, unsigned flags, struct percpu_region **ret)
+{
+	const bool writable = flags & PERCPU_REGION_WRITE;
+	int e, cancel;
+
+	if (ret == NULL || (flags & ~PERCPU_REGION_WRITE))
+		return -EINVAL;
+	e = check_access(fd, writable);
+	if (e != 0)
+		return e;
+	cancel = percpu_defer_cancel(); /* pread(2) is a cancellation point */
+	e = open_region(fd, writable, ret);
+	percpu_restore_cancel(cancel);
+	return e;
+}
+
+static int open_file(const char *path, bool writable, struct percpu_region **ret)
+{
+	/* Not blocking, should it be a pipe. */
+	int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+	int e = fd >= 0 ? open_region(fd, writable, ret) : percpu_errno();
+
+	if (fd >= 0)
+		close(fd);
+	return e;
+}
+
+/* Another process may create the file after we have not found it, and remove it
+ * after we could not create it. */
+static int open_or_create(const char *path, const struct percpu_region_options *o,
+			  struct percpu_region **ret)
+{
+	int e = -EEXIST;
+
+	for (int try = 0; try < OPEN_TRIES && e == -EEXIST; try++) {
+		PERCPU_STEP("region: to be opened");
+		e = open_file(path, true, ret);
+		if (e != -ENOENT)
+			return e;
+		PERCPU_STEP("region: not there");
+		e = percpu_region_create_file(path, o, ret);
+	}
+	return e;
+}
+
+int percpu_region_open(const char *path, unsigned flags, const struct percpu_region_options *o,
+		       struct percpu_region **ret)
+{
+	const bool creates = flags & PERCPU_REGION_CREATE, writable = flags & PERCPU_REGION_WRITE;
+	struct percpu_region_options opt;
+	int e, cancel;
+
+	if (path == NULL || ret == NULL || (creates && !writable) ||
+	    (flags & ~(PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)))
+		return -EINVAL;
+	e = creates ? percpu_region_check(o, &opt) : 0;
+	if (e != 0)
+		return e;
+	cancel = percpu_defer_cancel();
+	e = creates ? open_or_create(path, o, ret) : open_file(path, writable, ret);
+	percpu_restore_cancel(cancel);
+	return e;
+}
