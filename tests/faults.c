@@ -27,6 +27,7 @@ static const struct {
 	int error;
 } calls[FAULT_CALLS] = {
 	[FAULT_OPEN] = { "open", EMFILE },
+	[FAULT_FCNTL] = { "fcntl", EBADF },
 	[FAULT_FSTAT] = { "fstat", EIO },
 	[FAULT_FTRUNCATE] = { "ftruncate", EIO },
 	[FAULT_PREAD] = { "pread", EIO },
@@ -159,6 +160,13 @@ int __wrap_open64(const char *path, int flags, ...)
 	if (!(flags & O_CLOEXEC))
 		__atomic_fetch_add(&inherited, 1, __ATOMIC_RELAXED);
 	return fails(FAULT_OPEN) ? -1 : __real_open64(path, flags, mode);
+}
+
+int __real_fcntl64(int fd, int command, ...);
+int __wrap_fcntl64(int fd, int command, ...);
+int __wrap_fcntl64(int fd, int command, ...)
+{
+	return fails(FAULT_FCNTL) ? -1 : __real_fcntl64(fd, command);
 }
 
 int __real_fstat64(int fd, struct stat *st);

@@ -10,6 +10,7 @@
 
 enum fault_call {
 	FAULT_OPEN,
+	FAULT_FCNTL, /* F_GETFL, the one that the library asks */
 	FAULT_FSTAT,
 	FAULT_FTRUNCATE,
 	FAULT_PREAD,

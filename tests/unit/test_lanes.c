@@ -18,7 +18,7 @@
 #include "../faults.h"
 #include "../support.h"
 
-#define LANES 128
+#define LANES 512
 
 static int pretended; /* the CPU that the thread is on */
 
