@@ -22,8 +22,6 @@ __attribute__((unused)) static int spin_without_aborts(const uint32_t *flag, uin
 
 bool test_of_first_use = true;
 
-static struct percpu_counter *counter;
-
 static void kernel_is_condemned(void **state)
 {
 	struct percpu_counter *c = NULL;
@@ -44,6 +42,8 @@ static void kernel_is_condemned(void **state)
 }
 
 #ifdef PERCPU_SEQ_SIGNATURE
+
+static struct percpu_counter *counter;
 
 /* Whether the kernel has no area of the thread's after an add. */
 static void *count_unregistered(void *arg)
