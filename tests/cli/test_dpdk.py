@@ -85,10 +85,10 @@ def watch(work, way, counters):
     ) as p:
         try:
             wait_for(path, p)
-            status, out, err = run("--read", path, "-s", "1")
+            status, out, err = run("--read", path, "-s", "0.3")
             equal((status, err), (0, ""))
             fetches = ports(out)
-            status, out, err = run("--read", path, "--snapshot", "-s", "1")
+            status, out, err = run("--read", path, "--snapshot", "-s", "0.3")
             equal((status, err), (0, ""))
             snapshots = ports(out)
             wait_for(path, p, fetches[0][1][0][0])
@@ -119,7 +119,7 @@ def each_way(_):
     """Every way counts every packet once, on both devices."""
     for device in ("ring", "null"):
         for way in ("none", "lcore", "ours", "ours-adds", "ours-whole", "atomic"):
-            for counters in ("4", "16"):
+            for counters in ("4", "16") if device == "ring" else ("4",):
                 status, out, err = run(
                     *("-c", way, "-n", counters, "-d", device, "-l", "2", "-s", "0.1")
                 )
@@ -156,7 +156,7 @@ def outside_adds(work):
 
 def table(_):
     """All ways in turn; the table has them all."""
-    status, out, err = run("-c", "all", "-l", "2", "-s", "1")
+    status, out, err = run("-c", "all", "-l", "2", "-s", "0.2")
     equal((status, err), (0, ""))
     for way, rows in (("none", 1), ("lcore", 2), ("ours-whole", 1), ("atomic", 2)):
         equal(len(re.findall(rf"^{way} +\d+ +[\d.]+ +[\d.]+$", out, re.MULTILINE)), rows)
