@@ -73,6 +73,7 @@ static int make_copies(struct percpu_image *image)
 		copy_image((char *)cell + cpu * k->stride + head, image->start, size);
 	image->chunk = k;
 	image->distance = (intptr_t)((uintptr_t)cell + head - (uintptr_t)image->start);
+	PERCPU_STEP("variable: to be found");
 	__atomic_store_n(&image->stride, k->stride, __ATOMIC_RELEASE);
 	return 0;
 }

@@ -263,6 +263,7 @@ BUGS = {
     "shelf-no-lock-put": ["unit/test_between"],
     "shelf-no-lock-take": ["unit/test_between"],
     "add-limit-stores": ["unit/test_between"],
+    "stride-before-distance": ["unit/test_between"],
     "two-resets": ["unit/test_between"],
     "poison-in-reclaim": ["unit/test_between"],
     "poison-shared": ["unit/test_zone_debug"],

@@ -219,6 +219,28 @@ static int have_copies(void)
 	return percpu_image_setup(&image) != 0;
 }
 
+/* Who finds copies finds where they are. */
+
+static struct percpu_image found = { initial, initial + sizeof(initial), 0, 0, NULL, 0 };
+
+static bool found_too_soon;
+
+static void find_copies(void)
+{
+	found_too_soon =
+		__atomic_load_n(&found.stride, __ATOMIC_ACQUIRE) != 0 && found.distance == 0;
+}
+
+static void copies_are_found_when_complete(void **state)
+{
+	(void)state;
+	let_happen(find_copies, "variable: to be found", 1);
+	assert_int_equal(percpu_image_setup(&found), 0);
+	assert_int_equal(times, 0);
+	assert_false(found_too_soon);
+	assert_true(found.stride != 0);
+}
+
 static int free_second(void)
 {
 	return percpu_zone_free(zone, items[1]) != 0;
@@ -443,6 +465,7 @@ static void moved_threads_condemn_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(copies_are_found_when_complete),
 		cmocka_unit_test(a_limit_holds_for_two_at_once),
 		cmocka_unit_test(nothing_is_kept_above_a_lowered_limit),
 		cmocka_unit_test(shelves_are_for_one_at_a_time),
