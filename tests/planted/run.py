@@ -315,7 +315,7 @@ BUGS_ELSEWHERE = {
 }
 # Seen in a few seconds each: those that every run of the tests has.
 QUICK = [
-    "id-outside",
+    "tail-goes-back",
     "missing-fence",
     "missing-fence-of-snapshot",
     "uncommitted-fetch",
