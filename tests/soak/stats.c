@@ -65,13 +65,19 @@ void soak_shared_stats_close(void)
 		percpu_stats_detach(sets[1][i]);
 }
 
-/* Where some CPU cannot be fenced there is no snapshot of shared objects; nor is there
- * one when readers disturb each other all the time, whose turns take more than a second
- * each on a machine that is busy with other things. */
-static bool has_read(const char *what, bool shared, int r)
+typedef int read_fn(const struct percpu_stats *s, size_t first, size_t n, void *out);
+
+/* Where some CPU cannot be fenced there is no snapshot of shared objects. Readers that
+ * were disturbed by others, whose turns may take more than a second each on a machine
+ * that is busy with other things, try again, but not for ever. */
+static bool has_read(const char *what, read_fn *read, bool shared, unsigned set, size_t first,
+		     size_t n, uint64_t *out)
 {
-	soak_require(r == 0 || r == -EAGAIN || (shared && (r == -EPERM || r == -ETIMEDOUT)), what,
-		     0, (uint64_t)r);
+	int r = -EAGAIN;
+
+	for (int i = 0; i < 10 && r == -EAGAIN; i++)
+		r = read(sets[shared][set], first, n, out);
+	soak_require(r == 0 || (shared && (r == -EPERM || r == -ETIMEDOUT)), what, 0, (uint64_t)r);
 	return r == 0;
 }
 
@@ -95,7 +101,7 @@ uint64_t soak_stats_fetch(bool shared, uint32_t object)
 	unsigned fields = schema[object / 2].fields;
 	uint64_t out[MAX_FIELDS];
 
-	if (!has_read("snapshot", shared, percpu_stats_snapshot(s, object % 2, 1, out)))
+	if (!has_read("snapshot", percpu_stats_snapshot, shared, object / 2, object % 2, 1, out))
 		soak_require_equal("fetch", 0, (uint64_t)percpu_stats_fetch(s, object % 2, 1, out));
 	return value(out, fields, object % 2);
 }
@@ -104,8 +110,8 @@ bool soak_shared_stats_zero(uint32_t object)
 {
 	uint64_t out[MAX_FIELDS];
 
-	return has_read("fetch_zero", true,
-			percpu_stats_fetch_zero(sets[1][object / 2], object % 2, 1, out));
+	return has_read("fetch_zero", percpu_stats_fetch_zero, true, object / 2, object % 2, 1,
+			out);
 }
 
 /* Numbers of fields that are constants, to have the inlined sequences. */
@@ -155,7 +161,7 @@ static void snapshot(struct soak_thread *t, bool shared, unsigned set)
 	uint64_t out[2 * MAX_FIELDS], v;
 	unsigned fields = schema[set].fields;
 
-	if (!has_read("snapshot", shared, percpu_stats_snapshot(sets[shared][set], 0, 2, out)))
+	if (!has_read("snapshot", percpu_stats_snapshot, shared, set, 0, 2, out))
 		return;
 	(void)value(out, fields, TOGETHER);
 	v = value(out + fields, fields, SINGLE);
@@ -173,8 +179,7 @@ static void take(struct soak_thread *t, bool shared, unsigned set)
 
 	if (shared)
 		soak_begin(j, &p);
-	if (has_read("fetch_zero", shared,
-		     percpu_stats_fetch_zero(sets[shared][set], TOGETHER, 1, out)))
+	if (has_read("fetch_zero", percpu_stats_fetch_zero, shared, set, TOGETHER, 1, out))
 		v = value(out, schema[set].fields, TOGETHER);
 	if (shared) {
 		j->taken[p.object] += v;

@@ -325,10 +325,10 @@ typedef struct {
 /**
  * Stands where a sequence with outputs is left early: no instruction.
  *
- * GCC before 11.5, 12.4, 13.3 and 14 (its bug 113921) copies the outputs of an "asm
- * goto" on each way out, and on one that leads to a label behind what the program
- * does there: a caller's *ret, which the sequence promised to leave alone, was
- * overwritten. A statement at the label keeps the two apart.
+ * GCC 12.2 copies the outputs of an "asm goto" on each way out, and on one that leads
+ * to a label behind what the program does there: at -O1 a caller's *ret, which the
+ * sequence promised to leave alone, was overwritten (tests/inject, steps-O1). A
+ * statement at the label keeps the two apart.
  */
 PERCPU_INLINE void percpu_seq_left(void)
 {
