@@ -114,7 +114,7 @@ int percpu_region_grow(struct percpu_region *r)
 	int e = map_next(r);
 
 	if (e == 0 && r->shared)
-		percpu_chunk_place(r->spare);
+		percpu_chunk_numa(r->spare);
 	if (e == 0)
 		e = percpu_chunk_format(r->spare);
 	if (e == 0)

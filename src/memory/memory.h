@@ -144,11 +144,11 @@ void percpu_journal_add(struct percpu_chunk *k, size_t offset, const uint64_t *d
 /** Read words of the bias lane between such changes. Returns 0 or -errno. */
 int percpu_journal_read(struct percpu_chunk *k, size_t offset, uint64_t *out, size_t words);
 
-/* place.c */
+/* numa.c */
 
 /** On machines with several NUMA nodes, let each CPU's lanes of a shared chunk
  *  have their pages on that CPU's node, whoever reserves them. */
-void percpu_chunk_place(const struct percpu_chunk *k);
+void percpu_chunk_numa(const struct percpu_chunk *k);
 
 /* region.c */
 

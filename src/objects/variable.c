@@ -68,7 +68,7 @@ static int make_copies(struct percpu_image *image)
 	}
 	PERCPU_STEP("variable: to be copied");
 	k = percpu_region_chunk(r, cell);
-	percpu_chunk_place(k);
+	percpu_chunk_numa(k);
 	for (uint32_t cpu = 0; cpu < k->cpus; cpu++)
 		copy_image((char *)cell + cpu * k->stride + head, image->start, size);
 	image->chunk = k;

@@ -5,7 +5,7 @@
  * The area is one of our own, and the handler of a breakpoint does what the
  * kernel would: it sends the thread to the abort handler. So this runs where
  * the kernel has no rseq and nobody can be traced, as in qemu-user. Instructions
- * have one length here; tests/inject and tests/proof have more, and x86-64.
+ * have one length here; tests/inject and tests/stepping have more, and x86-64.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "../model.h"
-#include "../proof/records.h"
+#include "../stepping/records.h"
 #include "../support.h"
 
 #define LANES 2

@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Plant one bug after the other; the tests beside it must all see it.
+
+The programs pass without a bug, which is tried first: what fails here fails because
+of it. A test has seen a bug if one of its assertions fails; that it crashes does not
+count. The results are printed like those of tests/tally.py.
+
+A bug is a patch beside this file. In front of the diff there is what it does, and then
+    Seen by: TEST, TEST...     programs below tests/, and scripts, which print TAP
+    Seen by (MACHINE): TEST... in a build for another one: i686, aarch64
+    Quick: yes                 in a few seconds: every run of the tests has it
+
+There is one build. A bug is patched into its copy of the code, what changed is
+compiled, and the patch is taken back.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+SECONDS = 120
+TRIES = 6  # what the kernel chooses, such as an mm_cid, may hide a bug at times
+
+
+def read_bugs(machine):
+    """Return ({bug: its tests on this machine}, those that are seen quickly)."""
+    bugs, quick = {}, []
+    for path in sorted(HERE.glob("*.patch")):
+        head = path.read_text(encoding="utf-8").partition("--- a/")[0].splitlines()
+        said = dict(line.split(": ", 1) for line in head if line.startswith(("Seen by", "Quick: ")))
+        if not any(key.startswith("Seen by") for key in said):
+            sys.exit(f'{path.name} does not say which test sees it: a line "Seen by: TEST"')
+        tests = said.get(f"Seen by ({machine})" if machine else "Seen by")
+        if tests:
+            bugs[path.stem] = tests.split(", ")
+        if "Quick" in said:
+            quick.append(path.stem)
+    return bugs, quick
+
+
+class NotPermitted(Exception):
+    """The test needs what this user may not do."""
+
+
+def run(*command):
+    """Return what went wrong, or None."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return None if done.returncode == 0 else done.stdout[-2000:] + done.stderr[-2000:]
+
+
+@dataclasses.dataclass
+class Build:
+    """A build, and the other machine it is for: with the file that says where cmocka is."""
+
+    path: pathlib.Path
+    machine: str | None
+    ini: str | None
+
+
+def configure(build):
+    """Make the build, with a copy of the code that has no bug. Return what went wrong."""
+    shutil.rmtree(build.path, ignore_errors=True)
+    options = ["-Dbuildtype=plain", "-Dbenchmarks=disabled", "-Dexamples=disabled"]
+    options += ["-Dc_args=-O1" + (" -D_TIME_BITS=64" if build.machine == "i686" else "")]
+    if build.machine:
+        cross = (build.ini, HERE.parent / f"{build.machine}.ini")
+        options += [f"--cross-file={ini}" for ini in cross]
+    return run("meson", "setup", build.path, HERE.parents[1], "-Dmutant=nothing", *options)
+
+
+@contextlib.contextmanager
+def applied(build, bug):
+    """The bug is in the code of the build; yields what went wrong."""
+    patch = ["patch", "-s", "-p1", "-d", build.path / "mutant", "-i", HERE / f"{bug}.patch"]
+    wrong = run(*patch, "--dry-run")
+    if wrong:
+        yield f"{bug}.patch does not apply: the code has changed, the bug must follow\n{wrong}"
+        return
+    run(*patch)
+    try:
+        yield None
+    finally:
+        run(*patch, "-R")
+
+
+def run_here(build, test):
+    """Return (status, output) of a program."""
+    try:
+        done = subprocess.run(
+            [build.path / "tests" / test, HERE.parents[1] / "include/percpu/arch"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return -1, ""
+    return done.returncode, done.stdout + done.stderr
+
+
+def run_by_meson(build, test):
+    """Return (status, output) of a program; Meson knows what runs those of its machine."""
+    suite, name = test.split("/test_")
+    log = build.path / "meson-logs/testlog.json"
+    log.unlink(missing_ok=True)
+    run("meson", "test", "-C", build.path, "--no-rebuild", "-t4", "--suite", suite, name)
+    done = json.loads(log.read_text())
+    return done["returncode"], done.get("stdout", "") + done.get("stderr", "")
+
+
+def is_seen_by(build, test):
+    """Return whether an assertion failed; None if it ended in another way."""
+    status, output = (run_by_meson if build.machine else run_here)(build, test)
+    if "skipped: not permitted" in output:
+        raise NotPermitted
+    if status < 0 or "exception" in output or "[  SKIPPED ]" in output:
+        return None
+    return "[  FAILED  ]" in output
+
+
+def judge_script(directory, bug, script):
+    """Return (PASS, FAIL or SKIP, why): of a script that prints TAP."""
+    code = directory / "code"
+    apply = [HERE / "apply.sh", bug, code]
+    name, *options = script.split()
+    for command in (apply, [HERE.parent / name, code, directory / "work", *options]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0 or "error:" in done.stdout:
+            print(done.stdout[-2000:], done.stderr[-2000:], file=sys.stderr)
+            return "FAIL", f"{script} broke"
+    if "\nnot ok" in "\n" + done.stdout:
+        return "PASS", f"seen by {script}"
+    return ("SKIP" if "# SKIP" in done.stdout else "FAIL"), f"survived {script}"
+
+
+def is_script(test):
+    """Return whether it is one, which prints TAP, and no program of the build."""
+    return test.split()[0].endswith((".sh", ".py"))
+
+
+def judge(build, bug, tests):
+    """Return (PASS, FAIL or SKIP, why)."""
+    directory = build.path.parent
+    scripts = [test for test in tests if is_script(test)]
+    programs = [test for test in tests if test not in scripts]
+    results = [judge_script(directory / bug, bug, script) for script in scripts]
+    if programs:
+        results.append(judge_built(build, bug, programs))
+    worst = min(results, key=lambda result: ["FAIL", "SKIP", "PASS"].index(result[0]))
+    return worst if worst[0] != "PASS" else ("PASS", "; ".join(why for _, why in results))
+
+
+def judge_built(build, bug, tests):
+    """Return (PASS, FAIL or SKIP, why): of programs."""
+    with applied(build, bug) as wrong:
+        wrong = wrong or run("ninja", "-C", build.path, *(f"tests/{test}" for test in tests))
+        if wrong:
+            print(wrong, file=sys.stderr)
+            return "FAIL", "not built"
+        return judge_programs(build, tests)
+
+
+def judge_programs(build, tests):
+    """Return (PASS, FAIL or SKIP, why)."""
+    for test in tests:
+        seen = False
+        for _ in range(TRIES):
+            try:
+                seen = is_seen_by(build, test)
+            except NotPermitted:
+                return "SKIP", f"{test} needs what is not permitted here"
+            if seen is not False:
+                break
+        if seen is None:
+            return "FAIL", f"{test} crashed, hung or was skipped"
+        if not seen:
+            return "FAIL", f"survived {test}"
+    return "PASS", "seen by " + ", ".join(tests)
+
+
+def judge_nothing(build, tests):
+    """Return (PASS or FAIL, why): of programs, without a bug."""
+    wrong = run("ninja", "-C", build.path, *(f"tests/{test}" for test in tests))
+    if wrong:
+        print(wrong, file=sys.stderr)
+        return "FAIL", "not built"
+    for test in tests:
+        with contextlib.suppress(NotPermitted):
+            if is_seen_by(build, test):
+                return "FAIL", f"{test} fails without a bug"
+    return "PASS", f"{len(tests)} programs"
+
+
+def main():
+    """Print a line per bug; fail if one survives."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", type=pathlib.Path, help="where to build")
+    parser.add_argument("bug", nargs="*", help="all if none is given")
+    parser.add_argument("--quick", action="store_true", help="those that are seen soon")
+    parser.add_argument(
+        "--cross",
+        nargs=2,
+        metavar=("MACHINE", "INI"),
+        default=(None, None),
+        help="i686 or aarch64; where cmocka is: ./dev",
+    )
+    args = parser.parse_args()
+    build = Build(args.directory.resolve() / "build", *args.cross)
+    wrong = configure(build)
+    if wrong:
+        sys.exit(wrong)
+    bugs, quick = read_bugs(build.machine)
+    names = args.bug or (quick if args.quick else list(bugs))
+    if unknown := [name for name in names if name not in bugs]:
+        parser.error(f"no such bug for this machine: {', '.join(unknown)}")
+    programs = {test for name in names for test in bugs[name] if not is_script(test)}
+    results = []
+
+    def record(bug, result, why):
+        results.append(result)
+        print(result, f"mutant: {bug}", why, sep="\t", flush=True)
+
+    if not args.quick:  # then the other configurations have run them
+        record("nothing", *judge_nothing(build, sorted(programs)))
+    for bug in names:
+        record(bug, *judge(build, bug, bugs[bug]))
+    return "FAIL" in results
+
+
+if __name__ == "__main__":
+    sys.exit(main())

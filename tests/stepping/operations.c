@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * operations.c - the operations that are stepped through, on memory that the tracer and its
+ * child share. A call through the public functions runs through two
+ * sequences, the inline one and, when that was aborted, the library's.
+ */
+#define _GNU_SOURCE
+#include "stepping.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <percpu/compact.h>
+#include <percpu/freebsd.h>
+#include <percpu/percpu.h>
+#include <percpu/variable.h>
+#include <percpu/zone.h>
+
+#include "../support.h"
+#include "objects/objects.h"
+
+#define WORDS 8
+#define ITEMS 100 /* more than a zone caches per CPU */
+
+static struct model_lane *lanes; /* shared */
+static struct percpu_local locked, counted, split;
+static struct percpu_counter *counter;
+static struct percpu_counter_array *array;
+static struct percpu_stats *stats;	/* of more fields than objects in copies have */
+static struct percpu_stats *whole;	/* of two fields, in copies */
+static struct percpu_compact *compact;	/* in a shared region */
+static struct percpu_compact *within;	/* whose cells are far from the end of a window */
+static struct percpu_compact *crossing; /* whose cells are one short of a crossing */
+
+static PERCPU_VARIABLE(uint64_t, variable);
+static uma_zone_t zpcpu_zone __attribute__((used)); /* or it would be a leak */
+static uint64_t *zpcpu;
+static struct counter_rate rate = { .cr_period = INT32_MAX };
+static struct counter_rate early_rate = { .cr_rate = EARLY_COUNTER, .cr_period = INT32_MAX };
+static struct percpu_wbuf *wbuf;
+static uint64_t buffered; /* in it */
+
+/* Zones whose cache is empty, or has items; and items out of them, last of full. */
+static struct percpu_zone *cold, *warm, *full;
+static void *held[5 * ITEMS];
+static unsigned helds;
+
+static struct model_result alloc_from(struct percpu_zone *z)
+{
+	struct model_result r = { 0, MODEL_UNSET };
+	void *item;
+
+	r.code = percpu_zone_alloc(z, 0, &item);
+	for (unsigned i = 0; i < helds && r.code == 0; i++)
+		r.code = held[i] == item;
+	held[helds++] = item;
+	return r;
+}
+
+static struct percpu_zone *make_zone(unsigned allocs, unsigned frees)
+{
+	struct percpu_zone *z;
+
+	assert_int_equal(percpu_zone_create("stepping", 8, NULL, &z), 0);
+	while (allocs--)
+		assert_int_equal(alloc_from(z).code, 0);
+	while (frees--)
+		assert_int_equal(percpu_zone_free(z, held[--helds]), 0);
+	return z;
+}
+
+/* One copy of its sequences for all callers. */
+static __attribute__((noinline)) void add_to_compact(const struct percpu_compact *c, int64_t n)
+{
+	percpu_compact_add(c, 0, n);
+}
+
+/* Its first add on any CPU needs a checkpoint. */
+static void make_crossing(void)
+{
+	assert_int_equal(percpu_compact_create(1, &within), 0);
+	assert_int_equal(percpu_compact_create(1, &crossing), 0);
+	for (unsigned i = 0; i < test_cpus(); i++) {
+		test_pin(0, test_cpu(i));
+		add_to_compact(crossing, (int64_t)crossing->half - 1);
+	}
+	test_unpin(0);
+}
+
+void stepping_make(unsigned cpu)
+{
+	struct percpu_region *region, *own;
+	int fd = memfd_create("stepping", MFD_CLOEXEC);
+	void *cell;
+
+	lanes = test_share(percpu_status()->possible_cpus * sizeof(*lanes));
+	assert_int_equal(percpu_region_create_fd(fd, NULL, &region), 0);
+	close(fd);
+	assert_int_equal(percpu_region_create(NULL, &own), 0);
+	locked = (struct percpu_local){ .cell = (char *)lanes->word,
+					.guard = (char *)&lanes->guard,
+					.stride = sizeof(*lanes),
+					.fallback = PERCPU_LOCAL_LOCK,
+					.region = own };
+	counted = locked;
+	counted.fallback = PERCPU_LOCAL_REFS;
+	assert_int_equal(percpu_region_alloc(region, 8, 8, &cell), 0);
+	split = (struct percpu_local){ .cell = cell,
+				       .stride = PERCPU_STRIDE,
+				       .fallback = PERCPU_LOCAL_SPLIT,
+				       .region = region };
+	assert_int_equal(percpu_counter_create_in(region, &counter), 0);
+	assert_int_equal(percpu_counter_array_create_in(region, WORDS, &array), 0);
+	assert_int_equal(percpu_stats_create_in(region, 2 * WORDS * 8, 1, 0, &stats), 0);
+	assert_int_equal(percpu_stats_create_in(region, 16, 1, PERCPU_STATS_WHOLE, &whole), 0);
+	assert_int_equal(percpu_compact_create_in(region, WORDS, &compact), 0);
+	assert_int_equal(percpu_wbuf_create(NULL, &wbuf), 0);
+	rate.cr_rate = counter_u64_alloc(M_WAITOK);
+	percpu_static_counter_setup(percpu_freebsd_early(early_rate.cr_rate));
+	(void)counter_ratecheck(&rate, INT64_MAX); /* the first begins a period, with a reset */
+	(void)counter_ratecheck(&early_rate, INT64_MAX);
+	make_crossing();
+	percpu_counter_array_commit_words(); /* or the first add would find out */
+	test_pin(0, cpu);
+	zpcpu_zone =
+		uma_zcreate("stepping", 8, NULL, NULL, NULL, NULL, UMA_ALIGN_PTR, UMA_ZONE_PCPU);
+	zpcpu = uma_zalloc_pcpu(zpcpu_zone, M_WAITOK | M_ZERO);
+	cold = make_zone(0, 0);
+	warm = make_zone(ITEMS, 8);
+	full = make_zone(3 * ITEMS, 0);
+	test_unpin(0);
+}
+
+/* The bare sequences; who aborts them tries again. */
+static struct model_result run_sequence(const struct model_case *c)
+{
+	struct model_result r;
+
+	do
+		r = model_run(lanes, c);
+	while (r.code == PERCPU_SEQ_SLOW);
+	return r;
+}
+
+/* One copy of its sequences for all callers. */
+static __attribute__((noinline)) int add_to(const struct percpu_local *l, int64_t n)
+{
+	return percpu_local_add(l, n);
+}
+
+static struct model_result run_local(const struct model_case *c)
+{
+	struct model_result r = { -1, MODEL_UNSET };
+	const struct percpu_local *l = &locked;
+	void *item = (void *)(uintptr_t)MODEL_UNSET;
+
+	switch (c->op) {
+	case MODEL_ADD:
+		r.code = add_to(&counted, c->n[0]);
+		break;
+	case MODEL_ADD_RETURN:
+		r.code = percpu_local_add_return(l, c->n[0], &r.value);
+		break;
+	case MODEL_ADD_LIMIT:
+		r.code = percpu_local_add_limit(l, c->n[0], c->other, &r.value);
+		break;
+	case MODEL_STORE:
+		r.code = percpu_local_store(l, c->n[0]);
+		break;
+	case MODEL_CMPXCHG:
+		r.code = percpu_local_cmpxchg(l, c->other, c->n[0], &r.value);
+		break;
+	case MODEL_XCHG:
+		r.code = percpu_local_xchg(l, c->n[0], &r.value);
+		break;
+	case MODEL_PUSH:
+		r.code = percpu_local_push(l, c->limit, (void *)(uintptr_t)c->n[0]);
+		break;
+	case MODEL_POP:
+		r.code = percpu_local_pop(l, &item);
+		r.value = (int64_t)(uintptr_t)item;
+		break;
+	case MODEL_COPY:
+		r.code = percpu_local_copy(l, c->mask, (const uint64_t *)c->n, c->words);
+		break;
+	default:
+		break;
+	}
+	r.code = r.code == -ERANGE || r.code == -EAGAIN || r.code == -ENOSPC || r.code == -ENOENT ?
+			 PERCPU_SEQ_REFUSED :
+			 r.code;
+	return r;
+}
+
+static struct model_result run_split(const struct model_case *c)
+{
+	return (struct model_result){ add_to(&split, c->n[0]), MODEL_UNSET };
+}
+
+static struct model_result run_counter(const struct model_case *c)
+{
+	percpu_counter_add(counter, c->n[0]);
+	return (struct model_result){ 0, MODEL_UNSET };
+}
+
+static struct model_result run_array(const struct model_case *c)
+{
+	if (c->op == MODEL_ADD)
+		percpu_counter_array_add(array, 0, c->n[0]);
+	else if (c->op == MODEL_ADD2)
+		percpu_counter_array_add2(array, 0, c->n);
+	else if (c->op == MODEL_ADD4)
+		percpu_counter_array_add4(array, 0, c->n);
+	else
+		percpu_counter_array_add8(array, 0, c->n);
+	return (struct model_result){ 0, MODEL_UNSET };
+}
+
+/* Private sums, each add of 1: another update may come between. */
+static struct model_result grown(uint64_t from, uint64_t to)
+{
+	return (struct model_result){ to - from != 1 && to - from != 2, MODEL_UNSET };
+}
+
+static struct model_result run_wbuf(const struct model_case *c)
+{
+	const struct percpu_wbuf_entry add = { &buffered, 1 };
+	uint64_t before;
+	int e;
+
+	(void)c;
+	percpu_wbuf_flush(wbuf);
+	before = buffered;
+	e = percpu_wbuf_add_slow(wbuf, &add, 1);
+	percpu_wbuf_flush(wbuf);
+	return e == 0 ? grown(before, buffered) : (struct model_result){ e, MODEL_UNSET };
+}
+
+static struct model_result run_variable(const struct model_case *c)
+{
+	uint64_t before = PERCPU_VARIABLE_SUM(variable);
+
+	(void)c;
+	percpu_variable_add_slow(&percpu_image, &percpu_variable_variable, 1);
+	return grown(before, PERCPU_VARIABLE_SUM(variable));
+}
+
+static uint64_t sum_zpcpu(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned cpu = 0; cpu <= mp_maxid; cpu++)
+		sum += *zpcpu_get_cpu(zpcpu, cpu);
+	return sum;
+}
+
+static struct model_result run_zpcpu(const struct model_case *c)
+{
+	uint64_t before = sum_zpcpu();
+
+	(void)c;
+	zpcpu_add_protected(zpcpu, 1);
+	return grown(before, sum_zpcpu());
+}
+
+static struct model_result check_rate(struct counter_rate *cr)
+{
+	uint64_t before = counter_u64_fetch(cr->cr_rate);
+
+	if (counter_ratecheck(cr, INT64_MAX) != 0)
+		return (struct model_result){ -1, MODEL_UNSET };
+	return grown(before, counter_u64_fetch(cr->cr_rate));
+}
+
+static struct model_result run_rate(const struct model_case *c)
+{
+	(void)c;
+	return check_rate(&rate);
+}
+
+static struct model_result run_early_rate(const struct model_case *c)
+{
+	(void)c;
+	return check_rate(&early_rate);
+}
+
+static struct model_result run_stats(const struct model_case *c)
+{
+	struct model_result r = { 0, MODEL_UNSET };
+	const uint64_t *n = (const uint64_t *)c->n;
+
+	if (c->op == MODEL_ADD)
+		percpu_stats_add(stats, 0, 0, c->n[0]);
+	else if (c->op == MODEL_ADD2)
+		r.code = percpu_stats_update(stats, 0, 0, n, 2);
+	else if (c->op == MODEL_ADD4)
+		r.code = percpu_stats_update(stats, 0, 0, n, 4);
+	else
+		r.code = percpu_stats_update(stats, 0, 0, n, 8);
+	return r;
+}
+
+/* By a call, as where the number of words is not constant. */
+static struct model_result run_update(struct percpu_stats *s, const struct model_case *c)
+{
+	static const volatile size_t words[] = { [MODEL_ADD] = 1, [MODEL_ADD2] = 2 };
+	const uint64_t *n = (const uint64_t *)c->n;
+
+	return (struct model_result){ percpu_stats_update(s, 0, 0, n, words[c->op]), MODEL_UNSET };
+}
+
+static struct model_result run_called(const struct model_case *c)
+{
+	return run_update(stats, c);
+}
+
+static struct model_result run_whole(const struct model_case *c)
+{
+	if (c->op == MODEL_ADD2)
+		return run_update(whole, c);
+	percpu_stats_add_slow(whole, 0, 0, c->n[0]); /* objects in copies always come here */
+	return (struct model_result){ 0, MODEL_UNSET };
+}
+
+static struct model_result run_compact(const struct model_case *c)
+{
+	add_to_compact(compact, c->n[0]);
+	return (struct model_result){ 0, MODEL_UNSET };
+}
+
+static struct model_result add_and_judge(const struct percpu_compact *set)
+{
+	uint64_t before = percpu_compact_fetch(set, 0);
+
+	add_to_compact(set, 1);
+	return grown(before, percpu_compact_fetch(set, 0));
+}
+
+static struct model_result run_within(const struct model_case *c)
+{
+	(void)c;
+	return add_and_judge(within);
+}
+
+static struct model_result run_crossing(const struct model_case *c)
+{
+	(void)c;
+	return add_and_judge(crossing);
+}
+
+/* Whatever happens to it, it must not accuse the kernel. */
+static struct model_result run_selftest(const struct model_case *c)
+{
+	(void)c;
+	return (struct model_result){ percpu_selftest() == PERCPU_SELFTEST_FAILED, MODEL_UNSET };
+}
+
+static struct model_result run_cold(const struct model_case *c)
+{
+	(void)c;
+	return alloc_from(cold);
+}
+
+static struct model_result run_warm(const struct model_case *c)
+{
+	(void)c;
+	return alloc_from(warm);
+}
+
+/* More than the cache takes. What was freed comes back once. */
+static struct model_result run_full(const struct model_case *c)
+{
+	struct model_result r = { 0, MODEL_UNSET };
+
+	(void)c;
+	for (unsigned i = 0; i < ITEMS && r.code == 0; i++)
+		r.code = percpu_zone_free(full, held[--helds]);
+	for (unsigned i = 0; i < 3 && r.code == 0; i++)
+		r = alloc_from(full);
+	return r;
+}
+
+static const struct stepping_operation operations[] = {
+	{ "sequence add", MEMORY_LANES, MODEL_ADD, run_sequence },
+	{ "sequence add2", MEMORY_LANES, MODEL_ADD2, run_sequence },
+#if PERCPU_SEQ_WORDS >= 4
+	{ "sequence add4", MEMORY_LANES, MODEL_ADD4, run_sequence },
+#endif
+#if PERCPU_SEQ_WORDS >= 8
+	{ "sequence add8", MEMORY_LANES, MODEL_ADD8, run_sequence },
+#endif
+	{ "sequence bank_add", MEMORY_LANES, MODEL_BANK_ADD, run_sequence },
+	{ "sequence bank_add2", MEMORY_LANES, MODEL_BANK_ADD2, run_sequence },
+#if PERCPU_SEQ_WORDS >= 4
+	{ "sequence bank_add4", MEMORY_LANES, MODEL_BANK_ADD4, run_sequence },
+#endif
+#if PERCPU_SEQ_WORDS >= 8
+	{ "sequence bank_add8", MEMORY_LANES, MODEL_BANK_ADD8, run_sequence },
+#endif
+	{ "sequence pair_add", MEMORY_LANES, MODEL_PAIR_ADD, run_sequence },
+	{ "sequence bank_update", MEMORY_LANES, MODEL_BANK_UPDATE, run_sequence },
+	{ "sequence narrow_add", MEMORY_LANES, MODEL_NARROW_ADD, run_sequence },
+	{ "sequence narrow_cross", MEMORY_LANES, MODEL_NARROW_CROSS, run_sequence },
+	{ "sequence add_return", MEMORY_LANES, MODEL_ADD_RETURN, run_sequence },
+	{ "sequence add_limit", MEMORY_LANES, MODEL_ADD_LIMIT, run_sequence },
+	{ "sequence store", MEMORY_LANES, MODEL_STORE, run_sequence },
+	{ "sequence cmpxchg", MEMORY_LANES, MODEL_CMPXCHG, run_sequence },
+	{ "sequence xchg", MEMORY_LANES, MODEL_XCHG, run_sequence },
+	{ "sequence push", MEMORY_LANES, MODEL_PUSH, run_sequence },
+	{ "sequence pop", MEMORY_LANES, MODEL_POP, run_sequence },
+	{ "sequence copy", MEMORY_LANES, MODEL_COPY, run_sequence },
+	{ "sequence append", MEMORY_LANES, MODEL_APPEND, run_sequence },
+	{ "sequence append of 1", MEMORY_LANES, MODEL_APPEND1, run_sequence },
+	{ "sequence append of 2", MEMORY_LANES, MODEL_APPEND2, run_sequence },
+	{ "sequence append of 4", MEMORY_LANES, MODEL_APPEND4, run_sequence },
+	{ "local add", MEMORY_LANES, MODEL_ADD, run_local },
+	{ "local add, split", MEMORY_SUMS, MODEL_ADD, run_split },
+	{ "local add_return", MEMORY_LANES, MODEL_ADD_RETURN, run_local },
+	{ "local add_limit", MEMORY_LANES, MODEL_ADD_LIMIT, run_local },
+	{ "local store", MEMORY_LANES, MODEL_STORE, run_local },
+	{ "local cmpxchg", MEMORY_LANES, MODEL_CMPXCHG, run_local },
+	{ "local xchg", MEMORY_LANES, MODEL_XCHG, run_local },
+	{ "local push", MEMORY_LANES, MODEL_PUSH, run_local },
+	{ "local pop", MEMORY_LANES, MODEL_POP, run_local },
+	{ "local copy", MEMORY_LANES, MODEL_COPY, run_local },
+	{ "counter add", MEMORY_SUMS, MODEL_ADD, run_counter },
+	{ "array add", MEMORY_SUMS, MODEL_ADD, run_array },
+	{ "array add2", MEMORY_SUMS, MODEL_ADD2, run_array },
+	{ "array add4", MEMORY_SUMS, MODEL_ADD4, run_array },
+	{ "array add8", MEMORY_SUMS, MODEL_ADD8, run_array },
+	{ "stats add", MEMORY_SUMS, MODEL_ADD, run_stats },
+	{ "stats update of 2", MEMORY_SUMS, MODEL_ADD2, run_stats },
+	{ "stats update of 4", MEMORY_SUMS, MODEL_ADD4, run_stats },
+	{ "stats update of 8", MEMORY_SUMS, MODEL_ADD8, run_stats },
+	{ "stats update of 1, called", MEMORY_SUMS, MODEL_ADD, run_called },
+	{ "stats update of 2, called", MEMORY_SUMS, MODEL_ADD2, run_called },
+	{ "stats update, whole", MEMORY_SUMS, MODEL_ADD2, run_whole },
+	{ "stats add, whole", MEMORY_SUMS, MODEL_ADD, run_whole },
+	{ "compact add", MEMORY_SUMS, MODEL_ADD, run_compact },
+	{ "compact add, within", MEMORY_PRIVATE, MODEL_ADD, run_within },
+	{ "compact add, crossing", MEMORY_PRIVATE, MODEL_ADD, run_crossing },
+	{ "write buffer add", MEMORY_PRIVATE, MODEL_ADD, run_wbuf },
+	{ "variable add", MEMORY_PRIVATE, MODEL_ADD, run_variable },
+	{ "zpcpu add", MEMORY_PRIVATE, MODEL_ADD, run_zpcpu },
+	{ "rate", MEMORY_PRIVATE, MODEL_ADD, run_rate },
+	{ "rate, early", MEMORY_PRIVATE, MODEL_ADD, run_early_rate },
+	{ "zone alloc, cold", MEMORY_PRIVATE, MODEL_ADD, run_cold },
+	{ "zone alloc", MEMORY_PRIVATE, MODEL_ADD, run_warm },
+	{ "zone free", MEMORY_PRIVATE, MODEL_ADD, run_full },
+	{ "self-test", MEMORY_PRIVATE, MODEL_ADD, run_selftest },
+};
+
+const struct stepping_operation *stepping_operation(unsigned nth)
+{
+	return nth < sizeof(operations) / sizeof(operations[0]) ? &operations[nth] : NULL;
+}
+
+unsigned stepping_lanes(const struct stepping_operation *o)
+{
+	return o->memory == MEMORY_LANES ? percpu_status()->possible_cpus : 1;
+}
+
+unsigned stepping_lane(const struct stepping_operation *o, unsigned cpu)
+{
+	return o->memory == MEMORY_LANES ? cpu : 0;
+}
+
+void stepping_fill(const struct stepping_operation *o, uint64_t *random)
+{
+	for (unsigned i = 0; o->memory == MEMORY_LANES && i < stepping_lanes(o); i++)
+		model_fill(&lanes[i], o->op, random);
+}
+
+void stepping_read(const struct stepping_operation *o, struct model_lane *out)
+{
+	memset(out, 0, stepping_lanes(o) * sizeof(*out));
+	if (o->memory == MEMORY_LANES)
+		memcpy(out, lanes, stepping_lanes(o) * sizeof(*out));
+	else if (o->run == run_split)
+		out->word[0] = percpu_local_sum(&split);
+	else if (o->run == run_counter)
+		out->word[0] = (int64_t)percpu_counter_fetch(counter);
+	else if (o->run == run_array)
+		percpu_counter_array_fetch_all(array, (uint64_t *)out->word);
+	else if (o->run == run_stats || o->run == run_called)
+		(void)percpu_stats_fetch(stats, 0, 1, out->word);
+	else if (o->run == run_whole)
+		(void)percpu_stats_fetch(whole, 0, 1, out->word);
+	else if (o->run == run_compact)
+		percpu_compact_fetch_all(compact, (uint64_t *)out->word);
+}
