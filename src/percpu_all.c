@@ -26,6 +26,7 @@
 #include "freebsd/sysctl.c"
 #include "freebsd/uma.c"
 #include "memory/alloc.c"
+#include "memory/block.c"
 #include "memory/chunk.c"
 #include "memory/file.c"
 #include "memory/grow.c"

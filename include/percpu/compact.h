@@ -23,12 +23,9 @@ PERCPU_BEGIN_DECLS
 
 /** A set of n counters. The fields are the library's. */
 struct percpu_compact {
-	char *base;    /* of lane 0 */
-	size_t stride; /* between lanes */
+	struct percpu_block block;
 	uint64_t half; /* half of what a cell may move between checkpoints */
 	size_t n;      /* counters */
-	struct percpu_chunk *chunk;
-	struct percpu_region *own; /* closed with the set; may be NULL */
 };
 
 /**
@@ -88,7 +85,8 @@ PERCPU_API void percpu_compact_add_slow(const struct percpu_compact *c, size_t i
  */
 PERCPU_INLINE void percpu_compact_add(const struct percpu_compact *c, size_t i, int64_t n)
 {
-	if (percpu_unlikely(percpu_seq_narrow_add(c->base + i * 4, c->stride, n, c->half)))
+	if (percpu_unlikely(
+		    percpu_seq_narrow_add(c->block.base + i * 4, c->block.stride, n, c->half)))
 		percpu_compact_add_slow(c, i, n);
 }
 

@@ -115,11 +115,8 @@ PERCPU_API uint64_t percpu_counter_fetch_zero(struct percpu_counter *c);
  */
 
 struct percpu_counter_array {
-	char *base;    /* of lane 0 */
-	size_t stride; /* between its lanes */
-	size_t n;      /* counters */
-	struct percpu_chunk *chunk;
-	struct percpu_region *own; /* closed with the array; may be NULL */
+	struct percpu_block block;
+	size_t n; /* counters */
 };
 
 /**
@@ -182,7 +179,7 @@ PERCPU_API void percpu_counter_array_add_slow(const struct percpu_counter_array 
 PERCPU_INLINE void percpu_counter_array_add(const struct percpu_counter_array *a, size_t i,
 					    int64_t n)
 {
-	if (percpu_unlikely(percpu_seq_add(a->base + i * 8, a->stride, n)))
+	if (percpu_unlikely(percpu_seq_add(a->block.base + i * 8, a->block.stride, n)))
 		percpu_counter_array_add_slow(a, i, n);
 }
 
@@ -206,7 +203,7 @@ PERCPU_API void percpu_counter_array_add_words(const struct percpu_counter_array
 PERCPU_INLINE void percpu_counter_array_add2(const struct percpu_counter_array *a, size_t i,
 					     const int64_t n[2])
 {
-	if (percpu_unlikely(percpu_seq_add2(a->base + i * 8, a->stride, n)))
+	if (percpu_unlikely(percpu_seq_add2(a->block.base + i * 8, a->block.stride, n)))
 		percpu_counter_array_add_words(a, i, n, 2);
 }
 
@@ -214,7 +211,7 @@ PERCPU_INLINE void percpu_counter_array_add4(const struct percpu_counter_array *
 					     const int64_t n[4])
 {
 #if PERCPU_SEQ_WORDS >= 4
-	if (percpu_likely(!percpu_seq_add4(a->base + i * 8, a->stride, n)))
+	if (percpu_likely(!percpu_seq_add4(a->block.base + i * 8, a->block.stride, n)))
 		return;
 #endif
 	percpu_counter_array_add_words(a, i, n, 4);
@@ -224,7 +221,7 @@ PERCPU_INLINE void percpu_counter_array_add8(const struct percpu_counter_array *
 					     const int64_t n[8])
 {
 #if PERCPU_SEQ_WORDS >= 8
-	if (percpu_likely(!percpu_seq_add8(a->base + i * 8, a->stride, n)))
+	if (percpu_likely(!percpu_seq_add8(a->block.base + i * 8, a->block.stride, n)))
 		return;
 #endif
 	percpu_counter_array_add_words(a, i, n, 8);

@@ -28,6 +28,17 @@
 PERCPU_BEGIN_DECLS
 
 struct percpu_region;
+struct percpu_chunk;
+
+/** Where an object is: what the handles of arrays, compact sets and statistics begin
+ *  with, for what is inlined. The fields are the library's. */
+struct percpu_block {
+	char *base;    /* of lane 0 */
+	size_t stride; /* between its lanes */
+	size_t size;   /* bytes of each lane */
+	struct percpu_chunk *chunk;
+	struct percpu_region *own; /* closed with the object; may be NULL */
+};
 
 /** What a region is made like. Set size; zero elsewhere means the default. */
 struct percpu_region_options {

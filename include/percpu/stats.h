@@ -32,8 +32,7 @@ PERCPU_BEGIN_DECLS
 
 /** Objects of the same schema. The fields are the library's. */
 struct percpu_stats {
-	char *base;	      /* of lane 0: the first object */
-	size_t stride;	      /* between lanes */
+	struct percpu_block block;
 	size_t record;	      /* bytes between objects */
 	const uint64_t *bank; /* which bank counts: 0 or banks */
 	uint64_t banks;	      /* bytes between the banks */
@@ -42,9 +41,7 @@ struct percpu_stats {
 	size_t words;	      /* fields of an object */
 	size_t n;	      /* objects */
 	size_t head;	      /* bytes of a record in front of the fields */
-	struct percpu_chunk *chunk;
-	struct percpu_region *own; /* closed with the objects; may be NULL */
-	unsigned flags;		   /* that they were created with */
+	unsigned flags;	      /* that they were created with */
 };
 
 /** For percpu_stats_create(): on tier rseq no update takes the lock, whichever of an
@@ -128,8 +125,9 @@ PERCPU_API int percpu_stats_update_slow(const struct percpu_stats *s, size_t i, 
  */
 PERCPU_INLINE void percpu_stats_add(const struct percpu_stats *s, size_t i, size_t word, int64_t n)
 {
-	if (percpu_unlikely(s->head != 0 || percpu_seq_bank_add(s->base + i * s->record + word * 8,
-								s->stride, s->bank, s->banks, n)))
+	if (percpu_unlikely(s->head != 0 ||
+			    percpu_seq_bank_add(s->block.base + i * s->record + word * 8,
+						s->block.stride, s->bank, s->banks, n)))
 		percpu_stats_add_slow(s, i, word, n);
 }
 
@@ -166,7 +164,7 @@ PERCPU_INLINE percpu_words2 percpu_stats_pair(const uint64_t *n, size_t at, size
 PERCPU_INLINE int percpu_stats_update(const struct percpu_stats *s, size_t i, size_t word,
 				      const uint64_t *n, size_t words)
 {
-	char *cell = s->base + i * s->record + word * 8;
+	char *cell = s->block.base + i * s->record + word * 8;
 
 	if (__builtin_constant_p(words) && words == 1 && s->head == 0) {
 		percpu_stats_add(s, i, word, (int64_t)n[0]);
@@ -184,12 +182,12 @@ PERCPU_INLINE int percpu_stats_update(const struct percpu_stats *s, size_t i, si
 		int r;
 
 		if (words == 2)
-			r = percpu_seq_bank_add2(cell, s->stride, s->bank, s->banks, n0);
+			r = percpu_seq_bank_add2(cell, s->block.stride, s->bank, s->banks, n0);
 		else if (words <= 4)
-			r = percpu_seq_bank_add4(cell, s->stride, s->bank, s->banks, n0, n2);
+			r = percpu_seq_bank_add4(cell, s->block.stride, s->bank, s->banks, n0, n2);
 		else
-			r = percpu_seq_bank_add8(cell, s->stride, s->bank, s->banks, n0, n2, n4,
-						 n6);
+			r = percpu_seq_bank_add8(cell, s->block.stride, s->bank, s->banks, n0, n2,
+						 n4, n6);
 		if (percpu_likely(r == 0))
 			return 0;
 	}

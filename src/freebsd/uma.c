@@ -42,7 +42,7 @@ static int make_guard(void)
 	if (e != 0)
 		return e;
 	k = percpu_chunk_of(word);
-	percpu_chunk_clear(k, (size_t)((char *)word - k->base), sizeof(uint64_t));
+	percpu_chunk_clear(k, (size_t)((char *)word - k->base), sizeof(uint64_t), sizeof(uint64_t));
 	if (!__atomic_compare_exchange_n(&zpcpu_guard, &none, word, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		(void)percpu_region_free(r, word, sizeof(uint64_t));
@@ -134,7 +134,7 @@ void *percpu_freebsd_zalloc(struct uma_zone *zone, void *arg, int flags)
 	}
 	if (flags & M_ZERO) {
 		k = percpu_chunk_of(item);
-		percpu_chunk_clear(k, (size_t)((char *)item - k->base), zone->size);
+		percpu_chunk_clear(k, (size_t)((char *)item - k->base), zone->size, zone->size);
 	}
 	return item;
 }

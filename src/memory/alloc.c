@@ -360,15 +360,12 @@ void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size)
 	return r != NULL && size != 0 ? find_key(r, key, PERCPU_KIND_CELL, size) : NULL;
 }
 
-int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t n,
-			 size_t size, size_t align, void **ret)
+int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t size,
+			 size_t align, void **ret)
 {
-	void *cell;
-
-	if (r == NULL || !percpu_fits_lane(n, size))
-		return -EINVAL;
 	/* Lane 0 is aligned to more than that, and so is what a key has above the offset. */
-	cell = key % align == 0 ? find_key(r, key, kind, n * size) : NULL;
+	void *cell = key % align == 0 ? find_key(r, key, kind, size) : NULL;
+
 	if (cell == NULL)
 		return -ENOENT;
 	*ret = cell;

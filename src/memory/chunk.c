@@ -220,12 +220,12 @@ static void clear(char *cell, size_t size)
 			__atomic_store_n(w, 0, __ATOMIC_RELAXED);
 }
 
-void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t size)
+void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t cpu_size, size_t size)
 {
 	uint64_t lanes;
 
 	for (uint32_t cpu = 0; cpu < k->cpus; cpu++)
-		clear(percpu_chunk_lane(k, cpu, offset), size);
+		clear(percpu_chunk_lane(k, cpu, offset), cpu_size);
 	for (uint32_t word = 0; word < (k->cpus + 63) / 64; word++)
 		for (lanes = percpu_chunk_atomic_lanes(k, word); lanes != 0; lanes &= lanes - 1)
 			clear(percpu_chunk_lane(k, k->cpus + 64 * word + __builtin_ctzll(lanes),

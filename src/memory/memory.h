@@ -94,9 +94,9 @@ uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset);
 uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset);
 void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n);
 
-/** Set size bytes, rounded up to a multiple of 8, to zero in every lane. No thread
- *  may be using them. */
-void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t size);
+/** Set the bytes to zero in every lane, cpu_size of them in the CPU lanes, both rounded up
+ *  to multiples of 8. No thread may be using them. */
+void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t cpu_size, size_t size);
 
 /** Return the pages that hold only these bytes of every lane to the system. */
 void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size);
@@ -156,10 +156,10 @@ void percpu_chunk_numa(const struct percpu_chunk *k);
 #define PERCPU_LONGEST_LANE (UINT64_C(1) << 40)
 #define PERCPU_MAX_LANE (UINT64_C(1) << (sizeof(void *) < 8 ? 30 : 40))
 
-/** Whether n things of size bytes, at least one, fit into the longest lane. */
-static inline bool percpu_fits_lane(size_t n, size_t size)
+/** The bytes of n things of so many bytes; 0 if there is none, or no lane so long. */
+static inline size_t percpu_lane_bytes(size_t n, size_t size)
 {
-	return n != 0 && n <= PERCPU_MAX_LANE / size && n <= SIZE_MAX / size;
+	return n <= PERCPU_MAX_LANE / size && n <= SIZE_MAX / size ? n * size : 0;
 }
 
 /** A region's chunks. One that has become too small stays for those who read
@@ -254,20 +254,6 @@ int percpu_region_refresh(struct percpu_region *r);
 /** Whether this library could have written the header for chunk index: 0 or -errno. */
 int percpu_header_check(const struct percpu_header *h, uint32_t index);
 
-/* root.c */
-
-/** The key at the root; 0 if there is none, and the caller may create the object.
- *  -EINVAL if the region has no such root, or ret is NULL; -ENOENT if there is none
- *  and the region was opened to read. */
-int percpu_root_find(const struct percpu_region *r, unsigned root, const void *ret,
-		     uint64_t *ret_key);
-
-/** Have the key at the root, unless there is one: then returns false, and that one. */
-bool percpu_root_publish(struct percpu_region *r, unsigned root, uint64_t *key);
-
-/** Why attaching failed to what was at a root. */
-int percpu_root_explain(int e);
-
 /* alloc.c */
 
 /** The chunk of r whose lane 0 the cell, any pointer, is in; NULL if none. */
@@ -279,16 +265,16 @@ uint64_t percpu_region_object_key(const struct percpu_chunk *k, enum percpu_kind
 				  const void *base);
 
 /**
- * What each attach call checks: find n things of size bytes, the first of them
- * aligned to align, up to 64, at a key that another process may have made up.
- * The region may have been opened to read; it is the caller's to store nothing.
+ * What each attach call checks: find size bytes, aligned to align, up to 64, at a key
+ * that another process may have made up. The region may have been opened to read; it
+ * is the caller's to store nothing.
  *
- * Returns 0, -EINVAL (r is NULL, or n such things cannot be), or -ENOENT (they
- * are not there: the key is of another kind, or these bytes were not allocated
- * together, or not so aligned; of a compact set they must be all that were).
+ * Returns 0, or -ENOENT: they are not there. The key is of another kind, or these bytes
+ * were not allocated together, or not so aligned; of a compact set they must be all that
+ * were.
  */
-int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t n,
-			 size_t size, size_t align, void **ret);
+int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t size,
+			 size_t align, void **ret);
 
 /** As percpu_region_alloc(), where no more than the first cpu_size bytes of the
  *  CPU lanes are going to be touched. */
@@ -307,5 +293,47 @@ size_t percpu_region_free_many(struct percpu_region *r, void *const *cells, size
 /** Return the pages that hold no cell to the system. Returns bytes, counted in
  *  every lane, whether or not they had been touched. */
 size_t percpu_region_reclaim(struct percpu_region *r);
+
+/* block.c: objects, each a block of memory */
+
+/** Objects begin with a line of the cache, which may say what they are like. */
+#define PERCPU_BLOCK_ALIGN 64
+
+/** What an object shall be, to be created or attached to. The handle begins with its
+ *  struct percpu_block; of an object that has none it is the address in lane 0. */
+struct percpu_plan {
+	enum percpu_kind kind;
+	size_t size;	/* bytes of each lane; 0: what was asked for cannot be */
+	size_t touched; /* of which so many in a CPU lane, the others never */
+	size_t align;
+	void *handle; /* all but the block filled in; copied to the heap */
+	size_t handle_size;
+
+	/** Let the object have the value 0, whatever is in its cells. Returns 0 or
+	 *  -errno. */
+	int (*start)(struct percpu_block *handle);
+
+	/** Fill in the rest of the handle, when the block is; may be NULL. */
+	void (*complete)(struct percpu_block *handle);
+
+	/** For objects that say themselves how large they are: find it, of one whose first
+	 *  PERCPU_BLOCK_ALIGN bytes are there, and change the plan's size and handle.
+	 *  Returns 0 or -ENOENT. May be NULL. */
+	int (*adopt)(const struct percpu_block *found, struct percpu_plan *p);
+};
+
+/** Create, in memory of this process or in a region; attach to; or attach to or create
+ *  at a root. ret is the address of a pointer to the object. Return 0 or -errno, as the
+ *  public functions say that call them, -EINVAL if r or ret is NULL. */
+int percpu_block_create(const struct percpu_plan *p, void *ret);
+int percpu_block_create_in(struct percpu_region *r, const struct percpu_plan *p, void *ret);
+int percpu_block_attach(struct percpu_region *r, uint64_t key, struct percpu_plan *p, void *ret);
+int percpu_block_open(struct percpu_region *r, unsigned root, struct percpu_plan *p, void *ret);
+
+/** The key of the object with this handle; 0 if it is in private memory, or NULL. */
+uint64_t percpu_block_key(const void *handle, enum percpu_kind kind);
+
+/** Free the object and its handle; NULL is fine. */
+void percpu_block_destroy(void *handle);
 
 #endif

@@ -26,32 +26,3 @@ uint64_t percpu_region_root(const struct percpu_region *r, unsigned root)
 		return 0;
 	return __atomic_load_n(&r->first->header->root[root], __ATOMIC_ACQUIRE);
 }
-
-int percpu_root_find(const struct percpu_region *r, unsigned root, const void *ret,
-		     uint64_t *ret_key)
-{
-	if (r == NULL || ret == NULL || root >= PERCPU_REGION_ROOTS || !r->shared)
-		return -EINVAL;
-	*ret_key = percpu_region_root(r, root);
-	if (*ret_key == 0 && !r->writable)
-		return -ENOENT;
-	PERCPU_STEP("root: looked up");
-	return 0;
-}
-
-bool percpu_root_publish(struct percpu_region *r, unsigned root, uint64_t *key)
-{
-	bool first;
-
-	PERCPU_STEP("root: object created");
-	first = percpu_region_set_root(r, root, 0, *key) == 0;
-	PERCPU_STEP("root: set");
-	if (!first)
-		*key = percpu_region_root(r, root);
-	return first;
-}
-
-int percpu_root_explain(int e)
-{
-	return e == -ENOENT ? -EEXIST : e;
-}

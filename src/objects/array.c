@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * array.c - arrays of counters: one run of cells per lane.
- *
- * A small array shares the default region. One that does not fit into a lane
- * of it gets a region of its own, whose lanes are as long as the array.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +9,6 @@
 #include "objects.h"
 
 #define CELL sizeof(uint64_t)
-#define ALIGN 64 /* of the first counter, so that add8() finds whole words */
 
 /* Counters that fetch_all() sums at a time: the results stay in the L1 cache
  * while one lane after the other is read. */
@@ -21,114 +17,78 @@
 /* Widest commit of this machine; 0 until it was asked for. */
 static unsigned commit_words;
 
+_Static_assert(offsetof(struct percpu_counter_array, block) == 0, "begins every handle");
+
 static size_t offset_of(const struct percpu_counter_array *a, size_t i)
 {
-	return (size_t)(a->base - a->chunk->base) + i * CELL;
+	return (size_t)(a->block.base - a->block.chunk->base) + i * CELL;
 }
 
-static int make(struct percpu_region *r, struct percpu_region *own, void *cell, size_t n,
-		struct percpu_counter_array **ret)
+/* What an earlier user has left in the cells is subtracted. */
+static int start_array(struct percpu_block *b)
 {
-	struct percpu_counter_array *a = malloc(sizeof(*a));
+	struct percpu_counter_array *a = (struct percpu_counter_array *)b;
 
-	if (a == NULL)
-		return -ENOMEM;
-	a->chunk = percpu_region_chunk(r, cell);
-	a->base = cell;
-	a->stride = a->chunk->stride;
-	a->n = n;
-	a->own = own;
-	*ret = a;
+	if (b->own != NULL)
+		return 0;
+	for (size_t i = 0; i < a->n; i++)
+		if (percpu_chunk_sum(b->chunk, offset_of(a, i)) != 0)
+			percpu_counter_array_zero(a, i);
 	return 0;
+}
+
+static struct percpu_plan plan_array(size_t n, struct percpu_counter_array *a)
+{
+	*a = (struct percpu_counter_array){ .n = n };
+	return (struct percpu_plan){
+		.kind = PERCPU_KIND_ARRAY,
+		.size = percpu_lane_bytes(n, CELL),
+		.touched = n * CELL,
+		.align = PERCPU_BLOCK_ALIGN, /* so that add8() finds whole words */
+		.handle = a,
+		.handle_size = sizeof(*a),
+		.start = start_array,
+	};
+}
+
+int percpu_counter_array_create(size_t n, struct percpu_counter_array **ret)
+{
+	struct percpu_counter_array a;
+	struct percpu_plan p = plan_array(n, &a);
+
+	return percpu_block_create(&p, ret);
 }
 
 int percpu_counter_array_create_in(struct percpu_region *r, size_t n,
 				   struct percpu_counter_array **ret)
 {
-	struct percpu_counter_array *a;
-	void *cell;
-	int e;
+	struct percpu_counter_array a;
+	struct percpu_plan p = plan_array(n, &a);
 
-	if (r == NULL || ret == NULL || !percpu_fits_lane(n, CELL))
-		return -EINVAL;
-	e = percpu_region_alloc(r, n * CELL, ALIGN, &cell);
-	if (e != 0)
-		return e;
-	e = make(r, NULL, cell, n, &a);
-	if (e != 0) {
-		(void)percpu_region_free(r, cell, n * CELL);
-		return e;
-	}
-	for (size_t i = 0; i < n; i++)
-		if (percpu_chunk_sum(a->chunk, offset_of(a, i)) != 0)
-			percpu_counter_array_zero(a, i);
-	*ret = a;
-	return 0;
-}
-
-/* An array in a region of its own, which is the array's to close. */
-static int create_large(size_t n, struct percpu_counter_array **ret)
-{
-	struct percpu_region_options o = { .size = sizeof(o), .lane_size = n * CELL };
-	struct percpu_region *r;
-	void *cell;
-	int e;
-
-	e = percpu_region_create(&o, &r);
-	if (e != 0)
-		return e;
-	e = percpu_region_alloc(r, n * CELL, ALIGN, &cell);
-	if (e == 0)
-		e = make(r, r, cell, n, ret);
-	if (e != 0)
-		percpu_region_close(r);
-	return e;
-}
-
-int percpu_counter_array_create(size_t n, struct percpu_counter_array **ret)
-{
-	struct percpu_region *r;
-	int e;
-
-	if (ret == NULL || !percpu_fits_lane(n, CELL))
-		return -EINVAL;
-	if (n * CELL > PERCPU_LANE_SIZE)
-		return create_large(n, ret);
-	e = percpu_region_default(&r);
-	return e != 0 ? e : percpu_counter_array_create_in(r, n, ret);
+	return percpu_block_create_in(r, &p, ret);
 }
 
 int percpu_counter_array_attach(struct percpu_region *r, uint64_t key, size_t n,
 				struct percpu_counter_array **ret)
 {
-	void *cell;
-	int e;
+	struct percpu_counter_array a;
+	struct percpu_plan p = plan_array(n, &a);
 
-	if (ret == NULL)
-		return -EINVAL;
-	e = percpu_region_attach(r, key, PERCPU_KIND_ARRAY, n, CELL, ALIGN, &cell);
-	return e != 0 ? e : make(r, NULL, cell, n, ret);
+	return percpu_block_attach(r, key, &p, ret);
 }
 
 int percpu_counter_array_open(struct percpu_region *r, unsigned root, size_t n,
 			      struct percpu_counter_array **ret)
 {
-	struct percpu_counter_array *a;
-	uint64_t key;
-	int e = percpu_root_find(r, root, ret, &key);
+	struct percpu_counter_array a;
+	struct percpu_plan p = plan_array(n, &a);
 
-	if (e == 0 && key == 0) {
-		e = percpu_counter_array_create_in(r, n, &a);
-		if (e != 0)
-			return e;
-		key = percpu_counter_array_key(a);
-		if (percpu_root_publish(r, root, &key)) {
-			*ret = a;
-			return 0;
-		}
-		percpu_counter_array_destroy(a); /* another process was first */
-	}
-	return e != 0 ? e : percpu_root_explain(percpu_counter_array_attach(r, key, n, ret));
+	return percpu_block_open(r, root, &p, ret);
+}
+
+uint64_t percpu_counter_array_key(const struct percpu_counter_array *a)
+{
+	return percpu_block_key(a, PERCPU_KIND_ARRAY);
 }
 
 void percpu_counter_array_detach(struct percpu_counter_array *a)
@@ -136,20 +96,9 @@ void percpu_counter_array_detach(struct percpu_counter_array *a)
 	free(a);
 }
 
-uint64_t percpu_counter_array_key(const struct percpu_counter_array *a)
-{
-	return percpu_region_object_key(a->chunk, PERCPU_KIND_ARRAY, a->base);
-}
-
 void percpu_counter_array_destroy(struct percpu_counter_array *a)
 {
-	if (a == NULL)
-		return;
-	if (a->own != NULL)
-		percpu_region_close(a->own);
-	else
-		(void)percpu_region_free(a->chunk->region, a->base, a->n * CELL);
-	free(a);
+	percpu_block_destroy(a);
 }
 
 void percpu_counter_array_add_slow(const struct percpu_counter_array *a, size_t i, int64_t n)
@@ -157,24 +106,24 @@ void percpu_counter_array_add_slow(const struct percpu_counter_array *a, size_t 
 	struct percpu_rseq *rs = percpu_seq_attach();
 
 	for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
-		if (percpu_seq_add(a->base + i * CELL, a->stride, n) == 0)
+		if (percpu_seq_add(a->block.base + i * CELL, a->block.stride, n) == 0)
 			return;
-	percpu_chunk_add_atomic(a->chunk, offset_of(a, i), n);
+	percpu_chunk_add_atomic(a->block.chunk, offset_of(a, i), n);
 }
 
 /* Adjacent words in one commit; N is 2, 4 or 8, and supported by the CPU. */
 static int add_n(const struct percpu_counter_array *a, size_t i, const int64_t *n, size_t words)
 {
-	void *cell = a->base + i * CELL;
+	void *cell = a->block.base + i * CELL;
 	int r;
 
 	if (words == 2)
-		return percpu_seq_add2(cell, a->stride, n);
+		return percpu_seq_add2(cell, a->block.stride, n);
 #if defined(__x86_64__) && defined(PERCPU_SEQ_SIGNATURE)
 	if (words == 4)
-		r = percpu_seq_add4(cell, a->stride, n);
+		r = percpu_seq_add4(cell, a->block.stride, n);
 	else
-		r = percpu_seq_add8(cell, a->stride, n);
+		r = percpu_seq_add8(cell, a->block.stride, n);
 	percpu_seq_vzeroupper();
 	return r;
 #else
@@ -216,7 +165,7 @@ static __attribute__((noinline)) void add_in_steps(const struct percpu_counter_a
 		for (int try = 0; try < PERCPU_SEQ_TRIES && r != 0 && step > 1; try++)
 			r = add_n(a, i, n, step);
 		for (size_t k = 0; k < step && r != 0; k++)
-			percpu_chunk_add_atomic(a->chunk, offset_of(a, i + k), n[k]);
+			percpu_chunk_add_atomic(a->block.chunk, offset_of(a, i + k), n[k]);
 	}
 }
 
@@ -229,12 +178,12 @@ void percpu_counter_array_add_words(const struct percpu_counter_array *a, size_t
 
 uint64_t percpu_counter_array_fetch(const struct percpu_counter_array *a, size_t i)
 {
-	return i < a->n ? percpu_chunk_sum(a->chunk, offset_of(a, i)) : 0;
+	return i < a->n ? percpu_chunk_sum(a->block.chunk, offset_of(a, i)) : 0;
 }
 
 uint64_t percpu_counter_array_fetch_zero(struct percpu_counter_array *a, size_t i)
 {
-	return i < a->n ? percpu_chunk_reset(a->chunk, offset_of(a, i)) : 0;
+	return i < a->n ? percpu_chunk_reset(a->block.chunk, offset_of(a, i)) : 0;
 }
 
 void percpu_counter_array_zero(struct percpu_counter_array *a, size_t i)
@@ -265,7 +214,7 @@ static void add_cells(uint64_t *restrict out, const uint64_t *restrict cells, si
 
 static void fetch_block(const struct percpu_counter_array *a, size_t first, size_t n, uint64_t *out)
 {
-	const struct percpu_chunk *k = a->chunk;
+	const struct percpu_chunk *k = a->block.chunk;
 	size_t offset = offset_of(a, first);
 	const uint64_t *bias = (uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
 	uint64_t lanes;

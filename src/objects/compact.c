@@ -39,31 +39,33 @@
 
 #define NARROW sizeof(uint32_t)
 #define WIDE sizeof(uint64_t)
-#define SET_ALIGN 64
 #define GENERATIONS (UINT64_C(1) << 28)
 
 /* Counters that fetch_all() sums at a time; what it needs for them stays in
  * the L1 cache while one lane after the other is read. */
 #define SUM_BLOCK 512
 
+_Static_assert(offsetof(struct percpu_compact, block) == 0, "begins every handle");
+
 static size_t set_offset(const struct percpu_compact *c)
 {
-	return (size_t)(c->base - c->chunk->base);
+	return (size_t)(c->block.base - c->block.chunk->base);
 }
 
 static uint32_t *narrow_cells(const struct percpu_compact *c, uint32_t cpu)
 {
-	return (uint32_t *)percpu_chunk_lane(c->chunk, cpu, set_offset(c));
+	return (uint32_t *)percpu_chunk_lane(c->block.chunk, cpu, set_offset(c));
 }
 
 static uint64_t *wide_cells(const struct percpu_compact *c, size_t lane)
 {
-	return (uint64_t *)percpu_chunk_lane(c->chunk, c->chunk->cpus + lane, set_offset(c));
+	return (uint64_t *)percpu_chunk_lane(c->block.chunk, c->block.chunk->cpus + lane,
+					     set_offset(c));
 }
 
 static uint64_t *biases(const struct percpu_compact *c)
 {
-	return wide_cells(c, c->chunk->cpus);
+	return wide_cells(c, c->block.chunk->cpus);
 }
 
 static uint64_t *checkpoints(const struct percpu_compact *c)
@@ -81,135 +83,74 @@ static uint64_t half_window(uint32_t cpus)
 	return half;
 }
 
-static int make_set(struct percpu_region *r, struct percpu_region *own, void *cell, size_t n,
-		    struct percpu_compact **ret)
+static int start_set(struct percpu_block *b)
 {
-	struct percpu_compact *c = malloc(sizeof(*c));
+	const struct percpu_compact *c = (struct percpu_compact *)b;
 
-	if (c == NULL)
-		return -ENOMEM;
-	c->chunk = percpu_region_chunk(r, cell);
-	c->base = cell;
-	c->stride = c->chunk->stride;
-	c->half = half_window(c->chunk->cpus);
-	c->n = n;
-	c->own = own;
-	*ret = c;
+	if (b->own == NULL)
+		percpu_chunk_clear(b->chunk, set_offset(c), c->n * NARROW, b->size);
 	return 0;
 }
 
-static int alloc_set(struct percpu_region *r, size_t n, struct percpu_region *own,
-		     struct percpu_compact **ret)
+static void complete_set(struct percpu_block *b)
 {
-	void *cell;
-	int e;
+	struct percpu_compact *c = (struct percpu_compact *)b;
 
-	e = percpu_region_alloc_narrow(r, n * PERCPU_COMPACT_SHARE, n * NARROW, SET_ALIGN, &cell);
-	if (e != 0)
-		return e;
-	e = make_set(r, own, cell, n, ret);
-	if (e != 0)
-		(void)percpu_region_free(r, cell, n * PERCPU_COMPACT_SHARE);
-	return e;
+	c->half = half_window(b->chunk->cpus);
 }
 
-/* Forget what used this memory before. Stores only where there is something,
- * so that no page is touched for nothing. */
-static void wipe_set(void *cell, size_t size)
+static struct percpu_plan plan_set(size_t n, struct percpu_compact *c)
 {
-	uint32_t *w = cell;
-
-	for (size_t i = 0; i < size / sizeof(*w); i++)
-		if (__atomic_load_n(&w[i], __ATOMIC_RELAXED) != 0)
-			__atomic_store_n(&w[i], 0, __ATOMIC_RELAXED);
-}
-
-int percpu_compact_create_in(struct percpu_region *r, size_t n, struct percpu_compact **ret)
-{
-	struct percpu_compact *c;
-	uint64_t lanes;
-	int e;
-
-	if (r == NULL || ret == NULL || !percpu_fits_lane(n, PERCPU_COMPACT_SHARE))
-		return -EINVAL;
-	e = alloc_set(r, n, NULL, &c);
-	if (e != 0)
-		return e;
-	for (uint32_t cpu = 0; cpu < c->chunk->cpus; cpu++)
-		wipe_set(narrow_cells(c, cpu), n * NARROW);
-	for (uint32_t word = 0; word < (c->chunk->cpus + 63) / 64; word++)
-		for (lanes = percpu_chunk_atomic_lanes(c->chunk, word); lanes != 0;
-		     lanes &= lanes - 1)
-			wipe_set(wide_cells(c, 64 * word + __builtin_ctzll(lanes)), n * WIDE);
-	wipe_set(biases(c), n * PERCPU_COMPACT_SHARE);
-	*ret = c;
-	return 0;
-}
-
-/* A set in a region of its own, which is the set's to close. */
-static int create_large_set(size_t n, struct percpu_compact **ret)
-{
-	struct percpu_region_options o = { .size = sizeof(o),
-					   .lane_size = n * PERCPU_COMPACT_SHARE };
-	struct percpu_region *r;
-	int e;
-
-	e = percpu_region_create(&o, &r);
-	if (e != 0)
-		return e;
-	e = alloc_set(r, n, r, ret);
-	if (e == 0)
-		percpu_chunk_small_pages(r->first, n * NARROW);
-	else
-		percpu_region_close(r);
-	return e;
+	*c = (struct percpu_compact){ .n = n };
+	return (struct percpu_plan){
+		.kind = PERCPU_KIND_COMPACT,
+		.size = percpu_lane_bytes(n, PERCPU_COMPACT_SHARE),
+		.touched = n * NARROW,
+		.align = PERCPU_BLOCK_ALIGN,
+		.handle = c,
+		.handle_size = sizeof(*c),
+		.start = start_set,
+		.complete = complete_set,
+	};
 }
 
 int percpu_compact_create(size_t n, struct percpu_compact **ret)
 {
-	struct percpu_region *r;
-	int e;
+	struct percpu_compact c;
+	struct percpu_plan p = plan_set(n, &c);
 
-	if (ret == NULL || !percpu_fits_lane(n, PERCPU_COMPACT_SHARE))
-		return -EINVAL;
-	if (n * PERCPU_COMPACT_SHARE > PERCPU_LANE_SIZE)
-		return create_large_set(n, ret);
-	e = percpu_region_default(&r);
-	return e != 0 ? e : percpu_compact_create_in(r, n, ret);
+	return percpu_block_create(&p, ret);
+}
+
+int percpu_compact_create_in(struct percpu_region *r, size_t n, struct percpu_compact **ret)
+{
+	struct percpu_compact c;
+	struct percpu_plan p = plan_set(n, &c);
+
+	return percpu_block_create_in(r, &p, ret);
 }
 
 int percpu_compact_attach(struct percpu_region *r, uint64_t key, size_t n,
 			  struct percpu_compact **ret)
 {
-	void *cell;
-	int e;
+	struct percpu_compact c;
+	struct percpu_plan p = plan_set(n, &c);
 
-	if (ret == NULL)
-		return -EINVAL;
-	e = percpu_region_attach(r, key, PERCPU_KIND_COMPACT, n, PERCPU_COMPACT_SHARE, SET_ALIGN,
-				 &cell);
-	return e != 0 ? e : make_set(r, NULL, cell, n, ret);
+	return percpu_block_attach(r, key, &p, ret);
 }
 
 int percpu_compact_open(struct percpu_region *r, unsigned root, size_t n,
 			struct percpu_compact **ret)
 {
-	struct percpu_compact *c;
-	uint64_t key;
-	int e = percpu_root_find(r, root, ret, &key);
+	struct percpu_compact c;
+	struct percpu_plan p = plan_set(n, &c);
 
-	if (e == 0 && key == 0) {
-		e = percpu_compact_create_in(r, n, &c);
-		if (e != 0)
-			return e;
-		key = percpu_compact_key(c);
-		if (percpu_root_publish(r, root, &key)) {
-			*ret = c;
-			return 0;
-		}
-		percpu_compact_destroy(c);
-	}
-	return e != 0 ? e : percpu_root_explain(percpu_compact_attach(r, key, n, ret));
+	return percpu_block_open(r, root, &p, ret);
+}
+
+uint64_t percpu_compact_key(const struct percpu_compact *c)
+{
+	return percpu_block_key(c, PERCPU_KIND_COMPACT);
 }
 
 void percpu_compact_detach(struct percpu_compact *c)
@@ -217,20 +158,9 @@ void percpu_compact_detach(struct percpu_compact *c)
 	free(c);
 }
 
-uint64_t percpu_compact_key(const struct percpu_compact *c)
-{
-	return percpu_region_object_key(c->chunk, PERCPU_KIND_COMPACT, c->base);
-}
-
 void percpu_compact_destroy(struct percpu_compact *c)
 {
-	if (c == NULL)
-		return;
-	if (c->own != NULL)
-		percpu_region_close(c->own);
-	else
-		(void)percpu_region_free(c->chunk->region, c->base, c->n * PERCPU_COMPACT_SHARE);
-	free(c);
+	percpu_block_destroy(c);
 }
 
 /* The cells' total, of which their sum lacks what is above 32 bits. */
@@ -251,7 +181,7 @@ static uint32_t sum_cells(const struct percpu_compact *c, size_t i)
 {
 	uint32_t sum = 0;
 
-	for (uint32_t cpu = 0; cpu < c->chunk->cpus; cpu++)
+	for (uint32_t cpu = 0; cpu < c->block.chunk->cpus; cpu++)
 		sum += load_cell(&narrow_cells(c, cpu)[i]);
 	return sum;
 }
@@ -288,12 +218,13 @@ static bool make_checkpoint(const struct percpu_compact *c, size_t i, uint64_t *
 /* Returns whether n was added, n being shorter than a window. */
 static bool try_add(const struct percpu_compact *c, size_t i, int64_t n)
 {
-	void *cell = c->base + i * NARROW;
+	void *cell = c->block.base + i * NARROW;
 	uint64_t checkpoint;
-	int r = percpu_seq_narrow_add(cell, c->stride, n, c->half);
+	int r = percpu_seq_narrow_add(cell, c->block.stride, n, c->half);
 
 	if (r == PERCPU_SEQ_REFUSED && make_checkpoint(c, i, &checkpoint))
-		r = percpu_seq_narrow_cross(cell, c->stride, n, &checkpoints(c)[i], checkpoint);
+		r = percpu_seq_narrow_cross(cell, c->block.stride, n, &checkpoints(c)[i],
+					    checkpoint);
 	return r == 0;
 }
 
@@ -306,15 +237,15 @@ void percpu_compact_add_slow(const struct percpu_compact *c, size_t i, int64_t n
 		for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
 			if (try_add(c, i, n))
 				return;
-	percpu_chunk_add_atomic(c->chunk, set_offset(c) + i * WIDE, n);
+	percpu_chunk_add_atomic(c->block.chunk, set_offset(c) + i * WIDE, n);
 }
 
 static uint64_t sum_wide(const struct percpu_compact *c, size_t i)
 {
 	uint64_t sum = 0, lanes;
 
-	for (uint32_t word = 0; word < (c->chunk->cpus + 63) / 64; word++)
-		for (lanes = percpu_chunk_atomic_lanes(c->chunk, word); lanes != 0;
+	for (uint32_t word = 0; word < (c->block.chunk->cpus + 63) / 64; word++)
+		for (lanes = percpu_chunk_atomic_lanes(c->block.chunk, word); lanes != 0;
 		     lanes &= lanes - 1)
 			sum += __atomic_load_n(
 				&wide_cells(c, 64 * word + __builtin_ctzll(lanes))[i],
@@ -340,7 +271,7 @@ uint64_t percpu_compact_fetch_zero(struct percpu_compact *c, size_t i)
 
 	if (i >= c->n)
 		return 0;
-	if (!c->chunk->region->writable)
+	if (!c->block.chunk->region->writable)
 		return percpu_compact_fetch(c, i);
 	bias = __atomic_load_n(&biases(c)[i], __ATOMIC_ACQUIRE);
 	do {
@@ -367,7 +298,7 @@ static void fetch_narrow(const struct percpu_compact *c, size_t first, size_t n,
 	for (size_t i = 0; i < n; i++)
 		checkpoint[i] = load_checkpoint(c, first + i);
 	PERCPU_STEP("checkpoint loaded");
-	for (uint32_t cpu = 0; cpu < c->chunk->cpus; cpu++)
+	for (uint32_t cpu = 0; cpu < c->block.chunk->cpus; cpu++)
 		for (size_t i = 0; i < n; i++)
 			sum[i] += load_cell(&narrow_cells(c, cpu)[first + i]);
 	for (size_t i = 0; i < n; i++) {

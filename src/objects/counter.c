@@ -50,8 +50,8 @@ struct percpu_counter *percpu_counter_at(struct percpu_region *r, uint64_t key)
 	const size_t size = sizeof(uint64_t);
 	void *cell;
 
-	if (percpu_region_attach(r, key, PERCPU_KIND_CELL, 1, size, size, &cell) != 0 ||
-	    !percpu_region_is_zone(r))
+	if (r == NULL || !percpu_region_is_zone(r) ||
+	    percpu_region_attach(r, key, PERCPU_KIND_CELL, size, size, &cell) != 0)
 		return NULL;
 	return cell;
 }

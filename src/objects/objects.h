@@ -14,7 +14,7 @@
 /** Where the first field of object i is in the atomic lanes and the bias lane. */
 static inline size_t percpu_stats_offset(const struct percpu_stats *s, size_t i)
 {
-	return (size_t)(s->base - s->chunk->base) + s->banks + i * s->record + s->head;
+	return (size_t)(s->block.base - s->block.chunk->base) + s->banks + i * s->record + s->head;
 }
 
 /** The control of objects whose first one is at this address of lane 0. */
@@ -27,7 +27,7 @@ static inline struct percpu_stats_control *percpu_stats_control_at(const struct 
 
 static inline struct percpu_stats_control *percpu_stats_control(const struct percpu_stats *s)
 {
-	return percpu_stats_control_at(s->chunk, s->base);
+	return percpu_stats_control_at(s->block.chunk, s->block.base);
 }
 
 /* local.c */

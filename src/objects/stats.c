@@ -22,9 +22,10 @@
 
 #define FIELD sizeof(uint64_t)
 #define MAX_LANE_SIZE (PERCPU_MAX_LANE / 2)
-#define GROUP 8 /* fields that every CPU updates without the lock */
-#define LINE 64 /* objects do not share a vector, nor the banks a line */
+#define GROUP 8			/* fields that every CPU updates without the lock */
+#define LINE PERCPU_BLOCK_ALIGN /* the banks do not share one */
 
+_Static_assert(offsetof(struct percpu_stats, block) == 0, "begins every handle");
 _Static_assert(sizeof(struct percpu_stats_control) <= LINE, "fits into the smallest bank");
 _Static_assert(PERCPU_STATS_MAX_COMMIT <= PERCPU_JOURNAL_WORDS, "any update fits the journal");
 
@@ -78,30 +79,11 @@ static void lay_out(struct percpu_stats *s, size_t size, size_t n, unsigned flag
 	s->banks = (n * s->record + LINE - 1) / LINE * LINE;
 }
 
-static int make_handle(const struct percpu_stats *template, struct percpu_region *r,
-		       struct percpu_region *own, void *cell, struct percpu_stats **ret)
-{
-	struct percpu_stats *s = malloc(sizeof(*s));
-
-	if (s == NULL)
-		return -ENOMEM;
-	*s = *template;
-	s->base = cell;
-	s->chunk = percpu_region_chunk(r, cell);
-	s->stride = s->chunk->stride;
-	s->own = own;
-	if (!r->writable)
-		s->vector = 0; /* so that updates come here, and are refused */
-	s->bank = &percpu_stats_control(s)->bank;
-	*ret = s;
-	return 0;
-}
-
 /* Subtract what earlier users have left in the cells; a region of its own has
  * nothing. Nobody updates them now, so the fetch succeeds. */
 static int forget_the_past(const struct percpu_stats *s)
 {
-	const struct percpu_chunk *k = s->chunk;
+	const struct percpu_chunk *k = s->block.chunk;
 	uint64_t *values = malloc(s->words * FIELD), *bias;
 
 	if (values == NULL)
@@ -132,70 +114,23 @@ static void start_counting(const struct percpu_stats *s)
 	__atomic_store_n(&c->bank, 0, __ATOMIC_RELEASE);
 }
 
-static int create_at(struct percpu_region *r, struct percpu_region *own,
-		     const struct percpu_stats *t, struct percpu_stats **ret)
+static int start_stats(struct percpu_block *b)
 {
-	struct percpu_stats *s;
-	void *cell;
-	int e = percpu_region_alloc(r, 2 * t->banks, LINE, &cell);
+	const struct percpu_stats *s = (struct percpu_stats *)b;
+	int e = b->own == NULL ? forget_the_past(s) : 0;
 
-	if (e != 0)
-		return e;
-	e = make_handle(t, r, own, cell, &s);
-	if (e == 0 && own == NULL) {
-		e = forget_the_past(s);
-		if (e != 0)
-			free(s);
-	}
-	if (e != 0) {
-		(void)percpu_region_free(r, cell, 2 * t->banks);
-		return e;
-	}
-	start_counting(s);
-	*ret = s;
-	return 0;
-}
-
-int percpu_stats_create_in(struct percpu_region *r, size_t size, size_t n, unsigned flags,
-			   struct percpu_stats **ret)
-{
-	struct percpu_stats t;
-	int e;
-
-	if (r == NULL || ret == NULL || n == 0)
-		return -EINVAL;
-	e = check_schema(size, n, flags);
-	if (e != 0)
-		return e;
-	lay_out(&t, size, n, flags, wants_copies(size, flags));
-	return create_at(r, NULL, &t, ret);
-}
-
-int percpu_stats_create(size_t size, size_t n, unsigned flags, struct percpu_stats **ret)
-{
-	struct percpu_region_options o = { .size = sizeof(o) };
-	struct percpu_stats t;
-	struct percpu_region *r;
-	int e;
-
-	if (ret == NULL || n == 0)
-		return -EINVAL;
-	e = check_schema(size, n, flags);
-	if (e != 0)
-		return e;
-	lay_out(&t, size, n, flags, wants_copies(size, flags));
-	o.lane_size = 2 * t.banks;
-	if (o.lane_size <= PERCPU_LANE_SIZE) {
-		e = percpu_region_default(&r);
-		return e != 0 ? e : create_at(r, NULL, &t, ret);
-	}
-	e = percpu_region_create(&o, &r);
-	if (e != 0)
-		return e;
-	e = create_at(r, r, &t, ret);
-	if (e != 0)
-		percpu_region_close(r);
+	if (e == 0)
+		start_counting(s);
 	return e;
+}
+
+static void complete_stats(struct percpu_block *b)
+{
+	struct percpu_stats *s = (struct percpu_stats *)b;
+
+	if (!b->chunk->region->writable)
+		s->vector = 0; /* so that updates come here, and are refused */
+	s->bank = &percpu_stats_control(s)->bank;
 }
 
 /* The layout that whoever created the objects has written into the control, which
@@ -215,45 +150,81 @@ static int find_layout(const struct percpu_stats_control *c, size_t size, size_t
 	return 0;
 }
 
+static int adopt_stats(const struct percpu_block *found, struct percpu_plan *p)
+{
+	struct percpu_stats *t = p->handle;
+	int e = find_layout(percpu_stats_control_at(found->chunk, found->base), t->words * FIELD,
+			    t->n, t->flags, t);
+
+	if (e == 0)
+		p->size = p->touched = 2 * t->banks;
+	return e;
+}
+
+static int plan_stats(size_t size, size_t n, unsigned flags, struct percpu_stats *t,
+		      struct percpu_plan *ret)
+{
+	int e = check_schema(size, n, flags);
+
+	if (e != 0)
+		return e;
+	lay_out(t, size, n, flags, wants_copies(size, flags));
+	*ret = (struct percpu_plan){
+		.kind = PERCPU_KIND_STATS,
+		.size = 2 * t->banks,
+		.touched = 2 * t->banks,
+		.align = PERCPU_BLOCK_ALIGN, /* they do not share a vector */
+		.handle = t,
+		.handle_size = sizeof(*t),
+		.start = start_stats,
+		.complete = complete_stats,
+		.adopt = adopt_stats,
+	};
+	return 0;
+}
+
+int percpu_stats_create(size_t size, size_t n, unsigned flags, struct percpu_stats **ret)
+{
+	struct percpu_stats t;
+	struct percpu_plan p;
+	int e = plan_stats(size, n, flags, &t, &p);
+
+	return e != 0 ? e : percpu_block_create(&p, ret);
+}
+
+int percpu_stats_create_in(struct percpu_region *r, size_t size, size_t n, unsigned flags,
+			   struct percpu_stats **ret)
+{
+	struct percpu_stats t;
+	struct percpu_plan p;
+	int e = plan_stats(size, n, flags, &t, &p);
+
+	return e != 0 ? e : percpu_block_create_in(r, &p, ret);
+}
+
 int percpu_stats_attach(struct percpu_region *r, uint64_t key, size_t size, size_t n,
 			unsigned flags, struct percpu_stats **ret)
 {
 	struct percpu_stats t;
-	void *cell;
-	int e;
+	struct percpu_plan p;
+	int e = plan_stats(size, n, flags, &t, &p);
 
-	if (ret == NULL || n == 0)
-		return -EINVAL;
-	e = check_schema(size, n, flags);
-	if (e == 0)
-		e = percpu_region_attach(r, key, PERCPU_KIND_STATS, 1, LINE, LINE, &cell);
-	if (e == 0)
-		e = find_layout(percpu_stats_control_at(percpu_region_chunk(r, cell), cell), size,
-				n, flags, &t);
-	if (e == 0)
-		e = percpu_region_attach(r, key, PERCPU_KIND_STATS, 2, t.banks, LINE, &cell);
-	return e != 0 ? e : make_handle(&t, r, NULL, cell, ret);
+	return e != 0 ? e : percpu_block_attach(r, key, &p, ret);
 }
 
 int percpu_stats_open(struct percpu_region *r, unsigned root, size_t size, size_t n, unsigned flags,
 		      struct percpu_stats **ret)
 {
-	struct percpu_stats *s;
-	uint64_t key;
-	int e = percpu_root_find(r, root, ret, &key);
+	struct percpu_stats t;
+	struct percpu_plan p;
+	int e = plan_stats(size, n, flags, &t, &p);
 
-	if (e == 0 && key == 0) {
-		e = percpu_stats_create_in(r, size, n, flags, &s);
-		if (e != 0)
-			return e;
-		key = percpu_stats_key(s);
-		if (percpu_root_publish(r, root, &key)) {
-			*ret = s;
-			return 0;
-		}
-		percpu_stats_destroy(s);
-	}
-	return e != 0 ? e : percpu_root_explain(percpu_stats_attach(r, key, size, n, flags, ret));
+	return e != 0 ? e : percpu_block_open(r, root, &p, ret);
+}
+
+uint64_t percpu_stats_key(const struct percpu_stats *s)
+{
+	return percpu_block_key(s, PERCPU_KIND_STATS);
 }
 
 void percpu_stats_detach(struct percpu_stats *s)
@@ -261,20 +232,9 @@ void percpu_stats_detach(struct percpu_stats *s)
 	free(s);
 }
 
-uint64_t percpu_stats_key(const struct percpu_stats *s)
-{
-	return percpu_region_object_key(s->chunk, PERCPU_KIND_STATS, s->base);
-}
-
 void percpu_stats_destroy(struct percpu_stats *s)
 {
-	if (s == NULL)
-		return;
-	if (s->own != NULL)
-		percpu_region_close(s->own);
-	else
-		(void)percpu_region_free(s->chunk->region, s->base, 2 * s->banks);
-	free(s);
+	percpu_block_destroy(s);
 }
 
 unsigned percpu_stats_commit_words(const struct percpu_stats *s)
@@ -287,12 +247,12 @@ unsigned percpu_stats_commit_words(const struct percpu_stats *s)
 /* Returns 0, or another value with nothing added. */
 static int add_by_sequence(const struct percpu_stats *s, size_t i, size_t word, int64_t n)
 {
-	char *cell = s->base + i * s->record;
+	char *cell = s->block.base + i * s->record;
 
-	return s->head != 0 ?
-		       percpu_seq_pair_add(cell, s->stride, s->bank, s->banks, word,
-					   words_of_copy(s), n) :
-		       percpu_seq_bank_add(cell + word * FIELD, s->stride, s->bank, s->banks, n);
+	return s->head != 0 ? percpu_seq_pair_add(cell, s->block.stride, s->bank, s->banks, word,
+						  words_of_copy(s), n) :
+			      percpu_seq_bank_add(cell + word * FIELD, s->block.stride, s->bank,
+						  s->banks, n);
 }
 
 void percpu_stats_add_slow(const struct percpu_stats *s, size_t i, size_t word, int64_t n)
@@ -305,7 +265,7 @@ void percpu_stats_add_slow(const struct percpu_stats *s, size_t i, size_t word, 
 	for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
 		if (add_by_sequence(s, i, word, n) == 0)
 			return;
-	percpu_chunk_add_atomic(s->chunk, percpu_stats_offset(s, i) + word * FIELD, n);
+	percpu_chunk_add_atomic(s->block.chunk, percpu_stats_offset(s, i) + word * FIELD, n);
 }
 
 static int add_vector(const struct percpu_stats *s, char *cell, const uint64_t *n, size_t words)
@@ -313,12 +273,12 @@ static int add_vector(const struct percpu_stats *s, char *cell, const uint64_t *
 	percpu_words2 n0 = percpu_stats_pair(n, 0, words), n2 = percpu_stats_pair(n, 2, words);
 
 	if (words == 1)
-		return percpu_seq_bank_add(cell, s->stride, s->bank, s->banks, (int64_t)n[0]);
+		return percpu_seq_bank_add(cell, s->block.stride, s->bank, s->banks, (int64_t)n[0]);
 	if (words == 2)
-		return percpu_seq_bank_add2(cell, s->stride, s->bank, s->banks, n0);
+		return percpu_seq_bank_add2(cell, s->block.stride, s->bank, s->banks, n0);
 	if (words <= 4)
-		return percpu_seq_bank_add4(cell, s->stride, s->bank, s->banks, n0, n2);
-	return percpu_seq_bank_add8(cell, s->stride, s->bank, s->banks, n0, n2,
+		return percpu_seq_bank_add4(cell, s->block.stride, s->bank, s->banks, n0, n2);
+	return percpu_seq_bank_add8(cell, s->block.stride, s->bank, s->banks, n0, n2,
 				    percpu_stats_pair(n, 4, words), percpu_stats_pair(n, 6, words));
 }
 
@@ -326,7 +286,7 @@ static int check_update(const struct percpu_stats *s, size_t i, size_t word, siz
 {
 	if (words == 0 || i >= s->n || word >= s->words || words > s->words - word)
 		return -EINVAL;
-	if (!s->chunk->region->writable)
+	if (!s->block.chunk->region->writable)
 		return -EROFS;
 	if (words > PERCPU_STATS_MAX_COMMIT)
 		return -E2BIG;
@@ -348,13 +308,13 @@ static int update_locked(const struct percpu_stats *s, size_t offset, const uint
 {
 	uint64_t delta[PERCPU_STATS_MAX_COMMIT];
 	struct percpu_robust h;
-	int e = percpu_journal_lock(s->chunk, &h);
+	int e = percpu_journal_lock(s->block.chunk, &h);
 
 	if (e != 0)
 		return e;
 	for (size_t w = 0; w < words; w++)
 		delta[w] = -n[w]; /* of the bias */
-	percpu_journal_add(s->chunk, offset, delta, words);
+	percpu_journal_add(s->block.chunk, offset, delta, words);
 	percpu_robust_unlock(&h);
 	return 0;
 }
@@ -372,14 +332,14 @@ static int update_copy(const struct percpu_stats *s, char *cell, size_t word, co
 		memcpy(delta + word, n, words * FIELD);
 		n = delta;
 	}
-	return percpu_seq_bank_update(cell, s->stride, s->bank, s->banks, n, all);
+	return percpu_seq_bank_update(cell, s->block.stride, s->bank, s->banks, n, all);
 }
 
 /* Returns 0, or another value with nothing added. */
 static int update_by_sequence(const struct percpu_stats *s, size_t i, size_t word,
 			      const uint64_t *n, size_t words)
 {
-	char *cell = s->base + i * s->record;
+	char *cell = s->block.base + i * s->record;
 
 	return s->head != 0 ? update_copy(s, cell, word, n, words) :
 			      add_vector(s, cell + word * FIELD, n, words);

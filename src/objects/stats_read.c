@@ -86,15 +86,15 @@ static int add_lane(const struct percpu_stats *s, const char *lane, size_t n, ui
 static int add_bank(const struct percpu_stats *s, uint64_t bank, size_t first, size_t n,
 		    uint64_t *out)
 {
-	const char *base = s->base + first * s->record + bank;
+	const char *base = s->block.base + first * s->record + bank;
 	const size_t block = s->words < BLOCK_WORDS ? BLOCK_WORDS / s->words : 1;
 	size_t m;
 	int e = 0;
 
 	for (; n != 0; n -= m, base += m * s->record, out += m * s->words) {
 		m = n < block ? n : block;
-		for (uint32_t cpu = 0; cpu < s->chunk->cpus && e == 0; cpu++)
-			e = add_lane(s, base + cpu * s->stride, m, out);
+		for (uint32_t cpu = 0; cpu < s->block.chunk->cpus && e == 0; cpu++)
+			e = add_lane(s, base + cpu * s->block.stride, m, out);
 	}
 	return e;
 }
@@ -102,7 +102,7 @@ static int add_bank(const struct percpu_stats *s, uint64_t bank, size_t first, s
 /* Add what was counted by atomic additions. */
 static void add_atomic(const struct percpu_stats *s, size_t first, size_t n, uint64_t *out)
 {
-	const struct percpu_chunk *k = s->chunk;
+	const struct percpu_chunk *k = s->block.chunk;
 	const uint64_t *fields;
 	uint64_t lanes;
 	size_t lane;
@@ -136,7 +136,7 @@ static int subtract_bias(const struct percpu_stats *s, size_t first, size_t n, u
 	for (size_t i = 0; i < n; i++, out += s->words)
 		for (size_t w = 0; w < s->words && e == 0; w += words) {
 			words = journal_words(s, w);
-			e = percpu_journal_read(s->chunk,
+			e = percpu_journal_read(s->block.chunk,
 						percpu_stats_offset(s, first + i) + w * FIELD, bias,
 						words);
 			for (size_t j = 0; j < words && e == 0; j++)
@@ -149,7 +149,7 @@ static int subtract_bias(const struct percpu_stats *s, size_t first, size_t n, u
  * caller has the journal. */
 static void move_to_bias(const struct percpu_stats *s, size_t first, size_t n, uint64_t *out)
 {
-	const struct percpu_chunk *k = s->chunk;
+	const struct percpu_chunk *k = s->block.chunk;
 	const uint64_t *bias;
 	size_t offset, words;
 
@@ -160,7 +160,7 @@ static void move_to_bias(const struct percpu_stats *s, size_t first, size_t n, u
 			bias = (const uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
 			for (size_t j = 0; j < words; j++)
 				out[w + j] -= bias[j];
-			percpu_journal_add(s->chunk, offset, out + w, words);
+			percpu_journal_add(s->block.chunk, offset, out + w, words);
 			PERCPU_STEP("stats: object reset");
 		}
 }
@@ -180,7 +180,7 @@ int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, voi
 	if (s == NULL || out == NULL || !has(s, first, n))
 		return -EINVAL;
 	/* The bias first, as in percpu_chunk_sum(). */
-	k = s->chunk;
+	k = s->block.chunk;
 	for (size_t i = 0; i < n; i++) {
 		bias = (const uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus,
 							   percpu_stats_offset(s, first + i));
@@ -199,7 +199,7 @@ int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, voi
 /* With bank at this value: that nobody counts in the other bank any more. */
 static int fence_bank(const struct percpu_stats *s, struct percpu_stats_control *c, uint64_t bank)
 {
-	const struct percpu_region *r = s->chunk->region;
+	const struct percpu_region *r = s->block.chunk->region;
 	/* Nobody counts in it on a CPU for which it has no lane. */
 	int e = r->shared ? percpu_fence_below(r->cpus, FENCE_NS, NULL) : percpu_fence();
 
@@ -219,7 +219,7 @@ static int subtract_resets(const struct percpu_stats *s, struct percpu_stats_con
 
 	PERCPU_STEP("stats: resets loaded");
 	if (resets & 1) { /* wait for it; or whoever began it was killed */
-		e = percpu_journal_lock(s->chunk, &h);
+		e = percpu_journal_lock(s->block.chunk, &h);
 		if (e != 0)
 			return e;
 		resets = __atomic_add_fetch(&c->resets, c->resets & 1, __ATOMIC_ACQ_REL);
@@ -236,7 +236,7 @@ static int reset(const struct percpu_stats *s, struct percpu_stats_control *c, u
 		 size_t first, size_t n, uint64_t *out)
 {
 	struct percpu_robust h;
-	int e = percpu_journal_lock(s->chunk, &h);
+	int e = percpu_journal_lock(s->block.chunk, &h);
 
 	if (e != 0)
 		return e;
@@ -322,7 +322,7 @@ static int snapshot(const struct percpu_stats *s, size_t first, size_t n, bool z
 
 	if (s == NULL || out == NULL || !has(s, first, n))
 		return -EINVAL;
-	if (!s->chunk->region->writable)
+	if (!s->block.chunk->region->writable)
 		return -EROFS;
 	reader = &percpu_stats_control(s)->reader;
 	cancel = percpu_defer_cancel();

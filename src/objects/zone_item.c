@@ -206,7 +206,7 @@ static __attribute__((noinline)) int alloc_slow(struct percpu_zone *z, unsigned 
 	}
 	if (flags & PERCPU_ZERO) {
 		k = find(z, item, &offset);
-		percpu_chunk_clear(k, offset, z->size);
+		percpu_chunk_clear(k, offset, z->size, z->size);
 	}
 	if (z->ctor != NULL)
 		percpu_zone_foreach(z, item, z->ctor, z->arg);

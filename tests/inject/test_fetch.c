@@ -42,8 +42,8 @@ static void update(void)
 /* The library's own sequences do not stop, so this one is made here. */
 static int update_here(void)
 {
-	return percpu_seq_bank_update(stats->base, stats->stride, stats->bank, stats->banks, ones,
-				      FIELDS);
+	return percpu_seq_bank_update(stats->block.base, stats->block.stride, stats->bank,
+				      stats->banks, ones, FIELDS);
 }
 
 /* Aborted in front of its commit, with the copy written. */

@@ -32,8 +32,8 @@ static void update(void)
 
 	if (stats->head == 0)
 		(void)percpu_stats_update(stats, 0, 0, ones, FIELDS);
-	else if (percpu_seq_bank_update(stats->base, stats->stride, stats->bank, stats->banks, ones,
-					FIELDS) != 0)
+	else if (percpu_seq_bank_update(stats->block.base, stats->block.stride, stats->bank,
+					stats->banks, ones, FIELDS) != 0)
 		(void)percpu_stats_update(stats, 0, 0, ones, FIELDS);
 }
 
@@ -45,12 +45,12 @@ static int step_before_commit(void)
 /* All cells of the bank that does not count. */
 static uint64_t sum_resting(void)
 {
-	const char *bank = stats->base + (*stats->bank != 0 ? 0 : stats->banks);
+	const char *bank = stats->block.base + (*stats->bank != 0 ? 0 : stats->banks);
 	uint64_t sum = 0;
 
 	for (unsigned cpu = 0; cpu < percpu_status()->possible_cpus; cpu++)
 		for (size_t i = 0; i < stats->record / 8; i++)
-			sum += ((const volatile uint64_t *)(bank + cpu * stats->stride))[i];
+			sum += ((const volatile uint64_t *)(bank + cpu * stats->block.stride))[i];
 	return sum;
 }
 

@@ -44,7 +44,7 @@ static int64_t window(void)
 
 static uint32_t cell(unsigned cpu, size_t i)
 {
-	return __atomic_load_n((uint32_t *)(void *)(set->base + cpu * set->stride) + i,
+	return __atomic_load_n((uint32_t *)(void *)(set->block.base + cpu * set->block.stride) + i,
 			       __ATOMIC_RELAXED);
 }
 
@@ -191,7 +191,7 @@ static void cells_wrap(void **state)
 static void checkpoints_never_come_back(void **state)
 {
 	size_t lane = 2 * (size_t)percpu_status()->possible_cpus; /* of biases, then checkpoints */
-	const uint64_t *at = (uint64_t *)(void *)(set->base + lane * set->stride) + N;
+	const uint64_t *at = (uint64_t *)(void *)(set->block.base + lane * set->block.stride) + N;
 	uint64_t last = *at;
 
 	(void)state;

@@ -40,7 +40,7 @@ static int start(void **state)
 		return -1;
 	if (percpu_stats_create_in(region, FIELDS * 8, 1, PERCPU_STATS_WHOLE, &stats) != 0)
 		return -1;
-	stats_journal = &stats->chunk->header->journal;
+	stats_journal = &stats->block.chunk->header->journal;
 	offset = percpu_stats_offset(stats, 0);
 	return 0;
 }
@@ -67,7 +67,7 @@ static int die_with_update(void *arg)
 	struct percpu_robust h;
 
 	(void)arg;
-	test_child_require(percpu_journal_lock(stats->chunk, &h) == 0, "lock");
+	test_child_require(percpu_journal_lock(stats->block.chunk, &h) == 0, "lock");
 	write_down(stats_journal);
 	raise(SIGKILL);
 	return 0;
@@ -147,7 +147,7 @@ static void killed_update_does_not_outlive_its_cells(void **state)
 		assert_int_equal(percpu_counter_create_in(region, &c[i]), 0);
 		percpu_counter_add(c[i], 5);
 	}
-	assert_int_equal(percpu_journal_lock(other->chunk, &h), 0);
+	assert_int_equal(percpu_journal_lock(other->block.chunk, &h), 0);
 	percpu_robust_unlock(&h);
 	for (int i = 0; i < 64; i++)
 		assert_int_equal(percpu_counter_fetch(c[i]), 5);
@@ -165,13 +165,13 @@ static void freed_cells_are_handed_out_at_rest(void **state)
 	if (!percpu_robust_supported())
 		test_skip("no get_robust_list()");
 	assert_int_equal(percpu_stats_create_in(region, 16, 1, 0, &other), 0);
-	(void)percpu_region_free(region, stats->base, 2 * stats->banks);
+	(void)percpu_region_free(region, stats->block.base, 2 * stats->banks);
 	kill_one();
 	for (int i = 0; i < 64; i++) {
 		assert_int_equal(percpu_counter_create_in(region, &c[i]), 0);
 		percpu_counter_add(c[i], 5);
 	}
-	assert_int_equal(percpu_journal_lock(other->chunk, &h), 0);
+	assert_int_equal(percpu_journal_lock(other->block.chunk, &h), 0);
 	percpu_robust_unlock(&h);
 	for (int i = 0; i < 64; i++)
 		assert_int_equal(percpu_counter_fetch(c[i]), 5);
@@ -206,7 +206,7 @@ static void hold_journal(unsigned i, void *arg)
 	struct percpu_robust h;
 
 	(void)i, (void)arg;
-	if (percpu_journal_lock(private_stats->chunk, &h) != 0)
+	if (percpu_journal_lock(private_stats->block.chunk, &h) != 0)
 		return;
 	__atomic_store_n(&stage, 1, __ATOMIC_RELEASE);
 	while (__atomic_load_n(&stage, __ATOMIC_ACQUIRE) != 2)
@@ -258,7 +258,7 @@ static void so_it_does_in_further_chunks(void **state)
 	assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE, 64, &lane), 0);
 	assert_int_equal(
 		percpu_stats_create_in(r, FIELDS * 8, 1, PERCPU_STATS_WHOLE, &private_stats), 0);
-	assert_int_equal(private_stats->chunk->index, 1);
+	assert_int_equal(private_stats->block.chunk->index, 1);
 	fork_while_it_is_held();
 	percpu_region_close(r);
 }
@@ -328,7 +328,7 @@ static void crafted_journals_change_nothing(void **state)
 			{ 0, PERCPU_JOURNAL_WORDS + 1 },
 			{ (uint64_t)-8, 2 } };
 	const size_t size = PERCPU_LANE_SIZE + 128;
-	struct percpu_chunk *k = stats->chunk;
+	struct percpu_chunk *k = stats->block.chunk;
 	char *lane = percpu_chunk_lane(k, 2 * (size_t)k->cpus, 0) - 64;
 	struct percpu_journal *j = stats_journal;
 	char *before = malloc(size);

@@ -262,7 +262,7 @@ static void clearing_reaches_atomic_lanes(void **state)
 	offset = (size_t)((char *)c - chunk->base);
 	pretended = 70;
 	percpu_chunk_add_atomic(chunk, offset, 5);
-	percpu_chunk_clear(chunk, offset, 8);
+	percpu_chunk_clear(chunk, offset, 8, 8);
 	assert_int_equal(atomic_cell(70, offset), 0);
 	assert_int_equal(percpu_counter_fetch(c), 0);
 }

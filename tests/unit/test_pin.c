@@ -126,19 +126,20 @@ static int use_region(void *arg)
 	lock_memory(0);
 	r = make_region(shared, LANE);
 	test_child_require(percpu_counter_array_create_in(r, 8, &a) == 0, "create");
-	l = look_at_lanes(a->base, LANE, a->stride);
+	l = look_at_lanes(a->block.base, LANE, a->block.stride);
 	require(l.cpu_resident, l.cpu, "CPU lanes");
 	require(l.atomic_resident, 0, "atomic lanes");
 	require(l.bias_resident, l.bias, "bias lane");
-	test_child_require(is_locked(a->base), "CPU lanes are locked");
-	test_child_require(is_locked(a->base + (CPUS + 1) * a->stride), "atomic lanes, too");
+	test_child_require(is_locked(a->block.base), "CPU lanes are locked");
+	test_child_require(is_locked(a->block.base + (CPUS + 1) * a->block.stride),
+			   "atomic lanes, too");
 	/* Without a sequence: what it touches. */
 	test_pin(0, test_cpu(test_cpus() - 1));
 	(void)test_unregister(percpu_seq_attach());
 	percpu_counter_array_add(a, 1, 3);
 	test_child_require(percpu_counter_array_fetch(a, 1) == 3, "exact");
 	if (!shared) {
-		l = look_at_lanes(a->base, LANE, a->stride);
+		l = look_at_lanes(a->block.base, LANE, a->block.stride);
 		test_child_require(l.atomic_resident <= 1, "a page of an atomic lane");
 	}
 	return 0;
@@ -176,7 +177,7 @@ static int use_on_touch(void *arg)
 	r = make_region(false, LANE);
 	test_child_require(percpu_counter_array_create_in(r, 8, &a) == 0, "create");
 	percpu_counter_array_add(a, 0, 1);
-	l = look_at_lanes(a->base + 65536, LANE - 65536, a->stride);
+	l = look_at_lanes(a->block.base + 65536, LANE - 65536, a->block.stride);
 	require(l.cpu_resident, 0, "CPU lanes");
 	require(l.atomic_resident, 0, "atomic lanes");
 	return 0;

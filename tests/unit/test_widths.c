@@ -123,7 +123,8 @@ static void store_in(pid_t pid, uint32_t half)
 
 	memcpy(words, &v, sizeof(v));
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		ptrace(PTRACE_POKEDATA, pid, array->base + i * sizeof(long), (void *)words[i]);
+		ptrace(PTRACE_POKEDATA, pid, array->block.base + i * sizeof(long),
+		       (void *)words[i]);
 }
 
 /* The word has another value, of equal halves, before each instruction. */

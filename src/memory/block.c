@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * block.c - the block of memory that an object is: how it comes and goes.
+ *
+ * What all objects have in common is here: a region of their own when they are
+ * larger than a lane of the default one, creation in a region, by key and at a
+ * root, and the end. What differs is in a struct percpu_plan.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory.h"
+
+/* Inlined code of another version of the library may have either. */
+_Static_assert(offsetof(struct percpu_block, base) == 0, "ABI");
+_Static_assert(offsetof(struct percpu_block, stride) == sizeof(void *), "ABI");
+_Static_assert(sizeof(struct percpu_block) == 5 * sizeof(void *), "ABI");
+
+/* A copy of the plan's handle; or what stands for it while there is none. */
+static struct percpu_block *new_handle(const struct percpu_plan *p, struct percpu_block *instead)
+{
+	struct percpu_block *b = p->handle_size != 0 ? malloc(p->handle_size) : instead;
+
+	if (b != NULL && p->handle_size != 0)
+		memcpy(b, p->handle, p->handle_size);
+	return b;
+}
+
+static void drop_handle(const struct percpu_plan *p, struct percpu_block *b)
+{
+	if (p->handle_size != 0)
+		free(b);
+}
+
+/* Each object's handle is a pointer to a type of its own: hence void. */
+static void hand_out(const struct percpu_plan *p, struct percpu_block *b, void *ret)
+{
+	const void *handle = p->handle_size != 0 ? (void *)b : b->base;
+
+	memcpy(ret, &handle, sizeof(handle));
+}
+
+static void settle_block(const struct percpu_plan *p, struct percpu_region *r,
+			 struct percpu_region *own, void *cell, struct percpu_block *b)
+{
+	b->base = cell;
+	b->chunk = percpu_region_chunk(r, cell);
+	b->stride = b->chunk->stride;
+	b->size = p->size;
+	b->own = own;
+	if (p->complete != NULL)
+		p->complete(b);
+}
+
+static int create_block(struct percpu_region *r, struct percpu_region *own,
+			const struct percpu_plan *p, void *ret)
+{
+	struct percpu_block instead, *b = new_handle(p, &instead);
+	void *cell;
+	int e;
+
+	if (b == NULL)
+		return -ENOMEM;
+	e = percpu_region_alloc_narrow(r, p->size, p->touched, p->align, &cell);
+	if (e == 0) {
+		settle_block(p, r, own, cell, b);
+		e = p->start(b);
+		if (e != 0)
+			(void)percpu_region_free(r, cell, p->size);
+	}
+	if (e != 0) {
+		drop_handle(p, b);
+		return e;
+	}
+	hand_out(p, b, ret);
+	return 0;
+}
+
+int percpu_block_create_in(struct percpu_region *r, const struct percpu_plan *p, void *ret)
+{
+	return r != NULL && ret != NULL && p->size != 0 ? create_block(r, NULL, p, ret) : -EINVAL;
+}
+
+/* In a region of its own, which is the object's to close. */
+static int create_large(const struct percpu_plan *p, void *ret)
+{
+	struct percpu_region_options o = { .size = sizeof(o), .lane_size = p->size };
+	struct percpu_region *r;
+	int e = percpu_region_create(&o, &r);
+
+	if (e != 0)
+		return e;
+	e = create_block(r, r, p, ret);
+	if (e != 0)
+		percpu_region_close(r);
+	else if (p->touched < p->size)
+		percpu_chunk_small_pages(r->first, p->touched);
+	return e;
+}
+
+int percpu_block_create(const struct percpu_plan *p, void *ret)
+{
+	struct percpu_region *r;
+	int e;
+
+	if (ret == NULL || p->size == 0)
+		return -EINVAL;
+	if (p->size > PERCPU_LANE_SIZE)
+		return create_large(p, ret);
+	e = percpu_region_default(&r);
+	return e != 0 ? e : create_block(r, NULL, p, ret);
+}
+
+/* What the layout is, where the object itself says so. */
+static int adopt(struct percpu_region *r, uint64_t key, struct percpu_plan *p)
+{
+	struct percpu_block found;
+	void *cell;
+	int e = percpu_region_attach(r, key, p->kind, PERCPU_BLOCK_ALIGN, p->align, &cell);
+
+	if (e != 0)
+		return e;
+	found = (struct percpu_block){ .base = cell, .chunk = percpu_region_chunk(r, cell) };
+	return p->adopt(&found, p);
+}
+
+int percpu_block_attach(struct percpu_region *r, uint64_t key, struct percpu_plan *p, void *ret)
+{
+	struct percpu_block instead, *b;
+	void *cell;
+	int e;
+
+	if (r == NULL || ret == NULL || p->size == 0)
+		return -EINVAL;
+	e = p->adopt != NULL ? adopt(r, key, p) : 0;
+	if (e == 0)
+		e = percpu_region_attach(r, key, p->kind, p->size, p->align, &cell);
+	if (e != 0)
+		return e;
+	b = new_handle(p, &instead);
+	if (b == NULL)
+		return -ENOMEM;
+	settle_block(p, r, NULL, cell, b);
+	hand_out(p, b, ret);
+	return 0;
+}
+
+/* Create the object, unless another process is first: then returns -EEXIST, and its
+ * key. */
+static int create_at_root(struct percpu_region *r, unsigned root, const struct percpu_plan *p,
+			  void *ret, uint64_t *ret_key)
+{
+	void *handle, *base;
+	uint64_t key;
+	int e = percpu_block_create_in(r, p, &handle);
+
+	if (e != 0)
+		return e;
+	base = p->handle_size != 0 ? ((struct percpu_block *)handle)->base : handle;
+	key = percpu_region_object_key(percpu_region_chunk(r, base), p->kind, base);
+	PERCPU_STEP("root: object created");
+	e = percpu_region_set_root(r, root, 0, key);
+	PERCPU_STEP("root: set");
+	if (e == 0) {
+		memcpy(ret, &handle, sizeof(handle));
+		return 0;
+	}
+	(void)percpu_region_free(r, base, p->size);
+	drop_handle(p, handle);
+	*ret_key = percpu_region_root(r, root);
+	return e;
+}
+
+int percpu_block_open(struct percpu_region *r, unsigned root, struct percpu_plan *p, void *ret)
+{
+	uint64_t key;
+	int e;
+
+	if (r == NULL || ret == NULL || root >= PERCPU_REGION_ROOTS || !r->shared)
+		return -EINVAL;
+	key = percpu_region_root(r, root);
+	PERCPU_STEP("root: looked up");
+	if (key == 0) {
+		e = r->writable ? create_at_root(r, root, p, ret, &key) : -ENOENT;
+		if (e != -EEXIST)
+			return e;
+	}
+	e = percpu_block_attach(r, key, p, ret);
+	return e == -ENOENT ? -EEXIST : e; /* there is something else */
+}
+
+uint64_t percpu_block_key(const void *handle, enum percpu_kind kind)
+{
+	const struct percpu_block *b = handle;
+
+	return b != NULL ? percpu_region_object_key(b->chunk, kind, b->base) : 0;
+}
+
+void percpu_block_destroy(void *handle)
+{
+	struct percpu_block *b = handle;
+
+	if (b == NULL)
+		return;
+	if (b->own != NULL)
+		percpu_region_close(b->own);
+	else
+		(void)percpu_region_free(b->chunk->region, b->base, b->size);
+	free(b);
+}
