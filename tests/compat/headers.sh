@@ -8,37 +8,13 @@
 #
 # In all dialects if PERCPU_TEST_COMPILERS is "all". Prints TAP; what the compilers
 # said is in WORK/log.
-set -u
-
-if [ $# -ne 2 ]; then
-	echo "usage: $0 SOURCE WORK" >&2
-	exit 2
-fi
-here=$(dirname "$(realpath "$0")")
-src=$(realpath "$1") || exit 2
-rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
+. "$(dirname "$0")/tap.sh"
+error=wrong # a compiler's refusal is what is looked for
 include=(-I"$src/include")
 warnings=(-Wall -Wextra -Werror -pedantic -Wconversion -Wsign-conversion -Wcast-qual -Wshadow
 	-Wundef -Wpointer-arith -Wmissing-declarations)
 warnings_c=(-Wstrict-prototypes -Wmissing-prototypes -Wnested-externs)
 warnings_cpp=(-Wold-style-cast)
-count=0
-
-# check NAME COMMAND...: one line of TAP; a failure brings its output along.
-check()
-{
-	local name=$1
-	shift
-	count=$((count + 1))
-	if "$@" >out 2>&1; then
-		echo "ok $count - $name"
-	else
-		echo "not ok $count - $name"
-		# Not as the compiler says it: "error:" is what breaks a test itself.
-		tail -n 40 out | sed 's/error:/wrong:/; s/^/# /'
-	fi
-	{ echo "== $name: $*"; cat out; } >>log
-}
 
 # In the dialect STD: sets "dialect" to the compiler's arguments.
 speak()
@@ -148,10 +124,7 @@ old_compiler()
 		gcc old.o library.o -o old -pthread && timeout 60 ./old
 }
 
-if ! cc -std=gnu11 -O2 "${include[@]}" -c "$src/src/percpu_all.c" -o library.o >>log 2>&1; then
-	echo 'Bail out! error: the library does not compile'
-	exit 1
-fi
+need cc -std=gnu11 -O2 "${include[@]}" -c "$src/src/percpu_all.c" -o library.o
 for compiler in gcc clang g++ clang++; do
 	command -v "$compiler" >found || continue
 	case $compiler in
@@ -170,7 +143,7 @@ for compiler in gcc clang g++ clang++; do
 	case $compiler in *++) continue ;; esac
 	check "a port of a kernel, $compiler" port "$compiler"
 	check "headers of another beside ours, $compiler" mixed "$compiler"
-	[ "$(uname -m)" = x86_64 ] || continue
+	[ "$native" = x86_64 ] || continue
 	check "Intel syntax, $compiler" intel_syntax "$compiler"
 done
 for compiler in {i686-linux-gnu,arm-linux-gnueabihf}-{gcc,g++}; do
@@ -182,4 +155,4 @@ done
 if command -v gcc >found; then
 	check 'a compiler whose asm goto has no outputs' old_compiler
 fi
-echo "1..$count"
+finish

@@ -6,34 +6,10 @@
 #	options.sh SOURCE WORK
 #
 # Prints TAP; what the compilers said is in WORK/log.
-set -u
-
-if [ $# -ne 2 ]; then
-	echo "usage: $0 SOURCE WORK" >&2
-	exit 2
-fi
-here=$(dirname "$(realpath "$0")")
-src=$(realpath "$1") || exit 2
-rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
+. "$(dirname "$0")/tap.sh"
+error=wrong # a compiler's refusal is what is looked for
 include=(-I"$src/include")
 strict=(-Wall -Wextra -Werror)
-count=0
-
-# check NAME COMMAND...: one line of TAP; a failure brings its output along.
-check()
-{
-	local name=$1
-	shift
-	count=$((count + 1))
-	if "$@" >out 2>&1; then
-		echo "ok $count - $name"
-	else
-		echo "not ok $count - $name"
-		# Not as the compiler says it: "error:" is what breaks a test itself.
-		tail -n 40 out | sed 's/error:/wrong:/; s/^/# /'
-	fi
-	{ echo "== $name: $*"; cat out; } >>log
-}
 
 # runs COMPILER FLAGS...: what that is inlined, as C or as C++, at two levels.
 runs()
@@ -102,10 +78,7 @@ short_enums()
 		cat short && grep -q 'needs -fno-short-enums' short
 }
 
-if ! cc -std=gnu11 -O2 "${include[@]}" -c "$src/src/percpu_all.c" -o library.o >>log 2>&1; then
-	echo 'Bail out! error: the library does not compile'
-	exit 1
-fi
+need cc -std=gnu11 -O2 "${include[@]}" -c "$src/src/percpu_all.c" -o library.o
 for compiler in gcc clang; do
 	command -v "$compiler" >found || continue
 	check "macros with the names of attributes, $compiler" macros "$compiler"
@@ -113,7 +86,7 @@ for compiler in gcc clang; do
 		-fnon-call-exceptions
 	check "enums that are made short, $compiler" short_enums "$compiler"
 	check "a constant with a copy per CPU, $compiler" constant "$compiler"
-	[ "$(uname -m)" != x86_64 ] ||
+	[ "$native" != x86_64 ] ||
 		check "no vector registers, $compiler -mno-sse" runs "$compiler" -mno-sse
 	check "no vector registers, $compiler" runs "$compiler" -mgeneral-regs-only
 done
@@ -121,4 +94,4 @@ if command -v aarch64-linux-gnu-gcc >found; then
 	check 'no vector registers, aarch64-linux-gnu-gcc' aarch64-linux-gnu-gcc -O2 "${strict[@]}" \
 		-mgeneral-regs-only "${include[@]}" -c "$here/inlined.c" -o inlined.o
 fi
-echo "1..$count"
+finish

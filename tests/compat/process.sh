@@ -5,17 +5,8 @@
 #	process.sh SOURCE WORK
 #
 # Prints TAP.
-set -u
-
-if [ $# -ne 2 ]; then
-	echo "usage: $0 SOURCE WORK" >&2
-	exit 2
-fi
-here=$(dirname "$(realpath "$0")")
-src=$(realpath "$1") || exit 2
+. "$(dirname "$0")/tap.sh"
 page=$here/../../docs/process.md
-rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
-count=0
 flags=(-Wall -Wextra -Werror -std=gnu11 -O2 "-I$src/include")
 
 build()
@@ -91,36 +82,15 @@ can_be_left_out_by_meson()
 		[ "$(wrapped build/src/libpercpu.so -D)" = '' ]
 }
 
-# check NAME COMMAND...: one line of TAP; a failure brings its output along.
-check()
-{
-	local name=$1
-	shift
-	count=$((count + 1))
-	if "$@" >out 2>&1; then
-		echo "ok $count - $name"
-	else
-		echo "not ok $count - $name"
-		tail -n 40 out | sed 's/^/# /'
-	fi
-}
-
 check 'built' build
 check 'no descriptors, threads or blocked signals are left' leaves_nothing
-if ! command -v strace >/dev/null; then
-	count=$((count + 1))
-	echo "ok $count - system calls # SKIP no strace"
-else
+if have 'system calls' strace; then
 	check 'system calls' trace
 	check 'counting and reading make none' counting_makes_none
 	check 'all are on the page' all_are_on_the_page
 fi
 check 'thread-local storage' little_tls
 check 'wrappers can be left out' can_be_left_out
-if command -v meson >/dev/null; then
+have 'wrappers can be left out by Meson' meson &&
 	check 'wrappers can be left out by Meson' can_be_left_out_by_meson
-else
-	count=$((count + 1))
-	echo "ok $count - wrappers can be left out by Meson # SKIP no meson"
-fi
-echo "1..$count"
+finish

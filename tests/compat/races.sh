@@ -6,31 +6,15 @@
 #	races.sh SOURCE WORK
 #
 # Prints TAP; what valgrind said is in WORK/log.
-set -u
+. "$(dirname "$0")/tap.sh"
 
-if [ $# -ne 2 ]; then
-	echo "usage: $0 SOURCE WORK" >&2
-	exit 2
-fi
-here=$(dirname "$(realpath "$0")")
-src=$(realpath "$1") || exit 2
-rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
-count=0
-
-# tries NAME STATUS TOOL PROGRAM: one line of TAP.
+# tries STATUS TOOL PROGRAM: with what status does the tool end?
 tries()
 {
-	local name=$1 expected=$2 tool=$3 program=$4
-	count=$((count + 1))
-	timeout 100 valgrind -q --tool="$tool" --error-exitcode=9 \
-		--suppressions="$src/src/percpu.supp" "$program" >out 2>&1
-	if [ $? = "$expected" ]; then
-		echo "ok $count - $name"
-	else
-		echo "not ok $count - $name"
-		tail -n 40 out | sed 's/^/# /'
-	fi
-	cat out >>log
+	local status=0
+	timeout 100 valgrind -q --tool="$2" --error-exitcode=9 \
+		--suppressions="$src/src/percpu.supp" "$3" || status=$?
+	[ $status = "$1" ]
 }
 
 if ! command -v valgrind >found; then
@@ -45,12 +29,9 @@ build()
 		cc "${flags[@]}" "$here/watched.c" ./libpercpu.so -o watched &&
 		cc "${flags[@]}" -DRACE "$here/watched.c" ./libpercpu.so -o race
 }
-if ! build; then
-	echo 'Bail out! error: the programs do not compile'
-	exit 1
-fi
+need build
 for tool in helgrind drd; do
-	tries "$tool reports nothing" 0 "$tool" ./watched
-	tries "$tool reports a race of the program's" 9 "$tool" ./race
+	check "$tool reports nothing" tries 0 "$tool" ./watched
+	check "$tool reports a race of the program's" tries 9 "$tool" ./race
 done
-echo "1..$count"
+finish

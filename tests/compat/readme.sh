@@ -6,31 +6,7 @@
 #	readme.sh SOURCE WORK
 #
 # Prints TAP; what the tools said is in WORK/log.
-set -u
-
-if [ $# -ne 2 ]; then
-	echo "usage: $0 SOURCE WORK" >&2
-	exit 2
-fi
-src=$(realpath "$1") || exit 2
-rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
-work=$PWD
-count=0
-
-# check NAME COMMAND...: one line of TAP; a failure brings its output along.
-check()
-{
-	local name=$1
-	shift
-	count=$((count + 1))
-	if "$@" >out 2>&1; then
-		echo "ok $count - $name"
-	else
-		echo "not ok $count - $name"
-		tail -n 40 out | sed 's/^/# /'
-	fi
-	{ echo "== $name: $*"; cat out; } >>log
-}
+. "$(dirname "$0")/tap.sh"
 
 # blocks FILE NAME: the blocks of C in it, as NAME1.c, NAME2.c, ...
 blocks()
@@ -100,4 +76,4 @@ check 'all have counted' prints '20 requests' ./readme3
 echo 'not a region' >region
 check 'a foreign file is refused, in words' refuses
 check 'and left alone' grep -qx 'not a region' region
-echo "1..$count"
+finish

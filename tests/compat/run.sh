@@ -7,36 +7,10 @@
 #
 # In all dialects if PERCPU_TEST_COMPILERS is "all". Prints TAP; what the tools said
 # is in WORK/log.
-set -u
-
-if [ $# -ne 2 ]; then
-	echo "usage: $0 SOURCE WORK" >&2
-	exit 2
-fi
-src=$(realpath "$1") || exit 2
-here=$src/tests/compat
-rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
-work=$PWD
-log=$work/log
+. "$(dirname "$0")/tap.sh"
 prefix=$work/prefix
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 strict=(-Wall -Wextra -Werror -pedantic)
-count=0
-
-# check NAME COMMAND...: one line of TAP; a failure brings its output along.
-check()
-{
-	local name=$1
-	shift
-	count=$((count + 1))
-	if "$@" >"$work/out" 2>&1; then
-		echo "ok $count - $name"
-	else
-		echo "not ok $count - $name"
-		tail -n 40 "$work/out" | sed 's/^/# /'
-	fi
-	{ echo "== $name: $*"; cat "$work/out"; } >>"$log"
-}
 
 # have NAME TOOL: whether there is the tool; if not, the check is skipped.
 have()
@@ -311,4 +285,4 @@ for compiler in g++ clang++; do
 	done
 	check "inline functions in two units, $compiler" cpp_inline "$compiler"
 done
-echo "1..$count"
+finish

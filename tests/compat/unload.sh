@@ -7,16 +7,7 @@
 #	unload.sh SOURCE WORK
 #
 # By all options if PERCPU_TEST_COMPILERS is "all". Prints TAP.
-set -u
-
-if [ $# -ne 2 ]; then
-	echo "usage: $0 SOURCE WORK" >&2
-	exit 2
-fi
-here=$(dirname "$(realpath "$0")")
-src=$(realpath "$1") || exit 2
-rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
-count=0
+. "$(dirname "$0")/tap.sh"
 run=()
 flags=(-Wall -Wextra -Werror "-I$src/include")
 
@@ -80,26 +71,6 @@ program_has_none()
 			"$here/unloaded.c" all.o -o program -pthread && ./program
 }
 
-# check NAME COMMAND...: one line of TAP; a failure brings its output along.
-check()
-{
-	local name=$1
-	shift
-	count=$((count + 1))
-	if "$@" >out 2>&1; then
-		echo "ok $count - $name"
-	else
-		echo "not ok $count - $name"
-		tail -n 40 out | sed 's/^/# /'
-	fi
-}
-
-skip()
-{
-	count=$((count + 1))
-	echo "ok $count - $1 # SKIP $2"
-}
-
 # The library, as one object and as a shared one. Only that is linked to stay.
 prepare()
 {
@@ -109,7 +80,7 @@ prepare()
 }
 
 for compiler in gcc clang; do
-	command -v $compiler >/dev/null || { skip "$compiler" "no $compiler"; continue; }
+	have "$compiler" "$compiler" || continue
 	check "$compiler: built" prepare $compiler
 	ways=('-O2 -flto')
 	if [ "${PERCPU_TEST_COMPILERS-}" = all ]; then
@@ -131,21 +102,16 @@ for compiler in gcc clang; do
 	check "$compiler: programs have none" program_has_none $compiler
 done
 for compiler in g++ clang++; do
-	command -v $compiler >/dev/null || { skip "$compiler" "no $compiler"; continue; }
+	have "$compiler" "$compiler" || continue
 	check "$compiler: library in the plugin" library_in_cpp_plugin $compiler -O2
 	check "$compiler: library beside it" library_beside c++ $compiler -O2
 done
 
 # Nothing is preempted in a sequence there, but the plugin is there, or it is not.
-cross=/usr/aarch64-linux-gnu
-if [ "$(uname -m)" = aarch64 ]; then
-	:
-elif ! command -v aarch64-linux-gnu-gcc >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
-	skip aarch64 'no aarch64-linux-gnu-gcc or qemu-aarch64'
-else
-	run=(qemu-aarch64 -L "$cross")
+if emulates_aarch64; then
+	run=("${emulator[@]}")
 	check 'aarch64: built' prepare aarch64-linux-gnu-gcc
 	check 'aarch64: library in the plugin' library_in_plugin aarch64-linux-gnu-gcc -O2
 	check 'aarch64: library beside it' library_beside c aarch64-linux-gnu-gcc -O2
 fi
-echo "1..$count"
+finish

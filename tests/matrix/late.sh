@@ -6,41 +6,10 @@
 #	late.sh SOURCE WORK
 #
 # By all compilers if PERCPU_TEST_COMPILERS is "all". Prints TAP.
-set -u
-
-if [ $# -ne 2 ]; then
-	echo "usage: $0 SOURCE WORK" >&2
-	exit 2
-fi
-here=$(dirname "$(realpath "$0")")
-src=$(realpath "$1") || exit 2
-rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
-count=0
-top=$PWD
-cross=/usr/aarch64-linux-gnu
+. "$(dirname "$0")/../compat/tap.sh"
 strict=(-std=gnu11 -O2 -Wall -Wextra -Werror)
 wrap=('-Wl,--wrap=vfork' '-Wl,--wrap=clone')
 run=()
-
-# check NAME COMMAND...: one line of TAP; a failure brings its output along.
-check()
-{
-	local name=$1
-	shift
-	count=$((count + 1))
-	if "$@" >"$top/out" 2>&1; then
-		echo "ok $count - $name"
-	else
-		echo "not ok $count - $name"
-		tail -n 40 "$top/out" | sed 's/^/# /'
-	fi
-}
-
-skip()
-{
-	count=$((count + 1))
-	echo "ok $count - $1 # SKIP $2"
-}
 
 # world DIRECTORY COMPILER...: programs, what they load first, the library and plugins.
 world()
@@ -121,11 +90,8 @@ tier=rseq
 compilers=(gcc)
 [ "${PERCPU_TEST_COMPILERS-}" != all ] || compilers+=(clang)
 for compiler in "${compilers[@]}"; do
-	cd "$top" || exit
-	if ! command -v "$compiler" >/dev/null; then
-		skip "glibc, $compiler" "no $compiler"
-		continue
-	fi
+	cd "$work" || exit
+	have "glibc, $compiler" "$compiler" || continue
 	check "glibc, $compiler: build" world "$compiler" "$compiler"
 	tier=$(./host ./usual.so) && tier=${tier#tier=}
 	rows "glibc, $compiler" "$tier" "$block" "${full[@]}"
@@ -136,8 +102,8 @@ for compiler in "${compilers[@]}"; do
 		loads "$tier" ./host-percpu-late ./usual.so
 done
 
-cd "$top" || exit
-if ! command -v musl-gcc >/dev/null || [ ! -e "/lib/ld-musl-$(uname -m).so.1" ]; then
+cd "$work" || exit
+if ! command -v musl-gcc >/dev/null || [ ! -e "/lib/ld-musl-$native.so.1" ]; then
 	skip musl 'no musl-gcc, or no dynamic linker of musl'
 else
 	wrap=('-Wl,--wrap=vfork')
@@ -146,15 +112,10 @@ else
 	wrap=('-Wl,--wrap=vfork' '-Wl,--wrap=clone')
 fi
 
-cd "$top" || exit
-if [ "$(uname -m)" = aarch64 ]; then
-	: # done above
-elif ! command -v qemu-aarch64 >/dev/null ||
-	! command -v aarch64-linux-gnu-gcc >/dev/null || [ ! -d "$cross/include" ]; then
-	skip aarch64 'no qemu-user or no compiler for aarch64'
-else
-	run=(qemu-aarch64 -L "$cross")
+cd "$work" || exit
+if emulates_aarch64; then
+	run=("${emulator[@]}")
 	check 'aarch64: build' world aarch64 aarch64-linux-gnu-gcc -DEMULATED=1
 	rows aarch64 cpu "$block" "${full[@]}"
 fi
-echo "1..$count"
+finish

@@ -1,0 +1,85 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # the scripts use what is set here
+# SPDX-License-Identifier: MIT
+# What the scripts share that are called as "SCRIPT SOURCE WORK" and print TAP: they
+# begin by sourcing this file, and end with "finish".
+#
+# It sets "src" to the library's code, "here" to the script's directory and "work" to an
+# empty one, in which the script goes on. What its commands said is in WORK/log.
+set -u
+
+if [ $# -ne 2 ]; then
+	echo "usage: $0 SOURCE WORK" >&2
+	exit 2
+fi
+here=$(dirname "$(realpath "$0")")
+src=$(realpath "$1") || exit 2
+rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
+work=$PWD
+native=$(uname -m)
+emulator=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
+count=0
+
+# What run.py of tests/mutants finds in the output of a test that broke: it has not
+# seen the bug. Where a compiler's refusal is what is looked for, the script sets this
+# to another word.
+error=error
+
+# result STATUS NAME: one line of TAP; a failure brings along what was said. 77: it
+# cannot be tried here, and the last line said why.
+result()
+{
+	count=$((count + 1))
+	case $1 in
+	0) echo "ok $count - $2" ;;
+	77) echo "ok $count - $2 # SKIP $(tail -n 1 "$work/out")" ;;
+	*)
+		echo "not ok $count - $2"
+		tail -n 40 "$work/out" | sed "s/error:/$error:/; s/^/# /"
+		;;
+	esac
+	{ echo "== $2"; cat "$work/out"; } >>"$work/log"
+}
+
+# check NAME COMMAND...: the command succeeds.
+check()
+{
+	"${@:2}" >"$work/out" 2>&1
+	result $? "$1"
+}
+
+# skip NAME WHY
+skip()
+{
+	count=$((count + 1))
+	echo "ok $count - $1 # SKIP $2"
+}
+
+# have NAME TOOL: whether there is the tool; if not, NAME is skipped.
+have()
+{
+	command -v "$2" >/dev/null || { skip "$1" "no $2"; return 1; }
+}
+
+# need COMMAND...: without it there is nothing to check.
+need()
+{
+	"$@" >>"$work/log" 2>&1 && return
+	tail -n 40 "$work/log" | sed 's/^/# /'
+	echo "Bail out! error: $1 failed"
+	exit 1
+}
+
+# Whether programs for aarch64 can be built, and run by the emulator; if not, that is
+# skipped. On such a machine they are run without.
+emulates_aarch64()
+{
+	[ "$native" != aarch64 ] || return
+	have aarch64 qemu-aarch64 && have aarch64 aarch64-linux-gnu-gcc || return
+	[ -d /usr/aarch64-linux-gnu/include ] || { skip aarch64 'no C library for it'; return 1; }
+}
+
+finish()
+{
+	echo "1..$count"
+}
