@@ -21,6 +21,7 @@
 #include "objects/objects.h"
 #include "../faults.h"
 #include "../support.h"
+#include "spinner.h"
 
 #define PORTS 4
 #define HALF (PERCPU_LANE_SIZE / 2)
@@ -581,52 +582,23 @@ static void depots_without_memory_go_on(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
-struct spinner {
-	struct percpu_rseq *area; /* atomic; of the thread that spins */
-	uint32_t flag, aborts;	  /* atomic */
-};
-
-static void *spin(void *arg)
+static int fence_when_refused_once(void)
 {
-	struct spinner *s = arg;
+	int e;
 
-	test_pin(0, test_cpu(1));
-	__atomic_store_n(&s->area, percpu_seq_attach(), __ATOMIC_SEQ_CST);
-	while (percpu_seq_spin(&s->flag, UINT64_C(1) << 60) == PERCPU_SEQ_SLOW)
-		__atomic_fetch_add(&s->aborts, 1, __ATOMIC_SEQ_CST);
-	return arg;
+	fault_set(FAULT_MEMBARRIER, 0, EPERM, false);
+	e = percpu_fence();
+	(void)fault_clear();
+	return e;
 }
 
 /* As in a process that was restored, which has not announced its fences. */
 static void refused_fences_are_announced_again(void **state)
 {
-	unsigned aborted = 0;
-
 	(void)state;
 	if (test_tier() != PERCPU_TIER_RSEQ || test_cpus() < 2)
 		test_skip("no sequences, or no second CPU");
-	test_pin(0, test_cpu(0));
-	for (unsigned i = 0; i < 20; i++) {
-		struct spinner s = { 0 };
-		pthread_t thread;
-		uint32_t before;
-
-		assert_int_equal(pthread_create(&thread, NULL, spin, &s), 0);
-		while (!__atomic_load_n(&s.area, __ATOMIC_SEQ_CST))
-			sched_yield();
-		before = __atomic_load_n(&s.aborts, __ATOMIC_SEQ_CST);
-		/* Armed, it is in its sequence, until that is aborted or sees the flag. */
-		while (__atomic_load_n(&s.area->rseq_cs, __ATOMIC_SEQ_CST) == 0)
-			sched_yield();
-		fault_set(FAULT_MEMBARRIER, 0, EPERM, false);
-		assert_int_equal(percpu_fence(), 0);
-		(void)fault_clear();
-		__atomic_store_n(&s.flag, 1, __ATOMIC_SEQ_CST);
-		pthread_join(thread, NULL);
-		aborted += s.aborts != before;
-	}
-	test_unpin(0);
-	assert_int_equal(aborted, 20);
+	assert_int_equal(spinner_aborted_by(fence_when_refused_once, 20), 20);
 }
 
 /* From here on the main thread runs no sequences. */

@@ -24,6 +24,7 @@
 
 #include "../support.h"
 #include "hold.h"
+#include "spinner.h"
 
 #define SECOND UINT64_C(1000000000)
 #define ADDS 2000
@@ -122,50 +123,15 @@ static int prove_for_real_time(void *arg)
 
 /* Fences that had nothing to do have it from then on. */
 
-struct spinner {
-	struct percpu_rseq *area; /* atomic; of the thread that spins */
-	uint32_t flag, aborts;	  /* atomic */
-};
-
-static void spin(unsigned i, void *arg)
-{
-	struct spinner *s = arg;
-
-	(void)i;
-	test_pin(0, test_cpu(1));
-	__atomic_store_n(&s->area, percpu_seq_attach(), __ATOMIC_SEQ_CST);
-	while (percpu_seq_spin(&s->flag, UINT64_C(1) << 60) == PERCPU_SEQ_SLOW)
-		__atomic_fetch_add(&s->aborts, 1, __ATOMIC_SEQ_CST);
-}
-
 static int fence_before_and_after(void *arg)
 {
-	unsigned aborted = 0, rounds = 20;
-
 	(void)arg;
 	hold_threads(true);
 	test_child_require(is_pending() && percpu_fence() == 0, "nothing to fence");
 	hold_threads(false);
 	test_child_require(test_tier() == PERCPU_TIER_RSEQ, "tier rseq");
-	test_pin(0, test_cpu(0));
-	for (unsigned i = 0; i < rounds; i++) {
-		struct spinner s = { 0 };
-		struct test_team team;
-		uint32_t before;
-
-		test_team_start(&team, 1, spin, &s);
-		while (!__atomic_load_n(&s.area, __ATOMIC_SEQ_CST))
-			sched_yield();
-		before = __atomic_load_n(&s.aborts, __ATOMIC_SEQ_CST);
-		/* Armed, it is in its sequence, until that is aborted or sees the flag. */
-		while (__atomic_load_n(&s.area->rseq_cs, __ATOMIC_SEQ_CST) == 0)
-			sched_yield();
-		test_child_require(percpu_fence() == 0, "a fence");
-		__atomic_store_n(&s.flag, 1, __ATOMIC_SEQ_CST);
-		test_team_join(&team);
-		aborted += s.aborts != before;
-	}
-	test_child_require(aborted == rounds, "each fence has aborted what was in a sequence");
+	test_child_require(spinner_aborted_by(percpu_fence, 20) == 20,
+			   "each fence has aborted what was in a sequence");
 	return 0;
 }
 
