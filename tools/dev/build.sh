@@ -1,0 +1,69 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+# build.sh - build directories; what is run from them for a person to see.
+
+# configure NAME OPTION...: a build directory of that name, up to date.
+configure()
+{
+	local dir=$build/$1
+	shift
+	if [ ! -f "$dir/build.ninja" ]; then
+		meson setup "$dir" "$@" || return
+	elif [ -n "$fetched" ]; then # there may be more to build now
+		meson setup --reconfigure "$dir" || return
+	fi
+	meson compile -C "$dir"
+}
+
+# compile COMPILER: in build/COMPILER. The benchmarks, in C++, take most of the
+# time, so one of the two does, where there is what they need.
+compile()
+{
+	local benchmarks=auto
+	[ "$1" = gcc ] || benchmarks=disabled
+	CC=$1 configure "$1" -Dwerror=true -Dbenchmarks=$benchmarks
+}
+
+# The same, with benchmarks, examples and tests: after setup. What was configured
+# when less was installed looks again.
+compile_all()
+{
+	local parts=(-Dexamples=enabled -Dtests=enabled)
+	[ "$1" != gcc ] || parts+=(-Dbenchmarks=enabled)
+	[ ! -f "$build/$1/build.ninja" ] || meson configure "$build/$1" "${parts[@]}" || return
+	compile "$1"
+}
+
+build()
+{
+	local compiler=gcc
+	case "${1-} ${2-}" in
+	' ') ;;
+	'--cc gcc' | '--cc clang') compiler=$2 ;;
+	*) usage >&2; exit 2 ;;
+	esac
+	[ "$compiler" = gcc ] || for_build+=("${for_clang[@]}")
+	require "${for_build[@]}"
+	compile "$compiler"
+}
+
+demo()
+{
+	require "${for_demo[@]}"
+	compile gcc
+	exec examples/demo.sh "$build/gcc/examples"
+}
+
+bench()
+{
+	[ -n "${1-}" ] || { usage >&2; exit 2; }
+	require "${for_bench[@]}"
+	# Looks again each time for what has been installed to measure against.
+	[ ! -f "$build/release/build.ninja" ] ||
+		meson setup --reconfigure "$build/release" -Dpkg_config_path="${PKG_CONFIG_PATH-}"
+	configure release --buildtype release -Dtests=disabled -Dexamples=disabled \
+		-Dbenchmarks=enabled
+	[ -x "$build/release/bench/$1" ] || die "no benchmark $1 in bench/"
+	mkdir -p "$build/bench"
+	exec "$build/release/bench/$1" --json "$build/bench/$1.json" "${@:2}"
+}

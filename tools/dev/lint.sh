@@ -1,0 +1,75 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+# lint.sh - format, layers, static analysis, scripts.
+
+# Prints the files of the tree, each ended by a zero byte, that match a find(1) expression.
+files()
+{
+	find . \( -name .git -o -name 'build*' -o -name target \) -prune -o -type f \( "$@" \) -print0
+}
+
+lint_format()
+{
+	files -name '*.[ch]' -o -name '*.cc' | xargs -0 clang-format --dry-run -Werror --ferror-limit=3
+}
+
+# lint_tidy EXPRESSION: units whose paths do not match; and all but those that are the
+# whole library, which is looked at by its parts.
+lint_tidy()
+{
+	compile_all clang >/dev/null || return
+	python3 -c 'import json, sys
+for unit in json.load(sys.stdin): print(unit["file"])' <"$build/clang/compile_commands.json" |
+		grep -vE "(one_unit|test_no_aborts)\\.c\$|$1" | sort -u |
+		(cd "$build/clang" && xargs -P "$(nproc)" -n 1 clang-tidy --quiet -p . 2>&1) |
+		sed '/warnings\? generated\.$/d'
+}
+
+# Arrows go down only: a layer of src/ includes its own headers, and those of the
+# layer below. And the library in one unit is all of it.
+lint_layers()
+{
+	local layer below=none
+	for layer in cpu memory objects freebsd; do
+		if grep -n '#include "' "src/$layer"/*.[ch] |
+			grep -vE "\"([a-z]+|\.\./$below/[a-z]+)\.h\"\$"; then
+			echo "src/$layer/ may include its own headers and those of src/$below/"
+			return 1
+		fi
+		below=$layer
+	done
+	diff <(sed -n "s/^  '\([a-z]*\/.*\.c\)',\$/\1/p" src/meson.build) \
+		<(sed -n 's/^#include "\(.*\.c\)"$/\1/p' src/percpu_all.c)
+}
+
+# What dev sources is looked at with it.
+lint_shell()
+{
+	{ printf 'dev\0.ci/run\0'; files -name '*.sh' -not -path './tools/dev/*'; } |
+		xargs -0 shellcheck -x -P SCRIPTDIR
+}
+
+lint_python()
+{
+	files -name '*.py' | xargs -0 ruff check --no-cache --line-length 100 &&
+		files -name '*.py' | xargs -0 ruff format --no-cache --line-length 100 --diff
+}
+
+# lint_steps EXPRESSION: what clang-tidy passes by.
+lint_steps()
+{
+	step 'lint: clang-format' lint_format
+	step 'lint: layers of src/' lint_layers
+	step 'lint: clang-tidy' lint_tidy "$1"
+	step 'lint: shellcheck' lint_shell
+	step 'lint: ruff' lint_python
+}
+
+lint()
+{
+	require "${for_lint[@]}"
+	require_ruff
+	mkdir -p "$build" && : >"$results"
+	lint_steps '^$'
+	summary
+}

@@ -1,0 +1,39 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+# mutants.sh - bugs that the tests must see.
+
+# The library with a bug, which the tests must see: as tests/mutants/run.py.
+test_mutants()
+{
+	say 'mutants'
+	if [ ${#rseq[@]} = 0 ]; then
+		record SKIP 'mutants' 'no rseq'
+	elif [ "$(uname -m)" != x86_64 ]; then
+		record SKIP 'mutants' 'they are for x86-64'
+	elif [ "$(nproc)" = 1 ]; then
+		record SKIP 'mutants' 'one CPU'
+	else
+		CC=gcc python3 tests/mutants/run.py "$build/mutants" "$@" | tee -a "$results" ||
+			record FAIL 'mutants' 'one survived, or the run broke'
+	fi
+}
+
+# test_mutants_cross NAME ARCHITECTURE NEED...: bugs that a build for another machine shows.
+test_mutants_cross()
+{
+	local title="mutants, $1"
+	say "$title"
+	other_machine "$title" "$@" || return 0
+	cross_file "$1"
+	python3 tests/mutants/run.py "$build/mutants-$1" --cross "$1" "$build/$1-sysroot.ini" |
+		tee -a "$results" || record FAIL "$title" 'one survived, or the run broke'
+}
+
+test_all_mutants()
+{
+	begin_tests
+	test_mutants
+	test_mutants_cross i686 i386 "${for_i686[@]}"
+	test_mutants_cross aarch64 arm64 "${for_aarch64[@]}"
+	summary
+}

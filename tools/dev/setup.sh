@@ -1,0 +1,143 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+# setup.sh - what the verbs need, and how it is installed.
+
+# What must be there, as "test argument package": for the library and small
+# examples, and beside that for each verb.
+for_library=('have gcc gcc' 'have pkg-config pkg-config' 'have ninja ninja-build')
+for_demo=('has_lib libpcap libpcap-dev')
+for_clang=('have clang clang')
+for_bench=(
+	'have g++ g++' 'has_lib benchmark libbenchmark-dev'
+	'has_lib nlohmann_json nlohmann-json3-dev'
+)
+for_build=("${for_demo[@]}" 'has_lib cmocka libcmocka-dev')
+for_lint=(
+	"${for_build[@]}" "${for_clang[@]}" 'have clang-format clang-format'
+	'have clang-tidy clang-tidy' 'have shellcheck shellcheck' 'have python3 python3'
+)
+for_tests=(
+	"${for_lint[@]}" "${for_bench[@]}" 'have cmake cmake' 'have readelf binutils'
+	'have patch patch'
+)
+# For builds that other machines run, or emulators of them.
+for_aarch64=(
+	'have qemu-aarch64 qemu-user' 'have aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu'
+	'exists /usr/aarch64-linux-gnu/include/stdio.h libc6-dev-arm64-cross'
+)
+for_i686=(
+	'have qemu-i386 qemu-user' 'have i686-linux-gnu-gcc gcc-i686-linux-gnu'
+	'exists /usr/i686-linux-gnu/include/stdio.h libc6-dev-i386-cross'
+)
+for_armhf=(
+	'have qemu-arm qemu-user' 'have arm-linux-gnueabihf-gcc gcc-arm-linux-gnueabihf'
+	'exists /usr/arm-linux-gnueabihf/include/stdio.h libc6-dev-armhf-cross'
+)
+# What widens the tests: other machines, another libc, DPDK.
+extras=(
+	"${for_aarch64[@]}" "${for_i686[@]}" "${for_armhf[@]}"
+	'have musl-gcc musl-tools' 'have gdb gdb' 'have valgrind valgrind' 'have strace strace'
+	'has_lib libdpdk dpdk-dev'
+)
+
+# Emulators of whole machines: for "test --systems" alone.
+emulators=(
+	'have qemu-system-x86_64 qemu-system-x86' 'have qemu-system-aarch64 qemu-system-arm'
+)
+
+exists()
+{
+	[ -e "$1" ]
+}
+
+has_lib()
+{
+	pkg-config --exists "$1" 2>/dev/null
+}
+
+# Prints the packages that the given needs lack.
+missing()
+{
+	local need check what package
+	for need in "$@"; do
+		read -r check what package <<<"$need"
+		$check "$what" || echo "$package"
+	done
+}
+
+# What meson.build says it is content with.
+oldest_meson=$(sed -n "s/.*meson_version: '>=\(.*\)'.*/\1/p" meson.build)
+
+new_meson()
+{
+	have meson &&
+		[ "$(printf '%s\n' "$oldest_meson" "$(meson --version)" | sort -V | head -n 1)" = \
+			"$oldest_meson" ]
+}
+
+apt()
+{
+	local root=()
+	[ "$(id -u)" = 0 ] || root=(sudo -n)
+	"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" </dev/null
+}
+
+# A Python package that Debian does not have, or not new enough.
+into_venv()
+{
+	echo "setup: $1, into build/venv"
+	[ -x "$venv/bin/pip" ] || {
+		apt install --no-install-recommends python3-venv python3-pip || true
+		python3 -m venv "$venv" || true
+	}
+	"$venv/bin/pip" -q install "$1" || true
+}
+
+fetched=
+
+# fetch PACKAGE...: install them, as far as they are to be had.
+fetch()
+{
+	[ $# -gt 0 ] || return 0
+	fetched=yes
+	echo "setup: installing $*"
+	if have apt-get; then
+		apt update || true
+		apt install --no-install-recommends "$@" || true
+	else
+		echo 'setup: no apt-get here'
+	fi
+}
+
+# require NEED...: what builds the library, and these.
+require()
+{
+	local packages wanted
+	mapfile -t wanted < <(missing "${for_library[@]}" "$@" | sort -u)
+	new_meson || have meson || wanted+=(meson)
+	fetch "${wanted[@]}"
+	new_meson || into_venv "meson>=$oldest_meson,<2"
+	packages=$(missing "${for_library[@]}" "$@" | sort -u)
+	[ -z "$packages" ] ||
+		die "these packages could not be installed: ${packages//$'\n'/ }" \
+			'- install them by hand (the names are those of Debian), then try again'
+	new_meson || die "Meson $oldest_meson or later is needed: pip install meson"
+}
+
+require_ruff()
+{
+	have ruff || into_venv 'ruff==0.17.5'
+	have ruff || die 'ruff is needed: pip install ruff'
+}
+
+# setup NEED...: all that the tests use, and these, if they are to be had.
+setup()
+{
+	local packages wanted
+	require "${for_tests[@]}"
+	require_ruff
+	mapfile -t wanted < <(missing "${extras[@]}" "$@")
+	fetch "${wanted[@]}"
+	packages=$(missing "${extras[@]}" "$@")
+	[ -z "$packages" ] || echo "setup: not there, what needs it is skipped: ${packages//$'\n'/ }"
+}
