@@ -45,6 +45,7 @@
 #include "objects/stats_read.c"
 #include "objects/variable.c"
 #include "objects/wbuf.c"
+#include "objects/wbuf_queue.c"
 #include "objects/zone.c"
 #include "objects/zone_check.c"
 #include "objects/zone_item.c"

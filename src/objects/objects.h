@@ -82,6 +82,21 @@ void percpu_depot_trim(struct percpu_depot *d);
 /** How many items there are. */
 size_t percpu_depot_count(const struct percpu_depot *d);
 
+/* wbuf_queue.c */
+
+/** Add to each cell; under the lock of the cells, like the next. */
+void percpu_wbuf_apply(const struct percpu_wbuf_entry *adds, size_t n);
+
+/** Apply what is in a queue of mask + 1 words. All but `reserve` words are then for
+ *  sequences to fill. */
+void percpu_wbuf_queue_apply(struct percpu_fifo *q, uint64_t mask, uint64_t reserve);
+
+/** Let sequences have the reserve, too; without the lock. */
+void percpu_wbuf_queue_open(struct percpu_fifo *q, uint64_t mask);
+
+/** How far the queue was applied. */
+uint64_t *percpu_wbuf_queue_applied(struct percpu_fifo *q, uint64_t mask);
+
 /* zone.c, zone_item.c */
 
 #define PERCPU_ZONE_CACHE 64 /* items per CPU */

@@ -22,9 +22,6 @@
  * its own, so the larger part is what fills up between flushes. */
 #define RESERVE 4
 
-/* How many words ahead the cells that are to be added to are fetched. */
-#define AHEAD (2 * 64)
-
 /** A transaction that found no room. */
 struct wbuf_node {
 	struct wbuf_node *next;
@@ -84,94 +81,14 @@ static void unlock_cells(struct wbuf *b)
 
 /* Applying: all of this under the lock */
 
-/* No read-modify-write, for the lock is held; atomic for those who read a cell
- * without it. */
-static void apply_one(uint64_t *cell, uint64_t n)
-{
-	__atomic_store_n(cell, __atomic_load_n(cell, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
-}
-
-static void apply_adds(const struct percpu_wbuf_entry *adds, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		apply_one(adds[i].cell, adds[i].n);
-}
-
 static struct percpu_fifo *queue_of(const struct wbuf *b, unsigned cpu)
 {
 	return percpu_local_cell(b->queues, cpu);
 }
 
-/*
- * How far a queue was applied is in the word behind its slots. The tail, which
- * is what sequences see, is up to a reserve behind it: so they find the buffer
- * full when it is not quite, and there is room left for when the lock is taken
- * then. The tail never goes back, for a sequence may just have filled the room
- * that it gave.
- */
-static uint64_t *applied_of(const struct wbuf *b, struct percpu_fifo *q)
-{
-	return &q->slot[b->pub.mask + 1];
-}
-
-static void move_tail(struct percpu_fifo *q, uint64_t to)
-{
-	uint64_t tail = __atomic_load_n(&q->tail, __ATOMIC_RELAXED);
-
-	while ((int64_t)(to - tail) > 0 &&
-	       !__atomic_compare_exchange_n(&q->tail, &tail, to, false, __ATOMIC_RELEASE,
-					    __ATOMIC_RELAXED))
-		;
-}
-
-/* Another CPU may have just stored to the cell: asks for it to be ours before the
- * load would ask for a copy to read. */
-static inline void prefetch_to_store(const uint64_t *cell)
-{
-#ifdef __x86_64__
-	__asm__ __volatile__("prefetchw %0" : : "m"(*cell)); /* GCC's builtin asks for a copy */
-#else
-	__builtin_prefetch(cell, 1);
-#endif
-}
-
-/* Pairs of a cell and a number, one behind the other. */
-static void apply_run(const uint64_t *slot, size_t words)
-{
-	const uint64_t *end = slot + words, *near = words > AHEAD ? end - AHEAD : slot;
-
-	for (; slot != near; slot += 2) {
-		prefetch_to_store((const uint64_t *)(uintptr_t)slot[AHEAD]);
-		apply_one((uint64_t *)(uintptr_t)slot[0], slot[1]);
-	}
-	for (; slot != end; slot += 2)
-		apply_one((uint64_t *)(uintptr_t)slot[0], slot[1]);
-}
-
 static void apply_queue(const struct wbuf *b, struct percpu_fifo *q)
 {
-	const uint64_t mask = b->pub.mask;
-	uint64_t head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE), i = *applied_of(b, q);
-	uint64_t words = head - i, at = i & mask, to_end = mask + 1 - at;
-
-	if (words == 0)
-		return;
-	if (words > to_end) {
-		apply_run(&q->slot[at], to_end);
-		apply_run(q->slot, words - to_end);
-	} else {
-		apply_run(&q->slot[at], words);
-	}
-	/* Only now may others, and then sequences, have these slots. */
-	__atomic_store_n(applied_of(b, q), head, __ATOMIC_RELEASE);
-	PERCPU_STEP("wbuf: applied");
-	move_tail(q, head - 2 * (b->entries / RESERVE));
-}
-
-/* Without the lock: let sequences have the reserve, too. */
-static void open_queue(const struct wbuf *b, struct percpu_fifo *q)
-{
-	move_tail(q, __atomic_load_n(applied_of(b, q), __ATOMIC_ACQUIRE));
+	percpu_wbuf_queue_apply(q, b->pub.mask, 2 * (b->entries / RESERVE));
 }
 
 /* Apply what was taken off the list, until limit adds are done. */
@@ -183,7 +100,7 @@ static void apply_taken(struct wbuf *b, size_t limit)
 	while (b->taken != NULL && done < limit) {
 		node = b->taken;
 		b->taken = node->next;
-		apply_adds(node->adds, node->n);
+		percpu_wbuf_apply(node->adds, node->n);
 		done += node->n;
 		free(node);
 	}
@@ -322,13 +239,13 @@ int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_wbuf_entry *
 		return 0;
 	if (trylock_cells(b)) {
 		flush_some(b);
-		apply_adds(adds, n);
+		percpu_wbuf_apply(adds, n);
 		unlock_cells(b);
 		return 0;
 	}
 	q = own_queue(b);
 	if (q != NULL) {
-		open_queue(b, q);
+		percpu_wbuf_queue_open(q, b->pub.mask);
 		if (put_in_queue(b, adds, n) == 0)
 			return 0;
 	}
@@ -410,7 +327,8 @@ void percpu_wbuf_stats(const struct percpu_wbuf *w, struct percpu_wbuf_stats *re
 	uint64_t words = 0, applied;
 
 	for (unsigned cpu = 0; (q = queue_of(b, cpu)) != NULL; cpu++) {
-		applied = __atomic_load_n(applied_of(b, q), __ATOMIC_ACQUIRE);
+		applied = __atomic_load_n(percpu_wbuf_queue_applied(q, b->pub.mask),
+					  __ATOMIC_ACQUIRE);
 		words += __atomic_load_n(&q->head, __ATOMIC_RELAXED) - applied;
 	}
 	ret->entries = b->entries;
@@ -456,7 +374,7 @@ static void wbuf_forget_all(void)
 
 	for (struct wbuf *b = wbufs; b != NULL; b = b->next) {
 		for (unsigned cpu = 0; (q = queue_of(b, cpu)) != NULL; cpu++)
-			q->tail = *applied_of(b, q) = q->head;
+			q->tail = *percpu_wbuf_queue_applied(q, b->pub.mask) = q->head;
 		forget(b->taken);
 		forget(__atomic_load_n(&b->list, __ATOMIC_ACQUIRE));
 		__atomic_store_n(&b->listed, 0, __ATOMIC_RELAXED);

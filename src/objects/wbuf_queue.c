@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wbuf_queue.c - the queues of write buffers, one per CPU: applying what is in one.
+ *
+ * Sequences add at the head. What is behind them, from where the queue was applied up
+ * to the head, belongs to who holds the lock of the cells.
+ */
+#define _GNU_SOURCE
+#include "objects.h"
+
+/* How many words ahead the cells that are to be added to are fetched. */
+#define AHEAD (2 * 64)
+
+/* No read-modify-write, for the lock is held; atomic for those who read a cell
+ * without it. */
+static void apply_one(uint64_t *cell, uint64_t n)
+{
+	__atomic_store_n(cell, __atomic_load_n(cell, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
+void percpu_wbuf_apply(const struct percpu_wbuf_entry *adds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		apply_one(adds[i].cell, adds[i].n);
+}
+
+/*
+ * How far a queue was applied is in the word behind its slots. The tail, which
+ * is what sequences see, is up to a reserve behind it: so they find the buffer
+ * full when it is not quite, and there is room left for when the lock is taken
+ * then. The tail never goes back, for a sequence may just have filled the room
+ * that it gave.
+ */
+uint64_t *percpu_wbuf_queue_applied(struct percpu_fifo *q, uint64_t mask)
+{
+	return &q->slot[mask + 1];
+}
+
+static void move_tail(struct percpu_fifo *q, uint64_t to)
+{
+	uint64_t tail = __atomic_load_n(&q->tail, __ATOMIC_RELAXED);
+
+	while ((int64_t)(to - tail) > 0 &&
+	       !__atomic_compare_exchange_n(&q->tail, &tail, to, false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+}
+
+/* Another CPU may have just stored to the cell: asks for it to be ours before the
+ * load would ask for a copy to read. */
+static inline void prefetch_to_store(const uint64_t *cell)
+{
+#ifdef __x86_64__
+	__asm__ __volatile__("prefetchw %0" : : "m"(*cell)); /* GCC's builtin asks for a copy */
+#else
+	__builtin_prefetch(cell, 1);
+#endif
+}
+
+/* Pairs of a cell and a number, one behind the other. */
+static void apply_run(const uint64_t *slot, size_t words)
+{
+	const uint64_t *end = slot + words, *near = words > AHEAD ? end - AHEAD : slot;
+
+	for (; slot != near; slot += 2) {
+		prefetch_to_store((const uint64_t *)(uintptr_t)slot[AHEAD]);
+		apply_one((uint64_t *)(uintptr_t)slot[0], slot[1]);
+	}
+	for (; slot != end; slot += 2)
+		apply_one((uint64_t *)(uintptr_t)slot[0], slot[1]);
+}
+
+void percpu_wbuf_queue_apply(struct percpu_fifo *q, uint64_t mask, uint64_t reserve)
+{
+	uint64_t *applied = percpu_wbuf_queue_applied(q, mask);
+	uint64_t head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE), i = *applied;
+	uint64_t words = head - i, at = i & mask, to_end = mask + 1 - at;
+
+	if (words == 0)
+		return;
+	if (words > to_end) {
+		apply_run(&q->slot[at], to_end);
+		apply_run(q->slot, words - to_end);
+	} else {
+		apply_run(&q->slot[at], words);
+	}
+	/* Only now may others, and then sequences, have these slots. */
+	__atomic_store_n(applied, head, __ATOMIC_RELEASE);
+	PERCPU_STEP("wbuf: applied");
+	move_tail(q, head - reserve);
+}
+
+void percpu_wbuf_queue_open(struct percpu_fifo *q, uint64_t mask)
+{
+	move_tail(q, __atomic_load_n(percpu_wbuf_queue_applied(q, mask), __ATOMIC_ACQUIRE));
+}
