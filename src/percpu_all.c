@@ -36,6 +36,7 @@
 #include "memory/pin.c"
 #include "memory/region.c"
 #include "memory/root.c"
+#include "memory/sum.c"
 #include "objects/array.c"
 #include "objects/compact.c"
 #include "objects/counter.c"

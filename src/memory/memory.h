@@ -117,6 +117,20 @@ static inline struct percpu_chunk *percpu_chunk_of(const void *cell)
 	return (struct percpu_chunk *)(lane - 2 * PERCPU_HEAD);
 }
 
+/* sum.c: n adjacent words at a time, from an offset on */
+
+/** How many of them at a time are fastest; at most PERCPU_SUM_MAX. */
+#define PERCPU_SUM_MAX 512
+size_t percpu_sum_words(const struct percpu_chunk *k);
+
+/** Set out to the biases, negative; add the CPU lanes, the atomic lanes in use, or CPU
+ *  lanes of 32-bit cells to it. Each word is read whole, and before what the caller
+ *  loads next. */
+void percpu_sum_biases(const struct percpu_chunk *k, size_t offset, size_t n, uint64_t *out);
+void percpu_sum_cpus(const struct percpu_chunk *k, size_t offset, size_t n, uint64_t *out);
+void percpu_sum_atomics(const struct percpu_chunk *k, size_t offset, size_t n, uint64_t *out);
+void percpu_sum_narrow(const struct percpu_chunk *k, size_t offset, size_t n, uint32_t *out);
+
 /* pin.c */
 
 /** Whether the kernel fills new mappings, by mlockall(MCL_FUTURE): of private memory,

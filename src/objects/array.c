@@ -10,10 +10,6 @@
 
 #define CELL sizeof(uint64_t)
 
-/* Counters that fetch_all() sums at a time: the results stay in the L1 cache
- * while one lane after the other is read. */
-#define BLOCK 512
-
 /* Widest commit of this machine; 0 until it was asked for. */
 static unsigned commit_words;
 
@@ -191,54 +187,18 @@ void percpu_counter_array_zero(struct percpu_counter_array *a, size_t i)
 	(void)percpu_counter_array_fetch_zero(a, i);
 }
 
-static void add_atomic_cells(uint64_t *out, const uint64_t *cells, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		out[i] += __atomic_load_n(&cells[i], __ATOMIC_RELAXED);
-}
-
-/*
- * out += cells. Plain loads, which the compiler makes vector loads; each word
- * is still read whole, and what sequences store is no race to the compiler,
- * which knows nothing of it. 32-bit machines would load a word in halves.
- */
-static void add_cells(uint64_t *restrict out, const uint64_t *restrict cells, size_t n)
-{
-	if (sizeof(void *) < sizeof(uint64_t)) {
-		add_atomic_cells(out, cells, n);
-		return;
-	}
-	for (size_t i = 0; i < n; i++)
-		out[i] += cells[i];
-}
-
-static void fetch_block(const struct percpu_counter_array *a, size_t first, size_t n, uint64_t *out)
-{
-	const struct percpu_chunk *k = a->block.chunk;
-	size_t offset = offset_of(a, first);
-	const uint64_t *bias = (uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
-	uint64_t lanes;
-	uint32_t lane;
-
-	/* The bias before the lanes, as in percpu_chunk_sum(). */
-	for (size_t i = 0; i < n; i++)
-		out[i] = -__atomic_load_n(&bias[i], __ATOMIC_ACQUIRE);
-	PERCPU_STEP("bias loaded");
-	for (lane = 0; lane < k->cpus; lane++)
-		add_cells(out, (uint64_t *)percpu_chunk_lane(k, lane, offset), n);
-	for (uint32_t word = 0; word < (k->cpus + 63) / 64; word++)
-		for (lanes = percpu_chunk_atomic_lanes(k, word); lanes != 0; lanes &= lanes - 1) {
-			lane = k->cpus + 64 * word + __builtin_ctzll(lanes);
-			add_atomic_cells(out, (uint64_t *)percpu_chunk_lane(k, lane, offset), n);
-		}
-}
-
 void percpu_counter_array_fetch_all(const struct percpu_counter_array *a, uint64_t *out)
 {
-	size_t n;
+	const size_t block = percpu_sum_words(a->block.chunk);
+	size_t n, offset;
 
 	for (size_t i = 0; i < a->n; i += n) {
-		n = a->n - i < BLOCK ? a->n - i : BLOCK;
-		fetch_block(a, i, n, out + i);
+		n = a->n - i < block ? a->n - i : block;
+		offset = offset_of(a, i);
+		/* The biases before the lanes, as in percpu_chunk_sum(). */
+		percpu_sum_biases(a->block.chunk, offset, n, out + i);
+		PERCPU_STEP("bias loaded");
+		percpu_sum_cpus(a->block.chunk, offset, n, out + i);
+		percpu_sum_atomics(a->block.chunk, offset, n, out + i);
 	}
 }

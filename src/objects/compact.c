@@ -41,10 +41,6 @@
 #define WIDE sizeof(uint64_t)
 #define GENERATIONS (UINT64_C(1) << 28)
 
-/* Counters that fetch_all() sums at a time; what it needs for them stays in
- * the L1 cache while one lane after the other is read. */
-#define SUM_BLOCK 512
-
 _Static_assert(offsetof(struct percpu_compact, block) == 0, "begins every handle");
 
 static size_t set_offset(const struct percpu_compact *c)
@@ -289,33 +285,32 @@ void percpu_compact_zero(struct percpu_compact *c, size_t i)
 
 static void fetch_narrow(const struct percpu_compact *c, size_t first, size_t n, uint64_t *out)
 {
-	uint64_t checkpoint[SUM_BLOCK];
-	uint32_t sum[SUM_BLOCK] = { 0 };
+	const size_t wide = set_offset(c) + first * WIDE;
+	uint64_t checkpoint[PERCPU_SUM_MAX];
+	uint32_t sum[PERCPU_SUM_MAX] = { 0 };
 
-	for (size_t i = 0; i < n; i++)
-		out[i] = -__atomic_load_n(&biases(c)[first + i], __ATOMIC_ACQUIRE);
+	percpu_sum_biases(c->block.chunk, wide, n, out);
 	PERCPU_STEP("bias loaded");
 	for (size_t i = 0; i < n; i++)
 		checkpoint[i] = load_checkpoint(c, first + i);
 	PERCPU_STEP("checkpoint loaded");
-	for (uint32_t cpu = 0; cpu < c->block.chunk->cpus; cpu++)
-		for (size_t i = 0; i < n; i++)
-			sum[i] += load_cell(&narrow_cells(c, cpu)[first + i]);
+	percpu_sum_narrow(c->block.chunk, set_offset(c) + first * NARROW, n, sum);
 	for (size_t i = 0; i < n; i++) {
 		if (load_checkpoint(c, first + i) == checkpoint[i])
 			out[i] += whole(checkpoint[i], sum[i]);
 		else
 			out[i] += narrow_total(c, first + i);
-		out[i] += sum_wide(c, first + i);
 	}
+	percpu_sum_atomics(c->block.chunk, wide, n, out);
 }
 
 void percpu_compact_fetch_all(const struct percpu_compact *c, uint64_t *out)
 {
+	const size_t block = percpu_sum_words(c->block.chunk);
 	size_t n;
 
 	for (size_t i = 0; i < c->n; i += n) {
-		n = c->n - i < SUM_BLOCK ? c->n - i : SUM_BLOCK;
+		n = c->n - i < block ? c->n - i : block;
 		fetch_narrow(c, i, n, out + i);
 	}
 }

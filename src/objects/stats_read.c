@@ -21,7 +21,6 @@
 #include "objects.h"
 
 #define FIELD sizeof(uint64_t)
-#define BLOCK_WORDS 1024
 #define MAX_TRIES 10000 /* per object and CPU */
 #define FENCE_NS (5 * PERCPU_SECOND)
 #define TURN_NS PERCPU_SECOND
@@ -59,42 +58,55 @@ static int add_pair(const struct percpu_stats *s, const struct percpu_pair *p, u
 	return 0;
 }
 
-/* Add objects first to first + n - 1 of a bank of a CPU to out. */
-static int add_lane(const struct percpu_stats *s, const char *lane, size_t n, uint64_t *out)
+static size_t objects_at_a_time(const struct percpu_stats *s, size_t n)
 {
-	const uint64_t *fields = (const uint64_t *)lane;
+	const size_t words = percpu_sum_words(s->block.chunk);
+	const size_t block = s->words < words ? words / s->words : 1;
+
+	return n < block ? n : block;
+}
+
+/* How many objects can be taken for one: they are one behind the other in a lane, as in out. */
+static size_t adjacent_objects(const struct percpu_stats *s, size_t n)
+{
+	return s->head == 0 && s->record == s->words * FIELD ? n : 1;
+}
+
+/* Add n objects in two copies, of one CPU. Returns 0 or -EAGAIN, as add_pair(). */
+static int add_pairs(const struct percpu_stats *s, const char *lane, size_t n, uint64_t *out)
+{
 	int e = 0;
 
-	if (s->head == 0 && s->record == s->words * FIELD) { /* one behind the other */
-		for (size_t w = 0; w < n * s->words; w++)
-			out[w] += load_word(&fields[w]);
-		return 0;
-	}
-	for (size_t i = 0; i < n && e == 0; i++, lane += s->record, out += s->words) {
-		fields = (const uint64_t *)lane;
-		if (s->head != 0)
-			e = add_pair(s, (const struct percpu_pair *)lane, out);
-		else
-			for (size_t w = 0; w < s->words; w++)
-				out[w] += load_word(&fields[w]);
-	}
+	for (size_t i = 0; i < n && e == 0; i++, lane += s->record, out += s->words)
+		e = add_pair(s, (const struct percpu_pair *)lane, out);
 	return e;
 }
 
-/* So many objects at a time that their sums stay in the first-level cache while
- * the lanes pass by. Returns 0 or -EAGAIN, as add_pair(). */
+/* Likewise, a few objects of a bank of all CPUs. */
+static int add_cpus(const struct percpu_stats *s, size_t offset, size_t n, uint64_t *out)
+{
+	const size_t m = adjacent_objects(s, n);
+	int e = 0;
+
+	for (uint32_t cpu = 0; cpu < s->block.chunk->cpus && s->head != 0 && e == 0; cpu++)
+		e = add_pairs(s, percpu_chunk_lane(s->block.chunk, cpu, offset), n, out);
+	for (size_t i = 0; i < n && s->head == 0; i += m)
+		percpu_sum_cpus(s->block.chunk, offset + i * s->record, m * s->words,
+				out + i * s->words);
+	return e;
+}
+
+/* Likewise, any number of objects. */
 static int add_bank(const struct percpu_stats *s, uint64_t bank, size_t first, size_t n,
 		    uint64_t *out)
 {
-	const char *base = s->block.base + first * s->record + bank;
-	const size_t block = s->words < BLOCK_WORDS ? BLOCK_WORDS / s->words : 1;
-	size_t m;
+	size_t offset = (size_t)(s->block.base - s->block.chunk->base) + first * s->record + bank,
+	       m;
 	int e = 0;
 
-	for (; n != 0; n -= m, base += m * s->record, out += m * s->words) {
-		m = n < block ? n : block;
-		for (uint32_t cpu = 0; cpu < s->block.chunk->cpus && e == 0; cpu++)
-			e = add_lane(s, base + cpu * s->block.stride, m, out);
+	for (; n != 0 && e == 0; n -= m, offset += m * s->record, out += m * s->words) {
+		m = objects_at_a_time(s, n);
+		e = add_cpus(s, offset, m, out);
 	}
 	return e;
 }
@@ -102,21 +114,21 @@ static int add_bank(const struct percpu_stats *s, uint64_t bank, size_t first, s
 /* Add what was counted by atomic additions. */
 static void add_atomic(const struct percpu_stats *s, size_t first, size_t n, uint64_t *out)
 {
-	const struct percpu_chunk *k = s->block.chunk;
-	const uint64_t *fields;
-	uint64_t lanes;
-	size_t lane;
+	const size_t m = adjacent_objects(s, n);
 
-	for (uint32_t word = 0; word < (k->cpus + 63) / 64; word++)
-		for (lanes = percpu_chunk_atomic_lanes(k, word); lanes != 0; lanes &= lanes - 1) {
-			lane = k->cpus + 64 * word + (unsigned)__builtin_ctzll(lanes);
-			for (size_t i = 0; i < n; i++) {
-				fields = (const uint64_t *)percpu_chunk_lane(
-					k, lane, percpu_stats_offset(s, first + i));
-				for (size_t w = 0; w < s->words; w++)
-					out[i * s->words + w] += load_word(&fields[w]);
-			}
-		}
+	for (size_t i = 0; i < n; i += m)
+		percpu_sum_atomics(s->block.chunk, percpu_stats_offset(s, first + i), m * s->words,
+				   out + i * s->words);
+}
+
+/* Set out to what is to be subtracted, negative. */
+static void begin_with_biases(const struct percpu_stats *s, size_t first, size_t n, uint64_t *out)
+{
+	const size_t m = adjacent_objects(s, n);
+
+	for (size_t i = 0; i < n; i += m)
+		percpu_sum_biases(s->block.chunk, percpu_stats_offset(s, first + i), m * s->words,
+				  out + i * s->words);
 }
 
 /* Words of the bias of an object that change together. */
@@ -170,29 +182,33 @@ static bool has(const struct percpu_stats *s, size_t first, size_t n)
 	return first <= s->n && n <= s->n - first;
 }
 
+/* The biases first, as in percpu_chunk_sum(). */
+static int fetch_objects(const struct percpu_stats *s, size_t first, size_t n, uint64_t *out)
+{
+	int e;
+
+	begin_with_biases(s, first, n, out);
+	PERCPU_STEP("bias loaded");
+	e = add_bank(s, 0, first, n, out);
+	if (e == 0)
+		e = add_bank(s, s->banks, first, n, out);
+	if (e == 0)
+		add_atomic(s, first, n, out);
+	return e;
+}
+
 int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, void *out)
 {
 	uint64_t *values = out;
-	const uint64_t *bias;
-	const struct percpu_chunk *k;
-	int e;
+	size_t m;
+	int e = 0;
 
 	if (s == NULL || out == NULL || !has(s, first, n))
 		return -EINVAL;
-	/* The bias first, as in percpu_chunk_sum(). */
-	k = s->block.chunk;
-	for (size_t i = 0; i < n; i++) {
-		bias = (const uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus,
-							   percpu_stats_offset(s, first + i));
-		for (size_t w = 0; w < s->words; w++)
-			values[i * s->words + w] = -__atomic_load_n(&bias[w], __ATOMIC_ACQUIRE);
+	for (; n != 0 && e == 0; n -= m, first += m, values += m * s->words) {
+		m = objects_at_a_time(s, n);
+		e = fetch_objects(s, first, m, values);
 	}
-	PERCPU_STEP("bias loaded");
-	e = add_bank(s, 0, first, n, values);
-	if (e == 0)
-		e = add_bank(s, s->banks, first, n, values);
-	if (e == 0)
-		add_atomic(s, first, n, values);
 	return e;
 }
 

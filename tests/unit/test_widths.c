@@ -100,44 +100,51 @@ static void times_are_as_the_kernel_reads_them(void **state)
 	assert_int_equal(slept[1], 4);
 }
 
-#define NO_PTRACE 2
+#define NO_PTRACE 77
+
+#define COUNTERS 3 /* two that could be read together, and one behind */
 
 static struct percpu_counter_array *array;
 
 static int fetch_step_by_step(void *arg)
 {
-	uint64_t v, *words = (uint64_t *)arg;
+	uint64_t words[COUNTERS + 1];
+	int halves = 0;
 
+	(void)arg;
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0 || raise(SIGSTOP) != 0)
 		return NO_PTRACE;
 	percpu_counter_array_fetch_all(array, words);
-	v = percpu_counter_array_fetch(array, 0);
-	return (uint32_t)words[0] != words[0] >> 32 || (uint32_t)v != v >> 32;
+	words[COUNTERS] = percpu_counter_array_fetch(array, 0);
+	for (int i = 0; i <= COUNTERS; i++)
+		halves += (uint32_t)words[i] != words[i] >> 32;
+	return halves;
 }
 
-/* As a process with sequences would, all bits of the word at once. */
+/* As a process with sequences would, all bits of a word at once. */
 static void store_in(pid_t pid, uint32_t half)
 {
-	long words[8 / sizeof(long)];
-	uint64_t v = (uint64_t)half << 32 | half;
+	long words[COUNTERS * 8 / sizeof(long)];
+	uint64_t v[COUNTERS];
 
-	memcpy(words, &v, sizeof(v));
+	for (int i = 0; i < COUNTERS; i++)
+		v[i] = (uint64_t)half << 32 | half;
+	memcpy(words, v, sizeof(v));
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		ptrace(PTRACE_POKEDATA, pid, array->block.base + i * sizeof(long),
 		       (void *)words[i]);
 }
 
-/* The word has another value, of equal halves, before each instruction. */
+/* The words have another value, of equal halves, before each instruction. */
 static void words_are_read_whole(void **state)
 {
 	uint32_t half = 0;
-	uint64_t word;
 	int status;
 	pid_t pid;
 
 	(void)state;
-	assert_int_equal(percpu_counter_array_create(1, &array), 0);
-	pid = test_fork(fetch_step_by_step, &word);
+	assert_int_equal(percpu_counter_array_create(COUNTERS, &array), 0);
+	pid = test_fork(fetch_step_by_step, NULL);
 	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
 	while (WIFSTOPPED(status)) {
 		store_in(pid, ++half);
