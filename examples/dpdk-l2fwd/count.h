@@ -46,7 +46,7 @@ ALWAYS_INLINE void count(const struct places *p, enum way way, unsigned group, u
 	case COUNT_OURS:
 	case COUNT_OURS_ADDS:
 	case COUNT_OURS_WHOLE:
-		add_groups(p->stats, port, words, n, group);
+		add_groups(PERCPU_STATS_OF(p->stats), port, words, n, group);
 		break;
 	case COUNT_ATOMIC:
 		slot = (uint64_t *)&p->shared[port];
@@ -61,13 +61,12 @@ ALWAYS_INLINE void count(const struct places *p, enum way way, unsigned group, u
 /* The rare ones: one field, from a thread that may have no lcore. */
 #define COUNT_FIELD(p, way, lcore, port, field, n)                                                 \
 	do {                                                                                       \
-		PERCPU_STATS(struct port) handle_ = { .stats = (p)->stats };                       \
 		if ((way) == COUNT_LCORE)                                                          \
 			add_plain(&(p)->lcores[lcore][port].field, (n));                           \
 		else if ((way) == COUNT_ATOMIC)                                                    \
 			add_atomic(&(p)->shared[port].field, (n));                                 \
 		else if ((way) != COUNT_NONE)                                                      \
-			PERCPU_STATS_ADD(&handle_, port, field, (int64_t)(n));                     \
+			PERCPU_STATS_ADD((p)->stats, port, field, (int64_t)(n));                   \
 	} while (0)
 
 #endif

@@ -63,7 +63,7 @@ ALWAYS_INLINE void forward(const struct work *w, struct worker *self, enum way w
 /* A loop for each way, so that no packet pays for asking which it is. */
 ALWAYS_INLINE void forward_ours(const struct work *w, struct worker *self, unsigned scopes)
 {
-	switch (percpu_stats_commit_words(w->places.stats)) {
+	switch (percpu_stats_commit_words(PERCPU_STATS_OF(w->places.stats))) {
 	case 2:
 		forward(w, self, COUNT_OURS, scopes, 2);
 		break;

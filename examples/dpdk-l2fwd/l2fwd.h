@@ -84,7 +84,7 @@ struct worker {
 
 /* Where packets are counted in this run. */
 struct places {
-	struct percpu_stats *stats;
+	PERCPU_STATS(struct port) stats;
 	struct port (*lcores)[PORTS]; /* [MOST_LCORES] is the control thread's */
 	struct port *shared;
 };

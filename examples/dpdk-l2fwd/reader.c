@@ -29,9 +29,8 @@ static const char *why(int err)
 }
 
 static int attach(const struct options *o, struct percpu_region **ret_region,
-		  struct percpu_stats **ret)
+		  PERCPU_STATS(struct port) * ret)
 {
-	PERCPU_STATS(struct port) ports;
 	int err = percpu_region_open(o->read, o->snapshot ? PERCPU_REGION_WRITE : 0, NULL,
 				     ret_region);
 	uint64_t key;
@@ -39,14 +38,13 @@ static int attach(const struct options *o, struct percpu_region **ret_region,
 	if (err)
 		return err;
 	key = percpu_region_root(*ret_region, 0);
-	err = PERCPU_STATS_ATTACH(&ports, *ret_region, key, PORTS, 0);
+	err = PERCPU_STATS_ATTACH(ret, *ret_region, key, PORTS, 0);
 	if (err == -ENOENT)
-		err = PERCPU_STATS_ATTACH(&ports, *ret_region, key, PORTS, PERCPU_STATS_WHOLE);
+		err = PERCPU_STATS_ATTACH(ret, *ret_region, key, PORTS, PERCPU_STATS_WHOLE);
 	if (err) {
 		percpu_region_close(*ret_region);
 		return err == -ENOENT ? -ENODATA : err;
 	}
-	*ret = ports.stats;
 	return 0;
 }
 
@@ -57,21 +55,21 @@ int reader(const struct options *o)
 	struct percpu_region *region;
 	PERCPU_STATS(struct port) ports;
 	struct port copy[PORTS];
-	int err = attach(o, &region, &ports.stats);
+	int err = attach(o, &region, &ports);
 
 	if (err) {
 		complain("cannot attach to %s: %s", o->read, why(err));
 		return EXIT_CANNOT;
 	}
 	do {
-		err = o->snapshot ? PERCPU_STATS_SNAPSHOT(&ports, 0, PORTS, copy) :
-				    PERCPU_STATS_FETCH(&ports, 0, PORTS, copy);
+		err = o->snapshot ? PERCPU_STATS_SNAPSHOT(ports, 0, PORTS, copy) :
+				    PERCPU_STATS_FETCH(ports, 0, PORTS, copy);
 		for (unsigned port = 0; port < PORTS && !err; port++)
 			port_print(port, &copy[port]);
 		if (o->seconds > 0)
 			nanosleep(&pause, NULL);
 	} while (!err && now() < end);
-	percpu_stats_detach(ports.stats);
+	PERCPU_STATS_DETACH(ports);
 	percpu_region_close(region);
 	if (!err)
 		return EXIT_OK;

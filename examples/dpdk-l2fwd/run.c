@@ -54,14 +54,14 @@ static int run_open(const struct options *o, struct run *run)
 		complain("cannot make counters in %s: %s", run->path, strerror(-err));
 		return -1;
 	}
-	places->stats = run->ports.stats;
+	places->stats = run->ports;
 	return 0;
 }
 
 static void run_close(const struct options *o, struct run *run)
 {
 	if (run->region) {
-		percpu_stats_detach(run->ports.stats);
+		PERCPU_STATS_DETACH(run->ports);
 		percpu_region_close(run->region);
 		if (!o->path)
 			unlink(run->path);
@@ -99,7 +99,7 @@ static void counted(const struct run *run, struct port *out)
 
 	memset(out, 0, PORTS * sizeof(*out));
 	if (is_ours(run->work.way))
-		(void)PERCPU_STATS_FETCH(&run->ports, 0, PORTS, out);
+		(void)PERCPU_STATS_FETCH(run->ports, 0, PORTS, out);
 	else if (run->work.way == COUNT_ATOMIC)
 		memcpy(out, p->shared, PORTS * sizeof(*out));
 	else

@@ -7,9 +7,9 @@
  *	PERCPU_STATS(struct port) ports;
  *
  *	PERCPU_STATS_CREATE(&ports, 64, 0);
- *	PERCPU_STATS_ADD(&ports, i, packets, 1);
- *	PERCPU_STATS_UPDATE(&ports, i, &((struct port){ .packets = 1, .bytes = len }));
- *	PERCPU_STATS_SNAPSHOT(&ports, 0, 64, out);
+ *	PERCPU_STATS_ADD(ports, i, packets, 1);
+ *	PERCPU_STATS_UPDATE(ports, i, .packets = 1, .bytes = len);
+ *	PERCPU_STATS_SNAPSHOT(ports, 0, 64, out);
  *
  * Any thread counts, of any process that has the region mapped. An add to one
  * field is percpu_counter_add() with one more load in its sequence. An update adds to
@@ -243,55 +243,137 @@ PERCPU_API int percpu_stats_fetch_zero(const struct percpu_stats *s, size_t firs
 				       void *out);
 
 /*
- * The same by type and field: a field that the struct does not have, or a
- * struct of another type, does not compile. h is the address of a
- * PERCPU_STATS(), the other arguments are evaluated once.
+ * The same by type and field: a field that the struct does not have, or that is no
+ * uint64_t, or a struct of another type, does not compile. h is the handle, a
+ * PERCPU_STATS(); ret_h is the address of one. It and the other arguments are evaluated
+ * once.
  */
 
 /* clang-format off */
 
-/** The handle of objects of that type, which is a struct of uint64_t; each a type of its
- *  own, so that "extern" needs a typedef of it. Its member stats is the struct
- *  percpu_stats, for percpu_stats_key(), _detach(), _destroy(). */
-#define PERCPU_STATS(type) union { struct percpu_stats *stats; type *schema; }
+/**
+ * The handle of objects of that type, which is a struct of uint64_t fields and arrays of
+ * them. Two mentions are the same type, in C and C++: it may be extern in a header, a
+ * parameter, a member.
+ *
+ * It is a pointer, to be copied and compared with NULL, and not to be dereferenced: what
+ * it points to is the struct percpu_stats, and its own type remembers the fields.
+ */
+#define PERCPU_STATS(type) __typeof__(type ***)
 
-/** A field's number; refuses fields that have not 8 bytes. */
+/** The struct percpu_stats of a handle, for the functions above. */
+#ifdef __cplusplus
+#define PERCPU_STATS_OF(h) static_cast<struct percpu_stats *>(static_cast<void *>(h))
+#else
+#define PERCPU_STATS_OF(h) ((struct percpu_stats *)(void *)(h))
+#endif
+
+/* Whether an expression's type is uint64_t: "unsigned long long" and Linux's __u64 are
+ * not, where it is "unsigned long", for inlined code reads the field as a uint64_t. */
+#ifdef __cplusplus
+extern "C++" {
+template <typename T> struct percpu_is_word { enum { value = 0 }; };
+template <> struct percpu_is_word<uint64_t> { enum { value = 1 }; };
+}
+#define PERCPU_STATS_IS_WORD(type) percpu_is_word<type>::value
+#define PERCPU_STATS_NOTHING {}
+#else
+#define PERCPU_STATS_IS_WORD(type) _Generic((type *)0, uint64_t *: 1, default: 0)
+#define PERCPU_STATS_NOTHING { 0 }
+#endif
+
+/** A field's number, as an element's of an array; refuses what is no uint64_t. */
 #define PERCPU_STATS_WORD(h, field)                                            \
-	(offsetof(__typeof__(*(h)->schema), field) / 8 *                       \
-	 sizeof(char[sizeof((h)->schema->field) == 8 ? 1 : -1]))
+	(offsetof(__typeof__(***(h)), field) / 8 *                             \
+	 sizeof(char[PERCPU_STATS_IS_WORD(__typeof__((***(h)).field)) ? 1 : -1]))
 
 /* p, which must point to the handle's type. */
-#define PERCPU_STATS_TYPED(h, p) (0 ? (h)->schema : (p))
+#define PERCPU_STATS_TYPED(h, p) (0 ? **(h) : (p))
 
-#define PERCPU_STATS_CREATE(h, n, flags)                                       \
-	percpu_stats_create(sizeof(*(h)->schema), (n), (flags), &(h)->stats)
-#define PERCPU_STATS_CREATE_IN(h, r, n, flags)                                 \
-	percpu_stats_create_in((r), sizeof(*(h)->schema), (n), (flags), &(h)->stats)
-#define PERCPU_STATS_OPEN(h, r, root, n, flags)                                \
-	percpu_stats_open((r), (root), sizeof(*(h)->schema), (n), (flags), &(h)->stats)
-#define PERCPU_STATS_ATTACH(h, r, key, n, flags)                               \
-	percpu_stats_attach((r), (key), sizeof(*(h)->schema), (n), (flags), &(h)->stats)
+/* The library copies the address there byte by byte, so that the handle may be of any type. */
+#define PERCPU_STATS_RET(ret_h) PERCPU_POINTER(struct percpu_stats **, ret_h)
+
+#define PERCPU_STATS_CREATE(ret_h, n, flags)                                   \
+	percpu_stats_create(sizeof(****(ret_h)), (n), (flags), PERCPU_STATS_RET(ret_h))
+#define PERCPU_STATS_CREATE_IN(ret_h, r, n, flags)                             \
+	percpu_stats_create_in((r), sizeof(****(ret_h)), (n), (flags), PERCPU_STATS_RET(ret_h))
+#define PERCPU_STATS_OPEN(ret_h, r, root, n, flags)                            \
+	percpu_stats_open((r), (root), sizeof(****(ret_h)), (n), (flags),      \
+			  PERCPU_STATS_RET(ret_h))
+#define PERCPU_STATS_ATTACH(ret_h, r, key, n, flags)                           \
+	percpu_stats_attach((r), (key), sizeof(****(ret_h)), (n), (flags),     \
+			    PERCPU_STATS_RET(ret_h))
+#define PERCPU_STATS_KEY(h) percpu_stats_key(PERCPU_STATS_OF(h))
+#define PERCPU_STATS_DETACH(h) percpu_stats_detach(PERCPU_STATS_OF(h))
+#define PERCPU_STATS_DESTROY(h) percpu_stats_destroy(PERCPU_STATS_OF(h))
 
 #define PERCPU_STATS_ADD(h, i, field, n)                                       \
-	percpu_stats_add((h)->stats, (i), PERCPU_STATS_WORD(h, field), (n))
+	percpu_stats_add(PERCPU_STATS_OF(h), (i), PERCPU_STATS_WORD(h, field), (n))
+
 /** The struct's fields; refuses more than an update can have. */
 #define PERCPU_STATS_WORDS(h)                                                  \
-	(sizeof(*(h)->schema) / 8 *                                            \
-	 sizeof(char[sizeof(*(h)->schema) <= 8 * PERCPU_STATS_MAX_COMMIT ? 1 : -1]))
+	(sizeof(***(h)) / 8 *                                                  \
+	 sizeof(char[sizeof(***(h)) <= 8 * PERCPU_STATS_MAX_COMMIT ? 1 : -1]))
 
 /** Add all fields of the struct at delta, up to PERCPU_STATS_MAX_COMMIT of them. */
-#define PERCPU_STATS_UPDATE(h, i, delta)                                       \
-	percpu_stats_update((h)->stats, (i), 0,                                \
+#define PERCPU_STATS_UPDATE_ALL(h, i, delta)                                   \
+	percpu_stats_update(PERCPU_STATS_OF(h), (i), 0,                        \
 			    PERCPU_POINTER(const uint64_t *,                   \
 					   PERCPU_STATS_TYPED(h, delta)),      \
 			    PERCPU_STATS_WORDS(h))
 
 #define PERCPU_STATS_FETCH(h, first, n, out)                                   \
-	percpu_stats_fetch((h)->stats, (first), (n), PERCPU_STATS_TYPED(h, out))
+	percpu_stats_fetch(PERCPU_STATS_OF(h), (first), (n), PERCPU_STATS_TYPED(h, out))
 #define PERCPU_STATS_SNAPSHOT(h, first, n, out)                                \
-	percpu_stats_snapshot((h)->stats, (first), (n), PERCPU_STATS_TYPED(h, out))
+	percpu_stats_snapshot(PERCPU_STATS_OF(h), (first), (n), PERCPU_STATS_TYPED(h, out))
 #define PERCPU_STATS_FETCH_ZERO(h, first, n, out)                              \
-	percpu_stats_fetch_zero((h)->stats, (first), (n), PERCPU_STATS_TYPED(h, out))
+	percpu_stats_fetch_zero(PERCPU_STATS_OF(h), (first), (n), PERCPU_STATS_TYPED(h, out))
+
+/**
+ * Add to up to 16 fields with one commit:
+ *
+ *	PERCPU_STATS_UPDATE(ports, i, .packets = 1, .bytes = len);
+ *
+ * As PERCPU_STATS_UPDATE_ALL() of a struct whose other fields are 0. A value converts to
+ * uint64_t as in an assignment. In a function only: it has a variable.
+ */
+#define PERCPU_STATS_UPDATE(h, i, ...)                                         \
+	__extension__({                                                        \
+		__typeof__(***(h)) percpu_delta_ = PERCPU_STATS_NOTHING;       \
+		PERCPU_STATS_EACH(PERCPU_STATS_SET, __VA_ARGS__)               \
+		PERCPU_STATS_UPDATE_ALL(h, i, &percpu_delta_);                 \
+	})
+
+#define PERCPU_STATS_SET(value)                                                \
+	PERCPU_ASSERT(PERCPU_STATS_IS_WORD(__typeof__(percpu_delta_ value)),   \
+		      "a field of statistics is a uint64_t");                  \
+	percpu_delta_ value;
+
+/* Do something with each of 1 to 16 arguments. */
+#define PERCPU_STATS_EACH(set, ...)                                            \
+	PERCPU_STATS_17TH(__VA_ARGS__, PERCPU_STATS_16, PERCPU_STATS_15,       \
+			  PERCPU_STATS_14, PERCPU_STATS_13, PERCPU_STATS_12,   \
+			  PERCPU_STATS_11, PERCPU_STATS_10, PERCPU_STATS_9,    \
+			  PERCPU_STATS_8, PERCPU_STATS_7, PERCPU_STATS_6,      \
+			  PERCPU_STATS_5, PERCPU_STATS_4, PERCPU_STATS_3,      \
+			  PERCPU_STATS_2, PERCPU_STATS_1, 0)(set, __VA_ARGS__)
+#define PERCPU_STATS_17TH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, chosen, ...) chosen
+#define PERCPU_STATS_1(set, v) set(v)
+#define PERCPU_STATS_2(set, v, ...) set(v) PERCPU_STATS_1(set, __VA_ARGS__)
+#define PERCPU_STATS_3(set, v, ...) set(v) PERCPU_STATS_2(set, __VA_ARGS__)
+#define PERCPU_STATS_4(set, v, ...) set(v) PERCPU_STATS_3(set, __VA_ARGS__)
+#define PERCPU_STATS_5(set, v, ...) set(v) PERCPU_STATS_4(set, __VA_ARGS__)
+#define PERCPU_STATS_6(set, v, ...) set(v) PERCPU_STATS_5(set, __VA_ARGS__)
+#define PERCPU_STATS_7(set, v, ...) set(v) PERCPU_STATS_6(set, __VA_ARGS__)
+#define PERCPU_STATS_8(set, v, ...) set(v) PERCPU_STATS_7(set, __VA_ARGS__)
+#define PERCPU_STATS_9(set, v, ...) set(v) PERCPU_STATS_8(set, __VA_ARGS__)
+#define PERCPU_STATS_10(set, v, ...) set(v) PERCPU_STATS_9(set, __VA_ARGS__)
+#define PERCPU_STATS_11(set, v, ...) set(v) PERCPU_STATS_10(set, __VA_ARGS__)
+#define PERCPU_STATS_12(set, v, ...) set(v) PERCPU_STATS_11(set, __VA_ARGS__)
+#define PERCPU_STATS_13(set, v, ...) set(v) PERCPU_STATS_12(set, __VA_ARGS__)
+#define PERCPU_STATS_14(set, v, ...) set(v) PERCPU_STATS_13(set, __VA_ARGS__)
+#define PERCPU_STATS_15(set, v, ...) set(v) PERCPU_STATS_14(set, __VA_ARGS__)
+#define PERCPU_STATS_16(set, v, ...) set(v) PERCPU_STATS_15(set, __VA_ARGS__)
 
 /* clang-format on */
 

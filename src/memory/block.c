@@ -33,7 +33,8 @@ static void drop_handle(const struct percpu_plan *p, struct percpu_block *b)
 		free(b);
 }
 
-/* Each object's handle is a pointer to a type of its own: hence void. */
+/* Each object's handle is a pointer to a type of its own, which for statistics the program
+ * chooses (PERCPU_STATS): hence void, and bytes. */
 static void hand_out(const struct percpu_plan *p, struct percpu_block *b, void *ret)
 {
 	const void *handle = p->handle_size != 0 ? (void *)b : b->base;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stats.c - statistics by type and field, in C and C++: an update as large as can
- * be, and what must not compile. headers.sh compiles it.
+ * stats.c - statistics by type and field, in C and C++: updates of one field, of as many
+ * as can be; objects of another unit; and what must not compile. headers.sh compiles it.
  */
-#include <percpu/stats.h>
+#include "stats.h"
 
 struct full {
 	uint64_t field[PERCPU_STATS_MAX_COMMIT];
@@ -13,14 +13,82 @@ struct larger {
 	uint64_t field[PERCPU_STATS_MAX_COMMIT + 1];
 };
 
-/* As units share one. */
-typedef PERCPU_STATS(struct full) full_stats;
-extern full_stats full;
-full_stats full;
+/* What is no field of statistics, though of their size. */
+struct others {
+	uint64_t right;
+	double number;
+	int64_t level;
+	void *pointer;
+	uint64_t list[1];
+	struct {
+		uint64_t in;
+	} inner;
+};
+
+/* The same type, once more. */
+extern PERCPU_STATS(struct full) full;
+PERCPU_STATS(struct full) full;
+
+static int in_two_units(void)
+{
+	struct cache cache = { "a", NULL };
+	struct hits now;
+	int e = cache_create(&cache, &all_hits);
+
+	if (e != 0)
+		return 1;
+	PERCPU_STATS_ADD(cache.hits, 0, misses, 3);
+	e = cache_hit(&cache, all_hits, 100);
+	if (e != 0 || PERCPU_STATS_FETCH(cache.hits, 0, 1, &now) != 0 || now.hits != 1 ||
+	    now.misses != 3 || now.size[0] != 0 || now.size[1] != 100)
+		return 1;
+	if (PERCPU_STATS_FETCH_ZERO(all_hits, 0, 1, &now) != 0 || now.hits != 1 ||
+	    now.misses != 0 || PERCPU_STATS_KEY(all_hits) != 0)
+		return 1;
+	PERCPU_STATS_DETACH(all_hits);
+	PERCPU_STATS_DESTROY(cache.hits);
+	return 0;
+}
+
+/* Each argument is evaluated once, and of 16 values all are added. */
+static int updates_by_field(void)
+{
+	PERCPU_STATS(struct full) many[2] = { NULL, NULL }, *next = many;
+	uint64_t n = 1, sum = 0;
+	struct full now;
+	size_t i = 0;
+	int e = PERCPU_STATS_CREATE(next++, 2, 0);
+
+	if (e != 0 || next != many + 1)
+		return 1;
+	e = PERCPU_STATS_UPDATE(*--next, i++, .field[0] = n++, .field[1] = n++, .field[2] = n++,
+				.field[3] = n++, .field[4] = n++, .field[5] = n++, .field[6] = n++,
+				.field[7] = n++, .field[8] = n++, .field[9] = n++, .field[10] = n++,
+				.field[11] = n++, .field[12] = n++, .field[13] = n++,
+				.field[14] = n++, .field[63] = n++);
+	if (e != 0 || i != 1 || next != many || n != 17 ||
+	    PERCPU_STATS_FETCH(many[0], 0, 1, &now) != 0)
+		return 1;
+	for (size_t k = 0; k < PERCPU_STATS_MAX_COMMIT; k++)
+		sum += now.field[k] * (k + 1);
+	PERCPU_STATS_DESTROY(many[0]);
+	/* 1*1 + 2*2 + ... + 15*15, and 16*64. */
+	return sum != 1240 + 1024;
+}
+
+/* What is refused leaves the handle alone. */
+static int refused_at_run_time(void)
+{
+	PERCPU_STATS(struct larger) none = NULL;
+
+	return PERCPU_STATS_CREATE(&none, 1, PERCPU_STATS_WHOLE) != -E2BIG || none != NULL ||
+	       PERCPU_STATS_OF(none) != NULL;
+}
 
 int main(void)
 {
 	PERCPU_STATS(struct larger) larger;
+	PERCPU_STATS(struct others) others;
 	struct full delta = { { 1, 2 } }, now;
 	struct larger out;
 	int e = PERCPU_STATS_CREATE(&full, 1, 0);
@@ -30,19 +98,68 @@ int main(void)
 	e = PERCPU_STATS_CREATE(&larger, 1, 0);
 	if (e != 0)
 		return 1;
-	e = PERCPU_STATS_UPDATE(&full, 0, &delta);
-	if (e != 0 || PERCPU_STATS_SNAPSHOT(&full, 0, 1, &now) != 0 || now.field[1] != 2)
+	e = PERCPU_STATS_CREATE(&others, 1, 0);
+	if (e != 0)
 		return 1;
-	PERCPU_STATS_ADD(&larger, 0, field[64], 3);
+	e = PERCPU_STATS_UPDATE_ALL(full, 0, &delta);
+	if (e != 0 || PERCPU_STATS_SNAPSHOT(full, 0, 1, &now) != 0 || now.field[1] != 2)
+		return 1;
+	PERCPU_STATS_ADD(larger, 0, field[64], 3);
+	PERCPU_STATS_ADD(others, 0, right, 1);
+	PERCPU_STATS_ADD(others, 0, list[0], 1);
+	PERCPU_STATS_ADD(others, 0, inner.in, 1);
 #ifdef REFUSED_LARGER
-	e = PERCPU_STATS_UPDATE(&larger, 0, &out);
+	e = PERCPU_STATS_UPDATE_ALL(larger, 0, &out);
+#endif
+#ifdef REFUSED_UPDATE_OF_LARGER
+	e = PERCPU_STATS_UPDATE(larger, 0, .field[0] = 1);
 #endif
 #ifdef REFUSED_ANOTHER_STRUCT
-	e = PERCPU_STATS_UPDATE(&full, 0, &out);
+	e = PERCPU_STATS_UPDATE_ALL(full, 0, &out);
 #endif
-	if (e != 0 || PERCPU_STATS_FETCH(&larger, 0, 1, &out) != 0 || out.field[64] != 3)
+#ifdef REFUSED_SNAPSHOT_OF_ANOTHER
+	e = PERCPU_STATS_SNAPSHOT(full, 0, 1, &out);
+#endif
+#ifdef REFUSED_HANDLE_OF_ANOTHER
+	larger = full;
+#endif
+#ifdef REFUSED_CREATE_BY_VALUE
+	e = PERCPU_STATS_CREATE(full, 1, 0);
+#endif
+#ifdef REFUSED_ADDRESS_OF_HANDLE
+	PERCPU_STATS_ADD(&full, 0, field[0], 1);
+#endif
+#ifdef REFUSED_NO_FIELD
+	PERCPU_STATS_ADD(others, 0, wrong, 1);
+#endif
+#ifdef REFUSED_DOUBLE
+	PERCPU_STATS_ADD(others, 0, number, 1);
+#endif
+#ifdef REFUSED_SIGNED
+	PERCPU_STATS_ADD(others, 0, level, 1);
+#endif
+#ifdef REFUSED_POINTER
+	PERCPU_STATS_ADD(others, 0, pointer, 1);
+#endif
+#ifdef REFUSED_ARRAY
+	PERCPU_STATS_ADD(others, 0, list, 1);
+#endif
+#ifdef REFUSED_STRUCT
+	PERCPU_STATS_ADD(others, 0, inner, 1);
+#endif
+#ifdef REFUSED_UPDATE_OF_DOUBLE
+	e = PERCPU_STATS_UPDATE(others, 0, .right = 1, .number = 1);
+#endif
+#ifdef REFUSED_UPDATE_OF_SIGNED
+	e = PERCPU_STATS_UPDATE(others, 0, .level = 1, .right = 1);
+#endif
+#ifdef REFUSED_UPDATE_BY_POINTER
+	e = PERCPU_STATS_UPDATE(full, 0, &delta);
+#endif
+	if (e != 0 || PERCPU_STATS_FETCH(larger, 0, 1, &out) != 0 || out.field[64] != 3)
 		return 1;
-	percpu_stats_destroy(full.stats);
-	percpu_stats_destroy(larger.stats);
-	return 0;
+	PERCPU_STATS_DESTROY(full);
+	PERCPU_STATS_DESTROY(larger);
+	PERCPU_STATS_DESTROY(others);
+	return in_two_units() || updates_by_field() || refused_at_run_time();
 }

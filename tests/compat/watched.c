@@ -41,8 +41,8 @@ static int look(void)
 	(void)percpu_counter_fetch_zero(counter);
 	(void)percpu_compact_fetch(compact, 0);
 	percpu_wbuf_flush(wbuf);
-	if (PERCPU_STATS_SNAPSHOT(&ports, 0, 1, &now) != 0 ||
-	    PERCPU_STATS_FETCH_ZERO(&ports, 0, 1, &now) != 0 ||
+	if (PERCPU_STATS_SNAPSHOT(ports, 0, 1, &now) != 0 ||
+	    PERCPU_STATS_FETCH_ZERO(ports, 0, 1, &now) != 0 ||
 	    percpu_zone_alloc(zone, 0, &item) != 0)
 		return 1;
 	percpu_zone_free(zone, item);
@@ -59,8 +59,8 @@ static void *count(void *arg)
 		percpu_static_counter_add(&early, 1);
 		percpu_compact_add(compact, 0, 1);
 		PERCPU_VARIABLE_ADD(variable, 1);
-		PERCPU_STATS_ADD(&ports, 0, packets, 1);
-		if (PERCPU_STATS_UPDATE(&ports, 0, &delta) != 0 ||
+		PERCPU_STATS_ADD(ports, 0, packets, 1);
+		if (PERCPU_STATS_UPDATE_ALL(ports, 0, &delta) != 0 ||
 		    percpu_wbuf_add(wbuf, &cell, 1) != 0 ||
 		    percpu_local_add_return(local, 1, &v) != 0 || (i % 50 == 0 && look() != 0))
 			return NULL;
@@ -94,7 +94,7 @@ int main(void)
 	percpu_zone_destroy(zone);
 	percpu_wbuf_destroy(wbuf);
 	percpu_local_destroy(local);
-	percpu_stats_destroy(ports.stats);
+	PERCPU_STATS_DESTROY(ports);
 	percpu_compact_destroy(compact);
 	percpu_counter_destroy(counter);
 	return e;

@@ -22,7 +22,7 @@ static void reads_follow_adds(void **state)
 	struct percpu_counter *c = NULL;
 	struct percpu_counter_array *a = NULL;
 	struct percpu_compact *compact = NULL;
-	PERCPU_STATS(struct pair) s = { NULL };
+	PERCPU_STATS(struct pair) s = NULL;
 	struct pair out = { 0, 0 };
 	uint64_t n = test_rounds(1000);
 
@@ -38,13 +38,13 @@ static void reads_follow_adds(void **state)
 		assert_int_equal(percpu_counter_array_fetch(a, 1), i);
 		percpu_compact_add(compact, 0, 1);
 		assert_int_equal(percpu_compact_fetch(compact, 0), i);
-		PERCPU_STATS_ADD(&s, 0, a, 1);
-		PERCPU_STATS_UPDATE(&s, 0, &((struct pair){ .a = 1, .b = 1 }));
-		assert_int_equal(PERCPU_STATS_FETCH(&s, 0, 1, &out), 0);
+		PERCPU_STATS_ADD(s, 0, a, 1);
+		PERCPU_STATS_UPDATE(s, 0, .a = 1, .b = 1);
+		assert_int_equal(PERCPU_STATS_FETCH(s, 0, 1, &out), 0);
 		assert_int_equal(out.a, 2 * i);
 		assert_int_equal(out.b, i);
 	}
-	percpu_stats_destroy(s.stats);
+	PERCPU_STATS_DESTROY(s);
 	percpu_compact_destroy(compact);
 	percpu_counter_array_destroy(a);
 	percpu_counter_destroy(c);

@@ -370,7 +370,7 @@ struct port {
 
 static void objects_of_each_kind_are_opened(void **state)
 {
-	PERCPU_STATS(struct port) ports, same, none = { .stats = NULL };
+	PERCPU_STATS(struct port) ports, same, none = NULL;
 	struct percpu_compact *set, *set2, *no_set = NULL;
 	struct percpu_counter_array *no_array = NULL;
 	struct percpu_region *r, *s;
@@ -381,8 +381,8 @@ static void objects_of_each_kind_are_opened(void **state)
 	assert_int_equal(percpu_region_open(path, CREATE, NULL, &s), 0);
 	assert_int_equal(PERCPU_STATS_OPEN(&ports, r, 5, 3, 0), 0);
 	assert_int_equal(PERCPU_STATS_OPEN(&same, s, 5, 3, 0), 0);
-	PERCPU_STATS_ADD(&ports, 2, bytes, 60);
-	assert_int_equal(PERCPU_STATS_FETCH(&same, 2, 1, &now), 0);
+	PERCPU_STATS_ADD(ports, 2, bytes, 60);
+	assert_int_equal(PERCPU_STATS_FETCH(same, 2, 1, &now), 0);
 	assert_int_equal(now.bytes, 60);
 	assert_int_equal(percpu_compact_open(r, 6, 10, &set), 0);
 	assert_int_equal(percpu_compact_open(s, 6, 10, &set2), 0);
@@ -392,15 +392,15 @@ static void objects_of_each_kind_are_opened(void **state)
 	assert_int_equal(PERCPU_STATS_OPEN(&none, s, 5, 4, 0), -EEXIST);
 	assert_int_equal(PERCPU_STATS_OPEN(&none, s, 5, 3, PERCPU_STATS_WHOLE), -EEXIST);
 	assert_int_equal(PERCPU_STATS_OPEN(&none, s, 6, 3, 0), -EEXIST);
-	assert_null(none.stats);
+	assert_null(none);
 	assert_int_equal(percpu_compact_open(s, 6, 9, &no_set), -EEXIST);
 	assert_int_equal(percpu_compact_open(s, 5, 10, &no_set), -EEXIST);
 	assert_null(no_set);
 	assert_int_equal(percpu_counter_array_open(s, 5, 1, &no_array), -EEXIST);
 	assert_int_equal(percpu_counter_array_open(s, 6, 1, &no_array), -EEXIST);
 	assert_null(no_array);
-	percpu_stats_detach(ports.stats);
-	percpu_stats_detach(same.stats);
+	PERCPU_STATS_DETACH(ports);
+	PERCPU_STATS_DETACH(same);
 	percpu_compact_detach(set);
 	percpu_compact_detach(set2);
 	percpu_region_close(r);

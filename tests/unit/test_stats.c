@@ -83,16 +83,16 @@ static void fields_are_apart(void **state)
 	(void)state;
 	assert_int_equal(PERCPU_STATS_CREATE(&ports, 3, 0), 0);
 	for (unsigned i = 0; i < 3; i++) {
-		PERCPU_STATS_ADD(&ports, i, packets, 1 + i);
-		PERCPU_STATS_ADD(&ports, i, bytes, 10 + i);
-		PERCPU_STATS_ADD(&ports, i, drops, -1);
+		PERCPU_STATS_ADD(ports, i, packets, 1 + i);
+		PERCPU_STATS_ADD(ports, i, bytes, 10 + i);
+		PERCPU_STATS_ADD(ports, i, drops, -1);
 	}
 	for (int how = 0; how < 4; how++) {
 		memset(out, 0xff, sizeof(out));
 		if (how % 2)
-			assert_int_equal(PERCPU_STATS_SNAPSHOT(&ports, 0, 3, out), 0);
+			assert_int_equal(PERCPU_STATS_SNAPSHOT(ports, 0, 3, out), 0);
 		else
-			assert_int_equal(PERCPU_STATS_FETCH(&ports, 0, 3, out), 0);
+			assert_int_equal(PERCPU_STATS_FETCH(ports, 0, 3, out), 0);
 		for (unsigned i = 0; i < 3; i++) {
 			assert_int_equal(out[i].packets, 1 + i);
 			assert_int_equal(out[i].bytes, 10 + i);
@@ -100,13 +100,13 @@ static void fields_are_apart(void **state)
 		}
 	}
 	/* The second alone. */
-	assert_int_equal(PERCPU_STATS_FETCH_ZERO(&ports, 1, 1, out), 0);
+	assert_int_equal(PERCPU_STATS_FETCH_ZERO(ports, 1, 1, out), 0);
 	assert_int_equal(out[0].packets, 2);
-	assert_int_equal(PERCPU_STATS_FETCH(&ports, 0, 3, out), 0);
+	assert_int_equal(PERCPU_STATS_FETCH(ports, 0, 3, out), 0);
 	assert_int_equal(out[0].packets, 1);
 	assert_int_equal(out[1].packets + out[1].bytes + out[1].drops, 0);
 	assert_int_equal(out[2].packets, 3);
-	percpu_stats_destroy(ports.stats);
+	PERCPU_STATS_DESTROY(ports);
 }
 
 /* Every number of fields, with and without PERCPU_STATS_WHOLE. */
@@ -143,21 +143,18 @@ static void groups_of_fields(void **state)
 	(void)state;
 	for (unsigned flags = 0; flags <= PERCPU_STATS_WHOLE; flags++) {
 		assert_int_equal(PERCPU_STATS_CREATE(&wide, 1, flags), 0);
-		assert_int_equal(percpu_stats_update(wide.stats, 0, 30, one, 2), 0);
-		PERCPU_STATS_ADD(&wide, 0, field[5], 7);
-		assert_int_equal(PERCPU_STATS_SNAPSHOT(&wide, 0, 1, &out), 0);
+		assert_int_equal(percpu_stats_update(PERCPU_STATS_OF(wide), 0, 30, one, 2), 0);
+		PERCPU_STATS_ADD(wide, 0, field[5], 7);
+		assert_int_equal(PERCPU_STATS_SNAPSHOT(wide, 0, 1, &out), 0);
 		for (int w = 0; w < 32; w++)
 			assert_int_equal(out.field[w], w == 30 ? 1 : w == 31 ? 2 : w == 5 ? 7 : 0);
-		percpu_stats_destroy(wide.stats);
+		PERCPU_STATS_DESTROY(wide);
 	}
 }
 
-typedef PERCPU_STATS(struct pair) pair_stats;
-typedef PERCPU_STATS(struct wide) wide_stats;
-
 struct work {
-	pair_stats pair;
-	wide_stats wide;
+	PERCPU_STATS(struct pair) pair;
+	PERCPU_STATS(struct wide) wide;
 	unsigned rounds;
 };
 
@@ -169,10 +166,10 @@ static void count(unsigned i, void *arg)
 	for (int w = 0; w < 32; w++)
 		delta.field[w] = w;
 	for (unsigned n = 0; n < work->rounds; n++) {
-		PERCPU_STATS_UPDATE(&work->pair, i % 2, &((struct pair){ 1, 100 }));
-		PERCPU_STATS_ADD(&work->pair, 2, bytes, 3);
+		PERCPU_STATS_UPDATE(work->pair, i % 2, .packets = 1, .bytes = 100);
+		PERCPU_STATS_ADD(work->pair, 2, bytes, 3);
 		if (n % 8 == 0)
-			PERCPU_STATS_UPDATE(&work->wide, 0, &delta);
+			PERCPU_STATS_UPDATE_ALL(work->wide, 0, &delta);
 	}
 }
 
@@ -187,16 +184,16 @@ static void updates_are_exact(void **state)
 	assert_int_equal(PERCPU_STATS_CREATE(&work.pair, 3, 0), 0);
 	assert_int_equal(PERCPU_STATS_CREATE(&work.wide, 1, PERCPU_STATS_WHOLE), 0);
 	test_team_run(THREADS, count, &work);
-	assert_int_equal(PERCPU_STATS_FETCH(&work.pair, 0, 3, out), 0);
+	assert_int_equal(PERCPU_STATS_FETCH(work.pair, 0, 3, out), 0);
 	assert_int_equal(out[0].packets, (uint64_t)THREADS / 2 * work.rounds);
 	assert_int_equal(out[1].bytes, (uint64_t)THREADS / 2 * work.rounds * 100);
 	assert_int_equal(out[2].bytes, (uint64_t)THREADS * work.rounds * 3);
 	assert_int_equal(out[2].packets, 0);
-	assert_int_equal(PERCPU_STATS_SNAPSHOT(&work.wide, 0, 1, &w), 0);
+	assert_int_equal(PERCPU_STATS_SNAPSHOT(work.wide, 0, 1, &w), 0);
 	for (int i = 0; i < 32; i++)
 		assert_int_equal(w.field[i], wide * (uint64_t)i);
-	percpu_stats_destroy(work.pair.stats);
-	percpu_stats_destroy(work.wide.stats);
+	PERCPU_STATS_DESTROY(work.pair);
+	PERCPU_STATS_DESTROY(work.wide);
 }
 
 /* Memory that was used before is a new object of zeros all the same. */

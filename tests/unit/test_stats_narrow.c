@@ -46,15 +46,13 @@ static void the_example_counts(void **state)
 	(void)state;
 	for (pretended = 2; pretended <= __real_percpu_vector_words(); pretended *= 2) {
 		assert_int_equal(PERCPU_STATS_CREATE(&ports, 64, 0), 0);
-		PERCPU_STATS_ADD(&ports, 7, packets, 1);
-		assert_int_equal(PERCPU_STATS_UPDATE(&ports, 7,
-						     &((struct port){ .packets = 1, .bytes = 60 })),
-				 0);
-		assert_int_equal(PERCPU_STATS_SNAPSHOT(&ports, 7, 1, &now), 0);
+		PERCPU_STATS_ADD(ports, 7, packets, 1);
+		assert_int_equal(PERCPU_STATS_UPDATE(ports, 7, .packets = 1, .bytes = 60), 0);
+		assert_int_equal(PERCPU_STATS_SNAPSHOT(ports, 7, 1, &now), 0);
 		assert_int_equal(now.packets, 2);
 		assert_int_equal(now.bytes, 60);
 		assert_int_equal(now.drops + now.errors, 0);
-		percpu_stats_destroy(ports.stats);
+		PERCPU_STATS_DESTROY(ports);
 	}
 }
 
