@@ -22,7 +22,7 @@ std::string row_name(const std::string &what, unsigned size, unsigned batch);
 /* Names that several places use. */
 #define ZONE "zone"
 #define ZONE_IN_USE "zone, 100 000 in use"
-#define ZONE_ZERO "zone, PERCPU_ZERO"
+#define ZONE_ZERO "zone, PERCPU_ZONE_ZERO"
 #define ZONE_LIMIT "zone, limit not reached"
 #define ZONE_SHARED "zone, shared region"
 #define GLIBC "malloc"

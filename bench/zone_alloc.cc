@@ -52,7 +52,7 @@ struct zone {
 };
 
 struct zeroing_zone : zone {
-	explicit zeroing_zone(size_t size) : zone(size, nullptr, PERCPU_ZERO)
+	explicit zeroing_zone(size_t size) : zone(size, nullptr, PERCPU_ZONE_ZERO)
 	{
 	}
 };

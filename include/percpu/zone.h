@@ -21,9 +21,11 @@ struct percpu_zone;
 /** Called with one CPU's copy of an item. */
 typedef void percpu_zone_fn(void *cell, unsigned cpu, void *arg);
 
+/* No two flags of zones are the same bit: one in the wrong place is refused. */
+
 /** For percpu_zone_options.flags: check every free, see percpu_zone_free(), and
  *  say on standard error why a creation or an allocation failed. */
-#define PERCPU_ZONE_DEBUG 0x1
+#define PERCPU_ZONE_DEBUG 0x4
 
 /** What a zone is made like. Set size; zero elsewhere means the default. */
 struct percpu_zone_options {
@@ -37,7 +39,7 @@ struct percpu_zone_options {
 	percpu_zone_fn *ctor;	      /* for each CPU's copy, at each allocation */
 	percpu_zone_fn *dtor;	      /* for each CPU's copy, at each free */
 	void *arg;		      /* handed to both */
-	uint32_t flags;		      /* PERCPU_ZONE_* */
+	uint32_t flags;		      /* PERCPU_ZONE_DEBUG */
 	uint32_t reserved;	      /* 0 */
 };
 
@@ -65,17 +67,17 @@ PERCPU_API int percpu_zone_create(const char *name, size_t size,
 PERCPU_API int percpu_zone_destroy(struct percpu_zone *z);
 
 /** For percpu_zone_alloc(): fill every CPU's copy with zeros. */
-#define PERCPU_ZERO 0x1
+#define PERCPU_ZONE_ZERO 0x1
 /** For percpu_zone_alloc(): at the limit, wait until an item is freed. */
-#define PERCPU_WAIT 0x2
+#define PERCPU_ZONE_WAIT 0x2
 
 /**
- * Allocate an item. Without PERCPU_ZERO and without a constructor its bytes
+ * Allocate an item. Without PERCPU_ZONE_ZERO and without a constructor its bytes
  * are what the last user left.
  *
  * Returns 0, or
  *	-EINVAL	a NULL, or unknown flags
- *	-ENOSPC	the limit is reached (without PERCPU_WAIT), or a shared region
+ *	-ENOSPC	the limit is reached (without PERCPU_ZONE_WAIT), or a shared region
  *		cannot grow because its file system is full
  *	-ENOMEM	no memory or address space
  *	-ETIMEDOUT  in a shared region, as percpu_region_alloc()

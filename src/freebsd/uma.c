@@ -122,7 +122,7 @@ void *percpu_freebsd_zalloc(struct uma_zone *zone, void *arg, int flags)
 	struct percpu_chunk *k;
 	void *item = NULL;
 
-	while (percpu_zone_alloc(zone->items, flags & M_WAITOK ? PERCPU_WAIT : 0, &item) ==
+	while (percpu_zone_alloc(zone->items, flags & M_WAITOK ? PERCPU_ZONE_WAIT : 0, &item) ==
 		       -ENOMEM &&
 	       (flags & M_WAITOK))
 		sched_yield();

@@ -177,7 +177,7 @@ static const char *explain_failure(const struct percpu_zone *z, int e)
 	if (e != -ENOSPC)
 		return "has no memory for another item";
 	if (__atomic_load_n(&z->taken, __ATOMIC_RELAXED) >= limit_of(z))
-		return "is at its limit: raise it, free items, or wait with PERCPU_WAIT";
+		return "is at its limit: raise it, free items, or wait with PERCPU_ZONE_WAIT";
 	return "has no room for another item: the region's file system is full";
 }
 
@@ -188,10 +188,10 @@ static __attribute__((noinline)) int alloc_slow(struct percpu_zone *z, unsigned 
 	void *item;
 	int e;
 
-	if (z == NULL || ret == NULL || (flags & ~(PERCPU_ZERO | PERCPU_WAIT)))
+	if (z == NULL || ret == NULL || (flags & ~(PERCPU_ZONE_ZERO | PERCPU_ZONE_WAIT)))
 		return -EINVAL;
 	e = get_item(z, &item);
-	if (e == -ENOSPC && (flags & PERCPU_WAIT) && limit_of(z) != SIZE_MAX)
+	if (e == -ENOSPC && (flags & PERCPU_ZONE_WAIT) && limit_of(z) != SIZE_MAX)
 		e = wait_for_item(z, &item);
 	if (e == 0 && z->check != NULL) {
 		e = percpu_zone_check_alloc(z->check, item);
@@ -204,7 +204,7 @@ static __attribute__((noinline)) int alloc_slow(struct percpu_zone *z, unsigned 
 		__atomic_fetch_add(&z->failures, 1, __ATOMIC_RELAXED);
 		return e;
 	}
-	if (flags & PERCPU_ZERO) {
+	if (flags & PERCPU_ZONE_ZERO) {
 		k = find(z, item, &offset);
 		percpu_chunk_clear(k, offset, z->size, z->size);
 	}

@@ -142,13 +142,13 @@ static bool holds_none(const struct soak_thread *t, unsigned z)
 
 static void obtain(struct soak_thread *t, unsigned z, struct soak_item *h)
 {
-	unsigned flags = test_random(&t->random) % 4 == 0 ? PERCPU_ZERO : 0;
+	unsigned flags = test_random(&t->random) % 4 == 0 ? PERCPU_ZONE_ZERO : 0;
 	uint64_t *count = t->slot->journal[0].count, now;
 	bool wait = z == LIMITED && !alone && holds_none(t, z);
 	void *item;
 	int r;
 
-	r = percpu_zone_alloc(zone[z], flags | (wait ? PERCPU_WAIT : 0), &item);
+	r = percpu_zone_alloc(zone[z], flags | (wait ? PERCPU_ZONE_WAIT : 0), &item);
 	soak_require(r == 0 || (r == -ENOSPC && !wait && (z == MANY || z == LIMITED)),
 		     "allocate an item", 0, (uint64_t)r);
 	count[r == 0 ? SOAK_ZONE_ALLOC : SOAK_ZONE_FULL]++;

@@ -51,6 +51,7 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(percpu_zone_alloc(NULL, 0, &item), -EINVAL);
 	assert_int_equal(percpu_zone_alloc(z, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_zone_alloc(z, 0x40, &item), -EINVAL);
+	assert_int_equal(percpu_zone_alloc(z, PERCPU_ZONE_DEBUG, &item), -EINVAL);
 	assert_int_equal(percpu_zone_free(z, NULL), 0);
 	assert_int_equal(percpu_zone_free(z, &local), -EINVAL);
 	item = take(z, 0);
@@ -74,7 +75,7 @@ static void items_are_zero_and_apart(void **state)
 
 		for (int round = 0; round < 2; round++) {
 			for (int i = 0; i < 3; i++) {
-				item[i] = take(z, PERCPU_ZERO);
+				item[i] = take(z, PERCPU_ZONE_ZERO);
 				assert_int_equal((uintptr_t)item[i] % 64, 0);
 				for (unsigned cpu = 0; cpu < percpu_zone_cpus(z); cpu++) {
 					unsigned char *cell = percpu_zone_get(item[i], cpu);
@@ -106,7 +107,7 @@ static void zeroed_items_are_counters(void **state)
 
 	(void)state;
 	for (int i = 0; i < 200; i++) {
-		struct percpu_counter *c = take(z, PERCPU_ZERO);
+		struct percpu_counter *c = take(z, PERCPU_ZONE_ZERO);
 
 		assert_int_equal(percpu_counter_fetch(c), 0);
 		percpu_counter_add(c, 5);
@@ -188,7 +189,7 @@ static void constructors_come_alone(void **state)
 	assert_int_equal(calls.ended, cpus);
 	assert_int_equal(percpu_zone_destroy(z), 0);
 	z = make(16, &with_ctor);
-	item = take(z, PERCPU_ZERO);
+	item = take(z, PERCPU_ZONE_ZERO);
 	assert_int_equal(calls.made, cpus);
 	percpu_zone_foreach(z, item, sum_up, &sum);
 	assert_int_equal(sum, 1000 * cpus + cpus * (cpus - 1) / 2);
@@ -348,7 +349,7 @@ static void reclaim_returns_memory(void **state)
 		test_skip("a sanitizer's own memory is resident, too");
 	z = make(1024, NULL);
 	before = resident_pages();
-	kept = take(z, PERCPU_ZERO);
+	kept = take(z, PERCPU_ZONE_ZERO);
 	*(uint64_t *)kept = 42;
 	for (int i = 0; i < 2000; i++) {
 		item[i] = take(z, 0);
@@ -363,7 +364,7 @@ static void reclaim_returns_memory(void **state)
 	assert_true(after < before + (full - before) / 7);
 	assert_int_equal(*(uint64_t *)kept, 42);
 	for (int i = 0; i < 2000; i++)
-		item[i] = take(z, PERCPU_ZERO);
+		item[i] = take(z, PERCPU_ZONE_ZERO);
 	assert_int_equal(*(uint64_t *)item[1999], 0);
 	for (int i = 0; i < 2000; i++)
 		assert_int_equal(percpu_zone_free(z, item[i]), 0);
@@ -381,8 +382,8 @@ static void zones_share_a_region(void **state)
 	assert_int_equal(percpu_region_create_file(test_path("zone"), NULL, &o.region), 0);
 	a = make(8, &o);
 	b = make(72, &o);
-	x = take(a, PERCPU_ZERO);
-	y = take(b, PERCPU_ZERO);
+	x = take(a, PERCPU_ZONE_ZERO);
+	y = take(b, PERCPU_ZONE_ZERO);
 	assert_ptr_not_equal(x, y);
 	assert_ptr_equal(percpu_region_at(o.region, percpu_region_key(o.region, x), 8), x);
 	assert_int_equal(percpu_zone_free(a, x), 0);

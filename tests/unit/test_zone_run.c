@@ -53,7 +53,7 @@ static void function_runs_once_on_each_cpu(void **state)
 	int e;
 
 	(void)state;
-	assert_int_equal(percpu_zone_alloc(z, PERCPU_ZERO, &t.item), 0);
+	assert_int_equal(percpu_zone_alloc(z, PERCPU_ZONE_ZERO, &t.item), 0);
 	e = percpu_zone_run(z, t.item, visit, &t, 10 * SECOND, &r);
 	assert_true(e == 0 || e == -EPERM);
 	assert_int_equal(r.fenced + r.unfenced, percpu_status()->possible_cpus);
@@ -79,7 +79,7 @@ static void report_is_true_when_time_runs_out(void **state)
 	int e;
 
 	(void)state;
-	assert_int_equal(percpu_zone_alloc(z, PERCPU_ZERO, &t.item), 0);
+	assert_int_equal(percpu_zone_alloc(z, PERCPU_ZONE_ZERO, &t.item), 0);
 	for (uint64_t ns = 1000; ns < 1000000; ns += ns / 16) {
 		memset(t.calls, 0, sizeof(t.calls));
 		e = percpu_zone_run(z, t.item, visit, &t, ns, &r);

@@ -27,7 +27,7 @@ static void hold_items(unsigned i, void *arg)
 	unsigned held;
 
 	for (unsigned n = 0; n < c->rounds; n++) {
-		if (percpu_zone_alloc(c->z, PERCPU_WAIT, (void **)&item) != 0) {
+		if (percpu_zone_alloc(c->z, PERCPU_ZONE_WAIT, (void **)&item) != 0) {
 			__atomic_fetch_add(&c->wrong, 1, __ATOMIC_RELAXED);
 			return;
 		}
@@ -99,7 +99,7 @@ static void *wait_for_one(void *arg)
 {
 	void *item;
 
-	test_child_require(percpu_zone_alloc(zone, PERCPU_WAIT, &item) == 0, "alloc");
+	test_child_require(percpu_zone_alloc(zone, PERCPU_ZONE_WAIT, &item) == 0, "alloc");
 	test_child_require(percpu_zone_free(zone, item) == 0, "free");
 	return arg;
 }
@@ -183,7 +183,7 @@ static int use_zone_for_more_cpus(void *arg)
 	test_child_require(percpu_zone_alloc(z, 0, &more) == -ENOSPC && more == NULL, "the limit");
 	test_child_require(pthread_create(&thread, NULL, free_one, (void *[]){ z, item[0] }) == 0,
 			   "thread");
-	test_child_require(percpu_zone_alloc(z, PERCPU_WAIT, &item[0]) == 0, "waits");
+	test_child_require(percpu_zone_alloc(z, PERCPU_ZONE_WAIT, &item[0]) == 0, "waits");
 	test_child_require(pthread_join(thread, &result) == 0 && result == NULL, "free");
 	for (int i = 0; i < 4; i++)
 		test_child_require(percpu_zone_free(z, item[i]) == 0, "free");
