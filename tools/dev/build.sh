@@ -2,17 +2,31 @@
 # SPDX-License-Identifier: MIT
 # build.sh - build directories; what is run from them for a person to see.
 
-# configure NAME OPTION...: a build directory of that name, up to date.
-configure()
+gently=() # what runs that which builds, where tests run beside it
+
+# set_up NAME OPTION...: a build directory of that name.
+set_up()
 {
 	local dir=$build/$1
 	shift
 	if [ ! -f "$dir/build.ninja" ]; then
-		meson setup "$dir" "$@" || return
+		meson setup "$dir" "$@"
 	elif [ -n "$fetched" ]; then # there may be more to build now
-		meson setup --reconfigure "$dir" || return
+		meson setup --reconfigure "$dir"
 	fi
-	meson compile -C "$dir"
+}
+
+# configure NAME OPTION...: the same, and all in it is up to date.
+configure()
+{
+	set_up "$@" && "${gently[@]}" meson compile -C "$build/$1"
+}
+
+# configure_tests NAME OPTION...: or only what its tests need.
+configure_tests()
+{
+	set_up "$@" && list_tests "$1" | tools/dev/needed.py "$build/$1" |
+		"${gently[@]}" xargs ninja -C "$build/$1"
 }
 
 # compile COMPILER: in build/COMPILER. The benchmarks, in C++, take most of the

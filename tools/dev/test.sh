@@ -45,31 +45,108 @@ suite()
 	python3 tests/tally.py "$log" "$name" "$@" >>"$results" || record FAIL "$name" 'no test ran'
 }
 
-build_and_test()
+# What is run of each build, as arguments of "meson test".
+declare -A suites=(
+	[gcc]='--timeout-multiplier 2'
+	[clang]='--suite unit --suite inject --suite stepping --timeout-multiplier 2'
+	[late]='--suite unit --suite inject --timeout-multiplier 2'
+	[asan]='--suite unit --suite inject --suite cli --timeout-multiplier 4'
+	[tsan]='--no-suite compat --no-suite matrix --timeout-multiplier 4'
+	# qemu-user has no rseq, so of inject and stepping little more than the readers is left;
+	# unit/aborts stops sequences and aborts them, there, too.
+	[aarch64]='--suite unit --suite inject --suite stepping --suite stress
+		--timeout-multiplier 4'
+	[i686]='--suite unit --timeout-multiplier 4'
+	# What depends on the machine's words and atomics: the emulator takes its time.
+	[armhf]='counter hostile journal local lock region seq stats variable wbuf widths zone
+		--timeout-multiplier 4'
+)
+
+# list_tests NAME: what is run of that build.
+list_tests()
 {
-	local name=$1
-	shift
-	say "$name: build"
-	if "$@"; then
-		suite "$name" "$name" "${suite_args[@]}"
-	else
-		record FAIL "$name: build"
-		return 1
-	fi
+	# shellcheck disable=SC2086 # words
+	meson test -C "$build/$1" --no-rebuild --list ${suites[$1]}
 }
 
 # sanitizer NAME KIND OPTION...: a build directory with that sanitizer.
 sanitizer()
 {
-	CC=gcc configure "$1" -Dwerror=true -Dbenchmarks=disabled -Db_sanitize="$2" \
+	CC=gcc configure_tests "$1" -Dwerror=true -Dbenchmarks=disabled -Db_sanitize="$2" \
 		-Dc_args=-fno-sanitize-recover=all "${@:3}"
 }
 
 # The library as it is for what is loaded late, in the programs that test it.
 configure_late()
 {
-	CC=gcc configure late -Dwerror=true -Dbenchmarks=disabled -Dexamples=disabled \
+	CC=gcc configure_tests late -Dwerror=true -Dbenchmarks=disabled -Dexamples=disabled \
 		-Dc_args=-DPERCPU_LATE
+}
+
+# Many tests wait most of the time, so what computes comes beside them, one after the
+# other: behind NAME COMMAND... runs it, and await NAME says how it ended.
+beside=$build/beside
+
+behind()
+{
+	local name=$1 status=0 begin=$SECONDS
+	shift
+	"$@" >"$beside/$name.log" 2>&1 || status=$?
+	echo "$status $((SECONDS - begin))" >"$beside/$name.status"
+	mv "$beside/$name.status" "$beside/$name"
+}
+
+await()
+{
+	local status=1 seconds=-
+	until [ -e "$beside/$1" ] || ! kill -0 "$computing" 2>/dev/null; do sleep 0.2; done
+	cat "$beside/$1.log" || true
+	read -r status seconds <"$beside/$1" || true
+	echo "$1: took $seconds s, beside others"
+	return "$status"
+}
+
+compute()
+{
+	set +m
+	gently=(nice -n 10)
+	behind gcc compile_all gcc
+	behind clang compile_all clang
+	behind late configure_late
+	behind asan sanitizer asan address,undefined
+	behind mutants test_mutants --quick
+	behind tsan sanitizer tsan thread -Dexamples=disabled
+	behind aarch64 cross_if_possible aarch64 arm64 "${for_aarch64[@]}"
+	behind i686 cross_if_possible i686 i386 "${for_i686[@]}"
+	behind armhf cross_if_possible armhf armhf "${for_armhf[@]}"
+	behind clang-tidy lint_tidy /tests/
+}
+
+# In a process group, which ends with this script.
+compute_beside()
+{
+	rm -rf "$beside"
+	mkdir -p "$beside"
+	set -m
+	compute &
+	computing=$!
+	set +m
+	trap 'kill -- "-$computing" 2>/dev/null || true' EXIT
+}
+
+# test_built NAME: fails if there are no programs.
+test_built()
+{
+	local status=0
+	say "$1: build"
+	await "$1" || status=$?
+	case $status in
+	0) ;;
+	"$not_here") return 1 ;;
+	*) record FAIL "$1: build"; return 1 ;;
+	esac
+	# shellcheck disable=SC2086 # words
+	suite "$1" "$1" ${suites[$1]}
 }
 
 # The unit tests once more, each time with something taken away.
@@ -97,8 +174,8 @@ begin_tests()
 test_compilers()
 {
 	begin_tests
-	suite_args=(--suite compat --suite matrix --timeout-multiplier 4)
-	PERCPU_TEST_COMPILERS=all build_and_test gcc compile_all gcc || true
+	step 'gcc: build' compile_all gcc
+	PERCPU_TEST_COMPILERS=all suite gcc gcc --suite compat --suite matrix --timeout-multiplier 4
 	summary
 }
 
@@ -127,20 +204,20 @@ soak()
 
 test_default()
 {
+	local name mixed=tests/compat/mixed
 	begin_tests
-	suite_args=()
-	build_and_test gcc compile_all gcc && test_lower_tiers
-	suite_args=(--suite unit --suite inject --suite stepping)
-	build_and_test clang compile_all clang || true
-	suite_args=(--suite unit --suite inject)
-	build_and_test late configure_late || true
-	suite_args=(--suite unit --suite inject --suite cli --timeout-multiplier 4)
-	build_and_test asan sanitizer asan address,undefined || true
-	suite_args=(--no-suite compat --no-suite matrix --timeout-multiplier 4)
-	build_and_test tsan sanitizer tsan thread -Dexamples=disabled || true
-	test_other_machines
-	test_mutants --quick
-	lint_steps /tests/
+	compute_beside
+	lint_quickly
+	test_built gcc && test_lower_tiers
+	for name in clang late asan tsan aarch64 armhf; do
+		test_built "$name" || true
+	done
+	if test_built i686 && [ "$(uname -m)" = x86_64 ]; then
+		step 'i686 and x86-64 share files' "$mixed.sh" "build/gcc/$mixed" "build/i686/$mixed"
+	fi
+	say 'mutants'
+	await mutants || record FAIL 'mutants'
+	step 'lint: clang-tidy' await clang-tidy
 	summary
 }
 
