@@ -118,12 +118,14 @@ struct shift {
 
 	static int add(char *cell)
 	{
-		__asm__ __volatile__ goto(PERCPU_SEQ_BEGIN "shlq $16, %%rax\n\t" PERCPU_SEQ_CELL
-							   "addq $1, (%%rax)\n" PERCPU_SEQ_END
-					  : /* none */
-					  : [rs] "r"(percpu_self), [cell] "r"(cell)
-					  : PERCPU_SEQ_CLOBBERS
-					  : slow);
+		__asm__ __volatile__ goto(
+			PERCPU_SEQ_START("shift", "") "shlq $16, %%rax\n\t"
+						      "addq %[cell], %%rax\n\t"
+						      "addq $1, (%%rax)\n" PERCPU_SEQ_END
+			: /* none */
+			: [rs] "r"(percpu_self), [cell] "r"(cell)
+			: PERCPU_SEQ_CLOBBERS
+			: slow);
 		return 0;
 slow:
 		return PERCPU_SEQ_SLOW;

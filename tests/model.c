@@ -12,10 +12,10 @@
 const char *model_name(enum model_op op)
 {
 	static const char *const name[MODEL_OPS] = {
-		"add",	      "add2",	   "add4",	"add8",	     "narrow_add", "narrow_cross",
-		"bank_add",   "bank_add2", "bank_add4", "bank_add8", "pair_add",   "bank_update",
-		"add_return", "add_limit", "store",	"cmpxchg",   "xchg",	   "push",
-		"pop",	      "copy",	   "append",	"append1",   "append2",	   "append4",
+		"add",	     "narrow_add", "narrow_cross", "bank_add",	 "bank_add2", "bank_add4",
+		"bank_add8", "pair_add",   "bank_update",  "add_limit",	 "cmpxchg",   "xchg",
+		"push",	     "pop",	   "copy",	   "append1",	 "append2",   "append4",
+		"add2",	     "add4",	   "add8",	   "add_return", "store",
 	};
 
 	return name[op];
@@ -32,7 +32,7 @@ bool model_exists(enum model_op op, int seq_words)
 
 static bool is_append(enum model_op op)
 {
-	return op >= MODEL_APPEND && op <= MODEL_APPEND4;
+	return op >= MODEL_APPEND1 && op <= MODEL_APPEND4;
 }
 
 static bool is_pair(enum model_op op)
@@ -48,8 +48,6 @@ static bool is_copy(enum model_op op)
 static uint64_t choose_words(enum model_op op, uint64_t *random)
 {
 	switch (op) {
-	case MODEL_APPEND:
-		return 2 + test_random(random) % (MODEL_SLOTS / 2) * 2;
 	case MODEL_APPEND1:
 		return 2;
 	case MODEL_APPEND2:
@@ -235,7 +233,6 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 		done.value = (int64_t)lane->array.slot[--lane->array.count];
 		return done;
 	case MODEL_COPY:
-	case MODEL_APPEND:
 	case MODEL_APPEND1:
 	case MODEL_APPEND2:
 	case MODEL_APPEND4:
@@ -244,7 +241,7 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 		for (uint64_t i = 0; i < c->words; i++)
 			lane->fifo.slot[lane->fifo.head++ & c->mask] = (uint64_t)c->n[i];
 		return done;
-	case MODEL_OPS:
+	default:
 		break;
 	}
 	return refused;

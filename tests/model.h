@@ -19,11 +19,9 @@
 #define MODEL_WORDS 20 /* two banks of 8 words, or two pairs of 4 words */
 #define MODEL_UNSET INT64_C(0x5ca1ab1e0ddba11)
 
+/** The sequences, and behind them what objects do by means of these. */
 enum model_op {
 	MODEL_ADD,
-	MODEL_ADD2,
-	MODEL_ADD4,
-	MODEL_ADD8,
 	MODEL_NARROW_ADD,
 	MODEL_NARROW_CROSS,
 	MODEL_BANK_ADD,
@@ -32,18 +30,21 @@ enum model_op {
 	MODEL_BANK_ADD8,
 	MODEL_PAIR_ADD,
 	MODEL_BANK_UPDATE,
-	MODEL_ADD_RETURN,
 	MODEL_ADD_LIMIT,
-	MODEL_STORE,
 	MODEL_CMPXCHG,
 	MODEL_XCHG,
 	MODEL_PUSH,
 	MODEL_POP,
 	MODEL_COPY,
-	MODEL_APPEND,
-	MODEL_APPEND1, /* so many pairs, known when compiled: a port may do without a loop */
+	MODEL_APPEND1,
 	MODEL_APPEND2,
 	MODEL_APPEND4,
+	MODEL_SEQUENCES,
+	MODEL_ADD2 = MODEL_SEQUENCES,
+	MODEL_ADD4,
+	MODEL_ADD8,
+	MODEL_ADD_RETURN,
+	MODEL_STORE,
 	MODEL_OPS
 };
 
@@ -133,19 +134,6 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 	case MODEL_ADD:
 		r.code = percpu_seq_add(cell, stride, c->n[0]);
 		break;
-	case MODEL_ADD2:
-		r.code = percpu_seq_add2(cell, stride, c->n);
-		break;
-	case MODEL_ADD4:
-#if PERCPU_SEQ_WORDS >= 4
-		r.code = percpu_seq_add4(cell, stride, c->n);
-#endif
-		break;
-	case MODEL_ADD8:
-#if PERCPU_SEQ_WORDS >= 8
-		r.code = percpu_seq_add8(cell, stride, c->n);
-#endif
-		break;
 	case MODEL_NARROW_ADD:
 		r.code = percpu_seq_narrow_add(cell, stride, c->n[0], (uint64_t)c->other);
 		break;
@@ -179,14 +167,8 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 		r.code = percpu_seq_bank_update(cell, stride, &c->limit, c->mask,
 						(const uint64_t *)c->n, c->words);
 		break;
-	case MODEL_ADD_RETURN:
-		r.code = percpu_seq_add_return(cell, guard, stride, c->n[0], &r.value);
-		break;
 	case MODEL_ADD_LIMIT:
 		r.code = percpu_seq_add_limit(cell, guard, stride, c->n[0], c->other, &r.value);
-		break;
-	case MODEL_STORE:
-		r.code = percpu_seq_store(cell, guard, stride, c->n[0]);
 		break;
 	case MODEL_CMPXCHG:
 		r.code = percpu_seq_cmpxchg(cell, guard, stride, c->other, c->n[0], &r.value);
@@ -206,20 +188,18 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 		r.code = percpu_seq_copy(cell, guard, stride, c->mask, (const uint64_t *)c->n,
 					 c->words);
 		break;
-	case MODEL_APPEND:
-		r.code = percpu_seq_append(cell, stride, c->mask, (const uint64_t *)c->n,
-					   c->words / 2);
-		break;
 	case MODEL_APPEND1:
-		r.code = percpu_seq_append(cell, stride, c->mask, (const uint64_t *)c->n, 1);
+		r.code = percpu_seq_append1(cell, stride, c->mask, model_pair(c, 0));
 		break;
 	case MODEL_APPEND2:
-		r.code = percpu_seq_append(cell, stride, c->mask, (const uint64_t *)c->n, 2);
+		r.code = percpu_seq_append2(cell, stride, c->mask, model_pair(c, 0),
+					    model_pair(c, 2));
 		break;
 	case MODEL_APPEND4:
-		r.code = percpu_seq_append(cell, stride, c->mask, (const uint64_t *)c->n, 4);
+		r.code = percpu_seq_append4(cell, stride, c->mask, model_pair(c, 0),
+					    model_pair(c, 2), model_pair(c, 4), model_pair(c, 6));
 		break;
-	case MODEL_OPS:
+	default:
 		break;
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -186,6 +186,24 @@ PERCPU_INLINE void percpu_counter_array_add(const struct percpu_counter_array *a
 PERCPU_API void percpu_counter_array_add_words(const struct percpu_counter_array *a, size_t i,
 					       const int64_t *n, size_t words);
 
+/* One commit, for who knows that this CPU stores so many words at once. The sequences
+ * are those for banks; here is one. */
+PERCPU_INLINE int percpu_counter_array_commit(const struct percpu_counter_array *a, size_t i,
+					      const int64_t *n, size_t words)
+{
+	static const uint64_t bank = 0;
+	char *cell = a->block.base + i * 8;
+
+	if (words == 2)
+		return percpu_seq_bank_add2(cell, a->block.stride, &bank, 0, percpu_pair_at(n, 0));
+	if (words == 4)
+		return percpu_seq_bank_add4(cell, a->block.stride, &bank, 0, percpu_pair_at(n, 0),
+					    percpu_pair_at(n, 2));
+	return percpu_seq_bank_add8(cell, a->block.stride, &bank, 0, percpu_pair_at(n, 0),
+				    percpu_pair_at(n, 2), percpu_pair_at(n, 4),
+				    percpu_pair_at(n, 6));
+}
+
 /**
  * Add n[0..N-1] to counters i to i+N-1 with one commit: a thread killed at any
  * instruction has added all or none. i must be a multiple of N, and i+N at
@@ -203,28 +221,22 @@ PERCPU_API void percpu_counter_array_add_words(const struct percpu_counter_array
 PERCPU_INLINE void percpu_counter_array_add2(const struct percpu_counter_array *a, size_t i,
 					     const int64_t n[2])
 {
-	if (percpu_unlikely(percpu_seq_add2(a->block.base + i * 8, a->block.stride, n)))
+	if (percpu_unlikely(percpu_counter_array_commit(a, i, n, 2)))
 		percpu_counter_array_add_words(a, i, n, 2);
 }
 
 PERCPU_INLINE void percpu_counter_array_add4(const struct percpu_counter_array *a, size_t i,
 					     const int64_t n[4])
 {
-#if PERCPU_SEQ_WORDS >= 4
-	if (percpu_likely(!percpu_seq_add4(a->block.base + i * 8, a->block.stride, n)))
-		return;
-#endif
-	percpu_counter_array_add_words(a, i, n, 4);
+	if (PERCPU_SEQ_WORDS < 4 || percpu_unlikely(percpu_counter_array_commit(a, i, n, 4)))
+		percpu_counter_array_add_words(a, i, n, 4);
 }
 
 PERCPU_INLINE void percpu_counter_array_add8(const struct percpu_counter_array *a, size_t i,
 					     const int64_t n[8])
 {
-#if PERCPU_SEQ_WORDS >= 8
-	if (percpu_likely(!percpu_seq_add8(a->block.base + i * 8, a->block.stride, n)))
-		return;
-#endif
-	percpu_counter_array_add_words(a, i, n, 8);
+	if (PERCPU_SEQ_WORDS < 8 || percpu_unlikely(percpu_counter_array_commit(a, i, n, 8)))
+		percpu_counter_array_add_words(a, i, n, 8);
 }
 
 /** Widest N that is one commit on this machine and tier, which may rise soon after

@@ -94,10 +94,8 @@ PERCPU_API int64_t percpu_local_sum(const struct percpu_local *l);
  */
 
 PERCPU_API int percpu_local_add_slow(const struct percpu_local *l, int64_t n);
-PERCPU_API int percpu_local_add_return_slow(const struct percpu_local *l, int64_t n, int64_t *ret);
 PERCPU_API int percpu_local_add_limit_slow(const struct percpu_local *l, int64_t n, int64_t limit,
 					   int64_t *ret);
-PERCPU_API int percpu_local_store_slow(const struct percpu_local *l, int64_t v);
 PERCPU_API int percpu_local_cmpxchg_slow(const struct percpu_local *l, int64_t expected, int64_t v,
 					 int64_t *ret);
 PERCPU_API int percpu_local_xchg_slow(const struct percpu_local *l, int64_t v, int64_t *ret);
@@ -105,36 +103,6 @@ PERCPU_API int percpu_local_push_slow(const struct percpu_local *l, uint64_t lim
 PERCPU_API int percpu_local_pop_slow(const struct percpu_local *l, void **ret);
 PERCPU_API int percpu_local_copy_slow(const struct percpu_local *l, uint64_t mask,
 				      const uint64_t *src, uint64_t words);
-
-/** word += n. */
-PERCPU_INLINE int percpu_local_add(const struct percpu_local *l, int64_t n)
-{
-	int64_t v;
-
-	if (l->fallback == PERCPU_LOCAL_SPLIT) {
-		int r;
-
-		/* For the compiler: the program may have pointers to cells. */
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		r = percpu_seq_add(l->cell, l->stride, n);
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		if (percpu_likely(r == 0))
-			return 0;
-	} else {
-		if (percpu_likely(!percpu_seq_add_return(l->cell, l->guard, l->stride, n, &v)))
-			return 0;
-	}
-	return percpu_local_add_slow(l, n);
-}
-
-/** word += n; *ret is the sum. */
-PERCPU_INLINE int percpu_local_add_return(const struct percpu_local *l, int64_t n, int64_t *ret)
-{
-	if (percpu_likely(l->fallback != PERCPU_LOCAL_SPLIT) &&
-	    percpu_likely(!percpu_seq_add_return(l->cell, l->guard, l->stride, n, ret)))
-		return 0;
-	return percpu_local_add_return_slow(l, n, ret);
-}
 
 /** word += n, unless the sum is above limit: -ERANGE. *ret is the sum, whether
  *  or not it was stored. */
@@ -150,13 +118,25 @@ PERCPU_INLINE int percpu_local_add_limit(const struct percpu_local *l, int64_t n
 	return r ? -ERANGE : 0;
 }
 
-/** word = v. */
-PERCPU_INLINE int percpu_local_store(const struct percpu_local *l, int64_t v)
+/** word += n; *ret is the sum. */
+PERCPU_INLINE int percpu_local_add_return(const struct percpu_local *l, int64_t n, int64_t *ret)
 {
-	if (percpu_likely(l->fallback != PERCPU_LOCAL_SPLIT) &&
-	    percpu_likely(!percpu_seq_store(l->cell, l->guard, l->stride, v)))
-		return 0;
-	return percpu_local_store_slow(l, v);
+	return percpu_local_add_limit(l, n, INT64_MAX, ret);
+}
+
+/** word += n. */
+PERCPU_INLINE int percpu_local_add(const struct percpu_local *l, int64_t n)
+{
+	int64_t v;
+	int r;
+
+	if (l->fallback != PERCPU_LOCAL_SPLIT)
+		return percpu_local_add_return(l, n, &v);
+	/* For the compiler: the program may have pointers to cells. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	r = percpu_seq_add(l->cell, l->stride, n);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return percpu_likely(r == 0) ? 0 : percpu_local_add_slow(l, n);
 }
 
 /** word = v if it is expected, else -EAGAIN. *ret is what it was. */
@@ -179,6 +159,14 @@ PERCPU_INLINE int percpu_local_xchg(const struct percpu_local *l, int64_t v, int
 	    percpu_likely(!percpu_seq_xchg(l->cell, l->guard, l->stride, v, ret)))
 		return 0;
 	return percpu_local_xchg_slow(l, v, ret);
+}
+
+/** word = v. */
+PERCPU_INLINE int percpu_local_store(const struct percpu_local *l, int64_t v)
+{
+	int64_t old;
+
+	return percpu_local_xchg(l, v, &old);
 }
 
 /** Put item on top of the array, which holds at most limit (and no more than it

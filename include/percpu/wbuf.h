@@ -22,7 +22,8 @@ PERCPU_BEGIN_DECLS
 
 /** A write buffer. The fields are the library's. */
 struct percpu_wbuf {
-	char *queue; /* struct percpu_fifo of this many words per CPU: */
+	char *queue; /* struct percpu_fifo of mask + 1 slots per CPU */
+	char *guard; /* always down */
 	uint64_t mask;
 	size_t stride;
 };
@@ -70,6 +71,25 @@ PERCPU_API void percpu_wbuf_destroy(struct percpu_wbuf *w);
 PERCPU_API int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds,
 				    size_t n);
 
+/* Put at least one add into this CPU's queue; how many is a constant, as a rule. */
+PERCPU_INLINE int percpu_wbuf_append(const struct percpu_wbuf *w,
+				     const struct percpu_wbuf_entry *adds, size_t n)
+{
+	if (sizeof(*adds) != 2 * sizeof(uint64_t))
+		return PERCPU_SEQ_SLOW; /* 32-bit machines have no sequences */
+	if (__builtin_constant_p(n) && n == 1)
+		return percpu_seq_append1(w->queue, w->stride, w->mask, percpu_pair_at(adds, 0));
+	if (__builtin_constant_p(n) && n == 2)
+		return percpu_seq_append2(w->queue, w->stride, w->mask, percpu_pair_at(adds, 0),
+					  percpu_pair_at(adds, 2));
+	if (__builtin_constant_p(n) && n == 4)
+		return percpu_seq_append4(w->queue, w->stride, w->mask, percpu_pair_at(adds, 0),
+					  percpu_pair_at(adds, 2), percpu_pair_at(adds, 4),
+					  percpu_pair_at(adds, 6));
+	return percpu_seq_copy(w->queue, w->guard, w->stride, w->mask,
+			       (const uint64_t *)(const void *)adds, 2 * n);
+}
+
 /**
  * Schedule n adds as one transaction.
  *
@@ -100,8 +120,7 @@ PERCPU_INLINE int percpu_wbuf_add_n(struct percpu_wbuf *w, const struct percpu_w
 				    size_t n)
 {
 	if (percpu_likely(n - 1 < PERCPU_WBUF_INLINE) &&
-	    percpu_likely(percpu_seq_append(w->queue, w->stride, w->mask,
-					    (const uint64_t *)(const void *)adds, n) == 0))
+	    percpu_likely(percpu_wbuf_append(w, adds, n) == 0))
 		return 0;
 	return percpu_wbuf_add_slow(w, adds, n);
 }

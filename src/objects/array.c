@@ -107,27 +107,6 @@ void percpu_counter_array_add_slow(const struct percpu_counter_array *a, size_t 
 	percpu_chunk_add_atomic(a->block.chunk, offset_of(a, i), n);
 }
 
-/* Adjacent words in one commit; N is 2, 4 or 8, and supported by the CPU. */
-static int add_n(const struct percpu_counter_array *a, size_t i, const int64_t *n, size_t words)
-{
-	void *cell = a->block.base + i * CELL;
-	int r;
-
-	if (words == 2)
-		return percpu_seq_add2(cell, a->block.stride, n);
-#if defined(__x86_64__) && defined(PERCPU_SEQ_SIGNATURE)
-	if (words == 4)
-		r = percpu_seq_add4(cell, a->block.stride, n);
-	else
-		r = percpu_seq_add8(cell, a->block.stride, n);
-	percpu_seq_vzeroupper();
-	return r;
-#else
-	(void)r;
-	return PERCPU_SEQ_SLOW;
-#endif
-}
-
 /* The tier may have risen since the last time. */
 static unsigned widest_commit(void)
 {
@@ -159,7 +138,7 @@ static __attribute__((noinline)) void add_in_steps(const struct percpu_counter_a
 	for (; words > 0; words -= step, i += step, n += step) {
 		r = PERCPU_SEQ_SLOW;
 		for (int try = 0; try < PERCPU_SEQ_TRIES && r != 0 && step > 1; try++)
-			r = add_n(a, i, n, step);
+			r = percpu_counter_array_commit(a, i, n, step);
 		for (size_t k = 0; k < step && r != 0; k++)
 			percpu_chunk_add_atomic(a->block.chunk, offset_of(a, i + k), n[k]);
 	}
@@ -168,7 +147,8 @@ static __attribute__((noinline)) void add_in_steps(const struct percpu_counter_a
 void percpu_counter_array_add_words(const struct percpu_counter_array *a, size_t i,
 				    const int64_t *n, size_t words)
 {
-	if (words > __atomic_load_n(&commit_words, __ATOMIC_RELAXED) || add_n(a, i, n, words) != 0)
+	if (words > __atomic_load_n(&commit_words, __ATOMIC_RELAXED) ||
+	    percpu_counter_array_commit(a, i, n, words) != 0)
 		add_in_steps(a, i, n, words);
 }
 

@@ -182,47 +182,27 @@ static void *cell_of(const struct percpu_local *l, unsigned cpu)
 
 /* One word: the same atomic operations serve the lock and the references. */
 
-int percpu_local_add_slow(const struct percpu_local *l, int64_t n)
+/* Without a limit nobody can make it try again. */
+static int64_t add_below(int64_t *word, int64_t n, int64_t limit)
 {
-	struct percpu_chunk *k;
-	int64_t v;
+	int64_t old = __atomic_load_n(word, __ATOMIC_RELAXED), v;
 
-	if (l->fallback != PERCPU_LOCAL_SPLIT)
-		return percpu_local_add_return_slow(l, n, &v);
-	percpu_seq_attach();
-	for (int i = 0; i < PERCPU_SEQ_TRIES; i++)
-		if (percpu_seq_add(l->cell, l->stride, n) == 0)
-			return 0;
-	k = chunk(l);
-	percpu_chunk_add_atomic(k, (size_t)(l->cell - k->base), n);
-	return 0;
-}
-
-int percpu_local_add_return_slow(const struct percpu_local *l, int64_t n, int64_t *ret)
-{
-	struct stay s;
-	int e;
-
-	if (l->fallback == PERCPU_LOCAL_SPLIT)
-		return -ENOTSUP;
-	percpu_seq_attach();
-	for (int i = 0; i < PERCPU_SEQ_TRIES; i++)
-		if (percpu_seq_add_return(l->cell, l->guard, l->stride, n, ret) == 0)
-			return 0;
-	e = enter(l, &s);
-	if (e != 0)
-		return e;
-	*ret = __atomic_add_fetch((int64_t *)cell_of(l, s.cpu), n, __ATOMIC_RELAXED);
-	leave(l, &s);
-	return 0;
+	if (limit == INT64_MAX)
+		return __atomic_add_fetch(word, n, __ATOMIC_RELAXED);
+	do {
+		v = (int64_t)((uint64_t)old + (uint64_t)n);
+		PERCPU_STEP("local: word loaded");
+	} while (v <= limit && !__atomic_compare_exchange_n(word, &old, v, false, __ATOMIC_RELAXED,
+							    __ATOMIC_RELAXED));
+	return v;
 }
 
 int percpu_local_add_limit_slow(const struct percpu_local *l, int64_t n, int64_t limit,
 				int64_t *ret)
 {
-	int64_t old, v, *word;
-	struct stay s;
 	int r = PERCPU_SEQ_SLOW;
+	struct stay s;
+	int64_t v;
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT)
 		return -ENOTSUP;
@@ -234,23 +214,26 @@ int percpu_local_add_limit_slow(const struct percpu_local *l, int64_t n, int64_t
 	r = enter(l, &s);
 	if (r != 0)
 		return r;
-	word = cell_of(l, s.cpu);
-	old = __atomic_load_n(word, __ATOMIC_RELAXED);
-	do {
-		v = (int64_t)((uint64_t)old + (uint64_t)n);
-		PERCPU_STEP("local: word loaded");
-	} while (v <= limit && !__atomic_compare_exchange_n(word, &old, v, false, __ATOMIC_RELAXED,
-							    __ATOMIC_RELAXED));
+	v = add_below(cell_of(l, s.cpu), n, limit);
 	leave(l, &s);
 	*ret = v;
 	return v <= limit ? 0 : -ERANGE;
 }
 
-int percpu_local_store_slow(const struct percpu_local *l, int64_t v)
+int percpu_local_add_slow(const struct percpu_local *l, int64_t n)
 {
-	int64_t old;
+	struct percpu_chunk *k;
+	int64_t v;
 
-	return percpu_local_xchg_slow(l, v, &old);
+	if (l->fallback != PERCPU_LOCAL_SPLIT)
+		return percpu_local_add_limit_slow(l, n, INT64_MAX, &v);
+	percpu_seq_attach();
+	for (int i = 0; i < PERCPU_SEQ_TRIES; i++)
+		if (percpu_seq_add(l->cell, l->stride, n) == 0)
+			return 0;
+	k = chunk(l);
+	percpu_chunk_add_atomic(k, (size_t)(l->cell - k->base), n);
+	return 0;
 }
 
 int percpu_local_cmpxchg_slow(const struct percpu_local *l, int64_t expected, int64_t v,

@@ -212,17 +212,15 @@ static int put_on_list(struct wbuf *b, const struct percpu_wbuf_entry *adds, siz
 	return 0;
 }
 
-/* As percpu_seq_append(), with a few tries. One copy of the sequence for both callers. */
-static __attribute__((noinline)) int put_in_queue(struct wbuf *b,
+/* A few tries. One copy of the sequence for both callers. */
+static __attribute__((noinline)) int put_in_queue(const struct wbuf *b,
 						  const struct percpu_wbuf_entry *adds, size_t n)
 {
-	const struct percpu_wbuf *w = &b->pub;
-	const uint64_t *words = (const uint64_t *)(const void *)adds;
 	int r = PERCPU_SEQ_SLOW;
 
 	percpu_seq_attach();
 	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
-		r = percpu_seq_append(w->queue, w->stride, w->mask, words, n);
+		r = percpu_wbuf_append(&b->pub, adds, n);
 	return r;
 }
 
@@ -290,6 +288,7 @@ int percpu_wbuf_create(const struct percpu_wbuf_options *o, struct percpu_wbuf *
 		return e;
 	}
 	b->pub.queue = b->queues->cell;
+	b->pub.guard = b->queues->guard;
 	b->pub.stride = b->queues->stride;
 	b->pub.mask = 2 * opt.entries - 1;
 	b->entries = opt.entries;

@@ -28,12 +28,25 @@ alone()
 	local compiler=$1 header linked
 	speak "$2"
 	for header in "$src"/include/percpu/{,freebsd/}*.h "$src"/include/percpu/freebsd/compat/*/*.h \
-		"$src"/include/percpu/arch/{spec,generic}.h; do
+		"$src"/include/percpu/arch/{self,generic}.h; do
 		echo "${header##*/}"
 		for linked in -UPERCPU_LATE -DPERCPU_LATE; do
 			"$compiler" "${dialect[@]}" -O2 "${include[@]}" "$linked" \
 				-include "$header" -c /dev/null -o header.o || return
 		done
+	done
+}
+
+# spec.h declares each sequence, so a port that lacks one does not compile.
+port_lacks()
+{
+	local compiler=$1 sequence
+	for sequence in add pop append4; do
+		sed "s/percpu_seq_$sequence(/percpu_other_$sequence(/" \
+			"$src/include/percpu/arch/generic.h" >lacking.h
+		! "$compiler" -std=gnu11 -Wall -Werror "${include[@]}" -DPERCPU_GENERIC \
+			-include ./lacking.h -c "$src/tests/objects/sequences.c" -o lacking.o 2>lacking.txt || return
+		grep "percpu_seq_$sequence" lacking.txt >found || return
 	done
 }
 
@@ -145,6 +158,7 @@ for compiler in gcc clang g++ clang++; do
 	case $compiler in *++) continue ;; esac
 	check "a port of a kernel, $compiler" port "$compiler"
 	check "headers of another beside ours, $compiler" mixed "$compiler"
+	check "a port that lacks a sequence, $compiler" port_lacks "$compiler"
 	[ "$native" = x86_64 ] || continue
 	check "Intel syntax, $compiler" intel_syntax "$compiler"
 done

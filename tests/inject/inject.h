@@ -18,8 +18,6 @@
 
 #include "../model.h"
 
-#define INJECT_STEPS 8
-
 /** What the handler of a trap does. */
 enum inject_action {
 	INJECT_NOTHING,

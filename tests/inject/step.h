@@ -23,10 +23,24 @@ struct inject_point {
 
 extern __thread struct inject_point inject_point __attribute__((tls_model("local-exec")));
 
+/* The steps of arch/spec.h. */
+#define INJECT_armed 1
+#define INJECT_numbered 2
+#define INJECT_registered 3
+#define INJECT_placed 4
+#define INJECT_admitted 5
+#define INJECT_loaded 6
+#define INJECT_decided 7
+#define INJECT_written 8
+#define INJECT_STEPS 8
+
+#define INJECT_TEXT_OF(n) #n
+#define INJECT_TEXT(n) INJECT_TEXT_OF(n)
+
 /* clang-format off */
 #if defined(__x86_64__)
-#define PERCPU_SEQ_STEP(n)                                                     \
-	"cmpl $" #n ", %%fs:inject_point@tpoff\n\t"                            \
+#define PERCPU_SEQ_STEP(name)                                                  \
+	"cmpl $" INJECT_TEXT(INJECT_##name) ", %%fs:inject_point@tpoff\n\t"                            \
 	"jne 97f\n\t"                                                          \
 	"movl $1, %%fs:inject_point@tpoff+8\n\t"                               \
 	"cmpl $0, %%fs:inject_point@tpoff+4\n\t"                               \
@@ -42,12 +56,12 @@ extern __thread struct inject_point inject_point __attribute__((tls_model("local
 	"97:\n\t"
 #define PERCPU_SEQ_STEP_CLOBBERS , "r10", "memory"
 #elif defined(__aarch64__)
-#define PERCPU_SEQ_STEP(n)                                                     \
+#define PERCPU_SEQ_STEP(name)                                                  \
 	"mrs x11, tpidr_el0\n\t"                                               \
 	"add x11, x11, #:tprel_hi12:inject_point\n\t"                          \
 	"add x11, x11, #:tprel_lo12_nc:inject_point\n\t"                       \
 	"ldr w12, [x11]\n\t"                                                   \
-	"cmp w12, #" #n "\n\t"                                                 \
+	"cmp w12, #" INJECT_TEXT(INJECT_##name) "\n\t"                                                \
 	"b.ne 97f\n\t"                                                         \
 	"mov w12, #1\n\t"                                                      \
 	"str w12, [x11, #8]\n\t"                                               \

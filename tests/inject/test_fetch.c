@@ -16,7 +16,6 @@
 #include "../support.h"
 
 #define FIELDS 4
-#define STEP_BEFORE_COMMIT 8
 #define RETRIES 1000
 
 static struct percpu_stats *stats;
@@ -52,7 +51,7 @@ static void abort_update(void)
 	int r, tries = 0;
 
 	do {
-		inject_point = (struct inject_point){ .step = STEP_BEFORE_COMMIT, .trap = 1 };
+		inject_point = (struct inject_point){ .step = INJECT_written, .trap = 1 };
 		r = update_here();
 	} while (!inject_point.arrived && ++tries < RETRIES);
 	assert_int_equal(inject_point.arrived, 1);

@@ -20,7 +20,6 @@
 #include "../support.h"
 
 #define DURATION UINT64_C(700000000)
-#define STEP_BEFORE_STORE 6
 #define ROUNDS 50
 
 static struct percpu_local *local;
@@ -56,7 +55,7 @@ static void work(unsigned i, void *arg)
 		test_pin(0, test_cpu(i % 2));
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		if (!moved) {
-			inject_point.step = STEP_BEFORE_STORE;
+			inject_point.step = INJECT_loaded;
 			inject_point.rounds = test_random(&random) % 60000;
 		}
 		add(&added);
@@ -143,7 +142,7 @@ static void fallbacks_within_an_add(void **state)
 		assert_int_equal(percpu_local_create(8, ways[way], &local), 0);
 		done = fallen_back = 0;
 		for (unsigned i = 0; i < ROUNDS; i++)
-			inject_overlap(add_once, STEP_BEFORE_STORE, fall_back);
+			inject_overlap(add_once, INJECT_loaded, fall_back);
 		assert_int_equal(done, ROUNDS);
 		assert_int_equal(fallen_back, ROUNDS);
 		assert_int_equal(percpu_local_sum(local), 2 * ROUNDS);

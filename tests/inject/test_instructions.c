@@ -14,7 +14,7 @@ static void stops_at_every_instruction(void **state)
 	(void)state;
 	if (!inject_possible())
 		test_skip("no sequences in this build or on this tier");
-	for (enum model_op op = 0; op < MODEL_OPS; op++) {
+	for (enum model_op op = 0; op < MODEL_SEQUENCES; op++) {
 		if (!model_exists(op, PERCPU_SEQ_WORDS))
 			continue;
 		for (enum inject_action a = 0; a <= INJECT_THERE_AND_BACK; a++) {

@@ -24,8 +24,6 @@
 
 #define ROUNDS 50      /* a neighbor may abort the update, and so spoil a few */
 #define STEP_OF_BANK 5 /* it is known */
-#define STEP_BEFORE_STORE 6
-#define STEP_BEFORE_COMMIT 8
 
 static struct percpu_counter_array *array;
 static struct percpu_local *items;
@@ -52,7 +50,7 @@ static void reset_within_an_add(void **state)
 		test_skip("one CPU");
 	assert_int_equal(percpu_counter_array_create(2, &array), 0);
 	for (unsigned i = 0; i < ROUNDS; i++)
-		inject_overlap(add_ones, STEP_BEFORE_STORE, reset);
+		inject_overlap(add_ones, INJECT_loaded, reset);
 	reset();
 	assert_int_equal(taken, ROUNDS);
 	assert_int_equal(percpu_counter_array_fetch(array, 1), ROUNDS);
@@ -91,7 +89,7 @@ static void foreign_pop_within_a_pop(void **state)
 		popped = 0;
 		here->slot[0] = &taken;
 		here->count = 1;
-		inject_overlap(pop, STEP_BEFORE_COMMIT, pop_from_afar);
+		inject_overlap(pop, INJECT_written, pop_from_afar);
 		assert_int_equal(popped, 1);
 		assert_int_equal(here->count, 0);
 	}
@@ -156,7 +154,7 @@ static int add_in_process(void *cpu)
 	percpu_seq_attach();
 	if (*(unsigned *)cpu == 0)
 		inject_point =
-			(struct inject_point){ .step = STEP_BEFORE_STORE, .rounds = INJECT_LONG };
+			(struct inject_point){ .step = INJECT_loaded, .rounds = INJECT_LONG };
 	add_ones();
 	return 0;
 }

@@ -339,7 +339,7 @@ static void *fill_queue(void *arg)
 
 static void who_waits_for_its_turn_does_not_give_up(void **state)
 {
-	const struct workload *l = find_workload("append");
+	const struct workload *l = find_workload("copy");
 	pthread_t thread;
 
 	(void)state;

@@ -19,8 +19,6 @@
 #include "../support.h"
 
 #define ROUNDS 40 /* a neighbor may abort the update, and so spoil a few */
-#define STEP_BEFORE_COMMIT 6
-#define STEP_BEFORE_COMMIT_OF_COPY 8
 #define FIELDS 2
 
 static struct percpu_stats *stats;
@@ -39,7 +37,7 @@ static void update(void)
 
 static int step_before_commit(void)
 {
-	return stats->head != 0 ? STEP_BEFORE_COMMIT_OF_COPY : STEP_BEFORE_COMMIT;
+	return stats->head != 0 ? INJECT_written : INJECT_loaded;
 }
 
 /* All cells of the bank that does not count. */

@@ -24,7 +24,7 @@ static void handlers_that_interrupt(void **state)
 	(void)state;
 	if (!inject_possible())
 		test_skip("no sequences in this build or on this tier");
-	for (enum model_op op = 0; op < MODEL_OPS; op++) {
+	for (enum model_op op = 0; op < MODEL_SEQUENCES; op++) {
 		unsigned steps = 0;
 
 		if (!model_exists(op, PERCPU_SEQ_WORDS))
@@ -51,7 +51,7 @@ static void threads_that_interfere(void **state)
 		test_skip("no sequences in this build or on this tier");
 	if (test_cpus() < 2)
 		test_skip("one CPU");
-	for (enum model_op op = 0; op < MODEL_OPS; op++) {
+	for (enum model_op op = 0; op < MODEL_SEQUENCES; op++) {
 		unsigned steps = 0;
 
 		if (!model_exists(op, PERCPU_SEQ_WORDS))

@@ -12,7 +12,6 @@
 #include "inject.h"
 
 #define WORKLOAD_WORKERS 16
-#define WORKLOAD_ATTEMPTS 4096
 
 /** So often refused, a worker gives up: something is wrong, but nothing is lost. Each time
  *  it must have done what lets the next try succeed; to wait for a turn is no try. */
@@ -23,15 +22,14 @@ struct worker {
 	struct inject_point arm; /* where its next sequence stops */
 	unsigned id;
 	uint64_t random;
-	uint64_t committed;			 /* updates */
-	uint64_t sum[8];			 /* of what they put in, less what they took out */
-	uint64_t returned;			 /* sum of what they returned */
-	int64_t seen;				 /* by cmpxchg */
-	uint64_t held;				 /* an item that is in no array */
-	uint64_t attempts;			 /* to store; each stores another value */
-	uint64_t stored[WORKLOAD_ATTEMPTS / 64]; /* which of them committed */
-	uint64_t wrong;				 /* results that cannot be */
-	uint64_t gave_up;			 /* what it did not get done */
+	uint64_t committed; /* updates */
+	uint64_t sum[8];    /* of what they put in, less what they took out */
+	uint64_t returned;  /* sum of what they returned */
+	int64_t seen;	    /* by cmpxchg */
+	uint64_t held;	    /* an item that is in no array */
+	uint64_t attempts;
+	uint64_t wrong;	  /* results that cannot be */
+	uint64_t gave_up; /* what it did not get done */
 } __attribute__((aligned(64)));
 
 struct workload {

@@ -6,6 +6,7 @@ last as they stand, so a loop is gone through once and each branch not taken.
 """
 
 import dataclasses
+import re
 
 from instructions import Mem, Reg, Unknown
 from table import POINTERS, SEQUENCES
@@ -229,7 +230,7 @@ class Judge:
                 self.values[mem.base] = add(self.read(mem.base, i), number(i.bump))
                 self.written.add(mem.base)
 
-    def judge(self, records, word):
+    def judge(self, records, linked):
         """Return the faults of the statement."""
         at = self.s.at
         while at < self.s.end:
@@ -244,7 +245,7 @@ class Judge:
         if self.s.labels and len(record) != 1:
             self.fault(f"{len(record)} records")
         elif self.s.labels:
-            self.sequence(record[0], *records[record[0]], word)
+            self.sequence(record[0], *records[record[0]], linked)
         else:
             for i in self.instructions:
                 self.run(i)
@@ -266,9 +267,10 @@ class Judge:
         if self.s.labels and ("memory" in self.s.clobbers) != self.spec.is_barrier(self.name):
             self.fault('"memory" is clobbered, or not, unlike spec.h ("To the compiler")')
 
-    def sequence(self, start, descriptor, end, abort, word):
+    def sequence(self, start, descriptor, end, abort, linked):
         """The frame of a sequence, and what the table says of it."""
-        self.exits(start, end, abort, word)
+        self.exits(start, end, abort, linked)
+        self.symbols(descriptor, abort, linked.symbols)
         before = [i for i in self.instructions if i.at < start]
         for i in before:
             self.run(i)
@@ -294,7 +296,7 @@ class Judge:
             self.fault("arms another sequence, or elsewhere", last)
         self.values[to.base] = Value(frozenset(["area"]))
 
-    def exits(self, start, end, abort, word):
+    def exits(self, start, end, abort, linked):
         """Where the sequence and its abort handler go to."""
         leaves = self.spec.may_leave_at_end(self.name)
         for i in self.instructions:
@@ -305,7 +307,10 @@ class Judge:
                 self.fault(f"compares words as {i.condition}", i)
             if i.target and i.at < start:
                 self.fault("branches in front of the sequence", i)
-        if word(abort - 4) != self.machine.SIGNATURE:
+        left = {i.target for i in self.instructions if i.target and not start <= i.target <= end}
+        if linked.exits.get(start, set()) != left:
+            self.fault("the list of exits for debuggers is not that of the branches")
+        if linked.word(abort - 4) != self.machine.SIGNATURE:
             self.fault("no signature in front of the abort handler")
         if abort not in self.code:
             self.fault("the abort handler is not code")
@@ -315,6 +320,15 @@ class Judge:
             self.fault("the abort handler does more than to go to slow", handler)
         if start <= abort < end:
             self.fault("the abort handler is within the sequence", handler)
+
+    def symbols(self, descriptor, abort, symbols):
+        """Debuggers and profilers have names for what is in sections of its own."""
+        for what, at, kind in (("cs", descriptor, 1), ("abort", abort, 2)):
+            name, found, size = symbols.get(at, ("", 0, 0))
+            if not re.fullmatch(rf"percpu_seq_{self.name}\.{what}\.\d+", name) or found != kind:
+                self.fault(f"no symbol for {what}: {name}")
+            elif kind == 1 and size != 32:
+                self.fault(f"the symbol {name} has {size} bytes")
 
     def accesses(self):
         """The loads and stores that the table says, and no other."""

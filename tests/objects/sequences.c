@@ -19,11 +19,6 @@ int add(PLAIN, int64_t n)
 	return percpu_seq_add(cell, stride, n);
 }
 
-int add2(PLAIN, const int64_t n[2])
-{
-	return percpu_seq_add2(cell, stride, n);
-}
-
 int bank_add(BANK, int64_t n)
 {
 	return percpu_seq_bank_add(cell, stride, bank, mask, n);
@@ -54,19 +49,9 @@ int bank_update(BANK, const uint64_t *n, uint64_t words)
 	return percpu_seq_bank_update(cell, stride, bank, mask, n, words);
 }
 
-int add_return(GUARDED, int64_t n, int64_t *ret)
-{
-	return percpu_seq_add_return(cell, guard, stride, n, ret);
-}
-
 int add_limit(GUARDED, int64_t n, int64_t limit, int64_t *ret)
 {
 	return percpu_seq_add_limit(cell, guard, stride, n, limit, ret);
-}
-
-int store(GUARDED, int64_t v)
-{
-	return percpu_seq_store(cell, guard, stride, v);
 }
 
 int cmpxchg(GUARDED, int64_t expected, int64_t v, int64_t *ret)
@@ -94,11 +79,6 @@ int copy(GUARDED, uint64_t mask, const uint64_t *src, uint64_t words)
 	return percpu_seq_copy(cell, guard, stride, mask, src, words);
 }
 
-int append(PLAIN, uint64_t mask, const uint64_t *src, uint64_t pairs)
-{
-	return percpu_seq_append(cell, stride, mask, src, pairs);
-}
-
 int narrow_add(PLAIN, int64_t n, uint64_t half)
 {
 	return percpu_seq_narrow_add(cell, stride, n, half);
@@ -118,26 +98,12 @@ int spin(const uint32_t *flag, uint64_t tries)
 int constants(void *cell, const void *guard, const uint64_t *bank, int64_t *ret)
 {
 	return percpu_seq_add(cell, STRIDE, 1) + percpu_seq_bank_add(cell, STRIDE, bank, 64, -1) +
-	       percpu_seq_add_return(cell, guard, STRIDE, 1, ret) +
 	       percpu_seq_add_limit(cell, guard, STRIDE, 1, 10, ret) +
-	       percpu_seq_store(cell, guard, STRIDE, -1) +
 	       percpu_seq_cmpxchg(cell, guard, STRIDE, 1, 2, ret) +
 	       percpu_seq_xchg(cell, guard, STRIDE, 0, ret) +
 	       percpu_seq_push(cell, guard, STRIDE, 8, ret) +
 	       percpu_seq_narrow_add(cell, STRIDE, 1, 1 << 20) +
 	       percpu_seq_narrow_cross(cell, STRIDE, -1, bank, 0) + percpu_seq_spin(cell, 100);
-}
-
-#ifdef __x86_64__
-/* The widths that a unit does not inline are functions for the instruction set. */
-__attribute__((target("avx2"))) int add4(PLAIN, const int64_t n[4])
-{
-	return percpu_seq_add4(cell, stride, n);
-}
-
-__attribute__((target("avx512f"))) int add8(PLAIN, const int64_t n[8])
-{
-	return percpu_seq_add8(cell, stride, n);
 }
 
 int append1(PLAIN, uint64_t mask, percpu_words2 n0)
@@ -155,4 +121,3 @@ int append4(PLAIN, uint64_t mask, percpu_words2 n0, percpu_words2 n1, percpu_wor
 {
 	return percpu_seq_append4(cell, stride, mask, n0, n1, n2, n3);
 }
-#endif

@@ -118,6 +118,7 @@ class Object:
             start = headers[names][4] + name
             name = data[start : data.index(b"\0", start)].decode()
             self.sections.append((name, address, b"" if kind == 8 else data[at : at + length]))
+        self.exits, self.symbols = self._read_exits(), self._read_symbols()
 
     def section(self, name):
         """Return the bytes of a section; none if there is no such section."""
@@ -145,6 +146,22 @@ class Object:
         if sorted(pointers) != sorted(record for record, _, _ in found.values()):
             faults.append("the list for debuggers is not that of the records")
         return found, faults
+
+    def _read_exits(self):
+        """Return where debuggers are told that a sequence leaves for: {start: addresses}."""
+        found = {}
+        for start, to in struct.iter_unpack("<QQ", self.section("__rseq_exit_point_array")):
+            found.setdefault(start, set()).add(to)
+        return found
+
+    def _read_symbols(self):
+        """Return {address: (name, type, size)} of what has a size."""
+        names = self.section(".strtab")
+        found = {}
+        for name, info, _, _, at, size in struct.iter_unpack("<IBBHQQ", self.section(".symtab")):
+            if size:
+                found[at] = (names[name : names.index(b"\0", name)].decode(), info & 15, size)
+        return found
 
     def statements(self, source):
         """Yield each copy of each statement."""

@@ -383,13 +383,6 @@ static struct model_result run_full(const struct model_case *c)
 
 static const struct stepping_operation operations[] = {
 	{ "sequence add", MEMORY_LANES, MODEL_ADD, run_sequence },
-	{ "sequence add2", MEMORY_LANES, MODEL_ADD2, run_sequence },
-#if PERCPU_SEQ_WORDS >= 4
-	{ "sequence add4", MEMORY_LANES, MODEL_ADD4, run_sequence },
-#endif
-#if PERCPU_SEQ_WORDS >= 8
-	{ "sequence add8", MEMORY_LANES, MODEL_ADD8, run_sequence },
-#endif
 	{ "sequence bank_add", MEMORY_LANES, MODEL_BANK_ADD, run_sequence },
 	{ "sequence bank_add2", MEMORY_LANES, MODEL_BANK_ADD2, run_sequence },
 #if PERCPU_SEQ_WORDS >= 4
@@ -402,15 +395,12 @@ static const struct stepping_operation operations[] = {
 	{ "sequence bank_update", MEMORY_LANES, MODEL_BANK_UPDATE, run_sequence },
 	{ "sequence narrow_add", MEMORY_LANES, MODEL_NARROW_ADD, run_sequence },
 	{ "sequence narrow_cross", MEMORY_LANES, MODEL_NARROW_CROSS, run_sequence },
-	{ "sequence add_return", MEMORY_LANES, MODEL_ADD_RETURN, run_sequence },
 	{ "sequence add_limit", MEMORY_LANES, MODEL_ADD_LIMIT, run_sequence },
-	{ "sequence store", MEMORY_LANES, MODEL_STORE, run_sequence },
 	{ "sequence cmpxchg", MEMORY_LANES, MODEL_CMPXCHG, run_sequence },
 	{ "sequence xchg", MEMORY_LANES, MODEL_XCHG, run_sequence },
 	{ "sequence push", MEMORY_LANES, MODEL_PUSH, run_sequence },
 	{ "sequence pop", MEMORY_LANES, MODEL_POP, run_sequence },
 	{ "sequence copy", MEMORY_LANES, MODEL_COPY, run_sequence },
-	{ "sequence append", MEMORY_LANES, MODEL_APPEND, run_sequence },
 	{ "sequence append of 1", MEMORY_LANES, MODEL_APPEND1, run_sequence },
 	{ "sequence append of 2", MEMORY_LANES, MODEL_APPEND2, run_sequence },
 	{ "sequence append of 4", MEMORY_LANES, MODEL_APPEND4, run_sequence },

@@ -132,7 +132,7 @@ static void what_is_aborted_has_done_nothing(void **state)
 		test_skip("code cannot be patched here");
 	assert_int_equal(sigaction(SIGTRAP, &sa, NULL), 0);
 	all = records(&n);
-	for (enum model_op op = 0; op < MODEL_OPS; op++) {
+	for (enum model_op op = 0; op < MODEL_SEQUENCES; op++) {
 		unsigned stops = 0;
 
 		if (!model_exists(op, PERCPU_SEQ_WORDS))

@@ -36,13 +36,25 @@ struct way {
 		    uint64_t words);
 };
 
+static int add_return_slow(const struct percpu_local *l, int64_t n, int64_t *ret)
+{
+	return percpu_local_add_limit_slow(l, n, INT64_MAX, ret);
+}
+
+static int store_slow(const struct percpu_local *l, int64_t v)
+{
+	int64_t old;
+
+	return percpu_local_xchg_slow(l, v, &old);
+}
+
 static const struct way ways[] = {
 	{ "inline", percpu_local_add, percpu_local_add_return, percpu_local_add_limit,
 	  percpu_local_store, percpu_local_cmpxchg, percpu_local_xchg, percpu_local_push,
 	  percpu_local_pop, percpu_local_copy },
-	{ "slow", percpu_local_add_slow, percpu_local_add_return_slow, percpu_local_add_limit_slow,
-	  percpu_local_store_slow, percpu_local_cmpxchg_slow, percpu_local_xchg_slow,
-	  percpu_local_push_slow, percpu_local_pop_slow, percpu_local_copy_slow },
+	{ "slow", percpu_local_add_slow, add_return_slow, percpu_local_add_limit_slow, store_slow,
+	  percpu_local_cmpxchg_slow, percpu_local_xchg_slow, percpu_local_push_slow,
+	  percpu_local_pop_slow, percpu_local_copy_slow },
 };
 
 static struct percpu_local *make(size_t size, enum percpu_local_fallback fallback)

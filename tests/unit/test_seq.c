@@ -78,7 +78,7 @@ static void sequences_do_what_the_model_does(void **state)
 	(void)state;
 	if (generic)
 		test_skip("the generic port has no sequences");
-	for (enum model_op op = 0; op < MODEL_OPS; op++)
+	for (enum model_op op = 0; op < MODEL_SEQUENCES; op++)
 		for (unsigned i = 0; model_exists(op, PERCPU_SEQ_WORDS) && i < CASES; i++)
 			check_op(op, &random);
 }
@@ -120,7 +120,7 @@ static void lanes_may_be_far_apart(void **state)
 		test_skip("no address space");
 	assert_int_equal(mprotect(memory, page, PROT_READ | PROT_WRITE), 0);
 	assert_int_equal(mprotect(memory + size - page, page, PROT_READ | PROT_WRITE), 0);
-	for (enum model_op op = 0; op < MODEL_OPS; op++)
+	for (enum model_op op = 0; op < MODEL_SEQUENCES; op++)
 		for (unsigned i = 0; model_exists(op, PERCPU_SEQ_WORDS) && i < 20; i++)
 			check_far(op, (void *)memory, &random);
 	munmap(memory, size);
@@ -149,7 +149,7 @@ static void unregistered_threads_change_nothing(void **state)
 	uint64_t random = 43;
 
 	(void)state;
-	for (enum model_op op = 0; op < MODEL_OPS; op++) {
+	for (enum model_op op = 0; op < MODEL_SEQUENCES; op++) {
 		if (!model_exists(op, PERCPU_SEQ_WORDS))
 			continue;
 		expect_slow(op, -1, 0, &random);
@@ -164,7 +164,7 @@ static void guarded_lanes_are_left_alone(void **state)
 	uint64_t random = 44;
 
 	(void)state;
-	for (enum model_op op = MODEL_ADD_RETURN; op <= MODEL_COPY; op++)
+	for (enum model_op op = MODEL_ADD_LIMIT; op <= MODEL_COPY; op++)
 		for (unsigned i = 0; i < sizeof(guards) / sizeof(guards[0]); i++)
 			expect_slow(op, 2, guards[i], &random);
 }
@@ -174,7 +174,7 @@ static void guards_of_other_lanes_do_not_matter(void **state)
 	struct model_lane lane[LANES] = {
 		{ .guard = 1 }, { .guard = 0 }, { .guard = 1 }, { .guard = 1 }
 	};
-	struct model_case c = { .op = MODEL_STORE, .n = { 7 } };
+	struct model_case c = { .op = MODEL_XCHG, .n = { 7 } };
 	struct percpu_rseq rs = area(1);
 
 	(void)state;
@@ -200,7 +200,7 @@ static void constant_arguments(void **state)
 	assert_int_equal(percpu_seq_add(&cell, 8, INT32_MIN), 0);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	assert_int_equal(cell, 6 + INT64_C(0x123456789ab) + INT32_MIN);
-	assert_int_equal(percpu_seq_store(&cell, &guard, 8, -1), 0);
+	assert_int_equal(percpu_seq_xchg(&cell, &guard, 8, -1, &v), 0);
 	assert_int_equal(percpu_seq_cmpxchg(&cell, &guard, 8, -1, 9, &v), 0);
 	assert_int_equal(v, -1);
 	assert_int_equal(percpu_seq_add_limit(&cell, &guard, 8, 1, 9, &v), PERCPU_SEQ_REFUSED);

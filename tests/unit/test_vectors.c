@@ -81,9 +81,6 @@ static __attribute__((noinline)) uint64_t expect(uint64_t one)
 
 KEEPS(nothing, (void)0)
 KEEPS(add, (void)percpu_seq_add(PLAIN, 1))
-KEEPS(add2, (void)percpu_seq_add2(PLAIN, n))
-KEEPS(add4, (void)percpu_seq_add4(PLAIN, n))
-KEEP(add8_avx512, "avx512f", wide8, (void)percpu_seq_add8(PLAIN, n))
 KEEPS(bank_add, (void)percpu_seq_bank_add(BANK, 1))
 KEEPS(bank_add2, (void)percpu_seq_bank_add2(BANK, percpu_pair(1, 2)))
 KEEPS(bank_add4, (void)percpu_seq_bank_add4(BANK, percpu_pair(1, 2), percpu_pair(3, 4)))
@@ -94,18 +91,16 @@ KEEP(bank_add8_avx512, "avx512f", wide8,
 				percpu_pair(7, 8)))
 KEEPS(pair_add, (void)percpu_seq_pair_add(BANK, 1, 8, 1))
 KEEPS(bank_update, (void)percpu_seq_bank_update(BANK, words, 8))
-KEEPS(add_return, (void)percpu_seq_add_return(GUARDED, 1, &got))
 KEEPS(add_limit, (void)percpu_seq_add_limit(GUARDED, 1, 50, &got))
-KEEPS(store, (void)percpu_seq_store(GUARDED, 0))
 KEEPS(cmpxchg, (void)percpu_seq_cmpxchg(GUARDED, 0, 0, &got))
 KEEPS(xchg, (void)percpu_seq_xchg(GUARDED, 0, &got))
 KEEPS(push, (void)percpu_seq_push(GUARDED, 8, item))
 KEEPS(pop, (void)percpu_seq_pop(GUARDED, &item))
 KEEPS(copy, (void)percpu_seq_copy(GUARDED, 31, words, 3))
-KEEPS(append, (void)percpu_seq_append(PLAIN, 31, words, 3))
-KEEPS(append1, (void)percpu_seq_append(PLAIN, 31, words, 1))
-KEEPS(append2, (void)percpu_seq_append(PLAIN, 31, words, 2))
-KEEPS(append4, (void)percpu_seq_append(PLAIN, 31, words, 4))
+KEEPS(append1, (void)percpu_seq_append1(PLAIN, 31, percpu_pair(1, 2)))
+KEEPS(append2, (void)percpu_seq_append2(PLAIN, 31, percpu_pair(1, 2), percpu_pair(3, 4)))
+KEEPS(append4, (void)percpu_seq_append4(PLAIN, 31, percpu_pair(1, 2), percpu_pair(3, 4),
+					percpu_pair(5, 6), percpu_pair(7, 8)))
 KEEPS(narrow_add, (void)percpu_seq_narrow_add(PLAIN, 1, 1 << 20))
 KEEPS(narrow_cross, (void)percpu_seq_narrow_cross(PLAIN, 1, &bank, 0))
 KEEPS(spin, (void)percpu_seq_spin(&set, 1))
@@ -136,9 +131,6 @@ static const struct {
 } functions[] = {
 	BOTH(nothing),
 	BOTH(add),
-	BOTH(add2),
-	BOTH(add4),
-	{ "add8", NULL, add8_avx512 },
 	BOTH(bank_add),
 	BOTH(bank_add2),
 	BOTH(bank_add4),
@@ -146,15 +138,12 @@ static const struct {
 	{ "bank_add8", NULL, bank_add8_avx512 },
 	BOTH(pair_add),
 	BOTH(bank_update),
-	BOTH(add_return),
 	BOTH(add_limit),
-	BOTH(store),
 	BOTH(cmpxchg),
 	BOTH(xchg),
 	BOTH(push),
 	BOTH(pop),
 	BOTH(copy),
-	BOTH(append),
 	BOTH(append1),
 	BOTH(append2),
 	BOTH(append4),

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * aarch64.h - the sequences of spec.h for 64-bit Arm.
+ * aarch64.h - the sequences of spec.h for 64-bit Arm; those that store several words
+ * are in aarch64_words.h.
  *
- * Each commit is the last instruction before PERCPU_SEQ_END: one store of one
+ * The commit is the last instruction before PERCPU_SEQ_END: one store of one
  * register. A store pair may be interrupted between its halves, so the widest
- * commit is a 16-byte vector store: add2.
+ * commit is a 16-byte vector store.
  *
  * Exits from within a sequence are unconditional branches, skipped in the
  * common case: a conditional branch does not reach a cold section from
@@ -54,10 +55,17 @@ PERCPU_BEGIN_DECLS
 #define PERCPU_SEQ_STAY
 #endif
 
-#define PERCPU_SEQ_BEGIN                                                       \
-	PERCPU_SEQ_STAY                                                        \
+/*
+ * The descriptor and the abort handler, with symbols that debuggers and profilers
+ * show, and the lists where debuggers look: of descriptors, and of the places
+ * that a sequence leaves for.
+ */
+#define PERCPU_SEQ_RECORD(name)                                                \
 	".pushsection __rseq_cs, \"aw?\"\n\t"                                  \
 	".balign 32\n"                                                         \
+	"percpu_seq_" name ".cs.%=:\n\t"                                       \
+	".type percpu_seq_" name ".cs.%=, @object\n\t"                         \
+	".size percpu_seq_" name ".cs.%=, 32\n"                                \
 	"3:\n\t"                                                               \
 	".long 0, 0\n\t"                                                       \
 	".quad 1f, 2f - 1f, 4f\n\t"                                            \
@@ -68,46 +76,79 @@ PERCPU_BEGIN_DECLS
 	".pushsection __rseq_exit_point_array, \"aw?\"\n\t"                    \
 	".quad 1f, %l[slow]\n\t"                                               \
 	".popsection\n\t"                                                      \
+	".pushsection __rseq_failure, \"ax?\"\n\t"                             \
+	".inst 0xd428bc00\n"                                                   \
+	"percpu_seq_" name ".abort.%=:\n"                                      \
+	"4:\n\t"                                                               \
+	"b %l[slow]\n\t"                                                       \
+	".type percpu_seq_" name ".abort.%=, @function\n\t"                    \
+	".size percpu_seq_" name ".abort.%=, . - 4b\n\t"                       \
+	".popsection\n\t"
+
+/* x9 becomes the CPU number. */
+#define PERCPU_SEQ_START(name)                                                 \
+	PERCPU_SEQ_STAY                                                        \
+	PERCPU_SEQ_RECORD(name)                                                \
 	"adrp x9, 3b\n\t"                                                      \
 	"add x9, x9, :lo12:3b\n\t"                                             \
 	PERCPU_SEQ_SELF("x10")                                                 \
 	"str x9, [x10, #8]\n"                                                  \
 	"1:\n\t"                                                               \
-	PERCPU_SEQ_STEP(1)                                                     \
+	PERCPU_SEQ_STEP(armed)                                                 \
 	"ldr w9, [x10, #4]\n\t"                                                \
-	PERCPU_SEQ_STEP(2)                                                     \
+	PERCPU_SEQ_STEP(numbered)                                              \
 	"tbz w9, #31, 5f\n\t"                                                  \
 	"b %l[slow]\n"                                                         \
 	"5:\n\t"                                                               \
-	PERCPU_SEQ_STEP(3)
+	PERCPU_SEQ_STEP(registered)
 
-/* x9 becomes the distance of this CPU's lane, x10 the address of the cell. */
-#define PERCPU_SEQ_LANE                                                        \
+/* How a sequence begins: x9 becomes the distance of this CPU's lane, x10 the address
+ * of the cell. */
+#define PERCPU_SEQ_BEGIN(name)                                                 \
+	PERCPU_SEQ_START(name)                                                 \
 	"mul x9, x9, %[stride]\n\t"                                            \
 	"add x10, %[cell], x9\n\t"                                             \
-	PERCPU_SEQ_STEP(4)
+	PERCPU_SEQ_STEP(placed)
 
-/* Acquire: what follows is loaded after the guard, branch or not. */
-#define PERCPU_SEQ_GUARD                                                       \
+/* Likewise, unless the guard keeps it out. Acquire: what follows is loaded after the
+ * guard, branch or not. */
+#define PERCPU_SEQ_BEGIN_GUARDED(name)                                         \
+	PERCPU_SEQ_BEGIN(name)                                                 \
 	"add x9, %[guard], x9\n\t"                                             \
 	"ldar w9, [x9]\n\t"                                                    \
 	"cbz w9, 5f\n\t"                                                       \
 	"b %l[slow]\n"                                                         \
 	"5:\n\t"                                                               \
-	PERCPU_SEQ_STEP(5)
+	PERCPU_SEQ_STEP(admitted)
 
-#define PERCPU_SEQ_END                                                         \
-	"2:\n\t"                                                               \
-	".pushsection __rseq_failure, \"ax?\"\n\t"                             \
-	".inst 0xd428bc00\n"                                                   \
-	"4:\n\t"                                                               \
-	"b %l[slow]\n\t"                                                       \
-	".popsection\n\t"
+/* Likewise, of the cell in the bank that counts now. */
+#define PERCPU_SEQ_BEGIN_BANKED(name)                                          \
+	PERCPU_SEQ_BEGIN(name)                                                 \
+	"ldr x9, %[bank]\n\t"                                                  \
+	PERCPU_SEQ_STEP(admitted)                                              \
+	"and x9, x9, %[mask]\n\t"                                              \
+	"add x10, x10, x9\n\t"
 
-/* Adds change cells only, which no C expression reads: what the compiler knows
- * of other memory stays known (spec.h, "Ordering"). */
+/* The operands of each, and what all change. Adds change cells only, which no C
+ * expression reads: what the compiler knows of other memory stays known (spec.h,
+ * "To the compiler"). */
+#define PERCPU_SEQ_CELL                                                        \
+	[self] "r"(percpu_self_operand()), [cell] "r"(cell), [stride] "r"(stride)
+#define PERCPU_SEQ_GUARDED PERCPU_SEQ_CELL, [guard] "r"(guard)
+#define PERCPU_SEQ_BANKED PERCPU_SEQ_CELL, [bank] "Q"(*bank), [mask] "r"(mask)
 #define PERCPU_SEQ_ADD_CLOBBERS "x9", "x10", "cc" PERCPU_SEQ_STEP_CLOBBERS
 #define PERCPU_SEQ_CLOBBERS "memory", PERCPU_SEQ_ADD_CLOBBERS
+
+/* Leave without the commit, unless the flags say to go on. */
+#define PERCPU_SEQ_REFUSE_UNLESS(condition)                                    \
+	"b." condition " 7f\n\t"                                               \
+	"b %l[refused]\n\t"                                                    \
+	".pushsection __rseq_exit_point_array, \"aw?\"\n\t"                    \
+	".quad 1b, %l[refused]\n\t"                                            \
+	".popsection\n"                                                        \
+	"7:\n\t"
+
+#define PERCPU_SEQ_END "2:\n\t"
 
 /* What PERCPU_SEQ_SELF() needs: how far percpu_self is from the thread pointer,
  * the same in all threads, so that the compiler may keep it, unlike the thread
@@ -144,214 +185,61 @@ PERCPU_INLINE int32_t percpu_seq_cpu(void)
 PERCPU_INLINE int percpu_seq_add(void *cell, size_t stride, int64_t n)
 {
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
+		PERCPU_SEQ_BEGIN("add")
 		"ldr x9, [x10]\n\t"
 		"add x9, x9, %[n]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_STEP(loaded)
 		"str x9, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n)
+		: PERCPU_SEQ_CELL, [n] "r"(n)
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT
 }
-
-PERCPU_INLINE int percpu_seq_add2(void *cell, size_t stride, const int64_t n[2])
-{
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		"ldr q0, [x10]\n\t"
-		"ldr q1, %[n]\n\t"
-		"add v0.2d, v0.2d, v1.2d\n\t"
-		PERCPU_SEQ_STEP(6)
-		"str q0, [x10]\n"
-		PERCPU_SEQ_END
-		: /* none */
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [stride] "r"(stride), [n] "Q"(*(const percpu_memory2 *)(const void *)n)
-		: "v0", "v1", PERCPU_SEQ_ADD_CLOBBERS
-		: slow);
-	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-#define PERCPU_SEQ_WORDS 2
-
-/* x10 becomes the address of the cell in the bank that counts now. */
-#define PERCPU_SEQ_BANK                                                        \
-	"ldr x9, %[bank]\n\t"                                                  \
-	PERCPU_SEQ_STEP(5)                                                     \
-	"and x9, x9, %[mask]\n\t"                                              \
-	"add x10, x10, x9\n\t"
 
 PERCPU_INLINE int percpu_seq_bank_add(void *cell, size_t stride, const uint64_t *bank,
 				      uint64_t mask, int64_t n)
 {
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_BANK
+		PERCPU_SEQ_BEGIN_BANKED("bank_add")
 		"ldr x9, [x10]\n\t"
 		"add x9, x9, %[n]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_STEP(loaded)
 		"str x9, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
-		  [mask] "r"(mask), [n] "r"(n)
+		: PERCPU_SEQ_BANKED, [n] "r"(n)
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_bank_add2(void *cell, size_t stride, const uint64_t *bank,
-				       uint64_t mask, percpu_words2 n)
-{
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_BANK
-		"ldr q0, [x10]\n\t"
-		"add v0.2d, v0.2d, %[n].2d\n\t"
-		PERCPU_SEQ_STEP(6)
-		"str q0, [x10]\n"
-		PERCPU_SEQ_END
-		: /* none */
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
-		  [mask] "r"(mask), [n] "w"(n)
-		: "v0", PERCPU_SEQ_ADD_CLOBBERS
-		: slow);
-	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-/* No instruction stores so much; no CPU is said to have one. */
-PERCPU_INLINE int percpu_seq_bank_add4(void *cell, size_t stride, const uint64_t *bank,
-				       uint64_t mask, percpu_words2 n0, percpu_words2 n2)
-{
-	(void)cell, (void)stride, (void)bank, (void)mask, (void)n0, (void)n2;
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_bank_add8(void *cell, size_t stride, const uint64_t *bank,
-				       uint64_t mask, percpu_words2 n0, percpu_words2 n2,
-				       percpu_words2 n4, percpu_words2 n6)
-{
-	(void)cell, (void)stride, (void)bank, (void)mask, (void)n0, (void)n2, (void)n4,
-		(void)n6;
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_bank_update(void *cell, size_t stride, const uint64_t *bank,
-					 uint64_t mask, const uint64_t *n, uint64_t words)
-{
-	uint64_t turn, from, i;
-
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_BANK
-		"ldar %[turn], [x10]\n\t"
-		PERCPU_SEQ_STEP(6)
-		"add %[from], x10, #16\n\t"
-		"add x9, %[from], %[words], lsl #3\n\t"
-		"tbz %[turn], #0, 7f\n\t"
-		"mov %[i], x9\n\t"
-		"mov x9, %[from]\n\t"
-		"mov %[from], %[i]\n"
-		"7:\n\t"
-		"mov %[i], xzr\n"
-		"6:\n\t"
-		PERCPU_SEQ_STEP(7)
-		"ldr q0, [%[from], %[i]]\n\t"
-		"ldr q1, [%[n], %[i]]\n\t"
-		"add v0.2d, v0.2d, v1.2d\n\t"
-		"str q0, [x9, %[i]]\n\t"
-		"add %[i], %[i], #16\n\t"
-		"cmp %[i], %[words], lsl #3\n\t"
-		"b.lo 6b\n\t"
-		"add %[turn], %[turn], #1\n\t"
-		PERCPU_SEQ_STEP(8)
-		"stlr %[turn], [x10]\n"
-		PERCPU_SEQ_END
-		: [turn] "=&r"(turn), [from] "=&r"(from), [i] "=&r"(i)
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
-		  [mask] "r"(mask), [n] "r"(n), [words] "r"(words)
-		: "v0", "v1", PERCPU_SEQ_CLOBBERS
-		: slow);
-	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_pair_add(void *cell, size_t stride, const uint64_t *bank,
 				      uint64_t mask, uint64_t word, uint64_t words, int64_t n)
 {
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_BANK
+		PERCPU_SEQ_BEGIN_BANKED("pair_add")
 		"ldar x9, [x10]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_STEP(loaded)
 		"and x9, x9, #1\n\t"
 		"mul x9, x9, %[words]\n\t"
 		"add x9, x9, %[word]\n\t"
 		"add x10, x10, x9, lsl #3\n\t"
-		PERCPU_SEQ_STEP(7)
+		PERCPU_SEQ_STEP(decided)
 		"ldr x9, [x10, #16]\n\t"
 		"add x9, x9, %[n]\n\t"
-		PERCPU_SEQ_STEP(8)
+		PERCPU_SEQ_STEP(written)
 		"str x9, [x10, #16]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [stride] "r"(stride), [bank] "Q"(*bank),
-		  [mask] "r"(mask), [word] "r"(word), [words] "r"(words), [n] "r"(n)
+		: PERCPU_SEQ_BANKED, [word] "r"(word), [words] "r"(words), [n] "r"(n)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
 	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_add_return(void *cell, const void *guard, size_t stride, int64_t n,
-					int64_t *ret)
-{
-	int64_t v;
-
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
-		"ldr %[v], [x10]\n\t"
-		"add %[v], %[v], %[n]\n\t"
-		PERCPU_SEQ_STEP(6)
-		"str %[v], [x10]\n"
-		PERCPU_SEQ_END
-		: [v] "=&r"(v)
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
-		  [n] "r"(n)
-		: PERCPU_SEQ_CLOBBERS
-		: slow);
-	*ret = v;
-	return 0;
-slow:
-	percpu_seq_left();
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_add_limit(void *cell, const void *guard, size_t stride, int64_t n,
@@ -360,47 +248,22 @@ PERCPU_INLINE int percpu_seq_add_limit(void *cell, const void *guard, size_t str
 	int64_t v;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
+		PERCPU_SEQ_BEGIN_GUARDED("add_limit")
 		"ldr %[v], [x10]\n\t"
 		"add %[v], %[v], %[n]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_STEP(loaded)
 		"cmp %[v], %[limit]\n\t"
 		"b.gt 2f\n\t"
-		PERCPU_SEQ_STEP(7)
+		PERCPU_SEQ_STEP(decided)
 		"str %[v], [x10]\n"
 		PERCPU_SEQ_END
 		: [v] "=&r"(v)
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
-		  [n] "r"(n), [limit] "r"(limit)
+		: PERCPU_SEQ_GUARDED, [n] "r"(n), [limit] "r"(limit)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
 	*ret = v;
 	return v > limit ? PERCPU_SEQ_REFUSED : 0;
-slow:
-	percpu_seq_left();
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_store(void *cell, const void *guard, size_t stride, int64_t v)
-{
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
-		"str %[v], [x10]\n"
-		PERCPU_SEQ_END
-		: /* none */
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
-		  [v] "r"(v)
-		: PERCPU_SEQ_CLOBBERS
-		: slow);
-	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_cmpxchg(void *cell, const void *guard, size_t stride, int64_t expected,
@@ -409,27 +272,21 @@ PERCPU_INLINE int percpu_seq_cmpxchg(void *cell, const void *guard, size_t strid
 	int64_t old;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
+		PERCPU_SEQ_BEGIN_GUARDED("cmpxchg")
 		"ldr %[old], [x10]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_STEP(loaded)
 		"cmp %[old], %[expected]\n\t"
 		"b.ne 2f\n\t"
-		PERCPU_SEQ_STEP(7)
+		PERCPU_SEQ_STEP(decided)
 		"str %[v], [x10]\n"
 		PERCPU_SEQ_END
 		: [old] "=&r"(old)
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
-		  [expected] "r"(expected), [v] "r"(v)
+		: PERCPU_SEQ_GUARDED, [expected] "r"(expected), [v] "r"(v)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
 	*ret = old;
 	return old != expected ? PERCPU_SEQ_REFUSED : 0;
-slow:
-	percpu_seq_left();
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, int64_t v,
@@ -438,24 +295,18 @@ PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, 
 	int64_t old;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
+		PERCPU_SEQ_BEGIN_GUARDED("xchg")
 		"ldr %[old], [x10]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_STEP(loaded)
 		"str %[v], [x10]\n"
 		PERCPU_SEQ_END
 		: [old] "=&r"(old)
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
-		  [v] "r"(v)
+		: PERCPU_SEQ_GUARDED, [v] "r"(v)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
 	*ret = old;
 	return 0;
-slow:
-	percpu_seq_left();
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_push(void *cell, const void *guard, size_t stride, uint64_t limit,
@@ -464,33 +315,25 @@ PERCPU_INLINE int percpu_seq_push(void *cell, const void *guard, size_t stride, 
 	uint64_t i;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
+		PERCPU_SEQ_BEGIN_GUARDED("push")
 		"ldr %[i], [x10]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_STEP(loaded)
 		"cmp %[i], %[limit]\n\t"
-		"b.lo 7f\n\t"
-		"b %l[refused]\n"
-		"7:\n\t"
-		PERCPU_SEQ_STEP(7)
+		PERCPU_SEQ_REFUSE_UNLESS("lo")
+		PERCPU_SEQ_STEP(decided)
 		"add x9, x10, #8\n\t"
 		"str %[item], [x9, %[i], lsl #3]\n\t"
-		PERCPU_SEQ_STEP(8)
+		PERCPU_SEQ_STEP(written)
 		"add %[i], %[i], #1\n\t"
 		"stlr %[i], [x10]\n"
 		PERCPU_SEQ_END
 		: [i] "=&r"(i)
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
-		  [limit] "r"(limit), [item] "r"(item)
+		: PERCPU_SEQ_GUARDED, [limit] "r"(limit), [item] "r"(item)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
 	return 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_pop(void *cell, const void *guard, size_t stride, void **ret)
@@ -499,128 +342,25 @@ PERCPU_INLINE int percpu_seq_pop(void *cell, const void *guard, size_t stride, v
 	void *item;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
+		PERCPU_SEQ_BEGIN_GUARDED("pop")
 		"ldr %[i], [x10]\n\t"
-		PERCPU_SEQ_STEP(6)
-		"cbnz %[i], 7f\n\t"
-		"b %l[refused]\n"
-		"7:\n\t"
-		PERCPU_SEQ_STEP(7)
+		PERCPU_SEQ_STEP(loaded)
+		"cmp %[i], #0\n\t"
+		PERCPU_SEQ_REFUSE_UNLESS("ne")
+		PERCPU_SEQ_STEP(decided)
 		"ldr %[item], [x10, %[i], lsl #3]\n\t"
 		"sub %[i], %[i], #1\n\t"
-		PERCPU_SEQ_STEP(8)
+		PERCPU_SEQ_STEP(written)
 		"str %[i], [x10]\n"
 		PERCPU_SEQ_END
 		: [i] "=&r"(i), [item] "=&r"(item)
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride)
+		: PERCPU_SEQ_GUARDED
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
 	*ret = item;
 	return 0;
-refused:
-	percpu_seq_left();
-	return PERCPU_SEQ_REFUSED;
-slow:
-	percpu_seq_left();
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_copy(void *cell, const void *guard, size_t stride, uint64_t mask,
-				  const uint64_t *src, uint64_t words)
-{
-	uint64_t head, i, t;
-
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
-		"ldr %[head], [x10]\n\t"
-		"add x9, x10, #8\n\t"
-		"ldar %[t], [x9]\n\t"
-		PERCPU_SEQ_STEP(6)
-		"sub %[t], %[t], %[head]\n\t"
-		"add %[t], %[t], %[mask]\n\t"
-		"add %[t], %[t], #1\n\t"
-		"cmp %[t], %[words]\n\t"
-		"b.hs 7f\n\t"
-		"b %l[refused]\n"
-		"7:\n\t"
-		"mov %[i], xzr\n"
-		"6:\n\t"
-		PERCPU_SEQ_STEP(7)
-		"ldr %[t], [%[src], %[i], lsl #3]\n\t"
-		"and x9, %[head], %[mask]\n\t"
-		"add x9, x10, x9, lsl #3\n\t"
-		"str %[t], [x9, #16]\n\t"
-		"add %[head], %[head], #1\n\t"
-		"add %[i], %[i], #1\n\t"
-		"cmp %[i], %[words]\n\t"
-		"b.lo 6b\n\t"
-		PERCPU_SEQ_STEP(8)
-		"stlr %[head], [x10]\n"
-		PERCPU_SEQ_END
-		: [head] "=&r"(head), [i] "=&r"(i), [t] "=&r"(t)
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [guard] "r"(guard), [stride] "r"(stride),
-		  [mask] "r"(mask), [src] "r"(src), [words] "r"(words)
-		: PERCPU_SEQ_CLOBBERS
-		: slow, refused);
-	return 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_append(void *cell, size_t stride, uint64_t mask, const uint64_t *src,
-				    uint64_t pairs)
-{
-	const uint64_t *end = src + 2 * pairs, *p;
-	uint64_t head, t;
-
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		"ldr %[head], [x10]\n\t"
-		"add x9, x10, #8\n\t"
-		"ldar %[t], [x9]\n\t"
-		PERCPU_SEQ_STEP(6)
-		"sub %[t], %[t], %[head]\n\t"
-		"add %[t], %[t], %[mask]\n\t"
-		"add %[t], %[t], #1\n\t"
-		"cmp %[t], %[words]\n\t"
-		"b.hs 7f\n\t"
-		"b %l[refused]\n"
-		"7:\n\t"
-		"mov %[p], %[src]\n"
-		"6:\n\t"
-		PERCPU_SEQ_STEP(7)
-		"and x9, %[head], %[mask]\n\t"
-		"add x9, x10, x9, lsl #3\n\t"
-		"ldr %[t], [%[p]], #8\n\t"
-		"str %[t], [x9, #16]\n\t"
-		"ldr %[t], [%[p]], #8\n\t"
-		"str %[t], [x9, #24]\n\t"
-		"add %[head], %[head], #2\n\t"
-		"cmp %[p], %[end]\n\t"
-		"b.lo 6b\n\t"
-		PERCPU_SEQ_STEP(8)
-		"stlr %[head], [x10]\n"
-		PERCPU_SEQ_END
-		: [head] "=&r"(head), [p] "=&r"(p), [t] "=&r"(t)
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [stride] "r"(stride), [mask] "r"(mask),
-		  [src] "r"(src), [end] "r"(end), [words] "r"(2 * pairs)
-		: PERCPU_SEQ_CLOBBERS
-		: slow, refused);
-	return 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, uint64_t half)
@@ -628,62 +368,50 @@ PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, ui
 	uint64_t v, t;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
+		PERCPU_SEQ_BEGIN("narrow_add")
 		"ldr w9, [x10]\n\t"
 		"add %[v], x9, %[half]\n\t"
 		"add %[t], %[v], %[n]\n\t"
 		"eor %[t], %[t], %[v]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_STEP(loaded)
 		"tst %[t], %[window]\n\t"
-		"b.eq 7f\n\t"
-		"b %l[refused]\n"
-		"7:\n\t"
-		PERCPU_SEQ_STEP(7)
+		PERCPU_SEQ_REFUSE_UNLESS("eq")
+		PERCPU_SEQ_STEP(decided)
 		"add w9, w9, %w[n]\n\t"
 		"str w9, [x10]\n"
 		PERCPU_SEQ_END
 		: [v] "=&r"(v), [t] "=&r"(t)
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n),
+		: PERCPU_SEQ_CELL, [n] "r"(n),
 		  [half] "r"(half), [window] "r"(~(2 * half - 1))
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow, refused);
 	return 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_narrow_cross(void *cell, size_t stride, int64_t n,
 					  const uint64_t *checkpoint, uint64_t expected)
 {
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
+		PERCPU_SEQ_BEGIN("narrow_cross")
 		"ldar x9, [%[checkpoint]]\n\t"
 		"cmp x9, %[expected]\n\t"
-		"b.eq 7f\n\t"
-		"b %l[refused]\n"
-		"7:\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_REFUSE_UNLESS("eq")
+		PERCPU_SEQ_STEP(decided)
 		"ldr w9, [x10]\n\t"
 		"add w9, w9, %w[n]\n\t"
-		PERCPU_SEQ_STEP(7)
+		PERCPU_SEQ_STEP(written)
 		"str w9, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [self] "r"(percpu_self_operand()),
-		  [cell] "r"(cell), [stride] "r"(stride), [n] "r"(n),
+		: PERCPU_SEQ_CELL, [n] "r"(n),
 		  [checkpoint] "r"(checkpoint), [expected] "r"(expected)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
 	return 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
@@ -691,13 +419,12 @@ PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
 	uint64_t left;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_START("spin")
 		"mov %[left], %[tries]\n"
 		"6:\n\t"
 		"yield\n\t"
-		"cbnz %[left], 7f\n\t"
-		"b %l[refused]\n"
-		"7:\n\t"
+		"cmp %[left], #0\n\t"
+		PERCPU_SEQ_REFUSE_UNLESS("ne")
 		"sub %[left], %[left], #1\n\t"
 		"ldr w9, [%[flag]]\n\t"
 		"cbz w9, 6b\n"
@@ -707,12 +434,14 @@ PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
 	return left == tries - 1 ? PERCPU_SEQ_REFUSED : 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
 }
 
+/* clang-format on */
+
 PERCPU_END_DECLS
+
+#include <percpu/arch/aarch64_words.h>
 
 #endif

@@ -28,24 +28,6 @@ PERCPU_INLINE int percpu_seq_add(void *cell, size_t stride, int64_t n)
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_add2(void *cell, size_t stride, const int64_t n[2])
-{
-	(void)cell, (void)stride, (void)n;
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_add4(void *cell, size_t stride, const int64_t n[4])
-{
-	(void)cell, (void)stride, (void)n;
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_add8(void *cell, size_t stride, const int64_t n[8])
-{
-	(void)cell, (void)stride, (void)n;
-	return PERCPU_SEQ_SLOW;
-}
-
 PERCPU_INLINE int percpu_seq_bank_add(void *cell, size_t stride, const uint64_t *bank,
 				      uint64_t mask, int64_t n)
 {
@@ -89,23 +71,10 @@ PERCPU_INLINE int percpu_seq_pair_add(void *cell, size_t stride, const uint64_t 
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_add_return(void *cell, const void *guard, size_t stride, int64_t n,
-					int64_t *ret)
-{
-	(void)cell, (void)guard, (void)stride, (void)n, (void)ret;
-	return PERCPU_SEQ_SLOW;
-}
-
 PERCPU_INLINE int percpu_seq_add_limit(void *cell, const void *guard, size_t stride, int64_t n,
 				       int64_t limit, int64_t *ret)
 {
 	(void)cell, (void)guard, (void)stride, (void)n, (void)limit, (void)ret;
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_store(void *cell, const void *guard, size_t stride, int64_t v)
-{
-	(void)cell, (void)guard, (void)stride, (void)v;
 	return PERCPU_SEQ_SLOW;
 }
 
@@ -143,10 +112,23 @@ PERCPU_INLINE int percpu_seq_copy(void *cell, const void *guard, size_t stride, 
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_append(void *cell, size_t stride, uint64_t mask, const uint64_t *src,
-				    uint64_t pairs)
+PERCPU_INLINE int percpu_seq_append1(void *cell, size_t stride, uint64_t mask, percpu_words2 n0)
 {
-	(void)cell, (void)stride, (void)mask, (void)src, (void)pairs;
+	(void)cell, (void)stride, (void)mask, (void)n0;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_append2(void *cell, size_t stride, uint64_t mask, percpu_words2 n0,
+				     percpu_words2 n1)
+{
+	(void)cell, (void)stride, (void)mask, (void)n0, (void)n1;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_append4(void *cell, size_t stride, uint64_t mask, percpu_words2 n0,
+				     percpu_words2 n1, percpu_words2 n2, percpu_words2 n3)
+{
+	(void)cell, (void)stride, (void)mask, (void)n0, (void)n1, (void)n2, (void)n3;
 	return PERCPU_SEQ_SLOW;
 }
 

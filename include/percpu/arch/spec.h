@@ -1,62 +1,71 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spec.h - the restartable sequences that each arch/<a>.h must define.
+ * spec.h - the restartable sequences: what each does, step by step. arch/<a>.h
+ * defines them for a CPU; a port that lacks one does not compile.
  *
- * This file is the contract and holds no code but the types; the pseudo-code
- * below is what every port does, step by step.
+ * A sequence is a run of instructions that the kernel restarts when the thread is
+ * preempted, migrated or interrupted by a signal within it. Its last instruction
+ * is the commit: one store. Before it, nothing that another thread could use has
+ * changed; after it, everything has. Hence, seen from the other threads of the
+ * same CPU, a sequence happens at once or not at all.
  *
- * A sequence is a run of instructions that the kernel restarts when the
- * thread is preempted, migrated or interrupted by a signal within it. Its last
- * instruction is the commit: one store. Before it, nothing that another thread
- * could see has changed; after it, everything has. Hence, seen from the other
- * threads of the same CPU, a sequence happens at once or not at all.
+ * NOTATION
  *
- * All sequences share a frame:
+ *	cell	the object's address in lane 0; stride is the distance between lanes,
+ *		a constant where the caller has one
+ *	p	this CPU's cell: cell + cpu * stride
+ *	guard	the address in lane 0 of a 32-bit word; nonzero in a lane, it keeps
+ *		sequences out (src/objects/local.c sets it)
+ *	bank	a word that holds the distance from p to the bank that counts now;
+ *		mask is that of the second bank, a power of two
+ *	@name	a step: tests stop, delay and kill threads there
+ *	commit	on the right of the store that is the last instruction
+ *	acquire, release	the ordering of this load or store; see ORDERING
+ *	return REFUSED	the operation's own condition does not hold; nothing is stored
  *
- *	rs = percpu_self                 the calling thread's area
- *	rs->rseq_cs = &descriptor        arm; the kernel disarms when it aborts
- *   start:
- *	cpu = rs->cpu_id                 inside, so that it cannot go stale
- *	if (cpu < 0) goto slow           this thread has no registration
- *	p = cell + cpu * stride
- *	if (guarded && *(uint32_t *)(guard + cpu * stride)) goto slow	acquire
+ * All sequences begin and end alike:
+ *
+ *	rs = percpu_self		the calling thread's area
+ *	rs->rseq_cs = &descriptor	arm: the kernel knows of the sequence
+ *   start:				@armed
+ *	cpu = rs->cpu_id		@numbered; inside, so that it cannot go stale
+ *	if (cpu < 0) goto slow		@registered; else the thread runs no sequences
+ *	p = cell + cpu * stride		@placed
+ *	guarded: if (guard of this lane != 0) goto slow		@admitted; acquire
+ *	banked:  p += *bank & mask				@admitted
  *	... the operation; its last store is the commit ...
  *   end:
  *	return 0
- *   abort:                           (signature in the 4 bytes before it)
+ *   abort:				(signature in the 4 bytes before it)
  *   slow:
- *	return PERCPU_SEQ_SLOW
+ *	return SLOW
  *
- * The caller, not the sequence, restarts: it knows how often it may, and what
- * to do then. So no sequence loops without bound, and a thread that is
- * single-stepped by a debugger ends up in its fallback.
+ * Any value of *bank keeps p between the banks, for the mask is applied to it. A
+ * reader who changes *bank and fences has what was added before in the old bank,
+ * and nobody adds there any more.
  *
- * Abort handlers have no landing pad (endbr64, bti) and need none. The kernel gets
- * there by setting the program counter. It adds no pending branch, and there was
- * none: no sequence has an indirect branch in it, nor is one the target of any.
+ * The caller, not the sequence, restarts: it knows how often it may, and what to
+ * do then. So no sequence loops without bound, and a thread that a debugger
+ * single-steps ends up in its fallback.
  *
- * Parameters, the same everywhere
- *	cell	the object's address in lane 0
- *	guard	address in lane 0 of a 32-bit word; nonzero in a lane keeps
- *		sequences out of it (fallback.h says who sets it)
- *	stride	distance between lanes; a constant where the caller has one
+ * RESULTS
  *
- * Returns
  *	0			committed
- *	PERCPU_SEQ_SLOW		not committed: aborted, guarded, or this
- *				thread cannot run sequences
- *	PERCPU_SEQ_REFUSED	not committed: the operation's own condition
- *				does not hold on this CPU
+ *	PERCPU_SEQ_SLOW		not committed: aborted, guarded, or this thread cannot
+ *				run sequences
+ *	PERCPU_SEQ_REFUSED	not committed: refused
+ *
  * Outputs are set with 0 and, where said, with PERCPU_SEQ_REFUSED; with
- * PERCPU_SEQ_SLOW they may hold anything.
+ * PERCPU_SEQ_SLOW they may hold anything. A refusal that has an output leaves at
+ * "end", without the store: compilers differ in whether outputs of an asm are valid
+ * at its labels.
  *
- * A refusal that has an output leaves at "end", without the store: compilers
- * differ in whether outputs of an asm are valid at its labels.
+ * ORDERING
  *
- * Ordering: none toward other CPUs, except of what is marked: a load "acquire"
- * comes before all loads and stores that follow it, a commit "release" after all
- * that precede it. Each pairs with something in C; tests/litmus has a test for
- * each, in the language of herd7:
+ * None toward other CPUs, except of what is marked: a load "acquire" comes before
+ * all loads and stores that follow it, a commit "release" after all that precede
+ * it. Each pairs with something in C; tests/litmus has a test for each, in the
+ * language of herd7:
  *
  *	guard		acquire; pairs with the release by which the last who
  *			raised it lowers it (leave() in src/objects/local.c). Who finds
@@ -76,204 +85,38 @@
  *			itself (make_checkpoint() in src/objects/compact.c), so that who
  *			sees the crossing sees the checkpoint that allowed it.
  *
- * What was not marked pairs with a fence: who raises a guard or changes a bank
+ * What is not marked pairs with a fence: who raises a guard or changes a bank
  * fences, and then every sequence that had not seen it has committed, visibly,
  * or starts anew and sees it. A cell is stored to by one CPU, which sees its own
  * stores in order, so sequences of one CPU need nothing among themselves.
  *
- * To the compiler each is a barrier, except add*, bank_add* and narrow_add: it
- * moves no call, atomic access or other sequence across them, but keeps in
+ * TO THE COMPILER
+ *
+ * Each sequence is a barrier, except add, bank_add* and narrow_add: the compiler
+ * moves no call, atomic access or other sequence across those, but keeps in
  * registers what it has loaded, such as the object's description. So who also
  * gets at the cells by pointer puts __atomic_signal_fence() in front of and
  * behind them.
  *
- * Registers: the assembly tells the compiler all that it changes, upper halves
- * of vector registers included. So a function for other instructions than its
- * unit, as by __attribute__((target("avx2"))), inlines sequences like any other.
+ * The assembly tells the compiler all registers that it changes, upper halves of
+ * vector registers included. So a function for other instructions than its unit,
+ * as by __attribute__((target("avx2"))), inlines sequences like any other.
  *
- * cpu()							int32_t
- *	return percpu_self->cpu_id
- *	No sequence: the number may be stale when it is returned. Negative in a
- *	thread without registration, and where there are no sequences.
- *
- * add(cell, stride, n)
- *	*p += n						commit, 1 word
- *
- * add2, add4, add8(cell, stride, const int64_t n[N])
- *	p[0..N-1] += n[0..N-1]				commit, one vector store
- *	cell is aligned to N words. Defined where one instruction stores so
- *	many bytes; PERCPU_SEQ_WORDS is the largest N that is inlined in this
- *	translation unit.
- *
- * bank_add(cell, stride, const uint64_t *bank, mask, n)
- *	p += *bank & mask				inside, like the CPU
- *	*p += n						commit, 1 word
- *	A reader who changes *bank and fences has what was added before in
- *	the old bank, and nobody adds there any more. The mask is the distance
- *	of the banks: whatever a damaged *bank says, p stays between them.
- *
- * bank_add2, bank_add4, bank_add8(cell, stride, bank, mask, n...)
- *	likewise, with add2, add4, add8; the words are passed in pairs, in
- *	registers. add4 and add8 are for CPUs with AVX2 and AVX-512.
- *
- * bank_update(cell, stride, bank, mask, const uint64_t *n, words)
- *							struct percpu_pair
- *	p += *bank & mask
- *	old = p->turn & 1, new = 1 - old		acquire
- *	p->copy[new][i] = p->copy[old][i] + n[i]	for i in 0..words-1
- *	p->turn++					commit, release
- *	words is even, and is the size of a copy. A reader that loads turn
- *	(acquire), a word of the copy it names, and, behind an acquire fence,
- *	the same turn once more, has what that commit made valid.
- *
- * pair_add(cell, stride, bank, mask, word, words, n)	struct percpu_pair
- *	p += *bank & mask
- *	valid = p->turn & 1				acquire
- *	p->copy[valid][word] += n			commit, 1 word
- *	words is the size of a copy. It changes the copy that counts in place, for
- *	one word is there as a whole or not at all.
- *
- * add_return(cell, guard, stride, n, int64_t *ret)
- *	v = *p + n
- *	*p = v						commit
- *	*ret = v
- *
- * add_limit(cell, guard, stride, n, limit, int64_t *ret)
- *	v = *p + n
- *	if (v > limit) { *ret = v; return REFUSED }	signed
- *	*p = v						commit
- *	*ret = v
- *
- * store(cell, guard, stride, v)
- *	*p = v						commit
- *
- * cmpxchg(cell, guard, stride, expected, v, int64_t *ret)
- *	old = *p
- *	if (old != expected) { *ret = old; return REFUSED }
- *	*p = v						commit
- *	*ret = old
- *
- * xchg(cell, guard, stride, v, int64_t *ret)
- *	old = *p
- *	*p = v						commit
- *	*ret = old
- *
- * push(cell, guard, stride, limit, void *item)	struct percpu_array
- *	i = p->count
- *	if (i >= limit) return REFUSED			full
- *	p->slot[i] = item
- *	p->count = i + 1				commit, release
- *
- * pop(cell, guard, stride, void **ret)		struct percpu_array
- *	i = p->count
- *	if (i == 0) return REFUSED			empty
- *	item = p->slot[i - 1]
- *	p->count = i - 1				commit
- *	*ret = item
- *
- * copy(cell, guard, stride, mask, const uint64_t *src, words)
- *							struct percpu_fifo
- *	head = p->head
- *	tail = p->tail					acquire
- *	if (mask + 1 - (head - tail) < words) return REFUSED	no room
- *	p->slot[(head + i) & mask] = src[i]		for i in 0..words-1
- *	p->head = head + words				commit, release
- *	words is at least 1 and at most mask + 1; keep it short, for every
- *	preemption within it starts the copy anew.
- *
- * append(cell, stride, mask, const uint64_t *src, pairs)
- *	as copy() of 2 * pairs words, without a guard; all positions in the
- *	fifo are even, so no pair of words is split where it wraps around
- *
- * narrow_add(cell, stride, n, half)		32-bit cell
- *	v = *p + half					in 64 bits
- *	if ((v ^ (v + n)) & -(2 * half)) return REFUSED	another window
- *	*p += n						commit, 32 bits
- *	half is a power of two. Windows are 2 * half values long; the cell
- *	starts in the middle of one.
- *
- * narrow_cross(cell, stride, n, const uint64_t *checkpoint, expected)
- *	if (*checkpoint != expected) return REFUSED	acquire
- *	*p += n						commit, 32 bits
- *
- * spin(const uint32_t *flag, tries)
- *	Stays inside the sequence until *flag is nonzero (0) or the tries are
- *	used up (REFUSED); stores nothing. The self-test lets another thread
- *	set the flag on this CPU: a working kernel then aborts (SLOW). A flag
- *	that is set at the first look was so before the sequence started, and
- *	proves nothing: REFUSED.
+ * Abort handlers have no landing pad (endbr64, bti) and need none. The kernel gets
+ * there by setting the program counter. It adds no pending branch, and there was
+ * none: no sequence has an indirect branch in it, nor is one the target of any.
  */
 #ifndef PERCPU_ARCH_SPEC_H
 #define PERCPU_ARCH_SPEC_H
 
-#include <percpu/base.h>
-
-#ifdef PERCPU_LATE
-#include <pthread.h>
-#endif
+#include <percpu/arch/self.h>
 
 enum {
 	PERCPU_SEQ_SLOW = 1,
 	PERCPU_SEQ_REFUSED = 2,
 };
 
-/**
- * The area that the kernel keeps up to date for a registered thread: the first
- * 32 bytes of its struct rseq. Only rseq_cs may be written from here.
- */
-struct percpu_rseq {
-	uint32_t cpu_id_start;
-	int32_t cpu_id; /* negative: not registered */
-	uint64_t rseq_cs;
-	uint32_t flags;
-	uint32_t node_id;
-	uint32_t mm_cid;
-	uint32_t reserved;
-} __attribute__((__aligned__(32)));
-
 PERCPU_BEGIN_DECLS
-
-/**
- * Where the kernel keeps the calling thread's CPU number.
- *
- * Until the thread's first slow path, and for good in a thread that cannot run
- * sequences, it points to an area whose CPU number is negative, which sends
- * every sequence to its fallback. Being thread-local, it is also what makes
- * the tier a property of the thread. Only the library writes it.
- *
- * Only sequences and percpu_seq_cpu() read it, anew each time, because a fiber
- * may go on in another thread after a switch. Compilers for aarch64 keep the
- * thread pointer across calls, so there the sequences take the area in their own
- * assembly. Compilers for x86-64 address it by %fs each time (GCC, unless told
- * -mno-tls-direct-seg-refs), so there they take it in C, where the compiler may
- * keep it from one add to the next; in assembly an add would cost 10 to 30 % more.
- *
- * Initial-exec: two loads, no call, also from shared objects. That takes a
- * library that is linked when the program starts. What is loaded late is compiled
- * with PERCPU_LATE, and finds the pointer by a key: percpu_self_here().
- */
-#ifndef PERCPU_LATE
-extern PERCPU_API __thread struct percpu_rseq *percpu_self
-	__attribute__((__tls_model__("initial-exec")));
-#else
-#define percpu_self (*percpu_self_here())
-
-/** The key whose value leads to percpu_self, unless there is none. */
-extern PERCPU_API pthread_key_t percpu_key;
-#define PERCPU_NO_KEY ((pthread_key_t)-1)
-
-/** Where percpu_self is, in a thread for which the key has no value. */
-PERCPU_API struct percpu_rseq **percpu_self_at(void);
-
-/* A call each time: compilers keep nothing of it for a fiber that moves. */
-PERCPU_INLINE struct percpu_rseq **percpu_self_here(void)
-{
-	const pthread_key_t key = percpu_key;
-	void *at = percpu_likely(key != PERCPU_NO_KEY) ? pthread_getspecific(key) : NULL;
-
-	return percpu_likely(at != NULL) ? (struct percpu_rseq **)at : percpu_self_at();
-}
-#endif
 
 /* C++ has flexible arrays as an extension only. */
 #pragma GCC diagnostic push
@@ -311,16 +154,207 @@ typedef struct {
 } percpu_words2;
 #endif
 
-/** Words in memory, as an operand of a sequence. */
-typedef struct {
-	int64_t word[2];
-} __attribute__((__may_alias__)) percpu_memory2;
-typedef struct {
-	int64_t word[4];
-} __attribute__((__may_alias__)) percpu_memory4;
-typedef struct {
-	int64_t word[8];
-} __attribute__((__may_alias__)) percpu_memory8;
+/**
+ * cpu: no sequence; the number may be stale when it is returned. Negative in a
+ * thread without registration, and where there are no sequences.
+ *
+ *	return percpu_self->cpu_id
+ */
+PERCPU_INLINE int32_t percpu_seq_cpu(void);
+
+/**
+ * add: one word.
+ *
+ *	v = *p + n				@loaded
+ *	*p = v					commit
+ */
+PERCPU_INLINE int percpu_seq_add(void *cell, size_t stride, int64_t n);
+
+/**
+ * bank_add: one word in the bank that counts.
+ *
+ *	v = *p + n				@loaded
+ *	*p = v					commit
+ */
+PERCPU_INLINE int percpu_seq_bank_add(void *cell, size_t stride, const uint64_t *bank,
+				      uint64_t mask, int64_t n);
+
+/**
+ * bank_add2, bank_add4, bank_add8: adjacent words, aligned to as many, in one vector
+ * store. The words are passed in pairs, in registers: the first two are n or n0, the
+ * next n2. add4 is for CPUs with AVX2, add8 for those with AVX-512; elsewhere they
+ * return SLOW. PERCPU_SEQ_WORDS is the largest that this unit is compiled for. With
+ * one bank, *bank is 0.
+ *
+ *	v[i] = p[i] + n[i]			@loaded
+ *	p[i] = v[i]				commit
+ */
+PERCPU_INLINE int percpu_seq_bank_add2(void *cell, size_t stride, const uint64_t *bank,
+				       uint64_t mask, percpu_words2 n);
+PERCPU_INLINE int percpu_seq_bank_add4(void *cell, size_t stride, const uint64_t *bank,
+				       uint64_t mask, percpu_words2 n0, percpu_words2 n2);
+PERCPU_INLINE int percpu_seq_bank_add8(void *cell, size_t stride, const uint64_t *bank,
+				       uint64_t mask, percpu_words2 n0, percpu_words2 n2,
+				       percpu_words2 n4, percpu_words2 n6);
+
+/**
+ * pair_add: one word of a record in two copies, p being a struct percpu_pair: in
+ * place in the copy that counts, for one word is there as a whole or not at all.
+ * words is the size of a copy.
+ *
+ *	valid = p->turn & 1			acquire
+ *						@loaded
+ *	at = &p->copy[valid][word]		@decided
+ *	v = *at + n				@written
+ *	*at = v					commit
+ */
+PERCPU_INLINE int percpu_seq_pair_add(void *cell, size_t stride, const uint64_t *bank,
+				      uint64_t mask, uint64_t word, uint64_t words, int64_t n);
+
+/**
+ * bank_update: all words of a record in two copies, p being a struct percpu_pair.
+ * words is even, and is the size of a copy. A reader that loads turn (acquire), a
+ * word of the copy it names, and, behind an acquire fence, the same turn once more,
+ * has what that commit made valid.
+ *
+ *	old = p->turn & 1			acquire
+ *						@loaded
+ *	new = 1 - old
+ *	for i in 0..words-1			@decided
+ *		p->copy[new][i] = p->copy[old][i] + n[i]
+ *						@written
+ *	p->turn++				commit, release
+ */
+PERCPU_INLINE int percpu_seq_bank_update(void *cell, size_t stride, const uint64_t *bank,
+					 uint64_t mask, const uint64_t *n, uint64_t words);
+
+/**
+ * add_limit: one word, not above a limit; INT64_MAX is none. Tells the sum.
+ *
+ *	v = *p + n				@loaded
+ *	if (v > limit) { *ret = v; return REFUSED }	signed
+ *						@decided
+ *	*p = v					commit
+ *	*ret = v
+ */
+PERCPU_INLINE int percpu_seq_add_limit(void *cell, const void *guard, size_t stride, int64_t n,
+				       int64_t limit, int64_t *ret);
+
+/**
+ * cmpxchg: one word, if it is as expected.
+ *
+ *	old = *p				@loaded
+ *	if (old != expected) { *ret = old; return REFUSED }
+ *						@decided
+ *	*p = v					commit
+ *	*ret = old
+ */
+PERCPU_INLINE int percpu_seq_cmpxchg(void *cell, const void *guard, size_t stride, int64_t expected,
+				     int64_t v, int64_t *ret);
+
+/**
+ * xchg: one word. Who only stores does not look at *ret.
+ *
+ *	old = *p				@loaded
+ *	*p = v					commit
+ *	*ret = old
+ */
+PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, int64_t v,
+				  int64_t *ret);
+
+/**
+ * push: one item onto p, a struct percpu_array.
+ *
+ *	i = p->count				@loaded
+ *	if (i >= limit) return REFUSED		full
+ *						@decided
+ *	p->slot[i] = item			@written
+ *	p->count = i + 1			commit, release
+ */
+PERCPU_INLINE int percpu_seq_push(void *cell, const void *guard, size_t stride, uint64_t limit,
+				  void *item);
+
+/**
+ * pop: the last item of p, a struct percpu_array.
+ *
+ *	i = p->count				@loaded
+ *	if (i == 0) return REFUSED		empty
+ *						@decided
+ *	item = p->slot[i - 1]			@written
+ *	p->count = i - 1			commit
+ *	*ret = item
+ */
+PERCPU_INLINE int percpu_seq_pop(void *cell, const void *guard, size_t stride, void **ret);
+
+/**
+ * copy: words into p, a struct percpu_fifo of mask + 1 slots. There is at least one
+ * word, and there are at most mask + 1; keep it short, for every preemption within it
+ * starts the copy anew.
+ *
+ *	head = p->head
+ *	tail = p->tail				acquire
+ *						@loaded
+ *	if (mask + 1 - (head - tail) < words) return REFUSED	no room
+ *	for i in 0..words-1			@decided
+ *		p->slot[(head + i) & mask] = src[i]
+ *						@written
+ *	p->head = head + words			commit, release
+ */
+PERCPU_INLINE int percpu_seq_copy(void *cell, const void *guard, size_t stride, uint64_t mask,
+				  const uint64_t *src, uint64_t words);
+
+/**
+ * append1, append2, append4: as copy, of so many pairs of words, passed in
+ * registers, and without a guard. All positions in the queue are even, so no pair is
+ * split where it wraps around.
+ *
+ *	head = p->head
+ *	tail = p->tail				acquire
+ *						@loaded
+ *	if (mask + 1 - (head - tail) < 2 * pairs) return REFUSED	no room
+ *						@decided
+ *	p->slot[(head + 2 * i) & mask] = pair i	for i in 0..pairs-1
+ *						@written
+ *	p->head = head + 2 * pairs		commit, release
+ */
+PERCPU_INLINE int percpu_seq_append1(void *cell, size_t stride, uint64_t mask, percpu_words2 n0);
+PERCPU_INLINE int percpu_seq_append2(void *cell, size_t stride, uint64_t mask, percpu_words2 n0,
+				     percpu_words2 n1);
+PERCPU_INLINE int percpu_seq_append4(void *cell, size_t stride, uint64_t mask, percpu_words2 n0,
+				     percpu_words2 n1, percpu_words2 n2, percpu_words2 n3);
+
+/**
+ * narrow_add: a cell of 32 bits, within its window. Windows are 2 * half values
+ * long; half is a power of two, and the cell starts in the middle of a window.
+ *
+ *	w = *p + half				in 64 bits
+ *						@loaded
+ *	if ((w ^ (w + n)) & -(2 * half)) return REFUSED		another window
+ *	v = *p + n				@decided
+ *	*p = v					commit, 32 bits
+ */
+PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, uint64_t half);
+
+/**
+ * narrow_cross: a cell of 32 bits, into another window, if the checkpoint is still
+ * the one that allows it.
+ *
+ *	c = *checkpoint				acquire
+ *	if (c != expected) return REFUSED
+ *						@decided
+ *	v = *p + n				@written
+ *	*p = v					commit, 32 bits
+ */
+PERCPU_INLINE int percpu_seq_narrow_cross(void *cell, size_t stride, int64_t n,
+					  const uint64_t *checkpoint, uint64_t expected);
+
+/**
+ * spin: stays inside the sequence until *flag is nonzero (0) or the tries are used up
+ * (REFUSED); stores nothing. The self-test lets another thread set the flag on this
+ * CPU: a working kernel then aborts (SLOW). A flag that is set at the first look was
+ * so before the sequence started, and proves nothing: REFUSED.
+ */
+PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries);
 
 /**
  * Stands where a sequence with outputs is left early: no instruction.
@@ -334,6 +368,22 @@ PERCPU_INLINE void percpu_seq_left(void)
 {
 	__asm__("");
 }
+
+/* clang-format off */
+
+/** How every sequence ends in C. */
+#define PERCPU_SEQ_EXIT                                                        \
+slow:                                                                          \
+	percpu_seq_left();                                                     \
+	return PERCPU_SEQ_SLOW;
+
+/** And before that, where it may be refused. */
+#define PERCPU_SEQ_EXIT_REFUSED                                                \
+refused:                                                                       \
+	percpu_seq_left();                                                     \
+	return PERCPU_SEQ_REFUSED;
+
+/* clang-format on */
 
 /** Word by word: who has just stored each of two words, and loads both at once,
  *  waits until the stores have left the store buffer. */
@@ -349,15 +399,23 @@ PERCPU_INLINE percpu_words2 percpu_pair(uint64_t a, uint64_t b)
 	return pair;
 }
 
+/** Two adjacent words of memory that may be of another type, such as a struct. */
+PERCPU_INLINE percpu_words2 percpu_pair_at(const void *words, size_t i)
+{
+	typedef uint64_t __attribute__((__may_alias__)) any_word;
+	const any_word *n = (const any_word *)words;
+
+	return percpu_pair(n[i], n[i + 1]);
+}
+
 PERCPU_END_DECLS
 
 /*
- * Tests place delays and traps between the steps of a sequence by defining
- * PERCPU_SEQ_STEP(n), assembly text, and the registers it uses, before they
- * include this header.
+ * Tests place delays and traps at the steps by defining PERCPU_SEQ_STEP(name),
+ * assembly text, and the registers it uses, before they include this header.
  */
 #ifndef PERCPU_SEQ_STEP
-#define PERCPU_SEQ_STEP(n) ""
+#define PERCPU_SEQ_STEP(name) ""
 #define PERCPU_SEQ_STEP_CLOBBERS
 #endif
 

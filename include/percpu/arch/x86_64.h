@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * x86_64.h - the sequences of spec.h for x86-64.
+ * x86_64.h - the sequences of spec.h for x86-64; those that store several words
+ * are in x86_64_words.h.
  *
- * Each commit is the last instruction before PERCPU_SEQ_END. A read-modify-
- * write of memory is one instruction, hence one commit as far as this CPU is
+ * The commit is the last instruction before PERCPU_SEQ_END. A read-modify-write of
+ * memory is one instruction, so it commits as a whole as far as this CPU is
  * concerned; that it is not atomic toward other CPUs does not matter here.
  */
 #ifndef PERCPU_ARCH_X86_64_H
@@ -16,7 +17,7 @@ PERCPU_BEGIN_DECLS
 /** What the kernel wants to see in front of an abort handler. */
 #define PERCPU_SEQ_SIGNATURE 0x53053053
 
-/* Local labels: 1 start, 2 end, 3 descriptor, 4 abort handler, 6 loop, 7 refusal. */
+/* Local labels: 1 start, 2 end, 3 descriptor, 4 abort handler, 6 loop, 7 skip. */
 /* clang-format off */
 
 /*
@@ -49,15 +50,18 @@ PERCPU_BEGIN_DECLS
 #endif
 
 /*
- * The descriptor, where debuggers find it, and the store that arms it. The
- * "?" puts the sections into the group of the function they belong to, so
- * that a C++ inline function in several units keeps one copy of each.
+ * The descriptor and the abort handler, with symbols that debuggers and profilers
+ * show, and the lists where debuggers look: of descriptors, and of the places
+ * that a sequence leaves for. The "?" puts the sections into the group of the
+ * function they belong to, so that a C++ inline function in several units keeps
+ * one copy of each. ud1 makes a disassembler take the signature for an operand.
  */
-#define PERCPU_SEQ_BEGIN                                                       \
-	PERCPU_SEQ_ATT                                                         \
-	PERCPU_SEQ_STAY                                                        \
+#define PERCPU_SEQ_RECORD(name)                                                \
 	".pushsection __rseq_cs, \"aw?\"\n\t"                                  \
 	".balign 32\n"                                                         \
+	"percpu_seq_" name ".cs.%=:\n\t"                                           \
+	".type percpu_seq_" name ".cs.%=, @object\n\t"                             \
+	".size percpu_seq_" name ".cs.%=, 32\n"                                    \
 	"3:\n\t"                                                               \
 	".long 0, 0\n\t"                                                       \
 	".quad 1f, 2f - 1f, 4f\n\t"                                            \
@@ -68,49 +72,87 @@ PERCPU_BEGIN_DECLS
 	".pushsection __rseq_exit_point_array, \"aw?\"\n\t"                    \
 	".quad 1f, %l[slow]\n\t"                                               \
 	".popsection\n\t"                                                      \
-	"leaq 3b(%%rip), %%rax\n\t"                                            \
-	"movq %%rax, 8(%[rs])\n"                                               \
-	"1:\n\t"                                                               \
-	PERCPU_SEQ_STEP(1)                                                     \
-	"movl 4(%[rs]), %%eax\n\t"                                             \
-	PERCPU_SEQ_STEP(2)                                                     \
-	"testl %%eax, %%eax\n\t"                                               \
-	"js %l[slow]\n\t"                                                      \
-	PERCPU_SEQ_STEP(3)
-
-/* %rax becomes the distance of this CPU's lane. */
-#define PERCPU_SEQ_LANE                                                        \
-	"imulq %[stride], %%rax\n\t"                                           \
-	PERCPU_SEQ_STEP(4)
-
-#define PERCPU_SEQ_GUARD                                                       \
-	"cmpl $0, (%[guard], %%rax)\n\t"                                       \
-	"jne %l[slow]\n\t"                                                     \
-	PERCPU_SEQ_STEP(5)
-
-/*
- * %rax becomes the address of this CPU's cell. One register, not base and
- * index: only so do some CPUs (Golden Cove) forward a store to the next load
- * of the same cell without delay.
- */
-#define PERCPU_SEQ_CELL                                                        \
-	"addq %[cell], %%rax\n\t"
-
-/* ud1 makes a disassembler take the signature for an operand. */
-#define PERCPU_SEQ_END                                                         \
-	"2:\n\t"                                                               \
 	".pushsection __rseq_failure, \"ax?\"\n\t"                             \
 	".byte 0x0f, 0xb9, 0x3d\n\t"                                           \
 	".long 0x53053053\n"                                                   \
+	"percpu_seq_" name ".abort.%=:\n"                                          \
 	"4:\n\t"                                                               \
 	"jmp %l[slow]\n\t"                                                     \
-	".popsection\n\t"                                                       \
-	PERCPU_SEQ_ATT_END
+	".type percpu_seq_" name ".abort.%=, @function\n\t"                        \
+	".size percpu_seq_" name ".abort.%=, . - 4b\n\t"                           \
+	".popsection\n\t"
 
-/* Adds change cells only, which no C expression reads: what the compiler knows
- * of other memory stays known (spec.h, "Ordering"). */
+/* %rax becomes the CPU number. What comes before is done before the kernel knows of
+ * the sequence. */
+#define PERCPU_SEQ_START(name, before)                                         \
+	PERCPU_SEQ_ATT                                                         \
+	PERCPU_SEQ_STAY                                                        \
+	PERCPU_SEQ_RECORD(name)                                                \
+	before                                                                 \
+	"leaq 3b(%%rip), %%rax\n\t"                                            \
+	"movq %%rax, 8(%[rs])\n"                                               \
+	"1:\n\t"                                                               \
+	PERCPU_SEQ_STEP(armed)                                                 \
+	"movl 4(%[rs]), %%eax\n\t"                                             \
+	PERCPU_SEQ_STEP(numbered)                                              \
+	"testl %%eax, %%eax\n\t"                                               \
+	"js %l[slow]\n\t"                                                      \
+	PERCPU_SEQ_STEP(registered)
+
+/* Then the distance of this CPU's lane. */
+#define PERCPU_SEQ_LANE                                                        \
+	"imulq %[stride], %%rax\n\t"                                           \
+	PERCPU_SEQ_STEP(placed)
+
+/*
+ * How a sequence begins: %rax becomes the address of this CPU's cell. One register,
+ * not base and index: only so do some CPUs (Golden Cove) forward a store to the next
+ * load of the same cell without delay.
+ */
+#define PERCPU_SEQ_BEGIN(name)                                                 \
+	PERCPU_SEQ_START(name, "")                                             \
+	PERCPU_SEQ_LANE                                                        \
+	"addq %[cell], %%rax\n\t"
+
+/* Likewise, unless the guard keeps it out. */
+#define PERCPU_SEQ_BEGIN_GUARDED(name)                                         \
+	PERCPU_SEQ_START(name, "")                                             \
+	PERCPU_SEQ_LANE                                                        \
+	"cmpl $0, (%[guard], %%rax)\n\t"                                       \
+	"jne %l[slow]\n\t"                                                     \
+	PERCPU_SEQ_STEP(admitted)                                              \
+	"addq %[cell], %%rax\n\t"
+
+/* Likewise, of the cell in the bank that counts now. */
+#define PERCPU_SEQ_BEGIN_BANKED(name, before)                                  \
+	PERCPU_SEQ_START(name, before)                                         \
+	PERCPU_SEQ_LANE                                                        \
+	"movq %[bank], %[b]\n\t"                                               \
+	PERCPU_SEQ_STEP(admitted)                                              \
+	"andq %[mask], %[b]\n\t"                                               \
+	"addq %[cell], %%rax\n\t"                                              \
+	"addq %[b], %%rax\n\t"
+
+/* The operands of each, and what all change. Adds change cells only, which no C
+ * expression reads: what the compiler knows of other memory stays known (spec.h,
+ * "To the compiler"). */
+#define PERCPU_SEQ_CELL                                                        \
+	[rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride)
+#define PERCPU_SEQ_GUARDED PERCPU_SEQ_CELL, [guard] "r"(guard)
+#define PERCPU_SEQ_BANKED PERCPU_SEQ_CELL, [bank] "m"(*bank), [mask] "re"(mask)
 #define PERCPU_SEQ_ADD_CLOBBERS "rax", "cc" PERCPU_SEQ_STEP_CLOBBERS
 #define PERCPU_SEQ_CLOBBERS "memory", PERCPU_SEQ_ADD_CLOBBERS
+
+/* Leave without the commit, if the flags say so. */
+#define PERCPU_SEQ_REFUSE_IF(condition)                                        \
+	"j" condition " %l[refused]\n\t"                                       \
+	".pushsection __rseq_exit_point_array, \"aw?\"\n\t"                    \
+	".quad 1b, %l[refused]\n\t"                                            \
+	".popsection\n\t"
+
+#define PERCPU_SEQ_END                                                         \
+	"2:\n\t"                                                               \
+	PERCPU_SEQ_ATT_END
 
 PERCPU_INLINE int32_t percpu_seq_cpu(void)
 {
@@ -120,113 +162,16 @@ PERCPU_INLINE int32_t percpu_seq_cpu(void)
 PERCPU_INLINE int percpu_seq_add(void *cell, size_t stride, int64_t n)
 {
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_CELL
+		PERCPU_SEQ_BEGIN("add")
 		"addq %[n], (%%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n)
+		: PERCPU_SEQ_CELL, [n] "re"(n)
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT
 }
-
-/*
- * Vector adds: load, add, store; the store is the commit. Base and index cost
- * them nothing. Where the unit is compiled without the instruction set they are
- * functions for it, to be called only when the CPU has it.
- */
-#ifdef __AVX2__
-#define PERCPU_SEQ_AVX2 PERCPU_INLINE
-#else
-#define PERCPU_SEQ_AVX2 static inline __attribute__((__unused__, __target__("avx2")))
-#endif
-
-#ifdef __AVX512F__
-#define PERCPU_SEQ_AVX512 PERCPU_INLINE
-#else
-#define PERCPU_SEQ_AVX512 static inline __attribute__((__unused__, __target__("avx512f")))
-#endif
-
-PERCPU_INLINE int percpu_seq_add2(void *cell, size_t stride, const int64_t n[2])
-{
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		"movdqu %[n], %%xmm0\n\t"
-		"paddq (%[cell], %%rax), %%xmm0\n\t"
-		PERCPU_SEQ_STEP(6)
-		"movdqa %%xmm0, (%[cell], %%rax)\n"
-		PERCPU_SEQ_END
-		: /* none */
-		: [rs] "r"(percpu_self),
-		  [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const percpu_memory2 *)(const void *)n)
-		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
-		: slow);
-	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_SEQ_AVX2 int percpu_seq_add4(void *cell, size_t stride, const int64_t n[4])
-{
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		"vmovdqu %[n], %%ymm0\n\t"
-		"vpaddq (%[cell], %%rax), %%ymm0, %%ymm0\n\t"
-		PERCPU_SEQ_STEP(6)
-		"vmovdqa %%ymm0, (%[cell], %%rax)\n"
-		PERCPU_SEQ_END
-		: /* none */
-		: [rs] "r"(percpu_self),
-		  [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const percpu_memory4 *)(const void *)n)
-		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
-		: slow);
-	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_SEQ_AVX512 int percpu_seq_add8(void *cell, size_t stride, const int64_t n[8])
-{
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		"vmovdqu64 %[n], %%zmm0\n\t"
-		"vpaddq (%[cell], %%rax), %%zmm0, %%zmm0\n\t"
-		PERCPU_SEQ_STEP(6)
-		"vmovdqa64 %%zmm0, (%[cell], %%rax)\n"
-		PERCPU_SEQ_END
-		: /* none */
-		: [rs] "r"(percpu_self),
-		  [cell] "r"(cell), [stride] "re"(stride), [n] "m"(*(const percpu_memory8 *)(const void *)n)
-		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
-		: slow);
-	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-/* The widest that is inlined here. */
-#if defined(__AVX512F__)
-#define PERCPU_SEQ_WORDS 8
-#elif defined(__AVX2__)
-#define PERCPU_SEQ_WORDS 4
-#else
-#define PERCPU_SEQ_WORDS 2
-#endif
-
-/* %rax becomes the address of the cell in the bank that counts now. */
-#define PERCPU_SEQ_BANK                                                        \
-	"movq %[bank], %[b]\n\t"                                               \
-	PERCPU_SEQ_STEP(5)                                                     \
-	"andq %[mask], %[b]\n\t"                                               \
-	"addq %[cell], %%rax\n\t"                                              \
-	"addq %[b], %%rax\n\t"
 
 PERCPU_INLINE int percpu_seq_bank_add(void *cell, size_t stride, const uint64_t *bank,
 				      uint64_t mask, int64_t n)
@@ -234,168 +179,16 @@ PERCPU_INLINE int percpu_seq_bank_add(void *cell, size_t stride, const uint64_t 
 	uint64_t b;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_BANK
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_BEGIN_BANKED("bank_add", "")
+		PERCPU_SEQ_STEP(loaded)
 		"addq %[n], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [b] "=&r"(b)
-		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
-		  [mask] "re"(mask), [n] "re"(n)
+		: PERCPU_SEQ_BANKED, [n] "re"(n)
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow);
 	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_bank_add2(void *cell, size_t stride, const uint64_t *bank,
-				       uint64_t mask, percpu_words2 n)
-{
-	uint64_t b;
-
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_ATT
-		"movdqa %[n], %%xmm0\n\t"
-		PERCPU_SEQ_ATT_END
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_BANK
-		"paddq (%%rax), %%xmm0\n\t"
-		PERCPU_SEQ_STEP(6)
-		"movdqa %%xmm0, (%%rax)\n"
-		PERCPU_SEQ_END
-		: [b] "=&r"(b)
-		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
-		  [mask] "re"(mask), [n] "x"(n)
-		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
-		: slow);
-	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-/*
- * Older encodings are slow while the upper halves of the registers are in use,
- * hence this, where the unit is compiled for them. The caller may be a function
- * for AVX nevertheless (__attribute__((target))), and keep vectors in any of the
- * registers that have upper halves here: 0 to 15.
- */
-PERCPU_INLINE void percpu_seq_vzeroupper(void)
-{
-#ifndef __AVX__
-	__asm__ __volatile__("vzeroupper"
-			     : /* none */
-			     : /* none */
-			     : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
-			       "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
-			       "xmm15");
-#endif
-}
-
-/* Wider ones are inlined also where the unit is compiled without the instruction
- * set, for the caller asks what the CPU has. */
-PERCPU_INLINE int percpu_seq_bank_add4(void *cell, size_t stride, const uint64_t *bank,
-				       uint64_t mask, percpu_words2 n0, percpu_words2 n2)
-{
-	uint64_t b;
-
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_ATT
-		"vmovdqa %[n0], %%xmm0\n\t"
-		"vinserti128 $1, %[n2], %%ymm0, %%ymm0\n\t"
-		PERCPU_SEQ_ATT_END
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_BANK
-		"vpaddq (%%rax), %%ymm0, %%ymm0\n\t"
-		PERCPU_SEQ_STEP(6)
-		"vmovdqa %%ymm0, (%%rax)\n"
-		PERCPU_SEQ_END
-		: [b] "=&r"(b)
-		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
-		  [mask] "re"(mask), [n0] "x"(n0), [n2] "x"(n2)
-		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
-		: slow);
-	percpu_seq_vzeroupper();
-	return 0;
-slow:
-	percpu_seq_vzeroupper();
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_bank_add8(void *cell, size_t stride, const uint64_t *bank,
-				       uint64_t mask, percpu_words2 n0, percpu_words2 n2,
-				       percpu_words2 n4, percpu_words2 n6)
-{
-	uint64_t b;
-
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_ATT
-		"vmovdqa %[n0], %%xmm0\n\t"
-		"vinserti128 $1, %[n2], %%ymm0, %%ymm0\n\t"
-		"vmovdqa %[n4], %%xmm1\n\t"
-		"vinserti128 $1, %[n6], %%ymm1, %%ymm1\n\t"
-		"vinserti64x4 $1, %%ymm1, %%zmm0, %%zmm0\n\t"
-		PERCPU_SEQ_ATT_END
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_BANK
-		"vpaddq (%%rax), %%zmm0, %%zmm0\n\t"
-		PERCPU_SEQ_STEP(6)
-		"vmovdqa64 %%zmm0, (%%rax)\n"
-		PERCPU_SEQ_END
-		: [b] "=&r"(b)
-		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
-		  [mask] "re"(mask), [n0] "x"(n0), [n2] "x"(n2), [n4] "x"(n4), [n6] "x"(n6)
-		: "xmm0", "xmm1", PERCPU_SEQ_ADD_CLOBBERS
-		: slow);
-	percpu_seq_vzeroupper();
-	return 0;
-slow:
-	percpu_seq_vzeroupper();
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_bank_update(void *cell, size_t stride, const uint64_t *bank,
-					 uint64_t mask, const uint64_t *n, uint64_t words)
-{
-	uint64_t b, from, i;
-
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_BANK
-		"movq (%%rax), %[from]\n\t"
-		PERCPU_SEQ_STEP(6)
-		"leaq (, %[words], 8), %[b]\n\t"
-		"leaq 16(%%rax, %[b]), %%r11\n\t"
-		"testl $1, %k[from]\n\t"
-		"leaq 16(%%rax), %[from]\n\t"
-		"jz 7f\n\t"
-		"xchgq %[from], %%r11\n"
-		"7:\n\t"
-		"xorl %k[i], %k[i]\n"
-		"6:\n\t"
-		PERCPU_SEQ_STEP(7)
-		"movdqu (%[n], %[i], 8), %%xmm0\n\t"
-		"paddq (%[from], %[i], 8), %%xmm0\n\t"
-		"movdqa %%xmm0, (%%r11, %[i], 8)\n\t"
-		"addq $2, %[i]\n\t"
-		"cmpq %[words], %[i]\n\t"
-		"jb 6b\n\t"
-		PERCPU_SEQ_STEP(8)
-		"incq (%%rax)\n"
-		PERCPU_SEQ_END
-		: [b] "=&r"(b), [from] "=&r"(from), [i] "=&r"(i)
-		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
-		  [mask] "re"(mask), [n] "r"(n), [words] "r"(words)
-		: "r11", "xmm0", PERCPU_SEQ_CLOBBERS
-		: slow);
-	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_pair_add(void *cell, size_t stride, const uint64_t *bank,
@@ -404,53 +197,21 @@ PERCPU_INLINE int percpu_seq_pair_add(void *cell, size_t stride, const uint64_t 
 	uint64_t b;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_BANK
+		PERCPU_SEQ_BEGIN_BANKED("pair_add", "")
 		"movq (%%rax), %[b]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_STEP(loaded)
 		"andq $1, %[b]\n\t"
 		"imulq %[words], %[b]\n\t"
 		"addq %[word], %[b]\n\t"
-		PERCPU_SEQ_STEP(7)
+		PERCPU_SEQ_STEP(decided)
 		"addq %[n], 16(%%rax, %[b], 8)\n"
 		PERCPU_SEQ_END
 		: [b] "=&r"(b)
-		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [bank] "m"(*bank),
-		  [mask] "re"(mask), [word] "r"(word), [words] "r"(words), [n] "re"(n)
+		: PERCPU_SEQ_BANKED, [word] "r"(word), [words] "r"(words), [n] "re"(n)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
 	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_add_return(void *cell, const void *guard, size_t stride, int64_t n,
-					int64_t *ret)
-{
-	int64_t v;
-
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
-		PERCPU_SEQ_CELL
-		"movq (%%rax), %[v]\n\t"
-		"addq %[n], %[v]\n\t"
-		PERCPU_SEQ_STEP(6)
-		"movq %[v], (%%rax)\n"
-		PERCPU_SEQ_END
-		: [v] "=&r"(v)
-		: [rs] "r"(percpu_self),
-		  [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
-		  [n] "re"(n)
-		: PERCPU_SEQ_CLOBBERS
-		: slow);
-	*ret = v;
-	return 0;
-slow:
-	percpu_seq_left();
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_add_limit(void *cell, const void *guard, size_t stride, int64_t n,
@@ -459,49 +220,22 @@ PERCPU_INLINE int percpu_seq_add_limit(void *cell, const void *guard, size_t str
 	int64_t v;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
-		PERCPU_SEQ_CELL
+		PERCPU_SEQ_BEGIN_GUARDED("add_limit")
 		"movq (%%rax), %[v]\n\t"
 		"addq %[n], %[v]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_STEP(loaded)
 		"cmpq %[limit], %[v]\n\t"
 		"jg 2f\n\t"
-		PERCPU_SEQ_STEP(7)
+		PERCPU_SEQ_STEP(decided)
 		"movq %[v], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [v] "=&r"(v)
-		: [rs] "r"(percpu_self),
-		  [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
-		  [n] "re"(n), [limit] "re"(limit)
+		: PERCPU_SEQ_GUARDED, [n] "re"(n), [limit] "re"(limit)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
 	*ret = v;
 	return v > limit ? PERCPU_SEQ_REFUSED : 0;
-slow:
-	percpu_seq_left();
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_store(void *cell, const void *guard, size_t stride, int64_t v)
-{
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
-		PERCPU_SEQ_CELL
-		"movq %[v], (%%rax)\n"
-		PERCPU_SEQ_END
-		: /* none */
-		: [rs] "r"(percpu_self),
-		  [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
-		  [v] "re"(v)
-		: PERCPU_SEQ_CLOBBERS
-		: slow);
-	return 0;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_cmpxchg(void *cell, const void *guard, size_t stride, int64_t expected,
@@ -510,28 +244,21 @@ PERCPU_INLINE int percpu_seq_cmpxchg(void *cell, const void *guard, size_t strid
 	int64_t old;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
-		PERCPU_SEQ_CELL
+		PERCPU_SEQ_BEGIN_GUARDED("cmpxchg")
 		"movq (%%rax), %[old]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_STEP(loaded)
 		"cmpq %[expected], %[old]\n\t"
 		"jne 2f\n\t"
-		PERCPU_SEQ_STEP(7)
+		PERCPU_SEQ_STEP(decided)
 		"movq %[v], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [old] "=&r"(old)
-		: [rs] "r"(percpu_self),
-		  [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
-		  [expected] "re"(expected), [v] "re"(v)
+		: PERCPU_SEQ_GUARDED, [expected] "re"(expected), [v] "re"(v)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
 	*ret = old;
 	return old != expected ? PERCPU_SEQ_REFUSED : 0;
-slow:
-	percpu_seq_left();
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, int64_t v,
@@ -540,25 +267,18 @@ PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, 
 	int64_t old;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
-		PERCPU_SEQ_CELL
+		PERCPU_SEQ_BEGIN_GUARDED("xchg")
 		"movq (%%rax), %[old]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_STEP(loaded)
 		"movq %[v], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [old] "=&r"(old)
-		: [rs] "r"(percpu_self),
-		  [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
-		  [v] "re"(v)
+		: PERCPU_SEQ_GUARDED, [v] "re"(v)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
 	*ret = old;
 	return 0;
-slow:
-	percpu_seq_left();
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_push(void *cell, const void *guard, size_t stride, uint64_t limit,
@@ -567,30 +287,23 @@ PERCPU_INLINE int percpu_seq_push(void *cell, const void *guard, size_t stride, 
 	uint64_t i;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
-		PERCPU_SEQ_CELL
+		PERCPU_SEQ_BEGIN_GUARDED("push")
 		"movq (%%rax), %[i]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_STEP(loaded)
 		"cmpq %[limit], %[i]\n\t"
-		"jae %l[refused]\n\t"
-		PERCPU_SEQ_STEP(7)
+		PERCPU_SEQ_REFUSE_IF("ae")
+		PERCPU_SEQ_STEP(decided)
 		"movq %[item], 8(%%rax, %[i], 8)\n\t"
-		PERCPU_SEQ_STEP(8)
+		PERCPU_SEQ_STEP(written)
 		"incq (%%rax)\n"
 		PERCPU_SEQ_END
 		: [i] "=&r"(i)
-		: [rs] "r"(percpu_self),
-		  [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
-		  [limit] "re"(limit), [item] "r"(item)
+		: PERCPU_SEQ_GUARDED, [limit] "re"(limit), [item] "r"(item)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
 	return 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_pop(void *cell, const void *guard, size_t stride, void **ret)
@@ -599,239 +312,24 @@ PERCPU_INLINE int percpu_seq_pop(void *cell, const void *guard, size_t stride, v
 	void *item;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
-		PERCPU_SEQ_CELL
+		PERCPU_SEQ_BEGIN_GUARDED("pop")
 		"movq (%%rax), %[i]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_STEP(loaded)
 		"testq %[i], %[i]\n\t"
-		"jz %l[refused]\n\t"
-		PERCPU_SEQ_STEP(7)
+		PERCPU_SEQ_REFUSE_IF("z")
+		PERCPU_SEQ_STEP(decided)
 		"movq (%%rax, %[i], 8), %[item]\n\t"
-		PERCPU_SEQ_STEP(8)
+		PERCPU_SEQ_STEP(written)
 		"decq (%%rax)\n"
 		PERCPU_SEQ_END
 		: [i] "=&r"(i), [item] "=&r"(item)
-		: [rs] "r"(percpu_self), [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride)
+		: PERCPU_SEQ_GUARDED
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
 	*ret = item;
 	return 0;
-refused:
-	percpu_seq_left();
-	return PERCPU_SEQ_REFUSED;
-slow:
-	percpu_seq_left();
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_copy(void *cell, const void *guard, size_t stride, uint64_t mask,
-				  const uint64_t *src, uint64_t words)
-{
-	uint64_t head, i, t;
-
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_GUARD
-		PERCPU_SEQ_CELL
-		"movq (%%rax), %[head]\n\t"
-		PERCPU_SEQ_STEP(6)
-		"leaq 1(%[mask]), %[t]\n\t"
-		"subq %[head], %[t]\n\t"
-		"addq 8(%%rax), %[t]\n\t"
-		"cmpq %[words], %[t]\n\t"
-		"jb %l[refused]\n\t"
-		"xorl %k[i], %k[i]\n"
-		"6:\n\t"
-		PERCPU_SEQ_STEP(7)
-		"movq (%[src], %[i], 8), %[t]\n\t"
-		"movq %[mask], %%r11\n\t"
-		"andq %[head], %%r11\n\t"
-		"movq %[t], 16(%%rax, %%r11, 8)\n\t"
-		"incq %[head]\n\t"
-		"incq %[i]\n\t"
-		"cmpq %[words], %[i]\n\t"
-		"jb 6b\n\t"
-		PERCPU_SEQ_STEP(8)
-		"movq %[head], (%%rax)\n"
-		PERCPU_SEQ_END
-		: [head] "=&r"(head), [i] "=&r"(i), [t] "=&r"(t)
-		: [rs] "r"(percpu_self),
-		  [cell] "r"(cell), [guard] "r"(guard), [stride] "re"(stride),
-		  [mask] "r"(mask), [src] "r"(src), [words] "re"(words)
-		: "r11", PERCPU_SEQ_CLOBBERS
-		: slow, refused);
-	return 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-/*
- * append() of one pair, of two and of four, each in a register: no loop, and no
- * load of what the caller has just stored.
- */
-#define PERCPU_SEQ_ROOM(words)                                                 \
-	"movq (%%rax), %[head]\n\t"                                            \
-	PERCPU_SEQ_STEP(6)                                                     \
-	"leaq 1-" words "(%[mask]), %[t]\n\t"                                  \
-	"subq %[head], %[t]\n\t"                                               \
-	"addq 8(%%rax), %[t]\n\t"                                              \
-	"cmpq %[mask], %[t]\n\t"                                               \
-	"ja %l[refused]\n\t"                                                   \
-	PERCPU_SEQ_STEP(7)
-
-#define PERCPU_SEQ_PUT(at, pair)                                               \
-	"leaq " at "(%[head]), %[t]\n\t"                                       \
-	"andq %[mask], %[t]\n\t"                                               \
-	"movups " pair ", 16(%%rax, %[t], 8)\n\t"
-
-PERCPU_INLINE int percpu_seq_append1(void *cell, size_t stride, uint64_t mask, percpu_words2 n0)
-{
-	uint64_t head, t;
-
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_CELL
-		PERCPU_SEQ_ROOM("2")
-		PERCPU_SEQ_PUT("0", "%[n0]")
-		PERCPU_SEQ_STEP(8)
-		"addq $2, (%%rax)\n"
-		PERCPU_SEQ_END
-		: [head] "=&r"(head), [t] "=&r"(t)
-		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
-		  [n0] "x"(n0)
-		: PERCPU_SEQ_CLOBBERS
-		: slow, refused);
-	return 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_append2(void *cell, size_t stride, uint64_t mask, percpu_words2 n0,
-				     percpu_words2 n1)
-{
-	uint64_t head, t;
-
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_CELL
-		PERCPU_SEQ_ROOM("4")
-		PERCPU_SEQ_PUT("0", "%[n0]")
-		PERCPU_SEQ_PUT("2", "%[n1]")
-		PERCPU_SEQ_STEP(8)
-		"addq $4, (%%rax)\n"
-		PERCPU_SEQ_END
-		: [head] "=&r"(head), [t] "=&r"(t)
-		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
-		  [n0] "x"(n0), [n1] "x"(n1)
-		: PERCPU_SEQ_CLOBBERS
-		: slow, refused);
-	return 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE int percpu_seq_append4(void *cell, size_t stride, uint64_t mask, percpu_words2 n0,
-				     percpu_words2 n1, percpu_words2 n2, percpu_words2 n3)
-{
-	uint64_t head, t;
-
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_CELL
-		PERCPU_SEQ_ROOM("8")
-		PERCPU_SEQ_PUT("0", "%[n0]")
-		PERCPU_SEQ_PUT("2", "%[n1]")
-		PERCPU_SEQ_PUT("4", "%[n2]")
-		PERCPU_SEQ_PUT("6", "%[n3]")
-		PERCPU_SEQ_STEP(8)
-		"addq $8, (%%rax)\n"
-		PERCPU_SEQ_END
-		: [head] "=&r"(head), [t] "=&r"(t)
-		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
-		  [n0] "x"(n0), [n1] "x"(n1), [n2] "x"(n2), [n3] "x"(n3)
-		: PERCPU_SEQ_CLOBBERS
-		: slow, refused);
-	return 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
-}
-
-PERCPU_INLINE percpu_words2 percpu_pair_at(const uint64_t *src, unsigned i)
-{
-	/* Callers append structs, too. */
-	typedef uint64_t __attribute__((__may_alias__)) any_word;
-	const any_word *n = src;
-
-	return percpu_pair(n[i], n[i + 1]);
-}
-
-PERCPU_INLINE int percpu_seq_append(void *cell, size_t stride, uint64_t mask, const uint64_t *src,
-				    uint64_t pairs)
-{
-	const uint64_t *end = src + 2 * pairs, *p;
-	uint64_t head, t;
-
-	if (__builtin_constant_p(pairs) && pairs == 1)
-		return percpu_seq_append1(cell, stride, mask, percpu_pair_at(src, 0));
-	if (__builtin_constant_p(pairs) && pairs == 2)
-		return percpu_seq_append2(cell, stride, mask, percpu_pair_at(src, 0),
-					  percpu_pair_at(src, 2));
-	if (__builtin_constant_p(pairs) && pairs == 4)
-		return percpu_seq_append4(cell, stride, mask, percpu_pair_at(src, 0),
-					  percpu_pair_at(src, 2),
-					  percpu_pair_at(src, 4),
-					  percpu_pair_at(src, 6));
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_CELL
-		"movq (%%rax), %[head]\n\t"
-		PERCPU_SEQ_STEP(6)
-		"leaq 1(%[mask]), %[t]\n\t"
-		"subq %[head], %[t]\n\t"
-		"addq 8(%%rax), %[t]\n\t"
-		"cmpq %[words], %[t]\n\t"
-		"jb %l[refused]\n\t"
-		"movq %[src], %[p]\n"
-		"6:\n\t"
-		PERCPU_SEQ_STEP(7)
-		"movq %[head], %%r11\n\t"
-		"andq %[mask], %%r11\n\t"
-		"movq (%[p]), %[t]\n\t"
-		"movq %[t], 16(%%rax, %%r11, 8)\n\t"
-		"movq 8(%[p]), %[t]\n\t"
-		"movq %[t], 24(%%rax, %%r11, 8)\n\t"
-		"addq $2, %[head]\n\t"
-		"addq $16, %[p]\n\t"
-		"cmpq %[end], %[p]\n\t"
-		"jb 6b\n\t"
-		PERCPU_SEQ_STEP(8)
-		"movq %[head], (%%rax)\n"
-		PERCPU_SEQ_END
-		: [head] "=&r"(head), [p] "=&r"(p), [t] "=&r"(t)
-		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [mask] "r"(mask),
-		  [src] "r"(src), [end] "r"(end), [words] "re"(2 * pairs)
-		: "r11", PERCPU_SEQ_CLOBBERS
-		: slow, refused);
-	return 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, uint64_t half)
@@ -839,54 +337,44 @@ PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, ui
 	uint64_t v, t;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_CELL
+		PERCPU_SEQ_BEGIN("narrow_add")
 		"movl (%%rax), %k[v]\n\t"
 		"addq %[half], %[v]\n\t"
 		"movq %[v], %[t]\n\t"
 		"addq %[n], %[t]\n\t"
 		"xorq %[v], %[t]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_STEP(loaded)
 		"testq %[window], %[t]\n\t"
-		"jnz %l[refused]\n\t"
-		PERCPU_SEQ_STEP(7)
+		PERCPU_SEQ_REFUSE_IF("nz")
+		PERCPU_SEQ_STEP(decided)
 		"addl %k[n], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [v] "=&r"(v), [t] "=&r"(t)
-		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n),
-		  [half] "re"(half), [window] "re"(~(2 * half - 1))
+		: PERCPU_SEQ_CELL, [n] "re"(n), [half] "re"(half), [window] "re"(~(2 * half - 1))
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow, refused);
 	return 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_narrow_cross(void *cell, size_t stride, int64_t n,
 					  const uint64_t *checkpoint, uint64_t expected)
 {
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
-		PERCPU_SEQ_LANE
-		PERCPU_SEQ_CELL
+		PERCPU_SEQ_BEGIN("narrow_cross")
 		"cmpq %[expected], (%[checkpoint])\n\t"
-		"jne %l[refused]\n\t"
-		PERCPU_SEQ_STEP(6)
+		PERCPU_SEQ_REFUSE_IF("ne")
+		PERCPU_SEQ_STEP(decided)
 		"addl %k[n], (%%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: [rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride), [n] "re"(n),
-		  [checkpoint] "r"(checkpoint), [expected] "re"(expected)
+		: PERCPU_SEQ_CELL, [n] "re"(n), [checkpoint] "r"(checkpoint), [expected] "re"(expected)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
 	return 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
 }
 
 PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
@@ -894,12 +382,12 @@ PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
 	uint64_t left;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN
+		PERCPU_SEQ_START("spin", "")
 		"movq %[tries], %[left]\n"
 		"6:\n\t"
 		"pause\n\t"
 		"subq $1, %[left]\n\t"
-		"jc %l[refused]\n\t"
+		PERCPU_SEQ_REFUSE_IF("c")
 		"cmpl $0, (%[flag])\n\t"
 		"je 6b\n"
 		PERCPU_SEQ_END
@@ -908,12 +396,14 @@ PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
 	return left == tries - 1 ? PERCPU_SEQ_REFUSED : 0;
-refused:
-	return PERCPU_SEQ_REFUSED;
-slow:
-	return PERCPU_SEQ_SLOW;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
 }
 
+/* clang-format on */
+
 PERCPU_END_DECLS
+
+#include <percpu/arch/x86_64_words.h>
 
 #endif
