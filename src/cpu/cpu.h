@@ -59,6 +59,20 @@ static inline void percpu_restore_cancel(int state)
 #define PERCPU_STEP(name) ((void)0)
 #endif
 
+/**
+ * Whether a slow path tries its sequence (again): r is what the last attempt returned,
+ * PERCPU_SEQ_SLOW before the first one, which sees to it that the thread can run any.
+ *
+ *	for (int try = 0; percpu_seq_retry(r, try); try++)
+ *		r = percpu_seq_add(cell, stride, n);
+ */
+static inline bool percpu_seq_retry(int r, int try)
+{
+	if (r != PERCPU_SEQ_SLOW || try == PERCPU_SEQ_TRIES)
+		return false;
+	return try != 0 || percpu_seq_attach()->cpu_id >= 0;
+}
+
 /** Nanoseconds of a clock that does not go back. */
 static inline uint64_t percpu_now_ns(void)
 {

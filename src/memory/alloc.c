@@ -90,33 +90,18 @@ static size_t units_left(const struct percpu_chunk *k, size_t unit)
 	return next - unit;
 }
 
-/* The first unit from one on that is in use, or is not; end if there is none. */
-static size_t next_unit(const struct percpu_chunk *k, size_t unit, size_t end, bool used)
-{
-	uint64_t bits;
-
-	for (; unit < end; unit = (unit / 64 + 1) * 64) {
-		bits = __atomic_load_n(&k->header->used[unit / 64], __ATOMIC_RELAXED);
-		bits = (used ? bits : ~bits) >> (unit % 64);
-		if (bits != 0) {
-			unit += (size_t)__builtin_ctzll(bits);
-			break;
-		}
-	}
-	return unit < end ? unit : end;
-}
-
 /* First run of n free units at a multiple of step, from a unit on. Returns false
  * if there is none. */
 static bool find_run(const struct percpu_chunk *k, size_t from, size_t n, size_t step, size_t *ret)
 {
+	const uint64_t *bitmap = k->header->used;
 	size_t end = k->lane_size / k->unit, first, used;
 
 	for (first = from;; first = used) {
-		first = (next_unit(k, first, end, false) + step - 1) / step * step;
+		first = (percpu_next_bit(bitmap, first, end, false) + step - 1) / step * step;
 		if (first + n > end)
 			return false;
-		used = next_unit(k, first, first + n, true);
+		used = percpu_next_bit(bitmap, first, first + n, true);
 		if (used == first + n) {
 			*ret = first;
 			return true;
@@ -131,7 +116,7 @@ static int alloc_in(struct percpu_chunk *k, size_t size, size_t cpu_size, size_t
 	size_t n = units_of(k, size), step = align > k->unit ? align / k->unit : 1, first;
 	int e;
 
-	k->hint = next_unit(k, k->hint, k->lane_size / k->unit, false);
+	k->hint = percpu_next_bit(k->header->used, k->hint, k->lane_size / k->unit, false);
 	/* Another process may have freed what is below the hint. */
 	if (!find_run(k, k->hint, n, step, &first) &&
 	    (!k->shared || !find_run(k, 0, n, step, &first)))

@@ -64,16 +64,16 @@ static int create_block(struct percpu_region *r, struct percpu_region *own,
 	if (b == NULL)
 		return -ENOMEM;
 	e = percpu_region_alloc_narrow(r, p->size, p->touched, p->align, &cell);
-	if (e == 0) {
-		settle_block(p, r, own, cell, b);
-		e = p->start(b);
-		if (e != 0)
-			(void)percpu_region_free(r, cell, p->size);
-	}
 	if (e != 0) {
 		drop_handle(p, b);
 		return e;
 	}
+	settle_block(p, r, own, cell, b);
+	if (own == NULL) /* forget what an earlier user has left there */
+		percpu_chunk_clear(b->chunk, (size_t)(b->base - b->chunk->base), p->touched,
+				   p->size);
+	if (p->start != NULL)
+		p->start(b);
 	hand_out(p, b, ret);
 	return 0;
 }

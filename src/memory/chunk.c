@@ -97,14 +97,6 @@ static int reserve_lane(const struct percpu_chunk *k, size_t lane, size_t offset
 	return reserve(percpu_chunk_lane(k, lane, offset), size);
 }
 
-uint64_t percpu_chunk_atomic_lanes(const struct percpu_chunk *k, uint32_t word)
-{
-	uint64_t lanes = __atomic_load_n(&k->header->atomic_lanes[word], __ATOMIC_ACQUIRE);
-	uint32_t left = k->cpus - 64 * word;
-
-	return left < 64 ? lanes & ((UINT64_C(1) << left) - 1) : lanes;
-}
-
 int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size, size_t size)
 {
 	int r = 0;
@@ -118,11 +110,9 @@ int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size,
 	if (r == 0)
 		r = reserve_lane(k, 2 * (size_t)k->cpus, offset, size); /* bias */
 	/* The others were reserved whole, but a reclaim may have been there. */
-	for (uint32_t word = 0; word < (k->cpus + 63) / 64; word++)
-		for (uint64_t lanes = percpu_chunk_atomic_lanes(k, word); lanes != 0 && r == 0;
-		     lanes &= lanes - 1)
-			r = reserve_lane(k, k->cpus + 64 * word + __builtin_ctzll(lanes), offset,
-					 size);
+	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus && r == 0;
+	     lane = percpu_used_lane(k, lane + 1))
+		r = reserve_lane(k, lane, offset, size);
 	return r;
 }
 
@@ -173,13 +163,13 @@ static uint64_t load(const char *cell)
 static uint64_t sum_lanes(const struct percpu_chunk *k, size_t offset)
 {
 	const char *cell = k->base + offset;
-	uint64_t sum = 0, lanes;
+	uint64_t sum = 0;
 
 	for (uint32_t cpu = 0; cpu < k->cpus; cpu++, cell += k->stride)
 		sum += load(cell);
-	for (uint32_t word = 0; word < (k->cpus + 63) / 64; word++)
-		for (lanes = percpu_chunk_atomic_lanes(k, word); lanes != 0; lanes &= lanes - 1)
-			sum += load(cell + (64 * word + __builtin_ctzll(lanes)) * k->stride);
+	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus;
+	     lane = percpu_used_lane(k, lane + 1))
+		sum += load(percpu_chunk_lane(k, lane, offset));
 	return sum;
 }
 
@@ -222,15 +212,11 @@ static void clear(char *cell, size_t size)
 
 void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t cpu_size, size_t size)
 {
-	uint64_t lanes;
-
 	for (uint32_t cpu = 0; cpu < k->cpus; cpu++)
 		clear(percpu_chunk_lane(k, cpu, offset), cpu_size);
-	for (uint32_t word = 0; word < (k->cpus + 63) / 64; word++)
-		for (lanes = percpu_chunk_atomic_lanes(k, word); lanes != 0; lanes &= lanes - 1)
-			clear(percpu_chunk_lane(k, k->cpus + 64 * word + __builtin_ctzll(lanes),
-						offset),
-			      size);
+	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus;
+	     lane = percpu_used_lane(k, lane + 1))
+		clear(percpu_chunk_lane(k, lane, offset), size);
 	clear(percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset), size);
 }
 

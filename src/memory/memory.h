@@ -101,8 +101,40 @@ void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t cpu_size, 
 /** Return the pages that hold only these bytes of every lane to the system. */
 void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size);
 
-/** Atomic lanes in use, 64 per word, as far as the chunk has them. */
-uint64_t percpu_chunk_atomic_lanes(const struct percpu_chunk *k, uint32_t word);
+/** The first bit from one on that has this value; end if there is none. */
+static inline size_t percpu_next_bit(const uint64_t *bitmap, size_t from, size_t end, bool value)
+{
+	uint64_t bits;
+
+	for (; from < end; from = (from / 64 + 1) * 64) {
+		bits = __atomic_load_n(&bitmap[from / 64], __ATOMIC_ACQUIRE);
+		bits = (value ? bits : ~bits) >> (from % 64);
+		if (bits != 0) {
+			from += (size_t)__builtin_ctzll(bits);
+			break;
+		}
+	}
+	return from < end ? from : end;
+}
+
+/** The first atomic lane from one on that was ever used; all others hold zeros. Atomic
+ *  lanes are cpus to 2 * cpus - 1; 2 * cpus if there is none:
+ *
+ *	for (lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus;
+ *	     lane = percpu_used_lane(k, lane + 1))
+ */
+static inline uint32_t percpu_used_lane(const struct percpu_chunk *k, uint32_t from)
+{
+	return k->cpus +
+	       (uint32_t)percpu_next_bit(k->header->atomic_lanes, from - k->cpus, k->cpus, true);
+}
+
+/** Likewise, that was not. */
+static inline uint32_t percpu_unused_lane(const struct percpu_chunk *k, uint32_t from)
+{
+	return k->cpus +
+	       (uint32_t)percpu_next_bit(k->header->atomic_lanes, from - k->cpus, k->cpus, false);
+}
 
 static inline char *percpu_chunk_lane(const struct percpu_chunk *k, size_t lane, size_t offset)
 {
@@ -323,9 +355,8 @@ struct percpu_plan {
 	void *handle; /* all but the block filled in; copied to the heap */
 	size_t handle_size;
 
-	/** Let the object have the value 0, whatever is in its cells. Returns 0 or
-	 *  -errno. */
-	int (*start)(struct percpu_block *handle);
+	/** Store what is not zero in a new object, its cells being so; may be NULL. */
+	void (*start)(struct percpu_block *handle);
 
 	/** Fill in the rest of the handle, when the block is; may be NULL. */
 	void (*complete)(struct percpu_block *handle);

@@ -91,19 +91,16 @@ void percpu_sum_cpus(const struct percpu_chunk *k, size_t offset, size_t n, uint
 	add_run(k, 0, k->cpus, offset, n, out);
 }
 
+/* Runs of lanes, so as to read several of them together, too. */
 void percpu_sum_atomics(const struct percpu_chunk *k, size_t offset, size_t n, uint64_t *out)
 {
-	uint64_t lanes, behind;
-	unsigned first, end;
+	uint32_t end;
 
-	for (uint32_t word = 0; word < (k->cpus + 63) / 64; word++)
-		for (lanes = percpu_chunk_atomic_lanes(k, word); lanes != 0;
-		     lanes = end < 64 ? lanes >> end << end : 0) {
-			first = (unsigned)__builtin_ctzll(lanes);
-			behind = ~lanes >> first << first;
-			end = behind != 0 ? (unsigned)__builtin_ctzll(behind) : 64;
-			add_run(k, k->cpus + 64 * word + first, end - first, offset, n, out);
-		}
+	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus;
+	     lane = percpu_used_lane(k, end)) {
+		end = percpu_unused_lane(k, lane + 1);
+		add_run(k, lane, end - lane, offset, n, out);
+	}
 }
 
 static inline __attribute__((always_inline)) void

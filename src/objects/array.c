@@ -20,19 +20,6 @@ static size_t offset_of(const struct percpu_counter_array *a, size_t i)
 	return (size_t)(a->block.base - a->block.chunk->base) + i * CELL;
 }
 
-/* What an earlier user has left in the cells is subtracted. */
-static int start_array(struct percpu_block *b)
-{
-	struct percpu_counter_array *a = (struct percpu_counter_array *)b;
-
-	if (b->own != NULL)
-		return 0;
-	for (size_t i = 0; i < a->n; i++)
-		if (percpu_chunk_sum(b->chunk, offset_of(a, i)) != 0)
-			percpu_counter_array_zero(a, i);
-	return 0;
-}
-
 static struct percpu_plan plan_array(size_t n, struct percpu_counter_array *a)
 {
 	*a = (struct percpu_counter_array){ .n = n };
@@ -43,7 +30,6 @@ static struct percpu_plan plan_array(size_t n, struct percpu_counter_array *a)
 		.align = PERCPU_BLOCK_ALIGN, /* so that add8() finds whole words */
 		.handle = a,
 		.handle_size = sizeof(*a),
-		.start = start_array,
 	};
 }
 
@@ -99,12 +85,12 @@ void percpu_counter_array_destroy(struct percpu_counter_array *a)
 
 void percpu_counter_array_add_slow(const struct percpu_counter_array *a, size_t i, int64_t n)
 {
-	struct percpu_rseq *rs = percpu_seq_attach();
+	int r = PERCPU_SEQ_SLOW;
 
-	for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
-		if (percpu_seq_add(a->block.base + i * CELL, a->block.stride, n) == 0)
-			return;
-	percpu_chunk_add_atomic(a->block.chunk, offset_of(a, i), n);
+	for (int try = 0; percpu_seq_retry(r, try); try++)
+		r = percpu_seq_add(a->block.base + i * CELL, a->block.stride, n);
+	if (r != 0)
+		percpu_chunk_add_atomic(a->block.chunk, offset_of(a, i), n);
 }
 
 /* The tier may have risen since the last time. */
@@ -137,7 +123,7 @@ static __attribute__((noinline)) void add_in_steps(const struct percpu_counter_a
 		step = words;
 	for (; words > 0; words -= step, i += step, n += step) {
 		r = PERCPU_SEQ_SLOW;
-		for (int try = 0; try < PERCPU_SEQ_TRIES && r != 0 && step > 1; try++)
+		for (int try = 0; step > 1 && percpu_seq_retry(r, try); try++)
 			r = percpu_counter_array_commit(a, i, n, step);
 		for (size_t k = 0; k < step && r != 0; k++)
 			percpu_chunk_add_atomic(a->block.chunk, offset_of(a, i + k), n[k]);

@@ -55,13 +55,12 @@ static uint32_t *narrow_cells(const struct percpu_compact *c, uint32_t cpu)
 
 static uint64_t *wide_cells(const struct percpu_compact *c, size_t lane)
 {
-	return (uint64_t *)percpu_chunk_lane(c->block.chunk, c->block.chunk->cpus + lane,
-					     set_offset(c));
+	return (uint64_t *)percpu_chunk_lane(c->block.chunk, lane, set_offset(c));
 }
 
 static uint64_t *biases(const struct percpu_compact *c)
 {
-	return wide_cells(c, c->block.chunk->cpus);
+	return wide_cells(c, 2 * (size_t)c->block.chunk->cpus);
 }
 
 static uint64_t *checkpoints(const struct percpu_compact *c)
@@ -77,15 +76,6 @@ static uint64_t half_window(uint32_t cpus)
 	while (4 * (cpus + UINT64_C(1)) * half > UINT64_C(1) << 29)
 		half /= 2;
 	return half;
-}
-
-static int start_set(struct percpu_block *b)
-{
-	const struct percpu_compact *c = (struct percpu_compact *)b;
-
-	if (b->own == NULL)
-		percpu_chunk_clear(b->chunk, set_offset(c), c->n * NARROW, b->size);
-	return 0;
 }
 
 static void complete_set(struct percpu_block *b)
@@ -105,7 +95,6 @@ static struct percpu_plan plan_set(size_t n, struct percpu_compact *c)
 		.align = PERCPU_BLOCK_ALIGN,
 		.handle = c,
 		.handle_size = sizeof(*c),
-		.start = start_set,
 		.complete = complete_set,
 	};
 }
@@ -211,8 +200,9 @@ static bool make_checkpoint(const struct percpu_compact *c, size_t i, uint64_t *
 					   __ATOMIC_RELAXED);
 }
 
-/* Returns whether n was added, n being shorter than a window. */
-static bool try_add(const struct percpu_compact *c, size_t i, int64_t n)
+/* n is shorter than a window. What another thread's checkpoint refuses is to be tried
+ * again. */
+static int try_add(const struct percpu_compact *c, size_t i, int64_t n)
 {
 	void *cell = c->block.base + i * NARROW;
 	uint64_t checkpoint;
@@ -221,31 +211,28 @@ static bool try_add(const struct percpu_compact *c, size_t i, int64_t n)
 	if (r == PERCPU_SEQ_REFUSED && make_checkpoint(c, i, &checkpoint))
 		r = percpu_seq_narrow_cross(cell, c->block.stride, n, &checkpoints(c)[i],
 					    checkpoint);
-	return r == 0;
+	return r == PERCPU_SEQ_REFUSED ? PERCPU_SEQ_SLOW : r;
 }
 
 void percpu_compact_add_slow(const struct percpu_compact *c, size_t i, int64_t n)
 {
-	struct percpu_rseq *rs = percpu_seq_attach();
 	const int64_t window = 2 * (int64_t)c->half;
+	int r = PERCPU_SEQ_SLOW;
 
-	if (n > -window && n < window)
-		for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
-			if (try_add(c, i, n))
-				return;
-	percpu_chunk_add_atomic(c->block.chunk, set_offset(c) + i * WIDE, n);
+	for (int try = 0; percpu_seq_retry(r, try) && n > -window && n < window; try++)
+		r = try_add(c, i, n);
+	if (r != 0)
+		percpu_chunk_add_atomic(c->block.chunk, set_offset(c) + i * WIDE, n);
 }
 
 static uint64_t sum_wide(const struct percpu_compact *c, size_t i)
 {
-	uint64_t sum = 0, lanes;
+	const struct percpu_chunk *k = c->block.chunk;
+	uint64_t sum = 0;
 
-	for (uint32_t word = 0; word < (c->block.chunk->cpus + 63) / 64; word++)
-		for (lanes = percpu_chunk_atomic_lanes(c->block.chunk, word); lanes != 0;
-		     lanes &= lanes - 1)
-			sum += __atomic_load_n(
-				&wide_cells(c, 64 * word + __builtin_ctzll(lanes))[i],
-				__ATOMIC_RELAXED);
+	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus;
+	     lane = percpu_used_lane(k, lane + 1))
+		sum += __atomic_load_n(&wide_cells(c, lane)[i], __ATOMIC_RELAXED);
 	return sum;
 }
 

@@ -66,13 +66,14 @@ void percpu_counter_destroy(struct percpu_counter *c)
 
 void percpu_counter_add_slow(struct percpu_counter *c, int64_t n)
 {
-	struct percpu_rseq *rs = percpu_seq_attach();
 	struct percpu_chunk *k;
+	int r = PERCPU_SEQ_SLOW;
 	size_t offset;
 
-	for (int i = 0; i < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; i++)
-		if (percpu_seq_add(c, PERCPU_STRIDE, n) == 0)
-			return;
+	for (int try = 0; percpu_seq_retry(r, try); try++)
+		r = percpu_seq_add(c, PERCPU_STRIDE, n);
+	if (r == 0)
+		return;
 	k = chunk_of(c, &offset);
 	percpu_chunk_add_atomic(k, offset, n);
 }

@@ -206,8 +206,7 @@ int percpu_local_add_limit_slow(const struct percpu_local *l, int64_t n, int64_t
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT)
 		return -ENOTSUP;
-	percpu_seq_attach();
-	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
+	for (int try = 0; percpu_seq_retry(r, try); try++)
 		r = percpu_seq_add_limit(l->cell, l->guard, l->stride, n, limit, ret);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ERANGE;
@@ -223,14 +222,15 @@ int percpu_local_add_limit_slow(const struct percpu_local *l, int64_t n, int64_t
 int percpu_local_add_slow(const struct percpu_local *l, int64_t n)
 {
 	struct percpu_chunk *k;
+	int r = PERCPU_SEQ_SLOW;
 	int64_t v;
 
 	if (l->fallback != PERCPU_LOCAL_SPLIT)
 		return percpu_local_add_limit_slow(l, n, INT64_MAX, &v);
-	percpu_seq_attach();
-	for (int i = 0; i < PERCPU_SEQ_TRIES; i++)
-		if (percpu_seq_add(l->cell, l->stride, n) == 0)
-			return 0;
+	for (int try = 0; percpu_seq_retry(r, try); try++)
+		r = percpu_seq_add(l->cell, l->stride, n);
+	if (r == 0)
+		return 0;
 	k = chunk(l);
 	percpu_chunk_add_atomic(k, (size_t)(l->cell - k->base), n);
 	return 0;
@@ -245,8 +245,7 @@ int percpu_local_cmpxchg_slow(const struct percpu_local *l, int64_t expected, in
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT)
 		return -ENOTSUP;
-	percpu_seq_attach();
-	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
+	for (int try = 0; percpu_seq_retry(r, try); try++)
 		r = percpu_seq_cmpxchg(l->cell, l->guard, l->stride, expected, v, ret);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -EAGAIN;
@@ -264,17 +263,17 @@ int percpu_local_cmpxchg_slow(const struct percpu_local *l, int64_t expected, in
 int percpu_local_xchg_slow(const struct percpu_local *l, int64_t v, int64_t *ret)
 {
 	struct stay s;
-	int e;
+	int r = PERCPU_SEQ_SLOW;
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT)
 		return -ENOTSUP;
-	percpu_seq_attach();
-	for (int i = 0; i < PERCPU_SEQ_TRIES; i++)
-		if (percpu_seq_xchg(l->cell, l->guard, l->stride, v, ret) == 0)
-			return 0;
-	e = enter(l, &s);
-	if (e != 0)
-		return e;
+	for (int try = 0; percpu_seq_retry(r, try); try++)
+		r = percpu_seq_xchg(l->cell, l->guard, l->stride, v, ret);
+	if (r == 0)
+		return 0;
+	r = enter(l, &s);
+	if (r != 0)
+		return r;
 	*ret = __atomic_exchange_n((int64_t *)cell_of(l, s.cpu), v, __ATOMIC_RELAXED);
 	leave(l, &s);
 	return 0;
@@ -290,8 +289,7 @@ int percpu_local_push_slow(const struct percpu_local *l, uint64_t limit, void *i
 
 	if (l->fallback != PERCPU_LOCAL_LOCK)
 		return -ENOTSUP;
-	percpu_seq_attach();
-	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
+	for (int try = 0; percpu_seq_retry(r, try); try++)
 		r = percpu_seq_push(l->cell, l->guard, l->stride, limit, item);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ENOSPC;
@@ -327,8 +325,7 @@ int percpu_local_pop_slow(const struct percpu_local *l, void **ret)
 
 	if (l->fallback != PERCPU_LOCAL_LOCK)
 		return -ENOTSUP;
-	percpu_seq_attach();
-	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
+	for (int try = 0; percpu_seq_retry(r, try); try++)
 		r = percpu_seq_pop(l->cell, l->guard, l->stride, ret);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ENOENT;
@@ -368,8 +365,7 @@ int percpu_local_copy_slow(const struct percpu_local *l, uint64_t mask, const ui
 		return -ENOTSUP;
 	if (words == 0)
 		return 0;
-	percpu_seq_attach();
-	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
+	for (int try = 0; percpu_seq_retry(r, try); try++)
 		r = percpu_seq_copy(l->cell, l->guard, l->stride, mask, src, words);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ENOSPC;

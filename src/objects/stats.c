@@ -79,49 +79,15 @@ static void lay_out(struct percpu_stats *s, size_t size, size_t n, unsigned flag
 	s->banks = (n * s->record + LINE - 1) / LINE * LINE;
 }
 
-/* Subtract what earlier users have left in the cells; a region of its own has
- * nothing. Nobody updates them now, so the fetch succeeds. */
-static int forget_the_past(const struct percpu_stats *s)
+static void start_stats(struct percpu_block *b)
 {
-	const struct percpu_chunk *k = s->block.chunk;
-	uint64_t *values = malloc(s->words * FIELD), *bias;
-
-	if (values == NULL)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->n; i++) {
-		(void)percpu_stats_fetch(s, i, 1, values);
-		bias = (uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus,
-						     percpu_stats_offset(s, i));
-		for (size_t w = 0; w < s->words; w++)
-			if (values[w] != 0) /* or the page would be touched */
-				bias[w] += values[w];
-	}
-	free(values);
-	return 0;
-}
-
-static void start_counting(const struct percpu_stats *s)
-{
+	const struct percpu_stats *s = (struct percpu_stats *)b;
 	struct percpu_stats_control *c = percpu_stats_control(s);
 
 	c->size = s->words * FIELD;
 	c->n = s->n;
 	c->flags = s->flags;
 	c->copies = s->head != 0;
-	c->fenced = 0;
-	c->resets = 0;
-	c->reader = 0;
-	__atomic_store_n(&c->bank, 0, __ATOMIC_RELEASE);
-}
-
-static int start_stats(struct percpu_block *b)
-{
-	const struct percpu_stats *s = (struct percpu_stats *)b;
-	int e = b->own == NULL ? forget_the_past(s) : 0;
-
-	if (e == 0)
-		start_counting(s);
-	return e;
 }
 
 static void complete_stats(struct percpu_block *b)
@@ -257,15 +223,13 @@ static int add_by_sequence(const struct percpu_stats *s, size_t i, size_t word, 
 
 void percpu_stats_add_slow(const struct percpu_stats *s, size_t i, size_t word, int64_t n)
 {
-	struct percpu_rseq *rs;
+	int r = add_by_sequence(s, i, word, n);
 
-	if (add_by_sequence(s, i, word, n) == 0)
-		return;
-	rs = percpu_seq_attach();
-	for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
-		if (add_by_sequence(s, i, word, n) == 0)
-			return;
-	percpu_chunk_add_atomic(s->block.chunk, percpu_stats_offset(s, i) + word * FIELD, n);
+	for (int try = 0; percpu_seq_retry(r, try); try++)
+		r = add_by_sequence(s, i, word, n);
+	if (r != 0)
+		percpu_chunk_add_atomic(s->block.chunk, percpu_stats_offset(s, i) + word * FIELD,
+					n);
 }
 
 static int add_vector(const struct percpu_stats *s, char *cell, const uint64_t *n, size_t words)
@@ -348,18 +312,16 @@ static int update_by_sequence(const struct percpu_stats *s, size_t i, size_t wor
 int percpu_stats_update_slow(const struct percpu_stats *s, size_t i, size_t word, const uint64_t *n,
 			     size_t words)
 {
-	struct percpu_rseq *rs;
-	int e = check_update(s, i, word, words);
+	int r, e = check_update(s, i, word, words);
 
 	if (e != 0)
 		return e;
 	if (is_one_commit(s, word, words)) {
-		if (update_by_sequence(s, i, word, n, words) == 0)
+		r = update_by_sequence(s, i, word, n, words);
+		for (int try = 0; percpu_seq_retry(r, try); try++)
+			r = update_by_sequence(s, i, word, n, words);
+		if (r == 0)
 			return 0;
-		rs = percpu_seq_attach();
-		for (int try = 0; try < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; try++)
-			if (update_by_sequence(s, i, word, n, words) == 0)
-				return 0;
 	}
 	return update_locked(s, percpu_stats_offset(s, i) + word * FIELD, n, words);
 }

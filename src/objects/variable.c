@@ -108,7 +108,7 @@ void *percpu_variable_at(struct percpu_image *image, void *variable, unsigned cp
 
 void percpu_variable_add_slow(struct percpu_image *image, uint64_t *variable, int64_t n)
 {
-	struct percpu_rseq *rs = percpu_seq_attach();
+	int r = PERCPU_SEQ_SLOW;
 	char *cell;
 
 	if (percpu_image_setup(image) != 0) {
@@ -116,10 +116,10 @@ void percpu_variable_add_slow(struct percpu_image *image, uint64_t *variable, in
 		return;
 	}
 	cell = (char *)variable + image->distance;
-	for (int i = 0; i < PERCPU_SEQ_TRIES && rs->cpu_id >= 0; i++)
-		if (percpu_seq_add(cell, image->stride, n) == 0)
-			return;
-	percpu_chunk_add_atomic(image->chunk, (size_t)(cell - image->chunk->base), n);
+	for (int try = 0; percpu_seq_retry(r, try); try++)
+		r = percpu_seq_add(cell, image->stride, n);
+	if (r != 0)
+		percpu_chunk_add_atomic(image->chunk, (size_t)(cell - image->chunk->base), n);
 }
 
 uint64_t percpu_variable_sum(struct percpu_image *image, const uint64_t *variable)

@@ -218,8 +218,7 @@ static __attribute__((noinline)) int put_in_queue(const struct wbuf *b,
 {
 	int r = PERCPU_SEQ_SLOW;
 
-	percpu_seq_attach();
-	for (int i = 0; i < PERCPU_SEQ_TRIES && r == PERCPU_SEQ_SLOW; i++)
+	for (int try = 0; percpu_seq_retry(r, try); try++)
 		r = percpu_wbuf_append(&b->pub, adds, n);
 	return r;
 }
