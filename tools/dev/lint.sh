@@ -42,6 +42,22 @@ lint_layers()
 		<(sed -n 's/^#include "\(.*\.c\)"$/\1/p' src/percpu_all.c)
 }
 
+# A file is read in one sitting: lines of a file and of a function's body.
+lint_lengths()
+{
+	awk 'FNR == 1 { most = FILENAME ~ /\/arch\// ? 500 : 450; begin = 0 }
+		FNR == most + 1 { print FILENAME ": more than " most " lines"; bad = 1 }
+		/^\{/ { begin = FNR }
+		/^\}/ && begin && FNR - begin > 51 { print FILENAME ":" begin ": more than 50 lines"; bad = 1 }
+		/^\}/ { begin = 0 }
+		END { exit bad }' src/*/*.[ch] include/percpu/*.h include/percpu/*/*.h
+}
+
+lint_links()
+{
+	files -name '*.md' | xargs -0 python3 tools/dev/links.py
+}
+
 # What dev sources is looked at with it.
 lint_shell()
 {
@@ -59,6 +75,8 @@ lint_quickly()
 {
 	step 'lint: clang-format' lint_format
 	step 'lint: layers of src/' lint_layers
+	step 'lint: lengths' lint_lengths
+	step 'lint: links' lint_links
 	step 'lint: shellcheck' lint_shell
 	step 'lint: ruff' lint_python
 }
