@@ -92,20 +92,21 @@ static void handled(const struct work *w, struct port *out)
 	}
 }
 
-static void counted(const struct run *run, struct port *out)
+static int counted(const struct run *run, struct port *out)
 {
 	const struct places *p = &run->work.places;
 	uint64_t *words = (uint64_t *)out;
 
 	memset(out, 0, PORTS * sizeof(*out));
 	if (is_ours(run->work.way))
-		(void)PERCPU_STATS_FETCH(run->ports, 0, PORTS, out);
-	else if (run->work.way == COUNT_ATOMIC)
+		return PERCPU_STATS_FETCH(run->ports, 0, PORTS, out);
+	if (run->work.way == COUNT_ATOMIC)
 		memcpy(out, p->shared, PORTS * sizeof(*out));
 	else
 		for (unsigned l = 0; l <= MOST_LCORES; l++)
 			for (unsigned i = 0; i < PORTS * PORT_WORDS; i++)
 				words[i] += ((const uint64_t *)&p->lcores[l])[i];
+	return 0;
 }
 
 void port_print(unsigned number, const struct port *port)
@@ -152,8 +153,10 @@ int run_once(const struct options *o, enum way way, unsigned scopes, double seco
 	run->work.seconds = seconds;
 	if (run_open(o, run) == 0 && forward_all(&run->work, o->lcores) == 0) {
 		handled(&run->work, right);
-		counted(run, ret->ports);
-		status = check(run, right, ret->ports);
+		if (counted(run, ret->ports) == 0)
+			status = check(run, right, ret->ports);
+		else
+			complain("cannot read what was counted");
 		if (way == COUNT_NONE)
 			memcpy(ret->ports, right, sizeof(right));
 		ret->mpps = 0;

@@ -76,6 +76,10 @@ typedef __INTMAX_TYPE__ intmax_t;
  */
 #define PERCPU_API __attribute__((__visibility__("default")))
 #define PERCPU_INLINE static inline __attribute__((__always_inline__, __nothrow__, __unused__))
+/* Who drops the result does not know whether there is an object, or a value: compilers
+ * warn. Calls that add to something, or free it, do not have it: programs go on when
+ * one of them fails. */
+#define PERCPU_MUST_CHECK __attribute__((__warn_unused_result__))
 #define percpu_likely(x) __builtin_expect(!!(x), 1)
 #define percpu_unlikely(x) __builtin_expect(!!(x), 0)
 

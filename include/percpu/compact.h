@@ -40,17 +40,17 @@ struct percpu_compact {
  *
  * Context: any thread, constructors included; not a signal handler.
  */
-PERCPU_API int percpu_compact_create(size_t n, struct percpu_compact **ret);
-PERCPU_API int percpu_compact_create_in(struct percpu_region *r, size_t n,
-					struct percpu_compact **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_compact_create(size_t n, struct percpu_compact **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_compact_create_in(struct percpu_region *r, size_t n,
+							  struct percpu_compact **ret);
 
 /**
  * Attach to n counters at this root of a shared region, or create them if nobody has;
  * as percpu_counter_array_open(), but with another n than the creator's it is -EEXIST,
  * and -EINVAL is for more than 4096 counters by default.
  */
-PERCPU_API int percpu_compact_open(struct percpu_region *r, unsigned root, size_t n,
-				   struct percpu_compact **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_compact_open(struct percpu_region *r, unsigned root,
+						     size_t n, struct percpu_compact **ret);
 
 /**
  * Attach to the n counters that another process created at this key of a
@@ -61,8 +61,8 @@ PERCPU_API int percpu_compact_open(struct percpu_region *r, unsigned root, size_
  * than 128 KiB, one that differs by less than lane size / 131072 is not noticed, and would
  * count in other places.
  */
-PERCPU_API int percpu_compact_attach(struct percpu_region *r, uint64_t key, size_t n,
-				     struct percpu_compact **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_compact_attach(struct percpu_region *r, uint64_t key,
+						       size_t n, struct percpu_compact **ret);
 PERCPU_API void percpu_compact_detach(struct percpu_compact *c);
 
 /** The set's key in the region it was created in; 0 for a private set. */

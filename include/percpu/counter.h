@@ -28,7 +28,7 @@ struct percpu_counter;
  *
  * Context: any thread, constructors included; not a signal handler.
  */
-PERCPU_API int percpu_counter_create(struct percpu_counter **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_counter_create(struct percpu_counter **ret);
 
 /**
  * Create a counter of 0 in a region with the default lane size; processes that
@@ -39,7 +39,8 @@ PERCPU_API int percpu_counter_create(struct percpu_counter **ret);
  * -ENOSPC, -ENOMEM, -ETIMEDOUT (percpu_region_alloc()). percpu_counter_at() returns NULL if no counter can be at
  * that key.
  */
-PERCPU_API int percpu_counter_create_in(struct percpu_region *r, struct percpu_counter **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_counter_create_in(struct percpu_region *r,
+							  struct percpu_counter **ret);
 PERCPU_API struct percpu_counter *percpu_counter_at(struct percpu_region *r, uint64_t key);
 
 /**
@@ -128,9 +129,10 @@ struct percpu_counter_array {
  * has room for, or in memory of this process more than 1 TiB per lane; 1 GiB in 32-bit
  * processes), -ENOMEM; in a region as percpu_region_alloc().
  */
-PERCPU_API int percpu_counter_array_create(size_t n, struct percpu_counter_array **ret);
-PERCPU_API int percpu_counter_array_create_in(struct percpu_region *r, size_t n,
-					      struct percpu_counter_array **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_counter_array_create(size_t n,
+							     struct percpu_counter_array **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_counter_array_create_in(struct percpu_region *r, size_t n,
+								struct percpu_counter_array **ret);
 
 /**
  * Attach to n counters at this root of a shared region, or create them if nobody has.
@@ -150,8 +152,9 @@ PERCPU_API int percpu_counter_array_create_in(struct percpu_region *r, size_t n,
  * Progress: a process that is killed in it may leave n counters' memory allocated;
  * the next one creates them.
  */
-PERCPU_API int percpu_counter_array_open(struct percpu_region *r, unsigned root, size_t n,
-					 struct percpu_counter_array **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_counter_array_open(struct percpu_region *r, unsigned root,
+							   size_t n,
+							   struct percpu_counter_array **ret);
 
 /**
  * Attach to the n counters, or the first n, that another process created at this key
@@ -161,8 +164,9 @@ PERCPU_API int percpu_counter_array_open(struct percpu_region *r, unsigned root,
  * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^37, or 2^27), -ENOENT (no array of n
  * counters there), -ENOMEM.
  */
-PERCPU_API int percpu_counter_array_attach(struct percpu_region *r, uint64_t key, size_t n,
-					   struct percpu_counter_array **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_counter_array_attach(struct percpu_region *r, uint64_t key,
+							     size_t n,
+							     struct percpu_counter_array **ret);
 PERCPU_API void percpu_counter_array_detach(struct percpu_counter_array *a);
 
 /** The array's key in the region it was created in; 0 for a private array. */

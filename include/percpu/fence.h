@@ -33,7 +33,7 @@ struct percpu_fence_report {
  * starts or restarts after the fence; what sequences committed before the
  * fence is seen by the caller after it.
  */
-PERCPU_API int percpu_fence(void);
+PERCPU_API PERCPU_MUST_CHECK int percpu_fence(void);
 
 /**
  * Fence the sequences of all processes, by visiting each possible CPU.
@@ -65,7 +65,8 @@ PERCPU_API int percpu_fence(void);
  * The affinity of the caller does not change.
  * Ordering: as percpu_fence(), for the CPUs fenced.
  */
-PERCPU_API int percpu_fence_all(uint64_t timeout_ns, struct percpu_fence_report *ret_report);
+PERCPU_API PERCPU_MUST_CHECK int percpu_fence_all(uint64_t timeout_ns,
+						  struct percpu_fence_report *ret_report);
 
 PERCPU_END_DECLS
 

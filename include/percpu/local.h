@@ -60,8 +60,8 @@ struct percpu_local {
  * fallback is unknown, or SPLIT or REFS with more than 8 bytes), -ENOMEM,
  * -E2BIG.
  */
-PERCPU_API int percpu_local_create(size_t size, enum percpu_local_fallback fallback,
-				   struct percpu_local **ret);
+PERCPU_API PERCPU_MUST_CHECK int
+percpu_local_create(size_t size, enum percpu_local_fallback fallback, struct percpu_local **ret);
 PERCPU_API void percpu_local_destroy(struct percpu_local *l);
 
 /**
@@ -106,8 +106,8 @@ PERCPU_API int percpu_local_copy_slow(const struct percpu_local *l, uint64_t mas
 
 /** word += n, unless the sum is above limit: -ERANGE. *ret is the sum, whether
  *  or not it was stored. */
-PERCPU_INLINE int percpu_local_add_limit(const struct percpu_local *l, int64_t n, int64_t limit,
-					 int64_t *ret)
+PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_add_limit(const struct percpu_local *l, int64_t n,
+							   int64_t limit, int64_t *ret)
 {
 	int r = PERCPU_SEQ_SLOW;
 
@@ -119,7 +119,8 @@ PERCPU_INLINE int percpu_local_add_limit(const struct percpu_local *l, int64_t n
 }
 
 /** word += n; *ret is the sum. */
-PERCPU_INLINE int percpu_local_add_return(const struct percpu_local *l, int64_t n, int64_t *ret)
+PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_add_return(const struct percpu_local *l, int64_t n,
+							    int64_t *ret)
 {
 	return percpu_local_add_limit(l, n, INT64_MAX, ret);
 }
@@ -140,8 +141,8 @@ PERCPU_INLINE int percpu_local_add(const struct percpu_local *l, int64_t n)
 }
 
 /** word = v if it is expected, else -EAGAIN. *ret is what it was. */
-PERCPU_INLINE int percpu_local_cmpxchg(const struct percpu_local *l, int64_t expected, int64_t v,
-				       int64_t *ret)
+PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_cmpxchg(const struct percpu_local *l,
+							 int64_t expected, int64_t v, int64_t *ret)
 {
 	int r = PERCPU_SEQ_SLOW;
 
@@ -153,7 +154,8 @@ PERCPU_INLINE int percpu_local_cmpxchg(const struct percpu_local *l, int64_t exp
 }
 
 /** word = v; *ret is what it was. */
-PERCPU_INLINE int percpu_local_xchg(const struct percpu_local *l, int64_t v, int64_t *ret)
+PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_xchg(const struct percpu_local *l, int64_t v,
+						      int64_t *ret)
 {
 	if (percpu_likely(l->fallback != PERCPU_LOCAL_SPLIT) &&
 	    percpu_likely(!percpu_seq_xchg(l->cell, l->guard, l->stride, v, ret)))
@@ -162,7 +164,7 @@ PERCPU_INLINE int percpu_local_xchg(const struct percpu_local *l, int64_t v, int
 }
 
 /** word = v. */
-PERCPU_INLINE int percpu_local_store(const struct percpu_local *l, int64_t v)
+PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_store(const struct percpu_local *l, int64_t v)
 {
 	int64_t old;
 
@@ -171,7 +173,8 @@ PERCPU_INLINE int percpu_local_store(const struct percpu_local *l, int64_t v)
 
 /** Put item on top of the array, which holds at most limit (and no more than it
  *  was created for); -ENOSPC if it does already. */
-PERCPU_INLINE int percpu_local_push(const struct percpu_local *l, uint64_t limit, void *item)
+PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_push(const struct percpu_local *l, uint64_t limit,
+						      void *item)
 {
 	int r = PERCPU_SEQ_SLOW;
 
@@ -183,7 +186,7 @@ PERCPU_INLINE int percpu_local_push(const struct percpu_local *l, uint64_t limit
 }
 
 /** Take the topmost item of the array; -ENOENT if it is empty. */
-PERCPU_INLINE int percpu_local_pop(const struct percpu_local *l, void **ret)
+PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_pop(const struct percpu_local *l, void **ret)
 {
 	int r = PERCPU_SEQ_SLOW;
 
@@ -199,12 +202,13 @@ PERCPU_INLINE int percpu_local_pop(const struct percpu_local *l, void **ret)
  * locks that CPU's lane, whatever the caller runs on: for drains and for
  * those who find nothing on their own CPU. -EINVAL if there is no such CPU.
  */
-PERCPU_API int percpu_local_pop_cpu(const struct percpu_local *l, unsigned cpu, void **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_local_pop_cpu(const struct percpu_local *l, unsigned cpu,
+						      void **ret);
 
 /** Append words to the queue of mask + 1 slots (a power of two); all appear at
  *  once. -ENOSPC if there is no room. */
-PERCPU_INLINE int percpu_local_copy(const struct percpu_local *l, uint64_t mask,
-				    const uint64_t *src, uint64_t words)
+PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_copy(const struct percpu_local *l, uint64_t mask,
+						      const uint64_t *src, uint64_t words)
 {
 	int r = PERCPU_SEQ_SLOW;
 

@@ -66,8 +66,8 @@ struct percpu_region_options {
  *
  * Context: any thread, not a signal handler.
  */
-PERCPU_API int percpu_region_create(const struct percpu_region_options *o,
-				    struct percpu_region **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_region_create(const struct percpu_region_options *o,
+						      struct percpu_region **ret);
 
 /** For percpu_region_open(): to count in the region, not only to read it. */
 #define PERCPU_REGION_WRITE 0x1
@@ -93,8 +93,9 @@ PERCPU_API int percpu_region_create(const struct percpu_region_options *o,
  *
  * Context: any thread, not a signal handler.
  */
-PERCPU_API int percpu_region_create_file(const char *path, const struct percpu_region_options *o,
-					 struct percpu_region **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_region_create_file(const char *path,
+							   const struct percpu_region_options *o,
+							   struct percpu_region **ret);
 
 /**
  * Open the region in a file: with flags 0 to read it, with PERCPU_REGION_WRITE to
@@ -122,9 +123,9 @@ PERCPU_API int percpu_region_create_file(const char *path, const struct percpu_r
  *
  * Context: any thread, not a signal handler.
  */
-PERCPU_API int percpu_region_open(const char *path, unsigned flags,
-				  const struct percpu_region_options *o,
-				  struct percpu_region **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_region_open(const char *path, unsigned flags,
+						    const struct percpu_region_options *o,
+						    struct percpu_region **ret);
 
 /**
  * Create a region in the empty file that fd refers to, such as a new memfd. o.mode
@@ -136,8 +137,8 @@ PERCPU_API int percpu_region_open(const char *path, unsigned flags,
  *	-EBADF	fd is not open for reading and writing
  * A call that fails leaves the file empty.
  */
-PERCPU_API int percpu_region_create_fd(int fd, const struct percpu_region_options *o,
-				       struct percpu_region **ret);
+PERCPU_API PERCPU_MUST_CHECK int
+percpu_region_create_fd(int fd, const struct percpu_region_options *o, struct percpu_region **ret);
 
 /**
  * Open the region in the file that fd refers to: with flags 0 to read it, with
@@ -146,7 +147,8 @@ PERCPU_API int percpu_region_create_fd(int fd, const struct percpu_region_option
  * Returns as percpu_region_open(), and -EBADF: fd is not open for reading, or, with
  * PERCPU_REGION_WRITE, for reading and writing.
  */
-PERCPU_API int percpu_region_open_fd(int fd, unsigned flags, struct percpu_region **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_region_open_fd(int fd, unsigned flags,
+						       struct percpu_region **ret);
 
 /**
  * Unmap the region and free what the process holds of it. No thread may use a
@@ -174,7 +176,8 @@ PERCPU_API void percpu_region_close(struct percpu_region *r);
  *
  * Context: any thread, not a signal handler; not a cancellation point.
  */
-PERCPU_API int percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_region_alloc(struct percpu_region *r, size_t size,
+						     size_t align, void **ret);
 
 /** Give back what percpu_region_alloc() returned for as many bytes; NULL is fine.
  *  Returns 0, or with the cell still allocated -EINVAL (it is not one of r's, or not of
@@ -214,8 +217,8 @@ PERCPU_API void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t 
  * Context: any thread, signal handlers.
  * Ordering: who finds the key sees all that was stored before it was set.
  */
-PERCPU_API int percpu_region_set_root(struct percpu_region *r, unsigned root, uint64_t expected,
-				      uint64_t key);
+PERCPU_API PERCPU_MUST_CHECK int percpu_region_set_root(struct percpu_region *r, unsigned root,
+							uint64_t expected, uint64_t key);
 PERCPU_API uint64_t percpu_region_root(const struct percpu_region *r, unsigned root);
 
 PERCPU_END_DECLS

@@ -74,10 +74,11 @@ struct percpu_stats {
  *
  * Context: any thread, not a signal handler.
  */
-PERCPU_API int percpu_stats_create(size_t size, size_t n, unsigned flags,
-				   struct percpu_stats **ret);
-PERCPU_API int percpu_stats_create_in(struct percpu_region *r, size_t size, size_t n,
-				      unsigned flags, struct percpu_stats **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_stats_create(size_t size, size_t n, unsigned flags,
+						     struct percpu_stats **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_stats_create_in(struct percpu_region *r, size_t size,
+							size_t n, unsigned flags,
+							struct percpu_stats **ret);
 
 /**
  * Attach to n objects at this root of a shared region, or create them if nobody has;
@@ -85,8 +86,9 @@ PERCPU_API int percpu_stats_create_in(struct percpu_region *r, size_t size, size
  * size, n or flags are not those of the creator, it is -EEXIST. -EINVAL as
  * percpu_stats_create_in().
  */
-PERCPU_API int percpu_stats_open(struct percpu_region *r, unsigned root, size_t size, size_t n,
-				 unsigned flags, struct percpu_stats **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_stats_open(struct percpu_region *r, unsigned root,
+						   size_t size, size_t n, unsigned flags,
+						   struct percpu_stats **ret);
 
 /**
  * Attach to the objects that another process created at this key of a region, with
@@ -95,8 +97,9 @@ PERCPU_API int percpu_stats_open(struct percpu_region *r, unsigned root, size_t 
  *
  * Returns 0, or -EINVAL (as above), -ENOENT (no such objects there), -ENOMEM.
  */
-PERCPU_API int percpu_stats_attach(struct percpu_region *r, uint64_t key, size_t size, size_t n,
-				   unsigned flags, struct percpu_stats **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_stats_attach(struct percpu_region *r, uint64_t key,
+						     size_t size, size_t n, unsigned flags,
+						     struct percpu_stats **ret);
 PERCPU_API void percpu_stats_detach(struct percpu_stats *s);
 PERCPU_API uint64_t percpu_stats_key(const struct percpu_stats *s);
 
@@ -206,7 +209,8 @@ PERCPU_INLINE int percpu_stats_update(const struct percpu_stats *s, size_t i, si
  * Progress: bounded. Of objects in two copies a field is read again if an update was
  * committed meanwhile; others are read at once.
  */
-PERCPU_API int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, void *out);
+PERCPU_API PERCPU_MUST_CHECK int percpu_stats_fetch(const struct percpu_stats *s, size_t first,
+						    size_t n, void *out);
 
 /**
  * Read n objects as they were at one moment: every update is in it with all its
@@ -237,10 +241,10 @@ PERCPU_API int percpu_stats_fetch(const struct percpu_stats *s, size_t first, si
  * the same objects take turns, but nobody waits longer than a second, for one that
  * was killed or is stopped: a reader that another one disturbs starts over.
  */
-PERCPU_API int percpu_stats_snapshot(const struct percpu_stats *s, size_t first, size_t n,
-				     void *out);
-PERCPU_API int percpu_stats_fetch_zero(const struct percpu_stats *s, size_t first, size_t n,
-				       void *out);
+PERCPU_API PERCPU_MUST_CHECK int percpu_stats_snapshot(const struct percpu_stats *s, size_t first,
+						       size_t n, void *out);
+PERCPU_API PERCPU_MUST_CHECK int percpu_stats_fetch_zero(const struct percpu_stats *s, size_t first,
+							 size_t n, void *out);
 
 /*
  * The same by type and field: a field that the struct does not have, or that is no

@@ -59,7 +59,8 @@ struct percpu_wbuf_options {
  *
  * Context: any thread, not a signal handler.
  */
-PERCPU_API int percpu_wbuf_create(const struct percpu_wbuf_options *o, struct percpu_wbuf **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_wbuf_create(const struct percpu_wbuf_options *o,
+						    struct percpu_wbuf **ret);
 
 /** Flush, and free. No thread may use the buffer any more; the cells must still
  *  be there. NULL is fine. */

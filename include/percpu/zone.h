@@ -60,11 +60,12 @@ struct percpu_zone_options {
  *
  * Context: any thread, not a signal handler.
  */
-PERCPU_API int percpu_zone_create(const char *name, size_t size,
-				  const struct percpu_zone_options *o, struct percpu_zone **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_zone_create(const char *name, size_t size,
+						    const struct percpu_zone_options *o,
+						    struct percpu_zone **ret);
 
 /** Destroy a zone: 0, or -EBUSY while items of it are allocated. NULL is fine. */
-PERCPU_API int percpu_zone_destroy(struct percpu_zone *z);
+PERCPU_API PERCPU_MUST_CHECK int percpu_zone_destroy(struct percpu_zone *z);
 
 /** For percpu_zone_alloc(): fill every CPU's copy with zeros. */
 #define PERCPU_ZONE_ZERO 0x1
@@ -87,7 +88,8 @@ PERCPU_API int percpu_zone_destroy(struct percpu_zone *z);
  * Progress: usually a pop from this CPU's cache; at the limit it takes items
  * from other CPUs' caches before it fails or waits.
  */
-PERCPU_API int percpu_zone_alloc(struct percpu_zone *z, unsigned flags, void **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_zone_alloc(struct percpu_zone *z, unsigned flags,
+						   void **ret);
 
 /**
  * Free an item that no thread uses any more. NULL is fine.
@@ -138,9 +140,9 @@ PERCPU_API void percpu_zone_foreach(const struct percpu_zone *z, void *item, per
  *
  * Context: any thread, not a signal handler. Takes about 0.1 ms per CPU.
  */
-PERCPU_API int percpu_zone_run(const struct percpu_zone *z, void *item, percpu_zone_fn *fn,
-			       void *arg, uint64_t timeout_ns,
-			       struct percpu_fence_report *ret_report);
+PERCPU_API PERCPU_MUST_CHECK int percpu_zone_run(const struct percpu_zone *z, void *item,
+						 percpu_zone_fn *fn, void *arg, uint64_t timeout_ns,
+						 struct percpu_fence_report *ret_report);
 
 /** Change the limit; 0 is none. Items beyond a lower limit stay allocated. */
 PERCPU_API void percpu_zone_set_limit(struct percpu_zone *z, size_t limit);

@@ -185,7 +185,9 @@ void percpu_zone_set_limit(struct percpu_zone *z, size_t limit)
 		/* What is in caches would be beyond the limit; from now on
 		 * each free looks whether it may go there. */
 		__atomic_store_n(&z->plain, false, __ATOMIC_SEQ_CST);
-		(void)percpu_fence();
+		if (percpu_fence() != 0) {
+			/* What is in a sequence now goes to a cache: one item per CPU. */
+		}
 		percpu_zone_drain(z);
 	}
 	percpu_zone_wake(z);

@@ -156,7 +156,9 @@ static int wait_for_item(struct percpu_zone *z, void **ret)
 	__atomic_fetch_add(&z->waiters, 1, __ATOMIC_SEQ_CST);
 	for (;;) {
 		freed = __atomic_load_n(&z->freed, __ATOMIC_ACQUIRE);
-		(void)percpu_fence();
+		if (percpu_fence() != 0) {
+			/* A free may not see the waiter: then the time-out ends the sleep. */
+		}
 		e = get_item(z, ret);
 		if (e != -ENOSPC)
 			break;

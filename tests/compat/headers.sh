@@ -72,6 +72,15 @@ stats()
 	refuses "$here/stats.c" "$compiler" "${dialect[@]:0:3}" -Werror
 }
 
+# Results that programs must not drop, and those that they may.
+results()
+{
+	local compiler=$1
+	speak "$2"
+	"$compiler" "${dialect[@]:0:3}" -Wall -Werror -O2 "${include[@]}" -c "$here/results.c" \
+		-o results.o && refuses "$here/results.c" "$compiler" "${dialect[@]:0:3}" -Werror
+}
+
 # refuses FILE COMPILER...: each mistake in it, marked "#ifdef REFUSED_...", does not compile.
 refuses()
 {
@@ -152,6 +161,7 @@ for compiler in gcc clang g++ clang++; do
 	for std in "${stds[@]}"; do
 		check "each header alone, $compiler $std" alone "$compiler" "$std"
 		check "statistics, $compiler $std" stats "$compiler" "$std"
+		check "dropped results, $compiler $std" results "$compiler" "$std"
 		check "FreeBSD names, $compiler $std" freebsd "$compiler" "$std"
 		check "FreeBSD includes, $compiler $std" unchanged "$compiler" "$std"
 	done

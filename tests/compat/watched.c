@@ -91,7 +91,8 @@ int main(void)
 	if (percpu_static_counter_fetch(&early) != 2 * ROUNDS ||
 	    percpu_local_sum(local) != 2 * ROUNDS)
 		e = 3;
-	percpu_zone_destroy(zone);
+	if (percpu_zone_destroy(zone) != 0)
+		e = 4;
 	percpu_wbuf_destroy(wbuf);
 	percpu_local_destroy(local);
 	PERCPU_STATS_DESTROY(ports);

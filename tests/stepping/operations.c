@@ -462,6 +462,12 @@ void stepping_fill(const struct stepping_operation *o, uint64_t *random)
 		model_fill(&lanes[i], o->op, random);
 }
 
+static void read_stats(const struct percpu_stats *s, struct model_lane *out)
+{
+	if (percpu_stats_fetch(s, 0, 1, out->word) != 0)
+		out->word[0] = INT64_MIN; /* which no model says */
+}
+
 void stepping_read(const struct stepping_operation *o, struct model_lane *out)
 {
 	memset(out, 0, stepping_lanes(o) * sizeof(*out));
@@ -474,9 +480,9 @@ void stepping_read(const struct stepping_operation *o, struct model_lane *out)
 	else if (o->run == run_array)
 		percpu_counter_array_fetch_all(array, (uint64_t *)out->word);
 	else if (o->run == run_stats || o->run == run_called)
-		(void)percpu_stats_fetch(stats, 0, 1, out->word);
+		read_stats(stats, out);
 	else if (o->run == run_whole)
-		(void)percpu_stats_fetch(whole, 0, 1, out->word);
+		read_stats(whole, out);
 	else if (o->run == run_compact)
 		percpu_compact_fetch_all(compact, (uint64_t *)out->word);
 }

@@ -256,10 +256,10 @@ static void failing_calls_leave_nothing(void **state)
 	struct test_holding before;
 
 	(void)state;
-	percpu_counter_array_create(TEST_MAX_LANE / 8 + 1, &a);
+	assert_int_equal(percpu_counter_array_create(TEST_MAX_LANE / 8 + 1, &a), -EINVAL);
 	before = test_holding_now();
 	for (int i = 0; i < 3; i++)
-		percpu_counter_array_create(TEST_MAX_LANE / 8 + 1, &a);
+		assert_int_equal(percpu_counter_array_create(TEST_MAX_LANE / 8 + 1, &a), -EINVAL);
 	test_assert_holding(before);
 }
 

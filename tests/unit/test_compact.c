@@ -355,10 +355,10 @@ static void failing_calls_leave_nothing(void **state)
 	struct test_holding before;
 
 	(void)state;
-	percpu_compact_create(TEST_MAX_LANE / 16 + 1, &c);
+	assert_int_equal(percpu_compact_create(TEST_MAX_LANE / 16 + 1, &c), -EINVAL);
 	before = test_holding_now();
 	for (int i = 0; i < 3; i++)
-		percpu_compact_create(TEST_MAX_LANE / 16 + 1, &c);
+		assert_int_equal(percpu_compact_create(TEST_MAX_LANE / 16 + 1, &c), -EINVAL);
 	test_assert_holding(before);
 }
 

@@ -229,8 +229,8 @@ static void affinity_of_the_caller_stays(void **state)
 	(void)state;
 	test_pin(0, test_cpu(0));
 	sched_getaffinity(0, sizeof(before), &before);
-	percpu_fence_all(SECOND, NULL);
-	percpu_fence();
+	assert_int_equal(percpu_fence_all(SECOND, NULL), 0);
+	assert_int_equal(percpu_fence(), 0);
 	sched_getaffinity(0, sizeof(after), &after);
 	test_unpin(0);
 	assert_memory_equal(&before, &after, sizeof(before));
@@ -241,10 +241,10 @@ static void fences_leave_nothing_behind(void **state)
 	struct test_holding before;
 
 	(void)state;
-	percpu_fence_all(SECOND, NULL);
+	assert_int_equal(percpu_fence_all(SECOND, NULL), 0);
 	before = test_holding_now();
 	for (int i = 0; i < 10; i++)
-		percpu_fence_all(SECOND, NULL);
+		assert_int_equal(percpu_fence_all(SECOND, NULL), 0);
 	test_assert_holding(before);
 }
 

@@ -96,7 +96,9 @@ static int be_a_daemon(void *arg)
 
 	(void)arg;
 	test_child_require(percpu_counter_create_in(region, &first) == 0, "first counter");
-	percpu_region_set_root(region, 0, 0, percpu_region_key(region, first));
+	test_child_require(percpu_region_set_root(region, 0, 0, percpu_region_key(region, first)) ==
+				   0,
+			   "root");
 	close_all(logs);
 	for (int i = 0; i < 3 * PER_CHUNK; i++)
 		test_child_require(percpu_counter_create_in(region, &c) == 0, "a counter");
@@ -458,9 +460,9 @@ static void *create_cancelled(void *arg)
 	pthread_cancel(pthread_self());
 	if (percpu_region_create_file(test_path("canceled"), NULL, &r[0]) == 0 &&
 	    percpu_region_open(test_path("canceled"), PERCPU_REGION_WRITE, NULL, &r[1]) == 0 &&
-	    percpu_region_create_fd(fd, NULL, &r[2]) == 0)
-		(void)percpu_region_open_fd(fd, 0, &r[3]);
-	pthread_testcancel();
+	    percpu_region_create_fd(fd, NULL, &r[2]) == 0 &&
+	    percpu_region_open_fd(fd, 0, &r[3]) == 0)
+		pthread_testcancel();
 	return NULL;
 }
 

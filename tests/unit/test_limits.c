@@ -212,7 +212,7 @@ static int with_small_files(void *arg)
 	(void)arg;
 	signal(SIGXFSZ, SIG_IGN);
 	limit(RLIMIT_FSIZE, 65536);
-	percpu_region_create_file(file, NULL, &r);
+	require(percpu_region_create_file(file, NULL, &r), -EFBIG, "create_file");
 	before = traces_now();
 	require(percpu_region_create_file(file, NULL, &r), -EFBIG, "create_file");
 	require_same(before, "a file too large leaves nothing");
@@ -273,7 +273,7 @@ static int with_full_disk(void *arg)
 		return 77;
 	if (!mount_full())
 		return 77;
-	percpu_region_create_file(file, NULL, &r);
+	require(percpu_region_create_file(file, NULL, &r), -ENOSPC, "create_file");
 	before = traces_now();
 	require(percpu_region_create_file(file, NULL, &r), -ENOSPC, "create_file");
 	require_same(before, "create_file on a full disk leaves nothing");
@@ -413,7 +413,7 @@ static void no_permission_is_an_error(void **state)
 	umask(022);
 	assert_int_equal(percpu_region_create_file(file, &o, &r), 0);
 	assert_int_equal(percpu_counter_create_in(r, &c), 0);
-	percpu_region_set_root(r, 0, 0, percpu_region_key(r, c));
+	assert_int_equal(percpu_region_set_root(r, 0, 0, percpu_region_key(r, c)), 0);
 	percpu_counter_add(c, 8);
 	status = test_wait(test_fork(as_nobody, NULL), 60);
 	percpu_region_close(r);

@@ -116,7 +116,7 @@ KEEPS(object_stats3, (void)percpu_stats_update(stats, 0, 0, words, 3))
 KEEPS(object_stats8, (void)percpu_stats_update(stats, 0, 0, words, 8))
 KEEPS(object_stats_call, (void)percpu_stats_update_slow(stats, 0, 0, words, 3))
 KEEPS(object_whole, (void)percpu_stats_update(records, 0, 0, words, 3))
-KEEPS(object_local, (void)percpu_local_add_return(local, 1, &got))
+KEEPS(object_local, (void)!percpu_local_add_return(local, 1, &got))
 KEEPS(object_wbuf, (void)percpu_wbuf_add(wbuf, words, 0))
 
 #define BOTH(name)                                                                                 \

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * results.c - results that compilers warn of when they are dropped, in C and C++; the
+ * others may be. headers.sh compiles it.
+ */
+#include <percpu/percpu.h>
+
+struct percpu_counter *counter;
+struct percpu_stats *stats;
+struct percpu_local *local;
+struct percpu_wbuf *wbuf;
+struct percpu_zone *zone;
+struct percpu_region *region;
+uint64_t cell;
+
+void adds_and_frees(void *item);
+void adds_and_frees(void *item)
+{
+	const uint64_t two[2] = { 1, 2 };
+
+	percpu_stats_update(stats, 0, 0, two, 2);
+	percpu_local_add(local, 1);
+	percpu_wbuf_add(wbuf, &cell, 1);
+	percpu_wbuf_try_flush(wbuf);
+	percpu_zone_free(zone, item);
+	percpu_region_free(region, item, 8);
+}
+
+void dropped(void);
+void dropped(void)
+{
+#ifdef REFUSED_CREATE
+	percpu_counter_create(&counter);
+#endif
+#ifdef REFUSED_OPEN
+	percpu_region_open("x", 0, NULL, &region);
+#endif
+#ifdef REFUSED_ALLOC
+	void *item;
+
+	percpu_zone_alloc(zone, 0, &item);
+#endif
+#ifdef REFUSED_ROOT
+	percpu_region_set_root(region, 0, 0, 8);
+#endif
+#ifdef REFUSED_SNAPSHOT
+	uint64_t out[2];
+
+	percpu_stats_snapshot(stats, 0, 1, out);
+#endif
+#ifdef REFUSED_INLINE
+	int64_t old;
+
+	percpu_local_xchg(local, 1, &old);
+#endif
+#ifdef REFUSED_FENCE
+	percpu_fence();
+#endif
+#ifdef REFUSED_DESTROY
+	percpu_zone_destroy(zone);
+#endif
+}
