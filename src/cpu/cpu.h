@@ -227,6 +227,9 @@ bool percpu_sequences_may_run(void);
 /** It was found out, in this process. The first verdict stays. */
 void percpu_verdict_announce(enum percpu_selftest found);
 
+/** Before a fork: from now on children learn of the verdict, and tell theirs. */
+void percpu_verdict_share(void);
+
 /* record.c: what the library knows of a thread */
 
 enum percpu_thread_state {

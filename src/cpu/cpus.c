@@ -164,22 +164,24 @@ static unsigned long affinity(unsigned long *ret_seen)
 	return n * (unsigned long)CHAR_BIT;
 }
 
-/* The highest possible CPU number + 1 as the kernel says it, or said it when the
- * process could still ask: it may be in a jail since, or have no descriptor left. 0:
- * not known. In *ret_claimed what a list in sysfs says that is not the kernel's. */
+/* The highest possible CPU number + 1 as the kernel said it when it was asked first:
+ * that is fixed when a machine starts, and the process may be in a jail since, or have
+ * no descriptor left. 0: not known. In *ret_claimed what a list in sysfs says that is
+ * not the kernel's. */
 static unsigned long known(unsigned long *ret_claimed)
 {
-	static unsigned long last_known; /* atomic */
+	static unsigned long once_known; /* atomic */
+	unsigned long cpus = __atomic_load_n(&once_known, __ATOMIC_RELAXED);
 	struct listing list = { 0 }, table = { 0 };
 
 	*ret_claimed = 0;
+	if (cpus != 0)
+		return cpus;
 	if (!read_sysfs("/sys/devices/system/cpu/possible", &list)) {
 		*ret_claimed = list.end;
 		list.end = read_table("/proc/softirqs", &table) ? table.end : 0;
 	}
-	if (list.end == 0)
-		return __atomic_load_n(&last_known, __ATOMIC_RELAXED);
-	__atomic_store_n(&last_known, list.end, __ATOMIC_RELAXED);
+	__atomic_store_n(&once_known, list.end, __ATOMIC_RELAXED);
 	return list.end;
 }
 

@@ -238,21 +238,23 @@ bool percpu_selftest_wait(uint64_t timeout_ns)
 /*
  * A program that makes itself a daemon creates what it counts in, forks, and ends.
  * The child, which only counts, may start no thread, and would have no proof. So the
- * first fork waits for it, as long as it takes on a machine that is not busy.
+ * first fork waits for it, as long as it takes on a machine that is not busy. A child
+ * that is forked before goes by what its parent finds later.
  */
-static void selftest_wait_once(void)
+static void selftest_before_fork(void)
 {
 	static bool waited; /* atomic */
 
 	if (percpu_verdict() == PERCPU_SELFTEST_PENDING &&
 	    !__atomic_exchange_n(&waited, true, __ATOMIC_RELAXED))
 		(void)percpu_selftest_wait(FORK_NS);
+	percpu_verdict_share();
 }
 
 __attribute__((constructor)) static void selftest_join_forks(void)
 {
 	static const struct percpu_fork_part part = {
-		.before = selftest_wait_once,
+		.before = selftest_before_fork,
 		.in_child = selftest_forget_threads,
 	};
 

@@ -97,9 +97,12 @@ static void complete(enum percpu_selftest verdict, const struct percpu_status *s
 			reason = "neither rseq nor getcpu(2) tells the CPU";
 		}
 	}
-	snprintf(reasons[verdict], sizeof(reasons[verdict]), "%s%s", reason,
-		 unknown ? " (PERCPU_TIER ignored: it is none of rseq, cpu, shared)" : "");
-	o->reason = reasons[verdict];
+	o->reason = reason;
+	if (unknown) {
+		snprintf(reasons[verdict], sizeof(reasons[verdict]),
+			 "%s (PERCPU_TIER ignored: it is none of rseq, cpu, shared)", reason);
+		o->reason = reasons[verdict];
+	}
 }
 
 static void choose_tier(struct percpu_status *st)
@@ -133,7 +136,7 @@ static void find_out(void)
 	st.fence = percpu_barrier_init(&st.membarrier_cmds);
 	st.robust = percpu_robust_supported();
 	if (uname(&u) == 0)
-		snprintf(st.kernel, sizeof(st.kernel), "%s", u.release);
+		memcpy(st.kernel, u.release, strnlen(u.release, sizeof(st.kernel) - 1));
 	percpu_thread_init(&st);
 	percpu_helper_init();
 	choose_tier(&st);

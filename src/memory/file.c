@@ -47,7 +47,6 @@ static int create_in_file(int fd, const struct percpu_region_options *o, struct 
 	struct percpu_region *r;
 	int e;
 
-	percpu_init();
 	e = percpu_region_new(true, true, o->lane_size, o->cpus, &r);
 	if (e != 0)
 		return e;
@@ -183,7 +182,6 @@ static int open_region(int fd, bool writable, struct percpu_region **ret)
 	struct percpu_region *r;
 	uint32_t capacity = 0;
 
-	percpu_init();
 	e = read_header(fd, &h, &capacity);
 	if (e != 0)
 		return e;

@@ -107,6 +107,8 @@ int percpu_region_begin(struct percpu_region *r, int fd, bool exists, struct per
 		return e;
 	}
 	region_enlist(r);
+	/* Last, for it may start threads, beside which a process maps memory slowly. */
+	percpu_init();
 	*ret = r;
 	return 0;
 }
@@ -146,7 +148,6 @@ int percpu_region_create(const struct percpu_region_options *o, struct percpu_re
 	e = percpu_region_check(o, &opt);
 	if (e != 0)
 		return e;
-	percpu_init();
 	e = percpu_region_new(false, true, opt.lane_size, opt.cpus, &r);
 	return e != 0 ? e : percpu_region_begin(r, -1, false, ret);
 }

@@ -457,10 +457,16 @@ static int family_lies(void *arg)
 	static const uint32_t lies[] = { PERCPU_SELFTEST_SKIPPED, PERCPU_SELFTEST_INCONCLUSIVE,
 					 PERCPU_SELFTEST_PENDING + 1, 77, UINT32_MAX };
 	uint32_t *page;
+	pid_t pid;
 
 	(void)arg;
 	hold_threads(true);
 	test_child_require(is_pending(), "pending");
+	test_child_require(family_page() == NULL, "nothing is shared before there is a family");
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	test_child_require(test_wait(pid, 60) == 0, "a child");
 	page = family_page();
 	test_child_require(page != NULL, "a page for the family");
 	for (unsigned i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
