@@ -32,16 +32,39 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_counter_create(struct percpu_counter **r
 
 /**
  * Create a counter of 0 in a region with the default lane size; processes that
- * share the region count together. percpu_region_key() names it to them,
- * percpu_counter_at() finds it.
+ * share the region count together.
  *
  * Returns 0, or -EINVAL (a NULL, or a region with another lane size), -EROFS,
- * -ENOSPC, -ENOMEM, -ETIMEDOUT (percpu_region_alloc()). percpu_counter_at() returns NULL if no counter can be at
- * that key.
+ * -ENOSPC, -ENOMEM, -ETIMEDOUT (percpu_region_alloc()).
+ *
+ * Context: any thread, not a signal handler.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_counter_create_in(struct percpu_region *r,
 							  struct percpu_counter **ret);
-PERCPU_API struct percpu_counter *percpu_counter_at(struct percpu_region *r, uint64_t key);
+
+/**
+ * Attach to the counter at this root of a shared region, or create it if nobody has;
+ * as percpu_counter_array_open(). A region has 16 roots; for more than a few counters
+ * there is an array, or one struct of statistics.
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_counter_open(struct percpu_region *r, unsigned root,
+						     struct percpu_counter **ret);
+
+/**
+ * Attach to the counter that another process created at this key of a shared region.
+ * percpu_counter_detach() undoes it and leaves the counter.
+ *
+ * Returns 0, or -EINVAL (a NULL, or a region with another lane size), -ENOENT (no
+ * counter there).
+ *
+ * Context: any thread, not a signal handler.
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_counter_attach(struct percpu_region *r, uint64_t key,
+						       struct percpu_counter **ret);
+PERCPU_API void percpu_counter_detach(struct percpu_counter *c);
+
+/** The counter's key in the region it was created in; 0 for a private counter. */
+PERCPU_API uint64_t percpu_counter_key(const struct percpu_counter *c);
 
 /**
  * Free a counter, wherever it was created. NULL is fine; so is a pointer that

@@ -192,9 +192,8 @@ PERCPU_API int percpu_region_free(struct percpu_region *r, void *cell, size_t si
  *
  * percpu_region_key() returns 0 for a pointer that is not in r.
  * percpu_region_at() returns NULL unless size bytes are there that were allocated
- * together, and for the keys of arrays, compact sets and statistics, which have
- * attach calls of their own: percpu_counter_array_key() and its like say of what kind
- * an object is.
+ * together, and for the keys of objects, which have attach calls of their own:
+ * percpu_counter_key() and its like say of what kind an object is.
  */
 PERCPU_API uint64_t percpu_region_key(const struct percpu_region *r, const void *cell);
 PERCPU_API void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size);

@@ -206,13 +206,13 @@ int percpu_freebsd_handle_counters(SYSCTL_HANDLER_ARGS)
 	return fits ? 0 : ENOMEM;
 }
 
-int percpu_freebsd_handle_value(void *value, size_t size, int writable, struct sysctl_req *req)
+int percpu_freebsd_handle_value(void *value, size_t size, unsigned access, struct sysctl_req *req)
 {
 	int e = SYSCTL_OUT(req, value, size);
 
 	if (e != 0 || req->newptr == NULL)
 		return e;
-	return writable ? SYSCTL_IN(req, value, size) : EPERM;
+	return (access & CTLFLAG_WR) ? SYSCTL_IN(req, value, size) : EPERM;
 }
 
 static int begin_request(const char *name, bool writes, struct sysctl_oid **ret)

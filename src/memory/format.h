@@ -70,10 +70,11 @@ _Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic wo
 
 /** What a key leads to. */
 enum percpu_kind {
-	PERCPU_KIND_CELL, /* bytes in an allocation, a counter among them */
+	PERCPU_KIND_CELL, /* bytes in an allocation */
 	PERCPU_KIND_ARRAY,
 	PERCPU_KIND_COMPACT,
 	PERCPU_KIND_STATS,
+	PERCPU_KIND_COUNTER,
 };
 
 /** Bytes of each lane that a compact counter takes: in a CPU lane a cell of 4 is used,

@@ -15,45 +15,52 @@ static struct percpu_chunk *chunk_of(const struct percpu_counter *c, size_t *ret
 	return k;
 }
 
-int percpu_counter_create_in(struct percpu_region *r, struct percpu_counter **ret)
-{
-	struct percpu_chunk *k;
-	size_t offset;
-	void *cell;
-	int e;
+/* Its handle is the address in lane 0, so there is none on the heap. */
+static const struct percpu_plan plan_counter = {
+	.kind = PERCPU_KIND_COUNTER,
+	.size = sizeof(uint64_t),
+	.touched = sizeof(uint64_t),
+	.align = sizeof(uint64_t),
+};
 
-	if (r == NULL || ret == NULL || !percpu_region_is_zone(r))
-		return -EINVAL;
-	e = percpu_region_alloc(r, sizeof(uint64_t), sizeof(uint64_t), &cell);
-	if (e != 0)
-		return e;
-	/* Start from what an earlier user of the cell has left there. */
-	k = chunk_of(cell, &offset);
-	percpu_chunk_reset(k, offset);
-	*ret = cell;
-	return 0;
+/* The address leads to the lanes in regions of default geometry alone. */
+static bool takes_counters(const struct percpu_region *r)
+{
+	return r != NULL && percpu_region_is_zone(r);
 }
 
 int percpu_counter_create(struct percpu_counter **ret)
 {
-	struct percpu_region *r;
-	int e;
-
-	if (ret == NULL)
-		return -EINVAL;
-	e = percpu_region_default(&r);
-	return e != 0 ? e : percpu_counter_create_in(r, ret);
+	return percpu_block_create(&plan_counter, ret);
 }
 
-struct percpu_counter *percpu_counter_at(struct percpu_region *r, uint64_t key)
+int percpu_counter_create_in(struct percpu_region *r, struct percpu_counter **ret)
 {
-	const size_t size = sizeof(uint64_t);
-	void *cell;
+	return takes_counters(r) ? percpu_block_create_in(r, &plan_counter, ret) : -EINVAL;
+}
 
-	if (r == NULL || !percpu_region_is_zone(r) ||
-	    percpu_region_attach(r, key, PERCPU_KIND_CELL, size, size, &cell) != 0)
-		return NULL;
-	return cell;
+int percpu_counter_attach(struct percpu_region *r, uint64_t key, struct percpu_counter **ret)
+{
+	struct percpu_plan p = plan_counter;
+
+	return takes_counters(r) ? percpu_block_attach(r, key, &p, ret) : -EINVAL;
+}
+
+int percpu_counter_open(struct percpu_region *r, unsigned root, struct percpu_counter **ret)
+{
+	struct percpu_plan p = plan_counter;
+
+	return takes_counters(r) ? percpu_block_open(r, root, &p, ret) : -EINVAL;
+}
+
+uint64_t percpu_counter_key(const struct percpu_counter *c)
+{
+	return c != NULL ? percpu_region_object_key(percpu_chunk_of(c), PERCPU_KIND_COUNTER, c) : 0;
+}
+
+void percpu_counter_detach(struct percpu_counter *c)
+{
+	(void)c; /* its address is all that there was */
 }
 
 void percpu_counter_destroy(struct percpu_counter *c)

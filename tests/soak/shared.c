@@ -21,7 +21,7 @@ void soak_shared_create(void)
 	for (int i = 0; i < SOAK_SINGLES; i++) {
 		soak_require_equal("create a counter in it", 0,
 				   (uint64_t)percpu_counter_create_in(region, &counter[i]));
-		b->key[i] = percpu_region_key(region, counter[i]);
+		b->key[i] = percpu_counter_key(counter[i]);
 	}
 	soak_require_equal("create an array in it", 0,
 			   (uint64_t)percpu_counter_array_create_in(region, SOAK_CELLS, &array));
@@ -44,8 +44,9 @@ void soak_shared_open(void)
 {
 	region = open_region();
 	for (int i = 0; i < SOAK_SINGLES; i++) {
-		counter[i] = percpu_counter_at(region, soak_board->key[i]);
-		soak_require(counter[i] != NULL, "find a counter by its key", 1, 0);
+		soak_require_equal(
+			"attach to a counter", 0,
+			(uint64_t)percpu_counter_attach(region, soak_board->key[i], &counter[i]));
 	}
 	soak_require_equal("attach to the array", 0,
 			   (uint64_t)percpu_counter_array_attach(region, soak_board->array_key,
@@ -211,9 +212,12 @@ static void allocate(struct soak_thread *t)
 static void open_again(struct soak_thread *t)
 {
 	struct percpu_region *r = open_region();
-	struct percpu_counter *c = percpu_counter_at(r, soak_board->key[SOAK_GROWS]);
-	uint64_t before = soak_shared_fetch(SOAK_GROWS), v = percpu_counter_fetch(c);
+	struct percpu_counter *c = NULL;
+	uint64_t before = soak_shared_fetch(SOAK_GROWS), v;
 
+	soak_require_equal("attach to it again", 0,
+			   (uint64_t)percpu_counter_attach(r, soak_board->key[SOAK_GROWS], &c));
+	v = percpu_counter_fetch(c);
 	soak_require(v >= before, "another mapping of the counter that grows", before, v);
 	percpu_region_close(r);
 	t->slot->journal[0].count[SOAK_OPEN]++;

@@ -103,8 +103,7 @@ static int attach_and_add(void *arg)
 	test_child_require(percpu_region_open(name, PERCPU_REGION_WRITE, NULL, &r) == 0, "open");
 	while (percpu_region_root(r, 0) == 0)
 		test_sleep_us(100);
-	c = percpu_counter_at(r, percpu_region_root(r, 0));
-	test_child_require(c != NULL, "counter_at finds what came after open");
+	test_child_require(percpu_counter_open(r, 0, &c) == 0, "what came after open is found");
 	add_many(0, c);
 	percpu_region_close(r);
 	return *(int *)arg;
@@ -124,7 +123,7 @@ static void growth_reaches_other_processes(void **state)
 		pid[i] = test_fork(attach_and_add, &zero);
 	for (int i = 0; i <= PERCPU_LANE_SIZE / 8; i++)
 		assert_int_equal(percpu_counter_create_in(r, &c), 0);
-	assert_int_equal(percpu_region_set_root(r, 0, 0, percpu_region_key(r, c)), 0);
+	assert_int_equal(percpu_region_set_root(r, 0, 0, percpu_counter_key(c)), 0);
 	for (int i = 0; i < WORKERS; i++)
 		assert_int_equal(test_wait(pid[i], 60), 0);
 	assert_int_equal(percpu_counter_fetch(c), WORKERS * ADDS);

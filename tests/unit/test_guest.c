@@ -96,13 +96,12 @@ static int be_a_daemon(void *arg)
 
 	(void)arg;
 	test_child_require(percpu_counter_create_in(region, &first) == 0, "first counter");
-	test_child_require(percpu_region_set_root(region, 0, 0, percpu_region_key(region, first)) ==
-				   0,
+	test_child_require(percpu_region_set_root(region, 0, 0, percpu_counter_key(first)) == 0,
 			   "root");
 	close_all(logs);
 	for (int i = 0; i < 3 * PER_CHUNK; i++)
 		test_child_require(percpu_counter_create_in(region, &c) == 0, "a counter");
-	test_child_require(percpu_region_key(region, c) >> 40 > 3, "a chunk that is new");
+	test_child_require(percpu_counter_key(c) >> 40 > 3, "a chunk that is new");
 	percpu_counter_add(first, 3);
 	percpu_counter_add_slow(first, 4);
 	percpu_counter_add(c, 5);
@@ -125,12 +124,11 @@ static void daemon_may_close_everything(void **state)
 
 	(void)state;
 	test_in_child(be_a_daemon, NULL);
-	c = percpu_counter_at(region, percpu_region_root(region, 0));
-	assert_non_null(c);
+	assert_int_equal(percpu_counter_open(region, 0, &c), 0);
 	assert_int_equal(percpu_counter_fetch(c), 7);
 	/* What the child added is found here, without a descriptor either. */
 	assert_int_equal(percpu_counter_create_in(region, &c), 0);
-	assert_true(percpu_region_key(region, c) >> 40 > 3);
+	assert_true(percpu_counter_key(c) >> 40 > 3);
 }
 
 /* In an empty root, as nobody: there is no /sys and no /proc any more. */
@@ -226,7 +224,7 @@ static int allocate(void *arg)
 	}
 	for (int i = 0; i < CELLS; i++) {
 		test_child_require(percpu_counter_create_in(region, &c) == 0, "a counter");
-		keys[i] = percpu_region_key(region, c);
+		keys[i] = percpu_counter_key(c);
 		percpu_counter_add(c, 1);
 		test_child_require(percpu_counter_fetch(c) == 1, "nobody else counts in it");
 	}
@@ -248,8 +246,7 @@ static void allocate_at_a_time(bool close_first)
 		assert_int_equal(test_wait(pid[i], 60), 0);
 	for (int i = 0; i < WORKERS; i++)
 		for (int k = 0; k < CELLS; k++) {
-			c = percpu_counter_at(region, worker_keys[i][k]);
-			assert_non_null(c);
+			assert_int_equal(percpu_counter_attach(region, worker_keys[i][k], &c), 0);
 			assert_int_equal(percpu_counter_fetch_zero(c), 1); /* once */
 		}
 }

@@ -31,7 +31,7 @@ enum {
 	ROOT = 40
 };
 enum { STARTS = 2216, ALLOC_LOCK = 3240, JOURNAL = 3248 };
-enum kind { CELL, ARRAY, COMPACT, STATS }; /* on top of a key */
+enum kind { CELL, ARRAY, COMPACT, STATS, COUNTER }; /* on top of a key */
 
 #define HEADER 4096
 
@@ -64,9 +64,9 @@ static int make_image(void **state)
 			return -1;
 		percpu_counter_add(c, 7);
 		if (i == 0)
-			keys[0] = percpu_region_key(r, c);
+			keys[0] = percpu_counter_key(c);
 	}
-	keys[1] = percpu_region_key(r, c);
+	keys[1] = percpu_counter_key(c);
 	if (percpu_region_set_root(r, 0, 0, keys[0]) != 0)
 		return -1;
 	percpu_region_close(r);
@@ -104,8 +104,7 @@ static void use(struct percpu_region *r, bool writable)
 	void *cell;
 
 	for (int i = 0; i < 2; i++) {
-		c = percpu_counter_at(r, i ? keys[1] : percpu_region_root(r, 0));
-		if (!c)
+		if (percpu_counter_attach(r, i ? keys[1] : percpu_region_root(r, 0), &c) != 0)
 			continue;
 		(void)percpu_counter_fetch(c);
 		if (writable) {
@@ -472,18 +471,19 @@ static int follow_roots(void *arg)
 	(void)arg;
 	for (unsigned i = 0; i < 130; i++) {
 		uint64_t offset = i < 65 ? i : PERCPU_LANE_SIZE - 256 + i;
-		uint64_t key = key_of(CELL, offset), room = PERCPU_LANE_SIZE - offset;
+		uint64_t key = pretend(fd, COUNTER, offset, 8), room = PERCPU_LANE_SIZE - offset;
 		bool aligned = offset % 64 == 0;
 		struct percpu_region *r;
 		struct percpu_counter *c;
+		int e;
 
 		test_child_require(pwrite(fd, &key, 8, ROOT) == 8, "write");
 		test_child_require(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r) == 0,
 				   "open");
 		key = percpu_region_root(r, 0);
-		c = percpu_counter_at(r, key);
-		test_child_require((c != NULL) == (offset % 8 == 0), "a counter");
-		if (c != NULL)
+		e = percpu_counter_attach(r, key, &c);
+		test_child_require(e == (offset % 8 == 0 ? 0 : -ENOENT), "a counter");
+		if (e == 0)
 			percpu_counter_add(c, 1);
 		key = pretend(fd, ARRAY, offset, 64);
 		test_child_require(attach_array(r, key) == (aligned ? 0 : -ENOENT), "an array");

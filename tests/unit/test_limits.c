@@ -394,8 +394,7 @@ static int as_nobody(void *arg)
 	require(percpu_region_create_file(test_path("new"), NULL, &r), -EACCES, "create_file");
 	test_child_require(!r, "output is not touched");
 	require(percpu_region_open(file, 0, NULL, &r), 0, "open to read");
-	c = percpu_counter_at(r, percpu_region_root(r, 0));
-	test_child_require(c != NULL, "counter_at");
+	require(percpu_counter_open(r, 0, &c), 0, "counter_open");
 	require((int)percpu_counter_fetch(c), 8, "fetch");
 	require(percpu_counter_create_in(r, &c), -EROFS, "counter_create_in");
 	percpu_region_close(r);
@@ -413,7 +412,7 @@ static void no_permission_is_an_error(void **state)
 	umask(022);
 	assert_int_equal(percpu_region_create_file(file, &o, &r), 0);
 	assert_int_equal(percpu_counter_create_in(r, &c), 0);
-	assert_int_equal(percpu_region_set_root(r, 0, 0, percpu_region_key(r, c)), 0);
+	assert_int_equal(percpu_region_set_root(r, 0, 0, percpu_counter_key(c)), 0);
 	percpu_counter_add(c, 8);
 	status = test_wait(test_fork(as_nobody, NULL), 60);
 	percpu_region_close(r);

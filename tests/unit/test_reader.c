@@ -31,10 +31,9 @@ static const uint64_t ones[4] = { 1, 1, 1, 1 };
 static void attach_reader(void)
 {
 	struct percpu_region *r = reader.region;
-	uint64_t key = percpu_region_key(writer.region, writer.counter);
+	uint64_t key = percpu_counter_key(writer.counter);
 
-	reader.counter = percpu_counter_at(r, key);
-	assert_non_null(reader.counter);
+	assert_int_equal(percpu_counter_attach(r, key, &reader.counter), 0);
 	key = percpu_counter_array_key(writer.array);
 	assert_int_equal(percpu_counter_array_attach(r, key, N, &reader.array), 0);
 	key = percpu_compact_key(writer.compact);

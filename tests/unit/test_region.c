@@ -196,7 +196,7 @@ static void objects_are_not_taken_for_others(void **state)
 {
 	struct percpu_region *r = create(NAMED, NULL);
 	struct percpu_counter_array *a, *b, *c = NULL, *d;
-	struct percpu_counter *single;
+	struct percpu_counter *single, *again;
 	struct percpu_compact *set;
 	struct percpu_stats *stats;
 	uint64_t key;
@@ -220,13 +220,17 @@ static void objects_are_not_taken_for_others(void **state)
 	percpu_counter_array_detach(c);
 	c = NULL;
 
-	assert_null(percpu_counter_at(r, key));
+	assert_int_equal(percpu_counter_attach(r, key, &single), -ENOENT);
 	assert_null(percpu_region_at(r, key, 8));
 	assert_int_equal(percpu_compact_attach(r, key, 4, &set), -ENOENT);
 	assert_int_equal(percpu_stats_attach(r, key, 8, 1, 0, &stats), -ENOENT);
 	assert_int_equal(percpu_counter_create_in(r, &single), 0);
-	key = percpu_region_key(r, single);
-	assert_ptr_equal(percpu_counter_at(r, key), single);
+	key = percpu_counter_key(single);
+	assert_int_equal(percpu_counter_attach(r, key, &again), 0);
+	assert_ptr_equal(again, single);
+	percpu_counter_detach(again);
+	assert_null(percpu_region_at(r, key, 8));
+	assert_int_equal(percpu_counter_attach(r, percpu_region_key(r, single), &again), -ENOENT);
 	assert_int_equal(percpu_counter_array_attach(r, key, 1, &c), -ENOENT);
 	assert_null(c);
 
@@ -412,7 +416,8 @@ static void other_lane_sizes_do_not_grow(void **state)
 		assert_int_equal(percpu_region_free(r, cell, 1 << 19), 0);
 		assert_int_equal(percpu_region_alloc(r, 64, 64, &cell), 0);
 		assert_int_equal(percpu_counter_create_in(r, &c), -EINVAL);
-		assert_null(percpu_counter_at(r, percpu_region_key(r, cell)));
+		assert_int_equal(percpu_counter_attach(r, percpu_region_key(r, cell), &c), -EINVAL);
+		assert_int_equal(percpu_counter_open(r, 0, &c), -EINVAL);
 		discard(k, r);
 	}
 }
@@ -589,28 +594,27 @@ static void counters_are_the_same_in_every_opening(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_counter_create_in(r, &c), 0);
-	key = percpu_region_key(r, c);
+	key = percpu_counter_key(c);
 	assert_int_equal(percpu_region_set_root(r, 0, 0, key), 0);
 	percpu_counter_add(c, 40);
 	assert_int_equal(percpu_region_open(test_path("region"), PERCPU_REGION_WRITE, NULL, &s), 0);
 	assert_int_equal(percpu_region_open(test_path("region"), 0, NULL, &reader), 0);
 	assert_int_equal(percpu_region_root(s, 0), key);
-	d = percpu_counter_at(s, key);
-	assert_non_null(d);
+	assert_int_equal(percpu_counter_attach(s, key, &d), 0);
 	assert_ptr_not_equal(c, d);
 	percpu_counter_add(d, 2);
 	percpu_counter_add_slow(d, 1);
 	assert_int_equal(percpu_counter_fetch(c), 43);
-	e = percpu_counter_at(reader, percpu_region_root(reader, 0));
+	assert_int_equal(percpu_counter_open(reader, 0, &e), 0);
 	assert_int_equal(percpu_counter_fetch(e), 43);
 	assert_int_equal(percpu_counter_create_in(reader, &d), -EROFS);
 	assert_int_equal(percpu_region_set_root(reader, 0, 0, 1), -EROFS);
 	percpu_region_close(s);
 	percpu_counter_add(c, 1);
 	assert_int_equal(percpu_counter_fetch(e), 44);
-	assert_null(percpu_counter_at(reader, 0));
-	assert_null(percpu_counter_at(reader, key + 1));
-	assert_null(percpu_counter_at(reader, key + 4096));
+	assert_int_equal(percpu_counter_attach(reader, 0, &d), -ENOENT);
+	assert_int_equal(percpu_counter_attach(reader, key + 1, &d), -ENOENT);
+	assert_int_equal(percpu_counter_attach(reader, key + 4096, &d), -ENOENT);
 	percpu_region_close(reader);
 	discard(NAMED, r);
 }
@@ -626,14 +630,13 @@ static void file_keeps_counts_when_all_have_closed(void **state)
 	percpu_counter_add(c, 12);
 	percpu_counter_zero(c);
 	percpu_counter_add(c, 30);
-	key = percpu_region_key(r, c);
+	key = percpu_counter_key(c);
 	percpu_region_close(r);
 	assert_int_equal(percpu_region_open(test_path("region"), PERCPU_REGION_WRITE, NULL, &r), 0);
-	c = percpu_counter_at(r, key);
-	assert_non_null(c);
+	assert_int_equal(percpu_counter_attach(r, key, &c), 0);
 	assert_int_equal(percpu_counter_fetch(c), 30);
 	percpu_counter_destroy(c);
-	assert_null(percpu_counter_at(r, key));
+	assert_int_equal(percpu_counter_attach(r, key, &c), -ENOENT);
 	discard(NAMED, r);
 }
 

@@ -373,6 +373,7 @@ static void objects_of_each_kind_are_opened(void **state)
 	PERCPU_STATS(struct port) ports, same, none = NULL;
 	struct percpu_compact *set, *set2, *no_set = NULL;
 	struct percpu_counter_array *no_array = NULL;
+	struct percpu_counter *c, *c2, *no_counter = NULL;
 	struct percpu_region *r, *s;
 	struct port now;
 
@@ -388,6 +389,11 @@ static void objects_of_each_kind_are_opened(void **state)
 	assert_int_equal(percpu_compact_open(s, 6, 10, &set2), 0);
 	percpu_compact_add(set, 9, 4);
 	assert_int_equal(percpu_compact_fetch(set2, 9), 4);
+	assert_int_equal(percpu_counter_open(r, 7, &c), 0);
+	assert_int_equal(percpu_counter_open(s, 7, &c2), 0);
+	percpu_counter_add(c, 3);
+	assert_int_equal(percpu_counter_fetch(c2), 3);
+	assert_int_equal(percpu_counter_key(c2), percpu_region_root(r, 7));
 
 	assert_int_equal(PERCPU_STATS_OPEN(&none, s, 5, 4, 0), -EEXIST);
 	assert_int_equal(PERCPU_STATS_OPEN(&none, s, 5, 3, PERCPU_STATS_WHOLE), -EEXIST);
@@ -398,7 +404,12 @@ static void objects_of_each_kind_are_opened(void **state)
 	assert_null(no_set);
 	assert_int_equal(percpu_counter_array_open(s, 5, 1, &no_array), -EEXIST);
 	assert_int_equal(percpu_counter_array_open(s, 6, 1, &no_array), -EEXIST);
+	assert_int_equal(percpu_counter_array_open(s, 7, 1, &no_array), -EEXIST);
 	assert_null(no_array);
+	assert_int_equal(percpu_counter_open(s, 5, &no_counter), -EEXIST);
+	assert_int_equal(percpu_counter_open(s, 6, &no_counter), -EEXIST);
+	assert_null(no_counter);
+	percpu_counter_detach(c2);
 	PERCPU_STATS_DETACH(ports);
 	PERCPU_STATS_DETACH(same);
 	percpu_compact_detach(set);

@@ -189,9 +189,10 @@ percpu_freebsd_sysctl_foreach(int (*fn)(const struct percpu_freebsd_name *n, voi
 /*
  * What handlers are, or call: for a counter at arg1, for arg2 of them in an array, and for
  * a value at arg1, or without one the value arg2, which is only read. Opaque: arg2 bytes.
+ * access is CTLFLAG_RD or CTLFLAG_RW.
  */
 PERCPU_API int percpu_freebsd_handle_counters(SYSCTL_HANDLER_ARGS);
-PERCPU_API int percpu_freebsd_handle_value(void *value, size_t size, int writable,
+PERCPU_API int percpu_freebsd_handle_value(void *value, size_t size, unsigned access,
 					   struct sysctl_req *req);
 
 static inline int sysctl_handle_counter_u64(SYSCTL_HANDLER_ARGS)
@@ -210,7 +211,8 @@ static inline int sysctl_handle_int(SYSCTL_HANDLER_ARGS)
 	int v = (int)arg2;
 
 	(void)oidp;
-	return percpu_freebsd_handle_value(arg1 ? arg1 : &v, sizeof(v), arg1 != NULL, req);
+	return percpu_freebsd_handle_value(arg1 ? arg1 : &v, sizeof(v),
+					   arg1 ? CTLFLAG_RW : CTLFLAG_RD, req);
 }
 
 static inline int sysctl_handle_long(SYSCTL_HANDLER_ARGS)
@@ -218,7 +220,8 @@ static inline int sysctl_handle_long(SYSCTL_HANDLER_ARGS)
 	long v = (long)arg2;
 
 	(void)oidp;
-	return percpu_freebsd_handle_value(arg1 ? arg1 : &v, sizeof(v), arg1 != NULL, req);
+	return percpu_freebsd_handle_value(arg1 ? arg1 : &v, sizeof(v),
+					   arg1 ? CTLFLAG_RW : CTLFLAG_RD, req);
 }
 
 static inline int sysctl_handle_64(SYSCTL_HANDLER_ARGS)
@@ -226,13 +229,14 @@ static inline int sysctl_handle_64(SYSCTL_HANDLER_ARGS)
 	int64_t v = arg2;
 
 	(void)oidp;
-	return percpu_freebsd_handle_value(arg1 ? arg1 : &v, sizeof(v), arg1 != NULL, req);
+	return percpu_freebsd_handle_value(arg1 ? arg1 : &v, sizeof(v),
+					   arg1 ? CTLFLAG_RW : CTLFLAG_RD, req);
 }
 
 static inline int sysctl_handle_opaque(SYSCTL_HANDLER_ARGS)
 {
 	(void)oidp;
-	return percpu_freebsd_handle_value(arg1, (size_t)arg2, 1, req);
+	return percpu_freebsd_handle_value(arg1, (size_t)arg2, CTLFLAG_RW, req);
 }
 
 /*
