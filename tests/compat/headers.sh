@@ -109,6 +109,15 @@ unchanged()
 	! "$compiler" "${include[@]}" -c "$here/freebsd_unchanged.c" -o unchanged.o
 }
 
+# Structs are as programs had them inlined, and none is forgotten.
+layout()
+{
+	"$1" -std=c11 "${warnings[@]}" "${include[@]}" -c "$here/layout.c" -o layout.o &&
+		sed -n 's/^struct \(percpu_[a-z_]*\) {$/\1/p' "$src"/include/percpu/{,arch/}*.h |
+		sort >structs && sed -n 's/^SIZE(\([a-z_]*\),.*/\1/p' "$here/layout.c" | sort |
+		diff structs -
+}
+
 # A kernel's own macros and types, and no C library's headers.
 port()
 {
@@ -166,6 +175,7 @@ for compiler in gcc clang g++ clang++; do
 		check "FreeBSD includes, $compiler $std" unchanged "$compiler" "$std"
 	done
 	case $compiler in *++) continue ;; esac
+	check "layout of structs, $compiler" layout "$compiler"
 	check "a port of a kernel, $compiler" port "$compiler"
 	check "headers of another beside ours, $compiler" mixed "$compiler"
 	check "a port that lacks a sequence, $compiler" port_lacks "$compiler"
@@ -175,7 +185,10 @@ done
 for compiler in {i686-linux-gnu,arm-linux-gnueabihf}-{gcc,g++}; do
 	command -v "$compiler" >found || continue
 	std=c11
-	case $compiler in *++) std=c++17 ;; esac
+	case $compiler in
+	*++) std=c++17 ;;
+	*) check "layout of structs, 32 bits, $compiler" layout "$compiler" ;;
+	esac
 	check "each header alone, 32 bits, $compiler $std" alone "$compiler" "$std"
 done
 if command -v gcc >found; then

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * layout.c - the structs of the public headers, as programs have them inlined: whoever
+ * changes a line here breaks programs that were compiled before. New fields go to where
+ * padding is, or to the end of a struct that the library alone makes, or that begins
+ * with its size. headers.sh compiles it, and looks whether all structs are here.
+ */
+#include <percpu/percpu.h>
+#include <percpu/variable.h>
+
+/* On 64-bit machines, on 32-bit ones, and on 32-bit x86, where a uint64_t in a struct is
+ * aligned to 4 bytes. */
+#if defined(__LP64__)
+#define ONE_OF(lp64, ilp32, i386) (lp64)
+#elif defined(__i386__)
+#define ONE_OF(lp64, ilp32, i386) (i386)
+#else
+#define ONE_OF(lp64, ilp32, i386) (ilp32)
+#endif
+
+#define SIZE(type, lp64, ilp32, i386)                                                              \
+	PERCPU_ASSERT(sizeof(struct type) == ONE_OF(lp64, ilp32, i386), "the size of " #type)
+#define AT(type, field, lp64, ilp32, i386)                                                         \
+	PERCPU_ASSERT(offsetof(struct type, field) == ONE_OF(lp64, ilp32, i386),                   \
+		      "the offset of " #type "." #field)
+
+SIZE(percpu_rseq, 32, 32, 32);
+AT(percpu_rseq, cpu_id_start, 0, 0, 0);
+AT(percpu_rseq, cpu_id, 4, 4, 4);
+AT(percpu_rseq, rseq_cs, 8, 8, 8);
+AT(percpu_rseq, flags, 16, 16, 16);
+AT(percpu_rseq, node_id, 20, 20, 20);
+AT(percpu_rseq, mm_cid, 24, 24, 24);
+AT(percpu_rseq, reserved, 28, 28, 28);
+
+SIZE(percpu_array, 8, 8, 8);
+AT(percpu_array, count, 0, 0, 0);
+AT(percpu_array, slot, 8, 8, 8);
+
+SIZE(percpu_fifo, 16, 16, 16);
+AT(percpu_fifo, head, 0, 0, 0);
+AT(percpu_fifo, tail, 8, 8, 8);
+AT(percpu_fifo, slot, 16, 16, 16);
+
+SIZE(percpu_pair, 16, 16, 16);
+AT(percpu_pair, turn, 0, 0, 0);
+AT(percpu_pair, reserved, 8, 8, 8);
+AT(percpu_pair, copy, 16, 16, 16);
+
+SIZE(percpu_block, 40, 20, 20);
+AT(percpu_block, base, 0, 0, 0);
+AT(percpu_block, stride, 8, 4, 4);
+AT(percpu_block, size, 16, 8, 8);
+AT(percpu_block, chunk, 24, 12, 12);
+AT(percpu_block, own, 32, 16, 16);
+
+SIZE(percpu_region_options, 24, 16, 16);
+AT(percpu_region_options, size, 0, 0, 0);
+AT(percpu_region_options, lane_size, 8, 4, 4);
+AT(percpu_region_options, cpus, 16, 8, 8);
+AT(percpu_region_options, mode, 20, 12, 12);
+
+SIZE(percpu_counter_array, 48, 24, 24);
+AT(percpu_counter_array, block, 0, 0, 0);
+AT(percpu_counter_array, n, 40, 20, 20);
+
+SIZE(percpu_static_counter, 16, 16, 16);
+AT(percpu_static_counter, counter, 0, 0, 0);
+AT(percpu_static_counter, early, 8, 8, 8);
+
+SIZE(percpu_compact, 56, 40, 32);
+AT(percpu_compact, block, 0, 0, 0);
+AT(percpu_compact, half, 40, 24, 20);
+AT(percpu_compact, n, 48, 32, 28);
+
+SIZE(percpu_stats, 104, 64, 60);
+AT(percpu_stats, block, 0, 0, 0);
+AT(percpu_stats, record, 40, 20, 20);
+AT(percpu_stats, bank, 48, 24, 24);
+AT(percpu_stats, banks, 56, 32, 28);
+AT(percpu_stats, vector, 64, 40, 36);
+AT(percpu_stats, commit, 68, 44, 40);
+AT(percpu_stats, words, 72, 48, 44);
+AT(percpu_stats, n, 80, 52, 48);
+AT(percpu_stats, head, 88, 56, 52);
+AT(percpu_stats, flags, 96, 60, 56);
+
+SIZE(percpu_local, 40, 20, 20);
+AT(percpu_local, cell, 0, 0, 0);
+AT(percpu_local, guard, 8, 4, 4);
+AT(percpu_local, stride, 16, 8, 8);
+AT(percpu_local, fallback, 24, 12, 12);
+AT(percpu_local, region, 32, 16, 16);
+
+SIZE(percpu_wbuf, 32, 24, 20);
+AT(percpu_wbuf, queue, 0, 0, 0);
+AT(percpu_wbuf, guard, 8, 4, 4);
+AT(percpu_wbuf, mask, 16, 8, 8);
+AT(percpu_wbuf, stride, 24, 16, 16);
+
+SIZE(percpu_wbuf_entry, 16, 16, 12);
+AT(percpu_wbuf_entry, cell, 0, 0, 0);
+AT(percpu_wbuf_entry, n, 8, 8, 4);
+
+SIZE(percpu_wbuf_options, 48, 24, 24);
+AT(percpu_wbuf_options, size, 0, 0, 0);
+AT(percpu_wbuf_options, entries, 8, 4, 4);
+AT(percpu_wbuf_options, lock, 16, 8, 8);
+AT(percpu_wbuf_options, trylock, 24, 12, 12);
+AT(percpu_wbuf_options, unlock, 32, 16, 16);
+AT(percpu_wbuf_options, arg, 40, 20, 20);
+
+SIZE(percpu_wbuf_stats, 32, 32, 28);
+AT(percpu_wbuf_stats, entries, 0, 0, 0);
+AT(percpu_wbuf_stats, pending, 8, 8, 4);
+AT(percpu_wbuf_stats, flushes, 16, 16, 12);
+AT(percpu_wbuf_stats, overflows, 24, 24, 20);
+
+SIZE(percpu_image, 48, 24, 24);
+AT(percpu_image, start, 0, 0, 0);
+AT(percpu_image, stop, 8, 4, 4);
+AT(percpu_image, distance, 16, 8, 8);
+AT(percpu_image, stride, 24, 12, 12);
+AT(percpu_image, chunk, 32, 16, 16);
+AT(percpu_image, error, 40, 20, 20);
+
+SIZE(percpu_zone_options, 64, 36, 36);
+AT(percpu_zone_options, size, 0, 0, 0);
+AT(percpu_zone_options, align, 8, 4, 4);
+AT(percpu_zone_options, limit, 16, 8, 8);
+AT(percpu_zone_options, region, 24, 12, 12);
+AT(percpu_zone_options, ctor, 32, 16, 16);
+AT(percpu_zone_options, dtor, 40, 20, 20);
+AT(percpu_zone_options, arg, 48, 24, 24);
+AT(percpu_zone_options, flags, 56, 28, 28);
+AT(percpu_zone_options, reserved, 60, 32, 32);
+
+SIZE(percpu_zone_stats, 88, 80, 80);
+AT(percpu_zone_stats, name, 0, 0, 0);
+AT(percpu_zone_stats, size, 32, 32, 32);
+AT(percpu_zone_stats, limit, 40, 36, 36);
+AT(percpu_zone_stats, used, 48, 40, 40);
+AT(percpu_zone_stats, cached, 56, 48, 48);
+AT(percpu_zone_stats, requests, 64, 56, 56);
+AT(percpu_zone_stats, failures, 72, 64, 64);
+AT(percpu_zone_stats, waits, 80, 72, 72);
+
+SIZE(percpu_fence_report, 1040, 1040, 1036);
+AT(percpu_fence_report, fenced, 0, 0, 0);
+AT(percpu_fence_report, unfenced, 4, 4, 4);
+AT(percpu_fence_report, first_unfenced, 8, 8, 8);
+AT(percpu_fence_report, unfenced_cpus, 16, 16, 12);
+
+SIZE(percpu_status, 120, 112, 112);
+AT(percpu_status, tier, 0, 0, 0);
+AT(percpu_status, owner, 4, 4, 4);
+AT(percpu_status, reason, 8, 8, 8);
+AT(percpu_status, rseq_size, 16, 12, 12);
+AT(percpu_status, feature_size, 20, 16, 16);
+AT(percpu_status, align, 24, 20, 20);
+AT(percpu_status, selftest, 28, 24, 24);
+AT(percpu_status, possible_cpus, 32, 28, 28);
+AT(percpu_status, lanes, 36, 32, 32);
+AT(percpu_status, membarrier_cmds, 40, 36, 36);
+AT(percpu_status, fence, 44, 40, 40);
+AT(percpu_status, cpu_without_lane, 45, 41, 41);
+AT(percpu_status, has_mm_cid, 46, 42, 42);
+AT(percpu_status, robust, 47, 43, 43);
+AT(percpu_status, kernel, 48, 44, 44);
