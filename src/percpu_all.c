@@ -38,6 +38,7 @@
 #include "memory/root.c"
 #include "memory/sum.c"
 #include "objects/array.c"
+#include "objects/calls.c"
 #include "objects/compact.c"
 #include "objects/counter.c"
 #include "objects/depot.c"

@@ -45,7 +45,7 @@ port_lacks()
 		sed "s/percpu_seq_$sequence(/percpu_other_$sequence(/" \
 			"$src/include/percpu/arch/generic.h" >lacking.h
 		! "$compiler" -std=gnu11 -Wall -Werror "${include[@]}" -DPERCPU_GENERIC \
-			-include ./lacking.h -c "$src/tests/objects/sequences.c" -o lacking.o 2>lacking.txt || return
+			-include ./lacking.h -c "$here/../objects/sequences.c" -o lacking.o 2>lacking.txt || return
 		grep "percpu_seq_$sequence" lacking.txt >found || return
 	done
 }

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * calls.h - the inline functions once more, as functions that the library exports: for
+ * languages that cannot inline C (dlsym, cffi, Rust). Each is named as the inline one,
+ * with "_call" behind it, takes and returns the same, and does the same. The page is
+ * docs/calls.md. C and C++ programs have no use for it.
+ *
+ * Context, Ordering, Progress: as the inline functions.
+ */
+#ifndef PERCPU_CALLS_H
+#define PERCPU_CALLS_H
+
+#include <percpu/percpu.h>
+
+PERCPU_BEGIN_DECLS
+
+struct percpu_image;
+
+PERCPU_API void percpu_counter_add_call(struct percpu_counter *c, int64_t n);
+PERCPU_API void percpu_counter_inc_call(struct percpu_counter *c);
+PERCPU_API void percpu_counter_dec_call(struct percpu_counter *c);
+PERCPU_API void percpu_counter_array_add_call(const struct percpu_counter_array *a, size_t i,
+					      int64_t n);
+PERCPU_API void percpu_counter_array_add2_call(const struct percpu_counter_array *a, size_t i,
+					       const int64_t n[2]);
+PERCPU_API void percpu_counter_array_add4_call(const struct percpu_counter_array *a, size_t i,
+					       const int64_t n[4]);
+PERCPU_API void percpu_counter_array_add8_call(const struct percpu_counter_array *a, size_t i,
+					       const int64_t n[8]);
+PERCPU_API void percpu_static_counter_add_call(struct percpu_static_counter *s, int64_t n);
+PERCPU_API void percpu_compact_add_call(const struct percpu_compact *c, size_t i, int64_t n);
+PERCPU_API void percpu_stats_add_call(const struct percpu_stats *s, size_t i, size_t word,
+				      int64_t n);
+PERCPU_API int percpu_stats_update_call(const struct percpu_stats *s, size_t i, size_t word,
+					const uint64_t *n, size_t words);
+PERCPU_API int percpu_local_add_call(const struct percpu_local *l, int64_t n);
+PERCPU_API PERCPU_MUST_CHECK int percpu_local_add_return_call(const struct percpu_local *l,
+							      int64_t n, int64_t *ret);
+PERCPU_API PERCPU_MUST_CHECK int
+percpu_local_add_limit_call(const struct percpu_local *l, int64_t n, int64_t limit, int64_t *ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_local_store_call(const struct percpu_local *l, int64_t v);
+PERCPU_API PERCPU_MUST_CHECK int
+percpu_local_cmpxchg_call(const struct percpu_local *l, int64_t expected, int64_t v, int64_t *ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_local_xchg_call(const struct percpu_local *l, int64_t v,
+							int64_t *ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_local_push_call(const struct percpu_local *l,
+							uint64_t limit, void *item);
+PERCPU_API PERCPU_MUST_CHECK int percpu_local_pop_call(const struct percpu_local *l, void **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_local_copy_call(const struct percpu_local *l, uint64_t mask,
+							const uint64_t *src, uint64_t words);
+PERCPU_API int percpu_wbuf_add_call(struct percpu_wbuf *w, uint64_t *cell, uint64_t n);
+PERCPU_API int percpu_wbuf_add_n_call(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds,
+				      size_t n);
+PERCPU_API void percpu_wbuf_hint_flush_call(struct percpu_wbuf *w);
+PERCPU_API void percpu_variable_add_call(struct percpu_image *image, uint64_t *variable, int64_t n);
+PERCPU_API void *percpu_zone_get_call(void *item, unsigned cpu);
+
+PERCPU_END_DECLS
+
+#endif

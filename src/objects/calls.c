@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * calls.c - the inline functions as functions with an address; see percpu/calls.h.
+ */
+#include <percpu/calls.h>
+#include <percpu/variable.h>
+
+void percpu_counter_add_call(struct percpu_counter *c, int64_t n)
+{
+	percpu_counter_add(c, n);
+}
+
+void percpu_counter_inc_call(struct percpu_counter *c)
+{
+	percpu_counter_inc(c);
+}
+
+void percpu_counter_dec_call(struct percpu_counter *c)
+{
+	percpu_counter_dec(c);
+}
+
+void percpu_counter_array_add_call(const struct percpu_counter_array *a, size_t i, int64_t n)
+{
+	percpu_counter_array_add(a, i, n);
+}
+
+void percpu_counter_array_add2_call(const struct percpu_counter_array *a, size_t i,
+				    const int64_t n[2])
+{
+	percpu_counter_array_add2(a, i, n);
+}
+
+void percpu_counter_array_add4_call(const struct percpu_counter_array *a, size_t i,
+				    const int64_t n[4])
+{
+	percpu_counter_array_add4(a, i, n);
+}
+
+void percpu_counter_array_add8_call(const struct percpu_counter_array *a, size_t i,
+				    const int64_t n[8])
+{
+	percpu_counter_array_add8(a, i, n);
+}
+
+void percpu_static_counter_add_call(struct percpu_static_counter *s, int64_t n)
+{
+	percpu_static_counter_add(s, n);
+}
+
+void percpu_compact_add_call(const struct percpu_compact *c, size_t i, int64_t n)
+{
+	percpu_compact_add(c, i, n);
+}
+
+void percpu_stats_add_call(const struct percpu_stats *s, size_t i, size_t word, int64_t n)
+{
+	percpu_stats_add(s, i, word, n);
+}
+
+int percpu_stats_update_call(const struct percpu_stats *s, size_t i, size_t word, const uint64_t *n,
+			     size_t words)
+{
+	return percpu_stats_update(s, i, word, n, words);
+}
+
+int percpu_local_add_call(const struct percpu_local *l, int64_t n)
+{
+	return percpu_local_add(l, n);
+}
+
+int percpu_local_add_return_call(const struct percpu_local *l, int64_t n, int64_t *ret)
+{
+	return percpu_local_add_return(l, n, ret);
+}
+
+int percpu_local_add_limit_call(const struct percpu_local *l, int64_t n, int64_t limit,
+				int64_t *ret)
+{
+	return percpu_local_add_limit(l, n, limit, ret);
+}
+
+int percpu_local_store_call(const struct percpu_local *l, int64_t v)
+{
+	return percpu_local_store(l, v);
+}
+
+int percpu_local_cmpxchg_call(const struct percpu_local *l, int64_t expected, int64_t v,
+			      int64_t *ret)
+{
+	return percpu_local_cmpxchg(l, expected, v, ret);
+}
+
+int percpu_local_xchg_call(const struct percpu_local *l, int64_t v, int64_t *ret)
+{
+	return percpu_local_xchg(l, v, ret);
+}
+
+int percpu_local_push_call(const struct percpu_local *l, uint64_t limit, void *item)
+{
+	return percpu_local_push(l, limit, item);
+}
+
+int percpu_local_pop_call(const struct percpu_local *l, void **ret)
+{
+	return percpu_local_pop(l, ret);
+}
+
+int percpu_local_copy_call(const struct percpu_local *l, uint64_t mask, const uint64_t *src,
+			   uint64_t words)
+{
+	return percpu_local_copy(l, mask, src, words);
+}
+
+int percpu_wbuf_add_call(struct percpu_wbuf *w, uint64_t *cell, uint64_t n)
+{
+	return percpu_wbuf_add(w, cell, n);
+}
+
+int percpu_wbuf_add_n_call(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds, size_t n)
+{
+	return percpu_wbuf_add_n(w, adds, n);
+}
+
+void percpu_wbuf_hint_flush_call(struct percpu_wbuf *w)
+{
+	percpu_wbuf_hint_flush(w);
+}
+
+void percpu_variable_add_call(struct percpu_image *image, uint64_t *variable, int64_t n)
+{
+	percpu_variable_add(image, variable, n);
+}
+
+void *percpu_zone_get_call(void *item, unsigned cpu)
+{
+	return percpu_zone_get(item, cpu);
+}

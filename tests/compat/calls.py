@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Call each inline function by its exported name, as a binding does.
+
+    calls.py SOURCE WORK
+
+Which functions are inline is read from the headers: one without its exported name, or
+that is not called here, is a failure. The library is built as it is linked, and as it
+is loaded late. Prints TAP.
+"""
+
+import ctypes as c
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+# Parts of other inline functions.
+INTERNAL = {"percpu_counter_array_commit", "percpu_stats_pair", "percpu_wbuf_append"}
+
+i64, u64, size, ptr = c.c_int64, c.c_uint64, c.c_size_t, c.c_void_p
+
+
+def inline_functions(source):
+    """Return the names of the headers' public inline functions."""
+    names = set()
+    for path in (source / "include/percpu").glob("*.h"):
+        pattern = r"^PERCPU_INLINE [^(]*?\b(percpu_\w+)\("
+        names |= set(re.findall(pattern, path.read_text(encoding="utf-8"), re.MULTILINE))
+    return names - INTERNAL
+
+
+class Library:
+    """The library, and which of its functions were called."""
+
+    def __init__(self, path):
+        self.so = c.CDLL(str(path))
+        self.called = set()
+
+    def make(self, name, *args):
+        """Call what creates something; return it."""
+        made = ptr()
+        self.same(getattr(self.so, name)(*args, c.byref(made)), 0, name)
+        return made
+
+    def call(self, name, *args, result=c.c_int):
+        """Call an inline function by its exported name."""
+        self.called.add(name)
+        function = getattr(self.so, f"{name}_call")
+        function.restype = result
+        return function(*args)
+
+    def value(self, name, *args):
+        """Return what a function with a result of 64 bits says."""
+        function = getattr(self.so, name)
+        function.restype = u64
+        return function(*args)
+
+    @staticmethod
+    def same(got, expected, what):
+        """Both are the same."""
+        assert got == expected, f"{what}: {got} instead of {expected}"
+
+
+def counters(lib):
+    """Single counters, static ones, arrays, compact sets."""
+    counter = lib.make("percpu_counter_create")
+    lib.call("percpu_counter_add", counter, i64(41), result=None)
+    lib.call("percpu_counter_inc", counter, result=None)
+    lib.call("percpu_counter_inc", counter, result=None)
+    lib.call("percpu_counter_dec", counter, result=None)
+    lib.same(lib.value("percpu_counter_fetch", counter), 42, "counter")
+    static = (u64 * 2)()
+    lib.call("percpu_static_counter_add", static, i64(7), result=None)
+    lib.same(lib.value("percpu_static_counter_fetch", static), 7, "static counter")
+    array = lib.make("percpu_counter_array_create", size(16))
+    lib.call("percpu_counter_array_add", array, size(1), i64(5), result=None)
+    for words in (2, 4, 8):
+        n = (i64 * words)(*range(1, words + 1))
+        lib.call(f"percpu_counter_array_add{words}", array, size(8), n, result=None)
+    out = (u64 * 16)()
+    lib.value("percpu_counter_array_fetch_all", array, out)
+    expected = [0, 5, *[0] * 6, 3, 6, 6, 8, 5, 6, 7, 8]
+    lib.same(list(out), expected, "array")
+    compact = lib.make("percpu_compact_create", size(2))
+    lib.call("percpu_compact_add", compact, size(1), i64(9), result=None)
+    lib.same(lib.value("percpu_compact_fetch", compact, size(1)), 9, "compact")
+
+
+def statistics(lib):
+    """Adds and updates."""
+    stats = lib.make("percpu_stats_create", size(32), size(2), 0)
+    lib.call("percpu_stats_add", stats, size(1), size(3), i64(4), result=None)
+    n = (u64 * 4)(1, 2, 3, 4)
+    lib.same(lib.call("percpu_stats_update", stats, size(1), size(0), n, size(4)), 0, "update")
+    out = (u64 * 4)()
+    lib.same(lib.so.percpu_stats_fetch(stats, size(1), size(1), out), 0, "fetch")
+    lib.same(list(out), [1, 2, 3, 8], "statistics")
+
+
+def words(lib):
+    """The words of single CPUs; the thread is on the same one all the time."""
+    local = lib.make("percpu_local_create", size(8), 1)
+    value = i64()
+    lib.same(lib.call("percpu_local_add", local, i64(5)), 0, "add")
+    lib.same(lib.call("percpu_local_add_return", local, i64(2), c.byref(value)), 0, "add_return")
+    lib.same(value.value, 7, "sum")
+    limited = lib.call("percpu_local_add_limit", local, i64(9), i64(10), c.byref(value))
+    lib.same((limited, value.value), (-34, 16), "add_limit")
+    lib.same(lib.call("percpu_local_store", local, i64(3)), 0, "store")
+    swapped = lib.call("percpu_local_cmpxchg", local, i64(3), i64(8), c.byref(value))
+    lib.same((swapped, value.value), (0, 3), "cmpxchg")
+    lib.same(lib.call("percpu_local_xchg", local, i64(1), c.byref(value)), 0, "xchg")
+    lib.same(value.value, 8, "what was there")
+
+
+def lists(lib):
+    """Arrays and queues of single CPUs."""
+    item = ptr()
+    array = lib.make("percpu_local_create", size(8 + 8 * 4), 1)
+    lib.same(lib.call("percpu_local_push", array, u64(4), ptr(0x1230)), 0, "push")
+    lib.same(lib.call("percpu_local_pop", array, c.byref(item)), 0, "pop")
+    lib.same(item.value, 0x1230, "item")
+    lib.same(lib.call("percpu_local_pop", array, c.byref(item)), -2, "pop of nothing")
+    queue = lib.make("percpu_local_create", size(16 + 8 * 4), 1)
+    two = (u64 * 2)(1, 2)
+    results = [lib.call("percpu_local_copy", queue, u64(3), two, u64(2)) for _ in range(3)]
+    lib.same(results, [0, 0, -28], "copy until it is full")
+
+
+def buffers(lib):
+    """Write buffers."""
+    wbuf = lib.make("percpu_wbuf_create", None)
+    cells = (u64 * 2)()
+    entries = (u64 * 4)(c.addressof(cells), 1, c.addressof(cells) + 8, 2)
+    lib.same(lib.call("percpu_wbuf_add", wbuf, cells, u64(5)), 0, "add")
+    lib.same(lib.call("percpu_wbuf_add_n", wbuf, entries, size(2)), 0, "add_n")
+    lib.call("percpu_wbuf_hint_flush", wbuf, result=None)
+    lib.value("percpu_wbuf_flush", wbuf)
+    lib.same(list(cells), [6, 2], "cells")
+
+
+def rest(lib):
+    """What is found by its address: a zone's items, and variables of an image."""
+    zone = lib.make("percpu_zone_create", b"calls", size(8), None)
+    item = lib.make("percpu_zone_alloc", zone, 0)
+    first = lib.call("percpu_zone_get", item, 0, result=ptr)
+    lib.same(first, item.value, "the first CPU's copy")
+    assert lib.call("percpu_zone_get", item, 1, result=ptr) > first
+    variable = (u64 * 1)()
+    image = (ptr * 6)(c.addressof(variable), c.addressof(variable) + 8)
+    lib.call("percpu_variable_add", image, variable, i64(3), result=None)
+    lib.same(lib.value("percpu_variable_sum", image, variable), 3, "variable")
+
+
+def build(source, work, late):
+    """Return the path of a library."""
+    path = work / f"libpercpu{late}.so"
+    command = ["cc", "-std=gnu11", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", late]
+    command += [f"-I{source}/include", f"{source}/src/percpu_all.c", "-pthread", "-o", path]
+    command += [f"-Wl,--version-script={source}/src/libpercpu.map", "-Wl,-z,nodelete"]
+    subprocess.run([part for part in command if part], check=True)
+    return path
+
+
+def try_all(source, work, late):
+    """Return what is wrong, or None."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    lib = Library(build(source, work, late))
+    inline = inline_functions(source)
+    lacking = [name for name in inline if not hasattr(lib.so, f"{name}_call")]
+    if lacking:
+        return f"not exported: {sorted(lacking)}"
+    try:
+        for part in (counters, statistics, words, lists, buffers, rest):
+            part(lib)
+    except AssertionError as wrong:
+        return str(wrong)
+    return None if lib.called == inline else f"not called here: {sorted(inline ^ lib.called)}"
+
+
+def main():
+    """Print a line per library: each in a process of its own."""
+    source, work = (pathlib.Path(arg).resolve() for arg in sys.argv[1:3])
+    if len(sys.argv) == 4:
+        wrong = try_all(source, work, sys.argv[3].strip("'"))
+        sys.exit(wrong)
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    kinds = {"linked": "", "loaded late": "-DPERCPU_LATE"}
+    for number, (kind, late) in enumerate(kinds.items(), 1):
+        command = [sys.executable, __file__, source, work, f"'{late}'"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            print("# " + done.stderr.strip().replace("\n", "\n# "))
+        print(f"{'ok' if done.returncode == 0 else 'not ok'} {number} - as a library {kind}")
+    print(f"1..{len(kinds)}")
+
+
+if __name__ == "__main__":
+    main()
