@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * late_plugin.cc - the add of counters_add.cc, as it is in what is loaded late:
+ * late_plugin.cc - the add of cells.h, as it is in what is loaded late:
  * compiled with PERCPU_LATE, with the late library in it.
  */
 #include <percpu/percpu.h>

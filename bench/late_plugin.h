@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* late_plugin.h - what counters_late.cc calls in late_plugin.cc. */
+/* late_plugin.h - what counter_late.cc calls in late_plugin.cc. */
 #ifndef BENCH_LATE_PLUGIN_H
 #define BENCH_LATE_PLUGIN_H
 

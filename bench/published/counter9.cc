@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * counters_processes.cc - processes that count between system calls, as in the
+ * counter9.cc - processes that count between system calls, as in the
  * announcement of counter(9) and the course work on it.
  *
  * There, a system call of a test module did the adds in the kernel. Here, each
  * call is a getppid(), and its adds follow in user space, to memory that the
  * processes share. The time is the parent's, from letting the children go to
  * the end of the last. They are as many as there are CPUs.
+ *
+ * usage: counter9 [--full] [--json FILE] [--benchmark_...]
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -22,11 +24,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 
 #include <percpu/percpu.h>
 
-#include "counters.h"
+#include "../report.h"
 
 namespace
 {
@@ -229,8 +232,6 @@ template <class C> void measure_all()
 	measure<C>("one call", true, 1, 1000000000 / scale);
 }
 
-} // namespace
-
 std::string hardware_events()
 {
 	std::string offered;
@@ -262,4 +263,119 @@ void register_processes()
 	measure_all<count_racy>();
 	measure_all<count_atomic>();
 	measure_all<count_percpu>();
+}
+
+/* Median time of a process, in seconds for so many adds. */
+std::string seconds(const row *r, double adds)
+{
+	return r ? text("%.3f s", r->median() * adds / 1e9) : "-";
+}
+
+void print_announcement(const results &r)
+{
+	const struct {
+		const char *name;
+		double bound, unbound;
+		const char *loss;
+		const char *ours;
+	} published[] = {
+		{ "counter(9)", 17.66, 21.83, "0", "counter" },
+		{ "racy +=", 18.55, 25.44, "25 %, 20 %", "+=" },
+		{ "atomic(9)", 34.16, 32.85, "0", "atomic" },
+	};
+	int n = usable_cpus().size();
+	const row *base[2] = { r.find("processes, bound: counter", n),
+			       r.find("processes, unbound: counter", n) };
+
+	printf("\nFreeBSD counter(9), announcement of 2013: a process per core, each adding 10^6\n"
+	       "times, in a system call. Published: 4 processes, Xeon E5620, time of the parent.\n"
+	       "Here: %d processes, each add after a system call. Ratios are to counter(9).\n\n"
+	       "%-12s%10s%7s%10s%7s  %-12s  %-16s%-16s%s\n",
+	       n, "", "bound", "", "unbound", "", "lost", "here bound", "unbound", "lost");
+	for (auto &p : published) {
+		const row *bound = r.find(std::string("processes, bound: ") + p.ours, n);
+		const row *unbound = r.find(std::string("processes, unbound: ") + p.ours, n);
+		auto here = [](const row *x, const row *to) {
+			return x && to ?
+				       seconds(x, 1e6) + text(" %.2f", x->median() / to->median()) :
+				       "-";
+		};
+
+		printf("%-12s%8.2f s%7.2f%8.2f s%7.2f  %-12s  %-16s%-16s%s, %s\n", p.name, p.bound,
+		       p.bound / published[0].bound, p.unbound, p.unbound / published[0].unbound,
+		       p.loss, here(bound, base[0]).c_str(), here(unbound, base[1]).c_str(),
+		       loss(bound).c_str(), loss(unbound).c_str());
+	}
+}
+
+void print_course_work(const results &r)
+{
+	const struct table {
+		const char *title, *ours;
+		struct {
+			const char *name;
+			double seconds;
+			const char *loss, *ours;
+		} rows[3];
+	} tables[] = {
+		{ "10^7 calls of 10 adds",
+		  "calls of 10 adds: ",
+		  { { "+=", 4.24, "12.9 %", "+=" },
+		    { "atomic(9)", 7.02, "0", "atomic" },
+		    { "counter(9)", 3.52, "0", "counter" } } },
+		{ "1 call of 10^9 adds",
+		  "one call: ",
+		  { { "+=", 3.65, "74.9 %", "+=" },
+		    { "atomic(9)", 58.74, "0", "atomic" },
+		    { "counter(9)", 2.50, "0", "counter" } } },
+	};
+	const char *const published_events[3] = { "4.8e7, 3.7e7", "1.0e9, 1.0e9", "2.6e4, 3.7e4" };
+	int n = usable_cpus().size();
+
+	printf("\nThe course work on counter(9): 4 processes on even CPUs, Xeon E5620.\n"
+	       "Here: %d processes, one per CPU%s. Ratios are to counter(9).\n",
+	       n, full ? "" : ", and a 10th of the adds (--full: all of them)");
+	for (auto &t : tables) {
+		const row *base = r.find(std::string(t.ours) + "counter", n);
+
+		printf("\n%-24s%8s%7s  %-8s  %-16s%s\n", t.title, "publ.", "ratio", "lost", "here",
+		       "lost");
+		for (auto &p : t.rows) {
+			const row *x = r.find(std::string(t.ours) + p.ours, n);
+
+			printf("%-24s%6.2f s%7.2f  %-8s  %-16s%s\n", p.name, p.seconds,
+			       p.seconds / t.rows[2].seconds, p.loss,
+			       x && base ? (seconds(x, x->ops / n / x->ns.size()) +
+					    text(" %.2f", x->median() / base->median()))
+						   .c_str() :
+					   "-",
+			       loss(x).c_str());
+		}
+	}
+	printf("\nHardware events, L1 prefetch misses and L2 RFO requests: %s\n",
+	       hardware_events().c_str());
+	for (int i = 0; i < 3; i++) {
+		const row *x = r.find(tables[0].ours + std::string(tables[0].rows[i].ours), n);
+		std::string here;
+
+		for (auto &[name, value] : x ? x->events : std::map<std::string, double>())
+			here += text(" %s %.1e", name.c_str(), value);
+		printf("%-24s%s  %s\n", tables[0].rows[i].name, published_events[i], here.c_str());
+	}
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	report all("counter9", argc, argv);
+
+	register_processes();
+	fprintf(stderr, "counter9: measuring, for about %s ...\n", full ? "8 minutes" : "a minute");
+	all.run();
+	print_announcement(all.rows);
+	print_course_work(all.rows);
+	all.add_condition("hardware events", hardware_events());
+	all.print_sections();
+	return all.finish();
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * counters_late.cc - what an add costs in what is loaded late: late_plugin.cc,
- * by dlopen(), in the frame of counters_add.cc.
+ * counter_late.cc - what an add costs in what is loaded late: late_plugin.cc, by
+ * dlopen(), in the frame of add.h.
  */
 #include <dlfcn.h>
 
-#include "counters.h"
+#include "add.h"
+#include "counter.h"
 #include "late_plugin.h"
 
 static const late_plugin *plugin;
-static unsigned first_cpu;
 
-static void measure(const char *name, void (*batch)())
+static void measure_plugin(const char *name, void (*batch)())
 {
 	auto *b = benchmark::RegisterBenchmark(name, [batch](benchmark::State &state) {
 		pinned here(first_cpu + state.thread_index());
@@ -39,6 +39,6 @@ void register_late()
 	must(handle ? 0 : -ENOENT, LATE_PLUGIN);
 	plugin = (const late_plugin *)dlsym(handle, "late");
 	must(plugin && plugin->create() ? 0 : -ENOMEM, "counters of a plugin");
-	measure(LATE, plugin->one);
-	measure(LATE IN_TURN, plugin->in_turn);
+	measure_plugin(LATE, plugin->one);
+	measure_plugin(LATE IN_TURN, plugin->in_turn);
 }

@@ -47,8 +47,8 @@ static percpu_stats *counted(size_t n, uint32_t lanes)
 	for (uint32_t lane = 0; lane < lanes; lane++)
 		for (size_t bank = 0; bank < 2; bank++)
 			for (size_t i = 0; i < n * fields; i++)
-				*(uint64_t *)(s->block.base + lane * s->block.stride + bank * s->banks +
-					      i * 8) = 1;
+				*(uint64_t *)(s->block.base + lane * s->block.stride +
+					      bank * s->banks + i * 8) = 1;
 	return s;
 }
 

@@ -17,7 +17,7 @@
 
 #include <memory>
 
-#include "report.h"
+#include "../report.h"
 
 /* Zeroed words, on pages of their own; huge ones where they fit, as in large
  * regions. */

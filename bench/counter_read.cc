@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * counter_read.cc - what reading counters costs.
+ */
+#include "add.h"
+#include "counter.h"
+
+static constexpr size_t million = 1000000;
+
+/* Reading one counter in a region with so many CPU lanes, all of them used. */
+static void measure_fetch(uint32_t cpus)
+{
+	percpu_region_options o = {};
+	percpu_region *r;
+	percpu_counter *c;
+
+	o.size = sizeof(o);
+	o.cpus = cpus;
+	must(percpu_region_create(&o, &r), "a region of many lanes");
+	must(percpu_counter_create_in(r, &c), "a counter");
+	for (uint32_t cpu = 0; cpu < cpus; cpu++)
+		*(uint64_t *)((char *)c + cpu * PERCPU_STRIDE) = 1;
+
+	measure_call("percpu_counter_fetch, " + std::to_string(cpus) + " lanes",
+		     [c] { return percpu_counter_fetch(c); });
+}
+
+/* A million counters, each counted on by every CPU. */
+static percpu_counter_array *counted_million()
+{
+	percpu_counter_array *a;
+
+	must(percpu_counter_array_create(million, &a), "a million counters");
+	for (unsigned cpu = 0; cpu < usable_cpus().size(); cpu++) {
+		pinned here(cpu);
+
+		for (size_t i = 0; i < million; i++)
+			percpu_counter_array_add(a, i, 1);
+	}
+	return a;
+}
+
+/* Reading them all; and the plain sum of as many bytes as that has to read: a
+ * word per CPU, and the bias. */
+static void measure_sum()
+{
+	benchmark::RegisterBenchmark("percpu_counter_array_fetch_all", [](benchmark::State &state) {
+		static percpu_counter_array *const a = counted_million();
+		static std::vector<uint64_t> out(million);
+		pinned here(0);
+		double lost = 0;
+
+		for (auto _ : state)
+			percpu_counter_array_fetch_all(a, out.data());
+		for (uint64_t v : out)
+			lost += double(usable_cpus().size()) - double(v);
+		state.counters["ops"] = double(state.iterations()) * million;
+		state.counters["lost"] = lost;
+	});
+	benchmark::RegisterBenchmark("plain sum of as many bytes", [](benchmark::State &state) {
+		static const std::vector<uint64_t> memory(
+			million * (percpu_status()->possible_cpus + 1), 1);
+		pinned here(0);
+
+		for (auto _ : state) {
+			uint64_t sum = 0;
+
+			for (uint64_t v : memory)
+				sum += v;
+			benchmark::DoNotOptimize(sum);
+			benchmark::ClobberMemory();
+		}
+		state.counters["ops"] = double(state.iterations()) * million;
+	});
+}
+
+void register_reads()
+{
+	measure_fetch(percpu_status()->possible_cpus);
+	measure_fetch(128);
+	measure_sum();
+}
