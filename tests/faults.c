@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -257,8 +259,11 @@ void *__real_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size)
 {
+	size_t before = old != NULL ? malloc_usable_size(old) : 0;
 	void *block = fails(FAULT_REALLOC) ? NULL : __real_realloc(old, size);
 
+	if (block != NULL && size > before) /* as somebody left it, not as the kernel gave it */
+		memset((char *)block + before, 0xa5, size - before);
 	if (block != NULL)
 		replace(old, block);
 	return block;

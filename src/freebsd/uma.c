@@ -43,6 +43,7 @@ static int make_guard(void)
 		return e;
 	k = percpu_chunk_of(word);
 	percpu_chunk_clear(k, (size_t)((char *)word - k->base), sizeof(uint64_t), sizeof(uint64_t));
+	PERCPU_STEP("uma: guard made");
 	if (!__atomic_compare_exchange_n(&zpcpu_guard, &none, word, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		(void)percpu_region_free(r, word, sizeof(uint64_t));

@@ -365,6 +365,7 @@ static size_t reclaim_chunk(struct percpu_chunk *k)
 		for (last = first; last < end && !is_used(k, last); last++)
 			;
 		if (last > first) {
+			PERCPU_STEP("region: free cells found");
 			percpu_chunk_discard(k, first * k->unit, (last - first) * k->unit);
 			bytes += (last - first) * k->unit * (2 * (size_t)k->cpus + 1);
 		}

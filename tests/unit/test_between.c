@@ -17,6 +17,7 @@
 
 #include "../steps.h"
 
+#include "objects/objects.h"
 #include "zone.h"
 
 #define MANY 200 /* items, more than a CPU's cache holds */
@@ -291,6 +292,75 @@ static void forks_wait_for_locks(void **state)
 	expect_child();
 }
 
+/* The guard of FreeBSD's zones: who comes second gives back what it has made. */
+
+static void create_first(void)
+{
+	uma_zdestroy(uma_zcreate("first", 8, NULL, NULL, NULL, NULL, UMA_ALIGN_PTR, UMA_ZONE_PCPU));
+}
+
+static unsigned cells_in_use(void)
+{
+	struct percpu_region *r;
+	unsigned n = 0;
+
+	assert_int_equal(percpu_region_default(&r), 0);
+	for (uint32_t i = 0; i < r->n; i++)
+		for (size_t w = 0; w < PERCPU_UNITS / 64; w++)
+			n += (unsigned)__builtin_popcountll(r->chunks->at[i]->header->used[w]);
+	return n;
+}
+
+static void second_guards_are_given_back(void **state)
+{
+	unsigned before = cells_in_use();
+
+	(void)state;
+	let_happen(create_first, "uma: guard made", 1);
+	uma_zdestroy(
+		uma_zcreate("second", 8, NULL, NULL, NULL, NULL, UMA_ALIGN_PTR, UMA_ZONE_PCPU));
+	assert_int_equal(times, 0);
+	assert_int_equal(cells_in_use(), before + 1);
+}
+
+/* Reclaiming */
+
+static struct percpu_region *reclaimed;
+static struct test_team allocating;
+static uint64_t *allocated;
+
+static void allocate(unsigned i, void *arg)
+{
+	void *cell;
+
+	(void)i;
+	(void)arg;
+	if (percpu_region_alloc(reclaimed, 8, 8, &cell) == 0) {
+		allocated = cell;
+		*allocated = 5;
+	}
+}
+
+static void let_allocate(void)
+{
+	test_team_start(&allocating, 1, allocate, NULL);
+	test_sleep_us(20000);
+}
+
+/* Who allocates while free cells are given back waits until they are. */
+static void reclaimed_cells_are_free(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_region_create(NULL, &reclaimed), 0);
+	let_happen(let_allocate, "region: free cells found", 1);
+	assert_int_not_equal(percpu_region_reclaim(reclaimed), 0);
+	assert_int_equal(times, 0);
+	test_team_join(&allocating);
+	assert_non_null(allocated);
+	assert_int_equal(*allocated, 5);
+	percpu_region_close(reclaimed);
+}
+
 /* Words */
 
 static struct percpu_local *word;
@@ -470,6 +540,8 @@ int main(void)
 		cmocka_unit_test(nothing_is_kept_above_a_lowered_limit),
 		cmocka_unit_test(shelves_are_for_one_at_a_time),
 		cmocka_unit_test(poison_may_go_with_its_page),
+		cmocka_unit_test(second_guards_are_given_back),
+		cmocka_unit_test(reclaimed_cells_are_free),
 		cmocka_unit_test(a_period_begins_once),
 		cmocka_unit_test(moved_visitors_come_back),
 		cmocka_unit_test(late_visits_are_none),

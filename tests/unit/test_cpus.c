@@ -16,6 +16,7 @@
 #include <percpu/counter.h>
 #include <percpu/fence.h>
 #include <percpu/status.h>
+#include <percpu/zone.h>
 
 #include "../support.h"
 #include "jail.h"
@@ -264,6 +265,40 @@ static int count_in_small_region(void *path)
 	return 0;
 }
 
+static void note_visit(void *copy, unsigned cpu, void *arg)
+{
+	(void)copy;
+	((unsigned *)arg)[cpu == 0 ? 0 : 1]++;
+}
+
+/* Nor is a function run there for an item that has no copy. */
+static int visit_small_region(void *arg)
+{
+	struct percpu_region_options o = { .size = sizeof(o), .cpus = 1 };
+	struct percpu_zone_options in = { .size = sizeof(in) };
+	unsigned visits[2] = { 0, 0 };
+	struct percpu_zone *z;
+	void *item;
+	int e;
+
+	(void)arg;
+	jail_enter();
+	jail_fake("0-63\n", JAIL_POSSIBLE);
+	jail_hide("/proc");
+	test_child_require(test_pin(0, 0), "pin");
+	e = percpu_region_create(&o, &in.region);
+	if (e == -EINVAL)
+		return 0; /* the lengths of masks tell of more CPUs here */
+	test_child_require(e == 0 && percpu_status()->possible_cpus > 1, "fewer lanes than CPUs");
+	test_child_require(percpu_zone_create("small", 8, &in, &z) == 0, "a zone");
+	test_child_require(percpu_zone_alloc(z, 0, &item) == 0, "an item");
+	test_child_require(
+		percpu_zone_run(z, item, note_visit, visits, UINT64_C(20000000000), NULL) == 0,
+		"a visit");
+	test_child_require(visits[0] == 1 && visits[1] == 0, "of the CPU that has a lane");
+	return 0;
+}
+
 /* Nobody counts where it is only read. */
 static int read_small_region(void *path)
 {
@@ -286,6 +321,7 @@ static void regions_for_fewer_cpus_are_noticed(void **state)
 	jail_run(count_in_small_region, NULL);
 	jail_run(count_in_small_region, small);
 	jail_run(read_small_region, small);
+	jail_run(visit_small_region, NULL);
 }
 
 int main(void)

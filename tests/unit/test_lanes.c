@@ -337,6 +337,26 @@ static int look_for_a_lane(void *arg)
 	return arg != NULL;
 }
 
+/* It adds in the first lane, and not behind the last. */
+static int add_without_lane(void *arg)
+{
+	struct percpu_local *l;
+	int64_t sum;
+
+	test_child_require(percpu_local_create(8, PERCPU_LOCAL_REFS, &l) == 0, "a word");
+	test_unregister(percpu_seq_attach());
+	pretended = (int)percpu_status()->possible_cpus;
+	test_child_require(percpu_local_add_return(l, 5, &sum) == 0, "it adds");
+	test_child_require(percpu_local_sum(l) == 5, "in a lane of a CPU");
+	return arg != NULL;
+}
+
+static void fallbacks_need_a_lane(void **state)
+{
+	(void)state;
+	test_in_child(add_without_lane, NULL);
+}
+
 static void missing_lane_is_noticed(void **state)
 {
 	(void)state;
@@ -347,6 +367,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(missing_lane_is_noticed, start, stop),
+		cmocka_unit_test(fallbacks_need_a_lane),
 		cmocka_unit_test_setup_teardown(each_cpu_takes_its_lane, start, stop),
 		cmocka_unit_test_setup_teardown(lanes_are_reserved_whole, start, stop),
 		cmocka_unit_test_setup_teardown(cells_are_reserved, start, stop),

@@ -379,6 +379,21 @@ static void missing_fences_are_errors(void **state)
 	}
 }
 
+/* Of the array of another CPU, if there is that CPU. */
+static void arrays_of_all_cpus_are_popped(void **state)
+{
+	struct percpu_local *l = make(64, PERCPU_LOCAL_LOCK);
+	unsigned cpus = percpu_status()->possible_cpus;
+	void *item = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_local_pop_cpu(l, cpus - 1, &item), -ENOENT);
+	assert_int_equal(percpu_local_pop_cpu(l, cpus, &item), -EINVAL);
+	assert_int_equal(percpu_local_pop_cpu(l, UINT32_MAX, &item), -EINVAL);
+	assert_null(item);
+	percpu_local_destroy(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +404,7 @@ int main(void)
 		cmocka_unit_test(arrays_are_stacks),
 		cmocka_unit_test(queues_take_all_words_or_none),
 		cmocka_unit_test(every_cpu_has_its_own_cell),
+		cmocka_unit_test(arrays_of_all_cpus_are_popped),
 		cmocka_unit_test(adds_are_seen_by_pointer),
 		cmocka_unit_test(bad_arguments_are_refused),
 		cmocka_unit_test(thread_may_lose_its_registration),

@@ -18,6 +18,7 @@
 #include <percpu/percpu.h>
 #include <percpu/seq.h>
 
+#include "cpu/cpu.h"
 #include "../support.h"
 
 #if defined(__GLIBC__) && __has_include(<sys/rseq.h>)
@@ -120,6 +121,37 @@ static void at_the_end(void *value)
 	was_registered = syscall(SYS_rseq, &other, sizeof(other), 0, PERCPU_SEQ_SIGNATURE) != 0;
 	if (!was_registered)
 		test_unregister(&other);
+}
+
+static bool not_kept;
+
+bool __real_percpu_record_keep(struct percpu_record *r);
+bool __wrap_percpu_record_keep(struct percpu_record *r);
+bool __wrap_percpu_record_keep(struct percpu_record *r)
+{
+	return !not_kept && __real_percpu_record_keep(r);
+}
+
+/* Nobody would take it back when the thread ends. */
+static void *keep_no_area(void *arg)
+{
+	static struct percpu_rseq other;
+
+	if (__rseq_size != 0)
+		test_child_require(test_unregister(area_of_libc()), "without libc's area");
+	not_kept = true;
+	percpu_counter_inc(counter);
+	test_child_require(percpu_seq_cpu() < 0, "it has none");
+	test_child_require(syscall(SYS_rseq, &other, sizeof(other), 0, PERCPU_SEQ_SIGNATURE) == 0,
+			   "the kernel knows of none");
+	test_unregister(&other);
+	return arg;
+}
+
+static void areas_that_cannot_be_kept_are_taken_back(void **state)
+{
+	(void)state;
+	run_fresh(keep_no_area);
 }
 
 static void *have_own_area(void *arg)
@@ -340,6 +372,7 @@ int main(void)
 		cmocka_unit_test(first_add_keeps_errno),
 #ifdef PERCPU_SEQ_SIGNATURE
 		cmocka_unit_test(own_area_ends_with_its_thread),
+		cmocka_unit_test(areas_that_cannot_be_kept_are_taken_back),
 #endif
 #ifndef PERCPU_NO_WRAP
 		cmocka_unit_test(sharing_is_counted),

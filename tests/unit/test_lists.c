@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_lists.c - how many CPUs there can be, on machines with more of them than a page
+ * has room to list or a word has bits: what the kernel's files say, this program says.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "cpu/cpu.h"
+#include "support.h"
+
+#define SYSFS 0x62656572
+#define PROC 0x9fa0
+
+bool test_of_first_use = true; /* what is known of the CPUs is for good */
+
+/* What the kernel's files say; NULL: there is none. */
+static struct file {
+	const char *path, *text;
+	unsigned long file_system;
+	int fd;
+} files[] = {
+	{ "/sys/devices/system/cpu/possible", NULL, SYSFS, -1 },
+	{ "/proc/softirqs", NULL, PROC, -1 },
+	{ "/proc/self/status", NULL, PROC, -1 },
+};
+#define FILES (sizeof(files) / sizeof(files[0]))
+
+static unsigned long mask_bits; /* of the kernel's affinity masks */
+
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...)
+{
+	struct file *f = files;
+
+	while (f != files + FILES && strcmp(path, f->path) != 0)
+		f++;
+	if (f == files + FILES)
+		return __real_open64(path, flags);
+	for (unsigned i = 0; i < FILES; i++)
+		files[i].fd = -1; /* one at a time */
+	if (f->text == NULL) {
+		errno = ENOENT;
+		return -1;
+	}
+	f->fd = memfd_create("file", MFD_CLOEXEC);
+	if (write(f->fd, f->text, strlen(f->text)) < 0 || lseek(f->fd, 0, SEEK_SET) != 0)
+		abort();
+	return f->fd;
+}
+
+int __real_fstatfs64(int fd, struct statfs64 *ret);
+int __wrap_fstatfs64(int fd, struct statfs64 *ret);
+int __wrap_fstatfs64(int fd, struct statfs64 *ret)
+{
+	int e = __real_fstatfs64(fd, ret);
+
+	for (unsigned i = 0; i < FILES; i++)
+		if (fd == files[i].fd)
+			ret->f_type = (__typeof__(ret->f_type))files[i].file_system;
+	return e;
+}
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+/* Like libc's, it passes on as many arguments as any call has. */
+__attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
+{
+	long a[6];
+	va_list ap;
+
+	va_start(ap, number);
+	for (unsigned i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	if (number != SYS_sched_getaffinity || mask_bits == 0)
+		return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if ((size_t)a[1] < mask_bits / 8) {
+		errno = EINVAL;
+		return -1;
+	}
+	memset((void *)a[2], 0, mask_bits / 8);
+	*(unsigned char *)a[2] = 1;
+	return (long)mask_bits / 8;
+}
+
+static int require_cpus(uint32_t least, uint32_t most)
+{
+	uint32_t certain = 0;
+	int cpus = percpu_possible_cpus(&certain);
+
+	test_child_require(cpus == (int)most, "as many as may be possible");
+	test_child_require(certain >= least && certain <= most, "and as are certain");
+	return 0;
+}
+
+/* Every other CPU, until a page is full. The kernel ends what is whole with the line. */
+static int look_at_long_list(void *whole)
+{
+	static char list[4096], table[16384];
+	uint32_t end = 0;
+	int n = 0;
+
+	while (n < 4080) {
+		n += snprintf(list + n, sizeof(list) - (size_t)n, "%u,", end);
+		end += 2;
+	}
+	list[n - 1] = whole != NULL ? '\n' : '\0';
+	n = 0;
+	for (unsigned cpu = 0; cpu < 2000; cpu += 2)
+		n += snprintf(table + n, sizeof(table) - (size_t)n, " CPU%u", cpu);
+	strcpy(table + n, "\n");
+	mask_bits = 2048;
+	files[0].text = list;
+	files[1].text = table;
+	return whole != NULL ? require_cpus(end - 1, end - 1) : require_cpus(1999, 1999);
+}
+
+static void lists_that_are_cut_off_say_nothing(void **state)
+{
+	test_in_child(look_at_long_list, NULL);
+	test_in_child(look_at_long_list, state);
+}
+
+/* Where nothing but the length of a mask tells, which has a comma for 32 CPUs. */
+static int look_at_mask(void *arg)
+{
+	(void)arg;
+	mask_bits = sizeof(long) == 8 ? 128 : 96; /* whole words for 80 */
+	files[2].text = "Name:\tx\nCpus_allowed:\tffff,ffffffff,00000001\nCpus_allowed_list:\t0\n";
+	return require_cpus(77, 80);
+}
+
+static void digits_of_masks_are_counted(void **state)
+{
+	(void)state;
+	test_in_child(look_at_mask, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lists_that_are_cut_off_say_nothing),
+		cmocka_unit_test(digits_of_masks_are_counted),
+	};
+
+	return cmocka_run_group_tests_name("lists", tests, NULL, NULL);
+}
