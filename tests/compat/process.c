@@ -90,6 +90,12 @@ static void count(void)
 		(void)percpu_zone_free(zone, item);
 }
 
+/* Here it matters what a call does to the process, not how it ends. */
+static void whatever(int e)
+{
+	(void)e;
+}
+
 static void read_all(void)
 {
 	uint64_t out[100];
@@ -99,7 +105,7 @@ static void read_all(void)
 	(void)percpu_counter_fetch(shared);
 	percpu_counter_array_fetch_all(array, out);
 	percpu_compact_fetch_all(compact, out);
-	(void)percpu_stats_fetch(stats, 0, 1, out);
+	whatever(percpu_stats_fetch(stats, 0, 1, out));
 	(void)percpu_local_sum(word);
 }
 
@@ -141,7 +147,7 @@ static void destroy(void)
 	percpu_stats_destroy(stats);
 	percpu_local_destroy(word);
 	percpu_wbuf_destroy(buffer);
-	(void)percpu_zone_destroy(zone);
+	whatever(percpu_zone_destroy(zone));
 	percpu_region_close(file);
 }
 
@@ -174,10 +180,10 @@ int main(int argc, char **argv)
 	phase("fence");
 	if (percpu_fence() != 0)
 		return 7;
-	(void)percpu_stats_snapshot(stats, 0, 1, out);
+	whatever(percpu_stats_snapshot(stats, 0, 1, out));
 	percpu_wbuf_flush(buffer);
 	phase("visit");
-	(void)percpu_fence_all(TIMEOUT, NULL);
+	whatever(percpu_fence_all(TIMEOUT, NULL));
 	phase("destroy");
 	destroy();
 	phase("libc");
