@@ -59,6 +59,16 @@ static inline void percpu_restore_cancel(int state)
 #define PERCPU_STEP(name) ((void)0)
 #endif
 
+/** The cpu_id in the area of a thread that is never going to run sequences, which slow
+ *  paths see at a glance. That of one that may yet is -1. */
+#define PERCPU_CPU_NEVER (-2)
+
+/** Whether the calling thread is such a one. */
+static inline bool percpu_seq_never(void)
+{
+	return percpu_seq_cpu() == PERCPU_CPU_NEVER;
+}
+
 /**
  * Whether a slow path tries its sequence (again): r is what the last attempt returned,
  * PERCPU_SEQ_SLOW before the first one, which sees to it that the thread can run any.
@@ -70,7 +80,7 @@ static inline bool percpu_seq_retry(int r, int try)
 {
 	if (r != PERCPU_SEQ_SLOW || try == PERCPU_SEQ_TRIES)
 		return false;
-	return try != 0 || percpu_seq_attach()->cpu_id >= 0;
+	return try != 0 || (!percpu_seq_never() && percpu_seq_attach()->cpu_id >= 0);
 }
 
 /** Nanoseconds of a clock that does not go back. */
@@ -162,6 +172,9 @@ void percpu_note_lanes(uint32_t cpus);
 /** Its threads can be on CPUs 0 to cpus - 1. Returns whether one of them, or of
  *  those noted before, has no lane in some region. */
 bool percpu_note_cpus(uint32_t cpus);
+
+/** Atomic: how many CPUs have a lane in every region that the process counts in. */
+extern uint32_t percpu_lanes_everywhere;
 
 /** Words that one store of this machine commits: 2, 4 or 8. */
 unsigned percpu_vector_words(void);
@@ -302,6 +315,39 @@ void percpu_thread_attach(void);
 /** From now on, no sequences in the calling thread. */
 void percpu_thread_give_up(void);
 
+/** Where libc's area of each thread is, from the thread pointer; 0: it has none.
+ *  Constant once percpu_init() is done. */
+extern ptrdiff_t percpu_libc_offset;
+
+#ifdef PERCPU_SEQ_SIGNATURE
+static inline struct percpu_rseq *percpu_libc_area(void)
+{
+	char *tp;
+
+#ifdef __x86_64__
+	__asm__("movq %%fs:0, %0" : "=r"(tp));
+#else
+	__asm__("mrs %0, tpidr_el0" : "=r"(tp));
+#endif
+	return (struct percpu_rseq *)(tp + percpu_libc_offset);
+}
+#endif
+
+/** The CPU that the thread is on, or -1. Leaves errno alone. */
+int percpu_thread_cpu(void);
+
+/** The same at a glance, for who adds atomically, or -1: what the kernel keeps in libc's
+ *  area costs less than a call. Should the thread not be registered, the number there is
+ *  as good: to atomic additions any is. */
+static inline int percpu_thread_cpu_seen(void)
+{
+#ifdef PERCPU_SEQ_SIGNATURE
+	if (percpu_likely(percpu_libc_offset != 0))
+		return __atomic_load_n(&percpu_libc_area()->cpu_id, __ATOMIC_RELAXED);
+#endif
+	return -1;
+}
+
 /** Note the CPU that the thread is on; no sequences if some region has no lane
  *  for it, or for another that was noted. */
 void percpu_thread_look(void);
@@ -342,6 +388,9 @@ const struct percpu_status *percpu_init(void);
 /** The tier if percpu_init() is done, otherwise PERCPU_TIER_SHARED; for slow
  *  paths, which may run in signal handlers and must not initialize. */
 enum percpu_tier percpu_tier(void);
+
+/** Whether the process is kept on that tier. Constant once percpu_init() is done. */
+extern bool percpu_tier_is_shared;
 
 /* fence.c */
 

@@ -277,23 +277,22 @@ int percpu_pin(pid_t tid, unsigned cpu)
 	return sched_setaffinity(tid, sizeof(set), set) == 0 ? 0 : percpu_errno();
 }
 
-/* Atomic: how many CPUs have a lane in every region that the process counts in; and
- * whether there is one that has none in some. */
-static uint32_t lanes_everywhere = PERCPU_MAX_CPUS;
-static bool without_lane;
+uint32_t percpu_lanes_everywhere = PERCPU_MAX_CPUS;
+static bool without_lane; /* atomic: a CPU was seen that has none in some */
 
 void percpu_note_lanes(uint32_t cpus)
 {
-	uint32_t now = __atomic_load_n(&lanes_everywhere, __ATOMIC_RELAXED);
+	uint32_t now = __atomic_load_n(&percpu_lanes_everywhere, __ATOMIC_RELAXED);
 
-	while (cpus < now && !__atomic_compare_exchange_n(&lanes_everywhere, &now, cpus, false,
-							  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	while (cpus < now &&
+	       !__atomic_compare_exchange_n(&percpu_lanes_everywhere, &now, cpus, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 }
 
 bool percpu_note_cpus(uint32_t cpus)
 {
-	if (cpus > __atomic_load_n(&lanes_everywhere, __ATOMIC_RELAXED))
+	if (cpus > __atomic_load_n(&percpu_lanes_everywhere, __ATOMIC_RELAXED))
 		__atomic_store_n(&without_lane, true, __ATOMIC_RELAXED);
 	return __atomic_load_n(&without_lane, __ATOMIC_RELAXED);
 }

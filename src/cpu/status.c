@@ -19,6 +19,7 @@
 static struct percpu_status outcomes[PERCPU_SELFTEST_UNKNOWN + 1];
 static char reasons[PERCPU_SELFTEST_PENDING + 1][160];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+bool percpu_tier_is_shared;
 
 const char *percpu_tier_name(enum percpu_tier tier)
 {
@@ -111,6 +112,7 @@ static void choose_tier(struct percpu_status *st)
 	bool unknown;
 
 	st->tier = allowed(&unknown);
+	percpu_tier_is_shared = st->tier == PERCPU_TIER_SHARED;
 	if (st->tier == PERCPU_TIER_RSEQ)
 		why_not = why_not_rseq(st);
 	if (why_not != NULL) {

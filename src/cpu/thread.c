@@ -38,12 +38,12 @@ _Static_assert(sizeof(struct percpu_rseq) == 32, "the kernel's original ABI");
 
 /* Written once, before percpu_init() is done. */
 static struct {
-	bool libc; /* libc has an area, at this offset */
-	ptrdiff_t offset;
-	uint32_t size; /* what it says is valid in there */
+	uint32_t size; /* what libc says is valid in its area */
 	uint32_t feature_size;
 	uint32_t align;
 } process;
+
+ptrdiff_t percpu_libc_offset;
 
 #ifdef PERCPU_SEQ_SIGNATURE
 
@@ -57,23 +57,6 @@ static long sys_rseq(struct percpu_rseq *area, uint32_t size, int flags)
 #endif
 }
 
-static char *thread_pointer(void)
-{
-	char *tp;
-
-#ifdef __x86_64__
-	__asm__("movq %%fs:0, %0" : "=r"(tp));
-#else
-	__asm__("mrs %0, tpidr_el0" : "=r"(tp));
-#endif
-	return tp;
-}
-
-static struct percpu_rseq *libc_area(void)
-{
-	return (struct percpu_rseq *)(thread_pointer() + process.offset);
-}
-
 /*
  * Is the area of libc registered for this very thread? If the kernel knew of
  * none, the question registers it, which is as good. It must name the size
@@ -83,9 +66,9 @@ static bool attach_libc(struct percpu_record *t)
 {
 	uint32_t align = process.align ? process.align : 32;
 	uint32_t sizes[] = { AREA_SIZE, (process.feature_size + align - 1) / align * align };
-	struct percpu_rseq *area = libc_area();
+	struct percpu_rseq *area = percpu_libc_area();
 
-	if (!process.libc || __atomic_load_n(&area->cpu_id, __ATOMIC_RELAXED) < 0)
+	if (percpu_libc_offset == 0 || __atomic_load_n(&area->cpu_id, __ATOMIC_RELAXED) < 0)
 		return false;
 	for (unsigned i = 0; i < 2; i++) {
 		if (sizes[i] < AREA_SIZE)
@@ -121,20 +104,22 @@ static bool attach_own(struct percpu_record *t)
 
 static void find_libc(void)
 {
+	ptrdiff_t at = 0;
+
 #if defined(__GLIBC__) && __has_include(<sys/rseq.h>)
 	/* Not weak: weak ones have resolved to 0 under LTO without PIE. */
 	process.size = __rseq_size;
-	process.offset = __rseq_offset;
+	at = __rseq_offset;
 #elif defined(__GLIBC__)
 	const unsigned *size = dlsym != NULL ? dlsym(RTLD_DEFAULT, "__rseq_size") : NULL;
 	const ptrdiff_t *offset = dlsym != NULL ? dlsym(RTLD_DEFAULT, "__rseq_offset") : NULL;
 
 	if (size && offset) {
 		process.size = *size;
-		process.offset = *offset;
+		at = *offset;
 	}
 #endif
-	process.libc = process.size != 0;
+	percpu_libc_offset = process.size != 0 ? at : 0;
 }
 
 enum percpu_owner percpu_thread_register(void)
@@ -193,7 +178,7 @@ void percpu_thread_init(struct percpu_status *st)
 	st->rseq_size = process.size;
 	st->feature_size = process.feature_size;
 	st->align = process.align;
-	st->has_mm_cid = (process.libc ? valid_bytes() : process.feature_size) >=
+	st->has_mm_cid = (percpu_libc_offset != 0 ? valid_bytes() : process.feature_size) >=
 			 offsetof(struct percpu_rseq, mm_cid) + sizeof(uint32_t);
 }
 
@@ -202,6 +187,7 @@ void percpu_thread_give_up(void)
 	struct percpu_record *const t = percpu_record();
 
 	t->state = PERCPU_THREAD_UNABLE;
+	__atomic_store_n(&t->none.cpu_id, PERCPU_CPU_NEVER, __ATOMIC_RELAXED);
 	t->area = &t->none;
 	percpu_self = t->area;
 }
@@ -215,13 +201,20 @@ void percpu_thread_attach(void)
 	percpu_self = t->area;
 }
 
+int percpu_thread_cpu(void)
+{
+	int saved = errno, cpu = sched_getcpu();
+
+	errno = saved;
+	return cpu;
+}
+
 void percpu_thread_look(void)
 {
-	int cpu = __atomic_load_n(&percpu_self->cpu_id, __ATOMIC_RELAXED), saved = errno;
+	int cpu = __atomic_load_n(&percpu_self->cpu_id, __ATOMIC_RELAXED);
 
 	if (cpu < 0)
-		cpu = sched_getcpu();
-	errno = saved;
+		cpu = percpu_thread_cpu();
 	if (cpu >= 0 && percpu_note_cpus((uint32_t)cpu + 1))
 		percpu_thread_give_up();
 }

@@ -139,15 +139,44 @@ static uint32_t use_atomic_lane(struct percpu_chunk *k, uint32_t lane)
 	return lane;
 }
 
-void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n)
+static bool is_in_use(const struct percpu_chunk *k, uint32_t lane)
 {
-	int cpu = percpu_tier() > PERCPU_TIER_SHARED ? sched_getcpu() : 0;
-	uint32_t lane = cpu > 0 && (uint32_t)cpu < k->cpus ? cpu : 0;
+	return (__atomic_load_n(lane_word(k, lane), __ATOMIC_RELAXED) & lane_bit(lane)) != 0;
+}
 
-	if (!(__atomic_load_n(lane_word(k, lane), __ATOMIC_RELAXED) & lane_bit(lane)))
-		lane = use_atomic_lane(k, lane);
+static void add_in_lane(struct percpu_chunk *k, uint32_t lane, size_t offset, int64_t n)
+{
 	__atomic_fetch_add((uint64_t *)percpu_chunk_lane(k, k->cpus + lane, offset), (uint64_t)n,
 			   __ATOMIC_RELAXED);
+}
+
+/* Where the CPU is not known at a glance, or not all regions have a lane for it, or its
+ * lane has not been in use. */
+static __attribute__((noinline)) void find_lane_and_add(struct percpu_chunk *k, size_t offset,
+							int64_t n)
+{
+	int cpu = percpu_tier_is_shared ? 0 : percpu_thread_cpu();
+	uint32_t lane = cpu > 0 && (uint32_t)cpu < k->cpus ? (uint32_t)cpu : 0;
+
+	if (cpu >= 0)
+		percpu_note_cpus((uint32_t)cpu + 1);
+	if (!is_in_use(k, lane))
+		lane = use_atomic_lane(k, lane);
+	add_in_lane(k, lane, offset, n);
+}
+
+/* Stores in front of an atomic addition delay it: so what is rare, for which registers
+ * would have to be saved, is elsewhere. */
+void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n)
+{
+	uint32_t cpu = percpu_tier_is_shared ? 0 : (uint32_t)percpu_thread_cpu_seen();
+
+	if (percpu_likely(cpu < k->cpus &&
+			  cpu < __atomic_load_n(&percpu_lanes_everywhere, __ATOMIC_RELAXED) &&
+			  is_in_use(k, cpu)))
+		add_in_lane(k, cpu, offset, n);
+	else
+		find_lane_and_add(k, offset, n);
 }
 
 static uint64_t *bias(const struct percpu_chunk *k, size_t offset)

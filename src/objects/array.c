@@ -83,7 +83,8 @@ void percpu_counter_array_destroy(struct percpu_counter_array *a)
 	percpu_block_destroy(a);
 }
 
-void percpu_counter_array_add_slow(const struct percpu_counter_array *a, size_t i, int64_t n)
+static __attribute__((noinline)) void retry_array_add(const struct percpu_counter_array *a,
+						      size_t i, int64_t n)
 {
 	int r = PERCPU_SEQ_SLOW;
 
@@ -91,6 +92,14 @@ void percpu_counter_array_add_slow(const struct percpu_counter_array *a, size_t 
 		r = percpu_seq_add(a->block.base + i * CELL, a->block.stride, n);
 	if (r != 0)
 		percpu_chunk_add_atomic(a->block.chunk, offset_of(a, i), n);
+}
+
+void percpu_counter_array_add_slow(const struct percpu_counter_array *a, size_t i, int64_t n)
+{
+	if (percpu_seq_never())
+		percpu_chunk_add_atomic(a->block.chunk, offset_of(a, i), n);
+	else
+		retry_array_add(a, i, n);
 }
 
 /* The tier may have risen since the last time. */

@@ -71,18 +71,30 @@ void percpu_counter_destroy(struct percpu_counter *c)
 		(void)percpu_region_free(r, c, sizeof(uint64_t));
 }
 
-void percpu_counter_add_slow(struct percpu_counter *c, int64_t n)
+static void add_to_atomic_lane(struct percpu_counter *c, int64_t n)
 {
-	struct percpu_chunk *k;
-	int r = PERCPU_SEQ_SLOW;
 	size_t offset;
+	struct percpu_chunk *k = chunk_of(c, &offset);
+
+	percpu_chunk_add_atomic(k, offset, n);
+}
+
+static __attribute__((noinline)) void retry_add(struct percpu_counter *c, int64_t n)
+{
+	int r = PERCPU_SEQ_SLOW;
 
 	for (int try = 0; percpu_seq_retry(r, try); try++)
 		r = percpu_seq_add(c, PERCPU_STRIDE, n);
-	if (r == 0)
-		return;
-	k = chunk_of(c, &offset);
-	percpu_chunk_add_atomic(k, offset, n);
+	if (r != 0)
+		add_to_atomic_lane(c, n);
+}
+
+void percpu_counter_add_slow(struct percpu_counter *c, int64_t n)
+{
+	if (percpu_seq_never())
+		add_to_atomic_lane(c, n);
+	else
+		retry_add(c, n);
 }
 
 uint64_t percpu_counter_fetch(const struct percpu_counter *c)

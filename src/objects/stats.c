@@ -221,15 +221,29 @@ static int add_by_sequence(const struct percpu_stats *s, size_t i, size_t word, 
 						  s->banks, n);
 }
 
-void percpu_stats_add_slow(const struct percpu_stats *s, size_t i, size_t word, int64_t n)
+static void add_stats_atomic(const struct percpu_stats *s, size_t i, size_t word, int64_t n)
 {
-	int r = add_by_sequence(s, i, word, n);
+	percpu_chunk_add_atomic(s->block.chunk, percpu_stats_offset(s, i) + word * FIELD, n);
+}
+
+static __attribute__((noinline)) void retry_stats_add(const struct percpu_stats *s, size_t i,
+						      size_t word, int64_t n)
+{
+	/* Of objects in two copies it is the first attempt. */
+	int r = s->head != 0 ? add_by_sequence(s, i, word, n) : PERCPU_SEQ_SLOW;
 
 	for (int try = 0; percpu_seq_retry(r, try); try++)
 		r = add_by_sequence(s, i, word, n);
 	if (r != 0)
-		percpu_chunk_add_atomic(s->block.chunk, percpu_stats_offset(s, i) + word * FIELD,
-					n);
+		add_stats_atomic(s, i, word, n);
+}
+
+void percpu_stats_add_slow(const struct percpu_stats *s, size_t i, size_t word, int64_t n)
+{
+	if (percpu_seq_never())
+		add_stats_atomic(s, i, word, n);
+	else
+		retry_stats_add(s, i, word, n);
 }
 
 static int add_vector(const struct percpu_stats *s, char *cell, const uint64_t *n, size_t words)

@@ -51,8 +51,8 @@ static void *count_unregistered(void *arg)
 	static struct percpu_rseq other;
 	bool *none = arg;
 
-	if (process.libc)
-		test_unregister(libc_area());
+	if (percpu_libc_offset != 0)
+		test_unregister(percpu_libc_area());
 	percpu_counter_inc(counter);
 	*none = sys_rseq(&other, sizeof(other), 0) == 0 && test_unregister(&other);
 	return arg;
