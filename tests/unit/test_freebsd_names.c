@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_freebsd_names.c - names that are made at run time, as drivers do; handlers; and
+ * what waits for those who read.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../support.h"
+#include "freebsd_read.h"
+
+static counter_u64_t queue_packets[2], queue_drops[3];
+
+/* A sum of counters, by the handler's own means; a write sets them all to 0. */
+static int sum_of_drops(SYSCTL_HANDLER_ARGS)
+{
+	counter_u64_t *drops = arg1;
+	uint64_t sum = 0;
+	int e;
+
+	assert_string_equal(oidp->oid_name, "sum");
+	for (int i = 0; i < arg2; i++)
+		sum += counter_u64_fetch(drops[i]);
+	e = SYSCTL_OUT(req, &sum, sizeof(sum));
+	if (e != 0 || req->newptr == NULL)
+		return e;
+	COUNTER_ARRAY_ZERO(drops, arg2);
+	return 0;
+}
+
+SYSCTL_PROC(_kern_ipc, OID_AUTO, sum, CTLTYPE_U64 | CTLFLAG_RW | CTLFLAG_MPSAFE, queue_drops, 3,
+	    sum_of_drops, "QU", "all drops");
+SYSCTL_PROC(_kern_ipc, OID_AUTO, first, CTLTYPE_U64 | CTLFLAG_RD, &queue_drops[0], 0,
+	    sysctl_handle_counter_u64, "QU", "the first's");
+
+static int in_words(SYSCTL_HANDLER_ARGS)
+{
+	static const char words[] = "two words";
+
+	(void)arg1, (void)arg2, (void)oidp;
+	return SYSCTL_OUT(req, words, sizeof(words));
+}
+
+static int limit = 7;
+
+static struct sysctl_oid *add_driver(struct sysctl_ctx_list *ctx)
+{
+	struct sysctl_oid *driver = SYSCTL_ADD_NODE(ctx, SYSCTL_STATIC_CHILDREN(_dev), OID_AUTO,
+						    "nic", CTLFLAG_RD, NULL, "a driver");
+
+	for (int i = 0; i < 2; i++) {
+		char name[16];
+		struct sysctl_oid *queue;
+
+		snprintf(name, sizeof(name), "queue%d", i);
+		queue = SYSCTL_ADD_NODE(ctx, SYSCTL_CHILDREN(driver), OID_AUTO, name, CTLFLAG_RD, 0,
+					"a queue");
+		assert_non_null(SYSCTL_ADD_COUNTER_U64(ctx, SYSCTL_CHILDREN(queue), OID_AUTO,
+						       "packets", CTLFLAG_RD, &queue_packets[i],
+						       "received"));
+	}
+	assert_non_null(SYSCTL_ADD_COUNTER_U64_ARRAY(ctx, SYSCTL_CHILDREN(driver), OID_AUTO,
+						     "drops", CTLFLAG_RW, queue_drops, 3, "why"));
+	assert_non_null(SYSCTL_ADD_PROC(ctx, SYSCTL_CHILDREN(driver), OID_AUTO, "words",
+					CTLTYPE_STRING | CTLFLAG_RD, NULL, 0, in_words, "A", ""));
+	assert_non_null(SYSCTL_ADD_PROC(ctx, SYSCTL_CHILDREN(driver), OID_AUTO, "limit",
+					CTLTYPE_INT | CTLFLAG_RW, &limit, 0, sysctl_handle_int, "I",
+					""));
+	return driver;
+}
+
+static void names_are_made_and_taken_away(void **state)
+{
+	struct sysctl_ctx_list ctx, other = { NULL };
+	struct sysctl_oid *driver;
+	uint64_t drops[3] = { 0 };
+	size_t size = sizeof(drops);
+
+	(void)state;
+	sysctl_ctx_init(&ctx);
+	driver = add_driver(&ctx);
+	counter_u64_add(queue_packets[1], 5);
+	assert_int_equal(read_one("dev.nic.queue0.packets"), 0);
+	assert_int_equal(read_one("dev.nic.queue1.packets"), 5);
+	counter_u64_add(queue_drops[2], 9);
+	assert_int_equal(sysctlbyname("dev.nic.drops", drops, &size, drops, size), 0);
+	assert_int_equal(drops[2], 9);
+	assert_int_equal(counter_u64_fetch(queue_drops[2]), 0);
+	assert_fails("dev.nic.queue1.packets", drops, EPERM);
+
+	/* A node may be added twice, and goes with the second context; a counter not. */
+	assert_ptr_equal(SYSCTL_ADD_NODE(&other, SYSCTL_STATIC_CHILDREN(_dev), OID_AUTO, "nic",
+					 CTLFLAG_RD, NULL, "the same"),
+			 driver);
+	assert_null(SYSCTL_ADD_COUNTER_U64(&other, SYSCTL_CHILDREN(driver), OID_AUTO, "drops",
+					   CTLFLAG_RD, &queue_drops[0], "another"));
+	assert_non_null(SYSCTL_ADD_COUNTER_U64(&other, SYSCTL_CHILDREN(driver), OID_AUTO, "more",
+					       CTLFLAG_RD, &queue_drops[0], "another"));
+	assert_int_equal(sysctl_ctx_free(&ctx), 0);
+	assert_fails("dev.nic.drops", NULL, ENOENT);
+	assert_int_equal(read_one("dev.nic.more"), 0);
+
+	/* One that has names of another context below it stays. */
+	assert_non_null(SYSCTL_ADD_COUNTER_U64(&ctx, SYSCTL_CHILDREN(driver), OID_AUTO, "below",
+					       CTLFLAG_RD, &queue_drops[0], "another"));
+	assert_int_equal(sysctl_ctx_free(&other), EBUSY);
+	assert_int_equal(read_one("dev.nic.more"), 0);
+	assert_int_equal(sysctl_ctx_free(&ctx), 0);
+	assert_int_equal(sysctl_ctx_free(&other), 0);
+	assert_fails("dev.nic", NULL, ENOENT);
+}
+
+static void handlers_are_read_and_written_by_name(void **state)
+{
+	struct sysctl_ctx_list ctx = { NULL };
+	char words[16];
+	int v = 0, eleven = 11;
+	size_t size = sizeof(words);
+
+	(void)state;
+	COUNTER_ARRAY_ZERO(queue_drops, 3);
+	counter_u64_add(queue_drops[0], 3);
+	counter_u64_add(queue_drops[2], 4);
+	assert_int_equal(read_one("kern.ipc.sum"), 7);
+	assert_int_equal(read_one("kern.ipc.first"), 3);
+	reset("kern.ipc.sum");
+	assert_int_equal(read_one("kern.ipc.sum"), 0);
+	assert_fails("kern.ipc.first", &v, EPERM);
+
+	add_driver(&ctx);
+	assert_int_equal(sysctlbyname("dev.nic.words", NULL, &size, NULL, 0), 0);
+	assert_int_equal(size, 10);
+	assert_int_equal(sysctlbyname("dev.nic.words", words, &size, NULL, 0), 0);
+	assert_string_equal(words, "two words");
+	size = sizeof(v);
+	assert_int_equal(sysctlbyname("dev.nic.limit", &v, &size, &eleven, sizeof(eleven)), 0);
+	assert_int_equal(v, 7);
+	assert_int_equal(limit, 11);
+	assert_int_equal(sysctlbyname("dev.nic.limit", NULL, NULL, &eleven, 2), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(sysctl_ctx_free(&ctx), 0);
+}
+
+/* A handler may take its time, and look others up; its name waits for it. */
+
+static unsigned inside; /* atomic: 1 entered, 2 may go on */
+
+static int take_time(SYSCTL_HANDLER_ARGS)
+{
+	uint64_t v = read_one("kern.ipc.first");
+
+	(void)arg1, (void)arg2, (void)oidp;
+	__atomic_store_n(&inside, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&inside, __ATOMIC_ACQUIRE) != 2)
+		test_sleep_us(1000);
+	return SYSCTL_OUT(req, &v, sizeof(v));
+}
+
+static void read_slowly(unsigned i, void *arg)
+{
+	(void)i;
+	read_one("dev.slow");
+	__atomic_store_n((unsigned *)arg, 1, __ATOMIC_RELEASE);
+}
+
+static int look_in_child(void *arg)
+{
+	return sysctl_ctx_free(arg) != 0;
+}
+
+static void let_go(unsigned i, void *arg)
+{
+	(void)i, (void)arg;
+	test_sleep_us(20000);
+	__atomic_store_n(&inside, 2, __ATOMIC_RELEASE);
+}
+
+static void a_name_waits_for_its_last_reader(void **state)
+{
+	struct sysctl_ctx_list ctx = { NULL };
+	struct test_team reader, opener;
+	unsigned done = 0;
+
+	(void)state;
+	SYSCTL_ADD_PROC(&ctx, SYSCTL_STATIC_CHILDREN(_dev), OID_AUTO, "slow", CTLTYPE_U64, NULL, 0,
+			take_time, "QU", "");
+	test_team_start(&reader, 1, read_slowly, &done);
+	while (__atomic_load_n(&inside, __ATOMIC_ACQUIRE) != 1)
+		test_sleep_us(1000);
+	test_in_child(look_in_child, &ctx); /* where nobody reads */
+	test_team_start(&opener, 1, let_go, NULL);
+	assert_int_equal(sysctl_ctx_free(&ctx), 0);
+	assert_int_equal(__atomic_load_n(&inside, __ATOMIC_ACQUIRE), 2);
+	test_team_join(&opener);
+	test_team_join(&reader);
+	assert_int_equal(done, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_are_made_and_taken_away),
+		cmocka_unit_test(handlers_are_read_and_written_by_name),
+		cmocka_unit_test(a_name_waits_for_its_last_reader),
+	};
+
+	COUNTER_ARRAY_ALLOC(queue_packets, 2, M_WAITOK);
+	COUNTER_ARRAY_ALLOC(queue_drops, 3, M_WAITOK);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
