@@ -28,6 +28,20 @@ struct percpu_compact {
 	size_t n;      /* counters */
 };
 
+/*
+ * What the calls of this header have in common, where one does not say more.
+ *
+ * Context: what creates, opens, attaches, detaches or destroys: any thread, constructors
+ * included; not a signal handler. The rest: any thread of any process that has the set
+ * mapped; signal handlers; children of fork.
+ * Ordering: an add or a reset orders nothing (as memory_order_relaxed); a read includes
+ * the adds that happened before it.
+ * Progress: what creates or destroys takes locks of the process and, in a shared region,
+ * one between processes, for which it waits a second at most. The rest takes no lock: an
+ * add is bounded; a read or a reset of a counter begins anew when a checkpoint of it was
+ * made meanwhile: rarely, see above.
+ */
+
 /**
  * Create n counters of 0 in memory of this process, or in a region. In a
  * region they take 16 bytes each of a lane's address space, and must fit; a

@@ -20,6 +20,21 @@ PERCPU_BEGIN_DECLS
 /** A counter: an address in lane 0, not to be dereferenced. */
 struct percpu_counter;
 
+/*
+ * What the calls of this header have in common, where one does not say more.
+ *
+ * Context: what creates, opens, attaches, sets up, detaches, tears down or destroys: any
+ * thread, constructors included; not a signal handler. The rest: any thread of any process
+ * that has the counter mapped; signal handlers; children of fork.
+ * Ordering: an add or a reset orders nothing (as memory_order_relaxed); a read includes
+ * the adds that happened before it. To hand a new counter to another thread is up to the
+ * program, as with any object.
+ * Progress: what creates or destroys takes locks of the process and, in a shared region,
+ * one between processes, for which it waits a second at most. The rest takes no lock: an
+ * add is bounded, a read loads each lane once, a reset begins anew if others reset the
+ * same counter meanwhile.
+ */
+
 /**
  * Create a counter of 0 in memory of this process.
  *
@@ -266,8 +281,13 @@ PERCPU_INLINE void percpu_counter_array_add8(const struct percpu_counter_array *
 		percpu_counter_array_add_words(a, i, n, 8);
 }
 
-/** Widest N that is one commit on this machine and tier, which may rise soon after
- *  first use: 1, 2, 4 or 8. */
+/**
+ * Widest N that is one commit on this machine and tier, which may rise soon after
+ * first use: 1, 2, 4 or 8.
+ *
+ * Context: any thread, not a signal handler: as the first call of all it starts the
+ * self-test (percpu_status()).
+ */
 PERCPU_API unsigned percpu_counter_array_commit_words(void);
 
 /** Read, zero, or read and reset counter i. As the calls for one counter;

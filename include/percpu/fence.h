@@ -32,6 +32,8 @@ struct percpu_fence_report {
  * Ordering: what the caller stored before is seen by every sequence that
  * starts or restarts after the fence; what sequences committed before the
  * fence is seen by the caller after it.
+ * Progress: bounded: one system call that interrupts other CPUs and waits for them, or
+ * 1 s.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_fence(void);
 
@@ -64,6 +66,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_fence(void);
  * cancellation point: a thread that is canceled meanwhile goes at its next one.
  * The affinity of the caller does not change.
  * Ordering: as percpu_fence(), for the CPUs fenced.
+ * Progress: bounded by timeout_ns.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_fence_all(uint64_t timeout_ns,
 						  struct percpu_fence_report *ret_report);

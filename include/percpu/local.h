@@ -52,6 +52,17 @@ struct percpu_local {
 	struct percpu_region *region;
 };
 
+/*
+ * What creating, destroying and looking have in common.
+ *
+ * Context: percpu_local_create() and percpu_local_destroy(): any thread, not a signal
+ * handler, and no thread may be using what is destroyed. percpu_local_cell() and
+ * percpu_local_sum(): any thread, signal handlers, children of fork.
+ * Ordering: none (as memory_order_relaxed); a sum includes the adds that happened before
+ * it.
+ * Progress: the first two take a lock of the process, the others none.
+ */
+
 /**
  * Create size bytes of zeros per CPU: 8 for a word, 8 + 8n for an array of n
  * (struct percpu_array), 16 + 8n for a queue of n (struct percpu_fifo).
@@ -89,6 +100,9 @@ PERCPU_API int64_t percpu_local_sum(const struct percpu_local *l);
  * Context: any thread; children of fork, which find no guard held. Signal handlers
  * where the kernel fences in one call (percpu_status()->fence); elsewhere a fence
  * starts a thread, and only SPLIT is for them.
+ * Ordering: operations on one CPU's memory come one after the other, whoever does them.
+ * What a thread stored before a push or a copy is seen by who takes the item or reads the
+ * words. The rest orders nothing toward other CPUs.
  * Progress: a sequence is tried once inline and PERCPU_SEQ_TRIES times more, five in
  * all, then the fallback.
  */

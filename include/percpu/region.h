@@ -40,6 +40,17 @@ struct percpu_block {
 	struct percpu_region *own; /* closed with the object; may be NULL */
 };
 
+/*
+ * What the calls of this header have in common, where one does not say more.
+ *
+ * Context: any thread, not a signal handler.
+ * Ordering: none: to hand a region or a cell to another thread is up to the program, as
+ * with any object. Between processes a root does (percpu_region_set_root()).
+ * Progress: they take a lock of the process, and what allocates or frees in a shared
+ * region one between processes, for which it waits a second at most (-ETIMEDOUT). What
+ * creates or opens a file waits for the file system.
+ */
+
 /** What a region is made like. Set size; zero elsewhere means the default. */
 struct percpu_region_options {
 	size_t size;	  /* sizeof(struct percpu_region_options) */
@@ -190,7 +201,8 @@ PERCPU_API int percpu_region_free(struct percpu_region *r, void *cell, size_t si
  * A cell's place in its region, the same in every process: for telling another
  * process where to count. percpu_region_at() turns it into an address there.
  *
- * percpu_region_key() returns 0 for a pointer that is not in r.
+ * percpu_region_key() returns 0 for a pointer that is not in r. It takes no lock, and
+ * may be called in signal handlers.
  * percpu_region_at() returns NULL unless size bytes are there that were allocated
  * together, and for the keys of objects, which have attach calls of their own:
  * percpu_counter_key() and its like say of what kind an object is.
@@ -215,6 +227,7 @@ PERCPU_API void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t 
  *
  * Context: any thread, signal handlers.
  * Ordering: who finds the key sees all that was stored before it was set.
+ * Progress: one compare-and-swap, or one load; no lock.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_region_set_root(struct percpu_region *r, unsigned root,
 							uint64_t expected, uint64_t key);

@@ -54,6 +54,10 @@ PERCPU_BEGIN_DECLS
  * thread cannot. It is this thread's: a fiber must not keep it across a switch.
  *
  * Context: any thread, signal handlers, children of fork and vfork.
+ * Ordering: what happened before the self-test's verdict happens before the thread's
+ * first sequence.
+ * Progress: bounded: a few system calls until it is known whether the thread is
+ * registered and there is a verdict, then none.
  */
 PERCPU_API struct percpu_rseq *percpu_seq_attach(void);
 
@@ -66,6 +70,8 @@ PERCPU_API struct percpu_rseq *percpu_seq_attach(void);
  * count need not. Does nothing in a program itself.
  *
  * Context: constructors, any thread; not a signal handler.
+ * Ordering: none.
+ * Progress: waits for the dynamic linker's lock.
  */
 PERCPU_API void percpu_object_stay(const void *address);
 

@@ -49,6 +49,19 @@ struct percpu_stats {
  *  two copies, see percpu_stats_create(): memory and cost grow with the schema. */
 #define PERCPU_STATS_WHOLE 0x1
 
+/*
+ * What the calls of this header have in common, where one does not say more.
+ *
+ * Context: what creates, opens, attaches, detaches or destroys, and snapshots: any thread;
+ * not a signal handler. The rest: any thread of any process that has the objects mapped;
+ * signal handlers; children of fork.
+ * Ordering: an add or an update orders nothing (as memory_order_relaxed); what reads
+ * includes the adds and updates that happened before it.
+ * Progress: what creates or destroys takes locks of the process and, in a shared region,
+ * one between processes, for which it waits a second at most. What looks at the handle
+ * alone, for its key or its number of words, takes none.
+ */
+
 /** Fields that an update may have. */
 #define PERCPU_STATS_MAX_COMMIT 64
 
@@ -237,7 +250,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_stats_fetch(const struct percpu_stats *s
  *	-EAGAIN	also: other readers came between, eight times in a row
  *	-ENOMEM	no memory for the helper thread of a fence
  *
- * Context: any thread, not a signal handler; not a cancellation point. Readers of
+ * Context: any thread, not a signal handler; not a cancellation point.
+ * Progress: bounded by its errors, and by the fence's time. Readers of
  * the same objects take turns, but nobody waits longer than a second, for one that
  * was killed or is stopped: a reader that another one disturbs starts over.
  */

@@ -11,6 +11,14 @@
 
 PERCPU_BEGIN_DECLS
 
+/*
+ * What the calls of this header have in common, where one does not say more.
+ *
+ * Context: anywhere, signal handlers included.
+ * Ordering: none.
+ * Progress: no lock, no waiting.
+ */
+
 /** How updates are done, from the slowest to the fastest. */
 enum percpu_tier {
 	PERCPU_TIER_SHARED, /* one atomic add that all threads share */
@@ -88,6 +96,8 @@ struct percpu_status {
  * whether that is so, or the tier has risen. Never NULL.
  *
  * Context: any thread; not a signal handler. No cancellation point.
+ * Progress: the first call takes a lock of the process, starts two threads and waits for
+ * neither.
  */
 PERCPU_API const struct percpu_status *percpu_status(void);
 
@@ -114,17 +124,12 @@ PERCPU_API const char *percpu_tier_name(enum percpu_tier tier);
  * forbid the process system calls (seccomp), and before you ask for what the
  * kernel grants single threads only (a user namespace, by unshare(2)).
  *
- * It takes about a millisecond on an idle machine, at most 10 s on a busy one.
- *
+ * Progress: it takes about a millisecond on an idle machine, at most 10 s on a busy one.
  * Context: any thread, not a signal handler. No cancellation point.
  */
 PERCPU_API enum percpu_selftest percpu_selftest(void);
 
-/**
- * Say which version the library has, as PERCPU_VERSION does for the headers.
- *
- * Context: anywhere.
- */
+/** Say which version the library has, as PERCPU_VERSION does for the headers. */
 PERCPU_API int percpu_version(void);
 
 PERCPU_END_DECLS

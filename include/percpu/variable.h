@@ -21,6 +21,18 @@
 
 PERCPU_BEGIN_DECLS
 
+/*
+ * What the calls of this header have in common.
+ *
+ * Context: any thread, constructors included; children of fork. Once the image was set up,
+ * which its constructor does, all but percpu_image_setup() in signal handlers, too.
+ * Ordering: an add orders nothing (as memory_order_relaxed); a sum includes the adds that
+ * happened before it.
+ * Progress: what comes first takes a lock of the process, and makes the copies; from then
+ * on there is none: an add is bounded, as percpu_counter_add(), a sum loads each lane
+ * once.
+ */
+
 /** The variables of one program or library. The fields are the library's. */
 struct percpu_image {
 	const char *start, *stop; /* the initial values */
@@ -47,7 +59,7 @@ __attribute__((__weak__, __visibility__("hidden"))) struct percpu_image percpu_i
  * failure all CPUs share the image itself as their one copy, for good: adds
  * stay exact, being atomic then.
  *
- * Context: any thread, constructors included; not a signal handler.
+ * Not in a signal handler.
  */
 PERCPU_API int percpu_image_setup(struct percpu_image *image);
 
@@ -58,6 +70,7 @@ percpu_image_constructor(void)
 	(void)percpu_image_setup(&percpu_image);
 }
 
+/* What the macros below call. */
 PERCPU_API void *percpu_variable_at(struct percpu_image *image, void *variable, unsigned cpu);
 PERCPU_API void percpu_variable_add_slow(struct percpu_image *image, uint64_t *variable, int64_t n);
 PERCPU_API uint64_t percpu_variable_sum(struct percpu_image *image, const uint64_t *variable);

@@ -35,6 +35,17 @@ struct percpu_wbuf_entry {
 	uint64_t n;
 };
 
+/*
+ * What the calls of this header have in common, where one does not say more.
+ *
+ * Context: any thread, not a signal handler. A child of fork begins with empty buffers:
+ * what was scheduled before is the parent's to apply.
+ * Ordering: a flush that begins after an add has returned includes it; what it stored is
+ * seen by who holds the lock of cells after it, as percpu_wbuf_read() does.
+ * Progress: what waits, waits for one lock: that of the cells, held for a flush.
+ * percpu_wbuf_create() and percpu_wbuf_destroy() take one of the process besides.
+ */
+
 /** What a write buffer is made like. Set size; zero elsewhere is the default. */
 struct percpu_wbuf_options {
 	size_t size;	/* sizeof(struct percpu_wbuf_options) */
@@ -184,7 +195,7 @@ PERCPU_INLINE void percpu_wbuf_hint_flush(struct percpu_wbuf *w)
 PERCPU_API void percpu_wbuf_read(struct percpu_wbuf *w, uint64_t *const *cells, size_t n,
 				 uint64_t *ret);
 
-/** What percpu_wbuf_stats() tells; of moments that may differ a little. */
+/** What percpu_wbuf_stats() tells, without a lock; of moments that may differ a little. */
 struct percpu_wbuf_stats {
 	size_t entries;	    /* adds that a CPU's buffer holds */
 	uint64_t pending;   /* adds scheduled and not applied */

@@ -21,6 +21,18 @@ struct percpu_zone;
 /** Called with one CPU's copy of an item. */
 typedef void percpu_zone_fn(void *cell, unsigned cpu, void *arg);
 
+/*
+ * What the calls of this header have in common, where one does not say more.
+ *
+ * Context: any thread, not a signal handler; percpu_zone_get(), percpu_zone_cpus() and
+ * percpu_zone_stats() in signal handlers, too.
+ * Ordering: what was done with an item before it was freed happened before the allocation
+ * that hands it out again. The rest orders nothing.
+ * Progress: what goes to another CPU's cache, or to the depot behind them, takes a lock
+ * for a few instructions; memory for more items is allocated as percpu_region_alloc()
+ * does.
+ */
+
 /* No two flags of zones are the same bit: one in the wrong place is refused. */
 
 /** For percpu_zone_options.flags: check every free, see percpu_zone_free(), and

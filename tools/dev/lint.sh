@@ -53,6 +53,12 @@ lint_lengths()
 		END { exit bad }' src/*/*.[ch] include/percpu/*.h include/percpu/*/*.h
 }
 
+# Each public function says from where it may be called, what it orders, whether it waits.
+lint_promises()
+{
+	python3 tools/dev/promises.py include/percpu/*.h
+}
+
 lint_links()
 {
 	files -name '*.md' | xargs -0 python3 tools/dev/links.py
@@ -77,6 +83,7 @@ lint_quickly()
 	step 'lint: layers of src/' lint_layers
 	step 'lint: lengths' lint_lengths
 	step 'lint: links' lint_links
+	step 'lint: promises of public functions' lint_promises
 	step 'lint: shellcheck' lint_shell
 	step 'lint: ruff' lint_python
 }
