@@ -53,16 +53,36 @@ struct percpu_block {
 
 /** What a region is made like. Set size; zero elsewhere means the default. */
 struct percpu_region_options {
-	size_t size;	  /* sizeof(struct percpu_region_options) */
-	size_t lane_size; /* usable bytes per lane; default PERCPU_LANE_SIZE, and
+	size_t size;	    /* sizeof(struct percpu_region_options) */
+	size_t lane_size;   /* usable bytes per lane; default PERCPU_LANE_SIZE, and
 			     then the region grows. Others are for large arrays:
 			     they have a stride of their own and do not grow. */
-	uint32_t cpus;	  /* CPU lanes; default: one per possible CPU. More
+	uint32_t cpus;	    /* CPU lanes; default: one per possible CPU. More
 			     simulate a larger machine. Fewer than are known to be
 			     there are refused; docs/region.md says when to tell. */
-	uint32_t mode;	  /* permissions of the file, of which the umask takes
+	uint32_t mode;	    /* permissions of the file, of which the umask takes
 			     some away, as open(2); default 0600 */
+	void *memory;	    /* percpu_region_create(): where the region shall be; it
+			     then does not grow. Default: where the kernel likes */
+	size_t memory_size; /* bytes there, percpu_region_memory_size() at least */
 };
+
+/**
+ * How large memory for percpu_region_options.memory must be, for a region of these
+ * options. It is aligned to PERCPU_REGION_MEMORY_ALIGN; all of a region is in it. Of
+ * default lane size, for so many CPUs, it is PERCPU_REGION_MEMORY_SIZE(), a constant.
+ *
+ * Returns 0, or -EINVAL, -E2BIG as percpu_region_create(), or -ENOMEM (more than the
+ * address space).
+ *
+ * Context: any thread, not a signal handler.
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_region_memory_size(const struct percpu_region_options *o,
+							   size_t *ret);
+
+#define PERCPU_REGION_MEMORY_ALIGN 65536
+#define PERCPU_REGION_MEMORY_SIZE(cpus)                                                            \
+	(2 * (size_t)65536 + ((2 * (size_t)(cpus) + 1) * PERCPU_STRIDE + 65535) / 65536 * 65536)
 
 /**
  * Create a private region: its memory is this process's, and a child of fork
@@ -71,9 +91,18 @@ struct percpu_region_options {
  * Returns 0, or
  *	-EINVAL	options this library does not know, lane_size is larger than
  *		1 TiB (1 GiB in 32-bit processes), more CPUs than cpus are known
- *		to be there, or ret is NULL
+ *		to be there, memory is not aligned, or has a size and no address, or
+ *		ret is NULL
  *	-E2BIG	more than PERCPU_MAX_CPUS CPUs
+ *	-ENOSPC	memory is smaller than percpu_region_memory_size()
  *	-ENOMEM	no memory, or no address space (RLIMIT_AS, 32-bit processes)
+ *
+ * In memory of the caller's, in huge pages, or a static buffer, the region is filled
+ * with zeros here, does not grow (-ENOSPC when it is full), and returns no pages to the
+ * system. It is the process's alone: where a child of fork shares it, one of the two may
+ * use the region. percpu_region_close() leaves the memory, which may then be used for
+ * something else. With the default lane size it takes whatever a region takes; single
+ * counters and zones need that.
  *
  * Context: any thread, not a signal handler.
  */

@@ -378,7 +378,7 @@ size_t percpu_region_reclaim(struct percpu_region *r)
 	struct percpu_robust h;
 	size_t bytes = 0;
 
-	if (!r->writable || lock_region(r, &h) != 0)
+	if (!r->writable || r->memory != NULL || lock_region(r, &h) != 0)
 		return 0;
 	for (uint32_t i = 0; i < r->n; i++)
 		bytes += reclaim_chunk(r->chunks->at[i]);

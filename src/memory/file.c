@@ -41,6 +41,15 @@ static int set_length(int fd, struct percpu_region *r)
 	return -EFBIG;
 }
 
+/* A file is mapped where the kernel likes. */
+static int check_file_options(const struct percpu_region_options *o,
+			      struct percpu_region_options *ret)
+{
+	int e = percpu_region_check(o, ret);
+
+	return e == 0 && (ret->memory != NULL || ret->memory_size != 0) ? -EINVAL : e;
+}
+
 /* The descriptor stays the caller's. */
 static int create_in_file(int fd, const struct percpu_region_options *o, struct percpu_region **ret)
 {
@@ -92,7 +101,7 @@ int percpu_region_create_file(const char *path, const struct percpu_region_optio
 
 	if (path == NULL || ret == NULL)
 		return -EINVAL;
-	e = percpu_region_check(o, &opt);
+	e = check_file_options(o, &opt);
 	if (e != 0)
 		return e;
 	cancel = percpu_defer_cancel();
@@ -136,7 +145,7 @@ int percpu_region_create_fd(int fd, const struct percpu_region_options *o,
 
 	if (ret == NULL)
 		return -EINVAL;
-	e = percpu_region_check(o, &opt);
+	e = check_file_options(o, &opt);
 	if (e == 0)
 		e = check_access(fd, true);
 	if (e != 0)
@@ -251,7 +260,7 @@ int percpu_region_open(const char *path, unsigned flags, const struct percpu_reg
 	if (path == NULL || ret == NULL || (creates && !writable) ||
 	    (flags & ~(PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)))
 		return -EINVAL;
-	e = creates ? percpu_region_check(o, &opt) : 0;
+	e = creates ? check_file_options(o, &opt) : 0;
 	if (e != 0)
 		return e;
 	cancel = percpu_defer_cancel();

@@ -72,6 +72,10 @@ int percpu_region_map_first(struct percpu_region *r, int fd)
 	int e;
 
 	describe(r, 0, &t);
+	if (r->memory != NULL) {
+		r->spare = percpu_chunk_place(&t, r->memory);
+		return 0;
+	}
 	e = percpu_chunk_map(&t, fd, r->writable, grows, &r->spare);
 	if (e == 0 && grows)
 		r->seed = percpu_chunk_seed(r->spare);

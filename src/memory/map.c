@@ -174,5 +174,18 @@ void percpu_chunk_unmap_seed(char *seed)
 
 void percpu_chunk_unmap(struct percpu_chunk *k)
 {
-	munmap(k, k->map_size);
+	if (k->map_size != 0)
+		munmap(k, k->map_size);
+}
+
+/* What is zero is not stored to: it may be a page that nobody has touched. */
+struct percpu_chunk *percpu_chunk_place(const struct percpu_chunk *t, void *memory)
+{
+	size_t size = PERCPU_HEAD + (size_t)percpu_chunk_size(t->stride, t->cpus);
+	uint64_t *word = memory, *end = word + size / sizeof(*word);
+
+	for (; word != end; word++)
+		if (*word != 0)
+			*word = 0;
+	return introduce(t, memory, 0);
 }

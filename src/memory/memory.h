@@ -23,7 +23,7 @@ struct percpu_chunk {
 	uint32_t cpus;
 	uint32_t index;
 	bool shared;	 /* a file */
-	size_t map_size; /* from this struct on */
+	size_t map_size; /* from this struct on; 0: the mapping is not ours */
 };
 
 /** Distance between lanes of so many usable bytes. */
@@ -60,6 +60,10 @@ static inline size_t percpu_page_size(void)
 int percpu_chunk_map(const struct percpu_chunk *t, int fd, bool writable, bool grows,
 		     struct percpu_chunk **ret);
 void percpu_chunk_unmap(struct percpu_chunk *k);
+
+/** Have the private chunk in memory of the program's, which is filled with zeros, and not
+ *  unmapped. */
+struct percpu_chunk *percpu_chunk_place(const struct percpu_chunk *t, void *memory);
 
 /** The page behind the chunk, with which the file's next one begins. It is the
  *  region's: it moves when that chunk unfolds, and then the place is the program's. */
@@ -234,7 +238,8 @@ struct percpu_region {
 	struct percpu_chunk *spare;	   /* mapped, but not complete yet */
 	void (*in_child)(const void *);	   /* what its owner does there, or NULL */
 	const void *owner;
-	bool shared; /* a file */
+	void *memory; /* the program's, where it is; or NULL */
+	bool shared;  /* a file */
 	bool writable;
 	size_t lane_size;
 	uint32_t cpus;

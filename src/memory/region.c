@@ -137,6 +137,34 @@ int percpu_region_check(const struct percpu_region_options *o, struct percpu_reg
 	return 0;
 }
 
+/* Bytes of a private region with one chunk. */
+static uint64_t memory_of(const struct percpu_region_options *o)
+{
+	return PERCPU_HEAD + percpu_chunk_size(percpu_stride(o->lane_size), o->cpus);
+}
+
+int percpu_region_memory_size(const struct percpu_region_options *o, size_t *ret)
+{
+	struct percpu_region_options opt;
+	int e = ret != NULL ? percpu_region_check(o, &opt) : -EINVAL;
+
+	if (e != 0)
+		return e;
+	if (memory_of(&opt) > SIZE_MAX / 2)
+		return -ENOMEM;
+	*ret = (size_t)memory_of(&opt);
+	return 0;
+}
+
+static int check_memory(const struct percpu_region_options *o)
+{
+	if (o->memory == NULL)
+		return o->memory_size == 0 ? 0 : -EINVAL;
+	if ((uintptr_t)o->memory % PERCPU_REGION_MEMORY_ALIGN != 0)
+		return -EINVAL;
+	return o->memory_size < memory_of(o) ? -ENOSPC : 0;
+}
+
 int percpu_region_create(const struct percpu_region_options *o, struct percpu_region **ret)
 {
 	struct percpu_region_options opt;
@@ -146,10 +174,19 @@ int percpu_region_create(const struct percpu_region_options *o, struct percpu_re
 	if (ret == NULL)
 		return -EINVAL;
 	e = percpu_region_check(o, &opt);
+	if (e == 0)
+		e = check_memory(&opt);
 	if (e != 0)
 		return e;
+	percpu_init();
 	e = percpu_region_new(false, true, opt.lane_size, opt.cpus, &r);
-	return e != 0 ? e : percpu_region_begin(r, -1, false, ret);
+	if (e != 0)
+		return e;
+	if (opt.memory != NULL) {
+		r->memory = opt.memory;
+		r->capacity = 1;
+	}
+	return percpu_region_begin(r, -1, false, ret);
 }
 
 void percpu_region_close(struct percpu_region *r)

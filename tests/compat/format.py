@@ -28,7 +28,8 @@ NUMBERS = {
     r"\| (\d+) to 63 \| kind": "PERCPU_KEY_KIND_SHIFT",
     r"(\d+) array of counters": "PERCPU_KIND_ARRAY",
     r"(\d+) compact counters,": "PERCPU_KIND_COMPACT",
-    r"(\d+) statistics \|": "PERCPU_KIND_STATS",
+    r"(\d+) statistics,": "PERCPU_KIND_STATS",
+    r"(\d+) counter \|": "PERCPU_KIND_COUNTER",
     r"n of them, take (\d+) n bytes of each lane": "PERCPU_COMPACT_SHARE",
     r"bits 0 to (\d+): which bank counts": "__builtin_ctzll(PERCPU_STATS_FLIP) - 1",
 }
