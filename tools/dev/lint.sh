@@ -56,7 +56,7 @@ lint_lengths()
 # Each public function says from where it may be called, what it orders, whether it waits.
 lint_promises()
 {
-	python3 tools/dev/promises.py include/percpu/*.h
+	python3 tools/dev/promises.py include/percpu/*.h include/percpu/freebsd/*.h
 }
 
 lint_links()

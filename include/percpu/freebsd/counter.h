@@ -3,10 +3,13 @@
  * counter.h - FreeBSD's counter(9). What is promised beyond it: counting early
  * loses nothing, and counter_u64_zero() loses no add that runs meanwhile.
  *
+ * What the calls have in common.
  * Context: counter_u64_add() as percpu_counter_add(), signal handlers and
  * children of fork included; fetch and zero likewise; allocating and freeing
  * in any thread, but not in a signal handler.
  * Ordering: none for adds; a fetch includes the adds that happened before it.
+ * Progress: as percpu_counter_add() and so on, bounded but for resets that others
+ * disturb; allocating with M_WAITOK waits until there is memory.
  */
 #ifndef PERCPU_FREEBSD_COUNTER_H
 #define PERCPU_FREEBSD_COUNTER_H

@@ -2,6 +2,12 @@
 /*
  * pcpu.h - FreeBSD's access to the copies of an item of a zone (sys/pcpu.h): of items
  * from uma.h, and of no other allocator's, for there a copy is elsewhere.
+ *
+ * What the calls have in common, where one does not say more.
+ * Context: any thread, signal handlers; but mp_ncpus not in a signal handler, for it may
+ * start the self-test (percpu_status()).
+ * Ordering: none.
+ * Progress: no lock, no waiting.
  */
 #ifndef PERCPU_FREEBSD_PCPU_H
 #define PERCPU_FREEBSD_PCPU_H

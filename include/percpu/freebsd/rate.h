@@ -6,8 +6,13 @@
  * of the period. Unlike FreeBSD's, every event is counted, also while another
  * thread begins the next period.
  *
- * Context: checks in any thread and in signal handlers; allocating and freeing
+ * What the calls have in common.
+ * Context: checks and reads in any thread and in signal handlers; allocating and freeing
  * not in a signal handler.
+ * Ordering: a check orders nothing else; who begins a period has all events that happened
+ * before in the one that ended.
+ * Progress: a check takes no lock, and costs a read of the counter besides its add;
+ * allocating with M_WAITOK waits until there is memory.
  */
 #ifndef PERCPU_FREEBSD_RATE_H
 #define PERCPU_FREEBSD_RATE_H

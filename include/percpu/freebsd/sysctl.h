@@ -14,6 +14,14 @@
  * plugin that has it is unloaded; one that counts stays after dlclose(), with its
  * names (docs/process.md). They define an object named after the
  * parent and the name, so that the linker refuses a node defined twice.
+ *
+ * What the calls have in common, where one does not say more.
+ * Context: any thread, not a signal handler; a child of fork has its parent's names.
+ * Handlers are called without a lock held.
+ * Ordering: of names, as they were registered: who finds one sees what was stored before.
+ * Counters are read as by counter_u64_fetch().
+ * Progress: they take one lock of the process for a look at the names; what takes a name
+ * away waits for the reads of it.
  */
 #ifndef PERCPU_FREEBSD_SYSCTL_H
 #define PERCPU_FREEBSD_SYSCTL_H

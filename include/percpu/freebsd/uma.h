@@ -6,6 +6,12 @@
  * Constructors and the like get the address that uma_zalloc() returns, which
  * is CPU 0's copy, once per item. An item leaves the zone when it is freed, so
  * init runs before ctor at every allocation, and fini after dtor at every free.
+ *
+ * What the calls have in common, where one does not say more.
+ * Context: any thread, not a signal handler.
+ * Ordering: as percpu_zone_alloc() and percpu_zone_free().
+ * Progress: as those; with M_WAITOK an allocation waits at the limit until an item is
+ * freed, and else until there is memory.
  */
 #ifndef PERCPU_FREEBSD_UMA_H
 #define PERCPU_FREEBSD_UMA_H
