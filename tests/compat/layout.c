@@ -54,11 +54,13 @@ AT(percpu_block, size, 16, 8, 8);
 AT(percpu_block, chunk, 24, 12, 12);
 AT(percpu_block, own, 32, 16, 16);
 
-SIZE(percpu_region_options, 24, 16, 16);
+SIZE(percpu_region_options, 40, 24, 24);
 AT(percpu_region_options, size, 0, 0, 0);
 AT(percpu_region_options, lane_size, 8, 4, 4);
 AT(percpu_region_options, cpus, 16, 8, 8);
 AT(percpu_region_options, mode, 20, 12, 12);
+AT(percpu_region_options, memory, 24, 16, 16);
+AT(percpu_region_options, memory_size, 32, 20, 20);
 
 SIZE(percpu_counter_array, 48, 24, 24);
 AT(percpu_counter_array, block, 0, 0, 0);
