@@ -121,6 +121,7 @@ void stepping_make(unsigned cpu)
 	(void)counter_ratecheck(&rate, INT64_MAX); /* the first begins a period, with a reset */
 	(void)counter_ratecheck(&early_rate, INT64_MAX);
 	make_crossing();
+	stepping_make_called();
 	percpu_counter_array_commit_words(); /* or the first add would find out */
 	test_pin(0, cpu);
 	zpcpu_zone =
@@ -443,7 +444,9 @@ static const struct stepping_operation operations[] = {
 
 const struct stepping_operation *stepping_operation(unsigned nth)
 {
-	return nth < sizeof(operations) / sizeof(operations[0]) ? &operations[nth] : NULL;
+	const unsigned here = sizeof(operations) / sizeof(operations[0]);
+
+	return nth < here ? &operations[nth] : stepping_called(nth - here);
 }
 
 unsigned stepping_lanes(const struct stepping_operation *o)

@@ -47,6 +47,11 @@ unsigned stepping_lane(const struct stepping_operation *o, unsigned cpu);
 void stepping_fill(const struct stepping_operation *o, uint64_t *random);
 void stepping_read(const struct stepping_operation *o, struct model_lane *lanes);
 
+/* operations_called.c: more of them. */
+
+const struct stepping_operation *stepping_called(unsigned nth);
+void stepping_make_called(void);
+
 /* trace.c: a child under control. */
 
 struct stepping_child {

@@ -79,6 +79,7 @@ static void check_array(struct percpu_region *r, size_t n)
 	fill(&a->block, 0, 0, 2 * (size_t)a->block.chunk->cpus + 1, n);
 	percpu_counter_array_fetch_all(a, out);
 	check(n);
+	percpu_counter_array_destroy(a);
 }
 
 static void check_compact(struct percpu_region *r, size_t n)
@@ -93,6 +94,7 @@ static void check_compact(struct percpu_region *r, size_t n)
 	fill(&c->block, 0, cpus, 2 * cpus + 1, n);
 	percpu_compact_fetch_all(c, out);
 	check(n);
+	percpu_compact_destroy(c);
 }
 
 /* All of one object, or of many with a field each. */
@@ -108,6 +110,7 @@ static void check_stats(struct percpu_region *r, size_t fields, size_t n)
 	fill(&s->block, s->banks, 0, 2 * cpus + 1, fields * n);
 	assert_int_equal(percpu_stats_fetch(s, 0, n, out), 0);
 	check(fields * n);
+	percpu_stats_destroy(s);
 }
 
 static void all_words_of_all_lanes_are_summed(void **state)
