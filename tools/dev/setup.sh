@@ -7,6 +7,7 @@
 for_library=('have gcc gcc' 'have pkg-config pkg-config' 'have ninja ninja-build')
 for_demo=('has_lib libpcap libpcap-dev')
 for_clang=('have clang clang')
+for_fuzz=("${for_clang[@]}" 'has_fuzzer clang libclang-rt-dev')
 for_bench=(
 	'have g++ g++' 'has_lib benchmark libbenchmark-dev'
 	'has_lib nlohmann_json nlohmann-json3-dev'
@@ -37,7 +38,7 @@ for_armhf=(
 extras=(
 	"${for_aarch64[@]}" "${for_i686[@]}" "${for_armhf[@]}"
 	'have musl-gcc musl-tools' 'have gdb gdb' 'have valgrind valgrind' 'have strace strace'
-	'has_lib libdpdk dpdk-dev'
+	'has_lib libdpdk dpdk-dev' 'has_fuzzer clang libclang-rt-dev'
 )
 
 # Emulators of whole machines: for "test --systems" alone.
@@ -48,6 +49,13 @@ emulators=(
 exists()
 {
 	[ -e "$1" ]
+}
+
+# Whether this compiler has libFuzzer.
+has_fuzzer()
+{
+	echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
+		"$1" -fsanitize=fuzzer,address -x c - -o /dev/null 2>/dev/null
 }
 
 has_lib()

@@ -48,7 +48,7 @@ suite()
 # What is run of each build, as arguments of "meson test".
 declare -A suites=(
 	[gcc]='--timeout-multiplier 2'
-	[clang]='--suite unit --suite inject --suite stepping --timeout-multiplier 2'
+	[clang]='--suite unit --suite inject --suite stepping --suite fuzz --timeout-multiplier 2'
 	[late]='--suite unit --suite inject --timeout-multiplier 2'
 	[asan]='--suite unit --suite inject --suite cli --timeout-multiplier 4'
 	[tsan]='--no-suite compat --no-suite matrix --timeout-multiplier 4'
@@ -190,6 +190,15 @@ summary()
 	skipped=$(grep -c '^SKIP' "$results" || true)
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$failed" = 0 ] && [ "$passed" != 0 ]
+}
+
+# fuzz SECONDS: from the corpus on, and from what earlier runs have kept.
+fuzz()
+{
+	[[ $# = 1 && $1 =~ ^[1-9][0-9]*$ ]] || { usage >&2; exit 2; }
+	require "${for_build[@]}" "${for_fuzz[@]}"
+	compile clang
+	exec tests/fuzz/run.sh "$build/clang/tests/fuzz/fuzz_region" "$1" "$build/fuzz"
 }
 
 soak()

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * region.c - files that another process may have made up: opened, attached to, counted
+ * in and read. None of it may crash, hang, or reach beyond the lanes.
+ *
+ * An input is short: what is to be done, and which words of a good file to replace. So
+ * libFuzzer needs no luck to get past the header, and its mutations, like ours, are of
+ * fields and their values. Compiled without libFuzzer, this is a test that makes inputs
+ * by itself, for as many as its argument says, the same each time.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "objects/objects.h"
+
+#define CPUS 2 /* or as many as there are */
+#define N 5
+#define MAX_PATCHES 24
+#define CELL_ROOT 7 /* a cell of 24 bytes */
+#define STOP "fuzz: "
+
+/* What can be replaced: words of the header, of a control block, of the bias lane, of
+ * anything; and the length of the file. */
+enum field {
+	HEADER,
+	ROOT,
+	LANES,
+	USED,
+	STARTS,
+	LOCKS,
+	JOURNAL,
+	CONTROL,
+	WHOLE_CONTROL,
+	ANYWHERE,
+	LENGTH,
+	FIELDS,
+};
+
+struct patch {
+	uint8_t field, index, size, unused;
+	uint64_t value;
+} __attribute__((packed));
+
+struct input {
+	uint8_t writable, key_from, n, actions;
+	struct patch patch[MAX_PATCHES];
+} __attribute__((packed));
+
+#define PAGE 4096
+
+static char *good;	/* the file */
+static bool *has_bytes; /* each page of it */
+static size_t length;
+static uint64_t keys[PERCPU_REGION_ROOTS];
+static int file;
+static unsigned refused; /* calls: any answer will do */
+
+/* Time passes quickly for the library, which waits for locks that nobody holds. */
+static bool in_library;
+static uint64_t passed;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
+{
+	int r = __real_clock_gettime(clock, t);
+
+	if (in_library)
+		t->tv_sec += (time_t)(passed += 1);
+	return r;
+}
+
+void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
+void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns)
+{
+	(void)word, (void)operation, (void)value, (void)ns;
+}
+
+/* Whoever is told of a crash is so under locks, too. */
+int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
+int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	(void)how, (void)set;
+	if (old != NULL)
+		sigemptyset(old);
+	return 0;
+}
+
+/* Nobody else runs sequences here. */
+int __wrap_percpu_fence_below(uint32_t end, uint64_t ns, struct percpu_fence_report *report);
+int __wrap_percpu_fence_below(uint32_t end, uint64_t ns, struct percpu_fence_report *report)
+{
+	(void)end, (void)ns, (void)report;
+	return 0;
+}
+
+static void must(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, STOP "%s\n", what);
+	abort();
+}
+
+/* An object's bytes are in the lane of a chunk that is mapped. */
+static void check_block(struct percpu_region *r, const void *base, size_t size)
+{
+	const struct percpu_chunk *k = percpu_region_chunk(r, base);
+	size_t offset;
+
+	must(k != NULL, "an object is in no chunk");
+	offset = (size_t)((const char *)base - k->base);
+	must(offset <= k->lane_size && size <= k->lane_size - offset, "an object leaves its lane");
+}
+
+static void make_good_file(void)
+{
+	struct percpu_region_options o = { .size = sizeof(o) };
+	struct percpu_counter_array *a = NULL;
+	struct percpu_compact *c = NULL;
+	struct percpu_stats *s = NULL, *whole = NULL;
+	struct percpu_counter *single = NULL;
+	struct percpu_region *r;
+	const uint64_t ones[4] = { 1, 1, 1, 1 };
+	uint64_t out[4];
+	void *cell = NULL;
+
+	file = memfd_create("fuzz", MFD_CLOEXEC);
+	o.cpus = percpu_status()->possible_cpus > CPUS ? 0 : CPUS;
+	must(percpu_region_create_fd(file, &o, &r) == 0 &&
+		     percpu_counter_array_open(r, 0, N, &a) == 0 &&
+		     percpu_compact_open(r, 1, N, &c) == 0 &&
+		     percpu_stats_open(r, 2, 32, N, 0, &s) == 0 &&
+		     percpu_stats_open(r, 3, 32, N, PERCPU_STATS_WHOLE, &whole) == 0 &&
+		     percpu_counter_create_in(r, &single) == 0 &&
+		     percpu_region_alloc(r, 24, 8, &cell) == 0,
+	     "a good file");
+	must(percpu_region_set_root(r, 4, 0, percpu_counter_key(single)) == 0 &&
+		     percpu_region_set_root(r, CELL_ROOT, 0, percpu_region_key(r, cell)) == 0,
+	     "roots");
+	percpu_counter_array_add(a, 1, 5);
+	percpu_compact_add(c, 2, 7);
+	percpu_counter_add(single, 9);
+	must(percpu_stats_update(s, 1, 0, ones, 4) == 0, "an update");
+	must(percpu_stats_fetch_zero(s, 1, 1, out) == 0, "a journal that was used");
+	for (unsigned i = 0; i < PERCPU_REGION_ROOTS; i++)
+		keys[i] = percpu_region_root(r, i);
+	/* The first chunk, which all these are in. */
+	length = (size_t)percpu_chunk_size(r->first->stride, r->first->cpus);
+	good = malloc(length);
+	must(good != NULL && pread(file, good, length, 0) == (ssize_t)length, "to be read");
+	must(ftruncate(file, (off_t)length) == 0, "to be cut");
+	has_bytes = calloc(length / PAGE + 1, sizeof(*has_bytes));
+	must(has_bytes != NULL, "memory");
+	for (size_t i = 0; i < length; i++)
+		has_bytes[i / PAGE] |= good[i] != 0;
+	percpu_counter_array_detach(a);
+	percpu_compact_detach(c);
+	percpu_stats_detach(s);
+	percpu_stats_detach(whole);
+	percpu_region_close(r);
+}
+
+/* Where in the file the bias lane is. */
+static size_t bias_lane(void)
+{
+	const struct percpu_header *h = (const struct percpu_header *)good;
+
+	return PERCPU_HEAD + 2 * (size_t)h->cpus * (size_t)h->stride;
+}
+
+static size_t control_at(unsigned root)
+{
+	return bias_lane() + (keys[root] & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1));
+}
+
+/* Which bytes a patch replaces: 4 or 8, all in the file. */
+static size_t place_of(const struct patch *p)
+{
+	const size_t words = p->index * (size_t)4;
+	size_t at = 0;
+
+	switch ((enum field)(p->field % FIELDS)) {
+	case HEADER:
+		at = words % offsetof(struct percpu_header, root);
+		break;
+	case ROOT:
+		at = offsetof(struct percpu_header, root) + words * 2 % 128;
+		break;
+	case LANES:
+		at = offsetof(struct percpu_header, atomic_lanes) + words % 16;
+		break;
+	case USED:
+		at = offsetof(struct percpu_header, used) + words;
+		break;
+	case STARTS:
+		at = offsetof(struct percpu_header, starts) + words;
+		break;
+	case LOCKS:
+		at = offsetof(struct percpu_header, alloc_lock) + words % 8;
+		break;
+	case JOURNAL:
+		at = offsetof(struct percpu_header, journal) + words % 24;
+		break;
+	case CONTROL:
+		at = control_at(2) + words % sizeof(struct percpu_stats_control);
+		break;
+	case WHOLE_CONTROL:
+		at = control_at(3) + words % sizeof(struct percpu_stats_control);
+		break;
+	case ANYWHERE:
+		at = p->unused * (size_t)4096 + words;
+		break;
+	case LENGTH:
+	case FIELDS:
+		break;
+	}
+	return at % (length - sizeof(uint64_t));
+}
+
+static void write_file(const struct input *in, size_t patches)
+{
+	off_t end = (off_t)length;
+	uint64_t value;
+	size_t at;
+
+	/* The rest is zero. */
+	must(ftruncate(file, 0) == 0 && ftruncate(file, end) == 0, "to be emptied");
+	for (size_t i = 0; i < length; i += PAGE)
+		if (has_bytes[i / PAGE])
+			must(pwrite(file, good + i, length - i < PAGE ? length - i : PAGE,
+				    (off_t)i) > 0,
+			     "to be written");
+	for (size_t i = 0; i < patches; i++) {
+		value = in->patch[i].value;
+		at = place_of(&in->patch[i]);
+		if (in->patch[i].field % FIELDS == LENGTH)
+			end = (off_t)(value % (2 * length));
+		else
+			must(pwrite(file, &value, in->patch[i].size & 1 ? 4 : 8, (off_t)at) > 0,
+			     "a patch");
+	}
+	must(ftruncate(file, end) == 0, "its length");
+}
+
+static void use_array(struct percpu_region *r, const struct input *in, uint64_t key, size_t n)
+{
+	uint64_t *out = malloc(n * sizeof(*out));
+	struct percpu_counter_array *a;
+
+	if (out != NULL && percpu_counter_array_attach(r, key, n, &a) == 0) {
+		check_block(r, a->block.base, n * sizeof(uint64_t));
+		percpu_counter_array_fetch_all(a, out);
+		(void)percpu_counter_array_fetch(a, n - 1);
+		if (in->writable & 1) {
+			percpu_counter_array_add(a, n - 1, 1);
+			percpu_counter_array_add_slow(a, 0, 1);
+			percpu_counter_array_zero(a, n - 1);
+		}
+		if ((in->actions & 1) != 0)
+			percpu_counter_array_destroy(a);
+		else
+			percpu_counter_array_detach(a);
+	}
+	free(out);
+}
+
+static void use_compact(struct percpu_region *r, const struct input *in, uint64_t key, size_t n)
+{
+	uint64_t *out = malloc(n * sizeof(*out));
+	struct percpu_compact *c;
+
+	if (out != NULL && percpu_compact_attach(r, key, n, &c) == 0) {
+		check_block(r, c->block.base, n * PERCPU_COMPACT_SHARE);
+		percpu_compact_fetch_all(c, out);
+		if (in->writable & 1) {
+			percpu_compact_add(c, n - 1, INT32_MAX);
+			percpu_compact_add(c, 0, 1);
+			percpu_compact_zero(c, n - 1);
+		}
+		if ((in->actions & 2) != 0)
+			percpu_compact_destroy(c);
+		else
+			percpu_compact_detach(c);
+	}
+	free(out);
+}
+
+static void use_stats(struct percpu_region *r, const struct input *in, uint64_t key, size_t n)
+{
+	const unsigned flags = in->actions & 4 ? PERCPU_STATS_WHOLE : 0;
+	const size_t words = in->key_from & 0x40 ? 64 : 4;
+	uint64_t *out = malloc(n * words * sizeof(*out));
+	const uint64_t ones[4] = { 1, 1, 1, 1 };
+	struct percpu_stats *s;
+
+	if (out != NULL && percpu_stats_attach(r, key, words * 8, n, flags, &s) == 0) {
+		check_block(r, s->block.base, s->block.size);
+		refused += percpu_stats_fetch(s, 0, n, out) != 0;
+		refused += percpu_stats_snapshot(s, 0, n, out) != 0;
+		if (in->writable & 1) {
+			percpu_stats_add(s, n - 1, words - 1, 1);
+			refused += percpu_stats_update(s, n - 1, 0, ones, 4) != 0;
+			(void)percpu_stats_update_slow(s, 0, 0, ones, 3);
+			refused += percpu_stats_fetch_zero(s, 0, n, out) != 0;
+		}
+		if ((in->actions & 8) != 0)
+			percpu_stats_destroy(s);
+		else
+			percpu_stats_detach(s);
+	}
+	free(out);
+}
+
+static void use_cells(struct percpu_region *r, const struct input *in, uint64_t key, size_t n)
+{
+	struct percpu_counter *c;
+	char *cell = percpu_region_at(r, key, n);
+	void *more;
+
+	if (cell != NULL)
+		check_block(r, cell, n);
+	if (percpu_counter_attach(r, key, &c) == 0) {
+		check_block(r, c, sizeof(uint64_t));
+		(void)percpu_counter_fetch(c);
+		if (in->writable & 1) {
+			percpu_counter_add(c, 1);
+			percpu_counter_zero(c);
+		}
+	}
+	if (cell != NULL && (in->actions & 0x10) != 0)
+		(void)percpu_region_free(r, cell, n);
+	for (int i = 0; i < 3 && (in->actions & 0x20) != 0; i++)
+		if (percpu_region_alloc(r, n, 8, &more) == 0) {
+			check_block(r, more, n);
+			if (i == 1)
+				(void)percpu_region_free(r, more, n);
+		}
+}
+
+static void use_region(const struct input *in)
+{
+	static const size_t sizes[] = { 1, 2, N, 8, 24, 500, 4096, 8192 };
+	const size_t n = sizes[in->n % (sizeof(sizes) / sizeof(sizes[0]))];
+	struct percpu_region *r;
+	uint64_t key;
+
+	if (percpu_region_open_fd(file, in->writable & 1 ? PERCPU_REGION_WRITE : 0, &r) != 0)
+		return;
+	for (unsigned root = 0; root < PERCPU_REGION_ROOTS; root++) {
+		key = percpu_region_root(r, root);
+		if (key == 0)
+			continue;
+		use_array(r, in, key, n);
+		use_compact(r, in, key, n);
+		use_stats(r, in, key, n);
+		use_cells(r, in, key, n);
+	}
+	if (in->writable & 1 && (in->actions & 0x40) != 0)
+		refused += percpu_region_set_root(r, 9, 0, keys[0]) != 0;
+	percpu_region_close(r);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const size_t head = offsetof(struct input, patch);
+	struct input in = { 0 };
+
+	if (size < head)
+		return 0;
+	if (good == NULL)
+		make_good_file();
+	size = size < sizeof(in) ? size : sizeof(in);
+	memcpy(&in, data, size);
+	write_file(&in, (size - head) / sizeof(struct patch));
+	in_library = true;
+	passed = 0;
+	use_region(&in);
+	in_library = false;
+	return 0;
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	return *state ^= *state << 17;
+}
+
+/* A value that may be taken for the field's own: near it, or near a limit. */
+static uint64_t interesting(uint64_t *random, uint64_t now)
+{
+	const uint64_t r = next_random(random), one = 1;
+
+	switch (r % 9) {
+	case 0:
+		return now + (r >> 8) % 17 - 8;
+	case 1:
+		return one << (r >> 8) % 64;
+	case 2:
+		return (one << (r >> 8) % 64) - 1;
+	case 3:
+		return now ^ one << (r >> 8) % 64;
+	case 4:
+		return -((r >> 8) % 4096);
+	case 5:
+		return keys[(r >> 8) % 8] + ((r >> 16) % 1024) * 8;
+	case 6: /* a kind, a chunk, and an offset */
+		return (r >> 8) % 6 << PERCPU_KEY_KIND_SHIFT |
+		       (one + ((r >> 16) % 8 == 0)) << PERCPU_KEY_CHUNK_SHIFT |
+		       (r >> 24) % (2 * (uint64_t)PERCPU_LANE_SIZE);
+	case 7:
+		return (r >> 8) % 70000;
+	default:
+		return r;
+	}
+}
+
+static void make_patch(uint64_t *random, struct patch *p)
+{
+	uint64_t r = next_random(random), now;
+
+	p->field = (uint8_t)(r % FIELDS);
+	p->index = (uint8_t)(r >> 8);
+	p->size = (uint8_t)(r >> 16);
+	p->unused = (uint8_t)(r >> 24);
+	memcpy(&now, good + place_of(p), sizeof(now));
+	p->value = interesting(random, now);
+}
+
+/* Returns how many bytes the input has then. */
+static size_t mutate(struct input *in, size_t size, uint64_t *random)
+{
+	const size_t head = offsetof(struct input, patch);
+	size_t patches = size > head ? (size - head) / sizeof(struct patch) : 0;
+	uint64_t r = next_random(random);
+
+	if (good == NULL)
+		make_good_file();
+	if (r % 4 == 0)
+		memcpy(in, &(uint32_t){ (uint32_t)(r >> 32) }, head);
+	else if (r % 4 == 1 && patches > 0)
+		make_patch(random, &in->patch[(r >> 8) % patches]);
+	else if (patches < MAX_PATCHES)
+		make_patch(random, &in->patch[patches++]);
+	else
+		patches = 1 + (r >> 8) % MAX_PATCHES;
+	return head + patches * sizeof(struct patch);
+}
+
+#ifdef PERCPU_FUZZER
+
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
+{
+	uint64_t random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
+	struct input in = { 0 };
+
+	if (seed % 8 == 0 || max < sizeof(in))
+		return LLVMFuzzerMutate(data, size, max);
+	memcpy(&in, data, size < sizeof(in) ? size : sizeof(in));
+	size = mutate(&in, size < sizeof(in) ? size : sizeof(in), &random);
+	memcpy(data, &in, size);
+	return size;
+}
+
+#else
+
+/* As cmocka says it, for whoever looks for tests that have seen a bug. */
+static void has_crashed(int signal)
+{
+	static const char text[] = "[  FAILED  ] fuzz: crashed\n";
+
+	(void)!write(1, text, sizeof(text) - 1);
+	_exit(signal == SIGALRM ? 2 : 1);
+}
+
+int main(int argc, char **argv)
+{
+	const long inputs = argc > 1 && atol(argv[1]) > 0 ? atol(argv[1]) : 20000;
+	uint64_t random = 88172645463325252;
+	struct input in = { 0 };
+	size_t size = 0;
+
+	for (int s = SIGHUP; s < SIGTERM; s++)
+		if (s == SIGABRT || s == SIGSEGV || s == SIGBUS || s == SIGFPE || s == SIGILL)
+			signal(s, has_crashed);
+	percpu_selftest();
+	for (long i = 0; i < inputs; i++) {
+		if (i % 16 == 0)
+			size = 0;
+		size = mutate(&in, size, &random);
+		LLVMFuzzerTestOneInput((const uint8_t *)&in, size);
+	}
+	printf("%ld inputs\n", inputs);
+	return 0;
+}
+
+#endif
