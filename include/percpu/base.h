@@ -121,6 +121,14 @@ typedef __INTMAX_TYPE__ intmax_t;
  * else the call is -EINVAL.
  */
 
+/*
+ * NULL where an object is wanted: destroying, detaching and closing it do nothing, and so do
+ * calls without a result, which leave their outputs alone; reads and keys are 0; calls
+ * that return an error return -EINVAL, also for a NULL where their result is to go. What is
+ * inlined looks at nothing: adds, updates and other operations on the running CPU's memory
+ * need an object.
+ */
+
 /** More CPUs than this are refused with -E2BIG (Linux itself stops there). */
 #define PERCPU_MAX_CPUS 8192
 

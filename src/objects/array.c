@@ -149,12 +149,12 @@ void percpu_counter_array_add_words(const struct percpu_counter_array *a, size_t
 
 uint64_t percpu_counter_array_fetch(const struct percpu_counter_array *a, size_t i)
 {
-	return i < a->n ? percpu_chunk_sum(a->block.chunk, offset_of(a, i)) : 0;
+	return a != NULL && i < a->n ? percpu_chunk_sum(a->block.chunk, offset_of(a, i)) : 0;
 }
 
 uint64_t percpu_counter_array_fetch_zero(struct percpu_counter_array *a, size_t i)
 {
-	return i < a->n ? percpu_chunk_reset(a->block.chunk, offset_of(a, i)) : 0;
+	return a != NULL && i < a->n ? percpu_chunk_reset(a->block.chunk, offset_of(a, i)) : 0;
 }
 
 void percpu_counter_array_zero(struct percpu_counter_array *a, size_t i)
@@ -164,10 +164,10 @@ void percpu_counter_array_zero(struct percpu_counter_array *a, size_t i)
 
 void percpu_counter_array_fetch_all(const struct percpu_counter_array *a, uint64_t *out)
 {
-	const size_t block = percpu_sum_words(a->block.chunk);
+	const size_t block = a != NULL ? percpu_sum_words(a->block.chunk) : 0;
 	size_t n, offset;
 
-	for (size_t i = 0; i < a->n; i += n) {
+	for (size_t i = 0; a != NULL && i < a->n; i += n) {
 		n = a->n - i < block ? a->n - i : block;
 		offset = offset_of(a, i);
 		/* The biases before the lanes, as in percpu_chunk_sum(). */

@@ -240,7 +240,7 @@ uint64_t percpu_compact_fetch(const struct percpu_compact *c, size_t i)
 {
 	uint64_t bias;
 
-	if (i >= c->n)
+	if (c == NULL || i >= c->n)
 		return 0;
 	/* The bias first, as in percpu_chunk_sum(). */
 	bias = __atomic_load_n(&biases(c)[i], __ATOMIC_ACQUIRE);
@@ -252,7 +252,7 @@ uint64_t percpu_compact_fetch_zero(struct percpu_compact *c, size_t i)
 {
 	uint64_t bias, sum;
 
-	if (i >= c->n)
+	if (c == NULL || i >= c->n)
 		return 0;
 	if (!c->block.chunk->region->writable)
 		return percpu_compact_fetch(c, i);
@@ -293,10 +293,10 @@ static void fetch_narrow(const struct percpu_compact *c, size_t first, size_t n,
 
 void percpu_compact_fetch_all(const struct percpu_compact *c, uint64_t *out)
 {
-	const size_t block = percpu_sum_words(c->block.chunk);
+	const size_t block = c != NULL ? percpu_sum_words(c->block.chunk) : 0;
 	size_t n;
 
-	for (size_t i = 0; i < c->n; i += n) {
+	for (size_t i = 0; c != NULL && i < c->n; i += n) {
 		n = c->n - i < block ? c->n - i : block;
 		fetch_narrow(c, i, n, out + i);
 	}

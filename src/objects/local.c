@@ -98,13 +98,16 @@ void percpu_local_destroy(struct percpu_local *l)
 
 void *percpu_local_cell(const struct percpu_local *l, unsigned cpu)
 {
-	return cpu < chunk(l)->cpus ? l->cell + cpu * l->stride : NULL;
+	return l != NULL && cpu < chunk(l)->cpus ? l->cell + cpu * l->stride : NULL;
 }
 
 int64_t percpu_local_sum(const struct percpu_local *l)
 {
-	const struct percpu_chunk *k = chunk(l);
+	const struct percpu_chunk *k;
 
+	if (l == NULL)
+		return 0;
+	k = chunk(l);
 	return (int64_t)percpu_chunk_sum(k, (size_t)(l->cell - k->base));
 }
 
@@ -342,6 +345,8 @@ int percpu_local_pop_cpu(const struct percpu_local *l, unsigned cpu, void **ret)
 	struct percpu_robust h;
 	int r;
 
+	if (l == NULL || ret == NULL)
+		return -EINVAL;
 	if (l->fallback != PERCPU_LOCAL_LOCK)
 		return -ENOTSUP;
 	if (cpu >= chunk(l)->cpus)

@@ -205,7 +205,7 @@ void percpu_stats_destroy(struct percpu_stats *s)
 
 unsigned percpu_stats_commit_words(const struct percpu_stats *s)
 {
-	return s->commit;
+	return s != NULL ? s->commit : 0;
 }
 
 /* Updates that were not inlined, or whose sequence was aborted */

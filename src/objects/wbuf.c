@@ -156,6 +156,8 @@ void percpu_wbuf_flush(struct percpu_wbuf *w)
 {
 	struct wbuf *b = wbuf_of(w);
 
+	if (w == NULL)
+		return;
 	lock_cells(b);
 	flush_all(b);
 	unlock_cells(b);
@@ -165,6 +167,8 @@ int percpu_wbuf_try_flush(struct percpu_wbuf *w)
 {
 	struct wbuf *b = wbuf_of(w);
 
+	if (w == NULL)
+		return -EINVAL;
 	if (!trylock_cells(b))
 		return -EBUSY;
 	flush_all(b);
@@ -186,6 +190,8 @@ void percpu_wbuf_read(struct percpu_wbuf *w, uint64_t *const *cells, size_t n, u
 {
 	struct wbuf *b = wbuf_of(w);
 
+	if (w == NULL)
+		return;
 	lock_cells(b);
 	flush_all(b);
 	for (size_t i = 0; i < n; i++)
@@ -324,6 +330,8 @@ void percpu_wbuf_stats(const struct percpu_wbuf *w, struct percpu_wbuf_stats *re
 	struct percpu_fifo *q;
 	uint64_t words = 0, applied;
 
+	if (w == NULL || ret == NULL)
+		return;
 	for (unsigned cpu = 0; (q = queue_of(b, cpu)) != NULL; cpu++) {
 		applied = __atomic_load_n(percpu_wbuf_queue_applied(q, b->pub.mask),
 					  __ATOMIC_ACQUIRE);

@@ -139,7 +139,7 @@ int percpu_zone_destroy(struct percpu_zone *z)
 
 unsigned percpu_zone_cpus(const struct percpu_zone *z)
 {
-	return z->region->cpus;
+	return z != NULL ? z->region->cpus : 0;
 }
 
 void percpu_zone_foreach(const struct percpu_zone *z, void *item, percpu_zone_fn *fn, void *arg)
@@ -180,6 +180,8 @@ int percpu_zone_run(const struct percpu_zone *z, void *item, percpu_zone_fn *fn,
 
 void percpu_zone_set_limit(struct percpu_zone *z, size_t limit)
 {
+	if (z == NULL)
+		return;
 	__atomic_store_n(&z->limit, limit, __ATOMIC_SEQ_CST);
 	if (percpu_zone_is_over(z)) {
 		/* What is in caches would be beyond the limit; from now on
@@ -197,6 +199,8 @@ size_t percpu_zone_reclaim(struct percpu_zone *z)
 {
 	size_t bytes;
 
+	if (z == NULL)
+		return 0;
 	percpu_zone_drain(z);
 	percpu_depot_trim(&z->depot);
 	if (z->check != NULL)
@@ -213,6 +217,8 @@ void percpu_zone_stats(const struct percpu_zone *z, struct percpu_zone_stats *re
 	const struct percpu_array *a;
 	uint64_t cached = 0, taken;
 
+	if (z == NULL || ret == NULL)
+		return;
 	for (unsigned cpu = 0; (a = percpu_zone_cache_of(z, cpu)) != NULL; cpu++)
 		cached += __atomic_load_n(&a->count, __ATOMIC_RELAXED);
 	cached += percpu_depot_count(&z->depot);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_null.c - what functions do with NULL, as percpu/base.h says.
+ */
+#include <errno.h>
+
+#include <percpu/percpu.h>
+
+#include "support.h"
+
+#define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)
+
+static struct percpu_region *region;
+
+static int open_region(void **state)
+{
+	(void)state;
+	return percpu_region_open(test_path("null"), CREATE, NULL, &region);
+}
+
+static void ends_do_nothing(void **state)
+{
+	(void)state;
+	percpu_counter_destroy(NULL);
+	percpu_counter_detach(NULL);
+	percpu_counter_array_destroy(NULL);
+	percpu_counter_array_detach(NULL);
+	percpu_compact_destroy(NULL);
+	percpu_compact_detach(NULL);
+	percpu_stats_destroy(NULL);
+	percpu_stats_detach(NULL);
+	percpu_region_close(NULL);
+	percpu_local_destroy(NULL);
+	percpu_wbuf_destroy(NULL);
+	assert_int_equal(percpu_zone_destroy(NULL), 0);
+	assert_int_equal(percpu_region_free(region, NULL, 8), 0);
+}
+
+static void results_must_have_a_place(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_counter_create(NULL), -EINVAL);
+	assert_int_equal(percpu_counter_create_in(region, NULL), -EINVAL);
+	assert_int_equal(percpu_counter_attach(region, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_counter_open(region, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_counter_array_create(1, NULL), -EINVAL);
+	assert_int_equal(percpu_counter_array_create_in(region, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_counter_array_attach(region, 1, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_counter_array_open(region, 0, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_compact_create(1, NULL), -EINVAL);
+	assert_int_equal(percpu_compact_create_in(region, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_compact_attach(region, 1, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_compact_open(region, 0, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_stats_create(8, 1, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_stats_create_in(region, 8, 1, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_stats_attach(region, 1, 8, 1, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_stats_open(region, 0, 8, 1, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_region_create(NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_region_create_fd(0, NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_region_open_fd(0, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_region_alloc(region, 8, 8, NULL), -EINVAL);
+	assert_int_equal(percpu_region_memory_size(NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_local_create(8, PERCPU_LOCAL_SPLIT, NULL), -EINVAL);
+	assert_int_equal(percpu_wbuf_create(NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_zone_create("null", 8, NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_region_root(region, 0), 0);
+}
+
+static void regions_are_needed(void **state)
+{
+	struct percpu_counter_array *a = NULL;
+	struct percpu_counter *c = NULL;
+	struct percpu_compact *set = NULL;
+	struct percpu_stats *s = NULL;
+	void *cell = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_counter_create_in(NULL, &c), -EINVAL);
+	assert_int_equal(percpu_counter_attach(NULL, 1, &c), -EINVAL);
+	assert_int_equal(percpu_counter_open(NULL, 0, &c), -EINVAL);
+	assert_int_equal(percpu_counter_array_create_in(NULL, 1, &a), -EINVAL);
+	assert_int_equal(percpu_counter_array_attach(NULL, 1, 1, &a), -EINVAL);
+	assert_int_equal(percpu_counter_array_open(NULL, 0, 1, &a), -EINVAL);
+	assert_int_equal(percpu_compact_create_in(NULL, 1, &set), -EINVAL);
+	assert_int_equal(percpu_compact_attach(NULL, 1, 1, &set), -EINVAL);
+	assert_int_equal(percpu_compact_open(NULL, 0, 1, &set), -EINVAL);
+	assert_int_equal(percpu_stats_create_in(NULL, 8, 1, 0, &s), -EINVAL);
+	assert_int_equal(percpu_stats_attach(NULL, 1, 8, 1, 0, &s), -EINVAL);
+	assert_int_equal(percpu_stats_open(NULL, 0, 8, 1, 0, &s), -EINVAL);
+	assert_int_equal(percpu_region_alloc(NULL, 8, 8, &cell), -EINVAL);
+	assert_int_equal(percpu_region_free(NULL, &cell, 8), -EINVAL);
+	assert_int_equal(percpu_region_set_root(NULL, 0, 0, 1), -EINVAL);
+	assert_int_equal(percpu_region_root(NULL, 0), 0);
+	assert_int_equal(percpu_region_key(NULL, &cell), 0);
+	assert_null(percpu_region_at(NULL, 1, 8));
+	assert_true(a == NULL && c == NULL && set == NULL && s == NULL && cell == NULL);
+}
+
+static void nothing_is_read(void **state)
+{
+	uint64_t out = 7, *cells[1] = { &out };
+
+	(void)state;
+	assert_int_equal(percpu_counter_key(NULL), 0);
+	assert_int_equal(percpu_counter_fetch(NULL), 0);
+	assert_int_equal(percpu_counter_fetch_zero(NULL), 0);
+	percpu_counter_zero(NULL);
+	assert_int_equal(percpu_counter_array_key(NULL), 0);
+	assert_int_equal(percpu_counter_array_fetch(NULL, 0), 0);
+	assert_int_equal(percpu_counter_array_fetch_zero(NULL, 0), 0);
+	percpu_counter_array_zero(NULL, 0);
+	percpu_counter_array_fetch_all(NULL, &out);
+	assert_int_equal(percpu_compact_key(NULL), 0);
+	assert_int_equal(percpu_compact_fetch(NULL, 0), 0);
+	assert_int_equal(percpu_compact_fetch_zero(NULL, 0), 0);
+	percpu_compact_zero(NULL, 0);
+	percpu_compact_fetch_all(NULL, &out);
+	assert_int_equal(percpu_stats_key(NULL), 0);
+	assert_int_equal(percpu_stats_commit_words(NULL), 0);
+	assert_int_equal(percpu_stats_fetch(NULL, 0, 1, &out), -EINVAL);
+	assert_int_equal(percpu_stats_snapshot(NULL, 0, 1, &out), -EINVAL);
+	assert_int_equal(percpu_stats_fetch_zero(NULL, 0, 1, &out), -EINVAL);
+	percpu_wbuf_read(NULL, cells, 1, &out);
+	assert_int_equal(percpu_local_sum(NULL), 0);
+	assert_null(percpu_local_cell(NULL, 0));
+	assert_int_equal(out, 7);
+}
+
+static void nothing_is_done(void **state)
+{
+	struct percpu_zone_stats zone_stats = { .size = 7 };
+	struct percpu_wbuf_stats wbuf_stats = { .entries = 7 };
+	void *item = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_zone_cpus(NULL), 0);
+	assert_int_equal(percpu_zone_alloc(NULL, 0, &item), -EINVAL);
+	assert_int_equal(percpu_zone_free(NULL, &item), -EINVAL);
+	assert_int_equal(percpu_zone_run(NULL, &item, NULL, NULL, 1, NULL), -EINVAL);
+	percpu_zone_foreach(NULL, NULL, NULL, NULL);
+	percpu_zone_set_limit(NULL, 1);
+	assert_int_equal(percpu_zone_reclaim(NULL), 0);
+	percpu_zone_stats(NULL, &zone_stats);
+	assert_int_equal(zone_stats.size, 7);
+	percpu_wbuf_flush(NULL);
+	assert_int_equal(percpu_wbuf_try_flush(NULL), -EINVAL);
+	percpu_wbuf_stats(NULL, &wbuf_stats);
+	assert_int_equal(wbuf_stats.entries, 7);
+	assert_int_equal(percpu_local_pop_cpu(NULL, 0, &item), -EINVAL);
+	assert_null(item);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ends_do_nothing),    cmocka_unit_test(results_must_have_a_place),
+		cmocka_unit_test(regions_are_needed), cmocka_unit_test(nothing_is_read),
+		cmocka_unit_test(nothing_is_done),
+	};
+
+	return cmocka_run_group_tests(tests, open_region, test_remove_paths);
+}
