@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * base.h - what every other header stands on: geometry and a few annotations.
+ * base.h - what every other header includes: the geometry, and compiler attributes.
  *
- * Geometry. A per-CPU object has a cell at the same offset of every lane; its
+ * Geometry. A per-CPU object has a cell at the same offset of every lane. Its
  * handle is the address of the cell in lane 0, and lane k's cell is at
  * handle + k * stride. Lanes 0 to N-1 belong to CPUs 0 to N-1 and take plain
- * stores, inside a restartable sequence only. Behind them come as many lanes
- * for atomic adds, and one that holds what resets subtract.
+ * stores, inside a restartable sequence only. Behind them come N atomic lanes, and
+ * the bias lane, which holds what resets subtract.
  */
 #ifndef PERCPU_BASE_H
 #define PERCPU_BASE_H
@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #else
-/* With -nostdinc a kernel's sources bring headers of their own, which may have other
- * names: the same types, for a type may be defined twice. */
+/* Kernel sources that are compiled with -nostdinc bring headers of their own, under
+ * other names. These types are the same as theirs: C lets a type be defined twice. */
 typedef __SIZE_TYPE__ size_t;
 typedef __UINT8_TYPE__ uint8_t;
 typedef __INT32_TYPE__ int32_t;
@@ -36,8 +36,9 @@ typedef __INTMAX_TYPE__ intmax_t;
 #endif
 #endif
 
-/* What is between them is C: it casts as C does, and a struct may have the name of a
- * function. Those who want to be told of such things mean their own code. */
+/* The headers are C: they cast as C does, and some structs have the name of a function.
+ * A program that asks for warnings about either in C++ wants them for its own code, so
+ * they are off here. */
 #ifdef __cplusplus
 /* clang-format off */
 #define PERCPU_BEGIN_DECLS                                                     \
@@ -54,7 +55,7 @@ typedef __INTMAX_TYPE__ intmax_t;
 #define PERCPU_END_DECLS
 #endif
 
-/* Casts of macros, which users' warnings look at. */
+/* Casts for macros. They expand in the program's code, where its warnings are on. */
 #ifdef __cplusplus
 #define PERCPU_NUMBER(type, n) static_cast<type>(n)
 #define PERCPU_POINTER(type, p) reinterpret_cast<type>(p)
@@ -68,32 +69,31 @@ typedef __INTMAX_TYPE__ intmax_t;
 #endif
 
 /*
- * Attributes have underscores, for a program may have macros of their names.
+ * The attributes have underscores because a program may have macros of their names.
  *
- * None of what is inlined throws. Told so, GCC does not look for exceptions in the
- * sequences of a unit with -fnon-call-exceptions, on which GCC 12 fails: it cannot put
- * in the way out of an asm with labels and outputs.
+ * Inline functions are __nothrow__ because of -fnon-call-exceptions: with it, GCC 12
+ * expects exceptions from the asm statements of sequences, and fails to compile those
+ * that have both labels and outputs.
  */
 #define PERCPU_API __attribute__((__visibility__("default")))
 #define PERCPU_INLINE static inline __attribute__((__always_inline__, __nothrow__, __unused__))
-/* Who drops the result does not know whether there is an object, or a value: compilers
- * warn. Calls that add to something, or free it, do not have it: programs go on when
- * one of them fails. */
+/* For functions whose result says whether there is an object or a value. Functions that
+ * add or free do not have it, because programs go on when one of them fails. */
 #define PERCPU_MUST_CHECK __attribute__((__warn_unused_result__))
 #define percpu_likely(x) __builtin_expect(!!(x), 1)
 #define percpu_unlikely(x) __builtin_expect(!!(x), 0)
 
-/** Usable bytes of a lane of the zone behind single counters. */
+/** Usable bytes of a lane of a default region, in which single counters are. */
 #define PERCPU_LANE_SIZE 65536
 
 /**
- * Distance between the lanes of that zone, in bytes.
+ * Distance between the lanes of such a region, in bytes.
  *
- * One cache line more than a multiple of the page size, so that the cells of
- * one object fall into different cache sets; and a gap of a page, so that no
+ * It is one cache line more than a multiple of the page size, so that the cells of
+ * one object fall into different cache sets. It leaves a gap of a page, so that no
  * page holds usable bytes of two lanes. x86 has one page size; elsewhere the
- * gap serves pages of up to 64 KiB. Processes of 32 and of 64 bits share files,
- * so it is the same for both.
+ * gap is right for pages of up to 64 KiB. It is the same in processes of 32 and of 64
+ * bits, which share files.
  */
 #if defined(__x86_64__) || defined(__i386__)
 #define PERCPU_STRIDE ((size_t)(PERCPU_LANE_SIZE + 4096 + 64))
@@ -101,8 +101,8 @@ typedef __INTMAX_TYPE__ intmax_t;
 #define PERCPU_STRIDE ((size_t)(PERCPU_LANE_SIZE + 65536 + 64))
 #endif
 
-/** For words that are accessed atomically: as part of a struct, those of 64 bits
- *  are aligned to 4 bytes only on 32-bit x86. */
+/** For 64-bit words of structs that are accessed atomically: 32-bit x86 aligns them to
+ *  4 bytes only. */
 #define PERCPU_ALIGNED_WORD __attribute__((__aligned__(8)))
 
 /** The version of these headers. Compare it with percpu_version(), which is the
@@ -115,21 +115,22 @@ typedef __INTMAX_TYPE__ intmax_t;
 	PERCPU_VERSION_OF(PERCPU_VERSION_MAJOR, PERCPU_VERSION_MINOR, PERCPU_VERSION_PATCH)
 
 /*
- * Structs of options begin with their size, which the program sets to sizeof. One of an
- * older version has fewer fields, of which the library takes the defaults; one of a
- * newer version has more, which must be zero where the library does not know them:
- * else the call is -EINVAL.
+ * A struct of options begins with its size, which the program sets to sizeof. A program
+ * built with an older version has fewer fields; the library takes the defaults for the
+ * rest. A program built with a newer version has more; the fields that the library does
+ * not know must be zero, or the call returns -EINVAL.
  */
 
 /*
- * NULL where an object is wanted: destroying, detaching and closing it do nothing, and so do
- * calls without a result, which leave their outputs alone; reads and keys are 0; calls
- * that return an error return -EINVAL, also for a NULL where their result is to go. What is
- * inlined looks at nothing: adds, updates and other operations on the running CPU's memory
+ * A NULL in place of an object. Destroying, detaching and closing it do nothing. Calls
+ * without a result do nothing, and leave their outputs alone. Reads and keys return 0. Calls
+ * that return an error return -EINVAL, also if the pointer to their output is NULL. Inline
+ * functions check nothing: adds, updates and other operations on the running CPU's cell
  * need an object.
  */
 
-/** More CPUs than this are refused with -E2BIG (Linux itself stops there). */
+/** Calls that create something return -E2BIG on a machine with more CPUs than this,
+ *  which is the most that Linux can be built for. */
 #define PERCPU_MAX_CPUS 8192
 
 #endif

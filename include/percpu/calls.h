@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * calls.h - the inline functions once more, as functions that the library exports: for
- * languages that cannot inline C (dlsym, cffi, Rust). Each is named as the inline one,
- * with "_call" behind it, takes and returns the same, and does the same. The page is
- * docs/calls.md. C and C++ programs have no use for it.
+ * calls.h - the inline functions as functions that the library exports, for languages
+ * that cannot inline C (dlsym, cffi, Rust). Each has the name of the inline function with
+ * "_call" behind it, and the same parameters and results. docs/calls.md says
+ * more. C and C++ programs do not need this header.
  *
- * Context, Ordering, Progress: as the inline functions.
+ * All have this in common: Context, Ordering and Progress are those of the inline
+ * function.
  */
 #ifndef PERCPU_CALLS_H
 #define PERCPU_CALLS_H

@@ -2,16 +2,16 @@
 /*
  * compact.h - large sets of 64-bit counters in 4 bytes per counter and CPU.
  *
- * A CPU's cell has 32 bits and wraps. The cells' sum is the total modulo 2^32;
- * a 64-bit checkpoint per counter, the total at some moment, tells the rest.
- * No count ever moves from one place to another: a cell that has come far
- * since the checkpoint refuses to go on until there is a new one. So an add is
+ * A CPU's cell has 32 bits and wraps. The sum of the cells is the total modulo 2^32.
+ * A 64-bit checkpoint per counter, which is the total at some moment, gives the upper
+ * bits. A cell that has moved far since the checkpoint takes no more adds until there is
+ * a new checkpoint. No count ever moves from one place to another, so an add is
  * in the total at once or, if its thread is killed, not at all.
  *
- * What percpu_counter_array_*() promises holds here, too, value by value. What
- * differs: an add costs a few more instructions and, once in a while, a sum
- * over all CPUs; and adds that are longer than what a cell may move between
- * checkpoints, 2^27 / (CPUs + 1) or up to twice that, are atomic additions.
+ * Each counter has the promises of a counter in percpu_counter_array_*(). Two things
+ * differ. An add costs a few more instructions and, once in a while, a sum
+ * over all CPUs. An add of more than a cell may move between checkpoints, which is
+ * 2^27 / (CPUs + 1) or up to twice that, is an atomic addition.
  */
 #ifndef PERCPU_COMPACT_H
 #define PERCPU_COMPACT_H
@@ -29,28 +29,31 @@ struct percpu_compact {
 };
 
 /*
- * What the calls of this header have in common, where one does not say more.
+ * All calls of this header have this in common, unless one says otherwise.
  *
- * Context: what creates, opens, attaches, detaches or destroys: any thread, constructors
- * included; not a signal handler. The rest: any thread of any process that has the set
+ * Context: calls that create, open, attach, detach or destroy: any thread, constructors
+ * included; not a signal handler. The others: any thread of any process that has the set
  * mapped; signal handlers; children of fork.
- * Ordering: an add or a reset orders nothing (as memory_order_relaxed); a read includes
+ * Ordering: none for adds and resets (as memory_order_relaxed). A read includes
  * the adds that happened before it.
- * Progress: what creates or destroys takes locks of the process and, in a shared region,
- * one between processes, for which it waits a second at most. The rest takes no lock: an
- * add is bounded; a read or a reset of a counter begins anew when a checkpoint of it was
- * made meanwhile: rarely, see above.
+ * Progress: creating and destroying takes locks of the process and, in a shared region,
+ * one between processes, for which a call waits a second at most. The other calls take no
+ * lock. An add is bounded. A read or a reset of a counter begins anew when another thread
+ * made a checkpoint of it meanwhile, which is rare.
  */
 
 /**
- * Create n counters of 0 in memory of this process, or in a region. In a
- * region they take 16 bytes each of a lane's address space, and must fit; a
- * shared one reserves 4 bytes per counter and CPU, and 32 per counter. By default 4096
- * counters fit (percpu_region_options.lane_size; docs/region.md says what others cost).
+ * Create n counters of 0 in memory of this process, or in a region. In a region
+ * each takes 16 bytes of a lane, so 4096 fit into a lane of the default size
+ * (percpu_region_options.lane_size; docs/region.md says what larger lanes cost). A shared
+ * region reserves 4 bytes per counter and CPU, and 32 more per counter.
  *
- * Returns 0, or -EINVAL (a NULL, n is 0, more than fit, or more than 2^36; 2^26 in
- * 32-bit processes), -ENOMEM, -E2BIG (more CPUs than PERCPU_MAX_CPUS); in a region as
- * percpu_region_alloc().
+ * Returns 0, or
+ *	-EINVAL	a NULL, n is 0, more counters than fit into a lane, or more than 2^36
+ *		(2^26 in 32-bit processes)
+ *	-ENOMEM	no memory or address space
+ *	-E2BIG	more CPUs than PERCPU_MAX_CPUS
+ *	-EROFS, -ENOSPC, -ETIMEDOUT  in a region, as percpu_region_alloc()
  *
  * Context: any thread, constructors included; not a signal handler.
  */
@@ -59,9 +62,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_compact_create_in(struct percpu_region *
 							  struct percpu_compact **ret);
 
 /**
- * Attach to n counters at this root of a shared region, or create them if nobody has;
- * as percpu_counter_array_open(), but with another n than the creator's it is -EEXIST,
- * and -EINVAL is for more than 4096 counters by default.
+ * Attach to n counters at this root of a shared region, or create them if nobody has, as
+ * percpu_counter_array_open() does. Two errors differ: -EEXIST is also for another n than
+ * the creator's, and -EINVAL for more counters than percpu_compact_create_in() takes.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_compact_open(struct percpu_region *r, unsigned root,
 						     size_t n, struct percpu_compact **ret);
@@ -70,10 +73,12 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_compact_open(struct percpu_region *r, un
  * Attach to the n counters that another process created at this key of a
  * shared region. percpu_compact_detach() undoes it and leaves the counters.
  *
- * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^36, or 2^26), -ENOENT (no
- * set of n counters there), -ENOMEM. n must be that of the creator. In lanes of more
- * than 128 KiB, one that differs by less than lane size / 131072 is not noticed, and would
- * count in other places.
+ * n must be that of the creator. The call checks it in steps of lane size / 131072
+ * counters: in lanes of more than 128 KiB a smaller difference is not noticed, and adds
+ * go to wrong places.
+ *
+ * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^36, or 2^26 in 32-bit
+ * processes), -ENOENT (no set of n counters there), -ENOMEM.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_compact_attach(struct percpu_region *r, uint64_t key,
 						       size_t n, struct percpu_compact **ret);
@@ -82,8 +87,8 @@ PERCPU_API void percpu_compact_detach(struct percpu_compact *c);
 /** The set's key in the region it was created in; 0 for a private set. */
 PERCPU_API uint64_t percpu_compact_key(const struct percpu_compact *c);
 
-/** Free the set and its counters; in a region that was opened to read, the set alone.
- *  NULL is fine. No thread may be using it. */
+/** Free the set and its counters. In a region that was opened to read, the counters
+ *  stay. NULL is fine. No thread may be using the set. */
 PERCPU_API void percpu_compact_destroy(struct percpu_compact *c);
 
 PERCPU_API void percpu_compact_add_slow(const struct percpu_compact *c, size_t i, int64_t n);
@@ -105,18 +110,17 @@ PERCPU_INLINE void percpu_compact_add(const struct percpu_compact *c, size_t i, 
 }
 
 /**
- * Read counter i; i >= c->n reads as 0. Of a counter that only grows, reads
- * that follow one another never go back.
+ * Read counter i; i >= c->n reads as 0. Successive reads of a counter that only grows
+ * never go back.
  *
  * Context: any thread, signal handlers. Costs a load per possible CPU.
  * Ordering: updates that happen before the call are included.
- * Progress: reads again when a checkpoint was made meanwhile.
+ * Progress: reads again when another thread made a checkpoint meanwhile.
  */
 PERCPU_API uint64_t percpu_compact_fetch(const struct percpu_compact *c, size_t i);
 
-/** Zero, or read and reset, as percpu_counter_zero() and
- *  percpu_counter_fetch_zero(); i >= c->n resets nothing, and nothing is reset in a
- *  region that was opened to read. */
+/** As percpu_counter_zero() and percpu_counter_fetch_zero(). They reset nothing if
+ *  i >= c->n, or in a region that was opened to read. */
 PERCPU_API void percpu_compact_zero(struct percpu_compact *c, size_t i);
 PERCPU_API uint64_t percpu_compact_fetch_zero(struct percpu_compact *c, size_t i);
 

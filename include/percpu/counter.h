@@ -6,8 +6,8 @@
  * Values wrap modulo 2^64. An update adds to a cell of the CPU it runs on; a
  * read sums the cells. A read need not equal the total at any one instant: it
  * includes every update that happened before it began, and some, none or all
- * of those that run meanwhile. Of a counter that only grows, reads that follow
- * one another never go back.
+ * of those that run meanwhile. Successive reads of a counter that only grows never go
+ * back.
  */
 #ifndef PERCPU_COUNTER_H
 #define PERCPU_COUNTER_H
@@ -21,18 +21,18 @@ PERCPU_BEGIN_DECLS
 struct percpu_counter;
 
 /*
- * What the calls of this header have in common, where one does not say more.
+ * All calls of this header have this in common, unless one says otherwise.
  *
- * Context: what creates, opens, attaches, sets up, detaches, tears down or destroys: any
- * thread, constructors included; not a signal handler. The rest: any thread of any process
- * that has the counter mapped; signal handlers; children of fork.
- * Ordering: an add or a reset orders nothing (as memory_order_relaxed); a read includes
- * the adds that happened before it. To hand a new counter to another thread is up to the
- * program, as with any object.
- * Progress: what creates or destroys takes locks of the process and, in a shared region,
- * one between processes, for which it waits a second at most. The rest takes no lock: an
- * add is bounded, a read loads each lane once, a reset begins anew if others reset the
- * same counter meanwhile.
+ * Context: calls that create, open, attach, set up, detach, tear down or destroy: any
+ * thread, constructors included; not a signal handler. The others: any thread of any
+ * process that has the counter mapped; signal handlers; children of fork.
+ * Ordering: none for adds and resets (as memory_order_relaxed). A read includes
+ * the adds that happened before it. The program orders how it hands a new counter to
+ * another thread, as with any object.
+ * Progress: creating and destroying takes locks of the process and, in a shared region,
+ * one between processes, for which a call waits a second at most. The other calls take no
+ * lock. An add is bounded, a read loads each lane once, and a reset begins anew if another
+ * thread resets the same counter meanwhile.
  */
 
 /**
@@ -46,11 +46,11 @@ struct percpu_counter;
 PERCPU_API PERCPU_MUST_CHECK int percpu_counter_create(struct percpu_counter **ret);
 
 /**
- * Create a counter of 0 in a region with the default lane size; processes that
+ * Create a counter of 0 in a region with the default lane size. Processes that
  * share the region count together.
  *
- * Returns 0, or -EINVAL (a NULL, or a region with another lane size), -EROFS,
- * -ENOSPC, -ENOMEM, -ETIMEDOUT (percpu_region_alloc()).
+ * Returns 0, or -EINVAL (a NULL, or a region with another lane size), or -EROFS,
+ * -ENOSPC, -ENOMEM or -ETIMEDOUT as percpu_region_alloc().
  *
  * Context: any thread, not a signal handler.
  */
@@ -58,9 +58,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_counter_create_in(struct percpu_region *
 							  struct percpu_counter **ret);
 
 /**
- * Attach to the counter at this root of a shared region, or create it if nobody has;
- * as percpu_counter_array_open(). A region has 16 roots; for more than a few counters
- * there is an array, or one struct of statistics.
+ * Attach to the counter at this root of a shared region, or create it if nobody has, as
+ * percpu_counter_array_open() does. A region has 16 roots; for more than a few counters
+ * use an array or statistics.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_counter_open(struct percpu_region *r, unsigned root,
 						     struct percpu_counter **ret);
@@ -82,9 +82,9 @@ PERCPU_API void percpu_counter_detach(struct percpu_counter *c);
 PERCPU_API uint64_t percpu_counter_key(const struct percpu_counter *c);
 
 /**
- * Free a counter, wherever it was created. NULL is fine; so is a pointer that
- * is no counter, or one in a region that was opened to read: nothing happens. No thread may be using the counter. In a shared
- * region it may wait for a second, as percpu_region_free().
+ * Free a counter of this process or of a region. No thread may be using the counter.
+ * Nothing happens if c is NULL, is no counter, or is in a region that was opened to
+ * read. In a shared region the call may wait for a second, as percpu_region_free().
  */
 PERCPU_API void percpu_counter_destroy(struct percpu_counter *c);
 
@@ -115,12 +115,10 @@ PERCPU_INLINE void percpu_counter_dec(struct percpu_counter *c)
 }
 
 /**
- * Read the counter: what was added since it was created or last zeroed.
+ * Read the counter: what was added since it was created or last zeroed. NULL reads as 0.
  *
- * It does not promise the total of an instant, nor that two counters updated
- * together are read together.
- *
- * NULL reads as 0 here, and is left alone by the resets.
+ * The result need not be the total of any instant. Counters that are updated together
+ * are not read together; statistics (stats.h) are.
  *
  * Context: any thread, signal handlers. Costs a load per possible CPU.
  * Ordering: updates that happen before the call are included.
@@ -128,29 +126,29 @@ PERCPU_INLINE void percpu_counter_dec(struct percpu_counter *c)
 PERCPU_API uint64_t percpu_counter_fetch(const struct percpu_counter *c);
 
 /**
- * Set the counter to 0: what has been added so far no longer counts. Adds that
- * run meanwhile fall before or after it; none is lost. Stores to no CPU's
- * cell: a reset remembers the sum and subtracts it.
+ * Set the counter to 0: what has been added so far no longer counts. An add that
+ * runs meanwhile falls before or after the reset, and is not lost. A reset stores to no
+ * CPU's cell: it remembers the sum, which reads then subtract.
  *
- * In a region that was opened to read, nothing is reset, and percpu_counter_fetch_zero()
- * reads; adds are SIGSEGV there (docs/region.md).
+ * Nothing happens if c is NULL, or in a region that was opened to read. (There
+ * percpu_counter_fetch_zero() only reads, and an add gets SIGSEGV; docs/region.md.)
  *
  * Context: any thread; signal handlers.
  */
 PERCPU_API void percpu_counter_zero(struct percpu_counter *c);
 
 /**
- * Read and reset in one: the values returned by all callers and what is left
+ * Read and reset in one: the values returned to all callers and what is left
  * in the counter add up to what was added.
  *
  * Context: as percpu_counter_zero().
- * Progress: retries only while others reset the same counter.
+ * Progress: retries only while other threads reset the same counter.
  */
 PERCPU_API uint64_t percpu_counter_fetch_zero(struct percpu_counter *c);
 
 /*
- * Arrays. n counters, adjacent in every lane, in a region of their own: 8
- * bytes per counter and CPU. The fields are the library's.
+ * Arrays: n counters, adjacent in every lane, of 8 bytes per counter and CPU. The
+ * fields are the library's.
  */
 
 struct percpu_counter_array {
@@ -160,12 +158,15 @@ struct percpu_counter_array {
 
 /**
  * Create n counters of 0 in memory of this process, or in a region. An array
- * in a region must fit into a lane of it: 8192 counters by default
- * (percpu_region_options.lane_size; docs/region.md says what others cost).
+ * in a region must fit into a lane; a lane of the default size takes 8192 counters
+ * (percpu_region_options.lane_size; docs/region.md says what larger lanes cost).
  *
- * Returns 0, or -EINVAL (a NULL, n is 0, n counters are more than a lane of the region
- * has room for, or in memory of this process more than 1 TiB per lane; 1 GiB in 32-bit
- * processes), -ENOMEM; in a region as percpu_region_alloc().
+ * Returns 0, or
+ *	-EINVAL	a NULL, n is 0, or more counters than fit into a lane: 2^37 in memory of
+ *		this process, 2^27 in 32-bit processes
+ *	-ENOMEM	no memory or address space
+ *	-E2BIG	more CPUs than PERCPU_MAX_CPUS
+ *	-EROFS, -ENOSPC, -ETIMEDOUT  in a region, as percpu_region_alloc()
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_counter_array_create(size_t n,
 							     struct percpu_counter_array **ret);
@@ -174,33 +175,33 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_counter_array_create_in(struct percpu_re
 
 /**
  * Attach to n counters at this root of a shared region, or create them if nobody has.
- * Any number of processes may do so at once: one creates them, and all have the same.
- * In a region that was opened to read nothing is created. n may be smaller than that
- * of the creator. percpu_counter_array_detach() leaves the counters to the others.
+ * Any number of processes may call it at once: one creates the counters, and all get the
+ * same ones. In a region that was opened to read nothing is created. n may be smaller
+ * than that of the creator. percpu_counter_array_detach() undoes the call and leaves the
+ * counters.
  *
  * Returns 0, or
- *	-EINVAL	a NULL, no such root, a private region, n is 0 or more than a lane of the
- *		region has room for: 8192 by default
- *	-ENOENT	the region was opened to read, and nobody has created them yet
+ *	-EINVAL	a NULL, no such root, a private region, n is 0, or more counters than fit
+ *		into a lane of the region: 8192 by default
+ *	-ENOENT	the region was opened to read, and nobody has created the counters yet
  *	-EEXIST	there is something else at the root: another kind of object, or fewer
  *		counters; take another root
  *	-ENOSPC, -ENOMEM, -ETIMEDOUT  as percpu_region_alloc()
  *
  * Context: any thread, not a signal handler.
- * Progress: a process that is killed in it may leave n counters' memory allocated;
- * the next one creates them.
+ * Progress: a process that is killed in this call may leave the memory of n counters
+ * allocated and unused. The next process that calls it creates others.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_counter_array_open(struct percpu_region *r, unsigned root,
 							   size_t n,
 							   struct percpu_counter_array **ret);
 
 /**
- * Attach to the n counters, or the first n, that another process created at this key
- * of a shared region. Destroy it with percpu_counter_array_detach(), which leaves
- * the counters.
+ * Attach to the first n of the counters that another process created at this key
+ * of a shared region. percpu_counter_array_detach() undoes it and leaves the counters.
  *
- * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^37, or 2^27), -ENOENT (no array of n
- * counters there), -ENOMEM.
+ * Returns 0, or -EINVAL (a NULL, n is 0 or more than 2^37, or 2^27 in 32-bit
+ * processes), -ENOENT (no array of at least n counters there), -ENOMEM.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_counter_array_attach(struct percpu_region *r, uint64_t key,
 							     size_t n,
@@ -210,8 +211,8 @@ PERCPU_API void percpu_counter_array_detach(struct percpu_counter_array *a);
 /** The array's key in the region it was created in; 0 for a private array. */
 PERCPU_API uint64_t percpu_counter_array_key(const struct percpu_counter_array *a);
 
-/** Free the array and its counters; in a region that was opened to read, the array
- *  alone. NULL is fine. */
+/** Free the array and its counters. In a region that was opened to read, the counters
+ *  stay. NULL is fine. No thread may be using the array. */
 PERCPU_API void percpu_counter_array_destroy(struct percpu_counter_array *a);
 
 PERCPU_API void percpu_counter_array_add_slow(const struct percpu_counter_array *a, size_t i,
@@ -228,8 +229,9 @@ PERCPU_INLINE void percpu_counter_array_add(const struct percpu_counter_array *a
 PERCPU_API void percpu_counter_array_add_words(const struct percpu_counter_array *a, size_t i,
 					       const int64_t *n, size_t words);
 
-/* One commit, for who knows that this CPU stores so many words at once. The sequences
- * are those for banks; here is one. */
+/* Add 2, 4 or 8 words with one commit. The caller knows that this CPU stores so many
+ * words at once. The sequences are those of statistics, which choose between two banks;
+ * an array has one. */
 PERCPU_INLINE int percpu_counter_array_commit(const struct percpu_counter_array *a, size_t i,
 					      const int64_t *n, size_t words)
 {
@@ -247,18 +249,18 @@ PERCPU_INLINE int percpu_counter_array_commit(const struct percpu_counter_array 
 }
 
 /**
- * Add n[0..N-1] to counters i to i+N-1 with one commit: a thread killed at any
- * instruction has added all or none. i must be a multiple of N, and i+N at
- * most a->n.
+ * Add n[0..N-1] to counters i to i+N-1, for N = 2, 4 or 8. i must be a multiple of N,
+ * and i+N at most a->n.
  *
- * In one commit on tier rseq, where the CPU has a store that wide: N = 2 on
- * x86-64 and aarch64, 4 with AVX2, 8 with AVX-512. Otherwise in the fewest
- * commits there are, one word each on the lower tiers, and on tier rseq when
- * the sequence was aborted five times in a row. A reader on another
- * CPU may see some of the words before the others in any case.
+ * On tier rseq this is one commit if the CPU has a store that wide: N = 2 on
+ * x86-64 and aarch64, 4 with AVX2, 8 with AVX-512. A thread that is killed at any
+ * instruction has then added all or none. Otherwise each commit adds as many words as
+ * the CPU can store at once. On the lower tiers, and on tier rseq when the sequence was
+ * aborted five times in a row, each word is added by itself. A reader on another CPU may
+ * see some of the words before the others in any case.
  *
- * Inlined where the unit is compiled for the instruction set (-mavx2), a call
- * otherwise.
+ * The sequence is inlined if the unit is compiled for the instruction set (-mavx2), and
+ * called otherwise.
  */
 PERCPU_INLINE void percpu_counter_array_add2(const struct percpu_counter_array *a, size_t i,
 					     const int64_t n[2])
@@ -282,16 +284,15 @@ PERCPU_INLINE void percpu_counter_array_add8(const struct percpu_counter_array *
 }
 
 /**
- * Widest N that is one commit on this machine and tier, which may rise soon after
- * first use: 1, 2, 4 or 8.
+ * The widest N that is one commit on this machine and on the tier of now, which may
+ * rise soon after first use: 1, 2, 4 or 8.
  *
- * Context: any thread, not a signal handler: as the first call of all it starts the
- * self-test (percpu_status()).
+ * Context: any thread, not a signal handler: if it is the first call of all, it starts
+ * the self-test (percpu_status()).
  */
 PERCPU_API unsigned percpu_counter_array_commit_words(void);
 
-/** Read, zero, or read and reset counter i. As the calls for one counter;
- *  i >= a->n reads as 0 and resets nothing. */
+/** As the calls for a single counter. i >= a->n reads as 0 and resets nothing. */
 PERCPU_API uint64_t percpu_counter_array_fetch(const struct percpu_counter_array *a, size_t i);
 PERCPU_API void percpu_counter_array_zero(struct percpu_counter_array *a, size_t i);
 PERCPU_API uint64_t percpu_counter_array_fetch_zero(struct percpu_counter_array *a, size_t i);
@@ -301,8 +302,8 @@ PERCPU_API void percpu_counter_array_fetch_all(const struct percpu_counter_array
 
 /*
  * Static counters. They count from the first instruction of the program on,
- * before main and before any constructor, and lose nothing: until the counter
- * proper exists, adds go to an atomic word, which stays part of the sum.
+ * before main and before any constructor: until the per-CPU counter
+ * exists, adds go to an atomic word, which stays part of the sum.
  */
 
 struct percpu_static_counter {
@@ -336,20 +337,20 @@ struct percpu_static_counter {
 /* clang-format on */
 
 /**
- * Create the counter proper. Returns 0, also when that was done before, or
- * -ENOMEM or -E2BIG: the counter then goes on with the atomic word, exactly.
+ * Create the per-CPU counter, unless that was done before. Returns 0, or -ENOMEM or
+ * -E2BIG as percpu_counter_create(): adds then go on in the atomic word, exactly.
  *
  * Context: any thread, constructors included; not a signal handler.
  */
 PERCPU_API int percpu_static_counter_setup(struct percpu_static_counter *s);
 
 /**
- * Free the counter proper; its value moves into the atomic word. An add that
+ * Free the per-CPU counter; its value moves into the atomic word. An add that
  * runs meanwhile may be lost.
  */
 PERCPU_API void percpu_static_counter_teardown(struct percpu_static_counter *s);
 
-/** Add n; as percpu_counter_add(), with one more load and test. */
+/** As percpu_counter_add(), with one more load and test. */
 PERCPU_INLINE void percpu_static_counter_add(struct percpu_static_counter *s, int64_t n)
 {
 	struct percpu_counter *c = __atomic_load_n(&s->counter, __ATOMIC_ACQUIRE);
@@ -360,7 +361,7 @@ PERCPU_INLINE void percpu_static_counter_add(struct percpu_static_counter *s, in
 		__atomic_fetch_add(&s->early, (uint64_t)n, __ATOMIC_RELAXED);
 }
 
-/** Read, zero, or read and reset, as the calls for one counter. */
+/** As the calls for a single counter. */
 PERCPU_API uint64_t percpu_static_counter_fetch(const struct percpu_static_counter *s);
 PERCPU_API void percpu_static_counter_zero(struct percpu_static_counter *s);
 PERCPU_API uint64_t percpu_static_counter_fetch_zero(struct percpu_static_counter *s);

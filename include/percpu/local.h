@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * local.h - operations on the word, array or queue of the CPU that the caller
- * runs on, with what happens when a sequence cannot be run.
+ * runs on, with a fallback for threads that cannot run a sequence.
  *
- * A sum can be split: what a sequence cannot add goes to another word. Most
- * operations cannot: a value read, compared or popped is in one place. For
- * those, whoever cannot run a sequence must keep the sequences of that CPU out
- * while it works on their memory. Each lane has a guard word, which sequences
- * test; the three ways are those of the original work on restartable
- * sequences:
+ * A sum can be split: what a sequence cannot add goes to another word. The other
+ * operations cannot be split, because a value that is read, compared or popped is in one
+ * place. For those, a thread that cannot run a sequence must keep the sequences of that
+ * CPU out while it works on the CPU's cell. Each lane has a guard for this, which
+ * sequences test. The program chooses one of three fallbacks, which are those of the
+ * original work on restartable sequences:
  *
- * PERCPU_LOCAL_SPLIT	a second, atomic word per CPU; the value is the sum.
- *			add only. Nobody waits.
- * PERCPU_LOCAL_LOCK	the guard is a lock: taken with the id of the thread,
- *			then a fence, then the operation. Every operation.
- *			A lock whose holder is killed, as a child that shares
- *			the memory can be, is taken over. Signals are blocked
- *			while it is held, and nobody waits for more than a second.
- * PERCPU_LOCAL_REFS	the guard counts threads that use atomic operations on
- *			the CPU's own word; while there are any, all do. One
- *			word at a time: not push, pop, copy. Nobody waits.
+ * PERCPU_LOCAL_SPLIT	A second, atomic word per CPU; the value is the sum of both.
+ *			For add only. Nobody waits.
+ * PERCPU_LOCAL_LOCK	The guard is a lock. A fallback takes it, fences, and does the
+ *			operation. For every operation. A lock whose holder was killed,
+ *			such as a child that shares the memory, is taken over. Signals
+ *			are blocked while it is held, and nobody waits for more than a
+ *			second.
+ * PERCPU_LOCAL_REFS	The guard counts the threads in fallbacks. While there are any,
+ *			all threads use atomic operations on the CPU's word. For
+ *			operations on one word: not push, pop, copy. Nobody waits.
  *
- * With LOCK and REFS a fallback costs a system call where the process is on tier
- * rseq: which CPU it is on, or if the thread has been moved, a fence; SPLIT costs an
- * atomic add.
+ * On tier rseq a fallback of LOCK or REFS costs a system call: getcpu(2), or, if the
+ * thread was moved to another CPU, a fence. One of SPLIT costs an atomic add.
  */
 #ifndef PERCPU_LOCAL_H
 #define PERCPU_LOCAL_H
@@ -43,7 +42,7 @@ enum percpu_local_fallback {
 PERCPU_ASSERT(sizeof(enum percpu_local_fallback) == sizeof(int),
 	      "libpercpu needs -fno-short-enums");
 
-/** Per-CPU memory of one process, and its guard. The fields are the library's. */
+/** Per-CPU memory of one process, and its guards. The fields are the library's. */
 struct percpu_local {
 	char *cell;
 	char *guard;
@@ -53,12 +52,12 @@ struct percpu_local {
 };
 
 /*
- * What creating, destroying and looking have in common.
+ * The next four calls have this in common.
  *
  * Context: percpu_local_create() and percpu_local_destroy(): any thread, not a signal
- * handler, and no thread may be using what is destroyed. percpu_local_cell() and
+ * handler; no thread may be using an object that is destroyed. percpu_local_cell() and
  * percpu_local_sum(): any thread, signal handlers, children of fork.
- * Ordering: none (as memory_order_relaxed); a sum includes the adds that happened before
+ * Ordering: none (as memory_order_relaxed). A sum includes the adds that happened before
  * it.
  * Progress: the first two take a lock of the process, the others none.
  */
@@ -85,24 +84,24 @@ PERCPU_API void *percpu_local_cell(const struct percpu_local *l, unsigned cpu);
 PERCPU_API int64_t percpu_local_sum(const struct percpu_local *l);
 
 /*
- * What they have in common.
+ * All operations below have this in common.
  *
- * Returns 0 when done; an error of the operation, given below; -ENOTSUP if the
- * fallback cannot do it; or, on a fallback only, -EPERM, -ETIMEDOUT, -ENOMEM
- * or -EAGAIN if the sequences of a CPU could not be fenced (percpu_fence()). A
- * thread that is still on the CPU whose guard it has raised needs no fence, so that
- * is for percpu_local_pop_cpu(), and for sandboxes that allow no fence, if the
- * thread was moved 16 times in a row or getcpu(2) is not allowed, either.
- * Nothing has changed unless 0 is returned.
- *
- * -ETIMEDOUT also means that the holder of the lock is stopped.
+ * Returns 0, or with nothing changed
+ *	-ENOTSUP	the object's fallback cannot do this operation
+ *	-ETIMEDOUT	the thread that holds the lock is stopped
+ *	-EPERM, -ETIMEDOUT, -ENOMEM, -EAGAIN  a fallback could not fence the sequences
+ *			of a CPU, as percpu_fence()
+ *	and the errors given at each operation.
+ * A fallback needs no fence while its thread stays on the CPU whose guard it raised. So
+ * the errors of a fence come from percpu_local_pop_cpu(), and in sandboxes that allow no
+ * fence, if the thread was moved 16 times in a row or getcpu(2) is not allowed, either.
  *
  * Context: any thread; children of fork, which find no guard held. Signal handlers
  * where the kernel fences in one call (percpu_status()->fence); elsewhere a fence
- * starts a thread, and only SPLIT is for them.
- * Ordering: operations on one CPU's memory come one after the other, whoever does them.
- * What a thread stored before a push or a copy is seen by who takes the item or reads the
- * words. The rest orders nothing toward other CPUs.
+ * starts a thread, and signal handlers may only use SPLIT.
+ * Ordering: operations on one CPU's cell come one after the other, whichever thread does
+ * them. A thread that takes an item or reads words sees what another thread stored before
+ * it pushed the item or copied the words. Nothing else is ordered toward other CPUs.
  * Progress: a sequence is tried once inline and PERCPU_SEQ_TRIES times more, five in
  * all, then the fallback.
  */
@@ -118,8 +117,8 @@ PERCPU_API int percpu_local_pop_slow(const struct percpu_local *l, void **ret);
 PERCPU_API int percpu_local_copy_slow(const struct percpu_local *l, uint64_t mask,
 				      const uint64_t *src, uint64_t words);
 
-/** word += n, unless the sum is above limit: -ERANGE. *ret is the sum, whether
- *  or not it was stored. */
+/** word += n, unless the sum is above limit: then -ERANGE. *ret is set to the sum in
+ *  both cases. */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_add_limit(const struct percpu_local *l, int64_t n,
 							   int64_t limit, int64_t *ret)
 {
@@ -132,7 +131,7 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_add_limit(const struct percpu_l
 	return r ? -ERANGE : 0;
 }
 
-/** word += n; *ret is the sum. */
+/** word += n. *ret is set to the sum. */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_add_return(const struct percpu_local *l, int64_t n,
 							    int64_t *ret)
 {
@@ -147,14 +146,16 @@ PERCPU_INLINE int percpu_local_add(const struct percpu_local *l, int64_t n)
 
 	if (l->fallback != PERCPU_LOCAL_SPLIT)
 		return percpu_local_add_return(l, n, &v);
-	/* For the compiler: the program may have pointers to cells. */
+	/* The compiler must not move accesses to the cell across the sequence: the program
+	 * may have a pointer to it. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	r = percpu_seq_add(l->cell, l->stride, n);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return percpu_likely(r == 0) ? 0 : percpu_local_add_slow(l, n);
 }
 
-/** word = v if it is expected, else -EAGAIN. *ret is what it was. */
+/** word = v if the word is equal to expected, else -EAGAIN. *ret is set to what the
+ *  word was in both cases. */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_cmpxchg(const struct percpu_local *l,
 							 int64_t expected, int64_t v, int64_t *ret)
 {
@@ -167,7 +168,7 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_cmpxchg(const struct percpu_loc
 	return r ? -EAGAIN : 0;
 }
 
-/** word = v; *ret is what it was. */
+/** word = v. *ret is set to what the word was. */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_xchg(const struct percpu_local *l, int64_t v,
 						      int64_t *ret)
 {
@@ -185,8 +186,8 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_store(const struct percpu_local
 	return percpu_local_xchg(l, v, &old);
 }
 
-/** Put item on top of the array, which holds at most limit (and no more than it
- *  was created for); -ENOSPC if it does already. */
+/** Put item on top of the array; -ENOSPC if the array has limit items already. limit
+ *  must not be more than the array was created for. */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_push(const struct percpu_local *l, uint64_t limit,
 						      void *item)
 {
@@ -212,9 +213,9 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_pop(const struct percpu_local *
 }
 
 /**
- * Take the topmost item of another CPU's array; -ENOENT if it is empty. It
- * locks that CPU's lane, whatever the caller runs on: for drains and for
- * those who find nothing on their own CPU. -EINVAL if there is no such CPU.
+ * Take the topmost item of another CPU's array; -ENOENT if it is empty, -EINVAL if
+ * there is no such CPU. It always locks that CPU's lane and fences: for emptying the
+ * arrays, and for a thread that finds nothing on its own CPU.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_local_pop_cpu(const struct percpu_local *l, unsigned cpu,
 						      void **ret);

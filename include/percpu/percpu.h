@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * percpu.h - all objects of libpercpu. Each header works alone, too. Two are left
- * out, for whoever wants them to include:
+ * percpu.h - all objects of libpercpu. Each header works alone, too. A program that
+ * wants one of these includes it by itself:
  *
  *	percpu/variable.h	variables at file scope with a copy per CPU; it gives
  *				the object that includes it a constructor
  *	percpu/freebsd.h	counter(9), uma(9), sysctl(9) by FreeBSD's names, which
  *				have no prefix
+ *	percpu/calls.h		the inline functions as exported functions, for bindings
  */
 #ifndef PERCPU_PERCPU_H
 #define PERCPU_PERCPU_H

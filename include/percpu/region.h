@@ -3,22 +3,22 @@
  * region.h - lanes of memory, private or in a file that processes share.
  *
  * A region hands out cells: the same bytes in each of its lanes. It grows by
- * further chunks and never moves. Memory is used page by page: a private
- * region takes it when a CPU first touches its lane, a shared one reserves
- * the page in the CPU lanes when the first cell in it is allocated, so that a
- * full disk is an error here and not a signal later.
+ * further chunks and never moves. A private region takes a page of memory when a CPU
+ * first touches the page in its lane. A shared one reserves the page in every CPU lane
+ * when the first cell in it is allocated, so that a full disk is an error of that
+ * call and not a signal later.
  *
  * Programs find each other's objects at the region's roots; percpu_counter_array_open()
  * and its like create what is not there yet. docs/recipes.md has whole programs.
  *
- * A region keeps no descriptor. A program may close all that it has, have none
- * left, drop the right to open the file, or be where there is no /proc.
+ * A region keeps no file descriptor open: a program may close all that it has, drop the
+ * right to open the file, or run without /proc.
  *
- * Processes that allocate in the same file take turns, under a lock in it that is
- * taken over when its holder is killed. Nobody waits longer than a second for the
- * same holder, and nobody counts, reads or forks under it. Whoever may only read the file delays
- * no one. docs/region.md says what is left when the kernel refuses
- * get_robust_list(2), and between PID namespaces.
+ * Processes that allocate in the same file take turns under a robust lock in it. Nobody
+ * waits longer than a second for the same holder. Counting, reading and forking do not
+ * take the lock, and a process that may only read the file cannot hold it.
+ * docs/region.md says what differs where the kernel refuses get_robust_list(2), and
+ * between PID namespaces.
  */
 #ifndef PERCPU_REGION_H
 #define PERCPU_REGION_H
@@ -30,8 +30,8 @@ PERCPU_BEGIN_DECLS
 struct percpu_region;
 struct percpu_chunk;
 
-/** Where an object is: what the handles of arrays, compact sets and statistics begin
- *  with, for what is inlined. The fields are the library's. */
+/** Where an object is. The handles of arrays, compact sets and statistics begin with it,
+ *  for inline functions. The fields are the library's. */
 struct percpu_block {
 	char *base;    /* of lane 0 */
 	size_t stride; /* between its lanes */
@@ -41,38 +41,41 @@ struct percpu_block {
 };
 
 /*
- * What the calls of this header have in common, where one does not say more.
+ * All calls of this header have this in common, unless one says otherwise.
  *
  * Context: any thread, not a signal handler.
- * Ordering: none: to hand a region or a cell to another thread is up to the program, as
- * with any object. Between processes a root does (percpu_region_set_root()).
- * Progress: they take a lock of the process, and what allocates or frees in a shared
- * region one between processes, for which it waits a second at most (-ETIMEDOUT). What
- * creates or opens a file waits for the file system.
+ * Ordering: none. The program orders how it hands a region or a cell to another thread,
+ * as with any object; between processes a root does (percpu_region_set_root()).
+ * Progress: the calls take a lock of the process. Allocating and freeing in a shared region
+ * also takes a lock between processes, for which a call waits a second at most
+ * (-ETIMEDOUT). Creating and opening a file waits for the file system.
  */
 
-/** What a region is made like. Set size; zero elsewhere means the default. */
+/** Options of a region. Set size; zero in another field means the default. */
 struct percpu_region_options {
 	size_t size;	    /* sizeof(struct percpu_region_options) */
-	size_t lane_size;   /* usable bytes per lane; default PERCPU_LANE_SIZE, and
-			     then the region grows. Others are for large arrays:
-			     they have a stride of their own and do not grow. */
-	uint32_t cpus;	    /* CPU lanes; default: one per possible CPU. More
-			     simulate a larger machine. Fewer than are known to be
-			     there are refused; docs/region.md says when to tell. */
-	uint32_t mode;	    /* permissions of the file, of which the umask takes
-			     some away, as open(2); default 0600 */
+	size_t lane_size;   /* usable bytes per lane. A region of the default,
+			     PERCPU_LANE_SIZE, grows. Other sizes are for large
+			     arrays: such a region has a stride of its own and
+			     does not grow. */
+	uint32_t cpus;	    /* CPU lanes; default: one per possible CPU. Fewer than
+			     the machine is known to have are refused. More are for
+			     tests of a larger machine; docs/region.md says when
+			     else to set it. */
+	uint32_t mode;	    /* permissions of the file, as of open(2): the umask
+			     takes some away; default 0600 */
 	void *memory;	    /* percpu_region_create(): where the region shall be; it
-			     then does not grow. Default: where the kernel likes */
-	size_t memory_size; /* bytes there, percpu_region_memory_size() at least */
+			     then does not grow. Default: the kernel chooses */
+	size_t memory_size; /* bytes there, at least percpu_region_memory_size() */
 };
 
 /**
- * How large memory for percpu_region_options.memory must be, for a region of these
- * options. It is aligned to PERCPU_REGION_MEMORY_ALIGN; all of a region is in it. Of
- * default lane size, for so many CPUs, it is PERCPU_REGION_MEMORY_SIZE(), a constant.
+ * Set *ret to the bytes that a region of these options needs at
+ * percpu_region_options.memory, which must be aligned to PERCPU_REGION_MEMORY_ALIGN. For
+ * a region of default lane size, PERCPU_REGION_MEMORY_SIZE(cpus) is the same number as a
+ * constant.
  *
- * Returns 0, or -EINVAL, -E2BIG as percpu_region_create(), or -ENOMEM (more than the
+ * Returns 0, or -EINVAL or -E2BIG as percpu_region_create(), or -ENOMEM (more than the
  * address space).
  *
  * Context: any thread, not a signal handler.
@@ -86,49 +89,48 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_memory_size(const struct percpu_r
 
 /**
  * Create a private region: its memory is this process's, and a child of fork
- * has a copy, as of any variable. o may be NULL: all defaults.
+ * gets a copy, as of any variable. o may be NULL: all defaults.
  *
  * Returns 0, or
- *	-EINVAL	options this library does not know, lane_size is larger than
- *		1 TiB (1 GiB in 32-bit processes), more CPUs than cpus are known
- *		to be there, memory is not aligned, or has a size and no address, or
- *		ret is NULL
+ *	-EINVAL	ret is NULL, options that this library does not know, lane_size is
+ *		larger than 1 TiB (1 GiB in 32-bit processes), the machine is known to
+ *		have more than o->cpus CPUs, or memory is not aligned, or has a size and
+ *		no address
  *	-E2BIG	more than PERCPU_MAX_CPUS CPUs
  *	-ENOSPC	memory is smaller than percpu_region_memory_size()
  *	-ENOMEM	no memory, or no address space (RLIMIT_AS, 32-bit processes)
  *
- * In memory of the caller's, in huge pages, or a static buffer, the region is filled
- * with zeros here, does not grow (-ENOSPC when it is full), and returns no pages to the
- * system. It is the process's alone: where a child of fork shares it, one of the two may
- * use the region. percpu_region_close() leaves the memory, which may then be used for
- * something else. With the default lane size it takes whatever a region takes; single
- * counters and zones need that.
+ * With o->memory the region is in memory of the caller, such as huge pages or a static
+ * buffer. The call fills it with zeros. The region does not grow (-ENOSPC when it is
+ * full), and returns no pages to the system. Only this process may use it: if a child of
+ * fork shares the memory, only one of the two may use the region. percpu_region_close()
+ * leaves the memory to the caller. Single counters and zones need the default lane size.
  *
  * Context: any thread, not a signal handler.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_region_create(const struct percpu_region_options *o,
 						      struct percpu_region **ret);
 
-/** For percpu_region_open(): to count in the region, not only to read it. */
+/** For percpu_region_open(): count in the region, not only read it. */
 #define PERCPU_REGION_WRITE 0x1
-/** And create it where there is no file of that name. */
+/** For percpu_region_open(), with PERCPU_REGION_WRITE: create the file if there is none. */
 #define PERCPU_REGION_CREATE 0x2
 
 /**
  * Create a region in a new file, which other processes may open. The file
- * appears under its name when it is complete, or not at all. It is sparse: it has
- * the length of the largest region that it can become, and takes room for what is
+ * appears under its name when it is complete, or not at all. It is sparse: its length
+ * is that of the largest region that it can become, but it takes room only for what is
  * allocated in it. A process that is killed meanwhile may leave a file ".percpu-..."
  * in the same directory, which nobody uses.
  *
- * Most programs want percpu_region_open() with PERCPU_REGION_CREATE, which can be
- * started twice.
+ * Most programs want percpu_region_open() with PERCPU_REGION_CREATE, which also works
+ * when the file exists.
  *
  * Returns 0, or as percpu_region_create(), and
  *	-EEXIST	the path exists
  *	-ENOSPC	the file system has no room
- *	-EFBIG	not even one chunk is within RLIMIT_FSIZE; a region within it grows
- *		as far as it allows, without a signal
+ *	-EFBIG	RLIMIT_FSIZE is too small for one chunk (a larger limit bounds how far
+ *		the region grows, without a signal)
  *	-ENOENT, -EACCES, -ENOTDIR, -EROFS, -EMFILE, ...  as open(2)
  *
  * Context: any thread, not a signal handler.
@@ -139,27 +141,27 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_create_file(const char *path,
 
 /**
  * Open the region in a file: with flags 0 to read it, with PERCPU_REGION_WRITE to
- * count in it. With PERCPU_REGION_CREATE besides, create it if there is no such
- * file, as o says, which may be NULL; where there is one, what it was made like
- * stays. Any number of processes may do so at once: one creates it, the others open
- * that.
+ * count in it. With PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, create the file with the
+ * options o, which may be NULL, if there is none; o does not change a file that exists.
+ * Any number of processes may call it at once: one creates the file, and the others open
+ * that one.
  *
- * Whatever the file holds, the process does not crash: sizes, offsets and
+ * The process does not crash whatever the file holds: sizes, offsets and
  * geometry are checked before they are used.
  *
  * Returns 0, or
  *	-EINVAL	path or ret is NULL, unknown flags, or CREATE without WRITE
  *	-EISDIR	path is a directory
  *	-EBADMSG  the file is not a region, is damaged, or is cut short
- *	-EPROTO	a region of another version or with other geometry than this
- *		library is built for
- *	-ERANGE	the region has lanes for fewer CPUs than this machine certainly
- *		has; only to count in it, reading it is fine
- *	-ENOMEM	no memory or address space, which 32-bit processes may not have
- *		for lanes made by others
- *	-ENOENT, -EACCES, ...  as open(2); with CREATE as percpu_region_create_file(), and
- *	-EEXIST	path is a symbolic link to what does not exist, or others create
- *		and remove the file all the time
+ *	-EPROTO	the region has another version or geometry than this library is built
+ *		for
+ *	-ERANGE	with PERCPU_REGION_WRITE: the region has lanes for fewer CPUs than this
+ *		machine certainly has
+ *	-ENOMEM	no memory, or no address space, as for a region of a 64-bit process in a
+ *		32-bit process
+ *	-ENOENT, -EACCES, ...  as open(2); with CREATE as percpu_region_create_file()
+ *	-EEXIST	with CREATE: path is a symbolic link to a file that does not exist, or
+ *		other processes keep creating and removing the file
  *
  * Context: any thread, not a signal handler.
  */
@@ -168,14 +170,14 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_open(const char *path, unsigned f
 						    struct percpu_region **ret);
 
 /**
- * Create a region in the empty file that fd refers to, such as a new memfd. o.mode
- * is ignored. The descriptor stays the caller's, who may close it, or hand it to
- * other processes when the call has returned: before, they would find half a region.
+ * Create a region in the empty file that fd refers to, such as a new memfd. o->mode
+ * is ignored. The descriptor stays the caller's, who may close it when the call has
+ * returned, or hand it to other processes then: earlier they would find half a region.
  *
  * Returns as percpu_region_create_file(), and
  *	-EEXIST	the file is not empty
  *	-EBADF	fd is not open for reading and writing
- * A call that fails leaves the file empty.
+ * A call that fails leaves the file as it was.
  */
 PERCPU_API PERCPU_MUST_CHECK int
 percpu_region_create_fd(int fd, const struct percpu_region_options *o, struct percpu_region **ret);
@@ -184,14 +186,14 @@ percpu_region_create_fd(int fd, const struct percpu_region_options *o, struct pe
  * Open the region in the file that fd refers to: with flags 0 to read it, with
  * PERCPU_REGION_WRITE to count in it. The descriptor stays the caller's.
  *
- * Returns as percpu_region_open(), and -EBADF: fd is not open for reading, or, with
+ * Returns as percpu_region_open(), and -EBADF if fd is not open for reading, or, with
  * PERCPU_REGION_WRITE, for reading and writing.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_region_open_fd(int fd, unsigned flags,
 						       struct percpu_region **ret);
 
 /**
- * Unmap the region and free what the process holds of it. No thread may use a
+ * Unmap the region and free this process's memory for it. No thread may use a
  * cell of it any more. A file stays, with its counts. NULL is fine.
  */
 PERCPU_API void percpu_region_close(struct percpu_region *r);
@@ -201,40 +203,49 @@ PERCPU_API void percpu_region_close(struct percpu_region *r);
  *
  * Parameters
  *	size	bytes per lane, 1 up to the lane size
- *	align	power of two, up to 4096; the cell has it in lane 0, and up to
- *		64 in every lane
+ *	align	power of two, up to 4096. The cell in lane 0 has this alignment, those
+ *		in other lanes the smaller of it and 64
  *	ret	the cell's address in lane 0, its handle
  *
- * The CPU lanes hold zeros the first time the bytes are handed out, and what
- * the last user left there afterwards: storing to another CPU's cell could be
- * overwritten by a sequence in progress. (Counters subtract what they find.)
+ * The CPU lanes hold zeros the first time that the bytes are allocated, and afterwards
+ * what the last user left. The library cannot clear them, because a sequence in progress
+ * on another CPU could undo a store to that CPU's cell. (Counters subtract what they
+ * find.)
  *
- * Returns 0, or -EINVAL (size, align, or a NULL), -EROFS (opened to read),
- * -ENOSPC (a region that does not grow is full, or the file system is),
- * -ENOMEM, -ETIMEDOUT (shared: another process, which is stopped or does not get
- * to run, has been allocating for a second).
+ * Returns 0, or
+ *	-EINVAL	size, align, or a NULL
+ *	-EROFS	the region was opened to read
+ *	-ENOSPC	a region that does not grow is full, or the file system is
+ *	-ENOMEM	no memory or address space
+ *	-ETIMEDOUT  in a shared region: another process has been allocating for a second,
+ *		because it is stopped or does not get to run
  *
  * Context: any thread, not a signal handler; not a cancellation point.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_region_alloc(struct percpu_region *r, size_t size,
 						     size_t align, void **ret);
 
-/** Give back what percpu_region_alloc() returned for as many bytes; NULL is fine.
- *  Returns 0, or with the cell still allocated -EINVAL (it is not one of r's, or not of
- *  that size; sizes are told apart in steps of 8 bytes, of more in lanes above 64 KiB),
- *  -EROFS, or -ETIMEDOUT (a killed process left an update of the cell's chunk half
- *  done, and another one that is stopped keeps us from completing it). */
+/**
+ * Free a cell that percpu_region_alloc() returned for so many bytes. NULL is fine.
+ *
+ * Returns 0, or with the cell still allocated
+ *	-EINVAL	the cell is not one of r's, or not of that size (which is checked in
+ *		steps of 8 bytes, of more in lanes above 64 KiB)
+ *	-EROFS	the region was opened to read
+ *	-ETIMEDOUT  a killed process left an update of the cell's chunk half done, and a
+ *		process that is stopped keeps this one from completing it
+ */
 PERCPU_API int percpu_region_free(struct percpu_region *r, void *cell, size_t size);
 
 /**
- * A cell's place in its region, the same in every process: for telling another
- * process where to count. percpu_region_at() turns it into an address there.
+ * A key is a cell's place in its region, the same number in every process. A process
+ * tells it to another one, where percpu_region_at() turns it into an address.
  *
  * percpu_region_key() returns 0 for a pointer that is not in r. It takes no lock, and
  * may be called in signal handlers.
- * percpu_region_at() returns NULL unless size bytes are there that were allocated
- * together, and for the keys of objects, which have attach calls of their own:
- * percpu_counter_key() and its like say of what kind an object is.
+ * percpu_region_at() returns NULL unless size bytes were allocated together there. It
+ * also returns NULL for the keys of objects, such as percpu_counter_key()'s: they say
+ * of what kind the object is, and are for its attach call.
  */
 PERCPU_API uint64_t percpu_region_key(const struct percpu_region *r, const void *cell);
 PERCPU_API void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size);
@@ -243,19 +254,19 @@ PERCPU_API void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t 
 #define PERCPU_REGION_ROOTS 16
 
 /**
- * Keys that every process can look up; the programs agree on what is at which root.
- * 0 until it is set. percpu_counter_array_open(), percpu_stats_open() and
- * percpu_compact_open() find or create an object at a root, and need neither call.
+ * A root holds a key that every process can look up, or 0 until it is set. The programs
+ * agree on what is at which root. percpu_counter_array_open() and its like find or
+ * create an object at a root, without these two calls.
  *
- * percpu_region_set_root() replaces the expected key, which is 0 for a root that was
- * not set, by another: of processes that do so at once, one succeeds.
+ * percpu_region_set_root() replaces the key expected, which is 0 for a root that was
+ * not set, with another. If several processes replace the same key at once, one succeeds.
  *
- * Returns 0, or -EEXIST (there is another key than the expected one), -EROFS, or
- * -EINVAL (r is NULL, or there is no such root). percpu_region_root() returns 0 where
- * there is none.
+ * percpu_region_set_root() returns 0, or -EEXIST (the root holds another key than
+ * expected), -EROFS, or -EINVAL (r is NULL, or there is no such root).
+ * percpu_region_root() returns the key, or 0 if r is NULL or there is no such root.
  *
  * Context: any thread, signal handlers.
- * Ordering: who finds the key sees all that was stored before it was set.
+ * Ordering: a thread that finds the key sees all that was stored before it was set.
  * Progress: one compare-and-swap, or one load; no lock.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_region_set_root(struct percpu_region *r, unsigned root,

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * seq.h - restartable sequences of the calling thread: the layer that the
- * objects are built from. arch/spec.h says what each percpu_seq_*() does.
+ * seq.h - the restartable sequences, which the objects are built from. arch/spec.h says
+ * what each percpu_seq_*() does.
  */
 #ifndef PERCPU_SEQ_H
 #define PERCPU_SEQ_H
 
 #include <percpu/base.h>
 
-/* Sequences have outputs beside their labels, which GCC knows since 11 and Clang since
- * 11. Units of older compilers mix with others: the library runs their sequences. */
+/* Sequences are asm statements with outputs and labels, which GCC and Clang have since
+ * version 11. With older compilers arch/generic.h calls the library, which runs the
+ * sequences; such units mix with others. */
 #if defined(PERCPU_GENERIC)
 #elif defined(__clang__)
 #if __clang_major__ < 11
@@ -19,13 +20,13 @@
 #define PERCPU_GENERIC 1
 #endif
 
-/* Nor do units have sequences that may not use vector registers (-mno-sse,
- * -mgeneral-regs-only). */
+/* Sequences use vector registers, which -mno-sse and -mgeneral-regs-only forbid. */
 #if defined(PERCPU_GENERIC)
 #elif (defined(__x86_64__) && !defined(__SSE2__)) || (defined(__aarch64__) && !defined(__ARM_NEON))
 #define PERCPU_GENERIC 1
 #endif
 
+/* ThreadSanitizer and the analyzer do not look into asm statements. */
 #if defined(PERCPU_GENERIC)
 #elif defined(__SANITIZE_THREAD__) || defined(__clang_analyzer__)
 #define PERCPU_GENERIC 1
@@ -48,16 +49,16 @@
 PERCPU_BEGIN_DECLS
 
 /**
- * Make the calling thread able to run sequences, if it can be.
+ * Make the calling thread able to run sequences, if that is possible. Slow paths call it.
  *
- * Slow paths call it. Returns percpu_self, whose cpu_id is negative if this
- * thread cannot. It is this thread's: a fiber must not keep it across a switch.
+ * Returns percpu_self, whose cpu_id is negative if this thread cannot run sequences. It
+ * belongs to this thread: a fiber must not keep it across a switch to another thread.
  *
  * Context: any thread, signal handlers, children of fork and vfork.
- * Ordering: what happened before the self-test's verdict happens before the thread's
+ * Ordering: what happened before the self-test's result happens before the thread's
  * first sequence.
- * Progress: bounded: a few system calls until it is known whether the thread is
- * registered and there is a verdict, then none.
+ * Progress: bounded: a few system calls until the library knows whether the thread is
+ * registered and how the self-test ended; none from then on.
  */
 PERCPU_API struct percpu_rseq *percpu_seq_attach(void);
 
@@ -65,9 +66,9 @@ PERCPU_API struct percpu_rseq *percpu_seq_attach(void);
  * Keep the shared object that has this address from being unloaded.
  *
  * The kernel may look at the descriptor of a thread's last sequence until the
- * thread is preempted, so the object that has it must stay. Each shared object
- * into which a sequence was inlined calls this when it is loaded; programs that
- * count need not. Does nothing in a program itself.
+ * thread is preempted, so the shared object that contains the descriptor must stay. A
+ * constructor calls this in each shared object into which a sequence was inlined;
+ * programs need not call it. Does nothing for an address in the program itself.
  *
  * Context: constructors, any thread; not a signal handler.
  * Ordering: none.
@@ -75,8 +76,8 @@ PERCPU_API struct percpu_rseq *percpu_seq_attach(void);
  */
 PERCPU_API void percpu_object_stay(const void *address);
 
-/** How often a slow path tries a sequence before it takes its fallback: with the
- *  inlined attempt before it, five in all. */
+/** How often a slow path tries a sequence before it takes its fallback. With the
+ *  inlined try before it these are five. */
 #define PERCPU_SEQ_TRIES 4
 
 PERCPU_END_DECLS

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stats.h - statistics: counters that belong together. A plain struct of
- * uint64_t fields is their schema and the type of a snapshot.
+ * stats.h - statistics: counters that belong together. A plain struct of uint64_t
+ * fields is their schema, and the type of what a snapshot returns.
  *
  *	struct port { uint64_t packets, bytes, drops, errors; };
  *	PERCPU_STATS(struct port) ports;
@@ -16,9 +16,9 @@
  * several fields with one commit: a snapshot has all of it or nothing, and so
  * does what a killed thread leaves behind.
  *
- * Snapshots cost the writers nothing. Each CPU counts in one of two banks; a
- * snapshot makes the other one count and waits, with a fence, until nobody is
- * in a sequence that saw the first.
+ * Snapshots cost the writers nothing. Each CPU counts in one of two banks. A
+ * snapshot makes the other bank count, and waits with a fence until no sequence still
+ * adds to the first.
  */
 #ifndef PERCPU_STATS_H
 #define PERCPU_STATS_H
@@ -33,54 +33,56 @@ PERCPU_BEGIN_DECLS
 /** Objects of the same schema. The fields are the library's. */
 struct percpu_stats {
 	struct percpu_block block;
-	size_t record;	      /* bytes between objects */
-	const uint64_t *bank; /* which bank counts: 0 or banks */
-	uint64_t banks;	      /* bytes between the banks */
-	uint32_t vector;      /* words that an inlined update commits; 0: none */
-	uint32_t commit;      /* words that an update commits without the lock */
+	size_t record;	      /* bytes from an object to the next */
+	const uint64_t *bank; /* which bank counts: 0 or the value of banks */
+	uint64_t banks;	      /* bytes from the first bank to the second */
+	uint32_t vector;      /* most words that an inlined update commits; 0: none */
+	uint32_t commit;      /* most words that an update commits without the lock */
 	size_t words;	      /* fields of an object */
 	size_t n;	      /* objects */
-	size_t head;	      /* bytes of a record in front of the fields */
-	unsigned flags;	      /* that they were created with */
+	size_t head;	      /* bytes in front of an object's fields */
+	unsigned flags;	      /* of percpu_stats_create() */
 };
 
 /** For percpu_stats_create(): on tier rseq no update takes the lock, whichever of an
- *  object's fields it has. Objects have up to PERCPU_STATS_MAX_COMMIT fields and are in
- *  two copies, see percpu_stats_create(): memory and cost grow with the schema. */
+ *  object's fields it adds to. Objects have up to PERCPU_STATS_MAX_COMMIT fields and are
+ *  in two copies, see percpu_stats_create(): memory and cost grow with the schema. */
 #define PERCPU_STATS_WHOLE 0x1
 
 /*
- * What the calls of this header have in common, where one does not say more.
+ * All calls of this header have this in common, unless one says otherwise.
  *
- * Context: what creates, opens, attaches, detaches or destroys, and snapshots: any thread;
- * not a signal handler. The rest: any thread of any process that has the objects mapped;
+ * Context: calls that create, open, attach, detach or destroy, and snapshots: any thread,
+ * not a signal handler. The others: any thread of any process that has the objects mapped;
  * signal handlers; children of fork.
- * Ordering: an add or an update orders nothing (as memory_order_relaxed); what reads
- * includes the adds and updates that happened before it.
- * Progress: what creates or destroys takes locks of the process and, in a shared region,
- * one between processes, for which it waits a second at most. What looks at the handle
- * alone, for its key or its number of words, takes none.
+ * Ordering: none for adds and updates (as memory_order_relaxed). A read includes the adds
+ * and updates that happened before it.
+ * Progress: creating and destroying takes locks of the process and, in a shared region,
+ * one between processes, for which a call waits a second at most. Calls for the handle
+ * alone, such as its key, take no lock.
  */
 
-/** Fields that an update may have. */
+/** The most fields that one update may add to. */
 #define PERCPU_STATS_MAX_COMMIT 64
 
 /**
  * Create n objects of size bytes, all 0, in memory of this process, or in a
  * region that other processes may attach to.
  *
- * In each bank of each CPU an object takes its fields' bytes, with 3 fields
- * rounded up to 4, 5 to 7 up to 8, and more up to a multiple of 8. Objects of up to
- * 8 fields, but more than one store of this CPU commits (2; 4 with AVX2; 8 with
- * AVX-512), and those with PERCPU_STATS_WHOLE, are in two copies: there one takes 16
- * bytes and twice its fields' bytes, with an odd number of fields one more. In a
- * region the layout stays, whatever CPU attaches later.
+ * In each bank of each CPU an object takes the bytes of its fields, whose number is
+ * rounded up: 3 to 4, 5 to 7 to 8, and more to a multiple of 8. Two kinds of objects are
+ * in two copies: those with PERCPU_STATS_WHOLE, and those of up to 8 fields, but more
+ * than one store of this CPU commits (2; 4 with AVX2; 8 with AVX-512). Such an object
+ * takes 16 bytes and twice the bytes of its fields, whose number is rounded up to even.
+ * Objects in a region keep their layout, whatever CPU the processes run on that attach
+ * later.
  *
  * Returns 0, or
- *	-EINVAL	size is 0 or not a multiple of 8, n is 0, a NULL, unknown
- *		flags, more than a lane of the region has room for, which is 32 KiB
- *		per bank by default (1024 objects of 4 fields, 409 in two copies; docs/region.md),
- *		or more than 512 GiB (512 MiB in 32-bit processes) per lane
+ *	-EINVAL	size is 0 or not a multiple of 8, n is 0, a NULL, unknown flags, or more
+ *		objects than fit into a lane. In a region of the default lane size each
+ *		bank has 32 KiB (1024 objects of 4 fields, 409 in two copies;
+ *		docs/region.md says what larger lanes cost); in memory of this process
+ *		512 GiB (512 MiB in 32-bit processes)
  *	-E2BIG	PERCPU_STATS_WHOLE and more than PERCPU_STATS_MAX_COMMIT fields,
  *		or more CPUs than PERCPU_MAX_CPUS
  *	-EROFS, -ENOSPC, -ENOMEM, -ETIMEDOUT  as percpu_region_alloc()
@@ -94,10 +96,10 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_stats_create_in(struct percpu_region *r,
 							struct percpu_stats **ret);
 
 /**
- * Attach to n objects at this root of a shared region, or create them if nobody has;
- * as percpu_counter_array_open(), but where percpu_stats_attach() is -ENOENT, because
- * size, n or flags are not those of the creator, it is -EEXIST. -EINVAL as
- * percpu_stats_create_in().
+ * Attach to n objects at this root of a shared region, or create them if nobody has, as
+ * percpu_counter_array_open() does. Two errors differ: -EEXIST is also for a size, n or
+ * flags with which percpu_stats_attach() does not find the objects, and -EINVAL is as
+ * percpu_stats_create_in()'s.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_stats_open(struct percpu_region *r, unsigned root,
 						   size_t size, size_t n, unsigned flags,
@@ -105,10 +107,12 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_stats_open(struct percpu_region *r, unsi
 
 /**
  * Attach to the objects that another process created at this key of a region, with
- * the same size and n; percpu_stats_detach() leaves them. The region says whether
- * they have PERCPU_STATS_WHOLE; with that flag here, others are not found.
+ * the same size and n. percpu_stats_detach() undoes it and leaves the objects. The
+ * region records whether they were created with PERCPU_STATS_WHOLE; with that flag this
+ * call finds only objects that were.
  *
- * Returns 0, or -EINVAL (as above), -ENOENT (no such objects there), -ENOMEM.
+ * Returns 0, or -EINVAL as percpu_stats_create_in(), -ENOENT (no such objects there), or
+ * -ENOMEM.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_stats_attach(struct percpu_region *r, uint64_t key,
 						     size_t size, size_t n, unsigned flags,
@@ -117,13 +121,14 @@ PERCPU_API void percpu_stats_detach(struct percpu_stats *s);
 PERCPU_API uint64_t percpu_stats_key(const struct percpu_stats *s);
 
 /** Free the objects. NULL is fine. No thread may be using them. In a shared region
- *  it may wait for a second, and leave the memory allocated, as percpu_region_free(),
- *  and in one that was opened to read it does. */
+ *  the call may wait for a second and leave the memory allocated, as percpu_region_free();
+ *  in a region that was opened to read the objects stay. */
 PERCPU_API void percpu_stats_destroy(struct percpu_stats *s);
 
-/** Fields that an update on tier rseq has without taking the lock, on this CPU: all of an
- *  object with PERCPU_STATS_WHOLE; of others as a rule all up to 8, and with more than 8,
- *  or attached to where the CPU that created them commits more, 2, 4 or 8. */
+/** The most fields that an update adds to without taking the lock, on tier rseq and this
+ *  CPU: all fields with PERCPU_STATS_WHOLE, and as a rule all fields of objects of up to
+ *  8. For larger objects, and for objects that a CPU with wider stores created, it is what
+ *  one store of this CPU commits: 2, 4 or 8. */
 PERCPU_API unsigned percpu_stats_commit_words(const struct percpu_stats *s);
 
 PERCPU_API void percpu_stats_add_slow(const struct percpu_stats *s, size_t i, size_t word,
@@ -132,8 +137,7 @@ PERCPU_API int percpu_stats_update_slow(const struct percpu_stats *s, size_t i, 
 					const uint64_t *n, size_t words);
 
 /**
- * Add n to a field: the word-th of object i, which must be below s->words and
- * s->n.
+ * Add n to field word of object i. word must be below s->words, and i below s->n.
  *
  * Context: any thread, signal handlers. Never fails, never loses.
  * Ordering: none (as memory_order_relaxed).
@@ -153,29 +157,30 @@ PERCPU_INLINE percpu_words2 percpu_stats_pair(const uint64_t *n, size_t at, size
 }
 
 /**
- * Add n[0] to n[words-1] to as many fields of object i, from the word-th on,
- * with one commit, on every CPU. Inlined where words is a constant; then, as in
- * percpu_stats_add(), the object and the fields must be there: nothing checks.
+ * Add n[0] to n[words-1] to the fields from number word on of object i, with one commit.
+ * Inlined if words is a constant: then i and the fields must exist, as for
+ * percpu_stats_add(), and nothing checks it.
  *
- * Without the lock, see below, are updates of up to percpu_stats_commit_words()
- * fields; of these, in objects that are not in two copies, those whose word is a
- * multiple of words rounded up to a power of two. All others take it: they are
+ * An update of up to percpu_stats_commit_words() fields takes no lock. Where objects are
+ * not in two copies, its first field's number must besides be a multiple of words,
+ * rounded up to a power of two. All other updates take the lock (see Progress): they are
  * whole as well, but hundreds of times slower.
  *
- * Returns 0, or, with nothing added, -E2BIG (more than PERCPU_STATS_MAX_COMMIT fields),
- * -EINVAL (an object or fields that are not there, or fields on both sides of a
- * multiple of 64),
- * -EROFS (the region was opened to read; one field at a time is SIGSEGV there, as
- * percpu_stats_add()),
- * and where the lock is taken, see below, -ETIMEDOUT: another thread that has it
- * is stopped, or does not get to run, for a second.
+ * Returns 0, or, with nothing added
+ *	-E2BIG	words is more than PERCPU_STATS_MAX_COMMIT
+ *	-EINVAL	there is no such object or field, or the fields are on both sides of a
+ *		multiple of 64
+ *	-EROFS	the region was opened to read (an update of one field is SIGSEGV there,
+ *		as percpu_stats_add())
+ *	-ETIMEDOUT  a thread that holds the lock is stopped, or does not get to run, for
+ *		a second
  *
  * Context: any thread, signal handlers.
  * Ordering: none.
- * Progress: bounded on tier rseq, but an update that no store commits (above), a
- * thread whose sequences keep being aborted, as by a debugger, and threads on lower
- * tiers, take a lock: of all objects in the region's chunk, held for one update, or by a
- * reset for the objects it resets, and recovered when its holder is dead.
+ * Progress: bounded without the lock. These take the lock: updates as above, threads
+ * whose sequences keep being aborted, as under a debugger, and threads on the lower
+ * tiers. It is a robust lock of all objects in the region's chunk, held for one update,
+ * or by a reset for the objects that it resets.
  */
 PERCPU_INLINE int percpu_stats_update(const struct percpu_stats *s, size_t i, size_t word,
 				      const uint64_t *n, size_t words)
@@ -211,49 +216,51 @@ PERCPU_INLINE int percpu_stats_update(const struct percpu_stats *s, size_t i, si
 }
 
 /**
- * Read n objects from the first-th on into out, an array of n structs: each
- * field for itself, as percpu_counter_fetch(). Fields that are updated together
+ * Read n objects, from number first on, into out, an array of n structs. Each field is
+ * read by itself, as by percpu_counter_fetch(): fields that are updated together
  * may differ by the updates that run meanwhile.
  *
- * Returns 0, or -EINVAL (objects there are not, or a NULL), or, with out
- * undefined, -EAGAIN: of an object in two copies, a CPU committed an update during
- * each of 10 000 looks at it. Try again.
+ * Returns 0, or -EINVAL (there are no such objects, or a NULL), or, with out
+ * undefined, -EAGAIN: a CPU committed an update of an object in two copies during
+ * each of 10 000 attempts to read it. Try again.
+ *
  * Context: any thread, also of a process that opened the region to read only.
- * Progress: bounded. Of objects in two copies a field is read again if an update was
- * committed meanwhile; others are read at once.
+ * Progress: bounded. An object in two copies is read again if an update was
+ * committed meanwhile; others are read once.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_stats_fetch(const struct percpu_stats *s, size_t first,
 						    size_t n, void *out);
 
 /**
- * Read n objects as they were at one moment: every update is in it with all its
- * fields or with none, and if it is, so is every one that happened before it.
+ * Read n objects as they were at one moment. A snapshot contains every update with all
+ * its fields or with none, and if it contains an update, then also every update that
+ * happened before that one.
  *
- * percpu_stats_fetch_zero() also resets them, exactly: what all such calls
+ * percpu_stats_fetch_zero() also resets the objects, exactly: what all such calls
  * return, and what is left, add up to what was added.
  *
- * A process that is killed in it may have reset some of the objects, each whole; of
- * those with more than PERCPU_STATS_MAX_COMMIT fields some runs of so many, from field
- * 0 on, each whole.
+ * A process that is killed in percpu_stats_fetch_zero() may have reset some of the
+ * objects, each as a whole. Objects of more than PERCPU_STATS_MAX_COMMIT fields are
+ * reset in runs of so many fields, each as a whole.
  *
  * An update or add that fell back to an atomic addition or to the lock is whole,
  * too, but may be in a snapshot without one that happened before it.
  *
- * Returns 0, or, with out undefined and nothing reset,
- *	-EINVAL	objects there are not, or a NULL
+ * Returns 0, or, with out undefined and nothing reset
+ *	-EINVAL	there are no such objects, or a NULL
  *	-EROFS	the region was opened to read
  *	-EPERM, -ETIMEDOUT, -EAGAIN  as percpu_fence(); in a shared region as
  *		percpu_fence_all() with 5 s: some CPU with a lane could not be fenced, as
  *		from a container with a cpuset (docs/stats.md)
- *	-ETIMEDOUT  also: another thread was stopped while it updated objects without
- *		sequences, or reset some
- *	-EAGAIN	also: other readers came between, eight times in a row
+ *	-ETIMEDOUT  also: another thread was stopped while it reset objects, or updated
+ *		some without sequences
+ *	-EAGAIN	also: other readers disturbed this one eight times in a row
  *	-ENOMEM	no memory for the helper thread of a fence
  *
  * Context: any thread, not a signal handler; not a cancellation point.
- * Progress: bounded by its errors, and by the fence's time. Readers of
- * the same objects take turns, but nobody waits longer than a second, for one that
- * was killed or is stopped: a reader that another one disturbs starts over.
+ * Progress: bounded by its errors and by the time of the fence. Readers of the same objects
+ * take turns. A reader waits at most a second for one that is stopped, and then goes on; a
+ * reader that another one disturbs starts over.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_stats_snapshot(const struct percpu_stats *s, size_t first,
 						       size_t n, void *out);
@@ -261,21 +268,21 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_stats_fetch_zero(const struct percpu_sta
 							 size_t n, void *out);
 
 /*
- * The same by type and field: a field that the struct does not have, or that is no
- * uint64_t, or a struct of another type, does not compile. h is the handle, a
- * PERCPU_STATS(); ret_h is the address of one. It and the other arguments are evaluated
- * once.
+ * The same functions with types and field names. A field that the struct does not have,
+ * a field that is no uint64_t, or a struct of another type, does not compile. h is a
+ * handle, of type PERCPU_STATS(); ret_h is the address of one. All arguments are
+ * evaluated once.
  */
 
 /* clang-format off */
 
 /**
- * The handle of objects of that type, which is a struct of uint64_t fields and arrays of
- * them. Two mentions are the same type, in C and C++: it may be extern in a header, a
- * parameter, a member.
+ * The type of a handle for objects of that struct, whose fields are uint64_t and arrays
+ * of uint64_t. PERCPU_STATS(type) is the same type wherever it is written, in C and C++:
+ * a handle may be extern in a header, a parameter, or a member.
  *
- * It is a pointer, to be copied and compared with NULL, and not to be dereferenced: what
- * it points to is the struct percpu_stats, and its own type remembers the fields.
+ * A handle is a pointer. It may be copied and compared with NULL, but not dereferenced:
+ * it points to a struct percpu_stats, and its type only remembers the fields.
  */
 #define PERCPU_STATS(type) __typeof__(type ***)
 
@@ -286,8 +293,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_stats_fetch_zero(const struct percpu_sta
 #define PERCPU_STATS_OF(h) ((struct percpu_stats *)(void *)(h))
 #endif
 
-/* Whether an expression's type is uint64_t: "unsigned long long" and Linux's __u64 are
- * not, where it is "unsigned long", for inlined code reads the field as a uint64_t. */
+/* Whether a type is uint64_t. Where that is "unsigned long", "unsigned long long" and
+ * Linux's __u64 are not: the inline functions read the field as a uint64_t. */
 #ifdef __cplusplus
 extern "C++" {
 template <typename T> struct percpu_is_word { enum { value = 0 }; };
@@ -300,7 +307,8 @@ template <> struct percpu_is_word<uint64_t> { enum { value = 1 }; };
 #define PERCPU_STATS_NOTHING { 0 }
 #endif
 
-/** A field's number, as an element's of an array; refuses what is no uint64_t. */
+/** A field's number, also of an element of an array; does not compile unless the field
+ *  is a uint64_t. */
 #define PERCPU_STATS_WORD(h, field)                                            \
 	(offsetof(__typeof__(***(h)), field) / 8 *                             \
 	 sizeof(char[PERCPU_STATS_IS_WORD(__typeof__((***(h)).field)) ? 1 : -1]))
@@ -308,7 +316,8 @@ template <> struct percpu_is_word<uint64_t> { enum { value = 1 }; };
 /* p, which must point to the handle's type. */
 #define PERCPU_STATS_TYPED(h, p) (0 ? **(h) : (p))
 
-/* The library copies the address there byte by byte, so that the handle may be of any type. */
+/* The library stores the handle byte by byte, as with memcpy(), so the handle may have
+ * any pointer type. */
 #define PERCPU_STATS_RET(ret_h) PERCPU_POINTER(struct percpu_stats **, ret_h)
 
 #define PERCPU_STATS_CREATE(ret_h, n, flags)                                   \
@@ -328,12 +337,13 @@ template <> struct percpu_is_word<uint64_t> { enum { value = 1 }; };
 #define PERCPU_STATS_ADD(h, i, field, n)                                       \
 	percpu_stats_add(PERCPU_STATS_OF(h), (i), PERCPU_STATS_WORD(h, field), (n))
 
-/** The struct's fields; refuses more than an update can have. */
+/** The number of the struct's fields; does not compile if one update cannot add to so
+ *  many. */
 #define PERCPU_STATS_WORDS(h)                                                  \
 	(sizeof(***(h)) / 8 *                                                  \
 	 sizeof(char[sizeof(***(h)) <= 8 * PERCPU_STATS_MAX_COMMIT ? 1 : -1]))
 
-/** Add all fields of the struct at delta, up to PERCPU_STATS_MAX_COMMIT of them. */
+/** Add the struct at delta: each of its fields to the field of object i. */
 #define PERCPU_STATS_UPDATE_ALL(h, i, delta)                                   \
 	percpu_stats_update(PERCPU_STATS_OF(h), (i), 0,                        \
 			    PERCPU_POINTER(const uint64_t *,                   \
@@ -352,8 +362,8 @@ template <> struct percpu_is_word<uint64_t> { enum { value = 1 }; };
  *
  *	PERCPU_STATS_UPDATE(ports, i, .packets = 1, .bytes = len);
  *
- * As PERCPU_STATS_UPDATE_ALL() of a struct whose other fields are 0. A value converts to
- * uint64_t as in an assignment. In a function only: it has a variable.
+ * As PERCPU_STATS_UPDATE_ALL() with a struct whose other fields are 0. A value converts
+ * to uint64_t as in an assignment. For use in functions only.
  */
 #define PERCPU_STATS_UPDATE(h, i, ...)                                         \
 	__extension__({                                                        \
@@ -367,7 +377,7 @@ template <> struct percpu_is_word<uint64_t> { enum { value = 1 }; };
 		      "a field of statistics is a uint64_t");                  \
 	percpu_delta_ value;
 
-/* Do something with each of 1 to 16 arguments. */
+/* Expand set(v) for each of 1 to 16 values v. */
 #define PERCPU_STATS_EACH(set, ...)                                            \
 	PERCPU_STATS_17TH(__VA_ARGS__, PERCPU_STATS_16, PERCPU_STATS_15,       \
 			  PERCPU_STATS_14, PERCPU_STATS_13, PERCPU_STATS_12,   \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * variable.h - variables at file scope that every CPU has a copy of, each
- * copy beginning with the initial value. After FreeBSD's dynamic per-CPU
+ * variable.h - variables at file scope of which every CPU has a copy. Each
+ * copy begins with the initial value. After FreeBSD's dynamic per-CPU
  * variables (DPCPU) and Linux's DEFINE_PER_CPU.
  *
  *	static PERCPU_VARIABLE(uint64_t, packets);
@@ -11,8 +11,8 @@
  *	PERCPU_VARIABLE_PTR(limits, cpu)->burst = 64;
  *
  * The variables of a program or shared library form one image, which a
- * constructor copies for each CPU. This header is not part of percpu.h: it
- * gives the object that includes it that constructor.
+ * constructor copies for each CPU. This header is not part of percpu.h, because it
+ * adds that constructor to each program or shared library that includes it.
  */
 #ifndef PERCPU_VARIABLE_H
 #define PERCPU_VARIABLE_H
@@ -22,42 +22,41 @@
 PERCPU_BEGIN_DECLS
 
 /*
- * What the calls of this header have in common.
+ * All calls of this header have this in common.
  *
- * Context: any thread, constructors included; children of fork. Once the image was set up,
- * which its constructor does, all but percpu_image_setup() in signal handlers, too.
- * Ordering: an add orders nothing (as memory_order_relaxed); a sum includes the adds that
+ * Context: any thread, constructors included; children of fork. After the constructor has
+ * set up the image, all but percpu_image_setup() also in signal handlers.
+ * Ordering: none for adds (as memory_order_relaxed). A sum includes the adds that
  * happened before it.
- * Progress: what comes first takes a lock of the process, and makes the copies; from then
- * on there is none: an add is bounded, as percpu_counter_add(), a sum loads each lane
- * once.
+ * Progress: the first call takes a lock of the process, and makes the copies. Later calls
+ * take no lock: an add is bounded, as percpu_counter_add(), and a sum loads each lane once.
  */
 
 /** The variables of one program or library. The fields are the library's. */
 struct percpu_image {
 	const char *start, *stop; /* the initial values */
 	intptr_t distance;	  /* from a variable to CPU 0's copy */
-	size_t stride;		  /* to the next CPU's; 0: there are no copies (yet) */
+	size_t stride;		  /* from a copy to the next CPU's; 0: there are no copies */
 	struct percpu_chunk *chunk;
-	int error; /* of the set-up, once it was tried */
+	int error; /* that percpu_image_setup() returns again */
 };
 
-/* The linker's names for the bounds of the section; absent if it is empty. */
+/* The linker defines these as the bounds of the section, unless it is empty. */
 extern const char __start_percpu_variables[] __attribute__((__weak__, __visibility__("hidden")));
 extern const char __stop_percpu_variables[] __attribute__((__weak__, __visibility__("hidden")));
 
-/** One for all units of a program or library. */
+/** All units of a program or library share this one, because it is weak. */
 __attribute__((__weak__, __visibility__("hidden"))) struct percpu_image percpu_image = {
 	__start_percpu_variables, __stop_percpu_variables, 0, 0, NULL, 0
 };
 
 /**
- * Make the copies, unless that was done. The constructor calls it, and so does
- * what uses a variable before that.
+ * Make the copies, unless that was done before. The constructor calls it, and so do the
+ * functions below when a constructor that runs earlier uses a variable.
  *
  * Returns 0, or -ENOMEM or -E2BIG (more CPUs than PERCPU_MAX_CPUS). After a
- * failure all CPUs share the image itself as their one copy, for good: adds
- * stay exact, being atomic then.
+ * failure all CPUs share the image itself as their one copy, for good. Adds
+ * are atomic then, and exact.
  *
  * Not in a signal handler.
  */
@@ -70,7 +69,7 @@ percpu_image_constructor(void)
 	(void)percpu_image_setup(&percpu_image);
 }
 
-/* What the macros below call. */
+/* The macros below call these. */
 PERCPU_API void *percpu_variable_at(struct percpu_image *image, void *variable, unsigned cpu);
 PERCPU_API void percpu_variable_add_slow(struct percpu_image *image, uint64_t *variable, int64_t n);
 PERCPU_API uint64_t percpu_variable_sum(struct percpu_image *image, const uint64_t *variable);
@@ -79,7 +78,8 @@ PERCPU_INLINE void percpu_variable_add(struct percpu_image *image, uint64_t *var
 {
 	size_t stride = __atomic_load_n(&image->stride, __ATOMIC_ACQUIRE);
 
-	/* The fences are for the compiler: the program may have pointers to copies. */
+	/* The compiler must not move accesses to the copy across the sequence: the program
+	 * may have a pointer to it. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (percpu_unlikely(stride == 0 ||
 			    percpu_seq_add((char *)variable + image->distance, stride, n)))
@@ -89,29 +89,28 @@ PERCPU_INLINE void percpu_variable_add(struct percpu_image *image, uint64_t *var
 
 /* clang-format off */
 
-/** Define a variable: may follow "static", and have an initializer. Its type
- *  asks for no more than 64 bytes of alignment, and is not const. At file scope or in a
- *  function, but not in one that C++ may have in several units (inline, a template):
- *  what is const, or may be there twice, is in a section of another kind, and GCC says
- *  "section type conflict". */
+/** Define a variable, at file scope or in a function. "static" may stand in front, and an
+ *  initializer behind. The type is not const, and has an alignment of at most 64 bytes.
+ *  The function must not be an inline function or template of C++. (GCC's "section type
+ *  conflict" means one of these: such a variable needs a section of another kind.) */
 #define PERCPU_VARIABLE(type, name)                                            \
 	__attribute__((__section__("percpu_variables"))) __typeof__(type) percpu_variable_##name
 
-/** Declare one that another unit of the program or library defines. */
+/** Declare a variable that another unit of the program or library defines. */
 #define PERCPU_VARIABLE_DECLARE(type, name)                                    \
 	extern __attribute__((__visibility__("hidden"))) __typeof__(type) percpu_variable_##name
 
 /**
- * The address of a CPU's copy, which must be below percpu_status()->
- * possible_cpus. To change it is the business of whoever owns it: the thread
- * that is pinned to the CPU, or percpu_seq_*() sequences.
+ * The address of a CPU's copy; cpu must be below percpu_status()->possible_cpus.
+ * The program decides who stores to the copy: one thread that is pinned to the CPU, or
+ * percpu_seq_*() sequences.
  */
 #define PERCPU_VARIABLE_PTR(name, cpu)                                         \
 	PERCPU_POINTER(__typeof__(&percpu_variable_##name),                    \
 		       percpu_variable_at(&percpu_image,                       \
 					  PERCPU_VARIABLE_COPIED(name), (cpu)))
 
-/* The address of what is copied; refuses what is const. */
+/* The address of the variable in the image; does not compile if the variable is const. */
 #ifdef __cplusplus
 #define PERCPU_VARIABLE_COPIED(name) &percpu_variable_##name
 #else
@@ -127,9 +126,9 @@ PERCPU_INLINE void percpu_variable_add(struct percpu_image *image, uint64_t *var
 #endif
 
 /**
- * Add n to the copy of this CPU, exactly, as percpu_counter_add(); and the sum
- * of all copies, as percpu_counter_fetch(): an initial value counts once per
- * CPU. For variables of type uint64_t.
+ * For variables of type uint64_t: add n to the copy of this CPU, as
+ * percpu_counter_add(); and return the sum of all copies, as percpu_counter_fetch(). An
+ * initial value counts once per CPU.
  */
 #define PERCPU_VARIABLE_ADD(name, n)                                           \
 	percpu_variable_add(&percpu_image, &percpu_variable_##name, (n))

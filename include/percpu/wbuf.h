@@ -2,16 +2,15 @@
 /*
  * wbuf.h - write buffers: many counters, little memory.
  *
- * A counter with a cell per CPU takes 8 bytes times the CPUs. Here it is one
- * plain uint64_t of the program's, and what is to be added to it waits in a
- * buffer of the CPU that counted, until someone flushes that CPU's buffer.
- * Scheduling n adds, a transaction, is one restartable sequence with one
- * commit; a flush applies whole transactions with plain adds, under one lock
- * for all cells of the write buffer. Whoever reads under that lock sees of
- * each transaction all or nothing.
+ * A counter with a cell per CPU takes 8 bytes times the CPUs. Here a counter is one
+ * plain uint64_t of the program, its cell. Adds wait in a buffer of the CPU
+ * that counted, until a thread flushes that CPU's buffer. To schedule n adds, a
+ * transaction, is one restartable sequence with one commit. A flush applies whole
+ * transactions with plain adds, under one lock for all cells of the write buffer. A
+ * reader under that lock sees all or nothing of each transaction.
  *
  * After the write buffers (stat_wb) of "Data Plane Software Design", where
- * each thread has one, which it alone may fill and flush.
+ * each thread has a buffer that it alone may fill and flush.
  */
 #ifndef PERCPU_WBUF_H
 #define PERCPU_WBUF_H
@@ -28,45 +27,47 @@ struct percpu_wbuf {
 	size_t stride;
 };
 
-/** One add of a transaction: *cell += n, modulo 2^64. A cell is aligned to 8 bytes,
- *  which 32-bit x86 compilers do of themselves for variables, not in structs. */
+/** One add of a transaction: *cell += n, modulo 2^64. A cell must be aligned to 8 bytes;
+ *  on 32-bit x86, a member of a struct needs an attribute for that. */
 struct percpu_wbuf_entry {
 	uint64_t *cell;
 	uint64_t n;
 };
 
 /*
- * What the calls of this header have in common, where one does not say more.
+ * All calls of this header have this in common, unless one says otherwise.
  *
  * Context: any thread, not a signal handler. A child of fork begins with empty buffers:
- * what was scheduled before is the parent's to apply.
- * Ordering: a flush that begins after an add has returned includes it; what it stored is
- * seen by who holds the lock of cells after it, as percpu_wbuf_read() does.
- * Progress: what waits, waits for one lock: that of the cells, held for a flush.
- * percpu_wbuf_create() and percpu_wbuf_destroy() take one of the process besides.
+ * the parent applies what was scheduled before.
+ * Ordering: a flush that begins after an add has returned includes the add. A thread that
+ * takes the lock of the cells after the flush, as percpu_wbuf_read() does, sees what the
+ * flush stored.
+ * Progress: calls that wait do so for the lock of the cells, which is held for a flush.
+ * percpu_wbuf_create() and percpu_wbuf_destroy() also take a lock of the process.
  */
 
-/** What a write buffer is made like. Set size; zero elsewhere is the default. */
+/** Options of a write buffer. Set size; zero in another field means the default. */
 struct percpu_wbuf_options {
 	size_t size;	/* sizeof(struct percpu_wbuf_options) */
 	size_t entries; /* adds per CPU: power of two up to 2^24; default 1024 */
 
-	/* A lock of the caller's instead of an internal one: all three, or none.
-	 * Not recursive; trylock returns 0 if it took the lock. */
+	/* The caller's lock, to be used instead of an internal one: set all three
+	 * functions, or none. The lock is not recursive. trylock returns 0 if it took
+	 * the lock. */
 	void (*lock)(void *arg);
 	int (*trylock)(void *arg);
 	void (*unlock)(void *arg);
-	void *arg; /* handed to the three */
+	void *arg; /* passed to the three functions */
 };
 
 /**
  * Create a write buffer. o may be NULL: all defaults.
  *
  * Returns 0, or
- *	-EINVAL	ret is NULL; options this library does not know; entries is
+ *	-EINVAL	ret is NULL; options that this library does not know; entries is
  *		no power of two or too large; one or two of the lock's functions
- *	-ENOMEM	no memory, or no address space; -E2BIG more CPUs than
- *		PERCPU_MAX_CPUS
+ *	-ENOMEM	no memory or address space
+ *	-E2BIG	more CPUs than PERCPU_MAX_CPUS
  *
  * Context: any thread, not a signal handler.
  */
@@ -83,7 +84,7 @@ PERCPU_API void percpu_wbuf_destroy(struct percpu_wbuf *w);
 PERCPU_API int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds,
 				    size_t n);
 
-/* Put at least one add into this CPU's queue; how many is a constant, as a rule. */
+/* Put n adds, at least one, into this CPU's queue. n is usually a constant. */
 PERCPU_INLINE int percpu_wbuf_append(const struct percpu_wbuf *w,
 				     const struct percpu_wbuf_entry *adds, size_t n)
 {
@@ -105,28 +106,27 @@ PERCPU_INLINE int percpu_wbuf_append(const struct percpu_wbuf *w,
 /**
  * Schedule n adds as one transaction.
  *
- * Once this has returned 0, a flush that begins later applies the adds. Until
- * after that flush the cells must exist; adds is read before this returns.
+ * Once this has returned 0, a flush that begins later applies the adds. The cells
+ * must exist until after that flush; adds is read before this returns.
  *
- * When the CPU's buffer is three quarters full, or the thread cannot run
- * sequences, the lock is tried, once. If it is free, the caller applies what is
- * in the CPU's buffer, then its own adds. If it is not, the last quarter of the
- * buffer is used; and when that is full, and the lock still is not free, the
- * transaction goes on a list, in memory of malloc(3), for the next flush.
- * Nothing is lost, and nobody is waited for, also where the holder of the lock
- * does not run.
+ * If the CPU's buffer is three quarters full, or the thread cannot run sequences, the
+ * caller tries the lock once. If the lock is free, the caller applies the adds in
+ * the CPU's buffer, and then its own. If the lock is taken, the caller uses the last
+ * quarter of the buffer. If that is full, the transaction goes on a list, in memory of
+ * malloc(3), for the next flush. Nothing is lost, and the caller waits for nobody, even
+ * if the holder of the lock does not run.
  *
  * Returns 0, or with nothing scheduled
  *	-E2BIG	the buffer is smaller than the transaction
  *	-ENOMEM	it had to go on the list, and there was no memory
  *
- * Context: any thread, not a signal handler; also with the caller's own lock
- * held.
- * Ordering: none among the adds and what the thread does besides; a flush that
- * happens after the return includes them.
+ * Context: any thread, not a signal handler. The thread may hold the caller's lock of
+ * percpu_wbuf_options.
+ * Ordering: none between the adds and the thread's other accesses; a flush that
+ * happens after the return includes the adds.
  * Progress: bounded. At most 2 x PERCPU_SEQ_TRIES + 1 sequences and one try of
- * the lock; with the lock, the adds of the CPU's buffer, of the list as many as
- * a buffer holds, to the end of a transaction, and the caller's own.
+ * the lock. With the lock, the caller applies the adds of the CPU's buffer, transactions
+ * of the list until they are as many adds as a buffer holds, and its own adds.
  */
 PERCPU_INLINE int percpu_wbuf_add_n(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds,
 				    size_t n)
@@ -146,11 +146,12 @@ PERCPU_INLINE int percpu_wbuf_add(struct percpu_wbuf *w, uint64_t *cell, uint64_
 }
 
 /**
- * Flush: apply what every CPU's buffer and the list hold at the time.
+ * Flush: apply the adds that are in the CPUs' buffers and on the list when the call
+ * begins.
  *
- * Anyone may, for all: how old the cells' values are is up to who reads them.
- * What is scheduled meanwhile is left for the next flush, so the time is that
- * of at most entries adds per CPU, plus what is on the list.
+ * Any thread may flush for all. How often to flush is up to those who read the cells.
+ * Adds that are scheduled meanwhile are left for the next flush, so the time is that
+ * of at most entries adds per CPU, plus those on the list.
  *
  * percpu_wbuf_flush() waits for the lock; percpu_wbuf_try_flush() does not:
  * it returns 0, or -EBUSY if the lock is taken.
@@ -163,8 +164,8 @@ PERCPU_API int percpu_wbuf_try_flush(struct percpu_wbuf *w);
 PERCPU_API void percpu_wbuf_hint_flush_slow(struct percpu_wbuf *w);
 
 /**
- * For when there is time: flush this CPU's buffer if it is more than a quarter
- * full and the lock is free, so that no add need do it.
+ * Flush this CPU's buffer if it is more than a quarter full and the lock is free. A program
+ * calls it when it has time, so that no add has to flush.
  *
  * Context: as percpu_wbuf_try_flush(). Two loads, and a compare, when there is
  * nothing to do.
@@ -184,10 +185,10 @@ PERCPU_INLINE void percpu_wbuf_hint_flush(struct percpu_wbuf *w)
 }
 
 /**
- * Flush, and copy n cells, under one hold of the lock: of each transaction all
- * or nothing is in the copies.
+ * Flush, and copy n cells, under one hold of the lock: the copies have all or nothing of
+ * each transaction.
  *
- * Without it a cell may be read by an atomic load at any time; several cells
+ * A program may also read a cell with an atomic load at any time; several cells
  * read so may show a part of a transaction.
  *
  * Context: as percpu_wbuf_flush().
@@ -195,11 +196,11 @@ PERCPU_INLINE void percpu_wbuf_hint_flush(struct percpu_wbuf *w)
 PERCPU_API void percpu_wbuf_read(struct percpu_wbuf *w, uint64_t *const *cells, size_t n,
 				 uint64_t *ret);
 
-/** What percpu_wbuf_stats() tells, without a lock; of moments that may differ a little. */
+/** Filled by percpu_wbuf_stats(), without a lock. The fields are not read at the same moment. */
 struct percpu_wbuf_stats {
-	size_t entries;	    /* adds that a CPU's buffer holds */
+	size_t entries;	    /* adds that a CPU's buffer can hold */
 	uint64_t pending;   /* adds scheduled and not applied */
-	uint64_t flushes;   /* how often buffers were flushed, also because one was full */
+	uint64_t flushes;   /* flushes, also those by an add that found a full buffer */
 	uint64_t overflows; /* transactions that went on the list */
 };
 
