@@ -108,6 +108,9 @@ int percpu_options_read(void *to, size_t known, const void *from);
  *  point. */
 void percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
 
+/** Wake so many of those who sleep on it: FUTEX_WAKE or FUTEX_WAKE_PRIVATE. */
+void percpu_futex_rouse(uint32_t *word, int operation, int how_many);
+
 /** The same in this process. Wake all who do. */
 void percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void percpu_futex_wake(uint32_t *word);

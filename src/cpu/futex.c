@@ -18,6 +18,11 @@ void percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t 
 	syscall(SYS_futex, word, operation, value, ns != 0 ? time : NULL, NULL, 0);
 }
 
+void percpu_futex_rouse(uint32_t *word, int operation, int how_many)
+{
+	syscall(SYS_futex, word, operation, how_many, NULL, NULL, 0);
+}
+
 void percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
 	percpu_futex_sleep(word, FUTEX_WAIT_PRIVATE, value, ns);
@@ -25,5 +30,5 @@ void percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 
 void percpu_futex_wake(uint32_t *word)
 {
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	percpu_futex_rouse(word, FUTEX_WAKE_PRIVATE, INT_MAX);
 }

@@ -173,7 +173,7 @@ void percpu_robust_unlock(struct percpu_robust *h)
 					    __ATOMIC_RELAXED))
 		;
 	if (value & FUTEX_WAITERS)
-		syscall(SYS_futex, h->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+		percpu_futex_rouse(h->word, FUTEX_WAKE, INT_MAX);
 	disarm(h);
 	pthread_sigmask(SIG_SETMASK, &h->signals, NULL);
 	errno = saved;

@@ -328,7 +328,7 @@ static void wait_for_turn(uint32_t *reader, uint32_t me)
 static void end_turn(uint32_t *reader, uint32_t me)
 {
 	if (__atomic_compare_exchange_n(reader, &me, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		syscall(SYS_futex, reader, FUTEX_WAKE, 1, NULL, NULL, 0);
+		percpu_futex_rouse(reader, FUTEX_WAKE, 1);
 }
 
 static int snapshot(const struct percpu_stats *s, size_t first, size_t n, bool zero, void *out)

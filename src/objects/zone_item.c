@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <percpu/zone.h>
@@ -171,7 +170,7 @@ static int wait_for_item(struct percpu_zone *z, void **ret)
 void percpu_zone_wake(struct percpu_zone *z)
 {
 	__atomic_fetch_add(&z->freed, 1, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &z->freed, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	percpu_futex_rouse(&z->freed, FUTEX_WAKE_PRIVATE, 1);
 }
 
 static const char *explain_failure(const struct percpu_zone *z, int e)
