@@ -31,12 +31,12 @@ bool percpu_barrier_init(uint32_t *ret_commands)
 	return by_kernel;
 }
 
-/* The process's own sequences on these CPUs: by the kernel if it can. Fallbacks
- * in signal handlers come here, too, so it starts nothing that is not needed. */
+/* Abort the process's own sequences on CPUs first to end - 1. Fallbacks in signal handlers
+ * call this, too, so it starts a thread only if the kernel cannot fence. */
 static int abort_all(unsigned first, unsigned end, unsigned flags)
 {
 	if (by_kernel && (membarrier(RSEQ_FENCE, flags, (int)first) == 0 ||
-			  /* Not inherited, by a restored checkpoint for instance. */
+			  /* The registration can be lost, as in a restored checkpoint. */
 			  (membarrier(RSEQ_FENCE_REGISTER, 0, 0) == 0 &&
 			   membarrier(RSEQ_FENCE, flags, (int)first) == 0)))
 		return 0;
@@ -48,8 +48,8 @@ int percpu_barrier(unsigned cpus)
 	return percpu_sequences_may_run() ? abort_all(0, cpus, 0) : 0;
 }
 
-/* Whether the thread is on the CPU: whatever was in a sequence there has then been
- * preempted, since the caller raised its guard, as by a visit. */
+/* Whether the thread is on the CPU. If so, it has preempted whatever was in a sequence
+ * there, as a visit does. */
 static bool is_on_cpu(unsigned cpu)
 {
 	int saved = errno;

@@ -3,12 +3,12 @@
  * clone.c - vfork() and clone(), in front of those of libc.
  *
  * A child that shares its parent's memory and thread-local storage reads its
- * parent's CPU number, while the kernel restarts no sequence of its own. No
- * instruction can tell the two apart. So the calls that make such a child are
- * wrapped: as long as a thread's TLS is shared, both use atomic lanes.
+ * parent's CPU number, but the kernel restarts none of the child's sequences. The child
+ * cannot tell that it is not its parent's thread. So the calls that make such a child are
+ * wrapped: while parent and child share a thread's TLS, both use atomic lanes.
  *
- * Calls in what is loaded late find those of libc, for the program's libraries come
- * first. So that is linked with --wrap=vfork and --wrap=clone.
+ * A library that is loaded late would call libc's functions, because the libraries of
+ * the program come first. So it is linked with --wrap=vfork and --wrap=clone.
  *
  * Children made past libc, by the system call itself, are not seen; neither
  * would errno or malloc work for them.
@@ -35,8 +35,8 @@
 
 #if defined(PERCPU_SEQ_SIGNATURE) && !defined(PERCPU_NO_WRAP)
 
-/* In the parent, when the child has called exec or exit; r is what the system
- * call returned. */
+/* The parent comes here when the child has called exec or exit. r is the result of the
+ * system call. */
 __attribute__((visibility("hidden"), used)) int percpu_vfork_done(long r)
 {
 	percpu_thread_unshare();
@@ -153,8 +153,8 @@ PERCPU_API int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 	if (shares)
 		percpu_thread_share();
 	r = __clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
-	/* A child that runs beside its parent shares for good: nobody tells
-	 * when it ends. */
+	/* A child that runs beside its parent shares for good: the parent is not told
+	 * when the child ends. */
 	if (shares && (r < 0 || (flags & CLONE_VFORK)))
 		percpu_thread_unshare();
 	return r;

@@ -2,16 +2,15 @@
 /*
  * cpus.c - how many CPUs there can be, and which are online.
  *
- * Lanes are indexed by the CPU numbers of the kernel, so what counts is the
- * highest number possible, not how many CPUs are online or allowed. sysfs lists
- * them, but containers put files of their own in its place, and jails have none.
- * Which file system a file is on tells the kernel's files from others. Two tables
- * in /proc have a column for each CPU: of those possible, /proc/softirqs, and of
- * those online, /proc/interrupts.
+ * Lanes are indexed by the CPU numbers of the kernel, so regions need the highest
+ * possible number, not how many CPUs are online or allowed. sysfs lists the possible
+ * CPUs, but containers put files of their own in its place, and jails have no sysfs. A file
+ * is the kernel's if it is on sysfs or procfs. Two tables in /proc have a column for each
+ * CPU: /proc/softirqs for the possible ones, and /proc/interrupts for the online ones.
  *
- * Where neither is the kernel's, two lengths bound the number of CPUs: that of the
- * masks that the kernel prints, a hexadecimal digit for four, and that of the
- * shortest mask that it hands out, a word for as many as it has bits.
+ * If neither the list nor the table is the kernel's, two lengths bound the number of
+ * CPUs: that of the masks that the kernel prints, with a hexadecimal digit for four CPUs,
+ * and that of the shortest mask that sched_getaffinity(2) fills, in words.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,8 +35,8 @@ static bool is_on(int fd, long file_system)
 	return fstatfs(fd, &st) == 0 && (long)st.f_type == file_system;
 }
 
-/* In *ret_genuine, whether it is the kernel that says so. The kernel cuts what is
- * longer than a page; it ends what is whole with the line. */
+/* Sets *ret_genuine to whether the file is the kernel's, and whole: the kernel cuts a list
+ * that is longer than a page, and then no newline ends it. */
 static bool read_list(const char *path, char *buf, size_t size, bool *ret_genuine)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be a pipe */
@@ -76,11 +75,11 @@ bool percpu_next_range(const char **list, unsigned long *first, unsigned long *l
 	return true;
 }
 
-/* What the CPUs of a list, or a table, are asked for. */
+/* What read_sysfs() and read_table() look for. */
 struct listing {
-	unsigned long cpu;
-	bool has_cpu;
-	unsigned long end; /* the highest number + 1; 0: there is none */
+	unsigned long cpu; /* set by the caller */
+	bool has_cpu;	   /* whether the file lists that CPU */
+	unsigned long end; /* the highest number + 1; 0: the file lists none */
 };
 
 static void enter_range(struct listing *l, unsigned long first, unsigned long last)
@@ -91,7 +90,7 @@ static void enter_range(struct listing *l, unsigned long first, unsigned long la
 		l->end = last + 1;
 }
 
-/* A list in sysfs. Whether it is the kernel's; what it says, in any case. */
+/* Read a list in sysfs into l. Returns whether the list is the kernel's. */
 static bool read_sysfs(const char *path, struct listing *l)
 {
 	unsigned long first, last;
@@ -106,7 +105,7 @@ static bool read_sysfs(const char *path, struct listing *l)
 	return genuine && l->end != 0;
 }
 
-/* Not blocking, should it be a pipe. */
+/* O_NONBLOCK, because the file may be a pipe. */
 static FILE *open_table(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -117,8 +116,8 @@ static FILE *open_table(const char *path)
 	return f;
 }
 
-/* A table in /proc, which begins with a line of "CPU0 CPU1 ...". Whether it is the
- * kernel's and has one. */
+/* Read a table in /proc, which begins with a line of "CPU0 CPU1 ...", into l. Returns
+ * whether the table is the kernel's and has such a line. */
 static bool read_table(const char *path, struct listing *l)
 {
 	FILE *f = open_table(path);
@@ -143,8 +142,9 @@ static bool read_table(const char *path, struct listing *l)
 	return whole;
 }
 
-/* What the kernel's affinity mask proves: at least *ret_seen lanes are needed;
- * the result is how many bits the shortest mask has that the kernel fills, or 0. */
+/* Set *ret_seen to the highest CPU number + 1 in the kernel's affinity mask: so many lanes
+ * are certainly needed. Returns how many bits the shortest mask has that the kernel fills,
+ * or 0. */
 static unsigned long affinity(unsigned long *ret_seen)
 {
 	unsigned long mask[PERCPU_MAX_CPUS * 4 / MASK_WORD];
@@ -164,10 +164,10 @@ static unsigned long affinity(unsigned long *ret_seen)
 	return n * (unsigned long)CHAR_BIT;
 }
 
-/* The highest possible CPU number + 1 as the kernel said it when it was asked first:
- * that is fixed when a machine starts, and the process may be in a jail since, or have
- * no descriptor left. 0: not known. In *ret_claimed what a list in sysfs says that is
- * not the kernel's. */
+/* Return the highest possible CPU number + 1, or 0 if the kernel's lists cannot be read.
+ * The number is fixed when a machine starts. It is kept from the first call, because the
+ * process may since be in a jail, or have no descriptor left. *ret_claimed becomes what a
+ * list in sysfs says that is not the kernel's. */
 static unsigned long known(unsigned long *ret_claimed)
 {
 	static unsigned long once_known; /* atomic */
@@ -185,8 +185,8 @@ static unsigned long known(unsigned long *ret_claimed)
 	return list.end;
 }
 
-/* Hexadecimal digits that the kernel prints for a mask of CPUs; 0: not known. It
- * prints as many bits as the highest possible CPU number + 1. */
+/* Return how many hexadecimal digits the kernel prints for a mask of CPUs, or 0 if that
+ * is not known. The mask has as many bits as the highest possible CPU number + 1. */
 static unsigned long mask_digits(void)
 {
 	static const char name[] = "Cpus_allowed:";
@@ -208,7 +208,8 @@ static unsigned long mask_digits(void)
 	return digits;
 }
 
-/* Where it is not known: not less than *certain, and as many as are returned. */
+/* Return how many CPU lanes to make if the kernel's lists cannot be read, and raise
+ * *certain to the number of CPUs that the machine has at least. */
 static unsigned long guess(unsigned long bits, unsigned long claimed, uint32_t *certain)
 {
 	unsigned long digits = mask_digits();
@@ -230,7 +231,7 @@ static int possible_cpus(uint32_t *ret_certain)
 	unsigned long seen, bits = affinity(&seen), claimed, cpus = known(&claimed);
 	uint32_t certain = seen > 0 ? (uint32_t)seen : 1;
 
-	if (cpus < certain || (bits != 0 && cpus > bits)) /* or the kernel contradicts it */
+	if (cpus < certain || (bits != 0 && cpus > bits)) /* unknown, or contradicted */
 		cpus = guess(bits, claimed, &certain);
 	else
 		certain = (uint32_t)cpus;
@@ -241,7 +242,7 @@ static int possible_cpus(uint32_t *ret_certain)
 	return (int)cpus;
 }
 
-/* Files are read, which are cancellation points, and would stay open. */
+/* A thread that is canceled while it reads a file would leave the file open. */
 int percpu_possible_cpus(uint32_t *ret_certain)
 {
 	int cancel = percpu_defer_cancel(), r = possible_cpus(ret_certain);
@@ -268,7 +269,7 @@ bool percpu_cpu_online(unsigned cpu)
 	return !offline;
 }
 
-/* The set is on the stack: see percpu_helper_start(). */
+/* The set is on the stack because helpers should not allocate memory. */
 int percpu_pin(pid_t tid, unsigned cpu)
 {
 	cpu_set_t set[PERCPU_MAX_CPUS / CPU_SETSIZE] = { 0 };
@@ -278,7 +279,7 @@ int percpu_pin(pid_t tid, unsigned cpu)
 }
 
 uint32_t percpu_lanes_everywhere = PERCPU_MAX_CPUS;
-static bool without_lane; /* atomic: a CPU was seen that has none in some */
+static bool without_lane; /* atomic: a noted CPU has no lane in some region */
 
 void percpu_note_lanes(uint32_t cpus)
 {

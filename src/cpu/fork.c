@@ -2,17 +2,17 @@
 /*
  * fork.c - the process lock; what a fork waits for, and what a child finds.
  *
- * A child has one thread. It must find no lock of the process held by another,
- * so the thread that forks takes them all, in the order of enum percpu_fork_order,
- * which is that of everybody who takes two of them. Each part of the library that
- * has one says so when it is loaded.
+ * A child has one thread. It must not find a lock of the process held by another thread,
+ * so the thread that forks takes all locks, in the order of enum percpu_fork_order. A
+ * thread that takes two of them keeps to the same order. Each part of the library that
+ * has locks registers when it is loaded.
  *
- * All are held for a bounded time: nobody waits for another process with one of
- * them. Robust locks (lock.c) are not among them. Those in files are their
- * holders', who live on in the parent; those in private memory are nobody's in the
- * child, where the next to take one completes what it finds half done.
+ * All locks are held for a bounded time, because no holder waits for another process.
+ * A fork does not take robust locks (lock.c). The holder of one in a file goes on in the
+ * parent. One in private memory has no holder in the child, where the next thread that
+ * takes it completes what is half done.
  *
- * As POSIX.1-2024 says, fork() is not for signal handlers; _Fork() is, and calls
+ * POSIX.1-2024 does not allow fork() in signal handlers. It allows _Fork(), which calls
  * none of this: its child may call what a signal handler may, and exec.
  */
 #define _GNU_SOURCE
@@ -22,11 +22,11 @@
 #include "cpu.h"
 
 static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
-static int cancel_state; /* of the holder; under the lock */
-static sigset_t signals; /* likewise */
+static int cancel_state; /* of the holder; process_lock protects it */
+static sigset_t signals; /* of the holder; process_lock protects it */
 
-/* Whoever waits for it may have a lock that other processes wait for, so no signal
- * handler is to keep the holder from going on. */
+/* A thread that waits for the process lock may hold a lock that other processes wait for.
+ * So signals are blocked, and no signal handler delays the holder. */
 void percpu_process_lock(void)
 {
 	int state = percpu_defer_cancel();
@@ -70,7 +70,7 @@ static void after_fork(void)
 			parts[i]->after();
 }
 
-/* All locks are held until everything is mended. */
+/* The child holds all locks until every part is repaired. */
 static void after_fork_in_child(void)
 {
 	for (int i = PERCPU_FORK_PARTS - 1; i >= 0; i--)

@@ -9,7 +9,7 @@
 
 #include "cpu.h"
 
-/* The time is as the system call wants it, which may be shorter than libc's. */
+/* The kernel's struct timespec may have shorter fields than libc's. */
 void percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns)
 {
 	const percpu_kernel_long time[2] = { (percpu_kernel_long)(ns / PERCPU_SECOND),

@@ -12,10 +12,12 @@
 
 #define STACK (256 * 1024) /* the default may not fit RLIMIT_AS */
 
-/* What glibc takes off each thread's stack, or more. Written once, by percpu_init(). */
+/* At least the thread-local storage that glibc puts on each thread's stack. Written once,
+ * by percpu_init(). */
 static size_t tls;
 
-/* Of all objects: those that were loaded later have theirs elsewhere. */
+/* Add the thread-local storage of an object. Objects that are loaded later have theirs
+ * elsewhere. */
 static int add_tls(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	size_t *sum = arg;
@@ -61,6 +63,7 @@ int percpu_helper_start(pthread_t *ret, bool normal, void *(*fn)(void *), void *
 	r = pthread_create(ret, &attr, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
-	/* EINVAL, too, means that the kernel starts none: after unshare(CLONE_NEWPID). */
+	/* pthread_create() returns EINVAL if the kernel starts no thread because of
+	 * unshare(CLONE_NEWPID). */
 	return r == 0 || r == ENOMEM ? -r : -EAGAIN;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel.h - the few numbers of Linux's interface that libc has no header for; so
- * compilers need no headers of the kernel's, which musl-gcc does not bring.
+ * kernel.h - the few definitions of Linux that libc has no header for. With them the
+ * library compiles without the kernel's headers, which musl-gcc does not bring.
  */
 #ifndef PERCPU_KERNEL_H
 #define PERCPU_KERNEL_H
 
-/* What the kernel calls long: of its own, not of a program in 32 bits on x86-64 (x32). */
+/* The kernel's long: 64 bits on x86-64, also for 32-bit programs (x32). */
 #if defined(__x86_64__) && defined(__ILP32__)
 typedef long long percpu_kernel_long;
 #else

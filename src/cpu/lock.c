@@ -2,25 +2,24 @@
 /*
  * lock.c - robust locks: those whose holder may be killed.
  *
- * A robust lock is one word, in memory that processes share or of this one. It
- * is taken by compare-and-swap with the thread's id and waited for with a futex.
- * The kernel learns of it in one way only: while a thread has it, or is about to,
- * the thread's robust list head (get_robust_list(2)) names the word as the
- * operation in progress. When the thread dies, or calls exec, with its id in the
- * word, the kernel marks the word FUTEX_OWNER_DIED and wakes a waiter, who takes
- * it over. Nothing lies in the shared memory but the word: no pointer that could
- * be bent, and there is no descriptor that could be closed, or be refused.
+ * A robust lock is one word, in shared or private memory. A thread takes it by
+ * compare-and-swap with its id, and waits for it with a futex. While a thread holds it, or
+ * is about to, list_op_pending of the thread's robust list head (get_robust_list(2))
+ * names the word. When the thread dies, or calls exec, with its id in the word, the kernel
+ * marks the word FUTEX_OWNER_DIED and wakes a waiter, which takes the lock over. The
+ * shared memory holds nothing but the word: no pointer that another process could
+ * change. There is no descriptor that could be closed or refused.
  *
- * - A thread has one operation in progress, so it holds one such lock at a time,
- *   and no robust mutex of libc. Signals are blocked meanwhile, for a handler
+ * - There is one list_op_pending, so a thread holds one such lock at a time,
+ *   and no robust mutex of libc. Signals are blocked while it does, because a handler
  *   could take either.
- * - Nobody waits with signals blocked, nor without bound.
- * - The head is asked for each time: a child of clone(CLONE_VM) has none, or one
- *   of its own, while its thread-local memory may be its parent's.
- * - Whoever may only read the memory can still sleep on the word, or move others
- *   that sleep there, and so catch a wake-up. So a waiter looks again by itself.
- * - Where the kernel refuses get_robust_list(2), the lock works, but nobody takes
- *   it over: when its holder was killed, the others give up after a time.
+ * - No thread waits with signals blocked, or without bound.
+ * - get_robust_list(2) is called each time, because a child of clone(CLONE_VM) has no
+ *   head, or one of its own, even if it shares its parent's thread-local memory.
+ * - A process that may only read the memory can still sleep on the word, or move other
+ *   sleepers to another word, and so take a wake-up away. So a waiter wakes up by itself.
+ * - If the kernel refuses get_robust_list(2), the lock works, but is not
+ *   taken over: if its holder was killed, the others give up after a time.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -54,8 +53,8 @@ static void set_pending(struct robust_list_head *head, struct robust_list *entry
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/* From here until disarm() the kernel looks at the word if the thread dies. A
- * task that has no list gets one for the time being. */
+/* Name the word in list_op_pending, so that the kernel looks at it if the thread dies
+ * before disarm(). A task that has no list gets one until then. */
 static void arm(struct percpu_robust *h, uint32_t *word)
 {
 	h->registered = false;
@@ -93,14 +92,14 @@ static bool is_free(uint32_t value)
 	return (value & FUTEX_TID_MASK) == 0;
 }
 
-/* Returns what the word was: free, if it is the caller's now. */
+/* Returns what the word was. If it was free, the caller has the lock now. */
 static uint32_t try_lock(struct percpu_robust *h, uint32_t *word)
 {
 	uint32_t value = __atomic_load_n(word, __ATOMIC_RELAXED);
 	sigset_t all;
 
-	/* A word that is taken is left alone also by the kernel: in another PID
-	 * namespace its holder may have this thread's id. */
+	/* The kernel must not look at a word that is taken: its holder may be in another
+	 * PID namespace and have the same id as this thread. */
 	if (!is_free(value))
 		return value;
 	sigfillset(&all);
@@ -120,7 +119,7 @@ static uint32_t try_lock(struct percpu_robust *h, uint32_t *word)
 	return value;
 }
 
-/* Sleep until the word, whose value that was, may have changed. */
+/* Sleep until the word may have another value. */
 static void wait_for(uint32_t *word, uint32_t value, uint64_t ns)
 {
 	if (!(value & FUTEX_WAITERS) &&
@@ -130,8 +129,8 @@ static void wait_for(uint32_t *word, uint32_t value, uint64_t ns)
 	percpu_futex_sleep(word, FUTEX_WAIT, value | FUTEX_WAITERS, ns < SLICE_NS ? ns : SLICE_NS);
 }
 
-/* A holder that is there each time we look for so long is stopped. As long as
- * holders change we wait on, for ten times as long: the machine is busy. */
+/* A thread that holds the lock for timeout_ns is stopped. If the holder changes, the
+ * machine is only busy, so wait on, for up to ten times as long. */
 int percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns)
 {
 	uint64_t deadline = 0, end = 0, now;
@@ -161,8 +160,8 @@ int percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout
 	return is_free(value) ? 0 : -ETIMEDOUT;
 }
 
-/* The word is freed before the operation in progress ends: should the thread
- * die between the two, the kernel finds the word free and wakes a waiter. */
+/* The word is freed before list_op_pending is cleared. If the thread dies between the
+ * two, the kernel finds the word free and wakes a waiter. */
 void percpu_robust_unlock(struct percpu_robust *h)
 {
 	uint32_t value = __atomic_load_n(h->word, __ATOMIC_RELAXED);

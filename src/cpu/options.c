@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * options.c - structs of options, as programs of any version hand them over.
+ * options.c - read structs of options of programs of any version.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "cpu.h"
 
-#define LONGEST 4096 /* more is a mistake */
+#define LONGEST 4096 /* a larger size is a mistake of the program */
 
 static bool is_zero(const unsigned char *p, size_t n)
 {

@@ -2,12 +2,12 @@
 /*
  * record.c - where the library keeps what it knows of the calling thread.
  *
- * A program that is linked with the library has it in thread-local storage, at a
- * distance from the thread pointer that is fixed when the program starts.
+ * In a program that is linked with the library, each thread's record is in thread-local
+ * storage, at a distance from the thread pointer that is fixed when the program starts.
  *
- * What is loaded late, by dlopen(), may get no such storage: musl refuses, and
- * glibc has about 1.6 KB for all libraries. Storage of the other kind glibc
- * allocates with malloc() at a thread's first access, which may be in a signal
+ * A library that is loaded late, by dlopen(), may get no such storage: musl refuses it, and
+ * glibc has about 1.6 KB for all libraries. glibc allocates the other kind of thread-local
+ * storage with malloc() at a thread's first access, which may be in a signal
  * handler that has interrupted malloc(). So with PERCPU_LATE the library has no
  * thread-local storage. Each thread's record is a mapping, and the value of a
  * thread-specific key. pthread_getspecific() can be called in signal handlers.
@@ -19,25 +19,27 @@
 
 #include "cpu.h"
 
-/* What else is to be done when a thread ends. Constant once percpu_init() is done. */
+/* Called when a thread ends, see percpu_record_init(). Constant once percpu_init() is
+ * done. */
 static void (*at_end)(struct percpu_record *);
 
 #ifdef PERCPU_LATE
 
-/* glibc has room for the values of so many keys in each thread; for the value of
- * a further key pthread_setspecific() calls malloc(). musl has room for all. */
+/* Each thread of glibc has room for the values of so many keys. For the value of
+ * a further key pthread_setspecific() calls malloc(). musl has room for all keys. */
 #ifdef __GLIBC__
 #define KEYS 32
 #else
 #define KEYS PERCPU_NO_KEY
 #endif
 
-/* Not stored to by its public name, which may be that of the program's library. */
+/* This library stores to key and not to percpu_key, because that name may resolve to the
+ * library that the program is linked with. */
 static pthread_key_t key = PERCPU_NO_KEY;
 extern pthread_key_t percpu_key __attribute__((alias("key")));
 
-/* Of all threads that cannot have one of their own. They change nothing in it
- * but shared, which makes no difference here. */
+/* The record of all threads that cannot have one of their own. They change only shared in
+ * it, which has no effect in this state. */
 static struct percpu_record unable = {
 	.self = &unable.none,
 	.own.cpu_id = -1,
@@ -50,7 +52,7 @@ static void end_of_thread(void *arg)
 {
 	struct percpu_record *r = arg;
 
-	/* For signal handlers that count meanwhile. */
+	/* libc has cleared the value. Signal handlers that count now need it. */
 	pthread_setspecific(key, r);
 	if (at_end != NULL)
 		at_end(r);
@@ -71,8 +73,8 @@ static void create_key(void)
 		pthread_key_delete(created);
 }
 
-/* Not on a thread's first use, which may be in a signal handler: in a constructor, or
- * before, in another one that creates something. */
+/* Create the key in a constructor, or earlier, if another constructor calls the library. A
+ * thread's first add would be too late, because it may be in a signal handler. */
 __attribute__((constructor)) static void have_key(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -139,11 +141,11 @@ struct percpu_rseq **percpu_self_at(void)
 
 #else
 
-/* What a thread points to before it is looked at. Written by all, read by
- * none but for its cpu_id, which stays. */
+/* percpu_self points here until the thread's first slow path. All threads write to it, but
+ * read only its cpu_id, which does not change. */
 static struct percpu_rseq nobody = { .cpu_id = -1 };
 
-/* Used: by the assembly of sequences, which link-time optimization cannot see. */
+/* "used" because link-time optimization does not see that the sequences use it. */
 __thread struct percpu_rseq *percpu_self __attribute__((used, tls_model("initial-exec"))) = &nobody;
 
 static __thread struct percpu_record thread __attribute__((tls_model("initial-exec"))) = {
@@ -152,12 +154,14 @@ static __thread struct percpu_record thread __attribute__((tls_model("initial-ex
 	.area = &nobody,
 };
 
-/* For plugins with PERCPU_LATE, which find this library in their program. */
+/* Plugins that are compiled with PERCPU_LATE use these if they find this library in their
+ * program. */
 PERCPU_API extern const pthread_key_t percpu_key;
 const pthread_key_t percpu_key = (pthread_key_t)-1;
 PERCPU_API struct percpu_rseq **percpu_self_at(void);
 
-/* Neither inlined nor called once for many: a fiber may move between calls. */
+/* The compiler must not inline this, or keep its result: a fiber may move to another thread
+ * between two calls. */
 __attribute__((noinline)) struct percpu_rseq **percpu_self_at(void)
 {
 	__asm__ __volatile__("" ::: "memory");
@@ -188,7 +192,7 @@ struct percpu_record *percpu_record(void)
 {
 	struct percpu_rseq *seen = &nobody;
 
-	/* In one step: a signal handler may be attaching the thread meanwhile. */
+	/* A compare-and-swap, because a signal handler may be attaching the thread. */
 	if (percpu_self == &nobody)
 		__atomic_compare_exchange_n(&percpu_self, &seen, &thread.none, false,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);

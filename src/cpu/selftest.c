@@ -2,17 +2,17 @@
 /*
  * selftest.c - does this kernel abort a sequence that is preempted on its CPU?
  *
- * Some do not (arm64, 6.19 to 7.0.13), and no version string tells. So one
- * thread, the spinner, sits in a sequence and waits for a flag, and another,
- * the intruder, which shares its CPU, sleeps and then sets it. The intruder can
+ * Some do not (arm64, 6.19 to 7.0.13), and the version string does not tell. So one
+ * thread, the spinner, loops in a sequence until a flag is set. Another thread on the same
+ * CPU, the intruder, sleeps and then sets the flag. The intruder can
  * run there only by preempting the spinner, so if the spinner sees the flag
  * from within its sequence, it was preempted and not aborted.
  *
- * That it is aborted proves the opposite, whoever has preempted it: on a busy
- * machine the intruder may not get its turn for long, but somebody else does.
+ * If the spinner is preempted and aborted, the kernel works, whichever thread preempted it:
+ * on a busy machine that may be another one than the intruder.
  *
- * Nobody waits for the two. Until there is a verdict the process is on tier
- * cpu, where it is exact as well; its threads rise on their next slow path.
+ * The program does not wait for the two threads. Until there is a verdict the process is
+ * on tier cpu, where it is exact as well. Then each thread rises on its next slow path.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,12 +21,12 @@
 
 #include "cpu.h"
 
-#define FORK_NS (PERCPU_SECOND / 50) /* the first fork waits so long */
+#define FORK_NS (PERCPU_SECOND / 50) /* the first fork waits so long at most */
 
-static uint32_t running;    /* atomic, futex: threads of this process that are at it */
-static uint32_t last_found; /* atomic: by threads of this process that have ended */
+static uint32_t running;    /* atomic, futex: threads of the self-test in this process */
+static uint32_t last_found; /* atomic: what the last self-test of this process found */
 
-/* The parent's threads did not come along. */
+/* A child of fork does not have the threads of its parent's self-test. */
 static void selftest_forget_threads(void)
 {
 	__atomic_store_n(&running, 0, __ATOMIC_RELAXED);
@@ -34,22 +34,22 @@ static void selftest_forget_threads(void)
 
 #ifdef PERCPU_SEQ_SIGNATURE
 
-#define ATTEMPTS 4	/* where there is a verdict already */
-#define NAP_NS 50000	/* of the intruder at first, then longer and longer */
-#define REST_NS 1000000 /* between attempts, likewise */
+#define ATTEMPTS 4	/* if there is a verdict already */
+#define NAP_NS 50000	/* the intruder's first sleep; each is twice the last */
+#define REST_NS 1000000 /* the first wait between attempts; each is twice the last */
 #define MAX_REST_NS (2 * PERCPU_SECOND)
 #define SPIN_TRIES 20000
-#define SPINS 1000    /* of an attempt at most */
-#define SPIN_US 30000 /* CPU time of an attempt: some turns of the scheduler */
+#define SPINS 1000    /* most sequences of an attempt */
+#define SPIN_US 30000 /* most CPU time of an attempt: some turns of the scheduler */
 #define END UINT32_MAX
 
-/* What the two share; static, because nobody waits for them. Both are started
- * by the caller, for starting a thread allocates memory. */
+/* What the two threads share. It is static because it must outlive the call that starts
+ * them. */
 static struct {
-	uint32_t number; /* atomic, futex: of the attempt that the intruder has begun; END */
-	uint32_t over;	 /* atomic, futex: of the last that the spinner is through with */
-	int cpu;	 /* where both are then */
-	uint32_t flag;	 /* atomic: the intruder has run there */
+	uint32_t number; /* atomic, futex: the attempt that the intruder has begun, or END */
+	uint32_t over;	 /* atomic, futex: the last attempt that the spinner has ended */
+	int cpu;	 /* where both run during an attempt */
+	uint32_t flag;	 /* atomic: the intruder has run on that CPU */
 	enum percpu_selftest found; /* by the spinner; pending: nothing */
 } attempt;
 
@@ -59,8 +59,9 @@ static long used_us(const struct rusage *u)
 	       u->ru_stime.tv_usec;
 }
 
-/* A signal would abort a sequence as well, but all are blocked; and so would
- * another library's membarrier(2), but then the thread was not preempted. */
+/* An abort proves something only if the thread was preempted, hence the look at the
+ * context switches: another library's membarrier(2) also aborts a sequence. So does a
+ * signal, but the thread blocks all signals. */
 static enum percpu_selftest spin(void)
 {
 	struct rusage before = { 0 }, now;
@@ -72,17 +73,17 @@ static enum percpu_selftest spin(void)
 	now = before;
 	end = used_us(&before) + SPIN_US;
 	for (int i = 0; i < SPINS && used_us(&now) < end; i++, before = now) {
-		/* Set before the sequence starts, the flag says nothing. Should that
-		 * happen after this, the sequence sees it first, and refuses. */
+		/* A flag that is set before the sequence starts proves nothing: the
+		 * sequence looks at it first, and refuses. */
 		__atomic_store_n(&attempt.flag, 0, __ATOMIC_RELAXED);
 		PERCPU_STEP("selftest: spinner in place");
 		r = percpu_seq_spin(&attempt.flag, SPIN_TRIES);
-		/* Moved by somebody, it was beside the intruder, not preempted. */
+		/* If another process moved the spinner, the two ran side by side. */
 		if (percpu_seq_cpu() != attempt.cpu)
 			break;
 		if (r == 0)
 			return PERCPU_SELFTEST_FAILED;
-		(void)getrusage(RUSAGE_THREAD, &now); /* forbidden, it changes nothing */
+		(void)getrusage(RUSAGE_THREAD, &now); /* if forbidden, only the flag counts */
 		preempted = now.ru_nivcsw != before.ru_nivcsw ||
 			    __atomic_load_n(&attempt.flag, __ATOMIC_RELAXED);
 		if (r == PERCPU_SEQ_SLOW && preempted)
@@ -129,23 +130,24 @@ static void *spinner(void *arg)
 	return NULL;
 }
 
-/* A thread that wakes up preempts another at once, while one that is merely
- * moved to a CPU waits for its turn there: so the spinner comes to where the
- * intruder is, runs as soon as that sleeps, and is preempted when it wakes. */
+/* A thread that wakes up preempts another at once, while a thread that is only
+ * moved to a CPU waits for its turn there. So the spinner moves to the intruder's CPU,
+ * runs as soon as the intruder sleeps, and is preempted when the intruder wakes up.
+ * Returns what the spinner found, or inconclusive. */
 static enum percpu_selftest intrude(uint32_t number)
 {
 	int e;
 
 	attempt.cpu = sched_getcpu();
 	e = attempt.cpu >= 0 ? percpu_pin(0, (unsigned)attempt.cpu) : -ENOSYS;
-	if (e != 0) /* forbidden; or the CPU was taken away just now */
+	if (e != 0) /* -EINVAL: the process may no longer use this CPU; else forbidden */
 		return e == -EINVAL ? PERCPU_SELFTEST_PENDING : PERCPU_SELFTEST_INCONCLUSIVE;
 	begin(number);
 	PERCPU_STEP("selftest: intruder to sleep");
 	for (uint64_t ns = NAP_NS; __atomic_load_n(&attempt.over, __ATOMIC_ACQUIRE) != number;
 	     ns *= 2) {
 		percpu_futex_wait(&attempt.over, number - 1, ns);
-		/* Moved by somebody, it would set it beside the spinner. */
+		/* If another process moved the intruder, the two run side by side. */
 		if (sched_getcpu() == attempt.cpu)
 			__atomic_store_n(&attempt.flag, 1, __ATOMIC_RELAXED);
 	}
@@ -178,7 +180,8 @@ static void *intruder(void *arg)
 	return NULL;
 }
 
-/* The spinner first: alone it waits, and can be told to end. */
+/* Start the spinner first: without an intruder it waits, and ends if it is told to. The
+ * caller starts both, because a helper should not allocate memory. */
 static int start_both(void)
 {
 	pthread_t thread;
@@ -236,10 +239,10 @@ bool percpu_selftest_wait(uint64_t timeout_ns)
 }
 
 /*
- * A program that makes itself a daemon creates what it counts in, forks, and ends.
- * The child, which only counts, may start no thread, and would have no proof. So the
- * first fork waits for it, as long as it takes on a machine that is not busy. A child
- * that is forked before goes by what its parent finds later.
+ * A program that makes itself a daemon creates its counters, forks, and exits. The child
+ * only counts, so it must not start a thread, and would stay without a verdict. So the
+ * first fork waits for the self-test, as long as that takes on a machine that is not busy.
+ * A child that is forked earlier takes the verdict that its parent finds later.
  */
 static void selftest_before_fork(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * status.c - the tier of the process: what can be known is found out on first
- * use, the rest is what the self-test finds.
+ * status.c - the tier of the process. First use finds out all but the verdict, for which
+ * it starts the self-test.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -12,10 +12,9 @@
 
 #include "cpu.h"
 
-#define PATIENCE_NS (10 * PERCPU_SECOND) /* of a caller of percpu_selftest() */
+#define PATIENCE_NS (10 * PERCPU_SECOND) /* percpu_selftest() waits so long at most */
 
-/* What there is to say after each outcome of the self-test, so that nothing
- * that was handed out changes. */
+/* A status for each verdict, so that a status that was returned does not change. */
 static struct percpu_status outcomes[PERCPU_SELFTEST_UNKNOWN + 1];
 static char reasons[PERCPU_SELFTEST_PENDING + 1][160];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -34,7 +33,7 @@ const char *percpu_tier_name(enum percpu_tier tier)
 	return "shared";
 }
 
-/* The fastest tier the environment allows. */
+/* Return the fastest tier that the environment variable allows. */
 static enum percpu_tier allowed(bool *ret_unknown)
 {
 	const char *name = secure_getenv("PERCPU_TIER");
@@ -47,7 +46,7 @@ static enum percpu_tier allowed(bool *ret_unknown)
 	return PERCPU_TIER_RSEQ;
 }
 
-/* Why there can be no sequences, or NULL if there can. */
+/* Return why there can be no sequences, or NULL if there can. */
 static const char *why_not_rseq(struct percpu_status *st)
 {
 #ifndef PERCPU_SEQ_SIGNATURE
@@ -80,8 +79,8 @@ static const char *why(const struct percpu_status *st, enum percpu_selftest verd
 	return "the self-test may not choose its CPU, so aborts are unproven";
 }
 
-/* The outcome is the status with a tier, which is the one that there is without
- * sequences unless they passed, and why. */
+/* Fill in the status for a verdict: st, with the tier and the reason. Without the verdict
+ * "passed" the tier is cpu or shared. */
 static void complete(enum percpu_selftest verdict, const struct percpu_status *st,
 		     const char *reason, bool unknown)
 {
@@ -127,7 +126,7 @@ static void choose_tier(struct percpu_status *st)
 
 static void find_out(void)
 {
-	/* A region may have been opened before. */
+	/* The process may have opened a region before, which noted its lanes. */
 	struct percpu_status st = { .cpu_without_lane = percpu_note_cpus(0) };
 	int cpus = percpu_possible_cpus(NULL);
 	struct utsname u;
@@ -152,7 +151,7 @@ const struct percpu_status *percpu_init(void)
 		pthread_once(&once, find_out);
 		verdict = percpu_verdict();
 	}
-	/* Again, if no thread could be started before, or in a child of fork. */
+	/* Start it again if no thread could be started before, or in a child of fork. */
 	if (verdict == PERCPU_SELFTEST_PENDING)
 		(void)percpu_selftest_start();
 	return &outcomes[verdict];

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stay.c - an object that must not go away when its program unloads it.
+ * stay.c - keep a shared object loaded when its program unloads it.
  *
- * After a dlclose() threads would call the library when they exit, and run its
- * self-test; and the kernel would read the descriptor of a thread's last sequence,
- * from whatever object that was inlined into, the library among them. So each such
- * object opens itself once more, for good, by a constructor that comes with the
- * sequences (PERCPU_SEQ_STAY).
+ * After a dlclose() the library's code would still be needed: threads call it when they
+ * exit, and run the self-test. And the kernel would still read the descriptor of a
+ * thread's last sequence, which is in the shared object that the sequence was inlined
+ * into. So each such object opens itself once more, for good, in a constructor that comes
+ * with the sequences (PERCPU_SEQ_STAY).
  *
- * glibc looks an object up by the name that it has for it, and needs no file then.
- * dlopen() is asked for, not named, for of a static program that names it the linker
- * warns. Where glibc had these functions in another library, before 2.34, a program
- * that loads objects has that one.
+ * glibc finds the object by its own name for it, and needs no file for that.
+ * This file looks dlopen() up with dlsym(), because the linker warns about a static
+ * program that names dlopen(). Before version 2.34 glibc had these functions in libdl,
+ * which every program that loads objects has.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

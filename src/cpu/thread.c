@@ -6,9 +6,9 @@
  * musl, glibc.pthread.rseq=0), the library registers the thread itself on its
  * first slow path, and takes that back when the thread exits.
  *
- * Nothing that memory says proves a registration: a thread made by a bare
- * clone() may have a zeroed area, which reads as "CPU 0". So the kernel is
- * asked, once per thread: it answers EBUSY if the area is the thread's own.
+ * The content of the area does not prove a registration: a thread made by a bare
+ * clone() may have a zeroed area, which reads as "CPU 0". So the library asks the kernel
+ * once per thread, with rseq(2), which fails with EBUSY if the area is the thread's own.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -38,7 +38,7 @@ _Static_assert(sizeof(struct percpu_rseq) == 32, "the kernel's original ABI");
 
 /* Written once, before percpu_init() is done. */
 static struct {
-	uint32_t size; /* what libc says is valid in its area */
+	uint32_t size; /* bytes of libc's area that are valid, as libc says */
 	uint32_t feature_size;
 	uint32_t align;
 } process;
@@ -58,9 +58,9 @@ static long sys_rseq(struct percpu_rseq *area, uint32_t size, int flags)
 }
 
 /*
- * Is the area of libc registered for this very thread? If the kernel knew of
- * none, the question registers it, which is as good. It must name the size
- * that was registered: 32 bytes, or on newer libcs the kernel's.
+ * Ask the kernel whether libc's area is registered for this very thread. If the thread
+ * has no registration, the call registers the area, which is as good. The call must name
+ * the size that was registered: 32 bytes, or with newer libcs the kernel's size.
  */
 static bool attach_libc(struct percpu_record *t)
 {
@@ -81,7 +81,7 @@ static bool attach_libc(struct percpu_record *t)
 	return false;
 }
 
-/* A thread that goes away must not leave the kernel writing to its memory. */
+/* The kernel must not write to the thread's memory once the thread has ended. */
 void percpu_thread_detach(struct percpu_record *t)
 {
 	percpu_thread_give_up();
@@ -89,7 +89,8 @@ void percpu_thread_detach(struct percpu_record *t)
 		sys_rseq(&t->own, AREA_SIZE, UNREGISTER);
 }
 
-/* EBUSY: a signal handler that counts has done it meanwhile. */
+/* Register the thread's own area. EBUSY means that a signal handler, which counted, has
+ * done so meanwhile. */
 static bool attach_own(struct percpu_record *t)
 {
 	if (sys_rseq(&t->own, AREA_SIZE, 0) != 0 && errno != EBUSY)
@@ -107,7 +108,7 @@ static void find_libc(void)
 	ptrdiff_t at = 0;
 
 #if defined(__GLIBC__) && __has_include(<sys/rseq.h>)
-	/* Not weak: weak ones have resolved to 0 under LTO without PIE. */
+	/* Not weak symbols: under LTO without PIE these have resolved to 0. */
 	process.size = __rseq_size;
 	at = __rseq_offset;
 #elif defined(__GLIBC__)
@@ -159,8 +160,9 @@ enum percpu_owner percpu_thread_register(void)
 
 #endif
 
-/* glibc says 32 or 20 for the original 20 bytes and what the kernel adds up to
- * 32, and from 2.41 on the size itself. */
+/* Return how many bytes of libc's area the kernel fills. glibc says 32 or 20 for the
+ * original 20 bytes and all that the kernel fills up to 32, and from 2.41 on the size
+ * itself. */
 static uint32_t valid_bytes(void)
 {
 	uint32_t kernel = process.feature_size ? process.feature_size : 20;
@@ -219,9 +221,9 @@ void percpu_thread_look(void)
 		percpu_thread_give_up();
 }
 
-/* While the self-test has not come to its end, each slow path comes here. The
- * kernel is asked on the first all the same: a thread that enters a sandbox
- * afterwards makes no system call to rise. */
+/* Each slow path calls this while the verdict is pending. The first call registers the
+ * thread, without waiting for the verdict: a thread that enters a sandbox later then
+ * rises without a system call. */
 static void rise(struct percpu_record *t)
 {
 	uint32_t verdict = percpu_verdict();
@@ -236,8 +238,8 @@ static void rise(struct percpu_record *t)
 		percpu_thread_attach();
 }
 
-/* Not inlined: in a fiber's loop, what is thread-local here could be that of the
- * thread that began the loop. */
+/* Not inlined: in a fiber's loop, the compiler could keep the address of thread-local
+ * storage from before the fiber moved to another thread. */
 __attribute__((noinline)) struct percpu_rseq *percpu_seq_attach(void)
 {
 	struct percpu_record *const t = percpu_record();
@@ -248,7 +250,8 @@ __attribute__((noinline)) struct percpu_rseq *percpu_seq_attach(void)
 	return percpu_self;
 }
 
-/* Used: by the assembly of vfork(), which link-time optimization cannot see. */
+/* "used" because link-time optimization does not see that the assembly of vfork() calls
+ * it. */
 __attribute__((used)) void percpu_thread_share(void)
 {
 	struct percpu_record *const t = percpu_record();

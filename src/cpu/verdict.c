@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verdict.c - what the process goes by: does this kernel abort sequences?
+ * verdict.c - the verdict of the process: whether this kernel aborts sequences.
  *
- * selftest.c finds out. What it found is set once, for good.
+ * selftest.c finds it. It is set once, for good.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
 #include "cpu.h"
 
-/* The process's verdict. Once it is pending it is changed by read-modify-write alone. */
+/* The process's verdict. Once it is pending, only read-modify-writes change it. */
 uint32_t percpu_verdict_word = PERCPU_SELFTEST_UNKNOWN;
 
-/* A copy that children of fork share: a child that only counts starts no thread,
- * and its parent may have the proof soon. It is looked at only while there is no
- * verdict, for another process, which may be an enemy by now, can change it.
- * Atomic, and so is the pointer: NULL before the first fork without a verdict. */
+/* A page with a copy of the verdict that parent and children share, because a child that
+ * only counts starts no self-test, but its parent may soon have a verdict. A process reads
+ * it only while its own verdict is pending, because another process, which may have become
+ * hostile, can change it. Atomic, and so is the pointer, which is NULL until a process
+ * forks while its verdict is pending. */
 static uint32_t *family;
 
 void percpu_verdict_init(bool possible)
@@ -25,7 +26,7 @@ void percpu_verdict_init(bool possible)
 			 __ATOMIC_RELEASE);
 }
 
-/* The first verdict stays. Returns the one that does. */
+/* Set the verdict, unless there is one. Returns the verdict. */
 static uint32_t settle(uint32_t found)
 {
 	uint32_t seen = PERCPU_SELFTEST_PENDING;
@@ -49,10 +50,10 @@ uint32_t percpu_verdict_ask_family(void)
 }
 
 /*
- * "Pending" is exchanged for itself, so that this look and the verdict have an
- * order. If the look comes first, the verdict carries on its release, and a
- * thread that rises, which has acquired the verdict, sees what the caller had
- * stored: a guard, or the bank that counts. If the verdict comes first, the
+ * Exchange "pending" for itself, so that this call and the setting of the verdict have an
+ * order. If this call comes first, the verdict continues the release sequence of its
+ * exchange, and a thread that rises, which acquires the verdict, sees what the caller
+ * stored before: a guard, or the bank that counts. If the verdict comes first, the
  * caller sees it, and fences.
  */
 bool percpu_sequences_may_run(void)
@@ -74,16 +75,16 @@ static void tell_family(uint32_t found)
 					    __ATOMIC_RELAXED);
 }
 
-/* What is found is the verdict at once, if there is none. That nothing could be
- * found may be due to what this process is forbidden. */
+/* Only "passed" and "failed" go to the family: "inconclusive" may be due to what this
+ * process alone is forbidden. */
 void percpu_verdict_announce(enum percpu_selftest found)
 {
 	if (settle(found) == found)
 		tell_family(found);
 }
 
-/* The verdict may come meanwhile: either who announces it sees the page, or it is seen
- * here, where all that takes part is sequentially consistent. */
+/* The self-test may set the verdict meanwhile. Then it sees the page, or this call sees
+ * the verdict, because both use sequentially consistent operations. */
 void percpu_verdict_share(void)
 {
 	uint32_t *none = NULL, *page;

@@ -2,12 +2,12 @@
 /*
  * visit.c - run on each CPU in turn.
  *
- * A helper thread, the visitor, is sent to one CPU after the other. The caller
- * directs it from outside, because a visitor that a real-time thread does not
- * let run cannot leave by itself.
+ * The caller sends a helper thread, the visitor, to one CPU after the other. The visitor
+ * does not move itself, because a visitor that a real-time thread does not let run could
+ * not leave.
  *
- * Each request is served or given up, never both: whoever moves it out of its
- * state first, the visitor to "busy" or the caller to "none", has decided.
+ * A request is served or given up, never both: a compare-and-swap of the visitor to
+ * "busy", or of the caller to "none", decides.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,8 +27,8 @@ struct visit {
 	percpu_visit_fn *fn;
 	void *arg;
 	pid_t tid;	  /* of the visitor, once it runs */
-	uint32_t request; /* the CPU to visit + 1, with BUSY once it is there; NONE; STOP */
-	uint32_t done;	  /* the last CPU visited + 1 */
+	uint32_t request; /* the CPU to visit + 1, with BUSY once fn runs; NONE; or STOP */
+	uint32_t done;	  /* the last CPU visited + 1; NONE when the visitor starts */
 };
 
 static void publish(uint32_t *word, uint32_t value)
@@ -37,14 +37,15 @@ static void publish(uint32_t *word, uint32_t value)
 	percpu_futex_wake(word);
 }
 
-/* Whether the request changed from its one state to the next by us. */
+/* Change the request from one state to another. Returns whether this thread did it. */
 static bool decide(struct visit *v, uint32_t from, uint32_t to)
 {
 	return __atomic_compare_exchange_n(&v->request, &from, to, false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_ACQUIRE);
 }
 
-/* The kernel is asked, or, where a filter forbids that, what libc reads without it. */
+/* Set *ret_cpu to the CPU that the thread is on: by the system call, or, if a filter
+ * forbids that, by libc, which may not need one. */
 static bool where(unsigned *ret_cpu)
 {
 	int cpu;
@@ -66,7 +67,7 @@ static void *visitor(void *arg)
 	publish(&v->done, NONE);
 	while ((request = __atomic_load_n(&v->request, __ATOMIC_ACQUIRE)) != STOP) {
 		PERCPU_STEP("visit: asked");
-		/* If it is another CPU, the caller has given up on that one already. */
+		/* On another CPU: the caller has given up the request, or will move us. */
 		if (request - 1 < BUSY - 1 && where(&cpu) && cpu + 1 == request) {
 			PERCPU_STEP("visit: there");
 			if (decide(v, request, request | BUSY)) {
@@ -81,7 +82,8 @@ static void *visitor(void *arg)
 	return NULL;
 }
 
-/* Wait until done has that value, or, if deadline is not 0, until then. */
+/* Wait until done has that value, at most until the deadline if that is not 0. Returns
+ * whether done has the value. */
 static bool wait_done(struct visit *v, uint32_t wanted, uint64_t deadline)
 {
 	uint32_t done;
@@ -98,7 +100,7 @@ static bool wait_done(struct visit *v, uint32_t wanted, uint64_t deadline)
 	return true;
 }
 
-/* Returns 0, -ENODEV (offline) or -EPERM. */
+/* Move the visitor to the CPU. Returns 0, -ENODEV (the CPU is offline) or -EPERM. */
 static int direct(const struct visit *v, unsigned cpu)
 {
 	if (percpu_pin(v->tid, cpu) == 0)
@@ -119,17 +121,17 @@ static int visit_cpu(struct visit *v, unsigned cpu, uint64_t deadline)
 		look = deadline - look < LOOK_NS ? deadline : look + LOOK_NS;
 		if (wait_done(v, cpu + 1, look))
 			return 0;
-		/* If the CPU has been offline since, the visitor is elsewhere. */
+		/* If the CPU was offline for a while, the kernel has moved the visitor. */
 		r = direct(v, cpu);
 		percpu_futex_wake(&v->request);
 	}
 	if (decide(v, cpu + 1, NONE))
 		return r != 0 ? r : -ETIMEDOUT;
-	wait_done(v, cpu + 1, 0); /* it is there already, and must finish */
+	wait_done(v, cpu + 1, 0); /* the visitor is there already, and must finish */
 	return 0;
 }
 
-/* Offline, a CPU has nothing to fence, but does not run a function either. */
+/* Record the result of a visit. An offline CPU needs no fence, but runs no function. */
 static void record(struct percpu_fence_report *report, unsigned cpu, int r, bool fence, int *result)
 {
 	if (r == 0 || (r == -ENODEV && fence)) {
@@ -143,13 +145,14 @@ static void record(struct percpu_fence_report *report, unsigned cpu, int r, bool
 		*result = r;
 }
 
-/* Each CPU gets an equal share of the time that is left. With many CPUs that is short, and a
- * busy one may be late for it; it gets another share as long as there is time. */
+/* Each CPU gets an equal share of the time that is left. With many CPUs a share is short,
+ * and a busy CPU may not let the visitor run in it. Such a CPU gets another share as long as
+ * there is time. */
 static int visit_range(struct visit *v, unsigned first, unsigned end, uint64_t deadline,
 		       struct percpu_fence_report *report)
 {
 	uint64_t late[PERCPU_MAX_CPUS / 64] = { 0 }, now;
-	unsigned left = end - first; /* to visit, the late ones among them */
+	unsigned left = end - first; /* CPUs to visit, including the late ones */
 	bool again = false;
 	int r, result = 0;
 
@@ -175,7 +178,7 @@ static int visit_range(struct visit *v, unsigned first, unsigned end, uint64_t d
 	return result;
 }
 
-/* Let the visitor end where the caller may run, and wait for it. */
+/* Move the visitor to where the caller may run, let it end, and wait for it. */
 static void dismiss(struct visit *v, pthread_t thread)
 {
 	cpu_set_t set[PERCPU_MAX_CPUS / CPU_SETSIZE];
@@ -198,7 +201,7 @@ int percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg, u
 	if (deadline < timeout_ns)
 		deadline = UINT64_MAX;
 	memset(&report, 0, sizeof(report));
-	/* The visitor uses our stack, and must not stay where it was sent to. */
+	/* The visitor uses the caller's stack, so the caller must not be canceled. */
 	cancel = percpu_defer_cancel();
 	r = percpu_helper_start(&thread, false, visitor, &v);
 	if (r == 0) {
