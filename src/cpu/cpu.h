@@ -158,6 +158,11 @@ void percpu_fork_register(enum percpu_fork_order place, const struct percpu_fork
  */
 int percpu_possible_cpus(uint32_t *ret_certain);
 
+/** The same as it was read last, or read if it was not: the first use of a process reads
+ *  the kernel's lists once. They are read anew for each region and each fence, because a
+ *  process may be restored on a larger machine. */
+int percpu_known_cpus(void);
+
 /** Whether the CPU may be online: false if the kernel says that it is offline. */
 bool percpu_cpu_online(unsigned cpu);
 

@@ -164,24 +164,26 @@ static unsigned long affinity(unsigned long *ret_seen)
 	return n * (unsigned long)CHAR_BIT;
 }
 
-/* Return the highest possible CPU number + 1, or 0 if the kernel's lists cannot be read.
- * The number is fixed when a machine starts. It is kept from the first call, because the
- * process may since be in a jail, or have no descriptor left. *ret_claimed becomes what a
- * list in sysfs says that is not the kernel's. */
-static unsigned long known(unsigned long *ret_claimed)
+/* Return the highest possible CPU number + 1, or 0 if it is not known: as the kernel's
+ * lists say, or said when the process could still read them, for it may since be in a
+ * jail, or have no descriptor left. If again is false, what was read last will do.
+ * *ret_claimed becomes what a list in sysfs says that is not the kernel's. */
+static unsigned long known(bool again, unsigned long *ret_claimed)
 {
-	static unsigned long once_known; /* atomic */
-	unsigned long cpus = __atomic_load_n(&once_known, __ATOMIC_RELAXED);
+	static unsigned long last_known; /* atomic */
+	unsigned long cpus = __atomic_load_n(&last_known, __ATOMIC_RELAXED);
 	struct listing list = { 0 }, table = { 0 };
 
 	*ret_claimed = 0;
-	if (cpus != 0)
+	if (cpus != 0 && !again)
 		return cpus;
 	if (!read_sysfs("/sys/devices/system/cpu/possible", &list)) {
 		*ret_claimed = list.end;
 		list.end = read_table("/proc/softirqs", &table) ? table.end : 0;
 	}
-	__atomic_store_n(&once_known, list.end, __ATOMIC_RELAXED);
+	if (list.end == 0)
+		return cpus;
+	__atomic_store_n(&last_known, list.end, __ATOMIC_RELAXED);
 	return list.end;
 }
 
@@ -226,9 +228,9 @@ static unsigned long guess(unsigned long bits, unsigned long claimed, uint32_t *
 	return bits != 0 ? bits : 1;
 }
 
-static int possible_cpus(uint32_t *ret_certain)
+static int possible_cpus(bool again, uint32_t *ret_certain)
 {
-	unsigned long seen, bits = affinity(&seen), claimed, cpus = known(&claimed);
+	unsigned long seen, bits = affinity(&seen), claimed, cpus = known(again, &claimed);
 	uint32_t certain = seen > 0 ? (uint32_t)seen : 1;
 
 	if (cpus < certain || (bits != 0 && cpus > bits)) /* unknown, or contradicted */
@@ -245,7 +247,15 @@ static int possible_cpus(uint32_t *ret_certain)
 /* A thread that is canceled while it reads a file would leave the file open. */
 int percpu_possible_cpus(uint32_t *ret_certain)
 {
-	int cancel = percpu_defer_cancel(), r = possible_cpus(ret_certain);
+	int cancel = percpu_defer_cancel(), r = possible_cpus(true, ret_certain);
+
+	percpu_restore_cancel(cancel);
+	return r;
+}
+
+int percpu_known_cpus(void)
+{
+	int cancel = percpu_defer_cancel(), r = possible_cpus(false, NULL);
 
 	percpu_restore_cancel(cancel);
 	return r;

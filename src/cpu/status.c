@@ -128,7 +128,7 @@ static void find_out(void)
 {
 	/* The process may have opened a region before, which noted its lanes. */
 	struct percpu_status st = { .cpu_without_lane = percpu_note_cpus(0) };
-	int cpus = percpu_possible_cpus(NULL);
+	int cpus = percpu_known_cpus();
 	struct utsname u;
 
 	st.possible_cpus = cpus > 0 ? cpus : PERCPU_MAX_CPUS;

@@ -147,11 +147,33 @@ static void digits_of_masks_are_counted(void **state)
 	test_in_child(look_at_mask, NULL);
 }
 
+/* As when a process is stopped, and restored on a larger machine. */
+static int look_again(void *arg)
+{
+	(void)arg;
+	mask_bits = 128;
+	files[0].text = "0-3\n";
+	require_cpus(4, 4);
+	files[0].text = "0-79\n";
+	test_child_require(percpu_known_cpus() == 4, "what was read is known");
+	require_cpus(80, 80);
+	files[0].text = NULL;
+	require_cpus(80, 80);
+	return 0;
+}
+
+static void lists_are_read_again(void **state)
+{
+	(void)state;
+	test_in_child(look_again, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_that_are_cut_off_say_nothing),
 		cmocka_unit_test(digits_of_masks_are_counted),
+		cmocka_unit_test(lists_are_read_again),
 	};
 
 	return cmocka_run_group_tests_name("lists", tests, NULL, NULL);
