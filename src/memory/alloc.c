@@ -2,13 +2,13 @@
 /*
  * alloc.c - the allocator of a region's cells.
  *
- * A bit per unit of a lane, kept off the lanes, says what is in use in all of
- * them. Allocation is rare, so the lock of the process serializes it. Between
- * processes a robust lock does; wherever its holder is killed, the bits are right,
- * but for units that nobody has and that are not free.
+ * The header has a bit per unit of a lane, which says whether the unit is in use in all
+ * lanes. Allocation is rare, so the process lock serializes it. Between
+ * processes a robust lock does. If its holder is killed, some units may stay in use for
+ * nobody, but no unit is free that is in use.
  *
- * A second bit says that an allocation begins with the unit. So its length is known:
- * nobody frees a part of it, or attaches to more than there is.
+ * A second bit says that an allocation begins with the unit. It tells the length of each
+ * allocation: nobody can free a part of one, or attach to more than one.
  */
 #include <errno.h>
 
@@ -18,7 +18,7 @@ struct percpu_chunk *percpu_region_chunk(const struct percpu_region *r, const vo
 {
 	if ((uintptr_t)cell - (uintptr_t)r->first->base < r->lane_size)
 		return r->first;
-	/* A region of other geometry has only that one. */
+	/* A region of other geometry has only one chunk. */
 	return r->lane_size == PERCPU_LANE_SIZE ? percpu_region_lookup(r, cell) : NULL;
 }
 
@@ -109,8 +109,8 @@ static bool find_run(const struct percpu_chunk *k, size_t from, size_t n, size_t
 	}
 }
 
-/* Allocate from the chunk. -ENOENT: it is full; -ENOSPC: the disk is. The caller
- * has both locks. */
+/* Allocate from the chunk. Returns 0, -ENOENT (the chunk is full), -ENOSPC (the disk is
+ * full) or another error. The caller has both locks. */
 static int alloc_in(struct percpu_chunk *k, size_t size, size_t cpu_size, size_t align, void **ret)
 {
 	size_t n = units_of(k, size), step = align > k->unit ? align / k->unit : 1, first;
@@ -131,7 +131,7 @@ static int alloc_in(struct percpu_chunk *k, size_t size, size_t cpu_size, size_t
 	return 0;
 }
 
-/* Up to n cells; returns how many, or -errno if there is none. */
+/* Allocate up to n cells. Returns how many, or -errno if none. */
 static ssize_t alloc_anywhere(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
 			      size_t n, void **ret)
 {
@@ -152,7 +152,7 @@ static ssize_t alloc_anywhere(struct percpu_region *r, size_t size, size_t cpu_s
 		return (ssize_t)got;
 	if (e != 0)
 		return e;
-	/* Another chunk takes more of the disk than these cells do. */
+	/* If the disk has no room for the cells, it has none for another chunk. */
 	if (!percpu_region_is_zone(r) || disk_full)
 		return -ENOSPC;
 	e = percpu_region_grow(r);
@@ -163,8 +163,8 @@ static ssize_t alloc_anywhere(struct percpu_region *r, size_t size, size_t cpu_s
 	return got > 0 ? (ssize_t)got : e;
 }
 
-/* Between processes first, then in this one: whoever waits for another process
- * holds nothing that a thread of this one could wait for. */
+/* Take the lock between processes first: a thread that waits for another process must not
+ * hold a lock that other threads of this process wait for. */
 static int lock_region(struct percpu_region *r, struct percpu_robust *h)
 {
 	int e = r->shared ? percpu_robust_lock(h, &r->first->header->alloc_lock, PERCPU_LOCK_NS) :
@@ -182,9 +182,9 @@ static void unlock_region(struct percpu_region *r, struct percpu_robust *h)
 		percpu_robust_unlock(h);
 }
 
-/* A process may have been killed with an object that it, or another one, had freed:
- * complete its last update before the cells are handed out. Whoever has the journal
- * does so without us. */
+/* A process may have been killed while it updated an object that was freed since. Complete
+ * that update before the cells are allocated again. If another thread holds the lock of the
+ * journal, that thread does it. */
 static void settle_journals(struct percpu_region *r)
 {
 	uint32_t n = __atomic_load_n(&r->n, __ATOMIC_ACQUIRE);
@@ -247,8 +247,8 @@ static int free_one(struct percpu_region *r, const void *cell, size_t size, uint
 	if (offset % k->unit != 0 || !is_used(k, first) || !is_start(k, first) ||
 	    units_left(k, first) != units_of(k, size))
 		return -EINVAL;
-	/* What a killed process wrote down to be stored here must not be stored
-	 * when the cells have another owner. */
+	/* What a killed process wrote down for these cells must be stored before they
+	 * belong to another object. */
 	e = percpu_journal_settle(k, timeout_ns);
 	if (e != 0)
 		return e;
@@ -273,7 +273,7 @@ int percpu_region_free(struct percpu_region *r, void *cell, size_t size)
 
 size_t percpu_region_free_many(struct percpu_region *r, void *const *cells, size_t n, size_t size)
 {
-	uint64_t patience_ns = PERCPU_LOCK_NS; /* of all together */
+	uint64_t patience_ns = PERCPU_LOCK_NS; /* wait once for all cells together */
 	size_t freed = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -303,7 +303,7 @@ uint64_t percpu_region_object_key(const struct percpu_chunk *k, enum percpu_kind
 	return (uint64_t)kind << PERCPU_KEY_KIND_SHIFT | percpu_region_key(k->region, base);
 }
 
-/* Whether there is, at the offset, what a key of this kind leads to. */
+/* Whether an allocation at this offset fits a key of this kind. */
 static bool is_there(const struct percpu_chunk *k, enum percpu_kind kind, uint64_t offset,
 		     size_t size)
 {
@@ -318,7 +318,7 @@ static bool is_there(const struct percpu_chunk *k, enum percpu_kind kind, uint64
 	left = units_left(k, first);
 	if (kind != PERCPU_KIND_CELL && (offset % k->unit != 0 || !is_start(k, first)))
 		return false;
-	/* Where the cells of a compact set are depends on how many there are. */
+	/* The place of a compact set's cells depends on how many counters it has. */
 	return kind == PERCPU_KIND_COMPACT ? units == left : units <= left;
 }
 
@@ -348,7 +348,7 @@ void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size)
 int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t size,
 			 size_t align, void **ret)
 {
-	/* Lane 0 is aligned to more than that, and so is what a key has above the offset. */
+	/* Lane 0 and the bits of a key above the offset are multiples of more than align. */
 	void *cell = key % align == 0 ? find_key(r, key, kind, size) : NULL;
 
 	if (cell == NULL)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * block.c - the block of memory that an object is: how it comes and goes.
+ * block.c - how objects are created, attached to and destroyed.
  *
- * What all objects have in common is here: a region of their own when they are
- * larger than a lane of the default one, creation in a region, by key and at a
- * root, and the end. What differs is in a struct percpu_plan.
+ * Each object is a block of memory. An object that is larger than a lane of the default
+ * region gets a region of its own. What differs between objects is in a struct percpu_plan.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,12 +11,13 @@
 
 #include "memory.h"
 
-/* Inlined code of another version of the library may have either. */
+/* Inline functions that programs compiled with another version read these. */
 _Static_assert(offsetof(struct percpu_block, base) == 0, "ABI");
 _Static_assert(offsetof(struct percpu_block, stride) == sizeof(void *), "ABI");
 _Static_assert(sizeof(struct percpu_block) == 5 * sizeof(void *), "ABI");
 
-/* A copy of the plan's handle; or what stands for it while there is none. */
+/* Return a copy of the plan's handle, or instead if the object has none; NULL if there is
+ * no memory. */
 static struct percpu_block *new_handle(const struct percpu_plan *p, struct percpu_block *instead)
 {
 	struct percpu_block *b = p->handle_size != 0 ? malloc(p->handle_size) : instead;
@@ -33,8 +33,8 @@ static void drop_handle(const struct percpu_plan *p, struct percpu_block *b)
 		free(b);
 }
 
-/* Each object's handle is a pointer to a type of its own, which for statistics the program
- * chooses (PERCPU_STATS): hence void, and bytes. */
+/* Store the handle at ret, a pointer to a pointer to the object's type. For statistics the
+ * program chooses that type (PERCPU_STATS), hence the memcpy(). */
 static void hand_out(const struct percpu_plan *p, struct percpu_block *b, void *ret)
 {
 	const void *handle = p->handle_size != 0 ? (void *)b : b->base;
@@ -69,7 +69,7 @@ static int create_block(struct percpu_region *r, struct percpu_region *own,
 		return e;
 	}
 	settle_block(p, r, own, cell, b);
-	if (own == NULL) /* forget what an earlier user has left there */
+	if (own == NULL) /* clear what an earlier object left there */
 		percpu_chunk_clear(b->chunk, (size_t)(b->base - b->chunk->base), p->touched,
 				   p->size);
 	if (p->start != NULL)
@@ -83,7 +83,7 @@ int percpu_block_create_in(struct percpu_region *r, const struct percpu_plan *p,
 	return r != NULL && ret != NULL && p->size != 0 ? create_block(r, NULL, p, ret) : -EINVAL;
 }
 
-/* In a region of its own, which is the object's to close. */
+/* Create the object in a region of its own, which is closed with the object. */
 static int create_large(const struct percpu_plan *p, void *ret)
 {
 	struct percpu_region_options o = { .size = sizeof(o), .lane_size = p->size };
@@ -113,7 +113,7 @@ int percpu_block_create(const struct percpu_plan *p, void *ret)
 	return e != 0 ? e : create_block(r, NULL, p, ret);
 }
 
-/* What the layout is, where the object itself says so. */
+/* Let the plan take the layout that the object at the key records. */
 static int adopt(struct percpu_region *r, uint64_t key, struct percpu_plan *p)
 {
 	struct percpu_block found;
@@ -147,8 +147,8 @@ int percpu_block_attach(struct percpu_region *r, uint64_t key, struct percpu_pla
 	return 0;
 }
 
-/* Create the object, unless another process is first: then returns -EEXIST, and its
- * key. */
+/* Create the object at the root. If another process is first, returns -EEXIST, and sets
+ * *ret_key to the key of that process's object. */
 static int create_at_root(struct percpu_region *r, unsigned root, const struct percpu_plan *p,
 			  void *ret, uint64_t *ret_key)
 {
@@ -188,7 +188,7 @@ int percpu_block_open(struct percpu_region *r, unsigned root, struct percpu_plan
 			return e;
 	}
 	e = percpu_block_attach(r, key, p, ret);
-	return e == -ENOENT ? -EEXIST : e; /* there is something else */
+	return e == -ENOENT ? -EEXIST : e; /* another object is at the root */
 }
 
 uint64_t percpu_block_key(const void *handle, enum percpu_kind kind)

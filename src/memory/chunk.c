@@ -4,10 +4,9 @@
  *
  * value = sum of the CPU lanes + sum of the atomic lanes in use - bias
  *
- * The CPU lanes are stored to by sequences on their CPU alone. The atomic
- * lanes are for everyone who cannot run one; a bit in the header says which of
- * them were ever used, so that readers skip the rest. A reset stores to
- * neither: it sets the bias to the sum.
+ * Only sequences on its CPU store to a CPU lane. Threads that cannot run a sequence add to
+ * the atomic lanes; a bit in the header says which of these were ever used, so that readers
+ * skip the rest. A reset stores to neither: it sets the bias to the sum.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,8 +32,8 @@ uint64_t percpu_chunk_size(size_t stride, uint32_t cpus)
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Make the page writable as a store would, but where a store would be SIGBUS,
- * fail: the kernel adds 0 to a word, atomically, in the course of a wake-up. */
+/* Make the page writable as a store would, but return an error where a store would be
+ * SIGBUS: FUTEX_WAKE_OP lets the kernel add 0 to a word of the page, atomically. */
 static int touch_page(uint32_t *word)
 {
 	const int nothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0);
@@ -45,9 +44,9 @@ static int touch_page(uint32_t *word)
 		       percpu_errno();
 }
 
-/* Have memory, and room in the file, for these bytes of the mapping. One call for
- * many pages is faster; but older kernels lack it, filters may refuse it, and
- * qemu-user ignores it, so few pages do without. */
+/* Reserve memory, and room in the file, for these bytes of the mapping. MADV_POPULATE_WRITE
+ * is faster for many pages. But older kernels do not have it, filters may refuse it, and
+ * qemu-user ignores it, so for few pages this does not use it. */
 static int reserve(char *first, size_t size)
 {
 	size_t page = percpu_page_size();
@@ -68,7 +67,7 @@ int percpu_chunk_read_header(const struct percpu_chunk *k, struct percpu_header 
 {
 	char *first = (char *)k->header;
 
-	/* Where the file has been cut, this fails and the copy would be SIGBUS. */
+	/* If the file was cut short, this fails, and the copy would be SIGBUS. */
 	if (madvise(first, percpu_page_size(), MADV_POPULATE_READ) != 0 && errno == EFAULT)
 		return -EBADMSG;
 	memcpy(ret, first, sizeof(*ret));
@@ -109,7 +108,7 @@ int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size,
 		r = reserve_lane(k, k->cpus, offset, size); /* atomic lane 0 */
 	if (r == 0)
 		r = reserve_lane(k, 2 * (size_t)k->cpus, offset, size); /* bias */
-	/* The others were reserved whole, but a reclaim may have been there. */
+	/* The other atomic lanes were reserved whole, but a reclaim may have undone that. */
 	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus && r == 0;
 	     lane = percpu_used_lane(k, lane + 1))
 		r = reserve_lane(k, lane, offset, size);
@@ -126,8 +125,8 @@ static uint64_t lane_bit(uint32_t lane)
 	return UINT64_C(1) << (lane % 64);
 }
 
-/* Take an atomic lane into use. In a shared region, reserve it whole; lane 0
- * is reserved with the cells, so who cannot have another has that one. */
+/* Mark an atomic lane as used, and return it. In a shared region this reserves the whole
+ * lane. If that fails it returns atomic lane 0, which is reserved with the cells. */
 static uint32_t use_atomic_lane(struct percpu_chunk *k, uint32_t lane)
 {
 	int saved = errno;
@@ -150,8 +149,8 @@ static void add_in_lane(struct percpu_chunk *k, uint32_t lane, size_t offset, in
 			   __ATOMIC_RELAXED);
 }
 
-/* Where the CPU is not known at a glance, or not all regions have a lane for it, or its
- * lane has not been in use. */
+/* Add atomically if libc's area does not tell the CPU, or some region has no lane for the
+ * CPU, or its atomic lane was never used. */
 static __attribute__((noinline)) void find_lane_and_add(struct percpu_chunk *k, size_t offset,
 							int64_t n)
 {
@@ -165,8 +164,8 @@ static __attribute__((noinline)) void find_lane_and_add(struct percpu_chunk *k, 
 	add_in_lane(k, lane, offset, n);
 }
 
-/* Stores in front of an atomic addition delay it: so what is rare, for which registers
- * would have to be saved, is elsewhere. */
+/* Stores in front of an atomic addition delay it. So the rare cases, for which the compiler
+ * would save registers on the stack, are in a function of their own. */
 void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n)
 {
 	uint32_t cpu = percpu_tier_is_shared ? 0 : (uint32_t)percpu_thread_cpu_seen();
@@ -204,8 +203,8 @@ static uint64_t sum_lanes(const struct percpu_chunk *k, size_t offset)
 
 uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset)
 {
-	/* The bias first: what it subtracts is then in the lanes we read, and
-	 * the value of a growing counter cannot come out below 0. */
+	/* Load the bias first: then the lanes that are loaded later have all that it
+	 * subtracts, and the value of a growing counter cannot come out below 0. */
 	uint64_t b = __atomic_load_n(bias(k, offset), __ATOMIC_ACQUIRE);
 
 	PERCPU_STEP("bias loaded");
@@ -219,7 +218,7 @@ uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset)
 	if (!k->region->writable)
 		return percpu_chunk_sum(k, offset);
 	b = __atomic_load_n(bias(k, offset), __ATOMIC_ACQUIRE);
-	/* If another reset came between, its bias is newer than our sum. */
+	/* If another reset came between, its bias may contain adds that sum lacks. */
 	do {
 		sum = sum_lanes(k, offset);
 		PERCPU_STEP("lanes summed");
@@ -228,8 +227,7 @@ uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset)
 	return sum - b;
 }
 
-/* Stores only where there is something to clear, so that no page is touched
- * for nothing. */
+/* Store only to words that are not zero, so that no page is touched needlessly. */
 static void clear(char *cell, size_t size)
 {
 	uint64_t *w = (uint64_t *)cell, *end = w + (size + sizeof(*w) - 1) / sizeof(*w);
@@ -252,8 +250,8 @@ void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t cpu_size, 
 void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size)
 {
 	const size_t page = percpu_page_size();
-	/* No page has bytes of two lanes: what a lane's first and last page have
-	 * besides is of the gaps, which hold nothing. */
+	/* No page has usable bytes of two lanes. The first and the last page of a lane also
+	 * have bytes of the gaps, which hold nothing. */
 	const bool apart = page < k->stride - k->lane_size;
 	const bool from_start = apart && offset == 0;
 	const bool to_end = apart && offset + size == k->lane_size;

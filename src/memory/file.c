@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * file.c - regions in files, which are made and opened here.
+ * file.c - creating and opening regions in files.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,10 +19,9 @@ _Static_assert(sizeof(off_t) == 8, "files are longer than 2 GiB: -D_FILE_OFFSET_
 #define OPEN_TRIES 100
 
 /*
- * Give the file the length of the largest region that it may become, for later
- * there is no descriptor to make it longer with. It takes room where it is used.
- * Where the file system or a limit (which would be a signal) allows less, the
- * region can grow less.
+ * Give the file the length of the largest region that it may become, because later
+ * there is no descriptor to make it longer with. The file is sparse. If the file system or
+ * RLIMIT_FSIZE (which would be a signal) allows less, the region can grow less.
  */
 static int set_length(int fd, struct percpu_region *r)
 {
@@ -41,7 +40,7 @@ static int set_length(int fd, struct percpu_region *r)
 	return -EFBIG;
 }
 
-/* A file is mapped where the kernel likes. */
+/* Check options of a region in a file, which cannot be in memory of the program. */
 static int check_file_options(const struct percpu_region_options *o,
 			      struct percpu_region_options *ret)
 {
@@ -67,7 +66,8 @@ static int create_in_file(int fd, const struct percpu_region_options *o, struct 
 	return percpu_region_begin(r, fd, false, ret);
 }
 
-/* Create a file next to path under a name of its own. */
+/* Create a file in the directory of path, under a name that no other file has. Returns a
+ * descriptor or -errno. */
 static int open_temporary(const char *path, mode_t mode, char **ret_name)
 {
 	static unsigned counter;
@@ -76,7 +76,8 @@ static int open_temporary(const char *path, mode_t mode, char **ret_name)
 	char *name;
 
 	do {
-		/* Not longer than the longest name that path may have. */
+		/* The name is short, because the longest name may be shorter than path's
+		 * name with something behind it. */
 		if (asprintf(&name, "%.*s.percpu-%ld-%u", length, path, (long)getpid(),
 			     __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED)) < 0)
 			return -ENOMEM;
@@ -156,7 +157,7 @@ int percpu_region_create_fd(int fd, const struct percpu_region_options *o,
 		return -EEXIST;
 	e = create_in_file(fd, &opt, ret);
 	if (e != 0 && ftruncate(fd, 0) != 0)
-		return e; /* it could not be made longer, either */
+		return e; /* set_length() has failed as well, so the file is empty */
 	return e;
 }
 
@@ -187,7 +188,7 @@ static int open_region(int fd, bool writable, struct percpu_region **ret)
 {
 	uint32_t certain = 0;
 	int cpus = percpu_possible_cpus(&certain), e;
-	struct percpu_header h = { .cpus = 0 }; /* as capacity: or analyzers see it unset */
+	struct percpu_header h = { .cpus = 0 }; /* set for analyzers, as is capacity */
 	struct percpu_region *r;
 	uint32_t capacity = 0;
 
@@ -223,7 +224,7 @@ int percpu_region_open_fd(int fd, unsigned flags, struct percpu_region **ret)
 
 static int open_file(const char *path, bool writable, struct percpu_region **ret)
 {
-	/* Not blocking, should it be a pipe. */
+	/* O_NONBLOCK, because the file may be a pipe. */
 	int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
 	int e = fd >= 0 ? open_region(fd, writable, ret) : percpu_errno();
 
@@ -232,8 +233,8 @@ static int open_file(const char *path, bool writable, struct percpu_region **ret
 	return e;
 }
 
-/* Another process may create the file after we have not found it, and remove it
- * after we could not create it. */
+/* Try several times: another process may create the file when this one has not found it,
+ * and remove it when this one could not create it. */
 static int open_or_create(const char *path, const struct percpu_region_options *o,
 			  struct percpu_region **ret)
 {

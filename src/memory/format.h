@@ -33,8 +33,9 @@ struct percpu_journal {
 	uint64_t value[PERCPU_JOURNAL_WORDS];
 } PERCPU_ALIGNED_WORD;
 
-/** The part other processes see, and may have damaged: never trusted after
- *  the chunk was validated, except where any value is harmless. */
+/** The header of a chunk. Other processes may damage it at any time. So this process uses
+ *  its own copy of the geometry (struct percpu_chunk), and what it reads here later must be
+ *  harmless whatever its value. */
 struct percpu_header {
 	uint64_t magic;
 	uint32_t version;
@@ -43,12 +44,12 @@ struct percpu_header {
 	uint64_t stride;
 	uint32_t cpus;			    /* N */
 	uint32_t chunks;		    /* in chunk 0: complete chunks of the region; grows */
-	uint64_t root[PERCPU_REGION_ROOTS]; /* in chunk 0: keys for the user */
+	uint64_t root[PERCPU_REGION_ROOTS]; /* in chunk 0: keys of the programs */
 	uint64_t atomic_lanes[PERCPU_MAX_CPUS / 64]; /* in use; bits are only set */
 	uint64_t used[PERCPU_UNITS / 64];	     /* allocated units of a lane */
 	uint64_t starts[PERCPU_UNITS / 64];	     /* of these: the first of an allocation */
-	uint32_t alloc_lock;			     /* in chunk 0: of those who allocate; robust */
-	uint32_t journal_lock;			     /* likewise, of those who use the journal */
+	uint32_t alloc_lock;			     /* in chunk 0: robust lock of the allocator */
+	uint32_t journal_lock;			     /* robust lock of the journal */
 	struct percpu_journal journal;
 } PERCPU_ALIGNED_WORD;
 
@@ -64,7 +65,8 @@ _Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic wo
 #define PERCPU_FORMAT_MINOR 0
 #define PERCPU_FORMAT ((uint32_t)PERCPU_FORMAT_MINOR << 16 | PERCPU_FORMAT_MAJOR)
 
-/* A key: the offset in the lane, chunk index + 1 above, enum percpu_kind on top. */
+/* A key has the offset in the lane in its lowest bits, then the index of the chunk + 1, and
+ * an enum percpu_kind in its highest bits. */
 #define PERCPU_KEY_CHUNK_SHIFT 40
 #define PERCPU_KEY_KIND_SHIFT 60
 
@@ -77,27 +79,29 @@ enum percpu_kind {
 	PERCPU_KIND_COUNTER,
 };
 
-/** Bytes of each lane that a compact counter takes: in a CPU lane a cell of 4 is used,
- *  in an atomic lane a word, in the bias lane a word of bias and one of checkpoint. */
+/** Bytes of each lane that a compact counter takes. It uses a cell of 4 bytes in a CPU lane,
+ *  a word in an atomic lane, and a word of bias and one of checkpoint in the bias lane. */
 #define PERCPU_COMPACT_SHARE 16
 
-/** What all who count in objects look at: in the bias lane, at the key, so that
- *  who attaches finds it before the layout is known. Readers change it. */
+/** The control block of statistics. Sequences read bank, and readers change it. It is in the
+ *  bias lane at the key, so that a process that attaches finds it before it knows the
+ *  layout. */
 struct percpu_stats_control {
-	uint64_t bank;	 /* which one counts: 0, or their distance; above that, changes */
-	uint64_t fenced; /* the value of bank that a fence has followed last */
-	uint64_t resets; /* changes under the lock of the journal; odd: one has begun */
+	uint64_t bank;	 /* which bank counts: 0, or the distance of the banks; its upper
+			    bits count the changes */
+	uint64_t fenced; /* the last value of bank that was followed by a fence */
+	uint64_t resets; /* changes under the lock of the journal; odd: a reset has begun */
 	uint64_t size;
 	uint64_t n;
 	uint32_t flags;	 /* of percpu_stats_create() */
-	uint32_t copies; /* 1: each object is there in two copies; 0: once */
+	uint32_t copies; /* 1: each object is in two copies; 0: in one */
 	uint32_t reader; /* id of the thread that takes a snapshot; or 0 */
 	uint32_t unused;
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_stats_control) == 56, "file layout");
 
-/** What bank grows by with each change: more than any distance. */
+/** What each change adds to bank: more than any distance of banks. */
 #define PERCPU_STATS_FLIP (UINT64_C(1) << 40)
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * grow.c - the chunks of a region, of which it has more and more.
+ * grow.c - how a region gets its chunks.
  *
- * A chunk is complete, in the file, before it is counted in the header of the
- * first, so a process can die at any point.
+ * A new chunk is complete in the file before the header of the first chunk counts it, so
+ * a process may be killed at any point.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static void describe(const struct percpu_region *r, uint32_t index, struct percp
 	ret->shared = r->shared;
 }
 
-/* Both for its index and for its address. */
+/* Enter the chunk by its index, and in the hash table by its address. */
 static void enter_chunk(struct percpu_chunk_table *t, uint32_t index, struct percpu_chunk *k)
 {
 	size_t mask = 2 * (size_t)t->size - 1, i = percpu_chunk_hash(k->base);
@@ -33,7 +33,8 @@ static void enter_chunk(struct percpu_chunk_table *t, uint32_t index, struct per
 	__atomic_store_n(&t->at[t->size + (i & mask)], k, __ATOMIC_RELEASE);
 }
 
-/* Twice the chunks of the table, which may be NULL: that of a new region. */
+/* Return a copy of the table with room for twice the chunks; old is NULL for a new region.
+ * NULL if there is no memory. */
 static struct percpu_chunk_table *larger_table(struct percpu_chunk_table *old)
 {
 	uint32_t size = old != NULL ? 2 * old->size : 1;
@@ -82,9 +83,8 @@ int percpu_region_map_first(struct percpu_region *r, int fd)
 	return e;
 }
 
-/* Map the next chunk, which is the region's when append() has taken it; until
- * then the spare one. In a file it takes no descriptor, which the program may
- * have closed: it unfolds the page behind the last chunk. */
+/* Map the next chunk as the spare chunk, unless there is one. In a file this needs no
+ * descriptor: percpu_chunk_unfold() makes the chunk from the page behind the last one. */
 static int map_next(struct percpu_region *r)
 {
 	bool grows = r->n + 1 < r->capacity;
@@ -146,8 +146,8 @@ int percpu_header_check(const struct percpu_header *h, uint32_t index)
 	return 0;
 }
 
-/* The next chunk, which another process says is complete: the file must be long
- * enough, and what it holds the same geometry. */
+/* Append the next chunk, which another process says is complete. The file must be long
+ * enough, and the chunk have the region's geometry. */
 static int append_existing(struct percpu_region *r)
 {
 	struct percpu_header h;

@@ -2,11 +2,12 @@
 /*
  * journal.c - words of the bias lane that change together.
  *
- * The bias lane is not for sequences: whoever stores there holds a lock. It may
- * be killed while it does. So the new values are written down first; the store
- * that makes "turn" odd is the commit, and whoever comes next stores the values
- * once more, which does no harm if they were stored before. It would, if the
- * cells belonged to somebody else by then: who frees cells comes here first.
+ * Sequences do not store to the bias lane; a thread that stores several words there holds a
+ * robust lock. It may be killed while it does. So it writes the new values down first. The
+ * store that makes "turn" odd is the commit. If the thread is killed after that, the next
+ * holder stores all values once more, which does no harm if they were stored before. It
+ * would do harm if the cells belonged to another object by then, so percpu_region_free()
+ * completes such an update first.
  */
 #include "memory.h"
 
@@ -15,14 +16,14 @@ static uint64_t *bias_words(const struct percpu_chunk *k, size_t offset)
 	return (uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
 }
 
-/* Store what is written down, and make turn even. Another process may have
- * damaged it, so it is checked. */
+/* Store the values that are written down, and make turn even. Offset and words are checked,
+ * because another process may have damaged them. */
 static void apply(struct percpu_chunk *k)
 {
 	struct percpu_journal *j = &k->header->journal;
 	uint64_t offset = j->offset, words = j->words;
 
-	/* Release: a reader that sees one of them sees turn odd. */
+	/* Release: a reader that sees one of the values sees that turn is odd. */
 	if (offset % sizeof(uint64_t) == 0 && words <= PERCPU_JOURNAL_WORDS &&
 	    offset <= k->lane_size && words * sizeof(uint64_t) <= k->lane_size - offset)
 		for (uint64_t i = 0; i < words; i++) {

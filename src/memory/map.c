@@ -10,9 +10,8 @@
 
 #define HUGE_PAGE (2UL << 20)
 
-/* Transparent huge pages, for large arrays alone and only inside a lane: in a
- * small one they would waste memory, across two they would tie these to the
- * same NUMA node. */
+/* Use transparent huge pages only inside long lanes: in a short lane they would waste
+ * memory, and across two lanes they would tie these to the same NUMA node. */
 static void advise(const struct percpu_chunk *k)
 {
 	char *first, *last;
@@ -43,7 +42,8 @@ void percpu_chunk_small_pages(const struct percpu_chunk *k, size_t offset)
 	}
 }
 
-/* Address space for a chunk of that size, with lane 0 aligned; nothing is in it yet. */
+/* Reserve address space for a chunk of that size, with lane 0 aligned. Returns NULL if there
+ * is none. */
 static char *find_space(size_t size)
 {
 	char *map = mmap(NULL, size + PERCPU_LANE_SIZE, PROT_NONE,
@@ -59,7 +59,7 @@ static char *find_space(size_t size)
 	return map + slack;
 }
 
-/* What a process knows of the chunk it has mapped at this place. */
+/* Fill in the struct percpu_chunk of a chunk that was mapped at this place, and return it. */
 static struct percpu_chunk *introduce(const struct percpu_chunk *t, char *at, size_t size)
 {
 	struct percpu_chunk *k = (struct percpu_chunk *)at;
@@ -73,8 +73,8 @@ static struct percpu_chunk *introduce(const struct percpu_chunk *t, char *at, si
 	return k;
 }
 
-/* Have these bytes of the file there, or of private memory. What the kernel would
- * fill is accessible when it has been told not to. */
+/* Map the file there, or private memory if fd is -1. If the kernel fills mappings, make the
+ * memory accessible only after telling the kernel to fill it on touch. */
 static int map_lanes(char *at, size_t size, int prot, int fd, bool fills)
 {
 	if (fd >= 0 &&
@@ -124,9 +124,9 @@ char *percpu_chunk_seed(const struct percpu_chunk *k)
 }
 
 /*
- * The page is made larger where it is, or somewhere else, and then moved to its
- * place as a whole. The first step can fail for want of address space, and leaves
- * the page as it was; the second needs none.
+ * The first mremap() makes the page larger, wherever there is room, and the second moves
+ * the result to its place. The first can fail for lack of address space, and then leaves
+ * the page as it was; the second needs no more address space.
  */
 int percpu_chunk_unfold(const struct percpu_chunk *t, char **seed, bool grows,
 			struct percpu_chunk **ret)
@@ -152,7 +152,8 @@ int percpu_chunk_unfold(const struct percpu_chunk *t, char **seed, bool grows,
 		e = percpu_errno();
 		munmap(map + percpu_page_size(), shared - percpu_page_size());
 		*seed = map;
-		/* Of the rest it is not known whether it is still ours. */
+		/* The kernel may already have unmapped the place of the lanes, and another
+		 * thread may have mapped something there. */
 		munmap(at, PERCPU_HEAD);
 		return e;
 	}
@@ -178,7 +179,7 @@ void percpu_chunk_unmap(struct percpu_chunk *k)
 		munmap(k, k->map_size);
 }
 
-/* What is zero is not stored to: it may be a page that nobody has touched. */
+/* Store only to words that are not zero, so that no page is touched needlessly. */
 struct percpu_chunk *percpu_chunk_place(const struct percpu_chunk *t, void *memory)
 {
 	size_t size = PERCPU_HEAD + (size_t)percpu_chunk_size(t->stride, t->cpus);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * numa.c - the pages of a lane on the node of its CPU.
+ * numa.c - keep the pages of a lane on the NUMA node of its CPU.
  *
  * In private memory the first touch does that by itself. In a shared file the
- * pages are reserved by whoever allocates, on one CPU for all lanes, so the
- * kernel is told beforehand where they belong. It keeps that with the file. It
- * is advice: where the call is not allowed, the pages are where they are.
+ * thread that allocates reserves the pages of all lanes, on one CPU. So the library tells
+ * the kernel beforehand where they belong, and the kernel keeps that with the file. Errors
+ * are ignored: the pages are then on another node, which is only slower.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #define WORD (8 * sizeof(unsigned long))
 #define PREFERRED 1 /* MPOL_PREFERRED; linux/mempolicy.h is not everywhere */
 
-/* Lanes first to last, up to where the next one begins. */
+/* Let lanes first to last, up to where the next lane begins, prefer the node. */
 static void prefer(const struct percpu_chunk *k, size_t first, size_t last, unsigned long node)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -2,9 +2,9 @@
 /*
  * pin.c - chunks of programs that have called mlockall(MCL_FUTURE).
  *
- * The kernel then fills all that is mapped with memory, and locks it. Atomic lanes
- * are as many as those of CPUs, and few are ever used, so their pages are filled and
- * locked when they are touched. The rest of a chunk is as the program wants it.
+ * The kernel then fills each new mapping with memory, and locks it. There are as many atomic
+ * lanes as CPU lanes, and few of them are ever used, so the library lets the kernel fill and
+ * lock their pages only when they are touched. The rest of a chunk is filled at once.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>

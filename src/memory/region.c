@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * region.c - the regions of the process. Those in files come from file.c, and their
- * chunks, as all others, from grow.c.
+ * region.c - the regions of the process: private ones, and the list of all. file.c makes and
+ * opens those in files; grow.c makes their chunks.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,11 +11,12 @@
 
 #define MAX_CHUNKS 65536
 
-static struct percpu_region *regions;	     /* under the process lock */
-static struct percpu_region *default_region; /* likewise */
+static struct percpu_region *regions;	     /* the process lock protects it */
+static struct percpu_region *default_region; /* changed under the process lock */
 
-/* A child of fork has one thread: whoever else held a lock in private memory did
- * not come along. What is in a file is the business of its holder, who lives. */
+/* A child of fork has one thread. A lock in private memory may have been held by another
+ * thread of the parent, which the child does not have. The holder of a lock in a file goes
+ * on in the parent. */
 static void region_mend_in_child(void)
 {
 	for (struct percpu_region *r = regions; r != NULL; r = r->next) {
@@ -107,7 +108,8 @@ int percpu_region_begin(struct percpu_region *r, int fd, bool exists, struct per
 		return e;
 	}
 	region_enlist(r);
-	/* Last, for it may start threads, beside which a process maps memory slowly. */
+	/* Last, because it may start threads, and mapping memory is slower in a process with
+	 * several threads. */
 	percpu_init();
 	*ret = r;
 	return 0;
@@ -137,7 +139,7 @@ int percpu_region_check(const struct percpu_region_options *o, struct percpu_reg
 	return 0;
 }
 
-/* Bytes of a private region with one chunk. */
+/* Return the bytes of a private region with one chunk. */
 static uint64_t memory_of(const struct percpu_region_options *o)
 {
 	return PERCPU_HEAD + percpu_chunk_size(percpu_stride(o->lane_size), o->cpus);

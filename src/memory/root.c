@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * root.c - the roots of a region: what processes find in it that have told each
- * other no key. The first one that looks for an object creates it.
+ * root.c - the roots of a region: keys that processes find without being told.
  */
 #include <errno.h>
 
@@ -13,7 +12,7 @@ int percpu_region_set_root(struct percpu_region *r, unsigned root, uint64_t expe
 		return -EINVAL;
 	if (!r->writable)
 		return -EROFS;
-	/* Acquire: who finds another key there may follow it. */
+	/* Acquire, because a caller that finds another key may attach to its object. */
 	return __atomic_compare_exchange_n(&r->first->header->root[root], &expected, key, false,
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ?
 		       0 :

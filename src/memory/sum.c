@@ -2,15 +2,15 @@
 /*
  * sum.c - the lanes of many adjacent words at a time.
  *
- * What a sum costs is waiting for memory: a lane's words are in pages of their own,
- * and the CPU fetches ahead within a page only. So several lanes are read together,
- * each of which the CPU fetches ahead on its own, and the loops are written with
- * vectors, which compilers do not find by themselves at -O2.
+ * A sum mostly waits for memory: a lane's words are in pages of their own,
+ * and the CPU prefetches within a page only. So the loops read several lanes together, each
+ * of which the CPU prefetches on its own. They are written with vectors because compilers
+ * do not vectorize them at -O2.
  *
- * Vectors are loaded by plain loads. Each word is still read whole; and what
- * sequences store is no race to the compiler, which knows nothing of it. 32-bit
- * machines would load a word in halves, and ThreadSanitizer would see races with
- * atomic additions: they load word by word, atomically.
+ * Vectors are loaded by plain loads. Each word is still read whole, and the compiler sees no
+ * race, because it does not know of the stores of sequences. On 32-bit machines a plain load
+ * would read a word in halves, and ThreadSanitizer would report races with atomic
+ * additions, so these load word by word, atomically.
  */
 #include "memory.h"
 
@@ -25,7 +25,7 @@
 typedef uint64_t word_pair __attribute__((vector_size(16), aligned(8), may_alias));
 typedef uint32_t half_quad __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* What was loaded by plain loads was loaded before what the caller loads next. */
+/* Order the plain loads before what the caller loads next. */
 static void loaded(void)
 {
 #if VECTORS
@@ -33,8 +33,8 @@ static void loaded(void)
 #endif
 }
 
-/* Sums stay in the first-level cache while the lanes pass by. Of few lanes a part of a
- * page at a time, so that not all of them begin a page at once. */
+/* So many sums fit into the first-level cache. With few lanes sum only a part of a page at a
+ * time, so that the lanes do not all begin a page at once. */
 size_t percpu_sum_words(const struct percpu_chunk *k)
 {
 	return k->cpus <= 2 * TOGETHER ? PERCPU_SUM_MAX / 4 : PERCPU_SUM_MAX;
@@ -52,7 +52,7 @@ void percpu_sum_biases(const struct percpu_chunk *k, size_t offset, size_t n, ui
 	loaded();
 }
 
-/* Inlined, for the compiler to unroll the loop over the lanes. */
+/* Inlined, so that the compiler unrolls the loop over the lanes. */
 static inline __attribute__((always_inline)) void add_lanes(const char *lane, size_t stride,
 							    unsigned lanes, size_t n, uint64_t *out)
 {
@@ -91,7 +91,7 @@ void percpu_sum_cpus(const struct percpu_chunk *k, size_t offset, size_t n, uint
 	add_run(k, 0, k->cpus, offset, n, out);
 }
 
-/* Runs of lanes, so as to read several of them together, too. */
+/* Add runs of adjacent lanes that were used, so that add_run() reads several together. */
 void percpu_sum_atomics(const struct percpu_chunk *k, size_t offset, size_t n, uint64_t *out)
 {
 	uint32_t end;
