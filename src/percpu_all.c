@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * percpu_all.c - the library in one unit, for programs that carry it along:
+ * percpu_all.c - the library in one unit, for programs that bring its sources with them:
  *
  *	cc -std=gnu11 -Iinclude -c src/percpu_all.c
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * freebsd.c - counters, rates and CPUs under FreeBSD's names. What allocates is here
- * and not in the headers, where malloc and free may be a port's macros.
+ * freebsd.c - counters, rates and CPUs under FreeBSD's names. Functions that allocate are
+ * not inline, because in the headers malloc and free may be macros of the program.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -78,8 +78,8 @@ uint64_t percpu_freebsd_rate_get(struct counter_rate *cr)
 	return now_ms() - start < period_of(cr) ? counter_u64_fetch(cr->cr_rate) : 0;
 }
 
-/* A start that is not of this clock, as a port's "ticks" may be, can lie ahead: that
- * period is over, too. */
+/* A start from another clock, such as a program's own "ticks", can lie in the future. Such
+ * a period is over, too. */
 int64_t percpu_freebsd_ratecheck(struct counter_rate *cr, int64_t limit)
 {
 	int64_t start = __atomic_load_n(&cr->cr_ticks, __ATOMIC_ACQUIRE);

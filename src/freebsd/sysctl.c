@@ -32,7 +32,7 @@ static void names_lock_release(void)
 	pthread_mutex_unlock(&names_lock);
 }
 
-/* Requests of other threads go on in the parent alone. */
+/* A child of fork does not have the threads that run the parent's requests. */
 static void forget_requests(void)
 {
 	static const pthread_cond_t fresh = PTHREAD_COND_INITIALIZER;
@@ -58,7 +58,7 @@ static const struct sysctl_oid *parent_of(const struct sysctl_oid *oid)
 	return oid->oid_parent != NULL ? oid->oid_parent->node : NULL;
 }
 
-/* The full name, at the end of buf; NULL if it is longer. */
+/* Write the full name to the end of buf, and return it; NULL if it is too long. */
 static const char *full_name(const struct sysctl_oid *oid, char buf[NAME_SIZE])
 {
 	char *p = buf + NAME_SIZE - 1;
@@ -78,7 +78,7 @@ static const char *full_name(const struct sysctl_oid *oid, char buf[NAME_SIZE])
 	return p;
 }
 
-/* Where the first registered name is that does not come before this one. */
+/* Return the link to the first oid whose name does not sort before this one. */
 static struct sysctl_oid **position(const char *name)
 {
 	struct sysctl_oid **at = &first_oid;
@@ -89,7 +89,8 @@ static struct sysctl_oid **position(const char *name)
 	return at;
 }
 
-/* Under the lock: -EEXIST, and in *ret_other who has the name. */
+/* Insert the oid; the caller has the lock. Returns 0, or -EEXIST with *ret_other set to the
+ * oid that has the name. */
 static int insert(struct sysctl_oid *oid, struct sysctl_oid **ret_other)
 {
 	char buf[NAME_SIZE], other[NAME_SIZE];
@@ -119,7 +120,8 @@ int percpu_freebsd_sysctl_register(struct sysctl_oid *oid)
 	return e;
 }
 
-/* Under the lock, which is given up meanwhile. */
+/* Remove the oid, and wait for its requests. The caller has the lock, which this releases
+ * while it waits. */
 static void take_away(struct sysctl_oid *oid)
 {
 	struct sysctl_oid **at = &first_oid;
@@ -143,7 +145,8 @@ void percpu_freebsd_sysctl_unregister(struct sysctl_oid *oid)
 	percpu_restore_cancel(cancel);
 }
 
-/* The names below a node follow it, for '.' sorts before what names are of. */
+/* The names below a node follow it in the list, because '.' sorts before all characters
+ * that names have. */
 static int find_oid(const char *name, struct sysctl_oid **ret)
 {
 	struct sysctl_oid *oid = *position(name);
@@ -164,7 +167,7 @@ static int find_oid(const char *name, struct sysctl_oid **ret)
 	return 0;
 }
 
-/* As much as there is room for. */
+/* Copy as much as there is room for. */
 static int copy_out(struct sysctl_req *req, const void *p, size_t size)
 {
 	size_t at = req->oldidx, n = 0;
@@ -229,7 +232,7 @@ static int begin_request(const char *name, bool writes, struct sysctl_oid **ret)
 	return e;
 }
 
-/* A child that was made within the request has none running. */
+/* In a child that was forked within the request, oid_running is 0. */
 static void end_request(struct sysctl_oid *oid)
 {
 	names_lock_take();
@@ -272,7 +275,7 @@ int percpu_freebsd_sysctlbyname_errno(const char *name, void *old, size_t *oldle
 	return -1;
 }
 
-/* All names and descriptions in one block, behind an array that tells them. */
+/* Copy all names and descriptions into one block, behind an array that points to them. */
 static int copy_names(struct percpu_freebsd_name **ret, size_t *ret_n)
 {
 	struct percpu_freebsd_name *list;
@@ -394,7 +397,7 @@ static bool added_by(const struct sysctl_ctx_list *ctx, const struct sysctl_oid 
 	return false;
 }
 
-/* Whether a name that stays is below one that goes. */
+/* Whether a name of another context is below a name that would be removed. */
 static bool is_busy(const struct sysctl_ctx_list *ctx)
 {
 	for (const struct sysctl_oid *o = first_oid; o != NULL; o = o->oid_link)

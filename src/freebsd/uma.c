@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uma.c - zones with UMA's constructors, over zone.h; and additions to
- * the words of their items, for which sequences and fallbacks of all zones
- * share one guard.
+ * uma.c - zones with UMA's constructors, on top of zone.h, and zpcpu_add_protected(). All
+ * zones share one guard for that.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,8 +22,8 @@ struct uma_zone {
 	uma_fini fini;
 };
 
-/* Of zpcpu_add_protected(); there is one as soon as there is a zone, and for
- * good. An address in lane 0; atomic. */
+/* The guard of zpcpu_add_protected(), an address in lane 0. The first zone makes it, for
+ * good. Atomic. */
 static void *zpcpu_guard;
 
 static int make_guard(void)
@@ -50,8 +49,8 @@ static int make_guard(void)
 	return 0;
 }
 
-/* Lanes are 64 bytes more than a multiple of a page apart. What asks for larger units gets
- * such of its own. */
+/* The stride of lanes is 64 bytes more than a multiple of a page, so an item is aligned to
+ * at most 64 in every lane. For 128 this rounds the size up to multiples of 128 instead. */
 static void set_alignment(struct percpu_zone_options *o, size_t align, size_t *size)
 {
 	o->align = align > sizeof(uint64_t) ? align : sizeof(uint64_t);
@@ -92,7 +91,7 @@ struct uma_zone *percpu_freebsd_pcpu_zone(unsigned size)
 		zone = percpu_freebsd_zcreate("pcpu", size, NULL, NULL, NULL, NULL,
 					      (int)(size < 8 ? size : 8) - 1, UMA_ZONE_PCPU);
 		if (zone == NULL)
-			sched_yield(); /* they are there for all who may wait, in FreeBSD */
+			sched_yield(); /* in FreeBSD these zones always exist */
 		else if (!__atomic_compare_exchange_n(at, &none, zone, false, __ATOMIC_ACQ_REL,
 						      __ATOMIC_ACQUIRE))
 			percpu_freebsd_zdestroy(zone);
@@ -180,7 +179,7 @@ void percpu_freebsd_zpcpu_add(void *base, int64_t n)
 	struct percpu_chunk *k = percpu_chunk_of(base);
 	int64_t sum;
 
-	/* Where no CPU can be fenced: nobody adds to an atomic lane in a sequence. */
+	/* No CPU can be fenced: add to an atomic lane, where no sequence adds. */
 	if (percpu_local_add_return(&word, n, &sum) != 0)
 		percpu_chunk_add_atomic(k, (size_t)((char *)base - k->base), n);
 }

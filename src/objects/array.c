@@ -10,7 +10,7 @@
 
 #define CELL sizeof(uint64_t)
 
-/* Widest commit of this machine; 0 until it was asked for. */
+/* Widest commit of this machine and tier; 0 before the first use. */
 static unsigned commit_words;
 
 _Static_assert(offsetof(struct percpu_counter_array, block) == 0, "begins every handle");
@@ -120,7 +120,7 @@ unsigned percpu_counter_array_commit_words(void)
 	return widest_commit();
 }
 
-/* As few commits as there can be. */
+/* Add with as few commits as possible. */
 static __attribute__((noinline)) void add_in_steps(const struct percpu_counter_array *a, size_t i,
 						   const int64_t *n, size_t words)
 {

@@ -9,24 +9,24 @@
  * moment, rounded down to a multiple of GENERATIONS. The first line is that
  * total, as long as it is within 2^31 of S:
  *
- * - A cell moves within a window of X values as it likes. To leave it, a
+ * - A cell moves freely within a window of X values. To move a cell out of its window, a
  *   thread makes a checkpoint of its own: it reads S, sums the cells, and
- *   replaces the S it read by compare-and-swap. Only while S is still the one
- *   it made it may cross, once.
- * - No S comes back, within 2^28 changes, for it counts them in the bits that
- *   were rounded away. So a checkpoint allows one crossing at most.
+ *   replaces the S it read by compare-and-swap. It may cross once, and only while S is
+ *   still the one it made.
+ * - S counts its changes in the bits that were rounded away, so no S comes back within
+ *   2^28 changes. So a checkpoint allows one crossing at most.
  * - Take a sum of cells that were read while the checkpoint was S, and the sum
  *   that S was made from, while it was S's predecessor. From the first load of
  *   the older sum to the last of the newer one, two checkpoints allowed a
  *   crossing each. Besides, each CPU may have been between its look at some
- *   older checkpoint and its commit; one such crossing per cell, for a cell
+ *   older checkpoint and its commit: one such crossing per cell, because a cell
  *   has one CPU. So the sums differ by less than X for each cell's window, X
  *   for each cell's late crossing, and 2 X: for N cells by 2 (N + 1) X.
  * - X is the largest power of two with 2 (N + 1) X <= 2^29. With the rounding
  *   of S, less than 2^28, that leaves more than half of 2^31 to spare.
  *
- * Whoever is killed in between leaves a checkpoint that is as good as any. What
- * is at least X goes to an atomic lane, and so does what failed a few times.
+ * A thread that is killed in between leaves a checkpoint that is as good as any. An add of X
+ * or more goes to an atomic lane, and so does one that was refused or aborted a few times.
  *
  * A lane has 16 bytes per counter. In the CPU lanes the first 4 n are cells; in
  * the atomic lanes the first 8 n; in the bias lane 8 n for the bias, then 8 n
@@ -68,7 +68,7 @@ static uint64_t *checkpoints(const struct percpu_compact *c)
 	return biases(c) + c->n;
 }
 
-/* Half of X. */
+/* Return half of X. */
 static uint64_t half_window(uint32_t cpus)
 {
 	uint64_t half = UINT64_C(1) << 28;
@@ -148,7 +148,8 @@ void percpu_compact_destroy(struct percpu_compact *c)
 	percpu_block_destroy(c);
 }
 
-/* The cells' total, of which their sum lacks what is above 32 bits. */
+/* Return the total of the cells, from a checkpoint and the sum of the cells, which lacks the
+ * upper 32 bits. */
 static uint64_t whole(uint64_t checkpoint, uint32_t sum)
 {
 	uint64_t since = checkpoint & -GENERATIONS;
@@ -189,7 +190,7 @@ static uint64_t narrow_total(const struct percpu_compact *c, size_t i)
 	return whole(checkpoint, sum);
 }
 
-/* Returns false if another thread made one meanwhile. */
+/* Make a checkpoint. Returns false if another thread made one meanwhile. */
 static bool make_checkpoint(const struct percpu_compact *c, size_t i, uint64_t *ret)
 {
 	uint64_t old = load_checkpoint(c, i);
@@ -200,8 +201,8 @@ static bool make_checkpoint(const struct percpu_compact *c, size_t i, uint64_t *
 					   __ATOMIC_RELAXED);
 }
 
-/* n is shorter than a window. What another thread's checkpoint refuses is to be tried
- * again. */
+/* Try to add n, which is less than X, once. Returns 0, or PERCPU_SEQ_SLOW, also if another
+ * thread's checkpoint came between. */
 static int try_add(const struct percpu_compact *c, size_t i, int64_t n)
 {
 	void *cell = c->block.base + i * NARROW;

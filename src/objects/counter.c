@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * counter.c - what the inline functions of counter.h leave over: creation,
- * reading, resetting, and adds that could not be done in a sequence.
+ * counter.c - creating, reading and resetting counters, and adds that no sequence
+ * committed.
  */
 #include <errno.h>
 
@@ -15,7 +15,7 @@ static struct percpu_chunk *chunk_of(const struct percpu_counter *c, size_t *ret
 	return k;
 }
 
-/* Its handle is the address in lane 0, so there is none on the heap. */
+/* The handle is the address in lane 0, so it needs no memory on the heap. */
 static const struct percpu_plan plan_counter = {
 	.kind = PERCPU_KIND_COUNTER,
 	.size = sizeof(uint64_t),
@@ -23,7 +23,7 @@ static const struct percpu_plan plan_counter = {
 	.align = sizeof(uint64_t),
 };
 
-/* The address leads to the lanes in regions of default geometry alone. */
+/* Whether counters can be in the region: percpu_chunk_of() needs the default geometry. */
 static bool takes_counters(const struct percpu_region *r)
 {
 	return r != NULL && percpu_region_is_zone(r);
@@ -60,7 +60,7 @@ uint64_t percpu_counter_key(const struct percpu_counter *c)
 
 void percpu_counter_detach(struct percpu_counter *c)
 {
-	(void)c; /* its address is all that there was */
+	(void)c; /* the handle has no memory */
 }
 
 void percpu_counter_destroy(struct percpu_counter *c)
@@ -124,8 +124,8 @@ void percpu_counter_zero(struct percpu_counter *c)
 	(void)percpu_counter_fetch_zero(c);
 }
 
-/* Static counters: the sum of a counter, as soon as there is one, and of a
- * word that took the adds before. */
+/* Static counters: the sum of a counter, once it is created, and of the word that took
+ * the adds before. */
 
 int percpu_static_counter_setup(struct percpu_static_counter *s)
 {

@@ -2,11 +2,11 @@
 /*
  * depot.c - the free items of a zone that its CPUs' caches have no room for.
  *
- * Shelves, each an array that grows under a lock of its own. Half a cache at a
- * time comes and goes. A CPU begins at a shelf of its own, and goes on to the
- * next when that is taken, or empty: so CPUs that have enough do not meet, and
- * no item is out of reach of those that lack some. There are at most 16, for
- * who finds nothing has looked at all of them.
+ * A depot has shelves, each an array that grows under a lock of its own. Half a cache of
+ * items comes and goes at a time. A thread begins at the shelf of its CPU, and goes on to
+ * the next shelf if that one is locked or empty. So CPUs with enough items do not meet, and
+ * every item can be reached from every CPU. There are at most 16 shelves, because a thread
+ * that finds no item has looked at all of them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -63,8 +63,8 @@ void percpu_depot_fini(struct percpu_depot *d)
 	free(d->shelves);
 }
 
-/* Where to begin: a thread that does not know its CPU, anywhere. Asked once, for
- * who is moved while it goes on from shelf to shelf must not skip one. */
+/* Return the shelf where a thread begins; any, if it does not know its CPU. Called once per
+ * operation, because a thread that moves to another CPU meanwhile must not skip a shelf. */
 static unsigned own_shelf(const struct percpu_depot *d)
 {
 	unsigned cpu = (unsigned)percpu_seq_cpu();

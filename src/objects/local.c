@@ -2,10 +2,10 @@
 /*
  * local.c - the fallbacks of the operations in local.h.
  *
- * A thread gets here when a sequence was aborted a few times, when it cannot
- * run any, or when a guard kept it out because another thread was here. With
- * the guard up and the fence behind, no sequence touches that lane: those that
- * had passed the guard have committed or restarted.
+ * A thread takes a fallback when a sequence was aborted a few times, when the thread cannot
+ * run sequences, or when a guard kept the sequence out because of another fallback. After a
+ * thread has raised the guard and fenced, no sequence touches that lane: those that had
+ * passed the guard have committed or restarted.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -17,7 +17,7 @@
 #define GUARD_SIZE 8 /* the guard's word, in front of the cell */
 #define ENTRIES 16
 
-/* Found without a lock: fallbacks run in signal handlers, too. */
+/* The chunk, without a lock, because fallbacks may run in signal handlers. */
 static struct percpu_chunk *chunk(const struct percpu_local *l)
 {
 	return l->region->first;
@@ -28,8 +28,8 @@ static uint32_t *guard_of(const struct percpu_local *l, unsigned cpu)
 	return (uint32_t *)(void *)(l->guard + cpu * l->stride);
 }
 
-/* The threads that held a guard did not come along. What they left half done does
- * not show. */
+/* Lower the guards that other threads of the parent had raised. What those left half done
+ * has no effect: see lock_guard(). */
 static void local_mend_in_child(const void *owner)
 {
 	const struct percpu_local *l = owner;
@@ -113,8 +113,8 @@ int64_t percpu_local_sum(const struct percpu_local *l)
 
 /* The guard */
 
-/* The CPU whose lane a fallback works on: the one it runs on, by preference;
- * any would do, for it is kept to itself by the guard. */
+/* Choose the CPU whose lane a fallback works on: the one it runs on, if that is known. Any
+ * lane would do, because the guard keeps others out. */
 static unsigned choose_cpu(const struct percpu_local *l)
 {
 	int cpu = sched_getcpu();
@@ -122,8 +122,8 @@ static unsigned choose_cpu(const struct percpu_local *l)
 	return cpu > 0 && (uint32_t)cpu < chunk(l)->cpus ? cpu : 0;
 }
 
-/* What a holder that was killed left half done does not show: every operation
- * ends with one store that makes it valid, here as in the sequences. */
+/* Take the guard as a lock, and fence. What a killed holder left half done needs no
+ * repair: in a fallback, as in a sequence, only the last store has an effect. */
 static int lock_guard(struct percpu_robust *h, uint32_t *guard, unsigned cpu)
 {
 	int e = percpu_robust_lock(h, guard, PERCPU_LOCK_NS);
@@ -136,8 +136,8 @@ static int lock_guard(struct percpu_robust *h, uint32_t *guard, unsigned cpu)
 	return e;
 }
 
-/* From the fence on, nobody does anything but atomic operations on this lane's
- * word, until the last such thread has gone. */
+/* Raise the guard by one reference, and fence. From then on, until the last reference is
+ * gone, all threads use atomic operations on this lane's word. */
 static int ref_guard(uint32_t *guard, unsigned cpu)
 {
 	int e;
@@ -149,14 +149,14 @@ static int ref_guard(uint32_t *guard, unsigned cpu)
 	return e;
 }
 
-/* A fallback's stay on a lane. */
+/* What a fallback remembers from enter() to leave(). */
 struct stay {
 	unsigned cpu;
 	struct percpu_robust lock;
 };
 
-/* Enter the fallback on some lane. Returns 0 or -errno. In a sandbox a fence is
- * refused, unless the thread is still on the CPU: that is tried a few times. */
+/* Raise the guard of some lane. Returns 0 or -errno. In a sandbox that allows no fence this
+ * succeeds if the thread is still on the lane's CPU, so it is tried a few times. */
 static int enter(const struct percpu_local *l, struct stay *s)
 {
 	int e = -EPERM;
@@ -185,7 +185,7 @@ static void *cell_of(const struct percpu_local *l, unsigned cpu)
 
 /* One word: the same atomic operations serve the lock and the references. */
 
-/* Without a limit nobody can make it try again. */
+/* Without a limit this never has to try again. */
 static int64_t add_below(int64_t *word, int64_t n, int64_t limit)
 {
 	int64_t old = __atomic_load_n(word, __ATOMIC_RELAXED), v;

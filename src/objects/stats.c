@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stats.c - counters that are read together: objects, and updates that were
- * not inlined. stats_read.c reads them.
+ * stats.c - counters that are read together: how objects are created, and updates that
+ * were not inlined. stats_read.c reads them.
  *
- * A lane holds, for all objects, bank 0 and then bank 1. In the CPU lanes both
- * count, one at a time; in the atomic lanes bank 1 alone. In the bias lane the
- * place of bank 1 has what readers subtract, and that of bank 0 the control.
+ * A lane holds bank 0 of all objects, and then bank 1. In the CPU lanes one of the two
+ * counts at a time; in the atomic lanes only bank 1 is used. In the bias lane the place of
+ * bank 1 has what readers subtract, and the place of bank 0 the control block.
  *
  * value = sum of both banks in all CPU lanes + sum of the atomic lanes - bias
  *
- * An update is one vector store where the CPU has one as wide as the objects.
- * Where it has not, objects of up to GROUP fields are made in two copies, as with
- * PERCPU_STATS_WHOLE: one store names the copy that counts. A file keeps the layout
- * that it was made with; a process on a CPU with less takes the lock instead.
+ * An update is one vector store if the CPU has a store as wide as the objects. Otherwise
+ * objects of up to GROUP fields are created in two copies, as with PERCPU_STATS_WHOLE: the
+ * commit is a store that names the copy that counts. A file keeps the layout that it was
+ * created with; a process on a CPU with narrower stores takes the lock instead.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 #define FIELD sizeof(uint64_t)
 #define MAX_LANE_SIZE (PERCPU_MAX_LANE / 2)
 #define GROUP 8			/* fields that every CPU updates without the lock */
-#define LINE PERCPU_BLOCK_ALIGN /* the banks do not share one */
+#define LINE PERCPU_BLOCK_ALIGN /* the banks do not share a cache line */
 
 _Static_assert(offsetof(struct percpu_stats, block) == 0, "begins every handle");
 _Static_assert(sizeof(struct percpu_stats_control) <= LINE, "fits into the smallest bank");
@@ -44,7 +44,7 @@ static int check_schema(size_t size, size_t n, unsigned flags)
 	return (flags & PERCPU_STATS_WHOLE) && size / FIELD > PERCPU_STATS_MAX_COMMIT ? -E2BIG : 0;
 }
 
-/* Whether objects that are made here are to be in two copies. */
+/* Whether objects that this process creates are in two copies. */
 static bool wants_copies(size_t size, unsigned flags)
 {
 	size_t words = size / FIELD;
@@ -52,13 +52,13 @@ static bool wants_copies(size_t size, unsigned flags)
 	return (flags & PERCPU_STATS_WHOLE) || (words > percpu_vector_words() && words <= GROUP);
 }
 
-/* Words of a copy. */
+/* Return the words of a copy: the fields, rounded up to an even number. */
 static size_t words_of_copy(const struct percpu_stats *s)
 {
 	return (s->words + 1) / 2 * 2;
 }
 
-/* What follows from the schema. */
+/* Fill in what follows from the schema. */
 static void lay_out(struct percpu_stats *s, size_t size, size_t n, unsigned flags, bool copies)
 {
 	size_t words = round_words(size / FIELD);
@@ -95,12 +95,12 @@ static void complete_stats(struct percpu_block *b)
 	struct percpu_stats *s = (struct percpu_stats *)b;
 
 	if (!b->chunk->region->writable)
-		s->vector = 0; /* so that updates come here, and are refused */
+		s->vector = 0; /* so that all updates take the slow path, which refuses */
 	s->bank = &percpu_stats_control(s)->bank;
 }
 
-/* The layout that whoever created the objects has written into the control, which
- * another process may have damaged since: each word is loaded once, and checked. */
+/* Read the layout that the creator of the objects wrote into the control block. Another
+ * process may have damaged it since, so each word is loaded once, and checked. */
 static int find_layout(const struct percpu_stats_control *c, size_t size, size_t n, unsigned flags,
 		       struct percpu_stats *ret)
 {
@@ -139,7 +139,7 @@ static int plan_stats(size_t size, size_t n, unsigned flags, struct percpu_stats
 		.kind = PERCPU_KIND_STATS,
 		.size = 2 * t->banks,
 		.touched = 2 * t->banks,
-		.align = PERCPU_BLOCK_ALIGN, /* they do not share a vector */
+		.align = PERCPU_BLOCK_ALIGN, /* for vector stores */
 		.handle = t,
 		.handle_size = sizeof(*t),
 		.start = start_stats,
@@ -229,7 +229,7 @@ static void add_stats_atomic(const struct percpu_stats *s, size_t i, size_t word
 static __attribute__((noinline)) void retry_stats_add(const struct percpu_stats *s, size_t i,
 						      size_t word, int64_t n)
 {
-	/* Of objects in two copies it is the first attempt. */
+	/* percpu_stats_add() has not tried objects in two copies. */
 	int r = s->head != 0 ? add_by_sequence(s, i, word, n) : PERCPU_SEQ_SLOW;
 
 	for (int try = 0; percpu_seq_retry(r, try); try++)
@@ -268,12 +268,12 @@ static int check_update(const struct percpu_stats *s, size_t i, size_t word, siz
 		return -EROFS;
 	if (words > PERCPU_STATS_MAX_COMMIT)
 		return -E2BIG;
-	/* Readers take so many words of the bias together, from a multiple on. */
+	/* Readers read so many words of the bias at a time, beginning at a multiple. */
 	return word / PERCPU_JOURNAL_WORDS != (word + words - 1) / PERCPU_JOURNAL_WORDS ? -EINVAL :
 											  0;
 }
 
-/* Whether one store commits them: of a copy, or of a vector, which is aligned. */
+/* Whether one store commits the update: that of a turn, or an aligned vector store. */
 static bool is_one_commit(const struct percpu_stats *s, size_t word, size_t words)
 {
 	size_t group = words <= 2 ? words : words <= 4 ? 4 : 8;
@@ -291,14 +291,13 @@ static int update_locked(const struct percpu_stats *s, size_t offset, const uint
 	if (e != 0)
 		return e;
 	for (size_t w = 0; w < words; w++)
-		delta[w] = -n[w]; /* of the bias */
+		delta[w] = -n[w]; /* the bias is subtracted */
 	percpu_journal_add(s->block.chunk, offset, delta, words);
 	percpu_robust_unlock(&h);
 	return 0;
 }
 
-/* Writes the copy that does not count, with the fields that change and the others,
- * and makes it the one that does. */
+/* Write all fields to the copy that does not count, and make that copy count. */
 static int update_copy(const struct percpu_stats *s, char *cell, size_t word, const uint64_t *n,
 		       size_t words)
 {

@@ -2,15 +2,15 @@
 /*
  * stats_read.c - reading counters that belong together.
  *
- * The bank that does not count is at rest: nobody stores there since the fence
+ * The bank that does not count is at rest: no sequence has stored there since the fence
  * of the last snapshot. So a snapshot sums it first, lets it count, fences, and
- * then sums the other one, which is now at rest. Nothing is ever moved from
- * one to the other. A reader that is killed between the two leaves one thing to
- * redo, the fence, and "fenced" records it.
+ * then sums the other bank, which is now at rest. Nothing is ever moved from
+ * one bank to the other. A reader that is killed before its fence leaves one thing to
+ * redo, the fence; "fenced" records that.
  *
  * "bank" also counts how often it was changed, modulo 2^24. A reader that finds it
- * as it left it knows that both sums were of banks at rest; otherwise it starts
- * over. So no reader locks another one out, whether it is stopped or killed.
+ * as the reader left it knows that both sums were of banks at rest; otherwise it starts
+ * over. So a reader that is stopped or killed does not lock out another one.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,17 +26,17 @@
 #define TURN_NS PERCPU_SECOND
 #define TRIES 8
 
-/* Acquire: whether the values were at rest is looked at afterwards. */
+/* Acquire, because the caller checks afterwards that the bank was at rest. */
 static uint64_t load_word(const uint64_t *word)
 {
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
 /*
- * Add the fields of a record in two copies. While we look at the copy that turn
- * names, its CPU may commit an update, which makes the other one valid, and begin
- * the next, which stores here what is not yet committed. So a field counts if turn
- * is still the same after it was loaded; arch/spec.h says why.
+ * Add the fields of a record in two copies to out. While this reads the copy that turn
+ * names, the record's CPU may commit an update, which makes the other copy valid, and begin
+ * the next, which stores to this copy what is not yet committed. So a field is valid if turn
+ * is the same after the field was loaded; arch/spec.h says why.
  *
  * In a bank at rest the first try succeeds. Returns 0 or -EAGAIN.
  */
@@ -66,13 +66,14 @@ static size_t objects_at_a_time(const struct percpu_stats *s, size_t n)
 	return n < block ? n : block;
 }
 
-/* How many objects can be taken for one: they are one behind the other in a lane, as in out. */
+/* Return how many objects can be summed as one run of words: all n if their fields are
+ * adjacent in a lane, as they are in out. */
 static size_t adjacent_objects(const struct percpu_stats *s, size_t n)
 {
 	return s->head == 0 && s->record == s->words * FIELD ? n : 1;
 }
 
-/* Add n objects in two copies, of one CPU. Returns 0 or -EAGAIN, as add_pair(). */
+/* Add n objects in two copies of one CPU. Returns 0 or -EAGAIN, as add_pair(). */
 static int add_pairs(const struct percpu_stats *s, const char *lane, size_t n, uint64_t *out)
 {
 	int e = 0;
@@ -82,7 +83,7 @@ static int add_pairs(const struct percpu_stats *s, const char *lane, size_t n, u
 	return e;
 }
 
-/* Likewise, a few objects of a bank of all CPUs. */
+/* Add a few objects in a bank of all CPUs. Returns as add_pair(). */
 static int add_cpus(const struct percpu_stats *s, size_t offset, size_t n, uint64_t *out)
 {
 	const size_t m = adjacent_objects(s, n);
@@ -96,7 +97,7 @@ static int add_cpus(const struct percpu_stats *s, size_t offset, size_t n, uint6
 	return e;
 }
 
-/* Likewise, any number of objects. */
+/* Add any number of objects in a bank of all CPUs. Returns as add_pair(). */
 static int add_bank(const struct percpu_stats *s, uint64_t bank, size_t first, size_t n,
 		    uint64_t *out)
 {
@@ -111,7 +112,7 @@ static int add_bank(const struct percpu_stats *s, uint64_t bank, size_t first, s
 	return e;
 }
 
-/* Add what was counted by atomic additions. */
+/* Add the atomic lanes. */
 static void add_atomic(const struct percpu_stats *s, size_t first, size_t n, uint64_t *out)
 {
 	const size_t m = adjacent_objects(s, n);
@@ -121,7 +122,7 @@ static void add_atomic(const struct percpu_stats *s, size_t first, size_t n, uin
 				   out + i * s->words);
 }
 
-/* Set out to what is to be subtracted, negative. */
+/* Set out to the negative biases. */
 static void begin_with_biases(const struct percpu_stats *s, size_t first, size_t n, uint64_t *out)
 {
 	const size_t m = adjacent_objects(s, n);
@@ -131,7 +132,7 @@ static void begin_with_biases(const struct percpu_stats *s, size_t first, size_t
 				  out + i * s->words);
 }
 
-/* Words of the bias of an object that change together. */
+/* Return how many words of an object's bias, from this word on, change together. */
 static size_t journal_words(const struct percpu_stats *s, size_t word)
 {
 	size_t left = s->words - word;
@@ -157,8 +158,8 @@ static int subtract_bias(const struct percpu_stats *s, size_t first, size_t n, u
 	return e;
 }
 
-/* Subtract the bias from out, and add what is left to it, object by object. The
- * caller has the journal. */
+/* Subtract the bias from out, and add the result to the bias, object by object. The
+ * caller has locked the journal. */
 static void move_to_bias(const struct percpu_stats *s, size_t first, size_t n, uint64_t *out)
 {
 	const struct percpu_chunk *k = s->block.chunk;
@@ -212,11 +213,12 @@ int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, voi
 	return e;
 }
 
-/* With bank at this value: that nobody counts in the other bank any more. */
+/* Fence, so that no sequence still adds to the bank that no longer counts, and record that
+ * this was done for this value of bank. */
 static int fence_bank(const struct percpu_stats *s, struct percpu_stats_control *c, uint64_t bank)
 {
 	const struct percpu_region *r = s->block.chunk->region;
-	/* Nobody counts in it on a CPU for which it has no lane. */
+	/* On a CPU for which the region has no lane, no sequence runs in it. */
 	int e = r->shared ? percpu_fence_below(r->cpus, FENCE_NS, NULL) : percpu_fence();
 
 	if (e == 0)
@@ -224,8 +226,8 @@ static int fence_bank(const struct percpu_stats *s, struct percpu_stats_control 
 	return e;
 }
 
-/* Subtract what earlier readers have reset: all of a reset, or nothing. -EAGAIN if
- * one came between. */
+/* Subtract what earlier readers have reset: all of each reset, or nothing. Returns 0,
+ * -EAGAIN if a reset came between, or another error. */
 static int subtract_resets(const struct percpu_stats *s, struct percpu_stats_control *c,
 			   size_t first, size_t n, uint64_t *out)
 {
@@ -234,7 +236,7 @@ static int subtract_resets(const struct percpu_stats *s, struct percpu_stats_con
 	int e;
 
 	PERCPU_STEP("stats: resets loaded");
-	if (resets & 1) { /* wait for it; or whoever began it was killed */
+	if (resets & 1) { /* a reset has begun: wait for it, or complete a killed one */
 		e = percpu_journal_lock(s->block.chunk, &h);
 		if (e != 0)
 			return e;
@@ -247,7 +249,8 @@ static int subtract_resets(const struct percpu_stats *s, struct percpu_stats_con
 	return e;
 }
 
-/* Subtract the bias from out, and add what is left to the bias. */
+/* Subtract the bias from out, and add the result to the bias. Returns -EAGAIN if another
+ * reader came between. */
 static int reset(const struct percpu_stats *s, struct percpu_stats_control *c, uint64_t bank,
 		 size_t first, size_t n, uint64_t *out)
 {
@@ -267,7 +270,7 @@ static int reset(const struct percpu_stats *s, struct percpu_stats_control *c, u
 	return e;
 }
 
-/* -EAGAIN: another reader came between. */
+/* Try to take a snapshot. Returns -EAGAIN if another reader came between. */
 static int take(const struct percpu_stats *s, size_t first, size_t n, bool zero, uint64_t *out)
 {
 	struct percpu_stats_control *c = percpu_stats_control(s);
@@ -275,7 +278,7 @@ static int take(const struct percpu_stats *s, size_t first, size_t n, bool zero,
 	uint64_t counting = (bank & s->banks) != 0 ? s->banks : 0, resting = s->banks - counting;
 	int e = 0;
 
-	/* The last reader was killed, or could not fence, or has not yet. */
+	/* The last reader was killed, or could not fence, or has not fenced yet. */
 	if (__atomic_load_n(&c->fenced, __ATOMIC_ACQUIRE) != bank)
 		e = fence_bank(s, c, bank);
 	if (e != 0)
@@ -304,10 +307,9 @@ static int take(const struct percpu_stats *s, size_t first, size_t n, bool zero,
 }
 
 /*
- * Readers of the same objects take turns, so as not to disturb each other. It is
- * no lock: nothing goes wrong when a reader does not wait, for those that it
- * disturbs notice and try again. So nobody waits for a reader that was killed or
- * stopped, longer than until the time is up.
+ * Readers of the same objects take turns, so as not to disturb each other. This is
+ * no lock: if a reader does not wait, those that it disturbs notice and try again. So a
+ * reader waits a limited time for one that was killed or stopped, and then goes on.
  */
 static void wait_for_turn(uint32_t *reader, uint32_t me)
 {

@@ -2,8 +2,8 @@
 /*
  * variable.c - the copies of file-scope variables.
  *
- * A variable's copies are at the same distance from each other as all cells of
- * its image, so a variable is found by adding to its own address.
+ * All variables of an image are at the same distance from their copies, so the address of
+ * a copy is that of the variable plus a constant.
  */
 #include <errno.h>
 #include <string.h>
@@ -33,8 +33,8 @@ __attribute__((constructor)) static void variable_join_forks(void)
 	percpu_fork_register(PERCPU_FORK_VARIABLES, &part);
 }
 
-/* Stores only what is not zero, for the copies begin so: a page of zeros is
- * left for its CPU to touch. */
+/* Store only what is not zero, because new copies are zero. So a page of zeros is first
+ * touched by its CPU. */
 static void copy_image(char *to, const char *from, size_t size)
 {
 	static const char zeros[64];

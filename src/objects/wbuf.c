@@ -5,7 +5,7 @@
  *
  * A transaction is in one of three places until it is applied: in the queue of
  * a CPU; on the list, newest first; or among those that a flush has taken off
- * the list. The lock covers all cells, how far each queue was
+ * the list ("taken"). The lock protects all cells, how far each queue was
  * applied, and what was taken.
  */
 #define _GNU_SOURCE
@@ -18,11 +18,11 @@
 #define WBUF_ENTRIES 1024
 #define WBUF_MAX_ENTRIES ((size_t)1 << 24)
 
-/* What part of a buffer is for when the lock is taken. Each flush has a cost of
- * its own, so the larger part is what fills up between flushes. */
+/* One quarter of a buffer is kept for when the lock is taken. The rest fills up between
+ * flushes; it is the larger part because each flush has a cost of its own. */
 #define RESERVE 4
 
-/** A transaction that found no room. */
+/** A transaction on the list. */
 struct wbuf_node {
 	struct wbuf_node *next;
 	size_t n;
@@ -34,9 +34,9 @@ struct wbuf {
 	struct percpu_local *queues;
 	size_t entries;
 	struct percpu_wbuf_options own; /* own.lock: NULL for the internal lock */
-	struct wbuf *next;		/* of all of the process, under wbuf_lock */
+	struct wbuf *next;		/* in the list of the process; under wbuf_lock */
 
-	char apart[128]; /* the above is read by every add; the following is stored to */
+	char apart[128]; /* each add reads the above; this keeps stores in other cache lines */
 
 	pthread_mutex_t mutex;
 	struct wbuf_node *taken; /* under the lock */
@@ -79,7 +79,7 @@ static void unlock_cells(struct wbuf *b)
 		pthread_mutex_unlock(&b->mutex);
 }
 
-/* Applying: all of this under the lock */
+/* Applying. The caller of these holds the lock. */
 
 static struct percpu_fifo *queue_of(const struct wbuf *b, unsigned cpu)
 {
@@ -117,7 +117,7 @@ static void count_flush(struct wbuf *b)
 	__atomic_store_n(&b->flushes, b->flushes + 1, __ATOMIC_RELAXED);
 }
 
-/* Everything, however long the list has become. */
+/* Apply all queues and the whole list. */
 static void flush_all(struct wbuf *b)
 {
 	struct percpu_fifo *q;
@@ -130,7 +130,8 @@ static void flush_all(struct wbuf *b)
 	count_flush(b);
 }
 
-/* The queue of the CPU that the thread is, or was, on; NULL if it cannot use it. */
+/* Return the queue of the CPU that the thread is, or was, on; NULL if the thread cannot run
+ * sequences. */
 static struct percpu_fifo *own_queue(const struct wbuf *b)
 {
 	int32_t cpu = percpu_seq_cpu();
@@ -138,7 +139,7 @@ static struct percpu_fifo *own_queue(const struct wbuf *b)
 	return cpu >= 0 ? queue_of(b, (unsigned)cpu) : NULL;
 }
 
-/* The caller's own buffer; and of the list not more than a buffer's worth. */
+/* Apply the queue of the caller's CPU, and of the list not more than a buffer holds. */
 static void flush_some(struct wbuf *b)
 {
 	struct percpu_fifo *q = own_queue(b);
@@ -218,7 +219,8 @@ static int put_on_list(struct wbuf *b, const struct percpu_wbuf_entry *adds, siz
 	return 0;
 }
 
-/* A few tries. One copy of the sequence for both callers. */
+/* Try a few times to append to the queue. Not inlined, so that both callers share one copy
+ * of the sequence. */
 static __attribute__((noinline)) int put_in_queue(const struct wbuf *b,
 						  const struct percpu_wbuf_entry *adds, size_t n)
 {
@@ -344,10 +346,10 @@ void percpu_wbuf_stats(const struct percpu_wbuf *w, struct percpu_wbuf_stats *re
 }
 
 /*
- * Fork. What was pending then is the parent's to apply: a child has copies of
- * the buffers, and must not count it again where cells are in shared memory.
- * The internal lock is held across, so that the child's copies of cells show
- * whole transactions; a lock of the caller's is the caller's business.
+ * Fork. The parent applies the adds that are pending. The child has copies of
+ * the buffers, and must not apply them again, because cells may be in shared memory.
+ * The internal lock is held during the fork, so that the child's copies of cells show
+ * whole transactions. For a lock of the program, the program must see to that.
  */
 
 static void wbuf_lock_all(void)
@@ -366,8 +368,8 @@ static void wbuf_unlock_all(void)
 	pthread_mutex_unlock(&wbuf_lock);
 }
 
-/* Nodes stay, without their adds, for the next flush to free: here an allocator
- * may still have its locks taken. */
+/* Empty the nodes, which the next flush frees. In a child that was just forked, free() may
+ * find locks taken. */
 static void forget(struct wbuf_node *node)
 {
 	for (; node != NULL; node = node->next)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wbuf_queue.c - the queues of write buffers, one per CPU: applying what is in one.
+ * wbuf_queue.c - applying the queues of write buffers, one per CPU.
  *
- * Sequences add at the head. What is behind them, from where the queue was applied up
- * to the head, belongs to who holds the lock of the cells.
+ * Sequences append at the head. The slots from where the queue was applied up
+ * to the head belong to the thread that holds the lock of the cells.
  */
 #define _GNU_SOURCE
 #include "objects.h"
 
-/* How many words ahead the cells that are to be added to are fetched. */
+/* How many words ahead the cells are prefetched. */
 #define AHEAD (2 * 64)
 
-/* No read-modify-write, for the lock is held; atomic for those who read a cell
- * without it. */
+/* No read-modify-write is needed, because the caller holds the lock. The load and the store
+ * are atomic for threads that read a cell without the lock. */
 static void apply_one(uint64_t *cell, uint64_t n)
 {
 	__atomic_store_n(cell, __atomic_load_n(cell, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
@@ -25,11 +25,10 @@ void percpu_wbuf_apply(const struct percpu_wbuf_entry *adds, size_t n)
 }
 
 /*
- * How far a queue was applied is in the word behind its slots. The tail, which
- * is what sequences see, is up to a reserve behind it: so they find the buffer
- * full when it is not quite, and there is room left for when the lock is taken
- * then. The tail never goes back, for a sequence may just have filled the room
- * that it gave.
+ * The word after the slots says how far the queue was applied. The tail, which
+ * sequences look at, is up to a reserve less than that. So sequences find the buffer
+ * full while there is still room, which is used if the lock is taken then. The tail never
+ * goes back, because a sequence may just have filled the room.
  */
 uint64_t *percpu_wbuf_queue_applied(struct percpu_fifo *q, uint64_t mask)
 {
@@ -46,18 +45,18 @@ static void move_tail(struct percpu_fifo *q, uint64_t to)
 		;
 }
 
-/* Another CPU may have just stored to the cell: asks for it to be ours before the
- * load would ask for a copy to read. */
+/* Fetch the cache line for a store. The load of apply_one() would fetch it for reading only,
+ * and the store would have to wait for other CPUs once more. */
 static inline void prefetch_to_store(const uint64_t *cell)
 {
 #ifdef __x86_64__
-	__asm__ __volatile__("prefetchw %0" : : "m"(*cell)); /* GCC's builtin asks for a copy */
+	__asm__ __volatile__("prefetchw %0" : : "m"(*cell)); /* GCC's builtin fetches to read */
 #else
 	__builtin_prefetch(cell, 1);
 #endif
 }
 
-/* Pairs of a cell and a number, one behind the other. */
+/* Apply adjacent pairs of a cell's address and a number. */
 static void apply_run(const uint64_t *slot, size_t words)
 {
 	const uint64_t *end = slot + words, *near = words > AHEAD ? end - AHEAD : slot;
@@ -84,7 +83,7 @@ void percpu_wbuf_queue_apply(struct percpu_fifo *q, uint64_t mask, uint64_t rese
 	} else {
 		apply_run(&q->slot[at], words);
 	}
-	/* Only now may others, and then sequences, have these slots. */
+	/* Only now may percpu_wbuf_queue_open() give these slots to sequences. */
 	__atomic_store_n(applied, head, __ATOMIC_RELEASE);
 	PERCPU_STEP("wbuf: applied");
 	move_tail(q, head - reserve);

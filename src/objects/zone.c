@@ -32,7 +32,7 @@
 
 /* Creation */
 
-/* What is wrong with the arguments, and the error that it is; NULL if nothing. */
+/* Return what is wrong with the arguments, and set *ret_error; NULL if nothing is. */
 static const char *find_fault(const char *name, size_t size, const struct percpu_zone_options *o,
 			      int *ret_error)
 {
@@ -171,8 +171,8 @@ int percpu_zone_run(const struct percpu_zone *z, void *item, percpu_zone_fn *fn,
 
 	if (z == NULL || item == NULL || fn == NULL || timeout_ns == 0)
 		return -EINVAL;
-	/* Where the kernel's list cannot be read, we take more CPUs for possible than
-	 * who created the region. */
+	/* If this process cannot read the kernel's lists, it may assume more CPUs than the
+	 * creator of the region did. */
 	if (cpus > percpu_zone_cpus(z))
 		cpus = percpu_zone_cpus(z);
 	return percpu_visit(0, cpus, run_here, &run, timeout_ns, ret_report);
@@ -184,11 +184,11 @@ void percpu_zone_set_limit(struct percpu_zone *z, size_t limit)
 		return;
 	__atomic_store_n(&z->limit, limit, __ATOMIC_SEQ_CST);
 	if (percpu_zone_is_over(z)) {
-		/* What is in caches would be beyond the limit; from now on
-		 * each free looks whether it may go there. */
+		/* Items in caches count as taken. From now on each free checks the limit
+		 * before it uses a cache. */
 		__atomic_store_n(&z->plain, false, __ATOMIC_SEQ_CST);
 		if (percpu_fence() != 0) {
-			/* What is in a sequence now goes to a cache: one item per CPU. */
+			/* Sequences in progress may still cache an item per CPU. */
 		}
 		percpu_zone_drain(z);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zone_check.c - PERCPU_ZONE_DEBUG: what is allocated, and what a free item must
- * look like.
+ * zone_check.c - PERCPU_ZONE_DEBUG: records which items are allocated, and fills free ones
+ * with poison.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,9 +19,9 @@ struct percpu_zone_check {
 	bool own; /* nobody else uses the region */
 	size_t size;
 	uint64_t (*live)[PERCPU_UNITS / 64];  /* per chunk: an item begins at the unit */
-	uint64_t (*stale)[PERCPU_UNITS / 64]; /* a freed one did, and is poisoned */
+	uint64_t (*stale)[PERCPU_UNITS / 64]; /* a freed item, which is poisoned, began there */
 	uint32_t chunks;
-	uint32_t reclaims; /* in progress: what is freed meanwhile may lose its poison */
+	uint32_t reclaims; /* in progress: items freed meanwhile may lose their poison */
 };
 
 static pthread_mutex_t check_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -90,7 +90,7 @@ static struct percpu_chunk *find_item(const struct percpu_zone_check *c, const v
 	return k;
 }
 
-/* Room for the bits of so many chunks. */
+/* Make room for the bits of so many chunks. Returns 0 or -ENOMEM. */
 static int check_grow(struct percpu_zone_check *c, uint32_t chunks)
 {
 	void *live, *stale;
@@ -156,13 +156,13 @@ void percpu_zone_check_free(struct percpu_zone_check *c, const void *item)
 		complain(c, item, "is freed, but not allocated: freed twice, or not its start");
 	c->live[k->index][word] &= ~bit;
 	PERCPU_STEP("zone: item checked");
-	/* In a region that others use, too, they may store to what is free. */
+	/* In a region with other users, those may store to memory that is free here. */
 	if (c->own && c->reclaims == 0)
 		c->stale[k->index][word] |= bit;
 	unlock_checks();
 }
 
-/* Pages that are given back are not poisoned any more. */
+/* Pages that were returned to the system have lost their poison. */
 void percpu_zone_check_reclaim(struct percpu_zone_check *c, bool begins)
 {
 	lock_checks();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zone_item.c - the items of a zone on their way between the region, the depot,
- * the caches and the caller; zone.c says what these are for.
+ * zone_item.c - how the items of a zone move between the region, the depot, the caches and
+ * the caller. zone.c says what these are for.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -38,7 +38,7 @@ bool percpu_zone_is_over(const struct percpu_zone *z)
 	return __atomic_load_n(&z->taken, __ATOMIC_RELAXED) > limit_of(z);
 }
 
-/* Claim up to n items of what the limit leaves. */
+/* Claim up to n items below the limit. Returns how many. */
 static size_t claim(struct percpu_zone *z, size_t n)
 {
 	size_t limit = limit_of(z), taken = __atomic_load_n(&z->taken, __ATOMIC_RELAXED), got;
@@ -51,7 +51,7 @@ static size_t claim(struct percpu_zone *z, size_t n)
 	return got;
 }
 
-/* Returns how many were given back; the others are lost, and count as taken. */
+/* Free the items in the region. Returns how many; the others are lost, and count as taken. */
 static size_t give_back(struct percpu_zone *z, void *const *items, size_t n)
 {
 	n = percpu_region_free_many(z->region, items, n, z->size);
@@ -68,8 +68,9 @@ static void empty_depot(struct percpu_zone *z)
 		give_back(z, items, n);
 }
 
-/* Keep items in the depot. Whoever lowers the limit empties it after that; if
- * that was before these came, the limit has been lowered already. */
+/* Put items into the depot. A thread that lowers the limit empties the depot afterwards. If
+ * it did so before these items came, this thread sees the lower limit and empties the
+ * depot. */
 static void put_away(struct percpu_zone *z, void *const *items, size_t n)
 {
 	PERCPU_STEP("zone: to be put away");
@@ -92,7 +93,7 @@ static ssize_t from_region(struct percpu_zone *z, void **ret, size_t n)
 	return got;
 }
 
-/* Half a cache, one of them for the caller. */
+/* Get up to half a cache of items, one of them for the caller. */
 static int refill(struct percpu_zone *z, void **ret)
 {
 	size_t batch = z->size <= BATCH_BYTES / BATCH ? BATCH : BATCH_BYTES / z->size + 1;
@@ -111,14 +112,13 @@ static int refill(struct percpu_zone *z, void **ret)
 	return 0;
 }
 
-/* The cache of a CPU; NULL if there is none. A region may be made for more CPUs
- * than there are, and then has more lanes than the caches. */
+/* A region may be made for more CPUs than there are; those have no cache. */
 const struct percpu_array *percpu_zone_cache_of(const struct percpu_zone *z, unsigned cpu)
 {
 	return z->cache != NULL ? percpu_local_cell(z->cache, cpu) : NULL;
 }
 
-/* An item from the depot, or the cache of any CPU. */
+/* Take an item from the depot, or from the cache of any CPU. */
 static int steal(struct percpu_zone *z, void **ret)
 {
 	int e;
@@ -143,9 +143,9 @@ static int get_item(struct percpu_zone *z, void **ret)
 	return e == -ENOSPC && limit_of(z) != SIZE_MAX ? steal(z, ret) : e;
 }
 
-/* Wait until somebody frees an item, and take one. Whoever frees looks for
- * waiters after the item is visible; the fence makes that order hold without
- * one on their side. The time-out is for items freed in other processes. */
+/* Wait until another thread frees an item, and take one. A thread that frees looks for
+ * waiters after its item is visible; this thread's fence guarantees that order, so that
+ * threads that free need none. The time-out is for items freed in other processes. */
 static int wait_for_item(struct percpu_zone *z, void **ret)
 {
 	uint32_t freed;
@@ -156,7 +156,7 @@ static int wait_for_item(struct percpu_zone *z, void **ret)
 	for (;;) {
 		freed = __atomic_load_n(&z->freed, __ATOMIC_ACQUIRE);
 		if (percpu_fence() != 0) {
-			/* A free may not see the waiter: then the time-out ends the sleep. */
+			/* A free may miss this waiter. Then the time-out ends the sleep. */
 		}
 		e = get_item(z, ret);
 		if (e != -ENOSPC)
@@ -216,7 +216,7 @@ static __attribute__((noinline)) int alloc_slow(struct percpu_zone *z, unsigned 
 	return 0;
 }
 
-/* Inlined here is what usually happens: one sequence, and no frame for it. */
+/* The usual case is one sequence, inlined here, so that the compiler saves no registers. */
 int percpu_zone_alloc(struct percpu_zone *z, unsigned flags, void **ret)
 {
 	const struct percpu_local *cache;
@@ -233,7 +233,7 @@ int percpu_zone_alloc(struct percpu_zone *z, unsigned flags, void **ret)
 	return 0;
 }
 
-/* The cache is full: put half of it away. */
+/* The cache is full: move half of it, and the item, to the depot. */
 static void flush(struct percpu_zone *z, void *item)
 {
 	void *items[BATCH + 1] = { item };
@@ -274,7 +274,7 @@ int percpu_zone_free(struct percpu_zone *z, void *item)
 {
 	const struct percpu_local *cache;
 
-	/* Plain, and certainly an item: in the first chunk, or in a later one. */
+	/* The usual case: a plain zone, and an address in its first chunk, or in another. */
 	if (percpu_unlikely(z == NULL || !__atomic_load_n(&z->plain, __ATOMIC_RELAXED) ||
 			    (uintptr_t)item % sizeof(uint64_t) != 0 ||
 			    ((uintptr_t)item - z->base >= PERCPU_LANE_SIZE &&
