@@ -24,7 +24,8 @@ PERCPU_BEGIN_DECLS
 /* Local labels: 1 start, 2 end, 3 descriptor, 4 abort handler, 5 and 7 skip, 6 loop. */
 /* clang-format off */
 
-/* The calling thread's area, whatever thread the compiler thinks that is. */
+/* Load the calling thread's percpu_self. The thread pointer is read here, because compilers
+ * may keep that of another thread (self.h). */
 #ifdef PERCPU_LATE
 #define PERCPU_SEQ_SELF(to) "mov " to ", %[self]\n\t"
 #else
@@ -34,8 +35,8 @@ PERCPU_BEGIN_DECLS
 #endif
 
 /*
- * What keeps a shared object from being unloaded: one constructor, however many
- * sequences and units it has. Programs are not unloaded, and get none.
+ * A constructor that keeps a shared object from being unloaded; one, however many
+ * sequences and units the object has. Programs are not unloaded, and get none.
  */
 #if defined(__PIC__) && !defined(__PIE__)
 #define PERCPU_SEQ_STAY                                                        \
@@ -150,9 +151,9 @@ PERCPU_BEGIN_DECLS
 
 #define PERCPU_SEQ_END "2:\n\t"
 
-/* What PERCPU_SEQ_SELF() needs: how far percpu_self is from the thread pointer,
- * the same in all threads, so that the compiler may keep it, unlike the thread
- * pointer; or what was found by a call. */
+/* What PERCPU_SEQ_SELF() needs: the distance from the thread pointer to percpu_self, which
+ * the compiler may keep because it is the same in all threads; or, with PERCPU_LATE,
+ * percpu_self itself. */
 #ifdef PERCPU_LATE
 PERCPU_INLINE struct percpu_rseq *percpu_self_operand(void)
 {

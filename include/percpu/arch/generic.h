@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * generic.h - the port for everything that has no sequences.
+ * generic.h - the port for units without sequences.
  *
- * Every operation reports PERCPU_SEQ_SLOW, so the callers' fallbacks do the
- * work with C11 atomics, in lanes of their own. Other architectures use it,
- * and so do ThreadSanitizer and static analyzers, which cannot look into
- * assembly. Define PERCPU_GENERIC to have it anywhere; objects compiled with
- * and without it mix freely.
+ * Every operation returns PERCPU_SEQ_SLOW, so the callers' slow paths do the
+ * work, with atomic operations where the library has no sequences either. Other
+ * architectures use it, and so do old compilers, ThreadSanitizer and static analyzers,
+ * which cannot look into assembly. Define PERCPU_GENERIC to use it anywhere; objects
+ * compiled with and without it mix freely.
  */
 #ifndef PERCPU_ARCH_GENERIC_H
 #define PERCPU_ARCH_GENERIC_H

@@ -28,23 +28,23 @@ struct percpu_rseq {
 PERCPU_BEGIN_DECLS
 
 /**
- * Where the kernel keeps the calling thread's CPU number.
+ * Points to where the kernel keeps the calling thread's CPU number.
  *
  * Until the thread's first slow path, and for good in a thread that cannot run
  * sequences, it points to an area whose CPU number is negative, which sends
- * every sequence to its fallback. Being thread-local, it is also what makes
+ * every sequence to its fallback. It is thread-local, which makes
  * the tier a property of the thread. Only the library writes it.
  *
  * Only sequences and percpu_seq_cpu() read it, anew each time, because a fiber
  * may go on in another thread after a switch. Compilers for aarch64 keep the
- * thread pointer across calls, so there the sequences take the area in their own
+ * thread pointer across calls, so there the sequences load percpu_self in their own
  * assembly. Compilers for x86-64 address it by %fs each time (GCC, unless told
- * -mno-tls-direct-seg-refs), so there they take it in C, where the compiler may
+ * -mno-tls-direct-seg-refs), so there C code loads it, and the compiler may
  * keep it from one add to the next; in assembly an add would cost 10 to 30 % more.
  *
- * Initial-exec: two loads, no call, also from shared objects. That takes a
- * library that is linked when the program starts. What is loaded late is compiled
- * with PERCPU_LATE, and finds the pointer by a key: percpu_self_here().
+ * With the initial-exec model this takes two loads and no call, also in shared objects. The
+ * library must then be loaded when the program starts. Objects that are loaded later are
+ * compiled with PERCPU_LATE, and find the pointer with a key: percpu_self_here().
  */
 #ifndef PERCPU_LATE
 extern PERCPU_API __thread struct percpu_rseq *percpu_self
@@ -52,14 +52,14 @@ extern PERCPU_API __thread struct percpu_rseq *percpu_self
 #else
 #define percpu_self (*percpu_self_here())
 
-/** The key whose value leads to percpu_self, unless there is none. */
+/** The key whose value points to percpu_self; PERCPU_NO_KEY if there is none. */
 extern PERCPU_API pthread_key_t percpu_key;
 #define PERCPU_NO_KEY ((pthread_key_t)-1)
 
-/** Where percpu_self is, in a thread for which the key has no value. */
+/** Return the address of percpu_self in a thread for which the key has no value. */
 PERCPU_API struct percpu_rseq **percpu_self_at(void);
 
-/* A call each time: compilers keep nothing of it for a fiber that moves. */
+/* It calls a function each time, so that compilers keep no address when a fiber moves. */
 PERCPU_INLINE struct percpu_rseq **percpu_self_here(void)
 {
 	const pthread_key_t key = percpu_key;

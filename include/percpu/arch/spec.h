@@ -16,8 +16,8 @@
  *	p	this CPU's cell: cell + cpu * stride
  *	guard	the address in lane 0 of a 32-bit word; nonzero in a lane, it keeps
  *		sequences out (src/objects/local.c sets it)
- *	bank	a word that holds the distance from p to the bank that counts now;
- *		mask is that of the second bank, a power of two
+ *	bank	a word that holds the distance from p to the bank that counts now, 0 or
+ *		that of the second bank; mask has the bits of the latter
  *	@name	a step: tests stop, delay and kill threads there
  *	commit	on the right of the store that is the last instruction
  *	acquire, release	the ordering of this load or store; see ORDERING
@@ -40,13 +40,13 @@
  *   slow:
  *	return SLOW
  *
- * Any value of *bank keeps p between the banks, for the mask is applied to it. A
- * reader who changes *bank and fences has what was added before in the old bank,
- * and nobody adds there any more.
+ * Whatever *bank holds, the mask keeps p within the object. A reader that changes
+ * *bank and fences finds all that was added before in the old bank, and no sequence adds
+ * there any more.
  *
- * The caller, not the sequence, restarts: it knows how often it may, and what to
- * do then. So no sequence loops without bound, and a thread that a debugger
- * single-steps ends up in its fallback.
+ * An aborted sequence returns SLOW and does not restart by itself: its caller knows how
+ * often to try again, and what to do then. So no sequence loops without bound, and a
+ * thread that a debugger single-steps ends up in its fallback.
  *
  * RESULTS
  *
@@ -67,44 +67,43 @@
  * it. Each pairs with something in C; tests/litmus has a test for each, in the
  * language of herd7:
  *
- *	guard		acquire; pairs with the release by which the last who
- *			raised it lowers it (leave() in src/objects/local.c). Who finds
- *			it down finds the lane as they left it.
+ *	guard		acquire; pairs with the release by which the last fallback
+ *			lowers it (leave() in src/objects/local.c). A sequence that finds
+ *			it down finds the lane as the fallback left it.
  *	turn		acquire; pairs with the commit of the update before, so
  *			that no store to a copy is seen before that commit.
  *			Commit: release; pairs with the acquire loads, in front
  *			of a word and behind it, of add_pair() in
  *			src/objects/stats_read.c.
- *	push		commit: release; pairs with an acquire load of count by
- *			who looks into the array without its guard.
+ *	push		commit: release; pairs with an acquire load of count by a
+ *			thread that looks into the array without its guard.
  *	copy, append	tail: acquire; pairs with the release by which the
  *			consumer gives slots back. Commit: release; pairs with
  *			the consumer's acquire load of head (move_tail() and
- *			apply_queue() in src/objects/wbuf.c).
+ *			percpu_wbuf_queue_apply() in src/objects/wbuf_queue.c).
  *	checkpoint	acquire; pairs with the compare-and-swap of the thread
- *			itself (make_checkpoint() in src/objects/compact.c), so that who
- *			sees the crossing sees the checkpoint that allowed it.
+ *			itself (make_checkpoint() in src/objects/compact.c), so that a
+ *			thread that sees the crossing sees the checkpoint that allowed it.
  *
- * What is not marked pairs with a fence: who raises a guard or changes a bank
- * fences, and then every sequence that had not seen it has committed, visibly,
- * or starts anew and sees it. A cell is stored to by one CPU, which sees its own
- * stores in order, so sequences of one CPU need nothing among themselves.
+ * What is not marked pairs with a fence. A thread that raises a guard or changes a bank
+ * fences; then every sequence that had not seen the change has committed, visibly,
+ * or starts anew and sees it. Only one CPU stores to a cell, and it sees its own
+ * stores in order, so sequences of one CPU need no ordering among themselves.
  *
  * TO THE COMPILER
  *
  * Each sequence is a barrier, except add, bank_add* and narrow_add: the compiler
  * moves no call, atomic access or other sequence across those, but keeps in
- * registers what it has loaded, such as the object's description. So who also
- * gets at the cells by pointer puts __atomic_signal_fence() in front of and
- * behind them.
+ * registers what it has loaded, such as the object's description. So code that also
+ * has pointers to the cells puts __atomic_signal_fence() in front of and behind them.
  *
  * The assembly tells the compiler all registers that it changes, upper halves of
- * vector registers included. So a function for other instructions than its unit,
- * as by __attribute__((target("avx2"))), inlines sequences like any other.
+ * vector registers included. So a function that is compiled for other instructions than
+ * its unit, as by __attribute__((target("avx2"))), inlines sequences like any other.
  *
- * Abort handlers have no landing pad (endbr64, bti) and need none. The kernel gets
- * there by setting the program counter. It adds no pending branch, and there was
- * none: no sequence has an indirect branch in it, nor is one the target of any.
+ * Abort handlers have no landing pad (endbr64, bti) and need none: the kernel sets the
+ * program counter, which is no indirect branch. Sequences have no indirect branches, and
+ * no indirect branch leads into one.
  */
 #ifndef PERCPU_ARCH_SPEC_H
 #define PERCPU_ARCH_SPEC_H
@@ -144,8 +143,8 @@ struct percpu_pair {
 
 #pragma GCC diagnostic pop
 
-/** Two words in a register; not where that needs instructions that a 32-bit
- *  machine may lack, or that the unit may not have. */
+/** Two words in a vector register, or a struct where the machine or the unit has no vector
+ *  registers. */
 #if defined(__LP64__) && (defined(__SSE2__) || defined(__ARM_NEON))
 typedef uint64_t percpu_words2 __attribute__((__vector_size__(16)));
 #else
@@ -156,7 +155,7 @@ typedef struct {
 
 /**
  * cpu: no sequence; the number may be stale when it is returned. Negative in a
- * thread without registration, and where there are no sequences.
+ * thread that cannot run sequences.
  *
  *	return percpu_self->cpu_id
  */
@@ -198,9 +197,9 @@ PERCPU_INLINE int percpu_seq_bank_add8(void *cell, size_t stride, const uint64_t
 				       percpu_words2 n4, percpu_words2 n6);
 
 /**
- * pair_add: one word of a record in two copies, p being a struct percpu_pair: in
- * place in the copy that counts, for one word is there as a whole or not at all.
- * words is the size of a copy.
+ * pair_add: one word of a record in two copies; p is a struct percpu_pair. It adds in
+ * place, in the valid copy, because a store of one word is whole by itself. words is the
+ * size of a copy.
  *
  *	valid = p->turn & 1			acquire
  *						@loaded
@@ -212,10 +211,10 @@ PERCPU_INLINE int percpu_seq_pair_add(void *cell, size_t stride, const uint64_t 
 				      uint64_t mask, uint64_t word, uint64_t words, int64_t n);
 
 /**
- * bank_update: all words of a record in two copies, p being a struct percpu_pair.
- * words is even, and is the size of a copy. A reader that loads turn (acquire), a
- * word of the copy it names, and, behind an acquire fence, the same turn once more,
- * has what that commit made valid.
+ * bank_update: all words of a record in two copies; p is a struct percpu_pair.
+ * words is even, and is the size of a copy. A reader that loads turn (acquire), then a
+ * word of the copy that turn names, and, after an acquire fence, the same turn once more,
+ * has loaded what that commit made valid.
  *
  *	old = p->turn & 1			acquire
  *						@loaded
@@ -229,7 +228,7 @@ PERCPU_INLINE int percpu_seq_bank_update(void *cell, size_t stride, const uint64
 					 uint64_t mask, const uint64_t *n, uint64_t words);
 
 /**
- * add_limit: one word, not above a limit; INT64_MAX is none. Tells the sum.
+ * add_limit: one word, not above a limit; INT64_MAX is no limit. *ret is the sum.
  *
  *	v = *p + n				@loaded
  *	if (v > limit) { *ret = v; return REFUSED }	signed
@@ -253,7 +252,7 @@ PERCPU_INLINE int percpu_seq_cmpxchg(void *cell, const void *guard, size_t strid
 				     int64_t v, int64_t *ret);
 
 /**
- * xchg: one word. Who only stores does not look at *ret.
+ * xchg: one word. A caller that only stores ignores *ret.
  *
  *	old = *p				@loaded
  *	*p = v					commit
@@ -288,8 +287,8 @@ PERCPU_INLINE int percpu_seq_pop(void *cell, const void *guard, size_t stride, v
 
 /**
  * copy: words into p, a struct percpu_fifo of mask + 1 slots. There is at least one
- * word, and there are at most mask + 1; keep it short, for every preemption within it
- * starts the copy anew.
+ * word, and there are at most mask + 1. Copies should be short, because every preemption
+ * within one starts it anew.
  *
  *	head = p->head
  *	tail = p->tail				acquire
@@ -349,20 +348,19 @@ PERCPU_INLINE int percpu_seq_narrow_cross(void *cell, size_t stride, int64_t n,
 					  const uint64_t *checkpoint, uint64_t expected);
 
 /**
- * spin: stays inside the sequence until *flag is nonzero (0) or the tries are used up
+ * spin: loops inside the sequence until *flag is nonzero (0) or the tries are used up
  * (REFUSED); stores nothing. The self-test lets another thread set the flag on this
- * CPU: a working kernel then aborts (SLOW). A flag that is set at the first look was
- * so before the sequence started, and proves nothing: REFUSED.
+ * CPU: a working kernel then aborts the sequence (SLOW). If the flag is set at the first
+ * look, it was set before the sequence started, and proves nothing: REFUSED.
  */
 PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries);
 
 /**
- * Stands where a sequence with outputs is left early: no instruction.
+ * An empty statement at each label where a sequence is left early.
  *
- * GCC 12.2 copies the outputs of an "asm goto" on each way out, and on one that leads
- * to a label behind what the program does there: at -O1 a caller's *ret, which the
- * sequence promised to leave alone, was overwritten (tests/inject, steps-O1). A
- * statement at the label keeps the two apart.
+ * Without it GCC 12.2 miscompiles an "asm goto" with outputs: it copies the outputs also
+ * on the way to a label. At -O1 this overwrote a caller's *ret, which the sequence promised
+ * to leave alone (tests/inject, steps-O1).
  */
 PERCPU_INLINE void percpu_seq_left(void)
 {
@@ -377,7 +375,7 @@ slow:                                                                          \
 	percpu_seq_left();                                                     \
 	return PERCPU_SEQ_SLOW;
 
-/** And before that, where it may be refused. */
+/** Stands before PERCPU_SEQ_EXIT in sequences that may be refused. */
 #define PERCPU_SEQ_EXIT_REFUSED                                                \
 refused:                                                                       \
 	percpu_seq_left();                                                     \
@@ -385,8 +383,8 @@ refused:                                                                       \
 
 /* clang-format on */
 
-/** Word by word: who has just stored each of two words, and loads both at once,
- *  waits until the stores have left the store buffer. */
+/** Make a pair of two words in registers. If the compiler stored both words and loaded the
+ *  pair, the load would wait until the stores have left the store buffer. */
 PERCPU_INLINE percpu_words2 percpu_pair(uint64_t a, uint64_t b)
 {
 	if (!__builtin_constant_p(a))

@@ -21,16 +21,16 @@ PERCPU_BEGIN_DECLS
 /* clang-format off */
 
 /*
- * In a unit compiled with -masm=intel operands are printed in a syntax that fits no
- * instruction here, so the assembler skips what is between these. The slow path
- * then runs the sequence, once more, in the library.
+ * A unit that is compiled with -masm=intel prints operands in a syntax that does not fit
+ * these instructions. So there the assembler skips what is between these two, and
+ * the slow path runs the sequence in the library.
  */
 #define PERCPU_SEQ_ATT "{|jmp %l[slow]\n\t.if 0\n\t}"
 #define PERCPU_SEQ_ATT_END "{|.endif\n\t}"
 
 /*
- * What keeps a shared object from being unloaded: one constructor, however many
- * sequences and units it has. Programs are not unloaded, and get none.
+ * A constructor that keeps a shared object from being unloaded; one, however many
+ * sequences and units the object has. Programs are not unloaded, and get none.
  */
 #if defined(__PIC__) && !defined(__PIE__)
 #define PERCPU_SEQ_STAY                                                        \

@@ -59,8 +59,8 @@ PERCPU_INLINE void percpu_seq_vzeroupper(void)
 #endif
 }
 
-/* Wider ones are inlined also where the unit is compiled without the instruction
- * set, for the caller asks what the CPU has. */
+/* The wider sequences can be inlined in units that are compiled without the instruction
+ * set, because the caller knows that the CPU has it. */
 PERCPU_INLINE int percpu_seq_bank_add4(void *cell, size_t stride, const uint64_t *bank,
 				       uint64_t mask, percpu_words2 n0, percpu_words2 n2)
 {
