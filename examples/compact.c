@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * compact.c - a million counters in half the memory, such as one per flow.
+ *
+ *	cc compact.c $(pkg-config --cflags --libs percpu)
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fence.c - wait until nobody acts on what was there before.
+ *
+ *	cc fence.c $(pkg-config --cflags --libs percpu)
  */
 #include <stdio.h>
 #include <string.h>

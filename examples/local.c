@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * local.c - a free list per CPU: push and pop without an atomic instruction.
+ *
+ *	cc local.c $(pkg-config --cflags --libs percpu)
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * region.c - counters that processes share, and that outlive those who counted.
+ *
+ *	cc region.c $(pkg-config --cflags --libs percpu)
  */
 #define _GNU_SOURCE
 #include <inttypes.h>

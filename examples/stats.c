@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stats.c - counters that belong together: an average that is never of two moments.
+ *
+ *	cc stats.c $(pkg-config --cflags --libs percpu)
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * status.c - how this process counts, and why; percpu-doctor says more.
+ *
+ *	cc status.c $(pkg-config --cflags --libs percpu)
  */
 #include <stdio.h>
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * variable.c - variables at file scope of which every CPU has a copy.
+ *
+ *	cc variable.c $(pkg-config --cflags --libs percpu)
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,6 +2,8 @@
 /*
  * wbuf.c - counters that are fields of objects of your own: adds are scheduled, and
  * applied together.
+ *
+ *	cc wbuf.c $(pkg-config --cflags --libs percpu)
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * workers.c - a server whose workers count in a file: it may be started again, or
  * twice, and its workers may be killed. examples/monitor.c reads what they count.
  *
- *	workers [FILE]
+ *	workers [FILE]		by default /dev/shm/percpu-workers, which stays
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * zone.c - objects that come and go, each with a record per CPU.
+ *
+ *	cc zone.c $(pkg-config --cflags --libs percpu)
  */
 #include <stdio.h>
 #include <string.h>

@@ -313,8 +313,14 @@ template <> struct percpu_is_word<uint64_t> { enum { value = 1 }; };
 	(offsetof(__typeof__(***(h)), field) / 8 *                             \
 	 sizeof(char[PERCPU_STATS_IS_WORD(__typeof__((***(h)).field)) ? 1 : -1]))
 
-/* p, which must point to the handle's type. */
+/* p, which must point to the handle's type; in C a pointer of another type to a ternary
+ * would be a warning only. */
+#ifdef __cplusplus
 #define PERCPU_STATS_TYPED(h, p) (0 ? **(h) : (p))
+#else
+#define PERCPU_STATS_TYPED(h, p)                                               \
+	_Generic((p), __typeof__(**(h)): (p), const __typeof__(***(h)) *: (p))
+#endif
 
 /* The library stores the handle byte by byte, as with memcpy(), so the handle may have
  * any pointer type. */

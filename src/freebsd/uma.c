@@ -22,8 +22,8 @@ struct uma_zone {
 	uma_fini fini;
 };
 
-/* The guard of zpcpu_add_protected(), an address in lane 0. The first zone makes it, for
- * good. Atomic. */
+/* The guard of zpcpu_add_protected(), an address in lane 0. The first zone of UMA's makes
+ * it, or the first addition to an item of another zone, for good. Atomic. */
 static void *zpcpu_guard;
 
 static int make_guard(void)
@@ -174,12 +174,18 @@ int percpu_freebsd_zone_cur(struct uma_zone *zone)
 
 void percpu_freebsd_zpcpu_add(void *base, int64_t n)
 {
-	const struct percpu_local word =
-		percpu_local_word(base, __atomic_load_n(&zpcpu_guard, __ATOMIC_ACQUIRE));
+	void *guard = __atomic_load_n(&zpcpu_guard, __ATOMIC_ACQUIRE);
 	struct percpu_chunk *k = percpu_chunk_of(base);
+	struct percpu_local word;
 	int64_t sum;
 
+	if (percpu_unlikely(guard == NULL) && make_guard() == 0)
+		guard = __atomic_load_n(&zpcpu_guard, __ATOMIC_ACQUIRE);
+	if (percpu_likely(guard != NULL)) {
+		word = percpu_local_word(base, guard);
+		if (percpu_likely(percpu_local_add_return(&word, n, &sum) == 0))
+			return;
+	}
 	/* No CPU can be fenced: add to an atomic lane, where no sequence adds. */
-	if (percpu_local_add_return(&word, n, &sum) != 0)
-		percpu_chunk_add_atomic(k, (size_t)((char *)base - k->base), n);
+	percpu_chunk_add_atomic(k, (size_t)((char *)base - k->base), n);
 }

@@ -120,7 +120,8 @@ int main(void)
 #ifdef REFUSED_SNAPSHOT_OF_ANOTHER
 	e = PERCPU_STATS_SNAPSHOT(full, 0, 1, &out);
 #endif
-#ifdef REFUSED_HANDLE_OF_ANOTHER
+#ifdef REFUSED_HANDLE_OF_ANOTHER /* in C a warning, as of any pointer of another type */
+#pragma GCC diagnostic error "-Wincompatible-pointer-types"
 	larger = full;
 #endif
 #ifdef REFUSED_CREATE_BY_VALUE

@@ -11,6 +11,7 @@
 
 #include <percpu/counter.h>
 #include <percpu/fence.h>
+#include <percpu/freebsd/pcpu.h>
 
 #include "zone.h"
 
@@ -393,9 +394,34 @@ static void zones_share_a_region(void **state)
 	percpu_region_close(o.region);
 }
 
+static void sum_words(void *cell, unsigned cpu, void *arg)
+{
+	(void)cpu;
+	*(uint64_t *)arg += *(uint64_t *)cell;
+}
+
+/* FreeBSD's names add to any item, also where there is no zone of UMA's. */
+static void words_of_items_are_added_to(void **state)
+{
+	struct percpu_zone *z;
+	uint64_t sum = 0;
+	void *item;
+
+	(void)state;
+	assert_int_equal(percpu_zone_create("words", 8, NULL, &z), 0);
+	assert_int_equal(percpu_zone_alloc(z, PERCPU_ZONE_ZERO, &item), 0);
+	for (unsigned i = 0; i < 1000; i++)
+		zpcpu_add_protected((uint64_t *)item, 3);
+	percpu_zone_foreach(z, item, sum_words, &sum);
+	assert_int_equal(sum, 3000);
+	assert_int_equal(percpu_zone_free(z, item), 0);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_of_items_are_added_to),
 		cmocka_unit_test(bad_input_is_refused),
 		cmocka_unit_test(items_are_zero_and_apart),
 		cmocka_unit_test(zeroed_items_are_counters),

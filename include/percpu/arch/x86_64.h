@@ -6,6 +6,7 @@
  * The commit is the last instruction before PERCPU_SEQ_END. A read-modify-write of
  * memory is one instruction, so it commits as a whole as far as this CPU is
  * concerned; that it is not atomic toward other CPUs does not matter here.
+ * Steps of spec.h that are within such an instruction are left out.
  */
 #ifndef PERCPU_ARCH_X86_64_H
 #define PERCPU_ARCH_X86_64_H

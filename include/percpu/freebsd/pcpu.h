@@ -78,7 +78,9 @@ PERCPU_API void percpu_freebsd_zpcpu_add(void *base, int64_t n);
  * all CPUs' copies is exact if nothing else stores to them. What base points to
  * must have 8 bytes, or an array of negative size fails to compile.
  *
- * Context: any thread, signal handlers, children of fork.
+ * Context: any thread, signal handlers, children of fork. In a program without a zone of
+ * uma_zcreate() the first addition to an item of a percpu_zone allocates memory, and so is
+ * not for signal handlers.
  * Ordering: none.
  * Progress: bounded. A sequence; when it was aborted a few times, or the thread
  * cannot run any, an atomic addition to the copy of the CPU that it is on, behind
