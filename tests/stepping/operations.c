@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * operations.c - the operations that are stepped through, on memory that the tracer and its
- * child share. A call through the public functions runs through two
- * sequences, the inline one and, when that was aborted, the library's.
+ * child share. A call through the public functions runs through two sequences, the inline
+ * one and, when that was aborted, the library's. Those on memory of the child's own are in
+ * operations_own.c and operations_called.c.
  */
 #define _GNU_SOURCE
 #include "stepping.h"
@@ -12,80 +13,24 @@
 #include <unistd.h>
 
 #include <percpu/compact.h>
-#include <percpu/freebsd.h>
 #include <percpu/percpu.h>
-#include <percpu/variable.h>
-#include <percpu/zone.h>
 
 #include "../support.h"
 #include "objects/objects.h"
 
 #define WORDS 8
-#define ITEMS 100 /* more than a zone caches per CPU */
 
 static struct model_lane *lanes; /* shared */
 static struct percpu_local locked, counted, split;
 static struct percpu_counter *counter;
 static struct percpu_counter_array *array;
-static struct percpu_stats *stats;	/* of more fields than objects in copies have */
-static struct percpu_stats *whole;	/* of two fields, in copies */
-static struct percpu_compact *compact;	/* in a shared region */
-static struct percpu_compact *within;	/* whose cells are far from the end of a window */
-static struct percpu_compact *crossing; /* whose cells are one short of a crossing */
+static struct percpu_stats *stats;     /* of more fields than objects in copies have */
+static struct percpu_stats *whole;     /* of two fields, in copies */
+static struct percpu_compact *compact; /* in a shared region */
 
-static PERCPU_VARIABLE(uint64_t, variable);
-static uma_zone_t zpcpu_zone __attribute__((used)); /* or it would be a leak */
-static uint64_t *zpcpu;
-static struct counter_rate rate = { .cr_period = INT32_MAX };
-static struct counter_rate early_rate = { .cr_rate = EARLY_COUNTER, .cr_period = INT32_MAX };
-static struct percpu_wbuf *wbuf;
-static uint64_t buffered; /* in it */
-
-/* Zones whose cache is empty, or has items; and items out of them, last of full. */
-static struct percpu_zone *cold, *warm, *full;
-static void *held[5 * ITEMS];
-static unsigned helds;
-
-static struct model_result alloc_from(struct percpu_zone *z)
-{
-	struct model_result r = { 0, MODEL_UNSET };
-	void *item;
-
-	r.code = percpu_zone_alloc(z, 0, &item);
-	for (unsigned i = 0; i < helds && r.code == 0; i++)
-		r.code = held[i] == item;
-	held[helds++] = item;
-	return r;
-}
-
-static struct percpu_zone *make_zone(unsigned allocs, unsigned frees)
-{
-	struct percpu_zone *z;
-
-	assert_int_equal(percpu_zone_create("stepping", 8, NULL, &z), 0);
-	while (allocs--)
-		assert_int_equal(alloc_from(z).code, 0);
-	while (frees--)
-		assert_int_equal(percpu_zone_free(z, held[--helds]), 0);
-	return z;
-}
-
-/* One copy of its sequences for all callers. */
-static __attribute__((noinline)) void add_to_compact(const struct percpu_compact *c, int64_t n)
+__attribute__((noinline)) void stepping_add_to_compact(const struct percpu_compact *c, int64_t n)
 {
 	percpu_compact_add(c, 0, n);
-}
-
-/* Its first add on any CPU needs a checkpoint. */
-static void make_crossing(void)
-{
-	assert_int_equal(percpu_compact_create(1, &within), 0);
-	assert_int_equal(percpu_compact_create(1, &crossing), 0);
-	for (unsigned i = 0; i < test_cpus(); i++) {
-		test_pin(0, test_cpu(i));
-		add_to_compact(crossing, (int64_t)crossing->half - 1);
-	}
-	test_unpin(0);
 }
 
 void stepping_make(unsigned cpu)
@@ -115,22 +60,9 @@ void stepping_make(unsigned cpu)
 	assert_int_equal(percpu_stats_create_in(region, 2 * WORDS * 8, 1, 0, &stats), 0);
 	assert_int_equal(percpu_stats_create_in(region, 16, 1, PERCPU_STATS_WHOLE, &whole), 0);
 	assert_int_equal(percpu_compact_create_in(region, WORDS, &compact), 0);
-	assert_int_equal(percpu_wbuf_create(NULL, &wbuf), 0);
-	rate.cr_rate = counter_u64_alloc(M_WAITOK);
-	percpu_static_counter_setup(percpu_freebsd_early(early_rate.cr_rate));
-	(void)counter_ratecheck(&rate, INT64_MAX); /* the first begins a period, with a reset */
-	(void)counter_ratecheck(&early_rate, INT64_MAX);
-	make_crossing();
 	stepping_make_called();
 	percpu_counter_array_commit_words(); /* or the first add would find out */
-	test_pin(0, cpu);
-	zpcpu_zone =
-		uma_zcreate("stepping", 8, NULL, NULL, NULL, NULL, UMA_ALIGN_PTR, UMA_ZONE_PCPU);
-	zpcpu = uma_zalloc_pcpu(zpcpu_zone, M_WAITOK | M_ZERO);
-	cold = make_zone(0, 0);
-	warm = make_zone(ITEMS, 8);
-	full = make_zone(3 * ITEMS, 0);
-	test_unpin(0);
+	stepping_make_own(cpu);
 }
 
 /* The bare sequences; who aborts them tries again. */
@@ -218,74 +150,6 @@ static struct model_result run_array(const struct model_case *c)
 	return (struct model_result){ 0, MODEL_UNSET };
 }
 
-/* Private sums, each add of 1: another update may come between. */
-static struct model_result grown(uint64_t from, uint64_t to)
-{
-	return (struct model_result){ to - from != 1 && to - from != 2, MODEL_UNSET };
-}
-
-static struct model_result run_wbuf(const struct model_case *c)
-{
-	const struct percpu_wbuf_entry add = { &buffered, 1 };
-	uint64_t before;
-	int e;
-
-	(void)c;
-	percpu_wbuf_flush(wbuf);
-	before = buffered;
-	e = percpu_wbuf_add_slow(wbuf, &add, 1);
-	percpu_wbuf_flush(wbuf);
-	return e == 0 ? grown(before, buffered) : (struct model_result){ e, MODEL_UNSET };
-}
-
-static struct model_result run_variable(const struct model_case *c)
-{
-	uint64_t before = PERCPU_VARIABLE_SUM(variable);
-
-	(void)c;
-	percpu_variable_add_slow(&percpu_image, &percpu_variable_variable, 1);
-	return grown(before, PERCPU_VARIABLE_SUM(variable));
-}
-
-static uint64_t sum_zpcpu(void)
-{
-	uint64_t sum = 0;
-
-	for (unsigned cpu = 0; cpu <= mp_maxid; cpu++)
-		sum += *zpcpu_get_cpu(zpcpu, cpu);
-	return sum;
-}
-
-static struct model_result run_zpcpu(const struct model_case *c)
-{
-	uint64_t before = sum_zpcpu();
-
-	(void)c;
-	zpcpu_add_protected(zpcpu, 1);
-	return grown(before, sum_zpcpu());
-}
-
-static struct model_result check_rate(struct counter_rate *cr)
-{
-	uint64_t before = counter_u64_fetch(cr->cr_rate);
-
-	if (counter_ratecheck(cr, INT64_MAX) != 0)
-		return (struct model_result){ -1, MODEL_UNSET };
-	return grown(before, counter_u64_fetch(cr->cr_rate));
-}
-
-static struct model_result run_rate(const struct model_case *c)
-{
-	(void)c;
-	return check_rate(&rate);
-}
-
-static struct model_result run_early_rate(const struct model_case *c)
-{
-	(void)c;
-	return check_rate(&early_rate);
-}
-
 static struct model_result run_stats(const struct model_case *c)
 {
 	struct model_result r = { 0, MODEL_UNSET };
@@ -326,60 +190,8 @@ static struct model_result run_whole(const struct model_case *c)
 
 static struct model_result run_compact(const struct model_case *c)
 {
-	add_to_compact(compact, c->n[0]);
+	stepping_add_to_compact(compact, c->n[0]);
 	return (struct model_result){ 0, MODEL_UNSET };
-}
-
-static struct model_result add_and_judge(const struct percpu_compact *set)
-{
-	uint64_t before = percpu_compact_fetch(set, 0);
-
-	add_to_compact(set, 1);
-	return grown(before, percpu_compact_fetch(set, 0));
-}
-
-static struct model_result run_within(const struct model_case *c)
-{
-	(void)c;
-	return add_and_judge(within);
-}
-
-static struct model_result run_crossing(const struct model_case *c)
-{
-	(void)c;
-	return add_and_judge(crossing);
-}
-
-/* Whatever happens to it, it must not accuse the kernel. */
-static struct model_result run_selftest(const struct model_case *c)
-{
-	(void)c;
-	return (struct model_result){ percpu_selftest() == PERCPU_SELFTEST_FAILED, MODEL_UNSET };
-}
-
-static struct model_result run_cold(const struct model_case *c)
-{
-	(void)c;
-	return alloc_from(cold);
-}
-
-static struct model_result run_warm(const struct model_case *c)
-{
-	(void)c;
-	return alloc_from(warm);
-}
-
-/* More than the cache takes. What was freed comes back once. */
-static struct model_result run_full(const struct model_case *c)
-{
-	struct model_result r = { 0, MODEL_UNSET };
-
-	(void)c;
-	for (unsigned i = 0; i < ITEMS && r.code == 0; i++)
-		r.code = percpu_zone_free(full, held[--helds]);
-	for (unsigned i = 0; i < 3 && r.code == 0; i++)
-		r = alloc_from(full);
-	return r;
 }
 
 static const struct stepping_operation operations[] = {
@@ -429,24 +241,13 @@ static const struct stepping_operation operations[] = {
 	{ "stats update, whole", MEMORY_SUMS, MODEL_ADD2, run_whole },
 	{ "stats add, whole", MEMORY_SUMS, MODEL_ADD, run_whole },
 	{ "compact add", MEMORY_SUMS, MODEL_ADD, run_compact },
-	{ "compact add, within", MEMORY_PRIVATE, MODEL_ADD, run_within },
-	{ "compact add, crossing", MEMORY_PRIVATE, MODEL_ADD, run_crossing },
-	{ "write buffer add", MEMORY_PRIVATE, MODEL_ADD, run_wbuf },
-	{ "variable add", MEMORY_PRIVATE, MODEL_ADD, run_variable },
-	{ "zpcpu add", MEMORY_PRIVATE, MODEL_ADD, run_zpcpu },
-	{ "rate", MEMORY_PRIVATE, MODEL_ADD, run_rate },
-	{ "rate, early", MEMORY_PRIVATE, MODEL_ADD, run_early_rate },
-	{ "zone alloc, cold", MEMORY_PRIVATE, MODEL_ADD, run_cold },
-	{ "zone alloc", MEMORY_PRIVATE, MODEL_ADD, run_warm },
-	{ "zone free", MEMORY_PRIVATE, MODEL_ADD, run_full },
-	{ "self-test", MEMORY_PRIVATE, MODEL_ADD, run_selftest },
 };
 
 const struct stepping_operation *stepping_operation(unsigned nth)
 {
 	const unsigned here = sizeof(operations) / sizeof(operations[0]);
 
-	return nth < here ? &operations[nth] : stepping_called(nth - here);
+	return nth < here ? &operations[nth] : stepping_own(nth - here);
 }
 
 unsigned stepping_lanes(const struct stepping_operation *o)

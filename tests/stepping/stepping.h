@@ -47,6 +47,16 @@ unsigned stepping_lane(const struct stepping_operation *o, unsigned cpu);
 void stepping_fill(const struct stepping_operation *o, uint64_t *random);
 void stepping_read(const struct stepping_operation *o, struct model_lane *lanes);
 
+/** Add to the first counter. One copy of its sequences for all callers. */
+struct percpu_compact;
+void stepping_add_to_compact(const struct percpu_compact *c, int64_t n);
+
+/* operations_own.c: those on memory of the child's own. */
+
+/** The nth of these; then those of stepping_called(). */
+const struct stepping_operation *stepping_own(unsigned nth);
+void stepping_make_own(unsigned cpu);
+
 /* operations_called.c: more of them. */
 
 const struct stepping_operation *stepping_called(unsigned nth);
