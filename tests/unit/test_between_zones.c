@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_between_zones.c - what another thread may do in a zone between a look and the
+ * store that relies on it, and who may move or delay a visitor. Here the same thread
+ * does it, at the step between the two.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+
+#include "../steps.h"
+#include "happen.h"
+#include "zone.h"
+
+#define MANY 200 /* items, more than a CPU's cache holds */
+
+static struct percpu_zone *zone;
+static void *items[MANY];
+
+static void take_another(void)
+{
+	items[1] = take(zone, 0);
+}
+
+static void a_limit_holds_for_two_at_once(void **state)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .limit = 1 };
+
+	(void)state;
+	zone = make(8, &o);
+	let_happen(take_another, "zone: limit read", 1);
+	assert_int_equal(percpu_zone_alloc(zone, 0, &items[0]), -ENOSPC);
+	assert_int_equal(times, 0);
+	assert_int_equal(stats_of(zone).used, 1);
+	assert_int_equal(percpu_zone_free(zone, items[1]), 0);
+	assert_int_equal(percpu_zone_destroy(zone), 0);
+}
+
+static void lower_limit(void)
+{
+	percpu_zone_set_limit(zone, 1);
+}
+
+static void nothing_is_kept_above_a_lowered_limit(void **state)
+{
+	(void)state;
+	zone = make(8, NULL);
+	for (unsigned i = 0; i < MANY; i++)
+		items[i] = take(zone, 0);
+	let_happen(lower_limit, "zone: to be put away", 1);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(percpu_zone_free(zone, items[i]), 0);
+	assert_int_equal(times, 0);
+	assert_in_range(stats_of(zone).cached, 0, 1);
+	assert_int_equal(percpu_zone_destroy(zone), 0);
+}
+
+static void free_half(void)
+{
+	for (unsigned i = MANY / 2; i < MANY; i++)
+		assert_int_equal(percpu_zone_free(zone, items[i]), 0);
+}
+
+static void take_half(void)
+{
+	for (unsigned i = MANY / 2; i < MANY; i++)
+		items[i] = take(zone, 0);
+}
+
+static void expect_all_distinct(void)
+{
+	for (unsigned i = 0; i < MANY; i++)
+		for (unsigned j = 0; j < i; j++)
+			assert_ptr_not_equal(items[i], items[j]);
+}
+
+/* Half of the items are freed, and taken, while others are on their way. */
+static void shelves_are_for_one_at_a_time(void **state)
+{
+	(void)state;
+	assert_true(test_pin(0, test_cpu(0)));
+	zone = make(8, NULL);
+	for (unsigned i = 0; i < MANY; i++)
+		items[i] = take(zone, 0);
+	let_happen(free_half, "depot: items put", 1);
+	for (unsigned i = 0; i < MANY / 2; i++)
+		assert_int_equal(percpu_zone_free(zone, items[i]), 0);
+	assert_int_equal(times, 0);
+	for (unsigned i = 0; i < MANY; i++)
+		items[i] = take(zone, 0);
+	expect_all_distinct();
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(percpu_zone_free(zone, items[i]), 0);
+	let_happen(take_half, "depot: items taken", 1);
+	for (unsigned i = 0; i < MANY / 2; i++)
+		items[i] = take(zone, 0);
+	assert_int_equal(times, 0);
+	expect_all_distinct();
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(percpu_zone_free(zone, items[i]), 0);
+	assert_int_equal(percpu_zone_destroy(zone), 0);
+	test_unpin(0);
+}
+
+#define PAGES 8
+
+static void free_pages(void)
+{
+	for (unsigned i = 0; i < PAGES; i++)
+		test_child_require(percpu_zone_free(zone, items[i]) == 0, "free");
+}
+
+/* The pages of what is freed meanwhile are given back, and zeros then. */
+static int free_while_reclaiming(void *arg)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
+
+	(void)arg;
+	test_child_require(percpu_zone_create("test", 4096, &o, &zone) == 0, "create");
+	for (unsigned i = 0; i < PAGES; i++)
+		test_child_require(percpu_zone_alloc(zone, 0, &items[i]) == 0, "alloc");
+	let_happen(free_pages, "zone: poison forgotten", 1);
+	test_child_require(percpu_zone_reclaim(zone) > 0 && times == 0, "gives pages back");
+	for (unsigned i = 0; i < PAGES; i++)
+		test_child_require(percpu_zone_alloc(zone, 0, &items[i]) == 0, "alloc again");
+	return 0;
+}
+
+static void poison_may_go_with_its_page(void **state)
+{
+	(void)state;
+	test_in_child(free_while_reclaiming, NULL);
+}
+
+/* Visits */
+
+static unsigned calls[PERCPU_MAX_CPUS], elsewhere, open_to_signals;
+
+static void go_elsewhere(void)
+{
+	(void)test_pin(0, test_cpu(1));
+}
+
+static void count_call(void *cell, unsigned cpu, void *arg)
+{
+	sigset_t blocked;
+
+	(void)arg;
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	open_to_signals += sigismember(&blocked, SIGTERM) == 0;
+	calls[cpu]++;
+	elsewhere += sched_getcpu() != (int)cpu || cell != percpu_zone_get(items[0], cpu);
+}
+
+/* A visitor that somebody moves is sent again. */
+static void moved_visitors_come_back(void **state)
+{
+	struct percpu_fence_report r;
+
+	(void)state;
+	if (test_cpus() < 2)
+		test_skip("needs two CPUs");
+	zone = make(8, NULL);
+	items[0] = take(zone, 0);
+	let_happen(go_elsewhere, "visit: asked", 4);
+	assert_int_equal(
+		percpu_zone_run(zone, items[0], count_call, NULL, UINT64_C(20000000000), &r), 0);
+	at_step = NULL;
+	assert_true(times < 4); /* two before it is asked for a CPU at all, perhaps */
+	assert_int_equal(elsewhere, 0);
+	assert_int_equal(open_to_signals, 0);
+	for (unsigned i = 0; i < test_cpus(); i++)
+		assert_int_equal(calls[test_cpu(i)], 1);
+	assert_int_equal(percpu_zone_free(zone, items[0]), 0);
+	assert_int_equal(percpu_zone_destroy(zone), 0);
+}
+
+static struct {
+	unsigned calls[PERCPU_MAX_CPUS];
+	unsigned moved; /* in a call */
+} slow;
+
+static void dawdle(void *cell, unsigned cpu, void *arg)
+{
+	(void)cell;
+	(void)arg;
+	slow.calls[cpu]++;
+	test_sleep_us(5000);
+	slow.moved += sched_getcpu() != (int)cpu;
+}
+
+static uint64_t seed = 1;
+
+static void be_late(void)
+{
+	test_sleep_us((unsigned)(test_random(&seed) % 4000));
+}
+
+/* A visitor is late wherever it can be: what is reported is what happened. */
+static void late_visits_are_none(void **state)
+{
+	struct percpu_fence_report r;
+	uint64_t ran;
+	unsigned late = 0;
+	int e;
+
+	(void)state;
+	zone = make(8, NULL);
+	items[0] = take(zone, 0);
+	for (unsigned i = 0; i < 100; i++) {
+		memset(&slow, 0, sizeof(slow));
+		let_happen(be_late, "visit: there", 1000);
+		e = percpu_zone_run(zone, items[0], dawdle, NULL, 1000000 + i * 100000, &r);
+		at_step = NULL;
+		assert_true(e == 0 || e == -ETIMEDOUT);
+		late += e != 0;
+		for (unsigned cpu = 0; cpu < percpu_status()->possible_cpus; cpu++) {
+			ran = !(r.unfenced_cpus[cpu / 64] >> cpu % 64 & 1);
+			assert_int_equal(slow.calls[cpu], ran);
+		}
+		assert_int_equal(slow.moved, 0);
+	}
+	assert_true(late > 0);
+	assert_int_equal(percpu_zone_free(zone, items[0]), 0);
+	assert_int_equal(percpu_zone_destroy(zone), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_limit_holds_for_two_at_once),
+		cmocka_unit_test(nothing_is_kept_above_a_lowered_limit),
+		cmocka_unit_test(shelves_are_for_one_at_a_time),
+		cmocka_unit_test(poison_may_go_with_its_page),
+		cmocka_unit_test(moved_visitors_come_back),
+		cmocka_unit_test(late_visits_are_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
