@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_first_use.c - nobody waits for the self-test: until it has its verdict
- * the process counts on tier cpu, and then its threads rise.
+ * the process counts on tier cpu, and then its threads rise. Its children are the
+ * business of test_first_use_fork.c.
  *
  * The linker lets this program make the library's threads and their short naps: it
  * can hold threads back, and refuse them. Each test has a process of its own, in which the
@@ -10,42 +11,18 @@
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <percpu/percpu.h>
-#include <percpu/seq.h>
-
-#include "../support.h"
-#include "hold.h"
+#include "first_use.h"
 #include "spinner.h"
 
-#define SECOND UINT64_C(1000000000)
 #define ADDS 2000
 #define THREADS 4
 
 bool test_of_first_use = true;
-
-static bool is_pending(void)
-{
-	const struct percpu_status *s = percpu_status();
-
-	return s->selftest == PERCPU_SELFTEST_PENDING && s->tier == PERCPU_TIER_CPU &&
-	       strlen(s->reason) > 0 && percpu_thread_tier() == PERCPU_TIER_CPU &&
-	       percpu_seq_attach()->cpu_id < 0;
-}
-
-static bool has_risen(void)
-{
-	return percpu_status()->tier == PERCPU_TIER_RSEQ && percpu_seq_attach()->cpu_id >= 0 &&
-	       percpu_thread_tier() == PERCPU_TIER_RSEQ;
-}
 
 /* Nobody waits, and what was said before stays as it was said. */
 
@@ -273,211 +250,6 @@ static int one_thread_is_refused(void *arg)
 	return 0;
 }
 
-/* Children of fork, which have none of the parent's threads. */
-
-struct family {
-	uint32_t child_is_pending, child_has_risen; /* atomic */
-	pid_t child;
-};
-
-static void count_until_risen(struct percpu_counter *c, uint32_t *pending)
-{
-	uint64_t adds = 0, end = test_now() + 50 * SECOND;
-
-	while (percpu_seq_cpu() < 0 && test_now() < end) {
-		percpu_counter_inc(c);
-		adds++;
-		if (percpu_seq_cpu() < 0)
-			__atomic_store_n(pending, 1, __ATOMIC_SEQ_CST);
-	}
-	test_child_require(percpu_seq_cpu() >= 0, "the child has risen");
-	test_child_require(percpu_counter_fetch(c) == adds, "it was exact");
-}
-
-/* The child calls nothing that could start a thread: its parent's verdict serves. */
-static int child_that_counts(void *arg)
-{
-	struct family *f = test_share(sizeof(*f));
-	struct percpu_counter *c;
-	pid_t pid;
-
-	(void)arg;
-	hold_threads(true);
-	test_child_require(percpu_counter_create(&c) == 0, "a counter");
-	wait_until_held(2);
-	pid = fork();
-	if (pid == 0) {
-		alarm(60);
-		count_until_risen(c, &f->child_is_pending);
-		_exit(0);
-	}
-	while (!__atomic_load_n(&f->child_is_pending, __ATOMIC_SEQ_CST))
-		test_sleep_us(100);
-	hold_threads(false);
-	test_child_require(test_tier() == PERCPU_TIER_RSEQ, "tier rseq in the parent");
-	return test_wait(pid, 60);
-}
-
-/* The parent's threads never run: the child starts its own when it may, and what
- * they find serves the parent. */
-static int child_that_asks(void *arg)
-{
-	struct percpu_counter *c;
-	uint32_t started;
-	pid_t pid;
-
-	(void)arg;
-	hold_threads(true);
-	test_child_require(percpu_counter_create(&c) == 0, "a counter");
-	wait_until_held(2);
-	pid = fork();
-	if (pid == 0) {
-		alarm(60);
-		started = threads_started();
-		test_child_require(is_pending() && threads_started() == started + 2,
-				   "pending in the child as well, which starts threads");
-		hold_threads(false);
-		test_child_require(test_tier() == PERCPU_TIER_RSEQ && has_risen(), "it rises");
-		_exit(0);
-	}
-	test_child_require(test_wait(pid, 60) == 0, "the child");
-	test_child_require(has_risen(), "the parent has risen by the child's proof");
-	return 0;
-}
-
-/* The parent is gone before the proof is there, as when a program makes itself a
- * daemon. */
-static int orphan_that_asks(void *arg)
-{
-	struct family *f = test_share(sizeof(*f));
-	struct percpu_counter *c;
-	pid_t pid = fork();
-
-	(void)arg;
-	if (pid == 0) {
-		hold_threads(true);
-		test_child_require(percpu_counter_create(&c) == 0, "a counter");
-		wait_until_held(2);
-		if (fork() != 0)
-			_exit(0);
-		alarm(60);
-		hold_threads(false);
-		while (getppid() == f->child)
-			test_sleep_us(100);
-		percpu_counter_inc(c);
-		if (percpu_seq_cpu() < 0 && test_tier() == PERCPU_TIER_RSEQ)
-			percpu_counter_inc(c);
-		__atomic_store_n(&f->child_has_risen, 1 + (percpu_seq_cpu() >= 0),
-				 __ATOMIC_SEQ_CST);
-		_exit(0);
-	}
-	f->child = pid;
-	test_child_require(test_wait(pid, 60) == 0, "the parent ends");
-	for (int i = 0; i < 500000 && !__atomic_load_n(&f->child_has_risen, __ATOMIC_SEQ_CST); i++)
-		test_sleep_us(100);
-	return f->child_has_risen == 2 ? 0 : 1;
-}
-
-/* A parent that creates, forks, and ends, as daemons do, with the proof not before the
- * fork has begun, and a little later. The child only counts. */
-static uint32_t fork_has_begun; /* atomic */
-
-static void *let_go(void *arg)
-{
-	while (!__atomic_load_n(&fork_has_begun, __ATOMIC_SEQ_CST))
-		test_sleep_us(100);
-	test_sleep_us(5000);
-	hold_threads(false);
-	return arg;
-}
-
-static void note_fork(void)
-{
-	__atomic_store_n(&fork_has_begun, 1, __ATOMIC_SEQ_CST);
-}
-
-static int daemon_that_counts(void *arg)
-{
-	struct family *f = test_share(sizeof(*f));
-	struct percpu_counter *c;
-	pthread_t thread;
-	pid_t pid = fork();
-
-	(void)arg;
-	if (pid == 0) {
-		test_child_require(pthread_create(&thread, NULL, let_go, NULL) == 0, "a thread");
-		hold_threads(true);
-		test_child_require(percpu_counter_create(&c) == 0, "a counter");
-		wait_until_held(2);
-		pthread_atfork(note_fork, NULL, NULL);
-		if (fork() != 0)
-			_exit(0);
-		alarm(60);
-		while (getppid() == f->child)
-			test_sleep_us(100);
-		for (int i = 0; i < 1000 && percpu_seq_cpu() < 0; i++) {
-			percpu_counter_inc(c);
-			test_sleep_us(100);
-		}
-		__atomic_store_n(&f->child_has_risen, 1 + (percpu_seq_cpu() >= 0),
-				 __ATOMIC_SEQ_CST);
-		_exit(0);
-	}
-	f->child = pid;
-	test_child_require(test_wait(pid, 60) == 0, "the parent ends");
-	for (int i = 0; i < 500000 && !__atomic_load_n(&f->child_has_risen, __ATOMIC_SEQ_CST); i++)
-		test_sleep_us(100);
-	return f->child_has_risen == 2 ? 0 : 1;
-}
-
-/* The page that a family shares for its verdict, in which there is none yet. */
-static uint32_t *family_page(void)
-{
-	uint32_t *page = NULL, *at;
-	FILE *f = fopen("/proc/self/maps", "r");
-	unsigned long start;
-	char line[512];
-
-	test_child_require(f != NULL, "/proc/self/maps");
-	while (fgets(line, sizeof(line), f) != NULL) {
-		if (strstr(line, " rw-s ") == NULL || strstr(line, "/dev/zero") == NULL ||
-		    sscanf(line, "%lx-", &start) != 1)
-			continue;
-		at = (uint32_t *)start; // NOLINT(performance-no-int-to-ptr)
-		if (*at == PERCPU_SELFTEST_PENDING)
-			page = at;
-	}
-	fclose(f);
-	return page;
-}
-
-/* A relative, which may be an enemy by now, writes there what it likes. */
-static int family_lies(void *arg)
-{
-	static const uint32_t lies[] = { PERCPU_SELFTEST_SKIPPED, PERCPU_SELFTEST_INCONCLUSIVE,
-					 PERCPU_SELFTEST_PENDING + 1, 77, UINT32_MAX };
-	uint32_t *page;
-	pid_t pid;
-
-	(void)arg;
-	hold_threads(true);
-	test_child_require(is_pending(), "pending");
-	test_child_require(family_page() == NULL, "nothing is shared before there is a family");
-	pid = fork();
-	if (pid == 0)
-		_exit(0);
-	test_child_require(test_wait(pid, 60) == 0, "a child");
-	page = family_page();
-	test_child_require(page != NULL, "a page for the family");
-	for (unsigned i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
-		__atomic_store_n(page, lies[i], __ATOMIC_SEQ_CST);
-		test_child_require(is_pending(), "no lie is believed");
-	}
-	hold_threads(false);
-	test_child_require(test_tier() == PERCPU_TIER_RSEQ && has_risen(), "its own verdict is");
-	return 0;
-}
-
 /* What stays behind: no arenas of threads that have allocated memory. */
 
 static uint64_t address_space(void)
@@ -547,34 +319,6 @@ static void refused_threads_are_tried_again(void **state)
 	test_in_child(one_thread_is_refused, NULL);
 }
 
-static void children_rise(void **state)
-{
-	(void)state;
-	need_sequences();
-	test_in_child(child_that_counts, NULL);
-	test_in_child(child_that_asks, NULL);
-	test_in_child(orphan_that_asks, NULL);
-}
-
-/* On a busy machine the proof may not be there in time; of many one has it. */
-static void daemons_rise(void **state)
-{
-	int status = -1;
-
-	(void)state;
-	need_sequences();
-	for (int i = 0; i < 50 && status != 0; i++)
-		status = test_wait(test_fork(daemon_that_counts, NULL), 60);
-	assert_int_equal(status, 0);
-}
-
-static void only_verdicts_are_believed(void **state)
-{
-	(void)state;
-	need_sequences();
-	test_in_child(family_lies, NULL);
-}
-
 static void little_address_space_stays_behind(void **state)
 {
 	(void)state;
@@ -592,9 +336,6 @@ int main(void)
 		cmocka_unit_test(fences_begin_when_threads_rise),
 		cmocka_unit_test(objects_stay_exact_while_threads_rise),
 		cmocka_unit_test(refused_threads_are_tried_again),
-		cmocka_unit_test(children_rise),
-		cmocka_unit_test(daemons_rise),
-		cmocka_unit_test(only_verdicts_are_believed),
 		cmocka_unit_test(little_address_space_stays_behind),
 	};
 
