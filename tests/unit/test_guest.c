@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_guest.c - shared regions in programs that do as they like: close all
- * descriptors, have none left, lock the file, stop, cancel threads.
+ * descriptors, have none left, leave for a jail, limit their files. Those that lock
+ * the file, stop, or cancel threads: test_guest_locks.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,35 +17,15 @@
 #include <unistd.h>
 
 #include <percpu/counter.h>
-#include <percpu/stats.h>
 #include <percpu/status.h>
-#include <percpu/zone.h>
 
 #include "objects/objects.h"
 #include "../support.h"
+#include "guest.h"
 
 #define LOGS 16
-#define PER_CHUNK (PERCPU_LANE_SIZE / 8)
 
 static const char log_line[] = "a line of the program's own log\n";
-
-static char path[128];
-static struct percpu_region *region;
-
-static int start(void **state)
-{
-	(void)state;
-	strcpy(path, test_path("region"));
-	return percpu_region_create_file(path, NULL, &region);
-}
-
-static int stop(void **state)
-{
-	(void)state;
-	percpu_region_close(region);
-	region = NULL;
-	return unlink(path);
-}
 
 /* As daemons do, and then open what gets the numbers that were free. */
 static void close_all(int logs[LOGS])
@@ -74,16 +54,6 @@ static void require_untouched(const int logs[LOGS])
 				   "the log is as it was");
 		test_child_require(fcntl(logs[i], F_GETFD) >= 0, "the log is open");
 	}
-}
-
-/* Add two fields, once in a sequence and once as a thread that can run none. */
-static void update_both_ways(const struct percpu_stats *s)
-{
-	const uint64_t n[2] = { 1, 10 };
-
-	test_child_require(percpu_stats_update(s, 0, 0, n, 2) == 0, "update");
-	test_unregister(percpu_seq_attach());
-	test_child_require(percpu_stats_update_slow(s, 0, 0, n, 2) == 0, "locked update");
 }
 
 static int be_a_daemon(void *arg)
@@ -258,264 +228,6 @@ static void workers_without_descriptors_exclude_each_other(void **state)
 	allocate_at_a_time(true);
 }
 
-/* Hold all locks that one may have who can read the file. */
-static int lock_to_read(void *arg)
-{
-	struct flock fl = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
-	int fd = open(path, O_RDONLY), *ready = arg;
-
-	test_child_require(fcntl(fd, F_OFD_SETLKW, &fl) == 0, "lock");
-	__atomic_store_n(ready, 1, __ATOMIC_RELEASE);
-	for (;;)
-		pause();
-	return 0;
-}
-
-static int do_nothing(void *arg)
-{
-	(void)arg;
-	return 0;
-}
-
-static void use_region(void)
-{
-	struct percpu_counter *c;
-	struct percpu_stats *s;
-	uint64_t out[2];
-
-	assert_int_equal(percpu_counter_create_in(region, &c), 0);
-	percpu_counter_add_slow(c, 1);
-	assert_int_equal(percpu_stats_create_in(region, sizeof(out), 1, 0, &s), 0);
-	update_both_ways(s);
-	assert_int_equal(percpu_stats_fetch_zero(s, 0, 1, out), 0);
-	assert_int_equal(out[1], 20);
-	percpu_stats_destroy(s);
-	test_in_child(do_nothing, NULL);
-}
-
-static void readers_stop_nobody(void **state)
-{
-	int *ready = test_share(sizeof(*ready));
-	pid_t pid = test_fork(lock_to_read, ready);
-
-	(void)state;
-	while (!__atomic_load_n(ready, __ATOMIC_ACQUIRE))
-		test_sleep_us(100);
-	alarm(60);
-	use_region();
-	alarm(0);
-	kill(pid, SIGKILL);
-	test_wait(pid, 60);
-}
-
-/* A worker that is stopped in the middle of an allocation and of an update. */
-static int stop_with_lock(void *arg)
-{
-	struct percpu_robust h;
-
-	test_child_require(percpu_robust_lock(&h, arg, PERCPU_LOCK_NS) == 0, "lock");
-	raise(SIGSTOP);
-	percpu_robust_unlock(&h);
-	return 0;
-}
-
-static pid_t start_stopped(uint32_t *word)
-{
-	pid_t pid = test_fork(stop_with_lock, word);
-	int status;
-
-	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-	assert_true(WIFSTOPPED(status));
-	return pid;
-}
-
-static void go_on(pid_t pid)
-{
-	kill(pid, SIGCONT);
-	assert_int_equal(test_wait(pid, 60), 0);
-}
-
-static void stopped_worker_stops_only_what_it_must(void **state)
-{
-	struct percpu_header *header = region->first->header;
-	struct percpu_counter *c, *none = NULL;
-	const uint64_t n[2] = { 1, 10 };
-	struct percpu_stats *s;
-	uint64_t out[2];
-	pid_t pid;
-
-	(void)state;
-	assert_int_equal(percpu_counter_create_in(region, &c), 0);
-	assert_int_equal(percpu_stats_create_in(region, sizeof(out), 1, 0, &s), 0);
-
-	pid = start_stopped(&header->alloc_lock);
-	assert_int_equal(percpu_counter_create_in(region, &none), -ETIMEDOUT);
-	assert_null(none);
-	percpu_counter_add_slow(c, 1);
-	assert_int_equal(percpu_stats_update_slow(s, 0, 0, n, 2), 0);
-	test_in_child(do_nothing, NULL);
-	go_on(pid);
-	assert_int_equal(percpu_counter_create_in(region, &none), 0);
-
-	pid = start_stopped(&header->journal_lock);
-	test_unregister(percpu_seq_attach());
-	assert_int_equal(percpu_stats_update_slow(s, 0, 0, n, 2), -ETIMEDOUT);
-	percpu_stats_add(s, 0, 0, 1); /* one field needs no lock */
-	percpu_counter_add_slow(c, 1);
-	assert_int_equal(percpu_stats_snapshot(s, 0, 1, out), 0);
-	assert_int_equal(out[0], 2);
-	assert_int_equal(out[1], 10);
-	test_in_child(do_nothing, NULL);
-	go_on(pid);
-	assert_int_equal(percpu_stats_update_slow(s, 0, 0, n, 2), 0);
-	percpu_stats_destroy(s);
-}
-
-/* Stopped with an update written down: cells of the chunk cannot be freed, and no
- * zone forgets those that were not. Waits do not add up. */
-static void stopped_update_keeps_cells(void **state)
-{
-	struct percpu_header *header = region->first->header;
-	struct percpu_zone_options o = { .size = sizeof(o), .region = region };
-	struct percpu_zone_stats stats;
-	struct percpu_counter *c;
-	struct percpu_zone *z;
-	void *item;
-	pid_t pid;
-
-	(void)state;
-	assert_int_equal(percpu_zone_create("guest", 64, &o, &z), 0);
-	assert_int_equal(percpu_zone_alloc(z, 0, &item), 0);
-	pid = start_stopped(&header->journal_lock);
-	header->journal.words = 0;
-	header->journal.turn |= 1;
-	assert_int_equal(percpu_region_free(region, item, 64), -ETIMEDOUT);
-	assert_int_equal(percpu_zone_free(z, item), -ETIMEDOUT);
-	percpu_zone_stats(z, &stats);
-	assert_int_equal(stats.used, 1);
-	assert_int_equal(percpu_counter_create_in(region, &c), 0);
-	go_on(pid);
-	assert_int_equal(percpu_zone_free(z, item), 0);
-	assert_int_equal(header->journal.turn & 1, 0);
-	assert_int_equal(percpu_zone_destroy(z), 0);
-}
-
-/* A cancellation that is pending takes effect at the first cancellation point:
- * growth has some, and so has whoever reads what CPUs there are. */
-static void *allocate_cancelled(void *arg)
-{
-	struct percpu_counter *c;
-
-	(void)arg;
-	pthread_cancel(pthread_self());
-	for (int i = 0; i < 2 * PER_CHUNK; i++)
-		if (percpu_counter_create_in(region, &c) != 0)
-			return NULL;
-	pthread_testcancel();
-	return NULL;
-}
-
-static void *allocate_one(void *arg)
-{
-	struct percpu_counter *c;
-
-	(void)arg;
-	return percpu_counter_create_in(region, &c) == 0 ? NULL : region;
-}
-
-static int cancel_a_thread(void *arg)
-{
-	struct timespec deadline;
-	pthread_t thread;
-	void *result = NULL;
-
-	(void)arg;
-	test_child_require(pthread_create(&thread, NULL, allocate_cancelled, NULL) == 0, "thread");
-	test_child_require(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED,
-			   "it is canceled");
-	test_child_require(region->n >= 2, "not before it has allocated");
-	clock_gettime(CLOCK_REALTIME, &deadline);
-	deadline.tv_sec += 20;
-	test_child_require(pthread_create(&thread, NULL, allocate_one, NULL) == 0, "thread");
-	test_child_require(pthread_timedjoin_np(thread, &result, &deadline) == 0 && result == NULL,
-			   "another one can allocate");
-	return 0;
-}
-
-static void cancelled_thread_leaves_no_lock(void **state)
-{
-	(void)state;
-	test_in_child(cancel_a_thread, NULL);
-}
-
-/* open(2) and pread(2) are cancellation points, too. */
-static void *create_cancelled(void *arg)
-{
-	struct percpu_region **r = arg;
-	int fd = memfd_create("region", 0);
-
-	pthread_cancel(pthread_self());
-	if (percpu_region_create_file(test_path("canceled"), NULL, &r[0]) == 0 &&
-	    percpu_region_open(test_path("canceled"), PERCPU_REGION_WRITE, NULL, &r[1]) == 0 &&
-	    percpu_region_create_fd(fd, NULL, &r[2]) == 0 &&
-	    percpu_region_open_fd(fd, 0, &r[3]) == 0)
-		pthread_testcancel();
-	return NULL;
-}
-
-static void canceled_thread_leaves_no_file(void **state)
-{
-	struct percpu_region *r[4] = { NULL };
-	pthread_t thread;
-	void *result;
-
-	(void)state;
-	assert_int_equal(pthread_create(&thread, NULL, create_cancelled, r), 0);
-	assert_int_equal(pthread_join(thread, &result), 0);
-	assert_ptr_equal(result, PTHREAD_CANCELED);
-	for (int i = 0; i < 4; i++) {
-		assert_non_null(r[i]);
-		percpu_region_close(r[i]);
-	}
-	assert_int_equal(unlink(test_path("canceled")), 0);
-}
-
-static bool is_blocked(int signo)
-{
-	sigset_t blocked;
-
-	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
-	return sigismember(&blocked, signo);
-}
-
-static void signals_stay_as_they_were(void **state)
-{
-	struct percpu_counter *c;
-
-	(void)state;
-	assert_int_equal(percpu_counter_create(&c), 0);
-	assert_false(is_blocked(SIGTERM));
-	percpu_counter_destroy(c);
-	assert_false(is_blocked(SIGTERM));
-}
-
-/* Another process may wait for who waits for the process lock: no handler keeps its
- * holder from going on. */
-static void process_lock_blocks_signals(void **state)
-{
-	sigset_t before, held, after;
-
-	(void)state;
-	pthread_sigmask(SIG_BLOCK, NULL, &before);
-	percpu_process_lock();
-	pthread_sigmask(SIG_BLOCK, NULL, &held);
-	percpu_process_unlock();
-	pthread_sigmask(SIG_BLOCK, NULL, &after);
-	assert_true(sigismember(&held, SIGUSR1) && sigismember(&held, SIGTERM));
-	assert_int_equal(sigismember(&before, SIGUSR1), sigismember(&after, SIGUSR1));
-	assert_int_equal(sigismember(&before, SIGTERM), sigismember(&after, SIGTERM));
-}
-
 /* Room for a few chunks only, by a limit whose signal would be the end. */
 static int grow_within_limit(void *arg)
 {
@@ -552,16 +264,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(jail_takes_nothing_away, start, stop),
 		cmocka_unit_test(regions_keep_no_descriptor),
 		cmocka_unit_test(failing_creation_leaves_the_file_empty),
-		cmocka_unit_test(canceled_thread_leaves_no_file),
-		cmocka_unit_test(signals_stay_as_they_were),
 		cmocka_unit_test_setup_teardown(workers_without_descriptors_exclude_each_other,
 						start, stop),
-		cmocka_unit_test_setup_teardown(readers_stop_nobody, start, stop),
-		cmocka_unit_test_setup_teardown(stopped_worker_stops_only_what_it_must, start,
-						stop),
-		cmocka_unit_test_setup_teardown(stopped_update_keeps_cells, start, stop),
-		cmocka_unit_test_setup_teardown(cancelled_thread_leaves_no_lock, start, stop),
-		cmocka_unit_test(process_lock_blocks_signals),
 		cmocka_unit_test(small_files_are_full_early),
 	};
 

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* guest.h - a shared region in a program that does as it likes. */
+#ifndef TESTS_UNIT_GUEST_H
+#define TESTS_UNIT_GUEST_H
+
+#include <percpu/region.h>
+#include <percpu/stats.h>
+
+#define PER_CHUNK (PERCPU_LANE_SIZE / 8)
+
+extern char path[128];
+extern struct percpu_region *region;
+
+/** Before a test, and after it. */
+int start(void **state);
+int stop(void **state);
+
+/** Add two fields, once in a sequence and once as a thread that can run none. */
+void update_both_ways(const struct percpu_stats *s);
+
+#endif
