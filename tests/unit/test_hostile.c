@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_hostile.c - files that are not what percpu_region_open() is told they
- * are: whatever they hold, it says so or works, and the process lives.
+ * are: whatever they hold, it says so or works, and the process lives. Keys that
+ * are not what they are said to be: test_hostile_keys.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,89 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <percpu/compact.h>
 #include <percpu/counter.h>
-#include <percpu/stats.h>
 #include <percpu/status.h>
 
-#include "../support.h"
-
-/* The header, as in src/memory/format.h; checked against a real one below. */
-enum {
-	MAGIC = 0,
-	VERSION = 8,
-	INDEX = 12,
-	LANE_SIZE = 16,
-	STRIDE = 24,
-	CPUS = 32,
-	CHUNKS = 36,
-	ROOT = 40
-};
-enum { STARTS = 2216, ALLOC_LOCK = 3240, JOURNAL = 3248 };
-enum kind { CELL, ARRAY, COMPACT, STATS, COUNTER }; /* on top of a key */
+#include "hostile_file.h"
 
 #define HEADER 4096
-
-static char path[128];
-static char *image; /* a good file of two chunks */
-static size_t image_size;
-static uint64_t keys[2]; /* of a counter in each chunk */
-
-/* Bytes of a chunk in the file, whose length is that of many. */
-static size_t chunk_size(void)
-{
-	size_t lanes = (2 * (size_t)percpu_status()->possible_cpus + 1) * PERCPU_STRIDE;
-
-	return 65536 + (lanes + 65535) / 65536 * 65536;
-}
-
-static int make_image(void **state)
-{
-	struct percpu_counter *c = NULL;
-	struct percpu_region *r;
-	struct stat st;
-	int fd;
-
-	(void)state;
-	strcpy(path, test_path("file"));
-	if (percpu_region_create_file(path, NULL, &r) != 0)
-		return -1;
-	for (int i = 0; i <= PERCPU_LANE_SIZE / 8; i++) {
-		if (percpu_counter_create_in(r, &c) != 0)
-			return -1;
-		percpu_counter_add(c, 7);
-		if (i == 0)
-			keys[0] = percpu_counter_key(c);
-	}
-	keys[1] = percpu_counter_key(c);
-	if (percpu_region_set_root(r, 0, 0, keys[0]) != 0)
-		return -1;
-	percpu_region_close(r);
-	fd = open(path, O_RDONLY);
-	image_size = 2 * chunk_size();
-	if (fd < 0 || fstat(fd, &st) != 0 || (size_t)st.st_size < image_size)
-		return -1;
-	image = malloc(image_size);
-	if (!image || pread(fd, image, image_size, 0) != (ssize_t)image_size)
-		return -1;
-	close(fd);
-	return 0;
-}
-
-static int drop_image(void **state)
-{
-	free(image);
-	return test_remove_paths(state);
-}
-
-static void write_file(const void *data, size_t size)
-{
-	int fd = open(path, O_RDWR | O_TRUNC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(pwrite(fd, data, size, 0), size);
-	close(fd);
-}
 
 /* Use a region in every way that there is; only survival counts. */
 static void use(struct percpu_region *r, bool writable)
@@ -378,170 +302,6 @@ static void nonsense_does_not_crash(void **state)
 	test_in_child(scribble, NULL);
 }
 
-/* Objects at the root, wherever in a chunk full of cells it leads. */
-
-static int attach_array(struct percpu_region *r, uint64_t key)
-{
-	const int64_t n[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
-	struct percpu_counter_array *a;
-	uint64_t all[8];
-	int e = percpu_counter_array_attach(r, key, 8, &a);
-
-	if (e != 0)
-		return e;
-	percpu_counter_array_add(a, 7, 1);
-	percpu_counter_array_add2(a, 2, n);
-	percpu_counter_array_add4(a, 4, n);
-	percpu_counter_array_add8(a, 0, n);
-	percpu_counter_array_add_words(a, 0, n, 8);
-	percpu_counter_array_zero(a, 3);
-	percpu_counter_array_fetch_all(a, all);
-	percpu_counter_array_detach(a);
-	return 0;
-}
-
-static int attach_compact(struct percpu_region *r, uint64_t key)
-{
-	struct percpu_compact *c;
-	int e = percpu_compact_attach(r, key, 4, &c);
-
-	if (e != 0)
-		return e;
-	percpu_compact_add(c, 3, 1);
-	percpu_compact_add(c, 3, INT64_MAX);
-	(void)percpu_compact_fetch_zero(c, 3);
-	percpu_compact_detach(c);
-	return 0;
-}
-
-static uint64_t key_of(enum kind kind, uint64_t offset)
-{
-	return (uint64_t)kind << 60 | UINT64_C(1) << 40 | offset;
-}
-
-static int attach_stats(struct percpu_region *r, uint64_t key, unsigned flags)
-{
-	const size_t words = 8, banks = flags ? 192 : 64; /* a control as if it were there */
-	uint64_t *control =
-		percpu_region_at(r, key ^ key_of(STATS, 0) ^ key_of(CELL, 0), 2 * banks);
-	uint64_t out[8];
-	struct percpu_stats *s;
-	int e;
-
-	if (control != NULL && key % 8 == 0) {
-		uint64_t copies = flags ? UINT64_C(1) << 32 : 0;
-
-		control += 2 * percpu_status()->possible_cpus * PERCPU_STRIDE / 8;
-		memcpy(control, (uint64_t[]){ 0, 0, 0, 8 * words, 1, flags | copies, 0 }, 56);
-	}
-	e = percpu_stats_attach(r, key, 8 * words, 1, flags, &s);
-	if (e != 0)
-		return e;
-	percpu_stats_add(s, 0, 1, 1);
-	for (size_t n = 1; n <= percpu_stats_commit_words(s); n *= 2)
-		percpu_stats_update(s, 0, 0, (uint64_t[8]){ 1 }, n);
-	e = percpu_stats_fetch_zero(s, 0, 1, out);
-	percpu_stats_detach(s);
-	return e == -EINVAL ? e : 0; /* what the bytes say may keep a reader from reading */
-}
-
-/* A key to what seems to be an allocation of that size, in the lane full of cells. */
-static uint64_t pretend(int fd, enum kind kind, uint64_t offset, size_t size)
-{
-	static const char nothing[PERCPU_LANE_SIZE / 64];
-	const uint64_t edges[2] = { offset / 8, (offset + size) / 8 };
-	unsigned char byte;
-
-	test_child_require(pwrite(fd, nothing, sizeof(nothing), STARTS) == sizeof(nothing),
-			   "write");
-	for (int i = 0; i < 2 && edges[i] < PERCPU_LANE_SIZE / 8; i++) {
-		off_t at = STARTS + (off_t)edges[i] / 8;
-
-		test_child_require(pread(fd, &byte, 1, at) == 1, "read");
-		byte |= (unsigned char)(1 << edges[i] % 8);
-		test_child_require(pwrite(fd, &byte, 1, at) == 1, "write");
-	}
-	return key_of(kind, offset);
-}
-
-static int follow_roots(void *arg)
-{
-	int fd = open(path, O_RDWR);
-
-	(void)arg;
-	for (unsigned i = 0; i < 130; i++) {
-		uint64_t offset = i < 65 ? i : PERCPU_LANE_SIZE - 256 + i;
-		uint64_t key = pretend(fd, COUNTER, offset, 8), room = PERCPU_LANE_SIZE - offset;
-		bool aligned = offset % 64 == 0;
-		struct percpu_region *r;
-		struct percpu_counter *c;
-		int e;
-
-		test_child_require(pwrite(fd, &key, 8, ROOT) == 8, "write");
-		test_child_require(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r) == 0,
-				   "open");
-		key = percpu_region_root(r, 0);
-		e = percpu_counter_attach(r, key, &c);
-		test_child_require(e == (offset % 8 == 0 ? 0 : -ENOENT), "a counter");
-		if (e == 0)
-			percpu_counter_add(c, 1);
-		key = pretend(fd, ARRAY, offset, 64);
-		test_child_require(attach_array(r, key) == (aligned ? 0 : -ENOENT), "an array");
-		key = pretend(fd, COMPACT, offset, 64);
-		test_child_require(attach_compact(r, key) == (aligned ? 0 : -ENOENT), "a set");
-		key = pretend(fd, STATS, offset, 128);
-		test_child_require(attach_stats(r, key, 0) ==
-					   (aligned && room >= 128 ? 0 : -ENOENT),
-				   "objects");
-		key = pretend(fd, STATS, offset, 384);
-		test_child_require(attach_stats(r, key, PERCPU_STATS_WHOLE) ==
-					   (aligned && room >= 384 ? 0 : -ENOENT),
-				   "whole objects");
-		percpu_region_close(r);
-	}
-	close(fd);
-	return 0;
-}
-
-static void roots_of_any_alignment_do_not_crash(void **state)
-{
-	(void)state;
-	write_file(image, image_size);
-	test_in_child(follow_roots, NULL);
-}
-
-/* What an attach call is told is no size of anything. */
-static void absurd_sizes_are_refused(void **state)
-{
-	static const size_t sizes[] = { 0,
-					SIZE_MAX,
-					SIZE_MAX / 2 + 1,
-					SIZE_MAX / 8 + 1,
-					SIZE_MAX / 8 + 2,
-					SIZE_MAX / 16 + 1,
-					SIZE_MAX / 16 + 2 };
-	struct percpu_counter_array *a = NULL;
-	struct percpu_compact *c = NULL;
-	struct percpu_stats *s = NULL;
-	struct percpu_region *r;
-
-	(void)state;
-	write_file(image, image_size);
-	assert_int_equal(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r), 0);
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		assert_int_equal(percpu_counter_array_attach(r, keys[0], sizes[i], &a), -EINVAL);
-		assert_int_equal(percpu_compact_attach(r, keys[0], sizes[i], &c), -EINVAL);
-		assert_int_equal(percpu_stats_attach(r, keys[0], 8, sizes[i], 0, &s), -EINVAL);
-		assert_int_equal(percpu_counter_array_create_in(r, sizes[i], &a), -EINVAL);
-		assert_int_equal(percpu_compact_create_in(r, sizes[i], &c), -EINVAL);
-		assert_int_equal(percpu_stats_create_in(r, 8, sizes[i], 0, &s), -EINVAL);
-	}
-	assert_null(a);
-	assert_null(c);
-	assert_null(s);
-	percpu_region_close(r);
-}
-
 static void refusals_leave_nothing(void **state)
 {
 	struct test_holding before;
@@ -568,8 +328,6 @@ int main(void)
 		cmocka_unit_test(too_few_lanes_are_refused),
 		cmocka_unit_test(flipped_headers_do_not_crash),
 		cmocka_unit_test(nonsense_does_not_crash),
-		cmocka_unit_test(roots_of_any_alignment_do_not_crash),
-		cmocka_unit_test(absurd_sizes_are_refused),
 		cmocka_unit_test(refusals_leave_nothing),
 	};
 
