@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_wbuf.c - write buffers, one call at a time: what is pending, applied,
- * refused, on the list; a taken lock; fork. Threads are the business of
- * tests/stress/test_wbuf.c.
+ * refused, on the list; a taken lock. Forks are the business of test_wbuf_fork.c,
+ * threads of tests/stress/test_wbuf.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <percpu/status.h>
-#include <percpu/wbuf.h>
 
 #include "../steps.h"
-#include "../support.h"
+#include "wbuf.h"
 
-#define SMALL 8 /* entries */
 #define UNSET UINT64_C(0x5e77ed)
 
 static void (*at_applied)(void); /* in a flush, between a queue and its tail */
@@ -25,79 +21,6 @@ void test_step(const char *name)
 {
 	if (at_applied != NULL && strcmp(name, "wbuf: applied") == 0)
 		at_applied();
-}
-
-static struct percpu_wbuf *make(size_t entries)
-{
-	struct percpu_wbuf_options o = { .size = sizeof(o), .entries = entries };
-	struct percpu_wbuf *w = NULL;
-
-	assert_int_equal(percpu_wbuf_create(&o, &w), 0);
-	assert_non_null(w);
-	return w;
-}
-
-static struct percpu_wbuf_stats stats(const struct percpu_wbuf *w)
-{
-	struct percpu_wbuf_stats s;
-
-	memset(&s, 0xff, sizeof(s));
-	percpu_wbuf_stats(w, &s);
-	return s;
-}
-
-/* A lock of the caller's. */
-struct own_lock {
-	pthread_mutex_t mutex;
-	unsigned locks, trylocks, unlocks;
-};
-
-static void lock_own(void *arg)
-{
-	struct own_lock *l = arg;
-
-	pthread_mutex_lock(&l->mutex);
-	l->locks++;
-}
-
-static int trylock_own(void *arg)
-{
-	struct own_lock *l = arg;
-
-	if (pthread_mutex_trylock(&l->mutex) != 0)
-		return -1;
-	l->trylocks++;
-	return 0;
-}
-
-static void unlock_own(void *arg)
-{
-	struct own_lock *l = arg;
-
-	l->unlocks++;
-	pthread_mutex_unlock(&l->mutex);
-}
-
-static struct percpu_wbuf *make_own(size_t entries, struct own_lock *l)
-{
-	struct percpu_wbuf_options o = { .size = sizeof(o),
-					 .entries = entries,
-					 .lock = lock_own,
-					 .trylock = trylock_own,
-					 .unlock = unlock_own,
-					 .arg = l };
-	struct percpu_wbuf *w = NULL;
-
-	memset(l, 0, sizeof(*l));
-	pthread_mutex_init(&l->mutex, NULL);
-	assert_int_equal(percpu_wbuf_create(&o, &w), 0);
-	return w;
-}
-
-/* Whether adds wait in the CPUs' buffers; if not, they are applied at once. */
-static bool buffered(void)
-{
-	return percpu_seq_attach()->cpu_id >= 0;
 }
 
 static void flush_applies_what_is_pending(void **state)
@@ -398,161 +321,6 @@ static void no_memory_is_reported(void **state)
 	test_in_child(add_until_there_is_no_memory, NULL);
 }
 
-/* The child of fork: what was pending is the parent's. */
-
-struct family {
-	struct percpu_wbuf *w;
-	uint64_t *cell; /* shared */
-};
-
-static int flush_in_child(void *arg)
-{
-	struct family *f = arg;
-	struct percpu_wbuf_stats s;
-
-	percpu_wbuf_stats(f->w, &s);
-	test_child_require(s.pending == 0, "nothing is pending");
-	percpu_wbuf_flush(f->w);
-	test_child_require(*f->cell == 0, "nothing is counted twice");
-	for (int i = 0; i < 100; i++)
-		test_child_require(percpu_wbuf_add(f->w, f->cell, 1) == 0, "add");
-	percpu_wbuf_flush(f->w);
-	test_child_require(*f->cell == 100, "the child's own");
-	percpu_wbuf_destroy(f->w);
-	return 0;
-}
-
-static void children_begin_with_empty_buffers(void **state)
-{
-	struct family f = { make(SMALL), test_share(sizeof(uint64_t)) };
-
-	(void)state;
-	assert_int_equal(percpu_wbuf_add(f.w, f.cell, 5), 0);
-	if (!buffered())
-		*f.cell = 0; /* was applied */
-	test_in_child(flush_in_child, &f);
-	assert_int_equal(*f.cell, 100);
-	percpu_wbuf_destroy(f.w);
-	assert_int_equal(*f.cell, buffered() ? 105 : 100);
-}
-
-/* Another thread is in the middle of a flush: the fork waits for it, or the child
- * would find the lock taken for ever. */
-static bool flushing;
-
-static void take_time(void)
-{
-	at_applied = NULL;
-	__atomic_store_n(&flushing, true, __ATOMIC_RELEASE);
-	test_sleep_us(100000);
-	__atomic_store_n(&flushing, false, __ATOMIC_RELEASE);
-}
-
-static void flush_in_thread(unsigned i, void *arg)
-{
-	(void)i;
-	percpu_wbuf_flush(arg);
-}
-
-static int use_in_child(void *arg)
-{
-	struct percpu_wbuf *w = arg;
-	uint64_t cell = 0;
-
-	test_child_require(!flushing, "the flush had come to its end");
-	test_child_require(percpu_wbuf_add(w, &cell, 2) == 0, "add");
-	percpu_wbuf_flush(w);
-	test_child_require(cell == 2, "flush");
-	return 0;
-}
-
-static void forks_wait_for_flushes(void **state)
-{
-	struct percpu_wbuf *w = make(SMALL);
-	struct test_team team;
-	uint64_t cell = 0;
-
-	(void)state;
-	if (!buffered())
-		test_skip("this thread uses no buffer");
-	assert_int_equal(percpu_wbuf_add(w, &cell, 1), 0);
-	at_applied = take_time;
-	test_team_start(&team, 1, flush_in_thread, w);
-	while (!__atomic_load_n(&flushing, __ATOMIC_ACQUIRE))
-		test_sleep_us(100);
-	test_in_child(use_in_child, w);
-	test_team_join(&team);
-	assert_int_equal(cell, 1);
-	percpu_wbuf_destroy(w);
-}
-
-static int flush_own_in_child(void *arg)
-{
-	struct family *f = arg;
-	struct own_lock *own = *(struct own_lock **)(f + 1);
-
-	pthread_mutex_unlock(&own->mutex); /* as the caller's own handler would */
-	return flush_in_child(f);
-}
-
-static void children_begin_with_an_empty_list(void **state)
-{
-	struct own_lock own;
-	struct {
-		struct family f;
-		struct own_lock *own;
-	} both = { { make_own(SMALL, &own), test_share(sizeof(uint64_t)) }, &own };
-
-	(void)state;
-	pthread_mutex_lock(&own.mutex);
-	for (int i = 0; i < 20; i++)
-		assert_int_equal(percpu_wbuf_add(both.f.w, both.f.cell, 1), 0);
-	assert_int_equal(stats(both.f.w).pending, 20);
-	test_in_child(flush_own_in_child, &both);
-	assert_int_equal(*both.f.cell, 100);
-	pthread_mutex_unlock(&own.mutex);
-	percpu_wbuf_destroy(both.f.w);
-	assert_int_equal(*both.f.cell, 120);
-}
-
-/* An add that finds the lock free does a part of the list. What it leaves is not
- * forgotten when there is a list again, and not the child's either. */
-static void rest_of_the_list_is_kept(void **state)
-{
-	static struct own_lock own;
-	struct {
-		struct family f;
-		struct own_lock *own;
-	} both = { { make_own(SMALL, &own), test_share(sizeof(uint64_t)) }, &own };
-	uint64_t other = 0;
-
-	(void)state;
-	for (int round = 0; round < 2; round++) {
-		pthread_mutex_lock(&own.mutex);
-		for (int i = 0; i < 100; i++)
-			assert_int_equal(percpu_wbuf_add(both.f.w, &other, 1), 0);
-		pthread_mutex_unlock(&own.mutex);
-		assert_int_equal(percpu_wbuf_add(both.f.w, &other, 1), 0);
-		assert_true(stats(both.f.w).pending > SMALL);
-	}
-	percpu_wbuf_flush(both.f.w);
-	assert_int_equal(other, 2 * 101);
-
-	pthread_mutex_lock(&own.mutex);
-	for (int i = 0; i < 100; i++)
-		assert_int_equal(percpu_wbuf_add(both.f.w, both.f.cell, 1), 0);
-	pthread_mutex_unlock(&own.mutex);
-	assert_int_equal(percpu_wbuf_add(both.f.w, both.f.cell, 1), 0);
-	other = *both.f.cell; /* these are done */
-	*both.f.cell = 0;
-	pthread_mutex_lock(&own.mutex);
-	test_in_child(flush_own_in_child, &both);
-	pthread_mutex_unlock(&own.mutex);
-	assert_int_equal(*both.f.cell, 100);
-	percpu_wbuf_destroy(both.f.w);
-	assert_int_equal(*both.f.cell, 100 + 101 - other);
-}
-
 static void bad_arguments_are_refused(void **state)
 {
 	struct percpu_wbuf_options good = {
@@ -602,16 +370,6 @@ static void nothing_stays_behind(void **state)
 	test_assert_holding(before);
 }
 
-/* From here on, the main thread uses the list and the lock only. */
-static void thread_may_lose_its_registration(void **state)
-{
-	bool registered = buffered();
-
-	(void)state;
-	assert_int_equal(test_unregister(percpu_self), registered);
-	assert_false(buffered());
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -627,10 +385,6 @@ int main(void)
 		cmocka_unit_test(destroy_empties_the_list),
 		cmocka_unit_test(locks_of_the_caller_are_used),
 		cmocka_unit_test(no_memory_is_reported),
-		cmocka_unit_test(children_begin_with_empty_buffers),
-		cmocka_unit_test(children_begin_with_an_empty_list),
-		cmocka_unit_test(forks_wait_for_flushes),
-		cmocka_unit_test(rest_of_the_list_is_kept),
 		cmocka_unit_test(bad_arguments_are_refused),
 		cmocka_unit_test(nothing_stays_behind),
 		cmocka_unit_test(thread_may_lose_its_registration),
@@ -639,7 +393,6 @@ int main(void)
 		cmocka_unit_test(transactions_must_fit),
 		cmocka_unit_test(a_taken_lock_is_not_waited_for),
 		cmocka_unit_test(destroy_empties_the_list),
-		cmocka_unit_test(children_begin_with_an_empty_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
