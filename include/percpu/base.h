@@ -96,9 +96,9 @@ typedef __INTMAX_TYPE__ intmax_t;
  * bits, which share files.
  */
 #if defined(__x86_64__) || defined(__i386__)
-#define PERCPU_STRIDE ((size_t)(PERCPU_LANE_SIZE + 4096 + 64))
+#define PERCPU_STRIDE PERCPU_NUMBER(size_t, PERCPU_LANE_SIZE + 4096 + 64)
 #else
-#define PERCPU_STRIDE ((size_t)(PERCPU_LANE_SIZE + 65536 + 64))
+#define PERCPU_STRIDE PERCPU_NUMBER(size_t, PERCPU_LANE_SIZE + 65536 + 64)
 #endif
 
 /** For 64-bit words of structs that are accessed atomically: 32-bit x86 aligns them to

@@ -85,7 +85,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_memory_size(const struct percpu_r
 
 #define PERCPU_REGION_MEMORY_ALIGN 65536
 #define PERCPU_REGION_MEMORY_SIZE(cpus)                                                            \
-	(2 * (size_t)65536 + ((2 * (size_t)(cpus) + 1) * PERCPU_STRIDE + 65535) / 65536 * 65536)
+	(2 * PERCPU_NUMBER(size_t, 65536) +                                                        \
+	 ((2 * PERCPU_NUMBER(size_t, cpus) + 1) * PERCPU_STRIDE + 65535) / 65536 * 65536)
 
 /**
  * Create a private region: its memory is this process's, and a child of fork

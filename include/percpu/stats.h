@@ -297,10 +297,10 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_stats_fetch_zero(const struct percpu_sta
  * Linux's __u64 are not: the inline functions read the field as a uint64_t. */
 #ifdef __cplusplus
 extern "C++" {
-template <typename T> struct percpu_is_word { enum { value = 0 }; };
-template <> struct percpu_is_word<uint64_t> { enum { value = 1 }; };
+template <typename T> struct percpu_is_word { enum { percpu_yes = 0 }; };
+template <> struct percpu_is_word<uint64_t> { enum { percpu_yes = 1 }; };
 }
-#define PERCPU_STATS_IS_WORD(type) percpu_is_word<type>::value
+#define PERCPU_STATS_IS_WORD(type) percpu_is_word<type>::percpu_yes
 #define PERCPU_STATS_NOTHING {}
 #else
 #define PERCPU_STATS_IS_WORD(type) _Generic((type *)0, uint64_t *: 1, default: 0)
@@ -311,7 +311,10 @@ template <> struct percpu_is_word<uint64_t> { enum { value = 1 }; };
  *  is a uint64_t. */
 #define PERCPU_STATS_WORD(h, field)                                            \
 	(offsetof(__typeof__(***(h)), field) / 8 *                             \
-	 sizeof(char[PERCPU_STATS_IS_WORD(__typeof__((***(h)).field)) ? 1 : -1]))
+	 sizeof(char[PERCPU_STATS_IS_WORD(__typeof__((***(h)).field)) &&       \
+				     offsetof(__typeof__(***(h)), field) % 8 == 0 ? \
+			     1 :                                               \
+			     -1]))
 
 /* p, which must point to the handle's type; in C a pointer of another type to a ternary
  * would be a warning only. */

@@ -124,9 +124,10 @@ PERCPU_INLINE int percpu_wbuf_append(const struct percpu_wbuf *w,
  * percpu_wbuf_options.
  * Ordering: none between the adds and the thread's other accesses; a flush that
  * happens after the return includes the adds.
- * Progress: bounded. At most 2 x PERCPU_SEQ_TRIES + 1 sequences and one try of
- * the lock. With the lock, the caller applies the adds of the CPU's buffer, transactions
- * of the list until they are as many adds as a buffer holds, and its own adds.
+ * Progress: bounded. At most 2 x PERCPU_SEQ_TRIES + 1 sequences, one try of the lock, and
+ * one sched_yield(2) where the list is longer than 16 buffers. With the lock, the caller
+ * applies the adds of the CPU's buffer, transactions of the list until they are as many
+ * adds as a buffer holds, and its own adds.
  */
 PERCPU_INLINE int percpu_wbuf_add_n(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds,
 				    size_t n)

@@ -109,6 +109,22 @@ static bool find_run(const struct percpu_chunk *k, size_t from, size_t n, size_t
 	}
 }
 
+static size_t reclaim_chunk(struct percpu_chunk *k)
+{
+	size_t end = k->lane_size / k->unit, first, last, bytes = 0;
+
+	for (first = 0; first < end; first = last + 1) {
+		for (last = first; last < end && !is_used(k, last); last++)
+			;
+		if (last > first) {
+			PERCPU_STEP("region: free cells found");
+			percpu_chunk_discard(k, first * k->unit, (last - first) * k->unit);
+			bytes += (last - first) * k->unit * (2 * (size_t)k->cpus + 1);
+		}
+	}
+	return bytes;
+}
+
 /* Allocate from the chunk. Returns 0, -ENOENT (the chunk is full), -ENOSPC (the disk is
  * full) or another error. The caller has both locks. */
 static int alloc_in(struct percpu_chunk *k, size_t size, size_t cpu_size, size_t align, void **ret)
@@ -122,8 +138,10 @@ static int alloc_in(struct percpu_chunk *k, size_t size, size_t cpu_size, size_t
 	    (!k->shared || !find_run(k, 0, n, step, &first)))
 		return -ENOENT;
 	e = percpu_chunk_reserve(k, first * k->unit, cpu_size, size);
-	if (e != 0)
+	if (e != 0) {
+		(void)reclaim_chunk(k); /* what was reserved before the disk was full */
 		return e;
+	}
 	mark_used(k, first, n);
 	if (first == k->hint)
 		k->hint = first + n;
@@ -355,22 +373,6 @@ int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind
 		return -ENOENT;
 	*ret = cell;
 	return 0;
-}
-
-static size_t reclaim_chunk(struct percpu_chunk *k)
-{
-	size_t end = k->lane_size / k->unit, first, last, bytes = 0;
-
-	for (first = 0; first < end; first = last + 1) {
-		for (last = first; last < end && !is_used(k, last); last++)
-			;
-		if (last > first) {
-			PERCPU_STEP("region: free cells found");
-			percpu_chunk_discard(k, first * k->unit, (last - first) * k->unit);
-			bytes += (last - first) * k->unit * (2 * (size_t)k->cpus + 1);
-		}
-	}
-	return bytes;
 }
 
 size_t percpu_region_reclaim(struct percpu_region *r)

@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@
 
 /* One quarter of a buffer is kept for when the lock is taken. The rest fills up between
  * flushes; it is the larger part because each flush has a cost of its own. */
+#define LONG_LIST 16 /* buffers; beyond them an add gives its CPU away */
 #define RESERVE 4
 
 /** A transaction on the list. */
@@ -235,6 +237,7 @@ int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_wbuf_entry *
 {
 	struct wbuf *b = wbuf_of(w);
 	struct percpu_fifo *q;
+	int e;
 
 	if (n == 0)
 		return 0;
@@ -254,7 +257,14 @@ int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_wbuf_entry *
 		if (put_in_queue(b, adds, n) == 0)
 			return 0;
 	}
-	return put_on_list(b, adds, n);
+	e = put_on_list(b, adds, n);
+	/* Otherwise threads that list are faster than the one that applies, above all while it
+	 * is preempted, and the list grows for as long as threads are more than CPUs. */
+	if (__atomic_load_n(&b->listed, __ATOMIC_RELAXED) > LONG_LIST * b->entries) {
+		PERCPU_STEP("wbuf: gives way");
+		sched_yield();
+	}
+	return e;
 }
 
 /* Creation */

@@ -25,6 +25,12 @@ struct others {
 	} inner;
 };
 
+struct packed {
+	uint32_t half;
+	uint64_t field;
+} __attribute__((packed));
+static PERCPU_STATS(struct packed) packed __attribute__((unused));
+
 /* The same type, once more. */
 extern PERCPU_STATS(struct full) full;
 PERCPU_STATS(struct full) full;
@@ -141,6 +147,9 @@ int main(void)
 #endif
 #ifdef REFUSED_POINTER
 	PERCPU_STATS_ADD(others, 0, pointer, 1);
+#endif
+#ifdef REFUSED_WITHIN_A_WORD
+	PERCPU_STATS_ADD(packed, 0, field, 1);
 #endif
 #ifdef REFUSED_ARRAY
 	PERCPU_STATS_ADD(others, 0, list, 1);

@@ -263,6 +263,26 @@ static bool mount_full(void)
 	return true;
 }
 
+/* What did not fit takes no room from what does. */
+static void try_too_much(void)
+{
+	struct percpu_counter_array *a = NULL;
+	struct percpu_counter *c;
+	struct percpu_region *r;
+	char size[32];
+
+	umount(directory);
+	(void)snprintf(size, sizeof(size), "size=%uk",
+		       64 + 16 * (percpu_status()->possible_cpus + 2));
+	test_child_require(mount("tmpfs", directory, "tmpfs", 0, size) == 0, size);
+	require(percpu_region_create_file(file, NULL, &r), 0, "create_file");
+	for (unsigned i = 0; i < 3; i++) {
+		require(percpu_counter_array_create_in(r, 8000, &a), -ENOSPC, "too large an array");
+		require(percpu_counter_create_in(r, &c), 0, "a counter");
+	}
+	percpu_region_close(r);
+}
+
 static int with_full_disk(void *arg)
 {
 	struct percpu_region *r = NULL, *s;
@@ -286,6 +306,7 @@ static int with_full_disk(void *arg)
 	require(percpu_region_open(file, PERCPU_REGION_WRITE, NULL, &s), 0, "open on a full disk");
 	percpu_region_close(s);
 	percpu_region_close(r);
+	try_too_much();
 	return 0;
 }
 

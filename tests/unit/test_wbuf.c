@@ -17,8 +17,12 @@
 
 static void (*at_applied)(void); /* in a flush, between a queue and its tail */
 
+static unsigned gave_way; /* so often */
+
 void test_step(const char *name)
 {
+	if (strcmp(name, "wbuf: gives way") == 0)
+		gave_way++;
 	if (at_applied != NULL && strcmp(name, "wbuf: applied") == 0)
 		at_applied();
 }
@@ -207,6 +211,29 @@ static void a_taken_lock_is_not_waited_for(void **state)
 	percpu_wbuf_destroy(w);
 }
 
+/* A holder that is preempted gets on: who has made the list long gives way. */
+static void a_long_list_gives_way(void **state)
+{
+	struct own_lock own;
+	struct percpu_wbuf *w = make_own(SMALL, &own);
+	uint64_t cell = 0;
+
+	(void)state;
+	test_pin(0, test_cpu(0));
+	pthread_mutex_lock(&own.mutex);
+	gave_way = 0;
+	while (stats(w).pending < 16 * SMALL)
+		assert_int_equal(percpu_wbuf_add(w, &cell, 1), 0);
+	assert_int_equal(gave_way, 0);
+	for (unsigned i = 0; i < 2 * SMALL; i++)
+		assert_int_equal(percpu_wbuf_add(w, &cell, 1), 0);
+	assert_in_range(gave_way, 1, 2 * SMALL);
+	pthread_mutex_unlock(&own.mutex);
+	percpu_wbuf_destroy(w);
+	assert_int_equal(cell, 18 * SMALL);
+	test_unpin(0);
+}
+
 /* A fault handler, or another thread, adds while a flush is about to give room: it
  * fills what it may open by itself, and the flush does not take that back. */
 static struct percpu_wbuf *flushed;
@@ -381,6 +408,7 @@ int main(void)
 		cmocka_unit_test(read_flushes),
 		cmocka_unit_test(hints_wait_for_a_quarter),
 		cmocka_unit_test(a_taken_lock_is_not_waited_for),
+		cmocka_unit_test(a_long_list_gives_way),
 		cmocka_unit_test(room_that_was_given_is_kept),
 		cmocka_unit_test(destroy_empties_the_list),
 		cmocka_unit_test(locks_of_the_caller_are_used),
