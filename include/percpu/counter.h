@@ -83,8 +83,8 @@ PERCPU_API uint64_t percpu_counter_key(const struct percpu_counter *c);
 
 /**
  * Free a counter of this process or of a region. No thread may be using the counter.
- * Nothing happens if c is NULL, is no counter, or is in a region that was opened to
- * read. In a shared region the call may wait for a second, as percpu_region_free().
+ * Nothing happens if c is NULL, points to no allocation of 8 bytes, or is in a region that
+ * was opened to read. In a shared region the call may wait for a second, as percpu_region_free().
  */
 PERCPU_API void percpu_counter_destroy(struct percpu_counter *c);
 

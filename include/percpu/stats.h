@@ -168,8 +168,8 @@ PERCPU_INLINE percpu_words2 percpu_stats_pair(const uint64_t *n, size_t at, size
  *
  * Returns 0, or, with nothing added
  *	-E2BIG	words is more than PERCPU_STATS_MAX_COMMIT
- *	-EINVAL	there is no such object or field, or the fields are on both sides of a
- *		multiple of 64
+ *	-EINVAL	there is no such object or field, words is 0, or the fields are on both
+ *		sides of a multiple of 64
  *	-EROFS	the region was opened to read (an update of one field is SIGSEGV there,
  *		as percpu_stats_add())
  *	-ETIMEDOUT  a thread that holds the lock is stopped, or does not get to run, for
