@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fence.c - wait until nobody acts on what was there before.
+ * fence.c - wait until no sequence acts on the old state any more.
  *
  *	cc fence.c $(pkg-config --cflags --libs percpu)
  */

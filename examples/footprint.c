@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * footprint.c - bytes per counter of four kinds of counters: what they take on
- * this machine when every CPU has counted in each, and what they take by
- * formula on machines with more CPUs.
+ * footprint.c - bytes per counter of four kinds of counters: measured on this
+ * machine, after every CPU has counted in each, and by formula for machines
+ * with more CPUs.
  *
  *	footprint [counters]
  */
@@ -18,8 +18,8 @@ enum { ENTRIES = 1024, ENTRY = 16 }; /* of a write buffer, per CPU; bytes of one
 
 static size_t n = 1000000;
 
-/* Of each kind the memory, and an add. It is never freed: the next one shall
- * not find it free. */
+/* The counters of each kind, and an add to them. Their memory is never freed, because the
+ * next kind would take it, and not count as new. */
 static struct percpu_counter_array *packed;
 static struct percpu_compact *compact;
 static struct percpu_wbuf *buffer;
@@ -40,7 +40,7 @@ static int make_compact(void)
 	return percpu_compact_create(n, &compact);
 }
 
-/* So much that checkpoints are made. */
+/* Add so much that the set makes checkpoints. */
 static void add_compact(size_t i)
 {
 	percpu_compact_add(compact, i, (int64_t)compact->half);
@@ -146,7 +146,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: footprint [counters]\n");
 		return 2;
 	}
-	(void)percpu_selftest(); /* its memory is nobody's */
+	(void)percpu_selftest(); /* now, so that no measurement includes its memory */
 	printf("Bytes per counter, of %zu. On this machine, tier %s:\n\n", n,
 	       percpu_tier_name(percpu_status()->tier));
 	printf("%-16s %8s %8s\n", "", "measured", "formula");

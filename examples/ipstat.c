@@ -6,7 +6,7 @@
  * interface or a capture file and count them per protocol, as FreeBSD counts in
  * struct ipstat and struct tcpstat. The counters are one array in a shared
  * region: all workers add to it, at the cost of a plain addition each, and
- * anybody may read it from outside, also when the workers are dead.
+ * other programs may read it, also when the workers are dead.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -94,7 +94,7 @@ static int attach_open(const char *path, struct percpu_region **ret_region,
 	return 0;
 }
 
-/* Show the counters of other processes, which need not live any more. */
+/* Show the counters of other processes, which may have ended. */
 static int attach(const struct options *o)
 {
 	struct percpu_region *region;
@@ -120,7 +120,7 @@ static int attach(const struct options *o)
 	return EXIT_OK;
 }
 
-/* What was captured is counted, but for what killed workers had in hand. */
+/* All captured packets are counted, but for those that killed workers had in hand. */
 static bool print_account(const struct session *s, const struct counts *c)
 {
 	uint64_t doubtful = s->crew.board->doubtful, total = c->link.links_total;
@@ -163,7 +163,7 @@ static int count(const struct options *o)
 
 	if (session_open(o, &s))
 		return EXIT_USAGE;
-	(void)percpu_selftest(); /* so that the tier is the one that counts */
+	(void)percpu_selftest(); /* wait for the verdict, to print the final tier */
 	printf("counting with %u processes of %u threads, tier %s, in %s\n", o->processes,
 	       o->threads, percpu_tier_name(percpu_status()->tier), s.path);
 	fflush(stdout);

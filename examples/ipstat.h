@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ipstat.h - what the files of ipstat share.
+ * ipstat.h - types and functions that the files of ipstat share.
  *
  *	ipstat.c		the command line
  *	ipstat_session.c	counters in a file, workers, and a picture of them
@@ -76,7 +76,7 @@ struct tcpstat {
 	uint64_t tcps_rcvbyte;	/* payload */
 	uint64_t tcps_rcvshort; /* not enough data for a header */
 	uint64_t tcps_rcvbadoff;
-	uint64_t tcps_syn; /* SYN without ACK: somebody connects */
+	uint64_t tcps_syn; /* SYN without ACK: a new connection */
 	uint64_t tcps_synack;
 	uint64_t tcps_fin;
 	uint64_t tcps_rst;
@@ -117,8 +117,8 @@ struct tally {
 bool decode_knows_link(int link);
 
 /*
- * Say in *t what a packet adds. captured bytes of it are at data; the packet
- * had length bytes. Any bytes will do: nothing is read outside the captured.
+ * Store in *t what a packet adds. captured bytes of it are at data; the packet had
+ * length bytes. The bytes may be anything; the function reads only the captured ones.
  */
 void decode_frame(int link, const uint8_t *data, size_t captured, size_t length, struct tally *t);
 /* The same from the network header on; proto is the Ethernet type. */
@@ -127,19 +127,19 @@ void decode_packet(uint16_t proto, const uint8_t *data, size_t captured, size_t 
 
 /*
  * How far a worker thread is: 2k when its first k packets are counted, 2k + 1
- * while it adds packet k to the counters. Whoever takes over from a dead worker
- * goes on from there. A cache line each, since each writes its own all the time.
+ * while it adds packet k to the counters. The successor of a dead worker goes on from
+ * there. Each has a cache line, because its thread writes it all the time.
  */
 struct place {
 	_Alignas(64) uint64_t step;
 };
 
-/* What parent and workers share besides the counters, in memory that outlives
+/* Data that parent and workers share besides the counters, in memory that outlives
  * each of them. */
 struct board {
-	int stop;		/* take what is there, then leave */
+	int stop;		/* the workers count the packets that are there, then end */
 	uint64_t doubtful;	/* packets in hand of killed workers */
-	struct counts in_doubt; /* and what they would have added */
+	struct counts in_doubt; /* what these packets would have added */
 	struct place places[];	/* of each worker thread */
 };
 
@@ -169,13 +169,13 @@ int rings_permitted(void);
  * *ret_what naming the step that failed. */
 int rings_open(const char *interface, unsigned n, struct ring **ret, const char **ret_what);
 void rings_close(struct ring *rings, unsigned n);
-/* Let nothing more in. */
+/* Let no more packets in. */
 void rings_shut(struct ring *rings, unsigned n);
-/* What the kernel put into the rings so far, and what it had no room for. */
+/* How many packets the kernel put into the rings so far, and how many it had no room for. */
 void rings_totals(struct ring *rings, unsigned n, struct ring_totals *t);
 /* How many packets are in the ring. */
 unsigned ring_waiting(const struct ring *ring);
-/* Count what comes until the board says stop and the ring is empty. */
+/* Count packets until the board says stop and the ring is empty. */
 int ring_run(struct ring *ring, const struct worker *w);
 
 /* ipstat_file.c */
@@ -193,7 +193,7 @@ struct crew {
 	const struct percpu_counter_array *counters;
 	struct board *board;
 	pid_t *pid;  /* of each process; 0: to be started, -1: has finished */
-	bool failed; /* one gave up by itself, having said why */
+	bool failed; /* a worker ended by itself, after it said why */
 };
 
 int crew_create(unsigned processes, unsigned threads, struct crew *crew);
@@ -218,7 +218,7 @@ void worker_done(const struct worker *w, uint64_t k);
 /* Rates and totals, redrawn on a terminal, a line per second elsewhere. */
 struct picture {
 	bool tty;
-	unsigned lines; /* of the last drawing */
+	unsigned lines; /* in the last drawing */
 	double start, last;
 	struct counts before;
 	char event[160]; /* the last thing worth telling */
@@ -247,7 +247,7 @@ struct session {
 	struct percpu_counter_array *counters;
 	struct crew crew;
 	struct picture picture;
-	double restart; /* when to replace those killed; 0: nobody was */
+	double restart; /* when to replace killed workers; 0: none was killed */
 };
 
 /* Each says what went wrong, if something did, and returns 0 or -1. */

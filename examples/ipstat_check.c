@@ -11,14 +11,14 @@
 #include "ipstat.h"
 
 /*
- * What the kernel counts, too, and under which names: "group:name" is in
- * /proc/net/snmp or netstat, a name alone in /proc/net/snmp6, and lo's own are
- * in /proc/net/dev (/sys shows the network that it was mounted in, not ours).
+ * The fields that the kernel counts, too, and the kernel's names for them: "group:name" is
+ * in /proc/net/snmp or netstat, a name alone in /proc/net/snmp6, and the counters of lo are
+ * in /proc/net/dev (/sys shows the network in which it was mounted, not ours).
  */
 static const struct row {
 	const char *what;
 	size_t field;
-	const char *kernel[2]; /* their sum */
+	const char *kernel[2]; /* the sum of both */
 } rows[KERNEL_ROWS] = {
 	{ "packets on lo", FIELD(link.links_total), { "lo:packets" } },
 	{ "bytes on lo", FIELD(link.links_bytes), { "lo:bytes" } },
@@ -162,7 +162,7 @@ static void print_tolerance(const struct board *board, uint64_t dropped)
 		       dropped);
 }
 
-/* ours may lack what is in doubt, and never be more than there was. */
+/* Our count may lack what is in doubt, but never be larger than the truth. */
 static bool print_row(const char *what, uint64_t ours, uint64_t truth, uint64_t may_lack,
 		      const char *const source[2])
 {

@@ -74,7 +74,7 @@ struct adder {
 	pthread_barrier_t *start;
 	const struct way *way;
 	uint64_t n;
-	double seconds; /* of CPU time: waiting for a CPU is nobody's cost */
+	double seconds; /* of CPU time: waiting for a CPU does not count */
 };
 
 static double cpu_time(void)
@@ -161,7 +161,7 @@ static void print_conditions(unsigned cpus)
 	if (f)
 		fclose(f);
 	uname(&u);
-	(void)percpu_selftest(); /* so that the tier is the one that is measured */
+	(void)percpu_selftest(); /* wait for the verdict, to measure on the final tier */
 	printf("%s, %u CPUs, Linux %s, tier %s\n", model, cpus, u.release,
 	       percpu_tier_name(percpu_status()->tier));
 }

@@ -16,9 +16,9 @@
 #include "ipstat.h"
 
 /*
- * The order of these stores is kept for whoever looks at the board after this
- * thread was killed. A kill, like a signal, comes between two instructions of
- * one thread, so only the compiler could break the order.
+ * The successor of a killed thread looks at the board, so these stores must stay in
+ * order. A kill, like a signal, comes between two instructions of one thread, so only
+ * the compiler could change the order.
  */
 static void set_step(const struct worker *w, uint64_t step)
 {
@@ -53,7 +53,7 @@ uint64_t worker_next(const struct worker *w, bool *ret_in_hand)
 	return step / 2;
 }
 
-/* The field comes from another worker thread at the same time, perhaps. */
+/* Another worker thread may be adding to the same field. */
 static void add_in_doubt(struct board *b, size_t field, uint64_t n)
 {
 	__atomic_fetch_add((uint64_t *)&b->in_doubt + field, n, __ATOMIC_RELAXED);
@@ -152,7 +152,7 @@ static pid_t start_process(const struct crew *crew, unsigned p)
 
 	if (pid)
 		return pid;
-	/* Ctrl-C reaches all processes of the terminal; the parent alone answers. */
+	/* Ctrl-C reaches all processes of the terminal; only the parent reacts to it. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_DFL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -2,8 +2,8 @@
 /*
  * ipstat_decode.c - from the bytes of a packet to the counters it adds to.
  *
- * Whatever the bytes are, nothing outside the captured ones is read: each step
- * asks have() for the bytes it looks at next.
+ * Whatever the bytes are, the decoder reads none outside the captured ones: each
+ * step asks have() for the bytes it looks at next.
  */
 #include <netinet/in.h>
 #include <pcap/dlt.h>
@@ -40,8 +40,8 @@ static void add_pair(struct tally *t, size_t field, size_t bytes)
 	t->add[t->n++].bytes = (int64_t)bytes;
 }
 
-/* Are the next n bytes here? If not: was the packet too small for them, or was
- * it captured in part only? */
+/* Whether the next n bytes are here; and if not, whether the packet was too small for
+ * them, or was captured in part only. */
 static bool have(const struct bytes *b, size_t n, size_t too_small, struct tally *t)
 {
 	if (b->length < n)
@@ -58,7 +58,7 @@ static void skip(struct bytes *b, size_t n)
 	b->length -= n;
 }
 
-/* Forget what is behind the first n bytes: padding. */
+/* Drop the padding behind the first n bytes. */
 static void limit(struct bytes *b, size_t n)
 {
 	if (b->length > n)
@@ -92,7 +92,7 @@ static void decode_tcp(const struct bytes *b, struct tally *t)
 		add_one(t, FIELD(tcp.tcps_rst));
 }
 
-/* A first fragment holds less than its length field says, and is fine. */
+/* A first fragment holds less than its length field says; that is no error. */
 static void decode_udp(const struct bytes *b, bool fragment, struct tally *t)
 {
 	size_t length;

@@ -23,7 +23,7 @@ enum {
 
 static void introduce(const struct session *s, const char *what)
 {
-	(void)percpu_selftest(); /* so that the tier is the one that counts */
+	(void)percpu_selftest(); /* wait for the verdict, to print the final tier */
 	printf("%u processes of %u threads count %s.\n", s->crew.processes, s->crew.threads, what);
 	printf("Counters: %s, tier %s. In another terminal: ipstat --attach %s -s 10\n\n", s->path,
 	       percpu_tier_name(percpu_status()->tier), s->path);

@@ -4,16 +4,16 @@
  * group, each with a ring of slots that kernel and worker share.
  *
  * The parent opens all rings before it forks. A ring therefore outlives the
- * worker that empties it: what arrives while nobody does stays in its slots
- * for the successor. A slot is the kernel's again only when its packet is
+ * worker that empties it: packets that arrive meanwhile stay in its slots for the
+ * successor. A worker gives a slot back to the kernel only when its packet is
  * counted, so a thread that dies has at most one packet in hand, and its place
- * on the board tells whether it had. That one cannot be counted exactly: its
- * counters are several commits, and nobody can tell which of them were made.
+ * on the board tells whether it had one. That packet cannot be counted exactly: it
+ * takes several commits, and the successor cannot tell which of them were made.
  * It is set aside, and what it would have added is the tolerance of the check.
  *
  * The group deals the packets out in turn (PACKET_FANOUT_LB). A program that
- * follows connections would take PACKET_FANOUT_HASH; here it is more telling
- * when all workers count packets of the same connection.
+ * follows connections would take PACKET_FANOUT_HASH; here all workers shall count
+ * packets of the same connection.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -228,9 +228,10 @@ static void slot_decode(const struct tpacket2_hdr *h, struct tally *t)
 /*
  * Go on where a killed worker stopped, if one did. Returns the next packet.
  *
- * A worker killed between giving a slot back and noting it seems to have had
- * the packet in hand if the kernel has filled the slot again. Then a packet is
- * set aside that nobody counted: the tolerance is the same.
+ * Suppose that a worker was killed between giving a slot back and noting that, and that
+ * the kernel has filled the slot again. Then the worker seems to have had the packet in
+ * hand. So the successor sets aside a packet that no worker counted; the tolerance is the
+ * same.
  */
 static uint64_t take_over(struct ring *r, const struct worker *w)
 {
@@ -245,7 +246,7 @@ static uint64_t take_over(struct ring *r, const struct worker *w)
 		slot_decode(h, &t);
 		worker_set_aside(w, &t);
 		slot_release(h);
-	} /* else: given back, hence counted */
+	} /* else: the slot was given back, so its packet is counted */
 	worker_done(w, k);
 	return k + 1;
 }

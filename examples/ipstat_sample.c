@@ -20,8 +20,8 @@ enum { CAPTURED = 128 }; /* at most, of each packet */
 #define UDP4(total) ETHER "08004500" total "0000000040110000" ADDRESSES4
 #define ICMP4(total) ETHER "08004500" total "0000000040010000" ADDRESSES4
 
-/* The first bytes of a packet, in hex; the rest up to length is zeros. And what
- * it must add to the counters, to each its own amount. */
+/* The first bytes of a packet, in hex; the rest up to length is zeros. And the
+ * amounts that the packet must add to the counters. */
 struct sample {
 	const char *hex;
 	unsigned length, captured; /* 0: all */

@@ -158,7 +158,7 @@ void session_finish(struct session *s)
 {
 	if (s->crew.rings) {
 		rings_shut(s->crew.rings, s->crew.processes * s->crew.threads);
-		usleep(STEP_US); /* what was let in just before is in the rings by then */
+		usleep(STEP_US); /* by then, all packets that were let in are in the rings */
 	}
 	crew_stop(&s->crew);
 	while (session_step(s))

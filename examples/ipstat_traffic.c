@@ -29,7 +29,7 @@ enum {
 	DATAGRAMS = 20, /* per round */
 	ECHOS = 5,
 	ROUND_US = 1000,
-	WAIT_MS = 1000, /* for what was sent to arrive, before giving up */
+	WAIT_MS = 1000, /* to wait until all that was sent has arrived */
 };
 
 static int offload_off(int fd, struct ifreq *request, uint32_t command)
@@ -66,7 +66,7 @@ int network_own(void)
 
 	if (unshare(CLONE_NEWNET)) {
 		err = -errno;
-		/* Who may not may still be root of a user namespace. */
+		/* A user without that right can be root of a new user namespace. */
 		if (err != -EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNET))
 			return err;
 	}
@@ -155,7 +155,7 @@ static bool receive_all(int fd, size_t size)
 	return true;
 }
 
-/* The sockets of one address family; -1 what there is not. */
+/* The sockets of one address family; -1 means none. */
 struct peer {
 	int listener, bulk_in, bulk_out; /* TCP */
 	int udp;
@@ -173,7 +173,7 @@ static void peer_open(int family, struct peer *p)
 		p->bulk_out = connected_socket(&p->tcp_at);
 		p->bulk_in = p->bulk_out < 0 ? -1 : accept(p->listener, NULL, NULL);
 	}
-	/* A port that was free a moment ago: whoever sends there is refused. */
+	/* A port that was free a moment ago: packets to it are refused. */
 	nobody = bound_socket(family, SOCK_STREAM, &p->nobody_at);
 	close(nobody);
 }
@@ -269,7 +269,7 @@ void traffic_run(unsigned seconds)
 	double end = now() + seconds;
 	struct peer peers[2];
 
-	/* The workers first: what they cannot take in time is dropped. */
+	/* The workers first, because packets that they cannot take in time are dropped. */
 	(void)setpriority(PRIO_PROCESS, 0, 10);
 	peer_open(AF_INET, &peers[0]);
 	peer_open(AF_INET6, &peers[1]);

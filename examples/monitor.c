@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * monitor.c - read what the workers of examples/workers.c count, from outside: before
- * they are started, while they run, and when they are gone.
+ * monitor.c - read the counters of examples/workers.c from another process: before the
+ * workers are started, while they run, and after they have ended.
  *
  *	monitor [FILE [SECONDS]]	wait so long for the file; default 0
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * region.c - counters that processes share, and that outlive those who counted.
+ * region.c - counters that processes share, and that outlive the processes that counted.
  *
  *	cc region.c $(pkg-config --cflags --libs percpu)
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stats.c - counters that belong together: an average that is never of two moments.
+ * stats.c - counters that belong together: sum and number of an average are read at one
+ * moment.
  *
  *	cc stats.c $(pkg-config --cflags --libs percpu)
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wbuf.c - counters that are fields of objects of your own: adds are scheduled, and
- * applied together.
+ * wbuf.c - counters that are fields of objects of your own: adds wait in a buffer, and
+ * are applied together.
  *
  *	cc wbuf.c $(pkg-config --cflags --libs percpu)
  */
@@ -24,7 +24,7 @@ int main(void)
 	int e = percpu_wbuf_create(NULL, &w);
 
 	for (int i = 0; i < 1000 && e == 0; i++) {
-		/* Both, or neither, are in what percpu_wbuf_read() copies. */
+		/* percpu_wbuf_read() sees both adds, or neither. */
 		const struct percpu_wbuf_entry adds[] = { { &session.packets, 1 },
 							  { &session.bytes, 64 } };
 

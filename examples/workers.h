@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workers.h - what workers.c and monitor.c agree upon: what is at which root of the
- * file, and the numbers of the counters. Both only ever grow at their ends.
+ * workers.h - what workers.c and monitor.c agree upon: which object is at which root of
+ * the file, and the numbers of the counters. New ones are only ever added at the end.
  */
 #ifndef EXAMPLES_WORKERS_H
 #define EXAMPLES_WORKERS_H

@@ -34,7 +34,7 @@ int main(void)
 		fprintf(stderr, "zone: %s\n", strerror(-e));
 		return 1;
 	}
-	((struct load *)percpu_zone_get(tenant, 0))->jobs = 1; /* nobody else has it yet */
+	((struct load *)percpu_zone_get(tenant, 0))->jobs = 1; /* no other thread knows of it yet */
 	percpu_zone_foreach(z, tenant, print, name);
 	e = percpu_zone_free(z, tenant);
 	return e != 0 || percpu_zone_destroy(z) != 0;

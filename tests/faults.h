@@ -10,7 +10,7 @@
 
 enum fault_call {
 	FAULT_OPEN,
-	FAULT_FCNTL, /* F_GETFL, the one that the library asks */
+	FAULT_FCNTL, /* F_GETFL, the only one that the library calls */
 	FAULT_FSTAT,
 	FAULT_FTRUNCATE,
 	FAULT_PREAD,
@@ -27,7 +27,7 @@ enum fault_call {
 	FAULT_PTHREAD_CREATE,
 	FAULT_AFFINITY,
 	FAULT_FUTEX_WAIT,  /* interrupted */
-	FAULT_FUTEX_TOUCH, /* FUTEX_WAKE_OP: the page is not to be had */
+	FAULT_FUTEX_TOUCH, /* FUTEX_WAKE_OP: there is no page */
 	FAULT_MEMBARRIER,
 	FAULT_GETTID,
 	FAULT_GETCPU,
@@ -40,17 +40,18 @@ const char *fault_name(enum fault_call call);
 /** An error that the call may give. */
 int fault_error(enum fault_call call);
 
-/** Let the nth call from now on, by any thread, fail with that error: 0 is the
- *  next one. With later, all that follow do so, too. */
+/** Make the nth call from now on, by any thread, fail with that error; 0 is the
+ *  next call. With later, all calls after it fail, too. */
 void fault_set(enum fault_call call, unsigned nth, int error, bool later);
 
 /** Let all calls through. Returns how many failed. */
 unsigned fault_clear(void);
 
-/** Blocks of memory that were allocated, and not freed. */
+/** How many blocks of memory were allocated, and not freed. */
 unsigned fault_blocks(void);
 
-/** How many files were opened for programs to inherit that are run by exec(2). */
+/** How many files were opened without O_CLOEXEC, so that a program run by exec(2)
+ *  inherits them. */
 unsigned fault_inherited(void);
 
 #endif

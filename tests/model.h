@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model.h - the sequences of arch/spec.h once more, in plain C, to compare the
- * real ones with: lanes of memory, an operation with its arguments, and what
- * the operation must do to a lane.
+ * model.h - the sequences of arch/spec.h once more, in plain C. Tests compare the
+ * real ones with these. A test has lanes of memory and an operation with its
+ * arguments, and model_apply() says what the operation must do to a lane.
  *
  * model_run() executes the real sequence. It is compiled into each test, so
  * that a test may define PERCPU_SEQ_STEP first.
@@ -19,7 +19,7 @@
 #define MODEL_WORDS 20 /* two banks of 8 words, or two pairs of 4 words */
 #define MODEL_UNSET INT64_C(0x5ca1ab1e0ddba11)
 
-/** The sequences, and behind them what objects do by means of these. */
+/** The sequences, and behind them the operations that objects make of these. */
 enum model_op {
 	MODEL_ADD,
 	MODEL_NARROW_ADD,
@@ -48,7 +48,7 @@ enum model_op {
 	MODEL_OPS
 };
 
-/** One lane: the guard, and what the operation works on. */
+/** One lane: the guard, and the memory that the operation works on. */
 struct model_lane {
 	uint32_t guard;
 	union {
@@ -76,8 +76,8 @@ struct model_case {
 	uint64_t words; /* to copy or to append */
 };
 
-/** What a call gave back; value is MODEL_UNSET where the call set none. That it is
- *  slow leaves any value, as spec.h says: at -O1, GCC does. */
+/** The results of a call; value is MODEL_UNSET where the call set none. A call that
+ *  returns PERCPU_SEQ_SLOW may leave any value, as spec.h says; GCC at -O1 does so. */
 struct model_result {
 	int code;
 	int64_t value;
@@ -88,7 +88,7 @@ const char *model_name(enum model_op op);
 /** Whether the real sequence exists in a unit with this PERCPU_SEQ_WORDS. */
 bool model_exists(enum model_op op, int seq_words);
 
-/** Fill a lane with what op may find there. */
+/** Fill a lane with random content that op may find there. */
 void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random);
 
 /** Choose arguments of op for a lane; one case in about three is refused. */
@@ -108,8 +108,9 @@ static inline percpu_words2 model_pair(const struct model_case *c, unsigned at)
 	return (percpu_words2){ (uint64_t)c->n[at], (uint64_t)c->n[at + 1] };
 }
 
-/** Give the calling thread another area, as if the kernel had; its old one.
- *  Sequences find it in percpu_self behind the compiler's back. */
+/** Give the calling thread another area, as if the kernel had done so. Returns the old
+ *  one. The fence is there because the compiler does not see that sequences read
+ *  percpu_self. */
 static inline struct percpu_rseq *model_set_area(struct percpu_rseq *area)
 {
 	struct percpu_rseq *old = percpu_self;

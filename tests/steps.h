@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * steps.h - the sources of the library, for tests that link them from
- * steps_deps: at each PERCPU_STEP() they call the test.
+ * steps.h - makes the sources of the library call the test at each PERCPU_STEP().
+ * Tests that want that link the sources from steps_deps.
  */
 #ifndef TESTS_STEPS_H
 #define TESTS_STEPS_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * support.h - what the tests share: teams of threads, child processes with a
+ * support.h - functions that the tests share: teams of threads, child processes with a
  * deadline, and a few questions about the machine.
  *
- * cmocka's assertions leave a function by longjmp, so they are for the main
- * thread of the test program. Threads and children report by what they return
- * or store, and children use test_child_require().
+ * cmocka's assertions leave a function by longjmp, so only the main thread of a test
+ * program may use them. Threads and children return or store their results, and
+ * children use test_child_require().
  */
 #ifndef TESTS_SUPPORT_H
 #define TESTS_SUPPORT_H
@@ -25,7 +25,7 @@
 /** Bytes of the longest lane that a process can ask for. */
 #define TEST_MAX_LANE ((size_t)1 << (sizeof(size_t) < 8 ? 30 : 40))
 
-/** Threads that are let go together. */
+/** Threads that start together. */
 struct test_team {
 	pthread_barrier_t start;
 	pthread_t thread[64];
@@ -39,30 +39,31 @@ void test_team_start(struct test_team *t, unsigned n, void (*fn)(unsigned i, voi
 void test_team_join(struct test_team *t);
 void test_team_run(unsigned n, void (*fn)(unsigned i, void *arg), void *arg);
 
-/** Start a child that exits with what fn returns, or dies after 60 s, or
- *  $PERCPU_TEST_PATIENCE times as many. */
+/** Start a child that exits with the return value of fn. After 60 s, or
+ *  $PERCPU_TEST_PATIENCE times as many, it dies. */
 pid_t test_fork(int (*fn)(void *arg), void *arg);
 
-/** Wait for a child, so long or $PERCPU_TEST_PATIENCE times longer; its wait
- *  status. A child that outlives the deadline is killed: it reports SIGKILL. */
+/** Wait for a child, so many seconds or $PERCPU_TEST_PATIENCE times as many. Returns
+ *  its wait status. A child that outlives the deadline is killed, and its status
+ *  says SIGKILL. */
 int test_wait(pid_t pid, unsigned seconds);
 
 /** Run fn in a child, and assert that it returns 0. */
 void test_in_child(int (*fn)(void *arg), void *arg);
 
-/** alarm(2) after so long, or $PERCPU_TEST_PATIENCE times longer. */
+/** alarm(2) after so many seconds, or $PERCPU_TEST_PATIENCE times as many. */
 void test_alarm(unsigned seconds);
 
 /** In a child: exit with 1, and say what failed, unless ok. */
 void test_child_require(bool ok, const char *what);
 
-/** Zeroed memory that children share; for the life of the program. */
+/** Zeroed memory that children share. It stays until the program ends. */
 void *test_share(size_t size);
 
-/** The name of a file that does not exist, in a directory of this program. */
+/** The path of a file that does not exist, in a directory of this program. */
 const char *test_path(const char *name);
 
-/** Remove the directory of test_path() and what is in it. */
+/** Remove the directory of test_path() and its files. */
 int test_remove_paths(void **state);
 
 /** A pseudo-random number; the state must not be 0. */
@@ -72,25 +73,25 @@ uint64_t test_random(uint64_t *state);
 uint64_t test_now(void);
 void test_sleep_us(unsigned us);
 
-/** The tier of the process, once the self-test has come to its end. That is so
- *  before main(), unless the program says that it tests the first use. */
+/** The tier of the process, after the self-test has ended. It ends before main(),
+ *  unless the program sets test_of_first_use. */
 enum percpu_tier test_tier(void);
 extern bool test_of_first_use;
 
-/** n, or less of it where each round costs more: on the lower tiers, which is
- *  also to say in emulators, with PERCPU_TEST_PATIENCE above 1, and under the
- *  thread sanitizer. */
+/** n, or fewer rounds where each costs more: on the lower tiers, and so in emulators;
+ *  with PERCPU_TEST_PATIENCE above 1; and under the thread sanitizer. */
 unsigned test_rounds(unsigned n);
 
 /** How many CPUs the program may run on; the number of the nth of them. */
 unsigned test_cpus(void);
 unsigned test_cpu(unsigned nth);
 
-/** Let the thread run on this CPU only; on all that the program started with. */
+/** Let the thread run on this CPU only; let it run on all CPUs that the program
+ *  started with. */
 bool test_pin(pid_t tid, unsigned cpu);
 void test_unpin(pid_t tid);
 
-/** Send signo to the calling thread at this interval, until stopped. */
+/** Send signo to the calling thread at this interval, until the timer is stopped. */
 struct test_timer {
 	void *id;
 };
@@ -100,7 +101,8 @@ void test_timer_stop(struct test_timer *t);
 /** Make the kernel forget the calling thread's rseq area. */
 bool test_unregister(void *area);
 
-/** What a process holds: a call that fails must leave it as it was. */
+/** How many descriptors and mappings the process has. A call that fails must leave
+ *  them as they were. */
 struct test_holding {
 	unsigned fds;
 	unsigned maps;
@@ -108,11 +110,12 @@ struct test_holding {
 struct test_holding test_holding_now(void);
 void test_assert_holding(struct test_holding before);
 
-/** Whether a sanitizer watches; it needs the address space for itself. */
+/** Whether the test runs under this sanitizer. */
 bool test_address_sanitizer(void);
 bool test_thread_sanitizer(void);
 
-/** Whether RLIMIT_AS does something: not with sanitizers, nor in qemu-user. */
+/** Whether RLIMIT_AS has an effect: it has none with sanitizers, which need the address
+ *  space for themselves, nor in qemu-user. */
 bool test_can_limit_address_space(void);
 
 /** Skip the test, and say why. */

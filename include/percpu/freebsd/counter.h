@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * counter.h - FreeBSD's counter(9). What is promised beyond it: counting early
+ * counter.h - FreeBSD's counter(9). It promises two things more: counting early
  * loses nothing, and counter_u64_zero() loses no add that runs meanwhile.
  *
  * What the calls have in common.
@@ -17,7 +17,7 @@
 #ifdef __SYS_COUNTER_H__
 #error "this stands in for sys/counter.h, which was included before it"
 #endif
-#define __SYS_COUNTER_H__ /* and so the original, included later, is empty */
+#define __SYS_COUNTER_H__ /* makes the original empty if it is included later */
 
 #include <percpu/counter.h>
 
@@ -35,12 +35,13 @@ PERCPU_BEGIN_DECLS
 #endif
 
 /**
- * A counter. Odd: that of COUNTER_U64_DEFINE_EARLY, a static counter.
+ * A counter. An odd value is a static counter, of COUNTER_U64_DEFINE_EARLY.
  *
- * Not a pointer to uint64_t, as in FreeBSD, because a lane is not the counter: its
- * word is not cleared by a reset, and does not get every add of its CPU. So what would
- * read or store to it, zpcpu_get() above all, does not compile. It has the size of a
- * word, for an item of a zone may be several counters: c + 1 is the one behind c.
+ * It is not a pointer to uint64_t, as in FreeBSD, because a cell is not the counter: a
+ * reset does not clear the cell, and some adds of its CPU go elsewhere. So code that
+ * would read or store a cell, zpcpu_get() above all, does not compile. The struct has the
+ * size of a word, because an item of a zone may be several counters: c + 1 is the one
+ * behind c.
  */
 typedef struct percpu_freebsd_counter *counter_u64_t;
 struct percpu_freebsd_counter {
@@ -69,8 +70,8 @@ static inline counter_u64_t counter_u64_alloc(int flags)
 	return percpu_freebsd_counter_alloc((flags & M_WAITOK) != 0);
 }
 
-/** What counter_u64_t may be until there is a counter: adds to it are counted
- *  elsewhere, those to all of the program or shared library in one place. */
+/** The value of a counter_u64_t until there is a counter. All adds to it, of a program or
+ *  a shared library, go to one static counter. */
 __attribute__((
 	__weak__,
 	__visibility__("hidden"))) struct percpu_static_counter percpu_freebsd_nowhere = { 0, 0 };
@@ -94,8 +95,7 @@ PERCPU_INLINE void counter_u64_add(counter_u64_t c, int64_t inc)
 }
 
 /*
- * There is no critical section to enter in user space, and no need: an update
- * is whole by itself.
+ * User space has no critical section to enter, and needs none: an add is one commit.
  */
 #define counter_enter()                                                                            \
 	do {                                                                                       \
@@ -120,7 +120,7 @@ static inline void counter_u64_zero(counter_u64_t c)
 		percpu_counter_zero(percpu_freebsd_counter(c));
 }
 
-/** Read and reset in one; as percpu_counter_fetch_zero(). */
+/** Read and reset at once; as percpu_counter_fetch_zero(). */
 static inline uint64_t percpu_freebsd_fetch_zero(counter_u64_t c)
 {
 	if (percpu_freebsd_early(c))
@@ -128,11 +128,11 @@ static inline uint64_t percpu_freebsd_fetch_zero(counter_u64_t c)
 	return percpu_counter_fetch_zero(percpu_freebsd_counter(c));
 }
 
-/* In FreeBSD for the kernel's own use; the same here. */
+/* In FreeBSD these are for the kernel's own use; here they are no different. */
 #define counter_u64_fetch_inline(c) counter_u64_fetch(c)
 #define counter_u64_zero_inline(c) counter_u64_zero(c)
 
-/** What a SYSINIT calls with the address of a counter_u64_t, and a SYSUNINIT. */
+/** A SYSINIT and a SYSUNINIT call these with the address of a counter_u64_t. */
 static inline void counter_u64_sysinit(void *arg)
 {
 	*(counter_u64_t *)arg = counter_u64_alloc(M_WAITOK);
@@ -144,7 +144,7 @@ static inline void counter_u64_sysuninit(void *arg)
 }
 
 /* clang-format off */
-/* Arrays of counter_u64_t; macros, as there, for a is an array or a pointer. */
+/* Arrays of counter_u64_t; macros, as in FreeBSD, because a is an array or a pointer. */
 #define COUNTER_ARRAY_ALLOC(a, n, wait) do {                                   \
 	for (int percpu_i_ = 0; percpu_i_ < PERCPU_NUMBER(int, n); percpu_i_++)             \
 		(a)[percpu_i_] = counter_u64_alloc(wait);                      \
@@ -167,8 +167,8 @@ static inline void counter_u64_sysuninit(void *arg)
 } while (0)
 
 /**
- * What SYSINITs allocate is there in constructors without a priority, and in
- * destructors without one.
+ * Objects that a SYSINIT allocates exist in constructors and destructors that have no
+ * priority.
  */
 #define PERCPU_SYSINIT __attribute__((__constructor__(65000)))
 #define PERCPU_SYSUNINIT __attribute__((__destructor__(65000)))
@@ -186,7 +186,7 @@ static inline void counter_u64_sysuninit(void *arg)
 	PERCPU_ASSERT(1, "a semicolon follows")
 
 /** Define c, a counter that works from the first instruction on; may follow
- *  "static". C only: it stands on a compound literal. */
+ *  "static". C only, because it needs a compound literal. */
 #define COUNTER_U64_DEFINE_EARLY(c)                                            \
 	counter_u64_t c = (counter_u64_t)(void *)                              \
 		((char *)&(struct percpu_static_counter){ 0, 0 } + 1);         \
@@ -204,7 +204,7 @@ static inline void counter_u64_sysuninit(void *arg)
 PERCPU_END_DECLS
 
 /*
- * The copy of an item that is so many bytes behind that of CPU 0; refuses counters.
+ * The copy of an item, offset bytes behind the copy of CPU 0; refuses counters.
  */
 #ifdef __cplusplus
 extern "C++" { /* some wrap includes of C's headers in extern "C" */
@@ -226,8 +226,8 @@ void percpu_freebsd_copy(counter_u64_t counter, size_t offset) = delete;
 	})
 #endif
 
-/* Another's zpcpu_get(), which may stay for another's zones, would look where no copy
- * of a counter is. */
+/* Another sys/pcpu.h may have been included, for zones of another allocator. Replace its
+ * zpcpu_get(), because a counter has no copy where that looks. */
 #if defined(zpcpu_get) && defined(zpcpu_offset)
 #undef zpcpu_get
 #undef zpcpu_get_cpu

@@ -3,9 +3,9 @@
  * dpcpu.h - FreeBSD's names for per-CPU variables (sys/pcpu.h), on variable.h.
  * Not part of freebsd.h, because it gives the object that includes it an image.
  *
- * There is no critical_enter() in user space: DPCPU_PTR() and what stands on
- * it name the CPU of a moment, and DPCPU_SET() may hit the copy of a CPU just
- * left. PERCPU_VARIABLE_ADD() is exact.
+ * User space has no critical_enter(). So DPCPU_PTR(), DPCPU_GET() and DPCPU_SET() use the
+ * copy of the CPU on which the thread was when it asked, and it may be on another one
+ * when it loads or stores. PERCPU_VARIABLE_ADD() is exact.
  */
 #ifndef PERCPU_FREEBSD_DPCPU_H
 #define PERCPU_FREEBSD_DPCPU_H
@@ -42,7 +42,7 @@
 	percpu_sum_;                                                           \
 })
 
-/** Set every CPU's copy to zeros. Nobody else may be writing to them. */
+/** Set every CPU's copy to zeros. No other thread may write to them meanwhile. */
 #define DPCPU_ZERO(n) do {                                                     \
 	for (int percpu_i_ = 0; percpu_i_ < percpu_freebsd_ncpus(); percpu_i_++)       \
 		__builtin_memset(DPCPU_ID_PTR(percpu_i_, n), 0, sizeof(DPCPU_NAME(n)));  \

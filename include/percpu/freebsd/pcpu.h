@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pcpu.h - FreeBSD's access to the copies of an item of a zone (sys/pcpu.h): of items
- * from uma.h, and of no other allocator's, for there a copy is elsewhere.
+ * pcpu.h - FreeBSD's access to the copies of an item of a zone (sys/pcpu.h). The item must
+ * be from uma.h: another allocator has the copies elsewhere.
  *
  * What the calls have in common, where one does not say more.
- * Context: any thread, signal handlers; but mp_ncpus not in a signal handler, for it may
- * start the self-test (percpu_status()).
+ * Context: any thread, signal handlers; but mp_ncpus not in a signal handler, because it
+ * may start the self-test (percpu_status()).
  * Ordering: none.
  * Progress: no lock, no waiting.
  */
@@ -14,8 +14,8 @@
 
 #include <percpu/freebsd/uma.h>
 
-/* Of another's sys/pcpu.h, included before; one that is included later redefines what
- * is here, which compilers complain of. */
+/* These may be macros of another sys/pcpu.h, included before. One that is included later
+ * redefines the macros here, and compilers warn of that. */
 #undef zpcpu_get
 #undef zpcpu_get_cpu
 #undef zpcpu_offset
@@ -52,14 +52,14 @@ static inline size_t percpu_freebsd_offset(int64_t cpu)
 #define zpcpu_base_to_offset(base) (base)
 #define zpcpu_offset_to_base(base) (base)
 
-/** The copy of a CPU; of the current one, which may change at any moment. A counter has
- *  none: does not compile. */
+/** The copy of a CPU, or of the current one; the thread may move to another CPU at any
+ *  moment. A counter has no copies, and does not compile here. */
 #define zpcpu_get_cpu(base, cpu) PERCPU_FREEBSD_COPY(base, zpcpu_offset_cpu(cpu))
 #define zpcpu_get(base) PERCPU_FREEBSD_COPY(base, zpcpu_offset())
 
 /* clang-format off */
-/** Store val to a copy, and return what was there: a load and a store, as in FreeBSD.
- *  Nobody else may be storing to that copy meanwhile. */
+/** Store val to a copy, and return its old value: a load and a store, as in FreeBSD.
+ *  No other thread may store to that copy meanwhile. */
 #define zpcpu_replace_cpu(base, val, cpu) __extension__({                      \
 	__typeof__(*(base)) *percpu_copy_ = zpcpu_get_cpu(base, cpu);          \
 	__typeof__(*(base)) percpu_old_ = *percpu_copy_;                       \
@@ -73,21 +73,21 @@ static inline size_t percpu_freebsd_offset(int64_t cpu)
 PERCPU_API void percpu_freebsd_zpcpu_add(void *base, int64_t n);
 
 /**
- * Add to, or subtract from, the current CPU's copy of an 8-byte integer in an
- * item: as a whole, on one CPU, wherever the thread is moved to. The sum over
- * all CPUs' copies is exact if nothing else stores to them. What base points to
- * must have 8 bytes, or an array of negative size fails to compile.
+ * Add to, or subtract from, the current CPU's copy of an 8-byte integer in an item. The
+ * addition is whole, also when the thread is moved to another CPU meanwhile. The sum over
+ * all CPUs' copies is exact if nothing else stores to them. If base points to an object
+ * of another size than 8 bytes, an array of negative size fails to compile.
  *
  * Context: any thread, signal handlers, children of fork. In a program without a zone of
  * uma_zcreate() the first addition to an item of a percpu_zone allocates memory, and so is
  * not for signal handlers.
  * Ordering: none.
- * Progress: bounded. A sequence; when it was aborted a few times, or the thread
- * cannot run any, an atomic addition to the copy of the CPU that it is on, behind
- * a guard. In a sandbox that allows neither getcpu(2) nor a fence (percpu_fence()),
- * and where a fence times out, after a second, such an addition goes to a place
- * beside the copies: their sum lacks it, counter_u64_fetch() of its address, cast to
- * counter_u64_t, does not.
+ * Progress: bounded. The addition is a sequence. If that was aborted a few times, or the
+ * thread cannot run any, it is an atomic addition to the copy of the CPU that the thread
+ * is on, behind a guard. In a sandbox that allows neither getcpu(2) nor a fence
+ * (percpu_fence()), and where a fence times out, after a second, such an addition goes to
+ * a word beside the copies. The sum of the copies lacks that word; counter_u64_fetch() of
+ * the integer's address, cast to counter_u64_t, includes it.
  */
 #define zpcpu_add_protected(base, n)                                                               \
 	percpu_freebsd_zpcpu_add((base), PERCPU_NUMBER(int64_t, n) * PERCPU_ZPCPU_CHECK(base))
@@ -96,7 +96,7 @@ PERCPU_API void percpu_freebsd_zpcpu_add(void *base, int64_t n);
 #define zpcpu_add(base, n) zpcpu_add_protected(base, n)
 #define zpcpu_sub(base, n) zpcpu_sub_protected(base, n)
 
-/** 1, if base points to a number of 8 bytes, which a counter is not. */
+/** 1, if base points to a number of 8 bytes. A counter is no number: does not compile. */
 #define PERCPU_ZPCPU_CHECK(base)                                                                   \
 	PERCPU_NUMBER(int64_t, sizeof(char[sizeof(*(base) + 0) == 8 ? 1 : -1]))
 

@@ -8,7 +8,7 @@
  *	VNET_PCPUSTAT_SYSUNINIT(ipstat);
  *	VNET_PCPUSTAT_ADD(struct ipstat, ipstat, ips_total, 1);
  *
- * Behind it is an array of counter_u64_t, one per field. There is one network
+ * The macros define an array of counter_u64_t, one per field. There is one network
  * stack here, as in a kernel without VIMAGE.
  */
 #ifndef PERCPU_FREEBSD_PCPUSTAT_H
@@ -19,7 +19,7 @@
 #ifdef _NET_VNET_H_
 #error "this stands in for net/vnet.h, which was included before it"
 #endif
-#define _NET_VNET_H_ /* and so the original, included later, is empty */
+#define _NET_VNET_H_ /* makes the original empty if it is included later */
 
 #define VNET_NAME(n) n
 #define VNET(n) (n)
@@ -34,9 +34,9 @@
 		      "the struct must have uint64_t fields only")
 
 /**
- * The counter of field f of a struct, which may be an element of an array:
- * f[i], where g++ wants i to be constant. A field that does not have 8 bytes
- * makes an array of negative size.
+ * The index of the counter of field f of a struct. The field may be an element of an
+ * array, f[i], where g++ wants i to be constant. For a field of another size than 8
+ * bytes the array below has a negative size, and does not compile.
  */
 #define PERCPU_PCPUSTAT_INDEX(type, f)                                         \
 	(offsetof(type, f) / sizeof(char                                       \
@@ -53,7 +53,7 @@
 	VNET_DEFINE_STATIC(counter_u64_t, name[PERCPU_PCPUSTAT_FIELDS(type)]); \
 	PERCPU_PCPUSTAT_CHECK(type)
 
-/** Allocate, or free, all of them; as counter_u64_alloc() and _free(). */
+/** Allocate, or free, all counters of the struct; as counter_u64_alloc() and _free(). */
 #define VNET_PCPUSTAT_ALLOC(name, wait)                                        \
 	COUNTER_ARRAY_ALLOC(VNET(name),                                        \
 			    sizeof(VNET(name)) / sizeof(counter_u64_t), (wait))

@@ -3,14 +3,14 @@
  * rate.h - FreeBSD's counter_rate: limits on events per period.
  *
  * counter_ratecheck() counts an event and says whether it is within the limit
- * of the period. Unlike FreeBSD's, every event is counted, also while another
+ * of the period. Unlike FreeBSD's, it counts every event, also while another
  * thread begins the next period.
  *
  * What the calls have in common.
  * Context: checks and reads in any thread and in signal handlers; allocating and freeing
  * not in a signal handler.
- * Ordering: a check orders nothing else; who begins a period has all events that happened
- * before in the one that ended.
+ * Ordering: a check orders nothing else. When a thread begins a period, all events that
+ * happened before are in the period that ended.
  * Progress: a check takes no lock, and costs a read of the counter besides its add;
  * allocating with M_WAITOK waits until there is memory.
  */
@@ -22,28 +22,28 @@
 PERCPU_BEGIN_DECLS
 
 /**
- * A rate: from counter_rate_alloc(), as since FreeBSD 14; or by value, as in 12 and 13,
- * where a program sets cr_rate to a counter and may set cr_ticks, which then say when
- * the first period began, if they are milliseconds. Its period is a second.
+ * A rate: from counter_rate_alloc(), as since FreeBSD 14; or by value, as in 12 and 13.
+ * There a program sets cr_rate to a counter, and may set cr_ticks to the start of the
+ * first period, in milliseconds. The period of such a rate is a second.
  */
 struct counter_rate {
 	counter_u64_t cr_rate;		      /* events of the period */
 	int64_t cr_ticks PERCPU_ALIGNED_WORD; /* its start, in ms; atomic */
 	int64_t cr_period;		      /* in ms; 0: a second */
-	int cr_over;			      /* the limit was exceeded in it; atomic */
+	int cr_over;			      /* the period exceeded the limit; atomic */
 };
 PERCPU_ASSERT(sizeof(void *) != 8 || sizeof(struct counter_rate) == 32, "in units and the library");
 
 PERCPU_API struct counter_rate *percpu_freebsd_rate_alloc(int wait, int period);
 
-/** Allocate a rate with a period in seconds, of which 0 and less are taken for 1; NULL if
- *  there is no memory and flags do not have M_WAITOK. */
+/** Allocate a rate with a period in seconds; 0 or less means 1. Returns NULL if there is
+ *  no memory and flags do not have M_WAITOK. */
 static inline struct counter_rate *counter_rate_alloc(int flags, int period)
 {
 	return percpu_freebsd_rate_alloc((flags & M_WAITOK) != 0, period);
 }
 
-/** Free what counter_rate_alloc() returned. */
+/** Free a rate of counter_rate_alloc(). */
 PERCPU_API void percpu_freebsd_rate_free(struct counter_rate *cr);
 
 static inline void counter_rate_free(struct counter_rate *cr)
@@ -62,9 +62,9 @@ static inline uint64_t counter_rate_get(struct counter_rate *cr)
 PERCPU_API int64_t percpu_freebsd_ratecheck(struct counter_rate *cr, int64_t limit);
 
 /**
- * Count an event. Returns -1 if the period has had more than limit; otherwise
- * 0, or, for the first event of a period, the events of the one before if
- * those were more than limit.
+ * Count an event. Returns -1 if the period has had more events than limit. Otherwise
+ * returns 0; or, for the first event of a period, the number of events of the period
+ * before, if that was more than limit.
  */
 static inline int64_t counter_ratecheck(struct counter_rate *cr, int64_t limit)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * smp.h - FreeBSD's names for CPUs (sys/smp.h, sys/pcpu.h). Each is left to a port that
- * has a macro of that name; one that has a variable mp_ncpus includes the other headers
- * of percpu/freebsd/, none of which needs this.
+ * smp.h - FreeBSD's names for CPUs (sys/smp.h, sys/pcpu.h). A name is not defined where a
+ * port has a macro of that name. A port that has a variable mp_ncpus includes the other
+ * headers of percpu/freebsd/, none of which needs this one.
  *
- * CPU numbers are possible CPUs': 0 to mp_maxid, each of which has a copy of everything.
+ * The numbers 0 to mp_maxid are those of possible CPUs. Each of these has a copy of
+ * every item and variable.
  */
 #ifndef PERCPU_FREEBSD_SMP_H
 #define PERCPU_FREEBSD_SMP_H

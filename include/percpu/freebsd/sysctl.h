@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sysctl.h - counters that a program reads by name, after FreeBSD's sysctl(9)
- * and sysctlbyname(3). The names are those of this process, no other's.
+ * and sysctlbyname(3). Each process has names of its own.
  *
  *	SYSCTL_NODE(_net, OID_AUTO, my, CTLFLAG_RD, NULL, "My protocol");
  *	SYSCTL_COUNTER_U64(_net_my, OID_AUTO, packets, CTLFLAG_RW, &packets, "...");
@@ -10,18 +10,18 @@
  *	size_t size = sizeof(n);
  *	sysctlbyname("net.my.packets", &n, &size, NULL, 0);
  *
- * The macros register a name before main, and take it away after main, or when the
- * plugin that has it is unloaded; one that counts stays after dlclose(), with its
- * names (docs/process.md). They define an object named after the
- * parent and the name, so that the linker refuses a node defined twice.
+ * The macros register a name before main, and remove it after main, or when the plugin
+ * that has it is unloaded. A plugin that counts stays after dlclose(), with its names
+ * (docs/process.md). The macros define an object named after the parent and the name, so
+ * the linker refuses a node that is defined twice.
  *
  * What the calls have in common, where one does not say more.
  * Context: any thread, not a signal handler; a child of fork has its parent's names.
  * Handlers are called without a lock held.
- * Ordering: of names, as they were registered: who finds one sees what was stored before.
+ * Ordering: a thread that finds a name sees all that was stored before it was registered.
  * Counters are read as by counter_u64_fetch().
- * Progress: they take one lock of the process for a look at the names; what takes a name
- * away waits for the reads of it.
+ * Progress: a call takes one lock of the process while it looks at the names; a call that
+ * removes a name waits for the reads of it.
  */
 #ifndef PERCPU_FREEBSD_SYSCTL_H
 #define PERCPU_FREEBSD_SYSCTL_H
@@ -29,14 +29,14 @@
 #ifdef _SYS_SYSCTL_H_
 #error "this stands in for sys/sysctl.h, which was included before it"
 #endif
-#define _SYS_SYSCTL_H_ /* and so the original, included later, is empty */
+#define _SYS_SYSCTL_H_ /* makes the original empty if it is included later */
 
 #include <percpu/freebsd/pcpustat.h>
 
 PERCPU_BEGIN_DECLS
 
-/* Kinds. A name's type, which its macro sets, and what may be done with it:
- * of these flags CTLFLAG_WR alone has an effect. */
+/* Kinds: a name's type, which its macro sets, and flags, of which only CTLFLAG_WR has an
+ * effect. */
 #define CTLTYPE 0xf
 #define CTLTYPE_NODE 1
 #define CTLTYPE_INT 2
@@ -64,17 +64,17 @@ PERCPU_BEGIN_DECLS
 #define CTLFLAG_STATS 0x00002000U
 #define CTLFLAG_NEEDGIANT 0x00000800U
 
-/** Numbers of names have no meaning here; the argument is not looked at. */
+/** Numbers of names have no meaning here; the macros ignore the argument. */
 #define OID_AUTO (-1)
 
-/** For SYSCTL_NODE(): there are no handlers, NULL or 0 must stand there. */
+/** Nodes have no handlers: the argument of SYSCTL_NODE() must be NULL or 0. */
 struct percpu_no_handler;
 
 struct sysctl_oid;
 struct thread;
 
-/** A request to a handler: what is to be read goes out by SYSCTL_OUT(), what is to be
- *  written comes in by SYSCTL_IN(), if newptr is not NULL. The fields are FreeBSD's. */
+/** A request to a handler. The handler gives the old value out by SYSCTL_OUT(), and gets
+ *  a new one by SYSCTL_IN(), if newptr is not NULL. The fields are FreeBSD's. */
 struct sysctl_req {
 	struct thread *td; /* NULL */
 	int lock;
@@ -88,8 +88,8 @@ struct sysctl_req {
 	int (*newfunc)(struct sysctl_req *req, void *p, size_t size);
 };
 
-/** What a handler of SYSCTL_PROC() gets. It returns 0 or an errno, and may call what is
- *  in this header, but not take away its own name. */
+/** The arguments of a handler of SYSCTL_PROC(). It returns 0 or an errno, and may make all
+ *  calls of this header, but must not remove its own name. */
 #define SYSCTL_HANDLER_ARGS                                                                        \
 	struct sysctl_oid *oidp, void *arg1, intmax_t arg2, struct sysctl_req *req
 #define SYSCTL_OUT(r, p, l) ((r)->oldfunc)(r, p, l)
@@ -100,10 +100,10 @@ struct sysctl_oid_list {
 	struct sysctl_oid *node;
 };
 
-/** A name. Static in the unit that defines it, or made by SYSCTL_ADD_*(); the fields are
- *  the library's, some under FreeBSD's names. */
+/** A name. It is static in the unit that defines it, or made by SYSCTL_ADD_*(). The fields
+ *  belong to the library; some have FreeBSD's names. */
 struct sysctl_oid {
-	struct sysctl_oid_list oid_children; /* of this one */
+	struct sysctl_oid_list oid_children; /* of this name */
 	struct sysctl_oid_list *oid_parent;  /* NULL: a root */
 	const char *oid_name;
 	const char *oid_descr;
@@ -113,26 +113,26 @@ struct sysctl_oid {
 	const char *oid_fmt;
 	size_t size;	      /* of the value, if that is known; otherwise 0 */
 	unsigned oid_kind;    /* CTLTYPE_* | CTLFLAG_* */
-	unsigned oid_running; /* requests */
-	unsigned oid_refcnt;  /* SYSCTL_ADD_NODE() of the same name */
+	unsigned oid_running; /* requests that are in progress */
+	unsigned oid_refcnt;  /* calls of SYSCTL_ADD_NODE() for this name */
 	unsigned reserved;
 	struct sysctl_oid *oid_link; /* by full name */
 };
 PERCPU_ASSERT(sizeof(void *) != 8 || sizeof(struct sysctl_oid) == 96, "in units and the library");
 
-/** The names that were added with it. */
+/** A context: the names that were added with it. */
 struct sysctl_ctx_list {
 	struct percpu_freebsd_added *first;
 };
 
 /**
- * Register a name, or take it away again; what the macros do.
+ * Register a name, or remove it again. The macros call these.
  *
  * Returns 0, or
- *	-EEXIST	something of the same full name is registered; it stays
+ *	-EEXIST	the same full name is registered already; that one stays
  *	-ENAMETOOLONG	the full name has more than 255 characters
- * A name that was not registered is left alone by the second call, which
- * returns when nobody is reading the counters any more.
+ * The second call leaves a name alone that was not registered. It returns when no thread
+ * reads the counters any more.
  *
  * Context: any thread, constructors included; not a signal handler. A child of
  * fork has the names of its parent.
@@ -141,23 +141,23 @@ PERCPU_API int percpu_freebsd_sysctl_register(struct sysctl_oid *oid);
 PERCPU_API void percpu_freebsd_sysctl_unregister(struct sysctl_oid *oid);
 
 /**
- * Read by name, write, or both. A counter is a uint64_t in old; an array or a struct
- * of them is as many, each read by itself. To write to a counter resets it.
+ * Read by name, write, or both. A counter is a uint64_t in old; an array or a struct of
+ * counters is as many, each read by itself. Writing to a counter resets it.
  *
  * Parameters
  *	name	dots between its parts: "net.inet.ip.stats"
- *	old	where the values go; NULL: nowhere
+ *	old	the values are stored here; NULL: nowhere
  *	oldlen	in: bytes at old; out: bytes stored there, or, if old is
  *		NULL, bytes that there are to store. NULL: 0
- *	newp	NULL: write nothing. Counters do not look at what is there: what is
- *		read and what is left add up to what was added.
+ *	newp	NULL: write nothing. A counter ignores the bytes at newp, and is reset:
+ *		the values read and the values left add up to all adds.
  *
  * Returns 0, or
  *	-ENOENT	there is no such name
  *	-EISDIR	it has names below it, not a value
- *	-EPERM	newp, and the name is not CTLFLAG_WR
- *	-ENOMEM	oldlen is too small: what fits was stored, no counter reset
- *	minus what a handler of SYSCTL_PROC() returned
+ *	-EPERM	newp is not NULL, and the name is not CTLFLAG_WR
+ *	-ENOMEM	oldlen is too small: as much as fits was stored, no counter was reset
+ *	minus the errno that a handler of SYSCTL_PROC() returned
  *
  * Context: any thread, not a signal handler.
  * Ordering: as counter_u64_fetch() of each counter. One that is not allocated
@@ -175,7 +175,7 @@ static inline int sysctlbyname(const char *name, void *oldp, size_t *oldlenp, co
 	return percpu_freebsd_sysctlbyname_errno(name, oldp, oldlenp, newp, newlen);
 }
 
-/** What percpu_freebsd_sysctl_foreach() tells of a name, during the call. */
+/** A name, as percpu_freebsd_sysctl_foreach() shows it; valid during the call. */
 struct percpu_freebsd_name {
 	const char *name; /* in full */
 	const char *descr;
@@ -184,20 +184,21 @@ struct percpu_freebsd_name {
 };
 
 /**
- * Call fn for each registered name, in the order of strcmp(), until it returns
- * other than 0. It gets copies, made before the first call: fn may read,
- * register and unregister names.
+ * Call fn for each registered name, in the order of strcmp(), until it returns a value
+ * other than 0. fn gets copies, made before the first call, so it may read, register and
+ * unregister names.
  *
- * Returns what fn returned last, 0 if there is no name, or -ENOMEM.
+ * Returns the last return value of fn, 0 if there is no name, or -ENOMEM.
  * Context: any thread, not a signal handler.
  */
 PERCPU_API int
 percpu_freebsd_sysctl_foreach(int (*fn)(const struct percpu_freebsd_name *n, void *arg), void *arg);
 
 /*
- * What handlers are, or call: for a counter at arg1, for arg2 of them in an array, and for
- * a value at arg1, or without one the value arg2, which is only read. Opaque: arg2 bytes.
- * access is CTLFLAG_RD or CTLFLAG_RW.
+ * Handlers, or functions that handlers call. They read and write a counter at arg1, an
+ * array of arg2 counters, or a value at arg1. If arg1 is NULL, the value is arg2 itself,
+ * and can only be read. An opaque value has arg2 bytes. access is CTLFLAG_RD or
+ * CTLFLAG_RW.
  */
 PERCPU_API int percpu_freebsd_handle_counters(SYSCTL_HANDLER_ARGS);
 PERCPU_API int percpu_freebsd_handle_value(void *value, size_t size, unsigned access,
@@ -248,20 +249,20 @@ static inline int sysctl_handle_opaque(SYSCTL_HANDLER_ARGS)
 }
 
 /*
- * Names made at run time. A context remembers them: sysctl_ctx_free() takes them away, the
- * last one first. Without a context, NULL, they are there for good.
+ * Names made at run time. A context remembers them, and sysctl_ctx_free() removes them, the
+ * last one first. Names that were added without a context (NULL) stay for good.
  */
 
-/** A context without names, or one of zeros. Returns 0. Its calls are not for two threads
- *  at a time. */
+/** Make ctx a context without names; a context of zeros is one already. Returns 0. Only
+ *  one thread at a time may call with the same context. */
 static inline int sysctl_ctx_init(struct sysctl_ctx_list *ctx)
 {
 	ctx->first = NULL;
 	return 0;
 }
 
-/** Take away what was added with the context. Returns 0, or EBUSY, as FreeBSD does, with
- *  nothing taken away: there are names below that are not of this context. */
+/** Remove the names that were added with the context. If names below are not of this
+ *  context, removes nothing, and returns EBUSY, as FreeBSD does; otherwise 0. */
 PERCPU_API int percpu_freebsd_sysctl_ctx_free(struct sysctl_ctx_list *ctx);
 
 static inline int sysctl_ctx_free(struct sysctl_ctx_list *ctx)
@@ -297,17 +298,18 @@ static inline struct sysctl_oid *percpu_freebsd_add_counters(struct sysctl_ctx_l
 
 PERCPU_END_DECLS
 
-/** The names below a node, by the node and by its name. */
+/** The list of names below a node, by the node and by its name. */
 #define SYSCTL_CHILDREN(node) (&(node)->oid_children)
 #define SYSCTL_STATIC_CHILDREN(name) (&sysctl__##name.oid_children)
 
 /**
- * Add a node (if there is one of the name, that is returned), counters, or a handler below
- * parent, which is SYSCTL_CHILDREN(node). Names and descriptions are copied. Return NULL if
- * there is no memory, the name is too long, or something else has it.
+ * Add a node, counters, or a handler below parent, which is SYSCTL_CHILDREN(node). Names
+ * and descriptions are copied. If there is a node of that name already, SYSCTL_ADD_NODE()
+ * returns it. All return NULL if there is no memory, the name is too long, or another
+ * object has it.
  *
- * Context: any thread, not a signal handler. The counters are freed, the unit that has a
- * static parent is unloaded, after sysctl_ctx_free().
+ * Context: any thread, not a signal handler. Call sysctl_ctx_free() before you free the
+ * counters, and before a unit with a static parent is unloaded.
  */
 #define SYSCTL_ADD_NODE(ctx, parent, nbr, name, access, handler, descr)                            \
 	percpu_freebsd_add_node((ctx), (parent), (name), (access), (handler), (descr))
@@ -324,7 +326,7 @@ PERCPU_END_DECLS
 				  (fmt), (descr))
 
 /* clang-format off */
-/* The arguments that are pasted go no further: "linux" and "unix" are macros. */
+/* Pasted arguments are not passed to another macro, which would expand "linux" and "unix". */
 #define PERCPU_SYSCTL_OID(id, parent, name, kind, arg1, arg2, handler, fmt, size, descr) \
 	struct sysctl_oid id = {                                               \
 		{ &id }, parent, name, descr, arg1, arg2, handler, fmt, size,  \
@@ -340,7 +342,7 @@ PERCPU_END_DECLS
 	}                                                                      \
 	PERCPU_ASSERT(1, "a semicolon follows")
 
-/* A NULL or 0 where a handler would be; p, which must be the address of counters. */
+/* These refuse a handler that is not NULL or 0, and a p that is no address of counters. */
 #define PERCPU_SYSCTL_NONE(handler)                                            \
 	(0 ? PERCPU_NULL(struct percpu_no_handler *) : (handler))
 #define PERCPU_SYSCTL_COUNTERS(p)                                              \
@@ -351,7 +353,7 @@ PERCPU_END_DECLS
 				 &sysctl__##parent.oid_children, #name, kind,  \
 				 arg1, arg2, handler, fmt, size, descr)
 
-/** Use a node of another unit. */
+/** Declare a node of another unit. */
 #define SYSCTL_DECL(name) extern struct sysctl_oid sysctl__##name
 
 /** A node: at the root, and below another one. */
@@ -365,8 +367,8 @@ PERCPU_END_DECLS
 			  CTLTYPE_NODE | (access),                             \
 			  PERCPU_SYSCTL_NONE(handler), 0, NULL, "N", 0, descr)
 
-/** A counter; ptr is the address of the counter_u64_t, which may be allocated
- *  later and must be freed after the name is gone, as SYSUNINITs do. */
+/** A counter; ptr is the address of the counter_u64_t. The counter may be allocated later,
+ *  and must be freed after the name was removed, as SYSUNINITs do. */
 #define SYSCTL_COUNTER_U64(parent, nbr, name, access, ptr, descr)              \
 	PERCPU_SYSCTL_VALUE(parent, name,                                      \
 			    CTLTYPE_U64 | CTLFLAG_STATS | (access),            \
@@ -382,7 +384,7 @@ PERCPU_END_DECLS
 			    percpu_freebsd_handle_counters, "S",               \
 			    (len) * sizeof(uint64_t), descr)
 
-/** The counters of VNET_PCPUSTAT_DEFINE(type, array): read as that struct. */
+/** The counters of VNET_PCPUSTAT_DEFINE(type, array); a read returns that struct. */
 #define SYSCTL_VNET_PCPUSTAT(parent, nbr, name, type, array, desc)             \
 	PERCPU_ASSERT(PERCPU_PCPUSTAT_FIELDS(type) ==                          \
 			      sizeof(VNET(array)) / sizeof(counter_u64_t),     \
@@ -394,13 +396,13 @@ PERCPU_END_DECLS
 			    percpu_freebsd_handle_counters, "S",               \
 			    sizeof(type), desc)
 
-/** A value that a function reads and writes, without a lock of the library's. */
+/** A value that a function reads and writes. The library holds no lock meanwhile. */
 #define SYSCTL_PROC(parent, nbr, name, access, ptr, arg, handler, fmt, descr)  \
 	PERCPU_SYSCTL_VALUE(parent, name, (access), (ptr), (arg), (handler),   \
 			    fmt, 0, descr)
 
-/* The nodes that FreeBSD's header declares are a part of their users' names, and so in
- * every unit. */
+/* Names below the nodes that FreeBSD's header declares refer to these, so every unit has
+ * them. */
 #define PERCPU_SYSCTL_KNOWN(id, parent, name)                                  \
 	static struct sysctl_oid id __attribute__((__unused__)) = {                \
 		{ &id }, parent, name, "", NULL, 0, NULL, "N", 0,              \

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uma.h - FreeBSD's zones of per-CPU items: of uma(9), what UMA_ZONE_PCPU needs.
- * pcpu.h has the access to an item's copies. zone.h is underneath.
+ * uma.h - FreeBSD's zones of per-CPU items: the part of uma(9) that UMA_ZONE_PCPU needs,
+ * made of zones of zone.h. pcpu.h has the access to an item's copies.
  *
- * Constructors and the like get the address that uma_zalloc() returns, which
- * is CPU 0's copy, once per item. An item leaves the zone when it is freed, so
- * init runs before ctor at every allocation, and fini after dtor at every free.
+ * ctor, dtor, init and fini get the address that uma_zalloc() returns, which is CPU 0's
+ * copy, once per item. An item leaves the zone when it is freed, so init runs before
+ * ctor at every allocation, and fini after dtor at every free.
  *
  * What the calls have in common, where one does not say more.
  * Context: any thread, not a signal handler.
  * Ordering: as percpu_zone_alloc() and percpu_zone_free().
- * Progress: as those; with M_WAITOK an allocation waits at the limit until an item is
- * freed, and else until there is memory.
+ * Progress: as these two; with M_WAITOK an allocation waits at the zone's maximum until an
+ * item is freed, and else until there is memory.
  */
 #ifndef PERCPU_FREEBSD_UMA_H
 #define PERCPU_FREEBSD_UMA_H
@@ -19,7 +19,7 @@
 #ifdef _VM_UMA_H_
 #error "this stands in for vm/uma.h, which was included before it"
 #endif
-#define _VM_UMA_H_ /* and so the original, included later, is empty */
+#define _VM_UMA_H_ /* makes the original empty if it is included later */
 
 #include <percpu/freebsd/counter.h>
 #include <percpu/zone.h>
@@ -40,10 +40,10 @@ PERCPU_ASSERT(M_WAITOK == 0x0002 && M_ZERO == 0x0100, "the flags are FreeBSD's, 
 typedef struct uma_zone *uma_zone_t;
 
 /*
- * size is that of the zone, in bytes; arg what the caller of uma_zalloc_arg()
- * or uma_zfree_arg() gave; flags its M_WAITOK or M_NOWAIT. A ctor or an init
- * that returns anything but 0 makes the allocation return NULL: after a failed
- * ctor fini is called, after a failed init nothing.
+ * size is the zone's size of an item, in bytes; arg is the argument of uma_zalloc_arg() or
+ * uma_zfree_arg(); flags has the caller's M_WAITOK or M_NOWAIT. If a ctor or an init
+ * returns anything but 0, the allocation returns NULL: after a failed ctor fini is
+ * called, after a failed init nothing.
  */
 typedef int (*uma_ctor)(void *mem, int size, void *arg, int flags);
 typedef void (*uma_dtor)(void *mem, int size, void *arg);
@@ -83,14 +83,14 @@ static inline uma_zone_t uma_zcreate(const char *name, size_t size, uma_ctor cto
 
 PERCPU_API struct uma_zone *percpu_freebsd_pcpu_zone(unsigned size);
 
-/** Zones that are there for all, for items of so many bytes. */
+/** Zones that all code of the process shares, for items of so many bytes. */
 #define pcpu_zone_4 percpu_freebsd_pcpu_zone(4)
 #define pcpu_zone_8 percpu_freebsd_pcpu_zone(8)
 #define pcpu_zone_16 percpu_freebsd_pcpu_zone(16)
 #define pcpu_zone_32 percpu_freebsd_pcpu_zone(32)
 #define pcpu_zone_64 percpu_freebsd_pcpu_zone(64)
 
-/** Destroy a zone. While items of it are allocated it stays as it is. NULL is
+/** Destroy a zone. While items of it are allocated, the call leaves it as it is. NULL is
  *  fine. */
 static inline void uma_zdestroy(uma_zone_t zone)
 {
@@ -101,9 +101,9 @@ static inline void uma_zdestroy(uma_zone_t zone)
  * Allocate an item. arg is for the constructor.
  *
  * With M_WAITOK it waits while there is no memory, and at the zone's maximum
- * until an item is freed; otherwise it returns NULL then. With M_ZERO every
- * CPU's copy is zero, CPU 0's too: it is done after the constructor, as in
- * FreeBSD, which therefore does not see the flag.
+ * until an item is freed; otherwise it returns NULL then. M_ZERO clears every
+ * CPU's copy, CPU 0's too, after the constructor has run, as in FreeBSD; the
+ * constructor therefore does not see the flag.
  *
  * Context: any thread, not a signal handler. A constructor may allocate. In a
  * child of fork the zone is the child's own copy.
@@ -150,8 +150,8 @@ static inline void uma_zfree(uma_zone_t zone, void *item)
 	percpu_freebsd_zfree(zone, item, NULL);
 }
 
-/** The most items that may be allocated at a time, exactly; 0 is no maximum.
- *  Setting returns it. */
+/** The most items that may be allocated at a time, exactly; 0 is no maximum. Setting
+ *  it returns that number. */
 static inline int uma_zone_set_max(uma_zone_t zone, int nitems)
 {
 	return percpu_freebsd_zone_set_max(zone, nitems);
@@ -162,7 +162,7 @@ static inline int uma_zone_get_max(uma_zone_t zone)
 	return percpu_freebsd_zone_max(zone);
 }
 
-/** Items that are allocated; of a moment that others may have changed. */
+/** How many items are allocated; other threads may have changed that when it returns. */
 static inline int uma_zone_get_cur(uma_zone_t zone)
 {
 	return percpu_freebsd_zone_cur(zone);

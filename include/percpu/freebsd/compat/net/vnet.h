@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* In place of FreeBSD's net/vnet.h, for sources that stay as they are. docs/freebsd.md says how to have it found. */
+/* Replaces FreeBSD's net/vnet.h for unchanged sources. docs/freebsd.md says how compilers find it. */
 #ifndef PERCPU_FREEBSD_COMPAT_NET_VNET_H
 #define PERCPU_FREEBSD_COMPAT_NET_VNET_H
 
