@@ -58,7 +58,8 @@ declare -A suites=(
 		--timeout-multiplier 4'
 	[i686]='--suite unit --timeout-multiplier 4'
 	# What depends on the machine's words and atomics: the emulator takes its time.
-	[armhf]='counter hostile journal local lock region seq stats variable wbuf widths zone
+	[armhf]='counter hostile hostile_keys journal local lock lock_thread region region_shared seq
+		stats variable wbuf wbuf_fork widths zone
 		--timeout-multiplier 4'
 )
 
