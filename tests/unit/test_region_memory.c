@@ -43,9 +43,13 @@ static void size_is_told(void **state)
 		assert_int_equal(size, PERCPU_REGION_MEMORY_SIZE(o.cpus));
 		assert_int_equal(size % PERCPU_REGION_MEMORY_ALIGN, 0);
 	}
+	o.cpus = (uint32_t)percpu_status()->possible_cpus;
 	o.lane_size = 1 << 20;
 	assert_int_equal(percpu_region_memory_size(&o, &larger), 0);
-	assert_true(larger > size);
+	assert_true(larger > PERCPU_REGION_MEMORY_SIZE(o.cpus));
+	o.cpus = PERCPU_MAX_CPUS;
+	if (sizeof(void *) < 8)
+		assert_int_equal(percpu_region_memory_size(&o, &larger), -ENOMEM);
 	o.cpus = PERCPU_MAX_CPUS + 1;
 	assert_int_equal(percpu_region_memory_size(&o, &larger), -E2BIG);
 	o.size = 3;
