@@ -95,6 +95,20 @@ struct freebsd_add : on_counters {
 	}
 };
 
+/* Words that the program has just stored, as most do. */
+struct fresh_add : on_array {
+	static constexpr unsigned adds = 2;
+	const percpu_counter_array *const a = array;
+
+	[[gnu::always_inline]] void add(unsigned i)
+	{
+		int64_t n[2] = { 1, 1 };
+
+		__asm__ volatile("" : "+m"(n[0]), "+m"(n[1]));
+		percpu_counter_array_add2(a, i * 8, n);
+	}
+};
+
 static void register_tiers()
 {
 	measure<counter_add>(ADD);
@@ -131,6 +145,7 @@ static void register_vectors()
 	measure<vector_add<2>, in_turn>("percpu_counter_array_add2");
 	measure<vector_add<4>, in_turn>("percpu_counter_array_add4");
 	measure<vector_add<8>, in_turn>("percpu_counter_array_add8");
+	measure<fresh_add, in_turn>("percpu_counter_array_add2, just stored");
 	measure<vector_add<2>>("percpu_counter_array_add2, same line");
 	measure<vector_add<2>, amid_work>("percpu_counter_array_add2" AMID_WORK);
 	measure<vector_add<4>>("percpu_counter_array_add4, same line");
@@ -181,9 +196,10 @@ static void print_adds(const results &r)
 		     ADD AMID_WORK, LIBRSEQ AMID_WORK, LOCKED AMID_WORK });
 	print_rows(r, "Several words in one commit; 8 cache lines in turn, or one",
 		   { "percpu_counter_array_add2", "percpu_counter_array_add4",
-		     "percpu_counter_array_add8", "percpu_counter_array_add2, same line",
-		     "percpu_counter_array_add4, same line", "percpu_counter_array_add8, same line",
-		     "percpu_counter_array_add2" AMID_WORK, "percpu_counter_array_add4" AMID_WORK,
+		     "percpu_counter_array_add8", "percpu_counter_array_add2, just stored",
+		     "percpu_counter_array_add2, same line", "percpu_counter_array_add4, same line",
+		     "percpu_counter_array_add8, same line", "percpu_counter_array_add2" AMID_WORK,
+		     "percpu_counter_array_add4" AMID_WORK,
 		     "percpu_counter_array_add8" AMID_WORK });
 	for (std::string tier : { " (tier cpu)", " (tier shared)" })
 		print_rows(r, ("The lower tiers:" + tier).c_str(),
