@@ -244,7 +244,7 @@ static void write_file(const struct input *in, size_t patches)
 		value = in->patch[i].value;
 		at = place_of(&in->patch[i]);
 		if (in->patch[i].field % FIELDS == LENGTH)
-			end = (off_t)(value % (2 * length));
+			end = (off_t)(value % (2 * length + 1));
 		else
 			must(pwrite(file, &value, in->patch[i].size & 1 ? 4 : 8, (off_t)at) > 0,
 			     "a patch");
