@@ -48,7 +48,7 @@ suite()
 # What is run of each build, as arguments of "meson test".
 declare -A suites=(
 	[gcc]='--timeout-multiplier 2'
-	[clang]='--suite unit --suite inject --suite stepping --suite fuzz --timeout-multiplier 2'
+	[clang]='--suite unit --suite inject --suite stepping --timeout-multiplier 2'
 	[late]='--suite unit --suite inject --timeout-multiplier 2'
 	[asan]='--suite unit --suite inject --suite cli --timeout-multiplier 4'
 	[tsan]='--no-suite compat --no-suite matrix --timeout-multiplier 4'
@@ -120,6 +120,7 @@ compute()
 	behind aarch64 cross_if_possible aarch64 arm64 "${for_aarch64[@]}"
 	behind i686 cross_if_possible i686 i386 "${for_i686[@]}"
 	behind armhf cross_if_possible armhf armhf "${for_armhf[@]}"
+	behind fuzz fuzz_minute
 	behind clang-tidy lint_tidy /tests/
 }
 
@@ -193,6 +194,14 @@ summary()
 	[ "$failed" = 0 ] && [ "$passed" != 0 ]
 }
 
+# Its status is 77 where there is no libFuzzer.
+fuzz_minute()
+{
+	local fuzzer=$build/clang/tests/fuzz/fuzz_region
+	[ -x "$fuzzer" ] || return 77
+	"${gently[@]}" tests/fuzz/run.sh "$fuzzer" 60 "$build/fuzz"
+}
+
 # fuzz SECONDS: from the corpus on, and from what earlier runs have kept.
 fuzz()
 {
@@ -214,7 +223,7 @@ soak()
 
 test_default()
 {
-	local name mixed=tests/compat/mixed
+	local name status mixed=tests/compat/mixed
 	begin_tests
 	compute_beside
 	lint_quickly
@@ -225,6 +234,13 @@ test_default()
 	if test_built i686 && [ "$(uname -m)" = x86_64 ]; then
 		step 'i686 and x86-64 share files' "$mixed.sh" "build/gcc/$mixed" "build/i686/$mixed"
 	fi
+	say 'fuzz for a minute'
+	await fuzz && status=0 || status=$?
+	case $status in
+	0) record PASS 'fuzz for a minute' ;;
+	77) record SKIP 'fuzz for a minute' 'no libFuzzer' ;;
+	*) record FAIL 'fuzz for a minute' ;;
+	esac
 	say 'mutants'
 	await mutants || record FAIL 'mutants'
 	step 'lint: clang-tidy' await clang-tidy
