@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * depot.c - the free items of a zone that its CPUs' caches have no room for.
+ * depot.c - the free items of a pool that its CPUs' arrays have no room for.
  *
- * A depot has shelves, each an array that grows under a lock of its own. Half a cache of
+ * A depot has shelves, each an array that grows under a lock of its own. Half an array of
  * items comes and goes at a time. A thread begins at the shelf of its CPU, and goes on to
  * the next shelf if that one is locked or empty. So CPUs with enough items do not meet, and
  * every item can be reached from every CPU. There are at most 16 shelves, because a thread
@@ -23,6 +23,7 @@ struct percpu_shelf {
 	void **items;
 	size_t n; /* changes under the lock, read without */
 	size_t size;
+	unsigned visits; /* by threads that begin here, for percpu_depot_visited(); atomic */
 } __attribute__((aligned(64)));
 
 static struct percpu_depot *depots; /* under the process lock */
@@ -136,6 +137,19 @@ size_t percpu_depot_take(struct percpu_depot *d, bool wait, void **ret, size_t n
 		pthread_mutex_unlock(&s->lock);
 	}
 	return got;
+}
+
+/* Threads that count at the same time may count as one. */
+bool percpu_depot_visited(struct percpu_depot *d)
+{
+	unsigned *visits, n;
+
+	if (d->count == 0)
+		return false;
+	visits = &d->shelves[own_shelf(d)].visits;
+	n = __atomic_load_n(visits, __ATOMIC_RELAXED) + 1;
+	__atomic_store_n(visits, n, __ATOMIC_RELAXED);
+	return n % PERCPU_DEPOT_VISITS == 0;
 }
 
 void percpu_depot_trim(struct percpu_depot *d)

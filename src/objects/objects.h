@@ -76,11 +76,127 @@ int percpu_depot_put(struct percpu_depot *d, void *const *items, size_t n);
  *  set. */
 size_t percpu_depot_take(struct percpu_depot *d, bool wait, void **ret, size_t n);
 
+/** Note a visit to the depot. Returns true once in so many of the CPU. */
+bool percpu_depot_visited(struct percpu_depot *d);
+#define PERCPU_DEPOT_VISITS 64
+
 /** Free the memory of empty shelves. */
 void percpu_depot_trim(struct percpu_depot *d);
 
 /** Return how many items there are. */
 size_t percpu_depot_count(const struct percpu_depot *d);
+
+/* pool.c, pool_wait.c: what zones and object caches are made of */
+
+#define PERCPU_POOL_MOST 510 /* items in the array of a CPU: a page with its head */
+
+/** Where the items of a pool come from. Called without a lock of the library. */
+struct percpu_pool_backend {
+	/** Make up to n items; how is what percpu_pool_get() was given. Returns how many, at
+	 *  least 1, or -errno; -ENOSPC if an item could be made when another is unmade. */
+	ssize_t (*make)(void *owner, void *how, void **ret, size_t n);
+	/** Returns how many were unmade; the others are lost, and count as taken. */
+	size_t (*unmake)(void *owner, void *const *items, size_t n);
+};
+
+struct percpu_waiter;
+
+struct percpu_pool {
+	/* Set before percpu_pool_init(). */
+	const struct percpu_pool_backend *backend;
+	void *owner;
+	struct percpu_local *arrays; /* NULL: none; the pool's */
+	struct percpu_depot depot;   /* items that the arrays have no room for */
+	unsigned cpus;
+	const struct percpu_counter *requests;
+	size_t fetch;  /* so many items at a time come from the backend; 0 means 1 */
+	uint64_t most; /* slots of an array, up to PERCPU_POOL_MOST */
+	bool adapts;   /* arrays grow, and hold no more than half of the limit */
+
+	/* atomic */
+	uint64_t *room; /* what puts push below: full, or 0 while they must look first */
+	size_t limit;	/* most items; 0: none */
+	size_t taken;	/* items that the backend has made, or is about to make */
+	uint64_t full;	/* items in an array that is full */
+	uint64_t gets;	/* requests when somebody looked at the visits to the depot */
+	uint64_t failures;
+	uint64_t exhausted; /* how often a get found the limit reached, and nothing free */
+	uint64_t waits;
+	uint32_t waiters; /* threads in the queue */
+
+	/* under the lock */
+	pthread_mutex_t lock;
+	struct percpu_waiter *first, *last;
+	struct percpu_pool *next; /* under the process lock */
+};
+
+/** Make a pool of what is set; room may be anywhere. percpu_pool_fini() also cleans up what
+ *  was set for a pool that was not made. */
+void percpu_pool_init(struct percpu_pool *p, uint64_t *room);
+void percpu_pool_fini(struct percpu_pool *p);
+
+/** Get an item. Returns 0, -ENOSPC at the limit, or what the backend returned. Before that,
+ *  it takes an item from wherever one is. */
+int percpu_pool_get(struct percpu_pool *p, void *how, void **ret);
+
+/** The same for a thread that found the limit reached: wait for an item. */
+int percpu_pool_wait(struct percpu_pool *p, void *how, void **ret);
+
+/** Put an item: to who waits, into the array, or the depot; or unmake it. Returns 0, or
+ *  -ETIMEDOUT if it could not be unmade. */
+int percpu_pool_put(struct percpu_pool *p, void *item);
+
+/** After a push onto the array: look for who waits, and whether the limit was lowered. */
+void percpu_pool_look(struct percpu_pool *p);
+
+/** Unmake items. Returns how many. */
+size_t percpu_pool_unmake(struct percpu_pool *p, void *const *items, size_t n);
+
+/** Unmake all that is free. Returns how many. */
+size_t percpu_pool_drain(struct percpu_pool *p);
+
+void percpu_pool_set_limit(struct percpu_pool *p, size_t limit);
+
+/** The limit; SIZE_MAX if there is none. */
+size_t percpu_pool_limit(const struct percpu_pool *p);
+
+/** Whether the limit was lowered below what is taken. */
+bool percpu_pool_is_over(const struct percpu_pool *p);
+
+/** Return the array of a CPU; NULL if there is none. */
+const struct percpu_array *percpu_pool_array(const struct percpu_pool *p, unsigned cpu);
+
+/** Return how many items are free. */
+uint64_t percpu_pool_count(const struct percpu_pool *p);
+
+static inline bool percpu_pool_has_waiters(const struct percpu_pool *p)
+{
+	return percpu_unlikely(__atomic_load_n(&p->waiters, __ATOMIC_RELAXED) != 0);
+}
+
+/* Between the two sources. */
+
+/** Claim up to n items below the limit. Returns how many. */
+size_t percpu_pool_claim(struct percpu_pool *p, size_t n);
+void percpu_pool_unclaim(struct percpu_pool *p, size_t n);
+
+/** Make up to n items that were claimed. Returns how many, or -errno. */
+ssize_t percpu_pool_make(struct percpu_pool *p, void *how, void **ret, size_t n);
+
+/** Take a free item from the depot, or from the array of any CPU. */
+int percpu_pool_find(struct percpu_pool *p, void **ret);
+
+/** Let so many items fill an array, or as many as are allowed. */
+void percpu_pool_fit(struct percpu_pool *p, uint64_t wanted);
+
+/** Set room. */
+void percpu_pool_open(struct percpu_pool *p);
+
+/** Give an item to the first who waits. Returns false if nobody does. */
+bool percpu_pool_serve(struct percpu_pool *p, void *item);
+
+/** Serve those who wait with what is free. Returns 0 if nobody is left, or -errno. */
+int percpu_pool_settle(struct percpu_pool *p);
 
 /* wbuf_queue.c */
 
@@ -109,32 +225,16 @@ struct percpu_zone {
 	bool own; /* the region goes with the zone */
 	percpu_zone_fn *ctor, *dtor;
 	void *arg;
-	struct percpu_local *cache;	 /* NULL: a shared region, or PERCPU_ZONE_DEBUG */
-	struct percpu_depot depot;	 /* items that the caches have no room for */
+	struct percpu_pool pool; /* without arrays in a shared region, or PERCPU_ZONE_DEBUG */
 	struct percpu_zone_check *check; /* PERCPU_ZONE_DEBUG */
 	struct percpu_counter *requests;
 	uintptr_t base; /* of lane 0 of the region's first chunk */
 
-	/* atomic */
-	bool plain; /* allocating and freeing need only the cache */
-	size_t limit;
-	size_t taken;
-	uint64_t failures PERCPU_ALIGNED_WORD;
-	uint64_t waits PERCPU_ALIGNED_WORD;
-	uint32_t waiters; /* threads in wait_for_item() */
-	uint32_t freed;	  /* futex: changes with each free while there are waiters */
+	bool plain;			   /* allocating and freeing need only the array */
+	uint64_t room PERCPU_ALIGNED_WORD; /* of the pool */
 };
 
-/** Return the cache of a CPU; NULL if there is none. */
-const struct percpu_array *percpu_zone_cache_of(const struct percpu_zone *z, unsigned cpu);
-
-/** Whether the limit was lowered below what is taken. */
-bool percpu_zone_is_over(const struct percpu_zone *z);
-
-/** Wake a thread that waits for an item. */
-void percpu_zone_wake(struct percpu_zone *z);
-
-/** Empty the caches of all CPUs, and the depot. */
-void percpu_zone_drain(struct percpu_zone *z);
+/** Where a zone's items come from. */
+extern const struct percpu_pool_backend percpu_zone_backend;
 
 #endif

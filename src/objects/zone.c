@@ -2,17 +2,11 @@
 /*
  * zone.c - the per-CPU allocator. How items come and go is in zone_item.c.
  *
- * Items are cells of a region. Between the region, whose allocation takes a
- * lock, and the caller is a cache: an array per CPU that sequences push freed
- * items on and pop them from. It is filled and emptied by half, from and into
- * the depot, an array of free items, and what that lacks comes from the region.
- * A zone in a region that others use has no depot, so as not to hoard.
+ * Items are cells of a region, whose allocation takes a lock. Between the region and
+ * the caller is a pool (pool.c): an array of free items per CPU, and a depot. A zone in
+ * a region that others use has no depot, so as not to hoard.
  *
- * "taken" counts the items that are out of the region: with callers, in caches
- * or in the depot. The limit is on that, so before it fails somebody, the depot
- * and the caches of all CPUs are searched.
- *
- * A zone in a shared region has no cache: what was in it would be lost with
+ * A zone in a shared region has no arrays: what was in it would be lost with
  * the process.
  */
 #define _GNU_SOURCE
@@ -29,6 +23,8 @@
 #include "objects.h"
 
 #define MAX_ALIGN 64
+#define BATCH (PERCPU_ZONE_CACHE / 2)
+#define BATCH_BYTES 4096 /* larger items come from the region in smaller numbers */
 
 /* Creation */
 
@@ -56,8 +52,7 @@ static const char *find_fault(const char *name, size_t size, const struct percpu
 static void free_zone(struct percpu_zone *z)
 {
 	percpu_counter_destroy(z->requests);
-	percpu_local_destroy(z->cache);
-	percpu_depot_fini(&z->depot);
+	percpu_pool_fini(&z->pool);
 	if (z->own)
 		percpu_region_close(z->region);
 	percpu_zone_check_destroy(z->check);
@@ -82,11 +77,23 @@ static int make_parts(struct percpu_zone *z, const struct percpu_zone_options *o
 	if (z->region->shared)
 		return 0;
 	if (z->own)
-		e = percpu_depot_init(&z->depot, z->region->cpus);
+		e = percpu_depot_init(&z->pool.depot, z->region->cpus);
 	if (e != 0)
 		return e;
 	return percpu_local_create(sizeof(struct percpu_array) + PERCPU_ZONE_CACHE * sizeof(void *),
-				   PERCPU_LOCAL_LOCK, &z->cache);
+				   PERCPU_LOCAL_LOCK, &z->pool.arrays);
+}
+
+static void start_pool(struct percpu_zone *z, size_t limit)
+{
+	struct percpu_pool *p = &z->pool;
+
+	p->backend = &percpu_zone_backend;
+	p->owner = z;
+	p->limit = limit;
+	p->full = p->most = PERCPU_ZONE_CACHE;
+	p->fetch = z->size <= BATCH_BYTES / BATCH ? BATCH : BATCH_BYTES / z->size + 1;
+	percpu_pool_init(p, &z->room);
 }
 
 int percpu_zone_create(const char *name, size_t size, const struct percpu_zone_options *o,
@@ -111,7 +118,6 @@ int percpu_zone_create(const char *name, size_t size, const struct percpu_zone_o
 	snprintf(z->name, sizeof(z->name), "%s", name);
 	z->size = (size + sizeof(uint64_t) - 1) / sizeof(uint64_t) * sizeof(uint64_t);
 	z->align = opt.align != 0 ? opt.align : sizeof(uint64_t);
-	z->limit = opt.limit;
 	z->ctor = opt.ctor;
 	z->dtor = opt.dtor;
 	z->arg = opt.arg;
@@ -121,7 +127,8 @@ int percpu_zone_create(const char *name, size_t size, const struct percpu_zone_o
 		return e;
 	}
 	z->base = (uintptr_t)z->region->first->base;
-	z->plain = z->cache != NULL && z->ctor == NULL && z->dtor == NULL;
+	start_pool(z, opt.limit);
+	z->plain = z->pool.arrays != NULL && z->ctor == NULL && z->dtor == NULL;
 	*ret = z;
 	return 0;
 }
@@ -130,8 +137,8 @@ int percpu_zone_destroy(struct percpu_zone *z)
 {
 	if (z == NULL)
 		return 0;
-	percpu_zone_drain(z);
-	if (__atomic_load_n(&z->taken, __ATOMIC_ACQUIRE) != 0)
+	(void)percpu_pool_drain(&z->pool);
+	if (__atomic_load_n(&z->pool.taken, __ATOMIC_ACQUIRE) != 0)
 		return -EBUSY;
 	free_zone(z);
 	return 0;
@@ -182,17 +189,7 @@ void percpu_zone_set_limit(struct percpu_zone *z, size_t limit)
 {
 	if (z == NULL)
 		return;
-	__atomic_store_n(&z->limit, limit, __ATOMIC_SEQ_CST);
-	if (percpu_zone_is_over(z)) {
-		/* Items in caches count as taken. From now on each free checks the limit
-		 * before it uses a cache. */
-		__atomic_store_n(&z->plain, false, __ATOMIC_SEQ_CST);
-		if (percpu_fence() != 0) {
-			/* Sequences in progress may still cache an item per CPU. */
-		}
-		percpu_zone_drain(z);
-	}
-	percpu_zone_wake(z);
+	percpu_pool_set_limit(&z->pool, limit);
 }
 
 size_t percpu_zone_reclaim(struct percpu_zone *z)
@@ -201,8 +198,8 @@ size_t percpu_zone_reclaim(struct percpu_zone *z)
 
 	if (z == NULL)
 		return 0;
-	percpu_zone_drain(z);
-	percpu_depot_trim(&z->depot);
+	(void)percpu_pool_drain(&z->pool);
+	percpu_depot_trim(&z->pool.depot);
 	if (z->check != NULL)
 		percpu_zone_check_reclaim(z->check, true);
 	PERCPU_STEP("zone: poison forgotten");
@@ -214,22 +211,21 @@ size_t percpu_zone_reclaim(struct percpu_zone *z)
 
 void percpu_zone_stats(const struct percpu_zone *z, struct percpu_zone_stats *ret)
 {
-	const struct percpu_array *a;
-	uint64_t cached = 0, taken;
+	const struct percpu_pool *p;
+	uint64_t cached, taken;
 
 	if (z == NULL || ret == NULL)
 		return;
-	for (unsigned cpu = 0; (a = percpu_zone_cache_of(z, cpu)) != NULL; cpu++)
-		cached += __atomic_load_n(&a->count, __ATOMIC_RELAXED);
-	cached += percpu_depot_count(&z->depot);
-	taken = __atomic_load_n(&z->taken, __ATOMIC_RELAXED);
+	p = &z->pool;
+	cached = percpu_pool_count(p);
+	taken = __atomic_load_n(&p->taken, __ATOMIC_RELAXED);
 	memset(ret, 0, sizeof(*ret));
 	memcpy(ret->name, z->name, sizeof(ret->name));
 	ret->size = z->size;
-	ret->limit = __atomic_load_n(&z->limit, __ATOMIC_RELAXED);
+	ret->limit = __atomic_load_n(&p->limit, __ATOMIC_RELAXED);
 	ret->used = taken > cached ? taken - cached : 0;
 	ret->cached = cached;
 	ret->requests = percpu_counter_fetch(z->requests);
-	ret->failures = __atomic_load_n(&z->failures, __ATOMIC_RELAXED);
-	ret->waits = __atomic_load_n(&z->waits, __ATOMIC_RELAXED);
+	ret->failures = __atomic_load_n(&p->failures, __ATOMIC_RELAXED);
+	ret->waits = __atomic_load_n(&p->waits, __ATOMIC_RELAXED);
 }

@@ -19,6 +19,18 @@
 static struct percpu_zone *zone;
 static void *items[MANY];
 
+/* Who waits for an item sleeps until it is woken: no time-out helps. */
+
+void __real_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
+void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
+
+static bool sleeps_for_good;
+
+void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns)
+{
+	__real_percpu_futex_sleep(word, operation, value, sleeps_for_good ? 0 : ns);
+}
+
 static void take_another(void)
 {
 	items[1] = take(zone, 0);
@@ -30,7 +42,7 @@ static void a_limit_holds_for_two_at_once(void **state)
 
 	(void)state;
 	zone = make(8, &o);
-	let_happen(take_another, "zone: limit read", 1);
+	let_happen(take_another, "pool: limit read", 1);
 	assert_int_equal(percpu_zone_alloc(zone, 0, &items[0]), -ENOSPC);
 	assert_int_equal(times, 0);
 	assert_int_equal(stats_of(zone).used, 1);
@@ -49,12 +61,54 @@ static void nothing_is_kept_above_a_lowered_limit(void **state)
 	zone = make(8, NULL);
 	for (unsigned i = 0; i < MANY; i++)
 		items[i] = take(zone, 0);
-	let_happen(lower_limit, "zone: to be put away", 1);
+	let_happen(lower_limit, "pool: to be put away", 1);
 	for (unsigned i = 0; i < MANY; i++)
 		assert_int_equal(percpu_zone_free(zone, items[i]), 0);
 	assert_int_equal(times, 0);
 	assert_in_range(stats_of(zone).cached, 0, 1);
 	assert_int_equal(percpu_zone_destroy(zone), 0);
+}
+
+/* A thread begins to wait behind the look of a free at who waits. Its own look at the
+ * arrays is over when it sleeps, so the free has to find it. */
+
+static pthread_t waiter;
+
+static void *wait_for_item(void *arg)
+{
+	void *item;
+
+	test_child_require(percpu_zone_alloc(zone, PERCPU_ZONE_WAIT, &item) == 0, "alloc");
+	test_child_require(percpu_zone_free(zone, item) == 0, "free");
+	return arg;
+}
+
+static void begin_to_wait(void)
+{
+	test_child_require(pthread_create(&waiter, NULL, wait_for_item, NULL) == 0, "a thread");
+	while (stats_of(zone).waits == 0)
+		test_sleep_us(1000);
+	test_sleep_us(20000);
+}
+
+static int free_before_a_waiter(void *arg)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .limit = 1 };
+
+	(void)arg;
+	sleeps_for_good = true;
+	test_child_require(percpu_zone_create("test", 8, &o, &zone) == 0, "create");
+	test_child_require(percpu_zone_alloc(zone, 0, &items[0]) == 0, "the only item");
+	let_happen(begin_to_wait, "zone: room read", 1);
+	test_child_require(percpu_zone_free(zone, items[0]) == 0 && times == 0, "free");
+	pthread_join(waiter, NULL);
+	return percpu_zone_destroy(zone) != 0;
+}
+
+static void those_who_wait_are_found(void **state)
+{
+	(void)state;
+	assert_int_equal(test_wait(test_fork(free_before_a_waiter, NULL), 10), 0);
 }
 
 static void free_half(void)
@@ -232,6 +286,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_limit_holds_for_two_at_once),
 		cmocka_unit_test(nothing_is_kept_above_a_lowered_limit),
+		cmocka_unit_test(those_who_wait_are_found),
 		cmocka_unit_test(shelves_are_for_one_at_a_time),
 		cmocka_unit_test(poison_may_go_with_its_page),
 		cmocka_unit_test(moved_visitors_come_back),
