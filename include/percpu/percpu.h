@@ -17,6 +17,7 @@
 #include <percpu/fence.h>
 #include <percpu/local.h>
 #include <percpu/region.h>
+#include <percpu/ring.h>
 #include <percpu/seq.h>
 #include <percpu/stats.h>
 #include <percpu/status.h>

@@ -133,6 +133,7 @@ enum percpu_fork_order {
 	PERCPU_FORK_PROCESS,	 /* the process lock */
 	PERCPU_FORK_REGIONS,	 /* has no lock of the process */
 	PERCPU_FORK_POOLS,	 /* the queue of each pool */
+	PERCPU_FORK_RINGS,	 /* likewise: the process lock protects their list */
 	PERCPU_FORK_DEPOTS,	 /* the shelves of each depot */
 	PERCPU_FORK_PARTS,
 };

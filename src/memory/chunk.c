@@ -149,10 +149,7 @@ static void add_in_lane(struct percpu_chunk *k, uint32_t lane, size_t offset, in
 			   __ATOMIC_RELAXED);
 }
 
-/* Add atomically if libc's area does not tell the CPU, or some region has no lane for the
- * CPU, or its atomic lane was never used. */
-static __attribute__((noinline)) void find_lane_and_add(struct percpu_chunk *k, size_t offset,
-							int64_t n)
+uint32_t percpu_chunk_choose_lane(struct percpu_chunk *k)
 {
 	int cpu = percpu_tier_is_shared ? 0 : percpu_thread_cpu();
 	uint32_t lane = cpu > 0 && (uint32_t)cpu < k->cpus ? (uint32_t)cpu : 0;
@@ -161,7 +158,15 @@ static __attribute__((noinline)) void find_lane_and_add(struct percpu_chunk *k, 
 		percpu_note_cpus((uint32_t)cpu + 1);
 	if (!is_in_use(k, lane))
 		lane = use_atomic_lane(k, lane);
-	add_in_lane(k, lane, offset, n);
+	return k->cpus + lane;
+}
+
+/* Add atomically if libc's area does not tell the CPU, or some region has no lane for the
+ * CPU, or its atomic lane was never used. */
+static __attribute__((noinline)) void find_lane_and_add(struct percpu_chunk *k, size_t offset,
+							int64_t n)
+{
+	add_in_lane(k, percpu_chunk_choose_lane(k) - k->cpus, offset, n);
 }
 
 /* Stores in front of an atomic addition delay it. So the rare cases, for which the compiler

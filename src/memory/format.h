@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include <percpu/region.h>
+#include <percpu/seq.h> /* struct percpu_ring_lane, which sequences fill */
 
 /*
  * A chunk is mapped as follows. Lane 0 is aligned to PERCPU_LANE_SIZE, so that
@@ -62,7 +63,7 @@ _Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic wo
 
 /* Files of another major number are refused. docs/format.md says what a minor one may add. */
 #define PERCPU_FORMAT_MAJOR 4
-#define PERCPU_FORMAT_MINOR 0
+#define PERCPU_FORMAT_MINOR 1
 #define PERCPU_FORMAT ((uint32_t)PERCPU_FORMAT_MINOR << 16 | PERCPU_FORMAT_MAJOR)
 
 /* A key has the offset in the lane in its lowest bits, then the index of the chunk + 1, and
@@ -77,6 +78,7 @@ enum percpu_kind {
 	PERCPU_KIND_COMPACT,
 	PERCPU_KIND_STATS,
 	PERCPU_KIND_COUNTER,
+	PERCPU_KIND_RING,
 };
 
 /** Bytes of each lane that a compact counter takes. It uses a cell of 4 bytes in a CPU lane,
@@ -100,6 +102,28 @@ struct percpu_stats_control {
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_stats_control) == 56, "file layout");
+
+/** The control block of rings, in the bias lane at the key. */
+struct percpu_ring_control {
+	uint64_t size;	  /* bytes of a CPU's ring */
+	uint64_t bias;	  /* 0: of percpu_ring_lane.dropped, which is at this offset */
+	uint32_t flags;	  /* of percpu_ring_create() */
+	uint32_t clock;	  /* enum percpu_ring_clock */
+	uint64_t ticks;	  /* the counter when the rings were created, */
+	uint64_t ns;	  /* and CLOCK_MONOTONIC then */
+	uint64_t boot[2]; /* tells that boot of the machine from others; 0: not known */
+	uint64_t unused;
+	uint64_t rate; /* ns per 2^32 ticks; 0: not known yet */
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_ring_control) == 72, "file layout");
+
+/** The counter whose time records have. */
+enum percpu_ring_clock {
+	PERCPU_RING_CLOCK_NS,  /* none: CLOCK_MONOTONIC, in ns */
+	PERCPU_RING_CLOCK_TSC, /* x86: rdtsc */
+	PERCPU_RING_CLOCK_ARM, /* aarch64: cntvct_el0 */
+};
 
 /** What each change adds to bank: more than any distance of banks. */
 #define PERCPU_STATS_FLIP (UINT64_C(1) << 40)

@@ -97,6 +97,10 @@ uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset);
 uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset);
 void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n);
 
+/** Choose an atomic lane for the calling thread, that of its CPU if possible, and mark it as
+ *  used. Returns the number of the lane, k->cpus at least. */
+uint32_t percpu_chunk_choose_lane(struct percpu_chunk *k);
+
 /** Set size bytes to zero in every lane, but cpu_size of them in the CPU lanes, both
  *  rounded up to multiples of 8. No thread may be using them. */
 void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t cpu_size, size_t size);

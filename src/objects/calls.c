@@ -112,6 +112,11 @@ int percpu_local_copy_call(const struct percpu_local *l, uint64_t mask, const ui
 	return percpu_local_copy(l, mask, src, words);
 }
 
+int percpu_ring_put_call(const struct percpu_ring *r, const void *src, size_t size)
+{
+	return percpu_ring_put(r, src, size);
+}
+
 int percpu_wbuf_add_call(struct percpu_wbuf *w, uint64_t *cell, uint64_t n)
 {
 	return percpu_wbuf_add(w, cell, n);

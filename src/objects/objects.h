@@ -5,6 +5,7 @@
 #ifndef PERCPU_OBJECTS_H
 #define PERCPU_OBJECTS_H
 
+#include <percpu/ring.h>
 #include <percpu/zone.h>
 
 #include "../memory/memory.h"
@@ -29,6 +30,74 @@ static inline struct percpu_stats_control *percpu_stats_control(const struct per
 {
 	return percpu_stats_control_at(s->block.chunk, s->block.base);
 }
+
+/* ring.c */
+
+/** The words of a record besides its bytes: its name twice, and the time. */
+#define PERCPU_RING_EXTRA 3
+
+/** Return how many words a record of size bytes takes; and how many bytes the longest has in
+ *  rings of so many bytes. */
+static inline uint64_t percpu_ring_words(uint64_t size)
+{
+	return PERCPU_RING_EXTRA + (size + 7) / 8;
+}
+
+static inline size_t percpu_ring_longest_of(size_t size)
+{
+	return size / 4 < PERCPU_RING_MAX_RECORD ? size / 4 : PERCPU_RING_MAX_RECORD;
+}
+
+/** Return what the rings have in a lane. */
+static inline struct percpu_ring_lane *percpu_ring_at(const struct percpu_ring *r, size_t lane)
+{
+	return (struct percpu_ring_lane *)(r->block.base + lane * r->block.stride);
+}
+
+static inline struct percpu_ring_control *percpu_ring_control(const struct percpu_ring *r)
+{
+	return (struct percpu_ring_control *)percpu_ring_at(r, 2 * (size_t)r->block.chunk->cpus);
+}
+
+/* ring_time.c */
+
+#if defined(__x86_64__) || defined(__i386__)
+#define PERCPU_RING_CLOCK PERCPU_RING_CLOCK_TSC
+#elif defined(__aarch64__)
+#define PERCPU_RING_CLOCK PERCPU_RING_CLOCK_ARM
+#else
+#define PERCPU_RING_CLOCK PERCPU_RING_CLOCK_NS
+#endif
+
+/** A moment by the counter and by the clock. */
+struct percpu_ring_moment {
+	uint64_t ticks;
+	uint64_t ns;
+};
+
+/** Return the counter. It is read after all loads and stores that precede the call are done,
+ *  and before those that follow it. */
+uint64_t percpu_ring_ticks(void);
+
+struct percpu_ring_moment percpu_ring_now(void);
+
+/** Return the time of a count that is between two moments, in ns. */
+uint64_t percpu_ring_ns(uint64_t ticks, struct percpu_ring_moment from,
+			struct percpu_ring_moment to);
+
+/** Note a moment in the control block. */
+void percpu_ring_anchor(struct percpu_ring_control *c);
+
+/** Whether the moment there is of this boot of the machine, as far as is known. */
+bool percpu_ring_is_of_this_boot(const struct percpu_ring_control *c);
+
+/** Note how fast the counter counts, if the moment there is some time ago. If it is of
+ *  another boot, replace it. */
+void percpu_ring_rate(struct percpu_ring_control *c);
+
+/** Set two moments between which each record is whose counter was read before this. */
+void percpu_ring_moments(const struct percpu_ring_control *c, bool of_this_boot,
+			 struct percpu_ring_moment *from, struct percpu_ring_moment *to);
 
 /* local.c */
 

@@ -130,6 +130,13 @@ def lists(lib):
     lib.same(results, [0, 0, -28], "copy until it is full")
 
 
+def rings(lib):
+    """Rings of records."""
+    ring = lib.make("percpu_ring_create", size(1024), 0)
+    results = [lib.call("percpu_ring_put", ring, b"record", size(n)) for n in (6, 0, 257)]
+    lib.same(results, [0, -22, -90], "put one, nothing, and too much")
+
+
 def buffers(lib):
     """Write buffers."""
     wbuf = lib.make("percpu_wbuf_create", None)
@@ -174,7 +181,7 @@ def try_all(source, work, late):
     if lacking:
         return f"not exported: {sorted(lacking)}"
     try:
-        for part in (counters, statistics, words, lists, buffers, rest):
+        for part in (counters, statistics, words, lists, rings, buffers, rest):
             part(lib)
     except AssertionError as wrong:
         return str(wrong)

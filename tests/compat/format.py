@@ -29,7 +29,8 @@ NUMBERS = {
     r"(\d+) array of counters": "PERCPU_KIND_ARRAY",
     r"(\d+) compact counters,": "PERCPU_KIND_COMPACT",
     r"(\d+) statistics,": "PERCPU_KIND_STATS",
-    r"(\d+) counter \|": "PERCPU_KIND_COUNTER",
+    r"(\d+) counter, \d": "PERCPU_KIND_COUNTER",
+    r"(\d+) rings \|": "PERCPU_KIND_RING",
     r"n of them, take (\d+) n bytes of each lane": "PERCPU_COMPACT_SHARE",
     r"bits 0 to (\d+): which bank counts": "__builtin_ctzll(PERCPU_STATS_FLIP) - 1",
 }

@@ -47,6 +47,18 @@ AT(percpu_pair, turn, 0, 0, 0);
 AT(percpu_pair, reserved, 8, 8, 8);
 AT(percpu_pair, copy, 16, 16, 16);
 
+SIZE(percpu_ring_lane, 128, 128, 128);
+AT(percpu_ring_lane, head, 0, 0, 0);
+AT(percpu_ring_lane, dropped, 8, 8, 8);
+AT(percpu_ring_lane, lock, 16, 16, 16);
+AT(percpu_ring_lane, unused, 20, 20, 20);
+AT(percpu_ring_lane, reserved, 24, 24, 24);
+AT(percpu_ring_lane, tail, 64, 64, 64);
+AT(percpu_ring_lane, consumer, 72, 72, 72);
+AT(percpu_ring_lane, unused2, 76, 76, 76);
+AT(percpu_ring_lane, reserved2, 80, 80, 80);
+AT(percpu_ring_lane, slot, 128, 128, 128);
+
 SIZE(percpu_block, 40, 20, 20);
 AT(percpu_block, base, 0, 0, 0);
 AT(percpu_block, stride, 8, 4, 4);
@@ -74,6 +86,22 @@ SIZE(percpu_compact, 56, 40, 32);
 AT(percpu_compact, block, 0, 0, 0);
 AT(percpu_compact, half, 40, 24, 20);
 AT(percpu_compact, n, 48, 32, 28);
+
+SIZE(percpu_ring, 72, 48, 44);
+AT(percpu_ring, block, 0, 0, 0);
+AT(percpu_ring, mask, 40, 24, 20);
+AT(percpu_ring, keep, 48, 32, 28);
+AT(percpu_ring, longest, 56, 40, 36);
+AT(percpu_ring, next, 64, 44, 40);
+
+SIZE(percpu_ring_record, 48, 40, 40);
+AT(percpu_ring_record, cpu, 0, 0, 0);
+AT(percpu_ring_record, locked, 4, 4, 4);
+AT(percpu_ring_record, number, 8, 8, 8);
+AT(percpu_ring_record, time, 16, 16, 16);
+AT(percpu_ring_record, lost, 24, 24, 24);
+AT(percpu_ring_record, size, 32, 32, 32);
+AT(percpu_ring_record, data, 40, 36, 36);
 
 SIZE(percpu_stats, 104, 64, 60);
 AT(percpu_stats, block, 0, 0, 0);

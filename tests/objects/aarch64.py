@@ -10,7 +10,7 @@ SIGNATURE = 0xD428BC00
 ORDERS = True
 ALWAYS = {"sp"}
 
-ALU = {"add", "sub", "and", "orr", "eor", "mul", "lsl", "adds", "subs", "ands"}
+ALU = {"add", "sub", "and", "orr", "eor", "mul", "lsl", "lsr", "adds", "subs", "ands"}
 LOADS = {"ldr": "", "ldar": "acquire"}
 STORES = {"str": "", "stlr": "release"}
 
@@ -67,7 +67,7 @@ def decode(at, text):
             i.op, i.width = "compare", register(args[0]).width
         i.sources = [register(a) for a in args[:1]]
         return i
-    if name in ("yield", "nop"):
+    if name in ("yield", "nop", "isb"):
         i.op = "nothing"
         return i
     if name == "adrp":

@@ -21,6 +21,7 @@ struct objects {
 	struct percpu_stats *stats;
 	struct percpu_compact *compact;
 	struct percpu_wbuf *wbuf;
+	struct percpu_ring *ring;
 	size_t n;
 };
 
@@ -60,6 +61,8 @@ INLINE void every_operation(const struct objects *o)
 	(void)percpu_stats_update(o->stats, 0, 0, u, 4);
 	(void)percpu_stats_update(o->stats, 0, 0, u, 8);
 	percpu_compact_add(o->compact, 0, n[0]);
+	(void)percpu_ring_put(o->ring, n, sizeof(n));
+	(void)percpu_ring_put(o->ring, n, o->n);
 	(void)percpu_wbuf_add(o->wbuf, &cell, 1);
 	(void)percpu_wbuf_add_n(o->wbuf, adds, 2);
 	(void)percpu_wbuf_add_n(o->wbuf, adds, 4);

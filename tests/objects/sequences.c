@@ -79,6 +79,11 @@ int copy(GUARDED, uint64_t mask, const uint64_t *src, uint64_t words)
 	return percpu_seq_copy(cell, guard, stride, mask, src, words);
 }
 
+int put(PLAIN, uint64_t mask, uint64_t keep, const void *src, uint64_t size, uint64_t last)
+{
+	return percpu_seq_put(cell, stride, mask, keep, src, size, last);
+}
+
 int narrow_add(PLAIN, int64_t n, uint64_t half)
 {
 	return percpu_seq_narrow_add(cell, stride, n, half);
@@ -103,7 +108,8 @@ int constants(void *cell, const void *guard, const uint64_t *bank, int64_t *ret)
 	       percpu_seq_xchg(cell, guard, STRIDE, 0, ret) +
 	       percpu_seq_push(cell, guard, STRIDE, 8, ret) +
 	       percpu_seq_narrow_add(cell, STRIDE, 1, 1 << 20) +
-	       percpu_seq_narrow_cross(cell, STRIDE, -1, bank, 0) + percpu_seq_spin(cell, 100);
+	       percpu_seq_narrow_cross(cell, STRIDE, -1, bank, 0) + percpu_seq_spin(cell, 100) +
+	       percpu_seq_put(cell, STRIDE, 127, 0, ret, 8, 1);
 }
 
 int append1(PLAIN, uint64_t mask, percpu_words2 n0)

@@ -29,6 +29,10 @@ SEQUENCES = {
     "append1": ("cell:64 cell+8:64:acquire", "cell[]:128 cell:64:release"),
     "append2": ("cell:64 cell+8:64:acquire", "cell[]:128 " * 2 + "cell:64:release"),
     "append4": ("cell:64 cell+8:64:acquire", "cell[]:128 " * 4 + "cell:64:release"),
+    "put": (
+        "cell:64:acquire cell+64:64:acquire cell[]:64 src[]:64",
+        "cell[]:64 " * 5 + "cell:64:release",
+    ),
     "narrow_add": ("cell:32", "cell:32"),
     "narrow_cross": ("checkpoint:64:acquire cell:32", "cell:32"),
     "spin": ("flag:32", ""),

@@ -10,12 +10,12 @@ SIGNATURE = 0x53053053
 ORDERS = False  # all loads are acquire, and all stores release
 ALWAYS = {"rsp", "rip"}
 
-ALU = {"add", "sub", "and", "or", "xor", "imul", "adc", "sbb"}
+ALU = {"add", "sub", "and", "or", "xor", "imul", "adc", "sbb", "shl", "shr"}
 ONE = {"inc", "dec", "neg"}
 COPY = {"mov", "movabs", "movdqa", "movdqu", "movaps", "movups"}
 COPY |= {"vmovdqa", "vmovdqu", "vmovdqa64", "vmovdqu64", "vmovaps", "vmovups"}
 VECTOR = {"paddq", "vpaddq", "vinserti128", "vinserti64x4"}
-NOTHING = {"pause", "nop"}
+NOTHING = {"pause", "nop", "lfence"}
 WORDS = {}
 for _n in "abcd":
     for _form, _w in ((f"r{_n}x", 64), (f"e{_n}x", 32), (f"{_n}x", 16), (f"{_n}l", 8)):
@@ -67,6 +67,9 @@ def decode(at, text):
         return i
     if name == "vzeroupper":
         i.op, i.to = "clear", [Reg(f"xmm{n}", 512) for n in range(16)]
+        return i
+    if name == "rdtsc":
+        i.op, i.to = "other", [Reg("rax", 64), Reg("rdx", 64)]
         return i
     if name in NOTHING:
         i.op = "nothing"

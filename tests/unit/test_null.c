@@ -31,6 +31,9 @@ static void ends_do_nothing(void **state)
 	percpu_stats_detach(NULL);
 	percpu_region_close(NULL);
 	percpu_local_destroy(NULL);
+	percpu_ring_destroy(NULL);
+	percpu_ring_detach(NULL);
+	percpu_ring_reader_destroy(NULL);
 	percpu_wbuf_destroy(NULL);
 	assert_int_equal(percpu_zone_destroy(NULL), 0);
 	assert_int_equal(percpu_region_free(region, NULL, 8), 0);
@@ -61,6 +64,10 @@ static void results_must_have_a_place(void **state)
 	assert_int_equal(percpu_region_alloc(region, 8, 8, NULL), -EINVAL);
 	assert_int_equal(percpu_region_memory_size(NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_local_create(8, PERCPU_LOCAL_SPLIT, NULL), -EINVAL);
+	assert_int_equal(percpu_ring_create(PERCPU_RING_MIN, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_ring_create_in(region, PERCPU_RING_MIN, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_ring_attach(region, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_ring_open(region, 0, PERCPU_RING_MIN, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_wbuf_create(NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_zone_create("null", 8, NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_region_root(region, 0), 0);
@@ -72,6 +79,8 @@ static void regions_are_needed(void **state)
 	struct percpu_counter *c = NULL;
 	struct percpu_compact *set = NULL;
 	struct percpu_stats *s = NULL;
+	struct percpu_ring *ring = NULL;
+	struct percpu_ring_reader *reader = NULL;
 	void *cell = NULL;
 
 	(void)state;
@@ -87,6 +96,10 @@ static void regions_are_needed(void **state)
 	assert_int_equal(percpu_stats_create_in(NULL, 8, 1, 0, &s), -EINVAL);
 	assert_int_equal(percpu_stats_attach(NULL, 1, 8, 1, 0, &s), -EINVAL);
 	assert_int_equal(percpu_stats_open(NULL, 0, 8, 1, 0, &s), -EINVAL);
+	assert_int_equal(percpu_ring_create_in(NULL, PERCPU_RING_MIN, 0, &ring), -EINVAL);
+	assert_int_equal(percpu_ring_attach(NULL, 1, &ring), -EINVAL);
+	assert_int_equal(percpu_ring_open(NULL, 0, PERCPU_RING_MIN, 0, &ring), -EINVAL);
+	assert_int_equal(percpu_ring_reader_create(NULL, 0, 0, &reader), -EINVAL);
 	assert_int_equal(percpu_region_alloc(NULL, 8, 8, &cell), -EINVAL);
 	assert_int_equal(percpu_region_free(NULL, &cell, 8), -EINVAL);
 	assert_int_equal(percpu_region_set_root(NULL, 0, 0, 1), -EINVAL);
@@ -94,6 +107,7 @@ static void regions_are_needed(void **state)
 	assert_int_equal(percpu_region_key(NULL, &cell), 0);
 	assert_null(percpu_region_at(NULL, 1, 8));
 	assert_true(a == NULL && c == NULL && set == NULL && s == NULL && cell == NULL);
+	assert_true(ring == NULL && reader == NULL);
 }
 
 static void nothing_is_read(void **state)
@@ -121,6 +135,9 @@ static void nothing_is_read(void **state)
 	assert_int_equal(percpu_stats_snapshot(NULL, 0, 1, &out), -EINVAL);
 	assert_int_equal(percpu_stats_fetch_zero(NULL, 0, 1, &out), -EINVAL);
 	percpu_wbuf_read(NULL, cells, 1, &out);
+	assert_int_equal(percpu_ring_key(NULL), 0);
+	assert_int_equal(percpu_ring_longest(NULL), 0);
+	assert_int_equal(percpu_ring_dropped(NULL), 0);
 	assert_int_equal(percpu_local_sum(NULL), 0);
 	assert_null(percpu_local_cell(NULL, 0));
 	assert_int_equal(out, 7);
@@ -130,9 +147,12 @@ static void nothing_is_done(void **state)
 {
 	struct percpu_zone_stats zone_stats = { .size = 7 };
 	struct percpu_wbuf_stats wbuf_stats = { .entries = 7 };
+	struct percpu_ring_record record = { .size = 7 };
 	void *item = NULL;
 
 	(void)state;
+	assert_int_equal(percpu_ring_read(NULL, &record), -EINVAL);
+	assert_int_equal(record.size, 7);
 	assert_int_equal(percpu_zone_cpus(NULL), 0);
 	assert_int_equal(percpu_zone_alloc(NULL, 0, &item), -EINVAL);
 	assert_int_equal(percpu_zone_free(NULL, &item), -EINVAL);

@@ -215,6 +215,75 @@ PERCPU_INLINE int percpu_seq_append4(void *cell, size_t stride, uint64_t mask, p
 	PERCPU_SEQ_EXIT
 }
 
+/* Store a register at the next position of the ring, whose cell is x10. */
+#define PERCPU_SEQ_NEXT(from)                                                  \
+	"and x9, %[head], %[mask]\n\t"                                         \
+	"add x9, x10, x9, lsl #3\n\t"                                          \
+	"str " from ", [x9, #128]\n\t"                                         \
+	"add %[head], %[head], #1\n\t"
+
+/* Load head, refuse if there is no room, and let name be that of the next record, and i its
+ * words. */
+#define PERCPU_SEQ_NAME                                                        \
+	"ldar %[head], [x10]\n\t"                                              \
+	"add x9, x10, #64\n\t"                                                 \
+	"ldar %[t], [x9]\n\t"                                                  \
+	PERCPU_SEQ_STEP(loaded)                                                \
+	"sub %[t], %[head], %[t]\n\t"                                          \
+	"and %[t], %[t], %[keep]\n\t"                                          \
+	"add %[i], %[size], #31\n\t"                                           \
+	"lsr %[i], %[i], #3\n\t"                                               \
+	"add %[t], %[t], %[i]\n\t"                                             \
+	"sub %[t], %[t], #1\n\t"                                               \
+	"cmp %[t], %[mask]\n\t"                                                \
+	PERCPU_SEQ_REFUSE_UNLESS("ls")                                         \
+	PERCPU_SEQ_STEP(decided)                                               \
+	"sub x9, %[head], #1\n\t"                                              \
+	"and x9, x9, %[mask]\n\t"                                              \
+	"add x9, x10, x9, lsl #3\n\t"                                          \
+	"ldr %[name], [x9, #128]\n\t"                                          \
+	"lsr %[name], %[name], #16\n\t"                                        \
+	"add %[name], %[name], #1\n\t"                                         \
+	"orr %[name], %[size], %[name], lsl #16\n\t"
+
+/* isb: the counter is not read before what precedes it is done. */
+PERCPU_INLINE int percpu_seq_put(void *cell, size_t stride, uint64_t mask, uint64_t keep,
+				 const void *src, uint64_t size, uint64_t last)
+{
+	uint64_t head, i, t, name;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN("put")
+		PERCPU_SEQ_NAME
+		PERCPU_SEQ_NEXT("%[name]")
+		"isb\n\t"
+		"mrs %[t], cntvct_el0\n\t"
+		PERCPU_SEQ_NEXT("%[t]")
+		"sub %[t], %[i], #4\n\t"
+		"mov %[i], xzr\n"
+		"6:\n\t"
+		"cmp %[i], %[t]\n\t"
+		"b.eq 7f\n\t"
+		"ldr x14, [%[src], %[i], lsl #3]\n\t"
+		PERCPU_SEQ_NEXT("x14")
+		"add %[i], %[i], #1\n\t"
+		"b 6b\n"
+		"7:\n\t"
+		PERCPU_SEQ_NEXT("%[last]")
+		PERCPU_SEQ_NEXT("%[name]")
+		PERCPU_SEQ_STEP(written)
+		"stlr %[head], [x10]\n"
+		PERCPU_SEQ_END
+		: [head] "=&r"(head), [i] "=&r"(i), [t] "=&r"(t), [name] "=&r"(name)
+		: PERCPU_SEQ_CELL, [mask] "r"(mask), [keep] "r"(keep), [src] "r"(src), [size] "r"(size),
+		  [last] "r"(last)
+		: "x14", PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
+}
+
 /* clang-format on */
 
 PERCPU_END_DECLS

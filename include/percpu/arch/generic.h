@@ -132,6 +132,13 @@ PERCPU_INLINE int percpu_seq_append4(void *cell, size_t stride, uint64_t mask, p
 	return PERCPU_SEQ_SLOW;
 }
 
+PERCPU_INLINE int percpu_seq_put(void *cell, size_t stride, uint64_t mask, uint64_t keep,
+				 const void *src, uint64_t size, uint64_t last)
+{
+	(void)cell, (void)stride, (void)mask, (void)keep, (void)src, (void)size, (void)last;
+	return PERCPU_SEQ_SLOW;
+}
+
 PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, uint64_t half)
 {
 	(void)cell, (void)stride, (void)n, (void)half;

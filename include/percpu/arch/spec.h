@@ -81,6 +81,12 @@
  *			consumer gives slots back. Commit: release; pairs with
  *			the consumer's acquire load of head (move_tail() and
  *			percpu_wbuf_queue_apply() in src/objects/wbuf_queue.c).
+ *	put		head: acquire; pairs with the commit of the record before, so
+ *			that no store to a slot is seen before that commit. tail:
+ *			acquire; pairs with the release by which a consumer gives
+ *			slots back. Commit: release; pairs with the reader's acquire
+ *			loads of head, in front of a copy and behind it (src/objects/
+ *			ring_read.c).
  *	checkpoint	acquire; pairs with the compare-and-swap of the thread
  *			itself (make_checkpoint() in src/objects/compact.c), so that a
  *			thread that sees the crossing sees the checkpoint that allowed it.
@@ -131,6 +137,20 @@ struct percpu_array {
 struct percpu_fifo {
 	uint64_t head;
 	uint64_t tail;
+	uint64_t slot[];
+} PERCPU_ALIGNED_WORD;
+
+/** The per-CPU ring that put fills. A reader that takes records advances tail. */
+struct percpu_ring_lane {
+	uint64_t head;	  /* words committed, ever */
+	uint64_t dropped; /* records that were refused; add counts them */
+	uint32_t lock;	  /* of those who put without a sequence, in an atomic lane */
+	uint32_t unused;
+	uint64_t reserved[5];
+	uint64_t tail;	   /* words taken, ever, if records are kept until they are */
+	uint32_t consumer; /* lock of those who take */
+	uint32_t unused2;
+	uint64_t reserved2[6];
 	uint64_t slot[];
 } PERCPU_ALIGNED_WORD;
 
@@ -321,6 +341,35 @@ PERCPU_INLINE int percpu_seq_append2(void *cell, size_t stride, uint64_t mask, p
 				     percpu_words2 n1);
 PERCPU_INLINE int percpu_seq_append4(void *cell, size_t stride, uint64_t mask, percpu_words2 n0,
 				     percpu_words2 n1, percpu_words2 n2, percpu_words2 n3);
+
+/**
+ * put: a record with the CPU's counter of time into p, a struct percpu_ring_lane of
+ * mask + 1 slots. size is its bytes, 1 to 65535; last is the last word of these, of which
+ * those bytes count that belong to the record, and src has the others. keep is ~0 if
+ * records are kept until they are taken, and 0 if the oldest are overwritten.
+ *
+ * A record is a word with its number and its size, the time, its bytes, and the first word
+ * once more. Numbers count from 1; the word in front of head has the last one. The counter
+ * is read when everything before the sequence is done, so that of two records of which one
+ * was there before the other was begun, the other has no earlier time.
+ *
+ *	head = p->head				acquire
+ *	tail = p->tail				acquire
+ *						@loaded
+ *	words = (size + 31) / 8
+ *	if (((head - tail) & keep) + words > mask + 1) return REFUSED	no room
+ *						@decided
+ *	name = (p->slot[(head - 1) & mask] / 65536 + 1) * 65536 + size
+ *	p->slot[head & mask] = p->slot[(head + words - 1) & mask] = name
+ *	p->slot[(head + words - 2) & mask] = last
+ *	p->slot[(head + 1) & mask] = time
+ *	for i in 0..words-5
+ *		p->slot[(head + 2 + i) & mask] = src[i]
+ *						@written
+ *	p->head = head + words			commit, release
+ */
+PERCPU_INLINE int percpu_seq_put(void *cell, size_t stride, uint64_t mask, uint64_t keep,
+				 const void *src, uint64_t size, uint64_t last);
 
 /**
  * narrow_add: a cell of 32 bits, within its window. Windows are 2 * half values

@@ -269,6 +269,80 @@ PERCPU_INLINE int percpu_seq_append4(void *cell, size_t stride, uint64_t mask, p
 	PERCPU_SEQ_EXIT
 }
 
+/* Store a register at so many words behind head in the ring, whose cell is in p. */
+#define PERCPU_SEQ_WORD(behind, from, p, temporary)                            \
+	"leaq " behind ", " temporary "\n\t"                                   \
+	"andq %[mask], " temporary "\n\t"                                      \
+	"movq " from ", 128(" p ", " temporary ", 8)\n\t"
+
+/* Load head, refuse if there is no room, and let t be the name of the next record, and i its
+ * words. */
+#define PERCPU_SEQ_NAME                                                        \
+	"movq (%%rax), %[head]\n\t"                                            \
+	"movq %[head], %[t]\n\t"                                               \
+	"subq 64(%%rax), %[t]\n\t"                                             \
+	PERCPU_SEQ_STEP(loaded)                                                \
+	"andq %[keep], %[t]\n\t"                                               \
+	"movq %[size], %[i]\n\t"                                               \
+	"addq $31, %[i]\n\t"                                                   \
+	"shrq $3, %[i]\n\t"                                                    \
+	"leaq -1(%[t], %[i]), %[t]\n\t"                                        \
+	"cmpq %[mask], %[t]\n\t"                                               \
+	PERCPU_SEQ_REFUSE_IF("a")                                              \
+	PERCPU_SEQ_STEP(decided)                                               \
+	"leaq -1(%[head]), %[t]\n\t"                                           \
+	"andq %[mask], %[t]\n\t"                                               \
+	"movq 128(%%rax, %[t], 8), %[t]\n\t"                                   \
+	"shrq $16, %[t]\n\t"                                                   \
+	"incq %[t]\n\t"                                                        \
+	"shlq $16, %[t]\n\t"                                                   \
+	"orq %[size], %[t]\n\t"
+
+/* i is the record's words, then the words left of src, the last of which is copied first: so
+ * there are registers for all. lfence: the counter is not read before what precedes it is
+ * done. */
+PERCPU_INLINE int percpu_seq_put(void *cell, size_t stride, uint64_t mask, uint64_t keep,
+				 const void *src, uint64_t size, uint64_t last)
+{
+	uint64_t head, i, t;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN("put")
+		PERCPU_SEQ_NAME
+		PERCPU_SEQ_WORD("(%[head])", "%[t]", "%%rax", "%%rdx")
+		PERCPU_SEQ_WORD("-1(%[head], %[i])", "%[t]", "%%rax", "%%rdx")
+		PERCPU_SEQ_WORD("-2(%[head], %[i])", "%[last]", "%%rax", "%%rdx")
+		"movq %%rax, %[t]\n\t"
+		"lfence\n\t"
+		"rdtsc\n\t"
+		"shlq $32, %%rdx\n\t"
+		"orq %%rax, %%rdx\n\t"
+		PERCPU_SEQ_WORD("1(%[head])", "%%rdx", "%[t]", "%%rax")
+		"subq $4, %[i]\n\t"
+		"jz 7f\n"
+		"6:\n\t"
+		"movq -8(%[src], %[i], 8), %%rdx\n\t"
+		PERCPU_SEQ_WORD("1(%[head], %[i])", "%%rdx", "%[t]", "%%rax")
+		"decq %[i]\n\t"
+		"jnz 6b\n"
+		"7:\n\t"
+		"movq %[size], %[i]\n\t"
+		"addq $31, %[i]\n\t"
+		"shrq $3, %[i]\n\t"
+		"addq %[head], %[i]\n\t"
+		PERCPU_SEQ_STEP(written)
+		"movq %[i], (%[t])\n"
+		PERCPU_SEQ_END
+		: [head] "=&r"(head), [i] "=&r"(i), [t] "=&r"(t)
+		: PERCPU_SEQ_CELL, [mask] "r"(mask), [keep] "r"(keep), [src] "r"(src),
+		  [size] "re"(size), [last] "r"(last)
+		: "rdx", PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
+}
+
 /* clang-format on */
 
 PERCPU_END_DECLS

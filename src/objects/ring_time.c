@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ring_time.c - the time of records: from the CPU's counter, which a sequence can read, to
+ * nanoseconds. How fast the counter counts is not known; but a reader knows two moments by
+ * both, that of the creation and its own, and each record is between them.
+ */
+#include <fcntl.h>
+#include <string.h>
+
+#include "objects.h"
+
+#define READINGS 4
+#define SOON_NS 10000000
+
+uint64_t percpu_ring_ticks(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	uint32_t low, high;
+
+	__asm__ __volatile__("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
+	return (uint64_t)high << 32 | low;
+#elif defined(__aarch64__)
+	uint64_t ticks;
+
+	/* dsb: stores are seen by then. */
+	__asm__ __volatile__("dsb ish\n\tisb\n\tmrs %0, cntvct_el0\n\tisb"
+			     : "=r"(ticks)
+			     : /* none */
+			     : "memory");
+	return ticks;
+#else
+	__sync_synchronize();
+	return percpu_now_ns();
+#endif
+}
+
+/* The clock is read between two readings of the counter: the closest two that this gets. */
+struct percpu_ring_moment percpu_ring_now(void)
+{
+	struct percpu_ring_moment m = { 0, 0 };
+	uint64_t before, ns, took, least = UINT64_MAX;
+
+	for (int i = 0; i < READINGS; i++) {
+		before = percpu_ring_ticks();
+		ns = percpu_now_ns();
+		took = percpu_ring_ticks() - before;
+		if (took < least) {
+			least = took;
+			m = (struct percpu_ring_moment){ before + took / 2, ns };
+		}
+	}
+	return m;
+}
+
+uint64_t percpu_ring_ns(uint64_t ticks, struct percpu_ring_moment from,
+			struct percpu_ring_moment to)
+{
+	double all = (double)(to.ns - from.ns), part;
+
+	if (ticks <= from.ticks)
+		return from.ns;
+	if (ticks >= to.ticks || to.ns <= from.ns)
+		return to.ns;
+	part = all * ((double)(ticks - from.ticks) / (double)(to.ticks - from.ticks));
+	return part < all ? from.ns + (uint64_t)part : to.ns;
+}
+
+static void find_boot(uint64_t out[2])
+{
+	char id[36];
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	out[0] = out[1] = 0;
+	if (fd < 0)
+		return;
+	if (read(fd, id, sizeof(id)) == (ssize_t)sizeof(id))
+		for (size_t i = 0; i < sizeof(id); i++) /* any hash will do */
+			out[i % 2] = out[i % 2] * 31 + (unsigned char)id[i];
+	close(fd);
+}
+
+static uint64_t load_field(const uint64_t *field)
+{
+	return __atomic_load_n(field, __ATOMIC_RELAXED);
+}
+
+static void store_field(uint64_t *field, uint64_t value)
+{
+	__atomic_store_n(field, value, __ATOMIC_RELAXED);
+}
+
+void percpu_ring_anchor(struct percpu_ring_control *c)
+{
+	struct percpu_ring_moment now = percpu_ring_now();
+	uint64_t boot[2];
+
+	find_boot(boot);
+	store_field(&c->ticks, now.ticks);
+	store_field(&c->ns, now.ns);
+	store_field(&c->boot[0], boot[0]);
+	store_field(&c->boot[1], boot[1]);
+}
+
+bool percpu_ring_is_of_this_boot(const struct percpu_ring_control *c)
+{
+	uint64_t noted[2] = { load_field(&c->boot[0]), load_field(&c->boot[1]) }, boot[2];
+
+	find_boot(boot);
+	return (noted[0] == boot[0] && noted[1] == boot[1]) || (boot[0] | boot[1]) == 0 ||
+	       (noted[0] | noted[1]) == 0;
+}
+
+void percpu_ring_rate(struct percpu_ring_control *c)
+{
+	struct percpu_ring_moment now = percpu_ring_now();
+	uint64_t ticks = load_field(&c->ticks), ns = load_field(&c->ns);
+
+	if (!percpu_ring_is_of_this_boot(c))
+		percpu_ring_anchor(c);
+	else if (now.ns > ns && now.ns - ns >= SOON_NS && now.ticks > ticks)
+		store_field(&c->rate, (uint64_t)((double)(now.ns - ns) * 4294967296.0 /
+						 (double)(now.ticks - ticks)));
+}
+
+void percpu_ring_moments(const struct percpu_ring_control *c, bool of_this_boot,
+			 struct percpu_ring_moment *from, struct percpu_ring_moment *to)
+{
+	*from = (struct percpu_ring_moment){ load_field(&c->ticks), load_field(&c->ns) };
+	if (of_this_boot) {
+		*to = percpu_ring_now();
+	} else {
+		to->ticks = from->ticks + (UINT64_C(1) << 56);
+		to->ns = from->ns + (load_field(&c->rate) << 24);
+	}
+}
