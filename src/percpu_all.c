@@ -43,6 +43,8 @@
 #include "objects/counter.c"
 #include "objects/depot.c"
 #include "objects/local.c"
+#include "objects/objcache.c"
+#include "objects/objcache_check.c"
 #include "objects/pool.c"
 #include "objects/pool_wait.c"
 #include "objects/ring.c"

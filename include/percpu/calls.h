@@ -49,6 +49,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_local_push_call(const struct percpu_loca
 PERCPU_API PERCPU_MUST_CHECK int percpu_local_pop_call(const struct percpu_local *l, void **ret);
 PERCPU_API PERCPU_MUST_CHECK int percpu_local_copy_call(const struct percpu_local *l, uint64_t mask,
 							const uint64_t *src, uint64_t words);
+PERCPU_API PERCPU_MUST_CHECK int percpu_objcache_get_call(struct percpu_objcache *oc,
+							  unsigned flags, void **ret);
+PERCPU_API int percpu_objcache_put_call(struct percpu_objcache *oc, void *obj);
 PERCPU_API int percpu_ring_put_call(const struct percpu_ring *r, const void *src, size_t size);
 PERCPU_API int percpu_wbuf_add_call(struct percpu_wbuf *w, uint64_t *cell, uint64_t n);
 PERCPU_API int percpu_wbuf_add_n_call(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds,

@@ -16,6 +16,7 @@
 #include <percpu/counter.h>
 #include <percpu/fence.h>
 #include <percpu/local.h>
+#include <percpu/objcache.h>
 #include <percpu/region.h>
 #include <percpu/ring.h>
 #include <percpu/seq.h>

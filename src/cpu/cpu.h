@@ -125,16 +125,17 @@ void percpu_process_unlock(void);
 
 /** The parts of the library that have locks, in the order in which locks are taken. */
 enum percpu_fork_order {
-	PERCPU_FORK_SELFTEST,	 /* has no lock: a fork waits for the self-test */
-	PERCPU_FORK_NAMES,	 /* the names of src/freebsd/sysctl.c */
-	PERCPU_FORK_VARIABLES,	 /* the set-up of images */
-	PERCPU_FORK_WBUFS,	 /* the list of write buffers, then the internal lock of each */
-	PERCPU_FORK_ZONE_CHECKS, /* the debug checks of zones */
-	PERCPU_FORK_PROCESS,	 /* the process lock */
-	PERCPU_FORK_REGIONS,	 /* has no lock of the process */
-	PERCPU_FORK_POOLS,	 /* the queue of each pool */
-	PERCPU_FORK_RINGS,	 /* likewise: the process lock protects their list */
-	PERCPU_FORK_DEPOTS,	 /* the shelves of each depot */
+	PERCPU_FORK_SELFTEST,	     /* has no lock: a fork waits for the self-test */
+	PERCPU_FORK_NAMES,	     /* the names of src/freebsd/sysctl.c */
+	PERCPU_FORK_VARIABLES,	     /* the set-up of images */
+	PERCPU_FORK_WBUFS,	     /* the list of write buffers, then the internal lock of each */
+	PERCPU_FORK_ZONE_CHECKS,     /* the debug checks of zones */
+	PERCPU_FORK_OBJCACHE_CHECKS, /* the debug checks of object caches */
+	PERCPU_FORK_PROCESS,	     /* the process lock */
+	PERCPU_FORK_REGIONS,	     /* has no lock of the process */
+	PERCPU_FORK_POOLS,	     /* the queue of each pool */
+	PERCPU_FORK_RINGS,	     /* likewise: the process lock protects their list */
+	PERCPU_FORK_DEPOTS,	     /* the shelves of each depot */
 	PERCPU_FORK_PARTS,
 };
 

@@ -112,6 +112,16 @@ int percpu_local_copy_call(const struct percpu_local *l, uint64_t mask, const ui
 	return percpu_local_copy(l, mask, src, words);
 }
 
+int percpu_objcache_get_call(struct percpu_objcache *oc, unsigned flags, void **ret)
+{
+	return percpu_objcache_get(oc, flags, ret);
+}
+
+int percpu_objcache_put_call(struct percpu_objcache *oc, void *obj)
+{
+	return percpu_objcache_put(oc, obj);
+}
+
 int percpu_ring_put_call(const struct percpu_ring *r, const void *src, size_t size)
 {
 	return percpu_ring_put(r, src, size);

@@ -267,6 +267,25 @@ bool percpu_pool_serve(struct percpu_pool *p, void *item);
 /** Serve those who wait with what is free. Returns 0 if nobody is left, or -errno. */
 int percpu_pool_settle(struct percpu_pool *p);
 
+/* objcache_check.c */
+
+struct percpu_objcache_check;
+
+int percpu_objcache_check_create(const char *name, size_t size, struct percpu_objcache_check **ret);
+void percpu_objcache_check_destroy(struct percpu_objcache_check *c);
+
+/** Print to standard error why a get failed. */
+void percpu_objcache_check_explain(const char *name, int e);
+
+/** Record an object of the backend, which is with a user. Returns 0 or -ENOMEM. */
+int percpu_objcache_check_add(struct percpu_objcache_check *c, const void *obj);
+
+/** Record that the object is got, put (and kept, or about to be destroyed), or destroyed.
+ *  Print an error and abort if it was not as it should be. */
+void percpu_objcache_check_get(struct percpu_objcache_check *c, const void *obj);
+void percpu_objcache_check_put(struct percpu_objcache_check *c, const void *obj, bool keep);
+void percpu_objcache_check_remove(struct percpu_objcache_check *c, const void *obj);
+
 /* wbuf_queue.c */
 
 /** Add to each cell. The caller holds the lock of the cells. */

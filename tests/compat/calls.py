@@ -149,6 +149,16 @@ def buffers(lib):
     lib.same(list(cells), [6, 2], "cells")
 
 
+def objects(lib):
+    """Object caches."""
+    obj, again = ptr(), ptr()
+    cache = lib.make("percpu_objcache_create", b"calls", size(8), None)
+    lib.same(lib.call("percpu_objcache_get", cache, 0, c.byref(obj)), 0, "get")
+    lib.same(lib.call("percpu_objcache_put", cache, obj), 0, "put")
+    lib.same(lib.call("percpu_objcache_get", cache, 0, c.byref(again)), 0, "get again")
+    lib.same(again.value, obj.value, "the same object")
+
+
 def rest(lib):
     """What is found by its address: a zone's items, and variables of an image."""
     zone = lib.make("percpu_zone_create", b"calls", size(8), None)
@@ -181,7 +191,7 @@ def try_all(source, work, late):
     if lacking:
         return f"not exported: {sorted(lacking)}"
     try:
-        for part in (counters, statistics, words, lists, rings, buffers, rest):
+        for part in (counters, statistics, words, lists, rings, buffers, objects, rest):
             part(lib)
     except AssertionError as wrong:
         return str(wrong)

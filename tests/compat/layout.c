@@ -122,6 +122,39 @@ AT(percpu_local, stride, 16, 8, 8);
 AT(percpu_local, fallback, 24, 12, 12);
 AT(percpu_local, region, 32, 16, 16);
 
+SIZE(percpu_objcache, 40, 32, 32);
+AT(percpu_objcache, cell, 0, 0, 0);
+AT(percpu_objcache, guard, 8, 4, 4);
+AT(percpu_objcache, stride, 16, 8, 8);
+AT(percpu_objcache, room, 24, 16, 16);
+AT(percpu_objcache, requests, 32, 24, 24);
+
+SIZE(percpu_objcache_options, 80, 44, 44);
+AT(percpu_objcache_options, size, 0, 0, 0);
+AT(percpu_objcache_options, limit, 8, 4, 4);
+AT(percpu_objcache_options, cached, 16, 8, 8);
+AT(percpu_objcache_options, ctor, 24, 12, 12);
+AT(percpu_objcache_options, dtor, 32, 16, 16);
+AT(percpu_objcache_options, arg, 40, 20, 20);
+AT(percpu_objcache_options, alloc, 48, 24, 24);
+AT(percpu_objcache_options, free, 56, 28, 28);
+AT(percpu_objcache_options, backend, 64, 32, 32);
+AT(percpu_objcache_options, flags, 72, 36, 36);
+AT(percpu_objcache_options, reserved, 76, 40, 40);
+
+SIZE(percpu_objcache_stats, 112, 104, 104);
+AT(percpu_objcache_stats, name, 0, 0, 0);
+AT(percpu_objcache_stats, size, 32, 32, 32);
+AT(percpu_objcache_stats, limit, 40, 36, 36);
+AT(percpu_objcache_stats, requested, 48, 40, 40);
+AT(percpu_objcache_stats, used, 56, 48, 48);
+AT(percpu_objcache_stats, cached, 64, 56, 56);
+AT(percpu_objcache_stats, exhausted, 72, 64, 64);
+AT(percpu_objcache_stats, failed, 80, 72, 72);
+AT(percpu_objcache_stats, allocated, 88, 80, 80);
+AT(percpu_objcache_stats, waited, 96, 88, 88);
+AT(percpu_objcache_stats, array, 104, 96, 96);
+
 SIZE(percpu_wbuf, 32, 24, 20);
 AT(percpu_wbuf, queue, 0, 0, 0);
 AT(percpu_wbuf, guard, 8, 4, 4);

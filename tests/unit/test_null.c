@@ -36,6 +36,7 @@ static void ends_do_nothing(void **state)
 	percpu_ring_reader_destroy(NULL);
 	percpu_wbuf_destroy(NULL);
 	assert_int_equal(percpu_zone_destroy(NULL), 0);
+	assert_int_equal(percpu_objcache_destroy(NULL), 0);
 	assert_int_equal(percpu_region_free(region, NULL, 8), 0);
 }
 
@@ -70,6 +71,7 @@ static void results_must_have_a_place(void **state)
 	assert_int_equal(percpu_ring_open(region, 0, PERCPU_RING_MIN, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_wbuf_create(NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_zone_create("null", 8, NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_objcache_create("null", 8, NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_region_root(region, 0), 0);
 }
 
@@ -146,6 +148,7 @@ static void nothing_is_read(void **state)
 static void nothing_is_done(void **state)
 {
 	struct percpu_zone_stats zone_stats = { .size = 7 };
+	struct percpu_objcache_stats objcache_stats = { .size = 7 };
 	struct percpu_wbuf_stats wbuf_stats = { .entries = 7 };
 	struct percpu_ring_record record = { .size = 7 };
 	void *item = NULL;
@@ -162,6 +165,11 @@ static void nothing_is_done(void **state)
 	assert_int_equal(percpu_zone_reclaim(NULL), 0);
 	percpu_zone_stats(NULL, &zone_stats);
 	assert_int_equal(zone_stats.size, 7);
+	assert_int_equal(percpu_objcache_dtor(NULL, &item), -EINVAL);
+	percpu_objcache_set_limit(NULL, 1);
+	assert_int_equal(percpu_objcache_reclaim(NULL), 0);
+	percpu_objcache_stats(NULL, &objcache_stats);
+	assert_int_equal(objcache_stats.size, 7);
 	percpu_wbuf_flush(NULL);
 	assert_int_equal(percpu_wbuf_try_flush(NULL), -EINVAL);
 	percpu_wbuf_stats(NULL, &wbuf_stats);

@@ -13,6 +13,7 @@ union options {
 	struct percpu_region_options region;
 	struct percpu_wbuf_options wbuf;
 	struct percpu_zone_options zone;
+	struct percpu_objcache_options objcache;
 	unsigned char byte[8192];
 };
 
@@ -46,6 +47,16 @@ static int create_zone(const union options *o)
 	return e;
 }
 
+static int create_objcache(const union options *o)
+{
+	struct percpu_objcache *oc;
+	int e = percpu_objcache_create("options", 8, &o->objcache, &oc);
+
+	if (e == 0)
+		assert_int_equal(percpu_objcache_destroy(oc), 0);
+	return e;
+}
+
 static const struct {
 	int (*create)(const union options *o);
 	size_t size;
@@ -53,6 +64,7 @@ static const struct {
 	{ create_region, sizeof(struct percpu_region_options) },
 	{ create_wbuf, sizeof(struct percpu_wbuf_options) },
 	{ create_zone, sizeof(struct percpu_zone_options) },
+	{ create_objcache, sizeof(struct percpu_objcache_options) },
 };
 
 static void any_version_is_understood(void **state)
