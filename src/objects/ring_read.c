@@ -23,8 +23,8 @@
 
 #define SIZE_BITS 65535 /* the bits of a name that are the size; above is the number */
 #define NUMBERS (UINT64_C(1) << 48)
-#define ROUNDS 3
-#define ROUND_NS (5 * PERCPU_SECOND)
+#define TURNS 3
+#define FENCING_NS (5 * PERCPU_SECOND)
 #define PAUSE_NS (PERCPU_SECOND / 1000)
 
 /* One ring, as a reader has it. */
@@ -320,9 +320,10 @@ static int fence_rings(const struct percpu_ring_reader *reader)
 	const struct percpu_region *r = reader->ring->block.chunk->region;
 
 	if (reader->cpu == PERCPU_RING_ALL)
-		return r->shared ? percpu_fence_below(r->cpus, ROUND_NS, NULL) : percpu_fence();
-	return r->shared ? percpu_visit(reader->cpu, reader->cpu + 1, NULL, NULL, ROUND_NS, NULL) :
-			   percpu_barrier_cpu(reader->cpu);
+		return r->shared ? percpu_fence_below(r->cpus, FENCING_NS, NULL) : percpu_fence();
+	return r->shared ?
+		       percpu_visit(reader->cpu, reader->cpu + 1, NULL, NULL, FENCING_NS, NULL) :
+		       percpu_barrier_cpu(reader->cpu);
 }
 
 /* Wait until whoever holds the lock of the ring has let it go. A reader that may not take
@@ -381,7 +382,7 @@ int percpu_ring_read(struct percpu_ring_reader *reader, struct percpu_ring_recor
 
 	if (reader == NULL || ret == NULL)
 		return e;
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < TURNS; i++) {
 		e = read_in_round(reader, ret);
 		if (e != -ENOENT)
 			return e;
