@@ -12,10 +12,10 @@
 const char *model_name(enum model_op op)
 {
 	static const char *const name[MODEL_OPS] = {
-		"add",	     "narrow_add", "narrow_cross", "bank_add",	 "bank_add2", "bank_add4",
-		"bank_add8", "pair_add",   "bank_update",  "add_limit",	 "cmpxchg",   "xchg",
-		"push",	     "pop",	   "copy",	   "append1",	 "append2",   "append4",
-		"add2",	     "add4",	   "add8",	   "add_return", "store",
+		"add",	     "narrow_add", "narrow_cross", "bank_add",	"bank_add2",  "bank_add4",
+		"bank_add8", "pair_add",   "bank_update",  "add_limit", "cmpxchg",    "xchg",
+		"push",	     "pop",	   "copy",	   "append1",	"append2",    "append4",
+		"put",	     "add2",	   "add4",	   "add8",	"add_return", "store",
 	};
 
 	return name[op];
@@ -59,11 +59,26 @@ static uint64_t choose_words(enum model_op op, uint64_t *random)
 	}
 }
 
+/* No random word is the name of a record, but in front of head there is one of no bytes. */
+static void fill_ring(struct model_lane *lane, uint64_t *random)
+{
+	uint64_t at = test_random(random);
+
+	if (test_random(random) % 2)
+		at = (uint64_t)0 - test_random(random) % (2 * MODEL_RING);
+	lane->ring.tail = at;
+	lane->ring.head = at + test_random(random) % (MODEL_RING + 1);
+	for (unsigned i = 0; i < MODEL_RING; i++)
+		lane->ring.slot[i] = test_random(random) << 16;
+}
+
 void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 {
 	memset(lane, 0, sizeof(*lane));
 	for (unsigned i = 0; i < MODEL_WORDS; i++)
 		lane->word[i] = (int64_t)test_random(random);
+	if (op == MODEL_PUT)
+		fill_ring(lane, random);
 	if (op == MODEL_ADD_LIMIT)
 		lane->word[0] >>= 1; /* a sum that wraps says nothing of a limit */
 	if (op == MODEL_PUSH || op == MODEL_POP)
@@ -120,6 +135,10 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 	c->mask = MODEL_SLOTS - 1;
 	c->words = choose_words(op, random);
 	c->other = lane->word[0] ^ (refuse ? choose_difference(random) : 0);
+	if (op == MODEL_PUT) {
+		c->mask = (MODEL_RING - 1) | (test_random(random) % 2 ? MODEL_KEEP : 0);
+		c->words = 1 + test_random(random) % (8 * (MODEL_RING / 2 - 3));
+	}
 	if (op == MODEL_NARROW_ADD)
 		choose_narrow(c, lane->narrow, refuse, random);
 	if (op == MODEL_NARROW_CROSS)
@@ -144,6 +163,34 @@ static void add_words(int64_t *to, const int64_t *from, const int64_t *n, unsign
 {
 	for (unsigned i = 0; i < words; i++)
 		to[i] = (int64_t)((uint64_t)from[i] + (uint64_t)n[i]);
+}
+
+uint64_t model_last(const struct model_case *c)
+{
+	size_t at = (c->words - 1) / 8 * 8;
+	uint64_t last = 0;
+
+	memcpy(&last, (const char *)c->n + at, c->words - at);
+	return last;
+}
+
+static bool put_record(struct model_lane *lane, const struct model_case *c)
+{
+	const uint64_t words = (c->words + 7) / 8, head = lane->ring.head;
+	uint64_t *slot = lane->ring.slot;
+	uint64_t name = (slot[(head - 1) % MODEL_RING] >> 16) + 1;
+
+	if ((c->mask & MODEL_KEEP) != 0 && head - lane->ring.tail + words + 3 > MODEL_RING)
+		return false;
+	name = name << 16 | c->words;
+	slot[head % MODEL_RING] = name;
+	slot[(head + 1) % MODEL_RING] = MODEL_TIME;
+	for (uint64_t i = 0; i < words; i++)
+		slot[(head + 2 + i) % MODEL_RING] =
+			i + 1 < words ? (uint64_t)c->n[i] : model_last(c);
+	slot[(head + 2 + words) % MODEL_RING] = name;
+	lane->ring.head = head + words + 3;
+	return true;
 }
 
 static void update_pair(int64_t *pair, const struct model_case *c)
@@ -241,6 +288,8 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 		for (uint64_t i = 0; i < c->words; i++)
 			lane->fifo.slot[lane->fifo.head++ & c->mask] = (uint64_t)c->n[i];
 		return done;
+	case MODEL_PUT:
+		return put_record(lane, c) ? done : refused;
 	default:
 		break;
 	}
@@ -250,6 +299,24 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 static void clear_other_copy(int64_t *pair)
 {
 	memset(pair + 2 + (~pair[0] & 1) * MODEL_PAIR_WORDS, 0, MODEL_PAIR_WORDS * 8);
+}
+
+/* Where the next record can be: half of the ring, or what is not kept. */
+static void clear_behind_head(struct model_lane *lane, bool keep)
+{
+	uint64_t n = keep ? MODEL_RING - (lane->ring.head - lane->ring.tail) : MODEL_RING / 2;
+
+	for (uint64_t i = 0; i < n && i < MODEL_RING; i++)
+		lane->ring.slot[(lane->ring.head + i) % MODEL_RING] = 0;
+}
+
+/* The real time is any, but one. */
+static void forget_times(struct model_lane *a, struct model_lane *b)
+{
+	for (unsigned i = 0; i < MODEL_RING; i++)
+		if (a->ring.slot[i] != 0 && b->ring.slot[i] != 0 &&
+		    (a->ring.slot[i] == MODEL_TIME || b->ring.slot[i] == MODEL_TIME))
+			a->ring.slot[i] = b->ring.slot[i] = MODEL_TIME;
 }
 
 static void model_clear_dead(struct model_lane *lane, enum model_op op, uint64_t mask)
@@ -263,6 +330,8 @@ static void model_clear_dead(struct model_lane *lane, enum model_op op, uint64_t
 	} else if (is_copy(op)) {
 		for (uint64_t i = lane->fifo.head; i != lane->fifo.tail + mask + 1; i++)
 			lane->fifo.slot[i & mask] = 0;
+	} else if (op == MODEL_PUT) {
+		clear_behind_head(lane, (mask & MODEL_KEEP) != 0);
 	}
 }
 
@@ -273,5 +342,7 @@ bool model_same(const struct model_lane *a, const struct model_lane *b, enum mod
 
 	model_clear_dead(&x, op, mask);
 	model_clear_dead(&y, op, mask);
+	if (op == MODEL_PUT)
+		forget_times(&x, &y);
 	return memcmp(&x, &y, sizeof(x)) == 0;
 }

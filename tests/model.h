@@ -17,6 +17,7 @@
 
 #define MODEL_SLOTS 8
 #define MODEL_WORDS 20 /* two banks of 8 words, or two pairs of 4 words */
+#define MODEL_RING 16  /* slots, of which a record takes half at most */
 #define MODEL_UNSET INT64_C(0x5ca1ab1e0ddba11)
 
 /** The sequences, and behind them the operations that objects make of these. */
@@ -39,6 +40,7 @@ enum model_op {
 	MODEL_APPEND1,
 	MODEL_APPEND2,
 	MODEL_APPEND4,
+	MODEL_PUT,
 	MODEL_SEQUENCES,
 	MODEL_ADD2 = MODEL_SEQUENCES,
 	MODEL_ADD4,
@@ -63,6 +65,14 @@ struct model_lane {
 			uint64_t tail;
 			uint64_t slot[MODEL_SLOTS];
 		} fifo;
+		struct {
+			uint64_t head;
+			uint64_t unused[7];
+			uint64_t tail;
+			uint64_t unused2[7];
+			uint64_t slot[MODEL_RING];
+		} ring;
+		char all[448]; /* the size of a lane is a power of two */
 	} __attribute__((aligned(64)));
 };
 
@@ -72,9 +82,14 @@ struct model_case {
 	int64_t n[8];	/* addend(s), new value, or words to copy */
 	int64_t other;	/* limit, expected value, or half a window */
 	uint64_t limit; /* of the array; or the checkpoint, or the bank */
-	uint64_t mask;	/* of the queue, or the distance of the banks */
-	uint64_t words; /* to copy or to append */
+	uint64_t mask;	/* of the queue, or the distance of the banks; MODEL_KEEP: of a ring */
+	uint64_t words; /* to copy or to append; bytes to put */
 };
+
+#define MODEL_KEEP ((uint64_t)1 << 63)
+
+/** What stands for the time in a record of the model. */
+#define MODEL_TIME UINT64_C(0x71e71e71e71e71e7)
 
 /** The results of a call; value is MODEL_UNSET where the call set none. A call that
  *  returns PERCPU_SEQ_SLOW may leave any value, as spec.h says; GCC at -O1 does so. */
@@ -107,6 +122,9 @@ static inline percpu_words2 model_pair(const struct model_case *c, unsigned at)
 {
 	return (percpu_words2){ (uint64_t)c->n[at], (uint64_t)c->n[at + 1] };
 }
+
+/** The last word of the bytes to put. */
+uint64_t model_last(const struct model_case *c);
 
 /** Give the calling thread another area, as if the kernel had done so. Returns the old
  *  one. The fence is there because the compiler does not see that sequences read
@@ -199,6 +217,11 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 	case MODEL_APPEND4:
 		r.code = percpu_seq_append4(cell, stride, c->mask, model_pair(c, 0),
 					    model_pair(c, 2), model_pair(c, 4), model_pair(c, 6));
+		break;
+	case MODEL_PUT:
+		r.code = percpu_seq_put(cell, stride, c->mask & ~MODEL_KEEP,
+					c->mask & MODEL_KEEP ? UINT64_MAX : 0, c->n, c->words,
+					model_last(c));
 		break;
 	default:
 		break;

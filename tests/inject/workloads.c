@@ -376,7 +376,10 @@ const struct workload *workload(unsigned nth)
 	if (nth < WORKLOAD_BANKS)
 		return &workload_banks[nth];
 	nth -= WORKLOAD_BANKS;
-	return nth < WORKLOAD_NARROW ? &workload_narrow[nth] : NULL;
+	if (nth < WORKLOAD_NARROW)
+		return &workload_narrow[nth];
+	nth -= WORKLOAD_NARROW;
+	return nth < WORKLOAD_RINGS ? &workload_rings[nth] : NULL;
 }
 
 void workload_make(void)

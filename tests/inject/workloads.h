@@ -81,4 +81,7 @@ extern const struct workload workload_banks[WORKLOAD_BANKS];
 #define WORKLOAD_NARROW 2
 extern const struct workload workload_narrow[WORKLOAD_NARROW];
 
+#define WORKLOAD_RINGS 1
+extern const struct workload workload_rings[WORKLOAD_RINGS];
+
 #endif

@@ -9,6 +9,7 @@
 #include <percpu/variable.h>
 
 #include "../support.h"
+#include "objects/objects.h"
 
 #define ITEMS 16
 
@@ -19,6 +20,7 @@ static struct percpu_compact *compact;
 static struct percpu_stats *stats;
 static struct percpu_local *split, *word, *list, *queue;
 static struct percpu_wbuf *wbuf;
+static struct percpu_ring *ring, *full;
 static uint64_t buffered;
 
 static PERCPU_VARIABLE(uint64_t, variable);
@@ -35,6 +37,14 @@ void stepping_make_called(void)
 	assert_int_equal(percpu_local_create(8 + 8 * ITEMS, PERCPU_LOCAL_LOCK, &list), 0);
 	assert_int_equal(percpu_local_create(16 + 8 * ITEMS, PERCPU_LOCAL_LOCK, &queue), 0);
 	assert_int_equal(percpu_wbuf_create(NULL, &wbuf), 0);
+	assert_int_equal(percpu_ring_create(PERCPU_RING_MIN, 0, &ring), 0);
+	assert_int_equal(percpu_ring_create(PERCPU_RING_MIN, PERCPU_RING_KEEP, &full), 0);
+	for (unsigned i = 0; i < test_cpus(); i++) {
+		test_pin(0, test_cpu(i));
+		while (percpu_ring_put_call(full, &full, sizeof(full)) == 0)
+			;
+	}
+	test_unpin(0);
 }
 
 /* What has the sum that an operation adds 1 to; another update may come between. */
@@ -293,6 +303,36 @@ static struct model_result run_variable(const struct model_case *c)
 	return grown(VARIABLE, before);
 }
 
+/* How many records were ever committed in all lanes: their last numbers. */
+static uint64_t count_records(void)
+{
+	const struct percpu_ring_lane *lane;
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < 2 * ring->block.chunk->cpus; i++) {
+		lane = percpu_ring_at(ring, i);
+		n += lane->slot[(lane->head - 1) & ring->mask] / 65536;
+	}
+	return n;
+}
+
+static struct model_result run_put(const struct model_case *c)
+{
+	uint64_t before = count_records();
+	int e = percpu_ring_put_call(ring, c, 41);
+
+	return judge(e == 0 && count_records() - before >= 1 && count_records() - before <= 2);
+}
+
+static struct model_result run_refused(const struct model_case *c)
+{
+	uint64_t before = percpu_ring_dropped(full);
+	int e = percpu_ring_put_call(full, c, 8);
+
+	return judge(e == -ENOBUFS && percpu_ring_dropped(full) - before >= 1 &&
+		     percpu_ring_dropped(full) - before <= 2);
+}
+
 static const struct stepping_operation operations[] = {
 	{ "counter add, called", MEMORY_PRIVATE, MODEL_ADD, run_add },
 	{ "counter inc, called", MEMORY_PRIVATE, MODEL_ADD, run_inc },
@@ -314,6 +354,8 @@ static const struct stepping_operation operations[] = {
 	{ "local push, called", MEMORY_PRIVATE, MODEL_ADD, run_push },
 	{ "local pop, called", MEMORY_PRIVATE, MODEL_ADD, run_pop },
 	{ "local copy, called", MEMORY_PRIVATE, MODEL_ADD, run_copy },
+	{ "ring put, called", MEMORY_PRIVATE, MODEL_ADD, run_put },
+	{ "ring put, refused", MEMORY_PRIVATE, MODEL_ADD, run_refused },
 	{ "write buffer add, called", MEMORY_PRIVATE, MODEL_ADD, run_wbuf },
 	{ "write buffer add_n, called", MEMORY_PRIVATE, MODEL_ADD, run_wbuf_n },
 	{ "variable add, called", MEMORY_PRIVATE, MODEL_ADD, run_variable },
