@@ -53,6 +53,12 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_objcache_get_call(struct percpu_objcache
 							  unsigned flags, void **ret);
 PERCPU_API int percpu_objcache_put_call(struct percpu_objcache *oc, void *obj);
 PERCPU_API int percpu_ring_put_call(const struct percpu_ring *r, const void *src, size_t size);
+PERCPU_API void *percpu_lwbuf_kva_call(const struct percpu_lwbuf *b);
+PERCPU_API uint64_t percpu_lwbuf_page_call(const struct percpu_lwbuf *b);
+PERCPU_API size_t percpu_lwbuf_length_call(const struct percpu_lwbuf *b);
+PERCPU_API void *percpu_sfbuf_kva_call(const struct percpu_sfbuf *b);
+PERCPU_API uint64_t percpu_sfbuf_page_call(const struct percpu_sfbuf *b);
+PERCPU_API size_t percpu_sfbuf_length_call(const struct percpu_sfbuf *b);
 PERCPU_API int percpu_wbuf_add_call(struct percpu_wbuf *w, uint64_t *cell, uint64_t n);
 PERCPU_API int percpu_wbuf_add_n_call(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds,
 				      size_t n);

@@ -16,10 +16,12 @@
 #include <percpu/counter.h>
 #include <percpu/fence.h>
 #include <percpu/local.h>
+#include <percpu/lwbuf.h>
 #include <percpu/objcache.h>
 #include <percpu/region.h>
 #include <percpu/ring.h>
 #include <percpu/seq.h>
+#include <percpu/sfbuf.h>
 #include <percpu/stats.h>
 #include <percpu/status.h>
 #include <percpu/wbuf.h>

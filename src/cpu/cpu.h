@@ -129,6 +129,7 @@ enum percpu_fork_order {
 	PERCPU_FORK_NAMES,	     /* the names of src/freebsd/sysctl.c */
 	PERCPU_FORK_VARIABLES,	     /* the set-up of images */
 	PERCPU_FORK_WBUFS,	     /* the list of write buffers, then the internal lock of each */
+	PERCPU_FORK_LWBUFS,	     /* the list of windows' files, then the locks of each */
 	PERCPU_FORK_ZONE_CHECKS,     /* the debug checks of zones */
 	PERCPU_FORK_OBJCACHE_CHECKS, /* the debug checks of object caches */
 	PERCPU_FORK_PROCESS,	     /* the process lock */

@@ -112,6 +112,36 @@ int percpu_local_copy_call(const struct percpu_local *l, uint64_t mask, const ui
 	return percpu_local_copy(l, mask, src, words);
 }
 
+void *percpu_lwbuf_kva_call(const struct percpu_lwbuf *b)
+{
+	return percpu_lwbuf_kva(b);
+}
+
+uint64_t percpu_lwbuf_page_call(const struct percpu_lwbuf *b)
+{
+	return percpu_lwbuf_page(b);
+}
+
+size_t percpu_lwbuf_length_call(const struct percpu_lwbuf *b)
+{
+	return percpu_lwbuf_length(b);
+}
+
+void *percpu_sfbuf_kva_call(const struct percpu_sfbuf *b)
+{
+	return percpu_sfbuf_kva(b);
+}
+
+uint64_t percpu_sfbuf_page_call(const struct percpu_sfbuf *b)
+{
+	return percpu_sfbuf_page(b);
+}
+
+size_t percpu_sfbuf_length_call(const struct percpu_sfbuf *b)
+{
+	return percpu_sfbuf_length(b);
+}
+
 int percpu_objcache_get_call(struct percpu_objcache *oc, unsigned flags, void **ret)
 {
 	return percpu_objcache_get(oc, flags, ret);

@@ -44,16 +44,13 @@ static void local_mend_in_child(const void *owner)
 	}
 }
 
-int percpu_local_create(size_t size, enum percpu_local_fallback fallback, struct percpu_local **ret)
+static int create(size_t size, enum percpu_local_fallback fallback, struct percpu_local **ret)
 {
 	struct percpu_region_options o = { .size = sizeof(o), .lane_size = size + GUARD_SIZE };
 	struct percpu_local *l;
 	void *guard;
 	int e;
 
-	if (ret == NULL || size == 0 || size > MAX_SIZE || (unsigned)fallback > PERCPU_LOCAL_REFS ||
-	    (fallback != PERCPU_LOCAL_LOCK && size > sizeof(int64_t)))
-		return -EINVAL;
 	l = malloc(sizeof(*l));
 	if (l == NULL)
 		return -ENOMEM;
@@ -75,6 +72,19 @@ int percpu_local_create(size_t size, enum percpu_local_fallback fallback, struct
 		percpu_region_tell(l->region, local_mend_in_child, l);
 	*ret = l;
 	return 0;
+}
+
+int percpu_local_create(size_t size, enum percpu_local_fallback fallback, struct percpu_local **ret)
+{
+	if (ret == NULL || size == 0 || size > MAX_SIZE || (unsigned)fallback > PERCPU_LOCAL_REFS ||
+	    (fallback != PERCPU_LOCAL_LOCK && size > sizeof(int64_t)))
+		return -EINVAL;
+	return create(size, fallback, ret);
+}
+
+int percpu_local_create_words(size_t size, struct percpu_local **ret)
+{
+	return create(size, PERCPU_LOCAL_REFS, ret);
 }
 
 struct percpu_local percpu_local_word(void *cell, void *guard)
@@ -149,6 +159,16 @@ static int ref_guard(uint32_t *guard, unsigned cpu)
 	return e;
 }
 
+int percpu_local_raise(const struct percpu_local *l, unsigned cpu)
+{
+	return ref_guard(guard_of(l, cpu), cpu);
+}
+
+void percpu_local_lower(const struct percpu_local *l, unsigned cpu)
+{
+	__atomic_fetch_sub(guard_of(l, cpu), 1, __ATOMIC_RELEASE);
+}
+
 /* What a fallback remembers from enter() to leave(). */
 struct stay {
 	unsigned cpu;
@@ -175,7 +195,7 @@ static void leave(const struct percpu_local *l, struct stay *s)
 	if (l->fallback == PERCPU_LOCAL_LOCK)
 		percpu_robust_unlock(&s->lock);
 	else
-		__atomic_fetch_sub(guard_of(l, s->cpu), 1, __ATOMIC_RELEASE);
+		percpu_local_lower(l, s->cpu);
 }
 
 static void *cell_of(const struct percpu_local *l, unsigned cpu)
@@ -255,8 +275,10 @@ int percpu_local_cmpxchg_slow(const struct percpu_local *l, int64_t expected, in
 	r = enter(l, &s);
 	if (r != 0)
 		return r;
+	/* Two fallbacks may be in one lane at a time; a word may stand for what its owner has
+	 * stored elsewhere (lwbuf_table.c). */
 	if (!__atomic_compare_exchange_n((int64_t *)cell_of(l, s.cpu), &old, v, false,
-					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		r = -EAGAIN;
 	leave(l, &s);
 	*ret = old;

@@ -105,6 +105,15 @@ void percpu_ring_moments(const struct percpu_ring_control *c, bool of_this_boot,
  *  PERCPU_LOCAL_REFS. One guard may serve many words. */
 struct percpu_local percpu_local_word(void *cell, void *guard);
 
+/** As percpu_local_create() with PERCPU_LOCAL_REFS, for size bytes of words. A copy of the
+ *  struct with the address of one of the words as its cell is for operations on that word. */
+int percpu_local_create_words(size_t size, struct percpu_local **ret);
+
+/** With PERCPU_LOCAL_REFS: until percpu_local_lower(), all threads use atomic operations on
+ *  the words of that CPU, and so may the caller. Returns 0 or -errno. */
+int percpu_local_raise(const struct percpu_local *l, unsigned cpu);
+void percpu_local_lower(const struct percpu_local *l, unsigned cpu);
+
 /* zone_check.c */
 
 struct percpu_zone_check;

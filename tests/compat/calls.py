@@ -10,12 +10,14 @@ is loaded late. Prints TAP.
 """
 
 import ctypes as c
+import mmap
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 # Parts of other inline functions.
 INTERNAL = {"percpu_counter_array_commit", "percpu_stats_pair", "percpu_wbuf_append"}
@@ -159,6 +161,22 @@ def objects(lib):
     lib.same(again.value, obj.value, "the same object")
 
 
+def windows(lib):
+    """Of a file of one page, and of 5 bytes more."""
+    with tempfile.TemporaryFile() as file:
+        file.write(bytes(mmap.PAGESIZE) + b"12345")
+        file.flush()
+        file_windows = lib.make("percpu_lwbuf_create", file.fileno(), None)
+    buffer = (u64 * 8)()
+    assert lib.so.percpu_lwbuf_alloc(file_windows, u64(1), 0, buffer) == 0
+    shared = lib.make("percpu_sfbuf_alloc", file_windows, u64(1), 0)
+    for name, b in ("percpu_lwbuf", buffer), ("percpu_sfbuf", shared):
+        lib.same(lib.call(f"{name}_page", b, result=u64), 1, f"{name}: page")
+        lib.same(lib.call(f"{name}_length", b, result=size), 5, f"{name}: length")
+        address = lib.call(f"{name}_kva", b, result=ptr)
+        lib.same(c.string_at(address, 5), b"12345", f"{name}: bytes")
+
+
 def rest(lib):
     """What is found by its address: a zone's items, and variables of an image."""
     zone = lib.make("percpu_zone_create", b"calls", size(8), None)
@@ -191,7 +209,8 @@ def try_all(source, work, late):
     if lacking:
         return f"not exported: {sorted(lacking)}"
     try:
-        for part in (counters, statistics, words, lists, rings, buffers, objects, rest):
+        parts = (counters, statistics, words, lists, rings, buffers, objects, windows, rest)
+        for part in parts:
             part(lib)
     except AssertionError as wrong:
         return str(wrong)

@@ -187,6 +187,46 @@ AT(percpu_image, stride, 24, 12, 12);
 AT(percpu_image, chunk, 32, 16, 16);
 AT(percpu_image, error, 40, 20, 20);
 
+SIZE(percpu_lwbuf, 48, 40, 32);
+AT(percpu_lwbuf, kva, 0, 0, 0);
+AT(percpu_lwbuf, page, 8, 8, 4);
+AT(percpu_lwbuf, length, 16, 16, 12);
+AT(percpu_lwbuf, of, 24, 20, 16);
+AT(percpu_lwbuf, window, 32, 24, 20);
+AT(percpu_lwbuf, generation, 40, 28, 24);
+AT(percpu_lwbuf, flags, 44, 32, 28);
+
+SIZE(percpu_lwbuf_options, 40, 24, 24);
+AT(percpu_lwbuf_options, size, 0, 0, 0);
+AT(percpu_lwbuf_options, window, 8, 4, 4);
+AT(percpu_lwbuf_options, max_excess, 16, 8, 8);
+AT(percpu_lwbuf_options, max_shared, 24, 12, 12);
+AT(percpu_lwbuf_options, backend, 32, 16, 16);
+AT(percpu_lwbuf_options, flags, 36, 20, 20);
+
+SIZE(percpu_lwbuf_stats, 64, 64, 64);
+AT(percpu_lwbuf_stats, backend, 0, 0, 0);
+AT(percpu_lwbuf_stats, reserved, 4, 4, 4);
+AT(percpu_lwbuf_stats, used, 8, 8, 8);
+AT(percpu_lwbuf_stats, excess, 16, 16, 16);
+AT(percpu_lwbuf_stats, max_excess, 24, 24, 24);
+AT(percpu_lwbuf_stats, windows, 32, 32, 32);
+AT(percpu_lwbuf_stats, mapped, 40, 40, 40);
+AT(percpu_lwbuf_stats, bounced, 48, 48, 48);
+AT(percpu_lwbuf_stats, address, 56, 56, 56);
+
+SIZE(percpu_sfbuf, 24, 24, 16);
+AT(percpu_sfbuf, kva, 0, 0, 0);
+AT(percpu_sfbuf, page, 8, 8, 4);
+AT(percpu_sfbuf, length, 16, 16, 12);
+
+SIZE(percpu_sfbuf_stats, 40, 40, 40);
+AT(percpu_sfbuf_stats, most, 0, 0, 0);
+AT(percpu_sfbuf_stats, used, 8, 8, 8);
+AT(percpu_sfbuf_stats, hits, 16, 16, 16);
+AT(percpu_sfbuf_stats, fills, 24, 24, 24);
+AT(percpu_sfbuf_stats, waits, 32, 32, 32);
+
 SIZE(percpu_zone_options, 64, 36, 36);
 AT(percpu_zone_options, size, 0, 0, 0);
 AT(percpu_zone_options, align, 8, 4, 4);

@@ -37,6 +37,7 @@ static void ends_do_nothing(void **state)
 	percpu_wbuf_destroy(NULL);
 	assert_int_equal(percpu_zone_destroy(NULL), 0);
 	assert_int_equal(percpu_objcache_destroy(NULL), 0);
+	assert_int_equal(percpu_lwbuf_destroy(NULL), 0);
 	assert_int_equal(percpu_region_free(region, NULL, 8), 0);
 }
 
@@ -70,6 +71,7 @@ static void results_must_have_a_place(void **state)
 	assert_int_equal(percpu_ring_attach(region, 1, NULL), -EINVAL);
 	assert_int_equal(percpu_ring_open(region, 0, PERCPU_RING_MIN, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_wbuf_create(NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_lwbuf_create(0, NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_zone_create("null", 8, NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_objcache_create("null", 8, NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_region_root(region, 0), 0);
@@ -151,6 +153,10 @@ static void nothing_is_done(void **state)
 	struct percpu_objcache_stats objcache_stats = { .size = 7 };
 	struct percpu_wbuf_stats wbuf_stats = { .entries = 7 };
 	struct percpu_ring_record record = { .size = 7 };
+	struct percpu_lwbuf_stats lwbuf_stats = { .used = 7 };
+	struct percpu_sfbuf_stats sfbuf_stats = { .used = 7 };
+	struct percpu_lwbuf b = { .page = 7 };
+	struct percpu_sfbuf *sf = NULL;
 	void *item = NULL;
 
 	(void)state;
@@ -175,6 +181,17 @@ static void nothing_is_done(void **state)
 	percpu_wbuf_stats(NULL, &wbuf_stats);
 	assert_int_equal(wbuf_stats.entries, 7);
 	assert_int_equal(percpu_local_pop_cpu(NULL, 0, &item), -EINVAL);
+	assert_int_equal(percpu_lwbuf_alloc(NULL, 0, 0, &b), -EINVAL);
+	assert_int_equal(percpu_lwbuf_free(NULL, &b), -EINVAL);
+	assert_int_equal(percpu_lwbuf_set_max_excess(NULL, 1), -EINVAL);
+	percpu_lwbuf_stats(NULL, &lwbuf_stats);
+	assert_int_equal(lwbuf_stats.used, 7);
+	assert_int_equal(b.page, 7);
+	assert_int_equal(percpu_sfbuf_alloc(NULL, 0, 0, &sf), -EINVAL);
+	assert_int_equal(percpu_sfbuf_ref(NULL, sf), -EINVAL);
+	assert_int_equal(percpu_sfbuf_free(NULL, sf), -EINVAL);
+	percpu_sfbuf_stats(NULL, &sfbuf_stats);
+	assert_int_equal(sfbuf_stats.used, 7);
 	assert_null(item);
 }
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* test_options.c - structs of options from programs of another version. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <percpu/percpu.h>
 
@@ -14,6 +17,7 @@ union options {
 	struct percpu_wbuf_options wbuf;
 	struct percpu_zone_options zone;
 	struct percpu_objcache_options objcache;
+	struct percpu_lwbuf_options lwbuf;
 	unsigned char byte[8192];
 };
 
@@ -57,6 +61,18 @@ static int create_objcache(const union options *o)
 	return e;
 }
 
+static int create_lwbufs(const union options *o)
+{
+	int fd = memfd_create("options", MFD_CLOEXEC);
+	struct percpu_lwbufs *f;
+	int e = percpu_lwbuf_create(fd, &o->lwbuf, &f);
+
+	close(fd);
+	if (e == 0)
+		assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	return e;
+}
+
 static const struct {
 	int (*create)(const union options *o);
 	size_t size;
@@ -65,6 +81,7 @@ static const struct {
 	{ create_wbuf, sizeof(struct percpu_wbuf_options) },
 	{ create_zone, sizeof(struct percpu_zone_options) },
 	{ create_objcache, sizeof(struct percpu_objcache_options) },
+	{ create_lwbufs, sizeof(struct percpu_lwbuf_options) },
 };
 
 static void any_version_is_understood(void **state)

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lwbuf.c - buffers for the pages of a file: which backend serves an allocation, and what
+ * becomes of a window that is freed. lwbuf.h says where windows are; lwbuf_table.c has
+ * those that nobody uses, lwbuf_pool.c those that show nothing.
+ *
+ * With PERCPU_LWBUF_AUTO a page that is asked for the first time gets a bounce buffer, which
+ * costs less than a mapping. If the page is asked for again while the table remembers it, it
+ * gets a window, as long as fewer windows are mapped than may stay; after that only one time
+ * in 64, in place of a window that was not used for long. So the windows that there are
+ * stay, however large the working set is, and follow it where it moves.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <percpu/counter.h>
+
+#include "lwbuf.h"
+
+#define REPLACE_EVERY 64 /* allocations of pages that are remembered */
+#define MAX_PAGE ((UINT64_C(1) << 40) - 2)
+
+uint64_t percpu_window_excess(const struct percpu_lwbufs *f)
+{
+	uint64_t used = percpu_counter_fetch(f->used);
+	uint64_t shown = __atomic_load_n(&f->shown, __ATOMIC_RELAXED);
+
+	return shown > used ? shown - used : 0;
+}
+
+static bool is_too_many(const struct percpu_lwbufs *f)
+{
+	size_t most = __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
+
+	return __atomic_load_n(&f->shown, __ATOMIC_RELAXED) > most &&
+	       percpu_window_excess(f) > most;
+}
+
+void percpu_window_release(struct percpu_lwbufs *f, struct percpu_window *w)
+{
+	percpu_window_close(f, w);
+	__atomic_fetch_sub(&f->shown, 1, __ATOMIC_RELAXED);
+}
+
+/* Allocation */
+
+static void give_window(struct percpu_lwbufs *f, struct percpu_window *w, unsigned flags,
+			struct percpu_lwbuf *ret)
+{
+	uint32_t generation = w->generation + 1;
+
+	__atomic_store_n(&w->generation, generation, __ATOMIC_RELAXED);
+	if (percpu_unlikely(f->flags & PERCPU_LWBUF_DEBUG))
+		w->owner = (uint32_t)syscall(SYS_gettid);
+	/* One by one: a struct that is copied as a whole waits for the stores that made it. */
+	ret->kva = w->at;
+	ret->page = w->page;
+	ret->of = f;
+	ret->length = w->length;
+	ret->window = w;
+	ret->generation = generation;
+	ret->flags = flags | (f->flags & PERCPU_LWBUF_DEBUG);
+}
+
+static int bounce_page(struct percpu_lwbufs *f, uint64_t page, struct percpu_window **ret)
+{
+	struct percpu_window *w;
+	int e = percpu_window_get(f, true, &w);
+
+	if (e != 0)
+		return e;
+	e = percpu_window_read(f, w, page);
+	if (e != 0) {
+		percpu_window_put(f, w);
+		return e;
+	}
+	*ret = w;
+	return 0;
+}
+
+/* Get a window, showing what it may, or, where another CPU had it, the page. */
+static int find_window(struct percpu_lwbufs *f, uint64_t page, struct percpu_window **ret)
+{
+	bool spare = __atomic_load_n(&f->shown, __ATOMIC_RELAXED) <
+		     __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
+	struct percpu_window *w = NULL;
+	int e;
+
+	if (!spare && percpu_window_excess(f) != 0)
+		w = percpu_window_evict(f, page);
+	if (w == NULL) {
+		e = percpu_window_get(f, false, &w);
+		if (e == 0)
+			__atomic_fetch_add(&f->shown, 1, __ATOMIC_RELAXED);
+		else if (percpu_window_excess(f) != 0)
+			w = percpu_window_evict(f, page);
+		if (w == NULL)
+			return e;
+	}
+	*ret = w;
+	return 0;
+}
+
+/* Get a window that shows the page, of which the file has so many bytes. */
+static int map_page(struct percpu_lwbufs *f, uint64_t page, size_t length,
+		    struct percpu_window **ret)
+{
+	struct percpu_window *w = NULL;
+	int e = find_window(f, page, &w);
+
+	if (e != 0)
+		return e;
+	PERCPU_STEP("lwbuf: window to be mapped");
+	if (w->length == 0 || w->page != page) {
+		e = percpu_window_show(f, w, page, length);
+		if (e == -ENOMEM && percpu_window_excess(f) != 0) {
+			percpu_window_drain(f, percpu_window_excess(f) / 2);
+			e = percpu_window_show(f, w, page, length);
+		}
+		__atomic_fetch_add(&f->mapped, 1, __ATOMIC_RELAXED);
+	}
+	if (e != 0) {
+		percpu_window_release(f, w);
+		return e;
+	}
+	w->length = length;
+	*ret = w;
+	return 0;
+}
+
+/* Whether a page that may be a copy gets a window. */
+static bool deserves_window(struct percpu_lwbufs *f, bool ghost)
+{
+	uint64_t misses = __atomic_fetch_add(&f->clock, 1, __ATOMIC_RELAXED);
+	size_t most = __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
+
+	return ghost && most != 0 &&
+	       (__atomic_load_n(&f->shown, __ATOMIC_RELAXED) < most || misses % REPLACE_EVERY == 0);
+}
+
+/* The page has no window in this CPU's table. */
+static int miss_window(struct percpu_lwbufs *f, uint64_t page, unsigned flags, bool ghost,
+		       struct percpu_window **ret)
+{
+	bool may_copy = f->backend == PERCPU_LWBUF_AUTO && !(flags & PERCPU_LWBUF_WRITE);
+	int64_t length;
+	int e;
+
+	if (!f->maps)
+		return bounce_page(f, page, ret);
+	if (!deserves_window(f, ghost) && may_copy) {
+		percpu_window_remember(f, page);
+		return bounce_page(f, page, ret);
+	}
+	length = percpu_window_length(f, page);
+	if (length <= 0)
+		return length == 0 ? -ERANGE : (int)length;
+	e = map_page(f, page, (size_t)length, ret);
+	return e == -ENOMEM && may_copy ? bounce_page(f, page, ret) : e;
+}
+
+static struct percpu_window *find_in_table(const struct percpu_lwbufs *f, uint64_t page,
+					   bool *ret_ghost)
+{
+	struct percpu_window *w = NULL;
+	int64_t length;
+
+	if (f->maps)
+		w = percpu_window_find(f, page, ret_ghost);
+	/* The end of the file was within the page; the file may have grown. */
+	if (w != NULL && percpu_unlikely(w->length != f->size)) {
+		length = percpu_window_length(f, page);
+		if (length > 0)
+			w->length = (size_t)length;
+	}
+	return w;
+}
+
+int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
+		       struct percpu_lwbuf *ret)
+{
+	struct percpu_window *w;
+	bool ghost = false;
+	int e;
+
+	if (f == NULL || ret == NULL || (flags & ~PERCPU_LWBUF_WRITE))
+		return -EINVAL;
+	if ((flags & PERCPU_LWBUF_WRITE) && !(f->flags & PERCPU_LWBUF_WRITABLE))
+		return -EACCES;
+	if (page < f->direct_pages) {
+		*ret = (struct percpu_lwbuf){
+			.kva = f->direct + (page << f->shift),
+			.page = page,
+			.of = f,
+			.length = f->size,
+			.flags = flags,
+		};
+		percpu_counter_inc(f->addresses);
+		return 0;
+	}
+	if (page > MAX_PAGE)
+		return -ERANGE;
+	w = find_in_table(f, page, &ghost);
+	if (percpu_unlikely(w == NULL)) {
+		e = miss_window(f, page, flags, ghost, &w);
+		if (e != 0)
+			return e;
+	}
+	if (percpu_likely(!w->bounces))
+		percpu_counter_inc(f->used);
+	else
+		__atomic_fetch_add(&f->bounced, 1, __ATOMIC_RELAXED);
+	give_window(f, w, flags, ret);
+	return 0;
+}
+
+/* Freeing */
+
+/* The window was in use until now. */
+static void keep_or_release(struct percpu_lwbufs *f, struct percpu_window *w)
+{
+	struct percpu_window *too_many = w;
+
+	w->freed = __atomic_load_n(&f->clock, __ATOMIC_RELAXED);
+	percpu_counter_dec(f->used);
+	if (percpu_likely(!(f->flags & PERCPU_LWBUF_DEBUG) && !is_too_many(f)))
+		too_many = percpu_window_keep(f, w);
+	if (percpu_unlikely(too_many != NULL))
+		percpu_window_release(f, too_many);
+}
+
+/* Return what is wrong with a buffer that is to be freed, or NULL. */
+static const char *find_misuse(const struct percpu_lwbufs *f, const struct percpu_lwbuf *b,
+			       const struct percpu_window *w)
+{
+	if (b->of == NULL)
+		return "is freed, but not allocated: freed twice, or never allocated";
+	if (b->of != f)
+		return "is not of the file that it is freed to";
+	if (w == NULL)
+		return "is freed, but is none that was ever allocated";
+	if (__atomic_load_n(&w->generation, __ATOMIC_RELAXED) != b->generation ||
+	    b->generation % 2 == 0)
+		return "is freed twice: a copy of it was freed before";
+	return NULL;
+}
+
+int percpu_lwbuf_free(struct percpu_lwbufs *f, struct percpu_lwbuf *b)
+{
+	struct percpu_window *w;
+	const char *fault;
+	uint32_t flags;
+	int e = 0;
+
+	if (f == NULL || b == NULL)
+		return -EINVAL;
+	if (b->of == f && b->window == NULL && f->direct != NULL) {
+		percpu_counter_dec(f->addresses);
+		memset(b, 0, sizeof(*b));
+		return 0;
+	}
+	w = b->of == f ? b->window : NULL;
+	fault = find_misuse(f, b, w);
+	if (percpu_unlikely(fault != NULL)) {
+		if (f->flags & PERCPU_LWBUF_DEBUG)
+			percpu_lwbuf_complain(b, w, fault);
+		return -EINVAL;
+	}
+	flags = b->flags;
+	memset(b, 0, sizeof(*b));
+	__atomic_store_n(&w->generation, w->generation + 1, __ATOMIC_RELAXED);
+	if (percpu_likely(!w->bounces)) {
+		keep_or_release(f, w);
+		return 0;
+	}
+	if (flags & PERCPU_LWBUF_WRITE)
+		e = percpu_window_write(f, w);
+	percpu_window_put(f, w);
+	return e;
+}
+
+static size_t most_excess(const struct percpu_lwbufs *f)
+{
+	return f->maps ? f->slots : SIZE_MAX;
+}
+
+int percpu_lwbuf_set_max_excess(struct percpu_lwbufs *f, size_t n)
+{
+	if (f == NULL || n > most_excess(f))
+		return -EINVAL;
+	__atomic_store_n(&f->max_excess, n, __ATOMIC_SEQ_CST);
+	if (f->maps && percpu_window_table_fit(f, n))
+		percpu_window_drain(f, 0);
+	else if (is_too_many(f))
+		percpu_window_drain(f, n);
+	return 0;
+}
+
+/* For sfbuf.c */
+
+int percpu_window_open(struct percpu_lwbufs *f, uint64_t page, struct percpu_window **ret)
+{
+	struct percpu_window *w;
+	int64_t length;
+	int e;
+
+	if (!f->maps)
+		return bounce_page(f, page, ret);
+	length = page <= MAX_PAGE ? percpu_window_length(f, page) : 0;
+	if (length <= 0)
+		return length == 0 ? -ERANGE : (int)length;
+	e = percpu_window_get(f, false, &w);
+	if (e != 0)
+		return e;
+	e = percpu_window_show(f, w, page, (size_t)length);
+	if (e == -ENOMEM && percpu_window_excess(f) != 0) {
+		percpu_window_drain(f, percpu_window_excess(f) / 2);
+		e = percpu_window_show(f, w, page, (size_t)length);
+	}
+	if (e != 0)
+		percpu_window_close(f, w);
+	else
+		*ret = w;
+	return e;
+}
+
+void percpu_window_close(struct percpu_lwbufs *f, struct percpu_window *w)
+{
+	if (w->bounces || percpu_window_hide(f, w))
+		percpu_window_put(f, w);
+}

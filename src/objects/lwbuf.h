@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lwbuf.h - what lwbuf.c, its parts and sfbuf.c share.
+ *
+ * A pool has windows: pieces of address space, each with a struct that describes it. A window
+ * is in one of three places: with a caller, in a CPU's table (mapped, found by its page), or in
+ * its pool (not mapped). Bounce buffers are windows of a second pool, of plain memory, and
+ * are never in a table. A window that belongs to somebody is only that one's.
+ */
+#ifndef PERCPU_OBJECTS_LWBUF_H
+#define PERCPU_OBJECTS_LWBUF_H
+
+#include <percpu/local.h>
+#include <percpu/lwbuf.h>
+
+#include "objects.h"
+
+struct percpu_window {
+	char *at;
+	uint64_t page;	/* what it shows, if it is mapped */
+	size_t length;	/* bytes of the page that the file had */
+	uint64_t freed; /* the file's clock at the last free; atomic */
+	struct percpu_window *next;
+	uint32_t id;	     /* in its pool, from 1 */
+	uint32_t generation; /* odd while it is allocated; atomic */
+	uint32_t place;	     /* where it was in its set the last time */
+	uint32_t owner;	     /* thread that allocated it, with PERCPU_LWBUF_DEBUG */
+	bool bounces;	     /* memory of the second pool */
+} __attribute__((aligned(64)));
+
+#define PERCPU_WINDOW_CHUNKS 20
+
+struct percpu_window_pool {
+	struct percpu_window *windows[PERCPU_WINDOW_CHUNKS]; /* each twice as many; atomic */
+	bool bounces;
+	unsigned shift; /* of how many the first one has */
+	/* under the lock */
+	uint32_t chunks;
+	uint32_t made; /* how many windows there are; also read without the lock */
+	uint32_t free; /* of these, how many are on the list; also read without the lock */
+	struct percpu_window *first, **last;
+};
+
+struct percpu_sfbufs;
+
+struct percpu_lwbufs {
+	/* constant */
+	int fd;
+	uint32_t flags;
+	enum percpu_lwbuf_backend backend;
+	bool maps; /* the file may not shrink */
+	size_t size;
+	unsigned shift;
+	char *direct;
+	uint64_t direct_pages;
+	struct percpu_local *table;
+	char *sets; /* in lane 0 */
+	size_t stride;
+	unsigned cpus;
+	size_t slots;			  /* per CPU */
+	struct percpu_counter *used;	  /* windows with callers */
+	struct percpu_counter *addresses; /* direct ones, with callers */
+	struct percpu_sfbufs *shared;
+
+	/* atomic */
+	size_t max_excess;
+	unsigned set_shift; /* of a page's product, to its set */
+	size_t shown;	    /* windows in tables and with callers */
+	uint64_t clock;	    /* counts misses */
+	uint64_t mapped;
+	uint64_t bounced;
+	uint64_t inherited; /* in a child of fork: buffers in use at the fork */
+
+	pthread_mutex_t lock; /* of both pools */
+	struct percpu_window_pool windows;
+	struct percpu_window_pool bounces;
+	struct percpu_lwbufs *next; /* under the lock of the list */
+};
+
+/* lwbuf_pool.c */
+
+void percpu_window_pool_init(const struct percpu_lwbufs *f, struct percpu_window_pool *p,
+			     bool bounces);
+void percpu_window_pool_fini(const struct percpu_lwbufs *f, struct percpu_window_pool *p);
+
+/** Return how many windows the chunks have room for. */
+uint64_t percpu_window_room(const struct percpu_window_pool *p);
+
+/** Take a window that shows nothing, or a bounce buffer. Returns 0 or -ENOMEM. */
+int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_window **ret);
+void percpu_window_put(struct percpu_lwbufs *f, struct percpu_window *w);
+
+/** Return the window with that id. */
+static inline struct percpu_window *percpu_window_at(const struct percpu_window_pool *p,
+						     uint32_t id)
+{
+	uint32_t k = 31 - (uint32_t)__builtin_clz(((id - 1) >> p->shift) + 1);
+
+	return &p->windows[k][id - 1 - (((1U << k) - 1) << p->shift)];
+}
+
+/** Return how many bytes of the page the file has: 0 to f->size, or -errno. */
+int64_t percpu_window_length(const struct percpu_lwbufs *f, uint64_t page);
+
+/** Let the window show the page, of which the file has so many bytes. Returns 0 or -errno. */
+int percpu_window_show(const struct percpu_lwbufs *f, struct percpu_window *w, uint64_t page,
+		       size_t length);
+
+/** Let it show nothing. Its bytes cannot be accessed then. Returns false if its address is
+ *  lost: then nobody may use the window any more. */
+bool percpu_window_hide(const struct percpu_lwbufs *f, struct percpu_window *w);
+
+/** Read the page into a bounce buffer, or write it back. Return 0 or -errno. */
+int percpu_window_read(const struct percpu_lwbufs *f, struct percpu_window *w, uint64_t page);
+int percpu_window_write(const struct percpu_lwbufs *f, const struct percpu_window *w);
+
+/* lwbuf_table.c */
+
+#define PERCPU_WINDOW_WAYS 8	     /* words of a set */
+#define PERCPU_WINDOW_ID_BITS 24     /* of a word; the others are the page's number + 1 */
+#define PERCPU_WINDOW_GHOST 0xffffff /* in place of a window's id */
+
+int percpu_window_table_create(struct percpu_lwbufs *f, size_t windows);
+
+/** Use as many sets as are good for so many windows. Returns whether that is another number: then
+ *  windows that are in the table cannot be found by their pages, and should be drained. */
+bool percpu_window_table_fit(struct percpu_lwbufs *f, size_t windows);
+
+/** Return the CPU that the thread is on, if its number is not known from its rseq area. */
+unsigned percpu_window_cpu(const struct percpu_lwbufs *f);
+
+/** Return the distance of the page's set from the first one, in bytes. */
+static inline size_t percpu_window_set(const struct percpu_lwbufs *f, uint64_t page)
+{
+	return (size_t)(page * UINT64_C(0x9e3779b97f4a7c15) >>
+			__atomic_load_n(&f->set_shift, __ATOMIC_RELAXED)) *
+	       (PERCPU_WINDOW_WAYS * sizeof(uint64_t));
+}
+
+/** Return the words of a set, in the table of the CPU that the thread is on. */
+static inline uint64_t *percpu_window_words(const struct percpu_lwbufs *f, size_t set)
+{
+	int cpu = percpu_seq_cpu();
+
+	if (percpu_unlikely(cpu < 0 || (unsigned)cpu >= f->cpus))
+		cpu = (int)percpu_window_cpu(f);
+	return (uint64_t *)(void *)(f->sets + (unsigned)cpu * f->stride + set);
+}
+
+static inline uint64_t percpu_window_load(const uint64_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+/** In the table of the CPU that this runs on, store word in place of old. at is the distance
+ *  from the first set. */
+static inline bool percpu_window_swap(const struct percpu_lwbufs *f, size_t at, uint64_t old,
+				      uint64_t word)
+{
+	struct percpu_local slot;
+	int64_t was;
+	int r = percpu_seq_cmpxchg(f->sets + at, f->table->guard, f->stride, (int64_t)old,
+				   (int64_t)word, &was);
+
+	if (percpu_likely(r != PERCPU_SEQ_SLOW))
+		return r == 0;
+	slot = *f->table;
+	slot.cell = f->sets + at;
+	return percpu_local_cmpxchg_slow(&slot, (int64_t)old, (int64_t)word, &was) == 0;
+}
+
+/** Take the window that shows this page out of this CPU's table; NULL if there is none. Then
+ *  *ret_ghost says whether the page was remembered. */
+struct percpu_window *percpu_window_find_slow(const struct percpu_lwbufs *f, uint64_t page,
+					      bool *ret_ghost);
+
+static inline struct percpu_window *percpu_window_find(const struct percpu_lwbufs *f, uint64_t page,
+						       bool *ret_ghost)
+{
+	size_t set = percpu_window_set(f, page);
+	const uint64_t *words = percpu_window_words(f, set);
+	uint64_t word;
+	uint32_t id;
+
+	for (size_t way = 0; way < PERCPU_WINDOW_WAYS; way++) {
+		word = percpu_window_load(&words[way]);
+		if (word >> PERCPU_WINDOW_ID_BITS != page + 1)
+			continue;
+		PERCPU_STEP("lwbuf: window seen");
+		id = word & PERCPU_WINDOW_GHOST;
+		if (percpu_likely(id != PERCPU_WINDOW_GHOST) &&
+		    percpu_likely(percpu_window_swap(f, set + way * sizeof(word), word, 0)))
+			return percpu_window_at(&f->windows, id);
+		return percpu_window_find_slow(f, page, ret_ghost);
+	}
+	return NULL;
+}
+
+/** Put a window into this CPU's table. Returns one that there was no room for, or NULL. */
+struct percpu_window *percpu_window_keep_slow(const struct percpu_lwbufs *f,
+					      struct percpu_window *w);
+
+/* Where it was the last time, there is often room. */
+static inline struct percpu_window *percpu_window_keep(const struct percpu_lwbufs *f,
+						       struct percpu_window *w)
+{
+	size_t set = percpu_window_set(f, w->page);
+	uint64_t word = (w->page + 1) << PERCPU_WINDOW_ID_BITS | w->id;
+
+	if (percpu_likely(percpu_window_load(&percpu_window_words(f, set)[w->place]) == 0) &&
+	    percpu_likely(percpu_window_swap(f, set + w->place * sizeof(word), 0, word)))
+		return NULL;
+	return percpu_window_keep_slow(f, w);
+}
+
+/** Remember that the page was asked for, where no window is in the way. */
+void percpu_window_remember(const struct percpu_lwbufs *f, uint64_t page);
+
+/** Take a window that was freed long ago, out of this CPU's table, or, if it has none, of
+ *  another CPU's; NULL if there is none. If another CPU's table has a window that shows the
+ *  page, this is the one. */
+struct percpu_window *percpu_window_evict(const struct percpu_lwbufs *f, uint64_t page);
+
+/** Unmap windows of the tables of all CPUs until so many are left. */
+void percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal);
+
+/* lwbuf_check.c */
+
+/** Print to standard error what is wrong with a buffer, and abort. */
+void percpu_lwbuf_complain(const struct percpu_lwbuf *b, const struct percpu_window *w,
+			   const char *what) __attribute__((noreturn));
+
+/* sfbuf.c */
+
+int percpu_sfbufs_create(size_t most, struct percpu_sfbufs **ret);
+
+/** Returns false if some are allocated. */
+bool percpu_sfbufs_idle(const struct percpu_sfbufs *s);
+void percpu_sfbufs_destroy(struct percpu_sfbufs *s);
+
+/** Return how many bounce buffers they have. */
+uint64_t percpu_sfbufs_bounces(const struct percpu_sfbufs *s);
+
+/** Around a fork. */
+void percpu_sfbufs_lock(struct percpu_sfbufs *s);
+void percpu_sfbufs_unlock(struct percpu_sfbufs *s);
+void percpu_sfbufs_in_child(struct percpu_sfbufs *s);
+
+/* lwbuf.c */
+
+/** Return how many windows are mapped, but not in use. */
+uint64_t percpu_window_excess(const struct percpu_lwbufs *f);
+
+/** Unmap a window that nobody uses. */
+void percpu_window_release(struct percpu_lwbufs *f, struct percpu_window *w);
+
+/** For sfbuf.c: get a window or a bounce buffer that has the page, for somebody who keeps it.
+ *  Returns 0 or -errno. */
+int percpu_window_open(struct percpu_lwbufs *f, uint64_t page, struct percpu_window **ret);
+void percpu_window_close(struct percpu_lwbufs *f, struct percpu_window *w);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lwbuf_check.c - PERCPU_LWBUF_DEBUG: says what is wrong with a buffer, and aborts.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lwbuf.h"
+
+void percpu_lwbuf_complain(const struct percpu_lwbuf *b, const struct percpu_window *w,
+			   const char *what)
+{
+	dprintf(STDERR_FILENO, "libpercpu: lwbuf %p, page %llu, generation %u: %s\n",
+		(const void *)b, (unsigned long long)b->page, b->generation, what);
+	if (w != NULL)
+		dprintf(STDERR_FILENO,
+			"libpercpu: its memory at %p was last allocated by thread %u for page "
+			"%llu, and has generation %u\n",
+			(void *)w->at, w->owner, (unsigned long long)w->page, w->generation);
+	abort();
+}
+
+void *percpu_lwbuf_kva_checked(const struct percpu_lwbuf *b)
+{
+	const struct percpu_window *w = b->of != NULL ? b->window : NULL;
+
+	if (w == NULL || __atomic_load_n(&w->generation, __ATOMIC_ACQUIRE) != b->generation)
+		percpu_lwbuf_complain(b, w, "used after it was freed, or never allocated");
+	return b->kva;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lwbuf_create.c - how the buffers of a file come and go, what a fork does to them, and their
+ * statistics.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <percpu/counter.h>
+
+#include "lwbuf.h"
+
+#define LARGEST_WINDOW ((size_t)1 << 20)
+#define MOST_BUFFERS 65536
+#define EXCESS_BYTES ((size_t)64 << 20)
+#define EXCESS_MOST 1024
+#define SHARED 256
+#define KNOWN_FLAGS (PERCPU_LWBUF_WRITABLE | PERCPU_LWBUF_KEEPS_SIZE | PERCPU_LWBUF_DEBUG)
+
+static pthread_mutex_t lwbufs_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct percpu_lwbufs *lwbufs; /* under the lock */
+
+static uint64_t buffers_in_use(const struct percpu_lwbufs *f)
+{
+	uint64_t made = __atomic_load_n(&f->bounces.made, __ATOMIC_RELAXED);
+
+	return percpu_counter_fetch(f->used) + percpu_counter_fetch(f->addresses) + made -
+	       __atomic_load_n(&f->bounces.free, __ATOMIC_RELAXED) -
+	       percpu_sfbufs_bounces(f->shared);
+}
+
+/* Forks */
+
+static void lwbufs_lock_all(void)
+{
+	pthread_mutex_lock(&lwbufs_lock);
+	for (struct percpu_lwbufs *f = lwbufs; f != NULL; f = f->next) {
+		percpu_sfbufs_lock(f->shared);
+		pthread_mutex_lock(&f->lock);
+	}
+}
+
+static void lwbufs_unlock_all(void)
+{
+	for (struct percpu_lwbufs *f = lwbufs; f != NULL; f = f->next) {
+		pthread_mutex_unlock(&f->lock);
+		percpu_sfbufs_unlock(f->shared);
+	}
+	pthread_mutex_unlock(&lwbufs_lock);
+}
+
+/* Other threads of the parent may have been using buffers, which nobody will free here. */
+static void lwbufs_note_in_child(void)
+{
+	for (struct percpu_lwbufs *f = lwbufs; f != NULL; f = f->next) {
+		f->inherited = buffers_in_use(f);
+		percpu_sfbufs_in_child(f->shared);
+	}
+}
+
+__attribute__((constructor)) static void lwbuf_join_forks(void)
+{
+	static const struct percpu_fork_part part = { .before = lwbufs_lock_all,
+						      .after = lwbufs_unlock_all,
+						      .in_child = lwbufs_note_in_child };
+
+	percpu_fork_register(PERCPU_FORK_LWBUFS, &part);
+}
+
+/* Creation */
+
+static bool is_power_of_two(size_t n)
+{
+	return n != 0 && (n & (n - 1)) == 0;
+}
+
+/* Replace zeros by the defaults. Returns 0 or -EINVAL. */
+static int complete_lwbuf_options(struct percpu_lwbuf_options *o)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (o->window == 0)
+		o->window = page;
+	if (o->max_excess == 0)
+		o->max_excess = EXCESS_BYTES / o->window < EXCESS_MOST ? EXCESS_BYTES / o->window :
+									 EXCESS_MOST;
+	if (o->max_shared == 0)
+		o->max_shared = SHARED;
+	if (!is_power_of_two(o->window) || o->window < page || o->window > LARGEST_WINDOW ||
+	    o->max_excess > MOST_BUFFERS || o->max_shared > MOST_BUFFERS ||
+	    (unsigned)o->backend > PERCPU_LWBUF_BOUNCE || (o->flags & ~(uint32_t)KNOWN_FLAGS))
+		return -EINVAL;
+	return 0;
+}
+
+/* Find out what the descriptor is good for. */
+static int look_at_file(int fd, uint32_t flags, bool *ret_keeps_size, uint64_t *ret_size)
+{
+	bool writable = flags & PERCPU_LWBUF_WRITABLE;
+	int mode = fcntl(fd, F_GETFL), seals;
+	struct stat st;
+
+	if (mode < 0 || fstat(fd, &st) != 0)
+		return percpu_errno();
+	if (!S_ISREG(st.st_mode) || (writable && (mode & O_APPEND)))
+		return -EINVAL;
+	if ((mode & O_PATH) || (mode & O_ACCMODE) == O_WRONLY ||
+	    (writable && (mode & O_ACCMODE) != O_RDWR))
+		return -EACCES;
+	seals = fcntl(fd, F_GET_SEALS);
+	*ret_keeps_size =
+		(flags & PERCPU_LWBUF_KEEPS_SIZE) || (seals > 0 && (seals & F_SEAL_SHRINK));
+	*ret_size = (uint64_t)st.st_size;
+	return 0;
+}
+
+/* Whether to map all of a file, for PERCPU_LWBUF_AUTO. */
+static bool is_small(uint64_t size)
+{
+	uint64_t most = sizeof(void *) < 8 ? UINT64_C(256) << 20 : UINT64_C(1) << 45;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+	    limit.rlim_cur / 4 < most)
+		most = limit.rlim_cur / 4;
+	return size <= most;
+}
+
+/* Map the whole file. The last page, if the file ends within, comes by other ways, because
+ * its length may change. */
+static void map_all(struct percpu_lwbufs *f, uint64_t size)
+{
+	int prot = f->flags & PERCPU_LWBUF_WRITABLE ? PROT_READ | PROT_WRITE : PROT_READ;
+	uint64_t pages = size >> f->shift;
+	void *at;
+
+	if (pages == 0 || pages << f->shift > SIZE_MAX)
+		return;
+	at = mmap(NULL, (size_t)(pages << f->shift), prot, MAP_SHARED, f->fd, 0);
+	if (at == MAP_FAILED)
+		return;
+	f->direct = at;
+	f->direct_pages = pages;
+}
+
+static int make_lwbuf_parts(struct percpu_lwbufs *f, const struct percpu_lwbuf_options *o,
+			    uint64_t size)
+{
+	bool wants_all = o->backend == PERCPU_LWBUF_DIRECT ||
+			 (o->backend == PERCPU_LWBUF_AUTO && is_small(size));
+	int e = percpu_counter_create(&f->used);
+
+	if (e == 0)
+		e = percpu_counter_create(&f->addresses);
+	if (e == 0)
+		e = percpu_sfbufs_create(o->max_shared, &f->shared);
+	if (e == 0 && f->maps)
+		e = percpu_window_table_create(f, o->max_excess);
+	if (e != 0)
+		return e;
+	/* What is direct has nothing to be checked. */
+	if (f->maps && wants_all && !(f->flags & PERCPU_LWBUF_DEBUG))
+		map_all(f, size);
+	if (o->backend == PERCPU_LWBUF_DIRECT && f->direct == NULL &&
+	    !(f->flags & PERCPU_LWBUF_DEBUG))
+		return -ENOMEM;
+	return 0;
+}
+
+static void free_lwbuf_parts(struct percpu_lwbufs *f)
+{
+	if (f->direct != NULL)
+		munmap(f->direct, (size_t)(f->direct_pages << f->shift));
+	percpu_window_pool_fini(f, &f->windows);
+	percpu_window_pool_fini(f, &f->bounces);
+	percpu_sfbufs_destroy(f->shared);
+	percpu_local_destroy(f->table);
+	percpu_counter_destroy(f->used);
+	percpu_counter_destroy(f->addresses);
+	if (f->fd >= 0)
+		close(f->fd);
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+int percpu_lwbuf_create(int fd, const struct percpu_lwbuf_options *o, struct percpu_lwbufs **ret)
+{
+	struct percpu_lwbuf_options opt;
+	bool keeps_size = false;
+	struct percpu_lwbufs *f;
+	uint64_t size = 0;
+	int e;
+
+	if (ret == NULL || percpu_options_read(&opt, sizeof(opt), o) != 0 ||
+	    complete_lwbuf_options(&opt) != 0)
+		return -EINVAL;
+	e = look_at_file(fd, opt.flags, &keeps_size, &size);
+	if (e != 0)
+		return e;
+	if (!keeps_size &&
+	    (opt.backend == PERCPU_LWBUF_DIRECT || opt.backend == PERCPU_LWBUF_WINDOW))
+		return -ENOTSUP;
+	f = calloc(1, sizeof(*f));
+	if (f == NULL)
+		return -ENOMEM;
+	pthread_mutex_init(&f->lock, NULL);
+	f->flags = opt.flags;
+	f->backend = opt.backend;
+	f->maps = keeps_size && opt.backend != PERCPU_LWBUF_BOUNCE;
+	f->size = opt.window;
+	f->shift = (unsigned)__builtin_ctzl(opt.window);
+	f->max_excess = opt.max_excess;
+	percpu_window_pool_init(f, &f->windows, false);
+	percpu_window_pool_init(f, &f->bounces, true);
+	f->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	e = f->fd < 0 ? percpu_errno() : make_lwbuf_parts(f, &opt, size);
+	if (e != 0) {
+		free_lwbuf_parts(f);
+		return e;
+	}
+	pthread_mutex_lock(&lwbufs_lock);
+	f->next = lwbufs;
+	lwbufs = f;
+	pthread_mutex_unlock(&lwbufs_lock);
+	*ret = f;
+	return 0;
+}
+
+int percpu_lwbuf_destroy(struct percpu_lwbufs *f)
+{
+	struct percpu_lwbufs **p = &lwbufs;
+
+	if (f == NULL)
+		return 0;
+	if (buffers_in_use(f) > f->inherited || !percpu_sfbufs_idle(f->shared))
+		return -EBUSY;
+	pthread_mutex_lock(&lwbufs_lock);
+	while (*p != f)
+		p = &(*p)->next;
+	*p = f->next;
+	pthread_mutex_unlock(&lwbufs_lock);
+	free_lwbuf_parts(f);
+	return 0;
+}
+
+/* A window's generation grows with its allocation and with its free. */
+static uint32_t allocations(const struct percpu_window *w)
+{
+	return __atomic_load_n(&w->generation, __ATOMIC_RELAXED);
+}
+
+void percpu_lwbuf_stats(const struct percpu_lwbufs *f, struct percpu_lwbuf_stats *ret)
+{
+	if (f == NULL || ret == NULL)
+		return;
+	memset(ret, 0, sizeof(*ret));
+	ret->backend = f->direct != NULL ? PERCPU_LWBUF_DIRECT :
+		       f->maps		 ? PERCPU_LWBUF_WINDOW :
+					   PERCPU_LWBUF_BOUNCE;
+	ret->used = buffers_in_use(f);
+	ret->excess = percpu_window_excess(f);
+	ret->max_excess = __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
+	for (uint32_t id = 1; id <= __atomic_load_n(&f->windows.made, __ATOMIC_ACQUIRE); id++)
+		ret->windows += (allocations(percpu_window_at(&f->windows, id)) + 1) / 2;
+	ret->mapped = __atomic_load_n(&f->mapped, __ATOMIC_RELAXED);
+	ret->bounced = __atomic_load_n(&f->bounced, __ATOMIC_RELAXED);
+	ret->address = (percpu_window_room(&f->windows) + percpu_window_room(&f->bounces) +
+			f->direct_pages)
+		       << f->shift;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lwbuf_pool.c - windows and bounce buffers that show no page, and what makes them show one.
+ *
+ * Address space is reserved in chunks, each twice as large as the one before, and stays
+ * reserved until the buffers are destroyed. A window's address is its own for good: what it
+ * shows is replaced by MAP_FIXED.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lwbuf.h"
+
+#define FIRST_BYTES ((size_t)4 << 20) /* of the first chunk, if that is 4 to 64 windows */
+#define FIRST_FEWEST 2		      /* shift */
+#define FIRST_MOST 6
+#define LAST_ID 0xfffffe /* windows: an id is 24 bits */
+
+void percpu_window_pool_init(const struct percpu_lwbufs *f, struct percpu_window_pool *p,
+			     bool bounces)
+{
+	p->bounces = bounces;
+	for (p->shift = FIRST_MOST; p->shift > FIRST_FEWEST; p->shift--)
+		if (f->size << p->shift <= FIRST_BYTES)
+			break;
+	p->last = &p->first;
+}
+
+uint64_t percpu_window_room(const struct percpu_window_pool *p)
+{
+	return ((UINT64_C(1) << __atomic_load_n(&p->chunks, __ATOMIC_RELAXED)) - 1) << p->shift;
+}
+
+void percpu_window_pool_fini(const struct percpu_lwbufs *f, struct percpu_window_pool *p)
+{
+	for (uint32_t k = 0; k < p->chunks; k++) {
+		munmap(p->windows[k][0].at, f->size << (p->shift + k));
+		free(p->windows[k]);
+	}
+}
+
+/* Reserve address space for as many windows as there are, or the first ones. */
+static int add_windows(const struct percpu_lwbufs *f, struct percpu_window_pool *p)
+{
+	size_t count = (size_t)1 << (p->shift + p->chunks), bytes = count << f->shift;
+	int prot = p->bounces ? PROT_READ | PROT_WRITE : PROT_NONE;
+	struct percpu_window *w;
+	char *space;
+
+	if (p->chunks == PERCPU_WINDOW_CHUNKS || bytes >> f->shift != count)
+		return -ENOMEM;
+	w = aligned_alloc(_Alignof(struct percpu_window), count * sizeof(*w));
+	if (w == NULL)
+		return -ENOMEM;
+	space = mmap(NULL, bytes, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (space == MAP_FAILED) {
+		free(w);
+		return -ENOMEM;
+	}
+	memset(w, 0, sizeof(*w));
+	w->at = space;
+	p->windows[p->chunks] = w;
+	__atomic_store_n(&p->chunks, p->chunks + 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* The address of a window of the last chunk. */
+static char *space_of(const struct percpu_lwbufs *f, const struct percpu_window_pool *p,
+		      const struct percpu_window *w)
+{
+	const struct percpu_window *first = p->windows[p->chunks - 1];
+
+	return first->at + ((size_t)(w - first) << f->shift);
+}
+
+static int make_window(const struct percpu_lwbufs *f, struct percpu_window_pool *p,
+		       struct percpu_window **ret)
+{
+	struct percpu_window *w;
+	int e;
+
+	if (p->made == LAST_ID)
+		return -ENOMEM;
+	if (p->made == percpu_window_room(p)) {
+		e = add_windows(f, p);
+		if (e != 0)
+			return e;
+	}
+	w = percpu_window_at(p, p->made + 1);
+	*w = (struct percpu_window){ .at = space_of(f, p, w),
+				     .id = p->made + 1,
+				     .bounces = p->bounces };
+	__atomic_store_n(&p->made, p->made + 1, __ATOMIC_RELEASE);
+	*ret = w;
+	return 0;
+}
+
+static struct percpu_window_pool *pool_of(struct percpu_lwbufs *f, bool bounces)
+{
+	return bounces ? &f->bounces : &f->windows;
+}
+
+/* A window that was freed last is used first. With PERCPU_LWBUF_DEBUG it is used last, so
+ * that accesses after the free are seen for longer. */
+void percpu_window_put(struct percpu_lwbufs *f, struct percpu_window *w)
+{
+	struct percpu_window_pool *p = pool_of(f, w->bounces);
+
+	if (w->bounces && (f->flags & PERCPU_LWBUF_DEBUG))
+		(void)mprotect(w->at, f->size, PROT_NONE);
+	pthread_mutex_lock(&f->lock);
+	w->next = f->flags & PERCPU_LWBUF_DEBUG ? NULL : p->first;
+	if (f->flags & PERCPU_LWBUF_DEBUG) {
+		*p->last = w;
+		p->last = &w->next;
+	} else {
+		p->first = w;
+	}
+	__atomic_store_n(&p->free, p->free + 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&f->lock);
+}
+
+int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_window **ret)
+{
+	struct percpu_window_pool *p = pool_of(f, bounces);
+	int e = 0;
+
+	pthread_mutex_lock(&f->lock);
+	if (p->first != NULL) {
+		*ret = p->first;
+		p->first = p->first->next;
+		if (p->first == NULL)
+			p->last = &p->first;
+		__atomic_store_n(&p->free, p->free - 1, __ATOMIC_RELAXED);
+	} else {
+		e = make_window(f, p, ret);
+	}
+	PERCPU_STEP("lwbuf: window from the pool");
+	pthread_mutex_unlock(&f->lock);
+	if (e == 0 && bounces && (f->flags & PERCPU_LWBUF_DEBUG) &&
+	    mprotect((*ret)->at, f->size, PROT_READ | PROT_WRITE) != 0) {
+		percpu_window_put(f, *ret);
+		e = -ENOMEM;
+	}
+	return e;
+}
+
+/* Windows */
+
+int64_t percpu_window_length(const struct percpu_lwbufs *f, uint64_t page)
+{
+	struct stat st;
+	uint64_t begin = page << f->shift, size;
+
+	if (fstat(f->fd, &st) != 0)
+		return percpu_errno();
+	size = (uint64_t)st.st_size;
+	if (page >> (63 - f->shift) != 0 || begin >= size)
+		return 0;
+	return (int64_t)(size - begin < f->size ? size - begin : f->size);
+}
+
+int percpu_window_show(const struct percpu_lwbufs *f, struct percpu_window *w, uint64_t page,
+		       size_t length)
+{
+	int prot = f->flags & PERCPU_LWBUF_WRITABLE ? PROT_READ | PROT_WRITE : PROT_READ;
+
+	if (mmap(w->at, f->size, prot, MAP_SHARED | MAP_FIXED, f->fd, (off_t)(page << f->shift)) ==
+	    MAP_FAILED)
+		return percpu_errno();
+	w->page = page;
+	w->length = length;
+	return 0;
+}
+
+/* A process that has too many mappings cannot replace one, either, but it can unmap one, which
+ * makes room. Another thread may map something there before this one does. */
+bool percpu_window_hide(const struct percpu_lwbufs *f, struct percpu_window *w)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	char *at;
+
+	w->length = 0;
+	if (mmap(w->at, f->size, PROT_NONE, flags | MAP_FIXED, -1, 0) != MAP_FAILED)
+		return true;
+	if (munmap(w->at, f->size) != 0)
+		return true; /* it goes on showing its page, until another one takes its place */
+	PERCPU_STEP("lwbuf: window unmapped");
+	at = mmap(w->at, f->size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+	if (at != MAP_FAILED && at != w->at)
+		munmap(at, f->size);
+	return at == w->at;
+}
+
+/* Bounce buffers */
+
+int percpu_window_read(const struct percpu_lwbufs *f, struct percpu_window *w, uint64_t page)
+{
+	int state = percpu_defer_cancel(), e = 0;
+	size_t done = 0;
+	ssize_t n = 1;
+
+	while (done < f->size && n > 0) {
+		n = page >> (63 - f->shift) != 0 ? 0 :
+						   pread(f->fd, w->at + done, f->size - done,
+							 (off_t)((page << f->shift) + done));
+		if (n > 0)
+			done += (size_t)n;
+		else if (n < 0 && errno == EINTR)
+			n = 1;
+		else if (n < 0)
+			e = percpu_errno();
+	}
+	percpu_restore_cancel(state);
+	w->page = page;
+	w->length = done;
+	return e != 0 ? e : done == 0 ? -ERANGE : 0;
+}
+
+int percpu_window_write(const struct percpu_lwbufs *f, const struct percpu_window *w)
+{
+	int state = percpu_defer_cancel(), e = 0;
+	int64_t length = percpu_window_length(f, w->page);
+	size_t done = 0;
+	ssize_t n;
+
+	PERCPU_STEP("lwbuf: about to write back");
+	/* What was cut off must not come back. */
+	if (length < (int64_t)w->length)
+		e = length < 0 ? (int)length : -ERANGE;
+	while (e == 0 && done < w->length) {
+		n = pwrite(f->fd, w->at + done, w->length - done,
+			   (off_t)((w->page << f->shift) + done));
+		if (n > 0)
+			done += (size_t)n;
+		else if (n == 0 || errno != EINTR)
+			e = n == 0 ? -EIO : percpu_errno();
+	}
+	percpu_restore_cancel(state);
+	return e;
+}

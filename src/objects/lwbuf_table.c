@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lwbuf_table.c - the windows that nobody uses, found by the page that they show.
+ *
+ * Each CPU has a table in its lane: sets of 8 words, a cache line each. A word is 0, or a page
+ * and the window that shows it. A page belongs to one set. Who looks for a page loads the set,
+ * and, if the page is there, stores 0 in place of its word, by one sequence (cmpxchg): from
+ * then on the window is the caller's. Who frees a window stores its word in place of a 0. The
+ * loads are a hint: a word has all that the sequence compares, so that it does not matter who
+ * had the window in between, or on which CPU the sequence runs.
+ *
+ * A word may also be a page without a window, a ghost: somebody asked for the page and got a
+ * bounce buffer. Who asks for it again is told so.
+ *
+ * To take a window out of another CPU's table, a thread raises the guard of that lane, which
+ * aborts the sequences there. While it is raised, threads of that CPU use atomic operations.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+
+#include <percpu/local.h>
+
+#include "lwbuf.h"
+
+#define WAYS PERCPU_WINDOW_WAYS
+#define SET_BYTES (WAYS * sizeof(uint64_t))
+#define ID_BITS PERCPU_WINDOW_ID_BITS
+#define GHOST PERCPU_WINDOW_GHOST
+#define LEAST_SLOTS 4096
+#define SLOTS_PER_WINDOW 4
+#define TABLE_TRIES 3
+#define CANDIDATES 8 /* windows to compare for the one that was freed longest ago */
+#define NEAR_SETS 32 /* to look for so many */
+
+static uint64_t tag_of(uint64_t word)
+{
+	return word >> ID_BITS;
+}
+
+static uint32_t id_of(uint64_t word)
+{
+	return word & GHOST;
+}
+
+static uint64_t word_of(uint64_t page, uint32_t id)
+{
+	return (page + 1) << ID_BITS | id;
+}
+
+static bool has_window(uint64_t word)
+{
+	return word != 0 && id_of(word) != GHOST;
+}
+
+/* With half as many sets as windows, a set is seldom full, and the oldest of some sets is old. */
+bool percpu_window_table_fit(struct percpu_lwbufs *f, size_t windows)
+{
+	unsigned old = f->set_shift, bits = 1;
+
+	while (((size_t)WAYS << bits) < SLOTS_PER_WINDOW * windows &&
+	       ((size_t)WAYS << bits) < f->slots)
+		bits++;
+	__atomic_store_n(&f->set_shift, 64 - bits, __ATOMIC_RELAXED);
+	return old != 64 - bits;
+}
+
+int percpu_window_table_create(struct percpu_lwbufs *f, size_t windows)
+{
+	int e;
+
+	for (f->slots = LEAST_SLOTS; f->slots < SLOTS_PER_WINDOW * windows;)
+		f->slots *= 2;
+	e = percpu_local_create_words(f->slots * sizeof(uint64_t) + SET_BYTES, &f->table);
+	if (e != 0)
+		return e;
+	f->stride = f->table->stride;
+	f->cpus = f->table->region->cpus;
+	f->sets = f->table->cell + -(uintptr_t)f->table->cell % SET_BYTES;
+	(void)percpu_window_table_fit(f, windows);
+	return 0;
+}
+
+unsigned percpu_window_cpu(const struct percpu_lwbufs *f)
+{
+	int cpu = percpu_thread_cpu_seen();
+
+	if (cpu < 0)
+		cpu = percpu_thread_cpu();
+	return cpu >= 0 && (unsigned)cpu < f->cpus ? (unsigned)cpu : 0;
+}
+
+static uint64_t *set_at(const struct percpu_lwbufs *f, unsigned cpu, size_t set)
+{
+	return (uint64_t *)(void *)(f->sets + cpu * f->stride + set);
+}
+
+/* The place of a window that shows the page; or of the page's ghost; or -1. */
+static int find_tag(const uint64_t *set, uint64_t tag)
+{
+	int ghost = -1;
+	uint64_t word;
+
+	for (int way = 0; way < WAYS; way++) {
+		word = percpu_window_load(&set[way]);
+		if (tag_of(word) != tag)
+			continue;
+		if (has_window(word))
+			return way;
+		ghost = way;
+	}
+	return ghost;
+}
+
+struct percpu_window *percpu_window_find_slow(const struct percpu_lwbufs *f, uint64_t page,
+					      bool *ret_ghost)
+{
+	size_t set = percpu_window_set(f, page);
+	const uint64_t *words;
+	uint64_t word;
+	int way;
+
+	*ret_ghost = false;
+	for (int try = 0; try < TABLE_TRIES; try++) {
+		words = percpu_window_words(f, set);
+		way = find_tag(words, page + 1);
+		if (way < 0)
+			return NULL;
+		word = percpu_window_load(&words[way]);
+		PERCPU_STEP("lwbuf: window seen again");
+		*ret_ghost = id_of(word) == GHOST;
+		if (*ret_ghost)
+			return NULL;
+		if (tag_of(word) == page + 1 &&
+		    percpu_likely(percpu_window_swap(f, set + (size_t)way * sizeof(word), word, 0)))
+			return percpu_window_at(&f->windows, id_of(word));
+	}
+	return NULL;
+}
+
+static uint64_t freed_at(const struct percpu_lwbufs *f, uint64_t word)
+{
+	return percpu_window_load(&percpu_window_at(&f->windows, id_of(word))->freed);
+}
+
+/* Choose the place for a page: that of its ghost, or else an empty one, or another ghost's.
+ * Returns -1 if windows have all. */
+static int choose_way(const uint64_t *set, uint64_t tag)
+{
+	int empty = -1, ghost = -1;
+	uint64_t word;
+
+	for (int way = 0; way < WAYS; way++) {
+		word = percpu_window_load(&set[way]);
+		if (word == 0 && empty < 0)
+			empty = way;
+		if (word != 0 && id_of(word) == GHOST) {
+			ghost = way;
+			if (tag_of(word) == tag)
+				return way;
+		}
+	}
+	return empty >= 0 ? empty : ghost;
+}
+
+/* The place of the window that was freed longest ago. */
+static int choose_oldest_way(const struct percpu_lwbufs *f, const uint64_t *set)
+{
+	uint64_t least = UINT64_MAX, word, freed;
+	int oldest = 0;
+
+	for (int way = 0; way < WAYS; way++) {
+		word = percpu_window_load(&set[way]);
+		freed = has_window(word) ? freed_at(f, word) : 0;
+		if (freed < least) {
+			least = freed;
+			oldest = way;
+		}
+	}
+	return oldest;
+}
+
+struct percpu_window *percpu_window_keep_slow(const struct percpu_lwbufs *f,
+					      struct percpu_window *w)
+{
+	uint64_t word = word_of(w->page, w->id), old;
+	size_t set = percpu_window_set(f, w->page);
+	const uint64_t *words;
+	int way;
+
+	for (int try = 0; try < TABLE_TRIES; try++) {
+		words = percpu_window_words(f, set);
+		way = choose_way(words, tag_of(word));
+		if (percpu_unlikely(way < 0))
+			way = choose_oldest_way(f, words);
+		old = percpu_window_load(&words[way]);
+		PERCPU_STEP("lwbuf: place seen");
+		w->place = (uint32_t)way;
+		if (percpu_window_swap(f, set + (size_t)way * sizeof(word), old, word))
+			return has_window(old) ? percpu_window_at(&f->windows, id_of(old)) : NULL;
+	}
+	return w;
+}
+
+void percpu_window_remember(const struct percpu_lwbufs *f, uint64_t page)
+{
+	size_t set = percpu_window_set(f, page);
+	const uint64_t *words = percpu_window_words(f, set);
+	int way = choose_way(words, page + 1);
+	uint64_t old = way >= 0 ? percpu_window_load(&words[way]) : 0;
+
+	if (way >= 0 && !has_window(old))
+		(void)percpu_window_swap(f, set + (size_t)way * sizeof(old), old,
+					 word_of(page, GHOST));
+}
+
+/* Take the window of this word out of another CPU's table, or this one's. */
+static struct percpu_window *take_from(const struct percpu_lwbufs *f, unsigned cpu, size_t at,
+				       uint64_t word)
+{
+	uint64_t *place = set_at(f, cpu, at);
+	bool is_mine;
+
+	if (percpu_local_raise(f->table, cpu) != 0)
+		return NULL;
+	is_mine = __atomic_compare_exchange_n(place, &word, 0, false, __ATOMIC_ACQ_REL,
+					      __ATOMIC_RELAXED);
+	PERCPU_STEP("lwbuf: window taken from another CPU");
+	percpu_local_lower(f->table, cpu);
+	return is_mine ? percpu_window_at(&f->windows, id_of(word)) : NULL;
+}
+
+/* The window of that CPU that was freed longest ago, of some that are near the page's set.
+ * Returns its word, or 0 if there is none in all sets. */
+static uint64_t find_old_window(const struct percpu_lwbufs *f, unsigned cpu, uint64_t page,
+				size_t *ret_at)
+{
+	size_t sets = (size_t)1 << (64 - __atomic_load_n(&f->set_shift, __ATOMIC_RELAXED));
+	size_t bytes = sets * SET_BYTES, set = percpu_window_set(f, page) % bytes;
+	uint64_t oldest = 0, least = UINT64_MAX, word, freed;
+	const uint64_t *words;
+	unsigned seen = 0;
+
+	for (size_t n = 0; n < sets; n++, set = (set + SET_BYTES) % bytes) {
+		if (seen >= CANDIDATES || (seen != 0 && n >= NEAR_SETS))
+			break;
+		words = set_at(f, cpu, set);
+		for (size_t way = 0; way < WAYS; way++) {
+			word = percpu_window_load(&words[way]);
+			freed = has_window(word) ? freed_at(f, word) : UINT64_MAX;
+			seen += has_window(word);
+			if (has_window(word) && freed < least) {
+				least = freed;
+				oldest = word;
+				*ret_at = set + way * sizeof(word);
+			}
+		}
+	}
+	return oldest;
+}
+
+/* A window of another CPU that shows the page. */
+static struct percpu_window *find_elsewhere(const struct percpu_lwbufs *f, unsigned here,
+					    uint64_t page)
+{
+	size_t set = percpu_window_set(f, page);
+	struct percpu_window *w;
+	uint64_t word;
+	int way;
+
+	for (unsigned cpu = 0; cpu < f->cpus; cpu++) {
+		way = cpu != here ? find_tag(set_at(f, cpu, set), page + 1) : -1;
+		word = way >= 0 ? percpu_window_load(&set_at(f, cpu, set)[way]) : 0;
+		if (!has_window(word) || tag_of(word) != page + 1)
+			continue;
+		w = take_from(f, cpu, set + (size_t)way * sizeof(word), word);
+		if (w != NULL)
+			return w;
+	}
+	return NULL;
+}
+
+struct percpu_window *percpu_window_evict(const struct percpu_lwbufs *f, uint64_t page)
+{
+	unsigned here = (unsigned)((char *)percpu_window_words(f, 0) - f->sets) / f->stride;
+	struct percpu_window *w = find_elsewhere(f, here, page);
+	size_t at = 0;
+	uint64_t word;
+
+	for (int try = 0; try < TABLE_TRIES && w == NULL; try++) {
+		word = find_old_window(f, here, page, &at);
+		PERCPU_STEP("lwbuf: window chosen");
+		if (word == 0)
+			break;
+		if (percpu_window_swap(f, at, word, 0))
+			w = percpu_window_at(&f->windows, id_of(word));
+	}
+	for (unsigned cpu = 0; cpu < f->cpus && w == NULL; cpu++) {
+		word = find_old_window(f, cpu, page, &at);
+		if (word != 0)
+			w = take_from(f, cpu, at, word);
+	}
+	return w;
+}
+
+void percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal)
+{
+	uint64_t *place, word;
+
+	for (unsigned cpu = 0; cpu < f->cpus && percpu_window_excess(f) > goal; cpu++) {
+		if (percpu_local_raise(f->table, cpu) != 0)
+			continue;
+		place = set_at(f, cpu, 0);
+		for (size_t i = 0; i < f->slots; i++) {
+			word = percpu_window_load(&place[i]);
+			if (!has_window(word) ||
+			    !__atomic_compare_exchange_n(&place[i], &word, 0, false,
+							 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+				continue;
+			percpu_window_release(f, percpu_window_at(&f->windows, id_of(word)));
+			if (percpu_window_excess(f) <= goal)
+				break;
+		}
+		percpu_local_lower(f->table, cpu);
+	}
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sfbuf.c - buffers for pages of a file that threads share.
+ *
+ * A buffer is in a bucket of the hash while it has a page, and on the list while nobody has a
+ * reference. Under the lock are the hash, the list, and each change of a count of references
+ * from or to 0. A count that is not 0 changes without the lock. So who looks through a bucket
+ * without the lock may be led astray by a buffer that moves to another bucket, but buffers
+ * stay where they are until all are destroyed, and after taking a reference it looks at the
+ * page again.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sfbuf.h"
+
+#define HOUR (3600 * PERCPU_SECOND)
+#define LONGEST_BUCKET 64 /* buffers of a bucket that are looked at without the lock */
+
+/* References */
+
+/* Take a reference, unless there is none. */
+static bool try_reference(struct percpu_sfbuf_item *b)
+{
+	uint32_t refs = percpu_sfbuf_refs(b);
+
+	while (refs != 0)
+		if (__atomic_compare_exchange_n(&b->refs, &refs, refs + 1, false, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+/* Give a reference that is not the last one. Returns false if it is, and sets *ret_refs to
+ * how many there were. */
+static bool try_unreference(struct percpu_sfbuf_item *b, uint32_t *ret_refs)
+{
+	uint32_t refs = percpu_sfbuf_refs(b);
+
+	while (refs > 1)
+		if (__atomic_compare_exchange_n(&b->refs, &refs, refs - 1, false, __ATOMIC_RELEASE,
+						__ATOMIC_RELAXED))
+			return true;
+	*ret_refs = refs;
+	return false;
+}
+
+/* Give what the buffer has back to the pools. */
+static void empty_buffer(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
+{
+	if (b->window == NULL)
+		return;
+	if (b->window->bounces)
+		__atomic_fetch_sub(&f->shared->bounces, 1, __ATOMIC_RELAXED);
+	percpu_window_close(f, b->window);
+	b->window = NULL;
+}
+
+/* Give the last reference, under the lock. Returns false if it is not the last one any more,
+ * or if somebody who had another one meanwhile has stored to the page. */
+static bool give_last(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
+{
+	uint32_t refs = 1;
+
+	if (!__atomic_compare_exchange_n(&b->refs, &refs, 0, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
+		return false;
+	if (__atomic_load_n(&b->dirty, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&b->refs, 1, __ATOMIC_RELEASE);
+		return false;
+	}
+	if (f->flags & PERCPU_LWBUF_DEBUG) {
+		percpu_sfbufs_leave(f->shared, b);
+		empty_buffer(f, b);
+	}
+	percpu_sfbufs_add(f->shared, b);
+	return true;
+}
+
+/* Give a reference. Before the last one is given, the page is written back. */
+static int drop_reference(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
+{
+	struct percpu_sfbufs *s = f->shared;
+	bool given = false, wake = false;
+	uint32_t refs;
+	int e = 0;
+
+	while (!given && !try_unreference(b, &refs)) {
+		if (__atomic_exchange_n(&b->dirty, false, __ATOMIC_RELAXED) && b->window != NULL &&
+		    b->window->bounces)
+			e = percpu_window_write(f, b->window);
+		PERCPU_STEP("sfbuf: last reference");
+		percpu_sfbufs_lock(s);
+		given = give_last(f, b);
+		wake = given && s->waiters != 0;
+		if (wake)
+			__atomic_fetch_add(&s->freed, 1, __ATOMIC_RELEASE);
+		percpu_sfbufs_unlock(s);
+	}
+	if (wake)
+		percpu_futex_wake(&s->freed);
+	return e;
+}
+
+/* Allocation */
+
+static struct percpu_sfbuf_item *next_seen(struct percpu_sfbuf_item *const *from)
+{
+	return __atomic_load_n(from, __ATOMIC_ACQUIRE);
+}
+
+static uint64_t page_seen(const struct percpu_sfbuf_item *b)
+{
+	return __atomic_load_n(&b->sf.page, __ATOMIC_RELAXED);
+}
+
+/* Find the page's buffer without the lock, if somebody has a reference to it. */
+static struct percpu_sfbuf_item *find_used(struct percpu_lwbufs *f, uint64_t page)
+{
+	struct percpu_sfbuf_item *b = next_seen(percpu_sfbufs_bucket(f->shared, page));
+
+	for (int n = 0; b != NULL && n < LONGEST_BUCKET; n++, b = next_seen(&b->in_bucket)) {
+		if (page_seen(b) != page)
+			continue;
+		PERCPU_STEP("sfbuf: buffer seen");
+		if (!try_reference(b))
+			return NULL;
+		if (page_seen(b) == page)
+			return b;
+		(void)drop_reference(f, b);
+		return NULL;
+	}
+	return NULL;
+}
+
+/* Wait until a buffer is freed. The caller has the lock, and gets it back. */
+static int wait_for_free(struct percpu_sfbufs *s, unsigned flags)
+{
+	uint32_t freed = s->freed;
+	int saved = errno;
+	bool caught;
+
+	s->waiters++;
+	s->waits++;
+	percpu_sfbufs_unlock(s);
+	PERCPU_STEP("sfbuf: about to wait");
+	errno = 0;
+	/* The kernel would start a wait without a limit again after a handler (SA_RESTART). */
+	percpu_futex_wait(&s->freed, freed, flags & PERCPU_SFBUF_CATCH ? HOUR : 0);
+	caught = errno == EINTR && (flags & PERCPU_SFBUF_CATCH);
+	errno = saved;
+	percpu_sfbufs_lock(s);
+	s->waiters--;
+	return caught ? -EINTR : 0;
+}
+
+/* Get a buffer for the page, with a reference, under the lock. If *ret_fill is set, the
+ * caller must fill it. */
+static int get_buffer(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
+		      struct percpu_sfbuf_item **ret, bool *ret_fill)
+{
+	struct percpu_sfbufs *s = f->shared;
+	struct percpu_sfbuf_item *b;
+	int e = 0;
+
+	while ((b = percpu_sfbufs_find(s, page)) == NULL && s->oldest == NULL &&
+	       s->made == s->most) {
+		if (flags & PERCPU_SFBUF_NOWAIT)
+			return -ENOSPC;
+		e = wait_for_free(s, flags);
+		if (e != 0)
+			return e;
+	}
+	if (b != NULL && percpu_sfbuf_refs(b) != 0) {
+		__atomic_fetch_add(&b->refs, 1, __ATOMIC_RELAXED);
+		s->hits++;
+		*ret = b;
+		return 0;
+	}
+	if (b != NULL) {
+		*ret_fill = (b->window != NULL && b->window->bounces) || b->sf.length != f->size;
+		s->hits += !*ret_fill;
+		percpu_sfbufs_remove(s, b);
+	} else {
+		*ret_fill = true;
+		b = s->made < s->most ? &s->all[s->made++] : s->oldest;
+		if (b == s->oldest)
+			percpu_sfbufs_remove(s, b);
+		else
+			b->sf.page = PERCPU_SFBUF_NO_PAGE;
+		percpu_sfbufs_leave(s, b);
+		percpu_sfbufs_enter(s, b, page);
+	}
+	if (*ret_fill) {
+		__atomic_store_n(&b->state, PERCPU_SFBUF_FILLING, __ATOMIC_RELAXED);
+		s->fills++;
+	}
+	__atomic_store_n(&b->refs, 1, __ATOMIC_RELEASE);
+	*ret = b;
+	return 0;
+}
+
+/* Let the buffer have its page. Nobody else uses what it has. */
+static int fill_buffer(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
+{
+	uint64_t page = b->sf.page;
+	int e;
+
+	if (page < f->direct_pages) {
+		b->sf.kva = f->direct + (page << f->shift);
+		b->sf.length = f->size;
+		return 0;
+	}
+	empty_buffer(f, b);
+	e = percpu_window_open(f, page, &b->window);
+	if (e != 0)
+		return e;
+	if (b->window->bounces)
+		__atomic_fetch_add(&f->shared->bounces, 1, __ATOMIC_RELAXED);
+	b->sf.kva = b->window->at;
+	b->sf.length = b->window->length;
+	return 0;
+}
+
+static void fill_and_tell(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
+{
+	int e = fill_buffer(f, b);
+
+	PERCPU_STEP("sfbuf: filled");
+	if (e != 0) {
+		percpu_sfbufs_lock(f->shared);
+		percpu_sfbufs_leave(f->shared, b);
+		percpu_sfbufs_unlock(f->shared);
+		b->error = e;
+	}
+	__atomic_store_n(&b->state, e == 0 ? PERCPU_SFBUF_READY : PERCPU_SFBUF_FAILED,
+			 __ATOMIC_RELEASE);
+	percpu_futex_wake(&b->state);
+}
+
+int percpu_sfbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
+		       struct percpu_sfbuf **ret)
+{
+	bool must_fill = false;
+	struct percpu_sfbuf_item *b;
+	int e = 0;
+
+	if (f == NULL || ret == NULL ||
+	    (flags & ~(PERCPU_SFBUF_WRITE | PERCPU_SFBUF_NOWAIT | PERCPU_SFBUF_CATCH)))
+		return -EINVAL;
+	if ((flags & PERCPU_SFBUF_WRITE) && !(f->flags & PERCPU_LWBUF_WRITABLE))
+		return -EACCES;
+	if (page == PERCPU_SFBUF_NO_PAGE)
+		return -ERANGE;
+	b = find_used(f, page);
+	if (b == NULL) {
+		percpu_sfbufs_lock(f->shared);
+		e = get_buffer(f, page, flags, &b, &must_fill);
+		percpu_sfbufs_unlock(f->shared);
+	}
+	if (e != 0)
+		return e;
+	if (must_fill)
+		fill_and_tell(f, b);
+	while (__atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == PERCPU_SFBUF_FILLING)
+		percpu_futex_wait(&b->state, PERCPU_SFBUF_FILLING, 0);
+	if (b->state == PERCPU_SFBUF_FAILED) {
+		e = b->error;
+		(void)drop_reference(f, b);
+		return e;
+	}
+	if (flags & PERCPU_SFBUF_WRITE)
+		__atomic_store_n(&b->dirty, true, __ATOMIC_RELAXED);
+	*ret = &b->sf;
+	return 0;
+}
+
+/* Return the buffer, or NULL if it is none that has references. */
+static struct percpu_sfbuf_item *checked(struct percpu_lwbufs *f, struct percpu_sfbuf *sf)
+{
+	struct percpu_sfbuf_item *b = (struct percpu_sfbuf_item *)(void *)sf;
+	const char *fault = NULL;
+	uintptr_t offset;
+
+	if (f == NULL || sf == NULL)
+		return NULL;
+	offset = (uintptr_t)sf - (uintptr_t)f->shared->all;
+	if (offset >= f->shared->most * sizeof(*b) || offset % sizeof(*b) != 0)
+		fault = "is not of this file";
+	else if (percpu_sfbuf_refs(b) == 0)
+		fault = "has no reference: freed twice, or used after it was freed";
+	if (fault != NULL && (f->flags & PERCPU_LWBUF_DEBUG)) {
+		dprintf(STDERR_FILENO, "libpercpu: sfbuf %p %s\n", (void *)sf, fault);
+		abort();
+	}
+	return fault == NULL ? b : NULL;
+}
+
+int percpu_sfbuf_ref(struct percpu_lwbufs *f, struct percpu_sfbuf *sf)
+{
+	struct percpu_sfbuf_item *b = checked(f, sf);
+
+	return b != NULL && try_reference(b) ? 0 : -EINVAL;
+}
+
+int percpu_sfbuf_free(struct percpu_lwbufs *f, struct percpu_sfbuf *sf)
+{
+	struct percpu_sfbuf_item *b = checked(f, sf);
+
+	return b != NULL ? drop_reference(f, b) : -EINVAL;
+}
+
+void percpu_sfbuf_stats(const struct percpu_lwbufs *f, struct percpu_sfbuf_stats *ret)
+{
+	if (f == NULL || ret == NULL)
+		return;
+	*ret = (struct percpu_sfbuf_stats){
+		.most = f->shared->most,
+		.used = percpu_sfbufs_used(f->shared),
+		.hits = f->shared->hits,
+		.fills = f->shared->fills,
+		.waits = f->shared->waits,
+	};
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_lwbuf_limits.c - windows where there is little address space, few mappings, a file
+ * that shrinks, a fork; and what PERCPU_LWBUF_DEBUG says.
+ */
+#include "lwbuf.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#define REQUIRE(x) test_child_require((x), #x)
+
+static void limit_address_space(size_t more)
+{
+	unsigned long pages = 0;
+	FILE *statm = fopen("/proc/self/statm", "r");
+	struct rlimit limit;
+
+	REQUIRE(statm != NULL && fscanf(statm, "%lu", &pages) == 1);
+	fclose(statm);
+	limit.rlim_cur = limit.rlim_max = pages * PAGE + more;
+	REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+}
+
+/* Sparse, but for its first bytes: pages of 64 KiB. */
+static int large_file(void)
+{
+	int fd = memfd_create("large", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	REQUIRE(fd >= 0 && ftruncate(fd, (off_t)1 << 30) == 0);
+	REQUIRE(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+	return fd;
+}
+
+static struct percpu_lwbufs *create(int fd, enum percpu_lwbuf_backend backend, size_t max_excess)
+{
+	struct percpu_lwbuf_options o = {
+		.size = sizeof(o), .window = 65536, .backend = backend, .max_excess = max_excess
+	};
+	struct percpu_lwbufs *f = NULL;
+
+	REQUIRE(percpu_lwbuf_create(fd, &o, &f) == 0);
+	return f;
+}
+
+static int in_little_space(void *arg)
+{
+	enum percpu_lwbuf_backend backend = *(enum percpu_lwbuf_backend *)arg;
+	struct percpu_lwbuf b[1024];
+	struct percpu_lwbufs *f;
+	unsigned n = 0;
+	int e = 0;
+
+	limit_address_space((size_t)40 << 20);
+	f = create(large_file(), backend, 64);
+	REQUIRE(lw_stats(f).backend == PERCPU_LWBUF_WINDOW);
+	/* All of the file, one page at a time, more than once. */
+	for (unsigned i = 0; i < 40000; i++) {
+		REQUIRE(percpu_lwbuf_alloc(f, i % 16384, 0, &b[0]) == 0);
+		REQUIRE(*(char *)percpu_lwbuf_kva(&b[0]) == 0);
+		REQUIRE(percpu_lwbuf_free(f, &b[0]) == 0);
+	}
+	/* As many as there is room for. */
+	while (e == 0 && n < 1024) {
+		e = percpu_lwbuf_alloc(f, n, 0, &b[n]);
+		n += e == 0;
+	}
+	REQUIRE(e == -ENOMEM && n > 100);
+	while (n > 0)
+		REQUIRE(percpu_lwbuf_free(f, &b[--n]) == 0);
+	REQUIRE(percpu_lwbuf_alloc(f, 9, 0, &b[0]) == 0 && percpu_lwbuf_free(f, &b[0]) == 0);
+	REQUIRE(percpu_lwbuf_destroy(f) == 0);
+	return 0;
+}
+
+static void little_space_is_enough(void **state)
+{
+	enum percpu_lwbuf_backend backend = PERCPU_LWBUF_WINDOW;
+
+	(void)state;
+	if (!test_can_limit_address_space())
+		test_skip("RLIMIT_AS has no effect here");
+	test_in_child(in_little_space, &backend);
+	backend = PERCPU_LWBUF_AUTO;
+	test_in_child(in_little_space, &backend);
+}
+
+/* A page gets a window the second time; what is used once does not push it out. */
+static int use_some_again(void *arg)
+{
+	struct percpu_lwbufs *f;
+	uint64_t bounced;
+
+	(void)arg;
+	limit_address_space((size_t)64 << 20);
+	test_pin(0, test_cpu(0));
+	f = create(large_file(), PERCPU_LWBUF_AUTO, 8);
+	for (unsigned i = 0; i < 24; i++) {
+		struct percpu_lwbuf b;
+
+		REQUIRE(percpu_lwbuf_alloc(f, i % 8, 0, &b) == 0);
+		REQUIRE(percpu_lwbuf_free(f, &b) == 0);
+		REQUIRE(lw_stats(f).mapped == (i < 8 ? 0 : i < 16 ? i - 7 : 8));
+		REQUIRE(lw_stats(f).bounced == (i < 8 ? i + 1 : 8));
+	}
+	for (unsigned i = 8; i < 4000; i++) {
+		struct percpu_lwbuf b;
+
+		REQUIRE(percpu_lwbuf_alloc(f, i, 0, &b) == 0);
+		REQUIRE(percpu_lwbuf_free(f, &b) == 0);
+	}
+	bounced = lw_stats(f).bounced;
+	for (unsigned i = 0; i < 8; i++) {
+		struct percpu_lwbuf b;
+
+		REQUIRE(percpu_lwbuf_alloc(f, i, 0, &b) == 0);
+		REQUIRE(percpu_lwbuf_free(f, &b) == 0);
+	}
+	REQUIRE(lw_stats(f).mapped == 8 && lw_stats(f).bounced == bounced);
+	return 0;
+}
+
+static void windows_are_for_pages_that_come_again(void **state)
+{
+	(void)state;
+	if (!test_can_limit_address_space())
+		test_skip("RLIMIT_AS has no effect here");
+	test_in_child(use_some_again, NULL);
+}
+
+/* Mapping until there are no more mappings. */
+static int with_few_mappings(void *arg)
+{
+	int fd = lw_memfd(64, PAGE, true), e = 0;
+	struct percpu_lwbufs *f;
+	struct percpu_lwbuf b[128];
+	unsigned n = 0;
+	char *at;
+
+	(void)arg;
+	f = lw_create(fd, PERCPU_LWBUF_WINDOW, 64, 0);
+	for (uint64_t p = 0; p < 64; p += 2)
+		REQUIRE(lw_touch(f, p) != NULL);
+	REQUIRE(lw_stats(f).excess == 32);
+	do
+		at = mmap(NULL, PAGE, n++ % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+	while (at != MAP_FAILED);
+	/* What is free makes room; then there is none. */
+	for (n = 0; n < 128 && e == 0; n += e == 0)
+		e = percpu_lwbuf_alloc(f, 1 + n * 2 % 64, 0, &b[n]);
+	REQUIRE(e == -ENOMEM && n >= 8);
+	for (unsigned i = 0; i < n; i++)
+		REQUIRE(lw_is_right(b[i].kva, b[i].page, PAGE));
+	for (unsigned i = 0; i < n; i++)
+		REQUIRE(percpu_lwbuf_free(f, &b[i]) == 0);
+	REQUIRE(lw_stats(f).used == 0 && lw_touch(f, 5) != NULL);
+	return 0;
+}
+
+static void few_mappings_are_enough(void **state)
+{
+	(void)state;
+	if (test_address_sanitizer() || test_thread_sanitizer())
+		test_skip("sanitizers need mappings");
+	test_in_child(with_few_mappings, NULL);
+}
+
+/* Files that shrink */
+
+static int read_while_it_is_cut(void *arg)
+{
+	int fd = *(int *)arg;
+	struct percpu_lwbufs *f = lw_create(dup(fd), PERCPU_LWBUF_AUTO, 0, PERCPU_LWBUF_WRITABLE);
+	unsigned beyond = 0, there = 0;
+	struct percpu_lwbuf b;
+
+	for (uint64_t i = 0; i < 20000 || beyond == 0 || there == 0; i++) {
+		int e = percpu_lwbuf_alloc(f, i % 64, i % 2, &b);
+
+		REQUIRE(e == 0 || e == -ERANGE);
+		beyond += e == -ERANGE;
+		there += e == 0;
+		if (e != 0)
+			continue;
+		memset(percpu_lwbuf_kva(&b), 7, percpu_lwbuf_length(&b));
+		e = percpu_lwbuf_free(f, &b);
+		REQUIRE(e == 0 || e == -ERANGE);
+	}
+	REQUIRE(percpu_lwbuf_destroy(f) == 0);
+	return 0;
+}
+
+static void truncation_is_an_error(void **state)
+{
+	int fd = lw_memfd(64, PAGE, false), status;
+	pid_t pid = test_fork(read_while_it_is_cut, &fd);
+
+	(void)state;
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		assert_int_equal(ftruncate(fd, (off_t)(3 * PAGE + 5)), 0);
+		assert_int_equal(ftruncate(fd, (off_t)(64 * PAGE)), 0);
+	}
+	assert_int_equal(status, 0);
+	close(fd);
+}
+
+static void what_was_cut_off_stays_off(void **state)
+{
+	int fd = lw_memfd(4, PAGE, false);
+	struct percpu_lwbufs *f = lw_create(dup(fd), PERCPU_LWBUF_AUTO, 0, PERCPU_LWBUF_WRITABLE);
+	struct percpu_sfbuf *sf;
+	struct percpu_lwbuf b;
+
+	(void)state;
+	assert_int_equal(percpu_lwbuf_alloc(f, 3, PERCPU_LWBUF_WRITE, &b), 0);
+	assert_int_equal(percpu_sfbuf_alloc(f, 2, PERCPU_SFBUF_WRITE, &sf), 0);
+	assert_int_equal(ftruncate(fd, (off_t)PAGE), 0);
+	*(char *)percpu_lwbuf_kva(&b) = 1;
+	*(char *)percpu_sfbuf_kva(sf) = 1;
+	assert_int_equal(percpu_lwbuf_free(f, &b), -ERANGE);
+	assert_int_equal(percpu_sfbuf_free(f, sf), -ERANGE);
+	assert_int_equal(lseek(fd, 0, SEEK_END), PAGE);
+	assert_int_equal(percpu_lwbuf_alloc(f, 3, 0, &b), -ERANGE);
+	assert_int_equal(percpu_sfbuf_alloc(f, 2, 0, &sf), -ERANGE);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	close(fd);
+}
+
+/* Forks */
+
+static struct percpu_lwbufs *forked;
+static struct percpu_lwbuf held;
+
+static int use_in_child(void *arg)
+{
+	struct percpu_lwbuf b;
+
+	(void)arg;
+	for (unsigned i = 0; i < 500; i++)
+		REQUIRE(lw_touch(forked, i % 32) != NULL);
+	REQUIRE(lw_is_right(percpu_lwbuf_kva(&held), 7, PAGE));
+	REQUIRE(percpu_lwbuf_alloc(forked, 3, 0, &b) == 0);
+	REQUIRE(percpu_lwbuf_destroy(forked) == -EBUSY);
+	REQUIRE(percpu_lwbuf_free(forked, &b) == 0);
+	REQUIRE(percpu_lwbuf_destroy(forked) == 0);
+	return 0;
+}
+
+static volatile bool stop;
+
+static void use_meanwhile(unsigned i, void *arg)
+{
+	(void)arg;
+	for (uint64_t p = i; !stop; p++)
+		if (lw_touch(forked, p % 32) == NULL)
+			abort();
+}
+
+static void children_have_their_own(void **state)
+{
+	struct test_team team;
+
+	(void)state;
+	forked = lw_create(lw_memfd(32, PAGE, true), PERCPU_LWBUF_WINDOW, 8, 0);
+	assert_int_equal(percpu_lwbuf_alloc(forked, 7, 0, &held), 0);
+	stop = false;
+	test_team_start(&team, 3, use_meanwhile, NULL);
+	for (unsigned n = 0; n < 10; n++)
+		test_in_child(use_in_child, NULL);
+	stop = true;
+	test_team_join(&team);
+	assert_true(lw_is_right(percpu_lwbuf_kva(&held), 7, PAGE));
+	assert_int_equal(percpu_lwbuf_free(forked, &held), 0);
+	assert_int_equal(percpu_lwbuf_destroy(forked), 0);
+}
+
+/* PERCPU_LWBUF_DEBUG */
+
+static int free_twice(struct percpu_lwbufs *f)
+{
+	struct percpu_lwbuf b;
+
+	REQUIRE(percpu_lwbuf_alloc(f, 5, 0, &b) == 0 && percpu_lwbuf_free(f, &b) == 0);
+	return percpu_lwbuf_free(f, &b);
+}
+
+static int free_a_copy(struct percpu_lwbufs *f)
+{
+	struct percpu_lwbuf b, copy;
+
+	REQUIRE(percpu_lwbuf_alloc(f, 5, 0, &b) == 0);
+	copy = b;
+	REQUIRE(percpu_lwbuf_free(f, &b) == 0);
+	return percpu_lwbuf_free(f, &copy);
+}
+
+static int free_foreign(struct percpu_lwbufs *f)
+{
+	struct percpu_lwbufs *other = lw_create(lw_memfd(6, PAGE, true), 0, 0, PERCPU_LWBUF_DEBUG);
+	struct percpu_lwbuf b;
+
+	REQUIRE(percpu_lwbuf_alloc(other, 5, 0, &b) == 0);
+	return percpu_lwbuf_free(f, &b);
+}
+
+static int ask_after_free(struct percpu_lwbufs *f)
+{
+	struct percpu_lwbuf b, copy;
+
+	REQUIRE(percpu_lwbuf_alloc(f, 5, 0, &b) == 0);
+	copy = b;
+	REQUIRE(percpu_lwbuf_free(f, &b) == 0);
+	return percpu_lwbuf_kva(&copy) == NULL;
+}
+
+static int use_after_free(struct percpu_lwbufs *f)
+{
+	struct percpu_lwbuf b;
+	char *at;
+
+	REQUIRE(percpu_lwbuf_alloc(f, 5, 0, &b) == 0);
+	at = percpu_lwbuf_kva(&b);
+	REQUIRE(percpu_lwbuf_free(f, &b) == 0);
+	for (unsigned n = 0; n < 4; n++) /* somebody else's is another one */
+		REQUIRE(lw_touch(f, 5) != NULL);
+	return *(volatile char *)at == 0;
+}
+
+static int free_shared_twice(struct percpu_lwbufs *f)
+{
+	struct percpu_sfbuf *sf;
+
+	REQUIRE(percpu_sfbuf_alloc(f, 5, 0, &sf) == 0 && percpu_sfbuf_free(f, sf) == 0);
+	return percpu_sfbuf_free(f, sf);
+}
+
+static int use_shared_after_free(struct percpu_lwbufs *f)
+{
+	struct percpu_sfbuf *sf;
+	char *at;
+
+	REQUIRE(percpu_sfbuf_alloc(f, 5, 0, &sf) == 0);
+	at = percpu_sfbuf_kva(sf);
+	REQUIRE(percpu_sfbuf_free(f, sf) == 0);
+	return *(volatile char *)at == 0;
+}
+
+/* Run fn in a child. Returns its wait status, and what it said. */
+static int run_debug(int (*fn)(struct percpu_lwbufs *), bool sealed, char *text, size_t size)
+{
+	size_t len = 0;
+	int p[2], status;
+	ssize_t n;
+	pid_t pid;
+
+	assert_int_equal(pipe(p), 0);
+	pid = fork();
+	if (pid == 0) {
+		signal(SIGABRT, SIG_DFL);
+		signal(SIGSEGV, SIG_DFL);
+		dup2(p[1], STDERR_FILENO);
+		_exit(fn(lw_create(lw_memfd(6, PAGE, sealed), 0, 0, PERCPU_LWBUF_DEBUG)));
+	}
+	close(p[1]);
+	while ((n = read(p[0], text + len, size - 1 - len)) > 0)
+		len += (size_t)n;
+	text[len] = '\0';
+	close(p[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void debug_names_what_is_wrong(void **state)
+{
+	static const struct {
+		int (*fn)(struct percpu_lwbufs *);
+		const char *says; /* NULL: the kernel says it */
+	} rows[] = {
+		{ free_twice, "freed twice" },
+		{ free_a_copy, "page 5, generation 1: is freed twice" },
+		{ free_foreign, "page 5, generation 1: is not of the file" },
+		{ ask_after_free, "page 5, generation 1: used after" },
+		{ use_after_free, NULL },
+		{ free_shared_twice, "freed twice" },
+		{ use_shared_after_free, NULL },
+	};
+	char text[1024];
+	int status;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (unsigned sealed = 0; sealed < 2; sealed++) {
+			status = run_debug(rows[i].fn, sealed, text, sizeof(text));
+			if (rows[i].says == NULL) {
+				/* Sanitizers have a handler, which exits. */
+				assert_int_not_equal(status, 0);
+				assert_true(!WIFSIGNALED(status) || WTERMSIG(status) == SIGSEGV);
+				continue;
+			}
+			assert_non_null(strstr(text, rows[i].says));
+			assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(little_space_is_enough),
+		cmocka_unit_test(windows_are_for_pages_that_come_again),
+		cmocka_unit_test(few_mappings_are_enough),
+		cmocka_unit_test(truncation_is_an_error),
+		cmocka_unit_test(what_was_cut_off_stays_off),
+		cmocka_unit_test(children_have_their_own),
+		cmocka_unit_test(debug_names_what_is_wrong),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
