@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_ring_shared.c - rings in a file: found, read from outside, left by processes that
+ * were killed under a lock, damaged, and older than the machine's boot.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "../model.h"
+#include "../steps.h"
+#include "../support.h"
+
+#include "objects/objects.h"
+
+#define SMALL PERCPU_RING_MIN
+#define FIT (SMALL / 32) /* records of 8 bytes */
+#define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)
+
+static struct percpu_region *region, *outside;
+static struct percpu_ring *ring, *seen;
+static struct percpu_ring_reader *reader;
+static struct percpu_ring_record record;
+
+/* Where this process stops for good, to be killed. */
+static const char *deadly;
+static uint32_t *reached;
+
+void test_step(const char *name)
+{
+	if (deadly == NULL || strcmp(name, deadly) != 0)
+		return;
+	__atomic_store_n(reached, 1, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+static const char *file(void)
+{
+	static unsigned n;
+	static char name[16];
+
+	name[0] = (char)('a' + n++ % 26);
+	name[1] = (char)('a' + n / 26);
+	return test_path(name);
+}
+
+/* A ring in a new file, and a reader in a mapping that cannot be written to. */
+static void begin(unsigned flags)
+{
+	const char *path = file();
+
+	test_tier();
+	test_pin(0, test_cpu(0));
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &region), 0);
+	assert_int_equal(percpu_ring_open(region, 3, SMALL, flags, &ring), 0);
+	assert_int_equal(percpu_region_open(path, 0, NULL, &outside), 0);
+	assert_int_equal(percpu_ring_attach(outside, percpu_region_root(outside, 3), &seen), 0);
+	assert_int_equal(percpu_ring_reader_create(seen, PERCPU_RING_ALL, 0, &reader), 0);
+}
+
+static void end(void)
+{
+	percpu_ring_reader_destroy(reader);
+	percpu_ring_detach(seen);
+	percpu_region_close(outside);
+	percpu_ring_destroy(ring);
+	percpu_region_close(region);
+	test_unpin(0);
+}
+
+static int put(uint64_t value)
+{
+	return percpu_ring_put(ring, &value, sizeof(value));
+}
+
+/* Put by a thread that cannot run sequences. */
+static int put_locked(uint64_t value)
+{
+	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
+	struct percpu_rseq *area = model_set_area(&none);
+	int e = put(value);
+
+	model_set_area(area);
+	return e;
+}
+
+static void expect(uint64_t value)
+{
+	uint64_t got;
+
+	assert_int_equal(percpu_ring_read(reader, &record), 0);
+	assert_int_equal(record.size, sizeof(got));
+	memcpy(&got, record.data, sizeof(got));
+	assert_int_equal(got, value);
+}
+
+static void rings_are_found(void **state)
+{
+	struct percpu_ring *r = NULL;
+
+	(void)state;
+	begin(PERCPU_RING_KEEP);
+	assert_int_equal(percpu_ring_open(region, 3, 2 * SMALL, PERCPU_RING_KEEP, &r), -EEXIST);
+	assert_int_equal(percpu_ring_open(region, 3, SMALL, 0, &r), -EEXIST);
+	assert_int_equal(percpu_ring_open(outside, 4, SMALL, 0, &r), -ENOENT);
+	assert_int_equal(percpu_ring_attach(region, percpu_ring_key(ring) + 64, &r), -ENOENT);
+	assert_int_equal(percpu_ring_attach(region, 0, &r), -ENOENT);
+	assert_int_equal(percpu_ring_create_in(region, PERCPU_LANE_SIZE, 0, &r), -EINVAL);
+	assert_int_equal(percpu_ring_create_in(outside, SMALL, 0, &r), -EROFS);
+	assert_null(r);
+	assert_int_equal(percpu_ring_open(region, 3, SMALL, PERCPU_RING_KEEP, &r), 0);
+	assert_int_equal(percpu_ring_longest(r), SMALL / 4);
+	percpu_ring_detach(r);
+	assert_int_equal(percpu_ring_put(seen, "x", 1), -EROFS);
+	end();
+}
+
+static int put_three(void *arg)
+{
+	(void)arg;
+	return put(1) | put(2) | put_locked(3);
+}
+
+static void others_are_read_from_outside(void **state)
+{
+	(void)state;
+	begin(0);
+	test_in_child(put_three, NULL);
+	assert_int_equal(put(4), 0);
+	for (uint64_t n = 1; n <= 4; n++)
+		expect(n);
+	assert_int_equal(percpu_ring_read(reader, &record), -EAGAIN);
+	end();
+}
+
+/* Who may only read takes nothing. */
+static void outsiders_leave_records_there(void **state)
+{
+	struct percpu_ring_reader *taker;
+
+	(void)state;
+	begin(PERCPU_RING_KEEP);
+	for (uint64_t n = 1; n <= FIT; n++)
+		assert_int_equal(put(n), 0);
+	for (uint64_t n = 1; n <= FIT; n++)
+		expect(n);
+	assert_int_equal(put(1), -ENOBUFS);
+	assert_int_equal(percpu_ring_dropped(seen), 1);
+	assert_int_equal(percpu_ring_reader_create(ring, test_cpu(0), 0, &taker), 0);
+	for (uint64_t n = 1; n <= FIT; n++)
+		assert_int_equal(percpu_ring_read(taker, &record), 0);
+	assert_int_equal(put(FIT + 1), 0);
+	expect(FIT + 1);
+	percpu_ring_reader_destroy(taker);
+	end();
+}
+
+static int die_in_a_put(void *arg)
+{
+	int e = put_locked(1) | put_locked(2);
+
+	deadly = arg;
+	put_locked(3);
+	return e;
+}
+
+static int die_in_a_read(void *arg)
+{
+	struct percpu_ring_reader *taker;
+
+	if (percpu_ring_reader_create(ring, PERCPU_RING_ALL, 0, &taker) != 0)
+		return 1;
+	deadly = arg;
+	return percpu_ring_read(taker, &record) + 2;
+}
+
+static void kill_there(int (*fn)(void *), const char *where)
+{
+	pid_t pid;
+
+	*reached = 0;
+	pid = test_fork(fn, (void *)(uintptr_t)where);
+	while (!__atomic_load_n(reached, __ATOMIC_ACQUIRE))
+		test_sleep_us(100);
+	kill(pid, SIGKILL);
+	assert_int_equal(test_wait(pid, 30), SIGKILL);
+}
+
+static void killed_under_the_lock(void **state)
+{
+	static const char *const steps[] = { "ring: word written", "ring: record written" };
+
+	(void)state;
+	if (!percpu_status()->robust)
+		test_skip("locks are not taken over here");
+	for (unsigned i = 0; i < 2; i++) {
+		begin(0);
+		kill_there(die_in_a_put, steps[i]);
+		assert_int_equal(put_locked(4), 0);
+		expect(1);
+		expect(2);
+		expect(4);
+		assert_int_equal(record.number, 3);
+		assert_int_equal(percpu_ring_read(reader, &record), -EAGAIN);
+		end();
+	}
+}
+
+/* What it has copied, and not taken, the next one takes. */
+static void killed_while_it_takes(void **state)
+{
+	struct percpu_ring_reader *taker;
+
+	(void)state;
+	if (!percpu_status()->robust)
+		test_skip("locks are not taken over here");
+	begin(PERCPU_RING_KEEP);
+	for (uint64_t n = 1; n <= FIT; n++)
+		assert_int_equal(put(n), 0);
+	kill_there(die_in_a_read, "ring: copied");
+	assert_int_equal(put(1), -ENOBUFS);
+	assert_int_equal(percpu_ring_reader_create(ring, PERCPU_RING_ALL, 0, &taker), 0);
+	for (uint64_t n = 1; n <= FIT; n++) {
+		assert_int_equal(percpu_ring_read(taker, &record), 0);
+		assert_int_equal(record.number, n);
+	}
+	assert_int_equal(percpu_ring_read(taker, &record), -EAGAIN);
+	percpu_ring_reader_destroy(taker);
+	end();
+}
+
+static int stay_in_a_put(void *arg)
+{
+	deadly = arg;
+	return put_locked(3);
+}
+
+/* From outside the lock is only looked at. */
+static void a_stopped_process_is_told(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	begin(0);
+	*reached = 0;
+	pid = test_fork(stay_in_a_put, (void *)(uintptr_t) "ring: record written");
+	while (!__atomic_load_n(reached, __ATOMIC_ACQUIRE))
+		test_sleep_us(100);
+	if (percpu_status()->tier == PERCPU_TIER_RSEQ) {
+		assert_int_equal(put(1), 0);
+		assert_int_equal(percpu_ring_read(reader, &record), -ETIMEDOUT);
+	}
+	kill(pid, SIGKILL);
+	assert_int_equal(test_wait(pid, 30), SIGKILL);
+	if (percpu_status()->tier == PERCPU_TIER_RSEQ)
+		expect(1);
+	end();
+}
+
+static void read_anything(struct percpu_ring_reader *r, unsigned most)
+{
+	unsigned n = 0;
+	int e;
+
+	do
+		e = percpu_ring_read(r, &record);
+	while ((e == 0 || e == -EBADMSG) && ++n < most);
+	assert_true(n < most);
+}
+
+/* Each word of a ring with records in it, replaced. */
+static void damage_is_told(void **state)
+{
+	static const uint64_t odd[] = { 0, 1, 9, 65535, 65544, UINT64_MAX, INT64_MIN, SMALL / 8 };
+	struct percpu_ring_lane *lane;
+	struct percpu_ring_reader *r[4];
+	uint64_t *word, good;
+
+	(void)state;
+	for (unsigned flags = 0; flags <= PERCPU_RING_KEEP; flags++) {
+		begin(flags);
+		lane = percpu_ring_at(ring, test_cpu(0));
+		for (unsigned i = 0; i < 8 * (16 + SMALL / 8); i++) {
+			word = (uint64_t *)lane + i / 8;
+			if (word == (uint64_t *)&lane->lock || word == (uint64_t *)&lane->consumer)
+				continue;
+			for (uint64_t n = 0; n < 5; n++)
+				(void)put(n);
+			good = *word;
+			assert_int_equal(percpu_ring_reader_create(seen, test_cpu(0), 0, &r[0]), 0);
+			*word = odd[i % 8];
+			for (unsigned k = 1; k < 4; k++)
+				assert_int_equal(percpu_ring_reader_create(
+							 k == 1 ? seen : ring, PERCPU_RING_ALL,
+							 k == 3 ? PERCPU_RING_LOOK : 0, &r[k]),
+						 0);
+			(void)put(7);
+			for (unsigned k = 0; k < 4; k++) {
+				read_anything(r[k], 100000);
+				percpu_ring_reader_destroy(r[k]);
+			}
+			*word = good;
+			read_anything(reader, 100000);
+		}
+		end();
+	}
+}
+
+static void readers_go_on_behind_damage(void **state)
+{
+	struct percpu_ring_lane *lane;
+
+	(void)state;
+	begin(0);
+	lane = percpu_ring_at(ring, test_tier() == PERCPU_TIER_RSEQ ?
+					    test_cpu(0) :
+					    percpu_chunk_choose_lane(ring->block.chunk));
+	for (uint64_t n = 1; n <= 3; n++)
+		assert_int_equal(put(n), 0);
+	lane->slot[4] ^= 1 << 17; /* the second record's name */
+	expect(1);
+	assert_int_equal(percpu_ring_read(reader, &record), -EBADMSG);
+	assert_int_equal(put(4), 0);
+	expect(4);
+	assert_int_equal(record.lost, 2);
+	end();
+}
+
+/* The counter has begun anew since; what is noted in the file says how fast it counted. */
+static void records_of_an_earlier_boot(void **state)
+{
+	struct percpu_ring_control *c;
+	struct percpu_ring *again;
+	uint64_t first;
+
+	(void)state;
+	begin(0);
+	c = percpu_ring_control(ring);
+	assert_int_equal(put(1), 0);
+	test_sleep_us(20000);
+	assert_int_equal(put(2), 0);
+	assert_int_equal(percpu_ring_attach(region, percpu_ring_key(ring), &again), 0);
+	percpu_ring_detach(again);
+	assert_true(c->rate != 0);
+	c->boot[0] ^= 1;
+	percpu_ring_reader_destroy(reader);
+	assert_int_equal(percpu_ring_reader_create(seen, PERCPU_RING_ALL, 0, &reader), 0);
+	expect(1);
+	first = record.time;
+	assert_true(first >= c->ns && first < c->ns + 1000000000);
+	expect(2);
+	assert_in_range(record.time - first, 19000000, 10000000000);
+	/* Who writes begins anew. */
+	first = c->ticks;
+	assert_int_equal(percpu_ring_attach(region, percpu_ring_key(ring), &again), 0);
+	assert_true(c->ticks > first);
+	assert_true(percpu_ring_is_of_this_boot(c));
+	percpu_ring_detach(again);
+	end();
+}
+
+static int prepare(void **state)
+{
+	(void)state;
+	reached = test_share(sizeof(*reached));
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rings_are_found),
+		cmocka_unit_test(others_are_read_from_outside),
+		cmocka_unit_test(outsiders_leave_records_there),
+		cmocka_unit_test(killed_under_the_lock),
+		cmocka_unit_test(killed_while_it_takes),
+		cmocka_unit_test(a_stopped_process_is_told),
+		cmocka_unit_test(damage_is_told),
+		cmocka_unit_test(readers_go_on_behind_damage),
+		cmocka_unit_test(records_of_an_earlier_boot),
+	};
+
+	return cmocka_run_group_tests(tests, prepare, test_remove_paths);
+}
