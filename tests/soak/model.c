@@ -179,7 +179,7 @@ unsigned soak_collect(uint64_t count[SOAK_KINDS])
 	for (uint32_t i = 0; i < 2 * slots(); i++) {
 		for (int kind = 0; kind < SOAK_KINDS; kind++)
 			count[kind] += journal(i)->count[kind];
-		doubts += journal(i)->pending.what != SOAK_NOTHING;
+		doubts += journal(i)->pending.what != SOAK_NOTHING || journal(i)->putting != 0;
 	}
 	return doubts;
 }

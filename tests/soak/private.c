@@ -29,6 +29,7 @@ void soak_private_create(void)
 	soak_stats_create();
 	soak_compact_create();
 	soak_wbuf_create();
+	soak_ring_create();
 }
 
 void soak_private_destroy(void)
@@ -39,6 +40,7 @@ void soak_private_destroy(void)
 	soak_stats_destroy();
 	soak_compact_destroy();
 	soak_wbuf_destroy();
+	soak_ring_destroy();
 }
 
 static uint64_t found_in_large(void)
@@ -69,6 +71,8 @@ uint64_t soak_private_found(enum soak_tally tally)
 		return soak_compact_found();
 	case SOAK_OF_WBUF:
 		return soak_wbuf_found();
+	case SOAK_OF_RING:
+		return soak_ring_found();
 	default:
 		return soak_local_found(tally);
 	}
@@ -89,6 +93,7 @@ void soak_private_check(const uint64_t before[SOAK_TALLIES], const struct soak_t
 		[SOAK_OF_QUEUE] = "records of the queues",
 		[SOAK_OF_COMPACT] = "total of the compact counters",
 		[SOAK_OF_WBUF] = "total of the write buffers",
+		[SOAK_OF_RING] = "records of the rings",
 	};
 	uint64_t sum;
 
@@ -154,6 +159,7 @@ void soak_private_signal(struct soak_thread *t)
 	soak_local_signal(t);
 	soak_stats_signal(t);
 	soak_compact_signal(t);
+	soak_ring_signal(t);
 }
 
 void soak_private_op(struct soak_thread *t)
@@ -167,7 +173,8 @@ void soak_private_op(struct soak_thread *t)
 		{ 390, SOAK_REFS },	   { 420, SOAK_STORE },	    { 480, SOAK_PUSH },
 		{ 540, SOAK_POP },	   { 590, SOAK_APPEND },    { 600, SOAK_REGION },
 		{ 609, SOAK_FENCE },	   { 610, SOAK_FENCE_ALL }, { 700, SOAK_STATS_UPDATE },
-		{ 780, SOAK_COMPACT_ADD }, { 850, SOAK_WBUF_ADD },  { 1000, SOAK_ZONE_ALLOC },
+		{ 780, SOAK_COMPACT_ADD }, { 840, SOAK_WBUF_ADD },  { 900, SOAK_RING_PUT },
+		{ 1000, SOAK_ZONE_ALLOC },
 	};
 	uint64_t r = test_random(&t->random) % 1000;
 	unsigned i = 0;
@@ -204,6 +211,9 @@ void soak_private_op(struct soak_thread *t)
 		return;
 	case SOAK_WBUF_ADD:
 		soak_wbuf_op(t);
+		return;
+	case SOAK_RING_PUT:
+		soak_ring_op(t);
 		return;
 	case SOAK_ZONE_ALLOC:
 		soak_zone_op(t);

@@ -28,6 +28,7 @@ void soak_shared_create(void)
 	b->array_key = percpu_counter_array_key(array);
 	soak_shared_stats_create(region);
 	soak_shared_compact_create(region);
+	soak_shared_ring_create(region);
 }
 
 static struct percpu_region *open_region(void)
@@ -53,12 +54,14 @@ void soak_shared_open(void)
 								 SOAK_CELLS, &array));
 	soak_shared_stats_open(region);
 	soak_shared_compact_open(region);
+	soak_shared_ring_open(region);
 }
 
 void soak_shared_close(void)
 {
 	soak_shared_stats_close();
 	soak_shared_compact_close();
+	soak_shared_ring_close();
 	percpu_counter_array_detach(array);
 	percpu_region_close(region);
 }

@@ -87,6 +87,8 @@ static const char *const kinds[SOAK_KINDS] = {
 	"compact fetch",
 	"write buffer transactions",
 	"write buffer flushes",
+	"ring put",
+	"ring look",
 	"zone alloc",
 	"zone alloc, none left",
 	"zone free",
@@ -237,6 +239,7 @@ static void interfere(void)
 		fence_all();
 	else
 		soak_check_bounds();
+	soak_ring_watch(r >> 16);
 	give_up_if_failed();
 	test_sleep_us((unsigned)(r >> 32) % 20000);
 	reap(0, WNOHANG);
@@ -269,6 +272,7 @@ static void run_round(void)
 		interfere();
 	stop_workers();
 	soak_check_totals();
+	soak_ring_check();
 	give_up_if_failed();
 	totals.doubts += soak_collect(totals.count);
 	for (uint32_t i = 0; i < b->slots; i++)

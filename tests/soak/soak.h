@@ -5,7 +5,7 @@
  * soak.c directs rounds of processes and kills some; worker.c is such a
  * process with its threads; shared.c operates on one region file that all of
  * them count in, private.c on objects of one process; stats.c, compact.c,
- * zone.c, local.c and wbuf.c on what they are named after, private and shared;
+ * zone.c, local.c, ring.c and wbuf.c on what they are named after, private and shared;
  * model.c knows what the result must be. A worker announces each operation on the shared region in
  * its slot of a plain mapping, and notes there that it is done, so that one
  * who is killed leaves at most one operation in doubt.
@@ -76,6 +76,8 @@ enum soak_kind {
 	SOAK_COMPACT_FETCH,
 	SOAK_WBUF_ADD,
 	SOAK_WBUF_FLUSH,
+	SOAK_RING_PUT,
+	SOAK_RING_LOOK,
 	SOAK_ZONE_ALLOC,
 	SOAK_ZONE_FULL,
 	SOAK_ZONE_FREE,
@@ -104,6 +106,9 @@ struct soak_journal {
 	uint64_t added[SOAK_OBJECTS];
 	uint64_t taken[SOAK_OBJECTS];
 	struct soak_pending pending;
+	uint64_t put[2];  /* records of the shared rings */
+	uint64_t refused; /* by the one that keeps */
+	int putting;	  /* in doubt: one of ring number - 1 */
 	uint64_t count[SOAK_KINDS];
 };
 
@@ -122,6 +127,7 @@ struct soak_board {
 	uint64_t array_key;
 	uint64_t stats_key[SOAK_SETS];
 	uint64_t compact_key;
+	uint64_t ring_key[2];
 	pid_t director;
 	bool stop;
 	uint32_t slots; /* in use */
@@ -145,6 +151,7 @@ enum soak_tally {
 	SOAK_OF_QUEUE,
 	SOAK_OF_COMPACT,
 	SOAK_OF_WBUF,
+	SOAK_OF_RING,
 	SOAK_OF_STATS,
 	SOAK_TALLIES = SOAK_OF_STATS + 2 * SOAK_SETS
 };
@@ -288,6 +295,20 @@ void soak_wbuf_create(void);
 void soak_wbuf_destroy(void);
 uint64_t soak_wbuf_found(void);
 void soak_wbuf_op(struct soak_thread *t);
+
+/* ring.c: puts into shared rings are in the journal; the process that directs watches
+ * these while workers run, and checks them when none does */
+
+void soak_ring_create(void);
+void soak_ring_destroy(void);
+uint64_t soak_ring_found(void);
+void soak_shared_ring_create(struct percpu_region *r);
+void soak_shared_ring_open(struct percpu_region *r);
+void soak_shared_ring_close(void);
+void soak_ring_op(struct soak_thread *t);
+void soak_ring_signal(struct soak_thread *t);
+void soak_ring_watch(uint64_t random);
+void soak_ring_check(void);
 
 /* zone.c */
 
