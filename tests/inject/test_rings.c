@@ -88,43 +88,81 @@ static uint64_t first_ticks(unsigned cpu)
 	return percpu_ring_at(ring, cpu)->slot[1];
 }
 
-static void a_fence_orders(bool shared)
+/* Returns whether the put that was stopped came last, and was not aborted before. */
+static bool came_last(void)
+{
+	bool last = values[0] == 2;
+
+	assert_int_equal(result, -EAGAIN);
+	assert_true(got == 1 || got == 2);
+	if (got == 1) {
+		read_values();
+		assert_int_equal(got, 1);
+		assert_int_equal(values[0], 1);
+	}
+	if (last)
+		assert_true(first_ticks(test_cpu(0)) >= first_ticks(test_cpu(1)));
+	return last;
+}
+
+static void what_is_returned_is_earlier(void **state)
 {
 	unsigned tested = 0;
 
+	(void)state;
+	if (lacks(2))
+		test_skip("no sequences in this build or on this tier, or one CPU");
 	for (unsigned i = 0; i < TRIES && tested < 5; i++) {
-		make_ring(shared, 0);
+		make_ring(false, 0);
 		inject_overlap(put_1, INJECT_written, put_2_and_read);
-		assert_int_equal(result, -EAGAIN);
-		assert_true(got == 1 || got == 2);
-		if (values[0] == 2) { /* or it was aborted before, and committed */
-			assert_true(first_ticks(test_cpu(0)) >= first_ticks(test_cpu(1)));
-			tested++;
-		}
-		if (got == 1) {
-			read_values();
-			assert_int_equal(got, 1);
-			assert_int_equal(values[0], 1);
-		}
+		tested += came_last();
 		drop_ring();
 	}
 	assert_true(tested > 0);
 }
 
-static void what_is_returned_is_earlier(void **state)
+static int put_and_wait(void *arg)
 {
-	(void)state;
-	if (lacks(2))
-		test_skip("no sequences in this build or on this tier, or one CPU");
-	a_fence_orders(false);
+	(void)arg;
+	percpu_seq_attach();
+	test_pin(0, test_cpu(0));
+	inject_point = (struct inject_point){ .step = INJECT_written, .rounds = INJECT_LONG };
+	return put(1);
+}
+
+/* The put is of another process. */
+static bool comes_last_in_child(void)
+{
+	struct inject_point point = { 0 };
+	pid_t pid;
+
+	test_pin(0, test_cpu(1));
+	pid = test_fork(put_and_wait, NULL);
+	while (!point.arrived && inject_read(pid, &point))
+		test_sleep_us(100);
+	put_2_and_read();
+	inject_go(pid);
+	assert_int_equal(test_wait(pid, 30), 0);
+	test_unpin(0);
+	return came_last();
 }
 
 static void and_in_shared_memory(void **state)
 {
+	struct inject_point point;
+	unsigned tested = 0;
+
 	(void)state;
 	if (lacks(2))
 		test_skip("no sequences in this build or on this tier, or one CPU");
-	a_fence_orders(true);
+	if (!inject_read(getpid(), &point))
+		test_skip("process_vm_readv is not allowed");
+	for (unsigned i = 0; i < TRIES && tested < 5; i++) {
+		make_ring(true, 0);
+		tested += comes_last_in_child();
+		drop_ring();
+	}
+	assert_true(tested > 0);
 }
 
 /* The put that is stopped has begun to overwrite the oldest records. */

@@ -311,23 +311,60 @@ static void damage_is_told(void **state)
 	}
 }
 
-static void readers_go_on_behind_damage(void **state)
+/* The ring that this thread puts into. */
+static struct percpu_ring_lane *lane_of_puts(void)
 {
-	struct percpu_ring_lane *lane;
-
-	(void)state;
-	begin(0);
-	lane = percpu_ring_at(ring, test_tier() == PERCPU_TIER_RSEQ ?
+	return percpu_ring_at(ring, test_tier() == PERCPU_TIER_RSEQ ?
 					    test_cpu(0) :
 					    percpu_chunk_choose_lane(ring->block.chunk));
+}
+
+static void readers_go_on_behind_damage(void **state)
+{
+	(void)state;
+	for (unsigned word = 4; word <= 7; word += 3) { /* the second record's name */
+		begin(0);
+		for (uint64_t n = 1; n <= 3; n++)
+			assert_int_equal(put(n), 0);
+		lane_of_puts()->slot[word] ^= 1 << 17;
+		expect(1);
+		assert_int_equal(percpu_ring_read(reader, &record), -EBADMSG);
+		assert_int_equal(put(4), 0);
+		expect(4);
+		assert_int_equal(record.lost, 2);
+		end();
+	}
+}
+
+/* A record that seems to be of the future is returned with the others. */
+static void times_are_not_believed(void **state)
+{
+	(void)state;
+	begin(0);
 	for (uint64_t n = 1; n <= 3; n++)
 		assert_int_equal(put(n), 0);
-	lane->slot[4] ^= 1 << 17; /* the second record's name */
-	expect(1);
-	assert_int_equal(percpu_ring_read(reader, &record), -EBADMSG);
-	assert_int_equal(put(4), 0);
-	expect(4);
-	assert_int_equal(record.lost, 2);
+	lane_of_puts()->slot[5] = UINT64_MAX - 7;
+	for (uint64_t n = 1; n <= 3; n++)
+		expect(n);
+	assert_true(record.time <= test_now());
+	end();
+}
+
+static void positions_are_not_believed(void **state)
+{
+	struct percpu_ring_reader *taker;
+
+	(void)state;
+	begin(PERCPU_RING_KEEP);
+	assert_int_equal(put(1), 0);
+	lane_of_puts()->tail = UINT64_MAX - 1000;
+	assert_int_equal(percpu_ring_reader_create(ring, PERCPU_RING_ALL, 0, &taker), 0);
+	assert_int_equal(percpu_ring_read(taker, &record), -EBADMSG);
+	assert_int_equal(percpu_ring_read(taker, &record), -EAGAIN);
+	assert_int_equal(put(2), 0);
+	assert_int_equal(percpu_ring_read(taker, &record), 0);
+	assert_int_equal(record.number, 2);
+	percpu_ring_reader_destroy(taker);
 	end();
 }
 
@@ -382,6 +419,8 @@ int main(void)
 		cmocka_unit_test(a_stopped_process_is_told),
 		cmocka_unit_test(damage_is_told),
 		cmocka_unit_test(readers_go_on_behind_damage),
+		cmocka_unit_test(times_are_not_believed),
+		cmocka_unit_test(positions_are_not_believed),
 		cmocka_unit_test(records_of_an_earlier_boot),
 	};
 
