@@ -19,7 +19,7 @@
 
 #define FIRST_FULL 64
 
-struct objcache {
+struct object_cache {
 	struct percpu_objcache pub;
 
 	char apart[128]; /* gets and puts read the above; stores go to other cache lines */
@@ -33,9 +33,9 @@ struct objcache {
 	uint64_t allocated PERCPU_ALIGNED_WORD; /* atomic */
 };
 
-static struct objcache *objcache_of(const struct percpu_objcache *oc)
+static struct object_cache *objcache_of(const struct percpu_objcache *oc)
 {
-	return (struct objcache *)oc;
+	return (struct object_cache *)oc;
 }
 
 /* The backend */
@@ -49,7 +49,7 @@ struct getting {
 static void *malloc_object(void *oc, unsigned flags)
 {
 	(void)flags;
-	return malloc(((struct objcache *)oc)->size);
+	return malloc(((struct object_cache *)oc)->size);
 }
 
 static void free_object(void *obj, void *oc)
@@ -59,7 +59,7 @@ static void free_object(void *obj, void *oc)
 }
 
 /* Returns NULL, and sets the error, if that fails. */
-static void *construct_object(struct objcache *oc, struct getting *g)
+static void *construct_object(struct object_cache *oc, struct getting *g)
 {
 	void *obj = oc->own.alloc(oc->own.backend, g->flags);
 
@@ -75,7 +75,7 @@ static void *construct_object(struct objcache *oc, struct getting *g)
 	return NULL;
 }
 
-static void destroy_object(struct objcache *oc, void *obj)
+static void destroy_object(struct object_cache *oc, void *obj)
 {
 	if (oc->check != NULL)
 		percpu_objcache_check_remove(oc->check, obj);
@@ -87,7 +87,7 @@ static void destroy_object(struct objcache *oc, void *obj)
 /* One at a time: a constructor may take long, and the limit is for those who need one. */
 static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 {
-	struct objcache *oc = owner;
+	struct object_cache *oc = owner;
 	struct getting *g = how;
 	int state = percpu_defer_cancel();
 	void *obj = construct_object(oc, g);
@@ -122,7 +122,7 @@ static const struct percpu_pool_backend objcache_backend = { make_object, unmake
 
 /* Creation */
 
-static void free_objcache(struct objcache *oc)
+static void free_objcache(struct object_cache *oc)
 {
 	if (oc->check != NULL)
 		oc->pool.arrays = oc->arrays;
@@ -132,7 +132,7 @@ static void free_objcache(struct objcache *oc)
 	free(oc);
 }
 
-static int make_objcache_parts(struct objcache *oc)
+static int make_objcache_parts(struct object_cache *oc)
 {
 	const size_t array = sizeof(struct percpu_array) + PERCPU_POOL_MOST * sizeof(void *);
 	struct percpu_pool *p = &oc->pool;
@@ -150,7 +150,7 @@ static int make_objcache_parts(struct objcache *oc)
 	return e;
 }
 
-static void start_objcache_pool(struct objcache *oc)
+static void start_objcache_pool(struct object_cache *oc)
 {
 	struct percpu_pool *p = &oc->pool;
 
@@ -175,7 +175,7 @@ int percpu_objcache_create(const char *name, size_t size, const struct percpu_ob
 			   struct percpu_objcache **ret)
 {
 	struct percpu_objcache_options opt;
-	struct objcache *oc;
+	struct object_cache *oc;
 	int e;
 
 	if (name == NULL || size == 0 || ret == NULL ||
@@ -218,7 +218,7 @@ int percpu_objcache_destroy(struct percpu_objcache *oc)
 
 int percpu_objcache_get_slow(struct percpu_objcache *pub, unsigned flags, void **ret)
 {
-	struct objcache *oc = objcache_of(pub);
+	struct object_cache *oc = objcache_of(pub);
 	struct getting g = { .flags = flags };
 	void *obj;
 	int e;
@@ -248,7 +248,7 @@ int percpu_objcache_get_slow(struct percpu_objcache *pub, unsigned flags, void *
 
 int percpu_objcache_put_slow(struct percpu_objcache *pub, void *obj)
 {
-	struct objcache *oc = objcache_of(pub);
+	struct object_cache *oc = objcache_of(pub);
 
 	if (obj == NULL) {
 		percpu_pool_look(&oc->pool);
@@ -261,7 +261,7 @@ int percpu_objcache_put_slow(struct percpu_objcache *pub, void *obj)
 
 int percpu_objcache_dtor(struct percpu_objcache *pub, void *obj)
 {
-	struct objcache *oc = objcache_of(pub);
+	struct object_cache *oc = objcache_of(pub);
 
 	if (obj == NULL)
 		return 0;
@@ -295,7 +295,7 @@ size_t percpu_objcache_reclaim(struct percpu_objcache *oc)
 
 void percpu_objcache_stats(const struct percpu_objcache *pub, struct percpu_objcache_stats *ret)
 {
-	const struct objcache *oc = objcache_of(pub);
+	const struct object_cache *oc = objcache_of(pub);
 	const struct percpu_pool *p;
 	uint64_t taken, cached;
 

@@ -195,11 +195,13 @@ struct percpu_pool {
 	uint64_t *room; /* what puts push below: full, or 0 while they must look first */
 	size_t limit;	/* most items; 0: none */
 	size_t taken;	/* items that the backend has made, or is about to make */
-	uint64_t full;	/* items in an array that is full */
-	uint64_t gets;	/* requests when somebody looked at the visits to the depot */
-	uint64_t failures;
-	uint64_t exhausted; /* how often a get found the limit reached, and nothing free */
-	uint64_t waits;
+	uint64_t full PERCPU_ALIGNED_WORD; /* items in an array that is full */
+	/* requests when somebody looked at the visits to the depot */
+	uint64_t gets PERCPU_ALIGNED_WORD;
+	uint64_t failures PERCPU_ALIGNED_WORD;
+	/* gets that found the limit reached, and nothing free */
+	uint64_t exhausted PERCPU_ALIGNED_WORD;
+	uint64_t waits PERCPU_ALIGNED_WORD;
 	uint32_t waiters; /* threads in the queue */
 
 	/* under the lock */

@@ -71,7 +71,10 @@ demo()
 bench()
 {
 	[ -n "${1-}" ] || { usage >&2; exit 2; }
+	local wanted=()
 	require "${for_bench[@]}"
+	[ "$1" != objcache ] || mapfile -t wanted < <(missing "${peers[@]}")
+	fetch "${wanted[@]}"
 	# Looks again each time for what has been installed to measure against.
 	[ ! -f "$build/release/build.ninja" ] ||
 		meson setup --reconfigure "$build/release" -Dpkg_config_path="${PKG_CONFIG_PATH-}"

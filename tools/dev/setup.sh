@@ -34,6 +34,11 @@ for_armhf=(
 	'have qemu-arm qemu-user' 'have arm-linux-gnueabihf-gcc gcc-arm-linux-gnueabihf'
 	'exists /usr/arm-linux-gnueabihf/include/stdio.h libc6-dev-armhf-cross'
 )
+# Allocators that bench/objcache.cc measures against.
+peers=(
+	'loads libjemalloc.so.2 libjemalloc2' 'loads libmimalloc.so.2 libmimalloc2.0'
+	'loads libtcmalloc_minimal.so.4 libtcmalloc-minimal4'
+)
 # What widens the tests: other machines, another libc, DPDK.
 extras=(
 	"${for_aarch64[@]}" "${for_i686[@]}" "${for_armhf[@]}"
@@ -61,6 +66,11 @@ has_fuzzer()
 has_lib()
 {
 	pkg-config --exists "$1" 2>/dev/null
+}
+
+loads()
+{
+	/sbin/ldconfig -p | grep "[[:space:]]$1 " >/dev/null
 }
 
 # Prints the packages that the given needs lack.

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* test_objcache_debug.c - PERCPU_OBJCACHE_DEBUG names what a program does wrong. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "objcache.h"
+
+static struct percpu_objcache_options checked(void)
+{
+	return (struct percpu_objcache_options){ .size = sizeof(struct percpu_objcache_options),
+						 .flags = PERCPU_OBJCACHE_DEBUG };
+}
+
+static struct percpu_objcache *oc;
+static uint64_t *objects[100];
+
+static void put_foreign(void)
+{
+	uint64_t mine = 0;
+
+	(void)percpu_objcache_put(oc, &mine);
+}
+
+static void put_another_caches(void)
+{
+	struct percpu_objcache_options o = checked();
+	struct percpu_objcache *other;
+	void *obj;
+
+	if (percpu_objcache_create("other", 64, &o, &other) == 0 &&
+	    percpu_objcache_get(other, 0, &obj) == 0)
+		(void)percpu_objcache_put(oc, obj);
+}
+
+static void put_inside(void)
+{
+	(void)percpu_objcache_put(oc, objects[5] + 1);
+}
+
+static void put_twice(void)
+{
+	(void)percpu_objcache_put(oc, objects[5]);
+	(void)percpu_objcache_put(oc, objects[5]);
+}
+
+static void destroy_free(void)
+{
+	(void)percpu_objcache_put(oc, objects[5]);
+	(void)percpu_objcache_dtor(oc, objects[5]);
+}
+
+static void put_destroyed(void)
+{
+	(void)percpu_objcache_dtor(oc, objects[5]);
+	(void)percpu_objcache_put(oc, objects[5]);
+}
+
+static void store_after_put(void)
+{
+	(void)percpu_objcache_put(oc, objects[5]);
+	objects[5][7] = 1;
+	objects[0] = get(oc);
+}
+
+static void store_before_reclaim(void)
+{
+	(void)percpu_objcache_put(oc, objects[5]);
+	objects[5][7] = 1;
+	(void)percpu_objcache_reclaim(oc);
+}
+
+/* Do it in a child, whose standard error is returned. */
+static const char *errors_of(void (*fn)(void))
+{
+	static char said[512];
+	int fds[2], status;
+	ssize_t n;
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(fds[1], STDERR_FILENO);
+		signal(SIGABRT, SIG_DFL);
+		fn();
+		_exit(0);
+	}
+	close(fds[1]);
+	n = read(fds[0], said, sizeof(said) - 1);
+	said[n > 0 ? n : 0] = '\0';
+	close(fds[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	return said;
+}
+
+static void errors_are_named(void **state)
+{
+	static const struct {
+		void (*fn)(void);
+		const char *said;
+		bool names; /* the object */
+	} errors[] = {
+		{ put_foreign, "is put, but is not of this cache", false },
+		{ put_another_caches, "is put, but is not of this cache", false },
+		{ put_inside, "is put, but is not of this cache", false },
+		{ put_twice, "is put, but is free", true },
+		{ destroy_free, "is put, but is free", true },
+		{ put_destroyed, "is put, but is not of this cache, or was destroyed", true },
+		{ store_after_put, "was written to after it was put", true },
+		{ store_before_reclaim, "was written to after it was put", true },
+	};
+	struct percpu_objcache_options o = checked();
+	char name[64];
+	const char *said;
+
+	(void)state;
+	oc = make_cache(&o);
+	for (unsigned i = 0; i < 100; i++)
+		objects[i] = get(oc);
+	snprintf(name, sizeof(name), "objcache \"test\": object %p ", (void *)objects[5]);
+	for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		said = errors_of(errors[i].fn);
+		assert_non_null(strstr(said, errors[i].said));
+		assert_non_null(strstr(said, "objcache \"test\": object "));
+		if (errors[i].names)
+			assert_non_null(strstr(said, name));
+	}
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(percpu_objcache_put(oc, objects[i]), 0);
+	assert_int_equal(percpu_objcache_destroy(oc), 0);
+}
+
+static void fail_at_the_limit(void)
+{
+	void *obj;
+
+	percpu_objcache_set_limit(oc, 1);
+	if (percpu_objcache_get(oc, 0, &obj) == -ENOSPC)
+		abort();
+}
+
+static void failures_are_explained(void **state)
+{
+	struct percpu_objcache_options o = checked();
+
+	(void)state;
+	oc = make_cache(&o);
+	objects[0] = get(oc);
+	assert_non_null(strstr(errors_of(fail_at_the_limit), "objcache \"test\" is at its limit"));
+	assert_int_equal(percpu_objcache_put(oc, objects[0]), 0);
+	assert_int_equal(percpu_objcache_destroy(oc), 0);
+}
+
+/* Many come and go, in an order that moves them in the table. */
+static void what_is_right_is_let_pass(void **state)
+{
+	struct percpu_objcache_options o = checked();
+	uint64_t seed = 1;
+	bool out[100] = { false };
+
+	(void)state;
+	oc = make_cache(&o);
+	for (unsigned n = 0; n < 20000; n++) {
+		unsigned i = (unsigned)(test_random(&seed) % 100);
+
+		if (!out[i])
+			objects[i] = get(oc);
+		else if (test_random(&seed) % 4 == 0)
+			assert_int_equal(percpu_objcache_dtor(oc, objects[i]), 0);
+		else
+			assert_int_equal(percpu_objcache_put(oc, objects[i]), 0);
+		out[i] = !out[i];
+		if (n % 1000 == 0)
+			(void)percpu_objcache_reclaim(oc);
+	}
+	for (unsigned i = 0; i < 100; i++)
+		if (out[i])
+			assert_int_equal(percpu_objcache_put(oc, objects[i]), 0);
+	assert_int_equal(percpu_objcache_destroy(oc), 0);
+	assert_int_equal(made.wrong, 0);
+	assert_int_equal(made.freed, made.allocated);
+	assert_int_equal(made.destroyed, made.constructed);
+}
+
+static void hold_some(unsigned i, void *arg)
+{
+	void *obj[4];
+
+	(void)i;
+	for (unsigned n = 0; n < *(unsigned *)arg; n++) {
+		for (unsigned k = 0; k < 4; k++)
+			if (percpu_objcache_get(oc, 0, &obj[k]) != 0)
+				return;
+		for (unsigned k = 0; k < 4; k++)
+			(void)percpu_objcache_put(oc, obj[k]);
+	}
+}
+
+static void threads_may_use_it(void **state)
+{
+	struct percpu_objcache_options o = checked();
+	unsigned rounds = test_rounds(2000);
+
+	(void)state;
+	oc = make_cache(&o);
+	test_team_run(4, hold_some, &rounds);
+	assert_int_equal(stats_of(oc).requested, 16 * rounds);
+	assert_int_equal(percpu_objcache_destroy(oc), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(errors_are_named),
+		cmocka_unit_test(failures_are_explained),
+		cmocka_unit_test(what_is_right_is_let_pass),
+		cmocka_unit_test(threads_may_use_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
