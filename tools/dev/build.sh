@@ -70,10 +70,13 @@ demo()
 
 bench()
 {
-	[ -n "${1-}" ] || { usage >&2; exit 2; }
 	local wanted=()
+	[ -n "${1-}" ] || { usage >&2; exit 2; }
 	require "${for_bench[@]}"
-	[ "$1" != objcache ] || mapfile -t wanted < <(missing "${peers[@]}")
+	case $1 in
+	objcache) mapfile -t wanted < <(missing "${peers_of_objcache[@]}") ;;
+	ring) mapfile -t wanted < <(missing "${peers_of_ring[@]}") ;;
+	esac
 	fetch "${wanted[@]}"
 	# Looks again each time for what has been installed to measure against.
 	[ ! -f "$build/release/build.ninja" ] ||

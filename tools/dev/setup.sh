@@ -34,10 +34,14 @@ for_armhf=(
 	'have qemu-arm qemu-user' 'have arm-linux-gnueabihf-gcc gcc-arm-linux-gnueabihf'
 	'exists /usr/arm-linux-gnueabihf/include/stdio.h libc6-dev-armhf-cross'
 )
-# Allocators that bench/objcache.cc measures against.
-peers=(
+# What benchmarks measure against: allocators, and a tracer, which has a daemon.
+peers_of_objcache=(
 	'loads libjemalloc.so.2 libjemalloc2' 'loads libmimalloc.so.2 libmimalloc2.0'
 	'loads libtcmalloc_minimal.so.4 libtcmalloc-minimal4'
+)
+peers_of_ring=(
+	'has_lib lttng-ust liblttng-ust-dev' 'have lttng lttng-tools'
+	'have babeltrace2 babeltrace2'
 )
 # What widens the tests: other machines, another libc, DPDK.
 extras=(
