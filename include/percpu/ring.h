@@ -152,9 +152,12 @@ struct percpu_ring_record {
 	unsigned cpu;	  /* in whose ring it was */
 	unsigned locked;  /* 1: in the CPU's second ring, which has numbers of its own */
 	uint64_t number;  /* in its ring: 1, 2, ... modulo 2^48 */
-	uint64_t time;	  /* when it was put: ns of CLOCK_MONOTONIC */
+	uint64_t time;	  /* when it was put: ns of CLOCK_MONOTONIC, some more or less in
+			     another reader */
 	uint64_t lost;	  /* records of this ring that were overwritten before this reader
-			     could read them, since the one that it returned before */
+			     could read them, since the one that it returned before. A
+			     reader of a ring that was not empty finds 0 with the first one,
+			     whose number says how many were before it */
 	size_t size;	  /* bytes */
 	const void *data; /* aligned to 8; valid until the next call with this reader */
 };
