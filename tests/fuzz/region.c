@@ -25,6 +25,7 @@
 #define CPUS 2 /* or as many as there are */
 #define N 5
 #define MAX_PATCHES 24
+#define RING_ROOT 5 /* the next one has another, which keeps its records */
 #define CELL_ROOT 7 /* a cell of 24 bytes */
 #define STOP "fuzz: "
 
@@ -40,6 +41,8 @@ enum field {
 	JOURNAL,
 	CONTROL,
 	WHOLE_CONTROL,
+	RING_CONTROL,
+	RING,
 	ANYWHERE,
 	LENGTH,
 	FIELDS,
@@ -129,6 +132,7 @@ static void make_good_file(void)
 	struct percpu_compact *c = NULL;
 	struct percpu_stats *s = NULL, *whole = NULL;
 	struct percpu_counter *single = NULL;
+	struct percpu_ring *ring = NULL;
 	struct percpu_region *r;
 	const uint64_t ones[4] = { 1, 1, 1, 1 };
 	uint64_t out[4];
@@ -147,6 +151,12 @@ static void make_good_file(void)
 	must(percpu_region_set_root(r, 4, 0, percpu_counter_key(single)) == 0 &&
 		     percpu_region_set_root(r, CELL_ROOT, 0, percpu_region_key(r, cell)) == 0,
 	     "roots");
+	for (unsigned i = 0; i < 2; i++) {
+		must(percpu_ring_open(r, RING_ROOT + i, PERCPU_RING_MIN, i, &ring) == 0, "a ring");
+		for (size_t n = 1; n <= sizeof(has_bytes); n++)
+			must(percpu_ring_put(ring, &has_bytes, n) == 0, "a record");
+		percpu_ring_detach(ring);
+	}
 	percpu_counter_array_add(a, 1, 5);
 	percpu_compact_add(c, 2, 7);
 	percpu_counter_add(single, 9);
@@ -176,6 +186,22 @@ static size_t bias_lane(void)
 	const struct percpu_header *h = (const struct percpu_header *)good;
 
 	return PERCPU_HEAD + 2 * (size_t)h->cpus * (size_t)h->stride;
+}
+
+/* Where the lane is that make_good_file() has put records into. */
+static size_t first_ring(void)
+{
+	const struct percpu_header *h = (const struct percpu_header *)good;
+	const uint64_t *head;
+	size_t lane = 0;
+
+	for (; lane < 2 * (size_t)h->cpus; lane++) {
+		head = (const uint64_t *)(good + PERCPU_HEAD + lane * (size_t)h->stride +
+					  keys[RING_ROOT] % PERCPU_LANE_SIZE);
+		if (*head != 0)
+			break;
+	}
+	return PERCPU_HEAD + lane * (size_t)h->stride;
 }
 
 static size_t control_at(unsigned root)
@@ -216,6 +242,14 @@ static size_t place_of(const struct patch *p)
 		break;
 	case WHOLE_CONTROL:
 		at = control_at(3) + words % sizeof(struct percpu_stats_control);
+		break;
+	case RING_CONTROL:
+		at = control_at(RING_ROOT + p->unused % 2) +
+		     words % sizeof(struct percpu_ring_control);
+		break;
+	case RING: /* in the first atomic lane, which those without sequences put into */
+		at = control_at(RING_ROOT + p->unused % 2) - bias_lane() + first_ring() +
+		     words % (sizeof(struct percpu_ring_lane) + 512);
 		break;
 	case ANYWHERE:
 		at = p->unused * (size_t)4096 + words;
@@ -321,6 +355,49 @@ static void use_stats(struct percpu_region *r, const struct input *in, uint64_t 
 	free(out);
 }
 
+/* Nobody else puts anything, so there is an end. */
+static void read_ring(const struct percpu_ring *ring, unsigned flags)
+{
+	struct percpu_ring_reader *reader;
+	struct percpu_ring_record record;
+	const unsigned char *bytes;
+	unsigned sum = 0, n = 0;
+	int e = 0;
+
+	if (percpu_ring_reader_create(ring, PERCPU_RING_ALL, flags, &reader) != 0)
+		return;
+	while ((e = percpu_ring_read(reader, &record)) == 0 || e == -EBADMSG) {
+		must(++n < 10000, "records have no end");
+		bytes = record.data;
+		for (size_t i = 0; e == 0 && i < record.size; i++)
+			sum += bytes[i];
+		must(e != 0 || (record.size != 0 && record.size <= percpu_ring_longest(ring)),
+		     "a record of no or of too many bytes");
+	}
+	refused += sum == 0;
+	percpu_ring_reader_destroy(reader);
+}
+
+static void use_ring(struct percpu_region *r, const struct input *in, uint64_t key)
+{
+	const char bytes[100] = "fuzz";
+	struct percpu_ring *ring;
+
+	if (percpu_ring_attach(r, key, &ring) != 0)
+		return;
+	check_block(r, ring->block.base, ring->block.size);
+	for (unsigned i = 0; i < 3; i++) {
+		read_ring(ring, in->n % 4);
+		if (in->writable & 1)
+			refused += percpu_ring_put(ring, bytes, 1 + in->key_from % 99) != 0;
+		refused += percpu_ring_dropped(ring) != 0;
+	}
+	if ((in->actions & 0x80) != 0)
+		percpu_ring_destroy(ring);
+	else
+		percpu_ring_detach(ring);
+}
+
 static void use_cells(struct percpu_region *r, const struct input *in, uint64_t key, size_t n)
 {
 	struct percpu_counter *c;
@@ -363,6 +440,7 @@ static void use_region(const struct input *in)
 		use_array(r, in, key, n);
 		use_compact(r, in, key, n);
 		use_stats(r, in, key, n);
+		use_ring(r, in, key);
 		use_cells(r, in, key, n);
 	}
 	if (in->writable & 1 && (in->actions & 0x40) != 0)
@@ -416,7 +494,7 @@ static uint64_t interesting(uint64_t *random, uint64_t now)
 	case 5:
 		return keys[(r >> 8) % 8] + ((r >> 16) % 1024) * 8;
 	case 6: /* a kind, a chunk, and an offset */
-		return (r >> 8) % 6 << PERCPU_KEY_KIND_SHIFT |
+		return (r >> 8) % 7 << PERCPU_KEY_KIND_SHIFT |
 		       (one + ((r >> 16) % 8 == 0)) << PERCPU_KEY_CHUNK_SHIFT |
 		       (r >> 24) % (2 * (uint64_t)PERCPU_LANE_SIZE);
 	case 7:
