@@ -12,10 +12,11 @@
 const char *model_name(enum model_op op)
 {
 	static const char *const name[MODEL_OPS] = {
-		"add",	     "narrow_add", "narrow_cross", "bank_add",	"bank_add2",  "bank_add4",
-		"bank_add8", "pair_add",   "bank_update",  "add_limit", "cmpxchg",    "xchg",
-		"push",	     "pop",	   "copy",	   "append1",	"append2",    "append4",
-		"put",	     "add2",	   "add4",	   "add8",	"add_return", "store",
+		"add",	     "narrow_add", "narrow_cross", "bank_add",	  "bank_add2",
+		"bank_add4", "bank_add8",  "pair_add",	   "bank_update", "add_limit",
+		"cmpxchg",   "xchg",	   "push",	   "pop",	  "take",
+		"copy",	     "append1",	   "append2",	   "append4",	  "put",
+		"add2",	     "add4",	   "add8",	   "add_return",  "store",
 	};
 
 	return name[op];
@@ -43,6 +44,11 @@ static bool is_pair(enum model_op op)
 static bool is_copy(enum model_op op)
 {
 	return op == MODEL_COPY || is_append(op);
+}
+
+static bool is_queue(enum model_op op)
+{
+	return is_copy(op) || op == MODEL_TAKE;
 }
 
 static uint64_t choose_words(enum model_op op, uint64_t *random)
@@ -83,9 +89,9 @@ void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 		lane->word[0] >>= 1; /* a sum that wraps says nothing of a limit */
 	if (op == MODEL_PUSH || op == MODEL_POP)
 		lane->array.count = test_random(random) % (MODEL_SLOTS + 1);
-	if (is_copy(op)) /* near the wrap of the positions, every other time */
+	if (is_queue(op)) /* near the wrap of the positions, every other time */
 		lane->fifo.tail = lane->fifo.head - test_random(random) % (MODEL_SLOTS + 1);
-	if (is_copy(op) && test_random(random) % 2) {
+	if (is_queue(op) && test_random(random) % 2) {
 		lane->fifo.tail = (uint64_t)0 - test_random(random) % (2 * MODEL_SLOTS);
 		lane->fifo.head = lane->fifo.tail + test_random(random) % (MODEL_SLOTS + 1);
 	}
@@ -278,6 +284,11 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 		if (lane->array.count == 0)
 			return refused;
 		done.value = (int64_t)lane->array.slot[--lane->array.count];
+		return done;
+	case MODEL_TAKE:
+		if (lane->fifo.tail == lane->fifo.head)
+			return refused;
+		done.value = (int64_t)lane->fifo.slot[lane->fifo.tail++ & c->mask];
 		return done;
 	case MODEL_COPY:
 	case MODEL_APPEND1:

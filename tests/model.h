@@ -36,6 +36,7 @@ enum model_op {
 	MODEL_XCHG,
 	MODEL_PUSH,
 	MODEL_POP,
+	MODEL_TAKE,
 	MODEL_COPY,
 	MODEL_APPEND1,
 	MODEL_APPEND2,
@@ -147,6 +148,7 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 	void *cell = lane0->word;
 	void *const unset = (void *)(uintptr_t)MODEL_UNSET;
 	void *item = unset;
+	uint64_t word = (uint64_t)MODEL_UNSET;
 
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	switch (c->op) {
@@ -202,6 +204,10 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 		r.code = percpu_seq_pop(cell, guard, stride, &item);
 		if (item != unset)
 			r.value = (int64_t)(uintptr_t)item;
+		break;
+	case MODEL_TAKE:
+		r.code = percpu_seq_take(cell, guard, stride, c->mask, &word);
+		r.value = (int64_t)word;
 		break;
 	case MODEL_COPY:
 		r.code = percpu_seq_copy(cell, guard, stride, c->mask, (const uint64_t *)c->n,

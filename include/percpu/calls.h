@@ -52,6 +52,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_local_copy_call(const struct percpu_loca
 PERCPU_API PERCPU_MUST_CHECK int percpu_objcache_get_call(struct percpu_objcache *oc,
 							  unsigned flags, void **ret);
 PERCPU_API int percpu_objcache_put_call(struct percpu_objcache *oc, void *obj);
+PERCPU_API PERCPU_MUST_CHECK int percpu_local_take_call(const struct percpu_local *l, uint64_t mask,
+							uint64_t *ret);
 PERCPU_API int percpu_ring_put_call(const struct percpu_ring *r, const void *src, size_t size);
 PERCPU_API void *percpu_lwbuf_kva_call(const struct percpu_lwbuf *b);
 PERCPU_API uint64_t percpu_lwbuf_page_call(const struct percpu_lwbuf *b);

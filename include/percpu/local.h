@@ -19,7 +19,8 @@
  *			second.
  * PERCPU_LOCAL_REFS	The guard counts the threads in fallbacks. While there are any,
  *			all threads use atomic operations on the CPU's word. For
- *			operations on one word: not push, pop, copy. Nobody waits.
+ *			operations on one word: not push, pop, copy, take. Nobody
+ *			waits.
  *
  * On tier rseq a fallback of LOCK or REFS costs a system call: getcpu(2), or, if the
  * thread was moved to another CPU, a fence. One of SPLIT costs an atomic add.
@@ -116,6 +117,7 @@ PERCPU_API int percpu_local_push_slow(const struct percpu_local *l, uint64_t lim
 PERCPU_API int percpu_local_pop_slow(const struct percpu_local *l, void **ret);
 PERCPU_API int percpu_local_copy_slow(const struct percpu_local *l, uint64_t mask,
 				      const uint64_t *src, uint64_t words);
+PERCPU_API int percpu_local_take_slow(const struct percpu_local *l, uint64_t mask, uint64_t *ret);
 
 /** word += n, unless the sum is above limit: then -ERANGE. *ret is set to the sum in
  *  both cases. */
@@ -232,6 +234,20 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_copy(const struct percpu_local 
 	if (percpu_unlikely(r == PERCPU_SEQ_SLOW))
 		return percpu_local_copy_slow(l, mask, src, words);
 	return r ? -ENOSPC : 0;
+}
+
+/** Take the oldest word of the queue of mask + 1 slots; -ENOENT if it is empty. Beside it,
+ *  no thread may take words by itself, through percpu_local_cell(). */
+PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_take(const struct percpu_local *l, uint64_t mask,
+						      uint64_t *ret)
+{
+	int r = PERCPU_SEQ_SLOW;
+
+	if (percpu_likely(l->fallback == PERCPU_LOCAL_LOCK))
+		r = percpu_seq_take(l->cell, l->guard, l->stride, mask, ret);
+	if (percpu_unlikely(r == PERCPU_SEQ_SLOW))
+		return percpu_local_take_slow(l, mask, ret);
+	return r ? -ENOENT : 0;
 }
 
 PERCPU_END_DECLS

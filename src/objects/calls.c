@@ -152,6 +152,11 @@ int percpu_objcache_put_call(struct percpu_objcache *oc, void *obj)
 	return percpu_objcache_put(oc, obj);
 }
 
+int percpu_local_take_call(const struct percpu_local *l, uint64_t mask, uint64_t *ret)
+{
+	return percpu_local_take(l, mask, ret);
+}
+
 int percpu_ring_put_call(const struct percpu_ring *r, const void *src, size_t size)
 {
 	return percpu_ring_put(r, src, size);

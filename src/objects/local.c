@@ -410,3 +410,29 @@ int percpu_local_copy_slow(const struct percpu_local *l, uint64_t mask, const ui
 	leave(l, &s);
 	return r;
 }
+
+int percpu_local_take_slow(const struct percpu_local *l, uint64_t mask, uint64_t *ret)
+{
+	struct percpu_fifo *q;
+	int r = PERCPU_SEQ_SLOW;
+	struct stay s;
+
+	if (l->fallback != PERCPU_LOCAL_LOCK)
+		return -ENOTSUP;
+	for (int try = 0; percpu_seq_retry(r, try); try++)
+		r = percpu_seq_take(l->cell, l->guard, l->stride, mask, ret);
+	if (r != PERCPU_SEQ_SLOW)
+		return r == 0 ? 0 : -ENOENT;
+	r = enter(l, &s);
+	if (r != 0)
+		return r;
+	q = cell_of(l, s.cpu);
+	if (q->tail != q->head) {
+		*ret = q->slot[q->tail & mask];
+		__atomic_store_n(&q->tail, q->tail + 1, __ATOMIC_RELEASE);
+	} else {
+		r = -ENOENT;
+	}
+	leave(l, &s);
+	return r;
+}

@@ -130,6 +130,9 @@ def lists(lib):
     two = (u64 * 2)(1, 2)
     results = [lib.call("percpu_local_copy", queue, u64(3), two, u64(2)) for _ in range(3)]
     lib.same(results, [0, 0, -28], "copy until it is full")
+    word = u64()
+    results = [lib.call("percpu_local_take", queue, u64(3), c.byref(word)) for _ in range(5)]
+    lib.same((results, word.value), ([0, 0, 0, 0, -2], 2), "take until it is empty")
 
 
 def rings(lib):

@@ -150,10 +150,60 @@ static void fallbacks_within_an_add(void **state)
 	}
 }
 
+/* The same of two that take from one queue. */
+
+#define ITEMS 4
+
+static uint64_t taken_sum;
+
+static void take_once(void)
+{
+	uint64_t item;
+
+	if (percpu_local_take(local, ITEMS - 1, &item) == 0)
+		__atomic_fetch_add(&taken_sum, item, __ATOMIC_RELAXED);
+}
+
+static void take_after_leaving(unsigned i, void *arg)
+{
+	(void)i, (void)arg;
+	test_unregister(percpu_seq_attach());
+	just_left = true;
+	take_once();
+}
+
+static void take_in_fallback(void)
+{
+	test_team_run(1, take_after_leaving, NULL);
+}
+
+static void fallbacks_within_a_take(void **state)
+{
+	const uint64_t items[ITEMS] = { 1, 10, 100, 1000 };
+
+	(void)state;
+	if (!inject_possible())
+		test_skip("no sequences in this build or on this tier");
+	if (test_cpus() < 2)
+		test_skip("one CPU");
+	assert_int_equal(percpu_local_create(16 + 8 * ITEMS, PERCPU_LOCAL_LOCK, &local), 0);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		taken_sum = 0;
+		test_pin(0, test_cpu(0));
+		assert_int_equal(percpu_local_copy(local, ITEMS - 1, items, ITEMS), 0);
+		inject_overlap(take_once, INJECT_written, take_in_fallback);
+		assert_int_equal(taken_sum, 11);
+		inject_overlap(take_once, INJECT_loaded, take_in_fallback);
+		assert_int_equal(taken_sum, 1111);
+	}
+	percpu_local_destroy(local);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fallbacks_within_an_add),
+		cmocka_unit_test(fallbacks_within_a_take),
 		cmocka_unit_test(fallbacks_on_a_cpu_just_left),
 	};
 

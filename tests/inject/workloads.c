@@ -248,6 +248,60 @@ static bool check_items(void)
 	return true;
 }
 
+/* take: an item goes from the front of a queue to the end of one. */
+static void update_take(struct worker *w)
+{
+	const struct model_case take = { .op = MODEL_TAKE, .mask = MODEL_SLOTS - 1 };
+	struct model_case copy = { .op = MODEL_COPY, .mask = MODEL_SLOTS - 1, .words = 1 };
+	struct model_result r = run_armed(w, &take);
+	uint64_t item = (uint64_t)r.value, outer = w->held;
+
+	if (r.code == PERCPU_SEQ_REFUSED)
+		return;
+	if (r.code != 0 || item < 1 || item > MODEL_SLOTS ||
+	    __atomic_exchange_n(&world->owners[item], 1, __ATOMIC_RELAXED) != 0) {
+		w->wrong++;
+		return;
+	}
+	w->held = item;
+	__atomic_store_n(&world->owners[item], 0, __ATOMIC_RELAXED);
+	copy.n[0] = (int64_t)item;
+	r = run(&copy);
+	w->held = outer;
+	w->wrong += r.code != 0;
+	w->committed++;
+}
+
+static void begin_queues(void)
+{
+	struct model_lane *lane;
+
+	for (unsigned i = 0; i < MODEL_SLOTS; i++) {
+		lane = &lanes[test_cpu(i % test_cpus())];
+		lane->fifo.slot[lane->fifo.head++] = i + 1;
+	}
+}
+
+static bool check_queues(void)
+{
+	unsigned found[MODEL_SLOTS + 1] = { 0 };
+	uint64_t item;
+
+	for (unsigned i = 0; i < WORKLOAD_WORKERS; i++)
+		found[world->worker[i].held]++;
+	for (unsigned i = 0; i < n_lanes; i++)
+		for (uint64_t at = lanes[i].fifo.tail; at != lanes[i].fifo.head; at++) {
+			item = lanes[i].fifo.slot[at % MODEL_SLOTS];
+			if (at - lanes[i].fifo.tail >= MODEL_SLOTS || item > MODEL_SLOTS)
+				return false;
+			found[item]++;
+		}
+	for (unsigned i = 1; i <= MODEL_SLOTS; i++)
+		if (found[i] != 1)
+			return false;
+	return true;
+}
+
 /* copy, append: records whose first word says how long they are. */
 
 static uint64_t record_word(uint64_t first, uint64_t i)
@@ -360,6 +414,7 @@ static const struct workload workloads[] = {
 	{ "xchg", 1, NULL, update_xchg, check_sums },
 	{ "push", 1, begin_items, update_push, check_items },
 	{ "pop", 1, begin_items, update_pop, check_items },
+	{ "take", 1, begin_queues, update_take, check_queues },
 	{ "copy", 1, NULL, update_copy, check_records },
 	{ "append1", 1, NULL, update_append1, check_records },
 	{ "append2", 1, NULL, update_append2, check_records },

@@ -39,6 +39,7 @@ INLINE void every_local_operation(struct percpu_local *l)
 	(void)percpu_local_push(l, 8, &n[0]);
 	(void)percpu_local_pop(l, &item);
 	(void)percpu_local_copy(l, 7, (const uint64_t *)n, 8);
+	(void)percpu_local_take(l, 7, (uint64_t *)n);
 }
 
 INLINE void every_operation(const struct objects *o)

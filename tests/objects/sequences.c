@@ -79,6 +79,11 @@ int copy(GUARDED, uint64_t mask, const uint64_t *src, uint64_t words)
 	return percpu_seq_copy(cell, guard, stride, mask, src, words);
 }
 
+int take(GUARDED, uint64_t mask, uint64_t *ret)
+{
+	return percpu_seq_take(cell, guard, stride, mask, ret);
+}
+
 int put(PLAIN, uint64_t mask, uint64_t keep, const void *src, uint64_t size, uint64_t last)
 {
 	return percpu_seq_put(cell, stride, mask, keep, src, size, last);

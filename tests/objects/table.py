@@ -26,6 +26,7 @@ SEQUENCES = {
     "push": (GUARD + "cell:64", "cell[]:64 cell:64:release"),
     "pop": (GUARD + "cell:64 cell[]:64", "cell:64"),
     "copy": (GUARD + "cell:64 cell+8:64:acquire src[]:64", "cell[]:64 cell:64:release"),
+    "take": (GUARD + "cell+8:64 cell:64 cell[]:64", "cell+8:64"),
     "append1": ("cell:64 cell+8:64:acquire", "cell[]:128 cell:64:release"),
     "append2": ("cell:64 cell+8:64:acquire", "cell[]:128 " * 2 + "cell:64:release"),
     "append4": ("cell:64 cell+8:64:acquire", "cell[]:128 " * 4 + "cell:64:release"),

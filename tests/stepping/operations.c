@@ -114,6 +114,9 @@ static struct model_result run_local(const struct model_case *c)
 		r.code = percpu_local_pop(l, &item);
 		r.value = (int64_t)(uintptr_t)item;
 		break;
+	case MODEL_TAKE:
+		r.code = percpu_local_take(l, c->mask, (uint64_t *)&r.value);
+		break;
 	case MODEL_COPY:
 		r.code = percpu_local_copy(l, c->mask, (const uint64_t *)c->n, c->words);
 		break;
@@ -213,6 +216,7 @@ static const struct stepping_operation operations[] = {
 	{ "sequence xchg", MEMORY_LANES, MODEL_XCHG, run_sequence },
 	{ "sequence push", MEMORY_LANES, MODEL_PUSH, run_sequence },
 	{ "sequence pop", MEMORY_LANES, MODEL_POP, run_sequence },
+	{ "sequence take", MEMORY_LANES, MODEL_TAKE, run_sequence },
 	{ "sequence copy", MEMORY_LANES, MODEL_COPY, run_sequence },
 	{ "sequence append of 1", MEMORY_LANES, MODEL_APPEND1, run_sequence },
 	{ "sequence append of 2", MEMORY_LANES, MODEL_APPEND2, run_sequence },
@@ -227,6 +231,7 @@ static const struct stepping_operation operations[] = {
 	{ "local xchg", MEMORY_LANES, MODEL_XCHG, run_local },
 	{ "local push", MEMORY_LANES, MODEL_PUSH, run_local },
 	{ "local pop", MEMORY_LANES, MODEL_POP, run_local },
+	{ "local take", MEMORY_LANES, MODEL_TAKE, run_local },
 	{ "local copy", MEMORY_LANES, MODEL_COPY, run_local },
 	{ "counter add", MEMORY_SUMS, MODEL_ADD, run_counter },
 	{ "array add", MEMORY_SUMS, MODEL_ADD, run_array },

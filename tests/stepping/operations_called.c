@@ -267,6 +267,18 @@ static struct model_result run_copy(const struct model_case *c)
 	return judge(e == 0 || e == -ENOSPC);
 }
 
+static struct model_result run_take(const struct model_case *c)
+{
+	uint64_t word = 1;
+	int e = percpu_local_copy_call(queue, ITEMS - 1, &word, 1);
+
+	(void)c;
+	if (e != 0 && e != -ENOSPC)
+		return judge(false);
+	e = percpu_local_take_call(queue, ITEMS - 1, &word);
+	return judge((e == 0 || e == -ENOENT) && (word == 1 || word == 2));
+}
+
 static struct model_result run_wbuf(const struct model_case *c)
 {
 	uint64_t before;
@@ -354,6 +366,7 @@ static const struct stepping_operation operations[] = {
 	{ "local push, called", MEMORY_PRIVATE, MODEL_ADD, run_push },
 	{ "local pop, called", MEMORY_PRIVATE, MODEL_ADD, run_pop },
 	{ "local copy, called", MEMORY_PRIVATE, MODEL_ADD, run_copy },
+	{ "local take, called", MEMORY_PRIVATE, MODEL_ADD, run_take },
 	{ "ring put, called", MEMORY_PRIVATE, MODEL_ADD, run_put },
 	{ "ring put, refused", MEMORY_PRIVATE, MODEL_ADD, run_refused },
 	{ "write buffer add, called", MEMORY_PRIVATE, MODEL_ADD, run_wbuf },

@@ -34,6 +34,7 @@ struct way {
 	int (*pop)(const struct percpu_local *l, void **ret);
 	int (*copy)(const struct percpu_local *l, uint64_t mask, const uint64_t *src,
 		    uint64_t words);
+	int (*take)(const struct percpu_local *l, uint64_t mask, uint64_t *ret);
 };
 
 static int add_return_slow(const struct percpu_local *l, int64_t n, int64_t *ret)
@@ -51,10 +52,10 @@ static int store_slow(const struct percpu_local *l, int64_t v)
 static const struct way ways[] = {
 	{ "inline", percpu_local_add, percpu_local_add_return, percpu_local_add_limit,
 	  percpu_local_store, percpu_local_cmpxchg, percpu_local_xchg, percpu_local_push,
-	  percpu_local_pop, percpu_local_copy },
+	  percpu_local_pop, percpu_local_copy, percpu_local_take },
 	{ "slow", percpu_local_add_slow, add_return_slow, percpu_local_add_limit_slow, store_slow,
 	  percpu_local_cmpxchg_slow, percpu_local_xchg_slow, percpu_local_push_slow,
-	  percpu_local_pop_slow, percpu_local_copy_slow },
+	  percpu_local_pop_slow, percpu_local_copy_slow, percpu_local_take_slow },
 };
 
 static struct percpu_local *make(size_t size, enum percpu_local_fallback fallback)
@@ -102,6 +103,7 @@ static void split_does_nothing_but_add(void **state)
 		assert_int_equal(ways[w].push(l, 0, item), -ENOTSUP);
 		assert_int_equal(ways[w].pop(l, &item), -ENOTSUP);
 		assert_int_equal(ways[w].copy(l, 0, &word, 1), -ENOTSUP);
+		assert_int_equal(ways[w].take(l, 0, &word), -ENOTSUP);
 	}
 	assert_int_equal(v, UNSET);
 	assert_ptr_equal(item, &v);
@@ -120,6 +122,7 @@ static void references_do_words_only(void **state)
 		assert_int_equal(ways[w].push(l, 0, item), -ENOTSUP);
 		assert_int_equal(ways[w].pop(l, &item), -ENOTSUP);
 		assert_int_equal(ways[w].copy(l, 0, &word, 1), -ENOTSUP);
+		assert_int_equal(ways[w].take(l, 0, &word), -ENOTSUP);
 	}
 	assert_ptr_equal(item, &word);
 	assert_int_equal(percpu_local_sum(l), 0);
@@ -221,6 +224,42 @@ static void queues_take_all_words_or_none(void **state)
 		q->tail = 21;
 		assert_int_equal(ways[w].copy(l, SLOTS - 1, src, SLOTS + 1), -ENOSPC);
 	}
+	test_unpin(0);
+	percpu_local_destroy(l);
+}
+
+/* Pointers, first in and first out. */
+static void queues_give_the_oldest(void **state)
+{
+	struct percpu_local *l = make(16 + 8 * SLOTS, PERCPU_LOCAL_LOCK);
+	uint64_t word, next = 1, oldest = 1;
+
+	(void)state;
+	test_pin(0, test_cpu(0));
+	for (unsigned i = 0; i < 200; i++) {
+		const struct way *w = &ways[i % 2], *other = &ways[i / 2 % 2];
+
+		word = (uintptr_t)l + next;
+		if (next - oldest < SLOTS) {
+			assert_int_equal(w->copy(l, SLOTS - 1, &word, 1), 0);
+			next++;
+		} else {
+			assert_int_equal(w->copy(l, SLOTS - 1, &word, 1), -ENOSPC);
+		}
+		word = UNSET;
+		if (i % 3 == 0) {
+			assert_int_equal(other->take(l, SLOTS - 1, &word), 0);
+			assert_int_equal(word, (uintptr_t)l + oldest++);
+		}
+	}
+	for (; oldest != next; oldest++) {
+		assert_int_equal(ways[oldest % 2].take(l, SLOTS - 1, &word), 0);
+		assert_int_equal(word, (uintptr_t)l + oldest);
+	}
+	word = UNSET;
+	for (int w = 0; w < 2; w++)
+		assert_int_equal(ways[w].take(l, SLOTS - 1, &word), -ENOENT);
+	assert_int_equal(word, UNSET);
 	test_unpin(0);
 	percpu_local_destroy(l);
 }
@@ -403,6 +442,7 @@ int main(void)
 		cmocka_unit_test(words_of_the_own_cpu),
 		cmocka_unit_test(arrays_are_stacks),
 		cmocka_unit_test(queues_take_all_words_or_none),
+		cmocka_unit_test(queues_give_the_oldest),
 		cmocka_unit_test(every_cpu_has_its_own_cell),
 		cmocka_unit_test(arrays_of_all_cpus_are_popped),
 		cmocka_unit_test(adds_are_seen_by_pointer),
@@ -412,6 +452,7 @@ int main(void)
 		cmocka_unit_test(words_of_the_own_cpu),
 		cmocka_unit_test(arrays_are_stacks),
 		cmocka_unit_test(queues_take_all_words_or_none),
+		cmocka_unit_test(queues_give_the_oldest),
 		cmocka_unit_test(every_cpu_has_its_own_cell),
 		cmocka_unit_test(child_of_fork_finds_no_guard),
 		cmocka_unit_test(missing_fences_are_errors),

@@ -126,6 +126,36 @@ PERCPU_INLINE int percpu_seq_copy(void *cell, const void *guard, size_t stride, 
 	PERCPU_SEQ_EXIT
 }
 
+PERCPU_INLINE int percpu_seq_take(void *cell, const void *guard, size_t stride, uint64_t mask,
+				  uint64_t *ret)
+{
+	uint64_t tail, word;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN_GUARDED("take")
+		"ldr %[tail], [x10, #8]\n\t"
+		PERCPU_SEQ_STEP(loaded)
+		"ldr x9, [x10]\n\t"
+		"cmp x9, %[tail]\n\t"
+		PERCPU_SEQ_REFUSE_UNLESS("ne")
+		PERCPU_SEQ_STEP(decided)
+		"and x9, %[tail], %[mask]\n\t"
+		"add x9, x10, x9, lsl #3\n\t"
+		"ldr %[word], [x9, #16]\n\t"
+		"add %[tail], %[tail], #1\n\t"
+		PERCPU_SEQ_STEP(written)
+		"str %[tail], [x10, #8]\n"
+		PERCPU_SEQ_END
+		: [tail] "=&r"(tail), [word] "=&r"(word)
+		: PERCPU_SEQ_GUARDED, [mask] "r"(mask)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	*ret = word;
+	return 0;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
+}
+
 /* Pairs in registers: no loop, and no load of what the caller has just stored. */
 #define PERCPU_SEQ_ROOM(words)                                                 \
 	"ldr %[head], [x10]\n\t"                                               \

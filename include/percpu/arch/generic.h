@@ -112,6 +112,13 @@ PERCPU_INLINE int percpu_seq_copy(void *cell, const void *guard, size_t stride, 
 	return PERCPU_SEQ_SLOW;
 }
 
+PERCPU_INLINE int percpu_seq_take(void *cell, const void *guard, size_t stride, uint64_t mask,
+				  uint64_t *ret)
+{
+	(void)cell, (void)guard, (void)stride, (void)mask, (void)ret;
+	return PERCPU_SEQ_SLOW;
+}
+
 PERCPU_INLINE int percpu_seq_append1(void *cell, size_t stride, uint64_t mask, percpu_words2 n0)
 {
 	(void)cell, (void)stride, (void)mask, (void)n0;

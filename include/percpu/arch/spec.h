@@ -133,7 +133,7 @@ struct percpu_array {
 	void *slot[];
 } PERCPU_ALIGNED_WORD;
 
-/** The per-CPU queue that copy fills; a consumer advances tail. */
+/** The per-CPU queue that copy fills; a consumer, or take, advances tail. */
 struct percpu_fifo {
 	uint64_t head;
 	uint64_t tail;
@@ -321,6 +321,19 @@ PERCPU_INLINE int percpu_seq_pop(void *cell, const void *guard, size_t stride, v
  */
 PERCPU_INLINE int percpu_seq_copy(void *cell, const void *guard, size_t stride, uint64_t mask,
 				  const uint64_t *src, uint64_t words);
+
+/**
+ * take: the oldest word of p, a struct percpu_fifo of mask + 1 slots, which copy fills.
+ *
+ *	tail = p->tail				@loaded
+ *	if (tail == p->head) return REFUSED	empty
+ *						@decided
+ *	word = p->slot[tail & mask]		@written
+ *	p->tail = tail + 1			commit
+ *	*ret = word
+ */
+PERCPU_INLINE int percpu_seq_take(void *cell, const void *guard, size_t stride, uint64_t mask,
+				  uint64_t *ret);
 
 /**
  * append1, append2, append4: as copy, of so many pairs of words, passed in

@@ -186,6 +186,33 @@ PERCPU_INLINE int percpu_seq_copy(void *cell, const void *guard, size_t stride, 
 	PERCPU_SEQ_EXIT
 }
 
+PERCPU_INLINE int percpu_seq_take(void *cell, const void *guard, size_t stride, uint64_t mask,
+				  uint64_t *ret)
+{
+	uint64_t tail, word;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN_GUARDED("take")
+		"movq 8(%%rax), %[tail]\n\t"
+		PERCPU_SEQ_STEP(loaded)
+		"cmpq (%%rax), %[tail]\n\t"
+		PERCPU_SEQ_REFUSE_IF("e")
+		PERCPU_SEQ_STEP(decided)
+		"andq %[mask], %[tail]\n\t"
+		"movq 16(%%rax, %[tail], 8), %[word]\n\t"
+		PERCPU_SEQ_STEP(written)
+		"incq 8(%%rax)\n"
+		PERCPU_SEQ_END
+		: [tail] "=&r"(tail), [word] "=&r"(word)
+		: PERCPU_SEQ_GUARDED, [mask] "re"(mask)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	*ret = word;
+	return 0;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
+}
+
 /* Pairs in registers: no loop, and no load of what the caller has just stored. */
 #define PERCPU_SEQ_ROOM(words)                                                 \
 	"movq (%%rax), %[head]\n\t"                                            \
