@@ -51,11 +51,11 @@ SIZE(percpu_ring_lane, 128, 128, 128);
 AT(percpu_ring_lane, head, 0, 0, 0);
 AT(percpu_ring_lane, dropped, 8, 8, 8);
 AT(percpu_ring_lane, lock, 16, 16, 16);
-AT(percpu_ring_lane, unused, 20, 20, 20);
+AT(percpu_ring_lane, spare, 20, 20, 20);
 AT(percpu_ring_lane, reserved, 24, 24, 24);
 AT(percpu_ring_lane, tail, 64, 64, 64);
 AT(percpu_ring_lane, consumer, 72, 72, 72);
-AT(percpu_ring_lane, unused2, 76, 76, 76);
+AT(percpu_ring_lane, spare2, 76, 76, 76);
 AT(percpu_ring_lane, reserved2, 80, 80, 80);
 AT(percpu_ring_lane, slot, 128, 128, 128);
 

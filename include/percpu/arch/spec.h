@@ -145,11 +145,11 @@ struct percpu_ring_lane {
 	uint64_t head;	  /* words committed, ever */
 	uint64_t dropped; /* records that were refused; add counts them */
 	uint32_t lock;	  /* of those who put without a sequence, in an atomic lane */
-	uint32_t unused;
+	uint32_t spare;
 	uint64_t reserved[5];
 	uint64_t tail;	   /* words taken, ever, if records are kept until they are */
 	uint32_t consumer; /* lock of those who take */
-	uint32_t unused2;
+	uint32_t spare2;
 	uint64_t reserved2[6];
 	uint64_t slot[];
 } PERCPU_ALIGNED_WORD;
