@@ -22,6 +22,7 @@
 #include "cpu/thread.c"
 #include "cpu/verdict.c"
 #include "cpu/visit.c"
+#include "dragonfly/dragonfly.c"
 #include "freebsd/freebsd.c"
 #include "freebsd/sysctl.c"
 #include "freebsd/uma.c"

@@ -169,8 +169,8 @@ PERCPU_INLINE int percpu_objcache_put(struct percpu_objcache *oc, void *obj)
  *  back to its constructed state. NULL is fine. Returns 0, or -EINVAL (oc is NULL). */
 PERCPU_API int percpu_objcache_dtor(struct percpu_objcache *oc, void *obj);
 
-/** Change the limit; 0 is none. If more objects exist, those that are free are destroyed
- *  at once, and those that are put later, until no more exist than that. */
+/** Change the limit; 0 is none. If more objects exist, free ones are destroyed at once, and
+ *  then those that are put, until no more exist than that. */
 PERCPU_API void percpu_objcache_set_limit(struct percpu_objcache *oc, size_t limit);
 
 /** Destroy the objects that are free. Returns how many. */

@@ -7,6 +7,7 @@
  *				the object that includes it a constructor
  *	percpu/freebsd.h	counter(9), uma(9), sysctl(9) by FreeBSD's names, which
  *				have no prefix
+ *	percpu/dragonfly/objcache.h  objcache(9) by DragonFly's names
  *	percpu/calls.h		the inline functions as exported functions, for bindings
  */
 #ifndef PERCPU_PERCPU_H

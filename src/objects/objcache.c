@@ -207,7 +207,7 @@ int percpu_objcache_destroy(struct percpu_objcache *oc)
 {
 	if (oc == NULL)
 		return 0;
-	percpu_pool_drain(&objcache_of(oc)->pool);
+	percpu_pool_drain(&objcache_of(oc)->pool, SIZE_MAX);
 	if (__atomic_load_n(&objcache_of(oc)->pool.taken, __ATOMIC_ACQUIRE) != 0)
 		return -EBUSY;
 	free_objcache(objcache_of(oc));
@@ -287,7 +287,7 @@ size_t percpu_objcache_reclaim(struct percpu_objcache *oc)
 	if (oc == NULL)
 		return 0;
 	p = &objcache_of(oc)->pool;
-	n = percpu_pool_drain(p);
+	n = percpu_pool_drain(p, SIZE_MAX);
 	percpu_depot_trim(&p->depot);
 	percpu_pool_fit(p, FIRST_FULL);
 	return n;

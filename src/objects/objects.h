@@ -232,8 +232,8 @@ void percpu_pool_look(struct percpu_pool *p);
 /** Unmake items. Returns how many. */
 size_t percpu_pool_unmake(struct percpu_pool *p, void *const *items, size_t n);
 
-/** Unmake all that is free. Returns how many. */
-size_t percpu_pool_drain(struct percpu_pool *p);
+/** Unmake what is free, but so many items at most. Returns how many. */
+size_t percpu_pool_drain(struct percpu_pool *p, size_t most);
 
 void percpu_pool_set_limit(struct percpu_pool *p, size_t limit);
 

@@ -239,10 +239,10 @@ int percpu_pool_get(struct percpu_pool *p, void *how, void **ret)
 
 /* The whole */
 
-size_t percpu_pool_drain(struct percpu_pool *p)
+size_t percpu_pool_drain(struct percpu_pool *p, size_t most)
 {
 	/* Other threads may put items as fast as this one takes them. */
-	uint64_t n = percpu_pool_count(p), done = 0;
+	uint64_t free = percpu_pool_count(p), n = free < most ? free : most, done = 0;
 	void *items[HALF_MOST];
 	size_t got;
 
@@ -259,12 +259,20 @@ size_t percpu_pool_drain(struct percpu_pool *p)
 	return (size_t)done;
 }
 
+/* Unmake as many free items as there are beyond the limit. */
+static void trim(struct percpu_pool *p)
+{
+	size_t limit = percpu_pool_limit(p), taken = __atomic_load_n(&p->taken, __ATOMIC_RELAXED);
+
+	if (taken > limit)
+		(void)percpu_pool_drain(p, taken - limit);
+}
+
 /* A thread that lowers the limit unmakes what is free afterwards. If it did so before this
  * thread's items came, this thread sees the lower limit. */
 void percpu_pool_look(struct percpu_pool *p)
 {
-	if (percpu_pool_is_over(p))
-		(void)percpu_pool_drain(p);
+	trim(p);
 	if (percpu_pool_has_waiters(p))
 		(void)percpu_pool_settle(p);
 	else if (__atomic_load_n(p->room, __ATOMIC_RELAXED) == 0)
@@ -281,7 +289,7 @@ void percpu_pool_set_limit(struct percpu_pool *p, size_t limit)
 		if (percpu_fence() != 0) {
 			/* Sequences in progress may still push an item per CPU. */
 		}
-		(void)percpu_pool_drain(p);
+		trim(p);
 	}
 	(void)percpu_pool_settle(p);
 }

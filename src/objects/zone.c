@@ -137,7 +137,7 @@ int percpu_zone_destroy(struct percpu_zone *z)
 {
 	if (z == NULL)
 		return 0;
-	(void)percpu_pool_drain(&z->pool);
+	(void)percpu_pool_drain(&z->pool, SIZE_MAX);
 	if (__atomic_load_n(&z->pool.taken, __ATOMIC_ACQUIRE) != 0)
 		return -EBUSY;
 	free_zone(z);
@@ -198,7 +198,7 @@ size_t percpu_zone_reclaim(struct percpu_zone *z)
 
 	if (z == NULL)
 		return 0;
-	(void)percpu_pool_drain(&z->pool);
+	(void)percpu_pool_drain(&z->pool, SIZE_MAX);
 	percpu_depot_trim(&z->pool.depot);
 	if (z->check != NULL)
 		percpu_zone_check_reclaim(z->check, true);

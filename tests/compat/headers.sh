@@ -27,7 +27,8 @@ alone()
 {
 	local compiler=$1 header linked
 	speak "$2"
-	for header in "$src"/include/percpu/{,freebsd/}*.h "$src"/include/percpu/freebsd/compat/*/*.h \
+	for header in "$src"/include/percpu/{,freebsd/,dragonfly/}*.h \
+		"$src"/include/percpu/{freebsd,dragonfly}/compat/*/*.h \
 		"$src"/include/percpu/arch/{self,generic}.h; do
 		echo "${header##*/}"
 		for linked in -UPERCPU_LATE -DPERCPU_LATE; do
@@ -96,17 +97,17 @@ refuses()
 	done
 }
 
-# Sources with FreeBSD's own include lines; which find nothing of ours otherwise.
+# Sources with a system's own include lines; which find nothing of ours otherwise.
 unchanged()
 {
-	local compiler=$1 order
+	local compiler=$1 system=$3 order
 	speak "$2"
 	for order in -DFORWARD -DREVERSE; do
 		"$compiler" "${dialect[@]}" -O2 "$order" "${include[@]}" \
-			-I"$src/include/percpu/freebsd/compat" "$here/freebsd_unchanged.c" \
+			-I"$src/include/percpu/$system/compat" "$here/${system}_unchanged.c" \
 			-x none library.o -o unchanged -pthread && timeout 60 ./unchanged || return
 	done
-	! "$compiler" "${include[@]}" -c "$here/freebsd_unchanged.c" -o unchanged.o
+	! "$compiler" "${include[@]}" -c "$here/${system}_unchanged.c" -o unchanged.o
 }
 
 # Structs are as programs had them inlined, and none is forgotten.
@@ -172,7 +173,8 @@ for compiler in gcc clang g++ clang++; do
 		check "statistics, $compiler $std" stats "$compiler" "$std"
 		check "dropped results, $compiler $std" results "$compiler" "$std"
 		check "FreeBSD names, $compiler $std" freebsd "$compiler" "$std"
-		check "FreeBSD includes, $compiler $std" unchanged "$compiler" "$std"
+		check "FreeBSD includes, $compiler $std" unchanged "$compiler" "$std" freebsd
+		check "DragonFly includes, $compiler $std" unchanged "$compiler" "$std" dragonfly
 	done
 	case $compiler in *++) continue ;; esac
 	check "layout of structs, $compiler" layout "$compiler"

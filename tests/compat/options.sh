@@ -39,7 +39,7 @@ macros()
 		# What is the C library's comes first.
 		printf '#include <%s.h>\n' errno pthread stdbool stddef stdint sys/types
 		cat names.h
-		for header in "$src"/include/percpu/{,freebsd/}*.h; do
+		for header in "$src"/include/percpu/{,freebsd/,dragonfly/}*.h; do
 			echo "#include \"$header\""
 		done
 		cat <<-'EOF'

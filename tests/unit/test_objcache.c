@@ -213,6 +213,8 @@ static void a_limit_may_be_set_below_what_is_used(void **state)
 		assert_int_equal(percpu_objcache_put(oc, objects[i]), 0);
 	assert_int_equal(made.destroyed, 16);
 	assert_int_equal(stats_of(oc).cached, 4);
+	percpu_objcache_set_limit(oc, 3); /* and not more than must be */
+	assert_int_equal(made.destroyed, 17);
 	percpu_objcache_set_limit(oc, 0);
 	get_all(oc, 20);
 	put_all(oc, 20);

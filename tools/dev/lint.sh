@@ -38,6 +38,10 @@ lint_layers()
 		fi
 		below=$layer
 	done
+	if grep -n '#include "' src/dragonfly/*; then
+		echo 'src/dragonfly/ needs no more than public headers'
+		return 1
+	fi
 	diff <(sed -n "s/^  '\([a-z]*\/.*\.c\)',\$/\1/p" src/meson.build) \
 		<(sed -n 's/^#include "\(.*\.c\)"$/\1/p' src/percpu_all.c)
 }
@@ -56,7 +60,7 @@ lint_lengths()
 # Each public function says from where it may be called, what it orders, whether it waits.
 lint_promises()
 {
-	python3 tools/dev/promises.py include/percpu/*.h include/percpu/freebsd/*.h
+	python3 tools/dev/promises.py include/percpu/*.h include/percpu/{freebsd,dragonfly}/*.h
 }
 
 lint_links()

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * malloc.h - as much of DragonFly's kmalloc(9) as users of objcache(9) need. It is
+ * malloc(3); a type is a name, and counts nothing.
+ *
+ * What the calls have in common.
+ * Context: any thread, not a signal handler.
+ * Ordering: none.
+ * Progress: as malloc(3); with M_WAITOK and without M_NULLOK kmalloc() waits until there is
+ * memory.
+ */
+#ifndef PERCPU_DRAGONFLY_MALLOC_H
+#define PERCPU_DRAGONFLY_MALLOC_H
+
+#ifdef _SYS_MALLOC_H_
+#error "this stands in for sys/malloc.h, which was included before it"
+#endif
+#define _SYS_MALLOC_H_ /* makes the original empty if it is included later */
+
+#include <percpu/base.h>
+
+PERCPU_BEGIN_DECLS
+
+/* For code that has none of its own. */
+#ifndef M_NOWAIT
+#define M_NOWAIT 0x0001
+#endif
+#ifndef M_WAITOK
+#define M_WAITOK 0x0002
+#endif
+#ifndef M_ZERO
+#define M_ZERO 0x0100
+#endif
+#define M_USE_RESERVE 0x0200
+#define M_NULLOK 0x0400
+#define M_USE_INTERRUPT_RESERVE 0x1000
+#define M_INTWAIT (M_WAITOK | M_USE_RESERVE | M_USE_INTERRUPT_RESERVE)
+
+PERCPU_ASSERT(M_WAITOK == 0x0002 && M_ZERO == 0x0100, "the flags are DragonFly's, or none");
+
+struct malloc_type {
+	const char *ks_shortdesc;
+	const char *ks_longdesc;
+};
+typedef struct malloc_type *malloc_type_t;
+
+#define MALLOC_DEFINE(type, shortdesc, longdesc)                                                   \
+	struct malloc_type type[1] = { { shortdesc, longdesc } }
+#define MALLOC_DECLARE(type) extern struct malloc_type type[1]
+
+PERCPU_API void *percpu_dragonfly_kmalloc(size_t size, int flags);
+PERCPU_API void percpu_dragonfly_kfree(void *p);
+
+/** Allocate memory, with M_ZERO zeros; NULL if there is none. */
+static inline void *kmalloc(size_t size, malloc_type_t type, int flags)
+{
+	(void)type;
+	return percpu_dragonfly_kmalloc(size, flags);
+}
+
+/** Free it. NULL is fine. */
+static inline void kfree(void *p, malloc_type_t type)
+{
+	(void)type;
+	percpu_dragonfly_kfree(p);
+}
+
+PERCPU_END_DECLS
+
+#endif
