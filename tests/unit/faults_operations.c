@@ -277,6 +277,41 @@ static int write_buffer(void)
 	return e;
 }
 
+static int ring_in(struct percpu_region *r)
+{
+	struct percpu_ring_reader *reader = NULL;
+	struct percpu_ring_record record;
+	struct percpu_ring *ring = NULL;
+	unsigned put = 0, read = 0;
+	int e = r != NULL ? percpu_ring_create_in(r, PERCPU_RING_MIN, 0, &ring) :
+			    percpu_ring_create(PERCPU_RING_MIN, 0, &ring);
+
+	for (; put < 10 && e == 0; put++)
+		e = percpu_ring_put(ring, &put, sizeof(put));
+	if (e == 0)
+		e = percpu_ring_reader_create(ring, PERCPU_RING_ALL, 0, &reader);
+	while (e == 0 && (e = percpu_ring_read(reader, &record)) == 0)
+		read++;
+	fault_clear();
+	/* Whatever went wrong, the records are still there. */
+	while (reader != NULL && percpu_ring_read(reader, &record) == 0)
+		read++;
+	assert_true(reader == NULL || read == 10);
+	percpu_ring_reader_destroy(reader);
+	percpu_ring_destroy(ring);
+	return e != -EAGAIN ? e : 0;
+}
+
+static int private_ring(void)
+{
+	return ring_in(NULL);
+}
+
+static int shared_ring(void)
+{
+	return ring_in(faults_shared);
+}
+
 static int local_word(void)
 {
 	struct percpu_local *l = NULL;
@@ -364,6 +399,8 @@ const struct faults_operation faults_operations[] = {
 	{ "compact counters", private_compact, { -ENOMEM } },
 	{ "shared compact counters", shared_compact, { -ENOMEM, -ENOSPC } },
 	{ "write buffer", write_buffer, { -ENOMEM } },
+	{ "ring", private_ring, { -ENOMEM, -EPERM } },
+	{ "shared ring", shared_ring, { -ENOMEM, -ENOSPC, -EPERM } },
 	{ "local word", local_word, { -ENOMEM } },
 	{ "zone", private_zone, { -ENOMEM } },
 	{ "shared zone", shared_zone, { -ENOMEM, -ENOSPC } },
