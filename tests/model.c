@@ -212,7 +212,8 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 	struct model_result done = { 0, MODEL_UNSET },
 			    refused = { PERCPU_SEQ_REFUSED, MODEL_UNSET };
 	uint64_t word = (uint64_t)lane->word[0];
-	int64_t *bank = lane->word + (c->limit & c->mask) / 8; /* where there are banks */
+	/* Where there are banks. */
+	int64_t *bank = lane->word + (c->limit & c->mask & ~MODEL_KEEP) / 8;
 	unsigned words = 1;
 
 	switch (c->op) {

@@ -226,7 +226,7 @@ static void keep_or_release(struct percpu_lwbufs *f, struct percpu_window *w)
 {
 	struct percpu_window *too_many = w;
 
-	w->freed = __atomic_load_n(&f->clock, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->freed, __atomic_load_n(&f->clock, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 	percpu_counter_dec(f->used);
 	if (percpu_likely(!(f->flags & PERCPU_LWBUF_DEBUG) && !is_too_many(f)))
 		too_many = percpu_window_keep(f, w);

@@ -61,6 +61,7 @@ void stepping_make(unsigned cpu)
 	assert_int_equal(percpu_stats_create_in(region, 16, 1, PERCPU_STATS_WHOLE, &whole), 0);
 	assert_int_equal(percpu_compact_create_in(region, WORDS, &compact), 0);
 	stepping_make_called();
+	stepping_make_items();
 	percpu_counter_array_commit_words(); /* or the first add would find out */
 	stepping_make_own(cpu);
 }

@@ -376,5 +376,7 @@ static const struct stepping_operation operations[] = {
 
 const struct stepping_operation *stepping_called(unsigned nth)
 {
-	return nth < sizeof(operations) / sizeof(operations[0]) ? &operations[nth] : NULL;
+	const unsigned here = sizeof(operations) / sizeof(operations[0]);
+
+	return nth < here ? &operations[nth] : stepping_items(nth - here);
 }

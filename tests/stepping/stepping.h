@@ -59,8 +59,14 @@ void stepping_make_own(unsigned cpu);
 
 /* operations_called.c: more of them. */
 
+/** The nth of these; then those of stepping_items(). */
 const struct stepping_operation *stepping_called(unsigned nth);
 void stepping_make_called(void);
+
+/* operations_items.c: and of object caches and windows. */
+
+const struct stepping_operation *stepping_items(unsigned nth);
+void stepping_make_items(void);
 
 /* trace.c: a child under control. */
 

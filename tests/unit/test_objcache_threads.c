@@ -529,6 +529,8 @@ static void children_may_go_on(void **state)
 	static struct test_team team;
 
 	(void)state;
+	if (test_thread_sanitizer())
+		test_skip("the thread sanitizer takes threads of the parent for the child's");
 	cache = make_limited(3);
 	contest.rounds = test_rounds(2000);
 	test_team_start(&team, 4, hold_objects, NULL);
