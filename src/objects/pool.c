@@ -88,7 +88,8 @@ void percpu_pool_fit(struct percpu_pool *p, uint64_t wanted)
 	percpu_pool_open(p);
 }
 
-/* Note a visit to the depot. Of every 64, one looks whether there are too many. */
+/* Note that items came from the depot, or went there. Of every 64 times, one looks whether
+ * there are too many. */
 static void visit(struct percpu_pool *p)
 {
 	uint64_t gets, before;
@@ -188,9 +189,10 @@ static int refill(struct percpu_pool *p, void *how, void **ret)
 	void *items[HALF_MOST];
 	ssize_t got, i = 1;
 
-	visit(p);
 	got = (ssize_t)percpu_depot_take(&p->depot, false, items, p->arrays != NULL ? half : 1);
-	if (got == 0)
+	if (got != 0)
+		visit(p);
+	else
 		got = from_backend(p, how, items);
 	if (got < 0)
 		return (int)got;

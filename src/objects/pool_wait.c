@@ -222,7 +222,7 @@ static void pool_mend_in_child(void)
 {
 	for (struct percpu_pool *p = pools; p != NULL; p = p->next) {
 		p->first = p->last = NULL;
-		p->waiters = 0;
+		__atomic_store_n(&p->waiters, 0, __ATOMIC_RELAXED);
 		set_room(p);
 	}
 }

@@ -25,7 +25,7 @@ static inline void *made_alloc(void *arg, unsigned flags)
 	unsigned now, most;
 
 	(void)arg;
-	made.alloc_flags = flags;
+	__atomic_store_n(&made.alloc_flags, flags, __ATOMIC_RELAXED);
 	if (made.no_memory)
 		return NULL;
 	now = __atomic_add_fetch(&made.allocated, 1, __ATOMIC_SEQ_CST) -
@@ -47,7 +47,7 @@ static inline void made_free(void *obj, void *arg)
 static inline int made_ctor(void *obj, void *arg, unsigned flags)
 {
 	(void)arg;
-	made.ctor_flags = flags;
+	__atomic_store_n(&made.ctor_flags, flags, __ATOMIC_RELAXED);
 	if (made.ctor_result != 0)
 		return made.ctor_result;
 	__atomic_fetch_add(&made.wrong, *(uint64_t *)obj != 0, __ATOMIC_RELAXED);

@@ -63,6 +63,7 @@ static void objects_stay_constructed(void **state)
 	struct percpu_objcache *oc = make_cache(NULL);
 
 	(void)state;
+	test_pin(0, test_cpu(0)); /* so that none is left in another CPU's array */
 	for (unsigned round = 0; round < 20; round++) {
 		get_all(oc, MANY);
 		for (unsigned i = 0; i < MANY; i++)
@@ -70,6 +71,7 @@ static void objects_stay_constructed(void **state)
 		put_all(oc, MANY);
 		assert_in_range(made.constructed, MANY, MANY);
 	}
+	test_unpin(0);
 	assert_int_equal(made.destroyed, 0);
 	assert_int_equal(stats_of(oc).allocated, MANY);
 	assert_int_equal(stats_of(oc).requested, 20 * MANY);
@@ -256,6 +258,26 @@ static void a_reclaim_destroys_what_is_free(void **state)
 	assert_int_equal(percpu_objcache_destroy(oc), 0);
 }
 
+/* Only one get in a thousand or so goes to the depot. */
+static void arrays_stay_short_without_need(void **state)
+{
+	struct percpu_objcache *oc = make_cache(NULL);
+
+	(void)state;
+	test_pin(0, test_cpu(0));
+	for (unsigned i = 0; i < 100; i++) {
+		get_all(oc, 100);
+		put_all(oc, 100);
+		for (unsigned k = 0; k < 400; k++) {
+			get_all(oc, 10);
+			put_all(oc, 10);
+		}
+	}
+	test_unpin(0);
+	assert_int_equal(stats_of(oc).array, 64);
+	assert_int_equal(percpu_objcache_destroy(oc), 0);
+}
+
 static uint64_t array_of(uint64_t cached, size_t limit, unsigned burst)
 {
 	struct percpu_objcache_options o = { .size = sizeof(o), .cached = cached, .limit = limit };
@@ -279,11 +301,13 @@ static void arrays_are_as_long_as_they_must(void **state)
 	unsigned cpus = percpu_status()->possible_cpus;
 
 	(void)state;
+	test_pin(0, test_cpu(0));
 	assert_int_equal(array_of(0, 0, 10), 64);
 	assert_in_range(array_of(0, 0, 300), 128, 510);
 	assert_int_equal(array_of(100 * cpus, 0, 300), 100);
 	assert_int_equal(array_of(1, 0, 300), 2);
 	assert_int_equal(array_of(0, 300 * cpus, 300), 150);
+	test_unpin(0);
 }
 
 int main(void)
@@ -300,6 +324,7 @@ int main(void)
 		cmocka_unit_test(a_limit_may_be_set_below_what_is_used),
 		cmocka_unit_test(spoiled_objects_are_not_kept),
 		cmocka_unit_test(a_reclaim_destroys_what_is_free),
+		cmocka_unit_test(arrays_stay_short_without_need),
 		cmocka_unit_test(arrays_are_as_long_as_they_must),
 	};
 
