@@ -140,9 +140,10 @@ static int put_away(struct percpu_pool *p, void *const *items, size_t n)
 /* The array is full: move half of it, and the item, to the depot. */
 static void flush(struct percpu_pool *p, void *item)
 {
-	void *items[HALF_MOST + 1] = { item };
+	void *items[HALF_MOST + 1];
 	size_t n = 1, half = (size_t)full(p) / 2;
 
+	items[0] = item;
 	while (n <= half && percpu_local_pop(p->arrays, &items[n]) == 0)
 		n++;
 	(void)put_away(p, items, n);
