@@ -24,9 +24,9 @@
 /* Take a reference, unless there is none. */
 static bool try_reference(struct percpu_sfbuf_item *b)
 {
-	uint32_t refs = percpu_sfbuf_refs(b);
+	uint64_t refs = __atomic_load_n(&b->refs, __ATOMIC_RELAXED);
 
-	while (refs != 0)
+	while ((uint32_t)refs != 0)
 		if (__atomic_compare_exchange_n(&b->refs, &refs, refs + 1, false, __ATOMIC_ACQUIRE,
 						__ATOMIC_RELAXED))
 			return true;
@@ -34,14 +34,14 @@ static bool try_reference(struct percpu_sfbuf_item *b)
 }
 
 /* Give a reference that is not the last one. Returns false if it is, and sets *ret_refs to
- * how many there were. */
-static bool try_unreference(struct percpu_sfbuf_item *b, uint32_t *ret_refs)
+ * the word as it was. Acquire: what the others have stored to the page is seen. */
+static bool try_unreference(struct percpu_sfbuf_item *b, uint64_t *ret_refs)
 {
-	uint32_t refs = percpu_sfbuf_refs(b);
+	uint64_t refs = __atomic_load_n(&b->refs, __ATOMIC_ACQUIRE);
 
-	while (refs > 1)
-		if (__atomic_compare_exchange_n(&b->refs, &refs, refs - 1, false, __ATOMIC_RELEASE,
-						__ATOMIC_RELAXED))
+	while ((uint32_t)refs > 1)
+		if (__atomic_compare_exchange_n(&b->refs, &refs, refs - 1 + PERCPU_SFBUF_GIVEN,
+						false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
 			return true;
 	*ret_refs = refs;
 	return false;
@@ -58,19 +58,13 @@ static void empty_buffer(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
 	b->window = NULL;
 }
 
-/* Give the last reference, under the lock. Returns false if it is not the last one any more,
- * or if somebody who had another one meanwhile has stored to the page. */
-static bool give_last(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
+/* Give the last reference, under the lock. Returns false if the word has changed: somebody
+ * has, or had, another reference meanwhile, and may have stored to the page. */
+static bool give_last(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b, uint64_t refs)
 {
-	uint32_t refs = 1;
-
-	if (!__atomic_compare_exchange_n(&b->refs, &refs, 0, false, __ATOMIC_ACQ_REL,
+	if (!__atomic_compare_exchange_n(&b->refs, &refs, refs - 1, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return false;
-	if (__atomic_load_n(&b->dirty, __ATOMIC_RELAXED)) {
-		__atomic_store_n(&b->refs, 1, __ATOMIC_RELEASE);
-		return false;
-	}
 	if (f->flags & PERCPU_LWBUF_DEBUG) {
 		percpu_sfbufs_leave(f->shared, b);
 		empty_buffer(f, b);
@@ -79,25 +73,29 @@ static bool give_last(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
 	return true;
 }
 
-/* Give a reference. Before the last one is given, the page is written back. */
+/* Give a reference. Before the last one is given, the page is written back; once more, if
+ * somebody may have stored to it after that. */
 static int drop_reference(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
 {
 	struct percpu_sfbufs *s = f->shared;
-	bool given = false, wake = false;
-	uint32_t refs;
+	bool given = false, wake = false, dirty;
+	uint64_t refs;
 	int e = 0;
 
 	while (!given && !try_unreference(b, &refs)) {
-		if (__atomic_exchange_n(&b->dirty, false, __ATOMIC_RELAXED) && b->window != NULL &&
-		    b->window->bounces)
+		PERCPU_STEP("sfbuf: to be written back");
+		dirty = __atomic_exchange_n(&b->dirty, false, __ATOMIC_RELAXED);
+		if (dirty && b->window != NULL && b->window->bounces)
 			e = percpu_window_write(f, b->window);
 		PERCPU_STEP("sfbuf: last reference");
 		percpu_sfbufs_lock(s);
-		given = give_last(f, b);
+		given = give_last(f, b, refs);
 		wake = given && s->waiters != 0;
 		if (wake)
 			__atomic_fetch_add(&s->freed, 1, __ATOMIC_RELEASE);
 		percpu_sfbufs_unlock(s);
+		if (!given && dirty)
+			__atomic_store_n(&b->dirty, true, __ATOMIC_RELAXED);
 	}
 	if (wake)
 		percpu_futex_wake(&s->freed);
@@ -143,7 +141,7 @@ static int wait_for_free(struct percpu_sfbufs *s, unsigned flags)
 	bool caught;
 
 	s->waiters++;
-	s->waits++;
+	__atomic_fetch_add(&s->waits, 1, __ATOMIC_RELAXED);
 	percpu_sfbufs_unlock(s);
 	PERCPU_STEP("sfbuf: about to wait");
 	errno = 0;
@@ -175,13 +173,13 @@ static int get_buffer(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 	}
 	if (b != NULL && percpu_sfbuf_refs(b) != 0) {
 		__atomic_fetch_add(&b->refs, 1, __ATOMIC_RELAXED);
-		s->hits++;
+		__atomic_fetch_add(&s->hits, 1, __ATOMIC_RELAXED);
 		*ret = b;
 		return 0;
 	}
 	if (b != NULL) {
 		*ret_fill = (b->window != NULL && b->window->bounces) || b->sf.length != f->size;
-		s->hits += !*ret_fill;
+		__atomic_fetch_add(&s->hits, !*ret_fill, __ATOMIC_RELAXED);
 		percpu_sfbufs_remove(s, b);
 	} else {
 		*ret_fill = true;
@@ -195,7 +193,7 @@ static int get_buffer(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 	}
 	if (*ret_fill) {
 		__atomic_store_n(&b->state, PERCPU_SFBUF_FILLING, __ATOMIC_RELAXED);
-		s->fills++;
+		__atomic_fetch_add(&s->fills, 1, __ATOMIC_RELAXED);
 	}
 	__atomic_store_n(&b->refs, 1, __ATOMIC_RELEASE);
 	*ret = b;
@@ -319,8 +317,8 @@ void percpu_sfbuf_stats(const struct percpu_lwbufs *f, struct percpu_sfbuf_stats
 	*ret = (struct percpu_sfbuf_stats){
 		.most = f->shared->most,
 		.used = percpu_sfbufs_used(f->shared),
-		.hits = f->shared->hits,
-		.fills = f->shared->fills,
-		.waits = f->shared->waits,
+		.hits = __atomic_load_n(&f->shared->hits, __ATOMIC_RELAXED),
+		.fills = __atomic_load_n(&f->shared->fills, __ATOMIC_RELAXED),
+		.waits = __atomic_load_n(&f->shared->waits, __ATOMIC_RELAXED),
 	};
 }

@@ -11,15 +11,18 @@
 
 #define PERCPU_SFBUF_NO_PAGE UINT64_MAX
 
+#define PERCPU_SFBUF_GIVEN (UINT64_C(1) << 32)
+
 enum { PERCPU_SFBUF_FILLING, PERCPU_SFBUF_READY, PERCPU_SFBUF_FAILED };
 
 struct percpu_sfbuf_item {
 	struct percpu_sfbuf sf; /* first, because callers have its address */
 	struct percpu_window *window;
-	uint32_t refs;	/* atomic */
-	uint32_t state; /* atomic; a futex */
-	int error;	/* if it is PERCPU_SFBUF_FAILED */
-	bool dirty;	/* atomic */
+	uint64_t refs PERCPU_ALIGNED_WORD; /* atomic: references, and above
+					     PERCPU_SFBUF_GIVEN how many were given back */
+	uint32_t state;			   /* atomic; a futex */
+	int error;			   /* if it is PERCPU_SFBUF_FAILED */
+	bool dirty;			   /* atomic */
 	/* under the lock */
 	struct percpu_sfbuf_item *in_bucket;
 	struct percpu_sfbuf_item *newer, *older; /* on the list */
@@ -33,19 +36,21 @@ struct percpu_sfbufs {
 	uint32_t bounces; /* atomic: how many have a bounce buffer */
 	uint32_t freed;	  /* futex: changes with each free while there are waiters */
 	size_t inherited; /* in a child of fork: buffers with references at the fork */
-	/* under the lock; statistics are read without */
+	uint64_t hits PERCPU_ALIGNED_WORD; /* atomic, like the next two */
+	uint64_t fills PERCPU_ALIGNED_WORD;
+	uint64_t waits PERCPU_ALIGNED_WORD;
+	/* under the lock */
 	pthread_mutex_t lock;
 	size_t made;
 	struct percpu_sfbuf_item *oldest, *newest;
 	uint32_t waiters;
-	uint64_t hits, fills, waits;
 };
 
 /* sfbuf_hash.c: all but the first two are called under the lock */
 
 static inline uint32_t percpu_sfbuf_refs(const struct percpu_sfbuf_item *b)
 {
-	return __atomic_load_n(&b->refs, __ATOMIC_RELAXED);
+	return (uint32_t)__atomic_load_n(&b->refs, __ATOMIC_RELAXED);
 }
 
 /** Return how many buffers have references. */
