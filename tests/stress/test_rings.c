@@ -81,15 +81,17 @@ static void check_record(const struct percpu_ring_record *r)
 	lost += r->lost;
 }
 
-/* Those who put can be faster, so the records may have no end. */
+/* Those who put can be faster, so the records may have no end; and they may keep one of many
+ * CPUs busy until the fence gives up. The last call, when they are dead, reads all. */
 static void read_many(struct percpu_ring_reader *reader, unsigned most)
 {
+	const bool all = most == UINT_MAX;
 	struct percpu_ring_record r;
 	int e = 0;
 
 	while (most-- != 0 && (e = percpu_ring_read(reader, &r)) == 0)
 		check_record(&r);
-	assert_true(e == 0 || e == -EAGAIN);
+	assert_true(e == 0 || e == -EAGAIN || (e == -ETIMEDOUT && !all));
 }
 
 static void start_and_kill(struct percpu_ring_reader *reader, uint64_t *random)
