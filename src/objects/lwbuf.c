@@ -33,6 +33,12 @@ uint64_t percpu_window_excess(const struct percpu_lwbufs *f)
 	return shown > used ? shown - used : 0;
 }
 
+static bool is_full(const struct percpu_lwbufs *f)
+{
+	return __atomic_load_n(&f->shown, __ATOMIC_RELAXED) >=
+	       __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
+}
+
 static bool is_too_many(const struct percpu_lwbufs *f)
 {
 	size_t most = __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
@@ -86,12 +92,10 @@ static int bounce_page(struct percpu_lwbufs *f, uint64_t page, struct percpu_win
 /* Get a window, showing what it may, or, where another CPU had it, the page. */
 static int find_window(struct percpu_lwbufs *f, uint64_t page, struct percpu_window **ret)
 {
-	bool spare = __atomic_load_n(&f->shown, __ATOMIC_RELAXED) <
-		     __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
 	struct percpu_window *w = NULL;
 	int e;
 
-	if (!spare && percpu_window_excess(f) != 0)
+	if (is_full(f) && percpu_window_excess(f) != 0)
 		w = percpu_window_evict(f, page);
 	if (w == NULL) {
 		e = percpu_window_get(f, false, &w);
@@ -139,8 +143,19 @@ static bool deserves_window(struct percpu_lwbufs *f, bool ghost)
 	uint64_t misses = __atomic_fetch_add(&f->clock, 1, __ATOMIC_RELAXED);
 	size_t most = __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
 
-	return ghost && most != 0 &&
-	       (__atomic_load_n(&f->shown, __ATOMIC_RELAXED) < most || misses % REPLACE_EVERY == 0);
+	return ghost && most != 0 && (!is_full(f) || misses % REPLACE_EVERY == 0);
+}
+
+/* The file may have grown, if its end was within the page. */
+static void refresh(const struct percpu_lwbufs *f, struct percpu_window *w)
+{
+	int64_t length;
+
+	if (percpu_likely(w->length == f->size))
+		return;
+	length = percpu_window_length(f, w->page);
+	if (length > 0)
+		w->length = (size_t)length;
 }
 
 /* The page has no window in this CPU's table. */
@@ -151,6 +166,8 @@ static int miss_window(struct percpu_lwbufs *f, uint64_t page, unsigned flags, b
 	int64_t length;
 	int e;
 
+	if (page > MAX_PAGE)
+		return -ERANGE;
 	if (!f->maps)
 		return bounce_page(f, page, ret);
 	if (!deserves_window(f, ghost) && may_copy) {
@@ -168,16 +185,11 @@ static struct percpu_window *find_in_table(const struct percpu_lwbufs *f, uint64
 					   bool *ret_ghost)
 {
 	struct percpu_window *w = NULL;
-	int64_t length;
 
-	if (f->maps)
+	if (f->maps && percpu_likely(page <= MAX_PAGE))
 		w = percpu_window_find(f, page, ret_ghost);
-	/* The end of the file was within the page; the file may have grown. */
-	if (w != NULL && percpu_unlikely(w->length != f->size)) {
-		length = percpu_window_length(f, page);
-		if (length > 0)
-			w->length = (size_t)length;
-	}
+	if (w != NULL)
+		refresh(f, w);
 	return w;
 }
 
@@ -203,8 +215,6 @@ int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 		percpu_counter_inc(f->addresses);
 		return 0;
 	}
-	if (page > MAX_PAGE)
-		return -ERANGE;
 	w = find_in_table(f, page, &ghost);
 	if (percpu_unlikely(w == NULL)) {
 		e = miss_window(f, page, flags, ghost, &w);

@@ -28,45 +28,48 @@ struct percpu_window {
 	bool bounces;	     /* memory of the second pool */
 } __attribute__((aligned(64)));
 
-#define PERCPU_WINDOW_CHUNKS 20
+#define PERCPU_WINDOW_BLOCK 64 /* structs that are allocated together */
+#define PERCPU_WINDOW_IDS (1 << 20)
 
 struct percpu_window_pool {
-	struct percpu_window *windows[PERCPU_WINDOW_CHUNKS]; /* each twice as many; atomic */
 	bool bounces;
-	unsigned shift; /* of how many the first one has */
+	struct percpu_window **blocks; /* by id; a block is set before there is an id in it */
 	/* under the lock */
-	uint32_t chunks;
 	uint32_t made; /* how many windows there are; also read without the lock */
 	uint32_t free; /* of these, how many are on the list; also read without the lock */
 	struct percpu_window *first, **last;
+	struct percpu_space *spaces; /* address space that was reserved, the last piece first */
+	size_t room;		     /* windows in all pieces; also read without the lock */
 };
 
 struct percpu_sfbufs;
 
 struct percpu_lwbufs {
-	/* constant */
-	int fd;
-	uint32_t flags;
-	enum percpu_lwbuf_backend backend;
-	bool maps; /* the file may not shrink */
-	size_t size;
-	unsigned shift;
-	char *direct;
+	/* constant, but for set_shift; what a hit needs comes first */
 	uint64_t direct_pages;
-	struct percpu_local *table;
-	char *sets; /* in lane 0 */
+	char *sets; /* of the table, in lane 0 */
+	char *guard;
 	size_t stride;
 	unsigned cpus;
-	size_t slots;			  /* per CPU */
-	struct percpu_counter *used;	  /* windows with callers */
+	unsigned set_shift; /* of a page's product, to its set; atomic */
+	struct percpu_window **blocks;
+	size_t size;
+	struct percpu_counter *used; /* windows with callers */
+	uint32_t flags;
+	unsigned shift;
+	bool maps; /* the file may not shrink */
+	enum percpu_lwbuf_backend backend;
+	int fd;
+	char *direct;
 	struct percpu_counter *addresses; /* direct ones, with callers */
+	struct percpu_local *table;
+	size_t slots; /* per CPU */
 	struct percpu_sfbufs *shared;
 
 	/* atomic */
 	size_t max_excess;
-	unsigned set_shift; /* of a page's product, to its set */
-	size_t shown;	    /* windows in tables and with callers */
-	uint64_t clock;	    /* counts misses */
+	size_t shown;	/* windows in tables and with callers */
+	uint64_t clock; /* counts misses */
 	uint64_t mapped;
 	uint64_t bounced;
 	uint64_t inherited; /* in a child of fork: buffers in use at the fork */
@@ -79,24 +82,18 @@ struct percpu_lwbufs {
 
 /* lwbuf_pool.c */
 
-void percpu_window_pool_init(const struct percpu_lwbufs *f, struct percpu_window_pool *p,
-			     bool bounces);
+int percpu_window_pool_init(struct percpu_window_pool *p, bool bounces);
 void percpu_window_pool_fini(const struct percpu_lwbufs *f, struct percpu_window_pool *p);
-
-/** Return how many windows the chunks have room for. */
-uint64_t percpu_window_room(const struct percpu_window_pool *p);
 
 /** Take a window that shows nothing, or a bounce buffer. Returns 0 or -ENOMEM. */
 int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_window **ret);
 void percpu_window_put(struct percpu_lwbufs *f, struct percpu_window *w);
 
-/** Return the window with that id. */
-static inline struct percpu_window *percpu_window_at(const struct percpu_window_pool *p,
+/** Return the window with that id, in the blocks of its pool. */
+static inline struct percpu_window *percpu_window_at(struct percpu_window *const *blocks,
 						     uint32_t id)
 {
-	uint32_t k = 31 - (uint32_t)__builtin_clz(((id - 1) >> p->shift) + 1);
-
-	return &p->windows[k][id - 1 - (((1U << k) - 1) << p->shift)];
+	return &blocks[id / PERCPU_WINDOW_BLOCK][id % PERCPU_WINDOW_BLOCK];
 }
 
 /** Return how many bytes of the page the file has: 0 to f->size, or -errno. */
@@ -159,8 +156,8 @@ static inline bool percpu_window_swap(const struct percpu_lwbufs *f, size_t at, 
 {
 	struct percpu_local slot;
 	int64_t was;
-	int r = percpu_seq_cmpxchg(f->sets + at, f->table->guard, f->stride, (int64_t)old,
-				   (int64_t)word, &was);
+	int r = percpu_seq_cmpxchg(f->sets + at, f->guard, f->stride, (int64_t)old, (int64_t)word,
+				   &was);
 
 	if (percpu_likely(r != PERCPU_SEQ_SLOW))
 		return r == 0;
@@ -190,7 +187,7 @@ static inline struct percpu_window *percpu_window_find(const struct percpu_lwbuf
 		id = word & PERCPU_WINDOW_GHOST;
 		if (percpu_likely(id != PERCPU_WINDOW_GHOST) &&
 		    percpu_likely(percpu_window_swap(f, set + way * sizeof(word), word, 0)))
-			return percpu_window_at(&f->windows, id);
+			return percpu_window_at(f->blocks, id);
 		return percpu_window_find_slow(f, page, ret_ghost);
 	}
 	return NULL;
@@ -207,18 +204,19 @@ static inline struct percpu_window *percpu_window_keep(const struct percpu_lwbuf
 	size_t set = percpu_window_set(f, w->page);
 	uint64_t word = (w->page + 1) << PERCPU_WINDOW_ID_BITS | w->id;
 
-	if (percpu_likely(percpu_window_load(&percpu_window_words(f, set)[w->place]) == 0) &&
-	    percpu_likely(percpu_window_swap(f, set + w->place * sizeof(word), 0, word)))
-		return NULL;
+	if (percpu_likely(percpu_window_load(&percpu_window_words(f, set)[w->place]) == 0)) {
+		PERCPU_STEP("lwbuf: place seen");
+		if (percpu_likely(percpu_window_swap(f, set + w->place * sizeof(word), 0, word)))
+			return NULL;
+	}
 	return percpu_window_keep_slow(f, w);
 }
 
 /** Remember that the page was asked for, where no window is in the way. */
 void percpu_window_remember(const struct percpu_lwbufs *f, uint64_t page);
 
-/** Take a window that was freed long ago, out of this CPU's table, or, if it has none, of
- *  another CPU's; NULL if there is none. If another CPU's table has a window that shows the
- *  page, this is the one. */
+/** Take a window that was freed long ago out of the table of this CPU or of another; NULL if
+ *  there is none. It may be one of another CPU that shows the page. */
 struct percpu_window *percpu_window_evict(const struct percpu_lwbufs *f, uint64_t page);
 
 /** Unmap windows of the tables of all CPUs until so many are left. */

@@ -155,8 +155,13 @@ static int make_lwbuf_parts(struct percpu_lwbufs *f, const struct percpu_lwbuf_o
 {
 	bool wants_all = o->backend == PERCPU_LWBUF_DIRECT ||
 			 (o->backend == PERCPU_LWBUF_AUTO && is_small(size));
-	int e = percpu_counter_create(&f->used);
+	int e = percpu_window_pool_init(&f->windows, false);
 
+	f->blocks = f->windows.blocks;
+	if (e == 0)
+		e = percpu_window_pool_init(&f->bounces, true);
+	if (e == 0)
+		e = percpu_counter_create(&f->used);
 	if (e == 0)
 		e = percpu_counter_create(&f->addresses);
 	if (e == 0)
@@ -217,8 +222,6 @@ int percpu_lwbuf_create(int fd, const struct percpu_lwbuf_options *o, struct per
 	f->size = opt.window;
 	f->shift = (unsigned)__builtin_ctzl(opt.window);
 	f->max_excess = opt.max_excess;
-	percpu_window_pool_init(f, &f->windows, false);
-	percpu_window_pool_init(f, &f->bounces, true);
 	f->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	e = f->fd < 0 ? percpu_errno() : make_lwbuf_parts(f, &opt, size);
 	if (e != 0) {
@@ -268,10 +271,10 @@ void percpu_lwbuf_stats(const struct percpu_lwbufs *f, struct percpu_lwbuf_stats
 	ret->excess = percpu_window_excess(f);
 	ret->max_excess = __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
 	for (uint32_t id = 1; id <= __atomic_load_n(&f->windows.made, __ATOMIC_ACQUIRE); id++)
-		ret->windows += (allocations(percpu_window_at(&f->windows, id)) + 1) / 2;
+		ret->windows += (allocations(percpu_window_at(f->blocks, id)) + 1) / 2;
 	ret->mapped = __atomic_load_n(&f->mapped, __ATOMIC_RELAXED);
 	ret->bounced = __atomic_load_n(&f->bounced, __ATOMIC_RELAXED);
-	ret->address = (percpu_window_room(&f->windows) + percpu_window_room(&f->bounces) +
-			f->direct_pages)
+	ret->address = (__atomic_load_n(&f->windows.room, __ATOMIC_RELAXED) +
+			__atomic_load_n(&f->bounces.room, __ATOMIC_RELAXED) + f->direct_pages)
 		       << f->shift;
 }

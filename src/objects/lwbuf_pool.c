@@ -16,83 +16,84 @@
 
 #include "lwbuf.h"
 
-#define FIRST_BYTES ((size_t)4 << 20) /* of the first chunk, if that is 4 to 64 windows */
-#define FIRST_FEWEST 2		      /* shift */
-#define FIRST_MOST 6
-#define LAST_ID 0xfffffe /* windows: an id is 24 bits */
+#define FIRST_BYTES ((size_t)4 << 20) /* of the first piece, if that is 4 to 64 windows */
+#define FIRST_FEWEST 4
+#define FIRST_MOST 64
+#define QUARANTINE 64 /* windows that are free, with PERCPU_LWBUF_DEBUG */
 
-void percpu_window_pool_init(const struct percpu_lwbufs *f, struct percpu_window_pool *p,
-			     bool bounces)
+/* A piece of address space. */
+struct percpu_space {
+	struct percpu_space *before;
+	char *at;
+	size_t windows;
+	size_t used; /* of these */
+};
+
+int percpu_window_pool_init(struct percpu_window_pool *p, bool bounces)
 {
 	p->bounces = bounces;
-	for (p->shift = FIRST_MOST; p->shift > FIRST_FEWEST; p->shift--)
-		if (f->size << p->shift <= FIRST_BYTES)
-			break;
 	p->last = &p->first;
-}
-
-uint64_t percpu_window_room(const struct percpu_window_pool *p)
-{
-	return ((UINT64_C(1) << __atomic_load_n(&p->chunks, __ATOMIC_RELAXED)) - 1) << p->shift;
+	p->blocks = calloc(PERCPU_WINDOW_IDS / PERCPU_WINDOW_BLOCK, sizeof(struct percpu_window *));
+	return p->blocks != NULL ? 0 : -ENOMEM;
 }
 
 void percpu_window_pool_fini(const struct percpu_lwbufs *f, struct percpu_window_pool *p)
 {
-	for (uint32_t k = 0; k < p->chunks; k++) {
-		munmap(p->windows[k][0].at, f->size << (p->shift + k));
-		free(p->windows[k]);
+	struct percpu_space *s;
+
+	while ((s = p->spaces) != NULL) {
+		munmap(s->at, s->windows << f->shift);
+		p->spaces = s->before;
+		free(s);
 	}
+	for (size_t i = 0; p->blocks != NULL && p->blocks[i] != NULL; i++)
+		free(p->blocks[i]);
+	free(p->blocks);
 }
 
-/* Reserve address space for as many windows as there are, or the first ones. */
-static int add_windows(const struct percpu_lwbufs *f, struct percpu_window_pool *p)
+/* Reserve address space for as many windows as there are, or for the first ones. */
+static int reserve_windows(const struct percpu_lwbufs *f, struct percpu_window_pool *p)
 {
-	size_t count = (size_t)1 << (p->shift + p->chunks), bytes = count << f->shift;
 	int prot = p->bounces ? PROT_READ | PROT_WRITE : PROT_NONE;
-	struct percpu_window *w;
-	char *space;
+	size_t n = FIRST_BYTES >> f->shift;
+	struct percpu_space *s = malloc(sizeof(*s));
 
-	if (p->chunks == PERCPU_WINDOW_CHUNKS || bytes >> f->shift != count)
+	if (s == NULL)
 		return -ENOMEM;
-	w = aligned_alloc(_Alignof(struct percpu_window), count * sizeof(*w));
-	if (w == NULL)
-		return -ENOMEM;
-	space = mmap(NULL, bytes, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (space == MAP_FAILED) {
-		free(w);
+	n = n < FIRST_FEWEST ? FIRST_FEWEST : n > FIRST_MOST ? FIRST_MOST : n;
+	if (p->room != 0)
+		n = p->room;
+	*s = (struct percpu_space){ .before = p->spaces, .windows = n };
+	s->at = mmap(NULL, n << f->shift, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (n << f->shift >> f->shift != n || s->at == MAP_FAILED) {
+		free(s);
 		return -ENOMEM;
 	}
-	memset(w, 0, sizeof(*w));
-	w->at = space;
-	p->windows[p->chunks] = w;
-	__atomic_store_n(&p->chunks, p->chunks + 1, __ATOMIC_RELAXED);
+	p->spaces = s;
+	__atomic_store_n(&p->room, p->room + n, __ATOMIC_RELAXED);
 	return 0;
 }
 
-/* The address of a window of the last chunk. */
-static char *space_of(const struct percpu_lwbufs *f, const struct percpu_window_pool *p,
-		      const struct percpu_window *w)
-{
-	const struct percpu_window *first = p->windows[p->chunks - 1];
-
-	return first->at + ((size_t)(w - first) << f->shift);
-}
-
+/* Ids begin with 1. */
 static int make_window(const struct percpu_lwbufs *f, struct percpu_window_pool *p,
 		       struct percpu_window **ret)
 {
-	struct percpu_window *w;
-	int e;
+	struct percpu_window **block = &p->blocks[(p->made + 1) / PERCPU_WINDOW_BLOCK], *w;
+	int e = 0;
 
-	if (p->made == LAST_ID)
+	if (p->made + 1 == PERCPU_WINDOW_IDS)
 		return -ENOMEM;
-	if (p->made == percpu_window_room(p)) {
-		e = add_windows(f, p);
-		if (e != 0)
-			return e;
-	}
-	w = percpu_window_at(p, p->made + 1);
-	*w = (struct percpu_window){ .at = space_of(f, p, w),
+	if (*block == NULL)
+		*block = aligned_alloc(_Alignof(struct percpu_window),
+				       PERCPU_WINDOW_BLOCK * sizeof(**block));
+	if (*block == NULL)
+		return -ENOMEM;
+	if (p->made == p->room)
+		e = reserve_windows(f, p);
+	if (e != 0)
+		return e;
+	w = percpu_window_at(p->blocks, p->made + 1);
+	*w = (struct percpu_window){ .at = p->spaces->at + (p->spaces->used++ << f->shift),
 				     .id = p->made + 1,
 				     .bounces = p->bounces };
 	__atomic_store_n(&p->made, p->made + 1, __ATOMIC_RELEASE);
@@ -105,8 +106,7 @@ static struct percpu_window_pool *pool_of(struct percpu_lwbufs *f, bool bounces)
 	return bounces ? &f->bounces : &f->windows;
 }
 
-/* A window that was freed last is used first. With PERCPU_LWBUF_DEBUG it is used last, so
- * that accesses after the free are seen for longer. */
+/* A window that was freed last is used first. With PERCPU_LWBUF_DEBUG it is used last. */
 void percpu_window_put(struct percpu_lwbufs *f, struct percpu_window *w)
 {
 	struct percpu_window_pool *p = pool_of(f, w->bounces);
@@ -128,17 +128,21 @@ void percpu_window_put(struct percpu_lwbufs *f, struct percpu_window *w)
 int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_window **ret)
 {
 	struct percpu_window_pool *p = pool_of(f, bounces);
-	int e = 0;
+	int e;
 
 	pthread_mutex_lock(&f->lock);
-	if (p->first != NULL) {
+	/* Free ones stay without access for a while, so that accesses after the free are seen. */
+	if (p->first == NULL || ((f->flags & PERCPU_LWBUF_DEBUG) && p->free < QUARANTINE))
+		e = make_window(f, p, ret);
+	else
+		e = -ENOMEM;
+	if (e != 0 && p->first != NULL) {
 		*ret = p->first;
 		p->first = p->first->next;
 		if (p->first == NULL)
 			p->last = &p->first;
 		__atomic_store_n(&p->free, p->free - 1, __ATOMIC_RELAXED);
-	} else {
-		e = make_window(f, p, ret);
+		e = 0;
 	}
 	PERCPU_STEP("lwbuf: window from the pool");
 	pthread_mutex_unlock(&f->lock);

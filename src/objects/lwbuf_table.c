@@ -31,6 +31,7 @@
 #define TABLE_TRIES 3
 #define CANDIDATES 8 /* windows to compare for the one that was freed longest ago */
 #define NEAR_SETS 32 /* to look for so many */
+#define ELSEWHERE 16 /* CPUs in whose tables a page is looked for */
 
 static uint64_t tag_of(uint64_t word)
 {
@@ -73,6 +74,7 @@ int percpu_window_table_create(struct percpu_lwbufs *f, size_t windows)
 	e = percpu_local_create_words(f->slots * sizeof(uint64_t) + SET_BYTES, &f->table);
 	if (e != 0)
 		return e;
+	f->guard = f->table->guard;
 	f->stride = f->table->stride;
 	f->cpus = f->table->region->cpus;
 	f->sets = f->table->cell + -(uintptr_t)f->table->cell % SET_BYTES;
@@ -132,33 +134,35 @@ struct percpu_window *percpu_window_find_slow(const struct percpu_lwbufs *f, uin
 			return NULL;
 		if (tag_of(word) == page + 1 &&
 		    percpu_likely(percpu_window_swap(f, set + (size_t)way * sizeof(word), word, 0)))
-			return percpu_window_at(&f->windows, id_of(word));
+			return percpu_window_at(f->blocks, id_of(word));
 	}
 	return NULL;
 }
 
 static uint64_t freed_at(const struct percpu_lwbufs *f, uint64_t word)
 {
-	return percpu_window_load(&percpu_window_at(&f->windows, id_of(word))->freed);
+	return percpu_window_load(&percpu_window_at(f->blocks, id_of(word))->freed);
 }
 
 /* Choose the place for a page: that of its ghost, or else an empty one, or another ghost's.
  * Returns -1 if windows have all. */
 static int choose_way(const uint64_t *set, uint64_t tag)
 {
-	int empty = -1, ghost = -1;
+	int empty = -1, ghost = -1, way;
 	uint64_t word;
 
-	for (int way = 0; way < WAYS; way++) {
+	/* Pages of a set begin at different ways, so that they do not drive out each other's
+	 * ghosts only. */
+	for (unsigned n = 0; n < WAYS; n++) {
+		way = (int)((tag + n) % WAYS);
 		word = percpu_window_load(&set[way]);
+		if (word != 0 && id_of(word) == GHOST && (ghost < 0 || tag_of(word) == tag))
+			ghost = way;
 		if (word == 0 && empty < 0)
 			empty = way;
-		if (word != 0 && id_of(word) == GHOST) {
-			ghost = way;
-			if (tag_of(word) == tag)
-				return way;
-		}
 	}
+	if (ghost >= 0 && tag_of(percpu_window_load(&set[ghost])) == tag)
+		return ghost;
 	return empty >= 0 ? empty : ghost;
 }
 
@@ -193,10 +197,10 @@ struct percpu_window *percpu_window_keep_slow(const struct percpu_lwbufs *f,
 		if (percpu_unlikely(way < 0))
 			way = choose_oldest_way(f, words);
 		old = percpu_window_load(&words[way]);
-		PERCPU_STEP("lwbuf: place seen");
+		PERCPU_STEP("lwbuf: place chosen");
 		w->place = (uint32_t)way;
 		if (percpu_window_swap(f, set + (size_t)way * sizeof(word), old, word))
-			return has_window(old) ? percpu_window_at(&f->windows, id_of(old)) : NULL;
+			return has_window(old) ? percpu_window_at(f->blocks, id_of(old)) : NULL;
 	}
 	return w;
 }
@@ -226,18 +230,26 @@ static struct percpu_window *take_from(const struct percpu_lwbufs *f, unsigned c
 					      __ATOMIC_RELAXED);
 	PERCPU_STEP("lwbuf: window taken from another CPU");
 	percpu_local_lower(f->table, cpu);
-	return is_mine ? percpu_window_at(&f->windows, id_of(word)) : NULL;
+	return is_mine ? percpu_window_at(f->blocks, id_of(word)) : NULL;
 }
 
-/* The window of that CPU that was freed longest ago, of some that are near the page's set.
- * Returns its word, or 0 if there is none in all sets. */
-static uint64_t find_old_window(const struct percpu_lwbufs *f, unsigned cpu, uint64_t page,
-				size_t *ret_at)
+/* A window in a table, as it was seen; word is 0 if there is none. */
+struct seen_window {
+	unsigned cpu;
+	size_t at;
+	uint64_t word;
+	uint64_t freed;
+};
+
+/* The window of that CPU that was freed longest ago, of some that are near the page's set. */
+static struct seen_window find_old_window(const struct percpu_lwbufs *f, unsigned cpu,
+					  uint64_t page)
 {
 	size_t sets = (size_t)1 << (64 - __atomic_load_n(&f->set_shift, __ATOMIC_RELAXED));
 	size_t bytes = sets * SET_BYTES, set = percpu_window_set(f, page) % bytes;
-	uint64_t oldest = 0, least = UINT64_MAX, word, freed;
+	struct seen_window oldest = { .cpu = cpu, .freed = UINT64_MAX };
 	const uint64_t *words;
+	uint64_t word, freed;
 	unsigned seen = 0;
 
 	for (size_t n = 0; n < sets; n++, set = (set + SET_BYTES) % bytes) {
@@ -248,10 +260,10 @@ static uint64_t find_old_window(const struct percpu_lwbufs *f, unsigned cpu, uin
 			word = percpu_window_load(&words[way]);
 			freed = has_window(word) ? freed_at(f, word) : UINT64_MAX;
 			seen += has_window(word);
-			if (has_window(word) && freed < least) {
-				least = freed;
-				oldest = word;
-				*ret_at = set + way * sizeof(word);
+			if (has_window(word) && freed < oldest.freed) {
+				oldest.freed = freed;
+				oldest.word = word;
+				oldest.at = set + way * sizeof(word);
 			}
 		}
 	}
@@ -259,45 +271,67 @@ static uint64_t find_old_window(const struct percpu_lwbufs *f, unsigned cpu, uin
 }
 
 /* A window of another CPU that shows the page. */
-static struct percpu_window *find_elsewhere(const struct percpu_lwbufs *f, unsigned here,
-					    uint64_t page)
+static struct seen_window find_elsewhere(const struct percpu_lwbufs *f, unsigned here,
+					 uint64_t page)
 {
 	size_t set = percpu_window_set(f, page);
-	struct percpu_window *w;
-	uint64_t word;
+	struct seen_window seen = { .freed = UINT64_MAX };
 	int way;
 
-	for (unsigned cpu = 0; cpu < f->cpus; cpu++) {
-		way = cpu != here ? find_tag(set_at(f, cpu, set), page + 1) : -1;
-		word = way >= 0 ? percpu_window_load(&set_at(f, cpu, set)[way]) : 0;
-		if (!has_window(word) || tag_of(word) != page + 1)
+	for (unsigned n = 1; n < f->cpus && n <= ELSEWHERE && seen.word == 0; n++) {
+		seen.cpu = (here + n) % f->cpus;
+		way = find_tag(set_at(f, seen.cpu, set), page + 1);
+		if (way < 0)
 			continue;
-		w = take_from(f, cpu, set + (size_t)way * sizeof(word), word);
-		if (w != NULL)
-			return w;
+		seen.at = set + (size_t)way * sizeof(seen.word);
+		seen.word = percpu_window_load(&set_at(f, seen.cpu, set)[way]);
+		if (has_window(seen.word) && tag_of(seen.word) == page + 1)
+			seen.freed = freed_at(f, seen.word);
+		else
+			seen.word = 0;
 	}
-	return NULL;
+	return seen;
+}
+
+/* Choose a window to take. What this CPU has is preferred: it needs no fence. But a window that
+ * shows the page needs no mapping; and if another CPU's was not used for much longer, that CPU
+ * has too many of them. */
+static struct seen_window choose_window(const struct percpu_lwbufs *f, unsigned here, uint64_t page)
+{
+	uint64_t clock = __atomic_load_n(&f->clock, __ATOMIC_RELAXED);
+	struct seen_window own = find_old_window(f, here, page);
+	struct seen_window same = find_elsewhere(f, here, page), other = { .word = 0 };
+
+	if (same.word != 0 && same.freed <= own.freed)
+		return same;
+	if (clock % f->cpus != here)
+		other = find_old_window(f, clock % f->cpus, page);
+	if (other.word != 0 && (own.word == 0 || clock - other.freed > 2 * (clock - own.freed)))
+		return other;
+	return own;
 }
 
 struct percpu_window *percpu_window_evict(const struct percpu_lwbufs *f, uint64_t page)
 {
-	unsigned here = (unsigned)((char *)percpu_window_words(f, 0) - f->sets) / f->stride;
-	struct percpu_window *w = find_elsewhere(f, here, page);
-	size_t at = 0;
-	uint64_t word;
+	unsigned here =
+		(unsigned)((size_t)((char *)percpu_window_words(f, 0) - f->sets) / f->stride);
+	struct percpu_window *w = NULL;
+	struct seen_window seen;
 
 	for (int try = 0; try < TABLE_TRIES && w == NULL; try++) {
-		word = find_old_window(f, here, page, &at);
+		seen = choose_window(f, here, page);
 		PERCPU_STEP("lwbuf: window chosen");
-		if (word == 0)
+		if (seen.word == 0)
 			break;
-		if (percpu_window_swap(f, at, word, 0))
-			w = percpu_window_at(&f->windows, id_of(word));
+		if (seen.cpu != here)
+			w = take_from(f, seen.cpu, seen.at, seen.word);
+		else if (percpu_window_swap(f, seen.at, seen.word, 0))
+			w = percpu_window_at(f->blocks, id_of(seen.word));
 	}
 	for (unsigned cpu = 0; cpu < f->cpus && w == NULL; cpu++) {
-		word = find_old_window(f, cpu, page, &at);
-		if (word != 0)
-			w = take_from(f, cpu, at, word);
+		seen = find_old_window(f, cpu, page);
+		if (seen.word != 0)
+			w = take_from(f, cpu, seen.at, seen.word);
 	}
 	return w;
 }
@@ -316,7 +350,7 @@ void percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal)
 			    !__atomic_compare_exchange_n(&place[i], &word, 0, false,
 							 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 				continue;
-			percpu_window_release(f, percpu_window_at(&f->windows, id_of(word)));
+			percpu_window_release(f, percpu_window_at(f->blocks, id_of(word)));
 			if (percpu_window_excess(f) <= goal)
 				break;
 		}

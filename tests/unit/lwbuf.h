@@ -79,6 +79,16 @@ static inline struct percpu_lwbuf_stats lw_stats(const struct percpu_lwbufs *f)
 	return s;
 }
 
+/* What threads find. */
+static bool lw_wrong __attribute__((unused));
+
+static inline bool lw_is_wrong(bool wrong)
+{
+	if (wrong)
+		__atomic_store_n(&lw_wrong, true, __ATOMIC_RELAXED);
+	return wrong;
+}
+
 /* Allocate and free a page, and look at its bytes. Returns its address, or NULL. */
 static inline void *lw_touch(struct percpu_lwbufs *f, uint64_t page)
 {

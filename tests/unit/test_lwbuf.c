@@ -344,18 +344,19 @@ static void use_pages(unsigned i, void *arg)
 		for (unsigned k = 0; k < held; k++) {
 			uint64_t p = test_random(&state) % 48;
 
-			if (percpu_lwbuf_alloc(f, p, 0, &b[k]) != 0 || b[k].page != p)
-				abort();
+			if (lw_is_wrong(percpu_lwbuf_alloc(f, p, 0, &b[k]) != 0 || b[k].page != p))
+				return;
 		}
 		for (unsigned k = 0; k < held; k++) {
 			const uint64_t *words = percpu_lwbuf_kva(&b[k]);
 
-			if (words[0] != lw_word(b[k].page, 0) || words[9] != lw_word(b[k].page, 9))
-				abort();
+			if (lw_is_wrong(words[0] != lw_word(b[k].page, 0) ||
+					words[9] != lw_word(b[k].page, 9)))
+				return;
 		}
 		for (unsigned k = 0; k < held; k++)
-			if (percpu_lwbuf_free(f, &b[k]) != 0)
-				abort();
+			if (lw_is_wrong(percpu_lwbuf_free(f, &b[k]) != 0))
+				return;
 		if (i == 0 && n % 1000 == 0)
 			(void)percpu_lwbuf_set_max_excess(f, n / 1000 % 2 ? 8 : 32);
 	}
@@ -369,6 +370,7 @@ static void threads_share_the_windows(void **state)
 		struct percpu_lwbufs *f = lw_create(lw_memfd(48, PAGE, true), backends[i], 32, 0);
 
 		test_team_run(THREADS, use_pages, f);
+		assert_false(lw_wrong);
 		assert_int_equal(lw_stats(f).used, 0);
 		assert_true(lw_stats(f).excess <= 32 + THREADS);
 		assert_int_equal(percpu_lwbuf_destroy(f), 0);

@@ -99,9 +99,9 @@ static void bad_calls_are_refused(void **state)
 	assert_int_equal(percpu_sfbuf_alloc(f, 2, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_sfbuf_alloc(f, 2, PERCPU_SFBUF_WRITE, &c), -EACCES);
 	assert_int_equal(percpu_sfbuf_free(f, a), 0);
-	assert_int_equal(percpu_sfbuf_alloc(f, 4, 0, &c), -ERANGE);
-	assert_int_equal(percpu_sfbuf_alloc(f, UINT64_MAX, 0, &c), -ERANGE);
-	assert_int_equal(percpu_sfbuf_alloc(f, UINT64_MAX - 1, 0, &c), -ERANGE);
+	assert_int_equal(percpu_sfbuf_alloc(f, 4, PERCPU_SFBUF_NOWAIT, &c), -ERANGE);
+	assert_int_equal(percpu_sfbuf_alloc(f, UINT64_MAX, PERCPU_SFBUF_NOWAIT, &c), -ERANGE);
+	assert_int_equal(percpu_sfbuf_alloc(f, UINT64_MAX - 1, PERCPU_SFBUF_NOWAIT, &c), -ERANGE);
 	assert_null(c);
 	/* A failure keeps no buffer. */
 	assert_int_equal(percpu_sfbuf_free(f, get(f, 3)), 0);
@@ -229,14 +229,14 @@ static void use_shared(unsigned i, void *arg)
 	for (unsigned n = test_rounds(40000); n > 0; n--) {
 		uint64_t p = test_random(&state) % 12;
 
-		if (percpu_sfbuf_alloc(f, p, 0, &b[0]) != 0)
-			abort();
-		if (b[0]->page != p || ((uint64_t *)b[0]->kva)[3] != lw_word(p, 3))
-			abort();
-		if (percpu_sfbuf_alloc(f, p, 0, &b[1]) != 0 || b[1] != b[0])
-			abort();
-		if (percpu_sfbuf_free(f, b[0]) != 0 || percpu_sfbuf_free(f, b[1]) != 0)
-			abort();
+		if (lw_is_wrong(percpu_sfbuf_alloc(f, p, 0, &b[0]) != 0))
+			return;
+		if (lw_is_wrong(b[0]->page != p || ((uint64_t *)b[0]->kva)[3] != lw_word(p, 3)))
+			return;
+		if (lw_is_wrong(percpu_sfbuf_alloc(f, p, 0, &b[1]) != 0 || b[1] != b[0]))
+			return;
+		if (lw_is_wrong(percpu_sfbuf_free(f, b[0]) != 0 || percpu_sfbuf_free(f, b[1]) != 0))
+			return;
 	}
 }
 
@@ -248,6 +248,7 @@ static void threads_share_buffers(void **state)
 			create(sealed, 12, 5, 0, sealed ? PERCPU_LWBUF_WINDOW : 0);
 
 		test_team_run(8, use_shared, f);
+		assert_false(lw_wrong);
 		assert_int_equal(stats(f).used, 0);
 		assert_int_equal(percpu_lwbuf_destroy(f), 0);
 	}
@@ -260,11 +261,11 @@ static void store_shared(unsigned i, void *arg)
 	struct percpu_sfbuf *b;
 
 	for (unsigned n = test_rounds(5000); n > 0; n--) {
-		if (percpu_sfbuf_alloc(f, n % 3, PERCPU_SFBUF_WRITE, &b) != 0)
-			abort();
+		if (lw_is_wrong(percpu_sfbuf_alloc(f, n % 3, PERCPU_SFBUF_WRITE, &b) != 0))
+			return;
 		((uint64_t *)b->kva)[i]++;
-		if (percpu_sfbuf_free(f, b) != 0)
-			abort();
+		if (lw_is_wrong(percpu_sfbuf_free(f, b) != 0))
+			return;
 	}
 }
 
@@ -283,6 +284,7 @@ static void stores_to_copies_are_kept(void **state)
 	assert_int_equal(ftruncate(fd, (off_t)(3 * PAGE)), 0);
 	assert_int_equal(percpu_lwbuf_create(fd, &o, &f), 0);
 	test_team_run(4, store_shared, f);
+	assert_false(lw_wrong);
 	for (unsigned p = 0; p < 3; p++) {
 		assert_int_equal(pread(fd, words, sizeof(words), (off_t)(p * PAGE)), sizeof(words));
 		sum += words[0] + words[1] + words[2] + words[3];

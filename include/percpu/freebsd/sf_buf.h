@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sf_buf.h - FreeBSD's names for shared buffers (sf_buf(9), sys/sf_buf.h). vm_page.h has what a
+ * page is.
+ *
+ * Two allocations of a page have the same address, but each has a struct sf_buf of its own.
+ *
+ * What the calls have in common.
+ * Context: any thread, not a signal handler; sf_buf_kva() and sf_buf_page() also there.
+ * Ordering, Progress: as percpu_sfbuf_alloc() and percpu_sfbuf_free().
+ */
+#ifndef PERCPU_FREEBSD_SF_BUF_H
+#define PERCPU_FREEBSD_SF_BUF_H
+
+#ifdef _SYS_SF_BUF_H_
+#error "this stands in for sys/sf_buf.h, which was included before it"
+#endif
+#define _SYS_SF_BUF_H_ /* makes the original empty if it is included later */
+
+#include <percpu/freebsd/vm_page.h>
+#include <percpu/sfbuf.h>
+
+PERCPU_BEGIN_DECLS
+
+#define SFB_DEFAULT 0
+#define SFB_CATCH 1
+#define SFB_CPUPRIVATE 2 /* has no effect */
+#define SFB_NOWAIT 4
+
+struct sf_buf {
+	struct percpu_sfbuf *buf;
+	vm_page_t m;
+	unsigned refs; /* atomic */
+};
+
+/**
+ * Allocate a buffer for the page. If all are in use it waits for one; not with SFB_NOWAIT, and
+ * with SFB_CATCH until a signal handler ran. Returns NULL then, and where
+ * percpu_sfbuf_alloc() returns another error.
+ */
+static inline struct sf_buf *sf_buf_alloc(vm_page_t m, int flags)
+{
+	unsigned f = m->flags | (flags & SFB_NOWAIT ? PERCPU_SFBUF_NOWAIT : 0U) |
+		     (flags & SFB_CATCH ? PERCPU_SFBUF_CATCH : 0U);
+	struct sf_buf *sf = (struct sf_buf *)__builtin_malloc(sizeof(*sf));
+
+	if (sf == PERCPU_NULL(struct sf_buf *))
+		return sf;
+	sf->m = m;
+	sf->refs = 1;
+	if (percpu_sfbuf_alloc(m->object, m->pindex, f, &sf->buf) == 0)
+		return sf;
+	__builtin_free(sf);
+	return PERCPU_NULL(struct sf_buf *);
+}
+
+/** Take another reference. */
+static inline void sf_buf_ref(struct sf_buf *sf)
+{
+	__atomic_fetch_add(&sf->refs, 1, __ATOMIC_RELAXED);
+}
+
+/** Give a reference, in any thread. What percpu_sfbuf_free() cannot write back is lost. */
+static inline void sf_buf_free(struct sf_buf *sf)
+{
+	if (__atomic_sub_fetch(&sf->refs, 1, __ATOMIC_ACQ_REL) != 0)
+		return;
+	(void)percpu_sfbuf_free(sf->m->object, sf->buf);
+	__builtin_free(sf);
+}
+
+/** Return the address of the page's first byte. */
+static inline vm_offset_t sf_buf_kva(struct sf_buf *sf)
+{
+	return PERCPU_POINTER(vm_offset_t, percpu_sfbuf_kva(sf->buf));
+}
+
+static inline vm_page_t sf_buf_page(struct sf_buf *sf)
+{
+	return sf->m;
+}
+
+PERCPU_END_DECLS
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vm_page.h - a page of a file in place of the kernels' struct vm_page, for sf_buf.h and
+ * percpu/dragonfly/lwbuf.h.
+ */
+#ifndef PERCPU_FREEBSD_VM_PAGE_H
+#define PERCPU_FREEBSD_VM_PAGE_H
+
+#include <percpu/lwbuf.h>
+
+PERCPU_BEGIN_DECLS
+
+/** The program makes these: one for each page that it uses, which must stay while it is in
+ *  use. flags is PERCPU_LWBUF_WRITE if the program stores to the page, or 0. */
+struct vm_page {
+	struct percpu_lwbufs *object;
+	uint64_t pindex;
+	unsigned flags;
+};
+
+typedef struct vm_page *vm_page_t;
+typedef uintptr_t vm_offset_t;
+
+PERCPU_END_DECLS
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/* test_lwbuf_steps.c - others come between the steps of those who take and keep windows. */
+#include "../steps.h"
+
+#include "lwbuf.h"
+
+static const char *at; /* the step at which fn is called, once */
+static void (*fn)(void);
+static pthread_t main_thread;
+
+void test_step(const char *name)
+{
+	void (*call)(void) = fn;
+
+	if (call == NULL || strcmp(name, at) != 0 || !pthread_equal(pthread_self(), main_thread))
+		return;
+	fn = NULL;
+	call();
+}
+
+static struct percpu_lwbufs *f;
+static struct percpu_lwbuf theirs;
+static struct percpu_sfbuf *shared, *other;
+
+static void setup(size_t max_excess, bool sealed, size_t most)
+{
+	struct percpu_lwbuf_options o = { .size = sizeof(o),
+					  .max_excess = max_excess,
+					  .max_shared = most,
+					  .flags = PERCPU_LWBUF_WRITABLE,
+					  .backend = sealed ? PERCPU_LWBUF_WINDOW : 0 };
+	int fd = lw_memfd(64, PAGE, sealed);
+
+	assert_int_equal(percpu_lwbuf_create(fd, &o, &f), 0);
+	close(fd);
+	main_thread = pthread_self();
+	assert_true(test_pin(0, test_cpu(0)));
+}
+
+static void call_at(const char *name, void (*call)(void))
+{
+	at = name;
+	fn = call;
+}
+
+static void finish(void)
+{
+	assert_true(fn == NULL); /* it was called */
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+}
+
+/* Windows */
+
+static void take_5(void)
+{
+	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &theirs), 0);
+}
+
+/* A window that was seen in the table is gone, or is there for another page. */
+static void who_saw_a_window_may_not_get_it(void **state)
+{
+	struct percpu_lwbuf b;
+
+	(void)state;
+	setup(8, true, 0);
+	assert_non_null(lw_touch(f, 5));
+	call_at("lwbuf: window seen", take_5);
+	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
+	assert_ptr_not_equal(b.kva, theirs.kva);
+	assert_true(lw_is_right(b.kva, 5, PAGE) && lw_is_right(theirs.kva, 5, PAGE));
+	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+	assert_int_equal(percpu_lwbuf_free(f, &theirs), 0);
+	finish();
+}
+
+static void replace_all(void)
+{
+	for (uint64_t p = 20; p < 30; p++)
+		assert_non_null(lw_touch(f, p));
+}
+
+static void a_window_that_was_seen_may_show_something_else(void **state)
+{
+	struct percpu_lwbuf b;
+
+	(void)state;
+	setup(1, true, 0);
+	assert_non_null(lw_touch(f, 5));
+	call_at("lwbuf: window seen", replace_all);
+	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
+	assert_true(lw_is_right(b.kva, 5, PAGE));
+	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+	finish();
+}
+
+static void move_to_another_cpu(void)
+{
+	assert_true(test_pin(0, test_cpu(1)));
+}
+
+/* The place that was seen is on another CPU. */
+static void who_moves_looks_again(void **state)
+{
+	struct percpu_lwbuf b;
+
+	(void)state;
+	if (test_cpus() < 2)
+		test_skip("there is one CPU");
+	setup(8, true, 0);
+	assert_non_null(lw_touch(f, 5));
+	call_at("lwbuf: window seen", move_to_another_cpu);
+	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
+	assert_true(lw_is_right(b.kva, 5, PAGE));
+	assert_int_equal(lw_stats(f).mapped, 2);
+	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+	assert_int_equal(lw_stats(f).excess, 2);
+	finish();
+}
+
+static void free_theirs(void)
+{
+	assert_int_equal(percpu_lwbuf_free(f, &theirs), 0);
+}
+
+/* Where a window was to be kept, there is another one by now: neither is lost. */
+static void a_place_that_was_seen_may_be_taken(void **state)
+{
+	struct percpu_lwbuf b;
+
+	(void)state;
+	setup(8, true, 0);
+	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
+	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &theirs), 0);
+	call_at("lwbuf: place seen", free_theirs);
+	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+	assert_int_equal(lw_stats(f).excess, 2);
+	take_5();
+	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
+	assert_int_equal(lw_stats(f).mapped, 2);
+	assert_ptr_not_equal(b.kva, theirs.kva);
+	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+	free_theirs();
+	finish();
+}
+
+/* The window that was to be replaced is in use by now. */
+static void what_was_chosen_may_be_taken(void **state)
+{
+	struct percpu_lwbuf b;
+
+	(void)state;
+	setup(1, true, 0);
+	assert_non_null(lw_touch(f, 5));
+	call_at("lwbuf: window chosen", take_5);
+	assert_int_equal(percpu_lwbuf_alloc(f, 6, 0, &b), 0);
+	assert_true(lw_is_right(b.kva, 6, PAGE) && lw_is_right(theirs.kva, 5, PAGE));
+	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+	free_theirs();
+	finish();
+}
+
+static void lower_the_limit(void)
+{
+	assert_int_equal(percpu_lwbuf_set_max_excess(f, 0), 0);
+}
+
+/* Who was about to map a window when the limit was lowered does not keep it. */
+static void the_limit_may_be_lowered_meanwhile(void **state)
+{
+	(void)state;
+	setup(8, true, 0);
+	assert_non_null(lw_touch(f, 5));
+	call_at("lwbuf: window to be mapped", lower_the_limit);
+	assert_non_null(lw_touch(f, 6));
+	assert_int_equal(lw_stats(f).excess, 0);
+	finish();
+}
+
+/* Shared buffers */
+
+static void use_for_another_page(void)
+{
+	assert_int_equal(percpu_sfbuf_free(f, shared), 0);
+	assert_int_equal(percpu_sfbuf_alloc(f, 9, PERCPU_SFBUF_NOWAIT, &other), 0);
+	assert_ptr_equal(other, shared);
+}
+
+/* The buffer that was seen has another page when the reference is taken. */
+static void a_buffer_may_change_its_page(void **state)
+{
+	struct percpu_sfbuf *b;
+
+	(void)state;
+	setup(8, true, 1);
+	assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &shared), 0);
+	call_at("sfbuf: buffer seen", use_for_another_page);
+	assert_int_equal(percpu_sfbuf_alloc(f, 5, PERCPU_SFBUF_NOWAIT, &b), -ENOSPC);
+	assert_true(lw_is_right(percpu_sfbuf_kva(other), 9, PAGE));
+	assert_int_equal(percpu_sfbuf_free(f, other), 0);
+	finish();
+}
+
+static void free_and_get_again(void)
+{
+	assert_int_equal(percpu_sfbuf_free(f, shared), 0);
+	shared = NULL;
+}
+
+/* The buffer that was seen has no references when one is taken. */
+static void a_buffer_may_lose_its_references(void **state)
+{
+	struct percpu_sfbuf *b;
+
+	(void)state;
+	setup(8, true, 1);
+	assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &shared), 0);
+	call_at("sfbuf: buffer seen", free_and_get_again);
+	assert_int_equal(percpu_sfbuf_alloc(f, 5, PERCPU_SFBUF_NOWAIT, &b), 0);
+	assert_true(lw_is_right(percpu_sfbuf_kva(b), 5, PAGE));
+	assert_int_equal(percpu_sfbuf_alloc(f, 6, PERCPU_SFBUF_NOWAIT, &other), -ENOSPC);
+	assert_int_equal(percpu_sfbuf_free(f, b), 0);
+	assert_int_equal(percpu_sfbuf_free(f, b), -EINVAL);
+	finish();
+}
+
+static void store_once_more(void)
+{
+	assert_int_equal(percpu_sfbuf_alloc(f, 5, PERCPU_SFBUF_WRITE, &other), 0);
+	memset(percpu_sfbuf_kva(other), 0, PAGE);
+	assert_int_equal(percpu_sfbuf_free(f, other), 0);
+}
+
+/* Somebody stores to the page while the last reference is about to go. */
+static void stores_beside_the_last_free_are_kept(void **state)
+{
+	struct percpu_lwbuf b;
+
+	(void)state;
+	setup(8, false, 1);
+	assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &shared), 0);
+	call_at("sfbuf: last reference", store_once_more);
+	assert_int_equal(percpu_sfbuf_free(f, shared), 0);
+	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
+	assert_int_equal(*(uint64_t *)percpu_lwbuf_kva(&b), 0);
+	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+	finish();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_saw_a_window_may_not_get_it),
+		cmocka_unit_test(a_window_that_was_seen_may_show_something_else),
+		cmocka_unit_test(who_moves_looks_again),
+		cmocka_unit_test(a_place_that_was_seen_may_be_taken),
+		cmocka_unit_test(what_was_chosen_may_be_taken),
+		cmocka_unit_test(the_limit_may_be_lowered_meanwhile),
+		cmocka_unit_test(a_buffer_may_change_its_page),
+		cmocka_unit_test(a_buffer_may_lose_its_references),
+		cmocka_unit_test(stores_beside_the_last_free_are_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
