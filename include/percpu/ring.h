@@ -37,6 +37,11 @@ PERCPU_BEGIN_DECLS
  *  taken. Without it the oldest are overwritten. */
 #define PERCPU_RING_KEEP 0x1
 
+/** For percpu_ring_create() and its like, in tests: a put of a size that no record can have
+ *  prints an error that names the ring, and aborts. It is no property of the ring: of its
+ *  other handles each has its own. */
+#define PERCPU_RING_DEBUG 0x2
+
 /** A ring per CPU. The fields are the library's. */
 struct percpu_ring {
 	struct percpu_block block;
@@ -44,6 +49,7 @@ struct percpu_ring {
 	uint64_t keep;	/* ~0 with PERCPU_RING_KEEP, or 0 */
 	size_t longest; /* bytes of a record that the inline put takes; 0: none */
 	struct percpu_ring *next;
+	unsigned debug; /* PERCPU_RING_DEBUG */
 };
 
 /*
@@ -62,8 +68,8 @@ struct percpu_ring {
  * Create empty rings of size bytes, a power of two, for each CPU: in memory of this process,
  * or in a region, whose lanes must be longer by 128 bytes (percpu_region_options.lane_size).
  * Records of up to a quarter of the size fit, but not more than PERCPU_RING_MAX_RECORD. A
- * record takes 24 bytes more than its own, which are rounded up to 8. flags are 0 or
- * PERCPU_RING_KEEP.
+ * record takes 24 bytes more than its own, which are rounded up to 8. flags are of
+ * PERCPU_RING_KEEP and PERCPU_RING_DEBUG.
  *
  * Private rings take memory as they are used. A shared region reserves a ring for each CPU,
  * and two more.

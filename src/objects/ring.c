@@ -9,6 +9,7 @@
  * over what was left. In the bias lane there is the control block.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,7 @@ static bool is_ring_size(uint64_t size, unsigned flags)
 static void lay_out_ring(struct percpu_ring *r, size_t size, unsigned flags)
 {
 	memset(r, 0, sizeof(*r));
+	r->debug = flags & PERCPU_RING_DEBUG;
 	r->mask = size / sizeof(uint64_t) - 1;
 	r->keep = flags & PERCPU_RING_KEEP ? UINT64_MAX : 0;
 }
@@ -119,7 +121,7 @@ static int adopt_ring(const struct percpu_block *found, struct percpu_plan *p)
 
 	if (!is_ring_size(size, flags))
 		return -ENOENT;
-	lay_out_ring(t, size, flags);
+	lay_out_ring(t, size, flags | wanted.debug);
 	if (wanted.mask != 0 && (wanted.mask != t->mask || wanted.keep != t->keep))
 		return -ENOENT;
 	if (__atomic_load_n(&c->clock, __ATOMIC_RELAXED) != PERCPU_RING_CLOCK)
@@ -146,7 +148,7 @@ static struct percpu_plan ring_plan(struct percpu_ring *t, size_t size)
 /* Returns 0 or -EINVAL. */
 static int plan_ring(size_t size, unsigned flags, struct percpu_ring *t, struct percpu_plan *ret)
 {
-	if (!is_ring_size(size, flags))
+	if (!is_ring_size(size, flags & ~(unsigned)PERCPU_RING_DEBUG))
 		return -EINVAL;
 	lay_out_ring(t, size, flags);
 	*ret = ring_plan(t, size);
@@ -304,16 +306,30 @@ static int put_by_sequence(const struct percpu_ring *r, const char *src, size_t 
 	return percpu_seq_put(r->block.base, r->block.stride, r->mask, r->keep, src, size, last);
 }
 
+/* Whether a record can have that size. */
+static int check_record(const struct percpu_ring *r, size_t size)
+{
+	int e = size == 0 ? -EINVAL : size > percpu_ring_longest(r) ? -EMSGSIZE : 0;
+
+	if (e != 0 && r->debug != 0) {
+		dprintf(STDERR_FILENO,
+			"libpercpu: ring %p of %zu bytes: a record has 1 to %zu bytes, not %zu\n",
+			(const void *)r, (size_t)(r->mask + 1) * sizeof(uint64_t),
+			percpu_ring_longest(r), size);
+		abort();
+	}
+	return e;
+}
+
 int percpu_ring_put_slow(const struct percpu_ring *r, const void *src, size_t size)
 {
-	int e = PERCPU_SEQ_SLOW;
+	int e = check_record(r, size);
 
-	if (size == 0)
-		return -EINVAL;
+	if (e != 0)
+		return e;
 	if (!r->block.chunk->region->writable)
 		return -EROFS;
-	if (size > r->longest)
-		return -EMSGSIZE;
+	e = PERCPU_SEQ_SLOW;
 	for (int try = 0; percpu_seq_retry(e, try); try++)
 		e = put_by_sequence(r, src, size);
 	if (e == PERCPU_SEQ_SLOW)

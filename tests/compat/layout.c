@@ -87,12 +87,13 @@ AT(percpu_compact, block, 0, 0, 0);
 AT(percpu_compact, half, 40, 24, 20);
 AT(percpu_compact, n, 48, 32, 28);
 
-SIZE(percpu_ring, 72, 48, 44);
+SIZE(percpu_ring, 80, 56, 48);
 AT(percpu_ring, block, 0, 0, 0);
 AT(percpu_ring, mask, 40, 24, 20);
 AT(percpu_ring, keep, 48, 32, 28);
 AT(percpu_ring, longest, 56, 40, 36);
 AT(percpu_ring, next, 64, 44, 40);
+AT(percpu_ring, debug, 72, 48, 44);
 
 SIZE(percpu_ring_record, 48, 40, 40);
 AT(percpu_ring_record, cpu, 0, 0, 0);

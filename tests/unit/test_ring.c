@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* test_ring.c - rings of one process: records, sizes, laps, refusals, readers. */
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <percpu/percpu.h>
 
@@ -78,7 +81,7 @@ static void bad_sizes_are_refused(void **state)
 	(void)state;
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_int_equal(percpu_ring_create(wrong[i], 0, &r), -EINVAL);
-	assert_int_equal(percpu_ring_create(SMALL, 2, &r), -EINVAL);
+	assert_int_equal(percpu_ring_create(SMALL, 4, &r), -EINVAL);
 	assert_null(r);
 	begin(SMALL, 0, 0);
 	assert_int_equal(percpu_ring_longest(ring), SMALL / 4);
@@ -88,6 +91,40 @@ static void bad_sizes_are_refused(void **state)
 	expect_nothing();
 	assert_int_equal(percpu_ring_dropped(ring), 0);
 	end();
+}
+
+static int said[2]; /* a pipe: what a child prints */
+
+static int put_in_debug_ring(void *arg)
+{
+	const size_t *size = arg;
+
+	dup2(said[1], STDERR_FILENO);
+	if (percpu_ring_create(SMALL, PERCPU_RING_DEBUG, &ring) != 0 || put(1, SMALL / 4) != 0)
+		return 1;
+	signal(SIGABRT, SIG_DFL);
+	return put(1, *size);
+}
+
+static void debug_rings_say_what_is_wrong(void **state)
+{
+	static size_t sizes[] = { 0, SMALL / 4 + 1 };
+	char text[200] = "", want[80];
+	pid_t pid;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(pipe(said), 0);
+		pid = test_fork(put_in_debug_ring, &sizes[i]);
+		assert_int_equal(test_wait(pid, 30) & 127, SIGABRT);
+		close(said[1]);
+		assert_true(read(said[0], text, sizeof(text) - 1) > 0);
+		close(said[0]);
+		snprintf(want, sizeof(want), "of %d bytes: a record has 1 to %d bytes, not %zu\n",
+			 SMALL, SMALL / 4, sizes[i]);
+		assert_non_null(strstr(text, "ring 0x"));
+		assert_non_null(strstr(text, want));
+	}
 }
 
 static void every_size_is_read_as_it_was_put(void **state)
@@ -281,6 +318,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bad_sizes_are_refused),
+		cmocka_unit_test(debug_rings_say_what_is_wrong),
 		cmocka_unit_test(every_size_is_read_as_it_was_put),
 		cmocka_unit_test(nothing_behind_a_record_is_read),
 		cmocka_unit_test(the_oldest_are_overwritten),
