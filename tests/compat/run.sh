@@ -131,6 +131,15 @@ pkgconfig_freebsd()
 }
 
 # shellcheck disable=SC2046
+pkgconfig_dragonfly()
+{
+	cc -O2 "$here/dragonfly_unchanged.c" -o unchanged \
+		$(pkg-config --cflags --libs percpu-dragonfly) -Wl,-rpath,"$prefix/lib" -pthread &&
+		runs_unchanged ./unchanged &&
+		! cc -c "$here/dragonfly_unchanged.c" -o unchanged.o $(pkg-config --cflags percpu)
+}
+
+# shellcheck disable=SC2046
 pkgconfig_freebsd_late()
 {
 	cc -O2 "$here/freebsd_unchanged.c" -o unchanged \
@@ -247,6 +256,7 @@ expected_tier=$(./shared)
 check 'percpu-doctor is installed' doctor
 check 'Meson as old as is said' oldest_meson
 check "pkg-config, FreeBSD's include lines" pkgconfig_freebsd
+check "pkg-config, DragonFly's include lines" pkgconfig_dragonfly
 check "another library's vfork" interposition
 check 'pkg-config, static program' pkgconfig_static
 check 'pkg-config, loaded late' pkgconfig_late
