@@ -211,8 +211,9 @@ PERCPU_API void percpu_ring_reader_destroy(struct percpu_ring_reader *reader);
  *	-EAGAIN	there is no record now
  *	-EBADMSG  what a ring holds are no records: another process has damaged it. The
  *		reader goes on behind, with the next call
- *	-EPERM, -ETIMEDOUT, -EAGAIN, -ENOMEM  it could not fence, as percpu_fence_all(); the
- *		records stay, and a reader with PERCPU_RING_UNFENCED can read them
+ *	-EPERM, -ETIMEDOUT, -ENOMEM  it could not fence, as percpu_fence_all(), of which
+ *		-EAGAIN is -EPERM here; the records stay, and a reader with
+ *		PERCPU_RING_UNFENCED can read them
  *	-ETIMEDOUT  a thread that puts or takes records under a lock is stopped
  *	-ENOMEM	no memory
  *	-EINVAL	a NULL

@@ -105,13 +105,14 @@ _Static_assert(sizeof(struct percpu_stats_control) == 56, "file layout");
 
 /** The control block of rings, in the bias lane at the key. */
 struct percpu_ring_control {
-	uint64_t size;	  /* bytes of a CPU's ring */
-	uint64_t bias;	  /* 0: of percpu_ring_lane.dropped, which is at this offset */
-	uint32_t flags;	  /* of percpu_ring_create() */
-	uint32_t clock;	  /* enum percpu_ring_clock */
-	uint64_t ticks;	  /* the counter when the rings were created, */
-	uint64_t ns;	  /* and CLOCK_MONOTONIC then */
-	uint64_t boot[2]; /* tells that boot of the machine from others; 0: not known */
+	uint64_t size;	 /* bytes of a CPU's ring */
+	uint64_t bias;	 /* 0: of percpu_ring_lane.dropped, which is at this offset */
+	uint32_t flags;	 /* of percpu_ring_create() */
+	uint32_t clock;	 /* enum percpu_ring_clock */
+	uint64_t ticks;	 /* the counter when the rings were created, */
+	uint64_t ns;	 /* and CLOCK_MONOTONIC then */
+	uint64_t boot;	 /* tells that boot of the machine from others; 0: not known */
+	uint64_t timens; /* the time namespace in which ns was read; 0: not known */
 	uint64_t unused;
 	uint64_t rate; /* ns per 2^32 ticks; 0: not known yet */
 } PERCPU_ALIGNED_WORD;

@@ -88,15 +88,17 @@ uint64_t percpu_ring_ns(uint64_t ticks, struct percpu_ring_moment from,
 /** Note a moment in the control block. */
 void percpu_ring_anchor(struct percpu_ring_control *c);
 
-/** Whether the moment there is of this boot of the machine, as far as is known. */
+/** Whether the moment there is of this boot of the machine, and of the clock that this process
+ *  reads, as far as is known. Processes of other time namespaces read others. */
 bool percpu_ring_is_of_this_boot(const struct percpu_ring_control *c);
+bool percpu_ring_is_of_this_clock(const struct percpu_ring_control *c);
 
-/** Note how fast the counter counts, if the moment there is some time ago. If it is of
- *  another boot, replace it. */
+/** Note how fast the counter counts, if the moment there is some time ago, and of this
+ *  process's clock. If it is of another boot, replace it. */
 void percpu_ring_rate(struct percpu_ring_control *c);
 
 /** Set two moments between which each record is whose counter was read before this. */
-void percpu_ring_moments(const struct percpu_ring_control *c, bool of_this_boot,
+void percpu_ring_moments(const struct percpu_ring_control *c, bool of_this_clock,
 			 struct percpu_ring_moment *from, struct percpu_ring_moment *to);
 
 /* local.c */

@@ -47,6 +47,7 @@ struct percpu_ring_reader {
 	unsigned flags;
 	unsigned cpu;
 	bool of_this_boot;
+	bool of_this_clock;
 	uint64_t round;
 	uint64_t until; /* records from this time on are of a later round */
 	uint64_t ns;	/* of the last record */
@@ -209,7 +210,7 @@ static int fill_stream(struct percpu_ring_reader *reader, struct stream *s)
 		return -ENOMEM;
 	e = takes(reader) ? take_words(r, s) : look_at_words(r, s);
 	s->copied = reader->of_this_boot ? percpu_ring_ticks() : UINT64_MAX - 1;
-	percpu_ring_moments(percpu_ring_control(r), reader->of_this_boot, &reader->from,
+	percpu_ring_moments(percpu_ring_control(r), reader->of_this_clock, &reader->from,
 			    &reader->to);
 	return e;
 }
@@ -364,6 +365,8 @@ static int begin_round(struct percpu_ring_reader *reader)
 	if ((reader->flags & PERCPU_RING_UNFENCED) == 0 && reader->of_this_boot) {
 		until = percpu_ring_ticks();
 		e = fence_rings(reader);
+		if (e == -EAGAIN) /* no thread can be started: not "no record" */
+			e = -EPERM;
 		for (uint32_t i = 0; i < reader->n && e == 0; i++)
 			if (reader->stream[i].number >= reader->ring->block.chunk->cpus &&
 			    is_used_stream(reader, &reader->stream[i]))
@@ -424,6 +427,7 @@ int percpu_ring_reader_create(const struct percpu_ring *r, unsigned cpu, unsigne
 	reader->cpu = cpu;
 	reader->n = n;
 	reader->of_this_boot = percpu_ring_is_of_this_boot(percpu_ring_control(r));
+	reader->of_this_clock = percpu_ring_is_of_this_clock(percpu_ring_control(r));
 	for (uint32_t i = 0; i < n && e != -ENOMEM; i++)
 		e = begin_stream(reader, &reader->stream[i],
 				 cpu == PERCPU_RING_ALL ? i : cpu + i * cpus);

@@ -5,7 +5,8 @@
  * both, that of the creation and its own, and each record is between them.
  */
 #include <fcntl.h>
-#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "objects.h"
 
@@ -65,18 +66,27 @@ uint64_t percpu_ring_ns(uint64_t ticks, struct percpu_ring_moment from,
 	return part < all ? from.ns + (uint64_t)part : to.ns;
 }
 
-static void find_boot(uint64_t out[2])
+static uint64_t find_boot(void)
 {
 	char id[36];
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	uint64_t boot = 0;
 
-	out[0] = out[1] = 0;
 	if (fd < 0)
-		return;
+		return 0;
 	if (read(fd, id, sizeof(id)) == (ssize_t)sizeof(id))
 		for (size_t i = 0; i < sizeof(id); i++) /* any hash will do */
-			out[i % 2] = out[i % 2] * 31 + (unsigned char)id[i];
+			boot = (boot ^ (unsigned char)id[i]) * UINT64_C(0x100000001b3);
 	close(fd);
+	return boot;
+}
+
+/* CLOCK_MONOTONIC is another clock in each time namespace. */
+static uint64_t find_timens(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/time", &st) == 0 ? st.st_ino : 0;
 }
 
 static uint64_t load_field(const uint64_t *field)
@@ -92,22 +102,27 @@ static void store_field(uint64_t *field, uint64_t value)
 void percpu_ring_anchor(struct percpu_ring_control *c)
 {
 	struct percpu_ring_moment now = percpu_ring_now();
-	uint64_t boot[2];
 
-	find_boot(boot);
 	store_field(&c->ticks, now.ticks);
 	store_field(&c->ns, now.ns);
-	store_field(&c->boot[0], boot[0]);
-	store_field(&c->boot[1], boot[1]);
+	store_field(&c->boot, find_boot());
+	store_field(&c->timens, find_timens());
+}
+
+static bool is_same_or_unknown(uint64_t noted, uint64_t found)
+{
+	return noted == found || noted == 0 || found == 0;
 }
 
 bool percpu_ring_is_of_this_boot(const struct percpu_ring_control *c)
 {
-	uint64_t noted[2] = { load_field(&c->boot[0]), load_field(&c->boot[1]) }, boot[2];
+	return is_same_or_unknown(load_field(&c->boot), find_boot());
+}
 
-	find_boot(boot);
-	return (noted[0] == boot[0] && noted[1] == boot[1]) || (boot[0] | boot[1]) == 0 ||
-	       (noted[0] | noted[1]) == 0;
+bool percpu_ring_is_of_this_clock(const struct percpu_ring_control *c)
+{
+	return percpu_ring_is_of_this_boot(c) &&
+	       is_same_or_unknown(load_field(&c->timens), find_timens());
 }
 
 void percpu_ring_rate(struct percpu_ring_control *c)
@@ -117,16 +132,18 @@ void percpu_ring_rate(struct percpu_ring_control *c)
 
 	if (!percpu_ring_is_of_this_boot(c))
 		percpu_ring_anchor(c);
+	else if (!percpu_ring_is_of_this_clock(c))
+		return;
 	else if (now.ns > ns && now.ns - ns >= SOON_NS && now.ticks > ticks)
 		store_field(&c->rate, (uint64_t)((double)(now.ns - ns) * 4294967296.0 /
 						 (double)(now.ticks - ticks)));
 }
 
-void percpu_ring_moments(const struct percpu_ring_control *c, bool of_this_boot,
+void percpu_ring_moments(const struct percpu_ring_control *c, bool of_this_clock,
 			 struct percpu_ring_moment *from, struct percpu_ring_moment *to)
 {
 	*from = (struct percpu_ring_moment){ load_field(&c->ticks), load_field(&c->ns) };
-	if (of_this_boot) {
+	if (of_this_clock) {
 		*to = percpu_ring_now();
 	} else {
 		to->ticks = from->ticks + (UINT64_C(1) << 56);

@@ -292,6 +292,7 @@ static int ring_in(struct percpu_region *r)
 		e = percpu_ring_reader_create(ring, PERCPU_RING_ALL, 0, &reader);
 	while (e == 0 && (e = percpu_ring_read(reader, &record)) == 0)
 		read++;
+	assert_true(e != -EAGAIN || read == 10); /* which is the end, and no failure */
 	fault_clear();
 	/* Whatever went wrong, the records are still there. */
 	while (reader != NULL && percpu_ring_read(reader, &record) == 0)

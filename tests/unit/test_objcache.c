@@ -265,7 +265,7 @@ static void arrays_stay_short_without_need(void **state)
 
 	(void)state;
 	test_pin(0, test_cpu(0));
-	for (unsigned i = 0; i < 100; i++) {
+	for (unsigned i = 0; i < 30; i++) {
 		get_all(oc, 100);
 		put_all(oc, 100);
 		for (unsigned k = 0; k < 400; k++) {
@@ -284,7 +284,7 @@ static uint64_t array_of(uint64_t cached, size_t limit, unsigned burst)
 	struct percpu_objcache *oc = make_cache(&o);
 	uint64_t array;
 
-	for (unsigned i = 0; i < 2000; i++) {
+	for (unsigned i = 0; i < 200; i++) {
 		get_all(oc, burst);
 		put_all(oc, burst);
 	}

@@ -385,7 +385,7 @@ static void records_of_an_earlier_boot(void **state)
 	assert_int_equal(percpu_ring_attach(region, percpu_ring_key(ring), &again), 0);
 	percpu_ring_detach(again);
 	assert_true(c->rate != 0);
-	c->boot[0] ^= 1;
+	c->boot ^= 1;
 	percpu_ring_reader_destroy(reader);
 	assert_int_equal(percpu_ring_reader_create(seen, PERCPU_RING_ALL, 0, &reader), 0);
 	expect(1);
@@ -399,6 +399,42 @@ static void records_of_an_earlier_boot(void **state)
 	assert_true(c->ticks > first);
 	assert_true(percpu_ring_is_of_this_boot(c));
 	percpu_ring_detach(again);
+	end();
+}
+
+/* Who reads another CLOCK_MONOTONIC goes by what is noted, and notes nothing. */
+static void clocks_of_other_namespaces(void **state)
+{
+	struct percpu_ring_control *c;
+	struct percpu_ring *again;
+	uint64_t rate, first;
+
+	(void)state;
+	begin(0);
+	c = percpu_ring_control(ring);
+	if (c->timens == 0)
+		test_skip("this kernel has no time namespaces");
+	c->timens ^= 1;
+	assert_int_equal(put(1), 0);
+	test_sleep_us(20000);
+	assert_int_equal(put(2), 0);
+	assert_int_equal(percpu_ring_attach(region, percpu_ring_key(ring), &again), 0);
+	percpu_ring_detach(again);
+	assert_int_equal(c->rate, 0);
+	c->timens ^= 1;
+	assert_int_equal(percpu_ring_attach(region, percpu_ring_key(ring), &again), 0);
+	percpu_ring_detach(again);
+	rate = c->rate;
+	assert_true(rate != 0);
+	c->timens ^= 1;
+	c->ns += UINT64_C(1000000000000);
+	percpu_ring_reader_destroy(reader);
+	assert_int_equal(percpu_ring_reader_create(seen, PERCPU_RING_ALL, 0, &reader), 0);
+	expect(1);
+	first = record.time;
+	assert_true(first >= c->ns && first < c->ns + 1000000000);
+	expect(2);
+	assert_in_range(record.time - first, 19000000, 10000000000);
 	end();
 }
 
@@ -423,6 +459,7 @@ int main(void)
 		cmocka_unit_test(times_are_not_believed),
 		cmocka_unit_test(positions_are_not_believed),
 		cmocka_unit_test(records_of_an_earlier_boot),
+		cmocka_unit_test(clocks_of_other_namespaces),
 	};
 
 	return cmocka_run_group_tests(tests, prepare, test_remove_paths);
