@@ -102,10 +102,16 @@ static void complete_ring(struct percpu_block *b)
 {
 	struct percpu_ring *r = (struct percpu_ring *)b;
 
-	if (!b->chunk->region->writable)
-		return; /* so that all puts take the slow path, which refuses them */
-	r->longest = percpu_ring_longest(r);
-	percpu_ring_rate(percpu_ring_control(r));
+	/* Otherwise all puts take the slow path, which refuses them. */
+	if (b->chunk->region->writable)
+		r->longest = percpu_ring_longest(r);
+}
+
+/* Not while it is created, when its control block may be that of an earlier one. */
+static void note_rate(const struct percpu_ring *r)
+{
+	if (r->block.chunk->region->writable)
+		percpu_ring_rate(percpu_ring_control(r));
 }
 
 /* Read the layout that the creator wrote. Another process may have damaged it since, so each
@@ -189,23 +195,29 @@ int percpu_ring_open(struct percpu_region *r, unsigned root, size_t size, unsign
 	struct percpu_plan p;
 	int e = plan_ring(size, flags, &t, &p);
 
-	return e != 0 ? e : percpu_block_open(r, root, &p, ret);
+	if (e == 0)
+		e = percpu_block_open(r, root, &p, ret);
+	if (e == 0)
+		note_rate(*ret);
+	return e;
 }
 
 int percpu_ring_attach(struct percpu_region *r, uint64_t key, struct percpu_ring **ret)
 {
 	struct percpu_ring t = { .mask = 0 };
 	struct percpu_plan p = ring_plan(&t, PERCPU_RING_MIN);
+	int e = percpu_block_attach(r, key, &p, ret);
 
-	return percpu_block_attach(r, key, &p, ret);
+	if (e == 0)
+		note_rate(*ret);
+	return e;
 }
 
 void percpu_ring_detach(struct percpu_ring *r)
 {
 	if (r == NULL)
 		return;
-	if (r->block.chunk->region->writable)
-		percpu_ring_rate(percpu_ring_control(r));
+	note_rate(r);
 	delist_ring(r);
 	free(r);
 }
