@@ -74,6 +74,17 @@ static int reserve_windows(const struct percpu_lwbufs *f, struct percpu_window_p
 	return 0;
 }
 
+/* Other threads read when a window was freed, so that is never stored but atomically. */
+static struct percpu_window *make_block(void)
+{
+	size_t size = PERCPU_WINDOW_BLOCK * sizeof(struct percpu_window);
+	struct percpu_window *block = aligned_alloc(_Alignof(struct percpu_window), size);
+
+	if (block != NULL)
+		memset(block, 0, size);
+	return block;
+}
+
 /* Ids begin with 1. */
 static int make_window(const struct percpu_lwbufs *f, struct percpu_window_pool *p,
 		       struct percpu_window **ret)
@@ -84,8 +95,7 @@ static int make_window(const struct percpu_lwbufs *f, struct percpu_window_pool 
 	if (p->made + 1 == PERCPU_WINDOW_IDS)
 		return -ENOMEM;
 	if (*block == NULL)
-		*block = aligned_alloc(_Alignof(struct percpu_window),
-				       PERCPU_WINDOW_BLOCK * sizeof(**block));
+		__atomic_store_n(block, make_block(), __ATOMIC_RELEASE);
 	if (*block == NULL)
 		return -ENOMEM;
 	if (p->made == p->room)
@@ -93,9 +103,9 @@ static int make_window(const struct percpu_lwbufs *f, struct percpu_window_pool 
 	if (e != 0)
 		return e;
 	w = percpu_window_at(p->blocks, p->made + 1);
-	*w = (struct percpu_window){ .at = p->spaces->at + (p->spaces->used++ << f->shift),
-				     .id = p->made + 1,
-				     .bounces = p->bounces };
+	w->at = p->spaces->at + (p->spaces->used++ << f->shift);
+	w->id = p->made + 1;
+	w->bounces = p->bounces;
 	__atomic_store_n(&p->made, p->made + 1, __ATOMIC_RELEASE);
 	*ret = w;
 	return 0;

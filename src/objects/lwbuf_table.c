@@ -139,9 +139,15 @@ struct percpu_window *percpu_window_find_slow(const struct percpu_lwbufs *f, uin
 	return NULL;
 }
 
+/* When the window of a word of any CPU was freed. A thread of another CPU may see the word
+ * before it sees the block. */
 static uint64_t freed_at(const struct percpu_lwbufs *f, uint64_t word)
 {
-	return percpu_window_load(&percpu_window_at(f->blocks, id_of(word))->freed);
+	struct percpu_window *const *at = &f->blocks[id_of(word) / PERCPU_WINDOW_BLOCK];
+	const struct percpu_window *block = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+
+	return block != NULL ? percpu_window_load(&block[id_of(word) % PERCPU_WINDOW_BLOCK].freed) :
+			       0;
 }
 
 /* Choose the place for a page: that of its ghost, or else an empty one, or another ghost's.

@@ -263,12 +263,12 @@ static int use_in_child(void *arg)
 	return 0;
 }
 
-static volatile bool stop;
+static bool stop; /* atomic */
 
 static void use_meanwhile(unsigned i, void *arg)
 {
 	(void)arg;
-	for (uint64_t p = i; !stop; p++)
+	for (uint64_t p = i; !__atomic_load_n(&stop, __ATOMIC_RELAXED); p++)
 		if (lw_is_wrong(lw_touch(forked, p % 32) == NULL))
 			return;
 }
@@ -281,11 +281,11 @@ static void children_have_their_own(void **state)
 	(void)state;
 	forked = lw_create(lw_memfd(32, PAGE, true), PERCPU_LWBUF_WINDOW, 8, 0);
 	assert_int_equal(percpu_lwbuf_alloc(forked, 7, 0, &held), 0);
-	stop = false;
+	__atomic_store_n(&stop, false, __ATOMIC_RELAXED);
 	test_team_start(&team, 3, use_meanwhile, NULL);
 	for (unsigned n = 0; n < 10 && status == 0; n++)
 		status = test_wait(test_fork(use_in_child, NULL), 30);
-	stop = true;
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	test_team_join(&team);
 	assert_int_equal(status, 0);
 	assert_false(lw_wrong);
