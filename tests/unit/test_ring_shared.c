@@ -276,7 +276,8 @@ static void read_anything(struct percpu_ring_reader *r, unsigned most)
 /* Each word of a ring with records in it, replaced; fewer where a fence takes long. */
 static void damage_is_told(void **state)
 {
-	const unsigned cases = 8 * (16 + SMALL / 8), step = cases / test_rounds(cases) | 1;
+	const unsigned cases = 8 * (16 + SMALL / 8);
+	const unsigned step = cases / test_rounds(cases) * (1 + test_cpus() / 16) | 1;
 	static const uint64_t odd[] = { 0, 1, 9, 65535, 65544, UINT64_MAX, INT64_MIN, SMALL / 8 };
 	struct percpu_ring_lane *lane;
 	struct percpu_ring_reader *r[4];
