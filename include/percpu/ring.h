@@ -90,6 +90,10 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_ring_create_in(struct percpu_region *r, 
  * Attach to the rings at this root of a shared region, or create them if nobody has, as
  * percpu_counter_array_open() does. -EEXIST is also for another size, or other flags, than
  * the creator's; -ENOTSUP is as of percpu_ring_attach().
+ *
+ * A process that is killed in this call may leave the memory of a set of rings allocated and
+ * unused. The next process that calls it creates others, if the lanes are long enough for
+ * two sets; else it gets -ENOSPC, and the file must be made anew.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_ring_open(struct percpu_region *r, unsigned root,
 						  size_t size, unsigned flags,
@@ -214,7 +218,9 @@ PERCPU_API void percpu_ring_reader_destroy(struct percpu_ring_reader *reader);
  *	-EPERM, -ETIMEDOUT, -ENOMEM  it could not fence, as percpu_fence_all(), of which
  *		-EAGAIN is -EPERM here; the records stay, and a reader with
  *		PERCPU_RING_UNFENCED can read them
- *	-ETIMEDOUT  a thread that puts or takes records under a lock is stopped
+ *	-ETIMEDOUT  a thread that puts or takes records under a lock is stopped. Of one that
+ *		puts a reader says so once, and then reads on: its record may come later than
+ *		its time
  *	-ENOMEM	no memory
  *	-EINVAL	a NULL
  *

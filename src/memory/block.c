@@ -11,6 +11,8 @@
 
 #include "memory.h"
 
+#define PAUSE_NS (PERCPU_SECOND / 1000)
+
 /* Inline functions that programs compiled with another version read these. */
 _Static_assert(offsetof(struct percpu_block, base) == 0, "ABI");
 _Static_assert(offsetof(struct percpu_block, stride) == sizeof(void *), "ABI");
@@ -173,6 +175,20 @@ static int create_at_root(struct percpu_region *r, unsigned root, const struct p
 	return e;
 }
 
+/* There is no room for an object. Another process may have taken it for the same root, which
+ * it is going to set. Returns the root's key, or 0. */
+static uint64_t await_root(struct percpu_region *r, unsigned root)
+{
+	uint64_t key = percpu_region_root(r, root), waited;
+	uint32_t nobody = 0;
+
+	for (waited = 0; key == 0 && waited < PERCPU_LOCK_NS; waited += PAUSE_NS) {
+		percpu_futex_wait(&nobody, 0, PAUSE_NS);
+		key = percpu_region_root(r, root);
+	}
+	return key;
+}
+
 int percpu_block_open(struct percpu_region *r, unsigned root, struct percpu_plan *p, void *ret)
 {
 	uint64_t key;
@@ -184,7 +200,9 @@ int percpu_block_open(struct percpu_region *r, unsigned root, struct percpu_plan
 	PERCPU_STEP("root: looked up");
 	if (key == 0) {
 		e = r->writable ? create_at_root(r, root, p, ret, &key) : -ENOENT;
-		if (e != -EEXIST)
+		if (e == -ENOSPC)
+			key = await_root(r, root);
+		if (e != -EEXIST && key == 0)
 			return e;
 	}
 	e = percpu_block_attach(r, key, p, ret);

@@ -40,6 +40,7 @@ struct stream {
 	uint64_t copied;     /* the ticks then: no record has more */
 	uint64_t ticks;	     /* of the record at `at`, or the last one */
 	uint64_t round;	     /* when it was filled last */
+	uint32_t given_up;   /* who was waited for in vain */
 };
 
 struct percpu_ring_reader {
@@ -328,30 +329,32 @@ static int fence_rings(const struct percpu_ring_reader *reader)
 }
 
 /* Wait until whoever holds the lock of the ring has let it go. A reader that may not take
- * the lock sees that by another holder, or by a record that was committed. */
-static int await_lock(const struct percpu_ring *r, const struct stream *s)
+ * the lock sees that by another holder, or by a record that was committed. A holder that does
+ * not let go is told once: in a copy of a file there may be one that does not exist. */
+static int await_lock(const struct percpu_ring *r, struct stream *s)
 {
-	uint32_t value = __atomic_load_n(&s->lane->lock, __ATOMIC_ACQUIRE), now = value, local = 0;
+	uint32_t holder = __atomic_load_n(&s->lane->lock, __ATOMIC_ACQUIRE) & FUTEX_TID_MASK;
+	uint32_t now = holder, local = 0;
 	uint64_t head = load_ring_word(&s->lane->head), waited = 0;
 	struct percpu_robust h;
-	int e;
+	int e = 0;
 
-	if ((value & FUTEX_TID_MASK) == 0)
+	if (holder == 0 || holder == s->given_up)
 		return 0;
 	if (r->block.chunk->region->writable) {
 		e = percpu_robust_lock(&h, &s->lane->lock, PERCPU_LOCK_NS);
 		if (e == 0)
 			percpu_robust_unlock(&h);
-		return e;
+	} else {
+		for (; now == holder && load_ring_word(&s->lane->head) == head && e == 0;
+		     waited += PAUSE_NS) {
+			percpu_futex_wait(&local, 0, PAUSE_NS);
+			now = __atomic_load_n(&s->lane->lock, __ATOMIC_ACQUIRE) & FUTEX_TID_MASK;
+			e = waited >= PERCPU_LOCK_NS ? -ETIMEDOUT : 0;
+		}
 	}
-	while (((now ^ value) & FUTEX_TID_MASK) == 0 && load_ring_word(&s->lane->head) == head) {
-		if (waited >= PERCPU_LOCK_NS)
-			return -ETIMEDOUT;
-		percpu_futex_wait(&local, 0, PAUSE_NS);
-		waited += PAUSE_NS;
-		now = __atomic_load_n(&s->lane->lock, __ATOMIC_ACQUIRE);
-	}
-	return 0;
+	s->given_up = e == -ETIMEDOUT ? holder : 0;
+	return e;
 }
 
 /* From now on return what was put up to now. */
