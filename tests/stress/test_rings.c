@@ -140,7 +140,7 @@ static void killed_workers_lose_nothing(unsigned flags)
 
 	begin(flags);
 	assert_int_equal(percpu_ring_reader_create(ring, PERCPU_RING_ALL, 0, &reader), 0);
-	for (int k = 0; k < KILLS; k++) {
+	for (unsigned k = 0; k < test_rounds(KILLS); k++) {
 		put = refused = read_ones = lost = 0;
 		dropped = percpu_ring_dropped(ring);
 		start_and_kill(reader, &random);
