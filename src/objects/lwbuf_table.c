@@ -96,6 +96,13 @@ static uint64_t *set_at(const struct percpu_lwbufs *f, unsigned cpu, size_t set)
 	return (uint64_t *)(void *)(f->sets + cpu * f->stride + set);
 }
 
+/* One copy of the sequence for all that is not the usual case. */
+static __attribute__((noinline)) bool swap_word(const struct percpu_lwbufs *f, size_t at,
+						uint64_t old, uint64_t word)
+{
+	return percpu_window_swap(f, at, old, word);
+}
+
 /* The place of a window that shows the page; or of the page's ghost; or -1. */
 static int find_tag(const uint64_t *set, uint64_t tag)
 {
@@ -133,7 +140,7 @@ struct percpu_window *percpu_window_find_slow(const struct percpu_lwbufs *f, uin
 		if (*ret_ghost)
 			return NULL;
 		if (tag_of(word) == page + 1 &&
-		    percpu_likely(percpu_window_swap(f, set + (size_t)way * sizeof(word), word, 0)))
+		    percpu_likely(swap_word(f, set + (size_t)way * sizeof(word), word, 0)))
 			return percpu_window_at(f->blocks, id_of(word));
 	}
 	return NULL;
@@ -205,7 +212,7 @@ struct percpu_window *percpu_window_keep_slow(const struct percpu_lwbufs *f,
 		old = percpu_window_load(&words[way]);
 		PERCPU_STEP("lwbuf: place chosen");
 		w->place = (uint32_t)way;
-		if (percpu_window_swap(f, set + (size_t)way * sizeof(word), old, word))
+		if (swap_word(f, set + (size_t)way * sizeof(word), old, word))
 			return has_window(old) ? percpu_window_at(f->blocks, id_of(old)) : NULL;
 	}
 	return w;
@@ -219,8 +226,7 @@ void percpu_window_remember(const struct percpu_lwbufs *f, uint64_t page)
 	uint64_t old = way >= 0 ? percpu_window_load(&words[way]) : 0;
 
 	if (way >= 0 && !has_window(old))
-		(void)percpu_window_swap(f, set + (size_t)way * sizeof(old), old,
-					 word_of(page, GHOST));
+		(void)swap_word(f, set + (size_t)way * sizeof(old), old, word_of(page, GHOST));
 }
 
 /* Take the window of this word out of another CPU's table, or this one's. */
@@ -331,7 +337,7 @@ struct percpu_window *percpu_window_evict(const struct percpu_lwbufs *f, uint64_
 			break;
 		if (seen.cpu != here)
 			w = take_from(f, seen.cpu, seen.at, seen.word);
-		else if (percpu_window_swap(f, seen.at, seen.word, 0))
+		else if (swap_word(f, seen.at, seen.word, 0))
 			w = percpu_window_at(f->blocks, id_of(seen.word));
 	}
 	for (unsigned cpu = 0; cpu < f->cpus && w == NULL; cpu++) {
