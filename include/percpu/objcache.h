@@ -41,7 +41,9 @@ struct percpu_objcache {
  *
  * The backend's functions, the constructor and the destructor are called without a lock
  * of the library, so they may use caches, also this one. They must return: no longjmp, no
- * exceptions. A thread that is canceled meanwhile is canceled after the call.
+ * exceptions. A thread that is canceled meanwhile is canceled after the call. While it allows
+ * asynchronous cancellation, a thread must not call anything here: the object that it is
+ * getting or putting would stay taken.
  */
 
 /**
