@@ -16,7 +16,8 @@
  * A file that may shrink is only read and written by bounce buffers, because an access to
  * a mapping beyond the end of its file is SIGBUS. So no call of this header, and no access
  * to the bytes of a buffer, raises SIGBUS, unless the program itself has said that the file
- * keeps its size (PERCPU_LWBUF_KEEPS_SIZE), and it does not.
+ * keeps its size (PERCPU_LWBUF_KEEPS_SIZE), and it does not; or a thread stores to a hole of a
+ * file that is mapped, and its file system is full.
  *
  * docs/lwbuf.md says when to use which. sfbuf.h has buffers that threads share.
  */
@@ -153,12 +154,13 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uin
  *		whose window or bounce buffer was freed is noticed, until that one was
  *		allocated 2^31 times; what is direct has no copy to compare with
  *	-ERANGE	the file no longer has the page: nothing was written back
- *	-ENOSPC, -EIO and other errors of pwrite(2): not all was written back
+ *	-ENOSPC, -EIO and other errors of pwrite(2), of which -EINVAL (as for descriptors with
+ *		O_DIRECT) is -EIO here: not all was written back
  *	With all but -EINVAL the buffer is free.
  *
  * With PERCPU_LWBUF_DEBUG, the library prints which page, whose buffer and what was wrong
  * to standard error, and aborts: for a second free, a foreign buffer, and percpu_lwbuf_kva()
- * after the free. An access to the bytes after the free is SIGSEGV.
+ * of a copy after the free; of *b itself it is NULL then. An access to the bytes after the free is SIGSEGV.
  */
 PERCPU_API int percpu_lwbuf_free(struct percpu_lwbufs *f, struct percpu_lwbuf *b);
 

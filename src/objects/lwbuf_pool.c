@@ -253,7 +253,8 @@ int percpu_window_write(const struct percpu_lwbufs *f, const struct percpu_windo
 		if (n > 0)
 			done += (size_t)n;
 		else if (n == 0 || errno != EINTR)
-			e = n == 0 ? -EIO : percpu_errno();
+			e = n == 0 || errno == EINVAL ? -EIO :
+							percpu_errno(); /* not the caller's */
 	}
 	percpu_restore_cancel(state);
 	return e;

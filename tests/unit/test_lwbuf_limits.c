@@ -294,6 +294,30 @@ static void children_have_their_own(void **state)
 	assert_int_equal(percpu_lwbuf_destroy(forked), 0);
 }
 
+/* What pwrite(2) says of its own arguments is not said of the caller's. */
+static void a_failed_write_frees_the_buffer(void **state)
+{
+	struct percpu_lwbuf_options o = { .size = sizeof(o), .flags = PERCPU_LWBUF_WRITABLE };
+	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_DIRECT, 0600);
+	struct percpu_lwbufs *f;
+	struct percpu_lwbuf b;
+
+	(void)state;
+	if (fd < 0)
+		test_skip("no O_DIRECT, or no O_TMPFILE, in /tmp");
+	assert_int_equal(ftruncate(fd, 5), 0);
+	assert_int_equal(percpu_lwbuf_create(fd, &o, &f), 0);
+	assert_int_equal(percpu_lwbuf_alloc(f, 0, PERCPU_LWBUF_WRITE, &b), 0);
+	if (pwrite(fd, percpu_lwbuf_kva(&b), 5, 0) == 5) {
+		assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+	} else {
+		assert_int_equal(percpu_lwbuf_free(f, &b), -EIO);
+		assert_int_equal(percpu_lwbuf_free(f, &b), -EINVAL);
+	}
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	close(fd);
+}
+
 /* PERCPU_LWBUF_DEBUG */
 
 static int free_twice(struct percpu_lwbufs *f)
@@ -430,6 +454,7 @@ int main(void)
 		cmocka_unit_test(truncation_is_an_error),
 		cmocka_unit_test(what_was_cut_off_stays_off),
 		cmocka_unit_test(children_have_their_own),
+		cmocka_unit_test(a_failed_write_frees_the_buffer),
 		cmocka_unit_test(debug_names_what_is_wrong),
 	};
 
