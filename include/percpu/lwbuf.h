@@ -118,8 +118,9 @@ struct percpu_lwbuf_options {
 PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_create(int fd, const struct percpu_lwbuf_options *o,
 						     struct percpu_lwbufs **ret);
 
-/** Unmap and free all. Returns 0, or -EBUSY while buffers are allocated, of sfbuf.h, too; in
- *  a child of fork those that were allocated before do not count. NULL is fine. */
+/** Unmap and free all. Returns 0, or -EBUSY while buffers are allocated, of sfbuf.h, too. NULL
+ *  is fine. In a child of fork as many as were allocated at the fork do not count; so a child
+ *  that frees some of those must not call this while it has others. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_destroy(struct percpu_lwbufs *f);
 
 /** For percpu_lwbuf_alloc(): the caller will store to the page. */
