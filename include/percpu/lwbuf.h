@@ -154,7 +154,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uin
  *	-EINVAL	f or b is NULL; b is not allocated, or not of f. A copy of a buffer
  *		whose window or bounce buffer was freed is noticed, until that one was
  *		allocated 2^31 times; what is direct has no copy to compare with
- *	-ERANGE	the file no longer has the page: nothing was written back
+ *	-ERANGE	the file no longer has the page, or less of it: nothing was written back
  *	-ENOSPC, -EIO and other errors of pwrite(2), of which -EINVAL (as for descriptors with
  *		O_DIRECT) is -EIO here: not all was written back
  *	With all but -EINVAL the buffer is free.
@@ -198,7 +198,7 @@ PERCPU_INLINE size_t percpu_lwbuf_length(const struct percpu_lwbuf *b)
  * one per CPU.
  *
  * Returns 0, or -EINVAL: f is NULL, or n is more than there is room for, which is the larger
- * of 4096 and four times percpu_lwbuf_options.max_excess.
+ * of 4096 and four times percpu_lwbuf_options.max_excess. A file that is never mapped takes any.
  */
 PERCPU_API int percpu_lwbuf_set_max_excess(struct percpu_lwbufs *f, size_t n);
 

@@ -122,7 +122,7 @@ PERCPU_API int percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);
  *		PERCPU_OBJCACHE_WAIT)
  *	-ENOMEM	the backend returned NULL
  *	-EINVAL	ret is NULL, or unknown flags: only a call that finds no object on its CPU
- *		looks at flags
+ *		looks at either; with an object there, a ret of NULL is SIGSEGV
  *	-EPERM, -ETIMEDOUT, -EAGAIN  as percpu_local_pop_cpu(), if only another CPU has a
  *		free object
  *	or what the constructor returned.
@@ -188,7 +188,7 @@ struct percpu_objcache_stats {
 	uint64_t used;	    /* objects with users */
 	uint64_t cached;    /* free objects */
 	uint64_t exhausted; /* gets that found the limit reached, and no object free */
-	uint64_t failed;    /* gets that returned an error */
+	uint64_t failed;    /* gets that returned an error, but for -EINVAL */
 	uint64_t allocated; /* objects that the backend has returned and ctor constructed */
 	uint64_t waited;    /* gets that waited */
 	uint64_t array;	    /* objects at which a CPU's array is full */

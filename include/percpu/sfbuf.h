@@ -52,7 +52,8 @@ struct percpu_sfbuf {
  *	-EINVAL	a NULL, or unknown flags
  *	-ENOSPC	all buffers are in use, with PERCPU_SFBUF_NOWAIT
  *	-EINTR	a signal handler ran, with PERCPU_SFBUF_CATCH
- *	-ERANGE, -EACCES, -ENOMEM, -EIO and others as percpu_lwbuf_alloc()
+ *	-ERANGE, -EACCES, -ENOMEM, -EIO and others as percpu_lwbuf_alloc(), but after the wait
+ *		for a buffer
  *
  * Progress: also waits for a thread that maps or reads the same page.
  */
