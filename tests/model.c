@@ -2,6 +2,7 @@
 /* model.c - see model.h. */
 #include "model.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "support.h"
@@ -12,11 +13,11 @@
 const char *model_name(enum model_op op)
 {
 	static const char *const name[MODEL_OPS] = {
-		"add",	     "narrow_add", "narrow_cross", "bank_add",	  "bank_add2",
-		"bank_add4", "bank_add8",  "pair_add",	   "bank_update", "add_limit",
-		"cmpxchg",   "xchg",	   "push",	   "pop",	  "take",
-		"copy",	     "append1",	   "append2",	   "append4",	  "put",
-		"add2",	     "add4",	   "add8",	   "add_return",  "store",
+		"add",	      "narrow_add", "narrow_cross", "bank_add",	 "bank_add2", "bank_add4",
+		"bank_add8",  "pair_add",   "bank_update",  "add_limit", "cmpxchg",   "xchg",
+		"push",	      "pop",	    "take",	    "copy",	 "append1",   "append2",
+		"append4",    "put",	    "add_double",   "add2",	 "add4",      "add8",
+		"add_return", "store",
 	};
 
 	return name[op];
@@ -78,6 +79,19 @@ static void fill_ring(struct model_lane *lane, uint64_t *random)
 		lane->ring.slot[i] = test_random(random) << 16;
 }
 
+/* Either sign, and many sizes; every other time near 2^1000, where sums end. */
+static double choose_double(uint64_t *random)
+{
+	double d = ldexp((double)(test_random(random) | UINT64_C(1) << 63), -63);
+	int exponent = (int)(test_random(random) % 40) - 20;
+
+	if (test_random(random) % 2)
+		exponent = 999 - (int)(test_random(random) % 3);
+	if (d == 2) /* rounded */
+		d = 1;
+	return ldexp(test_random(random) % 2 ? d : -d, exponent);
+}
+
 void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 {
 	memset(lane, 0, sizeof(*lane));
@@ -85,6 +99,8 @@ void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 		lane->word[i] = (int64_t)test_random(random);
 	if (op == MODEL_PUT)
 		fill_ring(lane, random);
+	if (op == MODEL_ADD_DOUBLE)
+		lane->word[0] = model_bits(choose_double(random));
 	if (op == MODEL_ADD_LIMIT)
 		lane->word[0] >>= 1; /* a sum that wraps says nothing of a limit */
 	if (op == MODEL_PUSH || op == MODEL_POP)
@@ -126,6 +142,14 @@ static int64_t choose_difference(uint64_t *random)
 	return (int64_t)(test_random(random) % 2 ? bits << 32 : bits);
 }
 
+/* Nothing brings these back below 2^1000. */
+static double choose_refused(uint64_t *random)
+{
+	const double odd[] = { NAN, -NAN, INFINITY, -INFINITY, ldexp(1, 1001), -ldexp(1.5, 1023) };
+
+	return odd[test_random(random) % 6];
+}
+
 void model_choose(struct model_case *c, enum model_op op, const struct model_lane *lane,
 		  uint64_t *random)
 {
@@ -147,6 +171,8 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 	}
 	if (op == MODEL_NARROW_ADD)
 		choose_narrow(c, lane->narrow, refuse, random);
+	if (op == MODEL_ADD_DOUBLE)
+		c->n[0] = model_bits(refuse ? choose_refused(random) : choose_double(random));
 	if (op == MODEL_NARROW_CROSS)
 		c->limit = (uint64_t)(c->other ^ (refuse ? choose_difference(random) : 0));
 	if (op >= MODEL_BANK_ADD && op <= MODEL_BANK_UPDATE) {
@@ -196,6 +222,16 @@ static bool put_record(struct model_lane *lane, const struct model_case *c)
 			i + 1 < words ? (uint64_t)c->n[i] : model_last(c);
 	slot[(head + 2 + words) % MODEL_RING] = name;
 	lane->ring.head = head + words + 3;
+	return true;
+}
+
+static bool add_double(int64_t *word, double n)
+{
+	double v = model_double(*word) + n;
+
+	if (!(fabs(v) < ldexp(1, 1000)))
+		return false;
+	*word = model_bits(v);
 	return true;
 }
 
@@ -302,6 +338,8 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 		return done;
 	case MODEL_PUT:
 		return put_record(lane, c) ? done : refused;
+	case MODEL_ADD_DOUBLE:
+		return add_double(lane->word, model_double(c->n[0])) ? done : refused;
 	default:
 		break;
 	}

@@ -42,6 +42,7 @@ enum model_op {
 	MODEL_APPEND2,
 	MODEL_APPEND4,
 	MODEL_PUT,
+	MODEL_ADD_DOUBLE,
 	MODEL_SEQUENCES,
 	MODEL_ADD2 = MODEL_SEQUENCES,
 	MODEL_ADD4,
@@ -80,7 +81,7 @@ struct model_lane {
 /** An operation with its arguments; each op uses those it needs. */
 struct model_case {
 	enum model_op op;
-	int64_t n[8];	/* addend(s), new value, or words to copy */
+	int64_t n[8];	/* addend(s), which may be doubles; new value, or words to copy */
 	int64_t other;	/* limit, expected value, or half a window */
 	uint64_t limit; /* of the array; or the checkpoint, or the bank */
 	uint64_t mask;	/* of the queue, or the distance of the banks; MODEL_KEEP: of a ring */
@@ -122,6 +123,23 @@ bool model_same(const struct model_lane *a, const struct model_lane *b, enum mod
 static inline percpu_words2 model_pair(const struct model_case *c, unsigned at)
 {
 	return (percpu_words2){ (uint64_t)c->n[at], (uint64_t)c->n[at + 1] };
+}
+
+/** The double of these bits, and the bits of a double. */
+static inline double model_double(int64_t bits)
+{
+	double d;
+
+	__builtin_memcpy(&d, &bits, sizeof(d));
+	return d;
+}
+
+static inline int64_t model_bits(double d)
+{
+	int64_t bits;
+
+	__builtin_memcpy(&bits, &d, sizeof(bits));
+	return bits;
 }
 
 /** The last word of the bytes to put. */
@@ -228,6 +246,9 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 		r.code = percpu_seq_put(cell, stride, c->mask & ~MODEL_KEEP,
 					c->mask & MODEL_KEEP ? UINT64_MAX : 0, c->n, c->words,
 					model_last(c));
+		break;
+	case MODEL_ADD_DOUBLE:
+		r.code = percpu_seq_add_double(cell, stride, model_double(c->n[0]));
 		break;
 	default:
 		break;

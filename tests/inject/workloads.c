@@ -434,7 +434,10 @@ const struct workload *workload(unsigned nth)
 	if (nth < WORKLOAD_NARROW)
 		return &workload_narrow[nth];
 	nth -= WORKLOAD_NARROW;
-	return nth < WORKLOAD_RINGS ? &workload_rings[nth] : NULL;
+	if (nth < WORKLOAD_RINGS)
+		return &workload_rings[nth];
+	nth -= WORKLOAD_RINGS;
+	return nth < WORKLOAD_VALUES ? &workload_values[nth] : NULL;
 }
 
 void workload_make(void)

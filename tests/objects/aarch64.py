@@ -11,6 +11,7 @@ ORDERS = True
 ALWAYS = {"sp"}
 
 ALU = {"add", "sub", "and", "orr", "eor", "mul", "lsl", "lsr", "adds", "subs", "ands"}
+ALU |= {"fadd", "ubfx"}
 LOADS = {"ldr": "", "ldar": "acquire"}
 STORES = {"str": "", "stlr": "release"}
 
@@ -91,10 +92,12 @@ def decode(at, text):
             i.sources, i.to = i.to, i.sources
     elif name in ("cmp", "tst"):
         i.op, i.flags, i.sources = "compare", True, args
-    elif name == "mov":
+    elif name in ("mov", "fmov"):
         i.op, i.sources, i.to = "mov", args[1:], args[:1]
     elif name in ALU:
         i.op, i.flags = name.rstrip("s"), name[-1] == "s"
+        if name in ("fadd", "ubfx"):
+            i.op = "vector" if name == "fadd" else "bits"
         i.op = "vector" if i.width == 128 else {"mul": "imul", "eor": "xor"}.get(i.op, i.op)
         i.sources, i.to = args[1:], args[:1]
     else:

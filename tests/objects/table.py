@@ -36,6 +36,7 @@ SEQUENCES = {
     ),
     "narrow_add": ("cell:32", "cell:32"),
     "narrow_cross": ("checkpoint:64:acquire cell:32", "cell:32"),
+    "add_double": ("cell:64", "cell:64"),
     "spin": ("flag:32", ""),
 }
 # Those that a port need not have: no instruction stores so much.

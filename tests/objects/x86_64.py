@@ -15,6 +15,7 @@ ONE = {"inc", "dec", "neg"}
 COPY = {"mov", "movabs", "movdqa", "movdqu", "movaps", "movups"}
 COPY |= {"vmovdqa", "vmovdqu", "vmovdqa64", "vmovdqu64", "vmovaps", "vmovups"}
 VECTOR = {"paddq", "vpaddq", "vinserti128", "vinserti64x4"}
+DOUBLE = {"movsd", "addsd"}  # of a vector register's lower half
 NOTHING = {"pause", "nop", "lfence"}
 WORDS = {}
 for _n in "abcd":
@@ -74,7 +75,7 @@ def decode(at, text):
     if name in NOTHING:
         i.op = "nothing"
         return i
-    known = ALU | ONE | COPY | VECTOR | {"lea", "cmp", "test", "xchg"}
+    known = ALU | ONE | COPY | VECTOR | DOUBLE | {"lea", "cmp", "test", "xchg"}
     suffix = 0
     if name not in known and name[:-1] in known and name[-1] in "bwlq":
         suffix = {"b": 8, "w": 16, "l": 32, "q": 64}[name[-1]]
@@ -83,6 +84,8 @@ def decode(at, text):
         raise Unknown
     args = [operand(a) for a in args]
     i.width = suffix or max(a.width for a in args if isinstance(a, Reg))
+    if name in DOUBLE:
+        i.width = 64
     i.sources, i.to, i.op = args[:-1], [args[-1]], "mov"
     if name in ALU:
         i.op, i.flags = name, True
@@ -106,4 +109,6 @@ def decode(at, text):
         i.op = "vector"
         if name == "paddq":
             i.sources = args
+    elif name == "addsd":
+        i.op, i.sources = "vector", args
     return i

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * aarch64.h - the sequences of spec.h for 64-bit Arm; those that store several words
- * are in aarch64_words.h.
+ * are in aarch64_words.h, those on doubles and other values in aarch64_values.h.
  *
  * The commit is the last instruction before PERCPU_SEQ_END: one store of one
  * register. A store pair may be interrupted between its halves, so the widest
@@ -444,5 +444,6 @@ PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
 PERCPU_END_DECLS
 
 #include <percpu/arch/aarch64_words.h>
+#include <percpu/arch/aarch64_values.h>
 
 #endif

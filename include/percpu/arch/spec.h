@@ -98,7 +98,7 @@
  *
  * TO THE COMPILER
  *
- * Each sequence is a barrier, except add, bank_add* and narrow_add: the compiler
+ * Each sequence is a barrier, except add, bank_add*, narrow_add and add_double: the compiler
  * moves no call, atomic access or other sequence across those, but keeps in
  * registers what it has loaded, such as the object's description. So code that also
  * has pointers to the cells puts __atomic_signal_fence() in front of and behind them.
@@ -408,6 +408,21 @@ PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, ui
  */
 PERCPU_INLINE int percpu_seq_narrow_cross(void *cell, size_t stride, int64_t n,
 					  const uint64_t *checkpoint, uint64_t expected);
+
+/**
+ * add_double: one word, a double. A sum of 2^1000 or more, of either sign, is refused, and
+ * so is what is no number. So the sum of all lanes is a number.
+ *
+ *	v = *p + n				@loaded
+ *	if (!(-2^1000 < v && v < 2^1000)) return REFUSED
+ *						@decided
+ *	*p = v					commit
+ */
+PERCPU_INLINE int percpu_seq_add_double(void *cell, size_t stride, double n);
+
+/** What is too large to be a sum has this exponent, or one above: as infinities, and what
+ *  is no number. */
+#define PERCPU_SEQ_EXPONENT (1023 + 1000)
 
 /**
  * spin: loops inside the sequence until *flag is nonzero (0) or the tries are used up

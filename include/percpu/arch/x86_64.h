@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * x86_64.h - the sequences of spec.h for x86-64; those that store several words
- * are in x86_64_words.h.
+ * are in x86_64_words.h, those on doubles and other values in x86_64_values.h.
  *
  * The commit is the last instruction before PERCPU_SEQ_END. A read-modify-write of
  * memory is one instruction, so it commits as a whole as far as this CPU is
@@ -406,5 +406,6 @@ PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
 PERCPU_END_DECLS
 
 #include <percpu/arch/x86_64_words.h>
+#include <percpu/arch/x86_64_values.h>
 
 #endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * aarch64_values.h - the sequences of spec.h on doubles and other values.
+ */
+#ifndef PERCPU_ARCH_AARCH64_VALUES_H
+#define PERCPU_ARCH_AARCH64_VALUES_H
+
+#include <percpu/arch/aarch64.h>
+
+PERCPU_BEGIN_DECLS
+
+/* clang-format off */
+
+PERCPU_INLINE int percpu_seq_add_double(void *cell, size_t stride, double n)
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN("add_double")
+		"ldr d0, [x10]\n\t"
+		"fadd d0, d0, %d[n]\n\t"
+		"fmov x9, d0\n\t"
+		PERCPU_SEQ_STEP(loaded)
+		"ubfx x9, x9, #52, #11\n\t"
+		"cmp x9, %[limit]\n\t"
+		PERCPU_SEQ_REFUSE_UNLESS("lo")
+		PERCPU_SEQ_STEP(decided)
+		"str d0, [x10]\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: PERCPU_SEQ_CELL, [n] "w"(n), [limit] "I"(PERCPU_SEQ_EXPONENT)
+		: "v0", PERCPU_SEQ_ADD_CLOBBERS
+		: slow, refused);
+	return 0;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
+}
+
+/* clang-format on */
+
+PERCPU_END_DECLS
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * x86_64_values.h - the sequences of spec.h on doubles and other values.
+ */
+#ifndef PERCPU_ARCH_X86_64_VALUES_H
+#define PERCPU_ARCH_X86_64_VALUES_H
+
+#include <percpu/arch/x86_64.h>
+
+PERCPU_BEGIN_DECLS
+
+/* clang-format off */
+
+/* The exponent is in the highest bits once the sign is shifted out. */
+PERCPU_INLINE int percpu_seq_add_double(void *cell, size_t stride, double n)
+{
+	uint64_t t;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_START("add_double",
+			"movaps %[n], %%xmm0\n\t")
+		PERCPU_SEQ_LANE
+		"addq %[cell], %%rax\n\t"
+		"addsd (%%rax), %%xmm0\n\t"
+		"movq %%xmm0, %[t]\n\t"
+		PERCPU_SEQ_STEP(loaded)
+		"addq %[t], %[t]\n\t"
+		"cmpq %[limit], %[t]\n\t"
+		PERCPU_SEQ_REFUSE_IF("ae")
+		PERCPU_SEQ_STEP(decided)
+		"movsd %%xmm0, (%%rax)\n"
+		PERCPU_SEQ_END
+		: [t] "=&r"(t)
+		: PERCPU_SEQ_CELL, [n] "x"(n), [limit] "r"((uint64_t)PERCPU_SEQ_EXPONENT << 53)
+		: "xmm0", PERCPU_SEQ_ADD_CLOBBERS
+		: slow, refused);
+	return 0;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
+}
+
+/* clang-format on */
+
+PERCPU_END_DECLS
+
+#endif
