@@ -34,6 +34,7 @@
 #include "memory/journal.c"
 #include "memory/map.c"
 #include "memory/numa.c"
+#include "memory/pair.c"
 #include "memory/pin.c"
 #include "memory/region.c"
 #include "memory/root.c"

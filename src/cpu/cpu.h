@@ -192,6 +192,14 @@ extern uint32_t percpu_lanes_everywhere;
 /** Return how many words one store of this machine commits: 2, 4 or 8. */
 unsigned percpu_vector_words(void);
 
+/** Return what this CPU does with aligned 16 bytes at once. */
+enum {
+	PERCPU_PAIR_EXCHANGES = 1, /* compares and swaps them */
+	PERCPU_PAIR_LOADS = 2,	   /* loads them, without a store */
+	PERCPU_PAIR_CASP = 4,	   /* compares and swaps them by one instruction of Armv8.1 */
+};
+unsigned percpu_pair_ways(void);
+
 /* lock.c */
 
 /** A robust lock that the thread holds. Signals are blocked meanwhile. */

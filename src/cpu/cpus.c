@@ -23,6 +23,11 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 
 #include "cpu.h"
 
@@ -317,4 +322,25 @@ unsigned percpu_vector_words(void)
 		return 4;
 #endif
 	return 2;
+}
+
+unsigned percpu_pair_ways(void)
+{
+	unsigned ways = 0;
+#if defined(__x86_64__)
+	unsigned a, b, c = 0, d;
+
+	/* Intel and AMD promise that CPUs with AVX load aligned 16 bytes at once. */
+	if (__get_cpuid(1, &a, &b, &c, &d)) {
+		ways |= c & bit_CMPXCHG16B ? PERCPU_PAIR_EXCHANGES : 0;
+		ways |= c & bit_AVX ? PERCPU_PAIR_LOADS : 0;
+	}
+#elif defined(__aarch64__)
+	unsigned long features = getauxval(AT_HWCAP);
+
+	ways = PERCPU_PAIR_EXCHANGES;
+	ways |= features & (1UL << 8) ? PERCPU_PAIR_CASP : 0;	/* HWCAP_ATOMICS */
+	ways |= features & (1UL << 25) ? PERCPU_PAIR_LOADS : 0; /* HWCAP_USCAT */
+#endif
+	return ways;
 }

@@ -9,7 +9,11 @@
  * would do harm if the cells belonged to another object by then, so percpu_region_free()
  * completes such an update first.
  */
+#include <errno.h>
+
 #include "memory.h"
+
+#define READS 1000000 /* of one who may only read, while others change the words */
 
 static uint64_t *bias_words(const struct percpu_chunk *k, size_t offset)
 {
@@ -60,25 +64,68 @@ int percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
 	return e;
 }
 
-void percpu_journal_add(struct percpu_chunk *k, size_t offset, const uint64_t *delta, size_t words)
+void percpu_journal_set(struct percpu_chunk *k, size_t offset, const uint64_t *value, size_t words)
 {
 	struct percpu_journal *j = &k->header->journal;
-	const uint64_t *bias = bias_words(k, offset);
 
-	j->offset = offset;
-	j->words = words;
+	/* Release: a reader that sees one of these sees that turn is even again. */
+	__atomic_store_n(&j->offset, offset, __ATOMIC_RELEASE);
+	__atomic_store_n(&j->words, words, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < words; i++) {
-		j->value[i] = bias[i] + delta[i];
+		__atomic_store_n(&j->value[i], value[i], __ATOMIC_RELEASE);
 		PERCPU_STEP("journal: written");
 	}
 	__atomic_store_n(&j->turn, j->turn + 1, __ATOMIC_RELEASE);
 	apply(k);
 }
 
+void percpu_journal_add(struct percpu_chunk *k, size_t offset, const uint64_t *delta, size_t words)
+{
+	const uint64_t *bias = bias_words(k, offset);
+	uint64_t value[PERCPU_JOURNAL_WORDS];
+
+	for (size_t i = 0; i < words; i++)
+		value[i] = bias[i] + delta[i];
+	percpu_journal_set(k, offset, value, words);
+}
+
 static void copy_words(uint64_t *out, const uint64_t *bias, size_t words)
 {
 	for (size_t i = 0; i < words; i++)
 		out[i] = __atomic_load_n(&bias[i], __ATOMIC_ACQUIRE);
+}
+
+/* Replace those words by what is written down for them. Another process may have damaged
+ * what that is, but not what is replaced. */
+static void overlay(const struct percpu_chunk *k, size_t offset, uint64_t *out, size_t words)
+{
+	const struct percpu_journal *j = &k->header->journal;
+	uint64_t first = __atomic_load_n(&j->offset, __ATOMIC_ACQUIRE);
+	uint64_t n = __atomic_load_n(&j->words, __ATOMIC_ACQUIRE), i;
+
+	for (size_t w = 0; w < words; w++) {
+		i = (offset + w * sizeof(uint64_t) - first) / sizeof(uint64_t);
+		if (first % sizeof(uint64_t) == 0 && i < n && i < PERCPU_JOURNAL_WORDS)
+			out[w] = __atomic_load_n(&j->value[i], __ATOMIC_ACQUIRE);
+	}
+}
+
+/* In a region that was opened to read nobody can take the lock. */
+static int read_only(const struct percpu_chunk *k, size_t offset, uint64_t *out, size_t words)
+{
+	const uint64_t *turn = &k->header->journal.turn;
+	uint64_t t;
+
+	for (int i = 0; i < READS; i++) {
+		t = __atomic_load_n(turn, __ATOMIC_ACQUIRE);
+		copy_words(out, bias_words(k, offset), words);
+		if (t & 1)
+			overlay(k, offset, out, words);
+		PERCPU_STEP("journal: read");
+		if (__atomic_load_n(turn, __ATOMIC_RELAXED) == t)
+			return 0;
+	}
+	return -ETIMEDOUT;
 }
 
 int percpu_journal_read(struct percpu_chunk *k, size_t offset, uint64_t *out, size_t words)
@@ -88,6 +135,8 @@ int percpu_journal_read(struct percpu_chunk *k, size_t offset, uint64_t *out, si
 	uint64_t t;
 	int e;
 
+	if (!k->region->writable)
+		return read_only(k, offset, out, words);
 	for (int i = 0; i < 100; i++) {
 		t = __atomic_load_n(turn, __ATOMIC_ACQUIRE);
 		if (t & 1)

@@ -196,9 +196,40 @@ int percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
  *  the process is killed meanwhile. The caller has the lock. */
 void percpu_journal_add(struct percpu_chunk *k, size_t offset, const uint64_t *delta, size_t words);
 
-/** Read words of the bias lane, all before or all after each percpu_journal_add(). Returns
- *  0 or -errno. */
+/** The same, but value replaces what the words are. */
+void percpu_journal_set(struct percpu_chunk *k, size_t offset, const uint64_t *value, size_t words);
+
+/** Read words of the bias lane, all before or all after each percpu_journal_add() or
+ *  percpu_journal_set(). Returns 0 or -ETIMEDOUT. */
 int percpu_journal_read(struct percpu_chunk *k, size_t offset, uint64_t *out, size_t words);
+
+/* pair.c: two adjacent words of an atomic lane or of the bias lane, aligned to 16 bytes, that
+ * change together. No sequence stores to them. */
+
+struct percpu_pair_value {
+	uint64_t first, second;
+};
+
+/**
+ * Whether this process changes a pair by one instruction, as 64-bit CPUs do. Otherwise it
+ * changes pairs under the lock of the journal, and only the bias lane has any. Processes of
+ * both kinds must not use the same pairs.
+ */
+bool percpu_pair_is_atomic(void);
+
+/** Load a pair: both words before, or both after each change. Acquire. A region that was
+ *  opened to read is fine. Returns 0, or, if pairs are not atomic, -ETIMEDOUT. */
+int percpu_pair_load(struct percpu_chunk *k, size_t lane, size_t offset,
+		     struct percpu_pair_value *ret);
+
+/**
+ * Set the pair to v if it is as expected. Acquire and release. The region must be writable.
+ *
+ * Returns 0, or -EAGAIN if the pair is not as expected, with *expected set to what it is; or,
+ * if pairs are not atomic, -ETIMEDOUT. All other errors leave *expected alone.
+ */
+int percpu_pair_cmpxchg(struct percpu_chunk *k, size_t lane, size_t offset,
+			struct percpu_pair_value *expected, struct percpu_pair_value v);
 
 /* numa.c */
 
