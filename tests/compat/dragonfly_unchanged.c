@@ -2,7 +2,8 @@
 /*
  * dragonfly_unchanged.c - a source in the manner of DragonFly's, include lines too:
  * buffers with a header and storage of their own, as its mbufs have them; a cache of
- * windows, as its lwbufs; and a table that is reclaimed.
+ * windows, as its lwbufs; a table that is reclaimed; and a mount that has a type of its own,
+ * as those of its tmpfs.
  */
 #include <string.h>
 #include <sys/types.h>
@@ -60,6 +61,37 @@ static struct buf_hdr *buf_get(int how)
 	return CAST(struct buf_hdr *, objcache_get(buf_cache, how));
 }
 
+/* Returns whether the mount's objects came and went. */
+static int mount_and_unmount(void)
+{
+	struct objcache_malloc_args args;
+	malloc_type_t type = NULL;
+	struct objcache *nodes;
+	void *node;
+
+	kmalloc_create(&type, "nodes of a mount");
+	if (type == NULL || type->ks_shortdesc == NULL ||
+	    strcmp(type->ks_shortdesc, "nodes of a mount") != 0)
+		return 0;
+	kmalloc_raise_limit(type, sizeof(struct buf_hdr) * 100);
+	kmalloc_set_unlimited(type);
+	args.objsize = sizeof(struct buf_hdr);
+	args.mtype = type;
+	nodes = objcache_create("node", 0, 0, NULL, NULL, NULL, objcache_malloc_alloc,
+				objcache_malloc_free, &args);
+	node = objcache_get(nodes, M_WAITOK);
+	if (node == NULL)
+		return 0;
+	memset(node, 1, args.objsize);
+	objcache_put(nodes, node);
+	objcache_destroy(nodes);
+	kmalloc_destroy(&type);
+	if (type != NULL)
+		return 0;
+	kmalloc_destroy(&type);
+	return 1;
+}
+
 int main(void)
 {
 	struct objcache *list[2];
@@ -110,5 +142,5 @@ int main(void)
 	if (objcache_get(buf_cache, M_NOWAIT) != NULL)
 		return 7;
 	objcache_destroy(buf_cache);
-	return 0;
+	return mount_and_unmount() ? 0 : 8;
 }

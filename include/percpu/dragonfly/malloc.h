@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * malloc.h - as much of DragonFly's kmalloc(9) as users of objcache(9) need. It is
- * malloc(3); a type is a name, and counts nothing.
+ * malloc(3); a type is a name, counts nothing, and has no limit. krealloc(), kstrdup(),
+ * contigmalloc() and kmalloc_obj() are not there.
  *
  * What the calls have in common.
  * Context: any thread, not a signal handler.
@@ -63,6 +64,33 @@ static inline void kfree(void *p, malloc_type_t type)
 {
 	(void)type;
 	percpu_dragonfly_kfree(p);
+}
+
+/** Make a type of that name, which is not copied. Waits until there is memory. */
+static inline void kmalloc_create(malloc_type_t *typep, const char *descr)
+{
+	*typep = PERCPU_POINTER(malloc_type_t,
+				percpu_dragonfly_kmalloc(sizeof(**typep), M_WAITOK | M_ZERO));
+	(*typep)->ks_shortdesc = descr;
+}
+
+/** Free the type, and set *typep to NULL. What was allocated with it stays. NULL is fine. */
+static inline void kmalloc_destroy(malloc_type_t *typep)
+{
+	percpu_dragonfly_kfree(*typep);
+	*typep = PERCPU_NULL(malloc_type_t);
+}
+
+/** Do nothing: a type has no limit. */
+static inline void kmalloc_raise_limit(malloc_type_t type, size_t bytes)
+{
+	(void)type;
+	(void)bytes;
+}
+
+static inline void kmalloc_set_unlimited(malloc_type_t type)
+{
+	(void)type;
 }
 
 PERCPU_END_DECLS
