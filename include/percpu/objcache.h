@@ -41,9 +41,9 @@ struct percpu_objcache {
  *
  * The backend's functions, the constructor and the destructor are called without a lock
  * of the library, so they may use caches, also this one. They must return: no longjmp, no
- * exceptions. A thread that is canceled meanwhile is canceled after the call. While it allows
- * asynchronous cancellation, a thread must not call anything here: the object that it is
- * getting or putting would stay taken.
+ * exceptions. A thread that is canceled meanwhile is canceled after the call. While a thread
+ * allows asynchronous cancellation, it must not create a cache, get or put: what it has got
+ * but not yet stored, or is about to put, would stay taken.
  */
 
 /**
@@ -101,8 +101,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_objcache_create(const char *name, size_t
 							const struct percpu_objcache_options *o,
 							struct percpu_objcache **ret);
 
-/** Destroy a cache and the objects in it. Returns 0, or -EBUSY while objects are with users:
- *  the cache then goes on. NULL is fine. */
+/** Destroy a cache and the objects in it. Returns 0, or -EBUSY while objects are with users,
+ *  or if a destructor has put one that was made meanwhile: the cache then goes on. A destructor
+ *  that does so each time leaves one each time. NULL is fine. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_objcache_destroy(struct percpu_objcache *oc);
 
 /** For percpu_objcache_get(): at the limit, wait until an object is put. */
@@ -151,8 +152,8 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_objcache_get(struct percpu_objcache *
  *
  * With PERCPU_OBJCACHE_DEBUG the library prints what was wrong to standard error, and
  * aborts, for an object of another cache, for a second put, and for a store to an object
- * after its put, which the next get of it finds. Without it, each of these is the
- * program's own error, and nothing finds it.
+ * after its put, which the next get of it finds; percpu_objcache_dtor() does so for the
+ * first two. Without it, each of these is the program's own error, and nothing finds it.
  */
 PERCPU_INLINE int percpu_objcache_put(struct percpu_objcache *oc, void *obj)
 {
@@ -188,7 +189,7 @@ struct percpu_objcache_stats {
 	uint64_t used;	    /* objects with users */
 	uint64_t cached;    /* free objects */
 	uint64_t exhausted; /* gets that found the limit reached, and no object free */
-	uint64_t failed;    /* gets that returned an error, but for -EINVAL */
+	uint64_t failed;    /* gets that returned an error, but for bad arguments */
 	uint64_t allocated; /* objects that the backend has returned and ctor constructed */
 	uint64_t waited;    /* gets that waited */
 	uint64_t array;	    /* objects at which a CPU's array is full */

@@ -89,7 +89,6 @@ static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 {
 	struct object_cache *oc = owner;
 	struct getting *g = how;
-	int state = percpu_defer_cancel();
 	void *obj = construct_object(oc, g);
 
 	(void)n;
@@ -100,7 +99,6 @@ static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 		obj = NULL;
 		g->error = -ENOMEM;
 	}
-	percpu_restore_cancel(state);
 	if (obj == NULL)
 		return -ENOMEM;
 	__atomic_fetch_add(&oc->allocated, 1, __ATOMIC_RELAXED);
@@ -110,11 +108,8 @@ static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 
 static size_t unmake_objects(void *owner, void *const *items, size_t n)
 {
-	int state = percpu_defer_cancel();
-
 	for (size_t i = 0; i < n; i++)
 		destroy_object(owner, items[i]);
-	percpu_restore_cancel(state);
 	return n;
 }
 
@@ -203,28 +198,36 @@ int percpu_objcache_create(const char *name, size_t size, const struct percpu_ob
 	return 0;
 }
 
+/*
+ * From here on each call that may come to the backend, a constructor or a destructor lets
+ * nobody cancel the thread until it ends: an object that is taken from an array or the
+ * depot, or that the backend has returned, is counted as taken until the call is done with it.
+ */
+
 int percpu_objcache_destroy(struct percpu_objcache *oc)
 {
+	int state, e = 0;
+
 	if (oc == NULL)
 		return 0;
+	state = percpu_defer_cancel();
 	percpu_pool_drain(&objcache_of(oc)->pool, SIZE_MAX);
 	if (__atomic_load_n(&objcache_of(oc)->pool.taken, __ATOMIC_ACQUIRE) != 0)
-		return -EBUSY;
-	free_objcache(objcache_of(oc));
-	return 0;
+		e = -EBUSY;
+	else
+		free_objcache(objcache_of(oc));
+	percpu_restore_cancel(state);
+	return e;
 }
 
 /* Gets and puts */
 
-int percpu_objcache_get_slow(struct percpu_objcache *pub, unsigned flags, void **ret)
+static int get_object(struct object_cache *oc, unsigned flags, void **ret)
 {
-	struct object_cache *oc = objcache_of(pub);
 	struct getting g = { .flags = flags };
 	void *obj;
 	int e;
 
-	if (ret == NULL || (flags & ~(PERCPU_OBJCACHE_USER | PERCPU_OBJCACHE_WAIT)))
-		return -EINVAL;
 	e = percpu_pool_get(&oc->pool, &g, &obj);
 	if (e == -ENOSPC) {
 		__atomic_fetch_add(&oc->pool.exhausted, 1, __ATOMIC_RELAXED);
@@ -235,61 +238,91 @@ int percpu_objcache_get_slow(struct percpu_objcache *pub, unsigned flags, void *
 		e = g.error;
 	if (e != 0) {
 		if (oc->check != NULL)
-			percpu_objcache_check_explain(oc->name, e);
+			percpu_objcache_check_explain(oc->name, false, e);
 		__atomic_fetch_add(&oc->pool.failures, 1, __ATOMIC_RELAXED);
 		return e;
 	}
 	if (oc->check != NULL)
 		percpu_objcache_check_get(oc->check, obj);
-	percpu_counter_inc(pub->requests);
+	percpu_counter_inc(oc->pub.requests);
 	*ret = obj;
 	return 0;
+}
+
+int percpu_objcache_get_slow(struct percpu_objcache *pub, unsigned flags, void **ret)
+{
+	struct object_cache *oc = objcache_of(pub);
+	int state, e;
+
+	if (ret == NULL || (flags & ~(PERCPU_OBJCACHE_USER | PERCPU_OBJCACHE_WAIT))) {
+		if (oc->check != NULL)
+			percpu_objcache_check_explain(oc->name, true, -EINVAL);
+		return -EINVAL;
+	}
+	state = percpu_defer_cancel();
+	e = get_object(oc, flags, ret);
+	percpu_restore_cancel(state);
+	return e;
 }
 
 int percpu_objcache_put_slow(struct percpu_objcache *pub, void *obj)
 {
 	struct object_cache *oc = objcache_of(pub);
+	int state = percpu_defer_cancel(), e = 0;
 
 	if (obj == NULL) {
 		percpu_pool_look(&oc->pool);
-		return 0;
+	} else {
+		if (oc->check != NULL)
+			percpu_objcache_check_put(oc->check, obj, true);
+		e = percpu_pool_put(&oc->pool, obj);
 	}
-	if (oc->check != NULL)
-		percpu_objcache_check_put(oc->check, obj, true);
-	return percpu_pool_put(&oc->pool, obj);
+	percpu_restore_cancel(state);
+	return e;
 }
 
 int percpu_objcache_dtor(struct percpu_objcache *pub, void *obj)
 {
 	struct object_cache *oc = objcache_of(pub);
+	int state;
 
 	if (obj == NULL)
 		return 0;
 	if (oc == NULL)
 		return -EINVAL;
+	state = percpu_defer_cancel();
 	if (oc->check != NULL)
 		percpu_objcache_check_put(oc->check, obj, false);
 	(void)percpu_pool_unmake(&oc->pool, &obj, 1);
+	percpu_restore_cancel(state);
 	return 0;
 }
 
 void percpu_objcache_set_limit(struct percpu_objcache *oc, size_t limit)
 {
-	if (oc != NULL)
-		percpu_pool_set_limit(&objcache_of(oc)->pool, limit);
+	int state;
+
+	if (oc == NULL)
+		return;
+	state = percpu_defer_cancel();
+	percpu_pool_set_limit(&objcache_of(oc)->pool, limit);
+	percpu_restore_cancel(state);
 }
 
 size_t percpu_objcache_reclaim(struct percpu_objcache *oc)
 {
 	struct percpu_pool *p;
 	size_t n;
+	int state;
 
 	if (oc == NULL)
 		return 0;
+	state = percpu_defer_cancel();
 	p = &objcache_of(oc)->pool;
 	n = percpu_pool_drain(p, SIZE_MAX);
 	percpu_depot_trim(&p->depot);
 	percpu_pool_fit(p, FIRST_FULL);
+	percpu_restore_cancel(state);
 	return n;
 }
 

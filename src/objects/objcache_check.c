@@ -49,13 +49,15 @@ __attribute__((constructor)) static void objcache_check_join_forks(void)
 	percpu_fork_register(PERCPU_FORK_OBJCACHE_CHECKS, &part);
 }
 
-void percpu_objcache_check_explain(const char *name, int e)
+void percpu_objcache_check_explain(const char *name, bool arguments, int e)
 {
-	dprintf(STDERR_FILENO, "libpercpu: objcache \"%.31s\" %s: %s\n", name,
-		e == -ENOSPC ? "is at its limit: raise it, put objects, or wait with "
-			       "PERCPU_OBJCACHE_WAIT" :
-			       "has no object to return",
-		strerror(-e));
+	const char *what = "has no object to return";
+
+	if (arguments)
+		what = "was asked with flags that it does not know, or with NULL for the object";
+	else if (e == -ENOSPC)
+		what = "is at its limit: raise it, put objects, or wait with PERCPU_OBJCACHE_WAIT";
+	dprintf(STDERR_FILENO, "libpercpu: objcache \"%.31s\" %s: %s\n", name, what, strerror(-e));
 }
 
 __attribute__((noreturn)) static void complain_of(const struct percpu_objcache_check *c,
@@ -191,9 +193,13 @@ void percpu_objcache_check_put(struct percpu_objcache_check *c, const void *obj,
 	lock_objcache_checks();
 	k = c->slots != NULL ? look_up(c, obj) : NULL;
 	if (k == NULL || k->obj == NULL)
-		complain_of(c, obj, "is put, but is not of this cache, or was destroyed");
+		complain_of(c, obj,
+			    keep ? "is put, but is not of this cache, or was destroyed" :
+				   "is destroyed, but is not of this cache, or was before");
 	if (k->free)
-		complain_of(c, obj, "is put, but is free: put twice");
+		complain_of(c, obj,
+			    keep ? "is put, but is free: put twice" :
+				   "is destroyed, but is free: put before");
 	k->free = keep;
 	k->hash = keep ? hash_bytes(obj, c->size) : 0;
 	unlock_objcache_checks();

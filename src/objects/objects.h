@@ -287,8 +287,8 @@ struct percpu_objcache_check;
 int percpu_objcache_check_create(const char *name, size_t size, struct percpu_objcache_check **ret);
 void percpu_objcache_check_destroy(struct percpu_objcache_check *c);
 
-/** Print to standard error why a get failed. */
-void percpu_objcache_check_explain(const char *name, int e);
+/** Print to standard error why a get failed; whether it was for its arguments. */
+void percpu_objcache_check_explain(const char *name, bool arguments, int e);
 
 /** Record an object of the backend, which is with a user. Returns 0 or -ENOMEM. */
 int percpu_objcache_check_add(struct percpu_objcache_check *c, const void *obj);

@@ -54,6 +54,13 @@ static void destroy_free(void)
 	(void)percpu_objcache_dtor(oc, objects[5]);
 }
 
+static void destroy_foreign(void)
+{
+	uint64_t mine = 0;
+
+	(void)percpu_objcache_dtor(oc, &mine);
+}
+
 static void put_destroyed(void)
 {
 	(void)percpu_objcache_dtor(oc, objects[5]);
@@ -110,7 +117,8 @@ static void errors_are_named(void **state)
 		{ put_another_caches, "is put, but is not of this cache", false },
 		{ put_inside, "is put, but is not of this cache", false },
 		{ put_twice, "is put, but is free", true },
-		{ destroy_free, "is put, but is free", true },
+		{ destroy_free, "is destroyed, but is free", true },
+		{ destroy_foreign, "is destroyed, but is not of this cache", false },
 		{ put_destroyed, "is put, but is not of this cache, or was destroyed", true },
 		{ store_after_put, "was written to after it was put", true },
 		{ store_before_reclaim, "was written to after it was put", true },
@@ -145,6 +153,14 @@ static void fail_at_the_limit(void)
 		abort();
 }
 
+static void ask_wrongly(void)
+{
+	void *obj;
+
+	if (percpu_objcache_get(oc, PERCPU_OBJCACHE_DEBUG, &obj) == -EINVAL)
+		abort();
+}
+
 static void failures_are_explained(void **state)
 {
 	struct percpu_objcache_options o = checked();
@@ -153,6 +169,7 @@ static void failures_are_explained(void **state)
 	oc = make_cache(&o);
 	objects[0] = get(oc);
 	assert_non_null(strstr(errors_of(fail_at_the_limit), "objcache \"test\" is at its limit"));
+	assert_non_null(strstr(errors_of(ask_wrongly), "objcache \"test\" was asked with flags"));
 	assert_int_equal(percpu_objcache_put(oc, objects[0]), 0);
 	assert_int_equal(percpu_objcache_destroy(oc), 0);
 }

@@ -212,6 +212,103 @@ static void cancellation_waits_for_constructors(void **state)
 	assert_int_equal(percpu_objcache_destroy(cache), 0);
 }
 
+/* Other calls may be made where cancellation takes effect at once: what a destructor that is
+ * canceled destroys is gone, and counts no more. */
+
+static bool canceling;
+
+static void cancel_oneself(void *obj, void *arg)
+{
+	(void)obj;
+	(void)arg;
+	if (canceling)
+		pthread_cancel(pthread_self());
+}
+
+static void reclaim_all(void)
+{
+	(void)percpu_objcache_reclaim(cache);
+}
+
+static void lower_limit(void)
+{
+	percpu_objcache_set_limit(cache, 1);
+}
+
+static void dtor_only(void)
+{
+	(void)percpu_objcache_dtor(cache, only);
+}
+
+static void *be_canceled_at_once(void *arg)
+{
+	void (*const *fn)(void) = arg;
+	int type;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	(*fn)();
+	pthread_testcancel();
+	return NULL;
+}
+
+static void cancellation_at_once_leaves_nothing(void **state)
+{
+	void (*const fns[])(void) = { reclaim_all, lower_limit, dtor_only };
+	struct percpu_objcache_options o = { .size = sizeof(o),
+					     .limit = 2,
+					     .dtor = cancel_oneself };
+	pthread_t thread;
+	void *more, *result;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(fns) / sizeof(fns[0]); i++) {
+		assert_int_equal(percpu_objcache_create("canceled", 8, &o, &cache), 0);
+		canceling = true;
+		only = get(cache);
+		more = get(cache);
+		assert_int_equal(percpu_objcache_put(cache, more), 0);
+		assert_int_equal(
+			pthread_create(&thread, NULL, be_canceled_at_once, (void *)&fns[i]), 0);
+		assert_int_equal(pthread_join(thread, &result), 0);
+		assert_ptr_equal(result, PTHREAD_CANCELED);
+		assert_int_equal(stats_of(cache).used + stats_of(cache).cached, 1);
+		canceling = false;
+		if (fns[i] != dtor_only)
+			assert_int_equal(percpu_objcache_put(cache, only), 0);
+		assert_int_equal(percpu_objcache_destroy(cache), 0);
+	}
+}
+
+/* What a destructor puts may be more than there was. */
+
+static bool replaces; /* what is destroyed */
+
+static void replace(void *obj, void *arg)
+{
+	void *other;
+
+	(void)obj;
+	(void)arg;
+	if (replaces && percpu_objcache_get(cache, 0, &other) == 0)
+		(void)percpu_objcache_put(cache, other);
+}
+
+static void objects_of_destructors_keep_a_cache(void **state)
+{
+	struct percpu_objcache_options o = { .size = sizeof(o), .dtor = replace };
+
+	(void)state;
+	assert_int_equal(percpu_objcache_create("replaced", 8, &o, &cache), 0);
+	only = get(cache);
+	assert_int_equal(percpu_objcache_put(cache, only), 0);
+	replaces = true;
+	assert_int_equal(percpu_objcache_destroy(cache), -EBUSY);
+	assert_int_equal(stats_of(cache).used, 0);
+	assert_int_equal(stats_of(cache).cached, 1);
+	replaces = false;
+	assert_int_equal(percpu_objcache_destroy(cache), 0);
+}
+
 /* Waiting */
 
 #define WAITERS 5
@@ -549,6 +646,8 @@ int main(void)
 		cmocka_unit_test(objects_exist_until_they_are_freed),
 		cmocka_unit_test(constructors_may_use_their_cache),
 		cmocka_unit_test(cancellation_waits_for_constructors),
+		cmocka_unit_test(cancellation_at_once_leaves_nothing),
+		cmocka_unit_test(objects_of_destructors_keep_a_cache),
 		cmocka_unit_test(first_come_first_served),
 		cmocka_unit_test(waiters_take_from_other_cpus),
 		cmocka_unit_test(waiters_are_woken),
