@@ -5,7 +5,7 @@
  * soak.c directs rounds of processes and kills some; worker.c is such a
  * process with its threads; shared.c operates on one region file that all of
  * them count in, private.c on objects of one process; stats.c, compact.c,
- * zone.c, local.c, ring.c and wbuf.c on what they are named after, private and shared;
+ * zone.c, objcache.c, local.c, ring.c and wbuf.c on what they are named after, private and shared;
  * model.c knows what the result must be. A worker announces each operation on the shared region in
  * its slot of a plain mapping, and notes there that it is done, so that one
  * who is killed leaves at most one operation in doubt.
@@ -24,7 +24,8 @@
 #define SOAK_SETS 4 /* of statistics, each with two objects */
 #define SOAK_COMPACTS 4
 #define SOAK_ZONES 6
-#define SOAK_HELD 3	/* items that a thread has of a zone */
+#define SOAK_CACHES 4
+#define SOAK_HELD 3	/* items that a thread has of a zone, and objects of a cache */
 #define SOAK_THREADS 4	/* at most, in one process, besides its first */
 #define SOAK_SECONDS 60 /* a process that lives longer is stuck */
 #define SOAK_FAILED 3	/* exit status: the board says why */
@@ -84,6 +85,12 @@ enum soak_kind {
 	SOAK_ZONE_LIMIT,
 	SOAK_ZONE_RECLAIM,
 	SOAK_ZONE_RUN,
+	SOAK_OBJCACHE_GET,
+	SOAK_OBJCACHE_FULL,
+	SOAK_OBJCACHE_PUT,
+	SOAK_OBJCACHE_DTOR,
+	SOAK_OBJCACHE_LIMIT,
+	SOAK_OBJCACHE_RECLAIM,
 	SOAK_SIGNAL,
 	SOAK_MOVE,
 	SOAK_THREAD,
@@ -171,6 +178,7 @@ struct soak_thread {
 	uint64_t compact;	       /* and the compact counter that grows */
 	uint64_t single[2][SOAK_SETS]; /* and the statistics, private and shared */
 	struct soak_item item[SOAK_ZONES][SOAK_HELD];
+	struct soak_item object[SOAK_CACHES][SOAK_HELD];
 	uint32_t number; /* in its process */
 	uint32_t sent;
 	pthread_t thread;
@@ -321,8 +329,19 @@ void soak_zone_op(struct soak_thread *t);
 /** Free what the thread holds. */
 void soak_zone_leave(struct soak_thread *t);
 
+/** Whether the thread holds no item that others wait for. */
+bool soak_zone_holds_none(const struct soak_thread *t);
+
 /** In a child of fork: other threads' items stay with them. */
 void soak_zone_forked(void);
+
+/* objcache.c: likewise */
+
+void soak_objcache_create(void);
+void soak_objcache_destroy(void);
+void soak_objcache_op(struct soak_thread *t);
+void soak_objcache_leave(struct soak_thread *t);
+void soak_objcache_forked(void);
 
 /* worker.c */
 

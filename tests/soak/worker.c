@@ -79,6 +79,7 @@ static void operate(struct soak_thread *t, unsigned ops)
 		__atomic_store_n(&t->op, ops, __ATOMIC_RELAXED);
 	}
 	soak_zone_leave(t);
+	soak_objcache_leave(t);
 	if (t->unregistered)
 		soak_require(percpu_seq_attach()->cpu_id < 0, "a thread that has no sequences", 0,
 			     1);
@@ -143,6 +144,7 @@ static void be_child(struct soak_thread *t)
 
 	alarm(SOAK_SECONDS);
 	soak_zone_forked();
+	soak_objcache_forked();
 	soak_local_drain(t);
 	for (int tally = 0; tally < SOAK_TALLIES; tally++) {
 		before[tally] = soak_private_found(tally);
@@ -261,10 +263,12 @@ int soak_worker(uint64_t random)
 			return 0;
 	soak_private_create();
 	soak_zone_create(soak_shared_region());
+	soak_objcache_create();
 	manage(&t[0], &t[1], n);
 	soak_local_drain(&t[0]);
 	soak_private_check(nothing, t, n + 1);
 	soak_private_destroy();
 	soak_zone_destroy();
+	soak_objcache_destroy();
 	return 0;
 }

@@ -140,6 +140,11 @@ static bool holds_none(const struct soak_thread *t, unsigned z)
 	return true;
 }
 
+bool soak_zone_holds_none(const struct soak_thread *t)
+{
+	return holds_none(t, LIMITED);
+}
+
 static void obtain(struct soak_thread *t, unsigned z, struct soak_item *h)
 {
 	unsigned flags = test_random(&t->random) % 4 == 0 ? PERCPU_ZONE_ZERO : 0;
