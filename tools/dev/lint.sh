@@ -14,14 +14,16 @@ lint_format()
 }
 
 # lint_tidy EXPRESSION: units whose paths do not match; and all but those that are the
-# whole library, which is looked at by its parts.
+# whole library, which is looked at by its parts. Each once, although several libraries
+# have it: clang-tidy would look at it as often. What differs where the library is loaded
+# late is in one source, looked at in both ways.
 lint_tidy()
 {
-	compile_all clang >/dev/null || return
-	python3 -c 'import json, sys
-for unit in json.load(sys.stdin): print(unit["file"])' <"$build/clang/compile_commands.json" |
-		grep -vE "(one_unit|test_no_aborts)\\.c\$|$1" | sort -u |
-		(cd "$build/clang" && "${gently[@]}" xargs -P "$(nproc)" -n 1 clang-tidy --quiet -p . 2>&1) |
+	compile_all clang >/dev/null && mkdir -p "$build/tidy" || return
+	python3 tools/dev/units.py "$build/clang/compile_commands.json" \
+		"$build/tidy/compile_commands.json" "one_unit\\.c\$|$1" |
+		(cd "$build/clang" &&
+			"${gently[@]}" xargs -P "$(nproc)" -n 1 clang-tidy --quiet -p "$build/tidy" 2>&1) |
 		sed '/warnings\? generated\.$/d'
 }
 
