@@ -196,7 +196,7 @@ def rest(lib):
 def build(source, work, late):
     """Return the path of a library."""
     path = work / f"libpercpu{late}.so"
-    command = ["cc", "-std=gnu11", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", late]
+    command = ["cc", "-std=gnu11", "-O0", "-shared", "-fPIC", "-fvisibility=hidden", late]
     command += [f"-I{source}/include", f"{source}/src/percpu_all.c", "-pthread", "-o", path]
     command += [f"-Wl,--version-script={source}/src/libpercpu.map", "-Wl,-z,nodelete"]
     subprocess.run([part for part in command if part], check=True)

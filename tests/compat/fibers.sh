@@ -29,9 +29,10 @@ tries()
 # The last options of GCC inline what they can, the slow paths included.
 all()
 {
-	local arch=$1 kind=$2 optimize options=(-O2 '-O3 -flto' '-O3 -flto -DPERCPU_LATE')
+	local arch=$1 kind=$2 optimize options=(-O2 '-O3 -flto')
 	shift 2
-	"$@" -std=gnu11 -O2 -fPIC -I"$src/include" -c "$src/src/percpu_all.c" -o all.o
+	need whole all.o "$@"
+	[ "$many $kind" = ' clang' ] || options+=('-O3 -flto -DPERCPU_LATE')
 	[ "$many" != all ] || options+=(-O0 -O1 -O3 -Os '-O2 -flto' '-O2 -fPIC -pie'
 		'-O2 -fno-pie -no-pie' '-O3 -static' '-O2 -DPERCPU_LATE')
 	for optimize in "${options[@]}"; do

@@ -78,7 +78,7 @@ short_enums()
 		cat short && grep -q 'needs -fno-short-enums' short
 }
 
-need cc -std=gnu11 -O2 "${include[@]}" -c "$src/src/percpu_all.c" -o library.o
+need whole library.o cc
 for compiler in gcc clang; do
 	command -v "$compiler" >found || continue
 	check "macros with the names of attributes, $compiler" macros "$compiler"

@@ -11,7 +11,7 @@ flags=(-Wall -Wextra -Werror -std=gnu11 -O2 "-I$src/include")
 
 build()
 {
-	cc "${flags[@]}" -fPIC -c "$src/src/percpu_all.c" -o all.o &&
+	whole all.o cc &&
 		cc "${flags[@]}" "$here/process.c" all.o -o process -pthread
 }
 
@@ -69,7 +69,7 @@ wrapped()
 
 can_be_left_out()
 {
-	cc "${flags[@]}" -DPERCPU_NO_WRAP -c "$src/src/percpu_all.c" -o bare.o || return
+	cc "${flags[@]}" -O0 -DPERCPU_NO_WRAP -c "$src/src/percpu_all.c" -o bare.o || return
 	[ "$(wrapped all.o)" = 'clone vfork' ] && [ "$(wrapped bare.o)" = '' ] &&
 		cc "${flags[@]}" "$here/process.c" bare.o -o bare -pthread && rm -f region &&
 		timeout 60 ./bare region

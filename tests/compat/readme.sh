@@ -62,7 +62,7 @@ blocks "$src/docs/recipes.md" recipe
 for block in readme*.c recipe*.c; do
 	check "$block compiles" compiles "$block"
 done
-check 'the library' cc -std=gnu11 -O2 -I"$src/include" -c "$src/src/percpu_all.c" -o percpu_all.o
+check 'the library' whole percpu_all.o cc
 for block in readme1 readme2 readme3; do
 	check "$block is a program" builds "$block"
 done

@@ -70,6 +70,25 @@ need()
 	exit 1
 }
 
+# whole OBJECT COMPILER OPTION...: the library in one object, position-independent. What
+# several scripts want, the first compiles, and it stays for the others, where
+# $PERCPU_TEST_WHOLE says; until the sources or the compiler change.
+whole()
+{
+	local object=$1 tool kept of options
+	shift
+	tool=$(realpath "$(command -v "$1")") && options=("${@:2}" -std=gnu11 -O2 -fPIC) || return
+	kept=${PERCPU_TEST_WHOLE:-$work/whole}
+	of=$(cat "$tool" "$src"/include/percpu/{,*/}*.h "$src"/src/{,*/}*.[ch] | sha256sum)
+	mkdir -p "$kept" && kept+=/$(echo "$tool" "${options[@]}" | sha256sum | cut -c-16) || return
+	(
+		flock 9 || return
+		[ "$of" != "$(cat "$kept.of" 2>&1)" ] || exit 0
+		"$1" "${options[@]}" -Wall -Wextra -Werror -I"$src/include" \
+			-c "$src/src/percpu_all.c" -o "$kept.o" && echo "$of" >"$kept.of"
+	) 9>"$kept.lock" && cp "$kept.o" "$object"
+}
+
 # Whether programs for aarch64 can be built, and run by the emulator; if not, that is
 # skipped. On such a machine they are run without.
 emulates_aarch64()

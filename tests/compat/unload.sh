@@ -75,8 +75,7 @@ program_has_none()
 prepare()
 {
 	"$@" -O2 "$here/unload.c" -o unload -pthread -ldl &&
-		"$@" "${flags[@]}" -std=gnu11 -O2 -fPIC -c "$src/src/percpu_all.c" -o all.o &&
-		"$@" -shared -Wl,-z,nodelete,-soname,libpercpu.so all.o -o libpercpu.so -pthread
+		whole all.o "$@" && "$@" -shared -Wl,-z,nodelete,-soname,libpercpu.so all.o -o libpercpu.so -pthread
 }
 
 for compiler in gcc clang; do

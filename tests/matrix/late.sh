@@ -11,9 +11,10 @@ strict=(-std=gnu11 -O2 -Wall -Wextra -Werror)
 wrap=('-Wl,--wrap=vfork' '-Wl,--wrap=clone')
 run=()
 
-# world DIRECTORY COMPILER...: programs, what they load first, the library and plugins.
+# world DIRECTORY COMPILER OPTION...: programs, what they load first, the library and plugins.
 world()
 {
+	local compiler=$2
 	mkdir -p "$1" && cd "$1" || return
 	shift
 	cc=("$@" "${strict[@]}" -I"$src/include")
@@ -29,7 +30,7 @@ world()
 # library NAME OBJECT OPTION...
 library()
 {
-	"${cc[@]}" "${@:3}" -fPIC -c "$src/src/percpu_all.c" -o "$2" &&
+	whole "$2" "$compiler" "${@:3}" &&
 		"${cc[@]}" -shared "$2" -o "lib$1.so" -Wl,-soname,"lib$1.so" -Wl,-z,nodelete \
 			-pthread
 }

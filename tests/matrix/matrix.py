@@ -10,6 +10,7 @@ that goes offline is in tests/stress/test_hotplug.c.
 """
 
 import contextlib
+import functools
 import os
 import re
 import resource
@@ -26,6 +27,7 @@ CPU_LISTS = "/sys/devices/system/cpu"
 # What a busy machine makes the self-test say now and then: such a row is tried again.
 INCONCLUSIVE = "has not come to its end"
 TRIES = 4
+OBJECTS = tempfile.TemporaryDirectory(prefix="percpu-")
 OWN = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 
 
@@ -80,12 +82,23 @@ def best_tier():
     return re.search(r"tier=(\w+)", out)[1]
 
 
+@functools.cache
+def library(directory, *command):
+    """The library in one object, compiled once for all rows."""
+    path = os.path.join(directory, f"library{len(os.listdir(directory))}.o")
+    run(*command, "-c", f"{SOURCE}/src/percpu_all.c", "-o", path)
+    return path
+
+
 def compiled(work, *args, cc=None):
     """The subject and the library in one program."""
     program = os.path.join(work, "subject")
-    sources = [f"{SOURCE}/tests/matrix/subject.c", f"{SOURCE}/src/percpu_all.c"]
-    flags = ["-std=gnu11", "-O2", f"-I{SOURCE}/include", "-pthread"]
-    run(*(cc or COMPILER), *flags, *args, *sources, "-o", program)
+    command = [*(cc or COMPILER), "-std=gnu11", "-O2", f"-I{SOURCE}/include", "-pthread"]
+    if "-flto" in args:
+        source = f"{SOURCE}/src/percpu_all.c"
+    else:
+        source = library(OBJECTS.name, *command)
+    run(*command, *args, f"{SOURCE}/tests/matrix/subject.c", source, "-o", program)
     return program
 
 
