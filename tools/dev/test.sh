@@ -28,16 +28,28 @@ kernel_has_rseq()
 	END
 }
 
+# Sets "cpu" to the seconds of CPU that what this shell started has taken, and waited for.
+cpu_seconds()
+{
+	local stat
+	read -ra stat <"/proc/$BASHPID/stat"
+	cpu=$(((stat[15] + stat[16]) / $(getconf CLK_TCK)))
+}
+
 # suite NAME DIRECTORY ARGUMENT...: run the tests of a build, record each.
 suite()
 {
-	local name=$1 dir=$build/$2 log=$build/$2/meson-logs/testlog.json
+	local name=$1 dir=$build/$2 log=$build/$2/meson-logs/testlog.json cpu begin
 	shift 2
 	say "$name"
 	rm -f "$log"
+	cpu_seconds
+	begin=$cpu
 	# Many tests wait most of the time.
 	meson test -C "$dir" --no-rebuild --print-errorlogs --num-processes $((2 * $(nproc))) "$@" ||
 		true
+	cpu_seconds
+	echo "$name: took $((cpu - begin)) s of CPU"
 	case $name in
 	gcc | clang | late | asan | own-registration) set -- "${rseq[@]}" ;;
 	*) set -- ;;
@@ -48,15 +60,15 @@ suite()
 # What is run of each build, as arguments of "meson test".
 declare -A suites=(
 	[gcc]='--timeout-multiplier 2'
-	[clang]='--suite unit --suite inject --suite stepping --timeout-multiplier 2'
+	[clang]='--suite unit --suite whole --suite inject --suite stepping --timeout-multiplier 2'
 	[late]='--suite unit --suite inject --timeout-multiplier 2'
 	[asan]='--suite unit --suite inject --suite cli --timeout-multiplier 4'
-	[tsan]='--no-suite compat --no-suite matrix --timeout-multiplier 4'
+	[tsan]='--no-suite compat --no-suite matrix --no-suite mixed --timeout-multiplier 4'
 	# qemu-user has no rseq, so of inject and stepping little more than the readers is left;
 	# unit/aborts stops sequences and aborts them, there, too.
-	[aarch64]='--suite unit --suite inject --suite stepping --suite stress
+	[aarch64]='--suite unit --suite whole --suite inject --suite stepping --suite stress
 		--timeout-multiplier 4'
-	[i686]='--suite unit --timeout-multiplier 4'
+	[i686]='--suite unit --suite mixed --timeout-multiplier 4'
 	# What depends on the machine's words and atomics: the emulator takes its time.
 	[armhf]='counter hostile hostile_keys journal local lock lock_thread region region_shared seq
 		stats variable wbuf wbuf_fork widths zone
@@ -90,20 +102,23 @@ beside=$build/beside
 
 behind()
 {
-	local name=$1 status=0 begin=$SECONDS
+	local name=$1 status=0 begin=$SECONDS cpu before
 	shift
+	cpu_seconds
+	before=$cpu
 	"$@" >"$beside/$name.log" 2>&1 || status=$?
-	echo "$status $((SECONDS - begin))" >"$beside/$name.status"
+	cpu_seconds
+	echo "$status $((SECONDS - begin)) $((cpu - before))" >"$beside/$name.status"
 	mv "$beside/$name.status" "$beside/$name"
 }
 
 await()
 {
-	local status=1 seconds=-
+	local status=1 seconds=- cpu=-
 	until [ -e "$beside/$1" ] || ! kill -0 "$computing" 2>/dev/null; do sleep 0.2; done
 	cat "$beside/$1.log" || true
-	read -r status seconds <"$beside/$1" || true
-	echo "$1: took $seconds s, beside others"
+	read -r status seconds cpu <"$beside/$1" || true
+	echo "$1: took $seconds s beside others, and $cpu s of CPU"
 	return "$status"
 }
 
