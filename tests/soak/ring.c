@@ -188,11 +188,10 @@ static void put_shared(struct soak_journal *j, uint64_t writer, uint64_t random)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	e = percpu_ring_put(shared[ring], &event, size);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	soak_require(e == 0 || (ring == KEEPS && e == -ENOBUFS), "put a record", 0, (uint64_t)e);
-	if (e == 0)
+	if (soak_did("put a record", e, ring == KEEPS ? -ENOBUFS : 0))
 		__atomic_store_n(&j->put[ring], event.number, __ATOMIC_RELAXED);
 	else
-		j->refused++;
+		j->refused += e == -ENOBUFS;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	__atomic_store_n(&j->putting, 0, __ATOMIC_RELAXED);
 	j->count[SOAK_RING_PUT]++;
@@ -258,9 +257,8 @@ void soak_ring_op(struct soak_thread *t)
 	for (uint64_t n = r / 64 % 64; n > 0; n--) {
 		if (n % 4 == 0) {
 			size = make(&event, writer_of(t, 0), test_random(&t->random) >> 32);
-			soak_require_equal("put a private record", 0,
-					   (uint64_t)percpu_ring_put(private, &event, size));
-			t->sum[0][SOAK_OF_RING]++;
+			t->sum[0][SOAK_OF_RING] += soak_did(
+				"put a private record", percpu_ring_put(private, &event, size), 0);
 		} else {
 			put_shared(&t->slot->journal[0], writer_of(t, 0), test_random(&t->random));
 		}

@@ -185,8 +185,9 @@ static void create(struct soak_thread *t)
 	int64_t n = some(t);
 	struct percpu_counter *c;
 
-	soak_require_equal("create a counter in the shared region", 0,
-			   (uint64_t)percpu_counter_create_in(region, &c));
+	if (!soak_did("create a counter in the shared region", percpu_counter_create_in(region, &c),
+		      0))
+		return;
 	for (int i = 0; i < 3; i++)
 		percpu_counter_add(c, n);
 	soak_require_equal("a shared counter that one thread uses", 3 * (uint64_t)n,
@@ -202,12 +203,13 @@ static void allocate(struct soak_thread *t)
 	uint64_t key;
 	void *cell;
 
-	soak_require_equal("allocate in the shared region", 0,
-			   (uint64_t)percpu_region_alloc(region, size, 64, &cell));
+	if (!soak_did("allocate in the shared region", percpu_region_alloc(region, size, 64, &cell),
+		      0))
+		return;
 	key = percpu_region_key(region, cell);
 	soak_require_equal("a cell found by its key", (uintptr_t)cell,
 			   (uintptr_t)percpu_region_at(region, key, size));
-	soak_require_equal("free it", 0, (uint64_t)percpu_region_free(region, cell, size));
+	(void)soak_did("free it", percpu_region_free(region, cell, size), 0);
 	t->slot->journal[0].count[SOAK_ALLOC]++;
 }
 

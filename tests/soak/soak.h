@@ -211,7 +211,9 @@ void soak_end(struct soak_journal *j);
 void soak_require(bool ok, const char *what, uint64_t expected, uint64_t found);
 void soak_require_equal(const char *what, uint64_t expected, uint64_t found);
 
-/** Whether a call has done it; refused says how it may decline. */
+/** Whether a call has done it; refused says how it may decline. It may always time out:
+ *  who holds a lock, perhaps until a CPU is fenced, does not get to run for a second where
+ *  many CPUs are emulated by one, or the machine is busy with other things. */
 bool soak_did(const char *what, int r, int refused);
 
 /** A value that can be told from others. */
