@@ -28,29 +28,19 @@ kernel_has_rseq()
 	END
 }
 
-# Sets "cpu" to the seconds of CPU that what this shell started has taken, and waited for.
-cpu_seconds()
-{
-	local stat
-	read -ra stat <"/proc/$BASHPID/stat"
-	cpu=$(((stat[15] + stat[16]) / $(getconf CLK_TCK)))
-}
-
 # suite NAME DIRECTORY ARGUMENT...: run the tests of a build, record each.
 suite()
 {
-	local name=$1 dir=$build/$2 log=$build/$2/meson-logs/testlog.json cpu begin
-	local at_once=$((2 * $(nproc)))
+	local name=$1 dir=$build/$2 log=$build/$2/meson-logs/testlog.json
+	local at_once=$((2 * $(nproc))) TIMEFORMAT="$1: took %0R s, and of CPU %0U s + %0S s"
 	shift 2
 	say "$name"
 	rm -f "$log"
-	cpu_seconds
-	begin=$cpu
 	# Many tests wait most of the time: there are more of them when all is built.
 	[ -z "${computing-}" ] || kill -0 "$computing" 2>/dev/null || at_once=$((3 * $(nproc)))
-	meson test -C "$dir" --no-rebuild --print-errorlogs --num-processes "$at_once" "$@" || true
-	cpu_seconds
-	echo "$name: took $((cpu - begin)) s of CPU"
+	# In a shell that starts nothing else.
+	(time meson test -C "$dir" --no-rebuild --print-errorlogs --num-processes "$at_once" "$@") ||
+		true
 	case $name in
 	gcc | clang | late | asan | own-registration) set -- "${rseq[@]}" ;;
 	*) set -- ;;
@@ -103,23 +93,19 @@ beside=$build/beside
 
 behind()
 {
-	local name=$1 status=0 begin=$SECONDS cpu before
+	local name=$1 status=0 TIMEFORMAT="$1: took %0R s beside others, and of CPU %0U s + %0S s"
 	shift
-	cpu_seconds
-	before=$cpu
-	"$@" >"$beside/$name.log" 2>&1 || status=$?
-	cpu_seconds
-	echo "$status $((SECONDS - begin)) $((cpu - before))" >"$beside/$name.status"
+	{ time "$@" >"$beside/$name.log" 2>&1 || status=$?; } 2>"$beside/$name.time"
+	echo "$status" >"$beside/$name.status"
 	mv "$beside/$name.status" "$beside/$name"
 }
 
 await()
 {
-	local status=1 seconds=- cpu=-
+	local status=1
 	until [ -e "$beside/$1" ] || ! kill -0 "$computing" 2>/dev/null; do sleep 0.2; done
-	cat "$beside/$1.log" || true
-	read -r status seconds cpu <"$beside/$1" || true
-	echo "$1: took $seconds s beside others, and $cpu s of CPU"
+	cat "$beside/$1.log" "$beside/$1.time" || true
+	read -r status <"$beside/$1" || true
 	return "$status"
 }
 
