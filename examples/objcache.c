@@ -20,10 +20,16 @@ struct connection {
 static int construct(void *obj, void *arg, unsigned flags)
 {
 	struct connection *c = obj;
+	int e;
 
 	(void)arg, (void)flags;
 	c->buffer = malloc(65536);
-	return c->buffer == NULL ? -ENOMEM : -pthread_mutex_init(&c->lock, NULL);
+	if (c->buffer == NULL)
+		return -ENOMEM;
+	e = pthread_mutex_init(&c->lock, NULL);
+	if (e != 0)
+		free(c->buffer); /* the destructor is not called for what was not constructed */
+	return -e;
 }
 
 static void destruct(void *obj, void *arg)

@@ -40,14 +40,16 @@ struct percpu_objcache {
  * as long as it takes.
  *
  * The backend's functions, the constructor and the destructor are called without a lock
- * of the library, so they may use caches, also this one. They must return: no longjmp, no
- * exceptions. A thread that is canceled meanwhile is canceled after the call. While a thread
- * allows asynchronous cancellation, it must not create a cache, get or put: what it has got
- * but not yet stored, or is about to put, would stay taken.
+ * of the library, so they may use caches, also this one; but at its limit they do not wait
+ * (-EDEADLK, see percpu_objcache_get()). They must return: no longjmp, no exceptions. A
+ * thread that is canceled meanwhile is canceled after the call. While a thread allows
+ * asynchronous cancellation, it must not create a cache, get or put: what it has got but not
+ * yet stored, or is about to put, would stay taken.
  */
 
 /**
- * Construct an object. flags are those of percpu_objcache_get().
+ * Construct an object. flags are those of percpu_objcache_get(). If that fails, the
+ * destructor is not called: what was made of the object is undone by the constructor.
  *
  * Returns 0, or -errno, which percpu_objcache_get() then returns, when it has given the
  * memory back to the backend; or any other number, for -EIO.
@@ -103,7 +105,10 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_objcache_create(const char *name, size_t
 
 /** Destroy a cache and the objects in it. Returns 0, or -EBUSY while objects are with users,
  *  or if a destructor has put one that was made meanwhile: the cache then goes on. A destructor
- *  that does so each time leaves one each time. NULL is fine. */
+ *  that does so each time leaves one each time. NULL is fine.
+ *
+ *  Call it when no other thread uses the cache any more: -EBUSY tells of objects, not of
+ *  threads. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_objcache_destroy(struct percpu_objcache *oc);
 
 /** For percpu_objcache_get(): at the limit, wait until an object is put. */
@@ -121,17 +126,24 @@ PERCPU_API int percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);
  * Returns 0, or
  *	-ENOSPC	the limit is reached, and no object is free on any CPU (without
  *		PERCPU_OBJCACHE_WAIT)
+ *	-EDEADLK	the same with PERCPU_OBJCACHE_WAIT, in a constructor, destructor or
+ *		function of the backend of this cache: the object that it works on counts for
+ *		the limit, so all might wait there for each other
  *	-ENOMEM	the backend returned NULL
  *	-EINVAL	ret is NULL, or unknown flags: only a call that finds no object on its CPU
  *		looks at either; with an object there, a ret of NULL is SIGSEGV
- *	-EPERM, -ETIMEDOUT, -EAGAIN  as percpu_local_pop_cpu(), if only another CPU has a
- *		free object
- *	or what the constructor returned.
+ *	-EPERM, -ETIMEDOUT, -EAGAIN  also with PERCPU_OBJCACHE_WAIT: no object can be made,
+ *		only other CPUs have free ones, and nobody can get at these, because
+ *		membarrier(2) is refused (percpu_fence()), or, for -ETIMEDOUT, a thread of a
+ *		lower tier was stopped there. Another try may help, but not for -EPERM
+ *	-EIO	the constructor returned a positive number
+ *	or what the constructor returned, also if it is one of these.
  *
  * Progress: usually a pop from this CPU's array. Before the call fails it takes an object
  * from the depot or from another CPU's array. Threads that wait are served in the order in
  * which they came; only a call that began before they waited may overtake them. Signal
- * handlers run meanwhile, and the call goes on waiting. It is no cancellation point.
+ * handlers run meanwhile, and the call goes on waiting. It is no cancellation point. Nothing
+ * but an object or a higher limit ends a wait: docs/objcache.md says how a program stops.
  */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_objcache_get(struct percpu_objcache *oc, unsigned flags,
 							void **ret)

@@ -33,6 +33,9 @@ struct object_cache {
 	uint64_t allocated PERCPU_ALIGNED_WORD; /* atomic */
 };
 
+/* The cache for which this thread is in a function of the program's. */
+static __thread const struct object_cache *inside __attribute__((tls_model("initial-exec")));
+
 static struct object_cache *objcache_of(const struct percpu_objcache *oc)
 {
 	return (struct object_cache *)oc;
@@ -88,10 +91,13 @@ static void destroy_object(struct object_cache *oc, void *obj)
 static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 {
 	struct object_cache *oc = owner;
+	const struct object_cache *outer = inside;
 	struct getting *g = how;
-	void *obj = construct_object(oc, g);
+	void *obj;
 
 	(void)n;
+	inside = oc;
+	obj = construct_object(oc, g);
 	if (obj != NULL && oc->check != NULL && percpu_objcache_check_add(oc->check, obj) != 0) {
 		if (oc->own.dtor != NULL)
 			oc->own.dtor(obj, oc->own.arg);
@@ -99,6 +105,7 @@ static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 		obj = NULL;
 		g->error = -ENOMEM;
 	}
+	inside = outer;
 	if (obj == NULL)
 		return -ENOMEM;
 	__atomic_fetch_add(&oc->allocated, 1, __ATOMIC_RELAXED);
@@ -108,8 +115,12 @@ static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 
 static size_t unmake_objects(void *owner, void *const *items, size_t n)
 {
+	const struct object_cache *outer = inside;
+
+	inside = owner;
 	for (size_t i = 0; i < n; i++)
 		destroy_object(owner, items[i]);
+	inside = outer;
 	return n;
 }
 
@@ -232,7 +243,7 @@ static int get_object(struct object_cache *oc, unsigned flags, void **ret)
 	if (e == -ENOSPC) {
 		__atomic_fetch_add(&oc->pool.exhausted, 1, __ATOMIC_RELAXED);
 		if (flags & PERCPU_OBJCACHE_WAIT)
-			e = percpu_pool_wait(&oc->pool, &g, &obj);
+			e = inside == oc ? -EDEADLK : percpu_pool_wait(&oc->pool, &g, &obj);
 	}
 	if (e == -ENOMEM && g.error != 0)
 		e = g.error;

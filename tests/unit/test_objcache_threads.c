@@ -177,6 +177,96 @@ static void constructors_may_use_their_cache(void **state)
 	}
 }
 
+/* The object that a constructor or destructor works on counts for the limit, so who waited for
+ * another one there would wait for itself; also after it has used a cache of something else. */
+
+static struct percpu_objcache *another;
+
+static int get_waiting(void)
+{
+	void *more, *other;
+	int e = percpu_objcache_get(another, PERCPU_OBJCACHE_WAIT, &other);
+
+	if (e != 0)
+		return e;
+	percpu_objcache_dtor(another, other);
+	e = percpu_objcache_get(cache, PERCPU_OBJCACHE_WAIT | 0x10000, &more);
+	if (e == 0)
+		percpu_objcache_put(cache, more);
+	return e;
+}
+
+static int wait_in_constructor(void *obj, void *arg, unsigned flags)
+{
+	(void)obj;
+	(void)arg;
+	return flags & 0x10000 ? 0 : get_waiting();
+}
+
+static void wait_in_destructor(void *obj, void *arg)
+{
+	(void)obj;
+	(void)arg;
+	result_within = get_waiting();
+}
+
+static struct {
+	int result;
+	bool done; /* atomic */
+} getter;
+
+static void get_one(unsigned i, void *arg)
+{
+	(void)i;
+	getter.result = percpu_objcache_get(cache, PERCPU_OBJCACHE_WAIT | *(unsigned *)arg, &only);
+	if (getter.result == 0)
+		(void)percpu_objcache_dtor(cache, only);
+	__atomic_store_n(&getter.done, true, __ATOMIC_SEQ_CST);
+}
+
+static int construct_nothing(void *obj, void *arg, unsigned flags)
+{
+	(void)obj;
+	(void)arg;
+	(void)flags;
+	return 0;
+}
+
+/* Returns how often a thread waited that got an object and destroyed it. */
+static uint64_t get_one_beside(percpu_objcache_dtor_fn *dtor, unsigned flags)
+{
+	struct percpu_objcache_options o = { .size = sizeof(o), .limit = 1, .dtor = dtor };
+	static struct test_team team;
+	uint64_t waited;
+
+	o.ctor = wait_in_constructor;
+	assert_int_equal(percpu_objcache_create("itself", 8, &o, &cache), 0);
+	getter.done = false;
+	test_team_start(&team, 1, get_one, &flags);
+	while (!__atomic_load_n(&getter.done, __ATOMIC_SEQ_CST) && stats_of(cache).waited == 0)
+		test_sleep_us(100);
+	waited = stats_of(cache).waited;
+	percpu_objcache_set_limit(cache, 0);
+	test_team_join(&team);
+	assert_int_equal(percpu_objcache_destroy(cache), 0);
+	return waited;
+}
+
+static void nobody_waits_for_itself(void **state)
+{
+	struct percpu_objcache_options o = { .size = sizeof(o), .ctor = construct_nothing };
+
+	(void)state;
+	assert_int_equal(percpu_objcache_create("another", 8, &o, &another), 0);
+	assert_int_equal(get_one_beside(NULL, 0), 0);
+	assert_int_equal(getter.result, -EDEADLK);
+	result_within = 0;
+	assert_int_equal(get_one_beside(wait_in_destructor, 0x10000), 0);
+	assert_int_equal(getter.result, 0);
+	assert_int_equal(result_within, -EDEADLK);
+	assert_int_equal(percpu_objcache_destroy(another), 0);
+}
+
 /* Who is canceled in a constructor has the object first. */
 
 static int be_canceled(void *obj, void *arg, unsigned flags)
@@ -645,6 +735,7 @@ int main(void)
 		cmocka_unit_test(the_limit_holds_for_two_at_once),
 		cmocka_unit_test(objects_exist_until_they_are_freed),
 		cmocka_unit_test(constructors_may_use_their_cache),
+		cmocka_unit_test(nobody_waits_for_itself),
 		cmocka_unit_test(cancellation_waits_for_constructors),
 		cmocka_unit_test(cancellation_at_once_leaves_nothing),
 		cmocka_unit_test(objects_of_destructors_keep_a_cache),
