@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What the documentation tells users to copy: each block of C in README.md and
-# docs/recipes.md is compiled as it stands, and the programs of README.md run.
+# What the documentation tells users to copy: each block of C in README.md and some
+# pages is compiled as it stands, and the programs of README.md run.
 #
 #	readme.sh SOURCE WORK
 #
@@ -58,8 +58,10 @@ refuses()
 }
 
 blocks "$src/README.md" readme
-blocks "$src/docs/recipes.md" recipe
-for block in readme*.c recipe*.c; do
+for page in recipes objcache lwbuf; do
+	blocks "$src/docs/$page.md" "$page"
+done
+for block in readme*.c recipes*.c objcache*.c lwbuf*.c; do
 	check "$block compiles" compiles "$block"
 done
 check 'the library' whole percpu_all.o cc
