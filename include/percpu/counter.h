@@ -189,8 +189,10 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_counter_array_create_in(struct percpu_re
  *	-ENOSPC, -ENOMEM, -ETIMEDOUT  as percpu_region_alloc()
  *
  * Context: any thread, not a signal handler.
- * Progress: a process that is killed in this call may leave the memory of n counters
- * allocated and unused. The next process that calls it creates others.
+ * Progress: it may wait for another process that creates an object at a root of the region.
+ * A process that is killed in this call leaves nothing allocated, or the counters at the
+ * root; where locks are not taken over (percpu_status()->robust) it leaves a lock, as one
+ * that is killed in percpu_region_alloc().
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_counter_array_open(struct percpu_region *r, unsigned root,
 							   size_t n,

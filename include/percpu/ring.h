@@ -90,10 +90,6 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_ring_create_in(struct percpu_region *r, 
  * Attach to the rings at this root of a shared region, or create them if nobody has, as
  * percpu_counter_array_open() does. -EEXIST is also for another size, or other flags, than
  * the creator's; -ENOTSUP is as of percpu_ring_attach().
- *
- * A process that is killed in this call may leave the memory of a set of rings allocated and
- * unused. The next process that calls it creates others, if the lanes are long enough for
- * two sets; else it gets -ENOSPC, and the file must be made anew.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_ring_open(struct percpu_region *r, unsigned root,
 						  size_t size, unsigned flags,

@@ -7,6 +7,9 @@
  * processes a robust lock does. If its holder is killed, some units may stay in use for
  * nobody, but no unit is free that is in use.
  *
+ * An object is created at a root under that lock. root.c notes its cells before they are in
+ * use, and frees them if their creator was killed before it had set the root.
+ *
  * A second bit says that an allocation begins with the unit. It tells the length of each
  * allocation: nobody can free a part of one, or attach to more than one.
  */
@@ -45,6 +48,7 @@ static void set_bits(uint64_t *bitmap, size_t first, size_t n, bool value)
 			__atomic_fetch_or(word, bits, __ATOMIC_RELEASE);
 		else
 			__atomic_fetch_and(word, ~bits, __ATOMIC_RELEASE);
+		PERCPU_STEP("region: bits stored");
 	}
 }
 
@@ -109,6 +113,17 @@ static bool find_run(const struct percpu_chunk *k, size_t from, size_t n, size_t
 	}
 }
 
+void percpu_region_free_there(struct percpu_chunk *k, size_t offset)
+{
+	size_t first = offset / k->unit;
+
+	if (!is_used(k, first) || !is_start(k, first))
+		return;
+	mark_free(k, first, units_left(k, first));
+	if (first < k->hint)
+		k->hint = first;
+}
+
 static size_t reclaim_chunk(struct percpu_chunk *k)
 {
 	size_t end = k->lane_size / k->unit, first, last, bytes = 0;
@@ -125,11 +140,19 @@ static size_t reclaim_chunk(struct percpu_chunk *k)
 	return bytes;
 }
 
+/* What is to be allocated. */
+struct want {
+	size_t size;
+	size_t cpu_size; /* how many of these bytes are ever touched in a CPU lane */
+	size_t align;
+	unsigned root; /* of the object that it is for; PERCPU_REGION_ROOTS: none */
+};
+
 /* Allocate from the chunk. Returns 0, -ENOENT (the chunk is full), -ENOSPC (the disk is
  * full) or another error. The caller has both locks. */
-static int alloc_in(struct percpu_chunk *k, size_t size, size_t cpu_size, size_t align, void **ret)
+static int alloc_in(struct percpu_chunk *k, const struct want *w, void **ret)
 {
-	size_t n = units_of(k, size), step = align > k->unit ? align / k->unit : 1, first;
+	size_t n = units_of(k, w->size), step = w->align > k->unit ? w->align / k->unit : 1, first;
 	int e;
 
 	k->hint = percpu_next_bit(k->header->used, k->hint, k->lane_size / k->unit, false);
@@ -137,29 +160,30 @@ static int alloc_in(struct percpu_chunk *k, size_t size, size_t cpu_size, size_t
 	if (!find_run(k, k->hint, n, step, &first) &&
 	    (!k->shared || !find_run(k, 0, n, step, &first)))
 		return -ENOENT;
-	e = percpu_chunk_reserve(k, first * k->unit, cpu_size, size);
+	e = percpu_chunk_reserve(k, first * k->unit, w->cpu_size, w->size);
 	if (e != 0) {
 		(void)reclaim_chunk(k); /* what was reserved before the disk was full */
 		return e;
 	}
+	*ret = k->base + first * k->unit;
+	if (w->root < PERCPU_REGION_ROOTS)
+		percpu_creation_note(k->region, w->root, *ret);
 	mark_used(k, first, n);
 	if (first == k->hint)
 		k->hint = first + n;
-	*ret = k->base + first * k->unit;
 	return 0;
 }
 
-/* Allocate up to n cells. Returns how many, or -errno if none. */
-static ssize_t alloc_anywhere(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
-			      size_t n, void **ret)
+/* Allocate up to n cells. Returns how many, or -errno if none. The caller has both locks. */
+static ssize_t alloc_anywhere(struct percpu_region *r, const struct want *w, size_t n, void **ret)
 {
-	int e = percpu_region_refresh(r);
 	bool disk_full = false;
 	size_t got = 0;
+	int e = 0;
 
 	for (uint32_t i = r->n; e == 0 && got < n && i-- > 0;) {
 		while (e == 0 && got < n) {
-			e = alloc_in(r->chunks->at[i], size, cpu_size, align, &ret[got]);
+			e = alloc_in(r->chunks->at[i], w, &ret[got]);
 			got += e == 0;
 		}
 		disk_full |= e == -ENOSPC;
@@ -175,22 +199,10 @@ static ssize_t alloc_anywhere(struct percpu_region *r, size_t size, size_t cpu_s
 		return -ENOSPC;
 	e = percpu_region_grow(r);
 	while (e == 0 && got < n) {
-		e = alloc_in(r->chunks->at[r->n - 1], size, cpu_size, align, &ret[got]);
+		e = alloc_in(r->chunks->at[r->n - 1], w, &ret[got]);
 		got += e == 0;
 	}
 	return got > 0 ? (ssize_t)got : e;
-}
-
-/* Take the lock between processes first: a thread that waits for another process must not
- * hold a lock that other threads of this process wait for. */
-static int lock_region(struct percpu_region *r, struct percpu_robust *h)
-{
-	int e = r->shared ? percpu_robust_lock(h, &r->first->header->alloc_lock, PERCPU_LOCK_NS) :
-			    0;
-
-	if (e == 0)
-		percpu_process_lock();
-	return e;
 }
 
 static void unlock_region(struct percpu_region *r, struct percpu_robust *h)
@@ -198,6 +210,25 @@ static void unlock_region(struct percpu_region *r, struct percpu_robust *h)
 	percpu_process_unlock();
 	if (r->shared)
 		percpu_robust_unlock(h);
+}
+
+/* Take the lock between processes first: a thread that waits for another process must not
+ * hold a lock that other threads of this process wait for. Then map all chunks, and undo what
+ * a killed holder has not completed. */
+static int lock_region(struct percpu_region *r, struct percpu_robust *h)
+{
+	int e = r->shared ? percpu_robust_lock(h, &r->first->header->alloc_lock, PERCPU_LOCK_NS) :
+			    0;
+
+	if (e != 0)
+		return e;
+	percpu_process_lock();
+	e = percpu_region_refresh(r);
+	if (e == 0)
+		percpu_creation_settle(r);
+	else
+		unlock_region(r, h);
+	return e;
 }
 
 /* A process may have been killed while it updated an object that was freed since. Complete
@@ -212,8 +243,7 @@ static void settle_journals(struct percpu_region *r)
 		(void)percpu_journal_settle(t->at[i], 0);
 }
 
-static ssize_t alloc_cells(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
-			   size_t n, void **ret)
+static ssize_t alloc_cells(struct percpu_region *r, const struct want *w, size_t n, void **ret)
 {
 	struct percpu_robust h;
 	ssize_t got;
@@ -224,7 +254,7 @@ static ssize_t alloc_cells(struct percpu_region *r, size_t size, size_t cpu_size
 	got = lock_region(r, &h);
 	if (got != 0)
 		return got;
-	got = alloc_anywhere(r, size, cpu_size, align, n, ret);
+	got = alloc_anywhere(r, w, n, ret);
 	unlock_region(r, &h);
 	return got;
 }
@@ -232,24 +262,54 @@ static ssize_t alloc_cells(struct percpu_region *r, size_t size, size_t cpu_size
 ssize_t percpu_region_alloc_many(struct percpu_region *r, size_t size, size_t align, size_t n,
 				 void **ret)
 {
-	return alloc_cells(r, size, size, align, n, ret);
+	const struct want w = { size, size, align, PERCPU_REGION_ROOTS };
+
+	return alloc_cells(r, &w, n, ret);
 }
 
 int percpu_region_alloc_narrow(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
 			       void **ret)
 {
+	const struct want w = { size, cpu_size, align, PERCPU_REGION_ROOTS };
 	ssize_t got;
 
 	if (r == NULL || ret == NULL || size == 0 || size > r->lane_size || align == 0 ||
 	    (align & (align - 1)) != 0 || align > 4096)
 		return -EINVAL;
-	got = alloc_cells(r, size, cpu_size, align, 1, ret);
+	got = alloc_cells(r, &w, 1, ret);
 	return got < 0 ? (int)got : 0;
 }
 
 int percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void **ret)
 {
 	return percpu_region_alloc_narrow(r, size, size, align, ret);
+}
+
+int percpu_region_alloc_at_root(struct percpu_region *r, unsigned root, size_t size,
+				size_t cpu_size, size_t align, struct percpu_robust *h, void **ret)
+{
+	const struct want w = { size, cpu_size, align, root };
+	ssize_t got;
+
+	if (size == 0 || size > r->lane_size)
+		return -EINVAL;
+	settle_journals(r);
+	got = lock_region(r, h);
+	if (got != 0)
+		return (int)got;
+	got = percpu_region_root(r, root) == 0 ? alloc_anywhere(r, &w, 1, ret) : -EEXIST;
+	if (got < 0)
+		unlock_region(r, h);
+	else
+		percpu_process_unlock();
+	return got < 0 ? (int)got : 0;
+}
+
+void percpu_region_settle_root(struct percpu_region *r, struct percpu_robust *h)
+{
+	percpu_process_lock();
+	percpu_creation_settle(r);
+	unlock_region(r, h);
 }
 
 static int free_one(struct percpu_region *r, const void *cell, size_t size, uint64_t timeout_ns)
@@ -342,7 +402,7 @@ static bool is_there(const struct percpu_chunk *k, enum percpu_kind kind, uint64
 
 static void *find_key(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t size)
 {
-	const uint64_t below_kind = key & ((UINT64_C(1) << PERCPU_KEY_KIND_SHIFT) - 1);
+	const uint64_t below_kind = key & PERCPU_KEY_PLACE;
 	uint64_t index = (below_kind >> PERCPU_KEY_CHUNK_SHIFT) - 1;
 	uint64_t offset = key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1);
 	void *cell = NULL;

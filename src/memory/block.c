@@ -11,8 +11,6 @@
 
 #include "memory.h"
 
-#define PAUSE_NS (PERCPU_SECOND / 1000)
-
 /* Inline functions that programs compiled with another version read these. */
 _Static_assert(offsetof(struct percpu_block, base) == 0, "ABI");
 _Static_assert(offsetof(struct percpu_block, stride) == sizeof(void *), "ABI");
@@ -29,9 +27,9 @@ static struct percpu_block *new_handle(const struct percpu_plan *p, struct percp
 	return b;
 }
 
-static void drop_handle(const struct percpu_plan *p, struct percpu_block *b)
+static void drop_handle(struct percpu_block *b, const struct percpu_block *instead)
 {
-	if (p->handle_size != 0)
+	if (b != instead)
 		free(b);
 }
 
@@ -56,6 +54,18 @@ static void settle_block(const struct percpu_plan *p, struct percpu_region *r,
 		p->complete(b);
 }
 
+/* Make a new object of the cells. */
+static void start_block(const struct percpu_plan *p, struct percpu_region *r,
+			struct percpu_region *own, void *cell, struct percpu_block *b)
+{
+	settle_block(p, r, own, cell, b);
+	if (own == NULL) /* clear what an earlier object left there */
+		percpu_chunk_clear(b->chunk, (size_t)(b->base - b->chunk->base), p->touched,
+				   p->size);
+	if (p->start != NULL)
+		p->start(b);
+}
+
 static int create_block(struct percpu_region *r, struct percpu_region *own,
 			const struct percpu_plan *p, void *ret)
 {
@@ -67,15 +77,10 @@ static int create_block(struct percpu_region *r, struct percpu_region *own,
 		return -ENOMEM;
 	e = percpu_region_alloc_narrow(r, p->size, p->touched, p->align, &cell);
 	if (e != 0) {
-		drop_handle(p, b);
+		drop_handle(b, &instead);
 		return e;
 	}
-	settle_block(p, r, own, cell, b);
-	if (own == NULL) /* clear what an earlier object left there */
-		percpu_chunk_clear(b->chunk, (size_t)(b->base - b->chunk->base), p->touched,
-				   p->size);
-	if (p->start != NULL)
-		p->start(b);
+	start_block(p, r, own, cell, b);
 	hand_out(p, b, ret);
 	return 0;
 }
@@ -149,44 +154,33 @@ int percpu_block_attach(struct percpu_region *r, uint64_t key, struct percpu_pla
 	return 0;
 }
 
-/* Create the object at the root. If another process is first, returns -EEXIST, and sets
- * *ret_key to the key of that process's object. */
+/* Create the object, and set the root to it. Returns -EEXIST if there is one by now. The
+ * lock of the allocator is held from the one to the other: others who want to create it wait,
+ * and the next holder knows that a creator whose object is not at the root was killed. */
 static int create_at_root(struct percpu_region *r, unsigned root, const struct percpu_plan *p,
-			  void *ret, uint64_t *ret_key)
+			  void *ret)
 {
-	void *handle, *base;
-	uint64_t key;
-	int e = percpu_block_create_in(r, p, &handle);
+	struct percpu_block instead, *b = new_handle(p, &instead);
+	struct percpu_robust h;
+	void *cell;
+	int e;
 
-	if (e != 0)
-		return e;
-	base = p->handle_size != 0 ? ((struct percpu_block *)handle)->base : handle;
-	key = percpu_region_object_key(percpu_region_chunk(r, base), p->kind, base);
-	PERCPU_STEP("root: object created");
-	e = percpu_region_set_root(r, root, 0, key);
-	PERCPU_STEP("root: set");
+	if (b == NULL)
+		return -ENOMEM;
+	e = percpu_region_alloc_at_root(r, root, p->size, p->touched, p->align, &h, &cell);
 	if (e == 0) {
-		memcpy(ret, &handle, sizeof(handle));
-		return 0;
+		start_block(p, r, NULL, cell, b);
+		PERCPU_STEP("root: object created");
+		e = percpu_region_set_root(r, root, 0,
+					   percpu_region_object_key(b->chunk, p->kind, cell));
+		PERCPU_STEP("root: set");
+		percpu_region_settle_root(r, &h);
 	}
-	(void)percpu_region_free(r, base, p->size);
-	drop_handle(p, handle);
-	*ret_key = percpu_region_root(r, root);
+	if (e == 0)
+		hand_out(p, b, ret);
+	else
+		drop_handle(b, &instead);
 	return e;
-}
-
-/* There is no room for an object. Another process may have taken it for the same root, which
- * it is going to set. Returns the root's key, or 0. */
-static uint64_t await_root(struct percpu_region *r, unsigned root)
-{
-	uint64_t key = percpu_region_root(r, root), waited;
-	uint32_t nobody = 0;
-
-	for (waited = 0; key == 0 && waited < PERCPU_LOCK_NS; waited += PAUSE_NS) {
-		percpu_futex_wait(&nobody, 0, PAUSE_NS);
-		key = percpu_region_root(r, root);
-	}
-	return key;
 }
 
 int percpu_block_open(struct percpu_region *r, unsigned root, struct percpu_plan *p, void *ret)
@@ -199,11 +193,10 @@ int percpu_block_open(struct percpu_region *r, unsigned root, struct percpu_plan
 	key = percpu_region_root(r, root);
 	PERCPU_STEP("root: looked up");
 	if (key == 0) {
-		e = r->writable ? create_at_root(r, root, p, ret, &key) : -ENOENT;
-		if (e == -ENOSPC)
-			key = await_root(r, root);
-		if (e != -EEXIST && key == 0)
+		e = r->writable ? create_at_root(r, root, p, ret) : -ENOENT;
+		if (e != -EEXIST)
 			return e;
+		key = percpu_region_root(r, root);
 	}
 	e = percpu_block_attach(r, key, p, ret);
 	return e == -ENOENT ? -EEXIST : e; /* another object is at the root */

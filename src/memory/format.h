@@ -52,9 +52,11 @@ struct percpu_header {
 	uint32_t alloc_lock;			     /* in chunk 0: robust lock of the allocator */
 	uint32_t journal_lock;			     /* robust lock of the journal */
 	struct percpu_journal journal;
+	uint64_t creation; /* in chunk 0: an object that is being created at a root; or 0 */
 } PERCPU_ALIGNED_WORD;
 
-_Static_assert(sizeof(struct percpu_header) == 168 + 3 * 1024 + 8 + 24 + 512, "file layout");
+_Static_assert(sizeof(struct percpu_header) == 168 + 3 * 1024 + 8 + 24 + 512 + 8, "file layout");
+_Static_assert(PERCPU_REGION_ROOTS <= 16, "a root is in the 4 bits that a key has for its kind");
 _Static_assert(offsetof(struct percpu_header, root) == 40, "file layout");
 _Static_assert(offsetof(struct percpu_header, atomic_lanes) == 168, "file layout");
 _Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic words");
@@ -63,13 +65,14 @@ _Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic wo
 
 /* Files of another major number are refused. docs/format.md says what a minor one may add. */
 #define PERCPU_FORMAT_MAJOR 4
-#define PERCPU_FORMAT_MINOR 1
+#define PERCPU_FORMAT_MINOR 2
 #define PERCPU_FORMAT ((uint32_t)PERCPU_FORMAT_MINOR << 16 | PERCPU_FORMAT_MAJOR)
 
 /* A key has the offset in the lane in its lowest bits, then the index of the chunk + 1, and
  * an enum percpu_kind in its highest bits. */
 #define PERCPU_KEY_CHUNK_SHIFT 40
 #define PERCPU_KEY_KIND_SHIFT 60
+#define PERCPU_KEY_PLACE ((UINT64_C(1) << PERCPU_KEY_KIND_SHIFT) - 1) /* all but the kind */
 
 /** What a key leads to. */
 enum percpu_kind {

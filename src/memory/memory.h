@@ -387,6 +387,17 @@ size_t percpu_region_free_many(struct percpu_region *r, void *const *cells, size
  *  all lanes, also if they were never touched. */
 size_t percpu_region_reclaim(struct percpu_region *r);
 
+/** Free what is in use of the allocation at this offset. The caller has both locks. */
+void percpu_region_free_there(struct percpu_chunk *k, size_t offset);
+
+/* root.c */
+
+/** Note that the cells at base are for an object that is going to be at the root. */
+void percpu_creation_note(const struct percpu_region *r, unsigned root, const void *base);
+
+/** Free such an object unless it is at the root. For both the caller has both locks. */
+void percpu_creation_settle(struct percpu_region *r);
+
 /* block.c: objects, each a block of memory */
 
 /** The alignment of objects, and the bytes at an object's start that adopt() may read. */
@@ -413,6 +424,13 @@ struct percpu_plan {
 	 *  Returns 0 or -ENOENT. May be NULL. */
 	int (*adopt)(const struct percpu_block *found, struct percpu_plan *p);
 };
+
+/** In alloc.c: allocate. Returns 0 with the lock held, -EEXIST if the root is not empty, ... */
+int percpu_region_alloc_at_root(struct percpu_region *r, unsigned root, size_t size,
+				size_t cpu_size, size_t align, struct percpu_robust *h, void **ret);
+
+/** Free the cells if they are not at the root now. Unlocks the allocator. */
+void percpu_region_settle_root(struct percpu_region *r, struct percpu_robust *h);
 
 /** Create in memory of this process; create in a region; attach; attach or create at a root.
  *  ret is the address of a pointer to the object. They return 0 or -errno as the public

@@ -69,15 +69,17 @@ uint64_t percpu_ring_ns(uint64_t ticks, struct percpu_ring_moment from,
 static uint64_t find_boot(void)
 {
 	char id[36];
+	int cancel = percpu_defer_cancel(); /* the creator of rings holds a lock */
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 	uint64_t boot = 0;
 
-	if (fd < 0)
-		return 0;
-	if (read(fd, id, sizeof(id)) == (ssize_t)sizeof(id))
-		for (size_t i = 0; i < sizeof(id); i++) /* any hash will do */
-			boot = (boot ^ (unsigned char)id[i]) * UINT64_C(0x100000001b3);
-	close(fd);
+	if (fd >= 0) {
+		if (read(fd, id, sizeof(id)) == (ssize_t)sizeof(id))
+			for (size_t i = 0; i < sizeof(id); i++) /* any hash will do */
+				boot = (boot ^ (unsigned char)id[i]) * UINT64_C(0x100000001b3);
+		close(fd);
+	}
+	percpu_restore_cancel(cancel);
 	return boot;
 }
 

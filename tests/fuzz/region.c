@@ -235,7 +235,8 @@ static size_t place_of(const struct patch *p)
 		at = offsetof(struct percpu_header, alloc_lock) + words % 8;
 		break;
 	case JOURNAL:
-		at = offsetof(struct percpu_header, journal) + words % 24;
+		at = p->unused % 2 ? offsetof(struct percpu_header, creation) :
+				     offsetof(struct percpu_header, journal) + words % 24;
 		break;
 	case CONTROL:
 		at = control_at(2) + words % sizeof(struct percpu_stats_control);

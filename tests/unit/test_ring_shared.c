@@ -292,7 +292,7 @@ static int open_narrow(void *arg)
 static void who_is_second_waits_for_the_first(void **state)
 {
 	struct percpu_region_options o = { .size = sizeof(o), .lane_size = 4096 + 128 };
-	struct percpu_ring *r;
+	struct percpu_ring *r = NULL;
 
 	(void)state;
 	assert_int_equal(percpu_region_open(file(), CREATE, &o, &narrow), 0);
@@ -301,10 +301,65 @@ static void who_is_second_waits_for_the_first(void **state)
 	assert_int_equal(percpu_ring_open(narrow, 0, 4096, 0, &r), 0);
 	assert_null(second);
 	assert_int_equal(test_wait(second_pid, 30), 0);
-	/* Nobody is going to set the root. */
+	/* There is no room for others. */
 	assert_int_equal(percpu_ring_open(narrow, 1, 4096, 0, &r), -ENOSPC);
 	percpu_ring_detach(r);
 	percpu_region_close(narrow);
+}
+
+/* The creator reads a file, under the lock. */
+static void *open_canceled(void *arg)
+{
+	struct percpu_ring *r;
+
+	pthread_cancel(pthread_self());
+	*(int *)arg = percpu_ring_open(narrow, 0, 4096, 0, &r);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void canceled_while_it_opens(void **state)
+{
+	struct percpu_region_options o = { .size = sizeof(o), .lane_size = 4096 + 128 };
+	pthread_t thread;
+	void *end;
+	int e = 1;
+
+	(void)state;
+	assert_int_equal(percpu_region_open(file(), CREATE, &o, &narrow), 0);
+	assert_int_equal(pthread_create(&thread, NULL, open_canceled, &e), 0);
+	assert_int_equal(pthread_join(thread, &end), 0);
+	assert_int_equal(e, 0);
+	assert_true(end == PTHREAD_CANCELED);
+	percpu_region_close(narrow);
+}
+
+static int die_while_it_opens(void *arg)
+{
+	struct percpu_ring *r;
+
+	deadly = arg;
+	return percpu_ring_open(narrow, 0, 4096, 0, &r);
+}
+
+static void killed_while_it_opens(void **state)
+{
+	struct percpu_region_options o = { .size = sizeof(o), .lane_size = 4096 + 128 };
+	static const char *const steps[] = { "region: creation noted", "root: object created",
+					     "root: set" };
+	struct percpu_ring *r = NULL;
+
+	(void)state;
+	if (!percpu_status()->robust)
+		test_skip("locks are not taken over here");
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(percpu_region_open(file(), CREATE, &o, &narrow), 0);
+		kill_there(die_while_it_opens, steps[i]);
+		assert_int_equal(percpu_ring_open(narrow, 0, 4096, 0, &r), 0);
+		assert_int_equal(percpu_ring_put(r, "x", 1), 0);
+		percpu_ring_detach(r);
+		percpu_region_close(narrow);
+	}
 }
 
 static void read_anything(struct percpu_ring_reader *r, unsigned most)
@@ -501,6 +556,8 @@ int main(void)
 		cmocka_unit_test(killed_while_it_takes),
 		cmocka_unit_test(a_stopped_process_is_told),
 		cmocka_unit_test(who_is_second_waits_for_the_first),
+		cmocka_unit_test(killed_while_it_opens),
+		cmocka_unit_test(canceled_while_it_opens),
 		cmocka_unit_test(damage_is_told),
 		cmocka_unit_test(readers_go_on_behind_damage),
 		cmocka_unit_test(times_are_not_believed),
