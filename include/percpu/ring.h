@@ -133,6 +133,7 @@ PERCPU_API int percpu_ring_put_slow(const struct percpu_ring *r, const void *src
  *	-EROFS	the region was opened to read
  *	-ETIMEDOUT  in a thread that cannot run sequences: another one has held the lock
  *		of the CPU's second ring for a second, because it is stopped
+ *	-EPERM	in such a thread: a filter refuses gettid(2), or the filter's error
  *
  * Context: any thread, signal handlers, children of fork and vfork.
  * Ordering: a thread that reads the record sees what was stored before it was put. If one
@@ -157,7 +158,7 @@ PERCPU_INLINE int percpu_ring_put(const struct percpu_ring *r, const void *src, 
 struct percpu_ring_record {
 	unsigned cpu;	  /* in whose ring it was */
 	unsigned locked;  /* 1: in the CPU's second ring, which has numbers of its own */
-	uint64_t number;  /* in its ring: 1, 2, ... modulo 2^48 */
+	uint64_t number;  /* in its ring: 1, 2, ... modulo 2^48, so 0 comes after 2^48 - 1 */
 	uint64_t time;	  /* when it was put: ns of CLOCK_MONOTONIC, some more or less in
 			     another reader */
 	uint64_t lost;	  /* records of this ring that were overwritten before this reader
