@@ -54,9 +54,8 @@ static struct objcache *start_cache(struct dragonfly_cache *c, const char *name,
 {
 	struct percpu_objcache_options o = { .size = sizeof(o) };
 
-	if (limit > 0 && limit < OBJCACHE_UNLIMITED)
-		o.limit = (size_t)limit;
-	o.cached = nom > 0 ? (size_t)nom : 0;
+	o.limit = limit < OBJCACHE_UNLIMITED ? (size_t)limit : 0;
+	o.cached = (size_t)nom;
 	o.ctor = c->ctor != NULL ? construct_for_dragonfly : NULL;
 	o.dtor = c->dtor != NULL ? destroy_for_dragonfly : NULL;
 	o.arg = c;
@@ -64,7 +63,7 @@ static struct objcache *start_cache(struct dragonfly_cache *c, const char *name,
 	o.free = free_for_dragonfly;
 	o.backend = c;
 	/* The size is the backend's business; nothing looks at it without a debug flag. */
-	if (percpu_objcache_create(name, 1, &o, &c->pub.cache) == 0)
+	if (limit >= 0 && nom >= 0 && percpu_objcache_create(name, 1, &o, &c->pub.cache) == 0)
 		return &c->pub;
 	free(c);
 	return NULL;
@@ -98,7 +97,7 @@ struct objcache *percpu_dragonfly_objcache_mbacked(malloc_type_t mtype, size_t o
 						   objcache_ctor_fn *ctor, objcache_dtor_fn *dtor,
 						   void *privdata)
 {
-	struct dragonfly_cache *c = calloc(1, sizeof(*c));
+	struct dragonfly_cache *c = mtype != NULL ? calloc(1, sizeof(*c)) : NULL;
 
 	if (c == NULL)
 		return NULL;
@@ -122,7 +121,7 @@ void percpu_dragonfly_objcache_destroy(struct objcache *oc)
 boolean_t percpu_dragonfly_objcache_reclaimlist(struct objcache *oclist[], int nlist)
 {
 	for (int i = 0; i < nlist; i++)
-		if (percpu_objcache_reclaim(oclist[i]->cache) != 0)
+		if (oclist[i] != NULL && percpu_objcache_reclaim(oclist[i]->cache) != 0)
 			return TRUE;
 	return FALSE;
 }

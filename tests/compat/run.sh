@@ -180,7 +180,7 @@ cmake_package()
 {
 	cmake -G Ninja -S "$here/cmake" -B cmake -DCMAKE_PREFIX_PATH="$prefix" &&
 		cmake --build cmake && runs cmake/percpu && runs cmake/static &&
-		runs_unchanged cmake/freebsd && runs ./host cmake/liblate-module.so &&
+		runs_unchanged cmake/freebsd && runs_unchanged cmake/dragonfly && runs ./host cmake/liblate-module.so &&
 		runs ./host cmake/liblate_static-module.so
 }
 

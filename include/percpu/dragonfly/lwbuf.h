@@ -31,10 +31,11 @@ static inline struct lwbuf *lwbuf_alloc(vm_page_t m, struct lwbuf *lwb_cache)
 	return lwb_cache;
 }
 
-/** Free a buffer. What percpu_lwbuf_free() cannot write back is lost. */
+/** Free a buffer. What percpu_lwbuf_free() cannot write back is lost. NULL is fine. */
 static inline void lwbuf_free(struct lwbuf *lwb)
 {
-	(void)percpu_lwbuf_free(lwb->m->object, &lwb->buf);
+	if (lwb != PERCPU_NULL(struct lwbuf *))
+		(void)percpu_lwbuf_free(lwb->m->object, &lwb->buf);
 }
 
 /** Return the address of the page's first byte. */

@@ -18,26 +18,26 @@
 #endif
 #define _SYS_MALLOC_H_ /* makes the original empty if it is included later */
 
-#include <percpu/base.h>
+#include <percpu/freebsd/malloc_flags.h>
 
 PERCPU_BEGIN_DECLS
 
-/* For code that has none of its own. */
-#ifndef M_NOWAIT
-#define M_NOWAIT 0x0001
-#endif
-#ifndef M_WAITOK
-#define M_WAITOK 0x0002
-#endif
-#ifndef M_ZERO
-#define M_ZERO 0x0100
-#endif
+/* For code that has none of its own. The reserves have no effect. */
+#ifndef M_USE_RESERVE
 #define M_USE_RESERVE 0x0200
+#endif
+#ifndef M_NULLOK
 #define M_NULLOK 0x0400
+#endif
+#ifndef M_USE_INTERRUPT_RESERVE
 #define M_USE_INTERRUPT_RESERVE 0x1000
+#endif
+#ifndef M_INTWAIT
 #define M_INTWAIT (M_WAITOK | M_USE_RESERVE | M_USE_INTERRUPT_RESERVE)
+#endif
 
-PERCPU_ASSERT(M_WAITOK == 0x0002 && M_ZERO == 0x0100, "the flags are DragonFly's, or none");
+PERCPU_ASSERT(M_WAITOK == 0x0002 && M_ZERO == 0x0100 && M_NULLOK == 0x0400,
+	      "the flags are DragonFly's, or none");
 
 struct malloc_type {
 	const char *ks_shortdesc;

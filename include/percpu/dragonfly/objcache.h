@@ -78,7 +78,8 @@ PERCPU_API void *percpu_dragonfly_objcache_alloc(void *allocator_args, int ocfla
  *	nom_cache	most free objects in the arrays of all CPUs together; 0: the default
  *	ctor, dtor	may be NULL
  *
- * Returns NULL if there is no memory, or an argument is none of these.
+ * Returns NULL if there is no memory, or an argument is none of these: a negative number; no
+ * name, no type, or not both functions of a backend.
  */
 static inline struct objcache *objcache_create(const char *name, int cluster_limit, int nom_cache,
 					       objcache_ctor_fn *ctor, objcache_dtor_fn *dtor,
@@ -104,13 +105,13 @@ static inline struct objcache *objcache_create_simple(malloc_type_t mtype, size_
 	return percpu_dragonfly_objcache_mbacked(mtype, objsize, 0, 0, NULL, NULL, NULL);
 }
 
-/** Change the limit. */
+/** Change the limit, which is as for objcache_create(). With a negative one, or NULL, the call
+ *  does nothing. */
 static inline void objcache_set_cluster_limit(struct objcache *oc, int cluster_limit)
 {
-	percpu_objcache_set_limit(oc->cache,
-				  cluster_limit > 0 && cluster_limit < OBJCACHE_UNLIMITED ?
-					  (size_t)cluster_limit :
-					  0);
+	if (oc != PERCPU_NULL(struct objcache *) && cluster_limit >= 0)
+		percpu_objcache_set_limit(
+			oc->cache, cluster_limit < OBJCACHE_UNLIMITED ? (size_t)cluster_limit : 0);
 }
 
 /** Get an object; NULL if there is none, and no waiting is allowed or would help. M_ZERO has
@@ -133,11 +134,12 @@ static inline void objcache_put(struct objcache *oc, void *obj)
 /** Destroy an object instead of putting it. */
 static inline void objcache_dtor(struct objcache *oc, void *obj)
 {
-	(void)percpu_objcache_dtor(oc->cache, obj);
+	if (oc != PERCPU_NULL(struct objcache *))
+		(void)percpu_objcache_dtor(oc->cache, obj);
 }
 
-/** Destroy the free objects of the first of these caches that has some. Returns whether
- *  there was one. */
+/** Destroy the free objects of the first of these caches that has some. Entries may be
+ *  NULL. Returns whether there was one. */
 static inline boolean_t objcache_reclaimlist(struct objcache *oclist[], int nlist, int ocflags)
 {
 	(void)ocflags;

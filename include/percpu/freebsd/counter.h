@@ -20,19 +20,9 @@
 #define __SYS_COUNTER_H__ /* makes the original empty if it is included later */
 
 #include <percpu/counter.h>
+#include <percpu/freebsd/malloc_flags.h>
 
 PERCPU_BEGIN_DECLS
-
-/* malloc(9)'s flags, for code that has none of its own. */
-#ifndef M_NOWAIT
-#define M_NOWAIT 0x0001
-#endif
-#ifndef M_WAITOK
-#define M_WAITOK 0x0002
-#endif
-#ifndef M_ZERO
-#define M_ZERO 0x0100
-#endif
 
 /**
  * A counter. An odd value is a static counter, of COUNTER_U64_DEFINE_EARLY.

@@ -60,10 +60,12 @@ static inline void sf_buf_ref(struct sf_buf *sf)
 	__atomic_fetch_add(&sf->refs, 1, __ATOMIC_RELAXED);
 }
 
-/** Give a reference, in any thread. What percpu_sfbuf_free() cannot write back is lost. */
+/** Give a reference, in any thread. What percpu_sfbuf_free() cannot write back is lost. NULL is
+ *  fine. */
 static inline void sf_buf_free(struct sf_buf *sf)
 {
-	if (__atomic_sub_fetch(&sf->refs, 1, __ATOMIC_ACQ_REL) != 0)
+	if (sf == PERCPU_NULL(struct sf_buf *) ||
+	    __atomic_sub_fetch(&sf->refs, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
 	(void)percpu_sfbuf_free(sf->m->object, sf->buf);
 	__builtin_free(sf);
