@@ -11,16 +11,15 @@
 
 #include <percpu/percpu.h>
 
-#include "../model.h"
 #include "../steps.h"
 #include "../support.h"
+#include "ring.h"
 
 #include "objects/objects.h"
 
 #define SMALL PERCPU_RING_MIN
 #define FIT (SMALL / 32) /* records of 8 bytes */
 
-static struct percpu_ring *ring;
 static struct percpu_ring_reader *reader;
 static struct percpu_ring_record record;
 
@@ -59,22 +58,6 @@ static void end(void)
 	percpu_ring_reader_destroy(reader);
 	percpu_ring_destroy(ring);
 	test_unpin(0);
-}
-
-static int put(uint64_t value)
-{
-	return percpu_ring_put(ring, &value, sizeof(value));
-}
-
-/* Put by a thread that cannot run sequences. */
-static int put_locked(uint64_t value)
-{
-	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
-	struct percpu_rseq *area = model_set_area(&none);
-	int e = put(value);
-
-	model_set_area(area);
-	return e;
 }
 
 static uint64_t value_of(const struct percpu_ring_record *r)

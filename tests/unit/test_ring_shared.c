@@ -11,9 +11,9 @@
 
 #include <percpu/percpu.h>
 
-#include "../model.h"
 #include "../steps.h"
 #include "../support.h"
+#include "ring.h"
 
 #include "objects/objects.h"
 
@@ -22,7 +22,7 @@
 #define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)
 
 static struct percpu_region *region, *outside;
-static struct percpu_ring *ring, *seen;
+static struct percpu_ring *seen;
 static struct percpu_ring_reader *reader;
 static struct percpu_ring_record record;
 
@@ -84,22 +84,6 @@ static void end(void)
 	percpu_ring_destroy(ring);
 	percpu_region_close(region);
 	test_unpin(0);
-}
-
-static int put(uint64_t value)
-{
-	return percpu_ring_put(ring, &value, sizeof(value));
-}
-
-/* Put by a thread that cannot run sequences. */
-static int put_locked(uint64_t value)
-{
-	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
-	struct percpu_rseq *area = model_set_area(&none);
-	int e = put(value);
-
-	model_set_area(area);
-	return e;
 }
 
 static void expect(uint64_t value)
