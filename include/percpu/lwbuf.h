@@ -33,18 +33,17 @@ struct percpu_lwbufs;
 
 struct percpu_window;
 
-struct percpu_window;
-
 /** A page of a file, in memory of the caller's. The fields are the library's. A copy of an
  *  allocated buffer is the same buffer: free one of them. */
 struct percpu_lwbuf {
 	void *kva;
 	uint64_t page;
-	size_t length;
 	struct percpu_lwbufs *of;
 	struct percpu_window *window;
+	uint32_t length;
 	uint32_t generation;
 	uint32_t flags;
+	uint32_t forks;
 };
 
 /*
@@ -119,8 +118,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_create(int fd, const struct percpu
 						     struct percpu_lwbufs **ret);
 
 /** Unmap and free all. Returns 0, or -EBUSY while buffers are allocated, of sfbuf.h, too. NULL
- *  is fine. In a child of fork as many as were allocated at the fork do not count; so a child
- *  that frees some of those must not call this while it has others. */
+ *  is fine. In a child of fork only those count that it has allocated itself; what it has
+ *  inherited does not, and is gone afterwards. References to a shared buffer are alike: a
+ *  child that takes one and gives one has none of its own. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_destroy(struct percpu_lwbufs *f);
 
 /** For percpu_lwbuf_alloc(): the caller will store to the page. */

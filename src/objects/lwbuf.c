@@ -67,10 +67,11 @@ static void give_window(struct percpu_lwbufs *f, struct percpu_window *w, unsign
 	ret->kva = w->at;
 	ret->page = w->page;
 	ret->of = f;
-	ret->length = w->length;
+	ret->length = (uint32_t)w->length;
 	ret->window = w;
 	ret->generation = generation;
 	ret->flags = flags | (f->flags & PERCPU_LWBUF_DEBUG);
+	ret->forks = f->forks;
 }
 
 static int bounce_page(struct percpu_lwbufs *f, uint64_t page, struct percpu_window **ret)
@@ -209,8 +210,9 @@ int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 			.kva = f->direct + (page << f->shift),
 			.page = page,
 			.of = f,
-			.length = f->size,
+			.length = (uint32_t)f->size,
 			.flags = flags,
+			.forks = f->forks,
 		};
 		percpu_counter_inc(f->addresses);
 		return 0;
@@ -260,6 +262,13 @@ static const char *find_misuse(const struct percpu_lwbufs *f, const struct percp
 	return NULL;
 }
 
+/* In a child of fork what was allocated before no longer counts as inherited. */
+static void forget_inherited(struct percpu_lwbufs *f, const struct percpu_lwbuf *b)
+{
+	if (percpu_unlikely(b->forks != f->forks))
+		__atomic_fetch_sub(&f->inherited, 1, __ATOMIC_RELAXED);
+}
+
 int percpu_lwbuf_free(struct percpu_lwbufs *f, struct percpu_lwbuf *b)
 {
 	struct percpu_window *w;
@@ -270,6 +279,7 @@ int percpu_lwbuf_free(struct percpu_lwbufs *f, struct percpu_lwbuf *b)
 	if (f == NULL || b == NULL)
 		return -EINVAL;
 	if (b->of == f && b->window == NULL && f->direct != NULL) {
+		forget_inherited(f, b);
 		percpu_counter_dec(f->addresses);
 		memset(b, 0, sizeof(*b));
 		return 0;
@@ -281,6 +291,7 @@ int percpu_lwbuf_free(struct percpu_lwbufs *f, struct percpu_lwbuf *b)
 			percpu_lwbuf_complain(b, w, fault);
 		return -EINVAL;
 	}
+	forget_inherited(f, b);
 	flags = b->flags;
 	memset(b, 0, sizeof(*b));
 	__atomic_store_n(&w->generation, w->generation + 1, __ATOMIC_RELAXED);

@@ -72,7 +72,8 @@ struct percpu_lwbufs {
 	uint64_t clock; /* counts misses */
 	uint64_t mapped;
 	uint64_t bounced;
-	uint64_t inherited; /* in a child of fork: buffers in use at the fork */
+	int64_t inherited; /* buffers that were allocated before the last fork; also in use */
+	uint32_t forks;	   /* from the first process to this one; changes only in a fork */
 
 	pthread_mutex_t lock; /* of both pools */
 	struct percpu_window_pool windows;

@@ -60,7 +60,8 @@ static void lwbufs_unlock_all(void)
 static void lwbufs_note_in_child(void)
 {
 	for (struct percpu_lwbufs *f = lwbufs; f != NULL; f = f->next) {
-		f->inherited = buffers_in_use(f);
+		f->inherited = (int64_t)buffers_in_use(f);
+		f->forks++;
 		percpu_sfbufs_in_child(f->shared);
 	}
 }
@@ -242,7 +243,8 @@ int percpu_lwbuf_destroy(struct percpu_lwbufs *f)
 
 	if (f == NULL)
 		return 0;
-	if (buffers_in_use(f) > f->inherited || !percpu_sfbufs_idle(f->shared))
+	if ((int64_t)buffers_in_use(f) > __atomic_load_n(&f->inherited, __ATOMIC_RELAXED) ||
+	    !percpu_sfbufs_idle(f->shared))
 		return -EBUSY;
 	pthread_mutex_lock(&lwbufs_lock);
 	while (*p != f)

@@ -33,6 +33,18 @@ static bool try_reference(struct percpu_sfbuf_item *b)
 	return false;
 }
 
+/* After a reference was given. References are alike: in a child of fork those that were there
+ * before are the last ones. */
+static void lower_inherited(struct percpu_sfbuf_item *b, uint32_t left)
+{
+	uint32_t n = __atomic_load_n(&b->inherited, __ATOMIC_RELAXED);
+
+	while (percpu_unlikely(n > left))
+		if (__atomic_compare_exchange_n(&b->inherited, &n, left, false, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			return;
+}
+
 /* Give a reference that is not the last one. Returns false if it is, and sets *ret_refs to
  * the word as it was. Acquire: what the others have stored to the page is seen. */
 static bool try_unreference(struct percpu_sfbuf_item *b, uint64_t *ret_refs)
@@ -41,8 +53,10 @@ static bool try_unreference(struct percpu_sfbuf_item *b, uint64_t *ret_refs)
 
 	while ((uint32_t)refs > 1)
 		if (__atomic_compare_exchange_n(&b->refs, &refs, refs - 1 + PERCPU_SFBUF_GIVEN,
-						false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+						false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {
+			lower_inherited(b, (uint32_t)refs - 1);
 			return true;
+		}
 	*ret_refs = refs;
 	return false;
 }
@@ -65,6 +79,7 @@ static bool give_last(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b, uint
 	if (!__atomic_compare_exchange_n(&b->refs, &refs, refs - 1, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return false;
+	lower_inherited(b, 0);
 	if (f->flags & PERCPU_LWBUF_DEBUG) {
 		percpu_sfbufs_leave(f->shared, b);
 		empty_buffer(f, b);

@@ -22,6 +22,7 @@ struct percpu_sfbuf_item {
 					     PERCPU_SFBUF_GIVEN how many were given back */
 	uint32_t state;			   /* atomic; a futex */
 	int error;			   /* if it is PERCPU_SFBUF_FAILED */
+	uint32_t inherited;		   /* atomic: references of before the last fork */
 	bool dirty;			   /* atomic */
 	/* under the lock */
 	struct percpu_sfbuf_item *in_bucket;
@@ -35,7 +36,6 @@ struct percpu_sfbufs {
 	struct percpu_sfbuf_item *all;
 	uint32_t bounces; /* atomic: how many have a bounce buffer */
 	uint32_t freed;	  /* futex: changes with each free while there are waiters */
-	size_t inherited; /* in a child of fork: buffers with references at the fork */
 	uint64_t hits PERCPU_ALIGNED_WORD; /* atomic, like the next two */
 	uint64_t fills PERCPU_ALIGNED_WORD;
 	uint64_t waits PERCPU_ALIGNED_WORD;

@@ -51,7 +51,11 @@ size_t percpu_sfbufs_used(const struct percpu_sfbufs *s)
 
 bool percpu_sfbufs_idle(const struct percpu_sfbufs *s)
 {
-	return percpu_sfbufs_used(s) <= s->inherited;
+	for (size_t i = 0; i < s->most; i++)
+		if (percpu_sfbuf_refs(&s->all[i]) >
+		    __atomic_load_n(&s->all[i].inherited, __ATOMIC_RELAXED))
+			return false;
+	return true;
 }
 
 uint64_t percpu_sfbufs_bounces(const struct percpu_sfbufs *s)
@@ -136,12 +140,12 @@ void percpu_sfbufs_in_child(struct percpu_sfbufs *s)
 	for (size_t i = 0; i < s->made; i++) {
 		struct percpu_sfbuf_item *b = &s->all[i];
 
-		if (percpu_sfbuf_refs(b) != 0 && b->state == PERCPU_SFBUF_FILLING) {
+		b->inherited = percpu_sfbuf_refs(b);
+		if (b->inherited != 0 && b->state == PERCPU_SFBUF_FILLING) {
 			percpu_sfbufs_leave(s, b);
 			b->error = -EIO;
 			b->state = PERCPU_SFBUF_FAILED;
 		}
 	}
-	s->inherited = percpu_sfbufs_used(s);
 	s->waiters = 0;
 }

@@ -188,14 +188,15 @@ AT(percpu_image, stride, 24, 12, 12);
 AT(percpu_image, chunk, 32, 16, 16);
 AT(percpu_image, error, 40, 20, 20);
 
-SIZE(percpu_lwbuf, 48, 40, 32);
+SIZE(percpu_lwbuf, 48, 40, 36);
 AT(percpu_lwbuf, kva, 0, 0, 0);
 AT(percpu_lwbuf, page, 8, 8, 4);
-AT(percpu_lwbuf, length, 16, 16, 12);
-AT(percpu_lwbuf, of, 24, 20, 16);
-AT(percpu_lwbuf, window, 32, 24, 20);
-AT(percpu_lwbuf, generation, 40, 28, 24);
-AT(percpu_lwbuf, flags, 44, 32, 28);
+AT(percpu_lwbuf, of, 16, 16, 12);
+AT(percpu_lwbuf, window, 24, 20, 16);
+AT(percpu_lwbuf, length, 32, 24, 20);
+AT(percpu_lwbuf, generation, 36, 28, 24);
+AT(percpu_lwbuf, flags, 40, 32, 28);
+AT(percpu_lwbuf, forks, 44, 36, 32);
 
 SIZE(percpu_lwbuf_options, 40, 24, 24);
 AT(percpu_lwbuf_options, size, 0, 0, 0);
