@@ -249,13 +249,19 @@ static const struct stepping_operation operations[] = {
 	{ "stats update, whole", MEMORY_SUMS, MODEL_ADD2, run_whole },
 	{ "stats add, whole", MEMORY_SUMS, MODEL_ADD, run_whole },
 	{ "compact add", MEMORY_SUMS, MODEL_ADD, run_compact },
+	{ NULL, MEMORY_SUMS, MODEL_ADD, NULL },
 };
 
 const struct stepping_operation *stepping_operation(unsigned nth)
 {
-	const unsigned here = sizeof(operations) / sizeof(operations[0]);
+	static const struct stepping_operation *const all[] = { operations, stepping_own,
+								stepping_called, stepping_items };
 
-	return nth < here ? &operations[nth] : stepping_own(nth - here);
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		for (const struct stepping_operation *o = all[i]; o->name != NULL; o++)
+			if (nth-- == 0)
+				return o;
+	return NULL;
 }
 
 unsigned stepping_lanes(const struct stepping_operation *o)

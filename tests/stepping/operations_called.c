@@ -345,7 +345,7 @@ static struct model_result run_refused(const struct model_case *c)
 		     percpu_ring_dropped(full) - before <= 2);
 }
 
-static const struct stepping_operation operations[] = {
+const struct stepping_operation stepping_called[] = {
 	{ "counter add, called", MEMORY_PRIVATE, MODEL_ADD, run_add },
 	{ "counter inc, called", MEMORY_PRIVATE, MODEL_ADD, run_inc },
 	{ "counter dec, called", MEMORY_PRIVATE, MODEL_ADD, run_dec },
@@ -372,11 +372,5 @@ static const struct stepping_operation operations[] = {
 	{ "write buffer add, called", MEMORY_PRIVATE, MODEL_ADD, run_wbuf },
 	{ "write buffer add_n, called", MEMORY_PRIVATE, MODEL_ADD, run_wbuf_n },
 	{ "variable add, called", MEMORY_PRIVATE, MODEL_ADD, run_variable },
+	{ NULL, MEMORY_PRIVATE, MODEL_ADD, NULL },
 };
-
-const struct stepping_operation *stepping_called(unsigned nth)
-{
-	const unsigned here = sizeof(operations) / sizeof(operations[0]);
-
-	return nth < here ? &operations[nth] : stepping_items(nth - here);
-}

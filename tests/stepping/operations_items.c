@@ -133,15 +133,11 @@ static struct model_result run_unseen(const struct model_case *c)
 	return judge(right);
 }
 
-static const struct stepping_operation operations[] = {
+const struct stepping_operation stepping_items[] = {
 	{ "object, from the backend", MEMORY_PRIVATE, MODEL_ADD, run_cold },
 	{ "object, from an array", MEMORY_PRIVATE, MODEL_ADD, run_warm },
 	{ "page of a mapping", MEMORY_PRIVATE, MODEL_ADD, run_direct },
 	{ "window from the table", MEMORY_PRIVATE, MODEL_ADD, run_seen },
 	{ "window, mapped", MEMORY_PRIVATE, MODEL_ADD, run_unseen },
+	{ NULL, MEMORY_PRIVATE, MODEL_ADD, NULL },
 };
-
-const struct stepping_operation *stepping_items(unsigned nth)
-{
-	return nth < sizeof(operations) / sizeof(operations[0]) ? &operations[nth] : NULL;
-}

@@ -206,7 +206,7 @@ static struct model_result run_full(const struct model_case *c)
 	return r;
 }
 
-static const struct stepping_operation operations[] = {
+const struct stepping_operation stepping_own[] = {
 	{ "compact add, within", MEMORY_PRIVATE, MODEL_ADD, run_within },
 	{ "compact add, crossing", MEMORY_PRIVATE, MODEL_ADD, run_crossing },
 	{ "write buffer add", MEMORY_PRIVATE, MODEL_ADD, run_wbuf },
@@ -218,11 +218,5 @@ static const struct stepping_operation operations[] = {
 	{ "zone alloc", MEMORY_PRIVATE, MODEL_ADD, run_warm },
 	{ "zone free", MEMORY_PRIVATE, MODEL_ADD, run_full },
 	{ "self-test", MEMORY_PRIVATE, MODEL_ADD, run_selftest },
+	{ NULL, MEMORY_PRIVATE, MODEL_ADD, NULL },
 };
-
-const struct stepping_operation *stepping_own(unsigned nth)
-{
-	const unsigned here = sizeof(operations) / sizeof(operations[0]);
-
-	return nth < here ? &operations[nth] : stepping_called(nth - here);
-}

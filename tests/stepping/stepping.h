@@ -51,21 +51,13 @@ void stepping_read(const struct stepping_operation *o, struct model_lane *lanes)
 struct percpu_compact;
 void stepping_add_to_compact(const struct percpu_compact *c, int64_t n);
 
-/* operations_own.c: those on memory of the child's own. */
+/* Those on memory of the child's own, in operations_own.c, operations_called.c, and, of object
+ * caches and windows, operations_items.c; the last of each has no name. */
 
-/** The nth of these; then those of stepping_called(). */
-const struct stepping_operation *stepping_own(unsigned nth);
+extern const struct stepping_operation stepping_own[], stepping_called[], stepping_items[];
+
 void stepping_make_own(unsigned cpu);
-
-/* operations_called.c: more of them. */
-
-/** The nth of these; then those of stepping_items(). */
-const struct stepping_operation *stepping_called(unsigned nth);
 void stepping_make_called(void);
-
-/* operations_items.c: and of object caches and windows. */
-
-const struct stepping_operation *stepping_items(unsigned nth);
 void stepping_make_items(void);
 
 /* trace.c: a child under control. */
