@@ -168,13 +168,13 @@ void soak_private_op(struct soak_thread *t)
 		unsigned below; /* of 1000 */
 		enum soak_kind kind;
 	} odds[] = {
-		{ 80, SOAK_COUNTER },	   { 110, SOAK_STATIC },	{ 140, SOAK_VARIABLE },
-		{ 160, SOAK_LARGE },	   { 210, SOAK_SPLIT },		{ 300, SOAK_LOCK },
-		{ 390, SOAK_REFS },	   { 420, SOAK_STORE },		{ 480, SOAK_PUSH },
-		{ 540, SOAK_POP },	   { 590, SOAK_APPEND },	{ 600, SOAK_REGION },
-		{ 609, SOAK_FENCE },	   { 610, SOAK_FENCE_ALL },	{ 700, SOAK_STATS_UPDATE },
-		{ 780, SOAK_COMPACT_ADD }, { 840, SOAK_WBUF_ADD },	{ 900, SOAK_RING_PUT },
-		{ 950, SOAK_ZONE_ALLOC },  { 1000, SOAK_OBJCACHE_GET },
+		{ 80, SOAK_COUNTER },	   { 110, SOAK_STATIC },       { 140, SOAK_VARIABLE },
+		{ 160, SOAK_LARGE },	   { 210, SOAK_SPLIT },	       { 300, SOAK_LOCK },
+		{ 390, SOAK_REFS },	   { 420, SOAK_STORE },	       { 480, SOAK_PUSH },
+		{ 540, SOAK_POP },	   { 590, SOAK_APPEND },       { 600, SOAK_REGION },
+		{ 609, SOAK_FENCE },	   { 610, SOAK_FENCE_ALL },    { 700, SOAK_STATS_UPDATE },
+		{ 780, SOAK_COMPACT_ADD }, { 840, SOAK_WBUF_ADD },     { 900, SOAK_RING_PUT },
+		{ 950, SOAK_ZONE_ALLOC },  { 975, SOAK_OBJCACHE_GET }, { 1000, SOAK_WINDOW },
 	};
 	uint64_t r = test_random(&t->random) % 1000;
 	unsigned i = 0;
@@ -220,6 +220,9 @@ void soak_private_op(struct soak_thread *t)
 		return;
 	case SOAK_OBJCACHE_GET:
 		soak_objcache_op(t);
+		return;
+	case SOAK_WINDOW:
+		soak_window_op(t);
 		return;
 	default:
 		soak_local_op(t, odds[i].kind);

@@ -5,7 +5,8 @@
  * soak.c directs rounds of processes and kills some; worker.c is such a
  * process with its threads; shared.c operates on one region file that all of
  * them count in, private.c on objects of one process; stats.c, compact.c,
- * zone.c, objcache.c, local.c, ring.c and wbuf.c on what they are named after, private and shared;
+ * zone.c, objcache.c, local.c, ring.c, wbuf.c and window.c on what they are named after, private
+ * and shared;
  * model.c knows what the result must be. A worker announces each operation on the shared region in
  * its slot of a plain mapping, and notes there that it is done, so that one
  * who is killed leaves at most one operation in doubt.
@@ -18,6 +19,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <percpu/sfbuf.h>
+
 #define SOAK_SLOTS 4096
 #define SOAK_SINGLES 4
 #define SOAK_CELLS 16
@@ -26,6 +29,7 @@
 #define SOAK_ZONES 6
 #define SOAK_CACHES 4
 #define SOAK_HELD 3	/* items that a thread has of a zone, and objects of a cache */
+#define SOAK_WINDOWS 3	/* that a thread has */
 #define SOAK_THREADS 4	/* at most, in one process, besides its first */
 #define SOAK_SECONDS 60 /* a process that lives longer is stuck */
 #define SOAK_FAILED 3	/* exit status: the board says why */
@@ -91,6 +95,9 @@ enum soak_kind {
 	SOAK_OBJCACHE_DTOR,
 	SOAK_OBJCACHE_LIMIT,
 	SOAK_OBJCACHE_RECLAIM,
+	SOAK_WINDOW,
+	SOAK_SHARED_BUFFER,
+	SOAK_WINDOW_CUT,
 	SOAK_SIGNAL,
 	SOAK_MOVE,
 	SOAK_THREAD,
@@ -169,6 +176,13 @@ struct soak_item {
 	uint64_t token;
 };
 
+/** A window of a file of window.c. */
+struct soak_window {
+	struct percpu_lwbuf buffer;
+	int file;
+	bool held;
+};
+
 /** A thread of a worker: it may come and go, its slot and its sums stay. */
 struct soak_thread {
 	struct soak_slot *slot;
@@ -179,6 +193,9 @@ struct soak_thread {
 	uint64_t single[2][SOAK_SETS]; /* and the statistics, private and shared */
 	struct soak_item item[SOAK_ZONES][SOAK_HELD];
 	struct soak_item object[SOAK_CACHES][SOAK_HELD];
+	struct soak_window window[SOAK_WINDOWS];
+	struct percpu_sfbuf *shared; /* or NULL */
+	int shared_file;
 	uint32_t number; /* in its process */
 	uint32_t sent;
 	pthread_t thread;
@@ -344,6 +361,20 @@ void soak_objcache_destroy(void);
 void soak_objcache_op(struct soak_thread *t);
 void soak_objcache_leave(struct soak_thread *t);
 void soak_objcache_forked(void);
+
+/* window.c */
+
+void soak_window_create(void);
+
+/** Say whether all is as it should be, and destroy it, also in a child of fork. */
+void soak_window_destroy(void);
+void soak_window_op(struct soak_thread *t);
+
+/** Free what the thread has. */
+void soak_window_leave(struct soak_thread *t);
+
+/** In a child of fork. */
+void soak_window_forked(void);
 
 /* worker.c */
 

@@ -80,6 +80,7 @@ static void operate(struct soak_thread *t, unsigned ops)
 	}
 	soak_zone_leave(t);
 	soak_objcache_leave(t);
+	soak_window_leave(t);
 	if (t->unregistered)
 		soak_require(percpu_seq_attach()->cpu_id < 0, "a thread that has no sequences", 0,
 			     1);
@@ -145,6 +146,7 @@ static void be_child(struct soak_thread *t)
 	alarm(SOAK_SECONDS);
 	soak_zone_forked();
 	soak_objcache_forked();
+	soak_window_forked();
 	soak_local_drain(t);
 	for (int tally = 0; tally < SOAK_TALLIES; tally++) {
 		before[tally] = soak_private_found(tally);
@@ -155,6 +157,7 @@ static void be_child(struct soak_thread *t)
 	operate(t, 2000);
 	soak_local_drain(t);
 	soak_private_check(before, t, 1);
+	soak_window_destroy();
 	_exit(0);
 }
 
@@ -264,11 +267,13 @@ int soak_worker(uint64_t random)
 	soak_private_create();
 	soak_zone_create(soak_shared_region());
 	soak_objcache_create();
+	soak_window_create();
 	manage(&t[0], &t[1], n);
 	soak_local_drain(&t[0]);
 	soak_private_check(nothing, t, n + 1);
 	soak_private_destroy();
 	soak_zone_destroy();
 	soak_objcache_destroy();
+	soak_window_destroy();
 	return 0;
 }
