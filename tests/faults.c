@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "faults.h"
@@ -31,8 +32,10 @@ static const struct {
 	[FAULT_OPEN] = { "open", EMFILE },
 	[FAULT_FCNTL] = { "fcntl", EBADF },
 	[FAULT_FSTAT] = { "fstat", EIO },
+	[FAULT_FSTATFS] = { "fstatfs", EIO },
 	[FAULT_FTRUNCATE] = { "ftruncate", EIO },
 	[FAULT_PREAD] = { "pread", EIO },
+	[FAULT_PWRITE] = { "pwrite", EIO },
 	[FAULT_LINK] = { "link", ENOSPC },
 	[FAULT_MMAP] = { "mmap", ENOMEM },
 	[FAULT_MREMAP] = { "mremap", ENOMEM },
@@ -168,7 +171,13 @@ int __real_fcntl64(int fd, int command, ...);
 int __wrap_fcntl64(int fd, int command, ...);
 int __wrap_fcntl64(int fd, int command, ...)
 {
-	return fails(FAULT_FCNTL) ? -1 : __real_fcntl64(fd, command);
+	va_list ap;
+	long arg;
+
+	va_start(ap, command);
+	arg = va_arg(ap, long); /* if there is none, nobody reads it */
+	va_end(ap);
+	return fails(FAULT_FCNTL) ? -1 : __real_fcntl64(fd, command, arg);
 }
 
 int __real_fstat64(int fd, struct stat *st);
@@ -176,6 +185,13 @@ int __wrap_fstat64(int fd, struct stat *st);
 int __wrap_fstat64(int fd, struct stat *st)
 {
 	return fails(FAULT_FSTAT) ? -1 : __real_fstat64(fd, st);
+}
+
+int __real_fstatfs64(int fd, struct statfs *fs);
+int __wrap_fstatfs64(int fd, struct statfs *fs);
+int __wrap_fstatfs64(int fd, struct statfs *fs)
+{
+	return fails(FAULT_FSTATFS) ? -1 : __real_fstatfs64(fd, fs);
 }
 
 int __real_ftruncate64(int fd, off_t size);
@@ -190,6 +206,13 @@ ssize_t __wrap_pread64(int fd, void *buf, size_t size, off_t at);
 ssize_t __wrap_pread64(int fd, void *buf, size_t size, off_t at)
 {
 	return fails(FAULT_PREAD) ? -1 : __real_pread64(fd, buf, size, at);
+}
+
+ssize_t __real_pwrite64(int fd, const void *buf, size_t size, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *buf, size_t size, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *buf, size_t size, off_t at)
+{
+	return fails(FAULT_PWRITE) ? -1 : __real_pwrite64(fd, buf, size, at);
 }
 
 int __real_link(const char *from, const char *to);

@@ -10,10 +10,12 @@
 
 enum fault_call {
 	FAULT_OPEN,
-	FAULT_FCNTL, /* F_GETFL, the only one that the library calls */
+	FAULT_FCNTL,
 	FAULT_FSTAT,
+	FAULT_FSTATFS,
 	FAULT_FTRUNCATE,
 	FAULT_PREAD,
+	FAULT_PWRITE,
 	FAULT_LINK,
 	FAULT_MMAP,
 	FAULT_MREMAP,

@@ -109,7 +109,9 @@ struct percpu_lwbuf_options {
  *		PERCPU_LWBUF_WRITABLE
  *	-EACCES	fd is not open for reading, or not for writing
  *	-EBADF	fd is not open
- *	-ENOTSUP  PERCPU_LWBUF_DIRECT or PERCPU_LWBUF_WINDOW of a file that may shrink
+ *	-ENOTSUP  PERCPU_LWBUF_DIRECT or PERCPU_LWBUF_WINDOW of a file that may shrink;
+ *		PERCPU_LWBUF_WINDOW of one of huge pages (hugetlbfs, MFD_HUGETLB), whose pages
+ *		are mapped all at once, or come by bounce buffers
  *	-ENOMEM	no memory or address space, as within RLIMIT_AS; for
  *		PERCPU_LWBUF_DIRECT also a file of 0 bytes
  *	-EMFILE, -E2BIG  no more descriptors; more CPUs than PERCPU_MAX_CPUS
@@ -197,8 +199,12 @@ PERCPU_INLINE size_t percpu_lwbuf_length(const struct percpu_lwbuf *b)
  * number changes much, all that are free. Threads that free at the same time may exceed it by
  * one per CPU.
  *
- * Returns 0, or -EINVAL: f is NULL, or n is more than there is room for, which is the larger
- * of 4096 and four times percpu_lwbuf_options.max_excess. A file that is never mapped takes any.
+ * Returns 0, or
+ *	-EINVAL	f is NULL, or n is more than there is room for, which is the larger of
+ *		4096 and four times percpu_lwbuf_options.max_excess. A file that is never mapped
+ *		takes any
+ *	-EPERM, -ETIMEDOUT, -EAGAIN, -ENOMEM  the limit has changed, but windows of other CPUs stay mapped, because
+ *		there is no fence (percpu_fence()) without which nobody can get at them
  */
 PERCPU_API int percpu_lwbuf_set_max_excess(struct percpu_lwbufs *f, size_t n);
 

@@ -111,6 +111,27 @@ static int find_window(struct percpu_lwbufs *f, uint64_t page, struct percpu_win
 	return 0;
 }
 
+/* Let the window show the page. If there are too many mappings, unmap some windows that nobody
+ * uses, and take one of those: that may need fewer mappings than one that was never mapped.
+ * Where this fails *w is closed. */
+static int show_in_some(struct percpu_lwbufs *f, struct percpu_window **w, uint64_t page,
+			size_t length)
+{
+	int e = percpu_window_show(f, *w, page, length);
+
+	if (e == -ENOMEM && percpu_window_excess(f) != 0) {
+		percpu_window_close(f, *w);
+		(void)percpu_window_drain(f, percpu_window_excess(f) / 2);
+		e = percpu_window_get(f, false, w);
+		if (e != 0)
+			return e;
+		e = percpu_window_show(f, *w, page, length);
+	}
+	if (e != 0)
+		percpu_window_close(f, *w);
+	return e;
+}
+
 /* Get a window that shows the page, of which the file has so many bytes. */
 static int map_page(struct percpu_lwbufs *f, uint64_t page, size_t length,
 		    struct percpu_window **ret)
@@ -122,15 +143,11 @@ static int map_page(struct percpu_lwbufs *f, uint64_t page, size_t length,
 		return e;
 	PERCPU_STEP("lwbuf: window to be mapped");
 	if (w->length == 0 || w->page != page) {
-		e = percpu_window_show(f, w, page, length);
-		if (e == -ENOMEM && percpu_window_excess(f) != 0) {
-			percpu_window_drain(f, percpu_window_excess(f) / 2);
-			e = percpu_window_show(f, w, page, length);
-		}
+		e = show_in_some(f, &w, page, length);
 		__atomic_fetch_add(&f->mapped, 1, __ATOMIC_RELAXED);
 	}
 	if (e != 0) {
-		percpu_window_release(f, w);
+		__atomic_fetch_sub(&f->shown, 1, __ATOMIC_RELAXED);
 		return e;
 	}
 	w->length = length;
@@ -316,10 +333,8 @@ int percpu_lwbuf_set_max_excess(struct percpu_lwbufs *f, size_t n)
 		return -EINVAL;
 	__atomic_store_n(&f->max_excess, n, __ATOMIC_SEQ_CST);
 	if (f->maps && percpu_window_table_fit(f, n))
-		percpu_window_drain(f, 0);
-	else if (is_too_many(f))
-		percpu_window_drain(f, n);
-	return 0;
+		return percpu_window_drain(f, 0);
+	return is_too_many(f) ? percpu_window_drain(f, n) : 0;
 }
 
 /* For sfbuf.c */
@@ -338,14 +353,8 @@ int percpu_window_open(struct percpu_lwbufs *f, uint64_t page, struct percpu_win
 	e = percpu_window_get(f, false, &w);
 	if (e != 0)
 		return e;
-	e = percpu_window_show(f, w, page, (size_t)length);
-	if (e == -ENOMEM && percpu_window_excess(f) != 0) {
-		percpu_window_drain(f, percpu_window_excess(f) / 2);
-		e = percpu_window_show(f, w, page, (size_t)length);
-	}
-	if (e != 0)
-		percpu_window_close(f, w);
-	else
+	e = show_in_some(f, &w, page, (size_t)length);
+	if (e == 0)
 		*ret = w;
 	return e;
 }

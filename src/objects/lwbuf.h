@@ -16,7 +16,7 @@
 #include "objects.h"
 
 struct percpu_window {
-	char *at;
+	char *at;	/* NULL if it is lost */
 	uint64_t page;	/* what it shows, if it is mapped */
 	size_t length;	/* bytes of the page that the file had */
 	uint64_t freed; /* the file's clock at the last free; atomic */
@@ -33,6 +33,8 @@ struct percpu_window {
 
 struct percpu_window_pool {
 	bool bounces;
+	bool lost;		       /* atomic: the address of some window is somebody else's */
+	unsigned shift;		       /* of the distance of two windows */
 	struct percpu_window **blocks; /* by id; a block is set before there is an id in it */
 	/* under the lock */
 	uint32_t made; /* how many windows there are; also read without the lock */
@@ -83,8 +85,9 @@ struct percpu_lwbufs {
 
 /* lwbuf_pool.c */
 
-int percpu_window_pool_init(struct percpu_window_pool *p, bool bounces);
-void percpu_window_pool_fini(const struct percpu_lwbufs *f, struct percpu_window_pool *p);
+int percpu_window_pool_init(const struct percpu_lwbufs *f, struct percpu_window_pool *p,
+			    bool bounces);
+void percpu_window_pool_fini(struct percpu_window_pool *p);
 
 /** Take a window that shows nothing, or a bounce buffer. Returns 0 or -ENOMEM. */
 int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_window **ret);
@@ -106,7 +109,7 @@ int percpu_window_show(const struct percpu_lwbufs *f, struct percpu_window *w, u
 
 /** Let it show nothing. Its bytes cannot be accessed then. Returns false if its address is
  *  lost: then nobody may use the window any more. */
-bool percpu_window_hide(const struct percpu_lwbufs *f, struct percpu_window *w);
+bool percpu_window_hide(struct percpu_lwbufs *f, struct percpu_window *w);
 
 /** Read the page into a bounce buffer, or write it back. Return 0 or -errno. */
 int percpu_window_read(const struct percpu_lwbufs *f, struct percpu_window *w, uint64_t page);
@@ -220,8 +223,9 @@ void percpu_window_remember(const struct percpu_lwbufs *f, uint64_t page);
  *  there is none. It may be one of another CPU that shows the page. */
 struct percpu_window *percpu_window_evict(const struct percpu_lwbufs *f, uint64_t page);
 
-/** Unmap windows of the tables of all CPUs until so many are left. */
-void percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal);
+/** Unmap windows of the tables of all CPUs until so many are left. Returns 0, or the error of a
+ *  fence, without which another CPU's table cannot be looked at. */
+int percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal);
 
 /* lwbuf_check.c */
 

@@ -6,11 +6,13 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <percpu/counter.h>
@@ -101,14 +103,21 @@ static int complete_lwbuf_options(struct percpu_lwbuf_options *o)
 	return 0;
 }
 
-/* Find out what the descriptor is good for. */
-static int look_at_file(int fd, uint32_t flags, bool *ret_keeps_size, uint64_t *ret_size)
+/* What a file is good for. */
+struct seen_file {
+	uint64_t size;
+	bool keeps_size;
+	bool has_small_pages; /* so that windows can be mapped */
+};
+
+static int look_at_file(int fd, uint32_t flags, struct seen_file *ret)
 {
 	bool writable = flags & PERCPU_LWBUF_WRITABLE;
 	int mode = fcntl(fd, F_GETFL), seals;
+	struct statfs fs;
 	struct stat st;
 
-	if (mode < 0 || fstat(fd, &st) != 0)
+	if (mode < 0 || fstat(fd, &st) != 0 || fstatfs(fd, &fs) != 0)
 		return percpu_errno();
 	if (!S_ISREG(st.st_mode) || (writable && (mode & O_APPEND)))
 		return -EINVAL;
@@ -116,9 +125,10 @@ static int look_at_file(int fd, uint32_t flags, bool *ret_keeps_size, uint64_t *
 	    (writable && (mode & O_ACCMODE) != O_RDWR))
 		return -EACCES;
 	seals = fcntl(fd, F_GET_SEALS);
-	*ret_keeps_size =
+	ret->keeps_size =
 		(flags & PERCPU_LWBUF_KEEPS_SIZE) || (seals > 0 && (seals & F_SEAL_SHRINK));
-	*ret_size = (uint64_t)st.st_size;
+	ret->has_small_pages = fs.f_type != HUGETLBFS_MAGIC;
+	ret->size = (uint64_t)st.st_size;
 	return 0;
 }
 
@@ -152,15 +162,15 @@ static void map_all(struct percpu_lwbufs *f, uint64_t size)
 }
 
 static int make_lwbuf_parts(struct percpu_lwbufs *f, const struct percpu_lwbuf_options *o,
-			    uint64_t size)
+			    const struct seen_file *file)
 {
 	bool wants_all = o->backend == PERCPU_LWBUF_DIRECT ||
-			 (o->backend == PERCPU_LWBUF_AUTO && is_small(size));
-	int e = percpu_window_pool_init(&f->windows, false);
+			 (o->backend == PERCPU_LWBUF_AUTO && is_small(file->size));
+	int e = percpu_window_pool_init(f, &f->windows, false);
 
 	f->blocks = f->windows.blocks;
 	if (e == 0)
-		e = percpu_window_pool_init(&f->bounces, true);
+		e = percpu_window_pool_init(f, &f->bounces, true);
 	if (e == 0)
 		e = percpu_counter_create(&f->used);
 	if (e == 0)
@@ -172,8 +182,8 @@ static int make_lwbuf_parts(struct percpu_lwbufs *f, const struct percpu_lwbuf_o
 	if (e != 0)
 		return e;
 	/* What is direct has nothing to be checked. */
-	if (f->maps && wants_all && !(f->flags & PERCPU_LWBUF_DEBUG))
-		map_all(f, size);
+	if (file->keeps_size && wants_all && !(f->flags & PERCPU_LWBUF_DEBUG))
+		map_all(f, file->size);
 	if (o->backend == PERCPU_LWBUF_DIRECT && f->direct == NULL &&
 	    !(f->flags & PERCPU_LWBUF_DEBUG))
 		return -ENOMEM;
@@ -184,8 +194,8 @@ static void free_lwbuf_parts(struct percpu_lwbufs *f)
 {
 	if (f->direct != NULL)
 		munmap(f->direct, (size_t)(f->direct_pages << f->shift));
-	percpu_window_pool_fini(f, &f->windows);
-	percpu_window_pool_fini(f, &f->bounces);
+	percpu_window_pool_fini(&f->windows);
+	percpu_window_pool_fini(&f->bounces);
 	percpu_sfbufs_destroy(f->shared);
 	percpu_local_destroy(f->table);
 	percpu_counter_destroy(f->used);
@@ -199,19 +209,18 @@ static void free_lwbuf_parts(struct percpu_lwbufs *f)
 int percpu_lwbuf_create(int fd, const struct percpu_lwbuf_options *o, struct percpu_lwbufs **ret)
 {
 	struct percpu_lwbuf_options opt;
-	bool keeps_size = false;
 	struct percpu_lwbufs *f;
-	uint64_t size = 0;
+	struct seen_file file;
 	int e;
 
 	if (ret == NULL || percpu_options_read(&opt, sizeof(opt), o) != 0 ||
 	    complete_lwbuf_options(&opt) != 0)
 		return -EINVAL;
-	e = look_at_file(fd, opt.flags, &keeps_size, &size);
+	e = look_at_file(fd, opt.flags, &file);
 	if (e != 0)
 		return e;
-	if (!keeps_size &&
-	    (opt.backend == PERCPU_LWBUF_DIRECT || opt.backend == PERCPU_LWBUF_WINDOW))
+	if ((opt.backend == PERCPU_LWBUF_DIRECT && !file.keeps_size) ||
+	    (opt.backend == PERCPU_LWBUF_WINDOW && !(file.keeps_size && file.has_small_pages)))
 		return -ENOTSUP;
 	f = calloc(1, sizeof(*f));
 	if (f == NULL)
@@ -219,12 +228,12 @@ int percpu_lwbuf_create(int fd, const struct percpu_lwbuf_options *o, struct per
 	pthread_mutex_init(&f->lock, NULL);
 	f->flags = opt.flags;
 	f->backend = opt.backend;
-	f->maps = keeps_size && opt.backend != PERCPU_LWBUF_BOUNCE;
+	f->maps = file.keeps_size && file.has_small_pages && opt.backend != PERCPU_LWBUF_BOUNCE;
 	f->size = opt.window;
 	f->shift = (unsigned)__builtin_ctzl(opt.window);
 	f->max_excess = opt.max_excess;
 	f->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	e = f->fd < 0 ? percpu_errno() : make_lwbuf_parts(f, &opt, size);
+	e = f->fd < 0 ? percpu_errno() : make_lwbuf_parts(f, &opt, &file);
 	if (e != 0) {
 		free_lwbuf_parts(f);
 		return e;
@@ -261,6 +270,11 @@ static uint32_t allocations(const struct percpu_window *w)
 	return __atomic_load_n(&w->generation, __ATOMIC_RELAXED);
 }
 
+static uint64_t reserved_by(const struct percpu_window_pool *p)
+{
+	return (uint64_t)__atomic_load_n(&p->room, __ATOMIC_RELAXED) << p->shift;
+}
+
 void percpu_lwbuf_stats(const struct percpu_lwbufs *f, struct percpu_lwbuf_stats *ret)
 {
 	if (f == NULL || ret == NULL)
@@ -276,7 +290,6 @@ void percpu_lwbuf_stats(const struct percpu_lwbufs *f, struct percpu_lwbuf_stats
 		ret->windows += (allocations(percpu_window_at(f->blocks, id)) + 1) / 2;
 	ret->mapped = __atomic_load_n(&f->mapped, __ATOMIC_RELAXED);
 	ret->bounced = __atomic_load_n(&f->bounced, __ATOMIC_RELAXED);
-	ret->address = (__atomic_load_n(&f->windows.room, __ATOMIC_RELAXED) +
-			__atomic_load_n(&f->bounces.room, __ATOMIC_RELAXED) + f->direct_pages)
-		       << f->shift;
+	ret->address =
+		(f->direct_pages << f->shift) + reserved_by(&f->windows) + reserved_by(&f->bounces);
 }

@@ -29,23 +29,39 @@ struct percpu_space {
 	size_t used; /* of these */
 };
 
-int percpu_window_pool_init(struct percpu_window_pool *p, bool bounces)
+/* With PERCPU_LWBUF_DEBUG bounce buffers have gaps between them. So each is a mapping of its
+ * own while it has access, and to take that away needs no further one, which may be refused. */
+int percpu_window_pool_init(const struct percpu_lwbufs *f, struct percpu_window_pool *p,
+			    bool bounces)
 {
 	p->bounces = bounces;
+	p->shift = f->shift + (bounces && (f->flags & PERCPU_LWBUF_DEBUG));
 	p->last = &p->first;
 	p->blocks = calloc(PERCPU_WINDOW_IDS / PERCPU_WINDOW_BLOCK, sizeof(struct percpu_window *));
 	return p->blocks != NULL ? 0 : -ENOMEM;
 }
 
-void percpu_window_pool_fini(const struct percpu_lwbufs *f, struct percpu_window_pool *p)
+/* Where an address is lost, windows are unmapped one by one. */
+static void unmap_space(const struct percpu_window_pool *p, const struct percpu_space *s)
+{
+	size_t used = p->lost ? s->used : 0;
+
+	if (used < s->windows)
+		munmap(s->at + (used << p->shift), (s->windows - used) << p->shift);
+}
+
+void percpu_window_pool_fini(struct percpu_window_pool *p)
 {
 	struct percpu_space *s;
 
 	while ((s = p->spaces) != NULL) {
-		munmap(s->at, s->windows << f->shift);
+		unmap_space(p, s);
 		p->spaces = s->before;
 		free(s);
 	}
+	for (uint32_t id = 1; p->lost && id <= p->made; id++)
+		if (percpu_window_at(p->blocks, id)->at != NULL)
+			munmap(percpu_window_at(p->blocks, id)->at, (size_t)1 << p->shift);
 	for (size_t i = 0; p->blocks != NULL && p->blocks[i] != NULL; i++)
 		free(p->blocks[i]);
 	free(p->blocks);
@@ -54,7 +70,8 @@ void percpu_window_pool_fini(const struct percpu_lwbufs *f, struct percpu_window
 /* Reserve address space for as many windows as there are, or for the first ones. */
 static int reserve_windows(const struct percpu_lwbufs *f, struct percpu_window_pool *p)
 {
-	int prot = p->bounces ? PROT_READ | PROT_WRITE : PROT_NONE;
+	bool has_access = p->bounces && !(f->flags & PERCPU_LWBUF_DEBUG);
+	int prot = has_access ? PROT_READ | PROT_WRITE : PROT_NONE;
 	size_t n = FIRST_BYTES >> f->shift;
 	struct percpu_space *s = malloc(sizeof(*s));
 
@@ -64,8 +81,8 @@ static int reserve_windows(const struct percpu_lwbufs *f, struct percpu_window_p
 	if (p->room != 0)
 		n = p->room;
 	*s = (struct percpu_space){ .before = p->spaces, .windows = n };
-	s->at = mmap(NULL, n << f->shift, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (n << f->shift >> f->shift != n || s->at == MAP_FAILED) {
+	s->at = mmap(NULL, n << p->shift, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (n << p->shift >> p->shift != n || s->at == MAP_FAILED) {
 		free(s);
 		return -ENOMEM;
 	}
@@ -103,7 +120,7 @@ static int make_window(const struct percpu_lwbufs *f, struct percpu_window_pool 
 	if (e != 0)
 		return e;
 	w = percpu_window_at(p->blocks, p->made + 1);
-	w->at = p->spaces->at + (p->spaces->used++ << f->shift);
+	w->at = p->spaces->at + (p->spaces->used++ << p->shift);
 	w->id = p->made + 1;
 	w->bounces = p->bounces;
 	__atomic_store_n(&p->made, p->made + 1, __ATOMIC_RELEASE);
@@ -194,21 +211,26 @@ int percpu_window_show(const struct percpu_lwbufs *f, struct percpu_window *w, u
 
 /* A process that has too many mappings cannot replace one, either, but it can unmap one, which
  * makes room. Another thread may map something there before this one does. */
-bool percpu_window_hide(const struct percpu_lwbufs *f, struct percpu_window *w)
+bool percpu_window_hide(struct percpu_lwbufs *f, struct percpu_window *w)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	bool shows = w->length != 0;
 	char *at;
 
 	w->length = 0;
-	if (mmap(w->at, f->size, PROT_NONE, flags | MAP_FIXED, -1, 0) != MAP_FAILED)
+	if (mmap(w->at, f->size, PROT_NONE, flags | MAP_FIXED, -1, 0) != MAP_FAILED || !shows)
 		return true;
 	if (munmap(w->at, f->size) != 0)
 		return true; /* it goes on showing its page, until another one takes its place */
 	PERCPU_STEP("lwbuf: window unmapped");
 	at = mmap(w->at, f->size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
-	if (at != MAP_FAILED && at != w->at)
+	if (at == w->at)
+		return true;
+	if (at != MAP_FAILED)
 		munmap(at, f->size);
-	return at == w->at;
+	w->at = NULL;
+	__atomic_store_n(&f->windows.lost, true, __ATOMIC_RELAXED);
+	return false;
 }
 
 /* Bounce buffers */

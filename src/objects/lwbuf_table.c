@@ -348,13 +348,17 @@ struct percpu_window *percpu_window_evict(const struct percpu_lwbufs *f, uint64_
 	return w;
 }
 
-void percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal)
+int percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal)
 {
 	uint64_t *place, word;
+	int result = 0, e;
 
 	for (unsigned cpu = 0; cpu < f->cpus && percpu_window_excess(f) > goal; cpu++) {
-		if (percpu_local_raise(f->table, cpu) != 0)
+		e = percpu_local_raise(f->table, cpu);
+		if (e != 0) {
+			result = e;
 			continue;
+		}
 		place = set_at(f, cpu, 0);
 		for (size_t i = 0; i < f->slots; i++) {
 			word = percpu_window_load(&place[i]);
@@ -368,4 +372,5 @@ void percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal)
 		}
 		percpu_local_lower(f->table, cpu);
 	}
+	return percpu_window_excess(f) > goal ? result : 0;
 }

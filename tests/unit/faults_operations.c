@@ -355,6 +355,68 @@ static int shared_zone(void)
 	return zone_in(faults_shared);
 }
 
+/* Pages of a file, of which those with odd numbers are stored to. */
+static int windows_of(enum percpu_lwbuf_backend backend, uint32_t flags)
+{
+	const struct percpu_lwbuf_options o = { .size = sizeof(o),
+						.max_excess = 2,
+						.max_shared = 2,
+						.backend = backend,
+						.flags = flags | PERCPU_LWBUF_WRITABLE };
+	struct percpu_lwbuf b[8] = { 0 };
+	struct percpu_lwbufs *f = NULL;
+	struct percpu_sfbuf *sf = NULL;
+	static int fd = -1; /* opened when nothing fails yet */
+	int e, freed;
+
+	if (fd < 0) {
+		fd = memfd_create("windows", MFD_CLOEXEC);
+		assert_int_equal(ftruncate(fd, 8 * sysconf(_SC_PAGESIZE)), 0);
+	}
+	e = percpu_lwbuf_create(fd, &o, &f);
+	for (unsigned i = 0; i < 16 && e == 0; i++) {
+		freed = b[i / 2].of != NULL ? percpu_lwbuf_free(f, &b[i / 2]) : 0;
+		e = percpu_lwbuf_alloc(f, i / 2, i / 2 % 2, &b[i / 2]);
+		e = freed != 0 ? freed : e;
+	}
+	if (e == 0)
+		e = percpu_sfbuf_alloc(f, 7, PERCPU_SFBUF_WRITE, &sf);
+	for (unsigned i = 0; i < 8; i++) {
+		freed = b[i].of != NULL ? percpu_lwbuf_free(f, &b[i]) : 0;
+		assert_null(b[i].of);
+		e = e == 0 ? freed : e;
+	}
+	freed = sf != NULL ? percpu_sfbuf_free(f, sf) : 0;
+	fault_clear();
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	return e == 0 ? freed : e;
+}
+
+static int windows(void)
+{
+	return windows_of(PERCPU_LWBUF_WINDOW, PERCPU_LWBUF_KEEPS_SIZE);
+}
+
+static int checked_windows(void)
+{
+	return windows_of(PERCPU_LWBUF_WINDOW, PERCPU_LWBUF_KEEPS_SIZE | PERCPU_LWBUF_DEBUG);
+}
+
+static int whole_file(void)
+{
+	return windows_of(PERCPU_LWBUF_AUTO, PERCPU_LWBUF_KEEPS_SIZE);
+}
+
+static int bounce_buffers(void)
+{
+	return windows_of(PERCPU_LWBUF_AUTO, 0);
+}
+
+static int checked_bounce_buffers(void)
+{
+	return windows_of(PERCPU_LWBUF_AUTO, PERCPU_LWBUF_DEBUG);
+}
+
 static int static_counter(void)
 {
 	struct percpu_static_counter s = PERCPU_STATIC_COUNTER_INIT;
@@ -405,6 +467,11 @@ const struct faults_operation faults_operations[] = {
 	{ "local word", local_word, { -ENOMEM } },
 	{ "zone", private_zone, { -ENOMEM } },
 	{ "shared zone", shared_zone, { -ENOMEM, -ENOSPC } },
+	{ "windows", windows, { -ENOMEM } },
+	{ "checked windows", checked_windows, { -ENOMEM } },
+	{ "file that is mapped", whole_file, { -ENOMEM } },
+	{ "bounce buffers", bounce_buffers, { -ENOMEM } },
+	{ "checked bounce buffers", checked_bounce_buffers, { -ENOMEM } },
 	{ "static counter", static_counter, { -ENOMEM } },
 	{ "fence", fence, { -EAGAIN, -EPERM } },
 	{ "fence of all processes", fence_all, { -EAGAIN, -EPERM } },

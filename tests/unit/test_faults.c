@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
@@ -187,6 +188,47 @@ static void unchecked_items_are_not_lost(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
+/* Where a window was, and could not be reserved again, somebody else has memory by now. */
+static void lost_addresses_are_left_alone(void **state)
+{
+	const struct percpu_lwbuf_options o = { .size = sizeof(o),
+						.backend = PERCPU_LWBUF_WINDOW,
+						.flags = PERCPU_LWBUF_KEEPS_SIZE |
+							 PERCPU_LWBUF_DEBUG };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int fd = memfd_create("lost", MFD_CLOEXEC);
+	struct percpu_lwbuf b[3];
+	struct percpu_lwbufs *f;
+	char *theirs;
+	void *at;
+
+	(void)state;
+	if (test_thread_sanitizer())
+		test_skip("the sanitizer maps memory of its own");
+	assert_int_equal(ftruncate(fd, (off_t)(3 * page)), 0);
+	assert_int_equal(percpu_lwbuf_create(fd, &o, &f), 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(percpu_lwbuf_alloc(f, i, 0, &b[i]), 0);
+	at = percpu_lwbuf_kva(&b[1]);
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_lwbuf_free(f, &b[1]), 0);
+	assert_int_equal(fault_clear(), 2);
+	theirs = mmap(at, page, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	assert_ptr_equal(theirs, at);
+	*theirs = 7;
+	assert_int_equal(percpu_lwbuf_free(f, &b[0]), 0);
+	assert_int_equal(percpu_lwbuf_alloc(f, 1, 0, &b[1]), 0);
+	assert_ptr_not_equal(percpu_lwbuf_kva(&b[1]), at);
+	assert_int_equal(percpu_lwbuf_free(f, &b[1]), 0);
+	assert_int_equal(percpu_lwbuf_free(f, &b[2]), 0);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	assert_int_equal(msync(theirs, page, MS_ASYNC), 0); /* it is mapped */
+	assert_int_equal(*theirs, 7);
+	munmap(theirs, page);
+	close(fd);
+}
+
 enum { MANY = 500 };
 
 static uint64_t cached_of_many(struct percpu_zone *z)
@@ -275,6 +317,7 @@ int main(void)
 		cmocka_unit_test(missing_fence_is_noted),
 		cmocka_unit_test(no_fence_is_made_up_for),
 		cmocka_unit_test(unchecked_items_are_not_lost),
+		cmocka_unit_test(lost_addresses_are_left_alone),
 		cmocka_unit_test(depots_without_memory_go_on),
 		cmocka_unit_test(refused_fences_are_announced_again),
 		cmocka_unit_test(fallbacks_keep_errno),
