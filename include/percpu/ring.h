@@ -90,6 +90,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_ring_create_in(struct percpu_region *r, 
  * Attach to the rings at this root of a shared region, or create them if nobody has, as
  * percpu_counter_array_open() does. -EEXIST is also for another size, or other flags, than
  * the creator's; -ENOTSUP is as of percpu_ring_attach().
+ *
+ * With a size of 0 it attaches to the rings as they are, and creates none: -ENOENT if nothing
+ * is at the root. flags are then 0 or PERCPU_RING_DEBUG (else -EINVAL).
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_ring_open(struct percpu_region *r, unsigned root,
 						  size_t size, unsigned flags,

@@ -188,15 +188,34 @@ int percpu_ring_create_in(struct percpu_region *r, size_t size, unsigned flags,
 	return e;
 }
 
+/* Attach to the rings at the root, of whatever size. */
+static int open_as_it_is(struct percpu_region *r, unsigned root, unsigned flags,
+			 struct percpu_ring **ret)
+{
+	struct percpu_ring t = { .debug = flags };
+	struct percpu_plan p = ring_plan(&t, PERCPU_RING_MIN);
+	uint64_t key = percpu_region_root(r, root);
+	int e;
+
+	if (r == NULL || ret == NULL || root >= PERCPU_REGION_ROOTS || !r->shared ||
+	    (flags & ~(unsigned)PERCPU_RING_DEBUG))
+		return -EINVAL;
+	if (key == 0)
+		return -ENOENT;
+	e = percpu_block_attach(r, key, &p, ret);
+	return e == -ENOENT ? -EEXIST : e; /* another object is at the root */
+}
+
 int percpu_ring_open(struct percpu_region *r, unsigned root, size_t size, unsigned flags,
 		     struct percpu_ring **ret)
 {
 	struct percpu_ring t;
 	struct percpu_plan p;
-	int e = plan_ring(size, flags, &t, &p);
+	int e = size != 0 ? plan_ring(size, flags, &t, &p) : 0;
 
 	if (e == 0)
-		e = percpu_block_open(r, root, &p, ret);
+		e = size != 0 ? percpu_block_open(r, root, &p, ret) :
+				open_as_it_is(r, root, flags, ret);
 	if (e == 0)
 		note_rate(*ret);
 	return e;

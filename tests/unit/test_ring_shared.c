@@ -98,6 +98,7 @@ static void expect(uint64_t value)
 
 static void rings_are_found(void **state)
 {
+	struct percpu_counter *c = NULL;
 	struct percpu_ring *r = NULL;
 
 	(void)state;
@@ -113,6 +114,20 @@ static void rings_are_found(void **state)
 	assert_int_equal(percpu_ring_open(region, 3, SMALL, PERCPU_RING_KEEP, &r), 0);
 	assert_int_equal(percpu_ring_longest(r), SMALL / 4);
 	percpu_ring_detach(r);
+	/* As it is. */
+	assert_int_equal(percpu_ring_open(region, 3, 0, 0, &r), 0);
+	assert_int_equal(percpu_ring_longest(r), SMALL / 4);
+	assert_true(r->keep != 0);
+	percpu_ring_detach(r);
+	assert_int_equal(percpu_ring_open(region, 3, 0, PERCPU_RING_KEEP, &r), -EINVAL);
+	assert_int_equal(percpu_ring_open(region, PERCPU_REGION_ROOTS, 0, 0, &r), -EINVAL);
+	assert_int_equal(percpu_ring_open(NULL, 3, 0, 0, &r), -EINVAL);
+	assert_int_equal(percpu_ring_open(region, 3, 0, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_ring_open(region, 4, 0, 0, &r), -ENOENT);
+	assert_int_equal(percpu_region_root(region, 4), 0);
+	assert_int_equal(percpu_counter_open(region, 4, &c), 0);
+	assert_int_equal(percpu_ring_open(region, 4, 0, 0, &r), -EEXIST);
+	percpu_counter_detach(c);
 	assert_int_equal(percpu_ring_put(seen, "x", 1), -EROFS);
 	end();
 }
