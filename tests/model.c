@@ -13,11 +13,20 @@
 const char *model_name(enum model_op op)
 {
 	static const char *const name[MODEL_OPS] = {
-		"add",	      "narrow_add", "narrow_cross", "bank_add",	 "bank_add2", "bank_add4",
-		"bank_add8",  "pair_add",   "bank_update",  "add_limit", "cmpxchg",   "xchg",
-		"push",	      "pop",	    "take",	    "copy",	 "append1",   "append2",
-		"append4",    "put",	    "add_double",   "add2",	 "add4",      "add8",
-		"add_return", "store",
+		"add",		"narrow_add",
+		"narrow_cross", "bank_add",
+		"bank_add2",	"bank_add4",
+		"bank_add8",	"pair_add",
+		"bank_update",	"add_limit",
+		"cmpxchg",	"xchg",
+		"push",		"pop",
+		"take",		"copy",
+		"append1",	"append2",
+		"append4",	"put",
+		"add_double",	"add_count_double",
+		"add2",		"add4",
+		"add8",		"add_return",
+		"store",
 	};
 
 	return name[op];
@@ -101,6 +110,8 @@ void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 		fill_ring(lane, random);
 	if (op == MODEL_ADD_DOUBLE)
 		lane->word[0] = model_bits(choose_double(random));
+	if (op == MODEL_ADD_COUNT_DOUBLE)
+		lane->word[1] = model_bits(choose_double(random));
 	if (op == MODEL_ADD_LIMIT)
 		lane->word[0] >>= 1; /* a sum that wraps says nothing of a limit */
 	if (op == MODEL_PUSH || op == MODEL_POP)
@@ -173,6 +184,8 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 		choose_narrow(c, lane->narrow, refuse, random);
 	if (op == MODEL_ADD_DOUBLE)
 		c->n[0] = model_bits(refuse ? choose_refused(random) : choose_double(random));
+	if (op == MODEL_ADD_COUNT_DOUBLE)
+		c->n[0] = model_bits(choose_double(random));
 	if (op == MODEL_NARROW_CROSS)
 		c->limit = (uint64_t)(c->other ^ (refuse ? choose_difference(random) : 0));
 	if (op >= MODEL_BANK_ADD && op <= MODEL_BANK_UPDATE) {
@@ -340,6 +353,10 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 		return put_record(lane, c) ? done : refused;
 	case MODEL_ADD_DOUBLE:
 		return add_double(lane->word, model_double(c->n[0])) ? done : refused;
+	case MODEL_ADD_COUNT_DOUBLE:
+		lane->word[0] = (int64_t)(word + 1);
+		lane->word[1] = model_bits(model_double(lane->word[1]) + model_double(c->n[0]));
+		return done;
 	default:
 		break;
 	}

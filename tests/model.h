@@ -43,6 +43,7 @@ enum model_op {
 	MODEL_APPEND4,
 	MODEL_PUT,
 	MODEL_ADD_DOUBLE,
+	MODEL_ADD_COUNT_DOUBLE,
 	MODEL_SEQUENCES,
 	MODEL_ADD2 = MODEL_SEQUENCES,
 	MODEL_ADD4,
@@ -249,6 +250,9 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 		break;
 	case MODEL_ADD_DOUBLE:
 		r.code = percpu_seq_add_double(cell, stride, model_double(c->n[0]));
+		break;
+	case MODEL_ADD_COUNT_DOUBLE:
+		r.code = percpu_seq_add_count_double(cell, stride, model_double(c->n[0]));
 		break;
 	default:
 		break;

@@ -14,7 +14,10 @@
 /* A line for each CPU's cell, shared with children. */
 static struct line {
 	double sum;
-	char unused[56];
+	double unused;
+	uint64_t count;
+	double counted;
+	char unused2[32];
 } * lines;
 static unsigned n_lanes;
 
@@ -62,6 +65,36 @@ static bool check(void)
 	return sum == (double)(int64_t)workload_sum(0);
 }
 
+/* A count and its sum, which are of the same adds also in between. */
+static void update_pair(struct worker *w)
+{
+	int64_t n = (int64_t)(test_random(&w->random) >> 24) - (INT64_C(1) << 39);
+	int r;
+
+	workload_arm(w);
+	do
+		r = percpu_seq_add_count_double(&lines->count, sizeof(*lines), (double)n);
+	while (r == PERCPU_SEQ_SLOW);
+	workload_disarm();
+	w->wrong += r != 0;
+	w->sum[0] += (uint64_t)n;
+	w->sum[1]++;
+	w->committed++;
+}
+
+static bool check_pair(void)
+{
+	double sum = 0;
+	uint64_t count = 0;
+
+	for (unsigned cpu = 0; cpu < n_lanes; cpu++) {
+		sum += lines[cpu].counted;
+		count += lines[cpu].count;
+	}
+	return sum == (double)(int64_t)workload_sum(0) && count == workload_sum(1);
+}
+
 const struct workload workload_values[WORKLOAD_VALUES] = {
 	{ "add_double", 1, begin, update_add, check },
+	{ "add_count_double", 2, begin, update_pair, check_pair },
 };

@@ -14,7 +14,7 @@ ALU = {"add", "sub", "and", "or", "xor", "imul", "adc", "sbb", "shl", "shr"}
 ONE = {"inc", "dec", "neg"}
 COPY = {"mov", "movabs", "movdqa", "movdqu", "movaps", "movups"}
 COPY |= {"vmovdqa", "vmovdqu", "vmovdqa64", "vmovdqu64", "vmovaps", "vmovups"}
-VECTOR = {"paddq", "vpaddq", "vinserti128", "vinserti64x4"}
+VECTOR = {"paddq", "vpaddq", "vinserti128", "vinserti64x4", "movlhps"}
 DOUBLE = {"movsd", "addsd"}  # of a vector register's lower half
 NOTHING = {"pause", "nop", "lfence"}
 WORDS = {}
@@ -107,7 +107,7 @@ def decode(at, text):
         i.op, i.sources, i.to = "xchg", args, args
     elif name in VECTOR:
         i.op = "vector"
-        if name == "paddq":
+        if name in ("paddq", "movlhps"):
             i.sources = args
     elif name == "addsd":
         i.op, i.sources = "vector", args

@@ -224,6 +224,7 @@ static const struct stepping_operation operations[] = {
 	{ "sequence append of 4", MEMORY_LANES, MODEL_APPEND4, run_sequence },
 	{ "sequence put", MEMORY_LANES, MODEL_PUT, run_sequence },
 	{ "sequence add_double", MEMORY_LANES, MODEL_ADD_DOUBLE, run_sequence },
+	{ "sequence add_count_double", MEMORY_LANES, MODEL_ADD_COUNT_DOUBLE, run_sequence },
 	{ "local add", MEMORY_LANES, MODEL_ADD, run_local },
 	{ "local add, split", MEMORY_SUMS, MODEL_ADD, run_split },
 	{ "local add_return", MEMORY_LANES, MODEL_ADD_RETURN, run_local },

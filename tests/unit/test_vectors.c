@@ -104,6 +104,7 @@ KEEPS(append4, (void)percpu_seq_append4(PLAIN, 31, percpu_pair(1, 2), percpu_pai
 KEEPS(narrow_add, (void)percpu_seq_narrow_add(PLAIN, 1, 1 << 20))
 KEEPS(narrow_cross, (void)percpu_seq_narrow_cross(PLAIN, 1, &bank, 0))
 KEEPS(add_double, (void)percpu_seq_add_double(PLAIN, 1.5))
+KEEPS(add_count_double, (void)percpu_seq_add_count_double(PLAIN, 1.5))
 KEEPS(spin, (void)percpu_seq_spin(&set, 1))
 KEEPS(object_counter, percpu_counter_add(counter, 1))
 KEEPS(object_array2, percpu_counter_array_add2(array, 0, n))
@@ -151,6 +152,7 @@ static const struct {
 	BOTH(narrow_add),
 	BOTH(narrow_cross),
 	BOTH(add_double),
+	BOTH(add_count_double),
 	BOTH(spin),
 	BOTH(object_counter),
 	BOTH(object_array2),

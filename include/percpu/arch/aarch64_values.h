@@ -34,6 +34,27 @@ PERCPU_INLINE int percpu_seq_add_double(void *cell, size_t stride, double n)
 	PERCPU_SEQ_EXIT
 }
 
+PERCPU_INLINE int percpu_seq_add_count_double(void *cell, size_t stride, double n)
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN("add_count_double")
+		"ldr x9, [x10]\n\t"
+		"ldr d1, [x10, #8]\n\t"
+		PERCPU_SEQ_STEP(loaded)
+		"add x9, x9, #1\n\t"
+		"fadd d1, d1, %d[n]\n\t"
+		"fmov d0, x9\n\t"
+		"mov v0.d[1], v1.d[0]\n\t"
+		"str q0, [x10]\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: PERCPU_SEQ_CELL, [n] "w"(n)
+		: "v0", "v1", PERCPU_SEQ_ADD_CLOBBERS
+		: slow);
+	return 0;
+	PERCPU_SEQ_EXIT
+}
+
 /* clang-format on */
 
 PERCPU_END_DECLS

@@ -165,6 +165,12 @@ PERCPU_INLINE int percpu_seq_add_double(void *cell, size_t stride, double n)
 	return PERCPU_SEQ_SLOW;
 }
 
+PERCPU_INLINE int percpu_seq_add_count_double(void *cell, size_t stride, double n)
+{
+	(void)cell, (void)stride, (void)n;
+	return PERCPU_SEQ_SLOW;
+}
+
 PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
 {
 	(void)flag, (void)tries;

@@ -98,7 +98,8 @@
  *
  * TO THE COMPILER
  *
- * Each sequence is a barrier, except add, bank_add*, narrow_add and add_double: the compiler
+ * Each sequence is a barrier, except add, bank_add*, narrow_add, add_double and
+ * add_count_double: the compiler
  * moves no call, atomic access or other sequence across those, but keeps in
  * registers what it has loaded, such as the object's description. So code that also
  * has pointers to the cells puts __atomic_signal_fence() in front of and behind them.
@@ -423,6 +424,14 @@ PERCPU_INLINE int percpu_seq_add_double(void *cell, size_t stride, double n);
 /** What is too large to be a sum has this exponent, or one above: as infinities, and what
  *  is no number. */
 #define PERCPU_SEQ_EXPONENT (1023 + 1000)
+
+/**
+ * add_count_double: a count and a sum of doubles, aligned to 16 bytes, in one store.
+ *
+ *	count = p[0], sum = p[1]		@loaded
+ *	p[0..1] = { count + 1, sum + n }	commit
+ */
+PERCPU_INLINE int percpu_seq_add_count_double(void *cell, size_t stride, double n);
 
 /**
  * spin: loops inside the sequence until *flag is nonzero (0) or the tries are used up

@@ -39,6 +39,31 @@ PERCPU_INLINE int percpu_seq_add_double(void *cell, size_t stride, double n)
 	PERCPU_SEQ_EXIT
 }
 
+PERCPU_INLINE int percpu_seq_add_count_double(void *cell, size_t stride, double n)
+{
+	uint64_t t;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_START("add_count_double",
+			"movaps %[n], %%xmm1\n\t")
+		PERCPU_SEQ_LANE
+		"addq %[cell], %%rax\n\t"
+		"movq (%%rax), %[t]\n\t"
+		"addsd 8(%%rax), %%xmm1\n\t"
+		PERCPU_SEQ_STEP(loaded)
+		"incq %[t]\n\t"
+		"movq %[t], %%xmm0\n\t"
+		"movlhps %%xmm1, %%xmm0\n\t"
+		"movaps %%xmm0, (%%rax)\n"
+		PERCPU_SEQ_END
+		: [t] "=&r"(t)
+		: PERCPU_SEQ_CELL, [n] "x"(n)
+		: "xmm0", "xmm1", PERCPU_SEQ_ADD_CLOBBERS
+		: slow);
+	return 0;
+	PERCPU_SEQ_EXIT
+}
+
 /* clang-format on */
 
 PERCPU_END_DECLS
