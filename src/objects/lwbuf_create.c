@@ -127,7 +127,7 @@ static int look_at_file(int fd, uint32_t flags, struct seen_file *ret)
 	seals = fcntl(fd, F_GET_SEALS);
 	ret->keeps_size =
 		(flags & PERCPU_LWBUF_KEEPS_SIZE) || (seals > 0 && (seals & F_SEAL_SHRINK));
-	ret->has_small_pages = fs.f_type != HUGETLBFS_MAGIC;
+	ret->has_small_pages = (uint32_t)fs.f_type != HUGETLBFS_MAGIC;
 	ret->size = (uint64_t)st.st_size;
 	return 0;
 }
