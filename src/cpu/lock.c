@@ -130,10 +130,12 @@ static void wait_for(uint32_t *word, uint32_t value, uint64_t ns)
 }
 
 /* A thread that holds the lock for timeout_ns is stopped. If the holder changes, the
- * machine is only busy, so wait on, for up to ten times as long. */
+ * machine is only busy, so wait on, for up to ten times as long. A waiter that seldom gets
+ * to run itself may see the same holder twice although it let the lock go in between; so it
+ * looks a tenth as often, at least, as it would on an idle machine. */
 int percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns)
 {
-	uint64_t deadline = 0, end = 0, now;
+	uint64_t deadline = 0, end = 0, looks = 0, now;
 	uint32_t value, holder = 0;
 	int saved = errno, e = 0;
 	long tid = syscall(SYS_gettid);
@@ -148,13 +150,16 @@ int percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout
 		now = percpu_now_ns();
 		if (end == 0)
 			end = now + 10 * timeout_ns;
-		if ((value & FUTEX_TID_MASK) != holder)
+		if ((value & FUTEX_TID_MASK) != holder) {
 			deadline = now + timeout_ns;
+			looks = 0;
+		}
 		holder = value & FUTEX_TID_MASK;
-		if (now >= deadline || now >= end)
+		if (now >= end || (now >= deadline && looks >= timeout_ns / SLICE_NS / 10))
 			break;
+		looks++;
 		PERCPU_STEP("lock: to be waited for");
-		wait_for(word, value, deadline - now);
+		wait_for(word, value, now < deadline ? deadline - now : SLICE_NS);
 	}
 	errno = saved;
 	return is_free(value) ? 0 : -ETIMEDOUT;

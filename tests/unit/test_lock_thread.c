@@ -218,6 +218,28 @@ static void signals_come_through_while_waiting(void **state)
 	assert_true(handled);
 }
 
+/* The waiter does not run for as long as it waits; then the holder lets go. */
+static unsigned looks;
+
+static void sleep_then_release(void)
+{
+	if (looks++ == 0)
+		test_sleep_us(PERCPU_SECOND / 1000 * 11 / 10);
+	else
+		shared->word = 0;
+}
+
+static void waiter_that_did_not_run_looks_again(void **state)
+{
+	(void)state;
+	shared->word = 1;
+	looks = 0;
+	interfere = sleep_then_release;
+	step = "lock: to be waited for";
+	assert_int_equal(lock_for(PERCPU_SECOND), 0);
+	assert_int_equal(looks, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +251,7 @@ int main(void)
 		cmocka_unit_test_setup(list_of_libc_stays, reset),
 		cmocka_unit_test_setup(word_of_others_is_left_alone, reset),
 		cmocka_unit_test_setup(signals_come_through_while_waiting, reset),
+		cmocka_unit_test_setup(waiter_that_did_not_run_looks_again, reset),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
