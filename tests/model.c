@@ -26,7 +26,7 @@ const char *model_name(enum model_op op)
 		"add_double",	"add_count_double",
 		"add2",		"add4",
 		"add8",		"add_return",
-		"store",
+		"store",	"add_whole",
 	};
 
 	return name[op];
@@ -182,6 +182,8 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 	}
 	if (op == MODEL_NARROW_ADD)
 		choose_narrow(c, lane->narrow, refuse, random);
+	if (op == MODEL_ADD_WHOLE)
+		c->n[0] >>= 30;
 	if (op == MODEL_ADD_DOUBLE)
 		c->n[0] = model_bits(refuse ? choose_refused(random) : choose_double(random));
 	if (op == MODEL_ADD_COUNT_DOUBLE)
@@ -273,6 +275,7 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 	case MODEL_ADD2:
 		words *= 2; /* fall through */
 	case MODEL_ADD:
+	case MODEL_ADD_WHOLE:
 		add_words(lane->word, lane->word, c->n, words);
 		return done;
 	case MODEL_BANK_ADD8:

@@ -50,6 +50,7 @@ enum model_op {
 	MODEL_ADD8,
 	MODEL_ADD_RETURN,
 	MODEL_STORE,
+	MODEL_ADD_WHOLE, /* to a double, that is a whole number and stays one */
 	MODEL_OPS
 };
 

@@ -82,6 +82,7 @@ enum percpu_kind {
 	PERCPU_KIND_STATS,
 	PERCPU_KIND_COUNTER,
 	PERCPU_KIND_RING,
+	PERCPU_KIND_FCOUNTER, /* one or more */
 };
 
 /** Bytes of each lane that a compact counter takes. It uses a cell of 4 bytes in a CPU lane,

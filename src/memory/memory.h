@@ -171,6 +171,21 @@ void percpu_sum_cpus(const struct percpu_chunk *k, size_t offset, size_t n, uint
 void percpu_sum_atomics(const struct percpu_chunk *k, size_t offset, size_t n, uint64_t *out);
 void percpu_sum_narrow(const struct percpu_chunk *k, size_t offset, size_t n, uint32_t *out);
 
+/* double.c: cells that hold doubles */
+
+/** Whether it is neither infinite nor NaN, also for units that do not know these. */
+bool percpu_double_is_number(double n);
+
+/** Return the sum, reset and return the sum, or add atomically, at an offset; as
+ *  percpu_fcounter_*(). In a region that was opened to read, a reset resets nothing. The add
+ *  is of a number, and returns 0 or -ERANGE. */
+double percpu_double_sum(const struct percpu_chunk *k, size_t offset);
+double percpu_double_reset(struct percpu_chunk *k, size_t offset);
+int percpu_double_add_atomic(struct percpu_chunk *k, size_t offset, double n);
+
+/** Return n adjacent sums. */
+void percpu_double_sums(const struct percpu_chunk *k, size_t offset, size_t n, double *out);
+
 /* pin.c */
 
 /** Whether the kernel fills new mappings with memory, because of mlockall(MCL_FUTURE): if

@@ -43,6 +43,16 @@ void percpu_counter_array_add8_call(const struct percpu_counter_array *a, size_t
 	percpu_counter_array_add8(a, i, n);
 }
 
+int percpu_fcounter_add_call(struct percpu_fcounter *c, double n)
+{
+	return percpu_fcounter_add(c, n);
+}
+
+int percpu_fcounter_array_add_call(const struct percpu_fcounter_array *a, size_t i, double n)
+{
+	return percpu_fcounter_array_add(a, i, n);
+}
+
 void percpu_static_counter_add_call(struct percpu_static_counter *s, int64_t n)
 {
 	percpu_static_counter_add(s, n);

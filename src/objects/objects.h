@@ -5,6 +5,7 @@
 #ifndef PERCPU_OBJECTS_H
 #define PERCPU_OBJECTS_H
 
+#include <percpu/fcounter.h>
 #include <percpu/ring.h>
 #include <percpu/zone.h>
 

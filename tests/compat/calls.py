@@ -154,6 +154,20 @@ def buffers(lib):
     lib.same(list(cells), [6, 2], "cells")
 
 
+def doubles(lib):
+    """Counters of doubles; what is no number is refused."""
+    counter = lib.make("percpu_fcounter_create")
+    array = lib.make("percpu_fcounter_array_create", size(2))
+    lib.same(lib.call("percpu_fcounter_add", counter, c.c_double(0.5)), 0, "add")
+    lib.same(lib.call("percpu_fcounter_add", counter, c.c_double(float("nan"))), -33, "NaN")
+    lib.same(lib.call("percpu_fcounter_array_add", array, size(1), c.c_double(1.5)), 0, "add")
+    for name, *args in ("percpu_fcounter_fetch", counter), ("percpu_fcounter_array_fetch", array):
+        function = getattr(lib.so, name)
+        function.restype = c.c_double
+        place = [size(1)] if "array" in name else []
+        lib.same(function(*args, *place), 1.5 if place else 0.5, name)
+
+
 def objects(lib):
     """Object caches."""
     obj, again = ptr(), ptr()
@@ -212,8 +226,8 @@ def try_all(source, work, late):
     if lacking:
         return f"not exported: {sorted(lacking)}"
     try:
-        parts = (counters, statistics, words, lists, rings, buffers, objects, windows, rest)
-        for part in parts:
+        parts = (counters, doubles, statistics, words, lists, rings, buffers, objects, windows)
+        for part in (*parts, rest):
             part(lib)
     except AssertionError as wrong:
         return str(wrong)

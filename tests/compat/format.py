@@ -30,7 +30,9 @@ NUMBERS = {
     r"(\d+) compact counters,": "PERCPU_KIND_COMPACT",
     r"(\d+) statistics,": "PERCPU_KIND_STATS",
     r"(\d+) counter, \d": "PERCPU_KIND_COUNTER",
-    r"(\d+) rings \|": "PERCPU_KIND_RING",
+    r"(\d+) rings,": "PERCPU_KIND_RING",
+    r"(\d+) counters of doubles": "PERCPU_KIND_FCOUNTER",
+    r"atomic lane holds 2\^(\d+) or more": "PERCPU_SEQ_EXPONENT - 1023",
     r"n of them, take (\d+) n bytes of each lane": "PERCPU_COMPACT_SHARE",
     r"bits 0 to (\d+): which bank counts": "__builtin_ctzll(PERCPU_STATS_FLIP) - 1",
 }

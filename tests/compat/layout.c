@@ -78,6 +78,10 @@ SIZE(percpu_counter_array, 48, 24, 24);
 AT(percpu_counter_array, block, 0, 0, 0);
 AT(percpu_counter_array, n, 40, 20, 20);
 
+SIZE(percpu_fcounter_array, 48, 24, 24);
+AT(percpu_fcounter_array, block, 0, 0, 0);
+AT(percpu_fcounter_array, n, 40, 20, 20);
+
 SIZE(percpu_static_counter, 16, 16, 16);
 AT(percpu_static_counter, counter, 0, 0, 0);
 AT(percpu_static_counter, early, 8, 8, 8);

@@ -6,6 +6,7 @@
 #include <percpu/percpu.h>
 
 struct percpu_counter *counter;
+struct percpu_fcounter *fcounter;
 struct percpu_stats *stats;
 struct percpu_local *local;
 struct percpu_wbuf *wbuf;
@@ -18,6 +19,7 @@ void adds_and_frees(void *item)
 {
 	const uint64_t two[2] = { 1, 2 };
 
+	percpu_fcounter_add(fcounter, 0.5);
 	percpu_stats_update(stats, 0, 0, two, 2);
 	percpu_local_add(local, 1);
 	percpu_wbuf_add(wbuf, &cell, 1);

@@ -9,6 +9,7 @@
  * by itself, for as many as its argument says, the same each time.
  */
 #define _GNU_SOURCE
+#include <math.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,10 +28,11 @@
 #define MAX_PATCHES 24
 #define RING_ROOT 5 /* the next one has another, which keeps its records */
 #define CELL_ROOT 7 /* a cell of 24 bytes */
+#define DOUBLES_ROOT 8
 #define STOP "fuzz: "
 
 /* What can be replaced: words of the header, of a control block, of the bias lane, of
- * anything; and the length of the file. */
+ * anything; the length of the file; and cells of doubles, in the first lane or the last. */
 enum field {
 	HEADER,
 	ROOT,
@@ -45,6 +47,7 @@ enum field {
 	RING,
 	ANYWHERE,
 	LENGTH,
+	DOUBLES,
 	FIELDS,
 };
 
@@ -133,6 +136,7 @@ static void make_good_file(void)
 	struct percpu_stats *s = NULL, *whole = NULL;
 	struct percpu_counter *single = NULL;
 	struct percpu_ring *ring = NULL;
+	struct percpu_fcounter_array *doubles = NULL;
 	struct percpu_region *r;
 	const uint64_t ones[4] = { 1, 1, 1, 1 };
 	uint64_t out[4];
@@ -146,6 +150,7 @@ static void make_good_file(void)
 		     percpu_stats_open(r, 2, 32, N, 0, &s) == 0 &&
 		     percpu_stats_open(r, 3, 32, N, PERCPU_STATS_WHOLE, &whole) == 0 &&
 		     percpu_counter_create_in(r, &single) == 0 &&
+		     percpu_fcounter_array_open(r, DOUBLES_ROOT, N, &doubles) == 0 &&
 		     percpu_region_alloc(r, 24, 8, &cell) == 0,
 	     "a good file");
 	must(percpu_region_set_root(r, 4, 0, percpu_counter_key(single)) == 0 &&
@@ -160,6 +165,8 @@ static void make_good_file(void)
 	percpu_counter_array_add(a, 1, 5);
 	percpu_compact_add(c, 2, 7);
 	percpu_counter_add(single, 9);
+	must(percpu_fcounter_array_add(doubles, 2, 0.5) == 0, "an add");
+	percpu_fcounter_array_detach(doubles);
 	must(percpu_stats_update(s, 1, 0, ones, 4) == 0, "an update");
 	must(percpu_stats_fetch_zero(s, 1, 1, out) == 0, "a journal that was used");
 	for (unsigned i = 0; i < PERCPU_REGION_ROOTS; i++)
@@ -255,6 +262,10 @@ static size_t place_of(const struct patch *p)
 	case ANYWHERE:
 		at = p->unused * (size_t)4096 + words;
 		break;
+	case DOUBLES:
+		at = control_at(DOUBLES_ROOT) - (p->unused % 2 ? 0 : bias_lane() - PERCPU_HEAD) +
+		     words * 2 % (N * sizeof(double));
+		break;
 	case LENGTH:
 	case FIELDS:
 		break;
@@ -305,6 +316,31 @@ static void use_array(struct percpu_region *r, const struct input *in, uint64_t 
 			percpu_counter_array_destroy(a);
 		else
 			percpu_counter_array_detach(a);
+	}
+	free(out);
+}
+
+static void use_fcounter(struct percpu_region *r, const struct input *in, uint64_t key, size_t n)
+{
+	double *out = malloc(n * sizeof(*out));
+	struct percpu_fcounter_array *a;
+	struct percpu_fcounter *c;
+
+	if (out != NULL && percpu_fcounter_array_attach(r, key, n, &a) == 0) {
+		check_block(r, a->block.base, n * sizeof(*out));
+		percpu_fcounter_array_fetch_all(a, out);
+		if (in->writable & 1) {
+			refused += percpu_fcounter_array_add(a, n - 1, 0.5) != 0;
+			refused += percpu_fcounter_array_add_slow(a, 0, 1) != 0;
+			out[0] = percpu_fcounter_array_fetch_zero(a, 0);
+		}
+		for (size_t i = 0; i < n; i++)
+			must(isfinite(out[i]), "a sum is no number");
+		percpu_fcounter_array_detach(a);
+	}
+	if (percpu_fcounter_attach(r, key, &c) == 0) {
+		check_block(r, c, sizeof(double));
+		must(isfinite(percpu_fcounter_fetch(c)), "a counter is no number");
 	}
 	free(out);
 }
@@ -439,6 +475,7 @@ static void use_region(const struct input *in)
 		if (key == 0)
 			continue;
 		use_array(r, in, key, n);
+		use_fcounter(r, in, key, n);
 		use_compact(r, in, key, n);
 		use_stats(r, in, key, n);
 		use_ring(r, in, key);
@@ -481,7 +518,9 @@ static uint64_t interesting(uint64_t *random, uint64_t now)
 {
 	const uint64_t r = next_random(random), one = 1;
 
-	switch (r % 9) {
+	switch (r % 10) {
+	case 9: /* a double, or none */
+		return (r >> 8) % 2 << 63 | (2040 + (r >> 9) % 8) << 52 | (r >> 12) % 2;
 	case 0:
 		return now + (r >> 8) % 17 - 8;
 	case 1:
@@ -493,7 +532,7 @@ static uint64_t interesting(uint64_t *random, uint64_t now)
 	case 4:
 		return -((r >> 8) % 4096);
 	case 5:
-		return keys[(r >> 8) % 8] + ((r >> 16) % 1024) * 8;
+		return keys[(r >> 8) % 9] + ((r >> 16) % 1024) * 8;
 	case 6: /* a kind, a chunk, and an offset */
 		return (r >> 8) % 7 << PERCPU_KEY_KIND_SHIFT |
 		       (one + ((r >> 16) % 8 == 0)) << PERCPU_KEY_CHUNK_SHIFT |

@@ -22,6 +22,8 @@ struct objects {
 	struct percpu_compact *compact;
 	struct percpu_wbuf *wbuf;
 	struct percpu_ring *ring;
+	struct percpu_fcounter *fcounter;
+	struct percpu_fcounter_array *farray;
 	size_t n;
 };
 
@@ -62,6 +64,8 @@ INLINE void every_operation(const struct objects *o)
 	(void)percpu_stats_update(o->stats, 0, 0, u, 4);
 	(void)percpu_stats_update(o->stats, 0, 0, u, 8);
 	percpu_compact_add(o->compact, 0, n[0]);
+	(void)percpu_fcounter_add(o->fcounter, 0.5);
+	(void)percpu_fcounter_array_add(o->farray, o->n, 0.5);
 	(void)percpu_ring_put(o->ring, n, sizeof(n));
 	(void)percpu_ring_put(o->ring, n, o->n);
 	(void)percpu_wbuf_add(o->wbuf, &cell, 1);

@@ -62,6 +62,7 @@ void stepping_make(unsigned cpu)
 	assert_int_equal(percpu_compact_create_in(region, WORDS, &compact), 0);
 	stepping_make_called();
 	stepping_make_items();
+	stepping_make_values(region);
 	percpu_counter_array_commit_words(); /* or the first add would find out */
 	stepping_make_own(cpu);
 }
@@ -256,7 +257,8 @@ static const struct stepping_operation operations[] = {
 const struct stepping_operation *stepping_operation(unsigned nth)
 {
 	static const struct stepping_operation *const all[] = { operations, stepping_own,
-								stepping_called, stepping_items };
+								stepping_called, stepping_items,
+								stepping_values };
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		for (const struct stepping_operation *o = all[i]; o->name != NULL; o++)
@@ -292,6 +294,8 @@ void stepping_read(const struct stepping_operation *o, struct model_lane *out)
 	memset(out, 0, stepping_lanes(o) * sizeof(*out));
 	if (o->memory == MEMORY_LANES)
 		memcpy(out, lanes, stepping_lanes(o) * sizeof(*out));
+	else if (stepping_read_values(o, out))
+		return;
 	else if (o->run == run_split)
 		out->word[0] = percpu_local_sum(&split);
 	else if (o->run == run_counter)

@@ -18,6 +18,9 @@
 
 #include "../model.h"
 
+struct percpu_compact;
+struct percpu_region;
+
 /* operations.c: what the child does. */
 
 enum stepping_memory {
@@ -48,7 +51,6 @@ void stepping_fill(const struct stepping_operation *o, uint64_t *random);
 void stepping_read(const struct stepping_operation *o, struct model_lane *lanes);
 
 /** Add to the first counter. One copy of its sequences for all callers. */
-struct percpu_compact;
 void stepping_add_to_compact(const struct percpu_compact *c, int64_t n);
 
 /* Those on memory of the child's own, in operations_own.c, operations_called.c, and, of object
@@ -59,6 +61,15 @@ extern const struct stepping_operation stepping_own[], stepping_called[], steppi
 void stepping_make_own(unsigned cpu);
 void stepping_make_called(void);
 void stepping_make_items(void);
+
+/* operations_values.c: on doubles and other values in the shared region. */
+
+extern const struct stepping_operation stepping_values[];
+
+void stepping_make_values(struct percpu_region *r);
+
+/** As stepping_read(), of what this file has. Returns false if that is not the operation's. */
+bool stepping_read_values(const struct stepping_operation *o, struct model_lane *out);
 
 /* trace.c: a child under control. */
 

@@ -25,6 +25,10 @@ static void ends_do_nothing(void **state)
 	percpu_counter_detach(NULL);
 	percpu_counter_array_destroy(NULL);
 	percpu_counter_array_detach(NULL);
+	percpu_fcounter_destroy(NULL);
+	percpu_fcounter_detach(NULL);
+	percpu_fcounter_array_destroy(NULL);
+	percpu_fcounter_array_detach(NULL);
 	percpu_compact_destroy(NULL);
 	percpu_compact_detach(NULL);
 	percpu_stats_destroy(NULL);
@@ -52,6 +56,14 @@ static void results_must_have_a_place(void **state)
 	assert_int_equal(percpu_counter_array_create_in(region, 1, NULL), -EINVAL);
 	assert_int_equal(percpu_counter_array_attach(region, 1, 1, NULL), -EINVAL);
 	assert_int_equal(percpu_counter_array_open(region, 0, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_fcounter_create(NULL), -EINVAL);
+	assert_int_equal(percpu_fcounter_create_in(region, NULL), -EINVAL);
+	assert_int_equal(percpu_fcounter_attach(region, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_fcounter_open(region, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_fcounter_array_create(1, NULL), -EINVAL);
+	assert_int_equal(percpu_fcounter_array_create_in(region, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_fcounter_array_attach(region, 1, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_fcounter_array_open(region, 0, 1, NULL), -EINVAL);
 	assert_int_equal(percpu_compact_create(1, NULL), -EINVAL);
 	assert_int_equal(percpu_compact_create_in(region, 1, NULL), -EINVAL);
 	assert_int_equal(percpu_compact_attach(region, 1, 1, NULL), -EINVAL);
@@ -81,6 +93,8 @@ static void regions_are_needed(void **state)
 {
 	struct percpu_counter_array *a = NULL;
 	struct percpu_counter *c = NULL;
+	struct percpu_fcounter_array *fa = NULL;
+	struct percpu_fcounter *f = NULL;
 	struct percpu_compact *set = NULL;
 	struct percpu_stats *s = NULL;
 	struct percpu_ring *ring = NULL;
@@ -94,6 +108,12 @@ static void regions_are_needed(void **state)
 	assert_int_equal(percpu_counter_array_create_in(NULL, 1, &a), -EINVAL);
 	assert_int_equal(percpu_counter_array_attach(NULL, 1, 1, &a), -EINVAL);
 	assert_int_equal(percpu_counter_array_open(NULL, 0, 1, &a), -EINVAL);
+	assert_int_equal(percpu_fcounter_create_in(NULL, &f), -EINVAL);
+	assert_int_equal(percpu_fcounter_attach(NULL, 1, &f), -EINVAL);
+	assert_int_equal(percpu_fcounter_open(NULL, 0, &f), -EINVAL);
+	assert_int_equal(percpu_fcounter_array_create_in(NULL, 1, &fa), -EINVAL);
+	assert_int_equal(percpu_fcounter_array_attach(NULL, 1, 1, &fa), -EINVAL);
+	assert_int_equal(percpu_fcounter_array_open(NULL, 0, 1, &fa), -EINVAL);
 	assert_int_equal(percpu_compact_create_in(NULL, 1, &set), -EINVAL);
 	assert_int_equal(percpu_compact_attach(NULL, 1, 1, &set), -EINVAL);
 	assert_int_equal(percpu_compact_open(NULL, 0, 1, &set), -EINVAL);
@@ -111,12 +131,13 @@ static void regions_are_needed(void **state)
 	assert_int_equal(percpu_region_key(NULL, &cell), 0);
 	assert_null(percpu_region_at(NULL, 1, 8));
 	assert_true(a == NULL && c == NULL && set == NULL && s == NULL && cell == NULL);
-	assert_true(ring == NULL && reader == NULL);
+	assert_true(ring == NULL && reader == NULL && f == NULL && fa == NULL);
 }
 
 static void nothing_is_read(void **state)
 {
 	uint64_t out = 7, *cells[1] = { &out };
+	double sum = 7;
 
 	(void)state;
 	assert_int_equal(percpu_counter_key(NULL), 0);
@@ -128,6 +149,16 @@ static void nothing_is_read(void **state)
 	assert_int_equal(percpu_counter_array_fetch_zero(NULL, 0), 0);
 	percpu_counter_array_zero(NULL, 0);
 	percpu_counter_array_fetch_all(NULL, &out);
+	assert_int_equal(percpu_fcounter_key(NULL), 0);
+	assert_true(percpu_fcounter_fetch(NULL) == 0);
+	assert_true(percpu_fcounter_fetch_zero(NULL) == 0);
+	percpu_fcounter_zero(NULL);
+	assert_int_equal(percpu_fcounter_array_key(NULL), 0);
+	assert_true(percpu_fcounter_array_fetch(NULL, 0) == 0);
+	assert_true(percpu_fcounter_array_fetch_zero(NULL, 0) == 0);
+	percpu_fcounter_array_zero(NULL, 0);
+	percpu_fcounter_array_fetch_all(NULL, &sum);
+	assert_true(sum == 7);
 	assert_int_equal(percpu_compact_key(NULL), 0);
 	assert_int_equal(percpu_compact_fetch(NULL, 0), 0);
 	assert_int_equal(percpu_compact_fetch_zero(NULL, 0), 0);

@@ -7,6 +7,7 @@
 
 #include <percpu/compact.h>
 #include <percpu/counter.h>
+#include <percpu/fcounter.h>
 #include <percpu/stats.h>
 
 #include "../steps.h"
@@ -17,6 +18,8 @@
 /* Each kind of counter, one of it. */
 static struct percpu_counter *counter;
 static struct percpu_counter_array *array;
+static struct percpu_fcounter *fcounter;
+static struct percpu_fcounter_array *farray;
 static struct percpu_compact *set;
 static struct percpu_stats *stats;
 
@@ -58,6 +61,39 @@ static uint64_t fetch_array(void)
 static uint64_t reset_array(void)
 {
 	return percpu_counter_array_fetch_zero(array, 1);
+}
+
+static void add_to_fcounter(int64_t n)
+{
+	assert_int_equal(percpu_fcounter_add(fcounter, (double)n), 0);
+}
+
+static uint64_t fetch_fcounter(void)
+{
+	return (uint64_t)(int64_t)percpu_fcounter_fetch(fcounter);
+}
+
+static uint64_t reset_fcounter(void)
+{
+	return (uint64_t)(int64_t)percpu_fcounter_fetch_zero(fcounter);
+}
+
+static void add_to_farray(int64_t n)
+{
+	assert_int_equal(percpu_fcounter_array_add(farray, 1, (double)n), 0);
+}
+
+static uint64_t fetch_farray(void)
+{
+	double out[2];
+
+	percpu_fcounter_array_fetch_all(farray, out);
+	return (uint64_t)(int64_t)out[1];
+}
+
+static uint64_t reset_farray(void)
+{
+	return (uint64_t)(int64_t)percpu_fcounter_array_fetch_zero(farray, 1);
 }
 
 static void add_to_set(int64_t n)
@@ -107,6 +143,8 @@ static uint64_t reset_stats(void)
 static const struct kind kinds[] = {
 	{ "counter", add_to_counter, fetch_counter, reset_counter },
 	{ "array", add_to_array, fetch_array, reset_array },
+	{ "counter of doubles", add_to_fcounter, fetch_fcounter, reset_fcounter },
+	{ "array of doubles", add_to_farray, fetch_farray, reset_farray },
 	{ "one compact counter", add_to_set, fetch_one_of_set, reset_set },
 	{ "all compact counters", add_to_set, fetch_set, reset_set },
 	{ "statistics", add_to_stats, fetch_stats, reset_stats },
@@ -244,6 +282,7 @@ static int start(void **state)
 {
 	(void)state;
 	return percpu_counter_create(&counter) || percpu_counter_array_create(2, &array) ||
+	       percpu_fcounter_create(&fcounter) || percpu_fcounter_array_create(2, &farray) ||
 	       percpu_compact_create(2, &set) || percpu_stats_create(16, 1, 0, &stats);
 }
 
@@ -252,6 +291,8 @@ static int stop(void **state)
 	(void)state;
 	percpu_counter_destroy(counter);
 	percpu_counter_array_destroy(array);
+	percpu_fcounter_destroy(fcounter);
+	percpu_fcounter_array_destroy(farray);
 	percpu_compact_destroy(set);
 	percpu_stats_destroy(stats);
 	return 0;

@@ -43,6 +43,7 @@ peers_of_ring=(
 	'has_lib lttng-ust liblttng-ust-dev' 'have lttng lttng-tools'
 	'have babeltrace2 babeltrace2'
 )
+peers_of_values=('has_lib prometheus-cpp-core prometheus-cpp-dev')
 # What widens the tests: other machines, another libc, DPDK.
 extras=(
 	"${for_aarch64[@]}" "${for_i686[@]}" "${for_armhf[@]}"

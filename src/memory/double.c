@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * double.c - the value of cells that hold doubles.
+ *
+ * value = sum of the CPU lanes + sum of the atomic lanes in use - bias
+ *
+ * Rounding never turns a larger sum into a smaller one. So whoever sums the lanes in the same
+ * order as before, and finds none of them smaller, finds no smaller value: a counter that
+ * only grows does not go back. All sums are made in the order of the lanes.
+ *
+ * No add stores 2^1000 or more, so no sum of lanes overflows. What else is in a cell was put
+ * there by a process that damages the file, and counts as 0.
+ */
+#include <errno.h>
+#include <float.h>
+#include <string.h>
+
+#include "memory.h"
+
+/* Too large for a cell; and for a bias, which is a sum over 2 * PERCPU_MAX_CPUS cells. */
+#define DOUBLE_LIMIT PERCPU_SEQ_EXPONENT
+#define DOUBLE_BIAS_LIMIT (DOUBLE_LIMIT + 15)
+
+_Static_assert(2 * PERCPU_MAX_CPUS < 1 << 15, "a sum of all lanes is below 2^(1000 + 15)");
+
+static bool is_below(uint64_t bits, unsigned limit)
+{
+	return (bits >> 52 & 2047) < limit;
+}
+
+static double double_of(uint64_t bits)
+{
+	double d;
+
+	memcpy(&d, &bits, sizeof(d));
+	return d;
+}
+
+static uint64_t bits_of(double d)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &d, sizeof(bits));
+	return bits;
+}
+
+/* Round to a double here and now, also on 32-bit x86, whose registers have more digits. */
+static inline double rounded(double d)
+{
+#if FLT_EVAL_METHOD != 0
+	__asm__("" : "+m"(d));
+#endif
+	return d;
+}
+
+static double load_double(const char *cell)
+{
+	uint64_t bits = __atomic_load_n((const uint64_t *)cell, __ATOMIC_ACQUIRE);
+
+	return is_below(bits, DOUBLE_LIMIT) ? double_of(bits) : 0;
+}
+
+static uint64_t *double_bias(const struct percpu_chunk *k, size_t offset)
+{
+	return (uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
+}
+
+static double bias_of(uint64_t bits)
+{
+	return is_below(bits, DOUBLE_BIAS_LIMIT) ? double_of(bits) : 0;
+}
+
+bool percpu_double_is_number(double n)
+{
+	return is_below(bits_of(n), 2047);
+}
+
+int percpu_double_add_atomic(struct percpu_chunk *k, size_t offset, double n)
+{
+	uint64_t *cell = (uint64_t *)percpu_chunk_lane(k, percpu_chunk_choose_lane(k), offset);
+	uint64_t old = __atomic_load_n(cell, __ATOMIC_RELAXED), sum;
+
+	do {
+		sum = bits_of(double_of(old) + n);
+		if (!is_below(sum, DOUBLE_LIMIT))
+			return -ERANGE;
+		PERCPU_STEP("double added");
+	} while (!__atomic_compare_exchange_n(cell, &old, sum, true, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+	return 0;
+}
+
+static void add_double_lane(const struct percpu_chunk *k, uint32_t lane, size_t offset, size_t n,
+			    double *out)
+{
+	const char *cell = percpu_chunk_lane(k, lane, offset);
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = rounded(out[i] + load_double(cell + i * sizeof(*out)));
+}
+
+static void sum_double_lanes(const struct percpu_chunk *k, size_t offset, size_t n, double *out)
+{
+	memset(out, 0, n * sizeof(*out));
+	for (uint32_t cpu = 0; cpu < k->cpus; cpu++)
+		add_double_lane(k, cpu, offset, n, out);
+	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus;
+	     lane = percpu_used_lane(k, lane + 1))
+		add_double_lane(k, lane, offset, n, out);
+}
+
+/* The biases first: then the lanes that are loaded later have all that these subtract. */
+static void sum_double_block(const struct percpu_chunk *k, size_t offset, size_t n, double *out)
+{
+	double subtract[PERCPU_SUM_MAX];
+
+	for (size_t i = 0; i < n; i++)
+		subtract[i] = bias_of(__atomic_load_n(double_bias(k, offset + i * sizeof(*out)),
+						      __ATOMIC_ACQUIRE));
+	PERCPU_STEP("bias loaded");
+	sum_double_lanes(k, offset, n, out);
+	for (size_t i = 0; i < n; i++)
+		out[i] = rounded(out[i] - subtract[i]);
+}
+
+void percpu_double_sums(const struct percpu_chunk *k, size_t offset, size_t n, double *out)
+{
+	const size_t block = percpu_sum_words(k);
+
+	for (; n > block; n -= block, offset += block * sizeof(*out), out += block)
+		sum_double_block(k, offset, block, out);
+	sum_double_block(k, offset, n, out);
+}
+
+double percpu_double_sum(const struct percpu_chunk *k, size_t offset)
+{
+	double sum, b = bias_of(__atomic_load_n(double_bias(k, offset), __ATOMIC_ACQUIRE));
+
+	PERCPU_STEP("bias loaded");
+	sum_double_lanes(k, offset, 1, &sum);
+	return rounded(sum - b);
+}
+
+double percpu_double_reset(struct percpu_chunk *k, size_t offset)
+{
+	uint64_t b;
+	double sum;
+
+	if (!k->region->writable)
+		return percpu_double_sum(k, offset);
+	b = __atomic_load_n(double_bias(k, offset), __ATOMIC_ACQUIRE);
+	/* If another reset came between, its bias may contain adds that sum lacks. */
+	do {
+		sum_double_lanes(k, offset, 1, &sum);
+		PERCPU_STEP("lanes summed");
+	} while (!__atomic_compare_exchange_n(double_bias(k, offset), &b, bits_of(sum), false,
+					      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	return rounded(sum - bias_of(b));
+}
