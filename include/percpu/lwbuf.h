@@ -77,7 +77,8 @@ PERCPU_ASSERT(sizeof(enum percpu_lwbuf_backend) == sizeof(int), "libpercpu needs
  *  F_SEAL_SHRINK. If the file shrinks nonetheless, an access to what was cut off is SIGBUS. */
 #define PERCPU_LWBUF_KEEPS_SIZE 0x20
 /** Check each use of a buffer: see percpu_lwbuf_free(). Each page gets a window or a bounce
- *  buffer of its own, without access once it is free. */
+ *  buffer of its own, without access once it is free, and read-only unless it was allocated
+ *  to be written: a store is SIGSEGV then. */
 #define PERCPU_LWBUF_DEBUG 0x40
 
 /** Options. Set size; zero in another field means the default. */
@@ -86,7 +87,8 @@ struct percpu_lwbuf_options {
 	size_t window;	   /* bytes of a page of the file, as it is asked for: a power of two
 			      from the system's page size, which is the default, to 1 MiB */
 	size_t max_excess; /* windows that stay mapped beyond those in use, up to 65536;
-			      default: 64 MiB of them, and at most 1024 */
+			      default: 64 MiB of them, and at most 1024. For none call
+			      percpu_lwbuf_set_max_excess() */
 	size_t max_shared; /* buffers of sfbuf.h, up to 65536; default 256 */
 	enum percpu_lwbuf_backend backend;
 	uint32_t flags;
@@ -108,12 +110,13 @@ struct percpu_lwbuf_options {
  *		backend that is none of the above; not a regular file; O_APPEND with
  *		PERCPU_LWBUF_WRITABLE
  *	-EACCES	fd is not open for reading, or not for writing
+ *	-EPERM	PERCPU_LWBUF_WRITABLE of a memfd that is sealed against writing
+ *		(F_SEAL_WRITE, F_SEAL_FUTURE_WRITE)
  *	-EBADF	fd is not open
  *	-ENOTSUP  PERCPU_LWBUF_DIRECT or PERCPU_LWBUF_WINDOW of a file that may shrink;
  *		PERCPU_LWBUF_WINDOW of one of huge pages (hugetlbfs, MFD_HUGETLB), whose pages
  *		are mapped all at once, or come by bounce buffers
- *	-ENOMEM	no memory or address space, as within RLIMIT_AS; for
- *		PERCPU_LWBUF_DIRECT also a file of 0 bytes
+ *	-ENOMEM	no memory or address space, as within RLIMIT_AS
  *	-EMFILE, -E2BIG  no more descriptors; more CPUs than PERCPU_MAX_CPUS
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_create(int fd, const struct percpu_lwbuf_options *o,
@@ -132,9 +135,11 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_destroy(struct percpu_lwbufs *f);
  * Allocate a buffer for a page: page i is the bytes from i times the window's size on.
  *
  * Without PERCPU_LWBUF_WRITE what is in the buffer may be a copy, of when it was allocated;
- * the caller must not store to it. With it, a bounce buffer is written back by the free,
- * percpu_lwbuf_length() bytes of it: of two that have the same page at a time, the one
- * that is freed last has its way.
+ * the caller must not store to it. What it stores nonetheless is lost or in the file, as the
+ * backend will have it; with PERCPU_LWBUF_DEBUG it is SIGSEGV.
+ *
+ * With it, a bounce buffer is written back by the free, percpu_lwbuf_length() bytes of it: of
+ * two that have the same page at a time, the one that is freed last has its way.
  *
  * Returns 0, or
  *	-EINVAL	a NULL, or unknown flags
@@ -144,6 +149,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_destroy(struct percpu_lwbufs *f);
  *		(vm.max_map_count), even after windows that were free are unmapped. For
  *		PERCPU_LWBUF_AUTO and without PERCPU_LWBUF_WRITE, a bounce buffer is
  *		tried first
+ *	-EPERM	PERCPU_LWBUF_WRITE, and the memfd was sealed against writing meanwhile
  *	-EIO and other errors of pread(2) and mmap(2)
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uint64_t page,
@@ -157,13 +163,15 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uin
  *		whose window or bounce buffer was freed is noticed, until that one was
  *		allocated 2^31 times; what is direct has no copy to compare with
  *	-ERANGE	the file no longer has the page, or less of it: nothing was written back
+ *	-EPERM	the memfd was sealed against writing meanwhile: nothing was written back
  *	-ENOSPC, -EIO and other errors of pwrite(2), of which -EINVAL (as for descriptors with
  *		O_DIRECT) is -EIO here: not all was written back
  *	With all but -EINVAL the buffer is free.
  *
  * With PERCPU_LWBUF_DEBUG, the library prints which page, whose buffer and what was wrong
  * to standard error, and aborts: for a second free, a foreign buffer, and percpu_lwbuf_kva()
- * of a copy after the free; of *b itself it is NULL then. An access to the bytes after the free is SIGSEGV.
+ * of a copy after the free; of *b itself it is NULL then. An access to the bytes after the
+ * free is SIGSEGV, and so is a store to a page that was allocated without PERCPU_LWBUF_WRITE.
  */
 PERCPU_API int percpu_lwbuf_free(struct percpu_lwbufs *f, struct percpu_lwbuf *b);
 
@@ -195,16 +203,17 @@ PERCPU_INLINE size_t percpu_lwbuf_length(const struct percpu_lwbuf *b)
 }
 
 /**
- * Change how many windows stay mapped beyond those in use. Unmaps what is too many; if the
- * number changes much, all that are free. Threads that free at the same time may exceed it by
- * one per CPU.
+ * Change how many windows stay mapped beyond those in use; 0 is none. Unmaps what is too
+ * many; if the number changes much, all that are free. Threads that free at the same time may
+ * exceed it by one per CPU.
  *
  * Returns 0, or
  *	-EINVAL	f is NULL, or n is more than there is room for, which is the larger of
  *		4096 and four times percpu_lwbuf_options.max_excess. A file that is never mapped
  *		takes any
- *	-EPERM, -ETIMEDOUT, -EAGAIN, -ENOMEM  the limit has changed, but windows of other CPUs stay mapped, because
- *		there is no fence (percpu_fence()) without which nobody can get at them
+ *	-EPERM, -ETIMEDOUT, -EAGAIN, -ENOMEM  the limit has changed, but windows of other
+ *		CPUs stay mapped, because there is no fence (percpu_fence()), without which
+ *		nobody can get at them
  */
 PERCPU_API int percpu_lwbuf_set_max_excess(struct percpu_lwbufs *f, size_t n);
 

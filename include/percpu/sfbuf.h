@@ -29,8 +29,9 @@ struct percpu_sfbuf {
 /*
  * All calls of this header have this in common, unless one says otherwise.
  *
- * Context: any thread, not a signal handler. A child of fork has the buffers, and their
- * references, for itself.
+ * Context: any thread, not a signal handler. No call is a cancellation point. A child of fork
+ * has the buffers, and their references, for itself. Those that other threads of the parent
+ * had stay there, so a call that waits for one of these buffers waits for ever.
  * Ordering: what a thread did before it freed the last reference happens before the
  * allocation that finds the buffer again.
  * Progress: a reference to a buffer that is in use is taken and given by one atomic
@@ -46,7 +47,7 @@ struct percpu_sfbuf {
 
 /**
  * Get a reference to the buffer that has the page. If all buffers are in use for other
- * pages, wait until one is freed.
+ * pages, wait until one is freed; who waits is not served in turn.
  *
  * Returns 0, or
  *	-EINVAL	a NULL, or unknown flags
@@ -65,8 +66,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_sfbuf_alloc(struct percpu_lwbufs *f, uin
 PERCPU_API int percpu_sfbuf_ref(struct percpu_lwbufs *f, struct percpu_sfbuf *b);
 
 /**
- * Give a reference, in any thread. The last one writes a bounce buffer back that was
- * allocated with PERCPU_SFBUF_WRITE.
+ * Give a reference, in any thread. The last one writes a bounce buffer back, if any of the
+ * allocations had PERCPU_SFBUF_WRITE, and returns the error if that fails, also to who has not
+ * stored. One that is not the last returns 0, and nothing is written yet.
  *
  * Returns 0, or -EINVAL as percpu_sfbuf_ref(), or the errors of percpu_lwbuf_free(). With
  * PERCPU_LWBUF_DEBUG it prints what was wrong, and aborts, in place of -EINVAL.
@@ -85,7 +87,9 @@ PERCPU_INLINE uint64_t percpu_sfbuf_page(const struct percpu_sfbuf *b)
 	return b->page;
 }
 
-/** Return how many bytes of the page the file had. Context: any, also signal handlers. */
+/** Return how many bytes of the page the file had when somebody allocated it and nobody had a
+ *  reference. What it grows by is seen when all references were given. Context: any, also
+ *  signal handlers. */
 PERCPU_INLINE size_t percpu_sfbuf_length(const struct percpu_sfbuf *b)
 {
 	return b->length;

@@ -61,8 +61,12 @@ static void give_window(struct percpu_lwbufs *f, struct percpu_window *w, unsign
 	uint32_t generation = w->generation + 1;
 
 	__atomic_store_n(&w->generation, generation, __ATOMIC_RELAXED);
-	if (percpu_unlikely(f->flags & PERCPU_LWBUF_DEBUG))
+	if (percpu_unlikely(f->flags & PERCPU_LWBUF_DEBUG)) {
 		w->owner = (uint32_t)syscall(SYS_gettid);
+		/* Where that is refused, such a store is not seen. */
+		if (!(flags & PERCPU_LWBUF_WRITE))
+			(void)percpu_window_allow_stores(f, w, false);
+	}
 	/* One by one: a struct that is copied as a whole waits for the stores that made it. */
 	ret->kva = w->at;
 	ret->page = w->page;
@@ -305,12 +309,15 @@ int percpu_lwbuf_free(struct percpu_lwbufs *f, struct percpu_lwbuf *b)
 	fault = find_misuse(f, b, w);
 	if (percpu_unlikely(fault != NULL)) {
 		if (f->flags & PERCPU_LWBUF_DEBUG)
-			percpu_lwbuf_complain(b, w, fault);
+			percpu_lwbuf_complain(b, percpu_lwbuf_window_checked(f, b), fault);
 		return -EINVAL;
 	}
 	forget_inherited(f, b);
 	flags = b->flags;
-	memset(b, 0, sizeof(*b));
+	if (percpu_unlikely(f->flags & PERCPU_LWBUF_DEBUG))
+		percpu_lwbuf_clear_checked(b);
+	else
+		memset(b, 0, sizeof(*b));
 	__atomic_store_n(&w->generation, w->generation + 1, __ATOMIC_RELAXED);
 	if (percpu_likely(!w->bounces)) {
 		keep_or_release(f, w);

@@ -111,6 +111,10 @@ int percpu_window_show(const struct percpu_lwbufs *f, struct percpu_window *w, u
  *  lost: then nobody may use the window any more. */
 bool percpu_window_hide(struct percpu_lwbufs *f, struct percpu_window *w);
 
+/** For PERCPU_LWBUF_DEBUG: allow or forbid stores to what it shows. Returns 0 or -errno. */
+int percpu_window_allow_stores(const struct percpu_lwbufs *f, const struct percpu_window *w,
+			       bool allowed);
+
 /** Read the page into a bounce buffer, or write it back. Return 0 or -errno. */
 int percpu_window_read(const struct percpu_lwbufs *f, struct percpu_window *w, uint64_t page);
 int percpu_window_write(const struct percpu_lwbufs *f, const struct percpu_window *w);
@@ -228,6 +232,13 @@ struct percpu_window *percpu_window_evict(const struct percpu_lwbufs *f, uint64_
 int percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal);
 
 /* lwbuf_check.c */
+
+/** Clear a buffer that was freed, but for what the complaint about a second free says. */
+void percpu_lwbuf_clear_checked(struct percpu_lwbuf *b);
+
+/** Return the window of such a buffer; NULL if it is none of these. */
+const struct percpu_window *percpu_lwbuf_window_checked(const struct percpu_lwbufs *f,
+							const struct percpu_lwbuf *b);
 
 /** Print to standard error what is wrong with a buffer, and abort. */
 void percpu_lwbuf_complain(const struct percpu_lwbuf *b, const struct percpu_window *w,

@@ -8,6 +8,34 @@
 
 #include "lwbuf.h"
 
+void percpu_lwbuf_clear_checked(struct percpu_lwbuf *b)
+{
+	struct percpu_lwbuf cleared = { .page = b->page,
+					.window = b->window,
+					.generation = b->generation };
+
+	*b = cleared;
+}
+
+static const struct percpu_window *find_window_struct(const struct percpu_window_pool *p,
+						      const struct percpu_window *w)
+{
+	uint32_t made = __atomic_load_n(&p->made, __ATOMIC_ACQUIRE);
+
+	for (uint32_t id = 1; id <= made; id++)
+		if (percpu_window_at(p->blocks, id) == w)
+			return w;
+	return NULL;
+}
+
+const struct percpu_window *percpu_lwbuf_window_checked(const struct percpu_lwbufs *f,
+							const struct percpu_lwbuf *b)
+{
+	const struct percpu_window *w = find_window_struct(&f->windows, b->window);
+
+	return w != NULL ? w : find_window_struct(&f->bounces, b->window);
+}
+
 void percpu_lwbuf_complain(const struct percpu_lwbuf *b, const struct percpu_window *w,
 			   const char *what)
 {

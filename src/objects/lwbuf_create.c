@@ -19,6 +19,10 @@
 
 #include "lwbuf.h"
 
+#ifndef F_SEAL_FUTURE_WRITE /* of Linux 5.1 */
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
 #define LARGEST_WINDOW ((size_t)1 << 20)
 #define MOST_BUFFERS 65536
 #define EXCESS_BYTES ((size_t)64 << 20)
@@ -125,6 +129,8 @@ static int look_at_file(int fd, uint32_t flags, struct seen_file *ret)
 	    (writable && (mode & O_ACCMODE) != O_RDWR))
 		return -EACCES;
 	seals = fcntl(fd, F_GET_SEALS);
+	if (writable && seals > 0 && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)))
+		return -EPERM;
 	ret->keeps_size =
 		(flags & PERCPU_LWBUF_KEEPS_SIZE) || (seals > 0 && (seals & F_SEAL_SHRINK));
 	ret->has_small_pages = (uint32_t)fs.f_type != HUGETLBFS_MAGIC;
@@ -184,7 +190,7 @@ static int make_lwbuf_parts(struct percpu_lwbufs *f, const struct percpu_lwbuf_o
 	/* What is direct has nothing to be checked. */
 	if (file->keeps_size && wants_all && !(f->flags & PERCPU_LWBUF_DEBUG))
 		map_all(f, file->size);
-	if (o->backend == PERCPU_LWBUF_DIRECT && f->direct == NULL &&
+	if (o->backend == PERCPU_LWBUF_DIRECT && f->direct == NULL && file->size >> f->shift != 0 &&
 	    !(f->flags & PERCPU_LWBUF_DEBUG))
 		return -ENOMEM;
 	return 0;

@@ -209,6 +209,14 @@ int percpu_window_show(const struct percpu_lwbufs *f, struct percpu_window *w, u
 	return 0;
 }
 
+int percpu_window_allow_stores(const struct percpu_lwbufs *f, const struct percpu_window *w,
+			       bool allowed)
+{
+	int prot = allowed ? PROT_READ | PROT_WRITE : PROT_READ;
+
+	return mprotect(w->at, f->size, prot) == 0 ? 0 : percpu_errno();
+}
+
 /* A process that has too many mappings cannot replace one, either, but it can unmap one, which
  * makes room. Another thread may map something there before this one does. */
 bool percpu_window_hide(struct percpu_lwbufs *f, struct percpu_window *w)

@@ -234,6 +234,8 @@ static int fill_buffer(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
 		__atomic_fetch_add(&f->shared->bounces, 1, __ATOMIC_RELAXED);
 	b->sf.kva = b->window->at;
 	b->sf.length = b->window->length;
+	if (f->flags & PERCPU_LWBUF_DEBUG)
+		(void)percpu_window_allow_stores(f, b->window, false);
 	return 0;
 }
 
@@ -279,8 +281,11 @@ int percpu_sfbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 		fill_and_tell(f, b);
 	while (__atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == PERCPU_SFBUF_FILLING)
 		percpu_futex_wait(&b->state, PERCPU_SFBUF_FILLING, 0);
-	if (b->state == PERCPU_SFBUF_FAILED) {
+	if (b->state == PERCPU_SFBUF_FAILED)
 		e = b->error;
+	else if ((flags & PERCPU_SFBUF_WRITE) && (f->flags & PERCPU_LWBUF_DEBUG))
+		e = percpu_window_allow_stores(f, b->window, true);
+	if (e != 0) {
 		(void)drop_reference(f, b);
 		return e;
 	}
@@ -290,24 +295,39 @@ int percpu_sfbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 	return 0;
 }
 
+/* b is NULL if it is not of the file. */
+__attribute__((noreturn)) static void complain_of_sfbuf(const struct percpu_sfbuf *sf,
+							const struct percpu_sfbuf_item *b,
+							const char *what)
+{
+	dprintf(STDERR_FILENO, "libpercpu: sfbuf %p", (const void *)sf);
+	if (b != NULL)
+		dprintf(STDERR_FILENO, ", page %llu",
+			(unsigned long long)(page_seen(b) != PERCPU_SFBUF_NO_PAGE ?
+						     page_seen(b) :
+						     b->page_before));
+	dprintf(STDERR_FILENO, ": %s\n", what);
+	abort();
+}
+
 /* Return the buffer, or NULL if it is none that has references. */
 static struct percpu_sfbuf_item *checked(struct percpu_lwbufs *f, struct percpu_sfbuf *sf)
 {
 	struct percpu_sfbuf_item *b = (struct percpu_sfbuf_item *)(void *)sf;
 	const char *fault = NULL;
 	uintptr_t offset;
+	bool is_ours;
 
 	if (f == NULL || sf == NULL)
 		return NULL;
 	offset = (uintptr_t)sf - (uintptr_t)f->shared->all;
-	if (offset >= f->shared->most * sizeof(*b) || offset % sizeof(*b) != 0)
+	is_ours = offset < f->shared->most * sizeof(*b) && offset % sizeof(*b) == 0;
+	if (!is_ours)
 		fault = "is not of this file";
 	else if (percpu_sfbuf_refs(b) == 0)
 		fault = "has no reference: freed twice, or used after it was freed";
-	if (fault != NULL && (f->flags & PERCPU_LWBUF_DEBUG)) {
-		dprintf(STDERR_FILENO, "libpercpu: sfbuf %p %s\n", (void *)sf, fault);
-		abort();
-	}
+	if (fault != NULL && (f->flags & PERCPU_LWBUF_DEBUG))
+		complain_of_sfbuf(sf, is_ours ? b : NULL, fault);
 	return fault == NULL ? b : NULL;
 }
 

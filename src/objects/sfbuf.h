@@ -23,6 +23,7 @@ struct percpu_sfbuf_item {
 	uint32_t state;			   /* atomic; a futex */
 	int error;			   /* if it is PERCPU_SFBUF_FAILED */
 	uint32_t inherited;		   /* atomic: references of before the last fork */
+	uint64_t page_before;		   /* its last page, if it has none: to complain */
 	bool dirty;			   /* atomic */
 	/* under the lock */
 	struct percpu_sfbuf_item *in_bucket;

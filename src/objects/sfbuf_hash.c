@@ -99,6 +99,7 @@ void percpu_sfbufs_leave(struct percpu_sfbufs *s, struct percpu_sfbuf_item *b)
 	while (*at != b)
 		at = &(*at)->in_bucket;
 	__atomic_store_n(at, b->in_bucket, __ATOMIC_RELEASE);
+	b->page_before = b->sf.page;
 	__atomic_store_n(&b->sf.page, PERCPU_SFBUF_NO_PAGE, __ATOMIC_RELAXED);
 }
 

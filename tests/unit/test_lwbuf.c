@@ -108,12 +108,45 @@ static void the_end_is_known(void **state)
 
 static void empty_files_have_no_page(void **state)
 {
-	struct percpu_lwbufs *f = lw_create(lw_memfd(0, PAGE, true), AUTO, 0, 0);
-	struct percpu_lwbuf b;
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		struct percpu_lwbuf_options o = { .size = sizeof(o), .backend = backends[i] };
+		int fd = lw_memfd(0, PAGE, true);
+		struct percpu_lwbufs *f;
+		struct percpu_lwbuf b;
+
+		assert_int_equal(percpu_lwbuf_create(fd, &o, &f), 0);
+		assert_int_equal(percpu_lwbuf_alloc(f, 0, 0, &b), -ERANGE);
+		lw_fill(fd, 2, PAGE);
+		assert_non_null(lw_touch(f, 1));
+		assert_int_equal(percpu_lwbuf_destroy(f), 0);
+		close(fd);
+	}
+}
+
+/* A memfd that is sealed against writing is refused before somebody stores to it. */
+static void sealed_files_are_not_writable(void **state)
+{
+	struct percpu_lwbuf_options o = { .size = sizeof(o), .flags = PERCPU_LWBUF_WRITABLE };
+	const int seals[] = { F_SEAL_WRITE, 0x0010 /* F_SEAL_FUTURE_WRITE */ };
+	struct percpu_lwbufs *f;
 
 	(void)state;
-	assert_int_equal(percpu_lwbuf_alloc(f, 0, 0, &b), -ERANGE);
-	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	for (unsigned k = 0; k < 2; k++)
+		for (unsigned i = 0; i < 4; i++) {
+			int fd = lw_memfd(2, PAGE, true);
+
+			if (fcntl(fd, F_ADD_SEALS, seals[k]) == 0) {
+				o.backend = backends[i];
+				f = NULL;
+				assert_int_equal(percpu_lwbuf_create(fd, &o, &f), -EPERM);
+				assert_null(f);
+				f = lw_create(dup(fd), backends[i], 0, 0);
+				assert_non_null(lw_touch(f, 1));
+				assert_int_equal(percpu_lwbuf_destroy(f), 0);
+			}
+			close(fd);
+		}
 }
 
 static void bad_input_is_refused(void **state)
@@ -386,6 +419,7 @@ int main(void)
 		cmocka_unit_test(copies_are_not_written_back),
 		cmocka_unit_test(the_end_is_known),
 		cmocka_unit_test(empty_files_have_no_page),
+		cmocka_unit_test(sealed_files_are_not_writable),
 		cmocka_unit_test(bad_input_is_refused),
 		cmocka_unit_test(bad_calls_are_refused),
 		cmocka_unit_test(buffers_are_exclusive),

@@ -388,6 +388,24 @@ static int use_shared_after_free(struct percpu_lwbufs *f)
 	return *(volatile char *)at == 0;
 }
 
+static int store_unasked(struct percpu_lwbufs *f)
+{
+	struct percpu_lwbuf b;
+
+	REQUIRE(percpu_lwbuf_alloc(f, 5, 0, &b) == 0);
+	*(volatile char *)percpu_lwbuf_kva(&b) = 1;
+	return 0;
+}
+
+static int store_shared_unasked(struct percpu_lwbufs *f)
+{
+	struct percpu_sfbuf *sf;
+
+	REQUIRE(percpu_sfbuf_alloc(f, 5, 0, &sf) == 0);
+	*(volatile char *)percpu_sfbuf_kva(sf) = 1;
+	return 0;
+}
+
 /* Run fn in a child. Returns its wait status, and what it said. */
 static int run_debug(int (*fn)(struct percpu_lwbufs *), bool sealed, char *text, size_t size)
 {
@@ -402,7 +420,8 @@ static int run_debug(int (*fn)(struct percpu_lwbufs *), bool sealed, char *text,
 		signal(SIGABRT, SIG_DFL);
 		signal(SIGSEGV, SIG_DFL);
 		dup2(p[1], STDERR_FILENO);
-		_exit(fn(lw_create(lw_memfd(6, PAGE, sealed), 0, 0, PERCPU_LWBUF_DEBUG)));
+		_exit(fn(lw_create(lw_memfd(6, PAGE, sealed), 0, 0,
+				   PERCPU_LWBUF_DEBUG | PERCPU_LWBUF_WRITABLE)));
 	}
 	close(p[1]);
 	while ((n = read(p[0], text + len, size - 1 - len)) > 0)
@@ -419,13 +438,16 @@ static void debug_names_what_is_wrong(void **state)
 		int (*fn)(struct percpu_lwbufs *);
 		const char *says; /* NULL: the kernel says it */
 	} rows[] = {
-		{ free_twice, "freed twice" },
+		{ free_twice, "page 5, generation 1: is freed, but not allocated: freed twice" },
+		{ free_twice, "for page 5, and has generation 2" },
 		{ free_a_copy, "page 5, generation 1: is freed twice" },
 		{ free_foreign, "page 5, generation 1: is not of the file" },
 		{ ask_after_free, "page 5, generation 1: used after" },
 		{ use_after_free, NULL },
-		{ free_shared_twice, "freed twice" },
+		{ free_shared_twice, "page 5: has no reference: freed twice" },
 		{ use_shared_after_free, NULL },
+		{ store_unasked, NULL },
+		{ store_shared_unasked, NULL },
 	};
 	char text[1024];
 	int status;
@@ -445,6 +467,41 @@ static void debug_names_what_is_wrong(void **state)
 		}
 }
 
+/* Who asks for it stores to the page, also to one that others share who do not. */
+static int store_where_checked(void *arg)
+{
+	int fd = lw_memfd(6, PAGE, *(bool *)arg);
+	struct percpu_lwbufs *f =
+		lw_create(dup(fd), 0, 0, PERCPU_LWBUF_DEBUG | PERCPU_LWBUF_WRITABLE);
+	struct percpu_sfbuf *reader, *writer;
+	struct percpu_lwbuf b;
+	char c[2] = { 0 };
+
+	for (unsigned n = 0; n < 100; n++)
+		REQUIRE(lw_touch(f, n % 6) != NULL);
+	REQUIRE(percpu_lwbuf_alloc(f, 2, PERCPU_LWBUF_WRITE, &b) == 0);
+	*(char *)percpu_lwbuf_kva(&b) = 7;
+	REQUIRE(percpu_lwbuf_free(f, &b) == 0);
+	REQUIRE(percpu_sfbuf_alloc(f, 3, 0, &reader) == 0);
+	REQUIRE(percpu_sfbuf_alloc(f, 3, PERCPU_SFBUF_WRITE, &writer) == 0 && reader == writer);
+	*(char *)percpu_sfbuf_kva(writer) = 8;
+	REQUIRE(percpu_sfbuf_free(f, writer) == 0 && percpu_sfbuf_free(f, reader) == 0);
+	REQUIRE(pread(fd, &c[0], 1, (off_t)(2 * PAGE)) == 1 && c[0] == 7);
+	REQUIRE(pread(fd, &c[1], 1, (off_t)(3 * PAGE)) == 1 && c[1] == 8);
+	REQUIRE(percpu_lwbuf_destroy(f) == 0);
+	return 0;
+}
+
+static void debug_lets_writers_store(void **state)
+{
+	bool sealed = false;
+
+	(void)state;
+	test_in_child(store_where_checked, &sealed);
+	sealed = true;
+	test_in_child(store_where_checked, &sealed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -456,6 +513,7 @@ int main(void)
 		cmocka_unit_test(children_have_their_own),
 		cmocka_unit_test(a_failed_write_frees_the_buffer),
 		cmocka_unit_test(debug_names_what_is_wrong),
+		cmocka_unit_test(debug_lets_writers_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
