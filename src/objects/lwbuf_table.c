@@ -146,8 +146,8 @@ struct percpu_window *percpu_window_find_slow(const struct percpu_lwbufs *f, uin
 	return NULL;
 }
 
-/* When the window of a word of any CPU was freed. A thread of another CPU may see the word
- * before it sees the block. */
+/* When the window of a word of any CPU was freed. On Armv8 who sees the word sees the block
+ * (tests/litmus/window.litmus), but a commit that is not release promises no such order. */
 static uint64_t freed_at(const struct percpu_lwbufs *f, uint64_t word)
 {
 	struct percpu_window *const *at = &f->blocks[id_of(word) / PERCPU_WINDOW_BLOCK];

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* test_lwbuf_steps.c - others come between the steps of those who take and keep windows. */
+#define _GNU_SOURCE
 #include "../steps.h"
 
+#include <signal.h>
+
 #include "lwbuf.h"
+#include "objects/lwbuf.h"
 
 static const char *at; /* the step at which fn is called, once */
 static void (*fn)(void);
@@ -159,6 +163,37 @@ static void what_was_chosen_may_be_taken(void **state)
 	finish();
 }
 
+static struct percpu_window *block;
+
+static void see_block(void)
+{
+	f->blocks[0] = block;
+}
+
+static int replace_5(void *arg)
+{
+	struct percpu_lwbuf b;
+
+	(void)arg;
+	signal(SIGSEGV, SIG_DFL);
+	f->blocks[0] = NULL;
+	call_at("lwbuf: window chosen", see_block);
+	test_child_require(percpu_lwbuf_alloc(f, 6, 0, &b) == 0, "alloc");
+	test_child_require(fn == NULL && lw_is_right(b.kva, 6, PAGE), "page");
+	return percpu_lwbuf_free(f, &b);
+}
+
+/* The word of a window may be seen before the pointer to its block. */
+static void a_block_may_not_be_seen_yet(void **state)
+{
+	(void)state;
+	setup(1, true, 0);
+	assert_non_null(lw_touch(f, 5));
+	block = f->blocks[0];
+	test_in_child(replace_5, NULL);
+	finish();
+}
+
 static void lower_the_limit(void)
 {
 	assert_int_equal(percpu_lwbuf_set_max_excess(f, 0), 0);
@@ -254,6 +289,7 @@ int main(void)
 		cmocka_unit_test(who_moves_looks_again),
 		cmocka_unit_test(a_place_that_was_seen_may_be_taken),
 		cmocka_unit_test(what_was_chosen_may_be_taken),
+		cmocka_unit_test(a_block_may_not_be_seen_yet),
 		cmocka_unit_test(the_limit_may_be_lowered_meanwhile),
 		cmocka_unit_test(a_buffer_may_change_its_page),
 		cmocka_unit_test(a_buffer_may_lose_its_references),
