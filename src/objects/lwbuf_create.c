@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,6 +24,7 @@
 
 #define LARGEST_WINDOW ((size_t)1 << 20)
 #define MOST_BUFFERS 65536
+#define HUGE_PAGES_MAGIC 0x958458f6u /* HUGETLBFS_MAGIC of linux/magic.h, which musl has not */
 #define EXCESS_BYTES ((size_t)64 << 20)
 #define EXCESS_MOST 1024
 #define SHARED 256
@@ -133,7 +133,7 @@ static int look_at_file(int fd, uint32_t flags, struct seen_file *ret)
 		return -EPERM;
 	ret->keeps_size =
 		(flags & PERCPU_LWBUF_KEEPS_SIZE) || (seals > 0 && (seals & F_SEAL_SHRINK));
-	ret->has_small_pages = (uint32_t)fs.f_type != HUGETLBFS_MAGIC;
+	ret->has_small_pages = (uint32_t)fs.f_type != HUGE_PAGES_MAGIC;
 	ret->size = (uint64_t)st.st_size;
 	return 0;
 }
