@@ -284,6 +284,7 @@ struct percpu_record {
 	struct percpu_rseq *registered; /* the area that the kernel confirmed */
 	enum percpu_thread_state state;
 	unsigned shared;	 /* tasks that use this record besides its thread */
+	const void *within;	 /* see percpu_record_enter() */
 	struct percpu_rseq own;	 /* registered if libc has no area */
 	struct percpu_rseq none; /* for percpu_self while the thread runs no sequences */
 };
@@ -291,6 +292,10 @@ struct percpu_record {
 /** Return the calling thread's record, or, if it cannot have one, a common record in the
  *  state "unable". */
 struct percpu_record *percpu_record(void);
+
+/** Note that the calling thread runs a function of the program's for this object, and return
+ *  what was noted before; NULL: none. It is not noted in the common record. */
+const void *percpu_record_enter(const void *object);
 
 /** Called once, before the first registration. Returns whether threads can have records.
  *  detach is called for each kept record when its thread ends. */

@@ -38,8 +38,8 @@ static void (*at_end)(struct percpu_record *);
 static pthread_key_t key = PERCPU_NO_KEY;
 extern pthread_key_t percpu_key __attribute__((alias("key")));
 
-/* The record of all threads that cannot have one of their own. They change only shared in
- * it, which has no effect in this state. */
+/* The record of all threads that cannot have one of their own, the common one. They change
+ * only shared in it, which has no effect in this state. */
 static struct percpu_record unable = {
 	.self = &unable.none,
 	.own.cpu_id = -1,
@@ -47,6 +47,11 @@ static struct percpu_record unable = {
 	.area = &unable.none,
 	.state = PERCPU_THREAD_UNABLE,
 };
+
+static bool is_common(const struct percpu_record *r)
+{
+	return r == &unable;
+}
 
 static void end_of_thread(void *arg)
 {
@@ -57,7 +62,7 @@ static void end_of_thread(void *arg)
 	if (at_end != NULL)
 		at_end(r);
 	pthread_setspecific(key, NULL);
-	if (r != &unable && r->shared == 0)
+	if (!is_common(r) && r->shared == 0)
 		munmap(r, sizeof(*r));
 }
 
@@ -91,7 +96,7 @@ bool percpu_record_init(void (*detach)(struct percpu_record *))
 
 bool percpu_record_keep(struct percpu_record *r)
 {
-	return r != &unable;
+	return !is_common(r);
 }
 
 static struct percpu_record *map_record(void)
@@ -168,6 +173,12 @@ __attribute__((noinline)) struct percpu_rseq **percpu_self_at(void)
 	return &percpu_self;
 }
 
+static bool is_common(const struct percpu_record *r)
+{
+	(void)r;
+	return false;
+}
+
 static pthread_key_t key;
 static bool has_key;
 
@@ -200,3 +211,13 @@ struct percpu_record *percpu_record(void)
 }
 
 #endif
+
+const void *percpu_record_enter(const void *object)
+{
+	struct percpu_record *r = percpu_record();
+	const void *before = r->within;
+
+	if (!is_common(r))
+		r->within = object;
+	return before;
+}

@@ -33,9 +33,6 @@ struct object_cache {
 	uint64_t allocated PERCPU_ALIGNED_WORD; /* atomic */
 };
 
-/* The cache for which this thread is in a function of the program's. */
-static __thread const struct object_cache *inside __attribute__((tls_model("initial-exec")));
-
 static struct object_cache *objcache_of(const struct percpu_objcache *oc)
 {
 	return (struct object_cache *)oc;
@@ -91,12 +88,11 @@ static void destroy_object(struct object_cache *oc, void *obj)
 static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 {
 	struct object_cache *oc = owner;
-	const struct object_cache *outer = inside;
+	const void *outer = percpu_record_enter(oc);
 	struct getting *g = how;
 	void *obj;
 
 	(void)n;
-	inside = oc;
 	obj = construct_object(oc, g);
 	if (obj != NULL && oc->check != NULL && percpu_objcache_check_add(oc->check, obj) != 0) {
 		if (oc->own.dtor != NULL)
@@ -105,7 +101,7 @@ static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 		obj = NULL;
 		g->error = -ENOMEM;
 	}
-	inside = outer;
+	(void)percpu_record_enter(outer);
 	if (obj == NULL)
 		return -ENOMEM;
 	__atomic_fetch_add(&oc->allocated, 1, __ATOMIC_RELAXED);
@@ -115,12 +111,11 @@ static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 
 static size_t unmake_objects(void *owner, void *const *items, size_t n)
 {
-	const struct object_cache *outer = inside;
+	const void *outer = percpu_record_enter(owner);
 
-	inside = owner;
 	for (size_t i = 0; i < n; i++)
 		destroy_object(owner, items[i]);
-	inside = outer;
+	(void)percpu_record_enter(outer);
 	return n;
 }
 
@@ -243,7 +238,8 @@ static int get_object(struct object_cache *oc, unsigned flags, void **ret)
 	if (e == -ENOSPC) {
 		__atomic_fetch_add(&oc->pool.exhausted, 1, __ATOMIC_RELAXED);
 		if (flags & PERCPU_OBJCACHE_WAIT)
-			e = inside == oc ? -EDEADLK : percpu_pool_wait(&oc->pool, &g, &obj);
+			e = percpu_record()->within == oc ? -EDEADLK :
+							    percpu_pool_wait(&oc->pool, &g, &obj);
 	}
 	if (e == -ENOMEM && g.error != 0)
 		e = g.error;
