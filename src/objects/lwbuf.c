@@ -7,8 +7,10 @@
  * With PERCPU_LWBUF_AUTO a page that is asked for the first time gets a bounce buffer, which
  * costs less than a mapping. If the page is asked for again while the table remembers it, it
  * gets a window, as long as fewer windows are mapped than may stay; after that only one time
- * in 64, in place of a window that was not used for long. So the windows that there are
- * stay, however large the working set is, and follow it where it moves.
+ * in 256, in place of a window that was not used for long. So the windows that there are
+ * stay, however large the working set is, and follow it where it moves. A thread that the
+ * scheduler has moved to another CPU left its windows behind: one time in 8 it looks for the
+ * page's there, and takes it if it was not used for long. That needs a fence, but no mapping.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +24,10 @@
 
 #include "lwbuf.h"
 
-#define REPLACE_EVERY 64 /* allocations of pages that are remembered */
+/* Of the allocations that find no window, so few look for one to replace, or for the page's
+ * window in the tables of other CPUs. */
+#define REPLACE_EVERY 256
+#define MOVE_EVERY 8
 #define MAX_PAGE ((UINT64_C(1) << 40) - 2)
 
 uint64_t percpu_window_excess(const struct percpu_lwbufs *f)
@@ -160,9 +165,8 @@ static int map_page(struct percpu_lwbufs *f, uint64_t page, size_t length,
 }
 
 /* Whether a page that may be a copy gets a window. */
-static bool deserves_window(struct percpu_lwbufs *f, bool ghost)
+static bool deserves_window(const struct percpu_lwbufs *f, bool ghost, uint64_t misses)
 {
-	uint64_t misses = __atomic_fetch_add(&f->clock, 1, __ATOMIC_RELAXED);
 	size_t most = __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
 
 	return ghost && most != 0 && (!is_full(f) || misses % REPLACE_EVERY == 0);
@@ -180,11 +184,27 @@ static void refresh(const struct percpu_lwbufs *f, struct percpu_window *w)
 		w->length = (size_t)length;
 }
 
+/* No window is mapped for the page. */
+static int move_or_copy(struct percpu_lwbufs *f, uint64_t page, bool may_move,
+			struct percpu_window **ret)
+{
+	struct percpu_window *w = may_move ? percpu_window_move(f, page) : NULL;
+
+	if (w == NULL) {
+		percpu_window_remember(f, page);
+		return bounce_page(f, page, ret);
+	}
+	refresh(f, w);
+	*ret = w;
+	return 0;
+}
+
 /* The page has no window in this CPU's table. */
 static int miss_window(struct percpu_lwbufs *f, uint64_t page, unsigned flags, bool ghost,
 		       struct percpu_window **ret)
 {
 	bool may_copy = f->backend == PERCPU_LWBUF_AUTO && !(flags & PERCPU_LWBUF_WRITE);
+	uint64_t misses;
 	int64_t length;
 	int e;
 
@@ -192,10 +212,9 @@ static int miss_window(struct percpu_lwbufs *f, uint64_t page, unsigned flags, b
 		return -ERANGE;
 	if (!f->maps)
 		return bounce_page(f, page, ret);
-	if (!deserves_window(f, ghost) && may_copy) {
-		percpu_window_remember(f, page);
-		return bounce_page(f, page, ret);
-	}
+	misses = __atomic_fetch_add(&f->clock, 1, __ATOMIC_RELAXED);
+	if (may_copy && !deserves_window(f, ghost, misses))
+		return move_or_copy(f, page, ghost && misses % MOVE_EVERY == 0, ret);
 	length = percpu_window_length(f, page);
 	if (length <= 0)
 		return length == 0 ? -ERANGE : (int)length;

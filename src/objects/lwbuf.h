@@ -223,6 +223,10 @@ static inline struct percpu_window *percpu_window_keep(const struct percpu_lwbuf
 /** Remember that the page was asked for, where no window is in the way. */
 void percpu_window_remember(const struct percpu_lwbufs *f, uint64_t page);
 
+/** Take the page's window out of the table of another CPU, if it was freed so long ago that the
+ *  CPU may have no use for it. Returns NULL if there is none. */
+struct percpu_window *percpu_window_move(const struct percpu_lwbufs *f, uint64_t page);
+
 /** Take a window that was freed long ago out of the table of this CPU or of another; NULL if
  *  there is none. It may be one of another CPU that shows the page. */
 struct percpu_window *percpu_window_evict(const struct percpu_lwbufs *f, uint64_t page);

@@ -323,10 +323,25 @@ static struct seen_window choose_window(const struct percpu_lwbufs *f, unsigned 
 	return own;
 }
 
+/* The CPU whose table the thread works with. */
+static unsigned cpu_here(const struct percpu_lwbufs *f)
+{
+	return (unsigned)((size_t)((char *)percpu_window_words(f, 0) - f->sets) / f->stride);
+}
+
+struct percpu_window *percpu_window_move(const struct percpu_lwbufs *f, uint64_t page)
+{
+	struct seen_window seen = find_elsewhere(f, cpu_here(f), page);
+	uint64_t age = __atomic_load_n(&f->clock, __ATOMIC_RELAXED) - seen.freed;
+
+	if (seen.word == 0 || age <= __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED))
+		return NULL;
+	return take_from(f, seen.cpu, seen.at, seen.word);
+}
+
 struct percpu_window *percpu_window_evict(const struct percpu_lwbufs *f, uint64_t page)
 {
-	unsigned here =
-		(unsigned)((size_t)((char *)percpu_window_words(f, 0) - f->sets) / f->stride);
+	unsigned here = cpu_here(f);
 	struct percpu_window *w = NULL;
 	struct seen_window seen;
 

@@ -6,9 +6,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
@@ -101,6 +103,42 @@ static inline void *lw_touch(struct percpu_lwbufs *f, uint64_t page)
 	if (!lw_is_right(at, page, percpu_lwbuf_length(&b)) || percpu_lwbuf_free(f, &b) != 0)
 		return NULL;
 	return at;
+}
+
+/* In a child: let it have so much address space more than it has. */
+static inline void lw_limit_address_space(size_t more)
+{
+	unsigned long pages = 0;
+	FILE *statm = fopen("/proc/self/statm", "r");
+	struct rlimit limit;
+
+	test_child_require(statm != NULL && fscanf(statm, "%lu", &pages) == 1, "statm");
+	fclose(statm);
+	limit.rlim_cur = limit.rlim_max = pages * PAGE + more;
+	test_child_require(setrlimit(RLIMIT_AS, &limit) == 0, "RLIMIT_AS");
+}
+
+/* Sparse, but for its first bytes. */
+static inline int lw_large_file(void)
+{
+	int fd = memfd_create("large", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	test_child_require(fd >= 0 && ftruncate(fd, (off_t)1 << 30) == 0, "large file");
+	test_child_require(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0, "seal");
+	return fd;
+}
+
+/* Buffers of 64 KiB. */
+static inline struct percpu_lwbufs *lw_create_wide(int fd, enum percpu_lwbuf_backend backend,
+						   size_t max_excess)
+{
+	struct percpu_lwbuf_options o = {
+		.size = sizeof(o), .window = 65536, .backend = backend, .max_excess = max_excess
+	};
+	struct percpu_lwbufs *f = NULL;
+
+	test_child_require(percpu_lwbuf_create(fd, &o, &f) == 0, "create");
+	return f;
 }
 
 #endif

@@ -6,44 +6,9 @@
 #include "lwbuf.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #define REQUIRE(x) test_child_require((x), #x)
-
-static void limit_address_space(size_t more)
-{
-	unsigned long pages = 0;
-	FILE *statm = fopen("/proc/self/statm", "r");
-	struct rlimit limit;
-
-	REQUIRE(statm != NULL && fscanf(statm, "%lu", &pages) == 1);
-	fclose(statm);
-	limit.rlim_cur = limit.rlim_max = pages * PAGE + more;
-	REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
-}
-
-/* Sparse, but for its first bytes: pages of 64 KiB. */
-static int large_file(void)
-{
-	int fd = memfd_create("large", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	REQUIRE(fd >= 0 && ftruncate(fd, (off_t)1 << 30) == 0);
-	REQUIRE(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
-	return fd;
-}
-
-static struct percpu_lwbufs *create(int fd, enum percpu_lwbuf_backend backend, size_t max_excess)
-{
-	struct percpu_lwbuf_options o = {
-		.size = sizeof(o), .window = 65536, .backend = backend, .max_excess = max_excess
-	};
-	struct percpu_lwbufs *f = NULL;
-
-	REQUIRE(percpu_lwbuf_create(fd, &o, &f) == 0);
-	return f;
-}
 
 static int in_little_space(void *arg)
 {
@@ -53,8 +18,8 @@ static int in_little_space(void *arg)
 	unsigned n = 0;
 	int e = 0;
 
-	limit_address_space((size_t)40 << 20);
-	f = create(large_file(), backend, 64);
+	lw_limit_address_space((size_t)40 << 20);
+	f = lw_create_wide(lw_large_file(), backend, 64);
 	REQUIRE(lw_stats(f).backend == PERCPU_LWBUF_WINDOW);
 	/* All of the file, one page at a time, more than once. */
 	for (unsigned i = 0; i < 40000; i++) {
@@ -85,57 +50,6 @@ static void little_space_is_enough(void **state)
 	test_in_child(in_little_space, &backend);
 	backend = PERCPU_LWBUF_AUTO;
 	test_in_child(in_little_space, &backend);
-}
-
-/* A page gets a window the second time; what is used once does not push it out. */
-static int use_some_again(void *arg)
-{
-	struct percpu_lwbufs *f;
-	uint64_t bounced;
-
-	(void)arg;
-	limit_address_space((size_t)64 << 20);
-	test_pin(0, test_cpu(0));
-	f = create(large_file(), PERCPU_LWBUF_AUTO, 8);
-	for (unsigned i = 0; i < 24; i++) {
-		struct percpu_lwbuf b;
-
-		REQUIRE(percpu_lwbuf_alloc(f, i % 8, 0, &b) == 0);
-		REQUIRE(percpu_lwbuf_free(f, &b) == 0);
-		REQUIRE(lw_stats(f).mapped == (i < 8 ? 0 : i < 16 ? i - 7 : 8));
-		REQUIRE(lw_stats(f).bounced == (i < 8 ? i + 1 : 8));
-	}
-	for (unsigned i = 8; i < 4000; i++) {
-		struct percpu_lwbuf b;
-
-		REQUIRE(percpu_lwbuf_alloc(f, i, 0, &b) == 0);
-		REQUIRE(percpu_lwbuf_free(f, &b) == 0);
-	}
-	bounced = lw_stats(f).bounced;
-	for (unsigned i = 0; i < 8; i++) {
-		struct percpu_lwbuf b;
-
-		REQUIRE(percpu_lwbuf_alloc(f, i, 0, &b) == 0);
-		REQUIRE(percpu_lwbuf_free(f, &b) == 0);
-	}
-	REQUIRE(lw_stats(f).mapped == 8 && lw_stats(f).bounced == bounced);
-	/* More pages that come again than there is room for: few get a window. */
-	for (unsigned i = 0; i < 320; i++) {
-		struct percpu_lwbuf b;
-
-		REQUIRE(percpu_lwbuf_alloc(f, 100 + i % 12, 0, &b) == 0);
-		REQUIRE(percpu_lwbuf_free(f, &b) == 0);
-	}
-	REQUIRE(lw_stats(f).mapped > 8 && lw_stats(f).mapped < 20);
-	return 0;
-}
-
-static void windows_are_for_pages_that_come_again(void **state)
-{
-	(void)state;
-	if (!test_can_limit_address_space())
-		test_skip("RLIMIT_AS has no effect here");
-	test_in_child(use_some_again, NULL);
 }
 
 /* Mapping until there are no more mappings. */
@@ -506,7 +420,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(little_space_is_enough),
-		cmocka_unit_test(windows_are_for_pages_that_come_again),
 		cmocka_unit_test(few_mappings_are_enough),
 		cmocka_unit_test(truncation_is_an_error),
 		cmocka_unit_test(what_was_cut_off_stays_off),
