@@ -147,7 +147,7 @@ static void limits_hold(void **state)
 
 static void kmalloc_is_malloc(void **state)
 {
-	volatile size_t too_much = SIZE_MAX / 2;
+	volatile size_t too_much = SIZE_MAX - 65536;
 	unsigned char *p = kmalloc(1000, M_TEST, M_WAITOK | M_ZERO);
 
 	(void)state;
