@@ -46,6 +46,7 @@
 #include "objects/counter.c"
 #include "objects/depot.c"
 #include "objects/fcounter.c"
+#include "objects/gauge.c"
 #include "objects/local.c"
 #include "objects/lwbuf.c"
 #include "objects/lwbuf_check.c"

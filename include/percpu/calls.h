@@ -31,6 +31,12 @@ PERCPU_API void percpu_counter_array_add8_call(const struct percpu_counter_array
 PERCPU_API int percpu_fcounter_add_call(struct percpu_fcounter *c, double n);
 PERCPU_API int percpu_fcounter_array_add_call(const struct percpu_fcounter_array *a, size_t i,
 					      double n);
+PERCPU_API void percpu_gauge_add_call(struct percpu_gauge *g, int64_t n);
+PERCPU_API void percpu_gauge_sub_call(struct percpu_gauge *g, int64_t n);
+PERCPU_API void percpu_gauge_inc_call(struct percpu_gauge *g);
+PERCPU_API void percpu_gauge_dec_call(struct percpu_gauge *g);
+PERCPU_API int percpu_fgauge_add_call(struct percpu_fgauge *g, double n);
+PERCPU_API int percpu_fgauge_sub_call(struct percpu_fgauge *g, double n);
 PERCPU_API void percpu_static_counter_add_call(struct percpu_static_counter *s, int64_t n);
 PERCPU_API void percpu_compact_add_call(const struct percpu_compact *c, size_t i, int64_t n);
 PERCPU_API void percpu_stats_add_call(const struct percpu_stats *s, size_t i, size_t word,

@@ -17,6 +17,7 @@
 #include <percpu/counter.h>
 #include <percpu/fcounter.h>
 #include <percpu/fence.h>
+#include <percpu/gauge.h>
 #include <percpu/local.h>
 #include <percpu/lwbuf.h>
 #include <percpu/objcache.h>

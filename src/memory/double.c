@@ -157,3 +157,45 @@ double percpu_double_reset(struct percpu_chunk *k, size_t offset)
 					      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 	return rounded(sum - bias_of(b));
 }
+
+/* A gauge is the sum of the lanes since it was set, and what it was set to. The pair is
+ * loaded before the lanes, as the bias of a counter is. */
+static double level(double sum, struct percpu_pair_value set)
+{
+	return rounded(rounded(sum - bias_of(set.first)) + bias_of(set.second));
+}
+
+double percpu_double_level(struct percpu_chunk *k, size_t offset)
+{
+	struct percpu_pair_value set;
+	double sum;
+
+	if (percpu_pair_load(k, 2 * (size_t)k->cpus, offset, &set) != 0)
+		return __builtin_nan("");
+	PERCPU_STEP("bias loaded");
+	sum_double_lanes(k, offset, 1, &sum);
+	return level(sum, set);
+}
+
+int percpu_double_set(struct percpu_chunk *k, size_t offset, double v)
+{
+	struct percpu_pair_value old, new;
+	double sum;
+	int e;
+
+	if (!percpu_double_is_number(v))
+		return -EDOM;
+	if (!is_below(bits_of(v), DOUBLE_LIMIT))
+		return -ERANGE;
+	e = percpu_pair_load(k, 2 * (size_t)k->cpus, offset, &old);
+	while (e == 0 || e == -EAGAIN) {
+		/* If another thread has set it meanwhile, its sum may have more. */
+		sum_double_lanes(k, offset, 1, &sum);
+		PERCPU_STEP("lanes summed");
+		new = (struct percpu_pair_value){ bits_of(sum), bits_of(v) };
+		e = percpu_pair_cmpxchg(k, 2 * (size_t)k->cpus, offset, &old, new);
+		if (e == 0)
+			break;
+	}
+	return e;
+}

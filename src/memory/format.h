@@ -83,6 +83,9 @@ enum percpu_kind {
 	PERCPU_KIND_COUNTER,
 	PERCPU_KIND_RING,
 	PERCPU_KIND_FCOUNTER, /* one or more */
+	PERCPU_KIND_GAUGE,
+	PERCPU_KIND_FGAUGE,
+	PERCPU_KIND_LATEST,
 };
 
 /** Bytes of each lane that a compact counter takes. It uses a cell of 4 bytes in a CPU lane,

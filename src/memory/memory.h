@@ -91,9 +91,11 @@ int percpu_chunk_format(struct percpu_chunk *k);
  *  lanes, so that no store finds the file system full. Returns 0 or -errno. */
 int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size, size_t size);
 
-/** Return the sum, reset and return the sum, or add atomically, at an offset; as
- *  percpu_counter_*(). In a region that was opened to read, a reset resets nothing. */
+/** Return the sum, set it and return what it was, or add atomically, at an offset; as
+ *  percpu_counter_*() and percpu_gauge_*(). A reset sets it to 0. In a region that was opened
+ *  to read, these change nothing. */
 uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset);
+uint64_t percpu_chunk_set(struct percpu_chunk *k, size_t offset, uint64_t v);
 uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset);
 void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n);
 
@@ -171,21 +173,6 @@ void percpu_sum_cpus(const struct percpu_chunk *k, size_t offset, size_t n, uint
 void percpu_sum_atomics(const struct percpu_chunk *k, size_t offset, size_t n, uint64_t *out);
 void percpu_sum_narrow(const struct percpu_chunk *k, size_t offset, size_t n, uint32_t *out);
 
-/* double.c: cells that hold doubles */
-
-/** Whether it is neither infinite nor NaN, also for units that do not know these. */
-bool percpu_double_is_number(double n);
-
-/** Return the sum, reset and return the sum, or add atomically, at an offset; as
- *  percpu_fcounter_*(). In a region that was opened to read, a reset resets nothing. The add
- *  is of a number, and returns 0 or -ERANGE. */
-double percpu_double_sum(const struct percpu_chunk *k, size_t offset);
-double percpu_double_reset(struct percpu_chunk *k, size_t offset);
-int percpu_double_add_atomic(struct percpu_chunk *k, size_t offset, double n);
-
-/** Return n adjacent sums. */
-void percpu_double_sums(const struct percpu_chunk *k, size_t offset, size_t n, double *out);
-
 /* pin.c */
 
 /** Whether the kernel fills new mappings with memory, because of mlockall(MCL_FUTURE): if
@@ -217,34 +204,6 @@ void percpu_journal_set(struct percpu_chunk *k, size_t offset, const uint64_t *v
 /** Read words of the bias lane, all before or all after each percpu_journal_add() or
  *  percpu_journal_set(). Returns 0 or -ETIMEDOUT. */
 int percpu_journal_read(struct percpu_chunk *k, size_t offset, uint64_t *out, size_t words);
-
-/* pair.c: two adjacent words of an atomic lane or of the bias lane, aligned to 16 bytes, that
- * change together. No sequence stores to them. */
-
-struct percpu_pair_value {
-	uint64_t first, second;
-};
-
-/**
- * Whether this process changes a pair by one instruction, as 64-bit CPUs do. Otherwise it
- * changes pairs under the lock of the journal, and only the bias lane has any. Processes of
- * both kinds must not use the same pairs.
- */
-bool percpu_pair_is_atomic(void);
-
-/** Load a pair: both words before, or both after each change. Acquire. A region that was
- *  opened to read is fine. Returns 0, or, if pairs are not atomic, -ETIMEDOUT. */
-int percpu_pair_load(struct percpu_chunk *k, size_t lane, size_t offset,
-		     struct percpu_pair_value *ret);
-
-/**
- * Set the pair to v if it is as expected. Acquire and release. The region must be writable.
- *
- * Returns 0, or -EAGAIN if the pair is not as expected, with *expected set to what it is; or,
- * if pairs are not atomic, -ETIMEDOUT. All other errors leave *expected alone.
- */
-int percpu_pair_cmpxchg(struct percpu_chunk *k, size_t lane, size_t offset,
-			struct percpu_pair_value *expected, struct percpu_pair_value v);
 
 /* numa.c */
 
@@ -460,5 +419,7 @@ uint64_t percpu_block_key(const void *handle, enum percpu_kind kind);
 
 /** Free the object and its handle; NULL is fine. */
 void percpu_block_destroy(void *handle);
+
+#include "values.h"
 
 #endif

@@ -53,6 +53,36 @@ int percpu_fcounter_array_add_call(const struct percpu_fcounter_array *a, size_t
 	return percpu_fcounter_array_add(a, i, n);
 }
 
+void percpu_gauge_add_call(struct percpu_gauge *g, int64_t n)
+{
+	percpu_gauge_add(g, n);
+}
+
+void percpu_gauge_sub_call(struct percpu_gauge *g, int64_t n)
+{
+	percpu_gauge_sub(g, n);
+}
+
+void percpu_gauge_inc_call(struct percpu_gauge *g)
+{
+	percpu_gauge_inc(g);
+}
+
+void percpu_gauge_dec_call(struct percpu_gauge *g)
+{
+	percpu_gauge_dec(g);
+}
+
+int percpu_fgauge_add_call(struct percpu_fgauge *g, double n)
+{
+	return percpu_fgauge_add(g, n);
+}
+
+int percpu_fgauge_sub_call(struct percpu_fgauge *g, double n)
+{
+	return percpu_fgauge_sub(g, n);
+}
+
 void percpu_static_counter_add_call(struct percpu_static_counter *s, int64_t n)
 {
 	percpu_static_counter_add(s, n);

@@ -6,6 +6,7 @@
 #define PERCPU_OBJECTS_H
 
 #include <percpu/fcounter.h>
+#include <percpu/gauge.h>
 #include <percpu/ring.h>
 #include <percpu/zone.h>
 

@@ -168,6 +168,21 @@ def doubles(lib):
         lib.same(function(*args, *place), 1.5 if place else 0.5, name)
 
 
+def gauges(lib):
+    """Of integers, and of doubles."""
+    gauge, doubles = lib.make("percpu_gauge_create"), lib.make("percpu_fgauge_create")
+    lib.call("percpu_gauge_add", gauge, i64(10), result=None)
+    lib.call("percpu_gauge_sub", gauge, i64(2), result=None)
+    lib.call("percpu_gauge_inc", gauge, result=None)
+    lib.call("percpu_gauge_inc", gauge, result=None)
+    lib.call("percpu_gauge_dec", gauge, result=None)
+    lib.same(lib.value("percpu_gauge_fetch", gauge), 9, "gauge")
+    lib.same(lib.call("percpu_fgauge_add", doubles, c.c_double(2)), 0, "add")
+    lib.same(lib.call("percpu_fgauge_sub", doubles, c.c_double(0.5)), 0, "sub")
+    lib.so.percpu_fgauge_fetch.restype = c.c_double
+    lib.same(lib.so.percpu_fgauge_fetch(doubles), 1.5, "gauge of doubles")
+
+
 def objects(lib):
     """Object caches."""
     obj, again = ptr(), ptr()
@@ -227,7 +242,7 @@ def try_all(source, work, late):
         return f"not exported: {sorted(lacking)}"
     try:
         parts = (counters, doubles, statistics, words, lists, rings, buffers, objects, windows)
-        for part in (*parts, rest):
+        for part in (*parts, gauges, rest):
             part(lib)
     except AssertionError as wrong:
         return str(wrong)

@@ -7,6 +7,7 @@
 
 struct percpu_counter *counter;
 struct percpu_fcounter *fcounter;
+struct percpu_gauge *gauge;
 struct percpu_stats *stats;
 struct percpu_local *local;
 struct percpu_wbuf *wbuf;
@@ -20,6 +21,7 @@ void adds_and_frees(void *item)
 	const uint64_t two[2] = { 1, 2 };
 
 	percpu_fcounter_add(fcounter, 0.5);
+	percpu_gauge_set(gauge, 5);
 	percpu_stats_update(stats, 0, 0, two, 2);
 	percpu_local_add(local, 1);
 	percpu_wbuf_add(wbuf, &cell, 1);
@@ -33,6 +35,9 @@ void dropped(void)
 {
 #ifdef REFUSED_CREATE
 	percpu_counter_create(&counter);
+#endif
+#ifdef REFUSED_DOUBLE /* into a gauge of integers */
+	percpu_fgauge_set(gauge, 0.5);
 #endif
 #ifdef REFUSED_OPEN
 	percpu_region_open("x", 0, NULL, &region);

@@ -137,6 +137,9 @@ static void make_good_file(void)
 	struct percpu_counter *single = NULL;
 	struct percpu_ring *ring = NULL;
 	struct percpu_fcounter_array *doubles = NULL;
+	struct percpu_latest *latest = NULL;
+	struct percpu_fgauge *fgauge = NULL;
+	struct percpu_gauge *gauge = NULL;
 	struct percpu_region *r;
 	const uint64_t ones[4] = { 1, 1, 1, 1 };
 	uint64_t out[4];
@@ -150,6 +153,9 @@ static void make_good_file(void)
 		     percpu_stats_open(r, 2, 32, N, 0, &s) == 0 &&
 		     percpu_stats_open(r, 3, 32, N, PERCPU_STATS_WHOLE, &whole) == 0 &&
 		     percpu_counter_create_in(r, &single) == 0 &&
+		     percpu_gauge_open(r, 12, &gauge) == 0 &&
+		     percpu_fgauge_open(r, 10, &fgauge) == 0 &&
+		     percpu_latest_open(r, 11, &latest) == 0 &&
 		     percpu_fcounter_array_open(r, DOUBLES_ROOT, N, &doubles) == 0 &&
 		     percpu_region_alloc(r, 24, 8, &cell) == 0,
 	     "a good file");
@@ -345,6 +351,32 @@ static void use_fcounter(struct percpu_region *r, const struct input *in, uint64
 	free(out);
 }
 
+static void use_gauges(struct percpu_region *r, const struct input *in, uint64_t key)
+{
+	struct percpu_latest *l;
+	struct percpu_fgauge *f;
+	struct percpu_gauge *g;
+	uint64_t ns;
+	double v;
+
+	if (percpu_gauge_attach(r, key, &g) == 0) {
+		check_block(r, g, sizeof(uint64_t));
+		refused += percpu_gauge_set(g, percpu_gauge_fetch(g) + 1) != 0;
+	}
+	if (percpu_fgauge_attach(r, key, &f) == 0) {
+		check_block(r, f, 2 * sizeof(double));
+		must(isfinite(percpu_fgauge_fetch(f)), "a gauge is no number");
+		if (in->writable & 1)
+			refused += percpu_fgauge_add(f, 1) != 0;
+		refused += percpu_fgauge_set(f, 0.5) != 0;
+	}
+	if (percpu_latest_attach(r, key, &l) == 0) {
+		check_block(r, l, 2 * sizeof(double));
+		refused += percpu_latest_fetch(l, &v, &ns) != 0;
+		refused += percpu_latest_set(l, 1) != 0;
+	}
+}
+
 static void use_compact(struct percpu_region *r, const struct input *in, uint64_t key, size_t n)
 {
 	uint64_t *out = malloc(n * sizeof(*out));
@@ -476,6 +508,7 @@ static void use_region(const struct input *in)
 			continue;
 		use_array(r, in, key, n);
 		use_fcounter(r, in, key, n);
+		use_gauges(r, in, key);
 		use_compact(r, in, key, n);
 		use_stats(r, in, key, n);
 		use_ring(r, in, key);
@@ -534,7 +567,7 @@ static uint64_t interesting(uint64_t *random, uint64_t now)
 	case 5:
 		return keys[(r >> 8) % 9] + ((r >> 16) % 1024) * 8;
 	case 6: /* a kind, a chunk, and an offset */
-		return (r >> 8) % 7 << PERCPU_KEY_KIND_SHIFT |
+		return (r >> 8) % 10 << PERCPU_KEY_KIND_SHIFT |
 		       (one + ((r >> 16) % 8 == 0)) << PERCPU_KEY_CHUNK_SHIFT |
 		       (r >> 24) % (2 * (uint64_t)PERCPU_LANE_SIZE);
 	case 7:

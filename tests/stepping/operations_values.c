@@ -12,11 +12,15 @@
 
 static struct percpu_fcounter *fcounter;
 static struct percpu_fcounter_array *farray;
+static struct percpu_gauge *gauge;
+static struct percpu_fgauge *fgauge;
 
 void stepping_make_values(struct percpu_region *r)
 {
 	assert_int_equal(percpu_fcounter_create_in(r, &fcounter), 0);
 	assert_int_equal(percpu_fcounter_array_create_in(r, 2, &farray), 0);
+	assert_int_equal(percpu_gauge_create_in(r, &gauge), 0);
+	assert_int_equal(percpu_fgauge_create_in(r, &fgauge), 0);
 }
 
 static struct model_result run_fcounter(const struct model_case *c)
@@ -42,12 +46,63 @@ static struct model_result run_farray_call(const struct model_case *c)
 				      MODEL_UNSET };
 }
 
+static const struct model_result done = { 0, MODEL_UNSET };
+
+static struct model_result run_gauge_add(const struct model_case *c)
+{
+	percpu_gauge_add_call(gauge, c->n[0]);
+	return done;
+}
+
+static struct model_result run_gauge_sub(const struct model_case *c)
+{
+	percpu_gauge_sub_call(gauge, (int64_t)(0 - (uint64_t)c->n[0]));
+	return done;
+}
+
+/* Another update may come between. */
+static struct model_result run_gauge_inc(const struct model_case *c)
+{
+	uint64_t before = (uint64_t)percpu_gauge_fetch(gauge), grown;
+
+	(void)c;
+	percpu_gauge_inc_call(gauge);
+	grown = (uint64_t)percpu_gauge_fetch(gauge) - before;
+	return (struct model_result){ grown != 1 && grown != 2, MODEL_UNSET };
+}
+
+static struct model_result run_gauge_dec(const struct model_case *c)
+{
+	uint64_t before = (uint64_t)percpu_gauge_fetch(gauge), fallen;
+
+	(void)c;
+	percpu_gauge_dec_call(gauge);
+	fallen = before - (uint64_t)percpu_gauge_fetch(gauge);
+	return (struct model_result){ fallen != 1 && fallen != 2, MODEL_UNSET };
+}
+
+static struct model_result run_fgauge_add(const struct model_case *c)
+{
+	return (struct model_result){ percpu_fgauge_add_call(fgauge, (double)c->n[0]),
+				      MODEL_UNSET };
+}
+
+static struct model_result run_fgauge_sub(const struct model_case *c)
+{
+	return (struct model_result){ percpu_fgauge_sub_call(fgauge, -(double)c->n[0]),
+				      MODEL_UNSET };
+}
+
 bool stepping_read_values(const struct stepping_operation *o, struct model_lane *out)
 {
 	if (o->run == run_fcounter || o->run == run_fcounter_call)
 		out->word[0] = (int64_t)percpu_fcounter_fetch(fcounter);
 	else if (o->run == run_farray || o->run == run_farray_call)
 		out->word[0] = (int64_t)percpu_fcounter_array_fetch(farray, 1);
+	else if (o->run == run_gauge_add || o->run == run_gauge_sub)
+		out->word[0] = percpu_gauge_fetch(gauge);
+	else if (o->run == run_fgauge_add || o->run == run_fgauge_sub)
+		out->word[0] = (int64_t)percpu_fgauge_fetch(fgauge);
 	else
 		return false;
 	return true;
@@ -58,5 +113,11 @@ const struct stepping_operation stepping_values[] = {
 	{ "array of doubles, add", MEMORY_SUMS, MODEL_ADD_WHOLE, run_farray },
 	{ "counter of doubles, called", MEMORY_SUMS, MODEL_ADD_WHOLE, run_fcounter_call },
 	{ "array of doubles, called", MEMORY_SUMS, MODEL_ADD_WHOLE, run_farray_call },
+	{ "gauge, add", MEMORY_SUMS, MODEL_ADD, run_gauge_add },
+	{ "gauge, sub", MEMORY_SUMS, MODEL_ADD, run_gauge_sub },
+	{ "gauge, inc", MEMORY_PRIVATE, MODEL_ADD, run_gauge_inc },
+	{ "gauge, dec", MEMORY_PRIVATE, MODEL_ADD, run_gauge_dec },
+	{ "gauge of doubles, add", MEMORY_SUMS, MODEL_ADD_WHOLE, run_fgauge_add },
+	{ "gauge of doubles, sub", MEMORY_SUMS, MODEL_ADD_WHOLE, run_fgauge_sub },
 	{ NULL, MEMORY_SUMS, MODEL_ADD_WHOLE, NULL },
 };

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_gauge.c - gauges of integers and of doubles, and latest values: what they are set to
+ * while others add, read, set, or are killed there; files, keys and bad input.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "../model.h"
+#include "../steps.h"
+#include "../support.h"
+
+#include "objects/objects.h"
+
+#define THREADS 6
+#define ADDS 20000
+#define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)
+
+static struct percpu_region *region;
+static struct percpu_gauge *gauge;
+static struct percpu_fgauge *fgauge;
+static struct percpu_latest *latest;
+static const char *step;
+static void (*happens)(void);
+static uint32_t *reached;
+
+void test_step(const char *name)
+{
+	if (step == NULL || strcmp(name, step) != 0)
+		return;
+	step = NULL;
+	happens();
+}
+
+static void let_happen(void (*fn)(void), const char *where)
+{
+	step = where;
+	happens = fn;
+}
+
+static bool in_files(void)
+{
+	return percpu_pair_is_atomic();
+}
+
+static int begin(void **state)
+{
+	int e;
+
+	(void)state;
+	test_tier();
+	reached = test_share(sizeof(*reached));
+	e = percpu_region_open(test_path("gauge"), CREATE, NULL, &region) ||
+	    percpu_gauge_open(region, 0, &gauge);
+	if (e != 0)
+		return e;
+	if (in_files())
+		return percpu_fgauge_open(region, 1, &fgauge) ||
+		       percpu_latest_open(region, 2, &latest);
+	return percpu_fgauge_create(&fgauge) || percpu_latest_create(&latest);
+}
+
+static int end(void **state)
+{
+	percpu_gauge_destroy(gauge);
+	percpu_fgauge_destroy(fgauge);
+	percpu_latest_destroy(latest);
+	percpu_region_close(region);
+	return test_remove_paths(state);
+}
+
+static void expect(double got, double wanted)
+{
+	if (model_bits(got) != model_bits(wanted))
+		fail_msg("%.20g is not %.20g", got, wanted);
+}
+
+/* By a thread that cannot run sequences. */
+static int add_without(double n)
+{
+	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
+	struct percpu_rseq *area = model_set_area(&none);
+	int e = percpu_fgauge_add(fgauge, n);
+
+	percpu_gauge_add(gauge, (int64_t)n);
+	model_set_area(area);
+	return e;
+}
+
+static void levels_go_up_and_down(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_gauge_set(gauge, 0), 0);
+	percpu_gauge_add(gauge, 10);
+	percpu_gauge_sub(gauge, 3);
+	percpu_gauge_inc(gauge);
+	percpu_gauge_dec(gauge);
+	percpu_gauge_dec(gauge);
+	assert_int_equal(percpu_gauge_fetch(gauge), 6);
+	assert_int_equal(percpu_gauge_set(gauge, -7), 0);
+	assert_int_equal(percpu_gauge_fetch(gauge), -7);
+	percpu_gauge_sub(gauge, INT64_MIN);
+	percpu_gauge_add(gauge, INT64_MIN);
+	assert_int_equal(percpu_gauge_fetch(gauge), -7);
+	assert_int_equal(percpu_gauge_set(gauge, INT64_MAX), 0);
+	assert_int_equal(percpu_gauge_fetch(gauge), INT64_MAX);
+}
+
+/* To the bit, also after sums that are rounded. */
+static void doubles_read_as_set(void **state)
+{
+	const double values[] = { 0.1, -0.3, 1e300, -1e-300, 0x1p-1074, 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		assert_int_equal(percpu_fgauge_add(fgauge, 1e15 / 7), 0);
+		assert_int_equal(add_without(-0.7), 0);
+		assert_int_equal(percpu_fgauge_set(fgauge, values[i]), 0);
+		expect(percpu_fgauge_fetch(fgauge), values[i]);
+	}
+	assert_int_equal(percpu_fgauge_add(fgauge, 8), 0);
+	assert_int_equal(percpu_fgauge_sub(fgauge, 3), 0);
+	expect(percpu_fgauge_fetch(fgauge), 5);
+}
+
+static void what_is_no_level_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_fgauge_set(fgauge, 4), 0);
+	assert_int_equal(percpu_fgauge_set(fgauge, NAN), -EDOM);
+	assert_int_equal(percpu_fgauge_set(fgauge, -INFINITY), -EDOM);
+	assert_int_equal(percpu_fgauge_set(fgauge, 0x1p1000), -ERANGE);
+	assert_int_equal(percpu_fgauge_add(fgauge, NAN), -EDOM);
+	assert_int_equal(percpu_fgauge_sub(fgauge, INFINITY), -EDOM);
+	assert_int_equal(percpu_fgauge_add(fgauge, -0x1p1000), -ERANGE);
+	expect(percpu_fgauge_fetch(fgauge), 4);
+	assert_int_equal(percpu_gauge_set(NULL, 1), -EINVAL);
+	assert_int_equal(percpu_fgauge_set(NULL, 1), -EINVAL);
+	assert_int_equal(percpu_latest_set(NULL, 1), -EINVAL);
+}
+
+/* An add, or a set, between the sum of the lanes and the store. */
+
+static void add_more(void)
+{
+	percpu_gauge_add(gauge, 5);
+	assert_int_equal(percpu_fgauge_add(fgauge, 5), 0);
+}
+
+static void set_and_add(void)
+{
+	assert_int_equal(percpu_gauge_set(gauge, 1000), 0);
+	assert_int_equal(percpu_fgauge_set(fgauge, 1000), 0);
+	add_more();
+}
+
+static void adds_meanwhile_count_on(void **state)
+{
+	(void)state;
+	let_happen(add_more, "lanes summed");
+	assert_int_equal(percpu_gauge_set(gauge, 100), 0);
+	assert_int_equal(percpu_gauge_fetch(gauge), 105);
+	let_happen(add_more, "lanes summed");
+	assert_int_equal(percpu_fgauge_set(fgauge, 100), 0);
+	expect(percpu_fgauge_fetch(fgauge), 105);
+}
+
+static void the_last_who_sets_wins(void **state)
+{
+	(void)state;
+	let_happen(set_and_add, "lanes summed");
+	assert_int_equal(percpu_gauge_set(gauge, 100), 0);
+	assert_int_equal(percpu_gauge_fetch(gauge), 100);
+	let_happen(set_and_add, "lanes summed");
+	assert_int_equal(percpu_fgauge_set(fgauge, 100), 0);
+	expect(percpu_fgauge_fetch(fgauge), 100);
+	/* A reader has a level that was there: the one before, or the one after. */
+	let_happen(set_and_add, "bias loaded");
+	expect(percpu_fgauge_fetch(fgauge), 105);
+	expect(percpu_fgauge_fetch(fgauge), 1005);
+}
+
+static void add_and_take(unsigned i, void *arg)
+{
+	(void)arg;
+	for (unsigned k = 0; k < ADDS; k++) {
+		percpu_gauge_inc(gauge);
+		(void)percpu_fgauge_add(fgauge, 2);
+		if (i % 2 == 0 && k % 16 == 0)
+			(void)add_without(1);
+		percpu_gauge_dec(gauge);
+		(void)percpu_fgauge_sub(fgauge, 2);
+		if (i % 2 == 0 && k % 16 == 0)
+			(void)add_without(-1);
+		if (i == 1 && k % 1024 == 0) /* what is in flight counts on */
+			(void)percpu_gauge_fetch(gauge);
+	}
+}
+
+static void threads_come_back_to_the_level(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_gauge_set(gauge, 42), 0);
+	assert_int_equal(percpu_fgauge_set(fgauge, 0.1), 0);
+	test_team_run(THREADS, add_and_take, NULL);
+	assert_int_equal(percpu_gauge_fetch(gauge), 42);
+	expect(percpu_fgauge_fetch(fgauge), 0.1);
+}
+
+/* Latest values. */
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void set_other(void)
+{
+	test_sleep_us(10);
+	assert_int_equal(percpu_latest_set(latest, 3), 0);
+}
+
+static void values_have_their_time(void **state)
+{
+	uint64_t before = now_ns(), ns = 7;
+	double v = 7;
+
+	(void)state;
+	assert_int_equal(percpu_latest_fetch(latest, &v, &ns), -ENOENT);
+	assert_true(v == 7 && ns == 7);
+	assert_int_equal(percpu_latest_set(latest, -0.1), 0);
+	assert_int_equal(percpu_latest_fetch(latest, &v, &ns), 0);
+	expect(v, -0.1);
+	assert_in_range(ns, before, now_ns());
+	assert_int_equal(percpu_latest_set(latest, NAN), 0);
+	assert_int_equal(percpu_latest_fetch(latest, &v, &ns), 0);
+	assert_true(isnan(v));
+	/* Somebody sets it between: the later one has the later time. */
+	let_happen(set_other, "latest: time read");
+	assert_int_equal(percpu_latest_set(latest, 4), 0);
+	before = now_ns();
+	assert_int_equal(percpu_latest_fetch(latest, &v, &ns), 0);
+	expect(v, 4);
+	assert_true(ns <= before);
+	assert_int_equal(percpu_latest_fetch(latest, NULL, &ns), -EINVAL);
+	assert_int_equal(percpu_latest_fetch(latest, &v, NULL), -EINVAL);
+	assert_int_equal(percpu_latest_fetch(NULL, &v, &ns), -EINVAL);
+}
+
+static uint64_t between;
+
+static void set_and_look(void)
+{
+	double v;
+
+	test_sleep_us(10);
+	assert_int_equal(percpu_latest_set(latest, 3), 0);
+	assert_int_equal(percpu_latest_fetch(latest, &v, &between), 0);
+}
+
+static void times_are_in_order(void **state)
+{
+	uint64_t ns;
+	double v;
+
+	(void)state;
+	let_happen(set_and_look, "latest: time read");
+	assert_int_equal(percpu_latest_set(latest, 4), 0);
+	assert_int_equal(percpu_latest_fetch(latest, &v, &ns), 0);
+	expect(v, 4);
+	assert_true(ns >= between);
+}
+
+/* Killed in the middle: set or not, and nothing lost. */
+
+static void wait_for_the_end(void)
+{
+	__atomic_store_n(reached, 1, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+static int set_and_die(void *arg)
+{
+	percpu_gauge_add(gauge, 2);
+	test_child_require(percpu_fgauge_add(fgauge, 2) == 0, "add");
+	let_happen(wait_for_the_end, "lanes summed");
+	(void)(arg != NULL ? percpu_fgauge_set(fgauge, 99) : percpu_gauge_set(gauge, 99));
+	return 1;
+}
+
+static void the_killed_have_set_nothing(void **state)
+{
+	(void)state;
+	if (!in_files())
+		test_skip("pairs of this machine are private");
+	assert_int_equal(percpu_gauge_set(gauge, 1), 0);
+	assert_int_equal(percpu_fgauge_set(fgauge, 1), 0);
+	for (int i = 0; i < 2; i++) {
+		pid_t pid;
+
+		__atomic_store_n(reached, 0, __ATOMIC_RELEASE);
+		pid = test_fork(set_and_die, i ? &pid : NULL);
+		while (!__atomic_load_n(reached, __ATOMIC_ACQUIRE))
+			test_sleep_us(100);
+		assert_int_equal(kill(pid, SIGKILL), 0);
+		(void)test_wait(pid, 10);
+	}
+	assert_int_equal(percpu_gauge_fetch(gauge), 5);
+	expect(percpu_fgauge_fetch(fgauge), 5);
+}
+
+static int look_on(void *arg)
+{
+	struct percpu_region *r;
+	struct percpu_gauge *g = NULL;
+	struct percpu_fgauge *f = NULL;
+	struct percpu_latest *l = NULL;
+	uint64_t ns;
+	double v;
+
+	(void)arg;
+	test_child_require(percpu_region_open(test_path("gauge"), 0, NULL, &r) == 0, "a region");
+	test_child_require(percpu_gauge_open(r, 0, &g) == 0 && percpu_fgauge_open(r, 1, &f) == 0 &&
+				   percpu_latest_open(r, 2, &l) == 0,
+			   "gauges");
+	test_child_require(percpu_gauge_set(g, 1) == -EROFS && percpu_fgauge_set(f, 1) == -EROFS &&
+				   percpu_latest_set(l, 1) == -EROFS,
+			   "not set");
+	test_child_require(percpu_gauge_fetch(g) == 6 && percpu_fgauge_fetch(f) == 6.5, "levels");
+	test_child_require(percpu_latest_fetch(l, &v, &ns) == 0 && v == 7.5, "a value");
+	return 0;
+}
+
+static void readers_see_all_and_set_nothing(void **state)
+{
+	(void)state;
+	if (!in_files())
+		test_skip("pairs of this machine are private");
+	assert_int_equal(percpu_gauge_set(gauge, 6), 0);
+	assert_int_equal(percpu_fgauge_set(fgauge, 6.5), 0);
+	assert_int_equal(percpu_latest_set(latest, 7.5), 0);
+	assert_int_equal(test_wait(test_fork(look_on, NULL), 10), 0);
+}
+
+static void each_kind_refuses_the_others(void **state)
+{
+	struct percpu_fcounter *c = NULL;
+	struct percpu_fgauge *f = NULL;
+	struct percpu_latest *l = NULL;
+	struct percpu_gauge *g = NULL;
+	const int e = in_files() ? -ENOENT : -ENOTSUP;
+
+	(void)state;
+	assert_int_equal(percpu_fgauge_attach(region, percpu_gauge_key(gauge), &f), e);
+	assert_int_equal(percpu_latest_attach(region, percpu_gauge_key(gauge), &l), e);
+	assert_int_equal(percpu_fcounter_attach(region, percpu_gauge_key(gauge), &c), -ENOENT);
+	assert_int_equal(percpu_gauge_open(region, 0, &g), 0);
+	assert_int_equal(percpu_fgauge_open(region, 0, &f), in_files() ? -EEXIST : -ENOTSUP);
+	if (in_files()) {
+		assert_int_equal(percpu_gauge_attach(region, percpu_fgauge_key(fgauge), &g),
+				 -ENOENT);
+		assert_int_equal(percpu_gauge_attach(region, percpu_latest_key(latest), &g),
+				 -ENOENT);
+		assert_int_equal(percpu_fgauge_attach(region, percpu_latest_key(latest), &f),
+				 -ENOENT);
+	}
+	assert_int_equal(percpu_gauge_create_in(NULL, &g), -EINVAL);
+	assert_int_equal(percpu_fgauge_create(NULL), -EINVAL);
+	assert_int_equal(percpu_latest_open(NULL, 0, &l), -EINVAL);
+	assert_int_equal(percpu_gauge_key(NULL), 0);
+	assert_int_equal(percpu_gauge_fetch(NULL), 0);
+	expect(percpu_fgauge_fetch(NULL), 0);
+	percpu_gauge_destroy(NULL);
+	percpu_fgauge_destroy(NULL);
+	percpu_latest_destroy(NULL);
+	percpu_gauge_detach(gauge);
+	percpu_fgauge_detach(fgauge);
+	percpu_latest_detach(latest);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(values_have_their_time),
+		cmocka_unit_test(times_are_in_order),
+		cmocka_unit_test(levels_go_up_and_down),
+		cmocka_unit_test(threads_come_back_to_the_level), /* while all is whole */
+		cmocka_unit_test(doubles_read_as_set),
+		cmocka_unit_test(what_is_no_level_is_refused),
+		cmocka_unit_test(adds_meanwhile_count_on),
+		cmocka_unit_test(the_last_who_sets_wins),
+		cmocka_unit_test(the_killed_have_set_nothing),
+		cmocka_unit_test(readers_see_all_and_set_nothing),
+		cmocka_unit_test(each_kind_refuses_the_others),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
