@@ -9,6 +9,7 @@ count. The results are printed like those of tests/tally.py.
 A bug is a patch beside this file. In front of the diff there is what it does, and then
     Seen by: TEST, TEST...     programs below tests/, and scripts, which print TAP
     Seen by (MACHINE): TEST... in a build for another one: i686, aarch64
+    Seen by (tsan): TEST...    with ThreadSanitizer: orders that this machine keeps anyhow
     Quick: yes                 in a few seconds: every run of the tests has it
 
 There is one build. A bug is patched into its copy of the code, what changed is
@@ -69,7 +70,9 @@ def configure(build):
     shutil.rmtree(build.path, ignore_errors=True)
     options = ["-Dbuildtype=plain", "-Dbenchmarks=disabled", "-Dexamples=disabled"]
     options += ["-Dc_args=-O1" + (" -D_TIME_BITS=64" if build.machine == "i686" else "")]
-    if build.machine:
+    if build.machine == "tsan":
+        options.append("-Db_sanitize=thread")
+    elif build.machine:
         cross = (build.ini, HERE.parent / f"{build.machine}.ini")
         options += [f"--cross-file={ini}" for ini in cross]
     return run("meson", "setup", build.path, HERE.parents[1], "-Dmutant=nothing", *options)
@@ -116,11 +119,14 @@ def run_by_meson(build, test):
 
 
 def is_seen_by(build, test):
-    """Return whether an assertion failed; None if it ended in another way."""
+    """Return whether an assertion failed, or a race was seen; None if it ended otherwise."""
     status, output = (run_by_meson if build.machine else run_here)(build, test)
     if "skipped: not permitted" in output:
         raise NotPermitted
-    if status < 0 or "exception" in output or "[  SKIPPED ]" in output:
+    if "WARNING: ThreadSanitizer" in output:
+        return True
+    skipped = "[  SKIPPED ]" in output and build.machine != "tsan"  # which skips some
+    if status < 0 or "exception" in output or skipped:
         return None
     return "[  FAILED  ]" in output
 
@@ -211,8 +217,10 @@ def main():
         default=(None, None),
         help="i686 or aarch64; where cmocka is: ./dev",
     )
+    parser.add_argument("--tsan", action="store_true", help="those that ThreadSanitizer sees")
     args = parser.parse_args()
-    build = Build(args.directory.resolve() / "build", *args.cross)
+    cross = ("tsan", None) if args.tsan else args.cross
+    build = Build(args.directory.resolve() / "build", *cross)
     wrong = configure(build)
     if wrong:
         sys.exit(wrong)

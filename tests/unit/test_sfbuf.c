@@ -259,6 +259,40 @@ static void threads_share_buffers(void **state)
 	}
 }
 
+static bool given; /* atomic; it orders nothing */
+
+static void store_once(unsigned i, void *arg)
+{
+	struct percpu_sfbuf *b;
+
+	(void)i;
+	if (!lw_is_wrong(percpu_sfbuf_alloc(arg, 0, PERCPU_SFBUF_WRITE, &b) != 0)) {
+		*(char *)percpu_sfbuf_kva(b) = 1;
+		lw_is_wrong(percpu_sfbuf_free(arg, b) != 0);
+	}
+	__atomic_store_n(&given, true, __ATOMIC_RELAXED);
+}
+
+/* Who writes a page back has nothing but the count of references from those who stored to it:
+ * ThreadSanitizer says whether that is enough. */
+static void the_last_one_sees_what_others_stored(void **state)
+{
+	struct percpu_lwbufs *f = create(false, 2, 2, PERCPU_LWBUF_WRITABLE, 0);
+	struct percpu_sfbuf *b;
+	struct test_team team;
+
+	(void)state;
+	given = false;
+	assert_int_equal(percpu_sfbuf_alloc(f, 0, PERCPU_SFBUF_WRITE, &b), 0);
+	test_team_start(&team, 1, store_once, f);
+	while (!__atomic_load_n(&given, __ATOMIC_RELAXED))
+		test_sleep_us(100);
+	assert_int_equal(percpu_sfbuf_free(f, b), 0);
+	test_team_join(&team);
+	assert_false(lw_wrong);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+}
+
 /* Each adds to a word of its own, of the same page, and it is never lost. */
 static void store_shared(unsigned i, void *arg)
 {
@@ -309,6 +343,7 @@ int main(void)
 		cmocka_unit_test(who_waits_is_woken),
 		cmocka_unit_test(a_signal_ends_the_wait_that_catches_it),
 		cmocka_unit_test(threads_share_buffers),
+		cmocka_unit_test(the_last_one_sees_what_others_stored),
 		cmocka_unit_test(stores_to_copies_are_kept),
 	};
 

@@ -29,10 +29,20 @@ test_mutants_cross()
 		tee -a "$results" || record FAIL "$title" 'one survived, or the run broke'
 }
 
+# Orders that x86-64 keeps whatever the code says.
+test_mutants_tsan()
+{
+	local title='mutants, ThreadSanitizer'
+	say "$title"
+	CC=gcc python3 tests/mutants/run.py "$build/mutants-tsan" --tsan | tee -a "$results" ||
+		record FAIL "$title" 'one survived, or the run broke'
+}
+
 test_all_mutants()
 {
 	begin_tests
 	test_mutants
+	test_mutants_tsan
 	test_mutants_cross i686 i386 "${for_i686[@]}"
 	test_mutants_cross aarch64 arm64 "${for_aarch64[@]}"
 	summary
