@@ -63,6 +63,13 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_objcache_get_call(struct percpu_objcache
 PERCPU_API int percpu_objcache_put_call(struct percpu_objcache *oc, void *obj);
 PERCPU_API PERCPU_MUST_CHECK int percpu_local_take_call(const struct percpu_local *l, uint64_t mask,
 							uint64_t *ret);
+PERCPU_API void percpu_histogram_record_call(const struct percpu_histogram *h, double v);
+PERCPU_API void percpu_histogram_record_at_call(const struct percpu_histogram *h, size_t i,
+						double v);
+PERCPU_API void percpu_histogram_record_ticks_call(const struct percpu_histogram *h,
+						   uint64_t ticks);
+PERCPU_API void percpu_histogram_record_ticks_at_call(const struct percpu_histogram *h, size_t i,
+						      uint64_t ticks);
 PERCPU_API int percpu_ring_put_call(const struct percpu_ring *r, const void *src, size_t size);
 PERCPU_API void *percpu_lwbuf_kva_call(const struct percpu_lwbuf *b);
 PERCPU_API uint64_t percpu_lwbuf_page_call(const struct percpu_lwbuf *b);

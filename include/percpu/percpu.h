@@ -18,6 +18,7 @@
 #include <percpu/fcounter.h>
 #include <percpu/fence.h>
 #include <percpu/gauge.h>
+#include <percpu/histogram.h>
 #include <percpu/local.h>
 #include <percpu/lwbuf.h>
 #include <percpu/objcache.h>

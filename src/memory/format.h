@@ -86,6 +86,7 @@ enum percpu_kind {
 	PERCPU_KIND_GAUGE,
 	PERCPU_KIND_FGAUGE,
 	PERCPU_KIND_LATEST,
+	PERCPU_KIND_HISTOGRAM,
 };
 
 /** Bytes of each lane that a compact counter takes. It uses a cell of 4 bytes in a CPU lane,
@@ -132,6 +133,19 @@ enum percpu_ring_clock {
 	PERCPU_RING_CLOCK_TSC, /* x86: rdtsc */
 	PERCPU_RING_CLOCK_ARM, /* aarch64: cntvct_el0 */
 };
+
+/** The control block of histograms, in the bias lane at the key. */
+struct percpu_histogram_control {
+	uint64_t n;	/* histograms */
+	uint64_t ticks; /* per unit; 0: doubles */
+	int32_t low;	/* the range is 2^low to 2^high */
+	int32_t high;
+	uint32_t schema; /* an octave has 2^schema buckets */
+	uint32_t atomic; /* 1: pairs change by one instruction; 0: under the lock of the journal */
+	uint64_t unused[4];
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_histogram_control) == 64, "file layout");
 
 /** What each change adds to bank: more than any distance of banks. */
 #define PERCPU_STATS_FLIP (UINT64_C(1) << 40)

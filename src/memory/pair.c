@@ -186,6 +186,13 @@ static int load_bias(struct percpu_chunk *k, size_t offset, struct percpu_pair_v
 	return e;
 }
 
+struct percpu_pair_value percpu_pair_look(const struct percpu_chunk *k, size_t lane, size_t offset)
+{
+	const struct percpu_pair_value *p = pair_at(k, lane, offset);
+
+	return percpu_likely(ways() & PERCPU_PAIR_LOADS) ? load_both(p) : load_twice(p);
+}
+
 int percpu_pair_load(struct percpu_chunk *k, size_t lane, size_t offset,
 		     struct percpu_pair_value *ret)
 {
@@ -193,13 +200,11 @@ int percpu_pair_load(struct percpu_chunk *k, size_t lane, size_t offset,
 
 	if (percpu_unlikely(!percpu_pair_is_atomic()))
 		return load_bias(k, offset, ret);
-	if (percpu_likely(ways() & PERCPU_PAIR_LOADS)) {
-		*ret = load_both(p);
-	} else if (k->region->writable) {
+	if (!(ways() & PERCPU_PAIR_LOADS) && k->region->writable) {
 		*ret = (struct percpu_pair_value){ 0, 0 };
 		(void)exchange(p, ret, *ret);
 	} else {
-		*ret = load_twice(p);
+		*ret = percpu_pair_look(k, lane, offset);
 	}
 	return 0;
 }

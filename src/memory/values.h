@@ -31,6 +31,10 @@ bool percpu_pair_is_atomic(void);
 int percpu_pair_load(struct percpu_chunk *k, size_t lane, size_t offset,
 		     struct percpu_pair_value *ret);
 
+/** Load a pair, which may be in a CPU lane, without a store. On CPUs that do not load 16 bytes
+ *  at once it may be of two moments, if it changed meanwhile. */
+struct percpu_pair_value percpu_pair_look(const struct percpu_chunk *k, size_t lane, size_t offset);
+
 /**
  * Set the pair to v if it is as expected. Acquire and release. The region must be writable.
  *

@@ -197,6 +197,27 @@ int percpu_local_take_call(const struct percpu_local *l, uint64_t mask, uint64_t
 	return percpu_local_take(l, mask, ret);
 }
 
+void percpu_histogram_record_call(const struct percpu_histogram *h, double v)
+{
+	percpu_histogram_record(h, v);
+}
+
+void percpu_histogram_record_at_call(const struct percpu_histogram *h, size_t i, double v)
+{
+	percpu_histogram_record_at(h, i, v);
+}
+
+void percpu_histogram_record_ticks_call(const struct percpu_histogram *h, uint64_t ticks)
+{
+	percpu_histogram_record_ticks(h, ticks);
+}
+
+void percpu_histogram_record_ticks_at_call(const struct percpu_histogram *h, size_t i,
+					   uint64_t ticks)
+{
+	percpu_histogram_record_ticks_at(h, i, ticks);
+}
+
 int percpu_ring_put_call(const struct percpu_ring *r, const void *src, size_t size)
 {
 	return percpu_ring_put(r, src, size);

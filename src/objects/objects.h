@@ -7,6 +7,7 @@
 
 #include <percpu/fcounter.h>
 #include <percpu/gauge.h>
+#include <percpu/histogram.h>
 #include <percpu/ring.h>
 #include <percpu/zone.h>
 
@@ -102,6 +103,23 @@ void percpu_ring_rate(struct percpu_ring_control *c);
 /** Set two moments between which each record is whose counter was read before this. */
 void percpu_ring_moments(const struct percpu_ring_control *c, bool of_this_clock,
 			 struct percpu_ring_moment *from, struct percpu_ring_moment *to);
+
+/* histogram.c, histogram_index.c, histogram_read.c, histogram_convert.c */
+
+#define PERCPU_HISTOGRAM_CELL sizeof(struct percpu_pair_value)
+
+double percpu_bits_double(uint64_t bits);
+
+/** Return a + b, or a - b, of cells. */
+struct percpu_pair_value percpu_histogram_plus(const struct percpu_histogram *h,
+					       struct percpu_pair_value a,
+					       struct percpu_pair_value b, bool minus);
+
+/** Fill in the table and what the index needs, from schema, low, high and ticks. */
+void percpu_histogram_lay_index(struct percpu_histogram *h);
+
+/** Set count and sum to those of all buckets. */
+void percpu_histogram_total(struct percpu_histogram_snapshot *s);
 
 /* local.c */
 

@@ -21,6 +21,7 @@ import tempfile
 
 # Parts of other inline functions.
 INTERNAL = {"percpu_counter_array_commit", "percpu_stats_pair", "percpu_wbuf_append"}
+INTERNAL |= {"percpu_histogram_bits", "percpu_histogram_cell", "percpu_histogram_index"}
 
 i64, u64, size, ptr = c.c_int64, c.c_uint64, c.c_size_t, c.c_void_p
 
@@ -183,6 +184,23 @@ def gauges(lib):
     lib.same(lib.so.percpu_fgauge_fetch(doubles), 1.5, "gauge of doubles")
 
 
+def histograms(lib):
+    """A histogram of doubles."""
+    histogram, snapshot = lib.make("percpu_histogram_create", None), ptr()
+    created = lib.so.percpu_histogram_snapshot_create(histogram, c.byref(snapshot))
+    lib.same(created, 0, "a snapshot")
+    first = size(0)
+    lib.call("percpu_histogram_record", histogram, c.c_double(0.5), result=None)
+    lib.call("percpu_histogram_record_at", histogram, first, c.c_double(0.5), result=None)
+    lib.call("percpu_histogram_record_ticks", histogram, u64(1), result=None)
+    lib.call("percpu_histogram_record_ticks_at", histogram, first, u64(2), result=None)
+    lib.same(lib.so.percpu_histogram_fetch(histogram, first, snapshot), 0, "fetch")
+    below = lib.so.percpu_histogram_count_below
+    below.restype = u64
+    lib.same(below(snapshot, c.c_double(0.5), None), 2, "halves")
+    lib.same(below(snapshot, c.c_double(2), None), 4, "all")
+
+
 def objects(lib):
     """Object caches."""
     obj, again = ptr(), ptr()
@@ -242,7 +260,7 @@ def try_all(source, work, late):
         return f"not exported: {sorted(lacking)}"
     try:
         parts = (counters, doubles, statistics, words, lists, rings, buffers, objects, windows)
-        for part in (*parts, gauges, rest):
+        for part in (*parts, gauges, histograms, rest):
             part(lib)
     except AssertionError as wrong:
         return str(wrong)

@@ -276,3 +276,59 @@ AT(percpu_status, cpu_without_lane, 45, 41, 41);
 AT(percpu_status, has_mm_cid, 46, 42, 42);
 AT(percpu_status, robust, 47, 43, 43);
 AT(percpu_status, kernel, 48, 44, 44);
+
+SIZE(percpu_histogram_options, 48, 40, 40);
+AT(percpu_histogram_options, size, 0, 0, 0);
+AT(percpu_histogram_options, n, 8, 4, 4);
+AT(percpu_histogram_options, min, 16, 8, 8);
+AT(percpu_histogram_options, max, 24, 16, 16);
+AT(percpu_histogram_options, ticks_per_unit, 32, 24, 24);
+AT(percpu_histogram_options, buckets_per_octave, 40, 32, 32);
+AT(percpu_histogram_options, reserved, 44, 36, 36);
+
+SIZE(percpu_histogram, 632, 608, 604);
+AT(percpu_histogram, block, 0, 0, 0);
+AT(percpu_histogram, record, 40, 20, 20);
+AT(percpu_histogram, n, 48, 24, 24);
+AT(percpu_histogram, limit, 56, 32, 28);
+AT(percpu_histogram, tick_limit, 64, 40, 36);
+AT(percpu_histogram, origin, 72, 48, 44);
+AT(percpu_histogram, last, 80, 56, 52);
+AT(percpu_histogram, zero, 88, 64, 60);
+AT(percpu_histogram, ticks, 96, 72, 68);
+AT(percpu_histogram, low, 104, 80, 76);
+AT(percpu_histogram, high, 108, 84, 80);
+AT(percpu_histogram, schema, 112, 88, 84);
+AT(percpu_histogram, shift, 116, 92, 88);
+AT(percpu_histogram, table, 120, 96, 92);
+
+SIZE(percpu_histogram_bucket, 24, 24, 24);
+AT(percpu_histogram_bucket, count, 0, 0, 0);
+AT(percpu_histogram_bucket, ticks, 8, 8, 8);
+AT(percpu_histogram_bucket, sum, 16, 16, 16);
+
+SIZE(percpu_histogram_snapshot, 48, 48, 48);
+AT(percpu_histogram_snapshot, schema, 0, 0, 0);
+AT(percpu_histogram_snapshot, low, 4, 4, 4);
+AT(percpu_histogram_snapshot, high, 8, 8, 8);
+AT(percpu_histogram_snapshot, n, 12, 12, 12);
+AT(percpu_histogram_snapshot, ticks_per_unit, 16, 16, 16);
+AT(percpu_histogram_snapshot, count, 24, 24, 24);
+AT(percpu_histogram_snapshot, sum, 32, 32, 32);
+AT(percpu_histogram_snapshot, refused, 40, 40, 40);
+AT(percpu_histogram_snapshot, bucket, 48, 48, 48);
+
+SIZE(percpu_histogram_quantile, 24, 24, 24);
+AT(percpu_histogram_quantile, value, 0, 0, 0);
+AT(percpu_histogram_quantile, low, 8, 8, 8);
+AT(percpu_histogram_quantile, high, 16, 16, 16);
+
+SIZE(percpu_histogram_otlp, 56, 56, 52);
+AT(percpu_histogram_otlp, scale, 0, 0, 0);
+AT(percpu_histogram_otlp, offset, 4, 4, 4);
+AT(percpu_histogram_otlp, n, 8, 8, 8);
+AT(percpu_histogram_otlp, zero_count, 16, 16, 12);
+AT(percpu_histogram_otlp, zero_threshold, 24, 24, 20);
+AT(percpu_histogram_otlp, count, 32, 32, 28);
+AT(percpu_histogram_otlp, sum, 40, 40, 36);
+AT(percpu_histogram_otlp, above, 48, 48, 44);

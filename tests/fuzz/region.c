@@ -29,6 +29,7 @@
 #define RING_ROOT 5 /* the next one has another, which keeps its records */
 #define CELL_ROOT 7 /* a cell of 24 bytes */
 #define DOUBLES_ROOT 8
+#define HISTOGRAM_ROOT 10
 #define STOP "fuzz: "
 
 /* What can be replaced: words of the header, of a control block, of the bias lane, of
@@ -140,6 +141,8 @@ static void make_good_file(void)
 	struct percpu_latest *latest = NULL;
 	struct percpu_fgauge *fgauge = NULL;
 	struct percpu_gauge *gauge = NULL;
+	const struct percpu_histogram_options histogram = { .size = sizeof(histogram), .n = 2 };
+	struct percpu_histogram *h = NULL;
 	struct percpu_region *r;
 	const uint64_t ones[4] = { 1, 1, 1, 1 };
 	uint64_t out[4];
@@ -162,6 +165,9 @@ static void make_good_file(void)
 	must(percpu_region_set_root(r, 4, 0, percpu_counter_key(single)) == 0 &&
 		     percpu_region_set_root(r, CELL_ROOT, 0, percpu_region_key(r, cell)) == 0,
 	     "roots");
+	must(percpu_histogram_open(r, HISTOGRAM_ROOT, &histogram, &h) == 0, "a histogram");
+	percpu_histogram_record(h, 1);
+	percpu_histogram_detach(h);
 	for (unsigned i = 0; i < 2; i++) {
 		must(percpu_ring_open(r, RING_ROOT + i, PERCPU_RING_MIN, i, &ring) == 0, "a ring");
 		for (size_t n = 1; n <= sizeof(has_bytes); n++)
@@ -467,6 +473,28 @@ static void use_ring(struct percpu_region *r, const struct input *in, uint64_t k
 		percpu_ring_detach(ring);
 }
 
+static void use_histogram(struct percpu_region *r, const struct input *in, uint64_t key)
+{
+	struct percpu_histogram_snapshot *s;
+	struct percpu_histogram_quantile q;
+	struct percpu_histogram *h;
+
+	if (percpu_histogram_attach(r, key, &h) != 0)
+		return;
+	check_block(r, h->block.base, h->block.size);
+	if (percpu_histogram_snapshot_create(h, &s) == 0) {
+		for (size_t i = 0; i < 2; i++) {
+			percpu_histogram_record_at(h, i < h->n ? i : 0, (double)in->key_from);
+			percpu_histogram_record_ticks(h, in->key_from);
+			refused += percpu_histogram_fetch_zero(h, h->n - 1, s) != 0;
+			refused += percpu_histogram_quantile(s, 0.5, &q) != 0;
+			refused += percpu_histogram_count_below(s, 1, NULL) != 0;
+		}
+		percpu_histogram_snapshot_destroy(s);
+	}
+	percpu_histogram_detach(h);
+}
+
 static void use_cells(struct percpu_region *r, const struct input *in, uint64_t key, size_t n)
 {
 	struct percpu_counter *c;
@@ -512,6 +540,7 @@ static void use_region(const struct input *in)
 		use_compact(r, in, key, n);
 		use_stats(r, in, key, n);
 		use_ring(r, in, key);
+		use_histogram(r, in, key);
 		use_cells(r, in, key, n);
 	}
 	if (in->writable & 1 && (in->actions & 0x40) != 0)

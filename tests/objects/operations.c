@@ -24,6 +24,7 @@ struct objects {
 	struct percpu_ring *ring;
 	struct percpu_fcounter *fcounter;
 	struct percpu_fcounter_array *farray;
+	struct percpu_histogram *histogram;
 	size_t n;
 };
 
@@ -66,6 +67,8 @@ INLINE void every_operation(const struct objects *o)
 	percpu_compact_add(o->compact, 0, n[0]);
 	(void)percpu_fcounter_add(o->fcounter, 0.5);
 	(void)percpu_fcounter_array_add(o->farray, o->n, 0.5);
+	percpu_histogram_record(o->histogram, 0.5);
+	percpu_histogram_record_ticks_at(o->histogram, o->n, o->n);
 	(void)percpu_ring_put(o->ring, n, sizeof(n));
 	(void)percpu_ring_put(o->ring, n, o->n);
 	(void)percpu_wbuf_add(o->wbuf, &cell, 1);

@@ -41,6 +41,9 @@ static void ends_do_nothing(void **state)
 	percpu_stats_detach(NULL);
 	percpu_region_close(NULL);
 	percpu_local_destroy(NULL);
+	percpu_histogram_destroy(NULL);
+	percpu_histogram_detach(NULL);
+	percpu_histogram_snapshot_destroy(NULL);
 	percpu_ring_destroy(NULL);
 	percpu_ring_detach(NULL);
 	percpu_ring_reader_destroy(NULL);
@@ -96,6 +99,19 @@ static void results_must_have_a_place(void **state)
 	assert_int_equal(percpu_region_alloc(region, 8, 8, NULL), -EINVAL);
 	assert_int_equal(percpu_region_memory_size(NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_local_create(8, PERCPU_LOCAL_SPLIT, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_create(NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_create_in(region, NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_attach(region, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_open(region, 0, NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_snapshot_create(NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_fetch(NULL, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_fetch_zero(NULL, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_zero(NULL, 0), -EINVAL);
+	assert_int_equal(percpu_histogram_merge(NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_fold(NULL, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_quantile(NULL, 0.5, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_to_otlp(NULL, NULL, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_count_below(NULL, 1, NULL), 0);
 	assert_int_equal(percpu_ring_create(PERCPU_RING_MIN, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_ring_create_in(region, PERCPU_RING_MIN, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_ring_attach(region, 1, NULL), -EINVAL);
@@ -188,6 +204,7 @@ static void nothing_is_read(void **state)
 	assert_int_equal(percpu_stats_snapshot(NULL, 0, 1, &out), -EINVAL);
 	assert_int_equal(percpu_stats_fetch_zero(NULL, 0, 1, &out), -EINVAL);
 	percpu_wbuf_read(NULL, cells, 1, &out);
+	assert_int_equal(percpu_histogram_key(NULL), 0);
 	assert_int_equal(percpu_ring_key(NULL), 0);
 	assert_int_equal(percpu_ring_longest(NULL), 0);
 	assert_int_equal(percpu_ring_dropped(NULL), 0);

@@ -18,6 +18,7 @@ union options {
 	struct percpu_zone_options zone;
 	struct percpu_objcache_options objcache;
 	struct percpu_lwbuf_options lwbuf;
+	struct percpu_histogram_options histogram;
 	unsigned char byte[8192];
 };
 
@@ -73,11 +74,22 @@ static int create_lwbufs(const union options *o)
 	return e;
 }
 
+static int create_histogram(const union options *o)
+{
+	struct percpu_histogram *h;
+	int e = percpu_histogram_create(&o->histogram, &h);
+
+	if (e == 0)
+		percpu_histogram_destroy(h);
+	return e;
+}
+
 static const struct {
 	int (*create)(const union options *o);
 	size_t size;
 } kinds[] = {
 	{ create_region, sizeof(struct percpu_region_options) },
+	{ create_histogram, sizeof(struct percpu_histogram_options) },
 	{ create_wbuf, sizeof(struct percpu_wbuf_options) },
 	{ create_zone, sizeof(struct percpu_zone_options) },
 	{ create_objcache, sizeof(struct percpu_objcache_options) },

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * histogram_read.c - reading and resetting histograms, cell by cell.
+ *
+ * A cell is loaded at once in each lane, after its bias, so that a count never comes out
+ * below 0. A reset replaces the bias, if it is still the one that was loaded, by the sum of the
+ * lanes. Lanes are summed in one order, so that sums of doubles that only grow do not go
+ * back, and a cell to which nothing was added since its reset reads 0.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "objects.h"
+
+int percpu_histogram_snapshot_create(const struct percpu_histogram *h,
+				     struct percpu_histogram_snapshot **ret)
+{
+	struct percpu_histogram_snapshot *s;
+
+	if (h == NULL || ret == NULL)
+		return -EINVAL;
+	s = calloc(1, sizeof(*s) + ((size_t)h->last + 1) * sizeof(s->bucket[0]));
+	if (s == NULL)
+		return -ENOMEM;
+	s->schema = h->schema;
+	s->low = h->low;
+	s->high = h->high;
+	s->n = (uint32_t)h->last + 1;
+	s->ticks_per_unit = h->ticks;
+	*ret = s;
+	return 0;
+}
+
+void percpu_histogram_snapshot_destroy(struct percpu_histogram_snapshot *s)
+{
+	free(s);
+}
+
+static struct percpu_pair_value sum_cell(const struct percpu_histogram *h, size_t offset)
+{
+	const struct percpu_chunk *k = h->block.chunk;
+	struct percpu_pair_value sum = { 0, 0 };
+
+	for (uint32_t lane = 0; lane < k->cpus; lane++)
+		sum = percpu_histogram_plus(h, sum, percpu_pair_look(k, lane, offset), false);
+	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus;
+	     lane = percpu_used_lane(k, lane + 1))
+		sum = percpu_histogram_plus(h, sum, percpu_pair_look(k, lane, offset), false);
+	return sum;
+}
+
+static int read_cell(const struct percpu_histogram *h, size_t offset, bool zero,
+		     struct percpu_pair_value *ret)
+{
+	struct percpu_chunk *k = h->block.chunk;
+	const size_t lane = 2 * (size_t)k->cpus;
+	struct percpu_pair_value bias, sum;
+	int e = percpu_pair_load(k, lane, offset, &bias);
+
+	do {
+		if (e != 0 && e != -EAGAIN)
+			return e;
+		PERCPU_STEP("bias loaded");
+		sum = sum_cell(h, offset);
+		PERCPU_STEP("lanes summed");
+		e = zero && (sum.first != bias.first || sum.second != bias.second) ?
+			    percpu_pair_cmpxchg(k, lane, offset, &bias, sum) :
+			    0;
+	} while (e != 0);
+	*ret = percpu_histogram_plus(h, sum, bias, true);
+	return 0;
+}
+
+static size_t cells_of(const struct percpu_histogram *h, size_t i)
+{
+	return (size_t)(h->block.base - h->block.chunk->base) + PERCPU_HISTOGRAM_HEAD +
+	       i * h->record;
+}
+
+static bool is_of_layout(const struct percpu_histogram *h,
+			 const struct percpu_histogram_snapshot *s)
+{
+	return s->schema == h->schema && s->low == h->low && s->high == h->high &&
+	       s->ticks_per_unit == h->ticks && s->n == (uint64_t)h->last + 1;
+}
+
+static void set_bucket(const struct percpu_histogram_snapshot *s, struct percpu_pair_value v,
+		       struct percpu_histogram_bucket *ret)
+{
+	ret->count = v.first;
+	ret->ticks = s->ticks_per_unit != 0 ? v.second : 0;
+	ret->sum = s->ticks_per_unit != 0 ? (double)v.second / (double)s->ticks_per_unit :
+					    percpu_bits_double(v.second);
+}
+
+static int read_histogram(const struct percpu_histogram *h, size_t i, bool zero,
+			  struct percpu_histogram_snapshot *s)
+{
+	struct percpu_pair_value v;
+	size_t offset;
+	int e = 0;
+
+	if (h == NULL || s == NULL || i >= h->n || !is_of_layout(h, s))
+		return -EINVAL;
+	zero = zero && h->block.chunk->region->writable;
+	offset = cells_of(h, i);
+	for (uint32_t b = 0; b < s->n && e == 0; b++, offset += PERCPU_HISTOGRAM_CELL) {
+		e = read_cell(h, offset, zero, &v);
+		if (e == 0)
+			set_bucket(s, v, &s->bucket[b]);
+	}
+	if (e == 0)
+		e = read_cell(h, offset, zero, &v);
+	if (e == 0)
+		s->refused = v.first;
+	percpu_histogram_total(s);
+	return e;
+}
+
+void percpu_histogram_total(struct percpu_histogram_snapshot *s)
+{
+	s->count = 0;
+	s->sum = 0;
+	for (uint32_t b = 0; b < s->n; b++) {
+		s->count += s->bucket[b].count;
+		s->sum += s->bucket[b].sum;
+	}
+}
+
+int percpu_histogram_fetch(const struct percpu_histogram *h, size_t i,
+			   struct percpu_histogram_snapshot *s)
+{
+	return read_histogram(h, i, false, s);
+}
+
+int percpu_histogram_fetch_zero(struct percpu_histogram *h, size_t i,
+				struct percpu_histogram_snapshot *s)
+{
+	return read_histogram(h, i, true, s);
+}
+
+/* Without a place for the values. */
+int percpu_histogram_zero(struct percpu_histogram *h, size_t i)
+{
+	struct percpu_pair_value v;
+	size_t offset;
+	int e = 0;
+
+	if (h == NULL || i >= h->n)
+		return -EINVAL;
+	offset = cells_of(h, i);
+	for (int64_t b = 0; b <= h->last + 1 && e == 0; b++, offset += PERCPU_HISTOGRAM_CELL)
+		e = read_cell(h, offset, h->block.chunk->region->writable, &v);
+	return e;
+}

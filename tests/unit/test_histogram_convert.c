@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_histogram_convert.c - what is made of snapshots, against the observations themselves.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <percpu/histogram.h>
+
+#include "../support.h"
+
+#define MOST 3000
+
+static double seen[MOST];
+static size_t n_seen;
+static uint64_t random_state = 17;
+
+static struct percpu_histogram *make(double min, double max, uint32_t buckets, uint64_t ticks)
+{
+	const struct percpu_histogram_options o = { .size = sizeof(o),
+						    .min = min,
+						    .max = max,
+						    .ticks_per_unit = ticks,
+						    .buckets_per_octave = buckets };
+	struct percpu_histogram *h;
+
+	assert_int_equal(percpu_histogram_create(&o, &h), 0);
+	return h;
+}
+
+static struct percpu_histogram_snapshot *look(struct percpu_histogram *h)
+{
+	struct percpu_histogram_snapshot *s;
+
+	assert_int_equal(percpu_histogram_snapshot_create(h, &s), 0);
+	assert_int_equal(percpu_histogram_fetch(h, 0, s), 0);
+	return s;
+}
+
+/* Whole numbers, whose sums are exact, of some octaves. */
+static double choose(unsigned octaves)
+{
+	return (double)((test_random(&random_state) >> 40) % (UINT64_C(1) << octaves));
+}
+
+static void observe(struct percpu_histogram *h, size_t n, unsigned octaves)
+{
+	for (n_seen = 0; n_seen < n; n_seen++) {
+		seen[n_seen] = choose(1 + (unsigned)(test_random(&random_state) >> 33) % octaves);
+		percpu_histogram_record(h, seen[n_seen]);
+	}
+}
+
+static int in_order(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Of the upper end of a bucket to the lower one. */
+static double ratio(uint32_t buckets)
+{
+	return percpu_histogram_bound((unsigned)__builtin_ctz(buckets), 1);
+}
+
+/* p / 1000 * n_seen, rounded up, as the library does it. */
+static size_t rank_of(int p)
+{
+	double exact = p / 1000.0 * (double)n_seen;
+	size_t rank = (size_t)exact;
+
+	return rank + ((double)rank < exact);
+}
+
+/* The value is within what is said of it, and that is within its bucket. */
+static void quantiles_are_bounded(void **state)
+{
+	static const size_t sizes[] = { 1, 2, 3, 10, 100, MOST };
+
+	(void)state;
+	for (uint32_t buckets = 1; buckets <= 32; buckets *= 2)
+		for (size_t i = 0; i < 6; i++) {
+			struct percpu_histogram *h = make(4, 1 << 13, buckets, 0);
+			struct percpu_histogram_snapshot *s;
+			struct percpu_histogram_quantile q;
+
+			observe(h, sizes[i], 15);
+			s = look(h);
+			qsort(seen, n_seen, sizeof(seen[0]), in_order);
+			for (int p = 0; p <= 1000; p += 5) {
+				size_t rank = rank_of(p);
+				double v = seen[rank != 0 ? rank - 1 : 0];
+
+				assert_int_equal(percpu_histogram_quantile(s, p / 1000.0, &q), 0);
+				assert_true(q.low <= v * (1 + 1e-12));
+				assert_true(v <= q.high * (1 + 1e-12));
+				assert_true(q.low <= q.value && q.value <= q.high);
+				if (v > 4 && v <= 1 << 13) /* a bucket wide at most */
+					assert_true(q.high <= q.low * ratio(buckets) * (1 + 1e-12));
+				if (n_seen == 1)
+					assert_true(q.value == v);
+			}
+			percpu_histogram_snapshot_destroy(s);
+			percpu_histogram_destroy(h);
+		}
+}
+
+static void assert_same(const struct percpu_histogram_snapshot *a,
+			const struct percpu_histogram_snapshot *b)
+{
+	assert_int_equal(a->n, b->n);
+	assert_int_equal(a->count, b->count);
+	assert_int_equal(a->refused, b->refused);
+	assert_true(a->sum == b->sum);
+	assert_memory_equal(a->bucket, b->bucket, a->n * sizeof(a->bucket[0]));
+}
+
+/* A histogram of that schema would have held the same. */
+static void folding_is_exact(void **state)
+{
+	(void)state;
+	for (unsigned ticks = 0; ticks < 2; ticks++)
+		for (unsigned schema = 0; schema <= 5; schema++) {
+			struct percpu_histogram *fine = make(4, 1 << 13, 32, ticks),
+						*coarse = make(4, 1 << 13, 1U << schema, ticks);
+			struct percpu_histogram_snapshot *f, *c, *folded = NULL;
+
+			observe(fine, MOST, 15);
+			for (size_t i = 0; i < n_seen; i++)
+				percpu_histogram_record(coarse, seen[i]);
+			percpu_histogram_record(fine, -1);
+			percpu_histogram_record(coarse, -1);
+			f = look(fine);
+			c = look(coarse);
+			assert_int_equal(percpu_histogram_fold(f, schema, &folded), 0);
+			assert_same(folded, c);
+			if (schema < 5)
+				assert_int_equal(percpu_histogram_fold(c, schema + 1, &folded),
+						 -ERANGE);
+			percpu_histogram_snapshot_destroy(folded);
+			percpu_histogram_snapshot_destroy(f);
+			percpu_histogram_snapshot_destroy(c);
+			percpu_histogram_destroy(fine);
+			percpu_histogram_destroy(coarse);
+		}
+}
+
+static void merging_adds_or_refuses(void **state)
+{
+	struct percpu_histogram *wide = make(1, 1 << 14, 4, 0), *part = make(4, 1 << 10, 8, 0),
+				*all = make(1, 1 << 14, 4, 0), *ticks = make(1, 1 << 14, 4, 1);
+	struct percpu_histogram_snapshot *w, *p, *a, *t;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		double v = 5 + choose(9);
+
+		percpu_histogram_record(i % 2 ? wide : part, v);
+		percpu_histogram_record(all, v);
+	}
+	w = look(wide);
+	p = look(part);
+	a = look(all);
+	t = look(ticks);
+	assert_int_equal(percpu_histogram_merge(w, p), 0);
+	assert_same(w, a);
+	assert_int_equal(percpu_histogram_merge(p, w), -ERANGE); /* of a lower schema */
+	assert_int_equal(percpu_histogram_merge(w, t), -EINVAL);
+	assert_int_equal(percpu_histogram_merge(w, w), -EINVAL);
+	/* What is below 4 may be in any of the lower buckets of the wide one, or above 2^10. */
+	p->bucket[0].count = 1;
+	assert_int_equal(percpu_histogram_merge(w, p), -ERANGE);
+	p->bucket[0].count = 0;
+	p->bucket[p->n - 1].count = 1;
+	assert_int_equal(percpu_histogram_merge(w, p), -ERANGE);
+	assert_same(w, a);
+	p->n++;
+	assert_int_equal(percpu_histogram_merge(w, p), -EINVAL);
+	percpu_histogram_snapshot_destroy(w);
+	percpu_histogram_snapshot_destroy(p);
+	percpu_histogram_snapshot_destroy(a);
+	percpu_histogram_snapshot_destroy(t);
+	percpu_histogram_destroy(wide);
+	percpu_histogram_destroy(part);
+	percpu_histogram_destroy(all);
+	percpu_histogram_destroy(ticks);
+}
+
+static uint64_t count_seen(double bound)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < n_seen; i++)
+		n += seen[i] <= bound;
+	return n;
+}
+
+static void classic_bounds_are_exact_or_said_not_to_be(void **state)
+{
+	struct percpu_histogram *h = make(4, 1 << 13, 8, 0);
+	struct percpu_histogram_snapshot *s;
+	bool exact;
+
+	(void)state;
+	observe(h, MOST, 15);
+	s = look(h);
+	for (int i = 2 * 8; i <= 13 * 8; i++) {
+		double bound = percpu_histogram_bound(3, i),
+		       next = percpu_histogram_bound(3, i + 1);
+		uint64_t count = percpu_histogram_count_below(s, bound, &exact), between;
+
+		assert_true(exact);
+		assert_int_equal(count, count_seen(bound));
+		if (i == 13 * 8)
+			break;
+		between = percpu_histogram_count_below(s, (bound + next) / 2, &exact);
+		assert_true(exact == (count_seen(next) == count));
+		assert_in_range(between, count, count_seen(next));
+	}
+	assert_int_equal(percpu_histogram_count_below(s, INFINITY, &exact), MOST);
+	assert_true(exact);
+	assert_int_equal(percpu_histogram_count_below(s, 1e9, &exact), count_seen(1 << 13));
+	assert_false(exact);
+	assert_int_equal(percpu_histogram_count_below(s, -1, &exact), 0);
+	assert_true(exact);
+	assert_int_equal(percpu_histogram_count_below(s, NAN, &exact), 0);
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_destroy(h);
+}
+
+/* Theirs: bucket i is above base^i, and not above base^(i + 1). */
+static void otlp_has_the_same_counts(void **state)
+{
+	static const size_t rooms[] = { 400, 160, 100, 40, 20, 12 };
+	struct percpu_histogram *h = make(4, 1 << 13, 32, 0);
+	struct percpu_histogram_otlp o = { .n = 77 };
+	struct percpu_histogram_snapshot *s = look(h);
+	uint64_t counts[400];
+
+	(void)state;
+	assert_int_equal(percpu_histogram_to_otlp(s, counts, 0, &o), 0);
+	assert_true(o.n == 0 && o.count == 0 && o.scale == 5);
+	observe(h, MOST, 15);
+	assert_int_equal(percpu_histogram_fetch(h, 0, s), 0);
+	for (size_t r = 0; r < 6; r++) {
+		uint64_t all = 0;
+
+		assert_int_equal(percpu_histogram_to_otlp(s, counts, rooms[r], &o), 0);
+		assert_true(o.n <= rooms[r] && (o.scale == 5 || 2 * o.n + 2 > rooms[r]));
+		for (size_t i = 0; i < o.n; i++) {
+			double low = percpu_histogram_bound((unsigned)o.scale, o.offset + (int)i);
+			double high =
+				percpu_histogram_bound((unsigned)o.scale, o.offset + (int)i + 1);
+
+			assert_int_equal(counts[i], count_seen(high) - count_seen(low));
+			all += counts[i];
+		}
+		assert_true(counts[0] != 0 && counts[o.n - 1] != 0);
+		assert_int_equal(o.zero_count, count_seen(4));
+		assert_true(o.zero_threshold == 4);
+		assert_int_equal(o.count, all + o.zero_count);
+		assert_int_equal(o.count + o.above, MOST);
+	}
+	o.n = 77;
+	assert_int_equal(percpu_histogram_to_otlp(s, counts, 5, &o), -ENOSPC);
+	assert_int_equal(o.n, 77);
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_destroy(h);
+}
+
+static void bad_input_is_refused(void **state)
+{
+	struct percpu_histogram *h = make(1, 1024, 1, 0);
+	struct percpu_histogram_snapshot *s = look(h), *f = NULL;
+	struct percpu_histogram_quantile q = { .value = 5 };
+	uint64_t counts[1];
+
+	(void)state;
+	assert_int_equal(percpu_histogram_quantile(s, 0.5, &q), -ENODATA);
+	s->count = 1; /* but no bucket has it */
+	assert_int_equal(percpu_histogram_quantile(s, 0.5, &q), -EINVAL);
+	assert_int_equal(percpu_histogram_quantile(s, -0.1, &q), -EINVAL);
+	assert_int_equal(percpu_histogram_quantile(s, 1.1, &q), -EINVAL);
+	assert_int_equal(percpu_histogram_quantile(s, NAN, &q), -EINVAL);
+	s->schema = 6;
+	assert_int_equal(percpu_histogram_quantile(s, 0.5, &q), -EINVAL);
+	assert_int_equal(percpu_histogram_fold(s, 0, &f), -EINVAL);
+	assert_int_equal(percpu_histogram_to_otlp(s, counts, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_count_below(s, 5, NULL), 0);
+	assert_true(q.value == 5 && f == NULL);
+	assert_true(percpu_histogram_bound(6, 0) == 0);
+	assert_true(percpu_histogram_bound(5, INT32_MAX) == INFINITY);
+	assert_true(percpu_histogram_bound(5, INT32_MIN) == 0);
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_destroy(h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(quantiles_are_bounded),
+		cmocka_unit_test(folding_is_exact),
+		cmocka_unit_test(merging_adds_or_refuses),
+		cmocka_unit_test(classic_bounds_are_exact_or_said_not_to_be),
+		cmocka_unit_test(otlp_has_the_same_counts),
+		cmocka_unit_test(bad_input_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
