@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
 #include "cpu/barrier.c"
+#include "cpu/boot.c"
 #include "cpu/clone.c"
 #include "cpu/cpus.c"
 #include "cpu/fence.c"
@@ -39,6 +40,7 @@
 #include "memory/pin.c"
 #include "memory/region.c"
 #include "memory/root.c"
+#include "memory/stale.c"
 #include "memory/sum.c"
 #include "objects/array.c"
 #include "objects/calls.c"

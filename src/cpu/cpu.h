@@ -150,7 +150,16 @@ struct percpu_fork_part {
 /** Let each fork from now on call the functions of this part. For constructors. */
 void percpu_fork_register(enum percpu_fork_order place, const struct percpu_fork_part *part);
 
+/* boot.c */
+
+/** Return a number that tells this boot of the machine from others; 0 if the kernel does not
+ *  say so itself. */
+uint64_t percpu_boot_id(void);
+
 /* cpus.c */
+
+/** Whether the file is on a file system of this kind. */
+bool percpu_is_on(int fd, long file_system);
 
 /**
  * Return how many CPU lanes a region needs for every CPU that this kernel can have: the

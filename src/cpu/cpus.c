@@ -33,7 +33,7 @@
 
 #define MASK_WORD (CHAR_BIT * sizeof(long)) /* bits of a word of a mask */
 
-static bool is_on(int fd, long file_system)
+bool percpu_is_on(int fd, long file_system)
 {
 	struct statfs st;
 
@@ -50,7 +50,7 @@ static bool read_list(const char *path, char *buf, size_t size, bool *ret_genuin
 	*ret_genuine = false;
 	if (fd < 0)
 		return false;
-	*ret_genuine = is_on(fd, SYSFS_MAGIC);
+	*ret_genuine = percpu_is_on(fd, SYSFS_MAGIC);
 	n = read(fd, buf, size - 1);
 	close(fd);
 	if (n <= 0)
@@ -133,7 +133,7 @@ static bool read_table(const char *path, struct listing *l)
 
 	if (f == NULL)
 		return false;
-	if (is_on(fileno(f), PROC_SUPER_MAGIC) && getline(&line, &size, f) > 0) {
+	if (percpu_is_on(fileno(f), PROC_SUPER_MAGIC) && getline(&line, &size, f) > 0) {
 		at = line + strspn(line, " ");
 		while (strncmp(at, "CPU", 3) == 0) {
 			cpu = strtoul(at + 3, &at, 10);
@@ -208,7 +208,7 @@ static unsigned long mask_digits(void)
 		if (strncmp(line, name, sizeof(name) - 1) == 0)
 			for (const char *c = line + sizeof(name) - 1; *c != '\0'; c++)
 				digits += (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'f');
-	if (!is_on(fileno(f), PROC_SUPER_MAGIC))
+	if (!percpu_is_on(fileno(f), PROC_SUPER_MAGIC))
 		digits = 0;
 	free(line);
 	fclose(f);

@@ -34,6 +34,15 @@ struct percpu_journal {
 	uint64_t value[PERCPU_JOURNAL_WORDS];
 } PERCPU_ALIGNED_WORD;
 
+/** The lock of those who free the locks of an earlier boot; see stale.c. */
+union percpu_settler {
+	struct {
+		uint32_t lock;
+		uint32_t boot; /* the upper half of the boot's id in which it is held */
+	};
+	uint64_t both;
+};
+
 /** The header of a chunk. Other processes may damage it at any time. So this process uses
  *  its own copy of the geometry (struct percpu_chunk), and what it reads here later must be
  *  harmless whatever its value. */
@@ -52,10 +61,12 @@ struct percpu_header {
 	uint32_t alloc_lock;			     /* in chunk 0: robust lock of the allocator */
 	uint32_t journal_lock;			     /* robust lock of the journal */
 	struct percpu_journal journal;
-	uint64_t creation; /* in chunk 0: an object that is being created at a root; or 0 */
+	uint64_t creation;  /* in chunk 0: an object that is being created at a root; or 0 */
+	uint64_t lock_boot; /* in chunk 0: the boot in which locks are held; 0: not known */
+	union percpu_settler settler; /* in chunk 0 */
 } PERCPU_ALIGNED_WORD;
 
-_Static_assert(sizeof(struct percpu_header) == 168 + 3 * 1024 + 8 + 24 + 512 + 8, "file layout");
+_Static_assert(sizeof(struct percpu_header) == 168 + 3 * 1024 + 8 + 24 + 512 + 24, "file layout");
 _Static_assert(PERCPU_REGION_ROOTS <= 16, "a root is in the 4 bits that a key has for its kind");
 _Static_assert(offsetof(struct percpu_header, root) == 40, "file layout");
 _Static_assert(offsetof(struct percpu_header, atomic_lanes) == 168, "file layout");
@@ -113,16 +124,16 @@ _Static_assert(sizeof(struct percpu_stats_control) == 56, "file layout");
 
 /** The control block of rings, in the bias lane at the key. */
 struct percpu_ring_control {
-	uint64_t size;	 /* bytes of a CPU's ring */
-	uint64_t bias;	 /* 0: of percpu_ring_lane.dropped, which is at this offset */
-	uint32_t flags;	 /* of percpu_ring_create() */
-	uint32_t clock;	 /* enum percpu_ring_clock */
-	uint64_t ticks;	 /* the counter when the rings were created, */
-	uint64_t ns;	 /* and CLOCK_MONOTONIC then */
-	uint64_t boot;	 /* tells that boot of the machine from others; 0: not known */
-	uint64_t timens; /* the time namespace in which ns was read; 0: not known */
-	uint64_t unused;
-	uint64_t rate; /* ns per 2^32 ticks; 0: not known yet */
+	uint64_t size;	    /* bytes of a CPU's ring */
+	uint64_t bias;	    /* 0: of percpu_ring_lane.dropped, which is at this offset */
+	uint32_t flags;	    /* of percpu_ring_create() */
+	uint32_t clock;	    /* enum percpu_ring_clock */
+	uint64_t ticks;	    /* the counter when the rings were created, */
+	uint64_t ns;	    /* and CLOCK_MONOTONIC then */
+	uint64_t boot;	    /* tells that boot of the machine from others; 0: not known */
+	uint64_t timens;    /* the time namespace in which ns was read; 0: not known */
+	uint64_t lock_boot; /* the boot in which locks are held; 0: not known */
+	uint64_t rate;	    /* ns per 2^32 ticks; 0: not known yet */
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_ring_control) == 72, "file layout");

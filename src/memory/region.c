@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "memory.h"
+#include "stale.h"
 
 #define MAX_CHUNKS 65536
 
@@ -107,6 +108,8 @@ int percpu_region_begin(struct percpu_region *r, int fd, bool exists, struct per
 		percpu_region_drop(r);
 		return e;
 	}
+	if (r->shared && r->writable)
+		percpu_stale_settle_region(r);
 	region_enlist(r);
 	/* Last, because it may start threads, and mapping memory is slower in a process with
 	 * several threads. */

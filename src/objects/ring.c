@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../memory/stale.h"
 #include "objects.h"
 
 #define HEAD offsetof(struct percpu_ring_lane, slot)
@@ -96,6 +97,7 @@ static void start_ring(struct percpu_block *b)
 	c->flags = r->keep != 0 ? PERCPU_RING_KEEP : 0;
 	c->clock = PERCPU_RING_CLOCK;
 	percpu_ring_anchor(c);
+	c->lock_boot = c->boot;
 }
 
 static void complete_ring(struct percpu_block *b)
@@ -112,6 +114,27 @@ static void note_rate(const struct percpu_ring *r)
 {
 	if (r->block.chunk->region->writable)
 		percpu_ring_rate(percpu_ring_control(r));
+}
+
+static void mark_ring(const struct percpu_stale *s, const void *object)
+{
+	const struct percpu_ring *r = object;
+	const struct percpu_chunk *k = r->block.chunk;
+
+	for (uint32_t i = 0; i < 2 * k->cpus;
+	     i = i + 1 < k->cpus ? i + 1 : percpu_used_lane(k, i + 1)) {
+		percpu_stale_mark(s, &percpu_ring_at(r, i)->lock);
+		percpu_stale_mark(s, &percpu_ring_at(r, i)->consumer);
+	}
+}
+
+static void attach_to_ring(const struct percpu_ring *r)
+{
+	const struct percpu_chunk *k = r->block.chunk;
+
+	if (k->region->shared && k->region->writable)
+		percpu_stale_settle(k->region, &percpu_ring_control(r)->lock_boot, mark_ring, r);
+	note_rate(r);
 }
 
 /* Read the layout that the creator wrote. Another process may have damaged it since, so each
@@ -217,7 +240,7 @@ int percpu_ring_open(struct percpu_region *r, unsigned root, size_t size, unsign
 		e = size != 0 ? percpu_block_open(r, root, &p, ret) :
 				open_as_it_is(r, root, flags, ret);
 	if (e == 0)
-		note_rate(*ret);
+		attach_to_ring(*ret);
 	return e;
 }
 
@@ -228,7 +251,7 @@ int percpu_ring_attach(struct percpu_region *r, uint64_t key, struct percpu_ring
 	int e = percpu_block_attach(r, key, &p, ret);
 
 	if (e == 0)
-		note_rate(*ret);
+		attach_to_ring(*ret);
 	return e;
 }
 

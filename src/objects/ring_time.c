@@ -4,9 +4,7 @@
  * nanoseconds. How fast the counter counts is not known; but a reader knows two moments by
  * both, that of the creation and its own, and each record is between them.
  */
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "objects.h"
 
@@ -66,23 +64,6 @@ uint64_t percpu_ring_ns(uint64_t ticks, struct percpu_ring_moment from,
 	return part < all ? from.ns + (uint64_t)part : to.ns;
 }
 
-static uint64_t find_boot(void)
-{
-	char id[36];
-	int cancel = percpu_defer_cancel(); /* the creator of rings holds a lock */
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	uint64_t boot = 0;
-
-	if (fd >= 0) {
-		if (read(fd, id, sizeof(id)) == (ssize_t)sizeof(id))
-			for (size_t i = 0; i < sizeof(id); i++) /* any hash will do */
-				boot = (boot ^ (unsigned char)id[i]) * UINT64_C(0x100000001b3);
-		close(fd);
-	}
-	percpu_restore_cancel(cancel);
-	return boot;
-}
-
 /* CLOCK_MONOTONIC is another clock in each time namespace. */
 static uint64_t find_timens(void)
 {
@@ -107,7 +88,7 @@ void percpu_ring_anchor(struct percpu_ring_control *c)
 
 	store_field(&c->ticks, now.ticks);
 	store_field(&c->ns, now.ns);
-	store_field(&c->boot, find_boot());
+	store_field(&c->boot, percpu_boot_id());
 	store_field(&c->timens, find_timens());
 }
 
@@ -118,7 +99,7 @@ static bool is_same_or_unknown(uint64_t noted, uint64_t found)
 
 bool percpu_ring_is_of_this_boot(const struct percpu_ring_control *c)
 {
-	return is_same_or_unknown(load_field(&c->boot), find_boot());
+	return is_same_or_unknown(load_field(&c->boot), percpu_boot_id());
 }
 
 bool percpu_ring_is_of_this_clock(const struct percpu_ring_control *c)

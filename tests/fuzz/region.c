@@ -254,7 +254,7 @@ static size_t place_of(const struct patch *p)
 		at = offsetof(struct percpu_header, alloc_lock) + words % 8;
 		break;
 	case JOURNAL:
-		at = p->unused % 2 ? offsetof(struct percpu_header, creation) :
+		at = p->unused % 2 ? offsetof(struct percpu_header, creation) + words % 24 :
 				     offsetof(struct percpu_header, journal) + words % 24;
 		break;
 	case CONTROL:

@@ -377,6 +377,32 @@ static void verdicts_are_proven(void **state)
 	allowed = UINT32_MAX;
 }
 
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+/* A container's file may have another id than that which processes outside go by. */
+static int tell_boots(void *arg)
+{
+	uint64_t boot = percpu_boot_id();
+
+	(void)arg;
+	jail_enter();
+	jail_need(boot != 0);
+	require(percpu_boot_id() == boot, true, "the same boot");
+	jail_mask(BOOT_ID);
+	require(percpu_boot_id() != 0, false, "a boot without a file");
+	jail_fake("01234567-89ab-cdef-0123-456789abcdef\n", BOOT_ID);
+	require(percpu_boot_id() != 0, false, "a boot by another file");
+	jail_hide("/proc");
+	require(percpu_boot_id() != 0, false, "a boot without /proc");
+	return 0;
+}
+
+static void boots_are_told_by_the_kernel_alone(void **state)
+{
+	(void)state;
+	jail_run(tell_boots, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -388,6 +414,7 @@ int main(void)
 		cmocka_unit_test(what_is_known_stays_known),
 		cmocka_unit_test(offline_cpus_run_nothing),
 		cmocka_unit_test(verdicts_are_proven),
+		cmocka_unit_test(boots_are_told_by_the_kernel_alone),
 	};
 
 	return cmocka_run_group_tests_name("jail", tests, share_facts, test_remove_paths);

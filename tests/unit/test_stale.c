@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_stale.c - files that outlive a boot of the machine: locks that were held when it went
+ * down are free after it, and those of this boot stay. The test says which boot it is.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "../steps.h"
+#include "../support.h"
+#include "ring.h"
+
+#include "objects/objects.h"
+
+#define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)
+#define FIRST (UINT64_C(11) << 32)
+#define SECOND (UINT64_C(22) << 32)
+#define NOBODY 0x3ffffff0 /* no thread's id */
+
+uint64_t __wrap_percpu_boot_id(void);
+
+static uint64_t boot; /* 0: the process cannot know */
+uint64_t __wrap_percpu_boot_id(void)
+{
+	return boot;
+}
+
+static struct percpu_region *region;
+static struct percpu_counter *counter;
+static char path[128];
+
+static const char *at_step; /* where it happens, once; NULL: nowhere */
+static void (*happens)(void);
+static uint32_t *reached;
+static uint32_t lane; /* the atomic lane that this thread uses */
+
+void test_step(const char *name)
+{
+	if (at_step == NULL || strcmp(name, at_step) != 0)
+		return;
+	at_step = NULL; /* not in what happens */
+	happens();
+}
+
+static struct percpu_header *header(uint32_t chunk)
+{
+	return region->chunks->at[chunk]->header;
+}
+
+static void open_in(uint64_t which)
+{
+	boot = which;
+	assert_int_equal(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &region), 0);
+}
+
+/* A file of two chunks, with rings, and in each lock somebody. */
+static void begin(void)
+{
+	struct percpu_counter *c;
+
+	boot = FIRST;
+	at_step = NULL;
+	*reached = 0;
+	unlink(path);
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &region), 0);
+	assert_int_equal(header(0)->lock_boot, FIRST);
+	assert_int_equal(percpu_counter_open(region, 0, &counter), 0);
+	assert_int_equal(percpu_ring_create_in(region, PERCPU_RING_MIN, PERCPU_RING_KEEP, &ring),
+			 0);
+	assert_int_equal(percpu_region_set_root(region, 1, 0, percpu_ring_key(ring)), 0);
+	assert_int_equal(percpu_ring_control(ring)->lock_boot, FIRST);
+	while (region->n < 2)
+		assert_int_equal(percpu_counter_create_in(region, &c), 0);
+	assert_int_equal(put_locked(1), 0);
+	lane = percpu_chunk_choose_lane(ring->block.chunk);
+	header(0)->alloc_lock = NOBODY;
+	header(0)->journal_lock = NOBODY + 1;
+	header(1)->journal_lock = (NOBODY + 2) | FUTEX_WAITERS;
+	percpu_ring_at(ring, 0)->consumer = NOBODY;
+	percpu_ring_at(ring, lane)->lock = NOBODY;
+	percpu_ring_at(ring, lane)->consumer = NOBODY;
+	percpu_ring_detach(ring);
+	percpu_counter_detach(counter);
+	percpu_region_close(region);
+}
+
+static void expect_locks(uint32_t alloc, uint32_t journal, uint32_t journal1)
+{
+	assert_int_equal(header(0)->alloc_lock, alloc);
+	assert_int_equal(header(0)->journal_lock, journal);
+	assert_int_equal(header(1)->journal_lock, journal1);
+}
+
+static void expect_stale(void)
+{
+	expect_locks(NOBODY, NOBODY + 1, (NOBODY + 2) | FUTEX_WAITERS);
+}
+
+static void expect_marked(void)
+{
+	expect_locks(FUTEX_OWNER_DIED, FUTEX_OWNER_DIED, FUTEX_OWNER_DIED);
+}
+
+static void expect_working(void)
+{
+	struct percpu_counter *c;
+
+	assert_int_equal(percpu_counter_create_in(region, &c), 0);
+	percpu_counter_destroy(c);
+}
+
+static void locks_of_an_earlier_boot_are_free(void **state)
+{
+	(void)state;
+	begin();
+	open_in(SECOND);
+	assert_int_equal(header(0)->lock_boot, SECOND);
+	assert_int_equal(header(0)->settler.lock, 0);
+	expect_marked();
+	expect_working();
+	percpu_region_close(region);
+}
+
+static void locks_of_this_boot_stay(void **state)
+{
+	(void)state;
+	begin();
+	open_in(FIRST);
+	expect_stale();
+	percpu_region_close(region);
+}
+
+static void readers_change_nothing(void **state)
+{
+	(void)state;
+	begin();
+	boot = SECOND;
+	assert_int_equal(percpu_region_open(path, 0, NULL, &region), 0);
+	assert_int_equal(header(0)->lock_boot, FIRST);
+	expect_stale();
+	assert_int_equal(percpu_ring_open(region, 1, 0, 0, &ring), 0);
+	percpu_ring_detach(ring);
+	percpu_region_close(region);
+}
+
+/* A process that cannot know its boot takes locks. One that knows it must not mark them. */
+static void who_knows_no_boot_is_safe(void **state)
+{
+	(void)state;
+	begin();
+	open_in(0);
+	assert_int_equal(header(0)->lock_boot, 0);
+	expect_stale();
+	percpu_region_close(region);
+	open_in(SECOND);
+	assert_int_equal(header(0)->lock_boot, SECOND);
+	expect_stale();
+	percpu_region_close(region);
+	open_in(FIRST);
+	expect_marked();
+	percpu_region_close(region);
+}
+
+static void set_to_unknown(void)
+{
+	struct percpu_region *r;
+
+	boot = 0;
+	assert_int_equal(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r), 0);
+	boot = SECOND;
+	percpu_region_close(r);
+}
+
+/* It opens the file while another process is at it, and takes what is free. */
+static void who_knows_no_boot_comes_between(void **state)
+{
+	(void)state;
+	begin();
+	at_step = "stale: to be locked";
+	happens = set_to_unknown;
+	open_in(SECOND);
+	assert_null(at_step);
+	expect_stale();
+	percpu_region_close(region);
+
+	begin();
+	at_step = "stale: lock marked";
+	open_in(SECOND);
+	assert_null(at_step);
+	expect_locks(FUTEX_OWNER_DIED, NOBODY + 1, (NOBODY + 2) | FUTEX_WAITERS);
+	assert_int_equal(header(0)->lock_boot, 0);
+	percpu_region_close(region);
+}
+
+/* Somebody may begin to wait for the lock meanwhile. */
+static struct percpu_header *mapped;
+
+static void set_waiters(void)
+{
+	mapped->alloc_lock |= FUTEX_WAITERS;
+}
+
+static void locks_with_waiters_are_freed(void **state)
+{
+	struct percpu_region *r;
+
+	(void)state;
+	begin();
+	open_in(FIRST);
+	r = region;
+	mapped = header(0);
+	at_step = "stale: lock found";
+	happens = set_waiters;
+	open_in(SECOND);
+	expect_marked();
+	percpu_region_close(region);
+	percpu_region_close(r);
+}
+
+/* Two at once: the second waits for the first, and finds nothing to do. It must not hit a
+ * lock that was taken meanwhile, though its holder has the id of the one before. */
+static pid_t second_pid;
+
+static int open_and_hold(void *arg)
+{
+	struct percpu_region *r;
+
+	(void)arg;
+	__atomic_store_n(reached, 1, __ATOMIC_RELEASE);
+	test_child_require(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r) == 0, "open");
+	__atomic_store_n(&r->first->header->alloc_lock, NOBODY, __ATOMIC_RELEASE);
+	__atomic_store_n(reached, 2, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void let_second_open(void)
+{
+	second_pid = test_fork(open_and_hold, NULL);
+	for (int i = 0; i < 100 && __atomic_load_n(reached, __ATOMIC_ACQUIRE) < 2; i++)
+		test_sleep_us(1000);
+}
+
+static void two_at_once(void **state)
+{
+	static const char *const steps[] = { "stale: to be locked", "stale: lock found",
+					     "stale: lock marked", "stale: all marked" };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		begin();
+		at_step = steps[i];
+		happens = let_second_open;
+		open_in(SECOND);
+		assert_null(at_step);
+		assert_int_equal(test_wait(second_pid, 30), 0);
+		expect_locks(NOBODY, FUTEX_OWNER_DIED, FUTEX_OWNER_DIED);
+		percpu_region_close(region);
+	}
+}
+
+static void die(void)
+{
+	raise(SIGKILL);
+}
+
+static int open_to_die(void *arg)
+{
+	struct percpu_region *r;
+
+	at_step = arg;
+	happens = die;
+	boot = SECOND;
+	return percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r) + 1;
+}
+
+static void killed_between(void **state)
+{
+	static const char *const steps[] = { "stale: to be locked", "stale: lock found",
+					     "stale: lock marked", "stale: all marked" };
+	pid_t pid;
+
+	(void)state;
+	if (!percpu_status()->robust)
+		test_skip("locks are not taken over here");
+	for (unsigned i = 0; i < 4; i++) {
+		begin();
+		pid = test_fork(open_to_die, (void *)(uintptr_t)steps[i]);
+		assert_int_equal(test_wait(pid, 30), SIGKILL);
+		open_in(SECOND);
+		assert_int_equal(header(0)->lock_boot, SECOND);
+		expect_marked();
+		expect_working();
+		percpu_region_close(region);
+	}
+}
+
+/* The machine went down while locks were marked. */
+static void down_between(void **state)
+{
+	(void)state;
+	begin();
+	open_in(FIRST);
+	header(0)->settler.boot = FIRST >> 32;
+	header(0)->settler.lock = NOBODY;
+	percpu_region_close(region);
+	open_in(SECOND);
+	assert_int_equal(header(0)->settler.boot, SECOND >> 32);
+	expect_marked();
+	expect_working();
+	percpu_region_close(region);
+}
+
+/* Who marks locks is stopped: others go on without, and it marks none any more. */
+static void who_is_stopped_keeps_nobody(void **state)
+{
+	(void)state;
+	begin();
+	open_in(FIRST);
+	header(0)->settler.boot = SECOND >> 32;
+	header(0)->settler.lock = NOBODY;
+	percpu_region_close(region);
+	open_in(SECOND);
+	assert_int_equal(header(0)->lock_boot, 0);
+	expect_stale();
+	percpu_region_close(region);
+}
+
+static void expect_ring_locks(uint32_t value)
+{
+	assert_int_equal(percpu_ring_at(ring, 0)->consumer, value);
+	assert_int_equal(percpu_ring_at(ring, lane)->lock, value);
+	assert_int_equal(percpu_ring_at(ring, lane)->consumer, value);
+}
+
+static void rings_of_an_earlier_boot(void **state)
+{
+	struct percpu_ring_reader *reader;
+	struct percpu_ring_record record;
+	uint64_t key;
+
+	(void)state;
+	for (unsigned by_root = 0; by_root < 2; by_root++) {
+		begin();
+		open_in(FIRST);
+		key = percpu_region_root(region, 1);
+		assert_int_equal(percpu_ring_attach(region, key, &ring), 0);
+		expect_ring_locks(NOBODY);
+		percpu_ring_detach(ring);
+		percpu_region_close(region);
+		open_in(SECOND);
+		if (by_root)
+			assert_int_equal(percpu_ring_open(region, 1, 0, 0, &ring), 0);
+		else
+			assert_int_equal(percpu_ring_attach(region, key, &ring), 0);
+		assert_int_equal(percpu_ring_control(ring)->lock_boot, SECOND);
+		expect_ring_locks(FUTEX_OWNER_DIED);
+		assert_int_equal(put_locked(2), 0);
+		assert_int_equal(percpu_ring_reader_create(ring, PERCPU_RING_ALL, 0, &reader), 0);
+		assert_int_equal(percpu_ring_read(reader, &record), 0);
+		assert_int_equal(percpu_ring_read(reader, &record), 0);
+		percpu_ring_reader_destroy(reader);
+		percpu_ring_detach(ring);
+		percpu_region_close(region);
+	}
+}
+
+static void rings_of_who_knows_no_boot(void **state)
+{
+	(void)state;
+	begin();
+	open_in(0);
+	assert_int_equal(percpu_ring_open(region, 1, 0, 0, &ring), 0);
+	assert_int_equal(percpu_ring_control(ring)->lock_boot, 0);
+	percpu_ring_detach(ring);
+	percpu_region_close(region);
+	open_in(SECOND);
+	assert_int_equal(percpu_ring_open(region, 1, 0, 0, &ring), 0);
+	assert_int_equal(percpu_ring_control(ring)->lock_boot, SECOND);
+	expect_ring_locks(NOBODY);
+	percpu_ring_detach(ring);
+	percpu_region_close(region);
+}
+
+static int prepare(void **state)
+{
+	(void)state;
+	test_tier();
+	test_pin(0, test_cpu(0));
+	reached = test_share(sizeof(*reached));
+	snprintf(path, sizeof(path), "%s", test_path("file"));
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(locks_of_an_earlier_boot_are_free),
+		cmocka_unit_test(locks_of_this_boot_stay),
+		cmocka_unit_test(readers_change_nothing),
+		cmocka_unit_test(who_knows_no_boot_is_safe),
+		cmocka_unit_test(who_knows_no_boot_comes_between),
+		cmocka_unit_test(locks_with_waiters_are_freed),
+		cmocka_unit_test(two_at_once),
+		cmocka_unit_test(killed_between),
+		cmocka_unit_test(down_between),
+		cmocka_unit_test(who_is_stopped_keeps_nobody),
+		cmocka_unit_test(rings_of_an_earlier_boot),
+		cmocka_unit_test(rings_of_who_knows_no_boot),
+	};
+
+	return cmocka_run_group_tests(tests, prepare, test_remove_paths);
+}
