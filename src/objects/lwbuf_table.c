@@ -282,6 +282,14 @@ static struct seen_window find_old_window(const struct percpu_lwbufs *f, unsigne
 	return oldest;
 }
 
+/* A CPU, the n-th next to this one: on one side and on the other in turn. */
+static unsigned cpu_near(const struct percpu_lwbufs *f, unsigned here, unsigned n)
+{
+	unsigned far = (n + 1) / 2;
+
+	return (n % 2 != 0 ? here + far : here + f->cpus - far) % f->cpus;
+}
+
 /* A window of another CPU that shows the page. */
 static struct seen_window find_elsewhere(const struct percpu_lwbufs *f, unsigned here,
 					 uint64_t page)
@@ -291,7 +299,7 @@ static struct seen_window find_elsewhere(const struct percpu_lwbufs *f, unsigned
 	int way;
 
 	for (unsigned n = 1; n < f->cpus && n <= ELSEWHERE && seen.word == 0; n++) {
-		seen.cpu = (here + n) % f->cpus;
+		seen.cpu = cpu_near(f, here, n);
 		way = find_tag(set_at(f, seen.cpu, set), page + 1);
 		if (way < 0)
 			continue;
