@@ -207,18 +207,18 @@ int percpu_histogram_to_otlp(const struct percpu_histogram_snapshot *s, uint64_t
 		return -EINVAL;
 	if (find_filled(s, &first, &last)) {
 		do {
-			if (by > s->schema)
+			if (room == 0 || by > s->schema)
 				return -ENOSPC;
 			low = folded(native(s, first), by);
 			o.n = (size_t)(folded(native(s, last), by) - low) + 1;
 		} while (o.n > room && ++by != 0);
 		o.offset = low - 1; /* theirs are numbered by the lower bound */
-	}
-	for (size_t i = 0; i < o.n; i++)
-		counts[i] = 0;
-	for (uint32_t b = 0; b < s->n - 1; b++) {
-		if (b != 0 && s->bucket[b].count != 0)
+		for (size_t i = 0; i < o.n; i++)
+			counts[i] = 0;
+		for (uint32_t b = first; b <= last; b++)
 			counts[folded(native(s, b), by) - low] += s->bucket[b].count;
+	}
+	for (uint32_t b = 0; b < s->n - 1; b++) {
 		o.count += s->bucket[b].count;
 		o.sum += s->bucket[b].sum;
 	}
