@@ -29,7 +29,7 @@
 #define RING_ROOT 5 /* the next one has another, which keeps its records */
 #define CELL_ROOT 7 /* a cell of 24 bytes */
 #define DOUBLES_ROOT 8
-#define HISTOGRAM_ROOT 10
+#define HISTOGRAM_ROOT 13
 #define STOP "fuzz: "
 
 /* What can be replaced: words of the header, of a control block, of the bias lane, of
@@ -594,9 +594,9 @@ static uint64_t interesting(uint64_t *random, uint64_t now)
 	case 4:
 		return -((r >> 8) % 4096);
 	case 5:
-		return keys[(r >> 8) % 9] + ((r >> 16) % 1024) * 8;
+		return keys[(r >> 8) % 14] + ((r >> 16) % 1024) * 8;
 	case 6: /* a kind, a chunk, and an offset */
-		return (r >> 8) % 10 << PERCPU_KEY_KIND_SHIFT |
+		return (r >> 8) % 16 << PERCPU_KEY_KIND_SHIFT |
 		       (one + ((r >> 16) % 8 == 0)) << PERCPU_KEY_CHUNK_SHIFT |
 		       (r >> 24) % (2 * (uint64_t)PERCPU_LANE_SIZE);
 	case 7:

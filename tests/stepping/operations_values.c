@@ -14,9 +14,18 @@ static struct percpu_fcounter *fcounter;
 static struct percpu_fcounter_array *farray;
 static struct percpu_gauge *gauge;
 static struct percpu_fgauge *fgauge;
+static struct percpu_histogram *histogram, *tick_histogram;
+static struct percpu_histogram_snapshot *seen, *seen_ticks;
 
 void stepping_make_values(struct percpu_region *r)
 {
+	struct percpu_histogram_options o = { .size = sizeof(o), .min = 1, .max = 8 };
+
+	assert_int_equal(percpu_histogram_create_in(r, &o, &histogram), 0);
+	o.ticks_per_unit = 1;
+	assert_int_equal(percpu_histogram_create_in(r, &o, &tick_histogram), 0);
+	assert_int_equal(percpu_histogram_snapshot_create(histogram, &seen), 0);
+	assert_int_equal(percpu_histogram_snapshot_create(tick_histogram, &seen_ticks), 0);
 	assert_int_equal(percpu_fcounter_create_in(r, &fcounter), 0);
 	assert_int_equal(percpu_fcounter_array_create_in(r, 2, &farray), 0);
 	assert_int_equal(percpu_gauge_create_in(r, &gauge), 0);
@@ -93,6 +102,58 @@ static struct model_result run_fgauge_sub(const struct model_case *c)
 				      MODEL_UNSET };
 }
 
+/* Observations are all of 3. Another one may come between. */
+static uint64_t observations(const struct percpu_histogram *h)
+{
+	struct percpu_histogram_snapshot *s = h == histogram ? seen : seen_ticks;
+
+	return percpu_histogram_fetch(h, 0, s) == 0 && s->sum == 3 * (double)s->count ? s->count :
+											UINT64_MAX;
+}
+
+static struct model_result one_more(const struct percpu_histogram *h, uint64_t before)
+{
+	uint64_t grown = observations(h) - before;
+
+	return (struct model_result){ grown != 1 && grown != 2, MODEL_UNSET };
+}
+
+static struct model_result run_record(const struct model_case *c)
+{
+	uint64_t before = observations(histogram);
+
+	(void)c;
+	percpu_histogram_record_call(histogram, 3);
+	return one_more(histogram, before);
+}
+
+static struct model_result run_record_at(const struct model_case *c)
+{
+	uint64_t before = observations(histogram);
+
+	(void)c;
+	percpu_histogram_record_at_call(histogram, 0, 3);
+	return one_more(histogram, before);
+}
+
+static struct model_result run_record_ticks(const struct model_case *c)
+{
+	uint64_t before = observations(tick_histogram);
+
+	(void)c;
+	percpu_histogram_record_ticks_call(tick_histogram, 3);
+	return one_more(tick_histogram, before);
+}
+
+static struct model_result run_record_ticks_at(const struct model_case *c)
+{
+	uint64_t before = observations(tick_histogram);
+
+	(void)c;
+	percpu_histogram_record_ticks_at_call(tick_histogram, 0, 3);
+	return one_more(tick_histogram, before);
+}
+
 bool stepping_read_values(const struct stepping_operation *o, struct model_lane *out)
 {
 	if (o->run == run_fcounter || o->run == run_fcounter_call)
@@ -119,5 +180,9 @@ const struct stepping_operation stepping_values[] = {
 	{ "gauge, dec", MEMORY_PRIVATE, MODEL_ADD, run_gauge_dec },
 	{ "gauge of doubles, add", MEMORY_SUMS, MODEL_ADD_WHOLE, run_fgauge_add },
 	{ "gauge of doubles, sub", MEMORY_SUMS, MODEL_ADD_WHOLE, run_fgauge_sub },
+	{ "histogram", MEMORY_PRIVATE, MODEL_ADD, run_record },
+	{ "histogram of an array", MEMORY_PRIVATE, MODEL_ADD, run_record_at },
+	{ "histogram of ticks", MEMORY_PRIVATE, MODEL_ADD, run_record_ticks },
+	{ "histogram of ticks of an array", MEMORY_PRIVATE, MODEL_ADD, run_record_ticks_at },
 	{ NULL, MEMORY_SUMS, MODEL_ADD_WHOLE, NULL },
 };

@@ -20,7 +20,7 @@
 #include "../support.h"
 
 #define MAX_INSTRUCTIONS 256
-#define MAX_RECORDS 128
+#define MAX_RECORDS 256
 #define TRIES 100
 #define APPROACH 4 /* instructions before a sequence */
 

@@ -37,7 +37,7 @@
 #define PC_AFTER 0
 #endif
 
-#define MAX_POINTS 128
+#define MAX_POINTS 256
 #define SECONDS 30
 
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION

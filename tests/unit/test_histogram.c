@@ -414,6 +414,7 @@ static void layouts_are_told_by_the_file(void **state)
 	assert_int_equal(found->low, -1);
 	assert_int_equal(found->high, 9);
 	percpu_histogram_record_at(found, 1, 3);
+	percpu_histogram_detach(found);
 	assert_int_equal(percpu_region_open(test_path("region"), 0, NULL, &reader), 0);
 	assert_int_equal(percpu_histogram_attach(reader, percpu_histogram_key(h), &read), 0);
 	percpu_histogram_record_at(read, 1, 3);
