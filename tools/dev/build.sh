@@ -77,7 +77,7 @@ bench()
 	case $1 in
 	objcache) mapfile -t wanted < <(missing "${peers_of_objcache[@]}") ;;
 	ring) mapfile -t wanted < <(missing "${peers_of_ring[@]}") ;;
-	fcounter | gauge) mapfile -t wanted < <(missing "${peers_of_values[@]}") ;;
+	fcounter | gauge | histogram) mapfile -t wanted < <(missing "${peers_of_values[@]}") ;;
 	esac
 	fetch "${wanted[@]}"
 	# Looks again each time for what has been installed to measure against.

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * histogram.cc - the benchmark of histogram.h: records beside adds to counters, and beside
+ * what others make histograms with; reading.
+ *
+ * usage: histogram [--json FILE] [--benchmark_...]
+ */
+#include <atomic>
+#include <cstdio>
+#include <memory>
+
+#ifdef HAVE_PROMETHEUS
+#include <prometheus/histogram.h>
+#endif
+
+#include <percpu/histogram.h>
+
+#include "cells.h"
+
+#define RECORD "percpu_histogram_record"
+#define TICKS "percpu_histogram_record_ticks"
+#define ATOMIC "std::atomic buckets and sum"
+#define PROMETHEUS "prometheus-cpp Histogram"
+
+/* Latencies of some octaves, loaded so that the compiler does not know their buckets. */
+static volatile const double in_seconds[cells] = { 1.1e-6, 3.7e-6, 2.2e-5, 9.9e-5,
+						   4.1e-4, 1.3e-3, 2.9e-2, 0.17 };
+static volatile const uint64_t in_ns[cells] = { 1100,	3700,	 22000,	   99000,
+						410000, 1300000, 29000000, 170000000 };
+
+template <class Value> struct on_histogram {
+	static inline percpu_histogram *histogram;
+	static inline percpu_histogram_snapshot *snapshot;
+	const percpu_histogram *const h = histogram;
+
+	static void make()
+	{
+		percpu_histogram_options o = {};
+
+		o.size = sizeof(o);
+		o.ticks_per_unit = Value::ticks_per_unit;
+		if (histogram)
+			return;
+		must(percpu_histogram_create(&o, &histogram), "a histogram");
+		must(percpu_histogram_snapshot_create(histogram, &snapshot), "a snapshot");
+	}
+	static void reset()
+	{
+		must(percpu_histogram_zero(histogram, 0), "a reset");
+	}
+	static uint64_t total()
+	{
+		must(percpu_histogram_fetch(histogram, 0, snapshot), "a snapshot");
+		return snapshot->count;
+	}
+};
+
+struct of_doubles {
+	static constexpr uint64_t ticks_per_unit = 0;
+};
+struct of_ticks {
+	static constexpr uint64_t ticks_per_unit = 1000000000;
+};
+
+struct record : on_histogram<of_doubles> {
+	[[gnu::always_inline]] void add(unsigned i)
+	{
+		percpu_histogram_record(h, in_seconds[i]);
+	}
+};
+
+struct record_ticks : on_histogram<of_ticks> {
+	[[gnu::always_inline]] void add(unsigned i)
+	{
+		percpu_histogram_record_ticks(h, in_ns[i]);
+	}
+};
+
+/* What programs have of their own: a bucket per octave, found by its bits, and a sum. */
+struct atomic_record {
+	static inline std::atomic<uint64_t> bucket[64];
+	static inline std::atomic<double> sum;
+
+	static void reset()
+	{
+		for (auto &b : bucket)
+			b = 0;
+	}
+	static uint64_t total()
+	{
+		uint64_t all = 0;
+
+		for (auto &b : bucket)
+			all += b;
+		return all;
+	}
+	[[gnu::always_inline]] void add(unsigned i)
+	{
+		double old = sum.load(std::memory_order_relaxed);
+
+		bucket[63 - __builtin_clzll(in_ns[i])].fetch_add(1, std::memory_order_relaxed);
+		while (!sum.compare_exchange_weak(old, old + in_seconds[i],
+						  std::memory_order_relaxed))
+			;
+	}
+};
+
+#ifdef HAVE_PROMETHEUS
+struct prometheus_record {
+	static inline std::unique_ptr<prometheus::Histogram> histogram;
+
+	static void reset()
+	{
+		histogram = std::make_unique<prometheus::Histogram>(
+			prometheus::Histogram::BucketBoundaries{ 1e-6, 1e-5, 5e-5, 1e-4, 5e-4, 1e-3,
+								 5e-3, .01, .025, .05, .1, .25, .5,
+								 1, 10 });
+	}
+	static uint64_t total()
+	{
+		return histogram->Collect().histogram.sample_count;
+	}
+	[[gnu::always_inline]] void add(unsigned i)
+	{
+		histogram->Observe(in_seconds[i]);
+	}
+};
+#endif
+
+static void register_tiers()
+{
+	measure<counter_add>(ADD);
+	measure<record>(RECORD);
+	measure<record_ticks>(TICKS);
+}
+
+template <class C> static void measure_patterns(const std::string &name)
+{
+	measure<C, in_turn>(name + IN_TURN);
+	measure<C, amid_work>(name + AMID_WORK);
+}
+
+static void register_all()
+{
+	measure_patterns<counter_add>(ADD);
+	measure_patterns<record>(RECORD);
+	measure_patterns<record_ticks>(TICKS);
+	measure<hidden_cpu<counter_add>>("fallback: " ADD);
+	measure<hidden_cpu<record>>("fallback: " RECORD);
+	measure<atomic_record>(ATOMIC);
+	measure_patterns<atomic_record>(ATOMIC);
+#ifdef HAVE_PROMETHEUS
+	measure<prometheus_record>(PROMETHEUS);
+	measure_patterns<prometheus_record>(PROMETHEUS);
+#endif
+	record::make();
+	measure_call("percpu_histogram_fetch, 240 buckets", [] { return record::total(); });
+}
+
+static void print_all(const results &r)
+{
+	print_rows(r, "One record, ns, CPU time per thread: median (best)",
+		   { ADD, RECORD, TICKS, ATOMIC, PROMETHEUS, ADD IN_TURN, RECORD IN_TURN,
+		     TICKS IN_TURN, ATOMIC IN_TURN, PROMETHEUS IN_TURN, "fallback: " ADD,
+		     "fallback: " RECORD });
+	print_rows(r, "The same amid other work, whose time is included",
+		   { ADD AMID_WORK, RECORD AMID_WORK, TICKS AMID_WORK, ATOMIC AMID_WORK,
+		     PROMETHEUS AMID_WORK });
+	print_rows(r, "Reading", { "percpu_histogram_fetch, 240 buckets" });
+	for (std::string tier : { " (tier cpu)", " (tier shared)" })
+		print_rows(r, ("The lower tiers:" + tier).c_str(),
+			   { ADD + tier, RECORD + tier, TICKS + tier });
+}
+
+int main(int argc, char **argv)
+{
+	report all("histogram", argc, argv);
+
+	register_tiers();
+	if (all.lower_tier()) {
+		all.run();
+		return 0;
+	}
+	fprintf(stderr, "histogram: measuring, for about a minute ...\n");
+	register_all();
+#ifndef HAVE_PROMETHEUS
+	all.skip(PROMETHEUS, "prometheus-cpp is not installed");
+#endif
+	all.run();
+	all.run_tier("cpu");
+	all.run_tier("shared");
+	print_all(all.rows);
+	all.add_aim("a record of a double to an add, amid other work", 2.5,
+		    all.rows.ratio(RECORD AMID_WORK, 1, ADD AMID_WORK, 1));
+	all.add_aim("a record of ticks to an add, amid other work", 2.5,
+		    all.rows.ratio(TICKS AMID_WORK, 1, ADD AMID_WORK, 1));
+#ifdef HAVE_PROMETHEUS
+	all.add_aim("a record of a double to one of prometheus-cpp", 0.167,
+		    all.rows.ratio(RECORD, 1, PROMETHEUS, 1));
+	all.add_aim("the same, 8 buckets in turn", 0.167,
+		    all.rows.ratio(RECORD IN_TURN, 1, PROMETHEUS IN_TURN, 1));
+#endif
+	all.print_sections();
+	return all.finish();
+}
