@@ -141,7 +141,7 @@ int percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double 
 {
 	uint64_t rank;
 	uint32_t b = 0;
-	double exact;
+	volatile double exact; /* x87 registers would keep more digits than a double has */
 
 	if (!is_possible(s) || ret == NULL || !(q >= 0 && q <= 1))
 		return -EINVAL;
@@ -207,7 +207,7 @@ int percpu_histogram_to_otlp(const struct percpu_histogram_snapshot *s, uint64_t
 		return -EINVAL;
 	if (find_filled(s, &first, &last)) {
 		do {
-			if (room == 0 || by > s->schema)
+			if (counts == NULL || by > s->schema)
 				return -ENOSPC;
 			low = folded(native(s, first), by);
 			o.n = (size_t)(folded(native(s, last), by) - low) + 1;

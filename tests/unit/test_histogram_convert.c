@@ -69,7 +69,7 @@ static double ratio(uint32_t buckets)
 /* p / 1000 * n_seen, rounded up, as the library does it. */
 static size_t rank_of(int p)
 {
-	double exact = p / 1000.0 * (double)n_seen;
+	volatile double q = p / 1000.0, exact = q * (double)n_seen; /* no digits of x87 */
 	size_t rank = (size_t)exact;
 
 	return rank + ((double)rank < exact);
