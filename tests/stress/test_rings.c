@@ -103,7 +103,9 @@ static void start_and_kill(struct percpu_ring_reader *reader, uint64_t *random)
 	memset(last, 0, sizeof(last));
 	for (int i = 0; i < WORKERS; i++)
 		pid[i] = test_fork(work, &works[i]);
-	while (!__atomic_load_n(&works[0].put, __ATOMIC_RELAXED))
+	/* The others may have filled the rings before the first one comes to put. */
+	while (__atomic_load_n(&works[0].put, __ATOMIC_RELAXED) == 0 &&
+	       __atomic_load_n(&works[0].refused, __ATOMIC_RELAXED) == 0)
 		test_sleep_us(50);
 	end = test_now() + test_random(random) % 5000000;
 	do
