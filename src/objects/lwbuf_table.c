@@ -32,6 +32,10 @@
 #define CANDIDATES 8 /* windows to compare for the one that was freed longest ago */
 #define NEAR_SETS 32 /* to look for so many */
 #define ELSEWHERE 16 /* CPUs in whose tables a page is looked for */
+/* A window was left behind if it was not used for so many times as many misses as there may be
+ * windows. Where threads on two CPUs use twice as many pages as there are windows, a page comes
+ * again after some three times as many: windows that are in use there are not to be exchanged. */
+#define LEFT_BEHIND 8
 
 static uint64_t tag_of(uint64_t word)
 {
@@ -342,7 +346,8 @@ struct percpu_window *percpu_window_move(const struct percpu_lwbufs *f, uint64_t
 	struct seen_window seen = find_elsewhere(f, cpu_here(f), page);
 	uint64_t age = __atomic_load_n(&f->clock, __ATOMIC_RELAXED) - seen.freed;
 
-	if (seen.word == 0 || age <= __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED))
+	if (seen.word == 0 ||
+	    age <= LEFT_BEHIND * __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED))
 		return NULL;
 	return take_from(f, seen.cpu, seen.at, seen.word);
 }
