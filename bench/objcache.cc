@@ -20,38 +20,15 @@
 #include <memory>
 
 #include <percpu/calls.h>
-#include <percpu/percpu.h>
 
-#include "report.h"
+#include "objcache.h"
 
 static constexpr unsigned batches[] = { 1, 32, 200 };
-static constexpr unsigned pairs = 200; /* of get and put in an iteration, at least */
-static constexpr size_t size = 64;     /* bytes of an object */
 
 #define OBJCACHE "objcache"
 #define CALLED "objcache, called"
 #define LIMITED "objcache, limit not reached"
 #define GLIBC "malloc"
-
-struct cache {
-	percpu_objcache *oc;
-
-	explicit cache(const percpu_objcache_options *o = nullptr, size_t bytes = size)
-	{
-		must(percpu_objcache_create("bench", bytes, o, &oc), "an object cache");
-	}
-	void *get()
-	{
-		void *obj;
-
-		must(percpu_objcache_get(oc, 0, &obj), "an object");
-		return obj;
-	}
-	void put(void *obj)
-	{
-		percpu_objcache_put(oc, obj);
-	}
-};
 
 /* As languages do that cannot inline C. */
 struct called_cache : cache {
@@ -59,8 +36,7 @@ struct called_cache : cache {
 	{
 		void *obj;
 
-		must(percpu_objcache_get_call(oc, 0, &obj), "an object");
-		return obj;
+		return percpu_objcache_get_call(oc, 0, &obj) == 0 ? obj : nullptr;
 	}
 	void put(void *obj)
 	{
@@ -216,11 +192,6 @@ template <> void sessions_of<loaded>::drop(void *p)
 	release(p);
 }
 
-static std::string row_name(const std::string &what, unsigned batch)
-{
-	return what + text(", %u at a time", batch);
-}
-
 static std::string passed_name(const std::string &what)
 {
 	return what + ", passed on";
@@ -229,25 +200,6 @@ static std::string passed_name(const std::string &what)
 static std::string session_name(const std::string &what)
 {
 	return what + ", constructed";
-}
-
-template <class C> static void run(benchmark::State &state, C &c, unsigned batch)
-{
-	pinned here(state.thread_index());
-	std::vector<void *> objects(batch);
-	benchmark::DoNotOptimize(objects.data());
-	unsigned rounds = (pairs + batch - 1) / batch;
-
-	percpu_seq_attach();
-	for (auto _ : state)
-		for (unsigned round = 0; round < rounds; round++) {
-			for (unsigned i = 0; i < batch; i++)
-				objects[i] = c.get();
-			benchmark::ClobberMemory();
-			for (unsigned i = 0; i < batch; i++)
-				c.put(objects[i]);
-		}
-	state.counters["ops"] = double(state.iterations()) * rounds * batch;
 }
 
 /* Between two threads. */
@@ -408,10 +360,12 @@ int main(int argc, char **argv)
 	start_with_room_for_tls(argv);
 	report all("objcache", argc, argv);
 
-	fprintf(stderr, "objcache: measuring, for about half a minute ...\n");
+	fprintf(stderr, "objcache: measuring, for about two minutes ...\n");
 	register_all(all);
+	register_ways();
 	all.run();
 	print(all.rows);
+	print_ways(all.rows);
 	add_aims(all);
 	all.print_sections();
 	return all.finish();

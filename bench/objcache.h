@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * objcache.h - what the parts of the benchmark of object caches share.
+ *
+ * objcache.cc measures caches beside allocators, and runs and prints everything.
+ * objcache_ways.cc measures what the library does beside what it could do otherwise.
+ */
+#ifndef BENCH_OBJCACHE_H
+#define BENCH_OBJCACHE_H
+
+#include <string>
+#include <vector>
+
+#include <percpu/percpu.h>
+
+#include "report.h"
+
+constexpr unsigned pairs = 200; /* of get and put in an iteration, at least */
+constexpr size_t size = 64;	/* bytes of an object */
+
+struct cache {
+	percpu_objcache *oc;
+
+	explicit cache(const percpu_objcache_options *o = nullptr, size_t bytes = size)
+	{
+		must(percpu_objcache_create("bench", bytes, o, &oc), "an object cache");
+	}
+	/* As malloc: NULL if there is none. */
+	void *get()
+	{
+		void *obj;
+
+		return percpu_objcache_get(oc, 0, &obj) == 0 ? obj : nullptr;
+	}
+	void put(void *obj)
+	{
+		percpu_objcache_put(oc, obj);
+	}
+};
+
+inline std::string row_name(const std::string &what, unsigned batch)
+{
+	return what + text(", %u at a time", batch);
+}
+
+template <class C> void run(benchmark::State &state, C &c, unsigned batch)
+{
+	pinned here(state.thread_index());
+	std::vector<void *> objects(batch);
+	benchmark::DoNotOptimize(objects.data());
+	unsigned rounds = (pairs + batch - 1) / batch;
+
+	percpu_seq_attach();
+	for (auto _ : state)
+		for (unsigned round = 0; round < rounds; round++) {
+			for (unsigned i = 0; i < batch; i++)
+				objects[i] = c.get();
+			benchmark::ClobberMemory();
+			for (unsigned i = 0; i < batch; i++)
+				c.put(objects[i]);
+		}
+	state.counters["ops"] = double(state.iterations()) * rounds * batch;
+}
+
+void register_ways();
+void print_ways(const results &r);
+
+#endif
