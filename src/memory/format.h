@@ -67,7 +67,6 @@ struct percpu_header {
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_header) == 168 + 3 * 1024 + 8 + 24 + 512 + 24, "file layout");
-_Static_assert(PERCPU_REGION_ROOTS <= 16, "a root is in the 4 bits that a key has for its kind");
 _Static_assert(offsetof(struct percpu_header, root) == 40, "file layout");
 _Static_assert(offsetof(struct percpu_header, atomic_lanes) == 168, "file layout");
 _Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic words");
@@ -75,15 +74,19 @@ _Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic wo
 #define PERCPU_MAGIC 0x31557043726550ffULL /* bytes: ff P e r C p U 1 */
 
 /* Files of another major number are refused. docs/format.md says what a minor one may add. */
-#define PERCPU_FORMAT_MAJOR 4
-#define PERCPU_FORMAT_MINOR 2
+#define PERCPU_FORMAT_MAJOR 5
+#define PERCPU_FORMAT_MINOR 0
 #define PERCPU_FORMAT ((uint32_t)PERCPU_FORMAT_MINOR << 16 | PERCPU_FORMAT_MAJOR)
 
 /* A key has the offset in the lane in its lowest bits, then the index of the chunk + 1, and
  * an enum percpu_kind in its highest bits. */
 #define PERCPU_KEY_CHUNK_SHIFT 40
-#define PERCPU_KEY_KIND_SHIFT 60
+#define PERCPU_KEY_KIND_SHIFT 56
 #define PERCPU_KEY_PLACE ((UINT64_C(1) << PERCPU_KEY_KIND_SHIFT) - 1) /* all but the kind */
+#define PERCPU_KEY_CHUNKS ((1 << (PERCPU_KEY_KIND_SHIFT - PERCPU_KEY_CHUNK_SHIFT)) - 1)
+
+_Static_assert(PERCPU_REGION_ROOTS <= 1 << (64 - PERCPU_KEY_KIND_SHIFT),
+	       "percpu_header.creation has a root where a key has its kind");
 
 /** What a key leads to. */
 enum percpu_kind {

@@ -274,6 +274,7 @@ static inline struct percpu_chunk *percpu_region_lookup(const struct percpu_regi
 
 /** The most chunks that a file can have. */
 #define PERCPU_MAX_FILE_CHUNKS 4096
+_Static_assert(PERCPU_MAX_FILE_CHUNKS <= PERCPU_KEY_CHUNKS, "keys of all chunks");
 
 /** Set *ret to the private region that single counters and small objects are in. Returns 0
  *  or -errno. */

@@ -10,8 +10,6 @@
 #include "memory.h"
 #include "stale.h"
 
-#define MAX_CHUNKS 65536
-
 static struct percpu_region *regions;	     /* the process lock protects it */
 static struct percpu_region *default_region; /* changed under the process lock */
 
@@ -61,7 +59,9 @@ int percpu_region_new(bool shared, bool writable, size_t lane_size, uint32_t cpu
 	r->writable = writable;
 	r->lane_size = lane_size;
 	r->cpus = cpus;
-	r->capacity = !percpu_region_is_zone(r) ? 1 : shared ? PERCPU_MAX_FILE_CHUNKS : MAX_CHUNKS;
+	r->capacity = 1;
+	if (percpu_region_is_zone(r))
+		r->capacity = shared ? PERCPU_MAX_FILE_CHUNKS : PERCPU_KEY_CHUNKS;
 	*ret = r;
 	return 0;
 }

@@ -25,6 +25,7 @@ NUMBERS = {
     r"how many, up to (\d+) \|": "PERCPU_JOURNAL_WORDS",
     r"in chunk 0: (\d+) keys": "PERCPU_REGION_ROOTS",
     r"\| 0 to (\d+) \| offset in the lane": "PERCPU_KEY_CHUNK_SHIFT - 1",
+    r"\| 40 to (\d+) \| index of the chunk": "PERCPU_KEY_KIND_SHIFT - 1",
     r"\| (\d+) to 63 \| kind": "PERCPU_KEY_KIND_SHIFT",
     r"(\d+) array of counters": "PERCPU_KIND_ARRAY",
     r"(\d+) compact counters,": "PERCPU_KIND_COMPACT",

@@ -596,7 +596,7 @@ static uint64_t interesting(uint64_t *random, uint64_t now)
 	case 5:
 		return keys[(r >> 8) % 14] + ((r >> 16) % 1024) * 8;
 	case 6: /* a kind, a chunk, and an offset */
-		return (r >> 8) % 16 << PERCPU_KEY_KIND_SHIFT |
+		return (r >> 8) % 32 << PERCPU_KEY_KIND_SHIFT |
 		       (one + ((r >> 16) % 8 == 0)) << PERCPU_KEY_CHUNK_SHIFT |
 		       (r >> 24) % (2 * (uint64_t)PERCPU_LANE_SIZE);
 	case 7:

@@ -3,6 +3,7 @@
 #ifndef TESTS_UNIT_HOSTILE_FILE_H
 #define TESTS_UNIT_HOSTILE_FILE_H
 
+#include "memory/format.h"
 #include "../support.h"
 
 /* The header, as in src/memory/format.h; test_hostile.c checks it against a real one. */
@@ -17,7 +18,6 @@ enum {
 	ROOT = 40
 };
 enum { STARTS = 2216, ALLOC_LOCK = 3240, JOURNAL = 3248 };
-enum kind { CELL, ARRAY, COMPACT, STATS, COUNTER }; /* on top of a key */
 
 extern char path[128];
 extern char *image; /* a good file of two chunks */

@@ -23,6 +23,8 @@
 /* Use a region in every way that there is; only survival counts. */
 static void use(struct percpu_region *r, bool writable)
 {
+	const uint64_t array =
+		keys[0] % (PERCPU_KEY_PLACE + 1) + PERCPU_KIND_ARRAY * (PERCPU_KEY_PLACE + 1);
 	struct percpu_counter_array *a;
 	struct percpu_counter *c;
 	void *cell;
@@ -37,7 +39,7 @@ static void use(struct percpu_region *r, bool writable)
 			(void)percpu_counter_fetch_zero(c);
 		}
 	}
-	if (percpu_counter_array_attach(r, keys[0] | (uint64_t)ARRAY << 60, 1, &a) == 0) {
+	if (percpu_counter_array_attach(r, array, 1, &a) == 0) {
 		uint64_t all[64];
 
 		percpu_counter_array_fetch_all(a, all);
@@ -175,12 +177,15 @@ static void other_geometry_is_refused(void **state)
 	assert_int_equal(open_patched(MAGIC, 0, 8, true), -EBADMSG);
 	assert_int_equal(open_patched(VERSION, 0, 4, true), -EPROTO);
 	assert_int_equal(open_patched(VERSION, 1, 4, true), -EPROTO);
-	assert_int_equal(open_patched(VERSION, 3, 4, true), -EPROTO);
-	assert_int_equal(open_patched(VERSION, 5, 4, false), -EPROTO);
-	assert_int_equal(open_patched(VERSION, 5 | 1 << 16, 4, true), -EPROTO);
+	assert_int_equal(open_patched(VERSION, PERCPU_FORMAT_MAJOR - 1, 4, true), -EPROTO);
+	assert_int_equal(open_patched(VERSION, (PERCPU_FORMAT_MAJOR - 1) | 2 << 16, 4, false),
+			 -EPROTO);
+	assert_int_equal(open_patched(VERSION, PERCPU_FORMAT_MAJOR + 1, 4, false), -EPROTO);
+	assert_int_equal(open_patched(VERSION, (PERCPU_FORMAT_MAJOR + 1) | 1 << 16, 4, true),
+			 -EPROTO);
 	/* What a newer minor number adds is not looked at. */
-	assert_int_equal(open_patched(VERSION, 4 | 1 << 16, 4, true), 0);
-	assert_int_equal(open_patched(VERSION, 4 | 0xffff0000, 4, false), 0);
+	assert_int_equal(open_patched(VERSION, PERCPU_FORMAT_MAJOR | 1 << 16, 4, true), 0);
+	assert_int_equal(open_patched(VERSION, PERCPU_FORMAT_MAJOR | 0xffff0000, 4, false), 0);
 	assert_int_equal(open_patched(INDEX, 1, 4, true), -EBADMSG);
 	assert_int_equal(open_patched(STRIDE, stride + 64, 8, true), -EPROTO);
 	assert_int_equal(open_patched(STRIDE, stride - 64, 8, false), -EPROTO);

@@ -52,16 +52,17 @@ static int attach_compact(struct percpu_region *r, uint64_t key)
 	return 0;
 }
 
-static uint64_t key_of(enum kind kind, uint64_t offset)
+static uint64_t key_of(enum percpu_kind kind, uint64_t offset)
 {
-	return (uint64_t)kind << 60 | UINT64_C(1) << 40 | offset;
+	return (uint64_t)kind << PERCPU_KEY_KIND_SHIFT | UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT |
+	       offset;
 }
 
 static int attach_stats(struct percpu_region *r, uint64_t key, unsigned flags)
 {
 	const size_t words = 8, banks = flags ? 192 : 64; /* a control as if it were there */
-	uint64_t *control =
-		percpu_region_at(r, key ^ key_of(STATS, 0) ^ key_of(CELL, 0), 2 * banks);
+	uint64_t *control = percpu_region_at(
+		r, key ^ key_of(PERCPU_KIND_STATS, 0) ^ key_of(PERCPU_KIND_CELL, 0), 2 * banks);
 	uint64_t out[8];
 	struct percpu_stats *s;
 	int e;
@@ -84,7 +85,7 @@ static int attach_stats(struct percpu_region *r, uint64_t key, unsigned flags)
 }
 
 /* A key to what seems to be an allocation of that size, in the lane full of cells. */
-static uint64_t pretend(int fd, enum kind kind, uint64_t offset, size_t size)
+static uint64_t pretend(int fd, enum percpu_kind kind, uint64_t offset, size_t size)
 {
 	static const char nothing[PERCPU_LANE_SIZE / 64];
 	const uint64_t edges[2] = { offset / 8, (offset + size) / 8 };
@@ -109,7 +110,8 @@ static int follow_roots(void *arg)
 	(void)arg;
 	for (unsigned i = 0; i < 130; i++) {
 		uint64_t offset = i < 65 ? i : PERCPU_LANE_SIZE - 256 + i;
-		uint64_t key = pretend(fd, COUNTER, offset, 8), room = PERCPU_LANE_SIZE - offset;
+		uint64_t key = pretend(fd, PERCPU_KIND_COUNTER, offset, 8),
+			 room = PERCPU_LANE_SIZE - offset;
 		bool aligned = offset % 64 == 0;
 		struct percpu_region *r;
 		struct percpu_counter *c;
@@ -123,15 +125,15 @@ static int follow_roots(void *arg)
 		test_child_require(e == (offset % 8 == 0 ? 0 : -ENOENT), "a counter");
 		if (e == 0)
 			percpu_counter_add(c, 1);
-		key = pretend(fd, ARRAY, offset, 64);
+		key = pretend(fd, PERCPU_KIND_ARRAY, offset, 64);
 		test_child_require(attach_array(r, key) == (aligned ? 0 : -ENOENT), "an array");
-		key = pretend(fd, COMPACT, offset, 64);
+		key = pretend(fd, PERCPU_KIND_COMPACT, offset, 64);
 		test_child_require(attach_compact(r, key) == (aligned ? 0 : -ENOENT), "a set");
-		key = pretend(fd, STATS, offset, 128);
+		key = pretend(fd, PERCPU_KIND_STATS, offset, 128);
 		test_child_require(attach_stats(r, key, 0) ==
 					   (aligned && room >= 128 ? 0 : -ENOENT),
 				   "objects");
-		key = pretend(fd, STATS, offset, 384);
+		key = pretend(fd, PERCPU_KIND_STATS, offset, 384);
 		test_child_require(attach_stats(r, key, PERCPU_STATS_WHOLE) ==
 					   (aligned && room >= 384 ? 0 : -ENOENT),
 				   "whole objects");
@@ -180,11 +182,33 @@ static void absurd_sizes_are_refused(void **state)
 	percpu_region_close(r);
 }
 
+/* All bits of the kind count, also those that no kind has set so far. */
+static void no_other_kind_will_do(void **state)
+{
+	struct percpu_counter_array *a = NULL;
+	struct percpu_region *r;
+	uint64_t place;
+
+	(void)state;
+	write_file(image, image_size);
+	assert_int_equal(percpu_region_open(path, 0, NULL, &r), 0);
+	place = keys[0] & PERCPU_KEY_PLACE;
+	for (unsigned kind = 0; kind <= UINT64_MAX >> PERCPU_KEY_KIND_SHIFT; kind++) {
+		uint64_t key = (uint64_t)kind << PERCPU_KEY_KIND_SHIFT | place;
+
+		assert_int_equal(percpu_counter_array_attach(r, key, 1, &a),
+				 kind == PERCPU_KIND_ARRAY ? 0 : -ENOENT);
+	}
+	percpu_counter_array_detach(a);
+	percpu_region_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(roots_of_any_alignment_do_not_crash),
 		cmocka_unit_test(absurd_sizes_are_refused),
+		cmocka_unit_test(no_other_kind_will_do),
 	};
 
 	return cmocka_run_group_tests(tests, make_image, drop_image);

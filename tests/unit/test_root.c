@@ -326,17 +326,40 @@ static void losers_keep_nothing(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* Units behind the lane have no bits. Where those of "used" would be are those of "starts",
+ * which cells have set; and behind these is the lock, which is the id of the thread that
+ * settles: so there seems to be an allocation. */
+static void nothing_behind_the_lane_is_freed(void **state)
+{
+	const unsigned bit = (unsigned)__builtin_ctz((unsigned)gettid());
+	void *cell[32], *next;
+
+	(void)state;
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &region), 0);
+	for (int i = 0; i < 32; i++)
+		assert_int_equal(percpu_region_alloc(region, 8, 8, &cell[i]), 0);
+	region->first->header->creation =
+		UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT | (PERCPU_LANE_SIZE + 8 * bit);
+	assert_int_equal(percpu_region_alloc(region, 8, 8, &next), 0);
+	for (int i = 0; i < 32; i++)
+		assert_int_equal(percpu_region_free(region, cell[i], 8), 0);
+	percpu_region_close(region);
+	assert_int_equal(unlink(path), 0);
+}
+
 /* Nonsense is not believed, and is gone then. */
 static void damaged_notes_harm_nobody(void **state)
 {
-	static const uint64_t notes[] = {
+	const uint64_t chunk = UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT;
+	const uint64_t notes[] = {
 		UINT64_MAX,
 		1,
-		UINT64_C(1) << 40 | PERCPU_LANE_SIZE,
-		UINT64_C(1) << 40 | (PERCPU_LANE_SIZE - 8),
-		UINT64_C(1) << 40 | 16,
-		UINT64_C(3) << 40,
-		UINT64_C(9) << 60 | UINT64_C(1) << 40 | UINT64_C(0xffffffffff),
+		chunk | PERCPU_LANE_SIZE,
+		chunk | (PERCPU_LANE_SIZE - 8),
+		chunk | 16,
+		3 * chunk,
+		UINT64_C(9) << PERCPU_KEY_KIND_SHIFT | chunk | (chunk - 1),
+		UINT64_C(200) << PERCPU_KEY_KIND_SHIFT | chunk | (PERCPU_LANE_SIZE - 8),
 	};
 	struct percpu_counter_array *a;
 	void *cell;
@@ -516,6 +539,7 @@ int main(void)
 		cmocka_unit_test(objects_that_were_at_a_root_stay),
 		cmocka_unit_test(slow_creators_keep_their_cells),
 		cmocka_unit_test(losers_keep_nothing),
+		cmocka_unit_test(nothing_behind_the_lane_is_freed),
 		cmocka_unit_test(damaged_notes_harm_nobody),
 		cmocka_unit_test(half_a_region_is_not_seen),
 		cmocka_unit_test(files_that_come_and_go_are_opened),
