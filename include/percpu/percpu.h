@@ -22,6 +22,8 @@
 #include <percpu/local.h>
 #include <percpu/lwbuf.h>
 #include <percpu/objcache.h>
+#include <percpu/owned.h>
+#include <percpu/owner.h>
 #include <percpu/region.h>
 #include <percpu/ring.h>
 #include <percpu/seq.h>

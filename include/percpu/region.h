@@ -11,8 +11,8 @@
  * Programs find each other's objects at the region's roots; percpu_counter_array_open()
  * and its like create what is not there yet. docs/recipes.md has whole programs.
  *
- * A region keeps no file descriptor open: a program may close all that it has, drop the
- * right to open the file, or run without /proc.
+ * A region keeps no file descriptor open, unless it is told to (PERCPU_REGION_OWNERS): a
+ * program may close all that it has, drop the right to open the file, or run without /proc.
  *
  * Processes that allocate in the same file take turns under a robust lock in it. Nobody
  * waits longer than a second for the same holder. Counting, reading and forking do not
@@ -116,6 +116,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_create(const struct percpu_region
 #define PERCPU_REGION_WRITE 0x1
 /** For percpu_region_open(), with PERCPU_REGION_WRITE: create the file if there is none. */
 #define PERCPU_REGION_CREATE 0x2
+/** For percpu_region_open() and percpu_region_open_fd(): keep a descriptor of the file, with
+ *  O_CLOEXEC, which owners (owner.h) need, also those who only ask for them. */
+#define PERCPU_REGION_OWNERS 0x4
 
 /**
  * Create a region in a new file, which other processes may open. The file

@@ -20,6 +20,7 @@
 #include <percpu/percpu.h>
 
 #include "kernel.h"
+#include "process.h"
 
 /* libatomic would do 64-bit atomics with locks, which other processes do not take. */
 #ifndef __GCC_HAVE_SYNC_COMPARE_AND_SWAP_8
@@ -134,6 +135,7 @@ enum percpu_fork_order {
 	PERCPU_FORK_OBJCACHE_CHECKS, /* the debug checks of object caches */
 	PERCPU_FORK_PROCESS,	     /* the process lock */
 	PERCPU_FORK_REGIONS,	     /* has no lock of the process */
+	PERCPU_FORK_OWNERS,	     /* likewise: the process lock protects their list */
 	PERCPU_FORK_POOLS,	     /* the queue of each pool */
 	PERCPU_FORK_RINGS,	     /* likewise: the process lock protects their list */
 	PERCPU_FORK_DEPOTS,	     /* the shelves of each depot */

@@ -102,6 +102,8 @@ int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size,
 
 	if (!k->shared)
 		return 0;
+	if (cpu_size == 0)
+		return reserve_lane(k, 2 * (size_t)k->cpus, offset, size);
 	for (uint32_t lane = 0; lane < k->cpus && r == 0; lane++)
 		r = reserve_lane(k, lane, offset, cpu_size);
 	if (r == 0)

@@ -92,30 +92,25 @@ static int open_temporary(const char *path, mode_t mode, char **ret_name)
 	return fd;
 }
 
-int percpu_region_create_file(const char *path, const struct percpu_region_options *o,
-			      struct percpu_region **ret)
+/* Create the file with checked options. No pthread_cancel() takes effect meanwhile. */
+static int create_file(const char *path, unsigned flags, const struct percpu_region_options *o,
+		       struct percpu_region **ret)
 {
-	struct percpu_region_options opt;
 	struct percpu_region *r;
 	char *name = NULL;
-	int fd, e, cancel;
+	int fd, e;
 
-	if (path == NULL || ret == NULL)
-		return -EINVAL;
-	e = check_file_options(o, &opt);
-	if (e != 0)
-		return e;
-	cancel = percpu_defer_cancel();
-	fd = open_temporary(path, opt.mode, &name);
-	if (fd < 0) {
-		percpu_restore_cancel(cancel);
+	fd = open_temporary(path, o->mode, &name);
+	if (fd < 0)
 		return fd;
-	}
-	e = create_in_file(fd, &opt, &r);
+	e = create_in_file(fd, o, &r);
 	PERCPU_STEP("region: made");
-	if (e == 0 && link(name, path) != 0) {
-		e = percpu_errno();
-		percpu_region_close(r);
+	if (e == 0) {
+		e = flags & PERCPU_REGION_OWNERS ? percpu_descriptor_keep(r, fd, true) : 0;
+		if (e == 0 && link(name, path) != 0)
+			e = percpu_errno();
+		if (e != 0)
+			percpu_region_close(r);
 	}
 	PERCPU_STEP("region: named");
 	if (e == 0)
@@ -123,6 +118,22 @@ int percpu_region_create_file(const char *path, const struct percpu_region_optio
 	unlink(name);
 	free(name);
 	close(fd);
+	return e;
+}
+
+int percpu_region_create_file(const char *path, const struct percpu_region_options *o,
+			      struct percpu_region **ret)
+{
+	struct percpu_region_options opt;
+	int e, cancel;
+
+	if (path == NULL || ret == NULL)
+		return -EINVAL;
+	e = check_file_options(o, &opt);
+	if (e != 0)
+		return e;
+	cancel = percpu_defer_cancel();
+	e = create_file(path, 0, &opt, ret);
 	percpu_restore_cancel(cancel);
 	return e;
 }
@@ -184,8 +195,10 @@ static int read_header(int fd, struct percpu_header *ret, uint32_t *ret_capacity
 	return 0;
 }
 
-static int open_region(int fd, bool writable, struct percpu_region **ret)
+/* If fresh is set, fd is not the program's. */
+static int open_region(int fd, unsigned flags, bool fresh, struct percpu_region **ret)
 {
+	const bool writable = flags & PERCPU_REGION_WRITE;
 	uint32_t certain = 0;
 	int cpus = percpu_possible_cpus(&certain), e;
 	struct percpu_header h = { .cpus = 0 }; /* set for analyzers, as is capacity */
@@ -203,30 +216,35 @@ static int open_region(int fd, bool writable, struct percpu_region **ret)
 		return e;
 	if (capacity < r->capacity)
 		r->capacity = capacity;
+	e = flags & PERCPU_REGION_OWNERS ? percpu_descriptor_keep(r, fd, fresh) : 0;
+	if (e != 0) {
+		percpu_region_drop(r);
+		return e;
+	}
 	return percpu_region_begin(r, fd, true, ret);
 }
 
 int percpu_region_open_fd(int fd, unsigned flags, struct percpu_region **ret)
 {
-	const bool writable = flags & PERCPU_REGION_WRITE;
 	int e, cancel;
 
-	if (ret == NULL || (flags & ~PERCPU_REGION_WRITE))
+	if (ret == NULL || (flags & ~(PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS)))
 		return -EINVAL;
-	e = check_access(fd, writable);
+	e = check_access(fd, flags & PERCPU_REGION_WRITE);
 	if (e != 0)
 		return e;
 	cancel = percpu_defer_cancel(); /* pread(2) is a cancellation point */
-	e = open_region(fd, writable, ret);
+	e = open_region(fd, flags, false, ret);
 	percpu_restore_cancel(cancel);
 	return e;
 }
 
-static int open_file(const char *path, bool writable, struct percpu_region **ret)
+static int open_file(const char *path, unsigned flags, struct percpu_region **ret)
 {
+	const int access = flags & PERCPU_REGION_WRITE ? O_RDWR : O_RDONLY;
 	/* O_NONBLOCK, because the file may be a pipe. */
-	int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
-	int e = fd >= 0 ? open_region(fd, writable, ret) : percpu_errno();
+	int fd = open(path, access | O_CLOEXEC | O_NONBLOCK);
+	int e = fd >= 0 ? open_region(fd, flags, true, ret) : percpu_errno();
 
 	if (fd >= 0)
 		close(fd);
@@ -235,18 +253,18 @@ static int open_file(const char *path, bool writable, struct percpu_region **ret
 
 /* Try several times: another process may create the file when this one has not found it,
  * and remove it when this one could not create it. */
-static int open_or_create(const char *path, const struct percpu_region_options *o,
+static int open_or_create(const char *path, unsigned flags, const struct percpu_region_options *o,
 			  struct percpu_region **ret)
 {
 	int e = -EEXIST;
 
 	for (int try = 0; try < OPEN_TRIES && e == -EEXIST; try++) {
 		PERCPU_STEP("region: to be opened");
-		e = open_file(path, true, ret);
+		e = open_file(path, flags, ret);
 		if (e != -ENOENT)
 			return e;
 		PERCPU_STEP("region: not there");
-		e = percpu_region_create_file(path, o, ret);
+		e = create_file(path, flags, o, ret);
 	}
 	return e;
 }
@@ -259,13 +277,13 @@ int percpu_region_open(const char *path, unsigned flags, const struct percpu_reg
 	int e, cancel;
 
 	if (path == NULL || ret == NULL || (creates && !writable) ||
-	    (flags & ~(PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)))
+	    (flags & ~(PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS)))
 		return -EINVAL;
 	e = creates ? check_file_options(o, &opt) : 0;
 	if (e != 0)
 		return e;
 	cancel = percpu_defer_cancel();
-	e = creates ? open_or_create(path, o, ret) : open_file(path, writable, ret);
+	e = creates ? open_or_create(path, flags, &opt, ret) : open_file(path, flags, ret);
 	percpu_restore_cancel(cancel);
 	return e;
 }

@@ -101,6 +101,8 @@ enum percpu_kind {
 	PERCPU_KIND_FGAUGE,
 	PERCPU_KIND_LATEST,
 	PERCPU_KIND_HISTOGRAM,
+	PERCPU_KIND_OWNERS,
+	PERCPU_KIND_OWNED,
 };
 
 /** Bytes of each lane that a compact counter takes. It uses a cell of 4 bytes in a CPU lane,
@@ -160,6 +162,65 @@ struct percpu_histogram_control {
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_histogram_control) == 64, "file layout");
+
+/** A process's slot. */
+struct percpu_owner_slot {
+	uint64_t word;	  /* how often it was taken, times 2; odd: it is free */
+	uint64_t started; /* struct percpu_identity: of the owner, or of the last one */
+	uint64_t space;
+	uint32_t pid;
+	uint32_t locked; /* 1: the owner has locked the slot's byte; 0: it could not */
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_owner_slot) == 32, "file layout");
+
+#define PERCPU_OWNER_BLOCKS 64 /* at most, of owners, and of the shares of a gauge */
+#define PERCPU_OWNER_SLOTS 64  /* in each */
+
+/** The control block of owners, in the bias lane at the key. */
+struct percpu_owners_control {
+	uint32_t lock; /* robust lock of those who take and leave slots */
+	uint32_t unused;
+	uint64_t block[PERCPU_OWNER_BLOCKS]; /* keys of slots in the bias lane; 0: none yet */
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_owners_control) == 520, "file layout");
+
+/** The control block of an owned gauge, in the bias lane at the key. */
+struct percpu_owned_control {
+	uint64_t owners;		     /* their key */
+	uint32_t rule;			     /* enum percpu_owned_rule */
+	uint32_t number;		     /* enum percpu_owned_number */
+	uint64_t block[PERCPU_OWNER_BLOCKS]; /* keys of shares in the bias lane; 0: none yet */
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_owned_control) == 528, "file layout");
+
+/** What an owned gauge counts in. */
+enum percpu_owned_number {
+	PERCPU_OWNED_INTEGER,
+	PERCPU_OWNED_DOUBLE,
+	PERCPU_OWNED_PAIRS = 0x100, /* or'ed to it: value and time change by one instruction */
+};
+
+/** What one slot has in a gauge: the present owner's value, and what all before left. */
+struct percpu_owned_account {
+	uint64_t value;
+	uint64_t when; /* the most recent: CLOCK_REALTIME when value was set, in ns; doubles of
+			* other rules: a value that an add has left; nothing depends on it */
+	uint64_t left;
+	uint64_t left_when; /* that of left; other rules: 1 if left is there, or 0 */
+} PERCPU_ALIGNED_WORD;
+
+/** A slot's share. turn says which account is valid; the other one is filled in for the
+ *  next owner before turn changes. */
+struct percpu_owned_shares {
+	uint64_t turn[PERCPU_OWNER_SLOTS]; /* how often the slot had been taken, times 2, and
+					      the number of the valid account; 0: no share */
+	struct percpu_owned_account account[PERCPU_OWNER_SLOTS][2];
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_owned_shares) == 4608, "file layout");
 
 /** What each change adds to bank: more than any distance of banks. */
 #define PERCPU_STATS_FLIP (UINT64_C(1) << 40)

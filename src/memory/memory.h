@@ -6,6 +6,7 @@
 #define PERCPU_MEMORY_H
 
 #include "../cpu/cpu.h"
+#include "descriptor.h"
 #include "format.h"
 
 /* chunk.c: one mapping of lanes, and the arithmetic on them */
@@ -88,7 +89,8 @@ int percpu_chunk_read_header(const struct percpu_chunk *k, struct percpu_header 
 int percpu_chunk_format(struct percpu_chunk *k);
 
 /** Reserve size bytes in all lanes that adds may touch, but cpu_size of them in the CPU
- *  lanes, so that no store finds the file system full. Returns 0 or -errno. */
+ *  lanes, so that no store finds the file system full. If cpu_size is 0, only the bias lane
+ *  is going to be touched. Returns 0 or -errno. */
 int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size, size_t size);
 
 /** Return the sum, set it and return what it was, or add atomically, at an offset; as
@@ -254,6 +256,7 @@ struct percpu_region {
 	bool writable;
 	size_t lane_size;
 	uint32_t cpus;
+	struct percpu_descriptor file; /* kept for owners */
 };
 
 /** percpu_region_chunk() for a region of default geometry. */
@@ -345,7 +348,7 @@ int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind
 			 size_t align, void **ret);
 
 /** As percpu_region_alloc(), but only the first cpu_size bytes of the CPU lanes are going to
- *  be touched. */
+ *  be touched; if it is 0, nothing but the bias lane. */
 int percpu_region_alloc_narrow(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
 			       void **ret);
 
@@ -417,6 +420,13 @@ int percpu_block_open(struct percpu_region *r, unsigned root, struct percpu_plan
 
 /** Return the key of the object with this handle; 0 if it is NULL or in private memory. */
 uint64_t percpu_block_key(const void *handle, enum percpu_kind kind);
+
+/** Return where the object begins in the bias lane. */
+static inline char *percpu_block_bias(const struct percpu_block *b)
+{
+	return percpu_chunk_lane(b->chunk, 2 * (size_t)b->chunk->cpus,
+				 (size_t)(b->base - b->chunk->base));
+}
 
 /** Free the object and its handle; NULL is fine. */
 void percpu_block_destroy(void *handle);

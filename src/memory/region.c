@@ -19,6 +19,7 @@ static struct percpu_region *default_region; /* changed under the process lock *
 static void region_mend_in_child(void)
 {
 	for (struct percpu_region *r = regions; r != NULL; r = r->next) {
+		percpu_descriptor_renew(r);
 		if (r->shared)
 			continue;
 		for (uint32_t i = 0; i < r->n; i++)
@@ -55,6 +56,7 @@ int percpu_region_new(bool shared, bool writable, size_t lane_size, uint32_t cpu
 
 	if (r == NULL)
 		return -ENOMEM;
+	r->file.fd = -1;
 	r->shared = shared;
 	r->writable = writable;
 	r->lane_size = lane_size;
@@ -70,6 +72,7 @@ void percpu_region_drop(struct percpu_region *r)
 {
 	struct percpu_chunk_table *t, *older;
 
+	percpu_descriptor_drop(r);
 	for (uint32_t i = 0; i < r->n; i++)
 		percpu_chunk_unmap(r->chunks->at[i]);
 	if (r->spare != NULL)

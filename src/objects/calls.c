@@ -218,6 +218,11 @@ void percpu_histogram_record_ticks_at_call(const struct percpu_histogram *h, siz
 	percpu_histogram_record_ticks_at(h, i, ticks);
 }
 
+int percpu_owned_gauge_add_call(struct percpu_owned_gauge *g, int64_t n)
+{
+	return percpu_owned_gauge_add(g, n);
+}
+
 int percpu_ring_put_call(const struct percpu_ring *r, const void *src, size_t size)
 {
 	return percpu_ring_put(r, src, size);

@@ -143,6 +143,20 @@ def rings(lib):
     lib.same(results, [0, -22, -90], "put one, nothing, and too much")
 
 
+def shares(lib):
+    """Gauges of owners, in a file."""
+    with tempfile.NamedTemporaryFile() as file:
+        name = f"{file.name}.owners".encode()
+    region = lib.make("percpu_region_open", name, 7, None)
+    os.unlink(name)
+    owners = lib.make("percpu_owners_create_in", region)
+    gauge = lib.make("percpu_owned_gauge_create_in", owners, 0)
+    lib.same([lib.call("percpu_owned_gauge_add", gauge, i64(n)) for n in (5, -2)], [0, 0], "add")
+    level = i64()
+    assert lib.so.percpu_owned_gauge_fetch(gauge, 1, c.byref(level)) == 0
+    lib.same(level.value, 3, "level")
+
+
 def buffers(lib):
     """Write buffers."""
     wbuf = lib.make("percpu_wbuf_create", None)
@@ -260,7 +274,7 @@ def try_all(source, work, late):
         return f"not exported: {sorted(lacking)}"
     try:
         parts = (counters, doubles, statistics, words, lists, rings, buffers, objects, windows)
-        for part in (*parts, gauges, histograms, rest):
+        for part in (*parts, gauges, histograms, shares, rest):
             part(lib)
     except AssertionError as wrong:
         return str(wrong)

@@ -254,6 +254,30 @@ AT(percpu_zone_stats, requests, 64, 56, 56);
 AT(percpu_zone_stats, failures, 72, 64, 64);
 AT(percpu_zone_stats, waits, 80, 72, 72);
 
+SIZE(percpu_owner_info, 24, 24, 24);
+AT(percpu_owner_info, id, 0, 0, 0);
+AT(percpu_owner_info, started, 8, 8, 8);
+AT(percpu_owner_info, pid, 16, 16, 16);
+AT(percpu_owner_info, alive, 20, 20, 20);
+
+SIZE(percpu_owned, 48, 24, 24);
+AT(percpu_owned, block, 0, 0, 0);
+AT(percpu_owned, mine, 40, 20, 20);
+
+SIZE(percpu_owned_gauge, 48, 24, 24);
+AT(percpu_owned_gauge, owned, 0, 0, 0);
+
+SIZE(percpu_owned_fgauge, 48, 24, 24);
+AT(percpu_owned_fgauge, owned, 0, 0, 0);
+
+SIZE(percpu_owned_value, 40, 40, 40);
+AT(percpu_owned_value, id, 0, 0, 0);
+AT(percpu_owned_value, when, 8, 8, 8);
+AT(percpu_owned_value, value, 16, 16, 16);
+AT(percpu_owned_value, fvalue, 24, 24, 24);
+AT(percpu_owned_value, pid, 32, 32, 32);
+AT(percpu_owned_value, alive, 36, 36, 36);
+
 SIZE(percpu_fence_report, 1040, 1040, 1036);
 AT(percpu_fence_report, fenced, 0, 0, 0);
 AT(percpu_fence_report, unfenced, 4, 4, 4);

@@ -21,7 +21,7 @@
 
 #include <percpu/percpu.h>
 
-#include "objects/objects.h"
+#include "objects/owner.h"
 
 #define CPUS 2 /* or as many as there are */
 #define N 5
@@ -30,10 +30,12 @@
 #define CELL_ROOT 7 /* a cell of 24 bytes */
 #define DOUBLES_ROOT 8
 #define HISTOGRAM_ROOT 13
+#define OWNERS_ROOT 14
 #define STOP "fuzz: "
 
 /* What can be replaced: words of the header, of a control block, of the bias lane, of
- * anything; the length of the file; and cells of doubles, in the first lane or the last. */
+ * anything; the length of the file; and cells of doubles, in the first lane or the last; owners, and
+ * what they have in gauges. */
 enum field {
 	HEADER,
 	ROOT,
@@ -49,6 +51,10 @@ enum field {
 	ANYWHERE,
 	LENGTH,
 	DOUBLES,
+	OWNERS,
+	SLOT,
+	OWNED,
+	SHARES,
 	FIELDS,
 };
 
@@ -124,9 +130,44 @@ static void check_block(struct percpu_region *r, const void *base, size_t size)
 	const struct percpu_chunk *k = percpu_region_chunk(r, base);
 	size_t offset;
 
-	must(k != NULL, "an object is in no chunk");
+	if (k == NULL) {
+		must(false, "an object is in no chunk");
+		return;
+	}
 	offset = (size_t)((const char *)base - k->base);
 	must(offset <= k->lane_size && size <= k->lane_size - offset, "an object leaves its lane");
+}
+
+static uint64_t owner_block;	/* keys of what the control blocks of owners, and of gauges, */
+static uint64_t owned_keys[2];	/* of gauges: integers; doubles, of which the most recent */
+static uint64_t owned_block[2]; /* lead to */
+
+/* A table of owners, this process one of them, with a share of two gauges. */
+static void make_owners(void)
+{
+	struct percpu_owned_fgauge *fgauge = NULL;
+	struct percpu_owned_gauge *gauge = NULL;
+	struct percpu_owners *o = NULL;
+	struct percpu_region *r = NULL;
+
+	must(percpu_region_open_fd(file, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, &r) == 0 &&
+		     percpu_owners_open(r, OWNERS_ROOT, &o) == 0 &&
+		     percpu_owned_gauge_create_in(o, PERCPU_OWNED_MIN, &gauge) == 0 &&
+		     percpu_owned_fgauge_create_in(o, PERCPU_OWNED_RECENT, &fgauge) == 0 &&
+		     percpu_owned_gauge_add(gauge, 3) == 0 &&
+		     percpu_owned_fgauge_set(fgauge, 4) == 0,
+	     "owners");
+	owned_keys[0] = percpu_owned_gauge_key(gauge);
+	owned_keys[1] = percpu_owned_fgauge_key(fgauge);
+	owner_block = ((struct percpu_owners_control *)percpu_block_bias(&o->block))->block[0];
+	owned_block[0] =
+		((struct percpu_owned_control *)percpu_block_bias(&gauge->owned.block))->block[0];
+	owned_block[1] =
+		((struct percpu_owned_control *)percpu_block_bias(&fgauge->owned.block))->block[0];
+	percpu_owned_gauge_detach(gauge);
+	percpu_owned_fgauge_detach(fgauge);
+	percpu_owners_detach(o);
+	percpu_region_close(r);
 }
 
 static void make_good_file(void)
@@ -174,6 +215,7 @@ static void make_good_file(void)
 			must(percpu_ring_put(ring, &has_bytes, n) == 0, "a record");
 		percpu_ring_detach(ring);
 	}
+	make_owners();
 	percpu_counter_array_add(a, 1, 5);
 	percpu_compact_add(c, 2, 7);
 	percpu_counter_add(single, 9);
@@ -221,6 +263,11 @@ static size_t first_ring(void)
 			break;
 	}
 	return PERCPU_HEAD + lane * (size_t)h->stride;
+}
+
+static size_t offset_of(uint64_t key)
+{
+	return bias_lane() + (key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1));
 }
 
 static size_t control_at(unsigned root)
@@ -277,6 +324,20 @@ static size_t place_of(const struct patch *p)
 	case DOUBLES:
 		at = control_at(DOUBLES_ROOT) - (p->unused % 2 ? 0 : bias_lane() - PERCPU_HEAD) +
 		     words * 2 % (N * sizeof(double));
+		break;
+	case OWNERS:
+		at = control_at(OWNERS_ROOT) + words % 32;
+		break;
+	case SLOT:
+		at = offset_of(owner_block) + words % (3 * sizeof(struct percpu_owner_slot));
+		break;
+	case OWNED:
+		at = offset_of(owned_keys[p->unused % 2]) + words % 32;
+		break;
+	case SHARES:
+		at = offset_of(owned_block[p->unused % 2]) +
+		     (words % 128 < 16 ? 0 : offsetof(struct percpu_owned_shares, account)) +
+		     words % 128;
 		break;
 	case LENGTH:
 	case FIELDS:
@@ -495,6 +556,56 @@ static void use_histogram(struct percpu_region *r, const struct input *in, uint6
 	percpu_histogram_detach(h);
 }
 
+static void use_owned(struct percpu_owners *o, const struct input *in, uint64_t key)
+{
+	struct percpu_owned_value values[2];
+	struct percpu_owned_fgauge *f;
+	struct percpu_owned_gauge *g;
+	size_t n = 0;
+	int64_t v;
+	double d;
+
+	if (percpu_owned_gauge_attach(o, key, &g) == 0) {
+		check_block(o->block.chunk->region, g->owned.block.base, g->owned.block.size);
+		refused += percpu_owned_gauge_fetch(g, PERCPU_OWNED_ALL, &v) != 0;
+		refused += percpu_owned_gauge_each(g, PERCPU_OWNED_LIVING, values, 2, &n) != 0;
+		must(n <= PERCPU_OWNERS_MAX, "more values than owners");
+		if (in->writable & 1)
+			refused += percpu_owned_gauge_add(g, 1) != 0;
+		refused += percpu_owned_gauge_fetch(g, PERCPU_OWNED_LIVING, &v) != 0;
+		if ((in->key_from & 1) != 0)
+			percpu_owned_gauge_destroy(g);
+		else
+			percpu_owned_gauge_detach(g);
+	}
+	if (percpu_owned_fgauge_attach(o, key, &f) == 0) {
+		refused += percpu_owned_fgauge_fetch(f, PERCPU_OWNED_ALL, &d) != 0;
+		refused += percpu_owned_fgauge_set(f, 5) != 0;
+		refused += percpu_owned_fgauge_each(f, PERCPU_OWNED_ALL, values, 2, &n) != 0;
+		percpu_owned_fgauge_detach(f);
+	}
+}
+
+static void use_owners(struct percpu_region *r, const struct input *in)
+{
+	struct percpu_owner_info list[2];
+	struct percpu_owners *o;
+
+	if (percpu_owners_attach(r, percpu_region_root(r, OWNERS_ROOT), &o) != 0)
+		return;
+	check_block(r, o->block.base, o->block.size);
+	must(percpu_owners_list(o, list, 2) <= PERCPU_OWNERS_MAX, "more owners than slots");
+	if ((in->actions & 1) == 0)
+		refused += percpu_owners_join(o) != 0;
+	for (unsigned i = 0; i < 2; i++)
+		use_owned(o, in, owned_keys[i]);
+	refused += percpu_owners_alive(o, percpu_owners_self(o)) == 0;
+	if ((in->key_from & 2) != 0)
+		percpu_owners_destroy(o);
+	else
+		percpu_owners_detach(o);
+}
+
 static void use_cells(struct percpu_region *r, const struct input *in, uint64_t key, size_t n)
 {
 	struct percpu_counter *c;
@@ -528,8 +639,11 @@ static void use_region(const struct input *in)
 	struct percpu_region *r;
 	uint64_t key;
 
-	if (percpu_region_open_fd(file, in->writable & 1 ? PERCPU_REGION_WRITE : 0, &r) != 0)
+	if (percpu_region_open_fd(
+		    file, PERCPU_REGION_OWNERS | (in->writable & 1 ? PERCPU_REGION_WRITE : 0),
+		    &r) != 0)
 		return;
+	use_owners(r, in);
 	for (unsigned root = 0; root < PERCPU_REGION_ROOTS; root++) {
 		key = percpu_region_root(r, root);
 		if (key == 0)

@@ -47,6 +47,12 @@ static void ends_do_nothing(void **state)
 	percpu_ring_destroy(NULL);
 	percpu_ring_detach(NULL);
 	percpu_ring_reader_destroy(NULL);
+	percpu_owners_destroy(NULL);
+	percpu_owners_detach(NULL);
+	percpu_owned_gauge_destroy(NULL);
+	percpu_owned_gauge_detach(NULL);
+	percpu_owned_fgauge_destroy(NULL);
+	percpu_owned_fgauge_detach(NULL);
 	percpu_wbuf_destroy(NULL);
 	assert_int_equal(percpu_zone_destroy(NULL), 0);
 	assert_int_equal(percpu_objcache_destroy(NULL), 0);
@@ -116,6 +122,9 @@ static void results_must_have_a_place(void **state)
 	assert_int_equal(percpu_ring_create_in(region, PERCPU_RING_MIN, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_ring_attach(region, 1, NULL), -EINVAL);
 	assert_int_equal(percpu_ring_open(region, 0, PERCPU_RING_MIN, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_owners_create_in(region, NULL), -EINVAL);
+	assert_int_equal(percpu_owners_attach(region, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_owners_open(region, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_wbuf_create(NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_lwbuf_create(0, NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_zone_create("null", 8, NULL, NULL), -EINVAL);
@@ -133,6 +142,9 @@ static void regions_are_needed(void **state)
 	struct percpu_stats *s = NULL;
 	struct percpu_ring *ring = NULL;
 	struct percpu_ring_reader *reader = NULL;
+	struct percpu_owners *owners = NULL;
+	struct percpu_owned_gauge *gauge = NULL;
+	struct percpu_owned_fgauge *fgauge = NULL;
 	void *cell = NULL;
 
 	(void)state;
@@ -158,6 +170,16 @@ static void regions_are_needed(void **state)
 	assert_int_equal(percpu_ring_attach(NULL, 1, &ring), -EINVAL);
 	assert_int_equal(percpu_ring_open(NULL, 0, PERCPU_RING_MIN, 0, &ring), -EINVAL);
 	assert_int_equal(percpu_ring_reader_create(NULL, 0, 0, &reader), -EINVAL);
+	assert_int_equal(percpu_owners_create_in(NULL, &owners), -EINVAL);
+	assert_int_equal(percpu_owners_attach(NULL, 1, &owners), -EINVAL);
+	assert_int_equal(percpu_owners_open(NULL, 0, &owners), -EINVAL);
+	assert_int_equal(percpu_owned_gauge_create_in(NULL, PERCPU_OWNED_SUM, &gauge), -EINVAL);
+	assert_int_equal(percpu_owned_gauge_open(NULL, 0, PERCPU_OWNED_SUM, &gauge), -EINVAL);
+	assert_int_equal(percpu_owned_gauge_attach(NULL, 1, &gauge), -EINVAL);
+	assert_int_equal(percpu_owned_fgauge_create_in(NULL, PERCPU_OWNED_SUM, &fgauge), -EINVAL);
+	assert_int_equal(percpu_owned_fgauge_open(NULL, 0, PERCPU_OWNED_SUM, &fgauge), -EINVAL);
+	assert_int_equal(percpu_owned_fgauge_attach(NULL, 1, &fgauge), -EINVAL);
+	assert_true(owners == NULL && gauge == NULL && fgauge == NULL);
 	assert_int_equal(percpu_region_alloc(NULL, 8, 8, &cell), -EINVAL);
 	assert_int_equal(percpu_region_free(NULL, &cell, 8), -EINVAL);
 	assert_int_equal(percpu_region_set_root(NULL, 0, 0, 1), -EINVAL);
@@ -208,6 +230,12 @@ static void nothing_is_read(void **state)
 	assert_int_equal(percpu_ring_key(NULL), 0);
 	assert_int_equal(percpu_ring_longest(NULL), 0);
 	assert_int_equal(percpu_ring_dropped(NULL), 0);
+	assert_int_equal(percpu_owners_key(NULL), 0);
+	assert_int_equal(percpu_owners_self(NULL), 0);
+	assert_int_equal(percpu_owners_alive(NULL, 1), 0);
+	assert_int_equal(percpu_owners_list(NULL, NULL, 0), 0);
+	assert_int_equal(percpu_owned_gauge_key(NULL), 0);
+	assert_int_equal(percpu_owned_fgauge_key(NULL), 0);
 	assert_int_equal(percpu_local_sum(NULL), 0);
 	assert_null(percpu_local_cell(NULL, 0));
 	assert_int_equal(out, 7);
@@ -223,9 +251,23 @@ static void nothing_is_done(void **state)
 	struct percpu_sfbuf_stats sfbuf_stats = { .used = 7 };
 	struct percpu_lwbuf b = { .page = 7 };
 	struct percpu_sfbuf *sf = NULL;
+	size_t found = 7;
+	int64_t n = 7;
+	double v = 7;
 	void *item = NULL;
 
 	(void)state;
+	assert_int_equal(percpu_owners_join(NULL), -EINVAL);
+	percpu_owners_leave(NULL);
+	assert_int_equal(percpu_owned_gauge_set(NULL, 1), -EINVAL);
+	assert_int_equal(percpu_owned_fgauge_set(NULL, 1), -EINVAL);
+	assert_int_equal(percpu_owned_fgauge_add(NULL, 1), -EINVAL);
+	assert_int_equal(percpu_owned_gauge_fetch(NULL, PERCPU_OWNED_ALL, &n), -EINVAL);
+	assert_int_equal(percpu_owned_fgauge_fetch(NULL, PERCPU_OWNED_ALL, &v), -EINVAL);
+	assert_int_equal(percpu_owned_gauge_each(NULL, PERCPU_OWNED_ALL, NULL, 0, &found), -EINVAL);
+	assert_int_equal(percpu_owned_fgauge_each(NULL, PERCPU_OWNED_ALL, NULL, 0, &found),
+			 -EINVAL);
+	assert_true(n == 7 && v == 7 && found == 7);
 	assert_int_equal(percpu_ring_read(NULL, &record), -EINVAL);
 	assert_int_equal(record.size, 7);
 	assert_int_equal(percpu_zone_cpus(NULL), 0);

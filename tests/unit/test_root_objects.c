@@ -133,7 +133,7 @@ static void mistakes_are_refused(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_region_open(path, PERCPU_REGION_CREATE, NULL, &r), -EINVAL);
-	assert_int_equal(percpu_region_open(path, CREATE | 4, NULL, &r), -EINVAL);
+	assert_int_equal(percpu_region_open(path, CREATE | 8, NULL, &r), -EINVAL);
 	assert_int_equal(percpu_region_open(path, CREATE, &bad, &r), -EINVAL);
 	assert_int_equal(percpu_region_open(path, CREATE, NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_region_open(NULL, CREATE, NULL, &r), -EINVAL);

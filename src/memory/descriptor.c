@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * descriptor.c - locks of the file, which the kernel drops when their holder ends, and which
+ * tell so in every PID namespace.
+ *
+ * A lock belongs to an open file (F_OFD_SETLK), which a child of fork has in common with its
+ * parent. So the child opens the file anew, by /proc/self/fd. Where it may not, it takes locks
+ * that belong to the process (F_SETLK) on the inherited descriptor; those are lost when the
+ * process closes any descriptor of the file.
+ *
+ * Who asks does so as a process (F_GETLK): then the kernel also reports locks of an open file
+ * that the asker has in common with the holder.
+ *
+ * Others may lock the byte to read, if they may read the file. That keeps the holder-to-be from
+ * its lock, and nobody takes it for that of a holder.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "memory.h"
+
+/* File offsets end at 2^63, and data far below 2^62. */
+#define FIRST_BYTE (UINT64_C(1) << 62)
+
+_Static_assert(PERCPU_MAX_FILE_CHUNKS *PERCPU_LONGEST_LANE <= FIRST_BYTE, "bytes of all chunks");
+
+static bool is_that_file(const struct percpu_descriptor *d, int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_dev == d->device && st.st_ino == d->inode;
+}
+
+/* Return the descriptor, or -EBADF if the program has closed it. */
+static int kept(const struct percpu_region *r)
+{
+	return r->file.fd >= 0 && is_that_file(&r->file, r->file.fd) ? r->file.fd : -EBADF;
+}
+
+/* Open the file that fd refers to once more. Returns a descriptor or -errno. */
+static int open_anew(const struct percpu_region *r, int fd)
+{
+	char path[32];
+	int copy;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	copy = open(path, (r->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+	if (copy < 0)
+		return percpu_errno();
+	if (!is_that_file(&r->file, copy)) {
+		close(copy);
+		return -EBADF;
+	}
+	return copy;
+}
+
+int percpu_descriptor_keep(struct percpu_region *r, int fd, bool fresh)
+{
+	struct stat st;
+	int copy = -EBADF;
+
+	if (fstat(fd, &st) != 0)
+		return percpu_errno();
+	r->file.device = st.st_dev;
+	r->file.inode = st.st_ino;
+	if (!fresh)
+		copy = open_anew(r, fd);
+	r->file.inherited = !fresh && copy < 0;
+	if (copy < 0)
+		copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (copy < 0)
+		return percpu_errno();
+	r->file.fd = copy;
+	return 0;
+}
+
+void percpu_descriptor_drop(struct percpu_region *r)
+{
+	if (kept(r) >= 0)
+		close(r->file.fd);
+	r->file.fd = -1;
+}
+
+void percpu_descriptor_renew(struct percpu_region *r)
+{
+	int fd = kept(r), saved = errno, copy;
+
+	if (fd >= 0) {
+		copy = open_anew(r, fd);
+		r->file.inherited = copy < 0;
+		if (copy >= 0) {
+			close(fd);
+			r->file.fd = copy;
+		}
+	}
+	errno = saved;
+}
+
+uint64_t percpu_descriptor_byte(const struct percpu_chunk *k, size_t offset)
+{
+	return FIRST_BYTE + k->index * PERCPU_LONGEST_LANE + offset;
+}
+
+static struct flock lock_of(short type, uint64_t byte)
+{
+	return (struct flock){
+		.l_type = type,
+		.l_whence = SEEK_SET,
+		.l_start = (off_t)byte,
+		.l_len = 1,
+	};
+}
+
+static int set_lock(const struct percpu_region *r, short type, uint64_t byte)
+{
+	struct flock l = lock_of(type, byte);
+	int fd = kept(r);
+
+	if (fd < 0)
+		return fd;
+	return fcntl(fd, r->file.inherited ? F_SETLK : F_OFD_SETLK, &l) == 0 ? 0 : percpu_errno();
+}
+
+int percpu_descriptor_lock(const struct percpu_region *r, uint64_t byte)
+{
+	int e = set_lock(r, F_WRLCK, byte);
+
+	return e == -EACCES ? -EAGAIN : e;
+}
+
+void percpu_descriptor_unlock(const struct percpu_region *r, uint64_t byte)
+{
+	(void)set_lock(r, F_UNLCK, byte);
+}
+
+int percpu_descriptor_locked(const struct percpu_region *r, uint64_t byte)
+{
+	struct flock l = lock_of(F_WRLCK, byte);
+	int fd = kept(r);
+
+	if (fd < 0)
+		return fd;
+	if (fcntl(fd, F_GETLK, &l) != 0)
+		return percpu_errno();
+	return l.l_type == F_WRLCK;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * owner.h - what the sources of owners and of owned gauges share among themselves.
+ */
+#ifndef PERCPU_OBJECTS_OWNER_H
+#define PERCPU_OBJECTS_OWNER_H
+
+#include <percpu/owned.h>
+
+#include "objects.h"
+
+/* owner.c, owner_slot.c */
+
+#define PERCPU_OWNERS_BITS 12 /* of an owner's number: its slot */
+
+_Static_assert(PERCPU_OWNERS_MAX == 1 << PERCPU_OWNERS_BITS &&
+		       PERCPU_OWNERS_MAX == PERCPU_OWNER_BLOCKS * PERCPU_OWNER_SLOTS,
+	       "slots");
+
+struct percpu_owned_handle;
+
+struct percpu_owners {
+	struct percpu_block block;
+	struct percpu_owners *next;	    /* of the process; the process lock protects it, */
+	struct percpu_owned_handle *gauges; /* and these */
+	uint64_t self;			    /* id, or 0; changed under the process lock */
+	bool leaving;			    /* likewise */
+	struct percpu_owner_slot *slots[PERCPU_OWNER_BLOCKS]; /* atomic; NULL: not looked up */
+	uint64_t bytes[PERCPU_OWNER_BLOCKS]; /* of the first of them; stored before */
+};
+
+/** A slot as it was at one moment. */
+struct percpu_owner_seen {
+	uint64_t word;
+	uint64_t started;
+	uint64_t space;
+	uint64_t byte;
+	uint32_t pid;
+	uint32_t locked;
+};
+
+/** Find the block of that size whose key is in the word, in the bias lane; if make is set and
+ *  the word is 0, make one. *ret_offset is its offset in the lanes. Returns 0, or -ENOENT if
+ *  there is none, or -errno. */
+int percpu_owner_block(struct percpu_region *r, uint64_t *word, size_t size, bool make, void **ret,
+		       struct percpu_chunk **ret_chunk, size_t *ret_offset);
+
+/** Look at a slot. Returns whether it is somebody's, dead or alive. */
+bool percpu_owner_look(struct percpu_owners *o, size_t slot, struct percpu_owner_seen *ret);
+
+/** Whether the owner that was seen lives. joining is 1 if the calling thread is joining. */
+bool percpu_owner_lives(struct percpu_owners *o, const struct percpu_owner_seen *seen,
+			unsigned joining);
+
+/** Take a slot. Returns 0 or -errno. */
+int percpu_owner_take(struct percpu_owners *o, uint64_t *ret_id);
+/** Free a block that percpu_owner_block() has made, if the key is one's. */
+void percpu_owner_free_block(struct percpu_region *r, uint64_t key, size_t size);
+
+void percpu_owner_give_back(struct percpu_owners *o, uint64_t id);
+
+/** Whether this process has that byte's slot, or, by more threads than those that the caller
+ *  knows to be joining, may have. */
+bool percpu_owner_is_ours(uint64_t byte);
+bool percpu_owner_joins(unsigned known);
+
+/** Return what this process is, as others know it. */
+struct percpu_identity percpu_owner_me(void);
+
+/* owned.c, owned_update.c, owned_read.c */
+
+#define OWNED_TRIES 1000 /* another process stores to turn, over and over */
+
+struct percpu_owned_handle {
+	struct percpu_owned owned;
+	struct percpu_owners *owners;
+	struct percpu_owned_handle *next; /* of the owners; the process lock protects it */
+	enum percpu_owned_rule rule;
+	uint32_t number;					 /* enum percpu_owned_number */
+	struct percpu_owned_shares *shares[PERCPU_OWNER_BLOCKS]; /* atomic; NULL: not looked up */
+	struct percpu_chunk *chunks[PERCPU_OWNER_BLOCKS];	 /* of these; stored before */
+};
+
+/** Return the shares of a block of slots, and *e = 0; or NULL, and *e = -errno. */
+struct percpu_owned_shares *percpu_owned_shares_of(struct percpu_owned_handle *h, size_t block,
+						   bool make, int *e);
+
+/** Where an account of a block that was looked up is in the lanes. */
+size_t percpu_owned_offset(const struct percpu_owned_handle *h, size_t block,
+			   const struct percpu_owned_account *a);
+
+/** Load the valid account. Returns its turn, or 0 if there is none, or -errno:
+ *  -ENOENT if the block of slots has none. */
+int64_t percpu_owned_load(struct percpu_owned_handle *h, size_t slot,
+			  struct percpu_owned_account *ret);
+
+/** Fold the value into *left, which is nothing yet if *is_there is not set, by a rule. */
+void percpu_owned_fold(const struct percpu_owned_handle *h, uint64_t value, uint64_t when,
+		       uint64_t *left, uint64_t *left_when);
+
+static inline double percpu_owned_double(uint64_t bits)
+{
+	double v;
+
+	__builtin_memcpy(&v, &bits, sizeof(v));
+	return v;
+}
+
+static inline uint64_t percpu_owned_bits(double v)
+{
+	uint64_t bits;
+
+	__builtin_memcpy(&bits, &v, sizeof(bits));
+	return bits;
+}
+
+#endif

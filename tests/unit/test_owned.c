@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_owned.c - owned gauges: the values of processes that live, that end, that are killed at
+ * each step, and whose slots others take over.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <percpu/calls.h>
+
+#include "../steps.h"
+#include "../support.h"
+
+#include "objects/owner.h"
+
+#define FLAGS (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS)
+#define ROOT 3
+#define WORKERS 4
+
+static struct percpu_region *region, *outside;
+static struct percpu_owners *owners, *asker;
+static struct percpu_owned_gauge *gauge;
+static struct percpu_owned_fgauge *fgauge;
+static uint32_t *stage;
+static const char *deadly;
+static void (*meanwhile)(void);
+
+void test_step(const char *name)
+{
+	void (*fn)(void) = meanwhile;
+
+	if (deadly == NULL || strcmp(name, deadly) != 0)
+		return;
+	if (fn != NULL) {
+		meanwhile = NULL;
+		deadly = NULL;
+		fn();
+		return;
+	}
+	__atomic_store_n(stage, 1, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+static int begin(void **state)
+{
+	static unsigned n;
+	char name[16];
+	const char *path;
+
+	(void)state;
+	stage = stage != NULL ? stage : test_share(sizeof(*stage));
+	*stage = 0;
+	deadly = NULL;
+	meanwhile = NULL;
+	snprintf(name, sizeof(name), "owned%u", n++);
+	path = test_path(name);
+	return percpu_region_open(path, FLAGS, NULL, &region) ||
+	       percpu_owners_open(region, 0, &owners) ||
+	       percpu_region_open(path, PERCPU_REGION_OWNERS, NULL, &outside) ||
+	       percpu_owners_open(outside, 0, &asker);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	percpu_owned_gauge_destroy(gauge);
+	percpu_owned_fgauge_destroy(fgauge);
+	gauge = NULL;
+	fgauge = NULL;
+	percpu_owners_detach(asker);
+	percpu_region_close(outside);
+	percpu_owners_destroy(owners);
+	percpu_region_close(region);
+	return 0;
+}
+
+static void make(enum percpu_owned_rule rule)
+{
+	assert_int_equal(percpu_owned_gauge_open(owners, ROOT, rule, &gauge), 0);
+}
+
+static void fmake(enum percpu_owned_rule rule)
+{
+	assert_int_equal(percpu_owned_fgauge_open(owners, ROOT + 1, rule, &fgauge), 0);
+}
+
+/* What everybody sees, also from outside. */
+static int64_t value(enum percpu_owned_of of)
+{
+	struct percpu_owned_gauge *seen;
+	int64_t here = 0, there = 0;
+
+	assert_int_equal(percpu_owned_gauge_attach(asker, percpu_owned_gauge_key(gauge), &seen), 0);
+	assert_int_equal(percpu_owned_gauge_fetch(gauge, of, &here), 0);
+	assert_int_equal(percpu_owned_gauge_fetch(seen, of, &there), 0);
+	percpu_owned_gauge_detach(seen);
+	assert_int_equal(here, there);
+	return here;
+}
+
+static double fvalue(enum percpu_owned_of of)
+{
+	double v = 0;
+
+	assert_int_equal(percpu_owned_fgauge_fetch(fgauge, of, &v), 0);
+	return v;
+}
+
+static void expect(int64_t living, int64_t all)
+{
+	assert_int_equal(value(PERCPU_OWNED_LIVING), living);
+	assert_int_equal(value(PERCPU_OWNED_ALL), all);
+}
+
+static int add_and_end(void *arg)
+{
+	return percpu_owned_gauge_add(gauge, (int64_t)(intptr_t)arg);
+}
+
+static int set_and_end(void *arg)
+{
+	return percpu_owned_gauge_set(gauge, (int64_t)(intptr_t)arg);
+}
+
+static int add_and_stay(void *arg)
+{
+	if (percpu_owned_gauge_add(gauge, (int64_t)(intptr_t)arg) != 0)
+		return 1;
+	__atomic_store_n(stage, 1, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+	return 0;
+}
+
+static pid_t start(int (*fn)(void *), intptr_t n)
+{
+	pid_t pid;
+
+	*stage = 0;
+	pid = test_fork(fn, (void *)n);
+	while (!__atomic_load_n(stage, __ATOMIC_ACQUIRE)) {
+		assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+		test_sleep_us(200);
+	}
+	return pid;
+}
+
+static void stop(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	test_wait(pid, 10);
+}
+
+static void shares_are_summed(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	expect(0, 0);
+	assert_int_equal(percpu_owned_gauge_add(gauge, 5), 0);
+	expect(5, 5);
+	assert_int_equal(percpu_owned_gauge_add_call(gauge, -7), 0);
+	expect(-2, -2);
+	pid = start(add_and_stay, 10);
+	expect(8, 8);
+	stop(pid);
+	expect(-2, 8);
+	test_in_child(add_and_end, (void *)100); /* in the same slot */
+	expect(-2, 108);
+	test_in_child(add_and_end, (void *)1000);
+	expect(-2, 1108);
+	percpu_owners_leave(owners);
+	expect(0, 1108);
+	assert_int_equal(percpu_owned_gauge_add(gauge, 1), 0);
+	expect(1, 1109);
+}
+
+static void shares_are_set(void **state)
+{
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	assert_int_equal(percpu_owned_gauge_set(gauge, 7), 0);
+	test_in_child(set_and_end, (void *)50);
+	expect(7, 57);
+	assert_int_equal(percpu_owned_gauge_set(gauge, -1), 0);
+	expect(-1, 49);
+	assert_int_equal(percpu_owned_gauge_add(gauge, 3), 0);
+	expect(2, 52);
+}
+
+static void least_and_greatest(void **state)
+{
+	int64_t v = 77;
+
+	(void)state;
+	make(PERCPU_OWNED_MIN);
+	assert_int_equal(percpu_owned_gauge_fetch(gauge, PERCPU_OWNED_ALL, &v), -ENODATA);
+	assert_int_equal(percpu_owned_gauge_fetch(gauge, PERCPU_OWNED_LIVING, &v), -ENODATA);
+	assert_int_equal(v, 77);
+	assert_int_equal(percpu_owned_gauge_set(gauge, 5), 0);
+	expect(5, 5);
+	test_in_child(set_and_end, (void *)9);
+	expect(5, 5);
+	test_in_child(set_and_end, (void *)-3);
+	expect(5, -3);
+	test_in_child(set_and_end, (void *)1);
+	expect(5, -3);
+	percpu_owned_gauge_destroy(gauge);
+	assert_int_equal(percpu_region_set_root(region, ROOT, percpu_region_root(region, ROOT), 0),
+			 0);
+	make(PERCPU_OWNED_MAX);
+	assert_int_equal(percpu_owned_gauge_set(gauge, -5), 0);
+	expect(-5, -5);
+	test_in_child(set_and_end, (void *)-9);
+	expect(-5, -5);
+	test_in_child(set_and_end, (void *)4);
+	test_in_child(set_and_end, (void *)3);
+	expect(-5, 4);
+}
+
+static void the_most_recent(void **state)
+{
+	struct percpu_owned_value v[4];
+	size_t n = 0;
+
+	(void)state;
+	make(PERCPU_OWNED_RECENT);
+	assert_int_equal(percpu_owned_gauge_add(gauge, 1), -EINVAL);
+	assert_int_equal(percpu_owned_gauge_set(gauge, 5), 0);
+	expect(5, 5);
+	test_in_child(set_and_end, (void *)9);
+	expect(5, 9);
+	test_in_child(set_and_end, (void *)8);
+	expect(5, 8);
+	assert_int_equal(percpu_owned_gauge_set(gauge, 6), 0);
+	expect(6, 6);
+	assert_int_equal(percpu_owned_gauge_each(gauge, PERCPU_OWNED_ALL, v, 4, &n), 0);
+	assert_int_equal(n, 2);
+	assert_true(v[0].value == 6 && v[1].value == 8 && v[0].when > v[1].when);
+	test_in_child(set_and_end, (void *)7);
+	expect(6, 7);
+}
+
+static int fset_and_end(void *arg)
+{
+	return percpu_owned_fgauge_set(fgauge, (double)(intptr_t)arg / 4);
+}
+
+static void doubles(void **state)
+{
+	(void)state;
+	fmake(PERCPU_OWNED_SUM);
+	assert_true(percpu_owned_fgauge_add(fgauge, NAN) == -EDOM &&
+		    percpu_owned_fgauge_add(fgauge, -INFINITY) == -EDOM &&
+		    percpu_owned_fgauge_add(fgauge, 0x1p1000) == -ERANGE &&
+		    percpu_owned_fgauge_set(fgauge, NAN) == -EDOM &&
+		    percpu_owned_fgauge_set(fgauge, -0x1p1023) == -ERANGE);
+	assert_int_equal(percpu_owners_self(owners), 0);
+	assert_int_equal(percpu_owned_fgauge_add(fgauge, 0.1), 0);
+	assert_true(fvalue(PERCPU_OWNED_LIVING) == 0.1);
+	assert_int_equal(percpu_owned_fgauge_add(fgauge, NAN), -EDOM);
+	assert_int_equal(percpu_owned_fgauge_add(fgauge, INFINITY), -EDOM);
+	assert_int_equal(percpu_owned_fgauge_set(fgauge, INFINITY), -EDOM);
+	assert_int_equal(percpu_owned_fgauge_add(fgauge, 0x1p999), 0);
+	assert_int_equal(percpu_owned_fgauge_add(fgauge, 0x1p999), -ERANGE);
+	assert_true(fvalue(PERCPU_OWNED_LIVING) == 0x1p999);
+	/* What an add finds beside the value is an old one now. */
+	assert_int_equal(percpu_owned_fgauge_set(fgauge, 0), 0);
+	assert_int_equal(percpu_owned_fgauge_add(fgauge, 0x1p999), 0);
+	assert_true(fvalue(PERCPU_OWNED_LIVING) == 0x1p999);
+	assert_int_equal(percpu_owned_fgauge_set(fgauge, 1), 0);
+	assert_int_equal(percpu_owned_fgauge_add(fgauge, 0.25), 0);
+	assert_true(fvalue(PERCPU_OWNED_LIVING) == 1.25);
+	assert_int_equal(percpu_owned_fgauge_set(fgauge, 1.5), 0);
+	test_in_child(fset_and_end, (void *)1);
+	test_in_child(fset_and_end, (void *)-3);
+	assert_true(fvalue(PERCPU_OWNED_LIVING) == 1.5);
+	assert_true(fvalue(PERCPU_OWNED_ALL) == 1.0);
+}
+
+static void extremes_of_doubles(void **state)
+{
+	(void)state;
+	fmake(PERCPU_OWNED_MIN);
+	assert_int_equal(percpu_owned_fgauge_set(fgauge, -1.5), 0);
+	test_in_child(fset_and_end, (void *)-7); /* -1.75 */
+	test_in_child(fset_and_end, (void *)-5);
+	assert_true(fvalue(PERCPU_OWNED_LIVING) == -1.5);
+	assert_true(fvalue(PERCPU_OWNED_ALL) == -1.75);
+}
+
+static void each_has_a_value(void **state)
+{
+	struct percpu_owned_value v[3];
+	size_t n = 0;
+	pid_t pid;
+
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	fmake(PERCPU_OWNED_MAX);
+	assert_int_equal(percpu_owned_gauge_add(gauge, 1), 0);
+	pid = start(add_and_stay, 2);
+	assert_int_equal(percpu_owned_gauge_each(gauge, PERCPU_OWNED_LIVING, v, 3, &n), 0);
+	assert_int_equal(n, 2);
+	assert_true(v[0].value == 1 && v[0].pid == (uint32_t)getpid() && v[0].alive == 1 &&
+		    v[0].id == percpu_owners_self(owners) && v[0].fvalue == 0 && v[0].when == 0);
+	assert_true(v[1].value == 2 && v[1].pid == (uint32_t)pid && v[1].alive == 1);
+	assert_int_equal(percpu_owned_gauge_each(gauge, PERCPU_OWNED_ALL, v, 1, &n), 0);
+	assert_int_equal(n, 2);
+	stop(pid);
+	assert_int_equal(percpu_owned_gauge_each(gauge, PERCPU_OWNED_LIVING, v, 3, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(percpu_owned_gauge_each(gauge, PERCPU_OWNED_ALL, v, 3, &n), 0);
+	assert_int_equal(n, 2);
+	assert_true(v[1].value == 2 && v[1].pid == (uint32_t)pid && v[1].alive == 0);
+	/* Another has its slot, and nothing in this gauge. */
+	test_in_child(fset_and_end, (void *)10);
+	assert_int_equal(percpu_owned_gauge_each(gauge, PERCPU_OWNED_ALL, v, 3, &n), 0);
+	assert_int_equal(n, 2);
+	assert_true(v[1].value == 2 && v[1].pid == 0 && v[1].alive == 0);
+	expect(1, 3);
+	assert_int_equal(percpu_owned_fgauge_each(fgauge, PERCPU_OWNED_ALL, v, 3, &n), 0);
+	assert_int_equal(n, 1);
+	assert_true(v[0].fvalue == 2.5 && v[0].value == 0);
+}
+
+/* The slot of a dead owner lives again, but not for a gauge that its new owner does not use. */
+static void shares_are_of_owners_and_not_of_slots(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	test_in_child(add_and_end, (void *)3);
+	assert_int_equal(percpu_owners_join(owners), 0); /* its slot */
+	expect(0, 3);
+	pid = start(add_and_stay, 4);
+	expect(4, 7);
+	assert_int_equal(percpu_owned_gauge_add(gauge, 5), 0);
+	expect(9, 12);
+	stop(pid);
+	expect(5, 12);
+}
+
+static void bad_calls_are_refused(void **state)
+{
+	struct percpu_owned_gauge *g = NULL;
+	struct percpu_owned_fgauge *f = NULL;
+	struct percpu_owned_value v;
+	struct percpu_owners *others;
+	int64_t n = 5;
+	size_t found = 6;
+
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	assert_int_equal(percpu_owned_gauge_open(owners, ROOT, PERCPU_OWNED_MIN, &g), -EEXIST);
+	assert_int_equal(percpu_owned_fgauge_open(owners, ROOT, PERCPU_OWNED_SUM, &f), -EEXIST);
+	assert_int_equal(percpu_owned_fgauge_attach(owners, percpu_owned_gauge_key(gauge), &f),
+			 -ENOENT);
+	assert_int_equal(percpu_owned_gauge_open(owners, 16, PERCPU_OWNED_SUM, &g), -EINVAL);
+	assert_int_equal(percpu_owned_gauge_open(owners, 5, (enum percpu_owned_rule)4, &g),
+			 -EINVAL);
+	assert_int_equal(percpu_owned_gauge_create_in(owners, (enum percpu_owned_rule) - 1, &g),
+			 -EINVAL);
+	assert_int_equal(percpu_owned_gauge_create_in(asker, PERCPU_OWNED_SUM, &g), -EROFS);
+	assert_int_equal(percpu_owned_gauge_open(asker, 5, PERCPU_OWNED_SUM, &g), -ENOENT);
+	assert_int_equal(percpu_owned_gauge_attach(owners, percpu_owners_key(owners), &g), -ENOENT);
+	assert_int_equal(percpu_owners_create_in(region, &others), 0);
+	assert_int_equal(percpu_owned_gauge_attach(others, percpu_owned_gauge_key(gauge), &g),
+			 -ENOENT);
+	percpu_owners_destroy(others);
+	assert_true(g == NULL && f == NULL);
+	assert_int_equal(percpu_owned_gauge_fetch(gauge, (enum percpu_owned_of)2, &n), -EINVAL);
+	assert_int_equal(percpu_owned_gauge_each(gauge, (enum percpu_owned_of)2, &v, 1, &found),
+			 -EINVAL);
+	assert_int_equal(percpu_owned_gauge_each(gauge, PERCPU_OWNED_ALL, NULL, 1, &found),
+			 -EINVAL);
+	assert_true(n == 5 && found == 6);
+	assert_int_equal(percpu_owned_gauge_attach(asker, percpu_owned_gauge_key(gauge), &g), 0);
+	assert_int_equal(percpu_owned_gauge_add(g, 1), -EROFS);
+	assert_int_equal(percpu_owned_gauge_set(g, 1), -EROFS);
+	percpu_owned_gauge_destroy(g); /* frees nothing */
+	expect(0, 0);
+}
+
+/* A child is killed at the step of its first update. */
+static void killed_at(const char *step, int64_t living, int64_t all)
+{
+	pid_t pid;
+
+	deadly = step;
+	pid = start(add_and_stay, 1000);
+	assert_int_equal(value(PERCPU_OWNED_ALL), all);
+	stop(pid);
+	deadly = NULL;
+	expect(living, all);
+}
+
+static void the_killed_leave_all_or_nothing(void **state)
+{
+	(void)state;
+	if (!percpu_robust_supported())
+		test_skip("the kernel does not take over locks of the killed");
+	make(PERCPU_OWNED_SUM);
+	killed_at("owner: slot taken", 0, 0);
+	killed_at("owned: account filled in", 0, 0);
+	killed_at("owned: turned", 0, 1000);
+	killed_at("owner: slot freed", 0, 1000);
+	killed_at("owner: slot taken", 0, 1000);
+	killed_at("owned: account filled in", 0, 1000); /* over a dead one's share */
+	killed_at("owned: account filled in", 0, 1000);
+	killed_at("owned: turned", 0, 2000);
+	assert_int_equal(percpu_owned_gauge_add(gauge, 7), 0);
+	expect(7, 2007);
+}
+
+static void fork_twice(void)
+{
+	test_in_child(add_and_end, (void *)100);
+	test_in_child(add_and_end, (void *)50);
+}
+
+/* Two owners come and go while a reader is between value and what was left. */
+static void readers_see_one_account(void **state)
+{
+	int64_t v = 0;
+
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	test_in_child(add_and_end, (void *)100);
+	meanwhile = fork_twice;
+	deadly = "owned: value loaded";
+	assert_int_equal(percpu_owned_gauge_fetch(gauge, PERCPU_OWNED_ALL, &v), 0);
+	assert_int_equal(v, 250);
+}
+
+static void add_many(unsigned i, void *arg)
+{
+	(void)arg;
+	for (unsigned n = 0; n < 1000; n++) {
+		(void)percpu_owned_gauge_add(gauge, i % 2 == 0 ? 2 : -1);
+		(void)percpu_owned_fgauge_add(fgauge, i % 2 == 0 ? 2 : -1);
+	}
+}
+
+static void threads_share_a_value(void **state)
+{
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	fmake(PERCPU_OWNED_SUM);
+	test_team_run(8, add_many, NULL);
+	expect(4000, 4000);
+	assert_true(fvalue(PERCPU_OWNED_LIVING) == 4000);
+}
+
+static void set_many(unsigned i, void *arg)
+{
+	(void)arg;
+	for (unsigned n = 0; n < 300; n++)
+		(void)percpu_owned_gauge_set(gauge, i * 1000 + n);
+}
+
+/* A time goes with the value that was set then: the last one of some thread. */
+static void times_belong_to_values(void **state)
+{
+	struct percpu_owned_value v;
+	size_t n = 0;
+	int64_t last;
+
+	(void)state;
+	make(PERCPU_OWNED_RECENT);
+	test_team_run(4, set_many, NULL);
+	assert_int_equal(percpu_owned_gauge_each(gauge, PERCPU_OWNED_LIVING, &v, 1, &n), 0);
+	last = v.value;
+	assert_int_equal(last % 1000, 299);
+	assert_int_equal(value(PERCPU_OWNED_LIVING), last);
+}
+
+static void handles_of_one_process_add_up(void **state)
+{
+	struct percpu_owned_gauge *second;
+
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	assert_int_equal(percpu_owned_gauge_open(owners, ROOT, PERCPU_OWNED_SUM, &second), 0);
+	assert_int_equal(percpu_owned_gauge_add(gauge, 1), 0);
+	assert_int_equal(percpu_owned_gauge_add(second, 2), 0);
+	expect(3, 3);
+	assert_int_equal(percpu_owned_gauge_set(second, 9), 0);
+	expect(9, 9);
+	percpu_owned_gauge_detach(second);
+	expect(9, 9);
+}
+
+/* Owners in several blocks of slots have shares in as many. */
+static void gauges_grow(void **state)
+{
+	struct percpu_owner_seen seen;
+
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	assert_int_equal(percpu_owned_gauge_add(gauge, 1), 0);
+	percpu_owners_leave(owners);
+	(void)percpu_owner_look(owners, 0, &seen);
+	for (size_t i = 0; i < PERCPU_OWNER_SLOTS; i++)
+		owners->slots[0][i] = (struct percpu_owner_slot){
+			.word = 40, .space = 5, .started = 1, .pid = 1
+		};
+	assert_int_equal(percpu_owned_gauge_add(gauge, 2), 0);
+	assert_int_equal(percpu_owners_self(owners) % PERCPU_OWNERS_MAX, PERCPU_OWNER_SLOTS);
+	expect(2, 3);
+}
+
+static int fork_and_add(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_owned_gauge_add(gauge, 10) == 0, "to add");
+	return value(PERCPU_OWNED_LIVING) != 15;
+}
+
+static void children_of_fork_have_shares_of_their_own(void **state)
+{
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	assert_int_equal(percpu_owned_gauge_add(gauge, 5), 0);
+	test_in_child(fork_and_add, NULL);
+	expect(5, 15);
+}
+
+/* Workers have requests in flight, and are killed at random. */
+static int work(void *arg)
+{
+	uint64_t random = (uintptr_t)arg * 1009 + 1;
+
+	for (;;) {
+		if (percpu_owned_gauge_add(gauge, 1) != 0)
+			return 1;
+		if (test_random(&random) % 64 == 0)
+			test_sleep_us(1);
+		if (percpu_owned_gauge_add(gauge, -1) != 0)
+			return 1;
+	}
+	return 0;
+}
+
+static void requests_in_flight_come_back_to_0(void **state)
+{
+	pid_t pid[WORKERS];
+	uint64_t random = 7;
+
+	(void)state;
+	if (!percpu_robust_supported())
+		test_skip("the kernel does not take over locks of the killed");
+	make(PERCPU_OWNED_SUM);
+	for (uintptr_t i = 0; i < WORKERS; i++)
+		pid[i] = test_fork(work, (void *)i);
+	for (unsigned round = 0; round < test_rounds(60); round++) {
+		const unsigned i = (unsigned)(test_random(&random) % WORKERS);
+		int64_t now;
+
+		test_sleep_us((unsigned)(test_random(&random) % 1500));
+		kill(pid[i], SIGKILL);
+		test_wait(pid[i], 10);
+		now = -1;
+		assert_int_equal(percpu_owned_gauge_fetch(gauge, PERCPU_OWNED_LIVING, &now), 0);
+		assert_in_range(now + 1, 1, WORKERS + 1);
+		pid[i] = test_fork(work, (void *)(uintptr_t)(round + WORKERS));
+	}
+	for (unsigned i = 0; i < WORKERS; i++)
+		stop(pid[i]);
+	assert_int_equal(value(PERCPU_OWNED_LIVING), 0);
+}
+
+#define OWNED_TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		OWNED_TEST(shares_are_summed),
+		OWNED_TEST(shares_are_set),
+		OWNED_TEST(least_and_greatest),
+		OWNED_TEST(the_most_recent),
+		OWNED_TEST(doubles),
+		OWNED_TEST(extremes_of_doubles),
+		OWNED_TEST(each_has_a_value),
+		OWNED_TEST(shares_are_of_owners_and_not_of_slots),
+		OWNED_TEST(bad_calls_are_refused),
+		OWNED_TEST(the_killed_leave_all_or_nothing),
+		OWNED_TEST(readers_see_one_account),
+		OWNED_TEST(threads_share_a_value),
+		OWNED_TEST(times_belong_to_values),
+		OWNED_TEST(handles_of_one_process_add_up),
+		OWNED_TEST(gauges_grow),
+		OWNED_TEST(children_of_fork_have_shares_of_their_own),
+		OWNED_TEST(requests_in_flight_come_back_to_0),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
+}
