@@ -31,7 +31,9 @@ static struct percpu_stats *stats;
 static struct percpu_local *word;
 static struct percpu_wbuf *buffer;
 static struct percpu_zone *zone;
-static struct percpu_region *file;
+static struct percpu_region *file, *again; /* the latter with owners */
+static struct percpu_owners *owners;
+static struct percpu_owned_gauge *owned;
 static uint64_t cell;
 
 static void phase(const char *name)
@@ -64,14 +66,12 @@ static bool create(void)
 
 static bool share(const char *path)
 {
-	struct percpu_region *again;
-
-	if (percpu_region_create_file(path, NULL, &file) != 0 ||
-	    percpu_counter_create_in(file, &shared) != 0 ||
-	    percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &again) != 0)
-		return false;
-	percpu_region_close(again);
-	return true;
+	return percpu_region_create_file(path, NULL, &file) == 0 &&
+	       percpu_counter_create_in(file, &shared) == 0 &&
+	       percpu_region_open(path, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, NULL, &again) ==
+		       0 &&
+	       percpu_owners_create_in(again, &owners) == 0 &&
+	       percpu_owned_gauge_create_in(owners, PERCPU_OWNED_SUM, &owned) == 0;
 }
 
 static void count(void)
@@ -85,6 +85,7 @@ static void count(void)
 	percpu_compact_add(compact, 3, 1);
 	(void)percpu_stats_update(stats, 0, 0, two, 2);
 	(void)percpu_local_add(word, 1);
+	(void)percpu_owned_gauge_add(owned, 1);
 	(void)percpu_wbuf_add(buffer, &cell, 1);
 	if (percpu_zone_alloc(zone, 0, &item) == 0)
 		(void)percpu_zone_free(zone, item);
@@ -99,6 +100,7 @@ static void whatever(int e)
 static void read_all(void)
 {
 	uint64_t out[100];
+	int64_t level;
 
 	(void)percpu_counter_fetch(one);
 	(void)percpu_counter_fetch_zero(one);
@@ -107,6 +109,7 @@ static void read_all(void)
 	percpu_compact_fetch_all(compact, out);
 	whatever(percpu_stats_fetch(stats, 0, 1, out));
 	(void)percpu_local_sum(word);
+	whatever(percpu_owned_gauge_fetch(owned, PERCPU_OWNED_ALL, &level));
 }
 
 static void *thread(void *arg)
@@ -148,6 +151,9 @@ static void destroy(void)
 	percpu_local_destroy(word);
 	percpu_wbuf_destroy(buffer);
 	whatever(percpu_zone_destroy(zone));
+	percpu_owned_gauge_destroy(owned);
+	percpu_owners_destroy(owners);
+	percpu_region_close(again);
 	percpu_region_close(file);
 }
 
@@ -155,6 +161,7 @@ int main(int argc, char **argv)
 {
 	unsigned fds = entries("/proc/self/fd");
 	uint64_t out[2];
+	int64_t level;
 	sigset_t now;
 
 	if (argc != 2)
@@ -177,6 +184,9 @@ int main(int argc, char **argv)
 	phase("fork");
 	if (!forks())
 		return 6;
+	phase("owners"); /* the child was one */
+	if (percpu_owned_gauge_fetch(owned, PERCPU_OWNED_LIVING, &level) != 0)
+		return 9;
 	phase("fence");
 	if (percpu_fence() != 0)
 		return 7;
