@@ -9,6 +9,7 @@
 #include <percpu/calls.h>
 
 #include "../support.h"
+#include "memory/memory.h"
 
 static struct percpu_fcounter *fcounter;
 static struct percpu_fcounter_array *farray;
@@ -29,7 +30,9 @@ void stepping_make_values(struct percpu_region *r)
 	assert_int_equal(percpu_fcounter_create_in(r, &fcounter), 0);
 	assert_int_equal(percpu_fcounter_array_create_in(r, 2, &farray), 0);
 	assert_int_equal(percpu_gauge_create_in(r, &gauge), 0);
-	assert_int_equal(percpu_fgauge_create_in(r, &fgauge), 0);
+	assert_int_equal(percpu_pair_is_atomic() ? percpu_fgauge_create_in(r, &fgauge) :
+						   percpu_fgauge_create(&fgauge),
+			 0);
 }
 
 static struct model_result run_fcounter(const struct model_case *c)
@@ -167,6 +170,11 @@ bool stepping_read_values(const struct stepping_operation *o, struct model_lane 
 	else
 		return false;
 	return true;
+}
+
+bool stepping_is_shared(const struct stepping_operation *o)
+{
+	return percpu_pair_is_atomic() || (o->run != run_fgauge_add && o->run != run_fgauge_sub);
 }
 
 const struct stepping_operation stepping_values[] = {

@@ -71,6 +71,9 @@ void stepping_make_values(struct percpu_region *r);
 /** As stepping_read(), of what this file has. Returns false if that is not the operation's. */
 bool stepping_read_values(const struct stepping_operation *o, struct model_lane *out);
 
+/* Whether its object can be in a shared region on this machine. */
+bool stepping_is_shared(const struct stepping_operation *o);
+
 /* trace.c: a child under control. */
 
 struct stepping_child {
