@@ -77,6 +77,7 @@
 #include "objects/ring_time.c"
 #include "objects/stats.c"
 #include "objects/stats_read.c"
+#include "objects/turn.c"
 #include "objects/variable.c"
 #include "objects/wbuf.c"
 #include "objects/wbuf_queue.c"

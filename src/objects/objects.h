@@ -34,6 +34,12 @@ static inline struct percpu_stats_control *percpu_stats_control(const struct per
 	return percpu_stats_control_at(s->block.chunk, s->block.base);
 }
 
+/* turn.c */
+
+/** Wait until it is the turn of the thread with this id, or too long; and end the turn. */
+void percpu_turn_wait(uint32_t *turn, uint32_t me);
+void percpu_turn_end(uint32_t *turn, uint32_t me);
+
 /* ring.c */
 
 /** The words of a record besides its bytes: its name twice, and the time. */

@@ -23,7 +23,6 @@
 #define FIELD sizeof(uint64_t)
 #define MAX_TRIES 10000 /* per object and CPU */
 #define FENCE_NS (5 * PERCPU_SECOND)
-#define TURN_NS PERCPU_SECOND
 #define TRIES 8
 
 /* Acquire, because the caller checks afterwards that the bank was at rest. */
@@ -306,33 +305,6 @@ static int take(const struct percpu_stats *s, size_t first, size_t n, bool zero,
 	return e;
 }
 
-/*
- * Readers of the same objects take turns, so as not to disturb each other. This is
- * no lock: if a reader does not wait, those that it disturbs notice and try again. So a
- * reader waits a limited time for one that was killed or stopped, and then goes on.
- */
-static void wait_for_turn(uint32_t *reader, uint32_t me)
-{
-	uint64_t deadline = percpu_now_ns() + TURN_NS;
-	uint32_t other = 0;
-
-	while (!__atomic_compare_exchange_n(reader, &other, me, false, __ATOMIC_ACQUIRE,
-					    __ATOMIC_RELAXED)) {
-		if (percpu_now_ns() >= deadline) {
-			__atomic_store_n(reader, me, __ATOMIC_RELAXED);
-			break;
-		}
-		percpu_futex_sleep(reader, FUTEX_WAIT, other, TURN_NS / 100);
-		other = 0;
-	}
-}
-
-static void end_turn(uint32_t *reader, uint32_t me)
-{
-	if (__atomic_compare_exchange_n(reader, &me, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		percpu_futex_rouse(reader, FUTEX_WAKE, 1);
-}
-
 static int snapshot(const struct percpu_stats *s, size_t first, size_t n, bool zero, void *out)
 {
 	uint32_t *reader, me = (uint32_t)syscall(SYS_gettid);
@@ -345,9 +317,9 @@ static int snapshot(const struct percpu_stats *s, size_t first, size_t n, bool z
 	reader = &percpu_stats_control(s)->reader;
 	cancel = percpu_defer_cancel();
 	for (int try = 0; try < TRIES && e == -EAGAIN; try++) {
-		wait_for_turn(reader, me);
+		percpu_turn_wait(reader, me);
 		e = take(s, first, n, zero, out);
-		end_turn(reader, me);
+		percpu_turn_end(reader, me);
 	}
 	percpu_restore_cancel(cancel);
 	return e;
