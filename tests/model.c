@@ -24,9 +24,11 @@ const char *model_name(enum model_op op)
 		"append1",	"append2",
 		"append4",	"put",
 		"add_double",	"add_count_double",
-		"add2",		"add4",
-		"add8",		"add_return",
-		"store",	"add_whole",
+		"widen",	"add2",
+		"add4",		"add8",
+		"add_return",	"store",
+		"add_whole",	"observe",
+		"widen_new",
 	};
 
 	return name[op];
@@ -59,6 +61,11 @@ static bool is_copy(enum model_op op)
 static bool is_queue(enum model_op op)
 {
 	return is_copy(op) || op == MODEL_TAKE;
+}
+
+static bool is_widen(enum model_op op)
+{
+	return op == MODEL_WIDEN || op == MODEL_WIDEN_NEW;
 }
 
 static uint64_t choose_words(enum model_op op, uint64_t *random)
@@ -101,6 +108,18 @@ static double choose_double(uint64_t *random)
 	return ldexp(test_random(random) % 2 ? d : -d, exponent);
 }
 
+static void fill_extremes(struct model_lane *lane, uint64_t *random)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		lane->extremes[i].epoch =
+			(test_random(random) | 1) * 2 * PERCPU_EXTREMES + i * PERCPU_EXTREMES;
+		lane->extremes[i].min = (int64_t)test_random(random) / 2;
+		lane->extremes[i].max = lane->extremes[i].min;
+		if (test_random(random) % 2)
+			lane->extremes[i].max += (int64_t)(test_random(random) / 4);
+	}
+}
+
 void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 {
 	memset(lane, 0, sizeof(*lane));
@@ -112,6 +131,8 @@ void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 		lane->word[0] = model_bits(choose_double(random));
 	if (op == MODEL_ADD_COUNT_DOUBLE)
 		lane->word[1] = model_bits(choose_double(random));
+	if (is_widen(op))
+		fill_extremes(lane, random);
 	if (op == MODEL_ADD_LIMIT)
 		lane->word[0] >>= 1; /* a sum that wraps says nothing of a limit */
 	if (op == MODEL_PUSH || op == MODEL_POP)
@@ -151,6 +172,21 @@ static int64_t choose_difference(uint64_t *random)
 	uint64_t bits = test_random(random) | 1;
 
 	return (int64_t)(test_random(random) % 2 ? bits << 32 : bits);
+}
+
+/* The epoch of one of the extremes, which a word then widens or not; or another. */
+static void choose_epoch(struct model_case *c, const struct model_lane *lane, bool refuse,
+			 uint64_t *random)
+{
+	const struct percpu_extremes *p = &lane->extremes[test_random(random) % 2];
+
+	c->mask = p->epoch;
+	if (refuse || test_random(random) % 2)
+		c->n[0] = test_random(random) % 2 ? p->min : p->max;
+	if (!refuse && test_random(random) % 2)
+		c->n[0] += test_random(random) % 2 ? 1 : -1;
+	if (c->op == MODEL_WIDEN_NEW || (!refuse && test_random(random) % 4 == 0))
+		c->mask += 2 * PERCPU_EXTREMES * (test_random(random) % 2 ? 1 : UINT64_C(1) << 31);
 }
 
 /* Nothing brings these back below 2^1000. */
@@ -197,6 +233,10 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 		if (refuse && !is_pair(op)) /* no refusal, but a damaged word */
 			c->limit = test_random(random);
 	}
+	if (op == MODEL_OBSERVE)
+		c->n[0] = test_random(random) % 2 ? lane->word[0] - 1 : lane->word[1] + !refuse;
+	if (is_widen(op))
+		choose_epoch(c, lane, refuse, random);
 	if (op == MODEL_ADD_LIMIT) {
 		c->n[0] >>= 2;
 		c->other = lane->word[0] + c->n[0] - (refuse ? 1 : 0) +
@@ -204,6 +244,14 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 		if (test_random(random) % 4 == 0) /* of the other sign, every other time */
 			c->other = odd[test_random(random) % 7];
 	}
+}
+
+void model_choose_nested(struct model_case *nested, const struct model_case *c,
+			 const struct model_lane *lane, uint64_t *random)
+{
+	model_choose(nested, c->op, lane, random);
+	if (is_widen(c->op)) /* epochs only grow */
+		nested->mask = c->mask + (test_random(random) % 2 ? PERCPU_EXTREMES : 0);
 }
 
 static void add_words(int64_t *to, const int64_t *from, const int64_t *n, unsigned words)
@@ -247,6 +295,18 @@ static bool add_double(int64_t *word, double n)
 	if (!(fabs(v) < ldexp(1, 1000)))
 		return false;
 	*word = model_bits(v);
+	return true;
+}
+
+static bool widen(struct percpu_extremes *p, uint64_t epoch, int64_t v)
+{
+	if (p->epoch == epoch && p->min <= v && v <= p->max)
+		return false;
+	if (p->epoch != epoch || v < p->min)
+		p->min = v;
+	if (p->epoch != epoch || v > p->max)
+		p->max = v;
+	p->epoch = epoch;
 	return true;
 }
 
@@ -360,6 +420,15 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 		lane->word[0] = (int64_t)(word + 1);
 		lane->word[1] = model_bits(model_double(lane->word[1]) + model_double(c->n[0]));
 		return done;
+	case MODEL_OBSERVE:
+		lane->word[0] = c->n[0] < lane->word[0] ? c->n[0] : lane->word[0];
+		lane->word[1] = c->n[0] > lane->word[1] ? c->n[0] : lane->word[1];
+		return done;
+	case MODEL_WIDEN:
+	case MODEL_WIDEN_NEW:
+		return widen(&lane->extremes[c->mask / PERCPU_EXTREMES % 2], c->mask, c->n[0]) ?
+			       done :
+			       refused;
 	default:
 		break;
 	}
@@ -369,6 +438,13 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 static void clear_other_copy(int64_t *pair)
 {
 	memset(pair + 2 + (~pair[0] & 1) * MODEL_PAIR_WORDS, 0, MODEL_PAIR_WORDS * 8);
+}
+
+/* What the extremes of an epoch that has ended are before the next one begins there. */
+static void clear_other_epoch(struct percpu_extremes *p, uint64_t epoch)
+{
+	if (p->epoch != epoch)
+		p->min = p->max = 0;
 }
 
 /* Where the next record can be: half of the ring, or what is not kept. */
@@ -402,6 +478,8 @@ static void model_clear_dead(struct model_lane *lane, enum model_op op, uint64_t
 			lane->fifo.slot[i & mask] = 0;
 	} else if (op == MODEL_PUT) {
 		clear_behind_head(lane, (mask & MODEL_KEEP) != 0);
+	} else if (is_widen(op)) {
+		clear_other_epoch(&lane->extremes[mask / PERCPU_EXTREMES % 2], mask);
 	}
 }
 

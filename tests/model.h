@@ -44,6 +44,7 @@ enum model_op {
 	MODEL_PUT,
 	MODEL_ADD_DOUBLE,
 	MODEL_ADD_COUNT_DOUBLE,
+	MODEL_WIDEN,
 	MODEL_SEQUENCES,
 	MODEL_ADD2 = MODEL_SEQUENCES,
 	MODEL_ADD4,
@@ -51,6 +52,8 @@ enum model_op {
 	MODEL_ADD_RETURN,
 	MODEL_STORE,
 	MODEL_ADD_WHOLE, /* to a double, that is a whole number and stays one */
+	MODEL_OBSERVE,	 /* the first two words are the minimum and the maximum */
+	MODEL_WIDEN_NEW, /* widen, with an epoch that is new to the lane */
 	MODEL_OPS
 };
 
@@ -76,6 +79,7 @@ struct model_lane {
 			uint64_t unused2[7];
 			uint64_t slot[MODEL_RING];
 		} ring;
+		struct percpu_extremes extremes[2];
 		char all[448]; /* the size of a lane is a power of two */
 	} __attribute__((aligned(64)));
 };
@@ -86,7 +90,8 @@ struct model_case {
 	int64_t n[8];	/* addend(s), which may be doubles; new value, or words to copy */
 	int64_t other;	/* limit, expected value, or half a window */
 	uint64_t limit; /* of the array; or the checkpoint, or the bank */
-	uint64_t mask;	/* of the queue, or the distance of the banks; MODEL_KEEP: of a ring */
+	uint64_t mask;	/* of the queue, or the distance of the banks; MODEL_KEEP: of a ring;
+			   or an epoch */
 	uint64_t words; /* to copy or to append; bytes to put */
 };
 
@@ -113,6 +118,10 @@ void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random);
 /** Choose arguments of op for a lane; one case in about three is refused. */
 void model_choose(struct model_case *c, enum model_op op, const struct model_lane *lane,
 		  uint64_t *random);
+
+/** Choose arguments of the same operation that comes within c. */
+void model_choose_nested(struct model_case *nested, const struct model_case *c,
+			 const struct model_lane *lane, uint64_t *random);
 
 /** Do to the lane what the operation must do to it. */
 struct model_result model_apply(struct model_lane *lane, const struct model_case *c);
@@ -254,6 +263,10 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 		break;
 	case MODEL_ADD_COUNT_DOUBLE:
 		r.code = percpu_seq_add_count_double(cell, stride, model_double(c->n[0]));
+		break;
+	case MODEL_WIDEN:
+	case MODEL_WIDEN_NEW:
+		r.code = percpu_seq_widen(cell, stride, &c->mask, c->n[0]);
 		break;
 	default:
 		break;

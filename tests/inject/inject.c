@@ -236,7 +236,8 @@ bool inject_prepare(inject_run run, enum model_op op, enum inject_action action,
 		copy = inject_now.real[inject_now.here];
 	} while (model_apply(&copy, &inject_now.c).code != 0 ||
 		 model_same(&copy, &inject_now.real[inject_now.here], op, inject_now.c.mask));
-	model_choose(&inject_now.nested, op, &inject_now.real[inject_now.here], random);
+	model_choose_nested(&inject_now.nested, &inject_now.c, &inject_now.real[inject_now.here],
+			    random);
 	memcpy(inject_now.model, inject_now.real, inject_now.lanes * sizeof(*inject_now.real));
 	return true;
 }

@@ -18,7 +18,9 @@ static struct line {
 	uint64_t count;
 	double counted;
 	char unused2[32];
-} * lines;
+	struct percpu_extremes extremes[2];
+} __attribute__((aligned(64))) * lines;
+static const uint64_t epoch = 3 * PERCPU_EXTREMES;
 static unsigned n_lanes;
 
 static int add(double n)
@@ -94,7 +96,58 @@ static bool check_pair(void)
 	return sum == (double)(int64_t)workload_sum(0) && count == workload_sum(1);
 }
 
+/* Words that grow away from 0, on both sides: most of them are new extremes. In the
+ * beginning there are those of an earlier epoch. */
+static void update_extremes(struct worker *w)
+{
+	int64_t v = (int64_t)(++w->attempts << 20 | test_random(&w->random) >> 44);
+	int r;
+
+	if (test_random(&w->random) % 2)
+		v = -v;
+	workload_arm(w);
+	do
+		r = percpu_seq_widen(lines->extremes, sizeof(*lines), &epoch, v);
+	while (r == PERCPU_SEQ_SLOW);
+	workload_disarm();
+	if (v < (int64_t)w->sum[0])
+		w->sum[0] = (uint64_t)v;
+	if (v > (int64_t)w->sum[1])
+		w->sum[1] = (uint64_t)v;
+	w->committed += r == 0;
+}
+
+static void begin_extremes(void)
+{
+	begin();
+	for (unsigned cpu = 0; cpu < n_lanes; cpu++)
+		lines[cpu].extremes[1] =
+			(struct percpu_extremes){ PERCPU_EXTREMES, INT64_MIN, INT64_MAX, 0 };
+}
+
+static bool check_extremes(void)
+{
+	int64_t min = 0, max = 0, seen_min = 0, seen_max = 0;
+	const struct percpu_extremes *p;
+	const struct worker *w;
+
+	for (unsigned cpu = 0; cpu < n_lanes; cpu++) {
+		p = &lines[cpu].extremes[1];
+		if (p->epoch != epoch)
+			continue;
+		min = p->min < min ? p->min : min;
+		max = p->max > max ? p->max : max;
+	}
+	for (unsigned id = 0; id < WORKLOAD_WORKERS; id++) {
+		w = workload_worker(id);
+		seen_min = (int64_t)w->sum[0] < seen_min ? (int64_t)w->sum[0] : seen_min;
+		seen_max = (int64_t)w->sum[1] > seen_max ? (int64_t)w->sum[1] : seen_max;
+	}
+	return min == seen_min && max == seen_max;
+}
+
 const struct workload workload_values[WORKLOAD_VALUES] = {
 	{ "add_double", 1, begin, update_add, check },
 	{ "add_count_double", 2, begin, update_pair, check_pair },
+	{ "widen", 1, begin_extremes, update_extremes, check_extremes },
 };

@@ -74,7 +74,8 @@ def run(thread, code, registers, values):
         elif name == "EOR":
             at[r[0]], origin[r[0]] = at[r[1]] ^ at[r[2]], origin[r[1]] | origin[r[2]]
         elif name in ("STR", "STLR"):
-            access("W", r[1], at[r[0]], sort, origin[r[0]])
+            address = origin[r[2]] if r[2:] else set()
+            access("W", r[1], at[r[0]], sort, origin[r[0]] | address)
         elif name in ("STLXR", "STXR"):  # succeeds; who fails tries again
             load = [e for e in events if e.kind == "R" and e.where == registers[thread, r[2]]][-1]
             e = access("W", r[2], at[r[1]], sort, origin[r[1]])

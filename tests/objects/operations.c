@@ -25,6 +25,7 @@ struct objects {
 	struct percpu_fcounter *fcounter;
 	struct percpu_fcounter_array *farray;
 	struct percpu_histogram *histogram;
+	struct percpu_extrema *extrema;
 	size_t n;
 };
 
@@ -69,6 +70,8 @@ INLINE void every_operation(const struct objects *o)
 	(void)percpu_fcounter_array_add(o->farray, o->n, 0.5);
 	percpu_histogram_record(o->histogram, 0.5);
 	percpu_histogram_record_ticks_at(o->histogram, o->n, o->n);
+	(void)percpu_extrema_observe(o->extrema, n[0]);
+	(void)percpu_extrema_observe_double(o->extrema, 0.5);
 	(void)percpu_ring_put(o->ring, n, sizeof(n));
 	(void)percpu_ring_put(o->ring, n, o->n);
 	(void)percpu_wbuf_add(o->wbuf, &cell, 1);

@@ -109,6 +109,11 @@ int add_count_double(PLAIN, double n)
 	return percpu_seq_add_count_double(cell, stride, n);
 }
 
+int widen(PLAIN, const uint64_t *epoch, int64_t v)
+{
+	return percpu_seq_widen(cell, stride, epoch, v);
+}
+
 int spin(const uint32_t *flag, uint64_t tries)
 {
 	return percpu_seq_spin(flag, tries);
@@ -126,7 +131,8 @@ int constants(void *cell, const void *guard, const uint64_t *bank, int64_t *ret)
 	       percpu_seq_narrow_cross(cell, STRIDE, -1, bank, 0) + percpu_seq_spin(cell, 100) +
 	       percpu_seq_put(cell, STRIDE, 127, 0, ret, 8, 1) +
 	       percpu_seq_add_double(cell, STRIDE, 0.5) +
-	       percpu_seq_add_count_double(cell, STRIDE, 0.5);
+	       percpu_seq_add_count_double(cell, STRIDE, 0.5) +
+	       percpu_seq_widen(cell, STRIDE, bank, 7);
 }
 
 int append1(PLAIN, uint64_t mask, percpu_words2 n0)

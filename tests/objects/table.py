@@ -38,6 +38,10 @@ SEQUENCES = {
     "narrow_cross": ("checkpoint:64:acquire cell:32", "cell:32"),
     "add_double": ("cell:64", "cell:64"),
     "add_count_double": ("cell:64 cell+8:64", "cell:128"),
+    "widen": (
+        "bank:64 cell:64 cell+8:64 cell+16:64",
+        "cell+8:64 cell+16:64 cell:64:release",
+    ),
     "spin": ("flag:32", ""),
 }
 # Those that a port need not have: no instruction stores so much.

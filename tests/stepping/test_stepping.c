@@ -122,7 +122,7 @@ static void prepare(const struct stepping_operation *o, enum event event, uint64
 		copy = *lane;
 	} while (model_apply(&copy, &now.c).code != 0 ||
 		 model_same(&copy, lane, o->op, now.c.mask));
-	model_choose(&now.nested, o->op, lane, &random);
+	model_choose_nested(&now.nested, &now.c, lane, &random);
 	memcpy(model, before, stepping_lanes(o) * sizeof(*model));
 	report->c = (struct model_result){ -1, MODEL_UNSET };
 	report->nested = report->c;

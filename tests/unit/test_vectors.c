@@ -105,6 +105,7 @@ KEEPS(narrow_add, (void)percpu_seq_narrow_add(PLAIN, 1, 1 << 20))
 KEEPS(narrow_cross, (void)percpu_seq_narrow_cross(PLAIN, 1, &bank, 0))
 KEEPS(add_double, (void)percpu_seq_add_double(PLAIN, 1.5))
 KEEPS(add_count_double, (void)percpu_seq_add_count_double(PLAIN, 1.5))
+KEEPS(widen, (void)percpu_seq_widen(PLAIN, &bank, 7))
 KEEPS(spin, (void)percpu_seq_spin(&set, 1))
 KEEPS(object_counter, percpu_counter_add(counter, 1))
 KEEPS(object_array2, percpu_counter_array_add2(array, 0, n))
@@ -153,6 +154,7 @@ static const struct {
 	BOTH(narrow_cross),
 	BOTH(add_double),
 	BOTH(add_count_double),
+	BOTH(widen),
 	BOTH(spin),
 	BOTH(object_counter),
 	BOTH(object_array2),

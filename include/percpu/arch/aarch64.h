@@ -21,7 +21,8 @@ PERCPU_BEGIN_DECLS
 /** What the kernel wants to see in front of an abort handler: a brk. */
 #define PERCPU_SEQ_SIGNATURE 0xd428bc00
 
-/* Local labels: 1 start, 2 end, 3 descriptor, 4 abort handler, 5 and 7 skip, 6 loop. */
+/* Local labels: 1 start, 2 end, 3 descriptor, 4 abort handler, 5 and 7 skip, 6 loop or
+ * skip, 8 commit. */
 /* clang-format off */
 
 /* Load the calling thread's percpu_self. The thread pointer is read here, because compilers

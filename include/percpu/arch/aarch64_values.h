@@ -55,6 +55,48 @@ PERCPU_INLINE int percpu_seq_add_count_double(void *cell, size_t stride, double 
 	PERCPU_SEQ_EXIT
 }
 
+PERCPU_INLINE int percpu_seq_widen(void *cell, size_t stride, const uint64_t *epoch, int64_t v)
+{
+	uint64_t e, at, w;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN("widen")
+		"ldr %[e], %[bank]\n\t"
+		PERCPU_SEQ_STEP(admitted)
+		"and x9, %[e], %[mask]\n\t"
+		"add x10, x10, x9\n\t"
+		PERCPU_SEQ_STEP(loaded)
+		"mov %[w], %[v]\n\t"
+		"ldr x9, [x10]\n\t"
+		"cmp x9, %[e]\n\t"
+		"b.ne 6f\n\t"
+		"add %[at], x10, #8\n\t"
+		"ldr x9, [%[at]]\n\t"
+		"cmp x9, %[v]\n\t"
+		"b.gt 8f\n\t"
+		"add %[at], x10, #16\n\t"
+		"ldr x9, [%[at]]\n\t"
+		"cmp x9, %[v]\n\t"
+		PERCPU_SEQ_REFUSE_UNLESS("lt")
+		"b 8f\n"
+		"6:\n\t"
+		"str %[v], [x10, #8]\n\t"
+		"str %[v], [x10, #16]\n\t"
+		"mov %[at], x10\n\t"
+		"mov %[w], %[e]\n"
+		"8:\n\t"
+		PERCPU_SEQ_STEP(written)
+		"stlr %[w], [%[at]]\n"
+		PERCPU_SEQ_END
+		: [e] "=&r"(e), [at] "=&r"(at), [w] "=&r"(w)
+		: PERCPU_SEQ_CELL, [bank] "Q"(*epoch), [mask] "i"(PERCPU_EXTREMES), [v] "r"(v)
+		: PERCPU_SEQ_ADD_CLOBBERS
+		: slow, refused);
+	return 0;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
+}
+
 /* clang-format on */
 
 PERCPU_END_DECLS

@@ -171,6 +171,12 @@ PERCPU_INLINE int percpu_seq_add_count_double(void *cell, size_t stride, double 
 	return PERCPU_SEQ_SLOW;
 }
 
+PERCPU_INLINE int percpu_seq_widen(void *cell, size_t stride, const uint64_t *epoch, int64_t v)
+{
+	(void)cell, (void)stride, (void)epoch, (void)v;
+	return PERCPU_SEQ_SLOW;
+}
+
 PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
 {
 	(void)flag, (void)tries;

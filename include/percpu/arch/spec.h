@@ -87,6 +87,10 @@
  *			slots back. Commit: release; pairs with the reader's acquire
  *			loads of head, in front of a copy and behind it (src/objects/
  *			ring_read.c).
+ *	widen		commit: release; pairs with the reader's acquire load of epoch (read_slot()
+ *			in src/objects/extrema_read.c), which then finds min and max of that epoch.
+ *			The cell's address depends on the epoch that was loaded, so a reader
+ *			that finds what a later epoch stored also finds that *epoch has changed.
  *	checkpoint	acquire; pairs with the compare-and-swap of the thread
  *			itself (make_checkpoint() in src/objects/compact.c), so that a
  *			thread that sees the crossing sees the checkpoint that allowed it.
@@ -98,11 +102,11 @@
  *
  * TO THE COMPILER
  *
- * Each sequence is a barrier, except add, bank_add*, narrow_add, add_double and
- * add_count_double: the compiler
- * moves no call, atomic access or other sequence across those, but keeps in
- * registers what it has loaded, such as the object's description. So code that also
- * has pointers to the cells puts __atomic_signal_fence() in front of and behind them.
+ * Each sequence is a barrier, except add, bank_add*, narrow_add, add_double,
+ * add_count_double and widen: the compiler moves no call, atomic access or other sequence
+ * across those, but keeps in registers what it has loaded, such as the object's description.
+ * So code that also has pointers to the cells puts __atomic_signal_fence() in front of and
+ * behind them.
  *
  * The assembly tells the compiler all registers that it changes, upper halves of
  * vector registers included. So a function that is compiled for other instructions than
@@ -154,6 +158,17 @@ struct percpu_ring_lane {
 	uint64_t reserved2[6];
 	uint64_t slot[];
 } PERCPU_ALIGNED_WORD;
+
+/** The least and the greatest of what was observed in an epoch; epochs take turns with two. */
+struct percpu_extremes {
+	uint64_t epoch;
+	int64_t min;
+	int64_t max;
+	uint64_t reserved;
+} PERCPU_ALIGNED_WORD;
+
+/** Epochs are multiples of this, the distance of the two. */
+#define PERCPU_EXTREMES 32
 
 /** A record in two copies, of which the last bit of turn names the valid one. */
 struct percpu_pair {
@@ -432,6 +447,27 @@ PERCPU_INLINE int percpu_seq_add_double(void *cell, size_t stride, double n);
  *	p[0..1] = { count + 1, sum + n }	commit
  */
 PERCPU_INLINE int percpu_seq_add_count_double(void *cell, size_t stride, double n);
+
+/**
+ * widen: the least and the greatest of the words that were observed in an epoch; p is the
+ * first of two struct percpu_extremes. Epochs are multiples of their distance and only grow,
+ * so they take turns. What was observed in an earlier epoch is replaced.
+ *
+ *	e = *epoch				@admitted
+ *	p += e & PERCPU_EXTREMES		bytes
+ *						@loaded
+ *	if (p->epoch != e)
+ *		p->min = p->max = v
+ *		at = &p->epoch, w = e
+ *	else if (v < p->min)			signed
+ *		at = &p->min, w = v
+ *	else if (v > p->max)
+ *		at = &p->max, w = v
+ *	else return REFUSED			nothing changes
+ *						@written
+ *	*at = w					commit, release
+ */
+PERCPU_INLINE int percpu_seq_widen(void *cell, size_t stride, const uint64_t *epoch, int64_t v);
 
 /**
  * spin: loops inside the sequence until *flag is nonzero (0) or the tries are used up

@@ -18,7 +18,8 @@ PERCPU_BEGIN_DECLS
 /** What the kernel wants to see in front of an abort handler. */
 #define PERCPU_SEQ_SIGNATURE 0x53053053
 
-/* Local labels: 1 start, 2 end, 3 descriptor, 4 abort handler, 6 loop, 7 skip. */
+/* Local labels: 1 start, 2 end, 3 descriptor, 4 abort handler, 6 loop, 7 skip,
+ * 8 commit. */
 /* clang-format off */
 
 /*

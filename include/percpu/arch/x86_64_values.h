@@ -64,6 +64,48 @@ PERCPU_INLINE int percpu_seq_add_count_double(void *cell, size_t stride, double 
 	PERCPU_SEQ_EXIT
 }
 
+PERCPU_INLINE int percpu_seq_widen(void *cell, size_t stride, const uint64_t *epoch, int64_t v)
+{
+	uint64_t e, at, w;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_START("widen", "")
+		PERCPU_SEQ_LANE
+		"movq %[bank], %[e]\n\t"
+		PERCPU_SEQ_STEP(admitted)
+		"movq %[e], %[w]\n\t"
+		"andq %[mask], %[w]\n\t"
+		"addq %[cell], %%rax\n\t"
+		"addq %[w], %%rax\n\t"
+		PERCPU_SEQ_STEP(loaded)
+		"movq %[v], %[w]\n\t"
+		"cmpq %[e], (%%rax)\n\t"
+		"jne 7f\n\t"
+		"leaq 8(%%rax), %[at]\n\t"
+		"cmpq %[v], (%[at])\n\t"
+		"jg 8f\n\t"
+		"leaq 16(%%rax), %[at]\n\t"
+		"cmpq %[v], (%[at])\n\t"
+		PERCPU_SEQ_REFUSE_IF("ge")
+		"jmp 8f\n"
+		"7:\n\t"
+		"movq %[v], 8(%%rax)\n\t"
+		"movq %[v], 16(%%rax)\n\t"
+		"movq %%rax, %[at]\n\t"
+		"movq %[e], %[w]\n"
+		"8:\n\t"
+		PERCPU_SEQ_STEP(written)
+		"movq %[w], (%[at])\n"
+		PERCPU_SEQ_END
+		: [e] "=&r"(e), [at] "=&r"(at), [w] "=&r"(w)
+		: PERCPU_SEQ_CELL, [bank] "m"(*epoch), [mask] "i"(PERCPU_EXTREMES), [v] "re"(v)
+		: PERCPU_SEQ_ADD_CLOBBERS
+		: slow, refused);
+	return 0;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
+}
+
 /* clang-format on */
 
 PERCPU_END_DECLS
