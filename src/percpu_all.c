@@ -49,6 +49,8 @@
 #include "objects/compact.c"
 #include "objects/counter.c"
 #include "objects/depot.c"
+#include "objects/extrema.c"
+#include "objects/extrema_read.c"
 #include "objects/fcounter.c"
 #include "objects/gauge.c"
 #include "objects/histogram.c"

@@ -15,6 +15,7 @@
 
 #include <percpu/compact.h>
 #include <percpu/counter.h>
+#include <percpu/extrema.h>
 #include <percpu/fcounter.h>
 #include <percpu/fence.h>
 #include <percpu/gauge.h>

@@ -103,6 +103,7 @@ enum percpu_kind {
 	PERCPU_KIND_HISTOGRAM,
 	PERCPU_KIND_OWNERS,
 	PERCPU_KIND_OWNED,
+	PERCPU_KIND_EXTREMA,
 };
 
 /** Bytes of each lane that a compact counter takes. It uses a cell of 4 bytes in a CPU lane,
@@ -142,6 +143,20 @@ struct percpu_ring_control {
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_ring_control) == 72, "file layout");
+
+/** The control block of extremes, in the bias lane at the key. */
+struct percpu_extrema_control {
+	uint64_t epoch;	  /* number of resets + 1, times PERCPU_EXTREMES */
+	uint64_t settled; /* what became of the epoch before: see extrema_read.c */
+	uint32_t flags;	  /* of percpu_extrema_create(); bit 31: pairs are changed under the lock
+			     of the journal */
+	uint32_t turn;	  /* id of the thread that resets; or 0 */
+	uint64_t unused[5];
+	uint64_t pairs[2][4]; /* for each of two epochs in turn: tag, max, tag, min */
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_extrema_control) == 128, "file layout");
+_Static_assert(offsetof(struct percpu_extrema_control, pairs) % 16 == 0, "pairs are aligned");
 
 /** The counter whose time records have. */
 enum percpu_ring_clock {

@@ -223,6 +223,16 @@ int percpu_owned_gauge_add_call(struct percpu_owned_gauge *g, int64_t n)
 	return percpu_owned_gauge_add(g, n);
 }
 
+int percpu_extrema_observe_call(const struct percpu_extrema *x, int64_t v)
+{
+	return percpu_extrema_observe(x, v);
+}
+
+int percpu_extrema_observe_double_call(const struct percpu_extrema *x, double v)
+{
+	return percpu_extrema_observe_double(x, v);
+}
+
 int percpu_ring_put_call(const struct percpu_ring *r, const void *src, size_t size)
 {
 	return percpu_ring_put(r, src, size);

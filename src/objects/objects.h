@@ -5,6 +5,7 @@
 #ifndef PERCPU_OBJECTS_H
 #define PERCPU_OBJECTS_H
 
+#include <percpu/extrema.h>
 #include <percpu/fcounter.h>
 #include <percpu/gauge.h>
 #include <percpu/histogram.h>
@@ -39,6 +40,28 @@ static inline struct percpu_stats_control *percpu_stats_control(const struct per
 /** Wait until it is the turn of the thread with this id, or too long; and end the turn. */
 void percpu_turn_wait(uint32_t *turn, uint32_t me);
 void percpu_turn_end(uint32_t *turn, uint32_t me);
+
+/* extrema.c, extrema_read.c */
+
+static inline struct percpu_extrema_control *percpu_extrema_control(const struct percpu_extrema *x)
+{
+	const struct percpu_chunk *k = x->block.chunk;
+
+	return (struct percpu_extrema_control *)percpu_chunk_lane(
+		k, 2 * (size_t)k->cpus, (size_t)(x->block.base - k->base));
+}
+
+/** Load or swap a pair of an epoch, as percpu_pair_load() and percpu_pair_cmpxchg(). */
+int percpu_extrema_load(const struct percpu_extrema *x, uint64_t epoch, bool of_max,
+			struct percpu_pair_value *ret);
+int percpu_extrema_swap(const struct percpu_extrema *x, uint64_t epoch, bool of_max,
+			struct percpu_pair_value *expected, struct percpu_pair_value v);
+
+/** How often an operation begins anew. */
+#define PERCPU_EXTREMA_TRIES 10000
+
+/** Observe v without a sequence. Returns 0, -ESTALE if this epoch has ended, or -ETIMEDOUT. */
+int percpu_extrema_observe_in(const struct percpu_extrema *x, uint64_t epoch, int64_t v);
 
 /* ring.c */
 

@@ -21,6 +21,7 @@ import tempfile
 
 # Parts of other inline functions.
 INTERNAL = {"percpu_counter_array_commit", "percpu_stats_pair", "percpu_wbuf_append"}
+INTERNAL |= {"percpu_extrema_observe_as", "percpu_extrema_order"}
 INTERNAL |= {"percpu_histogram_bits", "percpu_histogram_cell", "percpu_histogram_index"}
 
 i64, u64, size, ptr = c.c_int64, c.c_uint64, c.c_size_t, c.c_void_p
@@ -215,6 +216,20 @@ def histograms(lib):
     lib.same(below(snapshot, c.c_double(2), None), 4, "all")
 
 
+def extremes(lib):
+    """Minima and maxima, of words and of doubles."""
+    words = lib.make("percpu_extrema_create", 0)
+    reals = lib.make("percpu_extrema_create", 1)
+    lib.same(lib.call("percpu_extrema_observe", words, i64(-5)), 0, "observe")
+    lib.same(lib.call("percpu_extrema_observe", reals, i64(-5)), -22, "a word among doubles")
+    lib.same(lib.call("percpu_extrema_observe_double", reals, c.c_double(0.5)), 0, "observe")
+    least, most, low, high = i64(), i64(), c.c_double(), c.c_double()
+    lib.same(lib.so.percpu_extrema_fetch(words, c.byref(least), c.byref(most)), 0, "fetch")
+    lib.same((least.value, most.value), (-5, -5), "extremes")
+    fetch = lib.so.percpu_extrema_fetch_double
+    lib.same((fetch(reals, c.byref(low), c.byref(high)), high.value), (0, 0.5), "of doubles")
+
+
 def objects(lib):
     """Object caches."""
     obj, again = ptr(), ptr()
@@ -274,7 +289,7 @@ def try_all(source, work, late):
         return f"not exported: {sorted(lacking)}"
     try:
         parts = (counters, doubles, statistics, words, lists, rings, buffers, objects, windows)
-        for part in (*parts, gauges, histograms, shares, rest):
+        for part in (*parts, gauges, histograms, shares, extremes, rest):
             part(lib)
     except AssertionError as wrong:
         return str(wrong)

@@ -39,9 +39,10 @@ NUMBERS = {
     r"(\d+) latest value": "PERCPU_KIND_LATEST",
     r"atomic lane holds 2\^(\d+) or more": "PERCPU_SEQ_EXPONENT - 1023",
     r"(\d+) owners, ": "PERCPU_KIND_OWNERS",
-    r"(\d+) owned gauge \|": "PERCPU_KIND_OWNED",
+    r"(\d+) owned gauge, ": "PERCPU_KIND_OWNED",
     r"\| `block` \| (\d+) keys, of bytes: 64 slots": "PERCPU_OWNER_BLOCKS",
     r"keys, of bytes: (\d+) slots": "PERCPU_OWNER_SLOTS",
+    r"(\d+) extremes \|": "PERCPU_KIND_EXTREMA",
     r"n of them, take (\d+) n bytes of each lane": "PERCPU_COMPACT_SHARE",
     r"bits 0 to (\d+): which bank counts": "__builtin_ctzll(PERCPU_STATS_FLIP) - 1",
 }

@@ -91,6 +91,18 @@ AT(percpu_compact, block, 0, 0, 0);
 AT(percpu_compact, half, 40, 24, 20);
 AT(percpu_compact, n, 48, 32, 28);
 
+SIZE(percpu_extremes, 32, 32, 32);
+AT(percpu_extremes, epoch, 0, 0, 0);
+AT(percpu_extremes, min, 8, 8, 8);
+AT(percpu_extremes, max, 16, 16, 16);
+AT(percpu_extremes, reserved, 24, 24, 24);
+
+SIZE(percpu_extrema, 56, 32, 32);
+AT(percpu_extrema, block, 0, 0, 0);
+AT(percpu_extrema, epoch, 40, 20, 20);
+AT(percpu_extrema, kind, 48, 24, 24);
+AT(percpu_extrema, takes, 52, 28, 28);
+
 SIZE(percpu_ring, 80, 56, 48);
 AT(percpu_ring, block, 0, 0, 0);
 AT(percpu_ring, mask, 40, 24, 20);

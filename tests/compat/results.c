@@ -8,6 +8,7 @@
 struct percpu_counter *counter;
 struct percpu_fcounter *fcounter;
 struct percpu_gauge *gauge;
+struct percpu_extrema *extrema;
 struct percpu_stats *stats;
 struct percpu_local *local;
 struct percpu_wbuf *wbuf;
@@ -22,6 +23,8 @@ void adds_and_frees(void *item)
 
 	percpu_fcounter_add(fcounter, 0.5);
 	percpu_gauge_set(gauge, 5);
+	percpu_extrema_observe(extrema, 1);
+	percpu_extrema_reset(extrema);
 	percpu_stats_update(stats, 0, 0, two, 2);
 	percpu_local_add(local, 1);
 	percpu_wbuf_add(wbuf, &cell, 1);

@@ -31,11 +31,12 @@
 #define DOUBLES_ROOT 8
 #define HISTOGRAM_ROOT 13
 #define OWNERS_ROOT 14
+#define EXTREMA_ROOT 15
 #define STOP "fuzz: "
 
 /* What can be replaced: words of the header, of a control block, of the bias lane, of
- * anything; the length of the file; and cells of doubles, in the first lane or the last; owners, and
- * what they have in gauges. */
+ * anything; the length of the file; cells of doubles and extremes, in the first lane or the
+ * last; owners, and what they have in gauges. */
 enum field {
 	HEADER,
 	ROOT,
@@ -55,6 +56,7 @@ enum field {
 	SLOT,
 	OWNED,
 	SHARES,
+	EXTREMA,
 	FIELDS,
 };
 
@@ -184,6 +186,7 @@ static void make_good_file(void)
 	struct percpu_gauge *gauge = NULL;
 	const struct percpu_histogram_options histogram = { .size = sizeof(histogram), .n = 2 };
 	struct percpu_histogram *h = NULL;
+	struct percpu_extrema *extrema = NULL;
 	struct percpu_region *r;
 	const uint64_t ones[4] = { 1, 1, 1, 1 };
 	uint64_t out[4];
@@ -217,6 +220,11 @@ static void make_good_file(void)
 		percpu_ring_detach(ring);
 	}
 	make_owners();
+	must(percpu_extrema_open(r, EXTREMA_ROOT, 0, &extrema) == 0 &&
+		     percpu_extrema_reset(extrema) == 0 &&
+		     percpu_extrema_observe_in(extrema, *extrema->epoch, 3) == 0,
+	     "extremes");
+	percpu_extrema_detach(extrema);
 	percpu_counter_array_add(a, 1, 5);
 	percpu_compact_add(c, 2, 7);
 	percpu_counter_add(single, 9);
@@ -340,6 +348,10 @@ static size_t place_of(const struct patch *p)
 		     (words % 128 < 16 ? 0 : offsetof(struct percpu_owned_shares, account)) +
 		     words % 128;
 		break;
+	case EXTREMA:
+		at = control_at(EXTREMA_ROOT) - (p->unused % 2 ? 0 : bias_lane() - PERCPU_HEAD) +
+		     words % sizeof(struct percpu_extrema_control);
+		break;
 	case LENGTH:
 	case FIELDS:
 		break;
@@ -443,6 +455,32 @@ static void use_gauges(struct percpu_region *r, const struct input *in, uint64_t
 		refused += percpu_latest_fetch(l, &v, &ns) != 0;
 		refused += percpu_latest_set(l, 1) != 0;
 	}
+}
+
+static void use_extrema(struct percpu_region *r, const struct input *in, uint64_t key)
+{
+	struct percpu_extrema *x;
+	int64_t min = 0, max = 0;
+	double low, high;
+
+	if (percpu_extrema_attach(r, key, &x) != 0)
+		return;
+	check_block(r, x->block.base, x->block.size);
+	for (unsigned i = 0; i < 3; i++) {
+		refused += percpu_extrema_fetch(x, &min, &max) != 0;
+		must(min <= max, "a minimum above the maximum");
+		refused += percpu_extrema_fetch_double(x, &low, &high) != 0;
+		if ((in->writable & 1) == 0)
+			continue;
+		refused += percpu_extrema_observe(x, in->key_from - 100) != 0;
+		refused += percpu_extrema_observe_slow(x, x->kind, in->n) != 0;
+		refused += percpu_extrema_observe_in(x, *x->epoch, in->n - 1) != 0;
+		refused += percpu_extrema_reset(x) != 0;
+	}
+	if ((in->actions & 0x40) != 0)
+		percpu_extrema_destroy(x);
+	else
+		percpu_extrema_detach(x);
 }
 
 static void use_compact(struct percpu_region *r, const struct input *in, uint64_t key, size_t n)
@@ -652,6 +690,7 @@ static void use_region(const struct input *in)
 		use_array(r, in, key, n);
 		use_fcounter(r, in, key, n);
 		use_gauges(r, in, key);
+		use_extrema(r, in, key);
 		use_compact(r, in, key, n);
 		use_stats(r, in, key, n);
 		use_ring(r, in, key);

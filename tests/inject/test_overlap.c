@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <percpu/counter.h>
+#include <percpu/extrema.h>
 #include <percpu/fence.h>
 #include <percpu/local.h>
 #include <percpu/status.h>
@@ -148,6 +149,40 @@ static void switch_within_a_bank_add(void **state)
 	free(words);
 }
 
+/* An observation that has found the epoch before a reset began the next. */
+static struct percpu_extrema *extrema;
+static int64_t observed, results;
+
+static void observe(void)
+{
+	(void)percpu_extrema_observe(extrema, observed);
+}
+
+static void reset_extrema(void)
+{
+	int64_t min, max;
+
+	if (percpu_extrema_fetch_reset(extrema, &min, &max) == 0)
+		results += min == observed && max == observed ? 1 : ROUNDS;
+}
+
+static void reset_within_an_observation(void **state)
+{
+	(void)state;
+	if (!inject_possible())
+		test_skip("no sequences in this build or on this tier");
+	if (test_cpus() < 2)
+		test_skip("one CPU");
+	assert_int_equal(percpu_extrema_create(0, &extrema), 0);
+	for (observed = 1; observed <= ROUNDS; observed++) {
+		inject_overlap(observe, observed % 2 ? STEP_OF_BANK : INJECT_written,
+			       reset_extrema);
+		reset_extrema();
+		assert_int_equal(results, observed);
+	}
+	percpu_extrema_destroy(extrema);
+}
+
 /* A process of one thread, on a CPU of its own; the first waits in its update. */
 static int add_in_process(void *cpu)
 {
@@ -257,6 +292,7 @@ int main(void)
 		cmocka_unit_test(reset_within_an_add),
 		cmocka_unit_test(foreign_pop_within_a_pop),
 		cmocka_unit_test(switch_within_a_bank_add),
+		cmocka_unit_test(reset_within_an_observation),
 		cmocka_unit_test(process_within_an_add),
 		cmocka_unit_test(atomic_adds_between_any_instructions),
 	};

@@ -17,6 +17,7 @@ static struct percpu_gauge *gauge;
 static struct percpu_fgauge *fgauge;
 static struct percpu_histogram *histogram, *tick_histogram;
 static struct percpu_histogram_snapshot *seen, *seen_ticks;
+static struct percpu_extrema *extrema, *fextrema;
 
 void stepping_make_values(struct percpu_region *r)
 {
@@ -33,6 +34,10 @@ void stepping_make_values(struct percpu_region *r)
 	assert_int_equal(percpu_pair_is_atomic() ? percpu_fgauge_create_in(r, &fgauge) :
 						   percpu_fgauge_create(&fgauge),
 			 0);
+	assert_int_equal(percpu_extrema_create_in(r, 0, &extrema), 0);
+	assert_int_equal(percpu_extrema_create_in(r, PERCPU_EXTREMA_DOUBLE, &fextrema), 0);
+	assert_int_equal(percpu_extrema_observe_call(extrema, 0), 0);
+	assert_int_equal(percpu_extrema_observe_double_call(fextrema, 0), 0);
 }
 
 static struct model_result run_fcounter(const struct model_case *c)
@@ -157,6 +162,34 @@ static struct model_result run_record_ticks_at(const struct model_case *c)
 	return one_more(tick_histogram, before);
 }
 
+static struct model_result run_extrema(const struct model_case *c)
+{
+	return (struct model_result){ percpu_extrema_observe(extrema, c->n[0]), MODEL_UNSET };
+}
+
+static struct model_result run_extrema_call(const struct model_case *c)
+{
+	return (struct model_result){ percpu_extrema_observe_call(extrema, c->n[0]), MODEL_UNSET };
+}
+
+static struct model_result run_fextrema(const struct model_case *c)
+{
+	return (struct model_result){ percpu_extrema_observe_double_call(fextrema, (double)c->n[0]),
+				      MODEL_UNSET };
+}
+
+static bool read_fextrema(struct model_lane *out)
+{
+	double min, max;
+	int e = percpu_extrema_fetch_double(fextrema, &min, &max);
+
+	if (e == 0) {
+		out->word[0] = (int64_t)min;
+		out->word[1] = (int64_t)max;
+	}
+	return e == 0;
+}
+
 bool stepping_read_values(const struct stepping_operation *o, struct model_lane *out)
 {
 	if (o->run == run_fcounter || o->run == run_fcounter_call)
@@ -167,6 +200,10 @@ bool stepping_read_values(const struct stepping_operation *o, struct model_lane 
 		out->word[0] = percpu_gauge_fetch(gauge);
 	else if (o->run == run_fgauge_add || o->run == run_fgauge_sub)
 		out->word[0] = (int64_t)percpu_fgauge_fetch(fgauge);
+	else if (o->run == run_extrema || o->run == run_extrema_call)
+		return percpu_extrema_fetch(extrema, &out->word[0], &out->word[1]) == 0;
+	else if (o->run == run_fextrema)
+		return read_fextrema(out);
 	else
 		return false;
 	return true;
@@ -192,5 +229,8 @@ const struct stepping_operation stepping_values[] = {
 	{ "histogram of an array", MEMORY_PRIVATE, MODEL_ADD, run_record_at },
 	{ "histogram of ticks", MEMORY_PRIVATE, MODEL_ADD, run_record_ticks },
 	{ "histogram of ticks of an array", MEMORY_PRIVATE, MODEL_ADD, run_record_ticks_at },
+	{ "extrema, observe", MEMORY_SUMS, MODEL_OBSERVE, run_extrema },
+	{ "extrema, called", MEMORY_SUMS, MODEL_OBSERVE, run_extrema_call },
+	{ "extrema of doubles", MEMORY_SUMS, MODEL_OBSERVE, run_fextrema },
 	{ NULL, MEMORY_SUMS, MODEL_ADD_WHOLE, NULL },
 };

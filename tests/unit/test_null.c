@@ -35,6 +35,8 @@ static void ends_do_nothing(void **state)
 	percpu_fgauge_detach(NULL);
 	percpu_latest_destroy(NULL);
 	percpu_latest_detach(NULL);
+	percpu_extrema_destroy(NULL);
+	percpu_extrema_detach(NULL);
 	percpu_compact_destroy(NULL);
 	percpu_compact_detach(NULL);
 	percpu_stats_destroy(NULL);
@@ -91,6 +93,10 @@ static void results_must_have_a_place(void **state)
 	assert_int_equal(percpu_latest_open(region, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_latest_attach(region, 1, NULL), -EINVAL);
 	assert_int_equal(percpu_latest_create_in(region, NULL), -EINVAL);
+	assert_int_equal(percpu_extrema_create(0, NULL), -EINVAL);
+	assert_int_equal(percpu_extrema_create_in(region, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_extrema_attach(region, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_extrema_open(region, 0, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_compact_create(1, NULL), -EINVAL);
 	assert_int_equal(percpu_compact_create_in(region, 1, NULL), -EINVAL);
 	assert_int_equal(percpu_compact_attach(region, 1, 1, NULL), -EINVAL);
@@ -139,6 +145,7 @@ static void regions_are_needed(void **state)
 	struct percpu_fcounter_array *fa = NULL;
 	struct percpu_fcounter *f = NULL;
 	struct percpu_compact *set = NULL;
+	struct percpu_extrema *x = NULL;
 	struct percpu_stats *s = NULL;
 	struct percpu_ring *ring = NULL;
 	struct percpu_ring_reader *reader = NULL;
@@ -160,6 +167,9 @@ static void regions_are_needed(void **state)
 	assert_int_equal(percpu_fcounter_array_create_in(NULL, 1, &fa), -EINVAL);
 	assert_int_equal(percpu_fcounter_array_attach(NULL, 1, 1, &fa), -EINVAL);
 	assert_int_equal(percpu_fcounter_array_open(NULL, 0, 1, &fa), -EINVAL);
+	assert_int_equal(percpu_extrema_create_in(NULL, 0, &x), -EINVAL);
+	assert_int_equal(percpu_extrema_attach(NULL, 1, &x), -EINVAL);
+	assert_int_equal(percpu_extrema_open(NULL, 0, 0, &x), -EINVAL);
 	assert_int_equal(percpu_compact_create_in(NULL, 1, &set), -EINVAL);
 	assert_int_equal(percpu_compact_attach(NULL, 1, 1, &set), -EINVAL);
 	assert_int_equal(percpu_compact_open(NULL, 0, 1, &set), -EINVAL);
@@ -187,13 +197,14 @@ static void regions_are_needed(void **state)
 	assert_int_equal(percpu_region_key(NULL, &cell), 0);
 	assert_null(percpu_region_at(NULL, 1, 8));
 	assert_true(a == NULL && c == NULL && set == NULL && s == NULL && cell == NULL);
-	assert_true(ring == NULL && reader == NULL && f == NULL && fa == NULL);
+	assert_true(ring == NULL && reader == NULL && f == NULL && fa == NULL && x == NULL);
 }
 
 static void nothing_is_read(void **state)
 {
 	uint64_t out = 7, *cells[1] = { &out };
-	double sum = 7;
+	double sum = 7, most = 8;
+	int64_t min = 7, max = 8;
 
 	(void)state;
 	assert_int_equal(percpu_counter_key(NULL), 0);
@@ -215,6 +226,14 @@ static void nothing_is_read(void **state)
 	percpu_fcounter_array_zero(NULL, 0);
 	percpu_fcounter_array_fetch_all(NULL, &sum);
 	assert_true(sum == 7);
+	assert_int_equal(percpu_extrema_key(NULL), 0);
+	assert_int_equal(percpu_extrema_is_double(NULL), 0);
+	assert_int_equal(percpu_extrema_fetch(NULL, &min, &max), -EINVAL);
+	assert_int_equal(percpu_extrema_fetch_reset(NULL, &min, &max), -EINVAL);
+	assert_int_equal(percpu_extrema_fetch_double(NULL, &sum, &most), -EINVAL);
+	assert_int_equal(percpu_extrema_fetch_reset_double(NULL, &sum, &most), -EINVAL);
+	assert_int_equal(percpu_extrema_reset(NULL), -EINVAL);
+	assert_true(min == 7 && max == 8 && sum == 7 && most == 8);
 	assert_int_equal(percpu_compact_key(NULL), 0);
 	assert_int_equal(percpu_compact_fetch(NULL, 0), 0);
 	assert_int_equal(percpu_compact_fetch_zero(NULL, 0), 0);
