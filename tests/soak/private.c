@@ -159,6 +159,7 @@ void soak_private_signal(struct soak_thread *t)
 	soak_local_signal(t);
 	soak_stats_signal(t);
 	soak_compact_signal(t);
+	soak_extrema_signal(t);
 	soak_ring_signal(t);
 }
 

@@ -28,6 +28,7 @@ void soak_shared_create(void)
 	b->array_key = percpu_counter_array_key(array);
 	soak_shared_stats_create(region);
 	soak_shared_compact_create(region);
+	soak_shared_extrema_create(region);
 	soak_shared_ring_create(region);
 }
 
@@ -54,6 +55,7 @@ void soak_shared_open(void)
 								 SOAK_CELLS, &array));
 	soak_shared_stats_open(region);
 	soak_shared_compact_open(region);
+	soak_shared_extrema_open(region);
 	soak_shared_ring_open(region);
 }
 
@@ -61,6 +63,7 @@ void soak_shared_close(void)
 {
 	soak_shared_stats_close();
 	soak_shared_compact_close();
+	soak_shared_extrema_close();
 	soak_shared_ring_close();
 	percpu_counter_array_detach(array);
 	percpu_region_close(region);
@@ -238,8 +241,10 @@ void soak_shared_op(struct soak_thread *t)
 		add_vector(t);
 	} else if (r < 650) {
 		soak_stats_op(t, true);
-	} else if (r < 800) {
+	} else if (r < 750) {
 		soak_shared_compact_op(t);
+	} else if (r < 800) {
+		soak_shared_extrema_op(t);
 	} else if (r < 900) {
 		fetch(t);
 	} else if (r < 960) {

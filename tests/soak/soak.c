@@ -85,6 +85,8 @@ static const char *const kinds[SOAK_KINDS] = {
 	"compact add",
 	"compact fetch_zero",
 	"compact fetch",
+	"extrema observe",
+	"extrema reset",
 	"write buffer transactions",
 	"write buffer flushes",
 	"ring put",

@@ -4,7 +4,7 @@
  *
  * soak.c directs rounds of processes and kills some; worker.c is such a
  * process with its threads; shared.c operates on one region file that all of
- * them count in, private.c on objects of one process; stats.c, compact.c,
+ * them count in, private.c on objects of one process; stats.c, compact.c, extrema.c,
  * zone.c, objcache.c, local.c, ring.c, wbuf.c and window.c on what they are named after, private
  * and shared;
  * model.c knows what the result must be. A worker announces each operation on the shared region in
@@ -26,6 +26,7 @@
 #define SOAK_CELLS 16
 #define SOAK_SETS 4 /* of statistics, each with two objects */
 #define SOAK_COMPACTS 4
+#define SOAK_EXTREMA 2
 #define SOAK_ZONES 6
 #define SOAK_CACHES 4
 #define SOAK_HELD 3	/* items that a thread has of a zone, and objects of a cache */
@@ -79,6 +80,8 @@ enum soak_kind {
 	SOAK_COMPACT_ADD,
 	SOAK_COMPACT_TAKE,
 	SOAK_COMPACT_FETCH,
+	SOAK_OBSERVE,
+	SOAK_RESET,
 	SOAK_WBUF_ADD,
 	SOAK_WBUF_FLUSH,
 	SOAK_RING_PUT,
@@ -115,6 +118,11 @@ struct soak_pending {
 	int64_t n[8];
 };
 
+/** Empty if they are 0, which is never observed. */
+struct soak_extremes {
+	int64_t min, max;
+};
+
 /** A thread has one for itself and one for its signal handler. */
 struct soak_journal {
 	uint64_t added[SOAK_OBJECTS];
@@ -123,6 +131,10 @@ struct soak_journal {
 	uint64_t put[2];  /* records of the shared rings */
 	uint64_t refused; /* by the one that keeps */
 	int putting;	  /* in doubt: one of ring number - 1 */
+	struct soak_extremes announced[SOAK_EXTREMA];
+	struct soak_extremes observed[SOAK_EXTREMA];
+	struct soak_extremes got; /* by resets of those of doubles */
+	bool resetting;
 	uint64_t count[SOAK_KINDS];
 };
 
@@ -141,6 +153,7 @@ struct soak_board {
 	uint64_t array_key;
 	uint64_t stats_key[SOAK_SETS];
 	uint64_t compact_key;
+	uint64_t extrema_key[SOAK_EXTREMA];
 	uint64_t ring_key[2];
 	pid_t director;
 	bool stop;
@@ -191,6 +204,7 @@ struct soak_thread {
 	uint64_t grows;		       /* what SOAK_GROWS was when last read */
 	uint64_t compact;	       /* and the compact counter that grows */
 	uint64_t single[2][SOAK_SETS]; /* and the statistics, private and shared */
+	struct soak_extremes extremes; /* and those that are never reset */
 	struct soak_item item[SOAK_ZONES][SOAK_HELD];
 	struct soak_item object[SOAK_CACHES][SOAK_HELD];
 	struct soak_window window[SOAK_WINDOWS];
@@ -315,6 +329,18 @@ void soak_shared_compact_close(void);
 uint64_t soak_shared_compact_fetch(uint32_t object);
 void soak_shared_compact_zero(uint32_t object);
 void soak_shared_compact_op(struct soak_thread *t);
+
+/* extrema.c */
+
+void soak_shared_extrema_create(struct percpu_region *r);
+void soak_shared_extrema_open(struct percpu_region *r);
+void soak_shared_extrema_close(void);
+void soak_shared_extrema_op(struct soak_thread *t);
+void soak_extrema_signal(struct soak_thread *t);
+
+/** When no worker runs: they are what the n journals say. */
+typedef struct soak_journal *soak_journal_fn(uint32_t i);
+void soak_extrema_check(uint32_t n, soak_journal_fn *journal);
 
 /* wbuf.c */
 
