@@ -34,7 +34,7 @@ struct stream {
 	bool known;	     /* next is */
 	bool ready;	     /* the record at `at` was looked at */
 	uint64_t next;	     /* number of the next record */
-	uint64_t position;   /* of the next word to be copied */
+	uint64_t position;   /* of the next word to be copied, if records are left there */
 	uint64_t *words;     /* the copy: n words, those from `at` on to be returned */
 	size_t n, at, start; /* start: where the first record of the copy is */
 	uint64_t copied;     /* the ticks then: no record has more */
@@ -79,6 +79,14 @@ static bool is_used_stream(const struct percpu_ring_reader *reader, const struct
 	const struct percpu_chunk *k = reader->ring->block.chunk;
 
 	return s->number < k->cpus || percpu_used_lane(k, s->number) == s->number;
+}
+
+/* Who takes also finds a tail beyond head, with which puts are refused until it is mended. */
+static bool has_news(const struct percpu_ring_reader *reader, const struct stream *s)
+{
+	const uint64_t *end = takes(reader) ? &s->lane->tail : &s->position;
+
+	return is_used_stream(reader, s) && load_ring_word(&s->lane->head) != load_ring_word(end);
 }
 
 /* The copy */
@@ -167,15 +175,10 @@ static int look_at_words(const struct percpu_ring *r, struct stream *s)
 /* Copy what is there, and give its slots back. */
 static int take_words(const struct percpu_ring *r, struct stream *s)
 {
-	uint64_t head = load_ring_word(&s->lane->head), tail;
 	struct percpu_robust h;
-	int e;
+	uint64_t head, tail;
+	int e = percpu_robust_lock(&h, &s->lane->consumer, PERCPU_LOCK_NS);
 
-	if (head == load_ring_word(&s->lane->tail)) {
-		s->position = head;
-		return 0;
-	}
-	e = percpu_robust_lock(&h, &s->lane->consumer, PERCPU_LOCK_NS);
 	if (e != 0)
 		return e;
 	head = load_ring_word(&s->lane->head);
@@ -192,7 +195,6 @@ static int take_words(const struct percpu_ring *r, struct stream *s)
 	percpu_robust_unlock(&h);
 	s->at = s->start = 0;
 	s->known = false; /* other readers may have taken what was before */
-	s->position = head;
 	return e;
 }
 
@@ -203,7 +205,7 @@ static int fill_stream(struct percpu_ring_reader *reader, struct stream *s)
 	int e;
 
 	s->round = reader->round;
-	if (!is_used_stream(reader, s) || load_ring_word(&s->lane->head) == s->position)
+	if (!has_news(reader, s))
 		return 0;
 	if (s->words == NULL)
 		s->words = malloc(ring_size(r) * sizeof(uint64_t));
@@ -308,11 +310,8 @@ static int read_in_round(struct percpu_ring_reader *reader, struct percpu_ring_r
 
 static bool is_anything_new(const struct percpu_ring_reader *reader)
 {
-	const struct stream *s = reader->stream;
-
-	for (uint32_t i = 0; i < reader->n; i++, s++)
-		if (s->at != s->n ||
-		    (is_used_stream(reader, s) && load_ring_word(&s->lane->head) != s->position))
+	for (const struct stream *s = reader->stream; s < reader->stream + reader->n; s++)
+		if (s->at != s->n || has_news(reader, s))
 			return true;
 	return false;
 }

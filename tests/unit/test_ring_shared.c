@@ -464,6 +464,16 @@ static void positions_are_not_believed(void **state)
 	assert_int_equal(put(2), 0);
 	assert_int_equal(percpu_ring_read(taker, &record), 0);
 	assert_int_equal(record.number, 2);
+	/* Of a ring of which all was returned, too: puts are refused until somebody reads. */
+	for (uint64_t beyond = 8; beyond <= (uint64_t)1 << 40; beyond <<= 8) {
+		lane_of_puts()->tail = lane_of_puts()->head + beyond;
+		assert_int_equal(put(3), -ENOBUFS);
+		assert_int_equal(percpu_ring_read(taker, &record), -EBADMSG);
+		assert_int_equal(percpu_ring_read(taker, &record), -EAGAIN);
+		assert_int_equal(put(4), 0);
+		assert_int_equal(percpu_ring_read(taker, &record), 0);
+		assert_int_equal(percpu_ring_read(taker, &record), -EAGAIN);
+	}
 	percpu_ring_reader_destroy(taker);
 	end();
 }
