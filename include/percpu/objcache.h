@@ -148,7 +148,7 @@ PERCPU_API int percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_objcache_get(struct percpu_objcache *oc, unsigned flags,
 							void **ret)
 {
-	void *obj;
+	void *obj = PERCPU_NULL(void *); /* some compilers cannot tell that it is set */
 
 	if (percpu_unlikely(percpu_seq_pop(oc->cell, oc->guard, oc->stride, &obj)))
 		return percpu_objcache_get_slow(oc, flags, ret);

@@ -41,6 +41,29 @@ alone()
 	done
 }
 
+# optimized COMPILER STD: code of each inline function, at each level. What a compiler knows of
+# variables, and warns of, differs.
+optimized()
+{
+	local compiler=$1 headers level
+	speak "$2"
+	for headers in "$src"/include/percpu{,/freebsd,/dragonfly}; do
+		printf '#include "%s"\n' "$headers"/*.h >uses.c
+		{
+			echo 'extern const void *const uses[];'
+			echo 'const void *const uses[] = { 0,'
+			sed -nE 's/^(PERCPU_INLINE|static inline) [^(]*[ *]([a-z0-9_]+)\(.*/(const void *)\2,/p' \
+				"$headers"/*.h
+			echo '};'
+		} >>uses.c
+		for level in -Og -Os -O1 -O2 -O3; do
+			"$compiler" "${dialect[@]:0:3}" -Wall -Wextra -Werror "$level" \
+				"${include[@]}" -c uses.c -o uses.o || return
+		done
+	done
+	nm uses.o | grep objcache_get
+}
+
 # spec.h declares each sequence, so a port that lacks one does not compile.
 port_lacks()
 {
@@ -179,6 +202,7 @@ for compiler in gcc clang g++ clang++; do
 		check "FreeBSD includes, $compiler $std" unchanged "$compiler" "$std" freebsd
 		check "DragonFly includes, $compiler $std" unchanged "$compiler" "$std" dragonfly
 	done
+	check "inline functions at each level, $compiler" optimized "$compiler" "${stds[0]}"
 	case $compiler in *++) continue ;; esac
 	check "layout of structs, $compiler" layout "$compiler"
 	check "a port of a kernel, $compiler" port "$compiler"
