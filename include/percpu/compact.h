@@ -88,7 +88,8 @@ PERCPU_API void percpu_compact_detach(struct percpu_compact *c);
 PERCPU_API uint64_t percpu_compact_key(const struct percpu_compact *c);
 
 /** Free the set and its counters. In a region that was opened to read, the counters
- *  stay. NULL is fine. No thread may be using the set. */
+ *  stay. NULL is fine. No thread may be using the set. If a root has it, set that to 0
+ *  before: percpu_region_set_root(). */
 PERCPU_API void percpu_compact_destroy(struct percpu_compact *c);
 
 PERCPU_API void percpu_compact_add_slow(const struct percpu_compact *c, size_t i, int64_t n);

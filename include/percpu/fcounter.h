@@ -192,7 +192,8 @@ PERCPU_API void percpu_fcounter_array_detach(struct percpu_fcounter_array *a);
 PERCPU_API uint64_t percpu_fcounter_array_key(const struct percpu_fcounter_array *a);
 
 /** Free the array and its counters. In a region that was opened to read, the counters
- *  stay. NULL is fine. No thread may be using the array. */
+ *  stay. NULL is fine. No thread may be using the array. If a root has it, set that to 0
+ *  before: percpu_region_set_root(). */
 PERCPU_API void percpu_fcounter_array_destroy(struct percpu_fcounter_array *a);
 
 PERCPU_API int percpu_fcounter_array_add_slow(const struct percpu_fcounter_array *a, size_t i,

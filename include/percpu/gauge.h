@@ -57,7 +57,8 @@ PERCPU_API void percpu_gauge_detach(struct percpu_gauge *g);
 PERCPU_API uint64_t percpu_gauge_key(const struct percpu_gauge *g);
 
 /** Free the gauge, which no thread may be using. NULL, or a gauge in a region that was
- *  opened to read, stays. */
+ *  opened to read, stays. If a root has it, set that to 0
+ *  before: percpu_region_set_root(). */
 PERCPU_API void percpu_gauge_destroy(struct percpu_gauge *g);
 
 /** Add, subtract; as percpu_counter_add(). Values wrap modulo 2^64. */

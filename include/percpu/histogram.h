@@ -116,7 +116,8 @@ PERCPU_API void percpu_histogram_detach(struct percpu_histogram *h);
 /** Their key in the region they were created in; 0 for private ones. */
 PERCPU_API uint64_t percpu_histogram_key(const struct percpu_histogram *h);
 
-/** Free the histograms. No thread may be using them. NULL is fine. */
+/** Free the histograms. No thread may be using them. NULL is fine. If a root has them, set that to 0
+ *  before: percpu_region_set_root(). */
 PERCPU_API void percpu_histogram_destroy(struct percpu_histogram *h);
 
 PERCPU_API void percpu_histogram_record_slow(const struct percpu_histogram *h, size_t i, double v);

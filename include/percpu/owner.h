@@ -53,7 +53,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_owners_attach(struct percpu_region *r, u
 PERCPU_API uint64_t percpu_owners_key(const struct percpu_owners *o);
 
 /** Leave, and give back what this process has of the table, or free the table. Gauges of these
- *  owners are detached first. Nobody may be using a table that is destroyed. NULL is fine. */
+ *  owners are detached first. Nobody may be using a table that is destroyed. NULL is fine. If a root
+ *  has it, set that to 0 before: percpu_region_set_root(). */
 PERCPU_API void percpu_owners_detach(struct percpu_owners *o);
 PERCPU_API void percpu_owners_destroy(struct percpu_owners *o);
 

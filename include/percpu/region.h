@@ -263,7 +263,10 @@ PERCPU_API void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t 
  * create an object at a root, without these two calls.
  *
  * percpu_region_set_root() replaces the key expected, which is 0 for a root that was
- * not set, with another. If several processes replace the same key at once, one succeeds.
+ * not set, with another, or with 0. If several processes replace the same key at once, one
+ * succeeds. A root goes on naming an object that was destroyed: whoever opens it then gets
+ * -EEXIST, or, when the memory was used again, attaches to what is there now. So set the root
+ * to 0 first, and destroy the object when no process uses it any more.
  *
  * percpu_region_set_root() returns 0, or -EEXIST (the root holds another key than
  * expected), -EROFS, or -EINVAL (r is NULL, or there is no such root).

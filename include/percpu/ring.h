@@ -114,7 +114,8 @@ PERCPU_API void percpu_ring_detach(struct percpu_ring *r);
 PERCPU_API uint64_t percpu_ring_key(const struct percpu_ring *r);
 
 /** Free the rings and their records. In a region that was opened to read, the records stay.
- *  NULL is fine. No thread may be using the rings, and their readers must be destroyed. */
+ *  NULL is fine. No thread may be using the rings, and their readers must be destroyed. If a root
+ *  has them, set it to 0 before: percpu_region_set_root(). */
 PERCPU_API void percpu_ring_destroy(struct percpu_ring *r);
 
 /** How many bytes the longest record can have. */

@@ -122,7 +122,8 @@ PERCPU_API uint64_t percpu_stats_key(const struct percpu_stats *s);
 
 /** Free the objects. NULL is fine. No thread may be using them. In a shared region
  *  the call may wait for a second and leave the memory allocated, as percpu_region_free();
- *  in a region that was opened to read the objects stay. */
+ *  in a region that was opened to read the objects stay. If a root has them, set that to 0
+ *  before: percpu_region_set_root(). */
 PERCPU_API void percpu_stats_destroy(struct percpu_stats *s);
 
 /** The most fields that an update adds to without taking the lock, on tier rseq and this
