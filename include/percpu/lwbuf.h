@@ -117,7 +117,7 @@ struct percpu_lwbuf_options {
  *		PERCPU_LWBUF_WINDOW of one of huge pages (hugetlbfs, MFD_HUGETLB), whose pages
  *		are mapped all at once, or come by bounce buffers
  *	-ENOMEM	no memory or address space, as within RLIMIT_AS
- *	-EMFILE, -E2BIG  no more descriptors; more CPUs than PERCPU_MAX_CPUS
+ *	-EMFILE, -E2BIG  no more descriptors (RLIMIT_NOFILE); more CPUs than PERCPU_MAX_CPUS
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_create(int fd, const struct percpu_lwbuf_options *o,
 						     struct percpu_lwbufs **ret);
@@ -149,7 +149,10 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_destroy(struct percpu_lwbufs *f);
  *		(vm.max_map_count), even after windows that were free are unmapped. For
  *		PERCPU_LWBUF_AUTO and without PERCPU_LWBUF_WRITE, a bounce buffer is
  *		tried first
- *	-EPERM	PERCPU_LWBUF_WRITE, and the memfd was sealed against writing meanwhile
+ *	-EPERM	the memfd was sealed against writing (F_SEAL_FUTURE_WRITE) after it was given to
+ *		percpu_lwbuf_create() with PERCPU_LWBUF_WRITABLE, and a window must be mapped. For
+ *		PERCPU_LWBUF_AUTO and without PERCPU_LWBUF_WRITE it is a bounce buffer instead.
+ *		Windows that are mapped already, and what is direct, are found as before
  *	-EIO and other errors of pread(2) and mmap(2)
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uint64_t page,
@@ -164,9 +167,14 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uin
  *		allocated 2^31 times; what is direct has no copy to compare with
  *	-ERANGE	the file no longer has the page, or less of it: nothing was written back
  *	-EPERM	the memfd was sealed against writing meanwhile: nothing was written back
+ *	-ENOTSUP  a bounce buffer, and O_APPEND was set meanwhile on the open file, which all
+ *		who have the descriptor share: nothing was written back. Set between the look
+ *		and the write it is not seen, and the page comes at the end of the file
  *	-ENOSPC, -EIO and other errors of pwrite(2), of which -EINVAL (as for descriptors with
  *		O_DIRECT) is -EIO here: not all was written back
  *	With all but -EINVAL the buffer is free.
+ *	A page beyond RLIMIT_FSIZE is -EFBIG, and the kernel sends SIGXFSZ to the thread, which
+ *	ends the program unless it ignores or handles that.
  *
  * With PERCPU_LWBUF_DEBUG, the library prints which page, whose buffer and what was wrong
  * to standard error, and aborts: for a second free, a foreign buffer, and percpu_lwbuf_kva()

@@ -219,7 +219,8 @@ static int miss_window(struct percpu_lwbufs *f, uint64_t page, unsigned flags, b
 	if (length <= 0)
 		return length == 0 ? -ERANGE : (int)length;
 	e = map_page(f, page, (size_t)length, ret);
-	return e == -ENOMEM && may_copy ? bounce_page(f, page, ret) : e;
+	/* -EPERM: the file was sealed, so that no window that can be stored to may be mapped. */
+	return (e == -ENOMEM || e == -EPERM) && may_copy ? bounce_page(f, page, ret) : e;
 }
 
 static struct percpu_window *find_in_table(const struct percpu_lwbufs *f, uint64_t page,

@@ -240,13 +240,19 @@ int percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal);
 /** Clear a buffer that was freed, but for what the complaint about a second free says. */
 void percpu_lwbuf_clear_checked(struct percpu_lwbuf *b);
 
-/** Return the window of such a buffer; NULL if it is none of these. */
+/** Return the window of a buffer that was freed to f, or is of another file that exists; NULL if
+ *  it is of neither. */
 const struct percpu_window *percpu_lwbuf_window_checked(const struct percpu_lwbufs *f,
 							const struct percpu_lwbuf *b);
 
 /** Print to standard error what is wrong with a buffer, and abort. */
 void percpu_lwbuf_complain(const struct percpu_lwbuf *b, const struct percpu_window *w,
 			   const char *what) __attribute__((noreturn));
+
+/* lwbuf_create.c */
+
+/** Whether these are the buffers of a file, and were not destroyed. */
+bool percpu_lwbufs_exist(const struct percpu_lwbufs *wanted);
 
 /* sfbuf.c */
 

@@ -31,8 +31,11 @@ static const struct percpu_window *find_window_struct(const struct percpu_window
 const struct percpu_window *percpu_lwbuf_window_checked(const struct percpu_lwbufs *f,
 							const struct percpu_lwbuf *b)
 {
-	const struct percpu_window *w = find_window_struct(&f->windows, b->window);
+	const struct percpu_window *w;
 
+	if (b->of != NULL && percpu_lwbufs_exist(b->of))
+		f = b->of;
+	w = find_window_struct(&f->windows, b->window);
 	return w != NULL ? w : find_window_struct(&f->bounces, b->window);
 }
 

@@ -239,7 +239,11 @@ int percpu_lwbuf_create(int fd, const struct percpu_lwbuf_options *o, struct per
 	f->shift = (unsigned)__builtin_ctzl(opt.window);
 	f->max_excess = opt.max_excess;
 	f->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	e = f->fd < 0 ? percpu_errno() : make_lwbuf_parts(f, &opt, &file);
+	/* With -EINVAL the kernel says that RLIMIT_NOFILE allows none from 3 on. */
+	if (f->fd < 0)
+		e = errno == EINVAL ? -EMFILE : percpu_errno();
+	else
+		e = make_lwbuf_parts(f, &opt, &file);
 	if (e != 0) {
 		free_lwbuf_parts(f);
 		return e;
@@ -250,6 +254,17 @@ int percpu_lwbuf_create(int fd, const struct percpu_lwbuf_options *o, struct per
 	pthread_mutex_unlock(&lwbufs_lock);
 	*ret = f;
 	return 0;
+}
+
+bool percpu_lwbufs_exist(const struct percpu_lwbufs *wanted)
+{
+	const struct percpu_lwbufs *f;
+
+	pthread_mutex_lock(&lwbufs_lock);
+	for (f = lwbufs; f != NULL && f != wanted; f = f->next)
+		;
+	pthread_mutex_unlock(&lwbufs_lock);
+	return f != NULL;
 }
 
 int percpu_lwbuf_destroy(struct percpu_lwbufs *f)

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -266,17 +267,30 @@ int percpu_window_read(const struct percpu_lwbufs *f, struct percpu_window *w, u
 	return e != 0 ? e : done == 0 ? -ERANGE : 0;
 }
 
+/* Whether a bounce buffer of so many bytes may be written to the page. Whoever shares the open
+ * file may have set O_APPEND since the buffers were created, and pwrite(2) would append. */
+static int check_write(const struct percpu_lwbufs *f, uint64_t page, size_t bytes)
+{
+	int64_t length = percpu_window_length(f, page);
+	int mode = fcntl(f->fd, F_GETFL);
+
+	if (length < 0)
+		return (int)length;
+	/* What was cut off must not come back. */
+	if ((uint64_t)length < bytes)
+		return -ERANGE;
+	if (mode < 0)
+		return percpu_errno();
+	return mode & O_APPEND ? -ENOTSUP : 0;
+}
+
 int percpu_window_write(const struct percpu_lwbufs *f, const struct percpu_window *w)
 {
-	int state = percpu_defer_cancel(), e = 0;
-	int64_t length = percpu_window_length(f, w->page);
+	int state = percpu_defer_cancel(), e = check_write(f, w->page, w->length);
 	size_t done = 0;
 	ssize_t n;
 
 	PERCPU_STEP("lwbuf: about to write back");
-	/* What was cut off must not come back. */
-	if (length < (int64_t)w->length)
-		e = length < 0 ? (int)length : -ERANGE;
 	while (e == 0 && done < w->length) {
 		n = pwrite(f->fd, w->at + done, w->length - done,
 			   (off_t)((w->page << f->shift) + done));

@@ -2,6 +2,8 @@
 /* test_lwbuf.c - windows, bounce buffers and direct addresses of pages of a file. */
 #include "lwbuf.h"
 
+#include <sys/stat.h>
+
 #define DIRECT PERCPU_LWBUF_DIRECT
 #define WINDOW PERCPU_LWBUF_WINDOW
 #define BOUNCE PERCPU_LWBUF_BOUNCE
@@ -196,6 +198,92 @@ static void bad_input_is_refused(void **state)
 	close(more);
 	assert_null(f);
 	close(fd);
+}
+
+/* Sealed since it was created: what is mapped stays, and AUTO can still read. */
+static void files_may_be_sealed_later(void **state)
+{
+	const enum percpu_lwbuf_backend all[] = { AUTO, WINDOW, BOUNCE };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		int fd = lw_memfd(4, PAGE, true);
+		bool read = all[i] != WINDOW, write = all[i] == BOUNCE;
+		/* Checked, so that AUTO does not map it as a whole. */
+		struct percpu_lwbufs *f =
+			lw_create(dup(fd), all[i], 0, PERCPU_LWBUF_WRITABLE | PERCPU_LWBUF_DEBUG);
+		struct percpu_lwbuf b;
+
+		assert_non_null(lw_touch(f, 1));
+		if (fcntl(fd, F_ADD_SEALS, 0x0010 /* F_SEAL_FUTURE_WRITE */) == 0) {
+			for (unsigned n = 0; n < 4; n++)
+				assert_int_equal(lw_touch(f, 2) != NULL, read);
+			assert_int_equal(percpu_lwbuf_alloc(f, 2, 0, &b), read ? 0 : -EPERM);
+			assert_int_equal(read ? percpu_lwbuf_free(f, &b) : 0, 0);
+			assert_int_equal(percpu_lwbuf_alloc(f, 3, PERCPU_LWBUF_WRITE, &b),
+					 write ? 0 : -EPERM);
+			assert_int_equal(write ? percpu_lwbuf_free(f, &b) : -EPERM, -EPERM);
+		}
+		assert_int_equal(lw_stats(f).used, 0);
+		assert_int_equal(percpu_lwbuf_destroy(f), 0);
+		close(fd);
+	}
+}
+
+/* Nothing is appended, whoever makes the open file one that is appended to. */
+static void appending_files_are_not_written(void **state)
+{
+	int fd = open(test_path("append"), O_RDWR | O_CREAT, 0600);
+	struct percpu_lwbufs *f;
+	struct percpu_sfbuf *sf;
+	struct percpu_lwbuf b;
+	struct stat st;
+	char c = 0;
+
+	(void)state;
+	lw_fill(fd, 3, PAGE);
+	f = lw_create(dup(fd), BOUNCE, 0, PERCPU_LWBUF_WRITABLE);
+	for (int appends = 1; appends >= 0; appends--) {
+		assert_int_equal(percpu_lwbuf_alloc(f, 1, PERCPU_LWBUF_WRITE, &b), 0);
+		assert_int_equal(percpu_sfbuf_alloc(f, 2, PERCPU_SFBUF_WRITE, &sf), 0);
+		memset(percpu_lwbuf_kva(&b), 'b', PAGE);
+		memset(percpu_sfbuf_kva(sf), 's', PAGE);
+		assert_int_equal(fcntl(fd, F_SETFL, appends ? O_APPEND : 0), 0);
+		assert_int_equal(percpu_lwbuf_free(f, &b), appends ? -ENOTSUP : 0);
+		assert_int_equal(percpu_sfbuf_free(f, sf), appends ? -ENOTSUP : 0);
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_int_equal(st.st_size, 3 * PAGE);
+		if (appends) {
+			assert_non_null(lw_touch(f, 1));
+			assert_non_null(lw_touch(f, 2));
+		}
+	}
+	assert_true(pread(fd, &c, 1, (off_t)PAGE) == 1 && c == 'b');
+	assert_true(pread(fd, &c, 1, (off_t)(2 * PAGE)) == 1 && c == 's');
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	close(fd);
+}
+
+static int without_descriptors(void *arg)
+{
+	struct rlimit limit = { .rlim_max = 3 };
+	int fd = lw_memfd(2, PAGE, true);
+	struct percpu_lwbufs *f = NULL;
+
+	(void)arg;
+	for (; limit.rlim_max > 0; limit.rlim_max--) {
+		limit.rlim_cur = limit.rlim_max;
+		test_child_require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "RLIMIT_NOFILE");
+		test_child_require(percpu_lwbuf_create(fd, NULL, &f) == -EMFILE && f == NULL,
+				   "-EMFILE");
+	}
+	return 0;
+}
+
+static void no_descriptors_is_an_error(void **state)
+{
+	(void)state;
+	test_in_child(without_descriptors, NULL);
 }
 
 static void bad_calls_are_refused(void **state)
@@ -420,6 +508,9 @@ int main(void)
 		cmocka_unit_test(the_end_is_known),
 		cmocka_unit_test(empty_files_have_no_page),
 		cmocka_unit_test(sealed_files_are_not_writable),
+		cmocka_unit_test(files_may_be_sealed_later),
+		cmocka_unit_test(appending_files_are_not_written),
+		cmocka_unit_test(no_descriptors_is_an_error),
 		cmocka_unit_test(bad_input_is_refused),
 		cmocka_unit_test(bad_calls_are_refused),
 		cmocka_unit_test(buffers_are_exclusive),

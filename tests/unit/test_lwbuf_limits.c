@@ -356,6 +356,7 @@ static void debug_names_what_is_wrong(void **state)
 		{ free_twice, "for page 5, and has generation 2" },
 		{ free_a_copy, "page 5, generation 1: is freed twice" },
 		{ free_foreign, "page 5, generation 1: is not of the file" },
+		{ free_foreign, "for page 5, and has generation 1" },
 		{ ask_after_free, "page 5, generation 1: used after" },
 		{ use_after_free, NULL },
 		{ free_shared_twice, "page 5: has no reference: freed twice" },
