@@ -128,7 +128,8 @@ PERCPU_API int percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);
  *		PERCPU_OBJCACHE_WAIT)
  *	-EDEADLK	the same with PERCPU_OBJCACHE_WAIT, in a constructor, destructor or
  *		function of the backend of this cache: the object that it works on counts for
- *		the limit, so all might wait there for each other
+ *		the limit, so all might wait there for each other; or in a handler of
+ *		pthread_atfork() for which all other threads wait (docs/process.md)
  *	-ENOMEM	the backend returned NULL
  *	-EINVAL	ret is NULL, or unknown flags: only a call that finds no object on its CPU
  *		looks at either; with an object there, a ret of NULL is SIGSEGV

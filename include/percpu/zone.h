@@ -95,6 +95,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_zone_destroy(struct percpu_zone *z);
  *	-EINVAL	a NULL, or unknown flags
  *	-ENOSPC	the limit is reached (without PERCPU_ZONE_WAIT), or a shared region
  *		cannot grow because its file system is full
+ *	-EDEADLK	the limit is reached, with PERCPU_ZONE_WAIT, in a handler of pthread_atfork()
+ *		for which all other threads wait (docs/process.md)
  *	-ENOMEM	no memory or address space
  *	-ETIMEDOUT  in a shared region, as percpu_region_alloc()
  *

@@ -20,6 +20,7 @@
 #include <percpu/percpu.h>
 
 #include "kernel.h"
+#include "mutex.h"
 #include "process.h"
 
 /* libatomic would do 64-bit atomics with locks, which other processes do not take. */

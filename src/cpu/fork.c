@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork.c - the process lock; what a fork waits for, and what a child finds.
+ * fork.c - the mutexes of the process; what a fork waits for, and what a child finds.
  *
  * A child has one thread. It must not find a lock of the process held by another thread,
  * so the thread that forks takes all locks, in the order of enum percpu_fork_order. A
@@ -8,6 +8,13 @@
  * has locks registers when it is loaded.
  *
  * All locks are held for a bounded time, because no holder waits for another process.
+ * Handlers of pthread_atfork() that were registered before the library's run while the forking
+ * thread holds all locks. They may call the library: no other thread is in what a lock protects,
+ * nor was this one when it called fork(), so the thread passes its locks. What is created
+ * meanwhile is created locked, because the locks of all objects there are will be released.
+ * Such a handler in the child runs before the library's, so the first lock that it passes
+ * repairs what other threads left.
+ *
  * A fork does not take robust locks (lock.c). The holder of one in a file goes on in the
  * parent. One in private memory has no holder in the child, where the next thread that
  * takes it completes what is half done.
@@ -21,17 +28,72 @@
 
 #include "cpu.h"
 
+static pthread_t forking; /* holds all locks for its fork; 0: no thread does; atomic */
+
+/* Of that thread. */
+static unsigned within; /* forks that its handlers make */
+static pid_t parent;
+static pid_t mended; /* the child that was repaired, if it passed a lock */
+
 static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
 static int cancel_state; /* of the holder; process_lock protects it */
 static sigset_t signals; /* of the holder; process_lock protects it */
+
+static void mend_in_child(void);
+
+/* A thread finds its own id there only if it has stored it itself. */
+bool percpu_is_forking(void)
+{
+	pthread_t thread = __atomic_load_n(&forking, __ATOMIC_RELAXED);
+
+	if (percpu_likely(thread == 0) || !pthread_equal(thread, pthread_self()))
+		return false;
+	if (getpid() != parent && getpid() != mended)
+		mend_in_child();
+	return true;
+}
+
+void percpu_mutex_init(pthread_mutex_t *m)
+{
+	pthread_mutex_init(m, NULL);
+	if (percpu_is_forking())
+		pthread_mutex_lock(m);
+}
+
+void percpu_mutex_destroy(pthread_mutex_t *m)
+{
+	if (percpu_is_forking())
+		pthread_mutex_unlock(m);
+	pthread_mutex_destroy(m);
+}
+
+void percpu_mutex_lock(pthread_mutex_t *m)
+{
+	if (!percpu_is_forking())
+		pthread_mutex_lock(m);
+}
+
+bool percpu_mutex_trylock(pthread_mutex_t *m)
+{
+	return percpu_is_forking() || pthread_mutex_trylock(m) == 0;
+}
+
+void percpu_mutex_unlock(pthread_mutex_t *m)
+{
+	if (!percpu_is_forking())
+		pthread_mutex_unlock(m);
+}
 
 /* A thread that waits for the process lock may hold a lock that other processes wait for.
  * So signals are blocked, and no signal handler delays the holder. */
 void percpu_process_lock(void)
 {
-	int state = percpu_defer_cancel();
 	sigset_t all, old;
+	int state;
 
+	if (percpu_is_forking())
+		return;
+	state = percpu_defer_cancel();
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_mutex_lock(&process_lock);
@@ -41,9 +103,13 @@ void percpu_process_lock(void)
 
 void percpu_process_unlock(void)
 {
-	int state = cancel_state;
-	sigset_t old = signals;
+	sigset_t old;
+	int state;
 
+	if (percpu_is_forking())
+		return;
+	state = cancel_state;
+	old = signals;
 	pthread_mutex_unlock(&process_lock);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	percpu_restore_cancel(state);
@@ -58,24 +124,43 @@ void percpu_fork_register(enum percpu_fork_order place, const struct percpu_fork
 
 static void before_fork(void)
 {
+	if (percpu_is_forking()) {
+		within++;
+		return;
+	}
 	for (int i = 0; i < PERCPU_FORK_PARTS; i++)
 		if (parts[i] != NULL && parts[i]->before != NULL)
 			parts[i]->before();
+	parent = getpid();
+	mended = 0;
+	__atomic_store_n(&forking, pthread_self(), __ATOMIC_RELAXED);
 }
 
 static void after_fork(void)
 {
+	if (within != 0) {
+		within--;
+		return;
+	}
+	__atomic_store_n(&forking, 0, __ATOMIC_RELAXED);
 	for (int i = PERCPU_FORK_PARTS - 1; i >= 0; i--)
 		if (parts[i] != NULL && parts[i]->after != NULL)
 			parts[i]->after();
 }
 
-/* The child holds all locks until every part is repaired. */
-static void after_fork_in_child(void)
+static void mend_in_child(void)
 {
+	mended = getpid();
 	for (int i = PERCPU_FORK_PARTS - 1; i >= 0; i--)
 		if (parts[i] != NULL && parts[i]->in_child != NULL)
 			parts[i]->in_child();
+}
+
+/* The child holds all locks until every part is repaired. */
+static void after_fork_in_child(void)
+{
+	if (getpid() != mended)
+		mend_in_child();
 	after_fork();
 }
 

@@ -24,12 +24,12 @@ static struct sysctl_oid *first_oid; /* under names_lock */
 
 static void names_lock_take(void)
 {
-	pthread_mutex_lock(&names_lock);
+	percpu_mutex_lock(&names_lock);
 }
 
 static void names_lock_release(void)
 {
-	pthread_mutex_unlock(&names_lock);
+	percpu_mutex_unlock(&names_lock);
 }
 
 /* A child of fork does not have the threads that run the parent's requests. */

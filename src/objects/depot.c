@@ -37,7 +37,7 @@ int percpu_depot_init(struct percpu_depot *d, unsigned cpus)
 		return -ENOMEM;
 	memset(d->shelves, 0, count * sizeof(*d->shelves));
 	for (unsigned i = 0; i < count; i++)
-		pthread_mutex_init(&d->shelves[i].lock, NULL);
+		percpu_mutex_init(&d->shelves[i].lock);
 	d->count = count;
 	percpu_process_lock();
 	d->next = depots;
@@ -58,7 +58,7 @@ void percpu_depot_fini(struct percpu_depot *d)
 	*p = d->next;
 	percpu_process_unlock();
 	for (unsigned i = 0; i < d->count; i++) {
-		pthread_mutex_destroy(&d->shelves[i].lock);
+		percpu_mutex_destroy(&d->shelves[i].lock);
 		free(d->shelves[i].items);
 	}
 	free(d->shelves);
@@ -101,7 +101,7 @@ int percpu_depot_put(struct percpu_depot *d, void *const *items, size_t n)
 
 	for (unsigned i = 0; i < d->count && e == -EBUSY; i++) {
 		s = &d->shelves[(own + i) % d->count];
-		if (pthread_mutex_trylock(&s->lock) != 0)
+		if (!percpu_mutex_trylock(&s->lock))
 			continue;
 		e = s->n + n > s->size ? grow(s, s->n + n) : 0;
 		if (e == 0) {
@@ -109,7 +109,7 @@ int percpu_depot_put(struct percpu_depot *d, void *const *items, size_t n)
 			PERCPU_STEP("depot: items put");
 			__atomic_store_n(&s->n, s->n + n, __ATOMIC_RELAXED);
 		}
-		pthread_mutex_unlock(&s->lock);
+		percpu_mutex_unlock(&s->lock);
 	}
 	return e;
 }
@@ -124,17 +124,17 @@ size_t percpu_depot_take(struct percpu_depot *d, bool wait, void **ret, size_t n
 		s = &d->shelves[(own + i) % d->count];
 		if (count(s) == 0)
 			continue;
-		if (pthread_mutex_trylock(&s->lock) != 0) {
+		if (!percpu_mutex_trylock(&s->lock)) {
 			if (!wait)
 				continue;
-			pthread_mutex_lock(&s->lock);
+			percpu_mutex_lock(&s->lock);
 		}
 		got = s->n < n ? s->n : n;
 		if (got != 0)
 			memcpy(ret, &s->items[s->n - got], got * sizeof(*ret));
 		PERCPU_STEP("depot: items taken");
 		__atomic_store_n(&s->n, s->n - got, __ATOMIC_RELAXED);
-		pthread_mutex_unlock(&s->lock);
+		percpu_mutex_unlock(&s->lock);
 	}
 	return got;
 }
@@ -158,13 +158,13 @@ void percpu_depot_trim(struct percpu_depot *d)
 
 	for (unsigned i = 0; i < d->count; i++) {
 		s = &d->shelves[i];
-		pthread_mutex_lock(&s->lock);
+		percpu_mutex_lock(&s->lock);
 		if (s->n == 0) {
 			free(s->items);
 			s->items = NULL;
 			s->size = 0;
 		}
-		pthread_mutex_unlock(&s->lock);
+		percpu_mutex_unlock(&s->lock);
 	}
 }
 
@@ -181,14 +181,14 @@ static void depot_lock_all(void)
 {
 	for (struct percpu_depot *d = depots; d != NULL; d = d->next)
 		for (unsigned i = 0; i < d->count; i++)
-			pthread_mutex_lock(&d->shelves[i].lock);
+			percpu_mutex_lock(&d->shelves[i].lock);
 }
 
 static void depot_unlock_all(void)
 {
 	for (struct percpu_depot *d = depots; d != NULL; d = d->next)
 		for (unsigned i = 0; i < d->count; i++)
-			pthread_mutex_unlock(&d->shelves[i].lock);
+			percpu_mutex_unlock(&d->shelves[i].lock);
 }
 
 __attribute__((constructor)) static void depot_join_forks(void)

@@ -46,20 +46,20 @@ static uint64_t buffers_in_use(const struct percpu_lwbufs *f)
 
 static void lwbufs_lock_all(void)
 {
-	pthread_mutex_lock(&lwbufs_lock);
+	percpu_mutex_lock(&lwbufs_lock);
 	for (struct percpu_lwbufs *f = lwbufs; f != NULL; f = f->next) {
 		percpu_sfbufs_lock(f->shared);
-		pthread_mutex_lock(&f->lock);
+		percpu_mutex_lock(&f->lock);
 	}
 }
 
 static void lwbufs_unlock_all(void)
 {
 	for (struct percpu_lwbufs *f = lwbufs; f != NULL; f = f->next) {
-		pthread_mutex_unlock(&f->lock);
+		percpu_mutex_unlock(&f->lock);
 		percpu_sfbufs_unlock(f->shared);
 	}
-	pthread_mutex_unlock(&lwbufs_lock);
+	percpu_mutex_unlock(&lwbufs_lock);
 }
 
 /* Other threads of the parent may have been using buffers, which nobody will free here. */
@@ -208,7 +208,7 @@ static void free_lwbuf_parts(struct percpu_lwbufs *f)
 	percpu_counter_destroy(f->addresses);
 	if (f->fd >= 0)
 		close(f->fd);
-	pthread_mutex_destroy(&f->lock);
+	percpu_mutex_destroy(&f->lock);
 	free(f);
 }
 
@@ -231,7 +231,7 @@ int percpu_lwbuf_create(int fd, const struct percpu_lwbuf_options *o, struct per
 	f = calloc(1, sizeof(*f));
 	if (f == NULL)
 		return -ENOMEM;
-	pthread_mutex_init(&f->lock, NULL);
+	percpu_mutex_init(&f->lock);
 	f->flags = opt.flags;
 	f->backend = opt.backend;
 	f->maps = file.keeps_size && file.has_small_pages && opt.backend != PERCPU_LWBUF_BOUNCE;
@@ -248,10 +248,10 @@ int percpu_lwbuf_create(int fd, const struct percpu_lwbuf_options *o, struct per
 		free_lwbuf_parts(f);
 		return e;
 	}
-	pthread_mutex_lock(&lwbufs_lock);
+	percpu_mutex_lock(&lwbufs_lock);
 	f->next = lwbufs;
 	lwbufs = f;
-	pthread_mutex_unlock(&lwbufs_lock);
+	percpu_mutex_unlock(&lwbufs_lock);
 	*ret = f;
 	return 0;
 }
@@ -260,10 +260,10 @@ bool percpu_lwbufs_exist(const struct percpu_lwbufs *wanted)
 {
 	const struct percpu_lwbufs *f;
 
-	pthread_mutex_lock(&lwbufs_lock);
+	percpu_mutex_lock(&lwbufs_lock);
 	for (f = lwbufs; f != NULL && f != wanted; f = f->next)
 		;
-	pthread_mutex_unlock(&lwbufs_lock);
+	percpu_mutex_unlock(&lwbufs_lock);
 	return f != NULL;
 }
 
@@ -276,11 +276,11 @@ int percpu_lwbuf_destroy(struct percpu_lwbufs *f)
 	if ((int64_t)buffers_in_use(f) > __atomic_load_n(&f->inherited, __ATOMIC_RELAXED) ||
 	    !percpu_sfbufs_idle(f->shared))
 		return -EBUSY;
-	pthread_mutex_lock(&lwbufs_lock);
+	percpu_mutex_lock(&lwbufs_lock);
 	while (*p != f)
 		p = &(*p)->next;
 	*p = f->next;
-	pthread_mutex_unlock(&lwbufs_lock);
+	percpu_mutex_unlock(&lwbufs_lock);
 	free_lwbuf_parts(f);
 	return 0;
 }

@@ -141,7 +141,7 @@ void percpu_window_put(struct percpu_lwbufs *f, struct percpu_window *w)
 
 	if (w->bounces && (f->flags & PERCPU_LWBUF_DEBUG))
 		(void)mprotect(w->at, f->size, PROT_NONE);
-	pthread_mutex_lock(&f->lock);
+	percpu_mutex_lock(&f->lock);
 	w->next = f->flags & PERCPU_LWBUF_DEBUG ? NULL : p->first;
 	if (f->flags & PERCPU_LWBUF_DEBUG) {
 		*p->last = w;
@@ -150,7 +150,7 @@ void percpu_window_put(struct percpu_lwbufs *f, struct percpu_window *w)
 		p->first = w;
 	}
 	__atomic_store_n(&p->free, p->free + 1, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&f->lock);
+	percpu_mutex_unlock(&f->lock);
 }
 
 int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_window **ret)
@@ -158,7 +158,7 @@ int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_windo
 	struct percpu_window_pool *p = pool_of(f, bounces);
 	int e;
 
-	pthread_mutex_lock(&f->lock);
+	percpu_mutex_lock(&f->lock);
 	/* Free ones stay without access for a while, so that accesses after the free are seen. */
 	if (p->first == NULL || ((f->flags & PERCPU_LWBUF_DEBUG) && p->free < QUARANTINE))
 		e = make_window(f, p, ret);
@@ -173,7 +173,7 @@ int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_windo
 		e = 0;
 	}
 	PERCPU_STEP("lwbuf: window from the pool");
-	pthread_mutex_unlock(&f->lock);
+	percpu_mutex_unlock(&f->lock);
 	if (e == 0 && bounces && (f->flags & PERCPU_LWBUF_DEBUG) &&
 	    mprotect((*ret)->at, f->size, PROT_READ | PROT_WRITE) != 0) {
 		percpu_window_put(f, *ret);

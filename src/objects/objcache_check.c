@@ -33,12 +33,12 @@ static pthread_mutex_t objcache_check_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock_objcache_checks(void)
 {
-	pthread_mutex_lock(&objcache_check_lock);
+	percpu_mutex_lock(&objcache_check_lock);
 }
 
 static void unlock_objcache_checks(void)
 {
-	pthread_mutex_unlock(&objcache_check_lock);
+	percpu_mutex_unlock(&objcache_check_lock);
 }
 
 __attribute__((constructor)) static void objcache_check_join_forks(void)

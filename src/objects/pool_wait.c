@@ -36,7 +36,7 @@ static struct percpu_pool *pools; /* under the process lock */
 
 void percpu_pool_init(struct percpu_pool *p, uint64_t *room)
 {
-	pthread_mutex_init(&p->lock, NULL);
+	percpu_mutex_init(&p->lock);
 	p->room = room;
 	if (p->fetch == 0)
 		p->fetch = 1;
@@ -57,7 +57,7 @@ void percpu_pool_fini(struct percpu_pool *p)
 			at = &(*at)->next;
 		*at = p->next;
 		percpu_process_unlock();
-		pthread_mutex_destroy(&p->lock);
+		percpu_mutex_destroy(&p->lock);
 	}
 	percpu_local_destroy(p->arrays);
 	percpu_depot_fini(&p->depot);
@@ -74,9 +74,9 @@ static void set_room(struct percpu_pool *p)
 
 void percpu_pool_open(struct percpu_pool *p)
 {
-	pthread_mutex_lock(&p->lock);
+	percpu_mutex_lock(&p->lock);
 	set_room(p);
-	pthread_mutex_unlock(&p->lock);
+	percpu_mutex_unlock(&p->lock);
 }
 
 /* Serve the first in the queue. Returns false if there is none. */
@@ -85,7 +85,7 @@ static bool serve(struct percpu_pool *p, void *item, uint32_t state)
 	struct percpu_waiter *w;
 	uint32_t *word = NULL;
 
-	pthread_mutex_lock(&p->lock);
+	percpu_mutex_lock(&p->lock);
 	w = p->first;
 	if (w != NULL) {
 		p->first = w->next;
@@ -98,7 +98,7 @@ static bool serve(struct percpu_pool *p, void *item, uint32_t state)
 		__atomic_store_n(word, state, __ATOMIC_RELEASE);
 		set_room(p);
 	}
-	pthread_mutex_unlock(&p->lock);
+	percpu_mutex_unlock(&p->lock);
 	if (word != NULL)
 		percpu_futex_rouse(word, FUTEX_WAKE_PRIVATE, 1);
 	return word != NULL;
@@ -133,7 +133,7 @@ int percpu_pool_settle(struct percpu_pool *p)
 /* Come into the queue, at its end, or at its front. */
 static void enter_queue(struct percpu_pool *p, struct percpu_waiter *w, bool front)
 {
-	pthread_mutex_lock(&p->lock);
+	percpu_mutex_lock(&p->lock);
 	w->state = WAITING;
 	w->next = front ? p->first : NULL;
 	if (front || p->first == NULL)
@@ -144,7 +144,7 @@ static void enter_queue(struct percpu_pool *p, struct percpu_waiter *w, bool fro
 		p->last = w;
 	__atomic_fetch_add(&p->waiters, 1, __ATOMIC_SEQ_CST);
 	set_room(p);
-	pthread_mutex_unlock(&p->lock);
+	percpu_mutex_unlock(&p->lock);
 	if (percpu_fence() != 0) {
 		/* A put may miss this waiter. Then it looks again when the time is over. */
 	}
@@ -155,7 +155,7 @@ static bool leave_queue(struct percpu_pool *p, const struct percpu_waiter *w)
 {
 	struct percpu_waiter **at = &p->first, *before = NULL;
 
-	pthread_mutex_lock(&p->lock);
+	percpu_mutex_lock(&p->lock);
 	for (; *at != NULL && *at != w; at = &(*at)->next)
 		before = *at;
 	if (*at == w) {
@@ -164,10 +164,10 @@ static bool leave_queue(struct percpu_pool *p, const struct percpu_waiter *w)
 			p->last = before;
 		__atomic_fetch_sub(&p->waiters, 1, __ATOMIC_RELAXED);
 		set_room(p);
-		pthread_mutex_unlock(&p->lock);
+		percpu_mutex_unlock(&p->lock);
 		return true;
 	}
-	pthread_mutex_unlock(&p->lock);
+	percpu_mutex_unlock(&p->lock);
 	return false;
 }
 
@@ -182,6 +182,8 @@ int percpu_pool_wait(struct percpu_pool *p, void *how, void **ret)
 	ssize_t made;
 	int e;
 
+	if (percpu_is_forking())
+		return -EDEADLK;
 	__atomic_fetch_add(&p->waits, 1, __ATOMIC_RELAXED);
 	enter_queue(p, &w, false);
 	for (;;) {
@@ -208,13 +210,13 @@ int percpu_pool_wait(struct percpu_pool *p, void *how, void **ret)
 static void pool_lock_all(void)
 {
 	for (struct percpu_pool *p = pools; p != NULL; p = p->next)
-		pthread_mutex_lock(&p->lock);
+		percpu_mutex_lock(&p->lock);
 }
 
 static void pool_unlock_all(void)
 {
 	for (struct percpu_pool *p = pools; p != NULL; p = p->next)
-		pthread_mutex_unlock(&p->lock);
+		percpu_mutex_unlock(&p->lock);
 }
 
 /* The threads that wait are in the parent. */

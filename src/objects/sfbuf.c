@@ -182,7 +182,7 @@ static int get_buffer(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 	       s->made == s->most) {
 		if (flags & PERCPU_SFBUF_NOWAIT)
 			return -ENOSPC;
-		e = wait_for_free(s, flags);
+		e = percpu_is_forking() ? -EDEADLK : wait_for_free(s, flags);
 		if (e != 0)
 			return e;
 	}
@@ -279,11 +279,14 @@ int percpu_sfbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 		return e;
 	if (must_fill)
 		fill_and_tell(f, b);
-	while (__atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == PERCPU_SFBUF_FILLING)
-		percpu_futex_wait(&b->state, PERCPU_SFBUF_FILLING, 0);
-	if (b->state == PERCPU_SFBUF_FAILED)
+	while (__atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == PERCPU_SFBUF_FILLING && e == 0) {
+		e = percpu_is_forking() ? -EDEADLK : 0;
+		if (e == 0)
+			percpu_futex_wait(&b->state, PERCPU_SFBUF_FILLING, 0);
+	}
+	if (e == 0 && b->state == PERCPU_SFBUF_FAILED)
 		e = b->error;
-	else if ((flags & PERCPU_SFBUF_WRITE) && (f->flags & PERCPU_LWBUF_DEBUG))
+	else if (e == 0 && (flags & PERCPU_SFBUF_WRITE) && (f->flags & PERCPU_LWBUF_DEBUG))
 		e = percpu_window_allow_stores(f, b->window, true);
 	if (e != 0) {
 		(void)drop_reference(f, b);

@@ -25,7 +25,7 @@ int percpu_sfbufs_create(size_t most, struct percpu_sfbufs **ret)
 		free(s);
 		return -ENOMEM;
 	}
-	pthread_mutex_init(&s->lock, NULL);
+	percpu_mutex_init(&s->lock);
 	*ret = s;
 	return 0;
 }
@@ -34,7 +34,7 @@ void percpu_sfbufs_destroy(struct percpu_sfbufs *s)
 {
 	if (s == NULL)
 		return;
-	pthread_mutex_destroy(&s->lock);
+	percpu_mutex_destroy(&s->lock);
 	free(s->all);
 	free(s->bucket);
 	free(s);
@@ -65,12 +65,12 @@ uint64_t percpu_sfbufs_bounces(const struct percpu_sfbufs *s)
 
 void percpu_sfbufs_lock(struct percpu_sfbufs *s)
 {
-	pthread_mutex_lock(&s->lock);
+	percpu_mutex_lock(&s->lock);
 }
 
 void percpu_sfbufs_unlock(struct percpu_sfbufs *s)
 {
-	pthread_mutex_unlock(&s->lock);
+	percpu_mutex_unlock(&s->lock);
 }
 
 /* The hash and the list, under the lock */

@@ -18,12 +18,12 @@ static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock_setup(void)
 {
-	pthread_mutex_lock(&setup_lock);
+	percpu_mutex_lock(&setup_lock);
 }
 
 static void unlock_setup(void)
 {
-	pthread_mutex_unlock(&setup_lock);
+	percpu_mutex_unlock(&setup_lock);
 }
 
 __attribute__((constructor)) static void variable_join_forks(void)

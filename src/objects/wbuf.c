@@ -63,14 +63,14 @@ static void lock_cells(struct wbuf *b)
 	if (b->own.lock != NULL)
 		b->own.lock(b->own.arg);
 	else
-		pthread_mutex_lock(&b->mutex);
+		percpu_mutex_lock(&b->mutex);
 }
 
 static bool trylock_cells(struct wbuf *b)
 {
 	if (b->own.lock != NULL)
 		return b->own.trylock(b->own.arg) == 0;
-	return pthread_mutex_trylock(&b->mutex) == 0;
+	return percpu_mutex_trylock(&b->mutex);
 }
 
 static void unlock_cells(struct wbuf *b)
@@ -78,7 +78,7 @@ static void unlock_cells(struct wbuf *b)
 	if (b->own.lock != NULL)
 		b->own.unlock(b->own.arg);
 	else
-		pthread_mutex_unlock(&b->mutex);
+		percpu_mutex_unlock(&b->mutex);
 }
 
 /* Applying. The caller of these holds the lock. */
@@ -310,11 +310,12 @@ int percpu_wbuf_create(const struct percpu_wbuf_options *o, struct percpu_wbuf *
 	b->pub.mask = 2 * opt.entries - 1;
 	b->entries = opt.entries;
 	b->own = opt;
-	pthread_mutex_init(&b->mutex, NULL);
-	pthread_mutex_lock(&wbuf_lock);
+	if (opt.lock == NULL)
+		percpu_mutex_init(&b->mutex);
+	percpu_mutex_lock(&wbuf_lock);
 	b->next = wbufs;
 	wbufs = b;
-	pthread_mutex_unlock(&wbuf_lock);
+	percpu_mutex_unlock(&wbuf_lock);
 	*ret = &b->pub;
 	return 0;
 }
@@ -326,13 +327,14 @@ void percpu_wbuf_destroy(struct percpu_wbuf *w)
 	if (w == NULL)
 		return;
 	percpu_wbuf_flush(w);
-	pthread_mutex_lock(&wbuf_lock);
+	percpu_mutex_lock(&wbuf_lock);
 	for (at = &wbufs; *at != b; at = &(*at)->next)
 		;
 	*at = b->next;
-	pthread_mutex_unlock(&wbuf_lock);
+	percpu_mutex_unlock(&wbuf_lock);
 	percpu_local_destroy(b->queues);
-	pthread_mutex_destroy(&b->mutex);
+	if (b->own.lock == NULL)
+		percpu_mutex_destroy(&b->mutex);
 	free(b);
 }
 
@@ -364,18 +366,18 @@ void percpu_wbuf_stats(const struct percpu_wbuf *w, struct percpu_wbuf_stats *re
 
 static void wbuf_lock_all(void)
 {
-	pthread_mutex_lock(&wbuf_lock);
+	percpu_mutex_lock(&wbuf_lock);
 	for (struct wbuf *b = wbufs; b != NULL; b = b->next)
 		if (b->own.lock == NULL)
-			pthread_mutex_lock(&b->mutex);
+			percpu_mutex_lock(&b->mutex);
 }
 
 static void wbuf_unlock_all(void)
 {
 	for (struct wbuf *b = wbufs; b != NULL; b = b->next)
 		if (b->own.lock == NULL)
-			pthread_mutex_unlock(&b->mutex);
-	pthread_mutex_unlock(&wbuf_lock);
+			percpu_mutex_unlock(&b->mutex);
+	percpu_mutex_unlock(&wbuf_lock);
 }
 
 /* Empty the nodes, which the next flush frees. In a child that was just forked, free() may

@@ -28,12 +28,12 @@ static pthread_mutex_t check_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock_checks(void)
 {
-	pthread_mutex_lock(&check_lock);
+	percpu_mutex_lock(&check_lock);
 }
 
 static void unlock_checks(void)
 {
-	pthread_mutex_unlock(&check_lock);
+	percpu_mutex_unlock(&check_lock);
 }
 
 __attribute__((constructor)) static void zone_check_join_forks(void)
