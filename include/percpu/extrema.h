@@ -88,7 +88,7 @@ PERCPU_API uint64_t percpu_extrema_key(const struct percpu_extrema *x);
 PERCPU_API int percpu_extrema_is_double(const struct percpu_extrema *x);
 
 /** Free the extremes. In a region that was opened to read, they stay. NULL is fine. No thread
- *  may be using them. */
+ *  may be using them. If a root has them, set that to 0 before: percpu_region_set_root(). */
 PERCPU_API void percpu_extrema_destroy(struct percpu_extrema *x);
 
 PERCPU_API int percpu_extrema_observe_slow(const struct percpu_extrema *x, uint32_t kind,
