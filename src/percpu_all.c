@@ -74,6 +74,7 @@
 #include "objects/owner_slot.c"
 #include "objects/pool.c"
 #include "objects/pool_wait.c"
+#include "objects/rate.c"
 #include "objects/ring.c"
 #include "objects/ring_read.c"
 #include "objects/ring_time.c"

@@ -25,6 +25,7 @@
 #include <percpu/objcache.h>
 #include <percpu/owned.h>
 #include <percpu/owner.h>
+#include <percpu/rate.h>
 #include <percpu/region.h>
 #include <percpu/ring.h>
 #include <percpu/seq.h>

@@ -13,14 +13,6 @@
 
 #include "../objects/objects.h"
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 unsigned percpu_freebsd_curcpu(void)
 {
 	int cpu = sched_getcpu();
@@ -42,9 +34,11 @@ counter_u64_t percpu_freebsd_counter_alloc(int wait)
 	return (counter_u64_t)(void *)c;
 }
 
-static int64_t period_of(const struct counter_rate *cr)
+static uint32_t period_of(const struct counter_rate *cr)
 {
-	return cr->cr_period > 0 ? cr->cr_period : 1000;
+	if (cr->cr_period <= 0)
+		return 1000;
+	return cr->cr_period < PERCPU_RATE_MAX ? (uint32_t)cr->cr_period : PERCPU_RATE_MAX;
 }
 
 struct counter_rate *percpu_freebsd_rate_alloc(int wait, int period)
@@ -56,8 +50,8 @@ struct counter_rate *percpu_freebsd_rate_alloc(int wait, int period)
 	if (cr == NULL)
 		return NULL;
 	*cr = (struct counter_rate){ .cr_rate = percpu_freebsd_counter_alloc(wait),
-				     .cr_ticks = now_ms(),
 				     .cr_period = (int64_t)period * 1000 };
+	cr->cr_ticks = (int64_t)percpu_rate_new_window(period_of(cr));
 	if (cr->cr_rate == NULL) {
 		free(cr);
 		return NULL;
@@ -73,32 +67,26 @@ void percpu_freebsd_rate_free(struct counter_rate *cr)
 
 uint64_t percpu_freebsd_rate_get(struct counter_rate *cr)
 {
-	int64_t start = __atomic_load_n(&cr->cr_ticks, __ATOMIC_ACQUIRE);
+	uint64_t window = (uint64_t)__atomic_load_n(&cr->cr_ticks, __ATOMIC_ACQUIRE);
 
-	return now_ms() - start < period_of(cr) ? counter_u64_fetch(cr->cr_rate) : 0;
+	return percpu_rate_is_over(window, period_of(cr)) ? 0 : counter_u64_fetch(cr->cr_rate);
 }
 
-/* A start from another clock, such as a program's own "ticks", can lie in the future. Such
- * a period is over, too. */
+/* The limit comes with each event, and the counter is the program's, so no CPU takes
+ * permissions in advance. */
 int64_t percpu_freebsd_ratecheck(struct counter_rate *cr, int64_t limit)
 {
-	int64_t start = __atomic_load_n(&cr->cr_ticks, __ATOMIC_ACQUIRE);
-	int64_t now = now_ms(), before = 0;
+	const uint32_t most = limit < 0 ? 0 : limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX;
+	struct percpu_rate_taken t;
+	int64_t before = 0;
+	bool allowed;
 
-	PERCPU_STEP("rate: period read");
-	if ((now - start >= period_of(cr) || now < start) &&
-	    __atomic_compare_exchange_n(&cr->cr_ticks, &start, now, 0, __ATOMIC_ACQ_REL,
-					__ATOMIC_RELAXED)) {
+	allowed = percpu_rate_take((uint64_t *)&cr->cr_ticks, most, period_of(cr), 0, &t) != 0;
+	if (t.began) {
 		before = (int64_t)percpu_freebsd_fetch_zero(cr->cr_rate);
-		__atomic_store_n(&cr->cr_over, 0, __ATOMIC_RELEASE);
 		if (before <= limit)
 			before = 0;
 	}
 	counter_u64_add(cr->cr_rate, 1);
-	if (__atomic_load_n(&cr->cr_over, __ATOMIC_RELAXED))
-		return -1;
-	if ((int64_t)counter_u64_fetch(cr->cr_rate) <= limit)
-		return before;
-	__atomic_store_n(&cr->cr_over, 1, __ATOMIC_RELAXED);
-	return -1;
+	return allowed ? before : -1;
 }

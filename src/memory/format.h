@@ -104,6 +104,7 @@ enum percpu_kind {
 	PERCPU_KIND_OWNERS,
 	PERCPU_KIND_OWNED,
 	PERCPU_KIND_EXTREMA,
+	PERCPU_KIND_RATE,
 };
 
 /** Bytes of each lane that a compact counter takes. It uses a cell of 4 bytes in a CPU lane,
@@ -236,6 +237,27 @@ struct percpu_owned_shares {
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_owned_shares) == 4608, "file layout");
+
+/** What a rate has in each CPU lane; in an atomic lane only the first two words. */
+struct percpu_rate_lane {
+	uint64_t allowed; /* events that were let through, and that were refused: counters */
+	uint64_t refused;
+	uint64_t permissions; /* that the CPU has; above, in bits 32 to 63, of which period */
+	uint64_t guard;	      /* 0 */
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_rate_lane) == 32, "file layout");
+
+/** The control block of a rate, in the bias lane at the key. */
+struct percpu_rate_control {
+	uint64_t bias[2]; /* 0: of allowed and refused, which are at these offsets */
+	uint64_t window;  /* bits 32 to 63: ms when the period began; below: permissions taken */
+	uint64_t limit;	  /* in a period */
+	uint64_t period;  /* ms */
+	uint64_t unused[3];
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_rate_control) == 64, "file layout");
 
 /** What each change adds to bank: more than any distance of banks. */
 #define PERCPU_STATS_FLIP (UINT64_C(1) << 40)

@@ -9,6 +9,7 @@
 #include <percpu/fcounter.h>
 #include <percpu/gauge.h>
 #include <percpu/histogram.h>
+#include <percpu/rate.h>
 #include <percpu/ring.h>
 #include <percpu/zone.h>
 
@@ -164,6 +165,26 @@ int percpu_local_create_words(size_t size, struct percpu_local **ret);
  *  the words of that CPU, and so may the caller. Returns 0 or -errno. */
 int percpu_local_raise(const struct percpu_local *l, unsigned cpu);
 void percpu_local_lower(const struct percpu_local *l, unsigned cpu);
+
+/* rate.c */
+
+/** A period in one word: bits 32 to 63 have the ms at which it began, and the others how many
+ *  permissions of it were taken. */
+struct percpu_rate_taken {
+	uint32_t start; /* of the period */
+	bool began;	/* with this call */
+};
+
+/** Take permissions of the period, or of a new one if it is over: at least one if there are
+ *  any, and at most 1/share of what is left; share 0 is one. Returns how many. */
+uint32_t percpu_rate_take(uint64_t *window, uint32_t limit, uint32_t period, uint32_t share,
+			  struct percpu_rate_taken *ret);
+
+/** Whether the period in this word is over. */
+bool percpu_rate_is_over(uint64_t window, uint32_t period);
+
+/** Return a word whose period is just over. */
+uint64_t percpu_rate_new_window(uint32_t period);
 
 /* zone_check.c */
 

@@ -32,6 +32,7 @@ NUMBERS = {
     r"(\d+) statistics,": "PERCPU_KIND_STATS",
     r"(\d+) counter, \d": "PERCPU_KIND_COUNTER",
     r"(\d+) histograms": "PERCPU_KIND_HISTOGRAM",
+    r"(\d+) rate \|": "PERCPU_KIND_RATE",
     r"(\d+) rings,": "PERCPU_KIND_RING",
     r"(\d+) counters of doubles": "PERCPU_KIND_FCOUNTER",
     r"(\d+) gauge,": "PERCPU_KIND_GAUGE",
@@ -42,7 +43,7 @@ NUMBERS = {
     r"(\d+) owned gauge, ": "PERCPU_KIND_OWNED",
     r"\| `block` \| (\d+) keys, of bytes: 64 slots": "PERCPU_OWNER_BLOCKS",
     r"keys, of bytes: (\d+) slots": "PERCPU_OWNER_SLOTS",
-    r"(\d+) extremes \|": "PERCPU_KIND_EXTREMA",
+    r"(\d+) extremes,": "PERCPU_KIND_EXTREMA",
     r"n of them, take (\d+) n bytes of each lane": "PERCPU_COMPACT_SHARE",
     r"bits 0 to (\d+): which bank counts": "__builtin_ctzll(PERCPU_STATS_FLIP) - 1",
 }

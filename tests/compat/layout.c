@@ -313,6 +313,10 @@ AT(percpu_status, has_mm_cid, 46, 42, 42);
 AT(percpu_status, robust, 47, 43, 43);
 AT(percpu_status, kernel, 48, 44, 44);
 
+SIZE(percpu_rate_mark, 16, 16, 16);
+AT(percpu_rate_mark, ns, 0, 0, 0);
+AT(percpu_rate_mark, events, 8, 8, 8);
+
 SIZE(percpu_histogram_options, 48, 40, 40);
 AT(percpu_histogram_options, size, 0, 0, 0);
 AT(percpu_histogram_options, n, 8, 4, 4);

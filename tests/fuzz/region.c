@@ -32,6 +32,7 @@
 #define HISTOGRAM_ROOT 13
 #define OWNERS_ROOT 14
 #define EXTREMA_ROOT 15
+#define RATE_ROOT 9 /* of which the root may be replaced */
 #define STOP "fuzz: "
 
 /* What can be replaced: words of the header, of a control block, of the bias lane, of
@@ -187,6 +188,7 @@ static void make_good_file(void)
 	const struct percpu_histogram_options histogram = { .size = sizeof(histogram), .n = 2 };
 	struct percpu_histogram *h = NULL;
 	struct percpu_extrema *extrema = NULL;
+	struct percpu_rate *rate = NULL;
 	struct percpu_region *r;
 	const uint64_t ones[4] = { 1, 1, 1, 1 };
 	uint64_t out[4];
@@ -213,6 +215,9 @@ static void make_good_file(void)
 	must(percpu_histogram_open(r, HISTOGRAM_ROOT, &histogram, &h) == 0, "a histogram");
 	percpu_histogram_record(h, 1);
 	percpu_histogram_detach(h);
+	must(percpu_rate_open(r, RATE_ROOT, N, 1000, &rate) == 0, "a rate");
+	must(percpu_rate_check(rate), "an event");
+	percpu_rate_detach(rate);
 	for (unsigned i = 0; i < 2; i++) {
 		must(percpu_ring_open(r, RING_ROOT + i, PERCPU_RING_MIN, i, &ring) == 0, "a ring");
 		for (size_t n = 1; n <= sizeof(has_bytes); n++)
@@ -316,8 +321,10 @@ static size_t place_of(const struct patch *p)
 	case CONTROL:
 		at = control_at(2) + words % sizeof(struct percpu_stats_control);
 		break;
-	case WHOLE_CONTROL:
-		at = control_at(3) + words % sizeof(struct percpu_stats_control);
+	case WHOLE_CONTROL: /* or that of the rate */
+		at = p->unused % 4 == 3 ?
+			     control_at(RATE_ROOT) + words % sizeof(struct percpu_rate_control) :
+			     control_at(3) + words % sizeof(struct percpu_stats_control);
 		break;
 	case RING_CONTROL:
 		at = control_at(RING_ROOT + p->unused % 2) +
@@ -645,6 +652,24 @@ static void use_owners(struct percpu_region *r, const struct input *in)
 		percpu_owners_detach(o);
 }
 
+static void use_rate(struct percpu_region *r, const struct input *in, uint64_t key)
+{
+	struct percpu_rate_mark mark = { 0, 0 };
+	struct percpu_rate *rate;
+	struct percpu_block *b;
+
+	if (percpu_rate_attach(r, key, &rate) != 0)
+		return;
+	b = (struct percpu_block *)rate;
+	check_block(r, b->base, b->size);
+	for (unsigned i = 0; i < N; i++)
+		refused += !percpu_rate_check(rate);
+	must(percpu_rate_limit(rate) >= 0, "a limit below 0");
+	refused += percpu_rate_set_limit(rate, 1 + in->n) != 0;
+	refused += percpu_rate_per_second(rate, &mark) > 0;
+	percpu_rate_detach(rate);
+}
+
 static void use_cells(struct percpu_region *r, const struct input *in, uint64_t key, size_t n)
 {
 	struct percpu_counter *c;
@@ -695,10 +720,11 @@ static void use_region(const struct input *in)
 		use_stats(r, in, key, n);
 		use_ring(r, in, key);
 		use_histogram(r, in, key);
+		use_rate(r, in, key);
 		use_cells(r, in, key, n);
 	}
 	if (in->writable & 1 && (in->actions & 0x40) != 0)
-		refused += percpu_region_set_root(r, 9, 0, keys[0]) != 0;
+		refused += percpu_region_set_root(r, RATE_ROOT, keys[RATE_ROOT], keys[0]) != 0;
 	percpu_region_close(r);
 }
 
@@ -748,7 +774,7 @@ static uint64_t interesting(uint64_t *random, uint64_t now)
 	case 4:
 		return -((r >> 8) % 4096);
 	case 5:
-		return keys[(r >> 8) % 14] + ((r >> 16) % 1024) * 8;
+		return keys[(r >> 8) % PERCPU_REGION_ROOTS] + ((r >> 16) % 1024) * 8;
 	case 6: /* a kind, a chunk, and an offset */
 		return (r >> 8) % 32 << PERCPU_KEY_KIND_SHIFT |
 		       (one + ((r >> 16) % 8 == 0)) << PERCPU_KEY_CHUNK_SHIFT |

@@ -18,12 +18,16 @@ static struct percpu_fgauge *fgauge;
 static struct percpu_histogram *histogram, *tick_histogram;
 static struct percpu_histogram_snapshot *seen, *seen_ticks;
 static struct percpu_extrema *extrema, *fextrema;
+static struct percpu_rate *rate, *full_rate;
 
 void stepping_make_values(struct percpu_region *r)
 {
 	struct percpu_histogram_options o = { .size = sizeof(o), .min = 1, .max = 8 };
 
 	assert_int_equal(percpu_histogram_create_in(r, &o, &histogram), 0);
+	assert_int_equal(percpu_rate_create_in(r, PERCPU_RATE_MAX, PERCPU_RATE_MAX, &rate), 0);
+	assert_int_equal(percpu_rate_create_in(r, 1, PERCPU_RATE_MAX, &full_rate), 0);
+	assert_true(percpu_rate_check(full_rate));
 	o.ticks_per_unit = 1;
 	assert_int_equal(percpu_histogram_create_in(r, &o, &tick_histogram), 0);
 	assert_int_equal(percpu_histogram_snapshot_create(histogram, &seen), 0);
@@ -190,6 +194,34 @@ static bool read_fextrema(struct model_lane *out)
 	return e == 0;
 }
 
+/* Of one all events are let through, and of the other none. Another one may come between. */
+static uint64_t events(const struct percpu_rate *of)
+{
+	return percpu_rate_allowed(of) + percpu_rate_refused(of);
+}
+
+static struct model_result check_rate(struct percpu_rate *of)
+{
+	uint64_t before = events(of), grown;
+	bool allowed = percpu_rate_check(of);
+
+	grown = events(of) - before;
+	return (struct model_result){ allowed != (of == rate) || (grown != 1 && grown != 2),
+				      MODEL_UNSET };
+}
+
+static struct model_result run_rate(const struct model_case *c)
+{
+	(void)c;
+	return check_rate(rate);
+}
+
+static struct model_result run_full_rate(const struct model_case *c)
+{
+	(void)c;
+	return check_rate(full_rate);
+}
+
 bool stepping_read_values(const struct stepping_operation *o, struct model_lane *out)
 {
 	if (o->run == run_fcounter || o->run == run_fcounter_call)
@@ -232,5 +264,7 @@ const struct stepping_operation stepping_values[] = {
 	{ "extrema, observe", MEMORY_SUMS, MODEL_OBSERVE, run_extrema },
 	{ "extrema, called", MEMORY_SUMS, MODEL_OBSERVE, run_extrema_call },
 	{ "extrema of doubles", MEMORY_SUMS, MODEL_OBSERVE, run_fextrema },
+	{ "rate, let through", MEMORY_PRIVATE, MODEL_ADD, run_rate },
+	{ "rate, refused", MEMORY_PRIVATE, MODEL_ADD, run_full_rate },
 	{ NULL, MEMORY_SUMS, MODEL_ADD_WHOLE, NULL },
 };

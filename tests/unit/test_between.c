@@ -267,8 +267,8 @@ static void a_period_begins_once(void **state)
 {
 	(void)state;
 	rate = counter_rate_alloc(M_WAITOK, 60);
-	rate->cr_ticks -= 100000;
-	let_happen(count_one, "rate: period read", 1);
+	rate->cr_ticks -= INT64_C(100000) << 32;
+	let_happen(count_one, "rate: clock read", 1);
 	count_one();
 	assert_int_equal(times, 0);
 	assert_int_equal(counter_rate_get(rate), 2);

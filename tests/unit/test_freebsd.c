@@ -173,7 +173,7 @@ static void quiet_periods_are_not_told(void **state)
 	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(counter_ratecheck(cr, 10), 0);
-	cr->cr_ticks -= 100000;
+	cr->cr_ticks -= INT64_C(100000) << 32;
 	assert_int_equal(counter_ratecheck(cr, 10), 0);
 	assert_int_equal(counter_rate_get(cr), 1);
 	counter_rate_free(cr);

@@ -46,6 +46,8 @@ static void ends_do_nothing(void **state)
 	percpu_histogram_destroy(NULL);
 	percpu_histogram_detach(NULL);
 	percpu_histogram_snapshot_destroy(NULL);
+	percpu_rate_destroy(NULL);
+	percpu_rate_detach(NULL);
 	percpu_ring_destroy(NULL);
 	percpu_ring_detach(NULL);
 	percpu_ring_reader_destroy(NULL);
@@ -124,6 +126,10 @@ static void results_must_have_a_place(void **state)
 	assert_int_equal(percpu_histogram_quantile(NULL, 0.5, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_to_otlp(NULL, NULL, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_count_below(NULL, 1, NULL), 0);
+	assert_int_equal(percpu_rate_create(1, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_rate_create_in(region, 1, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_rate_attach(region, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_rate_open(region, 0, 1, 1, NULL), -EINVAL);
 	assert_int_equal(percpu_ring_create(PERCPU_RING_MIN, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_ring_create_in(region, PERCPU_RING_MIN, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_ring_attach(region, 1, NULL), -EINVAL);
@@ -147,6 +153,7 @@ static void regions_are_needed(void **state)
 	struct percpu_compact *set = NULL;
 	struct percpu_extrema *x = NULL;
 	struct percpu_stats *s = NULL;
+	struct percpu_rate *rate = NULL;
 	struct percpu_ring *ring = NULL;
 	struct percpu_ring_reader *reader = NULL;
 	struct percpu_owners *owners = NULL;
@@ -176,6 +183,9 @@ static void regions_are_needed(void **state)
 	assert_int_equal(percpu_stats_create_in(NULL, 8, 1, 0, &s), -EINVAL);
 	assert_int_equal(percpu_stats_attach(NULL, 1, 8, 1, 0, &s), -EINVAL);
 	assert_int_equal(percpu_stats_open(NULL, 0, 8, 1, 0, &s), -EINVAL);
+	assert_int_equal(percpu_rate_create_in(NULL, 1, 1, &rate), -EINVAL);
+	assert_int_equal(percpu_rate_attach(NULL, 1, &rate), -EINVAL);
+	assert_int_equal(percpu_rate_open(NULL, 0, 1, 1, &rate), -EINVAL);
 	assert_int_equal(percpu_ring_create_in(NULL, PERCPU_RING_MIN, 0, &ring), -EINVAL);
 	assert_int_equal(percpu_ring_attach(NULL, 1, &ring), -EINVAL);
 	assert_int_equal(percpu_ring_open(NULL, 0, PERCPU_RING_MIN, 0, &ring), -EINVAL);
@@ -197,7 +207,8 @@ static void regions_are_needed(void **state)
 	assert_int_equal(percpu_region_key(NULL, &cell), 0);
 	assert_null(percpu_region_at(NULL, 1, 8));
 	assert_true(a == NULL && c == NULL && set == NULL && s == NULL && cell == NULL);
-	assert_true(ring == NULL && reader == NULL && f == NULL && fa == NULL && x == NULL);
+	assert_true(ring == NULL && reader == NULL && f == NULL && fa == NULL && x == NULL &&
+		    rate == NULL);
 }
 
 static void nothing_is_read(void **state)
@@ -246,6 +257,13 @@ static void nothing_is_read(void **state)
 	assert_int_equal(percpu_stats_fetch_zero(NULL, 0, 1, &out), -EINVAL);
 	percpu_wbuf_read(NULL, cells, 1, &out);
 	assert_int_equal(percpu_histogram_key(NULL), 0);
+	assert_int_equal(percpu_rate_key(NULL), 0);
+	assert_int_equal(percpu_rate_limit(NULL), 0);
+	assert_int_equal(percpu_rate_allowed(NULL), 0);
+	assert_int_equal(percpu_rate_refused(NULL), 0);
+	assert_true(percpu_rate_per_second(NULL, NULL) == 0);
+	assert_false(percpu_rate_check(NULL));
+	assert_int_equal(percpu_rate_set_limit(NULL, 1), -EINVAL);
 	assert_int_equal(percpu_ring_key(NULL), 0);
 	assert_int_equal(percpu_ring_longest(NULL), 0);
 	assert_int_equal(percpu_ring_dropped(NULL), 0);

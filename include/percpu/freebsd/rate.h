@@ -4,15 +4,16 @@
  *
  * counter_ratecheck() counts an event and says whether it is within the limit
  * of the period. Unlike FreeBSD's, it counts every event, also while another
- * thread begins the next period.
+ * thread begins the next period, and never lets through more than the limit. It stands on
+ * percpu/rate.h, whose rates are cheaper, and may be in shared regions.
  *
  * What the calls have in common.
  * Context: checks and reads in any thread and in signal handlers; allocating and freeing
  * not in a signal handler.
  * Ordering: a check orders nothing else. When a thread begins a period, all events that
  * happened before are in the period that ended.
- * Progress: a check takes no lock, and costs a read of the counter besides its add;
- * allocating with M_WAITOK waits until there is memory.
+ * Progress: a check takes no lock, and costs a compare-and-swap besides its add, or, above the
+ * limit, a load; allocating with M_WAITOK waits until there is memory.
  */
 #ifndef PERCPU_FREEBSD_RATE_H
 #define PERCPU_FREEBSD_RATE_H
@@ -23,14 +24,14 @@ PERCPU_BEGIN_DECLS
 
 /**
  * A rate: from counter_rate_alloc(), as since FreeBSD 14; or by value, as in 12 and 13.
- * There a program sets cr_rate to a counter, and may set cr_ticks to the start of the
- * first period, in milliseconds. The period of such a rate is a second.
+ * There a program sets cr_rate to a counter, and may set cr_ticks to what it likes. The
+ * period of such a rate is a second.
  */
 struct counter_rate {
 	counter_u64_t cr_rate;		      /* events of the period */
-	int64_t cr_ticks PERCPU_ALIGNED_WORD; /* its start, in ms; atomic */
+	int64_t cr_ticks PERCPU_ALIGNED_WORD; /* its start, and how many were let through */
 	int64_t cr_period;		      /* in ms; 0: a second */
-	int cr_over;			      /* the period exceeded the limit; atomic */
+	int cr_over;			      /* not used */
 };
 PERCPU_ASSERT(sizeof(void *) != 8 || sizeof(struct counter_rate) == 32, "in units and the library");
 
@@ -62,7 +63,7 @@ static inline uint64_t counter_rate_get(struct counter_rate *cr)
 PERCPU_API int64_t percpu_freebsd_ratecheck(struct counter_rate *cr, int64_t limit);
 
 /**
- * Count an event. Returns -1 if the period has had more events than limit. Otherwise
+ * Count an event. Returns -1 if the period has let through limit events. Otherwise
  * returns 0; or, for the first event of a period, the number of events of the period
  * before, if that was more than limit.
  */
