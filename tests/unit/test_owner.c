@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -771,9 +772,11 @@ static int be_another_user(void *arg)
 	(void)arg;
 	test_child_require(percpu_owners_join(owners) == 0, "to join");
 	test_child_require(setgid(65534) == 0 && setuid(65534) == 0, "another user");
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* another user is not killed otherwise */
 	shared->id[0] = percpu_owners_self(owners);
 	pid = fork();
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		test_child_require(region->file.inherited, "the file cannot be opened");
 		test_child_require(percpu_owners_join(owners) == 0, "to join");
 		shared->id[1] = percpu_owners_self(owners);
