@@ -30,6 +30,7 @@ void soak_private_create(void)
 	soak_compact_create();
 	soak_wbuf_create();
 	soak_ring_create();
+	soak_values_create();
 }
 
 void soak_private_destroy(void)
@@ -41,6 +42,7 @@ void soak_private_destroy(void)
 	soak_compact_destroy();
 	soak_wbuf_destroy();
 	soak_ring_destroy();
+	soak_values_destroy();
 }
 
 static uint64_t found_in_large(void)
@@ -73,6 +75,9 @@ uint64_t soak_private_found(enum soak_tally tally)
 		return soak_wbuf_found();
 	case SOAK_OF_RING:
 		return soak_ring_found();
+	case SOAK_OF_FCOUNTER:
+	case SOAK_OF_HISTOGRAM:
+		return soak_values_found(tally);
 	default:
 		return soak_local_found(tally);
 	}
@@ -94,6 +99,8 @@ void soak_private_check(const uint64_t before[SOAK_TALLIES], const struct soak_t
 		[SOAK_OF_COMPACT] = "total of the compact counters",
 		[SOAK_OF_WBUF] = "total of the write buffers",
 		[SOAK_OF_RING] = "records of the rings",
+		[SOAK_OF_FCOUNTER] = "total of the counter of doubles",
+		[SOAK_OF_HISTOGRAM] = "counts and sum of the histogram",
 	};
 	uint64_t sum;
 
@@ -161,6 +168,7 @@ void soak_private_signal(struct soak_thread *t)
 	soak_compact_signal(t);
 	soak_extrema_signal(t);
 	soak_ring_signal(t);
+	soak_values_signal(t);
 }
 
 void soak_private_op(struct soak_thread *t)
@@ -169,13 +177,14 @@ void soak_private_op(struct soak_thread *t)
 		unsigned below; /* of 1000 */
 		enum soak_kind kind;
 	} odds[] = {
-		{ 80, SOAK_COUNTER },	   { 110, SOAK_STATIC },       { 140, SOAK_VARIABLE },
-		{ 160, SOAK_LARGE },	   { 210, SOAK_SPLIT },	       { 300, SOAK_LOCK },
-		{ 390, SOAK_REFS },	   { 420, SOAK_STORE },	       { 480, SOAK_PUSH },
-		{ 540, SOAK_POP },	   { 590, SOAK_APPEND },       { 600, SOAK_REGION },
-		{ 609, SOAK_FENCE },	   { 610, SOAK_FENCE_ALL },    { 700, SOAK_STATS_UPDATE },
-		{ 780, SOAK_COMPACT_ADD }, { 840, SOAK_WBUF_ADD },     { 900, SOAK_RING_PUT },
-		{ 950, SOAK_ZONE_ALLOC },  { 975, SOAK_OBJCACHE_GET }, { 1000, SOAK_WINDOW },
+		{ 40, SOAK_COUNTER },	    { 80, SOAK_VALUE_ADD },    { 110, SOAK_STATIC },
+		{ 140, SOAK_VARIABLE },	    { 160, SOAK_LARGE },       { 210, SOAK_SPLIT },
+		{ 300, SOAK_LOCK },	    { 390, SOAK_REFS },	       { 420, SOAK_STORE },
+		{ 480, SOAK_PUSH },	    { 540, SOAK_POP },	       { 590, SOAK_APPEND },
+		{ 600, SOAK_REGION },	    { 609, SOAK_FENCE },       { 610, SOAK_FENCE_ALL },
+		{ 700, SOAK_STATS_UPDATE }, { 780, SOAK_COMPACT_ADD }, { 840, SOAK_WBUF_ADD },
+		{ 900, SOAK_RING_PUT },	    { 950, SOAK_ZONE_ALLOC },  { 975, SOAK_OBJCACHE_GET },
+		{ 1000, SOAK_WINDOW },
 	};
 	uint64_t r = test_random(&t->random) % 1000;
 	unsigned i = 0;
@@ -215,6 +224,9 @@ void soak_private_op(struct soak_thread *t)
 		return;
 	case SOAK_RING_PUT:
 		soak_ring_op(t);
+		return;
+	case SOAK_VALUE_ADD:
+		soak_values_op(t);
 		return;
 	case SOAK_ZONE_ALLOC:
 		soak_zone_op(t);

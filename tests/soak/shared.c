@@ -8,6 +8,8 @@
 #include "../support.h"
 #include "soak.h"
 
+#define FLAGS (PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS)
+
 static struct percpu_region *region;
 static struct percpu_counter *counter[SOAK_SINGLES];
 static struct percpu_counter_array *array;
@@ -16,8 +18,9 @@ void soak_shared_create(void)
 {
 	struct soak_board *b = soak_board;
 
-	soak_require_equal("create a region file", 0,
-			   (uint64_t)percpu_region_create_file(b->path, NULL, &region));
+	soak_require_equal(
+		"create a region file", 0,
+		(uint64_t)percpu_region_open(b->path, FLAGS | PERCPU_REGION_CREATE, NULL, &region));
 	for (int i = 0; i < SOAK_SINGLES; i++) {
 		soak_require_equal("create a counter in it", 0,
 				   (uint64_t)percpu_counter_create_in(region, &counter[i]));
@@ -30,15 +33,16 @@ void soak_shared_create(void)
 	soak_shared_compact_create(region);
 	soak_shared_extrema_create(region);
 	soak_shared_ring_create(region);
+	soak_shared_values_create(region);
+	soak_owned_create(region);
 }
 
 static struct percpu_region *open_region(void)
 {
 	struct percpu_region *r;
 
-	soak_require_equal(
-		"open the region", 0,
-		(uint64_t)percpu_region_open(soak_board->path, PERCPU_REGION_WRITE, NULL, &r));
+	soak_require_equal("open the region", 0,
+			   (uint64_t)percpu_region_open(soak_board->path, FLAGS, NULL, &r));
 	return r;
 }
 
@@ -57,6 +61,8 @@ void soak_shared_open(void)
 	soak_shared_compact_open(region);
 	soak_shared_extrema_open(region);
 	soak_shared_ring_open(region);
+	soak_shared_values_open(region);
+	soak_owned_open(region);
 }
 
 void soak_shared_close(void)
@@ -65,6 +71,8 @@ void soak_shared_close(void)
 	soak_shared_compact_close();
 	soak_shared_extrema_close();
 	soak_shared_ring_close();
+	soak_shared_values_close();
+	soak_owned_close();
 	percpu_counter_array_detach(array);
 	percpu_region_close(region);
 }
@@ -82,19 +90,27 @@ uint64_t soak_shared_fetch(uint32_t object)
 		return percpu_counter_array_fetch(array, object - SOAK_CELL);
 	if (object < SOAK_COMPACT)
 		return soak_stats_fetch(true, object - SOAK_STATS);
-	return soak_shared_compact_fetch(object - SOAK_COMPACT);
+	if (object < SOAK_FCOUNTER)
+		return soak_shared_compact_fetch(object - SOAK_COMPACT);
+	if (object < SOAK_OWNED)
+		return soak_shared_values_fetch(object);
+	return soak_owned_fetch(object);
 }
 
 bool soak_shared_zero(uint32_t object)
 {
+	if (object >= SOAK_OWNED)
+		return false;
 	if (object >= SOAK_STATS && object < SOAK_COMPACT)
 		return soak_shared_stats_zero(object - SOAK_STATS);
 	if (object < SOAK_CELL)
 		percpu_counter_zero(counter[object]);
 	else if (object < SOAK_STATS)
 		percpu_counter_array_zero(array, object - SOAK_CELL);
-	else
+	else if (object < SOAK_FCOUNTER)
 		soak_shared_compact_zero(object - SOAK_COMPACT);
+	else
+		return soak_shared_values_zero(object);
 	return true;
 }
 
@@ -235,10 +251,14 @@ void soak_shared_op(struct soak_thread *t)
 {
 	unsigned r = (unsigned)(test_random(&t->random) % 1000);
 
-	if (r < 300) {
+	if (r < 230) {
 		add(t);
-	} else if (r < 500) {
+	} else if (r < 380) {
 		add_vector(t);
+	} else if (r < 480) {
+		soak_shared_values_op(t);
+	} else if (r < 520) {
+		soak_owned_op(t);
 	} else if (r < 650) {
 		soak_stats_op(t, true);
 	} else if (r < 750) {

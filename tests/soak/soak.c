@@ -106,6 +106,10 @@ static const char *const kinds[SOAK_KINDS] = {
 	"windows",
 	"shared buffers",
 	"files that were cut",
+	"values add",
+	"values fetch_zero",
+	"histogram record",
+	"owned gauge add",
 	"signals",
 	"moves",
 	"threads",
@@ -251,6 +255,7 @@ static void interfere(void)
 	else
 		soak_check_bounds();
 	soak_ring_watch(r >> 16);
+	soak_owned_watch();
 	give_up_if_failed();
 	test_sleep_us((unsigned)(r >> 32) % 20000);
 	reap(0, WNOHANG);
@@ -284,6 +289,7 @@ static void run_round(void)
 	stop_workers();
 	soak_check_totals();
 	soak_ring_check();
+	soak_owned_check();
 	give_up_if_failed();
 	totals.doubts += soak_collect(totals.count);
 	for (uint32_t i = 0; i < b->slots; i++)

@@ -4,9 +4,9 @@
  *
  * soak.c directs rounds of processes and kills some; worker.c is such a
  * process with its threads; shared.c operates on one region file that all of
- * them count in, private.c on objects of one process; stats.c, compact.c, extrema.c,
- * zone.c, objcache.c, local.c, ring.c, wbuf.c and window.c on what they are named after, private
- * and shared;
+ * them count in, private.c on objects of one process; stats.c, compact.c, extrema.c, zone.c,
+ * objcache.c, local.c, ring.c, wbuf.c, window.c, values.c and owned.c on what they are named
+ * after, private and shared;
  * model.c knows what the result must be. A worker announces each operation on the shared region in
  * its slot of a plain mapping, and notes there that it is done, so that one
  * who is killed leaves at most one operation in doubt.
@@ -36,7 +36,7 @@
 #define SOAK_FAILED 3	/* exit status: the board says why */
 
 /** The shared objects: four counters, then the cells of an array, statistics,
- *  and compact counters. */
+ *  compact counters, and values. */
 enum soak_object {
 	SOAK_GROWS,   /* never reset, never decremented */
 	SOAK_WANDERS, /* up and down */
@@ -45,7 +45,13 @@ enum soak_object {
 	SOAK_CELL,    /* the first 8 cells take vectors, the next 4 are taken */
 	SOAK_STATS = SOAK_CELL + SOAK_CELLS,
 	SOAK_COMPACT = SOAK_STATS + 2 * SOAK_SETS,
-	SOAK_OBJECTS = SOAK_COMPACT + SOAK_COMPACTS
+	SOAK_FCOUNTER = SOAK_COMPACT + SOAK_COMPACTS, /* read and reset */
+	SOAK_GAUGE,
+	SOAK_FGAUGE,
+	SOAK_HISTOGRAM,			 /* counts and sums of two; the second is read and reset */
+	SOAK_OWNED = SOAK_HISTOGRAM + 4, /* gauges, never reset */
+	SOAK_OWNED_DOUBLE,
+	SOAK_OBJECTS
 };
 
 enum soak_kind {
@@ -101,6 +107,10 @@ enum soak_kind {
 	SOAK_WINDOW,
 	SOAK_SHARED_BUFFER,
 	SOAK_WINDOW_CUT,
+	SOAK_VALUE_ADD,
+	SOAK_VALUE_TAKE,
+	SOAK_RECORD,
+	SOAK_OWNED_ADD,
 	SOAK_SIGNAL,
 	SOAK_MOVE,
 	SOAK_THREAD,
@@ -155,6 +165,8 @@ struct soak_board {
 	uint64_t compact_key;
 	uint64_t extrema_key[SOAK_EXTREMA];
 	uint64_t ring_key[2];
+	uint64_t value_key[5];
+	uint64_t owned_key[4];
 	pid_t director;
 	bool stop;
 	uint32_t slots; /* in use */
@@ -179,6 +191,8 @@ enum soak_tally {
 	SOAK_OF_COMPACT,
 	SOAK_OF_WBUF,
 	SOAK_OF_RING,
+	SOAK_OF_FCOUNTER,
+	SOAK_OF_HISTOGRAM,
 	SOAK_OF_STATS,
 	SOAK_TALLIES = SOAK_OF_STATS + 2 * SOAK_SETS
 };
@@ -401,6 +415,30 @@ void soak_window_leave(struct soak_thread *t);
 
 /** In a child of fork. */
 void soak_window_forked(void);
+
+/* values.c */
+
+void soak_values_create(void);
+void soak_values_destroy(void);
+uint64_t soak_values_found(enum soak_tally tally);
+void soak_values_op(struct soak_thread *t);
+void soak_values_signal(struct soak_thread *t);
+void soak_shared_values_create(struct percpu_region *r);
+void soak_shared_values_open(struct percpu_region *r);
+void soak_shared_values_close(void);
+uint64_t soak_shared_values_fetch(uint32_t object);
+bool soak_shared_values_zero(uint32_t object);
+void soak_shared_values_op(struct soak_thread *t);
+
+/* owned.c: the process that directs watches, and checks when no worker lives */
+
+void soak_owned_create(struct percpu_region *r);
+void soak_owned_open(struct percpu_region *r);
+void soak_owned_close(void);
+uint64_t soak_owned_fetch(uint32_t object);
+void soak_owned_op(struct soak_thread *t);
+void soak_owned_watch(void);
+void soak_owned_check(void);
 
 /* worker.c */
 
