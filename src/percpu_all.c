@@ -44,6 +44,8 @@
 #include "memory/root.c"
 #include "memory/stale.c"
 #include "memory/sum.c"
+#include "objects/approx.c"
+#include "objects/approx_add.c"
 #include "objects/array.c"
 #include "objects/calls.c"
 #include "objects/compact.c"

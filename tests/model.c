@@ -24,11 +24,11 @@ const char *model_name(enum model_op op)
 		"append1",	"append2",
 		"append4",	"put",
 		"add_double",	"add_count_double",
-		"widen",	"add2",
-		"add4",		"add8",
-		"add_return",	"store",
-		"add_whole",	"observe",
-		"widen_new",
+		"widen",	"add_within",
+		"add2",		"add4",
+		"add8",		"add_return",
+		"store",	"add_whole",
+		"observe",	"widen_new",
 	};
 
 	return name[op];
@@ -166,6 +166,20 @@ static void choose_narrow(struct model_case *c, uint32_t cell, bool refuse, uint
 		c->n[0] = (int64_t)(test_random(random) % (uint64_t)window) - at;
 }
 
+/* The word ends up within reach of its partner, at times at the end of it; or beyond. */
+static void choose_within(struct model_case *c, const int64_t *word, bool refuse, uint64_t *random)
+{
+	uint64_t reach = test_random(random) >> (3 + test_random(random) % 50);
+	uint64_t off = test_random(random) % 2 ? reach : test_random(random) % (reach + 1);
+
+	if (refuse)
+		off = reach + 1 + (test_random(random) % 2 ? test_random(random) >> 3 : 0);
+	if (test_random(random) % 2)
+		off = 0 - off;
+	c->other = (int64_t)reach;
+	c->n[0] = (int64_t)((uint64_t)word[1] + off - (uint64_t)word[0]);
+}
+
 /* Every other time the low halves of two words are the same. */
 static int64_t choose_difference(uint64_t *random)
 {
@@ -218,6 +232,8 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 	}
 	if (op == MODEL_NARROW_ADD)
 		choose_narrow(c, lane->narrow, refuse, random);
+	if (op == MODEL_ADD_WITHIN)
+		choose_within(c, lane->word, refuse, random);
 	if (op == MODEL_ADD_WHOLE)
 		c->n[0] >>= 30;
 	if (op == MODEL_ADD_DOUBLE)
@@ -307,6 +323,15 @@ static bool widen(struct percpu_extremes *p, uint64_t epoch, int64_t v)
 	if (p->epoch != epoch || v > p->max)
 		p->max = v;
 	p->epoch = epoch;
+	return true;
+}
+
+static bool add_within(int64_t *word, uint64_t n, uint64_t reach)
+{
+	n += (uint64_t)word[0];
+	if (n - (uint64_t)word[1] + reach > 2 * reach)
+		return false;
+	word[0] = (int64_t)n;
 	return true;
 }
 
@@ -429,6 +454,9 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 		return widen(&lane->extremes[c->mask / PERCPU_EXTREMES % 2], c->mask, c->n[0]) ?
 			       done :
 			       refused;
+	case MODEL_ADD_WITHIN:
+		return add_within(lane->word, (uint64_t)c->n[0], (uint64_t)c->other) ? done :
+										       refused;
 	default:
 		break;
 	}

@@ -45,6 +45,7 @@ enum model_op {
 	MODEL_ADD_DOUBLE,
 	MODEL_ADD_COUNT_DOUBLE,
 	MODEL_WIDEN,
+	MODEL_ADD_WITHIN,
 	MODEL_SEQUENCES,
 	MODEL_ADD2 = MODEL_SEQUENCES,
 	MODEL_ADD4,
@@ -88,7 +89,7 @@ struct model_lane {
 struct model_case {
 	enum model_op op;
 	int64_t n[8];	/* addend(s), which may be doubles; new value, or words to copy */
-	int64_t other;	/* limit, expected value, or half a window */
+	int64_t other;	/* limit, expected value, or half a window, or reach */
 	uint64_t limit; /* of the array; or the checkpoint, or the bank */
 	uint64_t mask;	/* of the queue, or the distance of the banks; MODEL_KEEP: of a ring;
 			   or an epoch */
@@ -263,6 +264,10 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 		break;
 	case MODEL_ADD_COUNT_DOUBLE:
 		r.code = percpu_seq_add_count_double(cell, stride, model_double(c->n[0]));
+		break;
+	case MODEL_ADD_WITHIN:
+		r.code = percpu_seq_add_within(cell, (const char *)cell + 8, stride, c->n[0],
+					       (uint64_t)c->other, 2 * (uint64_t)c->other + 1);
 		break;
 	case MODEL_WIDEN:
 	case MODEL_WIDEN_NEW:

@@ -13,6 +13,7 @@
 #ifndef PERCPU_PERCPU_H
 #define PERCPU_PERCPU_H
 
+#include <percpu/approx.h>
 #include <percpu/compact.h>
 #include <percpu/counter.h>
 #include <percpu/extrema.h>

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <percpu/approx.h> /* struct percpu_approx_control, which inline functions read */
 #include <percpu/region.h>
 #include <percpu/seq.h> /* struct percpu_ring_lane, which sequences fill */
 
@@ -105,6 +106,7 @@ enum percpu_kind {
 	PERCPU_KIND_OWNED,
 	PERCPU_KIND_EXTREMA,
 	PERCPU_KIND_RATE,
+	PERCPU_KIND_APPROX,
 };
 
 /** Bytes of each lane that a compact counter takes. It uses a cell of 4 bytes in a CPU lane,
@@ -258,6 +260,8 @@ struct percpu_rate_control {
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_rate_control) == 64, "file layout");
+
+_Static_assert(sizeof(struct percpu_approx_control) == 64, "file layout");
 
 /** What each change adds to bank: more than any distance of banks. */
 #define PERCPU_STATS_FLIP (UINT64_C(1) << 40)

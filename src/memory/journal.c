@@ -51,6 +51,13 @@ int percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h)
 	return lock_journal(k, h, PERCPU_LOCK_NS);
 }
 
+int percpu_journal_try(struct percpu_chunk *k, struct percpu_robust *h)
+{
+	if (__atomic_load_n(&k->header->journal_lock, __ATOMIC_RELAXED) & FUTEX_TID_MASK)
+		return -ETIMEDOUT; /* without a system call */
+	return lock_journal(k, h, 0);
+}
+
 int percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
 {
 	struct percpu_robust h;

@@ -193,6 +193,9 @@ void percpu_chunk_pin(const struct percpu_chunk *k);
  *  Returns 0 or -ETIMEDOUT. percpu_robust_unlock() unlocks it. */
 int percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
 
+/** The same, without waiting. */
+int percpu_journal_try(struct percpu_chunk *k, struct percpu_robust *h);
+
 /** Complete what a killed holder has written down. Returns 0 or -ETIMEDOUT. */
 int percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
 

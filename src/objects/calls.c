@@ -5,6 +5,21 @@
 #include <percpu/calls.h>
 #include <percpu/variable.h>
 
+void percpu_approx_add_call(const struct percpu_approx *a, int64_t n)
+{
+	percpu_approx_add(a, n);
+}
+
+int percpu_approx_add_below_call(const struct percpu_approx *a, int64_t n, int64_t limit)
+{
+	return percpu_approx_add_below(a, n, limit);
+}
+
+int64_t percpu_approx_read_call(const struct percpu_approx *a)
+{
+	return percpu_approx_read(a);
+}
+
 void percpu_counter_add_call(struct percpu_counter *c, int64_t n)
 {
 	percpu_counter_add(c, n);

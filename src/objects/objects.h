@@ -6,6 +6,7 @@
 #define PERCPU_OBJECTS_H
 
 #include <percpu/extrema.h>
+#include <percpu/approx.h>
 #include <percpu/fcounter.h>
 #include <percpu/gauge.h>
 #include <percpu/histogram.h>
@@ -63,6 +64,17 @@ int percpu_extrema_swap(const struct percpu_extrema *x, uint64_t epoch, bool of_
 
 /** Observe v without a sequence. Returns 0, -ESTALE if this epoch has ended, or -ETIMEDOUT. */
 int percpu_extrema_observe_in(const struct percpu_extrema *x, uint64_t epoch, int64_t v);
+/* approx.c, approx_add.c */
+
+/** Return the sum of the words of all CPUs. */
+uint64_t percpu_approx_words(const struct percpu_approx *a);
+
+/** Set the sum to 0, given the sum of the words, and return what it was. */
+int64_t percpu_approx_subtract(const struct percpu_approx *a, uint64_t words);
+
+/** Let no sequence add, as soon as a fence was done. The caller has the lock, or the sum is
+ *  new. */
+void percpu_approx_close(const struct percpu_approx *a);
 
 /* ring.c */
 

@@ -10,6 +10,7 @@ is loaded late. Prints TAP.
 """
 
 import ctypes as c
+import errno
 import mmap
 import os
 import pathlib
@@ -23,6 +24,7 @@ import tempfile
 INTERNAL = {"percpu_counter_array_commit", "percpu_stats_pair", "percpu_wbuf_append"}
 INTERNAL |= {"percpu_extrema_observe_as", "percpu_extrema_order"}
 INTERNAL |= {"percpu_histogram_bits", "percpu_histogram_cell", "percpu_histogram_index"}
+INTERNAL |= {"percpu_approx_highest", "percpu_approx_try"}
 
 i64, u64, size, ptr = c.c_int64, c.c_uint64, c.c_size_t, c.c_void_p
 
@@ -230,6 +232,17 @@ def extremes(lib):
     lib.same((fetch(reals, c.byref(low), c.byref(high)), high.value), (0, 0.5), "of doubles")
 
 
+def approximately(lib):
+    """An approximate sum, which is exact while all fits into one reach."""
+    sums = lib.make("percpu_approx_create", None)
+    lib.call("percpu_approx_add", sums, i64(1 << 41), result=None)
+    lib.same(lib.call("percpu_approx_read", sums, result=i64), 1 << 41, "approximate sum")
+    limit = i64((1 << 41) + 2)
+    lib.same(lib.call("percpu_approx_add_below", sums, i64(2), limit), 0, "below the limit")
+    lib.same(lib.call("percpu_approx_add_below", sums, i64(1), limit), -errno.ERANGE, "above")
+    lib.same(lib.value("percpu_approx_fetch", sums), (1 << 41) + 2, "exact sum")
+
+
 def objects(lib):
     """Object caches."""
     obj, again = ptr(), ptr()
@@ -289,7 +302,7 @@ def try_all(source, work, late):
         return f"not exported: {sorted(lacking)}"
     try:
         parts = (counters, doubles, statistics, words, lists, rings, buffers, objects, windows)
-        for part in (*parts, gauges, histograms, shares, extremes, rest):
+        for part in (*parts, gauges, histograms, shares, extremes, approximately, rest):
             part(lib)
     except AssertionError as wrong:
         return str(wrong)

@@ -317,6 +317,26 @@ SIZE(percpu_rate_mark, 16, 16, 16);
 AT(percpu_rate_mark, ns, 0, 0, 0);
 AT(percpu_rate_mark, events, 8, 8, 8);
 
+SIZE(percpu_approx_options, 16, 16, 12);
+AT(percpu_approx_options, size, 0, 0, 0);
+AT(percpu_approx_options, batch, 8, 8, 4);
+
+SIZE(percpu_approx_control, 64, 64, 64);
+AT(percpu_approx_control, base, 0, 0, 0);
+AT(percpu_approx_control, middle, 8, 8, 8);
+AT(percpu_approx_control, limit, 16, 16, 16);
+AT(percpu_approx_control, state, 24, 24, 24);
+AT(percpu_approx_control, batch, 32, 32, 32);
+AT(percpu_approx_control, busy, 40, 40, 40);
+AT(percpu_approx_control, unused, 48, 48, 48);
+
+SIZE(percpu_approx, 72, 48, 48);
+AT(percpu_approx, block, 0, 0, 0);
+AT(percpu_approx, control, 40, 20, 20);
+AT(percpu_approx, reach, 48, 24, 24);
+AT(percpu_approx, span, 56, 32, 32);
+AT(percpu_approx, slack, 64, 40, 40);
+
 SIZE(percpu_histogram_options, 48, 40, 40);
 AT(percpu_histogram_options, size, 0, 0, 0);
 AT(percpu_histogram_options, n, 8, 4, 4);

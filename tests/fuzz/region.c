@@ -9,6 +9,7 @@
  * by itself, for as many as its argument says, the same each time.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdint.h>
@@ -145,6 +146,25 @@ static uint64_t owner_block;	/* keys of what the control blocks of owners, and o
 static uint64_t owned_keys[2];	/* of gauges: integers; doubles, of which the most recent */
 static uint64_t owned_block[2]; /* lead to */
 
+static uint64_t approx_key; /* there is no root left for it */
+
+/* A sum whose lanes are closed, because it has reached a limit. */
+static void make_approx(struct percpu_region *r)
+{
+	const struct percpu_approx_options o = { .size = sizeof(o), .batch = 8 };
+	struct percpu_approx *a = NULL;
+
+	if (!percpu_pair_is_atomic())
+		return;
+	must(percpu_approx_create_in(r, &o, &a) == 0, "a sum");
+	for (int i = 0; i < 20; i++)
+		percpu_approx_add(a, 1);
+	must(percpu_approx_add_below(a, 80, 100) == 0, "an add below a limit");
+	must(percpu_approx_add_below(a, 1, 100) == -ERANGE, "a limit");
+	approx_key = percpu_approx_key(a);
+	percpu_approx_detach(a);
+}
+
 /* A table of owners, this process one of them, with a share of two gauges. */
 static void make_owners(void)
 {
@@ -213,6 +233,7 @@ static void make_good_file(void)
 		     percpu_region_set_root(r, CELL_ROOT, 0, percpu_region_key(r, cell)) == 0,
 	     "roots");
 	must(percpu_histogram_open(r, HISTOGRAM_ROOT, &histogram, &h) == 0, "a histogram");
+	make_approx(r);
 	percpu_histogram_record(h, 1);
 	percpu_histogram_detach(h);
 	must(percpu_rate_open(r, RATE_ROOT, N, 1000, &rate) == 0, "a rate");
@@ -670,6 +691,22 @@ static void use_rate(struct percpu_region *r, const struct input *in, uint64_t k
 	percpu_rate_detach(rate);
 }
 
+static void use_approx(struct percpu_region *r, const struct input *in, uint64_t key)
+{
+	struct percpu_approx *a;
+
+	if (percpu_approx_attach(r, key, &a) != 0)
+		return;
+	check_block(r, a->block.base, a->block.size);
+	for (int i = 0; i < 3; i++) {
+		percpu_approx_add(a, (int64_t)in->key_from);
+		refused += percpu_approx_add_below(a, 1 + in->n, INT64_MAX >> in->n % 63) != 0;
+		refused += percpu_approx_compare(a, percpu_approx_read(a)) != 0;
+		refused += percpu_approx_fetch_zero(a) == 0;
+	}
+	percpu_approx_detach(a);
+}
+
 static void use_cells(struct percpu_region *r, const struct input *in, uint64_t key, size_t n)
 {
 	struct percpu_counter *c;
@@ -723,6 +760,7 @@ static void use_region(const struct input *in)
 		use_rate(r, in, key);
 		use_cells(r, in, key, n);
 	}
+	use_approx(r, in, approx_key);
 	if (in->writable & 1 && (in->actions & 0x40) != 0)
 		refused += percpu_region_set_root(r, RATE_ROOT, keys[RATE_ROOT], keys[0]) != 0;
 	percpu_region_close(r);

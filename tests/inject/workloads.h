@@ -84,7 +84,7 @@ extern const struct workload workload_narrow[WORKLOAD_NARROW];
 #define WORKLOAD_RINGS 1
 extern const struct workload workload_rings[WORKLOAD_RINGS];
 
-#define WORKLOAD_VALUES 3
+#define WORKLOAD_VALUES 4
 extern const struct workload workload_values[WORKLOAD_VALUES];
 
 #endif

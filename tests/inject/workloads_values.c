@@ -11,13 +11,16 @@
 
 #include "../support.h"
 
+#define REACH 500
+
 /* A line for each CPU's cell, shared with children. */
 static struct line {
 	double sum;
 	double unused;
 	uint64_t count;
 	double counted;
-	char unused2[32];
+	uint64_t chased[2];
+	char unused2[16];
 	struct percpu_extremes extremes[2];
 } __attribute__((aligned(64))) * lines;
 static const uint64_t epoch = 3 * PERCPU_EXTREMES;
@@ -146,8 +149,41 @@ static bool check_extremes(void)
 	return min == seen_min && max == seen_max;
 }
 
+/* Two words that chase each other: each gets only so far from the other, also in between. */
+static void update_within(struct worker *w)
+{
+	int64_t n = (int64_t)(test_random(&w->random) % 401) - 200;
+	void *first = &lines->chased[0], *second = &lines->chased[1];
+	bool back = w->attempts++ % 2;
+	int r;
+
+	workload_arm(w);
+	do
+		r = percpu_seq_add_within(back ? second : first, back ? first : second,
+					  sizeof(*lines), n, REACH, 2 * REACH + 1);
+	while (r == PERCPU_SEQ_SLOW);
+	workload_disarm();
+	if (r == 0)
+		w->sum[back] += (uint64_t)n;
+	w->committed += r == 0;
+}
+
+static bool check_within(void)
+{
+	uint64_t first = 0, second = 0;
+	bool within = true;
+
+	for (unsigned cpu = 0; cpu < n_lanes; cpu++) {
+		first += lines[cpu].chased[0];
+		second += lines[cpu].chased[1];
+		within &= lines[cpu].chased[0] - lines[cpu].chased[1] + REACH <= 2 * REACH;
+	}
+	return within && first == workload_sum(0) && second == workload_sum(1);
+}
+
 const struct workload workload_values[WORKLOAD_VALUES] = {
 	{ "add_double", 1, begin, update_add, check },
 	{ "add_count_double", 2, begin, update_pair, check_pair },
+	{ "add_within", 2, begin, update_within, check_within },
 	{ "widen", 1, begin_extremes, update_extremes, check_extremes },
 };

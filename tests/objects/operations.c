@@ -26,6 +26,7 @@ struct objects {
 	struct percpu_fcounter_array *farray;
 	struct percpu_histogram *histogram;
 	struct percpu_extrema *extrema;
+	struct percpu_approx *approx;
 	size_t n;
 };
 
@@ -68,6 +69,8 @@ INLINE void every_operation(const struct objects *o)
 	percpu_compact_add(o->compact, 0, n[0]);
 	(void)percpu_fcounter_add(o->fcounter, 0.5);
 	(void)percpu_fcounter_array_add(o->farray, o->n, 0.5);
+	percpu_approx_add(o->approx, n[0]);
+	(void)percpu_approx_add_below(o->approx, n[0], n[7]);
 	percpu_histogram_record(o->histogram, 0.5);
 	percpu_histogram_record_ticks_at(o->histogram, o->n, o->n);
 	(void)percpu_extrema_observe(o->extrema, n[0]);

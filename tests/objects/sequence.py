@@ -40,7 +40,11 @@ class Access:
         """Return whether it is what SEQUENCES calls that."""
         where, width, *order = place.split(":")
         name, _, offset = where.removesuffix("[]").partition("+")
-        lane = {"cell": {LANE} | ({BANK} if bank else set()), "guard": {LANE}}.get(name, set())
+        lane = {
+            "cell": {LANE} | ({BANK} if bank else set()),
+            "guard": {LANE},
+            "partner": {LANE},
+        }.get(name, set())
         return (
             name in self.value.names
             and self.value.includes == lane

@@ -114,6 +114,12 @@ int widen(PLAIN, const uint64_t *epoch, int64_t v)
 	return percpu_seq_widen(cell, stride, epoch, v);
 }
 
+int add_within(void *cell, const void *partner, size_t stride, int64_t n, uint64_t reach,
+	       uint64_t span)
+{
+	return percpu_seq_add_within(cell, partner, stride, n, reach, span);
+}
+
 int spin(const uint32_t *flag, uint64_t tries)
 {
 	return percpu_seq_spin(flag, tries);
@@ -132,7 +138,8 @@ int constants(void *cell, const void *guard, const uint64_t *bank, int64_t *ret)
 	       percpu_seq_put(cell, STRIDE, 127, 0, ret, 8, 1) +
 	       percpu_seq_add_double(cell, STRIDE, 0.5) +
 	       percpu_seq_add_count_double(cell, STRIDE, 0.5) +
-	       percpu_seq_widen(cell, STRIDE, bank, 7);
+	       percpu_seq_widen(cell, STRIDE, bank, 7) +
+	       percpu_seq_add_within(cell, guard, STRIDE, 1, 8, 17);
 }
 
 int append1(PLAIN, uint64_t mask, percpu_words2 n0)

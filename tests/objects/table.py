@@ -38,6 +38,7 @@ SEQUENCES = {
     "narrow_cross": ("checkpoint:64:acquire cell:32", "cell:32"),
     "add_double": ("cell:64", "cell:64"),
     "add_count_double": ("cell:64 cell+8:64", "cell:128"),
+    "add_within": ("partner:64 cell:64", "cell:64"),
     "widen": (
         "bank:64 cell:64 cell+8:64 cell+16:64",
         "cell+8:64 cell+16:64 cell:64:release",
@@ -46,7 +47,7 @@ SEQUENCES = {
 }
 # Those that a port need not have: no instruction stores so much.
 OPTIONAL = {"bank_add4", "bank_add8"}
-POINTERS = {"cell", "guard", "bank", "n", "src", "checkpoint", "flag"}
+POINTERS = {"cell", "guard", "partner", "bank", "n", "src", "checkpoint", "flag"}
 
 
 PROTOTYPE = r"PERCPU_INLINE \w+ percpu_seq_(\w+)\(([^;]*)\);\n"

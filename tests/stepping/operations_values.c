@@ -20,8 +20,11 @@ static struct percpu_histogram_snapshot *seen, *seen_ticks;
 static struct percpu_extrema *extrema, *fextrema;
 static struct percpu_rate *rate, *full_rate;
 
+static struct percpu_approx *approx, *narrow; /* one that moves its centers often */
+
 void stepping_make_values(struct percpu_region *r)
 {
+	const struct percpu_approx_options often = { .size = sizeof(often), .batch = 1 };
 	struct percpu_histogram_options o = { .size = sizeof(o), .min = 1, .max = 8 };
 
 	assert_int_equal(percpu_histogram_create_in(r, &o, &histogram), 0);
@@ -32,6 +35,8 @@ void stepping_make_values(struct percpu_region *r)
 	assert_int_equal(percpu_histogram_create_in(r, &o, &tick_histogram), 0);
 	assert_int_equal(percpu_histogram_snapshot_create(histogram, &seen), 0);
 	assert_int_equal(percpu_histogram_snapshot_create(tick_histogram, &seen_ticks), 0);
+	assert_int_equal(percpu_approx_create_in(r, NULL, &approx), 0);
+	assert_int_equal(percpu_approx_create_in(r, &often, &narrow), 0);
 	assert_int_equal(percpu_fcounter_create_in(r, &fcounter), 0);
 	assert_int_equal(percpu_fcounter_array_create_in(r, 2, &farray), 0);
 	assert_int_equal(percpu_gauge_create_in(r, &gauge), 0);
@@ -112,6 +117,38 @@ static struct model_result run_fgauge_sub(const struct model_case *c)
 {
 	return (struct model_result){ percpu_fgauge_sub_call(fgauge, -(double)c->n[0]),
 				      MODEL_UNSET };
+}
+
+static struct model_result run_approx_add(const struct model_case *c)
+{
+	int64_t before = percpu_approx_fetch(approx), grown;
+
+	(void)c;
+	percpu_approx_add_call(approx, 1);
+	grown = percpu_approx_fetch(approx) - before;
+	return (struct model_result){ grown != 1 && grown != 2, MODEL_UNSET };
+}
+
+static struct model_result run_approx_move(const struct model_case *c)
+{
+	int64_t before = percpu_approx_fetch(narrow), grown;
+
+	(void)c;
+	percpu_approx_add_call(narrow, 1);
+	percpu_approx_add_call(narrow, 1);
+	grown = percpu_approx_fetch(narrow) - before;
+	return (struct model_result){ grown != 2 && grown != 4, MODEL_UNSET };
+}
+
+static struct model_result run_approx_below(const struct model_case *c)
+{
+	int64_t before = percpu_approx_fetch(approx), grown;
+	int e;
+
+	(void)c;
+	e = percpu_approx_add_below_call(approx, 1, INT64_C(1) << 40);
+	grown = percpu_approx_fetch(approx) - before;
+	return (struct model_result){ e != 0 || (grown != 1 && grown != 2), MODEL_UNSET };
 }
 
 /* Observations are all of 3. Another one may come between. */
@@ -257,6 +294,9 @@ const struct stepping_operation stepping_values[] = {
 	{ "gauge, dec", MEMORY_PRIVATE, MODEL_ADD, run_gauge_dec },
 	{ "gauge of doubles, add", MEMORY_SUMS, MODEL_ADD_WHOLE, run_fgauge_add },
 	{ "gauge of doubles, sub", MEMORY_SUMS, MODEL_ADD_WHOLE, run_fgauge_sub },
+	{ "approximate sum", MEMORY_PRIVATE, MODEL_ADD, run_approx_add },
+	{ "approximate sum, moved", MEMORY_PRIVATE, MODEL_ADD, run_approx_move },
+	{ "approximate sum, below a limit", MEMORY_PRIVATE, MODEL_ADD, run_approx_below },
 	{ "histogram", MEMORY_PRIVATE, MODEL_ADD, run_record },
 	{ "histogram of an array", MEMORY_PRIVATE, MODEL_ADD, run_record_at },
 	{ "histogram of ticks", MEMORY_PRIVATE, MODEL_ADD, run_record_ticks },

@@ -43,6 +43,8 @@ static void ends_do_nothing(void **state)
 	percpu_stats_detach(NULL);
 	percpu_region_close(NULL);
 	percpu_local_destroy(NULL);
+	percpu_approx_destroy(NULL);
+	percpu_approx_detach(NULL);
 	percpu_histogram_destroy(NULL);
 	percpu_histogram_detach(NULL);
 	percpu_histogram_snapshot_destroy(NULL);
@@ -113,6 +115,10 @@ static void results_must_have_a_place(void **state)
 	assert_int_equal(percpu_region_alloc(region, 8, 8, NULL), -EINVAL);
 	assert_int_equal(percpu_region_memory_size(NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_local_create(8, PERCPU_LOCAL_SPLIT, NULL), -EINVAL);
+	assert_int_equal(percpu_approx_create(NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_approx_create_in(region, NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_approx_attach(region, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_approx_open(region, 0, NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_create(NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_create_in(region, NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_attach(region, 1, NULL), -EINVAL);
@@ -256,6 +262,14 @@ static void nothing_is_read(void **state)
 	assert_int_equal(percpu_stats_snapshot(NULL, 0, 1, &out), -EINVAL);
 	assert_int_equal(percpu_stats_fetch_zero(NULL, 0, 1, &out), -EINVAL);
 	percpu_wbuf_read(NULL, cells, 1, &out);
+	assert_int_equal(percpu_approx_key(NULL), 0);
+	assert_int_equal(percpu_approx_bound(NULL), 0);
+	assert_int_equal(percpu_approx_fetch(NULL), 0);
+	assert_int_equal(percpu_approx_fetch_zero(NULL), 0);
+	percpu_approx_zero(NULL);
+	assert_int_equal(percpu_approx_compare(NULL, 1), -1);
+	assert_int_equal(percpu_approx_compare(NULL, 0), 0);
+	assert_int_equal(percpu_approx_compare(NULL, -1), 1);
 	assert_int_equal(percpu_histogram_key(NULL), 0);
 	assert_int_equal(percpu_rate_key(NULL), 0);
 	assert_int_equal(percpu_rate_limit(NULL), 0);

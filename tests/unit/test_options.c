@@ -19,6 +19,7 @@ union options {
 	struct percpu_objcache_options objcache;
 	struct percpu_lwbuf_options lwbuf;
 	struct percpu_histogram_options histogram;
+	struct percpu_approx_options approx;
 	unsigned char byte[8192];
 };
 
@@ -84,12 +85,23 @@ static int create_histogram(const union options *o)
 	return e;
 }
 
+static int create_approx(const union options *o)
+{
+	struct percpu_approx *a;
+	int e = percpu_approx_create(&o->approx, &a);
+
+	if (e == 0)
+		percpu_approx_destroy(a);
+	return e;
+}
+
 static const struct {
 	int (*create)(const union options *o);
 	size_t size;
 } kinds[] = {
 	{ create_region, sizeof(struct percpu_region_options) },
 	{ create_histogram, sizeof(struct percpu_histogram_options) },
+	{ create_approx, sizeof(struct percpu_approx_options) },
 	{ create_wbuf, sizeof(struct percpu_wbuf_options) },
 	{ create_zone, sizeof(struct percpu_zone_options) },
 	{ create_objcache, sizeof(struct percpu_objcache_options) },

@@ -105,6 +105,7 @@ KEEPS(narrow_add, (void)percpu_seq_narrow_add(PLAIN, 1, 1 << 20))
 KEEPS(narrow_cross, (void)percpu_seq_narrow_cross(PLAIN, 1, &bank, 0))
 KEEPS(add_double, (void)percpu_seq_add_double(PLAIN, 1.5))
 KEEPS(add_count_double, (void)percpu_seq_add_count_double(PLAIN, 1.5))
+KEEPS(add_within, (void)percpu_seq_add_within(GUARDED, 1, 8, 17))
 KEEPS(widen, (void)percpu_seq_widen(PLAIN, &bank, 7))
 KEEPS(spin, (void)percpu_seq_spin(&set, 1))
 KEEPS(object_counter, percpu_counter_add(counter, 1))
@@ -154,6 +155,7 @@ static const struct {
 	BOTH(narrow_cross),
 	BOTH(add_double),
 	BOTH(add_count_double),
+	BOTH(add_within),
 	BOTH(widen),
 	BOTH(spin),
 	BOTH(object_counter),

@@ -97,6 +97,34 @@ PERCPU_INLINE int percpu_seq_widen(void *cell, size_t stride, const uint64_t *ep
 	PERCPU_SEQ_EXIT
 }
 
+PERCPU_INLINE int percpu_seq_add_within(void *cell, const void *partner, size_t stride, int64_t n,
+					uint64_t reach, uint64_t span)
+{
+	uint64_t t;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN("add_within")
+		"ldr %[t], [%[partner], x9]\n\t"
+		"ldr x9, [x10]\n\t"
+		"add x9, x9, %[n]\n\t"
+		PERCPU_SEQ_STEP(loaded)
+		"sub %[t], x9, %[t]\n\t"
+		"add %[t], %[t], %[reach]\n\t"
+		"cmp %[t], %[span]\n\t"
+		PERCPU_SEQ_REFUSE_UNLESS("lo")
+		PERCPU_SEQ_STEP(decided)
+		"str x9, [x10]\n"
+		PERCPU_SEQ_END
+		: [t] "=&r"(t)
+		: PERCPU_SEQ_CELL, [partner] "r"(partner), [n] "r"(n), [reach] "r"(reach),
+		  [span] "r"(span)
+		: PERCPU_SEQ_ADD_CLOBBERS
+		: slow, refused);
+	return 0;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
+}
+
 /* clang-format on */
 
 PERCPU_END_DECLS

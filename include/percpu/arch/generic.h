@@ -177,6 +177,13 @@ PERCPU_INLINE int percpu_seq_widen(void *cell, size_t stride, const uint64_t *ep
 	return PERCPU_SEQ_SLOW;
 }
 
+PERCPU_INLINE int percpu_seq_add_within(void *cell, const void *partner, size_t stride, int64_t n,
+					uint64_t reach, uint64_t span)
+{
+	(void)cell, (void)partner, (void)stride, (void)n, (void)reach, (void)span;
+	return PERCPU_SEQ_SLOW;
+}
+
 PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
 {
 	(void)flag, (void)tries;

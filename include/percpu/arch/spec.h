@@ -103,7 +103,7 @@
  * TO THE COMPILER
  *
  * Each sequence is a barrier, except add, bank_add*, narrow_add, add_double,
- * add_count_double and widen: the compiler moves no call, atomic access or other sequence
+ * add_count_double, widen and add_within: the compiler moves no call, atomic access or other sequence
  * across those, but keeps in registers what it has loaded, such as the object's description.
  * So code that also has pointers to the cells puts __atomic_signal_fence() in front of and
  * behind them.
@@ -468,6 +468,18 @@ PERCPU_INLINE int percpu_seq_add_count_double(void *cell, size_t stride, double 
  *	*at = w					commit, release
  */
 PERCPU_INLINE int percpu_seq_widen(void *cell, size_t stride, const uint64_t *epoch, int64_t v);
+
+/**
+ * add_within: one word, that gets no further than reach from a partner in the same lane.
+ * span is 2 * reach + 1, or 0 to refuse everything. partner is, as cell, an address in lane 0.
+ *
+ *	v = *p + n				@loaded
+ *	if (v - *partner + reach >= span) return REFUSED	unsigned; of this lane
+ *						@decided
+ *	*p = v					commit
+ */
+PERCPU_INLINE int percpu_seq_add_within(void *cell, const void *partner, size_t stride, int64_t n,
+					uint64_t reach, uint64_t span);
 
 /**
  * spin: loops inside the sequence until *flag is nonzero (0) or the tries are used up

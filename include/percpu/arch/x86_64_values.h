@@ -106,6 +106,35 @@ PERCPU_INLINE int percpu_seq_widen(void *cell, size_t stride, const uint64_t *ep
 	PERCPU_SEQ_EXIT
 }
 
+PERCPU_INLINE int percpu_seq_add_within(void *cell, const void *partner, size_t stride, int64_t n,
+					uint64_t reach, uint64_t span)
+{
+	uint64_t t;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_START("add_within", "")
+		PERCPU_SEQ_LANE
+		"movq %[reach], %[t]\n\t"
+		"addq %[n], %[t]\n\t"
+		"subq (%[partner], %%rax), %[t]\n\t"
+		"addq %[cell], %%rax\n\t"
+		"addq (%%rax), %[t]\n\t"
+		PERCPU_SEQ_STEP(loaded)
+		"cmpq %[span], %[t]\n\t"
+		PERCPU_SEQ_REFUSE_IF("ae")
+		PERCPU_SEQ_STEP(decided)
+		"addq %[n], (%%rax)\n"
+		PERCPU_SEQ_END
+		: [t] "=&r"(t)
+		: PERCPU_SEQ_CELL, [partner] "r"(partner), [n] "re"(n), [reach] "re"(reach),
+		  [span] "re"(span)
+		: PERCPU_SEQ_ADD_CLOBBERS
+		: slow, refused);
+	return 0;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
+}
+
 /* clang-format on */
 
 PERCPU_END_DECLS
