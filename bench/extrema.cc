@@ -20,7 +20,7 @@
 /* What is observed: the same, or more each time. */
 inline thread_local int64_t risen;
 
-template <bool rising> [[gnu::always_inline]] int64_t next_value()
+template <bool rising> [[gnu::always_inline]] inline int64_t next_value()
 {
 	return rising ? ++risen : 5;
 }

@@ -198,7 +198,8 @@ static void choose_epoch(struct model_case *c, const struct model_lane *lane, bo
 	if (refuse || test_random(random) % 2)
 		c->n[0] = test_random(random) % 2 ? p->min : p->max;
 	if (!refuse && test_random(random) % 2)
-		c->n[0] += test_random(random) % 2 ? 1 : -1;
+		c->n[0] =
+			(int64_t)((uint64_t)c->n[0] + (test_random(random) % 2 ? 1 : -UINT64_C(1)));
 	if (c->op == MODEL_WIDEN_NEW || (!refuse && test_random(random) % 4 == 0))
 		c->mask += 2 * PERCPU_EXTREMES * (test_random(random) % 2 ? 1 : UINT64_C(1) << 31);
 }

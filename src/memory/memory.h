@@ -27,6 +27,13 @@ struct percpu_chunk {
 	size_t map_size; /* from this struct on; 0: in memory of the program */
 };
 
+/** Order what comes before against what follows. GCC refuses __atomic_thread_fence() where it
+ *  compiles for ThreadSanitizer. */
+static inline void percpu_full_fence(void)
+{
+	__sync_synchronize();
+}
+
 /** Return the distance between lanes of so many usable bytes. */
 static inline size_t percpu_stride(size_t lane_size)
 {

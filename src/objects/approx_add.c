@@ -166,11 +166,11 @@ static bool move_center(const struct percpu_approx *a, uint64_t d)
 	int r = PERCPU_SEQ_SLOW;
 
 	/* The highest is above before the center is, and the center below before the highest. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	percpu_full_fence();
 	for (int try = 0; percpu_seq_retry(r, try); try++)
 		r = percpu_seq_add_within(a->block.base + 8, a->block.base, PERCPU_STRIDE,
 					  (int64_t)d, a->reach, a->span);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	percpu_full_fence();
 	return r == 0;
 }
 

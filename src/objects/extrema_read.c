@@ -110,7 +110,7 @@ static int try_read(const struct percpu_extrema *x, struct extremes *ret)
 	include_pairs(&r, max.first == epoch, max.second, min.first == epoch, min.second);
 	PERCPU_STEP("extrema: pairs read");
 	read_cpus(x, epoch, &r);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	percpu_full_fence();
 	if (__atomic_load_n(x->epoch, __ATOMIC_RELAXED) != epoch)
 		return -EAGAIN;
 	*ret = r;
@@ -179,7 +179,7 @@ static int read_before(const struct percpu_extrema *x, uint64_t epoch, struct ex
 		return e;
 	include_pairs(&r, has_max, max, has_min, min);
 	read_cpus(x, ended, &r);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	percpu_full_fence();
 	if (__atomic_load_n(x->epoch, __ATOMIC_RELAXED) != epoch)
 		return -EAGAIN;
 	*ret = r;

@@ -62,7 +62,7 @@ void stepping_make(unsigned cpu)
 	assert_int_equal(percpu_compact_create_in(region, WORDS, &compact), 0);
 	stepping_make_called();
 	stepping_make_items();
-	stepping_make_values(region);
+	stepping_make_values(region, cpu);
 	percpu_counter_array_commit_words(); /* or the first add would find out */
 	stepping_make_own(cpu);
 }

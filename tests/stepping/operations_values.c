@@ -18,19 +18,22 @@ static struct percpu_fgauge *fgauge;
 static struct percpu_histogram *histogram, *tick_histogram;
 static struct percpu_histogram_snapshot *seen, *seen_ticks;
 static struct percpu_extrema *extrema, *fextrema;
-static struct percpu_rate *rate, *full_rate;
+static struct percpu_rate *rate, *fresh_rate, *full_rate; /* private: each child has them so */
 
 static struct percpu_approx *approx, *narrow; /* one that moves its centers often */
 
-void stepping_make_values(struct percpu_region *r)
+void stepping_make_values(struct percpu_region *r, unsigned cpu)
 {
 	const struct percpu_approx_options often = { .size = sizeof(often), .batch = 1 };
 	struct percpu_histogram_options o = { .size = sizeof(o), .min = 1, .max = 8 };
 
 	assert_int_equal(percpu_histogram_create_in(r, &o, &histogram), 0);
-	assert_int_equal(percpu_rate_create_in(r, PERCPU_RATE_MAX, PERCPU_RATE_MAX, &rate), 0);
-	assert_int_equal(percpu_rate_create_in(r, 1, PERCPU_RATE_MAX, &full_rate), 0);
-	assert_true(percpu_rate_check(full_rate));
+	assert_int_equal(percpu_rate_create(PERCPU_RATE_MAX, PERCPU_RATE_MAX, &rate), 0);
+	assert_int_equal(percpu_rate_create(PERCPU_RATE_MAX, PERCPU_RATE_MAX, &fresh_rate), 0);
+	assert_int_equal(percpu_rate_create(1, PERCPU_RATE_MAX, &full_rate), 0);
+	test_pin(0, cpu); /* which takes permissions in advance */
+	assert_true(percpu_rate_check(rate) && percpu_rate_check(full_rate));
+	test_unpin(0);
 	o.ticks_per_unit = 1;
 	assert_int_equal(percpu_histogram_create_in(r, &o, &tick_histogram), 0);
 	assert_int_equal(percpu_histogram_snapshot_create(histogram, &seen), 0);
@@ -231,7 +234,7 @@ static bool read_fextrema(struct model_lane *out)
 	return e == 0;
 }
 
-/* Of one all events are let through, and of the other none. Another one may come between. */
+/* Of one no event is let through, and of the others all. Another one may come between. */
 static uint64_t events(const struct percpu_rate *of)
 {
 	return percpu_rate_allowed(of) + percpu_rate_refused(of);
@@ -243,7 +246,7 @@ static struct model_result check_rate(struct percpu_rate *of)
 	bool allowed = percpu_rate_check(of);
 
 	grown = events(of) - before;
-	return (struct model_result){ allowed != (of == rate) || (grown != 1 && grown != 2),
+	return (struct model_result){ allowed != (of != full_rate) || (grown != 1 && grown != 2),
 				      MODEL_UNSET };
 }
 
@@ -251,6 +254,12 @@ static struct model_result run_rate(const struct model_case *c)
 {
 	(void)c;
 	return check_rate(rate);
+}
+
+static struct model_result run_fresh_rate(const struct model_case *c)
+{
+	(void)c;
+	return check_rate(fresh_rate);
 }
 
 static struct model_result run_full_rate(const struct model_case *c)
@@ -305,6 +314,7 @@ const struct stepping_operation stepping_values[] = {
 	{ "extrema, called", MEMORY_SUMS, MODEL_OBSERVE, run_extrema_call },
 	{ "extrema of doubles", MEMORY_SUMS, MODEL_OBSERVE, run_fextrema },
 	{ "rate, let through", MEMORY_PRIVATE, MODEL_ADD, run_rate },
+	{ "rate, let through first", MEMORY_PRIVATE, MODEL_ADD, run_fresh_rate },
 	{ "rate, refused", MEMORY_PRIVATE, MODEL_ADD, run_full_rate },
 	{ NULL, MEMORY_SUMS, MODEL_ADD_WHOLE, NULL },
 };

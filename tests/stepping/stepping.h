@@ -66,7 +66,7 @@ void stepping_make_items(void);
 
 extern const struct stepping_operation stepping_values[];
 
-void stepping_make_values(struct percpu_region *r);
+void stepping_make_values(struct percpu_region *r, unsigned cpu);
 
 /** As stepping_read(), of what this file has. Returns false if that is not the operation's. */
 bool stepping_read_values(const struct stepping_operation *o, struct model_lane *out);
