@@ -92,8 +92,10 @@ static void start_approx(struct percpu_block *b)
 	struct percpu_approx *a = (struct percpu_approx *)b;
 
 	a->control->batch = a->reach;
-	if (!percpu_pair_is_atomic())
-		percpu_approx_close(a);
+	if (percpu_pair_is_atomic())
+		return;
+	percpu_approx_close(a);
+	a->control->middle = 0 - a->slack; /* the highest is the exact sum */
 }
 
 static void complete_approx(struct percpu_block *b)

@@ -38,8 +38,8 @@ void stepping_make_values(struct percpu_region *r, unsigned cpu)
 	assert_int_equal(percpu_histogram_create_in(r, &o, &tick_histogram), 0);
 	assert_int_equal(percpu_histogram_snapshot_create(histogram, &seen), 0);
 	assert_int_equal(percpu_histogram_snapshot_create(tick_histogram, &seen_ticks), 0);
-	assert_int_equal(percpu_approx_create_in(r, NULL, &approx), 0);
-	assert_int_equal(percpu_approx_create_in(r, &often, &narrow), 0);
+	assert_int_equal(percpu_approx_create(NULL, &approx), 0);
+	assert_int_equal(percpu_approx_create(&often, &narrow), 0);
 	assert_int_equal(percpu_fcounter_create_in(r, &fcounter), 0);
 	assert_int_equal(percpu_fcounter_array_create_in(r, 2, &farray), 0);
 	assert_int_equal(percpu_gauge_create_in(r, &gauge), 0);
