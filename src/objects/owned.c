@@ -250,7 +250,7 @@ struct percpu_owned_shares *percpu_owned_shares_of(struct percpu_owned_handle *h
 size_t percpu_owned_offset(const struct percpu_owned_handle *h, size_t block,
 			   const struct percpu_owned_account *a)
 {
-	const struct percpu_chunk *k = h->chunks[block];
+	const struct percpu_chunk *k = __atomic_load_n(&h->chunks[block], __ATOMIC_RELAXED);
 
 	return (size_t)((const char *)a - percpu_chunk_lane(k, 2 * (size_t)k->cpus, 0));
 }
@@ -259,7 +259,7 @@ size_t percpu_owned_offset(const struct percpu_owned_handle *h, size_t block,
 static int load_value(const struct percpu_owned_handle *h, size_t block,
 		      const struct percpu_owned_account *a, struct percpu_pair_value *ret)
 {
-	struct percpu_chunk *k = h->chunks[block];
+	struct percpu_chunk *k = __atomic_load_n(&h->chunks[block], __ATOMIC_RELAXED);
 
 	if (h->rule == PERCPU_OWNED_RECENT)
 		return percpu_pair_load(k, 2 * (size_t)k->cpus, percpu_owned_offset(h, block, a),

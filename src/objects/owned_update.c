@@ -211,7 +211,7 @@ static int set_recent(const struct percpu_owned_handle *h, struct owned_place p,
 		      struct percpu_pair_value v)
 {
 	const size_t offset = percpu_owned_offset(h, p.block, p.account);
-	struct percpu_chunk *k = h->chunks[p.block];
+	struct percpu_chunk *k = __atomic_load_n(&h->chunks[p.block], __ATOMIC_RELAXED);
 	struct percpu_pair_value was;
 	int e = percpu_pair_load(k, 2 * (size_t)k->cpus, offset, &was);
 

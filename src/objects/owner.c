@@ -49,13 +49,14 @@ struct percpu_identity percpu_owner_me(void)
 bool percpu_owner_is_ours(uint64_t byte)
 {
 	bool ours = false;
+	uint64_t first;
 	size_t slot;
 
 	percpu_process_lock();
 	for (const struct percpu_owners *o = tables; o != NULL && !ours; o = o->next) {
 		slot = o->self % PERCPU_OWNERS_MAX;
-		ours = o->self != 0 &&
-		       o->bytes[slot / PERCPU_OWNER_SLOTS] + slot % PERCPU_OWNER_SLOTS == byte;
+		first = __atomic_load_n(&o->bytes[slot / PERCPU_OWNER_SLOTS], __ATOMIC_RELAXED);
+		ours = o->self != 0 && first + slot % PERCPU_OWNER_SLOTS == byte;
 	}
 	percpu_process_unlock();
 	return ours;
