@@ -7,6 +7,8 @@
 
 #include <pthread.h>
 
+#include "cpu/mutex.h"
+
 #define REQUIRE(x) test_child_require((x), #x)
 
 enum phase { PREPARE, PARENT, CHILD, PHASES };
@@ -286,6 +288,7 @@ static void fork_within(enum phase phase)
 {
 	handler = NULL;
 	childs_of_handlers[phase] = fork();
+	REQUIRE(percpu_is_forking()); /* the outer fork still holds all locks */
 	use_objects(&before);
 	if (childs_of_handlers[phase] == 0)
 		_exit(0);
