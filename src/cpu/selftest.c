@@ -18,18 +18,33 @@
 #include <errno.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "cpu.h"
+#include "mutex.h"
 
-#define FORK_NS (PERCPU_SECOND / 50) /* the first fork waits so long at most */
+#define FORK_NS (PERCPU_SECOND / 50)   /* the first fork waits for a verdict so long at most */
+#define PASSING_NS (PERCPU_SECOND / 5) /* each fork for threads that begin or exit */
+#define LOOK_NS 50000		       /* how often a fork looks at these */
+#define STARTED (-1)
 
 static uint32_t running;    /* atomic, futex: threads of the self-test in this process */
 static uint32_t last_found; /* atomic: what the last self-test of this process found */
+
+/* Of each of the two: STARTED until it runs; 0 while it does; its id once it exits. While a
+ * thread begins or exits it may hold locks of a sanitizer or of an allocator, which stay locked
+ * in a child. Atomic. */
+static pid_t passing[2];
+
+static pthread_mutex_t exit_lock = PTHREAD_MUTEX_INITIALIZER; /* a fork holds off exits by it */
 
 /* A child of fork does not have the threads of its parent's self-test. */
 static void selftest_forget_threads(void)
 {
 	__atomic_store_n(&running, 0, __ATOMIC_RELAXED);
+	for (int i = 0; i < 2; i++)
+		__atomic_store_n(&passing[i], 0, __ATOMIC_RELAXED);
 }
 
 #ifdef PERCPU_SEQ_SIGNATURE
@@ -92,10 +107,26 @@ static enum percpu_selftest spin(void)
 	return PERCPU_SELFTEST_PENDING;
 }
 
-static void end_thread(void)
+static void begin_thread(int i)
 {
+	PERCPU_STEP("selftest: thread begins");
+	__atomic_store_n(&passing[i], 0, __ATOMIC_RELEASE);
+}
+
+/* For the thread itself, or for who could not start it. */
+static void end_thread(int i, pid_t thread)
+{
+	__atomic_store_n(&passing[i], thread, __ATOMIC_RELAXED);
 	if (__atomic_sub_fetch(&running, 1, __ATOMIC_ACQ_REL) == 0)
 		percpu_futex_wake(&running);
+}
+
+static void exit_thread(int i)
+{
+	percpu_mutex_lock(&exit_lock);
+	end_thread(i, (pid_t)syscall(SYS_gettid));
+	percpu_mutex_unlock(&exit_lock);
+	PERCPU_STEP("selftest: thread exits");
 }
 
 static void begin(uint32_t number)
@@ -110,6 +141,7 @@ static void *spinner(void *arg)
 	uint32_t number, last = 0;
 
 	(void)arg;
+	begin_thread(0);
 	if (registered)
 		percpu_thread_attach();
 	while ((number = __atomic_load_n(&attempt.number, __ATOMIC_ACQUIRE)) != END) {
@@ -126,7 +158,7 @@ static void *spinner(void *arg)
 		__atomic_store_n(&attempt.over, number, __ATOMIC_RELEASE);
 		percpu_futex_wake(&attempt.over);
 	}
-	end_thread();
+	exit_thread(0);
 	return NULL;
 }
 
@@ -161,6 +193,7 @@ static void *intruder(void *arg)
 	uint64_t ns = REST_NS;
 
 	(void)arg;
+	begin_thread(1);
 	if (sched_getaffinity(0, sizeof(allowed), allowed) != 0)
 		found = PERCPU_SELFTEST_INCONCLUSIVE;
 	for (uint32_t i = 1; found == PERCPU_SELFTEST_PENDING; i++) {
@@ -176,7 +209,7 @@ static void *intruder(void *arg)
 	percpu_verdict_announce(found);
 	__atomic_store_n(&last_found, found, __ATOMIC_RELAXED);
 	begin(END);
-	end_thread();
+	exit_thread(1);
 	return NULL;
 }
 
@@ -188,8 +221,8 @@ static int start_both(void)
 	int e = percpu_helper_start(&thread, true, spinner, NULL);
 
 	if (e != 0) {
-		end_thread();
-		end_thread();
+		end_thread(0, 0);
+		end_thread(1, 0);
 		return e;
 	}
 	pthread_detach(thread);
@@ -198,7 +231,7 @@ static int start_both(void)
 		pthread_detach(thread);
 	} else {
 		begin(END);
-		end_thread();
+		end_thread(1, 0);
 	}
 	return e;
 }
@@ -212,6 +245,8 @@ int percpu_selftest_start(void)
 		return 0;
 	attempt.number = 0;
 	attempt.over = 0;
+	for (int i = 0; i < 2; i++)
+		__atomic_store_n(&passing[i], STARTED, __ATOMIC_RELAXED);
 	return start_both();
 }
 
@@ -238,6 +273,19 @@ bool percpu_selftest_wait(uint64_t timeout_ns)
 	return true;
 }
 
+static bool is_passing(pid_t *thread)
+{
+	pid_t tid = __atomic_load_n(thread, __ATOMIC_ACQUIRE);
+
+	if (tid == STARTED || (tid != 0 && syscall(SYS_tgkill, getpid(), tid, 0) == 0))
+		return true;
+	/* Gone. The thread of a new self-test may just have been started. */
+	if (tid != 0)
+		__atomic_compare_exchange_n(thread, &tid, 0, false, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED);
+	return false;
+}
+
 /*
  * A program that makes itself a daemon creates its counters, forks, and exits. The child
  * only counts, so it must not start a thread, and would stay without a verdict. So the
@@ -247,17 +295,30 @@ bool percpu_selftest_wait(uint64_t timeout_ns)
 static void selftest_before_fork(void)
 {
 	static bool waited; /* atomic */
+	uint32_t nothing = 0;
+	uint64_t deadline;
 
 	if (percpu_verdict() == PERCPU_SELFTEST_PENDING &&
 	    !__atomic_exchange_n(&waited, true, __ATOMIC_RELAXED))
 		(void)percpu_selftest_wait(FORK_NS);
+	percpu_mutex_lock(&exit_lock);
+	deadline = percpu_now_ns() + PASSING_NS;
+	for (int i = 0; i < 2; i++)
+		while (is_passing(&passing[i]) && percpu_now_ns() < deadline)
+			percpu_futex_sleep(&nothing, FUTEX_WAIT_PRIVATE, 0, LOOK_NS);
 	percpu_verdict_share();
+}
+
+static void selftest_after_fork(void)
+{
+	percpu_mutex_unlock(&exit_lock);
 }
 
 __attribute__((constructor)) static void selftest_join_forks(void)
 {
 	static const struct percpu_fork_part part = {
 		.before = selftest_before_fork,
+		.after = selftest_after_fork,
 		.in_child = selftest_forget_threads,
 	};
 

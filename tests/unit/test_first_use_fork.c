@@ -119,58 +119,6 @@ static int orphan_that_asks(void *arg)
 	return f->child_has_risen == 2 ? 0 : 1;
 }
 
-/* A parent that creates, forks, and ends, as daemons do, with the proof not before the
- * fork has begun, and a little later. The child only counts. */
-static uint32_t fork_has_begun; /* atomic */
-
-static void *let_go(void *arg)
-{
-	while (!__atomic_load_n(&fork_has_begun, __ATOMIC_SEQ_CST))
-		test_sleep_us(100);
-	test_sleep_us(5000);
-	hold_threads(false);
-	return arg;
-}
-
-static void note_fork(void)
-{
-	__atomic_store_n(&fork_has_begun, 1, __ATOMIC_SEQ_CST);
-}
-
-static int daemon_that_counts(void *arg)
-{
-	struct family *f = test_share(sizeof(*f));
-	struct percpu_counter *c;
-	pthread_t thread;
-	pid_t pid = fork();
-
-	(void)arg;
-	if (pid == 0) {
-		test_child_require(pthread_create(&thread, NULL, let_go, NULL) == 0, "a thread");
-		hold_threads(true);
-		test_child_require(percpu_counter_create(&c) == 0, "a counter");
-		wait_until_held(2);
-		pthread_atfork(note_fork, NULL, NULL);
-		if (fork() != 0)
-			_exit(0);
-		alarm(60);
-		while (getppid() == f->child)
-			test_sleep_us(100);
-		for (int i = 0; i < 1000 && percpu_seq_cpu() < 0; i++) {
-			percpu_counter_inc(c);
-			test_sleep_us(100);
-		}
-		__atomic_store_n(&f->child_has_risen, 1 + (percpu_seq_cpu() >= 0),
-				 __ATOMIC_SEQ_CST);
-		_exit(0);
-	}
-	f->child = pid;
-	test_child_require(test_wait(pid, 60) == 0, "the parent ends");
-	for (int i = 0; i < 500000 && !__atomic_load_n(&f->child_has_risen, __ATOMIC_SEQ_CST); i++)
-		test_sleep_us(100);
-	return f->child_has_risen == 2 ? 0 : 1;
-}
-
 /* The page that a family shares for its verdict, in which there is none yet. */
 static uint32_t *family_page(void)
 {
@@ -228,18 +176,6 @@ static void children_rise(void **state)
 	test_in_child(orphan_that_asks, NULL);
 }
 
-/* On a busy machine the proof may not be there in time; of many one has it. */
-static void daemons_rise(void **state)
-{
-	int status = -1;
-
-	(void)state;
-	need_sequences();
-	for (int i = 0; i < 50 && status != 0; i++)
-		status = test_wait(test_fork(daemon_that_counts, NULL), 60);
-	assert_int_equal(status, 0);
-}
-
 static void only_verdicts_are_believed(void **state)
 {
 	(void)state;
@@ -251,7 +187,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(children_rise),
-		cmocka_unit_test(daemons_rise),
 		cmocka_unit_test(only_verdicts_are_believed),
 	};
 
