@@ -59,10 +59,9 @@ static unsigned threads(void)
 	DIR *tasks = opendir("/proc/self/task");
 	unsigned entries = 0;
 
-	test_child_require(tasks != NULL, "/proc/self/task");
-	while (readdir(tasks) != NULL)
+	while (tasks != NULL && readdir(tasks) != NULL)
 		entries++;
-	closedir(tasks);
+	test_child_require(tasks != NULL && closedir(tasks) == 0, "/proc/self/task");
 	return entries - 2; /* "." and ".." */
 }
 
