@@ -261,14 +261,17 @@ template <class C> static void run(benchmark::State &state, C &c, const pattern 
 	state.counters["ops"] = double(state.iterations()) * batch;
 }
 
-/* Each row has a contender of its own, which others do not fill with their pages. */
+/* Each figure has a contender of its own, which no other fills with its pages, nor another
+ * thread's. */
 template <class C> static void add(const std::string &name, std::shared_ptr<pattern> way)
 {
-	auto c = std::make_shared<C>();
+	for (int threads = 1; threads <= 2; threads++) {
+		auto c = std::make_shared<C>();
 
-	benchmark::RegisterBenchmark(name.c_str(), [c, way](benchmark::State &state) {
-		run(state, *c, *way);
-	})->ThreadRange(1, 2);
+		benchmark::RegisterBenchmark(name.c_str(), [c, way](benchmark::State &state) {
+			run(state, *c, *way);
+		})->Threads(threads);
+	}
 }
 
 static std::map<unsigned, std::shared_ptr<pattern>> mixtures, working_sets;
