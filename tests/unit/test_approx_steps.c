@@ -364,6 +364,32 @@ static void giving_back_makes_no_room(void **state)
 	assert_int_equal(percpu_approx_fetch(a), -1);
 }
 
+/* What the lanes may take reaches the limit, but for less than a batch. They stay open. */
+static void leave_too_little(void)
+{
+	int64_t room = LIMIT - percpu_approx_highest(a);
+
+	assert_int_equal(percpu_approx_add_below(a, room - BATCH + 1, LIMIT), 0);
+	assert_int_equal(state_now(), 0);
+	assert_int_equal(percpu_approx_highest(a), LIMIT - BATCH + 1);
+}
+
+/* A thread that found room for a whole batch does not move its center by one if others have
+ * taken the room since. */
+static void a_center_is_not_raised_over_the_limit(void **state)
+{
+	(void)state;
+	if (test_tier() != PERCPU_TIER_RSEQ)
+		test_skip("there are no centers on this tier");
+	test_pin(0, test_cpu(0));
+	assert_int_equal(percpu_approx_add_below(a, BATCH, LIMIT), 0);
+	let_happen(leave_too_little, "approx: refused", 0);
+	assert_int_equal(percpu_approx_add_below(a, 1, LIMIT), 0);
+	assert_null(step);
+	assert_true(percpu_approx_highest(a) <= LIMIT);
+	fill_up(LIMIT);
+}
+
 static int count_without_pairs(void *arg)
 {
 	struct percpu_approx *p;
@@ -375,6 +401,7 @@ static int count_without_pairs(void *arg)
 	test_child_require(percpu_approx_create_in(region, NULL, &p) == -ENOTSUP, "in a file");
 	test_child_require(percpu_approx_open(region, 0, NULL, &p) == -ENOTSUP, "at a root");
 	test_child_require(percpu_approx_create(&small, &p) == 0, "a private one");
+	test_child_require(percpu_approx_fetch(p) == 0, "it begins at 0");
 	for (; percpu_approx_add_below(p, 1, LIMIT) == 0; sum++)
 		percpu_approx_add(p, sum % 2 ? 3 : -3);
 	test_child_require(percpu_approx_fetch(p) >= LIMIT - 3, "not far below");
@@ -410,6 +437,7 @@ int main(void)
 		TEST(the_state_is_that_before_the_fence),
 		TEST(where_no_fence_is_allowed),
 		TEST(giving_back_makes_no_room),
+		TEST(a_center_is_not_raised_over_the_limit),
 	};
 
 	test_tier();
