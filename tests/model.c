@@ -29,6 +29,7 @@ const char *model_name(enum model_op op)
 		"add8",		"add_return",
 		"store",	"add_whole",
 		"observe",	"widen_new",
+		"count",	"count_off",
 	};
 
 	return name[op];
@@ -51,6 +52,11 @@ static bool is_append(enum model_op op)
 static bool is_pair(enum model_op op)
 {
 	return op == MODEL_PAIR_ADD || op == MODEL_BANK_UPDATE;
+}
+
+static bool is_count(enum model_op op)
+{
+	return op == MODEL_COUNT || op == MODEL_COUNT_OFF;
 }
 
 static bool is_copy(enum model_op op)
@@ -237,6 +243,8 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 		choose_within(c, lane->word, refuse, random);
 	if (op == MODEL_ADD_WHOLE)
 		c->n[0] >>= 30;
+	if (is_count(op))
+		c->n[0] = 1;
 	if (op == MODEL_ADD_DOUBLE)
 		c->n[0] = model_bits(refuse ? choose_refused(random) : choose_double(random));
 	if (op == MODEL_ADD_COUNT_DOUBLE)
@@ -269,6 +277,8 @@ void model_choose_nested(struct model_case *nested, const struct model_case *c,
 	model_choose(nested, c->op, lane, random);
 	if (is_widen(c->op)) /* epochs only grow */
 		nested->mask = c->mask + (test_random(random) % 2 ? PERCPU_EXTREMES : 0);
+	if (c->op == MODEL_COUNT_OFF)
+		nested->n[0] = -MODEL_OFF;
 }
 
 static void add_words(int64_t *to, const int64_t *from, const int64_t *n, unsigned words)
@@ -362,6 +372,8 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 		words *= 2; /* fall through */
 	case MODEL_ADD:
 	case MODEL_ADD_WHOLE:
+	case MODEL_COUNT:
+	case MODEL_COUNT_OFF:
 		add_words(lane->word, lane->word, c->n, words);
 		return done;
 	case MODEL_BANK_ADD8:

@@ -55,6 +55,8 @@ enum model_op {
 	MODEL_ADD_WHOLE, /* to a double, that is a whole number and stays one */
 	MODEL_OBSERVE,	 /* the first two words are the minimum and the maximum */
 	MODEL_WIDEN_NEW, /* widen, with an epoch that is new to the lane */
+	MODEL_COUNT,	 /* adds 1 */
+	MODEL_COUNT_OFF, /* adds 1; what comes within subtracts MODEL_OFF */
 	MODEL_OPS
 };
 
@@ -97,6 +99,7 @@ struct model_case {
 };
 
 #define MODEL_KEEP ((uint64_t)1 << 63)
+#define MODEL_OFF 8
 
 /** What stands for the time in a record of the model. */
 #define MODEL_TIME UINT64_C(0x71e71e71e71e71e7)

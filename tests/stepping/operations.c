@@ -284,6 +284,7 @@ void stepping_fill(const struct stepping_operation *o, uint64_t *random)
 {
 	for (unsigned i = 0; o->memory == MEMORY_LANES && i < stepping_lanes(o); i++)
 		model_fill(&lanes[i], o->op, random);
+	stepping_fill_values(o);
 }
 
 static void read_stats(const struct percpu_stats *s, struct model_lane *out)

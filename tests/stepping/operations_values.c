@@ -4,12 +4,15 @@
  */
 #include "stepping.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include <percpu/calls.h>
 
 #include "../support.h"
-#include "memory/memory.h"
+#include "objects/objects.h"
+
+#define REACH (MODEL_OFF / 2) /* what is added within the move of a center goes further than that */
 
 static struct percpu_fcounter *fcounter;
 static struct percpu_fcounter_array *farray;
@@ -18,28 +21,36 @@ static struct percpu_fgauge *fgauge;
 static struct percpu_histogram *histogram, *tick_histogram;
 static struct percpu_histogram_snapshot *seen, *seen_ticks;
 static struct percpu_extrema *extrema, *fextrema;
-static struct percpu_rate *rate, *fresh_rate, *full_rate; /* private: each child has them so */
+static struct percpu_rate *rate, *fresh_rate, *full_rate;
+static struct percpu_approx *approx, *narrow; /* of the second one each add moves a center */
+static unsigned here;
+static uint64_t allowed_before; /* by the rate, before the operation */
 
-static struct percpu_approx *approx, *narrow; /* one that moves its centers often */
+static void make_approx(struct percpu_region *r, int64_t batch, struct percpu_approx **ret)
+{
+	const struct percpu_approx_options o = { .size = sizeof(o), .batch = batch };
+
+	assert_int_equal(percpu_pair_is_atomic() ? percpu_approx_create_in(r, &o, ret) :
+						   percpu_approx_create(&o, ret),
+			 0);
+}
 
 void stepping_make_values(struct percpu_region *r, unsigned cpu)
 {
-	const struct percpu_approx_options often = { .size = sizeof(often), .batch = 1 };
 	struct percpu_histogram_options o = { .size = sizeof(o), .min = 1, .max = 8 };
 
+	here = cpu;
 	assert_int_equal(percpu_histogram_create_in(r, &o, &histogram), 0);
-	assert_int_equal(percpu_rate_create(PERCPU_RATE_MAX, PERCPU_RATE_MAX, &rate), 0);
-	assert_int_equal(percpu_rate_create(PERCPU_RATE_MAX, PERCPU_RATE_MAX, &fresh_rate), 0);
-	assert_int_equal(percpu_rate_create(1, PERCPU_RATE_MAX, &full_rate), 0);
-	test_pin(0, cpu); /* which takes permissions in advance */
-	assert_true(percpu_rate_check(rate) && percpu_rate_check(full_rate));
-	test_unpin(0);
+	assert_int_equal(percpu_rate_create_in(r, PERCPU_RATE_MAX, PERCPU_RATE_MAX, &rate), 0);
+	assert_int_equal(percpu_rate_create_in(r, PERCPU_RATE_MAX, PERCPU_RATE_MAX, &fresh_rate),
+			 0);
+	assert_int_equal(percpu_rate_create_in(r, 1, PERCPU_RATE_MAX, &full_rate), 0);
 	o.ticks_per_unit = 1;
 	assert_int_equal(percpu_histogram_create_in(r, &o, &tick_histogram), 0);
 	assert_int_equal(percpu_histogram_snapshot_create(histogram, &seen), 0);
 	assert_int_equal(percpu_histogram_snapshot_create(tick_histogram, &seen_ticks), 0);
-	assert_int_equal(percpu_approx_create(NULL, &approx), 0);
-	assert_int_equal(percpu_approx_create(&often, &narrow), 0);
+	make_approx(r, 0, &approx);
+	make_approx(r, REACH, &narrow);
 	assert_int_equal(percpu_fcounter_create_in(r, &fcounter), 0);
 	assert_int_equal(percpu_fcounter_array_create_in(r, 2, &farray), 0);
 	assert_int_equal(percpu_gauge_create_in(r, &gauge), 0);
@@ -48,8 +59,6 @@ void stepping_make_values(struct percpu_region *r, unsigned cpu)
 			 0);
 	assert_int_equal(percpu_extrema_create_in(r, 0, &extrema), 0);
 	assert_int_equal(percpu_extrema_create_in(r, PERCPU_EXTREMA_DOUBLE, &fextrema), 0);
-	assert_int_equal(percpu_extrema_observe_call(extrema, 0), 0);
-	assert_int_equal(percpu_extrema_observe_double_call(fextrema, 0), 0);
 }
 
 static struct model_result run_fcounter(const struct model_case *c)
@@ -89,25 +98,18 @@ static struct model_result run_gauge_sub(const struct model_case *c)
 	return done;
 }
 
-/* Another update may come between. */
 static struct model_result run_gauge_inc(const struct model_case *c)
 {
-	uint64_t before = (uint64_t)percpu_gauge_fetch(gauge), grown;
-
 	(void)c;
 	percpu_gauge_inc_call(gauge);
-	grown = (uint64_t)percpu_gauge_fetch(gauge) - before;
-	return (struct model_result){ grown != 1 && grown != 2, MODEL_UNSET };
+	return done;
 }
 
 static struct model_result run_gauge_dec(const struct model_case *c)
 {
-	uint64_t before = (uint64_t)percpu_gauge_fetch(gauge), fallen;
-
 	(void)c;
 	percpu_gauge_dec_call(gauge);
-	fallen = before - (uint64_t)percpu_gauge_fetch(gauge);
-	return (struct model_result){ fallen != 1 && fallen != 2, MODEL_UNSET };
+	return done;
 }
 
 static struct model_result run_fgauge_add(const struct model_case *c)
@@ -124,86 +126,88 @@ static struct model_result run_fgauge_sub(const struct model_case *c)
 
 static struct model_result run_approx_add(const struct model_case *c)
 {
-	int64_t before = percpu_approx_fetch(approx), grown;
-
 	(void)c;
 	percpu_approx_add_call(approx, 1);
-	grown = percpu_approx_fetch(approx) - before;
-	return (struct model_result){ grown != 1 && grown != 2, MODEL_UNSET };
+	return done;
 }
 
 static struct model_result run_approx_move(const struct model_case *c)
 {
-	int64_t before = percpu_approx_fetch(narrow), grown;
-
-	(void)c;
-	percpu_approx_add_call(narrow, 1);
-	percpu_approx_add_call(narrow, 1);
-	grown = percpu_approx_fetch(narrow) - before;
-	return (struct model_result){ grown != 2 && grown != 4, MODEL_UNSET };
+	for (int64_t n = c->n[0]; n < -REACH; n += REACH)
+		percpu_approx_add_call(narrow, -REACH);
+	percpu_approx_add_call(narrow, c->n[0] < 0 ? -REACH : c->n[0]);
+	return done;
 }
 
 static struct model_result run_approx_below(const struct model_case *c)
 {
-	int64_t before = percpu_approx_fetch(approx), grown;
-	int e;
-
 	(void)c;
-	e = percpu_approx_add_below_call(approx, 1, INT64_C(1) << 40);
-	grown = percpu_approx_fetch(approx) - before;
-	return (struct model_result){ e != 0 || (grown != 1 && grown != 2), MODEL_UNSET };
+	return (struct model_result){ percpu_approx_add_below_call(approx, 1, INT64_C(1) << 40),
+				      MODEL_UNSET };
 }
 
-/* Observations are all of 3. Another one may come between. */
-static uint64_t observations(const struct percpu_histogram *h)
+static uint64_t *approx_lane(const struct percpu_approx *a, unsigned cpu)
 {
-	struct percpu_histogram_snapshot *s = h == histogram ? seen : seen_ticks;
-
-	return percpu_histogram_fetch(h, 0, s) == 0 && s->sum == 3 * (double)s->count ? s->count :
-											UINT64_MAX;
+	return (uint64_t *)(void *)(a->block.base + cpu * a->block.stride);
 }
 
-static struct model_result one_more(const struct percpu_histogram *h, uint64_t before)
+/* The word of this CPU is so far from its center. */
+static void fill_approx(const struct percpu_approx *a, uint64_t off)
 {
-	uint64_t grown = observations(h) - before;
+	uint64_t *lane = approx_lane(a, here);
 
-	return (struct model_result){ grown != 1 && grown != 2, MODEL_UNSET };
+	lane[0] = lane[1] + off;
+}
+
+/* No model says INT64_MIN: a lane is too far from its center; or the middle is below that of
+ * the centers, or further above it than a center is moved. */
+static int64_t read_approx(const struct percpu_approx *a)
+{
+	uint64_t centers = a->control->base;
+	bool within = true;
+
+	for (unsigned cpu = 0; cpu < percpu_status()->possible_cpus; cpu++) {
+		within &= approx_lane(a, cpu)[0] - approx_lane(a, cpu)[1] + a->reach < a->span;
+		centers += approx_lane(a, cpu)[1];
+	}
+	return within && a->control->middle - centers <= a->reach ? percpu_approx_fetch(a) :
+								    INT64_MIN;
 }
 
 static struct model_result run_record(const struct model_case *c)
 {
-	uint64_t before = observations(histogram);
-
 	(void)c;
 	percpu_histogram_record_call(histogram, 3);
-	return one_more(histogram, before);
+	return done;
 }
 
 static struct model_result run_record_at(const struct model_case *c)
 {
-	uint64_t before = observations(histogram);
-
 	(void)c;
 	percpu_histogram_record_at_call(histogram, 0, 3);
-	return one_more(histogram, before);
+	return done;
 }
 
 static struct model_result run_record_ticks(const struct model_case *c)
 {
-	uint64_t before = observations(tick_histogram);
-
 	(void)c;
 	percpu_histogram_record_ticks_call(tick_histogram, 3);
-	return one_more(tick_histogram, before);
+	return done;
 }
 
 static struct model_result run_record_ticks_at(const struct model_case *c)
 {
-	uint64_t before = observations(tick_histogram);
-
 	(void)c;
 	percpu_histogram_record_ticks_at_call(tick_histogram, 0, 3);
-	return one_more(tick_histogram, before);
+	return done;
+}
+
+/* Observations are all of 3. No model says INT64_MIN. */
+static int64_t read_histogram(const struct percpu_histogram *h, struct percpu_histogram_snapshot *s)
+{
+	return percpu_histogram_fetch(h, 0, s) == 0 && s->sum == 3 * (double)s->count ?
+		       (int64_t)s->count :
+		       INT64_MIN;
 }
 
 static struct model_result run_extrema(const struct model_case *c)
@@ -222,32 +226,35 @@ static struct model_result run_fextrema(const struct model_case *c)
 				      MODEL_UNSET };
 }
 
-static bool read_fextrema(struct model_lane *out)
-{
-	double min, max;
-	int e = percpu_extrema_fetch_double(fextrema, &min, &max);
+/* The model begins with what no observation is beyond. */
+static const struct model_lane nothing = { .word = { INT64_MAX, INT64_MIN } };
 
-	if (e == 0) {
-		out->word[0] = (int64_t)min;
-		out->word[1] = (int64_t)max;
-	}
-	return e == 0;
+static void note_extrema(int e, const double *f, struct model_lane *out)
+{
+	if (e == -ENODATA)
+		*out = nothing;
+	else if (e != 0)
+		out->word[0] = out->word[1] = e; /* which no model says */
+	else if (f != NULL)
+		for (int i = 0; i < 2; i++)
+			out->word[i] = (int64_t)f[i];
 }
 
-/* Of one no event is let through, and of the others all. Another one may come between. */
-static uint64_t events(const struct percpu_rate *of)
+static void read_extrema(const struct stepping_operation *o, struct model_lane *out)
 {
-	return percpu_rate_allowed(of) + percpu_rate_refused(of);
+	double f[2];
+
+	if (o->run == run_fextrema)
+		note_extrema(percpu_extrema_fetch_double(fextrema, &f[0], &f[1]), f, out);
+	else
+		note_extrema(percpu_extrema_fetch(extrema, &out->word[0], &out->word[1]), NULL,
+			     out);
 }
 
+/* Of one no event is let through, and of the others all. */
 static struct model_result check_rate(struct percpu_rate *of)
 {
-	uint64_t before = events(of), grown;
-	bool allowed = percpu_rate_check(of);
-
-	grown = events(of) - before;
-	return (struct model_result){ allowed != (of != full_rate) || (grown != 1 && grown != 2),
-				      MODEL_UNSET };
+	return (struct model_result){ percpu_rate_check(of) != (of != full_rate), MODEL_UNSET };
 }
 
 static struct model_result run_rate(const struct model_case *c)
@@ -268,28 +275,129 @@ static struct model_result run_full_rate(const struct model_case *c)
 	return check_rate(full_rate);
 }
 
-bool stepping_read_values(const struct stepping_operation *o, struct model_lane *out)
+static struct percpu_rate_lane *rate_lane(const struct percpu_rate *of, unsigned cpu)
+{
+	const struct percpu_block *b = (const struct percpu_block *)of;
+
+	return (struct percpu_rate_lane *)(void *)(b->base + cpu * b->stride);
+}
+
+static struct percpu_rate_control *rate_control(const struct percpu_rate *of)
+{
+	const struct percpu_block *b = (const struct percpu_block *)of;
+
+	return (struct percpu_rate_control *)percpu_block_bias(b);
+}
+
+/* So many permissions were taken, and this CPU has them all. */
+static void fill_rate(struct percpu_rate *of, uint32_t taken, uint32_t kept)
+{
+	uint64_t start = percpu_rate_new_window(0);
+
+	for (unsigned cpu = 0; cpu < percpu_status()->possible_cpus; cpu++)
+		rate_lane(of, cpu)->permissions = start + (cpu == here ? kept : 0);
+	rate_control(of)->window = start + taken;
+	allowed_before = percpu_rate_allowed(of);
+}
+
+/* Which events there were; if more were let through than there were permissions, or have
+ * some left, no model says that. */
+static void read_rate(const struct percpu_rate *of, struct model_lane *out)
+{
+	uint64_t used = percpu_rate_allowed(of) - allowed_before;
+
+	out->word[of == full_rate] = (int64_t)percpu_rate_allowed(of);
+	out->word[of != full_rate] = (int64_t)percpu_rate_refused(of);
+	for (unsigned cpu = 0; cpu < percpu_status()->possible_cpus; cpu++)
+		used += (uint32_t)rate_lane(of, cpu)->permissions;
+	if (used > (uint32_t)rate_control(of)->window)
+		out->word[0] = INT64_MIN;
+}
+
+bool stepping_is_reset(const struct stepping_operation *o)
+{
+	return o->run == run_extrema || o->run == run_extrema_call || o->run == run_fextrema;
+}
+
+void stepping_fill_values(const struct stepping_operation *o)
+{
+	if (o->run == run_approx_add || o->run == run_approx_below)
+		fill_approx(approx, PERCPU_APPROX_BATCH - 1);
+	else if (o->run == run_approx_move)
+		fill_approx(narrow, REACH);
+	else if (o->run == run_rate)
+		fill_rate(rate, REACH, REACH);
+	else if (o->run == run_fresh_rate)
+		fill_rate(fresh_rate, 0, 0);
+	else if (o->run == run_full_rate)
+		fill_rate(full_rate, 1, 0);
+	else if (stepping_is_reset(o))
+		assert_int_equal(percpu_extrema_observe_call(extrema, 0) |
+					 percpu_extrema_observe_double_call(fextrema, 0),
+				 0);
+}
+
+static bool read_sum(const struct stepping_operation *o, int64_t *ret)
 {
 	if (o->run == run_fcounter || o->run == run_fcounter_call)
-		out->word[0] = (int64_t)percpu_fcounter_fetch(fcounter);
+		*ret = (int64_t)percpu_fcounter_fetch(fcounter);
 	else if (o->run == run_farray || o->run == run_farray_call)
-		out->word[0] = (int64_t)percpu_fcounter_array_fetch(farray, 1);
-	else if (o->run == run_gauge_add || o->run == run_gauge_sub)
-		out->word[0] = percpu_gauge_fetch(gauge);
+		*ret = (int64_t)percpu_fcounter_array_fetch(farray, 1);
+	else if (o->run == run_gauge_add || o->run == run_gauge_sub || o->run == run_gauge_inc)
+		*ret = percpu_gauge_fetch(gauge);
+	else if (o->run == run_gauge_dec) /* the model counts what was taken from it */
+		*ret = (int64_t)(0 - (uint64_t)percpu_gauge_fetch(gauge));
 	else if (o->run == run_fgauge_add || o->run == run_fgauge_sub)
-		out->word[0] = (int64_t)percpu_fgauge_fetch(fgauge);
-	else if (o->run == run_extrema || o->run == run_extrema_call)
-		return percpu_extrema_fetch(extrema, &out->word[0], &out->word[1]) == 0;
-	else if (o->run == run_fextrema)
-		return read_fextrema(out);
+		*ret = (int64_t)percpu_fgauge_fetch(fgauge);
+	else if (o->run == run_approx_add || o->run == run_approx_below)
+		*ret = read_approx(approx);
+	else if (o->run == run_approx_move)
+		*ret = read_approx(narrow);
+	else if (o->run == run_record || o->run == run_record_at)
+		*ret = read_histogram(histogram, seen);
+	else if (o->run == run_record_ticks || o->run == run_record_ticks_at)
+		*ret = read_histogram(tick_histogram, seen_ticks);
 	else
 		return false;
 	return true;
 }
 
+bool stepping_read_values(const struct stepping_operation *o, struct model_lane *out)
+{
+	if (o->run == run_rate)
+		read_rate(rate, out);
+	else if (o->run == run_fresh_rate)
+		read_rate(fresh_rate, out);
+	else if (o->run == run_full_rate)
+		read_rate(full_rate, out);
+	else if (stepping_is_reset(o))
+		read_extrema(o, out);
+	else
+		return read_sum(o, &out->word[0]);
+	return true;
+}
+
+void stepping_reset(const struct stepping_operation *o, struct model_lane *got,
+		    struct model_lane *left)
+{
+	double f[2];
+
+	memset(got, 0, sizeof(*got));
+	*left = nothing;
+	if (o->run == run_fextrema)
+		note_extrema(percpu_extrema_fetch_reset_double(fextrema, &f[0], &f[1]), f, got);
+	else
+		note_extrema(percpu_extrema_fetch_reset(extrema, &got->word[0], &got->word[1]),
+			     NULL, got);
+}
+
 bool stepping_is_shared(const struct stepping_operation *o)
 {
-	return percpu_pair_is_atomic() || (o->run != run_fgauge_add && o->run != run_fgauge_sub);
+	const bool pairs = o->run == run_fgauge_add || o->run == run_fgauge_sub ||
+			   o->run == run_approx_add || o->run == run_approx_below ||
+			   o->run == run_approx_move;
+
+	return percpu_pair_is_atomic() || !pairs;
 }
 
 const struct stepping_operation stepping_values[] = {
@@ -299,22 +407,22 @@ const struct stepping_operation stepping_values[] = {
 	{ "array of doubles, called", MEMORY_SUMS, MODEL_ADD_WHOLE, run_farray_call },
 	{ "gauge, add", MEMORY_SUMS, MODEL_ADD, run_gauge_add },
 	{ "gauge, sub", MEMORY_SUMS, MODEL_ADD, run_gauge_sub },
-	{ "gauge, inc", MEMORY_PRIVATE, MODEL_ADD, run_gauge_inc },
-	{ "gauge, dec", MEMORY_PRIVATE, MODEL_ADD, run_gauge_dec },
+	{ "gauge, inc", MEMORY_SUMS, MODEL_COUNT, run_gauge_inc },
+	{ "gauge, dec", MEMORY_SUMS, MODEL_COUNT, run_gauge_dec },
 	{ "gauge of doubles, add", MEMORY_SUMS, MODEL_ADD_WHOLE, run_fgauge_add },
 	{ "gauge of doubles, sub", MEMORY_SUMS, MODEL_ADD_WHOLE, run_fgauge_sub },
-	{ "approximate sum", MEMORY_PRIVATE, MODEL_ADD, run_approx_add },
-	{ "approximate sum, moved", MEMORY_PRIVATE, MODEL_ADD, run_approx_move },
-	{ "approximate sum, below a limit", MEMORY_PRIVATE, MODEL_ADD, run_approx_below },
-	{ "histogram", MEMORY_PRIVATE, MODEL_ADD, run_record },
-	{ "histogram of an array", MEMORY_PRIVATE, MODEL_ADD, run_record_at },
-	{ "histogram of ticks", MEMORY_PRIVATE, MODEL_ADD, run_record_ticks },
-	{ "histogram of ticks of an array", MEMORY_PRIVATE, MODEL_ADD, run_record_ticks_at },
+	{ "approximate sum", MEMORY_SUMS, MODEL_COUNT, run_approx_add },
+	{ "approximate sum, moved", MEMORY_SUMS, MODEL_COUNT_OFF, run_approx_move },
+	{ "approximate sum, below a limit", MEMORY_SUMS, MODEL_COUNT, run_approx_below },
+	{ "histogram", MEMORY_SUMS, MODEL_COUNT, run_record },
+	{ "histogram of an array", MEMORY_SUMS, MODEL_COUNT, run_record_at },
+	{ "histogram of ticks", MEMORY_SUMS, MODEL_COUNT, run_record_ticks },
+	{ "histogram of ticks of an array", MEMORY_SUMS, MODEL_COUNT, run_record_ticks_at },
 	{ "extrema, observe", MEMORY_SUMS, MODEL_OBSERVE, run_extrema },
 	{ "extrema, called", MEMORY_SUMS, MODEL_OBSERVE, run_extrema_call },
 	{ "extrema of doubles", MEMORY_SUMS, MODEL_OBSERVE, run_fextrema },
-	{ "rate, let through", MEMORY_PRIVATE, MODEL_ADD, run_rate },
-	{ "rate, let through first", MEMORY_PRIVATE, MODEL_ADD, run_fresh_rate },
-	{ "rate, refused", MEMORY_PRIVATE, MODEL_ADD, run_full_rate },
+	{ "rate, let through", MEMORY_SUMS, MODEL_COUNT, run_rate },
+	{ "rate, let through first", MEMORY_SUMS, MODEL_COUNT, run_fresh_rate },
+	{ "rate, refused", MEMORY_SUMS, MODEL_COUNT, run_full_rate },
 	{ NULL, MEMORY_SUMS, MODEL_ADD_WHOLE, NULL },
 };

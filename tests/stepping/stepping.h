@@ -46,7 +46,7 @@ void stepping_make(unsigned cpu);
 unsigned stepping_lanes(const struct stepping_operation *o);
 unsigned stepping_lane(const struct stepping_operation *o, unsigned cpu);
 
-/** Write or read them; sums cannot be written, and stay. */
+/** Write or read them; most sums cannot be written, and stay. */
 void stepping_fill(const struct stepping_operation *o, uint64_t *random);
 void stepping_read(const struct stepping_operation *o, struct model_lane *lanes);
 
@@ -68,10 +68,20 @@ extern const struct stepping_operation stepping_values[];
 
 void stepping_make_values(struct percpu_region *r, unsigned cpu);
 
+/** Bring what the operation works on to where it runs through its sequences. */
+void stepping_fill_values(const struct stepping_operation *o);
+
 /** As stepping_read(), of what this file has. Returns false if that is not the operation's. */
 bool stepping_read_values(const struct stepping_operation *o, struct model_lane *out);
 
-/* Whether its object can be in a shared region on this machine. */
+/** Whether its sequences take notice of a reset. */
+bool stepping_is_reset(const struct stepping_operation *o);
+
+/** Reset, as another process does. Stores what was there, and with what the model begins. */
+void stepping_reset(const struct stepping_operation *o, struct model_lane *got,
+		    struct model_lane *left);
+
+/** Whether its object can be in a shared region on this machine. */
 bool stepping_is_shared(const struct stepping_operation *o);
 
 /* trace.c: a child under control. */

@@ -30,6 +30,7 @@ extern const char __ehdr_start __attribute__((visibility("hidden")));
 /* What happens while the child is stopped. */
 enum event {
 	BY_COMPETITOR, /* another process updates the lane of this CPU */
+	BY_RESET,      /* another process reads and resets it */
 	BY_MIGRATION,
 	BY_SIGNAL, /* whose handler updates the lane */
 	BY_FORK,   /* the same in a child of that handler's */
@@ -37,8 +38,8 @@ enum event {
 	EVENTS
 };
 
-static const char *const event_name[EVENTS] = { "competitor", "migration", "signal", "fork",
-						"kill" };
+static const char *const event_name[EVENTS] = { "competitor", "reset", "migration",
+						"signal",     "fork",  "kill" };
 
 /* What child and tracer know of the experiment. */
 static struct {
@@ -132,6 +133,7 @@ static void prepare(const struct stepping_operation *o, enum event event, uint64
 static bool update(struct stepping_child *child, struct model_result *ret)
 {
 	unsigned cpu = now.here;
+	struct model_lane left;
 
 	switch (now.event) {
 	case BY_COMPETITOR:
@@ -141,6 +143,12 @@ static bool update(struct stepping_child *child, struct model_result *ret)
 		report->nested = now.o->run(&now.nested);
 		test_unpin(0);
 		*ret = apply(&now.nested, cpu);
+		return true;
+	case BY_RESET:
+		stepping_reset(now.o, real, &left);
+		report->nested.code = !model_same(model, real, now.o->op, now.c.mask);
+		*model = left;
+		*ret = (struct model_result){ 0, MODEL_UNSET };
 		return true;
 	case BY_SIGNAL:
 	case BY_FORK:
@@ -201,6 +209,17 @@ static bool stop_at(const struct stepping_operation *o, enum event event, const 
 	return false;
 }
 
+/* Whether the event is proven at this stop. Where it is slow, each stop has one. */
+static bool is_due(const struct stepping_operation *o, enum event e)
+{
+	const bool sample = test_rounds(10) < 10;
+
+	if ((e == BY_MIGRATION && now.here == now.there) ||
+	    (e == BY_RESET && !stepping_is_reset(o)))
+		return false;
+	return !sample || e == stops % EVENTS;
+}
+
 /* The operation runs through the sequences that start at trail[0..n-1]; stop in
  * the last, after the others have been aborted. */
 static void prove_at(const struct stepping_operation *o, const uint64_t *trail, unsigned n,
@@ -208,16 +227,13 @@ static void prove_at(const struct stepping_operation *o, const uint64_t *trail, 
 {
 	uint64_t points[MAX_RECORDS + 1];
 	struct stepping_child child;
-	const bool sample = test_rounds(10) < 10; /* where it is slow, one event each */
 	const char *wrong;
 
 	memcpy(points, trail, (n - 1) * sizeof(*points));
 	points[n - 1] = at;
 	stops++;
 	for (enum event e = 0; e < EVENTS; e++) {
-		if (e == BY_MIGRATION && now.here == now.there)
-			continue;
-		if (sample && e != stops % EVENTS)
+		if (!is_due(o, e))
 			continue;
 		if (!stop_at(o, e, points, n, &child))
 			fail_msg("%s: not reached: start%+d", o->name, (int)(at - r->start));
