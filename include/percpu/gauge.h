@@ -26,20 +26,20 @@ struct percpu_latest;
  *
  * Context: calls that create, open, attach, detach or destroy: any thread, constructors
  * included; not a signal handler. The others: any thread of any process that has the gauge
- * mapped; signal handlers; children of fork and vfork. On 32-bit machines to set and to
- * read gauges of doubles and latest values takes a lock, and is not for signal handlers.
+ * mapped; signal handlers; children of fork and vfork. On 32-bit machines to set a gauge, and
+ * to read one of doubles or a latest value, takes a lock, and is not for signal handlers.
  * Ordering: none for adds (as memory_order_relaxed). Who reads what another thread has set
  * sees what that thread did before.
  * Progress: creating and destroying takes locks of the process and, in a shared region,
  * one between processes, for which a call waits a second at most. Adds are those of
  * counters. A read loads each lane once; to set begins anew if another thread sets the same
- * gauge meanwhile.
+ * gauge meanwhile, and completes what a thread that was stopped or killed has begun to set.
  *
  * The calls that create, open and attach return 0 or an error as those of counters: -EINVAL,
  * -ENOMEM, -E2BIG; in a region, which must have the default lane size, -EROFS, -ENOSPC,
  * -ETIMEDOUT, -ENOENT and -EEXIST. A key leads to a gauge of integers, one of doubles, or a
  * latest value, and each refuses the others': -ENOENT, at a root -EEXIST. On 32-bit machines
- * doubles and latest values cannot be in a shared region: -ENOTSUP.
+ * they cannot be in a shared region: -ENOTSUP.
  */
 
 /** Create a gauge of 0 in memory of this process or in a region; find it, or create it at a
@@ -86,7 +86,8 @@ PERCPU_INLINE void percpu_gauge_dec(struct percpu_gauge *g)
  * Set the gauge. An add that runs meanwhile falls before or after it, and is replaced or
  * counts on. It stores to no CPU's cell.
  *
- * Returns 0, or -EINVAL (NULL), or -EROFS (in a region that was opened to read).
+ * Returns 0, or -EINVAL (NULL), or -EROFS (in a region that was opened to read); or, on 32-bit
+ * machines, -ETIMEDOUT: another thread was stopped while it set a gauge, for a second.
  */
 PERCPU_API int percpu_gauge_set(struct percpu_gauge *g, int64_t v);
 

@@ -218,7 +218,12 @@ uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset)
 	return sum_lanes(k, offset) - b;
 }
 
-uint64_t percpu_chunk_set(struct percpu_chunk *k, size_t offset, uint64_t v)
+uint64_t percpu_chunk_lanes(const struct percpu_chunk *k, size_t offset)
+{
+	return sum_lanes(k, offset);
+}
+
+uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset)
 {
 	uint64_t b, sum;
 
@@ -229,14 +234,9 @@ uint64_t percpu_chunk_set(struct percpu_chunk *k, size_t offset, uint64_t v)
 	do {
 		sum = sum_lanes(k, offset);
 		PERCPU_STEP("lanes summed");
-	} while (!__atomic_compare_exchange_n(bias(k, offset), &b, sum - v, false, __ATOMIC_ACQ_REL,
+	} while (!__atomic_compare_exchange_n(bias(k, offset), &b, sum, false, __ATOMIC_ACQ_REL,
 					      __ATOMIC_ACQUIRE));
 	return sum - b;
-}
-
-uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset)
-{
-	return percpu_chunk_set(k, offset, 0);
 }
 
 /* Store only to words that are not zero, so that no page is touched needlessly. */

@@ -158,44 +158,115 @@ double percpu_double_reset(struct percpu_chunk *k, size_t offset)
 	return rounded(sum - bias_of(b));
 }
 
-/* A gauge is the sum of the lanes since it was set, and what it was set to. The pair is
- * loaded before the lanes, as the bias of a counter is. */
-static double level(double sum, struct percpu_pair_value set)
+/*
+ * Gauges
+ *
+ * A gauge is the sum of the lanes since it was set, and what it was set to. With one number,
+ * the difference, it would not read as what it was set to, because the difference is rounded.
+ * Beside both is the number of the set, so that who sums the lanes and then finds the same
+ * bias knows that nobody has set the gauge meanwhile. That is more than one instruction
+ * changes. So there are two places for what it was set to. Who sets it proposes: stores value
+ * and number in the place that does not count; sums the lanes; and stores sum and number,
+ * which makes the proposal count. Who finds another's proposal completes it first, so it does
+ * not matter where somebody is stopped or killed.
+ */
+
+static size_t place_of_set(size_t offset, uint64_t number)
 {
-	return rounded(rounded(sum - bias_of(set.first)) + bias_of(set.second));
+	return offset + offsetof(struct percpu_double_bias, set) +
+	       number % 2 * sizeof(struct percpu_pair_value);
+}
+
+/* Load the sum when the gauge was set, and what it was set to. The place of the latter is
+ * taken for another set only after the number of the former has changed. So if that is the
+ * same, the file is damaged, and any number will do. */
+static int load_set(struct percpu_chunk *k, size_t offset, struct percpu_pair_value *ret_sum,
+		    struct percpu_pair_value *ret_set)
+{
+	const size_t bias = 2 * (size_t)k->cpus;
+	uint64_t number;
+	int e = percpu_pair_load(k, bias, offset, ret_sum);
+
+	while (e == 0) {
+		PERCPU_STEP("double: sum loaded");
+		number = ret_sum->second;
+		e = percpu_pair_load(k, bias, place_of_set(offset, number), ret_set);
+		if (e != 0 || ret_set->second == number)
+			break;
+		e = percpu_pair_load(k, bias, offset, ret_sum);
+		if (e == 0 && ret_sum->second == number)
+			break;
+	}
+	return e;
 }
 
 double percpu_double_level(struct percpu_chunk *k, size_t offset)
 {
-	struct percpu_pair_value set;
+	struct percpu_pair_value then, set;
 	double sum;
 
-	if (percpu_pair_load(k, 2 * (size_t)k->cpus, offset, &set) != 0)
+	if (load_set(k, offset, &then, &set) != 0)
 		return __builtin_nan("");
 	PERCPU_STEP("bias loaded");
 	sum_double_lanes(k, offset, 1, &sum);
-	return level(sum, set);
+	return rounded(rounded(sum - bias_of(then.first)) + bias_of(set.first));
+}
+
+/* Let the proposal behind that set count. If that fails, somebody else has done it. */
+static int complete_set(struct percpu_chunk *k, size_t offset, struct percpu_pair_value old)
+{
+	struct percpu_pair_value new = { .second = old.second + 1 };
+	double sum;
+	int e;
+
+	sum_double_lanes(k, offset, 1, &sum);
+	PERCPU_STEP("lanes summed");
+	new.first = bits_of(sum);
+	e = percpu_pair_cmpxchg(k, 2 * (size_t)k->cpus, offset, &old, new);
+	return e == -EAGAIN ? 0 : e;
+}
+
+/* Propose what to set the gauge to, or find another's proposal. Returns 0, -EAGAIN if the
+ * gauge was set meanwhile, or another error. */
+static int propose_set(struct percpu_chunk *k, size_t offset, struct percpu_pair_value sum,
+		       double v, bool *ret_mine)
+{
+	const size_t bias = 2 * (size_t)k->cpus, place = place_of_set(offset, sum.second + 1);
+	const struct percpu_pair_value mine = { bits_of(v), sum.second + 1 };
+	struct percpu_pair_value there, now;
+	int e = percpu_pair_load(k, bias, place, &there);
+
+	*ret_mine = false;
+	if (e != 0 || there.second == mine.second)
+		return e;
+	/* Of a later set; or, if the gauge was not set meanwhile, the file is damaged. */
+	if ((int64_t)(there.second - mine.second) > 0) {
+		e = percpu_pair_load(k, bias, offset, &now);
+		if (e != 0 || now.second != sum.second)
+			return e != 0 ? e : -EAGAIN;
+	}
+	*ret_mine = true;
+	return percpu_pair_cmpxchg(k, bias, place, &there, mine);
 }
 
 int percpu_double_set(struct percpu_chunk *k, size_t offset, double v)
 {
-	struct percpu_pair_value old, new;
-	double sum;
-	int e;
+	struct percpu_pair_value sum;
+	bool mine = false;
+	int e = 0;
 
 	if (!percpu_double_is_number(v))
 		return -EDOM;
 	if (!is_below(bits_of(v), DOUBLE_LIMIT))
 		return -ERANGE;
-	e = percpu_pair_load(k, 2 * (size_t)k->cpus, offset, &old);
-	while (e == 0 || e == -EAGAIN) {
-		/* If another thread has set it meanwhile, its sum may have more. */
-		sum_double_lanes(k, offset, 1, &sum);
-		PERCPU_STEP("lanes summed");
-		new = (struct percpu_pair_value){ bits_of(sum), bits_of(v) };
-		e = percpu_pair_cmpxchg(k, 2 * (size_t)k->cpus, offset, &old, new);
+	while (e == -EAGAIN || (e == 0 && !mine)) {
+		e = percpu_pair_load(k, 2 * (size_t)k->cpus, offset, &sum);
+		PERCPU_STEP("double: to be proposed");
 		if (e == 0)
-			break;
+			e = propose_set(k, offset, sum, v, &mine);
+		PERCPU_STEP("double: proposed");
+		if (e == 0)
+			e = complete_set(k, offset, sum);
 	}
 	return e;
 }

@@ -100,13 +100,14 @@ int percpu_chunk_format(struct percpu_chunk *k);
  *  is going to be touched. Returns 0 or -errno. */
 int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size, size_t size);
 
-/** Return the sum, set it and return what it was, or add atomically, at an offset; as
- *  percpu_counter_*() and percpu_gauge_*(). A reset sets it to 0. In a region that was opened
- *  to read, these change nothing. */
+/** Return the sum, reset and return the sum, or add atomically, at an offset; as
+ *  percpu_counter_*(). In a region that was opened to read, these change nothing. */
 uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset);
-uint64_t percpu_chunk_set(struct percpu_chunk *k, size_t offset, uint64_t v);
 uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset);
 void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n);
+
+/** Return the sum of the lanes alone, without the bias. */
+uint64_t percpu_chunk_lanes(const struct percpu_chunk *k, size_t offset);
 
 /** Choose an atomic lane for the calling thread, that of its CPU if possible, and mark it as
  *  used. Returns the number of the lane, k->cpus at least. */

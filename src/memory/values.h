@@ -56,8 +56,14 @@ double percpu_double_sum(const struct percpu_chunk *k, size_t offset);
 double percpu_double_reset(struct percpu_chunk *k, size_t offset);
 int percpu_double_add_atomic(struct percpu_chunk *k, size_t offset, double n);
 
-/** Return the level of a gauge, or set it: the bias is a pair, aligned to 16 bytes. As
- *  percpu_fgauge_*(), in a region that may be written to. */
+/** What a gauge has in the bias lane, aligned to 16 bytes. */
+struct percpu_double_bias {
+	struct percpu_pair_value sum;	 /* of the lanes when it was set; how often it was */
+	struct percpu_pair_value set[2]; /* what to, and the number of that set */
+};
+
+/** Return the level of a gauge, or set it. As percpu_fgauge_*(), in a region that may be
+ *  written to. */
 double percpu_double_level(struct percpu_chunk *k, size_t offset);
 int percpu_double_set(struct percpu_chunk *k, size_t offset, double v);
 

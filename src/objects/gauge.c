@@ -3,9 +3,10 @@
  * gauge.c - gauges of integers, which are counters that can be set; of doubles, likewise; and
  * latest values, which are in the bias lane alone.
  *
- * A gauge of doubles has a pair in the bias lane: the sum of the lanes when it was set, and
- * what it was set to. With one number, the difference, it would not read as what it was set
- * to, because the difference is rounded.
+ * Who sets a gauge sums the lanes, and then stores what that makes of the bias. Another may
+ * have set it in between, and have left the bias as it was, because the gauge had that level
+ * already. So how often it was set is beside the bias, and both change together. Doubles:
+ * memory/double.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,14 +16,14 @@
 
 static const struct percpu_plan plan_gauge = {
 	.kind = PERCPU_KIND_GAUGE,
-	.size = sizeof(uint64_t),
+	.size = sizeof(struct percpu_pair_value),
 	.touched = sizeof(uint64_t),
-	.align = sizeof(uint64_t),
+	.align = sizeof(struct percpu_pair_value),
 };
 
 static const struct percpu_plan plan_fgauge = {
 	.kind = PERCPU_KIND_FGAUGE,
-	.size = sizeof(struct percpu_pair_value),
+	.size = sizeof(struct percpu_double_bias),
 	.touched = sizeof(double),
 	.align = sizeof(struct percpu_pair_value),
 };
@@ -35,32 +36,32 @@ static const struct percpu_plan plan_latest = {
 
 /* Whether it can be in the region: percpu_chunk_of() needs the default geometry. Processes
  * that change pairs in different ways must not share them. */
-static int check_region(const struct percpu_region *r, const struct percpu_plan *p, const void *ret)
+static int check_region(const struct percpu_region *r, const void *ret)
 {
 	if (r == NULL || ret == NULL || !percpu_region_is_zone(r))
 		return -EINVAL;
-	if (p->size > sizeof(uint64_t) && r->shared && !percpu_pair_is_atomic())
+	if (r->shared && !percpu_pair_is_atomic())
 		return -ENOTSUP;
 	return 0;
 }
 
 static int create_gauge_in(struct percpu_region *r, const struct percpu_plan *p, void *ret)
 {
-	int e = check_region(r, p, ret);
+	int e = check_region(r, ret);
 
 	return e != 0 ? e : percpu_block_create_in(r, p, ret);
 }
 
 static int open_gauge(struct percpu_region *r, unsigned root, struct percpu_plan p, void *ret)
 {
-	int e = check_region(r, &p, ret);
+	int e = check_region(r, ret);
 
 	return e != 0 ? e : percpu_block_open(r, root, &p, ret);
 }
 
 static int attach_gauge(struct percpu_region *r, uint64_t key, struct percpu_plan p, void *ret)
 {
-	int e = check_region(r, &p, ret);
+	int e = check_region(r, ret);
 
 	return e != 0 ? e : percpu_block_attach(r, key, &p, ret);
 }
@@ -122,15 +123,28 @@ void percpu_gauge_destroy(struct percpu_gauge *g)
 
 int percpu_gauge_set(struct percpu_gauge *g, int64_t v)
 {
+	struct percpu_pair_value old, new;
 	struct percpu_chunk *k;
+	size_t bias, offset;
+	int e;
 
 	if (g == NULL)
 		return -EINVAL;
 	k = percpu_chunk_of(g);
 	if (!k->region->writable)
 		return -EROFS;
-	(void)percpu_chunk_set(k, gauge_offset(k, g), (uint64_t)v);
-	return 0;
+	bias = 2 * (size_t)k->cpus;
+	offset = gauge_offset(k, g);
+	e = percpu_pair_load(k, bias, offset, &old);
+	if (e != 0)
+		return e;
+	do {
+		new.first = percpu_chunk_lanes(k, offset) - (uint64_t)v;
+		new.second = old.second + 1;
+		PERCPU_STEP("lanes summed");
+		e = percpu_pair_cmpxchg(k, bias, offset, &old, new);
+	} while (e == -EAGAIN);
+	return e;
 }
 
 int64_t percpu_gauge_fetch(const struct percpu_gauge *g)

@@ -222,11 +222,11 @@ static void make_good_file(void)
 		     percpu_stats_open(r, 2, 32, N, 0, &s) == 0 &&
 		     percpu_stats_open(r, 3, 32, N, PERCPU_STATS_WHOLE, &whole) == 0 &&
 		     percpu_counter_create_in(r, &single) == 0 &&
-		     percpu_gauge_open(r, 12, &gauge) == 0 &&
 		     percpu_fcounter_array_open(r, DOUBLES_ROOT, N, &doubles) == 0 &&
 		     percpu_region_alloc(r, 24, 8, &cell) == 0,
 	     "a good file");
-	must(!percpu_pair_is_atomic() || (percpu_fgauge_open(r, 10, &fgauge) == 0 &&
+	must(!percpu_pair_is_atomic() || (percpu_gauge_open(r, 12, &gauge) == 0 &&
+					  percpu_fgauge_open(r, 10, &fgauge) == 0 &&
 					  percpu_latest_open(r, 11, &latest) == 0),
 	     "pairs that are shared");
 	must(percpu_region_set_root(r, 4, 0, percpu_counter_key(single)) == 0 &&

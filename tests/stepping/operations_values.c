@@ -53,7 +53,9 @@ void stepping_make_values(struct percpu_region *r, unsigned cpu)
 	make_approx(r, REACH, &narrow);
 	assert_int_equal(percpu_fcounter_create_in(r, &fcounter), 0);
 	assert_int_equal(percpu_fcounter_array_create_in(r, 2, &farray), 0);
-	assert_int_equal(percpu_gauge_create_in(r, &gauge), 0);
+	assert_int_equal(percpu_pair_is_atomic() ? percpu_gauge_create_in(r, &gauge) :
+						   percpu_gauge_create(&gauge),
+			 0);
 	assert_int_equal(percpu_pair_is_atomic() ? percpu_fgauge_create_in(r, &fgauge) :
 						   percpu_fgauge_create(&fgauge),
 			 0);
