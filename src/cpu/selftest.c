@@ -26,13 +26,13 @@
 
 #define FORK_NS (PERCPU_SECOND / 50)   /* the first fork waits for a verdict so long at most */
 #define PASSING_NS (PERCPU_SECOND / 5) /* each fork for threads that begin or exit */
-#define LOOK_NS 50000		       /* how often a fork looks at these */
-#define STARTED (-1)
+#define PASSING_LOOK_NS 50000	       /* how often a fork looks at these */
+#define THREAD_STARTED (-1)
 
 static uint32_t running;    /* atomic, futex: threads of the self-test in this process */
 static uint32_t last_found; /* atomic: what the last self-test of this process found */
 
-/* Of each of the two: STARTED until it runs; 0 while it does; its id once it exits. While a
+/* Of each of the two: THREAD_STARTED until it runs; 0 while it does; its id once it exits. While a
  * thread begins or exits it may hold locks of a sanitizer or of an allocator, which stay locked
  * in a child. Atomic. */
 static pid_t passing[2];
@@ -246,7 +246,7 @@ int percpu_selftest_start(void)
 	attempt.number = 0;
 	attempt.over = 0;
 	for (int i = 0; i < 2; i++)
-		__atomic_store_n(&passing[i], STARTED, __ATOMIC_RELAXED);
+		__atomic_store_n(&passing[i], THREAD_STARTED, __ATOMIC_RELAXED);
 	return start_both();
 }
 
@@ -277,7 +277,7 @@ static bool is_passing(pid_t *thread)
 {
 	pid_t tid = __atomic_load_n(thread, __ATOMIC_ACQUIRE);
 
-	if (tid == STARTED || (tid != 0 && syscall(SYS_tgkill, getpid(), tid, 0) == 0))
+	if (tid == THREAD_STARTED || (tid != 0 && syscall(SYS_tgkill, getpid(), tid, 0) == 0))
 		return true;
 	/* Gone. The thread of a new self-test may just have been started. */
 	if (tid != 0)
@@ -305,7 +305,7 @@ static void selftest_before_fork(void)
 	deadline = percpu_now_ns() + PASSING_NS;
 	for (int i = 0; i < 2; i++)
 		while (is_passing(&passing[i]) && percpu_now_ns() < deadline)
-			percpu_futex_sleep(&nothing, FUTEX_WAIT_PRIVATE, 0, LOOK_NS);
+			percpu_futex_sleep(&nothing, FUTEX_WAIT_PRIVATE, 0, PASSING_LOOK_NS);
 	percpu_verdict_share();
 }
 
