@@ -213,7 +213,7 @@ double percpu_double_level(struct percpu_chunk *k, size_t offset)
 }
 
 /* Let the proposal behind that set count. If that fails, somebody else has done it. */
-static int complete_set(struct percpu_chunk *k, size_t offset, struct percpu_pair_value old)
+static int complete_proposal(struct percpu_chunk *k, size_t offset, struct percpu_pair_value old)
 {
 	struct percpu_pair_value new = { .second = old.second + 1 };
 	double sum;
@@ -266,7 +266,7 @@ int percpu_double_set(struct percpu_chunk *k, size_t offset, double v)
 			e = propose_set(k, offset, sum, v, &mine);
 		PERCPU_STEP("double: proposed");
 		if (e == 0)
-			e = complete_set(k, offset, sum);
+			e = complete_proposal(k, offset, sum);
 	}
 	return e;
 }
