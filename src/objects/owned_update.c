@@ -30,6 +30,13 @@ static void fill_in_account(struct percpu_owned_account *a, const struct percpu_
 	__atomic_store_n(&a->left_when, from->left_when, __ATOMIC_RELEASE);
 }
 
+/* Whether the process is still that owner, which nobody is by the number 0. The caller has the
+ * process lock. */
+static bool is_still(const struct percpu_owned_handle *h, uint64_t id)
+{
+	return id != 0 && h->owners->self == id && !h->owners->leaving;
+}
+
 /* Make the other account valid, which is the owner's from then on, unless turn has changed, or
  * the process is not that owner any more. Returns whether it did. */
 static bool turn_over(struct percpu_owned_handle *h, uint64_t id, struct percpu_owned_shares *s,
@@ -41,8 +48,7 @@ static bool turn_over(struct percpu_owned_handle *h, uint64_t id, struct percpu_
 	bool mine;
 
 	percpu_process_lock();
-	mine = h->owners->self == id && !h->owners->leaving &&
-	       __atomic_load_n(&s->turn[i], __ATOMIC_ACQUIRE) == turn;
+	mine = is_still(h, id) && __atomic_load_n(&s->turn[i], __ATOMIC_ACQUIRE) == turn;
 	if (mine) {
 		fill_in_account(a, next);
 		PERCPU_STEP("owned: account filled in");
@@ -69,12 +75,15 @@ static bool find_account(struct percpu_owned_handle *h, struct percpu_owned_shar
 	const size_t i = id % PERCPU_OWNER_SLOTS;
 	const uint64_t turn = __atomic_load_n(&s->turn[i], __ATOMIC_ACQUIRE);
 
-	if (turn / 2 != id / PERCPU_OWNERS_MAX)
+	if (id == 0 || turn / 2 != id / PERCPU_OWNERS_MAX)
 		return false;
+	PERCPU_STEP("owned: account found");
 	ret->block = id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS;
 	ret->account = &s->account[i][turn % 2];
-	if (h->rule != PERCPU_OWNED_RECENT)
+	percpu_process_lock();
+	if (h->rule != PERCPU_OWNED_RECENT && is_still(h, id))
 		__atomic_store_n(&h->owned.mine, &ret->account->value, __ATOMIC_RELEASE);
+	percpu_process_unlock();
 	return true;
 }
 
@@ -109,7 +118,8 @@ static int begin_account(struct percpu_owned_handle *h, struct owned_update u,
 		r = percpu_owners_join(h->owners);
 		if (r != 0)
 			return r;
-		id = percpu_owners_self(h->owners);
+		PERCPU_STEP("owned: joined");
+		id = percpu_owners_self(h->owners); /* 0 if another thread has left meanwhile */
 		s = percpu_owned_shares_of(h, id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS, true,
 					   &r);
 		if (s == NULL)

@@ -442,6 +442,38 @@ static void readers_see_one_account(void **state)
 	assert_int_equal(v, 250);
 }
 
+/* Another thread leaves while this one is about to update: the update is nobody else's, and later
+ * ones join again. */
+
+static void leave(void)
+{
+	percpu_owners_leave(owners);
+}
+
+static void who_leaves_meanwhile_takes_nothing(void **state)
+{
+	struct percpu_owned_gauge *again = NULL;
+	pid_t pid;
+
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	pid = start(add_and_stay, 10); /* in slot 0 */
+	assert_int_equal(percpu_owners_join(owners), 0);
+	meanwhile = leave;
+	deadly = "owned: joined";
+	assert_int_equal(percpu_owned_gauge_add(gauge, 5), 0);
+	expect(15, 15);
+	stop(pid);
+	assert_int_equal(percpu_owned_gauge_attach(owners, percpu_owned_gauge_key(gauge), &again),
+			 0);
+	meanwhile = leave;
+	deadly = "owned: account found";
+	assert_int_equal(percpu_owned_gauge_add(again, 0), 0);
+	assert_int_equal(percpu_owned_gauge_add(again, 100), 0);
+	expect(100, 115);
+	percpu_owned_gauge_detach(again);
+}
+
 static void add_many(unsigned i, void *arg)
 {
 	(void)arg;
@@ -595,6 +627,7 @@ int main(void)
 		OWNED_TEST(bad_calls_are_refused),
 		OWNED_TEST(the_killed_leave_all_or_nothing),
 		OWNED_TEST(readers_see_one_account),
+		OWNED_TEST(who_leaves_meanwhile_takes_nothing),
 		OWNED_TEST(threads_share_a_value),
 		OWNED_TEST(times_belong_to_values),
 		OWNED_TEST(handles_of_one_process_add_up),
