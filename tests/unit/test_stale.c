@@ -241,8 +241,11 @@ static int open_and_hold(void *arg)
 
 static void let_second_open(void)
 {
+	/* Not for so long that the second one takes this one for stopped. */
+	uint64_t end = test_now() + 50000000;
+
 	second_pid = test_fork(open_and_hold, NULL);
-	for (int i = 0; i < 100 && __atomic_load_n(reached, __ATOMIC_ACQUIRE) < 2; i++)
+	while (test_now() < end && __atomic_load_n(reached, __ATOMIC_ACQUIRE) < 2)
 		test_sleep_us(1000);
 }
 
