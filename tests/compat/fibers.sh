@@ -25,16 +25,20 @@ tries()
 	check "$*" moves "$@"
 }
 
-# Each compiler by what optimizes, and by what addresses thread-local variables.
-# The last options of GCC inline what they can, the slow paths included.
+# Each compiler by what optimizes, and by what addresses thread-local variables: the
+# emulated machine by less, as its compilers have the same optimizers. The last options of
+# GCC inline what they can, the slow paths included.
 all()
 {
-	local arch=$1 kind=$2 optimize options=(-O2 '-O3 -flto')
+	local arch=$1 kind=$2 optimize options=('-O3 -flto')
 	shift 2
-	need whole all.o "$@"
-	[ "$many $kind" = ' clang' ] || options+=('-O3 -flto -DPERCPU_LATE')
-	[ "$many" != all ] || options+=(-O0 -O1 -O3 -Os '-O2 -flto' '-O2 -fPIC -pie'
-		'-O2 -fno-pie -no-pie' '-O3 -static' '-O2 -DPERCPU_LATE')
+	case $many,$arch,$kind in
+	all,*) options+=(-O2 '-O3 -flto -DPERCPU_LATE' -O0 -O1 -O3 -Os '-O2 -flto'
+		'-O2 -fPIC -pie' '-O2 -fno-pie -no-pie' '-O3 -static' '-O2 -DPERCPU_LATE') ;;
+	,"$native",gcc) options+=(-O2 '-O3 -flto -DPERCPU_LATE') ;;
+	,"$native",clang | ,aarch64,gcc) options+=(-O2) ;;
+	esac
+	[ ${#options[@]} = 1 ] || need whole all.o "$@"
 	for optimize in "${options[@]}"; do
 		# shellcheck disable=SC2086
 		tries "$arch" "$@" $optimize

@@ -24,12 +24,12 @@ speak()
 }
 
 # alone COMPILER STD: no code is made of what is only inline. What is different where
-# it is loaded late is one header, so two of the compilers are enough for that.
+# it is loaded late is one header, so one compiler is enough for that.
 alone()
 {
 	local compiler=$1 header linked ways=(-UPERCPU_LATE)
 	speak "$2"
-	case $1${PERCPU_TEST_COMPILERS-} in gcc | clang++ | *all) ways+=(-DPERCPU_LATE) ;; esac
+	case $1${PERCPU_TEST_COMPILERS-} in gcc | *all) ways+=(-DPERCPU_LATE) ;; esac
 	for header in "$src"/include/percpu/{,freebsd/,dragonfly/}*.h \
 		"$src"/include/percpu/{freebsd,dragonfly}/compat/*/*.h \
 		"$src"/include/percpu/arch/{self,generic}.h; do

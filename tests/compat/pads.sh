@@ -15,7 +15,7 @@ compile()
 {
 	local protect=(-fcf-protection=full)
 	[ "$1" = x86_64 ] || protect=(-mbranch-protection=standard)
-	"${@:2}" "${protect[@]}" -std=gnu11 -O2 -Wall -Wextra -Werror -I"$src/include"
+	"${@:2}" "${protect[@]}" -std=gnu11 "$quick" -Wall -Wextra -Werror -I"$src/include"
 }
 
 compile_library()

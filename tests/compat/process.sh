@@ -78,7 +78,8 @@ can_be_left_out()
 can_be_left_out_by_meson()
 {
 	meson setup build "$here/../.." -Dwrap=disabled -Dtests=disabled -Dexamples=disabled \
-		-Dbenchmarks=disabled -Dwerror=true --buildtype debug &&
+		-Dbenchmarks=disabled -Dwerror=true --buildtype debug --unity on \
+		--unity-size 1000 &&
 		meson compile -C build percpu:shared_library &&
 		[ "$(wrapped build/src/libpercpu.so -D)" = '' ]
 }

@@ -81,7 +81,8 @@ prepare()
 for compiler in gcc clang; do
 	have "$compiler" "$compiler" || continue
 	check "$compiler: built" prepare $compiler
-	ways=('-O2 -flto')
+	ways=()
+	[ "$compiler${PERCPU_TEST_COMPILERS-}" = clang ] || ways+=('-O2 -flto')
 	if [ "${PERCPU_TEST_COMPILERS-}" = all ]; then
 		ways+=(-O0 '-O2 -ffunction-sections -Wl,--gc-sections')
 		command -v ld.gold >/dev/null && ways+=('-O2 -fuse-ld=gold')

@@ -27,10 +27,12 @@ world()
 		plugin carries -DPERCPU_LATE late.o
 }
 
-# library NAME OBJECT OPTION...
+# library NAME OBJECT OPTION...: an emulator makes up for no optimizer.
 library()
 {
-	whole "$2" "$compiler" "${@:3}" &&
+	local optimize=$quick
+	[ ${#run[@]} = 0 ] || optimize=-O2
+	whole "$2" "$compiler" "$optimize" "${@:3}" &&
 		"${cc[@]}" -shared "$2" -o "lib$1.so" -Wl,-soname,"lib$1.so" -Wl,-z,nodelete \
 			-pthread
 }

@@ -33,12 +33,13 @@ LINK = ["-nostdlib", "-static", "-Wl,-e,0,--unresolved-symbols=ignore-all,--no-w
 SEQUENCES_C = (HERE / "sequences.c", "gnu11")
 KEPT = r"^(?:__attr.*\) )?(?:int\w*|void) (\w+)\([^;{}]*\)\n\{"  # with link-time optimization
 WAYS = ["-O2", "-O0"]
-WAYS_X86 = ["-O2 -mavx2", "-O2 -mavx512f"]
+WAYS_X86 = ["-O2 -mavx512f"]
 WAYS_PROGRAM = ["-O3 -flto"]
 WAYS_CPP = ["-O2"]
-if os.environ.get("PERCPU_TEST_COMPILERS") == "all":
+ALL = os.environ.get("PERCPU_TEST_COMPILERS") == "all"
+if ALL:
     WAYS += ["-O1", "-O3", "-Os", "-O2 -fPIC", "-O2 -fno-pie", "-O2 -flto"]
-    WAYS_X86 += ["-O3 -mavx512f -fPIC", "-O1 -mavx"]
+    WAYS_X86 += ["-O2 -mavx2", "-O3 -mavx512f -fPIC", "-O1 -mavx"]
     WAYS_PROGRAM += ["-O2"]
     WAYS_CPP += ["-O0", "-O3"]
 
@@ -130,7 +131,8 @@ def builds(source, quick):
             common = (f"no {lacking[0]}" if lacking else None, machine, prefix)
             for options in WAYS[:1] if quick else WAYS + (WAYS_X86 if machine is x86_64 else []):
                 yield (*common, compiler, options.split(), [SEQUENCES_C])
-            for options in [] if quick else WAYS_PROGRAM:
+            twice = compiler == ["clang", *target] and prefix and not ALL  # the same optimizer
+            for options in [] if quick or twice else WAYS_PROGRAM:
                 yield (*common, compiler, options.split(), program)
             cxx = compiler[0].replace("gcc", "g++").replace("clang", "clang++")
             for options in [] if quick or prefix or not shutil.which(cxx) else WAYS_CPP:
