@@ -298,6 +298,9 @@ int percpu_region_default(struct percpu_region **ret);
  *  only such regions grow. */
 bool percpu_region_is_zone(const struct percpu_region *r);
 
+/** percpu_fence(); or, in a shared region, percpu_fence_all(), of CPUs that have a lane. */
+int percpu_region_fence(const struct percpu_region *r);
+
 /** Call in_child(owner) in each child of fork that has a copy of the region. */
 void percpu_region_tell(struct percpu_region *r, void (*in_child)(const void *), const void *owner);
 

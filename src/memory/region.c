@@ -10,6 +10,8 @@
 #include "memory.h"
 #include "stale.h"
 
+#define FENCE_NS (5 * PERCPU_SECOND)
+
 static struct percpu_region *regions;	     /* the process lock protects it */
 static struct percpu_region *default_region; /* changed under the process lock */
 
@@ -242,4 +244,10 @@ struct percpu_region *percpu_region_find(const void *cell)
 		;
 	percpu_process_unlock();
 	return r;
+}
+
+/* On a CPU for which the region has no lane, no sequence runs in it. */
+int percpu_region_fence(const struct percpu_region *r)
+{
+	return r->shared ? percpu_fence_below(r->cpus, FENCE_NS, NULL) : percpu_fence();
 }

@@ -7,7 +7,6 @@
 
 #include "objects.h"
 
-#define APPROX_FENCE_NS (5 * PERCPU_SECOND)
 #define APPROX_ROUNDS 100	       /* of an add, while others open what it closes */
 #define APPROX_FAR (UINT64_C(1) << 63) /* between a word and its center: in no reach */
 
@@ -277,7 +276,6 @@ static void set_highest(const struct percpu_approx *a)
 /* Close the lanes, unless they are. Returns 0 or an error of a fence or the lock. */
 static int close_approx(const struct percpu_approx *a, int64_t limit)
 {
-	const struct percpu_region *r = approx_chunk(a)->region;
 	struct percpu_robust h;
 	uint64_t state;
 	int e = lock_approx(a, &h);
@@ -292,7 +290,7 @@ static int close_approx(const struct percpu_approx *a, int64_t limit)
 	if (state % APPROX_STATES == APPROX_CLOSED)
 		return 0;
 	PERCPU_STEP("approx: to be fenced");
-	e = r->shared ? percpu_fence_below(r->cpus, APPROX_FENCE_NS, NULL) : percpu_fence();
+	e = percpu_region_fence(approx_chunk(a)->region);
 	if (e == 0)
 		e = lock_approx(a, &h);
 	if (e != 0)

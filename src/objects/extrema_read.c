@@ -25,7 +25,6 @@
 
 #include "objects.h"
 
-#define FENCE_NS (5 * PERCPU_SECOND)
 #define RESETS 8 /* how often a reset begins anew */
 #define GIVEN_BACK 1
 
@@ -152,9 +151,7 @@ static int close_pair(const struct percpu_extrema *x, uint64_t epoch, bool of_ma
 
 static int fence_extrema(const struct percpu_extrema *x)
 {
-	const struct percpu_region *r = x->block.chunk->region;
-	/* On a CPU for which the region has no lane, no sequence runs in it. */
-	int e = r->shared ? percpu_fence_below(r->cpus, FENCE_NS, NULL) : percpu_fence();
+	int e = percpu_region_fence(x->block.chunk->region);
 
 	PERCPU_STEP("extrema: fenced");
 	return e;

@@ -321,7 +321,7 @@ static int fence_rings(const struct percpu_ring_reader *reader)
 	const struct percpu_region *r = reader->ring->block.chunk->region;
 
 	if (reader->cpu == PERCPU_RING_ALL)
-		return r->shared ? percpu_fence_below(r->cpus, FENCING_NS, NULL) : percpu_fence();
+		return percpu_region_fence(r);
 	return r->shared ?
 		       percpu_visit(reader->cpu, reader->cpu + 1, NULL, NULL, FENCING_NS, NULL) :
 		       percpu_barrier_cpu(reader->cpu);

@@ -22,7 +22,6 @@
 
 #define FIELD sizeof(uint64_t)
 #define MAX_TRIES 10000 /* per object and CPU */
-#define FENCE_NS (5 * PERCPU_SECOND)
 #define TRIES 8
 
 /* Acquire, because the caller checks afterwards that the bank was at rest. */
@@ -216,9 +215,7 @@ int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, voi
  * this was done for this value of bank. */
 static int fence_bank(const struct percpu_stats *s, struct percpu_stats_control *c, uint64_t bank)
 {
-	const struct percpu_region *r = s->block.chunk->region;
-	/* On a CPU for which the region has no lane, no sequence runs in it. */
-	int e = r->shared ? percpu_fence_below(r->cpus, FENCE_NS, NULL) : percpu_fence();
+	int e = percpu_region_fence(s->block.chunk->region);
 
 	if (e == 0)
 		__atomic_store_n(&c->fenced, bank, __ATOMIC_RELEASE);
