@@ -157,16 +157,25 @@ static struct percpu_plan plan_histogram(struct percpu_histogram *h, size_t size
 	};
 }
 
+/* Read options, and plan the histograms they are of. Returns 0 or an error. */
+static int plan_new(const struct percpu_histogram_options *o, struct percpu_histogram *h,
+		    struct percpu_plan *ret)
+{
+	int e = read_histogram_options(o, h);
+
+	if (e != 0)
+		return e;
+	*ret = plan_histogram(h, lay_out_histogram(h));
+	return ret->size != 0 ? 0 : -EINVAL;
+}
+
 int percpu_histogram_create(const struct percpu_histogram_options *o, struct percpu_histogram **ret)
 {
 	struct percpu_histogram h;
 	struct percpu_plan p;
-	int e = read_histogram_options(o, &h);
+	int e = plan_new(o, &h, &p);
 
-	if (e != 0)
-		return e;
-	p = plan_histogram(&h, lay_out_histogram(&h));
-	return percpu_block_create(&p, ret);
+	return e != 0 ? e : percpu_block_create(&p, ret);
 }
 
 int percpu_histogram_create_in(struct percpu_region *r, const struct percpu_histogram_options *o,
@@ -174,12 +183,9 @@ int percpu_histogram_create_in(struct percpu_region *r, const struct percpu_hist
 {
 	struct percpu_histogram h;
 	struct percpu_plan p;
-	int e = read_histogram_options(o, &h);
+	int e = plan_new(o, &h, &p);
 
-	if (e != 0)
-		return e;
-	p = plan_histogram(&h, lay_out_histogram(&h));
-	return percpu_block_create_in(r, &p, ret);
+	return e != 0 ? e : percpu_block_create_in(r, &p, ret);
 }
 
 int percpu_histogram_open(struct percpu_region *r, unsigned root,
@@ -187,12 +193,9 @@ int percpu_histogram_open(struct percpu_region *r, unsigned root,
 {
 	struct percpu_histogram h;
 	struct percpu_plan p;
-	int e = read_histogram_options(o, &h);
+	int e = plan_new(o, &h, &p);
 
-	if (e != 0)
-		return e;
-	p = plan_histogram(&h, lay_out_histogram(&h));
-	return p.size != 0 ? percpu_block_open(r, root, &p, ret) : -EINVAL;
+	return e != 0 ? e : percpu_block_open(r, root, &p, ret);
 }
 
 int percpu_histogram_attach(struct percpu_region *r, uint64_t key, struct percpu_histogram **ret)

@@ -12,26 +12,16 @@
 #include <percpu/percpu.h>
 
 #include "../model.h"
-#include "../steps.h"
 #include "../support.h"
 
+#include "happen.h"
 #include "objects/objects.h"
 
 #define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)
 
 static struct percpu_region *region;
 static struct percpu_fcounter *counter;
-static const char *step;
-static void (*happens)(void);
 static uint32_t *reached;
-
-void test_step(const char *name)
-{
-	if (step == NULL || strcmp(name, step) != 0)
-		return;
-	step = NULL;
-	happens();
-}
 
 static int begin(void **state)
 {
@@ -69,10 +59,9 @@ static void adds_that_meet_both_count(void **state)
 	(void)state;
 	percpu_fcounter_zero(counter);
 	test_pin(0, test_cpu(0));
-	step = "double added";
-	happens = add_more;
+	let_happen(add_more, "double added", 1);
 	assert_int_equal(add_without(2), 0);
-	assert_null(step);
+	assert_int_equal(times, 0);
 	assert_true(percpu_fcounter_fetch(counter) == 2.5);
 	test_unpin(0);
 }
@@ -88,8 +77,7 @@ static void what_was_room_is_none_any_more(void **state)
 	(void)state;
 	test_pin(0, test_cpu(0));
 	percpu_fcounter_zero(counter);
-	step = "double added";
-	happens = fill_lane;
+	let_happen(fill_lane, "double added", 1);
 	assert_int_equal(add_without(0x1p999), -ERANGE);
 	assert_true(percpu_fcounter_fetch(counter) == 0x1p999);
 	assert_int_equal(add_without(-0x1p999), 0);
@@ -107,8 +95,7 @@ static int add_and_die(void *arg)
 {
 	(void)arg;
 	test_child_require(add_without(8) == 0 && percpu_fcounter_add(counter, 16) == 0, "add");
-	step = "double added";
-	happens = wait_for_the_end;
+	let_happen(wait_for_the_end, "double added", 1);
 	(void)add_without(1024);
 	return 1;
 }
@@ -117,8 +104,7 @@ static int reset_and_die(void *arg)
 {
 	(void)arg;
 	test_child_require(percpu_fcounter_add(counter, 32) == 0, "add");
-	step = "lanes summed";
-	happens = wait_for_the_end;
+	let_happen(wait_for_the_end, "lanes summed", 1);
 	percpu_fcounter_zero(counter);
 	return 1;
 }

@@ -14,9 +14,9 @@
 #include <percpu/percpu.h>
 
 #include "../model.h"
-#include "../steps.h"
 #include "../support.h"
 
+#include "happen.h"
 #include "objects/objects.h"
 
 #define THREADS 6
@@ -27,23 +27,7 @@ static struct percpu_region *region;
 static struct percpu_gauge *gauge;
 static struct percpu_fgauge *fgauge;
 static struct percpu_latest *latest;
-static const char *step;
-static void (*happens)(void);
 static uint32_t *reached;
-
-void test_step(const char *name)
-{
-	if (step == NULL || strcmp(name, step) != 0)
-		return;
-	step = NULL;
-	happens();
-}
-
-static void let_happen(void (*fn)(void), const char *where)
-{
-	step = where;
-	happens = fn;
-}
 
 static bool in_files(void)
 {
@@ -165,10 +149,10 @@ static void set_and_add(void)
 static void adds_meanwhile_count_on(void **state)
 {
 	(void)state;
-	let_happen(add_more, "lanes summed");
+	let_happen(add_more, "lanes summed", 1);
 	assert_int_equal(percpu_gauge_set(gauge, 100), 0);
 	assert_int_equal(percpu_gauge_fetch(gauge), 105);
-	let_happen(add_more, "lanes summed");
+	let_happen(add_more, "lanes summed", 1);
 	assert_int_equal(percpu_fgauge_set(fgauge, 100), 0);
 	expect(percpu_fgauge_fetch(fgauge), 105);
 }
@@ -176,14 +160,14 @@ static void adds_meanwhile_count_on(void **state)
 static void the_last_who_sets_wins(void **state)
 {
 	(void)state;
-	let_happen(set_and_add, "lanes summed");
+	let_happen(set_and_add, "lanes summed", 1);
 	assert_int_equal(percpu_gauge_set(gauge, 100), 0);
 	assert_int_equal(percpu_gauge_fetch(gauge), 100);
-	let_happen(set_and_add, "double: to be proposed");
+	let_happen(set_and_add, "double: to be proposed", 1);
 	assert_int_equal(percpu_fgauge_set(fgauge, 100), 0);
 	expect(percpu_fgauge_fetch(fgauge), 100);
 	/* A reader has a level that was there: the one before, or the one after. */
-	let_happen(set_and_add, "bias loaded");
+	let_happen(set_and_add, "bias loaded", 1);
 	expect(percpu_fgauge_fetch(fgauge), 105);
 	expect(percpu_fgauge_fetch(fgauge), 1005);
 }
@@ -210,7 +194,7 @@ static void run_other(void)
 static void let_other(void (*fn)(void), const char *where)
 {
 	other = fn;
-	let_happen(run_other, where);
+	let_happen(run_other, where, 1);
 }
 
 static void come_back(void)
@@ -272,9 +256,9 @@ static void proposals_do_not_count_yet(void **state)
 	assert_int_equal(percpu_fgauge_set(fgauge, 7), 0);
 	expect(percpu_fgauge_fetch(fgauge), 4);
 	/* A reader between the two loads, while others set it once, and twice. */
-	let_happen(set_and_add, "double: sum loaded");
+	let_happen(set_and_add, "double: sum loaded", 1);
 	expect(percpu_fgauge_fetch(fgauge), 4 + 5);
-	let_happen(set_twice, "double: sum loaded");
+	let_happen(set_twice, "double: sum loaded", 1);
 	expect(percpu_fgauge_fetch(fgauge), 2);
 }
 
@@ -337,7 +321,7 @@ static void values_have_their_time(void **state)
 	assert_int_equal(percpu_latest_fetch(latest, &v, &ns), 0);
 	assert_true(isnan(v));
 	/* Somebody sets it between: the later one has the later time. */
-	let_happen(set_other, "latest: time read");
+	let_happen(set_other, "latest: time read", 1);
 	assert_int_equal(percpu_latest_set(latest, 4), 0);
 	before = now_ns();
 	assert_int_equal(percpu_latest_fetch(latest, &v, &ns), 0);
@@ -365,7 +349,7 @@ static void times_are_in_order(void **state)
 	double v;
 
 	(void)state;
-	let_happen(set_and_look, "latest: time read");
+	let_happen(set_and_look, "latest: time read", 1);
 	assert_int_equal(percpu_latest_set(latest, 4), 0);
 	assert_int_equal(percpu_latest_fetch(latest, &v, &ns), 0);
 	expect(v, 4);
@@ -385,7 +369,7 @@ static int set_and_die(void *arg)
 {
 	percpu_gauge_add(gauge, 2);
 	test_child_require(percpu_fgauge_add(fgauge, 2) == 0, "add");
-	let_happen(wait_for_the_end, "lanes summed");
+	let_happen(wait_for_the_end, "lanes summed", 1);
 	(void)(arg != NULL ? percpu_fgauge_set(fgauge, 99) : percpu_gauge_set(gauge, 99));
 	return 1;
 }

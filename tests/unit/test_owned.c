@@ -14,71 +14,24 @@
 
 #include <percpu/calls.h>
 
-#include "../steps.h"
 #include "../support.h"
 
 #include "objects/owner.h"
+#include "owners.h"
 
-#define FLAGS (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS)
 #define ROOT 3
 #define WORKERS 4
 
-static struct percpu_region *region, *outside;
-static struct percpu_owners *owners, *asker;
 static struct percpu_owned_gauge *gauge;
 static struct percpu_owned_fgauge *fgauge;
-static uint32_t *stage;
-static const char *deadly;
-static void (*meanwhile)(void);
-
-void test_step(const char *name)
-{
-	void (*fn)(void) = meanwhile;
-
-	if (deadly == NULL || strcmp(name, deadly) != 0)
-		return;
-	if (fn != NULL) {
-		meanwhile = NULL;
-		deadly = NULL;
-		fn();
-		return;
-	}
-	__atomic_store_n(stage, 1, __ATOMIC_RELEASE);
-	for (;;)
-		pause();
-}
-
-static int begin(void **state)
-{
-	static unsigned n;
-	char name[16];
-	const char *path;
-
-	(void)state;
-	stage = stage != NULL ? stage : test_share(sizeof(*stage));
-	*stage = 0;
-	deadly = NULL;
-	meanwhile = NULL;
-	snprintf(name, sizeof(name), "owned%u", n++);
-	path = test_path(name);
-	return percpu_region_open(path, FLAGS, NULL, &region) ||
-	       percpu_owners_open(region, 0, &owners) ||
-	       percpu_region_open(path, PERCPU_REGION_OWNERS, NULL, &outside) ||
-	       percpu_owners_open(outside, 0, &asker);
-}
 
 static int end(void **state)
 {
-	(void)state;
 	percpu_owned_gauge_destroy(gauge);
 	percpu_owned_fgauge_destroy(fgauge);
 	gauge = NULL;
 	fgauge = NULL;
-	percpu_owners_detach(asker);
-	percpu_region_close(outside);
-	percpu_owners_destroy(owners);
-	percpu_region_close(region);
-	return 0;
+	return end_owners(state);
 }
 
 static void make(enum percpu_owned_rule rule)
@@ -133,29 +86,10 @@ static int add_and_stay(void *arg)
 {
 	if (percpu_owned_gauge_add(gauge, (int64_t)(intptr_t)arg) != 0)
 		return 1;
-	__atomic_store_n(stage, 1, __ATOMIC_RELEASE);
+	reach(1);
 	for (;;)
 		pause();
 	return 0;
-}
-
-static pid_t start(int (*fn)(void *), intptr_t n)
-{
-	pid_t pid;
-
-	*stage = 0;
-	pid = test_fork(fn, (void *)n);
-	while (!__atomic_load_n(stage, __ATOMIC_ACQUIRE)) {
-		assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
-		test_sleep_us(200);
-	}
-	return pid;
-}
-
-static void stop(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	test_wait(pid, 10);
 }
 
 static void shares_are_summed(void **state)
@@ -611,7 +545,7 @@ static void requests_in_flight_come_back_to_0(void **state)
 	assert_int_equal(value(PERCPU_OWNED_LIVING), 0);
 }
 
-#define OWNED_TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+#define OWNED_TEST(f) cmocka_unit_test_setup_teardown(f, begin_owners, end)
 
 int main(void)
 {

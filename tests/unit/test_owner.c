@@ -21,79 +21,23 @@
 
 #include <percpu/percpu.h>
 
-#include "../steps.h"
 #include "../support.h"
 
 #include "objects/owner.h"
+#include "owners.h"
 
-#define FLAGS (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS)
 #define SLOTS PERCPU_OWNER_SLOTS
-
-static struct percpu_region *region, *outside;
-static struct percpu_owners *owners, *asker;
-static char path[200];
 
 /* What processes tell each other. */
 static struct {
 	uint64_t id[8];
-	uint32_t stage;
 } * shared;
-
-/* The step where this process stops for good, or calls a function once. */
-static const char *deadly;
-static void (*meanwhile)(void);
-
-/* A step that is noted when another thread comes to it. */
-static const char *awaited;
-static uint32_t seen_there;
-
-void test_step(const char *name)
-{
-	void (*fn)(void) = meanwhile;
-
-	if (awaited != NULL && strcmp(name, awaited) == 0)
-		__atomic_store_n(&seen_there, 1, __ATOMIC_RELEASE);
-	if (deadly == NULL || strcmp(name, deadly) != 0)
-		return;
-	if (fn != NULL) {
-		meanwhile = NULL;
-		deadly = NULL;
-		fn();
-		return;
-	}
-	__atomic_store_n(&shared->stage, 1, __ATOMIC_RELEASE);
-	for (;;)
-		pause();
-}
 
 static int begin(void **state)
 {
-	static unsigned n;
-	char name[16];
-
-	(void)state;
 	shared = shared != NULL ? shared : test_share(sizeof(*shared));
 	memset(shared, 0, sizeof(*shared));
-	snprintf(name, sizeof(name), "owners%u", n++);
-	snprintf(path, sizeof(path), "%s", test_path(name));
-	deadly = NULL;
-	meanwhile = NULL;
-	awaited = NULL;
-	seen_there = 0;
-	return percpu_region_open(path, FLAGS, NULL, &region) ||
-	       percpu_owners_open(region, 1, &owners) ||
-	       percpu_region_open(path, PERCPU_REGION_OWNERS, NULL, &outside) ||
-	       percpu_owners_open(outside, 1, &asker);
-}
-
-static int end(void **state)
-{
-	(void)state;
-	percpu_owners_detach(asker);
-	percpu_region_close(outside);
-	percpu_owners_destroy(owners);
-	percpu_region_close(region);
-	return 0;
+	return begin_owners(state);
 }
 
 static size_t count(struct percpu_owners *o, bool alive)
@@ -113,21 +57,6 @@ static bool lives(uint64_t id)
 	return percpu_owners_alive(owners, id) == there ? there : !there;
 }
 
-static void reach(uint32_t stage)
-{
-	__atomic_store_n(&shared->stage, stage, __ATOMIC_RELEASE);
-}
-
-/* Wait until a child, or who is no child but 0, has come so far. */
-static void await(pid_t pid, uint32_t stage)
-{
-	while (__atomic_load_n(&shared->stage, __ATOMIC_ACQUIRE) < stage) {
-		if (pid != 0)
-			assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
-		test_sleep_us(200);
-	}
-}
-
 static int join_and_stay(void *arg)
 {
 	test_child_require(percpu_owners_join(owners) == 0, "to join");
@@ -136,23 +65,6 @@ static int join_and_stay(void *arg)
 	for (;;)
 		pause();
 	return 0;
-}
-
-/* Wait until the child is there, or is where it stops. */
-static pid_t start(int (*fn)(void *), uintptr_t arg)
-{
-	pid_t pid;
-
-	reach(0);
-	pid = test_fork(fn, (void *)arg);
-	await(pid, 1);
-	return pid;
-}
-
-static void stop(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	test_wait(pid, 10);
 }
 
 static void a_process_has_one_slot(void **state)
@@ -190,7 +102,7 @@ static void handles_of_one_process_have_slots_of_their_own(void **state)
 	uint64_t id;
 
 	(void)state;
-	assert_int_equal(percpu_owners_open(region, 1, &second), 0);
+	assert_int_equal(percpu_owners_open(region, 0, &second), 0);
 	assert_int_equal(percpu_owners_join(owners) | percpu_owners_join(second), 0);
 	id = percpu_owners_self(second);
 	assert_int_not_equal(percpu_owners_self(owners), id);
@@ -206,7 +118,7 @@ static void bad_calls_are_refused(void **state)
 	struct percpu_region *r;
 
 	(void)state;
-	assert_int_equal(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r), 0);
+	assert_int_equal(percpu_region_open(owners_path, PERCPU_REGION_WRITE, NULL, &r), 0);
 	assert_int_equal(percpu_owners_open(r, 1, &o), -EBADF);
 	assert_int_equal(percpu_owners_create_in(r, &o), -EBADF);
 	percpu_region_close(r);
@@ -216,7 +128,7 @@ static void bad_calls_are_refused(void **state)
 	assert_int_equal(percpu_owners_open(region, 16, &o), -EINVAL);
 	assert_int_equal(percpu_owners_create_in(outside, &o), -EROFS);
 	assert_int_equal(percpu_owners_open(outside, 2, &o), -ENOENT);
-	assert_int_equal(percpu_owners_attach(region, 1, &o), -ENOENT);
+	assert_int_equal(percpu_owners_attach(region, 0, &o), -ENOENT);
 	assert_int_equal(percpu_owners_attach(region, percpu_owners_key(owners) + 64, &o), -ENOENT);
 	assert_null(o);
 	assert_int_equal(percpu_owners_attach(outside, percpu_owners_key(owners), &o), 0);
@@ -751,11 +663,11 @@ static void descriptors_are_closed_on_exec_and_given_back(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(percpu_region_open(path, FLAGS, NULL, &r), 0);
+	assert_int_equal(percpu_region_open(owners_path, OWNERS_FLAGS, NULL, &r), 0);
 	assert_int_equal(fcntl(r->file.fd, F_GETFD), FD_CLOEXEC);
 	assert_true(r->file.fd > STDERR_FILENO);
 	percpu_region_close(r);
-	fd = open(path, O_RDWR | O_CLOEXEC);
+	fd = open(owners_path, O_RDWR | O_CLOEXEC);
 	assert_int_equal(percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, &r),
 			 0);
 	assert_int_not_equal(r->file.fd, fd);
@@ -806,7 +718,7 @@ static void children_that_may_not_open_the_file_are_owners(void **state)
 	(void)state;
 	if (geteuid() != 0)
 		test_skip("only root becomes another user");
-	chmod(path, 0600);
+	chmod(owners_path, 0600);
 	pid = start(be_another_user, 0);
 	assert_true(lives(shared->id[0]) && lives(shared->id[1]));
 	assert_int_not_equal(shared->id[0], shared->id[1]);
@@ -826,7 +738,7 @@ static void children_that_may_not_open_the_file_are_owners(void **state)
 static int lock_all(void *arg)
 {
 	struct flock l = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 1L };
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(owners_path, O_RDONLY | O_CLOEXEC);
 
 	l.l_start = (off_t)(UINT64_C(1) << 62);
 	test_child_require(fcntl(fd, F_SETLK, &l) == (arg == NULL ? 0 : -1), "lock them to read");
@@ -901,7 +813,7 @@ static void crowds_are_no_trouble(void **state)
 	assert_int_equal(percpu_owners_join(owners), 0);
 }
 
-#define OWNER_TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+#define OWNER_TEST(f) cmocka_unit_test_setup_teardown(f, begin, end_owners)
 
 int main(int argc, char **argv)
 {

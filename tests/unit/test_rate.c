@@ -14,9 +14,9 @@
 #include <percpu/percpu.h>
 
 #include "../model.h"
-#include "../steps.h"
 #include "../support.h"
 
+#include "happen.h"
 #include "objects/objects.h"
 
 #define THREADS 6
@@ -26,8 +26,6 @@
 
 static struct percpu_region *region;
 static struct percpu_rate *rate;
-static const char *step;
-static void (*happens)(void);
 
 /* The clocks that the library reads, shared with children; 0: as they are. */
 struct clocks {
@@ -67,20 +65,6 @@ static void pass(uint64_t ms)
 	__atomic_fetch_add(&clocks->ms, ms, __ATOMIC_SEQ_CST);
 }
 
-void test_step(const char *name)
-{
-	if (step == NULL || strcmp(name, step) != 0)
-		return;
-	step = NULL;
-	happens();
-}
-
-static void let_happen(void (*fn)(void), const char *where)
-{
-	step = where;
-	happens = fn;
-}
-
 static int begin(void **state)
 {
 	(void)state;
@@ -106,7 +90,7 @@ static uint64_t drop_rate(void)
 {
 	uint64_t events = percpu_rate_allowed(rate) + percpu_rate_refused(rate);
 
-	step = NULL;
+	at_step = NULL;
 	percpu_rate_destroy(rate);
 	return events;
 }
@@ -277,7 +261,7 @@ static void another_is_as_quick(void **state)
 	(void)state;
 	let_meanwhile = 0;
 	make_rate(1);
-	let_happen(check_once, "rate: clock read");
+	let_happen(check_once, "rate: clock read", 1);
 	assert_false(percpu_rate_check(rate));
 	assert_int_equal(let_meanwhile, 1);
 	assert_int_equal(drop_rate(), 2);
@@ -291,7 +275,7 @@ static void old_times_begin_no_period(void **state)
 		let_meanwhile = 0;
 		make_rate(FEW);
 		assert_int_equal(let_through(rate, i ? FEW / 2 : 0), i ? FEW / 2 : 0);
-		let_happen(use_next_period, "rate: clock read");
+		let_happen(use_next_period, "rate: clock read", 1);
 		assert_false(percpu_rate_check(rate));
 		assert_int_equal(let_meanwhile, FEW);
 		assert_int_equal(let_through(rate, FEW), 0);
@@ -314,9 +298,9 @@ static void permissions_are_used_once(void **state)
 		for (unsigned k = 0; k < 70; k++) {
 			let_meanwhile = 0;
 			sum = let_through(rate, k);
-			let_happen(check_once, steps[i]);
+			let_happen(check_once, steps[i], 1);
 			sum += let_through(rate, 2 * limit) + let_meanwhile;
-			step = NULL;
+			at_step = NULL;
 			assert_int_equal(sum, limit);
 			pass(PERIOD);
 		}
@@ -334,7 +318,7 @@ static void late_permissions_are_void(void **state)
 	assert_true(test_pin(0, test_cpu(0)));
 	make_rate(limit);
 	let_meanwhile = 0;
-	let_happen(begin_next_period, "rate: permissions taken");
+	let_happen(begin_next_period, "rate: permissions taken", 1);
 	assert_true(percpu_rate_check(rate));
 	assert_int_equal(let_meanwhile, 1);
 	assert_int_equal(let_through(rate, 2 * limit), limit - 1);
@@ -421,7 +405,7 @@ static int check_and_die(void *arg)
 	(void)test_pin(0, test_cpu(0));
 	if (let_through(rate, 100) != 100)
 		return 1;
-	let_happen(die, *(const char **)arg);
+	let_happen(die, *(const char **)arg, 1);
 	(void)let_through(rate, much());
 	return 0;
 }
