@@ -81,7 +81,7 @@ void soak_require_token(const char *what, uint64_t v)
 	soak_require((uint32_t)(v >> 32) == (uint32_t)~v, what, (uint32_t) ~(v >> 32), (uint32_t)v);
 }
 
-static uint32_t slots(void)
+uint32_t soak_slots(void)
 {
 	uint32_t n = __atomic_load_n(&soak_board->slots, __ATOMIC_ACQUIRE);
 
@@ -100,13 +100,13 @@ void soak_check_bounds(void)
 	const struct soak_journal *j;
 	int64_t n;
 
-	for (uint32_t i = 0; i < 2 * slots(); i++)
+	for (uint32_t i = 0; i < 2 * soak_slots(); i++)
 		done += __atomic_load_n(&journal(i)->added[SOAK_GROWS], __ATOMIC_ACQUIRE);
 	value = soak_shared_fetch(SOAK_GROWS);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	/* What is pending before what is done: an operation that ends between
 	 * is seen twice, not missed. */
-	for (uint32_t i = 0; i < 2 * slots(); i++) {
+	for (uint32_t i = 0; i < 2 * soak_slots(); i++) {
 		j = journal(i);
 		if (__atomic_load_n(&j->pending.what, __ATOMIC_ACQUIRE) == SOAK_ADDING &&
 		    j->pending.object == SOAK_GROWS) {
@@ -137,7 +137,7 @@ static void check_object(uint32_t object)
 	unsigned doubts = 0;
 	char what[64];
 
-	for (uint32_t i = 0; i < 2 * slots(); i++) {
+	for (uint32_t i = 0; i < 2 * soak_slots(); i++) {
 		added += journal(i)->added[object];
 		taken += journal(i)->taken[object];
 		p = &journal(i)->pending;
@@ -165,7 +165,7 @@ static void check_object(uint32_t object)
 
 void soak_check_totals(void)
 {
-	soak_extrema_check(2 * slots(), journal);
+	soak_extrema_check(2 * soak_slots(), journal);
 	for (uint32_t object = 0; object < SOAK_OBJECTS; object++) {
 		check_object(object);
 		if (soak_shared_zero(object))
@@ -178,7 +178,7 @@ unsigned soak_collect(uint64_t count[SOAK_KINDS])
 {
 	unsigned doubts = 0;
 
-	for (uint32_t i = 0; i < 2 * slots(); i++) {
+	for (uint32_t i = 0; i < 2 * soak_slots(); i++) {
 		for (int kind = 0; kind < SOAK_KINDS; kind++)
 			count[kind] += journal(i)->count[kind];
 		doubts += journal(i)->pending.what != SOAK_NOTHING || journal(i)->putting != 0;

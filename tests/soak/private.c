@@ -169,6 +169,7 @@ void soak_private_signal(struct soak_thread *t)
 	soak_extrema_signal(t);
 	soak_ring_signal(t);
 	soak_values_signal(t);
+	soak_limits_signal(t);
 }
 
 void soak_private_op(struct soak_thread *t)

@@ -35,6 +35,7 @@ void soak_shared_create(void)
 	soak_shared_ring_create(region);
 	soak_shared_values_create(region);
 	soak_owned_create(region);
+	soak_limits_create(region);
 }
 
 static struct percpu_region *open_region(void)
@@ -63,6 +64,7 @@ void soak_shared_open(void)
 	soak_shared_ring_open(region);
 	soak_shared_values_open(region);
 	soak_owned_open(region);
+	soak_limits_open(region);
 }
 
 void soak_shared_close(void)
@@ -73,6 +75,7 @@ void soak_shared_close(void)
 	soak_shared_ring_close();
 	soak_shared_values_close();
 	soak_owned_close();
+	soak_limits_close();
 	percpu_counter_array_detach(array);
 	percpu_region_close(region);
 }
@@ -94,13 +97,15 @@ uint64_t soak_shared_fetch(uint32_t object)
 		return soak_shared_compact_fetch(object - SOAK_COMPACT);
 	if (object < SOAK_OWNED)
 		return soak_shared_values_fetch(object);
-	return soak_owned_fetch(object);
+	if (object < SOAK_RATE)
+		return soak_owned_fetch(object);
+	return soak_limits_fetch(object);
 }
 
 bool soak_shared_zero(uint32_t object)
 {
 	if (object >= SOAK_OWNED)
-		return false;
+		return object >= SOAK_RATE && soak_limits_zero(object);
 	if (object >= SOAK_STATS && object < SOAK_COMPACT)
 		return soak_shared_stats_zero(object - SOAK_STATS);
 	if (object < SOAK_CELL)
@@ -251,8 +256,10 @@ void soak_shared_op(struct soak_thread *t)
 {
 	unsigned r = (unsigned)(test_random(&t->random) % 1000);
 
-	if (r < 230) {
+	if (r < 200) {
 		add(t);
+	} else if (r < 240) {
+		soak_limits_op(t);
 	} else if (r < 380) {
 		add_vector(t);
 	} else if (r < 480) {

@@ -110,6 +110,10 @@ static const char *const kinds[SOAK_KINDS] = {
 	"values fetch_zero",
 	"histogram record",
 	"owned gauge add",
+	"rate check",
+	"approximate sum add",
+	"permits taken",
+	"permits, none left",
 	"signals",
 	"moves",
 	"threads",
@@ -256,6 +260,7 @@ static void interfere(void)
 		soak_check_bounds();
 	soak_ring_watch(r >> 16);
 	soak_owned_watch();
+	soak_limits_watch();
 	give_up_if_failed();
 	test_sleep_us((unsigned)(r >> 32) % 20000);
 	reap(0, WNOHANG);
@@ -290,6 +295,7 @@ static void run_round(void)
 	soak_check_totals();
 	soak_ring_check();
 	soak_owned_check();
+	soak_limits_check();
 	give_up_if_failed();
 	totals.doubts += soak_collect(totals.count);
 	for (uint32_t i = 0; i < b->slots; i++)

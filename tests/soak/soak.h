@@ -5,8 +5,8 @@
  * soak.c directs rounds of processes and kills some; worker.c is such a
  * process with its threads; shared.c operates on one region file that all of
  * them count in, private.c on objects of one process; stats.c, compact.c, extrema.c, zone.c,
- * objcache.c, local.c, ring.c, wbuf.c, window.c, values.c and owned.c on what they are named
- * after, private and shared;
+ * objcache.c, local.c, ring.c, wbuf.c, window.c, values.c, owned.c and limits.c on what they are
+ * named after, private and shared;
  * model.c knows what the result must be. A worker announces each operation on the shared region in
  * its slot of a plain mapping, and notes there that it is done, so that one
  * who is killed leaves at most one operation in doubt.
@@ -51,6 +51,9 @@ enum soak_object {
 	SOAK_HISTOGRAM,			 /* counts and sums of two; the second is read and reset */
 	SOAK_OWNED = SOAK_HISTOGRAM + 4, /* gauges, never reset */
 	SOAK_OWNED_DOUBLE,
+	SOAK_RATE,		     /* events of two: let through, refused */
+	SOAK_APPROX = SOAK_RATE + 4, /* a sum that wanders */
+	SOAK_LIMITED,		     /* one with a limit */
 	SOAK_OBJECTS
 };
 
@@ -111,6 +114,10 @@ enum soak_kind {
 	SOAK_VALUE_TAKE,
 	SOAK_RECORD,
 	SOAK_OWNED_ADD,
+	SOAK_EVENT,
+	SOAK_APPROX_ADD,
+	SOAK_PERMITS,
+	SOAK_PERMITS_OUT,
 	SOAK_SIGNAL,
 	SOAK_MOVE,
 	SOAK_THREAD,
@@ -167,6 +174,10 @@ struct soak_board {
 	uint64_t ring_key[2];
 	uint64_t value_key[5];
 	uint64_t owned_key[4];
+	uint64_t rate_key[2];
+	uint64_t approx_key[2]; /* or 0 */
+	uint64_t begun_ns;
+	int64_t out; /* permits that somebody has */
 	pid_t director;
 	bool stop;
 	uint32_t slots; /* in use */
@@ -246,6 +257,9 @@ void soak_give_up(void);
 
 /** Take the next free slot; NULL if all are in use. */
 struct soak_slot *soak_slot_new(void);
+
+/** How many are in use. */
+uint32_t soak_slots(void);
 
 /** Announce, do, note: see struct soak_pending. */
 void soak_begin(struct soak_journal *j, const struct soak_pending *p);
@@ -439,6 +453,21 @@ uint64_t soak_owned_fetch(uint32_t object);
 void soak_owned_op(struct soak_thread *t);
 void soak_owned_watch(void);
 void soak_owned_check(void);
+
+/* limits.c */
+
+void soak_limits_create(struct percpu_region *r);
+void soak_limits_open(struct percpu_region *r);
+void soak_limits_close(void);
+uint64_t soak_limits_fetch(uint32_t object);
+bool soak_limits_zero(uint32_t object);
+void soak_limits_op(struct soak_thread *t);
+void soak_limits_signal(struct soak_thread *t);
+
+/** While workers run: no more was let through than the limits say. When none does, and the
+ *  sums were set to 0: nor less, though so many were killed; and a limit can be reached. */
+void soak_limits_watch(void);
+void soak_limits_check(void);
 
 /* worker.c */
 
