@@ -11,6 +11,7 @@
 #include <percpu/percpu.h>
 
 #include "late.h"
+#include "values.h"
 
 struct fields {
 	uint64_t a, b;
@@ -26,6 +27,7 @@ static struct percpu_wbuf *wbuf;
 static struct percpu_zone *zone;
 static struct percpu_local *word;
 static uint64_t buffered;
+static struct values values;
 
 static bool prepare(void)
 {
@@ -35,7 +37,8 @@ static bool prepare(void)
 	       percpu_stats_create(sizeof(struct fields), 1, PERCPU_STATS_WHOLE, &whole) == 0 &&
 	       percpu_wbuf_create(NULL, &wbuf) == 0 &&
 	       percpu_zone_create("late", 64, NULL, &zone) == 0 &&
-	       percpu_local_create(sizeof(int64_t), PERCPU_LOCAL_LOCK, &word) == 0;
+	       percpu_local_create(sizeof(int64_t), PERCPU_LOCAL_LOCK, &word) == 0 &&
+	       values_create(&values);
 }
 
 static void count_one(void)
@@ -55,6 +58,7 @@ static void count(void)
 	percpu_stats_add(stats, 0, 0, 1);
 	(void)percpu_stats_update(whole, 0, 0, ones, 2);
 	(void)percpu_wbuf_add(wbuf, &buffered, 1);
+	(void)values_count(&values, 1);
 	if (percpu_local_add_return(word, 1, &sum) == 0 && percpu_zone_alloc(zone, 0, &item) == 0)
 		(void)percpu_zone_free(zone, item);
 }
@@ -104,7 +108,7 @@ static bool check(uint64_t n, uint64_t more)
 	       percpu_stats_snapshot(stats, 0, 1, &s) == 0 && s.a == n &&
 	       percpu_stats_snapshot(whole, 0, 1, &w) == 0 && w.a == n && w.b == n &&
 	       __atomic_load_n(&buffered, __ATOMIC_RELAXED) == n &&
-	       (uint64_t)percpu_local_sum(word) == n && z.used == 0;
+	       (uint64_t)percpu_local_sum(word) == n && z.used == 0 && values_are(&values, n, 1, 1);
 }
 
 static bool on_tier(void)

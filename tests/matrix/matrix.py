@@ -108,16 +108,18 @@ def compiled(work, *args, cc=None):
 
 
 def as_built(_work, best):
-    expect(run(SUBJECT, "count", "local", "fence"), tier=best, thread=best, fence=0, all=0)
+    expect(
+        run(SUBJECT, "count", "values", "local", "fence"), tier=best, thread=best, fence=0, all=0
+    )
 
 
 def own_registration(_work, best):
-    out = run(SUBJECT, "count", "local", "fence", env=OWN)
+    out = run(SUBJECT, "count", "values", "local", "fence", env=OWN)
     expect(out, tier=best, owner="library" if best == "rseq" else "nobody", fence=0, all=0)
 
 
 def static_glibc(work, best):
-    expect(run(compiled(work, "-static"), "count", "vfork", "local"), tier=best)
+    expect(run(compiled(work, "-static"), "count", "values", "vfork", "local"), tier=best)
 
 
 def compiled_for_musl(work, *args):
@@ -132,7 +134,7 @@ def compiled_for_musl(work, *args):
 
 
 def static_musl(work, best):
-    expect(run(compiled_for_musl(work), "count", "vfork", "local"), tier=best)
+    expect(run(compiled_for_musl(work), "count", "values", "vfork", "local"), tier=best)
 
 
 def large_tls(work, best):
@@ -148,7 +150,7 @@ def large_tls_musl(work, best):
 
 def lto_no_pie(work, best):
     program = compiled(work, "-flto", "-no-pie", "-fno-pie")
-    expect(run(program, "count", "vfork", "local"), tier=best)
+    expect(run(program, "count", "values", "vfork", "local"), tier=best)
 
 
 def plugin_unloaded(_work, best):
@@ -176,7 +178,9 @@ def valgrind(work, _best):
     # Without debugging information: valgrind 3.19 gives up on that of clang 14.
     program = os.path.join(work, "subject")
     run("strip", "-g", "-o", program, SUBJECT)
-    expect(run("valgrind", "-q", "--error-exitcode=9", program, "count", "local"), tier="cpu")
+    expect(
+        run("valgrind", "-q", "--error-exitcode=9", program, "count", "values", "local"), tier="cpu"
+    )
 
 
 def debugger_steps(work, best):
@@ -205,7 +209,9 @@ printf "status=%d\\n", $_exitcode
 
 
 def filter_rseq(_work, _best):
-    expect(run(SUBJECT, "deny=rseq", "exec", "count", "local", "fence"), tier="cpu", fence=0)
+    expect(
+        run(SUBJECT, "deny=rseq", "exec", "count", "values", "local", "fence"), tier="cpu", fence=0
+    )
 
 
 def filter_rseq_new_threads(_work, best):
@@ -221,7 +227,7 @@ def filter_membarrier(_work, best):
 
 def filter_membarrier_rseq(_work, best):
     # The new threads lock, and each lock that they are moved after by a visit to a CPU.
-    out = run(SUBJECT, "deny=membarrier", "count", "deny=rseq", "local", env=OWN)
+    out = run(SUBJECT, "deny=membarrier", "count", "deny=rseq", "values", "local", env=OWN)
     expect(out, tier=best)
 
 
@@ -237,7 +243,7 @@ def filter_setaffinity(_work, _best):
 
 
 def filter_getcpu(_work, best):
-    expect(run(SUBJECT, "deny=getcpu", "count", "local"), tier=best)
+    expect(run(SUBJECT, "deny=getcpu", "count", "values", "local"), tier=best)
 
 
 def filter_fences(_work, best):
@@ -250,14 +256,16 @@ def little_address_space(_work, best):
     def limit():
         resource.setrlimit(resource.RLIMIT_AS, (48 << 20, 48 << 20))
 
-    expect(run(SUBJECT, "count", "local", "fence", preexec=limit), tier=best, all=0)
+    expect(run(SUBJECT, "count", "values", "local", "fence", preexec=limit), tier=best, all=0)
 
 
 def affinity_of_one(_work, best):
     def pin():
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
-    expect(run(SUBJECT, "count", "vfork", "local", "fence", preexec=pin), tier=best, all=0)
+    expect(
+        run(SUBJECT, "count", "values", "vfork", "local", "fence", preexec=pin), tier=best, all=0
+    )
 
 
 def new_cpuset():

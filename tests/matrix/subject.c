@@ -8,6 +8,7 @@
  * does each verb in turn and looks after each whether the counters are exact:
  *
  *	count		threads and a forked child, in memory of the process and in a shared file
+ *	values		threads and a forked child, in each kind of value of a shared file
  *	vfork, clone	children that share memory and TLS count beside their parent
  *	bare		a child made past libc, with memory of its own
  *	local		threads, with the fallback that locks
@@ -37,9 +38,12 @@
 
 #include <percpu/percpu.h>
 
+#include "values.h"
+
 #define THREADS 4
 #define ADDS 10000
 #define LOCKED 1000 /* without membarrier each visits all CPUs */
+#define VALUES 500
 #define STEPS 20
 #define CHILDREN 20
 #ifdef LARGE_TLS
@@ -152,6 +156,35 @@ static bool vforks(void)
 	return ok && join(thread);
 }
 
+static struct values value;
+
+static void *count_values(void *arg)
+{
+	for (int i = 0; i < VALUES; i++)
+		if (!values_count(&value, i - VALUES / 2))
+			return &value;
+	return arg;
+}
+
+static bool values(void)
+{
+	int fd = (int)syscall(SYS_memfd_create, "values", 0);
+	struct percpu_region *r, *owned;
+	pthread_t thread[THREADS];
+	pid_t pid;
+	bool ok;
+
+	if (fd < 0 || percpu_region_create_fd(fd, NULL, &r) != 0 ||
+	    percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, &owned) != 0 ||
+	    !values_create_in(owned, &value) || !start(thread, count_values))
+		return false;
+	pid = fork();
+	if (pid == 0)
+		_exit(count_values(NULL) != NULL);
+	ok = join(thread) && reap(pid);
+	return ok && values_are(&value, (THREADS + 1) * VALUES, -VALUES / 2, VALUES / 2 - 1);
+}
+
 static int cloned(void *arg)
 {
 	count_both(arg);
@@ -257,8 +290,8 @@ static bool obey(const char *verb)
 		const char *name;
 		bool (*fn)(void);
 	} verbs[] = {
-		{ "count", count }, { "vfork", vforks }, { "clone", clones }, { "bare", bare },
-		{ "local", local }, { "fence", fence },	 { "step", step },
+		{ "count", count },   { "vfork", vforks }, { "clone", clones }, { "bare", bare },
+		{ "values", values }, { "local", local },  { "fence", fence },	{ "step", step },
 	};
 
 	/* Before the library has looked, if it is the first verb. */

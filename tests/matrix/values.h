@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * values.h - the kinds of values, one of each, for the programs of the matrix: private, or in a
+ * region that a child has, too. Compiled into each, for their adds are inline.
+ */
+#ifndef TESTS_MATRIX_VALUES_H
+#define TESTS_MATRIX_VALUES_H
+
+#include <errno.h>
+#include <stdbool.h>
+
+#include <percpu/percpu.h>
+
+#define VALUES_LIMIT (INT64_C(1) << 40)
+
+struct values {
+	struct percpu_fcounter *fcounter;
+	struct percpu_gauge *gauge;
+	struct percpu_fgauge *fgauge; /* NULL, in a file, where two words cannot change at once */
+	struct percpu_histogram *histogram, *ticks;
+	struct percpu_extrema *extrema;
+	struct percpu_rate *rate;
+	struct percpu_approx *approx; /* as fgauge */
+	struct percpu_owners *owners; /* NULL if private */
+	struct percpu_owned_gauge *owned;
+};
+
+static inline struct percpu_histogram_options values_options(uint64_t ticks_per_unit)
+{
+	return (struct percpu_histogram_options){ .size = sizeof(struct percpu_histogram_options),
+						  .min = 1,
+						  .max = 8,
+						  .ticks_per_unit = ticks_per_unit };
+}
+
+static inline bool values_create(struct values *v)
+{
+	const struct percpu_histogram_options h = values_options(0), t = values_options(1);
+
+	*v = (struct values){ .owners = NULL };
+	return percpu_fcounter_create(&v->fcounter) == 0 && percpu_gauge_create(&v->gauge) == 0 &&
+	       percpu_fgauge_create(&v->fgauge) == 0 &&
+	       percpu_histogram_create(&h, &v->histogram) == 0 &&
+	       percpu_histogram_create(&t, &v->ticks) == 0 &&
+	       percpu_extrema_create(0, &v->extrema) == 0 &&
+	       percpu_rate_create(PERCPU_RATE_MAX, PERCPU_RATE_MAX, &v->rate) == 0 &&
+	       percpu_approx_create(NULL, &v->approx) == 0;
+}
+
+static inline bool values_create_in(struct percpu_region *r, struct values *v)
+{
+	const struct percpu_histogram_options h = values_options(0), t = values_options(1);
+	int e, f;
+
+	*v = (struct values){ .owners = NULL };
+	e = percpu_approx_create_in(r, NULL, &v->approx);
+	f = percpu_fgauge_create_in(r, &v->fgauge);
+	return e == f && (e == 0 || e == -ENOTSUP) &&
+	       percpu_fcounter_create_in(r, &v->fcounter) == 0 &&
+	       percpu_gauge_create_in(r, &v->gauge) == 0 &&
+	       percpu_histogram_create_in(r, &h, &v->histogram) == 0 &&
+	       percpu_histogram_create_in(r, &t, &v->ticks) == 0 &&
+	       percpu_extrema_create_in(r, 0, &v->extrema) == 0 &&
+	       percpu_rate_create_in(r, PERCPU_RATE_MAX, PERCPU_RATE_MAX, &v->rate) == 0 &&
+	       percpu_owners_create_in(r, &v->owners) == 0 &&
+	       percpu_owned_gauge_create_in(v->owners, PERCPU_OWNED_SUM, &v->owned) == 0;
+}
+
+/* Add to each, and observe a number. Returns whether all did it. */
+static inline bool values_count(const struct values *v, int64_t number)
+{
+	bool ok = percpu_rate_check(v->rate);
+
+	percpu_gauge_add(v->gauge, 3);
+	percpu_gauge_dec(v->gauge);
+	percpu_histogram_record(v->histogram, 3);
+	percpu_histogram_record_ticks(v->ticks, 3);
+	if (v->approx != NULL) {
+		percpu_approx_add(v->approx, 1);
+		ok = percpu_approx_add_below(v->approx, 1, VALUES_LIMIT) == 0 && ok;
+	}
+	return percpu_fcounter_add(v->fcounter, 0.5) == 0 &&
+	       (v->fgauge == NULL || percpu_fgauge_add(v->fgauge, 0.5) == 0) &&
+	       percpu_extrema_observe(v->extrema, number) == 0 &&
+	       (v->owned == NULL || percpu_owned_gauge_add(v->owned, 1) == 0) && ok;
+}
+
+static inline bool values_in_histogram(const struct percpu_histogram *h, uint64_t n)
+{
+	struct percpu_histogram_snapshot *s;
+	bool ok;
+
+	if (percpu_histogram_snapshot_create(h, &s) != 0)
+		return false;
+	ok = percpu_histogram_fetch(h, 0, s) == 0 && s->count == n && s->sum == 3 * (double)n;
+	percpu_histogram_snapshot_destroy(s);
+	return ok;
+}
+
+/* Whether they are what n calls have made of them, with numbers from least to most. */
+static inline bool values_are(const struct values *v, uint64_t n, int64_t least, int64_t most)
+{
+	int64_t min = 0, max = 0, owned = 0;
+
+	return percpu_fcounter_fetch(v->fcounter) == (double)n / 2 &&
+	       (v->fgauge == NULL || percpu_fgauge_fetch(v->fgauge) == (double)n / 2) &&
+	       percpu_gauge_fetch(v->gauge) == 2 * (int64_t)n &&
+	       values_in_histogram(v->histogram, n) && values_in_histogram(v->ticks, n) &&
+	       percpu_extrema_fetch(v->extrema, &min, &max) == 0 && min == least && max == most &&
+	       percpu_rate_allowed(v->rate) == n && percpu_rate_refused(v->rate) == 0 &&
+	       (v->approx == NULL || percpu_approx_fetch(v->approx) == 2 * (int64_t)n) &&
+	       (v->owned == NULL ||
+		(percpu_owned_gauge_fetch(v->owned, PERCPU_OWNED_ALL, &owned) == 0 &&
+		 owned == (int64_t)n));
+}
+
+#endif
