@@ -255,7 +255,7 @@ static void children_keep_no_lock_of_their_parent(void **state)
 	kill((pid_t)shared->id[1], SIGKILL);
 }
 
-/* There may be no other program: this one sleeps, if it is called so. */
+/* Where there is no other program, this one sleeps, if it is called so. */
 #define SLEEP "--sleep"
 
 static int join_and_exec(void *arg)
@@ -264,6 +264,7 @@ static int join_and_exec(void *arg)
 	test_child_require(percpu_owners_join(owners) == 0, "to join");
 	shared->id[0] = percpu_owners_self(owners);
 	reach(1);
+	execlp("sleep", "sleep", "30", (char *)NULL);
 	execl("/proc/self/exe", "sleep", SLEEP, (char *)NULL);
 	return 1;
 }
