@@ -16,6 +16,7 @@
 #include <percpu/histogram.h>
 
 #include "cells.h"
+#include "peers.h"
 
 #define RECORD "percpu_histogram_record"
 #define TICKS "percpu_histogram_record_ticks"
@@ -127,6 +128,29 @@ struct prometheus_record {
 };
 #endif
 
+static const peer *const crates = find_peers();
+
+template <unsigned I> struct crate_record {
+	static inline void *made;
+	const peer &of = crates[I];
+	const void *const h = made;
+
+	static void reset()
+	{
+		if (made)
+			crates[I].destroy(made);
+		made = crates[I].create();
+	}
+	static uint64_t total()
+	{
+		return crates[I].total(made);
+	}
+	[[gnu::always_inline]] void add(unsigned i)
+	{
+		of.record(h, in_seconds[i], in_ns[i]);
+	}
+};
+
 static void register_tiers()
 {
 	measure<counter_add>(ADD);
@@ -138,6 +162,15 @@ template <class C> static void measure_patterns(const std::string &name)
 {
 	measure<C, in_turn>(name + IN_TURN);
 	measure<C, amid_work>(name + AMID_WORK);
+}
+
+template <unsigned I = 0> static void register_crates()
+{
+	if constexpr (I < peers) {
+		measure<crate_record<I>>(crates[I].name);
+		measure_patterns<crate_record<I>>(crates[I].name);
+		register_crates<I + 1>();
+	}
 }
 
 static void register_all()
@@ -153,19 +186,30 @@ static void register_all()
 	measure<prometheus_record>(PROMETHEUS);
 	measure_patterns<prometheus_record>(PROMETHEUS);
 #endif
+	if (crates)
+		register_crates();
 	record::make();
 	measure_call("percpu_histogram_fetch, 240 buckets", [] { return record::total(); });
 }
 
+/* The rows of a pattern. */
+static std::vector<std::string> rows_of(const std::string &pattern)
+{
+	std::vector<std::string> rows = { ADD, RECORD, TICKS, ATOMIC, PROMETHEUS };
+
+	for (unsigned i = 0; crates && i < peers; i++)
+		rows.push_back(crates[i].name);
+	for (auto &name : rows)
+		name += pattern;
+	return rows;
+}
+
 static void print_all(const results &r)
 {
-	print_rows(r, "One record, ns, CPU time per thread: median (best)",
-		   { ADD, RECORD, TICKS, ATOMIC, PROMETHEUS, ADD IN_TURN, RECORD IN_TURN,
-		     TICKS IN_TURN, ATOMIC IN_TURN, PROMETHEUS IN_TURN, "fallback: " ADD,
-		     "fallback: " RECORD });
-	print_rows(r, "The same amid other work, whose time is included",
-		   { ADD AMID_WORK, RECORD AMID_WORK, TICKS AMID_WORK, ATOMIC AMID_WORK,
-		     PROMETHEUS AMID_WORK });
+	print_rows(r, "One record, ns, CPU time per thread: median (best)", rows_of(""));
+	print_rows(r, "Some buckets in turn", rows_of(IN_TURN));
+	print_rows(r, "Amid other work, whose time is included", rows_of(AMID_WORK));
+	print_rows(r, "Without the number of the CPU", { "fallback: " ADD, "fallback: " RECORD });
 	print_rows(r, "Reading", { "percpu_histogram_fetch, 240 buckets" });
 	for (std::string tier : { " (tier cpu)", " (tier shared)" })
 		print_rows(r, ("The lower tiers:" + tier).c_str(),
@@ -186,6 +230,8 @@ int main(int argc, char **argv)
 #ifndef HAVE_PROMETHEUS
 	all.skip(PROMETHEUS, "prometheus-cpp is not installed");
 #endif
+	if (!crates)
+		all.skip("Rust crates", "there is no cargo, or it could not build bench/peers");
 	all.run();
 	all.run_tier("cpu");
 	all.run_tier("shared");

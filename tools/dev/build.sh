@@ -69,6 +69,15 @@ demo()
 	exec examples/demo.sh "$build/gcc/examples"
 }
 
+# The crates of bench/peers, if there is a cargo that can build them.
+build_peers()
+{
+	local target=$build/peers
+	! command -v cargo >/dev/null ||
+		! cargo build --release --manifest-path bench/peers/Cargo.toml --target-dir "$target" ||
+		export PERCPU_BENCH_PEERS=$target/release/libpeers.so
+}
+
 bench()
 {
 	local wanted=()
@@ -86,6 +95,7 @@ bench()
 	configure release --buildtype release -Dtests=disabled -Dexamples=disabled \
 		-Dbenchmarks=enabled
 	[ -x "$build/release/bench/$1" ] || die "no benchmark $1 in bench/"
+	[ "$1" != histogram ] || build_peers
 	mkdir -p "$build/bench"
 	exec "$build/release/bench/$1" --json "$build/bench/$1.json" "${@:2}"
 }

@@ -83,6 +83,22 @@ lint_python()
 		files -name '*.py' | xargs -0 ruff format --no-cache --line-length 100 --diff
 }
 
+# The Rust that there is: what a benchmark measures against.
+lint_rust()
+{
+	if ! cargo fmt --version >/dev/null 2>&1; then
+		record SKIP 'lint: rustfmt' 'no rustfmt'
+	else
+		step 'lint: rustfmt' cargo fmt --check --manifest-path bench/peers/Cargo.toml
+	fi
+}
+
+lint_clippy()
+{
+	cargo clippy --release --manifest-path bench/peers/Cargo.toml \
+		--target-dir "$build/peers" -- -D warnings
+}
+
 lint_quickly()
 {
 	step 'lint: clang-format' lint_format
@@ -92,6 +108,7 @@ lint_quickly()
 	step 'lint: promises of public functions' lint_promises
 	step 'lint: shellcheck' lint_shell
 	step 'lint: ruff' lint_python
+	lint_rust
 }
 
 lint()
@@ -101,5 +118,10 @@ lint()
 	mkdir -p "$build" && : >"$results"
 	lint_quickly
 	step 'lint: clang-tidy' lint_tidy '^$'
+	if cargo clippy --version >/dev/null 2>&1; then
+		step 'lint: clippy' lint_clippy
+	else
+		record SKIP 'lint: clippy' 'no clippy'
+	fi
 	summary
 }
