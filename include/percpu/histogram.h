@@ -43,8 +43,9 @@ struct percpu_histogram_options {
 	size_t size;		     /* sizeof(struct percpu_histogram_options) */
 	size_t n;		     /* histograms in one object; default 1 */
 	double min, max;	     /* the range, in the unit of the exported values, rounded
-					outward to powers of two; default 2^-20 to 2^10: from
-					a microsecond to 17 minutes, in seconds */
+					outward to powers of two; defaults, each by itself:
+					2^-20 and 2^10, in seconds a microsecond and 17
+					minutes */
 	uint64_t ticks_per_unit;     /* integers are recorded, so many to the unit: 1000000000
 					for nanoseconds and seconds; default: doubles */
 	uint32_t buckets_per_octave; /* 1, 2, 4, 8, 16 or 32: schemas 0 to 5; default 8 */
@@ -77,8 +78,8 @@ struct percpu_histogram {
  *
  * Returns 0, or
  *	-EINVAL	a NULL for the result or the region; options that this library does not know;
- *		another number of buckets per octave; min is not above 0, or max not above min,
- *		or either is no number; more than fits into a lane
+ *		another number of buckets per octave; min is negative, or max is not above min,
+ *		both after defaults, or either is no number; more than fits into a lane
  *	-ERANGE	min is below 2^-1000 or max above 2^960; or max is 2^53 ticks or more
  *	-ENOMEM	no memory or address space
  *	-E2BIG	more CPUs than PERCPU_MAX_CPUS

@@ -77,10 +77,10 @@ static int read_histogram_options(const struct percpu_histogram_options *o,
 
 	if (percpu_options_read(&opt, sizeof(opt), o) != 0 || opt.reserved != 0)
 		return -EINVAL;
-	if (opt.min == 0 && opt.max == 0) {
+	if (opt.min == 0)
 		opt.min = 0x1p-20;
+	if (opt.max == 0)
 		opt.max = 0x1p10;
-	}
 	buckets = opt.buckets_per_octave != 0 ? opt.buckets_per_octave : 8;
 	if (!(opt.min > 0) || !(opt.max > opt.min) || buckets > 32 || (buckets & (buckets - 1)))
 		return -EINVAL;

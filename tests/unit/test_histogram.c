@@ -499,9 +499,10 @@ static void bad_options_are_refused(void **state)
 	} bad[] = {
 		{ { .min = 1, .max = 1 }, -EINVAL },
 		{ { .min = 2, .max = 1 }, -EINVAL },
-		{ { .min = 0, .max = 1 }, -EINVAL },
+		{ { .min = 0, .max = 0x1p-20 }, -EINVAL },
+		{ { .min = 0x1p10, .max = 0 }, -EINVAL },
 		{ { .min = -1, .max = 1 }, -EINVAL },
-		{ { .min = 1 }, -EINVAL },
+		{ { .min = 0, .max = -1 }, -EINVAL },
 		{ { .min = NAN, .max = 1 }, -EINVAL },
 		{ { .min = 1, .max = NAN }, -EINVAL },
 		{ { .min = 1, .max = INFINITY }, -ERANGE },
@@ -532,6 +533,26 @@ static void bad_options_are_refused(void **state)
 	percpu_histogram_destroy(h);
 }
 
+static void each_end_has_its_default(void **state)
+{
+	static const struct {
+		double min, max;
+		int low, high;
+	} ranges[] = { { 0, 0, -20, 10 }, { 1, 0, 0, 10 }, { 0, 1, -20, 0 }, { 1, 2, 0, 1 } };
+	struct percpu_histogram_options o = { .size = sizeof(o) };
+	struct percpu_histogram *h;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		o.min = ranges[i].min;
+		o.max = ranges[i].max;
+		assert_int_equal(percpu_histogram_create(&o, &h), 0);
+		assert_int_equal(h->low, ranges[i].low);
+		assert_int_equal(h->high, ranges[i].high);
+		percpu_histogram_destroy(h);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -543,6 +564,7 @@ int main(void)
 		cmocka_unit_test(layouts_are_told_by_the_file),
 		cmocka_unit_test(crafted_files_do_no_harm),
 		cmocka_unit_test(bad_options_are_refused),
+		cmocka_unit_test(each_end_has_its_default),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
