@@ -147,7 +147,7 @@ PERCPU_INLINE int64_t percpu_approx_highest(const struct percpu_approx *a)
 
 /**
  * Add n, unless the exact sum would come above the limit. With n of 0 or less this is
- * percpu_approx_add(): what is given back is below any limit.
+ * percpu_approx_add(), whatever the limit: giving back never fails for it.
  *
  * If all adds of more than 0 are made by this call, the sum is never above the largest limit
  * that any of them gave. Adds without a limit, or with a larger one, and resets of a sum below
@@ -156,8 +156,8 @@ PERCPU_INLINE int64_t percpu_approx_highest(const struct percpu_approx *a)
  *
  * Returns 0, or
  *	-ERANGE	nothing was added, because at some moment during the call the exact sum
- *		was above limit - n
- *	-EINVAL	the limit is 0 or negative
+ *		was above limit - n; or because the limit is 0 or negative, which is always
+ *		taken for reached
  *	-EROFS	the region was opened to read
  *	-EPERM, -EAGAIN, -ENOMEM, -ETIMEDOUT  near the limit: nothing was added, because CPUs
  *		could not be fenced (percpu_fence(), in a shared region percpu_fence_all()), or
@@ -170,8 +170,7 @@ PERCPU_INLINE int64_t percpu_approx_highest(const struct percpu_approx *a)
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_approx_add_below(const struct percpu_approx *a,
 							    int64_t n, int64_t limit)
 {
-	if (percpu_unlikely(limit <= 0) ||
-	    percpu_unlikely(n > 0 && percpu_approx_highest(a) > limit) ||
+	if (percpu_unlikely(n > 0 && (limit <= 0 || percpu_approx_highest(a) > limit)) ||
 	    percpu_unlikely(percpu_approx_try(a, n)))
 		return percpu_approx_add_below_slow(a, n, limit);
 	return 0;

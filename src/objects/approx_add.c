@@ -377,14 +377,14 @@ int percpu_approx_add_below_slow(const struct percpu_approx *a, int64_t n, int64
 {
 	int e;
 
-	if (limit <= 0)
-		return -EINVAL;
 	if (!approx_chunk(a)->region->writable)
 		return -EROFS;
 	if (n <= 0) {
 		percpu_approx_add_slow(a, n);
 		return 0;
 	}
+	if (limit <= 0)
+		return -ERANGE;
 	for (int round = 0; round < APPROX_ROUNDS; round++) {
 		if (percpu_approx_highest(a) <= limit && add_in_open_lane(a, n, limit))
 			return 0;
