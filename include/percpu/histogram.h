@@ -249,10 +249,11 @@ PERCPU_API void percpu_histogram_snapshot_destroy(struct percpu_histogram_snapsh
  *
  * percpu_histogram_fetch_zero() also resets: the counts returned to all callers, and what
  * is left, add up to what was recorded, and so do sums of ticks; sums of doubles up to rounding
- * (docs/histogram.md). In a region that was opened to read it only reads.
+ * (docs/histogram.md).
  *
- * Returns 0, or -EINVAL (a NULL, no such histogram, or a snapshot of another layout); on
- * machines of 32 bits -ETIMEDOUT (a thread that is stopped has the lock).
+ * Returns 0, or -EINVAL (a NULL, no such histogram, or a snapshot of another layout); from
+ * percpu_histogram_fetch_zero() also -EROFS (the region was opened to read); on machines of 32
+ * bits -ETIMEDOUT (a thread that is stopped has the lock).
  *
  * Context: any thread; signal handlers. Costs a load per bucket and possible CPU.
  */

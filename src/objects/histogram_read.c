@@ -102,7 +102,8 @@ static int read_histogram(const struct percpu_histogram *h, size_t i, bool zero,
 
 	if (h == NULL || s == NULL || i >= h->n || !is_of_layout(h, s))
 		return -EINVAL;
-	zero = zero && h->block.chunk->region->writable;
+	if (zero && !h->block.chunk->region->writable)
+		return -EROFS;
 	offset = cells_of(h, i);
 	for (uint32_t b = 0; b < s->n && e == 0; b++, offset += PERCPU_HISTOGRAM_CELL) {
 		e = read_cell(h, offset, zero, &v);
@@ -148,8 +149,10 @@ int percpu_histogram_zero(struct percpu_histogram *h, size_t i)
 
 	if (h == NULL || i >= h->n)
 		return -EINVAL;
+	if (!h->block.chunk->region->writable)
+		return -EROFS;
 	offset = cells_of(h, i);
 	for (int64_t b = 0; b <= h->last + 1 && e == 0; b++, offset += PERCPU_HISTOGRAM_CELL)
-		e = read_cell(h, offset, h->block.chunk->region->writable, &v);
+		e = read_cell(h, offset, true, &v);
 	return e;
 }

@@ -419,10 +419,13 @@ static void layouts_are_told_by_the_file(void **state)
 	assert_int_equal(percpu_histogram_attach(reader, percpu_histogram_key(h), &read), 0);
 	percpu_histogram_record_at(read, 1, 3);
 	percpu_histogram_record_at(read, 1, -3);
-	s = look(read, 1, true); /* resets nothing */
+	s = look(read, 1, false);
 	assert_int_equal(s->count, 2);
 	assert_int_equal(s->refused, 0);
-	assert_int_equal(percpu_histogram_zero(read, 1), 0);
+	s->count = 7;
+	assert_int_equal(percpu_histogram_fetch_zero(read, 1, s), -EROFS);
+	assert_int_equal(s->count, 7);
+	assert_int_equal(percpu_histogram_zero(read, 1), -EROFS);
 	assert_int_equal(percpu_histogram_fetch(h, 1, s), 0);
 	assert_int_equal(s->count, 2);
 	assert_int_equal(percpu_histogram_zero(h, 1), 0);
