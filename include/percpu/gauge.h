@@ -155,7 +155,7 @@ PERCPU_API int percpu_latest_set(struct percpu_latest *l, double v);
 /**
  * Read the value and the time at which it was set, which belong together.
  *
- * Returns 0, or -EINVAL (a NULL), -ENOENT (it was never set); or, on 32-bit machines,
+ * Returns 0, or -EINVAL (a NULL), -ENODATA (it was never set); or, on 32-bit machines,
  * -ETIMEDOUT. The outputs are left alone then.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_latest_fetch(const struct percpu_latest *l, double *ret,

@@ -298,7 +298,7 @@ int percpu_latest_fetch(const struct percpu_latest *l, double *ret, uint64_t *re
 	k = percpu_chunk_of(l);
 	e = percpu_pair_load(k, 2 * (size_t)k->cpus, gauge_offset(k, l), &v);
 	if (e == 0 && v.second == 0)
-		e = -ENOENT;
+		e = -ENODATA;
 	if (e != 0)
 		return e;
 	memcpy(ret, &v.first, sizeof(*ret));

@@ -311,7 +311,7 @@ static void values_have_their_time(void **state)
 	double v = 7;
 
 	(void)state;
-	assert_int_equal(percpu_latest_fetch(latest, &v, &ns), -ENOENT);
+	assert_int_equal(percpu_latest_fetch(latest, &v, &ns), -ENODATA);
 	assert_true(v == 7 && ns == 7);
 	assert_int_equal(percpu_latest_set(latest, -0.1), 0);
 	assert_int_equal(percpu_latest_fetch(latest, &v, &ns), 0);
