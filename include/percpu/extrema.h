@@ -149,11 +149,11 @@ PERCPU_INLINE int percpu_extrema_observe_double(const struct percpu_extrema *x, 
  * never grow, and of the maximum never shrink. The two may be of different moments: an
  * observation that runs during the call may be in one, both or neither.
  *
- * Of doubles, -0.0 is less than 0.0.
+ * Of doubles, -0.0 is less than 0.0. ret_min or ret_max may be NULL.
  *
  * Returns 0, or, with *ret_min and *ret_max unchanged,
  *	-ENODATA  nothing was observed
- *	-EINVAL	a NULL, or extremes of the other kind
+ *	-EINVAL	x is NULL, or both results are, or the extremes are of the other kind
  *	-ETIMEDOUT  other threads have reset 10000 times meanwhile, or what lies in the file was
  *		damaged; in processes of 32 bits also as of percpu_extrema_observe()
  *
@@ -167,14 +167,15 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_extrema_fetch_double(const struct percpu
 
 /**
  * Read the extremes and reset them: each observation is in the result of one such call. Those
- * that run meanwhile count before or after it.
+ * that run meanwhile count before or after it. ret_min or ret_max may be NULL: what it would get
+ * is reset, too.
  *
  * percpu_extrema_reset() is the same without the result, for either kind.
  *
  * Returns 0, or, with *ret_min and *ret_max unchanged,
  *	-ENODATA  nothing was observed; what follows is new all the same. percpu_extrema_reset()
  *		returns 0
- *	-EINVAL	a NULL, or extremes of the other kind
+ *	-EINVAL	x is NULL, or both results are, or the extremes are of the other kind
  *	-EROFS	the region was opened to read
  *	-EAGAIN	other threads did not wait for their turn, 8 times in a row
  *	-ETIMEDOUT  some CPU could not be fenced; or as of percpu_extrema_fetch()

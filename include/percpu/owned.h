@@ -148,14 +148,14 @@ PERCPU_API int percpu_owned_fgauge_set(struct percpu_owned_fgauge *g, double v);
  * Fold the values into one by the gauge's rule. The result need not be that of any instant: each
  * value is loaded once.
  *
- * Return 0, or -EINVAL (a NULL, or no such `of`), or -ENODATA (by another rule than
+ * Return 0, or -EINVAL (a NULL, no value of enum percpu_owned_of), or -ENODATA (by another rule than
  * PERCPU_OWNED_SUM, whose sum of nothing is 0: there is no value), or -ETIMEDOUT (with
  * PERCPU_OWNED_RECENT on 32 bits: a stopped process holds the journal).
  */
-PERCPU_API PERCPU_MUST_CHECK int percpu_owned_gauge_fetch(struct percpu_owned_gauge *g,
-							  enum percpu_owned_of of, int64_t *ret);
-PERCPU_API PERCPU_MUST_CHECK int percpu_owned_fgauge_fetch(struct percpu_owned_fgauge *g,
-							   enum percpu_owned_of of, double *ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_owned_gauge_fetch(const struct percpu_owned_gauge *g,
+							  enum percpu_owned_of whose, int64_t *ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_owned_fgauge_fetch(const struct percpu_owned_fgauge *g,
+							   enum percpu_owned_of whose, double *ret);
 
 /** One owner's value. */
 struct percpu_owned_value {
@@ -174,12 +174,12 @@ struct percpu_owned_value {
  *
  * Return 0, or -EINVAL or -ETIMEDOUT as above.
  */
-PERCPU_API PERCPU_MUST_CHECK int percpu_owned_gauge_each(struct percpu_owned_gauge *g,
-							 enum percpu_owned_of of,
+PERCPU_API PERCPU_MUST_CHECK int percpu_owned_gauge_each(const struct percpu_owned_gauge *g,
+							 enum percpu_owned_of whose,
 							 struct percpu_owned_value *out, size_t n,
 							 size_t *ret_n);
-PERCPU_API PERCPU_MUST_CHECK int percpu_owned_fgauge_each(struct percpu_owned_fgauge *g,
-							  enum percpu_owned_of of,
+PERCPU_API PERCPU_MUST_CHECK int percpu_owned_fgauge_each(const struct percpu_owned_fgauge *g,
+							  enum percpu_owned_of whose,
 							  struct percpu_owned_value *out, size_t n,
 							  size_t *ret_n);
 

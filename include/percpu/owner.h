@@ -89,7 +89,7 @@ PERCPU_API uint64_t percpu_owners_self(const struct percpu_owners *o);
  * In another PID namespace than the owner's, one whose lock somebody has undone by closing
  * descriptors that are not his is taken for dead. docs/owner.md has all cases.
  */
-PERCPU_API int percpu_owners_alive(struct percpu_owners *o, uint64_t id);
+PERCPU_API int percpu_owners_alive(const struct percpu_owners *o, uint64_t id);
 
 /** What is known of an owner. */
 struct percpu_owner_info {
@@ -101,7 +101,7 @@ struct percpu_owner_info {
 
 /** List the owners that have a slot, the first n of them in out. Returns how many there are;
  *  some may come and go meanwhile. */
-PERCPU_API size_t percpu_owners_list(struct percpu_owners *o, struct percpu_owner_info *out,
+PERCPU_API size_t percpu_owners_list(const struct percpu_owners *o, struct percpu_owner_info *out,
 				     size_t n);
 
 PERCPU_END_DECLS

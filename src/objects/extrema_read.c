@@ -269,14 +269,14 @@ static int get_extremes(const struct percpu_extrema *x, bool reset, uint32_t kin
 static int get_words(const struct percpu_extrema *x, bool reset, int64_t *ret_min, int64_t *ret_max)
 {
 	struct extremes r;
-	int e = ret_min == NULL || ret_max == NULL ?
+	int e = ret_min == NULL && ret_max == NULL ?
 			-EINVAL :
 			get_extremes(x, reset, PERCPU_EXTREMA_OF_WORDS, &r);
 
-	if (e == 0) {
+	if (e == 0 && ret_min != NULL)
 		*ret_min = r.min;
+	if (e == 0 && ret_max != NULL)
 		*ret_max = r.max;
-	}
 	return e;
 }
 
@@ -292,14 +292,14 @@ static double to_double(int64_t word)
 static int get_doubles(const struct percpu_extrema *x, bool reset, double *ret_min, double *ret_max)
 {
 	struct extremes r;
-	int e = ret_min == NULL || ret_max == NULL ?
+	int e = ret_min == NULL && ret_max == NULL ?
 			-EINVAL :
 			get_extremes(x, reset, PERCPU_EXTREMA_OF_DOUBLES, &r);
 
-	if (e == 0) {
+	if (e == 0 && ret_min != NULL)
 		*ret_min = to_double(r.min);
+	if (e == 0 && ret_max != NULL)
 		*ret_max = to_double(r.max);
-	}
 	return e;
 }
 

@@ -293,7 +293,7 @@ int percpu_latest_fetch(const struct percpu_latest *l, double *ret, uint64_t *re
 	struct percpu_chunk *k;
 	int e;
 
-	if (l == NULL || ret == NULL || ret_ns == NULL)
+	if (l == NULL || (ret == NULL && ret_ns == NULL))
 		return -EINVAL;
 	k = percpu_chunk_of(l);
 	e = percpu_pair_load(k, 2 * (size_t)k->cpus, gauge_offset(k, l), &v);
@@ -301,7 +301,9 @@ int percpu_latest_fetch(const struct percpu_latest *l, double *ret, uint64_t *re
 		e = -ENODATA;
 	if (e != 0)
 		return e;
-	memcpy(ret, &v.first, sizeof(*ret));
-	*ret_ns = v.second;
+	if (ret != NULL)
+		memcpy(ret, &v.first, sizeof(*ret));
+	if (ret_ns != NULL)
+		*ret_ns = v.second;
 	return 0;
 }

@@ -227,10 +227,11 @@ void percpu_owned_fgauge_destroy(struct percpu_owned_fgauge *g)
 	destroy_owned(g);
 }
 
-struct percpu_owned_shares *percpu_owned_shares_of(struct percpu_owned_handle *h, size_t block,
-						   bool make, int *e)
+struct percpu_owned_shares *percpu_owned_shares_of(const struct percpu_owned_handle *h,
+						   size_t block, bool make, int *e)
 {
 	struct percpu_owned_shares *s = __atomic_load_n(&h->shares[block], __ATOMIC_ACQUIRE);
+	struct percpu_owned_handle *cache = (struct percpu_owned_handle *)h;
 	struct percpu_chunk *k;
 	size_t offset;
 	void *found;
@@ -242,8 +243,8 @@ struct percpu_owned_shares *percpu_owned_shares_of(struct percpu_owned_handle *h
 				sizeof(*s), make, &found, &k, &offset);
 	if (*e != 0)
 		return NULL;
-	__atomic_store_n(&h->chunks[block], k, __ATOMIC_RELAXED);
-	__atomic_store_n(&h->shares[block], found, __ATOMIC_RELEASE);
+	__atomic_store_n(&cache->chunks[block], k, __ATOMIC_RELAXED);
+	__atomic_store_n(&cache->shares[block], found, __ATOMIC_RELEASE);
 	return found;
 }
 
@@ -268,7 +269,7 @@ static int load_value(const struct percpu_owned_handle *h, size_t block,
 	return 0;
 }
 
-int64_t percpu_owned_load(struct percpu_owned_handle *h, size_t slot,
+int64_t percpu_owned_load(const struct percpu_owned_handle *h, size_t slot,
 			  struct percpu_owned_account *ret)
 {
 	const size_t block = slot / PERCPU_OWNER_SLOTS, i = slot % PERCPU_OWNER_SLOTS;

@@ -13,7 +13,7 @@ struct owned_share {
 	bool alive;
 };
 
-static void look_at_owner(struct percpu_owned_handle *h, struct owned_share *s)
+static void look_at_owner(const struct percpu_owned_handle *h, struct owned_share *s)
 {
 	struct percpu_owner_seen seen;
 	const uint64_t taken = s->id / PERCPU_OWNERS_MAX;
@@ -25,7 +25,7 @@ static void look_at_owner(struct percpu_owned_handle *h, struct owned_share *s)
 
 /* Load what a slot has; of its owner only if whole is set. Returns 1, or 0 if it has nothing,
  * or -errno. If there is no such block, or none that could be there, *slot becomes its last. */
-static int load_owned_share(struct percpu_owned_handle *h, size_t *slot, bool whole,
+static int load_owned_share(const struct percpu_owned_handle *h, size_t *slot, bool whole,
 			    struct owned_share *ret)
 {
 	int64_t turn = percpu_owned_load(h, *slot, &ret->account);
@@ -42,7 +42,7 @@ static int load_owned_share(struct percpu_owned_handle *h, size_t *slot, bool wh
 	return 1;
 }
 
-static int fold_all(struct percpu_owned_handle *h, enum percpu_owned_of of, uint64_t *ret)
+static int fold_all(const struct percpu_owned_handle *h, enum percpu_owned_of of, uint64_t *ret)
 {
 	uint64_t sum = 0, there = 0;
 	struct owned_share s;
@@ -65,7 +65,7 @@ static int fold_all(struct percpu_owned_handle *h, enum percpu_owned_of of, uint
 	return 0;
 }
 
-static int fetch_owned(struct percpu_owned *g, enum percpu_owned_of of, const void *out,
+static int fetch_owned(const struct percpu_owned *g, enum percpu_owned_of of, const void *out,
 		       uint64_t *ret)
 {
 	int cancel, e;
@@ -73,25 +73,27 @@ static int fetch_owned(struct percpu_owned *g, enum percpu_owned_of of, const vo
 	if (g == NULL || out == NULL || (unsigned)of > PERCPU_OWNED_LIVING)
 		return -EINVAL;
 	cancel = percpu_defer_cancel();
-	e = fold_all((struct percpu_owned_handle *)g, of, ret);
+	e = fold_all((const struct percpu_owned_handle *)g, of, ret);
 	percpu_restore_cancel(cancel);
 	return e;
 }
 
-int percpu_owned_gauge_fetch(struct percpu_owned_gauge *g, enum percpu_owned_of of, int64_t *ret)
+int percpu_owned_gauge_fetch(const struct percpu_owned_gauge *g, enum percpu_owned_of of,
+			     int64_t *ret)
 {
 	uint64_t bits;
-	int e = fetch_owned((struct percpu_owned *)g, of, ret, &bits);
+	int e = fetch_owned((const struct percpu_owned *)g, of, ret, &bits);
 
 	if (e == 0)
 		*ret = (int64_t)bits;
 	return e;
 }
 
-int percpu_owned_fgauge_fetch(struct percpu_owned_fgauge *g, enum percpu_owned_of of, double *ret)
+int percpu_owned_fgauge_fetch(const struct percpu_owned_fgauge *g, enum percpu_owned_of of,
+			      double *ret)
 {
 	uint64_t bits;
-	int e = fetch_owned((struct percpu_owned *)g, of, ret, &bits);
+	int e = fetch_owned((const struct percpu_owned *)g, of, ret, &bits);
 
 	if (e == 0)
 		*ret = percpu_owned_double(bits);
@@ -113,10 +115,10 @@ static struct percpu_owned_value owned_value_of(const struct percpu_owned_handle
 	};
 }
 
-static int list_owned(struct percpu_owned *g, enum percpu_owned_of of,
+static int list_owned(const struct percpu_owned *g, enum percpu_owned_of of,
 		      struct percpu_owned_value *out, size_t n, size_t *ret_n)
 {
-	struct percpu_owned_handle *h = (struct percpu_owned_handle *)g;
+	const struct percpu_owned_handle *h = (const struct percpu_owned_handle *)g;
 	size_t found = 0;
 	struct owned_share s;
 	int cancel, r = 0;
@@ -140,14 +142,14 @@ static int list_owned(struct percpu_owned *g, enum percpu_owned_of of,
 	return 0;
 }
 
-int percpu_owned_gauge_each(struct percpu_owned_gauge *g, enum percpu_owned_of of,
+int percpu_owned_gauge_each(const struct percpu_owned_gauge *g, enum percpu_owned_of of,
 			    struct percpu_owned_value *out, size_t n, size_t *ret_n)
 {
-	return list_owned((struct percpu_owned *)g, of, out, n, ret_n);
+	return list_owned((const struct percpu_owned *)g, of, out, n, ret_n);
 }
 
-int percpu_owned_fgauge_each(struct percpu_owned_fgauge *g, enum percpu_owned_of of,
+int percpu_owned_fgauge_each(const struct percpu_owned_fgauge *g, enum percpu_owned_of of,
 			     struct percpu_owned_value *out, size_t n, size_t *ret_n)
 {
-	return list_owned((struct percpu_owned *)g, of, out, n, ret_n);
+	return list_owned((const struct percpu_owned *)g, of, out, n, ret_n);
 }

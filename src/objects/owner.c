@@ -254,7 +254,7 @@ uint64_t percpu_owners_self(const struct percpu_owners *o)
 	return o != NULL ? __atomic_load_n(&o->self, __ATOMIC_ACQUIRE) : 0;
 }
 
-int percpu_owners_alive(struct percpu_owners *o, uint64_t id)
+int percpu_owners_alive(const struct percpu_owners *o, uint64_t id)
 {
 	struct percpu_owner_seen seen;
 	int cancel, lives;
@@ -268,7 +268,7 @@ int percpu_owners_alive(struct percpu_owners *o, uint64_t id)
 	return lives;
 }
 
-size_t percpu_owners_list(struct percpu_owners *o, struct percpu_owner_info *out, size_t n)
+size_t percpu_owners_list(const struct percpu_owners *o, struct percpu_owner_info *out, size_t n)
 {
 	struct percpu_owner_seen seen;
 	size_t found = 0;

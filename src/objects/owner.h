@@ -19,6 +19,8 @@ _Static_assert(PERCPU_OWNERS_MAX == 1 << PERCPU_OWNERS_BITS &&
 
 struct percpu_owned_handle;
 
+/* Reads take a constant handle, and yet fill in slots and bytes, which only remember where
+ * blocks are. */
 struct percpu_owners {
 	struct percpu_block block;
 	struct percpu_owners *next;	    /* of the process; the process lock protects it, */
@@ -46,10 +48,10 @@ int percpu_owner_block(struct percpu_region *r, uint64_t *word, size_t size, boo
 		       struct percpu_chunk **ret_chunk, size_t *ret_offset);
 
 /** Look at a slot. Returns whether it is somebody's, dead or alive. */
-bool percpu_owner_look(struct percpu_owners *o, size_t slot, struct percpu_owner_seen *ret);
+bool percpu_owner_look(const struct percpu_owners *o, size_t slot, struct percpu_owner_seen *ret);
 
 /** Whether the owner that was seen lives. joining is 1 if the calling thread is joining. */
-bool percpu_owner_lives(struct percpu_owners *o, const struct percpu_owner_seen *seen,
+bool percpu_owner_lives(const struct percpu_owners *o, const struct percpu_owner_seen *seen,
 			unsigned joining);
 
 /** Take a slot. Returns 0 or -errno. */
@@ -71,6 +73,7 @@ struct percpu_identity percpu_owner_me(void);
 
 #define OWNED_TRIES 1000 /* another process stores to turn, over and over */
 
+/* As in struct percpu_owners, reads fill in shares and chunks. */
 struct percpu_owned_handle {
 	struct percpu_owned owned;
 	struct percpu_owners *owners;
@@ -82,8 +85,8 @@ struct percpu_owned_handle {
 };
 
 /** Return the shares of a block of slots, and *e = 0; or NULL, and *e = -errno. */
-struct percpu_owned_shares *percpu_owned_shares_of(struct percpu_owned_handle *h, size_t block,
-						   bool make, int *e);
+struct percpu_owned_shares *percpu_owned_shares_of(const struct percpu_owned_handle *h,
+						   size_t block, bool make, int *e);
 
 /** Where an account of a block that was looked up is in the lanes. */
 size_t percpu_owned_offset(const struct percpu_owned_handle *h, size_t block,
@@ -91,7 +94,7 @@ size_t percpu_owned_offset(const struct percpu_owned_handle *h, size_t block,
 
 /** Load the valid account. Returns its turn, or 0 if there is none, or -errno:
  *  -ENOENT if the block of slots has none. */
-int64_t percpu_owned_load(struct percpu_owned_handle *h, size_t slot,
+int64_t percpu_owned_load(const struct percpu_owned_handle *h, size_t slot,
 			  struct percpu_owned_account *ret);
 
 /** Fold the value into *left, which is nothing yet if *is_there is not set, by a rule. */

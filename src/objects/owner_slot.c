@@ -71,9 +71,11 @@ void percpu_owner_free_block(struct percpu_region *r, uint64_t key, size_t size)
 }
 
 /* Return the slots of a block; NULL, and *e, if there are none. */
-static struct percpu_owner_slot *slots_of(struct percpu_owners *o, size_t block, bool make, int *e)
+static struct percpu_owner_slot *slots_of(const struct percpu_owners *o, size_t block, bool make,
+					  int *e)
 {
 	struct percpu_owner_slot *s = __atomic_load_n(&o->slots[block], __ATOMIC_ACQUIRE);
+	struct percpu_owners *cache = (struct percpu_owners *)o;
 	struct percpu_chunk *k;
 	size_t offset;
 	void *found;
@@ -84,12 +86,12 @@ static struct percpu_owner_slot *slots_of(struct percpu_owners *o, size_t block,
 				make, &found, &k, &offset);
 	if (*e != 0)
 		return NULL;
-	__atomic_store_n(&o->bytes[block], percpu_descriptor_byte(k, offset), __ATOMIC_RELAXED);
-	__atomic_store_n(&o->slots[block], found, __ATOMIC_RELEASE);
+	__atomic_store_n(&cache->bytes[block], percpu_descriptor_byte(k, offset), __ATOMIC_RELAXED);
+	__atomic_store_n(&cache->slots[block], found, __ATOMIC_RELEASE);
 	return found;
 }
 
-static struct percpu_owner_slot *slot_at(struct percpu_owners *o, size_t slot)
+static struct percpu_owner_slot *slot_at(const struct percpu_owners *o, size_t slot)
 {
 	int e;
 	struct percpu_owner_slot *s = slots_of(o, slot / PERCPU_OWNER_SLOTS, false, &e);
@@ -108,7 +110,7 @@ static bool is_free_slot(uint64_t word)
 	return word == 0 || (word & FREE_SLOT);
 }
 
-bool percpu_owner_look(struct percpu_owners *o, size_t slot, struct percpu_owner_seen *ret)
+bool percpu_owner_look(const struct percpu_owners *o, size_t slot, struct percpu_owner_seen *ret)
 {
 	const struct percpu_owner_slot *s = slot_at(o, slot);
 	uint64_t word;
@@ -137,7 +139,7 @@ bool percpu_owner_look(struct percpu_owners *o, size_t slot, struct percpu_owner
  * a process that has closed the descriptor lives, and children may keep the lock of one that
  * has ended. From elsewhere there is nothing but the lock.
  */
-bool percpu_owner_lives(struct percpu_owners *o, const struct percpu_owner_seen *seen,
+bool percpu_owner_lives(const struct percpu_owners *o, const struct percpu_owner_seen *seen,
 			unsigned joining)
 {
 	/* Whoever is about to become the owner is looked for first: a thread that is not there

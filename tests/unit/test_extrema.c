@@ -177,15 +177,53 @@ static void the_other_kind_is_refused(void **state)
 	assert_int_equal(percpu_extrema_fetch(x, &min, &max), -EINVAL);
 	assert_int_equal(percpu_extrema_fetch_reset(x, &min, &max), -EINVAL);
 	assert_int_equal(percpu_extrema_fetch_double(x, &low, &high), -ENODATA);
-	assert_int_equal(percpu_extrema_fetch_double(x, &low, NULL), -EINVAL);
+	assert_int_equal(percpu_extrema_fetch_double(x, NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_extrema_fetch_reset_double(x, NULL, NULL), -EINVAL);
 	end();
 	begin(0);
 	assert_int_equal(percpu_extrema_observe_double(x, 1), -EINVAL);
 	assert_int_equal(percpu_extrema_observe_double(x, NAN), -EINVAL);
 	assert_int_equal(percpu_extrema_fetch_double(x, &low, &high), -EINVAL);
 	assert_int_equal(percpu_extrema_fetch_reset_double(x, &low, &high), -EINVAL);
-	assert_int_equal(percpu_extrema_fetch(x, NULL, &max), -EINVAL);
+	assert_int_equal(percpu_extrema_fetch(x, NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_extrema_fetch_reset(x, NULL, NULL), -EINVAL);
 	expect_nothing(x);
+	end();
+}
+
+static void one_of_both_is_enough(void **state)
+{
+	int64_t min = 0, max = 0;
+	double low = 0, high = 0;
+
+	(void)state;
+	begin(0);
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(percpu_extrema_observe(x, -3), 0);
+		assert_int_equal(percpu_extrema_observe(x, 4 + round), 0);
+		assert_int_equal(percpu_extrema_fetch(x, &min, NULL), 0);
+		assert_int_equal(percpu_extrema_fetch(x, NULL, &max), 0);
+		assert_true(min == -3 && max == 4 + round);
+		min = max = 0;
+		assert_int_equal(round == 0 ? percpu_extrema_fetch_reset(x, &min, NULL) :
+					      percpu_extrema_fetch_reset(x, NULL, &max),
+				 0);
+		assert_true(min == (round == 0 ? -3 : 0) && max == (round == 0 ? 0 : 5));
+		expect_nothing(x);
+	}
+	end();
+	begin(PERCPU_EXTREMA_DOUBLE);
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(percpu_extrema_observe_double(x, -0.5), 0);
+		assert_int_equal(percpu_extrema_observe_double(x, 2.5), 0);
+		assert_int_equal(percpu_extrema_fetch_double(x, &low, NULL), 0);
+		assert_int_equal(percpu_extrema_fetch_double(x, NULL, &high), 0);
+		assert_true(low == -0.5 && high == 2.5);
+		assert_int_equal(round == 0 ? percpu_extrema_fetch_reset_double(x, &low, NULL) :
+					      percpu_extrema_fetch_reset_double(x, NULL, &high),
+				 0);
+		assert_int_equal(percpu_extrema_fetch_double(x, &low, &high), -ENODATA);
+	}
 	end();
 }
 
@@ -349,6 +387,7 @@ int main(void)
 		cmocka_unit_test(each_way_alone),
 		cmocka_unit_test(doubles_in_their_order),
 		cmocka_unit_test(the_other_kind_is_refused),
+		cmocka_unit_test(one_of_both_is_enough),
 		cmocka_unit_test(they_begin_empty),
 		cmocka_unit_test(shared_with_others),
 		cmocka_unit_test(each_is_in_one_result),

@@ -327,8 +327,12 @@ static void values_have_their_time(void **state)
 	assert_int_equal(percpu_latest_fetch(latest, &v, &ns), 0);
 	expect(v, 4);
 	assert_true(ns <= before);
-	assert_int_equal(percpu_latest_fetch(latest, NULL, &ns), -EINVAL);
-	assert_int_equal(percpu_latest_fetch(latest, &v, NULL), -EINVAL);
+	v = 0;
+	assert_int_equal(percpu_latest_fetch(latest, &v, NULL), 0);
+	expect(v, 4);
+	assert_int_equal(percpu_latest_fetch(latest, NULL, &before), 0);
+	assert_int_equal(before, ns);
+	assert_int_equal(percpu_latest_fetch(latest, NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_latest_fetch(NULL, &v, &ns), -EINVAL);
 }
 

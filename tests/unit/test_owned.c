@@ -47,11 +47,12 @@ static void fmake(enum percpu_owned_rule rule)
 /* What everybody sees, also from outside. */
 static int64_t value(enum percpu_owned_of of)
 {
+	const struct percpu_owned_gauge *ours = gauge;
 	struct percpu_owned_gauge *seen;
 	int64_t here = 0, there = 0;
 
 	assert_int_equal(percpu_owned_gauge_attach(asker, percpu_owned_gauge_key(gauge), &seen), 0);
-	assert_int_equal(percpu_owned_gauge_fetch(gauge, of, &here), 0);
+	assert_int_equal(percpu_owned_gauge_fetch(ours, of, &here), 0);
 	assert_int_equal(percpu_owned_gauge_fetch(seen, of, &there), 0);
 	percpu_owned_gauge_detach(seen);
 	assert_int_equal(here, there);
@@ -60,9 +61,10 @@ static int64_t value(enum percpu_owned_of of)
 
 static double fvalue(enum percpu_owned_of of)
 {
+	const struct percpu_owned_fgauge *ours = fgauge;
 	double v = 0;
 
-	assert_int_equal(percpu_owned_fgauge_fetch(fgauge, of, &v), 0);
+	assert_int_equal(percpu_owned_fgauge_fetch(ours, of, &v), 0);
 	return v;
 }
 

@@ -40,7 +40,7 @@ static int begin(void **state)
 	return begin_owners(state);
 }
 
-static size_t count(struct percpu_owners *o, bool alive)
+static size_t count(const struct percpu_owners *o, bool alive)
 {
 	static struct percpu_owner_info list[PERCPU_OWNERS_MAX];
 	size_t n = percpu_owners_list(o, list, PERCPU_OWNERS_MAX), found = 0;
@@ -52,9 +52,10 @@ static size_t count(struct percpu_owners *o, bool alive)
 
 static bool lives(uint64_t id)
 {
+	const struct percpu_owners *here = owners; /* a constant handle will do */
 	int there = percpu_owners_alive(asker, id);
 
-	return percpu_owners_alive(owners, id) == there ? there : !there;
+	return percpu_owners_alive(here, id) == there ? there : !there;
 }
 
 static int join_and_stay(void *arg)
