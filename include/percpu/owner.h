@@ -37,9 +37,9 @@ struct percpu_owners;
  *
  * Return 0, or
  *	-EINVAL	a NULL, no such root, or a private region
- *	-EBADF	the region was opened without PERCPU_REGION_OWNERS
  *	-ENOENT	no owners there
  *	-EEXIST	something else is at the root
+ *	-ENOTSUP  the region was opened without PERCPU_REGION_OWNERS: open it with that flag
  *	-EROFS, -ENOSPC, -ENOMEM, -ETIMEDOUT  as percpu_region_alloc()
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_owners_create_in(struct percpu_region *r,

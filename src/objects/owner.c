@@ -89,7 +89,7 @@ static int check_owners_region(const struct percpu_region *r)
 {
 	if (r == NULL || !r->shared)
 		return -EINVAL;
-	return r->file.fd >= 0 ? 0 : -EBADF;
+	return r->file.fd >= 0 ? 0 : -ENOTSUP; /* without PERCPU_REGION_OWNERS */
 }
 
 /* Enter the table, which is complete unless e is an error, in the list of the process. */

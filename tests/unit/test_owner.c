@@ -120,8 +120,9 @@ static void bad_calls_are_refused(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_region_open(owners_path, PERCPU_REGION_WRITE, NULL, &r), 0);
-	assert_int_equal(percpu_owners_open(r, 1, &o), -EBADF);
-	assert_int_equal(percpu_owners_create_in(r, &o), -EBADF);
+	assert_int_equal(percpu_owners_open(r, 1, &o), -ENOTSUP);
+	assert_int_equal(percpu_owners_create_in(r, &o), -ENOTSUP);
+	assert_int_equal(percpu_owners_attach(r, percpu_owners_key(owners), &o), -ENOTSUP);
 	percpu_region_close(r);
 	assert_int_equal(percpu_region_create(NULL, &r), 0);
 	assert_int_equal(percpu_owners_create_in(r, &o), -EINVAL);
