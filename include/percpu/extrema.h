@@ -28,13 +28,6 @@ struct percpu_extrema {
 /** For percpu_extrema_create(): of doubles. */
 #define PERCPU_EXTREMA_DOUBLE 0x1
 
-/* Kinds of what is observed. */
-enum {
-	PERCPU_EXTREMA_OF_NONE, /* infinity, or no number */
-	PERCPU_EXTREMA_OF_WORDS,
-	PERCPU_EXTREMA_OF_DOUBLES,
-};
-
 /*
  * All calls of this header have this in common, unless one says otherwise.
  *
@@ -91,6 +84,14 @@ PERCPU_API int percpu_extrema_is_double(const struct percpu_extrema *x);
  *  may be using them. If a root has them, set that to 0 before: percpu_region_set_root(). */
 PERCPU_API void percpu_extrema_destroy(struct percpu_extrema *x);
 
+/* What is observed, inside the library. These are no flags: percpu_extrema_create() refuses
+ * them. */
+enum {
+	PERCPU_EXTREMA_STATE_NONE = 0, /* infinity, or no number */
+	PERCPU_EXTREMA_STATE_WORDS = 2,
+	PERCPU_EXTREMA_STATE_DOUBLES = 3,
+};
+
 PERCPU_API int percpu_extrema_observe_slow(const struct percpu_extrema *x, uint32_t kind,
 					   int64_t v);
 
@@ -132,7 +133,7 @@ PERCPU_INLINE int percpu_extrema_observe_as(const struct percpu_extrema *x, uint
  */
 PERCPU_INLINE int percpu_extrema_observe(const struct percpu_extrema *x, int64_t v)
 {
-	return percpu_extrema_observe_as(x, PERCPU_EXTREMA_OF_WORDS, v);
+	return percpu_extrema_observe_as(x, PERCPU_EXTREMA_STATE_WORDS, v);
 }
 PERCPU_INLINE int percpu_extrema_observe_double(const struct percpu_extrema *x, double v)
 {
@@ -140,8 +141,9 @@ PERCPU_INLINE int percpu_extrema_observe_double(const struct percpu_extrema *x, 
 
 	__builtin_memcpy(&bits, &v, sizeof(bits));
 	if (percpu_unlikely((bits & INT64_C(0x7ff0000000000000)) == INT64_C(0x7ff0000000000000)))
-		return percpu_extrema_observe_slow(x, PERCPU_EXTREMA_OF_NONE, bits);
-	return percpu_extrema_observe_as(x, PERCPU_EXTREMA_OF_DOUBLES, percpu_extrema_order(bits));
+		return percpu_extrema_observe_slow(x, PERCPU_EXTREMA_STATE_NONE, bits);
+	return percpu_extrema_observe_as(x, PERCPU_EXTREMA_STATE_DOUBLES,
+					 percpu_extrema_order(bits));
 }
 
 /**

@@ -36,7 +36,7 @@ static void start_extrema(struct percpu_block *b)
 	struct percpu_extrema *x = (struct percpu_extrema *)b;
 	struct percpu_extrema_control *c = percpu_extrema_control(x);
 
-	c->flags = x->kind == PERCPU_EXTREMA_OF_DOUBLES ? PERCPU_EXTREMA_DOUBLE : 0;
+	c->flags = x->kind == PERCPU_EXTREMA_STATE_DOUBLES ? PERCPU_EXTREMA_DOUBLE : 0;
 	if (!percpu_pair_is_atomic())
 		c->flags |= JOURNAL;
 	/* What is in the cells is of epoch 0. */
@@ -48,12 +48,13 @@ static void complete_extrema(struct percpu_block *b)
 	struct percpu_extrema *x = (struct percpu_extrema *)b;
 
 	x->epoch = &percpu_extrema_control(x)->epoch;
-	x->takes = b->chunk->region->writable ? x->kind : PERCPU_EXTREMA_OF_NONE;
+	x->takes = b->chunk->region->writable ? x->kind : PERCPU_EXTREMA_STATE_NONE;
 }
 
 static uint32_t kind_of(uint32_t flags)
 {
-	return flags & PERCPU_EXTREMA_DOUBLE ? PERCPU_EXTREMA_OF_DOUBLES : PERCPU_EXTREMA_OF_WORDS;
+	return flags & PERCPU_EXTREMA_DOUBLE ? PERCPU_EXTREMA_STATE_DOUBLES :
+					       PERCPU_EXTREMA_STATE_WORDS;
 }
 
 /* Read the kind that the creator wrote. That of none in the plan's handle is any kind. */
@@ -64,7 +65,7 @@ static int adopt_extrema(const struct percpu_block *found, struct percpu_plan *p
 	uint32_t flags = __atomic_load_n(&percpu_extrema_control(&there)->flags, __ATOMIC_RELAXED);
 
 	if ((flags & ~(PERCPU_EXTREMA_DOUBLE | JOURNAL)) != 0 ||
-	    (t->kind != PERCPU_EXTREMA_OF_NONE && t->kind != kind_of(flags)))
+	    (t->kind != PERCPU_EXTREMA_STATE_NONE && t->kind != kind_of(flags)))
 		return -ENOENT;
 	if (((flags & JOURNAL) == 0) != percpu_pair_is_atomic())
 		return -ENOTSUP;
@@ -119,7 +120,7 @@ int percpu_extrema_open(struct percpu_region *r, unsigned root, unsigned flags,
 
 int percpu_extrema_attach(struct percpu_region *r, uint64_t key, struct percpu_extrema **ret)
 {
-	struct percpu_extrema t = { .kind = PERCPU_EXTREMA_OF_NONE };
+	struct percpu_extrema t = { .kind = PERCPU_EXTREMA_STATE_NONE };
 	struct percpu_plan p = extrema_plan(&t);
 
 	return percpu_block_attach(r, key, &p, ret);
@@ -137,7 +138,7 @@ uint64_t percpu_extrema_key(const struct percpu_extrema *x)
 
 int percpu_extrema_is_double(const struct percpu_extrema *x)
 {
-	return x != NULL && x->kind == PERCPU_EXTREMA_OF_DOUBLES;
+	return x != NULL && x->kind == PERCPU_EXTREMA_STATE_DOUBLES;
 }
 
 void percpu_extrema_destroy(struct percpu_extrema *x)
@@ -217,8 +218,8 @@ int percpu_extrema_observe_slow(const struct percpu_extrema *x, uint32_t kind, i
 {
 	int r = PERCPU_SEQ_SLOW;
 
-	if (kind == PERCPU_EXTREMA_OF_NONE)
-		return x->kind == PERCPU_EXTREMA_OF_DOUBLES ? -EDOM : -EINVAL;
+	if (kind == PERCPU_EXTREMA_STATE_NONE)
+		return x->kind == PERCPU_EXTREMA_STATE_DOUBLES ? -EDOM : -EINVAL;
 	if (kind != x->kind)
 		return -EINVAL;
 	if (x->takes != kind)

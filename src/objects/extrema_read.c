@@ -240,7 +240,7 @@ static int reset_extremes(const struct percpu_extrema *x, struct extremes *ret)
 	uint32_t *turn, me = (uint32_t)syscall(SYS_gettid);
 	int e = -EAGAIN, cancel;
 
-	if (x->takes == PERCPU_EXTREMA_OF_NONE)
+	if (x->takes == PERCPU_EXTREMA_STATE_NONE)
 		return -EROFS;
 	turn = &percpu_extrema_control(x)->turn;
 	cancel = percpu_defer_cancel();
@@ -271,7 +271,7 @@ static int get_words(const struct percpu_extrema *x, bool reset, int64_t *ret_mi
 	struct extremes r;
 	int e = ret_min == NULL && ret_max == NULL ?
 			-EINVAL :
-			get_extremes(x, reset, PERCPU_EXTREMA_OF_WORDS, &r);
+			get_extremes(x, reset, PERCPU_EXTREMA_STATE_WORDS, &r);
 
 	if (e == 0 && ret_min != NULL)
 		*ret_min = r.min;
@@ -294,7 +294,7 @@ static int get_doubles(const struct percpu_extrema *x, bool reset, double *ret_m
 	struct extremes r;
 	int e = ret_min == NULL && ret_max == NULL ?
 			-EINVAL :
-			get_extremes(x, reset, PERCPU_EXTREMA_OF_DOUBLES, &r);
+			get_extremes(x, reset, PERCPU_EXTREMA_STATE_DOUBLES, &r);
 
 	if (e == 0 && ret_min != NULL)
 		*ret_min = to_double(r.min);

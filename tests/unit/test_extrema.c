@@ -172,6 +172,8 @@ static void the_other_kind_is_refused(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_extrema_create(2, &none), -EINVAL);
+	assert_int_equal(percpu_extrema_create(PERCPU_EXTREMA_STATE_WORDS, &none), -EINVAL);
+	assert_int_equal(percpu_extrema_create(PERCPU_EXTREMA_STATE_DOUBLES, &none), -EINVAL);
 	begin(PERCPU_EXTREMA_DOUBLE);
 	assert_int_equal(percpu_extrema_observe(x, 1), -EINVAL);
 	assert_int_equal(percpu_extrema_fetch(x, &min, &max), -EINVAL);
