@@ -11,10 +11,10 @@
 
 #include <percpu/percpu.h>
 
-static const char *const owners[] = {
-	[PERCPU_OWNER_NONE] = "nobody",
-	[PERCPU_OWNER_LIBC] = "libc",
-	[PERCPU_OWNER_LIBRARY] = "libpercpu",
+static const char *const registrars[] = {
+	[PERCPU_REGISTRAR_NONE] = "nobody",
+	[PERCPU_REGISTRAR_LIBC] = "libc",
+	[PERCPU_REGISTRAR_LIBRARY] = "libpercpu",
 };
 
 static const char *const verdicts[] = {
@@ -90,7 +90,7 @@ int main(void)
 	line("tier", "%s", percpu_tier_name(st->tier));
 	line("why", "%s", st->reason);
 	line("this thread", "%s", percpu_tier_name(percpu_thread_tier()));
-	line("registered by", "%s", owners[st->owner]);
+	line("registered by", "%s", registrars[st->registrar]);
 	print_size("rseq, libc", st->rseq_size, "not registered by libc");
 	print_size("rseq, kernel", st->feature_size, "not told (before Linux 6.3)");
 	print_size("rseq, alignment", st->align, "not told (before Linux 6.3)");

@@ -27,10 +27,10 @@ enum percpu_tier {
 };
 
 /** Who registered the area in which the kernel keeps the CPU number. */
-enum percpu_owner {
-	PERCPU_OWNER_NONE,
-	PERCPU_OWNER_LIBC,
-	PERCPU_OWNER_LIBRARY,
+enum percpu_registrar {
+	PERCPU_REGISTRAR_NONE,
+	PERCPU_REGISTRAR_LIBC,
+	PERCPU_REGISTRAR_LIBRARY,
 };
 
 /** What the self-test saw when a sequence was preempted on its own CPU. */
@@ -48,11 +48,11 @@ PERCPU_ASSERT(sizeof(enum percpu_tier) == sizeof(int), "libpercpu needs -fno-sho
 /** The state of the process; see percpu_status(). */
 struct percpu_status {
 	enum percpu_tier tier;
-	enum percpu_owner owner; /* of the thread that asked first */
-	const char *reason;	 /* why this tier, in words */
-	uint32_t rseq_size;	 /* bytes libc registered; 0: none */
-	uint32_t feature_size;	 /* AT_RSEQ_FEATURE_SIZE; 0: kernel before 6.3 */
-	uint32_t align;		 /* AT_RSEQ_ALIGN; 0: kernel before 6.3 */
+	enum percpu_registrar registrar; /* of the thread that asked first */
+	const char *reason;		 /* why this tier, in words */
+	uint32_t rseq_size;		 /* bytes libc registered; 0: none */
+	uint32_t feature_size;		 /* AT_RSEQ_FEATURE_SIZE; 0: kernel before 6.3 */
+	uint32_t align;			 /* AT_RSEQ_ALIGN; 0: kernel before 6.3 */
 	enum percpu_selftest selftest;
 	uint32_t possible_cpus;	  /* highest possible CPU number + 1; docs/region.md
 				     says where it may be more */

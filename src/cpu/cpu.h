@@ -350,7 +350,7 @@ void percpu_thread_init(struct percpu_status *st);
 
 /** Register the calling thread, unless it is registered. Returns who registered it. It
  *  does not run sequences yet. */
-enum percpu_owner percpu_thread_register(void);
+enum percpu_registrar percpu_thread_register(void);
 
 /** Let the calling thread, which is registered, run sequences. */
 void percpu_thread_attach(void);

@@ -137,7 +137,7 @@ static void begin(uint32_t number)
 
 static void *spinner(void *arg)
 {
-	bool registered = percpu_thread_register() != PERCPU_OWNER_NONE;
+	bool registered = percpu_thread_register() != PERCPU_REGISTRAR_NONE;
 	uint32_t number, last = 0;
 
 	(void)arg;

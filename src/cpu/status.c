@@ -54,8 +54,8 @@ static const char *why_not_rseq(struct percpu_status *st)
 #endif
 	if (!percpu_record_init(percpu_thread_detach))
 		return "no thread-specific key is left whose values need no memory";
-	st->owner = percpu_thread_register();
-	if (st->owner != PERCPU_OWNER_NONE)
+	st->registrar = percpu_thread_register();
+	if (st->registrar != PERCPU_REGISTRAR_NONE)
 		return NULL;
 	return st->rseq_size != 0 ? "libc has an rseq area, but the kernel does not confirm it" :
 				    "libc registers no rseq area and the kernel refuses one";
@@ -65,7 +65,7 @@ static const char *why(const struct percpu_status *st, enum percpu_selftest verd
 {
 	switch (verdict) {
 	case PERCPU_SELFTEST_PASSED:
-		return st->owner == PERCPU_OWNER_LIBC ?
+		return st->registrar == PERCPU_REGISTRAR_LIBC ?
 			       "registered by libc, aborts proven by self-test" :
 			       "registered by this library, aborts proven by self-test";
 	case PERCPU_SELFTEST_FAILED:

@@ -123,22 +123,22 @@ static void find_libc(void)
 	percpu_libc_offset = process.size != 0 ? at : 0;
 }
 
-enum percpu_owner percpu_thread_register(void)
+enum percpu_registrar percpu_thread_register(void)
 {
 	struct percpu_record *const t = percpu_record();
-	enum percpu_owner owner = PERCPU_OWNER_NONE;
+	enum percpu_registrar registrar = PERCPU_REGISTRAR_NONE;
 	int saved = errno;
 
 	if (attach_libc(t))
-		owner = PERCPU_OWNER_LIBC;
+		registrar = PERCPU_REGISTRAR_LIBC;
 	else if (attach_own(t))
-		owner = PERCPU_OWNER_LIBRARY;
-	if (owner == PERCPU_OWNER_NONE)
+		registrar = PERCPU_REGISTRAR_LIBRARY;
+	if (registrar == PERCPU_REGISTRAR_NONE)
 		percpu_thread_give_up();
 	else if (t->state == PERCPU_THREAD_FRESH)
 		t->state = PERCPU_THREAD_REGISTERED;
 	errno = saved;
-	return owner;
+	return registrar;
 }
 
 #else /* no sequences for this architecture */
@@ -152,10 +152,10 @@ static void find_libc(void)
 {
 }
 
-enum percpu_owner percpu_thread_register(void)
+enum percpu_registrar percpu_thread_register(void)
 {
 	percpu_thread_give_up();
-	return PERCPU_OWNER_NONE;
+	return PERCPU_REGISTRAR_NONE;
 }
 
 #endif

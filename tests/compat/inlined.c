@@ -6,7 +6,7 @@
  */
 #include <percpu/percpu.h>
 
-PERCPU_ASSERT(sizeof(enum percpu_tier) == 4 && sizeof(enum percpu_owner) == 4 &&
+PERCPU_ASSERT(sizeof(enum percpu_tier) == 4 && sizeof(enum percpu_registrar) == 4 &&
 		      sizeof(enum percpu_selftest) == 4 && sizeof(enum percpu_local_fallback) == 4,
 	      "enums are as the library has them");
 

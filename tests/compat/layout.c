@@ -298,7 +298,7 @@ AT(percpu_fence_report, unfenced_cpus, 16, 16, 12);
 
 SIZE(percpu_status, 120, 112, 112);
 AT(percpu_status, tier, 0, 0, 0);
-AT(percpu_status, owner, 4, 4, 4);
+AT(percpu_status, registrar, 4, 4, 4);
 AT(percpu_status, reason, 8, 8, 8);
 AT(percpu_status, rseq_size, 16, 12, 12);
 AT(percpu_status, feature_size, 20, 16, 16);

@@ -312,7 +312,7 @@ static bool obey(const char *verb)
 
 int main(int argc, char **argv)
 {
-	static const char *const owners[] = { "nobody", "libc", "library" };
+	static const char *const registrars[] = { "nobody", "libc", "library" };
 	const struct percpu_status *st;
 
 #ifdef LARGE_TLS
@@ -333,7 +333,7 @@ int main(int argc, char **argv)
 	}
 	st = percpu_status();
 	printf("tier=%s thread=%s cpus=%u owner=%s: %s\n", percpu_tier_name(st->tier),
-	       percpu_tier_name(percpu_thread_tier()), st->possible_cpus, owners[st->owner],
+	       percpu_tier_name(percpu_thread_tier()), st->possible_cpus, registrars[st->registrar],
 	       st->reason);
 	return 0;
 }

@@ -95,7 +95,7 @@ static void status_agrees_with_the_kernel(void **state)
 	assert_true(strlen(s->reason) > 0);
 }
 
-static void owner_fits_the_tier(void **state)
+static void registrar_fits_the_tier(void **state)
 {
 	const struct percpu_status *s = settled();
 
@@ -105,13 +105,13 @@ static void owner_fits_the_tier(void **state)
 		assert_int_equal(s->rseq_size, __rseq_size);
 #endif
 	if (s->tier == PERCPU_TIER_RSEQ) {
-		assert_int_not_equal(s->owner, PERCPU_OWNER_NONE);
-		assert_int_equal(s->owner == PERCPU_OWNER_LIBC, s->rseq_size > 0);
+		assert_int_not_equal(s->registrar, PERCPU_REGISTRAR_NONE);
+		assert_int_equal(s->registrar == PERCPU_REGISTRAR_LIBC, s->rseq_size > 0);
 		assert_int_not_equal(s->selftest, PERCPU_SELFTEST_FAILED);
 		assert_int_not_equal(s->selftest, PERCPU_SELFTEST_SKIPPED);
 	}
 	if (s->rseq_size == 0)
-		assert_int_not_equal(s->owner, PERCPU_OWNER_LIBC);
+		assert_int_not_equal(s->registrar, PERCPU_REGISTRAR_LIBC);
 }
 
 static void try_to_register(unsigned i, void *arg)
@@ -236,7 +236,7 @@ int main(void)
 		cmocka_unit_test(every_thread_sees_the_same),
 		cmocka_unit_test(status_is_constant),
 		cmocka_unit_test(status_agrees_with_the_kernel),
-		cmocka_unit_test(owner_fits_the_tier),
+		cmocka_unit_test(registrar_fits_the_tier),
 		cmocka_unit_test(the_best_tier_is_used),
 		cmocka_unit_test(tiers_have_names),
 		cmocka_unit_test(selftest_can_be_repeated),
