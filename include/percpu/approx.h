@@ -87,7 +87,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_approx_create_in(struct percpu_region *r
 
 /**
  * Attach to the sum at this root of a shared region, or create it if nobody has, as
- * percpu_counter_array_open() does.
+ * percpu_counter_array_open() does. The batch of a sum stays: a batch of 0 in the options, or no
+ * options, is any.
  *
  * Returns 0, or as percpu_approx_create_in(), and -ENOENT or -EEXIST as
  * percpu_counter_array_open(); -EEXIST also if o names a batch, and the sum has another.
@@ -111,7 +112,7 @@ PERCPU_API void percpu_approx_detach(struct percpu_approx *a);
 PERCPU_API uint64_t percpu_approx_key(const struct percpu_approx *a);
 
 /** Free the sum, which no thread may be using. NULL is fine. In a region that was opened to
- *  read, it stays. */
+ *  read, it stays. If a root has it, set that to 0 before: percpu_region_set_root(). */
 PERCPU_API void percpu_approx_destroy(struct percpu_approx *a);
 
 PERCPU_API void percpu_approx_add_slow(const struct percpu_approx *a, int64_t n);
@@ -177,7 +178,8 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_approx_add_below(const struct percpu_
 }
 
 /**
- * Read the approximate sum. It is off by at most percpu_approx_bound() from the exact sum, if
+ * Read the approximate sum. NULL is not checked for: this is one load, inline. It is off by at
+ * most percpu_approx_bound() from the exact sum, if
  * no add and no reset runs meanwhile; adds that do may be in it or not. It may be negative
  * where the exact sum cannot be. While lanes are closed near a limit it is always lower than
  * the exact sum, by a batch for each CPU.

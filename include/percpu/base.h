@@ -124,9 +124,9 @@ typedef __INTMAX_TYPE__ intmax_t;
 /*
  * A NULL in place of an object. Destroying, detaching and closing it do nothing. Calls
  * without a result do nothing, and leave their outputs alone. Reads and keys return 0. Calls
- * that return an error return -EINVAL, also if the pointer to their output is NULL. Inline
- * functions check nothing: adds, updates and other operations on the running CPU's cell
- * need an object.
+ * that return an error return -EINVAL, also if the pointer to their output is NULL, unless they
+ * say that it may be. Inline functions check nothing, neither those that read nor adds,
+ * updates and other operations on the running CPU's cell: they need an object.
  */
 
 /** Calls that create something return -E2BIG on a machine with more CPUs than this,

@@ -85,7 +85,8 @@ PERCPU_API void percpu_fcounter_detach(struct percpu_fcounter *c);
 PERCPU_API uint64_t percpu_fcounter_key(const struct percpu_fcounter *c);
 
 /**
- * Free a counter of this process or of a region. No thread may be using the counter.
+ * Free a counter of this process or of a region. No thread may be using the counter. If a root
+ * has it, set that to 0 before: percpu_region_set_root().
  * Nothing happens if c is NULL, points to no allocation of 8 bytes, or is in a region that
  * was opened to read. In a shared region the call may wait for a second, as
  * percpu_region_free().

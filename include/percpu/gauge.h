@@ -56,12 +56,12 @@ PERCPU_API void percpu_gauge_detach(struct percpu_gauge *g);
 /** The gauge's key in the region it was created in; 0 for a private gauge. */
 PERCPU_API uint64_t percpu_gauge_key(const struct percpu_gauge *g);
 
-/** Free the gauge, which no thread may be using. NULL, or a gauge in a region that was
- *  opened to read, stays. If a root has it, set that to 0
- *  before: percpu_region_set_root(). */
+/** Free the gauge, which no thread may be using. NULL is fine. In a region that was opened to
+ *  read, it stays. If a root has it, set that to 0 before: percpu_region_set_root(). */
 PERCPU_API void percpu_gauge_destroy(struct percpu_gauge *g);
 
-/** Add, subtract; as percpu_counter_add(). Values wrap modulo 2^64. */
+/** Add, subtract; as percpu_counter_add(). Values wrap modulo 2^64. In a region that was opened
+ *  to read this is SIGSEGV: an inline add checks nothing. So are adds to gauges of doubles. */
 PERCPU_INLINE void percpu_gauge_add(struct percpu_gauge *g, int64_t n)
 {
 	percpu_counter_add((struct percpu_counter *)g, n);

@@ -154,6 +154,10 @@ PERCPU_INLINE uint64_t percpu_histogram_bits(double v)
  * Record a value, in the exported unit, in histogram i, which is below the n of the options; or
  * in the only one. A histogram of ticks records the nearest number of ticks.
  *
+ * Nobody notices if a program calls this with a number of ticks, or the call for ticks with
+ * a value: both are numbers. ticks_per_unit of a snapshot says which the histogram has; if
+ * values are mostly in the first bucket or in the last, look at the calls.
+ *
  * Context: any thread of any process that has the histogram mapped; signal handlers;
  * children of fork and vfork. Never fails, never loses; in a region that was opened to read
  * nothing happens.
@@ -285,7 +289,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_histogram_fold(const struct percpu_histo
 						       unsigned schema,
 						       struct percpu_histogram_snapshot **ret);
 
-/** A value, and between which two it certainly is. */
+/** A value, and between which two it is, as said below. */
 struct percpu_histogram_quantile {
 	double value; /* their middle */
 	double low, high;
@@ -293,9 +297,15 @@ struct percpu_histogram_quantile {
 
 /**
  * Estimate a quantile: of n observations, in order, that of number q * n, rounded up, the
- * first being number 1. The bucket and its mean say between which two values it is, up to
- * the rounding of the sum; that is half a bucket from the middle at most, and less where the mean
- * is near an end or the observations are few. Of one observation it is the value.
+ * first being number 1. The bucket and its mean say between which two values it is; that is
+ * half a bucket from the middle at most, and less where the mean is near an end or the
+ * observations are few. If the bucket has one observation, low and high are both its value.
+ *
+ * In histograms of ticks that is certain, but for the rounding of the results to doubles. In
+ * histograms of doubles the mean is rounded, and so low and high may be off by the error of
+ * the bucket's sum, which grows with all that was recorded there since the histogram was
+ * created, whether it was reset or not (docs/histogram.md). The observation is in its bucket in
+ * any case. Who resets at each interval and wants exact ends takes ticks.
  *
  * Returns 0, or -EINVAL (a NULL, a snapshot that no histogram could have filled, or q is not
  * from 0 to 1), or -ENODATA (nothing was observed).
@@ -306,9 +316,10 @@ percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double q,
 
 /**
  * Count the observations that are not above a bound, as classic histograms do. The result is
- * exact if the bound is one of percpu_histogram_bound(), in the range, or if no observation is
- * in the bucket that the bound divides; and otherwise an estimate, as if they were evenly
- * spread there. *ret_exact, unless it is NULL, says which. NULL has no observations.
+ * exact if the bound is one of percpu_histogram_bound(), in the range, as each power of two is,
+ * or if no observation is in the bucket that the bound divides. Otherwise, so with most
+ * decimal bounds, it is an estimate, as if the observations were evenly spread there; it does not
+ * use their mean. *ret_exact, unless it is NULL, says which. NULL has no observations.
  */
 PERCPU_API uint64_t percpu_histogram_count_below(const struct percpu_histogram_snapshot *s,
 						 double bound, bool *ret_exact);

@@ -90,12 +90,13 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_owned_fgauge_attach(struct percpu_owners
 PERCPU_API uint64_t percpu_owned_gauge_key(const struct percpu_owned_gauge *g);
 PERCPU_API uint64_t percpu_owned_fgauge_key(const struct percpu_owned_fgauge *g);
 
-/** Give back what this process has of the gauge, or free the gauge, which nobody may be using
- *  then. NULL is fine. If a root
- *  has it, set that to 0 before: percpu_region_set_root(). */
+/** Give back what this process has of the gauge, and leave the gauge. NULL is fine. */
 PERCPU_API void percpu_owned_gauge_detach(struct percpu_owned_gauge *g);
-PERCPU_API void percpu_owned_gauge_destroy(struct percpu_owned_gauge *g);
 PERCPU_API void percpu_owned_fgauge_detach(struct percpu_owned_fgauge *g);
+
+/** Free the gauge, which nobody may be using. NULL is fine. If a root has it, set that to 0
+ *  before: percpu_region_set_root(). */
+PERCPU_API void percpu_owned_gauge_destroy(struct percpu_owned_gauge *g);
 PERCPU_API void percpu_owned_fgauge_destroy(struct percpu_owned_fgauge *g);
 
 PERCPU_API int percpu_owned_gauge_add_slow(struct percpu_owned_gauge *g, int64_t n);

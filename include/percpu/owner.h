@@ -86,8 +86,9 @@ PERCPU_API uint64_t percpu_owners_self(const struct percpu_owners *o);
  * not, reaped or not, whoever has its number now. One that has called exec lives until it
  * ends, or joins again. 0 also for a number that is no owner's, and for NULL.
  *
- * In another PID namespace than the owner's, one whose lock somebody has undone by closing
- * descriptors that are not his is taken for dead. docs/owner.md has all cases.
+ * In another PID namespace than the owner's, the owner's lock on the file is all that shows that
+ * it lives. If its program has closed descriptors that it did not open, the lock may be gone,
+ * and the owner is taken for dead there. docs/owner.md has all cases.
  */
 PERCPU_API int percpu_owners_alive(const struct percpu_owners *o, uint64_t id);
 

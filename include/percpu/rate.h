@@ -58,7 +58,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_rate_create_in(struct percpu_region *r, 
 
 /**
  * Attach to the rate at this root of a shared region, or create it if nobody has, as
- * percpu_counter_array_open() does. One that is there keeps its limit.
+ * percpu_counter_array_open() does. One that is there keeps its limit, whatever this call says: a
+ * program that is started again with another limit calls percpu_rate_set_limit().
  *
  * Returns 0, or an error as percpu_rate_create_in(); -ENOENT (the region was opened to read,
  * and there is none); -EEXIST (something else is at the root, or a rate with another period).
@@ -80,8 +81,8 @@ PERCPU_API void percpu_rate_detach(struct percpu_rate *rate);
 /** The rate's key in the region it was created in; 0 for a private rate. */
 PERCPU_API uint64_t percpu_rate_key(const struct percpu_rate *rate);
 
-/** Free the rate, which no thread may be using. In a region that was opened to read it
- *  stays. NULL is fine. */
+/** Free the rate, which no thread may be using. NULL is fine. In a region that was opened to
+ *  read, it stays. If a root has it, set that to 0 before: percpu_region_set_root(). */
 PERCPU_API void percpu_rate_destroy(struct percpu_rate *rate);
 
 /**
@@ -126,8 +127,9 @@ struct percpu_rate_mark {
 };
 
 /**
- * Return the events per second, let through and refused, since *last, and set *last to now.
- * Each reader has a mark of its own. With a mark of zeros, and with a NULL, the result is 0.
+ * Return the events per second, let through and refused together, since *last, and set *last to
+ * now. Each reader has a mark of its own. With a mark of zeros, as at the first call, the
+ * result is 0, and only the mark is set; with a NULL it is 0, too.
  */
 PERCPU_API double percpu_rate_per_second(const struct percpu_rate *rate,
 					 struct percpu_rate_mark *last);
