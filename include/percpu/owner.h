@@ -52,10 +52,12 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_owners_attach(struct percpu_region *r, u
 /** The table's key in its region. Context: signal handlers, too. */
 PERCPU_API uint64_t percpu_owners_key(const struct percpu_owners *o);
 
-/** Leave, and give back what this process has of the table, or free the table. Gauges of these
- *  owners are detached first. Nobody may be using a table that is destroyed. NULL is fine. If a root
- *  has it, set that to 0 before: percpu_region_set_root(). */
+/** Leave, and give back what this process has of the table, which stays. Gauges of these owners are
+ *  detached first. NULL is fine. */
 PERCPU_API void percpu_owners_detach(struct percpu_owners *o);
+
+/** Free the table, which nobody may be using. Gauges of these owners are destroyed or detached
+ *  first. NULL is fine. If a root has it, set that to 0 before: percpu_region_set_root(). */
 PERCPU_API void percpu_owners_destroy(struct percpu_owners *o);
 
 /**
