@@ -125,10 +125,11 @@ def is_seen_by(build, test):
         raise NotPermitted
     if "WARNING: ThreadSanitizer" in output:
         return True
+    failed = "[  FAILED  ]" in output
     skipped = "[  SKIPPED ]" in output and build.machine != "tsan"  # which skips some
-    if status < 0 or "exception" in output or skipped:
-        return None
-    return "[  FAILED  ]" in output
+    if status < 0 or "exception" in output or (skipped and not failed):
+        return None  # what was skipped might have seen it
+    return failed
 
 
 def judge_script(directory, bug, script):
