@@ -244,7 +244,7 @@ _Static_assert(sizeof(struct percpu_owned_shares) == 4608, "file layout");
 struct percpu_rate_lane {
 	uint64_t allowed; /* events that were let through, and that were refused: counters */
 	uint64_t refused;
-	uint64_t permissions; /* that the CPU has; above, in bits 32 to 63, of which period */
+	uint64_t permissions; /* that the CPU has; above, in bits 16 to 63, of which period */
 	uint64_t guard;	      /* 0 */
 } PERCPU_ALIGNED_WORD;
 
@@ -256,7 +256,8 @@ struct percpu_rate_control {
 	uint64_t window;  /* bits 32 to 63: ms when the period began; below: permissions taken */
 	uint64_t limit;	  /* in a period */
 	uint64_t period;  /* ms */
-	uint64_t unused[3];
+	uint64_t boot;	  /* of which the window is; 0: not known */
+	uint64_t unused[2];
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_rate_control) == 64, "file layout");

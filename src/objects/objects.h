@@ -183,7 +183,7 @@ void percpu_local_lower(const struct percpu_local *l, unsigned cpu);
 /** A period in one word: bits 32 to 63 have the ms at which it began, and the others how many
  *  permissions of it were taken. */
 struct percpu_rate_taken {
-	uint32_t start; /* of the period */
+	uint64_t start; /* of the period, in ms of the clock that does not wrap */
 	bool began;	/* with this call */
 };
 

@@ -8,10 +8,12 @@
  * that is over, and what is stored never exceeds the limit. A window that seems to begin in
  * the future is of another clock, such as that before a reboot, and is over.
  *
- * A CPU keeps the permissions that it has taken in a word of its lane, with the beginning of
- * their period. A sequence compares and swaps it, so each is used once. How many a CPU takes
- * follows from how many are left: so all CPUs together keep at most 1/RATE_SHARE of the limit.
- * Threads without sequences take one at a time.
+ * A CPU keeps the permissions that it has taken in a word of its lane, with a tag that tells
+ * their period from all others, also where the clock of 32 bits has wrapped or the machine was
+ * booted again: they are void if the window has another one. A sequence compares and swaps the
+ * word, so each permission is used once. How many a CPU takes follows from how many are left:
+ * so all CPUs together keep at most 1/RATE_SHARE of the limit. Threads without sequences take
+ * one at a time.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,6 +31,7 @@ struct percpu_rate {
 	uint32_t period;
 	uint32_t share; /* a CPU takes this part of what is left */
 	uint32_t limit; /* when it was created */
+	uint64_t boot;	/* 0: not known, or it is of this process alone */
 };
 
 _Static_assert(offsetof(struct percpu_rate, block) == 0, "begins every handle");
@@ -36,7 +39,7 @@ _Static_assert(sizeof(struct percpu_rate_control) == PERCPU_BLOCK_ALIGN, "what a
 _Static_assert(sizeof(struct percpu_rate_lane) <= PERCPU_BLOCK_ALIGN, "fits beside it");
 _Static_assert(RATE_SHARE *PERCPU_MAX_CPUS <= UINT32_MAX, "share");
 
-/* The upper 32 bits of a window, and of the word of a lane, are the beginning of the period. */
+/* The upper 32 bits of a window are the beginning of the period. */
 
 static uint32_t rate_start(uint64_t word)
 {
@@ -48,23 +51,28 @@ static uint64_t rate_word(uint32_t start, uint32_t n)
 	return (uint64_t)start << 32 | n;
 }
 
-/* Modulo 2^32: differences are right for 49 days. */
-static uint32_t rate_now(void)
+static uint64_t rate_now(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return (uint32_t)((uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* How long ago the period began. Modulo 2^32: right for 49 days. */
+static uint32_t rate_age(uint64_t window, uint64_t now)
+{
+	return (uint32_t)now - rate_start(window);
 }
 
 bool percpu_rate_is_over(uint64_t window, uint32_t period)
 {
-	return rate_now() - rate_start(window) >= period;
+	return rate_age(window, rate_now()) >= period;
 }
 
 uint64_t percpu_rate_new_window(uint32_t period)
 {
-	return rate_word(rate_now() - period, 0);
+	return rate_word((uint32_t)rate_now() - period, 0);
 }
 
 /* Return how many permissions to take of those that are left. */
@@ -81,18 +89,20 @@ uint32_t percpu_rate_take(uint64_t *window, uint32_t limit, uint32_t period, uin
 			  struct percpu_rate_taken *ret)
 {
 	uint64_t w = __atomic_load_n(window, __ATOMIC_ACQUIRE);
-	uint32_t now, taken, n;
+	uint32_t taken, n;
+	uint64_t now;
 
 	do {
 		now = rate_now();
 		PERCPU_STEP("rate: clock read");
-		ret->began = now - rate_start(w) >= period;
-		ret->start = ret->began ? now : rate_start(w);
+		ret->began = rate_age(w, now) >= period;
+		ret->start = ret->began ? now : now - rate_age(w, now);
 		taken = ret->began ? 0 : (uint32_t)w;
 		if (taken >= limit && !ret->began)
 			return 0;
 		n = rate_batch(limit - taken, share);
-	} while (!__atomic_compare_exchange_n(window, &w, rate_word(ret->start, taken + n), false,
+	} while (!__atomic_compare_exchange_n(window, &w,
+					      rate_word((uint32_t)ret->start, taken + n), false,
 					      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 	return n;
 }
@@ -106,6 +116,7 @@ static void start_rate(struct percpu_block *b)
 	rate->control->limit = rate->limit;
 	rate->control->period = rate->period;
 	rate->control->window = percpu_rate_new_window(rate->period);
+	rate->control->boot = rate->boot;
 }
 
 static struct percpu_rate_control *rate_control_at(const struct percpu_block *b)
@@ -114,12 +125,37 @@ static struct percpu_rate_control *rate_control_at(const struct percpu_block *b)
 							       (size_t)(b->base - b->chunk->base));
 }
 
+/* If the window is of another boot, end its period. The window is loaded before the boot: if
+ * others are in this boot already, and have used permissions, it is not the same any more. */
+static void enter_boot(const struct percpu_rate *rate)
+{
+	struct percpu_rate_control *c = rate->control;
+	uint64_t window, boot;
+
+	do {
+		window = __atomic_load_n(&c->window, __ATOMIC_ACQUIRE);
+		boot = __atomic_load_n(&c->boot, __ATOMIC_ACQUIRE);
+		PERCPU_STEP("rate: boot seen");
+		if (boot == rate->boot)
+			return;
+	} while (boot != 0 && !__atomic_compare_exchange_n(
+				      &c->window, &window, percpu_rate_new_window(rate->period),
+				      false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	PERCPU_STEP("rate: period ended");
+	(void)__atomic_compare_exchange_n(&c->boot, &boot, rate->boot, false, __ATOMIC_RELEASE,
+					  __ATOMIC_RELAXED);
+}
+
 static void complete_rate(struct percpu_block *b)
 {
 	struct percpu_rate *rate = (struct percpu_rate *)b;
+	const struct percpu_region *r = b->chunk->region;
 
 	rate->control = rate_control_at(b);
 	rate->share = RATE_SHARE * b->chunk->cpus;
+	rate->boot = r->shared ? percpu_boot_id() : 0;
+	if (rate->boot != 0 && r->writable)
+		enter_boot(rate);
 }
 
 /* Another process may have damaged the period. Any limit will do. A period of 0 in the plan's
@@ -226,6 +262,20 @@ static uint64_t *rate_own(const struct percpu_rate *rate)
 	return &((struct percpu_rate_lane *)(rate->block.base + cpu * k->stride))->permissions;
 }
 
+/* What a CPU keeps: 16 bits of how many, since RATE_BATCH is less, and above them the tag of
+ * their period. */
+
+static uint64_t rate_kept_word(const struct percpu_rate *rate, uint64_t start, uint32_t n)
+{
+	return (start ^ __atomic_load_n(&rate->control->boot, __ATOMIC_RELAXED)) << 16 | n;
+}
+
+/* How many permissions of the period that began then are in what a CPU keeps. */
+static uint32_t rate_kept(const struct percpu_rate *rate, uint64_t kept, uint64_t start)
+{
+	return kept >> 16 == rate_kept_word(rate, start, 0) >> 16 ? (uint16_t)kept : 0;
+}
+
 /* Replace the word of the CPU that the thread runs on now, if it is as expected. It need not
  * be the one that the caller has looked at: a word means the same on each. Returns 0, or
  * another value with nothing replaced. */
@@ -241,13 +291,18 @@ static int rate_replace(const struct percpu_rate *rate, uint64_t expected, uint6
 /* Use a permission of this CPU. */
 static bool rate_use_own(const struct percpu_rate *rate)
 {
+	uint64_t have, window, now;
 	const uint64_t *own;
-	uint64_t have;
 
 	for (int try = 0; try < PERCPU_SEQ_TRIES; try++) {
 		own = rate_own(rate);
 		have = own != NULL ? __atomic_load_n(own, __ATOMIC_RELAXED) : 0;
-		if ((uint32_t)have == 0 || percpu_rate_is_over(have, rate->period))
+		if ((uint16_t)have == 0)
+			return false;
+		window = __atomic_load_n(&rate->control->window, __ATOMIC_ACQUIRE);
+		now = rate_now();
+		if (rate_age(window, now) >= rate->period ||
+		    rate_kept(rate, have, now - rate_age(window, now)) == 0)
 			return false;
 		PERCPU_STEP("rate: permissions seen");
 		if (rate_replace(rate, have, have - 1) == 0)
@@ -256,9 +311,10 @@ static bool rate_use_own(const struct percpu_rate *rate)
 	return false;
 }
 
-/* Let this CPU have n permissions. If it has others meanwhile, these are of the same period
- * or of a later one, or it would have used them: then it gets none. */
-static bool rate_keep(const struct percpu_rate *rate, uint32_t start, uint32_t n)
+/* Let this CPU have n permissions, if their period is still that of the window. It gets none if
+ * it has others of this period meanwhile; nor of a later one, which the window, loaded after
+ * what the CPU keeps, then has, too. */
+static bool rate_keep(const struct percpu_rate *rate, uint64_t start, uint32_t n)
 {
 	const uint64_t *own;
 	uint64_t have;
@@ -267,10 +323,12 @@ static bool rate_keep(const struct percpu_rate *rate, uint32_t start, uint32_t n
 		own = rate_own(rate);
 		if (own == NULL)
 			return false;
-		have = __atomic_load_n(own, __ATOMIC_RELAXED);
-		if ((uint32_t)have != 0 && !percpu_rate_is_over(have, rate->period))
+		have = __atomic_load_n(own, __ATOMIC_ACQUIRE);
+		if (rate_start(__atomic_load_n(&rate->control->window, __ATOMIC_RELAXED)) !=
+			    (uint32_t)start ||
+		    rate_kept(rate, have, start) != 0)
 			return false;
-		if (rate_replace(rate, have, rate_word(start, n)) == 0)
+		if (rate_replace(rate, have, rate_kept_word(rate, start, n)) == 0)
 			return true;
 	}
 	return false;
@@ -306,7 +364,7 @@ static bool rate_use_new(const struct percpu_rate *rate)
 		return false;
 	PERCPU_STEP("rate: permissions taken");
 	if (n > 1 && !rate_keep(rate, t.start, n - 1))
-		rate_give_back(&rate->control->window, t.start, n - 1);
+		rate_give_back(&rate->control->window, (uint32_t)t.start, n - 1);
 	return true;
 }
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include <percpu/calls.h>
 
@@ -294,11 +295,15 @@ static struct percpu_rate_control *rate_control(const struct percpu_rate *of)
 /* So many permissions were taken, and this CPU has them all. */
 static void fill_rate(struct percpu_rate *of, uint32_t taken, uint32_t kept)
 {
-	uint64_t start = percpu_rate_new_window(0);
+	struct timespec t;
+	uint64_t ms;
 
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	ms = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 	for (unsigned cpu = 0; cpu < percpu_status()->possible_cpus; cpu++)
-		rate_lane(of, cpu)->permissions = start + (cpu == here ? kept : 0);
-	rate_control(of)->window = start + taken;
+		rate_lane(of, cpu)->permissions =
+			(ms ^ rate_control(of)->boot) << 16 | (cpu == here ? kept : 0);
+	rate_control(of)->window = ms << 32 | taken;
 	allowed_before = percpu_rate_allowed(of);
 }
 
@@ -311,7 +316,7 @@ static void read_rate(const struct percpu_rate *of, struct model_lane *out)
 	out->word[of == full_rate] = (int64_t)percpu_rate_allowed(of);
 	out->word[of != full_rate] = (int64_t)percpu_rate_refused(of);
 	for (unsigned cpu = 0; cpu < percpu_status()->possible_cpus; cpu++)
-		used += (uint32_t)rate_lane(of, cpu)->permissions;
+		used += (uint16_t)rate_lane(of, cpu)->permissions;
 	if (used > (uint32_t)rate_control(of)->window)
 		out->word[0] = INT64_MIN;
 }

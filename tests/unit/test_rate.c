@@ -356,6 +356,116 @@ static void limits_change(void **state)
 	(void)drop_rate();
 }
 
+static unsigned let_through_without_lane(unsigned n)
+{
+	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER }, *area = model_set_area(&none);
+	unsigned allowed = let_through(rate, n);
+
+	model_set_area(area);
+	return allowed;
+}
+
+/* The clock of a window, of 32 bits, comes again to where a CPU that was idle since then had
+ * taken permissions, or past it. */
+static void permissions_of_the_last_wrap_are_void(void **state)
+{
+	const unsigned limit = much();
+
+	(void)state;
+	assert_true(test_pin(0, test_cpu(0)));
+	for (unsigned past = 0; past < 2; past++) {
+		make_rate(limit);
+		assert_int_equal(let_through(rate, 1), 1);
+		pass((UINT64_C(1) << 32) - 2 * PERIOD);
+		assert_int_equal(let_through_without_lane(1), 1);
+		pass(2 * PERIOD + past);
+		assert_int_equal(let_through_without_lane(limit - 10), limit - 10);
+		assert_int_equal(let_through(rate, limit), 10);
+		(void)drop_rate();
+	}
+	test_unpin(0);
+}
+
+static struct percpu_rate_control *control_of(const struct percpu_rate *r)
+{
+	return (struct percpu_rate_control *)percpu_block_bias((const struct percpu_block *)r);
+}
+
+static void attach_again(void)
+{
+	const uint64_t key = percpu_rate_key(rate);
+
+	percpu_rate_detach(rate);
+	assert_int_equal(percpu_rate_attach(region, key, &rate), 0);
+}
+
+/* Its clock may be anywhere: also where it was when a CPU has taken permissions. */
+static void another_boot_has_periods_of_its_own(void **state)
+{
+	const unsigned limit = much();
+
+	(void)state;
+	if (percpu_boot_id() == 0)
+		test_skip("needs /proc");
+	assert_true(test_pin(0, test_cpu(0)));
+	make_rate(limit);
+	assert_int_equal(control_of(rate)->boot, percpu_boot_id());
+	for (unsigned i = 0; i < 3; i++) {
+		control_of(rate)->boot ^= 1234;
+		assert_int_equal(let_through(rate, 1), 1);
+		assert_int_equal(let_through_without_lane(10), 10);
+		attach_again();
+		assert_int_equal(control_of(rate)->boot, percpu_boot_id());
+		assert_int_equal(let_through_without_lane(limit - 10), limit - 10);
+		attach_again();
+		assert_int_equal(let_through(rate, limit), 10);
+		pass(PERIOD);
+	}
+	/* Nobody knew it: the period goes on. */
+	assert_int_equal(let_through_without_lane(10), 10);
+	control_of(rate)->boot = 0;
+	attach_again();
+	assert_int_equal(control_of(rate)->boot, percpu_boot_id());
+	assert_in_range(let_through(rate, 2 * limit), limit - 10 - limit / 32, limit - 10);
+	test_unpin(0);
+	(void)drop_rate();
+}
+
+static struct percpu_rate *first;
+
+static void be_in_boot_first(void)
+{
+	assert_int_equal(percpu_rate_attach(region, percpu_rate_key(rate), &first), 0);
+	let_meanwhile += let_through(first, 6);
+	percpu_rate_detach(first);
+}
+
+/* Another process ends the period meanwhile, and has let through events of the next one. */
+static void one_ends_the_period_of_a_boot(void **state)
+{
+	static const char *const steps[] = { "rate: boot seen", "rate: period ended" };
+	uint64_t key;
+
+	(void)state;
+	if (percpu_boot_id() == 0)
+		test_skip("needs /proc");
+	for (unsigned i = 0; i < 2; i++) {
+		struct percpu_rate *late;
+
+		let_meanwhile = 0;
+		make_rate(FEW);
+		key = percpu_rate_key(rate);
+		assert_int_equal(let_through(rate, FEW), FEW);
+		control_of(rate)->boot ^= 1234;
+		let_happen(be_in_boot_first, steps[i], 1);
+		assert_int_equal(percpu_rate_attach(region, key, &late), 0);
+		assert_int_equal(let_meanwhile, 6);
+		assert_int_equal(let_through(late, 20), FEW - 6);
+		percpu_rate_detach(late);
+		(void)drop_rate();
+	}
+}
+
 /* The file is from before the machine was booted: its clock was ahead. */
 static void periods_of_other_clocks_are_over(void **state)
 {
@@ -572,8 +682,7 @@ static void damage_is_survived(void **state)
 	(void)state;
 	make_rate(FEW);
 	b = (struct percpu_block *)rate;
-	c = (struct percpu_rate_control *)percpu_chunk_lane(b->chunk, 2 * (size_t)b->chunk->cpus,
-							    (size_t)(b->base - b->chunk->base));
+	c = control_of(rate);
 	for (unsigned i = 0; i < 7 * 3; i++) {
 		const uint64_t v = values[i / 3];
 
@@ -604,6 +713,9 @@ int main(void)
 		cmocka_unit_test(permissions_are_used_once),
 		cmocka_unit_test(late_permissions_are_void),
 		cmocka_unit_test(limits_change),
+		cmocka_unit_test(permissions_of_the_last_wrap_are_void),
+		cmocka_unit_test(another_boot_has_periods_of_its_own),
+		cmocka_unit_test(one_ends_the_period_of_a_boot),
 		cmocka_unit_test(periods_of_other_clocks_are_over),
 		cmocka_unit_test(readers_know_the_rate),
 		cmocka_unit_test(the_killed_lose_their_event),
