@@ -20,8 +20,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "objects.h"
 
@@ -237,12 +235,13 @@ static int try_reset(const struct percpu_extrema *x, struct extremes *ret)
 
 static int reset_extremes(const struct percpu_extrema *x, struct extremes *ret)
 {
-	uint32_t *turn, me = (uint32_t)syscall(SYS_gettid);
+	uint32_t *turn, me;
 	int e = -EAGAIN, cancel;
 
 	if (x->takes == PERCPU_EXTREMA_STATE_NONE)
 		return -EROFS;
 	turn = &percpu_extrema_control(x)->turn;
+	me = percpu_turn_id(x->block.chunk->region);
 	cancel = percpu_defer_cancel();
 	for (int try = 0; try < RESETS && e == -EAGAIN; try++) {
 		percpu_turn_wait(turn, me);

@@ -39,7 +39,9 @@ static inline struct percpu_stats_control *percpu_stats_control(const struct per
 
 /* turn.c */
 
-/** Wait until it is the turn of the thread with this id, or too long; and end the turn. */
+/** Return the id of the calling thread in turns of that region; wait until it is the turn of
+ *  the thread with this id, or too long; and end the turn. */
+uint32_t percpu_turn_id(const struct percpu_region *r);
 void percpu_turn_wait(uint32_t *turn, uint32_t me);
 void percpu_turn_end(uint32_t *turn, uint32_t me);
 

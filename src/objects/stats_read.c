@@ -15,8 +15,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "objects.h"
 
@@ -304,7 +302,7 @@ static int take(const struct percpu_stats *s, size_t first, size_t n, bool zero,
 
 static int snapshot(const struct percpu_stats *s, size_t first, size_t n, bool zero, void *out)
 {
-	uint32_t *reader, me = (uint32_t)syscall(SYS_gettid);
+	uint32_t *reader, me;
 	int e = -EAGAIN, cancel;
 
 	if (s == NULL || out == NULL || !has(s, first, n))
@@ -312,6 +310,7 @@ static int snapshot(const struct percpu_stats *s, size_t first, size_t n, bool z
 	if (!s->block.chunk->region->writable)
 		return -EROFS;
 	reader = &percpu_stats_control(s)->reader;
+	me = percpu_turn_id(s->block.chunk->region);
 	cancel = percpu_defer_cancel();
 	for (int try = 0; try < TRIES && e == -EAGAIN; try++) {
 		percpu_turn_wait(reader, me);

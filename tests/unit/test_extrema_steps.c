@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_extrema_steps.c - resets and observations that are stopped, killed and overtaken at
- * steps in the library. Nobody waits for a turn, so that resets undo each other.
+ * steps in the library. But for one test nobody waits for a turn, so that
+ * resets undo each other.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,12 +30,18 @@ static struct percpu_extrema *x;
 static int64_t got_min, got_max;
 static int got;
 
+static bool waits;
+
 /* Linked instead of the library's. */
+void __real_percpu_turn_wait(uint32_t *turn, uint32_t me);
 void __wrap_percpu_turn_wait(uint32_t *turn, uint32_t me);
 
 void __wrap_percpu_turn_wait(uint32_t *turn, uint32_t me)
 {
-	__atomic_store_n(turn, me, __ATOMIC_RELAXED);
+	if (waits)
+		__real_percpu_turn_wait(turn, me);
+	else
+		__atomic_store_n(turn, me, __ATOMIC_RELAXED);
 }
 
 /* As a thread that cannot run sequences. */
@@ -433,6 +440,46 @@ static void any_bytes_in_the_file(void **state)
 	percpu_region_close(region);
 }
 
+static void end_other_turn(void)
+{
+	__atomic_store_n(&percpu_extrema_control(x)->turn, 0, __ATOMIC_RELAXED);
+}
+
+static int reset_in_child(void *shared)
+{
+	let_happen(end_other_turn, "turn: not ours", 1);
+	test_child_require(percpu_extrema_reset(x) == 0, "a reset");
+	test_child_require((times == 0) == *(bool *)shared, "the turn of whom it has");
+	return 0;
+}
+
+/* A child waits for a thread of its parent where both have the same extremes, and not where the
+ * child has a copy. */
+static void children_end_turns_in_private_memory(void **state)
+{
+	struct percpu_region *region;
+
+	(void)state;
+	test_tier();
+	assert_int_equal(percpu_region_open(test_path("turns"),
+					    PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, NULL,
+					    &region),
+			 0);
+	waits = true;
+	for (int i = 0; i < 2; i++) {
+		bool shared = i == 1;
+
+		assert_int_equal(shared ? percpu_extrema_create_in(region, 0, &x) :
+					  percpu_extrema_create(0, &x),
+				 0);
+		percpu_extrema_control(x)->turn = percpu_turn_id(x->block.chunk->region);
+		assert_int_equal(test_wait(test_fork(reset_in_child, &shared), 20), 0);
+		percpu_extrema_destroy(x);
+	}
+	waits = false;
+	percpu_region_close(region);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -444,6 +491,7 @@ int main(void)
 		cmocka_unit_test(killed_resets_lose_nothing),
 		cmocka_unit_test(killed_observations_are_whole),
 		cmocka_unit_test(resets_that_undo_each_other),
+		cmocka_unit_test(children_end_turns_in_private_memory),
 		cmocka_unit_test(any_bytes_in_the_file),
 	};
 
