@@ -75,8 +75,9 @@ PERCPU_API void percpu_owners_destroy(struct percpu_owners *o);
  */
 PERCPU_API int percpu_owners_join(struct percpu_owners *o);
 
-/** Give the slot back: what it has in gauges is a dead owner's from now on. An update of one
- *  of them that is still running may be lost; a later one joins again. */
+/** Give the slot back: what it has in gauges is a dead owner's from now on. Let no other thread
+ *  update one of them meanwhile: such an update may be lost, or count for a later owner of the
+ *  slot, whichever process that is. An update after that joins again. */
 PERCPU_API void percpu_owners_leave(struct percpu_owners *o);
 
 /** The owner that this process is, by this handle; 0: none. No other owner of the table, ever,

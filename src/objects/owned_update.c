@@ -103,6 +103,17 @@ static int make_account(struct percpu_owned_handle *h, struct percpu_owned_share
 	return turn_over(h, id, s, (uint64_t)turn, &next);
 }
 
+/* Whether another thread has left, or does. */
+static bool has_left(const struct percpu_owned_handle *h, uint64_t id)
+{
+	bool left;
+
+	percpu_process_lock();
+	left = !is_still(h, id);
+	percpu_process_unlock();
+	return left;
+}
+
 /*
  * The first update of this process by this handle. Returns 1 if it was done, since it is in the
  * account from the start; or 0, and the place, if this process has an account; or -errno.
@@ -110,12 +121,15 @@ static int make_account(struct percpu_owned_handle *h, struct percpu_owned_share
 static int begin_account(struct percpu_owned_handle *h, struct owned_update u,
 			 struct owned_place *ret)
 {
+	const uint64_t deadline = percpu_now_ns() + PERCPU_LOCK_NS;
 	struct percpu_owned_shares *s;
 	uint64_t id;
 	int r;
 
-	for (int try = 0; try < OWNED_TRIES; try++) {
-		r = percpu_owners_join(h->owners);
+	for (int try = 0; try < OWNED_TRIES;) {
+		r = percpu_owner_await_leave(h->owners, deadline);
+		if (r == 0)
+			r = percpu_owners_join(h->owners);
 		if (r != 0)
 			return r;
 		PERCPU_STEP("owned: joined");
@@ -129,6 +143,10 @@ static int begin_account(struct percpu_owned_handle *h, struct owned_update u,
 		r = make_account(h, s, id, u);
 		if (r != 0)
 			return r;
+		if (!has_left(h, id))
+			try++;
+		else if (percpu_now_ns() >= deadline)
+			return -ETIMEDOUT;
 	}
 	return -EBADMSG;
 }

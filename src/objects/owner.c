@@ -3,6 +3,7 @@
  * owner.c - tables of owners, and what of them belongs to this process. owner_slot.c is about
  * single slots, and docs/owner.md has the protocol.
  */
+#include <limits.h>
 #include <stdlib.h>
 
 #include "owner.h"
@@ -21,7 +22,7 @@ static void owners_mend_in_child(void)
 	joining = 0;
 	for (struct percpu_owners *o = tables; o != NULL; o = o->next) {
 		o->self = 0;
-		o->leaving = false;
+		o->leaving = 0;
 		for (struct percpu_owned_handle *h = o->gauges; h != NULL; h = h->next)
 			h->owned.mine = NULL;
 	}
@@ -234,7 +235,7 @@ void percpu_owners_leave(struct percpu_owners *o)
 	percpu_process_lock();
 	if (!o->leaving) {
 		id = o->self;
-		o->leaving = id != 0;
+		__atomic_store_n(&o->leaving, id != 0, __ATOMIC_RELAXED);
 		for (struct percpu_owned_handle *h = o->gauges; h != NULL; h = h->next)
 			__atomic_store_n(&h->owned.mine, NULL, __ATOMIC_RELAXED);
 	}
@@ -245,8 +246,20 @@ void percpu_owners_leave(struct percpu_owners *o)
 	percpu_owner_give_back(o, id);
 	percpu_process_lock();
 	__atomic_store_n(&o->self, 0, __ATOMIC_RELAXED);
-	o->leaving = false;
+	__atomic_store_n(&o->leaving, 0, __ATOMIC_RELEASE);
 	percpu_process_unlock();
+	percpu_futex_rouse(&o->leaving, FUTEX_WAKE, INT_MAX);
+}
+
+int percpu_owner_await_leave(struct percpu_owners *o, uint64_t deadline_ns)
+{
+	while (__atomic_load_n(&o->leaving, __ATOMIC_ACQUIRE) != 0) {
+		PERCPU_STEP("owner: leave awaited");
+		if (percpu_now_ns() >= deadline_ns)
+			return -ETIMEDOUT;
+		percpu_futex_sleep(&o->leaving, FUTEX_WAIT, 1, PERCPU_SECOND / 100);
+	}
+	return 0;
 }
 
 uint64_t percpu_owners_self(const struct percpu_owners *o)

@@ -26,7 +26,7 @@ struct percpu_owners {
 	struct percpu_owners *next;	    /* of the process; the process lock protects it, */
 	struct percpu_owned_handle *gauges; /* and these */
 	uint64_t self;			    /* id, or 0; changed under the process lock */
-	bool leaving;			    /* likewise */
+	uint32_t leaving;		    /* likewise; a futex */
 	struct percpu_owner_slot *slots[PERCPU_OWNER_BLOCKS]; /* atomic; NULL: not looked up */
 	uint64_t bytes[PERCPU_OWNER_BLOCKS]; /* of the first of them; stored before */
 };
@@ -49,6 +49,9 @@ int percpu_owner_block(struct percpu_region *r, uint64_t *word, size_t size, boo
 
 /** Look at a slot. Returns whether it is somebody's, dead or alive. */
 bool percpu_owner_look(const struct percpu_owners *o, size_t slot, struct percpu_owner_seen *ret);
+
+/** Wait until no thread is leaving the table. Returns 0 or -ETIMEDOUT. */
+int percpu_owner_await_leave(struct percpu_owners *o, uint64_t deadline_ns);
 
 /** Whether the owner that was seen lives. joining is 1 if the calling thread is joining. */
 bool percpu_owner_lives(const struct percpu_owners *o, const struct percpu_owner_seen *seen,

@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -410,6 +412,46 @@ static void who_leaves_meanwhile_takes_nothing(void **state)
 	percpu_owned_gauge_detach(again);
 }
 
+static uint32_t leaving, added;
+
+static void leave_slowly(void)
+{
+	__atomic_store_n(&leaving, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&seen_there, __ATOMIC_ACQUIRE) &&
+	       !__atomic_load_n(&added, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static void *leave_in_thread(void *arg)
+{
+	(void)arg;
+	percpu_owners_leave(owners);
+	return NULL;
+}
+
+static void who_leaves_is_awaited(void **state)
+{
+	pthread_t thread;
+	int e;
+
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	assert_int_equal(percpu_owned_gauge_add(gauge, 5), 0);
+	__atomic_store_n(&leaving, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&added, 0, __ATOMIC_RELAXED);
+	awaited = "owner: leave awaited";
+	meanwhile = leave_slowly;
+	deadly = "owner: byte unlocked";
+	assert_int_equal(pthread_create(&thread, NULL, leave_in_thread, NULL), 0);
+	while (!__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
+		sched_yield();
+	e = percpu_owned_gauge_add(gauge, 10);
+	__atomic_store_n(&added, 1, __ATOMIC_RELEASE);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(e, 0);
+	expect(10, 15);
+}
+
 static void add_many(unsigned i, void *arg)
 {
 	(void)arg;
@@ -564,6 +606,7 @@ int main(void)
 		OWNED_TEST(the_killed_leave_all_or_nothing),
 		OWNED_TEST(readers_see_one_account),
 		OWNED_TEST(who_leaves_meanwhile_takes_nothing),
+		OWNED_TEST(who_leaves_is_awaited),
 		OWNED_TEST(threads_share_a_value),
 		OWNED_TEST(times_belong_to_values),
 		OWNED_TEST(handles_of_one_process_add_up),
