@@ -106,14 +106,16 @@ PERCPU_API int percpu_owned_gauge_add_slow(struct percpu_owned_gauge *g, int64_t
  * modulo 2^64.
  *
  * Returns 0, or, on a process's first update of the gauge, as percpu_owners_join() and
- * percpu_region_alloc(); -EINVAL for PERCPU_OWNED_RECENT. Nothing is added then.
+ * percpu_region_alloc(); -EINVAL for PERCPU_OWNED_RECENT. Nothing is added then. While another
+ * thread leaves, that update waits for it.
  *
  * Context: any thread. Signal handlers, once this process has updated the gauge.
  * Progress: then one atomic addition.
  */
 PERCPU_INLINE int percpu_owned_gauge_add(struct percpu_owned_gauge *g, int64_t n)
 {
-	uint64_t *mine = __atomic_load_n(&g->owned.mine, __ATOMIC_ACQUIRE);
+	typedef uint64_t word PERCPU_ALIGNED_WORD; /* the account is, and clang is to know */
+	word *mine = __atomic_load_n(&g->owned.mine, __ATOMIC_ACQUIRE);
 
 	if (percpu_unlikely(mine == NULL))
 		return percpu_owned_gauge_add_slow(g, n);
