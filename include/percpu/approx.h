@@ -166,7 +166,8 @@ PERCPU_INLINE int64_t percpu_approx_highest(const struct percpu_approx *a)
  *
  * Context: any thread; not a signal handler, because of the fence.
  * Progress: near the limit the first call closes the lanes of the CPUs, for which it fences
- * once. From then on adds of all threads go to one word, until there is room again.
+ * once. From then on adds of all threads go to one word, until there is room again: 4 batches
+ * for each CPU that has a lane. Adds as large as that, given back each time, fence each time.
  */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_approx_add_below(const struct percpu_approx *a,
 							    int64_t n, int64_t limit)
