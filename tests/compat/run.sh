@@ -201,7 +201,7 @@ meson_subproject()
 	shift
 	rm -rf embed && mkdir -p embed/subprojects &&
 		cp "$here/meson/meson.build" "$here/consumer.c" "$here/freebsd_unchanged.c" \
-			"$src"/tests/matrix/late.[ch] embed/ &&
+			"$src"/tests/matrix/late.[ch] "$src"/tests/matrix/values.h embed/ &&
 		ln -s "$src" embed/subprojects/percpu &&
 		meson setup "embed-$kind" embed --default-library "$kind" \
 			--wrap-mode forcefallback "${embedded[@]}" &&
