@@ -40,8 +40,9 @@ def tests_of(output):
 
 def lines_of(entry, rseq):
     """The lines for one program of the log."""
-    # "percpu:unit / fence"; from newer Mesons "unit - percpu:fence"
-    program = re.sub(r"\w+:", "", entry["name"]).replace(" / ", "/").replace(" - ", "/")
+    # "percpu:unit / fence", where it is in two suites "percpu:unit+repeats / fence"; from
+    # newer Mesons "unit - percpu:fence"
+    program = re.sub(r"\w+:|\+\w+", "", entry["name"]).replace(" / ", "/").replace(" - ", "/")
     tests = tests_of(entry.get("stdout", "") + "\n" + entry.get("stderr", ""))
     for name, (result, why) in tests.items():
         if result == "SKIP" and rseq and re.search("rseq|sequence", why):

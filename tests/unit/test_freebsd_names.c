@@ -52,7 +52,7 @@ static struct sysctl_oid *add_driver(struct sysctl_ctx_list *ctx)
 						    "nic", CTLFLAG_RD, NULL, "a driver");
 
 	for (int i = 0; i < 2; i++) {
-		char name[16];
+		char name[24];
 		struct sysctl_oid *queue;
 
 		snprintf(name, sizeof(name), "queue%d", i);

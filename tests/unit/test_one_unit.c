@@ -2,13 +2,17 @@
 /*
  * test_one_unit.c - with the whole library in the same unit, where the compiler
  * sees through all calls, it must still not move reads and publications across
- * adds, which do not clobber memory (arch/spec.h, "Ordering").
+ * adds, which do not clobber memory (arch/spec.h, "Ordering"). And functions that
+ * keep vectors inline the slow paths, too.
  */
 #include "percpu_all.c"
 
 #include <percpu/percpu.h>
 
 #include "../support.h"
+#ifdef __x86_64__
+#include "vectors.h"
+#endif
 
 #define ROUNDS 100000
 
@@ -87,6 +91,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_follow_adds),
 		cmocka_unit_test(published_adds_are_there),
+#ifdef __x86_64__
+		cmocka_unit_test(vectors_live_across_every_call),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,24 +29,42 @@ configure_tests()
 		"${gently[@]}" xargs ninja -C "$build/$1"
 }
 
-# compile COMPILER: in build/COMPILER. The benchmarks, in C++, take most of the
-# time, so one of the two does, where there is what they need; to see that they are
-# built: "bench" measures by those of another directory.
+# set_up_for COMPILER: build/COMPILER. The benchmarks, in C++, take most of the time, so
+# one of the two has them, where there is what they need; to see that they are built:
+# "bench" measures by those of another directory.
+set_up_for()
+{
+	local benchmarks=(-Dbenchmarks=auto '-Dcpp_args=-O0 -g0')
+	[ "$1" = gcc ] || benchmarks=(-Dbenchmarks=disabled)
+	CC=$1 set_up "$1" -Dwerror=true "${benchmarks[@]}"
+}
+
+# compile COMPILER: what is in that directory.
 compile()
 {
-	local benchmarks=(-Dbenchmarks=auto -Dcpp_args=-O0)
-	[ "$1" = gcc ] || benchmarks=(-Dbenchmarks=disabled)
-	CC=$1 configure "$1" -Dwerror=true "${benchmarks[@]}"
+	set_up_for "$1" && "${gently[@]}" meson compile -C "$build/$1"
 }
 
 # The same, with benchmarks, examples and tests: after setup. What was configured
 # when less was installed looks again.
-compile_all()
+set_up_all()
 {
 	local parts=(-Dexamples=enabled -Dtests=enabled)
 	[ "$1" != gcc ] || parts+=(-Dbenchmarks=enabled)
 	[ ! -f "$build/$1/build.ninja" ] || meson configure "$build/$1" "${parts[@]}" || return
-	compile "$1"
+	set_up_for "$1" && ninja -C "$build/$1" build.ninja
+}
+
+compile_all()
+{
+	set_up_all "$1" && compile "$1"
+}
+
+# compile_but NAME COMPILER: all but what has that name.
+compile_but()
+{
+	set_up_all "$2" && tools/dev/needed.py "$build/$2" --but "$1" |
+		"${gently[@]}" xargs ninja -C "$build/$2"
 }
 
 build()

@@ -19,7 +19,7 @@ lint_format()
 # late is in one source, looked at in both ways.
 lint_tidy()
 {
-	compile_all clang >/dev/null && mkdir -p "$build/tidy" || return
+	set_up_all clang >/dev/null && mkdir -p "$build/tidy" || return
 	python3 tools/dev/units.py "$build/clang/compile_commands.json" \
 		"$build/tidy/compile_commands.json" "one_unit\\.c\$|$1" |
 		(cd "$build/clang" &&

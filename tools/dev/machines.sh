@@ -70,13 +70,13 @@ cross_file()
 	} >"$build/$1-sysroot.ini"
 }
 
-# cross NAME HOW: a build for another machine, in build/NAME, by configure or
+# cross NAME HOW OPTION...: a build for another machine, in build/NAME, by configure or
 # configure_tests.
 cross()
 {
 	cross_file "$1"
 	"$2" "$1" --cross-file "$build/$1-sysroot.ini" --cross-file "tests/$1.ini" \
-		-Dwerror=true -Dbenchmarks=disabled
+		-Dwerror=true -Dbenchmarks=disabled "${@:3}"
 }
 
 not_here=77 # the status of what is not done here, which has been recorded
@@ -84,8 +84,10 @@ not_here=77 # the status of what is not done here, which has been recorded
 # cross_if_possible NAME ARCHITECTURE NEED...
 cross_if_possible()
 {
+	local options=(-Ddebug=false)
 	other_machine "$1" "$@" || return $not_here
-	cross "$1" configure_tests
+	[ "$1" = aarch64 ] || options+=("${cheaply[@]}") # that one is also for whole systems
+	cross "$1" configure_tests "${options[@]}"
 }
 
 # emulate MACHINE SUITE CPUS BUILD COMPILER OPTION...: a machine with the kernel

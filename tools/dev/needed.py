@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""needed.py DIRECTORY: print what the tests need that "meson test --list" prints.
+"""needed.py DIRECTORY [--but NAME]: print what the tests need that "meson test --list" prints.
 
-Meson's own build of what tests need comes with running them.
+Meson's own build of what tests need comes with running them. With a name: all that is
+built, but the targets of that name.
 """
 
 import json
@@ -14,15 +15,18 @@ import sys
 def main():
     """Print a file of the build directory a line."""
     directory = sys.argv[1]
-    listed = {line.strip() for line in sys.stdin}
+    but = sys.argv[3] if sys.argv[2:3] == ["--but"] else None
+    listed = set() if but else {line.strip() for line in sys.stdin}
     command = ["meson", "introspect", "--tests", "--targets", directory]
     build = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     ids = set()
     for test in build["tests"]:
-        if any(f"{suite} / {test['name']}" in listed for suite in test["suite"]):
+        project = test["suite"][0].partition(":")[0]
+        suites = "+".join(suite.partition(":")[2] for suite in test["suite"])
+        if f"{project}:{suites} / {test['name']}" in listed:
             ids.update(test["depends"])
     for target in build["targets"]:
-        if target["id"] in ids:
+        if target["id"] in ids or (but and target["build_by_default"] and target["name"] != but):
             print(os.path.relpath(target["filename"][0], directory))
 
 

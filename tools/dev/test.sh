@@ -50,14 +50,17 @@ suite()
 
 # What is run of each build, as arguments of "meson test".
 declare -A suites=(
-	[gcc]='--timeout-multiplier 2'
-	[clang]='--suite unit --suite whole --suite inject --suite stepping --timeout-multiplier 2'
-	[late]='--suite unit --suite inject --timeout-multiplier 2'
-	[asan]='--suite unit --suite inject --suite cli --timeout-multiplier 4'
-	[tsan]='--no-suite compat --no-suite matrix --no-suite mixed --timeout-multiplier 4'
-	# qemu-user has no rseq, so of inject and stepping little more than the readers is left;
-	# unit/aborts stops sequences and aborts them, there, too. Stress is for whole systems.
-	[aarch64]='--suite unit --suite whole --suite inject --suite stepping
+	[gcc]='--no-suite repeats --timeout-multiplier 2'
+	[clang]='--suite unit --suite whole --suite inject --suite stepping --no-suite repeats
+		--timeout-multiplier 2'
+	[late]='--suite unit --suite inject --no-suite repeats --timeout-multiplier 2'
+	[asan]='--suite unit --suite inject --suite cli --no-suite repeats --timeout-multiplier 4'
+	# With that sanitizer there are no sequences.
+	[tsan]='--suite unit --suite stress --suite everywhere --no-suite repeats
+		--timeout-multiplier 4'
+	# Nor has qemu-user rseq; but unit/aborts stops sequences and aborts them, there, too.
+	# Stress is for whole systems.
+	[aarch64]='--suite unit --suite whole --suite everywhere --suite stepping
 		--timeout-multiplier 4'
 	[i686]='--suite unit --suite mixed --timeout-multiplier 4'
 	# What depends on the machine's words and atomics: the emulator takes its time.
@@ -73,18 +76,22 @@ list_tests()
 	meson test -C "$build/$1" --no-rebuild --list ${suites[$1]}
 }
 
+# What is compiled once more, for another configuration, takes half the time so, and with
+# no more debugging information than traces need. As users have it it is in gcc and clang.
+cheaply=(-Doptimization=1)
+
 # sanitizer NAME KIND OPTION...: a build directory with that sanitizer.
 sanitizer()
 {
 	CC=gcc configure_tests "$1" -Dwerror=true -Dbenchmarks=disabled -Db_sanitize="$2" \
-		-Dc_args=-fno-sanitize-recover=all "${@:3}"
+		"${cheaply[@]}" -Dc_args='-g1 -fno-sanitize-recover=all' "${@:3}"
 }
 
 # The library as it is for what is loaded late, in the programs that test it.
 configure_late()
 {
 	CC=gcc configure_tests late -Dwerror=true -Dbenchmarks=disabled -Dexamples=disabled \
-		-Dc_args=-DPERCPU_LATE
+		"${cheaply[@]}" -Dc_args='-g1 -DPERCPU_LATE'
 }
 
 # Many tests wait most of the time, so what computes comes beside them, one after the
@@ -114,7 +121,7 @@ compute()
 	set +m
 	gently=(nice -n 10)
 	behind gcc compile_all gcc
-	behind clang compile_all clang
+	behind clang compile_but percpu-late clang # no test of it needs that
 	behind late configure_late
 	behind asan sanitizer asan address,undefined
 	behind mutants test_mutants --quick
@@ -156,9 +163,10 @@ test_built()
 # The unit tests once more, each time with something taken away.
 test_lower_tiers()
 {
-	GLIBC_TUNABLES=glibc.pthread.rseq=0 suite own-registration gcc --suite unit
-	PERCPU_TIER=cpu suite tier-cpu gcc --suite unit
-	PERCPU_TIER=shared suite tier-shared gcc --suite unit
+	local unit=(--suite unit --no-suite repeats --no-suite files)
+	GLIBC_TUNABLES=glibc.pthread.rseq=0 suite own-registration gcc "${unit[@]}"
+	PERCPU_TIER=cpu suite tier-cpu gcc "${unit[@]}"
+	PERCPU_TIER=shared suite tier-shared gcc "${unit[@]}"
 }
 
 # What all tests of this file begin with.
@@ -179,7 +187,8 @@ test_compilers()
 {
 	begin_tests
 	step 'gcc: build' compile_all gcc
-	PERCPU_TEST_COMPILERS=all suite gcc gcc --suite compat --suite matrix --timeout-multiplier 4
+	PERCPU_TEST_COMPILERS=all suite gcc gcc --suite compat --suite matrix --suite repeats \
+		--timeout-multiplier 4
 	summary
 }
 
