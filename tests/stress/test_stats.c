@@ -19,7 +19,7 @@
 #define PROCESSES 6
 #define FIELDS 32
 
-static unsigned flips = 100000, shared_flips = 500;
+static unsigned flips = 30000, shared_flips = 150;
 
 /* A shared snapshot waits for its turn on each CPU, so on a busy machine there are
  * fewer of them: as many as come about in this time. */
