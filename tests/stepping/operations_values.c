@@ -400,9 +400,10 @@ void stepping_reset(const struct stepping_operation *o, struct model_lane *got,
 
 bool stepping_is_shared(const struct stepping_operation *o)
 {
-	const bool pairs = o->run == run_fgauge_add || o->run == run_fgauge_sub ||
-			   o->run == run_approx_add || o->run == run_approx_below ||
-			   o->run == run_approx_move;
+	const bool pairs =
+		o->run == run_gauge_add || o->run == run_gauge_sub || o->run == run_gauge_inc ||
+		o->run == run_gauge_dec || o->run == run_fgauge_add || o->run == run_fgauge_sub ||
+		o->run == run_approx_add || o->run == run_approx_below || o->run == run_approx_move;
 
 	return percpu_pair_is_atomic() || !pairs;
 }
