@@ -257,9 +257,11 @@ PERCPU_API void percpu_histogram_snapshot_destroy(struct percpu_histogram_snapsh
  *
  * Returns 0, or -EINVAL (a NULL, no such histogram, or a snapshot of another layout); from
  * percpu_histogram_fetch_zero() also -EROFS (the region was opened to read); on machines of 32
- * bits -ETIMEDOUT (a thread that is stopped has the lock).
+ * bits -ETIMEDOUT (a thread that is stopped has the lock). Then nothing was reset, and part of
+ * the snapshot is as before.
  *
- * Context: any thread; signal handlers. Costs a load per bucket and possible CPU.
+ * Context: any thread; signal handlers. Costs a load per bucket and possible CPU. On machines
+ * of 32 bits a reset has the lock all the time, with signals blocked.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_histogram_fetch(const struct percpu_histogram *h, size_t i,
 							struct percpu_histogram_snapshot *s);

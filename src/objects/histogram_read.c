@@ -93,28 +93,51 @@ static void set_bucket(const struct percpu_histogram_snapshot *s, struct percpu_
 					    percpu_bits_double(v.second);
 }
 
+/* Reset a cell, and return what it held. The caller has the lock of the journal. */
+static struct percpu_pair_value reset_locked(const struct percpu_histogram *h, size_t offset)
+{
+	struct percpu_chunk *k = h->block.chunk;
+	struct percpu_pair_value bias = percpu_pair_look(k, 2 * (size_t)k->cpus, offset);
+	struct percpu_pair_value sum = sum_cell(h, offset);
+	const uint64_t words[2] = { sum.first, sum.second };
+
+	PERCPU_STEP("lanes summed");
+	if (sum.first != bias.first || sum.second != bias.second)
+		percpu_journal_set(k, offset, words, 2);
+	return percpu_histogram_plus(h, sum, bias, true);
+}
+
+/* Read histogram i, into s unless that is NULL. Where pairs are not atomic, and the lock may be
+ * had for some cells and not for others, a reset takes it once for all cells: if it cannot
+ * have it, it has reset none. */
 static int read_histogram(const struct percpu_histogram *h, size_t i, bool zero,
 			  struct percpu_histogram_snapshot *s)
 {
+	struct percpu_chunk *k = h->block.chunk;
+	const bool locks = zero && !percpu_pair_is_atomic();
+	size_t offset = cells_of(h, i);
 	struct percpu_pair_value v;
-	size_t offset;
+	struct percpu_robust lock;
 	int e = 0;
 
-	if (h == NULL || s == NULL || i >= h->n || !is_of_layout(h, s))
-		return -EINVAL;
-	if (zero && !h->block.chunk->region->writable)
+	if (zero && !k->region->writable)
 		return -EROFS;
-	offset = cells_of(h, i);
-	for (uint32_t b = 0; b < s->n && e == 0; b++, offset += PERCPU_HISTOGRAM_CELL) {
-		e = read_cell(h, offset, zero, &v);
-		if (e == 0)
+	if (locks)
+		e = percpu_journal_lock(k, &lock);
+	for (int64_t b = 0; b <= h->last + 1 && e == 0; b++, offset += PERCPU_HISTOGRAM_CELL) {
+		if (locks)
+			v = reset_locked(h, offset);
+		else
+			e = read_cell(h, offset, zero, &v);
+		if (e == 0 && s != NULL && b <= h->last)
 			set_bucket(s, v, &s->bucket[b]);
+		else if (e == 0 && s != NULL)
+			s->refused = v.first;
 	}
-	if (e == 0)
-		e = read_cell(h, offset, zero, &v);
-	if (e == 0)
-		s->refused = v.first;
-	percpu_histogram_total(s);
+	if (locks && e == 0)
+		percpu_robust_unlock(&lock);
+	if (s != NULL)
+		percpu_histogram_total(s);
 	return e;
 }
 
@@ -128,31 +151,25 @@ void percpu_histogram_total(struct percpu_histogram_snapshot *s)
 	}
 }
 
+static bool is_readable(const struct percpu_histogram *h, size_t i,
+			const struct percpu_histogram_snapshot *s)
+{
+	return h != NULL && s != NULL && i < h->n && is_of_layout(h, s);
+}
+
 int percpu_histogram_fetch(const struct percpu_histogram *h, size_t i,
 			   struct percpu_histogram_snapshot *s)
 {
-	return read_histogram(h, i, false, s);
+	return is_readable(h, i, s) ? read_histogram(h, i, false, s) : -EINVAL;
 }
 
 int percpu_histogram_fetch_zero(struct percpu_histogram *h, size_t i,
 				struct percpu_histogram_snapshot *s)
 {
-	return read_histogram(h, i, true, s);
+	return is_readable(h, i, s) ? read_histogram(h, i, true, s) : -EINVAL;
 }
 
-/* Without a place for the values. */
 int percpu_histogram_zero(struct percpu_histogram *h, size_t i)
 {
-	struct percpu_pair_value v;
-	size_t offset;
-	int e = 0;
-
-	if (h == NULL || i >= h->n)
-		return -EINVAL;
-	if (!h->block.chunk->region->writable)
-		return -EROFS;
-	offset = cells_of(h, i);
-	for (int64_t b = 0; b <= h->last + 1 && e == 0; b++, offset += PERCPU_HISTOGRAM_CELL)
-		e = read_cell(h, offset, true, &v);
-	return e;
+	return h != NULL && i < h->n ? read_histogram(h, i, true, NULL) : -EINVAL;
 }

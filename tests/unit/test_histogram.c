@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -313,10 +315,90 @@ static int reset_twice(void *arg)
 	return 0;
 }
 
+/* Under the lock of the journal nobody comes between. */
 static void resets_between_are_not_missed(void **state)
 {
 	(void)state;
-	in_each_way(reset_twice);
+	for (enum way way = BY_SEQUENCE; way < BY_JOURNAL; way++) {
+		enum way arg = way;
+
+		test_in_child(reset_twice, &arg);
+	}
+}
+
+/* Another thread takes the lock of the journal if it is free, and keeps it. */
+
+static struct {
+	pthread_t thread;
+	bool has_lock, ends;
+	sem_t tried;
+} holder;
+
+static void *hold_journal(void *arg)
+{
+	struct percpu_robust lock;
+
+	holder.has_lock = percpu_journal_try(shared->block.chunk, &lock) == 0;
+	sem_post(&holder.tried);
+	while (!__atomic_load_n(&holder.ends, __ATOMIC_ACQUIRE))
+		test_sleep_us(100);
+	if (holder.has_lock)
+		percpu_robust_unlock(&lock);
+	return arg;
+}
+
+static void start_holder(void)
+{
+	REQUIRE(sem_init(&holder.tried, 0, 0) == 0);
+	__atomic_store_n(&holder.ends, false, __ATOMIC_RELEASE);
+	REQUIRE(pthread_create(&holder.thread, NULL, hold_journal, NULL) == 0);
+	while (sem_wait(&holder.tried) != 0)
+		;
+}
+
+static void end_holder(void)
+{
+	__atomic_store_n(&holder.ends, true, __ATOMIC_RELEASE);
+	REQUIRE(pthread_join(holder.thread, NULL) == 0);
+}
+
+/* With the lock taken before a reset it fails and resets nothing; amid it the lock is its own. */
+static int reset_against_lock(void *arg)
+{
+	struct percpu_histogram_snapshot *s;
+
+	(void)arg;
+	go(BY_JOURNAL);
+	shared = make(0, 0, 0);
+	for (int i = 0; i < VALUES; i++)
+		percpu_histogram_record(shared, value[i]);
+	s = look(shared, 0, false);
+	start_holder();
+	REQUIRE(holder.has_lock);
+	REQUIRE(percpu_histogram_fetch_zero(shared, 0, s) == -ETIMEDOUT);
+	end_holder();
+	REQUIRE(percpu_histogram_fetch(shared, 0, s) == 0 && s->count == VALUES);
+	at = "lanes summed";
+	steps_to_live = 230; /* some buckets are reset */
+	meanwhile = start_holder;
+	REQUIRE(percpu_histogram_fetch_zero(shared, 0, s) == 0 && s->count == VALUES);
+	REQUIRE(meanwhile == NULL && !holder.has_lock);
+	end_holder();
+	percpu_histogram_record(shared, 1);
+	steps_to_live = 230;
+	meanwhile = start_holder;
+	REQUIRE(percpu_histogram_zero(shared, 0) == 0 && !holder.has_lock);
+	end_holder();
+	REQUIRE(percpu_histogram_fetch(shared, 0, s) == 0 && s->count == 0);
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_destroy(shared);
+	return 0;
+}
+
+static void resets_under_a_lock_are_all_or_nothing(void **state)
+{
+	(void)state;
+	test_in_child(reset_against_lock, NULL);
 }
 
 /* Files */
@@ -563,6 +645,7 @@ int main(void)
 		cmocka_unit_test(arrays_are_apart),
 		cmocka_unit_test(nothing_is_lost_or_torn),
 		cmocka_unit_test(resets_between_are_not_missed),
+		cmocka_unit_test(resets_under_a_lock_are_all_or_nothing),
 		cmocka_unit_test(who_is_killed_leaves_whole_observations),
 		cmocka_unit_test(layouts_are_told_by_the_file),
 		cmocka_unit_test(crafted_files_do_no_harm),
