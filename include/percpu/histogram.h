@@ -208,7 +208,8 @@ PERCPU_INLINE void percpu_histogram_record_ticks(const struct percpu_histogram *
 struct percpu_histogram_bucket {
 	uint64_t count;
 	uint64_t ticks; /* their sum, modulo 2^64; 0 in histograms of doubles */
-	double sum;	/* in the exported unit */
+	double sum;	/* in the exported unit; an estimate if ticks cannot tell it:
+			   docs/histogram.md */
 };
 
 /* C++ has flexible arrays as an extension only. */
@@ -293,7 +294,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_histogram_fold(const struct percpu_histo
 
 /** A value, and between which two it is, as said below. */
 struct percpu_histogram_quantile {
-	double value; /* their middle */
+	double value; /* their middle; above the range, if ticks do not tell the sum, a guess */
 	double low, high;
 };
 
@@ -303,7 +304,8 @@ struct percpu_histogram_quantile {
  * half a bucket from the middle at most, and less where the mean is near an end or the
  * observations are few. If the bucket has one observation, low and high are both its value.
  *
- * In histograms of ticks that is certain, but for the rounding of the results to doubles. In
+ * In histograms of ticks that is certain, but for the rounding of the results to doubles; where
+ * they do not tell the sum (docs/histogram.md), low and high are the ends of the bucket. In
  * histograms of doubles the mean is rounded, and so low and high may be off by the error of
  * the bucket's sum, which grows with all that was recorded there since the histogram was
  * created, whether it was reset or not (docs/histogram.md). The observation is in its bucket in

@@ -58,8 +58,7 @@ static size_t lay_out_histogram(struct percpu_histogram *h)
 	return size != 0 && size <= PERCPU_MAX_LANE / 2 ? PERCPU_HISTOGRAM_HEAD + size : 0;
 }
 
-/* Whether the range is one that a histogram can have. */
-static int check_range(int low, int high, uint64_t ticks)
+int percpu_histogram_check_range(int low, int high, uint64_t ticks)
 {
 	if (low < LOWEST || high > HIGHEST)
 		return -ERANGE;
@@ -90,7 +89,7 @@ static int read_histogram_options(const struct percpu_histogram_options *o,
 	h->schema = (uint32_t)__builtin_ctz(buckets);
 	h->low = exponent_of(opt.min, false);
 	h->high = exponent_of(opt.max, true);
-	return check_range(h->low, h->high, h->ticks);
+	return percpu_histogram_check_range(h->low, h->high, h->ticks);
 }
 
 static void start_histogram(struct percpu_block *b)
@@ -130,7 +129,7 @@ static int adopt_histogram(const struct percpu_block *found, struct percpu_plan 
 				      .schema = __atomic_load_n(&c->schema, __ATOMIC_RELAXED) };
 
 	if (h.n != __atomic_load_n(&c->n, __ATOMIC_RELAXED) || h.n == 0 || h.schema > 5 ||
-	    check_range(h.low, h.high, h.ticks) != 0 ||
+	    percpu_histogram_check_range(h.low, h.high, h.ticks) != 0 ||
 	    __atomic_load_n(&c->atomic, __ATOMIC_RELAXED) != percpu_pair_is_atomic())
 		return -ENOENT;
 	if (wanted->n != 0 &&

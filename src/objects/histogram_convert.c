@@ -12,8 +12,9 @@
 
 static bool is_possible(const struct percpu_histogram_snapshot *s)
 {
-	return s != NULL && s->schema <= 5 && s->low >= -1022 && s->high <= 1023 &&
-	       s->low < s->high && s->n == ((uint32_t)(s->high - s->low) << s->schema) + 2;
+	return s != NULL && s->schema <= 5 &&
+	       percpu_histogram_check_range(s->low, s->high, s->ticks_per_unit) == 0 &&
+	       s->n == ((uint32_t)(s->high - s->low) << s->schema) + 2;
 }
 
 /* The number of a bucket of the native histogram: of one within the range, and, for the
@@ -113,6 +114,62 @@ static double upper_end(const struct percpu_histogram_snapshot *s, uint32_t b)
 	return b == s->n - 1 ? __builtin_inf() : percpu_histogram_bound(s->schema, native(s, b));
 }
 
+/* The same in ticks: a bucket has what is above the lower end, and not above the upper one. Ticks of
+ * 2^63 or more are refused. */
+static uint64_t lower_tick(const struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	return b == 0 ? 0 :
+			percpu_histogram_tick_bound(s->ticks_per_unit, s->schema, native(s, b - 1));
+}
+
+static uint64_t upper_tick(const struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	return b == s->n - 1 ?
+		       INT64_MAX :
+		       percpu_histogram_tick_bound(s->ticks_per_unit, s->schema, native(s, b));
+}
+
+/*
+ * Sums of ticks are stored modulo 2^64. All sums that are possible are between those of
+ * observations that are all at the one end, and all at the other. If those differ by less than 2^63,
+ * only one number between them is the same modulo 2^64. Not 2^64: a CPU that does not load 16
+ * bytes at once may have counted what is not in the sum yet, which is a little below then.
+ */
+bool percpu_histogram_sum_is_known(const struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	const uint64_t count = s->bucket[b].count;
+
+	return s->ticks_per_unit == 0 || count == 0 ||
+	       upper_tick(s, b) - lower_tick(s, b) <= INT64_MAX / count;
+}
+
+/* Otherwise take the middle of the bucket for the mean. The last has no middle to speak of:
+ * there take the sum that is next to the least one. */
+double percpu_histogram_sum_ticks(const struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	const uint64_t count = s->bucket[b].count, ticks = s->bucket[b].ticks;
+	const double unit = (double)s->ticks_per_unit;
+	uint64_t high, least;
+
+	if (b != s->n - 1 && (double)count * upper_end(s, b) * unit < 0x1p62)
+		return (double)ticks / unit; /* mostly, and soon done */
+	if (b != s->n - 1 && !percpu_histogram_sum_is_known(s, b))
+		return (double)count * (lower_end(s, b) + (upper_end(s, b) - lower_end(s, b)) / 2);
+	least = percpu_histogram_multiply(count, lower_tick(s, b), &high);
+	if (ticks - least <= INT64_MAX)
+		high += ticks < least;
+	else if (ticks > least && high != 0)
+		high--;
+	return ((double)high * 0x1p64 + (double)ticks) / unit;
+}
+
+/* What no observation of the bucket is above. */
+static double highest(const struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	return b == s->n - 1 && s->ticks_per_unit != 0 ? 0x1p63 / (double)s->ticks_per_unit :
+							 upper_end(s, b);
+}
+
 /*
  * Observation number r of a bucket, in order. If it is x, those in front of it are not above x,
  * and those from it on not below; the sum is known. So x is greatest if all in front are
@@ -121,7 +178,7 @@ static double upper_end(const struct percpu_histogram_snapshot *s, uint32_t b)
 static void narrow_down(const struct percpu_histogram_snapshot *s, uint32_t b, uint64_t r,
 			struct percpu_histogram_quantile *ret)
 {
-	const double a = lower_end(s, b), z = upper_end(s, b), sum = s->bucket[b].sum;
+	const double a = lower_end(s, b), z = highest(s, b), sum = s->bucket[b].sum;
 	const double count = (double)s->bucket[b].count, rank = (double)r;
 	const double most = (sum - (rank - 1) * a) / (count - rank + 1);
 	const double least =
@@ -134,6 +191,12 @@ static void narrow_down(const struct percpu_histogram_snapshot *s, uint32_t b, u
 	if (ret->low > ret->high)
 		ret->low = ret->high;
 	ret->value = ret->low + (ret->high - ret->low) / 2;
+	if (percpu_histogram_sum_is_known(s, b))
+		return;
+	ret->low = a;
+	ret->high = z;
+	if (b != s->n - 1) /* there the middle would be far off what is likely */
+		ret->value = a + (z - a) / 2;
 }
 
 int percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double q,

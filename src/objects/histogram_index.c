@@ -127,6 +127,28 @@ void percpu_histogram_lay_index(struct percpu_histogram *h)
 	h->last = ((int64_t)(h->high - h->low) << h->schema) + 1;
 }
 
+uint64_t percpu_histogram_tick_bound(uint64_t ticks, unsigned schema, int index)
+{
+	const unsigned n = 1U << schema, k = (unsigned)index & (n - 1);
+	/* The product is 2^127 times the bound of octave 0. */
+	const int shift = 127 - (index - (int)k) / (int)n;
+	uint64_t p[3];
+
+	multiply(ticks, roots[k * (MOST >> schema)].high, roots[k * (MOST >> schema)].low, p);
+	if (shift >= 128)
+		return shift < 192 ? p[2] >> (shift - 128) : 0;
+	return p[1] >> (shift - 64) | p[2] << (128 - shift);
+}
+
+uint64_t percpu_histogram_multiply(uint64_t a, uint64_t b, uint64_t *ret_high)
+{
+	uint64_t p[3];
+
+	multiply(a, 0, b, p);
+	*ret_high = p[1];
+	return p[0];
+}
+
 double percpu_histogram_bound(unsigned schema, int index)
 {
 	const unsigned n = 1U << (schema & 31), k = (unsigned)index & (n - 1);

@@ -84,13 +84,12 @@ static bool is_of_layout(const struct percpu_histogram *h,
 	       s->ticks_per_unit == h->ticks && s->n == (uint64_t)h->last + 1;
 }
 
-static void set_bucket(const struct percpu_histogram_snapshot *s, struct percpu_pair_value v,
-		       struct percpu_histogram_bucket *ret)
+static void set_bucket(struct percpu_histogram_snapshot *s, uint32_t b, struct percpu_pair_value v)
 {
-	ret->count = v.first;
-	ret->ticks = s->ticks_per_unit != 0 ? v.second : 0;
-	ret->sum = s->ticks_per_unit != 0 ? (double)v.second / (double)s->ticks_per_unit :
-					    percpu_bits_double(v.second);
+	s->bucket[b].count = v.first;
+	s->bucket[b].ticks = s->ticks_per_unit != 0 ? v.second : 0;
+	s->bucket[b].sum = s->ticks_per_unit != 0 ? percpu_histogram_sum_ticks(s, b) :
+						    percpu_bits_double(v.second);
 }
 
 /* Reset a cell, and return what it held. The caller has the lock of the journal. */
@@ -130,7 +129,7 @@ static int read_histogram(const struct percpu_histogram *h, size_t i, bool zero,
 		else
 			e = read_cell(h, offset, zero, &v);
 		if (e == 0 && s != NULL && b <= h->last)
-			set_bucket(s, v, &s->bucket[b]);
+			set_bucket(s, (uint32_t)b, v);
 		else if (e == 0 && s != NULL)
 			s->refused = v.first;
 	}

@@ -162,6 +162,21 @@ struct percpu_pair_value percpu_histogram_plus(const struct percpu_histogram *h,
 /** Fill in the table and what the index needs, from schema, low, high and ticks. */
 void percpu_histogram_lay_index(struct percpu_histogram *h);
 
+/** Whether the range is one that a histogram can have. Returns 0 or -errno. */
+int percpu_histogram_check_range(int low, int high, uint64_t ticks);
+
+/** Return the bound of a bucket of such a range, in ticks, rounded down. */
+uint64_t percpu_histogram_tick_bound(uint64_t ticks, unsigned schema, int index);
+
+/** Return the lower word of a * b, and set the upper one. */
+uint64_t percpu_histogram_multiply(uint64_t a, uint64_t b, uint64_t *ret_high);
+
+/** Whether the sum of a bucket is what its observations add up to, not an estimate. */
+bool percpu_histogram_sum_is_known(const struct percpu_histogram_snapshot *s, uint32_t b);
+
+/** Return the sum of a bucket in units, from its count, and its ticks modulo 2^64. */
+double percpu_histogram_sum_ticks(const struct percpu_histogram_snapshot *s, uint32_t b);
+
 /** Set count and sum to those of all buckets. */
 void percpu_histogram_total(struct percpu_histogram_snapshot *s);
 

@@ -11,7 +11,10 @@
 
 #include "../support.h"
 
+#include "objects/objects.h"
+
 #define MOST 3000
+#define NANO UINT64_C(1000000000)
 
 static double seen[MOST];
 static size_t n_seen;
@@ -106,6 +109,87 @@ static void quantiles_are_bounded(void **state)
 			percpu_histogram_snapshot_destroy(s);
 			percpu_histogram_destroy(h);
 		}
+}
+
+/* Sums of ticks go around at 2^64, and are right as long as the bucket tells how often. */
+static void sums_of_ticks_go_on(void **state)
+{
+	struct percpu_histogram *h = make(1, 1 << 22, 8, NANO), *wide = make(1, 1 << 22, 1, NANO);
+	struct percpu_histogram_snapshot *s = look(h), *w = look(wide);
+	struct percpu_histogram_quantile q;
+
+	(void)state;
+	for (uint64_t n = 1; n <= 12000; n++) { /* around at 4612, and again */
+		percpu_histogram_record_ticks(h, 4000000 * NANO);
+		percpu_histogram_record_ticks(wide, 4000000 * NANO);
+		if (n % 500 != 0 && n % 4612 > 1)
+			continue;
+		assert_int_equal(percpu_histogram_fetch(h, 0, s), 0);
+		assert_true(fabs(s->sum - 4e6 * (double)n) <= s->sum * 0x1p-51);
+		assert_int_equal(percpu_histogram_quantile(s, 0.5, &q), 0);
+		assert_true(fabs(q.low - 4e6) < 1e4 || q.low <= 4e6);
+		assert_true(q.low <= 4e6 * (1 + 1e-12) && 4e6 <= q.high * (1 + 1e-12));
+		/* From 4398 on, 2^63 / 2^21 / NANO, one bucket of the octave does not tell. */
+		assert_int_equal(percpu_histogram_fetch(wide, 0, w), 0);
+		assert_int_equal(percpu_histogram_quantile(w, 0.5, &q), 0);
+		if (n < 4398) {
+			assert_true(fabs(w->sum - 4e6 * (double)n) <= s->sum * 0x1p-51);
+		} else {
+			assert_true(w->sum == 0x3p20 * (double)n);
+			assert_true(q.low == 0x1p21 && q.high == 0x1p22 && q.value == 0x3p20);
+		}
+	}
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_snapshot_destroy(w);
+	percpu_histogram_destroy(h);
+	percpu_histogram_destroy(wide);
+}
+
+/* Above the range, one observation is certain. */
+static void quantiles_above_the_range_are_certain(void **state)
+{
+	const double since_1970 = 1.8e9;
+	struct percpu_histogram *h = make(1, 1024, 8, NANO);
+	struct percpu_histogram_snapshot *s = look(h);
+	struct percpu_histogram_quantile q;
+
+	(void)state;
+	for (int n = 1; n <= 40; n++) {
+		percpu_histogram_record_ticks(h, (uint64_t)since_1970 * NANO);
+		assert_int_equal(percpu_histogram_fetch(h, 0, s), 0);
+		assert_true(s->sum > 0);
+		if (n <= 5)
+			assert_true(fabs(s->sum - since_1970 * n) < 1);
+		assert_int_equal(percpu_histogram_quantile(s, 0.5, &q), 0);
+		if (n == 1)
+			assert_true(q.low == since_1970 && q.high == since_1970);
+		assert_true(q.low <= since_1970 && since_1970 <= q.high && q.high < 1e10);
+		assert_true(q.low <= q.value && q.value <= q.high);
+	}
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_destroy(h);
+}
+
+/* As who cannot load 16 bytes at once may find it: counted, and not in the sum yet. */
+static void sums_of_ticks_may_be_behind(void **state)
+{
+	const uint64_t least = percpu_histogram_tick_bound(NANO, 3, 21 * 8 + 7) + 1;
+	struct percpu_histogram *h = make(1, 1 << 22, 8, NANO);
+	struct percpu_histogram_snapshot *s = look(h);
+
+	(void)state;
+	for (int n = 0; n < 6000; n++)
+		percpu_histogram_record_ticks(h, least);
+	assert_int_equal(percpu_histogram_fetch(h, 0, s), 0);
+	for (uint32_t b = 0; b < s->n; b++)
+		for (; s->bucket[b].count > 1000; s->bucket[b].count -= 999) {
+			double sum = (double)(s->bucket[b].count - 1) * (double)least / 1e9;
+
+			s->bucket[b].ticks = (s->bucket[b].count - 1) * least;
+			assert_true(fabs(percpu_histogram_sum_ticks(s, b) - sum) < sum * 0x1p-51);
+		}
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_destroy(h);
 }
 
 static void assert_same(const struct percpu_histogram_snapshot *a,
@@ -302,6 +386,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quantiles_are_bounded),
+		cmocka_unit_test(sums_of_ticks_go_on),
+		cmocka_unit_test(quantiles_above_the_range_are_certain),
+		cmocka_unit_test(sums_of_ticks_may_be_behind),
 		cmocka_unit_test(folding_is_exact),
 		cmocka_unit_test(merging_adds_or_refuses),
 		cmocka_unit_test(classic_bounds_are_exact_or_said_not_to_be),

@@ -10,6 +10,8 @@
 
 #include "../support.h"
 
+#include "objects/objects.h"
+
 #define LIMBS 160 /* of 32 bits: more than the longest number has */
 
 struct big {
@@ -167,7 +169,11 @@ static void ticks_are_exact(void **state)
 					 (int)(test_random(&random) % (unsigned)(20 * n));
 				double t = (double)(uint64_t)(percpu_histogram_bound(schema, at) *
 							      (double)units[u]);
+				double bound;
 
+				bound = (double)percpu_histogram_tick_bound(units[u], schema, at);
+				assert_true(bound < 1 || is_not_above(bound, units[u], at, schema));
+				assert_false(is_not_above(bound + 1, units[u], at, schema));
 				for (double d = t - 1; d <= t + 2; d++)
 					if (d > ldexp((double)units[u], h->low))
 						assert_true(is_right(h, d, index_of(h, d)));
