@@ -152,7 +152,8 @@ PERCPU_INLINE uint64_t percpu_histogram_bits(double v)
 
 /**
  * Record a value, in the exported unit, in histogram i, which is below the n of the options; or
- * in the only one. A histogram of ticks records the nearest number of ticks.
+ * in the only one. A histogram of ticks records the nearest number of ticks;
+ * of more than 2^53 ticks per unit, one of the two nearest.
  *
  * Nobody notices if a program calls this with a number of ticks, or the call for ticks with
  * a value: both are numbers. ticks_per_unit of a snapshot says which the histogram has; if

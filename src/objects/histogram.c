@@ -311,16 +311,30 @@ static void record_ticks(const struct percpu_histogram *h, size_t i, uint64_t ti
 		refuse(h, i);
 }
 
+/* Whether v units are less than ticks and a half, where the product of doubles is just that.
+ * Then the exact difference is so small that 64 bits have its sign. */
+static bool is_below_half(const struct percpu_histogram *h, double v, uint64_t ticks)
+{
+	const uint64_t bits = percpu_histogram_bits(v) + 1;
+	const uint64_t mantissa = (bits & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1) << 52;
+	const unsigned shift = 1075 - (unsigned)(bits >> 52); /* v is mantissa / 2^shift */
+	const uint64_t half = shift <= 64 ? (2 * ticks + 1) << (shift - 1) : 0;
+
+	return (int64_t)(mantissa * h->ticks - half) < 0;
+}
+
 /* The number of ticks that is next to v units. v is a number, and not negative. */
 static uint64_t round_to_ticks(const struct percpu_histogram *h, double v)
 {
+	const double product = v * (double)h->ticks; /* rounded */
 	uint64_t ticks;
+	double rest;
 
-	v *= (double)h->ticks;
-	if (!(v < 0x1p63))
+	if (!(product < 0x1p63))
 		return UINT64_MAX;
-	ticks = (uint64_t)v;
-	return ticks + (v - (double)ticks >= 0.5);
+	ticks = (uint64_t)product;
+	rest = product - (double)ticks;
+	return ticks + (rest > 0.5 || (rest == 0.5 && !is_below_half(h, v, ticks)));
 }
 
 void percpu_histogram_record_slow(const struct percpu_histogram *h, size_t i, double v)

@@ -182,6 +182,49 @@ static void ticks_are_exact(void **state)
 		}
 }
 
+/* Whether v units are ticks and a half, or more. */
+static bool reaches_half(double v, uint64_t unit, uint64_t ticks)
+{
+	struct big left = big_of(2 * ticks + 1), right;
+	int exponent;
+
+	right = big_of((uint64_t)ldexp(frexp(v, &exponent), 53));
+	times(&right, unit);
+	shift(&left, (unsigned)(53 - exponent - 1));
+	return compare(&left, &right) <= 0;
+}
+
+/* Halves and the doubles beside them, whose products with the unit are halves by rounding. */
+static void ticks_are_the_nearest(void **state)
+{
+	static const uint64_t units[] = { 1000000000, 1000, 3, 7, 2399998000, 1 };
+	uint64_t random = 7, ticks;
+
+	(void)state;
+	for (size_t u = 0; u < sizeof(units) / sizeof(units[0]); u++) {
+		const double unit = (double)units[u];
+		struct percpu_histogram *h = make(0, 0x1p-20, 0x1p10, units[u]);
+		struct percpu_histogram_snapshot *s = NULL;
+
+		assert_int_equal(percpu_histogram_snapshot_create(h, &s), 0);
+		for (int i = 0; i < 500; i++) {
+			double k = (double)(test_random(&random) >> 30 >> i % 34);
+			double v = (k + 0.5) / unit;
+
+			v = beside(v, i % 3 - 1);
+			percpu_histogram_record(h, v);
+			assert_int_equal(percpu_histogram_fetch_zero(h, 0, s), 0);
+			ticks = 0;
+			for (uint32_t b = 0; b < s->n; b++)
+				ticks += s->bucket[b].ticks;
+			assert_int_equal(ticks,
+					 (uint64_t)k + reaches_half(v, units[u], (uint64_t)k));
+		}
+		percpu_histogram_snapshot_destroy(s);
+		percpu_histogram_destroy(h);
+	}
+}
+
 /* What is outside of the range is in the first cell or the last. */
 static void ends_are_clamped(void **state)
 {
@@ -204,9 +247,8 @@ static void ends_are_clamped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bounds_are_exact),
-		cmocka_unit_test(random_values_are_right),
-		cmocka_unit_test(ticks_are_exact),
+		cmocka_unit_test(bounds_are_exact), cmocka_unit_test(random_values_are_right),
+		cmocka_unit_test(ticks_are_exact),  cmocka_unit_test(ticks_are_the_nearest),
 		cmocka_unit_test(ends_are_clamped),
 	};
 
