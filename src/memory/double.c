@@ -209,6 +209,8 @@ double percpu_double_level(struct percpu_chunk *k, size_t offset)
 		return __builtin_nan("");
 	PERCPU_STEP("bias loaded");
 	sum_double_lanes(k, offset, 1, &sum);
+	if (bits_of(sum) == then.first)
+		return bias_of(set.first); /* also -0, and rounded in any way */
 	return rounded(rounded(sum - bias_of(then.first)) + bias_of(set.first));
 }
 
