@@ -82,7 +82,7 @@ int percpu_double_add_atomic(struct percpu_chunk *k, size_t offset, double n)
 
 	do {
 		sum = bits_of(double_of(old) + n);
-		if (!is_below(sum, DOUBLE_LIMIT))
+		if (!is_below(old, DOUBLE_LIMIT) || !is_below(sum, DOUBLE_LIMIT))
 			return -ERANGE;
 		PERCPU_STEP("double added");
 	} while (!__atomic_compare_exchange_n(cell, &old, sum, true, __ATOMIC_RELAXED,

@@ -389,6 +389,13 @@ static void damaged_cells_count_as_nothing(void **state)
 		expect(percpu_fcounter_fetch(c), 0);
 	}
 	test_unpin(0);
+	/* An add that makes it less again is no reason to believe it. */
+	for (size_t lane = lanes / 2; lane < lanes; lane++)
+		memcpy(cell + lane * stride, &odd[3], 8);
+	counter = c;
+	assert_int_equal(add_without(-0x1p999), -ERANGE);
+	counter = NULL;
+	expect(percpu_fcounter_fetch(c), 0);
 	percpu_fcounter_destroy(c);
 	percpu_region_close(r);
 }
