@@ -222,12 +222,12 @@ void percpu_histogram_destroy(struct percpu_histogram *h)
 
 /* Records that were not inlined, or whose sequence was aborted */
 
-double percpu_bits_double(uint64_t bits)
+double percpu_histogram_number(uint64_t bits)
 {
 	double v;
 
 	memcpy(&v, &bits, sizeof(v));
-	return v;
+	return percpu_double_is_number(v) ? v : 0;
 }
 
 /* Return a + b, or a - b. Sums are ticks or doubles. */
@@ -241,8 +241,8 @@ struct percpu_pair_value percpu_histogram_plus(const struct percpu_histogram *h,
 	if (h->ticks != 0) {
 		a.second = minus ? a.second - b.second : a.second + b.second;
 	} else {
-		sum = percpu_bits_double(b.second);
-		sum = percpu_bits_double(a.second) + (minus ? -sum : sum);
+		sum = percpu_histogram_number(b.second);
+		sum = percpu_histogram_number(a.second) + (minus ? -sum : sum);
 		memcpy(&a.second, &sum, sizeof(sum));
 	}
 	return a;
@@ -272,7 +272,7 @@ static int add_pair_by_sequence(const struct percpu_histogram *h, char *cell,
 	return h->ticks != 0 ? percpu_seq_bank_add2(cell, h->block.stride, &h->zero, 0,
 						    percpu_pair(n.first, n.second)) :
 			       percpu_seq_add_count_double(cell, h->block.stride,
-							   percpu_bits_double(n.second));
+							   percpu_histogram_number(n.second));
 }
 
 /* Add an observation to a cell. */

@@ -89,7 +89,7 @@ static void set_bucket(struct percpu_histogram_snapshot *s, uint32_t b, struct p
 	s->bucket[b].count = v.first;
 	s->bucket[b].ticks = s->ticks_per_unit != 0 ? v.second : 0;
 	s->bucket[b].sum = s->ticks_per_unit != 0 ? percpu_histogram_sum_ticks(s, b) :
-						    percpu_bits_double(v.second);
+						    percpu_histogram_number(v.second);
 }
 
 /* Reset a cell, and return what it held. The caller has the lock of the journal. */
@@ -148,6 +148,8 @@ void percpu_histogram_total(struct percpu_histogram_snapshot *s)
 		s->count += s->bucket[b].count;
 		s->sum += s->bucket[b].sum;
 	}
+	if (!percpu_double_is_number(s->sum)) /* of a file that is damaged */
+		s->sum = 0;
 }
 
 static bool is_readable(const struct percpu_histogram *h, size_t i,

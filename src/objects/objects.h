@@ -152,7 +152,9 @@ void percpu_ring_moments(const struct percpu_ring_control *c, bool of_this_clock
 
 #define PERCPU_HISTOGRAM_CELL sizeof(struct percpu_pair_value)
 
-double percpu_bits_double(uint64_t bits);
+/** Return the sum of a cell of doubles; 0 if it is no number, which only who damages a file
+ *  makes it. */
+double percpu_histogram_number(uint64_t bits);
 
 /** Return a + b, or a - b, of cells. */
 struct percpu_pair_value percpu_histogram_plus(const struct percpu_histogram *h,

@@ -576,6 +576,44 @@ static void crafted_files_do_no_harm(void **state)
 	assert_int_equal(unlink(test_path("region")), 0);
 }
 
+/* Sums that are none, in a CPU lane, an atomic lane, or as a bias; and some that add up to one. */
+static void damaged_sums_are_numbers(void **state)
+{
+	static const double odd[] = { INFINITY, -INFINITY, NAN, 1.7e308, -1.7e308 };
+	struct percpu_histogram *h = make(0, 0, 1);
+	struct percpu_histogram_snapshot *s = look(h, 0, false);
+	struct percpu_chunk *k = h->block.chunk;
+	struct percpu_histogram_quantile q;
+	struct percpu_pair_value *cell;
+	size_t lane;
+
+	(void)state;
+	for (size_t i = 0; i < 3 * sizeof(odd) / sizeof(odd[0]); i++) {
+		lane = i % 3 * k->cpus;
+		percpu_histogram_record(h, 3);
+		for (uint32_t b = 0; b < s->n; b++) {
+			cell = (struct percpu_pair_value *)percpu_chunk_lane(
+				k, lane,
+				(size_t)(h->block.base - k->base) + PERCPU_HISTOGRAM_HEAD +
+					b * PERCPU_HISTOGRAM_CELL);
+			memcpy(&cell->second, &odd[i / 3], sizeof(odd[0]));
+		}
+		percpu_chunk_choose_lane(k);
+		for (int zero = 0; zero < 3; zero++) {
+			assert_int_equal(zero != 1 ? percpu_histogram_fetch(h, 0, s) :
+						     percpu_histogram_fetch_zero(h, 0, s),
+					 0);
+			assert_true(isfinite(s->sum));
+			for (uint32_t b = 0; b < s->n; b++)
+				assert_true(isfinite(s->bucket[b].sum));
+			if (percpu_histogram_quantile(s, 0.5, &q) == 0)
+				assert_true(isfinite(q.value));
+		}
+	}
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_destroy(h);
+}
+
 static void bad_options_are_refused(void **state)
 {
 	static const struct {
@@ -649,6 +687,7 @@ int main(void)
 		cmocka_unit_test(who_is_killed_leaves_whole_observations),
 		cmocka_unit_test(layouts_are_told_by_the_file),
 		cmocka_unit_test(crafted_files_do_no_harm),
+		cmocka_unit_test(damaged_sums_are_numbers),
 		cmocka_unit_test(bad_options_are_refused),
 		cmocka_unit_test(each_end_has_its_default),
 	};
