@@ -280,7 +280,8 @@ PERCPU_API int percpu_histogram_zero(struct percpu_histogram *h, size_t i);
  *	-EINVAL	a NULL, the same snapshot twice, one that no histogram could have filled, or
  *		different ticks per unit
  *	-ERANGE	`into` has a higher schema, or has bounds within what `from` counted as below or
- *		above its range
+ *		above its range; or together they have 2^64 observations or more, or an
+ *		infinite sum, as only damaged files and merging over and over lead to
  */
 PERCPU_API PERCPU_MUST_CHECK int
 percpu_histogram_merge(struct percpu_histogram_snapshot *into,
@@ -288,7 +289,7 @@ percpu_histogram_merge(struct percpu_histogram_snapshot *into,
 
 /** Make a snapshot of the same range and a lower schema, or the same, of what s holds, exactly.
  *  Returns 0, -EINVAL (a NULL, a snapshot that no histogram could have filled), -ERANGE (a
- *  higher schema) or -ENOMEM. */
+ *  higher schema, or more than percpu_histogram_merge() adds) or -ENOMEM. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_histogram_fold(const struct percpu_histogram_snapshot *s,
 						       unsigned schema,
 						       struct percpu_histogram_snapshot **ret);

@@ -50,6 +50,22 @@ static bool is_empty(const struct percpu_histogram_bucket *b)
 	return b->count == 0 && b->sum == 0;
 }
 
+/* Whether the counts of both together fit into 64 bits, and the sums into a double. */
+static bool is_sum_possible(const struct percpu_histogram_snapshot *a,
+			    const struct percpu_histogram_snapshot *b)
+{
+	uint64_t count = 0;
+	double sum = 0;
+
+	for (const struct percpu_histogram_snapshot *s = a; s != NULL; s = s == a ? b : NULL)
+		for (uint32_t i = 0; i < s->n; i++) {
+			if (__builtin_add_overflow(count, s->bucket[i].count, &count))
+				return false;
+			sum += __builtin_fabs(s->bucket[i].sum);
+		}
+	return percpu_double_is_number(sum) && a->refused <= UINT64_MAX - b->refused;
+}
+
 int percpu_histogram_merge(struct percpu_histogram_snapshot *into,
 			   const struct percpu_histogram_snapshot *from)
 {
@@ -61,6 +77,8 @@ int percpu_histogram_merge(struct percpu_histogram_snapshot *into,
 	for (uint32_t b = 0; b < from->n; b++)
 		if (!is_empty(&from->bucket[b]) && place(into, from, b) < 0)
 			return -ERANGE;
+	if (!is_sum_possible(into, from))
+		return -ERANGE;
 	for (uint32_t b = 0; b < from->n; b++) {
 		int64_t cell = place(into, from, b);
 

@@ -273,6 +273,44 @@ static void merging_adds_or_refuses(void **state)
 	percpu_histogram_destroy(ticks);
 }
 
+/* Whatever is merged over and over, nothing goes around, and nothing is done by halves. */
+static void merging_ends_before_it_overflows(void **state)
+{
+	struct percpu_histogram *h = make(4, 1 << 13, 8, 0);
+	struct percpu_histogram_snapshot *s, *twice = NULL;
+	uint64_t count;
+	int n = 0;
+
+	(void)state;
+	observe(h, 100, 15);
+	percpu_histogram_record(h, 0x1p950);
+	s = look(h);
+	for (int e = 0; e == 0; n++) {
+		count = s->count;
+		assert_int_equal(percpu_histogram_fold(s, 3, &twice), 0);
+		e = percpu_histogram_merge(s, twice);
+		assert_int_equal(s->count, e == 0 ? 2 * count : count);
+		assert_true(isfinite(s->sum));
+		assert_int_equal(e, e != 0 ? -ERANGE : 0);
+		if (e != 0)
+			assert_same(s, twice);
+		percpu_histogram_snapshot_destroy(twice);
+	}
+	assert_in_range(n, 55, 59); /* 101 is more than 2^6 */
+	s->refused = UINT64_MAX;
+	assert_int_equal(percpu_histogram_fold(s, 3, &twice), 0);
+	for (uint32_t b = 0; b < s->n; b++)
+		s->bucket[b].count = twice->bucket[b].count = 0;
+	assert_int_equal(percpu_histogram_merge(s, twice), -ERANGE);
+	s->refused = 0;
+	assert_int_equal(percpu_histogram_merge(s, twice), 0);
+	s->bucket[1].sum = s->bucket[2].sum = 1e308;
+	assert_int_equal(percpu_histogram_merge(s, twice), -ERANGE);
+	percpu_histogram_snapshot_destroy(twice);
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_destroy(h);
+}
+
 static uint64_t count_seen(double bound)
 {
 	uint64_t n = 0;
@@ -391,6 +429,7 @@ int main(void)
 		cmocka_unit_test(sums_of_ticks_may_be_behind),
 		cmocka_unit_test(folding_is_exact),
 		cmocka_unit_test(merging_adds_or_refuses),
+		cmocka_unit_test(merging_ends_before_it_overflows),
 		cmocka_unit_test(classic_bounds_are_exact_or_said_not_to_be),
 		cmocka_unit_test(otlp_has_the_same_counts),
 		cmocka_unit_test(bad_input_is_refused),
