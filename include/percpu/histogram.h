@@ -234,7 +234,7 @@ struct percpu_histogram_snapshot {
 #pragma GCC diagnostic pop
 
 /** Return the largest double that is not above 2^(index / 2^schema): the upper bound of bucket
- *  index of a native histogram. 0 or infinity if that is no double, 0 if the schema is above
+ *  index of a native histogram. 0 or infinity if that is no normal double, 0 if the schema is above
  *  5. */
 PERCPU_API double percpu_histogram_bound(unsigned schema, int index);
 
@@ -302,7 +302,9 @@ struct percpu_histogram_quantile {
 
 /**
  * Estimate a quantile: of n observations, in order, that of number q * n, rounded up, the
- * first being number 1. The bucket and its mean say between which two values it is; that is
+ * first being number 1. The product is that of doubles: 0.07 * 100 is a little above 7.
+ *
+ * The bucket and its mean say between which two values it is; that is
  * half a bucket from the middle at most, and less where the mean is near an end or the
  * observations are few. If the bucket has one observation, low and high are both its value.
  *
@@ -325,7 +327,8 @@ percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double q,
  * exact if the bound is one of percpu_histogram_bound(), in the range, as each power of two is,
  * or if no observation is in the bucket that the bound divides. Otherwise, so with most
  * decimal bounds, it is an estimate, as if the observations were evenly spread there; it does not
- * use their mean. *ret_exact, unless it is NULL, says which. NULL has no observations.
+ * use their mean. Ticks are compared with the bound of the definition, and the double of it is a little
+ * below: ticks between the two are counted. *ret_exact, unless it is NULL, says which. NULL has no observations.
  */
 PERCPU_API uint64_t percpu_histogram_count_below(const struct percpu_histogram_snapshot *s,
 						 double bound, bool *ret_exact);
