@@ -130,10 +130,10 @@ PERCPU_API uint64_t percpu_counter_fetch(const struct percpu_counter *c);
  * runs meanwhile falls before or after the reset, and is not lost. A reset stores to no
  * CPU's cell: it remembers the sum, which reads then subtract.
  *
- * With adds of both signs, resets of several threads are not in one order with the adds: if another reset
- * overtakes this one while the sum is the same again, what is left may be a value that no order of
- * them explains, and still adds up with what percpu_counter_fetch_zero() returned. Counters that
- * only grow do not show it; who needs that order takes a gauge (gauge.h), which numbers its sets.
+ * With adds of both signs: if another reset overtakes this one while the sum is the same again,
+ * what is left may be a value that no order of adds and resets explains, but it adds up with what
+ * percpu_counter_fetch_zero() returned. Counters that only grow cannot show it; who needs one
+ * order of sets, resets and such adds takes a gauge (gauge.h), whose sets are numbered.
  *
  * Nothing happens if c is NULL, or in a region that was opened to read. (There
  * percpu_counter_fetch_zero() only reads, and an add gets SIGSEGV; docs/region.md.)

@@ -135,10 +135,10 @@ PERCPU_API double percpu_fcounter_fetch(const struct percpu_fcounter *c);
  * percpu_fcounter_fetch_zero() reads and resets in one: the values returned to all callers
  * and what is left in the counter add up to what was added, but for rounding.
  *
- * With adds of both signs, resets of several threads are not in one order with the adds: if another reset
- * overtakes this one while the sum is the same again, what is left may be a value that no order of
- * them explains, and still adds up with what percpu_fcounter_fetch_zero() returned. Counters that
- * only grow do not show it; who needs that order takes a gauge (gauge.h), which numbers its sets.
+ * With adds of both signs: if another reset overtakes this one while the sum is the same again,
+ * what is left may be a value that no order of adds and resets explains, but it adds up with what
+ * percpu_fcounter_fetch_zero() returned. Counters that only grow cannot show it; who needs one
+ * order of sets, resets and such adds takes a gauge (gauge.h), whose sets are numbered.
  *
  * If c is NULL nothing happens. In a region that was opened to read nothing is reset:
  * percpu_fcounter_fetch_zero() only reads, and an add gets SIGSEGV; docs/region.md.

@@ -304,9 +304,9 @@ struct percpu_histogram_quantile {
  * Estimate a quantile: of n observations, in order, that of number q * n, rounded up, the
  * first being number 1. The product is that of doubles: 0.07 * 100 is a little above 7.
  *
- * The bucket and its mean say between which two values it is; that is
- * half a bucket from the middle at most, and less where the mean is near an end or the
- * observations are few. If the bucket has one observation, low and high are both its value.
+ * The bucket and its mean say between which two values it is; that is half a bucket from the
+ * middle at most, and less where the mean is near an end or the observations are few. If the
+ * bucket has one observation, low and high are both its value.
  *
  * In histograms of ticks that is certain, but for the rounding of the results to doubles; where
  * they do not tell the sum (docs/histogram.md), low and high are the ends of the bucket. In
@@ -327,8 +327,9 @@ percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double q,
  * exact if the bound is one of percpu_histogram_bound(), in the range, as each power of two is,
  * or if no observation is in the bucket that the bound divides. Otherwise, so with most
  * decimal bounds, it is an estimate, as if the observations were evenly spread there; it does not
- * use their mean. Ticks are compared with the bound of the definition, and the double of it is a little
- * below: ticks between the two are counted. *ret_exact, unless it is NULL, says which. NULL has no observations.
+ * use their mean. Ticks are compared with the bound of the definition, and the double of it is a
+ * little below: ticks between the two are counted. *ret_exact, unless it is NULL, says which.
+ * NULL has no observations.
  */
 PERCPU_API uint64_t percpu_histogram_count_below(const struct percpu_histogram_snapshot *s,
 						 double bound, bool *ret_exact);

@@ -132,8 +132,8 @@ static double upper_end(const struct percpu_histogram_snapshot *s, uint32_t b)
 	return b == s->n - 1 ? __builtin_inf() : percpu_histogram_bound(s->schema, native(s, b));
 }
 
-/* The same in ticks: a bucket has what is above the lower end, and not above the upper one. Ticks of
- * 2^63 or more are refused. */
+/* The same in ticks: a bucket has what is above the lower end, and not above the upper one.
+ * Ticks of 2^63 or more are refused. */
 static uint64_t lower_tick(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
 	return b == 0 ? 0 :
@@ -149,9 +149,9 @@ static uint64_t upper_tick(const struct percpu_histogram_snapshot *s, uint32_t b
 
 /*
  * Sums of ticks are stored modulo 2^64. All sums that are possible are between those of
- * observations that are all at the one end, and all at the other. If those differ by less than 2^63,
- * only one number between them is the same modulo 2^64. Not 2^64: a CPU that does not load 16
- * bytes at once may have counted what is not in the sum yet, which is a little below then.
+ * observations that are all at the one end, and all at the other. If those differ by less than
+ * 2^63, only one number between them is the same modulo 2^64. Not 2^64: a CPU that does not load
+ * 16 bytes at once may have counted what is not in the sum yet, which is a little below then.
  */
 bool percpu_histogram_sum_is_known(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
