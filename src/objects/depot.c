@@ -24,7 +24,7 @@ struct percpu_shelf {
 	size_t n; /* changes under the lock, read without */
 	size_t size;
 	unsigned visits; /* by threads that begin here, for percpu_depot_visited(); atomic */
-} __attribute__((aligned(64)));
+} __attribute__((aligned(128))); /* CPUs fetch cache lines in pairs */
 
 static struct percpu_depot *depots; /* under the process lock */
 

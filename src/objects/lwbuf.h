@@ -15,6 +15,7 @@
 
 #include "objects.h"
 
+/* CPUs fetch cache lines in pairs, and the windows beside this one are other CPUs': hence 128. */
 struct percpu_window {
 	char *at;	/* NULL if it is lost */
 	uint64_t page;	/* what it shows, if it is mapped */
@@ -26,7 +27,7 @@ struct percpu_window {
 	uint32_t place;	     /* where it was in its set the last time */
 	uint32_t owner;	     /* thread that allocated it, with PERCPU_LWBUF_DEBUG */
 	bool bounces;	     /* memory of the second pool */
-} __attribute__((aligned(64)));
+} __attribute__((aligned(128)));
 
 #define PERCPU_WINDOW_BLOCK 64 /* structs that are allocated together */
 #define PERCPU_WINDOW_IDS (1 << 20)
