@@ -510,6 +510,8 @@ static void layouts_are_told_by_the_file(void **state)
 	assert_int_equal(percpu_histogram_fetch(h, 1, s), 0);
 	assert_int_equal(s->count, 0);
 	assert_int_equal(percpu_histogram_fetch(h, 2, s), -EINVAL);
+	assert_int_equal(percpu_histogram_fetch(h, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_fetch_zero(h, 1, NULL), -EINVAL);
 	other.n = 3;
 	assert_int_equal(percpu_histogram_open(r, 0, &other, &found), -EEXIST);
 	other.n = 2;
@@ -652,22 +654,33 @@ static void bad_options_are_refused(void **state)
 	percpu_histogram_destroy(h);
 }
 
-static void each_end_has_its_default(void **state)
+static void each_option_has_its_default(void **state)
 {
 	static const struct {
-		double min, max;
+		struct percpu_histogram_options o;
 		int low, high;
-	} ranges[] = { { 0, 0, -20, 10 }, { 1, 0, 0, 10 }, { 0, 1, -20, 0 }, { 1, 2, 0, 1 } };
-	struct percpu_histogram_options o = { .size = sizeof(o) };
+		uint32_t schema;
+		size_t n;
+	} set[] = {
+		{ { .n = 0 }, -20, 10, 3, 1 },
+		{ { .min = 1 }, 0, 10, 3, 1 },
+		{ { .max = 1 }, -20, 0, 3, 1 },
+		{ { .min = 1, .max = 2 }, 0, 1, 3, 1 },
+		{ { .buckets_per_octave = 1 }, -20, 10, 0, 1 },
+		{ { .n = 3 }, -20, 10, 3, 3 },
+	};
+	struct percpu_histogram_options o;
 	struct percpu_histogram *h;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-		o.min = ranges[i].min;
-		o.max = ranges[i].max;
+	for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++) {
+		o = set[i].o;
+		o.size = sizeof(o);
 		assert_int_equal(percpu_histogram_create(&o, &h), 0);
-		assert_int_equal(h->low, ranges[i].low);
-		assert_int_equal(h->high, ranges[i].high);
+		assert_int_equal(h->low, set[i].low);
+		assert_int_equal(h->high, set[i].high);
+		assert_int_equal(h->schema, set[i].schema);
+		assert_int_equal(h->n, set[i].n);
 		percpu_histogram_destroy(h);
 	}
 }
@@ -685,7 +698,7 @@ int main(void)
 		cmocka_unit_test(crafted_files_do_no_harm),
 		cmocka_unit_test(damaged_sums_are_numbers),
 		cmocka_unit_test(bad_options_are_refused),
-		cmocka_unit_test(each_end_has_its_default),
+		cmocka_unit_test(each_option_has_its_default),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);

@@ -308,6 +308,9 @@ static void bad_calls_are_refused(void **state)
 			 -EINVAL);
 	assert_int_equal(percpu_owned_gauge_create_in(owners, (enum percpu_owned_rule) - 1, &g),
 			 -EINVAL);
+	assert_int_equal(percpu_owned_gauge_create_in(asker, PERCPU_OWNED_SUM, NULL), -EINVAL);
+	assert_int_equal(percpu_owned_gauge_open(owners, ROOT, PERCPU_OWNED_MIN, NULL), -EINVAL);
+	assert_int_equal(percpu_owned_gauge_attach(owners, 1, NULL), -EINVAL);
 	assert_int_equal(percpu_owned_gauge_create_in(asker, PERCPU_OWNED_SUM, &g), -EROFS);
 	assert_int_equal(percpu_owned_gauge_open(asker, 5, PERCPU_OWNED_SUM, &g), -ENOENT);
 	assert_int_equal(percpu_owned_gauge_attach(owners, percpu_owners_key(owners), &g), -ENOENT);
@@ -317,6 +320,8 @@ static void bad_calls_are_refused(void **state)
 	percpu_owners_destroy(others);
 	assert_true(g == NULL && f == NULL);
 	assert_int_equal(percpu_owned_gauge_fetch(gauge, (enum percpu_owned_of)2, &n), -EINVAL);
+	assert_int_equal(percpu_owned_gauge_fetch(gauge, PERCPU_OWNED_ALL, NULL), -EINVAL);
+	assert_int_equal(percpu_owned_gauge_each(gauge, PERCPU_OWNED_ALL, &v, 1, NULL), -EINVAL);
 	assert_int_equal(percpu_owned_gauge_each(gauge, (enum percpu_owned_of)2, &v, 1, &found),
 			 -EINVAL);
 	assert_int_equal(percpu_owned_gauge_each(gauge, PERCPU_OWNED_ALL, NULL, 1, &found),
