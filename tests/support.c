@@ -208,6 +208,18 @@ enum percpu_tier test_tier(void)
 	return percpu_status()->tier;
 }
 
+static int has_sequences(void *arg)
+{
+	(void)arg;
+	return test_tier() == PERCPU_TIER_RSEQ ? 0 : 1;
+}
+
+void test_need_sequences(void)
+{
+	if (test_wait(test_fork(has_sequences, NULL), 60) != 0)
+		test_skip("not a machine of tier rseq");
+}
+
 unsigned test_rounds(unsigned n)
 {
 	bool slow = percpu_status()->tier != PERCPU_TIER_RSEQ || test_thread_sanitizer() ||

@@ -78,6 +78,10 @@ void test_sleep_us(unsigned us);
 enum percpu_tier test_tier(void);
 extern bool test_of_first_use;
 
+/** Skip the test unless that is tier rseq. A child finds out, so that this process has not
+ *  used the library before. */
+void test_need_sequences(void);
+
 /** n, or fewer rounds where each costs more: on the lower tiers, and so in emulators;
  *  with PERCPU_TEST_PATIENCE above 1; and under the thread sanitizer. */
 unsigned test_rounds(unsigned n);

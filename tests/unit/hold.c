@@ -97,15 +97,3 @@ void let_nobody_intrude(void)
 {
 	__atomic_store_n(&absent, 1, __ATOMIC_SEQ_CST);
 }
-
-static int has_sequences(void *arg)
-{
-	(void)arg;
-	return test_tier() == PERCPU_TIER_RSEQ ? 0 : 1;
-}
-
-void need_sequences(void)
-{
-	if (test_wait(test_fork(has_sequences, NULL), 60) != 0)
-		test_skip("not a machine of tier rseq");
-}

@@ -24,7 +24,4 @@ uint32_t threads_started(void);
 /** The self-test's intruder does not wake up by itself. */
 void let_nobody_intrude(void);
 
-/** Skip the test where there is no self-test. A child of its own finds out. */
-void need_sequences(void);
-
 #endif

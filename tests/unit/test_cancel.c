@@ -133,7 +133,7 @@ static void first_use_is_not_canceled(void **state)
 static void selftest_is_not_canceled(void **state)
 {
 	(void)state;
-	need_sequences();
+	test_need_sequences();
 	test_in_child(cancel_in_selftest, NULL);
 }
 

@@ -277,28 +277,28 @@ static int address_space_after_first_use(void *arg)
 static void nobody_waits(void **state)
 {
 	(void)state;
-	need_sequences();
+	test_need_sequences();
 	test_in_child(first_use_while_held, NULL);
 }
 
 static void any_preemption_is_a_proof(void **state)
 {
 	(void)state;
-	need_sequences();
+	test_need_sequences();
 	test_in_child(prove_without_intruder, NULL);
 }
 
 static void real_time_is_not_inherited(void **state)
 {
 	(void)state;
-	need_sequences();
+	test_need_sequences();
 	test_in_child(prove_for_real_time, NULL);
 }
 
 static void fences_begin_when_threads_rise(void **state)
 {
 	(void)state;
-	need_sequences();
+	test_need_sequences();
 	if (test_cpus() < 2)
 		test_skip("one CPU: the spinner would be preempted anyway");
 	test_in_child(fence_before_and_after, NULL);
@@ -307,14 +307,14 @@ static void fences_begin_when_threads_rise(void **state)
 static void objects_stay_exact_while_threads_rise(void **state)
 {
 	(void)state;
-	need_sequences();
+	test_need_sequences();
 	test_in_child(everything_while_held, NULL);
 }
 
 static void refused_threads_are_tried_again(void **state)
 {
 	(void)state;
-	need_sequences();
+	test_need_sequences();
 	test_in_child(first_use_while_refused, NULL);
 	test_in_child(one_thread_is_refused, NULL);
 }

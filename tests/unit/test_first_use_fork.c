@@ -170,7 +170,7 @@ static int family_lies(void *arg)
 static void children_rise(void **state)
 {
 	(void)state;
-	need_sequences();
+	test_need_sequences();
 	test_in_child(child_that_counts, NULL);
 	test_in_child(child_that_asks, NULL);
 	test_in_child(orphan_that_asks, NULL);
@@ -179,7 +179,7 @@ static void children_rise(void **state)
 static void only_verdicts_are_believed(void **state)
 {
 	(void)state;
-	need_sequences();
+	test_need_sequences();
 	test_in_child(family_lies, NULL);
 }
 

@@ -208,18 +208,6 @@ static int daemon_that_counts(void *arg)
 	return f->has_ended == 2 ? 0 : 1;
 }
 
-static int has_sequences(void *arg)
-{
-	(void)arg;
-	return test_tier() == PERCPU_TIER_RSEQ ? 0 : 1;
-}
-
-static void need_sequences(void)
-{
-	if (test_wait(test_fork(has_sequences, NULL), 60) != 0)
-		test_skip("not a machine of tier rseq");
-}
-
 /* On a busy machine threads may not be done in time; of many runs one has them done. */
 static void succeed_once(int (*fn)(void *arg))
 {
@@ -233,28 +221,28 @@ static void succeed_once(int (*fn)(void *arg))
 static void threads_may_begin(void **state)
 {
 	(void)state;
-	need_sequences();
+	test_need_sequences();
 	succeed_once(fork_beside_those_that_begin);
 }
 
 static void threads_may_exit(void **state)
 {
 	(void)state;
-	need_sequences();
+	test_need_sequences();
 	succeed_once(fork_beside_those_that_exit);
 }
 
 static void no_thread_exits_amid_a_fork(void **state)
 {
 	(void)state;
-	need_sequences();
+	test_need_sequences();
 	test_in_child(fork_beside_those_that_would_exit, NULL);
 }
 
 static void daemons_rise(void **state)
 {
 	(void)state;
-	need_sequences();
+	test_need_sequences();
 	succeed_once(daemon_that_counts);
 }
 

@@ -3,15 +3,13 @@
  * test_reads.c - somebody adds and resets while a counter is read, reset or set
  * up: at the places where that is half done.
  */
-#include <string.h>
-
 #include <percpu/compact.h>
 #include <percpu/counter.h>
 #include <percpu/fcounter.h>
 #include <percpu/stats.h>
 
-#include "../steps.h"
 #include "../support.h"
+#include "happen.h"
 
 #include "objects/objects.h"
 
@@ -153,7 +151,6 @@ static const struct kind kinds[] = {
 
 /* What comes between, once, and how much it takes. */
 static const struct kind *kind;
-static const char *step;
 static uint64_t taken;
 
 static void add_and_reset(void)
@@ -169,21 +166,10 @@ static void add_much(void)
 		kind->add(1000000);
 }
 
-static void (*interfere)(void);
-
-void test_step(const char *name)
-{
-	if (step == NULL || strcmp(name, step) != 0)
-		return;
-	step = NULL;
-	interfere();
-}
-
 static void come_between(const struct kind *k, const char *name, void (*fn)(void))
 {
 	kind = k;
-	step = name;
-	interfere = fn;
+	let_happen(fn, name, 1);
 	taken = 0;
 }
 
@@ -196,7 +182,7 @@ static void reads_do_not_fall_below_zero(void **state)
 		kinds[i].add(10);
 		come_between(&kinds[i], "bias loaded", add_and_reset);
 		assert_int_equal(kinds[i].fetch(), 15);
-		assert_null(step);
+		assert_null(at_step);
 		assert_int_equal(taken, 15);
 		assert_int_equal(kinds[i].fetch(), 0);
 	}
@@ -215,7 +201,7 @@ static void resets_take_all_once(void **state)
 		kinds[i].add(10);
 		come_between(&kinds[i], "lanes summed", add_and_reset);
 		first = kinds[i].fetch_zero();
-		assert_null(step);
+		assert_null(at_step);
 		assert_int_equal(taken, 15);
 		assert_int_equal(first, 0);
 		assert_int_equal(kinds[i].fetch(), 0);
@@ -232,7 +218,7 @@ static void checkpoints_go_with_their_cells(void **state)
 		kinds[i].add(10);
 		come_between(&kinds[i], "checkpoint loaded", add_much);
 		assert_int_equal(kinds[i].fetch(), UINT64_C(5000000010));
-		assert_null(step);
+		assert_null(at_step);
 		come_between(&kinds[i], "checkpoint loaded", add_much);
 		assert_int_equal(kinds[i].fetch_zero(), UINT64_C(10000000010));
 		assert_int_equal(kinds[i].fetch(), 0);
@@ -266,10 +252,9 @@ static void static_counters_are_set_up_once(void **state)
 	unsigned before = cells_in_use();
 
 	(void)state;
-	step = "static counter created";
-	interfere = set_up_first;
+	let_happen(set_up_first, "static counter created", 1);
 	assert_int_equal(percpu_static_counter_setup(&late), 0);
-	assert_null(step);
+	assert_null(at_step);
 	assert_non_null(winner);
 	assert_ptr_equal(late.counter, winner);
 	assert_int_equal(cells_in_use(), before + 1);

@@ -11,8 +11,8 @@
 
 #include <percpu/percpu.h>
 
-#include "../steps.h"
 #include "../support.h"
+#include "happen.h"
 #include "ring.h"
 
 #include "objects/objects.h"
@@ -22,26 +22,6 @@
 
 static struct percpu_ring_reader *reader;
 static struct percpu_ring_record record;
-
-/* What happens at a step, once. */
-static const char *step;
-static void (*happen)(void);
-
-void test_step(const char *name)
-{
-	void (*now)(void) = happen;
-
-	if (step == NULL || strcmp(name, step) != 0)
-		return;
-	step = NULL;
-	now();
-}
-
-static void at_step(const char *name, void (*fn)(void))
-{
-	happen = fn;
-	step = name;
-}
 
 static void begin(unsigned flags, unsigned reader_flags)
 {
@@ -54,7 +34,7 @@ static void begin(unsigned flags, unsigned reader_flags)
 
 static void end(void)
 {
-	step = NULL;
+	at_step = NULL;
 	percpu_ring_reader_destroy(reader);
 	percpu_ring_destroy(ring);
 	test_unpin(0);
@@ -90,9 +70,9 @@ static void overwritten_while_it_is_copied(void **state)
 	begin(0, 0);
 	for (n = 1; n <= FIT; n++)
 		assert_int_equal(put(n), 0);
-	at_step("ring: copied", put_many);
+	let_happen(put_many, "ring: copied", 1);
 	assert_int_equal(percpu_ring_read(reader, &record), 0);
-	assert_null(step);
+	assert_null(at_step);
 	/* What the puts have overwritten, and what one in progress may have. */
 	assert_true(record.lost >= FIT / 2 && record.lost <= FIT / 2 + 10);
 	for (n = record.lost + 2; n <= FIT; n++)
@@ -113,7 +93,7 @@ static void lap(void)
 	for (unsigned i = 0; i < 2 * FIT; i++)
 		assert_int_equal(put(++laps), 0);
 	if (laps < 8 * FIT)
-		at_step("ring: copied", lap);
+		let_happen(lap, "ring: copied", 1);
 }
 
 static void overtaken_again_and_again(void **state)
@@ -170,7 +150,7 @@ static void each_record_is_taken_once(void **state)
 	others = 0;
 	for (uint64_t n = 1; n <= FIT; n++)
 		assert_int_equal(put(n), 0);
-	at_step("ring: copied", start_taker);
+	let_happen(start_taker, "ring: copied", 1);
 	for (; percpu_ring_read(reader, &record) == 0; got++)
 		;
 	test_team_join(&team);
@@ -192,7 +172,7 @@ static void room_is_made_after_the_copy(void **state)
 	begin(PERCPU_RING_KEEP, 0);
 	for (uint64_t n = 1; n <= FIT; n++)
 		assert_int_equal(put(n), 0);
-	at_step("ring: copied", put_until_full);
+	let_happen(put_until_full, "ring: copied", 1);
 	for (uint64_t n = 1; n <= FIT; n++)
 		expect(n);
 	assert_int_equal(percpu_ring_dropped(ring), 3);
@@ -226,7 +206,7 @@ static void let_go_on(void)
 static void start_and_stop_a_put(void)
 {
 	stopped = go_on = 0;
-	at_step("ring: record written", stop_here);
+	let_happen(stop_here, "ring: record written", 1);
 	test_team_start(&team, 1, put_in_thread, NULL);
 	while (!__atomic_load_n(&stopped, __ATOMIC_ACQUIRE))
 		test_sleep_us(100);
@@ -242,7 +222,7 @@ static void records_in_progress_are_waited_for(void **state)
 	}
 	start_and_stop_a_put();
 	assert_int_equal(put(2), 0);
-	at_step("lock: to be waited for", let_go_on);
+	let_happen(let_go_on, "lock: to be waited for", 1);
 	expect(1);
 	assert_int_equal(record.locked, 1);
 	expect(2);
@@ -322,7 +302,7 @@ static void handlers_put_as_well(void **state)
 	(void)state;
 	begin(0, 0);
 	sigaction(SIGUSR1, &sa, &old);
-	at_step("ring: word written", send_signal);
+	let_happen(send_signal, "ring: word written", 1);
 	assert_int_equal(put_locked(6), 0);
 	sigaction(SIGUSR1, &old, NULL);
 	expect(6);

@@ -7,13 +7,12 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
 
-#include "../steps.h"
 #include "../support.h"
+#include "happen.h"
 #include "ring.h"
 
 #include "objects/objects.h"
@@ -35,18 +34,8 @@ static struct percpu_region *region;
 static struct percpu_counter *counter;
 static char path[128];
 
-static const char *at_step; /* where it happens, once; NULL: nowhere */
-static void (*happens)(void);
 static uint32_t *reached;
 static uint32_t lane; /* the atomic lane that this thread uses */
-
-void test_step(const char *name)
-{
-	if (at_step == NULL || strcmp(name, at_step) != 0)
-		return;
-	at_step = NULL; /* not in what happens */
-	happens();
-}
 
 static struct percpu_header *header(uint32_t chunk)
 {
@@ -182,15 +171,14 @@ static void who_knows_no_boot_comes_between(void **state)
 {
 	(void)state;
 	begin();
-	at_step = "stale: to be locked";
-	happens = set_to_unknown;
+	let_happen(set_to_unknown, "stale: to be locked", 1);
 	open_in(SECOND);
 	assert_null(at_step);
 	expect_stale();
 	percpu_region_close(region);
 
 	begin();
-	at_step = "stale: lock marked";
+	let_happen(set_to_unknown, "stale: lock marked", 1);
 	open_in(SECOND);
 	assert_null(at_step);
 	expect_locks(FUTEX_OWNER_DIED, NOBODY + 1, (NOBODY + 2) | FUTEX_WAITERS);
@@ -215,8 +203,7 @@ static void locks_with_waiters_are_freed(void **state)
 	open_in(FIRST);
 	r = region;
 	mapped = header(0);
-	at_step = "stale: lock found";
-	happens = set_waiters;
+	let_happen(set_waiters, "stale: lock found", 1);
 	open_in(SECOND);
 	expect_marked();
 	percpu_region_close(region);
@@ -257,8 +244,7 @@ static void two_at_once(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		begin();
-		at_step = steps[i];
-		happens = let_second_open;
+		let_happen(let_second_open, steps[i], 1);
 		open_in(SECOND);
 		assert_null(at_step);
 		assert_int_equal(test_wait(second_pid, 30), 0);
@@ -276,8 +262,7 @@ static int open_to_die(void *arg)
 {
 	struct percpu_region *r;
 
-	at_step = arg;
-	happens = die;
+	let_happen(die, arg, 1);
 	boot = SECOND;
 	return percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r) + 1;
 }

@@ -30,12 +30,6 @@ static const unsigned __rseq_size;
 
 static struct percpu_counter *counter;
 
-static void need_sequences(void)
-{
-	if (test_tier() != PERCPU_TIER_RSEQ)
-		test_skip("no sequences here");
-}
-
 /* Run fn in a thread that has not counted yet, of a child; it returns what it got. */
 static void *(*fresh)(void *arg);
 
@@ -53,7 +47,7 @@ static int start_fresh(void *arg)
 
 static void run_fresh(void *(*fn)(void *arg))
 {
-	need_sequences();
+	test_need_sequences();
 	fresh = fn;
 	test_in_child(start_fresh, NULL);
 }
@@ -176,7 +170,7 @@ static int end_with_own_area(void *arg)
 static void own_area_ends_with_its_thread(void **state)
 {
 	(void)state;
-	need_sequences();
+	test_need_sequences();
 	fresh = have_own_area;
 	test_in_child(end_with_own_area, NULL);
 }
