@@ -53,7 +53,8 @@ struct percpu_approx_control {
 	uint64_t batch;
 	uint32_t busy; /* the holder of the lock is changing centers */
 	uint32_t spare;
-	uint64_t rest[2];
+	uint64_t closed; /* CLOCK_MONOTONIC when they were closed last, in ns */
+	uint64_t rest;
 } PERCPU_ALIGNED_WORD;
 
 /** An approximate sum. The fields are the library's. */

@@ -9,6 +9,7 @@
 
 #define APPROX_ROUNDS 100	       /* of an add, while others open what it closes */
 #define APPROX_FAR (UINT64_C(1) << 63) /* between a word and its center: in no reach */
+#define APPROX_REST_NS 10000000	       /* lanes that were closed stay so for that long */
 
 enum {
 	APPROX_OPEN,
@@ -250,15 +251,25 @@ static void open_approx(const struct percpu_approx *a)
 	change_state(a, APPROX_OPEN);
 }
 
+/* Whether the lanes may be opened. Adds that are larger than the room of open lanes, and are given
+ * back, would close and open them each time, with a fence. The clock of another boot or container
+ * may be behind: then they may. */
+static bool has_rested(const struct percpu_approx *a)
+{
+	uint64_t closed = __atomic_load_n(&a->control->closed, __ATOMIC_RELAXED);
+
+	return percpu_now_ns() - closed >= APPROX_REST_NS;
+}
+
 /* Open the lanes, if they are closed and the sum is away from the limit. */
 static void open_if_room(const struct percpu_approx *a)
 {
 	struct percpu_robust h;
 
 	if (percpu_likely(load_state(a) % APPROX_STATES != APPROX_CLOSED) ||
-	    !percpu_pair_is_atomic() || !has_room(a) || !try_approx_lock(a, &h))
+	    !percpu_pair_is_atomic() || !has_room(a) || !has_rested(a) || !try_approx_lock(a, &h))
 		return;
-	if (load_state(a) % APPROX_STATES == APPROX_CLOSED && has_room(a))
+	if (load_state(a) % APPROX_STATES == APPROX_CLOSED && has_room(a) && has_rested(a))
 		open_approx(a);
 	unlock_approx(a, &h);
 }
@@ -283,8 +294,10 @@ static int close_approx(const struct percpu_approx *a, int64_t limit)
 	if (e != 0)
 		return e;
 	__atomic_store_n(&a->control->limit, limit, __ATOMIC_RELAXED);
-	if (load_state(a) % APPROX_STATES == APPROX_OPEN)
+	if (load_state(a) % APPROX_STATES == APPROX_OPEN) {
+		__atomic_store_n(&a->control->closed, percpu_now_ns(), __ATOMIC_RELAXED);
 		percpu_approx_close(a);
+	}
 	state = load_state(a);
 	unlock_approx(a, &h);
 	if (state % APPROX_STATES == APPROX_CLOSED)

@@ -328,7 +328,8 @@ AT(percpu_approx_control, limit, 16, 16, 16);
 AT(percpu_approx_control, state, 24, 24, 24);
 AT(percpu_approx_control, batch, 32, 32, 32);
 AT(percpu_approx_control, busy, 40, 40, 40);
-AT(percpu_approx_control, rest, 48, 48, 48);
+AT(percpu_approx_control, closed, 48, 48, 48);
+AT(percpu_approx_control, rest, 56, 56, 56);
 
 SIZE(percpu_approx, 72, 48, 48);
 AT(percpu_approx, block, 0, 0, 0);

@@ -176,29 +176,6 @@ static void a_limit_of_nothing_is_reached(void **state)
 	}
 }
 
-/* What is away from the limit is local again. */
-static void lanes_open_again(void **state)
-{
-	(void)state;
-	if (!in_files())
-		test_skip("lanes stay closed on this machine");
-	assert_true(is_open());
-	assert_int_equal(percpu_approx_add_below(a, 100000, 100000), 0);
-	assert_int_equal(percpu_approx_add_below(a, 1, 100000), -ERANGE);
-	assert_false(is_open());
-	percpu_approx_add(a, -50000);
-	assert_true(is_open());
-	assert_int_equal(percpu_approx_fetch(a), 50000);
-	assert_int_equal(percpu_approx_add_below(a, 50001, 100000), -ERANGE);
-	assert_int_equal(percpu_approx_add_below(a, 50000, 100000), 0);
-	percpu_approx_add(a, 50000); /* far above */
-	assert_true(is_open());
-	assert_int_equal(percpu_approx_add_below(a, 1, 100000), -ERANGE);
-	assert_true(is_open());
-	percpu_approx_zero(a);
-	assert_int_equal(percpu_approx_add_below(a, 1, 100000), 0);
-}
-
 static void without_sequences(void **state)
 {
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
@@ -433,7 +410,6 @@ int main(void)
 		TEST(compares_with_the_exact_sum),
 		TEST(a_limit_is_reached_and_not_passed),
 		TEST(a_limit_of_nothing_is_reached),
-		TEST(lanes_open_again),
 		TEST(without_sequences),
 		TEST(bad_input_is_refused),
 		TEST(in_files_as_others),
