@@ -20,10 +20,13 @@ import argparse
 import contextlib
 import dataclasses
 import json
+import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 120
@@ -94,18 +97,20 @@ def applied(build, bug):
 
 
 def run_here(build, test):
-    """Return (status, output) of a program."""
-    try:
-        done = subprocess.run(
-            [build.path / "tests" / test, HERE.parents[1] / "include/percpu/arch"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return -1, ""
-    return done.returncode, done.stdout + done.stderr
+    """Return (status, output) of a program. What it has forked ends with it."""
+    command = [build.path / "tests" / test, HERE.parents[1] / "include/percpu/arch"]
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        with subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        ) as program:
+            try:
+                status = program.wait(SECONDS)
+            except subprocess.TimeoutExpired:
+                status = -1
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(program.pid, signal.SIGKILL)
+        output.seek(0)
+        return status, output.read()
 
 
 def run_by_meson(build, test):
