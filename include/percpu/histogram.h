@@ -219,7 +219,7 @@ struct percpu_histogram_bucket {
 
 /** What a histogram held. The program may read all of it, keep it, and pass it on. */
 struct percpu_histogram_snapshot {
-	uint32_t schema;	 /* an octave has 2^schema buckets */
+	int32_t schema;		 /* an octave has 2^schema buckets; -4 to 5 */
 	int32_t low, high;	 /* the range is 2^low to 2^high */
 	uint32_t n;		 /* of bucket[] */
 	uint64_t ticks_per_unit; /* 0: of doubles */
@@ -227,16 +227,18 @@ struct percpu_histogram_snapshot {
 	double sum;
 	uint64_t refused;
 	/* bucket[0] has what is not above 2^low, zero included; bucket[n - 1] what is above
-	 * 2^high; bucket[k], between, is number low * 2^schema + k of the native histogram. */
+	 * 2^high; bucket[k], between, is number low * 2^schema + k of the native histogram, the
+	 * product rounded down. Below schema 0 the range may begin and end within a native bucket:
+	 * then it has what is in the range. */
 	struct percpu_histogram_bucket bucket[];
 };
 
 #pragma GCC diagnostic pop
 
 /** Return the largest double that is not above 2^(index / 2^schema): the upper bound of bucket
- *  index of a native histogram. 0 or infinity if that is no normal double, 0 if the schema is above
- *  5. */
-PERCPU_API double percpu_histogram_bound(unsigned schema, int index);
+ *  index of a native histogram. 0 or infinity if that is no normal double, 0 if the schema is not
+ *  one of -4 to 5. */
+PERCPU_API double percpu_histogram_bound(int schema, int index);
 
 /** Make an empty snapshot for histograms of this layout. percpu_histogram_snapshot_destroy()
  *  frees it. Returns 0, -EINVAL (a NULL) or -ENOMEM. */
@@ -287,11 +289,34 @@ PERCPU_API PERCPU_MUST_CHECK int
 percpu_histogram_merge(struct percpu_histogram_snapshot *into,
 		       const struct percpu_histogram_snapshot *from);
 
-/** Make a snapshot of the same range and a lower schema, or the same, of what s holds, exactly.
- *  Returns 0, -EINVAL (a NULL, a snapshot that no histogram could have filled), -ERANGE (a
- *  higher schema, or more than percpu_histogram_merge() adds) or -ENOMEM. */
+/**
+ * Take from `later` what `earlier` holds. Of two snapshots of one histogram, what is left is what was
+ * recorded between them: counts and ticks exactly; the sum of a bucket is that of its ticks, as
+ * far as they tell it, and otherwise the difference of two rounded sums, or 0 where that is
+ * negative. `earlier` may be of a higher schema and of another range, as in percpu_histogram_merge().
+ *
+ * Two snapshots do for any number of intervals: `earlier` begins empty, and after each
+ * percpu_histogram_subtract(later, earlier) there is percpu_histogram_merge(earlier, later).
+ *
+ * Returns 0, or, with nothing taken,
+ *	-EINVAL	a NULL, the same snapshot twice, one that no histogram could have filled, or
+ *		different ticks per unit
+ *	-ERANGE	`later` has a higher schema, or has bounds within what `earlier` counted as below or
+ *		above its range; or fewer observations in a bucket, or fewer refused: the histogram
+ *		was reset between them. If since then each bucket got as many as it had had, nobody
+ *		notices, and what is left is wrong: who resets takes percpu_histogram_fetch_zero(), which
+ *		returns the intervals.
+ */
+PERCPU_API PERCPU_MUST_CHECK int
+percpu_histogram_subtract(struct percpu_histogram_snapshot *later,
+			  const struct percpu_histogram_snapshot *earlier);
+
+/** Make a snapshot of the same range and a lower schema, or the same, of what s holds: counts and
+ *  ticks exactly, sums as a sum of doubles is. -4 is the lowest, as Prometheus's: 16 octaves in a
+ *  bucket. Returns 0, -EINVAL (a NULL, a snapshot that no histogram could have filled), -ERANGE (a
+ *  higher schema, one below -4, or more than percpu_histogram_merge() adds) or -ENOMEM. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_histogram_fold(const struct percpu_histogram_snapshot *s,
-						       unsigned schema,
+						       int schema,
 						       struct percpu_histogram_snapshot **ret);
 
 /** A value, and between which two it is, as said below. */
@@ -324,10 +349,10 @@ percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double q,
 
 /**
  * Count the observations that are not above a bound, as classic histograms do. The result is
- * exact if the bound is one of percpu_histogram_bound(), in the range, as each power of two is,
- * or if no observation is in the bucket that the bound divides. Otherwise, so with most
- * decimal bounds, it is an estimate, as if the observations were evenly spread there; it does not
- * use their mean. Ticks are compared with the bound of the definition, and the double of it is a
+ * exact if the bound is one of percpu_histogram_bound(), in the range, as each power of two is from
+ * schema 0 on, or if no observation is in the bucket that the bound divides. Otherwise, so with
+ * most decimal bounds, it is an estimate, as if the observations were evenly spread there; it does
+ * not use their mean. Ticks are compared with the bound of the definition, and the double of it is a
  * little below: ticks between the two are counted. *ret_exact, unless it is NULL, says which.
  * NULL has no observations.
  */
@@ -348,11 +373,12 @@ struct percpu_histogram_otlp {
 
 /**
  * Convert to an exponential histogram of OpenTelemetry, with so many counts at most (its
- * libraries allow 160), of the highest scale that has room. What is below the range is in
- * its zero bucket, whose threshold is the lower end.
+ * libraries allow 160), of the highest scale that has room, down to -4, the lowest that Prometheus
+ * takes. What is below the range is in its zero bucket, whose threshold is the lower end. Below
+ * scale 0 that may be within a bucket, which then has what is above the threshold.
  *
  * Returns 0, or -EINVAL (a NULL, a snapshot that no histogram could have filled), or -ENOSPC
- * (no room even at scale 0).
+ * (no room even at scale -4; 123 counts are enough for any range).
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_histogram_to_otlp(const struct percpu_histogram_snapshot *s,
 							  uint64_t *counts, size_t room,

@@ -128,7 +128,8 @@ static int adopt_histogram(const struct percpu_block *found, struct percpu_plan 
 				      .high = __atomic_load_n(&c->high, __ATOMIC_RELAXED),
 				      .schema = __atomic_load_n(&c->schema, __ATOMIC_RELAXED) };
 
-	if (h.n != __atomic_load_n(&c->n, __ATOMIC_RELAXED) || h.n == 0 || h.schema > 5 ||
+	if (h.n != __atomic_load_n(&c->n, __ATOMIC_RELAXED) || h.n == 0 ||
+	    h.schema > PERCPU_HISTOGRAM_FINEST ||
 	    percpu_histogram_check_range(h.low, h.high, h.ticks) != 0 ||
 	    __atomic_load_n(&c->atomic, __ATOMIC_RELAXED) != percpu_pair_is_atomic())
 		return -ENOENT;

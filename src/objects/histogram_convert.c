@@ -2,47 +2,69 @@
 /*
  * histogram_convert.c - what a snapshot says, and what others understand.
  *
- * The range ends at powers of two, which are bounds of every schema. So buckets of a lower
- * schema are unions of ours, and folding is exact.
+ * The range ends at powers of two. Those are bounds of schema 0 and above, and a bound of a schema
+ * is one of each higher schema. So a bucket of a lower schema is a union of ours, and folding is
+ * exact. Below schema 0 a bucket may reach beyond the end of the range; it has what is within, and
+ * its end is that of the range. All ends are bounds of schema 5, and have their numbers there.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "objects.h"
 
-static bool is_possible(const struct percpu_histogram_snapshot *s)
+#define OCTAVE (1 << PERCPU_HISTOGRAM_FINEST)
+
+/* The native bucket of this schema that a bound of schema 5 ends, or is within. */
+static int native_bucket(int end, int schema)
 {
-	return s != NULL && s->schema <= 5 &&
-	       percpu_histogram_check_range(s->low, s->high, s->ticks_per_unit) == 0 &&
-	       s->n == ((uint32_t)(s->high - s->low) << s->schema) + 2;
+	return ((end - 1) >> (PERCPU_HISTOGRAM_FINEST - schema)) + 1;
 }
 
-/* The number of a bucket of the native histogram: of one within the range, and, for the
- * first cell, of the one below. */
+/* The number of bucket b of the native histogram. That of the first cell is that of the one below
+ * the range, or of the one which the range begins in, less 1. */
 static int native(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
-	return s->low * (1 << s->schema) + (int)b;
+	return native_bucket(s->low * OCTAVE + 1, s->schema) - 1 + (int)b;
 }
 
-/* That of the bucket of a schema that is lower by `by`, which this one is part of. */
-static int folded(int index, unsigned by)
+static uint32_t cells_of_range(int low, int high, int schema)
 {
-	return ((index - 1) >> by) + 1;
+	return (uint32_t)(native_bucket(high * OCTAVE, schema) -
+			  native_bucket(low * OCTAVE + 1, schema)) +
+	       3;
+}
+
+static bool is_possible(const struct percpu_histogram_snapshot *s)
+{
+	return s != NULL && s->schema >= PERCPU_HISTOGRAM_COARSEST &&
+	       s->schema <= PERCPU_HISTOGRAM_FINEST &&
+	       percpu_histogram_check_range(s->low, s->high, s->ticks_per_unit) == 0 &&
+	       s->n == cells_of_range(s->low, s->high, s->schema);
+}
+
+/* The upper end of a bucket, which is not the last. */
+static int end_of(const struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	const int end = native(s, b) * (1 << (PERCPU_HISTOGRAM_FINEST - s->schema));
+
+	if (end < s->low * OCTAVE)
+		return s->low * OCTAVE;
+	return end < s->high * OCTAVE ? end : s->high * OCTAVE;
 }
 
 /* Return the cell of `into` that has all that may be in this one of `from`; -1 if none does. */
 static int64_t place(const struct percpu_histogram_snapshot *into,
 		     const struct percpu_histogram_snapshot *from, uint32_t b)
 {
-	int64_t cell;
+	const int low = b == 0 ? INT32_MIN : end_of(from, b - 1);
+	const int high = b == from->n - 1 ? INT32_MAX : end_of(from, b);
+	uint32_t cell = 0;
 
-	if (b == 0)
-		return from->low <= into->low ? 0 : -1;
-	if (b == from->n - 1)
-		return from->high >= into->high ? (int64_t)into->n - 1 : -1;
-	cell = (int64_t)folded(native(from, b), from->schema - into->schema) - native(into, 0);
-	cell = cell < 0 ? 0 : cell;
-	return cell > (int64_t)into->n - 1 ? (int64_t)into->n - 1 : cell;
+	if (high > into->high * OCTAVE)
+		cell = into->n - 1;
+	else if (high > into->low * OCTAVE)
+		cell = (uint32_t)(native_bucket(high, into->schema) - native(into, 0));
+	return cell != 0 && low < end_of(into, cell - 1) ? -1 : (int64_t)cell;
 }
 
 static bool is_empty(const struct percpu_histogram_bucket *b)
@@ -66,8 +88,9 @@ static bool is_sum_possible(const struct percpu_histogram_snapshot *a,
 	return percpu_double_is_number(sum) && a->refused <= UINT64_MAX - b->refused;
 }
 
-int percpu_histogram_merge(struct percpu_histogram_snapshot *into,
-			   const struct percpu_histogram_snapshot *from)
+/* Whether each bucket of `from` that has anything has a place in `into`. Returns 0 or -errno. */
+static int check_places(const struct percpu_histogram_snapshot *into,
+			const struct percpu_histogram_snapshot *from)
 {
 	if (!is_possible(into) || !is_possible(from) || into == from ||
 	    into->ticks_per_unit != from->ticks_per_unit)
@@ -77,6 +100,16 @@ int percpu_histogram_merge(struct percpu_histogram_snapshot *into,
 	for (uint32_t b = 0; b < from->n; b++)
 		if (!is_empty(&from->bucket[b]) && place(into, from, b) < 0)
 			return -ERANGE;
+	return 0;
+}
+
+int percpu_histogram_merge(struct percpu_histogram_snapshot *into,
+			   const struct percpu_histogram_snapshot *from)
+{
+	int e = check_places(into, from);
+
+	if (e != 0)
+		return e;
 	if (!is_sum_possible(into, from))
 		return -ERANGE;
 	for (uint32_t b = 0; b < from->n; b++) {
@@ -93,7 +126,7 @@ int percpu_histogram_merge(struct percpu_histogram_snapshot *into,
 	return 0;
 }
 
-int percpu_histogram_fold(const struct percpu_histogram_snapshot *s, unsigned schema,
+int percpu_histogram_fold(const struct percpu_histogram_snapshot *s, int schema,
 			  struct percpu_histogram_snapshot **ret)
 {
 	struct percpu_histogram_snapshot *f;
@@ -102,9 +135,9 @@ int percpu_histogram_fold(const struct percpu_histogram_snapshot *s, unsigned sc
 
 	if (!is_possible(s) || ret == NULL)
 		return -EINVAL;
-	if (schema > s->schema)
+	if (schema > s->schema || schema < PERCPU_HISTOGRAM_COARSEST)
 		return -ERANGE;
-	n = ((uint32_t)(s->high - s->low) << schema) + 2;
+	n = cells_of_range(s->low, s->high, schema);
 	f = calloc(1, sizeof(*f) + n * sizeof(f->bucket[0]));
 	if (f == NULL)
 		return -ENOMEM;
@@ -124,12 +157,13 @@ int percpu_histogram_fold(const struct percpu_histogram_snapshot *s, unsigned sc
 /* The ends of a bucket; the first begins at 0, and the last has no end. */
 static double lower_end(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
-	return b == 0 ? 0 : percpu_histogram_bound(s->schema, native(s, b - 1));
+	return b == 0 ? 0 : percpu_histogram_bound(PERCPU_HISTOGRAM_FINEST, end_of(s, b - 1));
 }
 
 static double upper_end(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
-	return b == s->n - 1 ? __builtin_inf() : percpu_histogram_bound(s->schema, native(s, b));
+	return b == s->n - 1 ? __builtin_inf() :
+			       percpu_histogram_bound(PERCPU_HISTOGRAM_FINEST, end_of(s, b));
 }
 
 /* The same in ticks: a bucket has what is above the lower end, and not above the upper one.
@@ -137,14 +171,15 @@ static double upper_end(const struct percpu_histogram_snapshot *s, uint32_t b)
 static uint64_t lower_tick(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
 	return b == 0 ? 0 :
-			percpu_histogram_tick_bound(s->ticks_per_unit, s->schema, native(s, b - 1));
+			percpu_histogram_tick_bound(s->ticks_per_unit, PERCPU_HISTOGRAM_FINEST,
+						    end_of(s, b - 1));
 }
 
 static uint64_t upper_tick(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
-	return b == s->n - 1 ?
-		       INT64_MAX :
-		       percpu_histogram_tick_bound(s->ticks_per_unit, s->schema, native(s, b));
+	return b == s->n - 1 ? INT64_MAX :
+			       percpu_histogram_tick_bound(s->ticks_per_unit,
+							   PERCPU_HISTOGRAM_FINEST, end_of(s, b));
 }
 
 /*
@@ -179,6 +214,66 @@ double percpu_histogram_sum_ticks(const struct percpu_histogram_snapshot *s, uin
 	else if (ticks > least && high != 0)
 		high--;
 	return ((double)high * 0x1p64 + (double)ticks) / unit;
+}
+
+/* Whether `later` has as many observations as `earlier` in each bucket. The buckets of `earlier` that
+ * have one place are next to each other. */
+static bool has_all_of(const struct percpu_histogram_snapshot *later,
+		       const struct percpu_histogram_snapshot *earlier)
+{
+	int64_t cell, last = -1;
+	uint64_t left = 0;
+
+	for (uint32_t b = 0; b < earlier->n; b++) {
+		if (earlier->bucket[b].count == 0)
+			continue;
+		cell = place(later, earlier, b);
+		left = cell == last ? left : later->bucket[cell].count;
+		if (left < earlier->bucket[b].count)
+			return false;
+		left -= earlier->bucket[b].count;
+		last = cell;
+	}
+	return later->refused >= earlier->refused;
+}
+
+/* What ticks tell of few observations is nearer than a difference of what they told of more. One of
+ * rounded sums may be below 0, and may leave a little where no observation is left. */
+static void settle_difference(struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	struct percpu_histogram_bucket *left = &s->bucket[b];
+
+	if (left->count == 0)
+		*left = (struct percpu_histogram_bucket){ .count = 0 };
+	else if (s->ticks_per_unit != 0 && (b == s->n - 1 || percpu_histogram_sum_is_known(s, b)))
+		left->sum = percpu_histogram_sum_ticks(s, b);
+	else if (!(left->sum > 0))
+		left->sum = 0;
+}
+
+int percpu_histogram_subtract(struct percpu_histogram_snapshot *later,
+			      const struct percpu_histogram_snapshot *earlier)
+{
+	int e = check_places(later, earlier);
+
+	if (e != 0)
+		return e;
+	if (!has_all_of(later, earlier))
+		return -ERANGE;
+	for (uint32_t b = 0; b < earlier->n; b++) {
+		int64_t cell = place(later, earlier, b);
+
+		if (is_empty(&earlier->bucket[b]) || cell < 0)
+			continue;
+		later->bucket[cell].count -= earlier->bucket[b].count;
+		later->bucket[cell].ticks -= earlier->bucket[b].ticks;
+		later->bucket[cell].sum -= earlier->bucket[b].sum;
+	}
+	for (uint32_t b = 0; b < later->n; b++)
+		settle_difference(later, b);
+	later->refused -= earlier->refused;
+	percpu_histogram_total(later);
+	return 0;
 }
 
 /* What no observation of the bucket is above. */
@@ -280,30 +375,31 @@ int percpu_histogram_to_otlp(const struct percpu_histogram_snapshot *s, uint64_t
 			     size_t room, struct percpu_histogram_otlp *ret)
 {
 	struct percpu_histogram_otlp o = { .n = 0 };
-	uint32_t first, last;
-	unsigned by = 0;
+	uint32_t first = 0, last = 0; /* compilers do not see that find_filled() sets both */
 	int low = 0;
 
 	if (!is_possible(s) || ret == NULL || (counts == NULL && room != 0))
 		return -EINVAL;
+	o.scale = s->schema;
 	if (find_filled(s, &first, &last)) {
-		do {
-			if (counts == NULL || by > s->schema)
+		for (;; o.scale--) {
+			if (counts == NULL || o.scale < PERCPU_HISTOGRAM_COARSEST)
 				return -ENOSPC;
-			low = folded(native(s, first), by);
-			o.n = (size_t)(folded(native(s, last), by) - low) + 1;
-		} while (o.n > room && ++by != 0);
+			low = native_bucket(end_of(s, first), o.scale);
+			o.n = (size_t)(native_bucket(end_of(s, last), o.scale) - low) + 1;
+			if (o.n <= room)
+				break;
+		}
 		o.offset = low - 1; /* theirs are numbered by the lower bound */
 		for (size_t i = 0; i < o.n; i++)
 			counts[i] = 0;
 		for (uint32_t b = first; b <= last; b++)
-			counts[folded(native(s, b), by) - low] += s->bucket[b].count;
+			counts[native_bucket(end_of(s, b), o.scale) - low] += s->bucket[b].count;
 	}
 	for (uint32_t b = 0; b < s->n - 1; b++) {
 		o.count += s->bucket[b].count;
 		o.sum += s->bucket[b].sum;
 	}
-	o.scale = (int32_t)(s->schema - by);
 	o.zero_count = s->bucket[0].count;
 	o.zero_threshold = lower_end(s, 1);
 	o.above = s->bucket[s->n - 1].count;

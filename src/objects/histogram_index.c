@@ -21,8 +21,7 @@
 
 #include "objects.h"
 
-#define MOST_SCHEMA 5
-#define MOST 32 /* bounds of an octave */
+#define MOST (1 << PERCPU_HISTOGRAM_FINEST) /* bounds of an octave */
 #define MANTISSA 52
 #define MANTISSA_BITS ((UINT64_C(1) << MANTISSA) - 1)
 #define BIAS 1023
@@ -149,19 +148,27 @@ uint64_t percpu_histogram_multiply(uint64_t a, uint64_t b, uint64_t *ret_high)
 	return p[0];
 }
 
-double percpu_histogram_bound(unsigned schema, int index)
+double percpu_histogram_bound(int schema, int index)
 {
-	const unsigned n = 1U << (schema & 31), k = (unsigned)index & (n - 1);
-	const int exponent = (index - (int)k) / (int)n;
+	int64_t exponent = index;
+	int n, k = 0;
 	uint64_t bits;
 	double bound;
 
-	if (schema > MOST_SCHEMA)
+	if (schema < PERCPU_HISTOGRAM_COARSEST || schema > PERCPU_HISTOGRAM_FINEST)
 		return 0;
+	if (schema < 0) {
+		exponent *= 1 << -schema;
+	} else {
+		n = 1 << schema;
+		k = index & (n - 1);
+		exponent = (index - k) / n;
+		k *= MOST / n;
+	}
 	if (exponent <= -BIAS || exponent > BIAS)
 		return exponent < 0 ? 0 : __builtin_inf();
 	bits = (uint64_t)(exponent + BIAS) << MANTISSA;
-	bits |= roots[k * (MOST >> schema)].high >> 11 & MANTISSA_BITS;
+	bits |= roots[k].high >> 11 & MANTISSA_BITS;
 	memcpy(&bound, &bits, sizeof(bound));
 	return bound;
 }

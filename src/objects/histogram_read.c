@@ -22,7 +22,7 @@ int percpu_histogram_snapshot_create(const struct percpu_histogram *h,
 	s = calloc(1, sizeof(*s) + ((size_t)h->last + 1) * sizeof(s->bucket[0]));
 	if (s == NULL)
 		return -ENOMEM;
-	s->schema = h->schema;
+	s->schema = (int32_t)h->schema;
 	s->low = h->low;
 	s->high = h->high;
 	s->n = (uint32_t)h->last + 1;
@@ -80,7 +80,7 @@ static size_t cells_of(const struct percpu_histogram *h, size_t i)
 static bool is_of_layout(const struct percpu_histogram *h,
 			 const struct percpu_histogram_snapshot *s)
 {
-	return s->schema == h->schema && s->low == h->low && s->high == h->high &&
+	return s->schema == (int32_t)h->schema && s->low == h->low && s->high == h->high &&
 	       s->ticks_per_unit == h->ticks && s->n == (uint64_t)h->last + 1;
 }
 

@@ -151,6 +151,8 @@ void percpu_ring_moments(const struct percpu_ring_control *c, bool of_this_clock
 /* histogram.c, histogram_index.c, histogram_read.c, histogram_convert.c */
 
 #define PERCPU_HISTOGRAM_CELL sizeof(struct percpu_pair_value)
+#define PERCPU_HISTOGRAM_FINEST 5      /* schema that is recorded */
+#define PERCPU_HISTOGRAM_COARSEST (-4) /* that snapshots are folded to */
 
 /** Return the sum of a cell of doubles; 0 if it is no number, which only who damages a file
  *  makes it. */

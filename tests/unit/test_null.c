@@ -128,6 +128,7 @@ static void results_must_have_a_place(void **state)
 	assert_int_equal(percpu_histogram_fetch_zero(NULL, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_zero(NULL, 0), -EINVAL);
 	assert_int_equal(percpu_histogram_merge(NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_subtract(NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_fold(NULL, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_quantile(NULL, 0.5, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_to_otlp(NULL, NULL, 0, NULL), -EINVAL);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * histograms.h - histograms of given layouts, what they hold, and comparisons of that.
+ */
+#ifndef TESTS_UNIT_HISTOGRAMS_H
+#define TESTS_UNIT_HISTOGRAMS_H
+
+#include <percpu/histogram.h>
+
+struct percpu_histogram *make_histogram(double min, double max, uint32_t buckets, uint64_t ticks);
+
+/** A new snapshot of what the histogram holds. */
+struct percpu_histogram_snapshot *look_at(struct percpu_histogram *h);
+
+/** The next double above v, or, with a step of -1, below it. v is above 0. */
+double beside(double v, int step);
+
+void assert_same(const struct percpu_histogram_snapshot *a,
+		 const struct percpu_histogram_snapshot *b);
+
+#endif
