@@ -191,6 +191,9 @@ PERCPU_INLINE int64_t percpu_approx_read(const struct percpu_approx *a)
 	return (int64_t)__atomic_load_n(&a->control->middle, __ATOMIC_RELAXED);
 }
 
+/** The batch, also of a sum that was attached to, or opened with any batch. NULL has 0. */
+PERCPU_API uint64_t percpu_approx_batch(const struct percpu_approx *a);
+
 /** The bound: the batch, times the CPUs that have a lane, plus one batch. NULL has 0. */
 PERCPU_API uint64_t percpu_approx_bound(const struct percpu_approx *a);
 

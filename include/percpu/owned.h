@@ -90,6 +90,11 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_owned_fgauge_attach(struct percpu_owners
 PERCPU_API uint64_t percpu_owned_gauge_key(const struct percpu_owned_gauge *g);
 PERCPU_API uint64_t percpu_owned_fgauge_key(const struct percpu_owned_fgauge *g);
 
+/** The gauge's rule, one of enum percpu_owned_rule: of one that was attached to, that of its creator.
+ *  NULL is -EINVAL. Context: signal handlers, too. */
+PERCPU_API int percpu_owned_gauge_rule(const struct percpu_owned_gauge *g);
+PERCPU_API int percpu_owned_fgauge_rule(const struct percpu_owned_fgauge *g);
+
 /** Give back what this process has of the gauge, and leave the gauge. NULL is fine. */
 PERCPU_API void percpu_owned_gauge_detach(struct percpu_owned_gauge *g);
 PERCPU_API void percpu_owned_fgauge_detach(struct percpu_owned_fgauge *g);

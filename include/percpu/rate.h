@@ -112,8 +112,10 @@ PERCPU_API PERCPU_MUST_CHECK bool percpu_rate_check(struct percpu_rate *rate);
  */
 PERCPU_API int percpu_rate_set_limit(struct percpu_rate *rate, int64_t limit);
 
-/** The limit. */
+/** The limit, as it is now; the period, in ms, which does not change. Also of a rate that was
+ *  attached to, or opened with another limit. NULL has 0. */
 PERCPU_API int64_t percpu_rate_limit(const struct percpu_rate *rate);
+PERCPU_API int64_t percpu_rate_period(const struct percpu_rate *rate);
 
 /** How many events were let through, and how many were refused, since the rate was created:
  *  exactly, when no check runs meanwhile. */

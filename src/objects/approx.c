@@ -69,10 +69,7 @@ _Static_assert(offsetof(struct percpu_approx, block) == 0, "begins every handle"
 _Static_assert(sizeof(struct percpu_approx_control) == PERCPU_BLOCK_ALIGN, "adopt() may read it");
 static struct percpu_approx_control *approx_control(const struct percpu_block *b)
 {
-	const struct percpu_chunk *k = b->chunk;
-
-	return (struct percpu_approx_control *)percpu_chunk_lane(k, 2 * (size_t)k->cpus,
-								 (size_t)(b->base - k->base));
+	return (struct percpu_approx_control *)percpu_block_bias(b);
 }
 
 static int read_approx_options(const struct percpu_approx_options *o, struct percpu_approx *a)
@@ -210,6 +207,11 @@ void percpu_approx_destroy(struct percpu_approx *a)
 uint64_t percpu_approx_bound(const struct percpu_approx *a)
 {
 	return a != NULL ? a->slack + a->reach : 0;
+}
+
+uint64_t percpu_approx_batch(const struct percpu_approx *a)
+{
+	return a != NULL ? a->reach : 0;
 }
 
 uint64_t percpu_approx_words(const struct percpu_approx *a)

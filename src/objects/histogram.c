@@ -29,10 +29,7 @@ _Static_assert(PERCPU_HISTOGRAM_HEAD == PERCPU_BLOCK_ALIGN, "adopt() may read it
 
 static struct percpu_histogram_control *control_at(const struct percpu_block *b)
 {
-	const struct percpu_chunk *k = b->chunk;
-
-	return (struct percpu_histogram_control *)percpu_chunk_lane(k, 2 * (size_t)k->cpus,
-								    (size_t)(b->base - k->base));
+	return (struct percpu_histogram_control *)percpu_block_bias(b);
 }
 
 /* Creation */

@@ -161,6 +161,13 @@ static void destroy_owned(void *g)
 	percpu_block_destroy(h);
 }
 
+static int rule_of(const void *g)
+{
+	const struct percpu_owned_handle *h = g;
+
+	return h != NULL ? (int)h->rule : -EINVAL;
+}
+
 int percpu_owned_gauge_create_in(struct percpu_owners *o, enum percpu_owned_rule rule,
 				 struct percpu_owned_gauge **ret)
 {
@@ -182,6 +189,11 @@ int percpu_owned_gauge_attach(struct percpu_owners *o, uint64_t key,
 uint64_t percpu_owned_gauge_key(const struct percpu_owned_gauge *g)
 {
 	return percpu_block_key(g, PERCPU_KIND_OWNED);
+}
+
+int percpu_owned_gauge_rule(const struct percpu_owned_gauge *g)
+{
+	return rule_of(g);
 }
 
 void percpu_owned_gauge_detach(struct percpu_owned_gauge *g)
@@ -215,6 +227,11 @@ int percpu_owned_fgauge_attach(struct percpu_owners *o, uint64_t key,
 uint64_t percpu_owned_fgauge_key(const struct percpu_owned_fgauge *g)
 {
 	return percpu_block_key(g, PERCPU_KIND_OWNED);
+}
+
+int percpu_owned_fgauge_rule(const struct percpu_owned_fgauge *g)
+{
+	return rule_of(g);
 }
 
 void percpu_owned_fgauge_detach(struct percpu_owned_fgauge *g)

@@ -119,12 +119,6 @@ static void start_rate(struct percpu_block *b)
 	rate->control->boot = rate->boot;
 }
 
-static struct percpu_rate_control *rate_control_at(const struct percpu_block *b)
-{
-	return (struct percpu_rate_control *)percpu_chunk_lane(b->chunk, 2 * (size_t)b->chunk->cpus,
-							       (size_t)(b->base - b->chunk->base));
-}
-
 /* If the window is of another boot, end its period. The window is loaded before the boot: if
  * others are in this boot already, and have used permissions, it is not the same any more. */
 static void enter_boot(const struct percpu_rate *rate)
@@ -151,7 +145,7 @@ static void complete_rate(struct percpu_block *b)
 	struct percpu_rate *rate = (struct percpu_rate *)b;
 	const struct percpu_region *r = b->chunk->region;
 
-	rate->control = rate_control_at(b);
+	rate->control = (struct percpu_rate_control *)percpu_block_bias(b);
 	rate->share = RATE_SHARE * b->chunk->cpus;
 	rate->boot = r->shared ? percpu_boot_id() : 0;
 	if (rate->boot != 0 && r->writable)
@@ -163,7 +157,9 @@ static void complete_rate(struct percpu_block *b)
 static int adopt_rate(const struct percpu_block *found, struct percpu_plan *p)
 {
 	struct percpu_rate *rate = p->handle;
-	uint64_t period = __atomic_load_n(&rate_control_at(found)->period, __ATOMIC_RELAXED);
+	const struct percpu_rate_control *c =
+		(struct percpu_rate_control *)percpu_block_bias(found);
+	uint64_t period = __atomic_load_n(&c->period, __ATOMIC_RELAXED);
 
 	if (period == 0 || period > PERCPU_RATE_MAX ||
 	    (rate->period != 0 && rate->period != period))
@@ -414,6 +410,11 @@ int percpu_rate_set_limit(struct percpu_rate *rate, int64_t limit)
 int64_t percpu_rate_limit(const struct percpu_rate *rate)
 {
 	return rate != NULL ? rate_limit_of(rate) : 0;
+}
+
+int64_t percpu_rate_period(const struct percpu_rate *rate)
+{
+	return rate != NULL ? rate->period : 0;
 }
 
 static uint64_t rate_sum(const struct percpu_rate *rate, size_t field)

@@ -206,12 +206,14 @@ static void bad_input_is_refused(void **state)
 	assert_null(other);
 	o.batch = INT64_C(1) << 40;
 	assert_int_equal(percpu_approx_create(&o, &other), 0);
+	assert_int_equal(percpu_approx_batch(other), o.batch);
 	percpu_approx_add(other, INT64_C(1) << 41);
 	assert_int_equal(percpu_approx_fetch(other), INT64_C(1) << 41);
 	percpu_approx_destroy(other);
 	assert_int_equal(percpu_approx_create(NULL, &other), 0);
 	assert_int_equal(percpu_approx_bound(other),
 			 (a->block.chunk->cpus + 1) * (uint64_t)PERCPU_APPROX_BATCH);
+	assert_int_equal(percpu_approx_batch(other), PERCPU_APPROX_BATCH);
 	percpu_approx_destroy(other);
 }
 
@@ -230,6 +232,7 @@ static int read_from_outside(void *arg)
 	percpu_approx_zero(seen);
 	test_child_require(percpu_approx_fetch(seen) == 7, "the same");
 	test_child_require(percpu_approx_bound(seen) == percpu_approx_bound(a), "the bound");
+	test_child_require(percpu_approx_batch(seen) == percpu_approx_batch(a), "the batch");
 	test_child_require(percpu_approx_compare(seen, 8) == -1, "compared");
 	percpu_approx_destroy(seen);
 	return 0;

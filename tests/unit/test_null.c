@@ -265,6 +265,7 @@ static void nothing_is_read(void **state)
 	percpu_wbuf_read(NULL, cells, 1, &out);
 	assert_int_equal(percpu_approx_key(NULL), 0);
 	assert_int_equal(percpu_approx_bound(NULL), 0);
+	assert_int_equal(percpu_approx_batch(NULL), 0);
 	assert_int_equal(percpu_approx_fetch(NULL), 0);
 	assert_int_equal(percpu_approx_fetch_zero(NULL), 0);
 	percpu_approx_zero(NULL);
@@ -274,6 +275,7 @@ static void nothing_is_read(void **state)
 	assert_int_equal(percpu_histogram_key(NULL), 0);
 	assert_int_equal(percpu_rate_key(NULL), 0);
 	assert_int_equal(percpu_rate_limit(NULL), 0);
+	assert_int_equal(percpu_rate_period(NULL), 0);
 	assert_int_equal(percpu_rate_allowed(NULL), 0);
 	assert_int_equal(percpu_rate_refused(NULL), 0);
 	assert_true(percpu_rate_per_second(NULL, NULL) == 0);
@@ -288,6 +290,8 @@ static void nothing_is_read(void **state)
 	assert_int_equal(percpu_owners_list(NULL, NULL, 0), 0);
 	assert_int_equal(percpu_owned_gauge_key(NULL), 0);
 	assert_int_equal(percpu_owned_fgauge_key(NULL), 0);
+	assert_int_equal(percpu_owned_gauge_rule(NULL), -EINVAL);
+	assert_int_equal(percpu_owned_fgauge_rule(NULL), -EINVAL);
 	assert_int_equal(percpu_local_sum(NULL), 0);
 	assert_null(percpu_local_cell(NULL, 0));
 	assert_int_equal(out, 7);

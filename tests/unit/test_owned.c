@@ -334,6 +334,38 @@ static void bad_calls_are_refused(void **state)
 	expect(0, 0);
 }
 
+/* Who attaches to a gauge did not choose its rule, and is told. */
+static void rules_are_told(void **state)
+{
+	struct percpu_owned_gauge *g = NULL;
+	struct percpu_owned_fgauge *f = NULL;
+
+	(void)state;
+	for (int rule = PERCPU_OWNED_SUM; rule <= PERCPU_OWNED_RECENT; rule++) {
+		make((enum percpu_owned_rule)rule);
+		fmake((enum percpu_owned_rule)rule);
+		assert_int_equal(
+			percpu_owned_gauge_attach(asker, percpu_owned_gauge_key(gauge), &g), 0);
+		assert_int_equal(
+			percpu_owned_fgauge_attach(owners, percpu_owned_fgauge_key(fgauge), &f), 0);
+		assert_int_equal(percpu_owned_gauge_rule(gauge), rule);
+		assert_int_equal(percpu_owned_fgauge_rule(fgauge), rule);
+		assert_int_equal(percpu_owned_gauge_rule(g), rule);
+		assert_int_equal(percpu_owned_fgauge_rule(f), rule);
+		percpu_owned_gauge_detach(g);
+		percpu_owned_fgauge_detach(f);
+		assert_int_equal(
+			percpu_region_set_root(region, ROOT, percpu_owned_gauge_key(gauge), 0), 0);
+		assert_int_equal(percpu_region_set_root(region, ROOT + 1,
+							percpu_owned_fgauge_key(fgauge), 0),
+				 0);
+		percpu_owned_gauge_destroy(gauge);
+		percpu_owned_fgauge_destroy(fgauge);
+		gauge = NULL;
+		fgauge = NULL;
+	}
+}
+
 /* A child is killed at the step of its first update. */
 static void killed_at(const char *step, int64_t living, int64_t all)
 {
@@ -608,6 +640,7 @@ int main(void)
 		OWNED_TEST(each_has_a_value),
 		OWNED_TEST(shares_are_of_owners_and_not_of_slots),
 		OWNED_TEST(bad_calls_are_refused),
+		OWNED_TEST(rules_are_told),
 		OWNED_TEST(the_killed_leave_all_or_nothing),
 		OWNED_TEST(readers_see_one_account),
 		OWNED_TEST(who_leaves_meanwhile_takes_nothing),

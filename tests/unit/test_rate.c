@@ -602,6 +602,7 @@ static int look_on(void *arg)
 	test_child_require(!percpu_rate_check(seen), "nothing is let through");
 	test_child_require(percpu_rate_set_limit(seen, 3) == -EROFS, "not set");
 	test_child_require(percpu_rate_limit(seen) == FEW, "the limit");
+	test_child_require(percpu_rate_period(seen) == PERIOD, "the period");
 	test_child_require(percpu_rate_allowed(seen) == 4 && percpu_rate_refused(seen) == 0,
 			   "the totals");
 	percpu_rate_destroy(seen);
@@ -626,6 +627,8 @@ static void readers_disturb_nobody(void **state)
 	assert_int_equal(percpu_rate_open(region, 3, FEW, PERIOD + 1, &again), -EEXIST);
 	assert_int_equal(percpu_rate_attach(region, percpu_rate_key(rate), &again), 0);
 	assert_int_equal(percpu_rate_allowed(again), FEW);
+	assert_int_equal(percpu_rate_limit(again), FEW);
+	assert_int_equal(percpu_rate_period(again), PERIOD);
 	percpu_rate_detach(again);
 	assert_int_equal(percpu_region_set_root(region, 3, percpu_rate_key(rate), 0), 0);
 	(void)drop_rate();
