@@ -219,25 +219,22 @@ static void print_floor(const results &r)
 		       floor->median() / plain->median());
 }
 
-int main(int argc, char **argv)
+static void register_all()
 {
-	report all("counter", argc, argv);
-
-	register_tiers();
-	if (all.lower_tier()) {
-		all.run();
-		return 0;
-	}
-	fprintf(stderr,
-		"counter: measuring, for about 2 minutes and more where other programs run; "
-		"prints at the end; --benchmark_filter=REGEX measures a part ...\n");
 	register_adds();
 	register_vectors();
 	register_late();
 	register_reads();
-	all.run();
-	all.run_tier("cpu");
-	all.run_tier("shared");
+}
+
+int main(int argc, char **argv)
+{
+	report all("counter", argc, argv);
+
+	if (!all.run_tiers(register_tiers, register_all,
+			   "about 2 minutes and more where other programs run; prints at the end; "
+			   "--benchmark_filter=REGEX measures a part"))
+		return 0;
 #ifndef HAVE_LIBRSEQ
 	all.skip(LIBRSEQ, "pkg-config found no librseq");
 #endif

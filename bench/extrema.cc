@@ -6,7 +6,6 @@
  * usage: extrema [--json FILE] [--benchmark_...]
  */
 #include <atomic>
-#include <cstdio>
 
 #include "cells.h"
 
@@ -165,16 +164,8 @@ int main(int argc, char **argv)
 {
 	report all("extrema", argc, argv);
 
-	register_tiers();
-	if (all.lower_tier()) {
-		all.run();
+	if (!all.run_tiers(register_tiers, register_all, "about a minute"))
 		return 0;
-	}
-	fprintf(stderr, "extrema: measuring, for about a minute ...\n");
-	register_all();
-	all.run();
-	all.run_tier("cpu");
-	all.run_tier("shared");
 	print_all(all.rows);
 	all.add_aim("an observation that changes nothing to an add, 8 in turn", 2,
 		    all.rows.ratio(OBSERVE IN_TURN, 1, ADD IN_TURN, 1));

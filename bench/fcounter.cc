@@ -6,7 +6,6 @@
  * usage: fcounter [--json FILE] [--benchmark_...]
  */
 #include <atomic>
-#include <cstdio>
 #include <memory>
 
 #ifdef HAVE_PROMETHEUS
@@ -222,19 +221,11 @@ int main(int argc, char **argv)
 {
 	report all("fcounter", argc, argv);
 
-	register_tiers();
-	if (all.lower_tier()) {
-		all.run();
+	if (!all.run_tiers(register_tiers, register_all, "about a minute"))
 		return 0;
-	}
-	fprintf(stderr, "fcounter: measuring, for about a minute ...\n");
-	register_all();
 #ifndef HAVE_PROMETHEUS
 	all.skip(PROMETHEUS, "prometheus-cpp is not installed");
 #endif
-	all.run();
-	all.run_tier("cpu");
-	all.run_tier("shared");
 	print_all(all.rows);
 	all.add_aim("an add of a double to one of an integer", 1.6,
 		    all.rows.ratio(FADD, 1, ADD, 1));

@@ -6,7 +6,6 @@
  * usage: histogram [--json FILE] [--benchmark_...]
  */
 #include <atomic>
-#include <cstdio>
 #include <memory>
 
 #ifdef HAVE_PROMETHEUS
@@ -220,21 +219,13 @@ int main(int argc, char **argv)
 {
 	report all("histogram", argc, argv);
 
-	register_tiers();
-	if (all.lower_tier()) {
-		all.run();
+	if (!all.run_tiers(register_tiers, register_all, "about a minute"))
 		return 0;
-	}
-	fprintf(stderr, "histogram: measuring, for about a minute ...\n");
-	register_all();
 #ifndef HAVE_PROMETHEUS
 	all.skip(PROMETHEUS, "prometheus-cpp is not installed");
 #endif
 	if (!crates)
 		all.skip("Rust crates", "there is no cargo, or it could not build bench/peers");
-	all.run();
-	all.run_tier("cpu");
-	all.run_tier("shared");
 	print_all(all.rows);
 	all.add_aim("a record of a double to an add, amid other work", 2.5,
 		    all.rows.ratio(RECORD AMID_WORK, 1, ADD AMID_WORK, 1));

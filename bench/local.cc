@@ -5,7 +5,6 @@
  *
  * usage: local [--json FILE] [--benchmark_...]
  */
-#include <cstdio>
 
 #include "add.h"
 
@@ -85,25 +84,22 @@ static void register_tiers()
 	measure<local_add<PERCPU_LOCAL_REFS>>(on_all_tiers[2]);
 }
 
-int main(int argc, char **argv)
+static void register_all()
 {
-	report all("local", argc, argv);
-
-	register_tiers();
-	if (all.lower_tier()) {
-		all.run();
-		return 0;
-	}
-	fprintf(stderr, "local: measuring, for about 40 seconds ...\n");
 	measure<local_add_return>("percpu_local_add_return");
 	measure<local_add_limit>("percpu_local_add_limit");
 	measure<push_pop>("percpu_local_push and _pop");
 	measure<hidden_cpu<local_add<PERCPU_LOCAL_SPLIT>>>("fallback: split counters");
 	measure<hidden_cpu<local_add<PERCPU_LOCAL_LOCK>>>("fallback: flag with lock");
 	measure<hidden_cpu<local_add<PERCPU_LOCAL_REFS>>>("fallback: reference count");
-	all.run();
-	all.run_tier("cpu");
-	all.run_tier("shared");
+}
+
+int main(int argc, char **argv)
+{
+	report all("local", argc, argv);
+
+	if (!all.run_tiers(register_tiers, register_all, "about 40 seconds"))
+		return 0;
 	print_rows(all.rows, "Words and arrays of the current CPU", on_all_tiers);
 	print_rows(all.rows, "What else there is, and the fallbacks on tier rseq",
 		   { "percpu_local_add_return", "percpu_local_add_limit",

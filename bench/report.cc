@@ -186,16 +186,26 @@ report::report(const char *name, int argc, char **argv)
 		row_suffix = std::string(" (tier ") + percpu_tier_name(percpu_status()->tier) + ")";
 }
 
-bool report::lower_tier() const
-{
-	return is_lower_tier;
-}
-
 void report::run()
 {
 	benchmark::RunSpecifiedBenchmarks(&rows);
 	if (is_lower_tier)
 		puts(rows.to_json().c_str());
+}
+
+bool report::run_tiers(void (*everywhere)(), void (*here)(), const char *how_long)
+{
+	everywhere();
+	if (is_lower_tier) {
+		run();
+		return false;
+	}
+	fprintf(stderr, "%s: measuring, for %s ...\n", name, how_long);
+	here();
+	run();
+	run_tier("cpu");
+	run_tier("shared");
+	return true;
 }
 
 void report::run_tier(const char *tier)

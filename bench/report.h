@@ -94,15 +94,13 @@ class report
 	 * arguments. */
 	report(const char *name, int argc, char **argv);
 
-	/* Whether run_tier() started this process: to measure what every tier
-	 * has, run() and return, without a word. */
-	bool lower_tier() const;
-
 	/* Measures what is registered, repetitions interleaved at random. */
 	void run();
 
-	/* Runs this program again on a lower tier and takes over its rows. */
-	void run_tier(const char *tier);
+	/* Measures on every tier what `everywhere` registers, and on that of this process
+	 * also what `here` does; says before for how long. Returns false in a process that
+	 * was started for a lower tier: it has nothing more to do. */
+	bool run_tiers(void (*everywhere)(), void (*here)(), const char *how_long);
 
 	/* For the sections that finish() prints. */
 	void add_condition(const std::string &name, const std::string &value);
@@ -120,6 +118,9 @@ class report
 	results rows;
 
       private:
+	/* Runs this program again on a lower tier and takes over its rows. */
+	void run_tier(const char *tier);
+
 	std::vector<fact> conditions() const;
 
 	const char *name;

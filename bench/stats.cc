@@ -5,7 +5,6 @@
  *
  * usage: stats [--json FILE] [--benchmark_...]
  */
-#include <cstdio>
 
 #include "objects.h"
 
@@ -35,24 +34,21 @@ template <class F> static void measure_read(const std::string &name, F read)
 		name, [read] { return read(stats, 0, objects, out); }, 1);
 }
 
-int main(int argc, char **argv)
+static void register_all()
 {
-	report all("stats", argc, argv);
-
-	register_tiers();
-	if (all.lower_tier()) {
-		all.run();
-		return 0;
-	}
-	fprintf(stderr, "stats: measuring, for about half a minute ...\n");
 	measure<stats_add<PERCPU_STATS_WHOLE>>(STATS_ADD IN_COPIES);
 	measure<stats_update<PERCPU_STATS_WHOLE>>(STATS_UPDATE IN_COPIES);
 	measure_read("percpu_stats_fetch, 64 objects", percpu_stats_fetch);
 	measure_read("percpu_stats_snapshot, 64 objects", percpu_stats_snapshot);
 	measure_read("percpu_stats_fetch_zero, 64 objects", percpu_stats_fetch_zero);
-	all.run();
-	all.run_tier("cpu");
-	all.run_tier("shared");
+}
+
+int main(int argc, char **argv)
+{
+	report all("stats", argc, argv);
+
+	if (!all.run_tiers(register_tiers, register_all, "about half a minute"))
+		return 0;
 	print_rows(all.rows, "Statistics of 4 fields: one of them, or all with one commit",
 		   { STATS_ADD, STATS_ADD IN_COPIES, STATS_UPDATE, STATS_UPDATE IN_COPIES });
 	print_rows(all.rows, "Reading",
