@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * values.h - cells that are not single integers: pairs of words, and doubles. Part of
- * memory.h, which includes it.
+ * chunk.h, which includes it.
  */
 #ifndef PERCPU_VALUES_H
 #define PERCPU_VALUES_H
