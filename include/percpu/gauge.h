@@ -156,8 +156,8 @@ PERCPU_API int percpu_latest_set(struct percpu_latest *l, double v);
  * Read the value and the time at which it was set, which belong together. Either result may
  * be NULL.
  *
- * Returns 0, or -EINVAL (l is NULL, or both results are), -ENODATA (it was never set); or, on 32-bit machines,
- * -ETIMEDOUT. The outputs are left alone then.
+ * Returns 0, or -EINVAL (l is NULL, or both results are), -ENODATA (it was never set); or, on
+ * 32-bit machines, -ETIMEDOUT. The outputs are left alone then.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_latest_fetch(const struct percpu_latest *l, double *ret,
 						     uint64_t *ret_ns);

@@ -41,8 +41,8 @@ struct percpu_rate;
  *
  * A period begins with the first event after the last one has ended. Time is that of
  * CLOCK_MONOTONIC_COARSE, which advances by 1 to 10 ms at a time; a period lasts until it has
- * advanced so far: with steps of 4 ms one of 10 ms lasts 12 ms. Processes of different time namespaces have different clocks: if
- * they share a rate, each may begin periods of its own.
+ * advanced so far: with steps of 4 ms one of 10 ms lasts 12 ms. Processes of different time
+ * namespaces have different clocks: if they share a rate, each may begin periods of its own.
  *
  * Returns 0, or
  *	-EINVAL	a NULL, or a limit or a period of 0 or less
