@@ -47,17 +47,23 @@ struct percpu_identity percpu_owner_me(void)
 	return me;
 }
 
-bool percpu_owner_is_ours(uint64_t byte)
+static bool is_in_one_file(const struct percpu_owners *a, const struct percpu_owners *b)
+{
+	return a->device == b->device && a->inode == b->inode;
+}
+
+bool percpu_owner_is_ours(const struct percpu_owners *o, uint64_t byte)
 {
 	bool ours = false;
 	uint64_t first;
 	size_t slot;
 
 	percpu_process_lock();
-	for (const struct percpu_owners *o = tables; o != NULL && !ours; o = o->next) {
-		slot = o->self % PERCPU_OWNERS_MAX;
-		first = __atomic_load_n(&o->bytes[slot / PERCPU_OWNER_SLOTS], __ATOMIC_RELAXED);
-		ours = o->self != 0 && first + slot % PERCPU_OWNER_SLOTS == byte;
+	for (const struct percpu_owners *t = tables; t != NULL && !ours; t = t->next) {
+		slot = t->self % PERCPU_OWNERS_MAX;
+		first = __atomic_load_n(&t->bytes[slot / PERCPU_OWNER_SLOTS], __ATOMIC_RELAXED);
+		ours = t->self != 0 && first + slot % PERCPU_OWNER_SLOTS == byte &&
+		       is_in_one_file(t, o);
 	}
 	percpu_process_unlock();
 	return ours;
@@ -98,6 +104,8 @@ static int enlist_table(int e, struct percpu_owners *o, struct percpu_owners **r
 {
 	if (e != 0)
 		return e;
+	o->device = o->block.chunk->region->file.device;
+	o->inode = o->block.chunk->region->file.inode;
 	percpu_process_lock();
 	o->next = tables;
 	tables = o;
@@ -221,7 +229,10 @@ int percpu_owners_join(struct percpu_owners *o)
 	cancel = percpu_defer_cancel(); /* files are opened and closed */
 	begin_to_join();
 	e = percpu_owner_take(o, &id);
+	PERCPU_STEP("owner: to be known");
 	end_to_join(o, id);
+	if (e == 0)
+		percpu_owner_give_back_former(o);
 	percpu_restore_cancel(cancel);
 	return e;
 }

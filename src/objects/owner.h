@@ -27,6 +27,7 @@ struct percpu_owners {
 	struct percpu_owned_handle *gauges; /* and these */
 	uint64_t self;			    /* id, or 0; changed under the process lock */
 	uint32_t leaving;		    /* likewise; a futex */
+	uint64_t device, inode;		    /* of the file */
 	struct percpu_owner_slot *slots[PERCPU_OWNER_BLOCKS]; /* atomic; NULL: not looked up */
 	uint64_t bytes[PERCPU_OWNER_BLOCKS]; /* of the first of them; stored before */
 };
@@ -64,9 +65,12 @@ void percpu_owner_free_block(struct percpu_region *r, uint64_t key, size_t size)
 
 void percpu_owner_give_back(struct percpu_owners *o, uint64_t id);
 
-/** Whether this process has that byte's slot, or, by more threads than those that the caller
- *  knows to be joining, may have. */
-bool percpu_owner_is_ours(uint64_t byte);
+/** Free the slots that this process had before exec. */
+void percpu_owner_give_back_former(const struct percpu_owners *o);
+
+/** Whether this process has that byte's slot of the table's file, or, by more threads than those
+ *  that the caller knows to be joining, may have. */
+bool percpu_owner_is_ours(const struct percpu_owners *o, uint64_t byte);
 bool percpu_owner_joins(unsigned known);
 
 /** Return what this process is, as others know it. */

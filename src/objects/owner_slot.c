@@ -147,7 +147,7 @@ bool percpu_owner_lives(const struct percpu_owners *o, const struct percpu_owner
 	const bool joins = percpu_owner_joins(joining);
 	struct percpu_identity me;
 
-	if (percpu_owner_is_ours(seen->byte))
+	if (percpu_owner_is_ours(o, seen->byte))
 		return true;
 	PERCPU_STEP("owner: not ours");
 	me = percpu_owner_me();
@@ -253,4 +253,20 @@ void percpu_owner_give_back(struct percpu_owners *o, uint64_t id)
 	PERCPU_STEP("owner: byte unlocked");
 	(void)__atomic_compare_exchange_n(&slot_at(o, slot)->word, &word, word | FREE_SLOT, false,
 					  __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/* Their locks went with exec. While a thread is joining, a slot may be its own, and stays: that
+ * thread looks when it has joined. */
+void percpu_owner_give_back_former(const struct percpu_owners *o)
+{
+	const struct percpu_identity me = percpu_owner_me();
+	struct percpu_owner_seen seen;
+
+	for (size_t slot = 0; slot < PERCPU_OWNERS_MAX && slot_at(o, slot) != NULL; slot++)
+		if (percpu_owner_look(o, slot, &seen) && seen.pid == me.pid &&
+		    seen.started == me.started && seen.space == me.space && me.space != 0 &&
+		    !percpu_owner_lives(o, &seen, 0))
+			(void)__atomic_compare_exchange_n(&slot_at(o, slot)->word, &seen.word,
+							  seen.word | FREE_SLOT, false,
+							  __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }

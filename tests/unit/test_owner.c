@@ -308,6 +308,83 @@ static void the_slot_before_exec_is_taken_again(void **state)
 	test_in_child(forget_the_slot, NULL);
 }
 
+static struct percpu_owners *second;
+
+/* Likewise, with two handles. Until one joins, others take both slots for a living owner's. */
+static int forget_both_slots(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_owners_open(region, 0, &second) == 0 &&
+				   percpu_owners_join(owners) == 0 &&
+				   percpu_owners_join(second) == 0,
+			   "to join by both");
+	owners->self = second->self = 0;
+	test_child_require(percpu_owners_list(asker, NULL, 0) == 2, "both slots are taken");
+	test_child_require(percpu_owners_join(second) == 0, "to join again");
+	test_child_require(percpu_owners_list(asker, NULL, 0) == 1, "the other slot is free");
+	test_child_require(percpu_owners_join(owners) == 0 && count(asker, true) == 2,
+			   "to join again by the other");
+	return 0;
+}
+
+static void no_slot_from_before_exec_is_left(void **state)
+{
+	(void)state;
+	test_in_child(forget_both_slots, NULL);
+}
+
+static int e_of_second;
+
+static void *join_by_second(void *arg)
+{
+	(void)arg;
+	e_of_second = percpu_owners_join(second);
+	return NULL;
+}
+
+static void let_second_join(void)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, join_by_second, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* A thread that has a slot, of which its handle does not know yet. */
+static void who_looks_for_slots_from_before_exec_spares_new_ones(void **state)
+{
+	size_t alive;
+
+	(void)state;
+	assert_int_equal(percpu_owners_open(region, 0, &second), 0);
+	deadly = "owner: to be known";
+	meanwhile = let_second_join;
+	assert_int_equal(percpu_owners_join(owners), 0);
+	alive = count(asker, true);
+	percpu_owners_detach(second);
+	assert_int_equal(e_of_second, 0);
+	assert_int_equal(alive, 2);
+}
+
+/* The dead owner of a slot in one file, and this process in the same slot of another one. */
+static void slots_of_other_files_are_not_ours(void **state)
+{
+	struct percpu_owners *others;
+	struct percpu_region *r;
+
+	(void)state;
+	stop(start(join_and_stay, 0));
+	assert_int_equal(percpu_region_open(test_path("others"), OWNERS_FLAGS, NULL, &r), 0);
+	assert_int_equal(percpu_owners_open(r, 0, &others), 0);
+	assert_int_equal(percpu_owners_join(others), 0);
+	assert_int_equal(percpu_owners_self(others), shared->id[0]);
+	assert_false(lives(shared->id[0]));
+	assert_int_equal(percpu_owners_join(owners), 0);
+	assert_int_equal(percpu_owners_self(owners), shared->id[0] + PERCPU_OWNERS_MAX);
+	percpu_owners_destroy(others);
+	percpu_region_close(r);
+}
+
 static void join_once(unsigned i, void *arg)
 {
 	int *e = arg;
@@ -831,6 +908,9 @@ int main(int argc, char **argv)
 		OWNER_TEST(children_keep_no_lock_of_their_parent),
 		OWNER_TEST(exec_drops_the_lock_and_the_process_lives_on),
 		OWNER_TEST(the_slot_before_exec_is_taken_again),
+		OWNER_TEST(no_slot_from_before_exec_is_left),
+		OWNER_TEST(who_looks_for_slots_from_before_exec_spares_new_ones),
+		OWNER_TEST(slots_of_other_files_are_not_ours),
 		OWNER_TEST(threads_join_once),
 		OWNER_TEST(the_slot_of_another_thread_is_not_taken),
 		OWNER_TEST(the_slot_of_a_thread_that_has_just_joined_is_not_taken),
