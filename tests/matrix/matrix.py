@@ -118,6 +118,13 @@ def own_registration(_work, best):
     expect(out, tier=best, owner="library" if best == "rseq" else "nobody", fence=0, all=0)
 
 
+def lower_tiers(_work, best):
+    tiers = ["rseq", "cpu", "shared"]
+    for tier in tiers[tiers.index(best) + 1 :]:
+        out = run(SUBJECT, "count", "values", "vfork", "local", env={"PERCPU_TIER": tier})
+        expect(out, tier=tier, thread=tier)
+
+
 def static_glibc(work, best):
     expect(run(compiled(work, "-static"), "count", "values", "vfork", "local"), tier=best)
 
@@ -346,6 +353,7 @@ def sysfs_lies(work, best):
 ROWS = [
     ("as built", as_built),
     ("glibc does not register", own_registration),
+    ("lower tiers", lower_tiers),
     ("static glibc", static_glibc),
     ("static musl", static_musl),
     ("large static TLS", large_tls),
