@@ -601,10 +601,26 @@ static void use_ring(struct percpu_region *r, const struct input *in, uint64_t k
 		percpu_ring_detach(ring);
 }
 
+/* Whatever was counted, what is taken from itself leaves nothing. */
+static void use_snapshot(const struct percpu_histogram_snapshot *s)
+{
+	struct percpu_histogram_quantile q;
+	struct percpu_histogram_snapshot *f;
+
+	refused += percpu_histogram_quantile(s, 0.5, &q) != 0;
+	refused += percpu_histogram_count_below(s, 1, NULL) != 0;
+	if (percpu_histogram_fold(s, -4, &f) != 0) {
+		refused++;
+		return;
+	}
+	must(percpu_histogram_subtract(f, s) == 0 && f->count == 0 && f->sum == 0,
+	     "nothing is left");
+	percpu_histogram_snapshot_destroy(f);
+}
+
 static void use_histogram(struct percpu_region *r, const struct input *in, uint64_t key)
 {
 	struct percpu_histogram_snapshot *s;
-	struct percpu_histogram_quantile q;
 	struct percpu_histogram *h;
 
 	if (percpu_histogram_attach(r, key, &h) != 0)
@@ -615,8 +631,7 @@ static void use_histogram(struct percpu_region *r, const struct input *in, uint6
 			percpu_histogram_record_at(h, i < h->n ? i : 0, (double)in->key_from);
 			percpu_histogram_record_ticks(h, in->key_from);
 			refused += percpu_histogram_fetch_zero(h, h->n - 1, s) != 0;
-			refused += percpu_histogram_quantile(s, 0.5, &q) != 0;
-			refused += percpu_histogram_count_below(s, 1, NULL) != 0;
+			use_snapshot(s);
 		}
 		percpu_histogram_snapshot_destroy(s);
 	}
