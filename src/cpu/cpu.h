@@ -37,19 +37,27 @@ static inline int percpu_errno(void)
 	return e < 0 ? e : -EIO;
 }
 
+#define PERCPU_CANCEL_TYPE 8 /* the bit where it is, above the state */
+
 /** Let no pthread_cancel() take effect in the calling thread until it calls
  *  percpu_restore_cancel() with the result. */
 static inline int percpu_defer_cancel(void)
 {
-	int state;
+	int state, type;
 
+	/* A request that is on its way when cancellation is disabled asks glibc for the type
+	 * alone: a thread that is canceled at any moment would die here. */
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	return state;
+	return type << PERCPU_CANCEL_TYPE | state;
 }
 
-static inline void percpu_restore_cancel(int state)
+static inline void percpu_restore_cancel(int both)
 {
-	pthread_setcancelstate(state, &state);
+	int old;
+
+	pthread_setcancelstate(both & ((1 << PERCPU_CANCEL_TYPE) - 1), &old);
+	pthread_setcanceltype(both >> PERCPU_CANCEL_TYPE, &old);
 }
 
 /**

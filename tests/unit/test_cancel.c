@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_cancel.c - a thread that is canceled while threads of the library use its
- * stack, or while it finds out the tier, comes to the end of the call.
+ * stack, or while it finds out the tier, comes to the end of the call; and so does one that
+ * is canceled where cancellation takes effect at once.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <percpu/percpu.h>
 
@@ -124,6 +128,71 @@ static int cancel_in_visits(void *arg)
 	return 0;
 }
 
+#ifdef __GLIBC__
+#define SIGNAL_OF_CANCEL 32 /* glibc's own */
+
+static bool requested, destroyed;
+
+/* A request to cancel this thread that was on its way when the call deferred it. */
+static void request_arrives(void *obj, void *arg)
+{
+	(void)obj;
+	(void)arg;
+	requested = true;
+	syscall(SYS_tgkill, getpid(), gettid(), SIGNAL_OF_CANCEL);
+	destroyed = true;
+}
+
+static void *sleep_until_canceled(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+static void *reclaim_asynchronously(void *cache)
+{
+	const uint64_t deadline = test_now() + 10 * SECOND;
+	int old;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
+	percpu_objcache_reclaim(cache);
+	/* It is canceled in the call, when that has done its work. */
+	while (test_now() < deadline)
+		sched_yield();
+	return NULL;
+}
+
+static void late_requests_are_deferred(void **state)
+{
+	struct percpu_objcache_options o = { .size = sizeof(o), .dtor = request_arrives };
+	struct percpu_objcache *cache;
+	pthread_t thread;
+	void *obj, *end;
+
+	(void)state;
+	/* The first request lets glibc handle the signal. */
+	assert_int_equal(pthread_create(&thread, NULL, sleep_until_canceled, NULL), 0);
+	assert_int_equal(pthread_cancel(thread), 0);
+	assert_int_equal(pthread_join(thread, &end), 0);
+	assert_int_equal(percpu_objcache_create("late", 8, &o, &cache), 0);
+	assert_int_equal(percpu_objcache_get(cache, 0, &obj), 0);
+	percpu_objcache_put(cache, obj);
+	assert_int_equal(pthread_create(&thread, NULL, reclaim_asynchronously, cache), 0);
+	assert_int_equal(pthread_join(thread, &end), 0);
+	assert_ptr_equal(end, PTHREAD_CANCELED);
+	assert_true(requested);
+	assert_true(destroyed);
+	assert_int_equal(percpu_objcache_destroy(cache), 0);
+}
+#else
+static void late_requests_are_deferred(void **state)
+{
+	(void)state;
+	test_skip("only glibc tells threads by this signal");
+}
+#endif
+
 static void first_use_is_not_canceled(void **state)
 {
 	(void)state;
@@ -149,6 +218,7 @@ int main(void)
 		cmocka_unit_test(first_use_is_not_canceled),
 		cmocka_unit_test(selftest_is_not_canceled),
 		cmocka_unit_test(visits_are_not_canceled),
+		cmocka_unit_test(late_requests_are_deferred),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
