@@ -153,7 +153,7 @@ static int map_page(struct percpu_lwbufs *f, uint64_t page, size_t length,
 	PERCPU_STEP("lwbuf: window to be mapped");
 	if (w->length == 0 || w->page != page) {
 		e = show_in_some(f, &w, page, length);
-		__atomic_fetch_add(&f->mapped, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&f->mapped, e == 0, __ATOMIC_RELAXED);
 	}
 	if (e != 0) {
 		__atomic_fetch_sub(&f->shown, 1, __ATOMIC_RELAXED);

@@ -224,6 +224,7 @@ static void files_may_be_sealed_later(void **state)
 					 write ? 0 : -EPERM);
 			assert_int_equal(write ? percpu_lwbuf_free(f, &b) : -EPERM, -EPERM);
 		}
+		assert_true(lw_stats(f).mapped <= lw_stats(f).windows);
 		assert_int_equal(lw_stats(f).used, 0);
 		assert_int_equal(percpu_lwbuf_destroy(f), 0);
 		close(fd);
