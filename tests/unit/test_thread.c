@@ -183,12 +183,14 @@ static void own_area_ends_with_its_thread(void **state)
 
 static char stack[65536] __attribute__((aligned(64)));
 static uint32_t may_end; /* atomic */
+static pid_t starter;
 
+/* Its parent may have failed, and ended, before the kernel is told to end it then. */
 static int stay_beside(void *arg)
 {
 	(void)arg;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	while (!__atomic_load_n(&may_end, __ATOMIC_ACQUIRE))
+	while (!__atomic_load_n(&may_end, __ATOMIC_ACQUIRE) && syscall(SYS_getppid) == starter)
 		syscall(SYS_sched_yield);
 	return 0;
 }
@@ -201,6 +203,7 @@ static void *share_twice(void *arg)
 
 	percpu_counter_inc(counter);
 	test_child_require(percpu_seq_cpu() >= 0, "a thread has sequences");
+	starter = getpid();
 	beside = clone(stay_beside, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
 	test_child_require(beside > 0, "clone");
 	test_child_require(percpu_seq_cpu() < 0, "none while it shares");
@@ -270,6 +273,7 @@ static void *clone_with_tls(void *arg)
 
 	percpu_counter_inc(counter);
 	memcpy(tls, &tls, sizeof(tls)); /* on x86-64 it points to itself */
+	starter = getpid();
 	pid = clone(look_at_tls, stack + sizeof(stack), flags | SIGCHLD, own_tls, &parent_tid, tls,
 		    &child_tid);
 	test_child_require(pid > 0 && parent_tid == pid, "clone");
