@@ -60,7 +60,7 @@ void print_rows(const results &r, const char *title, const std::vector<std::stri
 	printf("\n%s\n\n%-44s%-18s%-18s%s\n", title, "", "1 thread", "2 threads", "lost");
 	for (auto &name : names)
 		if (r.find(name))
-			printf("%-44s%-18s%-18s%s\n", name.c_str(),
+			printf("%-43s %-18s%-18s%s\n", name.c_str(),
 			       median_best(r.find(name, 1)).c_str(),
 			       median_best(r.find(name, 2)).c_str(), worst_loss(r, name).c_str());
 }
