@@ -3,12 +3,11 @@
  * alloc.c - the allocator of a region's cells.
  *
  * The header has a bit per unit of a lane, which says whether the unit is in use in all
- * lanes. Allocation is rare, so the process lock serializes it. Between
- * processes a robust lock does. If its holder is killed, some units may stay in use for
- * nobody, but no unit is free that is in use.
+ * lanes. Allocation is rare, so the process lock serializes it. Between processes a robust lock
+ * does. If its holder is killed, units may stay in use for nobody; none is free that is in use.
  *
- * An object is created at a root under that lock. root.c notes its cells before they are in
- * use, and frees them if their creator was killed before it had set the root.
+ * Under it an object is created for a root, or another word. root.c notes its cells before they
+ * are in use, and frees them if their creator was killed before the word was set.
  *
  * A second bit says that an allocation begins with the unit. It tells the length of each
  * allocation: nobody can free a part of one, or attach to more than one.
@@ -145,7 +144,7 @@ struct want {
 	size_t size;
 	size_t cpu_size; /* how many of these bytes are ever touched in a CPU lane */
 	size_t align;
-	unsigned root; /* of the object that it is for; PERCPU_REGION_ROOTS: none */
+	const struct percpu_anchor *at; /* of the object that it is for; or NULL */
 };
 
 /* Allocate from the chunk. Returns 0, -ENOENT (the chunk is full), -ENOSPC (the disk is
@@ -166,8 +165,8 @@ static int alloc_in(struct percpu_chunk *k, const struct want *w, void **ret)
 		return e;
 	}
 	*ret = k->base + first * k->unit;
-	if (w->root < PERCPU_REGION_ROOTS)
-		percpu_creation_note(k->region, w->root, *ret);
+	if (w->at != NULL)
+		percpu_creation_note(k->region, w->at, *ret);
 	mark_used(k, first, n);
 	if (first == k->hint)
 		k->hint = first + n;
@@ -262,7 +261,7 @@ static ssize_t alloc_cells(struct percpu_region *r, const struct want *w, size_t
 ssize_t percpu_region_alloc_many(struct percpu_region *r, size_t size, size_t align, size_t n,
 				 void **ret)
 {
-	const struct want w = { size, size, align, PERCPU_REGION_ROOTS };
+	const struct want w = { size, size, align, NULL };
 
 	return alloc_cells(r, &w, n, ret);
 }
@@ -270,7 +269,7 @@ ssize_t percpu_region_alloc_many(struct percpu_region *r, size_t size, size_t al
 int percpu_region_alloc_narrow(struct percpu_region *r, size_t size, size_t cpu_size, size_t align,
 			       void **ret)
 {
-	const struct want w = { size, cpu_size, align, PERCPU_REGION_ROOTS };
+	const struct want w = { size, cpu_size, align, NULL };
 	ssize_t got;
 
 	if (r == NULL || ret == NULL || size == 0 || size > r->lane_size || align == 0 ||
@@ -285,10 +284,10 @@ int percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void
 	return percpu_region_alloc_narrow(r, size, size, align, ret);
 }
 
-int percpu_region_alloc_at_root(struct percpu_region *r, unsigned root, size_t size,
-				size_t cpu_size, size_t align, struct percpu_robust *h, void **ret)
+int percpu_region_alloc_at(struct percpu_region *r, struct percpu_anchor *at, size_t size,
+			   size_t cpu_size, size_t align, struct percpu_robust *h, void **ret)
 {
-	const struct want w = { size, cpu_size, align, root };
+	const struct want w = { size, cpu_size, align, at };
 	ssize_t got;
 
 	if (size == 0 || size > r->lane_size)
@@ -297,7 +296,9 @@ int percpu_region_alloc_at_root(struct percpu_region *r, unsigned root, size_t s
 	got = lock_region(r, h);
 	if (got != 0)
 		return (int)got;
-	got = percpu_region_root(r, root) == 0 ? alloc_anywhere(r, &w, 1, ret) : -EEXIST;
+	got = percpu_anchor_choose(at);
+	if (got == 0)
+		got = alloc_anywhere(r, &w, 1, ret);
 	if (got < 0)
 		unlock_region(r, h);
 	else
@@ -305,7 +306,7 @@ int percpu_region_alloc_at_root(struct percpu_region *r, unsigned root, size_t s
 	return got < 0 ? (int)got : 0;
 }
 
-void percpu_region_settle_root(struct percpu_region *r, struct percpu_robust *h)
+void percpu_region_settle(struct percpu_region *r, struct percpu_robust *h)
 {
 	percpu_process_lock();
 	percpu_creation_settle(r);

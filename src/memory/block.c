@@ -154,11 +154,25 @@ int percpu_block_attach(struct percpu_region *r, uint64_t key, struct percpu_pla
 	return 0;
 }
 
-/* Create the object, and set the root to it. Returns -EEXIST if there is one by now. The
+/* Returns -EEXIST if there is a key by now. */
+static int anchor_key(struct percpu_anchor *at, uint64_t key)
+{
+	uint64_t none = 0;
+
+	if (at->announce != NULL)
+		at->announce(at);
+	/* Acquire, because a caller that finds another key may attach to its object. */
+	return __atomic_compare_exchange_n(at->word, &none, key, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE) ?
+		       0 :
+		       -EEXIST;
+}
+
+/* Create the object, and set the word to it. Returns -EEXIST if there is one by now. The
  * lock of the allocator is held from the one to the other: others who want to create it wait,
- * and the next holder knows that a creator whose object is not at the root was killed. */
-static int create_at_root(struct percpu_region *r, unsigned root, const struct percpu_plan *p,
-			  void *ret)
+ * and the next holder knows that a creator to whose object the word does not lead was killed. */
+static int create_at(struct percpu_region *r, struct percpu_anchor *at, const struct percpu_plan *p,
+		     void *ret)
 {
 	struct percpu_block instead, *b = new_handle(p, &instead);
 	struct percpu_robust h;
@@ -167,14 +181,13 @@ static int create_at_root(struct percpu_region *r, unsigned root, const struct p
 
 	if (b == NULL)
 		return -ENOMEM;
-	e = percpu_region_alloc_at_root(r, root, p->size, p->touched, p->align, &h, &cell);
+	e = percpu_region_alloc_at(r, at, p->size, p->touched, p->align, &h, &cell);
 	if (e == 0) {
 		start_block(p, r, NULL, cell, b);
 		PERCPU_STEP("root: object created");
-		e = percpu_region_set_root(r, root, 0,
-					   percpu_region_object_key(b->chunk, p->kind, cell));
+		e = anchor_key(at, percpu_region_object_key(b->chunk, p->kind, cell));
 		PERCPU_STEP("root: set");
-		percpu_region_settle_root(r, &h);
+		percpu_region_settle(r, &h);
 	}
 	if (e == 0)
 		hand_out(p, b, ret);
@@ -183,23 +196,31 @@ static int create_at_root(struct percpu_region *r, unsigned root, const struct p
 	return e;
 }
 
+int percpu_block_open_at(struct percpu_region *r, struct percpu_anchor *at, struct percpu_plan *p,
+			 void *ret)
+{
+	uint64_t key = at->word != NULL ? __atomic_load_n(at->word, __ATOMIC_ACQUIRE) : 0;
+	int e;
+
+	PERCPU_STEP("root: looked up");
+	if (key == 0) {
+		e = r->writable ? create_at(r, at, p, ret) : -ENOENT;
+		if (e != -EEXIST)
+			return e;
+		key = __atomic_load_n(at->word, __ATOMIC_ACQUIRE);
+	}
+	e = percpu_block_attach(r, key, p, ret);
+	return e == -ENOENT ? -EEXIST : e; /* another object is there */
+}
+
 int percpu_block_open(struct percpu_region *r, unsigned root, struct percpu_plan *p, void *ret)
 {
-	uint64_t key;
-	int e;
+	struct percpu_anchor at;
 
 	if (r == NULL || ret == NULL || root >= PERCPU_REGION_ROOTS || !r->shared)
 		return -EINVAL;
-	key = percpu_region_root(r, root);
-	PERCPU_STEP("root: looked up");
-	if (key == 0) {
-		e = r->writable ? create_at_root(r, root, p, ret) : -ENOENT;
-		if (e != -EEXIST)
-			return e;
-		key = percpu_region_root(r, root);
-	}
-	e = percpu_block_attach(r, key, p, ret);
-	return e == -ENOENT ? -EEXIST : e; /* another object is at the root */
+	at = percpu_root_anchor(r, root);
+	return percpu_block_open_at(r, &at, p, ret);
 }
 
 uint64_t percpu_block_key(const void *handle, enum percpu_kind kind)

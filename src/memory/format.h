@@ -65,9 +65,12 @@ struct percpu_header {
 	uint64_t creation;  /* in chunk 0: an object that is being created at a root; or 0 */
 	uint64_t lock_boot; /* in chunk 0: the boot in which locks are held; 0: not known */
 	union percpu_settler settler; /* in chunk 0 */
+	uint64_t placed;    /* in chunk 0: an object that is being created for a word of the bias
+			       lane, as a key without kind; or 0 */
+	uint64_t placed_at; /* where that word is, likewise; stored before */
 } PERCPU_ALIGNED_WORD;
 
-_Static_assert(sizeof(struct percpu_header) == 168 + 3 * 1024 + 8 + 24 + 512 + 24, "file layout");
+_Static_assert(sizeof(struct percpu_header) == 168 + 3 * 1024 + 8 + 24 + 512 + 40, "file layout");
 _Static_assert(offsetof(struct percpu_header, root) == 40, "file layout");
 _Static_assert(offsetof(struct percpu_header, atomic_lanes) == 168, "file layout");
 _Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic words");
@@ -76,7 +79,7 @@ _Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic wo
 
 /* Files of another major number are refused. docs/format.md says what a minor one may add. */
 #define PERCPU_FORMAT_MAJOR 5
-#define PERCPU_FORMAT_MINOR 0
+#define PERCPU_FORMAT_MINOR 1
 #define PERCPU_FORMAT ((uint32_t)PERCPU_FORMAT_MINOR << 16 | PERCPU_FORMAT_MAJOR)
 
 /* A key has the offset in the lane in its lowest bits, then the index of the chunk + 1, and

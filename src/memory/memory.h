@@ -170,10 +170,32 @@ void percpu_region_free_there(struct percpu_chunk *k, size_t offset);
 
 /* root.c */
 
-/** Note that the cells at base are for an object that is going to be at the root. */
-void percpu_creation_note(const struct percpu_region *r, unsigned root, const void *base);
+/** The word of a file that shall hold an object's key: a root, or one in the bias lane. */
+struct percpu_anchor {
+	uint64_t *word;
+	uint64_t place; /* of a word in the bias lane: its key, of kind 0 */
+	unsigned root;	/* or PERCPU_REGION_ROOTS */
 
-/** Free such an object unless it is at the root. For both the caller has both locks. */
+	/** Choose the word. The caller has the lock between processes. Returns 0 or -errno;
+	 *  -EEXIST if the word that it chose leads to an object. NULL: it is chosen. */
+	int (*choose)(struct percpu_anchor *at);
+
+	/** What is to be done when the object is there, before its key is. May be NULL. */
+	void (*announce)(struct percpu_anchor *at);
+};
+
+/** Return the anchor at a root that exists. */
+struct percpu_anchor percpu_root_anchor(const struct percpu_region *r, unsigned root);
+
+/** Let the anchor choose its word, without the lock of the process. The caller has both locks.
+ *  Returns 0, or -EEXIST if there is a key, or -errno. */
+int percpu_anchor_choose(struct percpu_anchor *at);
+
+/** Note that the cells at base are for an object whose key is going to be there. */
+void percpu_creation_note(const struct percpu_region *r, const struct percpu_anchor *at,
+			  const void *base);
+
+/** Free such objects unless their keys are there. For both the caller has both locks. */
 void percpu_creation_settle(struct percpu_region *r);
 
 /* block.c: objects, each a block of memory */
@@ -203,20 +225,23 @@ struct percpu_plan {
 	int (*adopt)(const struct percpu_block *found, struct percpu_plan *p);
 };
 
-/** In alloc.c: allocate. Returns 0 with the lock held, -EEXIST if the root is not empty, ... */
-int percpu_region_alloc_at_root(struct percpu_region *r, unsigned root, size_t size,
-				size_t cpu_size, size_t align, struct percpu_robust *h, void **ret);
+/** In alloc.c: allocate. Returns 0 with the lock held, -EEXIST if there is a key, ... */
+int percpu_region_alloc_at(struct percpu_region *r, struct percpu_anchor *at, size_t size,
+			   size_t cpu_size, size_t align, struct percpu_robust *h, void **ret);
 
-/** Free the cells if they are not at the root now. Unlocks the allocator. */
-void percpu_region_settle_root(struct percpu_region *r, struct percpu_robust *h);
+/** Free the cells if no key leads to them now. Unlocks the allocator. */
+void percpu_region_settle(struct percpu_region *r, struct percpu_robust *h);
 
-/** Create in memory of this process; create in a region; attach; attach or create at a root.
+/** Create in memory of this process; create in a region; attach; attach or create at a root, or
+ *  at any anchor, of which only root, choose and announce need be set if it chooses.
  *  ret is the address of a pointer to the object. They return 0 or -errno as the public
  *  functions that call them, and -EINVAL if r or ret is NULL. */
 int percpu_block_create(const struct percpu_plan *p, void *ret);
 int percpu_block_create_in(struct percpu_region *r, const struct percpu_plan *p, void *ret);
 int percpu_block_attach(struct percpu_region *r, uint64_t key, struct percpu_plan *p, void *ret);
 int percpu_block_open(struct percpu_region *r, unsigned root, struct percpu_plan *p, void *ret);
+int percpu_block_open_at(struct percpu_region *r, struct percpu_anchor *at, struct percpu_plan *p,
+			 void *ret);
 
 /** Return the key of the object with this handle; 0 if it is NULL or in private memory. */
 uint64_t percpu_block_key(const void *handle, enum percpu_kind kind);

@@ -1,11 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * root.c - the roots of a region: keys that processes find without being told; and the note
- * of an object that is being created at one.
+ * root.c - the roots of a region: keys that processes find without being told; and the notes
+ * of objects that are being created at one, or for a word of the bias lane.
  */
 #include <errno.h>
 
 #include "memory.h"
+
+struct percpu_anchor percpu_root_anchor(const struct percpu_region *r, unsigned root)
+{
+	return (struct percpu_anchor){ .word = &r->first->header->root[root], .root = root };
+}
+
+/* What chooses may need the lock of the process. */
+int percpu_anchor_choose(struct percpu_anchor *at)
+{
+	int e = 0;
+
+	if (at->choose != NULL) {
+		percpu_process_unlock();
+		e = at->choose(at);
+		percpu_process_lock();
+	}
+	if (e == 0 && __atomic_load_n(at->word, __ATOMIC_ACQUIRE) != 0)
+		e = -EEXIST;
+	return e;
+}
 
 /* What percpu_header.creation is while an object with this key is created at the root. */
 static uint64_t creation_of(unsigned root, uint64_t key)
@@ -13,40 +33,85 @@ static uint64_t creation_of(unsigned root, uint64_t key)
 	return (uint64_t)root << PERCPU_KEY_KIND_SHIFT | (key & PERCPU_KEY_PLACE);
 }
 
-void percpu_creation_note(const struct percpu_region *r, unsigned root, const void *base)
+void percpu_creation_note(const struct percpu_region *r, const struct percpu_anchor *at,
+			  const void *base)
 {
-	__atomic_store_n(&r->first->header->creation, creation_of(root, percpu_region_key(r, base)),
-			 __ATOMIC_RELEASE);
+	struct percpu_header *h = r->first->header;
+	const uint64_t key = percpu_region_key(r, base);
+
+	if (at->root < PERCPU_REGION_ROOTS) {
+		__atomic_store_n(&h->creation, creation_of(at->root, key), __ATOMIC_RELEASE);
+	} else {
+		__atomic_store_n(&h->placed_at, at->place, __ATOMIC_RELEASE);
+		__atomic_store_n(&h->placed, key, __ATOMIC_RELEASE);
+	}
 	PERCPU_STEP("region: creation noted");
 }
 
-/* Another process may have damaged the key. */
-static void take_back(struct percpu_region *r, uint64_t key)
+/* Return the chunk that a key of kind 0 is in, which another process may have damaged. */
+static struct percpu_chunk *chunk_at(const struct percpu_region *r, uint64_t key, size_t *ret)
 {
 	uint64_t index = (key >> PERCPU_KEY_CHUNK_SHIFT) - 1;
 	uint64_t offset = key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1);
 
-	if (index < r->n && offset < r->lane_size)
-		percpu_region_free_there(r->chunks->at[index], (size_t)offset);
+	if (index >= r->n || offset >= r->lane_size)
+		return NULL;
+	*ret = (size_t)offset;
+	return r->chunks->at[index];
 }
 
-/* Whoever created the object had the lock that the caller has now. If the root does not lead
- * to the object, free it. It may have done so before: who changes the root then first makes
- * the note void, so it is looked at once more. */
-void percpu_creation_settle(struct percpu_region *r)
+static void take_back(struct percpu_region *r, uint64_t key)
 {
-	uint64_t *creation = &r->first->header->creation;
-	uint64_t noted = __atomic_load_n(creation, __ATOMIC_ACQUIRE), there;
-	unsigned root = (unsigned)(noted >> PERCPU_KEY_KIND_SHIFT);
+	size_t offset;
+	struct percpu_chunk *k = chunk_at(r, key, &offset);
+
+	if (k != NULL)
+		percpu_region_free_there(k, offset);
+}
+
+/* The word in the bias lane, or NULL if there is no such word. */
+static const uint64_t *word_at(const struct percpu_region *r, uint64_t place)
+{
+	size_t offset;
+	const struct percpu_chunk *k = chunk_at(r, place, &offset);
+
+	if (k == NULL || offset % sizeof(uint64_t) != 0)
+		return NULL;
+	return (const uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
+}
+
+static const uint64_t *root_at(const struct percpu_header *h, uint64_t root)
+{
+	return root < PERCPU_REGION_ROOTS ? &h->root[root] : NULL;
+}
+
+/* Whoever created the object had the lock that the caller has now. If the word does not lead
+ * to the object, free it. It may have done so before: who changes a root then first makes
+ * the note void, so it is looked at once more. */
+static void settle_note(struct percpu_region *r, uint64_t *note, const uint64_t *word)
+{
+	uint64_t noted = __atomic_load_n(note, __ATOMIC_ACQUIRE), there = 0;
 
 	if (noted == 0)
 		return;
 	PERCPU_STEP("region: creation found");
-	there = creation_of(root, percpu_region_root(r, root));
-	if (there != noted && __atomic_load_n(creation, __ATOMIC_ACQUIRE) == noted)
+	if (word != NULL)
+		there = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	if (((there ^ noted) & PERCPU_KEY_PLACE) != 0 &&
+	    __atomic_load_n(note, __ATOMIC_ACQUIRE) == noted)
 		take_back(r, noted & PERCPU_KEY_PLACE);
 	PERCPU_STEP("region: creation settled");
-	__atomic_store_n(creation, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(note, 0, __ATOMIC_RELEASE);
+}
+
+void percpu_creation_settle(struct percpu_region *r)
+{
+	struct percpu_header *h = r->first->header;
+
+	settle_note(r, &h->creation,
+		    root_at(h, __atomic_load_n(&h->creation, __ATOMIC_ACQUIRE) >>
+				       PERCPU_KEY_KIND_SHIFT));
+	settle_note(r, &h->placed, word_at(r, __atomic_load_n(&h->placed_at, __ATOMIC_ACQUIRE)));
 }
 
 /* An object that is at the root has been created. It was written down as one that is being
