@@ -29,6 +29,7 @@
 #include <percpu/rate.h>
 #include <percpu/region.h>
 #include <percpu/ring.h>
+#include <percpu/segment.h>
 #include <percpu/seq.h>
 #include <percpu/sfbuf.h>
 #include <percpu/stats.h>

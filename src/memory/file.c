@@ -239,15 +239,28 @@ int percpu_region_open_fd(int fd, unsigned flags, struct percpu_region **ret)
 	return e;
 }
 
+int percpu_file_check_owner(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return percpu_errno();
+	return st.st_uid == geteuid() ? 0 : -EPERM;
+}
+
 static int open_file(const char *path, unsigned flags, struct percpu_region **ret)
 {
 	const int access = flags & PERCPU_REGION_WRITE ? O_RDWR : O_RDONLY;
+	const int follow = flags & PERCPU_REGION_NO_LINK ? O_NOFOLLOW : 0;
 	/* O_NONBLOCK, because the file may be a pipe. */
-	int fd = open(path, access | O_CLOEXEC | O_NONBLOCK);
-	int e = fd >= 0 ? open_region(fd, flags, true, ret) : percpu_errno();
+	int fd = open(path, access | follow | O_CLOEXEC | O_NONBLOCK), e;
 
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0)
+		return percpu_errno();
+	e = flags & PERCPU_REGION_OWN ? percpu_file_check_owner(fd) : 0;
+	if (e == 0)
+		e = open_region(fd, flags, true, ret);
+	close(fd);
 	return e;
 }
 
@@ -272,12 +285,19 @@ static int open_or_create(const char *path, unsigned flags, const struct percpu_
 int percpu_region_open(const char *path, unsigned flags, const struct percpu_region_options *o,
 		       struct percpu_region **ret)
 {
+	if (flags & ~(PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS))
+		return -EINVAL;
+	return percpu_file_open(path, flags, o, ret);
+}
+
+int percpu_file_open(const char *path, unsigned flags, const struct percpu_region_options *o,
+		     struct percpu_region **ret)
+{
 	const bool creates = flags & PERCPU_REGION_CREATE, writable = flags & PERCPU_REGION_WRITE;
 	struct percpu_region_options opt;
 	int e, cancel;
 
-	if (path == NULL || ret == NULL || (creates && !writable) ||
-	    (flags & ~(PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS)))
+	if (path == NULL || ret == NULL || (creates && !writable))
 		return -EINVAL;
 	e = creates ? check_file_options(o, &opt) : 0;
 	if (e != 0)

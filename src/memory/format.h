@@ -110,6 +110,7 @@ enum percpu_kind {
 	PERCPU_KIND_EXTREMA,
 	PERCPU_KIND_RATE,
 	PERCPU_KIND_APPROX,
+	PERCPU_KIND_SEGMENT,
 };
 
 /** Bytes of each lane that a compact counter takes. It uses a cell of 4 bytes in a CPU lane,
@@ -266,6 +267,52 @@ struct percpu_rate_control {
 _Static_assert(sizeof(struct percpu_rate_control) == 64, "file layout");
 
 _Static_assert(sizeof(struct percpu_approx_control) == 64, "file layout");
+
+#define PERCPU_SEGMENT_VERSION 1
+#define PERCPU_SEGMENT_BLOCKS 1024
+#define PERCPU_SEGMENT_BLOCK 16384 /* bytes of records in each */
+
+/** A moment, by clocks that do not step when the other does. */
+struct percpu_segment_time {
+	uint64_t real;	   /* CLOCK_REALTIME in ns */
+	uint64_t boottime; /* CLOCK_BOOTTIME in ns */
+	uint64_t boot;	   /* tells the boot that it is of from others; 0: not known */
+} PERCPU_ALIGNED_WORD;
+
+/** The control block of a segment, in the bias lane at the key. */
+struct percpu_segment_control {
+	uint32_t version;
+	uint32_t unused;
+	uint64_t generation;		       /* 1, 2, ... */
+	uint64_t settled;		       /* the last one for which all objects were reset */
+	uint64_t end;			       /* bytes of records, those between them included */
+	struct percpu_segment_time started[2]; /* of generations, in turn */
+	uint64_t unused2[6];
+	uint64_t block[PERCPU_SEGMENT_BLOCKS]; /* keys of records in the bias lane; 0: none yet */
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_segment_control) == 128 + 8 * 1024, "file layout");
+
+/** What is known of a metric. Behind it are so many bytes each of its name, its unit, its labels'
+ *  names and their values (each with its length in front, in a byte), and its help text. */
+struct percpu_segment_record {
+	uint32_t size;	     /* with what is behind it; 0: the block has no more records */
+	uint16_t kind;	     /* enum percpu_metric_kind */
+	uint16_t state;	     /* 0: in use */
+	uint64_t key;	     /* of the object; 0: whoever declares it next creates it */
+	uint64_t generation; /* for which the object was created or reset last */
+	struct percpu_segment_time declared;
+	uint16_t name;
+	uint16_t unit;
+	uint16_t label_names;
+	uint16_t label_values;
+	uint16_t help;
+	uint16_t labels; /* how many */
+	uint32_t unused;
+	uint64_t unused2[2];
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_segment_record) == 80, "file layout");
 
 /** What each change adds to bank: more than any distance of banks. */
 #define PERCPU_STATS_FLIP (UINT64_C(1) << 40)

@@ -106,6 +106,19 @@ void percpu_region_drop(struct percpu_region *r);
  *  the process. Drops the region if that fails. Returns 0 or -errno. */
 int percpu_region_begin(struct percpu_region *r, int fd, bool exists, struct percpu_region **ret);
 
+/* file.c */
+
+/* For percpu_file_open(), beside the flags of region.h. */
+#define PERCPU_REGION_NO_LINK 0x100 /* if path is a symbolic link: -ELOOP */
+#define PERCPU_REGION_OWN 0x200	    /* if the file is another user's: -EPERM */
+
+/** percpu_region_open() with these flags, too. */
+int percpu_file_open(const char *path, unsigned flags, const struct percpu_region_options *o,
+		     struct percpu_region **ret);
+
+/** Returns 0, or -EPERM if the file is another user's, or -errno. */
+int percpu_file_check_owner(int fd);
+
 /* grow.c */
 
 /** Map the first chunk, from the file if the region is shared, as the spare chunk. Returns 0

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "objects.h"
+#include "anchored.h"
 
 static struct percpu_chunk *chunk_of(const struct percpu_counter *c, size_t *ret_offset)
 {
@@ -51,6 +51,14 @@ int percpu_counter_open(struct percpu_region *r, unsigned root, struct percpu_co
 	struct percpu_plan p = plan_counter;
 
 	return takes_counters(r) ? percpu_block_open(r, root, &p, ret) : -EINVAL;
+}
+
+int percpu_counter_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			   struct percpu_counter **ret)
+{
+	struct percpu_plan p = plan_counter;
+
+	return percpu_block_open_at(r, at, &p, ret);
 }
 
 uint64_t percpu_counter_key(const struct percpu_counter *c)

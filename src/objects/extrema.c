@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "objects.h"
+#include "anchored.h"
 
 #define JOURNAL 0x80000000 /* in the flags of the control: pairs change under the journal's lock */
 
@@ -116,6 +116,15 @@ int percpu_extrema_open(struct percpu_region *r, unsigned root, unsigned flags,
 	struct percpu_plan p = extrema_plan(&t);
 
 	return knows(flags) ? percpu_block_open(r, root, &p, ret) : -EINVAL;
+}
+
+int percpu_extrema_open_at(struct percpu_region *r, struct percpu_anchor *at, unsigned flags,
+			   struct percpu_extrema **ret)
+{
+	struct percpu_extrema t = { .kind = kind_of(flags) };
+	struct percpu_plan p = extrema_plan(&t);
+
+	return knows(flags) ? percpu_block_open_at(r, at, &p, ret) : -EINVAL;
 }
 
 int percpu_extrema_attach(struct percpu_region *r, uint64_t key, struct percpu_extrema **ret)

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "objects.h"
+#include "anchored.h"
 
 #define FCELL sizeof(double)
 
@@ -48,6 +48,14 @@ int percpu_fcounter_open(struct percpu_region *r, unsigned root, struct percpu_f
 	struct percpu_plan p = plan_fcounter;
 
 	return takes_fcounters(r) ? percpu_block_open(r, root, &p, ret) : -EINVAL;
+}
+
+int percpu_fcounter_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			    struct percpu_fcounter **ret)
+{
+	struct percpu_plan p = plan_fcounter;
+
+	return percpu_block_open_at(r, at, &p, ret);
 }
 
 uint64_t percpu_fcounter_key(const struct percpu_fcounter *c)

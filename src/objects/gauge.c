@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "objects.h"
+#include "anchored.h"
 
 static const struct percpu_plan plan_gauge = {
 	.kind = PERCPU_KIND_GAUGE,
@@ -59,6 +59,14 @@ static int open_gauge(struct percpu_region *r, unsigned root, struct percpu_plan
 	return e != 0 ? e : percpu_block_open(r, root, &p, ret);
 }
 
+static int open_gauge_at(struct percpu_region *r, struct percpu_anchor *at, struct percpu_plan p,
+			 void *ret)
+{
+	int e = check_region(r, ret);
+
+	return e != 0 ? e : percpu_block_open_at(r, at, &p, ret);
+}
+
 static int attach_gauge(struct percpu_region *r, uint64_t key, struct percpu_plan p, void *ret)
 {
 	int e = check_region(r, ret);
@@ -82,6 +90,24 @@ static void destroy_gauge(void *g, const struct percpu_plan *p)
 static size_t gauge_offset(const struct percpu_chunk *k, const void *g)
 {
 	return (size_t)((const char *)g - k->base);
+}
+
+int percpu_gauge_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			 struct percpu_gauge **ret)
+{
+	return open_gauge_at(r, at, plan_gauge, ret);
+}
+
+int percpu_fgauge_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			  struct percpu_fgauge **ret)
+{
+	return open_gauge_at(r, at, plan_fgauge, ret);
+}
+
+int percpu_latest_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			  struct percpu_latest **ret)
+{
+	return open_gauge_at(r, at, plan_latest, ret);
 }
 
 /* Of integers. */

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "objects.h"
+#include "anchored.h"
 
 #define LOWEST (-1000)
 #define HIGHEST 960 /* so that 2^64 observations have a finite sum */
@@ -193,6 +193,17 @@ int percpu_histogram_open(struct percpu_region *r, unsigned root,
 	int e = plan_new(o, &h, &p);
 
 	return e != 0 ? e : percpu_block_open(r, root, &p, ret);
+}
+
+int percpu_histogram_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			     const struct percpu_histogram_options *o,
+			     struct percpu_histogram **ret)
+{
+	struct percpu_histogram h;
+	struct percpu_plan p;
+	int e = plan_new(o, &h, &p);
+
+	return e != 0 ? e : percpu_block_open_at(r, at, &p, ret);
 }
 
 int percpu_histogram_attach(struct percpu_region *r, uint64_t key, struct percpu_histogram **ret)

@@ -11,6 +11,7 @@
  */
 #include <stdlib.h>
 
+#include "anchored.h"
 #include "owner.h"
 
 _Static_assert(offsetof(struct percpu_owned_handle, owned.block) == 0, "begins every handle");
@@ -112,6 +113,31 @@ static int open_owned(struct percpu_owners *o, unsigned root, unsigned rule, uin
 		return -EINVAL;
 	e = percpu_block_open(o->block.chunk->region, root, &p, &h);
 	return enlist_owned(e, h, ret);
+}
+
+static int open_owned_at(struct percpu_owners *o, struct percpu_anchor *at, unsigned rule,
+			 uint32_t number, void *ret)
+{
+	struct percpu_owned_handle t, *h = NULL;
+	struct percpu_plan p = owned_plan(&t, o, rule, number);
+	int e;
+
+	if (rule > PERCPU_OWNED_RECENT)
+		return -EINVAL;
+	e = percpu_block_open_at(o->block.chunk->region, at, &p, &h);
+	return enlist_owned(e, h, ret);
+}
+
+int percpu_owned_gauge_open_at(struct percpu_owners *o, struct percpu_anchor *at, unsigned rule,
+			       struct percpu_owned_gauge **ret)
+{
+	return open_owned_at(o, at, rule, PERCPU_OWNED_INTEGER, ret);
+}
+
+int percpu_owned_fgauge_open_at(struct percpu_owners *o, struct percpu_anchor *at, unsigned rule,
+				struct percpu_owned_fgauge **ret)
+{
+	return open_owned_at(o, at, rule, PERCPU_OWNED_DOUBLE, ret);
 }
 
 static int attach_owned(struct percpu_owners *o, uint64_t key, uint32_t number, void *ret)

@@ -34,6 +34,14 @@ NUMBERS = {
     r"(\d+) histograms": "PERCPU_KIND_HISTOGRAM",
     r"(\d+) rate,": "PERCPU_KIND_RATE",
     r"(\d+) approximate sums": "PERCPU_KIND_APPROX",
+    r"(\d+) segment \|": "PERCPU_KIND_SEGMENT",
+    r"\| `version` \| (\d+)\. A reader refuses": "PERCPU_SEGMENT_VERSION",
+    r"\| `block` \| (\d+) keys, of bytes: 16384": "PERCPU_SEGMENT_BLOCKS",
+    r"keys, of bytes: (\d+) bytes of records": "PERCPU_SEGMENT_BLOCK",
+    r"fewer than (\d+) bytes are left of a block": "sizeof(struct percpu_segment_record)",
+    r"(\d+) info \|": "PERCPU_METRIC_INFO",
+    r": (\d+) counter, 2 counter of doubles, 3": "PERCPU_METRIC_COUNTER",
+    r"(\d+) owned gauge, 9 owned": "PERCPU_METRIC_OWNED_GAUGE",
     r"(\d+) rings,": "PERCPU_KIND_RING",
     r"(\d+) counters of doubles": "PERCPU_KIND_FCOUNTER",
     r"(\d+) gauge,": "PERCPU_KIND_GAUGE",
@@ -73,7 +81,7 @@ def main():
     page = pathlib.Path(__file__).resolve().parents[2] / "docs/format.md"
     every = list(claims(page.read_text(encoding="utf-8")))
     unit = work / "claims.c"
-    lines = [f'#include "{source}/src/memory/format.h"']
+    lines = ["#include <percpu/segment.h>", f'#include "{source}/src/memory/format.h"']
     lines += [f'_Static_assert({what}, "claim {n}");' for n, (_, what) in enumerate(every)]
     unit.write_text("\n".join(lines) + "\n", encoding="utf-8")
     count = 0

@@ -282,6 +282,28 @@ AT(percpu_owned_gauge, owned, 0, 0, 0);
 SIZE(percpu_owned_fgauge, 48, 24, 24);
 AT(percpu_owned_fgauge, owned, 0, 0, 0);
 
+SIZE(percpu_segment_options, 16, 12, 12);
+AT(percpu_segment_options, size, 0, 0, 0);
+AT(percpu_segment_options, cpus, 8, 4, 4);
+AT(percpu_segment_options, mode, 12, 8, 8);
+
+SIZE(percpu_metric, 56, 28, 28);
+AT(percpu_metric, size, 0, 0, 0);
+AT(percpu_metric, name, 8, 4, 4);
+AT(percpu_metric, help, 16, 8, 8);
+AT(percpu_metric, unit, 24, 12, 12);
+AT(percpu_metric, label_names, 32, 16, 16);
+AT(percpu_metric, label_values, 40, 20, 20);
+AT(percpu_metric, labels, 48, 24, 24);
+
+SIZE(percpu_declaration, 40, 24, 24);
+AT(percpu_declaration, size, 0, 0, 0);
+AT(percpu_declaration, metric, 8, 4, 4);
+AT(percpu_declaration, kind, 16, 8, 8);
+AT(percpu_declaration, flags, 20, 12, 12);
+AT(percpu_declaration, histogram, 24, 16, 16);
+AT(percpu_declaration, ret, 32, 20, 20);
+
 SIZE(percpu_owned_value, 40, 40, 40);
 AT(percpu_owned_value, id, 0, 0, 0);
 AT(percpu_owned_value, when, 8, 8, 8);

@@ -59,6 +59,7 @@ static void ends_do_nothing(void **state)
 	percpu_owned_gauge_detach(NULL);
 	percpu_owned_fgauge_destroy(NULL);
 	percpu_owned_fgauge_detach(NULL);
+	percpu_segment_close(NULL);
 	percpu_wbuf_destroy(NULL);
 	assert_int_equal(percpu_zone_destroy(NULL), 0);
 	assert_int_equal(percpu_objcache_destroy(NULL), 0);

@@ -20,6 +20,7 @@ union options {
 	struct percpu_lwbuf_options lwbuf;
 	struct percpu_histogram_options histogram;
 	struct percpu_approx_options approx;
+	struct percpu_segment_options segment;
 	unsigned char byte[8192];
 };
 
@@ -85,6 +86,19 @@ static int create_histogram(const union options *o)
 	return e;
 }
 
+static int create_segment(const union options *o)
+{
+	const unsigned flags = PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE;
+	int fd = memfd_create("options", MFD_CLOEXEC);
+	struct percpu_segment *s;
+	int e = percpu_segment_open_fd(fd, flags, &o->segment, &s);
+
+	if (e == 0)
+		percpu_segment_close(s);
+	close(fd);
+	return e;
+}
+
 static int create_approx(const union options *o)
 {
 	struct percpu_approx *a;
@@ -102,6 +116,7 @@ static const struct {
 	{ create_region, sizeof(struct percpu_region_options) },
 	{ create_histogram, sizeof(struct percpu_histogram_options) },
 	{ create_approx, sizeof(struct percpu_approx_options) },
+	{ create_segment, sizeof(struct percpu_segment_options) },
 	{ create_wbuf, sizeof(struct percpu_wbuf_options) },
 	{ create_zone, sizeof(struct percpu_zone_options) },
 	{ create_objcache, sizeof(struct percpu_objcache_options) },

@@ -31,15 +31,20 @@ lint_tidy()
 # layer below. And the library in one unit is all of it.
 lint_layers()
 {
-	local layer below=none
-	for layer in cpu memory objects freebsd; do
+	local layer below
+	while read -r layer below; do
 		if grep -n '#include "' "src/$layer"/*.[ch] |
 			grep -vE "\"([a-z]+|\.\./$below/[a-z]+)\.h\"\$"; then
 			echo "src/$layer/ may include its own headers and those of src/$below/"
 			return 1
 		fi
-		below=$layer
-	done
+	done <<-'END'
+		cpu none
+		memory cpu
+		objects memory
+		segment objects
+		freebsd objects
+	END
 	if grep -n '#include "' src/dragonfly/*; then
 		echo 'src/dragonfly/ needs no more than public headers'
 		return 1

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * anchored.h - objects at any word of a file, as their open calls find or create them at roots.
+ * The region is shared, and of the default geometry. A word that an anchor is yet to choose is
+ * NULL.
+ */
+#ifndef PERCPU_OBJECTS_ANCHORED_H
+#define PERCPU_OBJECTS_ANCHORED_H
+
+#include <percpu/owned.h>
+
+#include "objects.h"
+
+int percpu_counter_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			   struct percpu_counter **ret);
+int percpu_fcounter_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			    struct percpu_fcounter **ret);
+int percpu_gauge_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			 struct percpu_gauge **ret);
+int percpu_fgauge_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			  struct percpu_fgauge **ret);
+int percpu_latest_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			  struct percpu_latest **ret);
+int percpu_histogram_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			     const struct percpu_histogram_options *o,
+			     struct percpu_histogram **ret);
+int percpu_extrema_open_at(struct percpu_region *r, struct percpu_anchor *at, unsigned flags,
+			   struct percpu_extrema **ret);
+int percpu_owned_gauge_open_at(struct percpu_owners *o, struct percpu_anchor *at, unsigned rule,
+			       struct percpu_owned_gauge **ret);
+int percpu_owned_fgauge_open_at(struct percpu_owners *o, struct percpu_anchor *at, unsigned rule,
+				struct percpu_owned_fgauge **ret);
+
+#endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * metric.c - what is told of a metric: checked, made a record, and compared with one that is
+ * there. The bytes of a record are its name, its unit, the labels' names, their values, and the
+ * help text.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "segment.h"
+
+static const char *const units[] = {
+	"seconds", "bytes",  "ratio", "joules",	 "volts",
+	"amperes", "meters", "grams", "celsius", "kelvin",
+};
+
+static const char *const kinds[] = {
+	"nothing that is known",
+	"a counter",
+	"a counter of doubles",
+	"a gauge",
+	"a gauge of doubles",
+	"a latest value",
+	"a histogram",
+	"extrema",
+	"an owned gauge",
+	"an owned gauge of doubles",
+	"an info",
+};
+
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static const char *kind_name(unsigned kind)
+{
+	return kinds[kind < KINDS ? kind : 0];
+}
+
+/* Where the parts are. */
+
+static const unsigned char *labels_of(const struct percpu_record_copy *c)
+{
+	return c->bytes + c->head.name + c->head.unit;
+}
+
+static const unsigned char *values_of(const struct percpu_record_copy *c)
+{
+	return labels_of(c) + c->head.label_names;
+}
+
+/* What the program tells. */
+
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static bool is_name(const char *s)
+{
+	if (!is_letter(*s))
+		return false;
+	for (; *s != '\0'; s++)
+		if (!is_letter(*s) && !(*s >= '0' && *s <= '9'))
+			return false;
+	return true;
+}
+
+/* Bytes of the character that begins there, or 0 if none does. */
+static size_t character_size(const unsigned char *s)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t n = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0;
+	uint32_t code = n == 1 ? *s : *s & (0x7fU >> n);
+
+	for (size_t i = 1; i < n; i++) {
+		if (s[i] >> 6 != 2)
+			return 0;
+		code = code << 6 | (s[i] & 0x3f);
+	}
+	return n == 0 || code < least[n] || code > 0x10ffff || code >> 11 == 0x1b ? 0 : n;
+}
+
+static bool is_utf8(const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	size_t n;
+
+	for (; *s != '\0'; s += n) {
+		n = character_size(s);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
+static bool ends_in(const char *name, size_t length, const char *end)
+{
+	const size_t n = strlen(end);
+
+	return length > n && memcmp(name + length - n, end, n) == 0;
+}
+
+static int check_suffix(const char *name, unsigned kind, struct percpu_reason *why)
+{
+	static const char *const reserved[] = { "_bucket", "_count", "_sum", "_created" };
+	const bool counts = kind == PERCPU_METRIC_COUNTER || kind == PERCPU_METRIC_FCOUNTER;
+	const size_t n = strlen(name);
+
+	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
+		if (ends_in(name, n, reserved[i]))
+			return percpu_reason_set(why, -EINVAL, "%s: the end %s is reserved", name,
+						 reserved[i]);
+	if (ends_in(name, n, "_total") != counts)
+		return percpu_reason_set(why, -EINVAL, "%s: %s ends in _total", name,
+					 counts ? "the name of a counter" :
+						  "only the name of a counter");
+	if (ends_in(name, n, "_info") != (kind == PERCPU_METRIC_INFO))
+		return percpu_reason_set(why, -EINVAL, "%s: %s ends in _info", name,
+					 kind == PERCPU_METRIC_INFO ? "the name of an info" :
+								      "only the name of an info");
+	return 0;
+}
+
+static int check_metric_name(const char *name, unsigned kind, struct percpu_reason *why)
+{
+	if (name == NULL)
+		return percpu_reason_set(why, -EINVAL, "a metric has no name");
+	if (strnlen(name, PERCPU_METRIC_NAME + 1) > PERCPU_METRIC_NAME)
+		return percpu_reason_set(why, -ENAMETOOLONG,
+					 "%.40s...: the name has more than %d bytes", name,
+					 PERCPU_METRIC_NAME);
+	if (!is_name(name))
+		return percpu_reason_set(why, -EINVAL,
+					 "\"%s\": a name is letters, digits and _, and begins with "
+					 "no digit",
+					 name);
+	return check_suffix(name, kind, why);
+}
+
+static int check_unit(const struct percpu_metric *m, unsigned kind, struct percpu_reason *why)
+{
+	const char *const end = ends_in(m->name, strlen(m->name), "_total") ? "_total" : "";
+	char suffix[32];
+	size_t i;
+
+	if (m->unit == NULL || *m->unit == '\0')
+		return 0;
+	for (i = 0; i < sizeof(units) / sizeof(units[0]) && strcmp(m->unit, units[i]) != 0; i++)
+		;
+	if (i == sizeof(units) / sizeof(units[0]) || kind == PERCPU_METRIC_INFO)
+		return percpu_reason_set(why, -EINVAL, "%s: \"%.40s\" is no unit of such a metric",
+					 m->name, m->unit);
+	snprintf(suffix, sizeof(suffix), "_%s%s", units[i], end);
+	if (!ends_in(m->name, strlen(m->name), suffix))
+		return percpu_reason_set(why, -EINVAL, "%s: the unit is %s, so the name ends in %s",
+					 m->name, m->unit, suffix);
+	return 0;
+}
+
+/* Returns 0, or -errno and why: what and which say of what the text is. */
+static int check_text(const char *name, const char *text, size_t most, const char *what,
+		      const char *which, struct percpu_reason *why)
+{
+	if (strnlen(text, most + 1) > most)
+		return percpu_reason_set(why, -ENAMETOOLONG, "%s: the %s%s has more than %zu bytes",
+					 name, what, which, most);
+	if (!is_utf8(text))
+		return percpu_reason_set(why, -EILSEQ, "%s: the %s%s is not UTF-8", name, what,
+					 which);
+	return 0;
+}
+
+static int check_label(const struct percpu_metric *m, size_t i, struct percpu_reason *why)
+{
+	const char *const label = m->label_names[i];
+	int e;
+
+	if (label == NULL || m->label_values[i] == NULL)
+		return percpu_reason_set(why, -EINVAL, "%s: label %zu is NULL", m->name, i);
+	e = check_text(m->name, label, PERCPU_METRIC_NAME, "name of a label", "", why);
+	if (e != 0)
+		return e;
+	if (!is_name(label) || strncmp(label, "__", 2) == 0 || strcmp(label, "le") == 0 ||
+	    strcmp(label, "quantile") == 0)
+		return percpu_reason_set(why, -EINVAL, "%s: a label cannot be named \"%s\"",
+					 m->name, label);
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(label, m->label_names[k]) == 0)
+			return percpu_reason_set(why, -EINVAL, "%s: two labels are named %s",
+						 m->name, label);
+	return check_text(m->name, m->label_values[i], PERCPU_METRIC_NAME, "value of label ", label,
+			  why);
+}
+
+static int check_metric(const struct percpu_metric *m, unsigned kind, struct percpu_reason *why)
+{
+	int e = check_metric_name(m->name, kind, why);
+
+	if (e == 0)
+		e = check_unit(m, kind, why);
+	if (e == 0 && m->help != NULL)
+		e = check_text(m->name, m->help, PERCPU_METRIC_HELP, "help text", "", why);
+	if (e == 0 && m->labels > PERCPU_METRIC_LABELS)
+		return percpu_reason_set(why, -E2BIG, "%s: %zu labels are more than %d", m->name,
+					 m->labels, PERCPU_METRIC_LABELS);
+	if (e == 0 && m->labels != 0 && (m->label_names == NULL || m->label_values == NULL))
+		return percpu_reason_set(why, -EINVAL, "%s: labels have no names or values",
+					 m->name);
+	for (size_t i = 0; e == 0 && i < m->labels; i++)
+		e = check_label(m, i, why);
+	return e;
+}
+
+/* Append texts. Returns how many bytes. */
+
+static uint16_t put_text(unsigned char **at, const char *text)
+{
+	const size_t n = text != NULL ? strlen(text) : 0;
+
+	if (n != 0)
+		memcpy(*at, text, n);
+	*at += n;
+	return (uint16_t)n;
+}
+
+static uint16_t put_row(unsigned char **at, const char *const *text, size_t n)
+{
+	const unsigned char *const begin = *at;
+
+	for (size_t i = 0; i < n; i++) {
+		*(*at)++ = (unsigned char)strlen(text[i]);
+		(void)put_text(at, text[i]);
+	}
+	return (uint16_t)(*at - begin);
+}
+
+int percpu_metric_read(const struct percpu_metric *m, unsigned kind, struct percpu_record_copy *ret,
+		       struct percpu_reason *why)
+{
+	unsigned char *at = ret->bytes;
+	struct percpu_metric known;
+	int e;
+
+	if (m == NULL || percpu_options_read(&known, sizeof(known), m) != 0)
+		return percpu_reason_set(why, -EINVAL, "a struct percpu_metric of another size");
+	e = check_metric(&known, kind, why);
+	if (e != 0)
+		return e;
+	memset(ret, 0, sizeof(*ret));
+	ret->head.kind = (uint16_t)kind;
+	ret->head.name = put_text(&at, known.name);
+	ret->head.unit = put_text(&at, known.unit);
+	ret->head.label_names = put_row(&at, known.label_names, known.labels);
+	ret->head.label_values = put_row(&at, known.label_values, known.labels);
+	ret->head.help = put_text(&at, known.help);
+	ret->head.labels = (uint16_t)known.labels;
+	ret->head.size = (uint32_t)(sizeof(ret->head) + ((size_t)(at - ret->bytes) + 7) / 8 * 8);
+	return 0;
+}
+
+/* Records. */
+
+/* FNV-1a, from a seed on */
+static uint64_t hash_on(uint64_t hash, const unsigned char *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+uint64_t percpu_record_family(const struct percpu_record_copy *c, uint64_t seed)
+{
+	return hash_on(seed, c->bytes, c->head.name);
+}
+
+uint64_t percpu_record_hash(const struct percpu_record_copy *c, uint64_t seed)
+{
+	return hash_on(percpu_record_family(c, seed), values_of(c), c->head.label_values);
+}
+
+bool percpu_record_is_family(const struct percpu_record_copy *a, const struct percpu_record_copy *b)
+{
+	return a->head.name == b->head.name && memcmp(a->bytes, b->bytes, a->head.name) == 0;
+}
+
+bool percpu_record_is_series(const struct percpu_record_copy *a, const struct percpu_record_copy *b)
+{
+	return percpu_record_is_family(a, b) && a->head.label_values == b->head.label_values &&
+	       memcmp(values_of(a), values_of(b), a->head.label_values) == 0;
+}
+
+/* Write the labels' names, for a sentence. */
+static void name_labels(const struct percpu_record_copy *c, char *out, size_t size)
+{
+	const unsigned char *at = labels_of(c), *end = values_of(c);
+	int n = 0;
+
+	snprintf(out, size, "none");
+	for (; at < end && (size_t)n < size; at += 1 + *at) {
+		if (*at >= end - at)
+			break;
+		n += snprintf(out + n, size - (size_t)n, "%s%.*s", n != 0 ? ", " : "", *at,
+			      (const char *)at + 1);
+	}
+}
+
+static int compare_labels(const struct percpu_record_copy *there,
+			  const struct percpu_record_copy *asked, struct percpu_reason *why)
+{
+	char has[200], wants[200];
+
+	if (there->head.labels == asked->head.labels &&
+	    there->head.label_names == asked->head.label_names &&
+	    memcmp(labels_of(there), labels_of(asked), asked->head.label_names) == 0)
+		return 0;
+	name_labels(there, has, sizeof(has));
+	name_labels(asked, wants, sizeof(wants));
+	return percpu_reason_set(why, -EEXIST,
+				 "%.*s: its labels are %s in the segment; asked for were %s",
+				 asked->head.name, (const char *)asked->bytes, has, wants);
+}
+
+int percpu_record_compare(const struct percpu_record_copy *there,
+			  const struct percpu_record_copy *asked, struct percpu_reason *why)
+{
+	const char *const name = (const char *)asked->bytes;
+
+	if (there->head.kind != asked->head.kind)
+		return percpu_reason_set(why, -EEXIST,
+					 "%.*s: is %s in the segment, %s was asked for",
+					 asked->head.name, name, kind_name(there->head.kind),
+					 kind_name(asked->head.kind));
+	if (there->head.unit != asked->head.unit ||
+	    memcmp(there->bytes + there->head.name, name + asked->head.name, asked->head.unit) != 0)
+		return percpu_reason_set(
+			why, -EEXIST,
+			"%.*s: unit is \"%.*s\" in the segment, \"%.*s\" was asked for",
+			asked->head.name, name, there->head.unit,
+			(const char *)there->bytes + there->head.name, asked->head.unit,
+			name + asked->head.name);
+	return compare_labels(there, asked, why);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * segment.c - opening segments. A segment is a region with a control at root 0, and owners at
+ * root 1 once somebody has declared an owned gauge.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "../objects/owner.h"
+#include "segment.h"
+
+#define FLAT_NAMES "/dev/shm/percpu." /* a name that is no path is behind it */
+#define LONGEST_FLAT 200
+
+static struct percpu_segment_control *control_of(const struct percpu_block *b)
+{
+	return (struct percpu_segment_control *)percpu_block_bias(b);
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t = { 0, 0 };
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static struct percpu_segment_time moment_in(uint64_t boot)
+{
+	return (struct percpu_segment_time){ clock_ns(CLOCK_REALTIME), clock_ns(CLOCK_BOOTTIME),
+					     boot };
+}
+
+struct percpu_segment_time percpu_segment_now(const struct percpu_segment *s)
+{
+	return moment_in(s->boot);
+}
+
+static void start_segment(struct percpu_block *b)
+{
+	struct percpu_segment_control *c = control_of(b);
+
+	c->version = PERCPU_SEGMENT_VERSION;
+	c->started[1] = moment_in(percpu_boot_id());
+	c->generation = c->settled = 1;
+}
+
+static int adopt_segment(const struct percpu_block *found, struct percpu_plan *p)
+{
+	(void)p;
+	return __atomic_load_n(&control_of(found)->version, __ATOMIC_RELAXED) ==
+			       PERCPU_SEGMENT_VERSION ?
+		       0 :
+		       -EPROTO;
+}
+
+/* Find the control, or create it in a region that was opened to write. */
+static int open_control(struct percpu_segment *s)
+{
+	struct percpu_block none = { .base = NULL }, *b = NULL;
+	struct percpu_plan p = {
+		.kind = PERCPU_KIND_SEGMENT,
+		.size = sizeof(struct percpu_segment_control),
+		.align = PERCPU_BLOCK_ALIGN,
+		.handle = &none,
+		.handle_size = sizeof(none),
+		.start = start_segment,
+		.adopt = adopt_segment,
+	};
+	int e = percpu_block_open(s->region, PERCPU_SEGMENT_ROOT, &p, &b);
+
+	if (e != 0)
+		return e == -EEXIST ? -EBADMSG : e;
+	s->control = control_of(b);
+	s->control_place = percpu_region_key(s->region, b->base);
+	free(b);
+	return 0;
+}
+
+static void drop_segment(struct percpu_segment *s, struct percpu_region *r)
+{
+	if (s != NULL) {
+		free(s->series.slot);
+		free(s->families.slot);
+	}
+	free(s);
+	percpu_region_close(r);
+}
+
+/* Make a segment of the region, which is closed if that fails. */
+static int begin_segment(struct percpu_region *r, unsigned flags, struct percpu_segment **ret)
+{
+	struct percpu_segment *s = calloc(1, sizeof(*s));
+	int e = s != NULL ? 0 : -ENOMEM;
+
+	if (e == 0) {
+		s->region = r;
+		s->boot = percpu_boot_id();
+		s->seed = percpu_now_ns() ^ (uintptr_t)s ^ UINT64_C(0xcbf29ce484222325);
+		e = percpu_region_is_zone(r) ? open_control(s) : -EBADMSG;
+	}
+	if (e == 0 && r->writable)
+		e = percpu_generation_settle(s, flags & PERCPU_SEGMENT_ANEW);
+	if (e != 0) {
+		drop_segment(s, r);
+		return e;
+	}
+	*ret = s;
+	return 0;
+}
+
+static int read_segment_options(const struct percpu_segment_options *o, unsigned flags,
+				struct percpu_region_options *ret)
+{
+	struct percpu_segment_options opt;
+
+	if ((flags & ~(unsigned)(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE |
+				 PERCPU_SEGMENT_ANEW | PERCPU_SEGMENT_FOREIGN)) ||
+	    (flags != 0 && !(flags & PERCPU_SEGMENT_WRITE)) ||
+	    percpu_options_read(&opt, sizeof(opt), o) != 0)
+		return -EINVAL;
+	*ret = (struct percpu_region_options){ .size = sizeof(*ret),
+					       .cpus = opt.cpus,
+					       .mode = opt.mode };
+	return 0;
+}
+
+/* Whether the file may only be this user's. */
+static bool must_own(unsigned flags)
+{
+	return (flags & (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_FOREIGN)) == PERCPU_SEGMENT_WRITE;
+}
+
+static unsigned region_flags(unsigned flags)
+{
+	return PERCPU_REGION_OWNERS | (flags & PERCPU_SEGMENT_WRITE ? PERCPU_REGION_WRITE : 0);
+}
+
+/* Returns the path of a name, to be freed, or NULL and *e. */
+static char *path_of(const char *name, int *e)
+{
+	const size_t length = strlen(name);
+	char *path;
+
+	*e = -EINVAL;
+	if (strchr(name, '/') == NULL) {
+		if (*name == '\0' || *name == '.' ||
+		    strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+				 "_.-") != length)
+			return NULL;
+		*e = -ENAMETOOLONG;
+		if (length > LONGEST_FLAT)
+			return NULL;
+	}
+	*e = -ENOMEM;
+	if (asprintf(&path, "%s%s", strchr(name, '/') == NULL ? FLAT_NAMES : "", name) < 0)
+		return NULL;
+	return path;
+}
+
+int percpu_segment_open(const char *name, unsigned flags, const struct percpu_segment_options *o,
+			struct percpu_segment **ret)
+{
+	struct percpu_region_options options;
+	struct percpu_region *r;
+	unsigned how;
+	char *path;
+	int e;
+
+	if (name == NULL || ret == NULL)
+		return -EINVAL;
+	e = read_segment_options(o, flags, &options);
+	if (e != 0)
+		return e;
+	path = path_of(name, &e);
+	if (path == NULL)
+		return e;
+	how = region_flags(flags) | PERCPU_REGION_NO_LINK |
+	      (flags & PERCPU_SEGMENT_CREATE ? PERCPU_REGION_CREATE : 0) |
+	      (must_own(flags) ? PERCPU_REGION_OWN : 0);
+	e = percpu_file_open(path, how, &options, &r);
+	free(path);
+	return e != 0 ? e : begin_segment(r, flags, ret);
+}
+
+/* Make a region of the file if it is empty, and open it. */
+static int open_descriptor(int fd, unsigned flags, const struct percpu_region_options *o,
+			   struct percpu_region **ret)
+{
+	struct percpu_region *made;
+	int e = must_own(flags) ? percpu_file_check_owner(fd) : 0;
+
+	if (e == 0 && (flags & PERCPU_SEGMENT_CREATE)) {
+		e = percpu_region_create_fd(fd, o, &made);
+		if (e == 0)
+			percpu_region_close(made);
+		else if (e == -EEXIST)
+			e = 0;
+	}
+	return e != 0 ? e : percpu_region_open_fd(fd, region_flags(flags), ret);
+}
+
+int percpu_segment_open_fd(int fd, unsigned flags, const struct percpu_segment_options *o,
+			   struct percpu_segment **ret)
+{
+	struct percpu_region_options options;
+	struct percpu_region *r;
+	int e = ret != NULL ? read_segment_options(o, flags, &options) : -EINVAL;
+
+	if (e == 0)
+		e = open_descriptor(fd, flags, &options, &r);
+	return e != 0 ? e : begin_segment(r, flags, ret);
+}
+
+void percpu_segment_close(struct percpu_segment *s)
+{
+	if (s == NULL)
+		return;
+	percpu_segment_detach_all(s);
+	percpu_owners_detach(s->owners);
+	percpu_segment_forget(s);
+	drop_segment(s, s->region);
+}
+
+struct percpu_owners *percpu_segment_owners(struct percpu_segment *s, int *e)
+{
+	struct percpu_owners *o, *found;
+
+	percpu_process_lock();
+	found = s->owners;
+	percpu_process_unlock();
+	if (found != NULL)
+		return found;
+	*e = percpu_owners_open(s->region, PERCPU_OWNERS_ROOT, &o);
+	if (*e != 0)
+		return NULL;
+	percpu_process_lock();
+	if (s->owners == NULL) {
+		s->owners = o;
+		o = NULL;
+	}
+	found = s->owners;
+	percpu_process_unlock();
+	percpu_owners_detach(o); /* another thread was first */
+	return found;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_segment_anew.c - segments that start anew: what is reset, for whom, and what becomes of it
+ * when the process that does it is killed; and tables of declarations.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "../steps.h"
+#include "../support.h"
+#include "root_file.h"
+
+#include "segment/segment.h"
+
+#define ALL (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE)
+#define METRIC(n)                                                                                  \
+	(&(const struct percpu_metric){ .size = sizeof(struct percpu_metric), .name = (n) })
+
+static unsigned dies_at; /* which of all steps is the last one; 0: none */
+static const char *waits_when;
+static void (*meanwhile)(void);
+
+void test_step(const char *name)
+{
+	if (dies_at != 0 && --dies_at == 0)
+		raise(SIGKILL);
+	if (waits_when != NULL && strcmp(name, waits_when) == 0) {
+		waits_when = NULL;
+		meanwhile();
+	}
+}
+
+static struct percpu_segment *open_with(unsigned flags)
+{
+	struct percpu_segment *s = NULL;
+
+	assert_int_equal(percpu_segment_open(path, flags, NULL, &s), 0);
+	return s;
+}
+
+/* One of each kind. Gauges are for processes of 64 bits. */
+#define WIDE (sizeof(void *) == 8)
+
+struct all {
+	struct percpu_counter *counter, *second;
+	struct percpu_fcounter *fcounter;
+	struct percpu_histogram *histogram;
+	struct percpu_extrema *extrema;
+	struct percpu_gauge *gauge;
+	struct percpu_fgauge *fgauge;
+	struct percpu_latest *latest;
+	struct percpu_owned_gauge *owned;
+};
+
+#define ROW(k, n, field)                                                                           \
+	{                                                                                          \
+		.size = sizeof(struct percpu_declaration), .metric = METRIC(n),                    \
+		.kind = PERCPU_METRIC_##k, .ret = field                                            \
+	}
+
+static struct all declare_all(struct percpu_segment *s)
+{
+	const struct percpu_histogram_options small = {
+		.size = sizeof(small), .min = 1, .max = 2, .buckets_per_octave = 1
+	};
+	struct all a = { .counter = NULL };
+	struct percpu_declaration table[] = {
+		ROW(COUNTER, "a_total", &a.counter),
+		ROW(COUNTER, "b_total", &a.second),
+		ROW(FCOUNTER, "c_total", &a.fcounter),
+		ROW(HISTOGRAM, "d", &a.histogram),
+		ROW(EXTREMA, "e", &a.extrema),
+		ROW(INFO, "f_info", NULL),
+		ROW(GAUGE, "g", &a.gauge),
+		ROW(FGAUGE, "h", &a.fgauge),
+		ROW(LATEST, "i", &a.latest),
+		ROW(OWNED_GAUGE, "j", &a.owned),
+	};
+
+	table[3].histogram = &small; /* few steps */
+	assert_int_equal(percpu_segment_declare(s, table, WIDE ? 10 : 6), 0);
+	return a;
+}
+
+static void count_in(const struct all *a)
+{
+	percpu_counter_add(a->counter, 1);
+	percpu_counter_add(a->second, 2);
+	assert_int_equal(percpu_fcounter_add(a->fcounter, 0.5), 0);
+	percpu_histogram_record(a->histogram, 1);
+	assert_int_equal(percpu_extrema_observe(a->extrema, 4), 0);
+	if (!WIDE)
+		return;
+	percpu_gauge_add(a->gauge, 6);
+	assert_int_equal(percpu_fgauge_set(a->fgauge, 7), 0);
+	assert_int_equal(percpu_latest_set(a->latest, 8), 0);
+	assert_int_equal(percpu_owned_gauge_add(a->owned, 9), 0);
+}
+
+static uint64_t records_of(const struct percpu_histogram *h)
+{
+	struct percpu_histogram_snapshot *shot = NULL;
+	uint64_t n;
+
+	assert_int_equal(percpu_histogram_snapshot_create(h, &shot), 0);
+	assert_int_equal(percpu_histogram_fetch(h, 0, shot), 0);
+	n = shot->count;
+	percpu_histogram_snapshot_destroy(shot);
+	return n;
+}
+
+/* Asserts that all was counted so many times. */
+static void counted(const struct all *a, unsigned times)
+{
+	int64_t min = 0, max = 0;
+	double value;
+
+	assert_int_equal(percpu_counter_fetch(a->counter), times);
+	assert_int_equal(percpu_counter_fetch(a->second), 2 * times);
+	assert_true(percpu_fcounter_fetch(a->fcounter) == 0.5 * times);
+	assert_int_equal(records_of(a->histogram), times);
+	assert_int_equal(percpu_extrema_fetch(a->extrema, &min, &max), times != 0 ? 0 : -ENODATA);
+	if (!WIDE)
+		return;
+	assert_int_equal(percpu_gauge_fetch(a->gauge), 6 * times);
+	assert_true(percpu_fgauge_fetch(a->fgauge) == (times != 0 ? 7 : 0));
+	assert_int_equal(percpu_latest_fetch(a->latest, &value, NULL), 0);
+	assert_true(value == 8);
+}
+
+static void all_start_from_zero(void **state)
+{
+	struct percpu_segment *s = open_with(ALL), *t;
+	const uint64_t started = s->control->started[1].real;
+	struct all a = declare_all(s), b;
+	int64_t sum = 0;
+
+	(void)state;
+	assert_int_equal(s->control->generation, 1);
+	assert_true(started != 0);
+	count_in(&a);
+	counted(&a, 1);
+	t = open_with(ALL);
+	counted(&a, 1);
+	percpu_segment_close(t);
+	t = open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW);
+	counted(&a, 0); /* for those who were there as well */
+	count_in(&a);
+	b = declare_all(t);
+	counted(&b, 1);
+	assert_int_equal(t->series.used, WIDE ? 10 : 6);
+	if (WIDE) {
+		assert_int_equal(percpu_owned_gauge_fetch(b.owned, PERCPU_OWNED_LIVING, &sum), 0);
+		assert_int_equal(sum, 18);
+	}
+	assert_int_equal(t->control->generation, 2);
+	assert_int_equal(t->control->settled, 2);
+	assert_true(t->control->started[0].real >= started);
+	assert_true(t->control->started[0].boottime != 0);
+	assert_int_equal(t->control->started[1].real, started);
+	assert_int_equal(percpu_directory_at(t, 0)->generation, 2);
+	percpu_segment_close(t);
+	t = NULL;
+	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_ANEW, NULL, &t), -EINVAL);
+	assert_null(t);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Killed at each step: the next one completes it, and no series keeps what it had. */
+
+static int start_anew_and_die(void *arg)
+{
+	struct percpu_segment *s = NULL;
+	int e;
+
+	dies_at = *(unsigned *)arg;
+	e = percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &s);
+	dies_at = 0;
+	test_child_require(e == 0, strerror(-e));
+	return 0;
+}
+
+static void killed_ones_are_completed(void **state)
+{
+	struct percpu_segment *s, *t;
+	const unsigned stride = test_rounds(10) < 10 ? 5 : 1; /* each round fences all CPUs */
+	unsigned step, begun = 0;
+	int status = SIGKILL;
+	struct all a;
+
+	(void)state;
+	if (!percpu_status()->robust)
+		test_skip("locks are not taken over here");
+	for (step = 1; status == SIGKILL; step += stride) {
+		s = open_with(ALL);
+		a = declare_all(s);
+		count_in(&a);
+		status = test_wait(test_fork(start_anew_and_die, &step), 60);
+		assert_true(status == 0 || status == SIGKILL);
+		t = open_with(PERCPU_SEGMENT_WRITE);
+		assert_int_equal(t->control->settled, t->control->generation);
+		begun += t->control->generation == 2;
+		counted(&a, t->control->generation == 2 ? 0 : 1);
+		count_in(&a);
+		percpu_segment_close(t);
+		t = open_with(PERCPU_SEGMENT_WRITE); /* which has nothing to complete */
+		counted(&a, t->control->generation == 2 ? 1 : 2);
+		percpu_segment_close(t);
+		percpu_segment_close(s);
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_true(begun > 5);
+}
+
+/* Who opens the segment meanwhile waits until all were reset; a living one is waited for no longer
+ * than a second. */
+
+static struct percpu_segment *late;
+static int told;
+
+static void open_meanwhile(void)
+{
+	told = percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &late);
+}
+
+static void others_wait_for_it(void **state)
+{
+	struct percpu_segment *s = open_with(ALL);
+	struct all a = declare_all(s);
+
+	(void)state;
+	count_in(&a);
+	meanwhile = open_meanwhile;
+	waits_when = "segment: reset noted";
+	percpu_segment_close(open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	assert_null(waits_when);
+	assert_int_equal(told, -ETIMEDOUT);
+	assert_null(late);
+	counted(&a, 0);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Tables */
+
+static void tables_end_at_the_first_error(void **state)
+{
+	struct percpu_counter *first = NULL, *second = NULL, *third = NULL;
+	struct percpu_declaration table[] = { ROW(COUNTER, "a_total", &first),
+					      ROW(COUNTER, "wrong", &second),
+					      ROW(COUNTER, "c_total", &third) };
+	struct percpu_segment *s = open_with(ALL);
+
+	(void)state;
+	assert_int_equal(percpu_segment_declare(s, table, 3), -EINVAL);
+	assert_non_null(strstr(percpu_segment_error(s), "wrong: "));
+	assert_non_null(first);
+	assert_null(second);
+	assert_null(third);
+	table[1].kind = 0;
+	table[1].metric = METRIC("b_total");
+	assert_int_equal(percpu_segment_declare(s, table, 3), -EINVAL);
+	table[1].kind = PERCPU_METRIC_INFO + 1;
+	assert_int_equal(percpu_segment_declare(s, table, 3), -EINVAL);
+	table[1].kind = PERCPU_METRIC_COUNTER;
+	assert_int_equal(percpu_segment_declare(s, table, 3), 0);
+	assert_non_null(third);
+	assert_int_equal(percpu_segment_declare(s, NULL, 0), 0);
+	assert_int_equal(percpu_segment_declare(s, NULL, 1), -EINVAL);
+	assert_int_equal(percpu_segment_declare(NULL, table, 3), -EINVAL);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_start_from_zero),
+		cmocka_unit_test(killed_ones_are_completed),
+		cmocka_unit_test(others_wait_for_it),
+		cmocka_unit_test(tables_end_at_the_first_error),
+	};
+
+	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
+}
