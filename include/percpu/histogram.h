@@ -333,7 +333,7 @@ struct percpu_histogram_quantile {
  * middle at most, and less where the mean is near an end or the observations are few. If the
  * bucket has one observation, low and high are both its value.
  *
- * In histograms of ticks that is certain, but for the rounding of the results to doubles; where
+ * In histograms of ticks that is certain, rounding of the results to doubles included; where
  * they do not tell the sum (docs/histogram.md), low and high are the ends of the bucket. In
  * histograms of doubles the mean is rounded, and so low and high may be off by the error of
  * the bucket's sum, which grows with all that was recorded there since the histogram was

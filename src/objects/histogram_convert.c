@@ -8,6 +8,7 @@
  * its end is that of the range. All ends are bounds of schema 5, and have their numbers there.
  */
 #include <errno.h>
+#include <float.h>
 #include <stdlib.h>
 
 #include "objects.h"
@@ -283,6 +284,12 @@ static double highest(const struct percpu_histogram_snapshot *s, uint32_t b)
 							 upper_end(s, b);
 }
 
+/* The most by which the difference of two sums, each rounded, may be off. */
+static double rounding(double sum, double part)
+{
+	return part != 0 ? 4 * DBL_EPSILON * (sum + part) : 0;
+}
+
 /*
  * Observation number r of a bucket, in order. If it is x, those in front of it are not above x,
  * and those from it on not below; the sum is known. So x is greatest if all in front are
@@ -293,9 +300,10 @@ static void narrow_down(const struct percpu_histogram_snapshot *s, uint32_t b, u
 {
 	const double a = lower_end(s, b), z = highest(s, b), sum = s->bucket[b].sum;
 	const double count = (double)s->bucket[b].count, rank = (double)r;
-	const double most = (sum - (rank - 1) * a) / (count - rank + 1);
-	const double least =
-		r == s->bucket[b].count ? sum / rank : (sum - (count - rank) * z) / rank;
+	const double in_front = (rank - 1) * a,
+		     behind = r < s->bucket[b].count ? (count - rank) * z : 0;
+	const double most = (sum - in_front + rounding(sum, in_front)) / (count - rank + 1);
+	const double least = (sum - behind - rounding(sum, behind)) / rank;
 
 	ret->low = least > a ? least : a;
 	ret->high = most < z ? most : z;
@@ -329,8 +337,8 @@ int percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double 
 	rank = rank == 0 ? 1 : rank;
 	for (; b < s->n - 1 && rank > s->bucket[b].count; b++)
 		rank -= s->bucket[b].count;
-	if (rank > s->bucket[b].count) /* not what a histogram fills in */
-		return -EINVAL;
+	if (rank > s->bucket[b].count || !percpu_double_is_number(s->bucket[b].sum))
+		return -EINVAL; /* not what a histogram fills in */
 	narrow_down(s, b, rank, ret);
 	return 0;
 }

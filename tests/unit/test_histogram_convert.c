@@ -172,6 +172,54 @@ static void sums_of_ticks_may_be_behind(void **state)
 	percpu_histogram_destroy(h);
 }
 
+/* Differences of large sums are rounded: the ends are wide enough for that. The least of what was
+ * observed is first, others follow so often. */
+static void ends_of_ticks_are_certain(void **state)
+{
+	static const struct {
+		struct percpu_histogram_options o;
+		uint64_t least, ticks;
+		unsigned n;
+	} cases[] = {
+		{ { .min = 0x1p12,
+		    .max = 0x1p26,
+		    .buckets_per_octave = 32,
+		    .ticks_per_unit = 1000 },
+		  16074032,
+		  16384000,
+		  4 },
+		{ { .min = 0x1p41, .max = 0x1p42, .buckets_per_octave = 1, .ticks_per_unit = 1000 },
+		  267181325549568,
+		  2199023255552000,
+		  4 },
+		{ { .min = 0x1p34, .max = 0x1p50, .buckets_per_octave = 8, .ticks_per_unit = 1 },
+		  1071095701894555,
+		  UINT64_C(1) << 50,
+		  8 },
+	};
+	struct percpu_histogram_options o;
+	struct percpu_histogram_quantile q;
+	struct percpu_histogram_snapshot *s;
+	struct percpu_histogram *h;
+	double least;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		o = cases[i].o;
+		o.size = sizeof(o);
+		assert_int_equal(percpu_histogram_create(&o, &h), 0);
+		percpu_histogram_record_ticks(h, cases[i].least);
+		for (unsigned n = 0; n < cases[i].n; n++)
+			percpu_histogram_record_ticks(h, cases[i].ticks);
+		s = look_at(h);
+		assert_int_equal(percpu_histogram_quantile(s, 0, &q), 0);
+		least = (double)cases[i].least / (double)o.ticks_per_unit;
+		assert_true(q.low <= least && least <= q.high);
+		percpu_histogram_snapshot_destroy(s);
+		percpu_histogram_destroy(h);
+	}
+}
+
 static uint64_t count_seen(double bound)
 {
 	uint64_t n = 0;
@@ -293,6 +341,8 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(percpu_histogram_quantile(s, -0.1, &q), -EINVAL);
 	assert_int_equal(percpu_histogram_quantile(s, 1.1, &q), -EINVAL);
 	assert_int_equal(percpu_histogram_quantile(s, NAN, &q), -EINVAL);
+	s->bucket[1] = (struct percpu_histogram_bucket){ .count = 1, .sum = NAN };
+	assert_int_equal(percpu_histogram_quantile(s, 0.5, &q), -EINVAL);
 	s->schema = -5;
 	assert_int_equal(percpu_histogram_quantile(s, 0.5, &q), -EINVAL);
 	s->schema = 6;
@@ -315,6 +365,7 @@ int main(void)
 		cmocka_unit_test(quantiles_are_bounded),
 		cmocka_unit_test(sums_of_ticks_go_on),
 		cmocka_unit_test(quantiles_above_the_range_are_certain),
+		cmocka_unit_test(ends_of_ticks_are_certain),
 		cmocka_unit_test(sums_of_ticks_may_be_behind),
 		cmocka_unit_test(classic_bounds_are_exact_or_said_not_to_be),
 		cmocka_unit_test(otlp_has_the_same_counts),
