@@ -143,7 +143,8 @@ struct percpu_metric {
  *	-EROFS	the segment was opened to read, and has no such metric
  *	-ENOSPC	the disk is full, or the segment, which takes 16 MiB of names: nothing was
  *		declared, and what is there counts on
- *	-ENOTSUP  gauges in a process of 32 bits
+ *	-ENOTSUP  gauges on machines that do not change 16 bytes at once: those of 32 bits, for
+ *		example
  *	-EBADMSG  the file is damaged
  *	-ENOMEM, -ETIMEDOUT  as percpu_region_alloc()
  */

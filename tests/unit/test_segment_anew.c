@@ -45,7 +45,7 @@ static struct percpu_segment *open_with(unsigned flags)
 }
 
 /* One of each kind. Gauges are for processes of 64 bits. */
-#define WIDE (sizeof(void *) == 8)
+#define WIDE percpu_pair_is_atomic()
 
 struct all {
 	struct percpu_counter *counter, *second;
