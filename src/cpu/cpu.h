@@ -37,27 +37,24 @@ static inline int percpu_errno(void)
 	return e < 0 ? e : -EIO;
 }
 
-#define PERCPU_CANCEL_TYPE 8 /* the bit where it is, above the state */
-
 /** Let no pthread_cancel() take effect in the calling thread until it calls
- *  percpu_restore_cancel() with the result. */
+ *  percpu_restore_cancel() with the result. A request that is on its way when the state is
+ *  changed asks glibc for the type alone, so that changes, too. */
 static inline int percpu_defer_cancel(void)
 {
 	int state, type;
 
-	/* A request that is on its way when cancellation is disabled asks glibc for the type
-	 * alone: a thread that is canceled at any moment would die here. */
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	return type << PERCPU_CANCEL_TYPE | state;
+	return type << 8 | state;
 }
 
 static inline void percpu_restore_cancel(int both)
 {
 	int old;
 
-	pthread_setcancelstate(both & ((1 << PERCPU_CANCEL_TYPE) - 1), &old);
-	pthread_setcanceltype(both >> PERCPU_CANCEL_TYPE, &old);
+	pthread_setcancelstate(both & 0xff, &old);
+	pthread_setcanceltype(both >> 8, &old);
 }
 
 /**
