@@ -101,7 +101,7 @@ static int create_file(const char *path, unsigned flags, const struct percpu_reg
 	int fd, e;
 
 	fd = open_temporary(path, o->mode, &name);
-	if (fd < 0)
+	if (name == NULL) /* none was opened */
 		return fd;
 	e = create_in_file(fd, o, &r);
 	PERCPU_STEP("region: made");
