@@ -251,9 +251,13 @@ static void clear(char *cell, size_t size)
 
 void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t cpu_size, size_t size)
 {
+	/* What is in the bias lane alone has no pages in the others: in a full file system a load
+	 * from a hole may be a signal. */
+	const uint32_t lanes = cpu_size != 0 ? 2 * k->cpus : 0;
+
 	for (uint32_t cpu = 0; cpu < k->cpus; cpu++)
 		clear(percpu_chunk_lane(k, cpu, offset), cpu_size);
-	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus;
+	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < lanes;
 	     lane = percpu_used_lane(k, lane + 1))
 		clear(percpu_chunk_lane(k, lane, offset), size);
 	clear(percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset), size);
