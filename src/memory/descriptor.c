@@ -78,9 +78,12 @@ int percpu_descriptor_keep(struct percpu_region *r, int fd, bool fresh)
 
 void percpu_descriptor_drop(struct percpu_region *r)
 {
+	int cancel = percpu_defer_cancel(); /* close() would leave the rest of the region */
+
 	if (kept(r) >= 0)
 		close(r->file.fd);
 	r->file.fd = -1;
+	percpu_restore_cancel(cancel);
 }
 
 void percpu_descriptor_renew(struct percpu_region *r)

@@ -128,6 +128,37 @@ static int cancel_in_visits(void *arg)
 	return 0;
 }
 
+static void *close_region(void *arg)
+{
+	bool *closed = arg;
+	struct percpu_region *r;
+
+	assert_int_equal(percpu_region_open(test_path("closed"),
+					    PERCPU_REGION_WRITE | PERCPU_REGION_CREATE |
+						    PERCPU_REGION_OWNERS,
+					    NULL, &r),
+			 0);
+	pthread_cancel(pthread_self());
+	percpu_region_close(r);
+	*closed = true;
+	pthread_testcancel();
+	return NULL;
+}
+
+/* A region that keeps a descriptor is unmapped, too. */
+static void regions_are_closed_as_a_whole(void **state)
+{
+	bool closed = false;
+	pthread_t thread;
+	void *end;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, close_region, &closed), 0);
+	assert_int_equal(pthread_join(thread, &end), 0);
+	assert_true(closed);
+	assert_ptr_equal(end, PTHREAD_CANCELED);
+}
+
 #ifdef __GLIBC__
 #define SIGNAL_OF_CANCEL 32 /* glibc's own */
 
@@ -219,7 +250,8 @@ int main(void)
 		cmocka_unit_test(selftest_is_not_canceled),
 		cmocka_unit_test(visits_are_not_canceled),
 		cmocka_unit_test(late_requests_are_deferred),
+		cmocka_unit_test(regions_are_closed_as_a_whole),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
 }
