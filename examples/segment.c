@@ -45,9 +45,18 @@ static const struct percpu_metric request_seconds = {
 };
 
 static const struct percpu_declaration table[] = {
-	{ sizeof(table[0]), &requests_total, PERCPU_METRIC_COUNTER, 0, NULL, &requests },
-	{ sizeof(table[0]), &bytes_total, PERCPU_METRIC_COUNTER, 0, NULL, &bytes },
-	{ sizeof(table[0]), &request_seconds, PERCPU_METRIC_HISTOGRAM, 0, NULL, &seconds },
+	{ .size = sizeof(table[0]),
+	  .metric = &requests_total,
+	  .kind = PERCPU_METRIC_COUNTER,
+	  .ret = &requests },
+	{ .size = sizeof(table[0]),
+	  .metric = &bytes_total,
+	  .kind = PERCPU_METRIC_COUNTER,
+	  .ret = &bytes },
+	{ .size = sizeof(table[0]),
+	  .metric = &request_seconds,
+	  .kind = PERCPU_METRIC_HISTOGRAM,
+	  .ret = &seconds },
 };
 
 #define ROWS (sizeof(table) / sizeof(table[0]))
@@ -58,7 +67,7 @@ static struct percpu_segment *open_metrics(const char *path, unsigned flags)
 	int e = percpu_segment_open(path, flags, NULL, &s);
 
 	if (e != 0) {
-		fprintf(stderr, "%s: %s\n", path, strerror(-e));
+		fprintf(stderr, "%s: %s\n", path, percpu_segment_strerror(e));
 		exit(1);
 	}
 	e = percpu_segment_declare(s, table, ROWS);

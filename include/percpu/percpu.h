@@ -17,6 +17,7 @@
 #include <percpu/compact.h>
 #include <percpu/counter.h>
 #include <percpu/extrema.h>
+#include <percpu/family.h>
 #include <percpu/fcounter.h>
 #include <percpu/fence.h>
 #include <percpu/gauge.h>

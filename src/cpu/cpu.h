@@ -20,6 +20,7 @@
 #include <percpu/percpu.h>
 
 #include "kernel.h"
+#include "lock.h"
 #include "mutex.h"
 #include "process.h"
 
@@ -106,6 +107,9 @@ static inline uint64_t percpu_now_ns(void)
  *  known. If from is NULL, or has fewer fields, the rest of to becomes zero. Returns 0, or
  *  -EINVAL if from has more fields that are not zero. */
 int percpu_options_read(void *to, size_t known, const void *from);
+
+/** The same for a struct that must be there, and that had all these fields in every release. */
+int percpu_struct_read(void *to, size_t known, const void *from);
 
 /* futex.c */
 
@@ -217,36 +221,6 @@ enum {
 	PERCPU_PAIR_CASP = 4,	   /* compares and swaps them by one instruction of Armv8.1 */
 };
 unsigned percpu_pair_ways(void);
-
-/* lock.c */
-
-/** A robust lock that the thread holds. Signals are blocked meanwhile. */
-struct percpu_robust {
-	uint32_t *word;
-	uint32_t tid;
-	bool registered;	       /* own was registered as the thread's list */
-	struct robust_list_head *head; /* the thread's list; NULL: the kernel refuses */
-	struct robust_list *pending;   /* what the list named before */
-	struct robust_list_head own;   /* for a thread that has no list */
-	sigset_t signals;
-};
-
-/** Take the lock, a word that is 0 while it is free. Returns 0, or -ETIMEDOUT if the same
- *  thread has held it for timeout_ns. The caller must complete what a killed holder may
- *  have left half done. */
-int percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns);
-void percpu_robust_unlock(struct percpu_robust *h);
-
-/** Whether locks are taken over when their holder was killed. */
-bool percpu_robust_supported(void);
-
-/** In a child of fork, mark the lock as one whose holder died: the holder is a thread of
- *  the parent, and the child has a copy of the word. */
-void percpu_robust_orphan(uint32_t *word);
-
-/** How long to wait for a lock that is held for a few instructions or system calls. If it
- *  is not free then, its holder is stopped. */
-#define PERCPU_LOCK_NS PERCPU_SECOND
 
 /* verdict.c: the verdict of the process, which decides whether threads run sequences */
 

@@ -33,3 +33,12 @@ int percpu_options_read(void *to, size_t known, const void *from)
 	memcpy(to, &known, sizeof(known));
 	return 0;
 }
+
+int percpu_struct_read(void *to, size_t known, const void *from)
+{
+	size_t size = 0;
+
+	if (from != NULL)
+		memcpy(&size, from, sizeof(size));
+	return size >= known ? percpu_options_read(to, known, from) : -EINVAL;
+}

@@ -214,7 +214,7 @@ static void unlock_region(struct percpu_region *r, struct percpu_robust *h)
 /* Take the lock between processes first: a thread that waits for another process must not
  * hold a lock that other threads of this process wait for. Then map all chunks, and undo what
  * a killed holder has not completed. */
-static int lock_region(struct percpu_region *r, struct percpu_robust *h)
+int percpu_region_lock(struct percpu_region *r, struct percpu_robust *h)
 {
 	int e = r->shared ? percpu_robust_lock(h, &r->first->header->alloc_lock, PERCPU_LOCK_NS) :
 			    0;
@@ -250,7 +250,7 @@ static ssize_t alloc_cells(struct percpu_region *r, const struct want *w, size_t
 	if (!r->writable)
 		return -EROFS;
 	settle_journals(r);
-	got = lock_region(r, &h);
+	got = percpu_region_lock(r, &h);
 	if (got != 0)
 		return got;
 	got = alloc_anywhere(r, w, n, ret);
@@ -293,7 +293,7 @@ int percpu_region_alloc_at(struct percpu_region *r, struct percpu_anchor *at, si
 	if (size == 0 || size > r->lane_size)
 		return -EINVAL;
 	settle_journals(r);
-	got = lock_region(r, h);
+	got = percpu_region_lock(r, h);
 	if (got != 0)
 		return (int)got;
 	got = percpu_anchor_choose(at);
@@ -441,7 +441,7 @@ size_t percpu_region_reclaim(struct percpu_region *r)
 	struct percpu_robust h;
 	size_t bytes = 0;
 
-	if (!r->writable || r->memory != NULL || lock_region(r, &h) != 0)
+	if (!r->writable || r->memory != NULL || percpu_region_lock(r, &h) != 0)
 		return 0;
 	for (uint32_t i = 0; i < r->n; i++)
 		bytes += reclaim_chunk(r->chunks->at[i]);

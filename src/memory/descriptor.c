@@ -17,12 +17,15 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "memory.h"
 
 /* File offsets end at 2^63, and data far below 2^62. */
 #define FIRST_BYTE (UINT64_C(1) << 62)
+
+#define LOCKS_LOOKED_AT 100 /* if there are more, all bytes are taken to be locked */
 
 _Static_assert(PERCPU_MAX_FILE_CHUNKS *PERCPU_LONGEST_LANE <= FIRST_BYTE, "bytes of all chunks");
 
@@ -33,8 +36,7 @@ static bool is_that_file(const struct percpu_descriptor *d, int fd)
 	return fstat(fd, &st) == 0 && st.st_dev == d->device && st.st_ino == d->inode;
 }
 
-/* Return the descriptor, or -EBADF if the program has closed it. */
-static int kept(const struct percpu_region *r)
+int percpu_descriptor_kept(const struct percpu_region *r)
 {
 	return r->file.fd >= 0 && is_that_file(&r->file, r->file.fd) ? r->file.fd : -EBADF;
 }
@@ -80,7 +82,7 @@ void percpu_descriptor_drop(struct percpu_region *r)
 {
 	int cancel = percpu_defer_cancel(); /* close() would leave the rest of the region */
 
-	if (kept(r) >= 0)
+	if (percpu_descriptor_kept(r) >= 0)
 		close(r->file.fd);
 	r->file.fd = -1;
 	percpu_restore_cancel(cancel);
@@ -88,7 +90,7 @@ void percpu_descriptor_drop(struct percpu_region *r)
 
 void percpu_descriptor_renew(struct percpu_region *r)
 {
-	int fd = kept(r), saved = errno, copy;
+	int fd = percpu_descriptor_kept(r), saved = errno, copy;
 
 	if (fd >= 0) {
 		copy = open_anew(r, fd);
@@ -119,7 +121,7 @@ static struct flock lock_of(short type, uint64_t byte)
 static int set_lock(const struct percpu_region *r, short type, uint64_t byte)
 {
 	struct flock l = lock_of(type, byte);
-	int fd = kept(r);
+	int fd = percpu_descriptor_kept(r);
 
 	if (fd < 0)
 		return fd;
@@ -141,11 +143,63 @@ void percpu_descriptor_unlock(const struct percpu_region *r, uint64_t byte)
 int percpu_descriptor_locked(const struct percpu_region *r, uint64_t byte)
 {
 	struct flock l = lock_of(F_WRLCK, byte);
-	int fd = kept(r);
+	int fd = percpu_descriptor_kept(r);
 
 	if (fd < 0)
 		return fd;
 	if (fcntl(fd, F_GETLK, &l) != 0)
 		return percpu_errno();
 	return l.l_type == F_WRLCK;
+}
+
+/* The kernel keeps a lock of an open file as long as that is open, and a mapping keeps it open: a
+ * page that nobody can touch. */
+int percpu_descriptor_pin(const struct percpu_region *r, uint64_t byte, void **ret)
+{
+	struct flock l = lock_of(F_RDLCK, byte);
+	int cancel = percpu_defer_cancel(), fd = percpu_descriptor_kept(r), e = 0;
+	void *page = MAP_FAILED;
+
+	if (fd >= 0)
+		fd = open_anew(r, fd);
+	if (fd >= 0) {
+		if (fcntl(fd, F_OFD_SETLK, &l) == 0)
+			page = mmap(NULL, percpu_page_size(), PROT_NONE, MAP_SHARED, fd, 0);
+		e = page == MAP_FAILED ? percpu_errno() : 0;
+		close(fd);
+	}
+	percpu_restore_cancel(cancel);
+	if (fd < 0 || e != 0)
+		return fd < 0 ? fd : e;
+	*ret = page;
+	return 0;
+}
+
+void percpu_descriptor_unpin(void *pin)
+{
+	if (pin != NULL)
+		munmap(pin, percpu_page_size());
+}
+
+/* The kernel tells of any lock there, so those in front of it are asked for next. */
+int percpu_descriptor_least(const struct percpu_region *r, uint64_t byte, uint64_t n, uint64_t *ret)
+{
+	struct flock l;
+	uint64_t found;
+	int fd = percpu_descriptor_kept(r);
+
+	for (int try = 0; fd >= 0 && n != 0 && try < LOCKS_LOOKED_AT; try++) {
+		l = lock_of(F_WRLCK, byte);
+		l.l_len = (off_t)n;
+		if (fcntl(fd, F_OFD_GETLK, &l) != 0)
+			return percpu_errno();
+		if (l.l_type == F_UNLCK)
+			break;
+		found = (uint64_t)l.l_start > byte ? (uint64_t)l.l_start - byte : 0;
+		n = try + 1 < LOCKS_LOOKED_AT ? found : 0;
+	}
+	if (fd < 0)
+		return fd;
+	*ret = n;
+	return 0;
 }

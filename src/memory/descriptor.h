@@ -24,6 +24,9 @@ struct percpu_descriptor {
 int percpu_descriptor_keep(struct percpu_region *r, int fd, bool fresh);
 void percpu_descriptor_drop(struct percpu_region *r);
 
+/** Return the descriptor, or -EBADF if the program has closed it. */
+int percpu_descriptor_kept(const struct percpu_region *r);
+
 /** In a child of fork, whose descriptor is its parent's open file: open the file anew. */
 void percpu_descriptor_renew(struct percpu_region *r);
 
@@ -34,6 +37,16 @@ uint64_t percpu_descriptor_byte(const struct percpu_chunk *k, size_t offset);
  *  has closed the descriptor, or -errno as fcntl(2): -EAGAIN if somebody has locked the byte. */
 int percpu_descriptor_lock(const struct percpu_region *r, uint64_t byte);
 void percpu_descriptor_unlock(const struct percpu_region *r, uint64_t byte);
+
+/** Lock the byte to read for as long as this address space lives, or one that a fork has made of
+ *  it, without a descriptor: until percpu_descriptor_unpin(). Returns 0 or -errno. */
+int percpu_descriptor_pin(const struct percpu_region *r, uint64_t byte, void **ret);
+void percpu_descriptor_unpin(void *pin);
+
+/** Find the first of n bytes from this one on that somebody has locked, and set *ret to where it
+ *  is; n if there is none. Returns 0 or -errno. */
+int percpu_descriptor_least(const struct percpu_region *r, uint64_t byte, uint64_t n,
+			    uint64_t *ret);
 
 /** Whether some process, or this one by another region, has the byte locked to write.
  *  Returns 1 or 0, or -errno. */

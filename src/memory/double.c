@@ -53,11 +53,17 @@ static inline double rounded(double d)
 	return d;
 }
 
-static double load_double(const char *cell)
+static double load_double(const char *cell, unsigned limit)
 {
 	uint64_t bits = __atomic_load_n((const uint64_t *)cell, __ATOMIC_ACQUIRE);
 
-	return is_below(bits, DOUBLE_LIMIT) ? double_of(bits) : 0;
+	return is_below(bits, limit) ? double_of(bits) : 0;
+}
+
+/* What a cell cannot have. In an image, the cell of the only CPU is the sum of many. */
+static unsigned limit_of(const struct percpu_chunk *k)
+{
+	return k->cpus == 1 ? DOUBLE_BIAS_LIMIT : DOUBLE_LIMIT;
 }
 
 static uint64_t *double_bias(const struct percpu_chunk *k, size_t offset)
@@ -94,9 +100,10 @@ static void add_double_lane(const struct percpu_chunk *k, uint32_t lane, size_t 
 			    double *out)
 {
 	const char *cell = percpu_chunk_lane(k, lane, offset);
+	const unsigned limit = limit_of(k);
 
 	for (size_t i = 0; i < n; i++)
-		out[i] = rounded(out[i] + load_double(cell + i * sizeof(*out)));
+		out[i] = rounded(out[i] + load_double(cell + i * sizeof(*out), limit));
 }
 
 static void sum_double_lanes(const struct percpu_chunk *k, size_t offset, size_t n, double *out)
@@ -107,6 +114,13 @@ static void sum_double_lanes(const struct percpu_chunk *k, size_t offset, size_t
 	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus;
 	     lane = percpu_used_lane(k, lane + 1))
 		add_double_lane(k, lane, offset, n, out);
+}
+
+void percpu_double_gather(uint64_t *to, const uint64_t *lane, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] = bits_of(rounded(double_of(to[i]) +
+					load_double((const char *)&lane[i], DOUBLE_LIMIT)));
 }
 
 /* The biases first: then the lanes that are loaded later have all that these subtract. */

@@ -94,7 +94,7 @@ static int open_temporary(const char *path, mode_t mode, char **ret_name)
 
 /* Create the file with checked options. No pthread_cancel() takes effect meanwhile. */
 static int create_file(const char *path, unsigned flags, const struct percpu_region_options *o,
-		       struct percpu_region **ret)
+		       int (*prepare)(struct percpu_region *r), struct percpu_region **ret)
 {
 	struct percpu_region *r;
 	char *name = NULL;
@@ -107,6 +107,8 @@ static int create_file(const char *path, unsigned flags, const struct percpu_reg
 	PERCPU_STEP("region: made");
 	if (e == 0) {
 		e = flags & PERCPU_REGION_OWNERS ? percpu_descriptor_keep(r, fd, true) : 0;
+		if (e == 0 && prepare != NULL)
+			e = prepare(r);
 		if (e == 0 && link(name, path) != 0)
 			e = percpu_errno();
 		if (e != 0)
@@ -133,7 +135,7 @@ int percpu_region_create_file(const char *path, const struct percpu_region_optio
 	if (e != 0)
 		return e;
 	cancel = percpu_defer_cancel();
-	e = create_file(path, 0, &opt, ret);
+	e = create_file(path, 0, &opt, NULL, ret);
 	percpu_restore_cancel(cancel);
 	return e;
 }
@@ -267,7 +269,7 @@ static int open_file(const char *path, unsigned flags, struct percpu_region **re
 /* Try several times: another process may create the file when this one has not found it,
  * and remove it when this one could not create it. */
 static int open_or_create(const char *path, unsigned flags, const struct percpu_region_options *o,
-			  struct percpu_region **ret)
+			  int (*prepare)(struct percpu_region *r), struct percpu_region **ret)
 {
 	int e = -EEXIST;
 
@@ -277,7 +279,7 @@ static int open_or_create(const char *path, unsigned flags, const struct percpu_
 		if (e != -ENOENT)
 			return e;
 		PERCPU_STEP("region: not there");
-		e = create_file(path, flags, o, ret);
+		e = create_file(path, flags, o, prepare, ret);
 	}
 	return e;
 }
@@ -287,11 +289,11 @@ int percpu_region_open(const char *path, unsigned flags, const struct percpu_reg
 {
 	if (flags & ~(PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS))
 		return -EINVAL;
-	return percpu_file_open(path, flags, o, ret);
+	return percpu_file_open(path, flags, o, NULL, ret);
 }
 
 int percpu_file_open(const char *path, unsigned flags, const struct percpu_region_options *o,
-		     struct percpu_region **ret)
+		     int (*prepare)(struct percpu_region *r), struct percpu_region **ret)
 {
 	const bool creates = flags & PERCPU_REGION_CREATE, writable = flags & PERCPU_REGION_WRITE;
 	struct percpu_region_options opt;
@@ -303,7 +305,7 @@ int percpu_file_open(const char *path, unsigned flags, const struct percpu_regio
 	if (e != 0)
 		return e;
 	cancel = percpu_defer_cancel();
-	e = creates ? open_or_create(path, flags, &opt, ret) : open_file(path, flags, ret);
+	e = creates ? open_or_create(path, flags, &opt, prepare, ret) : open_file(path, flags, ret);
 	percpu_restore_cancel(cancel);
 	return e;
 }

@@ -79,7 +79,7 @@ _Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic wo
 
 /* Files of another major number are refused. docs/format.md says what a minor one may add. */
 #define PERCPU_FORMAT_MAJOR 5
-#define PERCPU_FORMAT_MINOR 1
+#define PERCPU_FORMAT_MINOR 2
 #define PERCPU_FORMAT ((uint32_t)PERCPU_FORMAT_MINOR << 16 | PERCPU_FORMAT_MAJOR)
 
 /* A key has the offset in the lane in its lowest bits, then the index of the chunk + 1, and
@@ -268,9 +268,11 @@ _Static_assert(sizeof(struct percpu_rate_control) == 64, "file layout");
 
 _Static_assert(sizeof(struct percpu_approx_control) == 64, "file layout");
 
-#define PERCPU_SEGMENT_VERSION 1
-#define PERCPU_SEGMENT_BLOCKS 1024
-#define PERCPU_SEGMENT_BLOCK 16384 /* bytes of records in each */
+#define PERCPU_SEGMENT_VERSION 2
+/* A block takes a lane, so that no cells of CPUs are behind it: each page of these would be as
+ * empty, for every CPU. */
+#define PERCPU_SEGMENT_BLOCKS 2048
+#define PERCPU_SEGMENT_BLOCK 65536 /* bytes of records in each */
 
 /** A moment, by clocks that do not step when the other does. */
 struct percpu_segment_time {
@@ -287,18 +289,29 @@ struct percpu_segment_control {
 	uint64_t settled;		       /* the last one for which all objects were reset */
 	uint64_t end;			       /* bytes of records, those between them included */
 	struct percpu_segment_time started[2]; /* of generations, in turn */
-	uint64_t unused2[6];
+	uint64_t changes;		       /* of records; odd: one is being rewritten */
+	uint64_t removals;		       /* of series, ever */
+	uint64_t unused2[4];
 	uint64_t block[PERCPU_SEGMENT_BLOCKS]; /* keys of records in the bias lane; 0: none yet */
 } PERCPU_ALIGNED_WORD;
 
-_Static_assert(sizeof(struct percpu_segment_control) == 128 + 8 * 1024, "file layout");
+_Static_assert(PERCPU_SEGMENT_BLOCK == PERCPU_LANE_SIZE, "a block takes a lane");
+_Static_assert(sizeof(struct percpu_segment_control) == 128 + 8 * 2048, "file layout");
+
+/** What became of a record. */
+enum percpu_record_state {
+	PERCPU_RECORD_IN_USE,
+	PERCPU_RECORD_REMOVED, /* its object is still there */
+	PERCPU_RECORD_FREE,    /* it has no object, and may be rewritten */
+	PERCPU_RECORD_FAMILY,  /* what the series of a name have in common */
+};
 
 /** What is known of a metric. Behind it are so many bytes each of its name, its unit, its labels'
  *  names and their values (each with its length in front, in a byte), and its help text. */
 struct percpu_segment_record {
 	uint32_t size;	     /* with what is behind it; 0: the block has no more records */
 	uint16_t kind;	     /* enum percpu_metric_kind */
-	uint16_t state;	     /* 0: in use */
+	uint16_t state;	     /* enum percpu_record_state */
 	uint64_t key;	     /* of the object; 0: whoever declares it next creates it */
 	uint64_t generation; /* for which the object was created or reset last */
 	struct percpu_segment_time declared;
@@ -307,9 +320,11 @@ struct percpu_segment_record {
 	uint16_t label_names;
 	uint16_t label_values;
 	uint16_t help;
-	uint16_t labels; /* how many */
-	uint32_t unused;
-	uint64_t unused2[2];
+	uint8_t labels;	    /* how many */
+	uint8_t fields;	    /* of statistics: how many values of one more label */
+	uint32_t cap;	    /* of a family: the most series that it has */
+	uint64_t removal;   /* of what was removed: its number among all removals */
+	uint64_t overflows; /* of a family: how often there was no room for a series */
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_segment_record) == 80, "file layout");

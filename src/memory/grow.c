@@ -113,6 +113,16 @@ int percpu_region_append_spare(struct percpu_region *r)
 	return e;
 }
 
+int percpu_region_append_image(struct percpu_region *r)
+{
+	struct percpu_chunk t;
+	int e;
+
+	describe(r, r->n, &t);
+	e = percpu_chunk_map(&t, -1, true, false, &r->spare);
+	return e != 0 ? e : percpu_region_append_spare(r);
+}
+
 int percpu_region_grow(struct percpu_region *r)
 {
 	int e = map_next(r);

@@ -106,15 +106,30 @@ void percpu_region_drop(struct percpu_region *r);
  *  the process. Drops the region if that fails. Returns 0 or -errno. */
 int percpu_region_begin(struct percpu_region *r, int fd, bool exists, struct percpu_region **ret);
 
+/* image.c: a copy of a region that a reader makes in memory of its own. Its chunks have one CPU
+ * lane, in which the reader adds up those of the file. Objects are attached to and read in it as
+ * in the file. */
+
+/** Make an image of the file that fd refers to, without chunks. It keeps a descriptor. Returns 0
+ *  or -errno; percpu_region_drop() drops it. */
+int percpu_image_create(int fd, struct percpu_region **ret);
+
+/** Let it have n chunks. Returns 0 or -errno. */
+int percpu_image_grow(struct percpu_region *r, uint32_t n);
+
+/** Set the header of a chunk from what is in the file. */
+void percpu_image_set_header(struct percpu_chunk *k, const struct percpu_header *h);
+
 /* file.c */
 
 /* For percpu_file_open(), beside the flags of region.h. */
 #define PERCPU_REGION_NO_LINK 0x100 /* if path is a symbolic link: -ELOOP */
 #define PERCPU_REGION_OWN 0x200	    /* if the file is another user's: -EPERM */
 
-/** percpu_region_open() with these flags, too. */
+/** percpu_region_open() with these flags, too. A file that is created gets its name when prepare(),
+ *  which may be NULL, has put into the region what is to be there, and returned 0. */
 int percpu_file_open(const char *path, unsigned flags, const struct percpu_region_options *o,
-		     struct percpu_region **ret);
+		     int (*prepare)(struct percpu_region *r), struct percpu_region **ret);
 
 /** Returns 0, or -EPERM if the file is another user's, or -errno. */
 int percpu_file_check_owner(int fd);
@@ -127,6 +142,9 @@ int percpu_region_map_first(struct percpu_region *r, int fd);
 
 /** Enter the spare chunk, which is complete, in the region's table. Returns 0 or -errno. */
 int percpu_region_append_spare(struct percpu_region *r);
+
+/** Append a chunk in private memory, without a header, for image.c. Returns 0 or -errno. */
+int percpu_region_append_image(struct percpu_region *r);
 
 /** Add a chunk. The caller has the lock between processes and the process lock. Returns 0
  *  or -errno. */
@@ -208,7 +226,12 @@ int percpu_anchor_choose(struct percpu_anchor *at);
 void percpu_creation_note(const struct percpu_region *r, const struct percpu_anchor *at,
 			  const void *base);
 
-/** Free such objects unless their keys are there. For both the caller has both locks. */
+/** Free the object that the word leads to, which nobody has any more, and let the word lead to
+ *  none. The caller has the lock of the allocator, and not that of the process. */
+void percpu_anchor_free(struct percpu_region *r, const struct percpu_anchor *at);
+
+/** Free such objects unless their keys are there. For this and the note, the caller has both
+ *  locks. */
 void percpu_creation_settle(struct percpu_region *r);
 
 /* block.c: objects, each a block of memory */
@@ -241,6 +264,9 @@ struct percpu_plan {
 /** In alloc.c: allocate. Returns 0 with the lock held, -EEXIST if there is a key, ... */
 int percpu_region_alloc_at(struct percpu_region *r, struct percpu_anchor *at, size_t size,
 			   size_t cpu_size, size_t align, struct percpu_robust *h, void **ret);
+
+/** Take the lock of the allocator, and that of the process: both locks. Returns 0 or -errno. */
+int percpu_region_lock(struct percpu_region *r, struct percpu_robust *h);
 
 /** Free the cells if no key leads to them now. Unlocks the allocator. */
 void percpu_region_settle(struct percpu_region *r, struct percpu_robust *h);

@@ -114,6 +114,24 @@ void percpu_creation_settle(struct percpu_region *r)
 	settle_note(r, &h->placed, word_at(r, __atomic_load_n(&h->placed_at, __ATOMIC_ACQUIRE)));
 }
 
+/* Noted as one that is being created, the object is freed as one whose key was never set. */
+void percpu_anchor_free(struct percpu_region *r, const struct percpu_anchor *at)
+{
+	struct percpu_header *h = r->first->header;
+	const uint64_t key = __atomic_load_n(at->word, __ATOMIC_ACQUIRE);
+
+	if (key == 0)
+		return;
+	__atomic_store_n(&h->placed_at, at->place, __ATOMIC_RELEASE);
+	__atomic_store_n(&h->placed, key, __ATOMIC_RELEASE);
+	PERCPU_STEP("region: end noted");
+	__atomic_store_n(at->word, 0, __ATOMIC_RELEASE);
+	PERCPU_STEP("region: key cleared");
+	percpu_process_lock();
+	percpu_creation_settle(r);
+	percpu_process_unlock();
+}
+
 /* An object that is at the root has been created. It was written down as one that is being
  * created, to be freed if the root does not lead to it. If its creator was killed, that is
  * still there, and must not be when the root is changed. */

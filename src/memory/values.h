@@ -56,6 +56,9 @@ double percpu_double_sum(const struct percpu_chunk *k, size_t offset);
 double percpu_double_reset(struct percpu_chunk *k, size_t offset);
 int percpu_double_add_atomic(struct percpu_chunk *k, size_t offset, double n);
 
+/** Add n sums of one lane to those of others, from which they were made in the same way. */
+void percpu_double_gather(uint64_t *to, const uint64_t *lane, size_t n);
+
 /** What a gauge has in the bias lane, aligned to 16 bytes. */
 struct percpu_double_bias {
 	struct percpu_pair_value sum;	 /* of the lanes when it was set; how often it was */

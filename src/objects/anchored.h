@@ -8,6 +8,7 @@
 #define PERCPU_OBJECTS_ANCHORED_H
 
 #include <percpu/owned.h>
+#include <percpu/stats.h>
 
 #include "objects.h"
 
@@ -30,5 +31,11 @@ int percpu_owned_gauge_open_at(struct percpu_owners *o, struct percpu_anchor *at
 			       struct percpu_owned_gauge **ret);
 int percpu_owned_fgauge_open_at(struct percpu_owners *o, struct percpu_anchor *at, unsigned rule,
 				struct percpu_owned_fgauge **ret);
+int percpu_stats_open_at(struct percpu_region *r, struct percpu_anchor *at, size_t size, size_t n,
+			 unsigned flags, struct percpu_stats **ret);
+
+/** Free the owned gauge that the word leads to, and its shares, under the lock of the allocator. It
+ *  may have been freed in part. */
+void percpu_owned_free_at(struct percpu_region *r, const struct percpu_anchor *at);
 
 #endif

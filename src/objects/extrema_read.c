@@ -84,6 +84,20 @@ static void read_cpus(const struct percpu_extrema *x, uint64_t epoch, struct ext
 		read_slot((const struct percpu_extremes *)lane, epoch, r);
 }
 
+void percpu_extrema_gather(void *to, const void *lane)
+{
+	const struct percpu_extremes *from = lane;
+	struct percpu_extremes *all = to;
+
+	for (int i = 0; i < 2; i++)
+		if (from[i].epoch > all[i].epoch) {
+			all[i] = from[i];
+		} else if (from[i].epoch == all[i].epoch) {
+			all[i].min = from[i].min < all[i].min ? from[i].min : all[i].min;
+			all[i].max = from[i].max > all[i].max ? from[i].max : all[i].max;
+		}
+}
+
 /* A maximum without a minimum is both; without a maximum, nothing was observed. */
 static void include_pairs(struct extremes *r, bool has_max, uint64_t max, bool has_min,
 			  uint64_t min)

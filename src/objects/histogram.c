@@ -65,7 +65,7 @@ int percpu_histogram_check_range(int low, int high, uint64_t ticks)
 	return low < high ? 0 : -EINVAL;
 }
 
-static int read_histogram_options(const struct percpu_histogram_options *o,
+int percpu_histogram_read_options(const struct percpu_histogram_options *o,
 				  struct percpu_histogram *h)
 {
 	struct percpu_histogram_options opt;
@@ -158,7 +158,7 @@ static struct percpu_plan plan_histogram(struct percpu_histogram *h, size_t size
 static int plan_new(const struct percpu_histogram_options *o, struct percpu_histogram *h,
 		    struct percpu_plan *ret)
 {
-	int e = read_histogram_options(o, h);
+	int e = percpu_histogram_read_options(o, h);
 
 	if (e != 0)
 		return e;

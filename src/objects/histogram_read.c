@@ -49,6 +49,15 @@ static struct percpu_pair_value sum_cell(const struct percpu_histogram *h, size_
 	return sum;
 }
 
+void percpu_histogram_gather(const struct percpu_histogram *h, void *to, const void *lane)
+{
+	const struct percpu_pair_value *from = lane;
+	struct percpu_pair_value *sum = to;
+
+	for (size_t i = 0; i < h->record / PERCPU_HISTOGRAM_CELL; i++)
+		sum[i] = percpu_histogram_plus(h, sum[i], from[i], false);
+}
+
 static int read_cell(const struct percpu_histogram *h, size_t offset, bool zero,
 		     struct percpu_pair_value *ret)
 {

@@ -187,6 +187,28 @@ static void destroy_owned(void *g)
 	percpu_block_destroy(h);
 }
 
+void percpu_owned_free_at(struct percpu_region *r, const struct percpu_anchor *at)
+{
+	const uint64_t key = __atomic_load_n(at->word, __ATOMIC_ACQUIRE);
+	struct percpu_anchor shares = { .root = PERCPU_REGION_ROOTS };
+	struct percpu_owned_control *c;
+	struct percpu_block b;
+	void *cell;
+
+	if (percpu_region_attach(r, key, PERCPU_KIND_OWNED, sizeof(*c), PERCPU_BLOCK_ALIGN,
+				 &cell) == 0) {
+		b = (struct percpu_block){ .base = cell, .chunk = percpu_region_chunk(r, cell) };
+		c = (struct percpu_owned_control *)percpu_block_bias(&b);
+		for (size_t i = 0; i < PERCPU_OWNER_BLOCKS; i++) {
+			shares.word = &c->block[i];
+			shares.place = (key & PERCPU_KEY_PLACE) + offsetof(__typeof__(*c), block) +
+				       i * sizeof(c->block[0]);
+			percpu_anchor_free(r, &shares);
+		}
+	}
+	percpu_anchor_free(r, at);
+}
+
 static int rule_of(const void *g)
 {
 	const struct percpu_owned_handle *h = g;

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "objects.h"
+#include "anchored.h"
 
 #define FIELD sizeof(uint64_t)
 #define MAX_LANE_SIZE (PERCPU_MAX_LANE / 2)
@@ -186,6 +186,16 @@ int percpu_stats_open(struct percpu_region *r, unsigned root, size_t size, size_
 	int e = plan_stats(size, n, flags, &t, &p);
 
 	return e != 0 ? e : percpu_block_open(r, root, &p, ret);
+}
+
+int percpu_stats_open_at(struct percpu_region *r, struct percpu_anchor *at, size_t size, size_t n,
+			 unsigned flags, struct percpu_stats **ret)
+{
+	struct percpu_stats t;
+	struct percpu_plan p;
+	int e = plan_stats(size, n, flags, &t, &p);
+
+	return e != 0 ? e : percpu_block_open_at(r, at, &p, ret);
 }
 
 uint64_t percpu_stats_key(const struct percpu_stats *s)

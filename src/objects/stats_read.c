@@ -54,6 +54,24 @@ static int add_pair(const struct percpu_stats *s, const struct percpu_pair *p, u
 	return 0;
 }
 
+void percpu_stats_gather(const struct percpu_stats *s, void *to, const void *lane)
+{
+	const size_t copy_words = (s->record - s->head) / 2 / FIELD, n = 2 * s->n;
+	const struct percpu_pair *from;
+	const uint64_t *valid;
+	struct percpu_pair *sum;
+	size_t at;
+
+	for (size_t i = 0; i < n; i++) {
+		at = i / s->n * s->banks + i % s->n * s->record;
+		from = (const struct percpu_pair *)((const char *)lane + at);
+		sum = (struct percpu_pair *)((char *)to + at);
+		valid = &from->copy[(from->turn & 1) * copy_words];
+		for (size_t w = 0; w < s->words; w++)
+			sum->copy[w] += valid[w];
+	}
+}
+
 static size_t objects_at_a_time(const struct percpu_stats *s, size_t n)
 {
 	const size_t words = percpu_sum_words(s->block.chunk);

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -78,6 +79,48 @@ const char *percpu_segment_error(const struct percpu_segment *s)
 	c = complaint_of(s, syscall(SYS_gettid));
 	percpu_process_unlock();
 	return c != NULL ? c->why.text : "";
+}
+
+const char *percpu_segment_strerror(int e)
+{
+	switch (e) {
+	case 0:
+		return "";
+	case -EINVAL:
+		return "a NULL; flags or options that are not known, or need PERCPU_SEGMENT_WRITE; or "
+		       "the name has other characters than letters, digits, '_', '.' and '-'";
+	case -ENAMETOOLONG:
+		return "the name is too long";
+	case -ENOENT:
+		return "there is no such segment, and PERCPU_SEGMENT_CREATE was not set; or there is "
+		       "no such directory";
+	case -ELOOP:
+		return "the file is a symbolic link, which is not followed";
+	case -EISDIR:
+		return "it is a directory";
+	case -EPERM:
+		return "the file is another user's: PERCPU_SEGMENT_FOREIGN counts in it nevertheless";
+	case -EACCES:
+		return "the permissions of the file, or of its directory, do not allow it";
+	case -EROFS:
+		return "the file system is read-only";
+	case -EBADMSG:
+		return "the file is no segment, is damaged or cut short, or was written by a machine "
+		       "of the other byte order";
+	case -EPROTO:
+		return "the file was written by another version of the library, or on another kind of "
+		       "machine";
+	case -ERANGE:
+		return "the file has lanes for fewer CPUs than this machine may have";
+	case -ENOSPC:
+		return "the disk is full";
+	case -ENOMEM:
+		return "there is no memory, or no address space";
+	case -ETIMEDOUT:
+		return "another process has held a lock of the file for a second";
+	default:
+		return strerror(e < 0 ? -e : e);
+	}
 }
 
 void percpu_segment_forget(struct percpu_segment *s)

@@ -10,18 +10,11 @@
 
 #define DECLARE_TRIES 100 /* others use up what this process makes room with */
 
-/* What is asked for beside the metric. */
-struct parameters {
-	const struct percpu_histogram_options *histogram;
-	unsigned flags; /* of extrema, or the rule of an owned gauge */
-};
-
 /* Find or create the object at the anchor; ret is the address of a pointer to its type. */
 static int open_object(struct percpu_segment *s, struct percpu_anchor *at, unsigned kind,
-		       const struct parameters *p, void *ret)
+		       const struct percpu_parameters *p, void *ret)
 {
 	struct percpu_plan info = { .size = sizeof(uint64_t), .align = sizeof(uint64_t) };
-	struct percpu_histogram_options h;
 	struct percpu_owners *o = NULL;
 	int e = 0;
 
@@ -37,11 +30,12 @@ static int open_object(struct percpu_segment *s, struct percpu_anchor *at, unsig
 	case PERCPU_METRIC_LATEST:
 		return percpu_latest_open_at(s->region, at, ret);
 	case PERCPU_METRIC_HISTOGRAM:
-		if (percpu_options_read(&h, sizeof(h), p->histogram) != 0 || h.n > 1)
-			return -EINVAL;
-		return percpu_histogram_open_at(s->region, at, &h, ret);
+		return percpu_histogram_open_at(s->region, at, p->histogram, ret);
 	case PERCPU_METRIC_EXTREMA:
 		return percpu_extrema_open_at(s->region, at, p->flags, ret);
+	case PERCPU_METRIC_STATS:
+		return percpu_stats_open_at(s->region, at, p->fields->n * sizeof(uint64_t), 1,
+					    p->flags, ret);
 	case PERCPU_METRIC_INFO:
 		return percpu_block_open_at(s->region, at, &info, ret);
 	default:
@@ -54,11 +48,12 @@ static int open_object(struct percpu_segment *s, struct percpu_anchor *at, unsig
 		       percpu_owned_fgauge_open_at(o, at, p->flags, ret);
 }
 
-/* The other kinds have no memory of this process. */
-static void detach_object(unsigned kind, void *handle)
+void percpu_segment_detach(unsigned kind, void *handle)
 {
 	if (kind == PERCPU_METRIC_HISTOGRAM)
 		percpu_histogram_detach(handle);
+	else if (kind == PERCPU_METRIC_STATS)
+		percpu_stats_detach(handle);
 	else if (kind == PERCPU_METRIC_EXTREMA)
 		percpu_extrema_detach(handle);
 	else if (kind == PERCPU_METRIC_OWNED_GAUGE)
@@ -71,7 +66,9 @@ void percpu_segment_detach_all(struct percpu_segment *s)
 {
 	for (size_t i = 0; i < s->series.size; i++)
 		if (s->series.slot[i].handle != NULL)
-			detach_object(s->series.slot[i].kind, s->series.slot[i].handle);
+			percpu_segment_detach(s->series.slot[i].kind, s->series.slot[i].handle);
+	for (size_t i = 0; i < s->retired.n; i++)
+		percpu_segment_detach(s->retired.at[i].kind, s->retired.at[i].handle);
 }
 
 static const char *words_of(int e)
@@ -96,60 +93,80 @@ static const char *words_of(int e)
 	}
 }
 
-/* Find the object, or create it, with its record. */
-static int find_object(struct percpu_declaring *d, const struct parameters *p, void *ret)
+/* Enter the handle, unless the series has one: the first is that of all. Returns 0, or -errno:
+ * -EAGAIN if the record that was found is perhaps none of that series any more. */
+static int keep_handle(const struct percpu_declaring *d, void **handle)
 {
-	int e = -EAGAIN;
+	struct percpu_segment *s = d->s;
+	struct percpu_series *found;
+	void *spare = *handle;
+	int e = percpu_directory_refresh(s);
+
+	percpu_process_lock();
+	if (e == 0 && (s->changes != d->changes || !percpu_directory_is(s, d->changes)))
+		e = -EAGAIN;
+	found = e == 0 ? percpu_series_find(s, d->asked, false) : NULL;
+	if (e == 0 &&
+	    (found == NULL || (found->handle != NULL && found->kind != d->asked->head.kind)))
+		e = -EBADMSG;
+	if (e == 0 && found->handle == NULL) {
+		found->handle = *handle;
+		found->kind = d->asked->head.kind;
+		spare = NULL;
+	} else if (e == 0) {
+		*handle = found->handle;
+	}
+	percpu_process_unlock();
+	/* Handles that have no memory may be the same ones. */
+	if (spare != NULL)
+		percpu_segment_detach(d->asked->head.kind, spare);
+	return e;
+}
+
+/* Find the object, or create it, with its record. Returns 0, or -errno: whatever that is, it
+ * counts only if the record has not changed meanwhile. */
+static int try_to_find(struct percpu_declaring *d, const struct percpu_parameters *p, void **handle)
+{
+	const bool family = d->asked->head.state == PERCPU_RECORD_FAMILY;
+	int e = percpu_directory_look(d);
+
+	if (e != 0)
+		return e == -EEXIST ? -ECANCELED : e;
+	if (d->handle != NULL && d->known) {
+		*handle = d->handle;
+		return 0;
+	}
+	e = open_object(d->s, &d->at, family ? PERCPU_METRIC_INFO : d->asked->head.kind, p, handle);
+	if (e == 0)
+		return family ? 0 : keep_handle(d, handle);
+	if (e == -EEXIST)
+		e = percpu_parameters_compare(d, p);
+	return d->differs || percpu_directory_is(d->s, d->changes) ? e : -EAGAIN;
+}
+
+int percpu_segment_find(struct percpu_declaring *d, const struct percpu_parameters *p,
+			void **handle)
+{
+	int e = -EAGAIN, missing;
 
 	for (int try = 0; e == -EAGAIN && try < DECLARE_TRIES; try++) {
-		e = percpu_directory_look(d);
-		if (e == -EEXIST)
-			return e;
-		if (e == 0)
-			e = open_object(d->s, &d->at, d->asked->head.kind, p, ret);
-		if (e == -ECANCELED)
-			return -EEXIST;
-		if (e == -EAGAIN) {
-			e = percpu_directory_extend(d->s, d->needed);
-			e = e != 0 ? e : -EAGAIN;
-		}
+		e = try_to_find(d, p, handle);
+		missing = e == -EAGAIN ? percpu_directory_prepare(d) : 0;
+		e = missing != 0 ? missing : e;
 	}
+	if (e == -ECANCELED) /* why is said */
+		return -EEXIST;
+	if (e == -EAGAIN)
+		e = -ETIMEDOUT;
 	if (e != 0)
 		(void)percpu_reason_set(d->why, e, "%.*s: %s", d->asked->head.name,
 					(const char *)d->asked->bytes, words_of(e));
 	return e == -ENOENT ? -EROFS : e;
 }
 
-/* The first handle of a series is that of all. Returns 0, and the handle, or -errno. */
-static int keep_handle(struct percpu_segment *s, const struct percpu_record_copy *c, void **handle)
-{
-	struct percpu_series *found;
-	void *spare = NULL;
-	int e = percpu_directory_refresh(s);
-
-	percpu_process_lock();
-	found = e == 0 ? percpu_series_find(s, c, false) : NULL;
-	if (found == NULL) {
-		e = e != 0 ? e : -EBADMSG;
-	} else if (found->handle == NULL) {
-		found->handle = *handle;
-		found->kind = c->head.kind;
-	} else {
-		spare = *handle;
-		*handle = found->handle;
-	}
-	percpu_process_unlock();
-	if (e != 0)
-		spare = *handle;
-	/* Handles that have no memory may be the same ones. */
-	if (spare != NULL)
-		detach_object(c->head.kind, spare);
-	return e;
-}
-
 /* ret is the address of a pointer to the object's type; NULL only for what has none. */
 static int declare(struct percpu_segment *s, const struct percpu_metric *m, unsigned kind,
-		   struct parameters p, void *ret)
+		   struct percpu_parameters p, void *ret)
 {
 	struct percpu_record_copy *asked;
 	struct percpu_reason why;
@@ -157,22 +174,22 @@ static int declare(struct percpu_segment *s, const struct percpu_metric *m, unsi
 	void *handle = NULL;
 	int e;
 
-	if (s == NULL || (ret == NULL && kind != PERCPU_METRIC_INFO))
+	if (s == NULL)
 		return -EINVAL;
 	asked = malloc(sizeof(*asked));
 	if (asked == NULL)
 		return percpu_segment_complain(
 			s, percpu_reason_set(&why, -ENOMEM, "no memory for a metric"), &why);
-	e = percpu_metric_read(m, kind, asked, &why);
+	e = percpu_metric_read(m, p.fields, kind, asked, &why);
+	if (e == 0 && m != NULL)
+		e = percpu_parameters_check(m->name, kind, &p, &why);
+	if (e == 0 && m != NULL && (ret == NULL) != (kind == PERCPU_METRIC_INFO))
+		e = percpu_reason_set(&why, -EINVAL, "%s: %s", m->name,
+				      ret == NULL ? "there is no place for the handle" :
+						    "an info has no handle");
 	if (e == 0) {
 		d = (struct percpu_declaring){ .s = s, .asked = asked, .why = &why };
-		e = find_object(&d, &p, &handle);
-	}
-	if (e == 0) {
-		e = keep_handle(s, asked, &handle);
-		if (e != 0)
-			(void)percpu_reason_set(&why, e, "%.*s: %s", asked->head.name,
-						(const char *)asked->bytes, words_of(e));
+		e = percpu_segment_find(&d, &p, &handle);
 	}
 	free(asked);
 	if (e != 0)
@@ -185,79 +202,109 @@ static int declare(struct percpu_segment *s, const struct percpu_metric *m, unsi
 int percpu_segment_counter(struct percpu_segment *s, const struct percpu_metric *m,
 			   struct percpu_counter **ret)
 {
-	return declare(s, m, PERCPU_METRIC_COUNTER, (struct parameters){ 0 }, ret);
+	return declare(s, m, PERCPU_METRIC_COUNTER, (struct percpu_parameters){ 0 }, ret);
 }
 
 int percpu_segment_fcounter(struct percpu_segment *s, const struct percpu_metric *m,
 			    struct percpu_fcounter **ret)
 {
-	return declare(s, m, PERCPU_METRIC_FCOUNTER, (struct parameters){ 0 }, ret);
+	return declare(s, m, PERCPU_METRIC_FCOUNTER, (struct percpu_parameters){ 0 }, ret);
 }
 
 int percpu_segment_gauge(struct percpu_segment *s, const struct percpu_metric *m,
 			 struct percpu_gauge **ret)
 {
-	return declare(s, m, PERCPU_METRIC_GAUGE, (struct parameters){ 0 }, ret);
+	return declare(s, m, PERCPU_METRIC_GAUGE, (struct percpu_parameters){ 0 }, ret);
 }
 
 int percpu_segment_fgauge(struct percpu_segment *s, const struct percpu_metric *m,
 			  struct percpu_fgauge **ret)
 {
-	return declare(s, m, PERCPU_METRIC_FGAUGE, (struct parameters){ 0 }, ret);
+	return declare(s, m, PERCPU_METRIC_FGAUGE, (struct percpu_parameters){ 0 }, ret);
 }
 
 int percpu_segment_latest(struct percpu_segment *s, const struct percpu_metric *m,
 			  struct percpu_latest **ret)
 {
-	return declare(s, m, PERCPU_METRIC_LATEST, (struct parameters){ 0 }, ret);
+	return declare(s, m, PERCPU_METRIC_LATEST, (struct percpu_parameters){ 0 }, ret);
 }
 
 int percpu_segment_histogram(struct percpu_segment *s, const struct percpu_metric *m,
 			     const struct percpu_histogram_options *o,
 			     struct percpu_histogram **ret)
 {
-	return declare(s, m, PERCPU_METRIC_HISTOGRAM, (struct parameters){ .histogram = o }, ret);
+	return declare(s, m, PERCPU_METRIC_HISTOGRAM, (struct percpu_parameters){ .histogram = o },
+		       ret);
 }
 
 int percpu_segment_extrema(struct percpu_segment *s, const struct percpu_metric *m, unsigned flags,
 			   struct percpu_extrema **ret)
 {
-	return declare(s, m, PERCPU_METRIC_EXTREMA, (struct parameters){ .flags = flags }, ret);
+	return declare(s, m, PERCPU_METRIC_EXTREMA, (struct percpu_parameters){ .flags = flags },
+		       ret);
 }
 
 int percpu_segment_owned_gauge(struct percpu_segment *s, const struct percpu_metric *m,
 			       enum percpu_owned_rule rule, struct percpu_owned_gauge **ret)
 {
-	return declare(s, m, PERCPU_METRIC_OWNED_GAUGE, (struct parameters){ .flags = rule }, ret);
+	return declare(s, m, PERCPU_METRIC_OWNED_GAUGE, (struct percpu_parameters){ .flags = rule },
+		       ret);
 }
 
 int percpu_segment_owned_fgauge(struct percpu_segment *s, const struct percpu_metric *m,
 				enum percpu_owned_rule rule, struct percpu_owned_fgauge **ret)
 {
-	return declare(s, m, PERCPU_METRIC_OWNED_FGAUGE, (struct parameters){ .flags = rule }, ret);
+	return declare(s, m, PERCPU_METRIC_OWNED_FGAUGE,
+		       (struct percpu_parameters){ .flags = rule }, ret);
+}
+
+int percpu_segment_stats(struct percpu_segment *s, const struct percpu_metric *m,
+			 const struct percpu_metric_fields *f, unsigned flags,
+			 struct percpu_stats **ret)
+{
+	return declare(s, m, PERCPU_METRIC_STATS,
+		       (struct percpu_parameters){ .fields = f, .flags = flags }, ret);
 }
 
 int percpu_segment_info(struct percpu_segment *s, const struct percpu_metric *m)
 {
-	return declare(s, m, PERCPU_METRIC_INFO, (struct parameters){ 0 }, NULL);
+	return declare(s, m, PERCPU_METRIC_INFO, (struct percpu_parameters){ 0 }, NULL);
+}
+
+/* Read row i of a table whose rows are of the first one's size. */
+static int read_row(struct percpu_segment *s, const struct percpu_declaration *table, size_t i,
+		    struct percpu_declaration *ret)
+{
+	struct percpu_reason why;
+	int e = 0;
+
+	if (table == NULL)
+		e = percpu_reason_set(&why, -EINVAL, "the table is NULL");
+	else if (percpu_struct_read(ret, sizeof(*ret), (const char *)table + i * table->size) != 0)
+		e = percpu_reason_set(&why, -EINVAL,
+				      "row %zu: a struct percpu_declaration has another size, or "
+				      "fields that are not known",
+				      i);
+	else if (ret->kind < PERCPU_METRIC_COUNTER || ret->kind > PERCPU_METRIC_STATS)
+		e = percpu_reason_set(&why, -EINVAL, "row %zu: %u is no kind of a metric", i,
+				      (unsigned)ret->kind);
+	return e != 0 ? percpu_segment_complain(s, e, &why) : 0;
 }
 
 int percpu_segment_declare(struct percpu_segment *s, const struct percpu_declaration *table,
 			   size_t n)
 {
-	const size_t row = table != NULL ? table->size : 0;
-	struct percpu_declaration d;
-	int e = s != NULL && (table != NULL || n == 0) ? 0 : -EINVAL;
+	struct percpu_declaration d = { .size = 0 };
+	int e = s != NULL ? 0 : -EINVAL;
 
 	for (size_t i = 0; e == 0 && i < n; i++) {
-		e = percpu_options_read(&d, sizeof(d), (const char *)table + i * row);
-		if (e == 0 && (d.kind < PERCPU_METRIC_COUNTER || d.kind > PERCPU_METRIC_INFO))
-			e = -EINVAL;
+		e = read_row(s, table, i, &d);
 		if (e == 0)
-			e = declare(
-				s, d.metric, d.kind,
-				(struct parameters){ .histogram = d.histogram, .flags = d.flags },
-				d.ret);
+			e = declare(s, d.metric, d.kind,
+				    (struct percpu_parameters){ .histogram = d.histogram,
+								.fields = d.fields,
+								.flags = d.flags },
+				    d.ret);
 	}
 	return e;
 }

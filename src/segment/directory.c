@@ -18,14 +18,13 @@
 #include "../objects/owner.h"
 #include "segment.h"
 
+#define REFRESH_TRIES 100 /* others change records, over and over */
 #define LAST_END (UINT64_C(1) * PERCPU_SEGMENT_BLOCKS * PERCPU_SEGMENT_BLOCK)
 
-_Static_assert(offsetof(struct percpu_declaring, at) == 0, "a pointer to the anchor leads to it");
 _Static_assert(PERCPU_SEGMENT_BLOCK % 8 == 0 && sizeof(struct percpu_segment_record) % 8 == 0,
 	       "records are aligned");
 
-/* Return where the block is; NULL, and *e, if it is not there. Takes the process lock. */
-static char *block_of(struct percpu_segment *s, size_t i, int *e)
+char *percpu_directory_block(struct percpu_segment *s, size_t i, int *e)
 {
 	char *b = __atomic_load_n(&s->block[i], __ATOMIC_ACQUIRE);
 	struct percpu_chunk *k;
@@ -43,24 +42,6 @@ static char *block_of(struct percpu_segment *s, size_t i, int *e)
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&s->block[i], found, __ATOMIC_RELEASE);
 	return found;
-}
-
-int percpu_directory_extend(struct percpu_segment *s, size_t block)
-{
-	const struct percpu_plan plan = { .kind = PERCPU_KIND_CELL,
-					  .size = PERCPU_SEGMENT_BLOCK,
-					  .align = PERCPU_BLOCK_ALIGN };
-	struct percpu_anchor at = {
-		.word = &s->control->block[block],
-		.place = s->control_place + offsetof(struct percpu_segment_control, block) +
-			 block * sizeof(uint64_t),
-		.root = PERCPU_REGION_ROOTS,
-	};
-	struct percpu_plan p = plan;
-	void *cell;
-	int e = percpu_block_open_at(s->region, &at, &p, &cell);
-
-	return e == -EEXIST ? -EBADMSG : e;
 }
 
 struct percpu_segment_record *percpu_directory_at(const struct percpu_segment *s, uint64_t at)
@@ -89,11 +70,15 @@ static bool is_sound(const struct percpu_record_copy *c, size_t bytes)
 {
 	const struct percpu_segment_record *r = &c->head;
 
-	return r->state == 0 && r->kind >= PERCPU_METRIC_COUNTER && r->kind <= PERCPU_METRIC_INFO &&
+	return r->state <= PERCPU_RECORD_FAMILY && r->state != PERCPU_RECORD_FREE &&
+	       r->kind >= PERCPU_METRIC_COUNTER && r->kind <= PERCPU_METRIC_STATS &&
 	       r->labels <= PERCPU_METRIC_LABELS &&
+	       (r->kind == PERCPU_METRIC_STATS) == (r->fields != 0) &&
+	       r->fields <= PERCPU_STATS_MAX_COMMIT &&
 	       (size_t)r->name + r->unit + r->label_names + r->label_values + r->help <= bytes;
 }
 
+/* The first word, with the state, is stored last, with release. */
 size_t percpu_directory_load(const struct percpu_segment *s, uint64_t at,
 			     struct percpu_record_copy *ret)
 {
@@ -104,59 +89,144 @@ size_t percpu_directory_load(const struct percpu_segment *s, uint64_t at,
 	if (size == 0 || size > sizeof(*ret))
 		return 0;
 	for (size_t i = 0; i < size; i += sizeof(word)) {
-		word = __atomic_load_n(&from[i / sizeof(word)], __ATOMIC_RELAXED);
+		word = __atomic_load_n(&from[i / sizeof(word)],
+				       i == 0 ? __ATOMIC_ACQUIRE : __ATOMIC_RELAXED);
 		memcpy((char *)ret + i, &word, sizeof(word));
 	}
 	return is_sound(ret, size - sizeof(ret->head)) ? size : 0;
 }
 
-/* Return where all records end, as far as that can be. */
-static uint64_t records_end(const struct percpu_segment *s)
+uint64_t percpu_directory_end(const struct percpu_segment *s)
 {
 	const uint64_t end = __atomic_load_n(&s->control->end, __ATOMIC_ACQUIRE);
 
 	return end < LAST_END ? end / 8 * 8 : LAST_END;
 }
 
-static void go_on(struct percpu_segment *s, uint64_t seen)
+bool percpu_directory_is(const struct percpu_segment *s, uint64_t changes)
 {
-	__atomic_store_n(&s->seen, seen, __ATOMIC_RELAXED);
+	percpu_full_fence();
+	return __atomic_load_n(&s->control->changes, __ATOMIC_RELAXED) == changes;
+}
+
+bool percpu_directory_is_spare(const struct percpu_segment_record *r)
+{
+	return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == PERCPU_RECORD_FREE &&
+	       __atomic_load_n(&r->key, __ATOMIC_RELAXED) == 0;
 }
 
 /* Enter the next record. Returns 0 or -ENOMEM. */
-static int walk_on(struct percpu_segment *s)
+static int walk_on(struct percpu_segment *s, uint64_t *seen)
 {
-	const size_t size = size_at(s, s->seen);
+	const size_t size = size_at(s, *seen);
+	const struct percpu_place spare = { .at = *seen, .size = size };
 	int e = 0;
 
 	if (size == 0) {
-		go_on(s, (s->seen / PERCPU_SEGMENT_BLOCK + 1) * PERCPU_SEGMENT_BLOCK);
+		*seen = (*seen / PERCPU_SEGMENT_BLOCK + 1) * PERCPU_SEGMENT_BLOCK;
 		return 0;
 	}
-	if (percpu_directory_load(s, s->seen, &s->walk) != 0)
-		e = percpu_series_enter(s, &s->walk, s->seen);
+	if (percpu_directory_load(s, *seen, &s->walk) != 0) {
+		e = percpu_series_enter(s, &s->walk, *seen);
+		s->unkeyed += s->walk.head.state == PERCPU_RECORD_IN_USE && s->walk.head.key == 0;
+	} else if (percpu_directory_is_spare(percpu_directory_at(s, *seen))) {
+		e = percpu_places_add(&s->spare, &spare);
+	}
 	if (e == 0)
-		go_on(s, s->seen + size);
+		*seen += size;
 	return e;
 }
 
-int percpu_directory_refresh(struct percpu_segment *s)
+/* Enter what is there up to the end, which is in blocks that were looked up. */
+static int walk_to(struct percpu_segment *s, uint64_t *seen, uint64_t end)
 {
-	const uint64_t end = records_end(s);
-	uint64_t seen = __atomic_load_n(&s->seen, __ATOMIC_RELAXED);
 	int e = 0;
 
-	for (; seen < end; seen = (seen / PERCPU_SEGMENT_BLOCK + 1) * PERCPU_SEGMENT_BLOCK)
-		if (block_of(s, seen / PERCPU_SEGMENT_BLOCK, &e) == NULL)
-			return e == -ENOENT ? -EBADMSG : e;
-	percpu_process_lock();
-	while (e == 0 && s->seen < end)
-		e = walk_on(s);
-	percpu_process_unlock();
+	while (e == 0 && *seen < end)
+		e = walk_on(s, seen);
 	return e;
 }
 
-bool percpu_directory_next(const struct percpu_segment *s, uint64_t *at,
+/* Make the tables anew. If that fails, those that there were stay. */
+static int walk_again(struct percpu_segment *s, uint64_t changes, uint64_t end)
+{
+	struct percpu_tables was = percpu_tables_take(s), made;
+	uint64_t seen = 0;
+	int e = walk_to(s, &seen, end);
+
+	if (e == 0)
+		e = percpu_directory_is(s, changes) ? percpu_tables_inherit(s, &was) : -EAGAIN;
+	if (e != 0) {
+		made = percpu_tables_take(s);
+		percpu_tables_put(s, &was);
+		percpu_tables_free(&made);
+		return e;
+	}
+	percpu_tables_free(&was);
+	__atomic_store_n(&s->seen, seen, __ATOMIC_RELAXED);
+	s->changes = changes;
+	s->walks++;
+	return 0;
+}
+
+static int walk_further(struct percpu_segment *s, uint64_t end)
+{
+	uint64_t seen = s->seen;
+	int e = walk_to(s, &seen, end);
+
+	__atomic_store_n(&s->seen, seen, __ATOMIC_RELAXED);
+	return e == 0 && !percpu_directory_is(s, s->changes) ? -EAGAIN : e;
+}
+
+/* Look up the blocks that records are in. */
+static int find_blocks(struct percpu_segment *s, uint64_t end)
+{
+	int e = 0;
+
+	for (uint64_t b = __atomic_load_n(&s->seen, __ATOMIC_RELAXED) / PERCPU_SEGMENT_BLOCK;
+	     b * PERCPU_SEGMENT_BLOCK < end; b++)
+		if (percpu_directory_block(s, b, &e) == NULL)
+			return e == -ENOENT ? -EBADMSG : e;
+	return 0;
+}
+
+/* What is found at changes may only be used if the number is still the same afterwards: an odd
+ * one as well, since a record is not in use until all of it is there. */
+int percpu_directory_refresh(struct percpu_segment *s)
+{
+	uint64_t changes, end;
+	int e = -EAGAIN;
+
+	for (int try = 0; e == -EAGAIN && try < REFRESH_TRIES; try++) {
+		changes = __atomic_load_n(&s->control->changes, __ATOMIC_ACQUIRE);
+		end = percpu_directory_end(s);
+		e = find_blocks(s, end);
+		if (e != 0)
+			return e;
+		percpu_process_lock();
+		e = s->changes == changes ? walk_further(s, end) : walk_again(s, changes, end);
+		percpu_process_unlock();
+	}
+	return e;
+}
+
+/* Copy a record as it is at one moment. Returns whether it is in one of those states. */
+static bool load_at_once(const struct percpu_segment *s, uint64_t at, unsigned states,
+			 struct percpu_record_copy *ret)
+{
+	uint64_t changes;
+	size_t size;
+
+	for (int try = 0; try < REFRESH_TRIES; try++) {
+		changes = __atomic_load_n(&s->control->changes, __ATOMIC_ACQUIRE);
+		size = percpu_directory_load(s, at, ret);
+		if (percpu_directory_is(s, changes))
+			return size != 0 && states >> ret->head.state & 1;
+	}
+	return false;
+}
+
+bool percpu_directory_next(const struct percpu_segment *s, unsigned states, uint64_t *at,
 			   struct percpu_record_copy *ret, struct percpu_segment_record **ret_at)
 {
 	const uint64_t end = __atomic_load_n(&s->seen, __ATOMIC_RELAXED);
@@ -167,112 +237,10 @@ bool percpu_directory_next(const struct percpu_segment *s, uint64_t *at,
 		size = size_at(s, here);
 		*at = size != 0 ? here + size :
 				  (here / PERCPU_SEGMENT_BLOCK + 1) * PERCPU_SEGMENT_BLOCK;
-		if (size != 0 && percpu_directory_load(s, here, ret) != 0) {
+		if (size != 0 && *at <= end && load_at_once(s, here, states, ret)) {
 			*ret_at = percpu_directory_at(s, here);
 			return true;
 		}
 	}
 	return false;
-}
-
-/* Let the anchor be that record's. */
-static void anchor_record(struct percpu_declaring *d, uint64_t at)
-{
-	d->at.word = &percpu_directory_at(d->s, at)->key;
-	d->at.place = __atomic_load_n(&d->s->place[at / PERCPU_SEGMENT_BLOCK], __ATOMIC_RELAXED) +
-		      at % PERCPU_SEGMENT_BLOCK + offsetof(struct percpu_segment_record, key);
-}
-
-/* Look for the metric among what was entered. Returns 0, or -ENOENT, or -EEXIST and why. */
-static int look_up_metric(struct percpu_declaring *d)
-{
-	struct percpu_segment *s = d->s;
-	const struct percpu_series *found;
-	uint64_t at = 0;
-	int e = 0;
-
-	percpu_process_lock();
-	found = percpu_series_find(s, d->asked, true);
-	if (found != NULL)
-		e = percpu_record_compare(&s->copy, d->asked, d->why);
-	if (e == 0) {
-		found = percpu_series_find(s, d->asked, false);
-		if (found != NULL)
-			e = percpu_record_compare(&s->copy, d->asked, d->why);
-		at = found != NULL ? found->at : 0;
-	}
-	percpu_process_unlock();
-	if (e == 0 && at != 0)
-		anchor_record(d, at - 1);
-	return e == 0 && at == 0 ? -ENOENT : e;
-}
-
-/* Write the record behind the end. Returns 0, or -EAGAIN if a block must be made first, or
- * -errno. */
-static int write_record(struct percpu_declaring *d)
-{
-	struct percpu_segment *s = d->s;
-	const size_t size = d->asked->head.size;
-	uint64_t at = records_end(s), room = PERCPU_SEGMENT_BLOCK - at % PERCPU_SEGMENT_BLOCK;
-	struct percpu_segment_record head = d->asked->head, *r;
-	int e = 0;
-
-	if (room < size) { /* what a killed process has left there is no record */
-		if (block_of(s, at / PERCPU_SEGMENT_BLOCK, &e) == NULL)
-			return e == -ENOENT ? -EBADMSG : e;
-		__atomic_store_n(&percpu_directory_at(s, at)->size, 0, __ATOMIC_RELEASE);
-		at += room;
-	}
-	d->needed = (size_t)(at / PERCPU_SEGMENT_BLOCK);
-	if (d->needed >= PERCPU_SEGMENT_BLOCKS)
-		return -ENOSPC;
-	if (block_of(s, d->needed, &e) == NULL)
-		return e == -ENOENT ? -EAGAIN : e;
-	r = percpu_directory_at(s, at);
-	head.declared = percpu_segment_now(s);
-	head.generation = __atomic_load_n(&s->control->generation, __ATOMIC_ACQUIRE);
-	memcpy(r, &head, sizeof(head));
-	memcpy(r + 1, d->asked->bytes, size - sizeof(head));
-	anchor_record(d, at);
-	d->end = at + size;
-	PERCPU_STEP("segment: record written");
-	return 0;
-}
-
-/* Under the lock of the allocator: look again, and then add the record. */
-static int choose_record(struct percpu_anchor *at)
-{
-	struct percpu_declaring *d = (struct percpu_declaring *)at;
-	int e = percpu_directory_refresh(d->s);
-
-	if (e == 0)
-		e = look_up_metric(d);
-	if (e == -ENOENT)
-		return write_record(d);
-	return e == -EEXIST ? -ECANCELED : e; /* another metric, and not this one's object */
-}
-
-static void announce_record(struct percpu_anchor *at)
-{
-	struct percpu_declaring *d = (struct percpu_declaring *)at;
-
-	if (d->end != 0)
-		__atomic_store_n(&d->s->control->end, d->end, __ATOMIC_RELEASE);
-	PERCPU_STEP("segment: record announced");
-}
-
-int percpu_directory_look(struct percpu_declaring *d)
-{
-	int e = percpu_directory_refresh(d->s);
-
-	d->at = (struct percpu_anchor){ .root = PERCPU_REGION_ROOTS };
-	d->end = 0;
-	if (e == 0)
-		e = look_up_metric(d);
-	if (e == -ENOENT) {
-		d->at.choose = choose_record;
-		d->at.announce = announce_record;
-		e = 0;
-	}
-	return e;
 }

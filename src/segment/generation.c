@@ -11,6 +11,7 @@
  * generation or of the new one.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "segment.h"
 
@@ -26,13 +27,52 @@ static uint64_t byte_of_control(const struct percpu_segment *s)
 		k, (size_t)(s->control_place & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1)));
 }
 
+/* Where a file cannot be opened once more, its locks are those of the process, and do not keep its
+ * threads apart. So one at a time starts anew what it has no open file of its own for: this is the id
+ * of the process, which a child of fork does not take for its own. */
+static uint32_t resetting;
+
+static bool begin_alone(const struct percpu_segment *s)
+{
+	const uint32_t me = (uint32_t)getpid();
+	uint32_t other = __atomic_load_n(&resetting, __ATOMIC_RELAXED);
+
+	return !s->region->file.inherited ||
+	       (other != me && __atomic_compare_exchange_n(&resetting, &other, me, false,
+							   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+}
+
+static void end_alone(const struct percpu_segment *s)
+{
+	if (s->region->file.inherited)
+		__atomic_store_n(&resetting, 0, __ATOMIC_RELEASE);
+}
+
+static int try_generation(const struct percpu_segment *s)
+{
+	int e = begin_alone(s) ? 0 : -EAGAIN;
+
+	if (e != 0)
+		return e;
+	e = percpu_descriptor_lock(s->region, byte_of_control(s));
+	if (e != 0)
+		end_alone(s);
+	return e;
+}
+
+static void unlock_generation(const struct percpu_segment *s)
+{
+	percpu_descriptor_unlock(s->region, byte_of_control(s));
+	end_alone(s);
+}
+
 static int lock_generation(const struct percpu_segment *s)
 {
 	const uint64_t deadline = percpu_now_ns() + PERCPU_LOCK_NS;
 	uint32_t never = 0;
 	int e;
 
-	while (e = percpu_descriptor_lock(s->region, byte_of_control(s)), e == -EAGAIN) {
+	while (e = try_generation(s), e == -EAGAIN) {
 		if (percpu_now_ns() >= deadline)
 			return -ETIMEDOUT;
 		percpu_futex_sleep(&never, FUTEX_WAIT, 0, POLL_NS);
@@ -42,14 +82,19 @@ static int lock_generation(const struct percpu_segment *s)
 
 /* Levels become 0. Latest values, and what owners have, are no counts, and stay. An object that is
  * not there is none to reset. */
-static int reset_object(const struct percpu_segment *s, unsigned kind, uint64_t key)
+static int reset_object(const struct percpu_segment *s, const struct percpu_segment_record *c)
 {
+	const size_t size = c->fields * sizeof(uint64_t);
+	const unsigned kind = c->kind;
+	const uint64_t key = c->key;
+	uint64_t counts[PERCPU_STATS_MAX_COMMIT];
 	struct percpu_histogram *histogram;
 	struct percpu_fcounter *fcounter;
 	struct percpu_extrema *extrema;
 	struct percpu_counter *counter;
 	struct percpu_fgauge *fgauge;
 	struct percpu_gauge *gauge;
+	struct percpu_stats *stats;
 	int e = 0;
 
 	if (kind == PERCPU_METRIC_COUNTER && percpu_counter_attach(s->region, key, &counter) == 0) {
@@ -72,27 +117,37 @@ static int reset_object(const struct percpu_segment *s, unsigned kind, uint64_t 
 		   percpu_extrema_attach(s->region, key, &extrema) == 0) {
 		e = percpu_extrema_reset(extrema);
 		percpu_extrema_detach(extrema);
+	} else if (kind == PERCPU_METRIC_STATS &&
+		   percpu_stats_attach(s->region, key, size, 1, 0, &stats) == 0) {
+		e = percpu_stats_fetch_zero(stats, 0, 1, counts);
+		percpu_stats_detach(stats);
 	}
 	return e;
 }
 
-/* Reset what was not reset for this generation. The caller has the lock of the file. */
+/* Reset what was not reset for this generation. The caller has the lock of the file. No object goes
+ * away meanwhile, and becomes that of a series of this generation: an epoch is held. */
 static int reset_all(struct percpu_segment *s, uint64_t generation)
 {
 	struct percpu_record_copy *c = malloc(sizeof(*c));
 	struct percpu_segment_record *r;
+	void *epoch = NULL;
 	uint64_t at = 0;
 	int e = c != NULL ? percpu_directory_refresh(s) : -ENOMEM;
 
-	while (e == 0 && percpu_directory_next(s, &at, c, &r)) {
+	if (e == 0 && s->has_families)
+		e = percpu_epoch_take(s, &epoch);
+	PERCPU_STEP("segment: epoch taken");
+	while (e == 0 && percpu_directory_next(s, PERCPU_SERIES, &at, c, &r)) {
 		if (c->head.generation == generation)
 			continue;
-		e = reset_object(s, c->head.kind, c->head.key);
+		e = reset_object(s, &c->head);
 		PERCPU_STEP("segment: object reset");
 		if (e == 0)
 			__atomic_store_n(&r->generation, generation, __ATOMIC_RELEASE);
 		PERCPU_STEP("segment: reset noted");
 	}
+	percpu_epoch_drop(epoch);
 	free(c);
 	if (e == 0)
 		__atomic_store_n(&s->control->settled, generation, __ATOMIC_RELEASE);
@@ -137,6 +192,6 @@ int percpu_generation_settle(struct percpu_segment *s, bool anew)
 		e = next_generation(s);
 	if (e == 0 && !is_settled(s))
 		e = reset_all(s, __atomic_load_n(&s->control->generation, __ATOMIC_ACQUIRE));
-	percpu_descriptor_unlock(s->region, byte_of_control(s));
+	unlock_generation(s);
 	return e;
 }

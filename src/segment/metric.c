@@ -26,25 +26,39 @@ static const char *const kinds[] = {
 	"an owned gauge",
 	"an owned gauge of doubles",
 	"an info",
+	"statistics",
 };
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-static const char *kind_name(unsigned kind)
+const char *percpu_metric_kind_name(unsigned kind)
 {
 	return kinds[kind < KINDS ? kind : 0];
 }
 
 /* Where the parts are. */
 
-static const unsigned char *labels_of(const struct percpu_record_copy *c)
+const unsigned char *percpu_record_labels(const struct percpu_record_copy *c)
 {
 	return c->bytes + c->head.name + c->head.unit;
 }
 
-static const unsigned char *values_of(const struct percpu_record_copy *c)
+const unsigned char *percpu_record_values(const struct percpu_record_copy *c)
 {
-	return labels_of(c) + c->head.label_names;
+	return percpu_record_labels(c) + c->head.label_names;
+}
+
+size_t percpu_record_own(const struct percpu_record_copy *c)
+{
+	const unsigned char *const values = percpu_record_values(c);
+	const size_t all = c->head.label_values;
+	size_t n = 0;
+
+	if (c->head.fields == 0)
+		return all;
+	for (unsigned i = 0; i < c->head.labels && n < all; i++)
+		n += (size_t)1 + values[n];
+	return n < all ? n : all;
 }
 
 /* What the program tells. */
@@ -79,7 +93,7 @@ static size_t character_size(const unsigned char *s)
 	return n == 0 || code < least[n] || code > 0x10ffff || code >> 11 == 0x1b ? 0 : n;
 }
 
-static bool is_utf8(const char *text)
+bool percpu_metric_is_utf8(const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;
 	size_t n;
@@ -102,7 +116,8 @@ static bool ends_in(const char *name, size_t length, const char *end)
 static int check_suffix(const char *name, unsigned kind, struct percpu_reason *why)
 {
 	static const char *const reserved[] = { "_bucket", "_count", "_sum", "_created" };
-	const bool counts = kind == PERCPU_METRIC_COUNTER || kind == PERCPU_METRIC_FCOUNTER;
+	const bool counts = kind == PERCPU_METRIC_COUNTER || kind == PERCPU_METRIC_FCOUNTER ||
+			    kind == PERCPU_METRIC_STATS;
 	const size_t n = strlen(name);
 
 	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
@@ -147,7 +162,10 @@ static int check_unit(const struct percpu_metric *m, unsigned kind, struct percp
 	for (i = 0; i < sizeof(units) / sizeof(units[0]) && strcmp(m->unit, units[i]) != 0; i++)
 		;
 	if (i == sizeof(units) / sizeof(units[0]) || kind == PERCPU_METRIC_INFO)
-		return percpu_reason_set(why, -EINVAL, "%s: \"%.40s\" is no unit of such a metric",
+		return percpu_reason_set(why, -EINVAL,
+					 "%s: \"%.40s\" is no unit of such a metric; units are "
+					 "seconds, bytes, ratio, joules, volts, amperes, meters, "
+					 "grams, celsius and kelvin, of all kinds but infos",
 					 m->name, m->unit);
 	snprintf(suffix, sizeof(suffix), "_%s%s", units[i], end);
 	if (!ends_in(m->name, strlen(m->name), suffix))
@@ -156,16 +174,34 @@ static int check_unit(const struct percpu_metric *m, unsigned kind, struct percp
 	return 0;
 }
 
-/* Returns 0, or -errno and why: what and which say of what the text is. */
-static int check_text(const char *name, const char *text, size_t most, const char *what,
-		      const char *which, struct percpu_reason *why)
+int percpu_metric_check_text(const char *name, const char *text, size_t most, const char *what,
+			     const char *which, struct percpu_reason *why)
 {
 	if (strnlen(text, most + 1) > most)
 		return percpu_reason_set(why, -ENAMETOOLONG, "%s: the %s%s has more than %zu bytes",
 					 name, what, which, most);
-	if (!is_utf8(text))
+	if (!percpu_metric_is_utf8(text))
 		return percpu_reason_set(why, -EILSEQ, "%s: the %s%s is not UTF-8", name, what,
 					 which);
+	return 0;
+}
+
+int percpu_metric_check_label(const struct percpu_metric *m, const char *label, size_t n,
+			      struct percpu_reason *why)
+{
+	int e = percpu_metric_check_text(m->name, label, PERCPU_METRIC_NAME, "name of a label", "",
+					 why);
+
+	if (e != 0)
+		return e;
+	if (!is_name(label) || strncmp(label, "__", 2) == 0 || strcmp(label, "le") == 0 ||
+	    strcmp(label, "quantile") == 0)
+		return percpu_reason_set(why, -EINVAL, "%s: a label cannot be named \"%s\"",
+					 m->name, label);
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(label, m->label_names[i]) == 0)
+			return percpu_reason_set(why, -EINVAL, "%s: two labels are named %s",
+						 m->name, label);
 	return 0;
 }
 
@@ -176,29 +212,21 @@ static int check_label(const struct percpu_metric *m, size_t i, struct percpu_re
 
 	if (label == NULL || m->label_values[i] == NULL)
 		return percpu_reason_set(why, -EINVAL, "%s: label %zu is NULL", m->name, i);
-	e = check_text(m->name, label, PERCPU_METRIC_NAME, "name of a label", "", why);
-	if (e != 0)
-		return e;
-	if (!is_name(label) || strncmp(label, "__", 2) == 0 || strcmp(label, "le") == 0 ||
-	    strcmp(label, "quantile") == 0)
-		return percpu_reason_set(why, -EINVAL, "%s: a label cannot be named \"%s\"",
-					 m->name, label);
-	for (size_t k = 0; k < i; k++)
-		if (strcmp(label, m->label_names[k]) == 0)
-			return percpu_reason_set(why, -EINVAL, "%s: two labels are named %s",
-						 m->name, label);
-	return check_text(m->name, m->label_values[i], PERCPU_METRIC_NAME, "value of label ", label,
-			  why);
+	e = percpu_metric_check_label(m, label, i, why);
+	return e != 0 ? e :
+			percpu_metric_check_text(m->name, m->label_values[i], PERCPU_METRIC_NAME,
+						 "value of label ", label, why);
 }
 
-static int check_metric(const struct percpu_metric *m, unsigned kind, struct percpu_reason *why)
+int percpu_metric_check(const struct percpu_metric *m, unsigned kind, struct percpu_reason *why)
 {
 	int e = check_metric_name(m->name, kind, why);
 
 	if (e == 0)
 		e = check_unit(m, kind, why);
 	if (e == 0 && m->help != NULL)
-		e = check_text(m->name, m->help, PERCPU_METRIC_HELP, "help text", "", why);
+		e = percpu_metric_check_text(m->name, m->help, PERCPU_METRIC_HELP, "help text", "",
+					     why);
 	if (e == 0 && m->labels > PERCPU_METRIC_LABELS)
 		return percpu_reason_set(why, -E2BIG, "%s: %zu labels are more than %d", m->name,
 					 m->labels, PERCPU_METRIC_LABELS);
@@ -233,27 +261,54 @@ static uint16_t put_row(unsigned char **at, const char *const *text, size_t n)
 	return (uint16_t)(*at - begin);
 }
 
-int percpu_metric_read(const struct percpu_metric *m, unsigned kind, struct percpu_record_copy *ret,
-		       struct percpu_reason *why)
+/* Make a record of what was checked. */
+static void put_metric(const struct percpu_metric *m, const struct percpu_metric_fields *f,
+		       struct percpu_record_copy *ret)
 {
+	struct percpu_segment_record *const r = &ret->head;
 	unsigned char *at = ret->bytes;
+
+	r->name = put_text(&at, m->name);
+	r->unit = put_text(&at, m->unit);
+	r->label_names = put_row(&at, m->label_names, m->labels);
+	r->label_names += put_row(&at, &f->label, f->n != 0);
+	r->label_values = put_row(&at, m->label_values, m->labels);
+	r->label_values += put_row(&at, f->names, f->n);
+	r->help = put_text(&at, m->help);
+	r->labels = (uint8_t)m->labels;
+	r->fields = (uint8_t)f->n;
+	for (; (at - ret->bytes) % 8 != 0; at++)
+		*at = 0;
+	r->size = (uint32_t)(sizeof(*r) + (size_t)(at - ret->bytes));
+}
+
+int percpu_metric_read(const struct percpu_metric *m, const struct percpu_metric_fields *f,
+		       unsigned kind, struct percpu_record_copy *ret, struct percpu_reason *why)
+{
+	struct percpu_metric_fields fields = { .n = 0 };
 	struct percpu_metric known;
 	int e;
 
-	if (m == NULL || percpu_options_read(&known, sizeof(known), m) != 0)
-		return percpu_reason_set(why, -EINVAL, "a struct percpu_metric of another size");
-	e = check_metric(&known, kind, why);
+	if (m == NULL)
+		return percpu_reason_set(why, -EINVAL, "a metric is NULL");
+	if (percpu_struct_read(&known, sizeof(known), m) != 0)
+		return percpu_reason_set(
+			why, -EINVAL,
+			"a struct percpu_metric has a size of %zu, or fields that are not known",
+			m->size);
+	e = percpu_metric_check(&known, kind, why);
+	if (e == 0 && kind == PERCPU_METRIC_STATS) {
+		if (percpu_struct_read(&fields, sizeof(fields), f) != 0)
+			return percpu_reason_set(
+				why, -EINVAL,
+				"%s: the fields are NULL, or their struct has another size",
+				known.name);
+		e = percpu_fields_check(&known, &fields, why);
+	}
 	if (e != 0)
 		return e;
-	memset(ret, 0, sizeof(*ret));
-	ret->head.kind = (uint16_t)kind;
-	ret->head.name = put_text(&at, known.name);
-	ret->head.unit = put_text(&at, known.unit);
-	ret->head.label_names = put_row(&at, known.label_names, known.labels);
-	ret->head.label_values = put_row(&at, known.label_values, known.labels);
-	ret->head.help = put_text(&at, known.help);
-	ret->head.labels = (uint16_t)known.labels;
-	ret->head.size = (uint32_t)(sizeof(ret->head) + ((size_t)(at - ret->bytes) + 7) / 8 * 8);
+	ret->head = (struct percpu_segment_record){ .kind = (uint16_t)kind };
+	put_metric(&known, &fields, ret);
 	return 0;
 }
 
@@ -274,7 +329,8 @@ uint64_t percpu_record_family(const struct percpu_record_copy *c, uint64_t seed)
 
 uint64_t percpu_record_hash(const struct percpu_record_copy *c, uint64_t seed)
 {
-	return hash_on(percpu_record_family(c, seed), values_of(c), c->head.label_values);
+	return hash_on(percpu_record_family(c, seed), percpu_record_values(c),
+		       percpu_record_own(c));
 }
 
 bool percpu_record_is_family(const struct percpu_record_copy *a, const struct percpu_record_copy *b)
@@ -284,14 +340,14 @@ bool percpu_record_is_family(const struct percpu_record_copy *a, const struct pe
 
 bool percpu_record_is_series(const struct percpu_record_copy *a, const struct percpu_record_copy *b)
 {
-	return percpu_record_is_family(a, b) && a->head.label_values == b->head.label_values &&
-	       memcmp(values_of(a), values_of(b), a->head.label_values) == 0;
+	const size_t n = percpu_record_own(a);
+
+	return percpu_record_is_family(a, b) && percpu_record_own(b) == n &&
+	       memcmp(percpu_record_values(a), percpu_record_values(b), n) == 0;
 }
 
-/* Write the labels' names, for a sentence. */
-static void name_labels(const struct percpu_record_copy *c, char *out, size_t size)
+void percpu_record_print(const unsigned char *at, const unsigned char *end, char *out, size_t size)
 {
-	const unsigned char *at = labels_of(c), *end = values_of(c);
 	int n = 0;
 
 	snprintf(out, size, "none");
@@ -310,10 +366,13 @@ static int compare_labels(const struct percpu_record_copy *there,
 
 	if (there->head.labels == asked->head.labels &&
 	    there->head.label_names == asked->head.label_names &&
-	    memcmp(labels_of(there), labels_of(asked), asked->head.label_names) == 0)
+	    memcmp(percpu_record_labels(there), percpu_record_labels(asked),
+		   asked->head.label_names) == 0)
 		return 0;
-	name_labels(there, has, sizeof(has));
-	name_labels(asked, wants, sizeof(wants));
+	percpu_record_print(percpu_record_labels(there), percpu_record_values(there), has,
+			    sizeof(has));
+	percpu_record_print(percpu_record_labels(asked), percpu_record_values(asked), wants,
+			    sizeof(wants));
 	return percpu_reason_set(why, -EEXIST,
 				 "%.*s: its labels are %s in the segment; asked for were %s",
 				 asked->head.name, (const char *)asked->bytes, has, wants);
@@ -323,12 +382,13 @@ int percpu_record_compare(const struct percpu_record_copy *there,
 			  const struct percpu_record_copy *asked, struct percpu_reason *why)
 {
 	const char *const name = (const char *)asked->bytes;
+	int e;
 
 	if (there->head.kind != asked->head.kind)
-		return percpu_reason_set(why, -EEXIST,
-					 "%.*s: is %s in the segment, %s was asked for",
-					 asked->head.name, name, kind_name(there->head.kind),
-					 kind_name(asked->head.kind));
+		return percpu_reason_set(
+			why, -EEXIST, "%.*s: is %s in the segment, %s was asked for",
+			asked->head.name, name, percpu_metric_kind_name(there->head.kind),
+			percpu_metric_kind_name(asked->head.kind));
 	if (there->head.unit != asked->head.unit ||
 	    memcmp(there->bytes + there->head.name, name + asked->head.name, asked->head.unit) != 0)
 		return percpu_reason_set(
@@ -337,5 +397,6 @@ int percpu_record_compare(const struct percpu_record_copy *there,
 			asked->head.name, name, there->head.unit,
 			(const char *)there->bytes + there->head.name, asked->head.unit,
 			name + asked->head.name);
-	return compare_labels(there, asked, why);
+	e = compare_labels(there, asked, why);
+	return e != 0 ? e : percpu_fields_compare(there, asked, why);
 }

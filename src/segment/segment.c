@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../objects/owner.h"
 #include "segment.h"
@@ -30,6 +31,14 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+/* CLOCK_BOOTTIME is another clock in each time namespace: they are told apart as boots are. */
+uint64_t percpu_segment_boot(void)
+{
+	const uint64_t boot = percpu_boot_id();
+
+	return boot != 0 ? boot ^ percpu_namespace("time") << 32 : 0;
+}
+
 static struct percpu_segment_time moment_in(uint64_t boot)
 {
 	return (struct percpu_segment_time){ clock_ns(CLOCK_REALTIME), clock_ns(CLOCK_BOOTTIME),
@@ -46,7 +55,7 @@ static void start_segment(struct percpu_block *b)
 	struct percpu_segment_control *c = control_of(b);
 
 	c->version = PERCPU_SEGMENT_VERSION;
-	c->started[1] = moment_in(percpu_boot_id());
+	c->started[1] = moment_in(percpu_segment_boot());
 	c->generation = c->settled = 1;
 }
 
@@ -59,10 +68,10 @@ static int adopt_segment(const struct percpu_block *found, struct percpu_plan *p
 		       -EPROTO;
 }
 
-/* Find the control, or create it in a region that was opened to write. */
-static int open_control(struct percpu_segment *s)
+/* Find the control, or create it in a region that was opened to write. The block is to be freed. */
+static int find_control(struct percpu_region *r, struct percpu_block **ret)
 {
-	struct percpu_block none = { .base = NULL }, *b = NULL;
+	struct percpu_block none = { .base = NULL };
 	struct percpu_plan p = {
 		.kind = PERCPU_KIND_SEGMENT,
 		.size = sizeof(struct percpu_segment_control),
@@ -72,10 +81,28 @@ static int open_control(struct percpu_segment *s)
 		.start = start_segment,
 		.adopt = adopt_segment,
 	};
-	int e = percpu_block_open(s->region, PERCPU_SEGMENT_ROOT, &p, &b);
+	int e = percpu_block_open(r, PERCPU_SEGMENT_ROOT, &p, ret);
+
+	return e == -EEXIST ? -EBADMSG : e;
+}
+
+/* So that a file with the name of a segment is one. */
+static int make_control(struct percpu_region *r)
+{
+	struct percpu_block *b = NULL;
+	int e = find_control(r, &b);
+
+	free(b);
+	return e;
+}
+
+static int open_control(struct percpu_segment *s)
+{
+	struct percpu_block *b = NULL;
+	int e = find_control(s->region, &b);
 
 	if (e != 0)
-		return e == -EEXIST ? -EBADMSG : e;
+		return e;
 	s->control = control_of(b);
 	s->control_place = percpu_region_key(s->region, b->base);
 	free(b);
@@ -84,9 +111,12 @@ static int open_control(struct percpu_segment *s)
 
 static void drop_segment(struct percpu_segment *s, struct percpu_region *r)
 {
+	struct percpu_tables t;
+
 	if (s != NULL) {
-		free(s->series.slot);
-		free(s->families.slot);
+		t = percpu_tables_take(s);
+		percpu_tables_free(&t);
+		free(s->retired.at);
 	}
 	free(s);
 	percpu_region_close(r);
@@ -100,7 +130,7 @@ static int begin_segment(struct percpu_region *r, unsigned flags, struct percpu_
 
 	if (e == 0) {
 		s->region = r;
-		s->boot = percpu_boot_id();
+		s->boot = percpu_segment_boot();
 		s->seed = percpu_now_ns() ^ (uintptr_t)s ^ UINT64_C(0xcbf29ce484222325);
 		e = percpu_region_is_zone(r) ? open_control(s) : -EBADMSG;
 	}
@@ -141,8 +171,7 @@ static unsigned region_flags(unsigned flags)
 	return PERCPU_REGION_OWNERS | (flags & PERCPU_SEGMENT_WRITE ? PERCPU_REGION_WRITE : 0);
 }
 
-/* Returns the path of a name, to be freed, or NULL and *e. */
-static char *path_of(const char *name, int *e)
+char *percpu_segment_path(const char *name, int *e)
 {
 	const size_t length = strlen(name);
 	char *path;
@@ -177,32 +206,41 @@ int percpu_segment_open(const char *name, unsigned flags, const struct percpu_se
 	e = read_segment_options(o, flags, &options);
 	if (e != 0)
 		return e;
-	path = path_of(name, &e);
+	path = percpu_segment_path(name, &e);
 	if (path == NULL)
 		return e;
 	how = region_flags(flags) | PERCPU_REGION_NO_LINK |
 	      (flags & PERCPU_SEGMENT_CREATE ? PERCPU_REGION_CREATE : 0) |
 	      (must_own(flags) ? PERCPU_REGION_OWN : 0);
-	e = percpu_file_open(path, how, &options, &r);
+	e = percpu_file_open(path, how, &options, make_control, &r);
 	free(path);
 	return e != 0 ? e : begin_segment(r, flags, ret);
 }
 
-/* Make a region of the file if it is empty, and open it. */
+/* Make a segment of an empty file, or leave it empty. */
+static int make_in_file(int fd, const struct percpu_region_options *o)
+{
+	struct percpu_region *r;
+	int e = percpu_region_create_fd(fd, o, &r);
+
+	if (e != 0)
+		return e;
+	e = make_control(r);
+	percpu_region_close(r);
+	if (e != 0 && ftruncate(fd, 0) != 0)
+		return e; /* which cannot be: the file was made longer before */
+	return e;
+}
+
+/* Make a segment of the file if it is empty, and open its region. */
 static int open_descriptor(int fd, unsigned flags, const struct percpu_region_options *o,
 			   struct percpu_region **ret)
 {
-	struct percpu_region *made;
 	int e = must_own(flags) ? percpu_file_check_owner(fd) : 0;
 
-	if (e == 0 && (flags & PERCPU_SEGMENT_CREATE)) {
-		e = percpu_region_create_fd(fd, o, &made);
-		if (e == 0)
-			percpu_region_close(made);
-		else if (e == -EEXIST)
-			e = 0;
-	}
-	return e != 0 ? e : percpu_region_open_fd(fd, region_flags(flags), ret);
+	if (e == 0 && (flags & PERCPU_SEGMENT_CREATE))
+		e = make_in_file(fd, o);
+	return e != 0 && e != -EEXIST ? e : percpu_region_open_fd(fd, region_flags(flags), ret);
 }
 
 int percpu_segment_open_fd(int fd, unsigned flags, const struct percpu_segment_options *o,
@@ -222,8 +260,10 @@ void percpu_segment_close(struct percpu_segment *s)
 	if (s == NULL)
 		return;
 	percpu_segment_detach_all(s);
+	percpu_segment_drop_families(s);
 	percpu_owners_detach(s->owners);
 	percpu_segment_forget(s);
+	percpu_epoch_drop(s->epoch);
 	drop_segment(s, s->region);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * series.c - what this process has seen of the directory: tables of places, by hashes of names.
- * Names are compared where the records are. The caller has the process lock.
+ * series.c - what this process has seen of the directory: tables of places, by hashes of names,
+ * and lists of what is in no table. Names are compared where the records are. The caller has the
+ * process lock.
  */
 #include <stdlib.h>
 
@@ -69,27 +70,204 @@ static int make_room(struct percpu_series_table *t)
 	return 0;
 }
 
-/* Enter the record unless the table has one that is the same to it. */
-static int enter_in(struct percpu_segment *s, struct percpu_series_table *t, uint64_t hash,
-		    const struct percpu_record_copy *c, uint64_t at, bool family)
+/* Enter the record unless the table has one that is the same to it. Returns the slot, or NULL. */
+static struct percpu_series *enter_in(struct percpu_segment *s, struct percpu_series_table *t,
+				      uint64_t hash, const struct percpu_record_copy *c,
+				      uint64_t at, bool family)
 {
 	struct percpu_series *slot;
-	int e = make_room(t);
 
-	if (e != 0)
-		return e;
+	if (make_room(t) != 0)
+		return NULL;
 	slot = probe(s, t, hash, c, family);
 	if (slot->at == 0) {
 		*slot = (struct percpu_series){ .hash = hash, .at = at + 1 };
 		t->used++;
 	}
+	return slot;
+}
+
+int percpu_places_add(struct percpu_places *l, const struct percpu_place *p)
+{
+	const size_t room = l->room != 0 ? 2 * l->room : FIRST_SERIES;
+	struct percpu_place *more;
+
+	if (l->n == l->room) {
+		more = realloc(l->at, room * sizeof(*more));
+		if (more == NULL)
+			return -ENOMEM;
+		l->at = more;
+		l->room = room;
+	}
+	l->at[l->n++] = *p;
 	return 0;
 }
 
+/* Take the one that is at this place out of the list. */
+static void forget_place(struct percpu_places *l, uint64_t at)
+{
+	for (size_t i = l->n; i-- > 0;)
+		if (l->at[i].at == at) {
+			l->at[i] = l->at[--l->n];
+			return;
+		}
+}
+
+/* Series that are removed are in no table; what they have in common with others is. */
 int percpu_series_enter(struct percpu_segment *s, const struct percpu_record_copy *c, uint64_t at)
 {
-	int e = enter_in(s, &s->series, percpu_record_hash(c, s->seed), c, at, false);
+	const struct percpu_place place = { .at = at,
+					    .size = c->head.size,
+					    .removal = c->head.removal,
+					    .family = percpu_record_family(c, s->seed) };
+	struct percpu_series *f = enter_in(s, &s->families, place.family, c, at, true);
 
-	return e != 0 ? e :
-			enter_in(s, &s->families, percpu_record_family(c, s->seed), c, at, true);
+	if (f == NULL)
+		return -ENOMEM;
+	if (c->head.state == PERCPU_RECORD_FAMILY) {
+		f->at = at + 1; /* a series may be in front of it */
+		s->has_families = true;
+		return 0;
+	}
+	if (c->head.state == PERCPU_RECORD_REMOVED) {
+		if (percpu_places_add(&s->removed, &place) != 0)
+			return -ENOMEM;
+	} else if (enter_in(s, &s->series, percpu_record_hash(c, s->seed), c, at, false) == NULL) {
+		return -ENOMEM;
+	}
+	f->members += !percpu_record_is_overflow(c);
+	return 0;
+}
+
+/* Tables of what has become of records. */
+
+struct percpu_tables percpu_tables_take(struct percpu_segment *s)
+{
+	const struct percpu_tables t = { s->series, s->families, s->removed, s->spare, s->unkeyed };
+
+	s->series = s->families = (struct percpu_series_table){ NULL, 0, 0 };
+	s->removed = s->spare = (struct percpu_places){ NULL, 0, 0 };
+	s->unkeyed = 0;
+	return t;
+}
+
+void percpu_tables_put(struct percpu_segment *s, const struct percpu_tables *t)
+{
+	s->series = t->series;
+	s->families = t->families;
+	s->removed = t->removed;
+	s->spare = t->spare;
+	s->unkeyed = t->unkeyed;
+}
+
+void percpu_tables_free(const struct percpu_tables *t)
+{
+	free(t->series.slot);
+	free(t->families.slot);
+	free(t->removed.at);
+	free(t->spare.at);
+}
+
+/* The handle of a series that is no more stays until the process says that no thread has it. */
+static int retire_handle(struct percpu_segment *s, const struct percpu_series *was)
+{
+	const struct percpu_segment_record *r = percpu_directory_at(s, was->at - 1);
+	const struct percpu_place place = { .at = was->at - 1,
+					    .removal =
+						    __atomic_load_n(&r->removal, __ATOMIC_RELAXED),
+					    .handle = was->handle,
+					    .kind = was->kind };
+
+	return was->handle != NULL ? percpu_places_add(&s->retired, &place) : 0;
+}
+
+static struct percpu_series *at_place(const struct percpu_series_table *t, uint64_t hash,
+				      uint64_t at)
+{
+	struct percpu_series *slot;
+
+	for (size_t i = (size_t)hash; t->size != 0; i++) {
+		slot = &t->slot[i & (t->size - 1)];
+		if (slot->at == 0)
+			return NULL;
+		if (slot->at == at)
+			return slot;
+	}
+	return NULL;
+}
+
+int percpu_tables_inherit(struct percpu_segment *s, const struct percpu_tables *old)
+{
+	const size_t retired = s->retired.n;
+	const struct percpu_series *was;
+	struct percpu_series *is;
+	int e = 0;
+
+	for (size_t i = 0; e == 0 && i < old->series.size; i++) {
+		was = &old->series.slot[i];
+		if (was->handle == NULL)
+			continue;
+		is = at_place(&s->series, was->hash, was->at);
+		if (is == NULL) {
+			e = retire_handle(s, was);
+		} else {
+			is->handle = was->handle;
+			is->kind = was->kind;
+		}
+	}
+	if (e != 0)
+		s->retired.n = retired;
+	return e;
+}
+
+/* Those behind it move up, so that a search finds them. */
+static void take_out(struct percpu_series_table *t, struct percpu_series *slot)
+{
+	const size_t mask = t->size - 1;
+	size_t hole = (size_t)(slot - t->slot), i = (hole + 1) & mask;
+
+	for (; t->slot[i].at != 0; i = (i + 1) & mask)
+		if (((i - (size_t)t->slot[i].hash) & mask) >= ((i - hole) & mask)) {
+			t->slot[hole] = t->slot[i];
+			hole = i;
+		}
+	t->slot[hole] = (struct percpu_series){ .at = 0 };
+	t->used--;
+}
+
+int percpu_tables_removed(struct percpu_segment *s, const struct percpu_record_copy *c, uint64_t at)
+{
+	const struct percpu_place place = { .at = at,
+					    .size = c->head.size,
+					    .removal = c->head.removal,
+					    .family = percpu_record_family(c, s->seed) };
+	struct percpu_series *slot = at_place(&s->series, percpu_record_hash(c, s->seed), at + 1);
+	int e = slot != NULL ? percpu_places_add(&s->removed, &place) : -ENOENT;
+
+	if (e != 0)
+		return e;
+	e = retire_handle(s, slot);
+	if (e == 0)
+		take_out(&s->series, slot);
+	return e;
+}
+
+int percpu_tables_freed(struct percpu_segment *s, const struct percpu_record_copy *c, uint64_t at)
+{
+	struct percpu_series *f = percpu_series_find(s, c, true);
+	const struct percpu_place place = { .at = at, .size = c->head.size };
+
+	if (f == NULL || percpu_places_add(&s->spare, &place) != 0)
+		return -ENOMEM;
+	if (f->members != 0 && !percpu_record_is_overflow(c))
+		f->members--;
+	forget_place(&s->removed, at);
+	return 0;
+}
+
+int percpu_tables_rewritten(struct percpu_segment *s, const struct percpu_record_copy *c,
+			    uint64_t at)
+{
+	forget_place(&s->spare, at);
+	return percpu_series_enter(s, c, at);
 }

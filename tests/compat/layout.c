@@ -296,13 +296,27 @@ AT(percpu_metric, label_names, 32, 16, 16);
 AT(percpu_metric, label_values, 40, 20, 20);
 AT(percpu_metric, labels, 48, 24, 24);
 
-SIZE(percpu_declaration, 40, 24, 24);
+SIZE(percpu_metric_fields, 32, 16, 16);
+AT(percpu_metric_fields, size, 0, 0, 0);
+AT(percpu_metric_fields, label, 8, 4, 4);
+AT(percpu_metric_fields, names, 16, 8, 8);
+AT(percpu_metric_fields, n, 24, 12, 12);
+
+SIZE(percpu_moment, 40, 40, 40);
+AT(percpu_moment, generation, 0, 0, 0);
+AT(percpu_moment, real, 8, 8, 8);
+AT(percpu_moment, boottime, 16, 16, 16);
+AT(percpu_moment, age, 24, 24, 24);
+AT(percpu_moment, this_boot, 32, 32, 32);
+
+SIZE(percpu_declaration, 48, 28, 28);
 AT(percpu_declaration, size, 0, 0, 0);
 AT(percpu_declaration, metric, 8, 4, 4);
 AT(percpu_declaration, kind, 16, 8, 8);
 AT(percpu_declaration, flags, 20, 12, 12);
 AT(percpu_declaration, histogram, 24, 16, 16);
 AT(percpu_declaration, ret, 32, 20, 20);
+AT(percpu_declaration, fields, 40, 24, 24);
 
 SIZE(percpu_owned_value, 40, 40, 40);
 AT(percpu_owned_value, id, 0, 0, 0);

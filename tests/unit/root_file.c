@@ -4,6 +4,7 @@
 #include "root_file.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,10 +27,19 @@ unsigned used(void)
 	unsigned n = 0;
 
 	assert_int_equal(percpu_region_open(path, 0, NULL, &r), 0);
-	for (size_t i = 0; i < PERCPU_UNITS / 64; i++)
-		n += (unsigned)__builtin_popcountll(r->first->header->used[i]);
+	for (size_t k = 0; k < r->n; k++)
+		for (size_t i = 0; i < PERCPU_UNITS / 64; i++)
+			n += (unsigned)__builtin_popcountll(r->chunks->at[k]->header->used[i]);
 	percpu_region_close(r);
 	return n;
+}
+
+bool killed_at(int (*fn)(void *step), unsigned step)
+{
+	int status = test_wait(test_fork(fn, &step), 60);
+
+	assert_true(status == 0 || status == SIGKILL);
+	return status != 0;
 }
 
 unsigned look_at_files(bool clean)

@@ -165,14 +165,6 @@ static int open_and_die(void *arg)
 	return e != 0;
 }
 
-static bool kill_at(unsigned step)
-{
-	int status = test_wait(test_fork(open_and_die, &step), 60);
-
-	assert_true(status == 0 || status == SIGKILL);
-	return status != 0;
-}
-
 static void no_step_loses_memory(void **state)
 {
 	struct object *o;
@@ -184,8 +176,8 @@ static void no_step_loses_memory(void **state)
 		test_skip("locks are not taken over here");
 	for (step = 1; killed; step++) {
 		make_region(0);
-		killed = kill_at(step);
-		for (unsigned i = 1; kill_at(i); i++)
+		killed = killed_at(open_and_die, step);
+		for (unsigned i = 1; killed_at(open_and_die, i); i++)
 			;
 		assert_int_equal(open_object(anchor(2), &o), 0);
 		assert_int_equal(used(), N + TABLE);

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -15,12 +16,9 @@
 #include "../steps.h"
 #include "../support.h"
 #include "root_file.h"
+#include "segments.h"
 
 #include "segment/segment.h"
-
-#define ALL (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE)
-#define METRIC(n)                                                                                  \
-	(&(const struct percpu_metric){ .size = sizeof(struct percpu_metric), .name = (n) })
 
 static unsigned dies_at; /* which of all steps is the last one; 0: none */
 static const char *waits_when;
@@ -47,11 +45,16 @@ static struct percpu_segment *open_with(unsigned flags)
 /* One of each kind. Gauges are for processes of 64 bits. */
 #define WIDE percpu_pair_is_atomic()
 
+struct pair {
+	uint64_t hits, misses;
+};
+
 struct all {
 	struct percpu_counter *counter, *second;
 	struct percpu_fcounter *fcounter;
 	struct percpu_histogram *histogram;
 	struct percpu_extrema *extrema;
+	PERCPU_STATS(struct pair) stats;
 	struct percpu_gauge *gauge;
 	struct percpu_fgauge *fgauge;
 	struct percpu_latest *latest;
@@ -69,6 +72,9 @@ static struct all declare_all(struct percpu_segment *s)
 	const struct percpu_histogram_options small = {
 		.size = sizeof(small), .min = 1, .max = 2, .buckets_per_octave = 1
 	};
+	static const char *const names[] = { "hit", "miss" };
+	static const struct percpu_metric_fields fields =
+		PERCPU_METRIC_FIELDS(struct pair, "result", names);
 	struct all a = { .counter = NULL };
 	struct percpu_declaration table[] = {
 		ROW(COUNTER, "a_total", &a.counter),
@@ -76,6 +82,7 @@ static struct all declare_all(struct percpu_segment *s)
 		ROW(FCOUNTER, "c_total", &a.fcounter),
 		ROW(HISTOGRAM, "d", &a.histogram),
 		ROW(EXTREMA, "e", &a.extrema),
+		ROW(STATS, "k_total", &a.stats),
 		ROW(INFO, "f_info", NULL),
 		ROW(GAUGE, "g", &a.gauge),
 		ROW(FGAUGE, "h", &a.fgauge),
@@ -84,7 +91,8 @@ static struct all declare_all(struct percpu_segment *s)
 	};
 
 	table[3].histogram = &small; /* few steps */
-	assert_int_equal(percpu_segment_declare(s, table, WIDE ? 10 : 6), 0);
+	table[5].fields = &fields;
+	assert_int_equal(percpu_segment_declare(s, table, WIDE ? 11 : 7), 0);
 	return a;
 }
 
@@ -95,6 +103,7 @@ static void count_in(const struct all *a)
 	assert_int_equal(percpu_fcounter_add(a->fcounter, 0.5), 0);
 	percpu_histogram_record(a->histogram, 1);
 	assert_int_equal(percpu_extrema_observe(a->extrema, 4), 0);
+	PERCPU_STATS_UPDATE(a->stats, 0, .hits = 2, .misses = 3);
 	if (!WIDE)
 		return;
 	percpu_gauge_add(a->gauge, 6);
@@ -119,6 +128,7 @@ static uint64_t records_of(const struct percpu_histogram *h)
 static void counted(const struct all *a, unsigned times)
 {
 	int64_t min = 0, max = 0;
+	struct pair pair;
 	double value;
 
 	assert_int_equal(percpu_counter_fetch(a->counter), times);
@@ -126,6 +136,9 @@ static void counted(const struct all *a, unsigned times)
 	assert_true(percpu_fcounter_fetch(a->fcounter) == 0.5 * times);
 	assert_int_equal(records_of(a->histogram), times);
 	assert_int_equal(percpu_extrema_fetch(a->extrema, &min, &max), times != 0 ? 0 : -ENODATA);
+	assert_int_equal(PERCPU_STATS_FETCH(a->stats, 0, 1, &pair), 0);
+	assert_int_equal(pair.hits, 2 * times);
+	assert_int_equal(pair.misses, 3 * times);
 	if (!WIDE)
 		return;
 	assert_int_equal(percpu_gauge_fetch(a->gauge), 6 * times);
@@ -154,7 +167,7 @@ static void all_start_from_zero(void **state)
 	count_in(&a);
 	b = declare_all(t);
 	counted(&b, 1);
-	assert_int_equal(t->series.used, WIDE ? 10 : 6);
+	assert_int_equal(t->series.used, WIDE ? 11 : 7);
 	if (WIDE) {
 		assert_int_equal(percpu_owned_gauge_fetch(b.owned, PERCPU_OWNED_LIVING, &sum), 0);
 		assert_int_equal(sum, 18);
@@ -192,18 +205,17 @@ static void killed_ones_are_completed(void **state)
 	struct percpu_segment *s, *t;
 	const unsigned stride = test_rounds(10) < 10 ? 5 : 1; /* each round fences all CPUs */
 	unsigned step, begun = 0;
-	int status = SIGKILL;
+	bool killed = true;
 	struct all a;
 
 	(void)state;
 	if (!percpu_status()->robust)
 		test_skip("locks are not taken over here");
-	for (step = 1; status == SIGKILL; step += stride) {
+	for (step = 1; killed; step += stride) {
 		s = open_with(ALL);
 		a = declare_all(s);
 		count_in(&a);
-		status = test_wait(test_fork(start_anew_and_die, &step), 60);
-		assert_true(status == 0 || status == SIGKILL);
+		killed = killed_at(start_anew_and_die, step);
 		t = open_with(PERCPU_SEGMENT_WRITE);
 		assert_int_equal(t->control->settled, t->control->generation);
 		begun += t->control->generation == 2;
@@ -248,6 +260,101 @@ static void others_wait_for_it(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* Who may not open the file once more: the lock of the process does not keep its threads apart. */
+
+static int descriptor;
+static bool *done;
+static pid_t child;
+
+/* A child of that moment has no thread that starts anew. */
+static int start_anew_later(void *arg)
+{
+	(void)arg;
+	while (!__atomic_load_n(done, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	return percpu_segment_open_fd(
+		descriptor, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW | PERCPU_SEGMENT_FOREIGN,
+		NULL, &late);
+}
+
+static void open_it_meanwhile(void)
+{
+	if (child == 0)
+		child = test_fork(start_anew_later, NULL);
+	told = percpu_segment_open_fd(
+		descriptor, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW | PERCPU_SEGMENT_FOREIGN,
+		NULL, &late);
+}
+
+static int start_anew_twice(void *arg)
+{
+	struct percpu_segment *s = NULL;
+
+	(void)arg;
+	test_child_require(setgid(65534) == 0 && setuid(65534) == 0, "another user");
+	meanwhile = open_it_meanwhile;
+	waits_when = "segment: reset noted";
+	test_child_require(percpu_segment_open_fd(descriptor,
+						  PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW |
+							  PERCPU_SEGMENT_FOREIGN,
+						  NULL, &s) == 0,
+			   "to start anew");
+	test_child_require(s->region->file.inherited, "the file cannot be opened");
+	test_child_require(waits_when == NULL && told == -ETIMEDOUT && late == NULL, "one alone");
+	test_child_require(s->control->generation == 2, "once");
+	open_it_meanwhile();
+	test_child_require(told == 0 && s->control->generation == 3, "and again when it is done");
+	percpu_segment_close(late);
+	__atomic_store_n(done, true, __ATOMIC_RELEASE);
+	test_child_require(test_wait(child, 60) == 0, "and once more by the child");
+	test_child_require(s->control->generation == 4, "which was the fourth");
+	percpu_segment_close(s);
+	return 0;
+}
+
+static void threads_take_turns_without_proc(void **state)
+{
+	struct percpu_segment *s = open_with(ALL);
+	struct all a = declare_all(s);
+
+	(void)state;
+	if (geteuid() != 0)
+		test_skip("only root becomes another user");
+	done = test_share(sizeof(*done));
+	descriptor = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(descriptor >= 0);
+	count_in(&a);
+	test_in_child(start_anew_twice, NULL);
+	counted(&a, 0);
+	close(descriptor);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* When it started is told with the generation that did, also if two others start meanwhile. */
+
+static void start_anew_by_others(void)
+{
+	for (int i = 0; i < 2; i++)
+		percpu_segment_close(open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+}
+
+static void starts_are_those_of_their_generation(void **state)
+{
+	struct percpu_segment *s = open_with(ALL);
+	struct percpu_moment m;
+
+	(void)state;
+	meanwhile = start_anew_by_others;
+	waits_when = "segment: generation read";
+	assert_int_equal(percpu_segment_started(s, &m), 0);
+	assert_null(waits_when);
+	assert_int_equal(m.generation, 3);
+	assert_int_equal(m.real, s->control->started[1].real);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
 /* Tables */
 
 static void tables_end_at_the_first_error(void **state)
@@ -267,7 +374,7 @@ static void tables_end_at_the_first_error(void **state)
 	table[1].kind = 0;
 	table[1].metric = METRIC("b_total");
 	assert_int_equal(percpu_segment_declare(s, table, 3), -EINVAL);
-	table[1].kind = PERCPU_METRIC_INFO + 1;
+	table[1].kind = PERCPU_METRIC_STATS + 1;
 	assert_int_equal(percpu_segment_declare(s, table, 3), -EINVAL);
 	table[1].kind = PERCPU_METRIC_COUNTER;
 	assert_int_equal(percpu_segment_declare(s, table, 3), 0);
@@ -285,6 +392,8 @@ int main(void)
 		cmocka_unit_test(all_start_from_zero),
 		cmocka_unit_test(killed_ones_are_completed),
 		cmocka_unit_test(others_wait_for_it),
+		cmocka_unit_test(threads_take_turns_without_proc),
+		cmocka_unit_test(starts_are_those_of_their_generation),
 		cmocka_unit_test(tables_end_at_the_first_error),
 	};
 

@@ -15,10 +15,7 @@
 #include "../support.h"
 
 #include "segment/segment.h"
-
-#define CREATE (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE)
-#define METRIC(n)                                                                                  \
-	(&(const struct percpu_metric){ .size = sizeof(struct percpu_metric), .name = (n) })
+#include "segments.h"
 
 static const char *path;
 static struct percpu_segment *s, *t;
@@ -38,7 +35,7 @@ static int make_three(void **state)
 {
 	(void)state;
 	path = test_path("hostile");
-	assert_int_equal(percpu_segment_open(path, CREATE, NULL, &s), 0);
+	assert_int_equal(percpu_segment_open(path, ALL, NULL, &s), 0);
 	assert_int_equal(count_in(s, "a_total"), 1);
 	assert_int_equal(count_in(s, "b_total"), 1);
 	assert_int_equal(count_in(s, "c_total"), 1);
@@ -71,14 +68,21 @@ static void is_passed_over(void)
 static void removed_records_are_passed_over(void **state)
 {
 	(void)state;
-	second()->state = 1;
+	second()->state = PERCPU_RECORD_REMOVED;
+	is_passed_over();
+}
+
+static void free_records_are_passed_over(void **state)
+{
+	(void)state;
+	second()->state = PERCPU_RECORD_FREE;
 	is_passed_over();
 }
 
 static void records_of_new_kinds_are_passed_over(void **state)
 {
 	(void)state;
-	second()->kind = PERCPU_METRIC_INFO + 1;
+	second()->kind = PERCPU_METRIC_STATS + 1;
 	is_passed_over();
 }
 
@@ -106,7 +110,7 @@ static void too_many_labels_are_not_believed(void **state)
 /* A record of no size, or of one that cannot be, ends its block. */
 static void sizes_are_not_believed(void **state)
 {
-	static const uint32_t sizes[] = { 0, 8, 79, 81, 20000, UINT32_MAX, UINT32_MAX - 7 };
+	static const uint32_t sizes[] = { 0, 8, 79, 81, 30000, 40000, UINT32_MAX, UINT32_MAX - 7 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -218,7 +222,7 @@ static int fill_file(void *arg)
 	int e;
 
 	test_child_require(setrlimit(RLIMIT_FSIZE, &limit) == 0, "a limit");
-	test_child_require(percpu_segment_open(full, CREATE, NULL, &f) == 0, "a segment");
+	test_child_require(percpu_segment_open(full, ALL, NULL, &f) == 0, "a segment");
 	test_child_require(count_in(f, "a_total") == 1, "a counter");
 	do {
 		end = f->control->end;
@@ -232,7 +236,7 @@ static int fill_file(void *arg)
 	test_child_require(strstr(percpu_segment_error(f), "is full") != NULL, "and it is said");
 	test_child_require(count_in(f, "a_total") == 2, "what is there counts on");
 	percpu_segment_close(f);
-	test_child_require(percpu_segment_open(full, CREATE, NULL, &f) == 0, "to be opened");
+	test_child_require(percpu_segment_open(full, ALL, NULL, &f) == 0, "to be opened");
 	test_child_require(count_in(f, "a_total") == 3, "and counts on");
 	test_child_require(f->series.used == seen && seen == n, "with all that was declared");
 	percpu_segment_close(f);
@@ -251,10 +255,23 @@ static void full_files_change_nothing(void **state)
 
 #define three(f) cmocka_unit_test_setup_teardown(f, make_three, remove_three)
 
+/* s has a handle of the counter that the record told of before. */
+static void handles_are_of_the_kind_that_was_there(void **state)
+{
+	struct percpu_fcounter *c = NULL;
+
+	(void)state;
+	second()->kind = PERCPU_METRIC_FCOUNTER;
+	assert_int_equal(percpu_segment_fcounter(s, METRIC("b_total"), &c), -EBADMSG);
+	assert_null(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		three(handles_are_of_the_kind_that_was_there),
 		three(removed_records_are_passed_over),
+		three(free_records_are_passed_over),
 		three(records_of_new_kinds_are_passed_over),
 		three(records_of_kind_0_are_passed_over),
 		three(lengths_beyond_the_record_are_not_believed),

@@ -17,10 +17,9 @@
 #include "../steps.h"
 #include "../support.h"
 #include "root_file.h"
+#include "segments.h"
 
 #include "segment/segment.h"
-
-#define ALL (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE)
 
 static unsigned dies_at; /* which of all steps is the last one; 0: none */
 static const char *dies_when;
@@ -92,14 +91,6 @@ static int declare_and_die(void *arg)
 	return 0;
 }
 
-static bool kill_at(unsigned step)
-{
-	int status = test_wait(test_fork(declare_and_die, &step), 60);
-
-	assert_true(status == 0 || status == SIGKILL);
-	return status != 0;
-}
-
 static void no_step_loses_anything(void **state)
 {
 	struct percpu_region *r;
@@ -113,8 +104,8 @@ static void no_step_loses_anything(void **state)
 	for (step = 1; killed; step++) {
 		assert_int_equal(percpu_region_create_file(path, NULL, &r), 0);
 		percpu_region_close(r);
-		killed = kill_at(step);
-		for (unsigned i = 1; i < 8 && kill_at(i * 7); i++)
+		killed = killed_at(declare_and_die, step);
+		for (unsigned i = 1; i < 8 && killed_at(declare_and_die, i * 7); i++)
 			;
 		s = open_segment();
 		(void)count_of(s, "b_total", 5);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * family.c - bytes that were sent to users, who come and go: a counter each while they are there,
+ * at most four at a time, and one more for those who find no room.
+ *
+ *	cc family.c $(pkg-config --cflags --libs percpu)
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#define MOST 4
+#define USERS 6
+
+static void must(int e, struct percpu_segment *s, const char *what)
+{
+	if (e == 0)
+		return;
+	fprintf(stderr, "%s: %s: %s\n", what, strerror(-e), percpu_segment_error(s));
+	exit(1);
+}
+
+static struct percpu_family *declare(struct percpu_segment *s)
+{
+	const char *const labels[] = { "user" };
+	const struct percpu_metric bytes = {
+		.size = sizeof(bytes),
+		.name = "demo_sent_bytes_total",
+		.help = "Bytes of all answers.",
+		.unit = "bytes",
+		.label_names = labels,
+		.labels = 1,
+	};
+	const struct percpu_declaration d = {
+		.size = sizeof(d),
+		.metric = &bytes,
+		.kind = PERCPU_METRIC_COUNTER,
+	};
+	struct percpu_family *f;
+
+	must(percpu_segment_family(s, &d, MOST, &f), s, "a family");
+	return f;
+}
+
+/* A server does this once for each user, and keeps the handle. */
+static struct percpu_counter *bytes_of(struct percpu_segment *s, struct percpu_family *f,
+				       const char *user)
+{
+	const char *const values[] = { user };
+	struct percpu_counter *c;
+
+	must(percpu_family_counter(f, values, &c), s, user);
+	return c;
+}
+
+static void leave(struct percpu_segment *s, struct percpu_family *f, const char *user)
+{
+	const char *const values[] = { user };
+
+	must(percpu_family_remove(f, values), s, user);
+}
+
+static uint64_t show(struct percpu_segment *s, struct percpu_family *f, const char *user)
+{
+	uint64_t n = percpu_counter_fetch(bytes_of(s, f, user));
+
+	printf("demo_sent_bytes_total{user=\"%s\"} %" PRIu64 "\n", user, n);
+	return n;
+}
+
+int main(void)
+{
+	static const char *const user[USERS] = { "ann", "bo", "cy", "di", "ed", "flo" };
+	struct percpu_segment *s;
+	struct percpu_family *f;
+	char path[64];
+	uint64_t late;
+
+	snprintf(path, sizeof(path), "/tmp/percpu-family-%ld", (long)getpid());
+	if (percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE, NULL, &s) != 0)
+		return 1;
+	unlink(path);
+	f = declare(s);
+	for (int i = 0; i < USERS; i++) /* the last two find no room */
+		percpu_counter_add(bytes_of(s, f, user[i]), 100 * (i + 1));
+	for (int i = 0; i < MOST; i++)
+		(void)show(s, f, user[i]);
+	late = show(s, f, PERCPU_FAMILY_OVERFLOW);
+	printf("without room: %" PRIu64 "\n", percpu_family_overflows(f));
+
+	leave(s, f, "ann");
+	must(percpu_segment_quiesce(s), s, "to quiesce"); /* no thread has that handle */
+	percpu_counter_add(bytes_of(s, f, "ed"), 7);
+	late += show(s, f, "ed");
+	percpu_segment_close(s);
+	return late != 500 + 600 + 7;
+}

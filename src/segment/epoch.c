@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * epoch.c - which processes may have handles of series that were removed.
+ *
+ * Removals are counted. A process that has handles of families holds an epoch: how many there
+ * were when it had none of what was removed by then. It may have handles of what is removed
+ * later, and the objects of these stay while anybody holds an epoch below the number of their
+ * removal.
+ *
+ * An epoch is a lock of the file, of one byte for each, that lives as long as the address space
+ * with the handles (memory/descriptor.c), whatever ends that. So a child of fork, which has its
+ * parent's handles, holds the parent's epoch, and nobody cleans up after those who are killed.
+ * Whoever may read the file can hold an epoch for ever: then nothing is used again, and families
+ * overflow.
+ *
+ * Who takes an epoch looks for series afterwards. What was removed by then is found by nobody.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+#include <percpu/family.h>
+
+#include "segment.h"
+
+#define FIRST_EPOCH (UINT64_C(3) << 61) /* the byte; those of owners are below */
+#define EPOCHS (UINT64_C(1) << 61)	/* file offsets end there */
+
+/* Hold the epoch of that number. The caller has the process lock, so that no child of fork has what
+ * it cannot give back: a descriptor, or a mapping that nothing leads to. */
+static int pin_epoch(const struct percpu_segment *s, uint64_t number, void **ret)
+{
+	return number < EPOCHS ? percpu_descriptor_pin(s->region, FIRST_EPOCH + number, ret) :
+				 -EBADMSG;
+}
+
+/* Amid a removal it is not counted yet, and that epoch would be one before it. */
+static uint64_t settled_removals(struct percpu_segment *s)
+{
+	percpu_reuse_settle(s);
+	return percpu_segment_removals(s);
+}
+
+/* A child of fork has no handles from it. */
+int percpu_epoch_take(struct percpu_segment *s, void **ret)
+{
+	const uint64_t now = settled_removals(s);
+	int e;
+
+	percpu_process_lock();
+	e = pin_epoch(s, now, ret);
+	if (e == 0 && madvise(*ret, percpu_page_size(), MADV_DONTFORK) != 0) {
+		e = percpu_errno();
+		percpu_descriptor_unpin(*ret);
+	}
+	percpu_process_unlock();
+	return e;
+}
+
+void percpu_epoch_drop(void *epoch)
+{
+	percpu_descriptor_unpin(epoch);
+}
+
+int percpu_epoch_hold(struct percpu_segment *s)
+{
+	uint64_t now;
+	bool holds;
+	int e = 0;
+
+	percpu_process_lock();
+	holds = s->epoch != NULL;
+	percpu_process_unlock();
+	if (holds)
+		return 0;
+	now = settled_removals(s);
+	PERCPU_STEP("epoch: loaded");
+	percpu_process_lock();
+	if (s->epoch == NULL) {
+		e = pin_epoch(s, now, &s->epoch);
+		if (e == 0)
+			s->epoch_removals = now;
+	}
+	percpu_process_unlock();
+	return e;
+}
+
+int percpu_epoch_first(const struct percpu_segment *s, uint64_t limit, uint64_t *ret)
+{
+	return percpu_descriptor_least(s->region, FIRST_EPOCH, limit < EPOCHS ? limit : EPOCHS,
+				       ret);
+}
+
+/* Detach handles of what was removed up to that number. */
+static void detach_retired(struct percpu_segment *s, uint64_t removals)
+{
+	struct percpu_place gone = { .handle = NULL };
+	bool found = true;
+
+	while (found) {
+		found = false;
+		percpu_process_lock();
+		for (size_t i = s->retired.n; i-- > 0 && !found;) {
+			gone = s->retired.at[i];
+			found = gone.removal <= removals && !percpu_family_keeps(s, gone.handle);
+			if (found)
+				s->retired.at[i] = s->retired.at[--s->retired.n];
+		}
+		percpu_process_unlock();
+		if (found)
+			percpu_segment_detach(gone.kind, gone.handle);
+	}
+}
+
+int percpu_epoch_complain(const char *name, size_t n, int e, struct percpu_reason *why)
+{
+	return percpu_reason_set(
+		why, e, "%.*s: %s", (int)n, name,
+		e == -EBADF ? "the program has closed the segment's descriptor, by which "
+			      "the file is opened once more" :
+			      "the file cannot be opened once more by /proc, or locked");
+}
+
+/* The tables must not have a series that the new epoch does not keep. */
+static int renew_epoch(struct percpu_segment *s, uint64_t removals)
+{
+	struct percpu_reason why;
+	void *old, *new;
+	int e;
+
+	PERCPU_STEP("epoch: counted");
+	e = percpu_directory_refresh(s);
+	if (e != 0) {
+		e = e == -EAGAIN ? -ETIMEDOUT : e;
+		return percpu_segment_complain(
+			s, percpu_reason_set(&why, e, "quiesce: the segment could not be read"),
+			&why);
+	}
+	percpu_process_lock();
+	old = s->epoch;
+	e = pin_epoch(s, removals, &new);
+	if (e == 0) {
+		s->epoch = new;
+		s->epoch_removals = removals;
+		percpu_epoch_drop(old);
+	}
+	percpu_process_unlock();
+	if (e != 0)
+		return percpu_segment_complain(s, percpu_epoch_complain("quiesce", 7, e, &why),
+					       &why);
+	detach_retired(s, removals);
+	return 0;
+}
+
+int percpu_segment_quiesce(struct percpu_segment *s)
+{
+	uint64_t removals, before;
+	bool holds;
+
+	if (s == NULL)
+		return -EINVAL;
+	percpu_process_lock();
+	holds = s->epoch != NULL;
+	before = s->epoch_removals;
+	percpu_process_unlock();
+	removals = settled_removals(s);
+	return !holds || removals == before ? 0 : renew_epoch(s, removals);
+}

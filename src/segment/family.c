@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * family.c - families: series that are found or made when their values are seen.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <percpu/family.h>
+
+#include "segment.h"
+
+struct percpu_family {
+	struct percpu_family *next; /* of the segment; the process lock protects it */
+	struct percpu_segment *s;
+	struct percpu_segment_record *record; /* in the file */
+	struct percpu_record_copy asked;
+	struct percpu_histogram_options histogram;
+	struct percpu_parameters parameters;
+	void *overflow; /* handle */
+};
+
+static const char *const overflow_values[PERCPU_METRIC_LABELS] = {
+	PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW,
+	PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW,
+	PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW,
+	PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW,
+	PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW,
+	PERCPU_FAMILY_OVERFLOW,
+};
+
+static int check_declaration(const struct percpu_declaration *d, const struct percpu_metric *m,
+			     size_t cap, struct percpu_reason *why)
+{
+	if (d->ret != NULL || d->kind < PERCPU_METRIC_COUNTER ||
+	    d->kind > PERCPU_METRIC_OWNED_FGAUGE)
+		return percpu_reason_set(
+			why, -EINVAL,
+			"%s: a family is of single values, of no info and no statistics, and "
+			"its row has no place for a handle",
+			m->name != NULL ? m->name : "a family");
+	if (cap == 0 || cap > PERCPU_FAMILY_CAP)
+		return percpu_reason_set(why, -EINVAL, "a family of %zu series: 1 to %d", cap,
+					 PERCPU_FAMILY_CAP);
+	if (m->label_values != NULL || m->labels == 0)
+		return percpu_reason_set(why, -EINVAL,
+					 "a family has names of labels, and no values");
+	return 0;
+}
+
+/* Make the record of the family, and keep what its series are created with. */
+static int read_family(struct percpu_family *f, const struct percpu_declaration *told, size_t cap,
+		       struct percpu_reason *why)
+{
+	struct percpu_declaration d;
+	struct percpu_metric m;
+	int e;
+
+	if (percpu_struct_read(&d, sizeof(d), told) != 0 || d.metric == NULL ||
+	    percpu_struct_read(&m, sizeof(m), d.metric) != 0 ||
+	    percpu_options_read(&f->histogram, sizeof(f->histogram), d.histogram) != 0)
+		return percpu_reason_set(why, -EINVAL,
+					 "a struct of another size, or a family without a metric");
+	e = check_declaration(&d, &m, cap, why);
+	if (e != 0)
+		return e;
+	m.label_values = overflow_values;
+	f->parameters =
+		(struct percpu_parameters){ .histogram = d.histogram != NULL ? &f->histogram : NULL,
+					    .flags = d.flags };
+	e = percpu_metric_read(&m, NULL, d.kind, &f->asked, why);
+	if (e == 0)
+		e = percpu_parameters_check(m.name, d.kind, &f->parameters, why);
+	if (e == 0)
+		percpu_record_make_family(&f->asked, cap);
+	return e;
+}
+
+/* Find or create a series. If known is set, what this process knows of it will do. */
+static int find_series(struct percpu_family *f, const char *const *values, bool known,
+		       void **handle, struct percpu_reason *why)
+{
+	struct percpu_record_copy *c = malloc(sizeof(*c));
+	struct percpu_declaring d = {
+		.s = f->s, .asked = c, .member = true, .known = known, .why = why
+	};
+	int e = c != NULL ? percpu_record_resolve(&f->asked, values, c, why) :
+			    percpu_reason_set(why, -ENOMEM, "no memory for a series");
+
+	if (e == 0)
+		e = percpu_segment_find(&d, &f->parameters, handle);
+	free(c);
+	return e;
+}
+
+/* Find or create the record of the family, and the overflow. The process holds an epoch before it
+ * has a handle. */
+static int open_family(struct percpu_family *f, struct percpu_reason *why)
+{
+	const struct percpu_parameters none = { .flags = 0 };
+	struct percpu_declaring d = { .s = f->s, .asked = &f->asked, .why = why };
+	void *unused;
+	int e = percpu_epoch_hold(f->s);
+
+	if (e != 0)
+		return percpu_epoch_complain((const char *)f->asked.bytes, f->asked.head.name, e,
+					     why);
+	e = percpu_segment_find(&d, &none, &unused);
+	if (e != 0)
+		return e;
+	f->record = percpu_directory_at(f->s, d.where);
+	PERCPU_STEP("family: declared");
+	return find_series(f, overflow_values, false, &f->overflow, why);
+}
+
+/* Return the family that the segment has of that record; f if it was none. */
+static struct percpu_family *enter_family(struct percpu_segment *s, struct percpu_family *f)
+{
+	struct percpu_family *there;
+
+	percpu_process_lock();
+	for (there = s->resolved; there != NULL && there->record != f->record; there = there->next)
+		;
+	if (there == NULL) {
+		f->next = s->resolved;
+		s->resolved = f;
+	}
+	percpu_process_unlock();
+	return there != NULL ? there : f;
+}
+
+int percpu_segment_family(struct percpu_segment *s, const struct percpu_declaration *d, size_t cap,
+			  struct percpu_family **ret)
+{
+	struct percpu_family *f, *is;
+	struct percpu_reason why;
+	int e;
+
+	if (s == NULL || d == NULL || ret == NULL)
+		return -EINVAL;
+	f = calloc(1, sizeof(*f));
+	if (f == NULL)
+		return percpu_segment_complain(
+			s, percpu_reason_set(&why, -ENOMEM, "no memory for a family"), &why);
+	f->s = s;
+	e = read_family(f, d, cap, &why);
+	if (e == 0)
+		e = open_family(f, &why);
+	if (e != 0) {
+		free(f);
+		return percpu_segment_complain(s, e, &why);
+	}
+	is = enter_family(s, f);
+	if (is != f)
+		free(f);
+	*ret = is;
+	return 0;
+}
+
+void percpu_segment_drop_families(struct percpu_segment *s)
+{
+	struct percpu_family *f = s->resolved, *next;
+
+	for (; f != NULL; f = next) {
+		next = f->next;
+		free(f);
+	}
+}
+
+/* In a damaged file the overflow may be marked as removed. */
+bool percpu_family_keeps(const struct percpu_segment *s, const void *handle)
+{
+	const struct percpu_family *f;
+
+	for (f = s->resolved; f != NULL && f->overflow != handle; f = f->next)
+		;
+	return f != NULL;
+}
+
+/* Whether what failed failed for want of room. */
+static bool overflows(const struct percpu_family *f, int e)
+{
+	return f->s->region->writable && (e == -ENOSPC || e == -ENOMEM || e == -ETIMEDOUT);
+}
+
+/* ret is the address of a pointer to the type of that kind. */
+static int resolve(struct percpu_family *f, unsigned kind, const char *const *values, void *ret)
+{
+	struct percpu_reason why;
+	void *handle = NULL;
+	int e;
+
+	if (f == NULL || values == NULL || ret == NULL)
+		return -EINVAL;
+	e = f->asked.head.kind == kind ?
+		    find_series(f, values, true, &handle, &why) :
+		    percpu_reason_set(&why, -EINVAL, "%.*s: is a family of another kind",
+				      f->asked.head.name, (const char *)f->asked.bytes);
+	if (overflows(f, e)) {
+		__atomic_fetch_add(&f->record->overflows, 1, __ATOMIC_RELAXED);
+		handle = f->overflow;
+		e = 0;
+	}
+	if (e != 0)
+		return percpu_segment_complain(f->s, e, &why);
+	memcpy(ret, &handle, sizeof(handle));
+	return 0;
+}
+
+int percpu_family_counter(struct percpu_family *f, const char *const *values,
+			  struct percpu_counter **ret)
+{
+	return resolve(f, PERCPU_METRIC_COUNTER, values, ret);
+}
+
+int percpu_family_fcounter(struct percpu_family *f, const char *const *values,
+			   struct percpu_fcounter **ret)
+{
+	return resolve(f, PERCPU_METRIC_FCOUNTER, values, ret);
+}
+
+int percpu_family_gauge(struct percpu_family *f, const char *const *values,
+			struct percpu_gauge **ret)
+{
+	return resolve(f, PERCPU_METRIC_GAUGE, values, ret);
+}
+
+int percpu_family_fgauge(struct percpu_family *f, const char *const *values,
+			 struct percpu_fgauge **ret)
+{
+	return resolve(f, PERCPU_METRIC_FGAUGE, values, ret);
+}
+
+int percpu_family_latest(struct percpu_family *f, const char *const *values,
+			 struct percpu_latest **ret)
+{
+	return resolve(f, PERCPU_METRIC_LATEST, values, ret);
+}
+
+int percpu_family_histogram(struct percpu_family *f, const char *const *values,
+			    struct percpu_histogram **ret)
+{
+	return resolve(f, PERCPU_METRIC_HISTOGRAM, values, ret);
+}
+
+int percpu_family_extrema(struct percpu_family *f, const char *const *values,
+			  struct percpu_extrema **ret)
+{
+	return resolve(f, PERCPU_METRIC_EXTREMA, values, ret);
+}
+
+int percpu_family_owned_gauge(struct percpu_family *f, const char *const *values,
+			      struct percpu_owned_gauge **ret)
+{
+	return resolve(f, PERCPU_METRIC_OWNED_GAUGE, values, ret);
+}
+
+int percpu_family_owned_fgauge(struct percpu_family *f, const char *const *values,
+			       struct percpu_owned_fgauge **ret)
+{
+	return resolve(f, PERCPU_METRIC_OWNED_FGAUGE, values, ret);
+}
+
+uint64_t percpu_family_overflows(const struct percpu_family *f)
+{
+	return f != NULL ? __atomic_load_n(&f->record->overflows, __ATOMIC_RELAXED) : 0;
+}
+
+uint64_t percpu_segment_removals(const struct percpu_segment *s)
+{
+	return s != NULL ? __atomic_load_n(&s->control->removals, __ATOMIC_ACQUIRE) : 0;
+}
+
+static int remove_series(struct percpu_family *f, const char *const *values,
+			 struct percpu_record_copy *c, struct percpu_reason *why)
+{
+	const char *const name = (const char *)f->asked.bytes;
+	int e = percpu_record_resolve(&f->asked, values, c, why);
+
+	if (e != 0)
+		return e;
+	if (percpu_record_is_overflow(c))
+		return percpu_reason_set(why, -EINVAL, "%.*s: the overflow stays",
+					 f->asked.head.name, name);
+	e = f->s->region->writable ? percpu_reuse_remove(f->s, c) : -EROFS;
+	if (e != 0)
+		(void)percpu_reason_set(why, e, "%.*s: %s", f->asked.head.name, name,
+					e == -ENOENT ? "there is no such series" :
+					e == -EROFS  ? "the segment was opened to read" :
+						       "the series cannot be removed");
+	return e;
+}
+
+int percpu_family_remove(struct percpu_family *f, const char *const *values)
+{
+	struct percpu_record_copy *c;
+	struct percpu_reason why;
+	int e;
+
+	if (f == NULL || values == NULL)
+		return -EINVAL;
+	c = malloc(sizeof(*c));
+	e = c != NULL ? remove_series(f, values, c, &why) :
+			percpu_reason_set(&why, -ENOMEM, "no memory to remove a series");
+	free(c);
+	return e != 0 ? percpu_segment_complain(f->s, e, &why) : 0;
+}

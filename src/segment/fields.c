@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fields.c - statistics in a segment: the fields of a struct as counters of one metric. Their names
+ * are the values of one more label, in the record behind the metric's own.
+ */
+#include <string.h>
+
+#include "segment.h"
+
+static int check_field(const struct percpu_metric *m, const struct percpu_metric_fields *f,
+		       size_t i, struct percpu_reason *why)
+{
+	const char *const name = f->names[i];
+
+	if (name == NULL || *name == '\0')
+		return percpu_reason_set(why, -EINVAL, "%s: field %zu has no name", m->name, i);
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(name, f->names[k]) == 0)
+			return percpu_reason_set(
+				why, -EINVAL, "%s: two fields are named \"%.255s\"", m->name, name);
+	return percpu_metric_check_text(m->name, name, PERCPU_METRIC_NAME, "name of a field", "",
+					why);
+}
+
+int percpu_fields_check(const struct percpu_metric *m, const struct percpu_metric_fields *f,
+			struct percpu_reason *why)
+{
+	int e;
+
+	if (f->n == 0 || f->n > PERCPU_STATS_MAX_COMMIT)
+		return percpu_reason_set(why, -EINVAL,
+					 "%s: statistics have 1 to %d fields, not %zu", m->name,
+					 PERCPU_STATS_MAX_COMMIT, f->n);
+	if (f->label == NULL || f->names == NULL)
+		return percpu_reason_set(why, -EINVAL, "%s: its fields have no label, or no names",
+					 m->name);
+	e = percpu_metric_check_label(m, f->label, m->labels, why);
+	for (size_t i = 0; e == 0 && i < f->n; i++)
+		e = check_field(m, f, i, why);
+	return e;
+}
+
+/* The names of the fields, and where they end. */
+
+static const unsigned char *fields_begin(const struct percpu_record_copy *c)
+{
+	return percpu_record_values(c) + percpu_record_own(c);
+}
+
+static const unsigned char *fields_end(const struct percpu_record_copy *c)
+{
+	return percpu_record_values(c) + c->head.label_values;
+}
+
+int percpu_fields_compare(const struct percpu_record_copy *there,
+			  const struct percpu_record_copy *asked, struct percpu_reason *why)
+{
+	const unsigned char *const a = fields_begin(there), *const b = fields_begin(asked);
+	const size_t n = (size_t)(fields_end(asked) - b);
+	char has[400], wants[400];
+
+	if (there->head.fields == asked->head.fields && (size_t)(fields_end(there) - a) == n &&
+	    memcmp(a, b, n) == 0)
+		return 0;
+	percpu_record_print(a, fields_end(there), has, sizeof(has));
+	percpu_record_print(b, fields_end(asked), wants, sizeof(wants));
+	return percpu_reason_set(why, -EEXIST,
+				 "%.*s: its fields are %s in the segment; asked for were %s",
+				 asked->head.name, (const char *)asked->bytes, has, wants);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * look.c - where the record of a metric is that is being declared, or is going to be.
+ */
+#include <string.h>
+
+#include "segment.h"
+
+_Static_assert(offsetof(struct percpu_declaring, at) == 0, "a pointer to the anchor leads to it");
+
+/* Let the anchor be that record's. */
+static void anchor_record(struct percpu_declaring *d, uint64_t at)
+{
+	d->at.word = &percpu_directory_at(d->s, at)->key;
+	d->at.place = __atomic_load_n(&d->s->place[at / PERCPU_SEGMENT_BLOCK], __ATOMIC_RELAXED) +
+		      at % PERCPU_SEGMENT_BLOCK + offsetof(struct percpu_segment_record, key);
+}
+
+static const char *family_or_not(bool family)
+{
+	return family ? "a family of metrics" : "a metric without a family";
+}
+
+/* Whether what has the name, s->copy, has a family if that is asked for. Returns 0, or -EEXIST and
+ * why. */
+static int compare_families(const struct percpu_declaring *d)
+{
+	const struct percpu_segment_record *there = &d->s->copy.head, *asked = &d->asked->head;
+	const bool has = there->state == PERCPU_RECORD_FAMILY;
+	const bool wants = d->member || asked->state == PERCPU_RECORD_FAMILY;
+	const char *name = (const char *)d->asked->bytes;
+
+	if (has != wants)
+		return percpu_reason_set(
+			d->why, -EEXIST, "%.*s: is %s in the segment, %s was asked for",
+			asked->name, name, family_or_not(has), family_or_not(wants));
+	if (asked->state == PERCPU_RECORD_FAMILY && there->cap != asked->cap)
+		return percpu_reason_set(d->why, -EEXIST,
+					 "%.*s: its cap is %u in the segment, %u was asked for",
+					 asked->name, name, there->cap, asked->cap);
+	return 0;
+}
+
+/* Find the record of what is asked for. Returns it, or NULL; *e is -EEXIST if there is another
+ * one. */
+static const struct percpu_series *find_record(struct percpu_declaring *d, int *e)
+{
+	const struct percpu_series *found, *family = percpu_series_find(d->s, d->asked, true);
+
+	*e = d->member && family == NULL ? -EBADMSG : 0;
+	d->full = d->member && family != NULL && !percpu_record_is_overflow(d->asked) &&
+		  family->members >= d->s->copy.head.cap;
+	if (family != NULL) {
+		*e = percpu_record_compare(&d->s->copy, d->asked, d->why);
+		if (*e == 0)
+			*e = compare_families(d);
+	}
+	if (*e != 0 || d->asked->head.state == PERCPU_RECORD_FAMILY)
+		return *e == 0 ? family : NULL;
+	found = percpu_series_find(d->s, d->asked, false);
+	if (found != NULL)
+		*e = percpu_record_compare(&d->s->copy, d->asked, d->why);
+	return found;
+}
+
+/* Look for the metric among what was entered. Returns 0, or -ENOENT, or -EEXIST and why; -EAGAIN
+ * if others have changed something. */
+static int look_up_metric(struct percpu_declaring *d)
+{
+	struct percpu_segment *s = d->s;
+	const struct percpu_series *found;
+	int e;
+
+	percpu_process_lock();
+	found = find_record(d, &e);
+	d->changes = s->changes;
+	if (!percpu_directory_is(s, d->changes))
+		e = -EAGAIN;
+	if (e == 0 && found != NULL) {
+		d->where = found->at - 1;
+		d->handle = found->handle;
+		if (d->handle != NULL && found->kind != d->asked->head.kind)
+			e = -EBADMSG; /* the record says what it did not say before */
+	}
+	percpu_process_unlock();
+	if (e != 0)
+		return e;
+	if (found == NULL)
+		return -ENOENT;
+	anchor_record(d, d->where);
+	return 0;
+}
+
+/* Choose a record that is free and has room. */
+static bool choose_spare(struct percpu_declaring *d)
+{
+	const struct percpu_places *l = &d->s->spare;
+	bool found = false;
+
+	percpu_process_lock();
+	for (size_t i = l->n; i-- > 0 && !found;) {
+		d->where = l->at[i].at;
+		found = l->at[i].size >= d->asked->head.size &&
+			percpu_directory_is_spare(percpu_directory_at(d->s, d->where));
+	}
+	percpu_process_unlock();
+	if (found)
+		anchor_record(d, d->where);
+	return found;
+}
+
+/* Write the record behind the end. Returns 0, or -EAGAIN if a block must be made first, or
+ * -errno. */
+static int write_record(struct percpu_declaring *d)
+{
+	struct percpu_segment *s = d->s;
+	const size_t size = d->asked->head.size;
+	uint64_t at = percpu_directory_end(s),
+		 room = PERCPU_SEGMENT_BLOCK - at % PERCPU_SEGMENT_BLOCK;
+	struct percpu_segment_record head = d->asked->head, *r;
+	int e = 0;
+
+	if (room < size) { /* what a killed process has left there is no record */
+		if (percpu_directory_block(s, at / PERCPU_SEGMENT_BLOCK, &e) == NULL)
+			return e == -ENOENT ? -EBADMSG : e;
+		__atomic_store_n(&percpu_directory_at(s, at)->size, 0, __ATOMIC_RELEASE);
+		at += room;
+	}
+	d->needed = (size_t)(at / PERCPU_SEGMENT_BLOCK);
+	if (d->needed >= PERCPU_SEGMENT_BLOCKS)
+		return -ENOSPC;
+	if (percpu_directory_block(s, d->needed, &e) == NULL) {
+		d->extends = e == -ENOENT;
+		return d->extends ? -EAGAIN : e;
+	}
+	r = percpu_directory_at(s, at);
+	d->where = at;
+	head.declared = percpu_segment_now(s);
+	head.generation = __atomic_load_n(&s->control->generation, __ATOMIC_ACQUIRE);
+	memcpy(r, &head, sizeof(head));
+	memcpy(r + 1, d->asked->bytes, size - sizeof(head));
+	anchor_record(d, at);
+	d->end = at + size;
+	PERCPU_STEP("segment: record written");
+	return 0;
+}
+
+static bool has_removed(const struct percpu_segment *s)
+{
+	bool has;
+
+	percpu_process_lock();
+	has = s->removed.n != 0 || s->unkeyed != 0;
+	percpu_process_unlock();
+	return has;
+}
+
+/* Under the lock of the allocator: look again, and then choose where the record shall be. */
+static int choose_record(struct percpu_anchor *at)
+{
+	struct percpu_declaring *d = (struct percpu_declaring *)at;
+	int e = percpu_changes_settle(d->s);
+
+	if (e == 0)
+		e = look_up_metric(d);
+	d->differs = e == -EEXIST; /* another metric, and not this one's object */
+	if (e != -ENOENT)
+		return d->differs ? -ECANCELED : e;
+	d->rewrites = !d->full && choose_spare(d);
+	if (d->rewrites)
+		return 0;
+	d->wants_room = !d->reused && has_removed(d->s);
+	if (d->wants_room)
+		return -EAGAIN;
+	return d->full ? -ENOSPC : write_record(d);
+}
+
+static void announce_record(struct percpu_anchor *at)
+{
+	struct percpu_declaring *d = (struct percpu_declaring *)at;
+
+	if (d->rewrites)
+		percpu_reuse_rewrite(d);
+	else if (d->end != 0)
+		__atomic_store_n(&d->s->control->end, d->end, __ATOMIC_RELEASE);
+	PERCPU_STEP("segment: record announced");
+}
+
+/* A record that has no object yet may be removed before it gets one, so it is looked at again under
+ * the lock. */
+int percpu_directory_look(struct percpu_declaring *d)
+{
+	int e = percpu_directory_refresh(d->s);
+
+	d->at = (struct percpu_anchor){ .root = PERCPU_REGION_ROOTS,
+					.choose = choose_record,
+					.announce = announce_record };
+	d->end = 0;
+	d->handle = NULL;
+	d->differs = d->rewrites = d->extends = d->wants_room = false;
+	if (e == 0)
+		e = look_up_metric(d);
+	if (e == -ENOENT && d->full && d->s->region->writable && !has_removed(d->s))
+		return -ENOSPC;
+	return e == -ENOENT || (e == -EAGAIN && d->s->region->writable) ? 0 : e;
+}
+
+/* Make a block of records. */
+static int extend_directory(struct percpu_segment *s, size_t block)
+{
+	const struct percpu_plan plan = { .kind = PERCPU_KIND_CELL,
+					  .size = PERCPU_SEGMENT_BLOCK,
+					  .align = PERCPU_BLOCK_ALIGN };
+	struct percpu_anchor at = {
+		.word = &s->control->block[block],
+		.place = s->control_place + offsetof(struct percpu_segment_control, block) +
+			 block * sizeof(uint64_t),
+		.root = PERCPU_REGION_ROOTS,
+	};
+	struct percpu_plan p = plan;
+	void *cell;
+	int e = percpu_block_open_at(s->region, &at, &p, &cell);
+
+	return e == -EEXIST ? -EBADMSG : e;
+}
+
+int percpu_directory_prepare(struct percpu_declaring *d)
+{
+	if (d->extends)
+		return extend_directory(d->s, d->needed);
+	if (!d->wants_room)
+		return 0;
+	d->reused = true;
+	return percpu_reuse_free(d->s, percpu_record_family(d->asked, d->s->seed));
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reuse.c - series that are removed, and what becomes of their room.
+ *
+ * A removed record keeps its object until nobody can have a handle of it any more (epoch.c). Then
+ * the object is freed, and the record is one that may be rewritten: where it is, as long as it is.
+ * All of that is done under the lock of the allocator, and moves control->changes, which is odd
+ * meanwhile. Whoever looks for records without the lock looks at the number before and afterwards.
+ *
+ * Who is killed amid that leaves an odd number, which the next holder of the lock moves on:
+ *
+ * - a series that is being removed is, or is not;
+ * - an object that is being freed is noted, and freed with the next allocation (memory/root.c);
+ *   the record stays removed until it is looked at again;
+ * - a record that is being rewritten is free until all of it is there.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "segment.h"
+
+#define FREED_AT_ONCE 64 /* series, under one lock */
+
+/* The highest number of what was removed. */
+static uint64_t last_number(const struct percpu_segment *s)
+{
+	uint64_t most = 0;
+
+	percpu_process_lock();
+	for (size_t i = 0; i < s->removed.n; i++)
+		if (s->removed.at[i].removal > most)
+			most = s->removed.at[i].removal;
+	percpu_process_unlock();
+	return most;
+}
+
+/* If a series was removed, and that not counted yet, it is now: nobody would ever have an epoch
+ * that lets it go. */
+int percpu_changes_settle(struct percpu_segment *s)
+{
+	const uint64_t n = __atomic_load_n(&s->control->changes, __ATOMIC_RELAXED);
+	const uint64_t removals = __atomic_load_n(&s->control->removals, __ATOMIC_RELAXED);
+	int e = percpu_directory_refresh(s);
+
+	if (e != 0 || !(n & 1))
+		return e;
+	if (last_number(s) == removals + 1)
+		__atomic_store_n(&s->control->removals, removals + 1, __ATOMIC_RELEASE);
+	PERCPU_STEP("reuse: removal counted");
+	__atomic_store_n(&s->control->changes, n + 1, __ATOMIC_RELEASE);
+	return percpu_directory_refresh(s);
+}
+
+/* Returns the number before. */
+static uint64_t begin_change(const struct percpu_segment *s)
+{
+	const uint64_t n = __atomic_load_n(&s->control->changes, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&s->control->changes, n + 1, __ATOMIC_RELAXED);
+	percpu_full_fence();
+	PERCPU_STEP("reuse: change begun");
+	return n;
+}
+
+/* The tables of this process follow, unless that fails, or they were behind before: then they are
+ * made anew when they are needed. */
+static void end_change(struct percpu_segment *s, uint64_t before,
+		       int (*enter)(struct percpu_segment *s, const struct percpu_record_copy *c,
+				    uint64_t at),
+		       const struct percpu_record_copy *c, uint64_t at)
+{
+	PERCPU_STEP("reuse: changed");
+	__atomic_store_n(&s->control->changes, before + 2, __ATOMIC_RELEASE);
+	percpu_process_lock();
+	if (s->changes == before) {
+		s->changes = before - 1; /* which no number is going to be */
+		if (enter(s, c, at) == 0)
+			s->changes = before + 2;
+	}
+	percpu_process_unlock();
+}
+
+static int remove_record(struct percpu_segment *s, struct percpu_record_copy *c, uint64_t at)
+{
+	struct percpu_segment_record *r = percpu_directory_at(s, at);
+	const uint64_t number = __atomic_load_n(&s->control->removals, __ATOMIC_RELAXED) + 1;
+	uint64_t before;
+
+	if (percpu_directory_load(s, at, c) == 0)
+		return -EBADMSG;
+	c->head.removal = number;
+	before = begin_change(s);
+	__atomic_store_n(&r->removal, number, __ATOMIC_RELAXED);
+	PERCPU_STEP("reuse: removal numbered");
+	__atomic_store_n(&r->state, PERCPU_RECORD_REMOVED, __ATOMIC_RELEASE);
+	PERCPU_STEP("reuse: removed");
+	/* Who loads this number finds no record that was removed by then. */
+	__atomic_store_n(&s->control->removals, number, __ATOMIC_RELEASE);
+	end_change(s, before, percpu_tables_removed, c, at);
+	return 0;
+}
+
+/* What was free is in use with the first word: all of it is there. */
+static void store_record(struct percpu_segment_record *r, struct percpu_record_copy *c)
+{
+	const size_t words = c->head.size / sizeof(uint64_t);
+	uint64_t word, *to = (uint64_t *)r;
+
+	c->head.size = r->size;
+	for (size_t i = words; i-- > 0;) {
+		memcpy(&word, (const char *)c + i * sizeof(word), sizeof(word));
+		PERCPU_STEP("reuse: record being rewritten");
+		__atomic_store_n(&to[i], word, __ATOMIC_RELEASE);
+	}
+}
+
+void percpu_reuse_rewrite(struct percpu_declaring *d)
+{
+	struct percpu_segment *s = d->s;
+	struct percpu_record_copy *c = d->asked;
+	const uint64_t before = begin_change(s);
+
+	c->head.declared = percpu_segment_now(s);
+	c->head.generation = __atomic_load_n(&s->control->generation, __ATOMIC_ACQUIRE);
+	store_record(percpu_directory_at(s, d->where), c);
+	d->changes = before + 2;
+	end_change(s, before, percpu_tables_rewritten, c, d->where);
+}
+
+/* The anchor of the object of the record there. */
+static struct percpu_anchor anchor_at(const struct percpu_segment *s, uint64_t at)
+{
+	return (struct percpu_anchor){
+		.word = &percpu_directory_at(s, at)->key,
+		.place = __atomic_load_n(&s->place[at / PERCPU_SEGMENT_BLOCK], __ATOMIC_RELAXED) +
+			 at % PERCPU_SEGMENT_BLOCK + offsetof(struct percpu_segment_record, key),
+		.root = PERCPU_REGION_ROOTS,
+	};
+}
+
+/* Let a removed record, c, without an object be one that may be rewritten. */
+static void free_record(struct percpu_segment *s, const struct percpu_record_copy *c, uint64_t at)
+{
+	const uint64_t before = begin_change(s);
+
+	__atomic_store_n(&percpu_directory_at(s, at)->state, PERCPU_RECORD_FREE, __ATOMIC_RELEASE);
+	end_change(s, before, percpu_tables_freed, c, at);
+}
+
+static void free_series(struct percpu_segment *s, struct percpu_record_copy *c, uint64_t at)
+{
+	const struct percpu_anchor a = anchor_at(s, at);
+
+	if (percpu_directory_load(s, at, c) == 0 || c->head.state != PERCPU_RECORD_REMOVED)
+		return;
+	if (c->head.kind == PERCPU_METRIC_OWNED_GAUGE || c->head.kind == PERCPU_METRIC_OWNED_FGAUGE)
+		percpu_owned_free_at(s->region, &a);
+	percpu_anchor_free(s->region, &a);
+	PERCPU_STEP("reuse: object freed");
+	free_record(s, c, at);
+}
+
+/* Return the last of the removed series, of a family unless that is 0, with a number up to this
+ * one; NULL if there is none. */
+static const struct percpu_place *last_removed(const struct percpu_segment *s, uint64_t family,
+					       uint64_t number)
+{
+	for (size_t i = s->removed.n; i-- > 0;)
+		if (s->removed.at[i].removal <= number &&
+		    (family == 0 || s->removed.at[i].family == family))
+			return &s->removed.at[i];
+	return NULL;
+}
+
+/* Whether there is one, and where. */
+static bool find_removed(struct percpu_segment *s, uint64_t family, uint64_t number, uint64_t *at)
+{
+	const struct percpu_place *p;
+
+	percpu_process_lock();
+	p = last_removed(s, family, number);
+	if (p == NULL)
+		p = last_removed(s, 0, number);
+	if (p != NULL)
+		*at = p->at;
+	percpu_process_unlock();
+	return p != NULL;
+}
+
+/* What a killed process wrote down for the cells of what is freed must be stored before. */
+static int settle_all_journals(struct percpu_region *r)
+{
+	int e;
+
+	percpu_process_lock();
+	e = percpu_region_refresh(r);
+	percpu_process_unlock();
+	for (uint32_t i = 0; e == 0 && i < __atomic_load_n(&r->n, __ATOMIC_ACQUIRE); i++)
+		e = percpu_journal_settle(__atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE)->at[i],
+					  PERCPU_LOCK_NS);
+	return e;
+}
+
+/* Returns with the lock of the allocator, and what was removed is known; or -errno. */
+static int lock_directory(struct percpu_segment *s, struct percpu_robust *h)
+{
+	int e = percpu_region_lock(s->region, h);
+
+	if (e != 0)
+		return e;
+	percpu_process_unlock();
+	e = percpu_changes_settle(s);
+	if (e != 0)
+		percpu_region_settle(s->region, h);
+	return e;
+}
+
+void percpu_reuse_settle(struct percpu_segment *s)
+{
+	struct percpu_robust h;
+
+	if ((__atomic_load_n(&s->control->changes, __ATOMIC_RELAXED) & 1) && s->region->writable &&
+	    lock_directory(s, &h) == 0)
+		percpu_region_settle(s->region, &h);
+}
+
+static bool is_member(struct percpu_segment *s, const struct percpu_record_copy *c)
+{
+	bool is;
+
+	percpu_process_lock();
+	is = percpu_series_find(s, c, true) != NULL && s->copy.head.state == PERCPU_RECORD_FAMILY &&
+	     !percpu_record_is_overflow(c);
+	percpu_process_unlock();
+	return is;
+}
+
+/* Free the series of families whose objects nobody has created: whoever was about to was killed,
+ * because the lock was held meanwhile. */
+static int free_unkeyed(struct percpu_segment *s)
+{
+	struct percpu_record_copy *c = malloc(sizeof(*c));
+	struct percpu_segment_record *r;
+	struct percpu_robust h;
+	uint64_t at = 0;
+	int e = c != NULL ? lock_directory(s, &h) : -ENOMEM;
+
+	if (e == 0) {
+		while (percpu_directory_next(s, PERCPU_SERIES, &at, c, &r))
+			if (c->head.key == 0 && is_member(s, c) &&
+			    remove_record(s, c, at - c->head.size) == 0)
+				free_record(s, c, at - c->head.size); /* there are no handles */
+		percpu_process_lock();
+		s->unkeyed = 0;
+		percpu_process_unlock();
+		percpu_region_settle(s->region, &h);
+	}
+	free(c);
+	return e;
+}
+
+static bool has_unkeyed(const struct percpu_segment *s)
+{
+	bool has;
+
+	percpu_process_lock();
+	has = s->unkeyed != 0;
+	percpu_process_unlock();
+	return has;
+}
+
+/* Whoever took its epoch since then has not found what was removed before. */
+int percpu_reuse_free(struct percpu_segment *s, uint64_t family)
+{
+	struct percpu_record_copy *c;
+	struct percpu_robust h;
+	uint64_t number, at;
+	int e = has_unkeyed(s) ? free_unkeyed(s) : 0;
+
+	if (e != 0)
+		return e;
+	e = percpu_epoch_first(s, last_number(s), &number);
+	if (e != 0 || !find_removed(s, family, number, &at))
+		return 0; /* nothing is known to be free */
+	e = settle_all_journals(s->region);
+	c = e == 0 ? malloc(sizeof(*c)) : NULL;
+	if (c == NULL)
+		return e != 0 ? e : -ENOMEM;
+	e = lock_directory(s, &h);
+	if (e == 0) {
+		for (int n = 0; n < FREED_AT_ONCE && find_removed(s, family, number, &at); n++)
+			free_series(s, c, at);
+		percpu_region_settle(s->region, &h);
+	}
+	free(c);
+	return e;
+}
+
+int percpu_reuse_remove(struct percpu_segment *s, const struct percpu_record_copy *asked)
+{
+	struct percpu_record_copy *c = malloc(sizeof(*c));
+	const struct percpu_series *found;
+	struct percpu_robust h;
+	uint64_t at = 0;
+	int e = c != NULL ? lock_directory(s, &h) : -ENOMEM;
+
+	if (e == 0) {
+		percpu_process_lock();
+		found = percpu_series_find(s, asked, false);
+		if (found != NULL)
+			at = found->at;
+		percpu_process_unlock();
+		e = at != 0 ? remove_record(s, c, at - 1) : -ENOENT;
+		percpu_region_settle(s->region, &h);
+	}
+	free(c);
+	return e;
+}

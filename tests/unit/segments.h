@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* segments.h - what tests of segments share. */
+#ifndef TESTS_UNIT_SEGMENTS_H
+#define TESTS_UNIT_SEGMENTS_H
+
+#include <percpu/segment.h>
+
+#define ALL (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE)
+
+/** A metric that has only a name. */
+#define METRIC(n)                                                                                  \
+	(&(const struct percpu_metric){ .size = sizeof(struct percpu_metric), .name = (n) })
+
+#endif

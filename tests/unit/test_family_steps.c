@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_family_steps.c - processes that make, remove and free series, and are killed at each step of
+ * that; and others that look meanwhile.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "../steps.h"
+#include "../support.h"
+#include "family_calls.h"
+#include "root_file.h"
+
+#include "segment/segment.h"
+
+static unsigned dies_at; /* which of all steps is the last one; 0: none */
+static const char *waits_when;
+static bool (*meanwhile)(void); /* returns whether to do it again */
+
+void test_step(const char *name)
+{
+	const char *const at = waits_when;
+
+	if (dies_at != 0 && --dies_at == 0)
+		raise(SIGKILL);
+	if (at == NULL || strncmp(name, at, strlen(at)) != 0)
+		return;
+	waits_when = NULL;
+	if (meanwhile())
+		waits_when = at;
+}
+
+/* Units of 8 bytes: the control, a block of records, what a family has for itself, and others. */
+static unsigned units(unsigned others)
+{
+	return (unsigned)(sizeof(struct percpu_segment_control) + PERCPU_SEGMENT_BLOCK) / 8 + 2 +
+	       others;
+}
+
+/* Killed at every step, and so is who comes next: every series is there once, nothing is lost or
+ * leaks. */
+
+static int come_and_go(void *arg)
+{
+	struct percpu_segment *s = NULL;
+	struct percpu_family *f;
+	bool good;
+	int e;
+
+	dies_at = *(unsigned *)arg;
+	e = percpu_segment_open(path, ALL, NULL, &s);
+	test_child_require(e == 0, strerror(-e));
+	f = family_of(s, 3);
+	good = f != NULL && count_in(f, "a", 1) >= 1 && count_in(f, "b", 1) >= 1 &&
+	       remove_value(f, "a") == 0 && percpu_segment_quiesce(s) == 0 &&
+	       count_in(f, "c", 1) >= 1 && count_in(f, "a", 1) == 1 && remove_value(f, "c") == 0;
+	dies_at = 0;
+	test_child_require(good, percpu_segment_error(s));
+	test_child_require(percpu_family_overflows(f) == 0, "nothing overflows");
+	percpu_segment_close(s);
+	return 0;
+}
+
+static bool kill_at(unsigned step)
+{
+	int status = test_wait(test_fork(come_and_go, &step), 60);
+
+	assert_true(status == 0 || status == SIGKILL);
+	return status != 0;
+}
+
+static void remove_all(struct percpu_segment *s, struct percpu_family *f)
+{
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(remove_value(f, (const char *const[]){ "a", "b", "c" }[i]), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_reuse_free(s, 0), 0);
+	assert_int_equal(s->removed.n, 0);
+	assert_int_equal(s->control->changes % 2, 0);
+}
+
+static void no_step_loses_anything(void **state)
+{
+	const unsigned stride = test_rounds(10) < 10 ? 7 : 1;
+	struct percpu_segment *s;
+	struct percpu_family *f;
+	bool killed = true;
+	unsigned step;
+	int64_t n;
+
+	(void)state;
+	if (!percpu_status()->robust)
+		test_skip("locks are not taken over here");
+	for (step = 1; killed; step += stride) {
+		percpu_segment_close(open_family_file(path, ALL));
+		killed = kill_at(step);
+		for (unsigned i = 1; i < 4; i++)
+			(void)kill_at(step % 37 + i * 29);
+		s = open_family_file(path, ALL);
+		f = family_of(s, 3);
+		assert_non_null(f);
+		for (int i = 0; i < 3; i++) {
+			n = count_in(f, (const char *const[]){ "a", "b", "c" }[i], 1);
+			assert_in_range(n, 1, 5);
+		}
+		assert_int_equal(percpu_family_overflows(f), 0);
+		assert_int_equal(s->series.used, 4);
+		remove_all(s, f);
+		assert_int_equal(used(), units(0));
+		assert_int_equal(s->series.used, 1);
+		assert_true(s->control->end <= 8 * 128);
+		percpu_segment_close(s);
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_true(step > 100);
+}
+
+/* An owned gauge has blocks of shares, which are freed one after the other. */
+static int free_and_die(void *arg)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_family *f = NULL;
+	struct percpu_segment *s = NULL;
+	struct percpu_owned_gauge *o;
+	int e = percpu_segment_open(path, ALL, NULL, &s);
+
+	if (e == 0)
+		e = declare_family(s, "o", PERCPU_METRIC_OWNED_GAUGE, 1, &f);
+	if (e == 0)
+		e = percpu_family_owned_gauge(f, x, &o);
+	if (e == 0)
+		e = percpu_owned_gauge_add(o, 1);
+	if (e == 0)
+		e = percpu_family_remove(f, x);
+	if (e == 0)
+		e = percpu_segment_quiesce(s);
+	dies_at = *(unsigned *)arg;
+	if (e == 0)
+		e = percpu_reuse_free(s, 0);
+	dies_at = 0;
+	test_child_require(e == 0, strerror(-e));
+	percpu_segment_close(s);
+	return 0;
+}
+
+static void shares_are_freed_with_their_gauge(void **state)
+{
+	unsigned never = 0, step, units_then;
+	struct percpu_segment *s;
+	int status = SIGKILL;
+
+	(void)state;
+	if (!percpu_status()->robust || !percpu_pair_is_atomic())
+		test_skip("locks are not taken over here, or there are no such gauges");
+	percpu_segment_close(open_family_file(path, ALL));
+	assert_int_equal(test_wait(test_fork(free_and_die, &never), 60), 0);
+	units_then = used();
+	for (step = 1; status == SIGKILL; step++) {
+		status = test_wait(test_fork(free_and_die, &step), 60);
+		assert_true(status == 0 || status == SIGKILL);
+		s = open_family_file(path, ALL);
+		percpu_reuse_settle(s); /* if it died amid a change */
+		assert_int_equal(s->control->changes % 2, 0);
+		assert_int_equal(percpu_directory_refresh(s), 0);
+		assert_int_equal(percpu_reuse_free(s, 0), 0);
+		assert_int_equal(s->removed.n, 0);
+		assert_int_equal(used(), units_then);
+		percpu_segment_close(s);
+	}
+	assert_true(step > 10);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Others look without the lock at each step: what stays is found where it was. */
+
+static struct percpu_segment *other;
+static struct percpu_family *others;
+static struct percpu_counter *stays;
+static unsigned looks;
+
+static uint64_t rewritten; /* where a record was free */
+
+/* It is in use only once all of it is there. */
+static void look_at_record(void)
+{
+	static struct percpu_record_copy c;
+	const struct percpu_segment_record *r = &c.head;
+
+	if (percpu_directory_load(other, rewritten, &c) == 0 || r->state != PERCPU_RECORD_IN_USE)
+		return;
+	assert_int_equal(r->label_values, 6);
+	assert_memory_equal(c.bytes + r->name + r->unit + r->label_names, "\5comes", 6);
+}
+
+static bool look_meanwhile(void)
+{
+	looks++;
+	if (rewritten != 0)
+		look_at_record();
+	assert_ptr_equal(counter_of(others, "stays"), stays);
+	return true;
+}
+
+static void others_find_what_stays(void **state)
+{
+	struct percpu_segment *s = open_family_file(path, ALL);
+	struct percpu_family *f = family_of(s, 3);
+
+	(void)state;
+	other = open_family_file(path, ALL);
+	assert_int_equal(count_in(f, "goes-and-is-long", 1), 1);
+	assert_int_equal(count_in(f, "stays", 1), 1);
+	others = family_of(other, 3);
+	stays = counter_of(others, "stays");
+	assert_int_equal(percpu_segment_quiesce(other), 0);
+	meanwhile = look_meanwhile;
+	waits_when = "reuse: ";
+	assert_int_equal(remove_value(f, "goes-and-is-long"), 0);
+	waits_when = NULL;
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_quiesce(other), 0);
+	assert_int_equal(s->removed.n, 1);
+	rewritten = s->removed.at[0].at;
+	waits_when = "reuse: ";
+	assert_int_equal(count_in(f, "comes", 2), 2);
+	waits_when = NULL;
+	assert_true(looks > 20);
+	assert_int_equal(s->spare.n, 0); /* it was rewritten */
+	assert_int_equal(percpu_family_overflows(f), 0);
+	assert_int_equal(count_in(others, "comes", 1), 3);
+	assert_int_equal(count_in(others, "stays", 1), 2);
+	percpu_segment_close(s);
+	percpu_segment_close(other);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* A series that is removed between the look and the handle is not the one that was asked for. */
+
+static bool remove_meanwhile(void)
+{
+	assert_int_equal(remove_value(others, "x"), 0);
+	return false;
+}
+
+static void what_goes_meanwhile_is_not_found(void **state)
+{
+	struct percpu_segment *s = open_family_file(path, ALL);
+	struct percpu_family *f = family_of(s, 3);
+
+	(void)state;
+	other = open_family_file(path, ALL);
+	others = family_of(other, 3);
+	assert_int_equal(count_in(others, "x", 5), 5);
+	meanwhile = remove_meanwhile;
+	waits_when = "root: looked up";
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_null(waits_when);
+	assert_int_equal(count_in(others, "x", 1), 2);
+	percpu_segment_close(s);
+	percpu_segment_close(other);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Also if it has no object yet, and somebody else's record is there by then. */
+
+static unsigned announced;
+
+static bool die_at_the_third(void)
+{
+	if (++announced == 3) /* behind the family's and the overflow's */
+		raise(SIGKILL);
+	return true;
+}
+
+static int declare_and_die(void *arg)
+{
+	struct percpu_segment *s = NULL;
+
+	test_child_require(percpu_segment_open(path, ALL, NULL, &s) == 0, "a segment");
+	(void)arg;
+	meanwhile = die_at_the_third;
+	waits_when = "segment: record announced";
+	(void)count_in(family_of(s, 3), "x", 1);
+	return 0;
+}
+
+static bool replace_meanwhile(void)
+{
+	assert_int_equal(remove_value(others, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(other), 0);
+	assert_int_equal(count_in(others, "y", 7), 7);
+	return false;
+}
+
+static void records_without_objects_may_go(void **state)
+{
+	struct percpu_segment *s;
+	struct percpu_family *f;
+
+	(void)state;
+	if (!percpu_status()->robust)
+		test_skip("locks are not taken over here");
+	percpu_segment_close(open_family_file(path, ALL));
+	assert_int_equal(test_wait(test_fork(declare_and_die, NULL), 60), SIGKILL);
+	s = open_family_file(path, ALL);
+	other = open_family_file(path, ALL);
+	f = family_of(s, 1);
+	assert_null(f);
+	f = family_of(s, 3);
+	others = family_of(other, 3);
+	meanwhile = replace_meanwhile;
+	waits_when = "root: looked up";
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_null(waits_when);
+	assert_int_equal(s->removed.n, 1);
+	assert_int_equal(percpu_directory_at(s, s->removed.at[0].at)->key, 0);
+	assert_int_equal(count_in(others, "y", 0), 7);
+	assert_int_equal(count_in(others, "x", 0), 1);
+	remove_value(f, "x");
+	remove_value(f, "y");
+	percpu_segment_close(other);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_reuse_free(s, 0), 0);
+	assert_int_equal(used(), units(0));
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Another process that is stopped with the lock keeps nobody from counting. */
+
+static bool stop_with_the_lock(void)
+{
+	raise(SIGSTOP);
+	return false;
+}
+
+static int stop_amid(void *arg)
+{
+	struct percpu_segment *s = NULL;
+	struct percpu_family *f;
+
+	(void)arg;
+	test_child_require(percpu_segment_open(path, ALL, NULL, &s) == 0, "a segment");
+	f = family_of(s, 3);
+	meanwhile = stop_with_the_lock;
+	waits_when = "segment: record announced";
+	(void)count_in(f, "x", 1);
+	return 0;
+}
+
+static void stopped_ones_let_others_count(void **state)
+{
+	struct percpu_segment *s = open_family_file(path, ALL);
+	struct percpu_family *f = family_of(s, 3);
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = test_fork(stop_amid, NULL);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	assert_int_equal(count_in(f, "y", 2), 2);
+	assert_int_equal(percpu_family_overflows(f), 1);
+	assert_int_equal(kill(pid, SIGCONT), 0);
+	assert_int_equal(test_wait(pid, 60), 0);
+	assert_int_equal(count_in(f, "y", 1), 1);
+	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 2);
+	percpu_segment_close(s);
+}
+
+/* Between the load of an epoch and its lock, what may be used again is. */
+
+static bool reuse_meanwhile(void)
+{
+	assert_int_equal(remove_value(others, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(other), 0);
+	assert_int_equal(count_in(others, "y", 7), 7);
+	assert_int_equal(percpu_family_overflows(others), 0);
+	return false;
+}
+
+static void late_epochs_find_what_is_there(void **state)
+{
+	struct percpu_segment *s = open_family_file(path, ALL);
+	const struct percpu_metric m = { .size = sizeof(m), .name = "m_total" };
+	struct percpu_family *f;
+	struct percpu_counter *c;
+
+	(void)state;
+	other = open_family_file(path, ALL);
+	others = family_of(other, 1);
+	assert_int_equal(count_in(others, "x", 5), 5);
+	assert_int_equal(percpu_segment_counter(s, &m, &c), 0); /* all records are known */
+	meanwhile = reuse_meanwhile;
+	waits_when = "epoch: loaded";
+	f = family_of(s, 1);
+	assert_null(waits_when);
+	assert_int_equal(count_in(f, "y", 1), 8);
+	assert_int_equal(count_in(f, "x", 1), 1); /* in the overflow */
+	assert_int_equal(percpu_family_overflows(f), 1);
+	percpu_segment_close(s);
+	percpu_segment_close(other);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Killed when the record is there, and before the object is: with values that nobody has again. */
+
+static bool die(void)
+{
+	raise(SIGKILL);
+	return false;
+}
+
+static int make_half(void *arg)
+{
+	struct percpu_segment *s = NULL;
+	struct percpu_family *f;
+
+	test_child_require(percpu_segment_open(path, ALL, NULL, &s) == 0, "open");
+	f = family_of(s, 2);
+	test_child_require(f != NULL, "family");
+	meanwhile = die;
+	waits_when = "segment: record announced";
+	return count_in(f, arg, 1) >= 0;
+}
+
+static void half_made_series_go(void **state)
+{
+	static char value[2][8] = { "gone", "lost" };
+	struct percpu_segment *s = open_family_file(path, ALL);
+	struct percpu_family *f = family_of(s, 2);
+	int status;
+
+	(void)state;
+	if (!percpu_status()->robust) {
+		percpu_segment_close(s);
+		assert_int_equal(unlink(path), 0);
+		test_skip("locks are not taken over here");
+	}
+	assert_non_null(f);
+	for (int i = 0; i < 2; i++) {
+		status = test_wait(test_fork(make_half, value[i]), 60);
+		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	}
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(count_in(f, "y", 2), 2);
+	assert_int_equal(percpu_family_overflows(f), 0);
+	assert_int_equal(count_in(f, "z", 4), 4); /* and now it is full */
+	assert_int_equal(percpu_family_overflows(f), 1);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* What is removed while a process quiesces is not what it has spoken of. */
+
+static bool remove_while_quiescing(void)
+{
+	static const char *const x[] = { "x" };
+
+	assert_int_equal(percpu_family_remove(others, x), 0);
+	return false;
+}
+
+static void handles_of_what_goes_meanwhile_stay(void **state)
+{
+	static const char *const x[] = { "x" }, *const y[] = { "y" };
+	struct percpu_segment *s = open_family_file(path, ALL);
+	struct percpu_histogram *h, *new;
+	struct percpu_family *f, *unheard;
+
+	(void)state;
+	other = open_family_file(path, ALL);
+	assert_int_equal(declare_family(s, "h", PERCPU_METRIC_HISTOGRAM, 1, &f), 0);
+	assert_int_equal(declare_family(other, "g_total", PERCPU_METRIC_COUNTER, 1, &unheard), 0);
+	assert_int_equal(count_in(unheard, "x", 1), 1);
+	assert_int_equal(percpu_family_remove(unheard, x), 0); /* there is something to say */
+	assert_int_equal(declare_family(other, "h", PERCPU_METRIC_HISTOGRAM, 1, &others), 0);
+	assert_int_equal(percpu_family_histogram(f, x, &h), 0);
+	meanwhile = remove_while_quiescing;
+	waits_when = "epoch: counted";
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_null(waits_when);
+	assert_int_equal(s->retired.n, 1);
+	percpu_histogram_record(h, 1);
+	assert_int_equal(percpu_segment_quiesce(other), 0);
+	assert_int_equal(percpu_family_histogram(others, y, &new), 0);
+	assert_int_equal(percpu_family_overflows(others), 1); /* s has x */
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(s->retired.n, 0);
+	assert_int_equal(percpu_family_histogram(others, y, &new), 0);
+	assert_int_equal(percpu_family_overflows(others), 1);
+	percpu_segment_close(s);
+	percpu_segment_close(other);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Who starts anew resets no object that is another series' by then. */
+
+static bool replace_while_reset(void)
+{
+	assert_int_equal(remove_value(others, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(other), 0);
+	(void)count_in(others, "y", 7);
+	return false;
+}
+
+static void resets_keep_objects_back(void **state)
+{
+	(void)state;
+	other = open_family_file(path, ALL);
+	others = family_of(other, 1);
+	assert_int_equal(count_in(others, "x", 5), 5);
+	meanwhile = replace_while_reset;
+	waits_when = "segment: epoch taken";
+	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	assert_null(waits_when);
+	/* It was kept from being used again, so y was counted elsewhere. */
+	assert_int_equal(percpu_family_overflows(others), 1);
+	assert_int_equal(count_in(others, "y", 1), 1);
+	assert_int_equal(percpu_family_overflows(others), 1);
+	percpu_segment_close(other);
+	assert_int_equal(unlink(path), 0);
+}
+
+static int clear(void **state)
+{
+	(void)state;
+	waits_when = NULL;
+	rewritten = 0;
+	dies_at = looks = announced = 0;
+	(void)unlink(path);
+	return 0;
+}
+
+#define clean(f) cmocka_unit_test_teardown(f, clear)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		clean(no_step_loses_anything),
+		clean(shares_are_freed_with_their_gauge),
+		clean(others_find_what_stays),
+		clean(what_goes_meanwhile_is_not_found),
+		clean(records_without_objects_may_go),
+		clean(stopped_ones_let_others_count),
+		clean(half_made_series_go),
+		clean(late_epochs_find_what_is_there),
+		clean(handles_of_what_goes_meanwhile_stay),
+		clean(resets_keep_objects_back),
+	};
+
+	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
+}

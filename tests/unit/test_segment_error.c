@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_segment_error.c - what is said of calls on segments that fail: each has a sentence of its own,
+ * and of what differs both values. Of names and texts: test_metric.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "../support.h"
+
+#include "segment/segment.h"
+#include "segments.h"
+
+static struct percpu_segment *s;
+
+static int open_segment(void **state)
+{
+	(void)state;
+	return percpu_segment_open(test_path("error"), ALL, NULL, &s);
+}
+
+static int close_segment(void **state)
+{
+	percpu_segment_close(s);
+	return test_remove_paths(state);
+}
+
+/* Leave another sentence, which must not be taken for that of the next call. */
+static void fail_otherwise(void)
+{
+	assert_int_equal(percpu_segment_info(s, METRIC("otherwise")), -EINVAL);
+}
+
+/* Asserts that the call failed so, and said that. */
+static void refused(int got, int expected, const char *sentence)
+{
+	assert_int_equal(got, expected);
+	assert_string_equal(percpu_segment_error(s), sentence);
+	fail_otherwise();
+}
+
+static int histogram(const char *name, const struct percpu_histogram_options *o)
+{
+	struct percpu_histogram *h = NULL;
+	int e = percpu_segment_histogram(s, METRIC(name), o, &h);
+
+	assert_true((e == 0) == (h != NULL));
+	return e;
+}
+
+static void histograms_are_told_apart(void **state)
+{
+	struct percpu_histogram_options o = { .size = sizeof(o) };
+
+	(void)state;
+	fail_otherwise();
+	assert_int_equal(histogram("f", NULL), 0);
+	assert_int_equal(histogram("f", &o), 0);
+	o.buckets_per_octave = 32;
+	refused(histogram("f", &o), -EEXIST,
+		"f: is a histogram of doubles from 2^-20 to 2^10 in 8 buckets per octave in the "
+		"segment, a histogram of doubles from 2^-20 to 2^10 in 32 buckets per octave was "
+		"asked for");
+	o = (struct percpu_histogram_options){ .size = sizeof(o), .min = 1, .max = 3 };
+	refused(histogram("f", &o), -EEXIST,
+		"f: is a histogram of doubles from 2^-20 to 2^10 in 8 buckets per octave in the "
+		"segment, a histogram of doubles from 2^0 to 2^2 in 8 buckets per octave was asked "
+		"for");
+	o = (struct percpu_histogram_options){ .size = sizeof(o), .ticks_per_unit = 1000 };
+	refused(histogram("f", &o), -EEXIST,
+		"f: is a histogram of doubles from 2^-20 to 2^10 in 8 buckets per octave in the "
+		"segment, a histogram of 1000 ticks per unit from 2^-20 to 2^10 in 8 buckets per "
+		"octave was asked for");
+}
+
+static void options_of_histograms_are_checked(void **state)
+{
+	struct percpu_histogram_options o = { .size = sizeof(o), .min = 3, .max = 2 };
+
+	(void)state;
+	refused(histogram("h", &o), -EINVAL, "h: its options are none of a histogram");
+	o.min = 0x1p-1010;
+	refused(histogram("h", &o), -ERANGE, "h: its options are none of a histogram");
+	o = (struct percpu_histogram_options){ .size = sizeof(o), .n = 2 };
+	refused(histogram("h", &o), -EINVAL, "h: a metric is one histogram, not 2");
+	o.n = 1;
+	assert_int_equal(histogram("h", &o), 0);
+}
+
+static void extrema_are_told_apart(void **state)
+{
+	struct percpu_extrema *x, *none = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_segment_extrema(s, METRIC("g"), 0, &x), 0);
+	refused(percpu_segment_extrema(s, METRIC("g"), PERCPU_EXTREMA_DOUBLE, &none), -EEXIST,
+		"g: is extrema of integers in the segment, extrema of doubles was asked for");
+	assert_int_equal(percpu_segment_extrema(s, METRIC("i"), PERCPU_EXTREMA_DOUBLE, &x), 0);
+	refused(percpu_segment_extrema(s, METRIC("i"), 0, &none), -EEXIST,
+		"i: is extrema of doubles in the segment, extrema of integers was asked for");
+	refused(percpu_segment_extrema(s, METRIC("j"), 9, &none), -EINVAL,
+		"j: flags 0x8 are not known of extrema");
+	assert_null(none);
+}
+
+static void rules_are_told_apart(void **state)
+{
+	struct percpu_owned_fgauge *fgauge, *no_fgauge = NULL;
+	struct percpu_owned_gauge *gauge, *no_gauge = NULL;
+
+	(void)state;
+	refused(percpu_segment_owned_gauge(s, METRIC("o"), (enum percpu_owned_rule)4, &no_gauge),
+		-EINVAL, "o: 4 is no rule of an owned gauge");
+	if (!percpu_pair_is_atomic())
+		test_skip("there are no owned gauges here");
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("o"), PERCPU_OWNED_SUM, &gauge), 0);
+	refused(percpu_segment_owned_gauge(s, METRIC("o"), PERCPU_OWNED_MAX, &no_gauge), -EEXIST,
+		"o: is an owned gauge that is the sum in the segment, an owned gauge that is the "
+		"greatest value was asked for");
+	assert_int_equal(percpu_segment_owned_fgauge(s, METRIC("q"), PERCPU_OWNED_RECENT, &fgauge),
+			 0);
+	refused(percpu_segment_owned_fgauge(s, METRIC("q"), PERCPU_OWNED_MIN, &no_fgauge), -EEXIST,
+		"q: is an owned gauge that is the most recent value in the segment, an owned gauge "
+		"that is the least value was asked for");
+	assert_null(no_gauge);
+	assert_null(no_fgauge);
+}
+
+/* The object that is there is no such one at all. */
+static void other_objects_are_damage(void **state)
+{
+	struct percpu_segment_record *r;
+	struct percpu_counter *c;
+	uint64_t there;
+
+	(void)state;
+	assert_int_equal(histogram("first", NULL), 0);
+	for (uint64_t at = 0;; at += r->size) {
+		r = percpu_directory_at(s, at);
+		if (r->name == 5 && memcmp(r + 1, "first", 5) == 0)
+			break;
+	}
+	assert_int_equal(percpu_segment_counter(s, METRIC("first_total"), &c), 0);
+	there = r->key;
+	r->key = percpu_counter_key(c);
+	refused(histogram("first", NULL), -EEXIST,
+		"first: what it was created with differs from what was asked for");
+	r->key = there;
+	assert_int_equal(histogram("first", NULL), 0);
+}
+
+static void rows_have_what_their_kind_has(void **state)
+{
+	const struct percpu_histogram_options options = { .size = sizeof(options) };
+	const char *const name = "x";
+	const struct percpu_metric_fields fields = { sizeof(fields), "l", &name, 1 };
+	struct percpu_declaration row = { .size = sizeof(row),
+					  .metric = METRIC("r_total"),
+					  .kind = PERCPU_METRIC_COUNTER };
+	void *handle = NULL;
+
+	(void)state;
+	row.ret = &handle;
+	row.flags = 2;
+	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
+		"r_total: flags 0x2 are not known of a counter");
+	row.flags = 0;
+	row.histogram = &options;
+	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
+		"r_total: options of a histogram are not for a counter");
+	row.histogram = NULL;
+	row.fields = &fields;
+	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
+		"r_total: fields are not for a counter");
+	row.kind = PERCPU_METRIC_STATS;
+	row.flags = 4;
+	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
+		"r_total: flags 0x4 are not known of statistics");
+	row = (struct percpu_declaration){ .size = sizeof(row),
+					   .metric = METRIC("r_info"),
+					   .kind = PERCPU_METRIC_INFO,
+					   .ret = &handle };
+	refused(percpu_segment_declare(s, &row, 1), -EINVAL, "r_info: an info has no handle");
+	assert_null(handle);
+}
+
+static void tables_are_checked(void **state)
+{
+	struct percpu_counter *c = NULL;
+	struct percpu_declaration rows[2] = {
+		{ .size = sizeof(rows[0]), .metric = METRIC("t_total"), .kind = 1, .ret = &c },
+		{ .size = sizeof(rows[0]), .metric = METRIC("u_total"), .kind = 12, .ret = &c },
+	};
+
+	(void)state;
+	refused(percpu_segment_declare(s, NULL, 1), -EINVAL, "the table is NULL");
+	refused(percpu_segment_declare(s, rows, 2), -EINVAL, "row 1: 12 is no kind of a metric");
+	rows[1].kind = 0;
+	refused(percpu_segment_declare(s, rows, 2), -EINVAL, "row 1: 0 is no kind of a metric");
+	rows[1].kind = 1;
+	rows[1].size = sizeof(rows[0]) - sizeof(void *);
+	refused(percpu_segment_declare(s, rows, 2), -EINVAL,
+		"row 1: a struct percpu_declaration has another size, or fields that are not "
+		"known");
+	rows[1].size = sizeof(rows[0]);
+	rows[1].ret = NULL;
+	refused(percpu_segment_declare(s, rows, 2), -EINVAL,
+		"u_total: there is no place for the handle");
+	rows[1].ret = &c;
+	rows[1].metric = NULL;
+	refused(percpu_segment_declare(s, rows, 2), -EINVAL, "a metric is NULL");
+	assert_int_equal(percpu_segment_declare(s, NULL, 0), 0);
+}
+
+static void metrics_have_the_size_of_a_release(void **state)
+{
+	struct {
+		struct percpu_metric m;
+		uint64_t later[3];
+	} newer = { .m = { .size = sizeof(newer), .name = "newer_total" } };
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	refused(percpu_segment_counter(s, NULL, &c), -EINVAL, "a metric is NULL");
+	refused(percpu_segment_counter(s, METRIC("v_total"), NULL), -EINVAL,
+		"v_total: there is no place for the handle");
+	for (newer.m.size = 0; newer.m.size < sizeof(newer.m); newer.m.size++) {
+		assert_int_equal(percpu_segment_counter(s, &newer.m, &c), -EINVAL);
+		assert_non_null(
+			strstr(percpu_segment_error(s), "a struct percpu_metric has a size of"));
+	}
+	for (; newer.m.size <= sizeof(newer); newer.m.size++)
+		assert_int_equal(percpu_segment_counter(s, &newer.m, &c), 0);
+	newer.m.size = sizeof(newer);
+	newer.later[2] = 1;
+	assert_int_equal(percpu_segment_counter(s, &newer.m, &c), -EINVAL);
+	newer.m.size = sizeof(newer) - sizeof(newer.later[2]);
+	assert_int_equal(percpu_segment_counter(s, &newer.m, &c), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(histograms_are_told_apart),
+		cmocka_unit_test(options_of_histograms_are_checked),
+		cmocka_unit_test(extrema_are_told_apart),
+		cmocka_unit_test(rules_are_told_apart),
+		cmocka_unit_test(other_objects_are_damage),
+		cmocka_unit_test(rows_have_what_their_kind_has),
+		cmocka_unit_test(tables_are_checked),
+		cmocka_unit_test(metrics_have_the_size_of_a_release),
+	};
+
+	return cmocka_run_group_tests(tests, open_segment, close_segment);
+}
