@@ -28,6 +28,7 @@
 #include <percpu/owned.h>
 #include <percpu/owner.h>
 #include <percpu/rate.h>
+#include <percpu/reader.h>
 #include <percpu/region.h>
 #include <percpu/ring.h>
 #include <percpu/segment.h>

@@ -318,6 +318,32 @@ AT(percpu_declaration, histogram, 24, 16, 16);
 AT(percpu_declaration, ret, 32, 20, 20);
 AT(percpu_declaration, fields, 40, 24, 24);
 
+SIZE(percpu_reader_info, 40, 40, 40);
+AT(percpu_reader_info, generation, 0, 0, 0);
+AT(percpu_reader_info, since, 8, 8, 8);
+AT(percpu_reader_info, read, 16, 16, 16);
+AT(percpu_reader_info, cpus, 24, 24, 24);
+AT(percpu_reader_info, consistent, 28, 28, 28);
+AT(percpu_reader_info, pending, 32, 32, 32);
+AT(percpu_reader_info, reserved, 36, 36, 36);
+
+SIZE(percpu_reader_series, 96, 72, 68);
+AT(percpu_reader_series, name, 0, 0, 0);
+AT(percpu_reader_series, help, 8, 4, 4);
+AT(percpu_reader_series, unit, 16, 8, 8);
+AT(percpu_reader_series, label_names, 24, 12, 12);
+AT(percpu_reader_series, label_values, 32, 16, 16);
+AT(percpu_reader_series, field, 40, 20, 20);
+AT(percpu_reader_series, fields, 48, 24, 24);
+AT(percpu_reader_series, labels, 56, 28, 28);
+AT(percpu_reader_series, n, 60, 32, 32);
+AT(percpu_reader_series, kind, 64, 36, 36);
+AT(percpu_reader_series, flags, 68, 40, 40);
+AT(percpu_reader_series, cap, 72, 44, 44);
+AT(percpu_reader_series, removed, 76, 48, 48);
+AT(percpu_reader_series, since, 80, 56, 52);
+AT(percpu_reader_series, overflows, 88, 64, 60);
+
 SIZE(percpu_owned_value, 40, 40, 40);
 AT(percpu_owned_value, id, 0, 0, 0);
 AT(percpu_owned_value, when, 8, 8, 8);

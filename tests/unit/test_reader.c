@@ -1,214 +1,600 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_reader.c - a process that may only read a region, and calls what writes.
+ * test_reader.c - segments as readers see them: each kind's value, texts, times and the order of
+ * series. What becomes of files: test_reader_file.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <sys/mman.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#include <percpu/compact.h>
-#include <percpu/freebsd.h>
 #include <percpu/percpu.h>
 
 #include "../support.h"
 
-#define N 3
+#include "segment/segment.h"
 
-/* What both have: the writer of the region, and its reader. */
-struct side {
-	struct percpu_region *region;
-	struct percpu_counter *counter;
-	struct percpu_counter_array *array;
-	struct percpu_compact *compact;
-	struct percpu_stats *stats, *whole;
-};
+#define CREATE (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE)
+#define METRIC(n)                                                                                  \
+	(&(const struct percpu_metric){ .size = sizeof(struct percpu_metric), .name = (n) })
+#define WIDE percpu_pair_is_atomic()
 
-static struct side writer, reader;
-static const uint64_t ones[4] = { 1, 1, 1, 1 };
+static char path[128];
+static struct percpu_segment *s;
+static struct percpu_reader *r;
 
-static void attach_reader(void)
+static int make_segment(void **state)
 {
-	struct percpu_region *r = reader.region;
-	uint64_t key = percpu_counter_key(writer.counter);
-
-	assert_int_equal(percpu_counter_attach(r, key, &reader.counter), 0);
-	key = percpu_counter_array_key(writer.array);
-	assert_int_equal(percpu_counter_array_attach(r, key, N, &reader.array), 0);
-	key = percpu_compact_key(writer.compact);
-	assert_int_equal(percpu_compact_attach(r, key, N, &reader.compact), 0);
-	key = percpu_stats_key(writer.stats);
-	assert_int_equal(percpu_stats_attach(r, key, 32, N, 0, &reader.stats), 0);
-	key = percpu_stats_key(writer.whole);
-	assert_int_equal(percpu_stats_attach(r, key, 32, N, PERCPU_STATS_WHOLE, &reader.whole), 0);
-}
-
-static int set_up(void **state)
-{
-	int fd = memfd_create("reader", MFD_CLOEXEC);
-	struct percpu_region *r;
-
 	(void)state;
-	assert_int_equal(percpu_region_create_fd(fd, NULL, &r), 0);
-	writer.region = r;
-	assert_int_equal(percpu_counter_create_in(r, &writer.counter), 0);
-	assert_int_equal(percpu_counter_array_create_in(r, N, &writer.array), 0);
-	assert_int_equal(percpu_compact_create_in(r, N, &writer.compact), 0);
-	assert_int_equal(percpu_stats_create_in(r, 32, N, 0, &writer.stats), 0);
-	assert_int_equal(percpu_stats_create_in(r, 32, N, PERCPU_STATS_WHOLE, &writer.whole), 0);
-	percpu_counter_add(writer.counter, 5);
-	percpu_counter_array_add(writer.array, 1, 6);
-	percpu_compact_add(writer.compact, 2, 7);
-	assert_int_equal(percpu_stats_update(writer.stats, 1, 0, ones, 4), 0);
-	assert_int_equal(percpu_stats_update(writer.whole, 1, 0, ones, 4), 0);
-	assert_int_equal(percpu_region_open_fd(fd, 0, &reader.region), 0);
-	close(fd);
-	attach_reader();
+	strcpy(path, test_path("reader"));
+	assert_int_equal(percpu_segment_open(path, CREATE, NULL, &s), 0);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
 	return 0;
 }
 
-static void require_values(const struct side *s)
+static int remove_segment(void **state)
 {
-	uint64_t now[4];
+	(void)state;
+	percpu_reader_close(r);
+	percpu_segment_close(s);
+	r = NULL;
+	s = NULL;
+	unlink(path);
+	return 0;
+}
 
-	test_child_require(percpu_counter_fetch(s->counter) == 5, "counter");
-	test_child_require(percpu_counter_array_fetch(s->array, 1) == 6, "array");
-	test_child_require(percpu_compact_fetch(s->compact, 2) == 7, "compact");
-	for (int i = 0; i < 2; i++) {
-		test_child_require(percpu_stats_fetch(i ? s->whole : s->stats, 1, 1, now) == 0,
-				   "fetch");
-		for (int w = 0; w < 4; w++)
-			test_child_require(now[w] == 1, "field");
+/* Take a picture, and return how many series it has. */
+static size_t look(void)
+{
+	const int e = percpu_reader_read(r);
+
+	if (e != 0)
+		print_error("%s\n", percpu_reader_error(r));
+	assert_int_equal(e, 0);
+	return percpu_reader_count(r);
+}
+
+static struct percpu_reader_series series_of(size_t i)
+{
+	struct percpu_reader_series ret = { .name = NULL };
+
+	assert_int_equal(percpu_reader_series(r, i, &ret), 0);
+	return ret;
+}
+
+/* Return the number of the only series of that name. */
+static size_t find(const char *name)
+{
+	size_t found = SIZE_MAX;
+
+	for (size_t i = 0; i < percpu_reader_count(r); i++)
+		if (strcmp(series_of(i).name, name) == 0) {
+			assert_true(found == SIZE_MAX);
+			found = i;
+		}
+	assert_true(found != SIZE_MAX);
+	return found;
+}
+
+static double number_of(const char *name)
+{
+	double v = 0;
+
+	assert_int_equal(percpu_reader_number(r, find(name), &v), 0);
+	return v;
+}
+
+static struct percpu_counter *counter(const char *name)
+{
+	struct percpu_counter *c = NULL;
+
+	assert_int_equal(percpu_segment_counter(s, METRIC(name), &c), 0);
+	return c;
+}
+
+static void counters_and_levels_are_read(void **state)
+{
+	struct percpu_fcounter *fcounter;
+	struct percpu_fgauge *fgauge;
+	struct percpu_gauge *gauge;
+	int64_t level = 0;
+	uint64_t count = 0;
+
+	(void)state;
+	percpu_counter_add(counter("a_total"), UINT64_C(1) << 60);
+	percpu_counter_add(counter("a_total"), 1);
+	assert_int_equal(percpu_segment_fcounter(s, METRIC("b_total"), &fcounter), 0);
+	assert_int_equal(percpu_fcounter_add(fcounter, 0.25), 0);
+	assert_int_equal(look(), 2);
+	assert_int_equal(percpu_reader_counter(r, find("a_total"), &count), 0);
+	assert_true(count == (UINT64_C(1) << 60) + 1);
+	assert_true(number_of("a_total") == 0x1p60);
+	assert_true(number_of("b_total") == 0.25);
+	percpu_counter_zero(counter("a_total"));
+	percpu_counter_add(counter("a_total"), 5);
+	percpu_fcounter_zero(fcounter);
+	assert_int_equal(look(), 2);
+	assert_true(number_of("a_total") == 5);
+	assert_true(number_of("b_total") == 0);
+	if (!WIDE)
+		return;
+	assert_int_equal(percpu_segment_gauge(s, METRIC("c"), &gauge), 0);
+	assert_int_equal(percpu_gauge_set(gauge, 3), 0);
+	percpu_gauge_add(gauge, -7);
+	assert_int_equal(percpu_segment_fgauge(s, METRIC("d"), &fgauge), 0);
+	assert_int_equal(percpu_fgauge_set(fgauge, 0.1), 0);
+	assert_int_equal(look(), 4);
+	assert_int_equal(percpu_reader_level(r, find("c"), &level), 0);
+	assert_int_equal(level, -4);
+	assert_true(number_of("c") == -4);
+	assert_true(number_of("d") == 0.1);
+	assert_int_equal(percpu_fgauge_add(fgauge, 0.5), 0);
+	assert_int_equal(look(), 4);
+	assert_true(fabs(number_of("d") - 0.6) < 1e-12);
+}
+
+/* Each CPU's share is below 2^1000, and their sum is not. */
+static void large_doubles_are_read(void **state)
+{
+	struct percpu_fcounter *f;
+
+	(void)state;
+	test_need_sequences(); /* all others share a cell */
+	assert_int_equal(percpu_segment_fcounter(s, METRIC("b_total"), &f), 0);
+	for (unsigned i = 0; i < test_cpus(); i++) {
+		assert_true(test_pin(0, test_cpu(i)));
+		assert_int_equal(percpu_fcounter_add(f, 0x1.8p999), 0);
+	}
+	test_unpin(0);
+	assert_int_equal(look(), 1);
+	assert_true(number_of("b_total") == percpu_fcounter_fetch(f));
+	percpu_fcounter_zero(f);
+	assert_int_equal(look(), 1);
+	assert_true(number_of("b_total") == 0);
+}
+
+static void latest_values_have_their_time(void **state)
+{
+	struct percpu_latest *latest;
+	uint64_t when = 0, there = 0;
+	double v;
+
+	(void)state;
+	if (!WIDE)
+		test_skip("gauges are for processes of 64 bits");
+	assert_int_equal(percpu_segment_latest(s, METRIC("l"), &latest), 0);
+	assert_int_equal(look(), 1);
+	assert_int_equal(percpu_reader_number(r, 0, &v), -ENODATA);
+	assert_int_equal(percpu_reader_when(r, 0, &when), -ENODATA);
+	assert_int_equal(percpu_latest_set(latest, -INFINITY), 0);
+	assert_int_equal(percpu_latest_fetch(latest, NULL, &there), 0);
+	assert_int_equal(look(), 1);
+	assert_true(number_of("l") == -INFINITY);
+	assert_int_equal(percpu_reader_when(r, 0, &when), 0);
+	assert_true(when == there);
+}
+
+static void histograms_are_those_of_the_segment(void **state)
+{
+	struct percpu_histogram_snapshot *shot = NULL, *there = NULL;
+	struct percpu_histogram *h;
+
+	(void)state;
+	assert_int_equal(percpu_segment_histogram(s, METRIC("h"), NULL, &h), 0);
+	for (int i = 0; i < 1000; i++)
+		percpu_histogram_record(h, i * 0.001);
+	percpu_histogram_record(h, NAN);
+	assert_int_equal(look(), 1);
+	assert_int_equal(percpu_reader_histogram(r, 0, &shot), 0);
+	assert_int_equal(percpu_histogram_snapshot_create(h, &there), 0);
+	assert_int_equal(percpu_histogram_fetch(h, 0, there), 0);
+	assert_int_equal(shot->count, 1000);
+	assert_int_equal(shot->refused, 1);
+	assert_int_equal(shot->n, there->n);
+	assert_memory_equal(shot->bucket, there->bucket, there->n * sizeof(there->bucket[0]));
+	assert_true(shot->sum == there->sum);
+	percpu_histogram_snapshot_destroy(shot);
+	percpu_histogram_snapshot_destroy(there);
+	assert_int_equal(percpu_histogram_zero(h, 0), 0);
+	percpu_histogram_record(h, 2);
+	assert_int_equal(look(), 1);
+	assert_int_equal(percpu_reader_histogram(r, 0, &shot), 0);
+	assert_int_equal(shot->count, 1);
+	assert_true(shot->sum == 2);
+	percpu_histogram_snapshot_destroy(shot);
+}
+
+static void extrema_are_read(void **state)
+{
+	struct percpu_extrema *words, *doubles;
+	double min = 0, max = 0;
+
+	(void)state;
+	assert_int_equal(percpu_segment_extrema(s, METRIC("a"), 0, &words), 0);
+	assert_int_equal(percpu_segment_extrema(s, METRIC("b"), PERCPU_EXTREMA_DOUBLE, &doubles),
+			 0);
+	assert_int_equal(look(), 2);
+	assert_int_equal(percpu_reader_extrema(r, 0, &min, &max), -ENODATA);
+	assert_int_equal(percpu_extrema_observe(words, -3), 0);
+	assert_int_equal(percpu_extrema_observe(words, 9), 0);
+	assert_int_equal(percpu_extrema_observe_double(doubles, 0.5), 0);
+	assert_int_equal(look(), 2);
+	assert_int_equal(percpu_reader_extrema(r, 0, &min, &max), 0);
+	assert_true(min == -3 && max == 9);
+	assert_int_equal(series_of(0).flags, 0);
+	assert_int_equal(percpu_reader_extrema(r, 1, &min, &max), 0);
+	assert_true(min == 0.5 && max == 0.5);
+	assert_int_equal(series_of(1).flags, PERCPU_EXTREMA_DOUBLE);
+	assert_int_equal(percpu_extrema_reset(words), 0);
+	assert_int_equal(percpu_extrema_observe(words, 4), 0);
+	assert_int_equal(look(), 2);
+	assert_int_equal(percpu_reader_extrema(r, 0, &min, &max), 0);
+	assert_true(min == 4 && max == 4);
+}
+
+#define FIELDS 9 /* more than one store commits: the whole ones are in two copies */
+
+static void statistics_have_their_fields(void **state)
+{
+	static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h", "i" };
+	const struct percpu_metric_fields f = { sizeof(f), "what", names, FIELDS };
+	const char *const label[] = { "zone" }, *const value[] = { "one" };
+	struct percpu_metric m = *METRIC("k_total");
+	const uint64_t update[FIELDS] = { 10, 10, 30, 40, 50, 60, 70, 80, 90 };
+	uint64_t out[FIELDS] = { 0 };
+	struct percpu_reader_series found;
+
+	(void)state;
+	m.label_names = label;
+	m.label_values = value;
+	m.labels = 1;
+	for (unsigned flags = 0; flags < 2; flags++) {
+		struct percpu_stats *t;
+
+		m.name = flags != 0 ? "m_total" : "k_total";
+		assert_int_equal(percpu_segment_stats(s, &m, &f, flags, &t), 0);
+		assert_int_equal(percpu_stats_update(t, 0, 0, update, FIELDS), 0);
+		percpu_stats_add(t, 0, 1, 10);
+	}
+	assert_int_equal(look(), 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(percpu_reader_stats(r, i, out, FIELDS), 0);
+		for (unsigned w = 0; w < FIELDS; w++)
+			assert_int_equal(out[w], 10 * (w + 1));
+		assert_int_equal(percpu_reader_stats(r, i, out, FIELDS - 1), -EINVAL);
+		found = series_of(i);
+		assert_int_equal(found.n, FIELDS);
+		assert_string_equal(found.field, "what");
+		assert_string_equal(found.fields[FIELDS - 1], "i");
+		assert_int_equal(found.labels, 1);
+		assert_string_equal(found.label_names[0], "zone");
+		assert_string_equal(found.label_values[0], "one");
 	}
 }
 
-static int reset_all(void *arg)
+static int own_and_die(void *arg)
 {
+	struct percpu_owned_gauge *g = NULL;
+	struct percpu_segment *mine = NULL;
+
 	(void)arg;
-	percpu_counter_zero(reader.counter);
-	counter_u64_zero((counter_u64_t)(void *)reader.counter);
-	percpu_counter_array_zero(reader.array, 1);
-	percpu_compact_zero(reader.compact, 2);
-	require_values(&writer);
-	test_child_require(percpu_counter_fetch_zero(reader.counter) == 5, "counter");
-	test_child_require(percpu_counter_array_fetch_zero(reader.array, 1) == 6, "array");
-	test_child_require(percpu_compact_fetch_zero(reader.compact, 2) == 7, "compact");
-	require_values(&writer);
+	test_child_require(percpu_segment_open(path, CREATE, NULL, &mine) == 0, "open");
+	test_child_require(percpu_segment_owned_gauge(mine, METRIC("o"), PERCPU_OWNED_SUM, &g) == 0,
+			   "declare");
+	test_child_require(percpu_owned_gauge_add(g, 100) == 0, "add");
+	raise(SIGKILL);
 	return 0;
 }
 
-static void resets_do_nothing(void **state)
+static void owners_are_told_dead_or_alive(void **state)
 {
+	struct percpu_owner_info owner[3] = { { .id = 0 } };
+	struct percpu_owned_value value[3];
+	struct percpu_owned_gauge *g;
+	struct percpu_owned_fgauge *f;
+	size_t n = 0, dead;
+	double sum = 0;
+	int status;
+
 	(void)state;
-	assert_int_equal(test_wait(test_fork(reset_all, NULL), 20), 0);
+	if (!WIDE)
+		test_skip("gauges are for processes of 64 bits");
+	assert_int_equal(percpu_reader_owners(r, owner, 3), 0);
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("o"), PERCPU_OWNED_SUM, &g), 0);
+	assert_int_equal(percpu_segment_owned_fgauge(s, METRIC("p"), PERCPU_OWNED_MAX, &f), 0);
+	assert_int_equal(percpu_owned_gauge_add(g, 7), 0);
+	assert_int_equal(percpu_owned_fgauge_set(f, 1.5), 0);
+	status = test_wait(test_fork(own_and_die, NULL), 60);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_int_equal(look(), 2);
+	assert_true(number_of("o") == 7);
+	assert_int_equal(percpu_reader_fold(r, find("o"), PERCPU_OWNED_LIVING, &sum), 0);
+	assert_true(sum == 7);
+	assert_int_equal(percpu_reader_fold(r, find("o"), PERCPU_OWNED_ALL, &sum), 0);
+	assert_true(sum == 107);
+	assert_int_equal(percpu_reader_fold(r, find("p"), PERCPU_OWNED_ALL, &sum), 0);
+	assert_true(sum == 1.5);
+	assert_true(number_of("p") == 1.5);
+	assert_int_equal(series_of(find("p")).flags, PERCPU_OWNED_MAX);
+	assert_int_equal(percpu_reader_owners(r, owner, 3), 2);
+	dead = owner[0].alive ? 1 : 0;
+	assert_int_equal(owner[dead].alive, 0);
+	assert_int_equal(owner[1 - dead].alive, 1);
+	assert_int_equal(owner[1 - dead].pid, getpid());
+	assert_int_equal(percpu_reader_owned(r, find("o"), value, 3, &n), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(value[dead].value, 100);
+	assert_int_equal(value[1 - dead].value, 7);
 }
 
-/* With a number of fields that the compiler knows, and one that it does not. */
-static int update_all(void *arg)
+static void texts_and_order_are_told(void **state)
 {
-	struct percpu_stats *both[] = { reader.stats, reader.whole };
-	volatile size_t words = 4;
-	uint64_t out[4];
+	const char *const names[] = { "path", "code" };
+	const char *const value[][2] = { { "/\"\n\\", "200" }, { "", "\xc3\xa9" } };
+	struct percpu_metric m = { .size = sizeof(m),
+				   .name = "b_seconds_total",
+				   .help = "Help with \xe2\x82\xac.",
+				   .unit = "seconds",
+				   .label_names = names,
+				   .labels = 2 };
+	struct percpu_fcounter *c;
+	struct percpu_reader_series t;
 
-	(void)arg;
+	(void)state;
 	for (int i = 0; i < 2; i++) {
-		test_child_require(percpu_stats_update(both[i], 1, 0, ones, 4) == -EROFS, "4");
-		test_child_require(percpu_stats_update(both[i], 1, 2, ones, 2) == -EROFS, "2");
-		test_child_require(percpu_stats_update(both[i], 1, 0, ones, words) == -EROFS, "n");
-		test_child_require(percpu_stats_fetch_zero(both[i], 1, 1, out) == -EROFS, "reset");
-		test_child_require(percpu_stats_snapshot(both[i], 1, 1, out) == -EROFS, "snapshot");
+		m.label_values = value[i];
+		assert_int_equal(percpu_segment_fcounter(s, &m, &c), 0);
+		(void)counter(i == 0 ? "c_total" : "a_total");
 	}
-	require_values(&writer);
-	return 0;
+	m = *METRIC("d_info");
+	m.label_names = names;
+	m.label_values = value[0];
+	m.labels = 2;
+	assert_int_equal(percpu_segment_info(s, &m), 0);
+	assert_int_equal(look(), 5);
+	assert_string_equal(series_of(0).name, "a_total");
+	assert_string_equal(series_of(3).name, "c_total");
+	assert_string_equal(series_of(4).name, "d_info");
+	assert_int_equal(series_of(4).kind, PERCPU_METRIC_INFO);
+	assert_true(number_of("d_info") == 1);
+	for (size_t i = 0; i < 2; i++) {
+		t = series_of(1 + i);
+		assert_string_equal(t.name, "b_seconds_total");
+		assert_string_equal(t.help, "Help with \xe2\x82\xac.");
+		assert_string_equal(t.unit, "seconds");
+		assert_int_equal(t.kind, PERCPU_METRIC_FCOUNTER);
+		assert_int_equal(t.n, 1);
+		assert_string_equal(t.field, "");
+		for (int k = 0; k < 2; k++) {
+			assert_string_equal(t.label_names[k], names[k]);
+			assert_string_equal(t.label_values[k], value[i][k]);
+		}
+	}
+	assert_string_equal(series_of(0).help, "");
+	assert_string_equal(series_of(0).unit, "");
 }
 
-static void updates_are_refused(void **state)
+static void families_are_told(void **state)
 {
-	(void)state;
-	assert_int_equal(test_wait(test_fork(update_all, NULL), 20), 0);
-}
-
-static int allocate(void *arg)
-{
-	struct percpu_zone_options o = { .size = sizeof(o), .region = reader.region };
-	struct percpu_counter_array *a;
+	const char *const names[] = { "user" };
+	const struct percpu_metric m = { .size = sizeof(m),
+					 .name = "f_total",
+					 .help = "Of users.",
+					 .label_names = names,
+					 .labels = 1 };
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &m,
+					      .kind = PERCPU_METRIC_COUNTER };
+	const char *const value[] = { "a", "b", "c" };
+	struct percpu_reader_series t;
+	struct percpu_family *f = NULL;
 	struct percpu_counter *c;
-	struct percpu_compact *p;
-	struct percpu_stats *s;
-	struct percpu_zone *z;
-	void *cell;
 
-	(void)arg;
-	test_child_require(percpu_region_alloc(reader.region, 8, 8, &cell) == -EROFS, "alloc");
-	test_child_require(percpu_region_free(reader.region, reader.counter, 8) == -EROFS, "free");
-	test_child_require(percpu_counter_create_in(reader.region, &c) == -EROFS, "counter");
-	test_child_require(percpu_counter_array_create_in(reader.region, N, &a) == -EROFS, "array");
-	test_child_require(percpu_compact_create_in(reader.region, N, &p) == -EROFS, "compact");
-	test_child_require(percpu_stats_create_in(reader.region, 32, N, 0, &s) == -EROFS, "stats");
-	test_child_require(percpu_zone_create("zone", 8, &o, &z) == -EROFS, "zone");
-	test_child_require(percpu_region_set_root(reader.region, 0, 0, 1) == -EROFS, "root");
-	percpu_counter_destroy(reader.counter);
-	percpu_counter_array_destroy(reader.array);
-	percpu_compact_destroy(reader.compact);
-	percpu_stats_destroy(reader.stats);
-	percpu_stats_destroy(reader.whole);
-	/* All is still there. */
-	require_values(&writer);
-	attach_reader();
-	require_values(&reader);
-	percpu_region_close(reader.region);
-	return 0;
-}
-
-static void nothing_is_allocated_or_freed(void **state)
-{
 	(void)state;
-	assert_int_equal(test_wait(test_fork(allocate, NULL), 20), 0);
-}
-
-/* An add does not look, but it does not count, either. */
-
-static int add_to(void *kind)
-{
-	switch (*(int *)kind) {
-	case 0:
-		percpu_counter_add(reader.counter, 1);
-		break;
-	case 1:
-		percpu_counter_array_add(reader.array, 1, 1);
-		break;
-	case 2:
-		percpu_compact_add(reader.compact, 2, 1);
-		break;
-	default:
-		percpu_stats_add(*(int *)kind == 3 ? reader.stats : reader.whole, 1, 0, 1);
+	(void)counter("a_total");
+	assert_int_equal(percpu_segment_family(s, &d, 2, &f), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(percpu_family_counter(f, &value[i], &c), 0);
+		percpu_counter_add(c, 10 + i);
 	}
-	return 0;
+	assert_int_equal(look(), 4);
+	assert_int_equal(series_of(0).cap, 0);
+	for (size_t i = 1; i < 4; i++) {
+		double v = 0;
+
+		t = series_of(i);
+		assert_string_equal(t.name, "f_total");
+		assert_string_equal(t.help, "Of users.");
+		assert_int_equal(t.cap, 2);
+		assert_int_equal(t.overflows, 1);
+		assert_int_equal(percpu_reader_number(r, i, &v), 0);
+		assert_true(v == (strcmp(t.label_values[0], "a") == 0 ? 10 :
+				  strcmp(t.label_values[0], "b") == 0 ? 11 :
+									12));
+	}
+	assert_int_equal(percpu_family_counter(f, &value[2], &c), 0);
+	assert_int_equal(look(), 4); /* the directory has not changed, */
+	assert_int_equal(series_of(1).overflows, 2);
+	assert_int_equal(series_of(1).removed, 0);
+	assert_int_equal(percpu_segment_removals(s), 0);
+	assert_int_equal(percpu_family_remove(f, &value[0]), 0);
+	assert_int_equal(percpu_segment_removals(s), 1);
+	assert_int_equal(percpu_segment_removals(NULL), 0);
+	assert_int_equal(look(), 3); /* and now it has */
+	assert_int_equal(series_of(1).removed, 1);
+	for (size_t i = 1; i < 3; i++)
+		assert_string_not_equal(series_of(i).label_values[0], "a");
 }
 
-static void adds_end_the_process(void **state)
+/* CPUs are pinned to one after the other, and one thread has no sequences. */
+static void each_cpu_is_told(void **state)
 {
+	struct percpu_counter *c = counter("a_total");
+	struct percpu_reader_info info;
+	double out[PERCPU_MAX_CPUS];
+	struct percpu_fcounter *f;
+	double all = 0;
+
 	(void)state;
-	for (int kind = 0; kind < 5; kind++) {
-		int status = test_wait(test_fork(add_to, &kind), 20);
-
-		if (test_address_sanitizer() || test_thread_sanitizer())
-			assert_int_not_equal(status, 0);
-		else
-			assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+	test_need_sequences();
+	assert_int_equal(percpu_segment_fcounter(s, METRIC("b_total"), &f), 0);
+	for (unsigned i = 0; i < test_cpus(); i++) {
+		assert_true(test_pin(0, test_cpu(i)));
+		percpu_counter_add(c, 10 + i);
+		assert_int_equal(percpu_fcounter_add(f, 0.5 + i), 0);
 	}
-	require_values(&writer);
+	test_unpin(0);
+	assert_int_equal(look(), 2);
+	assert_int_equal(percpu_reader_info(r, &info), 0);
+	assert_int_equal(percpu_reader_cpus(r, 0, out, info.cpus), 0);
+	for (unsigned i = 0; i < test_cpus(); i++)
+		assert_true(out[test_cpu(i)] == 10 + i);
+	for (unsigned i = 0; i < info.cpus; i++)
+		all += out[i];
+	assert_true(all == number_of("a_total"));
+	assert_int_equal(percpu_reader_cpus(r, 1, out, info.cpus), 0);
+	assert_true(out[test_cpu(0)] == 0.5);
+	percpu_counter_add(c, 1); /* it is of now */
+	all = 0;
+	assert_int_equal(percpu_reader_cpus(r, 0, out, info.cpus), 0);
+	for (unsigned i = 0; i < info.cpus; i++)
+		all += out[i];
+	assert_true(all == number_of("a_total") + 1);
+	assert_int_equal(percpu_reader_cpus(r, 0, out, info.cpus + 1), -EINVAL);
+	assert_int_equal(percpu_reader_cpus(r, 2, out, 1), -EINVAL);
+}
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static struct percpu_reader_info info_now(void)
+{
+	struct percpu_reader_info info = { .cpus = 0 };
+
+	(void)look();
+	assert_int_equal(percpu_reader_info(r, &info), 0);
+	return info;
+}
+
+static void times_are_right_when_the_clock_was_set(void **state)
+{
+	const uint64_t before = now_ns(CLOCK_REALTIME), hour = UINT64_C(3600) * 1000000000;
+	struct percpu_segment_record *record;
+	struct percpu_segment_time *started;
+	struct percpu_reader_info info;
+
+	(void)state;
+	(void)counter("a_total");
+	info = info_now();
+	assert_int_equal(info.generation, 1);
+	assert_int_equal(info.pending, 0);
+	assert_int_equal(info.cpus, s->region->cpus);
+	assert_true(info.since <= series_of(0).since && series_of(0).since >= before - hour / 60);
+	assert_true(series_of(0).since <= info.read && info.read <= now_ns(CLOCK_REALTIME));
+
+	/* The clock was an hour behind when the metric was declared. */
+	record = percpu_directory_at(s, 0);
+	record->declared.real -= hour;
+	started = &s->control->started[1];
+	started->real -= hour;
+	percpu_reader_close(r);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	info = info_now();
+	assert_true(series_of(0).since >= before - hour / 60 && series_of(0).since <= info.read);
+	assert_true(info.since >= before - hour / 60);
+
+	/* It was declared in another boot. */
+	record->declared.boot ^= 1;
+	started->boot ^= 1;
+	percpu_reader_close(r);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	(void)look();
+	assert_true(series_of(0).since == record->declared.real);
+}
+
+static void a_new_generation_has_its_own_time(void **state)
+{
+	struct percpu_segment *again = NULL;
+	struct percpu_reader_info info;
+	uint64_t was;
+
+	(void)state;
+	percpu_counter_add(counter("a_total"), 3);
+	(void)look();
+	was = series_of(0).since;
+	assert_int_equal(
+		percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &again),
+		0);
+	percpu_segment_close(again);
+	percpu_counter_add(counter("a_total"), 2);
+	info = info_now();
+	assert_int_equal(info.generation, 2);
+	assert_true(series_of(0).since > was && series_of(0).since == info.since);
+	assert_true(number_of("a_total") == 2);
+}
+
+static void wrong_questions_are_refused(void **state)
+{
+	struct percpu_histogram_snapshot *shot = NULL;
+	struct percpu_reader_series series;
+	struct percpu_owned_value value;
+	struct percpu_reader_info info;
+	uint64_t word = 77;
+	int64_t level;
+	double v;
+	size_t n;
+
+	(void)state;
+	(void)counter("a_total");
+	assert_int_equal(percpu_reader_count(r), 0); /* no picture yet */
+	assert_int_equal(percpu_reader_info(r, &info), -EINVAL);
+	assert_int_equal(percpu_reader_series(r, 0, &series), -EINVAL);
+	assert_int_equal(look(), 1);
+	assert_int_equal(percpu_reader_series(r, 1, &series), -EINVAL);
+	assert_int_equal(percpu_reader_counter(r, 1, &word), -EINVAL);
+	assert_int_equal(percpu_reader_level(r, 0, &level), -EINVAL);
+	assert_int_equal(percpu_reader_when(r, 0, &word), -EINVAL);
+	assert_int_equal(percpu_reader_histogram(r, 0, &shot), -EINVAL);
+	assert_int_equal(percpu_reader_extrema(r, 0, &v, &v), -EINVAL);
+	assert_int_equal(percpu_reader_stats(r, 0, &word, 1), -EINVAL);
+	assert_int_equal(percpu_reader_owned(r, 0, &value, 1, &n), -EINVAL);
+	assert_int_equal(percpu_reader_fold(r, 0, PERCPU_OWNED_ALL, &v), -EINVAL);
+	assert_int_equal(percpu_reader_number(r, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_reader_read(NULL), -EINVAL);
+	assert_int_equal(percpu_reader_count(NULL), 0);
+	assert_string_equal(percpu_reader_error(NULL), "");
+	assert_string_equal(percpu_reader_error(r), "");
+	percpu_reader_close(NULL);
+	assert_int_equal(word, 77);
 }
 
 int main(void)
 {
+#define EACH(f) cmocka_unit_test_setup_teardown(f, make_segment, remove_segment)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(resets_do_nothing),
-		cmocka_unit_test(updates_are_refused),
-		cmocka_unit_test(nothing_is_allocated_or_freed),
-		cmocka_unit_test(adds_end_the_process),
+		EACH(counters_and_levels_are_read),
+		EACH(large_doubles_are_read),
+		EACH(latest_values_have_their_time),
+		EACH(histograms_are_those_of_the_segment),
+		EACH(extrema_are_read),
+		EACH(statistics_have_their_fields),
+		EACH(owners_are_told_dead_or_alive),
+		EACH(texts_and_order_are_told),
+		EACH(families_are_told),
+		EACH(each_cpu_is_told),
+		EACH(times_are_right_when_the_clock_was_set),
+		EACH(a_new_generation_has_its_own_time),
+		EACH(wrong_questions_are_refused),
 	};
 
-	return cmocka_run_group_tests_name("reader", tests, set_up, NULL);
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
 }

@@ -144,7 +144,9 @@ static void a_boottime_to_come_is_not_believed(void **state)
 /* There CLOCK_BOOTTIME is three hours ahead. */
 static int look_from_there(void *arg)
 {
+	struct percpu_reader_info info = { .cpus = 0 };
 	struct percpu_segment *mine = NULL;
+	struct percpu_reader *r = NULL;
 	struct percpu_moment m;
 
 	(void)arg;
@@ -152,6 +154,11 @@ static int look_from_there(void *arg)
 	test_child_require(percpu_segment_started(mine, &m) == 0, "started");
 	test_child_require(m.this_boot == 0, "another clock");
 	test_child_require(m.age < 60 * SECOND, "age");
+	test_child_require(percpu_reader_open(test_path("moment"), &r) == 0, "read");
+	test_child_require(percpu_reader_read(r) == 0, "picture");
+	test_child_require(percpu_reader_info(r, &info) == 0, "info");
+	test_child_require(info.read - info.since < 60 * SECOND, "since");
+	percpu_reader_close(r);
 	percpu_segment_close(mine);
 	return 0;
 }

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reader.c - opening segments to read them from outside, and taking pictures.
+ *
+ * The file is copied into an image (memory/image.c): the directory, the bias lanes, and the sum of
+ * all other lanes. The image is a segment, which is read as any other.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "reader.h"
+
+#define PICTURES 16 /* begun, at most, while others change what is read */
+#define BUFFER (PERCPU_LANE_SIZE + PERCPU_BLOCK_ALIGN)
+
+/* Opening. */
+
+static unsigned char *new_buffer(void)
+{
+	return aligned_alloc(PERCPU_BLOCK_ALIGN, BUFFER);
+}
+
+static int check_file(int fd)
+{
+	const int flags = fcntl(fd, F_GETFL);
+	struct stat st;
+
+	if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY)
+		return -EBADF;
+	if (fstat(fd, &st) != 0)
+		return percpu_errno();
+	return S_ISREG(st.st_mode) ? 0 : S_ISDIR(st.st_mode) ? -EISDIR : -EBADMSG;
+}
+
+int percpu_reader_use(struct percpu_reader *r)
+{
+	r->fd = percpu_descriptor_kept(r->s->region);
+	return r->fd >= 0 ? 0 :
+			    percpu_reason_set(&r->why, -EBADF,
+					      "the program has closed the file's descriptor");
+}
+
+/* Look for the directory, which others may be making longer. */
+static int find_directory(struct percpu_reader *r)
+{
+	int e = -EBADMSG;
+
+	for (int i = 0; i < PICTURES && e == -EBADMSG; i++) {
+		e = percpu_reader_copy_headers(r);
+		if (e == 0)
+			e = percpu_reader_copy_directory(r);
+	}
+	return e;
+}
+
+/* Make a reader of the file. path becomes its own. */
+static int begin_reader(int fd, char *path, struct percpu_reader **ret)
+{
+	struct percpu_reader *r = calloc(1, sizeof(*r));
+	int e = -ENOMEM;
+
+	if (r == NULL) {
+		free(path);
+		return e;
+	}
+	r->path = path;
+	r->first = new_buffer();
+	r->second = new_buffer();
+	r->third = new_buffer();
+	r->s = calloc(1, sizeof(*r->s));
+	if (r->first != NULL && r->second != NULL && r->third != NULL && r->s != NULL)
+		e = percpu_image_create(fd, &r->s->region);
+	if (e == 0) {
+		r->s->boot = percpu_segment_boot();
+		e = percpu_reader_use(r);
+	}
+	if (e == 0)
+		e = find_directory(r);
+	if (e != 0)
+		percpu_reader_close(r);
+	else
+		*ret = r;
+	return e;
+}
+
+/* Return the path from the root on, to be freed, or NULL; path is freed. */
+static char *from_root(char *path)
+{
+	char *here, *all = NULL;
+
+	if (*path == '/')
+		return path;
+	here = get_current_dir_name();
+	if (here != NULL && asprintf(&all, "%s/%s", here, path) < 0)
+		all = NULL;
+	free(here);
+	free(path);
+	return all;
+}
+
+static int open_reader(const char *name, struct percpu_reader **ret)
+{
+	int e, fd;
+	char *path = percpu_segment_path(name, &e);
+
+	if (path == NULL)
+		return e;
+	path = from_root(path);
+	if (path == NULL)
+		return -ENOMEM;
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	e = fd >= 0 ? check_file(fd) : percpu_errno();
+	if (e == 0)
+		e = begin_reader(fd, path, ret);
+	else
+		free(path);
+	if (fd >= 0)
+		close(fd);
+	return e;
+}
+
+int percpu_reader_open(const char *name, struct percpu_reader **ret)
+{
+	int cancel, e;
+
+	if (name == NULL || ret == NULL)
+		return -EINVAL;
+	cancel = percpu_defer_cancel(); /* open(2) and pread(2) are cancellation points */
+	e = open_reader(name, ret);
+	percpu_restore_cancel(cancel);
+	return e;
+}
+
+int percpu_reader_open_fd(int fd, struct percpu_reader **ret)
+{
+	int cancel, e = ret != NULL ? check_file(fd) : -EINVAL;
+
+	if (e != 0)
+		return e;
+	cancel = percpu_defer_cancel();
+	e = begin_reader(fd, NULL, ret);
+	percpu_restore_cancel(cancel);
+	return e;
+}
+
+void percpu_reader_close(struct percpu_reader *r)
+{
+	if (r == NULL)
+		return;
+	if (r->s != NULL && r->s->region != NULL) {
+		percpu_reader_unlist(r);
+		percpu_region_drop(r->s->region);
+	}
+	percpu_segment_close(r->live);
+	free(r->s);
+	free(r->first);
+	free(r->second);
+	free(r->third);
+	free(r->path);
+	free(r);
+}
+
+/* Pictures. */
+
+int percpu_reader_check_name(struct percpu_reader *r)
+{
+	const struct percpu_descriptor *d = &r->s->region->file;
+	struct stat st;
+
+	if (r->path == NULL ||
+	    (lstat(r->path, &st) == 0 && st.st_dev == d->device && st.st_ino == d->inode))
+		return 0;
+	return percpu_reason_set(&r->why, -ESTALE, "%s is not the file any more that was opened",
+				 r->path);
+}
+
+/* Take a picture. Returns 0, -EAGAIN or -EBADMSG if others have changed what was read, perhaps, or
+ * another error. */
+static int take_once(struct percpu_reader *r)
+{
+	int e = percpu_reader_copy_headers(r);
+
+	if (e == 0)
+		e = percpu_reader_copy_directory(r);
+	PERCPU_STEP("reader: directory copied");
+	if (e == 0)
+		e = percpu_reader_copy_headers(r);
+	if (e == 0)
+		e = percpu_reader_copy_biases(r);
+	PERCPU_STEP("reader: biases copied");
+	if (e == 0)
+		e = percpu_reader_recheck(r);
+	if (e == 0 && !r->listed)
+		e = percpu_reader_list(r);
+	if (e == 0)
+		e = percpu_reader_gather(r);
+	if (e == 0)
+		e = percpu_reader_overflows(r);
+	if (e == 0)
+		percpu_reader_snapshot(r);
+	PERCPU_STEP("reader: lanes added up");
+	return e != 0 ? e : percpu_reader_recheck(r);
+}
+
+static int take_picture(struct percpu_reader *r)
+{
+	int e = percpu_reader_use(r);
+
+	if (e == 0)
+		e = percpu_reader_check_name(r);
+	if (e != 0)
+		return e;
+	e = -EAGAIN;
+	for (int i = 0; i < PICTURES && (e == -EAGAIN || e == -EBADMSG); i++) {
+		e = take_once(r);
+		if (e != 0) /* what is in the image may be of two states of the directory */
+			r->copied = 0;
+	}
+	if (e == 0)
+		e = percpu_reader_use(r);
+	if (e == -ENOENT) /* it was a segment when it was opened */
+		e = -EBADMSG;
+	r->taken = percpu_segment_now(r->s);
+	return e;
+}
+
+int percpu_reader_read(struct percpu_reader *r)
+{
+	int cancel, e;
+
+	if (r == NULL)
+		return -EINVAL;
+	cancel = percpu_defer_cancel();
+	e = take_picture(r);
+	r->valid = e == 0;
+	if (e != 0)
+		percpu_reader_unlist(r);
+	percpu_restore_cancel(cancel);
+	return e;
+}
+
+const char *percpu_reader_error(const struct percpu_reader *r)
+{
+	return r != NULL ? r->why.text : "";
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reader_copy.c - copies of what is in the file, but for the lanes of CPUs.
+ *
+ * The order of copies is that in which a reader would look: records, then the bits that say what
+ * is allocated, then the bias lanes. Whoever declares does it the other way round. So what a
+ * record leads to is complete in the image, or its key does not lead to anything there.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "reader.h"
+
+_Static_assert(sizeof(struct percpu_segment_control) % PERCPU_BLOCK_ALIGN == 0 &&
+		       PERCPU_BLOCK_ALIGN == 8 * sizeof(uint64_t),
+	       "bytes of bits");
+
+#define GAP 512 /* words between cells: reading on takes less time than a system call more */
+
+int percpu_reader_pread(struct percpu_reader *r, void *to, size_t n, uint64_t at)
+{
+	char *p = to;
+	ssize_t got;
+
+	while (n != 0) {
+		got = pread(r->fd, p, n, (off_t)at);
+		if (got < 0 && percpu_errno() == -EINTR)
+			continue;
+		if (got < 0)
+			return percpu_reason_set(&r->why, percpu_errno(), "cannot read the file");
+		if (got == 0)
+			return percpu_reason_set(
+				&r->why, -EBADMSG,
+				"the file is cut short: it ends before byte %" PRIu64, at + n);
+		p += got;
+		at += (uint64_t)got;
+		n -= (size_t)got;
+	}
+	percpu_full_fence(); /* what is read later is loaded later */
+	return 0;
+}
+
+uint64_t percpu_reader_place(const struct percpu_reader *r, uint32_t chunk, uint32_t lane,
+			     size_t offset)
+{
+	return chunk * r->chunk_size + PERCPU_HEAD + lane * (uint64_t)PERCPU_STRIDE + offset;
+}
+
+static struct percpu_chunk *image_chunk(const struct percpu_reader *r, uint32_t i)
+{
+	return r->s->region->chunks->at[i];
+}
+
+/* Copy words of a chunk's bias lane. */
+static int copy_bias(struct percpu_reader *r, uint32_t chunk, size_t offset, size_t n)
+{
+	return percpu_reader_pread(r, percpu_chunk_lane(image_chunk(r, chunk), 2, offset), n,
+				   percpu_reader_place(r, chunk, 2 * r->cpus, offset));
+}
+
+/* Headers. */
+
+static int pread_header(struct percpu_reader *r, uint32_t i, struct percpu_header *h)
+{
+	int e = percpu_reader_pread(r, h, sizeof(*h), i * r->chunk_size);
+
+	if (e != 0)
+		return e;
+	e = percpu_header_check(h, i);
+	if (e == 0 && (h->lane_size != PERCPU_LANE_SIZE || (r->cpus != 0 && h->cpus != r->cpus)))
+		e = -EBADMSG;
+	if (e == -EPROTO)
+		return percpu_reason_set(&r->why, e,
+					 "the file is of version %u, and not of %u; or another "
+					 "architecture has made it",
+					 h->version & 0xffff, PERCPU_FORMAT_MAJOR);
+	return e == 0 ? 0 :
+			percpu_reason_set(&r->why, e,
+					  "the file is no segment, or is damaged: "
+					  "a header is not valid");
+}
+
+int percpu_reader_copy_headers(struct percpu_reader *r)
+{
+	struct percpu_region *image = r->s->region;
+	struct percpu_header h;
+	uint32_t n;
+	int e = pread_header(r, 0, &h);
+
+	if (e != 0)
+		return e;
+	if (r->cpus == 0) {
+		r->cpus = h.cpus;
+		r->chunk_size = percpu_chunk_size(PERCPU_STRIDE, h.cpus);
+	}
+	n = h.chunks;
+	if (n == 0 || n > PERCPU_MAX_FILE_CHUNKS || n < image->n)
+		return percpu_reason_set(&r->why, -EBADMSG, "the file is damaged: it has %u chunks",
+					 n);
+	for (uint32_t i = 0; i < n && e == 0; i++) {
+		e = i == 0 ? 0 : pread_header(r, i, &h);
+		if (e == 0) /* a number alone makes no chunk */
+			e = percpu_image_grow(image, i + 1);
+		if (e == 0)
+			percpu_image_set_header(image_chunk(r, i), &h);
+	}
+	return e;
+}
+
+/* The directory. */
+
+/* Return what a key leads to, in the image; NULL, and *e and why, if that is nothing. */
+static char *find_cells(struct percpu_reader *r, uint64_t key, enum percpu_kind kind, size_t size,
+			int *e)
+{
+	void *cell = NULL;
+
+	*e = percpu_region_attach(r->s->region, key, kind, size, PERCPU_BLOCK_ALIGN, &cell);
+	if (*e != 0)
+		*e = percpu_reason_set(&r->why, -EBADMSG,
+				       "the file is damaged: its directory is not there");
+	return cell;
+}
+
+/* Copy what cells have in the bias lane, from a byte of them on. Returns 0, or -errno and why. */
+static int copy_cells(struct percpu_reader *r, const char *cell, size_t from, size_t n)
+{
+	const struct percpu_chunk *k = percpu_chunk_of(cell);
+
+	return copy_bias(r, k->index, (size_t)(cell - k->base) + from, n);
+}
+
+static void *image_bias(const char *cell)
+{
+	const struct percpu_chunk *k = percpu_chunk_of(cell);
+
+	return percpu_chunk_lane(k, 2, (size_t)(cell - k->base));
+}
+
+/* Copy the control without its keys, and note what it says. */
+static int copy_control(struct percpu_reader *r)
+{
+	const uint64_t key = r->s->region->first->header->root[PERCPU_SEGMENT_ROOT];
+	struct percpu_segment_control *c;
+	const char *cell;
+	int e;
+
+	if (key == 0)
+		return percpu_reason_set(&r->why, -ENOENT,
+					 "the file is a region without a segment");
+	cell = find_cells(r, key, PERCPU_KIND_SEGMENT, sizeof(*c), &e);
+	if (cell == NULL)
+		return e;
+	e = copy_cells(r, cell, 0, offsetof(struct percpu_segment_control, block));
+	if (e != 0)
+		return e;
+	c = image_bias(cell);
+	if (c->version != PERCPU_SEGMENT_VERSION)
+		return percpu_reason_set(&r->why, -EPROTO,
+					 "the segment is of version %u, and not of %u", c->version,
+					 PERCPU_SEGMENT_VERSION);
+	r->s->control = c;
+	r->cell = cell;
+	r->state = (struct percpu_directory_state){
+		.generation = c->generation,
+		.settled = c->settled,
+		.changes = c->changes,
+		.end = percpu_directory_end(r->s),
+	};
+	return 0;
+}
+
+/* Copy records of one block, from a byte of it on. */
+static int copy_block(struct percpu_reader *r, size_t i, size_t from, size_t to)
+{
+	const size_t word = offsetof(struct percpu_segment_control, block) + i * sizeof(uint64_t);
+	const char *cell;
+	int e = copy_cells(r, r->cell, word, sizeof(uint64_t));
+
+	if (e != 0)
+		return e;
+	cell = find_cells(r, r->s->control->block[i], PERCPU_KIND_CELL, PERCPU_SEGMENT_BLOCK, &e);
+	if (cell == NULL)
+		return e;
+	r->has_records[percpu_chunk_of(cell)->index] = true;
+	r->s->block[i] = image_bias(cell);
+	return copy_cells(r, cell, from, to - from);
+}
+
+/* Whether the records that are in the image are still those of the file. */
+static bool is_only_longer(const struct percpu_directory_state *was,
+			   const struct percpu_directory_state *is)
+{
+	return was->generation == is->generation && was->settled == is->settled &&
+	       was->changes == is->changes && was->end <= is->end;
+}
+
+int percpu_reader_copy_directory(struct percpu_reader *r)
+{
+	const struct percpu_directory_state was = r->state;
+	uint64_t from, to, end;
+	int e = copy_control(r);
+
+	if (e != 0)
+		return e;
+	if (r->pending != 0 || !is_only_longer(&was, &r->state))
+		r->copied = 0;
+	end = r->state.end;
+	if (end > r->s->region->n * (uint64_t)PERCPU_LANE_SIZE)
+		return percpu_reason_set(&r->why, -EBADMSG,
+					 "the file is damaged: it has no room for its directory");
+	if (r->copied == 0)
+		memset(r->has_records, 0, sizeof(r->has_records));
+	if (r->copied != end || end == 0)
+		r->listed = false;
+	for (from = r->copied; from < end && e == 0; from = to) {
+		to = (from / PERCPU_SEGMENT_BLOCK + 1) * PERCPU_SEGMENT_BLOCK;
+		to = to < end ? to : end;
+		e = copy_block(r, (size_t)(from / PERCPU_SEGMENT_BLOCK),
+			       (size_t)(from % PERCPU_SEGMENT_BLOCK),
+			       (size_t)((to - 1) % PERCPU_SEGMENT_BLOCK + 1));
+	}
+	r->copied = e == 0 ? end : 0;
+	return e;
+}
+
+int percpu_reader_recheck(struct percpu_reader *r)
+{
+	const struct percpu_directory_state was = r->state;
+	int e = copy_control(r), again = -EAGAIN;
+
+	if (e != 0)
+		return e;
+	/* It was settled before anything was copied, and no other generation has begun since. */
+	if (was.settled != was.generation || was.generation != r->state.generation)
+		return percpu_reason_set(&r->why, again, "the segment is being started anew");
+	if (was.changes != r->state.changes)
+		return percpu_reason_set(&r->why, again,
+					 "the segment's series change faster than they are read");
+	r->state = was;
+	return 0;
+}
+
+/* What else is in the bias lanes. */
+
+/* Take cells out of what is to be copied. A byte has the bits of PERCPU_BLOCK_ALIGN bytes. */
+static void leave_out(uint64_t *bits, size_t offset, size_t size)
+{
+	memset((char *)bits + offset / PERCPU_BLOCK_ALIGN, 0, size / PERCPU_BLOCK_ALIGN);
+}
+
+static int copy_bias_of(struct percpu_reader *r, uint32_t chunk)
+{
+	const struct percpu_chunk *k = image_chunk(r, chunk);
+	const size_t unit = sizeof(uint64_t);
+	uint64_t bits[PERCPU_UNITS / 64];
+	size_t first, end, next;
+	int e = 0;
+
+	memcpy(bits, k->header->used, sizeof(bits));
+	if (percpu_chunk_of(r->cell) == k)
+		leave_out(bits, (size_t)(r->cell - k->base), sizeof(*r->s->control));
+	first = percpu_next_bit(bits, 0, PERCPU_UNITS, true);
+	for (; first < PERCPU_UNITS && e == 0; first = next) {
+		end = percpu_next_bit(bits, first, PERCPU_UNITS, false);
+		next = percpu_next_bit(bits, end, PERCPU_UNITS, true);
+		for (; next - end <= GAP && next < PERCPU_UNITS;
+		     next = percpu_next_bit(bits, end, PERCPU_UNITS, true))
+			end = percpu_next_bit(bits, next, PERCPU_UNITS, false);
+		e = copy_bias(r, chunk, first * unit, (end - first) * unit);
+	}
+	return e;
+}
+
+int percpu_reader_copy_biases(struct percpu_reader *r)
+{
+	int e = 0;
+
+	for (uint32_t i = 0; i < r->s->region->n && e == 0; i++)
+		if (!r->has_records[i])
+			e = copy_bias_of(r, i);
+	return e;
+}

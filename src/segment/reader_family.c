@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reader_family.c - families, as readers see them: they have the help text of their series, and
+ * count what there was no room for.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "reader.h"
+
+static int compare_kindred(const void *a, const void *b)
+{
+	const struct percpu_kindred *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static void take_kindred(struct percpu_reader *r, const struct percpu_record_copy *c, char **text,
+			 const struct percpu_segment_record *record)
+{
+	const struct percpu_segment_record *h = &c->head;
+	struct percpu_kindred *f = &r->family[r->families];
+
+	*f = (struct percpu_kindred){ .record = record, .cap = h->cap };
+	f->name = percpu_reader_string(text, c->bytes, h->name);
+	f->help = percpu_reader_string(
+		text, c->bytes + h->name + h->unit + h->label_names + h->label_values, h->help);
+	if (f->name != NULL && f->help != NULL && percpu_metric_is_utf8(f->help))
+		r->families++;
+	else
+		r->pending++;
+}
+
+static struct percpu_kindred *kindred_of(const struct percpu_reader *r, const char *name)
+{
+	const struct percpu_kindred key = { .name = name };
+
+	return r->families == 0 ?
+		       NULL :
+		       bsearch(&key, r->family, r->families, sizeof(key), compare_kindred);
+}
+
+/* Count the series that were removed, each with its family. */
+static void count_removed(struct percpu_reader *r, struct percpu_record_copy *c)
+{
+	struct percpu_segment_record *record;
+	char name[PERCPU_METRIC_NAME + 1], *end;
+	struct percpu_kindred *f;
+	uint64_t at = 0;
+
+	while (percpu_directory_next(r->s, PERCPU_REMOVED, &at, c, &record)) {
+		end = name;
+		if (c->head.name > PERCPU_METRIC_NAME ||
+		    percpu_reader_string(&end, c->bytes, c->head.name) == NULL)
+			continue;
+		f = kindred_of(r, name);
+		if (f != NULL)
+			f->removed++;
+	}
+}
+
+int percpu_reader_list_families(struct percpu_reader *r, struct percpu_record_copy *c, char *text)
+{
+	struct percpu_segment_record *record;
+	struct percpu_entry *s;
+	uint64_t at = 0;
+	size_t n = 0;
+
+	while (percpu_directory_next(r->s, PERCPU_FAMILIES, &at, c, &record))
+		n++;
+	r->family = calloc(n + 1, sizeof(*r->family));
+	if (r->family == NULL)
+		return -ENOMEM;
+	at = 0;
+	while (percpu_directory_next(r->s, PERCPU_FAMILIES, &at, c, &record))
+		take_kindred(r, c, &text, record);
+	qsort(r->family, r->families, sizeof(*r->family), compare_kindred);
+	count_removed(r, c);
+	for (size_t i = 0; i < r->n; i++) {
+		s = &r->entry[i];
+		s->family = kindred_of(r, s->name);
+		if (s->family != NULL)
+			s->help = s->family->help;
+	}
+	return 0;
+}
+
+int percpu_reader_overflows(struct percpu_reader *r)
+{
+	const struct percpu_chunk *k;
+	const char *word;
+	int e = 0;
+
+	for (size_t i = 0; i < r->families && e == 0; i++) {
+		word = (const char *)&r->family[i].record->overflows;
+		k = percpu_chunk_of(word - 2 * PERCPU_STRIDE); /* of the bias lane */
+		e = percpu_reader_pread(
+			r, &r->family[i].overflows, sizeof(uint64_t),
+			percpu_reader_place(r, k->index, 2 * r->cpus,
+					    (size_t)(word - percpu_chunk_lane(k, 2, 0))));
+	}
+	return e;
+}

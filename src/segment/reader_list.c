@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reader_list.c - the series that records tell of, with their texts as strings, and with the
+ * objects that their keys lead to in the image. What is no valid record is passed over.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "reader.h"
+
+/* Texts. */
+
+const char *percpu_reader_string(char **at, const unsigned char *bytes, size_t n)
+{
+	char *s = *at;
+
+	if (memchr(bytes, '\0', n) != NULL)
+		return NULL;
+	memcpy(s, bytes, n);
+	s[n] = '\0';
+	*at += n + 1;
+	return s;
+}
+
+/* Append n strings that have their lengths in front, and take all of these bytes. */
+static bool put_strings(char **at, const unsigned char *bytes, size_t size, const char **ret,
+			size_t n)
+{
+	const unsigned char *const end = bytes + size;
+
+	for (size_t i = 0; i < n; i++, bytes += 1 + *bytes) {
+		if (bytes == end || *bytes >= end - bytes)
+			return false;
+		ret[i] = percpu_reader_string(at, bytes + 1, *bytes);
+		if (ret[i] == NULL)
+			return false;
+	}
+	return bytes == end;
+}
+
+static size_t words_needed(const struct percpu_segment_record *h)
+{
+	return 2U * h->labels + (h->fields != 0 ? h->fields + 1U : 0);
+}
+
+/* Let the entry have the texts of a record. Returns false if they are not valid. */
+static bool take_texts(const struct percpu_record_copy *c, char **at, const char **words,
+		       struct percpu_entry *ret)
+{
+	const struct percpu_segment_record *h = &c->head;
+	const size_t names = h->labels + (h->fields != 0 ? 1U : 0);
+	const unsigned char *bytes = c->bytes;
+
+	ret->name = percpu_reader_string(at, bytes, h->name);
+	bytes += h->name;
+	ret->unit = percpu_reader_string(at, bytes, h->unit);
+	bytes += h->unit;
+	ret->label = words;
+	ret->labels = h->labels;
+	ret->fields = h->fields;
+	if (!put_strings(at, bytes, h->label_names, words, names))
+		return false;
+	bytes += h->label_names;
+	if (!put_strings(at, bytes, h->label_values, words + names, h->labels + h->fields))
+		return false;
+	ret->help = percpu_reader_string(at, bytes + h->label_values, h->help);
+	return ret->name != NULL && ret->unit != NULL && ret->help != NULL;
+}
+
+static bool is_valid(const struct percpu_entry *s)
+{
+	const char *const *values = s->label + s->labels + (s->fields != 0 ? 1 : 0);
+	const struct percpu_metric m = {
+		.size = sizeof(m),
+		.name = s->name,
+		.help = s->help,
+		.unit = s->unit,
+		.label_names = s->labels != 0 ? s->label : NULL,
+		.label_values = s->labels != 0 ? values : NULL,
+		.labels = s->labels,
+	};
+	const struct percpu_metric_fields f = {
+		.size = sizeof(f),
+		.label = s->fields != 0 ? s->label[s->labels] : NULL,
+		.names = values + s->labels,
+		.n = s->fields,
+	};
+	struct percpu_reason why;
+
+	return percpu_metric_check(&m, s->kind, &why) == 0 &&
+	       (s->kind == PERCPU_METRIC_STATS ? percpu_fields_check(&m, &f, &why) == 0 :
+						 s->fields == 0);
+}
+
+/* Times. */
+
+/* Return the later of both. */
+static struct percpu_segment_time later(struct percpu_segment_time a, struct percpu_segment_time b,
+					const struct percpu_segment_time *now)
+{
+	return percpu_segment_age(&a, now) < percpu_segment_age(&b, now) ? a : b;
+}
+
+/* Objects. */
+
+static void note_part(struct percpu_entry *s, const void *cell, size_t offset, size_t bytes,
+		      enum percpu_fold fold)
+{
+	const struct percpu_chunk *k = percpu_chunk_of(cell);
+
+	s->part = (struct percpu_part){
+		.chunk = k->index,
+		.offset = (uint32_t)((size_t)((const char *)cell - k->base) + offset),
+		.bytes = (uint32_t)bytes,
+		.fold = fold,
+	};
+	s->bias_at = s->part.offset;
+}
+
+static int attach_histogram(struct percpu_region *r, uint64_t key, struct percpu_entry *s)
+{
+	struct percpu_histogram *h;
+	int e = percpu_histogram_attach(r, key, &h);
+
+	if (e != 0)
+		return e;
+	s->object = h;
+	s->bias = (uint32_t)h->record;
+	note_part(s, h->block.base, PERCPU_HISTOGRAM_HEAD, h->record, PERCPU_FOLD_HISTOGRAM);
+	s->part.unit = sizeof(struct percpu_pair_value);
+	s->part.object = h;
+	return 0;
+}
+
+static int attach_extrema(struct percpu_region *r, uint64_t key, struct percpu_entry *s)
+{
+	struct percpu_extrema *x;
+	int e = percpu_extrema_attach(r, key, &x);
+
+	if (e != 0)
+		return e;
+	s->object = x;
+	s->bias = sizeof(struct percpu_extrema_control);
+	note_part(s, x->block.base, 0, 2 * sizeof(struct percpu_extremes), PERCPU_FOLD_EXTREMA);
+	s->part.unit = sizeof(struct percpu_extremes);
+	s->part.object = x;
+	return 0;
+}
+
+static int attach_stats(struct percpu_region *r, uint64_t key, struct percpu_entry *s)
+{
+	struct percpu_stats *t;
+	int e = percpu_stats_attach(r, key, s->fields * sizeof(uint64_t), 1, 0, &t);
+
+	if (e != 0)
+		return e;
+	s->object = t;
+	s->key = key;
+	note_part(s, t->block.base, 0, 2 * t->banks,
+		  t->head != 0 ? PERCPU_FOLD_STATS : PERCPU_FOLD_WORDS);
+	s->bias_at = (uint32_t)percpu_stats_offset(t, 0);
+	s->bias = s->fields * (uint32_t)sizeof(uint64_t);
+	s->part.unit = t->head != 0 ? (uint32_t)t->banks : 0;
+	s->part.object = t->head != 0 ? t : NULL;
+	return 0;
+}
+
+static int attach_owned_gauge(struct percpu_reader *r, uint64_t key, struct percpu_entry *s)
+{
+	int e = 0;
+	struct percpu_owners *o = percpu_segment_owners(r->s, &e);
+
+	if (o == NULL)
+		return e;
+	return s->kind == PERCPU_METRIC_OWNED_GAUGE ?
+		       percpu_owned_gauge_attach(o, key, (void *)&s->object) :
+		       percpu_owned_fgauge_attach(o, key, (void *)&s->object);
+}
+
+static int attach_words(struct percpu_region *r, uint64_t key, struct percpu_entry *s)
+{
+	enum percpu_fold fold = PERCPU_FOLD_WORDS;
+	size_t bytes = sizeof(uint64_t);
+	int e;
+
+	s->bias = sizeof(uint64_t);
+	switch (s->kind) {
+	case PERCPU_METRIC_COUNTER:
+		e = percpu_counter_attach(r, key, (void *)&s->object);
+		break;
+	case PERCPU_METRIC_FCOUNTER:
+		e = percpu_fcounter_attach(r, key, (void *)&s->object);
+		fold = PERCPU_FOLD_DOUBLES;
+		break;
+	case PERCPU_METRIC_GAUGE:
+		e = percpu_gauge_attach(r, key, (void *)&s->object);
+		s->bias = sizeof(struct percpu_pair_value);
+		bytes = s->bias; /* nothing is in the second word, and adjacent ones are one run */
+		break;
+	case PERCPU_METRIC_FGAUGE:
+		e = percpu_fgauge_attach(r, key, (void *)&s->object);
+		s->bias = sizeof(struct percpu_double_bias);
+		fold = PERCPU_FOLD_DOUBLES;
+		break;
+	default: /* a latest value */
+		e = percpu_latest_attach(r, key, (void *)&s->object);
+		s->bias = sizeof(struct percpu_pair_value);
+		bytes = 0;
+	}
+	if (e == 0)
+		note_part(s, s->object, 0, bytes, fold);
+	return e;
+}
+
+static int attach_entry(struct percpu_reader *r, uint64_t key, struct percpu_entry *s)
+{
+	struct percpu_region *image = r->s->region;
+
+	switch (s->kind) {
+	case PERCPU_METRIC_HISTOGRAM:
+		return attach_histogram(image, key, s);
+	case PERCPU_METRIC_EXTREMA:
+		return attach_extrema(image, key, s);
+	case PERCPU_METRIC_STATS:
+		return attach_stats(image, key, s);
+	case PERCPU_METRIC_OWNED_GAUGE:
+	case PERCPU_METRIC_OWNED_FGAUGE:
+		return attach_owned_gauge(r, key, s);
+	case PERCPU_METRIC_INFO:
+		return 0;
+	default:
+		return attach_words(image, key, s);
+	}
+}
+
+/* Entries. */
+
+/* By name, and then as they were declared: texts are in the order of records. */
+static int compare_entries(const void *a, const void *b)
+{
+	const struct percpu_entry *x = a, *y = b;
+	int c = strcmp(x->name, y->name);
+
+	return c != 0 ? c : (x->name > y->name) - (x->name < y->name);
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+	const struct percpu_part *x = a, *y = b;
+
+	if (x->chunk != y->chunk)
+		return x->chunk < y->chunk ? -1 : 1;
+	return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Whether b is next to a, and folds like it. */
+static bool continues(const struct percpu_part *a, const struct percpu_part *b)
+{
+	return a->chunk == b->chunk && a->offset + a->bytes == b->offset && a->fold == b->fold &&
+	       a->object == NULL && b->object == NULL;
+}
+
+/* Collect the parts of all entries in order, as few as can be. In a damaged file two entries can
+ * have the same object: it is folded once. */
+static void collect_parts(struct percpu_reader *r)
+{
+	struct percpu_part *p = r->part;
+	size_t n = 0, kept = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		if (r->entry[i].part.bytes != 0)
+			p[n++] = r->entry[i].part;
+	qsort(p, n, sizeof(*p), compare_parts);
+	for (size_t i = 0; i < n; i++)
+		if (kept != 0 && continues(&p[kept - 1], &p[i]))
+			p[kept - 1].bytes += p[i].bytes;
+		else if (kept == 0 || p[kept - 1].chunk != p[i].chunk ||
+			 p[kept - 1].offset + p[kept - 1].bytes <= p[i].offset)
+			p[kept++] = p[i];
+	r->parts = kept;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct percpu_entry *const *x = a, *const *y = b;
+
+	if ((*x)->part.chunk != (*y)->part.chunk)
+		return (*x)->part.chunk < (*y)->part.chunk ? -1 : 1;
+	return ((*x)->bias_at > (*y)->bias_at) - ((*x)->bias_at < (*y)->bias_at);
+}
+
+/* Let the run have a series that is behind it, if it is near. */
+static bool take_in(struct percpu_biases *run, const struct percpu_entry *s)
+{
+	const uint32_t end = s->bias_at + s->bias - run->offset;
+
+	if (s->part.chunk != run->chunk || s->bias_at > run->offset + run->bytes + PERCPU_NEAR)
+		return false;
+	run->bytes = end > run->bytes ? end : run->bytes;
+	run->n++;
+	return true;
+}
+
+static void collect_sets(struct percpu_reader *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (r->entry[i].bias != 0)
+			r->set[r->sets++] = &r->entry[i];
+	qsort(r->set, r->sets, sizeof(r->set[0]), compare_places);
+	for (size_t i = 0; i < r->sets; i++)
+		if (r->runs == 0 || !take_in(&r->run[r->runs - 1], r->set[i]))
+			r->run[r->runs++] = (struct percpu_biases){ .chunk = r->set[i]->part.chunk,
+								    .offset = r->set[i]->bias_at,
+								    .bytes = r->set[i]->bias,
+								    .first = i,
+								    .n = 1 };
+}
+
+/* Make room for what records tell of. Returns 0 or -ENOMEM. */
+static int make_lists(struct percpu_reader *r, struct percpu_record_copy *c)
+{
+	size_t n = 0, words = 0;
+	struct percpu_segment_record *at;
+	uint64_t place = 0;
+
+	while (percpu_directory_next(r->s, PERCPU_SERIES | PERCPU_FAMILIES, &place, c, &at)) {
+		n++;
+		words += words_needed(&c->head);
+	}
+	r->entry = calloc(n + 1, sizeof(*r->entry));
+	r->part = calloc(n + 1, sizeof(*r->part));
+	r->set = calloc(n + 1, sizeof(*r->set));
+	r->run = calloc(n + 1, sizeof(*r->run));
+	r->words = calloc(words + 1, sizeof(*r->words));
+	r->text = malloc((size_t)r->copied + 1); /* a record has more bytes than its texts */
+	return r->entry != NULL && r->part != NULL && r->set != NULL && r->run != NULL &&
+			       r->words != NULL && r->text != NULL ?
+		       0 :
+		       -ENOMEM;
+}
+
+/* Returns where texts end. */
+static char *list_records(struct percpu_reader *r, struct percpu_record_copy *c)
+{
+	const struct percpu_segment_control *control = r->s->control;
+	const struct percpu_segment_time now = percpu_segment_now(r->s);
+	struct percpu_segment_record *record;
+	const char **words = r->words;
+	struct percpu_entry *s;
+	char *text = r->text;
+	uint64_t at = 0;
+
+	r->began = control->started[r->state.generation % 2];
+	while (percpu_directory_next(r->s, PERCPU_SERIES, &at, c, &record)) {
+		s = &r->entry[r->n];
+		*s = (struct percpu_entry){ .kind = c->head.kind };
+		s->began = later(r->began, c->head.declared, &now);
+		if (!take_texts(c, &text, words, s) || !is_valid(s) || c->head.key == 0 ||
+		    attach_entry(r, c->head.key, s) != 0) {
+			r->pending++;
+			continue;
+		}
+		words += words_needed(&c->head);
+		r->n++;
+	}
+	return text;
+}
+
+int percpu_reader_list(struct percpu_reader *r)
+{
+	struct percpu_record_copy *c = malloc(sizeof(*c));
+	int e = -ENOMEM;
+	char *text;
+
+	percpu_reader_unlist(r);
+	r->s->seen = r->copied;
+	if (c != NULL)
+		e = make_lists(r, c);
+	if (e == 0) {
+		text = list_records(r, c);
+		qsort(r->entry, r->n, sizeof(*r->entry), compare_entries);
+		e = percpu_reader_list_families(r, c, text);
+	}
+	if (e == 0) {
+		collect_parts(r);
+		collect_sets(r);
+		r->listed = true;
+	} else {
+		(void)percpu_reason_set(&r->why, e, "there is no memory for the segment's series");
+	}
+	free(c);
+	return e;
+}
+
+void percpu_reader_unlist(struct percpu_reader *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		percpu_reader_leave(&r->entry[i]);
+		if (r->entry[i].object != NULL)
+			percpu_segment_detach(r->entry[i].kind, r->entry[i].object);
+	}
+	percpu_owners_detach(r->s->owners);
+	r->s->owners = NULL;
+	free(r->entry);
+	free(r->part);
+	free(r->set);
+	free(r->run);
+	free(r->family);
+	free(r->words);
+	free(r->text);
+	r->entry = NULL;
+	r->part = NULL;
+	r->set = NULL;
+	r->run = NULL;
+	r->family = NULL;
+	r->words = NULL;
+	r->text = NULL;
+	r->n = r->parts = r->sets = r->runs = r->families = 0;
+	r->pending = 0;
+	r->listed = false;
+}

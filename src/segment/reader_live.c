@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reader_live.c - consistent pictures: statistics as they are at one moment, which takes changing
+ * banks, and a fence. So the reader opens the segment to count, and maps it.
+ */
+#include <stdlib.h>
+
+#include "reader.h"
+
+static int open_live(struct percpu_reader *r, struct percpu_segment **ret)
+{
+	const unsigned flags = PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_FOREIGN;
+	int e = percpu_reader_use(r);
+
+	if (e != 0)
+		return e;
+	e = r->path != NULL ? percpu_segment_open(r->path, flags, NULL, ret) :
+			      percpu_segment_open_fd(r->fd, flags, NULL, ret);
+	return e == 0 ? 0 : percpu_reason_set(&r->why, e, "the file cannot be opened to write");
+}
+
+int percpu_reader_be_consistent(struct percpu_reader *r)
+{
+	struct percpu_segment *live = NULL;
+	int e;
+
+	if (r == NULL)
+		return -EINVAL;
+	if (r->live != NULL)
+		return 0;
+	e = percpu_reader_check_name(r);
+	if (e == 0)
+		e = open_live(r, &live);
+	if (e == 0) /* once more, so that both are the file that the name leads to now */
+		e = percpu_reader_check_name(r);
+	if (e != 0) {
+		percpu_segment_close(live);
+		return e;
+	}
+	percpu_reader_unlist(r);
+	r->valid = false;
+	r->live = live;
+	return 0;
+}
+
+static int take_snapshot(struct percpu_reader *r, struct percpu_entry *s)
+{
+	int e = 0;
+
+	if (s->values == NULL)
+		s->values = calloc(s->fields, sizeof(*s->values));
+	if (s->live == NULL)
+		e = percpu_stats_attach(r->live->region, s->key, s->fields * sizeof(uint64_t), 1, 0,
+					&s->live);
+	if (e == 0 && s->values == NULL)
+		e = -ENOMEM;
+	return e != 0 ? e : percpu_stats_snapshot(s->live, 0, 1, s->values);
+}
+
+void percpu_reader_snapshot(struct percpu_reader *r)
+{
+	for (size_t i = 0; i < r->n && r->live != NULL; i++)
+		if (r->entry[i].kind == PERCPU_METRIC_STATS)
+			r->entry[i].error = take_snapshot(r, &r->entry[i]);
+}
+
+void percpu_reader_leave(struct percpu_entry *s)
+{
+	percpu_stats_detach(s->live);
+	free(s->values);
+	s->live = NULL;
+	s->values = NULL;
+}

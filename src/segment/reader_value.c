@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reader_value.c - what is in a picture. Each object of the image is read by its own calls.
+ */
+#include <string.h>
+
+#include "reader.h"
+
+size_t percpu_reader_count(const struct percpu_reader *r)
+{
+	return r != NULL && r->valid ? r->n : 0;
+}
+
+/* Return the series if it is of that kind, or any kind if that is 0; or NULL. */
+static const struct percpu_entry *entry_of(const struct percpu_reader *r, size_t i, unsigned kind)
+{
+	const struct percpu_entry *s = i < percpu_reader_count(r) ? &r->entry[i] : NULL;
+
+	return s != NULL && (kind == 0 || s->kind == kind) ? s : NULL;
+}
+
+/* Return the moment by CLOCK_REALTIME as it was set when the picture was taken. */
+static uint64_t real_time(const struct percpu_reader *r, const struct percpu_segment_time *then)
+{
+	return r->taken.real - percpu_segment_age(then, &r->taken);
+}
+
+int percpu_reader_info(const struct percpu_reader *r, struct percpu_reader_info *ret)
+{
+	if (r == NULL || ret == NULL || !r->valid)
+		return -EINVAL;
+	*ret = (struct percpu_reader_info){
+		.generation = r->state.generation,
+		.since = real_time(r, &r->began),
+		.read = r->taken.real,
+		.cpus = r->cpus,
+		.consistent = r->live != NULL,
+		.pending = r->pending,
+	};
+	return 0;
+}
+
+/* Of extrema, or an owned gauge. */
+static uint32_t flags_of(const struct percpu_entry *s)
+{
+	if (s->kind == PERCPU_METRIC_EXTREMA)
+		return percpu_extrema_is_double(s->object) ? PERCPU_EXTREMA_DOUBLE : 0;
+	if (s->kind == PERCPU_METRIC_OWNED_GAUGE)
+		return (uint32_t)percpu_owned_gauge_rule(s->object);
+	if (s->kind == PERCPU_METRIC_OWNED_FGAUGE)
+		return (uint32_t)percpu_owned_fgauge_rule(s->object);
+	return 0;
+}
+
+int percpu_reader_series(const struct percpu_reader *r, size_t i, struct percpu_reader_series *ret)
+{
+	const struct percpu_entry *s = entry_of(r, i, 0);
+	const char **values;
+
+	if (s == NULL || ret == NULL)
+		return -EINVAL;
+	values = s->label + s->labels + (s->fields != 0 ? 1 : 0);
+	*ret = (struct percpu_reader_series){
+		.name = s->name,
+		.help = s->help,
+		.unit = s->unit,
+		.label_names = s->label,
+		.label_values = values,
+		.field = s->fields != 0 ? s->label[s->labels] : "",
+		.fields = values + s->labels,
+		.labels = s->labels,
+		.n = s->fields != 0 ? s->fields : 1,
+		.kind = s->kind,
+		.flags = flags_of(s),
+		.cap = s->family != NULL ? s->family->cap : 0,
+		.removed = s->family != NULL ? s->family->removed : 0,
+		.overflows = s->family != NULL ? s->family->overflows : 0,
+		.since = real_time(r, &s->began),
+	};
+	return 0;
+}
+
+int percpu_reader_counter(const struct percpu_reader *r, size_t i, uint64_t *ret)
+{
+	const struct percpu_entry *s = entry_of(r, i, PERCPU_METRIC_COUNTER);
+
+	if (s == NULL || ret == NULL)
+		return -EINVAL;
+	if (s->error == 0)
+		*ret = percpu_counter_fetch(s->object);
+	return s->error;
+}
+
+int percpu_reader_level(const struct percpu_reader *r, size_t i, int64_t *ret)
+{
+	const struct percpu_entry *s = entry_of(r, i, 0);
+
+	if (s == NULL || ret == NULL)
+		return -EINVAL;
+	if (s->kind == PERCPU_METRIC_OWNED_GAUGE)
+		return percpu_owned_gauge_fetch(s->object, PERCPU_OWNED_LIVING, ret);
+	if (s->kind != PERCPU_METRIC_GAUGE)
+		return -EINVAL;
+	if (s->error == 0)
+		*ret = percpu_gauge_fetch(s->object);
+	return s->error;
+}
+
+static int latest_of(const struct percpu_entry *s, double *ret, uint64_t *ret_when)
+{
+	return s->error != 0 ? s->error : percpu_latest_fetch(s->object, ret, ret_when);
+}
+
+static int number_of_level(const struct percpu_reader *r, size_t i, double *ret)
+{
+	int64_t level;
+	int e = percpu_reader_level(r, i, &level);
+
+	if (e == 0)
+		*ret = (double)level;
+	return e;
+}
+
+int percpu_reader_number(const struct percpu_reader *r, size_t i, double *ret)
+{
+	const struct percpu_entry *s = entry_of(r, i, 0);
+
+	if (s == NULL || ret == NULL)
+		return -EINVAL;
+	switch (s->kind) {
+	case PERCPU_METRIC_COUNTER:
+		if (s->error == 0)
+			*ret = (double)percpu_counter_fetch(s->object);
+		return s->error;
+	case PERCPU_METRIC_FCOUNTER:
+		if (s->error == 0)
+			*ret = percpu_fcounter_fetch(s->object);
+		return s->error;
+	case PERCPU_METRIC_FGAUGE:
+		if (s->error == 0)
+			*ret = percpu_fgauge_fetch(s->object);
+		return s->error;
+	case PERCPU_METRIC_LATEST:
+		return latest_of(s, ret, NULL);
+	case PERCPU_METRIC_OWNED_FGAUGE:
+		return percpu_owned_fgauge_fetch(s->object, PERCPU_OWNED_LIVING, ret);
+	case PERCPU_METRIC_INFO:
+		*ret = 1;
+		return 0;
+	default:
+		return number_of_level(r, i, ret);
+	}
+}
+
+int percpu_reader_fold(const struct percpu_reader *r, size_t i, enum percpu_owned_of of,
+		       double *ret)
+{
+	const struct percpu_entry *s = entry_of(r, i, 0);
+	int64_t level;
+	int e;
+
+	if (s != NULL && ret != NULL && s->kind == PERCPU_METRIC_OWNED_FGAUGE)
+		return percpu_owned_fgauge_fetch(s->object, of, ret);
+	if (s == NULL || ret == NULL || s->kind != PERCPU_METRIC_OWNED_GAUGE)
+		return -EINVAL;
+	e = percpu_owned_gauge_fetch(s->object, of, &level);
+	if (e == 0)
+		*ret = (double)level;
+	return e;
+}
+
+int percpu_reader_when(const struct percpu_reader *r, size_t i, uint64_t *ret)
+{
+	const struct percpu_entry *s = entry_of(r, i, PERCPU_METRIC_LATEST);
+
+	return s != NULL && ret != NULL ? latest_of(s, NULL, ret) : -EINVAL;
+}
+
+int percpu_reader_histogram(const struct percpu_reader *r, size_t i,
+			    struct percpu_histogram_snapshot **ret)
+{
+	const struct percpu_entry *s = entry_of(r, i, PERCPU_METRIC_HISTOGRAM);
+	struct percpu_histogram_snapshot *snapshot;
+	int e;
+
+	if (s == NULL || ret == NULL)
+		return -EINVAL;
+	e = s->error != 0 ? s->error : percpu_histogram_snapshot_create(s->object, &snapshot);
+	if (e != 0)
+		return e;
+	e = percpu_histogram_fetch(s->object, 0, snapshot);
+	if (e == 0)
+		*ret = snapshot;
+	else
+		percpu_histogram_snapshot_destroy(snapshot);
+	return e;
+}
+
+int percpu_reader_extrema(const struct percpu_reader *r, size_t i, double *ret_min, double *ret_max)
+{
+	const struct percpu_entry *s = entry_of(r, i, PERCPU_METRIC_EXTREMA);
+	int64_t min, max;
+	int e;
+
+	if (s == NULL || ret_min == NULL || ret_max == NULL)
+		return -EINVAL;
+	if (s->error != 0)
+		return s->error;
+	if (percpu_extrema_is_double(s->object))
+		return percpu_extrema_fetch_double(s->object, ret_min, ret_max);
+	e = percpu_extrema_fetch(s->object, &min, &max);
+	if (e == 0) {
+		*ret_min = (double)min;
+		*ret_max = (double)max;
+	}
+	return e;
+}
+
+int percpu_reader_stats(const struct percpu_reader *r, size_t i, uint64_t *out, size_t n)
+{
+	const struct percpu_entry *s = entry_of(r, i, PERCPU_METRIC_STATS);
+
+	if (s == NULL || out == NULL || n != s->fields)
+		return -EINVAL;
+	if (s->error == 0 && r->live == NULL)
+		return percpu_stats_fetch(s->object, 0, 1, out);
+	if (s->error == 0)
+		memcpy(out, s->values, n * sizeof(*out));
+	return s->error;
+}
+
+int percpu_reader_owned(const struct percpu_reader *r, size_t i, struct percpu_owned_value *out,
+			size_t n, size_t *ret_n)
+{
+	const struct percpu_entry *s = entry_of(r, i, 0);
+
+	if (s != NULL && s->kind == PERCPU_METRIC_OWNED_GAUGE)
+		return percpu_owned_gauge_each(s->object, PERCPU_OWNED_ALL, out, n, ret_n);
+	if (s != NULL && s->kind == PERCPU_METRIC_OWNED_FGAUGE)
+		return percpu_owned_fgauge_each(s->object, PERCPU_OWNED_ALL, out, n, ret_n);
+	return -EINVAL;
+}
+
+size_t percpu_reader_owners(const struct percpu_reader *r, struct percpu_owner_info *out, size_t n)
+{
+	struct percpu_owners *o = NULL;
+	int e;
+
+	if (r != NULL && r->valid && (out != NULL || n == 0))
+		o = percpu_segment_owners(r->s, &e);
+	return o != NULL ? percpu_owners_list(o, out, n) : 0;
+}
+
+int percpu_reader_cpus(struct percpu_reader *r, size_t i, double *out, size_t n)
+{
+	const struct percpu_entry *s = entry_of(r, i, 0);
+	uint64_t word;
+	int e, cancel;
+
+	if (s == NULL || out == NULL || n > r->cpus || s->part.bytes == 0 ||
+	    s->part.fold > PERCPU_FOLD_DOUBLES || s->fields != 0)
+		return -EINVAL;
+	cancel = percpu_defer_cancel();
+	e = percpu_reader_use(r);
+	for (uint32_t cpu = 0; cpu < n && e == 0; cpu++) {
+		e = percpu_reader_pread(r, &word, sizeof(word),
+					percpu_reader_place(r, s->part.chunk, cpu, s->part.offset));
+		if (e != 0)
+			break;
+		if (s->part.fold == PERCPU_FOLD_DOUBLES)
+			memcpy(&out[cpu], &word, sizeof(word));
+		else
+			out[cpu] = s->kind == PERCPU_METRIC_COUNTER ? (double)word :
+								      (double)(int64_t)word;
+	}
+	percpu_restore_cancel(cancel);
+	return e;
+}

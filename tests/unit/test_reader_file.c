@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_reader_file.c - readers, and what becomes of their files: those that grow, are replaced, cut
+ * short, started anew, or are no segments; and pictures that are consistent, of files that the
+ * reader may write to.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "../support.h"
+
+#include "segment/segment.h"
+
+#define CREATE (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE)
+#define METRIC(n)                                                                                  \
+	(&(const struct percpu_metric){ .size = sizeof(struct percpu_metric), .name = (n) })
+
+static char path[128];
+static struct percpu_segment *s;
+static struct percpu_reader *r;
+
+static int make_segment(void **state)
+{
+	(void)state;
+	strcpy(path, test_path("reader"));
+	assert_int_equal(percpu_segment_open(path, CREATE, NULL, &s), 0);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	return 0;
+}
+
+static int remove_segment(void **state)
+{
+	(void)state;
+	percpu_reader_close(r);
+	percpu_segment_close(s);
+	r = NULL;
+	s = NULL;
+	unlink(path);
+	return 0;
+}
+
+/* Take a picture, and return how many series it has. */
+static size_t look(void)
+{
+	const int e = percpu_reader_read(r);
+
+	if (e != 0)
+		print_error("%s\n", percpu_reader_error(r));
+	assert_int_equal(e, 0);
+	return percpu_reader_count(r);
+}
+
+static struct percpu_reader_series series_of(size_t i)
+{
+	struct percpu_reader_series ret = { .name = NULL };
+
+	assert_int_equal(percpu_reader_series(r, i, &ret), 0);
+	return ret;
+}
+
+static struct percpu_counter *counter(const char *name)
+{
+	struct percpu_counter *c = NULL;
+
+	assert_int_equal(percpu_segment_counter(s, METRIC(name), &c), 0);
+	return c;
+}
+
+/* More than a chunk and a block of records hold, with one reader from the beginning. */
+static void a_segment_grows(void **state)
+{
+	enum { N = 9000 };
+	const char *const name[] = { "i" };
+	struct percpu_metric m = *METRIC("a_total");
+	struct percpu_counter *c;
+	char text[16], *end;
+	const char *const value[] = { text };
+	uint64_t count;
+	size_t n = 0;
+
+	(void)state;
+	m.label_names = name;
+	m.label_values = value;
+	m.labels = 1;
+	for (unsigned i = 0; i < N; i++) {
+		snprintf(text, sizeof(text), "%u", i);
+		assert_int_equal(percpu_segment_counter(s, &m, &c), 0);
+		percpu_counter_add(c, i + 1);
+		if (i % 1000 == 10)
+			assert_int_equal(look(), i + 1);
+	}
+	n = look();
+	assert_int_equal(n, N);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(percpu_reader_counter(r, i, &count), 0);
+		assert_int_equal(count, strtoul(series_of(i).label_values[0], &end, 10) + 1);
+	}
+}
+
+static void a_killed_start_is_waited_for(void **state)
+{
+	struct percpu_segment *again = NULL;
+
+	(void)state;
+	(void)counter("a_total");
+	s->control->started[0] = s->control->started[1];
+	s->control->generation = 2;
+	assert_int_equal(percpu_reader_read(r), -EAGAIN);
+	assert_int_equal(percpu_reader_count(r), 0);
+	assert_non_null(strstr(percpu_reader_error(r), "anew"));
+	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &again), 0);
+	percpu_segment_close(again);
+	assert_int_equal(look(), 1);
+}
+
+static void a_file_that_is_replaced_is_told(void **state)
+{
+	(void)state;
+	(void)counter("a_total");
+	assert_int_equal(look(), 1);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(percpu_reader_read(r), -ESTALE);
+	assert_int_equal(percpu_reader_count(r), 0);
+	assert_non_null(strstr(percpu_reader_error(r), path));
+	percpu_segment_close(s);
+	assert_int_equal(percpu_segment_open(path, CREATE, NULL, &s), 0);
+	assert_int_equal(percpu_reader_read(r), -ESTALE);
+}
+
+static void a_file_that_is_cut_short_is_told(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	percpu_counter_add(counter("a_total"), 1);
+	assert_int_equal(look(), 1);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(truncate(path, PERCPU_HEAD + PERCPU_STRIDE / 2), 0);
+	assert_int_equal(percpu_reader_read(r), -EBADMSG);
+	assert_int_equal(percpu_reader_count(r), 0);
+	assert_non_null(strstr(percpu_reader_error(r), "cut short"));
+	assert_int_equal(truncate(path, st.st_size), 0);
+	assert_int_equal(percpu_reader_read(r), -EBADMSG); /* zeros */
+}
+
+static void files_that_are_no_segments_are_refused(void **state)
+{
+	struct percpu_region *region = NULL;
+	struct percpu_reader *t = NULL;
+	char other[160];
+	int fd;
+
+	(void)state;
+	snprintf(other, sizeof(other), "%s.other", path);
+	assert_int_equal(percpu_reader_open(NULL, &t), -EINVAL);
+	assert_int_equal(percpu_reader_open(path, NULL), -EINVAL);
+	assert_int_equal(percpu_reader_open("", &t), -EINVAL);
+	assert_int_equal(percpu_reader_open(other, &t), -ENOENT);
+	assert_int_equal(percpu_reader_open("/dev/shm", &t), -EISDIR);
+	assert_int_equal(percpu_reader_open("/dev/null", &t), -EBADMSG);
+	assert_int_equal(symlink(path, other), 0);
+	assert_int_equal(percpu_reader_open(other, &t), -ELOOP);
+	assert_int_equal(unlink(other), 0);
+	assert_int_equal(mkfifo(other, 0600), 0);
+	assert_int_equal(percpu_reader_open(other, &t), -EBADMSG);
+	assert_int_equal(unlink(other), 0);
+	fd = open(other, O_RDWR | O_CREAT, 0600);
+	assert_int_equal(percpu_reader_open_fd(fd, &t), -EBADMSG);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(percpu_reader_open(other, &t), -EBADMSG);
+	assert_int_equal(unlink(other), 0);
+	assert_int_equal(percpu_region_create_file(other, NULL, &region), 0);
+	percpu_region_close(region);
+	assert_int_equal(percpu_reader_open(other, &t), -ENOENT);
+	fd = open(other, O_WRONLY);
+	assert_int_equal(percpu_reader_open_fd(fd, &t), -EBADF);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(percpu_reader_open_fd(-1, &t), -EBADF);
+	assert_int_equal(unlink(other), 0);
+	assert_null(t);
+}
+
+/* A memfd has no name that could lead elsewhere, and the caller may close its descriptor. */
+static void descriptors_are_enough(void **state)
+{
+	const struct test_holding before = test_holding_now();
+	struct percpu_segment *of = NULL;
+	struct percpu_reader *t = NULL;
+	struct percpu_counter *c;
+	int fd = memfd_create("reader", MFD_CLOEXEC);
+	uint64_t n = 0;
+
+	(void)state;
+	assert_int_equal(percpu_segment_open_fd(fd, CREATE, NULL, &of), 0);
+	assert_int_equal(percpu_segment_counter(of, METRIC("a_total"), &c), 0);
+	percpu_counter_add(c, 6);
+	assert_int_equal(percpu_reader_open_fd(fd, &t), 0);
+	assert_int_equal(close(fd), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(percpu_reader_read(t), 0);
+	assert_int_equal(percpu_reader_counter(t, 0, &n), 0);
+	assert_int_equal(n, 6);
+	percpu_reader_close(t);
+	percpu_segment_close(of);
+	test_assert_holding(before);
+}
+
+/* Its number is that of another segment now. */
+static void a_closed_descriptor_is_told(void **state)
+{
+	struct percpu_segment *of = NULL;
+	char other[160];
+	int fd;
+
+	(void)state;
+	(void)counter("a_total");
+	snprintf(other, sizeof(other), "%s.other", path);
+	assert_int_equal(percpu_segment_open(other, CREATE, NULL, &of), 0);
+	percpu_segment_close(of);
+	fd = open(other, O_RDWR);
+	assert_true(fd >= 0);
+	for (int i = 3; i < 200; i++)
+		if (i != fd)
+			(void)dup2(fd, i);
+	assert_int_equal(percpu_reader_read(r), -EBADF);
+	assert_int_equal(percpu_reader_count(r), 0);
+	assert_int_equal(unlink(other), 0);
+}
+
+/* Fields that are always added to together, by another thread. */
+#define FIELDS 9
+
+static bool stop_adding;
+
+static void add_both(unsigned i, void *arg)
+{
+	const uint64_t n[FIELDS] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+
+	(void)i;
+	while (!__atomic_load_n(&stop_adding, __ATOMIC_RELAXED))
+		if (percpu_stats_update(arg, 0, 0, n, FIELDS) != 0)
+			break;
+}
+
+static void consistent_pictures_are_of_one_moment(void **state)
+{
+	static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h", "i" };
+	const struct percpu_metric_fields f = { sizeof(f), "what", names, FIELDS };
+	struct percpu_reader_info info = { .cpus = 0 };
+	uint64_t out[FIELDS] = { 0 }, was = 0;
+	struct percpu_stats *t;
+	struct test_team team;
+
+	(void)state;
+	assert_int_equal(percpu_segment_stats(s, METRIC("k_total"), &f, PERCPU_STATS_WHOLE, &t), 0);
+	assert_int_equal(look(), 1);
+	assert_int_equal(percpu_reader_info(r, &info), 0);
+	assert_int_equal(info.consistent, 0);
+	assert_int_equal(percpu_reader_be_consistent(r), 0);
+	assert_int_equal(percpu_reader_count(r), 0);
+	assert_int_equal(percpu_reader_be_consistent(r), 0);
+	test_team_start(&team, 1, add_both, t);
+	for (unsigned i = 0; i < test_rounds(300); i++) {
+		if (percpu_reader_read(r) != 0 || percpu_reader_stats(r, 0, out, FIELDS) != 0 ||
+		    out[0] != out[FIELDS - 1] || out[0] < was)
+			break;
+		was = out[0];
+	}
+	__atomic_store_n(&stop_adding, true, __ATOMIC_RELAXED);
+	test_team_join(&team);
+	assert_int_equal(out[0], out[FIELDS - 1]);
+	assert_true(out[0] >= was);
+	assert_int_equal(look(), 1);
+	assert_int_equal(percpu_reader_info(r, &info), 0);
+	assert_int_equal(info.consistent, 1);
+	percpu_stats_add(t, 0, 0, 3);
+	assert_int_equal(look(), 1);
+	assert_int_equal(percpu_reader_stats(r, 0, out, FIELDS), 0);
+	assert_int_equal(out[0], out[FIELDS - 1] + 3);
+}
+
+static void who_may_not_write_gets_plain_words(void **state)
+{
+	int fd;
+
+	(void)state;
+	(void)counter("a_total");
+	percpu_reader_close(r);
+	fd = open(path, O_RDONLY);
+	assert_int_equal(percpu_reader_open_fd(fd, &r), 0);
+	assert_int_equal(percpu_reader_be_consistent(r), -EBADF);
+	assert_string_not_equal(percpu_reader_error(r), "");
+	assert_int_equal(look(), 1);
+	assert_int_equal(close(fd), 0);
+	percpu_reader_close(r);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(percpu_reader_be_consistent(r), -ESTALE);
+	percpu_segment_close(s);
+	assert_int_equal(percpu_segment_open(path, CREATE, NULL, &s), 0);
+	assert_int_equal(percpu_reader_be_consistent(r), -ESTALE);
+	assert_int_equal(percpu_reader_be_consistent(NULL), -EINVAL);
+}
+
+int main(void)
+{
+#define EACH(f) cmocka_unit_test_setup_teardown(f, make_segment, remove_segment)
+	const struct CMUnitTest tests[] = {
+		EACH(a_segment_grows),
+		EACH(a_killed_start_is_waited_for),
+		EACH(a_file_that_is_replaced_is_told),
+		EACH(a_file_that_is_cut_short_is_told),
+		EACH(files_that_are_no_segments_are_refused),
+		EACH(descriptors_are_enough),
+		EACH(consistent_pictures_are_of_one_moment),
+		EACH(who_may_not_write_gets_plain_words),
+		EACH(a_closed_descriptor_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
+}

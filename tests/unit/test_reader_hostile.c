@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_reader_hostile.c - readers of segments that are damaged: what is told of them, what is not
+ * believed, and that all is told again when the damage is mended. At random: tests/fuzz/reader.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "../support.h"
+#include "segments.h"
+
+#include "segment/segment.h"
+
+static char path[128];
+static struct percpu_segment *s;
+static struct percpu_reader *r;
+static struct percpu_counter *a, *b;
+
+static struct percpu_metric metric(const char *name)
+{
+	static const char *const labels[] = { "k" }, *const values[] = { "vv" };
+
+	return (struct percpu_metric){ .size = sizeof(struct percpu_metric),
+				       .name = name,
+				       .help = "What it counts.",
+				       .label_names = labels,
+				       .label_values = values,
+				       .labels = 1 };
+}
+
+static struct percpu_counter *counter(const char *name, int64_t n)
+{
+	const struct percpu_metric m = metric(name);
+	struct percpu_counter *c = NULL;
+
+	assert_int_equal(percpu_segment_counter(s, &m, &c), 0);
+	percpu_counter_add(c, n);
+	return c;
+}
+
+/* Two counters, and a reader that has seen them. */
+static int make_two(void **state)
+{
+	(void)state;
+	strcpy(path, test_path("hostile"));
+	assert_int_equal(percpu_segment_open(path, ALL, NULL, &s), 0);
+	a = counter("a_total", 3);
+	b = counter("b_total", 4);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_int_equal(percpu_reader_count(r), 2);
+	return 0;
+}
+
+static int remove_two(void **state)
+{
+	(void)state;
+	percpu_reader_close(r);
+	percpu_segment_close(s);
+	return unlink(path);
+}
+
+static struct percpu_segment_record *second(void)
+{
+	return percpu_directory_at(s, percpu_directory_at(s, 0)->size);
+}
+
+static uint64_t count_of(size_t i)
+{
+	uint64_t n = 0;
+
+	assert_int_equal(percpu_reader_counter(r, i, &n), 0);
+	return n;
+}
+
+static uint32_t pending(void)
+{
+	struct percpu_reader_info info = { .cpus = 0 };
+
+	assert_int_equal(percpu_reader_info(r, &info), 0);
+	return info.pending;
+}
+
+/* Asserts that readers say this, the one that is there and a new one. */
+static void are_told(int e, const char *word)
+{
+	struct percpu_reader *other = NULL;
+	int now;
+
+	assert_int_equal(percpu_reader_read(r), e);
+	assert_int_equal(percpu_reader_count(r), 0);
+	assert_non_null(strstr(percpu_reader_error(r), word));
+	now = percpu_reader_open(path, &other);
+	if (now == 0)
+		now = percpu_reader_read(other);
+	percpu_reader_close(other);
+	assert_int_equal(now, e);
+}
+
+/* Asserts that both counters are there again. */
+static void is_mended(void)
+{
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_int_equal(percpu_reader_count(r), 2);
+	assert_int_equal(pending(), 0);
+	assert_int_equal(count_of(0), 3);
+	assert_int_equal(count_of(1), 4);
+}
+
+static struct percpu_header *header(uint32_t chunk)
+{
+	return s->region->chunks->at[chunk]->header;
+}
+
+/* Headers */
+
+/* Chunks that are none are not made room for, nor remembered. */
+static void a_number_of_chunks_is_not_believed(void **state)
+{
+	const uint32_t n = header(0)->chunks;
+	struct test_holding before;
+
+	(void)state;
+	is_mended();
+	before = test_holding_now();
+	header(0)->chunks = n + 1;
+	are_told(-EBADMSG, "the file is");
+	header(0)->chunks = PERCPU_MAX_FILE_CHUNKS;
+	are_told(-EBADMSG, "the file is");
+	header(0)->chunks = PERCPU_MAX_FILE_CHUNKS + 1;
+	are_told(-EBADMSG, "chunks");
+	header(0)->chunks = 0;
+	are_told(-EBADMSG, "chunks");
+	header(0)->chunks = n - 1;
+	assert_int_equal(percpu_reader_read(r), -EBADMSG);
+	test_assert_holding(before);
+	header(0)->chunks = n;
+	is_mended();
+}
+
+static void each_chunk_has_a_header_of_its_own(void **state)
+{
+	const struct percpu_header good = *header(1);
+
+	(void)state;
+	memcpy(header(1), header(0), offsetof(struct percpu_header, root));
+	are_told(-EBADMSG, "a header is not valid");
+	memcpy(header(1), &good, offsetof(struct percpu_header, root));
+	is_mended();
+	header(1)->cpus = good.cpus + 1;
+	are_told(-EBADMSG, "a header is not valid");
+	header(1)->cpus = good.cpus;
+	header(1)->magic = 0;
+	are_told(-EBADMSG, "a header is not valid");
+	header(1)->magic = good.magic;
+	header(1)->lane_size = PERCPU_LANE_SIZE / 2;
+	header(1)->stride = percpu_stride(PERCPU_LANE_SIZE / 2);
+	are_told(-EBADMSG, "a header is not valid");
+	header(1)->lane_size = good.lane_size;
+	header(1)->stride = good.stride;
+	header(1)->version += 1;
+	are_told(-EPROTO, "version");
+	header(1)->version -= 1;
+	is_mended();
+}
+
+/* The directory */
+
+static void roots_that_lead_nowhere_are_told(void **state)
+{
+	const uint64_t key = header(0)->root[PERCPU_SEGMENT_ROOT];
+
+	(void)state;
+	header(0)->root[PERCPU_SEGMENT_ROOT] = 0;
+	assert_int_equal(percpu_reader_read(r), -EBADMSG); /* it was one */
+	header(0)->root[PERCPU_SEGMENT_ROOT] = key + 64;
+	are_told(-EBADMSG, "directory");
+	header(0)->root[PERCPU_SEGMENT_ROOT] =
+		key ^ UINT64_C(1) << PERCPU_KEY_KIND_SHIFT; /* another kind */
+	are_told(-EBADMSG, "directory");
+	header(0)->root[PERCPU_SEGMENT_ROOT] = key;
+	is_mended();
+}
+
+static void other_versions_are_refused(void **state)
+{
+	(void)state;
+	s->control->version++;
+	are_told(-EPROTO, "version");
+	s->control->version--;
+	is_mended();
+}
+
+/* All blocks are there, and are one: what is read would be of many times the size of the file. */
+static void records_have_room_in_the_file(void **state)
+{
+	const uint64_t end = s->control->end;
+
+	(void)state;
+	for (size_t i = 1; i < PERCPU_SEGMENT_BLOCKS; i++)
+		s->control->block[i] = s->control->block[0];
+	s->control->end = UINT64_MAX;
+	are_told(-EBADMSG, "no room for its directory");
+	s->control->end = s->region->n * (uint64_t)PERCPU_LANE_SIZE + 8;
+	are_told(-EBADMSG, "no room for its directory");
+	memset(&s->control->block[1], 0, sizeof(s->control->block) - sizeof(uint64_t));
+	s->control->end = PERCPU_SEGMENT_BLOCK + 8;
+	are_told(-EBADMSG, "directory");
+	s->control->end = end;
+	is_mended();
+}
+
+/* What is behind the end was there before, in the reader's memory as well, and is not told; nor has
+ * the reader room for it. */
+static void records_are_before_the_end(void **state)
+{
+	const uint64_t end = s->control->end, first = percpu_directory_at(s, 0)->size;
+	const uint64_t ends[] = { first + 8, end - 8, first, first - 8, 8 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		s->control->end = ends[i];
+		assert_int_equal(percpu_reader_read(r), 0);
+		assert_int_equal(percpu_reader_count(r), ends[i] >= first);
+		s->control->end = end;
+		is_mended();
+	}
+}
+
+/* The chunk of the counters seems to be a block of records, for a while. */
+static void where_records_were_is_forgotten(void **state)
+{
+	const struct percpu_header good = *header(0);
+	const uint64_t end = s->control->end;
+
+	(void)state;
+	assert_int_equal(s->control_place, UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT);
+	memset(header(0)->used, 0xff, sizeof(good.used));
+	memset(header(0)->starts, 0, sizeof(good.starts));
+	header(0)->starts[0] = 1;
+	s->control->block[1] = s->control_place;
+	s->control->end = PERCPU_SEGMENT_BLOCK + 8;
+	assert_int_equal(percpu_reader_read(r), 0);
+	memcpy(header(0)->used, good.used, sizeof(good.used));
+	memcpy(header(0)->starts, good.starts, sizeof(good.starts));
+	s->control->block[1] = 0;
+	s->control->end = end;
+	percpu_counter_zero(a);
+	percpu_counter_add(a, 3);
+	is_mended();
+}
+
+/* Records */
+
+/* Asserts that the second record is passed over, and counted, while it is so. */
+static void is_passed_over(void)
+{
+	struct percpu_reader *other = NULL;
+
+	assert_int_equal(percpu_reader_open(path, &other), 0);
+	assert_int_equal(percpu_reader_read(other), 0);
+	assert_int_equal(percpu_reader_count(other), 1);
+	percpu_reader_close(r);
+	r = other;
+	assert_int_equal(pending(), 1);
+	assert_int_equal(count_of(0), 3);
+}
+
+static void records_without_their_object_are_pending(void **state)
+{
+	struct percpu_segment_record *const h = second();
+	const uint64_t key = h->key;
+	const uint64_t keys[] = { 0,
+				  key + 8,
+				  key | 1,
+				  key ^ UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT,
+				  key ^ UINT64_C(1) << PERCPU_KEY_KIND_SHIFT,
+				  UINT64_MAX };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		h->key = keys[i];
+		is_passed_over();
+		h->key = key;
+		is_mended();
+	}
+}
+
+/* As if it was declared just now: without any change to the directory. */
+static void pending_records_are_looked_at_again(void **state)
+{
+	const uint64_t key = second()->key;
+
+	(void)state;
+	second()->key = 0;
+	is_passed_over();
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_int_equal(pending(), 1);
+	second()->key = key;
+	is_mended();
+}
+
+static void texts_that_cannot_be_are_passed_over(void **state)
+{
+	char *const text = (char *)(second() + 1);
+	const size_t size = second()->size - sizeof(*second());
+	char good[256];
+
+	(void)state;
+	assert_memory_equal(text, "b_total\1k\2vvWhat it counts.", 27);
+	memcpy(good, text, size);
+	for (size_t i = 0; i < 27; i++) {
+		text[i] = '\0';
+		is_passed_over();
+		text[i] = (char)0xff;
+		is_passed_over();
+		text[i] = good[i];
+	}
+	is_mended();
+	memcpy(text, "b total", 7);
+	is_passed_over();
+	memcpy(text, "b_totam", 7); /* a counter's name */
+	is_passed_over();
+	memcpy(text, good, size);
+	text[7] = 0; /* a label without a name */
+	second()->label_names = 1;
+	second()->name++;
+	is_passed_over();
+}
+
+static void lengths_are_those_of_the_texts(void **state)
+{
+	(void)state;
+	second()->label_names++;
+	second()->label_values--;
+	is_passed_over();
+	second()->label_names -= 2;
+	second()->label_values += 2;
+	is_passed_over();
+	second()->label_names++;
+	second()->label_values--;
+	is_mended();
+	second()->labels++;
+	is_passed_over();
+	second()->labels -= 2;
+	is_passed_over();
+}
+
+/* Two metrics with one object: what the CPUs have is added up once. */
+static void shared_objects_are_added_up_once(void **state)
+{
+	(void)state;
+	second()->key = percpu_directory_at(s, 0)->key;
+	percpu_reader_close(r);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_int_equal(percpu_reader_count(r), 2);
+	assert_int_equal(count_of(0), 3);
+	assert_int_equal(count_of(1), 3);
+}
+
+int main(void)
+{
+#define EACH(f) cmocka_unit_test_setup_teardown(f, make_two, remove_two)
+	const struct CMUnitTest tests[] = {
+		EACH(a_number_of_chunks_is_not_believed),
+		EACH(each_chunk_has_a_header_of_its_own),
+		EACH(roots_that_lead_nowhere_are_told),
+		EACH(other_versions_are_refused),
+		EACH(records_have_room_in_the_file),
+		EACH(records_are_before_the_end),
+		EACH(where_records_were_is_forgotten),
+		EACH(records_without_their_object_are_pending),
+		EACH(pending_records_are_looked_at_again),
+		EACH(texts_that_cannot_be_are_passed_over),
+		EACH(lengths_are_those_of_the_texts),
+		EACH(shared_objects_are_added_up_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_reader_steps.c - what others do between two steps of a reader, and between two of its reads
+ * from the file: no value is one that the metric never had.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "../steps.h"
+#include "../support.h"
+#include "segments.h"
+
+#include "segment/reader.h"
+
+#define WIDE percpu_pair_is_atomic()
+
+static char path[128];
+static struct percpu_segment *s;
+static struct percpu_reader *r;
+static struct percpu_counter *a, *b;
+
+/* What happens at a step, or before a byte of the file is read. */
+static const char *waits_when;
+static uint64_t waits_where;
+static unsigned skips; /* so many times */
+static bool always;
+static void (*meanwhile)(void);
+
+static void happen(void)
+{
+	static bool within;
+	void (*fn)(void) = meanwhile;
+
+	if (within)
+		return;
+	within = true;
+	if (!always) {
+		waits_when = NULL;
+		waits_where = 0;
+	}
+	fn();
+	within = false;
+}
+
+void test_step(const char *name)
+{
+	if (waits_when != NULL && strcmp(name, waits_when) == 0)
+		happen();
+}
+
+ssize_t __real_pread64(int fd, void *to, size_t n, off_t at);
+ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at);
+ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at)
+{
+	const uint64_t from = (uint64_t)at;
+
+	if (waits_where >= from && waits_where < from + n && waits_where != 0 &&
+	    (skips == 0 || skips-- == 0))
+		happen();
+	return __real_pread64(fd, to, n, at);
+}
+
+static int make_segment(void **state)
+{
+	const struct percpu_segment_options o = { .size = sizeof(o),
+						  .cpus = percpu_status()->possible_cpus + 2 };
+
+	(void)state;
+	strcpy(path, test_path("steps"));
+	waits_when = NULL;
+	waits_where = skips = 0;
+	always = false;
+	assert_int_equal(percpu_segment_open(path, ALL, &o, &s), 0);
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &a), 0);
+	assert_int_equal(percpu_segment_counter(s, METRIC("b_total"), &b), 0);
+	percpu_counter_add(a, 100);
+	percpu_counter_add(b, 200);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	return 0;
+}
+
+static int remove_segment(void **state)
+{
+	(void)state;
+	percpu_reader_close(r);
+	percpu_segment_close(s);
+	return unlink(path);
+}
+
+/* Take a picture while something happens when a reader is there. */
+static size_t look_when(const char *step, void (*fn)(void))
+{
+	meanwhile = fn;
+	waits_when = step;
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_null(waits_when);
+	return percpu_reader_count(r);
+}
+
+/* Or when it is about to read a lane of a cell. */
+static size_t look_before(const void *cell, uint32_t lane, void (*fn)(void))
+{
+	const struct percpu_chunk *k = percpu_chunk_of(cell);
+
+	meanwhile = fn;
+	waits_where =
+		percpu_reader_place(r, k->index, lane, (size_t)((const char *)cell - k->base));
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_int_equal(waits_where, 0);
+	return percpu_reader_count(r);
+}
+
+static uint64_t count_of(size_t i)
+{
+	uint64_t n = 0;
+
+	assert_int_equal(percpu_reader_counter(r, i, &n), 0);
+	return n;
+}
+
+static struct percpu_reader_info info(void)
+{
+	struct percpu_reader_info ret = { .cpus = 0 };
+
+	assert_int_equal(percpu_reader_info(r, &ret), 0);
+	return ret;
+}
+
+/* Biases and lanes */
+
+static void add_and_reset(void)
+{
+	percpu_counter_add(a, 50);
+	percpu_counter_zero(a);
+}
+
+/* With the lanes first, there were -50. */
+static void biases_are_read_before_lanes(void **state)
+{
+	(void)state;
+	assert_int_equal(look_when("reader: biases copied", add_and_reset), 2);
+	assert_int_equal(count_of(0), 0);
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_int_equal(count_of(0), 0);
+}
+
+static struct percpu_fcounter *fcounter;
+static struct percpu_stats *stats;
+
+static void add_reset_and_add(void)
+{
+	uint64_t out[2];
+
+	percpu_counter_add(a, 50);
+	percpu_counter_zero(a);
+	percpu_counter_add(a, 3);
+	assert_int_equal(percpu_fcounter_add(fcounter, 50), 0);
+	percpu_fcounter_zero(fcounter);
+	assert_int_equal(percpu_fcounter_add(fcounter, 3), 0);
+	percpu_stats_add(stats, 0, 1, 50);
+	assert_int_equal(percpu_stats_fetch_zero(stats, 0, 1, out), 0);
+	percpu_stats_add(stats, 0, 1, 3);
+}
+
+/* They were 100, 150, 0, and 3; never 153. */
+static void what_was_reset_is_read_again(void **state)
+{
+	static const char *const names[] = { "x", "y" };
+	const struct percpu_metric_fields f = { sizeof(f), "what", names, 2 };
+	uint64_t out[2] = { 77, 77 };
+	double number = 77;
+
+	(void)state;
+	assert_int_equal(percpu_segment_fcounter(s, METRIC("c_total"), &fcounter), 0);
+	assert_int_equal(percpu_segment_stats(s, METRIC("d_total"), &f, 0, &stats), 0);
+	assert_int_equal(percpu_fcounter_add(fcounter, 100), 0);
+	percpu_stats_add(stats, 0, 1, 100);
+	assert_int_equal(look_when("reader: biases copied", add_reset_and_add), 4);
+	assert_int_equal(count_of(0), 3);
+	assert_int_equal(percpu_reader_number(r, 2, &number), 0);
+	assert_true(number == 3);
+	assert_int_equal(percpu_reader_stats(r, 3, out, 2), 0);
+	assert_int_equal(out[1], 3);
+}
+
+/* As a thread without sequences does on a CPU where there was none before. */
+static void add_elsewhere_and_reset(void)
+{
+	const struct percpu_chunk *k = percpu_chunk_of((const char *)a);
+	const uint32_t lane = k->cpus - 1;
+
+	assert_int_equal(k->header->atomic_lanes[lane / 64] >> lane % 64 & 1, 0);
+	*(uint64_t *)percpu_chunk_lane(k, k->cpus + lane, (size_t)((char *)a - k->base)) = 50;
+	k->header->atomic_lanes[lane / 64] |= UINT64_C(1) << lane % 64;
+	percpu_counter_zero(a);
+}
+
+/* A lane that is used for the first time, and a bias that has what is there. */
+static void used_lanes_are_read_after_biases(void **state)
+{
+	const uint32_t bias = 2 * percpu_chunk_of((const char *)a)->cpus;
+
+	(void)state;
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_int_equal(look_before(a, bias, add_elsewhere_and_reset), 2);
+	assert_int_equal(count_of(0), 0);
+}
+
+static struct percpu_gauge *gauge;
+static struct percpu_fgauge *fgauge;
+static struct percpu_histogram *histogram;
+static struct percpu_extrema *extrema;
+
+static void set_and_add(void)
+{
+	bool ok = true;
+
+	if (WIDE) {
+		ok = percpu_gauge_set(gauge, 7) == 0 && percpu_fgauge_set(fgauge, 7) == 0 &&
+		     percpu_fgauge_add(fgauge, 1000) == 0;
+		percpu_gauge_add(gauge, 1000);
+	}
+	ok = ok && percpu_histogram_zero(histogram, 0) == 0 && percpu_extrema_reset(extrema) == 0 &&
+	     percpu_extrema_observe(extrema, 9) == 0;
+	percpu_histogram_record(histogram, 1);
+	percpu_histogram_record(histogram, 1);
+	assert_true(ok);
+}
+
+/* Each had one value before, and another one after; what the lanes have now, and the biases had
+ * before, makes a third one. */
+static void what_was_set_is_read_again(void **state)
+{
+	struct percpu_histogram_snapshot *shot = NULL;
+	double min = 0, max = 0, number = 0;
+	int64_t level = 0;
+
+	(void)state;
+	assert_int_equal(percpu_segment_histogram(s, METRIC("c"), NULL, &histogram), 0);
+	assert_int_equal(percpu_segment_extrema(s, METRIC("d"), 0, &extrema), 0);
+	if (WIDE) {
+		assert_int_equal(percpu_segment_gauge(s, METRIC("e"), &gauge), 0);
+		assert_int_equal(percpu_segment_fgauge(s, METRIC("f"), &fgauge), 0);
+		percpu_gauge_add(gauge, 5);
+		assert_int_equal(percpu_fgauge_add(fgauge, 5), 0);
+	}
+	percpu_histogram_record(histogram, 1);
+	assert_int_equal(percpu_extrema_observe(extrema, 4), 0);
+	assert_int_equal(look_when("reader: biases copied", set_and_add), WIDE ? 6 : 4);
+	assert_int_equal(percpu_reader_histogram(r, 2, &shot), 0);
+	assert_int_equal(shot->count, 2);
+	percpu_histogram_snapshot_destroy(shot);
+	assert_int_equal(percpu_reader_extrema(r, 3, &min, &max), 0);
+	assert_true(min == 9 && max == 9);
+	if (!WIDE)
+		return;
+	assert_int_equal(percpu_reader_level(r, 4, &level), 0);
+	assert_int_equal(level, 1007);
+	assert_int_equal(percpu_reader_number(r, 5, &number), 0);
+	assert_true(number == 1007);
+}
+
+static void add_and_set(void)
+{
+	percpu_gauge_add(gauge, 1000);
+	assert_int_equal(percpu_gauge_set(gauge, 7), 0);
+}
+
+/* When the lanes were read, and before the bias is looked at once more. */
+static void what_is_set_late_is_read_again(void **state)
+{
+	int64_t level = 0;
+
+	(void)state;
+	if (!WIDE)
+		test_skip("no gauges in files here");
+	assert_int_equal(percpu_segment_gauge(s, METRIC("e"), &gauge), 0);
+	percpu_gauge_add(gauge, 5);
+	skips = 1;
+	assert_int_equal(
+		look_before(gauge, 2 * percpu_chunk_of((const char *)gauge)->cpus, add_and_set), 3);
+	assert_int_equal(percpu_reader_level(r, 2, &level), 0);
+	assert_int_equal(level, 7);
+}
+
+static void set_again(void)
+{
+	static int64_t n;
+
+	assert_int_equal(percpu_gauge_set(gauge, ++n), 0);
+}
+
+/* It is not told, and all else is. */
+static void what_is_set_all_the_time_is_not_there(void **state)
+{
+	const struct percpu_chunk *k;
+	int64_t level = 77;
+	double number = 77;
+
+	(void)state;
+	if (!WIDE)
+		test_skip("no gauges in files here");
+	assert_int_equal(percpu_segment_gauge(s, METRIC("e"), &gauge), 0);
+	k = percpu_chunk_of((const char *)gauge);
+	always = true;
+	meanwhile = set_again;
+	waits_where = percpu_reader_place(r, k->index, 2 * k->cpus,
+					  (size_t)((const char *)gauge - k->base));
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_int_equal(percpu_reader_level(r, 2, &level), -EAGAIN);
+	assert_int_equal(percpu_reader_number(r, 2, &number), -EAGAIN);
+	assert_true(level == 77 && number == 77);
+	assert_int_equal(count_of(1), 200);
+	waits_where = 0;
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_int_equal(percpu_reader_level(r, 2, &level), 0);
+}
+
+/* The directory */
+
+static void declare_one(void)
+{
+	struct percpu_counter *c = NULL;
+
+	assert_int_equal(percpu_segment_counter(s, METRIC("c_total"), &c), 0);
+	percpu_counter_add(c, 7);
+}
+
+/* The allocator's bits come after the records. */
+static void what_was_declared_meanwhile_is_whole(void **state)
+{
+	const struct percpu_chunk *k =
+		s->region->chunks->at[(s->control_place >> PERCPU_KEY_CHUNK_SHIFT) - 1];
+
+	(void)state;
+	assert_int_equal(
+		look_before(k->base + s->control_place % (UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT),
+			    2 * k->cpus, declare_one),
+		3);
+	assert_int_equal(info().pending, 0);
+	assert_int_equal(count_of(2), 7);
+}
+
+static void start_anew_and_add(void)
+{
+	struct percpu_segment *t = NULL;
+
+	assert_int_equal(
+		percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &t), 0);
+	percpu_segment_close(t);
+	percpu_counter_add(a, 5);
+	percpu_counter_add(b, 5);
+}
+
+static void is_of_the_second_generation(uint64_t each)
+{
+	assert_int_equal(info().generation, 2);
+	assert_int_equal(count_of(0), each);
+	assert_int_equal(count_of(1), each);
+}
+
+static void a_new_start_makes_another_picture(void **state)
+{
+	static const char *const steps[] = { "reader: directory copied", "reader: biases copied",
+					     "reader: lanes added up" };
+
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(look_when(steps[i], start_anew_and_add), 2);
+		is_of_the_second_generation(5);
+		remove_segment(state);
+		make_segment(state);
+	}
+	assert_int_equal(look_before(a, 0, start_anew_and_add), 2);
+	is_of_the_second_generation(5);
+}
+
+/* Whoever starts anew was killed before the picture, and the next one completes it in the middle:
+ * some were reset before their bias was read, and others after. */
+static void complete_start(void)
+{
+	struct percpu_segment *t = NULL;
+
+	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &t), 0);
+	percpu_segment_close(t);
+}
+
+static void a_start_that_ends_meanwhile_is_waited_for(void **state)
+{
+	static const char *const steps[] = { "reader: directory copied", "reader: biases copied",
+					     "reader: lanes added up" };
+
+	for (size_t i = 0; i < 3; i++) {
+		s->control->started[0] = s->control->started[1];
+		s->control->generation = 2;
+		percpu_counter_zero(b);
+		assert_int_equal(look_when(steps[i], complete_start), 2);
+		is_of_the_second_generation(0);
+		remove_segment(state);
+		make_segment(state);
+	}
+}
+
+static void rewrite_record(void)
+{
+	s->control->changes += 2;
+}
+
+static void records_that_are_rewritten_again_and_again_are_told(void **state)
+{
+	(void)state;
+	assert_int_equal(look_when("reader: lanes added up", rewrite_record), 2);
+	always = true;
+	waits_when = "reader: lanes added up";
+	assert_int_equal(percpu_reader_read(r), -EAGAIN);
+	assert_int_equal(percpu_reader_count(r), 0);
+	assert_non_null(strstr(percpu_reader_error(r), "faster"));
+}
+
+int main(void)
+{
+#define EACH(f) cmocka_unit_test_setup_teardown(f, make_segment, remove_segment)
+	const struct CMUnitTest tests[] = {
+		EACH(biases_are_read_before_lanes),
+		EACH(what_was_reset_is_read_again),
+		EACH(used_lanes_are_read_after_biases),
+		EACH(what_was_set_is_read_again),
+		EACH(what_is_set_late_is_read_again),
+		EACH(what_is_set_all_the_time_is_not_there),
+		EACH(what_was_declared_meanwhile_is_whole),
+		EACH(a_new_start_makes_another_picture),
+		EACH(a_start_that_ends_meanwhile_is_waited_for),
+		EACH(records_that_are_rewritten_again_and_again_are_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
+}
