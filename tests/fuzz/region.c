@@ -11,17 +11,16 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
 
+#include "fuzz.h"
 #include "objects/owner.h"
 
 #define CPUS 2 /* or as many as there are */
@@ -34,7 +33,6 @@
 #define OWNERS_ROOT 14
 #define EXTREMA_ROOT 15
 #define RATE_ROOT 9 /* of which the root may be replaced */
-#define STOP "fuzz: "
 
 /* What can be replaced: words of the header, of a control block, of the bias lane, of
  * anything; the length of the file; cells of doubles and extremes, in the first lane or the
@@ -72,75 +70,8 @@ struct input {
 	struct patch patch[MAX_PATCHES];
 } __attribute__((packed));
 
-#define PAGE 4096
-
-static char *good;	/* the file */
-static bool *has_bytes; /* each page of it */
-static size_t length;
 static uint64_t keys[PERCPU_REGION_ROOTS];
-static int file;
 static unsigned refused; /* calls: any answer will do */
-
-/* Time passes quickly for the library, which waits for locks that nobody holds. */
-static bool in_library;
-static uint64_t passed;
-
-int __real_clock_gettime(clockid_t clock, struct timespec *t);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
-{
-	int r = __real_clock_gettime(clock, t);
-
-	if (in_library)
-		t->tv_sec += (time_t)(passed += 1);
-	return r;
-}
-
-void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
-void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns)
-{
-	(void)word, (void)operation, (void)value, (void)ns;
-}
-
-/* Whoever is told of a crash is so under locks, too. */
-int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
-int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
-{
-	(void)how, (void)set;
-	if (old != NULL)
-		sigemptyset(old);
-	return 0;
-}
-
-/* Nobody else runs sequences here. */
-int __wrap_percpu_fence_below(uint32_t end, uint64_t ns, struct percpu_fence_report *report);
-int __wrap_percpu_fence_below(uint32_t end, uint64_t ns, struct percpu_fence_report *report)
-{
-	(void)end, (void)ns, (void)report;
-	return 0;
-}
-
-static void must(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, STOP "%s\n", what);
-	abort();
-}
-
-/* An object's bytes are in the lane of a chunk that is mapped. */
-static void check_block(struct percpu_region *r, const void *base, size_t size)
-{
-	const struct percpu_chunk *k = percpu_region_chunk(r, base);
-	size_t offset;
-
-	if (k == NULL) {
-		must(false, "an object is in no chunk");
-		return;
-	}
-	offset = (size_t)((const char *)base - k->base);
-	must(offset <= k->lane_size && size <= k->lane_size - offset, "an object leaves its lane");
-}
 
 static uint64_t owner_block;	/* keys of what the control blocks of owners, and of gauges, */
 static uint64_t owned_keys[2];	/* of gauges: integers; doubles, of which the most recent */
@@ -211,7 +142,7 @@ static void make_good_file(void)
 	struct percpu_rate *rate = NULL;
 	struct percpu_region *r;
 	const uint64_t ones[4] = { 1, 1, 1, 1 };
-	uint64_t out[4];
+	uint64_t out[4] = { 1 };
 	void *cell = NULL;
 
 	file = memfd_create("fuzz", MFD_CLOEXEC);
@@ -241,8 +172,8 @@ static void make_good_file(void)
 	percpu_rate_detach(rate);
 	for (unsigned i = 0; i < 2; i++) {
 		must(percpu_ring_open(r, RING_ROOT + i, PERCPU_RING_MIN, i, &ring) == 0, "a ring");
-		for (size_t n = 1; n <= sizeof(has_bytes); n++)
-			must(percpu_ring_put(ring, &has_bytes, n) == 0, "a record");
+		for (size_t n = 1; n <= sizeof(out[0]); n++)
+			must(percpu_ring_put(ring, out, n) == 0, "a record");
 		percpu_ring_detach(ring);
 	}
 	make_owners();
@@ -262,13 +193,8 @@ static void make_good_file(void)
 		keys[i] = percpu_region_root(r, i);
 	/* The first chunk, which all these are in. */
 	length = (size_t)percpu_chunk_size(r->first->stride, r->first->cpus);
-	good = malloc(length);
-	must(good != NULL && pread(file, good, length, 0) == (ssize_t)length, "to be read");
+	keep_file(length);
 	must(ftruncate(file, (off_t)length) == 0, "to be cut");
-	has_bytes = calloc(length / PAGE + 1, sizeof(*has_bytes));
-	must(has_bytes != NULL, "memory");
-	for (size_t i = 0; i < length; i++)
-		has_bytes[i / PAGE] |= good[i] != 0;
 	percpu_counter_array_detach(a);
 	percpu_compact_detach(c);
 	percpu_stats_detach(s);
@@ -393,13 +319,7 @@ static void write_file(const struct input *in, size_t patches)
 	uint64_t value;
 	size_t at;
 
-	/* The rest is zero. */
-	must(ftruncate(file, 0) == 0 && ftruncate(file, end) == 0, "to be emptied");
-	for (size_t i = 0; i < length; i += PAGE)
-		if (has_bytes[i / PAGE])
-			must(pwrite(file, good + i, length - i < PAGE ? length - i : PAGE,
-				    (off_t)i) > 0,
-			     "to be written");
+	restore_file();
 	for (size_t i = 0; i < patches; i++) {
 		value = in->patch[i].value;
 		at = place_of(&in->patch[i]);
@@ -794,18 +714,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size = size < sizeof(in) ? size : sizeof(in);
 	memcpy(&in, data, size);
 	write_file(&in, (size - head) / sizeof(struct patch));
-	in_library = true;
-	passed = 0;
+	enter_library();
 	use_region(&in);
-	in_library = false;
+	leave_library();
 	return 0;
-}
-
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	return *state ^= *state << 17;
 }
 
 /* A value that may be taken for the field's own: near it, or near a limit. */
@@ -890,15 +802,6 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned 
 
 #else
 
-/* As cmocka says it, for whoever looks for tests that have seen a bug. */
-static void has_crashed(int signal)
-{
-	static const char text[] = "[  FAILED  ] fuzz: crashed\n";
-
-	(void)!write(1, text, sizeof(text) - 1);
-	_exit(signal == SIGALRM ? 2 : 1);
-}
-
 int main(int argc, char **argv)
 {
 	const long inputs = argc > 1 && atol(argv[1]) > 0 ? atol(argv[1]) : 20000;
@@ -906,9 +809,7 @@ int main(int argc, char **argv)
 	struct input in = { 0 };
 	size_t size = 0;
 
-	for (int s = SIGHUP; s < SIGTERM; s++)
-		if (s == SIGABRT || s == SIGSEGV || s == SIGBUS || s == SIGFPE || s == SIGILL)
-			signal(s, has_crashed);
+	tell_of_crashes();
 	percpu_selftest();
 	for (long i = 0; i < inputs; i++) {
 		if (i % 16 == 0)

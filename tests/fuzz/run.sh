@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # run.sh PROGRAM SECONDS [DIRECTORY]: let libFuzzer look for bugs for so long, from the
-# corpus beside this file on. What it finds of use is kept in the directory, if one is
+# corpus of its name beside this file on. What it finds of use is kept in the directory, if one is
 # given, and so is an input that shows a bug.
 set -euo pipefail
 
@@ -13,5 +13,5 @@ if [ -z "$kept" ]; then
 fi
 mkdir -p "$kept"
 # A reader that waits for long, or forever, is a bug as well.
-"$1" -max_total_time="$2" -max_len=300 -timeout=20 -print_final_stats=1 \
-	-artifact_prefix="$kept/bug-" "$kept" "$here/corpus"
+"$1" -max_total_time="$2" -max_len=400 -timeout=20 -print_final_stats=1 \
+	-artifact_prefix="$kept/bug-" "$kept" "$here/corpus/${1##*/fuzz_}"

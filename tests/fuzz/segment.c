@@ -7,99 +7,30 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
 
+#include "fuzz.h"
 #include "segment/segment.h"
 
 #define WRITE PERCPU_SEGMENT_WRITE
 #define METRICS 12
-#define PAGE 4096
-#define STOP "fuzz: "
-
-/* Time passes quickly for the library, which waits for locks that nobody holds. */
-static bool in_library;
-static uint64_t passed;
-
-int __real_clock_gettime(clockid_t clock, struct timespec *t);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
-{
-	int r = __real_clock_gettime(clock, t);
-
-	if (in_library)
-		t->tv_sec += (time_t)(passed += 1);
-	return r;
-}
-
-void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
-void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns)
-{
-	(void)word, (void)operation, (void)value, (void)ns;
-}
-
-/* Whoever is told of a crash is so under locks, too. */
-int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
-int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
-{
-	(void)how, (void)set;
-	if (old != NULL)
-		sigemptyset(old);
-	return 0;
-}
-
-/* Nobody else runs sequences here. */
-int __wrap_percpu_fence_below(uint32_t end, uint64_t ns, struct percpu_fence_report *report);
-int __wrap_percpu_fence_below(uint32_t end, uint64_t ns, struct percpu_fence_report *report)
-{
-	(void)end, (void)ns, (void)report;
-	return 0;
-}
-
-static void must(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, STOP "%s\n", what);
-	abort();
-}
-
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	return *state ^= *state << 17;
-}
-
-/* An object's bytes are in the lane of a chunk that is mapped. */
-static void check_cell(const struct percpu_segment *s, const void *base, size_t size)
-{
-	const struct percpu_chunk *k = percpu_region_chunk(s->region, base);
-	size_t offset;
-
-	if (k == NULL) {
-		must(false, "an object is in no chunk");
-		return;
-	}
-	offset = (size_t)((const char *)base - k->base);
-	must(offset <= k->lane_size && size <= k->lane_size - offset, "an object leaves its lane");
-}
 
 static unsigned refused; /* any answer will do */
 
 /* Declare metric i, and use it. Returns what it said. */
 static int use_metric(struct percpu_segment *s, unsigned i, bool writes)
 {
-	static const char *const labels[] = { "a", "b" };
+	static const char *const labels[] = { "a", "b" }, *const fields[] = { "x", "y", "z" };
+	static const struct percpu_metric_fields three = { sizeof(three), "c", fields, 3 };
+	static const uint64_t ones[3] = { 1, 1, 1 };
 	const char *const values[] = { "x", "yyyyyyyyyyyyyyyyyyyyy" };
 	char name[32];
 	struct percpu_metric m = { .size = sizeof(m),
@@ -112,16 +43,18 @@ static int use_metric(struct percpu_segment *s, unsigned i, bool writes)
 	struct percpu_owned_gauge *o;
 	struct percpu_extrema *x;
 	struct percpu_counter *c;
+	struct percpu_stats *stats;
+	uint64_t out[3];
 	int64_t min, max;
 	int e;
 
-	snprintf(name, sizeof(name), "m%u%s", i, i % 4 == 0 ? "_total" : "");
-	switch (i % 4) {
+	snprintf(name, sizeof(name), "m%u%s", i, i % 5 == 0 || i % 5 == 3 ? "_total" : "");
+	switch (i % 5) {
 	case 0:
 		e = percpu_segment_counter(s, &m, &c);
 		if (e != 0)
 			break;
-		check_cell(s, c, sizeof(uint64_t));
+		check_block(s->region, c, sizeof(uint64_t));
 		if (writes)
 			percpu_counter_add(c, 1);
 		refused += percpu_counter_fetch(c) == 0;
@@ -130,22 +63,31 @@ static int use_metric(struct percpu_segment *s, unsigned i, bool writes)
 		e = percpu_segment_histogram(s, &m, NULL, &h);
 		if (e != 0)
 			break;
-		check_cell(s, h->block.base, h->block.size);
+		check_block(s->region, h->block.base, h->block.size);
 		percpu_histogram_record(h, 2);
 		break;
 	case 2:
 		e = percpu_segment_extrema(s, &m, 0, &x);
 		if (e != 0)
 			break;
-		check_cell(s, x->block.base, x->block.size);
+		check_block(s->region, x->block.base, x->block.size);
 		refused += percpu_extrema_observe(x, 7) != 0;
 		refused += percpu_extrema_fetch(x, &min, &max) != 0;
+		break;
+	case 3:
+		e = percpu_segment_stats(s, &m, &three, 0, &stats);
+		if (e != 0)
+			break;
+		check_block(s->region, stats->block.base, stats->block.size);
+		if (writes)
+			refused += percpu_stats_update(stats, 0, 0, ones, 3) != 0;
+		refused += percpu_stats_fetch(stats, 0, 1, out) != 0;
 		break;
 	default:
 		e = percpu_segment_owned_gauge(s, &m, PERCPU_OWNED_SUM, &o);
 		if (e != 0)
 			break;
-		check_cell(s, o->owned.block.base, o->owned.block.size);
+		check_block(s->region, o->owned.block.base, o->owned.block.size);
 		if (writes)
 			refused += percpu_owned_gauge_add(o, 1) != 0;
 		refused += percpu_owned_gauge_fetch(o, PERCPU_OWNED_ALL, &min) != 0;
@@ -154,38 +96,75 @@ static int use_metric(struct percpu_segment *s, unsigned i, bool writes)
 	return e;
 }
 
-static char *good;		      /* the file */
-static bool *has_bytes;		      /* each page of it */
-static size_t length, control, block; /* offsets in it */
-static int file;
+static size_t control, block; /* offsets in the file */
 
-static size_t offset_of(const struct percpu_segment *s, const void *in_bias_lane)
+/* Resolve a few series of a family, remove one, and let what is removed be used again. */
+static void use_family(struct percpu_segment *s, uint64_t r, bool writes)
 {
-	return (size_t)((const char *)in_bias_lane - (const char *)s->region->first->header);
+	static const char *const labels[] = { "a" };
+	const struct percpu_metric m = {
+		.size = sizeof(m), .name = "family_total", .label_names = labels, .labels = 1
+	};
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &m,
+					      .kind = PERCPU_METRIC_COUNTER };
+	const char *const values[] = { "one", "two and longer", "three", "four" };
+	struct percpu_family *f;
+	struct percpu_counter *c;
+
+	if (percpu_segment_family(s, &d, 3, &f) != 0) {
+		refused++;
+		return;
+	}
+	for (unsigned i = 0; i < 8; i++) {
+		if (percpu_family_counter(f, &values[(r + i) % 4], &c) != 0) {
+			refused++;
+			continue;
+		}
+		check_block(s->region, c, sizeof(uint64_t));
+		if (writes)
+			percpu_counter_add(c, 1);
+		refused += percpu_counter_fetch(c) == 0;
+		if (i % 3 == 1) {
+			refused += percpu_family_remove(f, &values[(r + i) % 4]) != 0;
+			refused += percpu_segment_quiesce(s) != 0;
+		}
+	}
+	refused += percpu_family_overflows(f) != 0;
+}
+
+/* Where the bytes of the bias lane are that have this key, of kind 0. */
+static size_t offset_of(const struct percpu_segment *s, uint64_t key)
+{
+	const size_t cpus = s->region->cpus;
+
+	return (size_t)((key >> PERCPU_KEY_CHUNK_SHIFT) - 1) *
+		       (size_t)percpu_chunk_size(PERCPU_STRIDE, (uint32_t)cpus) +
+	       PERCPU_HEAD + 2 * cpus * PERCPU_STRIDE +
+	       (size_t)(key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1));
 }
 
 static void make_good_file(void)
 {
 	struct percpu_segment *s = NULL;
 	struct stat st;
+	size_t size;
 
 	file = memfd_create("fuzz", MFD_CLOEXEC);
 	must(percpu_segment_open_fd(file, WRITE | PERCPU_SEGMENT_CREATE, NULL, &s) == 0,
 	     "a good file");
 	for (unsigned i = 0; i < METRICS; i++)
 		must(use_metric(s, i, true) == 0, percpu_segment_error(s));
-	control = offset_of(s, s->control);
-	block = offset_of(s, s->block[0]);
-	length = (size_t)percpu_chunk_size(PERCPU_STRIDE, s->region->cpus);
-	must(fstat(file, &st) == 0 && (size_t)st.st_size >= 2 * length, "its length");
+	use_family(s, 0, true);
+	control = offset_of(s, s->control_place);
+	block = offset_of(s, s->place[0]);
+	must(s->region->n == 2, "a chunk for the control, and one for records");
+	size = 3 * (size_t)percpu_chunk_size(PERCPU_STRIDE, s->region->cpus); /* an empty one */
+	must(fstat(file, &st) == 0 && (size_t)st.st_size >= size, "its length");
 	percpu_segment_close(s);
-	length *= 2; /* with an empty chunk */
-	good = malloc(length);
-	has_bytes = calloc(length / PAGE + 1, sizeof(*has_bytes));
-	must(good != NULL && has_bytes != NULL && pread(file, good, length, 0) == (ssize_t)length,
-	     "to be read");
-	for (size_t i = 0; i < length; i++)
-		has_bytes[i / PAGE] |= good[i] != 0;
+	keep_file(size);
+	must(memcmp(good + block + sizeof(struct percpu_segment_record), "m0_total", 8) == 0,
+	     "the first record");
 }
 
 static size_t place_in(uint64_t r)
@@ -201,7 +180,7 @@ static size_t place_in(uint64_t r)
 		return block + words / 80 % 16 * 112 + words % 80;
 	case 3:
 	case 4:
-		return block + words % 1600;
+		return block + words % 2400;
 	case 5:
 		return offsetof(struct percpu_header, creation) + words % 40;
 	case 6:
@@ -242,12 +221,7 @@ static void write_file(uint64_t *random)
 	uint64_t r, value;
 	size_t at;
 
-	must(ftruncate(file, 0) == 0 && ftruncate(file, (off_t)length) == 0, "to be emptied");
-	for (size_t i = 0; i < length; i += PAGE)
-		if (has_bytes[i / PAGE])
-			must(pwrite(file, good + i, length - i < PAGE ? length - i : PAGE,
-				    (off_t)i) > 0,
-			     "to be written");
+	restore_file();
 	for (size_t n = 1 + next_random(random) % 8; n > 0; n--) {
 		at = place_in(next_random(random)) % (length - 8);
 		memcpy(&value, good + at, sizeof(value));
@@ -260,22 +234,15 @@ static void write_file(uint64_t *random)
 static void use_segment(uint64_t r)
 {
 	const bool writes = r % 4 != 0;
+	const unsigned anew = r % 16 == 1 ? PERCPU_SEGMENT_ANEW : 0;
 	struct percpu_segment *s;
 
-	if (percpu_segment_open_fd(file, writes ? WRITE : 0, NULL, &s) != 0)
+	if (percpu_segment_open_fd(file, writes ? WRITE | anew : 0, NULL, &s) != 0)
 		return;
 	for (unsigned i = 0; i < METRICS + 3; i++)
 		refused += use_metric(s, (i + (unsigned)(r >> 8)) % (METRICS + 3), writes) != 0;
+	use_family(s, r >> 16, writes);
 	percpu_segment_close(s);
-}
-
-/* As cmocka says it, for whoever looks for tests that have seen a bug. */
-static void has_crashed(int signal)
-{
-	static const char text[] = "[  FAILED  ] fuzz: crashed\n";
-
-	(void)!write(1, text, sizeof(text) - 1);
-	_exit(signal == SIGALRM ? 2 : 1);
 }
 
 int main(int argc, char **argv)
@@ -283,19 +250,15 @@ int main(int argc, char **argv)
 	const long inputs = argc > 1 && atol(argv[1]) > 0 ? atol(argv[1]) : 20000;
 	uint64_t random = 88172645463325252;
 
-	for (int s = SIGHUP; s < SIGTERM; s++)
-		if (s == SIGABRT || s == SIGSEGV || s == SIGBUS || s == SIGFPE || s == SIGILL)
-			signal(s, has_crashed);
-	signal(SIGALRM, has_crashed);
+	tell_of_crashes();
 	percpu_selftest();
 	make_good_file();
 	for (long i = 0; i < inputs; i++) {
 		write_file(&random);
 		alarm(20); /* whoever waits for long hangs */
-		in_library = true;
-		passed = 0;
+		enter_library();
 		use_segment(next_random(&random));
-		in_library = false;
+		leave_library();
 	}
 	alarm(0);
 	printf("ok: %ld inputs, %u refused\n", inputs, refused);

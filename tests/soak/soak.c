@@ -50,6 +50,7 @@ static struct {
 	unsigned killed;
 	unsigned children; /* killed */
 	unsigned doubts;
+	uint64_t pictures[3];
 	uint64_t count[SOAK_KINDS];
 } totals;
 
@@ -289,6 +290,7 @@ static void run_round(void)
 	soak_shared_create();
 	for (unsigned i = 0; i < workers; i++)
 		worker[i] = start_worker();
+	soak_reader_start(test_random(&random_state));
 	while (steps-- > 0)
 		interfere();
 	stop_workers();
@@ -296,6 +298,7 @@ static void run_round(void)
 	soak_ring_check();
 	soak_owned_check();
 	soak_limits_check();
+	soak_reader_check(totals.pictures);
 	give_up_if_failed();
 	totals.doubts += soak_collect(totals.count);
 	for (uint32_t i = 0; i < b->slots; i++)
@@ -314,6 +317,9 @@ static void report(void)
 	for (unsigned i = 1; i < STARTS; i++)
 		printf("soak: workers, %-17s %u\n", starts[i].name,
 		       totals.started[i] + (i == 1 ? totals.started[0] : 0));
+	printf("soak: pictures from outside: %llu; of what is damaged: %llu, and %llu refused\n",
+	       (unsigned long long)totals.pictures[0], (unsigned long long)totals.pictures[1],
+	       (unsigned long long)totals.pictures[2]);
 	for (int kind = 0; kind < SOAK_KINDS; kind++)
 		printf("soak: %-28s %llu\n", kinds[kind], (unsigned long long)totals.count[kind]);
 }

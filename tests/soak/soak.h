@@ -6,7 +6,7 @@
  * process with its threads; shared.c operates on one region file that all of
  * them count in, private.c on objects of one process; stats.c, compact.c, extrema.c, zone.c,
  * objcache.c, local.c, ring.c, wbuf.c, window.c, values.c, owned.c and limits.c on what they are
- * named after, private and shared;
+ * named after, private and shared; reader.c has processes of its own, which read segments;
  * model.c knows what the result must be. A worker announces each operation on the shared region in
  * its slot of a plain mapping, and notes there that it is done, so that one
  * who is killed leaves at most one operation in doubt.
@@ -177,7 +177,9 @@ struct soak_board {
 	uint64_t rate_key[2];
 	uint64_t approx_key[2]; /* or 0 */
 	uint64_t begun_ns;
-	int64_t out; /* permits that somebody has */
+	int64_t out;			      /* permits that somebody has */
+	uint64_t read_begun[4], read_done[4]; /* of counters that are read from outside */
+	uint64_t pictures[3];		      /* of these; of what is damaged; refused */
 	pid_t director;
 	bool stop;
 	uint32_t slots; /* in use */
@@ -468,6 +470,15 @@ void soak_limits_signal(struct soak_thread *t);
  *  sums were set to 0: nor less, though so many were killed; and a limit can be reached. */
 void soak_limits_watch(void);
 void soak_limits_check(void);
+
+/* reader.c */
+
+/** Start processes that read from outside, count for them, and damage what they read. */
+void soak_reader_start(uint64_t random);
+
+/** When they have ended: add up how many pictures they have taken of what is not damaged, of what
+ *  is, and how many were refused. */
+void soak_reader_check(uint64_t pictures[3]);
 
 /* worker.c */
 

@@ -82,7 +82,10 @@ build()
 
 demo()
 {
+	local wanted
 	require "${for_demo[@]}"
+	mapfile -t wanted < <(missing "${for_prefork[@]}")
+	fetch "${wanted[@]}"
 	compile gcc
 	exec examples/demo.sh "$build/gcc/examples"
 }
@@ -104,6 +107,7 @@ bench()
 	case $1 in
 	objcache) mapfile -t wanted < <(missing "${peers_of_objcache[@]}") ;;
 	ring) mapfile -t wanted < <(missing "${peers_of_ring[@]}") ;;
+	segment) mapfile -t wanted < <(missing "${peers_of_segment[@]}") ;;
 	fcounter | gauge | histogram) mapfile -t wanted < <(missing "${peers_of_values[@]}") ;;
 	esac
 	fetch "${wanted[@]}"
@@ -114,6 +118,7 @@ bench()
 		-Dbenchmarks=enabled
 	[ -x "$build/release/bench/$1" ] || die "no benchmark $1 in bench/"
 	[ "$1" != histogram ] || build_peers
+	[ "$1" != segment ] || has_module prometheus_client || into_venv 'prometheus_client==0.26.0'
 	mkdir -p "$build/bench"
 	exec "$build/release/bench/$1" --json "$build/bench/$1.json" "${@:2}"
 }

