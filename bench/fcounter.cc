@@ -6,13 +6,9 @@
  * usage: fcounter [--json FILE] [--benchmark_...]
  */
 #include <atomic>
-#include <memory>
-
-#ifdef HAVE_PROMETHEUS
-#include <prometheus/counter.h>
-#endif
 
 #include "cells.h"
+#include "prometheus.h"
 
 #define FADD "percpu_fcounter_add"
 #define PLAIN "TLS addition of a double"
@@ -141,30 +137,6 @@ struct sharded_add {
 	}
 };
 
-#ifdef HAVE_PROMETHEUS
-struct prometheus_add {
-	static inline std::unique_ptr<prometheus::Counter> counter[cells];
-
-	static void reset()
-	{
-		for (auto &c : counter)
-			c = std::make_unique<prometheus::Counter>();
-	}
-	static double total()
-	{
-		double all = 0;
-
-		for (auto &c : counter)
-			all += c->Value();
-		return all;
-	}
-	[[gnu::always_inline]] void add(unsigned i)
-	{
-		counter[i]->Increment(1.0);
-	}
-};
-#endif
-
 static void register_tiers()
 {
 	measure<counter_add>(ADD);
@@ -194,8 +166,8 @@ static void register_all()
 	measure<sharded_add>(SHARDED);
 	measure_patterns<sharded_add>(SHARDED);
 #ifdef HAVE_PROMETHEUS
-	measure<prometheus_add>(PROMETHEUS);
-	measure_patterns<prometheus_add>(PROMETHEUS);
+	measure<prometheus_add<prometheus::Counter>>(PROMETHEUS);
+	measure_patterns<prometheus_add<prometheus::Counter>>(PROMETHEUS);
 #endif
 	must(percpu_counter_create(&c), "a counter");
 	must(percpu_fcounter_create(&f), "a counter of doubles");

@@ -6,13 +6,9 @@
  * usage: gauge [--json FILE] [--benchmark_...]
  */
 #include <cstdio>
-#include <memory>
-
-#ifdef HAVE_PROMETHEUS
-#include <prometheus/gauge.h>
-#endif
 
 #include "cells.h"
+#include "prometheus.h"
 
 #define GADD "percpu_gauge_add"
 #define FGADD "percpu_fgauge_add"
@@ -83,30 +79,6 @@ struct fgauge_add {
 	}
 };
 
-#ifdef HAVE_PROMETHEUS
-struct prometheus_add {
-	static inline std::unique_ptr<prometheus::Gauge> gauge[cells];
-
-	static void reset()
-	{
-		for (auto &g : gauge)
-			g = std::make_unique<prometheus::Gauge>();
-	}
-	static double total()
-	{
-		double sum = 0;
-
-		for (auto &g : gauge)
-			sum += g->Value();
-		return sum;
-	}
-	[[gnu::always_inline]] void add(unsigned i)
-	{
-		gauge[i]->Increment(1.0);
-	}
-};
-#endif
-
 template <class C> static void measure_patterns(const std::string &name)
 {
 	measure<C>(name);
@@ -143,7 +115,7 @@ int main(int argc, char **argv)
 	measure_patterns<gauge_add>(GADD);
 	measure_patterns<fgauge_add>(FGADD);
 #ifdef HAVE_PROMETHEUS
-	measure_patterns<prometheus_add>(PROMETHEUS);
+	measure_patterns<prometheus_add<prometheus::Gauge>>(PROMETHEUS);
 #else
 	all.skip(PROMETHEUS, "prometheus-cpp is not installed");
 #endif

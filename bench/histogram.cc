@@ -6,25 +6,19 @@
  * usage: histogram [--json FILE] [--benchmark_...]
  */
 #include <atomic>
-#include <memory>
-
-#ifdef HAVE_PROMETHEUS
-#include <prometheus/histogram.h>
-#endif
 
 #include <percpu/histogram.h>
 
 #include "cells.h"
 #include "peers.h"
+#include "prometheus.h"
 
 #define RECORD "percpu_histogram_record"
 #define TICKS "percpu_histogram_record_ticks"
 #define ATOMIC "std::atomic buckets and sum"
 #define PROMETHEUS "prometheus-cpp Histogram"
 
-/* Latencies of some octaves, loaded so that the compiler does not know their buckets. */
-static volatile const double in_seconds[cells] = { 1.1e-6, 3.7e-6, 2.2e-5, 9.9e-5,
-						   4.1e-4, 1.3e-3, 2.9e-2, 0.17 };
+/* The same as in_seconds. */
 static volatile const uint64_t in_ns[cells] = { 1100,	3700,	 22000,	   99000,
 						410000, 1300000, 29000000, 170000000 };
 
@@ -104,28 +98,6 @@ struct atomic_record {
 			;
 	}
 };
-
-#ifdef HAVE_PROMETHEUS
-struct prometheus_record {
-	static inline std::unique_ptr<prometheus::Histogram> histogram;
-
-	static void reset()
-	{
-		histogram = std::make_unique<prometheus::Histogram>(
-			prometheus::Histogram::BucketBoundaries{ 1e-6, 1e-5, 5e-5, 1e-4, 5e-4, 1e-3,
-								 5e-3, .01, .025, .05, .1, .25, .5,
-								 1, 10 });
-	}
-	static uint64_t total()
-	{
-		return histogram->Collect().histogram.sample_count;
-	}
-	[[gnu::always_inline]] void add(unsigned i)
-	{
-		histogram->Observe(in_seconds[i]);
-	}
-};
-#endif
 
 static const peer *const crates = find_peers();
 

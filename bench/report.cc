@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <regex>
 
 #include <nlohmann/json.hpp>
 
@@ -22,6 +23,7 @@
 using nlohmann::json;
 
 bool full;
+bool quick;
 std::string row_suffix;
 
 double row::median() const
@@ -161,6 +163,7 @@ report::report(const char *name, int argc, char **argv)
 		"--benchmark_repetitions=21",
 		"--benchmark_min_time=0.02",
 	};
+	static char least[][64] = { "--benchmark_repetitions=3", "--benchmark_min_time=0.001" };
 	std::vector<char *> bench_args = { argv[0] };
 	int n;
 
@@ -169,6 +172,8 @@ report::report(const char *name, int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--full"))
 			full = true;
+		else if (!strcmp(argv[i], "--quick"))
+			quick = true;
 		else if (!strcmp(argv[i], "--tier"))
 			is_lower_tier = true;
 		else if (!strcmp(argv[i], "--json") && i + 1 < argc)
@@ -176,6 +181,9 @@ report::report(const char *name, int argc, char **argv)
 		else
 			bench_args.push_back(argv[i]);
 	}
+	if (quick) /* what the user gives counts, here too */
+		for (auto &l : least)
+			bench_args.insert(bench_args.begin() + 1 + std::size(defaults), l);
 	percpu_selftest(); /* or the first rows may be of a slower tier */
 	n = bench_args.size();
 	bench_args.push_back(nullptr);
@@ -184,6 +192,24 @@ report::report(const char *name, int argc, char **argv)
 		exit(2);
 	if (is_lower_tier)
 		row_suffix = std::string(" (tier ") + percpu_tier_name(percpu_status()->tier) + ")";
+}
+
+/* As google-benchmark has it: a filter that begins with '-' names what is not wanted. */
+bool report::is_wanted(const std::string &name) const
+{
+	const std::string option = "--benchmark_filter=";
+	std::string filter;
+
+	for (const std::string arg : args)
+		if (arg.compare(0, option.size(), option) == 0)
+			filter = arg.substr(option.size());
+	if (filter.empty() || filter == "all")
+		return true;
+
+	const bool unwanted = filter[0] == '-';
+
+	return std::regex_search(name, std::regex(filter.substr(unwanted), std::regex::extended)) !=
+	       unwanted;
 }
 
 void report::run()

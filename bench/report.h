@@ -84,15 +84,21 @@ using fact = std::pair<std::string, std::string>;
 /* Published numbers of operations instead of fewer (--full). */
 extern bool full;
 
+/* No more than shows that all of it runs (--quick). */
+extern bool quick;
+
 /* To append to the names of all rows of this process: its tier, if forced. */
 extern std::string row_suffix;
 
 class report
 {
       public:
-	/* usage: NAME [--full] [--json FILE] [--benchmark_...]; exits on other
+	/* usage: NAME [--full] [--quick] [--json FILE] [--benchmark_...]; exits on other
 	 * arguments. */
 	report(const char *name, int argc, char **argv);
+
+	/* Whether --benchmark_filter lets it through: for what takes long to prepare. */
+	bool is_wanted(const std::string &name) const;
 
 	/* Measures what is registered, repetitions interleaved at random. */
 	void run();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * segment.cc - the benchmark of segment.h: updates of metrics beside those of the same objects
- * in memory of the process, and of words in a shared table under a lock; declaring.
+ * in memory of the process, and beside what others count in; declaring;
+ * reading.
  *
- * usage: segment [--json FILE] [--benchmark_...]
+ * usage: segment [--quick] [--json FILE] [--benchmark_...]
  */
 #include <cstdio>
 #include <string>
@@ -12,7 +13,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cells.h"
+#include "add.h"
+#include "mmv.h"
+#include "prometheus.h"
+#include "segment.h"
 
 #define PLAIN ", plain"
 #define NAMED ", in a segment"
@@ -21,137 +25,229 @@
 #define GAUGE "percpu_gauge_add"
 #define HISTOGRAM "percpu_histogram_record"
 #define EXTREMA "percpu_extrema_observe"
+#define PROMETHEUS "prometheus-cpp"
+#define MMV "PCP MMV"
+#define STATS "percpu_stats_update, 4 fields"
 #define TABLE "words in a shared table, under a lock"
 #define AGAIN "declaring what is there, of 1000 metrics"
 
 constexpr unsigned metrics = 1000;
 
-/* One file for all; it ends with the process. */
-static percpu_segment *segment()
+percpu_segment *make_segment(uint32_t cpus, int *ret_fd)
 {
-	static percpu_segment *s;
-
-	if (s)
-		return s;
+	percpu_segment_options o = {};
+	percpu_segment *s;
 	int fd = memfd_create("segment", MFD_CLOEXEC);
 
+	o.size = sizeof(o);
+	o.cpus = cpus;
 	must(fd < 0 ? -errno : 0, "a memfd");
-	must(percpu_segment_open_fd(fd, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE, nullptr, &s),
+	must(percpu_segment_open_fd(fd, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE, &o, &s),
 	     "a segment");
-	close(fd);
+	if (ret_fd)
+		*ret_fd = fd;
+	else
+		close(fd);
 	return s;
 }
 
-static percpu_metric metric(const std::string &name)
+/* One for all updates; it ends with the process. */
+static percpu_segment *segment()
 {
-	percpu_metric m = {};
+	static percpu_segment *const s = make_segment(0, nullptr);
 
-	m.size = sizeof(m);
-	m.name = name.c_str();
-	return m;
+	return s;
 }
 
-template <bool named> struct named_counter {
-	static inline percpu_counter *c;
-	percpu_counter *const mine = c;
+/* What each kind is. Where there is total(), no update may be missing from it. */
 
-	static void make()
+struct counter_kind {
+	using object = percpu_counter;
+	static constexpr const char *end = "_total";
+
+	static int create(object **ret)
 	{
-		const percpu_metric m = metric(name);
-
-		if (!c)
-			must(named ? percpu_segment_counter(segment(), &m, &c) :
-				     percpu_counter_create(&c),
-			     "a counter");
+		return percpu_counter_create(ret);
 	}
-	static inline const std::string name = "counter_total";
-	[[gnu::always_inline]] void add(unsigned)
+	static int declare(const percpu_metric *m, object **ret)
 	{
-		percpu_counter_add(mine, 1);
+		return percpu_segment_counter(segment(), m, ret);
 	}
-};
-
-template <bool named> struct named_fcounter {
-	static inline percpu_fcounter *c;
-	percpu_fcounter *const mine = c;
-
-	static void make()
+	[[gnu::always_inline]] static void update(object *c, unsigned)
 	{
-		const percpu_metric m = metric(name);
-
-		if (!c)
-			must(named ? percpu_segment_fcounter(segment(), &m, &c) :
-				     percpu_fcounter_create(&c),
-			     "a counter of doubles");
+		percpu_counter_add(c, 1);
 	}
-	static inline const std::string name = "fcounter_total";
-	[[gnu::always_inline]] void add(unsigned)
+	static double total(object *c)
 	{
-		(void)percpu_fcounter_add(mine, 1.0);
+		return double(percpu_counter_fetch(c));
 	}
 };
 
-template <bool named> struct named_gauge {
-	static inline percpu_gauge *g;
-	percpu_gauge *const mine = g;
+struct fcounter_kind {
+	using object = percpu_fcounter;
+	static constexpr const char *end = "_of_doubles_total";
 
-	static void make()
+	static int create(object **ret)
 	{
-		const percpu_metric m = metric(name);
-
-		if (!g)
-			must(named ? percpu_segment_gauge(segment(), &m, &g) :
-				     percpu_gauge_create(&g),
-			     "a gauge");
+		return percpu_fcounter_create(ret);
 	}
-	static inline const std::string name = "gauge";
-	[[gnu::always_inline]] void add(unsigned)
+	static int declare(const percpu_metric *m, object **ret)
 	{
-		percpu_gauge_add(mine, 1);
+		return percpu_segment_fcounter(segment(), m, ret);
+	}
+	[[gnu::always_inline]] static void update(object *c, unsigned)
+	{
+		(void)percpu_fcounter_add(c, 1.0);
+	}
+	static double total(object *c)
+	{
+		return percpu_fcounter_fetch(c);
 	}
 };
 
-template <bool named> struct named_histogram {
-	static inline percpu_histogram *h;
-	percpu_histogram *const mine = h;
+struct gauge_kind {
+	using object = percpu_gauge;
+	static constexpr const char *end = "_level";
+
+	static int create(object **ret)
+	{
+		return percpu_gauge_create(ret);
+	}
+	static int declare(const percpu_metric *m, object **ret)
+	{
+		return percpu_segment_gauge(segment(), m, ret);
+	}
+	[[gnu::always_inline]] static void update(object *g, unsigned)
+	{
+		percpu_gauge_add(g, 1);
+	}
+	static double total(object *g)
+	{
+		return double(percpu_gauge_fetch(g));
+	}
+};
+
+struct histogram_kind {
+	using object = percpu_histogram;
+	static constexpr const char *end = "_latency";
+
+	static int create(object **ret)
+	{
+		return percpu_histogram_create(nullptr, ret);
+	}
+	static int declare(const percpu_metric *m, object **ret)
+	{
+		return percpu_segment_histogram(segment(), m, nullptr, ret);
+	}
+	[[gnu::always_inline]] static void update(object *h, unsigned i)
+	{
+		percpu_histogram_record(h, in_seconds[i]);
+	}
+	static double total(object *h)
+	{
+		percpu_histogram_snapshot *x;
+
+		must(percpu_histogram_snapshot_create(h, &x), "a snapshot");
+		must(percpu_histogram_fetch(h, 0, x), "a snapshot");
+
+		const double count = double(x->count);
+
+		percpu_histogram_snapshot_destroy(x);
+		return count;
+	}
+};
+
+struct extrema_kind {
+	using object = percpu_extrema;
+	static constexpr const char *end = "_extremes";
+
+	static int create(object **ret)
+	{
+		return percpu_extrema_create(0, ret);
+	}
+	static int declare(const percpu_metric *m, object **ret)
+	{
+		return percpu_segment_extrema(segment(), m, 0, ret);
+	}
+	[[gnu::always_inline]] static void update(object *x, unsigned i)
+	{
+		(void)percpu_extrema_observe(x, i);
+	}
+};
+
+struct stats_kind {
+	using object = percpu_stats;
+	static constexpr const char *end = "_of_fields_total";
+	static constexpr unsigned adds = 4;
+	static constexpr uint64_t ones[adds] = { 1, 1, 1, 1 };
+
+	static int create(object **ret)
+	{
+		return percpu_stats_create(sizeof(ones), 1, 0, ret);
+	}
+	static int declare(const percpu_metric *m, object **ret)
+	{
+		static const char *const names[adds] = { "packets", "bytes", "drops", "errors" };
+		percpu_metric_fields f = {};
+
+		f.size = sizeof(f);
+		f.label = "field";
+		f.names = names;
+		f.n = adds;
+		return percpu_segment_stats(segment(), m, &f, 0, ret);
+	}
+	[[gnu::always_inline]] static void update(object *s, unsigned)
+	{
+		(void)percpu_stats_update(s, 0, 0, ones, adds);
+	}
+	static double total(object *s)
+	{
+		uint64_t fields[adds];
+
+		must(percpu_stats_fetch(s, 0, 1, fields), "to read statistics");
+		return double(fields[0] + fields[1] + fields[2] + fields[3]);
+	}
+};
+
+/* 8 of a kind, in the segment or not. */
+template <class Kind, bool in_segment> struct updated {
+	static constexpr unsigned adds = adds_of<Kind>::value;
+	static inline typename Kind::object *object[cells];
+	static inline double before;
 
 	static void make()
 	{
-		const percpu_metric m = metric(name);
+		for (unsigned i = 0; i < cells && !object[cells - 1]; i++) {
+			const std::string name = "n" + std::to_string(i) + Kind::end;
+			const percpu_metric m = metric(name);
 
-		if (!h)
-			must(named ? percpu_segment_histogram(segment(), &m, nullptr, &h) :
-				     percpu_histogram_create(nullptr, &h),
-			     "a histogram");
+			must(in_segment ? Kind::declare(&m, &object[i]) : Kind::create(&object[i]),
+			     name.c_str());
+		}
 	}
-	static inline const std::string name = "histogram";
+	template <class K = Kind> static auto sum() -> decltype(K::total(object[0]))
+	{
+		double all = 0;
+
+		for (auto o : object)
+			all += K::total(o);
+		return all;
+	}
+	static void reset()
+	{
+		before = sum();
+	}
+	template <class K = Kind> static auto total() -> decltype(K::total(object[0]))
+	{
+		return sum() - before;
+	}
 	[[gnu::always_inline]] void add(unsigned i)
 	{
-		percpu_histogram_record(mine, 0.001 * (i + 1));
+		Kind::update(object[i], i);
 	}
 };
 
-template <bool named> struct named_extrema {
-	static inline percpu_extrema *x;
-	percpu_extrema *const mine = x;
-
-	static void make()
-	{
-		const percpu_metric m = metric(name);
-
-		if (!x)
-			must(named ? percpu_segment_extrema(segment(), &m, 0, &x) :
-				     percpu_extrema_create(0, &x),
-			     "extremes");
-	}
-	static inline const std::string name = "extrema";
-	[[gnu::always_inline]] void add(unsigned i)
-	{
-		(void)percpu_extrema_observe(mine, i);
-	}
-};
-
-/* As modules of servers have it that know no better. */
+/* As modules of servers with several processes have it. */
 struct locked_table {
 	struct shared {
 		pthread_mutex_t lock;
@@ -173,6 +269,19 @@ struct locked_table {
 		pthread_mutexattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
 		must(-pthread_mutex_init(&table->lock, &a), "a lock");
 	}
+	static void reset()
+	{
+		for (auto &w : table->word)
+			w = 0;
+	}
+	static double total()
+	{
+		uint64_t sum = 0;
+
+		for (auto w : table->word)
+			sum += w;
+		return double(sum);
+	}
 	[[gnu::always_inline]] void add(unsigned i)
 	{
 		pthread_mutex_lock(&table->lock);
@@ -181,10 +290,35 @@ struct locked_table {
 	}
 };
 
-template <template <bool> class C> static void measure_both(const std::string &name)
+template <class Kind> static void measure_both(const std::string &name)
 {
-	measure<C<false>, in_turn>(name + PLAIN);
-	measure<C<true>, in_turn>(name + NAMED);
+	measure<updated<Kind, false>, in_turn>(name + PLAIN);
+	measure<updated<Kind, true>, in_turn>(name + NAMED);
+}
+
+static void measure_peers(report &all)
+{
+	measure<locked_table, in_turn>(TABLE);
+#ifdef HAVE_PROMETHEUS
+	measure<prometheus_add<prometheus::Counter>, in_turn>(PROMETHEUS " Counter");
+	measure<prometheus_add<prometheus::Gauge>, in_turn>(PROMETHEUS " Gauge");
+	measure<prometheus_record, in_turn>(PROMETHEUS " Histogram");
+#else
+	all.skip(PROMETHEUS, "it is not installed");
+#endif
+#ifdef HAVE_MMV
+	const char *missing = mmv_values::open();
+
+	if (missing) {
+		all.skip(MMV, missing);
+		return;
+	}
+	measure<mmv_counter, in_turn>(MMV " mmv_inc");
+	measure<mmv_fcounter, in_turn>(MMV " mmv_inc_value, of doubles");
+	measure<mmv_gauge, in_turn>(MMV " mmv_add");
+#else
+	all.skip(MMV, "its library is not installed: libpcp-mmv1-dev and libpcp3-dev");
+#endif
 }
 
 static percpu_counter *declare_again()
@@ -198,7 +332,7 @@ static percpu_counter *declare_again()
 	return c;
 }
 
-static void add_aims(report &all, const char *const (&names)[5])
+static void add_aims(report &all, const char *const (&names)[6])
 {
 	for (const std::string name : names)
 		for (int threads : { 1, 2 })
@@ -210,21 +344,28 @@ int main(int argc, char **argv)
 {
 	report all("segment", argc, argv);
 
-	fprintf(stderr, "segment: measuring, for about half a minute ...\n");
-	measure_both<named_counter>(COUNTER);
-	measure_both<named_fcounter>(FCOUNTER);
-	measure_both<named_gauge>(GAUGE);
-	measure_both<named_histogram>(HISTOGRAM);
-	measure_both<named_extrema>(EXTREMA);
-	measure<locked_table, in_turn>(TABLE);
+	fprintf(stderr, "segment: measuring, for 3 minutes ...\n");
+	register_passes(all);
+	measure_both<counter_kind>(COUNTER);
+	measure_both<fcounter_kind>(FCOUNTER);
+	measure_both<gauge_kind>(GAUGE);
+	measure_both<histogram_kind>(HISTOGRAM);
+	measure_both<extrema_kind>(EXTREMA);
+	measure_both<stats_kind>(STATS);
+	measure_peers(all);
 	measure_call(AGAIN, declare_again);
 	all.run();
-	print_rows(all.rows, "One update, ns, CPU time per thread: median (best)",
+	print_rows(all.rows,
+		   "One update, 8 metrics in turn, ns, CPU time per thread: median (best)",
 		   { COUNTER PLAIN, COUNTER NAMED, FCOUNTER PLAIN, FCOUNTER NAMED, GAUGE PLAIN,
 		     GAUGE NAMED, HISTOGRAM PLAIN, HISTOGRAM NAMED, EXTREMA PLAIN, EXTREMA NAMED,
-		     TABLE });
+		     STATS PLAIN, STATS NAMED });
+	print_rows(all.rows, "The same by others",
+		   { TABLE, PROMETHEUS " Counter", MMV " mmv_inc", MMV " mmv_inc_value, of doubles",
+		     PROMETHEUS " Gauge", MMV " mmv_add", PROMETHEUS " Histogram" });
 	print_rows(all.rows, "Declaring", { AGAIN });
-	add_aims(all, { COUNTER, FCOUNTER, GAUGE, HISTOGRAM, EXTREMA });
+	print_passes(all);
+	add_aims(all, { COUNTER, FCOUNTER, GAUGE, HISTOGRAM, EXTREMA, STATS });
 	all.print_sections();
 	return all.finish();
 }
