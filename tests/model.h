@@ -24,7 +24,7 @@
 enum model_op {
 	MODEL_ADD,
 	MODEL_NARROW_ADD,
-	MODEL_NARROW_CROSS,
+	MODEL_NARROW_ADD_IF,
 	MODEL_BANK_ADD,
 	MODEL_BANK_ADD2,
 	MODEL_BANK_ADD4,
@@ -191,9 +191,9 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 	case MODEL_NARROW_ADD:
 		r.code = percpu_seq_narrow_add(cell, stride, c->n[0], (uint64_t)c->other);
 		break;
-	case MODEL_NARROW_CROSS:
-		r.code = percpu_seq_narrow_cross(cell, stride, c->n[0], &c->limit,
-						 (uint64_t)c->other);
+	case MODEL_NARROW_ADD_IF:
+		r.code = percpu_seq_narrow_add_if(cell, stride, c->n[0], &c->limit,
+						  (uint64_t)c->other);
 		break;
 	case MODEL_BANK_ADD:
 		r.code = percpu_seq_bank_add(cell, stride, &c->limit, c->mask, c->n[0]);

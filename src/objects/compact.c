@@ -210,8 +210,8 @@ static int try_add(const struct percpu_compact *c, size_t i, int64_t n)
 	int r = percpu_seq_narrow_add(cell, c->block.stride, n, c->half);
 
 	if (r == PERCPU_SEQ_REFUSED && make_checkpoint(c, i, &checkpoint))
-		r = percpu_seq_narrow_cross(cell, c->block.stride, n, &checkpoints(c)[i],
-					    checkpoint);
+		r = percpu_seq_narrow_add_if(cell, c->block.stride, n, &checkpoints(c)[i],
+					     checkpoint);
 	return r == PERCPU_SEQ_REFUSED ? PERCPU_SEQ_SLOW : r;
 }
 

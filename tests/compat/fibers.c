@@ -71,7 +71,7 @@ FIBER(copy, (void)percpu_seq_copy(GUARDED, 7, words, 1))
 FIBER(append1, (void)percpu_seq_append1(CELL, 7, percpu_pair(1, 2)))
 FIBER(append2, (void)percpu_seq_append2(CELL, 7, percpu_pair(1, 2), percpu_pair(3, 4)))
 FIBER(narrow_add, (void)percpu_seq_narrow_add(CELL, 1, 1 << 20))
-FIBER(narrow_cross, (void)percpu_seq_narrow_cross(CELL, 1, &bank, 0))
+FIBER(narrow_add_if, (void)percpu_seq_narrow_add_if(CELL, 1, &bank, 0))
 FIBER(spin, (void)percpu_seq_spin(&set, 1))
 
 static const struct {
@@ -96,7 +96,7 @@ static const struct {
 	{ "append1", append1, true },
 	{ "append2", append2, true },
 	{ "narrow_add", narrow_add, true },
-	{ "narrow_cross", narrow_cross, true },
+	{ "narrow_add_if", narrow_add_if, true },
 	{ "spin", spin, true },
 };
 #define FIBERS (sizeof(fibers) / sizeof(fibers[0]))

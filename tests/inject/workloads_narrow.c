@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * workloads_narrow.c - the sequences that add to a cell of 32 bits: within a
- * window, or while a checkpoint stays as it is.
+ * window, or if a word is as expected.
  */
 #define _GNU_SOURCE
 #include "workloads.h"
@@ -50,7 +50,7 @@ static void update_add(struct worker *w)
 	w->gave_up += r != 0;
 }
 
-static void update_cross(struct worker *w)
+static void update_add_if(struct worker *w)
 {
 	int64_t n = (int64_t)test_random(&w->random) >> 40;
 	int r = PERCPU_SEQ_REFUSED;
@@ -62,7 +62,7 @@ static void update_cross(struct worker *w)
 	for (unsigned i = 0; i < WORKLOAD_TRIES && r == PERCPU_SEQ_REFUSED; i++) {
 		expected = __atomic_load_n(checkpoint(), __ATOMIC_RELAXED);
 		do
-			r = percpu_seq_narrow_cross(cell(0), LINE, n, checkpoint(), expected);
+			r = percpu_seq_narrow_add_if(cell(0), LINE, n, checkpoint(), expected);
 		while (r == PERCPU_SEQ_SLOW);
 	}
 	workload_disarm();
@@ -100,5 +100,5 @@ static bool check_window(void)
 
 const struct workload workload_narrow[WORKLOAD_NARROW] = {
 	{ "narrow_add", 1, begin, update_add, check_window },
-	{ "narrow_cross", 1, begin, update_cross, check_sum },
+	{ "narrow_add_if", 1, begin, update_add_if, check_sum },
 };

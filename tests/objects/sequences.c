@@ -94,9 +94,9 @@ int narrow_add(PLAIN, int64_t n, uint64_t half)
 	return percpu_seq_narrow_add(cell, stride, n, half);
 }
 
-int narrow_cross(PLAIN, int64_t n, const uint64_t *checkpoint, uint64_t expected)
+int narrow_add_if(PLAIN, int64_t n, const uint64_t *state, uint64_t expected)
 {
-	return percpu_seq_narrow_cross(cell, stride, n, checkpoint, expected);
+	return percpu_seq_narrow_add_if(cell, stride, n, state, expected);
 }
 
 int add_double(PLAIN, double n)
@@ -134,7 +134,7 @@ int constants(void *cell, const void *guard, const uint64_t *bank, int64_t *ret)
 	       percpu_seq_xchg(cell, guard, STRIDE, 0, ret) +
 	       percpu_seq_push(cell, guard, STRIDE, 8, ret) +
 	       percpu_seq_narrow_add(cell, STRIDE, 1, 1 << 20) +
-	       percpu_seq_narrow_cross(cell, STRIDE, -1, bank, 0) + percpu_seq_spin(cell, 100) +
+	       percpu_seq_narrow_add_if(cell, STRIDE, -1, bank, 0) + percpu_seq_spin(cell, 100) +
 	       percpu_seq_put(cell, STRIDE, 127, 0, ret, 8, 1) +
 	       percpu_seq_add_double(cell, STRIDE, 0.5) +
 	       percpu_seq_add_count_double(cell, STRIDE, 0.5) +

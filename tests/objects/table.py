@@ -35,7 +35,7 @@ SEQUENCES = {
         "cell[]:64 " * 5 + "cell:64:release",
     ),
     "narrow_add": ("cell:32", "cell:32"),
-    "narrow_cross": ("checkpoint:64:acquire cell:32", "cell:32"),
+    "narrow_add_if": ("state:64:acquire cell:32", "cell:32"),
     "add_double": ("cell:64", "cell:64"),
     "add_count_double": ("cell:64 cell+8:64", "cell:128"),
     "add_within": ("partner:64 cell:64", "cell:64"),
@@ -47,7 +47,7 @@ SEQUENCES = {
 }
 # Those that a port need not have: no instruction stores so much.
 OPTIONAL = {"bank_add4", "bank_add8"}
-POINTERS = {"cell", "guard", "partner", "bank", "n", "src", "checkpoint", "flag"}
+POINTERS = {"cell", "guard", "partner", "bank", "n", "src", "state", "flag"}
 
 
 PROTOTYPE = r"PERCPU_INLINE \w+ percpu_seq_(\w+)\(([^;]*)\);\n"

@@ -392,12 +392,12 @@ PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, ui
 	PERCPU_SEQ_EXIT
 }
 
-PERCPU_INLINE int percpu_seq_narrow_cross(void *cell, size_t stride, int64_t n,
-					  const uint64_t *checkpoint, uint64_t expected)
+PERCPU_INLINE int percpu_seq_narrow_add_if(void *cell, size_t stride, int64_t n,
+					  const uint64_t *state, uint64_t expected)
 {
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN("narrow_cross")
-		"ldar x9, [%[checkpoint]]\n\t"
+		PERCPU_SEQ_BEGIN("narrow_add_if")
+		"ldar x9, [%[state]]\n\t"
 		"cmp x9, %[expected]\n\t"
 		PERCPU_SEQ_REFUSE_UNLESS("eq")
 		PERCPU_SEQ_STEP(decided)
@@ -408,7 +408,7 @@ PERCPU_INLINE int percpu_seq_narrow_cross(void *cell, size_t stride, int64_t n,
 		PERCPU_SEQ_END
 		: /* none */
 		: PERCPU_SEQ_CELL, [n] "r"(n),
-		  [checkpoint] "r"(checkpoint), [expected] "r"(expected)
+		  [state] "r"(state), [expected] "r"(expected)
 		: PERCPU_SEQ_CLOBBERS
 		: slow, refused);
 	return 0;

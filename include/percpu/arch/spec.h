@@ -91,9 +91,9 @@
  *			in src/objects/extrema_read.c), which then finds min and max of that epoch.
  *			The cell's address depends on the epoch that was loaded, so a reader
  *			that finds what a later epoch stored also finds that *epoch has changed.
- *	checkpoint	acquire; pairs with the compare-and-swap of the thread
- *			itself (make_checkpoint() in src/objects/compact.c), so that a
- *			thread that sees the crossing sees the checkpoint that allowed it.
+ *	narrow_add_if	state: acquire; pairs with the store that made it what is expected, so that
+ *			who sees the addition sees the state that allowed it: make_checkpoint() in
+ *			src/objects/compact.c.
  *
  * What is not marked pairs with a fence. A thread that raises a guard or changes a bank
  * fences; then every sequence that had not seen the change has committed, visibly,
@@ -413,17 +413,17 @@ PERCPU_INLINE int percpu_seq_put(void *cell, size_t stride, uint64_t mask, uint6
 PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, uint64_t half);
 
 /**
- * narrow_cross: a cell of 32 bits, into another window, if the checkpoint is still
- * the one that allows it.
+ * narrow_add_if: a cell of 32 bits, if a word of 64 bits is what is expected. Who changes the
+ * word and fences finds no addition of this kind afterwards.
  *
- *	c = *checkpoint				acquire
- *	if (c != expected) return REFUSED
+ *	s = *state				acquire
+ *	if (s != expected) return REFUSED
  *						@decided
  *	v = *p + n				@written
  *	*p = v					commit, 32 bits
  */
-PERCPU_INLINE int percpu_seq_narrow_cross(void *cell, size_t stride, int64_t n,
-					  const uint64_t *checkpoint, uint64_t expected);
+PERCPU_INLINE int percpu_seq_narrow_add_if(void *cell, size_t stride, int64_t n,
+					   const uint64_t *state, uint64_t expected);
 
 /**
  * add_double: one word, a double. A sum of 2^1000 or more, of either sign, is refused, and
