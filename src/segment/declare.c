@@ -100,7 +100,7 @@ static int keep_handle(const struct percpu_declaring *d, void **handle)
 	struct percpu_segment *s = d->s;
 	struct percpu_series *found;
 	void *spare = *handle;
-	int e = percpu_directory_refresh(s);
+	int e = percpu_reuse_refresh(s);
 
 	percpu_process_lock();
 	if (e == 0 && (s->changes != d->changes || !percpu_directory_is(s, d->changes)))

@@ -203,6 +203,7 @@ int percpu_directory_refresh(struct percpu_segment *s)
 		e = find_blocks(s, end);
 		if (e != 0)
 			return e;
+		PERCPU_STEP("directory: blocks found");
 		percpu_process_lock();
 		e = s->changes == changes ? walk_further(s, end) : walk_again(s, changes, end);
 		percpu_process_unlock();

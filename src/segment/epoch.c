@@ -128,7 +128,7 @@ static int renew_epoch(struct percpu_segment *s, uint64_t removals)
 	int e;
 
 	PERCPU_STEP("epoch: counted");
-	e = percpu_directory_refresh(s);
+	e = percpu_reuse_refresh(s);
 	if (e != 0) {
 		e = e == -EAGAIN ? -ETIMEDOUT : e;
 		return percpu_segment_complain(

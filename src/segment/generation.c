@@ -133,7 +133,7 @@ static int reset_all(struct percpu_segment *s, uint64_t generation)
 	struct percpu_segment_record *r;
 	void *epoch = NULL;
 	uint64_t at = 0;
-	int e = c != NULL ? percpu_directory_refresh(s) : -ENOMEM;
+	int e = c != NULL ? percpu_reuse_refresh(s) : -ENOMEM;
 
 	if (e == 0 && s->has_families)
 		e = percpu_epoch_take(s, &epoch);

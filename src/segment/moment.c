@@ -88,7 +88,7 @@ static int find_declared(struct percpu_segment *s, const struct percpu_record_co
 	int e = 0;
 
 	for (int try = 0; e == 0 && !same && try < MOMENT_TRIES; try++) {
-		e = percpu_directory_refresh(s);
+		e = percpu_reuse_refresh(s);
 		percpu_process_lock();
 		found = e == 0 && percpu_series_find(s, asked, false) != NULL;
 		*ret = s->copy.head.declared;

@@ -215,6 +215,19 @@ static int lock_directory(struct percpu_segment *s, struct percpu_robust *h)
 	return e;
 }
 
+int percpu_reuse_refresh(struct percpu_segment *s)
+{
+	struct percpu_robust h;
+	int e = percpu_directory_refresh(s);
+
+	if (e != -EAGAIN || !s->region->writable)
+		return e;
+	e = lock_directory(s, &h);
+	if (e == 0)
+		percpu_region_settle(s->region, &h);
+	return e;
+}
+
 void percpu_reuse_settle(struct percpu_segment *s)
 {
 	struct percpu_robust h;

@@ -278,9 +278,13 @@ int percpu_directory_prepare(struct percpu_declaring *d);
 
 /* reuse.c: what is removed, and what its room is used for. */
 
-/** End a change that a killed process has begun, and enter all. Returns 0 or -errno. For this and the next one, the caller has the
- *  lock of the allocator. */
+/** End a change that a killed process has begun, and enter all. Returns 0 or -errno. For this and for
+ *  percpu_reuse_rewrite(), the caller has the lock of the allocator. */
 int percpu_changes_settle(struct percpu_segment *s);
+
+/** As percpu_directory_refresh(). Who may write the file keeps others from changing records, if need
+ *  be. */
+int percpu_reuse_refresh(struct percpu_segment *s);
 
 /** Wait for a change that is going on, or end it, if that can be. */
 void percpu_reuse_settle(struct percpu_segment *s);

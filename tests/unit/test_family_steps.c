@@ -529,6 +529,31 @@ static void resets_keep_objects_back(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* Who looks gets to the end although others change something each time that it looks. */
+
+static bool change_something(void)
+{
+	other->control->changes += 2;
+	return ++looks < 150;
+}
+
+static void others_may_change_for_ever(void **state)
+{
+	struct percpu_segment *s = open_family_file(path, ALL);
+	struct percpu_family *f = family_of(s, 3);
+
+	(void)state;
+	other = s;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(remove_value(f, "x"), 0);
+	meanwhile = change_something;
+	waits_when = "directory: blocks found";
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_null(waits_when);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
 static int clear(void **state)
 {
 	(void)state;
@@ -554,6 +579,7 @@ int main(void)
 		clean(late_epochs_find_what_is_there),
 		clean(handles_of_what_goes_meanwhile_stay),
 		clean(resets_keep_objects_back),
+		clean(others_may_change_for_ever),
 	};
 
 	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
