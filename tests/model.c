@@ -13,23 +13,41 @@
 const char *model_name(enum model_op op)
 {
 	static const char *const name[MODEL_OPS] = {
-		"add",		 "narrow_add",
-		"narrow_add_if", "bank_add",
-		"bank_add2",	 "bank_add4",
-		"bank_add8",	 "pair_add",
-		"bank_update",	 "add_limit",
-		"cmpxchg",	 "xchg",
-		"push",		 "pop",
-		"take",		 "copy",
-		"append1",	 "append2",
-		"append4",	 "put",
-		"add_double",	 "add_count_double",
-		"widen",	 "add_within",
-		"add2",		 "add4",
-		"add8",		 "add_return",
-		"store",	 "add_whole",
-		"observe",	 "widen_new",
-		"count",	 "count_off",
+		"add",
+		"narrow_add",
+		"add_if",
+		"narrow_add_if",
+		"bank_add",
+		"bank_add2",
+		"bank_add4",
+		"bank_add8",
+		"pair_add",
+		"bank_update",
+		"add_limit",
+		"cmpxchg",
+		"xchg",
+		"push",
+		"pop",
+		"take",
+		"copy",
+		"append1",
+		"append2",
+		"append4",
+		"put",
+		"add_double",
+		"add_count_double",
+		"widen",
+		"add_within",
+		"add2",
+		"add4",
+		"add8",
+		"add_return",
+		"store",
+		"add_whole",
+		"observe",
+		"widen_new",
+		"count",
+		"count_off",
 	};
 
 	return name[op];
@@ -249,7 +267,7 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 		c->n[0] = model_bits(refuse ? choose_refused(random) : choose_double(random));
 	if (op == MODEL_ADD_COUNT_DOUBLE)
 		c->n[0] = model_bits(choose_double(random));
-	if (op == MODEL_NARROW_ADD_IF)
+	if (op == MODEL_ADD_IF || op == MODEL_NARROW_ADD_IF)
 		c->limit = (uint64_t)(c->other ^ (refuse ? choose_difference(random) : 0));
 	if (op >= MODEL_BANK_ADD && op <= MODEL_BANK_UPDATE) {
 		c->mask = is_pair(op) ? MODEL_PAIR * 8 : 8 * 8;
@@ -398,6 +416,11 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 		    (word + (uint64_t)c->n[0]) / (2 * (uint64_t)c->other))
 			return refused;
 		lane->narrow += (uint32_t)c->n[0];
+		return done;
+	case MODEL_ADD_IF:
+		if (c->limit != (uint64_t)c->other)
+			return refused;
+		lane->word[0] = (int64_t)(word + (uint64_t)c->n[0]);
 		return done;
 	case MODEL_NARROW_ADD_IF:
 		if (c->limit != (uint64_t)c->other)

@@ -24,6 +24,7 @@
 enum model_op {
 	MODEL_ADD,
 	MODEL_NARROW_ADD,
+	MODEL_ADD_IF,
 	MODEL_NARROW_ADD_IF,
 	MODEL_BANK_ADD,
 	MODEL_BANK_ADD2,
@@ -190,6 +191,9 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 		break;
 	case MODEL_NARROW_ADD:
 		r.code = percpu_seq_narrow_add(cell, stride, c->n[0], (uint64_t)c->other);
+		break;
+	case MODEL_ADD_IF:
+		r.code = percpu_seq_add_if(cell, stride, c->n[0], &c->limit, (uint64_t)c->other);
 		break;
 	case MODEL_NARROW_ADD_IF:
 		r.code = percpu_seq_narrow_add_if(cell, stride, c->n[0], &c->limit,

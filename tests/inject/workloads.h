@@ -78,7 +78,7 @@ static inline void workload_disarm(void)
 #define WORKLOAD_BANKS 6
 extern const struct workload workload_banks[WORKLOAD_BANKS];
 
-#define WORKLOAD_NARROW 2
+#define WORKLOAD_NARROW 3
 extern const struct workload workload_narrow[WORKLOAD_NARROW];
 
 #define WORKLOAD_RINGS 1

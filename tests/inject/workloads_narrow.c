@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workloads_narrow.c - the sequences that add to a cell of 32 bits: within a
- * window, or if a word is as expected.
+ * workloads_narrow.c - the sequences that add to a cell of 32 bits within a window, or to
+ * one of 64 or 32 bits if a word is as expected.
  */
 #define _GNU_SOURCE
 #include "workloads.h"
@@ -15,11 +15,11 @@
 #define HALF 64 /* of a window */
 #define LINE 64
 
-/* Shared with children: the checkpoint, then a line for each CPU's cell. */
+/* Shared with children: the word to look at, then a line for each CPU's cell. */
 static char *memory;
 static unsigned n_lanes;
 
-static uint64_t *checkpoint(void)
+static uint64_t *state(void)
 {
 	return (uint64_t *)(void *)memory;
 }
@@ -50,19 +50,20 @@ static void update_add(struct worker *w)
 	w->gave_up += r != 0;
 }
 
-static void update_add_if(struct worker *w)
+/* What allows the addition changes every fourth time. */
+static void update_if(struct worker *w, int (*add)(int64_t n, uint64_t expected))
 {
 	int64_t n = (int64_t)test_random(&w->random) >> 40;
 	int r = PERCPU_SEQ_REFUSED;
 	uint64_t expected;
 
 	if (w->attempts++ % 4 == 0)
-		__atomic_fetch_add(checkpoint(), 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(state(), 1, __ATOMIC_RELAXED);
 	workload_arm(w);
 	for (unsigned i = 0; i < WORKLOAD_TRIES && r == PERCPU_SEQ_REFUSED; i++) {
-		expected = __atomic_load_n(checkpoint(), __ATOMIC_RELAXED);
+		expected = __atomic_load_n(state(), __ATOMIC_RELAXED);
 		do
-			r = percpu_seq_narrow_add_if(cell(0), LINE, n, checkpoint(), expected);
+			r = add(n, expected);
 		while (r == PERCPU_SEQ_SLOW);
 	}
 	workload_disarm();
@@ -70,6 +71,26 @@ static void update_add_if(struct worker *w)
 		w->sum[0] += (uint64_t)n;
 	w->committed += r == 0;
 	w->gave_up += r != 0;
+}
+
+static int add_wide(int64_t n, uint64_t expected)
+{
+	return percpu_seq_add_if(cell(0), LINE, n, state(), expected);
+}
+
+static int add_narrow(int64_t n, uint64_t expected)
+{
+	return percpu_seq_narrow_add_if(cell(0), LINE, n, state(), expected);
+}
+
+static void update_add_if(struct worker *w)
+{
+	update_if(w, add_wide);
+}
+
+static void update_narrow_add_if(struct worker *w)
+{
+	update_if(w, add_narrow);
 }
 
 static void begin(void)
@@ -90,6 +111,15 @@ static bool check_sum(void)
 	return sum == (uint32_t)workload_sum(0);
 }
 
+static bool check_wide_sum(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned cpu = 0; cpu < n_lanes; cpu++)
+		sum += *(uint64_t *)(void *)cell(cpu);
+	return sum == workload_sum(0);
+}
+
 static bool check_window(void)
 {
 	for (unsigned cpu = 0; cpu < n_lanes; cpu++)
@@ -100,5 +130,6 @@ static bool check_window(void)
 
 const struct workload workload_narrow[WORKLOAD_NARROW] = {
 	{ "narrow_add", 1, begin, update_add, check_window },
-	{ "narrow_add_if", 1, begin, update_add_if, check_sum },
+	{ "add_if", 1, begin, update_add_if, check_wide_sum },
+	{ "narrow_add_if", 1, begin, update_narrow_add_if, check_sum },
 };

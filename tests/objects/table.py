@@ -35,6 +35,7 @@ SEQUENCES = {
         "cell[]:64 " * 5 + "cell:64:release",
     ),
     "narrow_add": ("cell:32", "cell:32"),
+    "add_if": ("state:64:acquire cell:64", "cell:64"),
     "narrow_add_if": ("state:64:acquire cell:32", "cell:32"),
     "add_double": ("cell:64", "cell:64"),
     "add_count_double": ("cell:64 cell+8:64", "cell:128"),

@@ -91,7 +91,8 @@
  *			in src/objects/extrema_read.c), which then finds min and max of that epoch.
  *			The cell's address depends on the epoch that was loaded, so a reader
  *			that finds what a later epoch stored also finds that *epoch has changed.
- *	narrow_add_if	state: acquire; pairs with the store that made it what is expected, so that
+ *	add_if, narrow_add_if
+ *			state: acquire; pairs with the store that made it what is expected, so that
  *			who sees the addition sees the state that allowed it: make_checkpoint() in
  *			src/objects/compact.c.
  *
@@ -413,8 +414,20 @@ PERCPU_INLINE int percpu_seq_put(void *cell, size_t stride, uint64_t mask, uint6
 PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, uint64_t half);
 
 /**
- * narrow_add_if: a cell of 32 bits, if a word of 64 bits is what is expected. Who changes the
- * word and fences finds no addition of this kind afterwards.
+ * add_if: one word, if another is what is expected. Who changes the other and fences finds no
+ * addition of this kind afterwards. narrow_add_if: the same with a cell of 32 bits.
+ *
+ *	s = *state				acquire
+ *	if (s != expected) return REFUSED
+ *						@decided
+ *	v = *p + n				@written
+ *	*p = v					commit
+ */
+PERCPU_INLINE int percpu_seq_add_if(void *cell, size_t stride, int64_t n, const uint64_t *state,
+				    uint64_t expected);
+
+/**
+ * narrow_add_if:
  *
  *	s = *state				acquire
  *	if (s != expected) return REFUSED

@@ -360,25 +360,6 @@ PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, ui
 	PERCPU_SEQ_EXIT
 }
 
-PERCPU_INLINE int percpu_seq_narrow_add_if(void *cell, size_t stride, int64_t n,
-					  const uint64_t *state, uint64_t expected)
-{
-	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN("narrow_add_if")
-		"cmpq %[expected], (%[state])\n\t"
-		PERCPU_SEQ_REFUSE_IF("ne")
-		PERCPU_SEQ_STEP(decided)
-		"addl %k[n], (%%rax)\n"
-		PERCPU_SEQ_END
-		: /* none */
-		: PERCPU_SEQ_CELL, [n] "re"(n), [state] "r"(state), [expected] "re"(expected)
-		: PERCPU_SEQ_CLOBBERS
-		: slow, refused);
-	return 0;
-	PERCPU_SEQ_EXIT_REFUSED
-	PERCPU_SEQ_EXIT
-}
-
 PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries)
 {
 	uint64_t left;

@@ -11,6 +11,44 @@ PERCPU_BEGIN_DECLS
 
 /* clang-format off */
 
+PERCPU_INLINE int percpu_seq_add_if(void *cell, size_t stride, int64_t n,
+					  const uint64_t *state, uint64_t expected)
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN("add_if")
+		"cmpq %[expected], (%[state])\n\t"
+		PERCPU_SEQ_REFUSE_IF("ne")
+		PERCPU_SEQ_STEP(decided)
+		"addq %[n], (%%rax)\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: PERCPU_SEQ_CELL, [n] "re"(n), [state] "r"(state), [expected] "re"(expected)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
+}
+
+PERCPU_INLINE int percpu_seq_narrow_add_if(void *cell, size_t stride, int64_t n,
+					  const uint64_t *state, uint64_t expected)
+{
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN("narrow_add_if")
+		"cmpq %[expected], (%[state])\n\t"
+		PERCPU_SEQ_REFUSE_IF("ne")
+		PERCPU_SEQ_STEP(decided)
+		"addl %k[n], (%%rax)\n"
+		PERCPU_SEQ_END
+		: /* none */
+		: PERCPU_SEQ_CELL, [n] "re"(n), [state] "r"(state), [expected] "re"(expected)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	return 0;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
+}
+
 /* The exponent is in the highest bits once the sign is shifted out. */
 PERCPU_INLINE int percpu_seq_add_double(void *cell, size_t stride, double n)
 {
