@@ -108,6 +108,14 @@ struct percpu_owner_info {
 PERCPU_API size_t percpu_owners_list(const struct percpu_owners *o, struct percpu_owner_info *out,
 				     size_t n);
 
+/** What objects that count who is inside (rwlock.h) have in front. The fields are the library's. */
+struct percpu_participant {
+	struct percpu_block block;
+	char *cell; /* of this process, in lane 0; NULL: the slow path knows */
+	size_t stride;
+	uint64_t *state;
+};
+
 PERCPU_END_DECLS
 
 #endif

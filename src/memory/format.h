@@ -111,6 +111,8 @@ enum percpu_kind {
 	PERCPU_KIND_RATE,
 	PERCPU_KIND_APPROX,
 	PERCPU_KIND_SEGMENT,
+	PERCPU_KIND_RWLOCK,
+	PERCPU_KIND_GRACE,
 };
 
 /** Bytes of each lane that a compact counter takes. It uses a cell of 4 bytes in a CPU lane,
@@ -243,6 +245,39 @@ struct percpu_owned_shares {
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_owned_shares) == 4608, "file layout");
+
+#define PERCPU_BANKS 2 /* in which a participant counts */
+
+/** The control block of an object that counts who is inside, in the bias lane at the key. */
+struct percpu_participants_control {
+	uint64_t state;	 /* the object's own; sequences compare it */
+	uint64_t owners; /* their key */
+	uint64_t reserved[6];
+	uint32_t lock;	  /* robust lock of those who change records, and of the object */
+	uint32_t drained; /* futex: changes when somebody leaves whom another one may wait for */
+	uint32_t died;	  /* 1: what dead participants had was dropped; the object sets it to 0 */
+	uint32_t reserved2;
+	uint64_t lock_boot; /* the boot in which the lock is held; 0: not known */
+	uint64_t word[13];  /* the object's own */
+	uint64_t
+		block[PERCPU_OWNER_BLOCKS]; /* keys of records; 0: none yet. A block has the records
+						in the bias lane, and cells in all others */
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_participants_control) == 192 + 512, "file layout");
+
+/** Who participates. */
+struct percpu_participant_record {
+	uint64_t owner;		     /* its id; 0: nobody yet */
+	uint32_t left[PERCPU_BANKS]; /* the sums of the cells when it began, or was dropped */
+} PERCPU_ALIGNED_WORD;
+
+/** A block of records, for as many slots of owners. */
+struct percpu_participant_records {
+	struct percpu_participant_record slot[PERCPU_OWNER_SLOTS];
+};
+
+_Static_assert(sizeof(struct percpu_participant_records) == 1024, "file layout");
 
 /** What a rate has in each CPU lane; in an atomic lane only the first two words. */
 struct percpu_rate_lane {

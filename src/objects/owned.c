@@ -76,16 +76,24 @@ static struct percpu_plan owned_plan(struct percpu_owned_handle *t, struct percp
 	};
 }
 
+/* The account is another owner's. */
+static void forget_account(struct percpu_owners_user *u)
+{
+	struct percpu_owned_handle *h =
+		(struct percpu_owned_handle *)((char *)u -
+					       offsetof(struct percpu_owned_handle, user));
+
+	__atomic_store_n(&h->owned.mine, NULL, __ATOMIC_RELAXED);
+}
+
 /* Enter the gauge, which is complete unless e is an error, in the list of its owners, and store
  * it at ret, a pointer to a pointer to its type. */
 static int enlist_owned(int e, struct percpu_owned_handle *h, void *ret)
 {
 	if (e != 0)
 		return e;
-	percpu_process_lock();
-	h->next = h->owners->gauges;
-	h->owners->gauges = h;
-	percpu_process_unlock();
+	h->user.forget = forget_account;
+	percpu_owner_enlist(h->owners, &h->user);
 	__builtin_memcpy(ret, &h, sizeof(h));
 	return 0;
 }
@@ -152,23 +160,13 @@ static int attach_owned(struct percpu_owners *o, uint64_t key, uint32_t number, 
 	return enlist_owned(e, h, ret);
 }
 
-static void delist_owned(struct percpu_owned_handle *h)
-{
-	struct percpu_owned_handle **at;
-
-	percpu_process_lock();
-	for (at = &h->owners->gauges; *at != NULL && *at != h; at = &(*at)->next)
-		;
-	if (*at == h)
-		*at = h->next;
-	percpu_process_unlock();
-}
-
 static void detach_owned(void *g)
 {
-	if (g != NULL)
-		delist_owned(g);
-	free(g);
+	struct percpu_owned_handle *h = g;
+
+	if (h != NULL)
+		percpu_owner_delist(h->owners, &h->user);
+	free(h);
 }
 
 static void destroy_owned(void *g)
@@ -178,7 +176,7 @@ static void destroy_owned(void *g)
 
 	if (h == NULL)
 		return;
-	delist_owned(h);
+	percpu_owner_delist(h->owners, &h->user);
 	r = h->owned.block.chunk->region;
 	if (r->writable)
 		for (size_t b = 0; b < PERCPU_OWNER_BLOCKS; b++)
@@ -297,20 +295,19 @@ struct percpu_owned_shares *percpu_owned_shares_of(const struct percpu_owned_han
 {
 	struct percpu_owned_shares *s = __atomic_load_n(&h->shares[block], __ATOMIC_ACQUIRE);
 	struct percpu_owned_handle *cache = (struct percpu_owned_handle *)h;
-	struct percpu_chunk *k;
-	size_t offset;
-	void *found;
+	struct percpu_owner_block b = { .size = sizeof(*s) };
 
 	*e = 0;
 	if (s != NULL)
 		return s;
-	*e = percpu_owner_block(h->owned.block.chunk->region, &owned_control(h)->block[block],
-				sizeof(*s), make, &found, &k, &offset);
+	*e = percpu_owner_block(h->owned.block.chunk->region, &owned_control(h)->block[block], make,
+				&b);
 	if (*e != 0)
 		return NULL;
-	__atomic_store_n(&cache->chunks[block], k, __ATOMIC_RELAXED);
-	__atomic_store_n(&cache->shares[block], found, __ATOMIC_RELEASE);
-	return found;
+	__atomic_store_n(&cache->chunks[block], b.chunk, __ATOMIC_RELAXED);
+	__atomic_store_n(&cache->shares[block], (struct percpu_owned_shares *)b.bias,
+			 __ATOMIC_RELEASE);
+	return b.bias;
 }
 
 size_t percpu_owned_offset(const struct percpu_owned_handle *h, size_t block,

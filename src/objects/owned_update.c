@@ -30,13 +30,6 @@ static void fill_in_account(struct percpu_owned_account *a, const struct percpu_
 	__atomic_store_n(&a->left_when, from->left_when, __ATOMIC_RELEASE);
 }
 
-/* Whether the process is still that owner, which nobody is by the number 0. The caller has the
- * process lock. */
-static bool is_still(const struct percpu_owned_handle *h, uint64_t id)
-{
-	return id != 0 && h->owners->self == id && !h->owners->leaving;
-}
-
 /* Make the other account valid, which is the owner's from then on, unless turn has changed, or
  * the process is not that owner any more. Returns whether it did. */
 static bool turn_over(struct percpu_owned_handle *h, uint64_t id, struct percpu_owned_shares *s,
@@ -48,7 +41,8 @@ static bool turn_over(struct percpu_owned_handle *h, uint64_t id, struct percpu_
 	bool mine;
 
 	percpu_process_lock();
-	mine = is_still(h, id) && __atomic_load_n(&s->turn[i], __ATOMIC_ACQUIRE) == turn;
+	mine = percpu_owner_is_still(h->owners, id) &&
+	       __atomic_load_n(&s->turn[i], __ATOMIC_ACQUIRE) == turn;
 	if (mine) {
 		fill_in_account(a, next);
 		PERCPU_STEP("owned: account filled in");
@@ -81,7 +75,7 @@ static bool find_account(struct percpu_owned_handle *h, struct percpu_owned_shar
 	ret->block = id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS;
 	ret->account = &s->account[i][turn % 2];
 	percpu_process_lock();
-	if (h->rule != PERCPU_OWNED_RECENT && is_still(h, id))
+	if (h->rule != PERCPU_OWNED_RECENT && percpu_owner_is_still(h->owners, id))
 		__atomic_store_n(&h->owned.mine, &ret->account->value, __ATOMIC_RELEASE);
 	percpu_process_unlock();
 	return true;
@@ -109,7 +103,7 @@ static bool has_left(const struct percpu_owned_handle *h, uint64_t id)
 	bool left;
 
 	percpu_process_lock();
-	left = !is_still(h, id);
+	left = !percpu_owner_is_still(h->owners, id);
 	percpu_process_unlock();
 	return left;
 }

@@ -15,7 +15,13 @@ static struct percpu_owners *tables;
 static struct percpu_identity identity; /* pid 0: not known yet */
 static unsigned joining;		/* threads that are about to take a slot */
 
-/* The slots are the parent's, and so are its shares of gauges. */
+static void forget_all(struct percpu_owners *o)
+{
+	for (struct percpu_owners_user *u = o->users; u != NULL; u = u->next)
+		u->forget(u);
+}
+
+/* The slots are the parent's, and so is what it has by them. */
 static void owners_mend_in_child(void)
 {
 	identity.pid = 0;
@@ -23,8 +29,7 @@ static void owners_mend_in_child(void)
 	for (struct percpu_owners *o = tables; o != NULL; o = o->next) {
 		o->self = 0;
 		o->leaving = 0;
-		for (struct percpu_owned_handle *h = o->gauges; h != NULL; h = h->next)
-			h->owned.mine = NULL;
+		forget_all(o);
 	}
 }
 
@@ -45,6 +50,26 @@ struct percpu_identity percpu_owner_me(void)
 	me = identity;
 	percpu_process_unlock();
 	return me;
+}
+
+void percpu_owner_enlist(struct percpu_owners *o, struct percpu_owners_user *u)
+{
+	percpu_process_lock();
+	u->next = o->users;
+	o->users = u;
+	percpu_process_unlock();
+}
+
+void percpu_owner_delist(struct percpu_owners *o, const struct percpu_owners_user *u)
+{
+	struct percpu_owners_user **at;
+
+	percpu_process_lock();
+	for (at = &o->users; *at != NULL && *at != u; at = &(*at)->next)
+		;
+	if (*at == u)
+		*at = u->next;
+	percpu_process_unlock();
 }
 
 static bool is_in_one_file(const struct percpu_owners *a, const struct percpu_owners *b)
@@ -247,8 +272,7 @@ void percpu_owners_leave(struct percpu_owners *o)
 	if (!o->leaving) {
 		id = o->self;
 		__atomic_store_n(&o->leaving, id != 0, __ATOMIC_RELAXED);
-		for (struct percpu_owned_handle *h = o->gauges; h != NULL; h = h->next)
-			__atomic_store_n(&h->owned.mine, NULL, __ATOMIC_RELAXED);
+		forget_all(o);
 	}
 	percpu_process_unlock();
 	if (id == 0)

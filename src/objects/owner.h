@@ -17,17 +17,22 @@ _Static_assert(PERCPU_OWNERS_MAX == 1 << PERCPU_OWNERS_BITS &&
 		       PERCPU_OWNERS_MAX == PERCPU_OWNER_BLOCKS * PERCPU_OWNER_SLOTS,
 	       "slots");
 
-struct percpu_owned_handle;
+/** What belongs to a handle, and is forgotten when this process is not that owner any more: in a
+ *  child of fork, and when it leaves. The caller has the process lock. */
+struct percpu_owners_user {
+	struct percpu_owners_user *next; /* of the owners; the process lock protects it */
+	void (*forget)(struct percpu_owners_user *u);
+};
 
 /* Reads take a constant handle, and yet fill in slots and bytes, which only remember where
  * blocks are. */
 struct percpu_owners {
 	struct percpu_block block;
-	struct percpu_owners *next;	    /* of the process; the process lock protects it, */
-	struct percpu_owned_handle *gauges; /* and these */
-	uint64_t self;			    /* id, or 0; changed under the process lock */
-	uint32_t leaving;		    /* likewise; a futex */
-	uint64_t device, inode;		    /* of the file */
+	struct percpu_owners *next;	  /* of the process; the process lock protects it, */
+	struct percpu_owners_user *users; /* and these */
+	uint64_t self;			  /* id, or 0; changed under the process lock */
+	uint32_t leaving;		  /* likewise; a futex */
+	uint64_t device, inode;		  /* of the file */
 	struct percpu_owner_slot *slots[PERCPU_OWNER_BLOCKS]; /* atomic; NULL: not looked up */
 	uint64_t bytes[PERCPU_OWNER_BLOCKS]; /* of the first of them; stored before */
 };
@@ -42,11 +47,31 @@ struct percpu_owner_seen {
 	uint32_t locked;
 };
 
-/** Find the block of that size whose key is in the word, in the bias lane; if make is set and
- *  the word is 0, make one. *ret_offset is its offset in the lanes. Returns 0, or -ENOENT if
- *  there is none, or -errno. */
-int percpu_owner_block(struct percpu_region *r, uint64_t *word, size_t size, bool make, void **ret,
-		       struct percpu_chunk **ret_chunk, size_t *ret_offset);
+/** Enter the handle in the list of its owners; take it out. */
+void percpu_owner_enlist(struct percpu_owners *o, struct percpu_owners_user *u);
+void percpu_owner_delist(struct percpu_owners *o, const struct percpu_owners_user *u);
+
+/** Whether the process is still that owner, which nobody is by the number 0. The caller has the
+ *  process lock. */
+static inline bool percpu_owner_is_still(const struct percpu_owners *o, uint64_t id)
+{
+	return id != 0 && o->self == id && !o->leaving;
+}
+
+/** A block of size bytes in the bias lane, of which cpu_size are used in the other lanes, too;
+ *  in the end: where it is. */
+struct percpu_owner_block {
+	size_t size;
+	size_t cpu_size;
+	void *bias; /* in the bias lane */
+	struct percpu_chunk *chunk;
+	size_t offset; /* in the lanes */
+};
+
+/** Find the block of that size whose key is in the word; if make is set and the word is 0, make
+ *  one. Returns 0, or -ENOENT if there is none, or -errno. */
+int percpu_owner_block(struct percpu_region *r, uint64_t *word, bool make,
+		       struct percpu_owner_block *b);
 
 /** Look at a slot. Returns whether it is somebody's, dead or alive. */
 bool percpu_owner_look(const struct percpu_owners *o, size_t slot, struct percpu_owner_seen *ret);
@@ -83,8 +108,8 @@ struct percpu_identity percpu_owner_me(void);
 /* As in struct percpu_owners, reads fill in shares and chunks. */
 struct percpu_owned_handle {
 	struct percpu_owned owned;
+	struct percpu_owners_user user;
 	struct percpu_owners *owners;
-	struct percpu_owned_handle *next; /* of the owners; the process lock protects it */
 	enum percpu_owned_rule rule;
 	uint32_t number;					 /* enum percpu_owned_number */
 	struct percpu_owned_shares *shares[PERCPU_OWNER_BLOCKS]; /* atomic; NULL: not looked up */

@@ -20,7 +20,7 @@ static struct percpu_owners_control *table_control(const struct percpu_owners *o
 }
 
 /* Make a block, and set the key to it, unless another process is first. */
-static int make_slots(struct percpu_region *r, uint64_t *word, size_t size)
+static int make_block(struct percpu_region *r, uint64_t *word, const struct percpu_owner_block *b)
 {
 	uint64_t none = 0;
 	struct percpu_chunk *k;
@@ -29,20 +29,20 @@ static int make_slots(struct percpu_region *r, uint64_t *word, size_t size)
 
 	if (!r->writable)
 		return -EROFS;
-	e = percpu_region_alloc_narrow(r, size, 0, PERCPU_BLOCK_ALIGN, &cell);
+	e = percpu_region_alloc_narrow(r, b->size, b->cpu_size, PERCPU_BLOCK_ALIGN, &cell);
 	if (e != 0)
 		return e;
 	k = percpu_region_chunk(r, cell);
-	percpu_chunk_clear(k, (size_t)((char *)cell - k->base), 0, size);
+	percpu_chunk_clear(k, (size_t)((char *)cell - k->base), b->cpu_size, b->size);
 	PERCPU_STEP("owner: block made");
 	if (!__atomic_compare_exchange_n(word, &none, percpu_region_key(r, cell), false,
 					 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		(void)percpu_region_free(r, cell, size);
+		(void)percpu_region_free(r, cell, b->size);
 	return 0;
 }
 
-int percpu_owner_block(struct percpu_region *r, uint64_t *word, size_t size, bool make, void **ret,
-		       struct percpu_chunk **ret_chunk, size_t *ret_offset)
+int percpu_owner_block(struct percpu_region *r, uint64_t *word, bool make,
+		       struct percpu_owner_block *b)
 {
 	uint64_t key = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 	void *cell;
@@ -51,15 +51,15 @@ int percpu_owner_block(struct percpu_region *r, uint64_t *word, size_t size, boo
 	if (key == 0 && !make)
 		return -ENOENT;
 	if (key == 0)
-		e = make_slots(r, word, size);
+		e = make_block(r, word, b);
 	if (e == 0)
 		e = percpu_region_attach(r, __atomic_load_n(word, __ATOMIC_ACQUIRE),
-					 PERCPU_KIND_CELL, size, PERCPU_BLOCK_ALIGN, &cell);
+					 PERCPU_KIND_CELL, b->size, PERCPU_BLOCK_ALIGN, &cell);
 	if (e != 0)
 		return e == -ENOENT ? -EBADMSG : e;
-	*ret_chunk = percpu_region_chunk(r, cell);
-	*ret_offset = (size_t)((char *)cell - (*ret_chunk)->base);
-	*ret = percpu_chunk_lane(*ret_chunk, 2 * (size_t)(*ret_chunk)->cpus, *ret_offset);
+	b->chunk = percpu_region_chunk(r, cell);
+	b->offset = (size_t)((char *)cell - b->chunk->base);
+	b->bias = percpu_chunk_lane(b->chunk, 2 * (size_t)b->chunk->cpus, b->offset);
 	return 0;
 }
 
@@ -76,19 +76,18 @@ static struct percpu_owner_slot *slots_of(const struct percpu_owners *o, size_t 
 {
 	struct percpu_owner_slot *s = __atomic_load_n(&o->slots[block], __ATOMIC_ACQUIRE);
 	struct percpu_owners *cache = (struct percpu_owners *)o;
-	struct percpu_chunk *k;
-	size_t offset;
-	void *found;
+	struct percpu_owner_block b = { .size = SLOTS_SIZE };
 
 	if (s != NULL)
 		return s;
-	*e = percpu_owner_block(o->block.chunk->region, &table_control(o)->block[block], SLOTS_SIZE,
-				make, &found, &k, &offset);
+	*e = percpu_owner_block(o->block.chunk->region, &table_control(o)->block[block], make, &b);
 	if (*e != 0)
 		return NULL;
-	__atomic_store_n(&cache->bytes[block], percpu_descriptor_byte(k, offset), __ATOMIC_RELAXED);
-	__atomic_store_n(&cache->slots[block], found, __ATOMIC_RELEASE);
-	return found;
+	__atomic_store_n(&cache->bytes[block], percpu_descriptor_byte(b.chunk, b.offset),
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&cache->slots[block], (struct percpu_owner_slot *)b.bias,
+			 __ATOMIC_RELEASE);
+	return b.bias;
 }
 
 static struct percpu_owner_slot *slot_at(const struct percpu_owners *o, size_t slot)

@@ -27,21 +27,19 @@ _Static_assert(PERCPU_SEGMENT_BLOCK % 8 == 0 && sizeof(struct percpu_segment_rec
 char *percpu_directory_block(struct percpu_segment *s, size_t i, int *e)
 {
 	char *b = __atomic_load_n(&s->block[i], __ATOMIC_ACQUIRE);
-	struct percpu_chunk *k;
-	size_t offset;
-	void *found;
+	struct percpu_owner_block found = { .size = PERCPU_SEGMENT_BLOCK };
 
 	if (b != NULL)
 		return b;
-	*e = percpu_owner_block(s->region, &s->control->block[i], PERCPU_SEGMENT_BLOCK, false,
-				&found, &k, &offset);
+	*e = percpu_owner_block(s->region, &s->control->block[i], false, &found);
 	if (*e != 0)
 		return NULL;
 	__atomic_store_n(&s->place[i],
-			 ((uint64_t)k->index + 1) << PERCPU_KEY_CHUNK_SHIFT | (uint64_t)offset,
+			 ((uint64_t)found.chunk->index + 1) << PERCPU_KEY_CHUNK_SHIFT |
+				 (uint64_t)found.offset,
 			 __ATOMIC_RELAXED);
-	__atomic_store_n(&s->block[i], found, __ATOMIC_RELEASE);
-	return found;
+	__atomic_store_n(&s->block[i], (char *)found.bias, __ATOMIC_RELEASE);
+	return found.bias;
 }
 
 struct percpu_segment_record *percpu_directory_at(const struct percpu_segment *s, uint64_t at)

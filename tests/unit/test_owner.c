@@ -584,14 +584,10 @@ static void fill(size_t block)
 	struct percpu_owners_control *c =
 		(struct percpu_owners_control *)percpu_block_bias(&owners->block);
 	struct percpu_owner_slot *slots;
-	struct percpu_chunk *k;
-	size_t offset;
-	void *found;
+	struct percpu_owner_block b = { .size = SLOTS * sizeof(*slots) };
 
-	assert_int_equal(percpu_owner_block(region, &c->block[block], SLOTS * sizeof(*slots), true,
-					    &found, &k, &offset),
-			 0);
-	slots = found;
+	assert_int_equal(percpu_owner_block(region, &c->block[block], true, &b), 0);
+	slots = b.bias;
 	for (size_t i = 0; i < SLOTS; i++)
 		slots[i] =
 			(struct percpu_owner_slot){ .word = 2, .space = 5, .started = 1, .pid = 1 };
