@@ -75,6 +75,12 @@ lint_links()
 	files -name '*.md' | xargs -0 python3 tools/dev/links.py
 }
 
+# The functions that the models name are where they say.
+lint_models()
+{
+	python3 tools/dev/models.py tests/models/*.pml
+}
+
 # What dev sources is looked at with it.
 lint_shell()
 {
@@ -111,6 +117,7 @@ lint_quickly()
 	step 'lint: lengths' lint_lengths
 	step 'lint: links' lint_links
 	step 'lint: promises of public functions' lint_promises
+	step 'lint: models' lint_models
 	step 'lint: shellcheck' lint_shell
 	step 'lint: ruff' lint_python
 	lint_rust

@@ -61,6 +61,9 @@ extras=(
 	'has_lib libdpdk dpdk-dev' 'has_fuzzer clang libclang-rt-dev' 'have node nodejs'
 )
 
+# What looks at all states of a model: for "test --models" alone.
+for_models=('have spin spin' 'have python3 python3')
+
 # Emulators of whole machines: for "test --systems" alone.
 emulators=(
 	'have qemu-system-x86_64 qemu-system-x86' 'have qemu-system-aarch64 qemu-system-arm'

@@ -273,6 +273,7 @@ run_tests()
 	'0 ') test_default ;;
 	'1 --mutants') test_all_mutants ;;
 	'1 --compilers') test_compilers ;;
+	*' --models') test_models "${@:2}" ;;
 	'2 --soak') soak "$2" ;;
 	*' --systems') test_systems "${@:2}" ;;
 	*) usage >&2; exit 2 ;;
