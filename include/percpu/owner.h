@@ -114,6 +114,8 @@ struct percpu_participant {
 	char *cell; /* of this process, in lane 0; NULL: the slow path knows */
 	size_t stride;
 	uint64_t *state;
+	uint32_t tag; /* the object's own, in this process */
+	uint32_t reserved;
 };
 
 PERCPU_END_DECLS

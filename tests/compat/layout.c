@@ -276,11 +276,12 @@ SIZE(percpu_owned, 48, 24, 24);
 AT(percpu_owned, block, 0, 0, 0);
 AT(percpu_owned, mine, 40, 20, 20);
 
-SIZE(percpu_participant, 64, 32, 32);
+SIZE(percpu_participant, 72, 40, 40);
 AT(percpu_participant, block, 0, 0, 0);
 AT(percpu_participant, cell, 40, 20, 20);
 AT(percpu_participant, stride, 48, 24, 24);
 AT(percpu_participant, state, 56, 28, 28);
+AT(percpu_participant, tag, 64, 32, 32);
 
 SIZE(percpu_owned_gauge, 48, 24, 24);
 AT(percpu_owned_gauge, owned, 0, 0, 0);
