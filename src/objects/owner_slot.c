@@ -20,7 +20,7 @@ static struct percpu_owners_control *table_control(const struct percpu_owners *o
 }
 
 /* Make a block, and set the key to it, unless another process is first. */
-static int make_block(struct percpu_region *r, uint64_t *word, const struct percpu_owner_block *b)
+static int make_slots(struct percpu_region *r, uint64_t *word, const struct percpu_owner_block *b)
 {
 	uint64_t none = 0;
 	struct percpu_chunk *k;
@@ -51,7 +51,7 @@ int percpu_owner_block(struct percpu_region *r, uint64_t *word, bool make,
 	if (key == 0 && !make)
 		return -ENOENT;
 	if (key == 0)
-		e = make_block(r, word, b);
+		e = make_slots(r, word, b);
 	if (e == 0)
 		e = percpu_region_attach(r, __atomic_load_n(word, __ATOMIC_ACQUIRE),
 					 PERCPU_KIND_CELL, b->size, PERCPU_BLOCK_ALIGN, &cell);
