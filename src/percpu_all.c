@@ -75,6 +75,8 @@
 #include "objects/owned_update.c"
 #include "objects/owner.c"
 #include "objects/owner_slot.c"
+#include "objects/participant.c"
+#include "objects/participant_join.c"
 #include "objects/pool.c"
 #include "objects/pool_wait.c"
 #include "objects/rate.c"

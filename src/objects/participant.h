@@ -102,12 +102,13 @@ void percpu_participants_add(struct percpu_participants *p, unsigned bank, int32
 uint32_t percpu_participants_sum(const struct percpu_participants *p, unsigned bank);
 uint32_t percpu_participants_sum_own(const struct percpu_participants *p, unsigned bank);
 
-/** Fence all sequences of all participants, after the state was stored (__ATOMIC_SEQ_CST).
- *  Returns 0 or -errno, as percpu_fence() and percpu_fence_all(). Not in signal handlers. */
+/** Fence all sequences of all participants, after the state was stored. Returns 0 or -errno, as
+ *  percpu_fence() and percpu_fence_all(), or -ENOMEM or -EBADMSG if the cells of others cannot be
+ *  found. Not in signal handlers. */
 int percpu_participants_fence(const struct percpu_participants *p);
 
-/** Drop what participants that have died have in both banks; then control->died is 1, unless all
- *  of it was 0. Returns 0, or -ETIMEDOUT if a process was stopped with the lock. Not in signal
+/** Drop what participants that have died have in both banks. For each bank where that was not 0
+ *  its bit is set in control->died. Returns 0, or -ETIMEDOUT if a process was stopped with the lock. Not in signal
  *  handlers. */
 int percpu_participants_drop_dead(struct percpu_participants *p);
 
@@ -119,7 +120,11 @@ int percpu_participants_drain(struct percpu_participants *p, unsigned bank, uint
 /** Wake those in percpu_participants_drain(). */
 void percpu_participants_wake(struct percpu_participants *p);
 
-/** Call fn for each participant, dead or alive, that has a count in the bank which is not 0. */
+/** Return the sum of a cell over all lanes. */
+uint32_t percpu_participants_sum_cells(const struct percpu_chunk *k, size_t offset, unsigned bank);
+
+/** Call fn for each participant, dead or alive, that has a count in the bank which is not 0; in
+ *  private memory also if it is. */
 void percpu_participants_each(const struct percpu_participants *p, unsigned bank,
 			      void (*fn)(uint64_t id, uint32_t n, void *arg), void *arg);
 
@@ -134,9 +139,10 @@ void percpu_participants_sleep(const struct percpu_participants *p, uint32_t *wo
 			       uint64_t deadline_ns);
 void percpu_participants_rouse(const struct percpu_participants *p, uint32_t *word);
 
-/** Take the lock of the control block, for what is more than a word. Returns 0 or -ETIMEDOUT;
- *  percpu_robust_unlock() unlocks it. In private memory, too. Not while the process lock is
- *  held. */
+/** Take the lock of the control block between processes, for what is more than a word. Returns 0
+ *  or -ETIMEDOUT; percpu_robust_unlock() unlocks it. Not while the process lock is held, and not
+ *  in private memory, where a child of fork could find it held by a thread that it does not
+ *  have. */
 int percpu_participants_lock(const struct percpu_participants *p, struct percpu_robust *h);
 
 #endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * participant.c - entering and leaving where no sequence was inlined or committed; sums; waiting
+ * until nobody is inside. participant.h says how it works. participant_join.c creates objects,
+ * and knows who participates.
+ */
+#include <errno.h>
+#include <limits.h>
+
+#include "participant.h"
+
+/* Where the cells of this process are. */
+struct participant_cells {
+	struct percpu_chunk *chunk;
+	size_t offset;
+};
+
+static struct participant_cells own_cells(const struct percpu_participants *p)
+{
+	const uint64_t id = percpu_participants_self(p);
+	const size_t block = id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS;
+	const struct percpu_block *b = &p->in.block;
+
+	if (p->owners == NULL)
+		return (struct participant_cells){ b->chunk, (size_t)(b->base - b->chunk->base) };
+	return (struct participant_cells){
+		__atomic_load_n(&p->chunks[block], __ATOMIC_RELAXED),
+		__atomic_load_n(&p->offsets[block], __ATOMIC_RELAXED) +
+			id % PERCPU_OWNER_SLOTS * PERCPU_PARTICIPANT_CELL,
+	};
+}
+
+static uint32_t *cell_at(struct participant_cells c, size_t lane, unsigned bank)
+{
+	return (uint32_t *)percpu_chunk_lane(c.chunk, lane, c.offset) + bank;
+}
+
+static uint64_t *participants_state(const struct percpu_participants *p)
+{
+	return &p->control->state;
+}
+
+static int try_to_add(const struct percpu_participants *p, unsigned bank, int32_t n,
+		      uint64_t expected)
+{
+	uint32_t *cell = cell_at(own_cells(p), 0, bank);
+	int r = PERCPU_SEQ_SLOW;
+
+	for (int try = 0; percpu_seq_retry(r, try); try++)
+		r = percpu_seq_narrow_add_if(cell, p->in.stride, n, participants_state(p),
+					     expected);
+	return r;
+}
+
+static uint32_t *atomic_cell(const struct percpu_participants *p, unsigned bank)
+{
+	const struct participant_cells c = own_cells(p);
+
+	return cell_at(c, percpu_chunk_choose_lane(c.chunk), bank);
+}
+
+/* What is taken back is taken from the same lane: in another one, who sums could find that and
+ * not the addition, and so find 0 with somebody inside. */
+int percpu_participants_enter(struct percpu_participants *p, unsigned bank, uint64_t expected)
+{
+	int r = try_to_add(p, bank, 1, expected);
+	uint32_t *cell;
+
+	if (r != PERCPU_SEQ_SLOW)
+		return r;
+	cell = atomic_cell(p, bank);
+	__atomic_fetch_add(cell, 1, __ATOMIC_RELAXED);
+	PERCPU_STEP("participant: counted");
+	percpu_full_fence();
+	if (__atomic_load_n(participants_state(p), __ATOMIC_ACQUIRE) == expected)
+		return 0;
+	__atomic_fetch_sub(cell, 1, __ATOMIC_RELEASE);
+	PERCPU_STEP("participant: taken back");
+	percpu_participants_wake(p);
+	return PERCPU_SEQ_REFUSED;
+}
+
+void percpu_participants_leave(struct percpu_participants *p, unsigned bank, uint64_t idle)
+{
+	if (try_to_add(p, bank, -1, idle) == 0)
+		return;
+	__atomic_fetch_sub(atomic_cell(p, bank), 1, __ATOMIC_RELEASE);
+	PERCPU_STEP("participant: left");
+	percpu_full_fence();
+	if (__atomic_load_n(participants_state(p), __ATOMIC_RELAXED) != idle)
+		percpu_participants_wake(p);
+}
+
+void percpu_participants_add(struct percpu_participants *p, unsigned bank, int32_t n)
+{
+	__atomic_fetch_add(atomic_cell(p, bank), (uint32_t)n, __ATOMIC_ACQ_REL);
+	percpu_full_fence();
+}
+
+uint32_t percpu_participants_sum_cells(const struct percpu_chunk *k, size_t offset, unsigned bank)
+{
+	const struct participant_cells c = { (struct percpu_chunk *)k, offset };
+	uint32_t sum = 0;
+
+	for (uint32_t cpu = 0; cpu < k->cpus; cpu++)
+		sum += __atomic_load_n(cell_at(c, cpu, bank), __ATOMIC_ACQUIRE);
+	PERCPU_STEP("participant: lanes of CPUs summed");
+	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus;
+	     lane = percpu_used_lane(k, lane + 1))
+		sum += __atomic_load_n(cell_at(c, lane, bank), __ATOMIC_ACQUIRE);
+	return sum;
+}
+
+uint32_t percpu_participants_sum_own(const struct percpu_participants *p, unsigned bank)
+{
+	const uint64_t id = percpu_participants_self(p);
+	const struct participant_cells c = own_cells(p);
+	const struct percpu_participant_records *all;
+
+	if (id == 0)
+		return 0;
+	if (p->owners == NULL)
+		return percpu_participants_sum_cells(c.chunk, c.offset, bank);
+	all = p->records[id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS];
+	return percpu_participants_sum_cells(c.chunk, c.offset, bank) -
+	       __atomic_load_n(&all->slot[id % PERCPU_OWNER_SLOTS].left[bank], __ATOMIC_RELAXED);
+}
+
+static void add_to_sum(uint64_t id, uint32_t n, void *arg)
+{
+	uint32_t *sum = arg;
+
+	(void)id;
+	*sum += n;
+}
+
+uint32_t percpu_participants_sum(const struct percpu_participants *p, unsigned bank)
+{
+	uint32_t sum = 0;
+
+	percpu_participants_each(p, bank, add_to_sum, &sum);
+	return sum;
+}
+
+int percpu_participants_drain(struct percpu_participants *p, unsigned bank, uint64_t deadline_ns)
+{
+	uint64_t asked = 0, now;
+	uint32_t value;
+
+	for (;;) {
+		value = __atomic_load_n(&p->control->drained, __ATOMIC_ACQUIRE);
+		if (percpu_participants_sum(p, bank) == 0)
+			return 0;
+		PERCPU_STEP("participant: somebody is inside");
+		now = percpu_now_ns();
+		if (p->owners != NULL && now >= asked + PERCPU_PARTICIPANTS_SLICE) {
+			(void)percpu_participants_drop_dead(p);
+			asked = now;
+			continue;
+		}
+		if (now >= deadline_ns)
+			return -ETIMEDOUT;
+		percpu_participants_sleep(p, &p->control->drained, value, deadline_ns);
+	}
+}
+
+void percpu_participants_wake(struct percpu_participants *p)
+{
+	__atomic_fetch_add(&p->control->drained, 1, __ATOMIC_RELEASE);
+	PERCPU_STEP("participant: to be woken");
+	percpu_participants_rouse(p, &p->control->drained);
+}
+
+void percpu_participants_sleep(const struct percpu_participants *p, uint32_t *word, uint32_t value,
+			       uint64_t deadline_ns)
+{
+	const bool shared = p->owners != NULL;
+	const int saved = errno;
+	uint64_t now, ns = 0;
+
+	if (deadline_ns != PERCPU_PARTICIPANTS_FOREVER) {
+		now = percpu_now_ns();
+		if (now >= deadline_ns)
+			return;
+		ns = deadline_ns - now;
+	}
+	if (shared && (ns == 0 || ns > PERCPU_PARTICIPANTS_SLICE))
+		ns = PERCPU_PARTICIPANTS_SLICE;
+	percpu_futex_sleep(word, shared ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, value, ns);
+	errno = saved;
+}
+
+void percpu_participants_rouse(const struct percpu_participants *p, uint32_t *word)
+{
+	const int saved = errno;
+
+	percpu_futex_rouse(word, p->owners != NULL ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX);
+	errno = saved;
+}
