@@ -80,6 +80,8 @@
 #include "objects/pool.c"
 #include "objects/pool_wait.c"
 #include "objects/rate.c"
+#include "objects/ref.c"
+#include "objects/ref_mode.c"
 #include "objects/ring.c"
 #include "objects/ring_read.c"
 #include "objects/ring_time.c"

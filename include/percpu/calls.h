@@ -77,6 +77,13 @@ PERCPU_API void percpu_histogram_record_ticks_at_call(const struct percpu_histog
 PERCPU_API int percpu_owned_gauge_add_call(struct percpu_owned_gauge *g, int64_t n);
 PERCPU_API int percpu_extrema_observe_call(const struct percpu_extrema *x, int64_t v);
 PERCPU_API int percpu_extrema_observe_double_call(const struct percpu_extrema *x, double v);
+PERCPU_API int percpu_ref_get_call(struct percpu_ref *ref);
+PERCPU_API int percpu_ref_get_many_call(struct percpu_ref *ref, uint64_t n);
+PERCPU_API int percpu_ref_put_call(struct percpu_ref *ref);
+PERCPU_API int percpu_ref_put_many_call(struct percpu_ref *ref, uint64_t n);
+PERCPU_API PERCPU_MUST_CHECK bool percpu_ref_tryget_call(struct percpu_ref *ref);
+PERCPU_API PERCPU_MUST_CHECK bool percpu_ref_tryget_many_call(struct percpu_ref *ref, uint64_t n);
+PERCPU_API PERCPU_MUST_CHECK bool percpu_ref_tryget_live_call(struct percpu_ref *ref);
 PERCPU_API int percpu_ring_put_call(const struct percpu_ring *r, const void *src, size_t size);
 PERCPU_API void *percpu_lwbuf_kva_call(const struct percpu_lwbuf *b);
 PERCPU_API uint64_t percpu_lwbuf_page_call(const struct percpu_lwbuf *b);

@@ -29,6 +29,7 @@
 #include <percpu/owner.h>
 #include <percpu/rate.h>
 #include <percpu/reader.h>
+#include <percpu/ref.h>
 #include <percpu/region.h>
 #include <percpu/ring.h>
 #include <percpu/segment.h>

@@ -136,6 +136,7 @@ void percpu_process_unlock(void);
 
 /** The parts of the library that have locks, in the order in which locks are taken. */
 enum percpu_fork_order {
+	PERCPU_FORK_REFS,	     /* the mode of all reference counts; its holder fences */
 	PERCPU_FORK_SELFTEST,	     /* the end of its threads; a fork waits for the self-test */
 	PERCPU_FORK_NAMES,	     /* the names of src/freebsd/sysctl.c */
 	PERCPU_FORK_VARIABLES,	     /* the set-up of images */

@@ -248,6 +248,41 @@ int percpu_extrema_observe_double_call(const struct percpu_extrema *x, double v)
 	return percpu_extrema_observe_double(x, v);
 }
 
+int percpu_ref_get_call(struct percpu_ref *ref)
+{
+	return percpu_ref_get(ref);
+}
+
+int percpu_ref_get_many_call(struct percpu_ref *ref, uint64_t n)
+{
+	return percpu_ref_get_many(ref, n);
+}
+
+int percpu_ref_put_call(struct percpu_ref *ref)
+{
+	return percpu_ref_put(ref);
+}
+
+int percpu_ref_put_many_call(struct percpu_ref *ref, uint64_t n)
+{
+	return percpu_ref_put_many(ref, n);
+}
+
+bool percpu_ref_tryget_call(struct percpu_ref *ref)
+{
+	return percpu_ref_tryget(ref);
+}
+
+bool percpu_ref_tryget_many_call(struct percpu_ref *ref, uint64_t n)
+{
+	return percpu_ref_tryget_many(ref, n);
+}
+
+bool percpu_ref_tryget_live_call(struct percpu_ref *ref)
+{
+	return percpu_ref_tryget_live(ref);
+}
+
 int percpu_ring_put_call(const struct percpu_ring *r, const void *src, size_t size)
 {
 	return percpu_ring_put(r, src, size);

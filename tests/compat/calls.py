@@ -24,7 +24,7 @@ import tempfile
 INTERNAL = {"percpu_counter_array_commit", "percpu_stats_pair", "percpu_wbuf_append"}
 INTERNAL |= {"percpu_extrema_observe_as", "percpu_extrema_order"}
 INTERNAL |= {"percpu_histogram_bits", "percpu_histogram_cell", "percpu_histogram_index"}
-INTERNAL |= {"percpu_approx_highest", "percpu_approx_try"}
+INTERNAL |= {"percpu_approx_highest", "percpu_approx_try", "percpu_ref_count"}
 
 i64, u64, size, ptr = c.c_int64, c.c_uint64, c.c_size_t, c.c_void_p
 
@@ -243,6 +243,23 @@ def approximately(lib):
     lib.same(lib.value("percpu_approx_fetch", sums), (1 << 41) + 2, "exact sum")
 
 
+def references(lib):
+    """A reference count, which is put once more than it was got."""
+    released = c.CFUNCTYPE(None, ptr, ptr)(lambda ref, arg: None)
+    ref = lib.make("percpu_ref_create", released, None, 0)
+    lib.same(lib.call("percpu_ref_get", ref), 0, "get")
+    lib.same(lib.call("percpu_ref_get_many", ref, u64(5)), 0, "get")
+    lib.same(lib.call("percpu_ref_tryget", ref, result=c.c_bool), True, "tryget")
+    lib.same(lib.call("percpu_ref_tryget_many", ref, u64(2), result=c.c_bool), True, "tryget")
+    lib.same(lib.call("percpu_ref_tryget_live", ref, result=c.c_bool), True, "tryget")
+    lib.same(lib.call("percpu_ref_put", ref), 0, "put")
+    lib.same(lib.call("percpu_ref_put_many", ref, u64(8)), 0, "put")
+    lib.same(lib.value("percpu_ref_fetch", ref), 1, "references")
+    lib.same(lib.so.percpu_ref_kill(ref), 0, "kill")
+    lib.same(lib.call("percpu_ref_tryget_live", ref, result=c.c_bool), False, "tryget")
+    lib.same(lib.so.percpu_ref_destroy(ref), 0, "destroy")
+
+
 def objects(lib):
     """Object caches."""
     obj, again = ptr(), ptr()
@@ -302,7 +319,7 @@ def try_all(source, work, late):
         return f"not exported: {sorted(lacking)}"
     try:
         parts = (counters, doubles, statistics, words, lists, rings, buffers, objects, windows)
-        for part in (*parts, gauges, histograms, shares, extremes, approximately, rest):
+        for part in (*parts, gauges, histograms, shares, extremes, approximately, references, rest):
             part(lib)
     except AssertionError as wrong:
         return str(wrong)

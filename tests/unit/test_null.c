@@ -64,6 +64,7 @@ static void ends_do_nothing(void **state)
 	assert_int_equal(percpu_zone_destroy(NULL), 0);
 	assert_int_equal(percpu_objcache_destroy(NULL), 0);
 	assert_int_equal(percpu_lwbuf_destroy(NULL), 0);
+	assert_int_equal(percpu_ref_destroy(NULL), 0);
 	assert_int_equal(percpu_region_free(region, NULL, 8), 0);
 }
 

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ref.c - reference counts: gets and puts that no sequence committed. How the mode is
+ * switched: ref_mode.c. What the word is: ref.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ref.h"
+
+int percpu_ref_complain(const struct counted_ref *r, int e, const char *what)
+{
+	if (!r->debug)
+		return e;
+	dprintf(STDERR_FILENO, "libpercpu: reference count %p %s\n", (const void *)r, what);
+	abort();
+}
+
+/* Get n unless one of these bits is set. Returns 0, -ESTALE or -EOVERFLOW. */
+static int get_counted(struct counted_ref *r, uint64_t n, uint64_t unless)
+{
+	uint64_t w = percpu_ref_word(r), number;
+
+	if (n > PERCPU_REF_MAX)
+		return -EOVERFLOW;
+	do {
+		PERCPU_STEP("ref: count loaded");
+		number = w & REF_NUMBER;
+		if ((w & unless) != 0 || (number == 0 && (w & REF_SPREAD) == 0))
+			return -ESTALE;
+		if ((w & REF_SPREAD) == 0 && n > PERCPU_REF_MAX - number)
+			return -EOVERFLOW;
+	} while (!percpu_ref_swap(r, &w, (w & ~REF_NUMBER) | ((number + n) & REF_NUMBER)));
+	return 0;
+}
+
+int percpu_ref_put_counted(struct counted_ref *r, uint64_t n)
+{
+	uint64_t w = percpu_ref_word(r), left;
+
+	if (n > PERCPU_REF_MAX)
+		return -ERANGE;
+	do {
+		PERCPU_STEP("ref: count loaded");
+		if ((w & REF_SPREAD) == 0 && n > (w & REF_NUMBER))
+			return -ERANGE;
+		left = (w & ~REF_NUMBER) | ((w - n) & REF_NUMBER);
+	} while (!percpu_ref_swap(r, &w, left));
+	if (n != 0 && (left & ~REF_DEAD) == 0)
+		r->release(&r->pub, r->arg); /* which may free it */
+	return 0;
+}
+
+/* Try the sequence again, as long as it was neither committed nor refused. */
+static bool count_by_sequence(struct counted_ref *r, uint64_t n, bool put)
+{
+	int e = n <= PERCPU_REF_MAX ? PERCPU_SEQ_SLOW : PERCPU_SEQ_REFUSED;
+
+	for (int try = 0; percpu_seq_retry(e, try); try++)
+		e = percpu_ref_count(&r->pub, put ? -(int64_t)n : (int64_t)n);
+	return e == 0;
+}
+
+int percpu_ref_get_slow(struct percpu_ref *ref, uint64_t n)
+{
+	struct counted_ref *r = counted_of(ref);
+	int e = count_by_sequence(r, n, false) ? 0 : get_counted(r, n, 0);
+
+	return e != 0 ? percpu_ref_complain(r, e, "is got, but is 0, or too large") : 0;
+}
+
+bool percpu_ref_tryget_slow(struct percpu_ref *ref, uint64_t n)
+{
+	struct counted_ref *r = counted_of(ref);
+
+	return count_by_sequence(r, n, false) || get_counted(r, n, 0) == 0;
+}
+
+bool percpu_ref_tryget_live_slow(struct percpu_ref *ref)
+{
+	struct counted_ref *r = counted_of(ref);
+
+	return count_by_sequence(r, 1, false) || get_counted(r, 1, REF_DEAD) == 0;
+}
+
+/* What is read of the count is read before its put, after which it may be freed. */
+int percpu_ref_put_slow(struct percpu_ref *ref, uint64_t n)
+{
+	struct counted_ref *r = counted_of(ref);
+	int e = count_by_sequence(r, n, true) ? 0 : percpu_ref_put_counted(r, n);
+
+	return e != 0 ? percpu_ref_complain(r, e, "is put more often than it was got") : 0;
+}
+
+bool percpu_ref_is_zero(const struct percpu_ref *ref)
+{
+	return ref == NULL || (percpu_ref_word(counted_of(ref)) & ~REF_DEAD) == 0;
+}
+
+bool percpu_ref_is_dying(const struct percpu_ref *ref)
+{
+	return ref != NULL && (percpu_ref_word(counted_of(ref)) & REF_DEAD) != 0;
+}
