@@ -253,7 +253,7 @@ def references(lib):
     lib.same(lib.call("percpu_ref_tryget_many", ref, u64(2), result=c.c_bool), True, "tryget")
     lib.same(lib.call("percpu_ref_tryget_live", ref, result=c.c_bool), True, "tryget")
     lib.same(lib.call("percpu_ref_put", ref), 0, "put")
-    lib.same(lib.call("percpu_ref_put_many", ref, u64(8)), 0, "put")
+    lib.same(lib.call("percpu_ref_put_many", ref, u64(9)), 0, "put")
     lib.same(lib.value("percpu_ref_fetch", ref), 1, "references")
     lib.same(lib.so.percpu_ref_kill(ref), 0, "kill")
     lib.same(lib.call("percpu_ref_tryget_live", ref, result=c.c_bool), False, "tryget")
