@@ -311,6 +311,44 @@ static void beginnings_are_as_asked(void **state)
 	drop_ref();
 }
 
+/* What threads did before they put their references is seen by the release function. */
+
+#define WRITERS 3
+
+static unsigned written[WRITERS], seen;
+
+static void write_and_put(unsigned i, void *arg)
+{
+	(void)arg;
+	written[i] = i + 1;
+	(void)percpu_ref_put(ref);
+}
+
+static void sum_written(struct percpu_ref *r, void *arg)
+{
+	(void)r, (void)arg;
+	for (unsigned i = 0; i < WRITERS; i++)
+		seen += written[i];
+}
+
+static void puts_come_before_the_release(void **state)
+{
+	struct test_team team;
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		memset(written, 0, sizeof(written));
+		seen = 0;
+		assert_int_equal(percpu_ref_create(sum_written, NULL, 0, &ref), 0);
+		assert_int_equal(percpu_ref_get_many(ref, WRITERS), 0);
+		test_team_start(&team, WRITERS, write_and_put, NULL);
+		assert_int_equal(percpu_ref_kill(ref), 0);
+		test_team_join(&team);
+		assert_int_equal(seen, 1 + 2 + 3);
+		drop_ref();
+	}
+}
+
 /* Signal handlers */
 
 static volatile sig_atomic_t signals, kept;
@@ -460,6 +498,7 @@ int main(void)
 		cmocka_unit_test(limits_hold),
 		cmocka_unit_test(nothing_drifts_to_zero),
 		cmocka_unit_test(beginnings_are_as_asked),
+		cmocka_unit_test(puts_come_before_the_release),
 		cmocka_unit_test(handlers_get_and_put),
 		cmocka_unit_test(debugged_counts_say_what_is_wrong),
 	};
