@@ -41,6 +41,8 @@ PERCPU_API void percpu_gauge_inc_call(struct percpu_gauge *g);
 PERCPU_API void percpu_gauge_dec_call(struct percpu_gauge *g);
 PERCPU_API int percpu_fgauge_add_call(struct percpu_fgauge *g, double n);
 PERCPU_API int percpu_fgauge_sub_call(struct percpu_fgauge *g, double n);
+PERCPU_API PERCPU_MUST_CHECK int percpu_grace_enter_call(struct percpu_grace *g);
+PERCPU_API int percpu_grace_exit_call(struct percpu_grace *g, int token);
 PERCPU_API void percpu_static_counter_add_call(struct percpu_static_counter *s, int64_t n);
 PERCPU_API void percpu_compact_add_call(const struct percpu_compact *c, size_t i, int64_t n);
 PERCPU_API void percpu_stats_add_call(const struct percpu_stats *s, size_t i, size_t word,

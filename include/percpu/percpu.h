@@ -21,6 +21,7 @@
 #include <percpu/fcounter.h>
 #include <percpu/fence.h>
 #include <percpu/gauge.h>
+#include <percpu/grace.h>
 #include <percpu/histogram.h>
 #include <percpu/local.h>
 #include <percpu/lwbuf.h>

@@ -144,10 +144,12 @@ enum percpu_fork_order {
 	PERCPU_FORK_LWBUFS,	     /* the list of windows' files, then the locks of each */
 	PERCPU_FORK_ZONE_CHECKS,     /* the debug checks of zones */
 	PERCPU_FORK_OBJCACHE_CHECKS, /* the debug checks of object caches */
+	PERCPU_FORK_GRACE_QUEUES,    /* the queues of callbacks */
 	PERCPU_FORK_PROCESS,	     /* the process lock */
 	PERCPU_FORK_REGIONS,	     /* has no lock of the process */
 	PERCPU_FORK_TURNS,	     /* likewise */
 	PERCPU_FORK_OWNERS,	     /* likewise: the process lock protects their list */
+	PERCPU_FORK_GRACES,	     /* likewise: the process lock protects their list */
 	PERCPU_FORK_POOLS,	     /* the queue of each pool */
 	PERCPU_FORK_RINGS,	     /* likewise: the process lock protects their list */
 	PERCPU_FORK_DEPOTS,	     /* the shelves of each depot */
@@ -307,6 +309,10 @@ void percpu_helper_init(void);
  *  real-time policy. It should not allocate memory: in glibc an arena of 64 MiB of address
  *  space would stay behind. Returns 0 or -errno. */
 int percpu_helper_start(pthread_t *ret, bool normal, void *(*fn)(void *), void *arg);
+
+/** Start a thread that runs functions of the program: with a stack of the default size. It gets
+ *  none of the program's signals, either. Returns 0 or -errno. */
+int percpu_helper_start_for_program(pthread_t *ret, void *(*fn)(void *), void *arg);
 
 /* visit.c */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * helper.c - the short-lived threads that the library starts.
+ * helper.c - the threads that the library starts.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -65,5 +65,17 @@ int percpu_helper_start(pthread_t *ret, bool normal, void *(*fn)(void *), void *
 	pthread_attr_destroy(&attr);
 	/* pthread_create() returns EINVAL if the kernel starts no thread because of
 	 * unshare(CLONE_NEWPID). */
+	return r == 0 || r == ENOMEM ? -r : -EAGAIN;
+}
+
+int percpu_helper_start_for_program(pthread_t *ret, void *(*fn)(void *), void *arg)
+{
+	sigset_t all, old;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(ret, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return r == 0 || r == ENOMEM ? -r : -EAGAIN;
 }

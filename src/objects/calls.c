@@ -98,6 +98,16 @@ int percpu_fgauge_sub_call(struct percpu_fgauge *g, double n)
 	return percpu_fgauge_sub(g, n);
 }
 
+int percpu_grace_enter_call(struct percpu_grace *g)
+{
+	return percpu_grace_enter(g);
+}
+
+int percpu_grace_exit_call(struct percpu_grace *g, int token)
+{
+	return percpu_grace_exit(g, token);
+}
+
 void percpu_static_counter_add_call(struct percpu_static_counter *s, int64_t n)
 {
 	percpu_static_counter_add(s, n);

@@ -25,6 +25,7 @@ INTERNAL = {"percpu_counter_array_commit", "percpu_stats_pair", "percpu_wbuf_app
 INTERNAL |= {"percpu_extrema_observe_as", "percpu_extrema_order"}
 INTERNAL |= {"percpu_histogram_bits", "percpu_histogram_cell", "percpu_histogram_index"}
 INTERNAL |= {"percpu_approx_highest", "percpu_approx_try", "percpu_ref_count"}
+INTERNAL |= {"percpu_grace_awaits"}
 
 i64, u64, size, ptr = c.c_int64, c.c_uint64, c.c_size_t, c.c_void_p
 
@@ -260,6 +261,15 @@ def references(lib):
     lib.same(lib.so.percpu_ref_destroy(ref), 0, "destroy")
 
 
+def sections(lib):
+    """Sections of grace periods."""
+    periods = lib.make("percpu_grace_create", 0)
+    token = lib.call("percpu_grace_enter", periods)
+    lib.same(lib.so.percpu_grace_wait_timed(periods, u64(0)), -errno.ETIMEDOUT, "in a section")
+    lib.same(lib.call("percpu_grace_exit", periods, token), 0, "exit")
+    lib.same(lib.so.percpu_grace_wait(periods), 0, "in no section")
+
+
 def objects(lib):
     """Object caches."""
     obj, again = ptr(), ptr()
@@ -319,7 +329,8 @@ def try_all(source, work, late):
         return f"not exported: {sorted(lacking)}"
     try:
         parts = (counters, doubles, statistics, words, lists, rings, buffers, objects, windows)
-        for part in (*parts, gauges, histograms, shares, extremes, approximately, references, rest):
+        more = (gauges, histograms, shares, extremes, approximately, references, sections)
+        for part in (*parts, *more, rest):
             part(lib)
     except AssertionError as wrong:
         return str(wrong)

@@ -283,6 +283,21 @@ AT(percpu_participant, stride, 48, 24, 24);
 AT(percpu_participant, state, 56, 28, 28);
 AT(percpu_participant, tag, 64, 32, 32);
 
+SIZE(percpu_grace, 72, 40, 40);
+AT(percpu_grace, in, 0, 0, 0);
+
+SIZE(percpu_grace_callback, 24, 16, 16);
+AT(percpu_grace_callback, next, 0, 0, 0);
+AT(percpu_grace_callback, fn, 8, 4, 4);
+AT(percpu_grace_callback, cookie, 16, 8, 8);
+
+SIZE(percpu_grace_blocker, 32, 32, 32);
+AT(percpu_grace_blocker, id, 0, 0, 0);
+AT(percpu_grace_blocker, pid, 8, 8, 8);
+AT(percpu_grace_blocker, stopped, 12, 12, 12);
+AT(percpu_grace_blocker, sections, 16, 16, 16);
+AT(percpu_grace_blocker, awaited, 24, 24, 24);
+
 SIZE(percpu_owned_gauge, 48, 24, 24);
 AT(percpu_owned_gauge, owned, 0, 0, 0);
 

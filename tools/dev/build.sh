@@ -106,6 +106,7 @@ bench()
 	require "${for_bench[@]}"
 	case $1 in
 	objcache) mapfile -t wanted < <(missing "${peers_of_objcache[@]}") ;;
+	grace | rwlock) mapfile -t wanted < <(missing "${peers_of_grace[@]}") ;;
 	ring) mapfile -t wanted < <(missing "${peers_of_ring[@]}") ;;
 	segment) mapfile -t wanted < <(missing "${peers_of_segment[@]}") ;;
 	fcounter | gauge | histogram) mapfile -t wanted < <(missing "${peers_of_values[@]}") ;;

@@ -48,6 +48,7 @@ peers_of_ring=(
 	'has_lib lttng-ust liblttng-ust-dev' 'have lttng lttng-tools'
 	'have babeltrace2 babeltrace2'
 )
+peers_of_grace=('has_lib liburcu-memb liburcu-dev')
 peers_of_values=('has_lib prometheus-cpp-core prometheus-cpp-dev')
 peers_of_segment=(
 	"${peers_of_values[@]}" 'has_lib libpcp libpcp3-dev'

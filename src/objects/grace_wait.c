@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * grace_wait.c - grace periods: how they begin and end, and who waits for whom. grace.h has the
+ * steps of a period.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+
+#include "grace.h"
+
+#define CLAIM_BITS 24 /* of the period, in a claim */
+#define CLAIM_MASK ((UINT64_C(1) << CLAIM_BITS) - 1)
+#define SPINS 20 /* how often a bank is looked at before the thread sleeps */
+
+/* How long to wait for another thread's fence, in us; and in a region, how often to ask whether
+ * those live whom one waits for. */
+#define PATIENCE 10000
+#define PATIENCE_SHARED 100000
+#define ASK_EVERY 20000
+
+#define SLICE PERCPU_PARTICIPANTS_SLICE /* of sleep */
+
+static uint64_t *grace_word(const struct percpu_grace_handle *h, size_t i)
+{
+	return &h->part.control->word[i];
+}
+
+static uint64_t now_us(void)
+{
+	return percpu_now_ns() / 1000;
+}
+
+/* Let those look again who wait. */
+static void tell_waiters(struct percpu_grace_handle *h)
+{
+	percpu_full_fence();
+	if (__atomic_load_n(grace_word(h, PERCPU_GRACE_WAITERS), __ATOMIC_RELAXED) != 0)
+		percpu_participants_wake(&h->part);
+}
+
+/* Whether the calling thread is the one to fence this period now. Others need not, unless it
+ * takes long: that thread may be stopped, or dead. */
+static bool claim_fence(struct percpu_grace_handle *h, uint64_t state)
+{
+	const uint64_t patience = percpu_grace_is_shared(h) ? PATIENCE_SHARED : PATIENCE;
+	const uint64_t period = state / 2 & CLAIM_MASK, now = now_us();
+	uint64_t *claim = grace_word(h, PERCPU_GRACE_CLAIM);
+	uint64_t old = __atomic_load_n(claim, __ATOMIC_RELAXED);
+
+	if (old != 0 && (old & CLAIM_MASK) == period &&
+	    ((now << CLAIM_BITS) - (old - period)) >> CLAIM_BITS < patience)
+		return false;
+	return __atomic_compare_exchange_n(claim, &old, now << CLAIM_BITS | period, false,
+					   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* Note that the period was fenced, which it is for good. */
+static void note_fence(struct percpu_grace_handle *h, uint64_t state)
+{
+	uint64_t *fenced = grace_word(h, PERCPU_GRACE_FENCED);
+	uint64_t old = __atomic_load_n(fenced, __ATOMIC_RELAXED);
+
+	while (old < state && !__atomic_compare_exchange_n(fenced, &old, state, false,
+							   __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+}
+
+/* Fence the period. From then on no sequence counts in the bank of before. Returns 0, or -EBUSY if
+ * another thread does it, or -errno. */
+static int fence_period(struct percpu_grace_handle *h, uint64_t state)
+{
+	int e;
+
+	if (__atomic_load_n(grace_word(h, PERCPU_GRACE_FENCED), __ATOMIC_ACQUIRE) == state)
+		return 0;
+	if (!claim_fence(h, state))
+		return -EBUSY;
+	PERCPU_STEP("grace: to be fenced");
+	e = percpu_participants_fence(&h->part);
+	PERCPU_STEP("grace: fence returned");
+	if (e == 0)
+		note_fence(h, state);
+	__atomic_store_n(grace_word(h, PERCPU_GRACE_CLAIM), 0, __ATOMIC_RELAXED);
+	tell_waiters(h);
+	return e;
+}
+
+/* Begin a period, or end one. */
+static bool advance(struct percpu_grace_handle *h, uint64_t state)
+{
+	return __atomic_compare_exchange_n(&h->part.control->state, &state, state + 1, false,
+					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+/* What was found in a bank. */
+struct grace_count {
+	uint64_t open;	  /* sections */
+	bool has_deficit; /* somebody ended more than it began */
+};
+
+static void add_to_count(uint64_t id, uint32_t n, void *arg)
+{
+	struct grace_count *count = arg;
+
+	(void)id;
+	if ((int32_t)n > 0)
+		count->open += n;
+	else if (n != 0)
+		count->has_deficit = true;
+}
+
+/* Nobody's deficit hides another one's sections. */
+static struct grace_count count_sections(const struct percpu_grace_handle *h, unsigned bank)
+{
+	struct grace_count n = { 0 };
+
+	percpu_participants_each(&h->part, bank, add_to_count, &n);
+	return n;
+}
+
+/* Drop who has died, but not more often than makes sense. */
+static void ask_who_lives(struct percpu_grace_handle *h)
+{
+	uint64_t *asked = grace_word(h, PERCPU_GRACE_ASKED);
+	uint64_t old = __atomic_load_n(asked, __ATOMIC_RELAXED), now;
+
+	if (!percpu_grace_is_shared(h))
+		return;
+	now = now_us();
+	if (now - old >= ASK_EVERY &&
+	    __atomic_compare_exchange_n(asked, &old, now, false, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED))
+		(void)percpu_participants_drop_dead(&h->part);
+}
+
+static bool is_empty(struct percpu_grace_handle *h, unsigned bank, struct grace_count *n)
+{
+	*n = count_sections(h, bank);
+	PERCPU_STEP("grace: counted");
+	return n->open == 0;
+}
+
+/* Set this process's count right if it is below zero. */
+static void fill_up(struct percpu_grace_handle *h, unsigned bank)
+{
+	const int32_t n = (int32_t)percpu_participants_sum_own(&h->part, bank);
+
+	if (n < 0)
+		percpu_participants_add(&h->part, bank, -n);
+}
+
+/* End the period, if all sections that it waits for have ended. Returns 0, -EBUSY if they have
+ * not, or -EPROTO. */
+static int end_period(struct percpu_grace_handle *h, uint64_t state, unsigned spins)
+{
+	const unsigned bank = !percpu_grace_bank(state);
+	struct grace_count n;
+
+	while (!is_empty(h, bank, &n)) {
+		if (spins == 0) {
+			ask_who_lives(h);
+			return is_empty(h, bank, &n) ? -EAGAIN : -EBUSY;
+		}
+		if (--spins % 4 == 0)
+			sched_yield();
+	}
+	if (!advance(h, state))
+		return 0;
+	PERCPU_STEP("grace: ended");
+	if (n.has_deficit)
+		fill_up(h, bank);
+	tell_waiters(h);
+	return n.has_deficit ? -EPROTO : 0;
+}
+
+static bool is_over(uint64_t state, uint64_t cookie)
+{
+	return (int64_t)(state - cookie) >= 0;
+}
+
+/* Do what can be done without sleeping until the period of the cookie is over. Returns 0 or
+ * -EPROTO if it is, -EBUSY if there is something to wait for, or -errno. */
+static int help_period(struct percpu_grace_handle *h, uint64_t cookie, unsigned spins)
+{
+	int e, found = 0;
+	uint64_t state;
+
+	while (state = percpu_grace_load(h), !is_over(state, cookie)) {
+		if (state % 2 != 0) {
+			PERCPU_STEP("grace: to begin");
+			(void)advance(h, state);
+			PERCPU_STEP("grace: begun");
+			continue;
+		}
+		e = fence_period(h, state);
+		if (e != 0)
+			return e;
+		e = end_period(h, state, spins);
+		if (e == -EBUSY)
+			return e;
+		if (e == -EPROTO)
+			found = e;
+	}
+	return found;
+}
+
+uint64_t percpu_grace_next(const struct percpu_grace_handle *h)
+{
+	percpu_full_fence(); /* what was stored before is seen by sections that begin in it */
+	return (percpu_grace_load(h) + 2) | 1;
+}
+
+/* Sleep until there is news of what `seen` was, or something is to be asked. Returns false if it
+ * is too late. */
+static bool sleep_until(struct percpu_grace_handle *h, uint32_t seen, uint64_t deadline)
+{
+	uint64_t now;
+
+	PERCPU_STEP("grace: to sleep");
+	now = percpu_now_ns();
+	if (now >= deadline)
+		return false;
+	percpu_participants_sleep(&h->part, &h->part.control->drained, seen,
+				  deadline - now < SLICE ? deadline : now + SLICE);
+	return true;
+}
+
+int percpu_grace_await(struct percpu_grace_handle *h, uint64_t cookie, uint64_t ns)
+{
+	const uint64_t now = percpu_now_ns();
+	const uint64_t deadline = now + ns < now ? UINT64_MAX : now + ns;
+	uint32_t *drained = &h->part.control->drained;
+	uint64_t *waiters = grace_word(h, PERCPU_GRACE_WAITERS);
+	int e = help_period(h, cookie, ns != 0 ? SPINS : 0);
+
+	if (e != -EBUSY || ns == 0)
+		return e == -EBUSY ? -ETIMEDOUT : e;
+	__atomic_fetch_add(waiters, 1, __ATOMIC_SEQ_CST);
+	for (;;) {
+		const uint32_t seen = __atomic_load_n(drained, __ATOMIC_ACQUIRE);
+
+		e = help_period(h, cookie, 0);
+		if (e != -EBUSY)
+			break;
+		if (!sleep_until(h, seen, deadline)) {
+			e = -ETIMEDOUT;
+			break;
+		}
+	}
+	__atomic_fetch_sub(waiters, 1, __ATOMIC_RELAXED);
+	return e;
+}
+
+static bool is_writable(const struct percpu_grace_handle *h)
+{
+	return h->part.in.block.chunk->region->writable;
+}
+
+int percpu_grace_wait_timed(struct percpu_grace *g, uint64_t ns)
+{
+	struct percpu_grace_handle *h = percpu_grace_handle(g);
+	int cancel, e;
+
+	if (g == NULL)
+		return -EINVAL;
+	if (!is_writable(h))
+		return -EROFS;
+	cancel = percpu_defer_cancel();
+	e = percpu_grace_await(h, percpu_grace_next(h), ns);
+	percpu_restore_cancel(cancel);
+	return e;
+}
+
+int percpu_grace_wait(struct percpu_grace *g)
+{
+	return percpu_grace_wait_timed(g, UINT64_MAX);
+}
+
+uint64_t percpu_grace_start(struct percpu_grace *g)
+{
+	struct percpu_grace_handle *h = percpu_grace_handle(g);
+	uint64_t cookie, state;
+
+	if (g == NULL)
+		return 0;
+	cookie = percpu_grace_next(h);
+	state = percpu_grace_load(h);
+	if (state % 2 != 0 && !is_over(state, cookie) && is_writable(h))
+		(void)advance(h, state);
+	return cookie;
+}
+
+int percpu_grace_poll(struct percpu_grace *g, uint64_t cookie)
+{
+	struct percpu_grace_handle *h = percpu_grace_handle(g);
+	int cancel, e;
+
+	/* A cookie is odd, and at most that of a period that begins now. */
+	if (g == NULL || cookie % 2 == 0 || !is_over(percpu_grace_next(h), cookie))
+		return -EINVAL;
+	if (is_over(percpu_grace_load(h), cookie))
+		return 1;
+	if (!is_writable(h))
+		return 0;
+	cancel = percpu_defer_cancel();
+	e = help_period(h, cookie, 0);
+	percpu_restore_cancel(cancel);
+	return e == 0 ? 1 : e == -EBUSY ? 0 : e;
+}

@@ -1,0 +1,775 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_grace.c - grace periods: which sections they wait for, of this process and of others,
+ * which fork, stop, and are killed at each step; polling; who shares a period; fences that fail;
+ * sections that were not begun.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "../model.h"
+#include "../support.h"
+
+#include "objects/grace.h"
+#include "owners.h"
+
+#define ROOT 3
+#define MS UINT64_C(1000000)
+#define WAITERS 6
+
+static struct percpu_grace *g;
+static struct percpu_rseq without = { .cpu_id = PERCPU_CPU_NEVER };
+static unsigned fences, fence_error;
+static void (*in_fence)(void);
+
+int __real_percpu_participants_fence(const struct percpu_participants *p);
+int __wrap_percpu_participants_fence(const struct percpu_participants *p);
+int __wrap_percpu_participants_fence(const struct percpu_participants *p)
+{
+	void (*now)(void) = in_fence;
+
+	__atomic_fetch_add(&fences, 1, __ATOMIC_RELAXED);
+	in_fence = NULL;
+	if (now != NULL)
+		now();
+	return fence_error != 0 ? -(int)fence_error : __real_percpu_participants_fence(p);
+}
+
+static int begin_private(void **state)
+{
+	(void)state;
+	deadly = NULL;
+	meanwhile = NULL;
+	fences = fence_error = 0;
+	return percpu_grace_create(0, &g);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	return percpu_grace_destroy(g);
+}
+
+static int begin(void **state)
+{
+	int e = begin_owners(state);
+
+	fences = fence_error = 0;
+	return e != 0 ? e : percpu_grace_open(owners, ROOT, 0, &g);
+}
+
+static int end_shared(void **state)
+{
+	int e = percpu_grace_destroy(g);
+
+	return e != 0 ? e : end_owners(state);
+}
+
+static struct percpu_grace_handle *handle(void)
+{
+	return percpu_grace_handle(g);
+}
+
+static uint64_t now(void)
+{
+	return handle()->part.control->state;
+}
+
+static int enter(void)
+{
+	int token = percpu_grace_enter(g);
+
+	assert_true(token >= 0);
+	return token;
+}
+
+static void leave(int token)
+{
+	assert_int_equal(percpu_grace_exit(g, token), 0);
+}
+
+static int enter_without(void)
+{
+	struct percpu_rseq *own = model_set_area(&without);
+	int token = enter();
+
+	model_set_area(own);
+	return token;
+}
+
+static void leave_without(int token)
+{
+	struct percpu_rseq *own = model_set_area(&without);
+
+	leave(token);
+	model_set_area(own);
+}
+
+static void assert_waits(void)
+{
+	assert_int_equal(percpu_grace_wait_timed(g, 2 * MS), -ETIMEDOUT);
+}
+
+static void assert_free(void)
+{
+	assert_int_equal(percpu_grace_wait(g), 0);
+}
+
+static void leave_in_thread(unsigned i, void *arg)
+{
+	(void)i;
+	(void)percpu_grace_exit(g, *(int *)arg);
+}
+
+static void sections_are_waited_for(void **state)
+{
+	int one, two;
+
+	(void)state;
+	assert_free();
+	one = enter();
+	assert_waits();
+	leave(one);
+	assert_free();
+	one = enter();
+	two = enter(); /* nested, and then overlapping */
+	leave(one);
+	assert_waits();
+	leave(two);
+	assert_free();
+	one = enter_without();
+	assert_waits();
+	leave(one);
+	assert_free();
+	one = enter();
+	assert_waits();
+	leave_without(one);
+	one = enter();
+	test_team_run(1, leave_in_thread, &one);
+	assert_free();
+	for (unsigned i = 0; i < 5; i++) { /* both banks */
+		one = enter();
+		assert_int_equal(percpu_grace_wait_timed(g, 0), -ETIMEDOUT);
+		two = enter_without();
+		leave(one);
+		assert_int_equal(percpu_grace_wait_timed(g, 0), -ETIMEDOUT);
+		leave_without(two);
+		assert_int_equal(percpu_grace_wait_timed(g, 0), 0);
+	}
+}
+
+static void later_sections_are_not_waited_for(void **state)
+{
+	uint64_t cookie;
+	int old, new;
+
+	(void)state;
+	assert_free();
+	old = enter();
+	cookie = percpu_grace_start(g);
+	assert_int_equal(percpu_grace_poll(g, cookie), 0);
+	new = enter();
+	assert_int_not_equal(old, new);
+	assert_int_equal(percpu_grace_poll(g, cookie), 0);
+	leave(old);
+	assert_int_equal(percpu_grace_poll(g, cookie), 1);
+	assert_waits();
+	leave(new);
+	assert_free();
+	assert_int_equal(percpu_grace_poll(g, cookie), 1);
+}
+
+/* A period that is in progress is no use for who comes now: it may have begun before. */
+static void who_comes_later_waits_for_another_period(void **state)
+{
+	uint64_t first, second;
+	int old, new;
+
+	(void)state;
+	assert_free();
+	old = enter();
+	first = percpu_grace_start(g);
+	new = enter();
+	second = percpu_grace_start(g);
+	assert_int_equal(second, first + 2);
+	assert_int_equal(percpu_grace_start(g), second);
+	leave(old);
+	assert_int_equal(percpu_grace_poll(g, second), 0);
+	assert_int_equal(percpu_grace_poll(g, first), 1);
+	leave(new);
+	assert_int_equal(percpu_grace_poll(g, second), 1);
+	assert_int_equal(now(), second);
+}
+
+static void cookies_that_nobody_has_got(void **state)
+{
+	uint64_t cookie = percpu_grace_start(g);
+
+	(void)state;
+	assert_int_equal(cookie % 2, 1);
+	assert_int_equal(percpu_grace_poll(g, 0), -EINVAL);
+	assert_int_equal(percpu_grace_poll(g, cookie + 1), -EINVAL);
+	assert_int_equal(percpu_grace_poll(g, cookie + 20), -EINVAL);
+	assert_int_equal(percpu_grace_poll(g, cookie), 1);
+}
+
+static void wait_in_thread(unsigned i, void *arg)
+{
+	int *results = arg;
+
+	results[i] = percpu_grace_wait(g);
+}
+
+/* All that wait for a period which has not begun share it. */
+static void periods_are_shared(void **state)
+{
+	uint64_t *waiters = &handle()->part.control->word[PERCPU_GRACE_WAITERS];
+	int results[WAITERS] = { 0 }, token;
+	struct test_team team;
+	uint64_t before;
+
+	(void)state;
+	assert_free();
+	before = now();
+	fences = 0;
+	token = enter();
+	test_team_start(&team, WAITERS, wait_in_thread, results);
+	while (__atomic_load_n(waiters, __ATOMIC_ACQUIRE) != WAITERS)
+		test_sleep_us(100);
+	leave(token);
+	test_team_join(&team);
+	for (unsigned i = 0; i < WAITERS; i++)
+		assert_int_equal(results[i], 0);
+	assert_true(now() == before + 2 || now() == before + 4);
+	assert_true(fences <= (now() - before) / 2);
+	assert_int_equal(*waiters, 0);
+}
+
+static struct test_team team;
+static int one_result[1];
+
+static void wait_beside(void)
+{
+	test_team_start(&team, 1, wait_in_thread, one_result);
+	while (__atomic_load_n(&handle()->part.control->word[PERCPU_GRACE_WAITERS],
+			       __ATOMIC_ACQUIRE) == 0)
+		test_sleep_us(100);
+}
+
+/* Without a bound for its sleep, a waiter that was not told would sleep for ever. */
+static void who_waits_is_told(void **state)
+{
+	uint32_t before;
+	int token;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		token = enter();
+		wait_beside();
+		before = handle()->part.control->drained;
+		if (i == 0)
+			leave(token);
+		else
+			leave_without(token);
+		assert_true(handle()->part.control->drained > before);
+		test_team_join(&team);
+		assert_int_equal(one_result[0], 0);
+	}
+	/* Nobody is told of a section that nobody waits for, and nobody else of the end. */
+	token = enter();
+	before = handle()->part.control->drained;
+	assert_int_equal(percpu_grace_wait_timed(g, 0), -ETIMEDOUT);
+	if (percpu_thread_tier() == PERCPU_TIER_RSEQ) {
+		leave(enter());
+		assert_int_equal(handle()->part.control->drained, before);
+	}
+	leave(token);
+	assert_free();
+}
+
+static void end_another_period(void)
+{
+	assert_int_equal(percpu_grace_wait(g), 0);
+}
+
+/* A thread without sequences, which saw a state of before, is not counted in that bank. */
+static void who_is_late_is_counted_in_the_new_bank(void **state)
+{
+	int token;
+
+	(void)state;
+	leave(enter());
+	for (unsigned i = 0; i < 3; i++) {
+		meanwhile = end_another_period;
+		deadly = "grace: to enter";
+		token = enter_without();
+		assert_null(deadly);
+		assert_int_equal(percpu_participants_sum(&handle()->part, 0) +
+					 percpu_participants_sum(&handle()->part, 1),
+				 1);
+		assert_waits();
+		leave(token);
+		assert_free();
+	}
+}
+
+static void commit_late(void)
+{
+	struct percpu_participants *p = &handle()->part;
+	const unsigned bank = !percpu_grace_bank(p->control->state);
+
+	*(uint32_t *)(void *)(p->in.cell + (size_t)bank * 4) += 1;
+}
+
+/* A sequence that had looked at the state before it changed commits until the fence. */
+static void what_commits_before_the_fence_is_seen(void **state)
+{
+	unsigned bank;
+	uint64_t cookie;
+
+	(void)state;
+	leave(enter()); /* joins */
+	in_fence = commit_late;
+	cookie = percpu_grace_start(g);
+	assert_int_equal(percpu_grace_poll(g, cookie), 0);
+	assert_null(in_fence);
+	bank = !percpu_grace_bank(now());
+	percpu_participants_add(&handle()->part, bank, -1);
+	assert_int_equal(percpu_grace_poll(g, cookie), 1);
+}
+
+static void fences_that_fail(void **state)
+{
+	uint64_t cookie;
+	int token = enter();
+
+	(void)state;
+	fence_error = EPERM;
+	assert_int_equal(percpu_grace_wait(g), -EPERM);
+	assert_int_equal(percpu_grace_wait_timed(g, MS), -EPERM);
+	cookie = percpu_grace_start(g);
+	assert_int_equal(percpu_grace_poll(g, cookie), -EPERM);
+	leave(token);
+	token = enter();
+	assert_int_equal(percpu_grace_poll(g, cookie), -EPERM); /* not over for want of readers */
+	fence_error = 0;
+	assert_int_equal(percpu_grace_poll(g, cookie), 0);
+	leave(token);
+	assert_int_equal(percpu_grace_poll(g, cookie), 1);
+	assert_free();
+}
+
+static void sections_that_were_not_begun(void **state)
+{
+	int token = enter(), other;
+
+	(void)state;
+	assert_int_equal(percpu_grace_exit(g, -EROFS), -EINVAL);
+	assert_int_equal(percpu_grace_exit(g, token + 2), -EINVAL);
+	assert_int_equal(percpu_grace_exit(g, token | 2), -EINVAL);
+	leave(token);
+	leave(token);
+	assert_int_equal(percpu_grace_wait(g), -EPROTO);
+	assert_free(); /* the count was set right */
+	assert_free();
+	other = enter();
+	assert_waits();
+	leave(other);
+	assert_free();
+}
+
+static void in_use(void **state)
+{
+	int token = enter();
+
+	(void)state;
+	assert_int_equal(percpu_grace_destroy(g), -EBUSY);
+	assert_int_equal(percpu_grace_detach(g), -EBUSY);
+	assert_waits();
+	assert_int_equal(percpu_grace_destroy(g), -EBUSY);
+	leave(token);
+}
+
+static void whom_one_waits_for(void **state)
+{
+	struct percpu_grace_blocker b[3];
+	int old, new;
+
+	(void)state;
+	assert_free();
+	assert_int_equal(percpu_grace_blockers(g, b, 3), 0);
+	old = enter();
+	assert_int_equal(percpu_grace_blockers(g, b, 3), 1);
+	assert_int_equal(b[0].sections, 1);
+	assert_int_equal(b[0].awaited, 0);
+	assert_int_equal(percpu_grace_wait_timed(g, 0), -ETIMEDOUT);
+	new = enter();
+	assert_int_equal(percpu_grace_blockers(g, NULL, 0), 1);
+	memset(b, 0xff, sizeof(b));
+	assert_int_equal(percpu_grace_blockers(g, b, 1), 1);
+	assert_int_equal(b[0].sections, 2);
+	assert_int_equal(b[0].awaited, 1);
+	assert_int_equal(b[0].pid, getpid());
+	assert_int_equal(b[0].stopped, 0);
+	assert_int_equal(b[0].id,
+			 percpu_grace_is_shared(handle()) ? percpu_owners_self(owners) : 0);
+	leave(old);
+	leave(new);
+	assert_int_equal(percpu_grace_blockers(g, b, 3), 0);
+}
+
+static int have_no_sections(void *arg)
+{
+	const int token = *(int *)arg;
+	int own;
+
+	test_child_require(percpu_grace_exit(g, token) == 0, "the parent's section");
+	if (percpu_grace_is_shared(handle())) {
+		test_child_require(percpu_grace_wait_timed(g, MS) == -ETIMEDOUT, "it is there");
+		return 0;
+	}
+	test_child_require(percpu_grace_blockers(g, NULL, 0) == 0, "none");
+	test_child_require(percpu_grace_wait(g) == 0, "nobody is waited for");
+	own = percpu_grace_enter(g);
+	test_child_require(own > token, "another tag");
+	test_child_require(percpu_grace_wait_timed(g, MS) == -ETIMEDOUT, "own section");
+	test_child_require(percpu_grace_exit(g, token) == 0, "once more");
+	test_child_require(percpu_grace_wait_timed(g, MS) == -ETIMEDOUT, "still own section");
+	test_child_require(percpu_grace_exit(g, own) == 0, "end");
+	test_child_require(percpu_grace_wait(g) == 0, "free");
+	return percpu_grace_destroy(g);
+}
+
+static void a_child_is_in_no_section(void **state)
+{
+	int tokens[2];
+
+	(void)state;
+	tokens[0] = enter();
+	test_in_child(have_no_sections, &tokens[0]);
+	assert_int_equal(percpu_grace_wait_timed(g, 0), -ETIMEDOUT); /* in both banks, and amid */
+	tokens[1] = enter();
+	test_in_child(have_no_sections, &tokens[1]);
+	assert_waits();
+	leave(tokens[0]);
+	leave(tokens[1]);
+	assert_free();
+}
+
+/* Between processes. */
+
+static int enter_and_stay(void *arg)
+{
+	int n = (int)(uintptr_t)arg;
+
+	for (int i = 0; i < n; i++)
+		test_child_require(percpu_grace_enter(g) >= 0, "enter");
+	reach(1);
+	for (;;)
+		pause();
+	return 0;
+}
+
+static void who_is_killed_is_not_waited_for(void **state)
+{
+	struct percpu_grace_blocker b[3];
+	pid_t pid = start(enter_and_stay, 3), other = start(enter_and_stay, 1);
+	int token = enter();
+
+	(void)state;
+	assert_waits();
+	assert_int_equal(percpu_grace_blockers(g, b, 3), 3);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(b[i].awaited, b[i].sections);
+		assert_int_equal(b[i].sections, b[i].pid == (uint32_t)pid ? 3 : 1);
+		assert_true(percpu_owners_alive(owners, b[i].id));
+	}
+	stop(pid);
+	assert_int_equal(percpu_grace_blockers(g, b, 3), 2);
+	leave(token);
+	assert_waits();
+	stop(other);
+	assert_free();
+	assert_int_equal(percpu_grace_blockers(g, b, 3), 0);
+	assert_free();
+}
+
+static void who_is_stopped_is_waited_for(void **state)
+{
+	struct percpu_grace_blocker b;
+	pid_t pid = start(enter_and_stay, 1);
+	int status;
+
+	(void)state;
+	assert_int_equal(percpu_grace_blockers(g, &b, 1), 1);
+	assert_int_equal(b.stopped, 0);
+	kill(pid, SIGSTOP);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_int_equal(percpu_grace_wait_timed(g, 60 * MS), -ETIMEDOUT);
+	assert_int_equal(percpu_grace_blockers(g, &b, 1), 1);
+	assert_int_equal(b.stopped, 1);
+	assert_int_equal(b.pid, pid);
+	stop(pid);
+	assert_free();
+}
+
+static int come_and_wait(void *arg)
+{
+	int token;
+
+	(void)arg;
+	for (unsigned i = 0; i < 2; i++) {
+		token = percpu_grace_enter(g);
+		test_child_require(token >= 0, "enter");
+		test_child_require(percpu_grace_wait_timed(g, MS) == -ETIMEDOUT, "wait");
+		model_set_area(&without);
+		test_child_require(percpu_grace_exit(g, token) == 0, "exit");
+		test_child_require(percpu_grace_exit(g, percpu_grace_enter(g)) == 0, "both");
+		test_child_require(percpu_grace_wait(g) == 0, "wait");
+	}
+	test_child_require(false, "nobody came there");
+	return 1;
+}
+
+/* Whoever is killed wherever: periods go on. Who is stopped in one, and in no section, does not
+ * hold it up. */
+static void whoever_is_killed(void **state)
+{
+	static const char *const steps[] = {
+		"grace: to begin",	 "grace: begun",      "grace: to be fenced",
+		"grace: fence returned", "grace: counted",    "grace: ended",
+		"grace: to sleep",	 "grace: to enter",   "grace: to exit",
+		"participant: counted",	 "participant: left", "participant: to be woken",
+		"participant: recorded",
+	};
+	struct percpu_grace_blocker b;
+	pid_t pid;
+	int e;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		deadly = steps[i];
+		pid = start(come_and_wait, 0);
+		deadly = NULL;
+		e = percpu_grace_wait_timed(g, 300 * MS);
+		assert_int_equal(e, percpu_grace_blockers(g, &b, 1) == 0 ? 0 : -ETIMEDOUT);
+		stop(pid);
+		assert_free();
+		assert_free();
+		assert_int_equal(percpu_grace_blockers(g, &b, 1), 0);
+	}
+}
+
+static int end_what_was_not_begun(void *arg)
+{
+	int token;
+
+	(void)arg;
+	test_child_require(percpu_grace_exit(g, (int)g->in.tag) == -EPERM, "not joined");
+	token = percpu_grace_enter(g);
+	test_child_require(token >= 0, "enter");
+	test_child_require(percpu_grace_exit(g, token) == 0, "exit");
+	test_child_require(percpu_grace_exit(g, token) == 0, "not seen");
+	reach(1);
+	for (;;)
+		pause();
+	return 0;
+}
+
+/* A section that another process ends stays this one's. */
+static void others_deficits_hide_nothing(void **state)
+{
+	pid_t pid = 0;
+	int token, e;
+
+	(void)state;
+	token = enter();
+	pid = start(end_what_was_not_begun, 0);
+	assert_waits();
+	leave(token);
+	e = percpu_grace_wait(g);
+	assert_int_equal(e, -EPROTO);
+	stop(pid);
+}
+
+static void who_leaves_the_owners_is_in_no_section(void **state)
+{
+	int token = enter(), other;
+
+	(void)state;
+	percpu_owners_leave(owners);
+	assert_free();
+	assert_int_equal(percpu_grace_exit(g, token), 0);
+	other = enter();
+	assert_waits();
+	assert_int_equal(percpu_grace_exit(g, token), 0);
+	assert_waits();
+	leave(other);
+	assert_free();
+}
+
+static void others_attach(void **state)
+{
+	struct percpu_grace *there, *outsider;
+	struct percpu_owners *others;
+	struct percpu_grace_callback c;
+	uint64_t cookie, key = percpu_grace_key(g);
+	int token;
+
+	(void)state;
+	assert_int_not_equal(key, 0);
+	assert_int_equal(percpu_grace_attach(owners, key, 0, &there), 0);
+	token = percpu_grace_enter(there);
+	assert_true(token >= 0);
+	assert_waits();
+	assert_int_equal(percpu_grace_detach(there), -EBUSY);
+	assert_int_equal(percpu_grace_exit(there, token), 0);
+	assert_int_equal(percpu_grace_detach(there), 0);
+	assert_int_equal(percpu_owners_create_in(region, &others), 0);
+	assert_int_equal(percpu_grace_attach(others, key, 0, &there), -ENOENT);
+	percpu_owners_destroy(others);
+	assert_int_equal(percpu_grace_attach(asker, key, 0, &outsider), 0);
+	assert_int_equal(percpu_grace_enter(outsider), -EROFS);
+	assert_int_equal(percpu_grace_wait(outsider), -EROFS);
+	assert_int_equal(percpu_grace_call(outsider, &c, NULL), -EINVAL);
+	assert_int_equal(
+		percpu_grace_call(outsider, &c,
+				  (void (*)(struct percpu_grace_callback *))percpu_owners_leave),
+		-EROFS);
+	cookie = percpu_grace_start(outsider);
+	assert_int_equal(percpu_grace_poll(outsider, cookie), 0);
+	token = enter();
+	assert_int_equal(percpu_grace_blockers(outsider, NULL, 0), 1);
+	leave(token);
+	assert_free();
+	assert_free();
+	assert_int_equal(percpu_grace_poll(outsider, cookie), 1);
+	assert_int_equal(percpu_grace_destroy(outsider), 0);
+}
+
+static void errors(void **state)
+{
+	struct percpu_grace *there = NULL;
+	struct percpu_grace_callback c;
+
+	(void)state;
+	assert_int_equal(percpu_grace_create(0, NULL), -EINVAL);
+	assert_int_equal(percpu_grace_create(2, &there), -EINVAL);
+	assert_int_equal(percpu_grace_create_in(NULL, 0, &there), -EINVAL);
+	assert_int_equal(percpu_grace_create_in(owners, 4, &there), -EINVAL);
+	assert_int_equal(percpu_grace_create_in(owners, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_grace_open(NULL, 0, 0, &there), -EINVAL);
+	assert_int_equal(percpu_grace_open(owners, PERCPU_REGION_ROOTS, 0, &there), -EINVAL);
+	assert_int_equal(percpu_grace_open(owners, ROOT, 8, &there), -EINVAL);
+	assert_int_equal(percpu_grace_open(owners, ROOT, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_grace_open(owners, 0, 0, &there), -EEXIST);
+	assert_int_equal(percpu_grace_attach(owners, 12345, 0, &there), -ENOENT);
+	assert_int_equal(percpu_grace_attach(owners, percpu_grace_key(g), 2, &there), -EINVAL);
+	assert_int_equal(percpu_grace_attach(NULL, percpu_grace_key(g), 0, &there), -EINVAL);
+	assert_null(there);
+	assert_int_equal(percpu_grace_detach(NULL), 0);
+	assert_int_equal(percpu_grace_destroy(NULL), 0);
+	assert_int_equal(percpu_grace_key(NULL), 0);
+	assert_int_equal(percpu_grace_wait(NULL), -EINVAL);
+	assert_int_equal(percpu_grace_wait_timed(NULL, 1), -EINVAL);
+	assert_int_equal(percpu_grace_start(NULL), 0);
+	assert_int_equal(percpu_grace_poll(NULL, 1), -EINVAL);
+	assert_int_equal(percpu_grace_barrier(NULL), -EINVAL);
+	assert_int_equal(percpu_grace_call(NULL, &c, NULL), -EINVAL);
+	assert_int_equal(percpu_grace_call(g, NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_grace_blockers(NULL, NULL, 0), 0);
+	assert_int_equal(percpu_grace_blockers(g, NULL, 2), 0);
+}
+
+/* With PERCPU_GRACE_DEBUG. */
+
+static int open_pipe[2];
+
+static int complain(void *arg)
+{
+	struct percpu_grace *d;
+	int token, e = percpu_grace_create(PERCPU_GRACE_DEBUG, &d);
+
+	test_child_require(e == 0 && dup2(open_pipe[1], STDERR_FILENO) == STDERR_FILENO, "begin");
+	token = percpu_grace_enter(d);
+	test_child_require(percpu_grace_exit(d, token) == 0, "exit");
+	test_child_require(percpu_grace_wait(d) == 0, "wait");
+	switch ((uintptr_t)arg) {
+	case 0:
+		return percpu_grace_exit(d, token);
+	case 1:
+		return percpu_grace_exit(d, -EINVAL);
+	case 2:
+		token = percpu_grace_enter(d);
+		return percpu_grace_destroy(d);
+	default:
+		return percpu_grace_destroy(d);
+	}
+}
+
+static void what_debugging_shows(void **state)
+{
+	static const char *const texts[] = { "not begun", "no token", "while a section is open" };
+	char text[200];
+	ssize_t n;
+	int status;
+
+	(void)state;
+	for (uintptr_t i = 0; i <= 3; i++) {
+		assert_int_equal(pipe2(open_pipe, O_CLOEXEC | O_NONBLOCK), 0);
+		status = test_wait(test_fork(complain, (void *)i), 10);
+		memset(text, 0, sizeof(text));
+		n = read(open_pipe[0], text, sizeof(text) - 1);
+		if (i < 3) {
+			assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+			assert_true(n > 0);
+			assert_non_null(strstr(text, "libpercpu: grace periods"));
+			assert_non_null(strstr(text, i == 0 ? "has not begun" : texts[i]));
+		} else {
+			assert_int_equal(status, 0);
+		}
+		close(open_pipe[0]);
+		close(open_pipe[1]);
+	}
+}
+
+#define PRIVATE(test) cmocka_unit_test_setup_teardown(test, begin_private, end)
+#define BETWEEN(test) cmocka_unit_test_setup_teardown(test, begin, end_shared)
+#define BOTH(test) PRIVATE(test), BETWEEN(test)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		BOTH(sections_are_waited_for),
+		BOTH(later_sections_are_not_waited_for),
+		BOTH(who_comes_later_waits_for_another_period),
+		PRIVATE(cookies_that_nobody_has_got),
+		BOTH(periods_are_shared),
+		BOTH(who_waits_is_told),
+		BOTH(who_is_late_is_counted_in_the_new_bank),
+		BOTH(what_commits_before_the_fence_is_seen),
+		BOTH(fences_that_fail),
+		BOTH(sections_that_were_not_begun),
+		BOTH(in_use),
+		BOTH(whom_one_waits_for),
+		BOTH(a_child_is_in_no_section),
+		BETWEEN(who_is_killed_is_not_waited_for),
+		BETWEEN(who_is_stopped_is_waited_for),
+		BETWEEN(whoever_is_killed),
+		BETWEEN(others_deficits_hide_nothing),
+		BETWEEN(who_leaves_the_owners_is_in_no_section),
+		BETWEEN(others_attach),
+		BETWEEN(errors),
+		cmocka_unit_test(what_debugging_shows),
+	};
+
+	test_tier();
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
+}
