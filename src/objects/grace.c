@@ -10,8 +10,8 @@
 
 _Static_assert(offsetof(struct percpu_grace_handle, part.in) == 0, "begins every handle");
 
-#define MAX_TAG 0x7ffffffeU
-#define NEVER_IDLE UINT64_MAX /* no state */
+#define GRACE_MAX_TAG 0x7ffffffeU
+#define GRACE_NEVER_IDLE UINT64_MAX /* no state */
 
 /* All handles. The process lock protects the list. */
 static struct percpu_grace_handle *all_graces;
@@ -21,7 +21,7 @@ static void end_sections(struct percpu_grace_handle *h)
 {
 	struct percpu_participant *in = &h->part.in;
 
-	__atomic_store_n(&in->tag, (in->tag + 2) & MAX_TAG, __ATOMIC_RELAXED);
+	__atomic_store_n(&in->tag, (in->tag + 2) & GRACE_MAX_TAG, __ATOMIC_RELAXED);
 	h->open[0] = h->open[1] = 0;
 }
 
@@ -76,7 +76,7 @@ static void delist_grace(struct percpu_grace_handle *h)
 	percpu_process_unlock();
 }
 
-static bool are_known(unsigned flags)
+static bool are_grace_flags(unsigned flags)
 {
 	return (flags & ~(unsigned)PERCPU_GRACE_DEBUG) == 0;
 }
@@ -106,7 +106,7 @@ int percpu_grace_create(unsigned flags, struct percpu_grace **ret)
 	struct percpu_grace_handle *h = NULL;
 	int e;
 
-	if (ret == NULL || !are_known(flags))
+	if (ret == NULL || !are_grace_flags(flags))
 		return -EINVAL;
 	e = percpu_participants_create(sizeof(*h), &h);
 	return begin_grace(e, h, flags, ret);
@@ -117,7 +117,7 @@ int percpu_grace_create_in(struct percpu_owners *o, unsigned flags, struct percp
 	struct percpu_grace_handle *h = NULL;
 	int e;
 
-	if (ret == NULL || !are_known(flags))
+	if (ret == NULL || !are_grace_flags(flags))
 		return -EINVAL;
 	e = percpu_participants_create_in(o, PERCPU_KIND_GRACE, sizeof(*h), &h);
 	return begin_grace(e, h, flags, ret);
@@ -129,7 +129,7 @@ int percpu_grace_open(struct percpu_owners *o, unsigned root, unsigned flags,
 	struct percpu_grace_handle *h = NULL;
 	int e;
 
-	if (ret == NULL || !are_known(flags))
+	if (ret == NULL || !are_grace_flags(flags))
 		return -EINVAL;
 	e = percpu_participants_open(o, root, PERCPU_KIND_GRACE, sizeof(*h), &h);
 	return begin_grace(e, h, flags, ret);
@@ -141,7 +141,7 @@ int percpu_grace_attach(struct percpu_owners *o, uint64_t key, unsigned flags,
 	struct percpu_grace_handle *h = NULL;
 	int e;
 
-	if (ret == NULL || !are_known(flags))
+	if (ret == NULL || !are_grace_flags(flags))
 		return -EINVAL;
 	e = percpu_participants_attach(o, key, PERCPU_KIND_GRACE, sizeof(*h), &h);
 	return begin_grace(e, h, flags, ret);
@@ -171,7 +171,7 @@ int percpu_grace_enter_slow(struct percpu_grace *g)
 	return (int)(g->in.tag + bank);
 }
 
-static void check_exit(struct percpu_grace_handle *h, uint32_t bank)
+static void check_section_end(struct percpu_grace_handle *h, uint32_t bank)
 {
 	if (bank > 1)
 		percpu_grace_complain(h, "a section was ended by what is no token of one");
@@ -189,7 +189,7 @@ int percpu_grace_exit_slow(struct percpu_grace *g, int token)
 	if (token >= 0 && (uint32_t)token < g->in.tag)
 		return 0; /* begun before a fork, or as another owner */
 	if (h->part.checked)
-		check_exit(h, bank);
+		check_section_end(h, bank);
 	if (bank > 1)
 		return -EINVAL;
 	if (percpu_participants_self(&h->part) == 0)
@@ -197,7 +197,7 @@ int percpu_grace_exit_slow(struct percpu_grace *g, int token)
 	state = percpu_grace_load(h);
 	PERCPU_STEP("grace: to exit");
 	percpu_participants_leave(&h->part, bank,
-				  percpu_grace_awaits(state, bank) ? NEVER_IDLE : state);
+				  percpu_grace_awaits(state, bank) ? GRACE_NEVER_IDLE : state);
 	return 0;
 }
 

@@ -21,7 +21,7 @@ struct blockers {
 };
 
 /* Whether the process is stopped by a signal or a debugger, as /proc says. */
-static bool is_stopped(uint32_t pid)
+static bool process_is_stopped(uint32_t pid)
 {
 	char path[32], text[512], *end;
 	ssize_t n;
@@ -39,7 +39,8 @@ static bool is_stopped(uint32_t pid)
 }
 
 /* Fill in who that is. Numbers of processes are known in their own PID namespace alone. */
-static void describe(const struct blockers *b, uint64_t id, struct percpu_grace_blocker *ret)
+static void describe_blocker(const struct blockers *b, uint64_t id,
+			     struct percpu_grace_blocker *ret)
 {
 	struct percpu_owner_seen seen;
 
@@ -50,7 +51,7 @@ static void describe(const struct blockers *b, uint64_t id, struct percpu_grace_
 	if (!percpu_owner_look(b->h->part.owners, id % PERCPU_OWNERS_MAX, &seen))
 		return;
 	ret->pid = seen.pid;
-	ret->stopped = seen.space == percpu_owner_me().space && is_stopped(seen.pid);
+	ret->stopped = seen.space == percpu_owner_me().space && process_is_stopped(seen.pid);
 }
 
 /* Return where to note that process; NULL if it is dead, or there is no room. */
@@ -68,7 +69,7 @@ static struct percpu_grace_blocker *find_blocker(struct blockers *b, uint64_t id
 	if (b->found++ >= b->n)
 		return NULL;
 	b->out[b->found - 1] = (struct percpu_grace_blocker){ .id = 0 };
-	describe(b, id, &b->out[b->found - 1]);
+	describe_blocker(b, id, &b->out[b->found - 1]);
 	return &b->out[b->found - 1];
 }
 

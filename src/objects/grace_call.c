@@ -4,32 +4,32 @@
  */
 #include "grace.h"
 
-#define RETRY_NS (PERCPU_SECOND / 100) /* after CPUs could not be fenced */
+#define GRACE_RETRY_NS (PERCPU_SECOND / 100) /* after CPUs could not be fenced */
 
 /* Protects the queues of all handles. It is held for a few instructions, or while a thread is
  * started, and never while a callback runs. */
 static pthread_mutex_t grace_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void lock_queues(void)
+static void lock_grace_queues(void)
 {
 	percpu_mutex_lock(&grace_lock);
 }
 
-static void unlock_queues(void)
+static void unlock_grace_queues(void)
 {
 	percpu_mutex_unlock(&grace_lock);
 }
 
 __attribute__((constructor)) static void grace_queues_join_forks(void)
 {
-	static const struct percpu_fork_part part = { .before = lock_queues,
-						      .after = unlock_queues };
+	static const struct percpu_fork_part part = { .before = lock_grace_queues,
+						      .after = unlock_grace_queues };
 
 	percpu_fork_register(PERCPU_FORK_GRACE_QUEUES, &part);
 }
 
 /* Grows, and is waited on. */
-static void announce(uint32_t *futex)
+static void announce_callbacks(uint32_t *futex)
 {
 	__atomic_fetch_add(futex, 1, __ATOMIC_RELEASE);
 	percpu_futex_wake(futex);
@@ -40,10 +40,10 @@ static struct percpu_grace_callback *look_at_queue(struct percpu_grace_queue *q,
 {
 	struct percpu_grace_callback *c;
 
-	lock_queues();
+	lock_grace_queues();
 	c = q->head;
 	*ret_end = c == NULL && q->is_to_end;
-	unlock_queues();
+	unlock_grace_queues();
 	return c;
 }
 
@@ -53,7 +53,7 @@ static struct percpu_grace_callback *take_callback(struct percpu_grace_handle *h
 	struct percpu_grace_queue *q = &h->queue;
 	struct percpu_grace_callback *c;
 
-	lock_queues();
+	lock_grace_queues();
 	c = q->head;
 	if (c != NULL && (int64_t)(percpu_grace_load(h) - c->cookie) < 0)
 		c = NULL;
@@ -62,7 +62,7 @@ static struct percpu_grace_callback *take_callback(struct percpu_grace_handle *h
 		if (q->head == NULL)
 			q->tail = &q->head;
 	}
-	unlock_queues();
+	unlock_grace_queues();
 	return c;
 }
 
@@ -74,15 +74,15 @@ static void run_callbacks(struct percpu_grace_handle *h)
 		PERCPU_STEP("grace: callback taken");
 		c->fn(c);
 		__atomic_fetch_add(&h->queue.done, 1, __ATOMIC_RELEASE);
-		announce(&h->queue.finished);
+		announce_callbacks(&h->queue.finished);
 	}
 }
 
-static void note_failure(struct percpu_grace_queue *q, int e)
+static void note_grace_failure(struct percpu_grace_queue *q, int e)
 {
 	__atomic_store_n(&q->error, e, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&q->failures, 1, __ATOMIC_RELEASE);
-	announce(&q->finished);
+	announce_callbacks(&q->finished);
 }
 
 static void *work_on_queue(void *arg)
@@ -108,8 +108,8 @@ static void *work_on_queue(void *arg)
 		if (e == 0 || e == -EPROTO) {
 			run_callbacks(h);
 		} else {
-			note_failure(q, e);
-			percpu_futex_wait(&q->work, work, RETRY_NS);
+			note_grace_failure(q, e);
+			percpu_futex_wait(&q->work, work, GRACE_RETRY_NS);
 		}
 	}
 }
@@ -122,7 +122,7 @@ bool percpu_grace_is_worker(const struct percpu_grace_handle *h)
 }
 
 /* The caller has the lock. Returns 0 or -errno. */
-static int start_worker(struct percpu_grace_handle *h)
+static int start_grace_worker(struct percpu_grace_handle *h)
 {
 	int e = 0;
 
@@ -138,14 +138,14 @@ int percpu_grace_end_worker(struct percpu_grace_handle *h)
 	struct percpu_grace_queue *q = &h->queue;
 	bool busy;
 
-	lock_queues();
+	lock_grace_queues();
 	busy = q->called != __atomic_load_n(&q->done, __ATOMIC_ACQUIRE);
 	q->is_to_end = !busy;
-	unlock_queues();
+	unlock_grace_queues();
 	if (busy)
 		return -EBUSY;
 	if (q->is_started) {
-		announce(&q->work);
+		announce_callbacks(&q->work);
 		pthread_join(q->id, NULL);
 	}
 	return 0;
@@ -168,7 +168,8 @@ void percpu_grace_mend_queue(struct percpu_grace_handle *h, bool drop)
 	}
 }
 
-static bool is_queued(const struct percpu_grace_queue *q, const struct percpu_grace_callback *c)
+static bool is_callback_queued(const struct percpu_grace_queue *q,
+			       const struct percpu_grace_callback *c)
 {
 	const struct percpu_grace_callback *at = q->head;
 
@@ -178,7 +179,7 @@ static bool is_queued(const struct percpu_grace_queue *q, const struct percpu_gr
 }
 
 /* The caller has the lock. */
-static void append(struct percpu_grace_queue *q, struct percpu_grace_callback *c)
+static void queue_callback(struct percpu_grace_queue *q, struct percpu_grace_callback *c)
 {
 	if (q->tail == NULL)
 		q->tail = &q->head;
@@ -199,18 +200,18 @@ int percpu_grace_call(struct percpu_grace *g, struct percpu_grace_callback *c,
 	if (!h->part.in.block.chunk->region->writable)
 		return -EROFS;
 	cancel = percpu_defer_cancel();
-	lock_queues();
-	if (h->part.checked && is_queued(&h->queue, c))
+	lock_grace_queues();
+	if (h->part.checked && is_callback_queued(&h->queue, c))
 		percpu_grace_complain(h, "a callback was called for that waits already");
-	e = start_worker(h);
+	e = start_grace_worker(h);
 	if (e == 0) {
 		c->fn = fn;
 		c->cookie = percpu_grace_next(h);
-		append(&h->queue, c);
+		queue_callback(&h->queue, c);
 	}
-	unlock_queues();
+	unlock_grace_queues();
 	if (e == 0)
-		announce(&h->queue.work);
+		announce_callbacks(&h->queue.work);
 	percpu_restore_cancel(cancel);
 	return e;
 }
@@ -242,10 +243,10 @@ int percpu_grace_barrier(struct percpu_grace *g)
 	if (percpu_is_forking() || percpu_grace_is_worker(h))
 		return -EDEADLK;
 	cancel = percpu_defer_cancel();
-	lock_queues();
+	lock_grace_queues();
 	called = h->queue.called;
-	e = called != __atomic_load_n(&h->queue.done, __ATOMIC_ACQUIRE) ? start_worker(h) : 0;
-	unlock_queues();
+	e = called != __atomic_load_n(&h->queue.done, __ATOMIC_ACQUIRE) ? start_grace_worker(h) : 0;
+	unlock_grace_queues();
 	if (e == 0)
 		e = await_callbacks(&h->queue, called);
 	percpu_restore_cancel(cancel);

@@ -8,30 +8,30 @@
 
 #include "grace.h"
 
-#define CLAIM_BITS 24 /* of the period, in a claim */
-#define CLAIM_MASK ((UINT64_C(1) << CLAIM_BITS) - 1)
-#define SPINS 20 /* how often a bank is looked at before the thread sleeps */
+#define GRACE_CLAIM_BITS 24 /* of the period, in a claim */
+#define GRACE_CLAIM_MASK ((UINT64_C(1) << GRACE_CLAIM_BITS) - 1)
+#define GRACE_SPINS 20 /* how often a bank is looked at before the thread sleeps */
 
 /* How long to wait for another thread's fence, in us; and in a region, how often to ask whether
  * those live whom one waits for. */
-#define PATIENCE 10000
-#define PATIENCE_SHARED 100000
-#define ASK_EVERY 20000
+#define GRACE_PATIENCE 10000
+#define GRACE_PATIENCE_SHARED 100000
+#define GRACE_ASK_EVERY 20000
 
-#define SLICE PERCPU_PARTICIPANTS_SLICE /* of sleep */
+#define GRACE_SLICE PERCPU_PARTICIPANTS_SLICE /* of sleep */
 
 static uint64_t *grace_word(const struct percpu_grace_handle *h, size_t i)
 {
 	return &h->part.control->word[i];
 }
 
-static uint64_t now_us(void)
+static uint64_t grace_now_us(void)
 {
 	return percpu_now_ns() / 1000;
 }
 
 /* Let those look again who wait. */
-static void tell_waiters(struct percpu_grace_handle *h)
+static void tell_grace_waiters(struct percpu_grace_handle *h)
 {
 	percpu_full_fence();
 	if (__atomic_load_n(grace_word(h, PERCPU_GRACE_WAITERS), __ATOMIC_RELAXED) != 0)
@@ -42,15 +42,16 @@ static void tell_waiters(struct percpu_grace_handle *h)
  * takes long: that thread may be stopped, or dead. */
 static bool claim_fence(struct percpu_grace_handle *h, uint64_t state)
 {
-	const uint64_t patience = percpu_grace_is_shared(h) ? PATIENCE_SHARED : PATIENCE;
-	const uint64_t period = state / 2 & CLAIM_MASK, now = now_us();
+	const uint64_t patience =
+		percpu_grace_is_shared(h) ? GRACE_PATIENCE_SHARED : GRACE_PATIENCE;
+	const uint64_t period = state / 2 & GRACE_CLAIM_MASK, now = grace_now_us();
 	uint64_t *claim = grace_word(h, PERCPU_GRACE_CLAIM);
 	uint64_t old = __atomic_load_n(claim, __ATOMIC_RELAXED);
 
-	if (old != 0 && (old & CLAIM_MASK) == period &&
-	    ((now << CLAIM_BITS) - (old - period)) >> CLAIM_BITS < patience)
+	if (old != 0 && (old & GRACE_CLAIM_MASK) == period &&
+	    ((now << GRACE_CLAIM_BITS) - (old - period)) >> GRACE_CLAIM_BITS < patience)
 		return false;
-	return __atomic_compare_exchange_n(claim, &old, now << CLAIM_BITS | period, false,
+	return __atomic_compare_exchange_n(claim, &old, now << GRACE_CLAIM_BITS | period, false,
 					   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
@@ -81,12 +82,12 @@ static int fence_period(struct percpu_grace_handle *h, uint64_t state)
 	if (e == 0)
 		note_fence(h, state);
 	__atomic_store_n(grace_word(h, PERCPU_GRACE_CLAIM), 0, __ATOMIC_RELAXED);
-	tell_waiters(h);
+	tell_grace_waiters(h);
 	return e;
 }
 
 /* Begin a period, or end one. */
-static bool advance(struct percpu_grace_handle *h, uint64_t state)
+static bool advance_period(struct percpu_grace_handle *h, uint64_t state)
 {
 	return __atomic_compare_exchange_n(&h->part.control->state, &state, state + 1, false,
 					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
@@ -98,7 +99,7 @@ struct grace_count {
 	bool has_deficit; /* somebody ended more than it began */
 };
 
-static void add_to_count(uint64_t id, uint32_t n, void *arg)
+static void add_to_grace_count(uint64_t id, uint32_t n, void *arg)
 {
 	struct grace_count *count = arg;
 
@@ -114,7 +115,7 @@ static struct grace_count count_sections(const struct percpu_grace_handle *h, un
 {
 	struct grace_count n = { 0 };
 
-	percpu_participants_each(&h->part, bank, add_to_count, &n);
+	percpu_participants_each(&h->part, bank, add_to_grace_count, &n);
 	return n;
 }
 
@@ -126,14 +127,14 @@ static void ask_who_lives(struct percpu_grace_handle *h)
 
 	if (!percpu_grace_is_shared(h))
 		return;
-	now = now_us();
-	if (now - old >= ASK_EVERY &&
+	now = grace_now_us();
+	if (now - old >= GRACE_ASK_EVERY &&
 	    __atomic_compare_exchange_n(asked, &old, now, false, __ATOMIC_RELAXED,
 					__ATOMIC_RELAXED))
 		(void)percpu_participants_drop_dead(&h->part);
 }
 
-static bool is_empty(struct percpu_grace_handle *h, unsigned bank, struct grace_count *n)
+static bool is_bank_empty(struct percpu_grace_handle *h, unsigned bank, struct grace_count *n)
 {
 	*n = count_sections(h, bank);
 	PERCPU_STEP("grace: counted");
@@ -141,7 +142,7 @@ static bool is_empty(struct percpu_grace_handle *h, unsigned bank, struct grace_
 }
 
 /* Set this process's count right if it is below zero. */
-static void fill_up(struct percpu_grace_handle *h, unsigned bank)
+static void fill_up_bank(struct percpu_grace_handle *h, unsigned bank)
 {
 	const int32_t n = (int32_t)percpu_participants_sum_own(&h->part, bank);
 
@@ -156,24 +157,24 @@ static int end_period(struct percpu_grace_handle *h, uint64_t state, unsigned sp
 	const unsigned bank = !percpu_grace_bank(state);
 	struct grace_count n;
 
-	while (!is_empty(h, bank, &n)) {
+	while (!is_bank_empty(h, bank, &n)) {
 		if (spins == 0) {
 			ask_who_lives(h);
-			return is_empty(h, bank, &n) ? -EAGAIN : -EBUSY;
+			return is_bank_empty(h, bank, &n) ? -EAGAIN : -EBUSY;
 		}
 		if (--spins % 4 == 0)
 			sched_yield();
 	}
-	if (!advance(h, state))
+	if (!advance_period(h, state))
 		return 0;
 	PERCPU_STEP("grace: ended");
 	if (n.has_deficit)
-		fill_up(h, bank);
-	tell_waiters(h);
+		fill_up_bank(h, bank);
+	tell_grace_waiters(h);
 	return n.has_deficit ? -EPROTO : 0;
 }
 
-static bool is_over(uint64_t state, uint64_t cookie)
+static bool is_period_over(uint64_t state, uint64_t cookie)
 {
 	return (int64_t)(state - cookie) >= 0;
 }
@@ -185,10 +186,10 @@ static int help_period(struct percpu_grace_handle *h, uint64_t cookie, unsigned 
 	int e, found = 0;
 	uint64_t state;
 
-	while (state = percpu_grace_load(h), !is_over(state, cookie)) {
+	while (state = percpu_grace_load(h), !is_period_over(state, cookie)) {
 		if (state % 2 != 0) {
 			PERCPU_STEP("grace: to begin");
-			(void)advance(h, state);
+			(void)advance_period(h, state);
 			PERCPU_STEP("grace: begun");
 			continue;
 		}
@@ -212,7 +213,7 @@ uint64_t percpu_grace_next(const struct percpu_grace_handle *h)
 
 /* Sleep until there is news of what `seen` was, or something is to be asked. Returns false if it
  * is too late. */
-static bool sleep_until(struct percpu_grace_handle *h, uint32_t seen, uint64_t deadline)
+static bool sleep_for_news(struct percpu_grace_handle *h, uint32_t seen, uint64_t deadline)
 {
 	uint64_t now;
 
@@ -221,7 +222,7 @@ static bool sleep_until(struct percpu_grace_handle *h, uint32_t seen, uint64_t d
 	if (now >= deadline)
 		return false;
 	percpu_participants_sleep(&h->part, &h->part.control->drained, seen,
-				  deadline - now < SLICE ? deadline : now + SLICE);
+				  deadline - now < GRACE_SLICE ? deadline : now + GRACE_SLICE);
 	return true;
 }
 
@@ -231,7 +232,7 @@ int percpu_grace_await(struct percpu_grace_handle *h, uint64_t cookie, uint64_t 
 	const uint64_t deadline = now + ns < now ? UINT64_MAX : now + ns;
 	uint32_t *drained = &h->part.control->drained;
 	uint64_t *waiters = grace_word(h, PERCPU_GRACE_WAITERS);
-	int e = help_period(h, cookie, ns != 0 ? SPINS : 0);
+	int e = help_period(h, cookie, ns != 0 ? GRACE_SPINS : 0);
 
 	if (e != -EBUSY || ns == 0)
 		return e == -EBUSY ? -ETIMEDOUT : e;
@@ -242,7 +243,7 @@ int percpu_grace_await(struct percpu_grace_handle *h, uint64_t cookie, uint64_t 
 		e = help_period(h, cookie, 0);
 		if (e != -EBUSY)
 			break;
-		if (!sleep_until(h, seen, deadline)) {
+		if (!sleep_for_news(h, seen, deadline)) {
 			e = -ETIMEDOUT;
 			break;
 		}
@@ -251,7 +252,7 @@ int percpu_grace_await(struct percpu_grace_handle *h, uint64_t cookie, uint64_t 
 	return e;
 }
 
-static bool is_writable(const struct percpu_grace_handle *h)
+static bool is_grace_writable(const struct percpu_grace_handle *h)
 {
 	return h->part.in.block.chunk->region->writable;
 }
@@ -263,7 +264,7 @@ int percpu_grace_wait_timed(struct percpu_grace *g, uint64_t ns)
 
 	if (g == NULL)
 		return -EINVAL;
-	if (!is_writable(h))
+	if (!is_grace_writable(h))
 		return -EROFS;
 	cancel = percpu_defer_cancel();
 	e = percpu_grace_await(h, percpu_grace_next(h), ns);
@@ -285,8 +286,8 @@ uint64_t percpu_grace_start(struct percpu_grace *g)
 		return 0;
 	cookie = percpu_grace_next(h);
 	state = percpu_grace_load(h);
-	if (state % 2 != 0 && !is_over(state, cookie) && is_writable(h))
-		(void)advance(h, state);
+	if (state % 2 != 0 && !is_period_over(state, cookie) && is_grace_writable(h))
+		(void)advance_period(h, state);
 	return cookie;
 }
 
@@ -296,11 +297,11 @@ int percpu_grace_poll(struct percpu_grace *g, uint64_t cookie)
 	int cancel, e;
 
 	/* A cookie is odd, and at most that of a period that begins now. */
-	if (g == NULL || cookie % 2 == 0 || !is_over(percpu_grace_next(h), cookie))
+	if (g == NULL || cookie % 2 == 0 || !is_period_over(percpu_grace_next(h), cookie))
 		return -EINVAL;
-	if (is_over(percpu_grace_load(h), cookie))
+	if (is_period_over(percpu_grace_load(h), cookie))
 		return 1;
-	if (!is_writable(h))
+	if (!is_grace_writable(h))
 		return 0;
 	cancel = percpu_defer_cancel();
 	e = help_period(h, cookie, 0);
