@@ -95,7 +95,10 @@ PERCPU_API int percpu_ref_put_slow(struct percpu_ref *ref, uint64_t n);
 PERCPU_API bool percpu_ref_tryget_slow(struct percpu_ref *ref, uint64_t n);
 PERCPU_API bool percpu_ref_tryget_live_slow(struct percpu_ref *ref);
 
-/* Add to this CPU's cell, if the count is per CPU. */
+/* Add to this CPU's cell, if the count is per CPU. The sequence lets the compiler keep what it
+ * knows of memory, so that it need not load "cells" each time. Hence the fences, for the
+ * compiler alone: what the program does with what it has a reference to stays behind a
+ * tryget and in front of a put. */
 PERCPU_INLINE int percpu_ref_count(struct percpu_ref *ref, int64_t n)
 {
 	return percpu_seq_add_if(ref->cells, PERCPU_STRIDE, n, &ref->mode, 0);
@@ -133,6 +136,7 @@ PERCPU_INLINE int percpu_ref_get(struct percpu_ref *ref)
  */
 PERCPU_INLINE int percpu_ref_put_many(struct percpu_ref *ref, uint64_t n)
 {
+	__atomic_signal_fence(__ATOMIC_RELEASE);
 	if (percpu_unlikely(n > PERCPU_REF_MAX) ||
 	    percpu_unlikely(percpu_ref_count(ref, -(int64_t)n)))
 		return percpu_ref_put_slow(ref, n);
@@ -156,6 +160,7 @@ PERCPU_INLINE PERCPU_MUST_CHECK bool percpu_ref_tryget_many(struct percpu_ref *r
 	if (percpu_unlikely(n > PERCPU_REF_MAX) ||
 	    percpu_unlikely(percpu_ref_count(ref, (int64_t)n)))
 		return percpu_ref_tryget_slow(ref, n);
+	__atomic_signal_fence(__ATOMIC_ACQUIRE);
 	return true;
 }
 
@@ -175,6 +180,7 @@ PERCPU_INLINE PERCPU_MUST_CHECK bool percpu_ref_tryget_live(struct percpu_ref *r
 {
 	if (percpu_unlikely(percpu_ref_count(ref, 1)))
 		return percpu_ref_tryget_live_slow(ref);
+	__atomic_signal_fence(__ATOMIC_ACQUIRE);
 	return true;
 }
 

@@ -52,20 +52,27 @@ int percpu_ref_put_counted(struct counted_ref *r, uint64_t n)
 	return 0;
 }
 
-/* Try the sequence again, as long as it was neither committed nor refused. */
-static bool count_by_sequence(struct counted_ref *r, uint64_t n, bool put)
+/* Try the sequence again, as long as it was neither committed nor refused. One copy of it for
+ * all callers. */
+static __attribute__((noinline)) bool count_by_sequence(struct percpu_ref *ref, int64_t n)
 {
-	int e = n <= PERCPU_REF_MAX ? PERCPU_SEQ_SLOW : PERCPU_SEQ_REFUSED;
+	int e = PERCPU_SEQ_SLOW;
 
 	for (int try = 0; percpu_seq_retry(e, try); try++)
-		e = percpu_ref_count(&r->pub, put ? -(int64_t)n : (int64_t)n);
+		e = percpu_ref_count(ref, n);
 	return e == 0;
+}
+
+/* Of n that is too large, the word says so. */
+static bool is_counted(struct percpu_ref *ref, uint64_t n, bool put)
+{
+	return n <= PERCPU_REF_MAX && count_by_sequence(ref, put ? -(int64_t)n : (int64_t)n);
 }
 
 int percpu_ref_get_slow(struct percpu_ref *ref, uint64_t n)
 {
 	struct counted_ref *r = counted_of(ref);
-	int e = count_by_sequence(r, n, false) ? 0 : get_counted(r, n, 0);
+	int e = is_counted(ref, n, false) ? 0 : get_counted(r, n, 0);
 
 	return e != 0 ? percpu_ref_complain(r, e, "is got, but is 0, or too large") : 0;
 }
@@ -74,21 +81,21 @@ bool percpu_ref_tryget_slow(struct percpu_ref *ref, uint64_t n)
 {
 	struct counted_ref *r = counted_of(ref);
 
-	return count_by_sequence(r, n, false) || get_counted(r, n, 0) == 0;
+	return is_counted(ref, n, false) || get_counted(r, n, 0) == 0;
 }
 
 bool percpu_ref_tryget_live_slow(struct percpu_ref *ref)
 {
 	struct counted_ref *r = counted_of(ref);
 
-	return count_by_sequence(r, 1, false) || get_counted(r, 1, REF_DEAD) == 0;
+	return is_counted(ref, 1, false) || get_counted(r, 1, REF_DEAD) == 0;
 }
 
-/* What is read of the count is read before its put, after which it may be freed. */
+/* When that has put, nothing of the count is read any more: it may be freed. */
 int percpu_ref_put_slow(struct percpu_ref *ref, uint64_t n)
 {
 	struct counted_ref *r = counted_of(ref);
-	int e = count_by_sequence(r, n, true) ? 0 : percpu_ref_put_counted(r, n);
+	int e = is_counted(ref, n, true) ? 0 : percpu_ref_put_counted(r, n);
 
 	return e != 0 ? percpu_ref_complain(r, e, "is put more often than it was got") : 0;
 }

@@ -136,10 +136,10 @@ static void the_word_is_not_touched(void **state)
 	for (unsigned i = 0; i < 100; i++) {
 		assert_int_equal(percpu_ref_get(ref), 0);
 		assert_true(percpu_ref_tryget_live(ref));
+		if (test_tier() == PERCPU_TIER_RSEQ)
+			assert_int_equal(counted_of(ref)->count, word);
 		assert_int_equal(percpu_ref_put_many(ref, 2), 0);
 	}
-	if (test_tier() == PERCPU_TIER_RSEQ)
-		assert_int_equal(counted_of(ref)->count, word);
 	assert_int_equal(percpu_ref_fetch(ref), 1);
 	assert_int_equal(percpu_ref_kill(ref), 0);
 	drop_ref();

@@ -103,9 +103,9 @@
  *
  * TO THE COMPILER
  *
- * Each sequence is a barrier, except add, bank_add*, narrow_add, add_double,
- * add_count_double, widen and add_within: the compiler moves no call, atomic access or other sequence
- * across those, but keeps in registers what it has loaded, such as the object's description.
+ * Each sequence is a barrier, except add, add_if, bank_add*, narrow_add, add_double,
+ * add_count_double, widen and add_within: the compiler moves no call, atomic access or other
+ * sequence across those, but keeps in registers what it has loaded, such as the object's description.
  * So code that also has pointers to the cells puts __atomic_signal_fence() in front of and
  * behind them.
  *

@@ -16,14 +16,14 @@ PERCPU_INLINE int percpu_seq_add_if(void *cell, size_t stride, int64_t n,
 {
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN("add_if")
-		"cmpq %[expected], (%[state])\n\t"
+		"cmpq %[expected], %[state]\n\t"
 		PERCPU_SEQ_REFUSE_IF("ne")
 		PERCPU_SEQ_STEP(decided)
 		"addq %[n], (%%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: PERCPU_SEQ_CELL, [n] "re"(n), [state] "r"(state), [expected] "re"(expected)
-		: PERCPU_SEQ_CLOBBERS
+		: PERCPU_SEQ_CELL, [n] "re"(n), [state] "m"(*state), [expected] "re"(expected)
+		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow, refused);
 	return 0;
 	PERCPU_SEQ_EXIT_REFUSED
