@@ -7,6 +7,9 @@
 
 #define ALL (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE)
 
+/** Whether gauges can be in a segment: they are for processes of 64 bits. */
+#define WIDE percpu_pair_is_atomic()
+
 /** A metric that has only a name. */
 #define METRIC(n)                                                                                  \
 	(&(const struct percpu_metric){ .size = sizeof(struct percpu_metric), .name = (n) })

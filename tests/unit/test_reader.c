@@ -15,56 +15,9 @@
 #include <percpu/percpu.h>
 
 #include "../support.h"
+#include "reader_calls.h"
 
 #include "segment/segment.h"
-
-#define CREATE (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE)
-#define METRIC(n)                                                                                  \
-	(&(const struct percpu_metric){ .size = sizeof(struct percpu_metric), .name = (n) })
-#define WIDE percpu_pair_is_atomic()
-
-static char path[128];
-static struct percpu_segment *s;
-static struct percpu_reader *r;
-
-static int make_segment(void **state)
-{
-	(void)state;
-	strcpy(path, test_path("reader"));
-	assert_int_equal(percpu_segment_open(path, CREATE, NULL, &s), 0);
-	assert_int_equal(percpu_reader_open(path, &r), 0);
-	return 0;
-}
-
-static int remove_segment(void **state)
-{
-	(void)state;
-	percpu_reader_close(r);
-	percpu_segment_close(s);
-	r = NULL;
-	s = NULL;
-	unlink(path);
-	return 0;
-}
-
-/* Take a picture, and return how many series it has. */
-static size_t look(void)
-{
-	const int e = percpu_reader_read(r);
-
-	if (e != 0)
-		print_error("%s\n", percpu_reader_error(r));
-	assert_int_equal(e, 0);
-	return percpu_reader_count(r);
-}
-
-static struct percpu_reader_series series_of(size_t i)
-{
-	struct percpu_reader_series ret = { .name = NULL };
-
-	assert_int_equal(percpu_reader_series(r, i, &ret), 0);
-	return ret;
-}
 
 /* Return the number of the only series of that name. */
 static size_t find(const char *name)
@@ -86,14 +39,6 @@ static double number_of(const char *name)
 
 	assert_int_equal(percpu_reader_number(r, find(name), &v), 0);
 	return v;
-}
-
-static struct percpu_counter *counter(const char *name)
-{
-	struct percpu_counter *c = NULL;
-
-	assert_int_equal(percpu_segment_counter(s, METRIC(name), &c), 0);
-	return c;
 }
 
 static void counters_and_levels_are_read(void **state)
@@ -282,7 +227,7 @@ static int own_and_die(void *arg)
 	struct percpu_segment *mine = NULL;
 
 	(void)arg;
-	test_child_require(percpu_segment_open(path, CREATE, NULL, &mine) == 0, "open");
+	test_child_require(percpu_segment_open(path, ALL, NULL, &mine) == 0, "open");
 	test_child_require(percpu_segment_owned_gauge(mine, METRIC("o"), PERCPU_OWNED_SUM, &g) == 0,
 			   "declare");
 	test_child_require(percpu_owned_gauge_add(g, 100) == 0, "add");
@@ -478,11 +423,8 @@ static uint64_t now_ns(clockid_t clock)
 
 static struct percpu_reader_info info_now(void)
 {
-	struct percpu_reader_info info = { .cpus = 0 };
-
 	(void)look();
-	assert_int_equal(percpu_reader_info(r, &info), 0);
-	return info;
+	return info_of();
 }
 
 static void times_are_right_when_the_clock_was_set(void **state)

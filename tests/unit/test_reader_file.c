@@ -17,63 +17,9 @@
 #include <percpu/percpu.h>
 
 #include "../support.h"
+#include "reader_calls.h"
 
 #include "segment/segment.h"
-
-#define CREATE (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE)
-#define METRIC(n)                                                                                  \
-	(&(const struct percpu_metric){ .size = sizeof(struct percpu_metric), .name = (n) })
-
-static char path[128];
-static struct percpu_segment *s;
-static struct percpu_reader *r;
-
-static int make_segment(void **state)
-{
-	(void)state;
-	strcpy(path, test_path("reader"));
-	assert_int_equal(percpu_segment_open(path, CREATE, NULL, &s), 0);
-	assert_int_equal(percpu_reader_open(path, &r), 0);
-	return 0;
-}
-
-static int remove_segment(void **state)
-{
-	(void)state;
-	percpu_reader_close(r);
-	percpu_segment_close(s);
-	r = NULL;
-	s = NULL;
-	unlink(path);
-	return 0;
-}
-
-/* Take a picture, and return how many series it has. */
-static size_t look(void)
-{
-	const int e = percpu_reader_read(r);
-
-	if (e != 0)
-		print_error("%s\n", percpu_reader_error(r));
-	assert_int_equal(e, 0);
-	return percpu_reader_count(r);
-}
-
-static struct percpu_reader_series series_of(size_t i)
-{
-	struct percpu_reader_series ret = { .name = NULL };
-
-	assert_int_equal(percpu_reader_series(r, i, &ret), 0);
-	return ret;
-}
-
-static struct percpu_counter *counter(const char *name)
-{
-	struct percpu_counter *c = NULL;
-
-	assert_int_equal(percpu_segment_counter(s, METRIC(name), &c), 0);
-	return c;
-}
 
 /* More than a chunk and a block of records hold, with one reader from the beginning. */
 static void a_segment_grows(void **state)
@@ -132,7 +78,7 @@ static void a_file_that_is_replaced_is_told(void **state)
 	assert_int_equal(percpu_reader_count(r), 0);
 	assert_non_null(strstr(percpu_reader_error(r), path));
 	percpu_segment_close(s);
-	assert_int_equal(percpu_segment_open(path, CREATE, NULL, &s), 0);
+	assert_int_equal(percpu_segment_open(path, ALL, NULL, &s), 0);
 	assert_int_equal(percpu_reader_read(r), -ESTALE);
 }
 
@@ -200,7 +146,7 @@ static void descriptors_are_enough(void **state)
 	uint64_t n = 0;
 
 	(void)state;
-	assert_int_equal(percpu_segment_open_fd(fd, CREATE, NULL, &of), 0);
+	assert_int_equal(percpu_segment_open_fd(fd, ALL, NULL, &of), 0);
 	assert_int_equal(percpu_segment_counter(of, METRIC("a_total"), &c), 0);
 	percpu_counter_add(c, 6);
 	assert_int_equal(percpu_reader_open_fd(fd, &t), 0);
@@ -224,7 +170,7 @@ static void a_closed_descriptor_is_told(void **state)
 	(void)state;
 	(void)counter("a_total");
 	snprintf(other, sizeof(other), "%s.other", path);
-	assert_int_equal(percpu_segment_open(other, CREATE, NULL, &of), 0);
+	assert_int_equal(percpu_segment_open(other, ALL, NULL, &of), 0);
 	percpu_segment_close(of);
 	fd = open(other, O_RDWR);
 	assert_true(fd >= 0);
@@ -306,7 +252,7 @@ static void who_may_not_write_gets_plain_words(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(percpu_reader_be_consistent(r), -ESTALE);
 	percpu_segment_close(s);
-	assert_int_equal(percpu_segment_open(path, CREATE, NULL, &s), 0);
+	assert_int_equal(percpu_segment_open(path, ALL, NULL, &s), 0);
 	assert_int_equal(percpu_reader_be_consistent(r), -ESTALE);
 	assert_int_equal(percpu_reader_be_consistent(NULL), -EINVAL);
 }

@@ -12,14 +12,9 @@
 #include <percpu/percpu.h>
 
 #include "../support.h"
-#include "segments.h"
+#include "reader_calls.h"
 
 #include "segment/segment.h"
-
-static char path[128];
-static struct percpu_segment *s;
-static struct percpu_reader *r;
-static struct percpu_counter *a, *b;
 
 static struct percpu_metric metric(const char *name)
 {
@@ -33,7 +28,7 @@ static struct percpu_metric metric(const char *name)
 				       .labels = 1 };
 }
 
-static struct percpu_counter *counter(const char *name, int64_t n)
+static struct percpu_counter *counter_with(const char *name, int64_t n)
 {
 	const struct percpu_metric m = metric(name);
 	struct percpu_counter *c = NULL;
@@ -44,46 +39,22 @@ static struct percpu_counter *counter(const char *name, int64_t n)
 }
 
 /* Two counters, and a reader that has seen them. */
-static int make_two(void **state)
+static int make_both(void **state)
 {
 	(void)state;
-	strcpy(path, test_path("hostile"));
+	strcpy(path, test_path("reader"));
 	assert_int_equal(percpu_segment_open(path, ALL, NULL, &s), 0);
-	a = counter("a_total", 3);
-	b = counter("b_total", 4);
+	a = counter_with("a_total", 3);
+	b = counter_with("b_total", 4);
 	assert_int_equal(percpu_reader_open(path, &r), 0);
 	assert_int_equal(percpu_reader_read(r), 0);
 	assert_int_equal(percpu_reader_count(r), 2);
 	return 0;
 }
 
-static int remove_two(void **state)
-{
-	(void)state;
-	percpu_reader_close(r);
-	percpu_segment_close(s);
-	return unlink(path);
-}
-
 static struct percpu_segment_record *second(void)
 {
 	return percpu_directory_at(s, percpu_directory_at(s, 0)->size);
-}
-
-static uint64_t count_of(size_t i)
-{
-	uint64_t n = 0;
-
-	assert_int_equal(percpu_reader_counter(r, i, &n), 0);
-	return n;
-}
-
-static uint32_t pending(void)
-{
-	struct percpu_reader_info info = { .cpus = 0 };
-
-	assert_int_equal(percpu_reader_info(r, &info), 0);
-	return info.pending;
 }
 
 /* Asserts that readers say this, the one that is there and a new one. */
@@ -107,7 +78,7 @@ static void is_mended(void)
 {
 	assert_int_equal(percpu_reader_read(r), 0);
 	assert_int_equal(percpu_reader_count(r), 2);
-	assert_int_equal(pending(), 0);
+	assert_int_equal(info_of().pending, 0);
 	assert_int_equal(count_of(0), 3);
 	assert_int_equal(count_of(1), 4);
 }
@@ -267,7 +238,7 @@ static void is_passed_over(void)
 	assert_int_equal(percpu_reader_count(other), 1);
 	percpu_reader_close(r);
 	r = other;
-	assert_int_equal(pending(), 1);
+	assert_int_equal(info_of().pending, 1);
 	assert_int_equal(count_of(0), 3);
 }
 
@@ -300,7 +271,7 @@ static void pending_records_are_looked_at_again(void **state)
 	second()->key = 0;
 	is_passed_over();
 	assert_int_equal(percpu_reader_read(r), 0);
-	assert_int_equal(pending(), 1);
+	assert_int_equal(info_of().pending, 1);
 	second()->key = key;
 	is_mended();
 }
@@ -366,7 +337,7 @@ static void shared_objects_are_added_up_once(void **state)
 
 int main(void)
 {
-#define EACH(f) cmocka_unit_test_setup_teardown(f, make_two, remove_two)
+#define EACH(f) cmocka_unit_test_setup_teardown(f, make_both, remove_segment)
 	const struct CMUnitTest tests[] = {
 		EACH(a_number_of_chunks_is_not_believed),
 		EACH(each_chunk_has_a_header_of_its_own),

@@ -11,13 +11,9 @@
 #include <percpu/percpu.h>
 
 #include "../support.h"
-#include "segments.h"
+#include "reader_calls.h"
 
 #include "segment/reader.h"
-
-static char path[128];
-static struct percpu_segment *s;
-static struct percpu_reader *r;
 
 static size_t at_most; /* bytes in one read; 0: any number */
 static unsigned calls; /* reads */
@@ -48,39 +44,11 @@ ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at)
 	return got;
 }
 
-static int make_segment(void **state)
+static int make_reads(void **state)
 {
-	const struct percpu_segment_options o = { .size = sizeof(o),
-						  .cpus = percpu_status()->possible_cpus + 2 };
-	struct percpu_counter *a, *b;
-
-	(void)state;
-	strcpy(path, test_path("reads"));
 	at_most = torn = 0;
 	fails_with = 0;
-	assert_int_equal(percpu_segment_open(path, ALL, &o, &s), 0);
-	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &a), 0);
-	assert_int_equal(percpu_segment_counter(s, METRIC("b_total"), &b), 0);
-	percpu_counter_add(a, 100);
-	percpu_counter_add(b, 200);
-	assert_int_equal(percpu_reader_open(path, &r), 0);
-	return 0;
-}
-
-static int remove_segment(void **state)
-{
-	(void)state;
-	percpu_reader_close(r);
-	percpu_segment_close(s);
-	return unlink(path);
-}
-
-static uint64_t count_of(size_t i)
-{
-	uint64_t n = 0;
-
-	assert_int_equal(percpu_reader_counter(r, i, &n), 0);
-	return n;
+	return make_two(state);
 }
 
 /* Reads */
@@ -217,7 +185,7 @@ static void doubles_are_added_up_in_order(void **state)
 
 int main(void)
 {
-#define EACH(f) cmocka_unit_test_setup_teardown(f, make_segment, remove_segment)
+#define EACH(f) cmocka_unit_test_setup_teardown(f, make_reads, remove_segment)
 	const struct CMUnitTest tests[] = {
 		EACH(reads_that_are_cut_short_go_on),
 		EACH(interrupted_reads_are_repeated),

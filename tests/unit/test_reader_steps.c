@@ -13,16 +13,9 @@
 
 #include "../steps.h"
 #include "../support.h"
-#include "segments.h"
+#include "reader_calls.h"
 
 #include "segment/reader.h"
-
-#define WIDE percpu_pair_is_atomic()
-
-static char path[128];
-static struct percpu_segment *s;
-static struct percpu_reader *r;
-static struct percpu_counter *a, *b;
 
 /* What happens at a step, or before a byte of the file is read. */
 static const char *waits_when;
@@ -65,31 +58,12 @@ ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at)
 	return __real_pread64(fd, to, n, at);
 }
 
-static int make_segment(void **state)
+static int make_steps(void **state)
 {
-	const struct percpu_segment_options o = { .size = sizeof(o),
-						  .cpus = percpu_status()->possible_cpus + 2 };
-
-	(void)state;
-	strcpy(path, test_path("steps"));
 	waits_when = NULL;
 	waits_where = skips = 0;
 	always = false;
-	assert_int_equal(percpu_segment_open(path, ALL, &o, &s), 0);
-	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &a), 0);
-	assert_int_equal(percpu_segment_counter(s, METRIC("b_total"), &b), 0);
-	percpu_counter_add(a, 100);
-	percpu_counter_add(b, 200);
-	assert_int_equal(percpu_reader_open(path, &r), 0);
-	return 0;
-}
-
-static int remove_segment(void **state)
-{
-	(void)state;
-	percpu_reader_close(r);
-	percpu_segment_close(s);
-	return unlink(path);
+	return make_two(state);
 }
 
 /* Take a picture while something happens when a reader is there. */
@@ -113,22 +87,6 @@ static size_t look_before(const void *cell, uint32_t lane, void (*fn)(void))
 	assert_int_equal(percpu_reader_read(r), 0);
 	assert_int_equal(waits_where, 0);
 	return percpu_reader_count(r);
-}
-
-static uint64_t count_of(size_t i)
-{
-	uint64_t n = 0;
-
-	assert_int_equal(percpu_reader_counter(r, i, &n), 0);
-	return n;
-}
-
-static struct percpu_reader_info info(void)
-{
-	struct percpu_reader_info ret = { .cpus = 0 };
-
-	assert_int_equal(percpu_reader_info(r, &ret), 0);
-	return ret;
 }
 
 /* Biases and lanes */
@@ -342,7 +300,7 @@ static void what_was_declared_meanwhile_is_whole(void **state)
 		look_before(k->base + s->control_place % (UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT),
 			    2 * k->cpus, declare_one),
 		3);
-	assert_int_equal(info().pending, 0);
+	assert_int_equal(info_of().pending, 0);
 	assert_int_equal(count_of(2), 7);
 }
 
@@ -359,7 +317,7 @@ static void start_anew_and_add(void)
 
 static void is_of_the_second_generation(uint64_t each)
 {
-	assert_int_equal(info().generation, 2);
+	assert_int_equal(info_of().generation, 2);
 	assert_int_equal(count_of(0), each);
 	assert_int_equal(count_of(1), each);
 }
@@ -373,7 +331,7 @@ static void a_new_start_makes_another_picture(void **state)
 		assert_int_equal(look_when(steps[i], start_anew_and_add), 2);
 		is_of_the_second_generation(5);
 		remove_segment(state);
-		make_segment(state);
+		make_steps(state);
 	}
 	assert_int_equal(look_before(a, 0, start_anew_and_add), 2);
 	is_of_the_second_generation(5);
@@ -401,7 +359,7 @@ static void a_start_that_ends_meanwhile_is_waited_for(void **state)
 		assert_int_equal(look_when(steps[i], complete_start), 2);
 		is_of_the_second_generation(0);
 		remove_segment(state);
-		make_segment(state);
+		make_steps(state);
 	}
 }
 
@@ -423,7 +381,7 @@ static void records_that_are_rewritten_again_and_again_are_told(void **state)
 
 int main(void)
 {
-#define EACH(f) cmocka_unit_test_setup_teardown(f, make_segment, remove_segment)
+#define EACH(f) cmocka_unit_test_setup_teardown(f, make_steps, remove_segment)
 	const struct CMUnitTest tests[] = {
 		EACH(biases_are_read_before_lanes),
 		EACH(what_was_reset_is_read_again),

@@ -50,8 +50,7 @@ static struct percpu_segment *open_with(unsigned flags)
 	return s;
 }
 
-/* One of each kind. Gauges are for processes of 64 bits. */
-#define WIDE percpu_pair_is_atomic()
+/* One of each kind. */
 
 struct pair {
 	uint64_t hits, misses;
