@@ -7,30 +7,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <percpu/region.h>
-
-/** The file; a good one's bytes, and how many. */
-extern int file;
-extern char *good;
-extern size_t length;
-
-/** Keep the first bytes of the file as they are; make it that again. */
-void keep_file(size_t bytes);
-void restore_file(void);
-
-/** Between these, time passes quickly for the library, which waits for locks that nobody holds. */
-void enter_library(void);
-void leave_library(void);
-
 /** Abort, and say what, unless that holds. */
 void must(bool holds, const char *what);
-
-/** An object's bytes must be in the lane of a chunk that is mapped. */
-void check_block(struct percpu_region *r, const void *base, size_t size);
 
 uint64_t next_random(uint64_t *state);
 
 /** Say it as a failed test does if the program crashes, or if alarm(2) rings. */
 void tell_of_crashes(void);
+
+/** What a program that is built with libFuzzer defines: how long its inputs can be, and a function that
+ *  makes another one of an input, and returns how many bytes that has. */
+extern const size_t longest_input;
+size_t mutate(void *input, size_t size, uint64_t *random);
 
 #endif

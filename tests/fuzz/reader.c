@@ -18,6 +18,7 @@
 #include <percpu/percpu.h>
 
 #include "../steps.h"
+#include "fuzz.h"
 #include "segment_file.h"
 
 #include "segment/reader.h"
@@ -312,13 +313,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* Inputs. */
 
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	return *state ^= *state << 17;
-}
-
 static void make_place(uint64_t *random, struct damage *d)
 {
 	const uint64_t r = next_random(random);
@@ -374,8 +368,11 @@ static void make_damage(uint64_t *random, struct damage *d)
 }
 
 /* Returns how many bytes the input has then. */
-static size_t mutate(struct input *in, size_t size, uint64_t *random)
+const size_t longest_input = sizeof(struct input);
+
+size_t mutate(void *input, size_t size, uint64_t *random)
 {
+	struct input *in = input;
 	const size_t head = offsetof(struct input, damage);
 	size_t n = size > head ? (size - head) / sizeof(in->damage[0]) : 0;
 	const uint64_t r = next_random(random);
@@ -393,33 +390,7 @@ static size_t mutate(struct input *in, size_t size, uint64_t *random)
 	return head + n * sizeof(in->damage[0]);
 }
 
-#ifdef PERCPU_FUZZER
-
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
-{
-	uint64_t random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
-	struct input in = { 0 };
-
-	if (seed % 8 == 0 || max < sizeof(in))
-		return LLVMFuzzerMutate(data, size, max);
-	memcpy(&in, data, size < sizeof(in) ? size : sizeof(in));
-	size = mutate(&in, size < sizeof(in) ? size : sizeof(in), &random);
-	memcpy(data, &in, size);
-	return size;
-}
-
-#else
-
-/* As cmocka says it, for whoever looks for tests that have seen a bug. */
-static void has_crashed(int signal)
-{
-	static const char text[] = "[  FAILED  ] fuzz: crashed\n";
-
-	(void)!write(1, text, sizeof(text) - 1);
-	_exit(signal == SIGALRM ? 2 : 1);
-}
+#ifndef PERCPU_FUZZER
 
 int main(int argc, char **argv)
 {
@@ -428,10 +399,7 @@ int main(int argc, char **argv)
 	struct input in = { 0 };
 	size_t size = 0;
 
-	for (int s = SIGHUP; s < SIGTERM; s++)
-		if (s == SIGABRT || s == SIGSEGV || s == SIGBUS || s == SIGFPE || s == SIGILL)
-			signal(s, has_crashed);
-	signal(SIGALRM, has_crashed);
+	tell_of_crashes();
 	for (long i = 0; i < inputs; i++) {
 		if (i % 8 == 0) {
 			size = offsetof(struct input, damage);

@@ -20,7 +20,7 @@
 
 #include <percpu/percpu.h>
 
-#include "fuzz.h"
+#include "region_file.h"
 #include "objects/owner.h"
 
 #define CPUS 2 /* or as many as there are */
@@ -764,8 +764,11 @@ static void make_patch(uint64_t *random, struct patch *p)
 }
 
 /* Returns how many bytes the input has then. */
-static size_t mutate(struct input *in, size_t size, uint64_t *random)
+const size_t longest_input = sizeof(struct input);
+
+size_t mutate(void *input, size_t size, uint64_t *random)
 {
+	struct input *in = input;
 	const size_t head = offsetof(struct input, patch);
 	size_t patches = size > head ? (size - head) / sizeof(struct patch) : 0;
 	uint64_t r = next_random(random);
@@ -783,24 +786,7 @@ static size_t mutate(struct input *in, size_t size, uint64_t *random)
 	return head + patches * sizeof(struct patch);
 }
 
-#ifdef PERCPU_FUZZER
-
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
-{
-	uint64_t random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
-	struct input in = { 0 };
-
-	if (seed % 8 == 0 || max < sizeof(in))
-		return LLVMFuzzerMutate(data, size, max);
-	memcpy(&in, data, size < sizeof(in) ? size : sizeof(in));
-	size = mutate(&in, size < sizeof(in) ? size : sizeof(in), &random);
-	memcpy(data, &in, size);
-	return size;
-}
-
-#else
+#ifndef PERCPU_FUZZER
 
 int main(int argc, char **argv)
 {

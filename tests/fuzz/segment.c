@@ -17,7 +17,7 @@
 
 #include <percpu/percpu.h>
 
-#include "fuzz.h"
+#include "region_file.h"
 #include "segment/segment.h"
 
 #define WRITE PERCPU_SEGMENT_WRITE

@@ -13,6 +13,8 @@
 
 #include <percpu/percpu.h>
 
+#include "fuzz.h"
+
 #include "segment/segment.h"
 
 #define CPUS 2 /* or as many as there are */
@@ -32,14 +34,6 @@ static struct {
 	uint64_t key;
 } record[MOST_RECORDS];
 static unsigned records;
-
-void must(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "fuzz: %s\n", what);
-	abort();
-}
 
 /* Where a lane has what a key leads to. */
 static size_t place_in(uint64_t key, size_t lane)

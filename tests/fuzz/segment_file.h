@@ -44,8 +44,6 @@ extern int good_file;	    /* a copy, which is damaged */
 extern size_t good_length;  /* of the file */
 extern unsigned good_count; /* series */
 
-void must(bool holds, const char *what);
-
 /** Make the file. */
 void good_make(void);
 
