@@ -223,7 +223,7 @@ void test_need_sequences(void)
 unsigned test_rounds(unsigned n)
 {
 	bool slow = percpu_status()->tier != PERCPU_TIER_RSEQ || test_thread_sanitizer() ||
-		    test_patience() > 1;
+		    test_address_sanitizer() || test_patience() > 1;
 
 	return slow ? n / 10 : n;
 }

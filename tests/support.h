@@ -83,7 +83,7 @@ extern bool test_of_first_use;
 void test_need_sequences(void);
 
 /** n, or fewer rounds where each costs more: on the lower tiers, and so in emulators;
- *  with PERCPU_TEST_PATIENCE above 1; and under the thread sanitizer. */
+ *  with PERCPU_TEST_PATIENCE above 1; and under sanitizers. */
 unsigned test_rounds(unsigned n);
 
 /** How many CPUs the program may run on; the number of the nth of them. */

@@ -53,10 +53,14 @@ declare -A suites=(
 	[gcc]='--no-suite repeats --timeout-multiplier 2'
 	[clang]='--suite unit --suite whole --suite inject --suite stepping --no-suite repeats
 		--timeout-multiplier 2'
-	[late]='--suite unit --suite inject --no-suite repeats --timeout-multiplier 2'
-	[asan]='--suite unit --suite inject --suite cli --no-suite repeats --timeout-multiplier 4'
-	# With that sanitizer there are no sequences.
-	[tsan]='--suite unit --suite stress --suite everywhere --no-suite repeats
+	# What is read from files does not depend on how a thread finds its area.
+	[late]='--suite unit --suite inject --no-suite repeats --no-suite files
+		--timeout-multiplier 2'
+	# No sanitizer looks into sequences.
+	[asan]='--suite unit --suite inject --suite cli --no-suite repeats --no-suite sequences
+		--timeout-multiplier 4'
+	# With that sanitizer there are no sequences; and who reads a file has one thread.
+	[tsan]='--suite unit --suite stress --suite everywhere --no-suite repeats --no-suite files
 		--timeout-multiplier 4'
 	# Nor has qemu-user rseq; but unit/aborts stops sequences and aborts them, there, too.
 	# Stress is for whole systems.
