@@ -62,6 +62,7 @@ void stepping_make(unsigned cpu)
 	assert_int_equal(percpu_compact_create_in(region, WORDS, &compact), 0);
 	stepping_make_called();
 	stepping_make_items();
+	stepping_make_graces();
 	stepping_make_refs();
 	stepping_make_values(region, cpu);
 	percpu_counter_array_commit_words(); /* or the first add would find out */
@@ -263,7 +264,8 @@ const struct stepping_operation *stepping_operation(unsigned nth)
 {
 	static const struct stepping_operation *const all[] = { operations,	 stepping_own,
 								stepping_called, stepping_items,
-								stepping_refs,	 stepping_values };
+								stepping_graces, stepping_refs,
+								stepping_values };
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		for (const struct stepping_operation *o = all[i]; o->name != NULL; o++)

@@ -58,11 +58,13 @@ void stepping_add_to_compact(const struct percpu_compact *c, int64_t n);
  * each has no name. */
 
 extern const struct stepping_operation stepping_own[], stepping_called[], stepping_items[];
+extern const struct stepping_operation stepping_graces[];
 extern const struct stepping_operation stepping_refs[];
 
 void stepping_make_own(unsigned cpu);
 void stepping_make_called(void);
 void stepping_make_items(void);
+void stepping_make_graces(void);
 void stepping_make_refs(void);
 
 /* operations_values.c: on doubles and other values in the shared region. */
