@@ -86,6 +86,11 @@ PERCPU_API int percpu_ref_put_many_call(struct percpu_ref *ref, uint64_t n);
 PERCPU_API PERCPU_MUST_CHECK bool percpu_ref_tryget_call(struct percpu_ref *ref);
 PERCPU_API PERCPU_MUST_CHECK bool percpu_ref_tryget_many_call(struct percpu_ref *ref, uint64_t n);
 PERCPU_API PERCPU_MUST_CHECK bool percpu_ref_tryget_live_call(struct percpu_ref *ref);
+PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_read_lock_call(struct percpu_rwlock *l);
+PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_read_timedlock_call(struct percpu_rwlock *l,
+								   uint64_t ns);
+PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_read_trylock_call(struct percpu_rwlock *l);
+PERCPU_API int percpu_rwlock_read_unlock_call(struct percpu_rwlock *l);
 PERCPU_API int percpu_ring_put_call(const struct percpu_ring *r, const void *src, size_t size);
 PERCPU_API void *percpu_lwbuf_kva_call(const struct percpu_lwbuf *b);
 PERCPU_API uint64_t percpu_lwbuf_page_call(const struct percpu_lwbuf *b);

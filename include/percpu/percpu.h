@@ -33,6 +33,7 @@
 #include <percpu/ref.h>
 #include <percpu/region.h>
 #include <percpu/ring.h>
+#include <percpu/rwlock.h>
 #include <percpu/segment.h>
 #include <percpu/seq.h>
 #include <percpu/sfbuf.h>

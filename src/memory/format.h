@@ -266,6 +266,18 @@ struct percpu_participants_control {
 
 _Static_assert(sizeof(struct percpu_participants_control) == 192 + 512, "file layout");
 
+/** A read-mostly lock's words there. */
+struct percpu_rwlock_control {
+	uint64_t writer;  /* the owner that has the lock, or is about to; 0: none */
+	uint64_t thread;  /* of it: its id, and above, from bit 22 on, the owner's; or 0 */
+	uint32_t turn;	  /* futex: changes when the lock may be had */
+	uint32_t skipped; /* readers that waited when a writer last waited for no more of them */
+	uint32_t told;	  /* 1: the writer is told that readers died */
+	uint32_t reserved;
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_rwlock_control) == 32, "file layout");
+
 /** Who participates. */
 struct percpu_participant_record {
 	uint64_t owner;		     /* its id; 0: nobody yet */

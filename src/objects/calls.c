@@ -293,6 +293,26 @@ bool percpu_ref_tryget_live_call(struct percpu_ref *ref)
 	return percpu_ref_tryget_live(ref);
 }
 
+int percpu_rwlock_read_lock_call(struct percpu_rwlock *l)
+{
+	return percpu_rwlock_read_lock(l);
+}
+
+int percpu_rwlock_read_timedlock_call(struct percpu_rwlock *l, uint64_t ns)
+{
+	return percpu_rwlock_read_timedlock(l, ns);
+}
+
+int percpu_rwlock_read_trylock_call(struct percpu_rwlock *l)
+{
+	return percpu_rwlock_read_trylock(l);
+}
+
+int percpu_rwlock_read_unlock_call(struct percpu_rwlock *l)
+{
+	return percpu_rwlock_read_unlock(l);
+}
+
 int percpu_ring_put_call(const struct percpu_ring *r, const void *src, size_t size)
 {
 	return percpu_ring_put(r, src, size);

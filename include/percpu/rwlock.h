@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rwlock.h - a lock for many readers and rare writers. A reader adds to a cell of its CPU, in one
+ * restartable sequence, and stores to no line that another CPU uses. A writer pays for that: it
+ * fences all CPUs, and waits until the readers have left.
+ *
+ * The lock is phase-fair: a writer lets no new readers in, and when it unlocks, the readers that
+ * have waited come in before the next writer. It is in memory of this process, or between
+ * processes, where it outlives those who die with it.
+ */
+#ifndef PERCPU_RWLOCK_H
+#define PERCPU_RWLOCK_H
+
+#include <percpu/owner.h>
+#include <percpu/seq.h>
+
+PERCPU_BEGIN_DECLS
+
+/** The fields are the library's. */
+struct percpu_rwlock {
+	struct percpu_participant in;
+};
+
+/** For percpu_rwlock_create() and the like: this handle checks each unlock. If this process does
+ *  not hold the lock so, the call prints that to standard error, and aborts. What fails for
+ *  other mistakes (-EDEADLK, -EBUSY when destroyed) is printed, too. Locking is slower then. */
+#define PERCPU_RWLOCK_DEBUG 0x2
+
+/*
+ * All calls of this header have this in common, unless one says otherwise.
+ *
+ * Context: any thread; not a signal handler. It is a process that holds the lock: another thread
+ * may unlock, on another CPU. In a child of fork, a lock between processes is not held: what
+ * the parent holds is the parent's. A private lock is held there as it was in the parent, and by
+ * threads that the child does not have it is held for good, as any lock of the process. A child
+ * of vfork() is its parent, and so is one made without fork()'s handlers (_Fork(), clone()).
+ * Ordering: what a holder did before it unlocked happens before a later writer gets the lock, and
+ * what a writer did before a later reader does.
+ * Progress: a reader waits for the writer that it finds, and, if that one was about to unlock, for
+ * the next one; for no more, if it gets to run within 0.1 s after that. A writer waits for the
+ * readers that it finds inside, for those who have waited when the last writer unlocked, and for
+ * other writers, which get the lock in no particular order.
+ *
+ * A thread that is about to read, and holds the lock for reading already, waits for a writer that
+ * waits for it: for ever. So does a writer that holds it for reading.
+ *
+ * When a process ends between a lock and its unlock, or leaves its owners (percpu_owners_leave()):
+ * - If it was reading, that ends. The next writer is told: -EOWNERDEAD.
+ * - If it was writing, the next who locks is told, reader or writer: -EOWNERDEAD, see
+ *   percpu_rwlock_consistent().
+ * - If it was waiting, nothing is left of it.
+ * A process that is stopped is waited for. So is one that has called exec, until it ends or joins
+ * its owners again. That a process has ended is noticed within 20 ms.
+ */
+
+/**
+ * Create a lock in memory of this process; create one in the owners' region; attach to the one at
+ * a root, or create it if nobody has; attach to the one at a key. flags is 0 or
+ * PERCPU_RWLOCK_DEBUG, and is of this handle alone.
+ *
+ * Return 0, or
+ *	-EINVAL	a NULL, no such root, unknown flags
+ *	-ENOENT	no lock of these owners there
+ *	-EEXIST	something else is at the root, also a lock of other owners
+ *	-E2BIG	more CPUs than PERCPU_MAX_CPUS
+ *	-EROFS, -ENOSPC, -ENOMEM, -ETIMEDOUT  as percpu_region_alloc()
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_create(unsigned flags, struct percpu_rwlock **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_create_in(struct percpu_owners *o, unsigned flags,
+							 struct percpu_rwlock **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_open(struct percpu_owners *o, unsigned root,
+						    unsigned flags, struct percpu_rwlock **ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_attach(struct percpu_owners *o, uint64_t key,
+						      unsigned flags, struct percpu_rwlock **ret);
+
+/** The lock's key in its region; 0 for a private one. Context: signal handlers, too. */
+PERCPU_API uint64_t percpu_rwlock_key(const struct percpu_rwlock *l);
+
+/**
+ * Give back what this process has of the lock, and leave the lock; a private one is destroyed. No
+ * thread may be using the handle. NULL is fine.
+ *
+ * Returns 0, or -EBUSY: this process holds the lock, and still has the handle. That is looked for,
+ * not waited for; readers that come and go meanwhile may be missed.
+ */
+PERCPU_API int percpu_rwlock_detach(struct percpu_rwlock *l);
+
+/** Free the lock, which nobody may be using. Returns 0, or -EBUSY, likewise, if any process holds
+ *  it. NULL is fine. If a root has it, set that to 0 before: percpu_region_set_root(). */
+PERCPU_API int percpu_rwlock_destroy(struct percpu_rwlock *l);
+
+/** A time that does not end, for the calls with one. */
+#define PERCPU_RWLOCK_FOREVER UINT64_MAX
+
+PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_read_lock_slow(struct percpu_rwlock *l, uint64_t ns);
+PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_read_trylock_slow(struct percpu_rwlock *l);
+PERCPU_API int percpu_rwlock_read_unlock_slow(struct percpu_rwlock *l);
+
+/* Add n to those who read, if the lock is open. */
+PERCPU_INLINE int percpu_rwlock_try(struct percpu_rwlock *l, int64_t n)
+{
+	char *cell = __atomic_load_n(&l->in.cell, __ATOMIC_RELAXED);
+
+	if (percpu_unlikely(cell == NULL))
+		return PERCPU_SEQ_SLOW;
+	return percpu_seq_narrow_add_if(cell, l->in.stride, n, l->in.state, 0);
+}
+
+/**
+ * Lock for reading; without waiting; or waiting no longer than so many nanoseconds.
+ *
+ * Return 0, and the lock is held; or
+ *	-EOWNERDEAD  it is held, and a writer died with it: see percpu_rwlock_consistent(). Nobody
+ *		else has it until that is called
+ *	-ENOTRECOVERABLE  a writer died with it, and who was told has unlocked it without
+ *		percpu_rwlock_consistent(). No call will lock it any more
+ *	-EBUSY	without waiting: a writer has the lock, or is about to
+ *	-ETIMEDOUT  the time is over
+ *	-EROFS	the region was opened to read
+ *	... and what percpu_owners_join() and percpu_region_alloc() return, when this process locks
+ *		the lock for the first time between processes, or after it has left its owners
+ *
+ * Context: any thread. percpu_rwlock_read_trylock() and percpu_rwlock_read_unlock() also in
+ * signal handlers, once this process has locked the lock by this handle.
+ */
+PERCPU_INLINE PERCPU_MUST_CHECK int percpu_rwlock_read_lock(struct percpu_rwlock *l)
+{
+	if (percpu_unlikely(percpu_rwlock_try(l, 1)))
+		return percpu_rwlock_read_lock_slow(l, PERCPU_RWLOCK_FOREVER);
+	return 0;
+}
+
+PERCPU_INLINE PERCPU_MUST_CHECK int percpu_rwlock_read_timedlock(struct percpu_rwlock *l,
+								 uint64_t ns)
+{
+	if (percpu_unlikely(percpu_rwlock_try(l, 1)))
+		return percpu_rwlock_read_lock_slow(l, ns);
+	return 0;
+}
+
+PERCPU_INLINE PERCPU_MUST_CHECK int percpu_rwlock_read_trylock(struct percpu_rwlock *l)
+{
+	if (percpu_unlikely(percpu_rwlock_try(l, 1)))
+		return percpu_rwlock_read_trylock_slow(l);
+	return 0;
+}
+
+/**
+ * Unlock what was locked for reading, by any thread of the process, on any CPU.
+ *
+ * Returns 0, or -EPERM: this process did not read. That is seen if it has never locked the lock,
+ * and while a writer has it; else, the lock is damaged: use PERCPU_RWLOCK_DEBUG.
+ *
+ * Progress: bounded.
+ */
+PERCPU_INLINE int percpu_rwlock_read_unlock(struct percpu_rwlock *l)
+{
+	if (percpu_unlikely(percpu_rwlock_try(l, -1)))
+		return percpu_rwlock_read_unlock_slow(l);
+	return 0;
+}
+
+/**
+ * Lock for writing; without waiting; or waiting no longer than so many nanoseconds. All of them
+ * fence all CPUs on top of that: percpu_fence(), and between processes percpu_fence_all(), for at
+ * most 5 s.
+ *
+ * Return as the calls that lock for reading, and
+ *	-EOWNERDEAD  the lock is held, and a writer or readers died with it: percpu_rwlock_died()
+ *	-EBUSY	without waiting: somebody has the lock, or has waited to read it
+ *	-EDEADLK  this thread has it for writing, by a handle of the same owners
+ *	-EPERM, -ETIMEDOUT, -EAGAIN, -ENOMEM  the CPUs could not be fenced
+ *	-EBADMSG  the file is damaged
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_write_lock(struct percpu_rwlock *l);
+PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_write_trylock(struct percpu_rwlock *l);
+PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_write_timedlock(struct percpu_rwlock *l,
+							       uint64_t ns);
+
+/** Unlock what was locked for writing, by any thread of the process. Returns 0, or -EPERM: this
+ *  process did not write. */
+PERCPU_API int percpu_rwlock_write_unlock(struct percpu_rwlock *l);
+
+/** Who has died, for percpu_rwlock_died(). */
+enum percpu_rwlock_died {
+	PERCPU_RWLOCK_WRITER_DIED = 1, /* what the lock protects may be half written */
+	PERCPU_RWLOCK_READERS_DIED = 2,
+};
+
+/** After -EOWNERDEAD, and until percpu_rwlock_consistent() or the unlock: who has died, values of enum percpu_rwlock_died or'ed
+ *  together. Only a writer is told of readers. NULL has 0. */
+PERCPU_API unsigned percpu_rwlock_died(const struct percpu_rwlock *l);
+
+/**
+ * Say that what the lock protects is whole again, after -EOWNERDEAD because of a writer. Who was
+ * told has the lock alone until then, also if it has locked it for reading: so it may repair what
+ * the dead writer has left. Other readers come in then. An unlock without this makes the lock
+ * -ENOTRECOVERABLE, until another one is created in its place. Dead readers need no such call.
+ *
+ * Returns 0, or -EINVAL: this process was not told, or has said so.
+ */
+PERCPU_API int percpu_rwlock_consistent(struct percpu_rwlock *l);
+
+PERCPU_END_DECLS
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rwlock.c - read-mostly locks: how they are created, and readers that do not get in at once.
+ * rwlock_write.c has the writers.
+ *
+ * A lock is participants (participant.h) with a state, and a word that says who writes. Who finds
+ * that word 0, or to be of a dead owner, and puts itself there, may change the state; the word
+ * becomes 0 after the state has become open. So whoever is killed, the state says what it had:
+ *
+ *	OPEN, CLOSING	nothing
+ *	WRITING		the lock
+ *	REPAIRING_*	the lock, after one that died with it
+ *
+ * A reader that is refused counts itself as waiting, until it is in or gives up. A writer that is
+ * about to close the lock waits until nobody waits to read: while the lock is open, nobody new
+ * is refused, so that ends when those who were have come in. It waits a tenth of a second at
+ * most, and not again for those that it has waited for in vain: they may be stopped.
+ */
+#include <errno.h>
+
+#include "rwlock.h"
+
+_Static_assert(offsetof(struct percpu_rwlock_handle, p.in) == 0, "inline functions read it");
+_Static_assert(sizeof(struct percpu_rwlock_control) <=
+		       sizeof(((struct percpu_participants_control *)0)->word),
+	       "words of the object");
+
+static int end_rwlock(int e, struct percpu_rwlock_handle *h, unsigned flags,
+		      struct percpu_rwlock **ret)
+{
+	if (e != 0)
+		return e;
+	if (flags & PERCPU_RWLOCK_DEBUG) {
+		e = percpu_rwlock_check_create(&h->check);
+		if (e != 0) {
+			percpu_participants_detach(&h->p);
+			return e;
+		}
+		h->p.checked = true;
+		h->p.in.cell = NULL;
+	}
+	*ret = (struct percpu_rwlock *)&h->p.in;
+	return 0;
+}
+
+static bool are_rwlock_flags(unsigned flags, struct percpu_rwlock **ret)
+{
+	return ret != NULL && (flags & ~(unsigned)PERCPU_RWLOCK_DEBUG) == 0;
+}
+
+int percpu_rwlock_create(unsigned flags, struct percpu_rwlock **ret)
+{
+	struct percpu_rwlock_handle *h = NULL;
+	int e = are_rwlock_flags(flags, ret) ? percpu_participants_create(sizeof(*h), &h) : -EINVAL;
+
+	return end_rwlock(e, h, flags, ret);
+}
+
+int percpu_rwlock_create_in(struct percpu_owners *o, unsigned flags, struct percpu_rwlock **ret)
+{
+	struct percpu_rwlock_handle *h = NULL;
+	int e = -EINVAL;
+
+	if (are_rwlock_flags(flags, ret))
+		e = percpu_participants_create_in(o, PERCPU_KIND_RWLOCK, sizeof(*h), &h);
+	return end_rwlock(e, h, flags, ret);
+}
+
+int percpu_rwlock_open(struct percpu_owners *o, unsigned root, unsigned flags,
+		       struct percpu_rwlock **ret)
+{
+	struct percpu_rwlock_handle *h = NULL;
+	int e = -EINVAL;
+
+	if (are_rwlock_flags(flags, ret))
+		e = percpu_participants_open(o, root, PERCPU_KIND_RWLOCK, sizeof(*h), &h);
+	return end_rwlock(e, h, flags, ret);
+}
+
+int percpu_rwlock_attach(struct percpu_owners *o, uint64_t key, unsigned flags,
+			 struct percpu_rwlock **ret)
+{
+	struct percpu_rwlock_handle *h = NULL;
+	int e = -EINVAL;
+
+	if (are_rwlock_flags(flags, ret))
+		e = percpu_participants_attach(o, key, PERCPU_KIND_RWLOCK, sizeof(*h), &h);
+	return end_rwlock(e, h, flags, ret);
+}
+
+uint64_t percpu_rwlock_key(const struct percpu_rwlock *l)
+{
+	return percpu_block_key(l, PERCPU_KIND_RWLOCK);
+}
+
+static bool is_held_by_us(const struct percpu_rwlock_handle *h)
+{
+	const uint64_t id = percpu_participants_self(&h->p);
+
+	return id != 0 &&
+	       (percpu_participants_sum_own(&h->p, PERCPU_RWLOCK_INSIDE) != 0 ||
+		__atomic_load_n(&percpu_rwlock_control(h)->writer, __ATOMIC_ACQUIRE) == id);
+}
+
+/* What the dead have is nobody's. */
+static bool is_held(struct percpu_rwlock_handle *h)
+{
+	const uint64_t writer =
+		__atomic_load_n(&percpu_rwlock_control(h)->writer, __ATOMIC_ACQUIRE);
+
+	if (writer != 0 && percpu_participants_alive(&h->p, writer))
+		return true;
+	(void)percpu_participants_drop_dead(&h->p);
+	return percpu_participants_sum(&h->p, PERCPU_RWLOCK_INSIDE) != 0;
+}
+
+static int let_go(struct percpu_rwlock_handle *h, bool held, const char *what,
+		  void (*done)(struct percpu_participants *p))
+{
+	if (held) {
+		if (h->check != NULL)
+			percpu_rwlock_check_explain(h, what);
+		return -EBUSY;
+	}
+	percpu_rwlock_check_destroy(h->check);
+	done(&h->p);
+	return 0;
+}
+
+int percpu_rwlock_detach(struct percpu_rwlock *l)
+{
+	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
+
+	if (h == NULL)
+		return 0;
+	return let_go(h, is_held_by_us(h), "is to be detached, and this process holds it",
+		      percpu_participants_detach);
+}
+
+int percpu_rwlock_destroy(struct percpu_rwlock *l)
+{
+	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
+	bool held;
+
+	if (h == NULL)
+		return 0;
+	held = h->p.in.block.chunk->region->writable && is_held(h);
+	return let_go(h, held, "is to be destroyed, and somebody holds it",
+		      percpu_participants_destroy);
+}
+
+/* The one who was to write has died. If it had the lock, this reader has it now, alone, and is
+ * told; if it had not, the lock is opened. */
+static int take_over_to_read(struct percpu_rwlock_handle *h)
+{
+	if (!percpu_rwlock_is_written(percpu_rwlock_load_state(h))) {
+		percpu_rwlock_hand_on(h, percpu_rwlock_load_state(h) == PERCPU_RWLOCK_LOST ?
+						 PERCPU_RWLOCK_LOST :
+						 PERCPU_RWLOCK_OPEN);
+		return percpu_participants_enter(&h->p, PERCPU_RWLOCK_INSIDE, PERCPU_RWLOCK_OPEN);
+	}
+	__atomic_store_n(&h->p.control->state, PERCPU_RWLOCK_REPAIRING_READER, __ATOMIC_RELEASE);
+	PERCPU_STEP("rwlock: a reader repairs");
+	percpu_participants_add(&h->p, PERCPU_RWLOCK_INSIDE, 1);
+	return -EOWNERDEAD;
+}
+
+/* Returns 0 or -EOWNERDEAD if the lock is held now, PERCPU_SEQ_REFUSED if another one has it, or
+ * -ENOTRECOVERABLE. */
+static int try_to_read(struct percpu_rwlock_handle *h, bool ask)
+{
+	int r = percpu_participants_enter(&h->p, PERCPU_RWLOCK_INSIDE, PERCPU_RWLOCK_OPEN);
+
+	if (r != 0 && percpu_rwlock_load_state(h) == PERCPU_RWLOCK_LOST)
+		return -ENOTRECOVERABLE;
+	if (r != 0 && ask && percpu_rwlock_succeed(h))
+		r = take_over_to_read(h);
+	return r;
+}
+
+static int wait_to_read(struct percpu_rwlock_handle *h, uint64_t deadline)
+{
+	uint32_t *turn = &percpu_rwlock_control(h)->turn;
+	uint64_t asked = percpu_now_ns(), now;
+	uint32_t value;
+	bool ask;
+	int r;
+
+	for (;;) {
+		value = __atomic_load_n(turn, __ATOMIC_ACQUIRE);
+		now = percpu_now_ns();
+		ask = now - asked >= PERCPU_PARTICIPANTS_SLICE || now >= deadline;
+		r = try_to_read(h, ask);
+		if (r != PERCPU_SEQ_REFUSED)
+			return r;
+		asked = ask ? now : asked;
+		if (now >= deadline)
+			return -ETIMEDOUT;
+		PERCPU_STEP("rwlock: a reader waits");
+		percpu_participants_sleep(&h->p, turn, value, deadline);
+		PERCPU_STEP("rwlock: a reader wakes");
+	}
+}
+
+static int record_read(struct percpu_rwlock_handle *h, int r)
+{
+	if (h->check != NULL && (r == 0 || r == -EOWNERDEAD))
+		percpu_rwlock_check_locked(h, false);
+	return r;
+}
+
+int percpu_rwlock_read_lock_slow(struct percpu_rwlock *l, uint64_t ns)
+{
+	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
+	int r = percpu_participants_join(&h->p);
+
+	if (r != 0)
+		return r;
+	r = try_to_read(h, false);
+	if (r == PERCPU_SEQ_REFUSED) {
+		percpu_participants_add(&h->p, PERCPU_RWLOCK_WAITING, 1);
+		PERCPU_STEP("rwlock: a reader is refused");
+		r = wait_to_read(h, percpu_rwlock_deadline(ns));
+		percpu_participants_add(&h->p, PERCPU_RWLOCK_WAITING, -1);
+		percpu_participants_wake(&h->p); /* the next writer may wait for that */
+	}
+	return record_read(h, r);
+}
+
+int percpu_rwlock_read_trylock_slow(struct percpu_rwlock *l)
+{
+	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
+	int r = percpu_participants_join(&h->p);
+
+	if (r == 0)
+		r = try_to_read(h, true);
+	return record_read(h, r == PERCPU_SEQ_REFUSED ? -EBUSY : r);
+}
+
+/* While a writer has the lock nobody is inside, so who unlocks has not locked. */
+int percpu_rwlock_read_unlock_slow(struct percpu_rwlock *l)
+{
+	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
+	const uint64_t id = percpu_participants_self(&h->p);
+	uint64_t state;
+
+	if (h->check != NULL)
+		percpu_rwlock_check_unlocked(h, false);
+	if (id == 0)
+		return -EPERM;
+	state = percpu_rwlock_load_state(h);
+	if (state == PERCPU_RWLOCK_REPAIRING_READER &&
+	    __atomic_load_n(&percpu_rwlock_control(h)->writer, __ATOMIC_RELAXED) == id) {
+		percpu_participants_add(&h->p, PERCPU_RWLOCK_INSIDE, -1);
+		percpu_rwlock_hand_on(h, PERCPU_RWLOCK_LOST);
+		return 0;
+	}
+	if (percpu_rwlock_is_written(state) || state == PERCPU_RWLOCK_LOST)
+		return -EPERM;
+	percpu_participants_leave(&h->p, PERCPU_RWLOCK_INSIDE, PERCPU_RWLOCK_OPEN);
+	return 0;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rwlock.h - what the sources of read-mostly locks share among themselves.
+ */
+#ifndef PERCPU_OBJECTS_RWLOCK_H
+#define PERCPU_OBJECTS_RWLOCK_H
+
+#include <percpu/rwlock.h>
+
+#include "participant.h"
+
+/** States of a lock. Readers enter and leave by a sequence while it is open. */
+enum percpu_rwlock_state {
+	PERCPU_RWLOCK_OPEN,
+	PERCPU_RWLOCK_CLOSING, /* a writer waits for readers, and does not have the lock yet */
+	PERCPU_RWLOCK_WRITING,
+	PERCPU_RWLOCK_REPAIRING_WRITER, /* a writer that was told of a dead one has it */
+	PERCPU_RWLOCK_REPAIRING_READER, /* a reader that was told has it, alone */
+	PERCPU_RWLOCK_LOST,		/* not recoverable */
+};
+
+/** Banks of participants. */
+enum {
+	PERCPU_RWLOCK_INSIDE,
+	PERCPU_RWLOCK_WAITING, /* readers that were refused; in atomic lanes */
+};
+
+struct percpu_rwlock_handle {
+	struct percpu_participants p;
+	struct percpu_rwlock_check *check; /* PERCPU_RWLOCK_DEBUG */
+};
+
+static inline struct percpu_rwlock_handle *percpu_rwlock_handle(const struct percpu_rwlock *l)
+{
+	return (struct percpu_rwlock_handle *)l;
+}
+
+static inline struct percpu_rwlock_control *
+percpu_rwlock_control(const struct percpu_rwlock_handle *h)
+{
+	return (struct percpu_rwlock_control *)h->p.control->word;
+}
+
+static inline uint64_t percpu_rwlock_load_state(const struct percpu_rwlock_handle *h)
+{
+	return __atomic_load_n(&h->p.control->state, __ATOMIC_ACQUIRE);
+}
+
+/** Whether a writer has the lock, or had it when it died, or who was told of that has it. */
+static inline bool percpu_rwlock_is_written(uint64_t state)
+{
+	return state == PERCPU_RWLOCK_WRITING || state == PERCPU_RWLOCK_REPAIRING_WRITER ||
+	       state == PERCPU_RWLOCK_REPAIRING_READER;
+}
+
+static inline uint64_t percpu_rwlock_deadline(uint64_t ns)
+{
+	const uint64_t now = percpu_now_ns();
+
+	return ns < PERCPU_PARTICIPANTS_FOREVER - now ? now + ns : PERCPU_PARTICIPANTS_FOREVER;
+}
+
+/* rwlock_write.c */
+
+/** Take the place of a writer that has died, or has given up what it could not take over. Returns
+ *  whether this process is the writer now. */
+bool percpu_rwlock_succeed(struct percpu_rwlock_handle *h);
+
+/** Set the state, which the writer does last; let another one write, and wake all who wait for
+ *  either. */
+void percpu_rwlock_hand_on(struct percpu_rwlock_handle *h, enum percpu_rwlock_state state);
+
+/* rwlock_check.c */
+
+int percpu_rwlock_check_create(struct percpu_rwlock_check **ret);
+void percpu_rwlock_check_destroy(struct percpu_rwlock_check *c);
+
+/** Print which call of the lock failed, and why. */
+void percpu_rwlock_check_explain(const struct percpu_rwlock_handle *h, const char *what);
+
+/** Record that this process has locked, or is about to unlock. Prints an error and aborts if it
+ *  does not hold the lock so. */
+void percpu_rwlock_check_locked(struct percpu_rwlock_handle *h, bool to_write);
+void percpu_rwlock_check_unlocked(struct percpu_rwlock_handle *h, bool to_write);
+
+#endif

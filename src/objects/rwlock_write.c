@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rwlock_write.c - the writers of read-mostly locks, and what becomes of a lock whose writer has
+ * died. rwlock.c says what each state means.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "rwlock.h"
+
+#define READERS_NS (PERCPU_SECOND / 10) /* for those who wait to read to come in */
+#define RWLOCK_THREAD_BITS 22		/* the kernel's ids of threads are below */
+
+static uint64_t load_writer(const struct percpu_rwlock_handle *h)
+{
+	return __atomic_load_n(&percpu_rwlock_control(h)->writer, __ATOMIC_ACQUIRE);
+}
+
+static void set_rwlock_state(struct percpu_rwlock_handle *h, enum percpu_rwlock_state state)
+{
+	__atomic_store_n(&h->p.control->state, state, __ATOMIC_SEQ_CST);
+}
+
+/* This thread, if it is the writer, in the lock's word. No other owner's thread is the same. */
+static uint64_t thread_of(uint64_t id)
+{
+	return id << RWLOCK_THREAD_BITS | (uint64_t)syscall(SYS_gettid);
+}
+
+static bool become_writer(struct percpu_rwlock_handle *h, uint64_t instead_of)
+{
+	return __atomic_compare_exchange_n(&percpu_rwlock_control(h)->writer, &instead_of,
+					   percpu_participants_self(&h->p), false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
+/* A state that only a writer leaves, without a writer, is what one could not take over. */
+bool percpu_rwlock_succeed(struct percpu_rwlock_handle *h)
+{
+	const uint64_t writer = load_writer(h);
+
+	if (writer != 0 ? percpu_participants_alive(&h->p, writer) :
+			  percpu_rwlock_load_state(h) == PERCPU_RWLOCK_OPEN)
+		return false;
+	PERCPU_STEP("rwlock: writer found dead");
+	return become_writer(h, writer);
+}
+
+void percpu_rwlock_hand_on(struct percpu_rwlock_handle *h, enum percpu_rwlock_state state)
+{
+	struct percpu_rwlock_control *c = percpu_rwlock_control(h);
+
+	__atomic_store_n(&c->thread, 0, __ATOMIC_RELAXED);
+	set_rwlock_state(h, state);
+	PERCPU_STEP("rwlock: state handed on");
+	__atomic_store_n(&c->writer, 0, __ATOMIC_RELEASE);
+	PERCPU_STEP("rwlock: no writer");
+	__atomic_fetch_add(&c->turn, 1, __ATOMIC_RELEASE);
+	percpu_participants_rouse(&h->p, &c->turn);
+}
+
+/* Become the writer. Returns 0 or -errno. */
+static int take_turn_to_write(struct percpu_rwlock_handle *h, uint64_t deadline)
+{
+	struct percpu_rwlock_control *c = percpu_rwlock_control(h);
+	const uint64_t thread = thread_of(percpu_participants_self(&h->p));
+	uint64_t asked = percpu_now_ns(), now;
+	uint32_t value;
+
+	for (;;) {
+		value = __atomic_load_n(&c->turn, __ATOMIC_ACQUIRE);
+		if (percpu_rwlock_load_state(h) == PERCPU_RWLOCK_LOST)
+			return -ENOTRECOVERABLE;
+		if (become_writer(h, 0))
+			break;
+		if (__atomic_load_n(&c->thread, __ATOMIC_RELAXED) == thread)
+			return -EDEADLK;
+		now = percpu_now_ns();
+		if (now - asked >= PERCPU_PARTICIPANTS_SLICE || now >= deadline) {
+			if (percpu_rwlock_succeed(h))
+				break;
+			asked = now;
+		}
+		if (now >= deadline)
+			return -ETIMEDOUT;
+		PERCPU_STEP("rwlock: a writer waits");
+		percpu_participants_sleep(&h->p, &c->turn, value, deadline);
+	}
+	PERCPU_STEP("rwlock: a writer");
+	__atomic_store_n(&c->thread, thread, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* How many readers wait, without those that a writer has waited for in vain, of which those are
+ * forgotten that wait no more. */
+static int32_t readers_to_come(struct percpu_rwlock_handle *h)
+{
+	struct percpu_rwlock_control *c = percpu_rwlock_control(h);
+	const int32_t n = (int32_t)percpu_participants_sum(&h->p, PERCPU_RWLOCK_WAITING);
+	const int32_t skipped = (int32_t)__atomic_load_n(&c->skipped, __ATOMIC_RELAXED);
+
+	if (n < skipped)
+		__atomic_store_n(&c->skipped, n < 0 ? 0 : (uint32_t)n, __ATOMIC_RELAXED);
+	return n - skipped;
+}
+
+/* The lock is open. Returns 0 when the readers that wait have come in, or had the time; or
+ * -ETIMEDOUT. */
+static int let_readers_in(struct percpu_rwlock_handle *h, uint64_t deadline)
+{
+	const uint64_t end = percpu_rwlock_deadline(READERS_NS);
+	uint64_t asked = 0, now;
+	uint32_t value;
+	int32_t n;
+
+	for (;;) {
+		value = __atomic_load_n(&h->p.control->drained, __ATOMIC_ACQUIRE);
+		n = readers_to_come(h);
+		if (n <= 0)
+			return 0;
+		now = percpu_now_ns();
+		if (now - asked >= PERCPU_PARTICIPANTS_SLICE) {
+			(void)percpu_participants_drop_dead(&h->p);
+			asked = now;
+			continue;
+		}
+		if (now >= deadline)
+			return -ETIMEDOUT;
+		if (now >= end) {
+			__atomic_fetch_add(&percpu_rwlock_control(h)->skipped, (uint32_t)n,
+					   __ATOMIC_RELAXED);
+			return 0;
+		}
+		PERCPU_STEP("rwlock: a writer lets readers in");
+		percpu_participants_sleep(&h->p, &h->p.control->drained, value,
+					  end < deadline ? end : deadline);
+	}
+}
+
+/* Let no new readers in, and wait for those inside. */
+static int close_rwlock(struct percpu_rwlock_handle *h, uint64_t deadline)
+{
+	int e = 0;
+
+	if (percpu_rwlock_load_state(h) == PERCPU_RWLOCK_OPEN)
+		e = let_readers_in(h, deadline);
+	if (e == 0) {
+		set_rwlock_state(h, PERCPU_RWLOCK_CLOSING);
+		PERCPU_STEP("rwlock: closing");
+		e = percpu_participants_fence(&h->p);
+	}
+	if (e == 0)
+		e = percpu_participants_drain(&h->p, PERCPU_RWLOCK_INSIDE, deadline);
+	if (e == 0) {
+		set_rwlock_state(h, PERCPU_RWLOCK_WRITING);
+		PERCPU_STEP("rwlock: writing");
+	}
+	return e;
+}
+
+/* Readers that died are told of once. Who is killed before it has told is a dead writer, and the
+ * next one finds `told`. */
+static bool are_readers_dead(struct percpu_rwlock_handle *h)
+{
+	const uint32_t bit = 1U << PERCPU_RWLOCK_INSIDE;
+	struct percpu_rwlock_control *c = percpu_rwlock_control(h);
+
+	if (__atomic_load_n(&h->p.control->died, __ATOMIC_ACQUIRE) & bit) {
+		__atomic_store_n(&c->told, 1, __ATOMIC_RELEASE);
+		PERCPU_STEP("rwlock: to be told of readers");
+		__atomic_fetch_and(&h->p.control->died, ~bit, __ATOMIC_ACQ_REL);
+	}
+	return __atomic_load_n(&c->told, __ATOMIC_RELAXED) != 0;
+}
+
+/* This process is the writer. Returns 0, -EOWNERDEAD, or -errno, and it is not any more. */
+static int begin_to_write(struct percpu_rwlock_handle *h, uint64_t deadline)
+{
+	const uint64_t state = percpu_rwlock_load_state(h);
+	int e;
+
+	if (state == PERCPU_RWLOCK_LOST) {
+		percpu_rwlock_hand_on(h, PERCPU_RWLOCK_LOST);
+		return -ENOTRECOVERABLE;
+	}
+	if (!percpu_rwlock_is_written(state)) {
+		e = close_rwlock(h, deadline);
+		if (e == 0)
+			return are_readers_dead(h) ? -EOWNERDEAD : 0;
+		percpu_rwlock_hand_on(h, PERCPU_RWLOCK_OPEN);
+		return e;
+	}
+	/* Nobody is inside, but perhaps a reader that was told, and died. */
+	set_rwlock_state(h, PERCPU_RWLOCK_REPAIRING_WRITER);
+	PERCPU_STEP("rwlock: a writer repairs");
+	e = percpu_participants_drain(&h->p, PERCPU_RWLOCK_INSIDE, deadline);
+	if (e == 0) {
+		(void)are_readers_dead(h);
+		return -EOWNERDEAD;
+	}
+	percpu_rwlock_hand_on(h, PERCPU_RWLOCK_REPAIRING_WRITER);
+	return e;
+}
+
+static int write_until(struct percpu_rwlock *l, uint64_t deadline)
+{
+	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
+	int e = h != NULL ? percpu_participants_join(&h->p) : -EINVAL;
+
+	if (e == 0)
+		e = take_turn_to_write(h, deadline);
+	if (e == 0)
+		e = begin_to_write(h, deadline);
+	if (h == NULL || h->check == NULL)
+		return e;
+	if (e == 0 || e == -EOWNERDEAD)
+		percpu_rwlock_check_locked(h, true);
+	else if (e == -EDEADLK)
+		percpu_rwlock_check_explain(h, "is locked for writing by this very thread");
+	return e;
+}
+
+int percpu_rwlock_write_lock(struct percpu_rwlock *l)
+{
+	return write_until(l, PERCPU_PARTICIPANTS_FOREVER);
+}
+
+int percpu_rwlock_write_timedlock(struct percpu_rwlock *l, uint64_t ns)
+{
+	return write_until(l, percpu_rwlock_deadline(ns));
+}
+
+/* -ETIMEDOUT may be that of a fence, too, which another try may not have. */
+int percpu_rwlock_write_trylock(struct percpu_rwlock *l)
+{
+	int e = write_until(l, 0);
+
+	return e == -ETIMEDOUT ? -EBUSY : e;
+}
+
+int percpu_rwlock_write_unlock(struct percpu_rwlock *l)
+{
+	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
+	uint64_t id, state;
+
+	if (h == NULL)
+		return -EINVAL;
+	if (h->check != NULL)
+		percpu_rwlock_check_unlocked(h, true);
+	id = percpu_participants_self(&h->p);
+	state = percpu_rwlock_load_state(h);
+	if (id == 0 || load_writer(h) != id ||
+	    (state != PERCPU_RWLOCK_WRITING && state != PERCPU_RWLOCK_REPAIRING_WRITER))
+		return -EPERM;
+	__atomic_store_n(&percpu_rwlock_control(h)->told, 0, __ATOMIC_RELAXED);
+	PERCPU_STEP("rwlock: to be unlocked");
+	percpu_rwlock_hand_on(h, state == PERCPU_RWLOCK_WRITING ? PERCPU_RWLOCK_OPEN :
+								  PERCPU_RWLOCK_LOST);
+	return 0;
+}
+
+unsigned percpu_rwlock_died(const struct percpu_rwlock *l)
+{
+	const struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
+	unsigned died = 0;
+	uint64_t state;
+
+	if (h == NULL)
+		return 0;
+	state = percpu_rwlock_load_state(h);
+	if (state == PERCPU_RWLOCK_REPAIRING_WRITER || state == PERCPU_RWLOCK_REPAIRING_READER)
+		died |= PERCPU_RWLOCK_WRITER_DIED;
+	if (__atomic_load_n(&percpu_rwlock_control(h)->told, __ATOMIC_RELAXED))
+		died |= PERCPU_RWLOCK_READERS_DIED;
+	return died;
+}
+
+/* A reader goes on to read, and is the writer no more. */
+int percpu_rwlock_consistent(struct percpu_rwlock *l)
+{
+	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
+	uint64_t id = h != NULL ? percpu_participants_self(&h->p) : 0;
+	uint64_t state;
+
+	if (id == 0 || load_writer(h) != id)
+		return -EINVAL;
+	state = percpu_rwlock_load_state(h);
+	if (state == PERCPU_RWLOCK_REPAIRING_WRITER)
+		set_rwlock_state(h, PERCPU_RWLOCK_WRITING);
+	else if (state == PERCPU_RWLOCK_REPAIRING_READER)
+		percpu_rwlock_hand_on(h, PERCPU_RWLOCK_OPEN);
+	else
+		return -EINVAL;
+	return 0;
+}

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_rwlock.c - read-mostly locks within a process: who gets in when, what it sees, errors,
+ * signal handlers, forks. test_rwlock_between.c has processes.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <percpu/calls.h>
+#include <percpu/percpu.h>
+
+#include "../model.h"
+#include "../steps.h"
+#include "../support.h"
+
+#include "objects/rwlock.h"
+
+#define MS 1000000
+
+static struct percpu_rwlock *l;
+static int denied;		      /* an error of fences */
+static const char *step;	      /* atomic: where something happens, once */
+static void (*happens)(void);	      /* stored before */
+static const char *awaited;	      /* atomic: a step that is counted, */
+static uint32_t came;		      /* here */
+static uint32_t order, first, second; /* atomic: who came when */
+
+void test_step(const char *name)
+{
+	const char *at = __atomic_load_n(&step, __ATOMIC_ACQUIRE);
+	const char *until = __atomic_load_n(&awaited, __ATOMIC_ACQUIRE);
+
+	if (until != NULL && strcmp(name, until) == 0)
+		__atomic_fetch_add(&came, 1, __ATOMIC_RELEASE);
+	if (at != NULL && strcmp(name, at) == 0 &&
+	    __atomic_compare_exchange_n(&step, &at, NULL, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED))
+		happens();
+}
+
+static void let_happen(void (*fn)(void), const char *where)
+{
+	happens = fn;
+	__atomic_store_n(&step, where, __ATOMIC_RELEASE);
+}
+
+static void expect_step(const char *name)
+{
+	__atomic_store_n(&came, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&awaited, name, __ATOMIC_RELEASE);
+}
+
+static void await_step(void)
+{
+	while (__atomic_load_n(&came, __ATOMIC_ACQUIRE) == 0)
+		test_sleep_us(100);
+	__atomic_store_n(&awaited, NULL, __ATOMIC_RELEASE);
+}
+
+int __real_percpu_region_fence(const struct percpu_region *r);
+int __wrap_percpu_region_fence(const struct percpu_region *r);
+int __wrap_percpu_region_fence(const struct percpu_region *r)
+{
+	return denied != 0 ? denied : __real_percpu_region_fence(r);
+}
+
+static int make(void **state)
+{
+	(void)state;
+	order = first = second = 0;
+	denied = 0;
+	return percpu_rwlock_create(0, &l);
+}
+
+static int drop(void **state)
+{
+	(void)state;
+	return percpu_rwlock_destroy(l);
+}
+
+static uint64_t state_now(void)
+{
+	return percpu_rwlock_load_state(percpu_rwlock_handle(l));
+}
+
+static void readers_share(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	assert_int_equal(percpu_rwlock_read_trylock(l), 0);
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 0), 0);
+	assert_int_equal(percpu_rwlock_read_lock_call(l), 0);
+	assert_int_equal(percpu_rwlock_read_trylock_call(l), 0);
+	assert_int_equal(percpu_rwlock_read_timedlock_call(l, 0), 0);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_write_timedlock(l, MS), -ETIMEDOUT);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_read_trylock(l), 0); /* it is open again */
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_destroy(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_detach(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_read_unlock_call(l), 0);
+	assert_int_equal(percpu_rwlock_write_trylock(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+}
+
+static void writers_are_alone(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_read_timedlock(l, MS), -ETIMEDOUT);
+	assert_int_equal(percpu_rwlock_write_lock(l), -EDEADLK);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EDEADLK);
+	assert_int_equal(percpu_rwlock_read_unlock(l), -EPERM);
+	assert_int_equal(percpu_rwlock_destroy(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_detach(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_consistent(l), -EINVAL);
+	assert_int_equal(percpu_rwlock_died(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), -EPERM);
+	assert_int_equal(percpu_rwlock_write_timedlock(l, 0), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), -EPERM);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+}
+
+static void arguments(void **state)
+{
+	struct percpu_rwlock *other = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_create(1, &other), -EINVAL);
+	assert_int_equal(percpu_rwlock_create(0, NULL), -EINVAL);
+	assert_int_equal(percpu_rwlock_create_in(NULL, 0, &other), -EINVAL);
+	assert_int_equal(percpu_rwlock_open(NULL, 0, 0, &other), -EINVAL);
+	assert_int_equal(percpu_rwlock_attach(NULL, 1, 0, &other), -EINVAL);
+	assert_null(other);
+	assert_int_equal(percpu_rwlock_key(l), 0);
+	assert_int_equal(percpu_rwlock_key(NULL), 0);
+	assert_int_equal(percpu_rwlock_destroy(NULL), 0);
+	assert_int_equal(percpu_rwlock_detach(NULL), 0);
+	assert_int_equal(percpu_rwlock_write_lock(NULL), -EINVAL);
+	assert_int_equal(percpu_rwlock_write_trylock(NULL), -EINVAL);
+	assert_int_equal(percpu_rwlock_write_timedlock(NULL, 1), -EINVAL);
+	assert_int_equal(percpu_rwlock_write_unlock(NULL), -EINVAL);
+	assert_int_equal(percpu_rwlock_consistent(NULL), -EINVAL);
+	assert_int_equal(percpu_rwlock_died(NULL), 0);
+	assert_int_equal(percpu_rwlock_create(0, &other), 0);
+	assert_int_equal(percpu_rwlock_detach(other), 0);
+}
+
+/* A thread without sequences, and one that is elsewhere. */
+static void unlock_elsewhere(unsigned i, void *arg)
+{
+	struct percpu_rseq without = { .cpu_id = PERCPU_CPU_NEVER };
+	struct percpu_rseq *own = percpu_seq_attach();
+	int *failed = arg;
+
+	test_pin(0, test_cpu(i % 2));
+	if (i == 1)
+		model_set_area(&without);
+	if (percpu_rwlock_read_unlock(l) != 0 || percpu_rwlock_read_lock(l) != 0)
+		__atomic_store_n(failed, 1, __ATOMIC_RELAXED);
+	model_set_area(own);
+}
+
+static void others_may_unlock(void **state)
+{
+	int failed = 0;
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	test_team_run(2, unlock_elsewhere, &failed);
+	assert_int_equal(failed, 0);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_trylock(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+}
+
+static void unlock_write(unsigned i, void *arg)
+{
+	(void)i;
+	*(int *)arg = percpu_rwlock_write_unlock(l);
+}
+
+static void another_thread_may_unlock_a_write(void **state)
+{
+	int r = 1;
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	test_team_run(1, unlock_write, &r);
+	assert_int_equal(r, 0);
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+}
+
+static uint32_t come(void)
+{
+	return __atomic_add_fetch(&order, 1, __ATOMIC_ACQ_REL);
+}
+
+static void read_once(unsigned i, void *arg)
+{
+	struct percpu_rseq without = { .cpu_id = PERCPU_CPU_NEVER };
+	struct percpu_rseq *own = percpu_seq_attach();
+
+	(void)i;
+	if (arg != NULL)
+		model_set_area(&without);
+	if (percpu_rwlock_read_lock(l) == 0) {
+		__atomic_store_n(&first, come(), __ATOMIC_RELEASE);
+		(void)percpu_rwlock_read_unlock(l);
+	}
+	model_set_area(own);
+}
+
+static void write_once(unsigned i, void *arg)
+{
+	(void)i, (void)arg;
+	if (percpu_rwlock_write_lock(l) == 0) {
+		__atomic_store_n(&second, come(), __ATOMIC_RELEASE);
+		(void)percpu_rwlock_write_unlock(l);
+	}
+}
+
+static void dawdle(void)
+{
+	test_sleep_us(5000);
+}
+
+/* The reader has waited, and is slow to wake up. */
+static void readers_come_before_the_next_writer(void **state)
+{
+	struct test_team readers, writers;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		order = first = second = 0;
+		assert_int_equal(percpu_rwlock_write_lock(l), 0);
+		expect_step("rwlock: a reader waits");
+		test_team_start(&readers, 1, read_once, i == 0 ? NULL : l);
+		await_step();
+		expect_step("rwlock: a writer waits");
+		test_team_start(&writers, 1, write_once, NULL);
+		await_step();
+		let_happen(dawdle, "rwlock: a reader wakes");
+		assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+		test_team_join(&readers);
+		test_team_join(&writers);
+		assert_int_equal(first, 1);
+		assert_int_equal(second, 2);
+	}
+}
+
+static void a_try_lets_readers_in(void **state)
+{
+	struct test_team readers;
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	expect_step("rwlock: a reader waits");
+	test_team_start(&readers, 1, read_once, NULL);
+	await_step();
+	let_happen(dawdle, "rwlock: a reader wakes");
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
+	test_team_join(&readers);
+	assert_int_equal(percpu_rwlock_write_trylock(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+}
+
+/* A reader is inside, a writer waits, and another reader waits behind it. */
+static void writers_come_before_later_readers(void **state)
+{
+	struct test_team readers, writers;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		order = first = second = 0;
+		assert_int_equal(percpu_rwlock_read_lock(l), 0);
+		expect_step("participant: somebody is inside");
+		test_team_start(&writers, 1, write_once, NULL);
+		await_step();
+		assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY);
+		expect_step("rwlock: a reader waits");
+		test_team_start(&readers, 1, read_once, i == 0 ? NULL : l);
+		await_step();
+		assert_int_equal(order, 0);
+		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+		test_team_join(&writers);
+		test_team_join(&readers);
+		assert_int_equal(second, 1);
+		assert_int_equal(first, 2);
+	}
+}
+
+/* A writer that gives up lets those in whom it has kept out. */
+static void a_writer_that_gives_up(void **state)
+{
+	struct test_team readers;
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	let_happen(dawdle, "participant: somebody is inside");
+	assert_int_equal(percpu_rwlock_write_timedlock(l, MS), -ETIMEDOUT);
+	assert_int_equal(state_now(), PERCPU_RWLOCK_OPEN);
+	test_team_start(&readers, 1, read_once, NULL);
+	test_team_join(&readers);
+	assert_int_equal(first, 1);
+	denied = -EPERM;
+	assert_int_equal(percpu_rwlock_write_lock(l), -EPERM);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EPERM);
+	assert_int_equal(state_now(), PERCPU_RWLOCK_OPEN);
+	denied = 0;
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+}
+
+static uint32_t unlocked_at;
+
+static void unlock_slowly(unsigned i, void *arg)
+{
+	(void)i, (void)arg;
+	await_step();
+	test_sleep_us(3000);
+	__atomic_store_n(&unlocked_at, come(), __ATOMIC_RELEASE);
+	(void)percpu_rwlock_read_unlock(l);
+}
+
+static void a_writer_waits_for_readers(void **state)
+{
+	struct test_team t;
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	expect_step("participant: somebody is inside");
+	test_team_start(&t, 1, unlock_slowly, NULL);
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_int_equal(__atomic_load_n(&unlocked_at, __ATOMIC_ACQUIRE), order);
+	assert_int_not_equal(order, 0);
+	test_team_join(&t);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+}
+
+/* In the middle of another thread's close: it is refused, and the fence finds it outside. */
+static int seen;
+
+static void try_here(int signo)
+{
+	(void)signo;
+	seen = percpu_rwlock_read_trylock(l);
+	if (seen == 0)
+		seen = percpu_rwlock_read_unlock(l);
+}
+
+static void raise_it(void)
+{
+	raise(SIGUSR1);
+}
+
+static void handlers_try(void **state)
+{
+	static const char *const closed[] = { "rwlock: closing", "participant: to be fenced",
+					      "rwlock: writing", "rwlock: to be unlocked" };
+	static const char *const open[] = { "rwlock: a writer", "rwlock: state handed on",
+					    "rwlock: no writer" };
+
+	(void)state;
+	signal(SIGUSR1, try_here);
+	for (unsigned i = 0; i < 7; i++) {
+		seen = 1;
+		let_happen(raise_it, i < 4 ? closed[i] : open[i - 4]);
+		assert_int_equal(percpu_rwlock_write_lock(l), 0);
+		assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+		assert_int_equal(seen, i < 4 ? -EBUSY : 0);
+	}
+	signal(SIGUSR1, SIG_DFL);
+}
+
+static void enter_now(void)
+{
+	struct percpu_rseq without = { .cpu_id = PERCPU_CPU_NEVER };
+	struct percpu_rseq *own = model_set_area(&without);
+
+	seen = percpu_rwlock_read_trylock(l);
+	model_set_area(own);
+}
+
+/* A thread without sequences, at each place of a writer that does not wait. */
+static void no_reader_is_overlooked(void **state)
+{
+	static const char *const steps[] = { "rwlock: a writer", "rwlock: closing",
+					     "participant: to be fenced",
+					     "participant: lanes of CPUs summed",
+					     "rwlock: writing" };
+	int r;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		let_happen(enter_now, steps[i]);
+		r = percpu_rwlock_write_trylock(l);
+		assert_int_equal(r == 0, seen != 0);
+		if (r == 0)
+			assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+		else
+			assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	}
+}
+
+static int in_a_child(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_write_trylock(l) == -EBUSY, "held as in the parent");
+	test_child_require(percpu_rwlock_read_unlock(l) == 0, "unlock");
+	test_child_require(percpu_rwlock_write_lock(l) == 0, "write");
+	test_child_require(percpu_rwlock_write_unlock(l) == 0, "unlock the write");
+	return 0;
+}
+
+static void a_child_has_what_the_parent_had(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	test_in_child(in_a_child, NULL);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+}
+
+static int misuse(void *arg)
+{
+	struct percpu_rwlock *debug;
+	int fds[2];
+
+	test_child_require(pipe(fds) == 0 && dup2(fds[1], STDERR_FILENO) >= 0, "pipe");
+	test_child_require(percpu_rwlock_create(PERCPU_RWLOCK_DEBUG, &debug) == 0, "create");
+	switch (*(unsigned *)arg) {
+	case 0:
+		(void)percpu_rwlock_read_unlock(debug);
+		break;
+	case 1:
+		(void)!percpu_rwlock_read_lock(debug);
+		(void)percpu_rwlock_write_unlock(debug);
+		break;
+	case 2:
+		(void)!percpu_rwlock_write_lock(debug);
+		(void)percpu_rwlock_read_unlock(debug);
+		break;
+	case 3:
+		(void)!percpu_rwlock_read_lock(debug);
+		(void)percpu_rwlock_read_unlock(debug);
+		(void)percpu_rwlock_read_unlock(debug);
+		break;
+	}
+	return 0;
+}
+
+static void debug_handles_complain(void **state)
+{
+	struct percpu_rwlock *debug = NULL;
+	int status;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		status = test_wait(test_fork(misuse, &i), 10);
+		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	}
+	assert_int_equal(percpu_rwlock_create(PERCPU_RWLOCK_DEBUG, &debug), 0);
+	assert_null(debug->in.cell);
+	assert_int_equal(percpu_rwlock_read_lock(debug), 0);
+	assert_int_equal(percpu_rwlock_read_trylock(debug), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(debug), 0);
+	assert_int_equal(percpu_rwlock_destroy(debug), -EBUSY);
+	assert_int_equal(percpu_rwlock_read_unlock(debug), 0);
+	assert_int_equal(percpu_rwlock_write_lock(debug), 0);
+	assert_int_equal(percpu_rwlock_write_lock(debug), -EDEADLK);
+	assert_int_equal(percpu_rwlock_write_unlock(debug), 0);
+	assert_int_equal(percpu_rwlock_destroy(debug), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(readers_share),
+		TEST(writers_are_alone),
+		TEST(arguments),
+		TEST(others_may_unlock),
+		TEST(another_thread_may_unlock_a_write),
+		TEST(readers_come_before_the_next_writer),
+		TEST(a_try_lets_readers_in),
+		TEST(writers_come_before_later_readers),
+		TEST(a_writer_that_gives_up),
+		TEST(a_writer_waits_for_readers),
+		TEST(handlers_try),
+		TEST(no_reader_is_overlooked),
+		TEST(a_child_has_what_the_parent_had),
+		TEST(debug_handles_complain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
