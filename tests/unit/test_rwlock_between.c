@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_rwlock_between.c - read-mostly locks between processes: readers and writers that are
+ * killed at each step, that stop, that fork; who is told; and what is lost then.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "../model.h"
+#include "../support.h"
+
+#include "objects/rwlock.h"
+#include "owners.h"
+
+#define ROOT 3
+#define MS UINT64_C(1000000)
+
+static struct percpu_rwlock *l;
+static struct percpu_rseq without = { .cpu_id = PERCPU_CPU_NEVER };
+
+static int begin(void **state)
+{
+	int e = begin_owners(state);
+
+	return e != 0 ? e : percpu_rwlock_open(owners, ROOT, 0, &l);
+}
+
+static int end(void **state)
+{
+	int e = percpu_rwlock_destroy(l);
+
+	return end_owners(state) | e;
+}
+
+static struct percpu_rwlock_handle *handle(void)
+{
+	return percpu_rwlock_handle(l);
+}
+
+/* What a child does until it is killed. */
+static int stay(void)
+{
+	reach(1);
+	for (;;)
+		pause();
+	return 0;
+}
+
+static int read_and_stay(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_read_lock(l) == 0, "read");
+	return stay();
+}
+
+static int read_with_atomics_and_stay(void *arg)
+{
+	(void)arg;
+	model_set_area(&without);
+	test_child_require(percpu_rwlock_read_lock(l) == 0, "read");
+	(void)percpu_rwlock_read_unlock(l);
+	return stay();
+}
+
+static int write_and_stay(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_write_lock(l) == 0, "write");
+	return stay();
+}
+
+static int write_and_unlock(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_write_lock(l) == 0, "write");
+	test_child_require(percpu_rwlock_write_unlock(l) == 0, "unlock");
+	return stay();
+}
+
+static int read_to_repair(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_read_lock(l) == -EOWNERDEAD, "told");
+	return stay();
+}
+
+static int write_to_repair(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_write_lock(l) == -EOWNERDEAD, "told");
+	return stay();
+}
+
+static int write_and_leave(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_write_lock(l) == 0, "write");
+	percpu_owners_leave(owners);
+	return stay();
+}
+
+static void stop_at(const char *where, int (*fn)(void *))
+{
+	deadly = where;
+	stop(start(fn, 0));
+	deadly = NULL;
+}
+
+static void expect_usable(void)
+{
+	assert_int_equal(percpu_rwlock_read_trylock(l), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+}
+
+/* The next who locks is told of a dead writer, in either way, and makes it whole again. */
+static void expect_writer_dead(bool to_read)
+{
+	if (to_read) {
+		assert_int_equal(percpu_rwlock_read_lock(l), -EOWNERDEAD);
+		assert_int_equal(percpu_rwlock_died(l), PERCPU_RWLOCK_WRITER_DIED);
+		assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY); /* it has it alone */
+		assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
+		assert_int_equal(percpu_rwlock_consistent(l), 0);
+		assert_int_equal(percpu_rwlock_consistent(l), -EINVAL);
+		assert_int_equal(percpu_rwlock_read_trylock(l), 0);
+		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+		assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
+		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	} else {
+		assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
+		assert_int_equal(percpu_rwlock_died(l), PERCPU_RWLOCK_WRITER_DIED);
+		assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY);
+		assert_int_equal(percpu_rwlock_consistent(l), 0);
+		assert_int_equal(percpu_rwlock_consistent(l), -EINVAL);
+		assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY);
+		assert_int_equal(percpu_rwlock_died(l), 0);
+		assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	}
+	expect_usable();
+}
+
+static void expect_readers_dead(void)
+{
+	assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
+	assert_int_equal(percpu_rwlock_died(l), PERCPU_RWLOCK_READERS_DIED);
+	assert_int_equal(percpu_rwlock_consistent(l), -EINVAL);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_died(l), 0);
+	expect_usable();
+}
+
+static void writers_are_killed_without_the_lock(void **state)
+{
+	static const char *const steps[] = {
+		"participant: recorded",     "rwlock: a writer",	"rwlock: closing",
+		"participant: to be fenced", "rwlock: state handed on", "rwlock: no writer",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		stop_at(steps[i], write_and_unlock);
+		assert_int_equal(percpu_rwlock_write_lock(l), 0);
+		assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+		stop_at(steps[i], write_and_unlock);
+		assert_int_equal(percpu_rwlock_read_lock(l), 0);
+		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+		stop_at(steps[i], write_and_unlock);
+		assert_int_equal(percpu_rwlock_read_trylock(l), 0);
+		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+		stop_at(steps[i], write_and_unlock);
+		assert_int_equal(percpu_rwlock_write_trylock(l), 0);
+		assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+		expect_usable();
+	}
+}
+
+static void writers_are_killed_with_the_lock(void **state)
+{
+	static const char *const steps[] = { "rwlock: writing", "rwlock: to be unlocked" };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		stop_at(steps[i % 2], write_and_unlock);
+		expect_writer_dead(i / 2);
+	}
+	stop(start(write_and_stay, 0));
+	expect_writer_dead(false);
+	stop(start(write_and_leave, 0));
+	expect_writer_dead(true);
+}
+
+static int end_and_tell(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	status = test_wait(pid, 10);
+	return WIFSIGNALED(status) ? 0 : 1;
+}
+
+static pid_t to_be_killed;
+
+static void kill_it(void)
+{
+	(void)end_and_tell(to_be_killed);
+}
+
+/* It dies while another one waits. */
+static void who_waits_notices(void **state)
+{
+	(void)state;
+	to_be_killed = start(write_and_stay, 0);
+	deadly = "rwlock: a reader waits";
+	meanwhile = kill_it;
+	assert_int_equal(percpu_rwlock_read_lock(l), -EOWNERDEAD);
+	assert_null(deadly);
+	assert_int_equal(percpu_rwlock_consistent(l), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	to_be_killed = start(write_and_stay, 0);
+	deadly = "rwlock: a writer waits";
+	meanwhile = kill_it;
+	assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
+	assert_int_equal(percpu_rwlock_consistent(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	to_be_killed = start(read_and_stay, 0);
+	deadly = "participant: somebody is inside";
+	meanwhile = kill_it;
+	assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
+	assert_int_equal(percpu_rwlock_died(l), PERCPU_RWLOCK_READERS_DIED);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	expect_usable();
+}
+
+static void readers_are_killed(void **state)
+{
+	(void)state;
+	stop(start(read_and_stay, 0));
+	assert_int_equal(percpu_rwlock_read_lock(l), 0); /* which is no writer */
+	assert_int_equal(percpu_rwlock_died(l), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	expect_readers_dead();
+	stop(start(read_and_stay, 0));
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EOWNERDEAD);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	stop_at("participant: counted", read_with_atomics_and_stay);
+	expect_readers_dead();
+	stop_at("participant: left", read_with_atomics_and_stay);
+	expect_usable();
+}
+
+/* One that is told of dead readers is killed before it could tell. */
+static void news_are_not_lost(void **state)
+{
+	static const char *const steps[] = { "participant: death noted", "participant: dropped",
+					     "rwlock: writing", "rwlock: to be told of readers" };
+	unsigned died;
+
+	(void)state;
+	/* The next process has the slot of the dead reader, and drops what it had. */
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		stop(start(read_and_stay, 0));
+		stop_at(steps[i], write_and_unlock);
+		assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
+		died = percpu_rwlock_died(l);
+		assert_int_equal(died,
+				 i < 2 ? PERCPU_RWLOCK_READERS_DIED :
+					 PERCPU_RWLOCK_READERS_DIED | PERCPU_RWLOCK_WRITER_DIED);
+		assert_int_equal(percpu_rwlock_consistent(l), i < 2 ? -EINVAL : 0);
+		assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+		expect_usable();
+	}
+}
+
+static void who_repairs_is_killed(void **state)
+{
+	static int (*const repairs[])(void *) = { read_to_repair, write_to_repair };
+	static const char *const steps[] = { NULL, "rwlock: a reader repairs",
+					     "rwlock: a writer repairs",
+					     "rwlock: writer found dead" };
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		if ((i / 2 == 1 && i % 2 == 1) || (i / 2 == 2 && i % 2 == 0))
+			continue;
+		stop(start(write_and_stay, 0));
+		stop_at(steps[i / 2], repairs[i % 2]);
+		assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
+		assert_true(percpu_rwlock_died(l) & PERCPU_RWLOCK_WRITER_DIED);
+		assert_int_equal(percpu_rwlock_consistent(l), 0);
+		assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+		expect_usable();
+	}
+}
+
+static int expect_lost(void *arg)
+{
+	(void)arg;
+	reach(1);
+	test_child_require(percpu_rwlock_read_lock(l) == -ENOTRECOVERABLE, "read");
+	test_child_require(percpu_rwlock_read_trylock(l) == -ENOTRECOVERABLE, "read try");
+	test_child_require(percpu_rwlock_write_lock(l) == -ENOTRECOVERABLE, "write");
+	test_child_require(percpu_rwlock_write_trylock(l) == -ENOTRECOVERABLE, "write try");
+	test_child_require(percpu_rwlock_read_timedlock(l, MS) == -ENOTRECOVERABLE, "timed");
+	test_child_require(percpu_rwlock_read_unlock(l) == -EPERM, "unlock");
+	test_child_require(percpu_rwlock_write_unlock(l) == -EPERM, "unlock the write");
+	test_child_require(percpu_rwlock_consistent(l) == -EINVAL, "too late");
+	return 0;
+}
+
+static void what_nobody_repairs_is_lost(void **state)
+{
+	pid_t waiting;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		stop(start(write_and_stay, 0));
+		assert_int_equal(i == 0 ? percpu_rwlock_read_lock(l) : percpu_rwlock_write_lock(l),
+				 -EOWNERDEAD);
+		waiting = start(expect_lost, 0);
+		assert_int_equal(
+			i == 0 ? percpu_rwlock_read_unlock(l) : percpu_rwlock_write_unlock(l), 0);
+		assert_int_equal(test_wait(waiting, 10), 0);
+		test_in_child(expect_lost, NULL);
+		assert_int_equal(percpu_rwlock_destroy(l), 0);
+		assert_int_equal(
+			percpu_region_set_root(region, ROOT, percpu_region_root(region, ROOT), 0),
+			0);
+		assert_int_equal(percpu_rwlock_open(owners, ROOT, 0, &l), 0);
+	}
+}
+
+static void who_is_stopped_is_waited_for(void **state)
+{
+	pid_t pid = start(write_and_stay, 0);
+
+	(void)state;
+	kill(pid, SIGSTOP);
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 25 * MS), -ETIMEDOUT);
+	assert_int_equal(percpu_rwlock_write_timedlock(l, 25 * MS), -ETIMEDOUT);
+	assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_destroy(l), -EBUSY);
+	stop(pid);
+	expect_writer_dead(false);
+	pid = start(read_and_stay, 0);
+	kill(pid, SIGSTOP);
+	assert_int_equal(percpu_rwlock_write_timedlock(l, 25 * MS), -ETIMEDOUT);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_destroy(l), -EBUSY);
+	stop(pid);
+	expect_readers_dead();
+}
+
+static int wait_to_read_and_stay(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_read_lock(l) == 0, "read");
+	test_child_require(percpu_rwlock_read_unlock(l) == 0, "unlock");
+	return 0;
+}
+
+/* A reader that waits, and is stopped or killed there, keeps no writer out for good, and not
+ * even twice. */
+static void who_stops_in_the_queue(void **state)
+{
+	const struct percpu_rwlock_control *c = percpu_rwlock_control(handle());
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	deadly = "rwlock: a reader waits";
+	pid = start(wait_to_read_and_stay, 0);
+	deadly = NULL;
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_write_timedlock(l, MS), -ETIMEDOUT);
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_int_equal(c->skipped, 1);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_trylock(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	stop(pid);
+	assert_int_equal(percpu_participants_drop_dead(&handle()->p), 0);
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_int_equal(c->skipped, 0);
+	deadly = "rwlock: a reader waits";
+	pid = start(wait_to_read_and_stay, 0);
+	deadly = NULL;
+	stop(pid);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_trylock(l), 0); /* and nobody is told */
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(c->skipped, 0);
+}
+
+static int in_a_child(void *arg)
+{
+	const bool write = arg != NULL;
+
+	test_child_require(percpu_rwlock_read_unlock(l) == -EPERM, "read unlock");
+	test_child_require(percpu_rwlock_write_unlock(l) == -EPERM, "write unlock");
+	test_child_require(percpu_rwlock_consistent(l) == -EINVAL, "consistent");
+	test_child_require(percpu_rwlock_write_trylock(l) == -EBUSY, "write");
+	test_child_require(percpu_rwlock_write_unlock(l) == -EPERM, "write unlock, joined");
+	if (write) {
+		test_child_require(percpu_rwlock_read_trylock(l) == -EBUSY, "read");
+		test_child_require(percpu_rwlock_read_unlock(l) == -EPERM, "unlock, joined");
+	} else {
+		test_child_require(percpu_rwlock_read_lock(l) == 0, "read");
+		test_child_require(percpu_rwlock_read_unlock(l) == 0, "unlock");
+	}
+	return 0;
+}
+
+static void a_child_holds_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	test_in_child(in_a_child, NULL);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	test_in_child(in_a_child, l);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	expect_usable();
+}
+
+static void handles(void **state)
+{
+	struct percpu_rwlock *same = NULL, *asking = NULL, *none = NULL;
+	struct percpu_owners *others;
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_attach(owners, percpu_rwlock_key(l), 0, &same), 0);
+	assert_int_equal(percpu_rwlock_write_lock(same), 0);
+	assert_int_equal(percpu_rwlock_write_lock(l), -EDEADLK);
+	assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY);
+	assert_int_equal(percpu_rwlock_detach(same), -EBUSY);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_read_lock(same), 0);
+	assert_int_equal(percpu_rwlock_detach(same), -EBUSY);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_detach(same), 0);
+	assert_int_equal(percpu_rwlock_open(asker, ROOT, 0, &asking), 0);
+	assert_int_equal(percpu_rwlock_read_lock(asking), -EROFS);
+	assert_int_equal(percpu_rwlock_write_lock(asking), -EROFS);
+	assert_int_equal(percpu_rwlock_read_unlock(asking), -EPERM);
+	assert_int_equal(percpu_rwlock_destroy(asking), 0);
+	assert_int_equal(percpu_rwlock_open(owners, 0, 0, &none), -EEXIST);
+	assert_int_equal(percpu_rwlock_attach(owners, percpu_owners_key(owners), 0, &none),
+			 -ENOENT);
+	assert_int_equal(percpu_owners_create_in(region, &others), 0);
+	assert_int_equal(percpu_rwlock_open(others, ROOT, 0, &none), -EEXIST);
+	assert_int_equal(percpu_rwlock_attach(others, percpu_rwlock_key(l), 0, &none), -ENOENT);
+	percpu_owners_destroy(others);
+	assert_int_equal(percpu_rwlock_open(owners, ROOT, 4, &none), -EINVAL);
+	assert_null(none);
+	assert_int_equal(percpu_rwlock_create_in(owners, PERCPU_RWLOCK_DEBUG, &none), 0);
+	assert_int_equal(percpu_rwlock_read_lock(none), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(none), 0);
+	assert_int_equal(percpu_rwlock_destroy(none), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(writers_are_killed_without_the_lock),
+		TEST(writers_are_killed_with_the_lock),
+		TEST(who_waits_notices),
+		TEST(readers_are_killed),
+		TEST(news_are_not_lost),
+		TEST(who_repairs_is_killed),
+		TEST(what_nobody_repairs_is_lost),
+		TEST(who_is_stopped_is_waited_for),
+		TEST(who_stops_in_the_queue),
+		TEST(a_child_holds_nothing),
+		TEST(handles),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
+}
