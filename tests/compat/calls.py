@@ -26,6 +26,7 @@ INTERNAL |= {"percpu_extrema_observe_as", "percpu_extrema_order"}
 INTERNAL |= {"percpu_histogram_bits", "percpu_histogram_cell", "percpu_histogram_index"}
 INTERNAL |= {"percpu_approx_highest", "percpu_approx_try", "percpu_ref_count"}
 INTERNAL |= {"percpu_grace_awaits"}
+INTERNAL |= {"percpu_rwlock_try"}
 
 i64, u64, size, ptr = c.c_int64, c.c_uint64, c.c_size_t, c.c_void_p
 
@@ -270,6 +271,22 @@ def sections(lib):
     lib.same(lib.so.percpu_grace_wait(periods), 0, "in no section")
 
 
+def locks(lib):
+    """A read-mostly lock, which is open, and then not."""
+    lock = lib.make("percpu_rwlock_create", 0)
+    reads = [lib.call("percpu_rwlock_read_lock", lock)]
+    reads += [lib.call("percpu_rwlock_read_trylock", lock)]
+    reads += [lib.call("percpu_rwlock_read_timedlock", lock, u64(0))]
+    lib.same(reads, [0, 0, 0], "read")
+    lib.same(lib.so.percpu_rwlock_write_trylock(lock), -errno.EBUSY, "read by others")
+    unlocks = [lib.call("percpu_rwlock_read_unlock", lock) for _ in range(3)]
+    lib.same(unlocks, [0, 0, 0], "unlock")
+    lib.same(lib.so.percpu_rwlock_write_lock(lock), 0, "write")
+    lib.same(lib.call("percpu_rwlock_read_trylock", lock), -errno.EBUSY, "written")
+    lib.same(lib.so.percpu_rwlock_write_unlock(lock), 0, "unlock the write")
+    lib.same(lib.so.percpu_rwlock_destroy(lock), 0, "destroy")
+
+
 def objects(lib):
     """Object caches."""
     obj, again = ptr(), ptr()
@@ -330,7 +347,7 @@ def try_all(source, work, late):
     try:
         parts = (counters, doubles, statistics, words, lists, rings, buffers, objects, windows)
         more = (gauges, histograms, shares, extremes, approximately, references, sections)
-        for part in (*parts, *more, rest):
+        for part in (*parts, *more, locks, rest):
             part(lib)
     except AssertionError as wrong:
         return str(wrong)

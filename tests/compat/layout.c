@@ -298,6 +298,9 @@ AT(percpu_grace_blocker, stopped, 12, 12, 12);
 AT(percpu_grace_blocker, sections, 16, 16, 16);
 AT(percpu_grace_blocker, awaited, 24, 24, 24);
 
+SIZE(percpu_rwlock, 72, 40, 40);
+AT(percpu_rwlock, in, 0, 0, 0);
+
 SIZE(percpu_owned_gauge, 48, 24, 24);
 AT(percpu_owned_gauge, owned, 0, 0, 0);
 

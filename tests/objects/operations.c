@@ -27,6 +27,7 @@ struct objects {
 	struct percpu_histogram *histogram;
 	struct percpu_extrema *extrema;
 	struct percpu_approx *approx;
+	struct percpu_rwlock *rwlock;
 	size_t n;
 };
 
@@ -71,6 +72,8 @@ INLINE void every_operation(const struct objects *o)
 	(void)percpu_fcounter_array_add(o->farray, o->n, 0.5);
 	percpu_approx_add(o->approx, n[0]);
 	(void)percpu_approx_add_below(o->approx, n[0], n[7]);
+	(void)!percpu_rwlock_read_lock(o->rwlock);
+	(void)percpu_rwlock_read_unlock(o->rwlock);
 	percpu_histogram_record(o->histogram, 0.5);
 	percpu_histogram_record_ticks_at(o->histogram, o->n, o->n);
 	(void)percpu_extrema_observe(o->extrema, n[0]);

@@ -64,6 +64,7 @@ void stepping_make(unsigned cpu)
 	stepping_make_items();
 	stepping_make_graces();
 	stepping_make_refs();
+	stepping_make_rwlock();
 	stepping_make_values(region, cpu);
 	percpu_counter_array_commit_words(); /* or the first add would find out */
 	stepping_make_own(cpu);
@@ -265,7 +266,7 @@ const struct stepping_operation *stepping_operation(unsigned nth)
 	static const struct stepping_operation *const all[] = { operations,	 stepping_own,
 								stepping_called, stepping_items,
 								stepping_graces, stepping_refs,
-								stepping_values };
+								stepping_rwlock, stepping_values };
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		for (const struct stepping_operation *o = all[i]; o->name != NULL; o++)

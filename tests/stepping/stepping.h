@@ -54,18 +54,18 @@ void stepping_read(const struct stepping_operation *o, struct model_lane *lanes)
 void stepping_add_to_compact(const struct percpu_compact *c, int64_t n);
 
 /* Those on memory of the child's own, in operations_own.c, operations_called.c, and, of object
- * caches and windows, operations_items.c; of reference counts, operations_refs.c; the last of
- * each has no name. */
+ * caches and windows, operations_items.c; of reference counts, operations_refs.c; of locks,
+ * operations_rwlock.c; the last of each has no name. */
 
 extern const struct stepping_operation stepping_own[], stepping_called[], stepping_items[];
-extern const struct stepping_operation stepping_graces[];
-extern const struct stepping_operation stepping_refs[];
+extern const struct stepping_operation stepping_graces[], stepping_refs[], stepping_rwlock[];
 
 void stepping_make_own(unsigned cpu);
 void stepping_make_called(void);
 void stepping_make_items(void);
 void stepping_make_graces(void);
 void stepping_make_refs(void);
+void stepping_make_rwlock(void);
 
 /* operations_values.c: on doubles and other values in the shared region. */
 
