@@ -23,7 +23,13 @@ struct values {
 	struct percpu_approx *approx; /* as fgauge */
 	struct percpu_owners *owners; /* NULL if private */
 	struct percpu_owned_gauge *owned;
+	struct percpu_ref *ref; /* NULL if not private */
 };
+
+static inline void values_release(struct percpu_ref *ref, void *arg)
+{
+	(void)ref, (void)arg;
+}
 
 static inline struct percpu_histogram_options values_options(uint64_t ticks_per_unit)
 {
@@ -44,7 +50,8 @@ static inline bool values_create(struct values *v)
 	       percpu_histogram_create(&t, &v->ticks) == 0 &&
 	       percpu_extrema_create(0, &v->extrema) == 0 &&
 	       percpu_rate_create(PERCPU_RATE_MAX, PERCPU_RATE_MAX, &v->rate) == 0 &&
-	       percpu_approx_create(NULL, &v->approx) == 0;
+	       percpu_approx_create(NULL, &v->approx) == 0 &&
+	       percpu_ref_create(values_release, NULL, 0, &v->ref) == 0;
 }
 
 static inline bool values_create_in(struct percpu_region *r, struct values *v)
@@ -82,7 +89,8 @@ static inline bool values_count(const struct values *v, int64_t number)
 	return percpu_fcounter_add(v->fcounter, 0.5) == 0 &&
 	       (v->fgauge == NULL || percpu_fgauge_add(v->fgauge, 0.5) == 0) &&
 	       percpu_extrema_observe(v->extrema, number) == 0 &&
-	       (v->owned == NULL || percpu_owned_gauge_add(v->owned, 1) == 0) && ok;
+	       (v->owned == NULL || percpu_owned_gauge_add(v->owned, 1) == 0) &&
+	       (v->ref == NULL || percpu_ref_tryget_live(v->ref)) && ok;
 }
 
 static inline bool values_in_histogram(const struct percpu_histogram *h, uint64_t n)
@@ -111,7 +119,8 @@ static inline bool values_are(const struct values *v, uint64_t n, int64_t least,
 	       (v->approx == NULL || percpu_approx_fetch(v->approx) == 2 * (int64_t)n) &&
 	       (v->owned == NULL ||
 		(percpu_owned_gauge_fetch(v->owned, PERCPU_OWNED_ALL, &owned) == 0 &&
-		 owned == (int64_t)n));
+		 owned == (int64_t)n)) &&
+	       (v->ref == NULL || percpu_ref_fetch(v->ref) == 1 + (int64_t)n);
 }
 
 #endif

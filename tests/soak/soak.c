@@ -107,6 +107,7 @@ static const char *const kinds[SOAK_KINDS] = {
 	"windows",
 	"shared buffers",
 	"files that were cut",
+	"reference counts",
 	"values add",
 	"values fetch_zero",
 	"histogram record",

@@ -5,7 +5,7 @@
  * soak.c directs rounds of processes and kills some; worker.c is such a
  * process with its threads; shared.c operates on one region file that all of
  * them count in, private.c on objects of one process; stats.c, compact.c, extrema.c, zone.c,
- * objcache.c, local.c, ring.c, wbuf.c, window.c, values.c, owned.c and limits.c on what they are
+ * objcache.c, local.c, ring.c, wbuf.c, window.c, values.c, owned.c, limits.c and ref.c on what they are
  * named after, private and shared; reader.c has processes of its own, which read segments;
  * model.c knows what the result must be. A worker announces each operation on the shared region in
  * its slot of a plain mapping, and notes there that it is done, so that one
@@ -110,6 +110,7 @@ enum soak_kind {
 	SOAK_WINDOW,
 	SOAK_SHARED_BUFFER,
 	SOAK_WINDOW_CUT,
+	SOAK_REF,
 	SOAK_VALUE_ADD,
 	SOAK_VALUE_TAKE,
 	SOAK_RECORD,
@@ -206,6 +207,7 @@ enum soak_tally {
 	SOAK_OF_RING,
 	SOAK_OF_FCOUNTER,
 	SOAK_OF_HISTOGRAM,
+	SOAK_OF_REF,
 	SOAK_OF_STATS,
 	SOAK_TALLIES = SOAK_OF_STATS + 2 * SOAK_SETS
 };
@@ -425,6 +427,14 @@ void soak_window_create(void);
 /** Say whether all is as it should be, and destroy it, also in a child of fork. */
 void soak_window_destroy(void);
 void soak_window_op(struct soak_thread *t);
+
+/* ref.c: a reference count */
+
+void soak_ref_create(void);
+void soak_ref_destroy(void);
+uint64_t soak_ref_found(void);
+void soak_ref_op(struct soak_thread *t);
+void soak_ref_signal(struct soak_thread *t);
 
 /** Free what the thread has. */
 void soak_window_leave(struct soak_thread *t);
