@@ -30,7 +30,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 MEGABYTES = 1800  # of each run; there are as many at once as there are CPUs
 DEPTH = 2000000
-SECONDS = 400
+SECONDS = int(os.environ.get("MODEL_SECONDS", "400"))
 COMPLETE = "State-vector"  # printed at the end of a search
 CUT = ("max search depth too small", "Search not completed", "out of memory", "hash conflicts:  0x")
 
@@ -87,6 +87,8 @@ def search(run, directory):
     where.mkdir(parents=True)
     source = HERE / f"{run.model}.pml"
     said = command(["spin", *run.defines, "-a", str(source)], where)
+    if not (where / "pan.c").exists():
+        return said
     options = ["-O2", "-w", "-DSAFETY", "-DNOFAIR", "-DCOLLAPSE", f"-DMEMLIM={MEGABYTES}"]
     said += command(["gcc", *options, "-o", "pan", "pan.c"], where)
     if not (where / "pan").exists():
