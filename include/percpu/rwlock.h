@@ -59,7 +59,8 @@ struct percpu_rwlock {
  * PERCPU_RWLOCK_DEBUG, and is of this handle alone.
  *
  * Return 0, or
- *	-EINVAL	a NULL, no such root, unknown flags
+ *	-EINVAL	a NULL, no such root, unknown flags; owners in a region whose lane size is not the
+ *		default
  *	-ENOENT	no lock of these owners there
  *	-EEXIST	something else is at the root, also a lock of other owners
  *	-E2BIG	more CPUs than PERCPU_MAX_CPUS
@@ -103,7 +104,7 @@ PERCPU_INLINE int percpu_rwlock_try(struct percpu_rwlock *l, int64_t n)
 
 	if (percpu_unlikely(cell == NULL))
 		return PERCPU_SEQ_SLOW;
-	return percpu_seq_narrow_add_if(cell, l->in.stride, n, l->in.state, 0);
+	return percpu_seq_narrow_add_if(cell, PERCPU_STRIDE, n, l->in.state, 0);
 }
 
 /**

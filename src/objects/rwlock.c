@@ -48,6 +48,13 @@ static bool are_rwlock_flags(unsigned flags, struct percpu_rwlock **ret)
 	return ret != NULL && (flags & ~(unsigned)PERCPU_RWLOCK_DEBUG) == 0;
 }
 
+/* Inline functions know the distance of lanes. */
+static bool takes_rwlock(const struct percpu_owners *o, unsigned flags, struct percpu_rwlock **ret)
+{
+	return are_rwlock_flags(flags, ret) && o != NULL &&
+	       percpu_region_is_zone(o->block.chunk->region);
+}
+
 int percpu_rwlock_create(unsigned flags, struct percpu_rwlock **ret)
 {
 	struct percpu_rwlock_handle *h = NULL;
@@ -61,7 +68,7 @@ int percpu_rwlock_create_in(struct percpu_owners *o, unsigned flags, struct perc
 	struct percpu_rwlock_handle *h = NULL;
 	int e = -EINVAL;
 
-	if (are_rwlock_flags(flags, ret))
+	if (takes_rwlock(o, flags, ret))
 		e = percpu_participants_create_in(o, PERCPU_KIND_RWLOCK, sizeof(*h), &h);
 	return end_rwlock(e, h, flags, ret);
 }
@@ -72,7 +79,7 @@ int percpu_rwlock_open(struct percpu_owners *o, unsigned root, unsigned flags,
 	struct percpu_rwlock_handle *h = NULL;
 	int e = -EINVAL;
 
-	if (are_rwlock_flags(flags, ret))
+	if (takes_rwlock(o, flags, ret))
 		e = percpu_participants_open(o, root, PERCPU_KIND_RWLOCK, sizeof(*h), &h);
 	return end_rwlock(e, h, flags, ret);
 }
@@ -83,7 +90,7 @@ int percpu_rwlock_attach(struct percpu_owners *o, uint64_t key, unsigned flags,
 	struct percpu_rwlock_handle *h = NULL;
 	int e = -EINVAL;
 
-	if (are_rwlock_flags(flags, ret))
+	if (takes_rwlock(o, flags, ret))
 		e = percpu_participants_attach(o, key, PERCPU_KIND_RWLOCK, sizeof(*h), &h);
 	return end_rwlock(e, h, flags, ret);
 }

@@ -438,6 +438,24 @@ static void a_child_holds_nothing(void **state)
 	expect_usable();
 }
 
+static void lanes_of_another_size(void **state)
+{
+	const struct percpu_region_options large = { .size = sizeof(large),
+						     .lane_size = 4 * PERCPU_LANE_SIZE };
+	struct percpu_rwlock *none = NULL;
+	struct percpu_region *other;
+	struct percpu_owners *others;
+
+	(void)state;
+	assert_int_equal(percpu_region_open(test_path("large"), OWNERS_FLAGS, &large, &other), 0);
+	assert_int_equal(percpu_owners_create_in(other, &others), 0);
+	assert_int_equal(percpu_rwlock_create_in(others, 0, &none), -EINVAL);
+	assert_int_equal(percpu_rwlock_open(others, 1, 0, &none), -EINVAL);
+	assert_int_equal(percpu_rwlock_attach(others, 1, 0, &none), -EINVAL);
+	percpu_owners_destroy(others);
+	percpu_region_close(other);
+}
+
 static void handles(void **state)
 {
 	struct percpu_rwlock *same = NULL, *asking = NULL, *none = NULL;
@@ -490,6 +508,7 @@ int main(void)
 		TEST(who_stops_in_the_queue),
 		TEST(a_child_holds_nothing),
 		TEST(handles),
+		TEST(lanes_of_another_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
