@@ -13,9 +13,10 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
+
+import tap
 
 SERVER = os.path.abspath(sys.argv[1])
 PAGE = 65536
@@ -113,14 +114,7 @@ def a_file_may_shrink(directory):
 
 def main():
     tests = [every_byte_is_read, every_byte_is_mapped, a_file_may_shrink]
-    print(f"1..{len(tests)}")
-    for i, test in enumerate(tests, 1):
-        with tempfile.TemporaryDirectory() as directory:
-            try:
-                test(directory)
-                print(f"ok {i} - {test.__name__}", flush=True)
-            except (AssertionError, OSError) as e:
-                print(f"not ok {i} - {test.__name__}\n# {str(e)[:500]!r}", flush=True)
+    tap.run(tests)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,9 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
+
+import tap
 
 PREFORK, LOAD = map(os.path.abspath, sys.argv[1:3])
 GET = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"
@@ -243,14 +244,7 @@ def main():
         counts_go_on_when_it_is_started_again,
         large_answers_under_load,
     ]
-    print(f"1..{len(tests)}")
-    for i, test in enumerate(tests, 1):
-        with tempfile.TemporaryDirectory() as directory:
-            try:
-                skip = test(directory)
-                print(f"ok {i} - {test.__name__}" + (f" # SKIP {skip}" if skip else ""), flush=True)
-            except (AssertionError, OSError, subprocess.SubprocessError) as e:
-                print(f"not ok {i} - {test.__name__}\n# {str(e)[:500]!r}", flush=True)
+    tap.run(tests)
 
 
 if __name__ == "__main__":

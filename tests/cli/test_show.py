@@ -12,7 +12,8 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
+
+import tap
 
 SHOW, SEGMENT = map(os.path.abspath, sys.argv[1:3])
 
@@ -188,14 +189,7 @@ def main():
         what_is_owned_goes,
         bad_input,
     ]
-    print(f"1..{len(tests)}")
-    for i, test in enumerate(tests, 1):
-        with tempfile.TemporaryDirectory() as directory:
-            try:
-                skip = test(directory)
-                print(f"ok {i} - {test.__name__}" + (f" # SKIP {skip}" if skip else ""), flush=True)
-            except (ArithmeticError, AssertionError, OSError, ValueError) as e:
-                print(f"not ok {i} - {test.__name__}\n# {str(e)[:2000]!r}", flush=True)
+    tap.run(tests)
 
 
 if __name__ == "__main__":
