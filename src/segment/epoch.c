@@ -44,15 +44,18 @@ static uint64_t settled_removals(struct percpu_segment *s)
 int percpu_epoch_take(struct percpu_segment *s, void **ret)
 {
 	const uint64_t now = settled_removals(s);
+	void *epoch = NULL;
 	int e;
 
 	percpu_process_lock();
-	e = pin_epoch(s, now, ret);
-	if (e == 0 && madvise(*ret, percpu_page_size(), MADV_DONTFORK) != 0) {
+	e = pin_epoch(s, now, &epoch);
+	if (e == 0 && madvise(epoch, percpu_page_size(), MADV_DONTFORK) != 0) {
 		e = percpu_errno();
-		percpu_descriptor_unpin(*ret);
+		percpu_descriptor_unpin(epoch);
 	}
 	percpu_process_unlock();
+	if (e == 0)
+		*ret = epoch;
 	return e;
 }
 

@@ -126,7 +126,9 @@ static int reset_object(const struct percpu_segment *s, const struct percpu_segm
 }
 
 /* Reset what was not reset for this generation. The caller has the lock of the file. No object goes
- * away meanwhile, and becomes that of a series of this generation: an epoch is held. */
+ * away meanwhile, and becomes that of a series of this generation: an epoch is held. It is needed only if
+ * there are families by now: series of those that others declare later are of this generation, and
+ * not reset. */
 static int reset_all(struct percpu_segment *s, uint64_t generation)
 {
 	struct percpu_record_copy *c = malloc(sizeof(*c));

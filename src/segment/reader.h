@@ -9,8 +9,9 @@
 
 #include "segment.h"
 
-/** Bytes between cells: reading on takes less time than a system call more. */
-#define PERCPU_NEAR 1024
+/** Cells with so many bytes between them are read by one call: a second one takes as long as it takes
+ *  to copy twice as many. */
+#define PERCPU_NEAR 4096
 
 /** How cells of several lanes become one. */
 enum percpu_fold {

@@ -18,8 +18,6 @@ _Static_assert(sizeof(struct percpu_segment_control) % PERCPU_BLOCK_ALIGN == 0 &
 		       PERCPU_BLOCK_ALIGN == 8 * sizeof(uint64_t),
 	       "bytes of bits");
 
-#define GAP 512 /* words between cells: reading on takes less time than a system call more */
-
 int percpu_reader_pread(struct percpu_reader *r, void *to, size_t n, uint64_t at)
 {
 	char *p = to;
@@ -267,7 +265,7 @@ static int copy_bias_of(struct percpu_reader *r, uint32_t chunk)
 	for (; first < PERCPU_UNITS && e == 0; first = next) {
 		end = percpu_next_bit(bits, first, PERCPU_UNITS, false);
 		next = percpu_next_bit(bits, end, PERCPU_UNITS, true);
-		for (; next - end <= GAP && next < PERCPU_UNITS;
+		for (; (next - end) * unit <= PERCPU_NEAR && next < PERCPU_UNITS;
 		     next = percpu_next_bit(bits, end, PERCPU_UNITS, true))
 			end = percpu_next_bit(bits, next, PERCPU_UNITS, false);
 		e = copy_bias(r, chunk, first * unit, (end - first) * unit);

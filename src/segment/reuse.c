@@ -160,6 +160,17 @@ static void free_series(struct percpu_segment *s, struct percpu_record_copy *c, 
 	free_record(s, c, at);
 }
 
+/* The lowest number. */
+static uint64_t least_number(const struct percpu_places *l)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (l->at[i].removal < least)
+			least = l->at[i].removal;
+	return least;
+}
+
 /* Return the last of the removed series, of a family unless that is 0, with a number up to this
  * one; NULL if there is none. */
 static const struct percpu_place *last_removed(const struct percpu_segment *s, uint64_t family,
@@ -172,15 +183,20 @@ static const struct percpu_place *last_removed(const struct percpu_segment *s, u
 	return NULL;
 }
 
-/* Whether there is one, and where. */
+/* Whether there is one, and where. While somebody holds an epoch below all of them, that is known
+ * without looking at each: who resolves in a full family asks every time. */
 static bool find_removed(struct percpu_segment *s, uint64_t family, uint64_t number, uint64_t *at)
 {
-	const struct percpu_place *p;
+	const struct percpu_place *p = NULL;
 
 	percpu_process_lock();
-	p = last_removed(s, family, number);
-	if (p == NULL)
-		p = last_removed(s, 0, number);
+	if (s->removed.least <= number) {
+		p = last_removed(s, family, number);
+		if (p == NULL)
+			p = last_removed(s, 0, number);
+		if (p == NULL)
+			s->removed.least = least_number(&s->removed);
+	}
 	if (p != NULL)
 		*at = p->at;
 	percpu_process_unlock();
@@ -292,7 +308,7 @@ int percpu_reuse_free(struct percpu_segment *s, uint64_t family)
 
 	if (e != 0)
 		return e;
-	e = percpu_epoch_first(s, last_number(s), &number);
+	e = percpu_epoch_first(s, percpu_segment_removals(s), &number);
 	if (e != 0 || !find_removed(s, family, number, &at))
 		return 0; /* nothing is known to be free */
 	e = settle_all_journals(s->region);

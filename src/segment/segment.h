@@ -62,6 +62,7 @@ struct percpu_places {
 	struct percpu_place *at;
 	size_t n;
 	size_t room;
+	uint64_t least; /* no removal among them has a lower number */
 };
 
 /** What follows from the records. */

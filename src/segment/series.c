@@ -100,6 +100,8 @@ int percpu_places_add(struct percpu_places *l, const struct percpu_place *p)
 		l->room = room;
 	}
 	l->at[l->n++] = *p;
+	if (p->removal < l->least)
+		l->least = p->removal;
 	return 0;
 }
 
@@ -146,7 +148,7 @@ struct percpu_tables percpu_tables_take(struct percpu_segment *s)
 	const struct percpu_tables t = { s->series, s->families, s->removed, s->spare, s->unkeyed };
 
 	s->series = s->families = (struct percpu_series_table){ NULL, 0, 0 };
-	s->removed = s->spare = (struct percpu_places){ NULL, 0, 0 };
+	s->removed = s->spare = (struct percpu_places){ .at = NULL };
 	s->unkeyed = 0;
 	return t;
 }

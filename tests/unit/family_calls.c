@@ -3,8 +3,29 @@
 #include "family_calls.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "../support.h"
+#include "root_file.h"
+
+struct percpu_segment *s, *t;
+
+int open_both(void **state)
+{
+	(void)state;
+	s = open_family_file(path, ALL);
+	t = open_family_file(path, ALL);
+	return 0;
+}
+
+int close_both(void **state)
+{
+	(void)state;
+	percpu_segment_close(s);
+	percpu_segment_close(t);
+	s = t = NULL;
+	return unlink(path);
+}
 
 struct percpu_segment *open_family_file(const char *path, unsigned flags)
 {

@@ -5,7 +5,13 @@
 
 #include <percpu/family.h>
 
-#define ALL (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE)
+#include "segments.h"
+
+/** A segment of the file of root_file.h, opened twice: by two processes, as it were. Before and after a
+ *  test. */
+extern struct percpu_segment *s, *t;
+int open_both(void **state);
+int close_both(void **state);
 
 /** Open the segment at the path. Asserts that it can be. */
 struct percpu_segment *open_family_file(const char *path, unsigned flags);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_family.c - families: series that are found or made when their values are seen, the cap and
- * the overflow, what is refused. Removal: test_family_removal.c; kills and forks:
- * test_family_steps.c.
+ * the overflow, what is refused. Removal: test_family_removal.c; kills: test_family_steps.c; forks:
+ * test_family_epochs.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,34 +15,9 @@
 
 #include "../support.h"
 #include "family_calls.h"
+#include "root_file.h"
 
 #include "segment/segment.h"
-
-static char path[128];
-static struct percpu_segment *s, *t; /* of two processes, as it were */
-
-static int name_path(void **state)
-{
-	(void)state;
-	strcpy(path, test_path("family"));
-	return 0;
-}
-
-static int open_both(void **state)
-{
-	(void)state;
-	s = open_family_file(path, ALL);
-	t = open_family_file(path, ALL);
-	return 0;
-}
-
-static int close_both(void **state)
-{
-	(void)state;
-	percpu_segment_close(s);
-	percpu_segment_close(t);
-	return unlink(path);
-}
 
 static void says(struct percpu_segment *of, const char *sentence)
 {
@@ -481,5 +456,5 @@ int main(void)
 		both(nothing_is_kept),
 	};
 
-	return cmocka_run_group_tests(tests, name_path, test_remove_paths);
+	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
 }

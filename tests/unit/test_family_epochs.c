@@ -22,7 +22,6 @@
 
 #include "segment/segment.h"
 
-static struct percpu_segment *s;
 static struct percpu_family *f;
 
 /* What children do, and what they have come to. */
@@ -49,13 +48,6 @@ static int open_one(void **state)
 	f = family_of(s, 1);
 	memset(shared, 0, sizeof(*shared));
 	return 0;
-}
-
-static int close_one(void **state)
-{
-	(void)state;
-	percpu_segment_close(s);
-	return unlink(path);
 }
 
 /* A process of its own, with a handle of x. */
@@ -87,21 +79,31 @@ static bool may_be_used_again(void)
 	return true;
 }
 
-static int stay(void *arg)
+/* Descriptors are not what it is kept by. */
+static int stay(void *closes_descriptors)
 {
-	(void)arg;
 	(void)resolve_x();
+	for (int fd = 3; closes_descriptors != NULL && fd < 1024; fd++)
+		close(fd);
 	say(&shared->ready);
 	wait_for(&shared->go, 1);
 	return 0;
 }
 
+/* A process that has got so far. */
+static pid_t fork_until_ready(int (*fn)(void *), void *arg)
+{
+	pid_t pid = test_fork(fn, arg);
+
+	wait_for(&shared->ready, 1);
+	return pid;
+}
+
 static void those_with_handles_keep_it(void **state)
 {
-	pid_t pid = test_fork(stay, NULL);
+	pid_t pid = fork_until_ready(stay, NULL);
 
 	(void)state;
-	wait_for(&shared->ready, 1);
 	assert_false(may_be_used_again());
 	assert_false(may_be_used_again());
 	assert_int_equal(kill(pid, SIGKILL), 0);
@@ -109,24 +111,11 @@ static void those_with_handles_keep_it(void **state)
 	assert_true(may_be_used_again());
 }
 
-/* Descriptors are not what it is kept by. */
-static int stay_without_descriptors(void *arg)
-{
-	(void)arg;
-	(void)resolve_x();
-	for (int fd = 3; fd < 1024; fd++)
-		close(fd);
-	say(&shared->ready);
-	wait_for(&shared->go, 1);
-	return 0;
-}
-
 static void closed_descriptors_keep_it(void **state)
 {
-	pid_t pid = test_fork(stay_without_descriptors, NULL);
+	pid_t pid = fork_until_ready(stay, shared);
 
 	(void)state;
-	wait_for(&shared->ready, 1);
 	assert_false(may_be_used_again());
 	say(&shared->go);
 	assert_int_equal(test_wait(pid, 60), 0);
@@ -179,11 +168,10 @@ static int exec_sleep(void *arg)
 
 static void exec_gives_it_up(void **state)
 {
-	pid_t pid = test_fork(exec_sleep, NULL);
+	pid_t pid = fork_until_ready(exec_sleep, NULL);
 	bool again = false;
 
 	(void)state;
-	wait_for(&shared->ready, 1);
 	for (int i = 0; i < 20000 && !again; i++) {
 		again = may_be_used_again();
 		test_sleep_us(1000);
@@ -195,37 +183,25 @@ static void exec_gives_it_up(void **state)
 }
 
 /* One step after the other: closes the segment; or quiesces. */
-static int close_later(void *arg)
+static int end_later(void *closes)
 {
 	struct percpu_segment *mine = resolve_x();
 
-	(void)arg;
 	say(&shared->ready);
 	wait_for(&shared->go, 1);
-	percpu_segment_close(mine);
+	if (closes != NULL)
+		percpu_segment_close(mine);
+	else
+		test_child_require(percpu_segment_quiesce(mine) == 0, "to quiesce");
 	say(&shared->ready);
 	wait_for(&shared->go, 2);
 	return 0;
 }
 
-static int quiesce_later(void *arg)
+static void gives_it_up(void *closes)
 {
-	struct percpu_segment *mine = resolve_x();
+	pid_t pid = fork_until_ready(end_later, closes);
 
-	(void)arg;
-	say(&shared->ready);
-	wait_for(&shared->go, 1);
-	test_child_require(percpu_segment_quiesce(mine) == 0, "to quiesce");
-	say(&shared->ready);
-	wait_for(&shared->go, 2);
-	return 0;
-}
-
-static void gives_it_up(int (*fn)(void *))
-{
-	pid_t pid = test_fork(fn, NULL);
-
-	wait_for(&shared->ready, 1);
 	assert_false(may_be_used_again());
 	say(&shared->go);
 	wait_for(&shared->ready, 2);
@@ -237,13 +213,13 @@ static void gives_it_up(int (*fn)(void *))
 static void closing_gives_it_up(void **state)
 {
 	(void)state;
-	gives_it_up(close_later);
+	gives_it_up(shared);
 }
 
 static void quiescing_gives_it_up(void **state)
 {
 	(void)state;
-	gives_it_up(quiesce_later);
+	gives_it_up(NULL);
 }
 
 /* A child that has its parent's handles by fork says so for itself, and so does the parent. */
@@ -384,7 +360,7 @@ static int make_shared(void **state)
 	return name_file(state);
 }
 
-#define one(f) cmocka_unit_test_setup_teardown(f, open_one, close_one)
+#define one(f) cmocka_unit_test_setup_teardown(f, open_one, close_both)
 
 /* Children of forks amid quiesce have nothing that they cannot give back. */
 

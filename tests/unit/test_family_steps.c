@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_family_steps.c - processes that make, remove and free series, and are killed at each step of
- * that; and others that look meanwhile.
+ * that. What others do meanwhile: test_family_meanwhile.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,29 +13,12 @@
 
 #include <percpu/percpu.h>
 
-#include "../steps.h"
 #include "../support.h"
+#include "amid.h"
 #include "family_calls.h"
 #include "root_file.h"
 
 #include "segment/segment.h"
-
-static unsigned dies_at; /* which of all steps is the last one; 0: none */
-static const char *waits_when;
-static bool (*meanwhile)(void); /* returns whether to do it again */
-
-void test_step(const char *name)
-{
-	const char *const at = waits_when;
-
-	if (dies_at != 0 && --dies_at == 0)
-		raise(SIGKILL);
-	if (at == NULL || strncmp(name, at, strlen(at)) != 0)
-		return;
-	waits_when = NULL;
-	if (meanwhile())
-		waits_when = at;
-}
 
 /* Units of 8 bytes: the control, a block of records, what a family has for itself, and others. */
 static unsigned units(unsigned others)
@@ -179,97 +162,11 @@ static void shares_are_freed_with_their_gauge(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Others look without the lock at each step: what stays is found where it was. */
+/* A series without an object that is removed between the look and the handle is not the one that was
+ * asked for, and somebody else's record is there by then. */
 
 static struct percpu_segment *other;
 static struct percpu_family *others;
-static struct percpu_counter *stays;
-static unsigned looks;
-
-static uint64_t rewritten; /* where a record was free */
-
-/* It is in use only once all of it is there. */
-static void look_at_record(void)
-{
-	static struct percpu_record_copy c;
-	const struct percpu_segment_record *r = &c.head;
-
-	if (percpu_directory_load(other, rewritten, &c) == 0 || r->state != PERCPU_RECORD_IN_USE)
-		return;
-	assert_int_equal(r->label_values, 6);
-	assert_memory_equal(c.bytes + r->name + r->unit + r->label_names, "\5comes", 6);
-}
-
-static bool look_meanwhile(void)
-{
-	looks++;
-	if (rewritten != 0)
-		look_at_record();
-	assert_ptr_equal(counter_of(others, "stays"), stays);
-	return true;
-}
-
-static void others_find_what_stays(void **state)
-{
-	struct percpu_segment *s = open_family_file(path, ALL);
-	struct percpu_family *f = family_of(s, 3);
-
-	(void)state;
-	other = open_family_file(path, ALL);
-	assert_int_equal(count_in(f, "goes-and-is-long", 1), 1);
-	assert_int_equal(count_in(f, "stays", 1), 1);
-	others = family_of(other, 3);
-	stays = counter_of(others, "stays");
-	assert_int_equal(percpu_segment_quiesce(other), 0);
-	meanwhile = look_meanwhile;
-	waits_when = "reuse: ";
-	assert_int_equal(remove_value(f, "goes-and-is-long"), 0);
-	waits_when = NULL;
-	assert_int_equal(percpu_segment_quiesce(s), 0);
-	assert_int_equal(percpu_segment_quiesce(other), 0);
-	assert_int_equal(s->removed.n, 1);
-	rewritten = s->removed.at[0].at;
-	waits_when = "reuse: ";
-	assert_int_equal(count_in(f, "comes", 2), 2);
-	waits_when = NULL;
-	assert_true(looks > 20);
-	assert_int_equal(s->spare.n, 0); /* it was rewritten */
-	assert_int_equal(percpu_family_overflows(f), 0);
-	assert_int_equal(count_in(others, "comes", 1), 3);
-	assert_int_equal(count_in(others, "stays", 1), 2);
-	percpu_segment_close(s);
-	percpu_segment_close(other);
-	assert_int_equal(unlink(path), 0);
-}
-
-/* A series that is removed between the look and the handle is not the one that was asked for. */
-
-static bool remove_meanwhile(void)
-{
-	assert_int_equal(remove_value(others, "x"), 0);
-	return false;
-}
-
-static void what_goes_meanwhile_is_not_found(void **state)
-{
-	struct percpu_segment *s = open_family_file(path, ALL);
-	struct percpu_family *f = family_of(s, 3);
-
-	(void)state;
-	other = open_family_file(path, ALL);
-	others = family_of(other, 3);
-	assert_int_equal(count_in(others, "x", 5), 5);
-	meanwhile = remove_meanwhile;
-	waits_when = "root: looked up";
-	assert_int_equal(count_in(f, "x", 1), 1);
-	assert_null(waits_when);
-	assert_int_equal(count_in(others, "x", 1), 2);
-	percpu_segment_close(s);
-	percpu_segment_close(other);
-	assert_int_equal(unlink(path), 0);
-}
-
-/* Also if it has no object yet, and somebody else's record is there by then. */
 
 static unsigned announced;
 
@@ -334,83 +231,6 @@ static void records_without_objects_may_go(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Another process that is stopped with the lock keeps nobody from counting. */
-
-static bool stop_with_the_lock(void)
-{
-	raise(SIGSTOP);
-	return false;
-}
-
-static int stop_amid(void *arg)
-{
-	struct percpu_segment *s = NULL;
-	struct percpu_family *f;
-
-	(void)arg;
-	test_child_require(percpu_segment_open(path, ALL, NULL, &s) == 0, "a segment");
-	f = family_of(s, 3);
-	meanwhile = stop_with_the_lock;
-	waits_when = "segment: record announced";
-	(void)count_in(f, "x", 1);
-	return 0;
-}
-
-static void stopped_ones_let_others_count(void **state)
-{
-	struct percpu_segment *s = open_family_file(path, ALL);
-	struct percpu_family *f = family_of(s, 3);
-	int status;
-	pid_t pid;
-
-	(void)state;
-	pid = test_fork(stop_amid, NULL);
-	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-	assert_true(WIFSTOPPED(status));
-	assert_int_equal(count_in(f, "y", 2), 2);
-	assert_int_equal(percpu_family_overflows(f), 1);
-	assert_int_equal(kill(pid, SIGCONT), 0);
-	assert_int_equal(test_wait(pid, 60), 0);
-	assert_int_equal(count_in(f, "y", 1), 1);
-	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 2);
-	percpu_segment_close(s);
-}
-
-/* Between the load of an epoch and its lock, what may be used again is. */
-
-static bool reuse_meanwhile(void)
-{
-	assert_int_equal(remove_value(others, "x"), 0);
-	assert_int_equal(percpu_segment_quiesce(other), 0);
-	assert_int_equal(count_in(others, "y", 7), 7);
-	assert_int_equal(percpu_family_overflows(others), 0);
-	return false;
-}
-
-static void late_epochs_find_what_is_there(void **state)
-{
-	struct percpu_segment *s = open_family_file(path, ALL);
-	const struct percpu_metric m = { .size = sizeof(m), .name = "m_total" };
-	struct percpu_family *f;
-	struct percpu_counter *c;
-
-	(void)state;
-	other = open_family_file(path, ALL);
-	others = family_of(other, 1);
-	assert_int_equal(count_in(others, "x", 5), 5);
-	assert_int_equal(percpu_segment_counter(s, &m, &c), 0); /* all records are known */
-	meanwhile = reuse_meanwhile;
-	waits_when = "epoch: loaded";
-	f = family_of(s, 1);
-	assert_null(waits_when);
-	assert_int_equal(count_in(f, "y", 1), 8);
-	assert_int_equal(count_in(f, "x", 1), 1); /* in the overflow */
-	assert_int_equal(percpu_family_overflows(f), 1);
-	percpu_segment_close(s);
-	percpu_segment_close(other);
-	assert_int_equal(unlink(path), 0);
-}
-
 /* Killed when the record is there, and before the object is: with values that nobody has again. */
 
 static bool die(void)
@@ -459,108 +279,81 @@ static void half_made_series_go(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* What is removed while a process quiesces is not what it has spoken of. */
+/* So does an owned gauge that was killed with a part of its shares, or before it had any. */
 
-static bool remove_while_quiescing(void)
+static int own_and_die(void *arg)
 {
 	static const char *const x[] = { "x" };
+	struct percpu_family *f = NULL;
+	struct percpu_segment *s = NULL;
+	struct percpu_owned_gauge *o;
+	int e = percpu_segment_open(path, ALL, NULL, &s);
 
-	assert_int_equal(percpu_family_remove(others, x), 0);
-	return false;
+	if (e == 0)
+		e = declare_family(s, "o", PERCPU_METRIC_OWNED_GAUGE, 1, &f);
+	dies_at = *(unsigned *)arg;
+	if (e == 0)
+		e = percpu_family_owned_gauge(f, x, &o);
+	dies_at = 0;
+	test_child_require(e == 0, strerror(-e));
+	percpu_segment_close(s);
+	return 0;
 }
 
-static void handles_of_what_goes_meanwhile_stay(void **state)
+/* Another series has room, if x is removed or was never there. */
+static void replace_owned(struct percpu_segment *s, int64_t n)
 {
 	static const char *const x[] = { "x" }, *const y[] = { "y" };
-	struct percpu_segment *s = open_family_file(path, ALL);
-	struct percpu_histogram *h, *new;
-	struct percpu_family *f, *unheard;
+	struct percpu_owned_gauge *o;
+	struct percpu_family *f;
+	int64_t sum = -1;
+	int e;
+
+	assert_int_equal(declare_family(s, "o", PERCPU_METRIC_OWNED_GAUGE, 1, &f), 0);
+	if (percpu_directory_refresh(s) == 0 && s->unkeyed == 0) {
+		e = percpu_family_remove(f, x);
+		assert_true(e == 0 || e == -ENOENT);
+	}
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_family_owned_gauge(f, y, &o), 0);
+	assert_int_equal(percpu_family_overflows(f), 0);
+	assert_int_equal(percpu_owned_gauge_add(o, n), 0);
+	assert_int_equal(percpu_owned_gauge_fetch(o, PERCPU_OWNED_LIVING, &sum), 0);
+	assert_int_equal(sum, n);
+	assert_int_equal(percpu_family_remove(f, y), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_reuse_free(s, 0), 0);
+}
+
+static void half_made_owned_gauges_go(void **state)
+{
+	const unsigned stride = test_rounds(10) < 10 ? 3 : 1;
+	unsigned step, units_then = 0;
+	struct percpu_segment *s;
+	bool killed = true;
 
 	(void)state;
-	other = open_family_file(path, ALL);
-	assert_int_equal(declare_family(s, "h", PERCPU_METRIC_HISTOGRAM, 1, &f), 0);
-	assert_int_equal(declare_family(other, "g_total", PERCPU_METRIC_COUNTER, 1, &unheard), 0);
-	assert_int_equal(count_in(unheard, "x", 1), 1);
-	assert_int_equal(percpu_family_remove(unheard, x), 0); /* there is something to say */
-	assert_int_equal(declare_family(other, "h", PERCPU_METRIC_HISTOGRAM, 1, &others), 0);
-	assert_int_equal(percpu_family_histogram(f, x, &h), 0);
-	meanwhile = remove_while_quiescing;
-	waits_when = "epoch: counted";
-	assert_int_equal(percpu_segment_quiesce(s), 0);
-	assert_null(waits_when);
-	assert_int_equal(s->retired.n, 1);
-	percpu_histogram_record(h, 1);
-	assert_int_equal(percpu_segment_quiesce(other), 0);
-	assert_int_equal(percpu_family_histogram(others, y, &new), 0);
-	assert_int_equal(percpu_family_overflows(others), 1); /* s has x */
-	assert_int_equal(percpu_segment_quiesce(s), 0);
-	assert_int_equal(s->retired.n, 0);
-	assert_int_equal(percpu_family_histogram(others, y, &new), 0);
-	assert_int_equal(percpu_family_overflows(others), 1);
-	percpu_segment_close(s);
-	percpu_segment_close(other);
-	assert_int_equal(unlink(path), 0);
-}
-
-/* Who starts anew resets no object that is another series' by then. */
-
-static bool replace_while_reset(void)
-{
-	assert_int_equal(remove_value(others, "x"), 0);
-	assert_int_equal(percpu_segment_quiesce(other), 0);
-	(void)count_in(others, "y", 7);
-	return false;
-}
-
-static void resets_keep_objects_back(void **state)
-{
-	(void)state;
-	other = open_family_file(path, ALL);
-	others = family_of(other, 1);
-	assert_int_equal(count_in(others, "x", 5), 5);
-	meanwhile = replace_while_reset;
-	waits_when = "segment: epoch taken";
-	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
-	assert_null(waits_when);
-	/* It was kept from being used again, so y was counted elsewhere. */
-	assert_int_equal(percpu_family_overflows(others), 1);
-	assert_int_equal(count_in(others, "y", 1), 1);
-	assert_int_equal(percpu_family_overflows(others), 1);
-	percpu_segment_close(other);
-	assert_int_equal(unlink(path), 0);
-}
-
-/* Who looks gets to the end although others change something each time that it looks. */
-
-static bool change_something(void)
-{
-	other->control->changes += 2;
-	return ++looks < 150;
-}
-
-static void others_may_change_for_ever(void **state)
-{
-	struct percpu_segment *s = open_family_file(path, ALL);
-	struct percpu_family *f = family_of(s, 3);
-
-	(void)state;
-	other = s;
-	assert_int_equal(count_in(f, "x", 1), 1);
-	assert_int_equal(remove_value(f, "x"), 0);
-	meanwhile = change_something;
-	waits_when = "directory: blocks found";
-	assert_int_equal(percpu_segment_quiesce(s), 0);
-	assert_null(waits_when);
-	percpu_segment_close(s);
+	if (!percpu_status()->robust || !percpu_pair_is_atomic())
+		test_skip("locks are not taken over here, or there are no such gauges");
+	for (step = 1; killed; step += stride) {
+		killed = killed_at(own_and_die, step);
+		s = open_family_file(path, ALL);
+		replace_owned(s, step);
+		assert_int_equal(s->removed.n, 0);
+		if (units_then == 0)
+			units_then = used();
+		assert_int_equal(used(), units_then);
+		percpu_segment_close(s);
+	}
+	assert_true(step > 10);
 	assert_int_equal(unlink(path), 0);
 }
 
 static int clear(void **state)
 {
 	(void)state;
-	waits_when = NULL;
-	rewritten = 0;
-	dies_at = looks = announced = 0;
+	amid_nothing();
+	announced = 0;
 	(void)unlink(path);
 	return 0;
 }
@@ -570,17 +363,9 @@ static int clear(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		clean(no_step_loses_anything),
-		clean(shares_are_freed_with_their_gauge),
-		clean(others_find_what_stays),
-		clean(what_goes_meanwhile_is_not_found),
-		clean(records_without_objects_may_go),
-		clean(stopped_ones_let_others_count),
-		clean(half_made_series_go),
-		clean(late_epochs_find_what_is_there),
-		clean(handles_of_what_goes_meanwhile_stay),
-		clean(resets_keep_objects_back),
-		clean(others_may_change_for_ever),
+		clean(no_step_loses_anything),	       clean(shares_are_freed_with_their_gauge),
+		clean(records_without_objects_may_go), clean(half_made_series_go),
+		clean(half_made_owned_gauges_go),
 	};
 
 	return cmocka_run_group_tests(tests, name_file, test_remove_paths);

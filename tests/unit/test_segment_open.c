@@ -18,19 +18,12 @@
 #include <percpu/percpu.h>
 
 #include "../support.h"
-
-#include "segment/segment.h"
+#include "root_file.h"
 #include "segments.h"
 
-static char path[128];
-static struct percpu_segment *s, *t; /* of two processes, as it were */
+#include "segment/segment.h"
 
-static int name_file(void **state)
-{
-	(void)state;
-	strcpy(path, test_path("segment"));
-	return 0;
-}
+static struct percpu_segment *s, *t; /* of two processes, as it were */
 
 static void flat_names_are_in_dev_shm(void **state)
 {

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_family_faults.c - families, and calls of libc that fail, or a lock that is not to be had.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+
+#include <percpu/percpu.h>
+
+#include "../faults.h"
+#include "../support.h"
+#include "family_calls.h"
+#include "root_file.h"
+
+#include "segment/segment.h"
+
+static struct percpu_family *f;
+
+static int open_one(void **state)
+{
+	(void)state;
+	s = open_family_file(path, ALL);
+	f = family_of(s, 1);
+	return 0;
+}
+
+static int close_one(void **state)
+{
+	(void)fault_clear();
+	return close_both(state);
+}
+
+/* Somebody who is stopped has the journals. */
+static bool busy;
+
+/* Linked instead of the library's. */
+int __real_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
+int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
+int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
+{
+	return busy ? -ETIMEDOUT : __real_percpu_journal_settle(k, timeout_ns);
+}
+
+/* What a killed process wrote down for an object must not be stored when that is another's. */
+static void updates_are_completed_before_objects_go(void **state)
+{
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(remove_value(f, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	busy = true;
+	assert_int_equal(percpu_reuse_free(s, 0), -ETIMEDOUT);
+	assert_int_equal(s->removed.n, 1);
+	assert_int_equal(count_in(f, "y", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 1);
+	busy = false;
+	assert_int_equal(count_in(f, "y", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 1);
+	assert_int_equal(s->removed.n, 0);
+}
+
+/* What cannot be counted in a series of its own for lack of memory is counted in the overflow. */
+static void no_memory_is_no_loss(void **state)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	fault_set(FAULT_MALLOC, 0, ENOMEM, true);
+	assert_int_equal(percpu_family_counter(f, x, &c), 0);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(percpu_family_overflows(f), 1);
+	percpu_counter_add(c, 5);
+	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 5);
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 1);
+}
+
+/* An epoch that cannot be kept from children of fork is given back, and the caller has none to drop. */
+static void failed_epochs_are_not_told(void **state)
+{
+	struct test_holding before;
+	void *epoch = NULL;
+
+	(void)state;
+	before = test_holding_now();
+	fault_set(FAULT_MADVISE, 0, ENOMEM, true);
+	assert_int_equal(percpu_epoch_take(s, &epoch), -ENOMEM);
+	assert_int_equal(fault_clear(), 1);
+	assert_null(epoch);
+	test_assert_holding(before);
+	assert_int_equal(percpu_epoch_take(s, &epoch), 0);
+	percpu_epoch_drop(epoch);
+	test_assert_holding(before);
+}
+
+/* Who starts anew without the epoch that it needs resets nothing, and keeps nothing; the next one
+ * completes it. */
+static void no_epoch_is_no_start(void **state)
+{
+	struct percpu_segment *t = NULL;
+	struct test_holding before;
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 5), 5);
+	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	assert_int_equal(count_in(f, "x", 5), 5);
+	before = test_holding_now();
+	fault_set(FAULT_MADVISE, 0, ENOMEM, true);
+	assert_int_equal(
+		percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &t),
+		-ENOMEM);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_null(t);
+	test_assert_holding(before);
+	assert_int_equal(s->control->generation, 3);
+	assert_int_equal(s->control->settled, 2);
+	assert_int_equal(count_in(f, "x", 0), 5);
+	t = open_family_file(path, PERCPU_SEGMENT_WRITE);
+	percpu_segment_close(t);
+	assert_int_equal(s->control->settled, 3);
+	assert_int_equal(count_in(f, "x", 0), 0);
+}
+
+#define one(f) cmocka_unit_test_setup_teardown(f, open_one, close_one)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		one(updates_are_completed_before_objects_go),
+		one(no_memory_is_no_loss),
+		one(failed_epochs_are_not_told),
+		one(no_epoch_is_no_start),
+	};
+
+	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
+}
