@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * owned.pml - what owners leave in an owned gauge that is a sum (src/objects/owned.c).
+ *
+ * All stores of accounts and turns are releases and all loads acquires, so memory is that of
+ * Promela here.
+ *
+ * Holds: a fetch of all has each update that was done before it, of the living and the dead, once,
+ * and none that is done after it. A fetch of the living has none of a process that had ended
+ * before, and all of one that lives.
+ *
+ * Bounds: three processes that have the slot one after the other, each when the one before was
+ * killed, at any step, or has ended. The first one has updated once and ended. Each thread of the
+ * others updates once, and the second process has two; or (living) the second process has one that
+ * updates twice. One fetch.
+ * Not here: how a slot is taken; several slots, which are added up; leaving without ending;
+ * gauges of values with their times.
+ *
+ * Run all: -DALL
+ * Run living: -DLIVING
+ * Bug BUG_TURN_FIRST: turn is stored before the account is filled in
+ * Bug BUG_IN_PLACE: the account that is valid is filled in again
+ * Bug BUG_NO_FOLD: what the last owner had is not folded
+ * Bug BUG_NO_LOCK: who fills in an account does not look whether turn has changed
+ * Bug BUG_NO_LOOK: a fetch does not look at turn again
+ * Bug BUG_NOT_ASKED in living: a fetch of the living takes the slot's owner for the account's
+ */
+byte turn;		/* twice the owner that filled in the valid account, which is the last bit */
+byte value[2], left[2]; /* struct percpu_owned_account */
+byte slot;		/* the slot's owner */
+bool dead[4];
+byte threads[4];	/* that have not ended */
+bool lock[4];		/* of a process */
+byte added;		/* the updates that were done */
+#ifdef LIVING
+byte by[4];		/* and by whom */
+#define DONE_BY(id) by[id]++
+#else
+#define DONE_BY(id) skip
+#endif
+
+/* src/objects/owned.c: percpu_owned_load() */
+inline load_account(t, v, l)
+{
+	do
+	:: t = turn;
+		if
+		:: t == 0 -> v = 0; l = 0; break
+		:: else
+		fi;
+		v = value[t & 1];
+		l = left[t & 1];
+		if
+#ifdef BUG_NO_LOOK
+		:: true -> break
+#else
+		:: turn == t -> break
+#endif
+		:: else
+		fi
+	od
+}
+
+/* src/objects/owned_update.c: fill_in_account() */
+inline fill_in(i)
+{
+	value[i] = 1; /* the first update */
+	left[i] = l
+}
+
+/* src/objects/owned_update.c: turn_over() */
+inline turn_over(id)
+{
+	atomic { !lock[id] -> lock[id] = true };
+	if
+#ifdef BUG_NO_LOCK
+	:: true ->
+#else
+	:: turn == t ->
+#endif
+#ifdef BUG_IN_PLACE
+		i = t & 1;
+#else
+		i = 1 - (t & 1);
+#endif
+#ifdef BUG_TURN_FIRST
+		atomic { turn = 2 * id + i; added++; DONE_BY(id); done++ };
+		fill_in(i)
+#else
+		fill_in(i);
+		atomic { turn = 2 * id + i; added++; DONE_BY(id); done++ }
+#endif
+	:: else
+	fi;
+	lock[id] = false
+}
+
+/* src/objects/owned_update.c: find_account(), make_account(), begin_account() */
+proctype thread(byte id; byte updates)
+{
+	byte t, v, l, i, done;
+
+	{
+		do
+		:: done < updates ->
+			t = turn;
+			if
+			:: t / 2 == id ->
+				/* src/objects/owned_update.c: percpu_owned_gauge_add_slow() */
+				atomic { value[t & 1]++; added++; DONE_BY(id); done++ }
+			:: else ->
+				load_account(t, v, l);
+				/* src/objects/owned.c: percpu_owned_fold() */
+#ifndef BUG_NO_FOLD
+				l = l + v;
+#endif
+				turn_over(id)
+			fi;
+			d_step { t = 0; v = 0; l = 0; i = 0 }
+		:: else -> break
+		od
+	} unless { dead[id] };
+	atomic {
+		t = 0; v = 0; l = 0; i = 0; done = 0;
+		threads[id]--;
+		if
+		:: threads[id] == 0 -> dead[id] = true
+		:: else
+		fi
+	}
+}
+
+/* src/objects/owner_slot.c: take_slot(), become_owner() */
+proctype process(byte id; byte n; byte updates)
+{
+	atomic {
+		slot == id - 1 && dead[id - 1] -> slot = id;
+		threads[id] = n;
+		run thread(id, updates);
+		if
+		:: n == 2 -> run thread(id, updates)
+		:: else
+		fi;
+		n = 0;
+		updates = 0
+	}
+}
+
+/* The kernel: ends a process anywhere. */
+proctype killer(byte id)
+{
+	if
+	:: slot == id -> dead[id] = true
+	:: true
+	fi
+}
+
+#ifndef LIVING
+/* src/objects/owned_read.c: fold_all(), load_owned_share() */
+proctype fetch_all()
+{
+	byte least, t, v, l;
+
+	least = added;
+	load_account(t, v, l);
+	assert(v + l >= least && v + l <= added)
+}
+#else
+/* src/objects/owned_read.c: fold_all(), look_at_owner(), load_owned_share() */
+proctype fetch_living()
+{
+	byte t, v, l, had, who;
+	bool was_dead[4], alive;
+
+	atomic {
+		was_dead[1] = dead[1];
+		was_dead[2] = dead[2];
+		was_dead[3] = dead[3];
+		who = slot;
+		had = (dead[slot] -> 0 : by[slot])
+	};
+	load_account(t, v, l);
+#ifdef BUG_NOT_ASKED
+	alive = !dead[slot];
+#else
+	atomic { alive = (slot == t / 2 && !dead[t / 2]) };
+#endif
+	atomic {
+		assert(!alive || !was_dead[t / 2]);
+		assert(alive || had == 0 || dead[who]);
+		assert(!alive || who != t / 2 || v >= had);
+		assert(!alive || v <= by[t / 2])
+	}
+}
+#endif
+
+init
+{
+	atomic {
+		slot = 1;
+		dead[1] = true;
+		turn = 2 * 1 + 1;
+		value[1] = 1;
+		added = 1;
+		run process(3, 1, 1);
+		run killer(2);
+#ifdef LIVING
+		run process(2, 1, 2);
+		run killer(3);
+		run fetch_living()
+#else
+		run process(2, 2, 1);
+		run fetch_all()
+#endif
+	}
+}
