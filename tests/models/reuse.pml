@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reuse.pml - series that are removed, and what becomes of their room, by epochs
+ * (src/segment/reuse.c, epoch.c, directory.c).
+ *
+ * The number of changes is moved with full fences around, and what is published is stored with
+ * release and loaded with acquire. So memory is that of Promela here. An epoch is a lock of a byte
+ * of the file: the kernel knows of it at once.
+ *
+ * Holds: a process never counts by a handle in cells that are another series' by then, as long as
+ * it uses no handle after percpu_segment_quiesce() that it had before; a series that is found is
+ * found as a whole. What nobody can have a handle of is freed in the end, whoever was killed.
+ *
+ * Bounds: one record, one object. One process takes an epoch, resolves the series twice and
+ * counts by the handle, and says in between that it has none. One removes it, killed at any step.
+ * One frees it, and makes another series in its place, twice in turns, killed at any step; and one
+ * that does so after them.
+ * Not here: the tables of a process, for which there is the number of changes; children of fork, which hold their parent's epoch.
+ *
+ * Quick:
+ * Bug BUG_NO_EPOCH: who frees does not ask who has an epoch
+ * Bug BUG_EPOCH_LATE: a series is looked up before the epoch is taken
+ * Bug BUG_RENEW_EARLY: the epoch is of removals that are counted after the look
+ * Bug BUG_NO_SETTLE: who has the lock does not count the removal of one who was killed
+ */
+#define NONE 255
+
+#define IN_USE 1
+#define REMOVED 2
+#define FREE 3
+
+byte changes, removals;			 /* struct percpu_segment_control */
+byte state, removal, name, key;		 /* the record */
+byte owner;				 /* whose series the cells of the object are; 0: nobody's */
+byte epoch;				 /* that is held, or NONE */
+byte lock;
+bool dead[4];
+byte ended;
+
+/* src/segment/reuse.c: percpu_changes_settle(), lock_directory() */
+inline lock_directory(me)
+{
+	atomic { lock == 0 -> lock = me };
+	if
+	:: changes & 1 ->
+#ifndef BUG_NO_SETTLE
+		if
+		:: state == REMOVED && removal == removals + 1 -> removals = removal
+		:: else
+		fi;
+#endif
+		changes++
+	:: else
+	fi
+}
+
+/* src/memory/alloc.c: percpu_region_settle() */
+inline unlock()
+{
+	lock = 0
+}
+
+/* src/segment/epoch.c: settled_removals() src/segment/reuse.c: percpu_reuse_settle() */
+inline settled_removals(me)
+{
+	if
+	:: changes & 1 -> lock_directory(me); unlock()
+	:: else
+	fi;
+	now = removals
+}
+
+/* src/segment/look.c: look_up_metric() src/segment/directory.c: percpu_directory_is(),
+ * percpu_directory_load() src/memory/block.c: percpu_block_open_at() */
+inline look_up()
+{
+	handle = 0;
+	do
+	:: before = changes;
+		found = (state == IN_USE);
+		if
+		:: found && name == 1
+		:: else -> found = false
+		fi;
+		if
+		:: changes == before -> break
+		:: else
+		fi
+	od;
+	if
+	:: found -> handle = key /* 0: it has no object yet, and whoever wants it takes the lock */
+	:: else
+	fi;
+	atomic { found = false; before = 0 }
+}
+
+/* The test: a thread that counts. */
+inline count()
+{
+	assert(handle == 0 || owner == 1);
+	handle = 0
+}
+
+/* src/segment/epoch.c: percpu_epoch_hold(), percpu_segment_quiesce(), renew_epoch() */
+proctype user()
+{
+	byte now, before, handle;
+	bool found;
+
+#ifdef BUG_EPOCH_LATE
+	look_up();
+	settled_removals(1);
+	epoch = now;
+#else
+	settled_removals(1);
+	epoch = now;
+	look_up();
+#endif
+	count();
+	settled_removals(1);
+#ifdef BUG_RENEW_EARLY
+	look_up();
+	settled_removals(1);
+	epoch = now;
+	count();
+#else
+	epoch = now;
+	look_up();
+	count();
+#endif
+	epoch = NONE; /* percpu_segment_close() */
+	atomic { now = 0; ended++ }
+}
+
+/* src/segment/reuse.c: percpu_reuse_remove(), remove_record(), begin_change(), end_change() */
+inline remove(me)
+{
+	lock_directory(me);
+	if
+	:: state == IN_USE && name == 1 ->
+		changes++;
+		removal = removals + 1;
+		state = REMOVED;
+		removals = removal;
+		changes++
+	:: else
+	fi;
+	unlock()
+}
+
+/* src/segment/reuse.c: percpu_reuse_free(), free_series(), free_record()
+ * src/segment/epoch.c: percpu_epoch_first() src/memory/root.c: percpu_anchor_free() */
+inline free(me)
+{
+	number = removals;
+#ifndef BUG_NO_EPOCH
+	atomic {
+		if
+		:: epoch < number -> number = epoch
+		:: else
+		fi
+	};
+#endif
+	lock_directory(me);
+	if
+	:: state == REMOVED && removal <= number ->
+		key = 0;
+		owner = 0;
+		changes++;
+		state = FREE;
+		changes++
+	:: else
+	fi;
+	unlock()
+}
+
+/* src/segment/reuse.c: percpu_reuse_rewrite(), store_record() src/segment/look.c: choose_spare()
+ * src/memory/block.c: create_at() */
+inline rewrite(me, new)
+{
+	lock_directory(me);
+	if
+	:: state == FREE && key == 0 ->
+		owner = new;
+		changes++;
+		name = new;
+		removal = 0;
+		state = IN_USE;
+		changes++;
+		key = 1
+	:: else
+	fi;
+	unlock()
+}
+
+/* The test: a process that removes. */
+proctype remover(byte me)
+{
+	{
+		remove(me)
+	} unless { dead[me] };
+	ended++
+}
+
+/* The test: a process that frees, and makes another series. */
+proctype other(byte me)
+{
+	byte number;
+
+	{
+		free(me);
+		rewrite(me, 2)
+	} unless { dead[me] };
+	atomic { number = 0; ended++ }
+}
+
+/* The kernel: ends a process anywhere, and frees its lock. */
+proctype killer(byte me)
+{
+	if
+	:: d_step {
+			dead[me] = true;
+			if
+			:: lock == me -> lock = 0
+			:: else
+			fi
+		}
+	:: true
+	fi
+}
+
+init
+{
+	byte number;
+
+	atomic {
+		state = IN_USE;
+		name = 1;
+		key = 1;
+		owner = 1;
+		epoch = NONE;
+		run user();
+		run remover(2);
+		run other(3);
+		run killer(2);
+		run killer(3)
+	};
+	ended == 3;
+	lock_directory(4);
+	unlock();
+	if
+	:: state == REMOVED -> free(4); assert(state == FREE)
+	:: else
+	fi
+}
