@@ -76,10 +76,28 @@ static int make(void **state)
 	return percpu_rwlock_create(0, &l);
 }
 
+/* Both leave no handle to the teardown if they succeed, which a bug lets them do. */
+static int destroy(void)
+{
+	int e = percpu_rwlock_destroy(l);
+
+	l = e == 0 ? NULL : l;
+	return e;
+}
+
+static int detach(void)
+{
+	int e = percpu_rwlock_detach(l);
+
+	l = e == 0 ? NULL : l;
+	return e;
+}
+
 static int drop(void **state)
 {
 	(void)state;
-	return percpu_rwlock_destroy(l);
+	(void)percpu_rwlock_destroy(l); /* what has failed may leave it locked */
+	return 0;
 }
 
 static uint64_t state_now(void)
@@ -103,8 +121,8 @@ static void readers_share(void **state)
 	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
 	assert_int_equal(percpu_rwlock_read_trylock(l), 0); /* it is open again */
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
-	assert_int_equal(percpu_rwlock_destroy(l), -EBUSY);
-	assert_int_equal(percpu_rwlock_detach(l), -EBUSY);
+	assert_int_equal(destroy(), -EBUSY);
+	assert_int_equal(detach(), -EBUSY);
 	assert_int_equal(percpu_rwlock_read_unlock_call(l), 0);
 	assert_int_equal(percpu_rwlock_write_trylock(l), 0);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
@@ -119,8 +137,8 @@ static void writers_are_alone(void **state)
 	assert_int_equal(percpu_rwlock_write_lock(l), -EDEADLK);
 	assert_int_equal(percpu_rwlock_write_trylock(l), -EDEADLK);
 	assert_int_equal(percpu_rwlock_read_unlock(l), -EPERM);
-	assert_int_equal(percpu_rwlock_destroy(l), -EBUSY);
-	assert_int_equal(percpu_rwlock_detach(l), -EBUSY);
+	assert_int_equal(destroy(), -EBUSY);
+	assert_int_equal(detach(), -EBUSY);
 	assert_int_equal(percpu_rwlock_consistent(l), -EINVAL);
 	assert_int_equal(percpu_rwlock_died(l), 0);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);

@@ -33,9 +33,17 @@ static int begin(void **state)
 
 static int end(void **state)
 {
+	(void)percpu_rwlock_destroy(l); /* what has failed may leave it locked */
+	return end_owners(state);
+}
+
+/* Leaves no handle to the teardown if it succeeds, which a bug lets it do. */
+static int destroy(void)
+{
 	int e = percpu_rwlock_destroy(l);
 
-	return end_owners(state) | e;
+	l = e == 0 ? NULL : l;
+	return e;
 }
 
 static struct percpu_rwlock_handle *handle(void)
@@ -332,7 +340,7 @@ static void what_nobody_repairs_is_lost(void **state)
 			i == 0 ? percpu_rwlock_read_unlock(l) : percpu_rwlock_write_unlock(l), 0);
 		assert_int_equal(test_wait(waiting, 10), 0);
 		test_in_child(expect_lost, NULL);
-		assert_int_equal(percpu_rwlock_destroy(l), 0);
+		assert_int_equal(destroy(), 0);
 		assert_int_equal(
 			percpu_region_set_root(region, ROOT, percpu_region_root(region, ROOT), 0),
 			0);
@@ -350,7 +358,7 @@ static void who_is_stopped_is_waited_for(void **state)
 	assert_int_equal(percpu_rwlock_write_timedlock(l, 25 * MS), -ETIMEDOUT);
 	assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY);
 	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
-	assert_int_equal(percpu_rwlock_destroy(l), -EBUSY);
+	assert_int_equal(destroy(), -EBUSY);
 	stop(pid);
 	expect_writer_dead(false);
 	pid = start(read_and_stay, 0);
@@ -359,7 +367,7 @@ static void who_is_stopped_is_waited_for(void **state)
 	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
 	assert_int_equal(percpu_rwlock_read_lock(l), 0);
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
-	assert_int_equal(percpu_rwlock_destroy(l), -EBUSY);
+	assert_int_equal(destroy(), -EBUSY);
 	stop(pid);
 	expect_readers_dead();
 }
