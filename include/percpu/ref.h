@@ -209,8 +209,8 @@ PERCPU_API int percpu_ref_kill(struct percpu_ref *ref);
  * was not killed. A dead count is atomic already.
  *
  * Returns 0, or -EINVAL (NULL), or an error of a fence or -ERANGE as percpu_ref_kill(); but
- * with -ERANGE it is not dead. When there is one of the initial reference too few, this
- * returns 0: the count is 0, and percpu_ref_kill() says so.
+ * with -ERANGE it is not dead. If exactly the initial reference was put too much, this returns
+ * 0: the count is 0, the release function is not called, and percpu_ref_kill() returns -ERANGE.
  */
 PERCPU_API int percpu_ref_switch_to_atomic(struct percpu_ref *ref);
 
