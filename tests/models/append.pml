@@ -17,7 +17,6 @@
  * Not here: records that are rewritten (their number, which is odd meanwhile); blocks that are
  * made; a full file.
  *
- * Quick:
  * Bug BUG_END_FIRST: the end is moved before the record is written
  * Bug BUG_KEY_FIRST: the key is stored before the object is complete
  * Bug BUG_NO_LOOK: who has the lock does not look again whether the metric is there

@@ -16,7 +16,6 @@
  *
  * Run kill: -DKILL
  * Run switches: -DSWITCHES
- * Quick: kill
  * Bug BUG_NO_FENCE: the cells are summed without a fence
  * Bug BUG_NO_SPREAD: a put takes the word for the count while the cells count, too
  * Bug BUG_FOLD_TWICE: the word says that the cells do not count before it has their sum

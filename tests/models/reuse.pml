@@ -12,12 +12,11 @@
  * found as a whole. What nobody can have a handle of is freed in the end, whoever was killed.
  *
  * Bounds: one record, one object. One process takes an epoch, resolves the series twice and
- * counts by the handle, and says in between that it has none. One removes it, killed at any step.
- * One frees it, and makes another series in its place, twice in turns, killed at any step; and one
- * that does so after them.
- * Not here: the tables of a process, for which there is the number of changes; children of fork, which hold their parent's epoch.
+ * counts by the handle, and says in between that it has none. One removes it, one frees it and
+ * makes another series in its place, each killed at any step; and one frees it after them.
+ * Not here: the tables of a process, for which there is the number of changes; children of fork,
+ * which hold their parent's epoch.
  *
- * Quick:
  * Bug BUG_NO_EPOCH: who frees does not ask who has an epoch
  * Bug BUG_EPOCH_LATE: a series is looked up before the epoch is taken
  * Bug BUG_RENEW_EARLY: the epoch is of removals that are counted after the look

@@ -136,9 +136,13 @@ def judge(run, said, seconds):
     count = f"{float(states[1]):.0f} states" if states else ""
     trouble, error = trouble_of(said), error_of(said)
     if run.bug:
-        return ("PASS", f"found: {error}") if error and not error.startswith("max") else (
-            "FAIL",
-            f"not found: {trouble or count}",
+        return (
+            ("PASS", f"found: {error}")
+            if error and not error.startswith("max")
+            else (
+                "FAIL",
+                f"not found: {trouble or count}",
+            )
         )
     if trouble or error or not states:
         return "FAIL", error or trouble

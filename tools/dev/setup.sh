@@ -58,11 +58,11 @@ peers_of_segment=(
 extras=(
 	"${for_aarch64[@]}" "${for_i686[@]}" "${for_armhf[@]}"
 	"${for_prefork[@]}"
-	'have musl-gcc musl-tools' 'have gdb gdb' 'have valgrind valgrind' 'have strace strace'
+	'have spin spin' 'have musl-gcc musl-tools' 'have gdb gdb' 'have valgrind valgrind' 'have strace strace'
 	'has_lib libdpdk dpdk-dev' 'has_fuzzer clang libclang-rt-dev' 'have node nodejs'
 )
 
-# What looks at all states of a model: for "test --models" alone.
+# What looks at all states of a model.
 for_models=('have spin spin' 'have python3 python3')
 
 # Emulators of whole machines: for "test --systems" alone.

@@ -268,6 +268,7 @@ test_default()
 	77) record SKIP 'fuzz for 20 s' 'no libFuzzer' ;;
 	*) record FAIL 'fuzz for 20 s' ;;
 	esac
+	test_models_shortly
 	say 'mutants'
 	await mutants || record FAIL 'mutants'
 	step 'lint: clang-tidy' await clang-tidy
