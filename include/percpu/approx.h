@@ -182,8 +182,8 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_approx_add_below(const struct percpu_
 /**
  * Read the approximate sum. NULL is not checked for: this is one load, inline. It is off by at
  * most percpu_approx_bound() from the exact sum, if no add and no reset runs meanwhile; adds that
- * do may be in it or not. It may be negative where the exact sum cannot be. While lanes are closed near a limit it is always lower than
- * the exact sum, by a batch for each CPU.
+ * do may be in it or not. It may be negative where the exact sum cannot be. While lanes are closed
+ * near a limit it is always lower than the exact sum, by a batch for each CPU.
  */
 PERCPU_INLINE int64_t percpu_approx_read(const struct percpu_approx *a)
 {

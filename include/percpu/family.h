@@ -144,8 +144,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_family_remove(struct percpu_family *f,
  * no more: drop all handles of families first, if percpu_segment_removals() has changed. No thread
  * may be resolving values meanwhile. It speaks for what was resolved by this open of the segment.
  *
- * Returns 0, also if the process has declared no family, or nothing was removed; or as percpu_segment_family() when the
- * file cannot be opened once more, and -ENOMEM, -ETIMEDOUT, -EBADMSG: nothing has changed then.
+ * Returns 0, also if the process has declared no family, or nothing was removed; or as
+ * percpu_segment_family() when the file cannot be opened once more, and -ENOMEM, -ETIMEDOUT,
+ * -EBADMSG: nothing has changed then.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_quiesce(struct percpu_segment *s);
 

@@ -117,8 +117,8 @@ PERCPU_API void percpu_histogram_detach(struct percpu_histogram *h);
 /** Their key in the region they were created in; 0 for private ones. */
 PERCPU_API uint64_t percpu_histogram_key(const struct percpu_histogram *h);
 
-/** Free the histograms. No thread may be using them. NULL is fine. If a root has them, set that to 0
- *  before: percpu_region_set_root(). */
+/** Free the histograms. No thread may be using them. NULL is fine. If a root has them, set that to
+ *  0 before: percpu_region_set_root(). */
 PERCPU_API void percpu_histogram_destroy(struct percpu_histogram *h);
 
 PERCPU_API void percpu_histogram_record_slow(const struct percpu_histogram *h, size_t i, double v);
@@ -290,10 +290,11 @@ percpu_histogram_merge(struct percpu_histogram_snapshot *into,
 		       const struct percpu_histogram_snapshot *from);
 
 /**
- * Take from `later` what `earlier` holds. Of two snapshots of one histogram, what is left is what was
- * recorded between them: counts and ticks exactly; the sum of a bucket is that of its ticks, as
+ * Take from `later` what `earlier` holds. Of two snapshots of one histogram, what is left is what
+ * was recorded between them: counts and ticks exactly; the sum of a bucket is that of its ticks, as
  * far as they tell it, and otherwise the difference of two rounded sums, or 0 where that is
- * negative. `earlier` may be of a higher schema and of another range, as in percpu_histogram_merge().
+ * negative. `earlier` may be of a higher schema and of another range, as in
+ * percpu_histogram_merge().
  *
  * Two snapshots do for any number of intervals: `earlier` begins empty, and after each
  * percpu_histogram_subtract(later, earlier) there is percpu_histogram_merge(earlier, later).
@@ -352,8 +353,8 @@ percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double q,
  * exact if the bound is one of percpu_histogram_bound(), in the range, as each power of two is from
  * schema 0 on, or if no observation is in the bucket that the bound divides. Otherwise, so with
  * most decimal bounds, it is an estimate, as if the observations were evenly spread there; it does
- * not use their mean. Ticks are compared with the bound of the definition, and the double of it is a
- * little below: ticks between the two are counted. *ret_exact, unless it is NULL, says which.
+ * not use their mean. Ticks are compared with the bound of the definition, and the double of it is
+ * a little below: ticks between the two are counted. *ret_exact, unless it is NULL, says which.
  * NULL has no observations.
  */
 PERCPU_API uint64_t percpu_histogram_count_below(const struct percpu_histogram_snapshot *s,

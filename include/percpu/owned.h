@@ -90,8 +90,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_owned_fgauge_attach(struct percpu_owners
 PERCPU_API uint64_t percpu_owned_gauge_key(const struct percpu_owned_gauge *g);
 PERCPU_API uint64_t percpu_owned_fgauge_key(const struct percpu_owned_fgauge *g);
 
-/** The gauge's rule, one of enum percpu_owned_rule: of one that was attached to, that of its creator.
- *  NULL is -EINVAL. Context: signal handlers, too. */
+/** The gauge's rule, one of enum percpu_owned_rule: of one that was attached to, that of its
+ *  creator. NULL is -EINVAL. Context: signal handlers, too. */
 PERCPU_API int percpu_owned_gauge_rule(const struct percpu_owned_gauge *g);
 PERCPU_API int percpu_owned_fgauge_rule(const struct percpu_owned_fgauge *g);
 
@@ -156,8 +156,8 @@ PERCPU_API int percpu_owned_fgauge_set(struct percpu_owned_fgauge *g, double v);
  * Fold the values into one by the gauge's rule. The result need not be that of any instant: each
  * value is loaded once.
  *
- * Return 0, or -EINVAL (a NULL, no value of enum percpu_owned_of), or -ENODATA (by another rule than
- * PERCPU_OWNED_SUM, whose sum of nothing is 0: there is no value), or -ETIMEDOUT (with
+ * Return 0, or -EINVAL (a NULL, no value of enum percpu_owned_of), or -ENODATA (by another rule
+ * than PERCPU_OWNED_SUM, whose sum of nothing is 0: there is no value), or -ETIMEDOUT (with
  * PERCPU_OWNED_RECENT on 32 bits: a stopped process holds the journal).
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_owned_gauge_fetch(const struct percpu_owned_gauge *g,

@@ -27,7 +27,8 @@ struct percpu_reader;
  * Ordering: a picture includes what was counted before percpu_reader_read() was called.
  * Progress: no locks but of this process, for a moment. Who counts, declares, or is stopped does
  * not keep a reader waiting, unless its pictures are to be consistent; percpu_reader_read() gives
- * up, with -EAGAIN, if the segment is started anew, or series are removed, again and again meanwhile.
+ * up, with -EAGAIN, if the segment is started anew, or series are removed, again and again
+ * meanwhile.
  */
 
 /**
@@ -77,8 +78,8 @@ PERCPU_API void percpu_reader_close(struct percpu_reader *r);
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_read(struct percpu_reader *r);
 
 /** Return a sentence about the last percpu_reader_read(), percpu_reader_be_consistent() or
- *  percpu_reader_cpus() of this reader that failed; "" if none has. It is valid until the next call.
- *  percpu_segment_strerror() is for percpu_reader_open(). */
+ *  percpu_reader_cpus() of this reader that failed; "" if none has. It is valid until the next
+ *  call. percpu_segment_strerror() is for percpu_reader_open(). */
 PERCPU_API const char *percpu_reader_error(const struct percpu_reader *r);
 
 /**
@@ -196,8 +197,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_owned(const struct percpu_reader 
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_cpus(struct percpu_reader *r, size_t i, double *out,
 						    size_t n);
 
-/** List the processes that have a slot in the segment (owner.h), dead or alive: percpu_owners_list().
- *  That is asked during the call. Returns how many there are. */
+/** List the processes that have a slot in the segment (owner.h), dead or alive:
+ *  percpu_owners_list(). That is asked during the call. Returns how many there are. */
 PERCPU_API size_t percpu_reader_owners(const struct percpu_reader *r, struct percpu_owner_info *out,
 				       size_t n);
 

@@ -188,8 +188,8 @@ enum percpu_rwlock_died {
 	PERCPU_RWLOCK_READERS_DIED = 2,
 };
 
-/** After -EOWNERDEAD, and until percpu_rwlock_consistent() or the unlock: who has died, values of enum percpu_rwlock_died or'ed
- *  together. Only a writer is told of readers. NULL has 0. */
+/** After -EOWNERDEAD, and until percpu_rwlock_consistent() or the unlock: who has died, values of
+ *  enum percpu_rwlock_died or'ed together. Only a writer is told of readers. NULL has 0. */
 PERCPU_API unsigned percpu_rwlock_died(const struct percpu_rwlock *l);
 
 /**

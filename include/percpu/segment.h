@@ -59,8 +59,8 @@ struct percpu_segment_options {
  *
  * Counts continue from what is there; with PERCPU_SEGMENT_ANEW they start from 0 again, for all
  * processes: counters, statistics, histograms and extrema are reset, gauges set to 0, each exactly.
- * Latest values stay, and so do owned gauges, which are their owners'. The metrics stay declared. If the
- * process is killed meanwhile, whoever opens the segment to write next completes it.
+ * Latest values stay, and so do owned gauges, which are their owners'. The metrics stay declared.
+ * If the process is killed meanwhile, whoever opens the segment to write next completes it.
  *
  * Returns 0, or
  *	-EINVAL	a NULL, unknown flags or options, or one of them without WRITE; or a name that
@@ -83,9 +83,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open(const char *name, unsigned 
 
 /**
  * The same for the file that fd refers to, such as a memfd. With PERCPU_SEGMENT_CREATE an empty
- * file becomes a segment, or stays empty; no other process may have it by then. The descriptor stays
- * the caller's. Where it cannot be opened once more by /proc, PERCPU_SEGMENT_ANEW waits for any other
- * thread of the process that starts such a segment anew.
+ * file becomes a segment, or stays empty; no other process may have it by then. The descriptor
+ * stays the caller's. Where it cannot be opened once more by /proc, PERCPU_SEGMENT_ANEW waits for
+ * any other thread of the process that starts such a segment anew.
  *
  * Returns as percpu_segment_open(), and -EBADF as percpu_region_open_fd().
  */
@@ -141,8 +141,8 @@ struct percpu_metric_fields {
 	size_t n;		  /* how many, 1 to PERCPU_STATS_MAX_COMMIT */
 };
 
-/** An initializer of a struct percpu_metric_fields, for a struct of that type. names is an array; if
- *  it has another number of elements than the struct has fields, this does not compile. */
+/** An initializer of a struct percpu_metric_fields, for a struct of that type. names is an array;
+ *  if it has another number of elements than the struct has fields, this does not compile. */
 #define PERCPU_METRIC_FIELDS(type, label, names)                                                   \
 	{                                                                                          \
 		sizeof(struct percpu_metric_fields), (label), (names),                             \
@@ -156,15 +156,16 @@ struct percpu_metric_fields {
 /**
  * Declare a metric: find the one of that name and with these values of labels, or create it. It
  * must be of the same kind and unit, and have labels of the same names in the same order, and so
- * must all metrics of that name; statistics must have the same fields, a histogram the same options,
- * extrema the same flags, an owned gauge the same rule. The help text may be another one: that of the first stays.
+ * must all metrics of that name; statistics must have the same fields, a histogram the same
+ * options, extrema the same flags, an owned gauge the same rule. The help text may be another one:
+ * that of the first stays.
  *
  * The handle is the segment's: percpu_segment_close() detaches it, and nobody else. Who declares a
- * metric again gets the same handle. percpu_segment_error() says in words why a call failed, and, of
- * what differs, both values.
+ * metric again gets the same handle. percpu_segment_error() says in words why a call failed, and,
+ * of what differs, both values.
  *
- * Names of counters and statistics end in _total, those of PERCPU_METRIC_INFO in _info, and no others do; none
- * ends in _bucket, _count, _sum or _created.
+ * Names of counters and statistics end in _total, those of PERCPU_METRIC_INFO in _info, and no
+ * others do; none ends in _bucket, _count, _sum or _created.
  *
  * Return 0, or
  *	-EINVAL	a NULL; a name, unit, label or field that is not as above; a struct of a size
@@ -215,8 +216,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_owned_fgauge(struct percpu_segme
 							     const struct percpu_metric *m,
 							     enum percpu_owned_rule rule,
 							     struct percpu_owned_fgauge **ret);
-/** f says what the fields are; flags: as of percpu_stats_create(). The handle is of one object. As ret
- *  for a handle h of PERCPU_STATS(): PERCPU_STATS_RET(&h). */
+/** f says what the fields are; flags: as of percpu_stats_create(). The handle is of one object. As
+ *  ret for a handle h of PERCPU_STATS(): PERCPU_STATS_RET(&h). */
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_stats(struct percpu_segment *s,
 						      const struct percpu_metric *m,
 						      const struct percpu_metric_fields *f,

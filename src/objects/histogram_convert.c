@@ -217,8 +217,8 @@ double percpu_histogram_sum_ticks(const struct percpu_histogram_snapshot *s, uin
 	return ((double)high * 0x1p64 + (double)ticks) / unit;
 }
 
-/* Whether `later` has as many observations as `earlier` in each bucket. The buckets of `earlier` that
- * have one place are next to each other. */
+/* Whether `later` has as many observations as `earlier` in each bucket. The buckets of `earlier`
+ * that have one place are next to each other. */
 static bool has_all_of(const struct percpu_histogram_snapshot *later,
 		       const struct percpu_histogram_snapshot *earlier)
 {

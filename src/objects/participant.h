@@ -108,8 +108,8 @@ uint32_t percpu_participants_sum_own(const struct percpu_participants *p, unsign
 int percpu_participants_fence(const struct percpu_participants *p);
 
 /** Drop what participants that have died have in both banks. For each bank where that was not 0
- *  its bit is set in control->died. Returns 0, or -ETIMEDOUT if a process was stopped with the lock. Not in signal
- *  handlers. */
+ *  its bit is set in control->died. Returns 0, or -ETIMEDOUT if a process was stopped with the
+ *  lock. Not in signal handlers. */
 int percpu_participants_drop_dead(struct percpu_participants *p);
 
 /** Wait until nobody is inside of the bank, which nobody enters any more, with

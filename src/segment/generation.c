@@ -28,8 +28,8 @@ static uint64_t byte_of_control(const struct percpu_segment *s)
 }
 
 /* Where a file cannot be opened once more, its locks are those of the process, and do not keep its
- * threads apart. So one at a time starts anew what it has no open file of its own for: this is the id
- * of the process, which a child of fork does not take for its own. */
+ * threads apart. So one at a time starts anew what it has no open file of its own for: this is the
+ * id of the process, which a child of fork does not take for its own. */
 static uint32_t resetting;
 
 static bool begin_alone(const struct percpu_segment *s)
@@ -126,9 +126,9 @@ static int reset_object(const struct percpu_segment *s, const struct percpu_segm
 }
 
 /* Reset what was not reset for this generation. The caller has the lock of the file. No object goes
- * away meanwhile, and becomes that of a series of this generation: an epoch is held. It is needed only if
- * there are families by now: series of those that others declare later are of this generation, and
- * not reset. */
+ * away meanwhile, and becomes that of a series of this generation: an epoch is held. It is needed
+ * only if there are families by now: series of those that others declare later are of this
+ * generation, and not reset. */
 static int reset_all(struct percpu_segment *s, uint64_t generation)
 {
 	struct percpu_record_copy *c = malloc(sizeof(*c));

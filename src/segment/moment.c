@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * moment.c - when a segment, and the counts of a series, have started. CLOCK_REALTIME may be set, and
- * CLOCK_BOOTTIME begins anew with each boot: a moment has both, and the boot.
+ * moment.c - when a segment, and the counts of a series, have started. CLOCK_REALTIME may be set,
+ * and CLOCK_BOOTTIME begins anew with each boot: a moment has both, and the boot.
  */
 #include <stdlib.h>
 #include <string.h>

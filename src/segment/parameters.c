@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * parameters.c - what is asked for beside a metric: options, flags, a rule. They are not in the record,
- * because each object records its own.
+ * parameters.c - what is asked for beside a metric: options, flags, a rule. They are not in the
+ * record, because each object records its own.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,8 +9,8 @@
 
 #include "segment.h"
 
-/** Cells with so many bytes between them are read by one call: a second one takes as long as it takes
- *  to copy twice as many. */
+/** Cells with so many bytes between them are read by one call: a second one takes as long as it
+ *  takes to copy twice as many. */
 #define PERCPU_NEAR 4096
 
 /** How cells of several lanes become one. */

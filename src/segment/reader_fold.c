@@ -187,7 +187,8 @@ static int settle_entry(struct percpu_reader *r, struct percpu_entry *s)
 	return e;
 }
 
-/* Look whether the series of a run were set since their biases were copied, and read those again. */
+/* Look whether the series of a run were set since their biases were copied, and read those again.
+ * */
 static int settle_run(struct percpu_reader *r, struct percpu_biases *run)
 {
 	const struct percpu_part p = { .chunk = run->chunk, .offset = run->offset };

@@ -129,13 +129,13 @@ const char *percpu_metric_kind_name(unsigned kind);
 int percpu_metric_check_label(const struct percpu_metric *m, const char *label, size_t n,
 			      struct percpu_reason *why);
 
-/** Whether a text of the metric of that name is UTF-8 of at most so many bytes. what and which say of
- *  what it is. Returns 0, or -errno and why. */
+/** Whether a text of the metric of that name is UTF-8 of at most so many bytes. what and which say
+ *  of what it is. Returns 0, or -errno and why. */
 int percpu_metric_check_text(const char *name, const char *text, size_t most, const char *what,
 			     const char *which, struct percpu_reason *why);
 
-/** Return the names of the labels; their values; and how many bytes of these are the metric's own, which
- *  are in front of the fields' names. */
+/** Return the names of the labels; their values; and how many bytes of these are the metric's own,
+ *  which are in front of the fields' names. */
 const unsigned char *percpu_record_labels(const struct percpu_record_copy *c);
 const unsigned char *percpu_record_values(const struct percpu_record_copy *c);
 size_t percpu_record_own(const struct percpu_record_copy *c);
@@ -247,7 +247,8 @@ bool percpu_directory_is_spare(const struct percpu_segment_record *r);
 
 /* look.c: where a record is, or is going to be */
 
-/** Find the object of a record that is there, or going to be: for a metric that is being declared. */
+/** Find the object of a record that is there, or going to be: for a metric that is being declared.
+ *  */
 struct percpu_declaring {
 	struct percpu_anchor at; /* first */
 	struct percpu_segment *s;
@@ -279,12 +280,12 @@ int percpu_directory_prepare(struct percpu_declaring *d);
 
 /* reuse.c: what is removed, and what its room is used for. */
 
-/** End a change that a killed process has begun, and enter all. Returns 0 or -errno. For this and for
- *  percpu_reuse_rewrite(), the caller has the lock of the allocator. */
+/** End a change that a killed process has begun, and enter all. Returns 0 or -errno. For this and
+ *  for percpu_reuse_rewrite(), the caller has the lock of the allocator. */
 int percpu_changes_settle(struct percpu_segment *s);
 
-/** As percpu_directory_refresh(). Who may write the file keeps others from changing records, if need
- *  be. */
+/** As percpu_directory_refresh(). Who may write the file keeps others from changing records, if
+ *  need be. */
 int percpu_reuse_refresh(struct percpu_segment *s);
 
 /** Wait for a change that is going on, or end it, if that can be. */
