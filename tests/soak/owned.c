@@ -30,6 +30,11 @@ void soak_owned_create(struct percpu_region *r)
 	key[3] = percpu_owned_gauge_key(level);
 }
 
+struct percpu_owners *soak_owners(void)
+{
+	return owners;
+}
+
 void soak_owned_open(struct percpu_region *r)
 {
 	const uint64_t *key = soak_board->owned_key;

@@ -112,6 +112,8 @@ static const char *const kinds[SOAK_KINDS] = {
 	"values fetch_zero",
 	"histogram record",
 	"owned gauge add",
+	"sections",
+	"grace periods",
 	"rate check",
 	"approximate sum add",
 	"permits taken",

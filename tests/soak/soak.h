@@ -5,7 +5,7 @@
  * soak.c directs rounds of processes and kills some; worker.c is such a
  * process with its threads; shared.c operates on one region file that all of
  * them count in, private.c on objects of one process; stats.c, compact.c, extrema.c, zone.c,
- * objcache.c, local.c, ring.c, wbuf.c, window.c, values.c, owned.c, limits.c and ref.c on what they are
+ * objcache.c, local.c, ring.c, wbuf.c, window.c, values.c, owned.c, limits.c, ref.c and grace.c on what they are
  * named after, private and shared; reader.c has processes of its own, which read segments;
  * model.c knows what the result must be. A worker announces each operation on the shared region in
  * its slot of a plain mapping, and notes there that it is done, so that one
@@ -27,6 +27,7 @@
 #define SOAK_SETS 4 /* of statistics, each with two objects */
 #define SOAK_COMPACTS 4
 #define SOAK_EXTREMA 2
+#define SOAK_ELEMENTS 512 /* that grace.c replaces */
 #define SOAK_ZONES 6
 #define SOAK_CACHES 4
 #define SOAK_HELD 3	/* items that a thread has of a zone, and objects of a cache */
@@ -115,6 +116,8 @@ enum soak_kind {
 	SOAK_VALUE_TAKE,
 	SOAK_RECORD,
 	SOAK_OWNED_ADD,
+	SOAK_SECTION,
+	SOAK_PERIOD,
 	SOAK_EVENT,
 	SOAK_APPROX_ADD,
 	SOAK_PERMITS,
@@ -175,6 +178,9 @@ struct soak_board {
 	uint64_t ring_key[2];
 	uint64_t value_key[5];
 	uint64_t owned_key[4];
+	uint64_t grace_key;
+	uint32_t element[SOAK_ELEMENTS];
+	uint32_t current; /* of these */
 	uint64_t rate_key[2];
 	uint64_t approx_key[2]; /* or 0 */
 	uint64_t begun_ns;
@@ -465,6 +471,14 @@ uint64_t soak_owned_fetch(uint32_t object);
 void soak_owned_op(struct soak_thread *t);
 void soak_owned_watch(void);
 void soak_owned_check(void);
+struct percpu_owners *soak_owners(void);
+
+/* grace.c */
+
+void soak_grace_create(void);
+void soak_grace_open(void);
+void soak_grace_close(void);
+void soak_grace_op(struct soak_thread *t);
 
 /* limits.c */
 
