@@ -51,12 +51,12 @@ static struct percpu_rseq without = { .cpu_id = PERCPU_CPU_NEVER };
 
 static uint32_t state_of(uint32_t i)
 {
-	return __atomic_load_n(&t->element[i].state, __ATOMIC_RELAXED);
+	return __atomic_load_n(&t->element[i].state, __ATOMIC_ACQUIRE);
 }
 
 static void set_state(uint32_t i, uint32_t state)
 {
-	__atomic_store_n(&t->element[i].state, state, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->element[i].state, state, __ATOMIC_RELEASE);
 }
 
 static bool is_stopped(void)
@@ -165,7 +165,6 @@ static int replace_by(unsigned way)
 	int e = 0;
 
 	t->by_way[way]++;
-	retired[old].element = old;
 	if (way == 0)
 		return percpu_grace_call(g, &retired[old].callback, reclaim);
 	if (way == 1) {
@@ -248,6 +247,8 @@ static void begin_torture(void)
 	t = test_share(sizeof(*t));
 	memset(t, 0, sizeof(*t));
 	set_state(0, LIVE);
+	for (uint32_t i = 0; i < ELEMENTS; i++)
+		retired[i].element = i;
 }
 
 static void await_readers(void)
@@ -280,7 +281,7 @@ static void threads(void **state)
 	await_readers();
 	for (unsigned i = 0; i < periods && e == 0; i++)
 		e = replace_by(i % 3);
-	t->stop = 1;
+	__atomic_store_n(&t->stop, 1, __ATOMIC_RELAXED);
 	test_team_join(&team);
 	close(beside[0]);
 	assert_int_equal(e, 0);
@@ -328,7 +329,7 @@ static void processes(void **state)
 		if (i % 2 == 0)
 			disturb(pid, &random);
 	}
-	t->stop = 1;
+	__atomic_store_n(&t->stop, 1, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < READERS; i++)
 		assert_int_equal(test_wait(pid[i], 10), 0);
 	assert_int_equal(e, 0);
