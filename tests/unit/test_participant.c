@@ -318,6 +318,8 @@ static void whoever_is_killed(void **state)
 	};
 
 	(void)state;
+	if (!percpu_robust_supported())
+		test_skip("locks are not taken over");
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		stop(start(enter_and_stay, 1));
 		stop(start(enter_and_stay, 2));
@@ -463,6 +465,8 @@ static void who_stops_with_the_lock(void **state)
 	pid_t pid;
 
 	(void)state;
+	if (!percpu_robust_supported())
+		test_skip("locks are not taken over");
 	stop(start(enter_and_stay, 1));
 	deadly = "participant: dropped";
 	pid = start(enter_and_stay, 1);

@@ -174,7 +174,9 @@ static void writers_are_killed_without_the_lock(void **state)
 	};
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+	/* At the first one it has the lock of the records. */
+	for (unsigned i = percpu_robust_supported() ? 0 : 1; i < sizeof(steps) / sizeof(steps[0]);
+	     i++) {
 		stop_at(steps[i], write_and_unlock);
 		assert_int_equal(percpu_rwlock_write_lock(l), 0);
 		assert_int_equal(percpu_rwlock_write_unlock(l), 0);
@@ -276,7 +278,7 @@ static void news_are_not_lost(void **state)
 	/* The next process has the slot of the dead reader, and drops what it had. */
 	assert_int_equal(percpu_rwlock_read_lock(l), 0);
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = percpu_robust_supported() ? 0 : 2; i < 4; i++) {
 		stop(start(read_and_stay, 0));
 		stop_at(steps[i], write_and_unlock);
 		assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
