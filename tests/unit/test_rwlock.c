@@ -135,8 +135,9 @@ static void writers_are_alone(void **state)
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
 	assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY);
 	assert_int_equal(percpu_rwlock_read_timedlock(l, MS), -ETIMEDOUT);
-	assert_int_equal(percpu_rwlock_write_lock(l), -EDEADLK);
 	assert_int_equal(percpu_rwlock_write_trylock(l), -EDEADLK);
+	assert_int_equal(percpu_rwlock_write_timedlock(l, 0), -EDEADLK);
+	assert_int_equal(percpu_rwlock_write_lock(l), -EDEADLK);
 	assert_int_equal(percpu_rwlock_read_unlock(l), -EPERM);
 	assert_int_equal(destroy(), -EBUSY);
 	assert_int_equal(detach(), -EBUSY);
@@ -505,7 +506,7 @@ static void debug_handles_complain(void **state)
 	assert_int_equal(percpu_rwlock_destroy(debug), -EBUSY);
 	assert_int_equal(percpu_rwlock_read_unlock(debug), 0);
 	assert_int_equal(percpu_rwlock_write_lock(debug), 0);
-	assert_int_equal(percpu_rwlock_write_lock(debug), -EDEADLK);
+	assert_int_equal(percpu_rwlock_write_trylock(debug), -EDEADLK);
 	assert_int_equal(percpu_rwlock_write_unlock(debug), 0);
 	assert_int_equal(percpu_rwlock_destroy(debug), 0);
 }
