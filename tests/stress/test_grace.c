@@ -268,12 +268,13 @@ static void assert_right(unsigned periods)
 
 static void threads(void **state)
 {
+	const struct sigaction sa = { .sa_handler = read_in_handler, .sa_flags = SA_RESTART };
 	const unsigned periods = test_rounds(PERIODS);
 	struct test_team team;
 	int e = 0;
 
 	(void)state;
-	signal(SIGUSR1, read_in_handler);
+	sigaction(SIGUSR1, &sa, NULL);
 	assert_int_equal(pipe(beside), 0);
 	begin_torture();
 	assert_int_equal(percpu_grace_create(0, &g), 0);

@@ -742,7 +742,7 @@ static int complain(void *arg)
 	case 1:
 		return percpu_grace_exit(d, -EINVAL);
 	case 2:
-		token = percpu_grace_enter(d);
+		test_child_require(percpu_grace_enter(d) >= 0, "enter");
 		return percpu_grace_destroy(d);
 	default:
 		return percpu_grace_destroy(d);
