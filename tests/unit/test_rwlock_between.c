@@ -133,7 +133,7 @@ static void expect_usable(void)
 static void expect_writer_dead(bool to_read)
 {
 	if (to_read) {
-		assert_int_equal(percpu_rwlock_read_lock(l), -EOWNERDEAD);
+		assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), -EOWNERDEAD);
 		assert_int_equal(percpu_rwlock_died(l), PERCPU_RWLOCK_WRITER_DIED);
 		assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY); /* it has it alone */
 		assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
@@ -181,7 +181,7 @@ static void writers_are_killed_without_the_lock(void **state)
 		assert_int_equal(percpu_rwlock_write_lock(l), 0);
 		assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 		stop_at(steps[i], write_and_unlock);
-		assert_int_equal(percpu_rwlock_read_lock(l), 0);
+		assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), 0);
 		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 		stop_at(steps[i], write_and_unlock);
 		assert_int_equal(percpu_rwlock_read_trylock(l), 0);
@@ -231,7 +231,7 @@ static void who_waits_notices(void **state)
 	to_be_killed = start(write_and_stay, 0);
 	deadly = "rwlock: a reader waits";
 	meanwhile = kill_it;
-	assert_int_equal(percpu_rwlock_read_lock(l), -EOWNERDEAD);
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), -EOWNERDEAD);
 	assert_null(deadly);
 	assert_int_equal(percpu_rwlock_consistent(l), 0);
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
@@ -254,7 +254,7 @@ static void readers_are_killed(void **state)
 {
 	(void)state;
 	stop(start(read_and_stay, 0));
-	assert_int_equal(percpu_rwlock_read_lock(l), 0); /* which is no writer */
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), 0); /* which is no writer */
 	assert_int_equal(percpu_rwlock_died(l), 0);
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 	expect_readers_dead();
@@ -276,7 +276,7 @@ static void news_are_not_lost(void **state)
 
 	(void)state;
 	/* The next process has the slot of the dead reader, and drops what it had. */
-	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), 0);
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 	for (unsigned i = percpu_robust_supported() ? 0 : 2; i < 4; i++) {
 		stop(start(read_and_stay, 0));
@@ -367,7 +367,7 @@ static void who_is_stopped_is_waited_for(void **state)
 	kill(pid, SIGSTOP);
 	assert_int_equal(percpu_rwlock_write_timedlock(l, 25 * MS), -ETIMEDOUT);
 	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
-	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), 0);
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 	assert_int_equal(destroy(), -EBUSY);
 	stop(pid);
@@ -438,7 +438,7 @@ static int in_a_child(void *arg)
 static void a_child_holds_nothing(void **state)
 {
 	(void)state;
-	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), 0);
 	test_in_child(in_a_child, NULL);
 	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
