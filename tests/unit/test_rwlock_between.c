@@ -94,7 +94,7 @@ static int write_and_unlock(void *arg)
 static int read_to_repair(void *arg)
 {
 	(void)arg;
-	test_child_require(percpu_rwlock_read_lock(l) == -EOWNERDEAD, "told");
+	test_child_require(percpu_rwlock_read_timedlock(l, 4000 * MS) == -EOWNERDEAD, "told");
 	return stay();
 }
 
@@ -317,7 +317,7 @@ static int expect_lost(void *arg)
 {
 	(void)arg;
 	reach(1);
-	test_child_require(percpu_rwlock_read_lock(l) == -ENOTRECOVERABLE, "read");
+	test_child_require(percpu_rwlock_read_timedlock(l, 4000 * MS) == -ENOTRECOVERABLE, "read");
 	test_child_require(percpu_rwlock_read_trylock(l) == -ENOTRECOVERABLE, "read try");
 	test_child_require(percpu_rwlock_write_lock(l) == -ENOTRECOVERABLE, "write");
 	test_child_require(percpu_rwlock_write_trylock(l) == -ENOTRECOVERABLE, "write try");
@@ -335,7 +335,8 @@ static void what_nobody_repairs_is_lost(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		stop(start(write_and_stay, 0));
-		assert_int_equal(i == 0 ? percpu_rwlock_read_lock(l) : percpu_rwlock_write_lock(l),
+		assert_int_equal(i == 0 ? percpu_rwlock_read_timedlock(l, 4000 * MS) :
+					  percpu_rwlock_write_lock(l),
 				 -EOWNERDEAD);
 		waiting = start(expect_lost, 0);
 		assert_int_equal(
