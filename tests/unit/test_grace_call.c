@@ -134,8 +134,7 @@ static void they_run_after_sections(void **state)
 	test_sleep_us(3000);
 	assert_int_equal(ran_by_now(), 0);
 	later = percpu_grace_enter(g);
-	while (percpu_grace_wait_timed(g, 0) != -ETIMEDOUT) /* the period has begun */
-		;
+	assert_int_equal(percpu_grace_wait_timed(g, 0), -ETIMEDOUT); /* the period has begun */
 	assert_int_equal(percpu_grace_destroy(g), -EBUSY);
 	assert_int_equal(percpu_grace_exit(g, token), 0);
 	assert_int_equal(percpu_grace_exit(g, later), 0);
@@ -154,12 +153,12 @@ static void a_period_in_progress_is_no_use(void **state)
 	assert_int_equal(percpu_grace_wait(g), 0);
 	old = percpu_grace_enter(g);
 	call(0, note);
-	while (percpu_grace_load(h) % 2 != 0)
+	for (unsigned i = 0; i < 20000 && percpu_grace_load(h) % 2 != 0; i++)
 		test_sleep_us(100);
 	new = percpu_grace_enter(g);
 	call(1, note);
 	assert_int_equal(percpu_grace_exit(g, old), 0);
-	while (ran_by_now() == 0)
+	for (unsigned i = 0; i < 20000 && ran_by_now() == 0; i++)
 		test_sleep_us(100);
 	test_sleep_us(2000);
 	assert_int_equal(ran_by_now(), 1);
@@ -198,7 +197,8 @@ static void what_callbacks_may_do(void **state)
 	(void)state;
 	left = 3;
 	call(0, call_again);
-	while (ran_by_now() != 3) /* a barrier knows of no callback that was not called for yet */
+	for (unsigned i = 0; i < 1000 && ran_by_now() != 3;
+	     i++) /* a barrier knows of no callback that was not called for yet */
 		wait_for_callbacks();
 	call(1, do_what_may_not_be);
 	for (unsigned i = 0; i < 5000 && ran_by_now() != 4; i++)
@@ -341,7 +341,7 @@ static void a_child_runs_those_that_wait(void **state)
 	call(0, wait_at_gate);
 	call(1, note);
 	call(2, note);
-	while (ran_by_now() != 1)
+	for (unsigned i = 0; i < 20000 && ran_by_now() != 1; i++)
 		test_sleep_us(100);
 	status = test_wait(test_fork(run_the_rest, NULL), 10);
 	assert_int_equal(ran_by_now(), 1);
