@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * grace.c - the soak test's operations on grace periods: readers look at what is current, and some
- * replace that. What was replaced is reclaimed after a period, and nobody may be looking at it
- * then. Who is killed leaves an element that nobody reclaims.
+ * grace.c - the soak test's operations on grace periods, those of each process and those that all
+ * share: readers look at what is current, and some replace that. What was replaced is reclaimed
+ * after a period, and nobody may be looking at it then. Who is killed leaves an element that
+ * nobody reclaims.
  */
 #include <percpu/grace.h>
 
@@ -13,89 +14,184 @@ enum { FREE, LIVE, RETIRED };
 
 #define WAIT_NS UINT64_C(500000000)
 
-static struct percpu_grace *grace;
+/* Grace periods, as this process has them, and what is current. */
+struct current {
+	struct percpu_grace *grace;
+	uint32_t *element, *which; /* atomic */
+	bool used;		   /* atomic: so signal handlers may */
+};
+
+static uint32_t element[SOAK_ELEMENTS], which;
+static struct current private = { .element = element, .which = &which };
+static struct current shared;
+
+/* Of the private elements: one waits for its callback at a time. */
+static struct percpu_grace_callback callback[SOAK_ELEMENTS];
+static uint64_t called, ran; /* atomic */
+
+static void begin(struct current *c)
+{
+	for (unsigned i = 0; i < SOAK_ELEMENTS; i++)
+		c->element[i] = i == 0 ? LIVE : FREE;
+	*c->which = 0;
+}
 
 void soak_grace_create(void)
 {
+	begin(&private);
+	soak_require_equal("create private grace periods", 0,
+			   (uint64_t)percpu_grace_create(0, &private.grace));
+}
+
+void soak_grace_destroy(void)
+{
+	soak_require_equal("wait for callbacks", 0, (uint64_t)percpu_grace_barrier(private.grace));
+	soak_require_equal("callbacks that have run", called, ran);
+	soak_require_equal("destroy grace periods", 0,
+			   (uint64_t)percpu_grace_destroy(private.grace));
+}
+
+static void use_board(void)
+{
+	shared.element = soak_board->element;
+	shared.which = &soak_board->current;
+}
+
+void soak_shared_grace_create(void)
+{
 	soak_require_equal("create grace periods", 0,
-			   (uint64_t)percpu_grace_create_in(soak_owners(), 0, &grace));
-	soak_board->grace_key = percpu_grace_key(grace);
-	for (unsigned i = 0; i < SOAK_ELEMENTS; i++)
-		soak_board->element[i] = i == 0 ? LIVE : FREE;
-	soak_board->current = 0;
+			   (uint64_t)percpu_grace_create_in(soak_owners(), 0, &shared.grace));
+	soak_board->grace_key = percpu_grace_key(shared.grace);
+	use_board();
+	begin(&shared);
 }
 
-void soak_grace_open(void)
+void soak_shared_grace_open(void)
 {
-	soak_require_equal(
-		"attach to grace periods", 0,
-		(uint64_t)percpu_grace_attach(soak_owners(), soak_board->grace_key, 0, &grace));
+	use_board();
+	soak_require_equal("attach to grace periods", 0,
+			   (uint64_t)percpu_grace_attach(soak_owners(), soak_board->grace_key, 0,
+							 &shared.grace));
 }
 
-void soak_grace_close(void)
+void soak_shared_grace_close(void)
 {
-	soak_require_equal("detach grace periods", 0, (uint64_t)percpu_grace_detach(grace));
+	soak_require_equal("detach grace periods", 0, (uint64_t)percpu_grace_detach(shared.grace));
 }
 
-static void look_at(uint32_t i)
+static void look_at(const struct current *c, uint32_t i)
 {
-	soak_require(__atomic_load_n(&soak_board->element[i], __ATOMIC_RELAXED) != FREE,
+	soak_require(__atomic_load_n(&c->element[i], __ATOMIC_RELAXED) != FREE,
 		     "an element that was current in a section", LIVE, FREE);
 }
 
-static void read_some(struct soak_thread *t, uint64_t r)
+static bool read_once(struct current *c, unsigned us)
 {
+	int token = percpu_grace_enter(c->grace);
 	uint32_t i;
-	int token;
 
+	if (!soak_did("enter a section", token < 0 ? token : 0, 0))
+		return false;
+	__atomic_store_n(&c->used, true, __ATOMIC_RELAXED);
+	i = __atomic_load_n(c->which, __ATOMIC_ACQUIRE);
+	look_at(c, i);
+	if (us != 0)
+		test_sleep_us(us);
+	look_at(c, i);
+	soak_require_equal("end a section", 0, (uint64_t)percpu_grace_exit(c->grace, token));
+	return true;
+}
+
+static void read_some(struct soak_thread *t, struct current *c, uint64_t r)
+{
 	for (unsigned n = 1 + (unsigned)(r % 100); n > 0; n--) {
-		token = percpu_grace_enter(grace);
-		if (!soak_did("enter a section", token < 0 ? token : 0, 0))
+		if (!read_once(c, n == 1 && r / 128 % 32 == 0 ? r / 4096 % 512 : 0))
 			return;
-		i = __atomic_load_n(&soak_board->current, __ATOMIC_ACQUIRE);
-		look_at(i);
-		if (n == 1 && r / 128 % 32 == 0)
-			test_sleep_us(r / 4096 % 512);
-		look_at(i);
-		soak_require_equal("end a section", 0, (uint64_t)percpu_grace_exit(grace, token));
 		t->slot->journal[0].count[SOAK_SECTION]++;
 	}
 }
 
 /* Returns SOAK_ELEMENTS if none is free. */
-static uint32_t take_element(void)
+static uint32_t take_element(struct current *c)
 {
 	for (uint32_t i = 0; i < SOAK_ELEMENTS; i++) {
 		uint32_t free = FREE;
 
-		if (__atomic_compare_exchange_n(&soak_board->element[i], &free, LIVE, false,
+		if (__atomic_compare_exchange_n(&c->element[i], &free, LIVE, false,
 						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return i;
 	}
 	return SOAK_ELEMENTS;
 }
 
-static void replace_element(struct soak_thread *t)
+/* Returns what was replaced, or SOAK_ELEMENTS. */
+static uint32_t replace_element(struct current *c)
 {
-	const uint32_t i = take_element();
+	const uint32_t i = take_element(c);
 	uint32_t old;
 
 	if (i == SOAK_ELEMENTS)
+		return i;
+	old = __atomic_exchange_n(c->which, i, __ATOMIC_ACQ_REL);
+	__atomic_store_n(&c->element[old], RETIRED, __ATOMIC_RELAXED);
+	return old;
+}
+
+static void replace_and_wait(struct soak_thread *t, struct current *c)
+{
+	const uint32_t old = replace_element(c);
+
+	if (old == SOAK_ELEMENTS ||
+	    !soak_did("wait for a grace period", percpu_grace_wait_timed(c->grace, WAIT_NS), 0))
 		return;
-	old = __atomic_exchange_n(&soak_board->current, i, __ATOMIC_ACQ_REL);
-	__atomic_store_n(&soak_board->element[old], RETIRED, __ATOMIC_RELAXED);
-	if (!soak_did("wait for a grace period", percpu_grace_wait_timed(grace, WAIT_NS), 0))
-		return;
-	__atomic_store_n(&soak_board->element[old], FREE, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->element[old], FREE, __ATOMIC_RELEASE);
 	t->slot->journal[0].count[SOAK_PERIOD]++;
+}
+
+static void reclaim(struct percpu_grace_callback *c)
+{
+	__atomic_fetch_add(&ran, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&element[c - callback], FREE, __ATOMIC_RELEASE);
+}
+
+static void replace_and_call(struct soak_thread *t)
+{
+	const uint32_t old = replace_element(&private);
+
+	if (old == SOAK_ELEMENTS)
+		return;
+	__atomic_fetch_add(&called, 1, __ATOMIC_RELAXED);
+	soak_require_equal("call after a grace period", 0,
+			   (uint64_t)percpu_grace_call(private.grace, &callback[old], reclaim));
+	t->slot->journal[0].count[SOAK_CALLBACK]++;
 }
 
 void soak_grace_op(struct soak_thread *t)
 {
 	const uint64_t r = test_random(&t->random) >> 9;
 
-	if (r % 64 == 0)
-		replace_element(t);
+	if (r % 32 == 0)
+		replace_and_wait(t, &private);
+	else if (r % 32 < 8)
+		replace_and_call(t);
 	else
-		read_some(t, r / 64);
+		read_some(t, &private, r / 32);
+}
+
+void soak_shared_grace_op(struct soak_thread *t)
+{
+	const uint64_t r = test_random(&t->random) >> 9;
+
+	if (r % 64 == 0)
+		replace_and_wait(t, &shared);
+	else
+		read_some(t, &shared, r / 64);
+}
+
+/* In a region, the first section of a process is no signal handler's; nor of a child. */
+void soak_grace_signal(void)
+{
+	(void)read_once(&private, 0);
+	if (__atomic_load_n(&shared.used, __ATOMIC_RELAXED))
+		(void)read_once(&shared, 0);
 }

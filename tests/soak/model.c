@@ -166,6 +166,7 @@ static void check_object(uint32_t object)
 void soak_check_totals(void)
 {
 	soak_extrema_check(2 * soak_slots(), journal);
+	soak_rwlock_check(2 * soak_slots(), journal);
 	for (uint32_t object = 0; object < SOAK_OBJECTS; object++) {
 		check_object(object);
 		if (soak_shared_zero(object))

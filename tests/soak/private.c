@@ -32,6 +32,8 @@ void soak_private_create(void)
 	soak_ring_create();
 	soak_values_create();
 	soak_ref_create();
+	soak_grace_create();
+	soak_rwlock_create();
 }
 
 void soak_private_destroy(void)
@@ -45,6 +47,8 @@ void soak_private_destroy(void)
 	soak_ring_destroy();
 	soak_values_destroy();
 	soak_ref_destroy();
+	soak_grace_destroy();
+	soak_rwlock_destroy();
 }
 
 static uint64_t found_in_large(void)
@@ -82,6 +86,8 @@ uint64_t soak_private_found(enum soak_tally tally)
 		return soak_values_found(tally);
 	case SOAK_OF_REF:
 		return soak_ref_found();
+	case SOAK_OF_RWLOCK:
+		return soak_rwlock_found();
 	default:
 		return soak_local_found(tally);
 	}
@@ -106,6 +112,7 @@ void soak_private_check(const uint64_t before[SOAK_TALLIES], const struct soak_t
 		[SOAK_OF_FCOUNTER] = "total of the counter of doubles",
 		[SOAK_OF_HISTOGRAM] = "counts and sum of the histogram",
 		[SOAK_OF_REF] = "references that are kept",
+		[SOAK_OF_RWLOCK] = "writes under the private lock",
 	};
 	uint64_t sum;
 
@@ -175,6 +182,8 @@ void soak_private_signal(struct soak_thread *t)
 	soak_ring_signal(t);
 	soak_values_signal(t);
 	soak_ref_signal(t);
+	soak_grace_signal();
+	soak_rwlock_signal();
 	soak_limits_signal(t);
 }
 
@@ -184,14 +193,15 @@ void soak_private_op(struct soak_thread *t)
 		unsigned below; /* of 1000 */
 		enum soak_kind kind;
 	} odds[] = {
-		{ 40, SOAK_COUNTER },	    { 80, SOAK_VALUE_ADD },	{ 110, SOAK_STATIC },
-		{ 140, SOAK_VARIABLE },	    { 160, SOAK_LARGE },	{ 210, SOAK_SPLIT },
-		{ 300, SOAK_LOCK },	    { 390, SOAK_REFS },		{ 420, SOAK_STORE },
-		{ 480, SOAK_PUSH },	    { 540, SOAK_POP },		{ 590, SOAK_APPEND },
-		{ 600, SOAK_REGION },	    { 609, SOAK_FENCE },	{ 610, SOAK_FENCE_ALL },
-		{ 650, SOAK_REF },	    { 710, SOAK_STATS_UPDATE }, { 780, SOAK_COMPACT_ADD },
-		{ 840, SOAK_WBUF_ADD },	    { 900, SOAK_RING_PUT },	{ 950, SOAK_ZONE_ALLOC },
-		{ 975, SOAK_OBJCACHE_GET }, { 1000, SOAK_WINDOW },
+		{ 40, SOAK_COUNTER },	    { 60, SOAK_VALUE_ADD },    { 80, SOAK_SECTION },
+		{ 110, SOAK_STATIC },	    { 140, SOAK_VARIABLE },    { 160, SOAK_LARGE },
+		{ 190, SOAK_READ_LOCK },    { 210, SOAK_SPLIT },       { 300, SOAK_LOCK },
+		{ 390, SOAK_REFS },	    { 420, SOAK_STORE },       { 480, SOAK_PUSH },
+		{ 540, SOAK_POP },	    { 590, SOAK_APPEND },      { 600, SOAK_REGION },
+		{ 609, SOAK_FENCE },	    { 610, SOAK_FENCE_ALL },   { 650, SOAK_REF },
+		{ 710, SOAK_STATS_UPDATE }, { 780, SOAK_COMPACT_ADD }, { 840, SOAK_WBUF_ADD },
+		{ 900, SOAK_RING_PUT },	    { 950, SOAK_ZONE_ALLOC },  { 975, SOAK_OBJCACHE_GET },
+		{ 1000, SOAK_WINDOW },
 	};
 	uint64_t r = test_random(&t->random) % 1000;
 	unsigned i = 0;
@@ -246,6 +256,12 @@ void soak_private_op(struct soak_thread *t)
 		return;
 	case SOAK_REF:
 		soak_ref_op(t);
+		return;
+	case SOAK_SECTION:
+		soak_grace_op(t);
+		return;
+	case SOAK_READ_LOCK:
+		soak_rwlock_op(t);
 		return;
 	default:
 		soak_local_op(t, odds[i].kind);

@@ -35,7 +35,8 @@ void soak_shared_create(void)
 	soak_shared_ring_create(region);
 	soak_shared_values_create(region);
 	soak_owned_create(region);
-	soak_grace_create();
+	soak_shared_grace_create();
+	soak_shared_rwlock_create();
 	soak_limits_create(region);
 }
 
@@ -65,7 +66,8 @@ void soak_shared_open(void)
 	soak_shared_ring_open(region);
 	soak_shared_values_open(region);
 	soak_owned_open(region);
-	soak_grace_open();
+	soak_shared_grace_open();
+	soak_shared_rwlock_open();
 	soak_limits_open(region);
 }
 
@@ -76,7 +78,8 @@ void soak_shared_close(void)
 	soak_shared_extrema_close();
 	soak_shared_ring_close();
 	soak_shared_values_close();
-	soak_grace_close();
+	soak_shared_grace_close();
+	soak_shared_rwlock_close();
 	soak_owned_close();
 	soak_limits_close();
 	percpu_counter_array_detach(array);
@@ -259,12 +262,14 @@ void soak_shared_op(struct soak_thread *t)
 {
 	unsigned r = (unsigned)(test_random(&t->random) % 1000);
 
-	if (r < 200) {
+	if (r < 160) {
 		add(t);
+	} else if (r < 200) {
+		soak_shared_rwlock_op(t);
 	} else if (r < 240) {
 		soak_limits_op(t);
 	} else if (r < 280) {
-		soak_grace_op(t);
+		soak_shared_grace_op(t);
 	} else if (r < 380) {
 		add_vector(t);
 	} else if (r < 480) {

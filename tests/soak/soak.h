@@ -5,7 +5,7 @@
  * soak.c directs rounds of processes and kills some; worker.c is such a
  * process with its threads; shared.c operates on one region file that all of
  * them count in, private.c on objects of one process; stats.c, compact.c, extrema.c, zone.c,
- * objcache.c, local.c, ring.c, wbuf.c, window.c, values.c, owned.c, limits.c, ref.c and grace.c on what they are
+ * objcache.c, local.c, ring.c, wbuf.c, window.c, values.c, owned.c, limits.c, ref.c, grace.c and rwlock.c on what they are
  * named after, private and shared; reader.c has processes of its own, which read segments;
  * model.c knows what the result must be. A worker announces each operation on the shared region in
  * its slot of a plain mapping, and notes there that it is done, so that one
@@ -118,6 +118,9 @@ enum soak_kind {
 	SOAK_OWNED_ADD,
 	SOAK_SECTION,
 	SOAK_PERIOD,
+	SOAK_CALLBACK,
+	SOAK_READ_LOCK,
+	SOAK_WRITE_LOCK,
 	SOAK_EVENT,
 	SOAK_APPROX_ADD,
 	SOAK_PERMITS,
@@ -144,6 +147,11 @@ struct soak_extremes {
 	int64_t min, max;
 };
 
+/** What a lock protects. */
+struct soak_words {
+	uint64_t first, second;
+};
+
 /** A thread has one for itself and one for its signal handler. */
 struct soak_journal {
 	uint64_t added[SOAK_OBJECTS];
@@ -152,6 +160,8 @@ struct soak_journal {
 	uint64_t put[2];  /* records of the shared rings */
 	uint64_t refused; /* by the one that keeps */
 	int putting;	  /* in doubt: one of ring number - 1 */
+	uint64_t written; /* under the shared lock */
+	bool writing;	  /* in doubt: one more */
 	struct soak_extremes announced[SOAK_EXTREMA];
 	struct soak_extremes observed[SOAK_EXTREMA];
 	struct soak_extremes got; /* by resets of those of doubles */
@@ -181,6 +191,8 @@ struct soak_board {
 	uint64_t grace_key;
 	uint32_t element[SOAK_ELEMENTS];
 	uint32_t current; /* of these */
+	uint64_t rwlock_key;
+	struct soak_words words;
 	uint64_t rate_key[2];
 	uint64_t approx_key[2]; /* or 0 */
 	uint64_t begun_ns;
@@ -214,6 +226,7 @@ enum soak_tally {
 	SOAK_OF_FCOUNTER,
 	SOAK_OF_HISTOGRAM,
 	SOAK_OF_REF,
+	SOAK_OF_RWLOCK,
 	SOAK_OF_STATS,
 	SOAK_TALLIES = SOAK_OF_STATS + 2 * SOAK_SETS
 };
@@ -476,9 +489,29 @@ struct percpu_owners *soak_owners(void);
 /* grace.c */
 
 void soak_grace_create(void);
-void soak_grace_open(void);
-void soak_grace_close(void);
+void soak_grace_destroy(void);
 void soak_grace_op(struct soak_thread *t);
+void soak_shared_grace_create(void);
+void soak_shared_grace_open(void);
+void soak_shared_grace_close(void);
+void soak_shared_grace_op(struct soak_thread *t);
+void soak_grace_signal(void);
+
+/* rwlock.c: the process that directs checks when no worker lives */
+
+void soak_rwlock_create(void);
+void soak_rwlock_destroy(void);
+
+/** In a child of fork. */
+void soak_rwlock_forked(void);
+uint64_t soak_rwlock_found(void);
+void soak_rwlock_op(struct soak_thread *t);
+void soak_shared_rwlock_create(void);
+void soak_shared_rwlock_open(void);
+void soak_shared_rwlock_close(void);
+void soak_shared_rwlock_op(struct soak_thread *t);
+void soak_rwlock_signal(void);
+void soak_rwlock_check(uint32_t n, soak_journal_fn *journal);
 
 /* limits.c */
 

@@ -147,6 +147,7 @@ static void be_child(struct soak_thread *t)
 	soak_zone_forked();
 	soak_objcache_forked();
 	soak_window_forked();
+	soak_rwlock_forked();
 	soak_local_drain(t);
 	for (int tally = 0; tally < SOAK_TALLIES; tally++) {
 		before[tally] = soak_private_found(tally);
