@@ -12,6 +12,7 @@
 #include <percpu/percpu.h>
 
 #define VALUES_LIMIT (INT64_C(1) << 40)
+#define VALUES_FENCE_NS UINT64_C(5000000000)
 
 struct values {
 	struct percpu_fcounter *fcounter;
@@ -24,6 +25,8 @@ struct values {
 	struct percpu_owners *owners; /* NULL if private */
 	struct percpu_owned_gauge *owned;
 	struct percpu_ref *ref; /* NULL if not private */
+	struct percpu_rwlock *lock;
+	struct percpu_grace *grace;
 };
 
 static inline void values_release(struct percpu_ref *ref, void *arg)
@@ -51,7 +54,8 @@ static inline bool values_create(struct values *v)
 	       percpu_extrema_create(0, &v->extrema) == 0 &&
 	       percpu_rate_create(PERCPU_RATE_MAX, PERCPU_RATE_MAX, &v->rate) == 0 &&
 	       percpu_approx_create(NULL, &v->approx) == 0 &&
-	       percpu_ref_create(values_release, NULL, 0, &v->ref) == 0;
+	       percpu_ref_create(values_release, NULL, 0, &v->ref) == 0 &&
+	       percpu_rwlock_create(0, &v->lock) == 0 && percpu_grace_create(0, &v->grace) == 0;
 }
 
 static inline bool values_create_in(struct percpu_region *r, struct values *v)
@@ -70,7 +74,19 @@ static inline bool values_create_in(struct percpu_region *r, struct values *v)
 	       percpu_extrema_create_in(r, 0, &v->extrema) == 0 &&
 	       percpu_rate_create_in(r, PERCPU_RATE_MAX, PERCPU_RATE_MAX, &v->rate) == 0 &&
 	       percpu_owners_create_in(r, &v->owners) == 0 &&
-	       percpu_owned_gauge_create_in(v->owners, PERCPU_OWNED_SUM, &v->owned) == 0;
+	       percpu_owned_gauge_create_in(v->owners, PERCPU_OWNED_SUM, &v->owned) == 0 &&
+	       percpu_rwlock_create_in(v->owners, 0, &v->lock) == 0 &&
+	       percpu_grace_create_in(v->owners, 0, &v->grace) == 0;
+}
+
+/* Enter and leave, each within the other. */
+static inline bool values_enter(const struct values *v)
+{
+	bool ok = percpu_rwlock_read_lock(v->lock) == 0;
+	int token = percpu_grace_enter(v->grace);
+
+	ok = percpu_rwlock_read_unlock(v->lock) == 0 && ok;
+	return token >= 0 && percpu_grace_exit(v->grace, token) == 0 && ok;
 }
 
 /* Add to each, and observe a number. Returns whether all did it. */
@@ -90,7 +106,7 @@ static inline bool values_count(const struct values *v, int64_t number)
 	       (v->fgauge == NULL || percpu_fgauge_add(v->fgauge, 0.5) == 0) &&
 	       percpu_extrema_observe(v->extrema, number) == 0 &&
 	       (v->owned == NULL || percpu_owned_gauge_add(v->owned, 1) == 0) &&
-	       (v->ref == NULL || percpu_ref_tryget_live(v->ref)) && ok;
+	       (v->ref == NULL || percpu_ref_tryget_live(v->ref)) && values_enter(v) && ok;
 }
 
 static inline bool values_in_histogram(const struct percpu_histogram *h, uint64_t n)
@@ -105,7 +121,21 @@ static inline bool values_in_histogram(const struct percpu_histogram *h, uint64_
 	return ok;
 }
 
-/* Whether they are what n calls have made of them, with numbers from least to most. */
+/* Whether all have left. Who cannot fence the CPUs says that, as the fence does. */
+static inline bool values_are_left(const struct values *v)
+{
+	const int fence =
+		v->owners != NULL ? percpu_fence_all(VALUES_FENCE_NS, NULL) : percpu_fence();
+	const int locked = percpu_rwlock_write_lock(v->lock), waited = percpu_grace_wait(v->grace);
+
+	return (locked == fence || locked == 0) && (waited == fence || waited == 0) &&
+	       (locked != 0 || percpu_rwlock_write_unlock(v->lock) == 0) &&
+	       percpu_grace_blockers(v->grace, NULL, 0) == 0 &&
+	       percpu_rwlock_destroy(v->lock) == 0 && percpu_grace_destroy(v->grace) == 0;
+}
+
+/* Whether they are what n calls have made of them, with numbers from least to most. Asked once:
+ * what was left is destroyed. */
 static inline bool values_are(const struct values *v, uint64_t n, int64_t least, int64_t most)
 {
 	int64_t min = 0, max = 0, owned = 0;
@@ -120,7 +150,7 @@ static inline bool values_are(const struct values *v, uint64_t n, int64_t least,
 	       (v->owned == NULL ||
 		(percpu_owned_gauge_fetch(v->owned, PERCPU_OWNED_ALL, &owned) == 0 &&
 		 owned == (int64_t)n)) &&
-	       (v->ref == NULL || percpu_ref_fetch(v->ref) == 1 + (int64_t)n);
+	       (v->ref == NULL || percpu_ref_fetch(v->ref) == 1 + (int64_t)n) && values_are_left(v);
 }
 
 #endif

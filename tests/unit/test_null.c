@@ -65,6 +65,10 @@ static void ends_do_nothing(void **state)
 	assert_int_equal(percpu_objcache_destroy(NULL), 0);
 	assert_int_equal(percpu_lwbuf_destroy(NULL), 0);
 	assert_int_equal(percpu_ref_destroy(NULL), 0);
+	assert_int_equal(percpu_rwlock_destroy(NULL), 0);
+	assert_int_equal(percpu_rwlock_detach(NULL), 0);
+	assert_int_equal(percpu_grace_destroy(NULL), 0);
+	assert_int_equal(percpu_grace_detach(NULL), 0);
 	assert_int_equal(percpu_region_free(region, NULL, 8), 0);
 }
 
