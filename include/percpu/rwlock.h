@@ -23,7 +23,8 @@ struct percpu_rwlock {
 
 /** For percpu_rwlock_create() and the like: this handle checks each unlock. If this process does
  *  not hold the lock so, the call prints that to standard error, and aborts. What fails for
- *  other mistakes (-EDEADLK, -EBUSY when destroyed) is printed, too. Locking is slower then. */
+ *  other mistakes (-EDEADLK, -EPROTO, -EBUSY when destroyed) is printed, too. Locking is slower
+ *  then. */
 #define PERCPU_RWLOCK_DEBUG 0x2
 
 /*
@@ -46,7 +47,8 @@ struct percpu_rwlock {
  *
  * When a process ends between a lock and its unlock, or leaves its owners (percpu_owners_leave()):
  * - If it was reading, that ends. The next writer is told: -EOWNERDEAD.
- * - If it was writing, the next who locks is told, reader or writer: -EOWNERDEAD, see
+ * - If it was writing, the next who locks is told, reader or writer: -EOWNERDEAD. A reader that
+ *   cannot repair what the lock protects unlocks, and the next one is told: see
  *   percpu_rwlock_consistent().
  * - If it was waiting, nothing is left of it.
  * A process that is stopped is waited for. So is one that has called exec, until it ends or joins
@@ -111,15 +113,19 @@ PERCPU_INLINE int percpu_rwlock_try(struct percpu_rwlock *l, int64_t n)
  * Lock for reading; without waiting; or waiting no longer than so many nanoseconds.
  *
  * Return 0, and the lock is held; or
- *	-EOWNERDEAD  it is held, and a writer died with it: see percpu_rwlock_consistent(). Nobody
- *		else has it until that is called
- *	-ENOTRECOVERABLE  a writer died with it, and who was told has unlocked it without
- *		percpu_rwlock_consistent(). No call will lock it any more
+ *	-EOWNERDEAD  it is held, all the same, and is to be unlocked: a writer died with it. Nobody
+ *		else has it until percpu_rwlock_consistent() is called; a reader that does not
+ *		repair only unlocks
+ *	-ENOTRECOVERABLE  a writer died with it, and another one was told and has unlocked it
+ *		without percpu_rwlock_consistent(). No call will lock it any more
  *	-EBUSY	without waiting: a writer has the lock, or is about to
  *	-ETIMEDOUT  the time is over
  *	-EROFS	the region was opened to read
  *	... and what percpu_owners_join() and percpu_region_alloc() return, when this process locks
  *		the lock for the first time between processes, or after it has left its owners
+ *
+ * In memory of this process only 0, -EBUSY and -ETIMEDOUT are possible, so that
+ * percpu_rwlock_read_lock() has no error there.
  *
  * Context: any thread. percpu_rwlock_read_trylock() and percpu_rwlock_read_unlock() also in
  * signal handlers, once this process has locked the lock by this handle.
@@ -150,7 +156,8 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_rwlock_read_trylock(struct percpu_rwl
  * Unlock what was locked for reading, by any thread of the process, on any CPU.
  *
  * Returns 0, or -EPERM: this process did not read. That is seen if it has never locked the lock,
- * and while a writer has it; else, the lock is damaged: use PERCPU_RWLOCK_DEBUG.
+ * and while a writer has it. Else the next writer finds it, and returns -EPROTO, unless another
+ * thread of the process reads, which is then not seen any more: use PERCPU_RWLOCK_DEBUG.
  *
  * Progress: bounded.
  */
@@ -162,19 +169,30 @@ PERCPU_INLINE int percpu_rwlock_read_unlock(struct percpu_rwlock *l)
 }
 
 /**
- * Lock for writing; without waiting; or waiting no longer than so many nanoseconds. All of them
- * fence all CPUs on top of that: percpu_fence(), and between processes percpu_fence_all(), for at
- * most 5 s.
+ * Lock for writing. Fences all CPUs: percpu_fence(), and between processes percpu_fence_all().
  *
- * Return as the calls that lock for reading, and
- *	-EOWNERDEAD  the lock is held, and a writer or readers died with it: percpu_rwlock_died()
- *	-EBUSY	without waiting: somebody has the lock, or has waited to read it
+ * Returns as the calls that lock for reading, and
+ *	-EOWNERDEAD  the lock is held, all the same, and is to be unlocked: a writer or readers died
+ *		with it (percpu_rwlock_died()). See percpu_rwlock_consistent()
  *	-EDEADLK  this thread has it for writing, by a handle of the same owners
  *	-EPERM, -ETIMEDOUT, -EAGAIN, -ENOMEM  the CPUs could not be fenced
+ *	-EPROTO	a process has unlocked more reads than it had locked, so what was written before,
+ *		or read, is not certain. The count was set right: the lock is as if that had not
+ *		been, and may be locked again. Private locks, too
  *	-EBADMSG  the file is damaged
+ *
+ * Progress: the fence takes 5 s at most.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_write_lock(struct percpu_rwlock *l);
+
+/** The same without waiting for others: -EBUSY if somebody has the lock, or has waited to read it.
+ *  A fence that takes too long is -EBUSY, too. Progress: it fences all the same, which between
+ *  processes takes 5 s at most, not 0. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_write_trylock(struct percpu_rwlock *l);
+
+/** The same, and it waits for others so many nanoseconds at most. The fence comes on top of that:
+ *  between processes the call may take 5 s longer. -ETIMEDOUT may be either: the lock is not
+ *  held and readers go on, so try again; percpu_rwlock_holders() says whether somebody has it. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_write_timedlock(struct percpu_rwlock *l,
 							       uint64_t ns);
 
@@ -193,14 +211,37 @@ enum percpu_rwlock_died {
 PERCPU_API unsigned percpu_rwlock_died(const struct percpu_rwlock *l);
 
 /**
- * Say that what the lock protects is whole again, after -EOWNERDEAD because of a writer. Who was
- * told has the lock alone until then, also if it has locked it for reading: so it may repair what
- * the dead writer has left. Other readers come in then. An unlock without this makes the lock
- * -ENOTRECOVERABLE, until another one is created in its place. Dead readers need no such call.
+ * Say that what the lock protects is whole again, after -EOWNERDEAD. Who was told of a writer has
+ * the lock alone until then, also if it has locked it for reading: so it may repair what the dead
+ * writer has left. A reader goes on to read then, and others come in.
  *
- * Returns 0, or -EINVAL: this process was not told, or has said so.
+ * Without this call, a reader's unlock declines: the next who locks is told, reader or writer. A
+ * writer's unlock makes the lock -ENOTRECOVERABLE, until another one is created in its place.
+ * After dead readers nothing is to be repaired, and neither call is needed.
+ *
+ * Returns 0, or -EINVAL: this process does not hold the lock with -EOWNERDEAD, or has said so.
  */
 PERCPU_API int percpu_rwlock_consistent(struct percpu_rwlock *l);
+
+/** A process that has a lock. */
+struct percpu_rwlock_holder {
+	uint64_t id;	  /* of the owner (owner.h); 0 for a private lock */
+	uint64_t reading; /* how many times */
+	uint32_t pid;	  /* in its own PID namespace */
+	uint32_t
+		stopped; /* 1: a signal or a debugger has stopped it; 0 also if that is not known */
+	uint32_t writing; /* 1: it writes, or is the next who does, and keeps readers out; or it
+			     was told of a dead writer, and has not repaired */
+	uint32_t reserved;
+};
+
+/**
+ * List the processes that live and have the lock, or are the next to write, the first n of them in
+ * out: whom others wait for. Returns how many there are; NULL has none. They lock and unlock
+ * meanwhile, so it is exact only of processes that do not run.
+ */
+PERCPU_API size_t percpu_rwlock_holders(struct percpu_rwlock *l, struct percpu_rwlock_holder *out,
+					size_t n);
 
 PERCPU_END_DECLS
 

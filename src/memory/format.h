@@ -281,7 +281,7 @@ _Static_assert(sizeof(struct percpu_rwlock_control) == 32, "file layout");
 /** Who participates. */
 struct percpu_participant_record {
 	uint64_t owner;		     /* its id; 0: nobody yet */
-	uint32_t left[PERCPU_BANKS]; /* the sums of the cells when it began, or was dropped */
+	uint32_t left[PERCPU_BANKS]; /* what of the sums of the cells does not count */
 } PERCPU_ALIGNED_WORD;
 
 /** A block of records, for as many slots of owners. */

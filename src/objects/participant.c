@@ -142,15 +142,87 @@ uint32_t percpu_participants_sum(const struct percpu_participants *p, unsigned b
 	return sum;
 }
 
+/* What was found in a bank. */
+struct participants_count {
+	uint32_t inside;
+	bool has_deficit; /* somebody left more often than it entered */
+};
+
+static void add_to_participants(uint64_t id, uint32_t n, void *arg)
+{
+	struct participants_count *count = arg;
+
+	(void)id;
+	if ((int32_t)n > 0)
+		count->inside += n;
+	else if (n != 0)
+		count->has_deficit = true;
+}
+
+static struct participants_count count_participants(const struct percpu_participants *p,
+						    unsigned bank)
+{
+	struct participants_count count = { 0 };
+
+	percpu_participants_each(p, bank, add_to_participants, &count);
+	return count;
+}
+
+uint32_t percpu_participants_inside(const struct percpu_participants *p, unsigned bank)
+{
+	return count_participants(p, bank).inside;
+}
+
+/* Whose count is to be set right. */
+struct participants_deficit {
+	struct percpu_participants *p;
+	unsigned bank;
+};
+
+/* Who leaves meanwhile, once more too often, is below zero again. */
+static void set_right(uint64_t id, uint32_t n, void *arg)
+{
+	const struct participants_deficit *d = arg;
+	struct percpu_participant_records *all;
+
+	if ((int32_t)n >= 0)
+		return;
+	if (d->p->owners == NULL) {
+		percpu_participants_add(d->p, d->bank, -(int32_t)n);
+		return;
+	}
+	all = d->p->records[id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS];
+	__atomic_fetch_add(&all->slot[id % PERCPU_OWNER_SLOTS].left[d->bank], n, __ATOMIC_RELEASE);
+}
+
+/* A record stays an owner's while the lock is held. Without it, the next one who waits finds the
+ * same. */
+static int settle_deficits(struct percpu_participants *p, unsigned bank)
+{
+	struct participants_deficit d = { .p = p, .bank = bank };
+	struct percpu_robust lock;
+
+	PERCPU_STEP("participant: left too often");
+	if (p->owners == NULL) {
+		percpu_participants_each(p, bank, set_right, &d);
+	} else if (percpu_participants_lock(p, &lock) == 0) {
+		percpu_participants_each(p, bank, set_right, &d);
+		percpu_robust_unlock(&lock);
+	}
+	return -EPROTO;
+}
+
 int percpu_participants_drain(struct percpu_participants *p, unsigned bank, uint64_t deadline_ns)
 {
+	struct participants_count count;
 	uint64_t asked = 0, now;
 	uint32_t value;
 
 	for (;;) {
 		value = __atomic_load_n(&p->control->drained, __ATOMIC_ACQUIRE);
-		if (percpu_participants_sum(p, bank) == 0)
-			return 0;
+		count = count_participants(p, bank);
+		if (count.inside == 0)
+			return count.has_deficit ? settle_deficits(p, bank) : 0;
 		PERCPU_STEP("participant: somebody is inside");
 		now = percpu_now_ns();
 		if (p->owners != NULL && now >= asked + PERCPU_PARTICIPANTS_SLICE) {

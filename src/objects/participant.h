@@ -102,6 +102,10 @@ void percpu_participants_add(struct percpu_participants *p, unsigned bank, int32
 uint32_t percpu_participants_sum(const struct percpu_participants *p, unsigned bank);
 uint32_t percpu_participants_sum_own(const struct percpu_participants *p, unsigned bank);
 
+/** The former, without participants that have left more often than they entered: their deficit
+ *  hides nobody. */
+uint32_t percpu_participants_inside(const struct percpu_participants *p, unsigned bank);
+
 /** Fence all sequences of all participants, after the state was stored. Returns 0 or -errno, as
  *  percpu_fence() and percpu_fence_all(), or -ENOMEM or -EBADMSG if the cells of others cannot be
  *  found. Not in signal handlers. */
@@ -113,8 +117,9 @@ int percpu_participants_fence(const struct percpu_participants *p);
 int percpu_participants_drop_dead(struct percpu_participants *p);
 
 /** Wait until nobody is inside of the bank, which nobody enters any more, with
- *  percpu_participants_fence() done. Participants that die meanwhile are dropped. Returns 0 or
- *  -ETIMEDOUT. Not in signal handlers. */
+ *  percpu_participants_fence() done. Participants that die meanwhile are dropped. Returns 0,
+ *  -ETIMEDOUT, or -EPROTO: nobody is inside, and somebody left more often than it entered, whose
+ *  count was set to 0. Not in signal handlers. */
 int percpu_participants_drain(struct percpu_participants *p, unsigned bank, uint64_t deadline_ns);
 
 /** Wake those in percpu_participants_drain(). */
@@ -131,6 +136,17 @@ void percpu_participants_each(const struct percpu_participants *p, unsigned bank
 /** Whether that participant lives. A system call or more. Not in signal handlers of threads that
  *  may be in the library's locks: it takes the process lock. */
 bool percpu_participants_alive(const struct percpu_participants *p, uint64_t id);
+
+/** Which process a participant is. */
+struct percpu_participant_seen {
+	uint64_t id;	  /* 0: private */
+	uint32_t pid;	  /* in its own PID namespace */
+	uint32_t stopped; /* 1; 0: also if that is not known */
+};
+
+/** Say which process that participant is. Makes system calls. */
+void percpu_participants_identify(const struct percpu_participants *p, uint64_t id,
+				  struct percpu_participant_seen *ret);
 
 /** Wait on, and wake, a word of the control block, until the deadline at most. Between processes
  *  a sleep is short (PERCPU_PARTICIPANTS_SLICE), because who was to wake may have been killed. */

@@ -11,6 +11,9 @@
  *	WRITING		the lock
  *	REPAIRING_*	the lock, after one that died with it
  *
+ * A reader that does not repair hands on REPAIRING_READER with no writer: who locks next takes
+ * that over as it does from the dead, and is told.
+ *
  * A reader that is refused counts itself as waiting, until it is in or gives up. A writer that is
  * about to close the lock waits until nobody waits to read: while the lock is open, nobody new
  * is refused, so that ends when those who were have come in. It waits a tenth of a second at
@@ -105,7 +108,7 @@ static bool is_held_by_us(const struct percpu_rwlock_handle *h)
 	const uint64_t id = percpu_participants_self(&h->p);
 
 	return id != 0 &&
-	       (percpu_participants_sum_own(&h->p, PERCPU_RWLOCK_INSIDE) != 0 ||
+	       ((int32_t)percpu_participants_sum_own(&h->p, PERCPU_RWLOCK_INSIDE) > 0 ||
 		__atomic_load_n(&percpu_rwlock_control(h)->writer, __ATOMIC_ACQUIRE) == id);
 }
 
@@ -118,7 +121,7 @@ static bool is_held(struct percpu_rwlock_handle *h)
 	if (writer != 0 && percpu_participants_alive(&h->p, writer))
 		return true;
 	(void)percpu_participants_drop_dead(&h->p);
-	return percpu_participants_sum(&h->p, PERCPU_RWLOCK_INSIDE) != 0;
+	return percpu_participants_inside(&h->p, PERCPU_RWLOCK_INSIDE) != 0;
 }
 
 static int let_go(struct percpu_rwlock_handle *h, bool held, const char *what,
@@ -259,7 +262,8 @@ int percpu_rwlock_read_unlock_slow(struct percpu_rwlock *l)
 	if (state == PERCPU_RWLOCK_REPAIRING_READER &&
 	    __atomic_load_n(&percpu_rwlock_control(h)->writer, __ATOMIC_RELAXED) == id) {
 		percpu_participants_add(&h->p, PERCPU_RWLOCK_INSIDE, -1);
-		percpu_rwlock_hand_on(h, PERCPU_RWLOCK_LOST);
+		PERCPU_STEP("rwlock: a reader declines");
+		percpu_rwlock_hand_on(h, PERCPU_RWLOCK_REPAIRING_READER);
 		return 0;
 	}
 	if (percpu_rwlock_is_written(state) || state == PERCPU_RWLOCK_LOST)

@@ -36,7 +36,8 @@ static bool become_writer(struct percpu_rwlock_handle *h, uint64_t instead_of)
 					   __ATOMIC_RELAXED);
 }
 
-/* A state that only a writer leaves, without a writer, is what one could not take over. */
+/* A state that only a writer leaves, without a writer, is what one could not take over, or a
+ * reader did not repair. */
 bool percpu_rwlock_succeed(struct percpu_rwlock_handle *h)
 {
 	const uint64_t writer = load_writer(h);
@@ -219,6 +220,8 @@ static int write_until(struct percpu_rwlock *l, uint64_t deadline)
 		percpu_rwlock_check_locked(h, true);
 	else if (e == -EDEADLK)
 		percpu_rwlock_check_explain(h, "is locked for writing by this very thread");
+	else if (e == -EPROTO)
+		percpu_rwlock_check_explain(h, "was unlocked by a process that did not read");
 	return e;
 }
 
@@ -277,6 +280,14 @@ unsigned percpu_rwlock_died(const struct percpu_rwlock *l)
 	return died;
 }
 
+/* Who was told of dead readers alone has written `told`, which nobody else does. */
+static int forget_readers(struct percpu_rwlock_handle *h)
+{
+	return __atomic_exchange_n(&percpu_rwlock_control(h)->told, 0, __ATOMIC_RELAXED) != 0 ?
+		       0 :
+		       -EINVAL;
+}
+
 /* A reader goes on to read, and is the writer no more. */
 int percpu_rwlock_consistent(struct percpu_rwlock *l)
 {
@@ -287,11 +298,15 @@ int percpu_rwlock_consistent(struct percpu_rwlock *l)
 	if (id == 0 || load_writer(h) != id)
 		return -EINVAL;
 	state = percpu_rwlock_load_state(h);
-	if (state == PERCPU_RWLOCK_REPAIRING_WRITER)
+	if (state == PERCPU_RWLOCK_WRITING)
+		return forget_readers(h);
+	if (state == PERCPU_RWLOCK_REPAIRING_WRITER) {
 		set_rwlock_state(h, PERCPU_RWLOCK_WRITING);
-	else if (state == PERCPU_RWLOCK_REPAIRING_READER)
+		(void)forget_readers(h);
+	} else if (state == PERCPU_RWLOCK_REPAIRING_READER) {
 		percpu_rwlock_hand_on(h, PERCPU_RWLOCK_OPEN);
-	else
+	} else {
 		return -EINVAL;
+	}
 	return 0;
 }

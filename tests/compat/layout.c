@@ -301,6 +301,14 @@ AT(percpu_grace_blocker, awaited, 24, 24, 24);
 SIZE(percpu_rwlock, 72, 40, 40);
 AT(percpu_rwlock, in, 0, 0, 0);
 
+SIZE(percpu_rwlock_holder, 32, 32, 32);
+AT(percpu_rwlock_holder, id, 0, 0, 0);
+AT(percpu_rwlock_holder, reading, 8, 8, 8);
+AT(percpu_rwlock_holder, pid, 16, 16, 16);
+AT(percpu_rwlock_holder, stopped, 20, 20, 20);
+AT(percpu_rwlock_holder, writing, 24, 24, 24);
+AT(percpu_rwlock_holder, reserved, 28, 28, 28);
+
 SIZE(percpu_owned_gauge, 48, 24, 24);
 AT(percpu_owned_gauge, owned, 0, 0, 0);
 

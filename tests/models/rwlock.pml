@@ -8,8 +8,8 @@
  * death: who is not woken is seen as a state in which nothing goes on.
  *
  * Holds: a writer is alone. Who locks after a writer died with the lock is told, and if it does not
- * make that right nobody locks any more. A writer is told of readers that died with the lock.
- * Nobody who lives waits for ever.
+ * make that right the next one is told, and after a writer nobody locks any more. A writer is told
+ * of readers that died with the lock. Nobody who lives waits for ever.
  *
  * Bounds: two CPUs and two atomic lanes. Three processes: one reads, by sequences or without, and
  * leaves on any CPU or lane; one writes; one does either, twice. The first two are killed at any
@@ -27,6 +27,7 @@
  * Bug BUG_NO_WAKE in lives: who leaves does not look whether a writer waits
  * Bug BUG_OPEN_LATE in writer: the word that says who writes is cleared before the lock is open
  * Bug BUG_NOT_TOLD in writer: who takes over from a dead writer opens the lock
+ * Bug BUG_DECLINED_OPEN in writer: a reader that was told and repairs nothing opens the lock
  * Bug BUG_NOT_DROPPED: what a dead reader had is not dropped
  * Bug BUG_DROPPED_FIRST: it is dropped before it is noted that there was a death
  */
@@ -282,7 +283,11 @@ inline read_unlock(me)
 	if
 	:: state == REPAIRING_READER && writer == me ->
 		atomic { reading[me] = false; cell[2 * me] = cell[2 * me] - 1 };
-		hand_on(LOST)
+#ifdef BUG_DECLINED_OPEN
+		hand_on(OPEN)
+#else
+		hand_on(REPAIRING_READER)
+#endif
 	:: else -> assert(!IS_WRITTEN(state) && state != LOST); leave(me)
 	fi
 }
@@ -437,7 +442,7 @@ inline consistent(me)
 	if
 	:: state == REPAIRING_WRITER -> state = WRITING
 	:: state == REPAIRING_READER -> hand_on(OPEN)
-	:: else -> assert(told) /* readers have died, and need nothing */
+	:: else -> assert(told); told = false /* readers have died, and need nothing */
 	fi
 }
 

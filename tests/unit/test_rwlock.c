@@ -152,6 +152,51 @@ static void writers_are_alone(void **state)
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 }
 
+static void who_has_it(void **state)
+{
+	struct percpu_rwlock_holder x = { .id = 1 };
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_holders(l, &x, 1), 0);
+	assert_int_equal(x.id, 1);
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	assert_int_equal(percpu_rwlock_holders(l, &x, 1), 1);
+	assert_true(x.id == 0 && x.pid == (uint32_t)getpid() && x.stopped == 0);
+	assert_true(x.reading == 2 && x.writing == 0);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_int_equal(percpu_rwlock_holders(l, &x, 1), 1);
+	assert_true(x.id == 0 && x.reading == 0 && x.writing == 1);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0); /* below 0 it is nobody's */
+	assert_int_equal(percpu_rwlock_holders(l, &x, 1), 0);
+}
+
+/* A read that is unlocked twice is no reader, and a writer finds it. */
+static void unlocked_too_often(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_timedlock(l, UINT64_C(4000) * MS), -EPROTO);
+	assert_int_equal(state_now(), PERCPU_RWLOCK_OPEN);
+	assert_int_equal(percpu_rwlock_write_unlock(l), -EPERM);
+	readers_share(state);
+	writers_are_alone(state);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EPROTO);
+	assert_int_equal(percpu_rwlock_write_trylock(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_destroy(l), 0);
+	assert_int_equal(percpu_rwlock_create(0, &l), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(detach(), 0);
+}
+
 static void arguments(void **state)
 {
 	struct percpu_rwlock *other = NULL;
@@ -518,6 +563,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(readers_share),
 		TEST(writers_are_alone),
+		TEST(who_has_it),
+		TEST(unlocked_too_often),
 		TEST(arguments),
 		TEST(others_may_unlock),
 		TEST(another_thread_may_unlock_a_write),

@@ -98,6 +98,14 @@ static int read_to_repair(void *arg)
 	return stay();
 }
 
+static int read_and_decline(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_read_timedlock(l, 4000 * MS) == -EOWNERDEAD, "told");
+	test_child_require(percpu_rwlock_read_unlock(l) == 0, "unlock");
+	return stay();
+}
+
 static int write_to_repair(void *arg)
 {
 	(void)arg;
@@ -160,6 +168,8 @@ static void expect_readers_dead(void)
 {
 	assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
 	assert_int_equal(percpu_rwlock_died(l), PERCPU_RWLOCK_READERS_DIED);
+	assert_int_equal(percpu_rwlock_consistent(l), 0);
+	assert_int_equal(percpu_rwlock_died(l), 0);
 	assert_int_equal(percpu_rwlock_consistent(l), -EINVAL);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 	assert_int_equal(percpu_rwlock_died(l), 0);
@@ -286,7 +296,9 @@ static void news_are_not_lost(void **state)
 		assert_int_equal(died,
 				 i < 2 ? PERCPU_RWLOCK_READERS_DIED :
 					 PERCPU_RWLOCK_READERS_DIED | PERCPU_RWLOCK_WRITER_DIED);
-		assert_int_equal(percpu_rwlock_consistent(l), i < 2 ? -EINVAL : 0);
+		assert_int_equal(percpu_rwlock_consistent(l), 0);
+		assert_int_equal(percpu_rwlock_died(l), 0);
+		assert_int_equal(percpu_rwlock_consistent(l), -EINVAL);
 		assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 		expect_usable();
 	}
@@ -313,6 +325,101 @@ static void who_repairs_is_killed(void **state)
 	}
 }
 
+static int be_told(void *arg)
+{
+	const bool to_read = arg != NULL;
+	int e;
+
+	reach(1);
+	e = to_read ? percpu_rwlock_read_timedlock(l, 4000 * MS) :
+		      percpu_rwlock_write_timedlock(l, 4000 * MS);
+	test_child_require(e == -EOWNERDEAD, "told");
+	test_child_require(percpu_rwlock_died(l) == PERCPU_RWLOCK_WRITER_DIED, "of a writer");
+	e = to_read ? percpu_rwlock_read_unlock(l) : percpu_rwlock_consistent(l);
+	test_child_require(e == 0, "declined, or repaired");
+	return to_read ? 0 : percpu_rwlock_write_unlock(l);
+}
+
+static void readers_may_decline(void **state)
+{
+	pid_t waiting;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		stop(start(write_and_stay, 0));
+		for (unsigned n = 0; n < 2; n++) {
+			assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), -EOWNERDEAD);
+			assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+			assert_int_equal(percpu_rwlock_read_unlock(l), -EPERM);
+			assert_int_equal(percpu_rwlock_consistent(l), -EINVAL);
+		}
+		assert_int_equal(percpu_rwlock_read_trylock(l), -EOWNERDEAD);
+		waiting = start(be_told, i == 0); /* and declines, too, or repairs */
+		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+		assert_int_equal(test_wait(waiting, 10), 0);
+		if (i == 0)
+			expect_writer_dead(false);
+		else
+			expect_usable();
+	}
+	stop(start(write_and_stay, 0));
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), -EOWNERDEAD);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EOWNERDEAD);
+	assert_int_equal(percpu_rwlock_consistent(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	expect_usable();
+}
+
+static void who_declines_is_killed(void **state)
+{
+	static const char *const steps[] = { "rwlock: a reader declines", "rwlock: state handed on",
+					     "rwlock: no writer", NULL };
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		stop(start(write_and_stay, 0));
+		stop_at(steps[i / 2], read_and_decline);
+		expect_writer_dead(i % 2 != 0);
+	}
+}
+
+static int unlock_too_often(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_read_timedlock(l, 4000 * MS) == 0, "read");
+	for (unsigned i = 0; i < 3; i++)
+		test_child_require(percpu_rwlock_read_unlock(l) == 0, "unlock");
+	return stay();
+}
+
+/* Another process's mistake hides nobody who reads, and is set right. */
+static void who_unlocks_too_often(void **state)
+{
+	pid_t pid = start(unlock_too_often, 0);
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), 0);
+	assert_int_equal(percpu_rwlock_write_timedlock(l, 0), -ETIMEDOUT);
+	assert_int_equal(percpu_rwlock_detach(l), -EBUSY);
+	assert_int_equal(destroy(), -EBUSY);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_lock(l), -EPROTO);
+	assert_int_equal(percpu_rwlock_write_unlock(l), -EPERM);
+	expect_usable();
+	stop(pid);
+	expect_usable();
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EPROTO);
+	expect_usable();
+	/* One that dies so is no reader that died. */
+	stop(start(unlock_too_often, 0));
+	assert_int_equal(percpu_rwlock_write_lock(l), -EPROTO);
+	expect_usable();
+}
+
 static int expect_lost(void *arg)
 {
 	(void)arg;
@@ -333,22 +440,12 @@ static void what_nobody_repairs_is_lost(void **state)
 	pid_t waiting;
 
 	(void)state;
-	for (unsigned i = 0; i < 2; i++) {
-		stop(start(write_and_stay, 0));
-		assert_int_equal(i == 0 ? percpu_rwlock_read_timedlock(l, 4000 * MS) :
-					  percpu_rwlock_write_lock(l),
-				 -EOWNERDEAD);
-		waiting = start(expect_lost, 0);
-		assert_int_equal(
-			i == 0 ? percpu_rwlock_read_unlock(l) : percpu_rwlock_write_unlock(l), 0);
-		assert_int_equal(test_wait(waiting, 10), 0);
-		test_in_child(expect_lost, NULL);
-		assert_int_equal(destroy(), 0);
-		assert_int_equal(
-			percpu_region_set_root(region, ROOT, percpu_region_root(region, ROOT), 0),
-			0);
-		assert_int_equal(percpu_rwlock_open(owners, ROOT, 0, &l), 0);
-	}
+	stop(start(write_and_stay, 0));
+	assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
+	waiting = start(expect_lost, 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(test_wait(waiting, 10), 0);
+	test_in_child(expect_lost, NULL);
 }
 
 static void who_is_stopped_is_waited_for(void **state)
@@ -415,6 +512,65 @@ static void who_stops_in_the_queue(void **state)
 	assert_int_equal(percpu_rwlock_write_trylock(l), 0); /* and nobody is told */
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 	assert_int_equal(c->skipped, 0);
+}
+
+static void expect_holder(const struct percpu_rwlock_holder *x, pid_t pid, uint64_t reading,
+			  bool writing, bool stopped)
+{
+	assert_true(x->id != 0);
+	assert_int_equal(x->pid, pid);
+	assert_int_equal(x->reading, reading);
+	assert_int_equal(x->writing, writing);
+	assert_int_equal(x->stopped, stopped);
+	assert_int_equal(x->reserved, 0);
+}
+
+static void pause_it(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+}
+
+static void whom_others_wait_for(void **state)
+{
+	struct percpu_rwlock_holder x[3];
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_holders(NULL, x, 3), 0);
+	assert_int_equal(percpu_rwlock_holders(l, NULL, 3), 0);
+	assert_int_equal(percpu_rwlock_holders(l, NULL, 0), 0);
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), 0);
+	assert_int_equal(percpu_rwlock_read_trylock(l), 0);
+	pid = start(read_and_stay, 0);
+	pause_it(pid);
+	assert_int_equal(percpu_rwlock_holders(l, NULL, 0), 2);
+	memset(x, 0xee, sizeof(x));
+	assert_int_equal(percpu_rwlock_holders(l, x, 1), 2);
+	expect_holder(&x[0], getpid(), 2, false, false);
+	assert_int_equal(x[1].pid, 0xeeeeeeee);
+	assert_int_equal(percpu_rwlock_holders(l, x, 3), 2);
+	expect_holder(&x[0], getpid(), 2, false, false);
+	expect_holder(&x[1], pid, 1, false, true);
+	assert_true(x[0].id == percpu_owners_self(owners) && x[1].id != x[0].id);
+	stop(pid);
+	assert_int_equal(percpu_rwlock_holders(l, x, 3), 1);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	expect_readers_dead();
+	pid = start(write_and_stay, 0);
+	assert_int_equal(percpu_rwlock_holders(l, x, 3), 1);
+	expect_holder(&x[0], pid, 0, true, false);
+	stop(pid);
+	assert_int_equal(percpu_rwlock_holders(l, x, 3), 0);
+	pid = start(read_to_repair, 0);
+	assert_int_equal(percpu_rwlock_holders(l, x, 3), 1);
+	expect_holder(&x[0], pid, 1, true, false);
+	stop(pid);
+	assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
+	assert_int_equal(percpu_rwlock_consistent(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_holders(l, x, 3), 0);
 }
 
 static int in_a_child(void *arg)
@@ -514,9 +670,13 @@ int main(void)
 		TEST(readers_are_killed),
 		TEST(news_are_not_lost),
 		TEST(who_repairs_is_killed),
+		TEST(readers_may_decline),
+		TEST(who_declines_is_killed),
+		TEST(who_unlocks_too_often),
 		TEST(what_nobody_repairs_is_lost),
 		TEST(who_is_stopped_is_waited_for),
 		TEST(who_stops_in_the_queue),
+		TEST(whom_others_wait_for),
 		TEST(a_child_holds_nothing),
 		TEST(handles),
 		TEST(lanes_of_another_size),

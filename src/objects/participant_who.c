@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * participant_who.c - which process a participant is, for those who ask whom they wait for.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "participant.h"
+
+/* Whether the process is stopped by a signal or a debugger, as /proc says. */
+static bool process_is_stopped(uint32_t pid)
+{
+	char path[32], text[512], *end;
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	end = strrchr(text, ')'); /* its name may hold anything */
+	return end != NULL && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
+}
+
+/* Numbers of processes are known in their own PID namespace alone. */
+void percpu_participants_identify(const struct percpu_participants *p, uint64_t id,
+				  struct percpu_participant_seen *ret)
+{
+	struct percpu_owner_seen seen;
+
+	*ret = (struct percpu_participant_seen){ .pid = (uint32_t)getpid() };
+	if (p->owners == NULL)
+		return;
+	ret->id = id;
+	if (!percpu_owner_look(p->owners, id % PERCPU_OWNERS_MAX, &seen))
+		return;
+	ret->pid = seen.pid;
+	ret->stopped = seen.space == percpu_owner_me().space && process_is_stopped(seen.pid);
+}
