@@ -59,7 +59,8 @@ typedef void percpu_ref_fn(struct percpu_ref *ref, void *arg);
 /** The count is 0, atomic and dead: percpu_ref_reinit() revives it. */
 #define PERCPU_REF_INIT_DEAD 0x2
 /** The count is always atomic, and each misuse of it, which otherwise is an error or not even
- *  seen, prints a message to standard error and aborts. */
+ *  seen, prints a message to standard error and aborts. A second kill prints one, and returns
+ *  -EALREADY as ever: paths of a shutdown may race. */
 #define PERCPU_REF_DEBUG 0x4
 
 /**
@@ -150,7 +151,8 @@ PERCPU_INLINE int percpu_ref_put(struct percpu_ref *ref)
 
 /**
  * Get a reference, or n, unless the count is 0. The caller must have made sure that it is not
- * destroyed. Also succeeds after percpu_ref_kill(), until the count is 0.
+ * destroyed, see percpu_ref_tryget_live(). Also succeeds after percpu_ref_kill(), until the count
+ * is 0.
  *
  * Returns whether there is a reference; false also if the count would be above PERCPU_REF_MAX,
  * as percpu_ref_get_many().
@@ -174,6 +176,12 @@ PERCPU_INLINE PERCPU_MUST_CHECK bool percpu_ref_tryget(struct percpu_ref *ref)
  * returned 0, no such call succeeds any more, also none that began before; while it runs, one
  * may or may not.
  *
+ * The caller must have made sure that the count is not destroyed, nor what has a pointer to it
+ * freed, until this returns: by a lock, or because it has a reference to something that keeps
+ * it. Who finds it by a pointer that others replace begins a section of grace periods (grace.h)
+ * before it loads the pointer, and ends it after this call; then the release function frees
+ * nothing at once, but has percpu_grace_call() do it. docs/ref.md has an example.
+ *
  * Returns whether there is a reference.
  */
 PERCPU_INLINE PERCPU_MUST_CHECK bool percpu_ref_tryget_live(struct percpu_ref *ref)
@@ -188,6 +196,13 @@ PERCPU_INLINE PERCPU_MUST_CHECK bool percpu_ref_tryget_live(struct percpu_ref *r
  * Kill the count: make it atomic, let percpu_ref_tryget_live() fail, call confirm, if there is
  * one, and put the initial reference. If that was the last one, the release function is called
  * before this returns. Other than in Linux, all of that is done when this returns.
+ *
+ * confirm has the count, and the arg of percpu_ref_create(). The calling thread calls it, once,
+ * and holds no lock of the library, while the initial reference is still there: it may call
+ * anything of this header but percpu_ref_destroy().
+ *
+ * The count may be gone when this returns. So may it be before a second call: only who has a
+ * reference may call twice, or race with another call, and rely on -EALREADY.
  *
  * Returns 0, or
  *	-EINVAL	ref is NULL

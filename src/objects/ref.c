@@ -9,12 +9,18 @@
 
 #include "ref.h"
 
+void percpu_ref_mention(const struct counted_ref *r, const char *what)
+{
+	if (r->debug)
+		dprintf(STDERR_FILENO, "libpercpu: reference count %p %s\n", (const void *)r, what);
+}
+
 int percpu_ref_complain(const struct counted_ref *r, int e, const char *what)
 {
-	if (!r->debug)
-		return e;
-	dprintf(STDERR_FILENO, "libpercpu: reference count %p %s\n", (const void *)r, what);
-	abort();
+	percpu_ref_mention(r, what);
+	if (r->debug)
+		abort();
+	return e;
 }
 
 /* Get n unless one of these bits is set. Returns 0, -ESTALE or -EOVERFLOW. */

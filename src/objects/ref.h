@@ -73,6 +73,9 @@ static inline bool percpu_ref_swap(struct counted_ref *r, uint64_t *w, uint64_t 
 
 /* ref.c */
 
+/** With PERCPU_REF_DEBUG say what is wrong. */
+void percpu_ref_mention(const struct counted_ref *r, const char *what);
+
 /** Return e; with PERCPU_REF_DEBUG say what is wrong and abort. */
 int percpu_ref_complain(const struct counted_ref *r, int e, const char *what);
 

@@ -160,7 +160,7 @@ int percpu_ref_kill_and_confirm(struct percpu_ref *ref, percpu_ref_fn *confirm)
 		return -EINVAL;
 	e = make_dead(r);
 	if (e == -EALREADY)
-		return percpu_ref_complain(r, e, "is killed, but is dead");
+		percpu_ref_mention(r, "is killed, but is dead");
 	if (e != 0 && e != -ERANGE)
 		return e;
 	PERCPU_STEP("ref: dead");

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -413,7 +414,8 @@ static void kill_twice(void)
 {
 	(void)percpu_ref_get(ref);
 	(void)percpu_ref_kill(ref);
-	(void)percpu_ref_kill(ref);
+	if (percpu_ref_kill(ref) != -EALREADY)
+		abort();
 }
 
 static void kill_none(void)
@@ -441,14 +443,15 @@ static void resurrect_none(void)
 static const struct misuse {
 	void (*fn)(void);
 	const char *message;
+	bool goes_on; /* paths of a shutdown that race are no misuse */
 } misuses[] = {
-	{ put_twice, "is put more often than it was got" },
-	{ get_none, "is got, but is 0" },
-	{ kill_twice, "is killed, but is dead" },
-	{ kill_none, "was put more often than it was got" },
-	{ destroy_used, "is destroyed, but there are references" },
-	{ reinit_live, "is revived, but is not" },
-	{ resurrect_none, "is resurrected, but is not" },
+	{ put_twice, "is put more often than it was got", false },
+	{ get_none, "is got, but is 0", false },
+	{ kill_twice, "is killed, but is dead", true },
+	{ kill_none, "was put more often than it was got", false },
+	{ destroy_used, "is destroyed, but there are references", false },
+	{ reinit_live, "is revived, but is not", false },
+	{ resurrect_none, "is resurrected, but is not", false },
 };
 
 static void debugged_counts_say_what_is_wrong(void **state)
@@ -476,7 +479,10 @@ static void debugged_counts_say_what_is_wrong(void **state)
 		close(ends[0]);
 		assert_true(n > 0);
 		said[n] = '\0';
-		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+		if (misuses[i].goes_on)
+			assert_int_equal(status, 0);
+		else
+			assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 		assert_non_null(strstr(said, "libpercpu: reference count 0x"));
 		assert_non_null(strstr(said, misuses[i].message));
 		assert_int_equal(percpu_ref_kill(ref), 0);
