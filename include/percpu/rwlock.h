@@ -118,7 +118,8 @@ PERCPU_INLINE int percpu_rwlock_try(struct percpu_rwlock *l, int64_t n)
  *		repair only unlocks
  *	-ENOTRECOVERABLE  a writer died with it, and another one was told and has unlocked it
  *		without percpu_rwlock_consistent(). No call will lock it any more
- *	-EBUSY	without waiting: a writer has the lock, or is about to
+ *	-EBUSY	without waiting: a writer has the lock, or is about to; or has died with it, which
+ *		only the other calls notice, percpu_rwlock_read_timedlock(l, 0) among them
  *	-ETIMEDOUT  the time is over
  *	-EROFS	the region was opened to read
  *	... and what percpu_owners_join() and percpu_region_alloc() return, when this process locks

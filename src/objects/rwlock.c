@@ -237,13 +237,15 @@ int percpu_rwlock_read_lock_slow(struct percpu_rwlock *l, uint64_t ns)
 	return record_read(h, r);
 }
 
+/* Also in signal handlers. So it does not ask whether a writer lives, which takes the process
+ * lock: a fork has that while it waits for locks of malloc(), which the interrupted one may have. */
 int percpu_rwlock_read_trylock_slow(struct percpu_rwlock *l)
 {
 	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
 	int r = percpu_participants_join(&h->p);
 
 	if (r == 0)
-		r = try_to_read(h, true);
+		r = try_to_read(h, false);
 	return record_read(h, r == PERCPU_SEQ_REFUSED ? -EBUSY : r);
 }
 

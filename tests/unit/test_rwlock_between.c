@@ -15,6 +15,7 @@
 #include "../model.h"
 #include "../support.h"
 
+#include "cpu/cpu.h"
 #include "objects/rwlock.h"
 #include "owners.h"
 
@@ -130,7 +131,7 @@ static void stop_at(const char *where, int (*fn)(void *))
 
 static void expect_usable(void)
 {
-	assert_int_equal(percpu_rwlock_read_trylock(l), 0);
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 0), 0);
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
 	assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY);
@@ -194,7 +195,7 @@ static void writers_are_killed_without_the_lock(void **state)
 		assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), 0);
 		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 		stop_at(steps[i], write_and_unlock);
-		assert_int_equal(percpu_rwlock_read_trylock(l), 0);
+		assert_int_equal(percpu_rwlock_read_timedlock(l, 0), 0);
 		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 		stop_at(steps[i], write_and_unlock);
 		assert_int_equal(percpu_rwlock_write_trylock(l), 0);
@@ -353,7 +354,8 @@ static void readers_may_decline(void **state)
 			assert_int_equal(percpu_rwlock_read_unlock(l), -EPERM);
 			assert_int_equal(percpu_rwlock_consistent(l), -EINVAL);
 		}
-		assert_int_equal(percpu_rwlock_read_trylock(l), -EOWNERDEAD);
+		assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY);
+		assert_int_equal(percpu_rwlock_read_timedlock(l, 0), -EOWNERDEAD);
 		waiting = start(be_told, i == 0); /* and declines, too, or repairs */
 		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 		assert_int_equal(test_wait(waiting, 10), 0);
@@ -605,6 +607,39 @@ static void a_child_holds_nothing(void **state)
 	expect_usable();
 }
 
+static unsigned process_locked, handler_done;
+
+/* As a fork does that waits for a lock that the handler's thread has. */
+static void lock_process(unsigned i, void *arg)
+{
+	(void)i, (void)arg;
+	percpu_process_lock();
+	__atomic_store_n(&process_locked, 1, __ATOMIC_RELEASE);
+	for (unsigned n = 0; n < 30000 && !__atomic_load_n(&handler_done, __ATOMIC_ACQUIRE); n++)
+		test_sleep_us(100);
+	__atomic_store_n(&process_locked, 0, __ATOMIC_RELEASE);
+	percpu_process_unlock();
+}
+
+static void handlers_take_no_lock(void **state)
+{
+	pid_t pid = start(write_and_stay, 0);
+	struct test_team team;
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 0), -ETIMEDOUT);
+	process_locked = handler_done = 0;
+	test_team_start(&team, 1, lock_process, NULL);
+	while (!__atomic_load_n(&process_locked, __ATOMIC_ACQUIRE))
+		test_sleep_us(100);
+	assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY);
+	assert_int_equal(__atomic_load_n(&process_locked, __ATOMIC_ACQUIRE), 1);
+	__atomic_store_n(&handler_done, 1, __ATOMIC_RELEASE);
+	test_team_join(&team);
+	stop(pid);
+	expect_writer_dead(true);
+}
+
 static void lanes_of_another_size(void **state)
 {
 	const struct percpu_region_options large = { .size = sizeof(large),
@@ -678,6 +713,7 @@ int main(void)
 		TEST(who_stops_in_the_queue),
 		TEST(whom_others_wait_for),
 		TEST(a_child_holds_nothing),
+		TEST(handlers_take_no_lock),
 		TEST(handles),
 		TEST(lanes_of_another_size),
 	};
