@@ -429,6 +429,142 @@ static int static_counter(void)
 	return e;
 }
 
+/* Owners in that file, by a handle of their own: opened when nothing fails yet. */
+static struct percpu_owners *owners_to_join(void)
+{
+	const unsigned flags = PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS;
+	static struct percpu_owners *owners;
+	struct percpu_region *r;
+
+	if (owners == NULL) {
+		assert_int_equal(percpu_region_open(faults_path, flags, NULL, &r), 0);
+		assert_int_equal(percpu_owners_create_in(r, &owners), 0);
+	}
+	return owners;
+}
+
+static int read_and_write(struct percpu_rwlock *l)
+{
+	int e = percpu_rwlock_read_lock(l);
+
+	if (e != 0)
+		return e;
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	e = percpu_rwlock_write_lock(l);
+	if (e == 0)
+		assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	return e;
+}
+
+static int lock_of(struct percpu_owners *o)
+{
+	struct percpu_rwlock *l = NULL;
+	int e = o != NULL ? percpu_rwlock_create_in(o, 0, &l) : percpu_rwlock_create(0, &l);
+
+	if (e == 0)
+		e = read_and_write(l);
+	fault_clear();
+	/* Whatever went wrong, nobody has it. */
+	if (l != NULL)
+		assert_int_equal(read_and_write(l), 0);
+	assert_int_equal(percpu_rwlock_destroy(l), 0);
+	return e;
+}
+
+static int private_lock(void)
+{
+	return lock_of(NULL);
+}
+
+static int shared_lock(void)
+{
+	return lock_of(owners_to_join());
+}
+
+static unsigned called_back;
+
+static void note_callback(struct percpu_grace_callback *c)
+{
+	(void)c;
+	__atomic_fetch_add(&called_back, 1, __ATOMIC_RELAXED);
+}
+
+static int enter_and_wait(struct percpu_grace *g, struct percpu_grace_callback *c)
+{
+	int token = percpu_grace_enter(g), e;
+
+	if (token < 0)
+		return token;
+	assert_int_equal(percpu_grace_exit(g, token), 0);
+	e = percpu_grace_wait(g);
+	if (e == 0)
+		e = percpu_grace_call(g, c, note_callback);
+	if (e == 0)
+		e = percpu_grace_barrier(g);
+	return e;
+}
+
+static int periods_of(struct percpu_owners *o)
+{
+	struct percpu_grace_callback c, again;
+	struct percpu_grace *g = NULL;
+	int e = o != NULL ? percpu_grace_create_in(o, 0, &g) : percpu_grace_create(0, &g), f = 0;
+
+	called_back = 0;
+	if (e == 0)
+		e = enter_and_wait(g, &c);
+	fault_clear();
+	/* Whatever went wrong, sections are waited for, and callbacks run. */
+	if (g != NULL) {
+		while (f = percpu_grace_barrier(g), f != 0)
+			assert_int_equal(f, e);
+		f = (int)called_back;
+		assert_int_equal(enter_and_wait(g, &again), 0);
+		assert_int_equal(called_back, f + 1);
+	}
+	assert_int_equal(percpu_grace_destroy(g), 0);
+	return e;
+}
+
+static int private_periods(void)
+{
+	return periods_of(NULL);
+}
+
+static int shared_periods(void)
+{
+	return periods_of(owners_to_join());
+}
+
+static void note_release(struct percpu_ref *ref, void *arg)
+{
+	(void)ref;
+	++*(unsigned *)arg;
+}
+
+static int reference_count(void)
+{
+	struct percpu_ref *ref = NULL;
+	unsigned released = 0;
+	int e = percpu_ref_create(note_release, &released, 0, &ref);
+
+	if (e == 0) {
+		assert_int_equal(percpu_ref_get(ref), 0);
+		e = percpu_ref_kill(ref);
+	}
+	fault_clear();
+	if (ref != NULL) {
+		assert_int_equal(percpu_ref_is_dying(ref), e == 0);
+		if (e != 0) /* nothing is done, and it may be done again */
+			assert_int_equal(percpu_ref_kill(ref), 0);
+		assert_int_equal(released, 0);
+		assert_int_equal(percpu_ref_put(ref), 0);
+		assert_int_equal(released, 1);
+	}
+	assert_int_equal(percpu_ref_destroy(ref), 0);
+	return e;
+}
+
 static int fence(void)
 {
 	return percpu_fence();
@@ -473,6 +609,13 @@ const struct faults_operation faults_operations[] = {
 	{ "bounce buffers", bounce_buffers, { -ENOMEM } },
 	{ "checked bounce buffers", checked_bounce_buffers, { -ENOMEM } },
 	{ "static counter", static_counter, { -ENOMEM } },
+	{ "lock", private_lock, { -ENOMEM, -EAGAIN, -EPERM, -ETIMEDOUT } },
+	{ "shared lock", shared_lock, { -ENOMEM, -ENOSPC, -EAGAIN, -EPERM, -ETIMEDOUT, -EBADMSG } },
+	{ "grace periods", private_periods, { -ENOMEM, -EAGAIN, -EPERM, -ETIMEDOUT } },
+	{ "shared grace periods",
+	  shared_periods,
+	  { -ENOMEM, -ENOSPC, -EAGAIN, -EPERM, -ETIMEDOUT } },
+	{ "reference count", reference_count, { -ENOMEM, -EAGAIN, -EPERM, -ETIMEDOUT } },
 	{ "fence", fence, { -EAGAIN, -EPERM } },
 	{ "fence of all processes", fence_all, { -EAGAIN, -EPERM } },
 	{ NULL, NULL, { 0 } },

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <malloc.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -299,6 +300,7 @@ static void fallbacks_keep_errno(void **state)
 static int set_up(void **state)
 {
 	(void)state;
+	mallopt(M_ARENA_MAX, 1); /* threads come and go, and would map memory of their own */
 	snprintf(faults_path, sizeof(faults_path), "%s", test_path("region"));
 	snprintf(directory, sizeof(directory), "%.*s",
 		 (int)(strrchr(faults_path, '/') - faults_path), faults_path);
