@@ -19,7 +19,7 @@
 
 #include "objects/rwlock.h"
 
-#define MS 1000000
+#define MS UINT64_C(1000000)
 
 static struct percpu_rwlock *l;
 static int denied;		      /* an error of fences */
