@@ -102,8 +102,9 @@ static void complain(void)
 	size_t n = percpu_grace_blockers(grace, b, 8);
 
 	for (size_t i = 0; i < n && i < 8; i++)
-		fprintf(stderr, "config: waiting for process %u%s\n", b[i].pid,
-			b[i].stopped ? ", which is stopped" : "");
+		if (b[i].awaited != 0) /* others have begun since */
+			fprintf(stderr, "config: waiting for process %u%s\n", b[i].pid,
+				b[i].stopped ? ", which is stopped" : "");
 }
 
 static void wait_for_readers(void)

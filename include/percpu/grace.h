@@ -55,11 +55,11 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_grace_create(unsigned flags, struct perc
  * create them if nobody has; attach to those at a key. Each process that enters a section joins
  * the owners, and counts its sections in cells of its own.
  *
- * Returns 0, or as percpu_owned_gauge_create_in(), percpu_owned_gauge_open() and
- * percpu_owned_gauge_attach():
+ * Returns 0, or
  *	-EINVAL	a NULL, no such root, or unknown flags
- *	-ENOENT	no grace periods of these owners there
- *	-EEXIST	something else is at the root
+ *	-ENOENT	no grace periods of these owners there; or, in a region that was opened to read,
+ *		none at the root yet
+ *	-EEXIST	something else is at the root, also grace periods of other owners
  *	-EROFS, -ENOSPC, -ENOMEM, -ETIMEDOUT  as percpu_region_alloc()
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_grace_create_in(struct percpu_owners *o, unsigned flags,
@@ -173,6 +173,9 @@ PERCPU_INLINE int percpu_grace_exit(struct percpu_grace *g, int token)
  *	-EPROTO	the period is over, and a process has ended more sections than it began. So one
  *		may have been ended in another's place, and what was waited for is not certain.
  *		Who ends the period gets this. If it is of this process, the count was set right.
+ *		Waiting again is of no use.
+ * With another error the period is not over, and nothing that it was for may be freed yet. The
+ * call may be repeated.
  *
  * Context: not within a section of these grace periods, for which it would wait.
  * Progress: a fence; then it waits for sections. Processes that were killed are noticed within
@@ -253,13 +256,15 @@ struct percpu_grace_blocker {
 	uint32_t pid;	   /* in its own PID namespace */
 	uint32_t stopped;  /* 1: a signal or a debugger has stopped it; 0 if that is not known */
 	uint64_t sections; /* that it is in */
-	uint64_t awaited;  /* of these: that the period in progress waits for */
+	uint64_t awaited;  /* of these: that the period in progress waits for. A wait that began
+			      during that period also waits for the others */
 };
 
 /**
  * List the processes that live and are in sections, the first n of them in out. Returns how many
  * there are. Sections begin and end meanwhile, so the numbers are exact only of processes that
- * do not run.
+ * do not run. Private grace periods have one row at most, of this process. Whom a period in
+ * progress waits for has `awaited` above 0; if none is in progress, that is 0 in all rows.
  */
 PERCPU_API size_t percpu_grace_blockers(struct percpu_grace *g, struct percpu_grace_blocker *out,
 					size_t n);

@@ -52,17 +52,19 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_owners_attach(struct percpu_region *r, u
 /** The table's key in its region. Context: signal handlers, too. */
 PERCPU_API uint64_t percpu_owners_key(const struct percpu_owners *o);
 
-/** Leave, and give back what this process has of the table, which stays. Gauges of these owners are
- *  detached first. NULL is fine. */
+/** Leave, and give back what this process has of the table, which stays. All objects of these
+ *  owners, which are gauges, locks and grace periods, are detached first: what is done by one of
+ *  their handles later, detaching it too, uses memory that was freed. NULL is fine. */
 PERCPU_API void percpu_owners_detach(struct percpu_owners *o);
 
-/** Free the table, which nobody may be using. Gauges of these owners are destroyed or detached
- *  first. NULL is fine. If a root has it, set that to 0 before: percpu_region_set_root(). */
+/** Free the table, which nobody may be using. All objects of these owners (gauges, locks, grace
+ *  periods) are destroyed or detached first, as above. NULL is fine. If a root has it, set that to 0 before: percpu_region_set_root(). */
 PERCPU_API void percpu_owners_destroy(struct percpu_owners *o);
 
 /**
  * Take a slot for this process, unless it has one by this handle. All of its threads have it
- * together. The first update of an owned gauge joins by itself.
+ * together. The first update of an owned gauge, the first lock of a read-mostly lock (rwlock.h),
+ * and the first section of grace periods (grace.h) join by themselves.
  *
  * Returns 0, or
  *	-EINVAL	o is NULL
@@ -75,9 +77,11 @@ PERCPU_API void percpu_owners_destroy(struct percpu_owners *o);
  */
 PERCPU_API int percpu_owners_join(struct percpu_owners *o);
 
-/** Give the slot back: what it has in gauges is a dead owner's from now on. Let no other thread
- *  update one of them meanwhile: such an update may be lost, or count for a later owner of the
- *  slot, whichever process that is. An update after that joins again. */
+/** Give the slot back: what it has in gauges is a dead owner's from now on, what it has locked is
+ *  as if it had died with it (rwlock.h), and it is in no section (grace.h). Let no other thread
+ *  update one of them, lock, unlock, or begin or end a section meanwhile: that may be lost, or
+ *  count for a later owner of the slot, whichever process that is. Any of these after that joins
+ *  again. */
 PERCPU_API void percpu_owners_leave(struct percpu_owners *o);
 
 /** The owner that this process is, by this handle; 0: none. No other owner of the table, ever,
