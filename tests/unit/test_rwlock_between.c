@@ -437,6 +437,27 @@ static int expect_lost(void *arg)
 	return 0;
 }
 
+/* As docs/rwlock.md has it. */
+static void replace_lost(void)
+{
+	const uint64_t lost = percpu_rwlock_key(l);
+	struct percpu_rwlock *next = NULL, *late = NULL;
+
+	assert_int_equal(percpu_rwlock_create_in(owners, 0, &next), 0);
+	assert_int_equal(percpu_rwlock_write_lock(next), 0);
+	assert_int_equal(percpu_region_set_root(region, ROOT, lost, percpu_rwlock_key(next)), 0);
+	assert_int_equal(percpu_region_set_root(region, ROOT, lost, 1), -EEXIST);
+	assert_int_equal(percpu_rwlock_open(owners, ROOT, 0, &late), 0);
+	assert_int_equal(percpu_rwlock_read_trylock(late), -EBUSY);
+	assert_int_equal(percpu_rwlock_write_unlock(next), 0);
+	assert_int_equal(percpu_rwlock_read_trylock(late), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(late), 0);
+	assert_int_equal(percpu_rwlock_detach(late), 0);
+	assert_int_equal(percpu_rwlock_read_trylock(l), -ENOTRECOVERABLE);
+	assert_int_equal(destroy(), 0);
+	l = next;
+}
+
 static void what_nobody_repairs_is_lost(void **state)
 {
 	pid_t waiting;
@@ -448,6 +469,8 @@ static void what_nobody_repairs_is_lost(void **state)
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 	assert_int_equal(test_wait(waiting, 10), 0);
 	test_in_child(expect_lost, NULL);
+	replace_lost();
+	expect_usable();
 }
 
 static void who_is_stopped_is_waited_for(void **state)
