@@ -446,9 +446,10 @@ static void handlers_try(void **state)
 					      "rwlock: writing", "rwlock: to be unlocked" };
 	static const char *const open[] = { "rwlock: a writer", "rwlock: state handed on",
 					    "rwlock: no writer" };
+	struct sigaction before, act = { .sa_handler = try_here };
 
 	(void)state;
-	signal(SIGUSR1, try_here);
+	assert_int_equal(sigaction(SIGUSR1, &act, &before), 0);
 	for (unsigned i = 0; i < 7; i++) {
 		seen = 1;
 		let_happen(raise_it, i < 4 ? closed[i] : open[i - 4]);
@@ -456,7 +457,7 @@ static void handlers_try(void **state)
 		assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 		assert_int_equal(seen, i < 4 ? -EBUSY : 0);
 	}
-	signal(SIGUSR1, SIG_DFL);
+	sigaction(SIGUSR1, &before, NULL);
 }
 
 static void enter_now(void)
