@@ -24,7 +24,10 @@ struct percpu_ref {
 	uint64_t mode PERCPU_ALIGNED_WORD; /* 0: sequences may count; atomic */
 };
 
-/** The most references at a time. */
+/** The most references at a time. More of them are refused where they are seen: of an atomic count,
+ *  and in one call. While a count is per CPU its sum is known modulo 2^62 alone, so beyond this
+ *  limit percpu_ref_fetch() is off, and a kill is -ERANGE, or 0 with a count that is as much too
+ *  low: keep below. */
 #define PERCPU_REF_MAX ((UINT64_C(1) << 61) - 1)
 
 /*
@@ -40,9 +43,9 @@ struct percpu_ref {
  * happens before what follows a percpu_ref_tryget_live() that succeeds because of it. A get has
  * no order.
  * Progress: getting and putting take no lock; once the count is atomic they begin anew only
- * if another thread changes it meanwhile. Calls that switch the mode wait for each other, for
- * the fence of one at most: about a microsecond, or up to a second where membarrier(2) is
- * refused.
+ * if another thread changes it meanwhile. Calls that switch the mode, of any count of the process,
+ * take turns, each with its fence: about a microsecond, or up to a second where membarrier(2) is
+ * refused. So n of them at once take as long as n fences.
  */
 
 /**
@@ -106,7 +109,8 @@ PERCPU_INLINE int percpu_ref_count(struct percpu_ref *ref, int64_t n)
 }
 
 /**
- * Get a reference, or n. The caller must have one, so that the count is not 0.
+ * Get a reference, or n. The caller must have one, so that the count is not 0. With n 0 nothing is
+ * counted, and what is returned is the same.
  *
  * Returns 0, or an error, with which nothing is counted. A caller that keeps the rules need
  * not look.
@@ -133,7 +137,7 @@ PERCPU_INLINE int percpu_ref_get(struct percpu_ref *ref)
  *
  * Returns 0, or -ERANGE: there are not so many references. Nothing is put, and nothing
  * called. While the count is per CPU, or is being switched, that is not seen: then
- * percpu_ref_kill() sees it, or a put after it.
+ * percpu_ref_kill() sees it, or a put after it. With n 0 this is 0, and calls nothing.
  */
 PERCPU_INLINE int percpu_ref_put_many(struct percpu_ref *ref, uint64_t n)
 {

@@ -37,7 +37,9 @@ struct percpu_rwlock {
  * of vfork() is its parent, and so is one made without fork()'s handlers (_Fork(), clone()).
  * Ordering: what a holder did before it unlocked happens before a later writer gets the lock, and
  * what a writer did before a later reader does.
- * Progress: a reader waits for the writer that it finds, and, if that one was about to unlock, for
+ * Progress: between processes, calls that do not wait may take a second, where a process was stopped
+ * with a lock of the library's, or somebody who may write the file has damaged it. A reader waits
+ * for the writer that it finds, and, if that one was about to unlock, for
  * the next one; for no more, if it gets to run within 0.1 s after that. A writer waits for the
  * readers that it finds inside, for those who have waited when the last writer unlocked, and for
  * other writers, which get the lock in no particular order.
@@ -129,7 +131,9 @@ PERCPU_INLINE int percpu_rwlock_try(struct percpu_rwlock *l, int64_t n)
  * percpu_rwlock_read_lock() has no error there.
  *
  * Context: any thread. percpu_rwlock_read_trylock() and percpu_rwlock_read_unlock() also in
- * signal handlers, once this process has locked the lock by this handle.
+ * signal handlers, once this process has locked the lock by this handle; not in those that
+ * interrupt percpu_owners_leave(), nor after that, until it has locked again, because the try
+ * joins the owners then, and waits for the leave.
  */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_rwlock_read_lock(struct percpu_rwlock *l)
 {
@@ -156,8 +160,8 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_rwlock_read_trylock(struct percpu_rwl
 /**
  * Unlock what was locked for reading, by any thread of the process, on any CPU.
  *
- * Returns 0, or -EPERM: this process did not read. That is seen if it has never locked the lock,
- * and while a writer has it. Else the next writer finds it, and returns -EPROTO, unless another
+ * Returns 0, or -EPERM: this process did not read. That is seen while a writer has the lock, and
+ * between processes if this one has never locked it. Else the next writer finds it, and returns -EPROTO, unless another
  * thread of the process reads, which is then not seen any more: use PERCPU_RWLOCK_DEBUG.
  *
  * Progress: bounded.

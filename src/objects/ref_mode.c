@@ -197,8 +197,10 @@ static int make_percpu(struct counted_ref *r)
 {
 	uint64_t w = percpu_ref_word(r), spread;
 
-	if ((w & REF_SPREAD) != 0 || r->debug)
+	if ((w & REF_SPREAD) != 0)
 		return 0;
+	if (r->debug)
+		return w == 0 ? -ESTALE : 0;
 	r->stays_atomic = false;
 	if ((w & REF_DEAD) != 0)
 		return 0;
@@ -249,7 +251,10 @@ int percpu_ref_reinit(struct percpu_ref *ref)
 	struct counted_ref *r = counted_of(ref);
 	int e = ref != NULL ? revive(r, true, -EBUSY) : -EINVAL;
 
-	return e == 0 || ref == NULL ? e : percpu_ref_complain(r, e, "is revived, but is not 0");
+	if (e == 0 || ref == NULL)
+		return e;
+	return percpu_ref_complain(
+		r, e, e == -EALREADY ? "is revived, but is not dead" : "is revived, but is not 0");
 }
 
 int percpu_ref_resurrect(struct percpu_ref *ref)
@@ -257,9 +262,11 @@ int percpu_ref_resurrect(struct percpu_ref *ref)
 	struct counted_ref *r = counted_of(ref);
 	int e = ref != NULL ? revive(r, false, -ESTALE) : -EINVAL;
 
-	return e == 0 || ref == NULL ?
-		       e :
-		       percpu_ref_complain(r, e, "is resurrected, but is not dying");
+	if (e == 0 || ref == NULL)
+		return e;
+	return percpu_ref_complain(r, e,
+				   e == -EALREADY ? "is resurrected, but is not dead" :
+						    "is resurrected, but is 0");
 }
 
 int64_t percpu_ref_fetch(const struct percpu_ref *ref)

@@ -198,6 +198,38 @@ static void misuse_is_refused(void **state)
 	drop_ref();
 }
 
+static void none_are_counted(void **state)
+{
+	static const unsigned flags[] = { 0, PERCPU_REF_INIT_ATOMIC };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		make_ref(flags[i]);
+		assert_int_equal(percpu_ref_get_many(ref, 0), 0);
+		assert_true(percpu_ref_tryget_many(ref, 0));
+		assert_int_equal(percpu_ref_put_many(ref, 0), 0);
+		assert_int_equal(percpu_ref_fetch(ref), 1);
+		assert_int_equal(percpu_ref_kill(ref), 0);
+		assert_int_equal(released, 1);
+		assert_int_equal(percpu_ref_get_many(ref, 0), -ESTALE);
+		assert_false(percpu_ref_tryget_many(ref, 0));
+		assert_int_equal(percpu_ref_put_many(ref, 0), 0);
+		assert_int_equal(released, 1);
+		drop_ref();
+	}
+}
+
+static void debugged_counts_stay_atomic(void **state)
+{
+	(void)state;
+	make_ref(PERCPU_REF_DEBUG);
+	assert_int_equal(percpu_ref_switch_to_percpu(ref), 0);
+	assert_int_not_equal(ref->mode, 0);
+	assert_int_equal(percpu_ref_put(ref), 0);
+	assert_int_equal(percpu_ref_switch_to_percpu(ref), -ESTALE);
+	drop_ref();
+}
+
 /* Two, because each of them could be the initial one. */
 static void too_many_puts_show_at_the_kill(void **state)
 {
@@ -434,6 +466,18 @@ static void reinit_live(void)
 	(void)percpu_ref_reinit(ref);
 }
 
+static void reinit_used(void)
+{
+	(void)percpu_ref_get(ref);
+	(void)percpu_ref_kill(ref);
+	(void)percpu_ref_reinit(ref);
+}
+
+static void resurrect_live(void)
+{
+	(void)percpu_ref_resurrect(ref);
+}
+
 static void resurrect_none(void)
 {
 	(void)percpu_ref_kill(ref);
@@ -450,8 +494,10 @@ static const struct misuse {
 	{ kill_twice, "is killed, but is dead", true },
 	{ kill_none, "was put more often than it was got", false },
 	{ destroy_used, "is destroyed, but there are references", false },
-	{ reinit_live, "is revived, but is not", false },
-	{ resurrect_none, "is resurrected, but is not", false },
+	{ reinit_live, "is revived, but is not dead", false },
+	{ reinit_used, "is revived, but is not 0", false },
+	{ resurrect_live, "is resurrected, but is not dead", false },
+	{ resurrect_none, "is resurrected, but is 0", false },
 };
 
 static void debugged_counts_say_what_is_wrong(void **state)
@@ -499,6 +545,8 @@ int main(void)
 		cmocka_unit_test(the_word_is_not_touched),
 		cmocka_unit_test(bad_input_is_refused),
 		cmocka_unit_test(misuse_is_refused),
+		cmocka_unit_test(none_are_counted),
+		cmocka_unit_test(debugged_counts_stay_atomic),
 		cmocka_unit_test(too_many_puts_show_at_the_kill),
 		cmocka_unit_test(atomic_counts_end_without_a_kill),
 		cmocka_unit_test(limits_hold),
