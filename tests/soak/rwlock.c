@@ -12,6 +12,7 @@
 #include "soak.h"
 
 #define WAIT_NS UINT64_C(500000000)
+#define TRIES 60 /* where nobody lives who could be waited for */
 
 /* A lock, as this process has it, and what it protects. */
 struct locked {
@@ -189,9 +190,10 @@ void soak_rwlock_signal(void)
 void soak_rwlock_check(uint32_t n, soak_journal_fn *journal)
 {
 	uint64_t written = 0, doubts = 0;
+	unsigned tries = 0;
 
-	while (!is_locked(&shared, percpu_rwlock_read_timedlock(shared.lock, WAIT_NS)))
-		;
+	while (!is_locked(&shared, percpu_rwlock_write_timedlock(shared.lock, WAIT_NS)))
+		soak_require(++tries < TRIES, "lock what only the dead held", 0, ETIMEDOUT);
 	for (uint32_t i = 0; i < n; i++) {
 		written += journal(i)->written;
 		doubts += journal(i)->writing;
@@ -199,6 +201,6 @@ void soak_rwlock_check(uint32_t n, soak_journal_fn *journal)
 	look_at_words(shared.words, 0);
 	soak_require(shared.words->first - written <= doubts, "writes under the shared lock",
 		     written, shared.words->first);
-	soak_require_equal("unlock what was read", 0,
-			   (uint64_t)percpu_rwlock_read_unlock(shared.lock));
+	soak_require_equal("unlock what was written", 0,
+			   (uint64_t)percpu_rwlock_write_unlock(shared.lock));
 }
