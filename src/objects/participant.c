@@ -17,7 +17,7 @@ struct participant_cells {
 
 static struct participant_cells own_cells(const struct percpu_participants *p)
 {
-	const uint64_t id = percpu_participants_self(p);
+	const uint64_t id = __atomic_load_n(&p->last, __ATOMIC_ACQUIRE);
 	const size_t block = id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS;
 	const struct percpu_block *b = &p->in.block;
 

@@ -36,6 +36,8 @@ struct percpu_participants {
 	struct percpu_participants_control *control;
 	uint64_t self; /* atomic: the owner that this process has joined as; 0: it has not;
 			  private: PERCPU_PARTICIPANT_PRIVATE */
+	uint64_t last; /* atomic: that owner, also when this process is it no more: who leaves it
+			  while threads are inside does not have them count for another one */
 	bool checked;  /* in.cell stays NULL: all calls take the slow path */
 	struct percpu_participant_records *records[PERCPU_OWNER_BLOCKS]; /* atomic; NULL: not
 									    looked up */

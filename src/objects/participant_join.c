@@ -395,6 +395,7 @@ static bool remember_cell(struct percpu_participants *p, uint64_t id)
 	percpu_process_lock();
 	still = percpu_owner_is_still(p->owners, id);
 	if (still) {
+		__atomic_store_n(&p->last, id, __ATOMIC_RELEASE);
 		__atomic_store_n(&p->self, id, __ATOMIC_RELEASE);
 		if (!p->checked)
 			__atomic_store_n(&p->in.cell, cell, __ATOMIC_RELEASE);

@@ -188,7 +188,7 @@ static int try_to_read(struct percpu_rwlock_handle *h, bool ask)
 	return r;
 }
 
-static int wait_to_read(struct percpu_rwlock_handle *h, uint64_t deadline)
+static int wait_to_read(struct percpu_rwlock_handle *h, uint64_t id, uint64_t deadline)
 {
 	uint32_t *turn = &percpu_rwlock_control(h)->turn;
 	uint64_t asked = percpu_now_ns(), now;
@@ -200,6 +200,8 @@ static int wait_to_read(struct percpu_rwlock_handle *h, uint64_t deadline)
 		value = __atomic_load_n(turn, __ATOMIC_ACQUIRE);
 		now = percpu_now_ns();
 		ask = now - asked >= PERCPU_PARTICIPANTS_SLICE || now >= deadline;
+		if (percpu_rwlock_has_left(h, id))
+			return PERCPU_RWLOCK_LEFT;
 		r = try_to_read(h, ask);
 		if (r != PERCPU_SEQ_REFUSED)
 			return r;
@@ -219,21 +221,38 @@ static int record_read(struct percpu_rwlock_handle *h, int r)
 	return r;
 }
 
+/* What is counted for an owner that this process is no more is dropped as of one that died. */
+static int read_until(struct percpu_rwlock_handle *h, uint64_t id, uint64_t deadline)
+{
+	int r;
+
+	percpu_participants_add(&h->p, PERCPU_RWLOCK_WAITING, 1);
+	PERCPU_STEP("rwlock: a reader is refused");
+	r = wait_to_read(h, id, deadline);
+	if (percpu_rwlock_has_left(h, id))
+		return PERCPU_RWLOCK_LEFT;
+	percpu_participants_add(&h->p, PERCPU_RWLOCK_WAITING, -1);
+	percpu_participants_wake(&h->p); /* the next writer may wait for that */
+	return r;
+}
+
 int percpu_rwlock_read_lock_slow(struct percpu_rwlock *l, uint64_t ns)
 {
 	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
-	int r = percpu_participants_join(&h->p);
+	uint64_t deadline = 0, id;
+	int r;
 
-	if (r != 0)
-		return r;
-	r = try_to_read(h, false);
-	if (r == PERCPU_SEQ_REFUSED) {
-		percpu_participants_add(&h->p, PERCPU_RWLOCK_WAITING, 1);
-		PERCPU_STEP("rwlock: a reader is refused");
-		r = wait_to_read(h, percpu_rwlock_deadline(ns));
-		percpu_participants_add(&h->p, PERCPU_RWLOCK_WAITING, -1);
-		percpu_participants_wake(&h->p); /* the next writer may wait for that */
-	}
+	do {
+		r = percpu_participants_join(&h->p);
+		if (r != 0)
+			return r;
+		id = percpu_participants_self(&h->p);
+		r = id != 0 ? try_to_read(h, false) : PERCPU_RWLOCK_LEFT;
+		if (r == PERCPU_SEQ_REFUSED) {
+			deadline = deadline != 0 ? deadline : percpu_rwlock_deadline(ns);
+			r = read_until(h, id, deadline);
+		}
+	} while (r == PERCPU_RWLOCK_LEFT);
 	return record_read(h, r);
 }
 

@@ -46,6 +46,15 @@ static inline uint64_t percpu_rwlock_load_state(const struct percpu_rwlock_handl
 	return __atomic_load_n(&h->p.control->state, __ATOMIC_ACQUIRE);
 }
 
+/** What internal calls return if this process has left its owners meanwhile, so that it has
+ *  nothing any more, and is to begin anew. */
+#define PERCPU_RWLOCK_LEFT 3 /* neither PERCPU_SEQ_SLOW nor PERCPU_SEQ_REFUSED */
+
+static inline bool percpu_rwlock_has_left(const struct percpu_rwlock_handle *h, uint64_t id)
+{
+	return id == 0 || percpu_participants_self(&h->p) != id;
+}
+
 /** Whether a writer has the lock, or had it when it died, or who was told of that has it. */
 static inline bool percpu_rwlock_is_written(uint64_t state)
 {

@@ -29,11 +29,14 @@ static uint64_t thread_of(uint64_t id)
 	return id << RWLOCK_THREAD_BITS | (uint64_t)syscall(SYS_gettid);
 }
 
+/* Who has left its owners meanwhile is none of them: 0 is nobody. */
 static bool become_writer(struct percpu_rwlock_handle *h, uint64_t instead_of)
 {
-	return __atomic_compare_exchange_n(&percpu_rwlock_control(h)->writer, &instead_of,
-					   percpu_participants_self(&h->p), false, __ATOMIC_ACQ_REL,
-					   __ATOMIC_RELAXED);
+	const uint64_t id = percpu_participants_self(&h->p);
+
+	return id != 0 &&
+	       __atomic_compare_exchange_n(&percpu_rwlock_control(h)->writer, &instead_of, id,
+					   false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 /* A state that only a writer leaves, without a writer, is what one could not take over, or a
@@ -63,15 +66,17 @@ void percpu_rwlock_hand_on(struct percpu_rwlock_handle *h, enum percpu_rwlock_st
 }
 
 /* Become the writer. Returns 0 or -errno. */
-static int take_turn_to_write(struct percpu_rwlock_handle *h, uint64_t deadline)
+static int take_turn_to_write(struct percpu_rwlock_handle *h, uint64_t id, uint64_t deadline)
 {
 	struct percpu_rwlock_control *c = percpu_rwlock_control(h);
-	const uint64_t thread = thread_of(percpu_participants_self(&h->p));
+	const uint64_t thread = thread_of(id);
 	uint64_t asked = percpu_now_ns(), now;
 	uint32_t value;
 
 	for (;;) {
 		value = __atomic_load_n(&c->turn, __ATOMIC_ACQUIRE);
+		if (percpu_rwlock_has_left(h, id))
+			return PERCPU_RWLOCK_LEFT;
 		if (percpu_rwlock_load_state(h) == PERCPU_RWLOCK_LOST)
 			return -ENOTRECOVERABLE;
 		if (become_writer(h, 0))
@@ -141,12 +146,14 @@ static int let_readers_in(struct percpu_rwlock_handle *h, uint64_t deadline)
 }
 
 /* Let no new readers in, and wait for those inside. */
-static int close_rwlock(struct percpu_rwlock_handle *h, uint64_t deadline)
+static int close_rwlock(struct percpu_rwlock_handle *h, uint64_t id, uint64_t deadline)
 {
 	int e = 0;
 
 	if (percpu_rwlock_load_state(h) == PERCPU_RWLOCK_OPEN)
 		e = let_readers_in(h, deadline);
+	if (percpu_rwlock_has_left(h, id))
+		return PERCPU_RWLOCK_LEFT;
 	if (e == 0) {
 		set_rwlock_state(h, PERCPU_RWLOCK_CLOSING);
 		PERCPU_STEP("rwlock: closing");
@@ -154,6 +161,8 @@ static int close_rwlock(struct percpu_rwlock_handle *h, uint64_t deadline)
 	}
 	if (e == 0)
 		e = percpu_participants_drain(&h->p, PERCPU_RWLOCK_INSIDE, deadline);
+	if (percpu_rwlock_has_left(h, id))
+		return PERCPU_RWLOCK_LEFT;
 	if (e == 0) {
 		set_rwlock_state(h, PERCPU_RWLOCK_WRITING);
 		PERCPU_STEP("rwlock: writing");
@@ -176,8 +185,9 @@ static bool are_readers_dead(struct percpu_rwlock_handle *h)
 	return __atomic_load_n(&c->told, __ATOMIC_RELAXED) != 0;
 }
 
-/* This process is the writer. Returns 0, -EOWNERDEAD, or -errno, and it is not any more. */
-static int begin_to_write(struct percpu_rwlock_handle *h, uint64_t deadline)
+/* This process is the writer. Returns 0, -EOWNERDEAD, or -errno, and it is not any more. If it
+ * has left, it is a dead writer, whose place another one may have. */
+static int begin_to_write(struct percpu_rwlock_handle *h, uint64_t id, uint64_t deadline)
 {
 	const uint64_t state = percpu_rwlock_load_state(h);
 	int e;
@@ -187,9 +197,11 @@ static int begin_to_write(struct percpu_rwlock_handle *h, uint64_t deadline)
 		return -ENOTRECOVERABLE;
 	}
 	if (!percpu_rwlock_is_written(state)) {
-		e = close_rwlock(h, deadline);
+		e = close_rwlock(h, id, deadline);
 		if (e == 0)
 			return are_readers_dead(h) ? -EOWNERDEAD : 0;
+		if (e == PERCPU_RWLOCK_LEFT)
+			return e;
 		percpu_rwlock_hand_on(h, PERCPU_RWLOCK_OPEN);
 		return e;
 	}
@@ -197,6 +209,8 @@ static int begin_to_write(struct percpu_rwlock_handle *h, uint64_t deadline)
 	set_rwlock_state(h, PERCPU_RWLOCK_REPAIRING_WRITER);
 	PERCPU_STEP("rwlock: a writer repairs");
 	e = percpu_participants_drain(&h->p, PERCPU_RWLOCK_INSIDE, deadline);
+	if (percpu_rwlock_has_left(h, id))
+		return PERCPU_RWLOCK_LEFT;
 	if (e == 0) {
 		(void)are_readers_dead(h);
 		return -EOWNERDEAD;
@@ -208,13 +222,20 @@ static int begin_to_write(struct percpu_rwlock_handle *h, uint64_t deadline)
 static int write_until(struct percpu_rwlock *l, uint64_t deadline)
 {
 	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
-	int e = h != NULL ? percpu_participants_join(&h->p) : -EINVAL;
+	uint64_t id;
+	int e;
 
-	if (e == 0)
-		e = take_turn_to_write(h, deadline);
-	if (e == 0)
-		e = begin_to_write(h, deadline);
-	if (h == NULL || h->check == NULL)
+	if (h == NULL)
+		return -EINVAL;
+	do {
+		e = percpu_participants_join(&h->p);
+		id = percpu_participants_self(&h->p);
+		if (e == 0)
+			e = take_turn_to_write(h, id, deadline);
+		if (e == 0)
+			e = begin_to_write(h, id, deadline);
+	} while (e == PERCPU_RWLOCK_LEFT);
+	if (h->check == NULL)
 		return e;
 	if (e == 0 || e == -EOWNERDEAD)
 		percpu_rwlock_check_locked(h, true);

@@ -261,6 +261,68 @@ static void who_waits_notices(void **state)
 	expect_usable();
 }
 
+static int write_instead(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_write_timedlock(l, 4000 * MS) == -EOWNERDEAD, "write");
+	return stay();
+}
+
+static pid_t instead;
+
+static void leave_and_kill_it(void)
+{
+	percpu_owners_leave(owners);
+	kill_it();
+}
+
+static void leave_to_another(void)
+{
+	leave_and_kill_it();
+	instead = start(write_instead, 0);
+}
+
+static int expect_busy(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_write_timedlock(l, 0) == -ETIMEDOUT, "write");
+	test_child_require(percpu_rwlock_write_trylock(l) == -EBUSY, "try to write");
+	return 0;
+}
+
+/* Another thread leaves the owners meanwhile. Who waits does so as another owner then. */
+static void who_leaves_begins_anew(void **state)
+{
+	(void)state;
+	to_be_killed = start(write_and_stay, 0);
+	deadly = "rwlock: a writer waits";
+	meanwhile = leave_and_kill_it;
+	assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
+	test_in_child(expect_busy, NULL);
+	assert_int_equal(percpu_rwlock_consistent(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	to_be_killed = start(write_and_stay, 0);
+	deadly = "rwlock: a reader waits";
+	meanwhile = leave_and_kill_it;
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), -EOWNERDEAD);
+	test_in_child(expect_busy, NULL);
+	assert_int_equal(percpu_rwlock_consistent(l), 0);
+	test_in_child(expect_busy, NULL);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	expect_usable();
+	/* It was about to write, and another one has taken its place. */
+	to_be_killed = start(read_and_stay, 0);
+	deadly = "participant: somebody is inside";
+	meanwhile = leave_to_another;
+	assert_int_equal(percpu_rwlock_write_timedlock(l, MS), -ETIMEDOUT);
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 0), -ETIMEDOUT);
+	stop(instead);
+	assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
+	assert_int_equal(percpu_rwlock_consistent(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	expect_usable();
+}
+
 static void readers_are_killed(void **state)
 {
 	(void)state;
@@ -725,6 +787,7 @@ int main(void)
 		TEST(writers_are_killed_without_the_lock),
 		TEST(writers_are_killed_with_the_lock),
 		TEST(who_waits_notices),
+		TEST(who_leaves_begins_anew),
 		TEST(readers_are_killed),
 		TEST(news_are_not_lost),
 		TEST(who_repairs_is_killed),
