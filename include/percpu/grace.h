@@ -90,6 +90,16 @@ PERCPU_API int percpu_grace_destroy(struct percpu_grace *g);
 PERCPU_API PERCPU_MUST_CHECK int percpu_grace_enter_slow(struct percpu_grace *g);
 PERCPU_API int percpu_grace_exit_slow(struct percpu_grace *g, int token);
 
+/* Add n to the sections of the bank, unless the state has changed. The sequence lets the compiler
+ * keep what it knows of memory. So those who call this have fences, for the compiler alone, that
+ * keep what is in a section there. */
+PERCPU_INLINE int percpu_grace_try(struct percpu_grace *g, uint32_t bank, int64_t n, uint64_t state)
+{
+	return percpu_seq_narrow_add_if(
+		(char *)((uintptr_t)percpu_participant_cell(&g->in) + (uintptr_t)bank * 4),
+		PERCPU_STRIDE, n, g->in.state, state);
+}
+
 /**
  * Begin a section. Sections nest, each with its token, and may overlap. At most 2^31 may be
  * open at a time.
@@ -109,12 +119,10 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_grace_enter(struct percpu_grace *g)
 {
 	const uint64_t state = __atomic_load_n(g->in.state, __ATOMIC_RELAXED);
 	const uint32_t bank = (uint32_t)(state / 2 % 2);
-	char *const cell = __atomic_load_n(&g->in.cell, __ATOMIC_RELAXED);
 
-	if (percpu_unlikely(cell == NULL) ||
-	    percpu_unlikely(percpu_seq_narrow_add_if(cell + (size_t)bank * 4, g->in.stride, 1,
-						     g->in.state, state)))
+	if (percpu_unlikely(percpu_grace_try(g, bank, 1, state)))
 		return percpu_grace_enter_slow(g);
+	__atomic_signal_fence(__ATOMIC_ACQUIRE);
 	return (int)(g->in.tag + bank);
 }
 
@@ -143,14 +151,13 @@ PERCPU_INLINE int percpu_grace_awaits(uint64_t state, uint32_t bank)
  */
 PERCPU_INLINE int percpu_grace_exit(struct percpu_grace *g, int token)
 {
-	const uint64_t state = __atomic_load_n(g->in.state, __ATOMIC_RELAXED);
 	const uint32_t bank = (uint32_t)token - g->in.tag;
-	char *const cell = __atomic_load_n(&g->in.cell, __ATOMIC_RELAXED);
+	uint64_t state;
 
-	if (percpu_unlikely(cell == NULL) || percpu_unlikely(bank > 1) ||
-	    percpu_unlikely(percpu_grace_awaits(state, bank)) ||
-	    percpu_unlikely(percpu_seq_narrow_add_if(cell + (size_t)bank * 4, g->in.stride, -1,
-						     g->in.state, state)))
+	__atomic_signal_fence(__ATOMIC_RELEASE);
+	state = __atomic_load_n(g->in.state, __ATOMIC_RELAXED);
+	if (percpu_unlikely((bank > 1) | percpu_grace_awaits(state, bank)) ||
+	    percpu_unlikely(percpu_grace_try(g, bank, -1, state)))
 		return percpu_grace_exit_slow(g, token);
 	return 0;
 }

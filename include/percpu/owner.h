@@ -10,6 +10,7 @@
 #define PERCPU_OWNER_H
 
 #include <percpu/region.h>
+#include <percpu/seq.h>
 
 PERCPU_BEGIN_DECLS
 
@@ -115,12 +116,25 @@ PERCPU_API size_t percpu_owners_list(const struct percpu_owners *o, struct percp
 /** What objects that count who is inside (rwlock.h) have in front. The fields are the library's. */
 struct percpu_participant {
 	struct percpu_block block;
-	char *cell; /* of this process, in lane 0; NULL: the slow path knows */
+	char *cell; /* of this process, in lane 0; NULL: the slow path knows. Atomic */
 	size_t stride;
 	uint64_t *state;
 	uint32_t tag; /* the object's own, in this process */
 	uint32_t reserved;
 };
+
+/* The cell. It may be kept in a register until the next call or barrier, as a plain load: who
+ * changes it sees to it that no thread is between the load and the sequence, but for those that
+ * find NULL. Without sequences none is needed. */
+PERCPU_INLINE char *percpu_participant_cell(const struct percpu_participant *p)
+{
+#if defined(PERCPU_GENERIC)
+	(void)p;
+	return NULL;
+#else
+	return p->cell;
+#endif
+}
 
 PERCPU_END_DECLS
 

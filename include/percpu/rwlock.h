@@ -101,14 +101,13 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_read_lock_slow(struct percpu_rwlo
 PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_read_trylock_slow(struct percpu_rwlock *l);
 PERCPU_API int percpu_rwlock_read_unlock_slow(struct percpu_rwlock *l);
 
-/* Add n to those who read, if the lock is open. */
+/* Add n to those who read, if the lock is open. The sequence lets the compiler keep what it knows
+ * of memory. So those who call this have fences, for the compiler alone, that keep what the lock
+ * protects behind a lock and in front of an unlock. */
 PERCPU_INLINE int percpu_rwlock_try(struct percpu_rwlock *l, int64_t n)
 {
-	char *cell = __atomic_load_n(&l->in.cell, __ATOMIC_RELAXED);
-
-	if (percpu_unlikely(cell == NULL))
-		return PERCPU_SEQ_SLOW;
-	return percpu_seq_narrow_add_if(cell, PERCPU_STRIDE, n, l->in.state, 0);
+	return percpu_seq_narrow_add_if(percpu_participant_cell(&l->in), PERCPU_STRIDE, n,
+					l->in.state, 0);
 }
 
 /**
@@ -139,6 +138,7 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_rwlock_read_lock(struct percpu_rwlock
 {
 	if (percpu_unlikely(percpu_rwlock_try(l, 1)))
 		return percpu_rwlock_read_lock_slow(l, PERCPU_RWLOCK_FOREVER);
+	__atomic_signal_fence(__ATOMIC_ACQUIRE);
 	return 0;
 }
 
@@ -147,6 +147,7 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_rwlock_read_timedlock(struct percpu_r
 {
 	if (percpu_unlikely(percpu_rwlock_try(l, 1)))
 		return percpu_rwlock_read_lock_slow(l, ns);
+	__atomic_signal_fence(__ATOMIC_ACQUIRE);
 	return 0;
 }
 
@@ -154,6 +155,7 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_rwlock_read_trylock(struct percpu_rwl
 {
 	if (percpu_unlikely(percpu_rwlock_try(l, 1)))
 		return percpu_rwlock_read_trylock_slow(l);
+	__atomic_signal_fence(__ATOMIC_ACQUIRE);
 	return 0;
 }
 
@@ -168,6 +170,7 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_rwlock_read_trylock(struct percpu_rwl
  */
 PERCPU_INLINE int percpu_rwlock_read_unlock(struct percpu_rwlock *l)
 {
+	__atomic_signal_fence(__ATOMIC_RELEASE);
 	if (percpu_unlikely(percpu_rwlock_try(l, -1)))
 		return percpu_rwlock_read_unlock_slow(l);
 	return 0;

@@ -46,9 +46,11 @@ static int try_to_add(const struct percpu_participants *p, unsigned bank, int32_
 	uint32_t *cell = cell_at(own_cells(p), 0, bank);
 	int r = PERCPU_SEQ_SLOW;
 
+	__atomic_signal_fence(__ATOMIC_RELEASE);
 	for (int try = 0; percpu_seq_retry(r, try); try++)
 		r = percpu_seq_narrow_add_if(cell, p->in.stride, n, participants_state(p),
 					     expected);
+	__atomic_signal_fence(__ATOMIC_ACQUIRE);
 	return r;
 }
 

@@ -30,7 +30,8 @@
 /** The handle of an object in this process; the handles of objects begin with it. */
 struct percpu_participants {
 	struct percpu_participant in; /* what inline functions read; in.cell is NULL until this
-					 process has joined, and where checks are wanted */
+					 process has joined, where checks are wanted, and
+					 where the stride is not PERCPU_STRIDE */
 	struct percpu_owners_user user;
 	struct percpu_owners *owners; /* NULL: private */
 	struct percpu_participants_control *control;

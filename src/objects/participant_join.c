@@ -397,7 +397,7 @@ static bool remember_cell(struct percpu_participants *p, uint64_t id)
 	if (still) {
 		__atomic_store_n(&p->last, id, __ATOMIC_RELEASE);
 		__atomic_store_n(&p->self, id, __ATOMIC_RELEASE);
-		if (!p->checked)
+		if (!p->checked && p->in.stride == PERCPU_STRIDE)
 			__atomic_store_n(&p->in.cell, cell, __ATOMIC_RELEASE);
 	}
 	percpu_process_unlock();

@@ -40,7 +40,11 @@ PERCPU_INLINE int percpu_seq_narrow_add_if(void *cell, size_t stride, int64_t n,
 {
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN("narrow_add_if")
-		"ldar x9, [%[state]]\n\t"
+		"cmp %[cell], %[none]\n\t"
+		"b.hs 6f\n\t"
+		"b %l[slow]\n"
+		"6:\n\t"
+		"ldar x9, %[state]\n\t"
 		"cmp x9, %[expected]\n\t"
 		PERCPU_SEQ_REFUSE_UNLESS("eq")
 		PERCPU_SEQ_STEP(decided)
@@ -51,8 +55,8 @@ PERCPU_INLINE int percpu_seq_narrow_add_if(void *cell, size_t stride, int64_t n,
 		PERCPU_SEQ_END
 		: /* none */
 		: PERCPU_SEQ_CELL, [n] "r"(n),
-		  [state] "r"(state), [expected] "r"(expected)
-		: PERCPU_SEQ_CLOBBERS
+		  [state] "Q"(*state), [expected] "r"(expected), [none] "I"(PERCPU_SEQ_NO_CELL)
+		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow, refused);
 	return 0;
 	PERCPU_SEQ_EXIT_REFUSED

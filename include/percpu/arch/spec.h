@@ -103,9 +103,10 @@
  *
  * TO THE COMPILER
  *
- * Each sequence is a barrier, except add, add_if, bank_add*, narrow_add, add_double,
- * add_count_double, widen and add_within: the compiler moves no call, atomic access or other
- * sequence across those, but keeps in registers what it has loaded, such as the object's description.
+ * Each sequence is a barrier, except add, add_if, bank_add*, narrow_add, narrow_add_if,
+ * add_double, add_count_double, widen and add_within: the compiler moves no call, atomic access or
+ * other sequence across those, but keeps in registers what it has loaded, such as the object's
+ * description.
  * So code that also has pointers to the cells puts __atomic_signal_fence() in front of and
  * behind them.
  *
@@ -415,7 +416,8 @@ PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, ui
 
 /**
  * add_if: one word, if another is what is expected. Who changes the other and fences finds no
- * addition of this kind afterwards. narrow_add_if: the same with a cell of 32 bits.
+ * addition of this kind afterwards. narrow_add_if: the same with a cell of 32 bits. Its
+ * caller may have no cell: it then gives an address below PERCPU_SEQ_NO_CELL, such as NULL.
  *
  *	s = *state				acquire
  *	if (s != expected) return REFUSED
@@ -429,6 +431,7 @@ PERCPU_INLINE int percpu_seq_add_if(void *cell, size_t stride, int64_t n, const 
 /**
  * narrow_add_if:
  *
+ *	if (cell < PERCPU_SEQ_NO_CELL) return SLOW
  *	s = *state				acquire
  *	if (s != expected) return REFUSED
  *						@decided
@@ -437,6 +440,9 @@ PERCPU_INLINE int percpu_seq_add_if(void *cell, size_t stride, int64_t n, const 
  */
 PERCPU_INLINE int percpu_seq_narrow_add_if(void *cell, size_t stride, int64_t n,
 					   const uint64_t *state, uint64_t expected);
+
+/** No cell is at a lower address. */
+#define PERCPU_SEQ_NO_CELL 4096
 
 /**
  * add_double: one word, a double. A sum of 2^1000 or more, of either sign, is refused, and

@@ -34,15 +34,20 @@ PERCPU_INLINE int percpu_seq_narrow_add_if(void *cell, size_t stride, int64_t n,
 					  const uint64_t *state, uint64_t expected)
 {
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN("narrow_add_if")
-		"cmpq %[expected], (%[state])\n\t"
+		PERCPU_SEQ_START("narrow_add_if", "")
+		"cmpq %[none], %[cell]\n\t"
+		"jb %l[slow]\n\t"
+		PERCPU_SEQ_LANE
+		"addq %[cell], %%rax\n\t"
+		"cmpq %[expected], %[state]\n\t"
 		PERCPU_SEQ_REFUSE_IF("ne")
 		PERCPU_SEQ_STEP(decided)
 		"addl %k[n], (%%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: PERCPU_SEQ_CELL, [n] "re"(n), [state] "r"(state), [expected] "re"(expected)
-		: PERCPU_SEQ_CLOBBERS
+		: PERCPU_SEQ_CELL, [n] "re"(n), [state] "m"(*state), [expected] "re"(expected),
+		  [none] "i"(PERCPU_SEQ_NO_CELL)
+		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow, refused);
 	return 0;
 	PERCPU_SEQ_EXIT_REFUSED
