@@ -33,8 +33,9 @@ struct percpu_rwlock {
  * Context: any thread; not a signal handler. It is a process that holds the lock: another thread
  * may unlock, on another CPU. In a child of fork, a lock between processes is not held: what
  * the parent holds is the parent's. A private lock is held there as it was in the parent, and by
- * threads that the child does not have it is held for good, as any lock of the process. A child
- * of vfork() is its parent, and so is one made without fork()'s handlers (_Fork(), clone()).
+ * threads that the child does not have it is held for good, as any lock of the process; one that
+ * only waited to write keeps nobody out. A child of vfork() is its parent, and so is one made
+ * without fork()'s handlers (_Fork(), clone()).
  * Ordering: what a holder did before it unlocked happens before a later writer gets the lock, and
  * what a writer did before a later reader does.
  * Progress: between processes, calls that do not wait may take a second, where a process was stopped

@@ -148,6 +148,7 @@ enum percpu_fork_order {
 	PERCPU_FORK_PROCESS,	     /* the process lock */
 	PERCPU_FORK_REGIONS,	     /* has no lock of the process */
 	PERCPU_FORK_TURNS,	     /* likewise */
+	PERCPU_FORK_RWLOCKS,	     /* likewise */
 	PERCPU_FORK_OWNERS,	     /* likewise: the process lock protects their list */
 	PERCPU_FORK_GRACES,	     /* likewise: the process lock protects their list */
 	PERCPU_FORK_POOLS,	     /* the queue of each pool */

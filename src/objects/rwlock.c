@@ -105,11 +105,11 @@ uint64_t percpu_rwlock_key(const struct percpu_rwlock *l)
 
 static bool is_held_by_us(const struct percpu_rwlock_handle *h)
 {
-	const uint64_t id = percpu_participants_self(&h->p);
+	const uint64_t writer =
+		__atomic_load_n(&percpu_rwlock_control(h)->writer, __ATOMIC_ACQUIRE);
 
-	return id != 0 &&
-	       ((int32_t)percpu_participants_sum_own(&h->p, PERCPU_RWLOCK_INSIDE) > 0 ||
-		__atomic_load_n(&percpu_rwlock_control(h)->writer, __ATOMIC_ACQUIRE) == id);
+	return (int32_t)percpu_participants_sum_own(&h->p, PERCPU_RWLOCK_INSIDE) > 0 ||
+	       (percpu_rwlock_is_writer(h) && percpu_rwlock_is_writer_alive(h, writer));
 }
 
 /* What the dead have is nobody's. */
@@ -118,7 +118,7 @@ static bool is_held(struct percpu_rwlock_handle *h)
 	const uint64_t writer =
 		__atomic_load_n(&percpu_rwlock_control(h)->writer, __ATOMIC_ACQUIRE);
 
-	if (writer != 0 && percpu_participants_alive(&h->p, writer))
+	if (writer != 0 && percpu_rwlock_is_writer_alive(h, writer))
 		return true;
 	(void)percpu_participants_drop_dead(&h->p);
 	return percpu_participants_inside(&h->p, PERCPU_RWLOCK_INSIDE) != 0;
@@ -199,7 +199,7 @@ static int wait_to_read(struct percpu_rwlock_handle *h, uint64_t id, uint64_t de
 	for (;;) {
 		value = __atomic_load_n(turn, __ATOMIC_ACQUIRE);
 		now = percpu_now_ns();
-		ask = now - asked >= PERCPU_PARTICIPANTS_SLICE || now >= deadline;
+		ask = percpu_rwlock_is_to_ask(h, now, asked) || now >= deadline;
 		if (percpu_rwlock_has_left(h, id))
 			return PERCPU_RWLOCK_LEFT;
 		r = try_to_read(h, ask);
@@ -280,8 +280,7 @@ int percpu_rwlock_read_unlock_slow(struct percpu_rwlock *l)
 	if (id == 0)
 		return -EPERM;
 	state = percpu_rwlock_load_state(h);
-	if (state == PERCPU_RWLOCK_REPAIRING_READER &&
-	    __atomic_load_n(&percpu_rwlock_control(h)->writer, __ATOMIC_RELAXED) == id) {
+	if (state == PERCPU_RWLOCK_REPAIRING_READER && percpu_rwlock_is_writer(h)) {
 		percpu_participants_add(&h->p, PERCPU_RWLOCK_INSIDE, -1);
 		PERCPU_STEP("rwlock: a reader declines");
 		percpu_rwlock_hand_on(h, PERCPU_RWLOCK_REPAIRING_READER);

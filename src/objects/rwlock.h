@@ -55,6 +55,27 @@ static inline bool percpu_rwlock_has_left(const struct percpu_rwlock_handle *h, 
 	return id == 0 || percpu_participants_self(&h->p) != id;
 }
 
+/** Above the id of a private writer there is how many forks its process is away from the first
+ *  one. */
+#define PERCPU_RWLOCK_FORK (UINT64_C(1) << 32)
+
+/** Whether this process is the writer; also what it was when it forked, in private memory. */
+static inline bool percpu_rwlock_is_writer(const struct percpu_rwlock_handle *h)
+{
+	const uint64_t writer =
+		__atomic_load_n(&percpu_rwlock_control(h)->writer, __ATOMIC_ACQUIRE);
+
+	return writer != 0 && (h->p.owners == NULL || writer == percpu_participants_self(&h->p));
+}
+
+/** Whether it is time to ask if the writer lives: in private memory that takes no time, and
+ *  nobody wakes who waits for one that is in the parent. */
+static inline bool percpu_rwlock_is_to_ask(const struct percpu_rwlock_handle *h, uint64_t now,
+					   uint64_t asked)
+{
+	return h->p.owners == NULL || now - asked >= PERCPU_PARTICIPANTS_SLICE;
+}
+
 /** Whether a writer has the lock, or had it when it died, or who was told of that has it. */
 static inline bool percpu_rwlock_is_written(uint64_t state)
 {
@@ -70,6 +91,9 @@ static inline uint64_t percpu_rwlock_deadline(uint64_t ns)
 }
 
 /* rwlock_write.c */
+
+/** Whether the writer lives, or, in private memory, has the lock from before a fork. */
+bool percpu_rwlock_is_writer_alive(const struct percpu_rwlock_handle *h, uint64_t writer);
 
 /** Take the place of a writer that has died, or has given up what it could not take over. Returns
  *  whether this process is the writer now. */

@@ -45,6 +45,10 @@ size_t percpu_rwlock_holders(struct percpu_rwlock *l, struct percpu_rwlock_holde
 		return 0;
 	cancel = percpu_defer_cancel();
 	b.writer = __atomic_load_n(&percpu_rwlock_control(b.h)->writer, __ATOMIC_ACQUIRE);
+	if (b.h->p.owners == NULL) /* who is not in this child is none */
+		b.writer = percpu_rwlock_is_writer_alive(b.h, b.writer) ?
+				   b.writer % PERCPU_RWLOCK_FORK :
+				   0;
 	percpu_participants_each(&b.h->p, PERCPU_RWLOCK_INSIDE, add_holder, &b);
 	if (b.writer != 0 && !b.found_writer)
 		add_holder(b.writer, 0, &b);

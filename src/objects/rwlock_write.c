@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,17 +24,62 @@ static void set_rwlock_state(struct percpu_rwlock_handle *h, enum percpu_rwlock_
 	__atomic_store_n(&h->p.control->state, state, __ATOMIC_SEQ_CST);
 }
 
-/* This thread, if it is the writer, in the lock's word. No other owner's thread is the same. */
-static uint64_t thread_of(uint64_t id)
+/* How many forks this process is away from the first one, above the id of private writers. */
+static uint64_t rwlock_forks;
+
+static void rwlocks_mend_in_child(void)
 {
-	return id << RWLOCK_THREAD_BITS | (uint64_t)syscall(SYS_gettid);
+	rwlock_forks += PERCPU_RWLOCK_FORK;
+}
+
+__attribute__((constructor)) static void rwlocks_join_forks(void)
+{
+	static const struct percpu_fork_part part = { .in_child = rwlocks_mend_in_child };
+
+	percpu_fork_register(PERCPU_FORK_RWLOCKS, &part);
+}
+
+static uint64_t private_writer(void)
+{
+	return PERCPU_PARTICIPANT_PRIVATE | rwlock_forks;
+}
+
+/* This thread, if it is the writer, in the lock's word. No other owner's thread is the same. In
+ * private memory it has what a fork keeps of the thread above its id. */
+static uint64_t thread_of(const struct percpu_rwlock_handle *h, uint64_t id)
+{
+	const uint64_t above = h->p.owners != NULL ? id : (uint64_t)(uintptr_t)pthread_self() / 16;
+
+	return above << RWLOCK_THREAD_BITS | (uint64_t)syscall(SYS_gettid);
+}
+
+/* The id of a thread is another one in a child of fork. */
+static bool is_written_by(const struct percpu_rwlock_handle *h, uint64_t thread)
+{
+	const uint64_t word = __atomic_load_n(&percpu_rwlock_control(h)->thread, __ATOMIC_RELAXED);
+	const bool inherited =
+		h->p.owners == NULL && (load_writer(h) ^ rwlock_forks) / PERCPU_RWLOCK_FORK != 0;
+
+	return inherited ? word >> RWLOCK_THREAD_BITS == thread >> RWLOCK_THREAD_BITS :
+			   word == thread;
+}
+
+/* A thread of before a fork is not in the child: what it was about to do is not done there. What
+ * it had is the child's. */
+bool percpu_rwlock_is_writer_alive(const struct percpu_rwlock_handle *h, uint64_t writer)
+{
+	if (h->p.owners != NULL)
+		return percpu_participants_alive(&h->p, writer);
+	return (writer ^ rwlock_forks) / PERCPU_RWLOCK_FORK == 0 ||
+	       percpu_rwlock_is_written(percpu_rwlock_load_state(h));
 }
 
 /* Who has left its owners meanwhile is none of them: 0 is nobody. */
 static bool become_writer(struct percpu_rwlock_handle *h, uint64_t instead_of)
 {
-	const uint64_t id = percpu_participants_self(&h->p);
+	uint64_t id = percpu_participants_self(&h->p);
 
+	id = h->p.owners != NULL ? id : private_writer();
 	return id != 0 &&
 	       __atomic_compare_exchange_n(&percpu_rwlock_control(h)->writer, &instead_of, id,
 					   false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -45,7 +91,7 @@ bool percpu_rwlock_succeed(struct percpu_rwlock_handle *h)
 {
 	const uint64_t writer = load_writer(h);
 
-	if (writer != 0 ? percpu_participants_alive(&h->p, writer) :
+	if (writer != 0 ? percpu_rwlock_is_writer_alive(h, writer) :
 			  percpu_rwlock_load_state(h) == PERCPU_RWLOCK_OPEN)
 		return false;
 	PERCPU_STEP("rwlock: writer found dead");
@@ -69,7 +115,7 @@ void percpu_rwlock_hand_on(struct percpu_rwlock_handle *h, enum percpu_rwlock_st
 static int take_turn_to_write(struct percpu_rwlock_handle *h, uint64_t id, uint64_t deadline)
 {
 	struct percpu_rwlock_control *c = percpu_rwlock_control(h);
-	const uint64_t thread = thread_of(id);
+	const uint64_t thread = thread_of(h, id);
 	uint64_t asked = percpu_now_ns(), now;
 	uint32_t value;
 
@@ -81,14 +127,14 @@ static int take_turn_to_write(struct percpu_rwlock_handle *h, uint64_t id, uint6
 			return -ENOTRECOVERABLE;
 		if (become_writer(h, 0))
 			break;
-		if (__atomic_load_n(&c->thread, __ATOMIC_RELAXED) == thread)
-			return -EDEADLK;
 		now = percpu_now_ns();
-		if (now - asked >= PERCPU_PARTICIPANTS_SLICE || now >= deadline) {
+		if (percpu_rwlock_is_to_ask(h, now, asked) || now >= deadline) {
 			if (percpu_rwlock_succeed(h))
 				break;
 			asked = now;
 		}
+		if (is_written_by(h, thread))
+			return -EDEADLK;
 		if (now >= deadline)
 			return -ETIMEDOUT;
 		PERCPU_STEP("rwlock: a writer waits");
@@ -267,17 +313,19 @@ int percpu_rwlock_write_trylock(struct percpu_rwlock *l)
 int percpu_rwlock_write_unlock(struct percpu_rwlock *l)
 {
 	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
-	uint64_t id, state;
+	uint64_t state;
 
 	if (h == NULL)
 		return -EINVAL;
 	if (h->check != NULL)
 		percpu_rwlock_check_unlocked(h, true);
-	id = percpu_participants_self(&h->p);
 	state = percpu_rwlock_load_state(h);
-	if (id == 0 || load_writer(h) != id ||
+	if (!percpu_rwlock_is_writer(h) ||
 	    (state != PERCPU_RWLOCK_WRITING && state != PERCPU_RWLOCK_REPAIRING_WRITER))
 		return -EPERM;
+	if (h->p.owners == NULL) /* also if a thread of before a fork was it */
+		__atomic_store_n(&percpu_rwlock_control(h)->writer, private_writer(),
+				 __ATOMIC_RELAXED);
 	__atomic_store_n(&percpu_rwlock_control(h)->told, 0, __ATOMIC_RELAXED);
 	PERCPU_STEP("rwlock: to be unlocked");
 	percpu_rwlock_hand_on(h, state == PERCPU_RWLOCK_WRITING ? PERCPU_RWLOCK_OPEN :
@@ -291,11 +339,15 @@ unsigned percpu_rwlock_died(const struct percpu_rwlock *l)
 	unsigned died = 0;
 	uint64_t state;
 
-	if (h == NULL)
+	if (h == NULL || !percpu_rwlock_is_writer(h))
 		return 0;
 	state = percpu_rwlock_load_state(h);
-	if (state == PERCPU_RWLOCK_REPAIRING_WRITER || state == PERCPU_RWLOCK_REPAIRING_READER)
+	if (state == PERCPU_RWLOCK_REPAIRING_READER)
+		return PERCPU_RWLOCK_WRITER_DIED;
+	if (state == PERCPU_RWLOCK_REPAIRING_WRITER)
 		died |= PERCPU_RWLOCK_WRITER_DIED;
+	else if (state != PERCPU_RWLOCK_WRITING)
+		return 0;
 	if (__atomic_load_n(&percpu_rwlock_control(h)->told, __ATOMIC_RELAXED))
 		died |= PERCPU_RWLOCK_READERS_DIED;
 	return died;
@@ -313,10 +365,9 @@ static int forget_readers(struct percpu_rwlock_handle *h)
 int percpu_rwlock_consistent(struct percpu_rwlock *l)
 {
 	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
-	uint64_t id = h != NULL ? percpu_participants_self(&h->p) : 0;
 	uint64_t state;
 
-	if (id == 0 || load_writer(h) != id)
+	if (h == NULL || !percpu_rwlock_is_writer(h))
 		return -EINVAL;
 	state = percpu_rwlock_load_state(h);
 	if (state == PERCPU_RWLOCK_WRITING)

@@ -509,6 +509,59 @@ static void a_child_has_what_the_parent_had(void **state)
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 }
 
+static int whose_writer_is_elsewhere(void *arg)
+{
+	const int how = *(int *)arg;
+
+	test_child_require(percpu_rwlock_read_unlock(l) == 0, "unlock");
+	if (how == 0)
+		test_child_require(percpu_rwlock_read_timedlock(l, 4000 * MS) == 0, "read");
+	if (how == 0)
+		test_child_require(percpu_rwlock_read_unlock(l) == 0, "unlock the read");
+	if (how == 1)
+		test_child_require(percpu_rwlock_write_timedlock(l, 4000 * MS) == 0, "write");
+	else
+		test_child_require(percpu_rwlock_write_trylock(l) == 0, "try to write");
+	test_child_require(percpu_rwlock_write_trylock(l) == -EDEADLK, "by this thread");
+	return percpu_rwlock_write_unlock(l);
+}
+
+/* Who only waited has nothing in the child. */
+static void a_child_has_no_writer_that_waited(void **state)
+{
+	struct test_team writers;
+
+	(void)state;
+	for (int how = 0; how < 3; how++) {
+		assert_int_equal(percpu_rwlock_read_lock(l), 0);
+		expect_step("participant: somebody is inside");
+		test_team_start(&writers, 1, write_once, NULL);
+		await_step();
+		test_in_child(whose_writer_is_elsewhere, &how);
+		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+		test_team_join(&writers);
+	}
+}
+
+static int write_again(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_write_timedlock(l, 0) == -EDEADLK, "write");
+	test_child_require(percpu_rwlock_read_trylock(l) == -EBUSY, "read");
+	test_child_require(percpu_rwlock_destroy(l) == -EBUSY, "held");
+	test_child_require(percpu_rwlock_write_unlock(l) == 0, "unlock");
+	test_child_require(percpu_rwlock_write_lock(l) == 0, "write anew");
+	return percpu_rwlock_write_unlock(l);
+}
+
+static void a_child_has_what_the_thread_wrote(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	test_in_child(write_again, NULL);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+}
+
 static int misuse(void *arg)
 {
 	struct percpu_rwlock *debug;
@@ -580,6 +633,8 @@ int main(void)
 		TEST(handlers_try),
 		TEST(no_reader_is_overlooked),
 		TEST(a_child_has_what_the_parent_had),
+		TEST(a_child_has_no_writer_that_waited),
+		TEST(a_child_has_what_the_thread_wrote),
 		TEST(debug_handles_complain),
 	};
 

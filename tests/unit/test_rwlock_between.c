@@ -388,6 +388,33 @@ static void who_repairs_is_killed(void **state)
 	}
 }
 
+static int expect_no_news(void *arg)
+{
+	(void)arg;
+	return percpu_rwlock_died(l) != 0;
+}
+
+/* A reader is told of a writer alone, and nobody else of anything. */
+static void who_was_told_knows(void **state)
+{
+	(void)state;
+	stop(start(read_and_stay, 0));
+	stop_at("rwlock: to be told of readers", write_and_unlock);
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), -EOWNERDEAD);
+	assert_int_equal(percpu_rwlock_died(l), PERCPU_RWLOCK_WRITER_DIED);
+	test_in_child(expect_no_news, NULL);
+	assert_int_equal(percpu_rwlock_consistent(l), 0);
+	assert_int_equal(percpu_rwlock_died(l), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_died(l), 0);
+	expect_readers_dead();
+	stop(start(read_and_stay, 0));
+	assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
+	assert_int_equal(percpu_rwlock_died(l), PERCPU_RWLOCK_READERS_DIED);
+	test_in_child(expect_no_news, NULL);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+}
+
 static int be_told(void *arg)
 {
 	const bool to_read = arg != NULL;
@@ -791,6 +818,7 @@ int main(void)
 		TEST(readers_are_killed),
 		TEST(news_are_not_lost),
 		TEST(who_repairs_is_killed),
+		TEST(who_was_told_knows),
 		TEST(readers_may_decline),
 		TEST(who_declines_is_killed),
 		TEST(who_unlocks_too_often),
