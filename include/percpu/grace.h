@@ -20,7 +20,8 @@ PERCPU_BEGIN_DECLS
  * All calls of this header have this in common, unless one says otherwise.
  *
  * Context: any thread, in a section or not; not a signal handler. A child of fork has none of
- * the sections that its parent was in, also not those of the thread that forked.
+ * the sections that its parent was in, also not those of the thread that forked. A child that was
+ * forked in a signal handler amid one of these calls must not return from the handler.
  * Ordering: what a thread does before it asks for a grace period is seen in all sections that
  * the period does not wait for; what was done in sections that it waits for comes before all
  * that follows its end.
@@ -29,8 +30,8 @@ PERCPU_BEGIN_DECLS
  */
 
 /** Grace periods, as this process has them. Of the state, bit 0 says that no period is in
- *  progress, and bit 1 which bank sections are counted in. The tag is twice the number of forks.
- *  The fields are the library's. */
+ *  progress, and bit 1 which bank sections are counted in. The tag grows when the process forks or
+ *  leaves. The fields are the library's. */
 struct percpu_grace {
 	struct percpu_participant in;
 };
@@ -101,8 +102,8 @@ PERCPU_INLINE int percpu_grace_try(struct percpu_grace *g, uint32_t bank, int64_
 }
 
 /**
- * Begin a section. Sections nest, each with its token, and may overlap. At most 2^31 may be
- * open at a time.
+ * Begin a section. Sections nest, each with its token, and may overlap. At most 2^31 - 1 of a
+ * process may be open at a time.
  *
  * Returns a token, which is 0 or more, or -errno. Only the first section of a process in a
  * region fails, because it joins the owners; any after fork or percpu_owners_leave() is a first
@@ -167,8 +168,10 @@ PERCPU_INLINE int percpu_grace_exit(struct percpu_grace *g, int token)
  * of several threads and processes share a period where they may: one that begins after all of
  * the calls have.
  *
- * wait_timed() waits for so many ns at most; 0: it does not sleep. A period that was begun goes
- * on; a later call, or other threads, end it.
+ * wait_timed() waits for sections for so many ns at most, and 0 is not at all. The fence comes on
+ * top of that: about a microsecond, or in a region 0.1 ms for each CPU, and 5 s at most where
+ * a CPU is busy with real-time threads. A period that was begun goes on; a later call, or other
+ * threads, end it.
  *
  * Returns 0, or
  *	-EINVAL	g is NULL
@@ -207,7 +210,7 @@ PERCPU_API uint64_t percpu_grace_start(struct percpu_grace *g);
  * Returns 1, 0, or -errno as percpu_grace_wait(); -EINVAL also for a cookie that start() cannot
  * have returned yet.
  *
- * Progress: may fence, and does not wait for sections.
+ * Progress: may fence, as percpu_grace_wait_timed(), and does not wait for sections.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_grace_poll(struct percpu_grace *g, uint64_t cookie);
 
@@ -243,7 +246,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_grace_call(struct percpu_grace *g,
 						   void (*fn)(struct percpu_grace_callback *c));
 
 /**
- * Wait until all callbacks have returned that this process has called for before.
+ * Wait until all callbacks have returned that this process has called for before by this handle.
  *
  * Returns 0, or
  *	-EINVAL	g is NULL

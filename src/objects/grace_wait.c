@@ -297,7 +297,7 @@ int percpu_grace_poll(struct percpu_grace *g, uint64_t cookie)
 	int cancel, e;
 
 	/* A cookie is odd, and at most that of a period that begins now. */
-	if (g == NULL || cookie % 2 == 0 || !is_period_over(percpu_grace_next(h), cookie))
+	if (g == NULL || cookie % 2 == 0 || cookie > percpu_grace_next(h))
 		return -EINVAL;
 	if (is_period_over(percpu_grace_load(h), cookie))
 		return 1;

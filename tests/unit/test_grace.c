@@ -226,6 +226,7 @@ static void cookies_that_nobody_has_got(void **state)
 	assert_int_equal(percpu_grace_poll(g, 0), -EINVAL);
 	assert_int_equal(percpu_grace_poll(g, cookie + 1), -EINVAL);
 	assert_int_equal(percpu_grace_poll(g, cookie + 20), -EINVAL);
+	assert_int_equal(percpu_grace_poll(g, UINT64_MAX), -EINVAL);
 	assert_int_equal(percpu_grace_poll(g, cookie), 1);
 }
 
