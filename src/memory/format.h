@@ -273,7 +273,7 @@ struct percpu_rwlock_control {
 	uint32_t turn;	  /* futex: changes when the lock may be had */
 	uint32_t skipped; /* readers that waited when a writer last waited for no more of them */
 	uint32_t told;	  /* 1: the writer is told that readers died */
-	uint32_t reserved;
+	uint32_t skips;	  /* changes when `skipped` is raised, and is odd meanwhile */
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_rwlock_control) == 32, "file layout");

@@ -17,7 +17,10 @@
  * A reader that is refused counts itself as waiting, until it is in or gives up. A writer that is
  * about to close the lock waits until nobody waits to read: while the lock is open, nobody new
  * is refused, so that ends when those who were have come in. It waits a tenth of a second at
- * most, and not again for those that it has waited for in vain: they may be stopped.
+ * most, and not again for those that it has waited for in vain: they may be stopped. `skipped`
+ * says how many those are. A reader that was one of them, or may have been, lowers it when it
+ * waits no more; so a writer at times waits for a stopped one again, but never overlooks one that
+ * was not stopped.
  */
 #include <errno.h>
 
@@ -224,6 +227,8 @@ static int record_read(struct percpu_rwlock_handle *h, int r)
 /* What is counted for an owner that this process is no more is dropped as of one that died. */
 static int read_until(struct percpu_rwlock_handle *h, uint64_t id, uint64_t deadline)
 {
+	struct percpu_rwlock_control *c = percpu_rwlock_control(h);
+	const uint32_t skips = __atomic_load_n(&c->skips, __ATOMIC_ACQUIRE);
 	int r;
 
 	percpu_participants_add(&h->p, PERCPU_RWLOCK_WAITING, 1);
@@ -232,6 +237,8 @@ static int read_until(struct percpu_rwlock_handle *h, uint64_t id, uint64_t dead
 	if (percpu_rwlock_has_left(h, id))
 		return PERCPU_RWLOCK_LEFT;
 	percpu_participants_add(&h->p, PERCPU_RWLOCK_WAITING, -1);
+	if (skips % 2 != 0 || __atomic_load_n(&c->skips, __ATOMIC_ACQUIRE) != skips)
+		__atomic_fetch_sub(&c->skipped, 1, __ATOMIC_RELAXED);
 	percpu_participants_wake(&h->p); /* the next writer may wait for that */
 	return r;
 }

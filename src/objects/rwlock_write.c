@@ -145,17 +145,43 @@ static int take_turn_to_write(struct percpu_rwlock_handle *h, uint64_t id, uint6
 	return 0;
 }
 
-/* How many readers wait, without those that a writer has waited for in vain, of which those are
- * forgotten that wait no more. */
+/* How many readers wait, without those that a writer has waited for in vain. If one that waited
+ * has died, it may be one of those, so that none are without question; nor are there more than
+ * wait. Readers lower the number meanwhile. */
 static int32_t readers_to_come(struct percpu_rwlock_handle *h)
 {
+	const uint32_t bit = 1U << PERCPU_RWLOCK_WAITING;
 	struct percpu_rwlock_control *c = percpu_rwlock_control(h);
-	const int32_t n = (int32_t)percpu_participants_sum(&h->p, PERCPU_RWLOCK_WAITING);
-	const int32_t skipped = (int32_t)__atomic_load_n(&c->skipped, __ATOMIC_RELAXED);
+	uint32_t was = __atomic_load_n(&c->skipped, __ATOMIC_RELAXED);
+	int32_t n, skipped = (int32_t)was;
 
-	if (n < skipped)
-		__atomic_store_n(&c->skipped, n < 0 ? 0 : (uint32_t)n, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&h->p.control->died, __ATOMIC_ACQUIRE) & bit) {
+		skipped = 0;
+		__atomic_store_n(&c->skipped, 0, __ATOMIC_RELAXED);
+		was = 0;
+		__atomic_fetch_and(&h->p.control->died, ~bit, __ATOMIC_ACQ_REL);
+	}
+	n = (int32_t)percpu_participants_sum(&h->p, PERCPU_RWLOCK_WAITING);
+	n = n < 0 ? 0 : n;
+	skipped = skipped < 0 ? 0 : skipped > n ? n : skipped;
+	if ((uint32_t)skipped != was)
+		(void)__atomic_compare_exchange_n(&c->skipped, &was, (uint32_t)skipped, false,
+						  __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	return n - skipped;
+}
+
+/* Wait no more for those who wait now. Who begins to wait meanwhile lowers the number in any case,
+ * and who ends does so before or after it is raised. */
+static void skip_readers(struct percpu_rwlock_handle *h)
+{
+	struct percpu_rwlock_control *c = percpu_rwlock_control(h);
+	const uint32_t skips = __atomic_load_n(&c->skips, __ATOMIC_RELAXED) | 1;
+
+	__atomic_store_n(&c->skips, skips, __ATOMIC_SEQ_CST);
+	PERCPU_STEP("rwlock: readers are skipped");
+	percpu_full_fence();
+	__atomic_fetch_add(&c->skipped, (uint32_t)readers_to_come(h), __ATOMIC_RELAXED);
+	__atomic_store_n(&c->skips, skips + 1, __ATOMIC_RELEASE);
 }
 
 /* The lock is open. Returns 0 when the readers that wait have come in, or had the time; or
@@ -181,8 +207,7 @@ static int let_readers_in(struct percpu_rwlock_handle *h, uint64_t deadline)
 		if (now >= deadline)
 			return -ETIMEDOUT;
 		if (now >= end) {
-			__atomic_fetch_add(&percpu_rwlock_control(h)->skipped, (uint32_t)n,
-					   __ATOMIC_RELAXED);
+			skip_readers(h);
 			return 0;
 		}
 		PERCPU_STEP("rwlock: a writer lets readers in");

@@ -628,6 +628,95 @@ static void who_stops_in_the_queue(void **state)
 	assert_int_equal(c->skipped, 0);
 }
 
+static void pause_it(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+}
+
+static int wait_to_read_once(void *arg)
+{
+	(void)arg;
+	reach(1);
+	test_child_require(percpu_rwlock_read_lock(l) == 0, "read");
+	return percpu_rwlock_read_unlock(l);
+}
+
+static void await_waiting(uint32_t n)
+{
+	while (percpu_participants_sum(&handle()->p, PERCPU_RWLOCK_WAITING) != n)
+		test_sleep_us(200);
+}
+
+static pid_t skipped_one;
+
+static void let_it_in(void)
+{
+	kill(skipped_one, SIGCONT);
+	(void)test_wait(skipped_one, 10);
+}
+
+/* One reader was stopped, and lost its turn. When it has come in, another one has its own. */
+static void who_was_skipped_is_so_alone(void **state)
+{
+	const struct percpu_rwlock_control *c = percpu_rwlock_control(handle());
+	pid_t others[2];
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	skipped_one = start(wait_to_read_once, 0);
+	await_waiting(1);
+	pause_it(skipped_one);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_int_equal(c->skipped, 1);
+	assert_int_equal(c->skips, 2);
+	for (unsigned i = 0; i < 2; i++)
+		others[i] = start(wait_to_read_once, 0);
+	await_waiting(3);
+	for (unsigned i = 0; i < 2; i++)
+		pause_it(others[i]);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	let_it_in();
+	assert_int_equal(c->skipped, 0);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
+	stop(others[0]);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
+	kill(others[1], SIGCONT);
+	assert_int_equal(test_wait(others[1], 10), 0);
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	/* It comes in while it is skipped. */
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	skipped_one = start(wait_to_read_once, 0);
+	await_waiting(1);
+	pause_it(skipped_one);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	deadly = "rwlock: readers are skipped";
+	meanwhile = let_it_in;
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_null(deadly);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_int_equal(c->skipped, 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	/* One of two that were skipped dies. */
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	for (unsigned i = 0; i < 2; i++)
+		others[i] = start(wait_to_read_once, 0);
+	await_waiting(2);
+	for (unsigned i = 0; i < 2; i++)
+		pause_it(others[i]);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(c->skipped, 2);
+	stop(others[0]);
+	assert_int_equal(percpu_participants_drop_dead(&handle()->p), 0);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
+	stop(others[1]);
+}
+
 static void expect_holder(const struct percpu_rwlock_holder *x, pid_t pid, uint64_t reading,
 			  bool writing, bool stopped)
 {
@@ -637,12 +726,6 @@ static void expect_holder(const struct percpu_rwlock_holder *x, pid_t pid, uint6
 	assert_int_equal(x->writing, writing);
 	assert_int_equal(x->stopped, stopped);
 	assert_int_equal(x->reserved, 0);
-}
-
-static void pause_it(pid_t pid)
-{
-	assert_int_equal(kill(pid, SIGSTOP), 0);
-	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
 }
 
 static void whom_others_wait_for(void **state)
@@ -825,6 +908,7 @@ int main(void)
 		TEST(what_nobody_repairs_is_lost),
 		TEST(who_is_stopped_is_waited_for),
 		TEST(who_stops_in_the_queue),
+		TEST(who_was_skipped_is_so_alone),
 		TEST(whom_others_wait_for),
 		TEST(a_child_holds_nothing),
 		TEST(handlers_take_no_lock),
