@@ -79,6 +79,11 @@ void percpu_participants_destroy(struct percpu_participants *p);
  */
 int percpu_participants_join(struct percpu_participants *p);
 
+/** Return the owner that this process is in the object, also if it has joined by another handle
+ *  alone; 0: it has not joined. Not in signal handlers of a process that has not joined by this
+ *  handle. */
+uint64_t percpu_participants_adopt(struct percpu_participants *p);
+
 /** The owner that this process is in the object; 0: it has not joined. Signal handlers, too. */
 static inline uint64_t percpu_participants_self(const struct percpu_participants *p)
 {

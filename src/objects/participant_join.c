@@ -404,6 +404,24 @@ static bool remember_cell(struct percpu_participants *p, uint64_t id)
 	return still;
 }
 
+uint64_t percpu_participants_adopt(struct percpu_participants *p)
+{
+	uint64_t id = percpu_participants_self(p);
+	struct percpu_participant_records *all;
+	int e;
+
+	if (id != 0 || p->owners == NULL)
+		return id;
+	id = percpu_owners_self(p->owners);
+	if (id == 0)
+		return 0;
+	all = records_of(p, id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS, false, &e);
+	if (all == NULL ||
+	    __atomic_load_n(&all->slot[id % PERCPU_OWNER_SLOTS].owner, __ATOMIC_ACQUIRE) != id)
+		return 0;
+	return remember_cell(p, id) ? id : 0;
+}
+
 int percpu_participants_join(struct percpu_participants *p)
 {
 	uint64_t deadline, id;

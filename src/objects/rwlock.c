@@ -106,11 +106,12 @@ uint64_t percpu_rwlock_key(const struct percpu_rwlock *l)
 	return percpu_block_key(l, PERCPU_KIND_RWLOCK);
 }
 
-static bool is_held_by_us(const struct percpu_rwlock_handle *h)
+static bool is_held_by_us(struct percpu_rwlock_handle *h)
 {
 	const uint64_t writer =
 		__atomic_load_n(&percpu_rwlock_control(h)->writer, __ATOMIC_ACQUIRE);
 
+	(void)percpu_participants_adopt(&h->p);
 	return (int32_t)percpu_participants_sum_own(&h->p, PERCPU_RWLOCK_INSIDE) > 0 ||
 	       (percpu_rwlock_is_writer(h) && percpu_rwlock_is_writer_alive(h, writer));
 }
@@ -279,7 +280,7 @@ int percpu_rwlock_read_trylock_slow(struct percpu_rwlock *l)
 int percpu_rwlock_read_unlock_slow(struct percpu_rwlock *l)
 {
 	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
-	const uint64_t id = percpu_participants_self(&h->p);
+	const uint64_t id = percpu_participants_adopt(&h->p);
 	uint64_t state;
 
 	if (h->check != NULL)

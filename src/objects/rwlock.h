@@ -65,7 +65,9 @@ static inline bool percpu_rwlock_is_writer(const struct percpu_rwlock_handle *h)
 	const uint64_t writer =
 		__atomic_load_n(&percpu_rwlock_control(h)->writer, __ATOMIC_ACQUIRE);
 
-	return writer != 0 && (h->p.owners == NULL || writer == percpu_participants_self(&h->p));
+	return writer != 0 &&
+	       (h->p.owners == NULL ||
+		writer == percpu_participants_adopt((struct percpu_participants *)&h->p));
 }
 
 /** Whether it is time to ask if the writer lives: in private memory that takes no time, and

@@ -48,6 +48,17 @@ static uint64_t *count_of_holds(struct percpu_rwlock_handle *h, bool to_write)
 	return to_write ? &c->writing : &c->reading;
 }
 
+static bool is_held_by_another_handle(struct percpu_rwlock_handle *h, bool to_write)
+{
+	const uint64_t state = percpu_rwlock_load_state(h);
+
+	if (percpu_participants_adopt(&h->p) == 0)
+		return false;
+	return to_write ? percpu_rwlock_is_writer(h) && (state == PERCPU_RWLOCK_WRITING ||
+							 state == PERCPU_RWLOCK_REPAIRING_WRITER) :
+			  (int32_t)percpu_participants_sum_own(&h->p, PERCPU_RWLOCK_INSIDE) > 0;
+}
+
 void percpu_rwlock_check_locked(struct percpu_rwlock_handle *h, bool to_write)
 {
 	percpu_process_lock();
@@ -64,7 +75,7 @@ void percpu_rwlock_check_unlocked(struct percpu_rwlock_handle *h, bool to_write)
 	if (held)
 		--*count_of_holds(h, to_write);
 	percpu_process_unlock();
-	if (held)
+	if (held || is_held_by_another_handle(h, to_write))
 		return;
 	percpu_rwlock_check_explain(h, to_write ? "is unlocked by a process that does not write" :
 						  "is unlocked by a process that does not read");

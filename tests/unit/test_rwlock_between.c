@@ -889,6 +889,47 @@ static void handles(void **state)
 	assert_int_equal(percpu_rwlock_destroy(none), 0);
 }
 
+static struct percpu_rwlock *attach_anew(unsigned flags)
+{
+	struct percpu_rwlock *same = NULL;
+
+	assert_int_equal(percpu_rwlock_attach(owners, percpu_rwlock_key(l), flags, &same), 0);
+	return same;
+}
+
+/* What the process has by one handle it has by another one, with which it has not locked yet. */
+static void a_process_is_one(void **state)
+{
+	struct percpu_rwlock *same;
+
+	(void)state;
+	assert_int_equal(percpu_owners_join(owners), 0);
+	same = attach_anew(0);
+	assert_int_equal(percpu_rwlock_read_unlock(same), -EPERM);
+	for (unsigned flags = 0; flags <= PERCPU_RWLOCK_DEBUG; flags += PERCPU_RWLOCK_DEBUG) {
+		assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), 0);
+		assert_int_equal(percpu_rwlock_detach(same), -EBUSY);
+		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+		assert_int_equal(percpu_rwlock_detach(same), 0);
+		same = attach_anew(flags);
+		assert_int_equal(percpu_rwlock_read_lock(l), 0);
+		assert_int_equal(percpu_rwlock_read_unlock(same), 0);
+		assert_int_equal(percpu_rwlock_detach(same), 0);
+		same = attach_anew(flags);
+		assert_int_equal(percpu_rwlock_write_lock(l), 0);
+		assert_int_equal(percpu_rwlock_write_unlock(same), 0);
+		assert_int_equal(percpu_rwlock_detach(same), 0);
+		same = attach_anew(flags);
+		stop(start(write_and_stay, 0));
+		assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
+		assert_int_equal(percpu_rwlock_died(same), PERCPU_RWLOCK_WRITER_DIED);
+		assert_int_equal(percpu_rwlock_consistent(same), 0);
+		assert_int_equal(percpu_rwlock_write_unlock(same), 0);
+		expect_usable();
+	}
+	assert_int_equal(percpu_rwlock_detach(same), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -913,6 +954,7 @@ int main(void)
 		TEST(a_child_holds_nothing),
 		TEST(handlers_take_no_lock),
 		TEST(handles),
+		TEST(a_process_is_one),
 		TEST(lanes_of_another_size),
 	};
 
