@@ -34,16 +34,17 @@ struct percpu_rwlock {
  * may unlock, on another CPU. In a child of fork, a lock between processes is not held: what
  * the parent holds is the parent's. A private lock is held there as it was in the parent, and by
  * threads that the child does not have it is held for good, as any lock of the process; one that
- * only waited to write keeps nobody out. A child of vfork() is its parent, and so is one made
- * without fork()'s handlers (_Fork(), clone()).
+ * only waited to write keeps nobody out. Threads of the parent that waited to read count as waiting
+ * in the child, for 0.1 s of its first write lock; a try to write is -EBUSY until then. A child of
+ * vfork() is its parent, and so is one made without fork()'s handlers (_Fork(), clone()).
  * Ordering: what a holder did before it unlocked happens before a later writer gets the lock, and
  * what a writer did before a later reader does.
  * Progress: between processes, calls that do not wait may take a second, where a process was stopped
  * with a lock of the library's, or somebody who may write the file has damaged it. A reader waits
- * for the writer that it finds, and, if that one was about to unlock, for
- * the next one; for no more, if it gets to run within 0.1 s after that. A writer waits for the
- * readers that it finds inside, for those who have waited when the last writer unlocked, and for
- * other writers, which get the lock in no particular order.
+ * for the writer that it finds, and, if that one was about to unlock, for the next one; for no
+ * more, if it gets to run within 0.1 s after that. A writer waits for the readers that it finds
+ * inside, for those who have waited when the last writer unlocked, and for other writers, which get
+ * the lock in no particular order.
  *
  * A thread that is about to read, and holds the lock for reading already, waits for a writer that
  * waits for it: for ever. So does a writer that holds it for reading.
