@@ -49,11 +49,14 @@ static void *use(void *arg)
 
 int main(void)
 {
-	struct table *current = calloc(1, sizeof(*current));
+	struct table *current;
 	pthread_t thread[THREADS];
 	int e = percpu_counter_create(&lookups);
 
-	if (e != 0 || current == NULL)
+	if (e != 0)
+		return 1;
+	current = calloc(1, sizeof(*current));
+	if (current == NULL)
 		return 1;
 	current->answer = 42;
 	e = percpu_ref_create(free_table, current, 0, &current->ref);

@@ -93,7 +93,7 @@ void fault_set(enum fault_call call, unsigned nth, int error, bool later)
 unsigned fault_clear(void)
 {
 	__atomic_store_n(&fault.set, false, __ATOMIC_RELEASE);
-	return fault.failed;
+	return __atomic_load_n(&fault.failed, __ATOMIC_RELAXED);
 }
 
 unsigned fault_blocks(void)

@@ -65,10 +65,12 @@ void percpu_owner_delist(struct percpu_owners *o, const struct percpu_owners_use
 	struct percpu_owners_user **at;
 
 	percpu_process_lock();
-	for (at = &o->users; *at != NULL && *at != u; at = &(*at)->next)
-		;
-	if (*at == u)
-		*at = u->next;
+	for (at = &o->users; *at != NULL; at = &(*at)->next) {
+		if (*at == u) {
+			*at = u->next;
+			break;
+		}
+	}
 	percpu_process_unlock();
 }
 
