@@ -15,7 +15,7 @@ const char *model_name(enum model_op op)
 	static const char *const name[MODEL_OPS] = {
 		"add",
 		"narrow_add",
-		"add_if",
+		"add_at",
 		"narrow_add_if",
 		"bank_add",
 		"bank_add2",
@@ -267,7 +267,9 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 		c->n[0] = model_bits(refuse ? choose_refused(random) : choose_double(random));
 	if (op == MODEL_ADD_COUNT_DOUBLE)
 		c->n[0] = model_bits(choose_double(random));
-	if (op == MODEL_ADD_IF || op == MODEL_NARROW_ADD_IF)
+	if (op == MODEL_ADD_AT)
+		c->limit = refuse ? PERCPU_SEQ_CLOSED | test_random(random) : 0;
+	if (op == MODEL_NARROW_ADD_IF)
 		c->limit = (uint64_t)(c->other ^ (refuse ? choose_difference(random) : 0));
 	if (op >= MODEL_BANK_ADD && op <= MODEL_BANK_UPDATE) {
 		c->mask = is_pair(op) ? MODEL_PAIR * 8 : 8 * 8;
@@ -417,8 +419,8 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 			return refused;
 		lane->narrow += (uint32_t)c->n[0];
 		return done;
-	case MODEL_ADD_IF:
-		if (c->limit != (uint64_t)c->other)
+	case MODEL_ADD_AT:
+		if (c->limit != 0)
 			return refused;
 		lane->word[0] = (int64_t)(word + (uint64_t)c->n[0]);
 		return done;

@@ -24,7 +24,7 @@
 enum model_op {
 	MODEL_ADD,
 	MODEL_NARROW_ADD,
-	MODEL_ADD_IF,
+	MODEL_ADD_AT,
 	MODEL_NARROW_ADD_IF,
 	MODEL_BANK_ADD,
 	MODEL_BANK_ADD2,
@@ -93,7 +93,8 @@ struct model_case {
 	enum model_op op;
 	int64_t n[8];	/* addend(s), which may be doubles; new value, or words to copy */
 	int64_t other;	/* limit, expected value, or half a window, or reach */
-	uint64_t limit; /* of the array; or the checkpoint, or the bank */
+	uint64_t limit; /* of the array; or the checkpoint, or the bank; or why there is no
+			   address */
 	uint64_t mask;	/* of the queue, or the distance of the banks; MODEL_KEEP: of a ring;
 			   or an epoch */
 	uint64_t words; /* to copy or to append; bytes to put */
@@ -182,7 +183,7 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 	void *cell = lane0->word;
 	void *const unset = (void *)(uintptr_t)MODEL_UNSET;
 	void *item = unset;
-	uint64_t word = (uint64_t)MODEL_UNSET;
+	uint64_t word = (uint64_t)MODEL_UNSET, at;
 
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	switch (c->op) {
@@ -192,8 +193,9 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 	case MODEL_NARROW_ADD:
 		r.code = percpu_seq_narrow_add(cell, stride, c->n[0], (uint64_t)c->other);
 		break;
-	case MODEL_ADD_IF:
-		r.code = percpu_seq_add_if(cell, stride, c->n[0], &c->limit, (uint64_t)c->other);
+	case MODEL_ADD_AT:
+		at = c->limit != 0 ? c->limit : (uint64_t)(uintptr_t)cell;
+		r.code = percpu_seq_add_at(&at, stride, c->n[0]);
 		break;
 	case MODEL_NARROW_ADD_IF:
 		r.code = percpu_seq_narrow_add_if(cell, stride, c->n[0], &c->limit,

@@ -20,8 +20,7 @@ PERCPU_BEGIN_DECLS
 
 /** A reference count. The fields are the library's. */
 struct percpu_ref {
-	struct percpu_counter *cells;
-	uint64_t mode PERCPU_ALIGNED_WORD; /* 0: sequences may count; atomic */
+	uint64_t cells PERCPU_ALIGNED_WORD; /* their address, or PERCPU_SEQ_CLOSED; atomic */
 };
 
 /** The most references at a time. More of them are refused where they are seen: of an atomic count,
@@ -100,12 +99,11 @@ PERCPU_API bool percpu_ref_tryget_slow(struct percpu_ref *ref, uint64_t n);
 PERCPU_API bool percpu_ref_tryget_live_slow(struct percpu_ref *ref);
 
 /* Add to this CPU's cell, if the count is per CPU. The sequence lets the compiler keep what it
- * knows of memory, so that it need not load "cells" each time. Hence the fences, for the
- * compiler alone: what the program does with what it has a reference to stays behind a
+ * knows of memory. Hence the fences, for the compiler alone: what the program does with what it has a reference to stays behind a
  * tryget and in front of a put. */
 PERCPU_INLINE int percpu_ref_count(struct percpu_ref *ref, int64_t n)
 {
-	return percpu_seq_add_if(ref->cells, PERCPU_STRIDE, n, &ref->mode, 0);
+	return percpu_seq_add_at(&ref->cells, PERCPU_STRIDE, n);
 }
 
 /**

@@ -2,21 +2,22 @@
 /*
  * ref.h - what the sources of reference counts share.
  *
- * A count is two things: "mode", which each sequence looks at, and "count", one atomic word.
+ * A count is three things: cells of the CPUs; "pub.cells", which has their address, or is closed,
+ * and which each sequence looks at; and "count", one atomic word.
  *
  *	bits 0 to 61	references, modulo 2^62
  *	SPREAD		those in the cells count, too. So the number alone says nothing, and
  *			nobody takes it for 0
  *	DEAD		killed
  *
- * Whoever cannot run sequences, or is refused because of the mode, changes the word by
+ * Whoever cannot run sequences, or is refused because it is closed, changes the word by
  * compare-and-swap. The number wraps while SPREAD is set: gets may all go to the cells and puts
  * to the word. Without SPREAD it is at most PERCPU_REF_MAX, and a put that would take it below
  * 0 is refused.
  *
  * TO ATOMIC, under the lock:
  *
- *	mode = 1			sequences refuse
+ *	close				sequences refuse
  *	fence				those that did not see it have committed
  *	count += sum of the cells; SPREAD off; DEAD on, if it is killed; all in one
  *	confirm; put the initial reference
@@ -26,9 +27,10 @@
  * without DEAD: so it succeeds before the fold or not at all.
  *
  * TO PER CPU, under the lock: no sequence commits, so the sum of the cells does not change. It
- * is made 0 (percpu_counter_zero() stores to no cell), SPREAD is set, and then mode = 0.
+ * is made 0 (percpu_counter_zero() stores to no cell), SPREAD is set, and then the address is
+ * back.
  *
- * Only who holds the lock changes mode, SPREAD and DEAD. A fork takes it, so a child finds
+ * Only who holds the lock changes pub.cells, SPREAD and DEAD. A fork takes it, so a child finds
  * each count before such a switch or after it.
  */
 #ifndef PERCPU_OBJECTS_REF_H
@@ -48,6 +50,7 @@ struct counted_ref {
 	char apart[128]; /* gets and puts read the above; stores go to other cache lines */
 
 	uint64_t count PERCPU_ALIGNED_WORD; /* atomic */
+	struct percpu_counter *cells;
 	percpu_ref_fn *release;
 	void *arg;
 	bool debug;
@@ -57,6 +60,12 @@ struct counted_ref {
 static inline struct counted_ref *counted_of(const struct percpu_ref *ref)
 {
 	return (struct counted_ref *)ref;
+}
+
+/** Whether sequences refuse. */
+static inline bool percpu_ref_is_closed(const struct percpu_ref *ref)
+{
+	return __atomic_load_n(&ref->cells, __ATOMIC_RELAXED) == PERCPU_SEQ_CLOSED;
 }
 
 static inline uint64_t percpu_ref_word(const struct counted_ref *r)

@@ -44,19 +44,25 @@ static void end_switch(int cancel)
 	percpu_restore_cancel(cancel);
 }
 
+/* Let sequences count. */
+static void let_count(struct counted_ref *r)
+{
+	__atomic_store_n(&r->pub.cells, (uint64_t)(uintptr_t)r->cells, __ATOMIC_RELEASE);
+}
+
 /* Let sequences refuse, and wait for those that have begun. Returns 0, or an error of the
  * fence, and then nothing has changed. */
 static int close_cells(struct counted_ref *r)
 {
 	int e;
 
-	if (r->pub.mode != 0)
+	if (percpu_ref_is_closed(&r->pub))
 		return 0;
-	__atomic_store_n(&r->pub.mode, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&r->pub.cells, PERCPU_SEQ_CLOSED, __ATOMIC_RELEASE);
 	PERCPU_STEP("ref: closed");
 	e = percpu_fence();
 	if (e != 0)
-		__atomic_store_n(&r->pub.mode, 0, __ATOMIC_RELEASE);
+		let_count(r);
 	return e;
 }
 
@@ -68,7 +74,7 @@ static int fold_cells(struct counted_ref *r, uint64_t bits)
 	int e;
 
 	if ((w & REF_SPREAD) != 0)
-		cells = percpu_counter_fetch(r->pub.cells);
+		cells = percpu_counter_fetch(r->cells);
 	PERCPU_STEP("ref: cells summed");
 	do {
 		number = (w + cells) & REF_NUMBER;
@@ -85,7 +91,7 @@ static uint64_t prepare_cells(struct counted_ref *r)
 {
 	if (r->stays_atomic)
 		return 0;
-	percpu_counter_zero(r->pub.cells);
+	percpu_counter_zero(r->cells);
 	return REF_SPREAD;
 }
 
@@ -94,7 +100,7 @@ static void open_cells(struct counted_ref *r, uint64_t spread)
 {
 	PERCPU_STEP("ref: spread");
 	if (spread != 0)
-		__atomic_store_n(&r->pub.mode, 0, __ATOMIC_RELEASE);
+		let_count(r);
 }
 
 int percpu_ref_create(percpu_ref_fn *release, void *arg, unsigned flags, struct percpu_ref **ret)
@@ -108,7 +114,7 @@ int percpu_ref_create(percpu_ref_fn *release, void *arg, unsigned flags, struct 
 	r = calloc(1, sizeof(*r));
 	if (r == NULL)
 		return -ENOMEM;
-	e = percpu_counter_create(&r->pub.cells);
+	e = percpu_counter_create(&r->cells);
 	if (e != 0) {
 		free(r);
 		return e;
@@ -121,7 +127,9 @@ int percpu_ref_create(percpu_ref_fn *release, void *arg, unsigned flags, struct 
 		r->count = REF_DEAD;
 	else
 		r->count = 1 | (r->stays_atomic ? 0 : REF_SPREAD);
-	r->pub.mode = (r->count & REF_SPREAD) == 0;
+	r->pub.cells = PERCPU_SEQ_CLOSED;
+	if ((r->count & REF_SPREAD) != 0)
+		let_count(r);
 	*ret = &r->pub;
 	return 0;
 }
@@ -134,7 +142,7 @@ int percpu_ref_destroy(struct percpu_ref *ref)
 		return 0;
 	if (!percpu_ref_is_zero(ref))
 		return percpu_ref_complain(r, -EBUSY, "is destroyed, but there are references");
-	percpu_counter_destroy(r->pub.cells);
+	percpu_counter_destroy(r->cells);
 	free(r);
 	return 0;
 }
@@ -279,7 +287,7 @@ int64_t percpu_ref_fetch(const struct percpu_ref *ref)
 		return 0;
 	cancel = begin_switch();
 	w = percpu_ref_word(r);
-	sum = (w & REF_SPREAD) != 0 ? w + percpu_counter_fetch(r->pub.cells) : w;
+	sum = (w & REF_SPREAD) != 0 ? w + percpu_counter_fetch(r->cells) : w;
 	end_switch(cancel);
 	return (int64_t)(sum << 2) >> 2;
 }

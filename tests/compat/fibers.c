@@ -26,6 +26,7 @@ static struct lane {
 } lanes[LANES] __attribute__((aligned(64)));
 
 static const uint64_t bank;
+static uint64_t at = PERCPU_SEQ_CLOSED;
 static uint64_t words[8];
 static int64_t got;
 static void *item;
@@ -71,7 +72,7 @@ FIBER(copy, (void)percpu_seq_copy(GUARDED, 7, words, 1))
 FIBER(append1, (void)percpu_seq_append1(CELL, 7, percpu_pair(1, 2)))
 FIBER(append2, (void)percpu_seq_append2(CELL, 7, percpu_pair(1, 2), percpu_pair(3, 4)))
 FIBER(narrow_add, (void)percpu_seq_narrow_add(CELL, 1, 1 << 20))
-FIBER(add_if, (void)percpu_seq_add_if(CELL, 1, &bank, 0))
+FIBER(add_at, (void)percpu_seq_add_at(&at, sizeof(*lanes), 1))
 FIBER(narrow_add_if, (void)percpu_seq_narrow_add_if(CELL, 1, &bank, 0))
 FIBER(spin, (void)percpu_seq_spin(&set, 1))
 
@@ -97,7 +98,7 @@ static const struct {
 	{ "append1", append1, true },
 	{ "append2", append2, true },
 	{ "narrow_add", narrow_add, true },
-	{ "add_if", add_if, true },
+	{ "add_at", add_at, true },
 	{ "narrow_add_if", narrow_add_if, true },
 	{ "spin", spin, true },
 };

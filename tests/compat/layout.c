@@ -412,9 +412,8 @@ SIZE(percpu_rate_mark, 16, 16, 16);
 AT(percpu_rate_mark, ns, 0, 0, 0);
 AT(percpu_rate_mark, events, 8, 8, 8);
 
-SIZE(percpu_ref, 16, 16, 16);
+SIZE(percpu_ref, 8, 8, 8);
 AT(percpu_ref, cells, 0, 0, 0);
-AT(percpu_ref, mode, 8, 8, 8);
 
 SIZE(percpu_approx_options, 16, 16, 12);
 AT(percpu_approx_options, size, 0, 0, 0);

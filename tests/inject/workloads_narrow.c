@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * workloads_narrow.c - the sequences that add to a cell of 32 bits within a window, or to
- * one of 64 or 32 bits if a word is as expected.
+ * one of 32 bits if a word is as expected, or where a word says.
  */
 #define _GNU_SOURCE
 #include "workloads.h"
@@ -73,19 +73,33 @@ static void update_if(struct worker *w, int (*add)(int64_t n, uint64_t expected)
 	w->gave_up += r != 0;
 }
 
-static int add_wide(int64_t n, uint64_t expected)
-{
-	return percpu_seq_add_if(cell(0), LINE, n, state(), expected);
-}
-
 static int add_narrow(int64_t n, uint64_t expected)
 {
 	return percpu_seq_narrow_add_if(cell(0), LINE, n, state(), expected);
 }
 
-static void update_add_if(struct worker *w)
+/* The word is closed every fourth time, and who is refused opens it. */
+static void update_add_at(struct worker *w)
 {
-	update_if(w, add_wide);
+	const uint64_t open = (uint64_t)(uintptr_t)cell(0);
+	int64_t n = (int64_t)test_random(&w->random) >> 40;
+	int r = PERCPU_SEQ_REFUSED;
+
+	if (w->attempts++ % 4 == 0)
+		__atomic_store_n(state(), PERCPU_SEQ_CLOSED, __ATOMIC_RELAXED);
+	workload_arm(w);
+	for (unsigned i = 0; i < WORKLOAD_TRIES && r == PERCPU_SEQ_REFUSED; i++) {
+		do
+			r = percpu_seq_add_at(state(), LINE, n);
+		while (r == PERCPU_SEQ_SLOW);
+		if (r == PERCPU_SEQ_REFUSED)
+			__atomic_store_n(state(), open, __ATOMIC_RELAXED);
+	}
+	workload_disarm();
+	if (r == 0)
+		w->sum[0] += (uint64_t)n;
+	w->committed += r == 0;
+	w->gave_up += r != 0;
 }
 
 static void update_narrow_add_if(struct worker *w)
@@ -100,6 +114,12 @@ static void begin(void)
 		memory = test_share(LINE * (1 + (size_t)n_lanes));
 	}
 	memset(memory, 0, LINE * (1 + (size_t)n_lanes));
+}
+
+static void begin_closed(void)
+{
+	begin();
+	*state() = PERCPU_SEQ_CLOSED;
 }
 
 static bool check_sum(void)
@@ -130,6 +150,6 @@ static bool check_window(void)
 
 const struct workload workload_narrow[WORKLOAD_NARROW] = {
 	{ "narrow_add", 1, begin, update_add, check_window },
-	{ "add_if", 1, begin, update_add_if, check_wide_sum },
+	{ "add_at", 1, begin_closed, update_add_at, check_wide_sum },
 	{ "narrow_add_if", 1, begin, update_narrow_add_if, check_sum },
 };

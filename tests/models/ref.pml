@@ -27,7 +27,7 @@
 #define LARGEST 100 /* PERCPU_REF_MAX */
 
 byte own[2], seen[2], bias; /* the cells, as their CPU has them and as others do */
-byte mode;
+bool closed;		/* the cells have no address */
 byte number;		/* of the word, which changes with both bits at once: an exchange */
 bool spread, killed;
 byte running[2];	/* whose sequence is in progress */
@@ -97,8 +97,8 @@ inline get_counted()
 	}
 }
 
-/* include/percpu/arch/spec.h: percpu_seq_add_if() */
-inline add_if(self, n)
+/* include/percpu/arch/spec.h: percpu_seq_add_at(), which looks at the word: closed */
+inline add_at(self, n)
 {
 	atomic { /* arm, on any CPU; or the tries are used up */
 		slow = false;
@@ -116,7 +116,7 @@ inline add_if(self, n)
 			:: running[c] != self -> slow = true /* aborted; and then it is one of them */
 			:: else ->
 				if
-				:: mode == 0
+				:: !closed
 				:: else -> slow = true; running[c] = 0
 				fi
 			fi
@@ -158,7 +158,7 @@ proctype user(byte me; byte n)
 
 	do
 	:: n > 0 ->
-		add_if(me, 1);
+		add_at(me, 1);
 		if
 		:: slow -> get_counted()
 		:: else
@@ -168,7 +168,7 @@ proctype user(byte me; byte n)
 		:: else
 		fi;
 		assert(released == 0);
-		add_if(me, 255);
+		add_at(me, 255);
 		/* src/objects/ref.c: percpu_ref_put_slow() */
 		if
 		:: slow -> put_counted()
@@ -191,12 +191,12 @@ inline close_cells()
 {
 	failed = false;
 	if
-	:: mode == 0 ->
-		mode = 1;
+	:: !closed ->
+		closed = true;
 #ifndef BUG_NO_FENCE
 		fence_cpu(0);
 		if
-		:: failures > 0 -> atomic { failures--; failed = true; mode = 0 }
+		:: failures > 0 -> atomic { failures--; failed = true; closed = false }
 		:: fence_cpu(1)
 		fi
 #endif
@@ -233,11 +233,11 @@ inline make_percpu()
 		bias = bias + seen[1];
 #endif
 #ifdef BUG_OPEN_EARLY
-		mode = 0;
+		closed = false;
 		spread = true
 #else
 		spread = true;
-		mode = 0
+		closed = false
 #endif
 	fi
 }

@@ -42,6 +42,7 @@ class Access:
         name, _, offset = where.removesuffix("[]").partition("+")
         lane = {
             "cell": {LANE} | ({BANK} if bank else set()),
+            "*at": {LANE},
             "guard": {LANE},
             "partner": {LANE},
         }.get(name, set())

@@ -94,9 +94,9 @@ int narrow_add(PLAIN, int64_t n, uint64_t half)
 	return percpu_seq_narrow_add(cell, stride, n, half);
 }
 
-int add_if(PLAIN, int64_t n, const uint64_t *state, uint64_t expected)
+int add_at(const uint64_t *at, size_t stride, int64_t n)
 {
-	return percpu_seq_add_if(cell, stride, n, state, expected);
+	return percpu_seq_add_at(at, stride, n);
 }
 
 int narrow_add_if(PLAIN, int64_t n, const uint64_t *state, uint64_t expected)
@@ -139,7 +139,7 @@ int constants(void *cell, const void *guard, const uint64_t *bank, int64_t *ret)
 	       percpu_seq_xchg(cell, guard, STRIDE, 0, ret) +
 	       percpu_seq_push(cell, guard, STRIDE, 8, ret) +
 	       percpu_seq_narrow_add(cell, STRIDE, 1, 1 << 20) +
-	       percpu_seq_add_if(cell, STRIDE, 1, bank, 0) +
+	       percpu_seq_add_at(bank, STRIDE, 1) +
 	       percpu_seq_narrow_add_if(cell, STRIDE, -1, bank, 0) + percpu_seq_spin(cell, 100) +
 	       percpu_seq_put(cell, STRIDE, 127, 0, ret, 8, 1) +
 	       percpu_seq_add_double(cell, STRIDE, 0.5) +

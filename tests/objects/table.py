@@ -7,7 +7,8 @@ import re
 # order, the last of which is the commit; loops once. An access is a place, the
 # bits, and the ordering. Places: "cell" and "cell+8" are words of this CPU's cell
 # (in the bank that counts, where there are banks), "cell[]" is anywhere in it,
-# "n[]" anywhere in what the argument n points to.
+# "n[]" anywhere in what the argument n points to, and "*at"
+# is the word of this CPU behind the address that was loaded from "at".
 GUARD = "guard:32:acquire "
 SEQUENCES = {
     "add": ("cell:64", "cell:64"),
@@ -35,7 +36,7 @@ SEQUENCES = {
         "cell[]:64 " * 5 + "cell:64:release",
     ),
     "narrow_add": ("cell:32", "cell:32"),
-    "add_if": ("state:64:acquire cell:64", "cell:64"),
+    "add_at": ("at:64:acquire *at:64", "*at:64"),
     "narrow_add_if": ("state:64:acquire cell:32", "cell:32"),
     "add_double": ("cell:64", "cell:64"),
     "add_count_double": ("cell:64 cell+8:64", "cell:128"),
@@ -48,7 +49,7 @@ SEQUENCES = {
 }
 # Those that a port need not have: no instruction stores so much.
 OPTIONAL = {"bank_add4", "bank_add8"}
-POINTERS = {"cell", "guard", "partner", "bank", "n", "src", "state", "flag"}
+POINTERS = {"cell", "guard", "partner", "bank", "n", "src", "state", "at", "flag"}
 
 
 PROTOTYPE = r"PERCPU_INLINE \w+ percpu_seq_(\w+)\(([^;]*)\);\n"

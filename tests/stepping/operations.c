@@ -215,7 +215,7 @@ static const struct stepping_operation operations[] = {
 	{ "sequence pair_add", MEMORY_LANES, MODEL_PAIR_ADD, run_sequence },
 	{ "sequence bank_update", MEMORY_LANES, MODEL_BANK_UPDATE, run_sequence },
 	{ "sequence narrow_add", MEMORY_LANES, MODEL_NARROW_ADD, run_sequence },
-	{ "sequence add_if", MEMORY_LANES, MODEL_ADD_IF, run_sequence },
+	{ "sequence add_at", MEMORY_LANES, MODEL_ADD_AT, run_sequence },
 	{ "sequence narrow_add_if", MEMORY_LANES, MODEL_NARROW_ADD_IF, run_sequence },
 	{ "sequence add_limit", MEMORY_LANES, MODEL_ADD_LIMIT, run_sequence },
 	{ "sequence cmpxchg", MEMORY_LANES, MODEL_CMPXCHG, run_sequence },

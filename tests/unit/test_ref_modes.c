@@ -18,7 +18,7 @@ static struct percpu_ref *ref;
 static unsigned released, confirmed, fences;
 static int denied;	       /* what a fence returns */
 static void (*in_fence)(void); /* before the fence is done */
-static uint64_t mode_in_fence;
+static bool closed_in_fence;
 static unsigned confirmed_in_fence;
 
 static void note_release(struct percpu_ref *r, void *arg)
@@ -38,7 +38,7 @@ int __wrap_percpu_fence(void);
 int __wrap_percpu_fence(void)
 {
 	fences++;
-	mode_in_fence = ref != NULL ? ref->mode : 0;
+	closed_in_fence = ref != NULL && percpu_ref_is_closed(ref);
 	confirmed_in_fence = confirmed;
 	if (in_fence != NULL)
 		in_fence();
@@ -80,7 +80,7 @@ static void end_with(uint64_t n)
 /* As a sequence that looked at the mode before it changed. */
 static void commit_late(void)
 {
-	percpu_counter_add(ref->cells, 1);
+	percpu_counter_add(counted_of(ref)->cells, 1);
 }
 
 static void late_commits_are_counted(void **state)
@@ -89,7 +89,7 @@ static void late_commits_are_counted(void **state)
 	in_fence = commit_late;
 	assert_int_equal(percpu_ref_kill_and_confirm(ref, note_confirm), 0);
 	assert_int_equal(fences, 1);
-	assert_int_not_equal(mode_in_fence, 0);
+	assert_true(closed_in_fence);
 	assert_int_equal(confirmed_in_fence, 0);
 	assert_int_equal(confirmed, 1);
 	assert_int_equal(percpu_ref_fetch(ref), 1);
@@ -124,13 +124,13 @@ static void nobody_sees_zero_before_the_fold(void **state)
 }
 
 static bool live[2];
-static uint64_t mode_then;
+static bool closed_then;
 
 static void try_live(void)
 {
 	live[0] = percpu_ref_tryget_live(ref);
 	live[1] = percpu_ref_is_dying(ref);
-	mode_then = ref->mode;
+	closed_then = percpu_ref_is_closed(ref);
 }
 
 static void dead_only_when_folded(void **state)
@@ -188,14 +188,14 @@ static void switched_back_and_forth(void **state)
 	assert_int_equal(percpu_ref_get_many(ref, 2), 0);
 	for (unsigned i = 0; i < 5; i++) {
 		assert_int_equal(percpu_ref_switch_to_atomic(ref), 0);
-		assert_int_not_equal(ref->mode, 0);
+		assert_true(percpu_ref_is_closed(ref));
 		assert_int_equal(counted_of(ref)->count, 3 + 2 * i);
 		assert_int_equal(percpu_ref_switch_to_atomic(ref), 0);
 		assert_int_equal(fences, i + 1);
 		assert_int_equal(percpu_ref_get(ref), 0);
 		assert_int_equal(percpu_ref_switch_to_percpu(ref), 0);
 		assert_int_equal(percpu_ref_switch_to_percpu(ref), 0);
-		assert_int_equal(ref->mode, 0);
+		assert_false(percpu_ref_is_closed(ref));
 		assert_int_equal(percpu_ref_get(ref), 0);
 		assert_int_equal(percpu_ref_fetch(ref), 5 + 2 * i);
 	}
@@ -212,7 +212,7 @@ static void revived_as_often_as_wanted(void **state)
 		assert_int_equal(percpu_ref_kill(ref), 0);
 		assert_int_equal(percpu_ref_resurrect(ref), 0);
 		assert_false(percpu_ref_is_dying(ref));
-		assert_int_equal(ref->mode, 0);
+		assert_false(percpu_ref_is_closed(ref));
 		assert_int_equal(percpu_ref_fetch(ref), 2);
 		assert_true(percpu_ref_tryget_live(ref));
 		assert_int_equal(percpu_ref_put_many(ref, 2), 0);
@@ -220,7 +220,7 @@ static void revived_as_often_as_wanted(void **state)
 		assert_int_equal(percpu_ref_kill(ref), 0);
 		assert_int_equal(released, i + 1);
 		assert_int_equal(percpu_ref_reinit(ref), 0);
-		assert_int_equal(ref->mode, 0);
+		assert_false(percpu_ref_is_closed(ref));
 		assert_int_equal(percpu_ref_fetch(ref), 1);
 	}
 	assert_int_equal(fences, 10);
@@ -236,22 +236,22 @@ static void revived_in_the_mode_that_was_chosen(void **state)
 	assert_int_equal(percpu_ref_switch_to_atomic(ref), 0);
 	assert_int_equal(percpu_ref_kill(ref), 0);
 	assert_int_equal(percpu_ref_reinit(ref), 0);
-	assert_int_not_equal(ref->mode, 0);
+	assert_true(percpu_ref_is_closed(ref));
 	assert_int_equal(percpu_ref_get(ref), 0);
 	assert_int_equal(percpu_ref_kill(ref), 0);
 	assert_int_equal(fences, 1);
 	assert_int_equal(percpu_ref_switch_to_percpu(ref), 0);
-	assert_int_not_equal(ref->mode, 0);
+	assert_true(percpu_ref_is_closed(ref));
 	assert_int_equal(percpu_ref_fetch(ref), 1);
 	assert_int_equal(percpu_ref_resurrect(ref), 0);
-	assert_int_equal(ref->mode, 0);
+	assert_false(percpu_ref_is_closed(ref));
 	assert_int_equal(percpu_ref_fetch(ref), 2);
 	assert_int_equal(released, 1);
 	assert_int_equal(percpu_ref_kill(ref), 0);
 	assert_int_equal(percpu_ref_switch_to_atomic(ref), 0);
 	assert_int_equal(percpu_ref_put(ref), 0);
 	assert_int_equal(percpu_ref_reinit(ref), 0);
-	assert_int_not_equal(ref->mode, 0);
+	assert_true(percpu_ref_is_closed(ref));
 	released = 0;
 	end_with(0);
 }
@@ -262,7 +262,7 @@ static void per_cpu_only_when_the_word_says_so(void **state)
 	assert_int_equal(percpu_ref_switch_to_atomic(ref), 0);
 	let_happen(try_live, "ref: spread", 1);
 	assert_int_equal(percpu_ref_switch_to_percpu(ref), 0);
-	assert_int_not_equal(mode_then, 0);
+	assert_true(closed_then);
 	assert_true(live[0]);
 	assert_int_equal(percpu_ref_put(ref), 0);
 	assert_int_equal(percpu_ref_kill(ref), 0);
@@ -302,7 +302,7 @@ static void a_fence_that_fails_changes_nothing(void **state)
 		assert_int_equal(percpu_ref_switch_to_atomic(ref), denied);
 		assert_int_equal(confirmed, 0);
 		assert_false(percpu_ref_is_dying(ref));
-		assert_int_equal(ref->mode, 0);
+		assert_false(percpu_ref_is_closed(ref));
 		assert_true(percpu_ref_tryget_live(ref));
 		assert_int_equal(percpu_ref_fetch(ref), 5 + 3 * i);
 		assert_int_equal(percpu_ref_destroy(ref), -EBUSY);
@@ -321,7 +321,7 @@ static void a_failed_switch_is_forgotten(void **state)
 	assert_int_equal(percpu_ref_kill(ref), 0);
 	denied = -EPERM;
 	assert_int_equal(percpu_ref_reinit(ref), 0);
-	assert_int_equal(ref->mode, 0);
+	assert_false(percpu_ref_is_closed(ref));
 	denied = 0;
 	released = 0;
 	end_with(0);

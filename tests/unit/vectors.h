@@ -29,6 +29,7 @@ static struct percpu_rseq area;
 static uint64_t step[8] __attribute__((aligned(64))) = { 1, 2, 3, 4, 5, 6, 7, 8 };
 static uint64_t words[8];
 static const uint64_t bank;
+static uint64_t at;
 static const int64_t n[8];
 static int64_t got;
 static void *item;
@@ -105,7 +106,7 @@ KEEPS(append2, (void)percpu_seq_append2(PLAIN, 31, percpu_pair(1, 2), percpu_pai
 KEEPS(append4, (void)percpu_seq_append4(PLAIN, 31, percpu_pair(1, 2), percpu_pair(3, 4),
 					percpu_pair(5, 6), percpu_pair(7, 8)))
 KEEPS(narrow_add, (void)percpu_seq_narrow_add(PLAIN, 1, 1 << 20))
-KEEPS(add_if, (void)percpu_seq_add_if(PLAIN, 1, &bank, 0))
+KEEPS(add_at, at = (uintptr_t)lane.word; (void)percpu_seq_add_at(&at, sizeof(lane), 1))
 KEEPS(narrow_add_if, (void)percpu_seq_narrow_add_if(PLAIN, 1, &bank, 0))
 KEEPS(add_double, (void)percpu_seq_add_double(PLAIN, 1.5))
 KEEPS(add_count_double, (void)percpu_seq_add_count_double(PLAIN, 1.5))
@@ -156,7 +157,7 @@ static const struct {
 	BOTH(append2),
 	BOTH(append4),
 	BOTH(narrow_add),
-	BOTH(add_if),
+	BOTH(add_at),
 	BOTH(narrow_add_if),
 	BOTH(add_double),
 	BOTH(add_count_double),

@@ -104,13 +104,16 @@ PERCPU_BEGIN_DECLS
 	"5:\n\t"                                                               \
 	PERCPU_SEQ_STEP(registered)
 
-/* How a sequence begins: x9 becomes the distance of this CPU's lane, x10 the address
- * of the cell. */
+/* Then the distance of this CPU's lane. */
+#define PERCPU_SEQ_LANE                                                        \
+	"mul x9, x9, %[stride]\n\t"                                            \
+	PERCPU_SEQ_STEP(placed)
+
+/* How a sequence begins: x10 becomes the address of this CPU's cell. */
 #define PERCPU_SEQ_BEGIN(name)                                                 \
 	PERCPU_SEQ_START(name)                                                 \
-	"mul x9, x9, %[stride]\n\t"                                            \
-	"add x10, %[cell], x9\n\t"                                             \
-	PERCPU_SEQ_STEP(placed)
+	PERCPU_SEQ_LANE                                                        \
+	"add x10, %[cell], x9\n\t"
 
 /* Likewise, unless the guard keeps it out. Acquire: what follows is loaded after the
  * guard, branch or not. */

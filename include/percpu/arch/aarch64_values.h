@@ -11,14 +11,15 @@ PERCPU_BEGIN_DECLS
 
 /* clang-format off */
 
-PERCPU_INLINE int percpu_seq_add_if(void *cell, size_t stride, int64_t n,
-					  const uint64_t *state, uint64_t expected)
+PERCPU_INLINE int percpu_seq_add_at(const uint64_t *at, size_t stride, int64_t n)
 {
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN("add_if")
-		"ldar x9, %[state]\n\t"
-		"cmp x9, %[expected]\n\t"
-		PERCPU_SEQ_REFUSE_UNLESS("eq")
+		PERCPU_SEQ_START("add_at")
+		PERCPU_SEQ_LANE
+		"ldar x10, %[at]\n\t"
+		"cmp x10, #0\n\t"
+		PERCPU_SEQ_REFUSE_UNLESS("pl")
+		"add x10, x10, x9\n\t"
 		PERCPU_SEQ_STEP(decided)
 		"ldr x9, [x10]\n\t"
 		"add x9, x9, %[n]\n\t"
@@ -26,8 +27,7 @@ PERCPU_INLINE int percpu_seq_add_if(void *cell, size_t stride, int64_t n,
 		"str x9, [x10]\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: PERCPU_SEQ_CELL, [n] "r"(n),
-		  [state] "Q"(*state), [expected] "r"(expected)
+		: [self] "r"(percpu_self_operand()), [at] "Q"(*at), [stride] "r"(stride), [n] "r"(n)
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow, refused);
 	return 0;

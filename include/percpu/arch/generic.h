@@ -152,10 +152,9 @@ PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, ui
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_add_if(void *cell, size_t stride, int64_t n, const uint64_t *state,
-				    uint64_t expected)
+PERCPU_INLINE int percpu_seq_add_at(const uint64_t *at, size_t stride, int64_t n)
 {
-	(void)cell, (void)stride, (void)n, (void)state, (void)expected;
+	(void)at, (void)stride, (void)n;
 	return PERCPU_SEQ_SLOW;
 }
 

@@ -91,8 +91,9 @@
  *			in src/objects/extrema_read.c), which then finds min and max of that epoch.
  *			The cell's address depends on the epoch that was loaded, so a reader
  *			that finds what a later epoch stored also finds that *epoch has changed.
- *	add_if, narrow_add_if
- *			state: acquire; pairs with the store that made it what is expected, so that
+ *	add_at		at: acquire; pairs with the release store of the address (let_count() in
+ *			src/objects/ref_mode.c): who adds because of it sees what was done before.
+ *	narrow_add_if	state: acquire; pairs with the store that made it what is expected, so that
  *			who sees the addition sees the state that allowed it: make_checkpoint() in
  *			src/objects/compact.c.
  *
@@ -103,7 +104,7 @@
  *
  * TO THE COMPILER
  *
- * Each sequence is a barrier, except add, add_if, bank_add*, narrow_add, narrow_add_if,
+ * Each sequence is a barrier, except add, add_at, bank_add*, narrow_add, narrow_add_if,
  * add_double, add_count_double, widen and add_within: the compiler moves no call, atomic access or
  * other sequence across those, but keeps in registers what it has loaded, such as the object's
  * description.
@@ -415,21 +416,24 @@ PERCPU_INLINE int percpu_seq_put(void *cell, size_t stride, uint64_t mask, uint6
 PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, uint64_t half);
 
 /**
- * add_if: one word, if another is what is expected. Who changes the other and fences finds no
- * addition of this kind afterwards. narrow_add_if: the same with a cell of 32 bits. Its
- * caller may have no cell: it then gives an address below PERCPU_SEQ_NO_CELL, such as NULL.
+ * add_at: one word, whose address in lane 0 another word holds; or that one holds
+ * PERCPU_SEQ_CLOSED. Who closes it and fences finds no addition of this kind afterwards.
  *
- *	s = *state				acquire
- *	if (s != expected) return REFUSED
- *						@decided
+ *	c = *at					acquire
+ *	if (c & PERCPU_SEQ_CLOSED) return REFUSED
+ *	p = c + cpu * stride			@decided
  *	v = *p + n				@written
  *	*p = v					commit
  */
-PERCPU_INLINE int percpu_seq_add_if(void *cell, size_t stride, int64_t n, const uint64_t *state,
-				    uint64_t expected);
+PERCPU_INLINE int percpu_seq_add_at(const uint64_t *at, size_t stride, int64_t n);
+
+/** No address has this bit, the sign. */
+#define PERCPU_SEQ_CLOSED (UINT64_C(1) << 63)
 
 /**
- * narrow_add_if:
+ * narrow_add_if: one word of 32 bits, if another word is what is expected. Who changes the other
+ * and fences finds no addition of this kind afterwards. The caller may have no cell: it then
+ * gives an address below PERCPU_SEQ_NO_CELL, such as NULL.
  *
  *	if (cell < PERCPU_SEQ_NO_CELL) return SLOW
  *	s = *state				acquire

@@ -11,18 +11,19 @@ PERCPU_BEGIN_DECLS
 
 /* clang-format off */
 
-PERCPU_INLINE int percpu_seq_add_if(void *cell, size_t stride, int64_t n,
-					  const uint64_t *state, uint64_t expected)
+/* The distance of a lane is far below 2^63, so the sum has the sign of the word. */
+PERCPU_INLINE int percpu_seq_add_at(const uint64_t *at, size_t stride, int64_t n)
 {
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN("add_if")
-		"cmpq %[expected], %[state]\n\t"
-		PERCPU_SEQ_REFUSE_IF("ne")
+		PERCPU_SEQ_START("add_at", "")
+		PERCPU_SEQ_LANE
+		"addq %[at], %%rax\n\t"
+		PERCPU_SEQ_REFUSE_IF("s")
 		PERCPU_SEQ_STEP(decided)
 		"addq %[n], (%%rax)\n"
 		PERCPU_SEQ_END
 		: /* none */
-		: PERCPU_SEQ_CELL, [n] "re"(n), [state] "m"(*state), [expected] "re"(expected)
+		: [rs] "r"(percpu_self), [at] "m"(*at), [stride] "re"(stride), [n] "re"(n)
 		: PERCPU_SEQ_ADD_CLOBBERS
 		: slow, refused);
 	return 0;
