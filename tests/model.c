@@ -268,7 +268,7 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 	if (op == MODEL_ADD_COUNT_DOUBLE)
 		c->n[0] = model_bits(choose_double(random));
 	if (op == MODEL_ADD_AT)
-		c->limit = refuse ? PERCPU_SEQ_CLOSED | test_random(random) : 0;
+		c->limit = refuse ? PERCPU_SEQ_CLOSED : 0;
 	if (op == MODEL_NARROW_ADD_IF)
 		c->limit = (uint64_t)(c->other ^ (refuse ? choose_difference(random) : 0));
 	if (op >= MODEL_BANK_ADD && op <= MODEL_BANK_UPDATE) {

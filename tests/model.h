@@ -93,8 +93,8 @@ struct model_case {
 	enum model_op op;
 	int64_t n[8];	/* addend(s), which may be doubles; new value, or words to copy */
 	int64_t other;	/* limit, expected value, or half a window, or reach */
-	uint64_t limit; /* of the array; or the checkpoint, or the bank; or why there is no
-			   address */
+	uint64_t limit; /* of the array; or the checkpoint, or the bank; or the bit that closes
+			   a cell */
 	uint64_t mask;	/* of the queue, or the distance of the banks; MODEL_KEEP: of a ring;
 			   or an epoch */
 	uint64_t words; /* to copy or to append; bytes to put */
@@ -194,7 +194,7 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 		r.code = percpu_seq_narrow_add(cell, stride, c->n[0], (uint64_t)c->other);
 		break;
 	case MODEL_ADD_AT:
-		at = c->limit != 0 ? c->limit : (uint64_t)(uintptr_t)cell;
+		at = (uint64_t)(uintptr_t)cell | c->limit;
 		r.code = percpu_seq_add_at(&at, stride, c->n[0]);
 		break;
 	case MODEL_NARROW_ADD_IF:
