@@ -112,18 +112,7 @@ int percpu_grace_create(unsigned flags, struct percpu_grace **ret)
 	return begin_grace(e, h, flags, ret);
 }
 
-int percpu_grace_create_in(struct percpu_owners *o, unsigned flags, struct percpu_grace **ret)
-{
-	struct percpu_grace_handle *h = NULL;
-	int e;
-
-	if (ret == NULL || !are_grace_flags(flags))
-		return -EINVAL;
-	e = percpu_participants_create_in(o, PERCPU_KIND_GRACE, sizeof(*h), &h);
-	return begin_grace(e, h, flags, ret);
-}
-
-int percpu_grace_open(struct percpu_owners *o, unsigned root, unsigned flags,
+static int open_grace(struct percpu_owners *o, struct percpu_participants_at at, unsigned flags,
 		      struct percpu_grace **ret)
 {
 	struct percpu_grace_handle *h = NULL;
@@ -131,20 +120,25 @@ int percpu_grace_open(struct percpu_owners *o, unsigned root, unsigned flags,
 
 	if (ret == NULL || !are_grace_flags(flags))
 		return -EINVAL;
-	e = percpu_participants_open(o, root, PERCPU_KIND_GRACE, sizeof(*h), &h);
+	e = percpu_participants_open(o, at, PERCPU_KIND_GRACE, sizeof(*h), &h);
 	return begin_grace(e, h, flags, ret);
+}
+
+int percpu_grace_create_in(struct percpu_owners *o, unsigned flags, struct percpu_grace **ret)
+{
+	return open_grace(o, (struct percpu_participants_at){ PERCPU_AT_NEW, 0 }, flags, ret);
+}
+
+int percpu_grace_open(struct percpu_owners *o, unsigned root, unsigned flags,
+		      struct percpu_grace **ret)
+{
+	return open_grace(o, (struct percpu_participants_at){ PERCPU_AT_ROOT, root }, flags, ret);
 }
 
 int percpu_grace_attach(struct percpu_owners *o, uint64_t key, unsigned flags,
 			struct percpu_grace **ret)
 {
-	struct percpu_grace_handle *h = NULL;
-	int e;
-
-	if (ret == NULL || !are_grace_flags(flags))
-		return -EINVAL;
-	e = percpu_participants_attach(o, key, PERCPU_KIND_GRACE, sizeof(*h), &h);
-	return begin_grace(e, h, flags, ret);
+	return open_grace(o, (struct percpu_participants_at){ PERCPU_AT_KEY, key }, flags, ret);
 }
 
 uint64_t percpu_grace_key(const struct percpu_grace *g)

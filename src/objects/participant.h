@@ -50,22 +50,28 @@ struct percpu_participants {
 #define PERCPU_PARTICIPANT_CELL (PERCPU_BANKS * sizeof(uint32_t))
 #define PERCPU_PARTICIPANTS_FOREVER UINT64_MAX /* a deadline */
 
+/** Which object of the owners' region is meant. */
+struct percpu_participants_at {
+	enum {
+		PERCPU_AT_NEW,	/* one that is to be created */
+		PERCPU_AT_ROOT, /* the one at the root of this number, or a new one there */
+		PERCPU_AT_KEY,	/* the one whose key this is */
+	} where;
+	uint64_t number;
+};
+
 /**
- * Create an object for threads of this process; create one in the owners' region, attach to or
- * create the one at a root, attach to the one at a key. The handle has handle_size bytes, which
- * are 0 behind struct percpu_participants; the control block is 0 but for what is the part's own.
- * ret is the address of a pointer to the handle.
+ * Create an object for threads of this process; create one in the owners' region, or attach to
+ * one. The handle has handle_size bytes, which are 0 behind struct percpu_participants; the
+ * control block is 0 but for what is the part's own. ret is the address of a pointer to the
+ * handle.
  *
  * Return 0 or -errno as percpu_owned_gauge_create_in() and the like. A process that may only
  * read the region can attach.
  */
 int percpu_participants_create(size_t handle_size, void *ret);
-int percpu_participants_create_in(struct percpu_owners *o, enum percpu_kind kind,
-				  size_t handle_size, void *ret);
-int percpu_participants_open(struct percpu_owners *o, unsigned root, enum percpu_kind kind,
-			     size_t handle_size, void *ret);
-int percpu_participants_attach(struct percpu_owners *o, uint64_t key, enum percpu_kind kind,
-			       size_t handle_size, void *ret);
+int percpu_participants_open(struct percpu_owners *o, struct percpu_participants_at at,
+			     enum percpu_kind kind, size_t handle_size, void *ret);
 
 /** Give back the handle; and free the object, too. NULL is fine. Nobody is using the handle. */
 void percpu_participants_detach(struct percpu_participants *p);

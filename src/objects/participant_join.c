@@ -63,92 +63,55 @@ static void mark_participants(const struct percpu_stale *s, const void *object)
 	percpu_stale_mark(s, &p->control->lock);
 }
 
-/* How to have an object in the owners' region. The template is freed when that is done. */
-struct participants_recipe {
-	struct percpu_region *region;
-	struct percpu_plan plan;
-};
-
-static int begin_recipe(struct percpu_owners *o, enum percpu_kind kind, size_t handle_size,
-			void *ret, struct participants_recipe *r)
+static int open_block(struct percpu_region *r, struct percpu_participants_at at,
+		      struct percpu_plan *plan, void *ret)
 {
-	struct percpu_participants *t;
+	switch (at.where) {
+	case PERCPU_AT_ROOT:
+		return percpu_block_open(r, (unsigned)at.number, plan, ret);
+	case PERCPU_AT_KEY:
+		return percpu_block_attach(r, at.number, plan, ret);
+	default:
+		return percpu_block_create_in(r, plan, ret);
+	}
+}
 
-	if (o == NULL || ret == NULL)
-		return -EINVAL;
-	t = calloc(1, handle_size);
-	if (t == NULL)
-		return -ENOMEM;
-	t->owners = o;
-	r->region = o->block.chunk->region;
-	r->plan = (struct percpu_plan){
+int percpu_participants_open(struct percpu_owners *o, struct percpu_participants_at at,
+			     enum percpu_kind kind, size_t handle_size, void *ret)
+{
+	struct percpu_plan plan = {
 		.kind = kind,
 		.size = sizeof(struct percpu_participants_control),
 		.touched = 0,
 		.align = PERCPU_BLOCK_ALIGN,
-		.handle = t,
 		.handle_size = handle_size,
 		.start = start_participants,
 		.adopt = adopt_participants,
 	};
-	return 0;
-}
+	struct percpu_participants *t, *p = NULL;
+	struct percpu_region *r;
+	int e;
 
-/* The handle is complete unless e is an error. ret is a pointer to a pointer to its type. */
-static int end_recipe(const struct participants_recipe *r, int e, struct percpu_participants *p,
-		      void *ret)
-{
-	free(r->plan.handle);
+	if (o == NULL || ret == NULL)
+		return -EINVAL;
+	plan.handle = t = calloc(1, handle_size);
+	if (t == NULL)
+		return -ENOMEM;
+	t->owners = o;
+	r = o->block.chunk->region;
+	e = open_block(r, at, &plan, &p);
+	free(t);
 	if (e != 0)
 		return e;
 	p->control = participants_at(&p->in.block);
 	p->in.state = &p->control->state;
 	p->in.stride = p->in.block.stride;
 	p->user.forget = forget_cell;
-	if (r->region->writable)
-		percpu_stale_settle(r->region, &p->control->lock_boot, mark_participants, p);
-	percpu_owner_enlist(p->owners, &p->user);
+	if (r->writable)
+		percpu_stale_settle(r, &p->control->lock_boot, mark_participants, p);
+	percpu_owner_enlist(o, &p->user);
 	__builtin_memcpy(ret, &p, sizeof(p));
 	return 0;
-}
-
-int percpu_participants_create_in(struct percpu_owners *o, enum percpu_kind kind,
-				  size_t handle_size, void *ret)
-{
-	struct percpu_participants *p = NULL;
-	struct participants_recipe r;
-	int e = begin_recipe(o, kind, handle_size, ret, &r);
-
-	if (e != 0)
-		return e;
-	e = percpu_block_create_in(r.region, &r.plan, &p);
-	return end_recipe(&r, e, p, ret);
-}
-
-int percpu_participants_open(struct percpu_owners *o, unsigned root, enum percpu_kind kind,
-			     size_t handle_size, void *ret)
-{
-	struct percpu_participants *p = NULL;
-	struct participants_recipe r;
-	int e = begin_recipe(o, kind, handle_size, ret, &r);
-
-	if (e != 0)
-		return e;
-	e = percpu_block_open(r.region, root, &r.plan, &p);
-	return end_recipe(&r, e, p, ret);
-}
-
-int percpu_participants_attach(struct percpu_owners *o, uint64_t key, enum percpu_kind kind,
-			       size_t handle_size, void *ret)
-{
-	struct percpu_participants *p = NULL;
-	struct participants_recipe r;
-	int e = begin_recipe(o, kind, handle_size, ret, &r);
-
-	if (e != 0)
-		return e;
-	e = percpu_block_attach(r.region, key, &r.plan, &p);
-	return end_recipe(&r, e, p, ret);
 }
 
 /* The cells are in the default region, several objects' in a line. */

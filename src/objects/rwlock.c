@@ -69,36 +69,32 @@ int percpu_rwlock_create(unsigned flags, struct percpu_rwlock **ret)
 	return end_rwlock(e, h, flags, ret);
 }
 
-int percpu_rwlock_create_in(struct percpu_owners *o, unsigned flags, struct percpu_rwlock **ret)
-{
-	struct percpu_rwlock_handle *h = NULL;
-	int e = -EINVAL;
-
-	if (takes_rwlock(o, flags, ret))
-		e = percpu_participants_create_in(o, PERCPU_KIND_RWLOCK, sizeof(*h), &h);
-	return end_rwlock(e, h, flags, ret);
-}
-
-int percpu_rwlock_open(struct percpu_owners *o, unsigned root, unsigned flags,
+static int open_rwlock(struct percpu_owners *o, struct percpu_participants_at at, unsigned flags,
 		       struct percpu_rwlock **ret)
 {
 	struct percpu_rwlock_handle *h = NULL;
 	int e = -EINVAL;
 
 	if (takes_rwlock(o, flags, ret))
-		e = percpu_participants_open(o, root, PERCPU_KIND_RWLOCK, sizeof(*h), &h);
+		e = percpu_participants_open(o, at, PERCPU_KIND_RWLOCK, sizeof(*h), &h);
 	return end_rwlock(e, h, flags, ret);
+}
+
+int percpu_rwlock_create_in(struct percpu_owners *o, unsigned flags, struct percpu_rwlock **ret)
+{
+	return open_rwlock(o, (struct percpu_participants_at){ PERCPU_AT_NEW, 0 }, flags, ret);
+}
+
+int percpu_rwlock_open(struct percpu_owners *o, unsigned root, unsigned flags,
+		       struct percpu_rwlock **ret)
+{
+	return open_rwlock(o, (struct percpu_participants_at){ PERCPU_AT_ROOT, root }, flags, ret);
 }
 
 int percpu_rwlock_attach(struct percpu_owners *o, uint64_t key, unsigned flags,
 			 struct percpu_rwlock **ret)
 {
-	struct percpu_rwlock_handle *h = NULL;
-	int e = -EINVAL;
-
-	if (takes_rwlock(o, flags, ret))
-		e = percpu_participants_attach(o, key, PERCPU_KIND_RWLOCK, sizeof(*h), &h);
-	return end_rwlock(e, h, flags, ret);
+	return open_rwlock(o, (struct percpu_participants_at){ PERCPU_AT_KEY, key }, flags, ret);
 }
 
 uint64_t percpu_rwlock_key(const struct percpu_rwlock *l)

@@ -20,6 +20,8 @@
 
 #define KIND PERCPU_KIND_RWLOCK
 #define ROOT 3
+#define AT(...) ((struct percpu_participants_at){ __VA_ARGS__ })
+#define AT_ROOT AT(PERCPU_AT_ROOT, ROOT)
 #define SIZE sizeof(struct percpu_participants)
 
 static struct percpu_participants *p;
@@ -29,7 +31,7 @@ static int begin(void **state)
 {
 	int e = begin_owners(state);
 
-	return e != 0 ? e : percpu_participants_open(owners, ROOT, KIND, SIZE, &p);
+	return e != 0 ? e : percpu_participants_open(owners, AT_ROOT, KIND, SIZE, &p);
 }
 
 static int end(void **state)
@@ -284,8 +286,9 @@ static int come_and_go(void *arg)
 	struct percpu_participants *other = NULL;
 
 	(void)arg;
-	test_child_require(percpu_participants_attach(owners, percpu_block_key(p, KIND), KIND, SIZE,
-						      &other) == 0,
+	test_child_require(percpu_participants_open(owners,
+						    AT(PERCPU_AT_KEY, percpu_block_key(p, KIND)),
+						    KIND, SIZE, &other) == 0,
 			   "attach");
 	p = other;
 	test_child_require(percpu_participants_join(p) == 0, "join");
@@ -454,7 +457,7 @@ static void a_lock_of_an_earlier_boot(void **state)
 	(void)state;
 	p->control->lock = 1;
 	p->control->lock_boot = 12345;
-	assert_int_equal(percpu_participants_open(owners, ROOT, KIND, SIZE, &other), 0);
+	assert_int_equal(percpu_participants_open(owners, AT_ROOT, KIND, SIZE, &other), 0);
 	assert_int_equal(p->control->lock_boot, percpu_boot_id());
 	assert_int_equal(percpu_participants_join(other), 0);
 	percpu_participants_detach(other);
@@ -485,17 +488,24 @@ static void errors(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_participants_create(SIZE, NULL), -EINVAL);
-	assert_int_equal(percpu_participants_create_in(NULL, KIND, SIZE, &there), -EINVAL);
-	assert_int_equal(percpu_participants_open(owners, ROOT, KIND, SIZE, NULL), -EINVAL);
-	assert_int_equal(percpu_participants_open(owners, PERCPU_REGION_ROOTS, KIND, SIZE, &there),
+	assert_int_equal(percpu_participants_open(NULL, AT(PERCPU_AT_NEW, 0), KIND, SIZE, &there),
 			 -EINVAL);
-	assert_int_equal(percpu_participants_open(owners, ROOT, PERCPU_KIND_GRACE, SIZE, &there),
+	assert_int_equal(percpu_participants_open(owners, AT_ROOT, KIND, SIZE, NULL), -EINVAL);
+	assert_int_equal(percpu_participants_open(owners, AT(PERCPU_AT_ROOT, PERCPU_REGION_ROOTS),
+						  KIND, SIZE, &there),
+			 -EINVAL);
+	assert_int_equal(percpu_participants_open(owners, AT_ROOT, PERCPU_KIND_GRACE, SIZE, &there),
 			 -EEXIST);
-	assert_int_equal(percpu_participants_attach(owners, key + 64, KIND, SIZE, &there), -ENOENT);
+	assert_int_equal(
+		percpu_participants_open(owners, AT(PERCPU_AT_KEY, key + 64), KIND, SIZE, &there),
+		-ENOENT);
 	assert_int_equal(percpu_owners_create_in(region, &others), 0);
-	assert_int_equal(percpu_participants_attach(others, key, KIND, SIZE, &there), -ENOENT);
+	assert_int_equal(
+		percpu_participants_open(others, AT(PERCPU_AT_KEY, key), KIND, SIZE, &there),
+		-ENOENT);
 	percpu_owners_destroy(others);
-	assert_int_equal(percpu_participants_attach(asker, key, KIND, SIZE, &there), 0);
+	assert_int_equal(
+		percpu_participants_open(asker, AT(PERCPU_AT_KEY, key), KIND, SIZE, &there), 0);
 	assert_int_equal(percpu_participants_join(there), -EROFS);
 	assert_int_equal(percpu_participants_sum(there, 0), 0);
 	percpu_participants_destroy(there);
