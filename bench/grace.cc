@@ -5,23 +5,12 @@
  *
  * usage: grace [--json FILE] [--benchmark_...]
  */
-#ifdef HAVE_URCU
-#define _LGPL_SOURCE /* sections inline */
-#include <urcu/urcu-bp.h>
-#include <urcu/urcu-mb.h>
-#include <urcu/urcu-memb.h>
-#include <urcu/urcu-qsbr.h>
-#endif
-
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <shared_mutex>
 #include <thread>
 
-#include <unistd.h>
-
-#include "cells.h"
+#include "sections.h"
 
 #define SECTION "percpu_grace, a section"
 #define SHARED_SECTION "percpu_grace in a file, a section"
@@ -35,28 +24,14 @@
 /* Each contender has a section, which is nothing else, and a period. */
 struct on_grace {
 	static inline percpu_grace *private_one, *shared_one;
-	static inline percpu_region *region;
-	static inline percpu_owners *owners;
 
 	static void make()
 	{
-		char path[] = "/dev/shm/percpu-bench-grace-XXXXXX";
-		int fd;
-
 		if (private_one)
 			return;
 		must(percpu_grace_create(0, &private_one), "grace periods");
-		fd = mkstemp(path);
-		if (fd < 0 || close(fd) != 0 || unlink(path) != 0)
-			must(-EIO, path);
-		must(percpu_region_open(path,
-					PERCPU_REGION_WRITE | PERCPU_REGION_CREATE |
-						PERCPU_REGION_OWNERS,
-					nullptr, &region),
-		     path);
-		unlink(path);
-		must(percpu_owners_create_in(region, &owners), "owners");
-		must(percpu_grace_create_in(owners, 0, &shared_one), "grace periods in a file");
+		must(percpu_grace_create_in(owners_in_file(), 0, &shared_one),
+		     "grace periods in a file");
 	}
 };
 
@@ -80,7 +55,6 @@ template <bool shared> struct grace_section : on_grace {
 
 /* What a program does that has no grace periods: it counts who is inside. */
 alignas(64) static std::atomic<int64_t> inside;
-static std::shared_mutex mutex;
 
 struct atomic_section {
 	[[gnu::always_inline]] void add(unsigned)
@@ -90,83 +64,6 @@ struct atomic_section {
 		inside.fetch_sub(1, std::memory_order_release);
 	}
 };
-
-struct mutex_section {
-	[[gnu::always_inline]] void add(unsigned)
-	{
-		std::shared_lock<std::shared_mutex> lock(mutex);
-
-		__asm__ volatile("" ::: "memory");
-	}
-};
-
-#ifdef HAVE_URCU
-#define URCU_FLAVORS(X) X(memb) X(mb) X(bp) X(qsbr)
-
-/* Readers of three flavors are registered threads. */
-template <void (*enter)(), void (*leave)()> struct registered {
-	registered()
-	{
-		enter();
-	}
-	~registered()
-	{
-		leave();
-	}
-};
-
-static void nothing_to_do()
-{
-}
-
-static void quiescent_memb()
-{
-}
-
-static void quiescent_mb()
-{
-}
-
-static void quiescent_bp()
-{
-}
-
-/* Without it no period of this flavor ends. It has a batch of sections for one. */
-static void quiescent_qsbr()
-{
-	urcu_qsbr_quiescent_state();
-}
-
-#define enter_memb urcu_memb_register_thread
-#define leave_memb urcu_memb_unregister_thread
-#define enter_mb urcu_mb_register_thread
-#define leave_mb urcu_mb_unregister_thread
-#define enter_bp nothing_to_do
-#define leave_bp nothing_to_do
-#define enter_qsbr urcu_qsbr_register_thread
-#define leave_qsbr urcu_qsbr_unregister_thread
-
-#define URCU_SECTION(flavor)                                                                       \
-	struct urcu_##flavor##_section {                                                           \
-		urcu_##flavor##_section()                                                          \
-		{                                                                                  \
-			static thread_local registered<enter_##flavor, leave_##flavor> here;       \
-			(void)here;                                                                \
-			quiescent_##flavor();                                                      \
-		}                                                                                  \
-		[[gnu::always_inline]] void add(unsigned)                                          \
-		{                                                                                  \
-			urcu_##flavor##_read_lock();                                               \
-			__asm__ volatile("" ::: "memory");                                         \
-			urcu_##flavor##_read_unlock();                                             \
-		}                                                                                  \
-		static void wait()                                                                 \
-		{                                                                                  \
-			urcu_##flavor##_synchronize_rcu();                                         \
-		}                                                                                  \
-	};
-URCU_FLAVORS(URCU_SECTION)
-#endif
 
 /* Periods, in real time: a thread that waits may sleep. */
 template <class C> void measure_period(const std::string &name)

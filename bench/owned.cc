@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "add.h"
+#include "owners.h"
 
-static percpu_region *region;
 static percpu_owners *owners;
 static percpu_owned_gauge *gauge;
 static percpu_owned_fgauge *fgauge;
@@ -143,14 +143,7 @@ static uint64_t leave_and_join()
 
 static void make_gauges()
 {
-	std::string path = "/dev/shm/percpu-bench-" + std::to_string(getpid());
-
-	must(percpu_region_open(path.c_str(),
-				PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS,
-				nullptr, &region),
-	     "a region");
-	unlink(path.c_str());
-	must(percpu_owners_create_in(region, &owners), "owners");
+	owners = owners_in_file();
 	must(percpu_owned_gauge_create_in(owners, PERCPU_OWNED_SUM, &gauge), "a gauge");
 	must(percpu_owned_fgauge_create_in(owners, PERCPU_OWNED_SUM, &fgauge), "a gauge");
 }

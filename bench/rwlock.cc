@@ -6,22 +6,11 @@
  *
  * usage: rwlock [--json FILE] [--benchmark_...]
  */
-#ifdef HAVE_URCU
-#define _LGPL_SOURCE /* sections inline */
-#include <urcu/urcu-bp.h>
-#include <urcu/urcu-mb.h>
-#include <urcu/urcu-memb.h>
-#endif
-
 #include <cstdio>
-#include <cstdlib>
-#include <mutex>
-#include <shared_mutex>
 
 #include <pthread.h>
-#include <unistd.h>
 
-#include "cells.h"
+#include "sections.h"
 
 #define READ "percpu_rwlock, to read"
 #define SHARED_READ "percpu_rwlock in a file, to read"
@@ -39,7 +28,6 @@
 
 static percpu_rwlock *private_one, *shared_one;
 static pthread_rwlock_t plain = PTHREAD_RWLOCK_INITIALIZER, between;
-static std::shared_mutex mutex;
 
 template <bool shared> struct percpu_read {
 	percpu_rwlock *const l = shared ? shared_one : private_one;
@@ -59,52 +47,6 @@ template <pthread_rwlock_t *l> struct pthread_read {
 		pthread_rwlock_unlock(l);
 	}
 };
-
-struct mutex_read {
-	[[gnu::always_inline]] void add(unsigned)
-	{
-		std::shared_lock<std::shared_mutex> lock(mutex);
-
-		__asm__ volatile("" ::: "memory");
-	}
-};
-
-#ifdef HAVE_URCU
-template <void (*enter)(), void (*leave)()> struct registered {
-	registered()
-	{
-		enter();
-	}
-	~registered()
-	{
-		leave();
-	}
-};
-
-struct memb_read : registered<urcu_memb_register_thread, urcu_memb_unregister_thread> {
-	[[gnu::always_inline]] void add(unsigned)
-	{
-		urcu_memb_read_lock();
-		urcu_memb_read_unlock();
-	}
-};
-
-struct mb_read : registered<urcu_mb_register_thread, urcu_mb_unregister_thread> {
-	[[gnu::always_inline]] void add(unsigned)
-	{
-		urcu_mb_read_lock();
-		urcu_mb_read_unlock();
-	}
-};
-
-struct bp_read {
-	[[gnu::always_inline]] void add(unsigned)
-	{
-		urcu_bp_read_lock();
-		urcu_bp_read_unlock();
-	}
-};
-#endif
 
 static int write_once(percpu_rwlock *l)
 {
@@ -130,28 +72,17 @@ static int write_pthread()
 
 static int write_mutex()
 {
-	std::unique_lock<std::shared_mutex> lock(mutex);
+	std::unique_lock<std::shared_mutex> lock(mutex_section::mutex);
 
 	return 0;
 }
 
 static void make()
 {
-	constexpr unsigned flags =
-		PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS;
-	char path[] = "/dev/shm/percpu-bench-rwlock-XXXXXX";
-	const int fd = mkstemp(path);
 	pthread_rwlockattr_t attr;
-	percpu_region *region;
-	percpu_owners *owners;
 
-	if (fd < 0 || close(fd) != 0 || unlink(path) != 0)
-		must(-EIO, path);
-	must(percpu_region_open(path, flags, nullptr, &region), path);
-	unlink(path);
-	must(percpu_owners_create_in(region, &owners), "owners");
 	must(percpu_rwlock_create(0, &private_one), "a lock");
-	must(percpu_rwlock_create_in(owners, 0, &shared_one), "a lock in a file");
+	must(percpu_rwlock_create_in(owners_in_file(), 0, &shared_one), "a lock in a file");
 	must(percpu_rwlock_read_lock(shared_one), "to join");
 	percpu_rwlock_read_unlock(shared_one);
 	pthread_rwlockattr_init(&attr);
@@ -167,11 +98,11 @@ static void measure_all()
 	measure<hidden_cpu<percpu_read<false>>>(FALLBACK_READ);
 	measure<pthread_read<&plain>>(PTHREAD_READ);
 	measure<pthread_read<&between>>(PTHREAD_SHARED_READ);
-	measure<mutex_read>(MUTEX_READ);
+	measure<mutex_section>(MUTEX_READ);
 #ifdef HAVE_URCU
-	measure<memb_read>(MEMB);
-	measure<mb_read>(MB);
-	measure<bp_read>(BP);
+	measure<urcu_memb_section>(MEMB);
+	measure<urcu_mb_section>(MB);
+	measure<urcu_bp_section>(BP);
 #endif
 	measure_call(WRITE, write_private);
 	measure_call(PTHREAD_WRITE, write_pthread);
