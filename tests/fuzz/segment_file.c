@@ -215,7 +215,7 @@ void good_make(void)
 	must(percpu_segment_open_fd(good_file, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE, &o,
 				    &s) == 0,
 	     "a good file");
-	for (unsigned i = 0; i < MOST_SERIES; i++)
+	for (unsigned i = 0; i < MOST_SERIES || s->seen <= PERCPU_SEGMENT_BLOCK; i++)
 		must(count_in(s, i) == 0 || !percpu_pair_is_atomic(), percpu_segment_error(s));
 	count_in_family(s);
 	cpus = s->region->cpus;
