@@ -53,19 +53,21 @@ declare -A suites=(
 	[gcc]='--no-suite repeats --timeout-multiplier 2'
 	[clang]='--suite unit --suite whole --suite inject --suite stepping --no-suite repeats
 		--timeout-multiplier 2'
-	# What is read from files does not depend on how a thread finds its area.
-	[late]='--suite unit --suite inject --no-suite repeats --no-suite files
+	# What is read from files does not depend on how a thread finds its area; nor do the
+	# instructions behind that on how they are compiled.
+	[late]='--suite unit --suite inject --no-suite repeats --no-suite files --no-suite compiled
 		--timeout-multiplier 2'
 	# No sanitizer looks into sequences.
 	[asan]='--suite unit --suite inject --suite cli --no-suite repeats --no-suite sequences
 		--timeout-multiplier 4'
-	# With that sanitizer there are no sequences; and who reads a file has one thread.
+	# With that sanitizer there are no sequences; and who reads a file, or meets an error of
+	# a system call, has one thread.
 	[tsan]='--suite unit --suite stress --suite everywhere --no-suite repeats --no-suite files
-		--timeout-multiplier 4'
+		--no-suite errors --timeout-multiplier 4'
 	# Nor has qemu-user rseq; but unit/aborts stops sequences and aborts them, there, too.
-	# Stress is for whole systems.
+	# Stress is for whole systems. What is in files, and which call fails, is the same there.
 	[aarch64]='--suite unit --suite whole --suite everywhere --suite stepping
-		--timeout-multiplier 4'
+		--no-suite files --no-suite errors --timeout-multiplier 4'
 	[i686]='--suite unit --suite mixed --timeout-multiplier 4'
 	# What depends on the machine's words and atomics: the emulator takes its time.
 	[armhf]='counter hostile hostile_keys journal local lock lock_thread region region_shared seq
@@ -135,7 +137,7 @@ compute()
 	behind i686 cross_if_possible i686 i386 "${for_i686[@]}"
 	behind armhf cross_if_possible armhf armhf "${for_armhf[@]}"
 	behind fuzz fuzz_shortly
-	behind clang-tidy lint_tidy /tests/
+	behind clang-tidy lint_tidy /tests/ --soon
 	wait
 }
 
