@@ -35,9 +35,7 @@ void test_step(const char *name)
 		fn();
 		return;
 	}
-	reach(1);
-	for (;;)
-		pause();
+	(void)stay();
 }
 
 int begin_owners(void **state)
@@ -84,6 +82,13 @@ void await(pid_t pid, uint32_t stage)
 	}
 }
 
+int stay(void)
+{
+	reach(1);
+	for (;;)
+		pause();
+}
+
 pid_t start(int (*fn)(void *), uintptr_t arg)
 {
 	pid_t pid;
@@ -92,6 +97,22 @@ pid_t start(int (*fn)(void *), uintptr_t arg)
 	pid = test_fork(fn, (void *)arg);
 	await(pid, 1);
 	return pid;
+}
+
+pid_t start_until(const char *step, int (*fn)(void *), uintptr_t arg)
+{
+	pid_t pid;
+
+	deadly = step;
+	pid = start(fn, arg);
+	deadly = NULL;
+	return pid;
+}
+
+void suspend(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
 }
 
 void stop(pid_t pid)

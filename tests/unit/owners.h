@@ -36,8 +36,15 @@ void reach(uint32_t stage);
 /** Wait until a child, or who is no child but 0, has come so far. */
 void await(pid_t pid, uint32_t stage);
 
-/** Start a child. Returns when it is there, or is where it stops. */
+/** In a child: say that it is there, and do nothing else until it is killed. */
+int stay(void);
+
+/** Start a child. Returns when it is there, or is where it stops; the latter is this step. */
 pid_t start(int (*fn)(void *), uintptr_t arg);
+pid_t start_until(const char *step, int (*fn)(void *), uintptr_t arg);
+
+/** Stop it as a signal does, and come back when it is; kill it. */
+void suspend(pid_t pid);
 void stop(pid_t pid);
 
 #endif

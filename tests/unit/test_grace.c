@@ -507,10 +507,7 @@ static int enter_and_stay(void *arg)
 
 	for (int i = 0; i < n; i++)
 		test_child_require(percpu_grace_enter(g) >= 0, "enter");
-	reach(1);
-	for (;;)
-		pause();
-	return 0;
+	return stay();
 }
 
 static void who_is_killed_is_not_waited_for(void **state)
@@ -542,13 +539,11 @@ static void who_is_stopped_is_waited_for(void **state)
 {
 	struct percpu_grace_blocker b;
 	pid_t pid = start(enter_and_stay, 1);
-	int status;
 
 	(void)state;
 	assert_int_equal(percpu_grace_blockers(g, &b, 1), 1);
 	assert_int_equal(b.stopped, 0);
-	kill(pid, SIGSTOP);
-	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	suspend(pid);
 	assert_int_equal(percpu_grace_wait_timed(g, 60 * MS), -ETIMEDOUT);
 	assert_int_equal(percpu_grace_blockers(g, &b, 1), 1);
 	assert_int_equal(b.stopped, 1);
@@ -592,9 +587,7 @@ static void whoever_is_killed(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		deadly = steps[i];
-		pid = start(come_and_wait, 0);
-		deadly = NULL;
+		pid = start_until(steps[i], come_and_wait, 0);
 		e = percpu_grace_wait_timed(g, 300 * MS);
 		assert_int_equal(e, percpu_grace_blockers(g, &b, 1) == 0 ? 0 : -ETIMEDOUT);
 		stop(pid);
@@ -614,10 +607,7 @@ static int end_what_was_not_begun(void *arg)
 	test_child_require(token >= 0, "enter");
 	test_child_require(percpu_grace_exit(g, token) == 0, "exit");
 	test_child_require(percpu_grace_exit(g, token) == 0, "not seen");
-	reach(1);
-	for (;;)
-		pause();
-	return 0;
+	return stay();
 }
 
 /* A section that another process ends stays this one's. */

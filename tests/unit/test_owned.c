@@ -90,10 +90,7 @@ static int add_and_stay(void *arg)
 {
 	if (percpu_owned_gauge_add(gauge, (int64_t)(intptr_t)arg) != 0)
 		return 1;
-	reach(1);
-	for (;;)
-		pause();
-	return 0;
+	return stay();
 }
 
 static void shares_are_summed(void **state)
@@ -371,11 +368,9 @@ static void killed_at(const char *step, int64_t living, int64_t all)
 {
 	pid_t pid;
 
-	deadly = step;
-	pid = start(add_and_stay, 1000);
+	pid = start_until(step, add_and_stay, 1000);
 	assert_int_equal(value(PERCPU_OWNED_ALL), all);
 	stop(pid);
-	deadly = NULL;
 	expect(living, all);
 }
 

@@ -62,10 +62,7 @@ static int join_and_stay(void *arg)
 {
 	test_child_require(percpu_owners_join(owners) == 0, "to join");
 	shared->id[(uintptr_t)arg] = percpu_owners_self(owners);
-	reach(1);
-	for (;;)
-		pause();
-	return 0;
+	return stay();
 }
 
 static void a_process_has_one_slot(void **state)
@@ -165,8 +162,7 @@ static void the_stopped_live(void **state)
 
 	(void)state;
 	pid = start(join_and_stay, 0);
-	kill(pid, SIGSTOP);
-	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+	suspend(pid);
 	assert_true(lives(shared->id[0]));
 	assert_int_equal(percpu_owners_join(owners), 0);
 	assert_int_not_equal(percpu_owners_self(owners) % PERCPU_OWNERS_MAX,
@@ -504,12 +500,7 @@ static void the_slot_of_a_thread_that_has_just_joined_is_not_taken(void **state)
 /* A child is killed at the step; what it has left is nobody's, and is taken. */
 static void killed_at(const char *step, uint64_t taken)
 {
-	pid_t pid;
-
-	deadly = step;
-	pid = start(join_and_stay, 0);
-	stop(pid);
-	deadly = NULL;
+	stop(start_until(step, join_and_stay, 0));
 	assert_int_equal(count(owners, true), 0);
 	assert_int_equal(percpu_owners_join(owners), 0);
 	assert_int_equal(percpu_owners_self(owners), (taken + 1) * PERCPU_OWNERS_MAX);
@@ -818,10 +809,7 @@ static int lock_all(void *arg)
 
 	l.l_start = (off_t)(UINT64_C(1) << 62);
 	test_child_require(fcntl(fd, F_SETLK, &l) == (arg == NULL ? 0 : -1), "lock them to read");
-	reach(1);
-	for (;;)
-		pause();
-	return 0;
+	return stay();
 }
 
 static void readers_disturb_nobody(void **state)

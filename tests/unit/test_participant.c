@@ -201,10 +201,7 @@ static int enter_and_stay(void *arg)
 		test_child_require(percpu_participants_sum_own(p, 0) == i + 1, "a count of 0");
 	}
 	leave_without(1);
-	reach(1);
-	for (;;)
-		pause();
-	return 0;
+	return stay();
 }
 
 static void find_it(uint64_t id, uint32_t n, void *arg)
@@ -327,9 +324,7 @@ static void whoever_is_killed(void **state)
 		stop(start(enter_and_stay, 1));
 		stop(start(enter_and_stay, 2));
 		p->control->died = 0;
-		deadly = i == 0 ? NULL : steps[i];
-		stop(start(come_and_go, 0));
-		deadly = NULL;
+		stop(start_until(i == 0 ? NULL : steps[i], come_and_go, 0));
 		stop(start(come_and_go, 0));
 		assert_int_equal(percpu_participants_drop_dead(p), 0);
 		expect(0, 0);
@@ -471,9 +466,7 @@ static void who_stops_with_the_lock(void **state)
 	if (!percpu_robust_supported())
 		test_skip("locks are not taken over");
 	stop(start(enter_and_stay, 1));
-	deadly = "participant: dropped";
-	pid = start(enter_and_stay, 1);
-	deadly = NULL;
+	pid = start_until("participant: dropped", enter_and_stay, 1);
 	assert_int_equal(percpu_participants_join(p), -ETIMEDOUT);
 	assert_int_equal(percpu_participants_self(p), 0);
 	stop(pid);

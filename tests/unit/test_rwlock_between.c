@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
@@ -50,15 +49,6 @@ static int destroy(void)
 static struct percpu_rwlock_handle *handle(void)
 {
 	return percpu_rwlock_handle(l);
-}
-
-/* What a child does until it is killed. */
-static int stay(void)
-{
-	reach(1);
-	for (;;)
-		pause();
-	return 0;
 }
 
 static int read_and_stay(void *arg)
@@ -124,9 +114,7 @@ static int write_and_leave(void *arg)
 
 static void stop_at(const char *where, int (*fn)(void *))
 {
-	deadly = where;
-	stop(start(fn, 0));
-	deadly = NULL;
+	stop(start_until(where, fn, 0));
 }
 
 static void expect_usable(void)
@@ -219,20 +207,11 @@ static void writers_are_killed_with_the_lock(void **state)
 	expect_writer_dead(true);
 }
 
-static int end_and_tell(pid_t pid)
-{
-	int status;
-
-	kill(pid, SIGKILL);
-	status = test_wait(pid, 10);
-	return WIFSIGNALED(status) ? 0 : 1;
-}
-
 static pid_t to_be_killed;
 
 static void kill_it(void)
 {
-	(void)end_and_tell(to_be_killed);
+	stop(to_be_killed);
 }
 
 /* It dies while another one waits. */
@@ -603,9 +582,7 @@ static void who_stops_in_the_queue(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
-	deadly = "rwlock: a reader waits";
-	pid = start(wait_to_read_and_stay, 0);
-	deadly = NULL;
+	pid = start_until("rwlock: a reader waits", wait_to_read_and_stay, 0);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
 	assert_int_equal(percpu_rwlock_write_timedlock(l, MS), -ETIMEDOUT);
@@ -618,20 +595,12 @@ static void who_stops_in_the_queue(void **state)
 	assert_int_equal(percpu_participants_drop_dead(&handle()->p), 0);
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
 	assert_int_equal(c->skipped, 0);
-	deadly = "rwlock: a reader waits";
-	pid = start(wait_to_read_and_stay, 0);
-	deadly = NULL;
+	pid = start_until("rwlock: a reader waits", wait_to_read_and_stay, 0);
 	stop(pid);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 	assert_int_equal(percpu_rwlock_write_trylock(l), 0); /* and nobody is told */
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 	assert_int_equal(c->skipped, 0);
-}
-
-static void pause_it(pid_t pid)
-{
-	assert_int_equal(kill(pid, SIGSTOP), 0);
-	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
 }
 
 static int wait_to_read_once(void *arg)
@@ -666,7 +635,7 @@ static void who_was_skipped_is_so_alone(void **state)
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
 	skipped_one = start(wait_to_read_once, 0);
 	await_waiting(1);
-	pause_it(skipped_one);
+	suspend(skipped_one);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
 	assert_int_equal(c->skipped, 1);
@@ -675,7 +644,7 @@ static void who_was_skipped_is_so_alone(void **state)
 		others[i] = start(wait_to_read_once, 0);
 	await_waiting(3);
 	for (unsigned i = 0; i < 2; i++)
-		pause_it(others[i]);
+		suspend(others[i]);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 	let_it_in();
 	assert_int_equal(c->skipped, 0);
@@ -690,7 +659,7 @@ static void who_was_skipped_is_so_alone(void **state)
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
 	skipped_one = start(wait_to_read_once, 0);
 	await_waiting(1);
-	pause_it(skipped_one);
+	suspend(skipped_one);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 	deadly = "rwlock: readers are skipped";
 	meanwhile = let_it_in;
@@ -706,7 +675,7 @@ static void who_was_skipped_is_so_alone(void **state)
 		others[i] = start(wait_to_read_once, 0);
 	await_waiting(2);
 	for (unsigned i = 0; i < 2; i++)
-		pause_it(others[i]);
+		suspend(others[i]);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
@@ -740,7 +709,7 @@ static void whom_others_wait_for(void **state)
 	assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), 0);
 	assert_int_equal(percpu_rwlock_read_trylock(l), 0);
 	pid = start(read_and_stay, 0);
-	pause_it(pid);
+	suspend(pid);
 	memset(x, 0xee, sizeof(x));
 	assert_int_equal(percpu_rwlock_holders(l, x, 1), 2);
 	expect_holder(&x[0], getpid(), 2, false, false);
