@@ -6,10 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <percpu/percpu.h>
 
@@ -22,8 +19,7 @@
 
 /* Others look without the lock at each step: what stays is found where it was. */
 
-static struct percpu_segment *other;
-static struct percpu_family *others;
+static struct percpu_family *others; /* of t */
 static struct percpu_counter *stays;
 static unsigned looks;
 
@@ -35,7 +31,7 @@ static void look_at_record(void)
 	static struct percpu_record_copy c;
 	const struct percpu_segment_record *r = &c.head;
 
-	if (percpu_directory_load(other, rewritten, &c) == 0 || r->state != PERCPU_RECORD_IN_USE)
+	if (percpu_directory_load(t, rewritten, &c) == 0 || r->state != PERCPU_RECORD_IN_USE)
 		return;
 	assert_int_equal(r->label_values, 6);
 	assert_memory_equal(c.bytes + r->name + r->unit + r->label_names, "\5comes", 6);
@@ -52,22 +48,20 @@ static bool look_meanwhile(void)
 
 static void others_find_what_stays(void **state)
 {
-	struct percpu_segment *s = open_family_file(path, ALL);
 	struct percpu_family *f = family_of(s, 3);
 
 	(void)state;
-	other = open_family_file(path, ALL);
 	assert_int_equal(count_in(f, "goes-and-is-long", 1), 1);
 	assert_int_equal(count_in(f, "stays", 1), 1);
-	others = family_of(other, 3);
+	others = family_of(t, 3);
 	stays = counter_of(others, "stays");
-	assert_int_equal(percpu_segment_quiesce(other), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
 	meanwhile = look_meanwhile;
 	waits_when = "reuse: ";
 	assert_int_equal(remove_value(f, "goes-and-is-long"), 0);
 	waits_when = NULL;
 	assert_int_equal(percpu_segment_quiesce(s), 0);
-	assert_int_equal(percpu_segment_quiesce(other), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
 	assert_int_equal(s->removed.n, 1);
 	rewritten = s->removed.at[0].at;
 	waits_when = "reuse: ";
@@ -78,9 +72,6 @@ static void others_find_what_stays(void **state)
 	assert_int_equal(percpu_family_overflows(f), 0);
 	assert_int_equal(count_in(others, "comes", 1), 3);
 	assert_int_equal(count_in(others, "stays", 1), 2);
-	percpu_segment_close(s);
-	percpu_segment_close(other);
-	assert_int_equal(unlink(path), 0);
 }
 
 /* A series that is removed between the look and the handle is not the one that was asked for. */
@@ -93,21 +84,16 @@ static bool remove_meanwhile(void)
 
 static void what_goes_meanwhile_is_not_found(void **state)
 {
-	struct percpu_segment *s = open_family_file(path, ALL);
 	struct percpu_family *f = family_of(s, 3);
 
 	(void)state;
-	other = open_family_file(path, ALL);
-	others = family_of(other, 3);
+	others = family_of(t, 3);
 	assert_int_equal(count_in(others, "x", 5), 5);
 	meanwhile = remove_meanwhile;
 	waits_when = "root: looked up";
 	assert_int_equal(count_in(f, "x", 1), 1);
 	assert_null(waits_when);
 	assert_int_equal(count_in(others, "x", 1), 2);
-	percpu_segment_close(s);
-	percpu_segment_close(other);
-	assert_int_equal(unlink(path), 0);
 }
 
 /* Another process that is stopped with the lock keeps nobody from counting. */
@@ -134,8 +120,7 @@ static int stop_amid(void *arg)
 
 static void stopped_ones_let_others_count(void **state)
 {
-	struct percpu_segment *s = open_family_file(path, ALL);
-	struct percpu_family *f = family_of(s, 3);
+	struct percpu_family *f = family_of(t, 3);
 	int status;
 	pid_t pid;
 
@@ -149,7 +134,6 @@ static void stopped_ones_let_others_count(void **state)
 	assert_int_equal(test_wait(pid, 60), 0);
 	assert_int_equal(count_in(f, "y", 1), 1);
 	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 2);
-	percpu_segment_close(s);
 }
 
 /* Between the load of an epoch and its lock, what may be used again is. */
@@ -157,7 +141,7 @@ static void stopped_ones_let_others_count(void **state)
 static bool reuse_meanwhile(void)
 {
 	assert_int_equal(remove_value(others, "x"), 0);
-	assert_int_equal(percpu_segment_quiesce(other), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
 	assert_int_equal(count_in(others, "y", 7), 7);
 	assert_int_equal(percpu_family_overflows(others), 0);
 	return false;
@@ -165,14 +149,12 @@ static bool reuse_meanwhile(void)
 
 static void late_epochs_find_what_is_there(void **state)
 {
-	struct percpu_segment *s = open_family_file(path, ALL);
 	const struct percpu_metric m = { .size = sizeof(m), .name = "m_total" };
 	struct percpu_family *f;
 	struct percpu_counter *c;
 
 	(void)state;
-	other = open_family_file(path, ALL);
-	others = family_of(other, 1);
+	others = family_of(t, 1);
 	assert_int_equal(count_in(others, "x", 5), 5);
 	assert_int_equal(percpu_segment_counter(s, &m, &c), 0); /* all records are known */
 	meanwhile = reuse_meanwhile;
@@ -182,52 +164,36 @@ static void late_epochs_find_what_is_there(void **state)
 	assert_int_equal(count_in(f, "y", 1), 8);
 	assert_int_equal(count_in(f, "x", 1), 1); /* in the overflow */
 	assert_int_equal(percpu_family_overflows(f), 1);
-	percpu_segment_close(s);
-	percpu_segment_close(other);
-	assert_int_equal(unlink(path), 0);
 }
 
 /* What is removed while a process quiesces is not what it has spoken of. */
 
-static bool remove_while_quiescing(void)
-{
-	static const char *const x[] = { "x" };
-
-	assert_int_equal(percpu_family_remove(others, x), 0);
-	return false;
-}
-
 static void handles_of_what_goes_meanwhile_stay(void **state)
 {
 	static const char *const x[] = { "x" }, *const y[] = { "y" };
-	struct percpu_segment *s = open_family_file(path, ALL);
 	struct percpu_histogram *h, *new;
 	struct percpu_family *f, *unheard;
 
 	(void)state;
-	other = open_family_file(path, ALL);
 	assert_int_equal(declare_family(s, "h", PERCPU_METRIC_HISTOGRAM, 1, &f), 0);
-	assert_int_equal(declare_family(other, "g_total", PERCPU_METRIC_COUNTER, 1, &unheard), 0);
+	assert_int_equal(declare_family(t, "g_total", PERCPU_METRIC_COUNTER, 1, &unheard), 0);
 	assert_int_equal(count_in(unheard, "x", 1), 1);
 	assert_int_equal(percpu_family_remove(unheard, x), 0); /* there is something to say */
-	assert_int_equal(declare_family(other, "h", PERCPU_METRIC_HISTOGRAM, 1, &others), 0);
+	assert_int_equal(declare_family(t, "h", PERCPU_METRIC_HISTOGRAM, 1, &others), 0);
 	assert_int_equal(percpu_family_histogram(f, x, &h), 0);
-	meanwhile = remove_while_quiescing;
+	meanwhile = remove_meanwhile;
 	waits_when = "epoch: counted";
 	assert_int_equal(percpu_segment_quiesce(s), 0);
 	assert_null(waits_when);
 	assert_int_equal(s->retired.n, 1);
 	percpu_histogram_record(h, 1);
-	assert_int_equal(percpu_segment_quiesce(other), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
 	assert_int_equal(percpu_family_histogram(others, y, &new), 0);
 	assert_int_equal(percpu_family_overflows(others), 1); /* s has x */
 	assert_int_equal(percpu_segment_quiesce(s), 0);
 	assert_int_equal(s->retired.n, 0);
 	assert_int_equal(percpu_family_histogram(others, y, &new), 0);
 	assert_int_equal(percpu_family_overflows(others), 1);
-	percpu_segment_close(s);
-	percpu_segment_close(other);
-	assert_int_equal(unlink(path), 0);
 }
 
 /* Who starts anew resets no object that is another series' by then. */
@@ -235,7 +201,7 @@ static void handles_of_what_goes_meanwhile_stay(void **state)
 static bool replace_while_reset(void)
 {
 	assert_int_equal(remove_value(others, "x"), 0);
-	assert_int_equal(percpu_segment_quiesce(other), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
 	(void)count_in(others, "y", 7);
 	return false;
 }
@@ -243,8 +209,7 @@ static bool replace_while_reset(void)
 static void resets_keep_objects_back(void **state)
 {
 	(void)state;
-	other = open_family_file(path, ALL);
-	others = family_of(other, 1);
+	others = family_of(t, 1);
 	assert_int_equal(count_in(others, "x", 5), 5);
 	meanwhile = replace_while_reset;
 	waits_when = "segment: epoch taken";
@@ -254,21 +219,15 @@ static void resets_keep_objects_back(void **state)
 	assert_int_equal(percpu_family_overflows(others), 1);
 	assert_int_equal(count_in(others, "y", 1), 1);
 	assert_int_equal(percpu_family_overflows(others), 1);
-	percpu_segment_close(other);
-	assert_int_equal(unlink(path), 0);
 }
 
 /* Series of families that others declare meanwhile are of the generation that begins. */
 
 static bool declare_meanwhile(void)
 {
-	others = family_of(other, 1);
+	others = family_of(t, 1);
 	assert_int_equal(count_in(others, "x", 5), 5);
-	assert_int_equal(remove_value(others, "x"), 0);
-	assert_int_equal(percpu_segment_quiesce(other), 0);
-	assert_int_equal(count_in(others, "y", 7), 7);
-	assert_int_equal(percpu_family_overflows(others), 0);
-	return false;
+	return reuse_meanwhile();
 }
 
 static void resets_leave_new_families_alone(void **state)
@@ -277,8 +236,7 @@ static void resets_leave_new_families_alone(void **state)
 	struct percpu_counter *c;
 
 	(void)state;
-	other = open_family_file(path, ALL);
-	assert_int_equal(percpu_segment_counter(other, &m, &c), 0);
+	assert_int_equal(percpu_segment_counter(t, &m, &c), 0);
 	percpu_counter_add(c, 3);
 	meanwhile = declare_meanwhile;
 	waits_when = "segment: epoch taken";
@@ -286,58 +244,58 @@ static void resets_leave_new_families_alone(void **state)
 	assert_null(waits_when);
 	assert_int_equal(percpu_counter_fetch(c), 0);
 	assert_int_equal(count_in(others, "y", 1), 8);
-	percpu_segment_close(other);
-	assert_int_equal(unlink(path), 0);
 }
 
 /* Who looks gets to the end although others change something each time that it looks. */
 
 static bool change_something(void)
 {
-	other->control->changes += 2;
+	t->control->changes += 2;
 	return ++looks < 150;
 }
 
 static void others_may_change_for_ever(void **state)
 {
-	struct percpu_segment *s = open_family_file(path, ALL);
-	struct percpu_family *f = family_of(s, 3);
+	struct percpu_family *f = family_of(t, 3);
 
 	(void)state;
-	other = s;
 	assert_int_equal(count_in(f, "x", 1), 1);
 	assert_int_equal(remove_value(f, "x"), 0);
 	meanwhile = change_something;
 	waits_when = "directory: blocks found";
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
 	assert_null(waits_when);
-	percpu_segment_close(s);
-	assert_int_equal(unlink(path), 0);
+}
+
+static int open_other(void **state)
+{
+	(void)state;
+	t = open_family_file(path, ALL);
+	return 0;
 }
 
 static int clear(void **state)
 {
-	(void)state;
 	amid_nothing();
 	rewritten = 0;
 	looks = 0;
-	(void)unlink(path);
-	return 0;
+	return close_both(state);
 }
 
-#define clean(f) cmocka_unit_test_teardown(f, clear)
+#define both(f) cmocka_unit_test_setup_teardown(f, open_both, clear)
+#define other(f) cmocka_unit_test_setup_teardown(f, open_other, clear)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		clean(others_find_what_stays),
-		clean(what_goes_meanwhile_is_not_found),
-		clean(stopped_ones_let_others_count),
-		clean(late_epochs_find_what_is_there),
-		clean(handles_of_what_goes_meanwhile_stay),
-		clean(resets_keep_objects_back),
-		clean(resets_leave_new_families_alone),
-		clean(others_may_change_for_ever),
+		both(others_find_what_stays),
+		both(what_goes_meanwhile_is_not_found),
+		other(stopped_ones_let_others_count),
+		both(late_epochs_find_what_is_there),
+		both(handles_of_what_goes_meanwhile_stay),
+		other(resets_keep_objects_back),
+		other(resets_leave_new_families_alone),
+		other(others_may_change_for_ever),
 	};
 
 	return cmocka_run_group_tests(tests, name_file, test_remove_paths);

@@ -6,9 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
@@ -51,14 +49,6 @@ static int come_and_go(void *arg)
 	return 0;
 }
 
-static bool kill_at(unsigned step)
-{
-	int status = test_wait(test_fork(come_and_go, &step), 60);
-
-	assert_true(status == 0 || status == SIGKILL);
-	return status != 0;
-}
-
 static void remove_all(struct percpu_segment *s, struct percpu_family *f)
 {
 	for (int i = 0; i < 3; i++)
@@ -83,9 +73,9 @@ static void no_step_loses_anything(void **state)
 		test_skip("locks are not taken over here");
 	for (step = 1; killed; step += stride) {
 		percpu_segment_close(open_family_file(path, ALL));
-		killed = kill_at(step);
+		killed = killed_at(come_and_go, step);
 		for (unsigned i = 1; i < 4; i++)
-			(void)kill_at(step % 37 + i * 29);
+			(void)killed_at(come_and_go, step % 37 + i * 29);
 		s = open_family_file(path, ALL);
 		f = family_of(s, 3);
 		assert_non_null(f);
@@ -136,19 +126,18 @@ static int free_and_die(void *arg)
 static void shares_are_freed_with_their_gauge(void **state)
 {
 	const unsigned stride = test_rounds(10) < 10 ? 3 : 1;
-	unsigned never = 0, step, units_then;
 	struct percpu_segment *s;
-	int status = SIGKILL;
+	unsigned step, units_then;
+	bool killed = true;
 
 	(void)state;
 	if (!percpu_status()->robust || !percpu_pair_is_atomic())
 		test_skip("locks are not taken over here, or there are no such gauges");
 	percpu_segment_close(open_family_file(path, ALL));
-	assert_int_equal(test_wait(test_fork(free_and_die, &never), 60), 0);
+	assert_false(killed_at(free_and_die, 0));
 	units_then = used();
-	for (step = 1; status == SIGKILL; step += stride) {
-		status = test_wait(test_fork(free_and_die, &step), 60);
-		assert_true(status == 0 || status == SIGKILL);
+	for (step = 1; killed; step += stride) {
+		killed = killed_at(free_and_die, step);
 		s = open_family_file(path, ALL);
 		percpu_reuse_settle(s); /* if it died amid a change */
 		assert_int_equal(s->control->changes % 2, 0);
@@ -165,54 +154,64 @@ static void shares_are_freed_with_their_gauge(void **state)
 /* A series without an object that is removed between the look and the handle is not the one that was
  * asked for, and somebody else's record is there by then. */
 
-static struct percpu_segment *other;
-static struct percpu_family *others;
+static struct percpu_family *others; /* of t */
 
-static unsigned announced;
+/* Killed when the record is there, and before the object is. */
 
-static bool die_at_the_third(void)
+struct half {
+	size_t cap;
+	const char *value;
+};
+
+static bool die(void)
 {
-	if (++announced == 3) /* behind the family's and the overflow's */
-		raise(SIGKILL);
-	return true;
+	raise(SIGKILL);
+	return false;
 }
 
-static int declare_and_die(void *arg)
+static int make_half(void *arg)
 {
+	const struct half *h = arg;
 	struct percpu_segment *s = NULL;
+	struct percpu_family *f;
 
-	test_child_require(percpu_segment_open(path, ALL, NULL, &s) == 0, "a segment");
-	(void)arg;
-	meanwhile = die_at_the_third;
+	test_child_require(percpu_segment_open(path, ALL, NULL, &s) == 0, "open");
+	f = family_of(s, h->cap);
+	test_child_require(f != NULL, "family");
+	meanwhile = die;
 	waits_when = "segment: record announced";
-	(void)count_in(family_of(s, 3), "x", 1);
-	return 0;
+	return count_in(f, h->value, 1) >= 0;
+}
+
+static void leave_half(size_t cap, const char *value)
+{
+	struct half h = { cap, value };
+
+	assert_int_equal(test_wait(test_fork(make_half, &h), 60), SIGKILL);
 }
 
 static bool replace_meanwhile(void)
 {
 	assert_int_equal(remove_value(others, "x"), 0);
-	assert_int_equal(percpu_segment_quiesce(other), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
 	assert_int_equal(count_in(others, "y", 7), 7);
 	return false;
 }
 
 static void records_without_objects_may_go(void **state)
 {
-	struct percpu_segment *s;
 	struct percpu_family *f;
 
 	(void)state;
 	if (!percpu_status()->robust)
 		test_skip("locks are not taken over here");
 	percpu_segment_close(open_family_file(path, ALL));
-	assert_int_equal(test_wait(test_fork(declare_and_die, NULL), 60), SIGKILL);
-	s = open_family_file(path, ALL);
-	other = open_family_file(path, ALL);
+	leave_half(3, "x");
+	(void)open_both(state);
 	f = family_of(s, 1);
 	assert_null(f);
 	f = family_of(s, 3);
-	others = family_of(other, 3);
+	others = family_of(t, 3);
 	meanwhile = replace_meanwhile;
 	waits_when = "root: looked up";
 	assert_int_equal(count_in(f, "x", 1), 1);
@@ -223,41 +222,19 @@ static void records_without_objects_may_go(void **state)
 	assert_int_equal(count_in(others, "x", 0), 1);
 	remove_value(f, "x");
 	remove_value(f, "y");
-	percpu_segment_close(other);
+	percpu_segment_close(t);
+	t = NULL;
 	assert_int_equal(percpu_segment_quiesce(s), 0);
 	assert_int_equal(percpu_reuse_free(s, 0), 0);
 	assert_int_equal(used(), units(0));
-	percpu_segment_close(s);
-	assert_int_equal(unlink(path), 0);
+	assert_int_equal(close_both(state), 0);
 }
 
-/* Killed when the record is there, and before the object is: with values that nobody has again. */
-
-static bool die(void)
-{
-	raise(SIGKILL);
-	return false;
-}
-
-static int make_half(void *arg)
-{
-	struct percpu_segment *s = NULL;
-	struct percpu_family *f;
-
-	test_child_require(percpu_segment_open(path, ALL, NULL, &s) == 0, "open");
-	f = family_of(s, 2);
-	test_child_require(f != NULL, "family");
-	meanwhile = die;
-	waits_when = "segment: record announced";
-	return count_in(f, arg, 1) >= 0;
-}
-
+/* Half made, with values that nobody has again. */
 static void half_made_series_go(void **state)
 {
-	static char value[2][8] = { "gone", "lost" };
 	struct percpu_segment *s = open_family_file(path, ALL);
 	struct percpu_family *f = family_of(s, 2);
-	int status;
 
 	(void)state;
 	if (!percpu_status()->robust) {
@@ -266,10 +243,8 @@ static void half_made_series_go(void **state)
 		test_skip("locks are not taken over here");
 	}
 	assert_non_null(f);
-	for (int i = 0; i < 2; i++) {
-		status = test_wait(test_fork(make_half, value[i]), 60);
-		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	}
+	leave_half(2, "gone");
+	leave_half(2, "lost");
 	assert_int_equal(count_in(f, "x", 1), 1);
 	assert_int_equal(count_in(f, "y", 2), 2);
 	assert_int_equal(percpu_family_overflows(f), 0);
@@ -353,7 +328,6 @@ static int clear(void **state)
 {
 	(void)state;
 	amid_nothing();
-	announced = 0;
 	(void)unlink(path);
 	return 0;
 }
