@@ -38,12 +38,11 @@ void test_step(const char *name)
 	(void)stay();
 }
 
-int begin_owners(void **state)
+int begin_owners_in(const struct percpu_region_options *o)
 {
 	static unsigned n;
 	char name[16];
 
-	(void)state;
 	reached = reached != NULL ? reached : test_share(sizeof(*reached));
 	reach(0);
 	snprintf(name, sizeof(name), "owners%u", n++);
@@ -52,10 +51,16 @@ int begin_owners(void **state)
 	meanwhile = NULL;
 	awaited = NULL;
 	seen_there = 0;
-	return percpu_region_open(owners_path, OWNERS_FLAGS, NULL, &region) ||
+	return percpu_region_open(owners_path, OWNERS_FLAGS, o, &region) ||
 	       percpu_owners_open(region, 0, &owners) ||
 	       percpu_region_open(owners_path, PERCPU_REGION_OWNERS, NULL, &outside) ||
 	       percpu_owners_open(outside, 0, &asker);
+}
+
+int begin_owners(void **state)
+{
+	(void)state;
+	return begin_owners_in(NULL);
 }
 
 int end_owners(void **state)

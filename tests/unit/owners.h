@@ -26,7 +26,9 @@ extern void (*meanwhile)(void);
 extern const char *awaited;
 extern uint32_t seen_there;
 
-/** Around each test: a new file, and the owners at its root 0. */
+/** Around each test: a new file, of these options or the default ones, and the owners at its root
+ *  0. */
+int begin_owners_in(const struct percpu_region_options *o);
 int begin_owners(void **state);
 int end_owners(void **state);
 

@@ -24,6 +24,7 @@
 #define MS UINT64_C(1000000)
 #define WAITERS 6
 #define PATIENCE_NS 10000000 /* GRACE_PATIENCE, in src/objects/grace_wait.c */
+#define MOST_CPUS 8
 
 static struct percpu_grace *g;
 static struct percpu_rseq without = { .cpu_id = PERCPU_CPU_NEVER };
@@ -70,13 +71,33 @@ static int end(void **state)
 	return percpu_grace_destroy(g);
 }
 
-static int begin(void **state)
+static int begin_in(size_t lane_size)
 {
-	int e = begin_owners(state);
+	const struct percpu_region_options o = { .size = sizeof(o), .lane_size = lane_size };
+	int e = begin_owners_in(&o);
 
 	fences = fence_error = 0;
 	in_fence = NULL;
 	return e != 0 ? e : percpu_grace_open(owners, ROOT, 0, &g);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	return begin_in(0);
+}
+
+static int begin_long_lanes(void **state)
+{
+	(void)state;
+	return begin_in(4 * PERCPU_LANE_SIZE) || g->in.stride == PERCPU_STRIDE;
+}
+
+/* With large pages they are as far from each other as those of the default size. */
+static int begin_short_lanes(void **state)
+{
+	(void)state;
+	return begin_in(PERCPU_LANE_SIZE / 4);
 }
 
 static int end_shared(void **state)
@@ -642,6 +663,67 @@ static void who_leaves_the_owners_is_in_no_section(void **state)
 	assert_free();
 }
 
+static uint64_t sections(void)
+{
+	struct percpu_grace_blocker b[4];
+	size_t n = percpu_grace_blockers(g, b, 4);
+	uint64_t sum = 0;
+
+	assert_true(n <= 4);
+	for (size_t i = 0; i < n; i++)
+		sum += b[i].sections;
+	return sum;
+}
+
+static void enter_on_cpu(unsigned i, void *arg)
+{
+	int *tokens = arg;
+
+	test_pin(0, test_cpu(i));
+	tokens[i] = percpu_grace_enter(g);
+}
+
+static void leave_on_next_cpu(unsigned i, void *arg)
+{
+	const int *tokens = arg;
+
+	test_pin(0, test_cpu((i + 1) % test_cpus()));
+	(void)percpu_grace_exit(g, tokens[i]);
+}
+
+/* Where lanes are not as far from each other as inline functions know, sections count all the same,
+ * on each CPU, and nothing else does. */
+static void lanes_of_another_size(void **state)
+{
+	const unsigned cpus = test_cpus() < MOST_CPUS ? test_cpus() : MOST_CPUS;
+	int tokens[MOST_CPUS];
+	pid_t pid;
+
+	(void)state;
+	for (unsigned round = 0; round < 4; round++) { /* both banks */
+		test_team_run(cpus, enter_on_cpu, tokens);
+		for (unsigned i = 0; i < cpus; i++)
+			assert_true(tokens[i] >= 0);
+		assert_int_equal(sections(), cpus);
+		pid = start(enter_and_stay, 3);
+		assert_int_equal(sections(), cpus + 3);
+		assert_waits();
+		stop(pid);
+		assert_waits();
+		test_team_run(cpus, leave_on_next_cpu, tokens);
+		assert_free();
+		assert_int_equal(sections(), 0);
+	}
+	for (unsigned i = 0; i < cpus; i++) { /* one alone keeps a period from its end */
+		test_pin(0, test_cpu(i));
+		tokens[0] = enter();
+		assert_waits();
+		leave(tokens[0]);
+		assert_free();
+	}
+	test_unpin(0);
+}
+
 static void others_attach(void **state)
 {
 	struct percpu_grace *there, *outsider;
@@ -771,6 +853,8 @@ static void what_debugging_shows(void **state)
 #define PRIVATE(test) cmocka_unit_test_setup_teardown(test, begin_private, end)
 #define BETWEEN(test) cmocka_unit_test_setup_teardown(test, begin, end_shared)
 #define BOTH(test) PRIVATE(test), BETWEEN(test)
+#define LONG_LANES(test) cmocka_unit_test_setup_teardown(test, begin_long_lanes, end_shared)
+#define SHORT_LANES(test) cmocka_unit_test_setup_teardown(test, begin_short_lanes, end_shared)
 
 int main(void)
 {
@@ -793,6 +877,11 @@ int main(void)
 		BETWEEN(whoever_is_killed),
 		BETWEEN(others_deficits_hide_nothing),
 		BETWEEN(who_leaves_the_owners_is_in_no_section),
+		LONG_LANES(lanes_of_another_size),
+		SHORT_LANES(lanes_of_another_size),
+		LONG_LANES(sections_are_waited_for),
+		LONG_LANES(periods_are_shared),
+		LONG_LANES(whoever_is_killed),
 		BETWEEN(others_attach),
 		BETWEEN(errors),
 		cmocka_unit_test(what_debugging_shows),
