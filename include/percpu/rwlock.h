@@ -22,9 +22,9 @@ struct percpu_rwlock {
 };
 
 /** For percpu_rwlock_create() and the like: this handle checks each unlock. If this process does
- *  not hold the lock so, the call prints that to standard error, and aborts. What fails for
- *  other mistakes (-EDEADLK, -EPROTO, -EBUSY when destroyed) is printed, too. Locking is slower
- *  then. */
+ *  not hold the lock so, by whichever handle, the call prints that to standard error, and aborts.
+ *  What fails for other mistakes (-EDEADLK, -EPROTO, -EBUSY when destroyed) is printed, too.
+ *  Locking is slower then. */
 #define PERCPU_RWLOCK_DEBUG 0x2
 
 /*

@@ -37,11 +37,6 @@ static int end_rwlock(int e, struct percpu_rwlock_handle *h, unsigned flags,
 	if (e != 0)
 		return e;
 	if (flags & PERCPU_RWLOCK_DEBUG) {
-		e = percpu_rwlock_check_create(&h->check);
-		if (e != 0) {
-			percpu_participants_detach(&h->p);
-			return e;
-		}
 		h->p.checked = true;
 		h->p.in.cell = NULL;
 	}
@@ -128,11 +123,10 @@ static int let_go(struct percpu_rwlock_handle *h, bool held, const char *what,
 		  void (*done)(struct percpu_participants *p))
 {
 	if (held) {
-		if (h->check != NULL)
+		if (h->p.checked)
 			percpu_rwlock_check_explain(h, what);
 		return -EBUSY;
 	}
-	percpu_rwlock_check_destroy(h->check);
 	done(&h->p);
 	return 0;
 }
@@ -214,13 +208,6 @@ static int wait_to_read(struct percpu_rwlock_handle *h, uint64_t id, uint64_t de
 	}
 }
 
-static int record_read(struct percpu_rwlock_handle *h, int r)
-{
-	if (h->check != NULL && (r == 0 || r == -EOWNERDEAD))
-		percpu_rwlock_check_locked(h, false);
-	return r;
-}
-
 /* What is counted for an owner that this process is no more is dropped as of one that died. */
 static int read_until(struct percpu_rwlock_handle *h, uint64_t id, uint64_t deadline)
 {
@@ -257,7 +244,7 @@ int percpu_rwlock_read_lock_slow(struct percpu_rwlock *l, uint64_t ns)
 			r = read_until(h, id, deadline);
 		}
 	} while (r == PERCPU_RWLOCK_LEFT);
-	return record_read(h, r);
+	return r;
 }
 
 /* Also in signal handlers. So it does not ask whether a writer lives, which takes the process
@@ -269,7 +256,7 @@ int percpu_rwlock_read_trylock_slow(struct percpu_rwlock *l)
 
 	if (r == 0)
 		r = try_to_read(h, false);
-	return record_read(h, r == PERCPU_SEQ_REFUSED ? -EBUSY : r);
+	return r == PERCPU_SEQ_REFUSED ? -EBUSY : r;
 }
 
 /* While a writer has the lock nobody is inside, so who unlocks has not locked. */
@@ -279,7 +266,7 @@ int percpu_rwlock_read_unlock_slow(struct percpu_rwlock *l)
 	const uint64_t id = percpu_participants_adopt(&h->p);
 	uint64_t state;
 
-	if (h->check != NULL)
+	if (h->p.checked)
 		percpu_rwlock_check_unlocked(h, false);
 	if (id == 0)
 		return -EPERM;

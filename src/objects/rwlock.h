@@ -26,8 +26,7 @@ enum {
 };
 
 struct percpu_rwlock_handle {
-	struct percpu_participants p;
-	struct percpu_rwlock_check *check; /* PERCPU_RWLOCK_DEBUG */
+	struct percpu_participants p; /* checked: PERCPU_RWLOCK_DEBUG */
 };
 
 static inline struct percpu_rwlock_handle *percpu_rwlock_handle(const struct percpu_rwlock *l)
@@ -107,15 +106,10 @@ void percpu_rwlock_hand_on(struct percpu_rwlock_handle *h, enum percpu_rwlock_st
 
 /* rwlock_check.c */
 
-int percpu_rwlock_check_create(struct percpu_rwlock_check **ret);
-void percpu_rwlock_check_destroy(struct percpu_rwlock_check *c);
-
 /** Print which call of the lock failed, and why. */
 void percpu_rwlock_check_explain(const struct percpu_rwlock_handle *h, const char *what);
 
-/** Record that this process has locked, or is about to unlock. Prints an error and aborts if it
- *  does not hold the lock so. */
-void percpu_rwlock_check_locked(struct percpu_rwlock_handle *h, bool to_write);
+/** This process is about to unlock. Prints an error and aborts if it does not hold the lock so. */
 void percpu_rwlock_check_unlocked(struct percpu_rwlock_handle *h, bool to_write);
 
 #endif

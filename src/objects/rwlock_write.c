@@ -306,13 +306,9 @@ static int write_until(struct percpu_rwlock *l, uint64_t deadline)
 		if (e == 0)
 			e = begin_to_write(h, id, deadline);
 	} while (e == PERCPU_RWLOCK_LEFT);
-	if (h->check == NULL)
-		return e;
-	if (e == 0 || e == -EOWNERDEAD)
-		percpu_rwlock_check_locked(h, true);
-	else if (e == -EDEADLK)
+	if (h->p.checked && e == -EDEADLK)
 		percpu_rwlock_check_explain(h, "is locked for writing by this very thread");
-	else if (e == -EPROTO)
+	if (h->p.checked && e == -EPROTO)
 		percpu_rwlock_check_explain(h, "was unlocked by a process that did not read");
 	return e;
 }
@@ -342,7 +338,7 @@ int percpu_rwlock_write_unlock(struct percpu_rwlock *l)
 
 	if (h == NULL)
 		return -EINVAL;
-	if (h->check != NULL)
+	if (h->p.checked)
 		percpu_rwlock_check_unlocked(h, true);
 	state = percpu_rwlock_load_state(h);
 	if (!percpu_rwlock_is_writer(h) ||

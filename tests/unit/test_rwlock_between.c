@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
@@ -23,6 +24,7 @@
 
 static struct percpu_rwlock *l;
 static struct percpu_rseq without = { .cpu_id = PERCPU_CPU_NEVER };
+static unsigned mistake;
 
 static int begin(void **state)
 {
@@ -899,6 +901,115 @@ static void a_process_is_one(void **state)
 	assert_int_equal(percpu_rwlock_detach(same), 0);
 }
 
+static void silence(void)
+{
+	int fds[2];
+
+	test_child_require(pipe(fds) == 0 && dup2(fds[1], STDERR_FILENO) >= 0, "pipe");
+}
+
+static bool is_aborted(pid_t pid)
+{
+	const int status = test_wait(pid, 10);
+
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+/* Unlock once more than was locked, by a handle that checks: what it has locked another handle has
+ * unlocked before, or has locked and unlocked. */
+static int unlock_once_more(void *arg)
+{
+	struct percpu_rwlock *debug = arg, *const first[] = { debug, l };
+
+	silence();
+	test_child_require(percpu_rwlock_read_lock(first[mistake / 2]) == 0, "read");
+	test_child_require(percpu_rwlock_read_unlock(l) == 0, "end");
+	test_child_require(percpu_rwlock_write_lock(first[mistake / 2]) == 0, "write");
+	test_child_require(percpu_rwlock_write_unlock(l) == 0, "end");
+	if (mistake % 2 == 0)
+		(void)percpu_rwlock_read_unlock(debug);
+	else
+		(void)percpu_rwlock_write_unlock(debug);
+	return 0;
+}
+
+static int unlock_what_others_write(void *arg)
+{
+	struct percpu_rwlock *debug = arg;
+
+	silence();
+	test_child_require(percpu_rwlock_write_lock(debug) == 0, "write");
+	test_child_require(percpu_rwlock_write_unlock(debug) == 0, "end");
+	reach(1);
+	await(0, 2);
+	(void)percpu_rwlock_write_unlock(debug);
+	return 0;
+}
+
+/* A handle that checks asks what the process has, by whichever handle. */
+static void mistakes_by_several_handles(void **state)
+{
+	struct percpu_rwlock *debug = attach_anew(PERCPU_RWLOCK_DEBUG);
+	pid_t pid;
+
+	(void)state;
+	for (mistake = 0; mistake < 4; mistake++)
+		assert_true(is_aborted(test_fork(unlock_once_more, debug)));
+	pid = start(unlock_what_others_write, (uintptr_t)debug);
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	reach(2);
+	assert_true(is_aborted(pid));
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_detach(debug), 0);
+	expect_usable();
+}
+
+static void lock_and_move(unsigned i, void *arg)
+{
+	struct percpu_rwlock *debug = arg, *const handles[] = { debug, l };
+	const unsigned cpus = test_cpus();
+
+	for (unsigned n = test_rounds(500); n > 0; n--) {
+		test_pin(0, test_cpu((i + n) % cpus));
+		(void)!percpu_rwlock_read_lock(handles[n % 2]);
+		test_pin(0, test_cpu((i + n + 1) % cpus));
+		(void)percpu_rwlock_read_unlock(handles[i % 2]);
+	}
+}
+
+static int lock_by_several_handles(void *arg)
+{
+	struct percpu_rwlock *debug = arg, *const handles[] = { debug, l };
+
+	for (unsigned i = 0; i < 4; i++) {
+		test_child_require(percpu_rwlock_write_lock(handles[i % 2]) == 0, "write");
+		if (i == 1) /* it has not locked yet */
+			test_child_require(percpu_rwlock_attach(owners, percpu_rwlock_key(l),
+								PERCPU_RWLOCK_DEBUG, &debug) == 0,
+					   "attach");
+		test_child_require(percpu_rwlock_write_unlock(i < 2 ? debug : l) == 0, "end");
+	}
+	test_child_require(percpu_rwlock_read_lock(debug) == 0, "read");
+	test_child_require(percpu_rwlock_read_lock(l) == 0, "read");
+	test_child_require(percpu_rwlock_read_unlock(debug) == 0, "end");
+	test_child_require(percpu_rwlock_read_unlock(debug) == 0, "end");
+	test_team_run(4, lock_and_move, debug);
+	test_child_require(percpu_rwlock_write_timedlock(l, 4000 * MS) == 0, "write");
+	return percpu_rwlock_write_unlock(debug);
+}
+
+static void no_mistakes_by_several_handles(void **state)
+{
+	struct percpu_rwlock *debug = attach_anew(PERCPU_RWLOCK_DEBUG);
+
+	(void)state;
+	if (test_thread_sanitizer())
+		test_skip("children start threads");
+	test_in_child(lock_by_several_handles, debug);
+	assert_int_equal(percpu_rwlock_detach(debug), 0);
+	expect_usable();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -924,6 +1035,8 @@ int main(void)
 		TEST(handlers_take_no_lock),
 		TEST(handles),
 		TEST(a_process_is_one),
+		TEST(mistakes_by_several_handles),
+		TEST(no_mistakes_by_several_handles),
 		TEST(lanes_of_another_size),
 	};
 
