@@ -37,8 +37,8 @@ struct percpu_grace {
 };
 
 /** For creating, opening and attaching: sections are checked by this handle. A section that was
- *  not begun, a handle that is destroyed in a section, and a callback that is called twice are
- *  printed to standard error, and the process aborts. Sections then take tens of ns. */
+ *  not begun by it, a handle that is destroyed in a section, and a callback that is called twice
+ *  are printed to standard error, and the process aborts. Sections then take tens of ns. */
 #define PERCPU_GRACE_DEBUG 0x1
 
 /**
@@ -135,12 +135,14 @@ PERCPU_INLINE int percpu_grace_awaits(uint64_t state, uint32_t bank)
 }
 
 /**
- * End a section by its token. Any thread of the process may do so, also one on another CPU.
+ * End a section by its token, by the handle that it was begun by: another one of the same grace
+ * periods may have other tokens. Any thread of the process may do so, also one on another CPU.
  *
  * Returns 0, or
  *	-EINVAL	this is no token that percpu_grace_enter() has returned in this process, such as
  *		an error of its own
- *	-EPERM	in a region: this process is in no section, as one that ends another process's
+ *	-EPERM	in a region: this process has begun no section by this handle, as one that ends
+ *		another process's
  * A token that was returned before fork() is accepted in the child, and nothing is done.
  *
  * More sections that end than were begun are not seen by this call, except in that way and with

@@ -170,8 +170,8 @@ static void check_section_end(struct percpu_grace_handle *h, uint32_t bank)
 	if (bank > 1)
 		percpu_grace_complain(h, "a section was ended by what is no token of one");
 	if (__atomic_fetch_sub(&h->open[bank], 1, __ATOMIC_RELAXED) <= 0)
-		percpu_grace_complain(h, "a section was ended that this process has not begun, or "
-					 "has ended before");
+		percpu_grace_complain(h, "a section was ended that this process has not begun by "
+					 "this handle, or has ended before");
 }
 
 int percpu_grace_exit_slow(struct percpu_grace *g, int token)

@@ -824,6 +824,45 @@ static int complain(void *arg)
 	}
 }
 
+/* The first one is begun by another handle, and is counted where a handle counts its own. */
+static int end_what_another_handle_began(void *arg)
+{
+	struct percpu_grace *d = arg;
+	int token = percpu_grace_enter(g);
+
+	test_child_require(token >= 0 && dup2(open_pipe[1], STDERR_FILENO) == STDERR_FILENO,
+			   "enter");
+	test_child_require(percpu_grace_exit(d, percpu_grace_enter(d)) == 0, "its own");
+	return percpu_grace_exit(d, token);
+}
+
+static void tokens_are_of_a_handle(void **state)
+{
+	struct percpu_grace *d, *other;
+	char text[200] = "";
+	int status, token;
+
+	(void)state;
+	assert_int_equal(percpu_grace_attach(owners, percpu_grace_key(g), PERCPU_GRACE_DEBUG, &d),
+			 0);
+	assert_int_equal(percpu_grace_attach(owners, percpu_grace_key(g), 0, &other), 0);
+	assert_int_equal(pipe2(open_pipe, O_CLOEXEC | O_NONBLOCK), 0);
+	status = test_wait(test_fork(end_what_another_handle_began, d), 10);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	assert_true(read(open_pipe[0], text, sizeof(text) - 1) > 0);
+	assert_non_null(strstr(text, "has not begun by this handle"));
+	close(open_pipe[0]);
+	close(open_pipe[1]);
+	token = percpu_grace_enter(d); /* what others began does not disturb it */
+	leave(enter());
+	assert_int_equal(percpu_grace_exit(other, token), -EPERM);
+	assert_waits();
+	assert_int_equal(percpu_grace_exit(d, token), 0);
+	assert_free();
+	assert_int_equal(percpu_grace_detach(other), 0);
+	assert_int_equal(percpu_grace_detach(d), 0);
+}
+
 static void what_debugging_shows(void **state)
 {
 	static const char *const texts[] = { "not begun", "no token", "while a section is open" };
@@ -885,6 +924,7 @@ int main(void)
 		BETWEEN(others_attach),
 		BETWEEN(errors),
 		cmocka_unit_test(what_debugging_shows),
+		BETWEEN(tokens_are_of_a_handle),
 	};
 
 	test_tier();
