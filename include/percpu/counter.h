@@ -320,7 +320,7 @@ struct percpu_static_counter {
 };
 
 /* clang-format off */
-#define PERCPU_STATIC_COUNTER_INIT { 0, 0 }
+#define PERCPU_STATIC_COUNTER_INIT { PERCPU_NULL(struct percpu_counter *), 0 }
 
 /**
  * Define a static counter that the loader sets up and tears down:

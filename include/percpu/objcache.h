@@ -177,7 +177,7 @@ PERCPU_INLINE int percpu_objcache_put(struct percpu_objcache *oc, void *obj)
 		return percpu_objcache_put_slow(oc, obj);
 	/* Somebody began to wait, or the limit was lowered. */
 	if (percpu_unlikely(__atomic_load_n(&oc->room, __ATOMIC_RELAXED) != room))
-		return percpu_objcache_put_slow(oc, NULL);
+		return percpu_objcache_put_slow(oc, PERCPU_NULL(void *));
 	return 0;
 }
 

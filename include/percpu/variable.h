@@ -47,7 +47,12 @@ extern const char __stop_percpu_variables[] __attribute__((__weak__, __visibilit
 
 /** All units of a program or library share this one, because it is weak. */
 __attribute__((__weak__, __visibility__("hidden"))) struct percpu_image percpu_image = {
-	__start_percpu_variables, __stop_percpu_variables, 0, 0, NULL, 0
+	__start_percpu_variables,
+	__stop_percpu_variables,
+	0,
+	0,
+	PERCPU_NULL(struct percpu_chunk *),
+	0
 };
 
 /**

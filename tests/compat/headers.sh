@@ -15,12 +15,16 @@ warnings=(-Wall -Wextra -Werror -pedantic -Wconversion -Wsign-conversion -Wcast-
 	-Wundef -Wpointer-arith -Wmissing-declarations)
 warnings_c=(-Wstrict-prototypes -Wmissing-prototypes -Wnested-externs)
 warnings_cpp=(-Wold-style-cast)
+warnings_headers=(-Wzero-as-null-pointer-constant) # in C++; sources that are C, too, have NULL
 
-# In the dialect STD: sets "dialect" to the compiler's arguments.
+# In the dialect STD: sets "dialect" to the compiler's arguments, and "strictest" to those for
+# headers alone.
 speak()
 {
 	dialect=(-x c -std="$1" "${warnings[@]}" "${warnings_c[@]}")
 	case $1 in *++*) dialect=(-x c++ -std="$1" "${warnings[@]}" "${warnings_cpp[@]}") ;; esac
+	strictest=("${dialect[@]}")
+	case $1 in *++*) strictest+=("${warnings_headers[@]}") ;; esac
 }
 
 # alone COMPILER STD: no code is made of what is only inline. What is different where
@@ -36,7 +40,7 @@ alone()
 		"$src"/include/percpu/arch/{self,generic}.h; do
 		echo "${header##*/}"
 		for linked in "${ways[@]}"; do
-			"$compiler" "${dialect[@]}" -O2 "${include[@]}" "$linked" \
+			"$compiler" "${strictest[@]}" -O2 "${include[@]}" "$linked" \
 				-include "$header" -fsyntax-only /dev/null || return
 		done
 	done
@@ -47,7 +51,7 @@ together()
 {
 	speak "$2"
 	printf '#include "%s"\n' "$src"/include/percpu/{,freebsd/,dragonfly/}*.h >all.h
-	"$1" "${dialect[@]}" -O2 "${include[@]}" -include ./all.h -fsyntax-only /dev/null
+	"$1" "${strictest[@]}" -O2 "${include[@]}" -include ./all.h -fsyntax-only /dev/null
 }
 
 # optimized COMPILER STD: code of each inline function, at each level. What a compiler knows of

@@ -63,8 +63,10 @@ PERCPU_API struct percpu_rseq **percpu_self_at(void);
 PERCPU_INLINE struct percpu_rseq **percpu_self_here(void)
 {
 	const pthread_key_t key = percpu_key;
-	void *at = percpu_likely(key != PERCPU_NO_KEY) ? pthread_getspecific(key) : NULL;
+	void *at = PERCPU_NULL(void *);
 
+	if (percpu_likely(key != PERCPU_NO_KEY))
+		at = pthread_getspecific(key);
 	return percpu_likely(at != NULL) ? (struct percpu_rseq **)at : percpu_self_at();
 }
 #endif

@@ -102,7 +102,9 @@ static inline struct objcache *objcache_create_mbacked(malloc_type_t mtype, size
 
 static inline struct objcache *objcache_create_simple(malloc_type_t mtype, size_t objsize)
 {
-	return percpu_dragonfly_objcache_mbacked(mtype, objsize, 0, 0, NULL, NULL, NULL);
+	return percpu_dragonfly_objcache_mbacked(
+		mtype, objsize, 0, 0, PERCPU_NULL(objcache_ctor_fn *),
+		PERCPU_NULL(objcache_dtor_fn *), PERCPU_NULL(void *));
 }
 
 /** Change the limit, which is as for objcache_create(). With a negative one, or NULL, the call
@@ -123,7 +125,7 @@ static inline void *objcache_get(struct objcache *oc, int ocflags)
 
 	if ((ocflags & (M_WAITOK | M_NULLOK)) == M_WAITOK)
 		flags |= PERCPU_OBJCACHE_WAIT;
-	return percpu_objcache_get(oc->cache, flags, &obj) == 0 ? obj : NULL;
+	return percpu_objcache_get(oc->cache, flags, &obj) == 0 ? obj : PERCPU_NULL(void *);
 }
 
 static inline void objcache_put(struct objcache *oc, void *obj)
@@ -173,7 +175,7 @@ static inline void *objcache_nop_alloc(void *allocator_args, int ocflags)
 {
 	(void)allocator_args;
 	(void)ocflags;
-	return NULL;
+	return PERCPU_NULL(void *);
 }
 
 static inline void objcache_nop_free(void *obj, void *allocator_args)

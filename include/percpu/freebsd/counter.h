@@ -47,7 +47,7 @@ PERCPU_INLINE struct percpu_counter *percpu_freebsd_counter(counter_u64_t c)
 PERCPU_INLINE struct percpu_static_counter *percpu_freebsd_early(counter_u64_t c)
 {
 	if (percpu_likely(((uintptr_t)c & 1) == 0))
-		return NULL;
+		return PERCPU_NULL(struct percpu_static_counter *);
 	return (struct percpu_static_counter *)(void *)((char *)c - 1);
 }
 
@@ -62,9 +62,9 @@ static inline counter_u64_t counter_u64_alloc(int flags)
 
 /** The value of a counter_u64_t until there is a counter. All adds to it, of a program or
  *  a shared library, go to one static counter. */
-__attribute__((
-	__weak__,
-	__visibility__("hidden"))) struct percpu_static_counter percpu_freebsd_nowhere = { 0, 0 };
+__attribute__((__weak__,
+	       __visibility__("hidden"))) struct percpu_static_counter percpu_freebsd_nowhere =
+	PERCPU_STATIC_COUNTER_INIT;
 #define EARLY_COUNTER                                                                              \
 	PERCPU_POINTER(counter_u64_t, PERCPU_POINTER(char *, &percpu_freebsd_nowhere) + 1)
 

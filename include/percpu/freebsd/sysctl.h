@@ -118,6 +118,8 @@ struct sysctl_oid {
 	unsigned reserved;
 	struct sysctl_oid *oid_link; /* by full name */
 };
+#define PERCPU_SYSCTL_NO_HANDLER PERCPU_NULL(int (*)(SYSCTL_HANDLER_ARGS))
+#define PERCPU_SYSCTL_NO_PARENT PERCPU_NULL(struct sysctl_oid_list *)
 PERCPU_ASSERT(sizeof(void *) != 8 || sizeof(struct sysctl_oid) == 96, "in units and the library");
 
 /** A context: the names that were added with it. */
@@ -257,7 +259,7 @@ static inline int sysctl_handle_opaque(SYSCTL_HANDLER_ARGS)
  *  one thread at a time may call with the same context. */
 static inline int sysctl_ctx_init(struct sysctl_ctx_list *ctx)
 {
-	ctx->first = NULL;
+	ctx->first = PERCPU_NULL(struct percpu_freebsd_added *);
 	return 0;
 }
 
@@ -282,8 +284,9 @@ static inline struct sysctl_oid *percpu_freebsd_add_node(struct sysctl_ctx_list 
 							 const char *descr)
 {
 	(void)none;
-	return percpu_freebsd_sysctl_add(ctx, parent, name, CTLTYPE_NODE | access, NULL, 0, NULL,
-					 "N", descr);
+	return percpu_freebsd_sysctl_add(ctx, parent, name, CTLTYPE_NODE | access,
+					 PERCPU_NULL(void *), 0, PERCPU_SYSCTL_NO_HANDLER, "N",
+					 descr);
 }
 
 static inline struct sysctl_oid *percpu_freebsd_add_counters(struct sysctl_ctx_list *ctx,
@@ -314,7 +317,7 @@ PERCPU_END_DECLS
 #define SYSCTL_ADD_NODE(ctx, parent, nbr, name, access, handler, descr)                            \
 	percpu_freebsd_add_node((ctx), (parent), (name), (access), (handler), (descr))
 #define SYSCTL_ADD_ROOT_NODE(ctx, nbr, name, access, handler, descr)                               \
-	percpu_freebsd_add_node((ctx), NULL, (name), (access), (handler), (descr))
+	SYSCTL_ADD_NODE(ctx, PERCPU_SYSCTL_NO_PARENT, nbr, name, access, handler, descr)
 #define SYSCTL_ADD_COUNTER_U64(ctx, parent, nbr, name, access, ptr, descr)                         \
 	percpu_freebsd_add_counters((ctx), (parent), (name), CTLTYPE_U64 | (access), (ptr), 1,     \
 				    (descr))
@@ -330,7 +333,7 @@ PERCPU_END_DECLS
 #define PERCPU_SYSCTL_OID(id, parent, name, kind, arg1, arg2, handler, fmt, size, descr) \
 	struct sysctl_oid id = {                                               \
 		{ &id }, parent, name, descr, arg1, arg2, handler, fmt, size,  \
-		kind, 0, 1, 0, NULL                                            \
+		kind, 0, 1, 0, PERCPU_NULL(struct sysctl_oid *)                \
 	};                                                                     \
 	__attribute__((__constructor__)) static void id##_register(void)           \
 	{                                                                      \
@@ -358,14 +361,16 @@ PERCPU_END_DECLS
 
 /** A node: at the root, and below another one. */
 #define SYSCTL_ROOT_NODE(nbr, name, access, handler, descr)                    \
-	PERCPU_SYSCTL_OID(sysctl___##name, NULL, #name,                        \
+	PERCPU_SYSCTL_OID(sysctl___##name, PERCPU_SYSCTL_NO_PARENT, #name,     \
 			  CTLTYPE_NODE | (access),                             \
-			  PERCPU_SYSCTL_NONE(handler), 0, NULL, "N", 0, descr)
+			  PERCPU_SYSCTL_NONE(handler), 0,                      \
+			  PERCPU_SYSCTL_NO_HANDLER, "N", 0, descr)
 #define SYSCTL_NODE(parent, nbr, name, access, handler, descr)                 \
 	PERCPU_SYSCTL_OID(sysctl__##parent##_##name,                           \
 			  &sysctl__##parent.oid_children, #name,               \
 			  CTLTYPE_NODE | (access),                             \
-			  PERCPU_SYSCTL_NONE(handler), 0, NULL, "N", 0, descr)
+			  PERCPU_SYSCTL_NONE(handler), 0,                      \
+			  PERCPU_SYSCTL_NO_HANDLER, "N", 0, descr)
 
 /** A counter; ptr is the address of the counter_u64_t. The counter may be allocated later,
  *  and must be freed after the name was removed, as SYSUNINITs do. */
@@ -405,11 +410,13 @@ PERCPU_END_DECLS
  * them. */
 #define PERCPU_SYSCTL_KNOWN(id, parent, name)                                  \
 	static struct sysctl_oid id __attribute__((__unused__)) = {                \
-		{ &id }, parent, name, "", NULL, 0, NULL, "N", 0,              \
-		CTLTYPE_NODE | CTLFLAG_RW, 0, 1, 0, NULL                       \
+		{ &id }, parent, name, "", PERCPU_NULL(void *), 0,             \
+		PERCPU_SYSCTL_NO_HANDLER, "N", 0,                              \
+		CTLTYPE_NODE | CTLFLAG_RW, 0, 1, 0,                            \
+		PERCPU_NULL(struct sysctl_oid *)                               \
 	}
 #define PERCPU_SYSCTL_ROOT(name)                                               \
-	PERCPU_SYSCTL_KNOWN(sysctl___##name, NULL, #name)
+	PERCPU_SYSCTL_KNOWN(sysctl___##name, PERCPU_SYSCTL_NO_PARENT, #name)
 #define PERCPU_SYSCTL_BELOW(parent, name)                                      \
 	PERCPU_SYSCTL_KNOWN(sysctl__##parent##_##name,                         \
 			    &sysctl__##parent.oid_children, #name)

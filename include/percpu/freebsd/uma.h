@@ -115,7 +115,7 @@ static inline void *uma_zalloc_pcpu_arg(uma_zone_t zone, void *arg, int flags)
 
 static inline void *uma_zalloc_pcpu(uma_zone_t zone, int flags)
 {
-	return percpu_freebsd_zalloc(zone, NULL, flags);
+	return percpu_freebsd_zalloc(zone, PERCPU_NULL(void *), flags);
 }
 
 static inline void *uma_zalloc_arg(uma_zone_t zone, void *arg, int flags)
@@ -125,7 +125,7 @@ static inline void *uma_zalloc_arg(uma_zone_t zone, void *arg, int flags)
 
 static inline void *uma_zalloc(uma_zone_t zone, int flags)
 {
-	return percpu_freebsd_zalloc(zone, NULL, flags);
+	return percpu_freebsd_zalloc(zone, PERCPU_NULL(void *), flags);
 }
 
 /** Free an item that no thread uses any more; NULL is fine. arg is for the
@@ -137,7 +137,7 @@ static inline void uma_zfree_pcpu_arg(uma_zone_t zone, void *item, void *arg)
 
 static inline void uma_zfree_pcpu(uma_zone_t zone, void *item)
 {
-	percpu_freebsd_zfree(zone, item, NULL);
+	percpu_freebsd_zfree(zone, item, PERCPU_NULL(void *));
 }
 
 static inline void uma_zfree_arg(uma_zone_t zone, void *item, void *arg)
@@ -147,7 +147,7 @@ static inline void uma_zfree_arg(uma_zone_t zone, void *item, void *arg)
 
 static inline void uma_zfree(uma_zone_t zone, void *item)
 {
-	percpu_freebsd_zfree(zone, item, NULL);
+	percpu_freebsd_zfree(zone, item, PERCPU_NULL(void *));
 }
 
 /** The most items that may be allocated at a time, exactly; 0 is no maximum. Setting
