@@ -284,8 +284,7 @@ check 'Meson subproject, loaded late' runs ./host embed-static/liblate.so
 for compiler in gcc clang; do
 	have "$compiler" "$compiler" || continue
 	stds=(c11)
-	[ "$compiler" = clang ] || check "one file, $compiler" one_file "$compiler" -O2
-	[ "$compiler" = gcc ] || check "one file, $compiler $quick" one_file "$compiler" "$quick"
+	check "one file, $compiler $quick" one_file "$compiler" "$quick"
 	if [ "${PERCPU_TEST_COMPILERS-}" = all ]; then
 		check "one file, $compiler -O0" one_file "$compiler" -O0
 		check "one file, $compiler -O3 and LTO" one_file "$compiler" -O3 -flto

@@ -60,11 +60,11 @@ compile_all()
 	set_up_all "$1" && compile "$1"
 }
 
-# compile_but NAME COMPILER: all but what has that name.
-compile_but()
+# compile_needed COMPILER NAME...: what the tests in that directory need, and what has these names.
+compile_needed()
 {
-	set_up_all "$2" && tools/dev/needed.py "$build/$2" --but "$1" |
-		"${gently[@]}" xargs ninja -C "$build/$2"
+	set_up_all "$1" && list_tests "$1" | tools/dev/needed.py "$build/$1" "${@:2}" |
+		"${gently[@]}" xargs ninja -C "$build/$1"
 }
 
 build()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""needed.py DIRECTORY [--but NAME]: print what the tests need that "meson test --list" prints.
+"""needed.py DIRECTORY [NAME...]: print what the tests need that "meson test --list" prints.
 
-Meson's own build of what tests need comes with running them. With a name: all that is
-built, but the targets of that name.
+Meson's own build of what tests need comes with running them. The targets of these names are
+printed, too, if there are such.
 """
 
 import json
@@ -15,8 +15,8 @@ import sys
 def main():
     """Print a file of the build directory a line."""
     directory = sys.argv[1]
-    but = sys.argv[3] if sys.argv[2:3] == ["--but"] else None
-    listed = set() if but else {line.strip() for line in sys.stdin}
+    names = sys.argv[2:]
+    listed = {line.strip() for line in sys.stdin}
     command = ["meson", "introspect", "--tests", "--targets", directory]
     build = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     ids = set()
@@ -26,7 +26,7 @@ def main():
         if f"{project}:{suites} / {test['name']}" in listed:
             ids.update(test["depends"])
     for target in build["targets"]:
-        if target["id"] in ids or (but and target["build_by_default"] and target["name"] != but):
+        if target["id"] in ids or target["name"] in names:
             print(os.path.relpath(target["filename"][0], directory))
 
 

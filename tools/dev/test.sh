@@ -53,10 +53,10 @@ declare -A suites=(
 	[gcc]='--no-suite repeats --timeout-multiplier 2'
 	[clang]='--suite unit --suite whole --suite inject --suite stepping --no-suite repeats
 		--timeout-multiplier 2'
-	# What is read from files does not depend on how a thread finds its area; nor do the
-	# instructions behind that on how they are compiled.
-	[late]='--suite unit --suite inject --no-suite repeats --no-suite files --no-suite compiled
-		--timeout-multiplier 2'
+	# What is read from files does not depend on how a thread finds its area, nor do objects
+	# that are made of others, and the instructions behind that on how they are compiled.
+	[late]='--suite unit --suite inject --no-suite repeats --no-suite files --no-suite segments
+		--no-suite compiled --timeout-multiplier 2'
 	# No sanitizer looks into sequences.
 	[asan]='--suite unit --suite inject --suite cli --no-suite repeats --no-suite sequences
 		--timeout-multiplier 4'
@@ -128,10 +128,10 @@ compute()
 	behind tools setup_tools & # mostly waits for what it downloads
 	gently=(nice -n 10)
 	behind gcc compile_all gcc
-	behind clang compile_but percpu-late clang # no test of it needs that
+	behind clang compile_needed clang fuzz_region fuzz_reader
+	behind mutants test_mutants --quick & # one after the other, and waits, too
 	behind late configure_late
 	behind asan sanitizer asan address,undefined
-	behind mutants test_mutants --quick
 	behind tsan sanitizer tsan thread -Dexamples=disabled
 	behind aarch64 cross_if_possible aarch64 arm64 "${for_aarch64[@]}"
 	behind i686 cross_if_possible i686 i386 "${for_i686[@]}"
