@@ -66,18 +66,25 @@ static void note_fence(struct percpu_grace_handle *h, uint64_t state)
 		;
 }
 
+static bool is_fenced(struct percpu_grace_handle *h, uint64_t state)
+{
+	return __atomic_load_n(grace_word(h, PERCPU_GRACE_FENCED), __ATOMIC_ACQUIRE) == state;
+}
+
 /* Fence the period. From then on no sequence counts in the bank of before. Returns 0, or -EBUSY if
  * another thread does it, or -errno. */
 static int fence_period(struct percpu_grace_handle *h, uint64_t state)
 {
 	int e;
 
-	if (__atomic_load_n(grace_word(h, PERCPU_GRACE_FENCED), __ATOMIC_ACQUIRE) == state)
+	if (is_fenced(h, state))
 		return 0;
+	PERCPU_STEP("grace: not fenced yet");
 	if (!claim_fence(h, state))
 		return -EBUSY;
 	PERCPU_STEP("grace: to be fenced");
-	e = percpu_participants_fence(&h->part);
+	/* Who had the claim before may have fenced since. */
+	e = is_fenced(h, state) ? 0 : percpu_participants_fence(&h->part);
 	PERCPU_STEP("grace: fence returned");
 	if (e == 0)
 		note_fence(h, state);

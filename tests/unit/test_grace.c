@@ -293,6 +293,28 @@ static void periods_are_shared(void **state)
 	assert_int_equal(*waiters, 0);
 }
 
+static void fence_the_period(void)
+{
+	assert_int_equal(percpu_grace_wait_timed(g, 0), -ETIMEDOUT);
+}
+
+/* Who has not seen that another thread fences, and has done so before the claim, does not do it
+ * again. */
+static void periods_are_fenced_once(void **state)
+{
+	int token = enter();
+
+	(void)state;
+	fences = 0;
+	meanwhile = fence_the_period;
+	deadly = "grace: not fenced yet";
+	fence_the_period();
+	assert_null(deadly);
+	assert_int_equal(fences, 1);
+	leave(token);
+	assert_free();
+}
+
 static struct test_team team;
 static int one_result[1];
 
@@ -912,6 +934,7 @@ int main(void)
 		BOTH(who_comes_later_waits_for_another_period),
 		PRIVATE(cookies_that_nobody_has_got),
 		BOTH(periods_are_shared),
+		BOTH(periods_are_fenced_once),
 		BOTH(who_waits_is_told),
 		BOTH(who_is_late_is_counted_in_the_new_bank),
 		BOTH(what_commits_before_the_fence_is_seen),
