@@ -137,7 +137,7 @@ compute()
 	behind i686 cross_if_possible i686 i386 "${for_i686[@]}"
 	behind armhf cross_if_possible armhf armhf "${for_armhf[@]}"
 	behind fuzz fuzz_shortly
-	behind clang-tidy lint_tidy /tests/ --soon
+	behind clang-tidy lint_tidy /tests/ --soon # ./dev lint does it all
 	wait
 }
 
