@@ -7,8 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Abort, and say what, unless that holds. */
-void must(bool holds, const char *what);
+/** Abort, and say what does not hold. */
+_Noreturn void fail(const char *what);
+
+/** Inline, so that an analyzer sees that nothing follows otherwise. */
+static inline void must(bool holds, const char *what)
+{
+	if (!holds)
+		fail(what);
+}
 
 uint64_t next_random(uint64_t *state);
 

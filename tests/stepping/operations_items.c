@@ -103,8 +103,11 @@ static struct model_result run_cold(const struct model_case *c)
 /* What was stopped takes the slow path, so another one follows. */
 static struct model_result run_warm(const struct model_case *c)
 {
+	bool used = use_object(warm);
+
 	(void)c;
-	return judge(use_object(warm) && use_object(warm));
+	used = use_object(warm) && used;
+	return judge(used);
 }
 
 static struct model_result run_direct(const struct model_case *c)
