@@ -17,7 +17,7 @@ __attribute__((unused)) static int spin_without_aborts(const uint32_t *flag, uin
 
 /* The linker takes this self-test, and not that of the library. */
 #define percpu_seq_spin spin_without_aborts
-#include "cpu/selftest.c"
+#include "cpu/selftest.c" /* NOLINT(bugprone-suspicious-include): instead of it */
 
 #include <sys/syscall.h>
 #include <unistd.h>
