@@ -51,7 +51,7 @@ static void update_add(struct worker *w)
 }
 
 /* What allows the addition changes every fourth time. */
-static void update_if(struct worker *w, int (*add)(int64_t n, uint64_t expected))
+static void update_narrow_add_if(struct worker *w)
 {
 	int64_t n = (int64_t)test_random(&w->random) >> 40;
 	int r = PERCPU_SEQ_REFUSED;
@@ -63,7 +63,7 @@ static void update_if(struct worker *w, int (*add)(int64_t n, uint64_t expected)
 	for (unsigned i = 0; i < WORKLOAD_TRIES && r == PERCPU_SEQ_REFUSED; i++) {
 		expected = __atomic_load_n(state(), __ATOMIC_RELAXED);
 		do
-			r = add(n, expected);
+			r = percpu_seq_narrow_add_if(cell(0), LINE, n, state(), expected);
 		while (r == PERCPU_SEQ_SLOW);
 	}
 	workload_disarm();
@@ -71,11 +71,6 @@ static void update_if(struct worker *w, int (*add)(int64_t n, uint64_t expected)
 		w->sum[0] += (uint64_t)n;
 	w->committed += r == 0;
 	w->gave_up += r != 0;
-}
-
-static int add_narrow(int64_t n, uint64_t expected)
-{
-	return percpu_seq_narrow_add_if(cell(0), LINE, n, state(), expected);
 }
 
 /* The word is closed every fourth time, and who is refused opens it. */
@@ -100,11 +95,6 @@ static void update_add_at(struct worker *w)
 		w->sum[0] += (uint64_t)n;
 	w->committed += r == 0;
 	w->gave_up += r != 0;
-}
-
-static void update_narrow_add_if(struct worker *w)
-{
-	update_if(w, add_narrow);
 }
 
 static void begin(void)
