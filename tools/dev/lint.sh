@@ -18,7 +18,7 @@ lint_format()
 # have it: clang-tidy would look at it as often. What differs where the library is loaded
 # late is in one source, looked at in both ways.
 #
-# lint_tidy EXPRESSION --soon: without the analyzer, which takes nine tenths of the time.
+# lint_tidy EXPRESSION --soon: without the analyzer, which takes most of the time.
 lint_tidy()
 {
 	local how=()
