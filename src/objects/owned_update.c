@@ -69,8 +69,10 @@ static bool find_account(struct percpu_owned_handle *h, struct percpu_owned_shar
 	const size_t i = id % PERCPU_OWNER_SLOTS;
 	const uint64_t turn = __atomic_load_n(&s->turn[i], __ATOMIC_ACQUIRE);
 
-	if (id == 0 || turn / 2 != id / PERCPU_OWNERS_MAX)
+	if (id == 0 || turn / 2 != id / PERCPU_OWNERS_MAX) {
+		PERCPU_STEP("owned: no account found");
 		return false;
+	}
 	PERCPU_STEP("owned: account found");
 	ret->block = id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS;
 	ret->account = &s->account[i][turn % 2];
@@ -81,8 +83,8 @@ static bool find_account(struct percpu_owned_handle *h, struct percpu_owned_shar
 	return true;
 }
 
-/* Make this owner's account, with its first update in it. Returns 1, or 0 if turn has changed,
- * or -errno. */
+/* Make this owner's account, with its first update in it. Returns 1, or 0 if another thread has
+ * made it or turn has changed, or -errno. */
 static int make_account(struct percpu_owned_handle *h, struct percpu_owned_shares *s, uint64_t id,
 			struct owned_update u)
 {
@@ -91,6 +93,8 @@ static int make_account(struct percpu_owned_handle *h, struct percpu_owned_share
 
 	if (turn < 0)
 		return (int)turn;
+	if ((uint64_t)turn / 2 == id / PERCPU_OWNERS_MAX)
+		return 0;
 	next = (struct percpu_owned_account){ u.value, u.when, last.left, last.left_when };
 	if (turn != 0)
 		percpu_owned_fold(h, last.value, last.when, &next.left, &next.left_when);

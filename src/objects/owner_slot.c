@@ -50,11 +50,14 @@ int percpu_owner_block(struct percpu_region *r, uint64_t *word, bool make,
 
 	if (key == 0 && !make)
 		return -ENOENT;
+	PERCPU_STEP("owner: block looked for");
 	if (key == 0)
 		e = make_slots(r, word, b);
-	if (e == 0)
-		e = percpu_region_attach(r, __atomic_load_n(word, __ATOMIC_ACQUIRE),
-					 PERCPU_KIND_CELL, b->size, PERCPU_BLOCK_ALIGN, &cell);
+	/* Another thread may have been first, and have had the last room. */
+	key = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	if (key != 0)
+		e = percpu_region_attach(r, key, PERCPU_KIND_CELL, b->size, PERCPU_BLOCK_ALIGN,
+					 &cell);
 	if (e != 0)
 		return e == -ENOENT ? -EBADMSG : e;
 	b->chunk = percpu_region_chunk(r, cell);

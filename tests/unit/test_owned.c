@@ -444,6 +444,54 @@ static void who_leaves_meanwhile_takes_nothing(void **state)
 	percpu_owned_gauge_detach(again);
 }
 
+static void add_meanwhile(void)
+{
+	(void)percpu_owned_gauge_add(gauge, 7);
+}
+
+/* The first updates of two threads: the account that one has made is the other's, too. */
+static void first_updates_make_one_account(void **state)
+{
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	meanwhile = add_meanwhile;
+	deadly = "owned: no account found";
+	assert_int_equal(percpu_owned_gauge_add(gauge, 5), 0);
+	expect(12, 12);
+	assert_int_equal(percpu_owned_gauge_add(gauge, 1), 0);
+	expect(13, 13);
+}
+
+static int begin_small(void **state)
+{
+	const struct percpu_region_options o = { .size = sizeof(o), .lane_size = 32768 };
+
+	(void)state;
+	return begin_owners_in(&o);
+}
+
+static void add_and_fill(void)
+{
+	void *cell;
+
+	(void)percpu_owned_gauge_add(gauge, 7);
+	for (size_t size = 16384; size >= 8; size /= 2)
+		while (percpu_region_alloc(region, size, 8, &cell) == 0)
+			;
+}
+
+/* The one that was first has also had the last room. */
+static void first_updates_need_room_once(void **state)
+{
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	assert_int_equal(percpu_owners_join(owners), 0);
+	meanwhile = add_and_fill;
+	deadly = "owner: block looked for";
+	assert_int_equal(percpu_owned_gauge_add(gauge, 5), 0);
+	expect(12, 12);
+}
+
 static uint32_t leaving, added;
 
 static void leave_slowly(void)
@@ -486,19 +534,26 @@ static void who_leaves_is_awaited(void **state)
 
 static void add_many(unsigned i, void *arg)
 {
-	(void)arg;
-	for (unsigned n = 0; n < 1000; n++) {
-		(void)percpu_owned_gauge_add(gauge, i % 2 == 0 ? 2 : -1);
-		(void)percpu_owned_fgauge_add(fgauge, i % 2 == 0 ? 2 : -1);
+	int *error = arg, e = 0;
+
+	for (unsigned n = 0; n < 1000 && e == 0; n++) {
+		e = percpu_owned_gauge_add(gauge, i % 2 == 0 ? 2 : -1);
+		if (e == 0)
+			e = percpu_owned_fgauge_add(fgauge, i % 2 == 0 ? 2 : -1);
 	}
+	if (e != 0)
+		__atomic_store_n(error, e, __ATOMIC_RELAXED);
 }
 
 static void threads_share_a_value(void **state)
 {
+	int error = 0;
+
 	(void)state;
 	make(PERCPU_OWNED_SUM);
 	fmake(PERCPU_OWNED_SUM);
-	test_team_run(8, add_many, NULL);
+	test_team_run(8, add_many, &error);
+	assert_int_equal(error, 0);
 	expect(4000, 4000);
 	assert_true(fvalue(PERCPU_OWNED_LIVING) == 4000);
 }
@@ -638,6 +693,8 @@ int main(void)
 		OWNED_TEST(rules_are_told),
 		OWNED_TEST(the_killed_leave_all_or_nothing),
 		OWNED_TEST(readers_see_one_account),
+		OWNED_TEST(first_updates_make_one_account),
+		cmocka_unit_test_setup_teardown(first_updates_need_room_once, begin_small, end),
 		OWNED_TEST(who_leaves_meanwhile_takes_nothing),
 		OWNED_TEST(who_leaves_is_awaited),
 		OWNED_TEST(threads_share_a_value),
