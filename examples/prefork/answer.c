@@ -7,7 +7,7 @@
 
 #include "prefork.h"
 
-/* Zeros; more than a socket's buffer takes by default, so that they are sent in parts. */
+/* Zeros; more than a socket's buffers take, so that they are sent in parts. */
 static char large[4 << 20];
 
 static const struct page {

@@ -39,6 +39,10 @@ struct connection {
 /* So long a client may say nothing, or take nothing of its answer. */
 static const struct timeval patience = { .tv_sec = 60 };
 
+/* What the kernel has taken is not in flight any more. By itself it may take 4 MiB; so it takes
+ * twice this at most. */
+static const int kernel_keeps = 128 << 10;
+
 static LIST_HEAD(, connection) connections = LIST_HEAD_INITIALIZER(connections);
 
 static uint64_t now(void)
@@ -224,5 +228,6 @@ void connection_start(struct event_base *base, int fd)
 	c->parser.data = c;
 	LIST_INSERT_HEAD(&connections, c, link);
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kernel_keeps, sizeof(kernel_keeps));
 	event_add(c->readable, &patience);
 }
