@@ -30,7 +30,7 @@ PERCPU_BEGIN_DECLS
  */
 
 /** Grace periods, as this process has them. Of the state, bit 0 says that no period is in
- *  progress, and bit 1 which bank sections are counted in. The tag grows when the process forks or
+ *  progress, and bit 1 which bank sections are counted in. Tokens are the tag and where that bank is. The tag grows when the process forks or
  *  leaves. The fields are the library's. */
 struct percpu_grace {
 	struct percpu_participant in;
@@ -91,14 +91,19 @@ PERCPU_API int percpu_grace_destroy(struct percpu_grace *g);
 PERCPU_API PERCPU_MUST_CHECK int percpu_grace_enter_slow(struct percpu_grace *g);
 PERCPU_API int percpu_grace_exit_slow(struct percpu_grace *g, int token);
 
-/* Add n to the sections of the bank, unless the state has changed. The sequence lets the compiler
- * keep what it knows of memory. So those who call this have fences, for the compiler alone, that
- * keep what is in a section there. */
-PERCPU_INLINE int percpu_grace_try(struct percpu_grace *g, uint32_t bank, int64_t n, uint64_t state)
+/* Where the bank that sections are counted in has its cell, behind that of the first one. */
+PERCPU_INLINE uint32_t percpu_grace_at(uint64_t state)
 {
-	return percpu_seq_narrow_add_if(
-		(char *)((uintptr_t)percpu_participant_cell(&g->in) + (uintptr_t)bank * 4),
-		PERCPU_STRIDE, n, g->in.state, state);
+	return (uint32_t)state * 2 & 4;
+}
+
+/* Add n to the sections of the bank there, unless the state has changed. The sequence lets the
+ * compiler keep what it knows of memory. So those who call this have fences, for the compiler
+ * alone, that keep what is in a section there. */
+PERCPU_INLINE int percpu_grace_try(struct percpu_grace *g, uint32_t at, int64_t n, uint64_t state)
+{
+	return percpu_seq_narrow_add_if((char *)((uintptr_t)percpu_participant_cell(&g->in) + at),
+					PERCPU_STRIDE, n, g->in.state, state);
 }
 
 /**
@@ -119,19 +124,12 @@ PERCPU_INLINE int percpu_grace_try(struct percpu_grace *g, uint32_t bank, int64_
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_grace_enter(struct percpu_grace *g)
 {
 	const uint64_t state = __atomic_load_n(g->in.state, __ATOMIC_RELAXED);
-	const uint32_t bank = (uint32_t)(state / 2 % 2);
+	const uint32_t at = percpu_grace_at(state);
 
-	if (percpu_unlikely(percpu_grace_try(g, bank, 1, state)))
+	if (percpu_unlikely(percpu_grace_try(g, at, 1, state)))
 		return percpu_grace_enter_slow(g);
 	__atomic_signal_fence(__ATOMIC_ACQUIRE);
-	return (int)(g->in.tag + bank);
-}
-
-/* Whether somebody waits for sections of that bank: a period is in progress, and sections that
- * begin now are counted in the other one. */
-PERCPU_INLINE int percpu_grace_awaits(uint64_t state, uint32_t bank)
-{
-	return ((state ^ ((uint64_t)bank << 1)) & 3) == 2;
+	return (int)(g->in.tag + at);
 }
 
 /**
@@ -154,13 +152,15 @@ PERCPU_INLINE int percpu_grace_awaits(uint64_t state, uint32_t bank)
  */
 PERCPU_INLINE int percpu_grace_exit(struct percpu_grace *g, int token)
 {
-	const uint32_t bank = (uint32_t)token - g->in.tag;
 	uint64_t state;
+	uint32_t at;
 
+	/* A section that is counted in the other bank is one that somebody waits for. */
 	__atomic_signal_fence(__ATOMIC_RELEASE);
 	state = __atomic_load_n(g->in.state, __ATOMIC_RELAXED);
-	if (percpu_unlikely((bank > 1) | percpu_grace_awaits(state, bank)) ||
-	    percpu_unlikely(percpu_grace_try(g, bank, -1, state)))
+	at = percpu_grace_at(state);
+	if (percpu_unlikely((uint32_t)token != g->in.tag + at) ||
+	    percpu_unlikely(percpu_grace_try(g, at, -1, state)))
 		return percpu_grace_exit_slow(g, token);
 	return 0;
 }

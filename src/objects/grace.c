@@ -10,7 +10,7 @@
 
 _Static_assert(offsetof(struct percpu_grace_handle, part.in) == 0, "begins every handle");
 
-#define GRACE_MAX_TAG 0x7ffffffeU
+#define GRACE_MAX_TAG 0x7ffffff8U
 #define GRACE_NEVER_IDLE UINT64_MAX /* no state */
 
 /* All handles. The process lock protects the list. */
@@ -21,7 +21,7 @@ static void end_sections(struct percpu_grace_handle *h)
 {
 	struct percpu_participant *in = &h->part.in;
 
-	__atomic_store_n(&in->tag, (in->tag + 2) & GRACE_MAX_TAG, __ATOMIC_RELAXED);
+	__atomic_store_n(&in->tag, (in->tag + 8) & GRACE_MAX_TAG, __ATOMIC_RELAXED);
 	h->open[0] = h->open[1] = 0;
 }
 
@@ -162,14 +162,21 @@ int percpu_grace_enter_slow(struct percpu_grace *g)
 	} while (percpu_participants_enter(&h->part, bank, state) != 0);
 	if (h->part.checked)
 		__atomic_fetch_add(&h->open[bank], 1, __ATOMIC_RELAXED);
-	return (int)(g->in.tag + bank);
+	return (int)(g->in.tag + percpu_grace_at(state));
 }
 
-static void check_section_end(struct percpu_grace_handle *h, uint32_t bank)
+/* Whether somebody waits for sections of that bank: a period is in progress, and sections that
+ * begin now are counted in the other one. */
+static bool is_grace_awaited(uint64_t state, unsigned bank)
 {
-	if (bank > 1)
+	return state % 2 == 0 && percpu_grace_bank(state) != bank;
+}
+
+static void check_section_end(struct percpu_grace_handle *h, uint32_t at)
+{
+	if ((at & ~4U) != 0)
 		percpu_grace_complain(h, "a section was ended by what is no token of one");
-	if (__atomic_fetch_sub(&h->open[bank], 1, __ATOMIC_RELAXED) <= 0)
+	if (__atomic_fetch_sub(&h->open[at / 4], 1, __ATOMIC_RELAXED) <= 0)
 		percpu_grace_complain(h, "a section was ended that this process has not begun by "
 					 "this handle, or has ended before");
 }
@@ -177,21 +184,21 @@ static void check_section_end(struct percpu_grace_handle *h, uint32_t bank)
 int percpu_grace_exit_slow(struct percpu_grace *g, int token)
 {
 	struct percpu_grace_handle *h = percpu_grace_handle(g);
-	const uint32_t bank = (uint32_t)token - g->in.tag;
+	const uint32_t at = (uint32_t)token - g->in.tag, bank = at / 4;
 	uint64_t state;
 
 	if (token >= 0 && (uint32_t)token < g->in.tag)
 		return 0; /* begun before a fork, or as another owner */
 	if (h->part.checked)
-		check_section_end(h, bank);
-	if (bank > 1)
+		check_section_end(h, at);
+	if ((at & ~4U) != 0)
 		return -EINVAL;
 	if (percpu_participants_self(&h->part) == 0)
 		return -EPERM;
 	state = percpu_grace_load(h);
 	PERCPU_STEP("grace: to exit");
 	percpu_participants_leave(&h->part, bank,
-				  percpu_grace_awaits(state, bank) ? GRACE_NEVER_IDLE : state);
+				  is_grace_awaited(state, bank) ? GRACE_NEVER_IDLE : state);
 	return 0;
 }
 

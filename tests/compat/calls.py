@@ -25,8 +25,7 @@ INTERNAL = {"percpu_counter_array_commit", "percpu_stats_pair", "percpu_wbuf_app
 INTERNAL |= {"percpu_extrema_observe_as", "percpu_extrema_order"}
 INTERNAL |= {"percpu_histogram_bits", "percpu_histogram_cell", "percpu_histogram_index"}
 INTERNAL |= {"percpu_approx_highest", "percpu_approx_try", "percpu_ref_count"}
-INTERNAL |= {"percpu_grace_awaits"}
-INTERNAL |= {"percpu_rwlock_try", "percpu_grace_try", "percpu_participant_cell"}
+INTERNAL |= {"percpu_rwlock_try", "percpu_grace_at", "percpu_grace_try", "percpu_participant_cell"}
 
 i64, u64, size, ptr = c.c_int64, c.c_uint64, c.c_size_t, c.c_void_p
 

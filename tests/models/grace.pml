@@ -136,8 +136,8 @@ inline enter()
 	atomic { s = 0; done = false }
 }
 
-/* include/percpu/grace.h: percpu_grace_exit(), percpu_grace_awaits()
- * src/objects/grace.c: percpu_grace_exit_slow()
+/* include/percpu/grace.h: percpu_grace_exit(), percpu_grace_at()
+ * src/objects/grace.c: percpu_grace_exit_slow(), is_grace_awaited()
  * src/objects/participant.c: percpu_participants_leave() */
 inline exit()
 {

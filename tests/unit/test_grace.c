@@ -441,6 +441,7 @@ static void sections_that_were_not_begun(void **state)
 	assert_int_equal(percpu_grace_exit(g, -EROFS), -EINVAL);
 	assert_int_equal(percpu_grace_exit(g, token + 2), -EINVAL);
 	assert_int_equal(percpu_grace_exit(g, token | 2), -EINVAL);
+	assert_int_equal(percpu_grace_exit(g, token + 8), -EINVAL);
 	leave(token);
 	leave(token);
 	assert_int_equal(percpu_grace_wait_timed(g, 5000 * MS), -EPROTO);
