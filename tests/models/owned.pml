@@ -11,8 +11,8 @@
  *
  * Bounds: three processes that have the slot one after the other, each when the one before was
  * killed, at any step, or has ended. The first one has updated once and ended. Each thread of the
- * others updates once, and the second process has two; or (living) the second process has one that
- * updates twice. One fetch.
+ * others updates once, and the second process has two; or (living) the second process has two that
+ * update twice. One fetch.
  * Not here: how a slot is taken; several slots, which are added up; leaving without ending;
  * gauges of values with their times.
  *
@@ -22,6 +22,7 @@
  * Bug BUG_IN_PLACE: the account that is valid is filled in again
  * Bug BUG_NO_FOLD: what the last owner had is not folded
  * Bug BUG_NO_LOCK: who fills in an account does not look whether turn has changed
+ * Bug BUG_MADE_TWICE in living: a thread takes the account that another one has made for a dead owner's
  * Bug BUG_NO_LOOK: a fetch does not look at turn again
  * Bug BUG_NOT_ASKED in living: a fetch of the living takes the slot's owner for the account's
  */
@@ -110,11 +111,17 @@ proctype thread(byte id; byte updates)
 				atomic { value[t & 1]++; added++; DONE_BY(id); done++ }
 			:: else ->
 				load_account(t, v, l);
-				/* src/objects/owned.c: percpu_owned_fold() */
-#ifndef BUG_NO_FOLD
-				l = l + v;
+				if
+#ifndef BUG_MADE_TWICE
+				:: t / 2 == id
 #endif
-				turn_over(id)
+				:: else ->
+					/* src/objects/owned.c: percpu_owned_fold() */
+#ifndef BUG_NO_FOLD
+					l = l + v;
+#endif
+					turn_over(id)
+				fi
 			fi;
 			d_step { t = 0; v = 0; l = 0; i = 0 }
 		:: else -> break
@@ -205,7 +212,7 @@ init
 		run process(3, 1, 1);
 		run killer(2);
 #ifdef LIVING
-		run process(2, 1, 2);
+		run process(2, 2, 2);
 		run killer(3);
 		run fetch_living()
 #else
