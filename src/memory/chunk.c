@@ -274,6 +274,10 @@ void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size)
 	char *first, *last;
 
 	for (size_t lane = 0; lane < 2 * (size_t)k->cpus + 1; lane++) {
+		/* Another thread may be reserving it, which is going to use it. */
+		if (lane > k->cpus && lane < 2 * (size_t)k->cpus &&
+		    !is_in_use(k, (uint32_t)(lane - k->cpus)))
+			continue;
 		first = percpu_chunk_lane(k, lane, offset);
 		last = first + size;
 		first += from_start ? -((uintptr_t)first % page) : -(uintptr_t)first % page;

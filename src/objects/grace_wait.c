@@ -78,13 +78,14 @@ static int fence_period(struct percpu_grace_handle *h, uint64_t state)
 	int e;
 
 	if (is_fenced(h, state))
-		return 0;
+		return percpu_participants_look_up(&h->part);
 	PERCPU_STEP("grace: not fenced yet");
 	if (!claim_fence(h, state))
 		return -EBUSY;
 	PERCPU_STEP("grace: to be fenced");
 	/* Who had the claim before may have fenced since. */
-	e = is_fenced(h, state) ? 0 : percpu_participants_fence(&h->part);
+	e = is_fenced(h, state) ? percpu_participants_look_up(&h->part) :
+				  percpu_participants_fence(&h->part);
 	PERCPU_STEP("grace: fence returned");
 	if (e == 0)
 		note_fence(h, state);
@@ -104,13 +105,16 @@ static bool advance_period(struct percpu_grace_handle *h, uint64_t state)
 struct grace_count {
 	uint64_t open;	  /* sections */
 	bool has_deficit; /* somebody ended more than it began */
+	uint64_t self;	  /* this process */
+	int32_t own;	  /* and what it has */
 };
 
 static void add_to_grace_count(uint64_t id, uint32_t n, void *arg)
 {
 	struct grace_count *count = arg;
 
-	(void)id;
+	if (id == count->self)
+		count->own = (int32_t)n;
 	if ((int32_t)n > 0)
 		count->open += n;
 	else if (n != 0)
@@ -120,7 +124,7 @@ static void add_to_grace_count(uint64_t id, uint32_t n, void *arg)
 /* Nobody's deficit hides another one's sections. */
 static struct grace_count count_sections(const struct percpu_grace_handle *h, unsigned bank)
 {
-	struct grace_count n = { 0 };
+	struct grace_count n = { .self = percpu_participants_self(&h->part) };
 
 	percpu_participants_each(&h->part, bank, add_to_grace_count, &n);
 	return n;
@@ -148,15 +152,6 @@ static bool is_bank_empty(struct percpu_grace_handle *h, unsigned bank, struct g
 	return n->open == 0;
 }
 
-/* Set this process's count right if it is below zero. */
-static void fill_up_bank(struct percpu_grace_handle *h, unsigned bank)
-{
-	const int32_t n = (int32_t)percpu_participants_sum_own(&h->part, bank);
-
-	if (n < 0)
-		percpu_participants_add(&h->part, bank, -n);
-}
-
 /* End the period, if all sections that it waits for have ended. Returns 0, -EBUSY if they have
  * not, or -EPROTO. */
 static int end_period(struct percpu_grace_handle *h, uint64_t state, unsigned spins)
@@ -175,8 +170,9 @@ static int end_period(struct percpu_grace_handle *h, uint64_t state, unsigned sp
 	if (!advance_period(h, state))
 		return 0;
 	PERCPU_STEP("grace: ended");
-	if (n.has_deficit)
-		fill_up_bank(h, bank);
+	/* What was found while nobody entered: in the next period's bank, sums are of no moment. */
+	if (n.own < 0)
+		percpu_participants_add(&h->part, bank, -n.own);
 	tell_grace_waiters(h);
 	return n.has_deficit ? -EPROTO : 0;
 }

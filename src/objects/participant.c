@@ -9,28 +9,16 @@
 
 #include "participant.h"
 
-/* Where the cells of this process are. */
-struct participant_cells {
-	struct percpu_chunk *chunk;
-	size_t offset;
-};
-
-static struct participant_cells own_cells(const struct percpu_participants *p)
+static struct percpu_participant_cells own_cells(const struct percpu_participants *p)
 {
-	const uint64_t id = __atomic_load_n(&p->last, __ATOMIC_ACQUIRE);
-	const size_t block = id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS;
 	const struct percpu_block *b = &p->in.block;
 
-	if (p->owners == NULL)
-		return (struct participant_cells){ b->chunk, (size_t)(b->base - b->chunk->base) };
-	return (struct participant_cells){
-		__atomic_load_n(&p->chunks[block], __ATOMIC_RELAXED),
-		__atomic_load_n(&p->offsets[block], __ATOMIC_RELAXED) +
-			id % PERCPU_OWNER_SLOTS * PERCPU_PARTICIPANT_CELL,
-	};
+	if (p->owners != NULL)
+		return percpu_participants_cells(p, __atomic_load_n(&p->last, __ATOMIC_ACQUIRE));
+	return (struct percpu_participant_cells){ b->chunk, (size_t)(b->base - b->chunk->base) };
 }
 
-static uint32_t *cell_at(struct participant_cells c, size_t lane, unsigned bank)
+static uint32_t *cell_at(struct percpu_participant_cells c, size_t lane, unsigned bank)
 {
 	return (uint32_t *)percpu_chunk_lane(c.chunk, lane, c.offset) + bank;
 }
@@ -56,7 +44,7 @@ static int try_to_add(const struct percpu_participants *p, unsigned bank, int32_
 
 static uint32_t *atomic_cell(const struct percpu_participants *p, unsigned bank)
 {
-	const struct participant_cells c = own_cells(p);
+	const struct percpu_participant_cells c = own_cells(p);
 
 	return cell_at(c, percpu_chunk_choose_lane(c.chunk), bank);
 }
@@ -101,7 +89,7 @@ void percpu_participants_add(struct percpu_participants *p, unsigned bank, int32
 
 uint32_t percpu_participants_sum_cells(const struct percpu_chunk *k, size_t offset, unsigned bank)
 {
-	const struct participant_cells c = { (struct percpu_chunk *)k, offset };
+	const struct percpu_participant_cells c = { (struct percpu_chunk *)k, offset };
 	uint32_t sum = 0;
 
 	for (uint32_t cpu = 0; cpu < k->cpus; cpu++)
@@ -116,16 +104,14 @@ uint32_t percpu_participants_sum_cells(const struct percpu_chunk *k, size_t offs
 uint32_t percpu_participants_sum_own(const struct percpu_participants *p, unsigned bank)
 {
 	const uint64_t id = percpu_participants_self(p);
-	const struct participant_cells c = own_cells(p);
-	const struct percpu_participant_records *all;
+	const struct percpu_participant_cells c = own_cells(p);
 
 	if (id == 0)
 		return 0;
 	if (p->owners == NULL)
 		return percpu_participants_sum_cells(c.chunk, c.offset, bank);
-	all = p->records[id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS];
 	return percpu_participants_sum_cells(c.chunk, c.offset, bank) -
-	       __atomic_load_n(&all->slot[id % PERCPU_OWNER_SLOTS].left[bank], __ATOMIC_RELAXED);
+	       __atomic_load_n(&percpu_participants_record(p, id)->left[bank], __ATOMIC_RELAXED);
 }
 
 static void add_to_sum(uint64_t id, uint32_t n, void *arg)
@@ -185,7 +171,6 @@ struct participants_deficit {
 static void set_right(uint64_t id, uint32_t n, void *arg)
 {
 	const struct participants_deficit *d = arg;
-	struct percpu_participant_records *all;
 
 	if ((int32_t)n >= 0)
 		return;
@@ -193,8 +178,8 @@ static void set_right(uint64_t id, uint32_t n, void *arg)
 		percpu_participants_add(d->p, d->bank, -(int32_t)n);
 		return;
 	}
-	all = d->p->records[id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS];
-	__atomic_fetch_add(&all->slot[id % PERCPU_OWNER_SLOTS].left[d->bank], n, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&percpu_participants_record(d->p, id)->left[d->bank], n,
+			   __ATOMIC_RELEASE);
 }
 
 /* A record stays an owner's while the lock is held. Without it, the next one who waits finds the

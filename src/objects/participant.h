@@ -96,6 +96,34 @@ static inline uint64_t percpu_participants_self(const struct percpu_participants
 	return __atomic_load_n(&p->self, __ATOMIC_ACQUIRE);
 }
 
+/** Where the two cells of an owner are, or of a slot, whose block was looked up. */
+struct percpu_participant_cells {
+	struct percpu_chunk *chunk;
+	size_t offset;
+};
+
+static inline struct percpu_participant_cells
+percpu_participants_cells(const struct percpu_participants *p, uint64_t id)
+{
+	const size_t block = id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS;
+
+	return (struct percpu_participant_cells){
+		__atomic_load_n(&p->chunks[block], __ATOMIC_RELAXED),
+		__atomic_load_n(&p->offsets[block], __ATOMIC_RELAXED) +
+			id % PERCPU_OWNER_SLOTS * PERCPU_PARTICIPANT_CELL,
+	};
+}
+
+/** Likewise its record. */
+static inline struct percpu_participant_record *
+percpu_participants_record(const struct percpu_participants *p, uint64_t id)
+{
+	const size_t block = id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS;
+
+	return &__atomic_load_n(&p->records[block], __ATOMIC_ACQUIRE)
+			->slot[id % PERCPU_OWNER_SLOTS];
+}
+
 /**
  * Enter if the state is as expected: by a sequence, or in the end in an atomic lane. This process
  * has joined. Signal handlers, too.
@@ -124,6 +152,9 @@ uint32_t percpu_participants_inside(const struct percpu_participants *p, unsigne
  *  percpu_fence() and percpu_fence_all(), or -ENOMEM or -EBADMSG if the cells of others cannot be
  *  found. Not in signal handlers. */
 int percpu_participants_fence(const struct percpu_participants *p);
+
+/** Find the cells of all who have entered before the last fence. Returns 0 or -errno. */
+int percpu_participants_look_up(const struct percpu_participants *p);
 
 /** Drop what participants that have died have in both banks. For each bank where that was not 0
  *  its bit is set in control->died. Returns 0, or -ETIMEDOUT if a process was stopped with the

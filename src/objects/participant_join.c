@@ -204,13 +204,16 @@ static struct percpu_participant_records *records_of(const struct percpu_partici
 
 static uint32_t sum_slot(const struct percpu_participants *p, size_t block, size_t i, unsigned bank)
 {
-	return percpu_participants_sum_cells(p->chunks[block],
-					     p->offsets[block] + i * PERCPU_PARTICIPANT_CELL, bank);
+	const struct percpu_participant_cells c =
+		percpu_participants_cells(p, block * PERCPU_OWNER_SLOTS + i);
+
+	return percpu_participants_sum_cells(c.chunk, c.offset, bank);
 }
 
 static uint32_t count_of(const struct percpu_participants *p, size_t block, size_t i, unsigned bank)
 {
-	const struct percpu_participant_record *r = &p->records[block]->slot[i];
+	const struct percpu_participant_record *r =
+		percpu_participants_record(p, block * PERCPU_OWNER_SLOTS + i);
 	const uint32_t left = __atomic_load_n(&r->left[bank], __ATOMIC_ACQUIRE);
 
 	return sum_slot(p, block, i, bank) - left;
@@ -219,6 +222,7 @@ static uint32_t count_of(const struct percpu_participants *p, size_t block, size
 void percpu_participants_each(const struct percpu_participants *p, unsigned bank,
 			      void (*fn)(uint64_t id, uint32_t n, void *arg), void *arg)
 {
+	const struct percpu_participant_records *all;
 	uint64_t id;
 	uint32_t n;
 	int e;
@@ -228,10 +232,11 @@ void percpu_participants_each(const struct percpu_participants *p, unsigned bank
 		return;
 	}
 	for (size_t block = 0; block < PERCPU_OWNER_BLOCKS; block++) {
-		if (records_of(p, block, false, &e) == NULL)
+		all = records_of(p, block, false, &e);
+		if (all == NULL)
 			continue;
 		for (size_t i = 0; i < PERCPU_OWNER_SLOTS; i++) {
-			id = __atomic_load_n(&p->records[block]->slot[i].owner, __ATOMIC_ACQUIRE);
+			id = __atomic_load_n(&all->slot[i].owner, __ATOMIC_ACQUIRE);
 			n = id != 0 ? count_of(p, block, i, bank) : 0;
 			if (n != 0)
 				fn(id, n, arg);
@@ -240,7 +245,7 @@ void percpu_participants_each(const struct percpu_participants *p, unsigned bank
 }
 
 /* Whoever has entered did so after its block was made, so who has fenced finds its key. */
-static int look_up_blocks(const struct percpu_participants *p)
+int percpu_participants_look_up(const struct percpu_participants *p)
 {
 	int e = 0;
 
@@ -257,7 +262,7 @@ int percpu_participants_fence(const struct percpu_participants *p)
 	percpu_full_fence();
 	PERCPU_STEP("participant: to be fenced");
 	e = percpu_region_fence(p->in.block.chunk->region);
-	return e != 0 ? e : look_up_blocks(p);
+	return e != 0 ? e : percpu_participants_look_up(p);
 }
 
 bool percpu_participants_alive(const struct percpu_participants *p, uint64_t id)
@@ -273,7 +278,8 @@ int percpu_participants_lock(const struct percpu_participants *p, struct percpu_
 /* The caller has the lock. */
 static void drop_slot(const struct percpu_participants *p, size_t block, size_t i)
 {
-	struct percpu_participant_record *r = &p->records[block]->slot[i];
+	struct percpu_participant_record *r =
+		percpu_participants_record(p, block * PERCPU_OWNER_SLOTS + i);
 	uint32_t sum;
 
 	for (unsigned bank = 0; bank < PERCPU_BANKS; bank++) {
@@ -290,7 +296,8 @@ static void drop_slot(const struct percpu_participants *p, size_t block, size_t 
 /* A dead owner stays dead, so only whether the record is still its own is asked with the lock. */
 static int drop_if_dead(struct percpu_participants *p, size_t block, size_t i)
 {
-	const struct percpu_participant_record *r = &p->records[block]->slot[i];
+	const struct percpu_participant_record *r =
+		percpu_participants_record(p, block * PERCPU_OWNER_SLOTS + i);
 	const uint64_t id = __atomic_load_n(&r->owner, __ATOMIC_ACQUIRE);
 	struct percpu_robust h;
 	int e;
@@ -327,18 +334,23 @@ static int begin_record(struct percpu_participants *p, uint64_t id)
 	const size_t block = id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS;
 	const size_t i = id % PERCPU_OWNER_SLOTS;
 	struct percpu_participant_record *r;
+	struct percpu_owner_seen seen;
 	struct percpu_robust h;
 	int e;
 
 	if (records_of(p, block, true, &e) == NULL)
 		return e;
-	r = &p->records[block]->slot[i];
+	r = percpu_participants_record(p, id);
 	if (__atomic_load_n(&r->owner, __ATOMIC_ACQUIRE) == id)
 		return 0;
+	PERCPU_STEP("participant: to be recorded");
 	e = percpu_participants_lock(p, &h);
 	if (e != 0)
 		return e;
-	if (__atomic_load_n(&r->owner, __ATOMIC_RELAXED) != id) {
+	/* Another thread may have left: then the record is the next owner's, or going to be. */
+	if (__atomic_load_n(&r->owner, __ATOMIC_RELAXED) != id &&
+	    percpu_owner_look(p->owners, id % PERCPU_OWNERS_MAX, &seen) &&
+	    seen.word / 2 == id / PERCPU_OWNERS_MAX) {
 		drop_slot(p, block, i);
 		__atomic_store_n(&r->owner, id, __ATOMIC_RELEASE);
 		PERCPU_STEP("participant: recorded");
@@ -350,9 +362,7 @@ static int begin_record(struct percpu_participants *p, uint64_t id)
 /* Remember the cells, unless another thread has left meanwhile. */
 static bool remember_cell(struct percpu_participants *p, uint64_t id)
 {
-	const size_t block = id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS;
-	char *cell = p->chunks[block]->base + p->offsets[block] +
-		     id % PERCPU_OWNER_SLOTS * PERCPU_PARTICIPANT_CELL;
+	const struct percpu_participant_cells c = percpu_participants_cells(p, id);
 	bool still;
 
 	percpu_process_lock();
@@ -361,7 +371,7 @@ static bool remember_cell(struct percpu_participants *p, uint64_t id)
 		__atomic_store_n(&p->last, id, __ATOMIC_RELEASE);
 		__atomic_store_n(&p->self, id, __ATOMIC_RELEASE);
 		if (!p->checked && p->in.stride == PERCPU_STRIDE)
-			__atomic_store_n(&p->in.cell, cell, __ATOMIC_RELEASE);
+			__atomic_store_n(&p->in.cell, c.chunk->base + c.offset, __ATOMIC_RELEASE);
 	}
 	percpu_process_unlock();
 	return still;

@@ -671,6 +671,62 @@ static void others_deficits_hide_nothing(void **state)
 	stop(pid);
 }
 
+/* Counted in a lane of a CPU, and ended in an atomic one. */
+static void enter_and_leave_without(void)
+{
+	leave_without(enter());
+}
+
+static void begin_the_next(void)
+{
+	(void)percpu_grace_start(g);
+	deadly = "participant: lanes of CPUs summed";
+	meanwhile = enter_and_leave_without;
+}
+
+/* Who has found a deficit sets its count right, and another one enters that bank meanwhile. */
+static void counts_are_set_right_by_what_was_found(void **state)
+{
+	int token;
+
+	(void)state;
+	assert_free();
+	token = enter();
+	leave(token);
+	leave(token);
+	deadly = "grace: ended";
+	meanwhile = begin_the_next;
+	assert_int_equal(percpu_grace_wait_timed(g, 5000 * MS), -EPROTO);
+	deadly = NULL;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(percpu_grace_wait_timed(g, 5000 * MS), 0);
+	assert_free();
+}
+
+static int enter_wait_and_stay(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_grace_enter(g) >= 0, "enter");
+	test_child_require(percpu_grace_wait_timed(g, MS) == -ETIMEDOUT, "fenced, and waits");
+	return stay();
+}
+
+/* Another process has fenced the period, and its cells cannot be found. */
+static void who_is_not_found_is_waited_for(void **state)
+{
+	pid_t pid = start(enter_wait_and_stay, 0);
+	uint64_t *block = &handle()->part.control->block[0];
+	const uint64_t key = *block, before = now();
+
+	(void)state;
+	*block = UINT64_C(0xff0000000) << 8;
+	assert_int_equal(percpu_grace_wait_timed(g, 20 * MS), -EBADMSG);
+	assert_int_equal(now(), before);
+	*block = key;
+	stop(pid);
+	assert_free();
+}
+
 static void who_leaves_the_owners_is_in_no_section(void **state)
 {
 	int token = enter(), other;
@@ -949,6 +1005,8 @@ int main(void)
 		BETWEEN(who_is_stopped_is_waited_for),
 		BETWEEN(whoever_is_killed),
 		BETWEEN(others_deficits_hide_nothing),
+		BOTH(counts_are_set_right_by_what_was_found),
+		BETWEEN(who_is_not_found_is_waited_for),
 		BETWEEN(who_leaves_the_owners_is_in_no_section),
 		LONG_LANES(lanes_of_another_size),
 		SHORT_LANES(lanes_of_another_size),

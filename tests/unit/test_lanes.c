@@ -250,6 +250,18 @@ static void reclaim_gives_back_what_is_free(void **state)
 			 FREE * unit * (2 * (size_t)chunk->cpus + 1));
 }
 
+/* Another thread has reserved a lane, and is going to mark it as used. */
+static void reclaim_spares_lanes_that_are_not_used_yet(void **state)
+{
+	const size_t lane = chunk->cpus + 70;
+
+	(void)state;
+	memset(percpu_chunk_lane(chunk, lane, 0), 0, chunk->lane_size);
+	assert_true(is_reserved(lane));
+	assert_true(percpu_region_reclaim(region) > 0);
+	assert_true(is_reserved(lane));
+}
+
 /* What the cells of an item are cleared of, for the next who has it. */
 static void clearing_reaches_atomic_lanes(void **state)
 {
@@ -375,6 +387,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(full_disk_leaves_lane_0, start, stop),
 		cmocka_unit_test_setup_teardown(full_disk_adds_no_chunk, start, stop),
 		cmocka_unit_test_setup_teardown(reclaim_gives_back_what_is_free, start, stop),
+		cmocka_unit_test_setup_teardown(reclaim_spares_lanes_that_are_not_used_yet, start,
+						stop),
 		cmocka_unit_test_setup_teardown(clearing_reaches_atomic_lanes, start, stop),
 		cmocka_unit_test(thread_may_lose_its_registration),
 		cmocka_unit_test_setup_teardown(all_kinds_read_all_lanes, start, stop),

@@ -398,6 +398,27 @@ static void who_leaves_while_another_joins(void **state)
 	}
 }
 
+static pid_t heir;
+
+static void leave_to_another(void)
+{
+	percpu_owners_leave(owners);
+	heir = start(enter_and_stay, 3);
+}
+
+/* The slot has a new owner by the time that this one wants its record. */
+static void who_joins_late_drops_nobody(void **state)
+{
+	(void)state;
+	deadly = "participant: to be recorded";
+	meanwhile = leave_to_another;
+	assert_int_equal(percpu_participants_join(p), 0);
+	assert_null(deadly);
+	assert_int_equal(percpu_participants_sum(p, 0), 3);
+	assert_int_equal(p->control->died, 0);
+	stop(heir);
+}
+
 /* As in test_owner.c: processes that are only slots. */
 static void fill_first_block(void)
 {
@@ -524,6 +545,7 @@ int main(void)
 		BETWEEN(a_child_is_another_one),
 		BETWEEN(who_leaves_the_owners_has_left),
 		BETWEEN(who_leaves_while_another_joins),
+		BETWEEN(who_joins_late_drops_nobody),
 		BETWEEN(there_are_many),
 		BETWEEN(blocks_may_be_damaged),
 		BETWEEN(a_lock_of_an_earlier_boot),
