@@ -222,24 +222,35 @@ static bool recenter(const struct percpu_approx *a, int64_t limit)
 	return moved;
 }
 
-/* Whether the lanes can be open: the sum is so far from the limit that they stay so for a
- * while. */
-static bool has_room(const struct percpu_approx *a)
+/* What the highest may rise to when the lanes are opened: the limit that they were closed near; or,
+ * if the sum is above that, the limit of the add that opens them. */
+static int64_t opening_limit(const struct percpu_approx *a, int64_t limit)
 {
-	const int64_t away = 4 * (int64_t)a->slack;
-	int64_t room;
+	const int64_t known = __atomic_load_n(&a->control->limit, __ATOMIC_RELAXED);
 
-	return !__builtin_sub_overflow(__atomic_load_n(&a->control->limit, __ATOMIC_RELAXED),
-				       percpu_approx_highest(a), &room) &&
-	       (room >= away || room <= -away);
+	return known < percpu_approx_highest(a) ? limit : known;
 }
 
-static void open_approx(const struct percpu_approx *a)
+/* Whether the lanes can be open: the sum is so far from the limit that they stay so for a
+ * while. */
+static bool has_room(const struct percpu_approx *a, int64_t limit)
 {
-	const int64_t limit = __atomic_load_n(&a->control->limit, __ATOMIC_RELAXED);
+	const int64_t away = 4 * (int64_t)a->slack, highest = percpu_approx_highest(a);
+	int64_t room;
 
+	if (__builtin_sub_overflow(__atomic_load_n(&a->control->limit, __ATOMIC_RELAXED), highest,
+				   &room) ||
+	    (room < away && room > -away))
+		return false;
+	if (room > 0)
+		return true;
+	return __builtin_sub_overflow(limit, highest, &room) ? limit > 0 : room >= away;
+}
+
+static void open_approx(const struct percpu_approx *a, int64_t limit)
+{
 	change_state(a, APPROX_CLOSING);
-	if (!raise_highest(a, a->slack, limit < percpu_approx_highest(a) ? INT64_MAX : limit)) {
+	if (!raise_highest(a, a->slack, opening_limit(a, limit))) {
 		change_state(a, APPROX_CLOSED);
 		return;
 	}
@@ -261,16 +272,18 @@ static bool has_rested(const struct percpu_approx *a)
 	return percpu_now_ns() - closed >= APPROX_REST_NS;
 }
 
-/* Open the lanes, if they are closed and the sum is away from the limit. */
-static void open_if_room(const struct percpu_approx *a)
+/* Open the lanes, if they are closed and the sum is away from the limit, and from that of the add
+ * that was done. */
+static void open_if_room(const struct percpu_approx *a, int64_t limit)
 {
 	struct percpu_robust h;
 
 	if (percpu_likely(load_state(a) % APPROX_STATES != APPROX_CLOSED) ||
-	    !percpu_pair_is_atomic() || !has_room(a) || !has_rested(a) || !try_approx_lock(a, &h))
+	    !percpu_pair_is_atomic() || !has_room(a, limit) || !has_rested(a) ||
+	    !try_approx_lock(a, &h))
 		return;
-	if (load_state(a) % APPROX_STATES == APPROX_CLOSED && has_room(a) && has_rested(a))
-		open_approx(a);
+	if (load_state(a) % APPROX_STATES == APPROX_CLOSED && has_room(a, limit) && has_rested(a))
+		open_approx(a, limit);
 	unlock_approx(a, &h);
 }
 
@@ -354,7 +367,7 @@ void percpu_approx_add_slow(const struct percpu_approx *a, int64_t n)
 	if (!approx_chunk(a)->region->writable || add_in_open_lane(a, n, limit))
 		return;
 	add_to_base(a, (uint64_t)n);
-	open_if_room(a);
+	open_if_room(a, limit);
 }
 
 /* Add to the word of all CPUs. Returns 0, or -ERANGE if the sum is above limit - n, or -EAGAIN
@@ -399,11 +412,14 @@ int percpu_approx_add_below_slow(const struct percpu_approx *a, int64_t n, int64
 	if (limit <= 0)
 		return -ERANGE;
 	for (int round = 0; round < APPROX_ROUNDS; round++) {
-		if (percpu_approx_highest(a) <= limit && add_in_open_lane(a, n, limit))
-			return 0;
+		if (percpu_approx_highest(a) <= limit) {
+			PERCPU_STEP("approx: below the limit");
+			if (add_in_open_lane(a, n, limit))
+				return 0;
+		}
 		e = add_to_base_below(a, n, limit);
 		if (e == 0)
-			open_if_room(a);
+			open_if_room(a, limit);
 		if (e != -EAGAIN)
 			return e;
 		e = close_approx(a, limit);

@@ -10,6 +10,7 @@
 
 #define READINGS 4
 #define SOON_NS 10000000
+#define ANCHOR_TRIES 100
 
 uint64_t percpu_ring_ticks(void)
 {
@@ -82,12 +83,21 @@ static void store_field(uint64_t *field, uint64_t value)
 	__atomic_store_n(field, value, __ATOMIC_RELAXED);
 }
 
+/* Two threads may do so at once. Then the last one finds that ticks and ns are not of one moment,
+ * unless a process stores to them all the time. */
 void percpu_ring_anchor(struct percpu_ring_control *c)
 {
-	struct percpu_ring_moment now = percpu_ring_now();
+	struct percpu_ring_moment now;
 
-	store_field(&c->ticks, now.ticks);
-	store_field(&c->ns, now.ns);
+	for (int try = 0; try < ANCHOR_TRIES; try++) {
+		now = percpu_ring_now();
+		store_field(&c->ticks, now.ticks);
+		PERCPU_STEP("ring: ticks stored");
+		store_field(&c->ns, now.ns);
+		percpu_full_fence();
+		if (load_field(&c->ticks) == now.ticks && load_field(&c->ns) == now.ns)
+			break;
+	}
 	store_field(&c->boot, percpu_boot_id());
 	store_field(&c->timens, find_timens());
 }

@@ -418,6 +418,29 @@ static int count_without_pairs(void *arg)
 }
 
 /* The library asks once what the CPU has. */
+static int64_t larger;
+
+static void add_and_let_open(void)
+{
+	a->control->closed = 0; /* they have rested */
+	(void)!percpu_approx_add_below(a, 1, larger);
+}
+
+/* The lanes are closed near one limit, and two threads add below a larger one, which is near, too:
+ * one has found that there is room when the other one could open the lanes. */
+static void nobody_opens_lanes_over_the_largest_limit(void **state)
+{
+	(void)state;
+	while (percpu_approx_add_below(a, 1, LIMIT) == 0)
+		a->control->closed = percpu_now_ns();
+	larger = LIMIT + 4 * (int64_t)a->slack + 25;
+	a->control->closed = percpu_now_ns();
+	assert_int_equal(percpu_approx_add_below(a, 4 * (int64_t)a->slack + 20, larger), 0);
+	let_happen(add_and_let_open, "approx: below the limit", 0);
+	assert_int_equal(percpu_approx_add_below(a, 10, larger), -ERANGE);
+	assert_true(percpu_approx_fetch(a) <= larger);
+}
+
 static void without_pairs(void **state)
 {
 	(void)state;
@@ -441,6 +464,7 @@ int main(void)
 		TEST(where_no_fence_is_allowed),
 		TEST(giving_back_makes_no_room),
 		TEST(a_center_is_not_raised_over_the_limit),
+		TEST(nobody_opens_lanes_over_the_largest_limit),
 	};
 
 	test_tier();

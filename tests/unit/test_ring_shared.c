@@ -34,9 +34,17 @@ static uint32_t *reached;
 static int (*second)(void *arg);
 static pid_t second_pid;
 
+static void (*between)(void);
+
 void test_step(const char *name)
 {
 	int (*fn)(void *) = second;
+	void (*other)(void) = between;
+
+	if (other != NULL && strcmp(name, "ring: ticks stored") == 0) {
+		between = NULL;
+		other();
+	}
 
 	if (fn != NULL && strcmp(name, "root: object created") == 0) {
 		second = NULL;
@@ -511,6 +519,39 @@ static void records_of_an_earlier_boot(void **state)
 	end();
 }
 
+static void attach_later(void)
+{
+	struct percpu_ring *again;
+
+	test_sleep_us(300000);
+	assert_int_equal(percpu_ring_attach(region, percpu_ring_key(ring), &again), 0);
+	percpu_ring_detach(again);
+}
+
+/* Two processes are the first ones after a reboot. What is noted is of one moment. */
+static void two_after_a_reboot(void **state)
+{
+	struct percpu_ring_moment now;
+	struct percpu_ring_control *c;
+	struct percpu_ring *again;
+	uint64_t ns;
+
+	(void)state;
+	begin(0);
+	c = percpu_ring_control(ring);
+	c->boot ^= 1;
+	ns = percpu_now_ns();
+	between = attach_later;
+	assert_int_equal(percpu_ring_attach(region, percpu_ring_key(ring), &again), 0);
+	assert_null(between);
+	assert_true(percpu_ring_is_of_this_boot(c));
+	now = percpu_ring_now();
+	assert_true(c->ticks < now.ticks);
+	assert_true(c->ns >= ns + 300000000 && c->ns <= now.ns);
+	percpu_ring_detach(again);
+	end();
+}
+
 /* Who reads another CLOCK_MONOTONIC goes by what is noted, and notes nothing. */
 static void clocks_of_other_namespaces(void **state)
 {
@@ -571,6 +612,7 @@ int main(void)
 		cmocka_unit_test(times_are_not_believed),
 		cmocka_unit_test(positions_are_not_believed),
 		cmocka_unit_test(records_of_an_earlier_boot),
+		cmocka_unit_test(two_after_a_reboot),
 		cmocka_unit_test(clocks_of_other_namespaces),
 	};
 
