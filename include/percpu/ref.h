@@ -252,12 +252,14 @@ PERCPU_API int percpu_ref_reinit(struct percpu_ref *ref);
  * percpu_ref_reinit(). The caller must have a reference, or the count may come to 0 at any
  * moment; here that is an error, and safe.
  *
- * Returns 0, or -EINVAL (NULL), -EALREADY (it is not dead), -ESTALE (it is 0).
+ * Returns 0, or -EINVAL (NULL), -EALREADY (it is not dead), -ESTALE (it is 0), -EOVERFLOW
+ * (there are PERCPU_REF_MAX references).
  */
 PERCPU_API int percpu_ref_resurrect(struct percpu_ref *ref);
 
 /** Whether the count is 0; never while it is per CPU. What the putting threads did before is
- *  seen. NULL is 0. */
+ *  seen. The release function may not have been called yet, or not have returned: who reuses the
+ *  count waits for that by means of its own. NULL is 0. */
 PERCPU_API bool percpu_ref_is_zero(const struct percpu_ref *ref);
 
 /** Whether the count was killed, and not revived. NULL is not dying. */

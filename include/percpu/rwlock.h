@@ -67,7 +67,8 @@ struct percpu_rwlock {
  * Return 0, or
  *	-EINVAL	a NULL, no such root, unknown flags; owners in a region whose lane size is not the
  *		default
- *	-ENOENT	no lock of these owners there
+ *	-ENOENT	no lock of these owners there; or, in a region that was opened to read, none at
+ *		the root yet
  *	-EEXIST	something else is at the root, also a lock of other owners
  *	-E2BIG	more CPUs than PERCPU_MAX_CPUS
  *	-EROFS, -ENOSPC, -ENOMEM, -ETIMEDOUT  as percpu_region_alloc()

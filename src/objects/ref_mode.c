@@ -230,7 +230,9 @@ int percpu_ref_switch_to_percpu(struct percpu_ref *ref)
 	cancel = begin_switch();
 	e = make_percpu(counted_of(ref));
 	end_switch(cancel);
-	return e;
+	if (e != 0)
+		return percpu_ref_complain(counted_of(ref), e, "is made per CPU, but is 0");
+	return 0;
 }
 
 /* Give a dead count an initial reference, if whether it is 0 is as wanted. */
@@ -245,6 +247,8 @@ static int revive(struct counted_ref *r, bool from_zero, int otherwise)
 	while (e == 0) {
 		if ((w == REF_DEAD) != from_zero)
 			e = otherwise;
+		else if ((w & REF_NUMBER) == PERCPU_REF_MAX)
+			e = -EOVERFLOW;
 		else if (percpu_ref_swap(r, &w, ((w & REF_NUMBER) + 1) | spread))
 			break;
 	}
@@ -270,7 +274,7 @@ int percpu_ref_resurrect(struct percpu_ref *ref)
 	struct counted_ref *r = counted_of(ref);
 	int e = ref != NULL ? revive(r, false, -ESTALE) : -EINVAL;
 
-	if (e == 0 || ref == NULL)
+	if (e == 0 || ref == NULL || e == -EOVERFLOW)
 		return e;
 	return percpu_ref_complain(r, e,
 				   e == -EALREADY ? "is resurrected, but is not dead" :

@@ -226,7 +226,6 @@ static void debugged_counts_stay_atomic(void **state)
 	assert_int_equal(percpu_ref_switch_to_percpu(ref), 0);
 	assert_true(percpu_ref_is_closed(ref));
 	assert_int_equal(percpu_ref_put(ref), 0);
-	assert_int_equal(percpu_ref_switch_to_percpu(ref), -ESTALE);
 	drop_ref();
 }
 
@@ -291,6 +290,14 @@ static void limits_hold(void **state)
 	assert_int_equal(percpu_ref_put_many(ref, UINT64_MAX), -ERANGE);
 	assert_int_equal(percpu_ref_fetch(ref), 1);
 	assert_int_equal(percpu_ref_get_many(ref, PERCPU_REF_MAX - 1), 0);
+	assert_int_equal(percpu_ref_kill(ref), 0);
+	assert_int_equal(percpu_ref_get(ref), 0);
+	assert_int_equal(percpu_ref_resurrect(ref), -EOVERFLOW);
+	assert_true(percpu_ref_is_dying(ref));
+	assert_int_equal(percpu_ref_fetch(ref), (int64_t)PERCPU_REF_MAX);
+	assert_int_equal(percpu_ref_put(ref), 0);
+	assert_int_equal(percpu_ref_resurrect(ref), 0);
+	assert_int_equal(percpu_ref_fetch(ref), (int64_t)PERCPU_REF_MAX);
 	assert_int_equal(percpu_ref_kill(ref), 0);
 	assert_int_equal(percpu_ref_put_many(ref, PERCPU_REF_MAX - 1), 0);
 	assert_int_equal(released, 1);
@@ -484,6 +491,12 @@ static void resurrect_none(void)
 	(void)percpu_ref_resurrect(ref);
 }
 
+static void switch_none(void)
+{
+	(void)percpu_ref_put(ref);
+	(void)percpu_ref_switch_to_percpu(ref);
+}
+
 static const struct misuse {
 	void (*fn)(void);
 	const char *message;
@@ -498,6 +511,7 @@ static const struct misuse {
 	{ reinit_used, "is revived, but is not 0", false },
 	{ resurrect_live, "is resurrected, but is not dead", false },
 	{ resurrect_none, "is resurrected, but is 0", false },
+	{ switch_none, "is made per CPU, but is 0", false },
 };
 
 static void debugged_counts_say_what_is_wrong(void **state)
