@@ -55,7 +55,7 @@ int percpu_owner_block(struct percpu_region *r, uint64_t *word, bool make,
 		e = make_slots(r, word, b);
 	/* Another thread may have been first, and have had the last room. */
 	key = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-	if (key != 0)
+	if (key != 0 || e == 0)
 		e = percpu_region_attach(r, key, PERCPU_KIND_CELL, b->size, PERCPU_BLOCK_ALIGN,
 					 &cell);
 	if (e != 0)
