@@ -30,8 +30,8 @@ PERCPU_BEGIN_DECLS
  */
 
 /** Grace periods, as this process has them. Of the state, bit 0 says that no period is in
- *  progress, and bit 1 which bank sections are counted in. Tokens are the tag and where that bank is. The tag grows when the process forks or
- *  leaves. The fields are the library's. */
+ *  progress, and bit 1 which bank sections are counted in. A token is the tag and where that bank
+ *  is. The tag grows when the process forks or leaves. The fields are the library's. */
 struct percpu_grace {
 	struct percpu_participant in;
 };

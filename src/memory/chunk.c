@@ -274,7 +274,7 @@ void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size)
 	char *first, *last;
 
 	for (size_t lane = 0; lane < 2 * (size_t)k->cpus + 1; lane++) {
-		/* Another thread may be reserving it, which is going to use it. */
+		/* Another thread may have reserved this one, and not marked it as used yet. */
 		if (lane > k->cpus && lane < 2 * (size_t)k->cpus &&
 		    !is_in_use(k, (uint32_t)(lane - k->cpus)))
 			continue;

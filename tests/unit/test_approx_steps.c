@@ -417,7 +417,6 @@ static int count_without_pairs(void *arg)
 	return 0;
 }
 
-/* The library asks once what the CPU has. */
 static int64_t larger;
 
 static void add_and_let_open(void)
@@ -441,6 +440,7 @@ static void nobody_opens_lanes_over_the_largest_limit(void **state)
 	assert_true(percpu_approx_fetch(a) <= larger);
 }
 
+/* The library asks once what the CPU has. */
 static void without_pairs(void **state)
 {
 	(void)state;
