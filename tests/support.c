@@ -272,6 +272,9 @@ bool test_timer_start(struct test_timer *t, int signo, unsigned interval_us)
 void test_timer_stop(struct test_timer *t)
 {
 	timer_delete((timer_t)t->id);
+	/* ThreadSanitizer holds a signal back until the thread enters a function that it
+	 * intercepts, as this one. */
+	usleep(0);
 }
 
 bool test_unregister(void *area)

@@ -100,6 +100,7 @@ struct test_timer {
 	void *id;
 };
 bool test_timer_start(struct test_timer *t, int signo, unsigned interval_us);
+/** Stop it. No handler of its signal begins after this. */
 void test_timer_stop(struct test_timer *t);
 
 /** Make the kernel forget the calling thread's rseq area. */
