@@ -142,7 +142,7 @@ static bool comes_last_in_child(void)
 		test_sleep_us(100);
 	put_2_and_read();
 	inject_go(pid);
-	assert_int_equal(test_wait(pid, 30), 0);
+	assert_int_equal(test_wait(pid, 60), 0);
 	test_unpin(0);
 	return came_last();
 }
@@ -239,7 +239,7 @@ static bool kill_at_step(void)
 	while (!point.arrived && inject_read(pid, &point))
 		test_sleep_us(100);
 	kill(pid, SIGKILL);
-	return test_wait(pid, 30) == SIGKILL && count_records() == 10;
+	return test_wait(pid, 60) == SIGKILL && count_records() == 10;
 }
 
 static void kill_at(int step)

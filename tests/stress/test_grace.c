@@ -303,7 +303,7 @@ static void disturb(pid_t *pid, uint64_t *random)
 		return;
 	}
 	kill(pid[i], SIGKILL);
-	test_wait(pid[i], 10);
+	test_wait(pid[i], 60);
 	t->killed++;
 	pid[i] = test_fork(be_reader, (void *)(uintptr_t)(r & 0xffff));
 }
@@ -332,7 +332,7 @@ static void processes(void **state)
 	}
 	__atomic_store_n(&t->stop, 1, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < READERS; i++)
-		assert_int_equal(test_wait(pid[i], 10), 0);
+		assert_int_equal(test_wait(pid[i], 60), 0);
 	assert_int_equal(e, 0);
 	assert_right(periods);
 	assert_true(t->killed != 0 || periods < 20);

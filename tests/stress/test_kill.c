@@ -56,7 +56,7 @@ static void start_and_kill(int (*fn)(void *arg), uint64_t *published, uint64_t *
 	for (int i = 0; i < WORKERS; i++)
 		kill(pid[i], SIGKILL);
 	for (int i = 0; i < WORKERS; i++)
-		assert_int_equal(test_wait(pid[i], 30), SIGKILL);
+		assert_int_equal(test_wait(pid[i], 60), SIGKILL);
 }
 
 /* Says how often it has added, after each time. */

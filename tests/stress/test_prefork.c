@@ -174,7 +174,7 @@ static void expect_totals(void)
 static void end_one(pid_t pid)
 {
 	kill(pid, SIGKILL);
-	assert_int_equal(test_wait(pid, 30), SIGKILL);
+	assert_int_equal(test_wait(pid, 60), SIGKILL);
 }
 
 static void killed_workers_take_their_requests_along(void **state)
@@ -202,7 +202,7 @@ static void killed_workers_take_their_requests_along(void **state)
 	}
 	__atomic_store_n(stop, 1, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < CLIENTS; i++)
-		assert_int_equal(test_wait(client[i], 30), 0);
+		assert_int_equal(test_wait(client[i], 60), 0);
 	expect_in_progress(0);
 	for (unsigned i = 0; i < WORKERS; i++)
 		assert_int_not_equal(connect_to_server(), -1); /* and say nothing */

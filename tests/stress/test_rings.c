@@ -114,7 +114,7 @@ static void start_and_kill(struct percpu_ring_reader *reader, uint64_t *random)
 	for (int i = 0; i < WORKERS; i++)
 		kill(pid[i], SIGKILL);
 	for (int i = 0; i < WORKERS; i++)
-		assert_int_equal(test_wait(pid[i], 30), SIGKILL);
+		assert_int_equal(test_wait(pid[i], 60), SIGKILL);
 	read_many(reader, UINT_MAX);
 }
 

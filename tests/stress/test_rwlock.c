@@ -153,12 +153,12 @@ static void processes(void **state)
 		test_sleep_us((unsigned)(test_random(&random) % 30000));
 		who = (unsigned)(test_random(&random) % WORKERS);
 		kill(pid[who], SIGKILL);
-		test_wait(pid[who], 10);
+		test_wait(pid[who], 60);
 		pid[who] = test_fork(work, (void *)(uintptr_t)(WORKERS + n));
 	}
 	for (unsigned i = 0; i < WORKERS; i++) {
 		kill(pid[i], SIGKILL);
-		test_wait(pid[i], 10);
+		test_wait(pid[i], 60);
 	}
 	e = percpu_rwlock_write_lock(l);
 	assert_true(e == 0 || e == -EOWNERDEAD);

@@ -235,7 +235,7 @@ static void snapshots_of_processes(size_t fields, unsigned flags)
 	torn += flip(&shared->work, shared_flips / 5, &taken, &error);
 	__atomic_store_n(&shared->work.stop, 1, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < PROCESSES; i++) {
-		test_wait(pid[i], 20);
+		test_wait(pid[i], 60);
 		total += shared->updates[i];
 	}
 	assert_int_equal(torn, 0);

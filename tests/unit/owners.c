@@ -123,5 +123,5 @@ void suspend(pid_t pid)
 void stop(pid_t pid)
 {
 	kill(pid, SIGKILL);
-	test_wait(pid, 10);
+	test_wait(pid, 60);
 }

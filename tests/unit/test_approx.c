@@ -394,7 +394,7 @@ static void killed_processes_leave_the_rest(void **state)
 	for (unsigned i = PROCESSES; i < 2 * PROCESSES; i++) {
 		test_sleep_us(1000);
 		kill(pid[i], SIGKILL);
-		(void)test_wait(pid[i], 10);
+		(void)test_wait(pid[i], 60);
 	}
 	for (unsigned i = 0; i < PROCESSES; i++)
 		assert_int_equal(test_wait(pid[i], 40), 0);

@@ -62,7 +62,7 @@ static void expect_child(void)
 	assert_int_equal(times, 0);
 	pthread_join(forker, NULL);
 	assert_true(forked > 0);
-	assert_int_equal(test_wait(forked, 10), 0);
+	assert_int_equal(test_wait(forked, 60), 0);
 }
 
 static int make_counter(void)

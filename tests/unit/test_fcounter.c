@@ -295,7 +295,7 @@ static void processes_count_together(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		pid[i] = test_fork(count_there, &p);
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(test_wait(pid[i], 30), 0);
+		assert_int_equal(test_wait(pid[i], 60), 0);
 	assert_int_equal(percpu_fcounter_open(r, 0, &c), 0);
 	assert_int_equal(percpu_fcounter_array_open(r, 1, 10, &a), 0);
 	expect(percpu_fcounter_fetch(c), 1500);

@@ -118,7 +118,7 @@ static void die(int (*fn)(void *))
 	while (!__atomic_load_n(reached, __ATOMIC_ACQUIRE))
 		test_sleep_us(100);
 	assert_int_equal(kill(pid, SIGKILL), 0);
-	(void)test_wait(pid, 10);
+	(void)test_wait(pid, 60);
 }
 
 static void the_killed_have_added_or_not(void **state)

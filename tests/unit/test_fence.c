@@ -151,7 +151,7 @@ static void fence_all_aborts_sequences_of_processes(void **state)
 	test_pin(0, test_cpu(0)); /* or the visitor begins where the child is */
 	aborted = fences_that_aborted(s, fence_all);
 	test_unpin(0);
-	assert_int_equal(test_wait(pid, 10), 0);
+	assert_int_equal(test_wait(pid, 60), 0);
 	assert_int_equal(aborted, ROUNDS);
 }
 
@@ -330,7 +330,7 @@ static void busy_cpu_does_not_hang_the_caller(void **state)
 		}
 	}
 	kill(pid, SIGKILL);
-	test_wait(pid, 10);
+	test_wait(pid, 60);
 	test_unpin(0);
 	alarm(0);
 	if (h->ready == 2)
@@ -370,7 +370,7 @@ static int run_with_hog(struct hog *h, struct percpu_zone *z, void *item)
 		sched_yield();
 	e = percpu_zone_run(z, item, kill_hog, NULL, timeout, NULL);
 	kill(late.hog, SIGKILL);
-	test_wait(late.hog, 10);
+	test_wait(late.hog, 60);
 	return e;
 }
 

@@ -184,7 +184,7 @@ static int use_in(void *arg)
 		use_what_is_there();
 		if (pid == 0)
 			_exit(0);
-		REQUIRE(test_wait(pid, 10) == 0);
+		REQUIRE(test_wait(pid, 60) == 0);
 	}
 	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
 	REQUIRE(pthread_join(thread, NULL) == 0);
@@ -234,7 +234,7 @@ static int begin_with_empty_buffers(void *arg)
 		percpu_wbuf_flush(pending);
 		_exit(childs != 3);
 	}
-	REQUIRE(test_wait(pid, 10) == 0);
+	REQUIRE(test_wait(pid, 60) == 0);
 	percpu_wbuf_flush(pending);
 	REQUIRE(*cell == 5);
 	REQUIRE(percpu_lwbuf_free(before.windows, &held) == 0);
@@ -284,7 +284,7 @@ static int have_what_there_is(void *arg)
 	pid = fork();
 	if (pid == 0)
 		_exit(0);
-	REQUIRE(test_wait(pid, 10) == 0);
+	REQUIRE(test_wait(pid, 60) == 0);
 	return 0;
 }
 
@@ -305,7 +305,7 @@ static void fork_within(enum phase phase)
 	use_objects(&before);
 	if (childs_of_handlers[phase] == 0)
 		_exit(0);
-	REQUIRE(test_wait(childs_of_handlers[phase], 10) == 0);
+	REQUIRE(test_wait(childs_of_handlers[phase], 60) == 0);
 	handler = fork_within;
 	use_objects(&before);
 }
@@ -322,7 +322,7 @@ static int fork_in_handlers(void *arg)
 	use_objects(&before);
 	if (pid == 0)
 		_exit(0);
-	REQUIRE(test_wait(pid, 15) == 0);
+	REQUIRE(test_wait(pid, 60) == 0);
 	destroy_objects(&before);
 	return 0;
 }

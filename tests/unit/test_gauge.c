@@ -401,7 +401,7 @@ static void the_killed_have_set_nothing(void **state)
 		while (!__atomic_load_n(reached, __ATOMIC_ACQUIRE))
 			test_sleep_us(100);
 		assert_int_equal(kill(pid, SIGKILL), 0);
-		(void)test_wait(pid, 10);
+		(void)test_wait(pid, 60);
 	}
 	assert_int_equal(percpu_gauge_fetch(gauge), 5);
 	expect(percpu_fgauge_fetch(fgauge), 5);

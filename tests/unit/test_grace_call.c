@@ -319,7 +319,7 @@ static int run_the_rest(void *arg)
 	const bool shared = percpu_grace_is_shared(percpu_grace_handle(g));
 
 	(void)arg;
-	test_alarm(5);
+	test_alarm(30);
 	test_child_require(ran == 1, "one had begun");
 	test_child_require(percpu_grace_barrier(g) == 0, "barrier");
 	test_child_require(ran == (shared ? 1 : 3), "the rest ran");

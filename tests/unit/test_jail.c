@@ -365,7 +365,7 @@ static int prove_for_family(void *arg)
 	allowed = UINT32_MAX;
 	require((int)percpu_selftest(), PERCPU_SELFTEST_PASSED, "self-test");
 	__atomic_store_n(proven, 1, __ATOMIC_RELEASE);
-	require(test_wait(child, 30), 0, "another child");
+	require(test_wait(child, 60), 0, "another child");
 	return 0;
 }
 

@@ -665,7 +665,7 @@ static void requests_in_flight_come_back_to_0(void **state)
 
 		test_sleep_us((unsigned)(test_random(&random) % 1500));
 		kill(pid[i], SIGKILL);
-		test_wait(pid[i], 10);
+		test_wait(pid[i], 60);
 		now = -1;
 		assert_int_equal(percpu_owned_gauge_fetch(gauge, PERCPU_OWNED_LIVING, &now), 0);
 		assert_in_range(now + 1, 1, WORKERS + 1);

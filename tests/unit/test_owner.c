@@ -148,7 +148,7 @@ static void the_killed_are_dead_at_once(void **state)
 	/* Its parent has not taken notice, so the kernel still knows its number. */
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	assert_false(lives(id));
-	test_wait(pid, 10);
+	test_wait(pid, 60);
 	assert_false(lives(id));
 	assert_int_equal(count(asker, false), 1);
 	assert_int_equal(percpu_owners_join(owners), 0);
@@ -656,7 +656,7 @@ static void locks_tell_in_other_namespaces(void **state)
 	await(other, 2);
 	assert_true(lives(shared->id[2]));
 	reach(3);
-	assert_int_equal(test_wait(other, 30), 0);
+	assert_int_equal(test_wait(other, 60), 0);
 	assert_false(lives(shared->id[2]));
 	assert_true(lives(shared->id[0]));
 	stop(living);
@@ -866,7 +866,7 @@ static void crowds_are_no_trouble(void **state)
 
 		test_sleep_us((unsigned)(test_random(&random) % 2000));
 		kill(pid[i], SIGKILL);
-		status = test_wait(pid[i], 10);
+		status = test_wait(pid[i], 60);
 		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 		assert_true(count(owners, true) <= 3);
 		pid[i] = test_fork(come_and_go, (void *)(uintptr_t)(round + 10));

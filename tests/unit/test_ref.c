@@ -534,7 +534,7 @@ static void debugged_counts_say_what_is_wrong(void **state)
 			_exit(0);
 		}
 		close(ends[1]);
-		status = test_wait(pid, 30);
+		status = test_wait(pid, 60);
 		n = read(ends[0], said, sizeof(said) - 1);
 		close(ends[0]);
 		assert_true(n > 0);

@@ -116,7 +116,7 @@ static void debug_rings_say_what_is_wrong(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(pipe(said), 0);
 		pid = test_fork(put_in_debug_ring, &sizes[i]);
-		assert_int_equal(test_wait(pid, 30) & 127, SIGABRT);
+		assert_int_equal(test_wait(pid, 60) & 127, SIGABRT);
 		close(said[1]);
 		assert_true(read(said[0], text, sizeof(text) - 1) > 0);
 		close(said[0]);

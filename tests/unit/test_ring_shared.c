@@ -208,7 +208,7 @@ static void kill_there(int (*fn)(void *), const char *where)
 	while (!__atomic_load_n(reached, __ATOMIC_ACQUIRE))
 		test_sleep_us(100);
 	kill(pid, SIGKILL);
-	assert_int_equal(test_wait(pid, 30), SIGKILL);
+	assert_int_equal(test_wait(pid, 60), SIGKILL);
 }
 
 static void killed_under_the_lock(void **state)
@@ -277,7 +277,7 @@ static void a_stopped_process_is_told(void **state)
 		expect(1); /* and then it goes on */
 	}
 	kill(pid, SIGKILL);
-	assert_int_equal(test_wait(pid, 30), SIGKILL);
+	assert_int_equal(test_wait(pid, 60), SIGKILL);
 	end();
 }
 
@@ -307,7 +307,7 @@ static void who_is_second_waits_for_the_first(void **state)
 	second = open_narrow;
 	assert_int_equal(percpu_ring_open(narrow, 0, 4096, 0, &r), 0);
 	assert_null(second);
-	assert_int_equal(test_wait(second_pid, 30), 0);
+	assert_int_equal(test_wait(second_pid, 60), 0);
 	/* There is no room for others. */
 	assert_int_equal(percpu_ring_open(narrow, 1, 4096, 0, &r), -ENOSPC);
 	percpu_ring_detach(r);

@@ -428,7 +428,7 @@ static void readers_may_decline(void **state)
 		assert_int_equal(percpu_rwlock_read_timedlock(l, 0), -EOWNERDEAD);
 		waiting = start(be_told, i == 0); /* and declines, too, or repairs */
 		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
-		assert_int_equal(test_wait(waiting, 10), 0);
+		assert_int_equal(test_wait(waiting, 60), 0);
 		if (i == 0)
 			expect_writer_dead(false);
 		else
@@ -537,7 +537,7 @@ static void what_nobody_repairs_is_lost(void **state)
 	assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
 	waiting = start(expect_lost, 0);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
-	assert_int_equal(test_wait(waiting, 10), 0);
+	assert_int_equal(test_wait(waiting, 60), 0);
 	test_in_child(expect_lost, NULL);
 	replace_lost();
 	expect_usable();
@@ -624,7 +624,7 @@ static pid_t skipped_one;
 static void let_it_in(void)
 {
 	kill(skipped_one, SIGCONT);
-	(void)test_wait(skipped_one, 10);
+	(void)test_wait(skipped_one, 60);
 }
 
 /* One reader was stopped, and lost its turn. When it has come in, another one has its own. */
@@ -654,7 +654,7 @@ static void who_was_skipped_is_so_alone(void **state)
 	stop(others[0]);
 	assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
 	kill(others[1], SIGCONT);
-	assert_int_equal(test_wait(others[1], 10), 0);
+	assert_int_equal(test_wait(others[1], 60), 0);
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 	/* It comes in while it is skipped. */
@@ -910,7 +910,7 @@ static void silence(void)
 
 static bool is_aborted(pid_t pid)
 {
-	const int status = test_wait(pid, 10);
+	const int status = test_wait(pid, 60);
 
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }

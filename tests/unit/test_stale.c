@@ -247,7 +247,7 @@ static void two_at_once(void **state)
 		let_happen(let_second_open, steps[i], 1);
 		open_in(SECOND);
 		assert_null(at_step);
-		assert_int_equal(test_wait(second_pid, 30), 0);
+		assert_int_equal(test_wait(second_pid, 60), 0);
 		expect_locks(NOBODY, FUTEX_OWNER_DIED, FUTEX_OWNER_DIED);
 		percpu_region_close(region);
 	}
@@ -279,7 +279,7 @@ static void killed_between(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		begin();
 		pid = test_fork(open_to_die, (void *)(uintptr_t)steps[i]);
-		assert_int_equal(test_wait(pid, 30), SIGKILL);
+		assert_int_equal(test_wait(pid, 60), SIGKILL);
 		open_in(SECOND);
 		assert_int_equal(header(0)->lock_boot, SECOND);
 		expect_marked();

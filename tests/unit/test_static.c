@@ -183,7 +183,7 @@ static void destructors_still_count(void **state)
 		percpu_static_counter_add(&defined, 41);
 		exit(0);
 	}
-	assert_int_equal(test_wait(pid, 20), 0);
+	assert_int_equal(test_wait(pid, 60), 0);
 	assert_int_equal(*seen, 42);
 	assert_int_equal(percpu_static_counter_fetch(&defined), 0);
 }

@@ -91,7 +91,7 @@ static int run_debug(int (*fn)(struct percpu_zone *z), char *text, size_t size)
 	text[len] = '\0';
 	close(fd[0]);
 	assert_int_equal(percpu_zone_destroy(z), 0);
-	return test_wait(pid, 20);
+	return test_wait(pid, 60);
 }
 
 static void expect_abort(int (*fn)(struct percpu_zone *z), const char *said)
