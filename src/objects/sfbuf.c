@@ -6,8 +6,9 @@
  * reference. Under the lock are the hash, the list, and each change of a count of references
  * from or to 0. A count that is not 0 changes without the lock. So who looks through a bucket
  * without the lock may be led astray by a buffer that moves to another bucket, but buffers
- * stay where they are until all are destroyed, and after taking a reference it looks at the
- * page again.
+ * stay where they are until all are destroyed. A buffer gets another page only while nobody has
+ * a reference, and then its word of references is one that it did not have before. So who takes
+ * a reference by a word that was there before it saw the page has one to that page.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,6 +31,26 @@ static bool try_reference(struct percpu_sfbuf_item *b)
 		if (__atomic_compare_exchange_n(&b->refs, &refs, refs + 1, false, __ATOMIC_ACQUIRE,
 						__ATOMIC_RELAXED))
 			return true;
+	return false;
+}
+
+static uint64_t page_seen(const struct percpu_sfbuf_item *b)
+{
+	return __atomic_load_n(&b->sf.page, __ATOMIC_RELAXED);
+}
+
+/* The same, unless the buffer has another page. It does not take one to give it back: that might
+ * be the last one, and nobody would be told that a page could not be written back. */
+static bool try_reference_to(struct percpu_sfbuf_item *b, uint64_t page)
+{
+	uint64_t refs = __atomic_load_n(&b->refs, __ATOMIC_ACQUIRE);
+
+	while ((uint32_t)refs != 0 && page_seen(b) == page) {
+		PERCPU_STEP("sfbuf: buffer seen");
+		if (__atomic_compare_exchange_n(&b->refs, &refs, refs + 1, false, __ATOMIC_ACQUIRE,
+						__ATOMIC_ACQUIRE))
+			return true;
+	}
 	return false;
 }
 
@@ -111,6 +132,8 @@ static int drop_reference(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
 		percpu_sfbufs_unlock(s);
 		if (!given && dirty)
 			__atomic_store_n(&b->dirty, true, __ATOMIC_RELAXED);
+		if (!given)
+			e = 0; /* who gives the last one writes again */
 	}
 	if (wake)
 		percpu_futex_wake(&s->freed);
@@ -124,11 +147,6 @@ static struct percpu_sfbuf_item *next_seen(struct percpu_sfbuf_item *const *from
 	return __atomic_load_n(from, __ATOMIC_ACQUIRE);
 }
 
-static uint64_t page_seen(const struct percpu_sfbuf_item *b)
-{
-	return __atomic_load_n(&b->sf.page, __ATOMIC_RELAXED);
-}
-
 /* Find the page's buffer without the lock, if somebody has a reference to it. */
 static struct percpu_sfbuf_item *find_used(struct percpu_lwbufs *f, uint64_t page)
 {
@@ -137,13 +155,10 @@ static struct percpu_sfbuf_item *find_used(struct percpu_lwbufs *f, uint64_t pag
 	for (int n = 0; b != NULL && n < LONGEST_BUCKET; n++, b = next_seen(&b->in_bucket)) {
 		if (page_seen(b) != page)
 			continue;
-		PERCPU_STEP("sfbuf: buffer seen");
-		if (!try_reference(b))
+		if (!try_reference_to(b, page))
 			return NULL;
-		if (page_seen(b) == page)
-			return b;
-		(void)drop_reference(f, b);
-		return NULL;
+		PERCPU_STEP("sfbuf: reference taken");
+		return b;
 	}
 	return NULL;
 }
@@ -210,7 +225,9 @@ static int get_buffer(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 		__atomic_store_n(&b->state, PERCPU_SFBUF_FILLING, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&s->fills, 1, __ATOMIC_RELAXED);
 	}
-	__atomic_store_n(&b->refs, 1, __ATOMIC_RELEASE);
+	/* A word that it did not have before: see try_reference_to(). */
+	__atomic_store_n(&b->refs, (b->refs & -PERCPU_SFBUF_GIVEN) + PERCPU_SFBUF_GIVEN + 1,
+			 __ATOMIC_RELEASE);
 	*ret = b;
 	return 0;
 }

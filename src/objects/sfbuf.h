@@ -19,7 +19,8 @@ struct percpu_sfbuf_item {
 	struct percpu_sfbuf sf; /* first, because callers have its address */
 	struct percpu_window *window;
 	uint64_t refs PERCPU_ALIGNED_WORD; /* atomic: references, and above
-					     PERCPU_SFBUF_GIVEN how many were given back */
+					     PERCPU_SFBUF_GIVEN how many were given back, or
+					     were the first for a page */
 	uint32_t state;			   /* atomic; a futex */
 	int error;			   /* if it is PERCPU_SFBUF_FAILED */
 	uint32_t inherited;		   /* atomic: references of before the last fork */

@@ -281,6 +281,64 @@ static void stores_beside_the_last_free_are_kept(void **state)
 	finish();
 }
 
+static int freed; /* what the free of the other returned */
+
+static void free_other(void)
+{
+	freed = percpu_sfbuf_free(f, other);
+}
+
+static void cut_and_free_other(void)
+{
+	assert_int_equal(ftruncate(f->fd, 0), 0);
+	free_other();
+}
+
+static void store_to_another_page(void)
+{
+	assert_int_equal(percpu_sfbuf_free(f, shared), 0);
+	assert_int_equal(percpu_sfbuf_alloc(f, 9, PERCPU_SFBUF_WRITE, &other), 0);
+	assert_ptr_equal(other, shared);
+	call_at("sfbuf: reference taken", cut_and_free_other);
+}
+
+/* Who looks for a page that the buffer had does not come to have the last reference: nobody would
+ * be told that the other page could not be written back. */
+static void who_looks_for_a_page_writes_no_other_back(void **state)
+{
+	struct percpu_sfbuf *b;
+
+	(void)state;
+	setup(8, false, 1);
+	assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &shared), 0);
+	call_at("sfbuf: buffer seen", store_to_another_page);
+	assert_int_not_equal(percpu_sfbuf_alloc(f, 5, PERCPU_SFBUF_NOWAIT, &b), 0);
+	if (fn != NULL) /* nobody has taken a reference */
+		cut_and_free_other();
+	fn = NULL;
+	assert_int_equal(freed, -ERANGE);
+	finish();
+}
+
+static void get_another_reference(void)
+{
+	assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &other), 0);
+}
+
+/* A write that fails is told to who has the last reference in the end, and to nobody else. */
+static void who_is_not_the_last_hears_of_no_error(void **state)
+{
+	(void)state;
+	setup(8, false, 1);
+	assert_int_equal(percpu_sfbuf_alloc(f, 5, PERCPU_SFBUF_WRITE, &shared), 0);
+	assert_int_equal(ftruncate(f->fd, 0), 0);
+	call_at("sfbuf: last reference", get_another_reference);
+	assert_int_equal(percpu_sfbuf_free(f, shared), 0);
+	free_other();
+	assert_int_equal(freed, -ERANGE);
+	finish();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +352,8 @@ int main(void)
 		cmocka_unit_test(a_buffer_may_change_its_page),
 		cmocka_unit_test(a_buffer_may_lose_its_references),
 		cmocka_unit_test(stores_beside_the_last_free_are_kept),
+		cmocka_unit_test(who_looks_for_a_page_writes_no_other_back),
+		cmocka_unit_test(who_is_not_the_last_hears_of_no_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
