@@ -63,7 +63,7 @@ void percpu_window_release(struct percpu_lwbufs *f, struct percpu_window *w)
 static void give_window(struct percpu_lwbufs *f, struct percpu_window *w, unsigned flags,
 			struct percpu_lwbuf *ret)
 {
-	uint32_t generation = w->generation + 1;
+	uint64_t generation = w->generation + 1;
 
 	__atomic_store_n(&w->generation, generation, __ATOMIC_RELAXED);
 	if (percpu_unlikely(f->flags & PERCPU_LWBUF_DEBUG)) {
@@ -78,7 +78,7 @@ static void give_window(struct percpu_lwbufs *f, struct percpu_window *w, unsign
 	ret->of = f;
 	ret->length = (uint32_t)w->length;
 	ret->window = w;
-	ret->generation = generation;
+	ret->generation = (uint32_t)generation;
 	ret->flags = flags | (f->flags & PERCPU_LWBUF_DEBUG);
 	ret->forks = f->forks;
 }
@@ -297,7 +297,7 @@ static const char *find_misuse(const struct percpu_lwbufs *f, const struct percp
 		return "is not of the file that it is freed to";
 	if (w == NULL)
 		return "is freed, but is none that was ever allocated";
-	if (__atomic_load_n(&w->generation, __ATOMIC_RELAXED) != b->generation ||
+	if ((uint32_t)__atomic_load_n(&w->generation, __ATOMIC_RELAXED) != b->generation ||
 	    b->generation % 2 == 0)
 		return "is freed twice: a copy of it was freed before";
 	return NULL;

@@ -21,12 +21,13 @@ struct percpu_window {
 	uint64_t page;	/* what it shows, if it is mapped */
 	size_t length;	/* bytes of the page that the file had */
 	uint64_t freed; /* the file's clock at the last free; atomic */
+	/* Odd while it is allocated; atomic. Buffers have the lower half. */
+	uint64_t generation PERCPU_ALIGNED_WORD;
 	struct percpu_window *next;
-	uint32_t id;	     /* in its pool, from 1 */
-	uint32_t generation; /* odd while it is allocated; atomic */
-	uint32_t place;	     /* where it was in its set the last time */
-	uint32_t owner;	     /* thread that allocated it, with PERCPU_LWBUF_DEBUG */
-	bool bounces;	     /* memory of the second pool */
+	uint32_t id;	/* in its pool, from 1 */
+	uint32_t place; /* where it was in its set the last time */
+	uint32_t owner; /* thread that allocated it, with PERCPU_LWBUF_DEBUG */
+	bool bounces;	/* memory of the second pool */
 } __attribute__((aligned(128)));
 
 #define PERCPU_WINDOW_BLOCK 64 /* structs that are allocated together */

@@ -48,7 +48,8 @@ void percpu_lwbuf_complain(const struct percpu_lwbuf *b, const struct percpu_win
 		dprintf(STDERR_FILENO,
 			"libpercpu: its memory at %p was last allocated by thread %u for page "
 			"%llu, and has generation %u\n",
-			(void *)w->at, w->owner, (unsigned long long)w->page, w->generation);
+			(void *)w->at, w->owner, (unsigned long long)w->page,
+			(uint32_t)w->generation);
 	abort();
 }
 
@@ -56,7 +57,8 @@ void *percpu_lwbuf_kva_checked(const struct percpu_lwbuf *b)
 {
 	const struct percpu_window *w = b->of != NULL ? b->window : NULL;
 
-	if (w == NULL || __atomic_load_n(&w->generation, __ATOMIC_ACQUIRE) != b->generation)
+	if (w == NULL ||
+	    (uint32_t)__atomic_load_n(&w->generation, __ATOMIC_ACQUIRE) != b->generation)
 		percpu_lwbuf_complain(b, w, "used after it was freed, or never allocated");
 	return b->kva;
 }

@@ -286,7 +286,7 @@ int percpu_lwbuf_destroy(struct percpu_lwbufs *f)
 }
 
 /* A window's generation grows with its allocation and with its free. */
-static uint32_t allocations(const struct percpu_window *w)
+static uint64_t allocations(const struct percpu_window *w)
 {
 	return __atomic_load_n(&w->generation, __ATOMIC_RELAXED);
 }
