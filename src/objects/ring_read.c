@@ -40,7 +40,7 @@ struct stream {
 	uint64_t copied;     /* the ticks then: no record has more */
 	uint64_t ticks;	     /* of the record at `at`, or the last one */
 	uint64_t round;	     /* when it was filled last */
-	uint32_t given_up;   /* who was waited for in vain */
+	uint64_t given_up;   /* the put that was waited for in vain */
 };
 
 struct percpu_ring_reader {
@@ -328,17 +328,18 @@ static int fence_rings(const struct percpu_ring_reader *reader)
 }
 
 /* Wait until whoever holds the lock of the ring has let it go. A reader that may not take
- * the lock sees that by another holder, or by a record that was committed. A holder that does
- * not let go is told once: in a copy of a file there may be one that does not exist. */
+ * the lock sees that by another holder, or by a record that was committed. A put that does
+ * not end is told once: in a copy of a file there may be one whose thread does not exist. */
 static int await_lock(const struct percpu_ring *r, struct stream *s)
 {
 	uint32_t holder = __atomic_load_n(&s->lane->lock, __ATOMIC_ACQUIRE) & FUTEX_TID_MASK;
 	uint32_t now = holder, local = 0;
 	uint64_t head = load_ring_word(&s->lane->head), waited = 0;
+	const uint64_t put = (uint64_t)holder << 32 | (uint32_t)head;
 	struct percpu_robust h;
 	int e = 0;
 
-	if (holder == 0 || holder == s->given_up)
+	if (holder == 0 || put == s->given_up)
 		return 0;
 	if (r->block.chunk->region->writable) {
 		e = percpu_robust_lock(&h, &s->lane->lock, PERCPU_LOCK_NS);
@@ -352,7 +353,7 @@ static int await_lock(const struct percpu_ring *r, struct stream *s)
 			e = waited >= PERCPU_LOCK_NS ? -ETIMEDOUT : 0;
 		}
 	}
-	s->given_up = e == -ETIMEDOUT ? holder : 0;
+	s->given_up = e == -ETIMEDOUT ? put : 0;
 	return e;
 }
 

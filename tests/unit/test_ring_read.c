@@ -203,13 +203,18 @@ static void let_go_on(void)
 	__atomic_store_n(&go_on, 1, __ATOMIC_RELEASE);
 }
 
-static void start_and_stop_a_put(void)
+static void start_and_stop(void (*puts)(unsigned i, void *arg))
 {
 	stopped = go_on = 0;
 	let_happen(stop_here, "ring: record written", 1);
-	test_team_start(&team, 1, put_in_thread, NULL);
+	test_team_start(&team, 1, puts, NULL);
 	while (!__atomic_load_n(&stopped, __ATOMIC_ACQUIRE))
 		test_sleep_us(100);
+}
+
+static void start_and_stop_a_put(void)
+{
+	start_and_stop(put_in_thread);
 }
 
 static void records_in_progress_are_waited_for(void **state)
@@ -250,6 +255,47 @@ static void a_stopped_put_is_told(void **state)
 	expect(1);
 	expect(2);
 	percpu_ring_reader_destroy(other);
+	end();
+}
+
+static int puts_again;
+
+static void put_twice_in_thread(unsigned i, void *arg)
+{
+	put_in_thread(i, arg);
+	while (!__atomic_load_n(&puts_again, __ATOMIC_ACQUIRE))
+		test_sleep_us(100);
+	put_locked(3);
+}
+
+/* The thread that was waited for in vain has gone on, and is in another put. */
+static void who_was_stopped_is_waited_for_again(void **state)
+{
+	(void)state;
+	begin(0, 0);
+	if (percpu_status()->tier != PERCPU_TIER_RSEQ) {
+		end();
+		test_skip("this thread would need the lock, too");
+	}
+	puts_again = 0;
+	start_and_stop(put_twice_in_thread);
+	assert_int_equal(put(2), 0);
+	assert_int_equal(percpu_ring_read(reader, &record), -ETIMEDOUT);
+	let_go_on();
+	while (__atomic_load_n(
+		       &percpu_ring_at(ring, ring->block.chunk->cpus + (size_t)test_cpu(0))->head,
+		       __ATOMIC_ACQUIRE) == 0)
+		test_sleep_us(100);
+	stopped = go_on = 0;
+	let_happen(stop_here, "ring: record written", 1);
+	__atomic_store_n(&puts_again, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&stopped, __ATOMIC_ACQUIRE))
+		test_sleep_us(100);
+	assert_int_equal(put(4), 0);
+	let_happen(let_go_on, "lock: to be waited for", 1);
+	for (uint64_t value = 1; value <= 4; value++)
+		expect(value);
+	test_team_join(&team);
 	end();
 }
 
@@ -444,6 +490,7 @@ int main(void)
 		cmocka_unit_test(room_is_made_after_the_copy),
 		cmocka_unit_test(records_in_progress_are_waited_for),
 		cmocka_unit_test(a_stopped_put_is_told),
+		cmocka_unit_test(who_was_stopped_is_waited_for_again),
 		cmocka_unit_test(children_of_fork_have_a_copy),
 		cmocka_unit_test(children_put_into_their_copy),
 		cmocka_unit_test(handlers_put_as_well),
