@@ -272,6 +272,12 @@ enum percpu_thread_state {
 	PERCPU_THREAD_UNABLE,	  /* no sequences in this thread */
 };
 
+/** A function of the program's that the thread runs for an object, on the stack. */
+struct percpu_within {
+	const void *object;
+	const struct percpu_within *outer; /* that it was called in; or NULL */
+};
+
 struct percpu_record {
 #ifdef PERCPU_LATE
 	struct percpu_rseq *self; /* percpu_self; first, because the key's value leads to it */
@@ -280,7 +286,7 @@ struct percpu_record {
 	struct percpu_rseq *registered; /* the area that the kernel confirmed */
 	enum percpu_thread_state state;
 	unsigned shared;	 /* tasks that use this record besides its thread */
-	const void *within;	 /* see percpu_record_enter() */
+	const struct percpu_within *within; /* see percpu_record_enter() */
 	struct percpu_rseq own;	 /* registered if libc has no area */
 	struct percpu_rseq none; /* for percpu_self while the thread runs no sequences */
 };
@@ -289,9 +295,13 @@ struct percpu_record {
  *  state "unable". */
 struct percpu_record *percpu_record(void);
 
-/** Note that the calling thread runs a function of the program's for this object, and return
- *  what was noted before; NULL: none. It is not noted in the common record. */
-const void *percpu_record_enter(const void *object);
+/** Note that the calling thread runs a function of the program's for this object, until
+ *  percpu_record_leave(). It is not noted in the common record. */
+void percpu_record_enter(struct percpu_within *w, const void *object);
+void percpu_record_leave(const struct percpu_within *w);
+
+/** Whether the calling thread runs such a function, or one that such a function called. */
+bool percpu_record_is_within(const void *object);
 
 /** Called once, before the first registration. Returns whether threads can have records.
  *  detach is called for each kept record when its thread ends. */

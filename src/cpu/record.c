@@ -212,12 +212,28 @@ struct percpu_record *percpu_record(void)
 
 #endif
 
-const void *percpu_record_enter(const void *object)
+void percpu_record_enter(struct percpu_within *w, const void *object)
 {
 	struct percpu_record *r = percpu_record();
-	const void *before = r->within;
+
+	*w = (struct percpu_within){ .object = object, .outer = r->within };
+	if (!is_common(r))
+		r->within = w;
+}
+
+void percpu_record_leave(const struct percpu_within *w)
+{
+	struct percpu_record *r = percpu_record();
 
 	if (!is_common(r))
-		r->within = object;
-	return before;
+		r->within = w->outer;
+}
+
+bool percpu_record_is_within(const void *object)
+{
+	const struct percpu_within *w = percpu_record()->within;
+
+	while (w != NULL && w->object != object)
+		w = w->outer;
+	return w != NULL;
 }

@@ -88,11 +88,12 @@ static void destroy_object(struct object_cache *oc, void *obj)
 static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 {
 	struct object_cache *oc = owner;
-	const void *outer = percpu_record_enter(oc);
+	struct percpu_within within;
 	struct getting *g = how;
 	void *obj;
 
 	(void)n;
+	percpu_record_enter(&within, oc);
 	obj = construct_object(oc, g);
 	if (obj != NULL && oc->check != NULL && percpu_objcache_check_add(oc->check, obj) != 0) {
 		if (oc->own.dtor != NULL)
@@ -101,7 +102,7 @@ static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 		obj = NULL;
 		g->error = -ENOMEM;
 	}
-	(void)percpu_record_enter(outer);
+	percpu_record_leave(&within);
 	if (obj == NULL)
 		return -ENOMEM;
 	__atomic_fetch_add(&oc->allocated, 1, __ATOMIC_RELAXED);
@@ -111,11 +112,12 @@ static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 
 static size_t unmake_objects(void *owner, void *const *items, size_t n)
 {
-	const void *outer = percpu_record_enter(owner);
+	struct percpu_within within;
 
+	percpu_record_enter(&within, owner);
 	for (size_t i = 0; i < n; i++)
 		destroy_object(owner, items[i]);
-	(void)percpu_record_enter(outer);
+	percpu_record_leave(&within);
 	return n;
 }
 
@@ -238,8 +240,8 @@ static int get_object(struct object_cache *oc, unsigned flags, void **ret)
 	if (e == -ENOSPC) {
 		__atomic_fetch_add(&oc->pool.exhausted, 1, __ATOMIC_RELAXED);
 		if (flags & PERCPU_OBJCACHE_WAIT)
-			e = percpu_record()->within == oc ? -EDEADLK :
-							    percpu_pool_wait(&oc->pool, &g, &obj);
+			e = percpu_record_is_within(oc) ? -EDEADLK :
+							  percpu_pool_wait(&oc->pool, &g, &obj);
 	}
 	if (e == -ENOMEM && g.error != 0)
 		e = g.error;

@@ -233,13 +233,14 @@ static int construct_nothing(void *obj, void *arg, unsigned flags)
 }
 
 /* Returns how often a thread waited that got an object and destroyed it. */
-static uint64_t get_one_beside(percpu_objcache_dtor_fn *dtor, unsigned flags)
+static uint64_t get_one_beside(percpu_objcache_ctor_fn *ctor, percpu_objcache_dtor_fn *dtor,
+			       unsigned flags)
 {
 	struct percpu_objcache_options o = { .size = sizeof(o), .limit = 1, .dtor = dtor };
 	static struct test_team team;
 	uint64_t waited;
 
-	o.ctor = wait_in_constructor;
+	o.ctor = ctor;
 	assert_int_equal(percpu_objcache_create("itself", 8, &o, &cache), 0);
 	getter.done = false;
 	test_team_start(&team, 1, get_one, &flags);
@@ -258,12 +259,49 @@ static void nobody_waits_for_itself(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_objcache_create("another", 8, &o, &another), 0);
-	assert_int_equal(get_one_beside(NULL, 0), 0);
+	assert_int_equal(get_one_beside(wait_in_constructor, NULL, 0), 0);
 	assert_int_equal(getter.result, -EDEADLK);
 	result_within = 0;
-	assert_int_equal(get_one_beside(wait_in_destructor, 0x10000), 0);
+	assert_int_equal(get_one_beside(wait_in_constructor, wait_in_destructor, 0x10000), 0);
 	assert_int_equal(getter.result, 0);
 	assert_int_equal(result_within, -EDEADLK);
+	assert_int_equal(percpu_objcache_destroy(another), 0);
+}
+
+/* The same in the constructor of another cache, which that of the first one uses. */
+
+static int construct_by_another(void *obj, void *arg, unsigned flags)
+{
+	void *other;
+	int e;
+
+	(void)obj;
+	(void)arg;
+	if (flags & 0x10000)
+		return 0;
+	e = percpu_objcache_get(another, 0, &other);
+	return e != 0 ? e : percpu_objcache_dtor(another, other);
+}
+
+static int wait_for_the_first(void *obj, void *arg, unsigned flags)
+{
+	void *more;
+	int e = percpu_objcache_get(cache, PERCPU_OBJCACHE_WAIT | 0x10000, &more);
+
+	(void)obj;
+	(void)arg;
+	(void)flags;
+	return e != 0 ? e : percpu_objcache_put(cache, more);
+}
+
+static void nobody_waits_for_itself_by_another_cache(void **state)
+{
+	struct percpu_objcache_options o = { .size = sizeof(o), .ctor = wait_for_the_first };
+
+	(void)state;
+	assert_int_equal(percpu_objcache_create("another", 8, &o, &another), 0);
+	assert_int_equal(get_one_beside(construct_by_another, NULL, 0), 0);
+	assert_int_equal(getter.result, -EDEADLK);
 	assert_int_equal(percpu_objcache_destroy(another), 0);
 }
 
@@ -736,6 +774,7 @@ int main(void)
 		cmocka_unit_test(objects_exist_until_they_are_freed),
 		cmocka_unit_test(constructors_may_use_their_cache),
 		cmocka_unit_test(nobody_waits_for_itself),
+		cmocka_unit_test(nobody_waits_for_itself_by_another_cache),
 		cmocka_unit_test(cancellation_waits_for_constructors),
 		cmocka_unit_test(cancellation_at_once_leaves_nothing),
 		cmocka_unit_test(objects_of_destructors_keep_a_cache),
