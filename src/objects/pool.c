@@ -82,9 +82,15 @@ static uint64_t bound(const struct percpu_pool *p)
 
 void percpu_pool_fit(struct percpu_pool *p, uint64_t wanted)
 {
-	uint64_t most = bound(p);
+	uint64_t most;
 
-	__atomic_store_n(&p->full, wanted < most ? wanted : most, __ATOMIC_RELAXED);
+	/* Others may lower the limit meanwhile, and fit the arrays before this does. */
+	do {
+		most = bound(p);
+		PERCPU_STEP("pool: bound known");
+		__atomic_store_n(&p->full, wanted < most ? wanted : most, __ATOMIC_RELAXED);
+		percpu_full_fence();
+	} while (full(p) > bound(p));
 	percpu_pool_open(p);
 }
 

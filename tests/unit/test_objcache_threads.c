@@ -123,6 +123,23 @@ static void the_limit_holds_for_two_at_once(void **state)
 	assert_int_equal(percpu_objcache_destroy(cache), 0);
 }
 
+static void lower_to_two(void)
+{
+	percpu_objcache_set_limit(cache, 2);
+}
+
+/* Arrays become longer, or as long as at first, while the limit is lowered. */
+static void arrays_fit_a_limit_that_is_lowered(void **state)
+{
+	(void)state;
+	cache = make_limited(0);
+	let_happen(lower_to_two, "pool: bound known", 1);
+	assert_int_equal(percpu_objcache_reclaim(cache), 0);
+	assert_int_equal(times, 0);
+	assert_int_equal(stats_of(cache).array, 2);
+	assert_int_equal(percpu_objcache_destroy(cache), 0);
+}
+
 /* An object that is being destroyed exists; and a destructor may use its cache. */
 
 static int result_within;
@@ -771,6 +788,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_objects_exist_than_the_limit),
 		cmocka_unit_test(the_limit_holds_for_two_at_once),
+		cmocka_unit_test(arrays_fit_a_limit_that_is_lowered),
 		cmocka_unit_test(objects_exist_until_they_are_freed),
 		cmocka_unit_test(constructors_may_use_their_cache),
 		cmocka_unit_test(nobody_waits_for_itself),
