@@ -22,8 +22,10 @@ struct percpu_zone_check {
 	uint64_t (*stale)[PERCPU_UNITS / 64]; /* a freed item, which is poisoned, began there */
 	uint32_t chunks;
 	uint32_t reclaims; /* in progress: items freed meanwhile may lose their poison */
+	uint32_t forks;	   /* when the last one began: in a child those of the parent end not */
 };
 
+static uint32_t forks; /* from the first process to this one */
 static pthread_mutex_t check_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock_checks(void)
@@ -36,10 +38,16 @@ static void unlock_checks(void)
 	percpu_mutex_unlock(&check_lock);
 }
 
+static void count_fork(void)
+{
+	forks++;
+}
+
 __attribute__((constructor)) static void zone_check_join_forks(void)
 {
 	static const struct percpu_fork_part part = { .before = lock_checks,
-						      .after = unlock_checks };
+						      .after = unlock_checks,
+						      .in_child = count_fork };
 
 	percpu_fork_register(PERCPU_FORK_ZONE_CHECKS, &part);
 }
@@ -157,7 +165,7 @@ void percpu_zone_check_free(struct percpu_zone_check *c, const void *item)
 	c->live[k->index][word] &= ~bit;
 	PERCPU_STEP("zone: item checked");
 	/* In a region with other users, those may store to memory that is free here. */
-	if (c->own && c->reclaims == 0)
+	if (c->own && (c->reclaims == 0 || c->forks != forks))
 		c->stale[k->index][word] |= bit;
 	unlock_checks();
 }
@@ -168,6 +176,9 @@ void percpu_zone_check_reclaim(struct percpu_zone_check *c, bool begins)
 	lock_checks();
 	if (begins && c->chunks != 0)
 		memset(c->stale, 0, c->chunks * sizeof(*c->stale));
+	if (begins && c->forks != forks)
+		c->reclaims = 0;
+	c->forks = forks;
 	c->reclaims += begins ? 1 : (uint32_t)-1;
 	unlock_checks();
 }

@@ -6,9 +6,12 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../steps.h"
 #include "happen.h"
@@ -109,6 +112,55 @@ static void those_who_wait_are_found(void **state)
 {
 	(void)state;
 	assert_int_equal(test_wait(test_fork(free_before_a_waiter, NULL), 10), 0);
+}
+
+/* A fork while another thread reclaims: that does not end in the child. */
+
+static bool reclaiming, reclaimed; /* atomic */
+
+static void stop_reclaiming(void)
+{
+	__atomic_store_n(&reclaiming, true, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&reclaimed, __ATOMIC_SEQ_CST))
+		test_sleep_us(100);
+}
+
+static void *reclaim_zone(void *arg)
+{
+	(void)percpu_zone_reclaim(zone);
+	return arg;
+}
+
+static int store_after_free(void *arg)
+{
+	(void)arg;
+	test_child_require(dup2(open("/dev/null", O_WRONLY), STDERR_FILENO) >= 0, "be quiet");
+	test_child_require(percpu_zone_free(zone, items[0]) == 0, "free");
+	*(uint64_t *)items[0] = 1;
+	for (unsigned i = 1; i < MANY; i++)
+		test_child_require(percpu_zone_alloc(zone, 0, &items[i]) == 0, "alloc");
+	return 0;
+}
+
+static void children_check_what_a_reclaim_left(void **state)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
+	pthread_t thread;
+	int status;
+
+	(void)state;
+	zone = make(8, &o);
+	items[0] = take(zone, 0);
+	let_happen(stop_reclaiming, "zone: poison forgotten", 1);
+	assert_int_equal(pthread_create(&thread, NULL, reclaim_zone, NULL), 0);
+	while (!__atomic_load_n(&reclaiming, __ATOMIC_SEQ_CST))
+		test_sleep_us(100);
+	status = test_wait(test_fork(store_after_free, NULL), 10);
+	__atomic_store_n(&reclaimed, true, __ATOMIC_SEQ_CST);
+	pthread_join(thread, NULL);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	assert_int_equal(percpu_zone_free(zone, items[0]), 0);
+	assert_int_equal(percpu_zone_destroy(zone), 0);
 }
 
 static void free_half(void)
@@ -287,6 +339,7 @@ int main(void)
 		cmocka_unit_test(a_limit_holds_for_two_at_once),
 		cmocka_unit_test(nothing_is_kept_above_a_lowered_limit),
 		cmocka_unit_test(those_who_wait_are_found),
+		cmocka_unit_test(children_check_what_a_reclaim_left),
 		cmocka_unit_test(shelves_are_for_one_at_a_time),
 		cmocka_unit_test(poison_may_go_with_its_page),
 		cmocka_unit_test(moved_visitors_come_back),
