@@ -109,19 +109,24 @@ bool percpu_pool_serve(struct percpu_pool *p, void *item)
 	return serve(p, item, HAS_ITEM);
 }
 
+/* Those who come into the queue later settle for themselves, or could not make an item. */
 int percpu_pool_settle(struct percpu_pool *p)
 {
+	uint32_t most = __atomic_load_n(&p->waiters, __ATOMIC_RELAXED);
 	void *item;
 	int e = 0;
 
-	while (percpu_pool_has_waiters(p) && !percpu_pool_is_over(p)) {
+	while (most != 0 && percpu_pool_has_waiters(p) && !percpu_pool_is_over(p)) {
 		e = percpu_pool_find(p, &item);
 		if (e == 0) {
 			PERCPU_STEP("pool: item found");
 			if (!serve(p, item, HAS_ITEM))
 				return percpu_pool_put(p, item);
+			most--;
 		} else if (e == -ENOSPC && percpu_pool_claim(p, 1) == 1) {
-			if (!serve(p, NULL, MAY_MAKE))
+			if (serve(p, NULL, MAY_MAKE))
+				most--;
+			else
 				__atomic_fetch_sub(&p->taken, 1, __ATOMIC_RELEASE);
 		} else {
 			return e;
@@ -198,13 +203,18 @@ int percpu_pool_wait(struct percpu_pool *p, void *how, void **ret)
 		}
 		if (state_of(&w) == WAITING)
 			continue;
-		made = percpu_pool_make(p, how, ret, 1);
+		made = p->backend->make(p->owner, how, ret, 1);
 		if (made != -ENOSPC)
-			return made > 0 ? 0 : (int)made;
-		/* A shared region is full: others may free what is in it. */
+			break;
+		/* A shared region is full: others may free what is in it. Until then nobody who
+		 * waits here can make an item, so the right to do so is given to none of them. */
+		__atomic_fetch_sub(&p->taken, 1, __ATOMIC_RELEASE);
 		enter_queue(p, &w, true);
 		percpu_futex_sleep(&w.state, FUTEX_WAIT_PRIVATE, WAITING, LOOK_AGAIN_NS);
 	}
+	if (made < 1)
+		percpu_pool_unclaim(p, 1);
+	return made > 0 ? 0 : (int)made;
 }
 
 static void pool_lock_all(void)

@@ -17,6 +17,8 @@
 #include "happen.h"
 #include "zone.h"
 
+#include "objects/objects.h"
+
 #define MANY 200 /* items, more than a CPU's cache holds */
 
 static struct percpu_zone *zone;
@@ -28,10 +30,25 @@ void __real_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, ui
 void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
 
 static bool sleeps_for_good;
+static unsigned sleeps[2]; /* how often a waiter for room has slept; atomic */
+static _Thread_local unsigned who;
 
 void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns)
 {
+	__atomic_fetch_add(&sleeps[who], 1, __ATOMIC_SEQ_CST);
 	__real_percpu_futex_sleep(word, operation, value, sleeps_for_good ? 0 : ns);
+}
+
+void __real_percpu_futex_rouse(uint32_t *word, int operation, int how_many);
+void __wrap_percpu_futex_rouse(uint32_t *word, int operation, int how_many);
+
+static _Thread_local void (*when_roused)(void); /* what the thread does that has woken one */
+
+void __wrap_percpu_futex_rouse(uint32_t *word, int operation, int how_many)
+{
+	__real_percpu_futex_rouse(word, operation, how_many);
+	if (when_roused != NULL)
+		when_roused();
 }
 
 static void take_another(void)
@@ -111,7 +128,100 @@ static int free_before_a_waiter(void *arg)
 static void those_who_wait_are_found(void **state)
 {
 	(void)state;
-	assert_int_equal(test_wait(test_fork(free_before_a_waiter, NULL), 10), 0);
+	assert_int_equal(test_wait(test_fork(free_before_a_waiter, NULL), 60), 0);
+}
+
+/* A region that is full, though the limit is not reached: who cannot make an item does not let
+ * another one try who waits. */
+
+static ssize_t make_nothing(void *owner, void *how, void **ret, size_t n);
+static size_t unmake_nothing(void *owner, void *const *some, size_t n);
+
+static const struct percpu_pool_backend nothing = { make_nothing, unmake_nothing };
+static struct percpu_pool pool = { .backend = &nothing, .owner = &pool, .limit = 10 };
+static unsigned tries, tries_before; /* of the first one, atomic; when the second one fails */
+static bool has_room;		     /* atomic */
+
+static void await(const unsigned *count, unsigned n)
+{
+	while (__atomic_load_n(count, __ATOMIC_SEQ_CST) < n)
+		test_sleep_us(100);
+}
+
+static ssize_t make_nothing(void *owner, void *how, void **ret, size_t n)
+{
+	(void)how, (void)n;
+	*ret = owner;
+	if (__atomic_load_n(&has_room, __ATOMIC_SEQ_CST))
+		return 1;
+	if (who == 0) {
+		__atomic_fetch_add(&tries, 1, __ATOMIC_SEQ_CST);
+	} else {
+		await(&pool.waiters, 1); /* the first one is back in the queue */
+		tries_before = __atomic_load_n(&tries, __ATOMIC_SEQ_CST);
+	}
+	return -ENOSPC;
+}
+
+static size_t unmake_nothing(void *owner, void *const *some, size_t n)
+{
+	(void)owner, (void)some;
+	return n;
+}
+
+static void *wait_for_room(void *arg)
+{
+	void *item;
+
+	who = arg != NULL;
+	test_child_require(percpu_pool_wait(&pool, NULL, &item) == 0, "wait");
+	return arg;
+}
+
+static unsigned served;
+
+/* Who was served is back before the next one is; after many times there is room. */
+static void await_return(void)
+{
+	if (++served > 5)
+		__atomic_store_n(&has_room, true, __ATOMIC_SEQ_CST);
+	else
+		await(&pool.waiters, 2);
+}
+
+static int wait_in_a_full_region(void *arg)
+{
+	static uint64_t room;
+	pthread_t waiters[2];
+
+	(void)arg;
+	sleeps_for_good = true;
+	percpu_pool_init(&pool, &room);
+	for (unsigned i = 0; i < 2; i++) {
+		test_child_require(pthread_create(&waiters[i], NULL, wait_for_room,
+						  i == 0 ? NULL : &pool) == 0,
+				   "a thread");
+		await(&sleeps[i], 1);
+	}
+	test_child_require(__atomic_load_n(&pool.waiters, __ATOMIC_SEQ_CST) == 2, "both wait");
+	test_child_require(__atomic_load_n(&tries, __ATOMIC_SEQ_CST) == tries_before, "no try");
+	when_roused = await_return;
+	(void)percpu_pool_settle(&pool);
+	when_roused = NULL;
+	test_child_require(served == 2, "two are served, of two");
+	__atomic_store_n(&has_room, true, __ATOMIC_SEQ_CST);
+	(void)percpu_pool_settle(&pool);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(waiters[i], NULL);
+	test_child_require(pool.taken == 2, "two items");
+	percpu_pool_fini(&pool);
+	return 0;
+}
+
+static void those_who_wait_for_room_sleep(void **state)
+{
+	(void)state;
+	assert_int_equal(test_wait(test_fork(wait_in_a_full_region, NULL), 60), 0);
 }
 
 /* A fork while another thread reclaims: that does not end in the child. */
@@ -155,7 +265,7 @@ static void children_check_what_a_reclaim_left(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, reclaim_zone, NULL), 0);
 	while (!__atomic_load_n(&reclaiming, __ATOMIC_SEQ_CST))
 		test_sleep_us(100);
-	status = test_wait(test_fork(store_after_free, NULL), 10);
+	status = test_wait(test_fork(store_after_free, NULL), 60);
 	__atomic_store_n(&reclaimed, true, __ATOMIC_SEQ_CST);
 	pthread_join(thread, NULL);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
@@ -339,6 +449,7 @@ int main(void)
 		cmocka_unit_test(a_limit_holds_for_two_at_once),
 		cmocka_unit_test(nothing_is_kept_above_a_lowered_limit),
 		cmocka_unit_test(those_who_wait_are_found),
+		cmocka_unit_test(those_who_wait_for_room_sleep),
 		cmocka_unit_test(children_check_what_a_reclaim_left),
 		cmocka_unit_test(shelves_are_for_one_at_a_time),
 		cmocka_unit_test(poison_may_go_with_its_page),
