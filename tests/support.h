@@ -106,8 +106,8 @@ void test_timer_stop(struct test_timer *t);
 /** Make the kernel forget the calling thread's rseq area. */
 bool test_unregister(void *area);
 
-/** How many descriptors and mappings the process has. A call that fails must leave
- *  them as they were. */
+/** How many descriptors and mappings the process has; with a sanitizer, no mappings. A call
+ *  that fails must leave them as they were. */
 struct test_holding {
 	unsigned fds;
 	unsigned maps;

@@ -92,8 +92,7 @@ static bool try_with(const struct faults_operation *o, enum fault_call call, uns
 			 before.blocks, after.blocks, nth, fault_name(call));
 	/* When a move to a place fails, nobody knows whether the kernel has given the
 	 * place to somebody else, so it stays reserved. */
-	if (!test_thread_sanitizer() && !test_address_sanitizer() &&
-	    after.holding.maps > before.holding.maps + (call == FAULT_MREMAP))
+	if (after.holding.maps > before.holding.maps + (call == FAULT_MREMAP))
 		fail_msg("%s leaves a mapping when call %u of %s fails", o->name, nth,
 			 fault_name(call));
 	e = o->run();

@@ -50,8 +50,7 @@ static void require_same(struct traces before, const char *what)
 	struct traces now = traces_now();
 
 	test_child_require(now.holding.fds == before.holding.fds, what);
-	if (!test_thread_sanitizer()) /* it maps memory of its own */
-		test_child_require(now.holding.maps == before.holding.maps, what);
+	test_child_require(now.holding.maps == before.holding.maps, what);
 	test_child_require(now.files == before.files, what);
 }
 
