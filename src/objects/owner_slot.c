@@ -19,25 +19,32 @@ static struct percpu_owners_control *table_control(const struct percpu_owners *o
 	return (struct percpu_owners_control *)percpu_block_bias(&o->block);
 }
 
-/* Make a block, and set the key to it, unless another process is first. */
+/* Make a block, and set the key to it, unless another thread was first. The lock of the allocator
+ * is held from the one to the other: others wait, and what a killed one made is freed. */
 static int make_slots(struct percpu_region *r, uint64_t *word, const struct percpu_owner_block *b)
 {
-	uint64_t none = 0;
+	const char *in_bias = (const char *)word;
+	struct percpu_anchor at = {
+		.word = word,
+		.place = percpu_region_key(r, in_bias - 2 * (size_t)r->cpus *
+							       percpu_stride(r->lane_size)),
+		.root = PERCPU_REGION_ROOTS,
+	};
+	struct percpu_robust h;
 	struct percpu_chunk *k;
 	void *cell;
 	int e;
 
 	if (!r->writable)
 		return -EROFS;
-	e = percpu_region_alloc_narrow(r, b->size, b->cpu_size, PERCPU_BLOCK_ALIGN, &cell);
+	e = percpu_region_alloc_at(r, &at, b->size, b->cpu_size, PERCPU_BLOCK_ALIGN, &h, &cell);
 	if (e != 0)
-		return e;
+		return e == -EEXIST ? 0 : e;
 	k = percpu_region_chunk(r, cell);
 	percpu_chunk_clear(k, (size_t)((char *)cell - k->base), b->cpu_size, b->size);
 	PERCPU_STEP("owner: block made");
-	if (!__atomic_compare_exchange_n(word, &none, percpu_region_key(r, cell), false,
-					 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		(void)percpu_region_free(r, cell, b->size);
+	__atomic_store_n(word, percpu_region_key(r, cell), __ATOMIC_RELEASE);
+	percpu_region_settle(r, &h);
 	return 0;
 }
 
@@ -51,11 +58,11 @@ int percpu_owner_block(struct percpu_region *r, uint64_t *word, bool make,
 	if (key == 0 && !make)
 		return -ENOENT;
 	PERCPU_STEP("owner: block looked for");
-	if (key == 0)
+	if (key == 0) {
 		e = make_slots(r, word, b);
-	/* Another thread may have been first, and have had the last room. */
-	key = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-	if (key != 0 || e == 0)
+		key = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	}
+	if (e == 0)
 		e = percpu_region_attach(r, key, PERCPU_KIND_CELL, b->size, PERCPU_BLOCK_ALIGN,
 					 &cell);
 	if (e != 0)

@@ -492,6 +492,56 @@ static void first_updates_need_room_once(void **state)
 	expect(12, 12);
 }
 
+/* Room for one block of shares is left. */
+static void leave_room_for_one(void)
+{
+	const size_t size = sizeof(struct percpu_owned_shares);
+	void *block, *cell;
+
+	assert_int_equal(percpu_region_alloc(region, size, PERCPU_BLOCK_ALIGN, &block), 0);
+	while (percpu_region_alloc(region, 8, 8, &cell) == 0)
+		;
+	assert_int_equal(percpu_region_free(region, block, size), 0);
+}
+
+static pthread_t second;
+static int second_error;
+static uint32_t second_ended;
+
+static void *add_second(void *arg)
+{
+	(void)arg;
+	second_error = percpu_owned_gauge_add(gauge, 7);
+	__atomic_store_n(&second_ended, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Until it waits, or has come to its end. */
+static void let_a_second_one_add(void)
+{
+	assert_int_equal(pthread_create(&second, NULL, add_second, NULL), 0);
+	while (!__atomic_load_n(&seen_there, __ATOMIC_ACQUIRE) &&
+	       !__atomic_load_n(&second_ended, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+/* The one that was first has the last room, and nobody knows where yet. */
+static void the_last_room_is_for_all(void **state)
+{
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	assert_int_equal(percpu_owners_join(owners), 0);
+	leave_room_for_one();
+	second_ended = 0;
+	awaited = "lock: to be waited for";
+	meanwhile = let_a_second_one_add;
+	deadly = "owner: block made";
+	assert_int_equal(percpu_owned_gauge_add(gauge, 5), 0);
+	assert_int_equal(pthread_join(second, NULL), 0);
+	assert_int_equal(second_error, 0);
+	expect(12, 12);
+}
+
 static uint32_t leaving, added;
 
 static void leave_slowly(void)
@@ -695,6 +745,7 @@ int main(void)
 		OWNED_TEST(readers_see_one_account),
 		OWNED_TEST(first_updates_make_one_account),
 		cmocka_unit_test_setup_teardown(first_updates_need_room_once, begin_small, end),
+		cmocka_unit_test_setup_teardown(the_last_room_is_for_all, begin_small, end),
 		OWNED_TEST(who_leaves_meanwhile_takes_nothing),
 		OWNED_TEST(who_leaves_is_awaited),
 		OWNED_TEST(threads_share_a_value),
