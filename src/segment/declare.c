@@ -106,6 +106,8 @@ static int keep_handle(const struct percpu_declaring *d, void **handle)
 	if (e == 0 && (s->changes != d->changes || !percpu_directory_is(s, d->changes)))
 		e = -EAGAIN;
 	found = e == 0 ? percpu_series_find(s, d->asked, false) : NULL;
+	if (e == 0 && found == NULL && (d->changes & 1))
+		e = -EAGAIN; /* it was found amid its removal */
 	if (e == 0 &&
 	    (found == NULL || (found->handle != NULL && found->kind != d->asked->head.kind)))
 		e = -EBADMSG;

@@ -146,7 +146,7 @@ static int walk_to(struct percpu_segment *s, uint64_t *seen, uint64_t end)
 }
 
 /* Make the tables anew. If that fails, those that there were stay. */
-static int walk_again(struct percpu_segment *s, uint64_t changes, uint64_t end)
+static int walk_again(struct percpu_segment *s, uint64_t changes, uint64_t removals, uint64_t end)
 {
 	struct percpu_tables was = percpu_tables_take(s), made;
 	uint64_t seen = 0;
@@ -163,8 +163,16 @@ static int walk_again(struct percpu_segment *s, uint64_t changes, uint64_t end)
 	percpu_tables_free(&was);
 	__atomic_store_n(&s->seen, seen, __ATOMIC_RELAXED);
 	s->changes = changes;
+	s->removals = removals;
 	s->walks++;
 	return 0;
+}
+
+/* Amid a removal the series may have been found before it was removed. What tells is that it is
+ * counted. */
+static bool is_entered(const struct percpu_segment *s, uint64_t changes, uint64_t removals)
+{
+	return s->changes == changes && (!(changes & 1) || s->removals == removals);
 }
 
 static int walk_further(struct percpu_segment *s, uint64_t end)
@@ -192,18 +200,20 @@ static int find_blocks(struct percpu_segment *s, uint64_t end)
  * one as well, since a record is not in use until all of it is there. */
 int percpu_directory_refresh(struct percpu_segment *s)
 {
-	uint64_t changes, end;
+	uint64_t changes, removals, end;
 	int e = -EAGAIN;
 
 	for (int try = 0; e == -EAGAIN && try < REFRESH_TRIES; try++) {
 		changes = __atomic_load_n(&s->control->changes, __ATOMIC_ACQUIRE);
+		removals = __atomic_load_n(&s->control->removals, __ATOMIC_ACQUIRE);
 		end = percpu_directory_end(s);
 		e = find_blocks(s, end);
 		if (e != 0)
 			return e;
 		PERCPU_STEP("directory: blocks found");
 		percpu_process_lock();
-		e = s->changes == changes ? walk_further(s, end) : walk_again(s, changes, end);
+		e = is_entered(s, changes, removals) ? walk_further(s, end) :
+						       walk_again(s, changes, removals, end);
 		percpu_process_unlock();
 	}
 	return e;

@@ -188,12 +188,13 @@ static int copy_block(struct percpu_reader *r, size_t i, size_t from, size_t to)
 	return copy_cells(r, cell, from, to - from);
 }
 
-/* Whether the records that are in the image are still those of the file. */
+/* Whether the records that are in the image are still those of the file. While the number of
+ * changes is odd, one is being changed. */
 static bool is_only_longer(const struct percpu_directory_state *was,
 			   const struct percpu_directory_state *is)
 {
 	return was->generation == is->generation && was->settled == is->settled &&
-	       was->changes == is->changes && was->end <= is->end;
+	       was->changes == is->changes && !(is->changes & 1) && was->end <= is->end;
 }
 
 int percpu_reader_copy_directory(struct percpu_reader *r)

@@ -34,14 +34,25 @@ static uint64_t last_number(const struct percpu_segment *s)
 	return most;
 }
 
+/* The tables are made anew. */
+static void forget_tables(struct percpu_segment *s, uint64_t changes)
+{
+	percpu_process_lock();
+	s->changes = changes - 1; /* which is not the number now */
+	percpu_process_unlock();
+}
+
 /* If a series was removed, and that not counted yet, it is now: nobody would ever have an epoch
- * that lets it go. */
+ * that lets it go. This process may have found it before it was removed. */
 int percpu_changes_settle(struct percpu_segment *s)
 {
 	const uint64_t n = __atomic_load_n(&s->control->changes, __ATOMIC_RELAXED);
 	const uint64_t removals = __atomic_load_n(&s->control->removals, __ATOMIC_RELAXED);
-	int e = percpu_directory_refresh(s);
+	int e;
 
+	if (n & 1)
+		forget_tables(s, n);
+	e = percpu_directory_refresh(s);
 	if (e != 0 || !(n & 1))
 		return e;
 	if (last_number(s) == removals + 1)

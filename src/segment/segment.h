@@ -88,7 +88,8 @@ struct percpu_segment {
 	struct percpu_places spare;	     /* and records to be rewritten */
 	size_t unkeyed;			     /* series without objects, when they were entered */
 	uint64_t seen;			     /* bytes of records that are in these */
-	uint64_t changes;		     /* of the control, for which that is so */
+	uint64_t changes;		     /* of the control, for which that is so, */
+	uint64_t removals;		     /* and while it is odd, this number, too */
 	bool has_families;
 	uint64_t walks;			/* how often these were made anew */
 	struct percpu_places retired;	/* handles of removed series */

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -196,6 +197,170 @@ static void handles_of_what_goes_meanwhile_stay(void **state)
 	assert_int_equal(percpu_family_overflows(others), 1);
 }
 
+/* What was found amid a removal, before it was done, is not there any more when it is counted. */
+
+static struct percpu_segment *onlooker; /* may only read: it finds, or finds nothing */
+static uint64_t removals_then;
+
+static bool look_amid_removal(void)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_counter *c = NULL;
+	const bool counted = percpu_segment_removals(onlooker) != removals_then;
+	const int e = percpu_family_counter(others, x, &c);
+
+	looks += counted;
+	assert_int_equal(counted ? e : 0, counted ? -EROFS : 0);
+	return true;
+}
+
+static void what_is_counted_as_removed_is_not_found(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	onlooker = open_family_file(path, 0);
+	others = family_of(onlooker, 3);
+	removals_then = percpu_segment_removals(onlooker);
+	meanwhile = look_amid_removal;
+	waits_when = "reuse: ";
+	assert_int_equal(remove_value(f, "x"), 0);
+	waits_when = NULL;
+	assert_int_not_equal(looks, 0);
+	percpu_segment_close(onlooker);
+}
+
+/* Likewise when it is removed between the look and the handle. */
+
+static bool removed_when_found(void)
+{
+	static struct percpu_record_copy c;
+	struct percpu_segment_record *r = NULL;
+	uint64_t at = 0;
+
+	while (percpu_directory_next(s, PERCPU_SERIES, &at, &c, &r))
+		;
+	r->state = PERCPU_RECORD_REMOVED; /* the last one */
+	__atomic_store_n(&s->control->removals, removals_then + 1, __ATOMIC_RELEASE);
+	return false;
+}
+
+static bool find_when_numbered(void)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_counter *c = NULL;
+
+	meanwhile = removed_when_found;
+	waits_when = "root: looked up";
+	assert_int_equal(percpu_family_counter(others, x, &c), -EROFS);
+	assert_null(waits_when);
+	return false;
+}
+
+static void what_is_removed_when_it_is_found_is_not_there(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	onlooker = open_family_file(path, 0);
+	others = family_of(onlooker, 3);
+	removals_then = percpu_segment_removals(onlooker);
+	meanwhile = find_when_numbered;
+	waits_when = "reuse: removal numbered";
+	assert_int_equal(remove_value(f, "x"), 0);
+	assert_int_equal(percpu_segment_removals(onlooker), removals_then + 1);
+	percpu_segment_close(onlooker);
+}
+
+/* Nor has a picture it. */
+
+static struct percpu_reader *watcher;
+
+static bool read_amid_removal(void)
+{
+	const bool counted = percpu_segment_removals(t) != removals_then;
+
+	assert_int_equal(percpu_reader_read(watcher), 0);
+	looks += counted;
+	assert_int_equal(counted ? percpu_reader_count(watcher) : 1, 1);
+	return true;
+}
+
+static void pictures_have_nothing_that_is_removed(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(percpu_reader_open(path, &watcher), 0);
+	removals_then = percpu_segment_removals(t);
+	meanwhile = read_amid_removal;
+	waits_when = "reuse: ";
+	assert_int_equal(remove_value(f, "x"), 0);
+	waits_when = NULL;
+	assert_int_not_equal(looks, 0);
+	percpu_reader_close(watcher);
+}
+
+/* Somebody finds a series amid its removal, and the one that removes it is killed. */
+
+static bool die_when_found(void)
+{
+	raise(SIGKILL);
+	return false;
+}
+
+static uint32_t *step_of_two; /* shared: 1: find it; 2: it was found */
+
+static bool let_it_be_found(void)
+{
+	__atomic_store_n(step_of_two, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(step_of_two, __ATOMIC_ACQUIRE) != 2)
+		sched_yield();
+	waits_when = "reuse: removed";
+	meanwhile = die_when_found;
+	return false;
+}
+
+static int remove_and_die(void *arg)
+{
+	struct percpu_segment *own = NULL;
+	struct percpu_family *f;
+
+	(void)arg;
+	test_child_require(percpu_segment_open(path, ALL, NULL, &own) == 0, "a segment");
+	f = family_of(own, 3);
+	meanwhile = let_it_be_found;
+	waits_when = "reuse: removal numbered";
+	(void)remove_value(f, "x");
+	return 1;
+}
+
+static void what_is_found_amid_a_removal_is_counted(void **state)
+{
+	struct percpu_family *f = family_of(t, 3);
+	uint64_t before;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	step_of_two = test_share(sizeof(*step_of_two));
+	assert_int_equal(count_in(f, "x", 1), 1);
+	before = percpu_segment_removals(t);
+	pid = test_fork(remove_and_die, NULL);
+	while (__atomic_load_n(step_of_two, __ATOMIC_ACQUIRE) != 1)
+		sched_yield();
+	assert_int_equal(count_in(f, "x", 1), 2);
+	__atomic_store_n(step_of_two, 2, __ATOMIC_RELEASE);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(count_in(f, "y", 1), 1); /* takes the lock */
+	assert_int_equal(percpu_segment_removals(t), before + 1);
+	assert_int_equal(count_in(f, "x", 1), 1); /* another one */
+}
+
 /* Who starts anew resets no object that is another series' by then. */
 
 static bool replace_while_reset(void)
@@ -293,6 +458,10 @@ int main(void)
 		other(stopped_ones_let_others_count),
 		both(late_epochs_find_what_is_there),
 		both(handles_of_what_goes_meanwhile_stay),
+		both(what_is_counted_as_removed_is_not_found),
+		both(what_is_removed_when_it_is_found_is_not_there),
+		both(pictures_have_nothing_that_is_removed),
+		other(what_is_found_amid_a_removal_is_counted),
 		other(resets_keep_objects_back),
 		other(resets_leave_new_families_alone),
 		other(others_may_change_for_ever),
