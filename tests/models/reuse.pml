@@ -9,20 +9,24 @@
  *
  * Holds: a process never counts by a handle in cells that are another series' by then, as long as
  * it uses no handle after percpu_segment_quiesce() that it had before; a series that is found is
- * found as a whole. What nobody can have a handle of is freed in the end, whoever was killed.
+ * found as a whole, and is not one whose removal was counted before. What nobody can have a handle
+ * of is freed in the end, whoever was killed.
  *
- * Bounds: one record, one object. One process takes an epoch, resolves the series twice and
- * counts by the handle, and says in between that it has none. One removes it, one frees it and
- * makes another series in its place, each killed at any step; and one frees it after them.
- * Not here: the tables of a process, for which there is the number of changes; children of fork,
- * which hold their parent's epoch.
+ * Bounds: one record, one object. One process, which has tables, takes an epoch, resolves the
+ * series three times and counts by the handle, and says in between that it has none. One removes
+ * it, one frees it and makes another series in its place, each killed at any step; and one frees it
+ * after them. These have no tables yet.
+ * Not here: children of fork, which hold their parent's epoch.
  *
  * Bug BUG_NO_EPOCH: who frees does not ask who has an epoch
  * Bug BUG_EPOCH_LATE: a series is looked up before the epoch is taken
  * Bug BUG_RENEW_EARLY: the epoch is of removals that are counted after the look
  * Bug BUG_NO_SETTLE: who has the lock does not count the removal of one who was killed
+ * Bug BUG_TABLES_AMID: tables that were made amid a removal hold until the change is over
+ * Bug BUG_SETTLE_BY_TABLES: such tables say whether the removal of one who was killed had begun
  */
 #define NONE 255
+#define USER 1
 
 #define IN_USE 1
 #define REMOVED 2
@@ -36,13 +40,26 @@ byte lock;
 bool dead[4];
 byte ended;
 
-/* src/segment/reuse.c: percpu_changes_settle(), lock_directory() */
+byte entered_at = NONE, entered_removals; /* the user's tables: when they were made, */
+bool entered;				  /* whether the series is in them, */
+byte entered_removal;			  /* or what the number of its removal is */
+
+/* src/segment/reuse.c: percpu_changes_settle(), lock_directory(), forget_tables() */
 inline lock_directory(me)
 {
 	atomic { lock == 0 -> lock = me };
 	if
 	:: changes & 1 ->
-#ifndef BUG_NO_SETTLE
+#ifdef BUG_SETTLE_BY_TABLES
+		if
+		:: me == USER && entered_at == changes
+		:: else -> entered_removal = (state == REMOVED -> removal : 0)
+		fi;
+		if
+		:: entered_removal == removals + 1 -> removals = entered_removal
+		:: else
+		fi;
+#elif !defined(BUG_NO_SETTLE)
 		if
 		:: state == REMOVED && removal == removals + 1 -> removals = removal
 		:: else
@@ -69,28 +86,55 @@ inline settled_removals(me)
 	now = removals
 }
 
-/* src/segment/look.c: look_up_metric() src/segment/directory.c: percpu_directory_is(),
- * percpu_directory_load() src/memory/block.c: percpu_block_open_at() */
-inline look_up()
+/* src/segment/directory.c: percpu_directory_refresh(), is_entered(), walk_again(),
+ * percpu_directory_is(), percpu_directory_load() */
+inline refresh()
 {
-	handle = 0;
 	do
 	:: before = changes;
-		found = (state == IN_USE);
+		counted = removals;
 		if
-		:: found && name == 1
-		:: else -> found = false
+#ifdef BUG_TABLES_AMID
+		:: entered_at == before
+#else
+		:: entered_at == before && (!(before & 1) || entered_removals == counted)
+#endif
+		:: else ->
+			entered_at = NONE;
+			entered_removal = 0;
+			entered = (state == IN_USE);
+			if
+			:: entered && name == 1
+			:: else ->
+				entered = false;
+				if
+				:: state == REMOVED -> entered_removal = removal
+				:: else
+				fi
+			fi;
+			entered_at = before;
+			entered_removals = counted
 		fi;
 		if
 		:: changes == before -> break
 		:: else
 		fi
 	od;
+	atomic { before = 0; counted = 0 }
+}
+
+/* src/segment/look.c: look_up_metric() src/memory/block.c: percpu_block_open_at() */
+inline look_up()
+{
+	handle = 0;
+	gone = (state == REMOVED && removal <= removals);
+	refresh();
 	if
-	:: found -> handle = key /* 0: it has no object yet, and whoever wants it takes the lock */
+	:: entered -> handle = key /* 0: it has no object yet, and whoever wants it takes the lock */
 	:: else
 	fi;
-	atomic { found = false; before = 0 }
+	assert(!gone || handle == 0);
+	gone = false
 }
 
 /* The test: a thread that counts. */
@@ -103,23 +147,25 @@ inline count()
 /* src/segment/epoch.c: percpu_epoch_hold(), percpu_segment_quiesce(), renew_epoch() */
 proctype user()
 {
-	byte now, before, handle;
-	bool found;
+	byte now, before, counted, handle;
+	bool gone;
 
 #ifdef BUG_EPOCH_LATE
 	look_up();
-	settled_removals(1);
+	settled_removals(USER);
 	epoch = now;
 #else
-	settled_removals(1);
+	settled_removals(USER);
 	epoch = now;
 	look_up();
 #endif
 	count();
-	settled_removals(1);
+	look_up();
+	count();
+	settled_removals(USER);
 #ifdef BUG_RENEW_EARLY
 	look_up();
-	settled_removals(1);
+	settled_removals(USER);
 	epoch = now;
 	count();
 #else
