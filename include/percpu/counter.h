@@ -70,7 +70,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_counter_open(struct percpu_region *r, un
  * percpu_counter_detach() undoes it and leaves the counter.
  *
  * Returns 0, or -EINVAL (a NULL, or a region with another lane size), -ENOENT (no
- * counter there).
+ * counter there), -ENOMEM.
  *
  * Context: any thread, not a signal handler.
  */

@@ -75,7 +75,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_fcounter_open(struct percpu_region *r, u
  * the first of an array. percpu_fcounter_detach() undoes it and leaves the counter.
  *
  * Returns 0, or -EINVAL (a NULL, or a region with another lane size), -ENOENT (no counter
- * of doubles there).
+ * of doubles there), -ENOMEM.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_fcounter_attach(struct percpu_region *r, uint64_t key,
 							struct percpu_fcounter **ret);

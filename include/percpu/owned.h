@@ -158,7 +158,8 @@ PERCPU_API int percpu_owned_fgauge_set(struct percpu_owned_fgauge *g, double v);
  *
  * Return 0, or -EINVAL (a NULL, no value of enum percpu_owned_of), or -ENODATA (by another rule
  * than PERCPU_OWNED_SUM, whose sum of nothing is 0: there is no value), or -ETIMEDOUT (with
- * PERCPU_OWNED_RECENT on 32 bits: a stopped process holds the journal).
+ * PERCPU_OWNED_RECENT on 32 bits: a stopped process holds the journal), or -ENOMEM (no memory or
+ * address space for what another process has added to the file).
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_owned_gauge_fetch(const struct percpu_owned_gauge *g,
 							  enum percpu_owned_of whose, int64_t *ret);
@@ -180,7 +181,7 @@ struct percpu_owned_value {
  * of the dead until another owner of the same slot updates the gauge. The first n are stored
  * in out; *ret_n becomes how many there are.
  *
- * Return 0, or -EINVAL or -ETIMEDOUT as above.
+ * Return 0, or -EINVAL, -ETIMEDOUT or -ENOMEM as above.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_owned_gauge_each(const struct percpu_owned_gauge *g,
 							 enum percpu_owned_of whose,

@@ -401,39 +401,35 @@ static bool is_there(const struct percpu_chunk *k, enum percpu_kind kind, uint64
 	return kind == PERCPU_KIND_COMPACT ? units == left : units <= left;
 }
 
-static void *find_key(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t size)
+int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t size,
+			 size_t align, void **ret)
 {
 	const uint64_t below_kind = key & PERCPU_KEY_PLACE;
 	uint64_t index = (below_kind >> PERCPU_KEY_CHUNK_SHIFT) - 1;
 	uint64_t offset = key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1);
-	void *cell = NULL;
+	int e;
 
-	if (key >> PERCPU_KEY_KIND_SHIFT != (uint64_t)kind ||
+	/* Lane 0 and the bits of a key above the offset are multiples of more than align. */
+	if (key % align != 0 || key >> PERCPU_KEY_KIND_SHIFT != (uint64_t)kind ||
 	    below_kind >> PERCPU_KEY_CHUNK_SHIFT == 0)
-		return NULL;
+		return -ENOENT;
 	percpu_process_lock();
-	(void)percpu_region_refresh(r);
-	if (index < r->n && is_there(r->chunks->at[index], kind, offset, size))
-		cell = r->chunks->at[index]->base + offset;
+	e = percpu_region_reach(r, index);
+	if (e == 0 && !is_there(r->chunks->at[index], kind, offset, size))
+		e = -ENOENT;
+	if (e == 0)
+		*ret = r->chunks->at[index]->base + offset;
 	percpu_process_unlock();
-	return cell;
+	return e;
 }
 
 void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size)
 {
-	return r != NULL && size != 0 ? find_key(r, key, PERCPU_KIND_CELL, size) : NULL;
-}
+	void *cell = NULL;
 
-int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t size,
-			 size_t align, void **ret)
-{
-	/* Lane 0 and the bits of a key above the offset are multiples of more than align. */
-	void *cell = key % align == 0 ? find_key(r, key, kind, size) : NULL;
-
-	if (cell == NULL)
-		return -ENOENT;
-	*ret = cell;
-	return 0;
+	if (r != NULL && size != 0)
+		(void)percpu_region_attach(r, key, PERCPU_KIND_CELL, size, 1, &cell);
+	return cell;
 }
 
 size_t percpu_region_reclaim(struct percpu_region *r)

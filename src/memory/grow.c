@@ -186,3 +186,12 @@ int percpu_region_refresh(struct percpu_region *r)
 		e = append_existing(r);
 	return e;
 }
+
+int percpu_region_reach(struct percpu_region *r, uint64_t index)
+{
+	int e = percpu_region_refresh(r);
+
+	if (index < r->n)
+		return 0;
+	return e == 0 || e == -EBADMSG || e == -EPROTO ? -ENOENT : e;
+}

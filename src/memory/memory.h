@@ -154,6 +154,10 @@ int percpu_region_grow(struct percpu_region *r);
  *  0 or -errno. */
 int percpu_region_refresh(struct percpu_region *r);
 
+/** Likewise, to have that chunk: 0 if it is mapped now, -ENOENT if there is none, or the file is
+ *  damaged; -errno if it cannot be mapped. */
+int percpu_region_reach(struct percpu_region *r, uint64_t index);
+
 /** Check that this library could have written the header for chunk index. Returns 0 or
  *  -errno. */
 int percpu_header_check(const struct percpu_header *h, uint32_t index);
@@ -173,7 +177,8 @@ uint64_t percpu_region_object_key(const struct percpu_chunk *k, enum percpu_kind
  * may have made up. If the region was opened to read, the caller must not store to them.
  *
  * Returns 0, or -ENOENT if the key is of another kind, or the bytes were not allocated
- * together, or are not so aligned. For a compact set they must be the whole allocation.
+ * together, or are not so aligned; or -ENOMEM. For a compact set they must be the whole
+ * allocation.
  */
 int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t size,
 			 size_t align, void **ret);

@@ -24,16 +24,19 @@ static void look_at_owner(const struct percpu_owned_handle *h, struct owned_shar
 }
 
 /* Load what a slot has; of its owner only if whole is set. Returns 1, or 0 if it has nothing,
- * or -errno. If there is no such block, or none that could be there, *slot becomes its last. */
+ * or -errno. If there is no such block, or none that could be there, *slot becomes its last; but one
+ * that there is no memory for may be there. */
 static int load_owned_share(const struct percpu_owned_handle *h, size_t *slot, bool whole,
 			    struct owned_share *ret)
 {
 	int64_t turn = percpu_owned_load(h, *slot, &ret->account);
 
-	if (turn < 0 && turn != -ETIMEDOUT)
+	if (turn == -ENOENT || turn == -EBADMSG) {
 		*slot |= PERCPU_OWNER_SLOTS - 1;
+		return 0;
+	}
 	if (turn <= 0)
-		return turn == -ETIMEDOUT ? -ETIMEDOUT : 0;
+		return (int)turn;
 	ret->id = (uint64_t)turn / 2 * PERCPU_OWNERS_MAX + *slot;
 	ret->alive = false;
 	ret->pid = 0;

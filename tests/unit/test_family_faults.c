@@ -77,6 +77,57 @@ static void no_memory_is_no_loss(void **state)
 	assert_int_equal(percpu_family_overflows(f), 1);
 }
 
+/* What another process has put where there is no address space for this one. */
+
+static void grow(struct percpu_region *r)
+{
+	const uint32_t n = r->n;
+	void *cell;
+
+	while (r->n == n)
+		assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE / 2, 8, &cell), 0);
+}
+
+static void shares_out_of_reach_are_not_left_out(void **state)
+{
+	struct percpu_owned_gauge *g, *of_t;
+	int64_t v = 77;
+
+	(void)state;
+	assert_int_equal(
+		percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
+	t = open_family_file(path, ALL);
+	assert_int_equal(
+		percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, &of_t), 0);
+	grow(t->region);
+	assert_int_equal(percpu_owned_gauge_add(of_t, 5), 0);
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_owned_gauge_fetch(g, PERCPU_OWNED_ALL, &v), -ENOMEM);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(v, 77);
+	assert_int_equal(percpu_owned_gauge_fetch(g, PERCPU_OWNED_ALL, &v), 0);
+	assert_int_equal(v, 5);
+}
+
+static void no_address_space_is_no_loss(void **state)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	t = open_family_file(path, ALL);
+	grow(t->region);
+	assert_int_equal(count_in(family_of(t, 1), "x", 1), 1);
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_family_counter(f, x, &c), 0);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(percpu_family_overflows(f), 1);
+	percpu_counter_add(c, 5);
+	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 5);
+	assert_int_equal(count_in(f, "x", 1), 2);
+	assert_int_equal(percpu_family_overflows(f), 1);
+}
+
 /* An epoch that cannot be kept from children of fork is given back, and the caller has none to drop. */
 static void failed_epochs_are_not_told(void **state)
 {
@@ -130,6 +181,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		one(updates_are_completed_before_objects_go),
 		one(no_memory_is_no_loss),
+		one(no_address_space_is_no_loss),
+		one(shares_out_of_reach_are_not_left_out),
 		one(failed_epochs_are_not_told),
 		one(no_epoch_is_no_start),
 	};
