@@ -84,6 +84,7 @@ size_t percpu_directory_load(const struct percpu_segment *s, uint64_t at,
 	const uint64_t *from = (const uint64_t *)percpu_directory_at(s, at);
 	uint64_t word;
 
+	PERCPU_STEP("directory: size checked");
 	if (size == 0 || size > sizeof(*ret))
 		return 0;
 	for (size_t i = 0; i < size; i += sizeof(word)) {
@@ -91,6 +92,7 @@ size_t percpu_directory_load(const struct percpu_segment *s, uint64_t at,
 				       i == 0 ? __ATOMIC_ACQUIRE : __ATOMIC_RELAXED);
 		memcpy((char *)ret + i, &word, sizeof(word));
 	}
+	ret->head.size = (uint32_t)size; /* which was checked */
 	return is_sound(ret, size - sizeof(ret->head)) ? size : 0;
 }
 
@@ -246,7 +248,8 @@ bool percpu_directory_next(const struct percpu_segment *s, unsigned states, uint
 		size = size_at(s, here);
 		*at = size != 0 ? here + size :
 				  (here / PERCPU_SEGMENT_BLOCK + 1) * PERCPU_SEGMENT_BLOCK;
-		if (size != 0 && *at <= end && load_at_once(s, here, states, ret)) {
+		if (size != 0 && *at <= end && load_at_once(s, here, states, ret) &&
+		    ret->head.size == size) {
 			*ret_at = percpu_directory_at(s, here);
 			return true;
 		}

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include <percpu/percpu.h>
@@ -361,6 +362,63 @@ static void what_is_found_amid_a_removal_is_counted(void **state)
 	assert_int_equal(count_in(f, "x", 1), 1); /* another one */
 }
 
+/* What somebody writes between a check and a copy is not believed. */
+
+static struct percpu_segment *damaged;
+static unsigned damaged_at; /* the first time is 1 */
+
+static struct percpu_segment_record *record_of_x(const struct percpu_segment *of)
+{
+	static struct percpu_record_copy c;
+	struct percpu_segment_record *r = NULL;
+	uint64_t at = 0;
+
+	while (percpu_directory_next(of, PERCPU_SERIES, &at, &c, &r))
+		;
+	return r; /* the last one */
+}
+
+static struct percpu_segment_record *record;
+
+static bool damage_size(void)
+{
+	if (++looks < damaged_at)
+		return true;
+	record->size = UINT32_MAX - 7;
+	return false;
+}
+
+static int free_what_has_no_object(void *arg)
+{
+	(void)arg;
+	damaged = open_family_file(path, ALL);
+	(void)family_of(damaged, 3);
+	record = record_of_x(damaged);
+	looks = 0;
+	meanwhile = damage_size;
+	waits_when = "directory: size checked";
+	(void)percpu_reuse_free(damaged, 0);
+	return waits_when != NULL;
+}
+
+static void sizes_are_loaded_once(void **state)
+{
+	static char was[PERCPU_SEGMENT_BLOCK];
+	int status = 0;
+
+	(void)state;
+	assert_int_equal(count_in(family_of(s, 3), "x", 1), 1);
+	record_of_x(s)->key = 0; /* as of one that was killed */
+	memcpy(was, percpu_directory_at(s, 0), sizeof(was));
+	for (damaged_at = 1; status == 0; damaged_at++) {
+		status = test_wait(test_fork(free_what_has_no_object, NULL), 60);
+		memcpy(percpu_directory_at(s, 0), was, sizeof(was));
+	}
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 1); /* not damaged any more */
+	assert_true(damaged_at > 5);
+}
+
 /* Who starts anew resets no object that is another series' by then. */
 
 static bool replace_while_reset(void)
@@ -462,6 +520,7 @@ int main(void)
 		both(what_is_removed_when_it_is_found_is_not_there),
 		both(pictures_have_nothing_that_is_removed),
 		other(what_is_found_amid_a_removal_is_counted),
+		both(sizes_are_loaded_once),
 		other(resets_keep_objects_back),
 		other(resets_leave_new_families_alone),
 		other(others_may_change_for_ever),
