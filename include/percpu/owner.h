@@ -92,7 +92,8 @@ PERCPU_API uint64_t percpu_owners_self(const struct percpu_owners *o);
 /**
  * Whether that owner lives: 1 or 0. A process that is stopped lives. One that has ended does
  * not, reaped or not, whoever has its number now. One that has called exec lives until it
- * ends, or joins again. 0 also for a number that is no owner's, and for NULL.
+ * ends, or joins again. 0 also for a number that is no owner's, and for NULL. 1 also if there is
+ * no memory or address space to look.
  *
  * In another PID namespace than the owner's, the owner's lock on the file is all that shows that
  * it lives. If its program has closed descriptors that it did not open, the lock may be gone,

@@ -309,6 +309,8 @@ int percpu_owners_alive(const struct percpu_owners *o, uint64_t id)
 	struct percpu_owner_seen seen;
 	int cancel, lives;
 
+	if (o != NULL && percpu_owner_is_hidden(o, id % PERCPU_OWNERS_MAX))
+		return 1; /* others take from the dead */
 	if (o == NULL || !percpu_owner_look(o, id % PERCPU_OWNERS_MAX, &seen) ||
 	    seen.word / 2 != id / PERCPU_OWNERS_MAX)
 		return 0;

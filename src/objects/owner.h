@@ -76,6 +76,9 @@ int percpu_owner_block(struct percpu_region *r, uint64_t *word, bool make,
 /** Look at a slot. Returns whether it is somebody's, dead or alive. */
 bool percpu_owner_look(const struct percpu_owners *o, size_t slot, struct percpu_owner_seen *ret);
 
+/** Whether there may be a slot that the process has no memory to look at. */
+bool percpu_owner_is_hidden(const struct percpu_owners *o, size_t slot);
+
 /** Wait until no thread is leaving the table. Returns 0 or -ETIMEDOUT. */
 int percpu_owner_await_leave(struct percpu_owners *o, uint64_t deadline_ns);
 

@@ -108,6 +108,14 @@ static struct percpu_owner_slot *slot_at(const struct percpu_owners *o, size_t s
 	return s != NULL ? s + slot % PERCPU_OWNER_SLOTS : NULL;
 }
 
+bool percpu_owner_is_hidden(const struct percpu_owners *o, size_t slot)
+{
+	int e = 0;
+
+	return slots_of(o, slot / PERCPU_OWNER_SLOTS, false, &e) == NULL && e != -ENOENT &&
+	       e != -EBADMSG;
+}
+
 static uint64_t byte_of(const struct percpu_owners *o, size_t slot)
 {
 	return __atomic_load_n(&o->bytes[slot / PERCPU_OWNER_SLOTS], __ATOMIC_RELAXED) +

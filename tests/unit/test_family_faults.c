@@ -109,6 +109,28 @@ static void shares_out_of_reach_are_not_left_out(void **state)
 	assert_int_equal(v, 5);
 }
 
+/* Who locks takes from the dead, and not from those that it cannot look at. */
+static void owners_out_of_reach_are_not_dead(void **state)
+{
+	struct percpu_owned_gauge *g, *of_t;
+	uint64_t id;
+
+	(void)state;
+	assert_int_equal(
+		percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
+	t = open_family_file(path, ALL);
+	assert_int_equal(
+		percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, &of_t), 0);
+	grow(t->region);
+	assert_int_equal(percpu_owned_gauge_add(of_t, 5), 0);
+	id = percpu_owners_self(t->owners);
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_owners_alive(s->owners, id), 1);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(percpu_owners_alive(s->owners, id), 1);
+	assert_int_equal(percpu_owners_alive(s->owners, id + 1), 0);
+}
+
 static void no_address_space_is_no_loss(void **state)
 {
 	static const char *const x[] = { "x" };
@@ -183,6 +205,7 @@ int main(void)
 		one(no_memory_is_no_loss),
 		one(no_address_space_is_no_loss),
 		one(shares_out_of_reach_are_not_left_out),
+		one(owners_out_of_reach_are_not_dead),
 		one(failed_epochs_are_not_told),
 		one(no_epoch_is_no_start),
 	};
