@@ -75,7 +75,7 @@ static uint64_t find_timens(void)
 
 static uint64_t load_field(const uint64_t *field)
 {
-	return __atomic_load_n(field, __ATOMIC_RELAXED);
+	return __atomic_load_n(field, __ATOMIC_ACQUIRE);
 }
 
 static void store_field(uint64_t *field, uint64_t value)
@@ -120,14 +120,19 @@ bool percpu_ring_is_of_this_clock(const struct percpu_ring_control *c)
 
 void percpu_ring_rate(struct percpu_ring_control *c)
 {
-	struct percpu_ring_moment now = percpu_ring_now();
-	uint64_t ticks = load_field(&c->ticks), ns = load_field(&c->ns);
+	struct percpu_ring_moment now;
+	uint64_t ticks, ns;
 
+	PERCPU_STEP("ring: rate begun");
 	if (!percpu_ring_is_of_this_boot(c))
 		percpu_ring_anchor(c);
-	else if (!percpu_ring_is_of_this_clock(c))
+	if (!percpu_ring_is_of_this_clock(c))
 		return;
-	else if (now.ns > ns && now.ns - ns >= SOON_NS && now.ticks > ticks)
+	/* Only now: before, another process may have anchored the rings after a reboot. */
+	ticks = load_field(&c->ticks);
+	ns = load_field(&c->ns);
+	now = percpu_ring_now();
+	if (now.ns > ns && now.ns - ns >= SOON_NS && now.ticks > ticks)
 		store_field(&c->rate, (uint64_t)((double)(now.ns - ns) * 4294967296.0 /
 						 (double)(now.ticks - ticks)));
 }

@@ -35,13 +35,14 @@ static int (*second)(void *arg);
 static pid_t second_pid;
 
 static void (*between)(void);
+static const char *between_at;
 
 void test_step(const char *name)
 {
 	int (*fn)(void *) = second;
 	void (*other)(void) = between;
 
-	if (other != NULL && strcmp(name, "ring: ticks stored") == 0) {
+	if (other != NULL && strcmp(name, between_at) == 0) {
 		between = NULL;
 		other();
 	}
@@ -519,13 +520,18 @@ static void records_of_an_earlier_boot(void **state)
 	end();
 }
 
-static void attach_later(void)
+static void attach_again(void)
 {
 	struct percpu_ring *again;
 
-	test_sleep_us(300000);
 	assert_int_equal(percpu_ring_attach(region, percpu_ring_key(ring), &again), 0);
 	percpu_ring_detach(again);
+}
+
+static void attach_later(void)
+{
+	test_sleep_us(300000);
+	attach_again();
 }
 
 /* Two processes are the first ones after a reboot. What is noted is of one moment. */
@@ -541,6 +547,7 @@ static void two_after_a_reboot(void **state)
 	c = percpu_ring_control(ring);
 	c->boot ^= 1;
 	ns = percpu_now_ns();
+	between_at = "ring: ticks stored";
 	between = attach_later;
 	assert_int_equal(percpu_ring_attach(region, percpu_ring_key(ring), &again), 0);
 	assert_null(between);
@@ -549,6 +556,25 @@ static void two_after_a_reboot(void **state)
 	assert_true(c->ticks < now.ticks);
 	assert_true(c->ns >= ns + 300000000 && c->ns <= now.ns);
 	percpu_ring_detach(again);
+	end();
+}
+
+/* The second one is about to note how long a tick is: not by what was noted before. */
+static void one_anchors_while_one_looks_at_the_rate(void **state)
+{
+	struct percpu_ring_control *c;
+
+	(void)state;
+	begin(0);
+	c = percpu_ring_control(ring);
+	c->boot ^= 1;
+	c->ticks = percpu_ring_now().ticks - 1000;
+	c->ns = 1;
+	between_at = "ring: rate begun";
+	between = attach_again;
+	attach_again();
+	assert_null(between);
+	assert_true(c->rate < UINT64_C(1) << 39); /* 128 ns for a tick */
 	end();
 }
 
@@ -613,6 +639,7 @@ int main(void)
 		cmocka_unit_test(positions_are_not_believed),
 		cmocka_unit_test(records_of_an_earlier_boot),
 		cmocka_unit_test(two_after_a_reboot),
+		cmocka_unit_test(one_anchors_while_one_looks_at_the_rate),
 		cmocka_unit_test(clocks_of_other_namespaces),
 	};
 
