@@ -20,12 +20,13 @@ static uint64_t *bias_words(const struct percpu_chunk *k, size_t offset)
 	return (uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
 }
 
-/* Store the values that are written down, and make turn even. Offset and words are checked,
- * because another process may have damaged them. */
+/* Store the values that are written down, and make turn even. Offset and words are loaded once,
+ * and checked, because another process may damage them. */
 static void apply(struct percpu_chunk *k)
 {
 	struct percpu_journal *j = &k->header->journal;
-	uint64_t offset = j->offset, words = j->words;
+	const uint64_t offset = __atomic_load_n(&j->offset, __ATOMIC_RELAXED);
+	const uint64_t words = __atomic_load_n(&j->words, __ATOMIC_RELAXED);
 
 	/* Release: a reader that sees one of the values sees that turn is odd. */
 	if (offset % sizeof(uint64_t) == 0 && words <= PERCPU_JOURNAL_WORDS &&
