@@ -22,7 +22,9 @@ static const struct percpu_entry *entry_of(const struct percpu_reader *r, size_t
 /* Return the moment by CLOCK_REALTIME as it was set when the picture was taken. */
 static uint64_t real_time(const struct percpu_reader *r, const struct percpu_segment_time *then)
 {
-	return r->taken.real - percpu_segment_age(then, &r->taken);
+	const uint64_t age = percpu_segment_age(then, &r->taken);
+
+	return age < r->taken.real ? r->taken.real - age : 0; /* the clock was set far back */
 }
 
 int percpu_reader_info(const struct percpu_reader *r, struct percpu_reader_info *ret)
