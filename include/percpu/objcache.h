@@ -125,7 +125,8 @@ PERCPU_API int percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);
  *
  * Returns 0, or
  *	-ENOSPC	the limit is reached, and no object is free on any CPU (without
- *		PERCPU_OBJCACHE_WAIT)
+ *		PERCPU_OBJCACHE_WAIT). Those that another thread is moving between an array and
+ *		the depot at that moment are not found
  *	-EDEADLK	the same with PERCPU_OBJCACHE_WAIT, in a constructor, destructor or
  *		function of the backend of this cache: the object that it works on counts for
  *		the limit, so all might wait there for each other; or in a handler of

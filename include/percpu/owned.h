@@ -142,7 +142,8 @@ PERCPU_API int percpu_owned_fgauge_add(struct percpu_owned_fgauge *g, double n);
 
 /**
  * Set this process's value. Adds of other threads fall before it and are replaced, or after it
- * and count on.
+ * and count on. With PERCPU_OWNED_RECENT a value that has a later time stays: also the process's
+ * own, if the clock was set back since, until it has caught up.
  *
  * Return as the calls that add; -EDOM and -ERANGE for such a v.
  *

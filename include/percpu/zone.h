@@ -93,8 +93,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_zone_destroy(struct percpu_zone *z);
  *
  * Returns 0, or
  *	-EINVAL	a NULL, or unknown flags
- *	-ENOSPC	the limit is reached (without PERCPU_ZONE_WAIT), or a shared region
- *		cannot grow because its file system is full
+ *	-ENOSPC	the limit is reached, and no item was found in a cache, or a shared region
+ *		cannot grow because its file system is full. With PERCPU_ZONE_WAIT the call
+ *		waits in either case, if the zone has a limit: until an item is freed
  *	-EDEADLK	the limit is reached, with PERCPU_ZONE_WAIT, in a handler of pthread_atfork()
  *		for which all other threads wait (docs/process.md)
  *	-ENOMEM	no memory or address space
@@ -103,7 +104,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_zone_destroy(struct percpu_zone *z);
  * Context: any thread, not a signal handler. A child of fork has a copy of the zone,
  * unless its region is shared.
  * Progress: usually a pop from this CPU's cache. At the limit the call takes items
- * from other CPUs' caches before it fails or waits.
+ * from other CPUs' caches before it fails or waits. It does not find one that another
+ * thread is moving between caches at that moment.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_zone_alloc(struct percpu_zone *z, unsigned flags,
 						   void **ret);
