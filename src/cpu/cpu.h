@@ -285,10 +285,10 @@ struct percpu_record {
 	struct percpu_rseq *area;	/* the value of percpu_self while shared is 0 */
 	struct percpu_rseq *registered; /* the area that the kernel confirmed */
 	enum percpu_thread_state state;
-	unsigned shared;	 /* tasks that use this record besides its thread */
+	unsigned shared;		    /* tasks that use this record besides its thread */
 	const struct percpu_within *within; /* see percpu_record_enter() */
-	struct percpu_rseq own;	 /* registered if libc has no area */
-	struct percpu_rseq none; /* for percpu_self while the thread runs no sequences */
+	struct percpu_rseq own;		    /* registered if libc has no area */
+	struct percpu_rseq none;	    /* for percpu_self while the thread runs no sequences */
 };
 
 /** Return the calling thread's record, or, if it cannot have one, a common record in the

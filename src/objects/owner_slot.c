@@ -27,7 +27,7 @@ static int make_slots(struct percpu_region *r, uint64_t *word, const struct perc
 	struct percpu_anchor at = {
 		.word = word,
 		.place = percpu_region_key(r, in_bias - 2 * (size_t)r->cpus *
-							       percpu_stride(r->lane_size)),
+								percpu_stride(r->lane_size)),
 		.root = PERCPU_REGION_ROOTS,
 	};
 	struct percpu_robust h;

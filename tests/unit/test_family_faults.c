@@ -94,11 +94,10 @@ static void shares_out_of_reach_are_not_left_out(void **state)
 	int64_t v = 77;
 
 	(void)state;
-	assert_int_equal(
-		percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
 	t = open_family_file(path, ALL);
-	assert_int_equal(
-		percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, &of_t), 0);
+	assert_int_equal(percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, &of_t),
+			 0);
 	grow(t->region);
 	assert_int_equal(percpu_owned_gauge_add(of_t, 5), 0);
 	fault_set(FAULT_MMAP, 0, ENOMEM, true);
@@ -116,11 +115,10 @@ static void owners_out_of_reach_are_not_dead(void **state)
 	uint64_t id;
 
 	(void)state;
-	assert_int_equal(
-		percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
 	t = open_family_file(path, ALL);
-	assert_int_equal(
-		percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, &of_t), 0);
+	assert_int_equal(percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, &of_t),
+			 0);
 	grow(t->region);
 	assert_int_equal(percpu_owned_gauge_add(of_t, 5), 0);
 	id = percpu_owners_self(t->owners);
