@@ -191,6 +191,7 @@ static int get_buffer(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 {
 	struct percpu_sfbufs *s = f->shared;
 	struct percpu_sfbuf_item *b;
+	uint64_t refs;
 	int e = 0;
 
 	while ((b = percpu_sfbufs_find(s, page)) == NULL && s->oldest == NULL &&
@@ -226,8 +227,8 @@ static int get_buffer(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 		__atomic_fetch_add(&s->fills, 1, __ATOMIC_RELAXED);
 	}
 	/* A word that it did not have before: see try_reference_to(). */
-	__atomic_store_n(&b->refs, (b->refs & -PERCPU_SFBUF_GIVEN) + PERCPU_SFBUF_GIVEN + 1,
-			 __ATOMIC_RELEASE);
+	refs = __atomic_load_n(&b->refs, __ATOMIC_RELAXED) & -PERCPU_SFBUF_GIVEN;
+	__atomic_store_n(&b->refs, refs + PERCPU_SFBUF_GIVEN + 1, __ATOMIC_RELEASE);
 	*ret = b;
 	return 0;
 }
