@@ -347,6 +347,8 @@ static void what_is_found_amid_a_removal_is_counted(void **state)
 	pid_t pid;
 
 	(void)state;
+	if (!percpu_robust_supported())
+		test_skip("no get_robust_list()");
 	step_of_two = test_share(sizeof(*step_of_two));
 	assert_int_equal(count_in(f, "x", 1), 1);
 	before = percpu_segment_removals(t);
