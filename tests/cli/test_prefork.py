@@ -205,15 +205,15 @@ def load(*options):
 
 
 def counts_agree_with_those_of_wrk(_):
-    return load("--seconds", "8", "--kills", "20")
+    return load("--seconds", "5", "--kills", "20")
 
 
 def counts_go_on_when_it_is_started_again(_):
-    return load("--seconds", "5", "--kills", "20", "--restart")
+    return load("--seconds", "4", "--kills", "20", "--restart")
 
 
 def large_answers_under_load(_):
-    return load("--seconds", "4", "--kills", "20", "--large")
+    return load("--seconds", "3", "--kills", "20", "--large")
 
 
 def bad_input(directory):

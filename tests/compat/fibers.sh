@@ -36,7 +36,7 @@ all()
 	all,*) options+=(-O2 '-O3 -flto -DPERCPU_LATE' -O0 -O1 -O3 -Os '-O2 -flto'
 		'-O2 -fPIC -pie' '-O2 -fno-pie -no-pie' '-O3 -static' '-O2 -DPERCPU_LATE') ;;
 	,"$native",gcc) options+=('-O3 -flto -DPERCPU_LATE') ;;
-	,"$native",clang) options+=(-O2) ;;
+	,"$native",clang) options=(-O2) ;;
 	esac
 	[ ${#options[@]} = 1 ] || need whole all.o "$@"
 	for optimize in "${options[@]}"; do
