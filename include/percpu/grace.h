@@ -81,7 +81,8 @@ PERCPU_API uint64_t percpu_grace_key(const struct percpu_grace *g);
  * Returns 0, or
  *	-EBUSY	this process, or before destroy any that lives, is in a section; or callbacks
  *		of this process have not run yet: percpu_grace_barrier(). Nothing is freed.
- *	-EDEADLK  called by a callback of these grace periods
+ *	-EDEADLK  called by a callback of these grace periods; or, if any was ever called for, by
+ *		a handler of pthread_atfork(3) that runs before the library's
  *
  * No thread may be using the handle.
  */

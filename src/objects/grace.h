@@ -109,7 +109,8 @@ int percpu_grace_await(struct percpu_grace_handle *h, uint64_t cookie, uint64_t 
 /** Whether the calling thread is the one that runs callbacks. */
 bool percpu_grace_is_worker(const struct percpu_grace_handle *h);
 
-/** End the thread. Returns 0, or -EBUSY if there are callbacks. */
+/** End the thread. Returns 0, or -EBUSY if there are callbacks, or -EDEADLK if the thread waits for
+ *  a fork by the caller. */
 int percpu_grace_end_worker(struct percpu_grace_handle *h);
 
 /** In a child of fork: no thread is there; drop says whether the callbacks are not the child's. */

@@ -136,19 +136,20 @@ static int start_grace_worker(struct percpu_grace_handle *h)
 int percpu_grace_end_worker(struct percpu_grace_handle *h)
 {
 	struct percpu_grace_queue *q = &h->queue;
-	bool busy;
+	int e = 0;
 
 	lock_grace_queues();
-	busy = q->called != __atomic_load_n(&q->done, __ATOMIC_ACQUIRE);
-	q->is_to_end = !busy;
+	if (q->called != __atomic_load_n(&q->done, __ATOMIC_ACQUIRE))
+		e = -EBUSY;
+	else if (q->is_started && percpu_is_forking())
+		e = -EDEADLK; /* the thread waits for the fork */
+	q->is_to_end = e == 0;
 	unlock_grace_queues();
-	if (busy)
-		return -EBUSY;
-	if (q->is_started) {
+	if (e == 0 && q->is_started) {
 		announce_callbacks(&q->work);
 		pthread_join(q->id, NULL);
 	}
-	return 0;
+	return e;
 }
 
 /* What ran when the process forked runs in the parent alone. */

@@ -294,6 +294,48 @@ static void nobody_is_waited_for(void **state)
 	assert_int_equal(test_wait(test_fork(have_what_there_is, NULL), 20), 0);
 }
 
+/* The thread that runs callbacks waits for the fork. */
+static struct percpu_grace *graces;
+static struct percpu_grace_callback callback;
+
+static void call_nothing(struct percpu_grace_callback *c)
+{
+	(void)c;
+}
+
+static void free_graces(enum phase phase)
+{
+	if (phase != CHILD)
+		REQUIRE(percpu_grace_destroy(graces) == -EDEADLK &&
+			percpu_grace_detach(graces) == -EDEADLK);
+	else
+		REQUIRE(percpu_grace_destroy(graces) == 0); /* the thread is the parent's */
+}
+
+static int have_a_worker(void *arg)
+{
+	pid_t pid;
+
+	(void)arg;
+	REQUIRE(percpu_grace_create(0, &graces) == 0);
+	REQUIRE(percpu_grace_call(graces, &callback, call_nothing) == 0);
+	REQUIRE(percpu_grace_barrier(graces) == 0);
+	handler = free_graces;
+	pid = fork();
+	handler = NULL;
+	if (pid == 0)
+		_exit(0);
+	REQUIRE(test_wait(pid, 60) == 0);
+	REQUIRE(percpu_grace_destroy(graces) == 0);
+	return 0;
+}
+
+static void workers_are_not_waited_for(void **state)
+{
+	(void)state;
+	assert_int_equal(test_wait(test_fork(have_a_worker, NULL), 60), 0);
+}
+
 /* A fork by a handler: glibc allows it, musl waits for itself. */
 static pid_t childs_of_handlers[PHASES];
 
@@ -342,6 +384,7 @@ int main(void)
 		cmocka_unit_test(handlers_may_use_all),
 		cmocka_unit_test(children_are_repaired_first),
 		cmocka_unit_test(nobody_is_waited_for),
+		cmocka_unit_test(workers_are_not_waited_for),
 		cmocka_unit_test(handlers_may_fork),
 	};
 
