@@ -110,7 +110,8 @@ struct percpu_owner_info {
 };
 
 /** List the owners that have a slot, the first n of them in out. Returns how many there are;
- *  some may come and go meanwhile. */
+ *  some may come and go meanwhile, and those are not among them that there is no memory or address
+ *  space to look at. */
 PERCPU_API size_t percpu_owners_list(const struct percpu_owners *o, struct percpu_owner_info *out,
 				     size_t n);
 

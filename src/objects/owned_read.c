@@ -40,6 +40,8 @@ static int load_owned_share(const struct percpu_owned_handle *h, size_t *slot, b
 	ret->id = (uint64_t)turn / 2 * PERCPU_OWNERS_MAX + *slot;
 	ret->alive = false;
 	ret->pid = 0;
+	if (whole && percpu_owner_is_hidden(h->owners, *slot))
+		return -ENOMEM;
 	if (whole)
 		look_at_owner(h, ret);
 	return 1;

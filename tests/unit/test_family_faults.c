@@ -129,6 +129,49 @@ static void owners_out_of_reach_are_not_dead(void **state)
 	assert_int_equal(percpu_owners_alive(s->owners, id + 1), 0);
 }
 
+/* Leave no room in the region, which does not grow any more. */
+static void fill(struct percpu_region *r)
+{
+	void *cell;
+
+	r->capacity = r->n;
+	for (size_t size = PERCPU_LANE_SIZE; size >= sizeof(uint64_t); size /= 2)
+		while (percpu_region_alloc(r, size, sizeof(uint64_t), &cell) == 0)
+			;
+}
+
+/* A value is within reach, and who has it is not: whether that one lives is not known. */
+static void the_living_out_of_reach_are_not_left_out(void **state)
+{
+	struct percpu_owned_gauge *g, *of_t;
+	const size_t size = sizeof(struct percpu_owned_shares);
+	struct percpu_owned_value seen = { .pid = 77 };
+	int64_t v = 77;
+	void *room;
+	size_t n = 77;
+
+	(void)state;
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
+	t = open_family_file(path, ALL);
+	assert_int_equal(percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, &of_t),
+			 0);
+	assert_int_equal(percpu_region_alloc(t->region, size, PERCPU_BLOCK_ALIGN, &room), 0);
+	grow(t->region);
+	assert_int_equal(percpu_owners_join(t->owners), 0);
+	fill(t->region);
+	assert_int_equal(percpu_region_free(t->region, room, size), 0);
+	assert_int_equal(percpu_owned_gauge_add(of_t, 5), 0);
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_owned_gauge_fetch(g, PERCPU_OWNED_ALL, &v), 0);
+	assert_int_equal(v, 5);
+	assert_int_equal(percpu_owned_gauge_fetch(g, PERCPU_OWNED_LIVING, &v), -ENOMEM);
+	assert_int_equal(percpu_owned_gauge_each(g, PERCPU_OWNED_ALL, &seen, 1, &n), -ENOMEM);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(n, 77);
+	assert_int_equal(percpu_owned_gauge_fetch(g, PERCPU_OWNED_LIVING, &v), 0);
+	assert_int_equal(v, 5);
+}
+
 static void no_address_space_is_no_loss(void **state)
 {
 	static const char *const x[] = { "x" };
@@ -204,6 +247,7 @@ int main(void)
 		one(no_address_space_is_no_loss),
 		one(shares_out_of_reach_are_not_left_out),
 		one(owners_out_of_reach_are_not_dead),
+		one(the_living_out_of_reach_are_not_left_out),
 		one(failed_epochs_are_not_told),
 		one(no_epoch_is_no_start),
 	};
