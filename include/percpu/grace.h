@@ -83,6 +83,7 @@ PERCPU_API uint64_t percpu_grace_key(const struct percpu_grace *g);
  *		of this process have not run yet: percpu_grace_barrier(). Nothing is freed.
  *	-EDEADLK  called by a callback of these grace periods; or, if any was ever called for, by
  *		a handler of pthread_atfork(3) that runs before the library's
+ *	-ENOMEM	destroy: no memory or address space to look at who is in sections
  *
  * No thread may be using the handle.
  */

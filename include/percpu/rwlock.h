@@ -94,7 +94,8 @@ PERCPU_API uint64_t percpu_rwlock_key(const struct percpu_rwlock *l);
 PERCPU_API int percpu_rwlock_detach(struct percpu_rwlock *l);
 
 /** Free the lock, which nobody may be using. Returns 0, or -EBUSY, likewise, if any process holds
- *  it. NULL is fine. If a root has it, set that to 0 before: percpu_region_set_root(). */
+ *  it, or -ENOMEM: there is no memory or address space to look. NULL is fine. If a root has it, set
+ *  that to 0 before: percpu_region_set_root(). */
 PERCPU_API int percpu_rwlock_destroy(struct percpu_rwlock *l);
 
 /** A time that does not end, for the calls with one. */

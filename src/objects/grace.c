@@ -232,6 +232,8 @@ static int drop_grace(struct percpu_grace_handle *h, bool destroys)
 
 	if (percpu_grace_is_worker(h))
 		return -EDEADLK;
+	if (destroys && percpu_participants_look_up(&h->part) == -ENOMEM)
+		return -ENOMEM; /* somebody whose count it cannot look at may be in a section */
 	if (has_sections(h, destroys)) {
 		if (h->part.checked)
 			percpu_grace_complain(h, "the handle is freed while a section is open");

@@ -148,6 +148,8 @@ int percpu_rwlock_destroy(struct percpu_rwlock *l)
 
 	if (h == NULL)
 		return 0;
+	if (percpu_participants_look_up(&h->p) == -ENOMEM)
+		return -ENOMEM; /* somebody whose count it cannot look at may hold it */
 	held = h->p.in.block.chunk->region->writable && is_held(h);
 	return let_go(h, held, "is to be destroyed, and somebody holds it",
 		      percpu_participants_destroy);

@@ -172,6 +172,41 @@ static void the_living_out_of_reach_are_not_left_out(void **state)
 	assert_int_equal(v, 5);
 }
 
+/* Nobody frees what somebody has whom it cannot look at. */
+static void what_is_held_out_of_reach_stays(void **state)
+{
+	struct percpu_owned_gauge *g, *of_t;
+	struct percpu_rwlock *l, *l_of_t;
+	struct percpu_grace *p, *p_of_t;
+	int token;
+
+	(void)state;
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
+	t = open_family_file(path, ALL);
+	assert_int_equal(percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, &of_t),
+			 0);
+	assert_int_equal(percpu_rwlock_create_in(s->owners, 0, &l), 0);
+	assert_int_equal(percpu_grace_create_in(s->owners, 0, &p), 0);
+	assert_int_equal(percpu_rwlock_attach(t->owners, percpu_rwlock_key(l), 0, &l_of_t), 0);
+	assert_int_equal(percpu_grace_attach(t->owners, percpu_grace_key(p), 0, &p_of_t), 0);
+	grow(t->region);
+	assert_int_equal(percpu_rwlock_read_lock(l_of_t), 0);
+	token = percpu_grace_enter(p_of_t);
+	assert_true(token >= 0);
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_rwlock_destroy(l), -ENOMEM);
+	assert_int_equal(percpu_grace_destroy(p), -ENOMEM);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(percpu_rwlock_destroy(l), -EBUSY);
+	assert_int_equal(percpu_grace_destroy(p), -EBUSY);
+	assert_int_equal(percpu_rwlock_read_unlock(l_of_t), 0);
+	assert_int_equal(percpu_grace_exit(p_of_t, token), 0);
+	assert_int_equal(percpu_rwlock_detach(l_of_t), 0);
+	assert_int_equal(percpu_grace_detach(p_of_t), 0);
+	assert_int_equal(percpu_rwlock_destroy(l), 0);
+	assert_int_equal(percpu_grace_destroy(p), 0);
+}
+
 static void no_address_space_is_no_loss(void **state)
 {
 	static const char *const x[] = { "x" };
@@ -248,6 +283,7 @@ int main(void)
 		one(shares_out_of_reach_are_not_left_out),
 		one(owners_out_of_reach_are_not_dead),
 		one(the_living_out_of_reach_are_not_left_out),
+		one(what_is_held_out_of_reach_stays),
 		one(failed_epochs_are_not_told),
 		one(no_epoch_is_no_start),
 	};
