@@ -80,6 +80,13 @@ static int lock_generation(const struct percpu_segment *s)
 	return e;
 }
 
+/* What cannot be looked at for lack of memory is not taken for what is not there. */
+static bool is_attached(int attached, int *e)
+{
+	*e = attached == -ENOMEM ? attached : 0;
+	return attached == 0;
+}
+
 /* Levels become 0. Latest values, and what owners have, are no counts, and stay. An object that is
  * not there is none to reset. */
 static int reset_object(const struct percpu_segment *s, const struct percpu_segment_record *c)
@@ -97,28 +104,29 @@ static int reset_object(const struct percpu_segment *s, const struct percpu_segm
 	struct percpu_stats *stats;
 	int e = 0;
 
-	if (kind == PERCPU_METRIC_COUNTER && percpu_counter_attach(s->region, key, &counter) == 0) {
+	if (kind == PERCPU_METRIC_COUNTER &&
+	    is_attached(percpu_counter_attach(s->region, key, &counter), &e)) {
 		percpu_counter_zero(counter);
 	} else if (kind == PERCPU_METRIC_FCOUNTER &&
-		   percpu_fcounter_attach(s->region, key, &fcounter) == 0) {
+		   is_attached(percpu_fcounter_attach(s->region, key, &fcounter), &e)) {
 		percpu_fcounter_zero(fcounter);
 	} else if (kind == PERCPU_METRIC_GAUGE &&
-		   percpu_gauge_attach(s->region, key, &gauge) == 0) {
+		   is_attached(percpu_gauge_attach(s->region, key, &gauge), &e)) {
 		e = percpu_gauge_set(gauge, 0);
 	} else if (kind == PERCPU_METRIC_FGAUGE &&
-		   percpu_fgauge_attach(s->region, key, &fgauge) == 0) {
+		   is_attached(percpu_fgauge_attach(s->region, key, &fgauge), &e)) {
 		e = percpu_fgauge_set(fgauge, 0);
 	} else if (kind == PERCPU_METRIC_HISTOGRAM &&
-		   percpu_histogram_attach(s->region, key, &histogram) == 0) {
+		   is_attached(percpu_histogram_attach(s->region, key, &histogram), &e)) {
 		for (size_t i = 0; e == 0 && i < histogram->n; i++)
 			e = percpu_histogram_zero(histogram, i);
 		percpu_histogram_detach(histogram);
 	} else if (kind == PERCPU_METRIC_EXTREMA &&
-		   percpu_extrema_attach(s->region, key, &extrema) == 0) {
+		   is_attached(percpu_extrema_attach(s->region, key, &extrema), &e)) {
 		e = percpu_extrema_reset(extrema);
 		percpu_extrema_detach(extrema);
 	} else if (kind == PERCPU_METRIC_STATS &&
-		   percpu_stats_attach(s->region, key, size, 1, 0, &stats) == 0) {
+		   is_attached(percpu_stats_attach(s->region, key, size, 1, 0, &stats), &e)) {
 		e = percpu_stats_fetch_zero(stats, 0, 1, counts);
 		percpu_stats_detach(stats);
 	}

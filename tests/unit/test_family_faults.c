@@ -272,6 +272,42 @@ static void no_epoch_is_no_start(void **state)
 	assert_int_equal(count_in(f, "x", 0), 0);
 }
 
+/* Starts anew, with one of all calls of malloc() failing. Returns whether one did. */
+static bool start_anew_without_memory(unsigned nth)
+{
+	unsigned failed;
+	int e;
+
+	fault_set(FAULT_MALLOC, nth, ENOMEM, false);
+	e = percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &t);
+	failed = fault_clear();
+	assert_int_equal(e, failed != 0 ? -ENOMEM : 0);
+	return failed != 0;
+}
+
+/* What cannot be looked at for lack of memory is not taken for reset. */
+static void no_memory_is_no_start(void **state)
+{
+	struct percpu_histogram_snapshot *of_h;
+	struct percpu_histogram *h;
+	bool failed = true;
+
+	(void)state;
+	assert_int_equal(percpu_segment_histogram(s, METRIC("h"), NULL, &h), 0);
+	assert_int_equal(percpu_histogram_snapshot_create(h, &of_h), 0);
+	for (unsigned nth = 0; failed; nth++) {
+		percpu_histogram_record(h, 1);
+		failed = start_anew_without_memory(nth);
+		if (failed) /* the next one completes it */
+			t = open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW);
+		percpu_segment_close(t);
+		t = NULL;
+		assert_int_equal(percpu_histogram_fetch(h, 0, of_h), 0);
+		assert_int_equal(of_h->count, 0);
+	}
+	percpu_histogram_snapshot_destroy(of_h);
+}
+
 #define one(f) cmocka_unit_test_setup_teardown(f, open_one, close_one)
 
 int main(void)
@@ -286,6 +322,7 @@ int main(void)
 		one(what_is_held_out_of_reach_stays),
 		one(failed_epochs_are_not_told),
 		one(no_epoch_is_no_start),
+		one(no_memory_is_no_start),
 	};
 
 	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
