@@ -339,8 +339,8 @@ static int make_lists(struct percpu_reader *r, struct percpu_record_copy *c)
 		       -ENOMEM;
 }
 
-/* Returns where texts end. */
-static char *list_records(struct percpu_reader *r, struct percpu_record_copy *c)
+/* Returns 0, and where texts end, or -ENOMEM. */
+static int list_records(struct percpu_reader *r, struct percpu_record_copy *c, char **ret_text)
 {
 	const struct percpu_segment_control *control = r->s->control;
 	const struct percpu_segment_time now = percpu_segment_now(r->s);
@@ -349,35 +349,42 @@ static char *list_records(struct percpu_reader *r, struct percpu_record_copy *c)
 	struct percpu_entry *s;
 	char *text = r->text;
 	uint64_t at = 0;
+	int e;
 
 	r->began = control->started[r->state.generation % 2];
 	while (percpu_directory_next(r->s, PERCPU_SERIES, &at, c, &record)) {
 		s = &r->entry[r->n];
 		*s = (struct percpu_entry){ .kind = c->head.kind };
 		s->began = later(r->began, c->head.declared, &now);
-		if (!take_texts(c, &text, words, s) || !is_valid(s) || c->head.key == 0 ||
-		    attach_entry(r, c->head.key, s) != 0) {
+		e = -ENOENT;
+		if (take_texts(c, &text, words, s) && is_valid(s) && c->head.key != 0)
+			e = attach_entry(r, c->head.key, s);
+		if (e == -ENOMEM)
+			return e;
+		if (e != 0) {
 			r->pending++;
 			continue;
 		}
 		words += words_needed(&c->head);
 		r->n++;
 	}
-	return text;
+	*ret_text = text;
+	return 0;
 }
 
 int percpu_reader_list(struct percpu_reader *r)
 {
 	struct percpu_record_copy *c = malloc(sizeof(*c));
 	int e = -ENOMEM;
-	char *text;
+	char *text = NULL;
 
 	percpu_reader_unlist(r);
 	r->s->seen = r->copied;
 	if (c != NULL)
 		e = make_lists(r, c);
+	if (e == 0)
+		e = list_records(r, c, &text);
 	if (e == 0) {
-		text = list_records(r, c);
 		qsort(r->entry, r->n, sizeof(*r->entry), compare_entries);
 		e = percpu_reader_list_families(r, c, text);
 	}

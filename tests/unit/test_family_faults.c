@@ -272,6 +272,32 @@ static void no_epoch_is_no_start(void **state)
 	assert_int_equal(count_in(f, "x", 0), 0);
 }
 
+/* A metric that cannot be looked at for lack of memory is not left out. */
+static void no_memory_is_no_picture(void **state)
+{
+	struct percpu_histogram *h;
+	struct percpu_reader *r;
+	bool failed = true;
+	size_t n;
+	int e;
+
+	(void)state;
+	assert_int_equal(percpu_segment_histogram(s, METRIC("h"), NULL, &h), 0);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	assert_int_equal(percpu_reader_read(r), 0);
+	n = percpu_reader_count(r);
+	percpu_reader_close(r);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	for (unsigned nth = 0; failed; nth++) {
+		fault_set(FAULT_MALLOC, nth, ENOMEM, false);
+		e = percpu_reader_read(r);
+		failed = fault_clear() != 0;
+		assert_int_equal(e, failed ? -ENOMEM : 0);
+		assert_int_equal(percpu_reader_count(r), failed ? 0 : n);
+	}
+	percpu_reader_close(r);
+}
+
 /* Starts anew, with one of all calls of malloc() failing. Returns whether one did. */
 static bool start_anew_without_memory(unsigned nth)
 {
@@ -323,6 +349,7 @@ int main(void)
 		one(failed_epochs_are_not_told),
 		one(no_epoch_is_no_start),
 		one(no_memory_is_no_start),
+		one(no_memory_is_no_picture),
 	};
 
 	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
