@@ -238,6 +238,8 @@ void percpu_participants_each(const struct percpu_participants *p, unsigned bank
 		for (size_t i = 0; i < PERCPU_OWNER_SLOTS; i++) {
 			id = __atomic_load_n(&all->slot[i].owner, __ATOMIC_ACQUIRE);
 			n = id != 0 ? count_of(p, block, i, bank) : 0;
+			/* In a damaged file it may have the number of another slot. */
+			id = id - id % PERCPU_OWNERS_MAX + block * PERCPU_OWNER_SLOTS + i;
 			if (n != 0)
 				fn(id, n, arg);
 		}

@@ -117,6 +117,24 @@ static void those_inside_are_counted(void **state)
 	expect(0, 3);
 }
 
+/* What is in the file may be damaged: the next slot; one whose block there is not. */
+static void the_number_of_another_slot_leads_nowhere(void **state)
+{
+	static const uint64_t wrong[] = { 1, PERCPU_OWNERS_MAX - 1 };
+	struct percpu_participant_record *r;
+
+	(void)state;
+	assert_int_equal(percpu_participants_join(p), 0);
+	r = percpu_participants_record(p, p->self);
+	for (unsigned i = 0; i < 2; i++) {
+		leave_without(0);
+		r->owner += wrong[i];
+		assert_int_equal(percpu_participants_drain(p, 0, soon()), -EPROTO);
+		r->owner -= wrong[i];
+		assert_int_equal(percpu_participants_drain(p, 0, soon()), 0);
+	}
+}
+
 static void another_state_refuses(void **state)
 {
 	const uint32_t drained = p->control->drained;
@@ -539,6 +557,7 @@ int main(void)
 		PRIVATE(who_waits_is_woken),
 		BETWEEN(who_waits_is_woken),
 		BETWEEN(what_the_dead_have_is_dropped),
+		BETWEEN(the_number_of_another_slot_leads_nowhere),
 		BETWEEN(who_takes_a_slot_begins_with_0),
 		BETWEEN(who_is_stopped_is_waited_for),
 		BETWEEN(whoever_is_killed),
