@@ -89,10 +89,11 @@ static int find_declared(struct percpu_segment *s, const struct percpu_record_co
 
 	for (int try = 0; e == 0 && !same && try < MOMENT_TRIES; try++) {
 		e = percpu_reuse_refresh(s);
+		PERCPU_STEP("moment: looked");
 		percpu_process_lock();
 		found = e == 0 && percpu_series_find(s, asked, false) != NULL;
 		*ret = s->copy.head.declared;
-		same = percpu_directory_is(s, s->changes);
+		same = e == 0 && percpu_directory_is(s, s->changes);
 		percpu_process_unlock();
 		e = e == -EAGAIN ? 0 : e;
 	}

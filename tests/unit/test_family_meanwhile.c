@@ -507,6 +507,44 @@ static int clear(void **state)
 	return close_both(state);
 }
 
+/* Others change the directory as often as who may only read looks at it; then no more, and another
+ * thread has looked. */
+static struct percpu_segment *outside;
+static unsigned changes;
+
+static bool look_in_another_thread(void)
+{
+	assert_int_equal(percpu_directory_refresh(outside), 0);
+	return false;
+}
+
+static bool change_meanwhile(void)
+{
+	t->control->changes += 2;
+	if (--changes != 0)
+		return true;
+	waits_when = "moment: looked";
+	meanwhile = look_in_another_thread;
+	return false;
+}
+
+static void what_could_not_be_looked_for_is_not_absent(void **state)
+{
+	struct percpu_counter *c;
+	struct percpu_moment m;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(t, METRIC("a_total"), &c), 0);
+	assert_int_equal(percpu_segment_open(path, 0, NULL, &outside), 0);
+	changes = 100;
+	meanwhile = change_meanwhile;
+	waits_when = "directory: blocks found";
+	assert_int_equal(percpu_segment_series_started(outside, METRIC("a_total"), &m), 0);
+	assert_int_equal(changes, 0);
+	assert_null(waits_when);
+	percpu_segment_close(outside);
+}
+
 #define both(f) cmocka_unit_test_setup_teardown(f, open_both, clear)
 #define other(f) cmocka_unit_test_setup_teardown(f, open_other, clear)
 
@@ -526,6 +564,7 @@ int main(void)
 		other(resets_keep_objects_back),
 		other(resets_leave_new_families_alone),
 		other(others_may_change_for_ever),
+		both(what_could_not_be_looked_for_is_not_absent),
 	};
 
 	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
