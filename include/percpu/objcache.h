@@ -41,7 +41,8 @@ struct percpu_objcache {
  *
  * The backend's functions, the constructor and the destructor are called without a lock
  * of the library, so they may use caches, also this one; but at its limit they do not wait
- * (-EDEADLK, see percpu_objcache_get()). They must return: no longjmp, no exceptions. A
+ * (-EDEADLK, see percpu_objcache_get()). They must return, and run on one stack until then: no
+ * longjmp, no exceptions, no switch to another fiber. A
  * thread that is canceled meanwhile is canceled after the call. While a thread allows
  * asynchronous cancellation, it must not create a cache, get or put: what it has got but not
  * yet stored, or is about to put, would stay taken.
