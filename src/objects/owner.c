@@ -45,7 +45,8 @@ struct percpu_identity percpu_owner_me(void)
 	struct percpu_identity me;
 
 	percpu_process_lock();
-	if (identity.pid != (uint32_t)getpid()) /* as after _Fork() */
+	/* Another pid: as after _Fork(). No space: perhaps no file could be opened then. */
+	if (identity.pid != (uint32_t)getpid() || identity.space == 0)
 		identity = percpu_identity();
 	me = identity;
 	percpu_process_unlock();

@@ -4,7 +4,9 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <percpu/percpu.h>
 
@@ -13,6 +15,7 @@
 #include "family_calls.h"
 #include "root_file.h"
 
+#include "objects/owner.h"
 #include "segment/segment.h"
 
 static struct percpu_family *f;
@@ -138,6 +141,41 @@ static void fill(struct percpu_region *r)
 	for (size_t size = PERCPU_LANE_SIZE; size >= sizeof(uint64_t); size /= 2)
 		while (percpu_region_alloc(r, size, sizeof(uint64_t), &cell) == 0)
 			;
+}
+
+/* A process that had no descriptor left when it first looked who it is, and that closes what it did
+ * not open. */
+static uint64_t *joined;
+
+static int join_after_want(void *arg)
+{
+	(void)arg;
+	fault_set(FAULT_OPEN, 0, EMFILE, true);
+	(void)percpu_owner_me();
+	test_child_require(fault_clear() != 0, "open");
+	test_child_require(percpu_owners_join(s->owners) == 0, "join");
+	close(s->region->file.fd);
+	__atomic_store_n(joined, percpu_owners_self(s->owners), __ATOMIC_RELEASE);
+	pause();
+	return 0;
+}
+
+static void want_of_descriptors_is_not_for_ever(void **state)
+{
+	struct percpu_owned_gauge *g;
+	uint64_t id;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
+	joined = test_share(sizeof(*joined));
+	pid = test_fork(join_after_want, NULL);
+	while (id = __atomic_load_n(joined, __ATOMIC_ACQUIRE), id == 0)
+		test_sleep_us(1000);
+	assert_int_equal(percpu_owners_alive(s->owners, id), 1);
+	kill(pid, SIGKILL);
+	(void)test_wait(pid, 60);
+	assert_int_equal(percpu_owners_alive(s->owners, id), 0);
 }
 
 /* A value is within reach, and who has it is not: whether that one lives is not known. */
@@ -344,6 +382,7 @@ int main(void)
 		one(no_address_space_is_no_loss),
 		one(shares_out_of_reach_are_not_left_out),
 		one(owners_out_of_reach_are_not_dead),
+		one(want_of_descriptors_is_not_for_ever),
 		one(the_living_out_of_reach_are_not_left_out),
 		one(what_is_held_out_of_reach_stays),
 		one(failed_epochs_are_not_told),
