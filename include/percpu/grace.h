@@ -267,7 +267,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_grace_barrier(struct percpu_grace *g);
 /** A process that is in sections. */
 struct percpu_grace_blocker {
 	uint64_t id;	   /* of the owner (owner.h); 0 for private grace periods */
-	uint32_t pid;	   /* in its own PID namespace */
+	uint32_t pid;	   /* in its own PID namespace; 0: not known, or it has left by now */
 	uint32_t stopped;  /* 1: a signal or a debugger has stopped it; 0 if that is not known */
 	uint64_t sections; /* that it is in */
 	uint64_t awaited;  /* of these: that the period in progress waits for. A wait that began

@@ -239,7 +239,7 @@ PERCPU_API int percpu_rwlock_consistent(struct percpu_rwlock *l);
 struct percpu_rwlock_holder {
 	uint64_t id;	  /* of the owner (owner.h); 0 for a private lock */
 	uint64_t reading; /* how many times */
-	uint32_t pid;	  /* in its own PID namespace */
+	uint32_t pid;	  /* in its own PID namespace; 0: not known, or it has left by now */
 	uint32_t
 		stopped; /* 1: a signal or a debugger has stopped it; 0 also if that is not known */
 	uint32_t writing; /* 1: it writes, or is the next who does, and keeps readers out; or it

@@ -185,7 +185,7 @@ bool percpu_participants_alive(const struct percpu_participants *p, uint64_t id)
 /** Which process a participant is. */
 struct percpu_participant_seen {
 	uint64_t id;	  /* 0: private */
-	uint32_t pid;	  /* in its own PID namespace */
+	uint32_t pid;	  /* in its own PID namespace; 0: not known */
 	uint32_t stopped; /* 1; 0: also if that is not known */
 };
 

@@ -34,11 +34,14 @@ void percpu_participants_identify(const struct percpu_participants *p, uint64_t 
 {
 	struct percpu_owner_seen seen;
 
-	*ret = (struct percpu_participant_seen){ .pid = (uint32_t)getpid() };
-	if (p->owners == NULL)
+	*ret = (struct percpu_participant_seen){ .id = id };
+	if (p->owners == NULL) {
+		*ret = (struct percpu_participant_seen){ .pid = (uint32_t)getpid() };
 		return;
-	ret->id = id;
-	if (!percpu_owner_look(p->owners, id % PERCPU_OWNERS_MAX, &seen))
+	}
+	/* It may have left meanwhile, or be one that there is no memory to look at. */
+	if (!percpu_owner_look(p->owners, id % PERCPU_OWNERS_MAX, &seen) ||
+	    seen.word / 2 != id / PERCPU_OWNERS_MAX)
 		return;
 	ret->pid = seen.pid;
 	ret->stopped = seen.space == percpu_owner_me().space && process_is_stopped(seen.pid);

@@ -210,6 +210,49 @@ static void the_living_out_of_reach_are_not_left_out(void **state)
 	assert_int_equal(v, 5);
 }
 
+/* Who holds a lock is told, but not who that is, and not that it is the one that asks. */
+static struct percpu_rwlock *held;
+
+static int ask_who_holds(void *arg)
+{
+	struct percpu_rwlock_holder who;
+
+	(void)arg;
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	test_child_require(percpu_rwlock_holders(held, &who, 1) == 1, "held");
+	test_child_require(fault_clear() != 0, "mmap");
+	test_child_require(who.reading == 1 && who.pid == 0, "not known");
+	test_child_require(percpu_rwlock_holders(held, &who, 1) == 1, "held");
+	test_child_require(who.pid == (uint32_t)getppid(), "known");
+	return 0;
+}
+
+static void holders_out_of_reach_are_not_the_asker(void **state)
+{
+	const size_t size = sizeof(struct percpu_participant_records);
+	struct percpu_owned_gauge *g, *of_t;
+	struct percpu_rwlock *l;
+	void *room;
+
+	(void)state;
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
+	t = open_family_file(path, ALL);
+	assert_int_equal(percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, &of_t),
+			 0);
+	assert_int_equal(percpu_rwlock_create_in(s->owners, 0, &held), 0);
+	assert_int_equal(percpu_rwlock_attach(t->owners, percpu_rwlock_key(held), 0, &l), 0);
+	assert_int_equal(percpu_region_alloc(t->region, size, PERCPU_BLOCK_ALIGN, &room), 0);
+	grow(t->region);
+	assert_int_equal(percpu_owners_join(t->owners), 0);
+	fill(t->region);
+	assert_int_equal(percpu_region_free(t->region, room, size), 0);
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	test_in_child(ask_who_holds, NULL);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_detach(l), 0);
+	assert_int_equal(percpu_rwlock_destroy(held), 0);
+}
+
 /* Nobody frees what somebody has whom it cannot look at. */
 static void what_is_held_out_of_reach_stays(void **state)
 {
@@ -384,6 +427,7 @@ int main(void)
 		one(owners_out_of_reach_are_not_dead),
 		one(want_of_descriptors_is_not_for_ever),
 		one(the_living_out_of_reach_are_not_left_out),
+		one(holders_out_of_reach_are_not_the_asker),
 		one(what_is_held_out_of_reach_stays),
 		one(failed_epochs_are_not_told),
 		one(no_epoch_is_no_start),
