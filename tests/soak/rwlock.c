@@ -25,10 +25,13 @@ static struct soak_words words;
 static struct locked private = { .words = &words };
 static struct locked shared;
 
+/* In a process that has just been forked, by the one that checks or by a worker: it has locked no
+ * lock yet, so its handlers must not. */
 void soak_rwlock_create(void)
 {
 	words = (struct soak_words){ .first = 0 };
 	__atomic_store_n(&private.used, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared.used, false, __ATOMIC_RELAXED);
 	soak_require_equal("create a lock", 0, (uint64_t)percpu_rwlock_create(0, &private.lock));
 }
 
@@ -41,7 +44,6 @@ void soak_rwlock_destroy(void)
 void soak_rwlock_forked(void)
 {
 	soak_rwlock_create();
-	__atomic_store_n(&shared.used, false, __ATOMIC_RELAXED);
 }
 
 uint64_t soak_rwlock_found(void)
