@@ -44,15 +44,19 @@ static bool claim_fence(struct percpu_grace_handle *h, uint64_t state)
 {
 	const uint64_t patience =
 		percpu_grace_is_shared(h) ? GRACE_PATIENCE_SHARED : GRACE_PATIENCE;
-	const uint64_t period = state / 2 & GRACE_CLAIM_MASK, now = grace_now_us();
+	const uint64_t period = state / 2 & GRACE_CLAIM_MASK;
 	uint64_t *claim = grace_word(h, PERCPU_GRACE_CLAIM);
-	uint64_t old = __atomic_load_n(claim, __ATOMIC_RELAXED);
+	uint64_t old, now;
 
+	PERCPU_STEP("grace: to be claimed");
+	/* In this order: a claim that is later than now would look like one of long ago. */
+	old = __atomic_load_n(claim, __ATOMIC_ACQUIRE);
+	now = grace_now_us();
 	if (old != 0 && (old & GRACE_CLAIM_MASK) == period &&
 	    ((now << GRACE_CLAIM_BITS) - (old - period)) >> GRACE_CLAIM_BITS < patience)
 		return false;
 	return __atomic_compare_exchange_n(claim, &old, now << GRACE_CLAIM_BITS | period, false,
-					   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+					   __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 /* Note that the period was fenced, which it is for good. */
