@@ -91,16 +91,21 @@ static void grow(struct percpu_region *r)
 		assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE / 2, 8, &cell), 0);
 }
 
+/* Opens the file once more, and declares the same gauge by both. */
+static void open_other(struct percpu_owned_gauge **g, struct percpu_owned_gauge **of_t)
+{
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, g), 0);
+	t = open_family_file(path, ALL);
+	assert_int_equal(percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, of_t), 0);
+}
+
 static void shares_out_of_reach_are_not_left_out(void **state)
 {
 	struct percpu_owned_gauge *g, *of_t;
 	int64_t v = 77;
 
 	(void)state;
-	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
-	t = open_family_file(path, ALL);
-	assert_int_equal(percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, &of_t),
-			 0);
+	open_other(&g, &of_t);
 	grow(t->region);
 	assert_int_equal(percpu_owned_gauge_add(of_t, 5), 0);
 	fault_set(FAULT_MMAP, 0, ENOMEM, true);
@@ -118,10 +123,7 @@ static void owners_out_of_reach_are_not_dead(void **state)
 	uint64_t id;
 
 	(void)state;
-	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
-	t = open_family_file(path, ALL);
-	assert_int_equal(percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, &of_t),
-			 0);
+	open_other(&g, &of_t);
 	grow(t->region);
 	assert_int_equal(percpu_owned_gauge_add(of_t, 5), 0);
 	id = percpu_owners_self(t->owners);
@@ -189,10 +191,7 @@ static void the_living_out_of_reach_are_not_left_out(void **state)
 	size_t n = 77;
 
 	(void)state;
-	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
-	t = open_family_file(path, ALL);
-	assert_int_equal(percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, &of_t),
-			 0);
+	open_other(&g, &of_t);
 	assert_int_equal(percpu_region_alloc(t->region, size, PERCPU_BLOCK_ALIGN, &room), 0);
 	grow(t->region);
 	assert_int_equal(percpu_owners_join(t->owners), 0);
@@ -235,10 +234,7 @@ static void holders_out_of_reach_are_not_the_asker(void **state)
 	void *room;
 
 	(void)state;
-	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
-	t = open_family_file(path, ALL);
-	assert_int_equal(percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, &of_t),
-			 0);
+	open_other(&g, &of_t);
 	assert_int_equal(percpu_rwlock_create_in(s->owners, 0, &held), 0);
 	assert_int_equal(percpu_rwlock_attach(t->owners, percpu_rwlock_key(held), 0, &l), 0);
 	assert_int_equal(percpu_region_alloc(t->region, size, PERCPU_BLOCK_ALIGN, &room), 0);
@@ -262,10 +258,7 @@ static void what_is_held_out_of_reach_stays(void **state)
 	int token;
 
 	(void)state;
-	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
-	t = open_family_file(path, ALL);
-	assert_int_equal(percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, &of_t),
-			 0);
+	open_other(&g, &of_t);
 	assert_int_equal(percpu_rwlock_create_in(s->owners, 0, &l), 0);
 	assert_int_equal(percpu_grace_create_in(s->owners, 0, &p), 0);
 	assert_int_equal(percpu_rwlock_attach(t->owners, percpu_rwlock_key(l), 0, &l_of_t), 0);

@@ -203,6 +203,18 @@ static void handles_of_what_goes_meanwhile_stay(void **state)
 static struct percpu_segment *onlooker; /* may only read: it finds, or finds nothing */
 static uint64_t removals_then;
 
+/* Returns the family of who may write, with a series. */
+static struct percpu_family *look_on(void)
+{
+	struct percpu_family *f = family_of(s, 3);
+
+	assert_int_equal(count_in(f, "x", 1), 1);
+	onlooker = open_family_file(path, 0);
+	others = family_of(onlooker, 3);
+	removals_then = percpu_segment_removals(onlooker);
+	return f;
+}
+
 static bool look_amid_removal(void)
 {
 	static const char *const x[] = { "x" };
@@ -217,13 +229,9 @@ static bool look_amid_removal(void)
 
 static void what_is_counted_as_removed_is_not_found(void **state)
 {
-	struct percpu_family *f = family_of(s, 3);
+	struct percpu_family *f = look_on();
 
 	(void)state;
-	assert_int_equal(count_in(f, "x", 1), 1);
-	onlooker = open_family_file(path, 0);
-	others = family_of(onlooker, 3);
-	removals_then = percpu_segment_removals(onlooker);
 	meanwhile = look_amid_removal;
 	waits_when = "reuse: ";
 	assert_int_equal(remove_value(f, "x"), 0);
@@ -261,13 +269,9 @@ static bool find_when_numbered(void)
 
 static void what_is_removed_when_it_is_found_is_not_there(void **state)
 {
-	struct percpu_family *f = family_of(s, 3);
+	struct percpu_family *f = look_on();
 
 	(void)state;
-	assert_int_equal(count_in(f, "x", 1), 1);
-	onlooker = open_family_file(path, 0);
-	others = family_of(onlooker, 3);
-	removals_then = percpu_segment_removals(onlooker);
 	meanwhile = find_when_numbered;
 	waits_when = "reuse: removal numbered";
 	assert_int_equal(remove_value(f, "x"), 0);
