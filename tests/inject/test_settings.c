@@ -6,7 +6,7 @@
  *
  * Arguments: the directory of the arch headers, where sequences without a
  * workload are looked for; and how many updates a thread makes at each point,
- * if not 20.
+ * if not 30.
  */
 #define _GNU_SOURCE
 #include "workloads.h"
@@ -24,7 +24,7 @@
 
 #include "../support.h"
 
-#define UPDATES 20
+#define UPDATES 30
 #define MAX_UPDATES 1000
 #define LONG_WAIT (UINT64_C(1) << 33)
 #define SECONDS 30 /* for a point, however busy the machine */
