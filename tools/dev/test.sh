@@ -283,6 +283,7 @@ run_tests()
 	'0 ') test_default ;;
 	'1 --mutants') test_all_mutants ;;
 	'1 --compilers') test_compilers ;;
+	'1 --coverage') test_coverage ;;
 	*' --models') test_models "${@:2}" ;;
 	'2 --soak') soak "$2" ;;
 	*' --systems') test_systems "${@:2}" ;;

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""coverage.py PROFILE EXPLAINED PROGRAM...: print what of the library no test reaches.
+
+PROFILE is what llvm-profdata(1) merged from the runs of the programs. A line of the output is
+
+    FILE:LINE: line|true|false: SOURCE
+
+where the line never ran, or a condition on it was never true, or never false. EXPLAINED says in one
+place what no test can reach, and why: paragraphs, each with the reason first and below it, indented,
+lines as the output has them but without the line's number. The exit status is 1 if there is a line
+that is not explained, or an explanation of what is reached.
+"""
+
+import collections
+import itertools
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def export(profile, programs):
+    """Yield (name, what llvm-cov says) of each file of the library."""
+    command = ["llvm-cov", "export", "-skip-functions", f"-instr-profile={profile}", programs[0]]
+    command += [f"-object={program}" for program in programs[1:]]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    for entry in json.loads(done.stdout)["data"][0]["files"]:
+        name = pathlib.Path(entry["filename"]).resolve().relative_to(ROOT)
+        if name.parts[0] in ("src", "include"):
+            yield name, entry
+
+
+def count_lines(segments):
+    """Return {line: count}: how often each line with code ran, the most of its parts."""
+    counts = {}
+    for (line, _, count, counted, entry, gap), after in itertools.pairwise(segments):
+        if not counted or gap:
+            continue
+        # A region that begins on this line covers the lines up to the next segment.
+        last = after[0] if after[1] > 1 else after[0] - 1
+        for covered in range(line if entry else line + 1, last + 1):
+            counts[covered] = max(counts.get(covered, 0), count)
+    return counts
+
+
+def count_branches(branches):
+    """Return {(line, column): [times true, times false]}, all copies of inline functions added."""
+    counts = collections.defaultdict(lambda: [0, 0])
+    for line, column, _, _, true, false, *_ in branches:
+        counts[line, column][0] += true
+        counts[line, column][1] += false
+    return counts
+
+
+def unreached(entry):
+    """Yield (line, what) of a file."""
+    lines = count_lines(entry["segments"])
+    for line, count in lines.items():
+        if count == 0:
+            yield line, "line"
+    for (line, _), (true, false) in count_branches(entry["branches"]).items():
+        if true + false > 0:  # else the line says it
+            if true == 0:
+                yield line, "true"
+            if false == 0:
+                yield line, "false"
+
+
+def has_code(source):
+    """Return whether a line has more than a brace, a label or a comment."""
+    return not re.fullmatch(r"[\s{};]*|\s*/?\*.*|\s*(else|do)\s*\{?", source)
+
+
+def read_explained(path):
+    """Return the lines that are explained."""
+    return {
+        line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line[:1] == "\t"
+    }
+
+
+def main():
+    """Print the lines, and how many there are."""
+    profile, explained, *programs = sys.argv[1:]
+    explained = read_explained(pathlib.Path(explained))
+    found = set()
+    seen = set()
+    for name, entry in sorted(export(profile, programs), key=lambda pair: pair[0]):
+        text = [""] + (ROOT / name).read_text(encoding="utf-8").splitlines()
+        for line, what in sorted(set(unreached(entry))):
+            source = " ".join(text[line].split())
+            if what == "line" and not has_code(text[line]):
+                continue
+            key = f"{name}: {what}: {source}"
+            keys = {key, f"{name}: *"}
+            seen |= keys
+            if not keys & explained:
+                found.add(key)
+                print(f"{name}:{line}: {what}: {source}")
+    stale = explained - seen
+    for key in sorted(stale):
+        print(f"explained, but reached or gone: {key}")
+    print(
+        f"{len(found)} not reached, {len(explained)} explained, {len(stale)} of these reached or gone"
+    )
+    return bool(found or stale)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
