@@ -47,27 +47,32 @@ def count_lines(segments):
     return counts
 
 
-def count_branches(branches):
-    """Return {(line, column): [times true, times false]}, all copies of inline functions added."""
-    counts = collections.defaultdict(lambda: [0, 0])
-    for line, column, _, _, true, false, *_ in branches:
-        counts[line, column][0] += true
-        counts[line, column][1] += false
-    return counts
+class Counts:
+    """How often lines and conditions of a file ran, in all builds and all copies that are inlined."""
 
+    def __init__(self):
+        self.lines = collections.Counter()
+        self.branches = collections.defaultdict(lambda: [0, 0])
 
-def unreached(entry):
-    """Yield (line, what) of a file."""
-    lines = count_lines(entry["segments"])
-    for line, count in lines.items():
-        if count == 0:
-            yield line, "line"
-    for (line, _), (true, false) in count_branches(entry["branches"]).items():
-        if true + false > 0:  # else the line says it
-            if true == 0:
-                yield line, "true"
-            if false == 0:
-                yield line, "false"
+    def add(self, entry):
+        """Add what a build counted."""
+        for line, count in count_lines(entry["segments"]).items():
+            self.lines[line] += count
+        for line, column, _, _, true, false, *_ in entry["branches"]:
+            self.branches[line, column][0] += true
+            self.branches[line, column][1] += false
+
+    def unreached(self):
+        """Yield (line, what)."""
+        for line, count in self.lines.items():
+            if count == 0:
+                yield line, "line"
+        for (line, _), (true, false) in self.branches.items():
+            if true + false > 0:  # else the line says it
+                if true == 0:
+                    yield line, "true"
+                if false == 0:
+                    yield line, "false"
 
 
 def has_code(source):
@@ -88,9 +93,12 @@ def main():
     explained = read_explained(pathlib.Path(explained))
     found = set()
     seen = set()
-    for name, entry in sorted(export(profile, programs), key=lambda pair: pair[0]):
+    files = collections.defaultdict(Counts)
+    for name, entry in export(profile, programs):
+        files[name].add(entry)
+    for name, counts in sorted(files.items()):
         text = [""] + (ROOT / name).read_text(encoding="utf-8").splitlines()
-        for line, what in sorted(set(unreached(entry))):
+        for line, what in sorted(set(counts.unreached())):
             source = " ".join(text[line].split())
             if what == "line" and not has_code(text[line]):
                 continue
