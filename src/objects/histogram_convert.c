@@ -284,10 +284,15 @@ static double highest(const struct percpu_histogram_snapshot *s, uint32_t b)
 							 upper_end(s, b);
 }
 
-/* The most by which the difference of two sums, each rounded, may be off. */
-static double rounding(double sum, double part)
+/*
+ * The most by which the difference of a bucket's sum and a part of it may be off, with the division
+ * that follows: each of the sum, the part, its product, the difference and the quotient is rounded
+ * once, by half of DBL_EPSILON at most. The sum of one observation is that observation: nothing is
+ * divided, and it is rounded as the observation is.
+ */
+static double rounding(double sum, double part, uint64_t count)
 {
-	return part != 0 ? 4 * DBL_EPSILON * (sum + part) : 0;
+	return count != 1 ? 4 * DBL_EPSILON * (sum + part) : 0;
 }
 
 /*
@@ -298,12 +303,12 @@ static double rounding(double sum, double part)
 static void narrow_down(const struct percpu_histogram_snapshot *s, uint32_t b, uint64_t r,
 			struct percpu_histogram_quantile *ret)
 {
+	const uint64_t n = s->bucket[b].count;
 	const double a = lower_end(s, b), z = highest(s, b), sum = s->bucket[b].sum;
-	const double count = (double)s->bucket[b].count, rank = (double)r;
-	const double in_front = (rank - 1) * a,
-		     behind = r < s->bucket[b].count ? (count - rank) * z : 0;
-	const double most = (sum - in_front + rounding(sum, in_front)) / (count - rank + 1);
-	const double least = (sum - behind - rounding(sum, behind)) / rank;
+	const double count = (double)n, rank = (double)r;
+	const double in_front = (rank - 1) * a, behind = r < n ? (count - rank) * z : 0;
+	const double most = (sum - in_front + rounding(sum, in_front, n)) / (count - rank + 1);
+	const double least = (sum - behind - rounding(sum, behind, n)) / rank;
 
 	ret->low = least > a ? least : a;
 	ret->high = most < z ? most : z;

@@ -125,6 +125,52 @@ static void sums_of_ticks_go_on(void **state)
 	percpu_histogram_destroy(wide);
 }
 
+/* Whether each of n observations, in order, is within what the quantile of its rank says. */
+static bool all_within(const struct percpu_histogram_snapshot *s, const uint64_t *ticks, uint64_t n,
+		       double unit)
+{
+	struct percpu_histogram_quantile q;
+
+	for (uint64_t rank = 1; rank <= n; rank++) {
+		double x = (double)ticks[rank - 1] / unit;
+
+		assert_int_equal(percpu_histogram_quantile(s, ((double)rank - 0.5) / (double)n, &q),
+				 0);
+		if (!(q.low <= x && x <= q.high && q.low <= q.value && q.value <= q.high))
+			return false;
+	}
+	return true;
+}
+
+/* Sums of ticks are rounded once as a double, and again where they are divided. */
+static void quantiles_allow_for_rounded_sums(void **state)
+{
+	static const uint64_t units[] = { 1, 3, 7, 10, 60, 997, 1000, NANO };
+
+	(void)state;
+	for (size_t u = 0; u < 8; u++) {
+		struct percpu_histogram *h = make_histogram(1e-6, 1 << 20, 1, units[u]);
+		struct percpu_histogram_snapshot *s = look_at(h);
+
+		for (uint64_t first = 1; first <= 40; first++) {
+			for (uint64_t step = 0; step < 3; step++) {
+				uint64_t ticks[12];
+
+				percpu_histogram_zero(h, 0);
+				for (uint64_t n = 0; n < 12; n++) {
+					ticks[n] = first + (n / 4) * step;
+					percpu_histogram_record_ticks(h, ticks[n]);
+					assert_int_equal(percpu_histogram_fetch(h, 0, s), 0);
+					assert_true(all_within(s, ticks, n + 1, (double)units[u]));
+				}
+				percpu_histogram_zero(h, 0);
+			}
+		}
+		percpu_histogram_snapshot_destroy(s);
+		percpu_histogram_destroy(h);
+	}
+}
+
 /* Above the range, one observation is certain. */
 static void quantiles_above_the_range_are_certain(void **state)
 {
@@ -364,6 +410,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quantiles_are_bounded),
 		cmocka_unit_test(sums_of_ticks_go_on),
+		cmocka_unit_test(quantiles_allow_for_rounded_sums),
 		cmocka_unit_test(quantiles_above_the_range_are_certain),
 		cmocka_unit_test(ends_of_ticks_are_certain),
 		cmocka_unit_test(sums_of_ticks_may_be_behind),
