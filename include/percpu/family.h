@@ -3,9 +3,9 @@
  * family.h - metrics of segments whose label values are not known before: a user, a path, a queue.
  *
  * A family is a metric with names of labels. Its series are found or made when their values are
- * first seen, up to a cap; what comes after that is counted in one more series, the overflow, so
- * nothing is lost. Series can be removed. What they took is used again when no process can have
- * their handles any more.
+ * first seen, up to a cap; what comes after that is counted in one more series, the overflow.
+ * Values that cannot be labels fail the call, and are not counted. Series can be removed. What
+ * they took is used again when no process can have their handles any more.
  */
 #ifndef PERCPU_FAMILY_H
 #define PERCPU_FAMILY_H
