@@ -221,9 +221,11 @@ PERCPU_INLINE int percpu_stats_update(const struct percpu_stats *s, size_t i, si
  * read by itself, as by percpu_counter_fetch(): fields that are updated together
  * may differ by the updates that run meanwhile.
  *
- * Returns 0, or -EINVAL (there are no such objects, or a NULL), or, with out
- * undefined, -EAGAIN: a CPU committed an update of an object in two copies during
- * each of 10 000 attempts to read it. Try again.
+ * Returns 0, or, with out untouched
+ *	-EINVAL	there are no such objects, or a NULL
+ *	-EAGAIN	a CPU committed an update of an object in two copies (PERCPU_STATS_WHOLE) during
+ *		each of 10 000 attempts to read it. Try again.
+ *	-ENOMEM	no memory for a copy of more than 4096 bytes of such objects
  *
  * Context: any thread, also of a process that opened the region to read only.
  * Progress: bounded. An object in two copies is read again if an update was
@@ -247,7 +249,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_stats_fetch(const struct percpu_stats *s
  * An update or add that fell back to an atomic addition or to the lock is whole,
  * too, but may be in a snapshot without one that happened before it.
  *
- * Returns 0, or, with out undefined and nothing reset
+ * Returns 0, or, with out untouched and nothing reset
  *	-EINVAL	there are no such objects, or a NULL
  *	-EROFS	the region was opened to read
  *	-EPERM, -ETIMEDOUT, -EAGAIN  as percpu_fence(); in a shared region as
@@ -256,7 +258,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_stats_fetch(const struct percpu_stats *s
  *	-ETIMEDOUT  also: another thread was stopped while it reset objects, or updated
  *		some without sequences
  *	-EAGAIN	also: other readers disturbed this one eight times in a row
- *	-ENOMEM	no memory for the helper thread of a fence
+ *	-ENOMEM	no memory for the helper thread of a fence, or for a copy of more than 4096 bytes
  *
  * Context: any thread, not a signal handler; not a cancellation point.
  * Progress: bounded by its errors and by the time of the fence. Readers of the same objects

@@ -15,12 +15,48 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "objects.h"
 
 #define FIELD sizeof(uint64_t)
 #define MAX_TRIES 10000 /* per object and CPU */
 #define TRIES 8
+#define DRAFT_WORDS 512
+
+/* What is read before it is known whether that succeeds: the caller's memory is stored to
+ * only then. mmap(2) may be called in signal handlers, as malloc(3) may not. */
+struct draft {
+	uint64_t on_stack[DRAFT_WORDS];
+	uint64_t *words;
+	size_t size; /* in bytes */
+};
+
+/* Returns 0 or -ENOMEM. */
+static int begin_draft(struct draft *d, const struct percpu_stats *s, size_t n)
+{
+	void *map;
+
+	d->size = n * s->words * FIELD;
+	d->words = d->on_stack;
+	if (d->size <= sizeof(d->on_stack))
+		return 0;
+	map = mmap(NULL, d->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map == MAP_FAILED)
+		return -ENOMEM;
+	d->words = map;
+	return 0;
+}
+
+/* Copy the draft to out, unless e is an error, and free it. Returns e. */
+static int end_draft(struct draft *d, void *out, int e)
+{
+	if (e == 0)
+		memcpy(out, d->words, d->size);
+	if (d->words != d->on_stack)
+		munmap(d->words, d->size);
+	return e;
+}
 
 /* Acquire, because the caller checks afterwards that the bank was at rest. */
 static uint64_t load_word(const uint64_t *word)
@@ -212,19 +248,29 @@ static int fetch_objects(const struct percpu_stats *s, size_t first, size_t n, u
 	return e;
 }
 
-int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, void *out)
+static int fetch_all(const struct percpu_stats *s, size_t first, size_t n, uint64_t *out)
 {
-	uint64_t *values = out;
 	size_t m;
 	int e = 0;
 
-	if (s == NULL || out == NULL || !has(s, first, n))
-		return -EINVAL;
-	for (; n != 0 && e == 0; n -= m, first += m, values += m * s->words) {
+	for (; n != 0 && e == 0; n -= m, first += m, out += m * s->words) {
 		m = objects_at_a_time(s, n);
-		e = fetch_objects(s, first, m, values);
+		e = fetch_objects(s, first, m, out);
 	}
 	return e;
+}
+
+int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, void *out)
+{
+	struct draft d;
+	int e;
+
+	if (s == NULL || out == NULL || !has(s, first, n))
+		return -EINVAL;
+	if (s->head == 0) /* not in two copies: it cannot fail */
+		return fetch_all(s, first, n, out);
+	e = begin_draft(&d, s, n);
+	return e != 0 ? e : end_draft(&d, out, fetch_all(s, first, n, d.words));
 }
 
 /* Fence, so that no sequence still adds to the bank that no longer counts, and record that
@@ -321,20 +367,26 @@ static int take(const struct percpu_stats *s, size_t first, size_t n, bool zero,
 static int snapshot(const struct percpu_stats *s, size_t first, size_t n, bool zero, void *out)
 {
 	uint32_t *reader, me;
-	int e = -EAGAIN, cancel;
+	struct draft d;
+	int e, cancel;
 
 	if (s == NULL || out == NULL || !has(s, first, n))
 		return -EINVAL;
 	if (!s->block.chunk->region->writable)
 		return -EROFS;
+	e = begin_draft(&d, s, n);
+	if (e != 0)
+		return e;
 	reader = &percpu_stats_control(s)->reader;
 	me = percpu_turn_id(s->block.chunk->region);
 	cancel = percpu_defer_cancel();
+	e = -EAGAIN;
 	for (int try = 0; try < TRIES && e == -EAGAIN; try++) {
 		percpu_turn_wait(reader, me);
-		e = take(s, first, n, zero, out);
+		e = take(s, first, n, zero, d.words);
 		percpu_turn_end(reader, me);
 	}
+	end_draft(&d, out, e);
 	percpu_restore_cancel(cancel);
 	return e;
 }

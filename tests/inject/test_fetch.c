@@ -8,6 +8,7 @@
 #include "inject.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <percpu/stats.h>
@@ -117,15 +118,42 @@ static void update_again(void)
 
 static void endless_updates_end_the_fetch(void **state)
 {
-	uint64_t out[FIELDS];
+	uint64_t out[FIELDS] = { 7, 7, 7, 7 };
 
 	(void)state;
 	if (!inject_possible())
 		test_skip("no sequences in this build or on this tier");
 	interfere = update_again;
 	assert_int_equal(percpu_stats_fetch(stats, 0, 1, out), -EAGAIN);
+	for (int w = 0; w < FIELDS; w++)
+		assert_int_equal(out[w], 7);
 	interfere = NULL;
 	assert_int_equal(percpu_stats_fetch(stats, 0, 1, out), 0);
+	for (int w = 1; w < FIELDS; w++)
+		assert_int_equal(out[w], out[0]);
+}
+
+/* So many objects that the fetch needs memory. */
+static void a_fetch_that_fails_stores_nothing(void **state)
+{
+	const size_t n = 2000;
+	uint64_t *out = malloc(n * FIELDS * sizeof(*out));
+
+	(void)state;
+	percpu_stats_destroy(stats);
+	assert_int_equal(percpu_stats_create(FIELDS * 8, n, PERCPU_STATS_WHOLE, &stats), 0);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(percpu_stats_update(stats, i, 0, ones, FIELDS), 0);
+	memset(out, 7, n * FIELDS * sizeof(*out));
+	interfere = inject_possible() ? update_again : NULL;
+	assert_int_equal(percpu_stats_fetch(stats, 0, n, out), interfere != NULL ? -EAGAIN : 0);
+	for (size_t i = 0; interfere != NULL && i < n * FIELDS; i++)
+		assert_int_equal(out[i], 0x0707070707070707);
+	interfere = NULL;
+	assert_int_equal(percpu_stats_fetch(stats, 0, n, out), 0);
+	for (size_t i = FIELDS; i < n * FIELDS; i++)
+		assert_int_equal(out[i], 1);
+	free(out);
 }
 
 int main(void)
@@ -133,6 +161,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(only_committed_updates_are_read, start, stop),
 		cmocka_unit_test_setup_teardown(endless_updates_end_the_fetch, start, stop),
+		cmocka_unit_test_setup_teardown(a_fetch_that_fails_stores_nothing, start, stop),
 	};
 
 	return cmocka_run_group_tests_name("fetch", tests, inject_setup, inject_teardown);
