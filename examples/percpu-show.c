@@ -124,6 +124,7 @@ static void put_series(const struct percpu_reader *r, size_t i)
 int main(int argc, char **argv)
 {
 	const char *const option = argc == 3 ? argv[1] : "", *const name = argv[argc - 1];
+	struct percpu_reader_info info = { .missing = 0 };
 	struct percpu_reader *r = NULL;
 	int e;
 
@@ -143,6 +144,8 @@ int main(int argc, char **argv)
 		put_series(r, i);
 	if (e == 0 && format == JSON)
 		puts("\n]");
+	if (e == 0 && percpu_reader_info(r, &info) == 0 && info.missing != 0)
+		fprintf(stderr, "percpu-show: %s: %s\n", name, percpu_reader_error(r));
 	percpu_reader_close(r);
 	return e != 0 || fclose(stdout) != 0;
 }

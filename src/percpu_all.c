@@ -119,6 +119,7 @@
 #include "segment/reader_copy.c"
 #include "segment/reader_family.c"
 #include "segment/reader_fold.c"
+#include "segment/reader_limit.c"
 #include "segment/reader_list.c"
 #include "segment/reader_live.c"
 #include "segment/reader_value.c"

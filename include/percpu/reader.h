@@ -26,9 +26,8 @@ struct percpu_reader;
  * of fork has a reader of its own, which is a copy.
  * Ordering: a picture includes what was counted before percpu_reader_read() was called.
  * Progress: no locks but of this process, for a moment. Who counts, declares, or is stopped does
- * not keep a reader waiting, unless its pictures are to be consistent; percpu_reader_read() gives
- * up, with -EAGAIN, if the segment is started anew, or series are removed, again and again
- * meanwhile.
+ * not keep a reader waiting, unless its pictures are to be consistent. percpu_reader_read() has a
+ * bound that others cannot raise, and percpu_reader_set_timeout() sets a shorter one.
  */
 
 /**
@@ -65,20 +64,43 @@ PERCPU_API void percpu_reader_close(struct percpu_reader *r);
  * in the picture or not. If the segment is started anew meanwhile, the picture is of before or
  * after.
  *
+ * Others cannot make it read for long. What lanes have no data for in the file (lseek(2),
+ * SEEK_DATA) is not read where all lanes together have much more room than data; where the file
+ * system does not tell, everything counts as data. A value that is set or reset while it is read is
+ * read again, up to 64 times; all of these together cost at most 8 times as much as reading
+ * everything once, or as 16384 reads of 4 KiB if that is more. A value for which that is not enough
+ * is missing: its call returns -EAGAIN, percpu_reader_info.missing counts it, and
+ * percpu_reader_error() names the first one. All other values are there. The picture is begun anew
+ * up to 16 times while records change.
+ *
  * Returns 0; or, with no picture (percpu_reader_count() is 0), percpu_reader_error(), and
  *	-EBADMSG  the file is cut short or damaged, or is no segment any more
  *	-EPROTO	it is of another version now
  *	-ESTALE	the name leads to another file now, or to none: open that one
  *	-EAGAIN	the segment is being started anew, perhaps by a process that is stopped; if it
  *		was killed, the next one that opens the segment to count completes it. Or series
- *		of families are removed, and made in their place, again and again meanwhile
+ *		of families are removed, and made in their place, again and again meanwhile. Or
+ *		the time of percpu_reader_set_timeout() was over before any value was read
  *	-ENOMEM
  *	-EIO, ...  as pread(2)
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_read(struct percpu_reader *r);
 
+/**
+ * Let each later picture take at most so many nanoseconds, of CLOCK_MONOTONIC. 0, the default: as
+ * long as it takes. When the time is over, percpu_reader_read() reads no more values, and returns 0:
+ * those that it has not read are missing, as those that change all the time are. What it does
+ * after that is bounded by what the directory has. A snapshot of consistent statistics that has
+ * begun may take its second.
+ *
+ * Returns 0, or -EINVAL if r is NULL.
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_reader_set_timeout(struct percpu_reader *r,
+							   uint64_t timeout_ns);
+
 /** Return a sentence about the last percpu_reader_read(), percpu_reader_be_consistent() or
- *  percpu_reader_cpus() of this reader that failed; "" if none has. It is valid until the next
+ *  percpu_reader_cpus() of this reader that failed, or about the last picture in which values are
+ *  missing; "" if there was none. It is valid until the next
  *  call. percpu_segment_strerror() is for percpu_reader_open(). */
 PERCPU_API const char *percpu_reader_error(const struct percpu_reader *r);
 
@@ -106,7 +128,7 @@ struct percpu_reader_info {
 	uint32_t consistent; /* 1: percpu_reader_be_consistent() */
 	uint32_t pending;    /* records whose metrics are not there: declared during the call; by
 				who was killed meanwhile; or damaged */
-	uint32_t reserved;
+	uint32_t missing;    /* series without a value: the calls below say why */
 };
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_info(const struct percpu_reader *r,
 						    struct percpu_reader_info *ret);
@@ -142,7 +164,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_series(const struct percpu_reader
  * The values of series i. These calls return 0, or
  *	-EINVAL	a NULL; there is no series i; or it is of another kind
  *	-ENODATA  there is none yet: nothing was observed, or set
- *	-EAGAIN	it was set or reset again and again while it was read
+ *	-EAGAIN	it was set or reset again and again while it was read; or there was no time
  *	-ETIMEDOUT, -EPERM, ...  of consistent statistics, as percpu_stats_snapshot()
  */
 

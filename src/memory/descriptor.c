@@ -41,8 +41,7 @@ int percpu_descriptor_kept(const struct percpu_region *r)
 	return r->file.fd >= 0 && is_that_file(&r->file, r->file.fd) ? r->file.fd : -EBADF;
 }
 
-/* Open the file that fd refers to once more. Returns a descriptor or -errno. */
-static int open_anew(const struct percpu_region *r, int fd)
+int percpu_descriptor_anew(const struct percpu_region *r, int fd)
 {
 	char path[32];
 	int copy;
@@ -68,7 +67,7 @@ int percpu_descriptor_keep(struct percpu_region *r, int fd, bool fresh)
 	r->file.device = st.st_dev;
 	r->file.inode = st.st_ino;
 	if (!fresh)
-		copy = open_anew(r, fd);
+		copy = percpu_descriptor_anew(r, fd);
 	r->file.inherited = !fresh && copy < 0;
 	if (copy < 0)
 		copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -93,7 +92,7 @@ void percpu_descriptor_renew(struct percpu_region *r)
 	int fd = percpu_descriptor_kept(r), saved = errno, copy;
 
 	if (fd >= 0) {
-		copy = open_anew(r, fd);
+		copy = percpu_descriptor_anew(r, fd);
 		r->file.inherited = copy < 0;
 		if (copy >= 0) {
 			close(fd);
@@ -161,7 +160,7 @@ int percpu_descriptor_pin(const struct percpu_region *r, uint64_t byte, void **r
 	void *page = MAP_FAILED;
 
 	if (fd >= 0)
-		fd = open_anew(r, fd);
+		fd = percpu_descriptor_anew(r, fd);
 	if (fd >= 0) {
 		if (fcntl(fd, F_OFD_SETLK, &l) == 0)
 			page = mmap(NULL, percpu_page_size(), PROT_NONE, MAP_SHARED, fd, 0);

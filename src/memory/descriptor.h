@@ -27,6 +27,9 @@ void percpu_descriptor_drop(struct percpu_region *r);
 /** Return the descriptor, or -EBADF if the program has closed it. */
 int percpu_descriptor_kept(const struct percpu_region *r);
 
+/** Open the file that fd refers to once more, by /proc. Returns a descriptor or -errno. */
+int percpu_descriptor_anew(const struct percpu_region *r, int fd);
+
 /** In a child of fork, whose descriptor is its parent's open file: open the file anew. */
 void percpu_descriptor_renew(struct percpu_region *r);
 

@@ -67,6 +67,7 @@ static int begin_reader(int fd, char *path, struct percpu_reader **ret)
 		return e;
 	}
 	r->path = path;
+	r->seeks = -1;
 	r->first = new_buffer();
 	r->second = new_buffer();
 	r->third = new_buffer();
@@ -214,7 +215,7 @@ static int take_picture(struct percpu_reader *r)
 	if (e != 0)
 		return e;
 	e = -EAGAIN;
-	for (int i = 0; i < PICTURES && (e == -EAGAIN || e == -EBADMSG); i++) {
+	for (int i = 0; i < PICTURES && (e == -EAGAIN || e == -EBADMSG) && !r->late; i++) {
 		e = take_once(r);
 		if (e != 0) /* what is in the image may be of two states of the directory */
 			r->copied = 0;
@@ -234,12 +235,24 @@ int percpu_reader_read(struct percpu_reader *r)
 	if (r == NULL)
 		return -EINVAL;
 	cancel = percpu_defer_cancel();
+	percpu_reader_begin(r);
 	e = take_picture(r);
+	percpu_reader_end(r);
 	r->valid = e == 0;
 	if (e != 0)
 		percpu_reader_unlist(r);
+	else
+		percpu_reader_tell_missing(r);
 	percpu_restore_cancel(cancel);
 	return e;
+}
+
+int percpu_reader_set_timeout(struct percpu_reader *r, uint64_t timeout_ns)
+{
+	if (r == NULL)
+		return -EINVAL;
+	r->timeout_ns = timeout_ns;
+	return 0;
 }
 
 const char *percpu_reader_error(const struct percpu_reader *r)

@@ -55,7 +55,7 @@ struct percpu_biases {
 	uint32_t chunk;
 	uint32_t offset;
 	uint32_t bytes;
-	bool failed; /* one has an error */
+	bool failed; /* one was changed meanwhile */
 	size_t first, n;
 };
 
@@ -85,6 +85,18 @@ struct percpu_reader {
 	unsigned char *third;	     /* and then */
 	struct percpu_reason why;
 
+	/* what pictures may cost: reader_limit.c */
+	uint64_t timeout_ns; /* of a picture; 0: none */
+	uint64_t deadline;   /* of this picture; 0: none */
+	bool late;	     /* it is over */
+	bool skips;	     /* lanes without data are looked for, and not read */
+	int seeks;	     /* the descriptor to look with; or -1 */
+	uint64_t has;	     /* bytes of data in the file */
+	uint64_t cost;	     /* of all that was read for the picture, */
+	uint64_t lanes;	     /* of this: of lanes that nobody looked for data in, */
+	uint64_t again;	     /* and of what was read again because others had changed it: */
+	bool repeats;	     /* that is being done */
+
 	/* the directory */
 	const char *cell;			  /* of the control, in the image */
 	struct percpu_directory_state state;	  /* as it was copied */
@@ -107,6 +119,8 @@ struct percpu_reader {
 	const char **words;
 	struct percpu_segment_time began, taken; /* the generation; the picture */
 	uint32_t pending;
+	uint32_t missing; /* series whose value is an error */
+	bool flawed;	  /* there may be such series */
 	bool valid;
 };
 
@@ -128,9 +142,41 @@ int percpu_reader_copy_biases(struct percpu_reader *r);
 /** Whether the directory is as it was copied. Returns 0, -EAGAIN, or -errno, and why. */
 int percpu_reader_recheck(struct percpu_reader *r);
 
+/* reader_limit.c: what a picture may cost */
+
+/** Begin and end a picture, and look how much data the file has before its lanes are read. */
+void percpu_reader_begin(struct percpu_reader *r);
+void percpu_reader_measure(struct percpu_reader *r);
+void percpu_reader_end(struct percpu_reader *r);
+
+/** Whether the time for the picture is over; percpu_reader_hurry() also says so: 0 or -EAGAIN. */
+bool percpu_reader_is_late(struct percpu_reader *r);
+int percpu_reader_hurry(struct percpu_reader *r);
+
+/** Count what is read: so many bytes. */
+void percpu_reader_charge(struct percpu_reader *r, size_t bytes);
+
+/** Whether something may be read once more because others have changed it. */
+bool percpu_reader_may_repeat(struct percpu_reader *r);
+
+/** Decide whether to read so many lanes of so many bytes each, or to look for data first. */
+void percpu_reader_plan(struct percpu_reader *r, size_t lanes, size_t bytes);
+
+/** Return the lane itself if it has data at these bytes, else a later one that may be the next that
+ *  does. */
+uint32_t percpu_reader_seek(struct percpu_reader *r, const struct percpu_part *p, size_t bytes,
+			    uint32_t lane);
+
+/** Count the series that have no value, and say which. */
+void percpu_reader_tell_missing(struct percpu_reader *r);
+
 /* reader_list.c */
 
-/** List the series that the directory has, and attach to their objects. Returns 0 or -ENOMEM. */
+/** The order of parts in the file, for qsort(3). */
+int percpu_reader_compare_parts(const void *a, const void *b);
+
+/** List the series that the directory has, and attach to their objects. Returns 0, -ENOMEM, or
+ *  -EAGAIN if the time for the picture is over, and why. */
 int percpu_reader_list(struct percpu_reader *r);
 void percpu_reader_unlist(struct percpu_reader *r);
 
@@ -148,7 +194,8 @@ int percpu_reader_overflows(struct percpu_reader *r);
 
 /* reader_fold.c */
 
-/** Add up the lanes of all parts in the image. Returns 0 or -errno, and why. */
+/** Add up the lanes of all parts in the image. A series that others change again and again, or for
+ *  which there is no time, gets an error. Returns 0 or -errno, and why. */
 int percpu_reader_gather(struct percpu_reader *r);
 
 /* reader_live.c */

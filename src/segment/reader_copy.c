@@ -24,6 +24,7 @@ int percpu_reader_pread(struct percpu_reader *r, void *to, size_t n, uint64_t at
 	ssize_t got;
 
 	while (n != 0) {
+		percpu_reader_charge(r, n);
 		got = pread(r->fd, p, n, (off_t)at);
 		if (got < 0 && percpu_errno() == -EINTR)
 			continue;
@@ -99,7 +100,9 @@ int percpu_reader_copy_headers(struct percpu_reader *r)
 		return percpu_reason_set(&r->why, -EBADMSG, "the file is damaged: it has %u chunks",
 					 n);
 	for (uint32_t i = 0; i < n && e == 0; i++) {
-		e = i == 0 ? 0 : pread_header(r, i, &h);
+		e = i == 0 ? 0 : percpu_reader_hurry(r);
+		if (e == 0 && i != 0)
+			e = pread_header(r, i, &h);
 		if (e == 0) /* a number alone makes no chunk */
 			e = percpu_image_grow(image, i + 1);
 		if (e == 0)
@@ -216,6 +219,9 @@ int percpu_reader_copy_directory(struct percpu_reader *r)
 	if (r->copied != end || end == 0)
 		r->listed = false;
 	for (from = r->copied; from < end && e == 0; from = to) {
+		e = percpu_reader_hurry(r);
+		if (e != 0)
+			break;
 		to = (from / PERCPU_SEGMENT_BLOCK + 1) * PERCPU_SEGMENT_BLOCK;
 		to = to < end ? to : end;
 		e = copy_block(r, (size_t)(from / PERCPU_SEGMENT_BLOCK),
@@ -279,7 +285,10 @@ int percpu_reader_copy_biases(struct percpu_reader *r)
 	int e = 0;
 
 	for (uint32_t i = 0; i < r->s->region->n && e == 0; i++)
-		if (!r->has_records[i])
-			e = copy_bias_of(r, i);
+		if (!r->has_records[i]) {
+			e = percpu_reader_hurry(r);
+			if (e == 0)
+				e = copy_bias_of(r, i);
+		}
 	return e;
 }

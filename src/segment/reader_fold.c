@@ -12,6 +12,7 @@
 #include "reader.h"
 
 #define SETTLE_TRIES 64 /* for what changes while it is read */
+#define TOGETHER 64	/* series at most, in one such try */
 
 static char *image_at(const struct percpu_reader *r, const struct percpu_part *p, uint32_t lane)
 {
@@ -62,19 +63,20 @@ static int settle_unit(struct percpu_reader *r, const struct percpu_part *p, uin
 		       size_t at, unsigned char *was)
 {
 	struct percpu_part unit = *p;
+	const bool repeats = r->repeats;
 	const unsigned char *is;
-	int e;
+	int e = 0;
 
 	unit.offset += (uint32_t)at;
-	for (int try = 0; try < SETTLE_TRIES; try++) {
+	r->repeats = true;
+	for (int try = 0; try < SETTLE_TRIES && percpu_reader_may_repeat(r); try++) {
 		is = read_lane(r, &unit, lane, r->third, p->unit, &e);
-		if (is == NULL)
-			return e;
-		if (memcmp(was, is, p->unit) == 0)
+		if (is == NULL || memcmp(was, is, p->unit) == 0)
 			break;
 		memcpy(was, is, p->unit);
 	}
-	return 0;
+	r->repeats = repeats;
+	return e;
 }
 
 /* Let each unit of a part be of one moment. bytes is what was read of it. */
@@ -108,19 +110,40 @@ static int fold_lane(struct percpu_reader *r, const struct percpu_part *p, size_
 	return e;
 }
 
-/* Add up all lanes of n parts of a chunk that are near each other. */
+/* Return the lane, or the next one that is in use, and that may have data; 2 * cpus if there is none.
+ * used says which atomic lanes are. */
+static uint32_t next_lane(struct percpu_reader *r, const struct percpu_part *p, size_t bytes,
+			  const uint64_t *used, uint32_t lane)
+{
+	uint32_t found;
+
+	for (;; lane = found) {
+		if (lane >= r->cpus)
+			lane = r->cpus +
+			       (uint32_t)percpu_next_bit(used, lane - r->cpus, r->cpus, true);
+		if (lane >= 2 * r->cpus)
+			return 2 * r->cpus;
+		found = percpu_reader_seek(r, p, bytes, lane);
+		if (found == lane)
+			return lane;
+	}
+}
+
+/* Add up all lanes of n parts of a chunk that are near each other. Ends early if the time for the
+ * picture is over. */
 static int fold_run(struct percpu_reader *r, const struct percpu_part *p, size_t n,
 		    const uint64_t *used)
 {
+	const size_t bytes = p[n - 1].offset + p[n - 1].bytes - p->offset;
+	uint32_t lane;
 	int e = 0;
 
 	for (size_t i = 0; i < n; i++)
 		memset(image_at(r, &p[i], 0), 0, p[i].bytes);
-	for (uint32_t lane = 0; lane < r->cpus && e == 0; lane++)
+	for (lane = next_lane(r, p, bytes, used, 0);
+	     lane < 2 * r->cpus && e == 0 && !percpu_reader_is_late(r);
+	     lane = next_lane(r, p, bytes, used, lane + 1))
 		e = fold_lane(r, p, n, lane);
-	for (size_t bit = percpu_next_bit(used, 0, r->cpus, true); bit < r->cpus && e == 0;
-	     bit = percpu_next_bit(used, bit + 1, r->cpus, true))
-		e = fold_lane(r, p, n, r->cpus + (uint32_t)bit);
 	return e;
 }
 
@@ -166,47 +189,172 @@ static bool is_same(const struct percpu_reader *r, const struct percpu_entry *s,
 	return false;
 }
 
-/* Read a series that was set until it is not set meanwhile. */
-static int settle_entry(struct percpu_reader *r, struct percpu_entry *s)
-{
-	const struct percpu_part p = part_of(s);
-	uint64_t used[PERCPU_MAX_CPUS / 64];
-	const unsigned char *now;
-	int e = 0;
+/* Values that are set while they are read. */
 
-	for (int try = 0; try < SETTLE_TRIES && s->error != 0 && e == 0; try++) {
-		e = read_used(r, p.chunk, used);
-		if (e == 0 && s->part.bytes != 0)
-			e = fold_run(r, &s->part, 1, used);
-		if (e != 0)
-			break;
-		now = read_lane(r, &p, 2 * r->cpus, r->first, s->bias, &e);
-		if (now != NULL && is_same(r, s, now))
-			s->error = 0;
-	}
+/* Series whose parts and biases are near each other, to be read again at once. That takes no longer
+ * than twice the time of one. */
+struct batch {
+	struct percpu_entry *const *s;
+	size_t n; /* of them, others included */
+	struct percpu_part biases;
+	struct percpu_part part[TOGETHER];
+	size_t parts;
+};
+
+/* Whether the batch can have that series as well. */
+static bool has_room(const struct batch *b, const struct percpu_entry *s)
+{
+	const struct percpu_part *last = b->parts != 0 ? &b->part[b->parts - 1] : NULL;
+
+	if (s->bias_at + s->bias > b->biases.offset + PERCPU_NEAR)
+		return false;
+	return last == NULL || s->part.bytes == 0 ||
+	       (b->parts < TOGETHER && s->part.offset >= last->offset + last->bytes &&
+		s->part.offset + s->part.bytes <= b->part[0].offset + PERCPU_NEAR);
+}
+
+/* Begin with a series that was set; n are in the order of their biases, in the same chunk. */
+static void make_batch(struct batch *b, struct percpu_entry *const *s, size_t n)
+{
+	size_t i = 0;
+
+	b->s = s;
+	b->biases = part_of(s[0]);
+	b->parts = 0;
+	do {
+		if (s[i]->error != 0) {
+			if (s[i]->part.bytes != 0)
+				b->part[b->parts++] = s[i]->part;
+			if (s[i]->bias_at + s[i]->bias > b->biases.offset + b->biases.bytes)
+				b->biases.bytes = s[i]->bias_at + s[i]->bias - b->biases.offset;
+		}
+		i++;
+	} while (i < n && (s[i]->error == 0 || has_room(b, s[i])));
+	b->n = i;
+}
+
+/* Read the biases of a batch, and let each series that was set know whether its own is as it was
+ * before. */
+static int compare_biases(struct percpu_reader *r, const struct batch *b, bool settles)
+{
+	const struct percpu_part *p = &b->biases;
+	const unsigned char *now;
+	int e;
+
+	now = read_lane(r, p, 2 * r->cpus, r->first, p->bytes, &e);
+	for (size_t i = 0; i < b->n && now != NULL; i++)
+		if (b->s[i]->error != 0 &&
+		    is_same(r, b->s[i], now + (b->s[i]->bias_at - p->offset)) && settles)
+			b->s[i]->error = 0;
 	return e;
 }
 
-/* Look whether the series of a run were set since their biases were copied, and read those again.
- * */
+/* Read the series of a batch once more. */
+static int settle_batch(struct percpu_reader *r, const struct batch *b)
+{
+	uint64_t used[PERCPU_MAX_CPUS / 64];
+	int e = compare_biases(r, b, false);
+
+	if (e == 0)
+		e = read_used(r, b->biases.chunk, used);
+	if (e == 0 && b->parts != 0)
+		e = fold_run(r, b->part, b->parts, used);
+	return e == 0 && !r->late ? compare_biases(r, b, true) : e;
+}
+
+/* Read those series of a run once more that were set. */
 static int settle_run(struct percpu_reader *r, struct percpu_biases *run)
+{
+	struct percpu_entry *const *s = &r->set[run->first];
+	struct batch b;
+	bool failed = false;
+	int e = 0;
+
+	for (size_t i = 0; i < run->n && e == 0; i++) {
+		if (s[i]->error == 0)
+			continue;
+		if (!percpu_reader_may_repeat(r))
+			return 0; /* the run has failed, as it had before */
+		make_batch(&b, &s[i], run->n - i);
+		e = settle_batch(r, &b);
+		for (size_t k = 0; k < b.n; k++)
+			failed |= s[i + k]->error != 0;
+		i += b.n - 1;
+	}
+	run->failed = failed;
+	return e;
+}
+
+/* Look whether series of a run were set since their biases were copied. */
+static int look_at_run(struct percpu_reader *r, struct percpu_biases *run)
 {
 	const struct percpu_part p = { .chunk = run->chunk, .offset = run->offset };
 	struct percpu_entry *const *s = &r->set[run->first];
 	const unsigned char *now;
 	int e;
 
-	now = read_lane(r, &p, 2 * r->cpus, r->first, run->bytes, &e);
-	if (now == NULL || (!run->failed && memcmp(image_at(r, &p, 2), now, run->bytes) == 0))
-		return e;
 	run->failed = false;
+	now = read_lane(r, &p, 2 * r->cpus, r->first, run->bytes, &e);
+	if (now == NULL || memcmp(image_at(r, &p, 2), now, run->bytes) == 0)
+		return e;
 	for (size_t i = 0; i < run->n; i++)
-		s[i]->error = is_same(r, s[i], now + (s[i]->bias_at - run->offset)) ? 0 : -EAGAIN;
-	for (size_t i = 0; i < run->n && e == 0; i++) {
-		if (s[i]->error != 0)
-			e = settle_entry(r, s[i]);
-		run->failed |= s[i]->error != 0;
+		if (!is_same(r, s[i], now + (s[i]->bias_at - run->offset))) {
+			s[i]->error = -EAGAIN;
+			run->failed = r->flawed = true;
+		}
+	return e;
+}
+
+/* Look at all, and then read what was set again, in turn: what is set all the time keeps nothing
+ * else from its turn. */
+static int settle(struct percpu_reader *r)
+{
+	bool failed = false;
+	int e = 0;
+
+	for (size_t i = 0; i < r->runs && e == 0; i++) {
+		e = look_at_run(r, &r->run[i]);
+		failed |= r->run[i].failed;
 	}
+	r->repeats = true;
+	for (int try = 0; try < SETTLE_TRIES && failed && e == 0; try++) {
+		failed = false;
+		for (size_t i = 0; i < r->runs && e == 0; i++) {
+			if (r->run[i].failed)
+				e = settle_run(r, &r->run[i]);
+			failed |= r->run[i].failed;
+		}
+		failed &= percpu_reader_may_repeat(r);
+	}
+	r->repeats = false;
+	return e;
+}
+
+/* There was no time to read the lanes of a part, and of those behind it. */
+static void leave_out(struct percpu_reader *r, const struct percpu_part *p)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (r->entry[i].part.bytes != 0 &&
+		    percpu_reader_compare_parts(&r->entry[i].part, p) >= 0)
+			r->entry[i].error = -EAGAIN;
+	r->flawed = true;
+}
+
+/* Add up the lanes of n parts of a chunk that are near each other, of which it is not known whether
+ * they have data. */
+static int fold_first(struct percpu_reader *r, const struct percpu_part *p, size_t n,
+		      const uint64_t *used)
+{
+	const size_t bytes = p[n - 1].offset + p[n - 1].bytes - p->offset;
+	size_t lanes = r->cpus;
+	int e;
+
+	for (size_t i = 0; i < PERCPU_MAX_CPUS / 64; i++)
+		lanes += (size_t)__builtin_popcountll(used[i]);
+	percpu_reader_plan(r, lanes, bytes);
+	e = fold_run(r, p, n, used);
+	if (e == 0 && r->late)
+		leave_out(r, p);
 	return e;
 }
 
@@ -217,16 +365,18 @@ int percpu_reader_gather(struct percpu_reader *r)
 	size_t n;
 	int e = 0;
 
-	for (size_t i = 0; i < r->parts && e == 0; i += n) {
+	for (size_t i = 0; i < r->n && r->flawed; i++)
+		r->entry[i].error = 0;
+	r->flawed = false;
+	percpu_reader_measure(r);
+	for (size_t i = 0; i < r->parts && e == 0 && !r->late; i += n) {
 		n = run_of(&r->part[i], r->parts - i);
 		if (r->part[i].chunk != chunk) {
 			chunk = r->part[i].chunk;
 			e = read_used(r, chunk, used);
 		}
 		if (e == 0)
-			e = fold_run(r, &r->part[i], n, used);
+			e = fold_first(r, &r->part[i], n, used);
 	}
-	for (size_t i = 0; i < r->runs && e == 0; i++)
-		e = settle_run(r, &r->run[i]);
-	return e;
+	return e == 0 ? settle(r) : e;
 }

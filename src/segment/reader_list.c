@@ -244,7 +244,7 @@ static int compare_entries(const void *a, const void *b)
 	return c != 0 ? c : (x->name > y->name) - (x->name < y->name);
 }
 
-static int compare_parts(const void *a, const void *b)
+int percpu_reader_compare_parts(const void *a, const void *b)
 {
 	const struct percpu_part *x = a, *y = b;
 
@@ -270,7 +270,7 @@ static void collect_parts(struct percpu_reader *r)
 	for (size_t i = 0; i < r->n; i++)
 		if (r->entry[i].part.bytes != 0)
 			p[n++] = r->entry[i].part;
-	qsort(p, n, sizeof(*p), compare_parts);
+	qsort(p, n, sizeof(*p), percpu_reader_compare_parts);
 	for (size_t i = 0; i < n; i++)
 		if (kept != 0 && continues(&p[kept - 1], &p[i]))
 			p[kept - 1].bytes += p[i].bytes;
@@ -339,7 +339,7 @@ static int make_lists(struct percpu_reader *r, struct percpu_record_copy *c)
 		       -ENOMEM;
 }
 
-/* Returns 0, and where texts end, or -ENOMEM. */
+/* Returns 0, and where texts end, -ENOMEM, or -EAGAIN. */
 static int list_records(struct percpu_reader *r, struct percpu_record_copy *c, char **ret_text)
 {
 	const struct percpu_segment_control *control = r->s->control;
@@ -353,6 +353,9 @@ static int list_records(struct percpu_reader *r, struct percpu_record_copy *c, c
 
 	r->began = control->started[r->state.generation % 2];
 	while (percpu_directory_next(r->s, PERCPU_SERIES, &at, c, &record)) {
+		e = percpu_reader_hurry(r);
+		if (e != 0)
+			return e;
 		s = &r->entry[r->n];
 		*s = (struct percpu_entry){ .kind = c->head.kind };
 		s->began = later(r->began, c->head.declared, &now);
@@ -392,7 +395,7 @@ int percpu_reader_list(struct percpu_reader *r)
 		collect_parts(r);
 		collect_sets(r);
 		r->listed = true;
-	} else {
+	} else if (e == -ENOMEM) {
 		(void)percpu_reason_set(&r->why, e, "there is no memory for the segment's series");
 	}
 	free(c);
@@ -423,6 +426,7 @@ void percpu_reader_unlist(struct percpu_reader *r)
 	r->words = NULL;
 	r->text = NULL;
 	r->n = r->parts = r->sets = r->runs = r->families = 0;
-	r->pending = 0;
+	r->pending = r->missing = 0;
+	r->flawed = false;
 	r->listed = false;
 }

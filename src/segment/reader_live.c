@@ -59,9 +59,13 @@ static int take_snapshot(struct percpu_reader *r, struct percpu_entry *s)
 
 void percpu_reader_snapshot(struct percpu_reader *r)
 {
-	for (size_t i = 0; i < r->n && r->live != NULL; i++)
-		if (r->entry[i].kind == PERCPU_METRIC_STATS)
-			r->entry[i].error = take_snapshot(r, &r->entry[i]);
+	for (size_t i = 0; i < r->n && r->live != NULL; i++) {
+		if (r->entry[i].kind != PERCPU_METRIC_STATS)
+			continue;
+		r->entry[i].error =
+			percpu_reader_is_late(r) ? -EAGAIN : take_snapshot(r, &r->entry[i]);
+		r->flawed |= r->entry[i].error != 0;
+	}
 }
 
 void percpu_reader_leave(struct percpu_entry *s)

@@ -38,6 +38,7 @@ int percpu_reader_info(const struct percpu_reader *r, struct percpu_reader_info 
 		.cpus = r->cpus,
 		.consistent = r->live != NULL,
 		.pending = r->pending,
+		.missing = r->missing,
 	};
 	return 0;
 }

@@ -358,7 +358,7 @@ AT(percpu_reader_info, read, 16, 16, 16);
 AT(percpu_reader_info, cpus, 24, 24, 24);
 AT(percpu_reader_info, consistent, 28, 28, 28);
 AT(percpu_reader_info, pending, 32, 32, 32);
-AT(percpu_reader_info, reserved, 36, 36, 36);
+AT(percpu_reader_info, missing, 36, 36, 36);
 
 SIZE(percpu_reader_series, 96, 72, 68);
 AT(percpu_reader_series, name, 0, 0, 0);

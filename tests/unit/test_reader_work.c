@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_reader_work.c - what a picture costs, in reads from the file: of a file with holes, of one that
+ * another process changes all the time, and when the time for a picture is over.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "../support.h"
+#include "reader_calls.h"
+
+#include "segment/reader.h"
+
+#define CPUS 256
+#define HISTOGRAMS 4
+#define COUNTERS 40
+
+/* What reading once more may cost beside eight times the first reading. */
+#define FREE (UINT64_C(16384) * 4096)
+
+static uint64_t cost; /* of reads: their bytes, and 4096 for each */
+static unsigned reads, looks;
+static int look_fails;	 /* with this error */
+static long fs_type;	 /* that the file's file system has; 0: its own */
+static bool cuts;	 /* the file ends where data is looked for */
+static uint64_t late_at; /* the time is over when this byte is about to be read */
+
+static struct percpu_histogram *histogram[HISTOGRAMS];
+static struct percpu_counter *first_counter;
+static uint64_t bias_of[HISTOGRAMS]; /* where the file has their biases, */
+static unsigned
+	changes[HISTOGRAMS]; /* that many times another one when they are about to be read */
+
+static void change_bias(unsigned i)
+{
+	char *cell = (char *)histogram[i]->block.base + PERCPU_HISTOGRAM_HEAD;
+
+	++*(uint64_t *)(cell + 2 * (size_t)s->region->cpus * PERCPU_STRIDE);
+	changes[i]--;
+}
+
+ssize_t __real_pread64(int fd, void *to, size_t n, off_t at);
+ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at);
+ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at)
+{
+	const uint64_t from = (uint64_t)at;
+
+	reads++;
+	cost += 4096 + n;
+	for (unsigned i = 0; i < HISTOGRAMS; i++)
+		if (changes[i] != 0 && bias_of[i] >= from && bias_of[i] < from + n)
+			change_bias(i);
+	if (late_at >= from && late_at < from + n && late_at != 0)
+		r->deadline = 1;
+	return __real_pread64(fd, to, n, at);
+}
+
+off_t __real_lseek64(int fd, off_t at, int whence);
+off_t __wrap_lseek64(int fd, off_t at, int whence);
+off_t __wrap_lseek64(int fd, off_t at, int whence)
+{
+	looks++;
+	cost += 4096;
+	if (cuts)
+		(void)!truncate(path, at);
+	cuts = false;
+	errno = look_fails;
+	return look_fails != 0 ? -1 : __real_lseek64(fd, at, whence);
+}
+
+int __real_fstatfs64(int fd, struct statfs *ret);
+int __wrap_fstatfs64(int fd, struct statfs *ret);
+int __wrap_fstatfs64(int fd, struct statfs *ret)
+{
+	const int e = __real_fstatfs64(fd, ret);
+
+	if (fs_type != 0)
+		ret->f_type = fs_type;
+	return e;
+}
+
+/* A segment for many CPUs, with four histograms and some counters, counted in on one CPU. */
+static int make_large(void **state)
+{
+	const struct percpu_segment_options o = { .size = sizeof(o), .cpus = CPUS };
+	struct percpu_counter_array *gap;
+	char name[32];
+
+	(void)state;
+	memset(changes, 0, sizeof(changes));
+	look_fails = 0;
+	fs_type = 0;
+	late_at = 0;
+	strcpy(path, test_path("work"));
+	assert_int_equal(percpu_segment_open(path, ALL, &o, &s), 0);
+	assert_true(test_pin(0, test_cpu(0)));
+	for (unsigned i = 0; i < HISTOGRAMS; i++) {
+		snprintf(name, sizeof(name), "h%u", i);
+		assert_int_equal(percpu_segment_histogram(s, METRIC(name), NULL, &histogram[i]), 0);
+		percpu_histogram_record(histogram[i], 1);
+	}
+	/* Between both, so that they are not near each other. */
+	assert_int_equal(percpu_counter_array_create_in(s->region, 2048, &gap), 0);
+	for (unsigned i = COUNTERS; i-- > 0;) {
+		snprintf(name, sizeof(name), "c%02u_total", i);
+		first_counter = counter(name);
+		percpu_counter_add(first_counter, i + 1);
+	}
+	test_unpin(0);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	for (unsigned i = 0; i < HISTOGRAMS; i++)
+		bias_of[i] = percpu_reader_place(r, histogram[i]->block.chunk->index,
+						 2 * s->region->cpus,
+						 (size_t)((char *)histogram[i]->block.base -
+							  histogram[i]->block.chunk->base) +
+							 PERCPU_HISTOGRAM_HEAD);
+	return 0;
+}
+
+static uint64_t data_of_file(void)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+static void start_counting(void)
+{
+	cost = 0;
+	reads = looks = 0;
+}
+
+static void counters_are_there(void)
+{
+	for (unsigned i = 0; i < COUNTERS; i++)
+		assert_int_equal(count_of(i), i + 1);
+}
+
+static void histogram_is(unsigned i, int e)
+{
+	struct percpu_histogram_snapshot *shot = NULL;
+
+	assert_int_equal(percpu_reader_histogram(r, COUNTERS + i, &shot), e);
+	if (e == 0)
+		assert_int_equal(shot->count, 1);
+	percpu_histogram_snapshot_destroy(shot);
+}
+
+static void all_is_there(void)
+{
+	counters_are_there();
+	for (unsigned i = 0; i < HISTOGRAMS; i++)
+		histogram_is(i, 0);
+	assert_int_equal(info_of().missing, 0);
+}
+
+/* Let the file have no page that is empty. */
+static void punch_holes(void)
+{
+	static const char empty[4096];
+	static char page[sizeof(empty)];
+	int fd = open(path, O_RDWR), e = 0;
+	off_t at = 0;
+
+	assert_true(fd >= 0);
+	for (; (at = __real_lseek64(fd, at, SEEK_DATA)) >= 0; at += (off_t)sizeof(page)) {
+		at -= at % (off_t)sizeof(page);
+		e |= __real_pread64(fd, page, sizeof(page), at) != sizeof(page);
+		if (memcmp(page, empty, sizeof(page)) == 0)
+			e |= fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,
+				       (off_t)sizeof(page));
+	}
+	assert_int_equal(e, 0);
+	assert_int_equal(close(fd), 0);
+}
+
+static void holes_are_not_read(void **state)
+{
+	(void)state;
+	punch_holes();
+	start_counting();
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	all_is_there();
+	assert_true(reads + looks <= 4 * data_of_file() / 4096);
+}
+
+/* Where lanes have something, looking would cost more than it saves. */
+static void full_lanes_are_not_looked_for(void **state)
+{
+	(void)state;
+	start_counting();
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	all_is_there();
+	assert_int_equal(looks, 0);
+}
+
+/* Wherever they are, in a file that has little else. */
+static void all_data_is_found(void **state)
+{
+	const struct percpu_chunk *k = percpu_chunk_of((const char *)first_counter);
+	const size_t offset = (size_t)((char *)first_counter - k->base);
+	const uint32_t cpus = k->cpus,
+		       lane[] = { 3, 4, cpus - 1, cpus + 7, cpus + 70, 2 * cpus - 1 };
+	uint64_t n = 1;
+
+	(void)state;
+	punch_holes();
+	for (unsigned i = 0; i < 6; i++) {
+		*(uint64_t *)percpu_chunk_lane(k, lane[i], offset) = UINT64_C(100) << i;
+		n += UINT64_C(100) << i;
+		if (lane[i] >= cpus)
+			k->header->atomic_lanes[(lane[i] - cpus) / 64] |= UINT64_C(1)
+									  << (lane[i] - cpus) % 64;
+		assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+		assert_int_equal(count_of(0), n);
+	}
+	/* One that is used and has nothing, and behind it one that nobody uses. */
+	k->header->atomic_lanes[0] |= UINT64_C(1) << 20;
+	*(uint64_t *)percpu_chunk_lane(k, cpus + 30, offset) = 1000;
+	start_counting();
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	assert_int_equal(count_of(0), n);
+	assert_true(looks != 0 && reads < cpus);
+}
+
+static void file_systems_that_do_not_tell_are_read(void **state)
+{
+	(void)state;
+	punch_holes();
+	fs_type = 0x65735546; /* FUSE: it does not know of stores by mappings */
+	start_counting();
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	all_is_there();
+	assert_int_equal(looks, 0);
+	assert_true(reads > CPUS);
+	fs_type = 0;
+	look_fails = EINVAL;
+	start_counting();
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	all_is_there();
+	assert_true(reads > CPUS);
+}
+
+/* Looking for data moves the offset of an open file. */
+static void the_callers_offset_stays(void **state)
+{
+	int fd = open(path, O_RDONLY);
+
+	(void)state;
+	assert_true(fd >= 0);
+	punch_holes();
+	percpu_reader_close(r);
+	assert_int_equal(percpu_reader_open_fd(fd, &r), 0);
+	assert_int_equal(__real_lseek64(fd, 123, SEEK_SET), 123);
+	start_counting();
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	all_is_there();
+	assert_true(looks > 0);
+	assert_int_equal(__real_lseek64(fd, 0, SEEK_CUR), 123);
+	assert_int_equal(close(fd), 0);
+}
+
+/* What is behind the end has no data, either. */
+static void a_file_that_is_cut_short_amid_holes_is_told(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	punch_holes();
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	assert_int_equal(stat(path, &st), 0);
+	cuts = true;
+	assert_int_equal(percpu_reader_read(r), -EBADMSG);
+	assert_false(cuts);
+	assert_int_equal(truncate(path, st.st_size), 0);
+}
+
+static void what_changes_all_the_time_is_given_up(void **state)
+{
+	uint64_t quiet;
+
+	(void)state;
+	start_counting();
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	quiet = cost;
+	for (unsigned i = 0; i < HISTOGRAMS; i++)
+		changes[i] = UINT32_MAX;
+	start_counting();
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	assert_true(cost <= 10 * quiet + FREE);
+	counters_are_there();
+	for (unsigned i = 0; i < HISTOGRAMS; i++)
+		histogram_is(i, -EAGAIN);
+	assert_int_equal(info_of().missing, HISTOGRAMS);
+	assert_non_null(strstr(percpu_reader_error(r), "h0 and 3 other series"));
+	assert_non_null(strstr(percpu_reader_error(r), "changed"));
+}
+
+/* Others in the same file are not worse off. */
+static void each_has_its_turn(void **state)
+{
+	struct percpu_histogram_snapshot *shot = NULL;
+
+	(void)state;
+	for (unsigned i = 0; i + 1 < HISTOGRAMS; i++)
+		changes[i] = UINT32_MAX;
+	changes[HISTOGRAMS - 1] = 2;
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	counters_are_there();
+	for (unsigned i = 0; i + 1 < HISTOGRAMS; i++)
+		histogram_is(i, -EAGAIN);
+	assert_int_equal(changes[HISTOGRAMS - 1], 0);
+	assert_int_equal(percpu_reader_histogram(r, COUNTERS + HISTOGRAMS - 1, &shot), 0);
+	percpu_histogram_snapshot_destroy(shot);
+	assert_int_equal(info_of().missing, HISTOGRAMS - 1);
+}
+
+/* Some take longer than those behind them. */
+static void each_is_read_until_it_is_the_same(void **state)
+{
+	struct percpu_histogram_snapshot *shot;
+
+	(void)state;
+	for (unsigned i = 0; i < HISTOGRAMS; i++)
+		changes[i] = 20 - 5 * i;
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	for (unsigned i = 0; i < HISTOGRAMS; i++) {
+		assert_int_equal(changes[i], 0);
+		assert_int_equal(percpu_reader_histogram(r, COUNTERS + i, &shot), 0);
+		percpu_histogram_snapshot_destroy(shot);
+	}
+	assert_int_equal(info_of().missing, 0);
+}
+
+/* Time */
+
+static void a_picture_that_has_no_time_is_none(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_reader_set_timeout(NULL, 1), -EINVAL);
+	assert_int_equal(percpu_reader_set_timeout(r, 1), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(percpu_reader_read(r), -EAGAIN);
+		assert_int_equal(percpu_reader_count(r), 0);
+		assert_non_null(strstr(percpu_reader_error(r), "time"));
+	}
+	assert_int_equal(percpu_reader_set_timeout(r, UINT64_MAX), 0);
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	all_is_there();
+	assert_int_equal(percpu_reader_set_timeout(r, 1), 0);
+	assert_int_equal(percpu_reader_read(r), -EAGAIN);
+	assert_int_equal(percpu_reader_set_timeout(r, 0), 0);
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	all_is_there();
+}
+
+/* Where a lane has the first of the counters. */
+static uint64_t counters_in(uint32_t lane)
+{
+	const struct percpu_chunk *k = percpu_chunk_of((const char *)first_counter);
+
+	return percpu_reader_place(r, k->index, lane, (size_t)((char *)first_counter - k->base));
+}
+
+/* Counters in front of the last run are among the histograms. */
+static void what_was_read_in_time_is_told(void **state)
+{
+	unsigned in_time = 0;
+	uint64_t count;
+	bool late;
+
+	(void)state;
+	late_at = counters_in(CPUS / 2);
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	for (unsigned i = 0; i < COUNTERS; i++) {
+		late = r->entry[i].part.offset >= r->part[r->parts - 1].offset;
+		in_time += !late;
+		count = 77;
+		assert_int_equal(percpu_reader_counter(r, i, &count), late ? -EAGAIN : 0);
+		assert_int_equal(count, late ? 77 : i + 1);
+	}
+	assert_true(in_time < COUNTERS / 2);
+	for (unsigned i = 0; i < HISTOGRAMS; i++)
+		histogram_is(i, 0);
+	assert_int_equal(info_of().missing, COUNTERS - in_time);
+	assert_non_null(strstr(percpu_reader_error(r), "c00_total and"));
+	assert_non_null(strstr(percpu_reader_error(r), "time"));
+	late_at = 0;
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	all_is_there();
+}
+
+/* Nor is anything read again then. */
+static void nothing_is_read_again_when_it_is_late(void **state)
+{
+	(void)state;
+	late_at = counters_in(2 * CPUS - 1);
+	changes[1] = 2;
+	percpu_chunk_of((const char *)first_counter)->header->atomic_lanes[CPUS / 64 - 1] |=
+		UINT64_C(1) << 63;
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	histogram_is(0, 0);
+	histogram_is(1, -EAGAIN);
+	late_at = 0;
+	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+	assert_int_equal(info_of().missing, 0);
+}
+
+int main(void)
+{
+#define EACH(f) cmocka_unit_test_setup_teardown(f, make_large, remove_segment)
+	const struct CMUnitTest tests[] = {
+		EACH(holes_are_not_read),
+		EACH(full_lanes_are_not_looked_for),
+		EACH(all_data_is_found),
+		EACH(file_systems_that_do_not_tell_are_read),
+		EACH(the_callers_offset_stays),
+		EACH(a_file_that_is_cut_short_amid_holes_is_told),
+		EACH(what_changes_all_the_time_is_given_up),
+		EACH(each_has_its_turn),
+		EACH(each_is_read_until_it_is_the_same),
+		EACH(a_picture_that_has_no_time_is_none),
+		EACH(what_was_read_in_time_is_told),
+		EACH(nothing_is_read_again_when_it_is_late),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
+}
