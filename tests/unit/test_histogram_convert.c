@@ -132,7 +132,7 @@ static bool all_within(const struct percpu_histogram_snapshot *s, const uint64_t
 	struct percpu_histogram_quantile q;
 
 	for (uint64_t rank = 1; rank <= n; rank++) {
-		double x = (double)ticks[rank - 1] / unit;
+		volatile double x = (double)ticks[rank - 1] / unit; /* x87 would keep more digits */
 
 		assert_int_equal(percpu_histogram_quantile(s, ((double)rank - 0.5) / (double)n, &q),
 				 0);
