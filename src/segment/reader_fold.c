@@ -12,7 +12,7 @@
 #include "reader.h"
 
 #define SETTLE_TRIES 64 /* for what changes while it is read */
-#define TOGETHER 64	/* series at most, in one such try */
+#define BATCH_PARTS 64	/* series at most, in one such try */
 
 static char *image_at(const struct percpu_reader *r, const struct percpu_part *p, uint32_t lane)
 {
@@ -197,19 +197,19 @@ struct batch {
 	struct percpu_entry *const *s;
 	size_t n; /* of them, others included */
 	struct percpu_part biases;
-	struct percpu_part part[TOGETHER];
+	struct percpu_part part[BATCH_PARTS];
 	size_t parts;
 };
 
 /* Whether the batch can have that series as well. */
-static bool has_room(const struct batch *b, const struct percpu_entry *s)
+static bool has_room_for(const struct batch *b, const struct percpu_entry *s)
 {
 	const struct percpu_part *last = b->parts != 0 ? &b->part[b->parts - 1] : NULL;
 
 	if (s->bias_at + s->bias > b->biases.offset + PERCPU_NEAR)
 		return false;
 	return last == NULL || s->part.bytes == 0 ||
-	       (b->parts < TOGETHER && s->part.offset >= last->offset + last->bytes &&
+	       (b->parts < BATCH_PARTS && s->part.offset >= last->offset + last->bytes &&
 		s->part.offset + s->part.bytes <= b->part[0].offset + PERCPU_NEAR);
 }
 
@@ -229,7 +229,7 @@ static void make_batch(struct batch *b, struct percpu_entry *const *s, size_t n)
 				b->biases.bytes = s[i]->bias_at + s[i]->bias - b->biases.offset;
 		}
 		i++;
-	} while (i < n && (s[i]->error == 0 || has_room(b, s[i])));
+	} while (i < n && (s[i]->error == 0 || has_room_for(b, s[i])));
 	b->n = i;
 }
 
@@ -307,7 +307,7 @@ static int look_at_run(struct percpu_reader *r, struct percpu_biases *run)
 
 /* Look at all, and then read what was set again, in turn: what is set all the time keeps nothing
  * else from its turn. */
-static int settle(struct percpu_reader *r)
+static int settle_runs(struct percpu_reader *r)
 {
 	bool failed = false;
 	int e = 0;
@@ -331,7 +331,7 @@ static int settle(struct percpu_reader *r)
 }
 
 /* There was no time to read the lanes of a part, and of those behind it. */
-static void leave_out(struct percpu_reader *r, const struct percpu_part *p)
+static void leave_part_out(struct percpu_reader *r, const struct percpu_part *p)
 {
 	for (size_t i = 0; i < r->n; i++)
 		if (r->entry[i].part.bytes != 0 &&
@@ -354,7 +354,7 @@ static int fold_first(struct percpu_reader *r, const struct percpu_part *p, size
 	percpu_reader_plan(r, lanes, bytes);
 	e = fold_run(r, p, n, used);
 	if (e == 0 && r->late)
-		leave_out(r, p);
+		leave_part_out(r, p);
 	return e;
 }
 
@@ -378,5 +378,5 @@ int percpu_reader_gather(struct percpu_reader *r)
 		if (e == 0)
 			e = fold_first(r, &r->part[i], n, used);
 	}
-	return e == 0 ? settle(r) : e;
+	return e == 0 ? settle_runs(r) : e;
 }
