@@ -213,11 +213,10 @@ static bool recenter(const struct percpu_approx *a, int64_t limit)
 	if (cpu < 0 || (uint32_t)cpu >= approx_chunk(a)->cpus ||
 	    load_state(a) % APPROX_STATES != APPROX_OPEN || !try_approx_lock(a, &h))
 		return false;
-	if (load_state(a) % APPROX_STATES == APPROX_OPEN) {
-		d = load_approx_word(approx_word(a, (uint32_t)cpu)) -
-		    load_approx_word(approx_word(a, (uint32_t)cpu) + 1);
-		moved = d != 0 && d + a->reach < a->span && move_center_by(a, d, limit);
-	}
+	/* If the lanes were closed meanwhile, the word is far from the center, and nothing is moved. */
+	d = load_approx_word(approx_word(a, (uint32_t)cpu)) -
+	    load_approx_word(approx_word(a, (uint32_t)cpu) + 1);
+	moved = d != 0 && d + a->reach < a->span && move_center_by(a, d, limit);
 	unlock_approx(a, &h);
 	return moved;
 }
@@ -272,17 +271,24 @@ static bool has_rested(const struct percpu_approx *a)
 	return percpu_now_ns() - closed >= APPROX_REST_NS;
 }
 
+static bool may_open(const struct percpu_approx *a, int64_t limit)
+{
+	return load_state(a) % APPROX_STATES == APPROX_CLOSED && has_room(a, limit) &&
+	       has_rested(a);
+}
+
 /* Open the lanes, if they are closed and the sum is away from the limit, and from that of the add
  * that was done. */
 static void open_if_room(const struct percpu_approx *a, int64_t limit)
 {
 	struct percpu_robust h;
 
-	if (percpu_likely(load_state(a) % APPROX_STATES != APPROX_CLOSED) ||
-	    !percpu_pair_is_atomic() || !has_room(a, limit) || !has_rested(a) ||
-	    !try_approx_lock(a, &h))
+	if (percpu_likely(!may_open(a, limit)) || !percpu_pair_is_atomic())
 		return;
-	if (load_state(a) % APPROX_STATES == APPROX_CLOSED && has_room(a, limit) && has_rested(a))
+	PERCPU_STEP("approx: to be opened");
+	if (!try_approx_lock(a, &h))
+		return;
+	if (may_open(a, limit))
 		open_approx(a, limit);
 	unlock_approx(a, &h);
 }
@@ -302,8 +308,10 @@ static int close_approx(const struct percpu_approx *a, int64_t limit)
 {
 	struct percpu_robust h;
 	uint64_t state;
-	int e = lock_approx(a, &h);
+	int e;
 
+	PERCPU_STEP("approx: to be closed");
+	e = lock_approx(a, &h);
 	if (e != 0)
 		return e;
 	__atomic_store_n(&a->control->limit, limit, __ATOMIC_RELAXED);
@@ -380,6 +388,7 @@ static int add_to_base_below(const struct percpu_approx *a, int64_t n, int64_t l
 
 	for (;;) {
 		state = load_state(a);
+		PERCPU_STEP("approx: state loaded");
 		v = load_approx(a);
 		PERCPU_STEP("approx: pair loaded");
 		if (fits_below((int64_t)v.second, (uint64_t)n, limit)) {

@@ -98,6 +98,7 @@ static int make_account(struct percpu_owned_handle *h, struct percpu_owned_share
 	next = (struct percpu_owned_account){ u.value, u.when, last.left, last.left_when };
 	if (turn != 0)
 		percpu_owned_fold(h, last.value, last.when, &next.left, &next.left_when);
+	PERCPU_STEP("owned: account to be made");
 	return turn_over(h, id, s, (uint64_t)turn, &next);
 }
 

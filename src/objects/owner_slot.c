@@ -145,6 +145,7 @@ bool percpu_owner_look(const struct percpu_owners *o, size_t slot, struct percpu
 			.pid = __atomic_load_n(&s->pid, __ATOMIC_ACQUIRE),
 			.locked = __atomic_load_n(&s->locked, __ATOMIC_ACQUIRE),
 		};
+		PERCPU_STEP("owner: slot copied");
 		if (__atomic_load_n(&s->word, __ATOMIC_RELAXED) == word)
 			break;
 	}

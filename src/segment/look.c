@@ -71,6 +71,7 @@ static int look_up_metric(struct percpu_declaring *d)
 	const struct percpu_series *found;
 	int e;
 
+	PERCPU_STEP("segment: to be looked up");
 	percpu_process_lock();
 	found = find_record(d, &e);
 	d->changes = s->changes;

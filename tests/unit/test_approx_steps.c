@@ -329,6 +329,105 @@ static void the_state_is_that_before_the_fence(void **state)
 	fill_up(LIMIT);
 }
 
+static void open_again(void)
+{
+	percpu_approx_zero(a);
+	a->control->closed = 0;
+	percpu_approx_add(a, -1);
+	assert_int_equal(state_now(), 0);
+}
+
+static int close_and_be_killed(void *arg)
+{
+	(void)arg;
+	let_happen(die, "approx: to be fenced", 0);
+	(void)!percpu_approx_add_below(a, LIMIT, LIMIT);
+	return 0;
+}
+
+static void close_for_another(void)
+{
+	close_again();
+	assert_true(WIFSIGNALED(test_wait(test_fork(close_and_be_killed, NULL), 30)));
+	assert_int_equal(state_now(), 1);
+}
+
+/* The lanes are being closed as they were before the fence, but by another one, which was killed
+ * before its fence. So there is one more. */
+static void a_fence_is_for_one_closing(void **state)
+{
+	(void)state;
+	if (!percpu_robust_supported())
+		test_skip("locks are not taken over here");
+	percpu_approx_add(a, 1);
+	in_fence = close_for_another;
+	assert_int_equal(percpu_approx_add_below(a, LIMIT, LIMIT), -ERANGE);
+	assert_int_equal(fences, 3);
+	assert_int_equal(state_now(), 2);
+	assert_int_equal(percpu_approx_fetch(a), BATCH / 2);
+	fill_up(LIMIT);
+}
+
+static void close_first(void)
+{
+	assert_int_equal(percpu_approx_add_below(a, LIMIT, LIMIT), -ERANGE);
+	assert_int_equal(fences, 1);
+}
+
+/* What another one has closed before this one has the lock is not closed and fenced again. */
+static void closed_lanes_are_not_closed_again(void **state)
+{
+	(void)state;
+	percpu_approx_add(a, 1);
+	let_happen(close_first, "approx: to be closed", 0);
+	assert_int_equal(percpu_approx_add_below(a, LIMIT, LIMIT), -ERANGE);
+	assert_null(step);
+	assert_int_equal(fences, 1);
+	assert_int_equal(state_now(), 2);
+}
+
+/* Lanes that another one has opened since: the highest is that of open lanes, and a sum that it
+ * comes above the limit by is none. */
+static void no_refusal_by_lanes_that_were_opened(void **state)
+{
+	(void)state;
+	fill_up(LIMIT);
+	percpu_approx_zero(a);
+	assert_int_equal(state_now(), 2);
+	let_happen(open_again, "approx: state loaded", 0);
+	assert_int_equal(percpu_approx_add_below(a, LIMIT, LIMIT), 0);
+	assert_null(step);
+	assert_int_equal(percpu_approx_fetch(a), LIMIT - 1);
+}
+
+static void open_first(void)
+{
+	percpu_approx_add(a, -1);
+	assert_int_equal(state_now(), 0);
+}
+
+/* Two threads find that the lanes may be opened: the highest is raised once. */
+static void lanes_are_opened_once(void **state)
+{
+	int64_t highest;
+
+	(void)state;
+	fill_up(LIMIT);
+	percpu_approx_zero(a);
+	open_again();
+	highest = percpu_approx_highest(a);
+	percpu_approx_add(a, 1);
+	fill_up(LIMIT);
+	percpu_approx_zero(a);
+	a->control->closed = 0;
+	let_happen(open_first, "approx: to be opened", 0);
+	percpu_approx_add(a, 0 - INT64_C(1));
+	assert_null(step);
+	assert_int_equal(percpu_approx_fetch(a), -2);
+	assert_true(percpu_approx_highest(a) <= highest);
+	assert_true(off() <= percpu_approx_bound(a));
+}
+
 static void where_no_fence_is_allowed(void **state)
 {
 	(void)state;
@@ -461,6 +560,10 @@ int main(void)
 		TEST(overtaken_with_the_lock),
 		TEST(fences_once),
 		TEST(the_state_is_that_before_the_fence),
+		TEST(a_fence_is_for_one_closing),
+		TEST(closed_lanes_are_not_closed_again),
+		TEST(no_refusal_by_lanes_that_were_opened),
+		TEST(lanes_are_opened_once),
 		TEST(where_no_fence_is_allowed),
 		TEST(giving_back_makes_no_room),
 		TEST(a_center_is_not_raised_over_the_limit),

@@ -168,6 +168,28 @@ static void late_epochs_find_what_is_there(void **state)
 	assert_int_equal(percpu_family_overflows(f), 1);
 }
 
+/* Two threads hold the first epoch: it is held once. */
+
+static void *first_epoch;
+
+static bool hold_epoch(void)
+{
+	assert_int_equal(percpu_epoch_hold(s), 0);
+	first_epoch = s->epoch;
+	assert_non_null(first_epoch);
+	return false;
+}
+
+static void the_first_epoch_is_held_once(void **state)
+{
+	(void)state;
+	meanwhile = hold_epoch;
+	waits_when = "epoch: loaded";
+	assert_int_equal(percpu_epoch_hold(s), 0);
+	assert_null(waits_when);
+	assert_ptr_equal(s->epoch, first_epoch);
+}
+
 /* What is removed while a process quiesces is not what it has spoken of. */
 
 static void handles_of_what_goes_meanwhile_stay(void **state)
@@ -549,6 +571,112 @@ static void what_could_not_be_looked_for_is_not_absent(void **state)
 	percpu_segment_close(outside);
 }
 
+/* The record that this process has written has lost its object, and others have written behind it:
+ * the end stays where it is. */
+
+static bool add_behind(void)
+{
+	struct percpu_counter *c;
+
+	assert_int_equal(percpu_directory_refresh(t), 0);
+	record_of_x(t)->key = 0;
+	assert_int_equal(percpu_segment_counter(t, METRIC("behind_total"), &c), 0);
+	percpu_counter_add(c, 3);
+	t->control->changes += 2;
+	return false;
+}
+
+static bool wait_for_handle(void)
+{
+	waits_when = "directory: blocks found";
+	meanwhile = add_behind;
+	return false;
+}
+
+static void the_end_does_not_go_back(void **state)
+{
+	struct percpu_counter *c;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(s, METRIC("zero_total"), &c),
+			 0); /* has the block */
+	meanwhile = wait_for_handle;
+	waits_when = "root: set";
+	assert_int_equal(percpu_segment_counter(s, METRIC("first_total"), &c), 0);
+	assert_null(waits_when);
+	percpu_segment_close(t);
+	t = open_family_file(path, ALL);
+	assert_int_equal(percpu_segment_counter(t, METRIC("behind_total"), &c), 0);
+	assert_int_equal(percpu_counter_fetch(c), 3);
+	assert_int_equal(t->series.used, 3);
+}
+
+/* A record that was free has an object by then, although nobody may give it one: it stays as it is. */
+
+static bool give_object(void)
+{
+	percpu_directory_at(t, rewritten)->key = 77;
+	return false;
+}
+
+static bool wait_for_lock(void)
+{
+	waits_when = "segment: to be looked up";
+	meanwhile = give_object;
+	return false;
+}
+
+static void records_with_objects_are_not_rewritten(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(remove_value(f, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_reuse_free(s, 0), 0);
+	assert_int_equal(s->spare.n, 1);
+	assert_int_equal(percpu_directory_refresh(t), 0);
+	rewritten = s->spare.at[0].at;
+	meanwhile = wait_for_lock;
+	waits_when = "segment: to be looked up";
+	assert_int_equal(count_in(f, "y", 2), 2);
+	assert_null(waits_when);
+	assert_int_equal(percpu_directory_at(s, rewritten)->key, 77);
+}
+
+/* A record that is being rewritten when it is looked at refuses nothing. */
+
+static bool rewritten_again(void)
+{
+	record->kind = PERCPU_METRIC_COUNTER;
+	t->control->changes += 2;
+	return false;
+}
+
+static bool rewrite_amid_look(void)
+{
+	record->kind = PERCPU_METRIC_GAUGE;
+	t->control->changes += 2;
+	waits_when = "directory: blocks found";
+	meanwhile = rewritten_again;
+	return false;
+}
+
+static void what_changes_amid_a_look_is_looked_at_again(void **state)
+{
+	struct percpu_counter *c;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(t, METRIC("a_total"), &c), 0);
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	record = record_of_x(t);
+	meanwhile = rewrite_amid_look;
+	waits_when = "segment: to be looked up";
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
+	assert_null(waits_when);
+}
+
 #define both(f) cmocka_unit_test_setup_teardown(f, open_both, clear)
 #define other(f) cmocka_unit_test_setup_teardown(f, open_other, clear)
 
@@ -559,6 +687,7 @@ int main(void)
 		both(what_goes_meanwhile_is_not_found),
 		other(stopped_ones_let_others_count),
 		both(late_epochs_find_what_is_there),
+		both(the_first_epoch_is_held_once),
 		both(handles_of_what_goes_meanwhile_stay),
 		both(what_is_counted_as_removed_is_not_found),
 		both(what_is_removed_when_it_is_found_is_not_there),
@@ -569,6 +698,9 @@ int main(void)
 		other(resets_leave_new_families_alone),
 		other(others_may_change_for_ever),
 		both(what_could_not_be_looked_for_is_not_absent),
+		both(the_end_does_not_go_back),
+		both(what_changes_amid_a_look_is_looked_at_again),
+		both(records_with_objects_are_not_rewritten),
 	};
 
 	return cmocka_run_group_tests(tests, name_file, test_remove_paths);

@@ -462,6 +462,17 @@ static void first_updates_make_one_account(void **state)
 	expect(13, 13);
 }
 
+/* Likewise when this one was about to make it. */
+static void accounts_are_made_once(void **state)
+{
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	meanwhile = add_meanwhile;
+	deadly = "owned: account to be made";
+	assert_int_equal(percpu_owned_gauge_add(gauge, 5), 0);
+	expect(12, 12);
+}
+
 static int begin_small(void **state)
 {
 	const struct percpu_region_options o = { .size = sizeof(o), .lane_size = 32768 };
@@ -744,6 +755,7 @@ int main(void)
 		OWNED_TEST(the_killed_leave_all_or_nothing),
 		OWNED_TEST(readers_see_one_account),
 		OWNED_TEST(first_updates_make_one_account),
+		OWNED_TEST(accounts_are_made_once),
 		cmocka_unit_test_setup_teardown(first_updates_need_room_once, begin_small, end),
 		cmocka_unit_test_setup_teardown(the_last_room_is_for_all, begin_small, end),
 		OWNED_TEST(who_leaves_meanwhile_takes_nothing),

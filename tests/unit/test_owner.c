@@ -547,6 +547,49 @@ static void the_dead_do_not_live_again(void **state)
 	assert_int_equal(percpu_owners_self(owners), shared->id[0] + PERCPU_OWNERS_MAX);
 }
 
+static void join_and_be_killed(void)
+{
+	stop(start(join_and_stay, 0));
+}
+
+/* A slot that was free had an owner meanwhile, which is dead: the next one has another number. */
+static void numbers_are_not_used_twice(void **state)
+{
+	(void)state;
+	meanwhile = join_and_be_killed;
+	deadly = "owner: slot found";
+	assert_int_equal(percpu_owners_join(owners), 0);
+	assert_null(deadly);
+	assert_int_not_equal(percpu_owners_self(owners), shared->id[0]);
+	assert_false(lives(shared->id[0]));
+	assert_int_equal(count(asker, true), 1);
+}
+
+static void take_over_meanwhile(void)
+{
+	struct percpu_owner_slot *slot = &owners->slots[0][0];
+
+	slot->word += 2;
+	slot->pid += 1;
+	slot->started += 1;
+}
+
+/* A slot that is taken over while it is copied is the one or the other owner's. */
+static void slots_are_copied_whole(void **state)
+{
+	struct percpu_owner_seen before, seen;
+
+	(void)state;
+	assert_int_equal(percpu_owners_join(owners), 0);
+	assert_true(percpu_owner_look(owners, 0, &before));
+	meanwhile = take_over_meanwhile;
+	deadly = "owner: slot copied";
+	assert_true(percpu_owner_look(owners, 0, &seen));
+	assert_int_equal(seen.word, before.word + 2);
+	assert_int_equal(seen.pid, before.pid + 1);
+	assert_int_equal(seen.started, before.started + 1);
+}
+
 static int join_and_leave(void *arg)
 {
 	test_child_require(percpu_owners_join(owners) == 0, "to join");
@@ -900,6 +943,8 @@ int main(int argc, char **argv)
 		OWNER_TEST(the_slot_of_a_thread_that_has_just_joined_is_not_taken),
 		OWNER_TEST(the_killed_leave_slots_that_can_be_taken),
 		OWNER_TEST(the_dead_do_not_live_again),
+		OWNER_TEST(slots_are_copied_whole),
+		OWNER_TEST(numbers_are_not_used_twice),
 		OWNER_TEST(the_killed_may_be_leaving),
 		OWNER_TEST(a_table_grows_to_its_limit),
 		OWNER_TEST(locks_tell_in_other_namespaces),
