@@ -283,7 +283,7 @@ static void open_if_room(const struct percpu_approx *a, int64_t limit)
 {
 	struct percpu_robust h;
 
-	if (percpu_likely(!may_open(a, limit)) || !percpu_pair_is_atomic())
+	if (!percpu_pair_is_atomic() || percpu_likely(!may_open(a, limit)))
 		return;
 	PERCPU_STEP("approx: to be opened");
 	if (!try_approx_lock(a, &h))
