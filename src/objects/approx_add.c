@@ -213,7 +213,7 @@ static bool recenter(const struct percpu_approx *a, int64_t limit)
 	if (cpu < 0 || (uint32_t)cpu >= approx_chunk(a)->cpus ||
 	    load_state(a) % APPROX_STATES != APPROX_OPEN || !try_approx_lock(a, &h))
 		return false;
-	/* If the lanes were closed meanwhile, the word is far from the center, and nothing is moved. */
+	/* If another thread has closed the lanes meanwhile, the center is far away: nothing moves. */
 	d = load_approx_word(approx_word(a, (uint32_t)cpu)) -
 	    load_approx_word(approx_word(a, (uint32_t)cpu) + 1);
 	moved = d != 0 && d + a->reach < a->span && move_center_by(a, d, limit);
