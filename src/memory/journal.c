@@ -150,6 +150,7 @@ int percpu_journal_read(struct percpu_chunk *k, size_t offset, uint64_t *out, si
 		if (t & 1)
 			break;
 		copy_words(out, bias, words);
+		PERCPU_STEP("bias words copied");
 		if (__atomic_load_n(turn, __ATOMIC_RELAXED) == t)
 			return 0;
 	}

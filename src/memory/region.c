@@ -223,6 +223,7 @@ int percpu_region_default(struct percpu_region **ret)
 		e = percpu_region_create(NULL, &r);
 		if (e != 0)
 			return e;
+		PERCPU_STEP("region: default made");
 		percpu_process_lock();
 		if (default_region == NULL) {
 			__atomic_store_n(&default_region, r, __ATOMIC_RELEASE);

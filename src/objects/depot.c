@@ -124,6 +124,7 @@ size_t percpu_depot_take(struct percpu_depot *d, bool wait, void **ret, size_t n
 		s = &d->shelves[(own + i) % d->count];
 		if (count(s) == 0)
 			continue;
+		PERCPU_STEP("depot: shelf seen");
 		if (!percpu_mutex_trylock(&s->lock)) {
 			if (!wait)
 				continue;

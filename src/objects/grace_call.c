@@ -101,6 +101,7 @@ static void *work_on_queue(void *arg)
 		if (ends)
 			return NULL;
 		if (c == NULL) {
+			PERCPU_STEP("grace: no callback waits");
 			percpu_futex_wait(&q->work, work, 0);
 			continue;
 		}
@@ -229,6 +230,7 @@ static int await_callbacks(struct percpu_grace_queue *q, uint64_t called)
 			return 0;
 		if (__atomic_load_n(&q->failures, __ATOMIC_ACQUIRE) != failures)
 			return __atomic_load_n(&q->error, __ATOMIC_RELAXED);
+		PERCPU_STEP("grace: callbacks awaited");
 		percpu_futex_wait(&q->finished, finished, 0);
 	}
 }

@@ -125,6 +125,7 @@ static int take_turn_to_write(struct percpu_rwlock_handle *h, uint64_t id, uint6
 			return PERCPU_RWLOCK_LEFT;
 		if (percpu_rwlock_load_state(h) == PERCPU_RWLOCK_LOST)
 			return -ENOTRECOVERABLE;
+		PERCPU_STEP("rwlock: a writer comes");
 		if (become_writer(h, 0))
 			break;
 		now = percpu_now_ns();

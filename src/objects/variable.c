@@ -88,6 +88,7 @@ int percpu_image_setup(struct percpu_image *image)
 	if (e != 0)
 		return e;
 	cancel = percpu_defer_cancel();
+	PERCPU_STEP("variable: to be set up");
 	lock_setup();
 	if (image->stride == 0 && image->error == 0) {
 		e = make_copies(image);

@@ -102,6 +102,7 @@ static int keep_handle(const struct percpu_declaring *d, void **handle)
 	void *spare = *handle;
 	int e = percpu_reuse_refresh(s);
 
+	PERCPU_STEP("segment: to be kept");
 	percpu_process_lock();
 	if (e == 0 && (s->changes != d->changes || !percpu_directory_is(s, d->changes)))
 		e = -EAGAIN;

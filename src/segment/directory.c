@@ -231,6 +231,7 @@ static bool load_at_once(const struct percpu_segment *s, uint64_t at, unsigned s
 	for (int try = 0; try < REFRESH_TRIES; try++) {
 		changes = __atomic_load_n(&s->control->changes, __ATOMIC_ACQUIRE);
 		size = percpu_directory_load(s, at, ret);
+		PERCPU_STEP("directory: record copied");
 		if (percpu_directory_is(s, changes))
 			return size != 0 && states >> ret->head.state & 1;
 	}

@@ -102,6 +102,46 @@ static void copies_are_found_when_complete(void **state)
 	assert_true(found.stride != 0);
 }
 
+/* Two threads are first at once: what both of them have is that of one. */
+
+static struct percpu_image twice = { initial, initial + sizeof(initial), 0, 0, NULL, 0 };
+static const struct percpu_chunk *copies_there;
+
+static void set_up_first(void)
+{
+	assert_int_equal(percpu_image_setup(&twice), 0);
+	copies_there = twice.chunk;
+}
+
+static void copies_are_made_once(void **state)
+{
+	(void)state;
+	let_happen(set_up_first, "variable: to be set up", 1);
+	assert_int_equal(percpu_image_setup(&twice), 0);
+	assert_int_equal(times, 0);
+	assert_non_null(copies_there);
+	assert_ptr_equal(twice.chunk, copies_there);
+}
+
+static struct percpu_region *region_there;
+
+static void make_default(void)
+{
+	assert_int_equal(percpu_region_default(&region_there), 0);
+}
+
+/* The first test: nothing has made that region. */
+static void the_default_region_is_one(void **state)
+{
+	struct percpu_region *r;
+
+	(void)state;
+	let_happen(make_default, "region: default made", 1);
+	assert_int_equal(percpu_region_default(&r), 0);
+	assert_int_equal(times, 0);
+	assert_ptr_equal(r, region_there);
+}
+
 static int free_second(void)
 {
 	return percpu_zone_free(zone, items[1]) != 0;
@@ -302,7 +342,9 @@ static void moved_threads_condemn_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_default_region_is_one),
 		cmocka_unit_test(copies_are_found_when_complete),
+		cmocka_unit_test(copies_are_made_once),
 		cmocka_unit_test(second_guards_are_given_back),
 		cmocka_unit_test(reclaimed_cells_are_free),
 		cmocka_unit_test(a_period_begins_once),

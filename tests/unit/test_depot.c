@@ -9,15 +9,15 @@
 #include "../support.h"
 
 static struct percpu_depot depot;
-static void (*at_shelf)(void); /* while a shelf is locked by the main thread; once */
+static void (*at_shelf)(void); /* at this step of the main thread; once */
+static const char *step;
 static pthread_t main_thread;
 
 void test_step(const char *name)
 {
 	void (*fn)(void) = at_shelf;
 
-	if (fn == NULL || strcmp(name, "depot: items taken") != 0 ||
-	    !pthread_equal(pthread_self(), main_thread))
+	if (fn == NULL || strcmp(name, step) != 0 || !pthread_equal(pthread_self(), main_thread))
 		return;
 	at_shelf = NULL;
 	fn();
@@ -56,12 +56,38 @@ static void those_who_wait_get_what_is_left(void **state)
 	(void)state;
 	assert_int_equal(percpu_depot_init(&depot, 1), 0);
 	put(5);
+	step = "depot: items taken"; /* the shelf is locked */
 	at_shelf = let_another_take;
 	assert_int_equal(percpu_depot_take(&depot, true, items, 2), 2);
 	test_team_join(&team);
 	assert_int_equal(got, 1);
 	assert_int_equal(percpu_depot_count(&depot), 2);
 	percpu_depot_fini(&depot);
+}
+
+static struct percpu_depot emptied;
+
+static void take_all(void)
+{
+	void *items[8];
+
+	assert_int_equal(percpu_depot_take(&emptied, true, items, 8), 5);
+}
+
+/* A shelf that was not empty is, once this thread has its lock. */
+static void nothing_is_taken_twice(void **state)
+{
+	void *items[8] = { &emptied };
+
+	(void)state;
+	assert_int_equal(percpu_depot_init(&emptied, 1), 0);
+	assert_int_equal(percpu_depot_put(&emptied, items, 5), 0);
+	step = "depot: shelf seen";
+	at_shelf = take_all;
+	assert_int_equal(percpu_depot_take(&emptied, true, items, 2), 0);
+	assert_null(at_shelf);
+	assert_int_equal(percpu_depot_count(&emptied), 0);
+	percpu_depot_fini(&emptied);
 }
 
 /* A fork goes through the list of depots. */
@@ -82,6 +108,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(those_who_wait_get_what_is_left),
+		cmocka_unit_test(nothing_is_taken_twice),
 		cmocka_unit_test(depots_that_are_gone_are_in_no_list),
 	};
 

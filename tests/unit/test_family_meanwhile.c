@@ -84,18 +84,29 @@ static bool remove_meanwhile(void)
 	return false;
 }
 
-static void what_goes_meanwhile_is_not_found(void **state)
+static void expect_new_series(const char *step)
 {
 	struct percpu_family *f = family_of(s, 3);
 
-	(void)state;
 	others = family_of(t, 3);
 	assert_int_equal(count_in(others, "x", 5), 5);
 	meanwhile = remove_meanwhile;
-	waits_when = "root: looked up";
+	waits_when = step;
 	assert_int_equal(count_in(f, "x", 1), 1);
 	assert_null(waits_when);
 	assert_int_equal(count_in(others, "x", 1), 2);
+}
+
+static void what_goes_meanwhile_is_not_found(void **state)
+{
+	(void)state;
+	expect_new_series("root: looked up");
+}
+
+static void what_goes_at_last_is_not_kept(void **state)
+{
+	(void)state;
+	expect_new_series("segment: to be kept");
 }
 
 /* Another process that is stopped with the lock keeps nobody from counting. */
@@ -677,6 +688,93 @@ static void what_changes_amid_a_look_is_looked_at_again(void **state)
 	assert_null(waits_when);
 }
 
+/* So is one that had no object of the metric when it was looked at. */
+
+static uint64_t key_of_record;
+
+static bool restore_key(void)
+{
+	record->key = key_of_record;
+	t->control->changes += 2;
+	return false;
+}
+
+static bool spoil_key(void)
+{
+	key_of_record = record->key;
+	record->key += 64;
+	waits_when = "root: looked up";
+	meanwhile = restore_key;
+	return false;
+}
+
+static void what_is_not_found_amid_a_change_is_looked_for_again(void **state)
+{
+	struct percpu_counter *c;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(t, METRIC("a_total"), &c), 0);
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	record = record_of_x(t);
+	meanwhile = spoil_key;
+	waits_when = "segment: to be looked up";
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
+	assert_null(waits_when);
+}
+
+/* A record that changes while it is copied is copied again. */
+
+static bool change_record(void)
+{
+	record->generation = 77;
+	t->control->changes += 2;
+	return false;
+}
+
+static void records_are_copied_whole(void **state)
+{
+	struct percpu_segment_record *r;
+	struct percpu_record_copy c;
+	struct percpu_counter *a;
+	uint64_t at = 0;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(t, METRIC("a_total"), &a), 0);
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	record = record_of_x(t);
+	meanwhile = change_record;
+	waits_when = "directory: record copied";
+	assert_true(percpu_directory_next(s, 1U << PERCPU_RECORD_IN_USE, &at, &c, &r));
+	assert_null(waits_when);
+	assert_int_equal(c.head.generation, 77);
+}
+
+/* Two threads open the owners of a segment: both have the same ones. */
+
+static struct percpu_owners *owners_there;
+
+static bool open_owners(void)
+{
+	int e;
+
+	owners_there = percpu_segment_owners(s, &e);
+	return false;
+}
+
+static void owners_are_opened_once(void **state)
+{
+	struct percpu_owners *o;
+	int e;
+
+	(void)state;
+	meanwhile = open_owners;
+	waits_when = "root: looked up";
+	o = percpu_segment_owners(s, &e);
+	assert_null(waits_when);
+	assert_ptr_equal(o, owners_there);
+	assert_non_null(owners_there);
+}
+
 #define both(f) cmocka_unit_test_setup_teardown(f, open_both, clear)
 #define other(f) cmocka_unit_test_setup_teardown(f, open_other, clear)
 
@@ -685,6 +783,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		both(others_find_what_stays),
 		both(what_goes_meanwhile_is_not_found),
+		both(what_goes_at_last_is_not_kept),
 		other(stopped_ones_let_others_count),
 		both(late_epochs_find_what_is_there),
 		both(the_first_epoch_is_held_once),
@@ -701,6 +800,9 @@ int main(void)
 		both(the_end_does_not_go_back),
 		both(what_changes_amid_a_look_is_looked_at_again),
 		both(records_with_objects_are_not_rewritten),
+		both(what_is_not_found_amid_a_change_is_looked_for_again),
+		both(records_are_copied_whole),
+		both(owners_are_opened_once),
 	};
 
 	return cmocka_run_group_tests(tests, name_file, test_remove_paths);

@@ -30,6 +30,7 @@
 static struct percpu_grace *g;
 static struct percpu_rseq without = { .cpu_id = PERCPU_CPU_NEVER };
 static unsigned fences, fence_error;
+static unsigned error_there; /* of what happened at a step */
 static void (*in_fence)(void);
 
 int __real_percpu_participants_fence(const struct percpu_participants *p);
@@ -732,6 +733,32 @@ static void counts_are_set_right_by_what_was_found(void **state)
 	assert_free();
 }
 
+static void wait_too(void)
+{
+	error_there = percpu_grace_wait_timed(g, 5000 * MS) != -EPROTO;
+}
+
+/* Likewise when another one ends the period: once. */
+static void counts_are_set_right_once(void **state)
+{
+	int token;
+
+	(void)state;
+	assert_free();
+	token = enter();
+	leave(token);
+	leave(token);
+	deadly = "grace: counted";
+	meanwhile = wait_too;
+	error_there = 1;
+	assert_int_equal(percpu_grace_wait_timed(g, 5000 * MS), 0);
+	assert_null(deadly);
+	assert_int_equal(error_there, 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(percpu_grace_wait_timed(g, 5000 * MS), 0);
+	assert_free();
+}
+
 static int enter_wait_and_stay(void *arg)
 {
 	(void)arg;
@@ -1007,6 +1034,88 @@ static void what_debugging_shows(void **state)
 	}
 }
 
+/* Callbacks and barriers: nobody sleeps through what happens between its look and its sleep. */
+
+static struct percpu_grace_callback calls[3];
+static unsigned called, begun, barred, may_end; /* atomic */
+
+static void note_call(struct percpu_grace_callback *c)
+{
+	(void)c;
+	__atomic_fetch_add(&called, 1, __ATOMIC_RELEASE);
+}
+
+/* Returns whether it came to be so many. Only a bug makes this one wait for long. */
+static bool comes_to(const unsigned *word, unsigned n)
+{
+	for (unsigned i = 0; i < 10000 && __atomic_load_n(word, __ATOMIC_ACQUIRE) < n; i++)
+		test_sleep_us(500);
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE) >= n;
+}
+
+static void call_second(void)
+{
+	error_there = percpu_grace_call(g, &calls[1], note_call) != 0;
+}
+
+static void what_is_called_before_the_sleep_is_run(void **state)
+{
+	bool ran;
+
+	(void)state;
+	called = error_there = 0;
+	deadly = "grace: no callback waits";
+	meanwhile = call_second;
+	assert_int_equal(percpu_grace_call(g, &calls[0], note_call), 0);
+	ran = comes_to(&called, 2);
+	/* This wakes the thread in any case: nothing is left for the teardown. */
+	assert_int_equal(percpu_grace_call(g, &calls[2], note_call), 0);
+	assert_int_equal(percpu_grace_barrier(g), 0);
+	assert_true(ran);
+	assert_int_equal(error_there, 0);
+}
+
+static void wait_to_end(struct percpu_grace_callback *c)
+{
+	(void)c;
+	__atomic_store_n(&begun, 1, __ATOMIC_RELEASE);
+	(void)comes_to(&may_end, 1);
+}
+
+static void let_it_end(void)
+{
+	const uint32_t *finished = &handle()->queue.finished;
+	const uint32_t before = __atomic_load_n(finished, __ATOMIC_ACQUIRE);
+
+	__atomic_store_n(&may_end, 1, __ATOMIC_RELEASE);
+	(void)comes_to(finished, before + 1);
+}
+
+static void wait_for_all(unsigned i, void *arg)
+{
+	(void)i;
+	(void)arg;
+	error_there = percpu_grace_barrier(g) != 0;
+	__atomic_store_n(&barred, 1, __ATOMIC_RELEASE);
+}
+
+static void what_ends_before_the_sleep_is_not_awaited(void **state)
+{
+	struct test_team t;
+
+	(void)state;
+	begun = barred = may_end = error_there = 0;
+	deadly = "grace: callbacks awaited";
+	meanwhile = let_it_end;
+	assert_int_equal(percpu_grace_call(g, &calls[0], wait_to_end), 0);
+	assert_true(comes_to(&begun, 1)); /* its thread comes to no step meanwhile */
+	test_team_start(&t, 1, wait_for_all, NULL);
+	assert_true(comes_to(&barred, 1));
+	test_team_join(&t);
+	assert_null(deadly);
+	assert_int_equal(error_there, 0);
+}
+
 #define PRIVATE(test) cmocka_unit_test_setup_teardown(test, begin_private, end)
 #define BETWEEN(test) cmocka_unit_test_setup_teardown(test, begin, end_shared)
 #define BOTH(test) PRIVATE(test), BETWEEN(test)
@@ -1030,12 +1139,15 @@ int main(void)
 		BOTH(sections_that_were_not_begun),
 		BOTH(in_use),
 		BOTH(whom_one_waits_for),
+		PRIVATE(what_is_called_before_the_sleep_is_run),
+		PRIVATE(what_ends_before_the_sleep_is_not_awaited),
 		BOTH(a_child_is_in_no_section),
 		BETWEEN(who_is_killed_is_not_waited_for),
 		BETWEEN(who_is_stopped_is_waited_for),
 		BETWEEN(whoever_is_killed),
 		BETWEEN(others_deficits_hide_nothing),
 		BOTH(counts_are_set_right_by_what_was_found),
+		BOTH(counts_are_set_right_once),
 		BETWEEN(who_is_not_found_is_waited_for),
 		BETWEEN(who_leaves_the_owners_is_in_no_section),
 		LONG_LANES(lanes_of_another_size),

@@ -26,9 +26,16 @@ static struct percpu_journal *stats_journal;
 static size_t offset; /* of the fields in a lane */
 
 static int steps_to_live; /* 0: for ever */
+static void (*when_copied)(void);
 
 void test_step(const char *name)
 {
+	void (*fn)(void) = when_copied;
+
+	if (fn != NULL && strcmp(name, "bias words copied") == 0) {
+		when_copied = NULL;
+		fn();
+	}
 	if (steps_to_live != 0 && strncmp(name, "journal", 7) == 0 && --steps_to_live == 0)
 		raise(SIGKILL);
 }
@@ -352,6 +359,33 @@ static void crafted_journals_change_nothing(void **state)
 	percpu_stats_destroy(stats);
 }
 
+static void set_all(void)
+{
+	struct percpu_chunk *k = stats->block.chunk;
+	uint64_t value[FIELDS];
+	struct percpu_robust h;
+
+	for (size_t i = 0; i < FIELDS; i++)
+		value[i] = WRITTEN + i;
+	assert_int_equal(percpu_journal_lock(k, &h), 0);
+	percpu_journal_set(k, offset, value, FIELDS);
+	percpu_robust_unlock(&h);
+}
+
+/* Words that change while they are copied are copied again. */
+static void words_are_copied_at_once(void **state)
+{
+	uint64_t out[FIELDS];
+
+	(void)state;
+	when_copied = set_all;
+	assert_int_equal(percpu_journal_read(stats->block.chunk, offset, out, FIELDS), 0);
+	assert_null(when_copied);
+	for (size_t i = 0; i < FIELDS; i++)
+		assert_int_equal(out[i], WRITTEN + i);
+	percpu_stats_destroy(stats);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -364,6 +398,7 @@ int main(void)
 		cmocka_unit_test(child_of_fork_takes_the_lock),
 		cmocka_unit_test(so_it_does_in_further_chunks),
 		cmocka_unit_test_setup_teardown(many_cells_are_waited_for_once, start, stop),
+		cmocka_unit_test_setup_teardown(words_are_copied_at_once, start, stop),
 		cmocka_unit_test_setup_teardown(crafted_journals_do_not_crash, start, stop),
 		cmocka_unit_test_setup_teardown(crafted_journals_change_nothing, start, stop),
 	};

@@ -357,6 +357,30 @@ static void who_is_not_the_last_hears_of_no_error(void **state)
 	finish();
 }
 
+static void free_shared(void)
+{
+	freed = percpu_sfbuf_free(f, shared);
+}
+
+static int wait_for_a_buffer(void *arg)
+{
+	(void)arg;
+	setup(8, false, 1);
+	test_child_require(percpu_sfbuf_alloc(f, 5, 0, &shared) == 0, "a buffer");
+	call_at("sfbuf: about to wait", free_shared);
+	test_child_require(percpu_sfbuf_alloc(f, 6, 0, &other) == 0, "what was freed");
+	test_child_require(fn == NULL && freed == 0, "freed meanwhile");
+	test_child_require(percpu_sfbuf_free(f, other) == 0, "free");
+	return percpu_lwbuf_destroy(f);
+}
+
+/* Nobody sleeps through a free between its look and its sleep. */
+static void what_is_freed_before_the_sleep_is_not_awaited(void **state)
+{
+	(void)state;
+	assert_int_equal(test_wait(test_fork(wait_for_a_buffer, NULL), 20), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,6 +397,7 @@ int main(void)
 		cmocka_unit_test(stores_beside_the_last_free_are_kept),
 		cmocka_unit_test(who_looks_for_a_page_writes_no_other_back),
 		cmocka_unit_test(who_is_not_the_last_hears_of_no_error),
+		cmocka_unit_test(what_is_freed_before_the_sleep_is_not_awaited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

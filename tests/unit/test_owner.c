@@ -547,6 +547,30 @@ static void the_dead_do_not_live_again(void **state)
 	assert_int_equal(percpu_owners_self(owners), shared->id[0] + PERCPU_OWNERS_MAX);
 }
 
+static uint64_t self_then;
+
+static void leave_again(void)
+{
+	percpu_owners_leave(owners);
+	self_then = percpu_owners_self(owners);
+}
+
+/* While a thread leaves, the slot is this process's, also if another thread leaves. */
+static void slots_are_left_once(void **state)
+{
+	uint64_t id;
+
+	(void)state;
+	assert_int_equal(percpu_owners_join(owners), 0);
+	id = percpu_owners_self(owners);
+	deadly = "owner: byte unlocked";
+	meanwhile = leave_again;
+	percpu_owners_leave(owners);
+	assert_null(deadly);
+	assert_int_equal(self_then, id);
+	assert_int_equal(percpu_owners_self(owners), 0);
+}
+
 static void join_and_be_killed(void)
 {
 	stop(start(join_and_stay, 0));
@@ -943,6 +967,7 @@ int main(int argc, char **argv)
 		OWNER_TEST(the_slot_of_a_thread_that_has_just_joined_is_not_taken),
 		OWNER_TEST(the_killed_leave_slots_that_can_be_taken),
 		OWNER_TEST(the_dead_do_not_live_again),
+		OWNER_TEST(slots_are_left_once),
 		OWNER_TEST(slots_are_copied_whole),
 		OWNER_TEST(numbers_are_not_used_twice),
 		OWNER_TEST(the_killed_may_be_leaving),

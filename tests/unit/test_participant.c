@@ -209,6 +209,33 @@ static void who_waits_is_woken(void **state)
 	expect(0, 0);
 }
 
+static void leave_now(void)
+{
+	percpu_participants_leave(p, 0, 0);
+}
+
+static int drain_for_ever(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_participants_create(SIZE, &p) == 0, "create");
+	test_child_require(percpu_participants_join(p) == 0 && enter(0) == 0, "enter");
+	p->control->state = 1;
+	test_child_require(percpu_participants_fence(p) == 0, "fence");
+	deadly = "participant: somebody is inside";
+	meanwhile = leave_now;
+	test_child_require(percpu_participants_drain(p, 0, PERCPU_PARTICIPANTS_FOREVER) == 0,
+			   "drained");
+	percpu_participants_detach(p);
+	return 0;
+}
+
+/* Nobody sleeps through the end of a section between its look and its sleep. */
+static void who_leaves_before_the_sleep_is_not_awaited(void **state)
+{
+	(void)state;
+	assert_int_equal(test_wait(test_fork(drain_for_ever, NULL), 20), 0);
+}
+
 static int enter_and_stay(void *arg)
 {
 	const unsigned n = (unsigned)(uintptr_t)arg;
@@ -437,6 +464,43 @@ static void who_joins_late_drops_nobody(void **state)
 	stop(heir);
 }
 
+static void join_and_enter(void)
+{
+	assert_int_equal(percpu_participants_join(p), 0);
+	assert_int_equal(enter(0), 0);
+}
+
+/* Another thread has made the record, and is inside, by the time that this one has the lock. */
+static void records_are_made_once(void **state)
+{
+	(void)state;
+	deadly = "participant: to be recorded";
+	meanwhile = join_and_enter;
+	assert_int_equal(percpu_participants_join(p), 0);
+	assert_null(deadly);
+	expect(1, 0);
+	assert_int_equal(p->control->died, 0);
+	leave(0);
+}
+
+static void let_an_heir_enter(void)
+{
+	heir = start(enter_and_stay, 2);
+}
+
+/* The slot of a dead owner has a new one by the time that what the dead one has is dropped. */
+static void heirs_are_not_dropped(void **state)
+{
+	(void)state;
+	stop(start(enter_and_stay, 3));
+	deadly = "participant: found dead";
+	meanwhile = let_an_heir_enter;
+	assert_int_equal(percpu_participants_drop_dead(p), 0);
+	assert_null(deadly);
+	assert_int_equal(percpu_participants_sum(p, 0), 2);
+	stop(heir);
+}
+
 /* As in test_owner.c: processes that are only slots. */
 static void fill_first_block(void)
 {
@@ -556,6 +620,7 @@ int main(void)
 		PRIVATE(nothing_is_taken_from_another_lane),
 		PRIVATE(who_waits_is_woken),
 		BETWEEN(who_waits_is_woken),
+		cmocka_unit_test(who_leaves_before_the_sleep_is_not_awaited),
 		BETWEEN(what_the_dead_have_is_dropped),
 		BETWEEN(the_number_of_another_slot_leads_nowhere),
 		BETWEEN(who_takes_a_slot_begins_with_0),
@@ -565,6 +630,8 @@ int main(void)
 		BETWEEN(who_leaves_the_owners_has_left),
 		BETWEEN(who_leaves_while_another_joins),
 		BETWEEN(who_joins_late_drops_nobody),
+		BETWEEN(records_are_made_once),
+		BETWEEN(heirs_are_not_dropped),
 		BETWEEN(there_are_many),
 		BETWEEN(blocks_may_be_damaged),
 		BETWEEN(a_lock_of_an_earlier_boot),

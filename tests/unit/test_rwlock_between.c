@@ -304,6 +304,29 @@ static void who_leaves_begins_anew(void **state)
 	expect_usable();
 }
 
+static void lose(void)
+{
+	handle()->p.control->state = PERCPU_RWLOCK_LOST;
+}
+
+/* It is lost after this thread has looked, and before it has the turn. */
+static void what_is_lost_meanwhile_stays_lost(void **state)
+{
+	(void)state;
+	deadly = "rwlock: a writer comes";
+	meanwhile = lose;
+	assert_int_equal(percpu_rwlock_write_timedlock(l, 4000 * MS), -ENOTRECOVERABLE);
+	assert_null(deadly);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -ENOTRECOVERABLE);
+	handle()->p.control->state = PERCPU_RWLOCK_OPEN;
+	stop(start(write_and_stay, 0));
+	deadly = "rwlock: writer found dead";
+	meanwhile = lose;
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), -ENOTRECOVERABLE);
+	assert_null(deadly);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -ENOTRECOVERABLE);
+}
+
 static void readers_are_killed(void **state)
 {
 	(void)state;
@@ -1019,6 +1042,7 @@ int main(void)
 		TEST(writers_are_killed_with_the_lock),
 		TEST(who_waits_notices),
 		TEST(who_leaves_begins_anew),
+		TEST(what_is_lost_meanwhile_stays_lost),
 		TEST(readers_are_killed),
 		TEST(news_are_not_lost),
 		TEST(who_repairs_is_killed),
