@@ -86,6 +86,12 @@ lint_models()
 	python3 tools/dev/models.py tests/models/*.pml
 }
 
+# Where a state is looked at again, a test can change it before.
+lint_rechecks()
+{
+	python3 tools/dev/rechecks.py tests/rechecks.txt src/*/*.[ch]
+}
+
 # What dev sources is looked at with it.
 lint_shell()
 {
@@ -123,6 +129,7 @@ lint_quickly()
 	step 'lint: links' lint_links
 	step 'lint: promises of public functions' lint_promises
 	step 'lint: models' lint_models
+	step 'lint: what is looked at again' lint_rechecks
 	step 'lint: shellcheck' lint_shell
 	step 'lint: ruff' lint_python
 	lint_rust
