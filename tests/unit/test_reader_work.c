@@ -109,6 +109,7 @@ static int make_large(void **state)
 	}
 	/* Between both, so that they are not near each other. */
 	assert_int_equal(percpu_counter_array_create_in(s->region, 2048, &gap), 0);
+	percpu_counter_array_detach(gap);
 	for (unsigned i = COUNTERS; i-- > 0;) {
 		snprintf(name, sizeof(name), "c%02u_total", i);
 		first_counter = counter(name);
