@@ -335,6 +335,12 @@ bool test_address_sanitizer(void)
 	return false;
 }
 
+void test_needs_forks_beside_malloc(void)
+{
+	if (test_address_sanitizer())
+		test_skip("AddressSanitizer does not hold the locks of malloc() around fork()");
+}
+
 bool test_thread_sanitizer(void)
 {
 #ifdef __SANITIZE_THREAD__

@@ -119,6 +119,14 @@ void test_assert_holding(struct test_holding before);
 bool test_address_sanitizer(void);
 bool test_thread_sanitizer(void);
 
+/**
+ * test_needs_forks_beside_malloc() - skip the test where fork(2) may copy a held lock of malloc
+ *
+ * AddressSanitizer of GCC 12 and Clang 14 does not take the locks of its malloc() around fork(2).
+ * If another thread allocates or ends at that moment, the child waits forever in its first malloc().
+ */
+void test_needs_forks_beside_malloc(void);
+
 /** Whether RLIMIT_AS has an effect: it has none with sanitizers, which need the address
  *  space for themselves, nor in qemu-user. */
 bool test_can_limit_address_space(void);

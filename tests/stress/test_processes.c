@@ -261,6 +261,7 @@ static void fork_among_allocating_threads(void **state)
 	int wrong = 0;
 
 	(void)state;
+	test_needs_forks_beside_malloc();
 	stop = false;
 	test_team_start(&t, 3, create_until_stopped, NULL);
 	for (int i = 0; i < 40 && !wrong; i++)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -384,7 +385,7 @@ static void quiesce_all_the_time(unsigned i, void *arg)
 /* Returns how many mappings and descriptors of the file are there. */
 static int uses_of_file(void)
 {
-	unsigned long inode;
+	unsigned long major_number, minor_number, inode;
 	struct stat file, st;
 	char line[512];
 	FILE *maps;
@@ -394,7 +395,9 @@ static int uses_of_file(void)
 		return -1;
 	maps = fopen("/proc/self/maps", "re");
 	while (maps != NULL && fgets(line, sizeof(line), maps) != NULL)
-		n += sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 && inode == file.st_ino;
+		n += sscanf(line, "%*s %*s %*s %lx:%lx %lu", &major_number, &minor_number,
+			    &inode) == 3 &&
+		     makedev(major_number, minor_number) == file.st_dev && inode == file.st_ino;
 	if (maps != NULL)
 		fclose(maps);
 	for (int fd = 0; fd < 64; fd++)
@@ -419,6 +422,7 @@ static void forks_hold_nothing_else(void **state)
 	int failed = 0, status;
 
 	(void)state;
+	test_needs_forks_beside_malloc();
 	assert_int_equal(declare_family(s, "many_total", PERCPU_METRIC_COUNTER, 1000, &many), 0);
 	stop_quiescing = false;
 	test_team_start(&team, 1, quiesce_all_the_time, many);

@@ -359,6 +359,7 @@ static void threads_and_children_do_not_disturb(void **state)
 	struct test_team team;
 
 	(void)state;
+	test_needs_forks_beside_malloc();
 	test_team_start(&team, 4, stir, &c);
 	for (int i = 0; i < 20; i++)
 		test_in_child(read_in_child, NULL);

@@ -771,6 +771,7 @@ static void children_may_go_on(void **state)
 	static struct test_team team;
 
 	(void)state;
+	test_needs_forks_beside_malloc();
 	if (test_thread_sanitizer())
 		test_skip("the thread sanitizer takes threads of the parent for the child's");
 	cache = make_limited(3);

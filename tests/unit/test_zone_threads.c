@@ -311,6 +311,7 @@ static void children_may_allocate(void **state)
 	struct test_team team;
 
 	(void)state;
+	test_needs_forks_beside_malloc();
 	test_team_start(&team, 4, hoard, &m);
 	for (int i = 0; i < 100; i++)
 		test_in_child(use_in_child, &m);
