@@ -26,6 +26,7 @@ static VNET_PCPUSTAT_DEFINE(struct ipstat, older_style);
 VNET_PCPUSTAT_DEFINE_STATIC(struct ipstat, private_stat);
 
 SYSCTL_DECL(_net);
+SYSCTL_ROOT_NODE(OID_AUTO, net, CTLFLAG_RW, 0, "a node that is declared already");
 SYSCTL_NODE(_net, OID_AUTO, inet, CTLFLAG_RW, 0, "numbers");
 SYSCTL_NODE(_net_inet, OID_AUTO, ip, CTLFLAG_RW | CTLFLAG_MPSAFE, NULL, "numbers");
 SYSCTL_VNET_PCPUSTAT(_net_inet_ip, OID_AUTO, stats, struct ipstat, ipstat, "numbers");

@@ -51,6 +51,9 @@ static int say_five(SYSCTL_HANDLER_ARGS)
 SYSCTL_PROC(_kern_ipc, OID_AUTO, first, CTLTYPE_U64 | CTLFLAG_RD, NULL, 0, say_five, "QU", "five");
 SYSCTL_PROC(_kern_ipc, OID_AUTO, sum, CTLTYPE_U64 | CTLFLAG_RD, NULL, 0, say_five, "QU", "five");
 
+void mib_counts(void);	 /* of freebsd_mib.c, */
+enum { MIB_NAMES = 28 }; /* which has so many names */
+
 static const char *plugin;
 
 /* The struct */
@@ -275,6 +278,8 @@ static int look(const struct percpu_freebsd_name *n, void *arg)
 	}
 	if (strcmp(n->name, "linux") == 0)
 		assert_string_equal(n->descr, "a root of our own");
+	if (strcmp(n->name, "kern") == 0)
+		assert_string_equal(n->descr, "High kernel, proc, limits &c");
 	return ++w->n == w->stop ? 42 : 0;
 }
 
@@ -284,10 +289,23 @@ static void all_names_can_be_walked(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_freebsd_sysctl_foreach(look, &all), 0);
-	assert_int_equal(all.n, 10);
-	assert_string_equal(all.last, "net.inet.ip.stats");
+	assert_int_equal(all.n, 10 + MIB_NAMES);
+	assert_string_equal(all.last, "vm.stats.misc");
 	assert_int_equal(percpu_freebsd_sysctl_foreach(look, &some), 42);
 	assert_int_equal(some.n, 2);
+}
+
+/* The roots that FreeBSD's header declares are another unit's here (freebsd_mib.c). */
+static void nodes_may_be_the_programs(void **state)
+{
+	static const char *const nodes[] = { "debug.sizeof", "hw.bus.devices", "kern.ipc",
+					     "kern.sched",   "p1003_1b",       "sysctl" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++)
+		assert_fails(nodes[i], NULL, EISDIR);
+	mib_counts();
+	assert_int_equal(read_one("kern.early"), counter_u64_fetch(early));
 }
 
 static void an_unloaded_plugin_leaves_nothing(void **state)
@@ -315,7 +333,7 @@ struct commotion {
 static int ignore(const struct percpu_freebsd_name *n, void *arg)
 {
 	(void)arg;
-	return strlen(n->name) < 4;
+	return n->name[0] == '\0';
 }
 
 static void stir(unsigned i, void *arg)
@@ -379,6 +397,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_second_of_a_name_is_refused),
 		cmocka_unit_test(long_names_are_refused),
 		cmocka_unit_test(all_names_can_be_walked),
+		cmocka_unit_test(nodes_may_be_the_programs),
 		cmocka_unit_test(an_unloaded_plugin_leaves_nothing),
 		cmocka_unit_test(threads_and_children_do_not_disturb),
 	};

@@ -13,7 +13,9 @@
  * The macros register a name before main, and remove it after main, or when the plugin
  * that has it is unloaded. A plugin that counts stays after dlclose(), with its names
  * (docs/process.md). The macros define an object named after the parent and the name, so
- * the linker refuses a node that is defined twice.
+ * the linker refuses a node that is defined twice. The nodes that FreeBSD's header declares
+ * are there without a definition. A program may define each of them once, as kern_mib.c
+ * does; only then percpu_freebsd_sysctl_foreach() shows it.
  *
  * What the calls have in common, where one does not say more.
  * Context: any thread, not a signal handler; a child of fork has its parent's names.
@@ -361,16 +363,25 @@ PERCPU_END_DECLS
 
 /** A node: at the root, and below another one. */
 #define SYSCTL_ROOT_NODE(nbr, name, access, handler, descr)                    \
-	PERCPU_SYSCTL_OID(sysctl___##name, PERCPU_SYSCTL_NO_PARENT, #name,     \
-			  CTLTYPE_NODE | (access),                             \
-			  PERCPU_SYSCTL_NONE(handler), 0,                      \
-			  PERCPU_SYSCTL_NO_HANDLER, "N", 0, descr)
+	PERCPU_SYSCTL_NODE(PERCPU_SYSCTL_NODE_ID(sysctl___##name),             \
+			   PERCPU_SYSCTL_NO_PARENT, #name, access, handler, descr)
 #define SYSCTL_NODE(parent, nbr, name, access, handler, descr)                 \
-	PERCPU_SYSCTL_OID(sysctl__##parent##_##name,                           \
-			  &sysctl__##parent.oid_children, #name,               \
-			  CTLTYPE_NODE | (access),                             \
+	PERCPU_SYSCTL_NODE(PERCPU_SYSCTL_NODE_ID(sysctl__##parent##_##name),   \
+			   &sysctl__##parent.oid_children, #name, access,      \
+			   handler, descr)
+
+/* Expands the id before it is pasted. */
+#define PERCPU_SYSCTL_NODE(id, parent, name, access, handler, descr)           \
+	PERCPU_SYSCTL_OID(id, parent, name, CTLTYPE_NODE | (access),           \
 			  PERCPU_SYSCTL_NONE(handler), 0,                      \
 			  PERCPU_SYSCTL_NO_HANDLER, "N", 0, descr)
+
+/* The identifier of a node that the program defines: id, or for one of the nodes of
+ * which each unit has a static one already (sysctl_nodes.h), what PERCPU_SYSCTL_OWN_<id>
+ * says. Names below such a node refer to the static one, and have the same full name. */
+#define PERCPU_SYSCTL_NODE_ID(id) PERCPU_SYSCTL_PICK(PERCPU_SYSCTL_OWN_##id, id, )
+#define PERCPU_SYSCTL_PICK(...) PERCPU_SYSCTL_SECOND(__VA_ARGS__)
+#define PERCPU_SYSCTL_SECOND(first, second, ...) second
 
 /** A counter; ptr is the address of the counter_u64_t. The counter may be allocated later,
  *  and must be freed after the name was removed, as SYSUNINITs do. */
@@ -406,45 +417,8 @@ PERCPU_END_DECLS
 	PERCPU_SYSCTL_VALUE(parent, name, (access), (ptr), (arg), (handler),   \
 			    fmt, 0, descr)
 
-/* Names below the nodes that FreeBSD's header declares refer to these, so every unit has
- * them. */
-#define PERCPU_SYSCTL_KNOWN(id, parent, name)                                  \
-	static struct sysctl_oid id __attribute__((__unused__)) = {                \
-		{ &id }, parent, name, "", PERCPU_NULL(void *), 0,             \
-		PERCPU_SYSCTL_NO_HANDLER, "N", 0,                              \
-		CTLTYPE_NODE | CTLFLAG_RW, 0, 1, 0,                            \
-		PERCPU_NULL(struct sysctl_oid *)                               \
-	}
-#define PERCPU_SYSCTL_ROOT(name)                                               \
-	PERCPU_SYSCTL_KNOWN(sysctl___##name, PERCPU_SYSCTL_NO_PARENT, #name)
-#define PERCPU_SYSCTL_BELOW(parent, name)                                      \
-	PERCPU_SYSCTL_KNOWN(sysctl__##parent##_##name,                         \
-			    &sysctl__##parent.oid_children, #name)
-PERCPU_SYSCTL_ROOT(compat);
-PERCPU_SYSCTL_ROOT(debug);
-PERCPU_SYSCTL_ROOT(dev);
-PERCPU_SYSCTL_ROOT(hw);
-PERCPU_SYSCTL_ROOT(kern);
-PERCPU_SYSCTL_ROOT(machdep);
-PERCPU_SYSCTL_ROOT(net);
-PERCPU_SYSCTL_ROOT(regression);
-PERCPU_SYSCTL_ROOT(security);
-PERCPU_SYSCTL_ROOT(sysctl);
-PERCPU_SYSCTL_ROOT(user);
-PERCPU_SYSCTL_ROOT(vfs);
-PERCPU_SYSCTL_ROOT(vm);
-PERCPU_SYSCTL_BELOW(_debug, sizeof);
-PERCPU_SYSCTL_BELOW(_hw, bus);
-PERCPU_SYSCTL_BELOW(_hw_bus, devices);
-PERCPU_SYSCTL_BELOW(_kern, features);
-PERCPU_SYSCTL_BELOW(_kern, ipc);
-PERCPU_SYSCTL_BELOW(_kern, proc);
-PERCPU_SYSCTL_BELOW(_kern, sched);
-PERCPU_SYSCTL_BELOW(_kern_sched, stats);
-PERCPU_SYSCTL_BELOW(_machdep, mitigations);
-PERCPU_SYSCTL_BELOW(_security, bsd);
-PERCPU_SYSCTL_BELOW(_vm, stats);
-PERCPU_SYSCTL_BELOW(_vm_stats, misc);
 /* clang-format on */
+
+#include <percpu/freebsd/sysctl_nodes.h>
 
 #endif
