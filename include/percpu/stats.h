@@ -219,7 +219,8 @@ PERCPU_INLINE int percpu_stats_update(const struct percpu_stats *s, size_t i, si
 /**
  * Read n objects, from number first on, into out, an array of n structs. Each field is
  * read by itself, as by percpu_counter_fetch(): fields that are updated together
- * may differ by the updates that run meanwhile.
+ * may differ by the updates that run meanwhile. An update whose thread was killed before the
+ * call is there with all its fields or with none.
  *
  * Returns 0, or, with out untouched
  *	-EINVAL	there are no such objects, or a NULL

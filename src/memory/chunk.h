@@ -218,6 +218,10 @@ void percpu_journal_set(struct percpu_chunk *k, size_t offset, const uint64_t *v
  *  percpu_journal_set(). Returns 0 or -ETIMEDOUT. */
 int percpu_journal_read(struct percpu_chunk *k, size_t offset, uint64_t *out, size_t words);
 
+/** Set out to the negative words of the bias lane, each by itself. Of a percpu_journal_add() or
+ *  percpu_journal_set() whose thread was killed they have all or nothing. Takes no lock. */
+void percpu_journal_sum(const struct percpu_chunk *k, size_t offset, size_t words, uint64_t *out);
+
 /* numa.c */
 
 /** On machines with several NUMA nodes, let the pages of each CPU's lanes of a shared chunk

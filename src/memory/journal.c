@@ -111,11 +111,35 @@ static void overlay(const struct percpu_chunk *k, size_t offset, uint64_t *out, 
 	uint64_t first = __atomic_load_n(&j->offset, __ATOMIC_ACQUIRE);
 	uint64_t n = __atomic_load_n(&j->words, __ATOMIC_ACQUIRE), i;
 
+	PERCPU_STEP("journal: place loaded");
 	for (size_t w = 0; w < words; w++) {
 		i = (offset + w * sizeof(uint64_t) - first) / sizeof(uint64_t);
 		if (first % sizeof(uint64_t) == 0 && i < n && i < PERCPU_JOURNAL_WORDS)
 			out[w] = __atomic_load_n(&j->value[i], __ATOMIC_ACQUIRE);
 	}
+}
+
+/*
+ * An update whose values are being stored was committed, so the sum has all of it: its thread may
+ * have been killed. If turn changes meanwhile, all values of that update have been stored, and the
+ * words are loaded once more. Updates that were committed after the call began may be in the sum
+ * with some of their words.
+ */
+void percpu_journal_sum(const struct percpu_chunk *k, size_t offset, size_t words, uint64_t *out)
+{
+	const uint64_t *turn = &k->header->journal.turn;
+	const uint64_t t = __atomic_load_n(turn, __ATOMIC_ACQUIRE);
+
+	percpu_sum_biases(k, offset, words, out);
+	if (percpu_likely(!(t & 1)))
+		return;
+	copy_words(out, bias_words(k, offset), words);
+	overlay(k, offset, out, words);
+	for (size_t i = 0; i < words; i++)
+		out[i] = -out[i];
+	PERCPU_STEP("journal: summed");
+	if (__atomic_load_n(turn, __ATOMIC_ACQUIRE) != t)
+		percpu_sum_biases(k, offset, words, out);
 }
 
 /* In a region that was opened to read nobody can take the lock. */

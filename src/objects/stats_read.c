@@ -178,8 +178,8 @@ static void begin_with_biases(const struct percpu_stats *s, size_t first, size_t
 	const size_t m = adjacent_objects(s, n);
 
 	for (size_t i = 0; i < n; i += m)
-		percpu_sum_biases(s->block.chunk, percpu_stats_offset(s, first + i), m * s->words,
-				  out + i * s->words);
+		percpu_journal_sum(s->block.chunk, percpu_stats_offset(s, first + i), m * s->words,
+				   out + i * s->words);
 }
 
 /* Return how many words of an object's bias, from this word on, change together. */

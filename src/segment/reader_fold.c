@@ -358,6 +358,45 @@ static int fold_first(struct percpu_reader *r, const struct percpu_part *p, size
 	return e;
 }
 
+/* Updates of several words whose thread was killed. */
+
+/* The header's copy says that words of this chunk's biases are being stored. If the file still says
+ * so, take what is written down for them into the image, where values are read as if it had been
+ * stored. Otherwise all of it has been stored: set *ret_stored. */
+static int take_journal(struct percpu_reader *r, uint32_t chunk, bool *ret_stored)
+{
+	struct percpu_journal *mine = &r->s->region->chunks->at[chunk]->header->journal, now;
+	const uint64_t at = chunk * r->chunk_size + offsetof(struct percpu_header, journal);
+	uint64_t turn;
+	int e = percpu_reader_pread(r, &now, sizeof(now), at);
+
+	PERCPU_STEP("reader: journal copied");
+	if (e == 0)
+		e = percpu_reader_pread(r, &turn, sizeof(turn), at);
+	if (e != 0)
+		return e;
+	if (now.turn == mine->turn && turn == mine->turn) {
+		*mine = now;
+	} else {
+		mine->turn = 0;
+		*ret_stored = true;
+	}
+	return 0;
+}
+
+/* Look at biases again, and at what is written down for them. */
+static int settle_biases(struct percpu_reader *r)
+{
+	bool stored = false;
+	int e = settle_runs(r);
+
+	PERCPU_STEP("reader: biases read again");
+	for (uint32_t i = 0; i < r->s->region->n && e == 0; i++)
+		if (r->s->region->chunks->at[i]->header->journal.turn & 1)
+			e = take_journal(r, i, &stored);
+	return e == 0 && stored ? settle_runs(r) : e;
+}
+
 int percpu_reader_gather(struct percpu_reader *r)
 {
 	uint64_t used[PERCPU_MAX_CPUS / 64];
@@ -378,5 +417,5 @@ int percpu_reader_gather(struct percpu_reader *r)
 		if (e == 0)
 			e = fold_first(r, &r->part[i], n, used);
 	}
-	return e == 0 ? settle_runs(r) : e;
+	return e == 0 ? settle_biases(r) : e;
 }

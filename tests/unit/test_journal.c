@@ -27,12 +27,13 @@ static size_t offset; /* of the fields in a lane */
 
 static int steps_to_live; /* 0: for ever */
 static void (*when_copied)(void);
+static const char *copied = "bias words copied";
 
 void test_step(const char *name)
 {
 	void (*fn)(void) = when_copied;
 
-	if (fn != NULL && strcmp(name, "bias words copied") == 0) {
+	if (fn != NULL && strcmp(name, copied) == 0) {
 		when_copied = NULL;
 		fn();
 	}
@@ -101,6 +102,20 @@ static void killed_update_is_completed(void **state)
 	percpu_stats_destroy(stats);
 }
 
+/* Fetch the fields in a region that was opened to read, where nobody can complete anything, and
+ * as they are here. They are alike. */
+static void assert_whole_before_it_is_settled(const struct percpu_stats *readonly)
+{
+	const struct percpu_stats *const both[] = { readonly, stats };
+	uint64_t out[FIELDS];
+
+	for (int k = 0; k < 2; k++) {
+		assert_int_equal(percpu_stats_fetch(both[k], 0, 1, out), 0);
+		for (int i = 1; i < FIELDS; i++)
+			assert_int_equal(out[i], out[0]);
+	}
+}
+
 /* Wherever its process is killed, an update is there, or it is not. */
 static int update_by_lock(void *arg)
 {
@@ -115,15 +130,22 @@ static int update_by_lock(void *arg)
 static void updates_are_all_or_nothing(void **state)
 {
 	uint64_t out[FIELDS], updates = 0;
+	struct percpu_region *other;
+	struct percpu_stats *readonly;
 	int killed = SIGKILL;
 	int n;
 
 	(void)state;
 	if (!percpu_robust_supported())
 		test_skip("no get_robust_list()");
+	assert_int_equal(percpu_region_open(test_path("region"), 0, NULL, &other), 0);
+	assert_int_equal(percpu_stats_attach(other, percpu_stats_key(stats), FIELDS * 8, 1,
+					     PERCPU_STATS_WHOLE, &readonly),
+			 0);
 	for (n = 1; killed == SIGKILL; n++) {
 		killed = test_wait(test_fork(update_by_lock, &n), 60);
 		assert_true(killed == SIGKILL || killed == 0);
+		assert_whole_before_it_is_settled(readonly);
 		assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
 		assert_true(out[0] - updates <= 1);
 		updates = out[0];
@@ -132,6 +154,8 @@ static void updates_are_all_or_nothing(void **state)
 	}
 	assert_int_equal(n, 2 * FIELDS + 2);
 	assert_int_equal(updates, FIELDS + 1);
+	percpu_stats_detach(readonly);
+	percpu_region_close(other);
 	percpu_stats_destroy(stats);
 }
 
@@ -386,6 +410,49 @@ static void words_are_copied_at_once(void **state)
 	percpu_stats_destroy(stats);
 }
 
+static uint64_t field_of(size_t i)
+{
+	uint64_t out[FIELDS];
+
+	assert_int_equal(percpu_stats_fetch(stats, 0, 1, out), 0);
+	return out[i];
+}
+
+/* What a killed thread had written down is stored by another one, which then writes down what is
+ * for other words, while a thread sums what it found. */
+static void set_others(void)
+{
+	const uint64_t sevens[] = { 7, 7, 7, 7, 7, 7, 7, 7 };
+	struct percpu_chunk *k = stats->block.chunk;
+	struct percpu_robust h;
+
+	assert_int_equal(percpu_journal_lock(k, &h), 0);
+	percpu_journal_set(k, offset + FIELDS * 8, sevens, FIELDS);
+	percpu_robust_unlock(&h);
+}
+
+static void sums_have_no_words_of_others(void **state)
+{
+	static const char *const steps[] = { "journal: place loaded", "journal: summed" };
+
+	(void)state;
+	if (!percpu_robust_supported())
+		test_skip("no get_robust_list()");
+	for (int i = 0; i < 2; i++) {
+		kill_one();
+		copied = steps[i];
+		when_copied = set_others;
+		assert_int_equal(field_of(0), WRITTEN);
+		assert_null(when_copied);
+		kill_one();
+		when_copied = set_all;
+		assert_int_equal(field_of(FIELDS - 1), -(uint64_t)(WRITTEN + FIELDS - 1));
+		assert_null(when_copied);
+	}
+	copied = "bias words copied";
+	percpu_stats_destroy(stats);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -399,6 +466,7 @@ int main(void)
 		cmocka_unit_test(so_it_does_in_further_chunks),
 		cmocka_unit_test_setup_teardown(many_cells_are_waited_for_once, start, stop),
 		cmocka_unit_test_setup_teardown(words_are_copied_at_once, start, stop),
+		cmocka_unit_test_setup_teardown(sums_have_no_words_of_others, start, stop),
 		cmocka_unit_test_setup_teardown(crafted_journals_do_not_crash, start, stop),
 		cmocka_unit_test_setup_teardown(crafted_journals_change_nothing, start, stop),
 	};

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ static uint64_t waits_where;
 static unsigned skips; /* so many times */
 static bool always;
 static void (*meanwhile)(void);
+static const char *dies_when; /* the process, if not NULL */
 
 static void happen(void)
 {
@@ -44,6 +46,8 @@ void test_step(const char *name)
 {
 	if (waits_when != NULL && strcmp(name, waits_when) == 0)
 		happen();
+	if (dies_when != NULL && strcmp(name, dies_when) == 0)
+		raise(SIGKILL);
 }
 
 ssize_t __real_pread64(int fd, void *to, size_t n, off_t at);
@@ -379,6 +383,55 @@ static void records_that_are_rewritten_again_and_again_are_told(void **state)
 	assert_non_null(strstr(percpu_reader_error(r), "faster"));
 }
 
+/* A thread without sequences is killed amid an update. */
+static int update_and_die(void *arg)
+{
+	const uint64_t n[] = { 1000, 1000 };
+
+	(void)arg;
+	test_unregister(percpu_seq_attach());
+	dies_when = "journal: stored";
+	test_child_require(percpu_stats_update(stats, 0, 0, n, 2) == 0, "update");
+	return 0;
+}
+
+/* Complete what the thread has written down, and add to both fields as a thread does that has
+ * no sequences. */
+static void settle_and_add(void)
+{
+	const uint64_t minus_5[] = { (uint64_t)-5, (uint64_t)-5 };
+	struct percpu_chunk *k = stats->block.chunk;
+	struct percpu_robust h;
+
+	assert_int_equal(percpu_journal_lock(k, &h), 0);
+	percpu_journal_add(k, percpu_stats_offset(stats, 0), minus_5, 2);
+	percpu_robust_unlock(&h);
+}
+
+/* Nobody completes the update; or somebody does, when the reader is there. */
+static void what_a_killed_thread_left_is_whole(void **state)
+{
+	static const char *const names[] = { "x", "y" };
+	static const char *const steps[] = { NULL, "reader: biases copied",
+					     "reader: biases read again",
+					     "reader: journal copied" };
+	const struct percpu_metric_fields f = { sizeof(f), "what", names, 2 };
+	uint64_t out[2];
+
+	(void)state;
+	if (!percpu_robust_supported())
+		test_skip("no get_robust_list()");
+	assert_int_equal(percpu_segment_stats(s, METRIC("d_total"), &f, 0, &stats), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(test_wait(test_fork(update_and_die, NULL), 60), SIGKILL);
+		assert_int_equal(look_when(steps[i], settle_and_add), 3);
+		assert_int_equal(percpu_reader_stats(r, 2, out, 2), 0);
+		assert_int_equal(out[0], 1000 * (i + 1) + 5 * i);
+		assert_int_equal(out[1], 1000 * (i + 1) + 5 * i);
+		assert_int_equal(percpu_journal_settle(stats->block.chunk, 0), 0);
+	}
+}
+
 int main(void)
 {
 #define EACH(f) cmocka_unit_test_setup_teardown(f, make_steps, remove_segment)
@@ -393,6 +446,7 @@ int main(void)
 		EACH(a_new_start_makes_another_picture),
 		EACH(a_start_that_ends_meanwhile_is_waited_for),
 		EACH(records_that_are_rewritten_again_and_again_are_told),
+		EACH(what_a_killed_thread_left_is_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
