@@ -39,7 +39,7 @@ struct percpu_entry {
 	uint32_t bias_at;
 	int error; /* of its value */
 	void *object;
-	struct percpu_segment_time began; /* its counts */
+	struct percpu_segment_time declared;
 	unsigned kind;
 	uint64_t key;		   /* of statistics, */
 	struct percpu_stats *live; /* these in the file, or NULL, */

@@ -92,15 +92,6 @@ static bool is_valid(const struct percpu_entry *s)
 						 s->fields == 0);
 }
 
-/* Times. */
-
-/* Return the later of both. */
-static struct percpu_segment_time later(struct percpu_segment_time a, struct percpu_segment_time b,
-					const struct percpu_segment_time *now)
-{
-	return percpu_segment_age(&a, now) < percpu_segment_age(&b, now) ? a : b;
-}
-
 /* Objects. */
 
 static void note_part(struct percpu_entry *s, const void *cell, size_t offset, size_t bytes,
@@ -343,7 +334,6 @@ static int make_lists(struct percpu_reader *r, struct percpu_record_copy *c)
 static int list_records(struct percpu_reader *r, struct percpu_record_copy *c, char **ret_text)
 {
 	const struct percpu_segment_control *control = r->s->control;
-	const struct percpu_segment_time now = percpu_segment_now(r->s);
 	struct percpu_segment_record *record;
 	const char **words = r->words;
 	struct percpu_entry *s;
@@ -358,7 +348,7 @@ static int list_records(struct percpu_reader *r, struct percpu_record_copy *c, c
 			return e;
 		s = &r->entry[r->n];
 		*s = (struct percpu_entry){ .kind = c->head.kind };
-		s->began = later(r->began, c->head.declared, &now);
+		s->declared = c->head.declared;
 		e = -ENOENT;
 		if (take_texts(c, &text, words, s) && is_valid(s) && c->head.key != 0)
 			e = attach_entry(r, c->head.key, s);

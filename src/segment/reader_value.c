@@ -27,6 +27,14 @@ static uint64_t real_time(const struct percpu_reader *r, const struct percpu_seg
 	return age < r->taken.real ? r->taken.real - age : 0; /* the clock was set far back */
 }
 
+/* Return when the counts of a series began: when it was declared, or with the generation. */
+static uint64_t since_of(const struct percpu_reader *r, const struct percpu_entry *s)
+{
+	const uint64_t declared = real_time(r, &s->declared), began = real_time(r, &r->began);
+
+	return declared > began ? declared : began;
+}
+
 int percpu_reader_info(const struct percpu_reader *r, struct percpu_reader_info *ret)
 {
 	if (r == NULL || ret == NULL || !r->valid)
@@ -78,7 +86,7 @@ int percpu_reader_series(const struct percpu_reader *r, size_t i, struct percpu_
 		.cap = s->family != NULL ? s->family->cap : 0,
 		.removed = s->family != NULL ? s->family->removed : 0,
 		.overflows = s->family != NULL ? s->family->overflows : 0,
-		.since = real_time(r, &s->began),
+		.since = since_of(r, s),
 	};
 	return 0;
 }

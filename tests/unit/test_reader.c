@@ -17,7 +17,7 @@
 #include "../support.h"
 #include "reader_calls.h"
 
-#include "segment/segment.h"
+#include "segment/reader.h"
 
 /* Return the number of the only series of that name. */
 static size_t find(const char *name)
@@ -463,6 +463,44 @@ static void times_are_right_when_the_clock_was_set(void **state)
 	assert_true(series_of(0).since == record->declared.real);
 }
 
+/* Return whether the picture's times are in order. */
+static bool times_are_in_order(void)
+{
+	const struct percpu_reader_info info = info_of();
+
+	return info.since <= series_of(0).since && series_of(0).since <= info.read;
+}
+
+/* The clock is set after the records were read. The test stores what the next picture would. */
+static void times_are_in_order_when_the_clock_goes_back(void **state)
+{
+	const uint64_t hour = UINT64_C(3600) * 1000000000;
+	struct percpu_segment_time *const started = &s->control->started[1];
+	struct percpu_segment_record *record;
+
+	(void)state;
+	(void)counter("a_total");
+	record = percpu_directory_at(s, 0);
+	assert_int_equal(look(), 1);
+	r->taken.real = 5; /* less than the age of any of them */
+	r->taken.boottime += hour;
+	assert_true(times_are_in_order());
+	if (percpu_boot_id() != 0)
+		assert_int_equal(series_of(0).since, 0);
+
+	/* Both were of another boot, and the clock goes back to before they were. */
+	started->boot = record->declared.boot = s->boot ^ 1;
+	started->real += 2 * hour;
+	record->declared.real += hour;
+	percpu_reader_close(r);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	assert_int_equal(look(), 1);
+	assert_int_equal(series_of(0).since, info_of().read);
+	r->taken.real += 3 * hour;
+	assert_true(times_are_in_order());
+	assert_int_equal(series_of(0).since, started->real);
+}
+
 static void a_new_generation_has_its_own_time(void **state)
 {
 	struct percpu_segment *again = NULL;
@@ -534,6 +572,7 @@ int main(void)
 		EACH(families_are_told),
 		EACH(each_cpu_is_told),
 		EACH(times_are_right_when_the_clock_was_set),
+		EACH(times_are_in_order_when_the_clock_goes_back),
 		EACH(a_new_generation_has_its_own_time),
 		EACH(wrong_questions_are_refused),
 	};
