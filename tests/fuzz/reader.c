@@ -17,6 +17,7 @@
 
 #include <percpu/percpu.h>
 
+#include "../picture.h"
 #include "../steps.h"
 #include "fuzz.h"
 #include "segment_file.h"
@@ -36,8 +37,9 @@ enum when {
 };
 
 struct input {
-	uint8_t open_good; /* the reader is opened before any damage */
-	uint8_t unused[3];
+	uint8_t open_good; /* 1: the reader is opened before any damage; 2: and has a picture */
+	uint8_t reader;	   /* 1: it does not know the boot; 2, 4: the time is over at a step */
+	uint8_t unused[2];
 	struct damage damage[MOST];
 } __attribute__((packed));
 
@@ -45,6 +47,7 @@ static const struct input *now;
 static size_t damages;
 static unsigned steps_seen;  /* of the first picture, as bits */
 static unsigned told, asked; /* pictures */
+static struct percpu_reader *reads;
 
 static void damage_when(enum when when)
 {
@@ -64,6 +67,9 @@ void test_step(const char *name)
 		return;
 	steps_seen |= 1U << when;
 	damage_when(when);
+	if (reads != NULL &&
+	    ((when == AT_DIRECTORY && now->reader & 2) || (when == AT_BIASES && now->reader & 4)))
+		reads->deadline = 1;
 }
 
 /* Whoever reads from outside waits for nobody. */
@@ -226,10 +232,20 @@ static uint64_t look(struct percpu_reader *r)
 
 /* Pictures. */
 
+static void fits(const struct percpu_reader *r, bool damaged)
+{
+	const char *wrong = picture_check(r, damaged);
+
+	must(wrong == NULL, wrong);
+}
+
 static void read_damaged(struct percpu_reader *r)
 {
-	const int e = percpu_reader_read(r);
+	int e;
 
+	reads = r;
+	e = percpu_reader_read(r);
+	reads = NULL;
 	asked++;
 	must(e == 0 || e == -EBADMSG || e == -EPROTO || e == -EAGAIN || e == -ENOENT,
 	     "an error of a picture");
@@ -238,6 +254,7 @@ static void read_damaged(struct percpu_reader *r)
 	if (e != 0)
 		return;
 	told++;
+	fits(r, true);
 	(void)look(r);
 }
 
@@ -255,7 +272,17 @@ static void read_mended(struct percpu_reader *r, uint64_t expected)
 		return;
 	must(e == 0, percpu_reader_error(r));
 	must(percpu_reader_count(r) == good_count, "all series");
+	fits(r, false);
 	must(look(r) == expected, "another value than before");
+}
+
+/* A reader that has a picture of the good file, if there is one. */
+static void read_good(struct percpu_reader *r)
+{
+	if (r == NULL)
+		return;
+	must(percpu_reader_read(r) == 0, "to be read");
+	fits(r, false);
 }
 
 static uint64_t begin_fuzzing(void)
@@ -270,6 +297,7 @@ static uint64_t begin_fuzzing(void)
 		     percpu_reader_count(r) == good_count,
 	     "a picture of a good file");
 	expected = look(r);
+	fits(r, false);
 	percpu_reader_close(r);
 	return expected;
 }
@@ -295,10 +323,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (in.open_good & 1)
 		must(percpu_reader_open_fd(good_file, &r) == 0, "to be opened");
 	if (in.open_good & 2)
-		must(r == NULL || percpu_reader_read(r) == 0, "to be read");
+		read_good(r);
 	steps_seen = 0;
 	damage_when(FIRST);
 	if (r != NULL || percpu_reader_open_fd(good_file, &r) == 0) {
+		if (in.reader & 1)
+			r->s->boot = 0;
 		read_damaged(r);
 		damage_when(SECOND);
 		read_damaged(r);
@@ -364,7 +394,10 @@ static uint64_t make_value(uint64_t *random, uint64_t was)
 static void make_damage(uint64_t *random, struct damage *d)
 {
 	make_place(random, d);
-	d->value = make_value(random, good_word(good_place(d)));
+	if (d->what >= STATE) /* bits of what it becomes */
+		d->value = next_random(random);
+	else
+		d->value = make_value(random, good_word(good_place(d)));
 }
 
 /* Returns how many bytes the input has then. */
@@ -377,9 +410,10 @@ size_t mutate(void *input, size_t size, uint64_t *random)
 	size_t n = size > head ? (size - head) / sizeof(in->damage[0]) : 0;
 	const uint64_t r = next_random(random);
 
-	if (r % 8 == 0)
+	if (r % 8 == 0) {
 		in->open_good = (uint8_t)(r >> 8);
-	else if (r % 8 < 3 && n > 0)
+		in->reader = r >> 24 & 1 ? (uint8_t)(r >> 16) : 0;
+	} else if (r % 8 < 3 && n > 0)
 		make_damage(random, &in->damage[(r >> 8) % n]);
 	else if (r % 8 < 4 && n > 0)
 		in->damage[(r >> 8) % n].when = (uint8_t)(r >> 32);
@@ -404,6 +438,7 @@ int main(int argc, char **argv)
 		if (i % 8 == 0) {
 			size = offsetof(struct input, damage);
 			in.open_good = (uint8_t)next_random(&random);
+			in.reader = in.open_good & 8 ? in.open_good >> 4 : 0;
 			LLVMFuzzerTestOneInput((const uint8_t *)&in, size);
 		}
 		size = mutate(&in, size, &random);

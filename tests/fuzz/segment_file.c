@@ -170,16 +170,44 @@ static void count_in_family(struct percpu_segment *s)
 	}
 }
 
+/* A family whose series come and go: one is removed and takes room still, another one was made where a
+ * removed one had been. */
+static void come_and_go(struct percpu_segment *s)
+{
+	static const char *const labels[] = { "user" };
+	static const char *const values[] = { "one", "two", "six", "ten" };
+	const struct percpu_metric m = {
+		.size = sizeof(m), .name = "churn_total", .label_names = labels, .labels = 1
+	};
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &m,
+					      .kind = PERCPU_METRIC_COUNTER };
+	struct percpu_counter *c = NULL;
+	struct percpu_family *f = NULL;
+
+	must(percpu_segment_family(s, &d, 3, &f) == 0, percpu_segment_error(s));
+	for (size_t i = 0; i < 4; i++) {
+		must(percpu_family_counter(f, &values[i], &c) == 0, "a series that goes");
+		percpu_counter_add(c, (int64_t)i + 1);
+		if (i % 2 == 0)
+			must(percpu_family_remove(f, &values[i]) == 0, "a removal");
+		if (i < 2)
+			must(percpu_segment_quiesce(s) == 0, "to quiesce");
+	}
+}
+
 /* Where things are. */
 static void note_places(struct percpu_segment *s)
 {
 	struct percpu_segment_record *r;
 	struct percpu_record_copy *c = malloc(sizeof(*c));
+	unsigned removed = 0;
 	uint64_t at = 0, block;
 
 	must(c != NULL, "memory");
 	control = place_in(s->control_place, LANE_OF_BIAS);
-	while (percpu_directory_next(s, PERCPU_SERIES | PERCPU_FAMILIES, &at, c, &r)) {
+	while (percpu_directory_next(s, PERCPU_SERIES | PERCPU_FAMILIES | PERCPU_REMOVED, &at, c,
+				     &r)) {
 		must(records < MOST_RECORDS, "so many records");
 		block = (at - 1) / PERCPU_SEGMENT_BLOCK;
 		record[records].size = c->head.size;
@@ -187,7 +215,9 @@ static void note_places(struct percpu_segment *s)
 		record[records++].at = place_in(s->place[block], LANE_OF_BIAS) +
 				       (size_t)((char *)r - s->block[block]);
 		good_count += c->head.state == PERCPU_RECORD_IN_USE;
+		removed += c->head.state == PERCPU_RECORD_REMOVED;
 	}
+	must(removed != 0, "a removed series");
 	must(s->seen > PERCPU_SEGMENT_BLOCK, "two blocks");
 	free(c);
 }
@@ -218,6 +248,7 @@ void good_make(void)
 	for (unsigned i = 0; i < MOST_SERIES || s->seen <= PERCPU_SEGMENT_BLOCK; i++)
 		must(count_in(s, i) == 0 || !percpu_pair_is_atomic(), percpu_segment_error(s));
 	count_in_family(s);
+	come_and_go(s);
 	cpus = s->region->cpus;
 	chunk_size = (size_t)percpu_chunk_size(PERCPU_STRIDE, (uint32_t)cpus);
 	note_places(s);
@@ -339,11 +370,89 @@ static void copy_bytes(const struct damage *d)
 	(void)!pwrite(good_file, bytes, PAGE, (off_t)(page * PAGE));
 }
 
+static void write_at(size_t at, const void *bytes, size_t n)
+{
+	must(pwrite(good_file, bytes, n, (off_t)at) == (ssize_t)n, "a few bytes");
+}
+
+/* As those leave a record who are killed while they remove it, free it, or make it anew. */
+static void change_state(const struct damage *d)
+{
+	const size_t at = record[d->index % records].at;
+	const uint16_t state = (uint16_t)(d->value % (PERCPU_RECORD_FAMILY + 2));
+	const uint64_t removal = d->value >> 8 & 15, none = 0;
+	uint64_t changes = good_word(control + offsetof(struct percpu_segment_control, changes));
+
+	write_at(at + offsetof(struct percpu_segment_record, state), &state, sizeof(state));
+	if (d->lane & 1)
+		write_at(at + offsetof(struct percpu_segment_record, key), &none, sizeof(none));
+	if (d->lane & 2)
+		write_at(at + offsetof(struct percpu_segment_record, removal), &removal,
+			 sizeof(removal));
+	changes += d->lane >> 2 & 3; /* odd: it is being rewritten */
+	write_at(control + offsetof(struct percpu_segment_control, changes), &changes,
+		 sizeof(changes));
+}
+
+/* A clock: as it was, at its beginning, to come, and what wraps. */
+static uint64_t some_time(uint64_t was, unsigned which)
+{
+	const uint64_t hour = UINT64_C(3600) * 1000000000;
+	const uint64_t times[] = { was, 0, 1, was + hour, was - hour, UINT64_MAX, -hour, was / 2 };
+
+	return times[which % 8];
+}
+
+static void change_moment(const struct damage *d)
+{
+	const size_t generation = control + offsetof(struct percpu_segment_control, started) +
+				  d->index % 2 * sizeof(struct percpu_segment_time);
+	const size_t at = d->lane & 1 ? generation :
+					record[d->index % records].at +
+						offsetof(struct percpu_segment_record, declared);
+	const uint64_t boot = good_word(at + offsetof(struct percpu_segment_time, boot));
+	const struct percpu_segment_time t = {
+		.real = some_time(good_word(at + offsetof(struct percpu_segment_time, real)),
+				  (unsigned)d->value),
+		.boottime =
+			some_time(good_word(at + offsetof(struct percpu_segment_time, boottime)),
+				  (unsigned)(d->value >> 8)),
+		.boot = d->value >> 16 & 1 ? boot :
+			d->value >> 17 & 1 ? 0 :
+					     boot + 1,
+	};
+
+	write_at(at, &t, sizeof(t));
+}
+
+/* This process, the first one, none, and what no process can be; alive, dead, of another start or
+ * elsewhere. */
+static void change_owner(const struct damage *d)
+{
+	const uint32_t pids[] = { (uint32_t)getpid(), 1, 0, 0x7fffffff, UINT32_MAX, 2 };
+	const size_t at = slots + d->index % 3 * sizeof(struct percpu_owner_slot);
+	struct percpu_owner_slot s;
+
+	memcpy(&s, good + slots, sizeof(s)); /* that of this process */
+	s.word = d->value >> 8 & 7;
+	s.pid = pids[(d->value >> 16) % 6];
+	s.started = some_time(s.started, (unsigned)(d->value >> 24));
+	s.space = d->value >> 32 & 1 ? s.space : d->value >> 33 & 3;
+	s.locked = d->value >> 40 & 3;
+	write_at(at, &s, sizeof(s));
+}
+
 void good_damage(const struct damage *d)
 {
 	const enum what what = (enum what)(d->what % WHATS);
 
-	if (what == LENGTH)
+	if (what == STATE)
+		change_state(d);
+	else if (what == MOMENT)
+		change_moment(d);
+	else if (what == OWNER)
+		change_owner(d);
+	else if (what == LENGTH)
 		must(ftruncate(good_file, (off_t)(d->value % (2 * good_length))) == 0,
 		     "its length");
 	else if (what == HOLE)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define MOST_SERIES 77
-#define MOST_RECORDS (MOST_SERIES + 8) /* with a family, its series, and the overflow */
+#define MOST_RECORDS (MOST_SERIES + 16) /* with families, their series, and what overflowed */
 
 /** What can be damaged. */
 enum what {
@@ -30,6 +30,9 @@ enum what {
 	LENGTH, /* the file is cut, or made longer */
 	HOLE,	/* pages become 0 */
 	COPY,	/* a record, or a page, becomes what another one is */
+	STATE,	/* a record becomes removed, free, in use or half made */
+	MOMENT, /* a record, or a generation, starts at another time, or in another boot */
+	OWNER,	/* a slot is another process's, or nobody's */
 	WHATS,
 };
 

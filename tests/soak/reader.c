@@ -15,6 +15,7 @@
 
 #include <percpu/reader.h>
 
+#include "../picture.h"
 #include "../support.h"
 #include "soak.h"
 
@@ -193,6 +194,13 @@ static void take(uint64_t from[COUNTERS], const uint64_t of[COUNTERS])
 		from[i] = __atomic_load_n(&of[i], __ATOMIC_SEQ_CST);
 }
 
+static void check_picture(const struct percpu_reader *r, bool damaged)
+{
+	const char *wrong = picture_check(r, damaged);
+
+	soak_require(wrong == NULL, wrong != NULL ? wrong : "", 0, damaged);
+}
+
 /* Say whether the picture is of between both. */
 static void check_honest(struct percpu_reader *r)
 {
@@ -204,6 +212,7 @@ static void check_honest(struct percpu_reader *r)
 	take(most, soak_board->read_begun);
 	soak_require_equal("read a segment that nobody damages", 0, (uint64_t)e);
 	soak_require_equal("series", COUNTERS, percpu_reader_count(r));
+	check_picture(r, false);
 	for (size_t i = 0; i < COUNTERS; i++) {
 		e = percpu_reader_counter(r, i, &found);
 		soak_require_equal("read a counter from outside", 0, (uint64_t)e);
@@ -250,6 +259,8 @@ static struct percpu_reader *read_hostile(struct percpu_reader *r)
 			     e == -ENOENT,
 		     "read a segment that is damaged", 0, (uint64_t)e);
 	__atomic_fetch_add(&soak_board->pictures[e == 0 ? 1 : 2], 1, __ATOMIC_RELAXED);
+	if (e == 0)
+		check_picture(r, true);
 	ask(r);
 	if (e != -ESTALE)
 		return r;

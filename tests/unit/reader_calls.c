@@ -7,12 +7,16 @@
 
 #include <percpu/percpu.h>
 
+#include "../picture.h"
 #include "../support.h"
 
 char path[128];
 struct percpu_segment *s;
 struct percpu_reader *r;
 struct percpu_counter *a, *b;
+
+static struct picture_past past;
+static bool is_damaged;
 
 static void make_file(const struct percpu_segment_options *o)
 {
@@ -50,6 +54,8 @@ int remove_segment(void **state)
 	percpu_segment_close(s);
 	r = NULL;
 	s = NULL;
+	is_damaged = false;
+	forget();
 	(void)unlink(path);
 	return 0;
 }
@@ -62,9 +68,33 @@ struct percpu_counter *counter(const char *name)
 	return c;
 }
 
-size_t look(void)
+int take(void)
 {
 	const int e = percpu_reader_read(r);
+	const char *wrong = NULL;
+
+	if (e == 0)
+		wrong = picture_check(r, is_damaged);
+	if (e == 0 && wrong == NULL && !is_damaged)
+		wrong = picture_grows(r, &past);
+	if (wrong != NULL)
+		fail_msg("the picture has %s", wrong);
+	return e;
+}
+
+void forget(void)
+{
+	picture_forget(&past);
+}
+
+void damage(void)
+{
+	is_damaged = true;
+}
+
+size_t look(void)
+{
+	const int e = take();
 
 	if (e != 0)
 		print_error("%s\n", percpu_reader_error(r));

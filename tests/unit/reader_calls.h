@@ -23,6 +23,14 @@ int remove_segment(void **state);
 /** Declare a counter in the segment. Asserts that it can be. */
 struct percpu_counter *counter(const char *name);
 
+/** Take a picture, as percpu_reader_read(). Asserts that all in it fits together (picture.h), and that
+ *  no count has gone back, but for what was reset before forget(). */
+int take(void);
+void forget(void);
+
+/** From now on the file is damaged: series may have anything in common, and counts go back. */
+void damage(void);
+
 /** Take a picture, and return how many series it has. Asserts that it can be taken. */
 size_t look(void);
 

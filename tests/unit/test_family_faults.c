@@ -11,6 +11,7 @@
 #include <percpu/percpu.h>
 
 #include "../faults.h"
+#include "../picture.h"
 #include "../support.h"
 #include "family_calls.h"
 #include "root_file.h"
@@ -359,6 +360,7 @@ static void no_memory_is_no_picture(void **state)
 	assert_int_equal(percpu_segment_histogram(s, METRIC("h"), NULL, &h), 0);
 	assert_int_equal(percpu_reader_open(path, &r), 0);
 	assert_int_equal(percpu_reader_read(r), 0);
+	assert_null(picture_check(r, false));
 	n = percpu_reader_count(r);
 	percpu_reader_close(r);
 	assert_int_equal(percpu_reader_open(path, &r), 0);
@@ -368,6 +370,8 @@ static void no_memory_is_no_picture(void **state)
 		failed = fault_clear() != 0;
 		assert_int_equal(e, failed ? -ENOMEM : 0);
 		assert_int_equal(percpu_reader_count(r), failed ? 0 : n);
+		if (!failed)
+			assert_null(picture_check(r, false));
 	}
 	percpu_reader_close(r);
 }

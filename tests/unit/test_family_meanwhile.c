@@ -12,6 +12,7 @@
 
 #include <percpu/percpu.h>
 
+#include "../picture.h"
 #include "../support.h"
 #include "amid.h"
 #include "family_calls.h"
@@ -321,6 +322,7 @@ static bool read_amid_removal(void)
 	const bool counted = percpu_segment_removals(t) != removals_then;
 
 	assert_int_equal(percpu_reader_read(watcher), 0);
+	assert_null(picture_check(watcher, false));
 	looks += counted;
 	assert_int_equal(counted ? percpu_reader_count(watcher) : 1, 1);
 	return true;

@@ -14,6 +14,7 @@
 
 #include <percpu/percpu.h>
 
+#include "../picture.h"
 #include "../support.h"
 #include "segments.h"
 
@@ -27,6 +28,7 @@ static struct {
 
 static char path[128];
 static struct percpu_reader *r;
+static struct picture_past past;
 
 static int make_segment(void **state)
 {
@@ -45,7 +47,21 @@ static int remove_segment(void **state)
 {
 	(void)state;
 	percpu_reader_close(r);
+	picture_forget(&past);
 	return unlink(path);
+}
+
+/* Take a picture, and assert that it fits together. */
+static int take(void)
+{
+	const int e = percpu_reader_read(r);
+	const char *wrong = e == 0 ? picture_check(r, false) : NULL;
+
+	if (e == 0 && wrong == NULL)
+		wrong = picture_grows(r, &past);
+	if (wrong != NULL)
+		fail_msg("the picture has %s", wrong);
+	return e;
 }
 
 /* Growth */
@@ -124,7 +140,7 @@ static void pictures_have_what_was_declared_before(void **state)
 	pid = test_fork(declare_many, NULL);
 	while (before < series() && test_now() < end) {
 		before = __atomic_load_n(&board->declared, __ATOMIC_ACQUIRE);
-		assert_int_equal(percpu_reader_read(r), 0);
+		assert_int_equal(take(), 0);
 		has_all(before, seen);
 	}
 	assert_int_equal(test_wait(pid, 60), 0);
@@ -182,6 +198,7 @@ static int start_over_and_over(void *arg)
 		test_child_require(e == 0 && declare_mixed(s, &m) == 0, "start");
 		test_child_require(percpu_reader_open(path, &own) == 0 &&
 					   percpu_reader_read(own) == 0 &&
+					   picture_check(own, false) == NULL &&
 					   percpu_reader_info(own, &info) == 0,
 				   "read");
 		for (unsigned i = 0; i < 3; i++)
@@ -234,7 +251,7 @@ static void pictures_are_of_one_generation(void **state)
 		pid = test_fork(start_over_and_over, NULL);
 		end = test_now() + test_random(&random) % 20000000;
 		do {
-			e = percpu_reader_read(r);
+			e = take();
 			assert_true(e == 0 || e == -EAGAIN);
 			whole += e == 0 && is_of_one_generation();
 			between += e == -EAGAIN;

@@ -16,6 +16,7 @@
 
 #include <percpu/percpu.h>
 
+#include "../picture.h"
 #include "../support.h"
 #include "reader_calls.h"
 
@@ -60,7 +61,7 @@ static void a_killed_start_is_waited_for(void **state)
 	(void)counter("a_total");
 	s->control->started[0] = s->control->started[1];
 	s->control->generation = 2;
-	assert_int_equal(percpu_reader_read(r), -EAGAIN);
+	assert_int_equal(take(), -EAGAIN);
 	assert_int_equal(percpu_reader_count(r), 0);
 	assert_non_null(strstr(percpu_reader_error(r), "anew"));
 	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &again), 0);
@@ -74,12 +75,12 @@ static void a_file_that_is_replaced_is_told(void **state)
 	(void)counter("a_total");
 	assert_int_equal(look(), 1);
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(percpu_reader_read(r), -ESTALE);
+	assert_int_equal(take(), -ESTALE);
 	assert_int_equal(percpu_reader_count(r), 0);
 	assert_non_null(strstr(percpu_reader_error(r), path));
 	percpu_segment_close(s);
 	assert_int_equal(percpu_segment_open(path, ALL, NULL, &s), 0);
-	assert_int_equal(percpu_reader_read(r), -ESTALE);
+	assert_int_equal(take(), -ESTALE);
 }
 
 static void a_file_that_is_cut_short_is_told(void **state)
@@ -91,11 +92,11 @@ static void a_file_that_is_cut_short_is_told(void **state)
 	assert_int_equal(look(), 1);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(truncate(path, PERCPU_HEAD + PERCPU_STRIDE / 2), 0);
-	assert_int_equal(percpu_reader_read(r), -EBADMSG);
+	assert_int_equal(take(), -EBADMSG);
 	assert_int_equal(percpu_reader_count(r), 0);
 	assert_non_null(strstr(percpu_reader_error(r), "cut short"));
 	assert_int_equal(truncate(path, st.st_size), 0);
-	assert_int_equal(percpu_reader_read(r), -EBADMSG); /* zeros */
+	assert_int_equal(take(), -EBADMSG); /* zeros */
 }
 
 static void files_that_are_no_segments_are_refused(void **state)
@@ -151,8 +152,10 @@ static void descriptors_are_enough(void **state)
 	percpu_counter_add(c, 6);
 	assert_int_equal(percpu_reader_open_fd(fd, &t), 0);
 	assert_int_equal(close(fd), 0);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		assert_int_equal(percpu_reader_read(t), 0);
+		assert_null(picture_check(t, false));
+	}
 	assert_int_equal(percpu_reader_counter(t, 0, &n), 0);
 	assert_int_equal(n, 6);
 	percpu_reader_close(t);
@@ -177,7 +180,7 @@ static void a_closed_descriptor_is_told(void **state)
 	for (int i = 3; i < 200; i++)
 		if (i != fd)
 			(void)dup2(fd, i);
-	assert_int_equal(percpu_reader_read(r), -EBADF);
+	assert_int_equal(take(), -EBADF);
 	assert_int_equal(percpu_reader_count(r), 0);
 	assert_int_equal(unlink(other), 0);
 }
@@ -216,7 +219,7 @@ static void consistent_pictures_are_of_one_moment(void **state)
 	assert_int_equal(percpu_reader_be_consistent(r), 0);
 	test_team_start(&team, 1, add_both, t);
 	for (unsigned i = 0; i < test_rounds(300); i++) {
-		if (percpu_reader_read(r) != 0 || percpu_reader_stats(r, 0, out, FIELDS) != 0 ||
+		if (take() != 0 || percpu_reader_stats(r, 0, out, FIELDS) != 0 ||
 		    out[0] != out[FIELDS - 1] || out[0] < was)
 			break;
 		was = out[0];

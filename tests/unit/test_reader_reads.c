@@ -57,7 +57,7 @@ static void reads_that_are_cut_short_go_on(void **state)
 {
 	(void)state;
 	for (at_most = 7; at_most < 5000; at_most += 1248) {
-		assert_int_equal(percpu_reader_read(r), 0);
+		assert_int_equal(take(), 0);
 		assert_int_equal(count_of(0), 100);
 		assert_int_equal(count_of(1), 200);
 		r->copied = 0;
@@ -68,7 +68,7 @@ static void interrupted_reads_are_repeated(void **state)
 {
 	(void)state;
 	fails_with = EINTR;
-	assert_int_equal(percpu_reader_read(r), 0);
+	assert_int_equal(take(), 0);
 	assert_int_equal(count_of(1), 200);
 }
 
@@ -78,13 +78,13 @@ static void errors_are_told(void **state)
 
 	(void)state;
 	fails_with = EIO;
-	assert_int_equal(percpu_reader_read(r), -EIO);
+	assert_int_equal(take(), -EIO);
 	assert_int_equal(percpu_reader_count(r), 0);
 	assert_string_equal(percpu_reader_error(r), "cannot read the file");
 	assert_int_equal(percpu_reader_open(path, &none), -EIO);
 	assert_null(none);
 	fails_with = 0;
-	assert_int_equal(percpu_reader_read(r), 0);
+	assert_int_equal(take(), 0);
 	assert_int_equal(count_of(1), 200);
 }
 
@@ -117,7 +117,7 @@ static void a_histogram_is_of_one_moment(void **state)
 		if (torn_where == 0)
 			test_skip("this tier counts in no CPU's lane");
 		torn = times;
-		assert_int_equal(percpu_reader_read(r), 0);
+		assert_int_equal(take(), 0);
 		assert_int_equal(torn, 0);
 		assert_int_equal(percpu_reader_histogram(r, 2, &shot), 0);
 		assert_int_equal(shot->count, 1);
@@ -137,7 +137,7 @@ static void extrema_are_of_one_moment(void **state)
 	if (torn_where == 0)
 		test_skip("this tier counts in no CPU's lane");
 	torn = 3;
-	assert_int_equal(percpu_reader_read(r), 0);
+	assert_int_equal(take(), 0);
 	assert_int_equal(torn, 0);
 	assert_int_equal(percpu_reader_extrema(r, 2, &min, &max), 0);
 	assert_true(min == 5 && max == 5);
@@ -158,7 +158,7 @@ static void statistics_are_of_one_moment(void **state)
 	if (torn_where == 0)
 		test_skip("this tier counts in no CPU's lane");
 	torn = 3;
-	assert_int_equal(percpu_reader_read(r), 0);
+	assert_int_equal(take(), 0);
 	assert_int_equal(torn, 0);
 	assert_int_equal(percpu_reader_stats(r, 2, out, 2), 0);
 	assert_int_equal(out[0], 3);
@@ -178,7 +178,7 @@ static void doubles_are_added_up_in_order(void **state)
 	k = percpu_chunk_of(c);
 	for (uint32_t i = 0; i < 3; i++)
 		memcpy(percpu_chunk_lane(k, i, (size_t)((char *)c - k->base)), &values[i], 8);
-	assert_int_equal(percpu_reader_read(r), 0);
+	assert_int_equal(take(), 0);
 	assert_int_equal(percpu_reader_number(r, 2, &sum), 0);
 	assert_true(sum == 0 && percpu_fcounter_fetch(c) == 0);
 }

@@ -280,7 +280,7 @@ static void a_file_that_is_cut_short_amid_holes_is_told(void **state)
 	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
 	assert_int_equal(stat(path, &st), 0);
 	cuts = true;
-	assert_int_equal(percpu_reader_read(r), -EBADMSG);
+	assert_int_equal(take(), -EBADMSG);
 	assert_false(cuts);
 	assert_int_equal(truncate(path, st.st_size), 0);
 }
@@ -350,7 +350,7 @@ static void a_picture_that_has_no_time_is_none(void **state)
 	assert_int_equal(percpu_reader_set_timeout(NULL, 1), -EINVAL);
 	assert_int_equal(percpu_reader_set_timeout(r, 1), 0);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(percpu_reader_read(r), -EAGAIN);
+		assert_int_equal(take(), -EAGAIN);
 		assert_int_equal(percpu_reader_count(r), 0);
 		assert_non_null(strstr(percpu_reader_error(r), "time"));
 	}
@@ -358,7 +358,7 @@ static void a_picture_that_has_no_time_is_none(void **state)
 	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
 	all_is_there();
 	assert_int_equal(percpu_reader_set_timeout(r, 1), 0);
-	assert_int_equal(percpu_reader_read(r), -EAGAIN);
+	assert_int_equal(take(), -EAGAIN);
 	assert_int_equal(percpu_reader_set_timeout(r, 0), 0);
 	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
 	all_is_there();

@@ -14,6 +14,7 @@
 
 #include <percpu/percpu.h>
 
+#include "../picture.h"
 #include "../support.h"
 
 #include "segment/segment.h"
@@ -156,6 +157,7 @@ static int look_from_there(void *arg)
 	test_child_require(m.age < 60 * SECOND, "age");
 	test_child_require(percpu_reader_open(test_path("moment"), &r) == 0, "read");
 	test_child_require(percpu_reader_read(r) == 0, "picture");
+	test_child_require(picture_check(r, false) == NULL, "what fits");
 	test_child_require(percpu_reader_info(r, &info) == 0, "info");
 	test_child_require(info.read - info.since < 60 * SECOND, "since");
 	percpu_reader_close(r);
