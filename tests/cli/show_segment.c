@@ -100,6 +100,19 @@ static void set(void)
 	must(percpu_owned_fgauge_set(fowned, 0.25), "owned");
 }
 
+/* The last of these is above the histogram's range, and in no bucket but +Inf. */
+static void observe_beyond(void)
+{
+	static const double v[] = { 0.5, 1024, 2048 };
+	struct percpu_histogram *h;
+
+	must(percpu_segment_histogram(segment, metric("wait_seconds", "seconds", "beyond"), NULL,
+				      &h),
+	     "histogram");
+	for (int i = 0; i < 3; i++)
+		percpu_histogram_record(h, v[i]);
+}
+
 static void observe(void)
 {
 	static const char *const names[] = { "x", "y", "empty" };
@@ -130,6 +143,7 @@ int main(int argc, char **argv)
 	count();
 	set();
 	observe();
+	observe_beyond();
 	puts("ready");
 	fflush(stdout);
 	while (getchar() != EOF)

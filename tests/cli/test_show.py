@@ -19,7 +19,7 @@ SHOW, SEGMENT = map(os.path.abspath, sys.argv[1:3])
 
 # What show_segment.c has stored: name, labels, value. Infinities are no JSON.
 QUOTED, CONTROL = '"quoted" \\ and\nnew', "tab\t, \x01, \xfc"
-WAITS = {"x": [0.25, 0.5, 0.75], "y": [0.5, 1, 1.5], "empty": []}
+WAITS = {"x": [0.25, 0.5, 0.75], "y": [0.5, 1, 1.5], "empty": [], "beyond": [0.5, 1024, 2048]}
 SINGLE = [
     ("a_total", {"label": ""}, 1),
     ("a_total", {"label": QUOTED}, 2**60 + 1),

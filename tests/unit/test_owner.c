@@ -156,6 +156,37 @@ static void the_killed_are_dead_at_once(void **state)
 	assert_int_equal(count(asker, false), 0);
 }
 
+/* Names that look like what follows a name in /proc/PID/stat, where the 22nd field is the start of
+ * the process: who believes the first two takes the 20th or the 18th for it, which are not 0. */
+static const char *const odd_names[] = { ") S ", "x) Z 1 1 ", "a) S (b) X 7 7", "))" };
+#define ODD_NAMES (sizeof(odd_names) / sizeof(odd_names[0]))
+
+/* Join, and take an odd name: before if arg is odd, or afterwards. */
+static int join_with_odd_name(void *arg)
+{
+	const uintptr_t i = (uintptr_t)arg;
+
+	if (i % 2 == 1)
+		prctl(PR_SET_NAME, odd_names[i / 2]);
+	test_child_require(percpu_owners_join(owners) == 0, "to join");
+	prctl(PR_SET_NAME, odd_names[i / 2]);
+	shared->id[0] = percpu_owners_self(owners);
+	return stay();
+}
+
+static void names_of_processes_mislead_nobody(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	for (uintptr_t i = 0; i < 2 * ODD_NAMES; i++) {
+		pid = start(join_with_odd_name, i);
+		assert_true(lives(shared->id[0]));
+		stop(pid);
+		assert_false(lives(shared->id[0]));
+	}
+}
+
 static void the_stopped_live(void **state)
 {
 	pid_t pid;
@@ -953,6 +984,7 @@ int main(int argc, char **argv)
 		OWNER_TEST(handles_of_one_process_have_slots_of_their_own),
 		OWNER_TEST(bad_calls_are_refused),
 		OWNER_TEST(the_killed_are_dead_at_once),
+		OWNER_TEST(names_of_processes_mislead_nobody),
 		OWNER_TEST(the_stopped_live),
 		OWNER_TEST(a_number_that_is_used_again_is_no_owner),
 		OWNER_TEST(children_of_fork_are_owners_of_their_own),

@@ -136,6 +136,28 @@ static void files_that_are_no_segments_are_refused(void **state)
 	assert_null(t);
 }
 
+/* The reader's name is of the folder in which it was opened. */
+static void the_program_may_change_its_folder(void **state)
+{
+	const int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char folder[sizeof(path)], name[sizeof(path) + 2];
+
+	(void)state;
+	strcpy(folder, path);
+	snprintf(name, sizeof(name), ".%s", strrchr(path, '/'));
+	*strrchr(folder, '/') = '\0';
+	percpu_reader_close(r);
+	assert_int_equal(chdir(folder), 0);
+	assert_int_equal(percpu_reader_open(name, &r), 0);
+	(void)counter("a_total");
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(look(), 1);
+	assert_int_equal(percpu_reader_be_consistent(r), 0);
+	assert_int_equal(look(), 1);
+	assert_int_equal(fchdir(here), 0);
+	assert_int_equal(close(here), 0);
+}
+
 /* A memfd has no name that could lead elsewhere, and the caller may close its descriptor. */
 static void descriptors_are_enough(void **state)
 {
@@ -269,6 +291,7 @@ int main(void)
 		EACH(a_file_that_is_replaced_is_told),
 		EACH(a_file_that_is_cut_short_is_told),
 		EACH(files_that_are_no_segments_are_refused),
+		EACH(the_program_may_change_its_folder),
 		EACH(descriptors_are_enough),
 		EACH(consistent_pictures_are_of_one_moment),
 		EACH(who_may_not_write_gets_plain_words),

@@ -6,11 +6,13 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
 
+#include "../picture.h"
 #include "../support.h"
 #include "reader_calls.h"
 
@@ -345,6 +347,112 @@ static void shared_objects_are_added_up_once(void **state)
 	assert_int_equal(count_of(1), 3);
 }
 
+/* Removed records */
+
+#define LONG_VALUE "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv"
+
+/* Make a family of a series that was removed, and of one that is there. Returns the record of the
+ * former, which is longer than any name. */
+static struct percpu_segment_record *make_removed(void)
+{
+	static const char *const labels[] = { "k", "l", "m", "n" };
+	static const char *const gone[] = { LONG_VALUE, LONG_VALUE, LONG_VALUE, LONG_VALUE };
+	static const char *const stays[] = { "", "", "", "x" };
+	const struct percpu_metric m = {
+		.size = sizeof(m), .name = "f_total", .label_names = labels, .labels = 4
+	};
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &m,
+					      .kind = PERCPU_METRIC_COUNTER };
+	struct percpu_record_copy *copy = malloc(sizeof(*copy));
+	struct percpu_segment_record *removed = NULL;
+	struct percpu_counter *c = NULL;
+	struct percpu_family *f = NULL;
+	uint64_t at = 0;
+
+	assert_non_null(copy);
+	assert_int_equal(percpu_segment_family(s, &d, 3, &f), 0);
+	assert_int_equal(percpu_family_counter(f, gone, &c), 0);
+	assert_int_equal(percpu_family_remove(f, gone), 0);
+	assert_int_equal(percpu_family_counter(f, stays, &c), 0);
+	percpu_counter_add(c, 5);
+	while (percpu_directory_next(s, PERCPU_REMOVED, &at, copy, &removed))
+		assert_true(copy->head.label_values > PERCPU_METRIC_NAME);
+	free(copy);
+	assert_non_null(removed);
+	return removed;
+}
+
+/* In a child, since nobody knows what else such a record may do: all that is not removed is there, and
+ * the family has as many removed series as arg says. */
+static int read_all_else(void *arg)
+{
+	const uint32_t removed = *(const uint32_t *)arg;
+	struct percpu_reader_series series = { .name = "" };
+	struct percpu_reader *mine = NULL;
+	uint64_t n[4] = { 0 }; /* the third is the family's overflow */
+
+	test_child_require(percpu_reader_open(path, &mine) == 0, "open");
+	test_child_require(percpu_reader_read(mine) == 0, "read");
+	test_child_require(picture_check(mine, true) == NULL, "what fits");
+	for (size_t i = 0; i < 4; i++)
+		test_child_require(percpu_reader_counter(mine, i, &n[i]) == 0, "a counter");
+	test_child_require(n[0] == 3 && n[1] == 4 && n[3] == 5, "counts");
+	test_child_require(percpu_reader_series(mine, 3, &series) == 0, "a series");
+	test_child_require(strcmp(series.name, "f_total") == 0, "its name");
+	test_child_require(series.removed == removed, "removed");
+	percpu_reader_close(mine);
+	return 0;
+}
+
+static void all_else_is_read(uint32_t removed)
+{
+	assert_int_equal(test_wait(test_fork(read_all_else, &removed), 60), 0);
+}
+
+/* As the record was, all of its texts are told to be its name, up to the next length. */
+static void removed_records_are_not_believed(void **state)
+{
+	struct percpu_segment_record *const h = make_removed(), good = *h;
+	char *const text = (char *)(h + 1);
+	const uint16_t all = (uint16_t)(h->name + h->label_names + h->label_values);
+	const uint64_t keys[] = { 0, UINT64_MAX, second()->key, good.key + 8 };
+
+	(void)state;
+	all_else_is_read(1);
+	h->label_names = h->label_values = 0;
+	for (h->name = PERCPU_METRIC_NAME; h->name < all; h->name++) {
+		if (h->name > PERCPU_METRIC_NAME + 2 && h->name < all - 2)
+			h->name = (uint16_t)(all - 2);
+		all_else_is_read(0);
+	}
+	*h = good;
+	h->name = 0;
+	all_else_is_read(0);
+	h->name = UINT16_MAX; /* which no record has room for */
+	all_else_is_read(0);
+	*h = good;
+	text[1] = '\0';
+	all_else_is_read(0);
+	text[1] = 'x'; /* a family that is not there */
+	all_else_is_read(0);
+	text[1] = '_';
+	h->labels = UINT8_MAX;
+	all_else_is_read(0);
+	*h = good;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		h->key = keys[i];
+		h->removal = UINT64_MAX - i;
+		h->declared.real = UINT64_MAX;
+		all_else_is_read(1);
+	}
+	*h = good;
+	h->state = PERCPU_RECORD_FAMILY + 1;
+	all_else_is_read(0);
+	h->state = PERCPU_RECORD_FREE; /* as one that was killed has left it */
+	all_else_is_read(0);
+}
+
 int main(void)
 {
 #define EACH(f) cmocka_unit_test_setup_teardown(f, make_both, remove_segment)
@@ -361,6 +469,7 @@ int main(void)
 		EACH(texts_that_cannot_be_are_passed_over),
 		EACH(lengths_are_those_of_the_texts),
 		EACH(shared_objects_are_added_up_once),
+		EACH(removed_records_are_not_believed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);

@@ -131,6 +131,21 @@ static void other_boots_go_by_the_clock(void **state)
 	}
 }
 
+/* Neither does the segment say in which boot it was made, nor is this one known: both are 0. */
+static void unknown_boots_go_by_the_clock(void **state)
+{
+	struct percpu_segment_time *t = &s->control->started[1];
+
+	(void)state;
+	s->boot = t->boot = 0;
+	t->boottime = 1;
+	t->real = now(CLOCK_REALTIME) - HOUR;
+	assert_int_equal(started().this_boot, 0);
+	assert_in_range(started().age, HOUR, HOUR + 60 * SECOND);
+	t->boottime = now(CLOCK_BOOTTIME);
+	assert_in_range(started().age, HOUR, HOUR + 60 * SECOND);
+}
+
 /* Of another time namespace, or damaged. */
 static void a_boottime_to_come_is_not_believed(void **state)
 {
@@ -282,6 +297,7 @@ int main(void)
 		each(clocks_tell_the_start),
 		each(ages_are_right_if_the_clock_was_set),
 		each(other_boots_go_by_the_clock),
+		each(unknown_boots_go_by_the_clock),
 		each(a_boottime_to_come_is_not_believed),
 		each(other_time_namespaces_go_by_the_clock),
 		each(series_start_when_they_are_declared),
