@@ -33,6 +33,7 @@
 #include "memory/chunk.c"
 #include "memory/descriptor.c"
 #include "memory/double.c"
+#include "memory/draft.c"
 #include "memory/file.c"
 #include "memory/grow.c"
 #include "memory/image.c"

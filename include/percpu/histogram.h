@@ -261,8 +261,8 @@ PERCPU_API void percpu_histogram_snapshot_destroy(struct percpu_histogram_snapsh
  *
  * Returns 0, or -EINVAL (a NULL, no such histogram, or a snapshot of another layout); from
  * percpu_histogram_fetch_zero() also -EROFS (the region was opened to read); on machines of 32
- * bits -ETIMEDOUT (a thread that is stopped has the lock). Then nothing was reset, and part of
- * the snapshot is as before.
+ * bits -ETIMEDOUT (a thread that is stopped has the lock) and, from percpu_histogram_fetch(),
+ * -ENOMEM (no memory for a copy). Then nothing was reset, and the snapshot is as before.
  *
  * Context: any thread; signal handlers. Costs a load per bucket and possible CPU. On machines
  * of 32 bits a reset has the lock all the time, with signals blocked.

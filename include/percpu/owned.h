@@ -182,7 +182,8 @@ struct percpu_owned_value {
  * of the dead until another owner of the same slot updates the gauge. The first n are stored
  * in out; *ret_n becomes how many there are.
  *
- * Return 0, or -EINVAL, -ETIMEDOUT or -ENOMEM as above.
+ * Return 0, or, with both untouched, -EINVAL, -ETIMEDOUT or -ENOMEM as above; -ENOMEM also if
+ * there is no memory for a copy of more than 4096 bytes.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_owned_gauge_each(const struct percpu_owned_gauge *g,
 							 enum percpu_owned_of whose,

@@ -214,7 +214,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_owned(const struct percpu_reader 
  * percpu_reader_info.cpus at most. Counts of threads that run no sequences are in none of them,
  * and a reset or set changes none. It is of now, not of the picture.
  *
- * Also returns -EBADMSG, -EIO, ... as percpu_reader_read().
+ * Also returns -EBADMSG, -EIO, ... as percpu_reader_read(), and -ENOMEM if there is no memory for
+ * a copy of more than 4096 bytes.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_cpus(struct percpu_reader *r, size_t i, double *out,
 						    size_t n);

@@ -106,6 +106,20 @@ void percpu_region_drop(struct percpu_region *r);
  *  the process. Drops the region if that fails. Returns 0 or -errno. */
 int percpu_region_begin(struct percpu_region *r, int fd, bool exists, struct percpu_region **ret);
 
+/* draft.c: what is read before it is known whether that succeeds */
+
+struct percpu_draft {
+	uint64_t on_stack[512];
+	uint64_t *words; /* to read into */
+	size_t size;	 /* in bytes */
+};
+
+/** Make room for so many bytes. Returns 0 or -ENOMEM. */
+int percpu_draft_begin(struct percpu_draft *d, size_t size);
+
+/** Copy so many bytes of the draft to out, unless e is an error, and free it. Returns e. */
+int percpu_draft_end(struct percpu_draft *d, void *out, size_t used, int e);
+
 /* image.c: a copy of a region that a reader makes in memory of its own. Its chunks have one CPU
  * lane, in which the reader adds up those of the file. Objects are attached to and read in it as
  * in the file. */

@@ -144,7 +144,7 @@ static int read_histogram(const struct percpu_histogram *h, size_t i, bool zero,
 	}
 	if (locks && e == 0)
 		percpu_robust_unlock(&lock);
-	if (s != NULL)
+	if (s != NULL && e == 0)
 		percpu_histogram_total(s);
 	return e;
 }
@@ -170,7 +170,20 @@ static bool is_readable(const struct percpu_histogram *h, size_t i,
 int percpu_histogram_fetch(const struct percpu_histogram *h, size_t i,
 			   struct percpu_histogram_snapshot *s)
 {
-	return is_readable(h, i, s) ? read_histogram(h, i, false, s) : -EINVAL;
+	struct percpu_histogram_snapshot *copy;
+	struct percpu_draft d;
+	int e;
+
+	if (!is_readable(h, i, s))
+		return -EINVAL;
+	if (percpu_pair_is_atomic()) /* it cannot fail */
+		return read_histogram(h, i, false, s);
+	e = percpu_draft_begin(&d, sizeof(*s) + s->n * sizeof(s->bucket[0]));
+	if (e != 0)
+		return e;
+	copy = (struct percpu_histogram_snapshot *)d.words;
+	*copy = *s;
+	return percpu_draft_end(&d, s, d.size, read_histogram(h, i, false, copy));
 }
 
 int percpu_histogram_fetch_zero(struct percpu_histogram *h, size_t i,

@@ -120,31 +120,50 @@ static struct percpu_owned_value owned_value_of(const struct percpu_owned_handle
 	};
 }
 
-static int list_owned(const struct percpu_owned *g, enum percpu_owned_of of,
-		      struct percpu_owned_value *out, size_t n, size_t *ret_n)
+/* List into out, and set *ret_n to how many there are. Returns 0 or -errno. */
+static int list_into(const struct percpu_owned_handle *h, enum percpu_owned_of of,
+		     struct percpu_owned_value *out, size_t n, size_t *ret_n)
 {
-	const struct percpu_owned_handle *h = (const struct percpu_owned_handle *)g;
-	size_t found = 0;
 	struct owned_share s;
-	int cancel, r = 0;
+	size_t found = 0;
+	int r;
 
-	if (g == NULL || ret_n == NULL || (out == NULL && n != 0) ||
-	    (unsigned)of > PERCPU_OWNED_LIVING)
-		return -EINVAL;
-	cancel = percpu_defer_cancel();
-	for (size_t slot = 0; slot < PERCPU_OWNERS_MAX && r >= 0; slot++) {
+	for (size_t slot = 0; slot < PERCPU_OWNERS_MAX; slot++) {
 		r = load_owned_share(h, &slot, true, &s);
-		if (r <= 0 || (of == PERCPU_OWNED_LIVING && !s.alive))
+		if (r < 0)
+			return r;
+		if (r == 0 || (of == PERCPU_OWNED_LIVING && !s.alive))
 			continue;
 		if (found < n)
 			out[found] = owned_value_of(h, &s);
 		found++;
 	}
-	percpu_restore_cancel(cancel);
-	if (r < 0)
-		return r;
 	*ret_n = found;
 	return 0;
+}
+
+static int list_owned(const struct percpu_owned *g, enum percpu_owned_of of,
+		      struct percpu_owned_value *out, size_t n, size_t *ret_n)
+{
+	const size_t room = n < PERCPU_OWNERS_MAX ? n : PERCPU_OWNERS_MAX;
+	struct percpu_draft d;
+	size_t found = 0;
+	int cancel, e;
+
+	if (g == NULL || ret_n == NULL || (out == NULL && n != 0) ||
+	    (unsigned)of > PERCPU_OWNED_LIVING)
+		return -EINVAL;
+	e = percpu_draft_begin(&d, room * sizeof(*out));
+	if (e != 0)
+		return e;
+	cancel = percpu_defer_cancel();
+	e = list_into((const struct percpu_owned_handle *)g, of,
+		      (struct percpu_owned_value *)d.words, room, &found);
+	percpu_draft_end(&d, out, (found < room ? found : room) * sizeof(*out), e);
+	percpu_restore_cancel(cancel);
+	if (e == 0)
+		*ret_n = found;
+	return e;
 }
 
 int percpu_owned_gauge_each(const struct percpu_owned_gauge *g, enum percpu_owned_of of,

@@ -15,47 +15,16 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "objects.h"
 
 #define FIELD sizeof(uint64_t)
 #define MAX_TRIES 10000 /* per object and CPU */
 #define TRIES 8
-#define DRAFT_WORDS 512
 
-/* What is read before it is known whether that succeeds: the caller's memory is stored to
- * only then. mmap(2) may be called in signal handlers, as malloc(3) may not. */
-struct draft {
-	uint64_t on_stack[DRAFT_WORDS];
-	uint64_t *words;
-	size_t size; /* in bytes */
-};
-
-/* Returns 0 or -ENOMEM. */
-static int begin_draft(struct draft *d, const struct percpu_stats *s, size_t n)
+static size_t bytes_of(const struct percpu_stats *s, size_t n)
 {
-	void *map;
-
-	d->size = n * s->words * FIELD;
-	d->words = d->on_stack;
-	if (d->size <= sizeof(d->on_stack))
-		return 0;
-	map = mmap(NULL, d->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (map == MAP_FAILED)
-		return -ENOMEM;
-	d->words = map;
-	return 0;
-}
-
-/* Copy the draft to out, unless e is an error, and free it. Returns e. */
-static int end_draft(struct draft *d, void *out, int e)
-{
-	if (e == 0)
-		memcpy(out, d->words, d->size);
-	if (d->words != d->on_stack)
-		munmap(d->words, d->size);
-	return e;
+	return n * s->words * FIELD;
 }
 
 /* Acquire, because the caller checks afterwards that the bank was at rest. */
@@ -262,15 +231,15 @@ static int fetch_all(const struct percpu_stats *s, size_t first, size_t n, uint6
 
 int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, void *out)
 {
-	struct draft d;
+	struct percpu_draft d;
 	int e;
 
 	if (s == NULL || out == NULL || !has(s, first, n))
 		return -EINVAL;
 	if (s->head == 0) /* not in two copies: it cannot fail */
 		return fetch_all(s, first, n, out);
-	e = begin_draft(&d, s, n);
-	return e != 0 ? e : end_draft(&d, out, fetch_all(s, first, n, d.words));
+	e = percpu_draft_begin(&d, bytes_of(s, n));
+	return e != 0 ? e : percpu_draft_end(&d, out, d.size, fetch_all(s, first, n, d.words));
 }
 
 /* Fence, so that no sequence still adds to the bank that no longer counts, and record that
@@ -341,7 +310,7 @@ static int take(const struct percpu_stats *s, size_t first, size_t n, bool zero,
 		e = fence_bank(s, c, bank);
 	if (e != 0)
 		return e;
-	memset(out, 0, n * s->words * FIELD);
+	memset(out, 0, bytes_of(s, n));
 	e = add_bank(s, resting, first, n, out);
 	if (e != 0)
 		return e;
@@ -367,14 +336,14 @@ static int take(const struct percpu_stats *s, size_t first, size_t n, bool zero,
 static int snapshot(const struct percpu_stats *s, size_t first, size_t n, bool zero, void *out)
 {
 	uint32_t *reader, me;
-	struct draft d;
+	struct percpu_draft d;
 	int e, cancel;
 
 	if (s == NULL || out == NULL || !has(s, first, n))
 		return -EINVAL;
 	if (!s->block.chunk->region->writable)
 		return -EROFS;
-	e = begin_draft(&d, s, n);
+	e = percpu_draft_begin(&d, bytes_of(s, n));
 	if (e != 0)
 		return e;
 	reader = &percpu_stats_control(s)->reader;
@@ -386,7 +355,7 @@ static int snapshot(const struct percpu_stats *s, size_t first, size_t n, bool z
 		e = take(s, first, n, zero, d.words);
 		percpu_turn_end(reader, me);
 	}
-	end_draft(&d, out, e);
+	percpu_draft_end(&d, out, d.size, e);
 	percpu_restore_cancel(cancel);
 	return e;
 }

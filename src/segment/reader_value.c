@@ -262,17 +262,13 @@ size_t percpu_reader_owners(const struct percpu_reader *r, struct percpu_owner_i
 	return o != NULL ? percpu_owners_list(o, out, n) : 0;
 }
 
-int percpu_reader_cpus(struct percpu_reader *r, size_t i, double *out, size_t n)
+/* Read what each of n CPUs has counted. Returns 0 or -errno, and why. */
+static int read_each_cpu(struct percpu_reader *r, const struct percpu_entry *s, double *out,
+			 size_t n)
 {
-	const struct percpu_entry *s = entry_of(r, i, 0);
 	uint64_t word;
-	int e, cancel;
+	int e = percpu_reader_use(r);
 
-	if (s == NULL || out == NULL || n > r->cpus || s->part.bytes == 0 ||
-	    s->part.fold > PERCPU_FOLD_DOUBLES || s->fields != 0)
-		return -EINVAL;
-	cancel = percpu_defer_cancel();
-	e = percpu_reader_use(r);
 	for (uint32_t cpu = 0; cpu < n && e == 0; cpu++) {
 		e = percpu_reader_pread(r, &word, sizeof(word),
 					percpu_reader_place(r, s->part.chunk, cpu, s->part.offset));
@@ -284,6 +280,24 @@ int percpu_reader_cpus(struct percpu_reader *r, size_t i, double *out, size_t n)
 			out[cpu] = s->kind == PERCPU_METRIC_COUNTER ? (double)word :
 								      (double)(int64_t)word;
 	}
+	return e;
+}
+
+int percpu_reader_cpus(struct percpu_reader *r, size_t i, double *out, size_t n)
+{
+	const struct percpu_entry *s = entry_of(r, i, 0);
+	struct percpu_draft d;
+	int e, cancel;
+
+	if (s == NULL || out == NULL || n > r->cpus || s->part.bytes == 0 ||
+	    s->part.fold > PERCPU_FOLD_DOUBLES || s->fields != 0)
+		return -EINVAL;
+	e = percpu_draft_begin(&d, n * sizeof(*out));
+	if (e != 0)
+		return percpu_reason_set(&r->why, e, "there is no memory for what each CPU has");
+	cancel = percpu_defer_cancel();
+	e = read_each_cpu(r, s, (double *)d.words, n);
+	percpu_draft_end(&d, out, d.size, e);
 	percpu_restore_cancel(cancel);
 	return e;
 }
