@@ -117,8 +117,6 @@ static void make_world(void)
 	struct percpu_reader_info info;
 	const unsigned all = PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS;
 
-	strcpy(path, test_path("outputs"));
-	strcpy(name, test_path("segment"));
 	REQUIRE(percpu_region_open(path, all, NULL, &region) == 0);
 	REQUIRE(percpu_stats_create_in(region, FIELDS * 8, 2, 0, &stats) == 0);
 	REQUIRE(percpu_stats_create_in(region, FIELDS * 8, MANY, PERCPU_STATS_WHOLE, &many) == 0);
@@ -175,6 +173,7 @@ static void end_world(void)
 	percpu_stats_destroy(stats);
 	percpu_stats_destroy(many);
 	percpu_region_close(region);
+	REQUIRE(unlink(path) == 0 && unlink(name) == 0);
 }
 
 /* The table: calls that store at o, which has room for more than any of them stores. */
@@ -446,5 +445,8 @@ int main(void)
 		cmocka_unit_test(so_it_is_with_the_journal),
 	};
 
+	/* The directory is this process's, not a child's. */
+	strcpy(path, test_path("outputs"));
+	strcpy(name, test_path("segment"));
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
 }
