@@ -68,10 +68,11 @@ PERCPU_API void percpu_reader_close(struct percpu_reader *r);
  * SEEK_DATA) is not read where all lanes together have much more room than data; where the file
  * system does not tell, everything counts as data. A value that is set or reset while it is read is
  * read again, up to 64 times; all of these together cost at most 8 times as much as reading
- * everything once, or as 16384 reads of 4 KiB if that is more. A value for which that is not enough
- * is missing: its call returns -EAGAIN, percpu_reader_info.missing counts it, and
- * percpu_reader_error() names the first one. All other values are there. The picture is begun anew
- * up to 16 times while records change.
+ * everything once, or as 16384 reads of 4 KiB if that is more, where a call costs as much as 4 KiB.
+ * A value for which that is not enough is missing: its call returns -EAGAIN,
+ * percpu_reader_info.missing counts it, and percpu_reader_error() names the first one. All other
+ * values are there. While records change, the picture is begun up to 16 times; what is read again
+ * costs no more than for one.
  *
  * Returns 0; or, with no picture (percpu_reader_count() is 0), percpu_reader_error(), and
  *	-EBADMSG  the file is cut short or damaged, or is no segment any more

@@ -182,8 +182,10 @@ int percpu_reader_check_name(struct percpu_reader *r)
  * another error. */
 static int take_once(struct percpu_reader *r)
 {
-	int e = percpu_reader_copy_headers(r);
+	int e;
 
+	percpu_reader_begin_anew(r);
+	e = percpu_reader_copy_headers(r);
 	if (e == 0)
 		e = percpu_reader_copy_directory(r);
 	PERCPU_STEP("reader: directory copied");

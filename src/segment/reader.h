@@ -94,6 +94,7 @@ struct percpu_reader {
 	uint64_t has;	     /* bytes of data in the file */
 	uint64_t cost;	     /* of all that was read for the picture, */
 	uint64_t lanes;	     /* of this: of lanes that nobody looked for data in, */
+	uint64_t before;     /* of this: before the picture was begun for the last time, */
 	uint64_t again;	     /* and of what was read again because others had changed it: */
 	bool repeats;	     /* that is being done */
 
@@ -144,8 +145,10 @@ int percpu_reader_recheck(struct percpu_reader *r);
 
 /* reader_limit.c: what a picture may cost */
 
-/** Begin and end a picture, and look how much data the file has before its lanes are read. */
+/** Begin and end a picture, begin it once more, and look how much data the file has before its lanes are
+ *  read. */
 void percpu_reader_begin(struct percpu_reader *r);
+void percpu_reader_begin_anew(struct percpu_reader *r);
 void percpu_reader_measure(struct percpu_reader *r);
 void percpu_reader_end(struct percpu_reader *r);
 

@@ -129,8 +129,13 @@ static uint32_t next_lane(struct percpu_reader *r, const struct percpu_part *p, 
 	}
 }
 
-/* Add up all lanes of n parts of a chunk that are near each other. Ends early if the time for the
- * picture is over. */
+/* Whether there is a budget for what is read again, or otherwise the time for it. */
+static bool may_go_on(struct percpu_reader *r)
+{
+	return r->repeats ? percpu_reader_may_repeat(r) : !percpu_reader_is_late(r);
+}
+
+/* Add up all lanes of n parts of a chunk that are near each other. Ends early if that may not go on. */
 static int fold_run(struct percpu_reader *r, const struct percpu_part *p, size_t n,
 		    const uint64_t *used)
 {
@@ -140,8 +145,7 @@ static int fold_run(struct percpu_reader *r, const struct percpu_part *p, size_t
 
 	for (size_t i = 0; i < n; i++)
 		memset(image_at(r, &p[i], 0), 0, p[i].bytes);
-	for (lane = next_lane(r, p, bytes, used, 0);
-	     lane < 2 * r->cpus && e == 0 && !percpu_reader_is_late(r);
+	for (lane = next_lane(r, p, bytes, used, 0); lane < 2 * r->cpus && e == 0 && may_go_on(r);
 	     lane = next_lane(r, p, bytes, used, lane + 1))
 		e = fold_lane(r, p, n, lane);
 	return e;
@@ -259,7 +263,7 @@ static int settle_batch(struct percpu_reader *r, const struct batch *b)
 		e = read_used(r, b->biases.chunk, used);
 	if (e == 0 && b->parts != 0)
 		e = fold_run(r, b->part, b->parts, used);
-	return e == 0 && !r->late ? compare_biases(r, b, true) : e;
+	return e == 0 && may_go_on(r) ? compare_biases(r, b, true) : e;
 }
 
 /* Read those series of a run once more that were set. */

@@ -16,7 +16,7 @@
 
 #define PLENTY 4      /* so many bytes are read for each that the file has */
 #define AGAIN_TIMES 8 /* so often all may be read again, */
-#define AGAIN_FREE (UINT64_C(16384) * PERCPU_NEAR) /* and so much in any case */
+#define AGAIN_FREE (UINT64_C(16384) * (PERCPU_NEAR + 4096)) /* or so much, if that is more */
 
 void percpu_reader_begin(struct percpu_reader *r)
 {
@@ -26,7 +26,12 @@ void percpu_reader_begin(struct percpu_reader *r)
 		      r->timeout_ns < UINT64_MAX - now ? now + r->timeout_ns :
 							 UINT64_MAX;
 	r->late = r->skips = r->repeats = false;
-	r->cost = r->lanes = r->again = 0;
+	r->cost = r->lanes = r->again = r->before = 0;
+}
+
+void percpu_reader_begin_anew(struct percpu_reader *r)
+{
+	r->before = r->cost - r->again;
 }
 
 bool percpu_reader_is_late(struct percpu_reader *r)
@@ -54,9 +59,9 @@ void percpu_reader_charge(struct percpu_reader *r, size_t bytes)
 
 bool percpu_reader_may_repeat(struct percpu_reader *r)
 {
-	const uint64_t budget = AGAIN_FREE + AGAIN_TIMES * (r->cost - r->again);
+	const uint64_t times = AGAIN_TIMES * (r->cost - r->again - r->before);
 
-	return !percpu_reader_is_late(r) && r->again < budget;
+	return !percpu_reader_is_late(r) && r->again < (times > AGAIN_FREE ? times : AGAIN_FREE);
 }
 
 /* Holes. */

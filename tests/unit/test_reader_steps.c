@@ -368,9 +368,12 @@ static void a_start_that_ends_meanwhile_is_waited_for(void **state)
 	}
 }
 
+static unsigned rewritten;
+
 static void rewrite_record(void)
 {
 	s->control->changes += 2;
+	rewritten++;
 }
 
 static void records_that_are_rewritten_again_and_again_are_told(void **state)
@@ -378,8 +381,10 @@ static void records_that_are_rewritten_again_and_again_are_told(void **state)
 	(void)state;
 	assert_int_equal(look_when("reader: lanes added up", rewrite_record), 2);
 	always = true;
+	rewritten = 0;
 	waits_when = "reader: lanes added up";
 	assert_int_equal(take(), -EAGAIN);
+	assert_int_equal(rewritten, 16);
 	assert_int_equal(percpu_reader_count(r), 0);
 	assert_non_null(strstr(percpu_reader_error(r), "faster"));
 }
