@@ -66,6 +66,10 @@ const char *test_path(const char *name);
 /** Remove the directory of test_path() and its files. */
 int test_remove_paths(void **state);
 
+/** When SIGTERM ends this process, as it does when a test takes too long, kill all of its process
+ *  group, and remove the files. A test program that leads a group does it from the start. */
+void test_take_group_along(void);
+
 /** A pseudo-random number; the state must not be 0. */
 uint64_t test_random(uint64_t *state);
 
