@@ -38,9 +38,13 @@ suite()
 	rm -f "$log"
 	# Many tests wait most of the time: there are more of them when all is built.
 	[ -z "${computing-}" ] || kill -0 "$computing" 2>/dev/null || at_once=$((3 * $(nproc)))
-	# In a shell that starts nothing else.
-	(time meson test -C "$dir" --no-rebuild --print-errorlogs --num-processes "$at_once" "$@") ||
-		true
+	# In a process group, which ends with this script, and a shell that starts nothing else.
+	set -m
+	(time meson test -C "$dir" --no-rebuild --print-errorlogs --num-processes "$at_once" "$@") &
+	running=$!
+	set +m
+	wait "$running" || true
+	running=
 	case $name in
 	gcc | clang | late | asan | own-registration) set -- "${rseq[@]}" ;;
 	*) set -- ;;
@@ -141,6 +145,15 @@ compute()
 	wait
 }
 
+# When this script ends, also if it is interrupted: Meson ends the tests that run, and these
+# remove their files.
+end_tests()
+{
+	local group
+	for group in ${computing-} ${running-}; do kill -- "-$group" 2>/dev/null || true; done
+	[ -z "${running-}" ] || while kill -0 -- "-$running" 2>/dev/null; do sleep 0.1; done
+}
+
 # In a process group, which ends with this script.
 compute_beside()
 {
@@ -150,7 +163,6 @@ compute_beside()
 	compute &
 	computing=$!
 	set +m
-	trap 'kill -- "-$computing" 2>/dev/null || true' EXIT
 }
 
 # test_built NAME: fails if there are no programs.
@@ -180,6 +192,7 @@ test_lower_tiers()
 # begin_tests [SETUP]: what all tests of this file begin with.
 begin_tests()
 {
+	trap end_tests EXIT
 	"${1-setup}"
 	mkdir -p "$build" && : >"$results"
 	rseq=()
