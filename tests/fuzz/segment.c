@@ -3,7 +3,8 @@
  * segment.c - segments that another process may have made up: opened, declared in, counted in.
  * None of it may crash, hang, or reach beyond the lanes. For as many inputs as the argument says,
  * words of a good file are replaced at random, the same each time: of the header, of the control,
- * of records, and of the allocator's bits.
+ * of records, and of the allocator's bits; or a record is left in another state, as by a process that
+ * was killed.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -216,12 +217,59 @@ static uint64_t value_in(uint64_t r, uint64_t now)
 	}
 }
 
+static void store(size_t at, const void *bytes, size_t n)
+{
+	must(pwrite(file, bytes, n, (off_t)at) == (ssize_t)n, "a state");
+}
+
+/* Return where a record is, or the first one. */
+static size_t record_in(uint64_t r)
+{
+	const struct percpu_segment_record *h;
+	size_t at = block;
+
+	for (r %= METRICS + 8; r > 0; r--) {
+		h = (const struct percpu_segment_record *)(good + at);
+		if (h->size == 0)
+			return block;
+		at += h->size;
+	}
+	return at;
+}
+
+/* As killed processes leave a record, in any state, and the control, amid a change or a start anew. */
+static void leave_state(uint64_t r)
+{
+	const size_t at = record_in(r >> 32);
+	const uint16_t state = (uint16_t)(r % (PERCPU_RECORD_FAMILY + 2));
+	const uint64_t none = 0, number = r >> 8 & 7, odd = r >> 12 & 3, anew = r >> 14 & 3;
+	struct percpu_segment_control c;
+
+	memcpy(&c, good + control, offsetof(struct percpu_segment_control, block));
+	c.changes += odd;
+	c.removals += odd == 0 ? 0 : number - 2;
+	c.generation += anew % 2;
+	c.settled += anew / 2;
+	store(at + offsetof(struct percpu_segment_record, state), &state, sizeof(state));
+	if (r >> 16 & 1)
+		store(at + offsetof(struct percpu_segment_record, key), &none, sizeof(none));
+	if (r >> 17 & 1)
+		store(at + offsetof(struct percpu_segment_record, removal), &number,
+		      sizeof(number));
+	store(control, &c, offsetof(struct percpu_segment_control, block));
+}
+
 static void write_file(uint64_t *random)
 {
 	uint64_t r, value;
 	size_t at;
 
 	restore_file();
+	r = next_random(random);
+	if (r % 4 == 0)
+		leave_state(r >> 2);
+	if (r % 8 == 0)
+		return;
 	for (size_t n = 1 + next_random(random) % 8; n > 0; n--) {
 		at = place_in(next_random(random)) % (length - 8);
 		memcpy(&value, good + at, sizeof(value));
@@ -235,10 +283,16 @@ static void use_segment(uint64_t r)
 {
 	const bool writes = r % 4 != 0;
 	const unsigned anew = r % 16 == 1 ? PERCPU_SEGMENT_ANEW : 0;
+	const struct percpu_metric first = { .size = sizeof(first), .name = "m0_total" };
+	struct percpu_moment moment;
 	struct percpu_segment *s;
 
 	if (percpu_segment_open_fd(file, writes ? WRITE | anew : 0, NULL, &s) != 0)
 		return;
+	if (r >> 24 & 1)
+		s->boot = 0; /* it is not known */
+	must(percpu_segment_started(s, &moment) == 0, "a start");
+	refused += percpu_segment_series_started(s, &first, &moment) != 0;
 	for (unsigned i = 0; i < METRICS + 3; i++)
 		refused += use_metric(s, (i + (unsigned)(r >> 8)) % (METRICS + 3), writes) != 0;
 	use_family(s, r >> 16, writes);
