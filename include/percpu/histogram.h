@@ -80,7 +80,8 @@ struct percpu_histogram {
  *	-EINVAL	a NULL for the result or the region; options that this library does not know;
  *		another number of buckets per octave; min is negative, or max is not above min,
  *		both after defaults, or either is no number; more than fits into a lane
- *	-ERANGE	min is below 2^-1000 or max above 2^960; or max is 2^53 ticks or more
+ *	-ERANGE	min is below 2^-1000 or max above 2^960; or max, so rounded, is 2^53 ticks or
+ *		more
  *	-ENOMEM	no memory or address space
  *	-E2BIG	more CPUs than PERCPU_MAX_CPUS
  *	-EROFS, -ENOSPC, -ETIMEDOUT  in a region, as percpu_region_alloc()

@@ -143,7 +143,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_destroy(struct percpu_lwbufs *f);
  *
  * Returns 0, or
  *	-EINVAL	a NULL, or unknown flags
- *	-ERANGE	the file has no byte of the page, or it is beyond the first 2^40 - 2
+ *	-ERANGE	the file has no byte of the page, or it is beyond the first 2^40 - 1
  *	-EACCES	PERCPU_LWBUF_WRITE without PERCPU_LWBUF_WRITABLE
  *	-ENOMEM	no memory or address space, or, for a window, too many mappings
  *		(vm.max_map_count), even after windows that were free are unmapped. For
@@ -217,8 +217,8 @@ PERCPU_INLINE size_t percpu_lwbuf_length(const struct percpu_lwbuf *b)
  *
  * Returns 0, or
  *	-EINVAL	f is NULL, or n is more than there is room for, which is the larger of
- *		4096 and four times percpu_lwbuf_options.max_excess. A file that is never mapped
- *		takes any
+ *		4096 and four times percpu_lwbuf_options.max_excess, rounded up to a power of
+ *		two. A file that is never mapped takes any
  *	-EPERM, -ETIMEDOUT, -EAGAIN, -ENOMEM  the limit has changed, but windows of other
  *		CPUs stay mapped, because there is no fence (percpu_fence()), without which
  *		nobody can get at them

@@ -82,7 +82,7 @@ struct percpu_stats {
  *		objects than fit into a lane. In a region of the default lane size each
  *		bank has 32 KiB (1024 objects of 4 fields, 409 in two copies;
  *		docs/region.md says what larger lanes cost); in memory of this process
- *		512 GiB (512 MiB in 32-bit processes)
+ *		all objects together may have 128 GiB (128 MiB in 32-bit processes)
  *	-E2BIG	PERCPU_STATS_WHOLE and more than PERCPU_STATS_MAX_COMMIT fields,
  *		or more CPUs than PERCPU_MAX_CPUS
  *	-EROFS, -ENOSPC, -ENOMEM, -ETIMEDOUT  as percpu_region_alloc()

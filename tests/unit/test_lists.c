@@ -15,6 +15,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <percpu/counter.h>
+
 #include "cpu/cpu.h"
 #include "support.h"
 
@@ -168,12 +170,44 @@ static void lists_are_read_again(void **state)
 	test_in_child(look_again, NULL);
 }
 
+/* As many as a region may have lanes for, and one more. */
+static int look_at_so_many(void *arg)
+{
+	static char list[32];
+	const uint32_t cpus = *(const uint32_t *)arg;
+	struct percpu_counter *c = NULL;
+	uint32_t certain;
+	int e;
+
+	mask_bits = (cpus + 63) / 64 * 64;
+	(void)snprintf(list, sizeof(list), "0-%u\n", cpus - 1);
+	files[0].text = list;
+	e = percpu_counter_create(&c);
+	if (cpus > PERCPU_MAX_CPUS) {
+		test_child_require(percpu_possible_cpus(&certain) == -E2BIG, "too many");
+		test_child_require(e == -E2BIG && c == NULL, "no counter");
+		return 0;
+	}
+	test_child_require(e == 0 || e == -ENOMEM, "a counter, if there is address space");
+	return require_cpus(cpus, cpus);
+}
+
+static void too_many_cpus_are_refused(void **state)
+{
+	uint32_t cpus;
+
+	(void)state;
+	for (cpus = PERCPU_MAX_CPUS - 1; cpus <= PERCPU_MAX_CPUS + 1; cpus++)
+		test_in_child(look_at_so_many, &cpus);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_that_are_cut_off_say_nothing),
 		cmocka_unit_test(digits_of_masks_are_counted),
 		cmocka_unit_test(lists_are_read_again),
+		cmocka_unit_test(too_many_cpus_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("lists", tests, NULL, NULL);

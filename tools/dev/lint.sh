@@ -75,6 +75,12 @@ lint_promises()
 	python3 tools/dev/promises.py include/percpu/*.h include/percpu/{freebsd,dragonfly}/*.h
 }
 
+# Each limit that a public header states has a row in a test's table.
+lint_bounds()
+{
+	python3 tools/dev/bounds.py tests/unit/test_bounds.c include/percpu/*.h
+}
+
 lint_links()
 {
 	files -name '*.md' | xargs -0 python3 tools/dev/links.py
@@ -128,6 +134,7 @@ lint_quickly()
 	step 'lint: lengths' lint_lengths
 	step 'lint: links' lint_links
 	step 'lint: promises of public functions' lint_promises
+	step 'lint: limits of public functions' lint_bounds
 	step 'lint: models' lint_models
 	step 'lint: what is looked at again' lint_rechecks
 	step 'lint: shellcheck' lint_shell
