@@ -281,6 +281,7 @@ struct percpu_within {
 struct percpu_record {
 #ifdef PERCPU_LATE
 	struct percpu_rseq *self; /* percpu_self; first, because the key's value leads to it */
+	uint64_t number;	  /* see percpu_record_number(); 0: none yet */
 #endif
 	struct percpu_rseq *area;	/* the value of percpu_self while shared is 0 */
 	struct percpu_rseq *registered; /* the area that the kernel confirmed */
@@ -302,6 +303,10 @@ void percpu_record_leave(const struct percpu_within *w);
 
 /** Whether the calling thread runs such a function, or one that such a function called. */
 bool percpu_record_is_within(const void *object);
+
+/** Return the thread's number, which no later one has; 0: none. With make set, under the process
+ *  lock, it gets one, unless it has the common record. */
+uint64_t percpu_record_number(bool make);
 
 /** Called once, before the first registration. Returns whether threads can have records.
  *  detach is called for each kept record when its thread ends. */

@@ -139,6 +139,14 @@ struct percpu_record *percpu_record(void)
 	return percpu_likely(r != NULL) ? r : make_record();
 }
 
+/* Where the thread's number is; NULL if it can have none. */
+static uint64_t *thread_number_at(void)
+{
+	struct percpu_record *r = percpu_record();
+
+	return is_common(r) ? NULL : &r->number;
+}
+
 struct percpu_rseq **percpu_self_at(void)
 {
 	return &percpu_record()->self;
@@ -210,7 +218,27 @@ struct percpu_record *percpu_record(void)
 	return &thread;
 }
 
+/* Not in the record, which is a multiple of its alignment. */
+static __thread uint64_t number __attribute__((tls_model("initial-exec")));
+
+static uint64_t *thread_number_at(void)
+{
+	return &number;
+}
+
 #endif
+
+uint64_t percpu_record_number(bool make)
+{
+	static uint64_t last; /* the process lock protects it */
+	uint64_t *at = thread_number_at();
+
+	if (at == NULL)
+		return 0;
+	if (make && *at == 0)
+		*at = ++last;
+	return *at;
+}
 
 void percpu_record_enter(struct percpu_within *w, const void *object)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * complaint.c - why calls failed, in words. Each thread that a call of which has failed has a
- * sentence of its own in the segment, until that is closed.
+ * sentence of its own in the segment, until that is closed, or another thread has the same id. By
+ * its number a thread knows that a sentence is its own. One that cannot have a number, for want of
+ * memory or keys, has only its id.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -15,7 +17,8 @@
 
 struct percpu_complaint {
 	struct percpu_complaint *next;
-	long thread;
+	long thread;	 /* its id */
+	uint64_t number; /* its own */
 	struct percpu_reason why;
 };
 
@@ -38,7 +41,7 @@ int percpu_reason_set(struct percpu_reason *why, int e, const char *format, ...)
 	return e;
 }
 
-/* The caller has the process lock. */
+/* The sentence of the thread that has this id, or had it before. The caller has the process lock. */
 static struct percpu_complaint *complaint_of(const struct percpu_segment *s, long thread)
 {
 	struct percpu_complaint *c;
@@ -62,8 +65,10 @@ int percpu_segment_complain(struct percpu_segment *s, int e, const struct percpu
 		c->next = s->complaints;
 		s->complaints = c;
 	}
-	if (c != NULL)
+	if (c != NULL) {
+		c->number = percpu_record_number(true);
 		c->why = *why;
+	}
 	percpu_process_unlock();
 	free(new);
 	return e;
@@ -77,6 +82,8 @@ const char *percpu_segment_error(const struct percpu_segment *s)
 		return "";
 	percpu_process_lock();
 	c = complaint_of(s, syscall(SYS_gettid));
+	if (c != NULL && c->number != percpu_record_number(false))
+		c = NULL;
 	percpu_process_unlock();
 	return c != NULL ? c->why.text : "";
 }

@@ -5,7 +5,10 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
@@ -16,6 +19,27 @@
 #include "segments.h"
 
 static struct percpu_segment *s;
+
+/* In front of libc's, which this program is linked to call here. */
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+
+static long thread_id; /* that every thread has; 0: its own */
+
+/* Like libc's, it passes on as many arguments as any call has. */
+__attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
+{
+	long a[6];
+	va_list ap;
+
+	va_start(ap, number);
+	for (unsigned i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	if (number == SYS_gettid && thread_id != 0)
+		return thread_id;
+	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
 
 static int open_segment(void **state)
 {
@@ -242,6 +266,39 @@ static void metrics_have_the_size_of_a_release(void **state)
 	assert_int_equal(percpu_segment_counter(s, &newer.m, &c), 0);
 }
 
+/* A thread that fails if it is told to; it returns what was said before. */
+static void *look(void *fails)
+{
+	const char *before = percpu_segment_error(s);
+	const bool said = *before != '\0';
+
+	if (fails != NULL && percpu_segment_info(s, METRIC("otherwise")) != -EINVAL)
+		return NULL;
+	return fails != NULL && *percpu_segment_error(s) == '\0' ? NULL :
+								   (void *)(said ? "said" : "");
+}
+
+static const char *run_thread(bool fails)
+{
+	void *said;
+	pthread_t t;
+
+	assert_int_equal(pthread_create(&t, NULL, look, fails ? &t : NULL), 0);
+	assert_int_equal(pthread_join(t, &said), 0);
+	return said;
+}
+
+/* The kernel gives the id of a thread that has ended to another one. */
+static void threads_with_the_id_of_another_begin_anew(void **state)
+{
+	(void)state;
+	thread_id = 1000000001;
+	for (unsigned i = 0; i < 4; i++)
+		assert_string_equal(run_thread(i != 2), "");
+	thread_id = 0;
+	assert_string_not_equal(percpu_segment_error(s), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +310,7 @@ int main(void)
 		cmocka_unit_test(rows_have_what_their_kind_has),
 		cmocka_unit_test(tables_are_checked),
 		cmocka_unit_test(metrics_have_the_size_of_a_release),
+		cmocka_unit_test(threads_with_the_id_of_another_begin_anew),
 	};
 
 	return cmocka_run_group_tests(tests, open_segment, close_segment);
