@@ -169,8 +169,11 @@ void percpu_fork_register(enum percpu_fork_order place, const struct percpu_fork
 
 /* boot.c */
 
-/** Return a number that tells this boot of the machine from others; 0 if the kernel does not
- *  say so itself. */
+/** Store a number that tells this boot of the machine from others; 0 if the kernel does not say so
+ *  itself. Returns 0, or -EMFILE, -ENFILE or -ENOMEM: it could not be asked. */
+int percpu_boot_id_read(uint64_t *ret);
+
+/** Return that number; 0 also if the kernel could not be asked. */
 uint64_t percpu_boot_id(void);
 
 /* cpus.c */

@@ -53,6 +53,7 @@ struct percpu_region {
 	bool writable;
 	size_t lane_size;
 	uint32_t cpus;
+	uint64_t boot;		       /* of a file that is open to write: when it was opened */
 	struct percpu_descriptor file; /* kept for owners */
 };
 

@@ -100,8 +100,10 @@ static void region_enlist(struct percpu_region *r)
 
 int percpu_region_begin(struct percpu_region *r, int fd, bool exists, struct percpu_region **ret)
 {
-	int e = percpu_region_map_first(r, fd);
+	int e = r->shared && r->writable ? percpu_boot_id_read(&r->boot) : 0;
 
+	if (e == 0)
+		e = percpu_region_map_first(r, fd);
 	if (e == 0) {
 		percpu_process_lock();
 		e = exists ? percpu_region_append_spare(r) : percpu_region_grow(r);

@@ -13,7 +13,9 @@
  *   That one may be stale itself, so half of the boot's id is beside it in the same 8 bytes, and
  *   both are replaced at once.
  * - A process that does not know its boot, or does not get the settler's lock, sets the word
- *   to 0 before it takes locks. Then nobody marks any until all is of one boot again.
+ *   to 0 before it takes locks. Then nobody marks any until all is of one boot again. So what it
+ *   finds held then stays so. That is for processes without /proc: one that only has no descriptor
+ *   to ask for its boot does not open the file. Later it goes by the boot of then, if need be.
  */
 #include "stale.h"
 
@@ -59,11 +61,19 @@ static bool note_boot(uint64_t *noted, uint64_t there, uint64_t boot)
 					   __ATOMIC_ACQUIRE);
 }
 
+uint64_t percpu_stale_boot(const struct percpu_region *r)
+{
+	uint64_t boot = r->boot;
+
+	(void)percpu_boot_id_read(&boot);
+	return boot;
+}
+
 void percpu_stale_settle(struct percpu_region *r, uint64_t *noted,
 			 void (*mark_all)(const struct percpu_stale *s, const void *object),
 			 const void *object)
 {
-	uint64_t boot = percpu_boot_id(), there = __atomic_load_n(noted, __ATOMIC_ACQUIRE);
+	uint64_t boot = percpu_stale_boot(r), there = __atomic_load_n(noted, __ATOMIC_ACQUIRE);
 	struct percpu_stale s = { .noted = noted };
 	struct percpu_robust lock;
 

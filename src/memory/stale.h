@@ -16,6 +16,10 @@ struct percpu_stale {
 /** If the lock was held in the earlier boot, mark it as one whose holder died. */
 void percpu_stale_mark(const struct percpu_stale *s, uint32_t *lock);
 
+/** Return this boot; if it cannot be asked for now, that in which the region was opened, to write.
+ *  0: not known. */
+uint64_t percpu_stale_boot(const struct percpu_region *r);
+
 /** Before this process takes any of the locks of an object: if they are of an earlier boot,
  *  call mark_all(), which marks each of them; and note this boot. The region is one in a file,
  *  and writable. */

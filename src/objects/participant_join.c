@@ -32,7 +32,7 @@ static void start_participants(struct percpu_block *b)
 	const struct percpu_participants *p = (struct percpu_participants *)b;
 
 	participants_at(b)->owners = percpu_owners_key(p->owners);
-	participants_at(b)->lock_boot = percpu_boot_id();
+	participants_at(b)->lock_boot = percpu_stale_boot(b->chunk->region);
 }
 
 static int adopt_participants(const struct percpu_block *found, struct percpu_plan *p)

@@ -97,7 +97,7 @@ static void start_ring(struct percpu_block *b)
 	c->flags = r->keep != 0 ? PERCPU_RING_KEEP : 0;
 	c->clock = PERCPU_RING_CLOCK;
 	percpu_ring_anchor(c);
-	c->lock_boot = c->boot;
+	c->lock_boot = c->boot != 0 ? c->boot : b->chunk->region->boot;
 }
 
 static void complete_ring(struct percpu_block *b)

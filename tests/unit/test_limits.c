@@ -178,18 +178,29 @@ static int without_descriptors(void *arg)
 	struct percpu_region *r = NULL;
 	struct traces before;
 	struct rlimit was;
-	int fd = dup(0), pair[2];
+	int pair[2], there, fd;
 
 	(void)arg;
 	percpu_status();
 	getrlimit(RLIMIT_NOFILE, &was);
+	require(percpu_region_create_file(file, NULL, &r), 0, "create_file");
+	percpu_region_close(r);
+	r = NULL;
+	there = open(file, O_RDWR);
 	require(pipe(pair), 0, "pipe");
+	fd = dup(0); /* the next one is the first that cannot be had */
+	close(fd);
 	for (int i = 0; i < 2; i++) {
 		before = traces_now();
 		limit(RLIMIT_NOFILE, (rlim_t)fd);
 		require(percpu_region_create_file(file, NULL, &r), -EMFILE, "create_file");
 		require(percpu_region_open(file, PERCPU_REGION_WRITE, NULL, &r), -EMFILE, "open");
 		require(percpu_region_open_fd(pair[0], 0, &r), -EBADMSG, "open_fd needs none");
+		require(percpu_region_open_fd(there, PERCPU_REGION_WRITE, &r), -EMFILE,
+			"open_fd to write");
+		limit(RLIMIT_NOFILE, (rlim_t)fd + 1);
+		require(percpu_region_open(file, PERCPU_REGION_WRITE, NULL, &r), -EMFILE,
+			"open to write with one descriptor");
 		setrlimit(RLIMIT_NOFILE, &was);
 		require_same(before, "failing for want of descriptors leaves nothing");
 	}
@@ -201,6 +212,7 @@ static void no_descriptors_is_an_error(void **state)
 {
 	(void)state;
 	test_in_child(without_descriptors, NULL);
+	unlink(file);
 }
 
 static int with_small_files(void *arg)

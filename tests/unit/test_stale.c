@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -22,12 +23,22 @@
 #define SECOND (UINT64_C(22) << 32)
 #define NOBODY 0x3ffffff0 /* no thread's id */
 
-uint64_t __wrap_percpu_boot_id(void);
+int __wrap_percpu_boot_id_read(uint64_t *ret);
 
-static uint64_t boot; /* 0: the process cannot know */
+static uint64_t boot;	   /* 0: the process cannot know */
+static int cannot_be_read; /* or an error: not now */
+int __wrap_percpu_boot_id_read(uint64_t *ret)
+{
+	if (cannot_be_read != 0)
+		return cannot_be_read;
+	*ret = boot;
+	return 0;
+}
+
+uint64_t __wrap_percpu_boot_id(void);
 uint64_t __wrap_percpu_boot_id(void)
 {
-	return boot;
+	return cannot_be_read != 0 ? 0 : boot;
 }
 
 static struct percpu_region *region;
@@ -164,6 +175,37 @@ static void set_to_unknown(void)
 	assert_int_equal(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r), 0);
 	boot = SECOND;
 	percpu_region_close(r);
+}
+
+/* The first that opens the file after the machine went down has no descriptor for that. */
+static void who_cannot_ask_for_its_boot_opens_nothing(void **state)
+{
+	static const int errors[] = { -EMFILE, -ENFILE, -ENOMEM };
+	struct percpu_region *r = NULL;
+	int fd;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		begin();
+		boot = SECOND;
+		cannot_be_read = errors[i];
+		fd = open(path, O_RDWR);
+		assert_int_equal(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r),
+				 errors[i]);
+		assert_int_equal(percpu_region_open_fd(fd, PERCPU_REGION_WRITE, &r), errors[i]);
+		assert_int_equal(percpu_region_open(test_path("new"), CREATE, NULL, &r), errors[i]);
+		assert_int_equal(access(test_path("new"), F_OK), -1);
+		assert_null(r);
+		close(fd);
+		assert_int_equal(percpu_region_open(path, 0, NULL, &region), 0);
+		assert_int_equal(header(0)->lock_boot, FIRST);
+		expect_stale();
+		percpu_region_close(region);
+		cannot_be_read = 0;
+		open_in(SECOND);
+		expect_marked();
+		percpu_region_close(region);
+	}
 }
 
 /* It opens the file while another process is at it, and takes what is free. */
@@ -358,6 +400,26 @@ static void rings_of_an_earlier_boot(void **state)
 	}
 }
 
+/* What the region was opened in is known. */
+static void rings_of_who_cannot_ask(void **state)
+{
+	(void)state;
+	begin();
+	open_in(SECOND);
+	cannot_be_read = -EMFILE;
+	assert_int_equal(percpu_ring_open(region, 1, 0, 0, &ring), 0);
+	cannot_be_read = 0;
+	assert_int_equal(percpu_ring_control(ring)->lock_boot, SECOND);
+	expect_ring_locks(FUTEX_OWNER_DIED);
+	percpu_ring_detach(ring);
+	cannot_be_read = -EMFILE;
+	assert_int_equal(percpu_ring_create_in(region, PERCPU_RING_MIN, 0, &ring), 0);
+	cannot_be_read = 0;
+	assert_int_equal(percpu_ring_control(ring)->lock_boot, SECOND);
+	percpu_ring_destroy(ring);
+	percpu_region_close(region);
+}
+
 static void rings_of_who_knows_no_boot(void **state)
 {
 	(void)state;
@@ -393,12 +455,14 @@ int main(void)
 		cmocka_unit_test(readers_change_nothing),
 		cmocka_unit_test(who_knows_no_boot_is_safe),
 		cmocka_unit_test(who_knows_no_boot_comes_between),
+		cmocka_unit_test(who_cannot_ask_for_its_boot_opens_nothing),
 		cmocka_unit_test(locks_with_waiters_are_freed),
 		cmocka_unit_test(two_at_once),
 		cmocka_unit_test(killed_between),
 		cmocka_unit_test(down_between),
 		cmocka_unit_test(who_is_stopped_keeps_nobody),
 		cmocka_unit_test(rings_of_an_earlier_boot),
+		cmocka_unit_test(rings_of_who_cannot_ask),
 		cmocka_unit_test(rings_of_who_knows_no_boot),
 	};
 
