@@ -100,9 +100,10 @@ PERCPU_API void percpu_owned_gauge_detach(struct percpu_owned_gauge *g);
 PERCPU_API void percpu_owned_fgauge_detach(struct percpu_owned_fgauge *g);
 
 /** Free the gauge, which nobody may be using. NULL is fine. If a root has it, set that to 0
- *  before: percpu_region_set_root(). */
-PERCPU_API void percpu_owned_gauge_destroy(struct percpu_owned_gauge *g);
-PERCPU_API void percpu_owned_fgauge_destroy(struct percpu_owned_fgauge *g);
+ *  before: percpu_region_set_root(). Returns 0, or -ENOMEM: there is no memory or address space for
+ *  what another process has added to the file. Then nothing is freed, and the handle stays. */
+PERCPU_API int percpu_owned_gauge_destroy(struct percpu_owned_gauge *g);
+PERCPU_API int percpu_owned_fgauge_destroy(struct percpu_owned_fgauge *g);
 
 PERCPU_API int percpu_owned_gauge_add_slow(struct percpu_owned_gauge *g, int64_t n);
 

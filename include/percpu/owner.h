@@ -59,8 +59,10 @@ PERCPU_API uint64_t percpu_owners_key(const struct percpu_owners *o);
 PERCPU_API void percpu_owners_detach(struct percpu_owners *o);
 
 /** Free the table, which nobody may be using. All objects of these owners (gauges, locks, grace
- *  periods) are destroyed or detached first, as above. NULL is fine. If a root has it, set that to 0 before: percpu_region_set_root(). */
-PERCPU_API void percpu_owners_destroy(struct percpu_owners *o);
+ *  periods) are destroyed or detached first, as above. NULL is fine. If a root has it, set that to
+ *  0 before: percpu_region_set_root(). Returns 0, or -ENOMEM: there is no memory or address space
+ *  for what another process has added to the file. Then nothing is freed, and the handle stays. */
+PERCPU_API int percpu_owners_destroy(struct percpu_owners *o);
 
 /**
  * Take a slot for this process, unless it has one by this handle. All of its threads have it

@@ -169,20 +169,22 @@ static void detach_owned(void *g)
 	free(h);
 }
 
-static void destroy_owned(void *g)
+static int destroy_owned(void *g)
 {
 	struct percpu_owned_handle *h = g;
+	const uint64_t *keys;
 	struct percpu_region *r;
 
 	if (h == NULL)
-		return;
-	percpu_owner_delist(h->owners, &h->user);
+		return 0;
 	r = h->owned.block.chunk->region;
-	if (r->writable)
-		for (size_t b = 0; b < PERCPU_OWNER_BLOCKS; b++)
-			percpu_owner_free_block(r, owned_control(h)->block[b],
-						sizeof(struct percpu_owned_shares));
+	keys = owned_control(h)->block;
+	if (percpu_owner_reach_blocks(r, keys, sizeof(struct percpu_owned_shares)) != 0)
+		return -ENOMEM;
+	percpu_owner_delist(h->owners, &h->user);
+	percpu_owner_free_blocks(r, keys, sizeof(struct percpu_owned_shares));
 	percpu_block_destroy(h);
+	return 0;
 }
 
 void percpu_owned_free_at(struct percpu_region *r, const struct percpu_anchor *at)
@@ -247,9 +249,9 @@ void percpu_owned_gauge_detach(struct percpu_owned_gauge *g)
 	detach_owned(g);
 }
 
-void percpu_owned_gauge_destroy(struct percpu_owned_gauge *g)
+int percpu_owned_gauge_destroy(struct percpu_owned_gauge *g)
 {
-	destroy_owned(g);
+	return destroy_owned(g);
 }
 
 int percpu_owned_fgauge_create_in(struct percpu_owners *o, enum percpu_owned_rule rule,
@@ -285,9 +287,9 @@ void percpu_owned_fgauge_detach(struct percpu_owned_fgauge *g)
 	detach_owned(g);
 }
 
-void percpu_owned_fgauge_destroy(struct percpu_owned_fgauge *g)
+int percpu_owned_fgauge_destroy(struct percpu_owned_fgauge *g)
 {
-	destroy_owned(g);
+	return destroy_owned(g);
 }
 
 struct percpu_owned_shares *percpu_owned_shares_of(const struct percpu_owned_handle *h,

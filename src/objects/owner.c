@@ -201,20 +201,22 @@ void percpu_owners_detach(struct percpu_owners *o)
 	free(o);
 }
 
-void percpu_owners_destroy(struct percpu_owners *o)
+int percpu_owners_destroy(struct percpu_owners *o)
 {
+	const size_t size = PERCPU_OWNER_SLOTS * sizeof(struct percpu_owner_slot);
 	struct percpu_owners_control *c;
+	struct percpu_region *r;
 
 	if (o == NULL)
-		return;
-	leave_and_delist(o);
+		return 0;
 	c = (struct percpu_owners_control *)percpu_block_bias(&o->block);
-	if (o->block.chunk->region->writable)
-		for (size_t b = 0; b < PERCPU_OWNER_BLOCKS; b++)
-			percpu_owner_free_block(o->block.chunk->region, c->block[b],
-						PERCPU_OWNER_SLOTS *
-							sizeof(struct percpu_owner_slot));
+	r = o->block.chunk->region;
+	if (percpu_owner_reach_blocks(r, c->block, size) != 0)
+		return -ENOMEM;
+	leave_and_delist(o);
+	percpu_owner_free_blocks(r, c->block, size);
 	percpu_block_destroy(o);
+	return 0;
 }
 
 static void begin_to_join(void)

@@ -88,8 +88,12 @@ bool percpu_owner_lives(const struct percpu_owners *o, const struct percpu_owner
 
 /** Take a slot. Returns 0 or -errno. */
 int percpu_owner_take(struct percpu_owners *o, uint64_t *ret_id);
-/** Free a block that percpu_owner_block() has made, if the key is one's. */
-void percpu_owner_free_block(struct percpu_region *r, uint64_t key, size_t size);
+/** Whether this process can look at all PERCPU_OWNER_BLOCKS blocks that have keys, and so can free
+ *  them: 0 or -ENOMEM. */
+int percpu_owner_reach_blocks(struct percpu_region *r, const uint64_t *keys, size_t size);
+
+/** Free the blocks, which percpu_owner_block() has made, unless the region is only read. */
+void percpu_owner_free_blocks(struct percpu_region *r, const uint64_t *keys, size_t size);
 
 void percpu_owner_give_back(struct percpu_owners *o, uint64_t id);
 

@@ -73,11 +73,22 @@ int percpu_owner_block(struct percpu_region *r, uint64_t *word, bool make,
 	return 0;
 }
 
-void percpu_owner_free_block(struct percpu_region *r, uint64_t key, size_t size)
+int percpu_owner_reach_blocks(struct percpu_region *r, const uint64_t *keys, size_t size)
 {
-	void *cell = key != 0 ? percpu_region_at(r, key, size) : NULL;
+	void *cell;
+	int e = 0;
 
-	(void)percpu_region_free(r, cell, size);
+	for (size_t b = 0; b < PERCPU_OWNER_BLOCKS && r->writable && e != -ENOMEM; b++)
+		if (keys[b] != 0)
+			e = percpu_region_attach(r, keys[b], PERCPU_KIND_CELL, size, 1, &cell);
+	return e == -ENOMEM ? e : 0; /* what is damaged is not freed */
+}
+
+void percpu_owner_free_blocks(struct percpu_region *r, const uint64_t *keys, size_t size)
+{
+	for (size_t b = 0; b < PERCPU_OWNER_BLOCKS && r->writable; b++)
+		if (keys[b] != 0)
+			(void)percpu_region_free(r, percpu_region_at(r, keys[b], size), size);
 }
 
 /* Return the slots of a block; NULL, and *e, if there are none. */

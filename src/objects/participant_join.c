@@ -171,9 +171,8 @@ void percpu_participants_destroy(struct percpu_participants *p)
 		free(p->control);
 	} else {
 		percpu_owner_delist(p->owners, &p->user);
-		for (size_t b = 0; b < PERCPU_OWNER_BLOCKS && r->writable; b++)
-			percpu_owner_free_block(r, p->control->block[b],
-						sizeof(struct percpu_participant_records));
+		percpu_owner_free_blocks(r, p->control->block,
+					 sizeof(struct percpu_participant_records));
 	}
 	percpu_block_destroy(p);
 }

@@ -282,6 +282,45 @@ static void what_is_held_out_of_reach_stays(void **state)
 	assert_int_equal(percpu_grace_destroy(p), 0);
 }
 
+/* Else what cannot be looked at would stay allocated, and nothing would lead to it. */
+static void gauges_out_of_reach_stay(void **state)
+{
+	struct percpu_owned_gauge *g, *of_t;
+	struct percpu_owned_control *c;
+	struct percpu_owners *o, *o_of_t;
+	uint64_t shares, slots;
+	int64_t v = 77;
+
+	(void)state;
+	t = open_family_file(path, ALL);
+	assert_int_equal(percpu_owners_create_in(s->region, &o), 0);
+	assert_int_equal(percpu_owners_attach(t->region, percpu_owners_key(o), &o_of_t), 0);
+	assert_int_equal(percpu_owned_gauge_create_in(o, PERCPU_OWNED_SUM, &g), 0);
+	assert_int_equal(percpu_owned_gauge_attach(o_of_t, percpu_owned_gauge_key(g), &of_t), 0);
+	grow(t->region);
+	assert_int_equal(percpu_owned_gauge_add(of_t, 5), 0);
+	c = (struct percpu_owned_control *)percpu_block_bias(&g->owned.block);
+	shares = c->block[0];
+	slots = ((struct percpu_owners_control *)percpu_block_bias(&o->block))->block[0];
+	assert_int_not_equal(shares, 0);
+	assert_int_not_equal(slots, 0);
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_owned_gauge_destroy(g), -ENOMEM);
+	assert_int_equal(percpu_owners_destroy(o), -ENOMEM);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(percpu_owned_gauge_fetch(g, PERCPU_OWNED_LIVING, &v), 0);
+	assert_int_equal(v, 5);
+	percpu_owned_gauge_detach(of_t);
+	percpu_owners_detach(o_of_t);
+	assert_int_equal(percpu_owned_gauge_destroy(g), 0);
+	assert_int_equal(percpu_owners_destroy(o), 0);
+	assert_null(percpu_region_at(s->region, shares, sizeof(struct percpu_owned_shares)));
+	assert_null(percpu_region_at(s->region, slots, sizeof(struct percpu_owner_slot)));
+	assert_int_equal(percpu_owned_gauge_destroy(NULL), 0);
+	assert_int_equal(percpu_owned_fgauge_destroy(NULL), 0);
+	assert_int_equal(percpu_owners_destroy(NULL), 0);
+}
+
 static void no_address_space_is_no_loss(void **state)
 {
 	static const char *const x[] = { "x" };
@@ -426,6 +465,7 @@ int main(void)
 		one(the_living_out_of_reach_are_not_left_out),
 		one(holders_out_of_reach_are_not_the_asker),
 		one(what_is_held_out_of_reach_stays),
+		one(gauges_out_of_reach_stay),
 		one(failed_epochs_are_not_told),
 		one(no_epoch_is_no_start),
 		one(no_memory_is_no_start),

@@ -205,11 +205,30 @@ static void try_room(const char *what, size_t (*call)(size_t n), size_t size, si
 		assert_true(is_filled(i, size));
 }
 
+/* What is behind may be what a longer list has left there: that is not looked at, either. */
+static void try_less_room(const char *what, size_t (*call)(size_t n), size_t size, size_t there)
+{
+	static unsigned char full[sizeof(out)];
+
+	for (size_t n = 0; n < there; n++) {
+		assert_int_equal(call(there), there);
+		memcpy(full, out, there * size);
+		assert_int_equal(call(n), there);
+		if (memcmp(out + n * size, full + n * size, (there - n) * size) != 0) {
+			print_error("%s: with room for %zu, a row behind has changed\n", what, n);
+			fail();
+		}
+		if (n > 0) /* the last row is there, and no other one is counted in its place */
+			assert_memory_equal(out, full, n * size);
+	}
+}
+
 /* Every room from 0 to two more than there is. */
 static void try_rooms(const char *what, size_t (*call)(size_t n), size_t size, size_t there)
 {
 	for (size_t n = 0; n <= there + 2; n++)
 		try_room(what, call, size, there, n);
+	try_less_room(what, call, size, there);
 }
 
 /* Room that is asked for beyond what there is, is refused, and nothing stored. */
