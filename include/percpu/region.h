@@ -135,6 +135,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_create(const struct percpu_region
  *	-ENOSPC	the file system has no room
  *	-EFBIG	RLIMIT_FSIZE is too small for one chunk (a larger limit bounds how far
  *		the region grows, without a signal)
+ *	-EMFILE, -ENFILE, -ENOMEM  no descriptor, or no memory, to ask the kernel which boot of
+ *		the machine this is, as locks of an earlier one are to be freed
  *	-ENOENT, -EACCES, -ENOTDIR, -EROFS, -EMFILE, ...  as open(2)
  *
  * Context: any thread, not a signal handler.
@@ -163,6 +165,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_create_file(const char *path,
  *		machine certainly has
  *	-ENOMEM	no memory, or no address space, as for a region of a 64-bit process in a
  *		32-bit process
+ *	-EMFILE, -ENFILE, -ENOMEM  with PERCPU_REGION_WRITE: as percpu_region_create_file()
  *	-ENOENT, -EACCES, ...  as open(2); with CREATE as percpu_region_create_file()
  *	-EEXIST	with CREATE: path is a symbolic link to a file that does not exist, or
  *		other processes keep creating and removing the file
@@ -191,7 +194,8 @@ percpu_region_create_fd(int fd, const struct percpu_region_options *o, struct pe
  * PERCPU_REGION_WRITE to count in it. The descriptor stays the caller's.
  *
  * Returns as percpu_region_open(), and -EBADF if fd is not open for reading, or, with
- * PERCPU_REGION_WRITE, for reading and writing.
+ * PERCPU_REGION_WRITE, for reading and writing. To write, the call needs a free descriptor for a
+ * moment (-EMFILE); to read, none.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_region_open_fd(int fd, unsigned flags,
 						       struct percpu_region **ret);
