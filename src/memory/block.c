@@ -93,9 +93,8 @@ int percpu_block_create_in(struct percpu_region *r, const struct percpu_plan *p,
 /* Create the object in a region of its own, which is closed with the object. */
 static int create_large(const struct percpu_plan *p, void *ret)
 {
-	struct percpu_region_options o = { .size = sizeof(o), .lane_size = p->size };
 	struct percpu_region *r;
-	int e = percpu_region_create(&o, &r);
+	int e = percpu_region_create_for(p->size, &r);
 
 	if (e != 0)
 		return e;

@@ -97,6 +97,9 @@ struct percpu_region *percpu_region_find(const void *cell);
 /** Check the options, and set *ret to them with the defaults filled in. Returns 0 or
  *  -errno. */
 int percpu_region_check(const struct percpu_region_options *o, struct percpu_region_options *ret);
+/** Create a private region for one object of size bytes per lane. -ENOMEM if this process can
+ *  use no lane that is so long. */
+int percpu_region_create_for(uint64_t size, struct percpu_region **ret);
 
 /** Make a region without chunks; and free a region with its chunks, if it has any. */
 int percpu_region_new(bool shared, bool writable, size_t lane_size, uint32_t cpus,

@@ -201,6 +201,13 @@ int percpu_region_create(const struct percpu_region_options *o, struct percpu_re
 	return percpu_region_begin(r, -1, false, ret);
 }
 
+int percpu_region_create_for(uint64_t size, struct percpu_region **ret)
+{
+	struct percpu_region_options o = { .size = sizeof(o), .lane_size = (size_t)size };
+
+	return size <= PERCPU_MAX_LANE ? percpu_region_create(&o, ret) : -ENOMEM;
+}
+
 void percpu_region_close(struct percpu_region *r)
 {
 	struct percpu_region **at;

@@ -46,7 +46,6 @@ static void local_mend_in_child(const void *owner)
 
 static int create(size_t size, enum percpu_local_fallback fallback, struct percpu_local **ret)
 {
-	struct percpu_region_options o = { .size = sizeof(o), .lane_size = size + GUARD_SIZE };
 	struct percpu_local *l;
 	void *guard;
 	int e;
@@ -54,9 +53,9 @@ static int create(size_t size, enum percpu_local_fallback fallback, struct percp
 	l = malloc(sizeof(*l));
 	if (l == NULL)
 		return -ENOMEM;
-	e = percpu_region_create(&o, &l->region);
+	e = percpu_region_create_for(size + GUARD_SIZE, &l->region);
 	if (e == 0) {
-		e = percpu_region_alloc(l->region, o.lane_size, 8, &guard);
+		e = percpu_region_alloc(l->region, size + GUARD_SIZE, 8, &guard);
 		if (e != 0)
 			percpu_region_close(l->region);
 	}
