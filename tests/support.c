@@ -130,6 +130,14 @@ pid_t test_fork(int (*fn)(void *arg), void *arg)
 	return pid;
 }
 
+bool test_has_ended(pid_t pid)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+	return info.si_pid == pid;
+}
+
 int test_wait(pid_t pid, unsigned seconds)
 {
 	uint64_t end = test_now() + seconds * test_patience() * UINT64_C(1000000000);

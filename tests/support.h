@@ -48,6 +48,9 @@ pid_t test_fork(int (*fn)(void *arg), void *arg);
  *  says SIGKILL. */
 int test_wait(pid_t pid, unsigned seconds);
 
+/** If a child has ended. It remains to be waited for. */
+bool test_has_ended(pid_t pid);
+
 /** Run fn in a child, and assert that it returns 0. */
 void test_in_child(int (*fn)(void *arg), void *arg);
 

@@ -118,20 +118,12 @@ static const char *fence(void)
 	return out[0] == out[1] ? NULL : "a snapshot of a part";
 }
 
-static bool has_ended(pid_t pid)
-{
-	siginfo_t info = { .si_pid = 0 };
-
-	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-	       info.si_pid == pid;
-}
-
 /* Until the CPU is back for good. */
 static const char *fence_many(pid_t pid)
 {
 	const char *wrong = NULL;
 
-	while (!has_ended(pid)) {
+	while (!test_has_ended(pid)) {
 		if (wrong == NULL)
 			wrong = fence();
 		else

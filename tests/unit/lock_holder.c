@@ -50,12 +50,11 @@ void reach(uint32_t stage)
 
 void wait_for_stage(pid_t pid, uint32_t stage)
 {
-	siginfo_t info = { 0 };
-
 	while (__atomic_load_n(&shared->stage, __ATOMIC_ACQUIRE) < stage) {
 		test_sleep_us(100);
-		assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
-		assert_int_equal(info.si_pid, 0); /* it lives */
+		/* One that ends may have reached the stage in between. */
+		if (test_has_ended(pid))
+			assert_true(__atomic_load_n(&shared->stage, __ATOMIC_ACQUIRE) >= stage);
 	}
 }
 

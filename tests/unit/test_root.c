@@ -91,19 +91,11 @@ static uint64_t total(void)
 
 static pid_t rival;
 
-static bool has_ended(pid_t pid)
-{
-	siginfo_t info = { .si_pid = 0 };
-
-	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-	       info.si_pid != 0;
-}
-
 static void let_a_rival_start(void)
 {
 	rival = test_fork(run_program, NULL);
 	/* While an object is created the rival waits for it. */
-	for (int i = 0; i < 50 && !has_ended(rival); i++)
+	for (int i = 0; i < 50 && !test_has_ended(rival); i++)
 		test_sleep_us(1000);
 }
 
@@ -275,7 +267,7 @@ static int allocate_as_many(void *arg)
 static void let_others_allocate(void)
 {
 	rival = test_fork(allocate_as_many, NULL);
-	for (int i = 0; i < 50 && !has_ended(rival); i++)
+	for (int i = 0; i < 50 && !test_has_ended(rival); i++)
 		test_sleep_us(1000);
 }
 
