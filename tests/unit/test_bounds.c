@@ -1138,6 +1138,7 @@ static int family_series(int64_t series)
  *	lwbuf.h "is -EFBIG, and the kernel sends SIGXFSZ": the kernel's
  *	lwbuf.h "bytes of the page the file had, at least 1": a result
  *	owned.h "Whole numbers below 2^53 are added exactly": what is exact
+ *	owned.h "no memory for a copy of more than 4096 bytes": no limit
  *	owner.h "#define PERCPU_OWNERS_MAX": unit/test_owner: a_table_grows_to_its_limit
  *	owner.h "-EUSERS PERCPU_OWNERS_MAX processes have slots": unit/test_owner:
  *  a_table_grows_to_its_limit
@@ -1146,7 +1147,8 @@ static int family_series(int64_t series)
  *	rate.h "the limit is below 32 times the number of possible CPUs": a result
  *	reader.h "is read again, up to 64 times": work, and no argument
  *	reader.h "these together cost at most 8 times as much": work, and no argument
- *	reader.h "begun anew up to 16 times": work, and no argument
+ *	reader.h "the picture is begun up to 16 times": work, and no argument
+ *	reader.h "no memory for a copy of more than 4096 bytes": no limit
  *	ref.h "a kill is -ERANGE, or 0 with a count": nothing can look at it
  *	ref.h "-ERANGE more references were put": unit/test_ref: too_many_puts_show_at_the_kill
  *	ref.h "or -ERANGE as percpu_ref_kill(); but with -ERANGE it is not dead":
