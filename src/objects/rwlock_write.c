@@ -261,9 +261,12 @@ static bool are_readers_dead(struct percpu_rwlock_handle *h)
  * has left, it is a dead writer, whose place another one may have. */
 static int begin_to_write(struct percpu_rwlock_handle *h, uint64_t id, uint64_t deadline)
 {
-	const uint64_t state = percpu_rwlock_load_state(h);
+	uint64_t state;
 	int e;
 
+	if (percpu_rwlock_has_left(h, id))
+		return PERCPU_RWLOCK_LEFT;
+	state = percpu_rwlock_load_state(h);
 	if (state == PERCPU_RWLOCK_LOST) {
 		percpu_rwlock_hand_on(h, PERCPU_RWLOCK_LOST);
 		return -ENOTRECOVERABLE;

@@ -104,6 +104,27 @@ static void what_goes_meanwhile_is_not_found(void **state)
 	expect_new_series("root: looked up");
 }
 
+/* Nor is it told since when there has been such a series. */
+static void what_goes_meanwhile_was_not_declared(void **state)
+{
+	static const char *const a[] = { "a" }, *const x[] = { "x" };
+	const struct percpu_metric m = { .size = sizeof(m),
+					 .name = "f_total",
+					 .label_names = a,
+					 .label_values = x,
+					 .labels = 1 };
+	struct percpu_moment moment;
+
+	(void)state;
+	others = family_of(t, 3);
+	assert_int_equal(count_in(others, "x", 5), 5);
+	assert_int_equal(percpu_segment_series_started(s, &m, &moment), 0);
+	meanwhile = remove_meanwhile;
+	waits_when = "moment: looked";
+	assert_int_equal(percpu_segment_series_started(s, &m, &moment), -ENOENT);
+	assert_null(waits_when);
+}
+
 static void what_goes_at_last_is_not_kept(void **state)
 {
 	(void)state;
@@ -786,6 +807,7 @@ int main(void)
 		both(others_find_what_stays),
 		both(what_goes_meanwhile_is_not_found),
 		both(what_goes_at_last_is_not_kept),
+		both(what_goes_meanwhile_was_not_declared),
 		other(stopped_ones_let_others_count),
 		both(late_epochs_find_what_is_there),
 		both(the_first_epoch_is_held_once),

@@ -629,6 +629,23 @@ static void take_over_meanwhile(void)
 	slot->started += 1;
 }
 
+/* A slot that another process has taken over, for want of the lock, is not given back for it. */
+static void only_own_slots_are_given_back(void **state)
+{
+	const struct percpu_owner_slot *slot;
+	uint64_t word;
+
+	(void)state;
+	assert_int_equal(percpu_owners_join(owners), 0);
+	slot = &owners->slots[0][0];
+	word = slot->word;
+	meanwhile = take_over_meanwhile;
+	deadly = "owner: byte unlocked";
+	percpu_owners_leave(owners);
+	assert_null(deadly);
+	assert_int_equal(slot->word, word + 2);
+}
+
 /* A slot that is taken over while it is copied is the one or the other owner's. */
 static void slots_are_copied_whole(void **state)
 {
@@ -1000,6 +1017,7 @@ int main(int argc, char **argv)
 		OWNER_TEST(the_killed_leave_slots_that_can_be_taken),
 		OWNER_TEST(the_dead_do_not_live_again),
 		OWNER_TEST(slots_are_left_once),
+		OWNER_TEST(only_own_slots_are_given_back),
 		OWNER_TEST(slots_are_copied_whole),
 		OWNER_TEST(numbers_are_not_used_twice),
 		OWNER_TEST(the_killed_may_be_leaving),

@@ -242,6 +242,18 @@ static void who_waits_notices(void **state)
 	expect_usable();
 }
 
+static int write_and_tell(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_write_lock(l) == 0, "write");
+	reach(1);
+	await(0, 2);
+	test_child_require(percpu_rwlock_write_unlock(l) == 0, "unlock");
+	reach(3);
+	await(0, 4); /* until it is killed */
+	return 0;
+}
+
 static int write_instead(void *arg)
 {
 	(void)arg;
@@ -301,6 +313,29 @@ static void who_leaves_begins_anew(void **state)
 	assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
 	assert_int_equal(percpu_rwlock_consistent(l), 0);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	expect_usable();
+}
+
+static void leave_to_a_writer(void)
+{
+	percpu_owners_leave(owners);
+	instead = start(write_and_tell, 0);
+}
+
+/* It has just become the writer when another thread leaves, and the lock is another process's: what
+ * that one has stays as it is. */
+static void who_has_left_changes_nothing(void **state)
+{
+	(void)state;
+	deadly = "rwlock: a writer";
+	meanwhile = leave_to_a_writer;
+	assert_int_equal(percpu_rwlock_write_timedlock(l, MS), -ETIMEDOUT);
+	assert_null(deadly);
+	reach(2);
+	await(instead, 3);
+	assert_int_equal(percpu_rwlock_write_timedlock(l, 4000 * MS), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	stop(instead);
 	expect_usable();
 }
 
@@ -1042,6 +1077,7 @@ int main(void)
 		TEST(writers_are_killed_with_the_lock),
 		TEST(who_waits_notices),
 		TEST(who_leaves_begins_anew),
+		TEST(who_has_left_changes_nothing),
 		TEST(what_is_lost_meanwhile_stays_lost),
 		TEST(readers_are_killed),
 		TEST(news_are_not_lost),
