@@ -202,7 +202,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_open_fd(int fd, unsigned flags,
 
 /**
  * Unmap the region and free this process's memory for it. No thread may use a
- * cell of it any more. A file stays, with its counts. NULL is fine.
+ * cell of it any more. A file stays, with its counts. NULL is fine. Detach or destroy the
+ * objects in it before: the process lists rings, owners and grace periods, for children of fork.
  */
 PERCPU_API void percpu_region_close(struct percpu_region *r);
 

@@ -188,7 +188,8 @@ static void announce_record(struct percpu_anchor *at)
 }
 
 /* A record that has no object yet may be removed before it gets one, so it is looked at again under
- * the lock. */
+ * the lock. In a full family no lock is taken: -EAGAIN if there may be room once what was removed
+ * is freed, and then -ENOSPC. */
 int percpu_directory_look(struct percpu_declaring *d)
 {
 	int e = percpu_directory_refresh(d->s);
@@ -201,8 +202,10 @@ int percpu_directory_look(struct percpu_declaring *d)
 	d->differs = d->rewrites = d->extends = d->wants_room = false;
 	if (e == 0)
 		e = look_up_metric(d);
-	if (e == -ENOENT && d->full && d->s->region->writable && !has_removed(d->s))
-		return -ENOSPC;
+	if (e == -ENOENT && d->full && d->s->region->writable) {
+		d->wants_room = !d->reused && has_removed(d->s);
+		return d->wants_room ? -EAGAIN : -ENOSPC;
+	}
 	return e == -ENOENT || (e == -EAGAIN && d->s->region->writable) ? 0 : e;
 }
 

@@ -3,8 +3,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <percpu/counter.h>
 #include <percpu/status.h>
@@ -221,35 +219,6 @@ static void bad_arguments_are_refused(void **state)
 	percpu_counter_array_detach(NULL);
 }
 
-static void arrays_in_a_region_can_be_attached(void **state)
-{
-	int fd = memfd_create("test_array", 0);
-	struct percpu_counter_array *a, *b, *c;
-	struct percpu_region *r;
-	uint64_t key;
-
-	(void)state;
-	assert_int_equal(percpu_counter_array_key(array), 0);
-	assert_int_equal(percpu_region_create_fd(fd, NULL, &r), 0);
-	close(fd);
-	assert_int_equal(percpu_counter_array_create_in(r, 100, &a), 0);
-	key = percpu_counter_array_key(a);
-	assert_int_not_equal(key, 0);
-	assert_int_equal(percpu_counter_array_attach(r, key, 100, &b), 0);
-	percpu_counter_array_add(a, 99, 4);
-	percpu_counter_array_add(b, 99, 5);
-	assert_int_equal(percpu_counter_array_fetch(a, 99), 9);
-	percpu_counter_array_detach(b);
-	assert_int_equal(percpu_counter_array_fetch(a, 99), 9);
-	percpu_counter_array_destroy(a);
-	assert_int_equal(percpu_counter_array_attach(r, key, 100, &c), -ENOENT);
-	/* The cells are handed out again, and count from 0. */
-	assert_int_equal(percpu_counter_array_create_in(r, 100, &a), 0);
-	assert_int_equal(percpu_counter_array_fetch(a, 99), 0);
-	percpu_counter_array_destroy(a);
-	percpu_region_close(r);
-}
-
 static void failing_calls_leave_nothing(void **state)
 {
 	struct percpu_counter_array *a;
@@ -276,8 +245,6 @@ int main(void)
 		cmocka_unit_test(commit_words_fit_tier_and_machine),
 		cmocka_unit_test(million_counters),
 		cmocka_unit_test_setup_teardown(bad_arguments_are_refused, create, destroy),
-		cmocka_unit_test_setup_teardown(arrays_in_a_region_can_be_attached, create,
-						destroy),
 		cmocka_unit_test(failing_calls_leave_nothing),
 	};
 

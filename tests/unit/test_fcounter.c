@@ -98,23 +98,6 @@ static void arrays_have_their_own(void **state)
 	assert_int_equal(percpu_fcounter_key(counter), 0);
 }
 
-static void what_is_no_number_is_refused(void **state)
-{
-	const double odd[] = { NAN, -NAN, INFINITY, -INFINITY };
-
-	(void)state;
-	assert_int_equal(percpu_fcounter_add(counter, 3), 0);
-	for (unsigned i = 0; i < 4; i++) {
-		assert_int_equal(percpu_fcounter_add(counter, odd[i]), -EDOM);
-		assert_int_equal(add_without(odd[i]), -EDOM);
-		assert_int_equal(percpu_fcounter_add_slow(counter, odd[i]), -EDOM);
-		assert_int_equal(percpu_fcounter_array_add(array, 0, odd[i]), -EDOM);
-		assert_int_equal(percpu_fcounter_array_add_slow(array, 0, odd[i]), -EDOM);
-	}
-	expect(percpu_fcounter_fetch(counter), 3);
-	expect(percpu_fcounter_array_fetch(array, 0), 0);
-}
-
 static void what_is_too_large_is_refused(void **state)
 {
 	const double most = 0x1.fffffffffffffp+999;
@@ -405,7 +388,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(values_are_sums, create, destroy),
 		cmocka_unit_test_setup_teardown(arrays_have_their_own, create, destroy),
-		cmocka_unit_test_setup_teardown(what_is_no_number_is_refused, create, destroy),
 		cmocka_unit_test_setup_teardown(what_is_too_large_is_refused, create, destroy),
 		cmocka_unit_test_setup_teardown(rounding_has_a_bound, create, destroy),
 		cmocka_unit_test_setup_teardown(sums_have_an_order, create, destroy),

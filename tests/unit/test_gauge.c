@@ -117,22 +117,6 @@ static void doubles_read_as_set(void **state)
 	expect(percpu_fgauge_fetch(fgauge), 5);
 }
 
-static void what_is_no_level_is_refused(void **state)
-{
-	(void)state;
-	assert_int_equal(percpu_fgauge_set(fgauge, 4), 0);
-	assert_int_equal(percpu_fgauge_set(fgauge, NAN), -EDOM);
-	assert_int_equal(percpu_fgauge_set(fgauge, -INFINITY), -EDOM);
-	assert_int_equal(percpu_fgauge_set(fgauge, 0x1p1000), -ERANGE);
-	assert_int_equal(percpu_fgauge_add(fgauge, NAN), -EDOM);
-	assert_int_equal(percpu_fgauge_sub(fgauge, INFINITY), -EDOM);
-	assert_int_equal(percpu_fgauge_add(fgauge, -0x1p1000), -ERANGE);
-	expect(percpu_fgauge_fetch(fgauge), 4);
-	assert_int_equal(percpu_gauge_set(NULL, 1), -EINVAL);
-	assert_int_equal(percpu_fgauge_set(NULL, 1), -EINVAL);
-	assert_int_equal(percpu_latest_set(NULL, 1), -EINVAL);
-}
-
 /* An add, or a set, between the sum of the lanes and the store. */
 
 static void add_more(void)
@@ -443,29 +427,6 @@ static void readers_see_all_and_set_nothing(void **state)
 	assert_int_equal(test_wait(test_fork(look_on, NULL), 10), 0);
 }
 
-static void each_kind_refuses_the_others(void **state)
-{
-	struct percpu_fcounter *c = NULL;
-	struct percpu_fgauge *f = NULL;
-	struct percpu_latest *l = NULL;
-	struct percpu_gauge *g = NULL;
-
-	(void)state;
-	if (!in_files())
-		test_skip("pairs of this machine are private");
-	assert_int_equal(percpu_fgauge_attach(region, percpu_gauge_key(gauge), &f), -ENOENT);
-	assert_int_equal(percpu_latest_attach(region, percpu_gauge_key(gauge), &l), -ENOENT);
-	assert_int_equal(percpu_fcounter_attach(region, percpu_gauge_key(gauge), &c), -ENOENT);
-	assert_int_equal(percpu_gauge_open(region, 0, &g), 0);
-	assert_int_equal(percpu_fgauge_open(region, 0, &f), -EEXIST);
-	assert_int_equal(percpu_gauge_attach(region, percpu_fgauge_key(fgauge), &g), -ENOENT);
-	assert_int_equal(percpu_gauge_attach(region, percpu_latest_key(latest), &g), -ENOENT);
-	assert_int_equal(percpu_fgauge_attach(region, percpu_latest_key(latest), &f), -ENOENT);
-	percpu_gauge_detach(gauge);
-	percpu_fgauge_detach(fgauge);
-	percpu_latest_detach(latest);
-}
-
 static void nothing_can_be_asked_of_null(void **state)
 {
 	struct percpu_latest *l = NULL;
@@ -505,13 +466,11 @@ int main(void)
 		cmocka_unit_test(levels_go_up_and_down),
 		cmocka_unit_test(threads_come_back_to_the_level), /* while all is whole */
 		cmocka_unit_test(doubles_read_as_set),
-		cmocka_unit_test(what_is_no_level_is_refused),
 		cmocka_unit_test(adds_meanwhile_count_on),
 		cmocka_unit_test(the_last_who_sets_wins),
 		cmocka_unit_test(sets_that_change_nothing_are_sets),
 		cmocka_unit_test(proposals_do_not_count_yet),
 		cmocka_unit_test(readers_see_all_and_set_nothing),
-		cmocka_unit_test(each_kind_refuses_the_others),
 		cmocka_unit_test(nothing_can_be_asked_of_null),
 		cmocka_unit_test(what_cannot_be_shared_is_refused),
 		cmocka_unit_test(the_killed_have_set_nothing), /* the last: it may block others */
