@@ -667,6 +667,7 @@ static void expect_look_up(const char *what, unsigned n)
 	expect_exactly(what, FENCE, 0);
 	expect_at_most(what, PROCESS, 5 * n);
 	expect_at_most(what, MEMORY, n);
+	expect_exactly(what, BLOCK, 0);
 }
 
 static void families_are_looked_up_in_memory(void **state)
@@ -700,6 +701,36 @@ static void families_are_looked_up_in_memory(void **state)
 	expect_at_most("after another one's record", RECORD, 3 + 2);
 }
 
+static void quiesce_often(const char *what, int n)
+{
+	begin_costs();
+	for (int i = 0; i < n; i++)
+		assert_int_equal(percpu_segment_quiesce(s), 0);
+	expect_exactly(what, SYSTEM, 0);
+	expect_exactly(what, LOCK, 0);
+	expect_exactly(what, RECORD, 0);
+	expect_exactly(what, MEMORY, 0);
+	expect_at_most(what, PROCESS, (uint64_t)n);
+}
+
+/* A new one when a series was removed, and only then. */
+static void epochs_are_taken_once(void **state)
+{
+	struct percpu_family *f = full_family();
+
+	(void)state;
+	quiesce_often("no series was removed", 100);
+	assert_int_equal(remove_value(f, "v3"), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	quiesce_often("no other series was removed", 100);
+	begin_costs();
+	for (int i = 0; i < 100; i++)
+		assert_ptr_equal(family_of(s, CAP), f);
+	expect_exactly("a family that is there", SYSTEM, 0);
+	expect_exactly("a family that is there", LOCK, 0);
+	expect_exactly("a family that is there", BLOCK, 0);
+}
+
 static void metrics_are_declared_once(void **state)
 {
 	struct percpu_counter *c, *same;
@@ -715,6 +746,7 @@ static void metrics_are_declared_once(void **state)
 	expect_at_most("declared again", RECORD, 600);
 	expect_exactly("declared again", LOCK, 0);
 	expect_exactly("declared again", SYSTEM, 0);
+	expect_exactly("declared again", BLOCK, 0);
 	expect_at_most("declared again", PROCESS, 500);
 	begin_costs();
 	assert_int_equal(percpu_segment_counter(s, METRIC("b_total"), &c), 0);
@@ -840,6 +872,7 @@ int main(void)
 		cmocka_unit_test(permissions_are_taken_together),
 		cmocka_unit_test_setup_teardown(families_are_looked_up_in_memory, open_both,
 						close_both),
+		cmocka_unit_test_setup_teardown(epochs_are_taken_once, open_both, close_both),
 		cmocka_unit_test_setup_teardown(metrics_are_declared_once, open_both, close_both),
 		cmocka_unit_test_setup_teardown(pictures_are_taken_again, open_both, close_both),
 		cmocka_unit_test(owners_are_read_without_calls),
