@@ -22,10 +22,12 @@ configure()
 	set_up "$@" && "${gently[@]}" meson compile -C "$build/$1"
 }
 
-# configure_tests NAME OPTION...: or only what its tests need.
+# configure_tests NAME OPTION...: or only what its tests need; new ones are listed only once
+# build.ninja is new.
 configure_tests()
 {
-	set_up "$@" && list_tests "$1" | tools/dev/needed.py "$build/$1" |
+	set_up "$@" && ninja -C "$build/$1" build.ninja &&
+		list_tests "$1" | tools/dev/needed.py "$build/$1" |
 		"${gently[@]}" xargs ninja -C "$build/$1"
 }
 
