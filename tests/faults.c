@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -21,9 +20,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "blocks.h"
 #include "faults.h"
-
-#define LIVE 4096
 
 static const struct {
 	const char *name;
@@ -66,10 +64,6 @@ static struct {
 
 static unsigned inherited; /* atomic */
 
-/* Blocks that were allocated here, and not freed. What libc allocates for its callers
- * to free is not among them. */
-static void *live[LIVE]; /* atomic */
-
 const char *fault_name(enum fault_call call)
 {
 	return calls[call].name;
@@ -94,28 +88,6 @@ unsigned fault_clear(void)
 {
 	__atomic_store_n(&fault.set, false, __ATOMIC_RELEASE);
 	return __atomic_load_n(&fault.failed, __ATOMIC_RELAXED);
-}
-
-unsigned fault_blocks(void)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < LIVE; i++)
-		n += __atomic_load_n(&live[i], __ATOMIC_RELAXED) != NULL;
-	return n;
-}
-
-/* The first place that has the one gets the other. */
-static void replace(void *old, void *block)
-{
-	void *seen;
-
-	for (unsigned i = 0; old != block && i < LIVE; i++) {
-		seen = old;
-		if (__atomic_compare_exchange_n(&live[i], &seen, block, false, __ATOMIC_RELAXED,
-						__ATOMIC_RELAXED))
-			return;
-	}
 }
 
 unsigned fault_inherited(void)
@@ -258,71 +230,11 @@ int __wrap_madvise(void *at, size_t size, int advice)
 	return fails(FAULT_MADVISE) ? -1 : __real_madvise(at, size, advice);
 }
 
-void *__real_malloc(size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_malloc(size_t size)
+/* Of memory: blocks.c. */
+bool test_block_fails(enum test_block_call call, size_t size)
 {
-	void *block = fails(FAULT_MALLOC) ? NULL : __real_malloc(size);
-
-	replace(NULL, block);
-	return block;
-}
-
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size)
-{
-	void *block = fails(FAULT_CALLOC) ? NULL : __real_calloc(n, size);
-
-	replace(NULL, block);
-	return block;
-}
-
-void *__real_realloc(void *old, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-void *__wrap_realloc(void *old, size_t size)
-{
-	size_t before = old != NULL ? malloc_usable_size(old) : 0;
-	void *block = fails(FAULT_REALLOC) ? NULL : __real_realloc(old, size);
-
-	if (block != NULL && size > before) /* as somebody left it, not as the kernel gave it */
-		memset((char *)block + before, 0xa5, size - before);
-	if (block != NULL)
-		replace(old, block);
-	return block;
-}
-
-void *__real_aligned_alloc(size_t align, size_t size);
-void *__wrap_aligned_alloc(size_t align, size_t size);
-void *__wrap_aligned_alloc(size_t align, size_t size)
-{
-	void *block = fails(FAULT_ALIGNED_ALLOC) ? NULL : __real_aligned_alloc(align, size);
-
-	replace(NULL, block);
-	return block;
-}
-
-void __real_free(void *block);
-void __wrap_free(void *block);
-void __wrap_free(void *block)
-{
-	replace(block, NULL);
-	__real_free(block);
-}
-
-int __wrap_asprintf(char **ret, const char *format, ...);
-int __wrap_asprintf(char **ret, const char *format, ...)
-{
-	va_list ap;
-	int n;
-
-	if (fails(FAULT_ASPRINTF))
-		return -1;
-	va_start(ap, format);
-	n = vasprintf(ret, format, ap);
-	va_end(ap);
-	replace(NULL, n >= 0 ? *ret : NULL);
-	return n;
+	(void)size;
+	return fails(FAULT_MALLOC + (enum fault_call)call);
 }
 
 int __real_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *),

@@ -49,9 +49,6 @@ void fault_set(enum fault_call call, unsigned nth, int error, bool later);
 /** Let all calls through. Returns how many failed. */
 unsigned fault_clear(void);
 
-/** How many blocks of memory were allocated, and not freed. */
-unsigned fault_blocks(void);
-
 /** How many files were opened without O_CLOEXEC, so that a program run by exec(2)
  *  inherits them. */
 unsigned fault_inherited(void);

@@ -18,6 +18,7 @@
 #include <percpu/percpu.h>
 
 #include "faults_operations.h"
+#include "../blocks.h"
 #include "../faults.h"
 #include "../support.h"
 #include "spinner.h"
@@ -46,7 +47,7 @@ static unsigned units_in_use(const struct percpu_region *r)
 static struct traces traces_now(void)
 {
 	struct traces t = { .holding = test_holding_now(),
-			    .blocks = fault_blocks(),
+			    .blocks = test_blocks(),
 			    .units = units_in_use(faults_shared) + units_in_use(private) };
 	DIR *d = opendir(directory);
 

@@ -13,6 +13,7 @@
 #include <percpu/freebsd.h>
 
 #include "objects/objects.h"
+#include "../blocks.h"
 #include "../faults.h"
 #include "zone.h"
 
@@ -43,11 +44,11 @@ static void guards_begin_at_rest(void **state)
 
 static void refused_zones_leave_nothing(void **state)
 {
-	unsigned blocks = fault_blocks();
+	unsigned blocks = test_blocks();
 
 	(void)state;
 	assert_null(uma_zcreate("none", 0, NULL, NULL, NULL, NULL, UMA_ALIGN_PTR, UMA_ZONE_PCPU));
-	assert_int_equal(fault_blocks(), blocks);
+	assert_int_equal(test_blocks(), blocks);
 }
 
 /* Until there is no cell left without another chunk. */
@@ -78,14 +79,14 @@ static void counters_that_may_fail_do_so_at_once(void **state)
 
 	(void)state;
 	all = take_all(&n);
-	blocks = fault_blocks();
+	blocks = test_blocks();
 	fault_set(FAULT_MMAP, 0, ENOMEM, false);
 	assert_null(counter_u64_alloc(M_NOWAIT));
 	assert_int_equal(fault_clear(), 1);
 	fault_set(FAULT_MMAP, 0, ENOMEM, false);
 	assert_null(counter_rate_alloc(M_NOWAIT, 1));
 	assert_int_equal(fault_clear(), 1);
-	assert_int_equal(fault_blocks(), blocks);
+	assert_int_equal(test_blocks(), blocks);
 	while (n != 0)
 		percpu_counter_destroy(all[--n]);
 	free(all);
@@ -109,11 +110,11 @@ static void reclaiming_frees_empty_shelves(void **state)
 	(void)state;
 	fill_depot(z);
 	(void)percpu_zone_reclaim(z);
-	blocks = fault_blocks();
+	blocks = test_blocks();
 	fill_depot(z);
-	assert_in_range(fault_blocks(), blocks + 1, UINT32_MAX);
+	assert_in_range(test_blocks(), blocks + 1, UINT32_MAX);
 	(void)percpu_zone_reclaim(z);
-	assert_int_equal(fault_blocks(), blocks);
+	assert_int_equal(test_blocks(), blocks);
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 

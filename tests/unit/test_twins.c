@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../blocks.h"
 #include "../faults.h"
 #include "../model.h"
 #include "objects/objects.h"
@@ -384,12 +385,12 @@ static void what_is_freed_is_gone(void **state)
 
 	make_and_free(t); /* what is kept for all, and the lists that stay */
 	holding = test_holding_now();
-	blocks = fault_blocks();
+	blocks = test_blocks();
 	units = used();
 	for (int i = 0; i < 3; i++)
 		make_and_free(t);
 	assert_int_equal(used(), units);
-	assert_int_equal(fault_blocks(), blocks);
+	assert_int_equal(test_blocks(), blocks);
 	test_assert_holding(holding);
 }
 
