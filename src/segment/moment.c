@@ -50,18 +50,23 @@ static void tell_moment(const struct percpu_segment_time *t, uint64_t generation
 				       .this_boot = t->boot != 0 && t->boot == now->boot };
 }
 
+static int refuse_no_place(struct percpu_segment *s)
+{
+	struct percpu_reason why;
+
+	return percpu_segment_complain(
+		s, percpu_reason_set(&why, -EINVAL, "there is no place for the moment"), &why);
+}
+
 int percpu_segment_started(struct percpu_segment *s, struct percpu_moment *ret)
 {
 	struct percpu_segment_time t, now;
-	struct percpu_reason why;
 	uint64_t generation;
 
 	if (s == NULL)
 		return -EINVAL;
 	if (ret == NULL)
-		return percpu_segment_complain(
-			s, percpu_reason_set(&why, -EINVAL, "there is no place for the moment"),
-			&why);
+		return refuse_no_place(s);
 	t = start_of(s, &generation);
 	now = percpu_segment_now(s);
 	tell_moment(&t, generation, &now, ret);
@@ -113,12 +118,11 @@ int percpu_segment_series_started(struct percpu_segment *s, const struct percpu_
 
 	if (s == NULL)
 		return -EINVAL;
+	if (ret == NULL)
+		return refuse_no_place(s);
 	asked = malloc(sizeof(*asked));
 	e = asked == NULL ? percpu_reason_set(&why, -ENOMEM, "no memory for a metric") :
 			    percpu_metric_read(m, NULL, kind_of_name(m), asked, &why);
-	if (e == 0 && ret == NULL)
-		e = percpu_reason_set(&why, -EINVAL, "%s: there is no place for the moment",
-				      m->name);
 	if (e == 0) {
 		e = find_declared(s, asked, &t);
 		if (e != 0)
@@ -127,7 +131,7 @@ int percpu_segment_series_started(struct percpu_segment *s, const struct percpu_
 							       "the segment could not be read");
 	}
 	free(asked);
-	if (e != 0 || ret == NULL)
+	if (e != 0)
 		return percpu_segment_complain(s, e, &why);
 	anew = start_of(s, &generation);
 	now = percpu_segment_now(s);

@@ -85,27 +85,28 @@ static void say_stats(unsigned flags, struct words *out)
 						       "statistics without PERCPU_STATS_WHOLE");
 }
 
-static void say_rule(int rule, struct words *out)
+static void say_rule(unsigned rule, struct words *out)
 {
 	static const char *const rules[] = { "sum", "least value", "greatest value",
 					     "most recent value" };
 
-	snprintf(out->text, sizeof(out->text), "an owned gauge that is the %s",
-		 rules[rule >= 0 && rule <= PERCPU_OWNED_RECENT ? rule : 0]);
+	snprintf(out->text, sizeof(out->text), "an owned gauge that is the %s", rules[rule]);
 }
 
 static void say_asked(unsigned kind, const struct percpu_parameters *p, struct words *out)
 {
-	struct percpu_histogram h;
+	struct percpu_histogram h = { .n = 0 };
 
-	if (kind == PERCPU_METRIC_HISTOGRAM && percpu_histogram_read_options(p->histogram, &h) == 0)
+	if (kind == PERCPU_METRIC_HISTOGRAM) {
+		(void)percpu_histogram_read_options(p->histogram, &h);
 		say_histogram(&h, out);
-	else if (kind == PERCPU_METRIC_EXTREMA)
+	} else if (kind == PERCPU_METRIC_EXTREMA) {
 		say_extrema(p->flags & PERCPU_EXTREMA_DOUBLE, out);
-	else if (kind == PERCPU_METRIC_STATS)
+	} else if (kind == PERCPU_METRIC_STATS) {
 		say_stats(p->flags, out);
-	else if (is_owned(kind))
-		say_rule((int)p->flags, out);
+	} else if (is_owned(kind)) {
+		say_rule(p->flags, out);
+	}
 }
 
 static void say_owned(struct percpu_segment *s, unsigned kind, uint64_t key, struct words *out)
@@ -118,11 +119,11 @@ static void say_owned(struct percpu_segment *s, unsigned kind, uint64_t key, str
 	if (o == NULL)
 		return;
 	if (kind == PERCPU_METRIC_OWNED_GAUGE && percpu_owned_gauge_attach(o, key, &gauge) == 0) {
-		say_rule(percpu_owned_gauge_rule(gauge), out);
+		say_rule((unsigned)percpu_owned_gauge_rule(gauge), out);
 		percpu_owned_gauge_detach(gauge);
 	} else if (kind == PERCPU_METRIC_OWNED_FGAUGE &&
 		   percpu_owned_fgauge_attach(o, key, &fgauge) == 0) {
-		say_rule(percpu_owned_fgauge_rule(fgauge), out);
+		say_rule((unsigned)percpu_owned_fgauge_rule(fgauge), out);
 		percpu_owned_fgauge_detach(fgauge);
 	}
 }

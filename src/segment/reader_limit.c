@@ -84,7 +84,7 @@ static bool tells_of_holes(int fd)
 static void begin_to_look(struct percpu_reader *r)
 {
 	r->skips = true;
-	if (r->seeks < 0 && tells_of_holes(r->fd))
+	if (tells_of_holes(r->fd))
 		r->seeks = r->path != NULL ? r->fd : percpu_descriptor_anew(r->s->region, r->fd);
 }
 

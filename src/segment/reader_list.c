@@ -88,8 +88,7 @@ static bool is_valid(const struct percpu_entry *s)
 	struct percpu_reason why;
 
 	return percpu_metric_check(&m, s->kind, &why) == 0 &&
-	       (s->kind == PERCPU_METRIC_STATS ? percpu_fields_check(&m, &f, &why) == 0 :
-						 s->fields == 0);
+	       (s->kind != PERCPU_METRIC_STATS || percpu_fields_check(&m, &f, &why) == 0);
 }
 
 /* Objects. */
@@ -244,11 +243,11 @@ int percpu_reader_compare_parts(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Whether b is next to a, and folds like it. */
+/* Whether b is next to a, and folds like it: then both have an object, or none. */
 static bool continues(const struct percpu_part *a, const struct percpu_part *b)
 {
 	return a->chunk == b->chunk && a->offset + a->bytes == b->offset && a->fold == b->fold &&
-	       a->object == NULL && b->object == NULL;
+	       a->object == NULL;
 }
 
 /* Collect the parts of all entries in order, as few as can be. In a damaged file two entries can

@@ -227,8 +227,8 @@ static int make_in_file(int fd, const struct percpu_region_options *o)
 		return e;
 	e = make_control(r);
 	percpu_region_close(r);
-	if (e != 0 && ftruncate(fd, 0) != 0)
-		return e; /* which cannot be: the file was made longer before */
+	if (e != 0)
+		(void)!ftruncate(fd, 0); /* it was made longer before */
 	return e;
 }
 
