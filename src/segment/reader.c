@@ -87,14 +87,15 @@ static int begin_reader(int fd, char *path, struct percpu_reader **ret)
 	return e;
 }
 
-/* Return the path from the root on, to be freed, or NULL; path is freed. */
-static char *from_root(char *path)
+/* Return the path from the root on, to be freed, or NULL and *e; path is freed. */
+static char *from_root(char *path, int *e)
 {
 	char *here, *all = NULL;
 
 	if (*path == '/')
 		return path;
 	here = get_current_dir_name();
+	*e = here != NULL ? -ENOMEM : percpu_errno(); /* the folder is gone, perhaps */
 	if (here != NULL && asprintf(&all, "%s/%s", here, path) < 0)
 		all = NULL;
 	free(here);
@@ -109,9 +110,9 @@ static int open_reader(const char *name, struct percpu_reader **ret)
 
 	if (path == NULL)
 		return e;
-	path = from_root(path);
+	path = from_root(path, &e);
 	if (path == NULL)
-		return -ENOMEM;
+		return e;
 	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	e = fd >= 0 ? check_file(fd) : percpu_errno();
 	if (e == 0)

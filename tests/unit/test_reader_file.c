@@ -158,6 +158,24 @@ static void the_program_may_change_its_folder(void **state)
 	assert_int_equal(close(here), 0);
 }
 
+/* Names of files in it lead nowhere. */
+static void a_folder_that_is_gone_has_no_files(void **state)
+{
+	const int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct percpu_reader *t = NULL;
+	char folder[160];
+
+	(void)state;
+	snprintf(folder, sizeof(folder), "%s.d", path);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	assert_int_equal(chdir(folder), 0);
+	assert_int_equal(rmdir(folder), 0);
+	assert_int_equal(percpu_reader_open("./reader", &t), -ENOENT);
+	assert_null(t);
+	assert_int_equal(fchdir(here), 0);
+	assert_int_equal(close(here), 0);
+}
+
 /* A memfd has no name that could lead elsewhere, and the caller may close its descriptor. */
 static void descriptors_are_enough(void **state)
 {
@@ -292,6 +310,7 @@ int main(void)
 		EACH(a_file_that_is_cut_short_is_told),
 		EACH(files_that_are_no_segments_are_refused),
 		EACH(the_program_may_change_its_folder),
+		EACH(a_folder_that_is_gone_has_no_files),
 		EACH(descriptors_are_enough),
 		EACH(consistent_pictures_are_of_one_moment),
 		EACH(who_may_not_write_gets_plain_words),
