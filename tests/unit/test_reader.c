@@ -560,6 +560,54 @@ static void wrong_questions_are_refused(void **state)
 	assert_int_equal(word, 77);
 }
 
+/* Nothing is stored where there is no place for one of the answers. */
+static void answers_need_a_place(void **state)
+{
+	static const char *const names[] = { "x", "y" };
+	const struct percpu_metric_fields f = { sizeof(f), "what", names, 2 };
+	struct percpu_owned_fgauge *fgauge;
+	struct percpu_owned_gauge *gauge;
+	struct percpu_histogram *h;
+	struct percpu_extrema *x;
+	struct percpu_latest *l;
+	struct percpu_stats *t;
+	double v = 77;
+
+	(void)state;
+	percpu_counter_add(counter("a_total"), 1);
+	assert_int_equal(percpu_segment_histogram(s, METRIC("b"), NULL, &h), 0);
+	assert_int_equal(percpu_segment_extrema(s, METRIC("c"), 0, &x), 0);
+	assert_int_equal(percpu_extrema_observe(x, 4), 0);
+	assert_int_equal(percpu_segment_stats(s, METRIC("d_total"), &f, 0, &t), 0);
+	assert_int_equal(look(), 4);
+	assert_int_equal(percpu_reader_info(NULL, &(struct percpu_reader_info){ 0 }), -EINVAL);
+	assert_int_equal(percpu_reader_info(r, NULL), -EINVAL);
+	assert_int_equal(percpu_reader_series(r, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_reader_counter(r, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_reader_level(r, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_reader_cpus(r, 0, NULL, 1), -EINVAL);
+	assert_int_equal(percpu_reader_fold(r, 0, PERCPU_OWNED_ALL, NULL), -EINVAL);
+	assert_int_equal(percpu_reader_fold(r, 4, PERCPU_OWNED_ALL, &v), -EINVAL);
+	assert_int_equal(percpu_reader_histogram(r, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_reader_extrema(r, 2, NULL, &v), -EINVAL);
+	assert_int_equal(percpu_reader_extrema(r, 2, &v, NULL), -EINVAL);
+	assert_int_equal(percpu_reader_stats(r, 3, NULL, 2), -EINVAL);
+	assert_int_equal(percpu_reader_owners(NULL, NULL, 0), 0);
+	assert_int_equal(percpu_reader_owners(r, NULL, 1), 0);
+	assert_true(v == 77);
+	if (!WIDE)
+		return;
+	assert_int_equal(percpu_segment_latest(s, METRIC("e"), &l), 0);
+	assert_int_equal(percpu_latest_set(l, 8), 0);
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("f"), PERCPU_OWNED_MIN, &gauge), 0);
+	assert_int_equal(percpu_segment_owned_fgauge(s, METRIC("g"), PERCPU_OWNED_MIN, &fgauge), 0);
+	assert_int_equal(look(), 7);
+	assert_int_equal(percpu_reader_when(r, 4, NULL), -EINVAL);
+	assert_int_equal(percpu_reader_fold(r, 6, PERCPU_OWNED_ALL, NULL), -EINVAL);
+	assert_int_equal(percpu_reader_fold(r, 5, PERCPU_OWNED_ALL, &v), -ENODATA); /* nobody's */
+	assert_true(v == 77);
+}
+
 int main(void)
 {
 #define EACH(f) cmocka_unit_test_setup_teardown(f, make_segment, remove_segment)
@@ -578,6 +626,7 @@ int main(void)
 		EACH(times_are_in_order_when_the_clock_goes_back),
 		EACH(a_new_generation_has_its_own_time),
 		EACH(wrong_questions_are_refused),
+		EACH(answers_need_a_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);

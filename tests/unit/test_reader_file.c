@@ -20,7 +20,7 @@
 #include "../support.h"
 #include "reader_calls.h"
 
-#include "segment/segment.h"
+#include "segment/reader.h"
 
 /* More than a chunk and a block of records hold, with one reader from the beginning. */
 static void a_segment_grows(void **state)
@@ -83,6 +83,27 @@ static void a_file_that_is_replaced_is_told(void **state)
 	assert_int_equal(take(), -ESTALE);
 }
 
+/* Its folder is another file system's now, where a file has the same name. */
+static void a_file_of_another_file_system_is_told(void **state)
+{
+	char folder[160], name[176];
+
+	(void)state;
+	snprintf(folder, sizeof(folder), "%s.d", path);
+	snprintf(name, sizeof(name), "%s/comm", folder);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	assert_int_equal(rename(path, name), 0);
+	percpu_reader_close(r);
+	assert_int_equal(percpu_reader_open(name, &r), 0);
+	assert_int_equal(look(), 0);
+	assert_int_equal(rename(name, path), 0);
+	assert_int_equal(rmdir(folder), 0);
+	assert_int_equal(symlink("/proc/self", folder), 0);
+	assert_int_equal(take(), -ESTALE);
+	assert_non_null(strstr(percpu_reader_error(r), name));
+	assert_int_equal(unlink(folder), 0);
+}
+
 static void a_file_that_is_cut_short_is_told(void **state)
 {
 	struct stat st;
@@ -132,6 +153,7 @@ static void files_that_are_no_segments_are_refused(void **state)
 	assert_int_equal(percpu_reader_open_fd(fd, &t), -EBADF);
 	assert_int_equal(close(fd), 0);
 	assert_int_equal(percpu_reader_open_fd(-1, &t), -EBADF);
+	assert_int_equal(percpu_reader_open_fd(-1, NULL), -EINVAL);
 	assert_int_equal(unlink(other), 0);
 	assert_null(t);
 }
@@ -222,6 +244,9 @@ static void a_closed_descriptor_is_told(void **state)
 			(void)dup2(fd, i);
 	assert_int_equal(take(), -EBADF);
 	assert_int_equal(percpu_reader_count(r), 0);
+	assert_int_equal(percpu_reader_be_consistent(r), -EBADF);
+	assert_string_equal(percpu_reader_error(r), "the program has closed the file's descriptor");
+	assert_null(r->live);
 	assert_int_equal(unlink(other), 0);
 }
 
@@ -307,6 +332,7 @@ int main(void)
 		EACH(a_segment_grows),
 		EACH(a_killed_start_is_waited_for),
 		EACH(a_file_that_is_replaced_is_told),
+		EACH(a_file_of_another_file_system_is_told),
 		EACH(a_file_that_is_cut_short_is_told),
 		EACH(files_that_are_no_segments_are_refused),
 		EACH(the_program_may_change_its_folder),
