@@ -15,38 +15,56 @@
 
 #include "segment/reader.h"
 
-static size_t at_most; /* bytes in one read; 0: any number */
-static unsigned calls; /* reads */
-static int fails_with; /* 0: they do not; EINTR: each other one */
+static size_t at_most;	  /* bytes in one read; 0: any number */
+static unsigned calls;	  /* reads */
+static int fails_with;	  /* 0: they do not; EINTR: each other one */
+static unsigned fails_at; /* the only one that does, from 1 on; 0: all */
+static unsigned late_at;  /* the time is over with that one; 0: with none */
 
-/* The word that is there is read as another one, so many times. */
-static uint64_t torn_where;
-static unsigned torn;
+/* The words that are there are read as others, so many times. */
+static uint64_t torn_where, bias_where;
+static unsigned torn, bias_torn;
+
+/* Let a word be read as another one, if it is among n bytes. */
+static void tear(uint64_t where, unsigned *times, char *to, uint64_t from, size_t n)
+{
+	uint64_t word;
+
+	if (*times == 0 || where < from || where + sizeof(word) > from + n)
+		return;
+	memcpy(&word, to + (where - from), sizeof(word));
+	word += (*times)--;
+	memcpy(to + (where - from), &word, sizeof(word));
+}
+
+static bool fails(void)
+{
+	if (++calls == late_at)
+		r->deadline = 1;
+	if (fails_with == EINTR)
+		return calls % 2 == 1;
+	return fails_with != 0 && (fails_at == 0 || calls == fails_at);
+}
 
 ssize_t __real_pread64(int fd, void *to, size_t n, off_t at);
 ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at);
 ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at)
 {
-	const uint64_t from = (uint64_t)at;
-	uint64_t word;
 	ssize_t got;
 
-	if (fails_with != 0 && (fails_with != EINTR || calls++ % 2 == 0)) {
+	if (fails()) {
 		errno = fails_with;
 		return -1;
 	}
 	got = __real_pread64(fd, to, at_most != 0 && n > at_most ? at_most : n, at);
-	if (torn != 0 && torn_where >= from && torn_where + sizeof(word) <= from + n) {
-		memcpy(&word, (char *)to + (torn_where - from), sizeof(word));
-		word += torn--;
-		memcpy((char *)to + (torn_where - from), &word, sizeof(word));
-	}
+	tear(torn_where, &torn, to, (uint64_t)at, n);
+	tear(bias_where, &bias_torn, to, (uint64_t)at, n);
 	return got;
 }
 
 static int make_reads(void **state)
 {
-	at_most = torn = 0;
+	at_most = torn = bias_torn = calls = fails_at = late_at = 0;
 	fails_with = 0;
 	return make_two(state);
 }
@@ -165,6 +183,164 @@ static void statistics_are_of_one_moment(void **state)
 	assert_int_equal(out[1], 4);
 }
 
+/* What never is the same is taken as it is after 64 reads more: who counts without pause is not waited
+ * for. */
+static void units_are_read_64_times_more(void **state)
+{
+	struct percpu_histogram_snapshot *shot = NULL;
+	struct percpu_histogram *h;
+
+	(void)state;
+	assert_int_equal(percpu_segment_histogram(s, METRIC("h"), NULL, &h), 0);
+	percpu_histogram_record(h, 1);
+	torn_where = some_word(&h->block, PERCPU_HISTOGRAM_HEAD, PERCPU_HISTOGRAM_HEAD + h->record);
+	if (torn_where == 0)
+		test_skip("this tier counts in no CPU's lane");
+	torn = 2 + 64 + 5;
+	assert_int_equal(take(), 0);
+	assert_int_equal(torn, 5);
+	assert_int_equal(count_of(1), 200);
+	forget();
+	torn = 0;
+	assert_int_equal(take(), 0);
+	assert_int_equal(percpu_reader_histogram(r, 2, &shot), 0);
+	assert_int_equal(shot->count, 1);
+	percpu_histogram_snapshot_destroy(shot);
+}
+
+/* A picture for which any one read fails is none, also if that is one of what is read again, or of
+ * what a killed thread has written down. */
+static void each_read_that_fails_is_told(void **state)
+{
+	static const char *const labels[] = { "l" };
+	const struct percpu_metric m = {
+		.size = sizeof(m), .name = "f_total", .label_names = labels, .labels = 1
+	};
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &m,
+					      .kind = PERCPU_METRIC_COUNTER };
+	const struct percpu_chunk *k = percpu_chunk_of((const char *)b);
+	struct percpu_family *f;
+	struct percpu_histogram *h;
+	bool failed = true;
+	int e;
+
+	(void)state;
+	assert_int_equal(percpu_segment_family(s, &d, 2, &f), 0);
+	assert_int_equal(percpu_segment_histogram(s, METRIC("h"), NULL, &h), 0);
+	percpu_histogram_record(h, 1);
+	torn_where = some_word(&h->block, PERCPU_HISTOGRAM_HEAD, PERCPU_HISTOGRAM_HEAD + h->record);
+	bias_where = percpu_reader_place(r, k->index, 2 * r->cpus, (size_t)((char *)b - k->base));
+	k->header->journal.turn |= 1; /* of no words */
+	fails_with = EIO;
+	for (fails_at = 1; failed; fails_at++) {
+		torn = torn_where != 0 ? 4 : 0;
+		bias_torn = 4;
+		calls = 0;
+		e = take();
+		failed = calls == fails_at;
+		assert_int_equal(e, failed ? -EIO : 0);
+		assert_int_equal(percpu_reader_count(r), failed ? 0 : 4);
+		if (failed)
+			assert_string_equal(percpu_reader_error(r), "cannot read the file");
+	}
+	assert_int_equal(torn + bias_torn, 0);
+	assert_true(fails_at > 20);
+	assert_int_equal(count_of(1), 200);
+}
+
+/* Whenever the time is over, a value is told as it is, or not at all. */
+
+static struct percpu_latest *latest;
+
+/* Returns how many values are not told. */
+static uint32_t values_are_right(void)
+{
+	struct percpu_histogram_snapshot *shot = NULL;
+	uint64_t n[2] = { 77, 77 }, out[2] = { 77, 77 };
+	const int of_h = percpu_reader_histogram(r, 2, &shot);
+	const int of_t = percpu_reader_stats(r, 3, out, 2);
+	int e[2], of_l = 0;
+	double v = 77;
+
+	for (unsigned i = 0; i < 2; i++) {
+		e[i] = percpu_reader_counter(r, i, &n[i]);
+		assert_true(e[i] == 0 ? n[i] == 100 * (i + 1) : e[i] == -EAGAIN && n[i] == 77);
+	}
+	assert_true(of_h == 0 ? shot->count == 1 : of_h == -EAGAIN && shot == NULL);
+	assert_true(of_t == 0 ? out[0] == 3 && out[1] == 4 : of_t == -EAGAIN && out[0] == 77);
+	if (latest != NULL) {
+		of_l = percpu_reader_number(r, 4, &v);
+		assert_true(of_l == 0 ? v == 8 : of_l == -EAGAIN && v == 77);
+	}
+	percpu_histogram_snapshot_destroy(shot);
+	return (e[0] != 0) + (e[1] != 0) + (of_h != 0) + (of_t != 0) + (of_l != 0);
+}
+
+static void declare_more(void)
+{
+	static const char *const names[] = { "x", "y" };
+	const struct percpu_metric_fields f = { sizeof(f), "what", names, 2 };
+	const uint64_t n[2] = { 3, 4 };
+	struct percpu_histogram *h;
+	struct percpu_stats *t;
+
+	assert_int_equal(percpu_segment_histogram(s, METRIC("c"), NULL, &h), 0);
+	assert_int_equal(percpu_segment_stats(s, METRIC("d_total"), &f, PERCPU_STATS_WHOLE, &t), 0);
+	percpu_histogram_record(h, 1);
+	assert_int_equal(percpu_stats_update(t, 0, 0, n, 2), 0);
+	torn_where = some_word(&h->block, PERCPU_HISTOGRAM_HEAD, PERCPU_HISTOGRAM_HEAD + h->record);
+	latest = NULL;
+	if (!WIDE)
+		return;
+	assert_int_equal(percpu_segment_latest(s, METRIC("e"), &latest), 0);
+	assert_int_equal(percpu_latest_set(latest, 8), 0);
+}
+
+/* With the word of a bias, or without, being another one when it is read. */
+static void no_time_is_told(const void *set)
+{
+	const struct percpu_chunk *k = percpu_chunk_of(set);
+	bool late = true;
+	uint32_t missing = 0, most = 0;
+	int e;
+
+	bias_where = percpu_reader_place(r, k->index, 2 * r->cpus,
+					 (size_t)((const char *)set - k->base));
+	for (late_at = 1; late; late_at++) {
+		torn = torn_where != 0 ? 4 : 0;
+		bias_torn = 4;
+		calls = 0;
+		r->copied = 0;
+		e = percpu_reader_read(r);
+		late = calls >= late_at;
+		assert_true(e == 0 || (late && e == -EAGAIN));
+		if (e != 0) {
+			assert_int_equal(percpu_reader_count(r), 0);
+			assert_non_null(strstr(percpu_reader_error(r), "time"));
+			continue;
+		}
+		missing = values_are_right();
+		assert_int_equal(info_of().missing, missing);
+		if (missing != 0)
+			assert_non_null(strstr(percpu_reader_error(r), "time"));
+		most = missing > most ? missing : most;
+	}
+	assert_int_equal(missing, 0);
+	assert_true(most >= 4 && late_at > 20);
+}
+
+static void each_moment_may_be_too_late(void **state)
+{
+	(void)state;
+	declare_more();
+	no_time_is_told(b);
+	if (latest != NULL)
+		no_time_is_told(latest);
+	assert_int_equal(percpu_reader_be_consistent(r), 0);
+	no_time_is_told(b);
+}
+
 /* Doubles are added up in the order of lanes, as by those who read in the file. */
 static void doubles_are_added_up_in_order(void **state)
 {
@@ -193,6 +369,9 @@ int main(void)
 		EACH(a_histogram_is_of_one_moment),
 		EACH(extrema_are_of_one_moment),
 		EACH(statistics_are_of_one_moment),
+		EACH(units_are_read_64_times_more),
+		EACH(each_read_that_fails_is_told),
+		EACH(each_moment_may_be_too_late),
 		EACH(doubles_are_added_up_in_order),
 	};
 

@@ -30,7 +30,7 @@
 static uint64_t cost; /* of reads: their bytes, and 4096 for each */
 static unsigned reads, looks;
 static int look_fails;	 /* with this error */
-static long fs_type;	 /* that the file's file system has; 0: its own */
+static long fs_type;	 /* that the file's file system has; 0: its own; -1: nobody can tell */
 static bool cuts;	 /* the file ends where data is looked for */
 static uint64_t late_at; /* the time is over when this byte is about to be read */
 
@@ -103,7 +103,7 @@ int __wrap_fstatfs64(int fd, struct statfs *ret)
 
 	if (fs_type != 0)
 		ret->f_type = fs_type;
-	return e;
+	return fs_type == -1 ? -1 : e;
 }
 
 /* A segment for many CPUs, with four histograms and some counters, counted in on one CPU. */
@@ -255,14 +255,19 @@ static void all_data_is_found(void **state)
 
 static void file_systems_that_do_not_tell_are_read(void **state)
 {
+	static const long types[] = { 0x65735546, /* FUSE: it does not know of stores by mappings */
+				      -1 };
+
 	(void)state;
 	punch_holes();
-	fs_type = 0x65735546; /* FUSE: it does not know of stores by mappings */
-	start_counting();
-	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
-	all_is_there();
-	assert_int_equal(looks, 0);
-	assert_true(reads > CPUS);
+	for (unsigned i = 0; i < 2; i++) {
+		fs_type = types[i];
+		start_counting();
+		assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+		all_is_there();
+		assert_int_equal(looks, 0);
+		assert_true(reads > CPUS);
+	}
 	fs_type = 0;
 	look_fails = EINVAL;
 	start_counting();
@@ -345,6 +350,23 @@ static void a_picture_that_is_begun_anew_has_one_budget(void **state)
 	assert_int_equal(control_read, 3 * 16);
 	cost -= looks * UINT64_C(4096); /* sixteen times, the lanes have much more than the file */
 	assert_true(cost <= 16 * quiet + (8 * quiet > FREE ? 8 * quiet : FREE) + LAST_READ);
+}
+
+/* Of a file for which the first reading costs much, eight times that. */
+static void what_is_read_again_costs_eight_times_as_much(void **state)
+{
+	(void)state;
+	r->again = FREE;
+	r->cost = r->again + FREE / 8;
+	assert_false(percpu_reader_may_repeat(r));
+	r->cost++;
+	assert_true(percpu_reader_may_repeat(r));
+	r->again += 7;
+	r->cost += 7;
+	assert_true(percpu_reader_may_repeat(r));
+	r->again++;
+	r->cost++;
+	assert_false(percpu_reader_may_repeat(r));
 }
 
 /* Others in the same file are not worse off. */
@@ -486,6 +508,7 @@ int main(void)
 		EACH(a_file_that_is_cut_short_amid_holes_is_told),
 		EACH(what_changes_all_the_time_is_given_up),
 		EACH(a_picture_that_is_begun_anew_has_one_budget),
+		EACH(what_is_read_again_costs_eight_times_as_much),
 		EACH(each_has_its_turn),
 		EACH(each_is_read_until_it_is_the_same),
 		EACH(a_value_is_read_again_64_times),
