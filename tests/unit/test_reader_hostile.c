@@ -76,14 +76,19 @@ static void are_told(int e, const char *word)
 	assert_int_equal(now, e);
 }
 
-/* Asserts that both counters are there again. */
-static void is_mended(void)
+/* Asserts that both counters are there again, and so many records that are passed over. */
+static void is_mended_but(uint32_t pending)
 {
 	assert_int_equal(take(), 0);
 	assert_int_equal(percpu_reader_count(r), 2);
-	assert_int_equal(info_of().pending, 0);
+	assert_int_equal(info_of().pending, pending);
 	assert_int_equal(count_of(0), 3);
 	assert_int_equal(count_of(1), 4);
+}
+
+static void is_mended(void)
+{
+	is_mended_but(0);
 }
 
 static struct percpu_header *header(uint32_t chunk)
@@ -334,6 +339,94 @@ static void lengths_are_those_of_the_texts(void **state)
 	is_passed_over();
 }
 
+/* Asserts that the third record is passed over while a byte of its texts is another one. */
+static void third_is_passed_over(size_t byte, char is)
+{
+	struct percpu_segment_record *const h =
+		percpu_directory_at(s, percpu_directory_at(s, 0)->size + second()->size);
+	char *const text = (char *)(h + 1) + byte, was = *text;
+
+	assert_int_equal(look(), 3);
+	*text = is;
+	percpu_reader_close(r);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	is_mended_but(1);
+	*text = was;
+	assert_int_equal(look(), 3);
+	assert_int_equal(info_of().pending, 0);
+}
+
+static void units_that_cannot_be_are_passed_over(void **state)
+{
+	struct percpu_metric m = metric("c_seconds");
+	struct percpu_extrema *x;
+
+	(void)state;
+	m.unit = "seconds";
+	assert_int_equal(percpu_segment_extrema(s, &m, 0, &x), 0);
+	third_is_passed_over(strlen("c_secondsse"), '\0');
+	third_is_passed_over(strlen("c_secondsse"), 'x');
+}
+
+static void fields_that_cannot_be_are_passed_over(void **state)
+{
+	static const char *const names[] = { "x", "y" };
+	const struct percpu_metric_fields f = { sizeof(f), "what", names, 2 };
+	const struct percpu_metric m = metric("c_total");
+	struct percpu_stats *t;
+
+	(void)state;
+	assert_int_equal(percpu_segment_stats(s, &m, &f, 0, &t), 0);
+	third_is_passed_over(strlen("c_total1k4what2vv1x1"), 'x'); /* there is one x */
+}
+
+/* The family's series are told without it. */
+static void texts_of_families_are_not_believed(void **state)
+{
+	static const char *const labels[] = { "k" };
+	static const struct {
+		size_t at;
+		char is;
+	} spoilt[] = { { 1, '\0' }, { 10, '\0' }, { 10, (char)0xff } };
+	const struct percpu_metric m = { .size = sizeof(m),
+					 .name = "f_total",
+					 .help = "What",
+					 .label_names = labels,
+					 .labels = 1 };
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &m,
+					      .kind = PERCPU_METRIC_COUNTER };
+	struct percpu_record_copy *copy = malloc(sizeof(*copy));
+	struct percpu_segment_record *record = NULL;
+	struct percpu_family *f;
+	char *text, was;
+	uint64_t at = 0;
+
+	(void)state;
+	assert_non_null(copy);
+	assert_int_equal(percpu_segment_family(s, &d, 3, &f), 0);
+	assert_true(percpu_directory_next(s, PERCPU_FAMILIES, &at, copy, &record));
+	free(copy);
+	text = (char *)(record + 1);
+	assert_memory_equal(text, "f_total\1kWhat", 13);
+	for (size_t i = 0; i < sizeof(spoilt) / sizeof(spoilt[0]); i++) {
+		assert_int_equal(look(), 3); /* with the overflow */
+		assert_int_equal(series_of(2).cap, 3);
+		assert_string_equal(series_of(2).help, "What");
+		was = text[spoilt[i].at];
+		text[spoilt[i].at] = spoilt[i].is;
+		percpu_reader_close(r);
+		assert_int_equal(percpu_reader_open(path, &r), 0);
+		assert_int_equal(look(), 3);
+		assert_int_equal(info_of().pending, 1);
+		assert_int_equal(series_of(2).cap, 0);
+		assert_string_equal(series_of(2).help, "");
+		text[spoilt[i].at] = was;
+	}
+	assert_int_equal(look(), 3);
+	assert_int_equal(info_of().pending, 0);
+}
+
 /* Two metrics with one object: what the CPUs have is added up once. */
 static void shared_objects_are_added_up_once(void **state)
 {
@@ -468,6 +561,9 @@ int main(void)
 		EACH(pending_records_are_looked_at_again),
 		EACH(texts_that_cannot_be_are_passed_over),
 		EACH(lengths_are_those_of_the_texts),
+		EACH(units_that_cannot_be_are_passed_over),
+		EACH(fields_that_cannot_be_are_passed_over),
+		EACH(texts_of_families_are_not_believed),
 		EACH(shared_objects_are_added_up_once),
 		EACH(removed_records_are_not_believed),
 	};

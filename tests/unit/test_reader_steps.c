@@ -284,6 +284,174 @@ static void what_is_set_all_the_time_is_not_there(void **state)
 	assert_int_equal(percpu_reader_level(r, 2, &level), 0);
 }
 
+/* More series than are read again at once, and some that have nothing in the CPUs' lanes. */
+enum { GAUGES = 80 };
+
+static struct percpu_gauge *gauges[GAUGES];
+static struct percpu_latest *latest[2];
+
+static void set_latest(void)
+{
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(percpu_latest_set(latest[i], 9 + i), 0);
+}
+
+static void set_many(void)
+{
+	set_latest();
+	for (unsigned i = 0; i < GAUGES; i++) {
+		percpu_gauge_add(gauges[i], 1000);
+		assert_int_equal(percpu_gauge_set(gauges[i], 7 + i), 0);
+	}
+}
+
+static double number_of(size_t i)
+{
+	double number = 77;
+
+	assert_int_equal(percpu_reader_number(r, i, &number), 0);
+	return number;
+}
+
+static void many_that_were_set_are_read_again(void **state)
+{
+	char name[16];
+
+	(void)state;
+	if (!WIDE)
+		test_skip("no gauges in files here");
+	assert_int_equal(percpu_segment_latest(s, METRIC("c"), &latest[0]), 0);
+	for (unsigned i = 0; i < GAUGES; i++) {
+		snprintf(name, sizeof(name), "d%02u", i);
+		assert_int_equal(percpu_segment_gauge(s, METRIC(name), &gauges[i]), 0);
+		percpu_gauge_add(gauges[i], 5);
+	}
+	assert_int_equal(percpu_segment_latest(s, METRIC("e"), &latest[1]), 0);
+	assert_int_equal(look_when("reader: biases copied", set_many), 4 + GAUGES);
+	assert_true(number_of(2) == 9 && number_of(3 + GAUGES) == 10);
+	for (unsigned i = 0; i < GAUGES; i++)
+		assert_true(number_of(3 + i) == 7 + i);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(percpu_latest_set(latest[i], 1), 0);
+	assert_int_equal(look_when("reader: biases copied", set_latest), 4 + GAUGES);
+	assert_true(number_of(2) == 9 && number_of(3 + GAUGES) == 10);
+}
+
+/* Series behind a gauge, with biases that are near its own, and a part of which is not. */
+enum { ROWS = 40 };
+
+static struct percpu_stats *rows[ROWS];
+
+static void reset_rows(void)
+{
+	uint64_t out[2];
+
+	assert_int_equal(percpu_gauge_set(gauge, 7), 0);
+	for (unsigned i = 0; i < ROWS; i++) {
+		percpu_stats_add(rows[i], 0, 0, 50);
+		assert_int_equal(percpu_stats_fetch_zero(rows[i], 0, 1, out), 0);
+		percpu_stats_add(rows[i], 0, 1, 3 + i);
+	}
+}
+
+static void what_reaches_far_is_read_apart(void **state)
+{
+	static const char *const names[] = { "x", "y" };
+	const struct percpu_metric_fields f = { sizeof(f), "what", names, 2 };
+	size_t n = 2;
+	uint64_t out[2];
+	char name[16];
+
+	(void)state;
+	if (!WIDE)
+		test_skip("no gauges in files here");
+	do { /* the last one of a line */
+		snprintf(name, sizeof(name), "c%zu", n);
+		assert_int_equal(percpu_segment_gauge(s, METRIC(name), &gauge), 0);
+		n++;
+	} while ((uintptr_t)gauge % 64 != 48);
+	for (unsigned i = 0; i < ROWS; i++) {
+		snprintf(name, sizeof(name), "d%02u_total", i);
+		assert_int_equal(
+			percpu_segment_stats(s, METRIC(name), &f, PERCPU_STATS_WHOLE, &rows[i]), 0);
+		percpu_stats_add(rows[i], 0, 0, 100);
+	}
+	assert_int_equal(look_when("reader: biases copied", reset_rows), n + ROWS);
+	assert_true(number_of(n - 1) == 7);
+	for (unsigned i = 0; i < ROWS; i++) {
+		assert_int_equal(percpu_reader_stats(r, n + i, out, 2), 0);
+		assert_int_equal(out[0], 0);
+		assert_int_equal(out[1], 3 + i);
+	}
+}
+
+/* In a damaged file two series have one object: it is read again once for each. */
+static void set_it(void)
+{
+	percpu_gauge_add(gauge, 1000);
+	assert_int_equal(percpu_gauge_set(gauge, 7), 0);
+}
+
+static void one_object_of_two_is_read_again(void **state)
+{
+	struct percpu_segment_record *record;
+	struct percpu_gauge *other;
+	uint64_t at = 0, key = 0;
+
+	(void)state;
+	if (!WIDE)
+		test_skip("no gauges in files here");
+	assert_int_equal(percpu_segment_gauge(s, METRIC("c"), &gauge), 0);
+	assert_int_equal(percpu_segment_gauge(s, METRIC("d"), &other), 0);
+	for (unsigned i = 0; i < 4; i++, at += record->size) {
+		record = percpu_directory_at(s, at);
+		if (i == 3)
+			record->key = key;
+		key = record->key;
+	}
+	damage();
+	percpu_gauge_add(gauge, 5);
+	assert_int_equal(look_when("reader: biases copied", set_it), 4);
+	assert_true(number_of(2) == 7 && number_of(3) == 7);
+}
+
+/* The object is in the picture, and in the file it is none any more. */
+
+static uint64_t starts[PERCPU_UNITS / 64];
+
+static void spoil_chunk(void)
+{
+	struct percpu_header *h = stats->block.chunk->header;
+
+	memcpy(starts, h->starts, sizeof(starts));
+	memset(h->starts, 0, sizeof(starts));
+}
+
+static void statistics_that_are_none_any_more_are_missing(void **state)
+{
+	static const char *const names[] = { "x", "y" };
+	const struct percpu_metric_fields f = { sizeof(f), "what", names, 2 };
+	uint64_t out[2] = { 77, 77 };
+
+	(void)state;
+	assert_int_equal(percpu_segment_stats(s, METRIC("c_total"), &f, 0, &stats), 0);
+	percpu_stats_add(stats, 0, 1, 3);
+	assert_int_equal(percpu_reader_be_consistent(r), 0);
+	meanwhile = spoil_chunk;
+	waits_when = "reader: biases copied";
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_null(waits_when);
+	assert_int_equal(percpu_reader_stats(r, 2, out, 2), -ENOENT);
+	assert_true(out[0] == 77 && out[1] == 77);
+	assert_int_equal(info_of().missing, 1);
+	assert_int_equal(count_of(1), 200);
+	memcpy(stats->block.chunk->header->starts, starts, sizeof(starts));
+	assert_int_equal(take(), 0);
+	assert_int_equal(percpu_reader_stats(r, 2, out, 2), 0);
+	assert_int_equal(out[1], 3);
+	assert_int_equal(info_of().missing, 0);
+}
+
 /* The directory */
 
 static void declare_one(void)
@@ -448,6 +616,10 @@ int main(void)
 		EACH(what_was_set_is_read_again),
 		EACH(what_is_set_late_is_read_again),
 		EACH(what_is_set_all_the_time_is_not_there),
+		EACH(many_that_were_set_are_read_again),
+		EACH(what_reaches_far_is_read_apart),
+		EACH(one_object_of_two_is_read_again),
+		EACH(statistics_that_are_none_any_more_are_missing),
 		EACH(what_was_declared_meanwhile_is_whole),
 		EACH(a_new_start_makes_another_picture),
 		EACH(a_start_that_ends_meanwhile_is_waited_for),
