@@ -252,6 +252,15 @@ static void other_parameters_are_refused(void **state)
 	assert_null(none);
 }
 
+static void structs_are_refused(const struct percpu_declaration *d)
+{
+	struct percpu_family *f = NULL;
+
+	assert_int_equal(percpu_segment_family(s, d, 1, &f), -EINVAL);
+	says(s, "a struct of another size, or a family without a metric");
+	assert_null(f);
+}
+
 static void wrong_families_are_refused(void **state)
 {
 	static const char *const labels[] = { "a" };
@@ -283,14 +292,29 @@ static void wrong_families_are_refused(void **state)
 	d.ret = &f;
 	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
 	d.ret = NULL;
+	d.kind = 0;
+	m.name = NULL;
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	says(s, "a family: a family is of single values, of no info and no statistics, and its row "
+		"has no place for a handle");
 	d.kind = PERCPU_METRIC_INFO;
 	m.name = "f_info";
 	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
 	d.kind = PERCPU_METRIC_COUNTER;
 	m.name = "f";
 	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	m = good;
+	d.size--;
+	structs_are_refused(&d);
+	d.size++;
+	m.size--;
+	structs_are_refused(&d);
+	m.size++;
+	d.histogram = &(const struct percpu_histogram_options){ .size = 1 };
+	structs_are_refused(&d);
+	d.histogram = NULL;
 	d.metric = NULL;
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	structs_are_refused(&d);
 	assert_null(f);
 	assert_int_equal(s->control->end, 0);
 }
@@ -330,6 +354,26 @@ static void wrong_values_are_refused(void **state)
 	memset(name, 'x', PERCPU_METRIC_NAME);
 	assert_int_equal(count_in(f, name, 1), 1);
 	assert_int_equal(count_in(family_of(t, 3), name, 1), 2);
+}
+
+/* What is wrong with the first is said, whatever the others are. */
+static void the_first_wrong_value_is_told(void **state)
+{
+	static const char *const labels[] = { "a", "b" }, *const values[] = { NULL, "\xff" };
+	const struct percpu_metric m = {
+		.size = sizeof(m), .name = "g_total", .label_names = labels, .labels = 2
+	};
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &m,
+					      .kind = PERCPU_METRIC_COUNTER };
+	struct percpu_counter *c = NULL;
+	struct percpu_family *f;
+
+	(void)state;
+	assert_int_equal(percpu_segment_family(s, &d, 3, &f), 0);
+	assert_int_equal(percpu_family_counter(f, values, &c), -EINVAL);
+	says(s, "g_total: the value of label 0 is NULL");
+	assert_null(c);
 }
 
 static void readers_find_and_add_nothing(void **state)
@@ -419,6 +463,26 @@ static void families_need_the_file(void **state)
 	assert_non_null(family_of(s, 3));
 }
 
+/* Nor is an epoch given up for another one that cannot be held. */
+static void quiescing_needs_the_file(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+	const int fd = s->region->file.fd, kept = dup(fd);
+	void *const epoch = s->epoch;
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(remove_value(f, "x"), 0);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(percpu_segment_quiesce(s), -EBADF);
+	says(s, "quiesce: the program has closed the segment's descriptor, by which the file is "
+		"opened once more");
+	assert_ptr_equal(s->epoch, epoch);
+	assert_int_equal(dup2(kept, fd), fd);
+	assert_int_equal(close(kept), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+}
+
 static void nothing_is_kept(void **state)
 {
 	struct test_holding before;
@@ -450,9 +514,11 @@ int main(void)
 		both(other_parameters_are_refused),
 		both(wrong_families_are_refused),
 		both(wrong_values_are_refused),
+		both(the_first_wrong_value_is_told),
 		both(readers_find_and_add_nothing),
 		both(full_files_overflow),
 		both(families_need_the_file),
+		both(quiescing_needs_the_file),
 		both(nothing_is_kept),
 	};
 

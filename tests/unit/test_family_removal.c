@@ -334,6 +334,32 @@ static void objects_are_freed_as_a_whole(void **state)
 	assert_int_equal(used(), units);
 }
 
+/* So are those of doubles that processes own, with all their shares. */
+static void owned_doubles_are_freed(void **state)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_family *of_doubles;
+	struct percpu_owned_fgauge *o;
+	unsigned before = 0;
+
+	(void)state;
+	if (!percpu_pair_is_atomic())
+		test_skip("no such gauges in files here");
+	assert_int_equal(declare_family(s, "o", PERCPU_METRIC_OWNED_FGAUGE, 1, &of_doubles), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(percpu_family_owned_fgauge(of_doubles, x, &o), 0);
+		assert_int_equal(percpu_owned_fgauge_add(o, 1.5), 0);
+		assert_int_equal(percpu_family_remove(of_doubles, x), 0);
+		all_quiesce();
+		assert_int_equal(percpu_reuse_free(s, 0), 0);
+		assert_int_equal(s->removed.n, 0);
+		if (i == 0) /* the process and its owners have their own */
+			before = used();
+		assert_int_equal(used(), before);
+	}
+	assert_int_equal(percpu_family_overflows(of_doubles), 0);
+}
+
 /* A new object has nothing of the one that was there before. */
 static void new_series_are_empty(void **state)
 {
@@ -469,6 +495,7 @@ int main(void)
 		both(overflows_stay),
 		both(what_is_held_is_not_looked_at),
 		both(objects_are_freed_as_a_whole),
+		both(owned_doubles_are_freed),
 		both(new_series_are_empty),
 		both(churn_takes_no_more_room),
 		both(many_are_removed),

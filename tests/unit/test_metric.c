@@ -205,6 +205,9 @@ static void labels_are_checked(void **state)
 	m.label_values = NULL;
 	refused(counter(&m), -EINVAL, "labels have no names or values");
 	m.label_values = values;
+	m.label_names = NULL;
+	refused(counter(&m), -EINVAL, "labels have no names or values");
+	m.label_names = names;
 	m.labels = 17;
 	refused(counter(&m), -E2BIG, "17 labels are more than 16");
 }

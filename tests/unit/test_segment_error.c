@@ -67,6 +67,37 @@ static void refused(int got, int expected, const char *sentence)
 	fail_otherwise();
 }
 
+/* Whether this CPU changes 16 bytes at once. */
+static bool no_pairs;
+
+unsigned __real_percpu_pair_ways(void);
+unsigned __wrap_percpu_pair_ways(void);
+unsigned __wrap_percpu_pair_ways(void)
+{
+	return no_pairs ? 0 : __real_percpu_pair_ways();
+}
+
+/* A process asks the CPU once: a child does so before this one. */
+static int declare_gauge(void *arg)
+{
+	struct percpu_gauge *gauge = NULL;
+
+	(void)arg;
+	no_pairs = true;
+	test_child_require(percpu_segment_gauge(s, METRIC("gauge"), &gauge) == -ENOTSUP, "a gauge");
+	test_child_require(gauge == NULL, "none");
+	test_child_require(strcmp(percpu_segment_error(s),
+				  "gauge: this process cannot have such a metric in a file") == 0,
+			   "words");
+	return 0;
+}
+
+static void gauges_may_be_impossible(void **state)
+{
+	(void)state;
+	test_in_child(declare_gauge, NULL);
+}
+
 static int histogram(const char *name, const struct percpu_histogram_options *o)
 {
 	struct percpu_histogram *h = NULL;
@@ -154,27 +185,82 @@ static void rules_are_told_apart(void **state)
 	assert_null(no_fgauge);
 }
 
+static struct percpu_segment_record *record_of(const char *name)
+{
+	struct percpu_segment_record *r;
+
+	for (uint64_t at = 0;; at += r->size) {
+		r = percpu_directory_at(s, at);
+		if (r->name == strlen(name) && memcmp(r + 1, name, r->name) == 0)
+			return r;
+	}
+}
+
 /* The object that is there is no such one at all. */
 static void other_objects_are_damage(void **state)
 {
+	const struct percpu_histogram_options two = { .size = sizeof(two), .n = 2 };
 	struct percpu_segment_record *r;
+	struct percpu_histogram *h;
 	struct percpu_counter *c;
 	uint64_t there;
 
 	(void)state;
 	assert_int_equal(histogram("first", NULL), 0);
-	for (uint64_t at = 0;; at += r->size) {
-		r = percpu_directory_at(s, at);
-		if (r->name == 5 && memcmp(r + 1, "first", 5) == 0)
-			break;
-	}
+	r = record_of("first");
 	assert_int_equal(percpu_segment_counter(s, METRIC("first_total"), &c), 0);
 	there = r->key;
 	r->key = percpu_counter_key(c);
 	refused(histogram("first", NULL), -EEXIST,
 		"first: what it was created with differs from what was asked for");
+	assert_int_equal(percpu_histogram_create_in(s->region, &two, &h), 0);
+	r->key = percpu_histogram_key(h); /* but for how many they are, it is the same */
+	refused(histogram("first", NULL), -EEXIST,
+		"first: what it was created with differs from what was asked for");
 	r->key = there;
 	assert_int_equal(histogram("first", NULL), 0);
+	percpu_histogram_destroy(h);
+}
+
+static void other_objects_are_no_gauges(void **state)
+{
+	struct percpu_owned_fgauge *fgauge, *none = NULL;
+	struct percpu_segment_record *r;
+	uint64_t there;
+
+	(void)state;
+	if (!percpu_pair_is_atomic())
+		test_skip("there are no owned gauges here");
+	assert_int_equal(percpu_segment_owned_fgauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &fgauge),
+			 0);
+	r = record_of("owned");
+	there = r->key;
+	r->key = s->control_place;
+	refused(percpu_segment_owned_fgauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &none), -EEXIST,
+		"owned: what it was created with differs from what was asked for");
+	assert_null(none);
+	r->key = there;
+}
+
+/* A name ends in its unit, so that only a damaged record has another one. */
+static void other_units_are_told(void **state)
+{
+	const struct percpu_metric m = { .size = sizeof(m),
+					 .name = "w_seconds",
+					 .unit = "seconds" };
+	struct percpu_extrema *x, *none = NULL;
+	char *unit;
+
+	(void)state;
+	assert_int_equal(percpu_segment_extrema(s, &m, 0, &x), 0);
+	unit = (char *)(record_of("w_seconds") + 1) + strlen(m.name);
+	unit[0] = 'd';
+	unit[1] = 1; /* which no terminal gets */
+	refused(percpu_segment_extrema(s, &m, 0, &none), -EEXIST,
+		"w_seconds: unit is \"d?conds\" in the segment, \"seconds\" was asked for");
+	assert_null(none);
+	memcpy(unit, "se", 2);
+	assert_int_equal(percpu_segment_extrema(s, &m, 0, &none), 0);
 }
 
 static void rows_have_what_their_kind_has(void **state)
@@ -302,11 +388,14 @@ static void threads_with_the_id_of_another_begin_anew(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gauges_may_be_impossible),
 		cmocka_unit_test(histograms_are_told_apart),
 		cmocka_unit_test(options_of_histograms_are_checked),
 		cmocka_unit_test(extrema_are_told_apart),
 		cmocka_unit_test(rules_are_told_apart),
 		cmocka_unit_test(other_objects_are_damage),
+		cmocka_unit_test(other_objects_are_no_gauges),
+		cmocka_unit_test(other_units_are_told),
 		cmocka_unit_test(rows_have_what_their_kind_has),
 		cmocka_unit_test(tables_are_checked),
 		cmocka_unit_test(metrics_have_the_size_of_a_release),

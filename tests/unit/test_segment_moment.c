@@ -265,6 +265,8 @@ static void all_kinds_are_found(void **state)
 	assert_int_equal(percpu_segment_stats(s, &m, &f, 0, &h), 0);
 	assert_int_equal(percpu_segment_extrema(s, METRIC("level"), 0, &x), 0);
 	(void)of_series("level");
+	assert_int_equal(percpu_segment_extrema(s, METRIC("level_of_it"), 0, &x), 0);
+	(void)of_series("level_of_it");
 	assert_int_equal(percpu_segment_series_started(s, &m, &t), 0);
 	m.label_values = values + 1;
 	assert_int_equal(percpu_segment_series_started(s, &m, &t), -ENOENT);
@@ -273,6 +275,7 @@ static void all_kinds_are_found(void **state)
 static void mistakes_are_refused(void **state)
 {
 	struct percpu_moment m = { .generation = 77 };
+	struct percpu_metric wrong = { .size = sizeof(wrong) };
 
 	(void)state;
 	assert_int_equal(percpu_segment_started(NULL, &m), -EINVAL);
@@ -284,8 +287,15 @@ static void mistakes_are_refused(void **state)
 	assert_int_equal(percpu_segment_series_started(s, NULL, &m), -EINVAL);
 	assert_string_equal(percpu_segment_error(s), "a metric is NULL");
 	assert_int_equal(percpu_segment_series_started(s, METRIC("9"), &m), -EINVAL);
+	assert_int_equal(percpu_segment_series_started(s, &wrong, &m), -EINVAL);
+	assert_string_equal(percpu_segment_error(s), "a metric has no name");
+	wrong.size--;
+	assert_int_equal(percpu_segment_series_started(s, &wrong, &m), -EINVAL);
 	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), &m), -ENOENT);
 	assert_string_equal(percpu_segment_error(s), "a_total: it is not in the segment");
+	s->control->end = UINT64_MAX;
+	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), &m), -EBADMSG);
+	assert_string_equal(percpu_segment_error(s), "a_total: the segment could not be read");
 	assert_int_equal(m.generation, 77);
 }
 
