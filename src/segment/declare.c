@@ -89,7 +89,7 @@ static const char *words_of(int e)
 	case -ENOTSUP:
 		return "this process cannot have such a metric in a file";
 	default:
-		return "what it is to be created with is no such thing";
+		return "the file cannot be mapped, or locked";
 	}
 }
 

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -44,6 +45,62 @@ int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
 int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
 {
 	return busy ? -ETIMEDOUT : __real_percpu_journal_settle(k, timeout_ns);
+}
+
+/* And the lock of the allocator. */
+static bool locked;
+
+int __real_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns);
+int __wrap_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns);
+int __wrap_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns)
+{
+	return locked ? -ETIMEDOUT : __real_percpu_robust_lock(h, word, timeout_ns);
+}
+
+/* What a killed process has half made is made room of once that lock is to be had. */
+static void half_made_ones_wait_for_the_lock(void **state)
+{
+	struct percpu_record_copy c;
+	struct percpu_segment_record *r = NULL;
+	struct percpu_family *g;
+	uint64_t at = 0;
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	while (percpu_directory_next(s, PERCPU_SERIES, &at, &c, &r))
+		;
+	r->key = 0; /* the last one's */
+	t = open_family_file(path, ALL);
+	g = family_of(t, 1);
+	locked = true;
+	assert_int_equal(percpu_reuse_free(t, 0), -ETIMEDOUT);
+	assert_int_equal(count_in(g, "y", 1), 1);
+	assert_int_equal(percpu_family_overflows(g), 1);
+	assert_int_equal(r->state, PERCPU_RECORD_IN_USE);
+	locked = false;
+	assert_int_equal(count_in(g, "y", 1), 1);
+	assert_int_equal(percpu_family_overflows(g), 1);
+}
+
+/* Whatever the system says when the file is to be mapped for another metric. */
+static void what_cannot_be_mapped_is_told(void **state)
+{
+	struct percpu_histogram *h = NULL;
+	char name[32];
+	unsigned n = 0;
+	int e;
+
+	(void)state;
+	fault_set(FAULT_MREMAP, 1, EPERM, false); /* the second one is to its place */
+	do {
+		snprintf(name, sizeof(name), "h%u", n++);
+		h = NULL;
+		e = percpu_segment_histogram(s, METRIC(name), NULL, &h);
+	} while (e == 0);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(e, -EPERM);
+	assert_null(h);
+	assert_non_null(strstr(percpu_segment_error(s), ": the file cannot be mapped, or locked"));
 }
 
 /* What a killed process wrote down for an object must not be stored when that is another's. */
@@ -457,6 +514,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		one(updates_are_completed_before_objects_go),
+		one(half_made_ones_wait_for_the_lock),
+		one(what_cannot_be_mapped_is_told),
 		one(no_memory_is_no_loss),
 		one(no_address_space_is_no_loss),
 		one(shares_out_of_reach_are_not_left_out),
