@@ -37,6 +37,7 @@ static bool begin_alone(const struct percpu_segment *s)
 	const uint32_t me = (uint32_t)getpid();
 	uint32_t other = __atomic_load_n(&resetting, __ATOMIC_RELAXED);
 
+	PERCPU_STEP("segment: alone");
 	return !s->region->file.inherited ||
 	       (other != me && __atomic_compare_exchange_n(&resetting, &other, me, false,
 							   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));

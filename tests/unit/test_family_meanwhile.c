@@ -424,7 +424,7 @@ static void what_is_found_amid_a_removal_is_counted(void **state)
 	assert_int_equal(count_in(f, "x", 1), 1); /* another one */
 }
 
-/* What somebody writes between a check and a copy is not believed. */
+/* What somebody writes between a check and a copy, or behind a look, is not believed. */
 
 static struct percpu_segment *damaged;
 static unsigned damaged_at; /* the first time is 1 */
@@ -772,6 +772,309 @@ static void records_are_copied_whole(void **state)
 	assert_int_equal(c.head.generation, 77);
 }
 
+/* Nor is one whose size is another one by then. */
+
+static bool lengthen_record(void)
+{
+	record->size += 8;
+	t->control->changes += 2;
+	return false;
+}
+
+static void records_stay_as_long_as_they_were(void **state)
+{
+	struct percpu_segment_record *r = NULL;
+	struct percpu_record_copy c;
+	struct percpu_counter *a;
+	uint64_t at = 0;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(t, METRIC("a_total"), &a), 0);
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	record = record_of_x(t);
+	meanwhile = lengthen_record;
+	waits_when = "directory: record copied";
+	assert_false(percpu_directory_next(s, PERCPU_SERIES, &at, &c, &r));
+	assert_null(waits_when);
+	assert_null(r);
+	record->size -= 8;
+	at = 0;
+	assert_true(percpu_directory_next(s, PERCPU_SERIES, &at, &c, &r));
+}
+
+/* Others change something each time that this process looks: it gives up after so many times. */
+
+static bool change_always(void)
+{
+	t->control->changes += 2;
+	looks++;
+	return true;
+}
+
+static void declarations_do_not_last_for_ever(void **state)
+{
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(s, METRIC("zero_total"), &c),
+			 0); /* has the block */
+	c = NULL;
+	meanwhile = change_always;
+	waits_when = "segment: to be kept";
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), -ETIMEDOUT);
+	waits_when = NULL;
+	assert_int_equal(looks, 100);
+	assert_null(c);
+	assert_string_equal(percpu_segment_error(s),
+			    "a_total: another process has held the segment's lock for too long");
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
+	assert_int_equal(s->series.used, 2);
+}
+
+static void looks_for_moments_do_not_last_for_ever(void **state)
+{
+	struct percpu_moment m = { .generation = 77 };
+	struct percpu_counter *c;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
+	meanwhile = change_always;
+	waits_when = "moment: looked";
+	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), &m), -EAGAIN);
+	waits_when = NULL;
+	assert_int_equal(looks, 1000);
+	assert_int_equal(m.generation, 77);
+	assert_string_equal(percpu_segment_error(s), "a_total: the segment could not be read");
+	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), &m), 0);
+}
+
+/* Who may only read cannot keep others from that. */
+static void who_reads_may_not_quiesce(void **state)
+{
+	struct percpu_family *f = family_of(t, 3);
+	void *epoch;
+
+	(void)state;
+	outside = open_family_file(path, 0);
+	assert_non_null(family_of(outside, 3));
+	epoch = outside->epoch;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(remove_value(f, "x"), 0);
+	meanwhile = change_always;
+	waits_when = "directory: blocks found";
+	assert_int_equal(percpu_segment_quiesce(outside), -ETIMEDOUT);
+	waits_when = NULL;
+	assert_int_equal(looks, 100);
+	assert_string_equal(percpu_segment_error(outside),
+			    "quiesce: the segment could not be read");
+	assert_ptr_equal(outside->epoch, epoch);
+	assert_int_equal(percpu_segment_quiesce(outside), 0);
+	percpu_segment_close(outside);
+}
+
+/* Who may only read finds at the second look what changes amid the first. */
+
+static bool change_once(void)
+{
+	t->control->changes += 2;
+	return false;
+}
+
+static void who_reads_looks_again(void **state)
+{
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(t, METRIC("a_total"), &c), 0);
+	percpu_counter_add(c, 3);
+	outside = open_family_file(path, 0);
+	meanwhile = change_once;
+	waits_when = "segment: to be looked up";
+	assert_int_equal(percpu_segment_counter(outside, METRIC("a_total"), &c), 0);
+	assert_null(waits_when);
+	assert_int_equal(percpu_counter_fetch(c), 3);
+	percpu_segment_close(outside);
+}
+
+/* Of two threads that declare a metric, with another record there between, the handle of one is of
+ * another kind; or the record has another name by then. */
+
+static struct percpu_fcounter *of_other_kind;
+
+static bool keep_other_kind(void)
+{
+	struct percpu_segment_record was;
+	struct percpu_fcounter *c;
+
+	record = record_of_x(t);
+	was = *record;
+	record->kind = PERCPU_METRIC_FCOUNTER;
+	record->key = percpu_fcounter_key(of_other_kind);
+	assert_int_equal(percpu_segment_fcounter(s, METRIC("b_total"), &c), 0);
+	record->kind = was.kind;
+	record->key = was.key;
+	return false;
+}
+
+static bool rename_record(void)
+{
+	record = record_of_x(t);
+	*(char *)(record + 1) = 'c';
+	return false;
+}
+
+static void handles_are_of_what_was_declared(void **state)
+{
+	static bool (*const fns[])(void) = { rename_record, keep_other_kind };
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_segment_fcounter(t, METRIC("a_total"), &of_other_kind), 0);
+	assert_int_equal(percpu_segment_counter(t, METRIC("b_total"), &c), 0);
+	c = NULL;
+	for (int i = 0; i < 2; i++) {
+		meanwhile = fns[i];
+		waits_when = "segment: to be kept";
+		assert_int_equal(percpu_segment_counter(s, METRIC("b_total"), &c), -EBADMSG);
+		assert_null(waits_when);
+		assert_null(c);
+		*(char *)(record + 1) = 'b';
+	}
+}
+
+/* The end, or the word of a block, is another one under the lock than what was checked. */
+
+static bool move_end(void)
+{
+	s->control->end = 5 * PERCPU_SEGMENT_BLOCK - 8;
+	return false;
+}
+
+static bool move_end_next(void)
+{
+	waits_when = "segment: to be looked up";
+	meanwhile = move_end;
+	return false;
+}
+
+static void ends_in_no_block_are_damage(void **state)
+{
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	meanwhile = move_end_next;
+	waits_when = "segment: to be looked up";
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), -EBADMSG);
+	assert_null(waits_when);
+	assert_null(c);
+	assert_string_equal(percpu_segment_error(s), "a_total: the file is damaged");
+}
+
+static bool set_block(void)
+{
+	s->control->block[1] = percpu_fcounter_key(of_other_kind);
+	return false;
+}
+
+static bool set_block_next(void)
+{
+	waits_when = "root: looked up";
+	meanwhile = set_block;
+	return false;
+}
+
+static void blocks_that_are_none_are_damage(void **state)
+{
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_segment_fcounter(s, METRIC("a_total"), &of_other_kind), 0);
+	s->control->end = PERCPU_SEGMENT_BLOCK; /* so that another block is needed */
+	meanwhile = set_block_next;
+	waits_when = "root: looked up";
+	assert_int_equal(percpu_segment_counter(s, METRIC("b_total"), &c), -EBADMSG);
+	assert_null(waits_when);
+	assert_null(c);
+	s->control->block[1] = 0;
+	assert_int_equal(percpu_segment_counter(s, METRIC("b_total"), &c), 0);
+	assert_int_equal(s->control->block[1] != 0, 1);
+}
+
+/* What has become of removed records, or of half made ones, that this process knew is looked at before
+ * they are freed. */
+
+static void what_is_in_use_is_not_freed(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+	uint64_t key;
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	record = record_of_x(s);
+	key = record->key;
+	assert_int_equal(remove_value(f, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	record->state = PERCPU_RECORD_IN_USE;
+	assert_int_equal(percpu_reuse_free(s, 0), 0);
+	assert_int_equal(record->state, PERCPU_RECORD_IN_USE);
+	assert_int_equal(record->key, key);
+	record->state = PERCPU_RECORD_REMOVED;
+	assert_int_equal(percpu_reuse_free(s, 0), 0);
+	assert_int_equal(record->state, PERCPU_RECORD_FREE);
+}
+
+static void half_made_ones_of_no_family_stay(void **state)
+{
+	(void)state;
+	assert_int_equal(count_in(family_of(s, 3), "x", 1), 1);
+	record = record_of_x(s);
+	record->key = 0;
+	assert_int_equal(percpu_directory_refresh(t), 0);
+	assert_int_equal(t->unkeyed, 1);
+	*(char *)(record + 1) = 'g'; /* another name */
+	assert_int_equal(percpu_reuse_free(t, 0), 0);
+	assert_int_equal(record->state, PERCPU_RECORD_IN_USE);
+	assert_int_equal(t->spare.n, 0);
+}
+
+/* Only one of two that are the same is in the table: the other one is known when it is made anew. */
+static void half_made_twins_go(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+	struct percpu_segment_record *first;
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	first = record_of_x(s);
+	assert_int_equal(count_in(f, "y", 1), 1);
+	record = record_of_x(s);
+	first->key = record->key = 0;
+	memcpy(record + 1, first + 1, first->size - sizeof(*first));
+	assert_int_equal(percpu_reuse_free(t, 0), 0);
+	assert_int_equal(percpu_directory_refresh(t), 0);
+	assert_int_equal(percpu_reuse_free(t, 0), 0);
+	assert_int_equal(first->state, PERCPU_RECORD_FREE);
+	assert_int_equal(record->state, PERCPU_RECORD_FREE);
+	assert_int_equal(percpu_directory_refresh(t), 0);
+	assert_int_equal(t->spare.n, 2);
+}
+
+/* In a damaged file the only series is gone: its handle stays until the process has none. */
+static void the_last_handle_is_kept(void **state)
+{
+	struct percpu_histogram *h;
+
+	(void)state;
+	assert_int_equal(percpu_segment_histogram(s, METRIC("h"), NULL, &h), 0);
+	record_of_x(s)->state = PERCPU_RECORD_REMOVED;
+	t->control->changes += 2;
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	assert_int_equal(s->series.used, 0);
+	assert_int_equal(s->retired.n, 1);
+	percpu_histogram_record(h, 1);
+}
+
 /* Two threads open the owners of a segment: both have the same ones. */
 
 static struct percpu_owners *owners_there;
@@ -826,6 +1129,18 @@ int main(void)
 		both(records_with_objects_are_not_rewritten),
 		both(what_is_not_found_amid_a_change_is_looked_for_again),
 		both(records_are_copied_whole),
+		both(records_stay_as_long_as_they_were),
+		both(declarations_do_not_last_for_ever),
+		both(looks_for_moments_do_not_last_for_ever),
+		other(who_reads_may_not_quiesce),
+		other(who_reads_looks_again),
+		both(handles_are_of_what_was_declared),
+		both(ends_in_no_block_are_damage),
+		both(blocks_that_are_none_are_damage),
+		both(what_is_in_use_is_not_freed),
+		both(half_made_ones_of_no_family_stay),
+		both(half_made_twins_go),
+		both(the_last_handle_is_kept),
 		both(owners_are_opened_once),
 	};
 

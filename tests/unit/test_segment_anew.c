@@ -42,6 +42,16 @@ void __wrap_percpu_turn_wait(uint32_t *turn, uint32_t me)
 	__atomic_store_n(turn, me, __ATOMIC_RELAXED);
 }
 
+/* Somebody who is stopped has the lock of the allocator. */
+static bool busy;
+
+int __real_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns);
+int __wrap_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns);
+int __wrap_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns)
+{
+	return busy ? -ETIMEDOUT : __real_percpu_robust_lock(h, word, timeout_ns);
+}
+
 static struct percpu_segment *open_with(unsigned flags)
 {
 	struct percpu_segment *s = NULL;
@@ -273,24 +283,38 @@ static int descriptor;
 static bool *done;
 static pid_t child;
 
+static int start_anew_now(void)
+{
+	return percpu_segment_open_fd(
+		descriptor, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW | PERCPU_SEGMENT_FOREIGN,
+		NULL, &late);
+}
+
+/* Another thread is first. */
+static void start_anew_before(void)
+{
+	told = start_anew_now();
+	if (told == 0)
+		percpu_segment_close(late);
+}
+
 /* A child of that moment has no thread that starts anew. */
 static int start_anew_later(void *arg)
 {
 	(void)arg;
 	while (!__atomic_load_n(done, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	return percpu_segment_open_fd(
-		descriptor, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW | PERCPU_SEGMENT_FOREIGN,
-		NULL, &late);
+	meanwhile = start_anew_before;
+	waits_when = "segment: alone";
+	test_child_require(start_anew_now() == 0 && told == 0, "both");
+	return 0;
 }
 
 static void open_it_meanwhile(void)
 {
 	if (child == 0)
 		child = test_fork(start_anew_later, NULL);
-	told = percpu_segment_open_fd(
-		descriptor, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW | PERCPU_SEGMENT_FOREIGN,
-		NULL, &late);
+	told = start_anew_now();
 }
 
 static int start_anew_twice(void *arg)
@@ -313,8 +337,8 @@ static int start_anew_twice(void *arg)
 	test_child_require(told == 0 && s->control->generation == 3, "and again when it is done");
 	percpu_segment_close(late);
 	__atomic_store_n(done, true, __ATOMIC_RELEASE);
-	test_child_require(test_wait(child, 60) == 0, "and once more by the child");
-	test_child_require(s->control->generation == 4, "which was the fourth");
+	test_child_require(test_wait(child, 60) == 0, "and twice by the child");
+	test_child_require(s->control->generation == 5, "which was the fifth");
 	percpu_segment_close(s);
 	return 0;
 }
@@ -362,6 +386,87 @@ static void starts_are_those_of_their_generation(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* What is not there is none to reset: the next generation begins nevertheless. */
+static void objects_that_are_not_there_are_left(void **state)
+{
+	struct percpu_segment *s = open_with(ALL);
+	struct all a = declare_all(s);
+	const unsigned n = WIDE ? 11 : 7;
+	struct percpu_segment_record *r;
+	uint64_t at = 0, key[11];
+
+	(void)state;
+	count_in(&a);
+	for (unsigned i = 0; i < n; i++, at += r->size) {
+		r = percpu_directory_at(s, at);
+		key[i] = r->key;
+		r->key = i % 2 == 0 ? UINT64_MAX : s->control_place;
+	}
+	percpu_segment_close(open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	assert_int_equal(s->control->generation, 2);
+	assert_int_equal(s->control->settled, 2);
+	counted(&a, 1);
+	for (unsigned i = n; i-- > 0;) {
+		at = 0;
+		for (unsigned k = 0; k < i; k++)
+			at += percpu_directory_at(s, at)->size;
+		percpu_directory_at(s, at)->key = key[i];
+	}
+	percpu_segment_close(open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	counted(&a, 0);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Nor does anything begin while somebody else is adding metrics for longer than a second. */
+static void busy_ones_keep_their_generation(void **state)
+{
+	struct percpu_segment *s = open_with(ALL), *none = NULL;
+	struct all a = declare_all(s);
+
+	(void)state;
+	count_in(&a);
+	busy = true;
+	assert_int_equal(
+		percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &none),
+		-ETIMEDOUT);
+	busy = false;
+	assert_null(none);
+	assert_int_equal(s->control->generation, 1);
+	counted(&a, 1);
+	percpu_segment_close(open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	counted(&a, 0);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Others start anew each time that this process looks when that was: it tells of one of them. */
+
+static unsigned begun;
+
+static void begin_one_more(void)
+{
+	late->control->generation++;
+	begun++;
+	waits_when = "segment: generation read";
+}
+
+static void looks_for_starts_do_not_last_for_ever(void **state)
+{
+	struct percpu_moment m;
+
+	(void)state;
+	late = open_with(ALL);
+	meanwhile = begin_one_more;
+	waits_when = "segment: generation read";
+	assert_int_equal(percpu_segment_started(late, &m), 0);
+	waits_when = NULL;
+	assert_int_equal(begun, 1000);
+	assert_int_equal(m.generation, 1000);
+	percpu_segment_close(late);
+	assert_int_equal(unlink(path), 0);
+}
+
 /* Tables */
 
 static void tables_end_at_the_first_error(void **state)
@@ -401,6 +506,9 @@ int main(void)
 		cmocka_unit_test(others_wait_for_it),
 		cmocka_unit_test(threads_take_turns_without_proc),
 		cmocka_unit_test(starts_are_those_of_their_generation),
+		cmocka_unit_test(objects_that_are_not_there_are_left),
+		cmocka_unit_test(busy_ones_keep_their_generation),
+		cmocka_unit_test(looks_for_starts_do_not_last_for_ever),
 		cmocka_unit_test(tables_end_at_the_first_error),
 	};
 
