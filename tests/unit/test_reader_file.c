@@ -83,14 +83,15 @@ static void a_file_that_is_replaced_is_told(void **state)
 	assert_int_equal(take(), -ESTALE);
 }
 
-/* Its folder is another file system's now, where a file has the same name. */
+/* Its folder is another file system's now, where a file has the same name, and the same number. */
 static void a_file_of_another_file_system_is_told(void **state)
 {
 	char folder[160], name[176];
+	struct stat st;
 
 	(void)state;
 	snprintf(folder, sizeof(folder), "%s.d", path);
-	snprintf(name, sizeof(name), "%s/comm", folder);
+	snprintf(name, sizeof(name), "%s/version", folder);
 	assert_int_equal(mkdir(folder, 0700), 0);
 	assert_int_equal(rename(path, name), 0);
 	percpu_reader_close(r);
@@ -98,9 +99,12 @@ static void a_file_of_another_file_system_is_told(void **state)
 	assert_int_equal(look(), 0);
 	assert_int_equal(rename(name, path), 0);
 	assert_int_equal(rmdir(folder), 0);
-	assert_int_equal(symlink("/proc/self", folder), 0);
+	assert_int_equal(symlink("/proc", folder), 0);
+	assert_int_equal(stat(name, &st), 0);
 	assert_int_equal(take(), -ESTALE);
 	assert_non_null(strstr(percpu_reader_error(r), name));
+	r->s->region->file.inode = st.st_ino;
+	assert_int_equal(percpu_reader_check_name(r), -ESTALE);
 	assert_int_equal(unlink(folder), 0);
 }
 

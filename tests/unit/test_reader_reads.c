@@ -22,8 +22,16 @@ static unsigned fails_at; /* the only one that does, from 1 on; 0: all */
 static unsigned late_at;  /* the time is over with that one; 0: with none */
 
 /* The words that are there are read as others, so many times. */
-static uint64_t torn_where, bias_where;
-static unsigned torn, bias_torn;
+enum { BIASES = 5 };
+
+static uint64_t torn_where, bias_where[BIASES];
+static unsigned torn, bias_torn[BIASES];
+
+static void tear_biases(unsigned times)
+{
+	for (unsigned i = 0; i < BIASES; i++)
+		bias_torn[i] = bias_where[i] != 0 ? times : 0;
+}
 
 /* Let a word be read as another one, if it is among n bytes. */
 static void tear(uint64_t where, unsigned *times, char *to, uint64_t from, size_t n)
@@ -58,13 +66,16 @@ ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at)
 	}
 	got = __real_pread64(fd, to, at_most != 0 && n > at_most ? at_most : n, at);
 	tear(torn_where, &torn, to, (uint64_t)at, n);
-	tear(bias_where, &bias_torn, to, (uint64_t)at, n);
+	for (unsigned i = 0; i < BIASES; i++)
+		tear(bias_where[i], &bias_torn[i], to, (uint64_t)at, n);
 	return got;
 }
 
 static int make_reads(void **state)
 {
-	at_most = torn = bias_torn = calls = fails_at = late_at = 0;
+	at_most = torn = calls = fails_at = late_at = 0;
+	memset(bias_where, 0, sizeof(bias_where));
+	tear_biases(0);
 	fails_with = 0;
 	return make_two(state);
 }
@@ -208,18 +219,53 @@ static void units_are_read_64_times_more(void **state)
 	percpu_histogram_snapshot_destroy(shot);
 }
 
+/* Where the file has the bias of an object. */
+static uint64_t bias_of(const void *object)
+{
+	const struct percpu_chunk *k = percpu_chunk_of(object);
+
+	return percpu_reader_place(r, k->index, 2 * r->cpus,
+				   (size_t)((const char *)object - k->base));
+}
+
+/* Declare counters whose biases change while they are read: some are near their neighbors, and all are
+ * not near each other; others are far away, behind cells that are free. */
+static void declare_apart(void)
+{
+	static const char *const names[] = { "c_total", "d_total", "e_total", "f_total" };
+	static const size_t gaps[] = { 0, 400, 400, 700 };
+	struct percpu_counter_array *gap;
+	struct percpu_counter *c = NULL;
+
+	bias_where[0] = bias_of(b);
+	for (unsigned i = 0; i < 4; i++) {
+		gap = NULL;
+		if (gaps[i] != 0)
+			assert_int_equal(percpu_counter_array_create_in(s->region, gaps[i], &gap),
+					 0);
+		for (unsigned k = 0; k < 100; k++) /* in what is free in front of it */
+			assert_int_equal(percpu_counter_create_in(s->region, &c), 0);
+		c = counter(names[i]);
+		percpu_counter_add(c, 300 + i);
+		bias_where[i + 1] = bias_of(c);
+		if (i == 3)
+			percpu_counter_array_destroy(gap);
+		else
+			percpu_counter_array_detach(gap);
+	}
+}
+
 /* A picture for which any one read fails is none, also if that is one of what is read again, or of
  * what a killed thread has written down. */
 static void each_read_that_fails_is_told(void **state)
 {
 	static const char *const labels[] = { "l" };
 	const struct percpu_metric m = {
-		.size = sizeof(m), .name = "f_total", .label_names = labels, .labels = 1
+		.size = sizeof(m), .name = "g_total", .label_names = labels, .labels = 1
 	};
 	const struct percpu_declaration d = { .size = sizeof(d),
 					      .metric = &m,
 					      .kind = PERCPU_METRIC_COUNTER };
-	const struct percpu_chunk *k = percpu_chunk_of((const char *)b);
 	struct percpu_family *f;
 	struct percpu_histogram *h;
 	bool failed = true;
@@ -230,23 +276,26 @@ static void each_read_that_fails_is_told(void **state)
 	assert_int_equal(percpu_segment_histogram(s, METRIC("h"), NULL, &h), 0);
 	percpu_histogram_record(h, 1);
 	torn_where = some_word(&h->block, PERCPU_HISTOGRAM_HEAD, PERCPU_HISTOGRAM_HEAD + h->record);
-	bias_where = percpu_reader_place(r, k->index, 2 * r->cpus, (size_t)((char *)b - k->base));
-	k->header->journal.turn |= 1; /* of no words */
+	declare_apart();
+	percpu_chunk_of((const char *)b)->header->journal.turn |= 1; /* of no words */
 	fails_with = EIO;
 	for (fails_at = 1; failed; fails_at++) {
 		torn = torn_where != 0 ? 4 : 0;
-		bias_torn = 4;
+		tear_biases(4);
 		calls = 0;
 		e = take();
 		failed = calls == fails_at;
 		assert_int_equal(e, failed ? -EIO : 0);
-		assert_int_equal(percpu_reader_count(r), failed ? 0 : 4);
+		assert_int_equal(percpu_reader_count(r), failed ? 0 : 8);
 		if (failed)
 			assert_string_equal(percpu_reader_error(r), "cannot read the file");
 	}
-	assert_int_equal(torn + bias_torn, 0);
-	assert_true(fails_at > 20);
+	assert_true(torn == 0 && fails_at > 20);
 	assert_int_equal(count_of(1), 200);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(bias_torn[i], 0);
+		assert_int_equal(count_of(2 + i), 300 + i);
+	}
 }
 
 /* Whenever the time is over, a value is told as it is, or not at all. */
@@ -300,16 +349,14 @@ static void declare_more(void)
 /* With the word of a bias, or without, being another one when it is read. */
 static void no_time_is_told(const void *set)
 {
-	const struct percpu_chunk *k = percpu_chunk_of(set);
 	bool late = true;
 	uint32_t missing = 0, most = 0;
 	int e;
 
-	bias_where = percpu_reader_place(r, k->index, 2 * r->cpus,
-					 (size_t)((const char *)set - k->base));
+	bias_where[0] = bias_of(set);
 	for (late_at = 1; late; late_at++) {
 		torn = torn_where != 0 ? 4 : 0;
-		bias_torn = 4;
+		tear_biases(4);
 		calls = 0;
 		r->copied = 0;
 		e = percpu_reader_read(r);

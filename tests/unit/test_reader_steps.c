@@ -354,12 +354,23 @@ static void reset_rows(void)
 	}
 }
 
+static void rows_are_right(size_t first)
+{
+	uint64_t out[2];
+
+	assert_true(number_of(first - 1) == 7);
+	for (unsigned i = 0; i < ROWS; i++) {
+		assert_int_equal(percpu_reader_stats(r, first + i, out, 2), 0);
+		assert_int_equal(out[0], 0);
+		assert_int_equal(out[1], 3 + i);
+	}
+}
+
 static void what_reaches_far_is_read_apart(void **state)
 {
 	static const char *const names[] = { "x", "y" };
 	const struct percpu_metric_fields f = { sizeof(f), "what", names, 2 };
 	size_t n = 2;
-	uint64_t out[2];
 	char name[16];
 
 	(void)state;
@@ -377,12 +388,9 @@ static void what_reaches_far_is_read_apart(void **state)
 		percpu_stats_add(rows[i], 0, 0, 100);
 	}
 	assert_int_equal(look_when("reader: biases copied", reset_rows), n + ROWS);
-	assert_true(number_of(n - 1) == 7);
-	for (unsigned i = 0; i < ROWS; i++) {
-		assert_int_equal(percpu_reader_stats(r, n + i, out, 2), 0);
-		assert_int_equal(out[0], 0);
-		assert_int_equal(out[1], 3 + i);
-	}
+	rows_are_right(n);
+	assert_int_equal(look(), n + ROWS);
+	rows_are_right(n);
 }
 
 /* In a damaged file two series have one object: it is read again once for each. */
