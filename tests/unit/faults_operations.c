@@ -19,9 +19,6 @@
 #define HALF (PERCPU_LANE_SIZE / 2)
 #define LARGE 300000 /* counters, which make an array a region of its own */
 
-struct percpu_region *faults_shared;
-char faults_path[160];
-
 static int create_private(void)
 {
 	struct percpu_region *r = NULL;
@@ -124,7 +121,7 @@ static int start_program(void)
 static int open_file(unsigned flags)
 {
 	struct percpu_region *r = NULL;
-	int e = percpu_region_open(faults_path, flags, NULL, &r);
+	int e = percpu_region_open(sweep_path, flags, NULL, &r);
 
 	fault_clear();
 	percpu_region_close(r);
@@ -143,7 +140,7 @@ static int open_to_read(void)
 
 static int grow_shared(void)
 {
-	return grow(faults_shared);
+	return grow(sweep_region);
 }
 
 static int counter(void)
@@ -189,7 +186,7 @@ static int large_array(void)
 
 static int shared_array(void)
 {
-	return array_of(100, faults_shared);
+	return array_of(100, sweep_region);
 }
 
 static int stats_in(struct percpu_region *r, unsigned flags)
@@ -227,12 +224,12 @@ static int private_stats(void)
 
 static int shared_stats(void)
 {
-	return stats_in(faults_shared, 0);
+	return stats_in(sweep_region, 0);
 }
 
 static int whole_stats(void)
 {
-	return stats_in(faults_shared, PERCPU_STATS_WHOLE);
+	return stats_in(sweep_region, PERCPU_STATS_WHOLE);
 }
 
 static int compact_in(struct percpu_region *r)
@@ -256,7 +253,7 @@ static int private_compact(void)
 
 static int shared_compact(void)
 {
-	return compact_in(faults_shared);
+	return compact_in(sweep_region);
 }
 
 static int write_buffer(void)
@@ -310,7 +307,7 @@ static int private_ring(void)
 
 static int shared_ring(void)
 {
-	return ring_in(faults_shared);
+	return ring_in(sweep_region);
 }
 
 static int local_word(void)
@@ -352,7 +349,7 @@ static int private_zone(void)
 
 static int shared_zone(void)
 {
-	return zone_in(faults_shared);
+	return zone_in(sweep_region);
 }
 
 /* Pages of a file, of which those with odd numbers are stored to. */
@@ -429,20 +426,6 @@ static int static_counter(void)
 	return e;
 }
 
-/* Owners in that file, by a handle of their own: opened when nothing fails yet. */
-static struct percpu_owners *owners_to_join(void)
-{
-	const unsigned flags = PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS;
-	static struct percpu_owners *owners;
-	struct percpu_region *r;
-
-	if (owners == NULL) {
-		assert_int_equal(percpu_region_open(faults_path, flags, NULL, &r), 0);
-		assert_int_equal(percpu_owners_create_in(r, &owners), 0);
-	}
-	return owners;
-}
-
 static int read_and_write(struct percpu_rwlock *l)
 {
 	int e = percpu_rwlock_read_lock(l);
@@ -478,7 +461,7 @@ static int private_lock(void)
 
 static int shared_lock(void)
 {
-	return lock_of(owners_to_join());
+	return lock_of(sweep_owners());
 }
 
 static unsigned called_back;
@@ -533,7 +516,7 @@ static int private_periods(void)
 
 static int shared_periods(void)
 {
-	return periods_of(owners_to_join());
+	return periods_of(sweep_owners());
 }
 
 static void note_release(struct percpu_ref *ref, void *arg)
@@ -579,7 +562,7 @@ static int fence_all(void)
 	return e;
 }
 
-const struct faults_operation faults_operations[] = {
+const struct sweep_operation faults_operations[] = {
 	{ "create a private region", create_private, { -ENOMEM } },
 	{ "grow a private region", grow_private, { -ENOMEM } },
 	{ "create a file", create_file, { -ENOMEM, -ENOSPC } },

@@ -6,12 +6,8 @@
  * documented; nothing stays behind, and the next try succeeds.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
-#include <malloc.h>
 #include <sched.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -23,109 +19,14 @@
 #include "../support.h"
 #include "spinner.h"
 
-static char directory[128];
-static struct percpu_region *private; /* the library's own */
-
-/* What a failure must leave as it was. */
-struct traces {
-	struct test_holding holding;
-	unsigned blocks; /* of memory */
-	unsigned files;
-	unsigned units; /* of cells that are in use */
-};
-
-static unsigned units_in_use(const struct percpu_region *r)
-{
-	unsigned units = 0;
-
-	for (uint32_t i = 0; i < r->n; i++)
-		for (size_t w = 0; w < PERCPU_UNITS / 64; w++)
-			units += (unsigned)__builtin_popcountll(r->chunks->at[i]->header->used[w]);
-	return units;
-}
-
-static struct traces traces_now(void)
-{
-	struct traces t = { .holding = test_holding_now(),
-			    .blocks = test_blocks(),
-			    .units = units_in_use(faults_shared) + units_in_use(private) };
-	DIR *d = opendir(directory);
-
-	while (d != NULL && readdir(d) != NULL)
-		t.files++;
-	if (d != NULL)
-		closedir(d);
-	return t;
-}
-
-static bool is_documented(const struct faults_operation *o, int e)
-{
-	for (unsigned i = 0; i < 8 && o->errors[i] != 0; i++)
-		if (e == o->errors[i])
-			return true;
-	return e == 0;
-}
-
-/* Whether a call was there to fail. */
-static bool try_with(const struct faults_operation *o, enum fault_call call, unsigned nth,
-		     bool later)
-{
-	struct traces before = traces_now(), after;
-	unsigned failed;
-	int e;
-
-	fault_set(call, nth, fault_error(call), later);
-	e = o->run();
-	failed = fault_clear();
-	if (failed == 0)
-		assert_int_equal(e, 0);
-	if (!is_documented(o, e) && e != -fault_error(call))
-		fail_msg("%s: %d when call %u of %s fails", o->name, e, nth, fault_name(call));
-	after = traces_now();
-	if (after.holding.fds != before.holding.fds || after.files != before.files)
-		fail_msg("%s leaves a file when call %u of %s fails", o->name, nth,
-			 fault_name(call));
-	if (after.units != before.units)
-		fail_msg("%s leaves cells when call %u of %s fails", o->name, nth,
-			 fault_name(call));
-	if (after.blocks != before.blocks)
-		fail_msg("%s: %u blocks, and %u after call %u of %s has failed", o->name,
-			 before.blocks, after.blocks, nth, fault_name(call));
-	/* When a move to a place fails, nobody knows whether the kernel has given the
-	 * place to somebody else, so it stays reserved. */
-	if (after.holding.maps > before.holding.maps + (call == FAULT_MREMAP))
-		fail_msg("%s leaves a mapping when call %u of %s fails", o->name, nth,
-			 fault_name(call));
-	e = o->run();
-	if (e != 0)
-		fail_msg("%s: %d, after call %u of %s had failed", o->name, e, nth,
-			 fault_name(call));
-	return failed != 0;
-}
-
 static void each_call_fails_in_turn(void **state)
 {
-	/* Calls for one CPU after the other: some of them, where there are many. Where each
-	 * takes its time, all of the first, and then every third. */
-	const unsigned slow = test_rounds(100) < 100 ? 3 : 1;
-	const unsigned stride = slow * (1 + percpu_status()->possible_cpus / 8);
-	unsigned tried[FAULT_CALLS] = { 0 };
-
 	(void)state;
-	for (const struct faults_operation *o = faults_operations; o->name != NULL; o++) {
-		/* What the first time alone needs, is there then. */
-		assert_int_equal(o->run(), 0);
-		assert_int_equal(o->run(), 0);
-		for (unsigned call = 0; call < FAULT_CALLS; call++)
-			for (unsigned later = 0; later < 2; later++)
-				for (unsigned nth = 0; nth < 300 && try_with(o, call, nth, later);
-				     nth += nth < 12 / slow ? 1 : stride)
-					tried[call]++;
-	}
-	for (unsigned call = 0; call < FAULT_CALLS; call++)
-		print_message("%s failed %u times\n", fault_name(call), tried[call]);
+	sweep(faults_operations);
+	sweep_report();
 	/* So the linker did put the faults in between. */
-	assert_true(tried[FAULT_OPEN] > 0 && tried[FAULT_MMAP] > 0 && tried[FAULT_CALLOC] > 0);
+	assert_true(sweep_failures(FAULT_OPEN) > 0 && sweep_failures(FAULT_MMAP) > 0 &&
+		    sweep_failures(FAULT_CALLOC) > 0);
 	/* What the library opened, no other program gets. */
 	assert_int_equal(fault_inherited(), 0);
 }
@@ -138,7 +39,7 @@ static void no_fence_is_made_up_for(void **state)
 	uint64_t out[2];
 
 	(void)state;
-	assert_int_equal(percpu_stats_create_in(faults_shared, 16, 1, 0, &s), 0);
+	assert_int_equal(percpu_stats_create_in(sweep_region, 16, 1, 0, &s), 0);
 	c = percpu_stats_control(s);
 	c->fenced = c->bank + PERCPU_STATS_FLIP; /* a reader was killed before its own */
 	fault_set(FAULT_PTHREAD_CREATE, 0, ENOMEM, false);
@@ -156,7 +57,7 @@ static void missing_fence_is_noted(void **state)
 	uint64_t out[2];
 
 	(void)state;
-	assert_int_equal(percpu_stats_create_in(faults_shared, 16, 1, 0, &s), 0);
+	assert_int_equal(percpu_stats_create_in(sweep_region, 16, 1, 0, &s), 0);
 	c = percpu_stats_control(s);
 	assert_int_equal(percpu_stats_snapshot(s, 0, 1, out), 0);
 	assert_int_equal(c->fenced, c->bank);
@@ -297,23 +198,6 @@ static void fallbacks_keep_errno(void **state)
 	percpu_local_destroy(l);
 }
 
-static int set_up(void **state)
-{
-	(void)state;
-	mallopt(M_ARENA_MAX, 1); /* threads come and go, and would map memory of their own */
-	snprintf(faults_path, sizeof(faults_path), "%s", test_path("region"));
-	snprintf(directory, sizeof(directory), "%.*s",
-		 (int)(strrchr(faults_path, '/') - faults_path), faults_path);
-	return percpu_region_create_file(faults_path, NULL, &faults_shared) ||
-	       percpu_region_default(&private);
-}
-
-static int tear_down(void **state)
-{
-	percpu_region_close(faults_shared);
-	return test_remove_paths(state);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,5 +211,5 @@ int main(void)
 		cmocka_unit_test(fallbacks_keep_errno),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, sweep_set_up, sweep_tear_down);
 }
