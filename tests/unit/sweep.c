@@ -98,10 +98,15 @@ static struct traces traces_now(void)
 	return t;
 }
 
-/* What differs, or NULL. A mapping may be more: see below. */
+/* What differs, or NULL. When a move to a place fails, nobody knows whether the kernel has given the
+ * place to somebody else, so it stays reserved. When a descriptor cannot be looked at, it may be one
+ * that the program has opened under that number, so it is not closed. */
 static const char *left_behind(const struct traces *before, const struct traces *after,
-			       unsigned maps)
+			       enum fault_call call)
 {
+	const unsigned maps = before->holding.maps + (call == FAULT_MREMAP);
+	const bool fds = call != FAULT_FSTAT || after->holding.fds < before->holding.fds;
+
 	if (after->locks != before->locks || after->words != 0)
 		return "a lock";
 	if (after->pending != before->pending)
@@ -112,7 +117,7 @@ static const char *left_behind(const struct traces *before, const struct traces 
 		return "another cancel state";
 	if (!CPU_EQUAL(&after->cpus, &before->cpus))
 		return "the thread on other CPUs";
-	if (after->holding.fds != before->holding.fds)
+	if (after->holding.fds != before->holding.fds && fds)
 		return "a descriptor";
 	if (after->files != before->files)
 		return "a file";
@@ -120,7 +125,7 @@ static const char *left_behind(const struct traces *before, const struct traces 
 		return "cells";
 	if (after->blocks != before->blocks)
 		return "blocks of memory";
-	return after->holding.maps > before->holding.maps + maps ? "a mapping" : NULL;
+	return after->holding.maps > maps ? "a mapping" : NULL;
 }
 
 static bool is_documented(const struct sweep_operation *o, int e)
@@ -148,9 +153,7 @@ static bool try_with(const struct sweep_operation *o, enum fault_call call, unsi
 	if (!is_documented(o, e) && e != -fault_error(call))
 		fail_msg("%s: %d when call %u of %s fails", o->name, e, nth, fault_name(call));
 	after = traces_now();
-	/* When a move to a place fails, nobody knows whether the kernel has given the
-	 * place to somebody else, so it stays reserved. */
-	left = left_behind(&before, &after, call == FAULT_MREMAP);
+	left = left_behind(&before, &after, call);
 	if (left != NULL)
 		fail_msg("%s leaves %s when call %u of %s fails%s", o->name, left, nth,
 			 fault_name(call), later ? ", and all later ones" : "");
