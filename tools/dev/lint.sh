@@ -81,6 +81,13 @@ lint_bounds()
 	python3 tools/dev/bounds.py tests/unit/test_bounds.c include/percpu/*.h
 }
 
+# Each exported function that can fail is called while calls of libc fail.
+lint_sweep()
+{
+	python3 tools/dev/swept.py tests/unswept.txt src/libpercpu.map \
+		include/percpu/*.h include/percpu/{freebsd,dragonfly}/*.h
+}
+
 lint_links()
 {
 	files -name '*.md' | xargs -0 python3 tools/dev/links.py
@@ -132,6 +139,7 @@ lint_quickly()
 	step 'lint: clang-format' lint_format
 	step 'lint: layers of src/' lint_layers
 	step 'lint: lengths' lint_lengths
+	step 'lint: what fails in sweeps' lint_sweep
 	step 'lint: links' lint_links
 	step 'lint: promises of public functions' lint_promises
 	step 'lint: limits of public functions' lint_bounds
