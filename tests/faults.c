@@ -51,6 +51,7 @@ static const struct {
 	[FAULT_MEMBARRIER] = { "membarrier", EPERM },
 	[FAULT_GETTID] = { "gettid", EPERM },
 	[FAULT_GETCPU] = { "getcpu", EPERM },
+	[FAULT_CELLS] = { "allocation of cells", ENOMEM },
 };
 
 static struct {
@@ -95,8 +96,7 @@ unsigned fault_inherited(void)
 	return __atomic_load_n(&inherited, __ATOMIC_RELAXED);
 }
 
-/* Whether this call is to fail; then errno is set. */
-static bool fails(enum fault_call call)
+bool fault_fails(enum fault_call call)
 {
 	unsigned left;
 
@@ -136,7 +136,7 @@ int __wrap_open64(const char *path, int flags, ...)
 	}
 	if (!(flags & O_CLOEXEC))
 		__atomic_fetch_add(&inherited, 1, __ATOMIC_RELAXED);
-	return fails(FAULT_OPEN) ? -1 : __real_open64(path, flags, mode);
+	return fault_fails(FAULT_OPEN) ? -1 : __real_open64(path, flags, mode);
 }
 
 int __real_fcntl64(int fd, int command, ...);
@@ -149,56 +149,59 @@ int __wrap_fcntl64(int fd, int command, ...)
 	va_start(ap, command);
 	arg = va_arg(ap, long); /* if there is none, nobody reads it */
 	va_end(ap);
-	return fails(FAULT_FCNTL) ? -1 : __real_fcntl64(fd, command, arg);
+	if (command == F_DUPFD)
+		__atomic_fetch_add(&inherited, 1, __ATOMIC_RELAXED);
+	return fault_fails(FAULT_FCNTL) ? -1 : __real_fcntl64(fd, command, arg);
 }
 
 int __real_fstat64(int fd, struct stat *st);
 int __wrap_fstat64(int fd, struct stat *st);
 int __wrap_fstat64(int fd, struct stat *st)
 {
-	return fails(FAULT_FSTAT) ? -1 : __real_fstat64(fd, st);
+	return fault_fails(FAULT_FSTAT) ? -1 : __real_fstat64(fd, st);
 }
 
 int __real_fstatfs64(int fd, struct statfs *fs);
 int __wrap_fstatfs64(int fd, struct statfs *fs);
 int __wrap_fstatfs64(int fd, struct statfs *fs)
 {
-	return fails(FAULT_FSTATFS) ? -1 : __real_fstatfs64(fd, fs);
+	return fault_fails(FAULT_FSTATFS) ? -1 : __real_fstatfs64(fd, fs);
 }
 
 int __real_ftruncate64(int fd, off_t size);
 int __wrap_ftruncate64(int fd, off_t size);
 int __wrap_ftruncate64(int fd, off_t size)
 {
-	return fails(FAULT_FTRUNCATE) ? -1 : __real_ftruncate64(fd, size);
+	return fault_fails(FAULT_FTRUNCATE) ? -1 : __real_ftruncate64(fd, size);
 }
 
 ssize_t __real_pread64(int fd, void *buf, size_t size, off_t at);
 ssize_t __wrap_pread64(int fd, void *buf, size_t size, off_t at);
 ssize_t __wrap_pread64(int fd, void *buf, size_t size, off_t at)
 {
-	return fails(FAULT_PREAD) ? -1 : __real_pread64(fd, buf, size, at);
+	return fault_fails(FAULT_PREAD) ? -1 : __real_pread64(fd, buf, size, at);
 }
 
 ssize_t __real_pwrite64(int fd, const void *buf, size_t size, off_t at);
 ssize_t __wrap_pwrite64(int fd, const void *buf, size_t size, off_t at);
 ssize_t __wrap_pwrite64(int fd, const void *buf, size_t size, off_t at)
 {
-	return fails(FAULT_PWRITE) ? -1 : __real_pwrite64(fd, buf, size, at);
+	return fault_fails(FAULT_PWRITE) ? -1 : __real_pwrite64(fd, buf, size, at);
 }
 
 int __real_link(const char *from, const char *to);
 int __wrap_link(const char *from, const char *to);
 int __wrap_link(const char *from, const char *to)
 {
-	return fails(FAULT_LINK) ? -1 : __real_link(from, to);
+	return fault_fails(FAULT_LINK) ? -1 : __real_link(from, to);
 }
 
 void *__real_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {
-	return fails(FAULT_MMAP) ? MAP_FAILED : __real_mmap64(at, size, prot, flags, fd, offset);
+	return fault_fails(FAULT_MMAP) ? MAP_FAILED :
+					 __real_mmap64(at, size, prot, flags, fd, offset);
 }
 
 void *__real_mremap(void *old, size_t old_size, size_t size, int flags, ...);
@@ -213,28 +216,29 @@ void *__wrap_mremap(void *old, size_t old_size, size_t size, int flags, ...)
 		to = va_arg(ap, void *);
 		va_end(ap);
 	}
-	return fails(FAULT_MREMAP) ? MAP_FAILED : __real_mremap(old, old_size, size, flags, to);
+	return fault_fails(FAULT_MREMAP) ? MAP_FAILED :
+					   __real_mremap(old, old_size, size, flags, to);
 }
 
 int __real_mprotect(void *at, size_t size, int prot);
 int __wrap_mprotect(void *at, size_t size, int prot);
 int __wrap_mprotect(void *at, size_t size, int prot)
 {
-	return fails(FAULT_MPROTECT) ? -1 : __real_mprotect(at, size, prot);
+	return fault_fails(FAULT_MPROTECT) ? -1 : __real_mprotect(at, size, prot);
 }
 
 int __real_madvise(void *at, size_t size, int advice);
 int __wrap_madvise(void *at, size_t size, int advice);
 int __wrap_madvise(void *at, size_t size, int advice)
 {
-	return fails(FAULT_MADVISE) ? -1 : __real_madvise(at, size, advice);
+	return fault_fails(FAULT_MADVISE) ? -1 : __real_madvise(at, size, advice);
 }
 
 /* Of memory: blocks.c. */
 bool test_block_fails(enum test_block_call call, size_t size)
 {
 	(void)size;
-	return fails(FAULT_MALLOC + (enum fault_call)call);
+	return fault_fails(FAULT_MALLOC + (enum fault_call)call);
 }
 
 int __real_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *),
@@ -244,14 +248,15 @@ int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn
 int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *),
 			  void *arg)
 {
-	return fails(FAULT_PTHREAD_CREATE) ? errno : __real_pthread_create(ret, attr, fn, arg);
+	return fault_fails(FAULT_PTHREAD_CREATE) ? errno :
+						   __real_pthread_create(ret, attr, fn, arg);
 }
 
 int __real_sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set);
 int __wrap_sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set);
 int __wrap_sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set)
 {
-	return fails(FAULT_AFFINITY) ? -1 : __real_sched_setaffinity(tid, size, set);
+	return fault_fails(FAULT_AFFINITY) ? -1 : __real_sched_setaffinity(tid, size, set);
 }
 
 long __real_syscall(long number, ...);
@@ -266,14 +271,15 @@ __attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
 	for (unsigned i = 0; i < 6; i++)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
-	if ((number == SYS_membarrier && fails(FAULT_MEMBARRIER)) ||
-	    (number == SYS_gettid && fails(FAULT_GETTID)) ||
-	    (number == SYS_getcpu && fails(FAULT_GETCPU)))
+	if ((number == SYS_membarrier && fault_fails(FAULT_MEMBARRIER)) ||
+	    (number == SYS_gettid && fault_fails(FAULT_GETTID)) ||
+	    (number == SYS_getcpu && fault_fails(FAULT_GETCPU)))
 		return -1;
-	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT && fails(FAULT_FUTEX_WAIT))
+	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT &&
+	    fault_fails(FAULT_FUTEX_WAIT))
 		return -1;
 	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAKE_OP &&
-	    fails(FAULT_FUTEX_TOUCH))
+	    fault_fails(FAULT_FUTEX_TOUCH))
 		return -1;
 	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

@@ -33,6 +33,7 @@ enum fault_call {
 	FAULT_MEMBARRIER,
 	FAULT_GETTID,
 	FAULT_GETCPU,
+	FAULT_CELLS, /* not of libc: no cells of a region, where sweep.h is linked */
 	FAULT_CALLS
 };
 
@@ -49,8 +50,11 @@ void fault_set(enum fault_call call, unsigned nth, int error, bool later);
 /** Let all calls through. Returns how many failed. */
 unsigned fault_clear(void);
 
-/** How many files were opened without O_CLOEXEC, so that a program run by exec(2)
- *  inherits them. */
+/** In front of such a call: whether it is to fail. Then errno is set. */
+bool fault_fails(enum fault_call call);
+
+/** How many descriptors were opened, or duplicated, without O_CLOEXEC, so that a program run by
+ *  exec(2) inherits them. */
 unsigned fault_inherited(void);
 
 #endif

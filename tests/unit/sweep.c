@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../blocks.h"
 #include "../support.h"
 #include "objects/objects.h"
 

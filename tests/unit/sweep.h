@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sweep.h - each call that the library makes of libc fails in turn, under operations: the first,
- * the second, and so on until none is left to fail, alone and with all later ones.
+ * the second, and so on until none is left to fail, alone and with all later ones. So does each
+ * allocation of cells, which seldom needs a call.
  */
 #ifndef TESTS_UNIT_SWEEP_H
 #define TESTS_UNIT_SWEEP_H
@@ -46,7 +47,7 @@ struct percpu_owners *sweep_owners(void);
 int sweep_set_up(void **state);
 int sweep_tear_down(void **state);
 
-/** sweep_locks.c: how many mutexes and robust locks the calling thread has. */
+/** sweep_wraps.c: how many mutexes and robust locks the calling thread has. */
 unsigned sweep_mutexes(void);
 unsigned sweep_robust_locks(void);
 

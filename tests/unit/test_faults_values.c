@@ -327,6 +327,35 @@ static int region_in_memory(void)
 	return e;
 }
 
+/* A chunk that another handle has made is to be mapped first. */
+static int region_of_others(void)
+{
+	int fd = memfd_create("sweep", MFD_CLOEXEC), e;
+	struct percpu_region *r = NULL, *other = NULL;
+	void *cell = NULL;
+
+	e = percpu_region_create_fd(fd, NULL, &r);
+	if (e == 0)
+		e = percpu_region_open_fd(fd, PERCPU_REGION_WRITE, &other);
+	while (e == 0 && r->n == 1)
+		e = percpu_region_alloc(r, PERCPU_LANE_SIZE / 2, 8, &cell);
+	if (e == 0)
+		e = percpu_region_alloc(other, 8, 8, &cell);
+	(void)fault_clear();
+	if (other != NULL) {
+		assert_int_equal(percpu_region_alloc(other, 8, 8, &cell), 0);
+		assert_int_equal(
+			percpu_region_free(
+				r, percpu_region_at(r, percpu_region_key(other, cell), 8), 8),
+			0);
+		assert_int_equal(other->n, r->n);
+	}
+	percpu_region_close(other);
+	percpu_region_close(r);
+	close(fd);
+	return e;
+}
+
 static const struct sweep_operation operations[] = {
 	{ "histograms", histograms, { SWEEP_FILE, -ETIMEDOUT } },
 	{ "extremes", extrema, { SWEEP_FILE, SWEEP_FENCE } },
@@ -336,6 +365,7 @@ static const struct sweep_operation operations[] = {
 	{ "ring", ring, { SWEEP_FILE, SWEEP_FENCE } },
 	{ "ring that keeps", keeping_ring, { SWEEP_FILE, SWEEP_FENCE } },
 	{ "region by descriptor", region_by_descriptor, { SWEEP_FILE, -EBADMSG, -ETIMEDOUT } },
+	{ "region of others", region_of_others, { SWEEP_FILE, -EBADMSG, -ETIMEDOUT } },
 	{ "region in memory", region_in_memory, { SWEEP_MEMORY } },
 	{ NULL, NULL, { 0 } },
 };
