@@ -100,16 +100,6 @@ static int items_of_zone(void)
 	return e;
 }
 
-/* This zone is there for good, from the first time on. */
-static int items_of_all(void)
-{
-	void *item = uma_zalloc_pcpu(pcpu_zone_8, M_NOWAIT);
-
-	if (item != NULL)
-		uma_zfree_pcpu(pcpu_zone_8, item);
-	return is_there(item);
-}
-
 static int count_name(const struct percpu_freebsd_name *n, void *arg)
 {
 	*(unsigned *)arg += strncmp(n->name, "sweep", 5) == 0;
@@ -208,7 +198,6 @@ static int caches(void)
 static const struct sweep_operation operations[] = {
 	{ "FreeBSD's counter and rate", counter_and_rate, { SWEEP_MEMORY } },
 	{ "FreeBSD's zone", items_of_zone, { SWEEP_MEMORY } },
-	{ "FreeBSD's zone of all", items_of_all, { SWEEP_MEMORY } },
 	{ "FreeBSD's names", names, { SWEEP_MEMORY } },
 	{ "DragonFly's caches", caches, { SWEEP_MEMORY } },
 	{ NULL, NULL, { 0 } },

@@ -201,6 +201,8 @@ static void by_sequences(void **state)
 static void without_sequences(void **state)
 {
 	(void)state;
+	if (test_tier() != PERCPU_TIER_RSEQ)
+		test_skip("no sequences, also before");
 	without = true;
 	sweep_all();
 	sweep_report();
