@@ -122,6 +122,9 @@ struct test_holding {
 struct test_holding test_holding_now(void);
 void test_assert_holding(struct test_holding before);
 
+/** Let this test leave descriptors open: its own, or what the library takes for the program's. */
+void test_may_leave_descriptors(void);
+
 /** Whether the test runs under this sanitizer. */
 bool test_address_sanitizer(void);
 bool test_thread_sanitizer(void);

@@ -133,6 +133,7 @@ static void begin(void)
 	struct percpu_owners *owners;
 	struct percpu_region *region;
 
+	test_may_leave_descriptors(); /* the server's, and the region's */
 	assert_int_equal(percpu_region_open(test_path("prefork"), FLAGS, NULL, &region), 0);
 	assert_int_equal(percpu_owners_create_in(region, &owners), 0);
 	assert_int_equal(percpu_owned_gauge_create_in(owners, PERCPU_OWNED_SUM, &in_progress), 0);

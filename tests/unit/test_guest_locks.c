@@ -208,17 +208,18 @@ static void cancelled_thread_leaves_no_lock(void **state)
 	test_in_child(cancel_a_thread, NULL);
 }
 
+static int canceled_fd;
+
 /* open(2) and pread(2) are cancellation points, too. */
 static void *create_cancelled(void *arg)
 {
 	struct percpu_region **r = arg;
-	int fd = memfd_create("region", 0);
 
 	pthread_cancel(pthread_self());
 	if (percpu_region_create_file(test_path("canceled"), NULL, &r[0]) == 0 &&
 	    percpu_region_open(test_path("canceled"), PERCPU_REGION_WRITE, NULL, &r[1]) == 0 &&
-	    percpu_region_create_fd(fd, NULL, &r[2]) == 0 &&
-	    percpu_region_open_fd(fd, 0, &r[3]) == 0)
+	    percpu_region_create_fd(canceled_fd, NULL, &r[2]) == 0 &&
+	    percpu_region_open_fd(canceled_fd, 0, &r[3]) == 0)
 		pthread_testcancel();
 	return NULL;
 }
@@ -230,6 +231,7 @@ static void canceled_thread_leaves_no_file(void **state)
 	void *result;
 
 	(void)state;
+	canceled_fd = memfd_create("region", MFD_CLOEXEC);
 	test_path("canceled"); /* makes the directory, where libc may let a thread be canceled */
 	assert_int_equal(pthread_create(&thread, NULL, create_cancelled, r), 0);
 	assert_int_equal(pthread_join(thread, &result), 0);
@@ -238,6 +240,7 @@ static void canceled_thread_leaves_no_file(void **state)
 		assert_non_null(r[i]);
 		percpu_region_close(r[i]);
 	}
+	close(canceled_fd);
 	assert_int_equal(unlink(test_path("canceled")), 0);
 }
 
