@@ -30,6 +30,7 @@ static int lock_settler(struct percpu_header *h, uint64_t boot, struct percpu_ro
 							       __ATOMIC_RELAXED) };
 	union percpu_settler mine = { .boot = upper_half(boot) };
 
+	PERCPU_STEP("stale: settler seen");
 	while (there.boot != mine.boot &&
 	       !__atomic_compare_exchange_n(&h->settler.both, &there.both, mine.both, false,
 					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -77,6 +78,7 @@ void percpu_stale_settle(struct percpu_region *r, uint64_t *noted,
 	struct percpu_stale s = { .noted = noted };
 	struct percpu_robust lock;
 
+	PERCPU_STEP("stale: boot seen");
 	if (there == boot || (there == 0 && note_boot(noted, 0, boot)))
 		return;
 	if (boot == 0 || lock_settler(r->first->header, boot, &lock) != 0) {

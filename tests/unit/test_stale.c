@@ -208,6 +208,29 @@ static void who_cannot_ask_for_its_boot_opens_nothing(void **state)
 	}
 }
 
+static void note_this_boot(void)
+{
+	struct percpu_region *r;
+
+	assert_int_equal(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r), 0);
+	percpu_region_close(r);
+}
+
+/* Two find a file of no boot, and one of them notes this one. */
+static void two_note_their_boot(void **state)
+{
+	(void)state;
+	begin();
+	open_in(0);
+	percpu_region_close(region);
+	let_happen(note_this_boot, "stale: boot seen", 1);
+	open_in(SECOND);
+	assert_null(at_step);
+	assert_int_equal(header(0)->lock_boot, SECOND);
+	expect_stale();
+	percpu_region_close(region);
+}
+
 /* It opens the file while another process is at it, and takes what is free. */
 static void who_knows_no_boot_comes_between(void **state)
 {
@@ -280,11 +303,12 @@ static void let_second_open(void)
 
 static void two_at_once(void **state)
 {
-	static const char *const steps[] = { "stale: to be locked", "stale: lock found",
-					     "stale: lock marked", "stale: all marked" };
+	static const char *const steps[] = { "stale: boot seen",    "stale: settler seen",
+					     "stale: to be locked", "stale: lock found",
+					     "stale: lock marked",  "stale: all marked" };
 
 	(void)state;
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		begin();
 		let_happen(let_second_open, steps[i], 1);
 		open_in(SECOND);
@@ -454,6 +478,7 @@ int main(void)
 		cmocka_unit_test(locks_of_this_boot_stay),
 		cmocka_unit_test(readers_change_nothing),
 		cmocka_unit_test(who_knows_no_boot_is_safe),
+		cmocka_unit_test(two_note_their_boot),
 		cmocka_unit_test(who_knows_no_boot_comes_between),
 		cmocka_unit_test(who_cannot_ask_for_its_boot_opens_nothing),
 		cmocka_unit_test(locks_with_waiters_are_freed),
