@@ -27,7 +27,7 @@ bool percpu_barrier_init(uint32_t *ret_commands)
 	int cmds = membarrier(MEMBARRIER_CMD_QUERY, 0, 0);
 
 	*ret_commands = cmds > 0 ? cmds : 0;
-	by_kernel = cmds > 0 && (cmds & RSEQ_FENCE) && membarrier(RSEQ_FENCE_REGISTER, 0, 0) == 0;
+	by_kernel = membarrier(RSEQ_FENCE_REGISTER, 0, 0) == 0; /* if it knows that fence */
 	return by_kernel;
 }
 

@@ -63,19 +63,14 @@ static const char *why_not_rseq(struct percpu_status *st)
 
 static const char *why(const struct percpu_status *st, enum percpu_selftest verdict)
 {
-	switch (verdict) {
-	case PERCPU_SELFTEST_PASSED:
+	if (verdict == PERCPU_SELFTEST_PASSED)
 		return st->registrar == PERCPU_REGISTRAR_LIBC ?
 			       "registered by libc, aborts proven by self-test" :
 			       "registered by this library, aborts proven by self-test";
-	case PERCPU_SELFTEST_FAILED:
+	if (verdict == PERCPU_SELFTEST_FAILED)
 		return "this kernel does not abort sequences that are preempted";
-	case PERCPU_SELFTEST_PENDING:
+	if (verdict == PERCPU_SELFTEST_PENDING)
 		return "the self-test has not come to its end, so aborts are unproven yet";
-	case PERCPU_SELFTEST_INCONCLUSIVE:
-	case PERCPU_SELFTEST_SKIPPED:
-		break;
-	}
 	return "the self-test may not choose its CPU, so aborts are unproven";
 }
 

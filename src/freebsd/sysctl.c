@@ -420,8 +420,7 @@ int percpu_freebsd_sysctl_ctx_free(struct sysctl_ctx_list *ctx)
 		ctx->first = a->next;
 		if (--a->oid->oid_refcnt == 0) {
 			take_away(a->oid);
-			if (a->oid->oid_kind & CTLFLAG_DYN)
-				free(a->oid);
+			free(a->oid); /* a static one has a reference of its own */
 		}
 		free(a);
 	}

@@ -187,7 +187,7 @@ int percpu_descriptor_least(const struct percpu_region *r, uint64_t byte, uint64
 	uint64_t found;
 	int fd = percpu_descriptor_kept(r);
 
-	for (int try = 0; fd >= 0 && n != 0 && try < LOCKS_LOOKED_AT; try++) {
+	for (int try = 1; fd >= 0 && n != 0; try++) {
 		l = lock_of(F_WRLCK, byte);
 		l.l_len = (off_t)n;
 		if (fcntl(fd, F_OFD_GETLK, &l) != 0)
@@ -195,7 +195,7 @@ int percpu_descriptor_least(const struct percpu_region *r, uint64_t byte, uint64
 		if (l.l_type == F_UNLCK)
 			break;
 		found = (uint64_t)l.l_start > byte ? (uint64_t)l.l_start - byte : 0;
-		n = try + 1 < LOCKS_LOOKED_AT ? found : 0;
+		n = try < LOCKS_LOOKED_AT ? found : 0;
 	}
 	if (fd < 0)
 		return fd;

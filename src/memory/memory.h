@@ -19,7 +19,7 @@
 /** Return n * size, or 0 if n is 0 or no lane is so long. */
 static inline size_t percpu_lane_bytes(size_t n, size_t size)
 {
-	return n <= PERCPU_MAX_LANE / size && n <= SIZE_MAX / size ? n * size : 0;
+	return n <= PERCPU_MAX_LANE / size ? n * size : 0;
 }
 
 /** A table of a region's chunks. A table that has become too small stays until the region is

@@ -215,10 +215,9 @@ void percpu_region_close(struct percpu_region *r)
 	if (r == NULL)
 		return;
 	percpu_process_lock();
-	for (at = &regions; *at != NULL && *at != r; at = &(*at)->next)
+	for (at = &regions; *at != r; at = &(*at)->next)
 		;
-	if (*at == r)
-		*at = r->next;
+	*at = r->next;
 	percpu_process_unlock();
 	percpu_region_drop(r);
 }
