@@ -145,6 +145,83 @@ static void limits_hold(void **state)
 	objcache_destroy(oc);
 }
 
+static void *destroyed, *destroyed_with;
+
+static void note_dtor(void *obj, void *privdata)
+{
+	destroyed = obj;
+	destroyed_with = privdata;
+}
+
+static void destructors_get_what_is_private(void **state)
+{
+	struct objcache *oc =
+		objcache_create_mbacked(M_TEST, 64, 0, 0, NULL, note_dtor, &destroyed_with);
+	void *obj = objcache_get(oc, M_WAITOK), *kept = objcache_get(oc, M_WAITOK);
+
+	(void)state;
+	assert_true(obj != NULL && kept != NULL);
+	memset(obj, 1, 64);
+	destroyed = NULL;
+	objcache_put(oc, kept);
+	assert_null(destroyed);
+	objcache_dtor(oc, obj);
+	assert_ptr_equal(destroyed, obj);
+	assert_ptr_equal(destroyed_with, &destroyed_with);
+	objcache_destroy(oc);
+	assert_ptr_equal(destroyed, kept);
+}
+
+static void limits_can_be_lowered(void **state)
+{
+	struct objcache *oc = make(0, 0);
+	void *obj;
+
+	(void)state;
+	objcache_set_cluster_limit(oc, 1);
+	obj = objcache_get(oc, M_NOWAIT);
+	assert_non_null(obj);
+	assert_null(objcache_get(oc, M_NOWAIT));
+	objcache_put(oc, obj);
+	objcache_destroy(oc);
+}
+
+/* A backend that has nothing, and is given nothing back. */
+static void nothing_comes_of_nothing(void **state)
+{
+	struct objcache *oc = objcache_create("none", 0, 0, NULL, NULL, NULL, objcache_nop_alloc,
+					      objcache_nop_free, NULL);
+	char theirs = 5;
+
+	(void)state;
+	assert_non_null(oc);
+	assert_null(objcache_get(oc, M_NOWAIT));
+	assert_null(objcache_get(oc, M_WAITOK));
+	objcache_destroy(oc);
+	objcache_nop_free(&theirs, NULL);
+	assert_int_equal(theirs, 5);
+}
+
+static void types_come_and_go(void **state)
+{
+	malloc_type_t type = NULL;
+	char *p;
+
+	(void)state;
+	kmalloc_create(&type, "made");
+	assert_non_null(type);
+	assert_string_equal(type->ks_shortdesc, "made");
+	assert_null(type->ks_longdesc);
+	kmalloc_raise_limit(type, 1);
+	kmalloc_set_unlimited(type);
+	p = kmalloc(8, type, M_WAITOK | M_ZERO);
+	kmalloc_destroy(&type);
+	assert_null(type);
+	kmalloc_destroy(&type);
+	assert_int_equal(p[7], 0); /* what it was made with stays */
+	kfree(p, M_TEST);
+}
+
 static void kmalloc_is_malloc(void **state)
 {
 	volatile size_t too_much = SIZE_MAX - 65536;
@@ -166,8 +243,14 @@ static void kmalloc_is_malloc(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_arguments_make_no_cache), cmocka_unit_test(null_is_fine),
-		cmocka_unit_test(flags_are_the_callers),       cmocka_unit_test(limits_hold),
+		cmocka_unit_test(bad_arguments_make_no_cache),
+		cmocka_unit_test(null_is_fine),
+		cmocka_unit_test(flags_are_the_callers),
+		cmocka_unit_test(limits_hold),
+		cmocka_unit_test(limits_can_be_lowered),
+		cmocka_unit_test(destructors_get_what_is_private),
+		cmocka_unit_test(nothing_comes_of_nothing),
+		cmocka_unit_test(types_come_and_go),
 		cmocka_unit_test(kmalloc_is_malloc),
 	};
 

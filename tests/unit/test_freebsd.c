@@ -220,6 +220,46 @@ static void a_rate_without_a_period_has_a_second(void **state)
 /* Until a SYSINIT of the program's own. */
 static counter_u64_t late = EARLY_COUNTER;
 
+/* The counter goes on in any case. */
+static void a_limit_may_be_anything(void **state)
+{
+	static const struct {
+		int64_t limit, allowed;
+	} cases[] = {
+		{ -1, 0 },
+		{ INT64_MIN, 0 },
+		{ 0, 0 },
+		{ 3, 3 },
+		{ (int64_t)UINT32_MAX - 1, 10 },
+		{ UINT32_MAX, 10 },
+		{ (int64_t)UINT32_MAX + 1, 10 },
+		{ INT64_MAX, 10 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct counter_rate *cr = counter_rate_alloc(M_WAITOK, 3600);
+		int64_t allowed = 0;
+
+		for (int k = 0; k < 10; k++)
+			allowed += counter_ratecheck(cr, cases[i].limit) >= 0;
+		assert_int_equal(allowed, cases[i].allowed);
+		assert_int_equal(counter_rate_get(cr), 10);
+		counter_rate_free(cr);
+	}
+}
+
+static void cpus_begin_with_0(void **state)
+{
+	(void)state;
+	assert_true(CPU_ABSENT(-1));
+	assert_true(CPU_ABSENT(INT64_MIN));
+	assert_false(CPU_ABSENT(0));
+	assert_false(CPU_ABSENT((int64_t)mp_maxid));
+	assert_true(CPU_ABSENT((int64_t)mp_maxid + 1));
+	assert_true(CPU_ABSENT(INT64_MAX));
+}
+
 static void early_counters_become_counters(void **state)
 {
 	uint64_t before = counter_u64_fetch_inline(late);
@@ -251,6 +291,8 @@ int main(void)
 		cmocka_unit_test(quiet_periods_are_not_told),
 		cmocka_unit_test(rates_by_value_are_limited),
 		cmocka_unit_test(a_rate_without_a_period_has_a_second),
+		cmocka_unit_test(a_limit_may_be_anything),
+		cmocka_unit_test(cpus_begin_with_0),
 		cmocka_unit_test(early_counters_become_counters),
 	};
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../support.h"
 #include "freebsd_read.h"
@@ -144,6 +145,205 @@ static void handlers_are_read_and_written_by_name(void **state)
 	assert_int_equal(sysctl_ctx_free(&ctx), 0);
 }
 
+/* Each of FreeBSD's handlers, with a value at an address, and with one that is the argument. */
+
+static int an_int = 1;
+static long a_long = -2;
+static int64_t a_number = INT64_MAX;
+static char bytes[5] = "four";
+
+static const int seven_int = 7;
+static const long seven_long = -7;
+static const int64_t seven_number = 7;
+
+static const struct kind {
+	const char *name, *full;
+	int (*handler)(SYSCTL_HANDLER_ARGS);
+	void *arg1;
+	intmax_t arg2;
+	const void *value; /* what is read */
+	size_t size;
+} kinds[] = {
+	{ "int", "dev.int", sysctl_handle_int, &an_int, 0, &an_int, sizeof(int) },
+	{ "long", "dev.long", sysctl_handle_long, &a_long, 0, &a_long, sizeof(long) },
+	{ "i64", "dev.i64", sysctl_handle_64, &a_number, 0, &a_number, sizeof(int64_t) },
+	{ "bytes", "dev.bytes", sysctl_handle_opaque, bytes, 5, bytes, 5 },
+	{ "int_", "dev.int_", sysctl_handle_int, NULL, 7, &seven_int, sizeof(int) },
+	{ "long_", "dev.long_", sysctl_handle_long, NULL, -7, &seven_long, sizeof(long) },
+	{ "i64_", "dev.i64_", sysctl_handle_64, NULL, 7, &seven_number, sizeof(int64_t) },
+};
+
+static void handlers_know_their_kind(void **state)
+{
+	struct sysctl_ctx_list ctx = { NULL };
+	char was[8], got[8], next[8] = "\1\2\3\4\0";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const struct kind *k = &kinds[i];
+		size_t size = sizeof(got);
+
+		memcpy(was, k->value, k->size);
+		assert_non_null(SYSCTL_ADD_PROC(&ctx, SYSCTL_STATIC_CHILDREN(_dev), OID_AUTO,
+						k->name, CTLFLAG_RW, k->arg1, k->arg2, k->handler,
+						"", ""));
+		assert_int_equal(sysctlbyname(k->full, got, &size, NULL, 0), 0);
+		assert_int_equal(size, k->size);
+		assert_memory_equal(got, k->value, k->size);
+		/* What there is no room to read is not written. */
+		size = k->size - 1;
+		assert_int_equal(sysctlbyname(k->full, got, &size, next, k->size), -1);
+		assert_int_equal(errno, ENOMEM);
+		assert_int_equal(size, k->size - 1);
+		assert_memory_equal(k->value, was, k->size);
+		errno = 0;
+		size = 77;
+		if (k->arg1 != NULL) {
+			assert_int_equal(sysctlbyname(k->full, NULL, NULL, next, k->size), 0);
+			assert_memory_equal(k->value, next, k->size);
+		} else {
+			assert_int_equal(sysctlbyname(k->full, NULL, &size, next, k->size), -1);
+			assert_int_equal(errno, EPERM);
+			assert_int_equal(size, 77);
+			assert_memory_equal(k->value, was, k->size);
+		}
+	}
+	assert_int_equal(sysctl_ctx_free(&ctx), 0);
+}
+
+/* A handler of a program's that has something before an array of counters. */
+static int counters_behind_a_word(SYSCTL_HANDLER_ARGS)
+{
+	const uint64_t word = 5;
+	int e = SYSCTL_OUT(req, &word, sizeof(word));
+
+	return e != 0 && arg2 != 1 ? e : sysctl_handle_counter_u64_array(oidp, arg1, 3, req);
+}
+
+/* A counter is reset if all of them were read. */
+static void arrays_may_have_something_before_them(void **state)
+{
+	static const struct {
+		size_t room;
+		intmax_t arg2;
+		int error;
+	} cases[] = { { 32, 0, 0 }, { 31, 0, ENOMEM }, { 8, 0, ENOMEM }, { 4, 1, ENOMEM } };
+	struct sysctl_ctx_list ctx = { NULL };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const bool all = cases[i].error == 0;
+		uint64_t v[4] = { 0 };
+		size_t size = cases[i].room;
+
+		COUNTER_ARRAY_ZERO(queue_drops, 3);
+		counter_u64_add(queue_drops[2], 6);
+		assert_non_null(SYSCTL_ADD_PROC(&ctx, SYSCTL_STATIC_CHILDREN(_dev), OID_AUTO,
+						"more", CTLFLAG_RW, queue_drops, cases[i].arg2,
+						counters_behind_a_word, "", ""));
+		errno = 0;
+		assert_int_equal(sysctlbyname("dev.more", v, &size, v, sizeof(v)), all ? 0 : -1);
+		assert_int_equal(errno, cases[i].error);
+		assert_int_equal(size, cases[i].room);
+		if (all)
+			assert_int_equal(v[3], 6);
+		assert_int_equal(counter_u64_fetch(queue_drops[2]), all ? 0 : 6);
+		assert_int_equal(sysctl_ctx_free(&ctx), 0);
+	}
+}
+
+/* Handlers: one takes a value in also when there is none, one calls its own name, and one forks. */
+
+static int taken = 3;
+
+static int take_in(SYSCTL_HANDLER_ARGS)
+{
+	(void)arg1, (void)arg2, (void)oidp;
+	return SYSCTL_IN(req, &taken, sizeof(taken));
+}
+
+static unsigned deep;
+
+static int read_again(SYSCTL_HANDLER_ARGS)
+{
+	return ++deep < 3 ? -percpu_freebsd_sysctlbyname("dev.again", NULL, NULL, NULL, 0) :
+			    sysctl_handle_int(oidp, arg1, arg2, req);
+}
+
+static int fork_within(SYSCTL_HANDLER_ARGS)
+{
+	(void)arg2, (void)oidp, (void)req;
+	*(pid_t *)arg1 = fork();
+	return 0;
+}
+
+static void requests_come_in_all_ways(void **state)
+{
+	struct sysctl_oid_list *dev = SYSCTL_STATIC_CHILDREN(_dev);
+	struct sysctl_ctx_list ctx = { NULL };
+	int four = 4, status;
+	pid_t pid = -1;
+
+	(void)state;
+	SYSCTL_ADD_PROC(&ctx, dev, OID_AUTO, "in", CTLFLAG_RW, NULL, 0, take_in, "I", "");
+	SYSCTL_ADD_PROC(&ctx, dev, OID_AUTO, "again", CTLFLAG_RD, &four, 0, read_again, "I", "");
+	SYSCTL_ADD_PROC(&ctx, dev, OID_AUTO, "fork", CTLFLAG_RD, &pid, 0, fork_within, "I", "");
+	assert_int_equal(sysctlbyname("dev.in", NULL, NULL, NULL, 0), 0);
+	assert_int_equal(taken, 3);
+	assert_int_equal(sysctlbyname("dev.in", NULL, NULL, &four, sizeof(four)), 0);
+	assert_int_equal(taken, 4);
+	assert_int_equal(sysctlbyname("dev.again", NULL, NULL, NULL, 0), 0);
+	assert_int_equal(deep, 3);
+	/* The child is in a request that nobody waits for. */
+	assert_int_equal(sysctlbyname("dev.fork", NULL, NULL, NULL, 0), 0);
+	if (pid == 0)
+		_exit(sysctl_ctx_free(&ctx));
+	status = test_wait(pid, 60);
+	assert_int_equal(status, 0);
+	assert_int_equal(sysctl_ctx_free(&ctx), 0);
+}
+
+/* Names without a context are there for good. */
+static void names_need_no_context(void **state)
+{
+	static counter_u64_t none;
+	struct sysctl_oid *node = SYSCTL_ADD_ROOT_NODE(NULL, OID_AUTO, "stays", CTLFLAG_RD, 0, "");
+	struct sysctl_ctx_list ctx = { NULL };
+	struct sysctl_oid_list *below;
+
+	(void)state;
+	assert_non_null(node);
+	below = SYSCTL_CHILDREN(node);
+	assert_non_null(
+		SYSCTL_ADD_COUNTER_U64(NULL, below, OID_AUTO, "value", CTLFLAG_RD, &none, ""));
+	assert_null(SYSCTL_ADD_COUNTER_U64(NULL, below, OID_AUTO, "value", CTLFLAG_RD, &none, ""));
+	/* No node has the name of a counter, and no counter that of a node. */
+	assert_null(SYSCTL_ADD_NODE(&ctx, below, OID_AUTO, "value", CTLFLAG_RD, 0, ""));
+	assert_null(SYSCTL_ADD_COUNTER_U64(&ctx, PERCPU_SYSCTL_NO_PARENT, OID_AUTO, "stays",
+					   CTLFLAG_RD, &none, ""));
+	assert_ptr_equal(SYSCTL_ADD_ROOT_NODE(&ctx, OID_AUTO, "stays", CTLFLAG_RD, 0, ""), node);
+	assert_int_equal(sysctl_ctx_free(&ctx), 0);
+	assert_int_equal(read_one("stays.value"), 0);
+	assert_fails("stays", NULL, EISDIR);
+}
+
+/* What is below a node has its name, also where the node is not registered. */
+static void nodes_are_where_names_are_below(void **state)
+{
+	static counter_u64_t none;
+	struct sysctl_oid node = { .oid_children = { &node }, .oid_name = "lone", .oid_descr = "" };
+	struct sysctl_ctx_list ctx = { NULL };
+
+	(void)state;
+	assert_non_null(SYSCTL_ADD_COUNTER_U64(&ctx, SYSCTL_CHILDREN(&node), OID_AUTO, "value",
+					       CTLFLAG_RD, &none, ""));
+	assert_int_equal(read_one("lone.value"), 0);
+	assert_fails("lone", NULL, EISDIR);
+	assert_fails("lon", NULL, ENOENT);
+	assert_int_equal(sysctl_ctx_free(&ctx), 0);
+	assert_fails("lone", NULL, ENOENT);
+}
+
 /* A handler may take its time, and look others up; its name waits for it. */
 
 static unsigned inside; /* atomic: 1 entered, 2 may go on */
@@ -204,6 +404,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_are_made_and_taken_away),
 		cmocka_unit_test(handlers_are_read_and_written_by_name),
+		cmocka_unit_test(handlers_know_their_kind),
+		cmocka_unit_test(arrays_may_have_something_before_them),
+		cmocka_unit_test(requests_come_in_all_ways),
+		cmocka_unit_test(names_need_no_context),
+		cmocka_unit_test(nodes_are_where_names_are_below),
 		cmocka_unit_test(a_name_waits_for_its_last_reader),
 	};
 
