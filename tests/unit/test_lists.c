@@ -22,6 +22,7 @@
 
 #define SYSFS 0x62656572
 #define PROC 0x9fa0
+#define WORD (8 * sizeof(long)) /* bits of the shortest mask */
 
 bool test_of_first_use = true; /* what is known of the CPUs is for good */
 
@@ -34,10 +35,15 @@ static struct file {
 	{ "/sys/devices/system/cpu/possible", NULL, SYSFS, -1 },
 	{ "/proc/softirqs", NULL, PROC, -1 },
 	{ "/proc/self/status", NULL, PROC, -1 },
+	{ "/sys/devices/system/cpu/online", NULL, SYSFS, -1 },
+	{ "/proc/interrupts", NULL, PROC, -1 },
 };
 #define FILES (sizeof(files) / sizeof(files[0]))
 
 static unsigned long mask_bits; /* of the kernel's affinity masks */
+static unsigned mask_cpu;	/* the one that is in them */
+static int mask_error;		/* or the kernel has none for us */
+static bool no_streams;		/* there is no memory for them */
 
 int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
@@ -73,6 +79,16 @@ int __wrap_fstatfs64(int fd, struct statfs64 *ret)
 	return e;
 }
 
+FILE *__real_fdopen(int fd, const char *mode);
+FILE *__wrap_fdopen(int fd, const char *mode);
+FILE *__wrap_fdopen(int fd, const char *mode)
+{
+	if (!no_streams)
+		return __real_fdopen(fd, mode);
+	errno = ENOMEM;
+	return NULL;
+}
+
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
 /* Like libc's, it passes on as many arguments as any call has. */
@@ -85,6 +101,10 @@ __attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
 	for (unsigned i = 0; i < 6; i++)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
+	if (number == SYS_sched_getaffinity && mask_error != 0) {
+		errno = mask_error;
+		return -1;
+	}
 	if (number != SYS_sched_getaffinity || mask_bits == 0)
 		return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 	if ((size_t)a[1] < mask_bits / 8) {
@@ -92,7 +112,7 @@ __attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
 		return -1;
 	}
 	memset((void *)a[2], 0, mask_bits / 8);
-	*(unsigned char *)a[2] = 1;
+	((unsigned long *)a[2])[mask_cpu / WORD] = 1UL << mask_cpu % WORD;
 	return (long)mask_bits / 8;
 }
 
@@ -170,12 +190,115 @@ static void lists_are_read_again(void **state)
 	test_in_child(look_again, NULL);
 }
 
+/* What the kernel's files may be: empty, others in their place, or not to be understood. */
+
+enum { LIST, TABLE, STATUS, ONLINE, INTERRUPTS };
+
+static const struct machine {
+	const char *text[3]; /* of the list, the table and the status */
+	unsigned theirs;     /* bits of those that are not the kernel's */
+	unsigned long bits;
+	unsigned cpu;
+	int error;
+	bool no_streams;
+	uint32_t certain, cpus;
+} machines[] = {
+	/* lists and tables */
+	{ { "", "    CPU0 CPU1\n" }, 0, WORD, 0, 0, false, 2, 2 },
+	{ { "x\n", "CPU0 CPU2\n" }, 0, WORD, 0, 0, false, 3, 3 },
+	{ { "4,0-1\n" }, 0, WORD, 0, 0, false, 5, 5 },
+	{ { NULL, "CPU0 CPU1 TOTAL\n" }, 0, WORD, 0, 0, false, 1, WORD },
+	{ { NULL, "\n" }, 0, WORD, 0, 0, false, 1, WORD },
+	{ { NULL, "" }, 0, WORD, 0, 0, false, 1, WORD },
+	{ { NULL, "CPU0 CPU1\n" }, 1 << TABLE, WORD, 0, 0, false, 1, WORD },
+	{ { NULL, "CPU0 CPU1\n" }, 0, WORD, 0, 0, true, 1, WORD },
+	/* a list that the mask contradicts */
+	{ { "0-999\n" }, 0, WORD, 0, 0, false, 1, WORD },
+	{ { "0-999\n" }, 1 << LIST, WORD, 0, 0, false, 1, WORD },
+	{ { "0\n" }, 1 << LIST, 2 * WORD, WORD + 6, 0, false, WORD + 7, 2 * WORD },
+	/* no mask */
+	{ { NULL }, 0, 0, 0, EPERM, false, 1, 1 },
+	{ { "0-5\n" }, 1 << LIST, 0, 0, EPERM, false, 1, 6 },
+	{ { "0-5\n" }, 1 << LIST, 0, 0, EINVAL, false, 1, 6 },
+	/* lengths of masks */
+	{ { NULL, NULL, "Cpus_allowed:\tf\n" }, 0, WORD, 0, 0, false, 1, 4 },
+	{ { NULL, NULL, "Cpus_allowed:\tf\n" }, 1 << STATUS, WORD, 0, 0, false, 1, WORD },
+	{ { NULL, NULL, "Name:\tx\n" }, 0, WORD, 0, 0, false, 1, WORD },
+	{ { NULL, NULL, "Cpus_allowed:\tA,g\n" }, 0, WORD, 0, 0, false, 1, WORD },
+};
+
+static int look_at_machine(void *arg)
+{
+	const struct machine *m = arg;
+	struct test_holding before;
+	uint32_t certain = 0;
+	char text[64];
+	int cpus;
+
+	for (unsigned i = LIST; i <= STATUS; i++) {
+		files[i].text = m->text[i];
+		if (m->theirs >> i & 1)
+			files[i].file_system = 0;
+	}
+	mask_bits = m->bits;
+	mask_cpu = m->cpu;
+	mask_error = m->error;
+	no_streams = m->no_streams;
+	before = test_holding_now();
+	cpus = percpu_possible_cpus(&certain);
+	snprintf(text, sizeof(text), "machine %d: %d, certainly %u", (int)(m - machines), cpus,
+		 certain);
+	test_child_require(cpus == (int)m->cpus && certain == m->certain, text);
+	test_child_require(test_holding_now().fds == before.fds, "no file stays open");
+	return 0;
+}
+
+static void machines_are_not_what_files_say(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
+		test_in_child(look_at_machine, (void *)&machines[i]);
+}
+
+/* Without sysfs, a table tells which CPUs are online. */
+static int look_for_offline(void *arg)
+{
+	(void)arg;
+	files[ONLINE].text = "0,2\n";
+	test_child_require(percpu_cpu_online(2) && !percpu_cpu_online(1), "as the list says");
+	files[ONLINE].file_system = 0;
+	test_child_require(percpu_cpu_online(2) && percpu_cpu_online(1),
+			   "that is not the kernel's");
+	files[INTERRUPTS].text = "           CPU0       CPU2       \n";
+	test_child_require(percpu_cpu_online(2) && !percpu_cpu_online(1), "as the table says");
+	files[INTERRUPTS].file_system = 0;
+	test_child_require(percpu_cpu_online(2) && percpu_cpu_online(1), "nobody says so");
+	return 0;
+}
+
+static void offline_is_what_the_kernel_says(void **state)
+{
+	(void)state;
+	test_in_child(look_for_offline, NULL);
+}
+
 /* As many as a region may have lanes for, and one more. */
+
+static int make_region(void *path)
+{
+	struct percpu_region *r;
+
+	return percpu_region_create_file(path, NULL, &r);
+}
+
+static char path[128];
+
 static int look_at_so_many(void *arg)
 {
 	static char list[32];
 	const uint32_t cpus = *(const uint32_t *)arg;
 	struct percpu_counter *c = NULL;
+	struct percpu_region *r;
 	uint32_t certain;
 	int e;
 
@@ -186,6 +309,8 @@ static int look_at_so_many(void *arg)
 	if (cpus > PERCPU_MAX_CPUS) {
 		test_child_require(percpu_possible_cpus(&certain) == -E2BIG, "too many");
 		test_child_require(e == -E2BIG && c == NULL, "no counter");
+		test_child_require(percpu_region_open(path, 0, NULL, &r) == -E2BIG, "no region");
+		test_child_require(percpu_status()->possible_cpus == PERCPU_MAX_CPUS, "the status");
 		return 0;
 	}
 	test_child_require(e == 0 || e == -ENOMEM, "a counter, if there is address space");
@@ -197,6 +322,8 @@ static void too_many_cpus_are_refused(void **state)
 	uint32_t cpus;
 
 	(void)state;
+	snprintf(path, sizeof(path), "%s", test_path("region"));
+	test_in_child(make_region, path);
 	for (cpus = PERCPU_MAX_CPUS - 1; cpus <= PERCPU_MAX_CPUS + 1; cpus++)
 		test_in_child(look_at_so_many, &cpus);
 }
@@ -207,8 +334,10 @@ int main(void)
 		cmocka_unit_test(lists_that_are_cut_off_say_nothing),
 		cmocka_unit_test(digits_of_masks_are_counted),
 		cmocka_unit_test(lists_are_read_again),
+		cmocka_unit_test(machines_are_not_what_files_say),
+		cmocka_unit_test(offline_is_what_the_kernel_says),
 		cmocka_unit_test(too_many_cpus_are_refused),
 	};
 
-	return cmocka_run_group_tests_name("lists", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("lists", tests, NULL, test_remove_paths);
 }

@@ -253,6 +253,28 @@ static void *clone_in_vain(void *arg)
 	return arg;
 }
 
+static int count_as_child(void *arg)
+{
+	(void)arg;
+	percpu_counter_inc(counter);
+	return percpu_seq_cpu() >= 0;
+}
+
+/* Its parent waits for the child, and then shares nothing any more. */
+static void *clone_and_wait(void *arg)
+{
+	int status = -1;
+	pid_t pid;
+
+	percpu_counter_inc(counter);
+	pid = clone(count_as_child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, arg);
+	test_child_require(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0,
+			   "a child without sequences");
+	test_child_require(percpu_seq_cpu() >= 0, "its parent has them again");
+	test_child_require(percpu_counter_fetch(counter) == 2, "exact");
+	return arg;
+}
+
 static char own_tls[8192] __attribute__((aligned(64)));
 
 /* Returns what is not as it was passed to clone(). */
@@ -342,6 +364,7 @@ static void children_do_not_attach(void **state)
 	(void)state;
 	need_wrappers();
 	run_fresh(first_use_in_child);
+	run_fresh(clone_and_wait);
 }
 
 static void other_children_share_nothing(void **state)
