@@ -96,6 +96,7 @@ void percpu_verdict_share(void)
 	if (page == MAP_FAILED)
 		return;
 	__atomic_store_n(page, PERCPU_SELFTEST_PENDING, __ATOMIC_RELAXED);
+	PERCPU_STEP("verdict: page made");
 	if (!__atomic_compare_exchange_n(&family, &none, page, false, __ATOMIC_SEQ_CST,
 					 __ATOMIC_RELAXED))
 		munmap(page, sizeof(*page)); /* two threads fork at once */

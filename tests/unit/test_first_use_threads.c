@@ -18,6 +18,8 @@
 #include "../steps.h"
 #include "../support.h"
 
+#include "cpu/cpu.h"
+
 bool test_of_first_use = true;
 
 static uint32_t held;	     /* atomic: threads wait at that step */
@@ -25,8 +27,14 @@ static uint32_t waiting;     /* atomic: so many do */
 static const char *hold_at;  /* the step */
 static unsigned exits_later; /* microseconds */
 
+static bool shares_too; /* another thread forks at the same time */
+
 void test_step(const char *name)
 {
+	if (shares_too && strcmp(name, "verdict: page made") == 0) {
+		shares_too = false;
+		percpu_verdict_share();
+	}
 	if (hold_at != NULL && strcmp(name, hold_at) == 0) {
 		__atomic_fetch_add(&waiting, 1, __ATOMIC_SEQ_CST);
 		while (__atomic_load_n(&held, __ATOMIC_SEQ_CST))
@@ -246,9 +254,50 @@ static void daemons_rise(void **state)
 	succeed_once(daemon_that_counts);
 }
 
+/* Whatever a child finds, its parent and the other children take from a page that they have in
+ * common; two threads that fork at once make one. */
+static int find_out_in_child(void *arg)
+{
+	const enum percpu_selftest found = *(const enum percpu_selftest *)arg;
+	struct test_holding before, after;
+	int status = -1;
+	pid_t pid;
+
+	percpu_verdict_init(true);
+	before = test_holding_now();
+	shares_too = true;
+	percpu_verdict_share();
+	after = test_holding_now();
+	test_child_require(!shares_too && after.maps <= before.maps + 1, "one page");
+	test_child_require(percpu_verdict() == PERCPU_SELFTEST_PENDING, "with nothing in it yet");
+	pid = fork();
+	if (pid == 0) {
+		percpu_verdict_announce(found);
+		_exit(0);
+	}
+	test_child_require(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0, "a child");
+	test_child_require(percpu_verdict() == (found == PERCPU_SELFTEST_INCONCLUSIVE ?
+							PERCPU_SELFTEST_PENDING :
+							(uint32_t)found),
+			   "what it found");
+	return 0;
+}
+
+static void families_share_what_is_found(void **state)
+{
+	static const enum percpu_selftest found[] = { PERCPU_SELFTEST_PASSED,
+						      PERCPU_SELFTEST_FAILED,
+						      PERCPU_SELFTEST_INCONCLUSIVE };
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		test_in_child(find_out_in_child, (void *)&found[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(families_share_what_is_found),
 		cmocka_unit_test(daemons_rise),
 		cmocka_unit_test(threads_may_begin),
 		cmocka_unit_test(threads_may_exit),
