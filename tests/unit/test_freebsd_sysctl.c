@@ -15,6 +15,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <percpu/seq.h>
+
 #include "../support.h"
 #include "freebsd_ip.h"
 #include "freebsd_read.h"
@@ -323,6 +325,24 @@ static void an_unloaded_plugin_leaves_nothing(void **state)
 	}
 }
 
+/* An object whose sequences a thread may be in stays, as its constructor asks for. */
+static void what_has_sequences_stays(void **state)
+{
+	void *handle = dlopen(plugin, RTLD_NOW | RTLD_LOCAL), *again;
+	int local;
+
+	(void)state;
+	assert_non_null(handle);
+	percpu_object_stay(&local);  /* of no object */
+	percpu_object_stay(&plugin); /* of the program */
+	percpu_object_stay(dlsym(handle, "sysctl___dev_plugin"));
+	assert_int_equal(dlclose(handle), 0);
+	again = dlopen(plugin, RTLD_NOW | RTLD_NOLOAD);
+	assert_non_null(again);
+	assert_int_equal(dlclose(again), 0);
+	assert_int_equal(read_one("dev.plugin.plugged"), 0);
+}
+
 /* Threads that register, read, reset, walk and unregister; and forks meanwhile. */
 
 struct commotion {
@@ -399,6 +419,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(all_names_can_be_walked),
 		cmocka_unit_test(nodes_may_be_the_programs),
 		cmocka_unit_test(an_unloaded_plugin_leaves_nothing),
+		cmocka_unit_test(what_has_sequences_stays),
 		cmocka_unit_test(threads_and_children_do_not_disturb),
 	};
 

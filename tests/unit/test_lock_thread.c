@@ -182,6 +182,48 @@ static void list_of_libc_stays(void **state)
 	test_in_child(register_in_between, NULL);
 }
 
+/* A task without a list may not have one: its lock works, and nobody takes it over. */
+static int without_list(void *arg)
+{
+	(void)arg;
+	if (syscall(SYS_set_robust_list, NULL, sizeof(struct robust_list_head)) != 0 ||
+	    !refuse(SYS_set_robust_list))
+		return 77;
+	test_child_require(lock_for(LONG_NS) == 0 && shared->word == 0, "the lock works");
+	return 0;
+}
+
+/* Whether the list is still the one for the lock cannot be asked any more: it stays. */
+static int with_list_that_stays(void *arg)
+{
+	struct percpu_robust h;
+
+	(void)arg;
+	if (syscall(SYS_set_robust_list, NULL, sizeof(struct robust_list_head)) != 0)
+		return 77;
+	test_child_require(percpu_robust_lock(&h, &shared->word, LONG_NS) == 0, "lock");
+	if (!refuse(SYS_get_robust_list))
+		return 77;
+	percpu_robust_unlock(&h);
+	test_child_require(shared->word == 0, "the lock is free");
+	_exit(0); /* while the list is there */
+}
+
+static void lists_may_be_refused(void **state)
+{
+	int (*const fns[])(void *) = { without_list, with_list_that_stays };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		int status = test_wait(test_fork(fns[i], NULL), 60);
+
+		if (status == 77 << 8)
+			test_skip("no filters here");
+		assert_int_equal(status, 0);
+		assert_int_equal(lock_for(LONG_NS), 0);
+	}
+}
+
 /* Another process may write what it likes. */
 static void word_of_others_is_left_alone(void **state)
 {
@@ -249,6 +291,7 @@ int main(void)
 		cmocka_unit_test_setup(loser_is_as_before, reset),
 		cmocka_unit_test_setup(operation_of_libc_goes_on, reset),
 		cmocka_unit_test_setup(list_of_libc_stays, reset),
+		cmocka_unit_test_setup(lists_may_be_refused, reset),
 		cmocka_unit_test_setup(word_of_others_is_left_alone, reset),
 		cmocka_unit_test_setup(signals_come_through_while_waiting, reset),
 		cmocka_unit_test_setup(waiter_that_did_not_run_looks_again, reset),

@@ -57,6 +57,34 @@ static int status_with_tier_rseq(void *arg)
 	return 0;
 }
 
+/* A thread comes to a slow path before anybody has used the library, as in a signal handler. */
+
+static void attach_and_end(unsigned i, void *arg)
+{
+	(void)i;
+	*(bool *)arg = percpu_seq_attach()->cpu_id < 0;
+}
+
+static int attach_before_first_use(void *arg)
+{
+	bool none = false;
+
+	(void)arg;
+	test_child_require(percpu_seq_attach()->cpu_id < 0, "no sequences yet");
+	test_team_run(1, attach_and_end, &none);
+	test_child_require(none, "nor in another thread");
+	test_child_require(percpu_thread_tier() == PERCPU_TIER_SHARED, "the lowest tier");
+	if (test_tier() == PERCPU_TIER_RSEQ)
+		test_child_require(percpu_seq_attach()->cpu_id >= 0, "it was not given up");
+	return 0;
+}
+
+static void first_use_may_come_late(void **state)
+{
+	(void)state;
+	test_in_child(attach_before_first_use, NULL);
+}
+
 static void environment_lowers_the_tier(void **state)
 {
 	(void)state;
@@ -156,6 +184,7 @@ static void tiers_have_names(void **state)
 	assert_string_equal(percpu_tier_name(PERCPU_TIER_RSEQ), "rseq");
 	assert_string_equal(percpu_tier_name(PERCPU_TIER_CPU), "cpu");
 	assert_string_equal(percpu_tier_name(PERCPU_TIER_SHARED), "shared");
+	assert_string_equal(percpu_tier_name((enum percpu_tier)7), "shared"); /* the safest */
 }
 
 static void selftest_can_be_repeated(void **state)
@@ -233,6 +262,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(environment_lowers_the_tier), /* first: see there */
+		cmocka_unit_test(first_use_may_come_late),
 		cmocka_unit_test(every_thread_sees_the_same),
 		cmocka_unit_test(status_is_constant),
 		cmocka_unit_test(status_agrees_with_the_kernel),
