@@ -203,9 +203,47 @@ static void no_other_kind_will_do(void **state)
 	percpu_region_close(r);
 }
 
+/* A second chunk that another process says is there, and that no library could have written: what
+ * is in it is not there. Then it is repaired. */
+static void chunks_of_others_hold_nothing(void **state)
+{
+	static const struct {
+		size_t at;
+		uint32_t value;
+	} crafted[] = { { VERSION, 0 }, { VERSION, UINT32_MAX }, { MAGIC, 1 }, { STRIDE, 64 } };
+	const size_t second = image_size / 2;
+	struct percpu_counter *c = NULL;
+	struct percpu_region *r;
+	uint32_t was, one = 1, two = 2;
+	int fd;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(crafted) / sizeof(crafted[0]); i++) {
+		write_file(image, image_size);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		assert_int_equal(pwrite(fd, &one, 4, CHUNKS), 4);
+		assert_int_equal(pread(fd, &was, 4, (off_t)(second + crafted[i].at)), 4);
+		assert_int_equal(percpu_region_open(path, 0, NULL, &r), 0);
+		assert_int_equal(percpu_counter_attach(r, keys[1], &c), -ENOENT);
+		assert_int_equal(pwrite(fd, &two, 4, CHUNKS), 4);
+		assert_int_equal(pwrite(fd, &crafted[i].value, 4, (off_t)(second + crafted[i].at)),
+				 4);
+		assert_int_equal(percpu_counter_attach(r, keys[1], &c), -ENOENT);
+		assert_null(c);
+		assert_int_equal(pwrite(fd, &was, 4, (off_t)(second + crafted[i].at)), 4);
+		assert_int_equal(percpu_counter_attach(r, keys[1], &c), 0);
+		assert_int_equal(percpu_counter_fetch(c), 7);
+		percpu_counter_detach(c);
+		percpu_region_close(r);
+		c = NULL;
+		close(fd);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(chunks_of_others_hold_nothing),
 		cmocka_unit_test(roots_of_any_alignment_do_not_crash),
 		cmocka_unit_test(absurd_sizes_are_refused),
 		cmocka_unit_test(no_other_kind_will_do),

@@ -410,6 +410,33 @@ static void words_are_copied_at_once(void **state)
 	percpu_stats_destroy(stats);
 }
 
+/* Words that change each time they are copied, by one who may only read, who gives up in the end. */
+static void change_turn(void)
+{
+	stats_journal->turn += 2;
+	when_copied = change_turn;
+}
+
+static void who_may_only_read_gives_up(void **state)
+{
+	struct percpu_region *readonly;
+	uint64_t out[FIELDS] = { 7 };
+	struct percpu_chunk *k;
+
+	(void)state;
+	assert_int_equal(percpu_region_open(test_path("region"), 0, NULL, &readonly), 0);
+	k = readonly->first;
+	assert_int_equal(percpu_journal_read(k, offset, out, FIELDS), 0);
+	copied = "journal: read";
+	when_copied = change_turn;
+	assert_int_equal(percpu_journal_read(k, offset, out, FIELDS), -ETIMEDOUT);
+	when_copied = NULL;
+	copied = "bias words copied";
+	assert_int_equal(percpu_journal_read(k, offset, out, FIELDS), 0);
+	percpu_region_close(readonly);
+	percpu_stats_destroy(stats);
+}
+
 static uint64_t field_of(size_t i)
 {
 	uint64_t out[FIELDS];
@@ -457,6 +484,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(killed_update_is_completed, start, stop),
+		cmocka_unit_test_setup_teardown(who_may_only_read_gives_up, start, stop),
 		cmocka_unit_test_setup_teardown(updates_are_all_or_nothing, start, stop),
 		cmocka_unit_test_setup_teardown(killed_update_does_not_outlive_its_cells, start,
 						stop),

@@ -230,6 +230,63 @@ static void full_disk_adds_no_chunk(void **state)
 	assert_int_equal(percpu_region_alloc(region, 8, 8, &cell), 0);
 }
 
+/* Errors of the kernel that are not about the disk are the caller's, and so many pages are reserved
+ * one by one if the call for all of them is refused. */
+static void refused_pages_are_told(void **state)
+{
+	struct percpu_region_options o = { .size = sizeof(o), .lane_size = (size_t)1 << 18 };
+	int fd = memfd_create("refused", MFD_CLOEXEC);
+	struct percpu_region *r;
+	void *cell = NULL;
+
+	(void)state;
+	fault_set(FAULT_FUTEX_TOUCH, 0, EPERM, true);
+	assert_int_equal(percpu_region_alloc(region, 8, 8, &cell), -EPERM);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_null(cell);
+	assert_int_equal(region->n, 1);
+	assert_int_equal(percpu_region_create_fd(fd, &o, &r), 0);
+	close(fd);
+	chunk = r->first;
+	fault_set(FAULT_MADVISE, 0, EINVAL, true);
+	assert_int_equal(percpu_region_alloc(r, o.lane_size, 64, &cell), 0);
+	assert_int_not_equal(fault_clear(), 0);
+	for (uint32_t lane = 0; lane <= chunk->cpus; lane++)
+		assert_true(is_reserved(lane));
+	percpu_region_close(r);
+}
+
+/* What the program has given, what others write, and what another process locks. */
+static void nothing_is_reclaimed_of_others(void **state)
+{
+	struct percpu_region_options o = { .size = sizeof(o) };
+	int fd = memfd_create("reclaim", MFD_CLOEXEC);
+	struct percpu_region *r, *readonly;
+
+	(void)state;
+	assert_int_equal(percpu_region_memory_size(&o, &o.memory_size), 0);
+	o.memory = mmap(NULL, o.memory_size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (o.memory == MAP_FAILED)
+		test_skip("no address space");
+	if ((uintptr_t)o.memory % PERCPU_REGION_MEMORY_ALIGN == 0) {
+		assert_int_equal(percpu_region_create(&o, &r), 0);
+		assert_int_equal(percpu_region_reclaim(r), 0);
+		percpu_region_close(r);
+	}
+	munmap(o.memory, o.memory_size);
+	assert_int_equal(percpu_region_create_fd(fd, NULL, &r), 0);
+	assert_int_equal(percpu_region_open_fd(fd, 0, &readonly), 0);
+	assert_int_equal(percpu_region_reclaim(readonly), 0);
+	fault_set(FAULT_GETTID, 0, EPERM, false);
+	assert_int_equal(percpu_region_reclaim(r), 0);
+	assert_int_equal(fault_clear(), 1);
+	assert_true(percpu_region_reclaim(r) > 0);
+	percpu_region_close(readonly);
+	percpu_region_close(r);
+	close(fd);
+}
+
 /* Every run of free cells, in every lane. */
 static void reclaim_gives_back_what_is_free(void **state)
 {
@@ -386,6 +443,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(cells_are_reserved, start, stop),
 		cmocka_unit_test_setup_teardown(full_disk_leaves_lane_0, start, stop),
 		cmocka_unit_test_setup_teardown(full_disk_adds_no_chunk, start, stop),
+		cmocka_unit_test_setup_teardown(refused_pages_are_told, start, stop),
+		cmocka_unit_test_setup_teardown(nothing_is_reclaimed_of_others, start, stop),
 		cmocka_unit_test_setup_teardown(reclaim_gives_back_what_is_free, start, stop),
 		cmocka_unit_test_setup_teardown(reclaim_spares_lanes_that_are_not_used_yet, start,
 						stop),

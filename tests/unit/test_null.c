@@ -112,6 +112,7 @@ static void regions_are_needed(void **state)
 	assert_int_equal(percpu_region_root(NULL, 0), 0);
 	assert_int_equal(percpu_region_key(NULL, &cell), 0);
 	assert_null(percpu_region_at(NULL, 1, 8));
+	assert_null(percpu_region_at(region, 1, 0));
 	assert_true(reader == NULL && cell == NULL);
 }
 

@@ -22,14 +22,17 @@ static struct {
 } told[64];
 static unsigned times;
 
-/* Node 1 has CPUs in two places, and some that the region has no lanes for. */
+/* Node 1 has CPUs in two places, and some that the region has no lanes for; node 2 cannot be asked
+ * for its own. Nodes from 1024 on are none of Linux. */
 bool __wrap_percpu_read_list(const char *path, char *buf, size_t size);
 bool __wrap_percpu_read_list(const char *path, char *buf, size_t size)
 {
 	static const char *const lists[][2] = {
-		{ "/sys/devices/system/node/has_cpu", "0-1\n" },
+		{ "/sys/devices/system/node/has_cpu", "0-2,1023-1030\n" },
 		{ "/sys/devices/system/node/node0/cpulist", "0-3,8-11\n" },
-		{ "/sys/devices/system/node/node1/cpulist", "4-7,12,40-200\n" },
+		{ "/sys/devices/system/node/node1/cpulist", "4-7,12,40-200,300-310\n" },
+		{ "/sys/devices/system/node/node1023/cpulist", "13\n" },
+		{ "/sys/devices/system/node/node1024/cpulist", "14\n" },
 	};
 
 	for (unsigned i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
@@ -38,6 +41,16 @@ bool __wrap_percpu_read_list(const char *path, char *buf, size_t size)
 			return true;
 		}
 	return false;
+}
+
+static unsigned first_bit(const unsigned long *mask)
+{
+	const unsigned bits = 8 * sizeof(*mask);
+	unsigned word = 0;
+
+	while (mask[word] == 0)
+		word++;
+	return word * bits + (unsigned)__builtin_ctzl(mask[word]);
 }
 
 long __real_syscall(long number, ...);
@@ -57,7 +70,7 @@ __attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
 	if (times < sizeof(told) / sizeof(told[0])) {
 		told[times].start = (uintptr_t)a[0];
 		told[times].end = (uintptr_t)(a[0] + a[1]);
-		told[times].node = (unsigned)__builtin_ctzl(*(const unsigned long *)a[3]);
+		told[times].node = first_bit((const unsigned long *)a[3]);
 	}
 	times++;
 	return 0;
@@ -80,6 +93,8 @@ static unsigned node_of_cpu(unsigned cpu)
 {
 	if (cpu < 4 || (cpu >= 8 && cpu < 12))
 		return 0;
+	if (cpu == 13)
+		return 1023;
 	return cpu < 8 || cpu == 12 || cpu >= 40 ? 1 : NOWHERE;
 }
 
