@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <percpu/freebsd.h>
+
 #include "../steps.h"
 #include "happen.h"
 #include "zone.h"
@@ -443,6 +445,37 @@ static void late_visits_are_none(void **state)
 	assert_int_equal(percpu_zone_destroy(zone), 0);
 }
 
+/* Two make the first zone of that size at once: there is one, and one guard. */
+
+static struct uma_zone *first;
+
+static void make_first(void)
+{
+	first = percpu_freebsd_pcpu_zone(8);
+}
+
+static int make_both(void *arg)
+{
+	struct uma_zone *mine;
+	void *item;
+
+	(void)arg;
+	let_happen(make_first, "uma: guard made", 1);
+	mine = percpu_freebsd_pcpu_zone(8);
+	test_child_require(first != NULL && mine == first, "one zone");
+	item = uma_zalloc(mine, M_WAITOK);
+	test_child_require(item != NULL, "an item");
+	zpcpu_add_protected((int64_t *)item, 5);
+	uma_zfree(mine, item);
+	return 0;
+}
+
+static void the_first_zone_is_made_once(void **state)
+{
+	(void)state;
+	test_in_child(make_both, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,6 +488,7 @@ int main(void)
 		cmocka_unit_test(poison_may_go_with_its_page),
 		cmocka_unit_test(moved_visitors_come_back),
 		cmocka_unit_test(late_visits_are_none),
+		cmocka_unit_test(the_first_zone_is_made_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,6 +125,28 @@ static void files_are_in_no_memory(void **state)
 	assert_int_equal(access(test_path("no"), F_OK), -1);
 }
 
+/* Which boot it is can be asked another time, or is not known. */
+static void boots_are_asked_for_again(void **state)
+{
+	static const struct {
+		int error, returns;
+	} cases[] = { { EMFILE, -EMFILE },
+		      { ENFILE, -ENFILE },
+		      { ENOMEM, -ENOMEM },
+		      { EACCES, 0 },
+		      { ENOENT, 0 } };
+	uint64_t boot;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		boot = 77;
+		fault_set(FAULT_OPEN, 0, cases[i].error, false);
+		assert_int_equal(percpu_boot_id_read(&boot), cases[i].returns);
+		assert_int_equal(fault_clear(), 1);
+		assert_int_equal(boot, cases[i].returns == 0 ? 0 : 77);
+	}
+}
+
 /* What owners need cannot be kept: there is no file. */
 static void no_file_without_its_descriptor(void **state)
 {
@@ -282,6 +304,7 @@ int main(void)
 		cmocka_unit_test(lengths_are_halved),
 		cmocka_unit_test(far_limits_take_nothing),
 		cmocka_unit_test(files_are_in_no_memory),
+		cmocka_unit_test(boots_are_asked_for_again),
 		cmocka_unit_test(no_file_without_its_descriptor),
 		cmocka_unit_test_setup_teardown(refusals_are_told, start, stop),
 		cmocka_unit_test_setup_teardown(files_of_others_are_left_alone, start, stop),

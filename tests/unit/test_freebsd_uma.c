@@ -93,6 +93,8 @@ static void arguments_are_checked(void **state)
 	assert_null(uma_zcreate("empty", 0, UMA_NONE, UMA_ALIGN_PTR, UMA_ZONE_PCPU));
 	assert_null(uma_zcreate("page", 8, UMA_NONE, 4095, UMA_ZONE_PCPU));
 	assert_null(uma_zcreate("minus", 8, UMA_NONE, -1, UMA_ZONE_PCPU));
+	assert_null(uma_zcreate("none", 0, UMA_NONE, 127, UMA_ZONE_PCPU));
+	assert_null(uma_zcreate("long", PERCPU_LANE_SIZE + 1, UMA_NONE, 127, UMA_ZONE_PCPU));
 	for (size_t i = 0; i < sizeof(aligns) / sizeof(aligns[0]); i++) {
 		void *item;
 

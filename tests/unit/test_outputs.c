@@ -438,11 +438,60 @@ static void so_it_is_with_the_journal(void **state)
 	test_in_child(fail_all, &by_journal);
 }
 
+/* A gauge of which a part cannot be loaded is not set, and reads as no number; also one whose parts
+ * do not fit together, as in a file that is damaged. */
+static int fail_gauge(void *arg)
+{
+	struct percpu_pair_value *set;
+	struct percpu_fgauge *g;
+	struct percpu_chunk *k;
+	uint64_t number;
+
+	(void)arg;
+	pretended = 0;
+	REQUIRE(percpu_fgauge_create(&g) == 0 && percpu_fgauge_set(g, 5) == 0);
+	k = percpu_chunk_of(g);
+	number = ((struct percpu_double_bias *)(void *)percpu_chunk_lane(
+			  k, 2 * (size_t)k->cpus, (size_t)((char *)g - k->base)))
+			 ->sum.second;
+	set = ((struct percpu_double_bias *)(void *)percpu_chunk_lane(
+		       k, 2 * (size_t)k->cpus, (size_t)((char *)g - k->base)))
+		      ->set;
+	for (int damaged = 0; damaged < 2; damaged++) {
+		const double level = percpu_fgauge_fetch(g);
+
+		for (int nth = 1; nth <= 2 + damaged; nth++) {
+			counts_down[PAIR_LOAD] = nth;
+			REQUIRE(percpu_fgauge_set(g, 7) == -ETIMEDOUT);
+			REQUIRE(counts_down[PAIR_LOAD] == 0);
+			REQUIRE(percpu_fgauge_fetch(g) == level);
+			counts_down[PAIR_LOAD] = nth;
+			REQUIRE(__builtin_isnan(percpu_fgauge_fetch(g)));
+			REQUIRE(counts_down[PAIR_LOAD] == 0);
+		}
+		/* Numbers of sets that have not been. */
+		set[number % 2].second += 10;
+		set[(number + 1) % 2].second = number + 6;
+	}
+	REQUIRE(percpu_fgauge_set(g, 9) == 0 && percpu_fgauge_fetch(g) == 9);
+	percpu_fgauge_destroy(g);
+	return 0;
+}
+
+static void gauges_are_not_half_set(void **state)
+{
+	(void)state;
+	if (!percpu_robust_supported())
+		test_skip("no get_robust_list()");
+	test_in_child(fail_gauge, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_fails_stores_nothing),
 		cmocka_unit_test(so_it_is_with_the_journal),
+		cmocka_unit_test(gauges_are_not_half_set),
 	};
 
 	/* The directory is this process's, not a child's. */
