@@ -300,6 +300,7 @@ void percpu_note_lanes(uint32_t cpus)
 {
 	uint32_t now = __atomic_load_n(&percpu_lanes_everywhere, __ATOMIC_RELAXED);
 
+	PERCPU_STEP("cpus: lanes read");
 	while (cpus < now &&
 	       !__atomic_compare_exchange_n(&percpu_lanes_everywhere, &now, cpus, false,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))

@@ -83,6 +83,22 @@ static void index_out_of_range_reads_zero(void **state)
 	assert_int_equal(percpu_compact_fetch(set, N - 1), 1);
 }
 
+/* More than a lane of default size has room for, and less than huge pages are for. */
+static void sets_have_regions_of_their_own(void **state)
+{
+	enum { MIDDLE = 20000 };
+	struct percpu_compact *c;
+
+	(void)state;
+	assert_int_equal(percpu_compact_create(MIDDLE, &c), 0);
+	for (size_t i = 0; i < MIDDLE; i += MIDDLE - 1)
+		percpu_compact_add(c, i, 1 + (int64_t)i);
+	assert_int_equal(percpu_compact_fetch(c, 0), 1);
+	assert_int_equal(percpu_compact_fetch(c, 1), 0);
+	assert_int_equal(percpu_compact_fetch(c, MIDDLE - 1), MIDDLE);
+	percpu_compact_destroy(c);
+}
+
 /* The length of a window follows from the number of lanes, as compact.c says. */
 static void windows_are_as_long_as_they_may_be(void **state)
 {
@@ -368,6 +384,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_SET(counters_are_separate),
 		WITH_SET(index_out_of_range_reads_zero),
+		cmocka_unit_test(sets_have_regions_of_their_own),
 		cmocka_unit_test(windows_are_as_long_as_they_may_be),
 		WITH_SET(any_addend_is_added),
 		WITH_SET(cells_wrap),

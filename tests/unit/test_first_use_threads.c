@@ -27,10 +27,17 @@ static uint32_t waiting;     /* atomic: so many do */
 static const char *hold_at;  /* the step */
 static unsigned exits_later; /* microseconds */
 
-static bool shares_too; /* another thread forks at the same time */
+static bool shares_too;	     /* another thread forks at the same time */
+static uint32_t notes_first; /* and another one notes so many lanes */
 
 void test_step(const char *name)
 {
+	if (notes_first != 0 && strcmp(name, "cpus: lanes read") == 0) {
+		const uint32_t lanes = notes_first;
+
+		notes_first = 0;
+		percpu_note_lanes(lanes);
+	}
 	if (shares_too && strcmp(name, "verdict: page made") == 0) {
 		shares_too = false;
 		percpu_verdict_share();
@@ -283,6 +290,25 @@ static int find_out_in_child(void *arg)
 	return 0;
 }
 
+/* The region with the fewest lanes is known, in which order ever they are made. */
+static int note_lanes(void *arg)
+{
+	(void)arg;
+	notes_first = 300;
+	percpu_note_lanes(400);
+	test_child_require(percpu_lanes_everywhere == 300, "another one had fewer");
+	notes_first = 200;
+	percpu_note_lanes(100);
+	test_child_require(percpu_lanes_everywhere == 100, "and here more");
+	return 0;
+}
+
+static void the_fewest_lanes_are_known(void **state)
+{
+	(void)state;
+	test_in_child(note_lanes, NULL);
+}
+
 static void families_share_what_is_found(void **state)
 {
 	static const enum percpu_selftest found[] = { PERCPU_SELFTEST_PASSED,
@@ -298,6 +324,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(families_share_what_is_found),
+		cmocka_unit_test(the_fewest_lanes_are_known),
 		cmocka_unit_test(daemons_rise),
 		cmocka_unit_test(threads_may_begin),
 		cmocka_unit_test(threads_may_exit),

@@ -287,6 +287,16 @@ static void nothing_is_reclaimed_of_others(void **state)
 	close(fd);
 }
 
+static void no_region_has_longer_lanes(void **state)
+{
+	struct percpu_region *r = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_region_create_for(PERCPU_MAX_LANE + 1, &r), -ENOMEM);
+	assert_int_equal(percpu_region_create_for(UINT64_MAX, &r), -ENOMEM);
+	assert_null(r);
+}
+
 /* Every run of free cells, in every lane. */
 static void reclaim_gives_back_what_is_free(void **state)
 {
@@ -443,6 +453,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(cells_are_reserved, start, stop),
 		cmocka_unit_test_setup_teardown(full_disk_leaves_lane_0, start, stop),
 		cmocka_unit_test_setup_teardown(full_disk_adds_no_chunk, start, stop),
+		cmocka_unit_test(no_region_has_longer_lanes),
 		cmocka_unit_test_setup_teardown(refused_pages_are_told, start, stop),
 		cmocka_unit_test_setup_teardown(nothing_is_reclaimed_of_others, start, stop),
 		cmocka_unit_test_setup_teardown(reclaim_gives_back_what_is_free, start, stop),

@@ -218,6 +218,7 @@ static const struct machine {
 	{ { "0\n" }, 1 << LIST, 2 * WORD, WORD + 6, 0, false, WORD + 7, 2 * WORD },
 	/* no mask */
 	{ { NULL }, 0, 0, 0, EPERM, false, 1, 1 },
+	{ { "0-5\n" }, 0, 0, 0, EPERM, false, 6, 6 },
 	{ { "0-5\n" }, 1 << LIST, 0, 0, EPERM, false, 1, 6 },
 	{ { "0-5\n" }, 1 << LIST, 0, 0, EINVAL, false, 1, 6 },
 	/* lengths of masks */
