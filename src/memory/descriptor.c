@@ -41,19 +41,31 @@ int percpu_descriptor_kept(const struct percpu_region *r)
 	return r->file.fd >= 0 && is_that_file(&r->file, r->file.fd) ? r->file.fd : -EBADF;
 }
 
+/* Returns a descriptor of the same open file that is none of the standard streams, or -errno. */
+static int copy_above_streams(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+	/* With -EINVAL the kernel says that RLIMIT_NOFILE allows none above them. */
+	if (copy < 0)
+		return errno == EINVAL ? -EMFILE : percpu_errno();
+	return copy;
+}
+
 int percpu_descriptor_anew(const struct percpu_region *r, int fd)
 {
 	char path[32];
-	int copy;
+	int opened, copy;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	copy = open(path, (r->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
-	if (copy < 0)
+	opened = open(path, (r->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+	if (opened < 0)
 		return percpu_errno();
-	if (!is_that_file(&r->file, copy)) {
-		close(copy);
-		return -EBADF;
-	}
+	copy = is_that_file(&r->file, opened) ? opened : -EBADF;
+	if (copy >= 0 && copy <= STDERR_FILENO) /* the program has closed that stream */
+		copy = copy_above_streams(opened);
+	if (copy != opened)
+		close(opened);
 	return copy;
 }
 
@@ -70,9 +82,9 @@ int percpu_descriptor_keep(struct percpu_region *r, int fd, bool fresh)
 		copy = percpu_descriptor_anew(r, fd);
 	r->file.inherited = !fresh && copy < 0;
 	if (copy < 0)
-		copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		copy = copy_above_streams(fd);
 	if (copy < 0)
-		return percpu_errno();
+		return copy;
 	r->file.fd = copy;
 	return 0;
 }

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -861,6 +862,69 @@ static void descriptors_are_closed_on_exec_and_given_back(void **state)
 	test_assert_holding(before);
 }
 
+/* A daemon has closed its standard streams. What it then writes to one of them must not reach the
+ * file, which is not to get such a number: when it is opened, by a child of fork, or by a reader. */
+
+static void close_streams(unsigned which)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (which >> fd & 1)
+			close(fd);
+}
+
+static bool are_closed(unsigned which)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if ((which >> fd & 1) && fcntl(fd, F_GETFD) != -1)
+			return false;
+	return true;
+}
+
+/* Returns 0, or what went wrong: standard error may be closed. */
+static int open_without_streams(void *arg)
+{
+	const unsigned which = (unsigned)(uintptr_t)arg;
+	int fd = open(owners_path, O_RDWR | O_CLOEXEC), status;
+	struct percpu_region *r, *q, *of_reader;
+	struct rlimit few;
+	pid_t pid;
+
+	close_streams(which);
+	if (percpu_region_open(owners_path, OWNERS_FLAGS, NULL, &r) != 0 || !are_closed(which))
+		return 2;
+	if (percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, &q) != 0 ||
+	    percpu_region_open(owners_path, PERCPU_REGION_OWNERS, NULL, &of_reader) != 0)
+		return 3;
+	if (!are_closed(which) || q->file.inherited)
+		return 4;
+	pid = fork();
+	if (pid == 0)
+		_exit(!are_closed(which) + 2 * q->file.inherited +
+		      4 * (percpu_descriptor_kept(q) < 0));
+	if (waitpid(pid, &status, 0) != pid || status != 0)
+		return 5;
+	percpu_region_close(q);
+	percpu_region_close(r);
+	percpu_region_close(of_reader);
+	if (!are_closed(which))
+		return 6;
+	/* No number is left but those, with which it cannot be. */
+	if (getrlimit(RLIMIT_NOFILE, &few) != 0)
+		return 7;
+	few.rlim_cur = STDERR_FILENO + 1;
+	if (setrlimit(RLIMIT_NOFILE, &few) != 0 ||
+	    percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, &q) != -EMFILE)
+		return 8;
+	return are_closed(which) ? 0 : 9;
+}
+
+static void no_file_takes_the_place_of_a_stream(void **state)
+{
+	(void)state;
+	for (uintptr_t which = 1; which < 8; which++)
+		assert_int_equal(test_wait(test_fork(open_without_streams, (void *)which), 60), 0);
+}
+
 /* Another user, whose children may not open the file anew. */
 static int be_another_user(void *arg)
 {
@@ -1026,6 +1090,7 @@ int main(int argc, char **argv)
 		OWNER_TEST(a_foreign_proc_is_not_believed),
 		OWNER_TEST(closed_descriptors_are_not_touched),
 		OWNER_TEST(descriptors_are_closed_on_exec_and_given_back),
+		OWNER_TEST(no_file_takes_the_place_of_a_stream),
 		OWNER_TEST(children_that_may_not_open_the_file_are_owners),
 		OWNER_TEST(readers_disturb_nobody),
 		OWNER_TEST(crowds_are_no_trouble),
