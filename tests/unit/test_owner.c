@@ -157,6 +157,58 @@ static void the_killed_are_dead_at_once(void **state)
 	assert_int_equal(count(asker, false), 0);
 }
 
+/* The first thread of a process may end before the others: the process is a zombie for ps(1). */
+
+static void *stay_in_thread(void *arg)
+{
+	(void)stay();
+	return arg;
+}
+
+static int join_and_end_first_thread(void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	test_child_require(percpu_owners_join(owners) == 0, "to join");
+	shared->id[0] = percpu_owners_self(owners);
+	test_child_require(pthread_create(&thread, NULL, stay_in_thread, NULL) == 0, "a thread");
+	pthread_exit(NULL);
+}
+
+static bool is_zombie(pid_t pid)
+{
+	char name[32], text[512] = "";
+	const char *after;
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = '\0';
+	close(fd);
+	after = strrchr(text, ')');
+	return after != NULL && after[1] == ' ' && after[2] == 'Z';
+}
+
+static void processes_outlive_their_first_threads(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	pid = start(join_and_end_first_thread, 0);
+	for (int i = 0; i < 50000 && !is_zombie(pid); i++)
+		test_sleep_us(200);
+	assert_true(is_zombie(pid));
+	assert_true(lives(shared->id[0]));
+	assert_int_equal(count(asker, true), 1);
+	assert_int_equal(percpu_owners_join(owners), 0);
+	assert_int_not_equal(percpu_owners_self(owners) % PERCPU_OWNERS_MAX,
+			     shared->id[0] % PERCPU_OWNERS_MAX);
+	stop(pid);
+	assert_false(lives(shared->id[0]));
+}
+
 /* Names that look like what follows a name in /proc/PID/stat, where the 22nd field is the start of
  * the process: who believes the first two takes the 20th or the 18th for it, which are not 0. */
 static const char *const odd_names[] = { ") S ", "x) Z 1 1 ", "a) S (b) X 7 7", "))" };
@@ -1065,6 +1117,7 @@ int main(int argc, char **argv)
 		OWNER_TEST(handles_of_one_process_have_slots_of_their_own),
 		OWNER_TEST(bad_calls_are_refused),
 		OWNER_TEST(the_killed_are_dead_at_once),
+		OWNER_TEST(processes_outlive_their_first_threads),
 		OWNER_TEST(names_of_processes_mislead_nobody),
 		OWNER_TEST(the_stopped_live),
 		OWNER_TEST(a_number_that_is_used_again_is_no_owner),
