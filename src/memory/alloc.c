@@ -236,8 +236,10 @@ int percpu_region_lock(struct percpu_region *r, struct percpu_robust *h)
 static void settle_journals(struct percpu_region *r)
 {
 	uint32_t n = __atomic_load_n(&r->n, __ATOMIC_ACQUIRE);
-	struct percpu_chunk_table *t = __atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE);
+	struct percpu_chunk_table *t;
 
+	PERCPU_STEP("region: chunks counted");
+	t = __atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < n; i++)
 		(void)percpu_journal_settle(t->at[i], 0);
 }

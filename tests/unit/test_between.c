@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <percpu/freebsd.h>
@@ -223,6 +224,68 @@ static void second_guards_are_given_back(void **state)
 	assert_int_equal(cells_in_use(), before + 1);
 }
 
+/* Growth */
+
+static struct percpu_region *growing;
+static unsigned settled[4]; /* how often the journal of that chunk was */
+static bool astray;	    /* a chunk that there is not */
+
+/* Linked instead of the library's. */
+int __real_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
+int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
+int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
+{
+	if (growing == NULL)
+		return __real_percpu_journal_settle(k, timeout_ns);
+	astray |= k == NULL;
+	if (k == NULL || k->region != growing)
+		return 0;
+	settled[k->index]++;
+	return __real_percpu_journal_settle(k, timeout_ns);
+}
+
+static void *allocate_chunk(void)
+{
+	void *cell;
+
+	assert_int_equal(percpu_region_alloc(growing, PERCPU_LANE_SIZE / 2, 8, &cell), 0);
+	return cell;
+}
+
+static void grow_meanwhile(void)
+{
+	const uint32_t n = growing->n;
+
+	while (growing->n == n)
+		(void)allocate_chunk();
+	memset(settled, 0, sizeof(settled));
+}
+
+/* The table of chunks is full, so another one takes its place while somebody goes through it. */
+static void growth_leads_nobody_astray(void **state)
+{
+	struct percpu_region *r;
+
+	(void)state;
+	for (uint32_t n = 1; n <= 2; n++) {
+		assert_int_equal(percpu_region_create(NULL, &r), 0);
+		growing = r;
+		while (r->n < n)
+			(void)allocate_chunk();
+		assert_int_equal(r->chunks->size, n);
+		astray = false;
+		let_happen(grow_meanwhile, "region: chunks counted", 1);
+		(void)allocate_chunk();
+		assert_int_equal(times, 0);
+		assert_int_equal(r->n, n + 1);
+		assert_false(astray);
+		for (uint32_t i = 0; i <= n; i++)
+			assert_int_equal(settled[i], i < n);
+		growing = NULL;
+		percpu_region_close(r);
+	}
+}
+
 /* Reclaiming */
 
 static struct percpu_region *reclaimed;
@@ -346,6 +409,7 @@ int main(void)
 		cmocka_unit_test(copies_are_found_when_complete),
 		cmocka_unit_test(copies_are_made_once),
 		cmocka_unit_test(second_guards_are_given_back),
+		cmocka_unit_test(growth_leads_nobody_astray),
 		cmocka_unit_test(reclaimed_cells_are_free),
 		cmocka_unit_test(a_period_begins_once),
 		cmocka_unit_test(moved_threads_condemn_nobody),
