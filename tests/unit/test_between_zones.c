@@ -395,6 +395,54 @@ static void moved_visitors_come_back(void **state)
 	assert_int_equal(percpu_zone_destroy(zone), 0);
 }
 
+/* One CPU is refused to the process, and on the others the visitor comes too late: the refusal is
+ * told, which no further time would change. */
+
+int __real_percpu_pin(pid_t tid, unsigned cpu);
+int __wrap_percpu_pin(pid_t tid, unsigned cpu);
+
+static unsigned refused = UINT32_MAX;
+
+int __wrap_percpu_pin(pid_t tid, unsigned cpu)
+{
+	return cpu == refused ? -EPERM : __real_percpu_pin(tid, cpu);
+}
+
+static uint64_t deadline; /* about when the call gives up */
+
+static void be_too_late(void)
+{
+	while (test_now() < deadline)
+		test_sleep_us(10000);
+}
+
+static void refusals_are_told_rather_than_lateness(void **state)
+{
+	const uint64_t timeout = UINT64_C(1000000000);
+	struct percpu_fence_report r;
+	int e;
+
+	(void)state;
+	if (test_cpus() < 2)
+		test_skip("needs two CPUs");
+	zone = make(8, NULL);
+	items[0] = take(zone, 0);
+	refused = test_cpu(0);
+	for (int runs = 0; runs < 2; runs++) {
+		deadline = test_now() + timeout + timeout / 5;
+		let_happen(be_too_late, "visit: asked", 1);
+		e = runs ? percpu_zone_run(zone, items[0], count_call, NULL, timeout, &r) :
+			   percpu_fence_all(timeout, &r);
+		assert_int_equal(times, 0);
+		assert_int_equal(e, -EPERM);
+		assert_in_range(r.unfenced, 2, test_cpus());
+		assert_int_equal(r.first_unfenced, refused);
+	}
+	refused = UINT32_MAX;
+	assert_int_equal(percpu_zone_free(zone, items[0]), 0);
+	assert_int_equal(percpu_zone_destroy(zone), 0);
+}
+
 static struct {
 	unsigned calls[PERCPU_MAX_CPUS];
 	unsigned moved; /* in a call */
@@ -487,6 +535,7 @@ int main(void)
 		cmocka_unit_test(shelves_are_for_one_at_a_time),
 		cmocka_unit_test(poison_may_go_with_its_page),
 		cmocka_unit_test(moved_visitors_come_back),
+		cmocka_unit_test(refusals_are_told_rather_than_lateness),
 		cmocka_unit_test(late_visits_are_none),
 		cmocka_unit_test(the_first_zone_is_made_once),
 	};
