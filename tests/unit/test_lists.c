@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <percpu/counter.h>
+#include <percpu/segment.h>
 
 #include "cpu/cpu.h"
 #include "support.h"
@@ -283,6 +284,121 @@ static void offline_is_what_the_kernel_says(void **state)
 	test_in_child(look_for_offline, NULL);
 }
 
+/* So is the list by each call that creates or opens a region: here it has become longer than
+ * an earlier region has lanes. */
+
+#define WIDE test_path("wide")
+
+static int open_wide(void)
+{
+	struct percpu_region *r;
+
+	return percpu_region_open(WIDE, PERCPU_REGION_WRITE, NULL, &r);
+}
+
+static int open_wide_to_read(void)
+{
+	struct percpu_region *r;
+
+	return percpu_region_open(WIDE, 0, NULL, &r);
+}
+
+static int open_wide_to_ask(void)
+{
+	struct percpu_region *r;
+
+	return percpu_region_open(WIDE, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, NULL, &r);
+}
+
+static int open_wide_or_create(void)
+{
+	struct percpu_region *r;
+
+	return percpu_region_open(WIDE, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, NULL, &r);
+}
+
+static int open_wide_fd(void)
+{
+	int fd = open(WIDE, O_RDWR | O_CLOEXEC);
+	struct percpu_region *r;
+
+	return percpu_region_open_fd(fd, PERCPU_REGION_WRITE, &r);
+}
+
+static int create_private(void)
+{
+	struct percpu_region *r;
+
+	return percpu_region_create(NULL, &r);
+}
+
+static int create_new(void)
+{
+	struct percpu_region *r;
+
+	return percpu_region_open(test_path("new"), PERCPU_REGION_WRITE | PERCPU_REGION_CREATE,
+				  NULL, &r);
+}
+
+static int create_new_file(void)
+{
+	struct percpu_region *r;
+
+	return percpu_region_create_file(test_path("new"), NULL, &r);
+}
+
+static int create_in_fd(void)
+{
+	int fd = memfd_create("region", MFD_CLOEXEC);
+	struct percpu_region *r;
+
+	return percpu_region_create_fd(fd, NULL, &r);
+}
+
+static int create_segment(void)
+{
+	struct percpu_segment *s;
+
+	return percpu_segment_open(test_path("new"), PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE,
+				   NULL, &s);
+}
+
+static int (*const all_that_read[])(void) = {
+	open_wide,	open_wide_to_read, open_wide_to_ask, open_wide_or_create, open_wide_fd,
+	create_private, create_new,	   create_new_file,  create_in_fd,	  create_segment,
+};
+#define ALL_THAT_READ (sizeof(all_that_read) / sizeof(all_that_read[0]))
+
+static int note_more_cpus(void *arg)
+{
+	const struct percpu_region_options o = { .size = sizeof(o), .cpus = 80 };
+	const unsigned *which = arg;
+	struct percpu_region *r, *few;
+	char what[32];
+
+	mask_bits = 128;
+	files[0].text = "0-3\n";
+	unlink(WIDE);
+	unlink(test_path("new"));
+	test_child_require(percpu_region_create_file(WIDE, &o, &r) == 0, "80 lanes");
+	test_child_require(percpu_region_create(NULL, &few) == 0, "4 lanes");
+	test_child_require(!percpu_note_cpus(0), "a lane for each CPU");
+	files[0].text = "0-79\n";
+	(void)snprintf(what, sizeof(what), "call %u", *which);
+	test_child_require(all_that_read[*which]() == 0, what);
+	(void)snprintf(what, sizeof(what), "more CPUs, noted by call %u", *which);
+	test_child_require(percpu_note_cpus(0), what);
+	return 0;
+}
+
+static void who_opens_a_region_notes_new_cpus(void **state)
+{
+	(void)state;
+	(void)test_path(""); /* before a child has its own */
+	for (unsigned i = 0; i < ALL_THAT_READ; i++)
+		test_in_child(note_more_cpus, &i);
+}
+
 /* As many as a region may have lanes for, and one more. */
 
 static int make_region(void *path)
@@ -337,6 +453,7 @@ int main(void)
 		cmocka_unit_test(lists_are_read_again),
 		cmocka_unit_test(machines_are_not_what_files_say),
 		cmocka_unit_test(offline_is_what_the_kernel_says),
+		cmocka_unit_test(who_opens_a_region_notes_new_cpus),
 		cmocka_unit_test(too_many_cpus_are_refused),
 	};
 
