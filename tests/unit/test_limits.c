@@ -23,6 +23,7 @@
 #include <percpu/freebsd.h>
 #include <percpu/percpu.h>
 
+#include "memory/memory.h"
 #include "../support.h"
 
 static char directory[128], file[160];
@@ -380,6 +381,68 @@ static int with_reclaimed_disk(void *arg)
 	return 0;
 }
 
+/* Take what is free in the region, and let it grow only afterwards. */
+static void take_all(struct percpu_region *r)
+{
+	const uint32_t capacity = r->capacity;
+	void *cell;
+
+	r->capacity = r->n;
+	for (size_t size = PERCPU_LANE_SIZE; size >= sizeof(uint64_t); size /= 2)
+		while (percpu_region_alloc(r, size, sizeof(uint64_t), &cell) == 0)
+			;
+	r->capacity = capacity;
+}
+
+static int allocate_by_others(void *arg)
+{
+	const uint64_t *key = arg;
+	struct percpu_region *r;
+	struct percpu_counter *c;
+
+	require(percpu_region_open(file, PERCPU_REGION_WRITE, NULL, &r), 0, "another opens it");
+	require(percpu_counter_attach(r, *key, &c), 0, "and attaches");
+	require((int)percpu_counter_fetch(c), 5, "to what was counted");
+	require(percpu_counter_create_in(r, &c), 0, "and allocates");
+	return 0;
+}
+
+/* The chunks are full, and the disk has no room for another one. Later it has: then the next chunk
+ * is where other processes look for it. */
+static int with_full_chunks(void *arg)
+{
+	struct percpu_counter *c = NULL;
+	struct percpu_region *r;
+	uint64_t key;
+	char room[32];
+	off_t size;
+
+	(void)arg;
+	(void)snprintf(room, sizeof(room), "size=%zuk", /* of three chunks, and somewhat more */
+		       4 * (percpu_status()->possible_cpus + 4) * PERCPU_STRIDE / 1024);
+	if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("tmpfs", directory, "tmpfs", 0, room) != 0)
+		return 77;
+	require(percpu_region_create_file(file, NULL, &r), 0, "create_file");
+	for (uint32_t n = 1; n < 3; n++) {
+		take_all(r);
+		close(write_until_full(&size));
+		for (int i = 0; i < 3; i++)
+			require(percpu_counter_create_in(r, &c), -ENOSPC, "no room for a chunk");
+		require((int)r->n, (int)n, "chunks");
+		test_child_require(c == NULL, "output is not touched");
+		unlink(test_path("ballast"));
+		require(percpu_counter_create_in(r, &c), 0, "room for a chunk");
+		require((int)r->n, (int)n + 1, "chunks, later");
+		percpu_counter_add(c, 5);
+		key = percpu_counter_key(c);
+		require(test_wait(test_fork(allocate_by_others, &key), 60), 0, "another");
+		require((int)percpu_counter_fetch(c), 5, "value");
+		c = NULL;
+	}
+	return 0;
+}
+
 static int with_read_only_disk(void *arg)
 {
 	struct percpu_region *r = NULL;
@@ -412,6 +475,12 @@ static void full_disk_is_an_error(void **state)
 {
 	(void)state;
 	in_child_that_may_mount(with_full_disk);
+}
+
+static void no_room_for_a_chunk_is_an_error(void **state)
+{
+	(void)state;
+	in_child_that_may_mount(with_full_chunks);
 }
 
 static void reclaimed_pages_are_reserved_again(void **state)
@@ -482,6 +551,7 @@ int main(void)
 		cmocka_unit_test(no_descriptors_is_an_error),
 		cmocka_unit_test(too_large_file_is_an_error),
 		cmocka_unit_test(full_disk_is_an_error),
+		cmocka_unit_test(no_room_for_a_chunk_is_an_error),
 		cmocka_unit_test(reclaimed_pages_are_reserved_again),
 		cmocka_unit_test(read_only_disk_is_an_error),
 		cmocka_unit_test(no_permission_is_an_error),
