@@ -144,6 +144,98 @@ static void nothing_is_taken_for_allocated(void **state)
 	assert_int_equal(percpu_zone_destroy(checked), 0);
 }
 
+/* Another process has added a chunk, and this one has no address space for it: each call that needs
+ * the lock of the region has that back when it fails. */
+
+static struct percpu_region *region, *others;
+
+static int allocate_cell(void)
+{
+	void *cell;
+
+	return percpu_region_alloc(region, 8, 8, &cell);
+}
+
+static int create_counter(void)
+{
+	struct percpu_counter *c;
+
+	return percpu_counter_create_in(region, &c);
+}
+
+static int open_root(void)
+{
+	struct percpu_counter *c;
+
+	return percpu_counter_open(region, 3, &c);
+}
+
+static int create_items(void)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .region = region };
+	struct percpu_zone *z;
+	void *item = NULL;
+	int e = percpu_zone_create("none", 8, &o, &z);
+
+	if (e == 0) {
+		e = percpu_zone_alloc(z, 0, &item);
+		assert_int_equal(percpu_zone_destroy(z), 0);
+	}
+	return e;
+}
+
+/* Returns nothing that tells: it gives back what it can. */
+static int reclaim(void)
+{
+	(void)percpu_region_reclaim(region);
+	return -ENOMEM;
+}
+
+static int (*const that_lock[])(void) = { allocate_cell, create_counter, open_root, create_items,
+					  reclaim };
+
+static int allocate_at_once(void *arg)
+{
+	const uint64_t start = test_now();
+	void *cell;
+
+	(void)arg;
+	test_child_require(percpu_region_alloc(others, 8, 8, &cell) == 0, "to allocate");
+	test_child_require(test_now() - start < PERCPU_LOCK_NS, "at once");
+	return 0;
+}
+
+static void locks_are_given_back_by_who_fails(void **state)
+{
+	const uint32_t *lock;
+	sigset_t before, now;
+	void *cell;
+
+	(void)state;
+	assert_int_equal(percpu_region_create_file(test_path("file"), NULL, &region), 0);
+	assert_int_equal(percpu_region_open(test_path("file"), PERCPU_REGION_WRITE, NULL, &others),
+			 0);
+	while (others->n < 2)
+		assert_int_equal(percpu_region_alloc(others, PERCPU_LANE_SIZE / 2, 8, &cell), 0);
+	lock = &region->first->header->alloc_lock;
+	for (unsigned i = 0; i < sizeof(that_lock) / sizeof(that_lock[0]); i++) {
+		pthread_sigmask(SIG_SETMASK, NULL, &before);
+		fault_set(FAULT_MMAP, 0, ENOMEM, true);
+		assert_int_equal(that_lock[i](), -ENOMEM);
+		assert_int_not_equal(fault_clear(), 0);
+		pthread_sigmask(SIG_SETMASK, NULL, &now);
+		assert_int_equal(region->n, 1);
+		assert_int_equal(*lock, 0);
+		for (int signo = 1; signo < SIGRTMIN; signo++)
+			assert_int_equal(sigismember(&now, signo), sigismember(&before, signo));
+		test_in_child(allocate_at_once, NULL);
+	}
+	assert_int_equal(create_counter(), 0);
+	assert_int_equal(region->n, 2);
+	percpu_region_close(others);
+	percpu_region_close(region);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,7 +244,8 @@ int main(void)
 		cmocka_unit_test(reclaiming_frees_empty_shelves),
 		cmocka_unit_test(nothing_is_taken_for_allocated),
 		cmocka_unit_test(counters_that_may_fail_do_so_at_once),
+		cmocka_unit_test(locks_are_given_back_by_who_fails),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
 }
