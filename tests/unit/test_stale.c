@@ -53,10 +53,19 @@ static struct percpu_header *header(uint32_t chunk)
 	return region->chunks->at[chunk]->header;
 }
 
+static bool is_blocked(int signo)
+{
+	sigset_t blocked;
+
+	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+	return sigismember(&blocked, signo);
+}
+
 static void open_in(uint64_t which)
 {
 	boot = which;
 	assert_int_equal(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &region), 0);
+	assert_false(is_blocked(SIGTERM)); /* as while a thread has a lock */
 }
 
 /* A file of two chunks, with rings, and in each lock somebody. */
@@ -239,6 +248,7 @@ static void who_knows_no_boot_comes_between(void **state)
 	let_happen(set_to_unknown, "stale: to be locked", 1);
 	open_in(SECOND);
 	assert_null(at_step);
+	assert_int_equal(header(0)->settler.lock, 0);
 	expect_stale();
 	percpu_region_close(region);
 
@@ -314,6 +324,7 @@ static void two_at_once(void **state)
 		open_in(SECOND);
 		assert_null(at_step);
 		assert_int_equal(test_wait(second_pid, 60), 0);
+		assert_int_equal(header(0)->settler.lock, 0);
 		expect_locks(NOBODY, FUTEX_OWNER_DIED, FUTEX_OWNER_DIED);
 		percpu_region_close(region);
 	}
