@@ -248,6 +248,51 @@ static void proposals_do_not_count_yet(void **state)
 	expect(percpu_fgauge_fetch(fgauge), 2);
 }
 
+/* In a file that is damaged any number may be anywhere: who sets the gauge, or reads it, comes back. */
+
+static struct percpu_double_bias *bias_of_fgauge(void)
+{
+	struct percpu_chunk *k = percpu_chunk_of(fgauge);
+	const size_t offset = (size_t)((char *)fgauge - k->base);
+
+	return (void *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
+}
+
+static int set_over_damage(void *arg)
+{
+	static const uint64_t far[] = {
+		1,	     2,		3,	    1000,	   1001, UINT64_MAX,
+		1 - 1000ULL, INT64_MAX, 1ULL << 63, INT64_MAX - 1, 0
+	};
+	struct percpu_double_bias *b = bias_of_fgauge();
+
+	(void)arg;
+	for (unsigned i = 0; i < 2 * sizeof(far) / sizeof(far[0]); i++) {
+		b->set[(b->sum.second + i) % 2].second = b->sum.second + far[i / 2];
+		(void)percpu_fgauge_fetch(fgauge);
+		test_child_require(percpu_fgauge_add(fgauge, 1) == 0, "add");
+		test_child_require(percpu_fgauge_set(fgauge, i) == 0, "set");
+		test_child_require(percpu_fgauge_fetch(fgauge) == i, "what it was set to");
+	}
+	return 0;
+}
+
+static void damaged_numbers_keep_nobody(void **state)
+{
+	struct percpu_fgauge *const whole = fgauge;
+	int status;
+
+	(void)state;
+	assert_int_equal(in_files() ? percpu_fgauge_create_in(region, &fgauge) :
+				      percpu_fgauge_create(&fgauge),
+			 0);
+	assert_int_equal(percpu_fgauge_set(fgauge, 5), 0);
+	status = test_wait(test_fork(set_over_damage, NULL), 10);
+	percpu_fgauge_destroy(fgauge);
+	fgauge = whole;
+	assert_int_equal(status, 0);
+}
+
 static void add_and_take(unsigned i, void *arg)
 {
 	(void)arg;
@@ -470,6 +515,7 @@ int main(void)
 		cmocka_unit_test(the_last_who_sets_wins),
 		cmocka_unit_test(sets_that_change_nothing_are_sets),
 		cmocka_unit_test(proposals_do_not_count_yet),
+		cmocka_unit_test(damaged_numbers_keep_nobody),
 		cmocka_unit_test(readers_see_all_and_set_nothing),
 		cmocka_unit_test(nothing_can_be_asked_of_null),
 		cmocka_unit_test(what_cannot_be_shared_is_refused),
