@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -345,6 +346,34 @@ static const struct call {
 };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
+/* How many bytes are mapped: what comes to lie beside another mapping is no more lines in the list.
+ * With a sanitizer 0: it maps memory of its own. */
+static uint64_t mapped_now(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	uint64_t first, end, bytes = 0;
+	char line[512];
+
+	REQUIRE(f != NULL);
+	while (fgets(line, sizeof(line), f) != NULL)
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &first, &end) == 2)
+			bytes += end - first;
+	fclose(f);
+	return test_address_sanitizer() || test_thread_sanitizer() ? 0 : bytes;
+}
+
+/* Those that make nothing need no memory any more when they have returned. */
+static bool only_reads(const struct call *c)
+{
+	return c->make == stats_fetch || c->make == stats_fetch_many || c->make == stats_snapshot ||
+	       c->make == stats_fetch_zero || c->make == extrema_fetch ||
+	       c->make == extrema_reset || c->make == doubles_fetch || c->make == latest_fetch ||
+	       c->make == gauge_fetch || c->make == fgauge_fetch || c->make == gauge_each ||
+	       c->make == gauge_each_many || c->make == fgauge_each || c->make == reader_cpus ||
+	       c->make == histogram_fetch || c->make == histogram_fetch_zero ||
+	       c->make == read_ring;
+}
+
 /* Make the call; if it fails, its outputs are as before. */
 static int make(const struct call *c, const char *meanwhile)
 {
@@ -367,6 +396,7 @@ static int make(const struct call *c, const char *meanwhile)
 /* Return how often the call failed while calls of this kind did. */
 static unsigned fail_each(const struct call *c, unsigned kind)
 {
+	const uint64_t mapped = mapped_now();
 	unsigned errors = 0;
 
 	for (unsigned nth = 0; nth < MOST; nth++) {
@@ -382,6 +412,10 @@ static unsigned fail_each(const struct call *c, unsigned kind)
 			failed = fault_clear();
 		else
 			counts_down[kind - FAULT_CALLS] = 0;
+		if (only_reads(c) && mapped_now() != mapped) {
+			fprintf(stderr, "%s has mapped something, and keeps it\n", c->name);
+			_exit(1);
+		}
 		if (failed == 0)
 			break;
 	}
