@@ -7,7 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -280,6 +284,91 @@ static void process_lock_blocks_signals(void **state)
 	assert_int_equal(sigismember(&before, SIGTERM), sigismember(&after, SIGTERM));
 }
 
+/* Two threads that block other signals, and of which one may be canceled, have the lock one after
+ * the other: each has its own back. */
+
+static pid_t waiter; /* atomic; its thread, once it is about to wait */
+
+/* Whether the thread blocks this signal, as the kernel tells. */
+static bool blocks(pid_t tid, int signo)
+{
+	char name[64], line[128];
+	unsigned long long mask = 0;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/self/task/%d/status", (int)tid);
+	f = fopen(name, "r");
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		if (strncmp(line, "SigBlk:", 7) == 0)
+			mask = strtoull(line + 7, NULL, 16);
+	if (f != NULL)
+		fclose(f);
+	return mask >> (signo - 1) & 1;
+}
+
+struct had {
+	bool usr1, usr2, term;
+	int cancel;
+};
+
+static struct had had_now(void)
+{
+	struct had h = { is_blocked(SIGUSR1), is_blocked(SIGUSR2), is_blocked(SIGTERM), 0 };
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &h.cancel);
+	pthread_setcancelstate(h.cancel, NULL);
+	return h;
+}
+
+static void *wait_for_lock(void *arg)
+{
+	struct had *ret = arg;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(SIG_SETMASK, &set, NULL);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	__atomic_store_n(&waiter, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	percpu_process_lock();
+	percpu_process_unlock();
+	*ret = had_now();
+	return NULL;
+}
+
+static void holders_keep_what_is_theirs(void **state)
+{
+	struct had before, mine, its;
+	uint64_t patience;
+	pthread_t thread;
+	sigset_t old, set;
+	pid_t tid;
+
+	(void)state;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	pthread_sigmask(SIG_SETMASK, &set, &old);
+	before = had_now();
+	percpu_process_lock();
+	patience = test_now() + UINT64_C(10000000000);
+	if (pthread_create(&thread, NULL, wait_for_lock, &its) != 0)
+		abort();
+	do {
+		test_sleep_us(1000);
+		tid = __atomic_load_n(&waiter, __ATOMIC_ACQUIRE);
+	} while ((tid == 0 || !blocks(tid, SIGTERM)) && test_now() < patience);
+	test_sleep_us(20000); /* then it waits */
+	percpu_process_unlock();
+	mine = had_now();
+	pthread_join(thread, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	assert_true(before.usr2 && !before.usr1 && !before.term);
+	assert_true(mine.usr2 && !mine.usr1 && !mine.term);
+	assert_int_equal(mine.cancel, before.cancel);
+	assert_true(its.usr1 && !its.usr2 && !its.term);
+	assert_int_equal(its.cancel, PTHREAD_CANCEL_DISABLE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +380,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(stopped_update_keeps_cells, start, stop),
 		cmocka_unit_test_setup_teardown(cancelled_thread_leaves_no_lock, start, stop),
 		cmocka_unit_test(process_lock_blocks_signals),
+		cmocka_unit_test(holders_keep_what_is_theirs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
