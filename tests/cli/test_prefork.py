@@ -176,6 +176,30 @@ def what_a_killed_worker_had_in_flight_goes(directory):
         server.await_counts([1, 0, 0, 0, LARGE_ANSWER, 1, 0, 1, 1])
 
 
+def all_that_are_killed_are_replaced(directory):
+    """Also at once: the kernel tells the master of them by one signal."""
+    with Server(directory, 4) as server:
+        end = time.monotonic() + 30
+        while len(workers := server.workers()) < 4:
+            assert time.monotonic() < end, "too few workers"
+            time.sleep(0.01)
+        os.kill(server.process.pid, signal.SIGSTOP)
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        while any(map(lives, workers)):
+            assert time.monotonic() < end, "workers that were killed"
+            time.sleep(0.01)
+        os.kill(server.process.pid, signal.SIGCONT)
+        server.await_counts([0, 0, 0, 0, 0, 0, 0, 4, 1])
+        new = server.workers()
+        equal((len(new), sum(map(lives, new))), (4, 4))
+        assert not set(new) & set(workers), "the killed"
+        with server.connect() as c:
+            c.sendall(GET)
+            equal(receive(c)[2], HELLO)
+        server.end()
+
+
 def a_killed_master_takes_its_workers_along(directory):
     """And the next one counts on."""
     with Server(directory) as server, server.connect() as c:
@@ -238,6 +262,7 @@ def main():
         requests_in_parts_and_at_once,
         large_answers,
         what_a_killed_worker_had_in_flight_goes,
+        all_that_are_killed_are_replaced,
         a_killed_master_takes_its_workers_along,
         bad_input,
         counts_agree_with_those_of_wrk,
