@@ -84,6 +84,7 @@ int64_t percpu_approx_subtract(const struct percpu_approx *a, uint64_t words)
 	struct percpu_pair_value v = load_approx(a);
 	uint64_t sum;
 
+	PERCPU_STEP("approx: to be subtracted");
 	do
 		sum = percpu_pair_is_atomic() ? words + v.first : v.second;
 	while (!swap_approx(a, &v, v.first - sum, v.second - sum));
@@ -113,15 +114,23 @@ void percpu_approx_close(const struct percpu_approx *a)
 	change_state(a, APPROX_CLOSED); /* the sum is new */
 }
 
-static void count_centers(const struct percpu_approx *a)
+/* To what the lanes add up to at most, and the base. */
+static void set_highest(const struct percpu_approx *a, uint64_t lanes)
 {
 	struct percpu_pair_value v = load_approx(a);
+
+	PERCPU_STEP("approx: highest to be set");
+	while (!swap_approx(a, &v, v.first, lanes + v.first))
+		;
+}
+
+static void count_centers(const struct percpu_approx *a)
+{
 	uint64_t sum = a->slack;
 
 	for (uint32_t cpu = 0; cpu < approx_chunk(a)->cpus; cpu++)
 		sum += load_approx_word(approx_word(a, cpu) + 1);
-	while (!swap_approx(a, &v, v.first, sum + v.first))
-		;
+	set_highest(a, sum);
 }
 
 /* Begin what follows a lock, whose last holder may have been killed. */
@@ -293,16 +302,6 @@ static void open_if_room(const struct percpu_approx *a, int64_t limit)
 	unlock_approx(a, &h);
 }
 
-/* To the exact sum: no sequence adds any more. */
-static void set_highest(const struct percpu_approx *a)
-{
-	struct percpu_pair_value v = load_approx(a);
-	uint64_t words = percpu_approx_words(a);
-
-	while (!swap_approx(a, &v, v.first, words + v.first))
-		;
-}
-
 /* Close the lanes, unless they are. Returns 0 or an error of a fence or the lock. */
 static int close_approx(const struct percpu_approx *a, int64_t limit)
 {
@@ -330,7 +329,7 @@ static int close_approx(const struct percpu_approx *a, int64_t limit)
 	if (e != 0)
 		return e;
 	if (load_state(a) == state) {
-		set_highest(a);
+		set_highest(a, percpu_approx_words(a)); /* no sequence adds any more */
 		change_state(a, APPROX_CLOSED);
 	}
 	unlock_approx(a, &h);

@@ -145,8 +145,6 @@ bool percpu_depot_visited(struct percpu_depot *d)
 {
 	unsigned *visits, n;
 
-	if (d->count == 0)
-		return false;
 	visits = &d->shelves[own_shelf(d)].visits;
 	n = __atomic_load_n(visits, __ATOMIC_RELAXED) + 1;
 	__atomic_store_n(visits, n, __ATOMIC_RELAXED);

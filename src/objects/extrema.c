@@ -124,7 +124,7 @@ int percpu_extrema_open_at(struct percpu_region *r, struct percpu_anchor *at, un
 	struct percpu_extrema t = { .kind = kind_of(flags) };
 	struct percpu_plan p = extrema_plan(&t);
 
-	return knows(flags) ? percpu_block_open_at(r, at, &p, ret) : -EINVAL;
+	return percpu_block_open_at(r, at, &p, ret);
 }
 
 int percpu_extrema_attach(struct percpu_region *r, uint64_t key, struct percpu_extrema **ret)

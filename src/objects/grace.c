@@ -69,10 +69,9 @@ static void delist_grace(struct percpu_grace_handle *h)
 	if (percpu_grace_is_shared(h))
 		percpu_owner_delist(h->part.owners, &h->user);
 	percpu_process_lock();
-	for (at = &all_graces; *at != NULL && *at != h; at = &(*at)->next)
+	for (at = &all_graces; *at != h; at = &(*at)->next)
 		;
-	if (*at == h)
-		*at = h->next;
+	*at = h->next;
 	percpu_process_unlock();
 }
 

@@ -65,6 +65,7 @@ static void note_fence(struct percpu_grace_handle *h, uint64_t state)
 	uint64_t *fenced = grace_word(h, PERCPU_GRACE_FENCED);
 	uint64_t old = __atomic_load_n(fenced, __ATOMIC_RELAXED);
 
+	PERCPU_STEP("grace: fence to be noted");
 	while (old < state && !__atomic_compare_exchange_n(fenced, &old, state, false,
 							   __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
@@ -143,6 +144,7 @@ static void ask_who_lives(struct percpu_grace_handle *h)
 	if (!percpu_grace_is_shared(h))
 		return;
 	now = grace_now_us();
+	PERCPU_STEP("grace: to ask who lives");
 	if (now - old >= GRACE_ASK_EVERY &&
 	    __atomic_compare_exchange_n(asked, &old, now, false, __ATOMIC_RELAXED,
 					__ATOMIC_RELAXED))
@@ -293,7 +295,7 @@ uint64_t percpu_grace_start(struct percpu_grace *g)
 		return 0;
 	cookie = percpu_grace_next(h);
 	state = percpu_grace_load(h);
-	if (state % 2 != 0 && !is_period_over(state, cookie) && is_grace_writable(h))
+	if (state % 2 != 0 && is_grace_writable(h))
 		(void)advance_period(h, state);
 	return cookie;
 }

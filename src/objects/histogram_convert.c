@@ -116,7 +116,7 @@ int percpu_histogram_merge(struct percpu_histogram_snapshot *into,
 	for (uint32_t b = 0; b < from->n; b++) {
 		int64_t cell = place(into, from, b);
 
-		if (is_empty(&from->bucket[b]) || cell < 0)
+		if (is_empty(&from->bucket[b]))
 			continue;
 		into->bucket[cell].count += from->bucket[b].count;
 		into->bucket[cell].ticks += from->bucket[b].ticks;
@@ -187,14 +187,14 @@ static uint64_t upper_tick(const struct percpu_histogram_snapshot *s, uint32_t b
  * Sums of ticks are stored modulo 2^64. All sums that are possible are between those of
  * observations that are all at the one end, and all at the other. If those differ by less than
  * 2^63, only one number between them is the same modulo 2^64. Not 2^64: a CPU that does not load
- * 16 bytes at once may have counted what is not in the sum yet, which is a little below then.
+ * 16 bytes at once may have counted what is not in the sum yet, which is a little below then. The
+ * bucket is not empty.
  */
 bool percpu_histogram_sum_is_known(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
 	const uint64_t count = s->bucket[b].count;
 
-	return s->ticks_per_unit == 0 || count == 0 ||
-	       upper_tick(s, b) - lower_tick(s, b) <= INT64_MAX / count;
+	return s->ticks_per_unit == 0 || upper_tick(s, b) - lower_tick(s, b) <= INT64_MAX / count;
 }
 
 /* Otherwise take the middle of the bucket for the mean. The last has no middle to speak of:
@@ -264,7 +264,7 @@ int percpu_histogram_subtract(struct percpu_histogram_snapshot *later,
 	for (uint32_t b = 0; b < earlier->n; b++) {
 		int64_t cell = place(later, earlier, b);
 
-		if (is_empty(&earlier->bucket[b]) || cell < 0)
+		if (is_empty(&earlier->bucket[b]))
 			continue;
 		later->bucket[cell].count -= earlier->bucket[b].count;
 		later->bucket[cell].ticks -= earlier->bucket[b].ticks;
@@ -338,7 +338,7 @@ int percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double 
 		return -ENODATA;
 	exact = q * (double)s->count;
 	rank = exact < (double)s->count ? (uint64_t)exact : s->count;
-	rank += (double)rank < exact && rank < s->count;
+	rank += (double)rank < exact;
 	rank = rank == 0 ? 1 : rank;
 	for (; b < s->n - 1 && rank > s->bucket[b].count; b++)
 		rank -= s->bucket[b].count;

@@ -85,7 +85,7 @@ static uint64_t mantissa_of(uint64_t ticks, unsigned k, int *ret_exponent)
 	first -= MANTISSA; /* now the last bit of the mantissa */
 	if (first >= 128)
 		return p[2] >> (first - 128) & MANTISSA_BITS;
-	return (p[1] >> (first - 64) | (first > 64 ? p[2] << (128 - first) : 0)) & MANTISSA_BITS;
+	return (p[1] >> (first - 64) | p[2] << (128 - first)) & MANTISSA_BITS;
 }
 
 /* Return the entry of the table for the piece of the octave from this mantissa on. */

@@ -85,7 +85,7 @@ __attribute__((constructor)) static void lwbuf_join_forks(void)
 
 static bool is_power_of_two(size_t n)
 {
-	return n != 0 && (n & (n - 1)) == 0;
+	return (n & (n - 1)) == 0;
 }
 
 /* Replace zeros by the defaults. Returns 0 or -EINVAL. */

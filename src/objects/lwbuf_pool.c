@@ -17,8 +17,7 @@
 
 #include "lwbuf.h"
 
-#define FIRST_BYTES ((size_t)4 << 20) /* of the first piece, if that is 4 to 64 windows */
-#define FIRST_FEWEST 4
+#define FIRST_BYTES ((size_t)4 << 20) /* of the first piece: 4 of the largest windows */
 #define FIRST_MOST 64
 #define QUARANTINE 64 /* windows that are free, with PERCPU_LWBUF_DEBUG */
 
@@ -78,7 +77,7 @@ static int reserve_windows(const struct percpu_lwbufs *f, struct percpu_window_p
 
 	if (s == NULL)
 		return -ENOMEM;
-	n = n < FIRST_FEWEST ? FIRST_FEWEST : n > FIRST_MOST ? FIRST_MOST : n;
+	n = n < FIRST_MOST ? n : FIRST_MOST;
 	if (p->room != 0)
 		n = p->room;
 	*s = (struct percpu_space){ .before = p->spaces, .windows = n };

@@ -107,8 +107,9 @@ static __attribute__((noinline)) bool swap_word(const struct percpu_lwbufs *f, s
 	return percpu_window_swap(f, at, old, word);
 }
 
-/* The place of a window that shows the page; or of the page's ghost; or -1. */
-static int find_tag(const uint64_t *set, uint64_t tag)
+/* The place of a window that shows the page, whose word becomes *ret; or of the page's ghost; or
+ * -1. */
+static int find_tag(const uint64_t *set, uint64_t tag, uint64_t *ret)
 {
 	int ghost = -1;
 	uint64_t word;
@@ -117,6 +118,7 @@ static int find_tag(const uint64_t *set, uint64_t tag)
 		word = percpu_window_load(&set[way]);
 		if (tag_of(word) != tag)
 			continue;
+		*ret = word;
 		if (has_window(word))
 			return way;
 		ghost = way;
@@ -128,23 +130,19 @@ struct percpu_window *percpu_window_find_slow(const struct percpu_lwbufs *f, uin
 					      bool *ret_ghost)
 {
 	size_t set = percpu_window_set(f, page);
-	const uint64_t *words;
-	uint64_t word;
+	uint64_t word = 0;
 	int way;
 
 	*ret_ghost = false;
 	for (int try = 0; try < TABLE_TRIES; try++) {
-		words = percpu_window_words(f, set);
-		way = find_tag(words, page + 1);
+		way = find_tag(percpu_window_words(f, set), page + 1, &word);
 		if (way < 0)
 			return NULL;
-		word = percpu_window_load(&words[way]);
 		PERCPU_STEP("lwbuf: window seen again");
 		*ret_ghost = id_of(word) == GHOST;
 		if (*ret_ghost)
 			return NULL;
-		if (tag_of(word) == page + 1 &&
-		    percpu_likely(swap_word(f, set + (size_t)way * sizeof(word), word, 0)))
+		if (percpu_likely(swap_word(f, set + (size_t)way * sizeof(word), word, 0)))
 			return percpu_window_at(f->blocks, id_of(word));
 	}
 	return NULL;
@@ -161,30 +159,34 @@ static uint64_t freed_at(const struct percpu_lwbufs *f, uint64_t word)
 			       0;
 }
 
-/* Choose the place for a page: that of its ghost, or else an empty one, or another ghost's.
- * Returns -1 if windows have all. */
-static int choose_way(const uint64_t *set, uint64_t tag)
+/* Choose the place for a page: that of its ghost, or else an empty one, or another ghost's. *ret
+ * becomes the word there. Returns -1 if windows have all. */
+static int choose_way(const uint64_t *set, uint64_t tag, uint64_t *ret)
 {
 	int empty = -1, ghost = -1, way;
-	uint64_t word;
+	uint64_t word, remembered = 0;
 
 	/* Pages of a set begin at different ways, so that they do not drive out each other's
 	 * ghosts only. */
 	for (unsigned n = 0; n < WAYS; n++) {
 		way = (int)((tag + n) % WAYS);
 		word = percpu_window_load(&set[way]);
-		if (word != 0 && id_of(word) == GHOST && (ghost < 0 || tag_of(word) == tag))
+		if (word != 0 && id_of(word) == GHOST && (ghost < 0 || tag_of(word) == tag)) {
 			ghost = way;
+			remembered = word;
+		}
 		if (word == 0 && empty < 0)
 			empty = way;
 	}
-	if (ghost >= 0 && tag_of(percpu_window_load(&set[ghost])) == tag)
+	*ret = remembered;
+	if (empty < 0 || (ghost >= 0 && tag_of(remembered) == tag))
 		return ghost;
-	return empty >= 0 ? empty : ghost;
+	*ret = 0;
+	return empty;
 }
 
-/* The place of the window that was freed longest ago. */
-static int choose_oldest_way(const struct percpu_lwbufs *f, const uint64_t *set)
+/* The place of the window that was freed longest ago, and its word. */
+static int choose_oldest_way(const struct percpu_lwbufs *f, const uint64_t *set, uint64_t *ret)
 {
 	uint64_t least = UINT64_MAX, word, freed;
 	int oldest = 0;
@@ -195,6 +197,7 @@ static int choose_oldest_way(const struct percpu_lwbufs *f, const uint64_t *set)
 		if (freed < least) {
 			least = freed;
 			oldest = way;
+			*ret = word;
 		}
 	}
 	return oldest;
@@ -203,17 +206,16 @@ static int choose_oldest_way(const struct percpu_lwbufs *f, const uint64_t *set)
 struct percpu_window *percpu_window_keep_slow(const struct percpu_lwbufs *f,
 					      struct percpu_window *w)
 {
-	uint64_t word = word_of(w->page, w->id), old;
+	uint64_t word = word_of(w->page, w->id), old = 0;
 	size_t set = percpu_window_set(f, w->page);
 	const uint64_t *words;
 	int way;
 
 	for (int try = 0; try < TABLE_TRIES; try++) {
 		words = percpu_window_words(f, set);
-		way = choose_way(words, tag_of(word));
+		way = choose_way(words, tag_of(word), &old);
 		if (percpu_unlikely(way < 0))
-			way = choose_oldest_way(f, words);
-		old = percpu_window_load(&words[way]);
+			way = choose_oldest_way(f, words, &old);
 		PERCPU_STEP("lwbuf: place chosen");
 		w->place = (uint32_t)way;
 		if (swap_word(f, set + (size_t)way * sizeof(word), old, word))
@@ -225,11 +227,10 @@ struct percpu_window *percpu_window_keep_slow(const struct percpu_lwbufs *f,
 void percpu_window_remember(const struct percpu_lwbufs *f, uint64_t page)
 {
 	size_t set = percpu_window_set(f, page);
-	const uint64_t *words = percpu_window_words(f, set);
-	int way = choose_way(words, page + 1);
-	uint64_t old = way >= 0 ? percpu_window_load(&words[way]) : 0;
+	uint64_t old;
+	int way = choose_way(percpu_window_words(f, set), page + 1, &old);
 
-	if (way >= 0 && !has_window(old))
+	if (way >= 0)
 		(void)swap_word(f, set + (size_t)way * sizeof(old), old, word_of(page, GHOST));
 }
 
@@ -300,19 +301,17 @@ static struct seen_window find_elsewhere(const struct percpu_lwbufs *f, unsigned
 {
 	size_t set = percpu_window_set(f, page);
 	struct seen_window seen = { .freed = UINT64_MAX };
+	uint64_t word = 0;
 	int way;
 
 	for (unsigned n = 1; n < f->cpus && n <= ELSEWHERE && seen.word == 0; n++) {
 		seen.cpu = cpu_near(f, here, n);
-		way = find_tag(set_at(f, seen.cpu, set), page + 1);
-		if (way < 0)
+		way = find_tag(set_at(f, seen.cpu, set), page + 1, &word);
+		if (way < 0 || !has_window(word))
 			continue;
-		seen.at = set + (size_t)way * sizeof(seen.word);
-		seen.word = percpu_window_load(&set_at(f, seen.cpu, set)[way]);
-		if (has_window(seen.word) && tag_of(seen.word) == page + 1)
-			seen.freed = freed_at(f, seen.word);
-		else
-			seen.word = 0;
+		seen.at = set + (size_t)way * sizeof(word);
+		seen.word = word;
+		seen.freed = freed_at(f, word);
 	}
 	return seen;
 }
@@ -390,6 +389,7 @@ int percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal)
 		place = set_at(f, cpu, 0);
 		for (size_t i = 0; i < f->slots; i++) {
 			word = percpu_window_load(&place[i]);
+			PERCPU_STEP("lwbuf: to be drained");
 			if (!has_window(word) ||
 			    !__atomic_compare_exchange_n(&place[i], &word, 0, false,
 							 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))

@@ -130,8 +130,6 @@ static int open_owned_at(struct percpu_owners *o, struct percpu_anchor *at, unsi
 	struct percpu_plan p = owned_plan(&t, o, rule, number);
 	int e;
 
-	if (rule > PERCPU_OWNED_RECENT)
-		return -EINVAL;
 	e = percpu_block_open_at(o->block.chunk->region, at, &p, &h);
 	return enlist_owned(e, h, ret);
 }

@@ -66,12 +66,9 @@ void percpu_owner_delist(struct percpu_owners *o, const struct percpu_owners_use
 	struct percpu_owners_user **at;
 
 	percpu_process_lock();
-	for (at = &o->users; *at != NULL; at = &(*at)->next) {
-		if (*at == u) {
-			*at = u->next;
-			break;
-		}
-	}
+	for (at = &o->users; *at != u; at = &(*at)->next)
+		;
+	*at = u->next;
 	percpu_process_unlock();
 }
 
@@ -186,10 +183,9 @@ static void leave_and_delist(struct percpu_owners *o)
 
 	percpu_owners_leave(o);
 	percpu_process_lock();
-	for (at = &tables; *at != NULL && *at != o; at = &(*at)->next)
+	for (at = &tables; *at != o; at = &(*at)->next)
 		;
-	if (*at == o)
-		*at = o->next;
+	*at = o->next;
 	percpu_process_unlock();
 }
 

@@ -35,8 +35,6 @@ static int make_slots(struct percpu_region *r, uint64_t *word, const struct perc
 	void *cell;
 	int e;
 
-	if (!r->writable)
-		return -EROFS;
 	e = percpu_region_alloc_at(r, &at, b->size, b->cpu_size, PERCPU_BLOCK_ALIGN, &h, &cell);
 	if (e != 0)
 		return e == -EEXIST ? 0 : e;

@@ -384,7 +384,7 @@ uint64_t percpu_participants_adopt(struct percpu_participants *p)
 	struct percpu_participant_records *all;
 	int e;
 
-	if (id != 0 || p->owners == NULL)
+	if (id != 0) /* private ones always */
 		return id;
 	id = percpu_owners_self(p->owners);
 	if (id == 0)
@@ -393,6 +393,7 @@ uint64_t percpu_participants_adopt(struct percpu_participants *p)
 	if (all == NULL ||
 	    __atomic_load_n(&all->slot[id % PERCPU_OWNER_SLOTS].owner, __ATOMIC_ACQUIRE) != id)
 		return 0;
+	PERCPU_STEP("participant: to be adopted");
 	return remember_cell(p, id) ? id : 0;
 }
 

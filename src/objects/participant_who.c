@@ -13,19 +13,19 @@
 /* Whether the process is stopped by a signal or a debugger, as /proc says. */
 static bool process_is_stopped(uint32_t pid)
 {
-	char path[32], text[512], *end;
-	ssize_t n;
+	char path[32], text[512] = "", *end;
 	int fd;
 
 	(void)snprintf(path, sizeof(path), "/proc/%u/stat", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	n = read(fd, text, sizeof(text) - 1);
+	PERCPU_STEP("participant: state to be read");
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = '\0'; /* the process is gone */
 	close(fd);
-	text[n > 0 ? n : 0] = '\0';
 	end = strrchr(text, ')'); /* its name may hold anything */
-	return end != NULL && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
+	return end != NULL && (end[2] == 'T' || end[2] == 't');
 }
 
 /* Numbers of processes are known in their own PID namespace alone. */

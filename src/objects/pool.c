@@ -290,14 +290,15 @@ void percpu_pool_look(struct percpu_pool *p)
 
 void percpu_pool_set_limit(struct percpu_pool *p, size_t limit)
 {
+	int e;
+
 	__atomic_store_n(&p->limit, limit, __ATOMIC_SEQ_CST);
 	percpu_pool_fit(p, full(p));
 	if (percpu_pool_is_over(p)) {
 		/* Items in arrays count as taken. From now on each put looks at the limit
 		 * before it uses an array, or after it. */
-		if (percpu_fence() != 0) {
-			/* Sequences in progress may still push an item per CPU. */
-		}
+		e = percpu_fence();
+		(void)e; /* then sequences in progress may still push an item per CPU */
 		trim(p);
 	}
 	(void)percpu_pool_settle(p);

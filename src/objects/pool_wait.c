@@ -138,6 +138,8 @@ int percpu_pool_settle(struct percpu_pool *p)
 /* Come into the queue, at its end, or at its front. */
 static void enter_queue(struct percpu_pool *p, struct percpu_waiter *w, bool front)
 {
+	int e;
+
 	percpu_mutex_lock(&p->lock);
 	w->state = WAITING;
 	w->next = front ? p->first : NULL;
@@ -150,9 +152,8 @@ static void enter_queue(struct percpu_pool *p, struct percpu_waiter *w, bool fro
 	__atomic_fetch_add(&p->waiters, 1, __ATOMIC_SEQ_CST);
 	set_room(p);
 	percpu_mutex_unlock(&p->lock);
-	if (percpu_fence() != 0) {
-		/* A put may miss this waiter. Then it looks again when the time is over. */
-	}
+	e = percpu_fence();
+	(void)e; /* then a put may miss this waiter, which looks again when the time is over */
 }
 
 /* Leave the queue. Returns false if the waiter was served, and is not in it any more. */
@@ -160,6 +161,7 @@ static bool leave_queue(struct percpu_pool *p, const struct percpu_waiter *w)
 {
 	struct percpu_waiter **at = &p->first, *before = NULL;
 
+	PERCPU_STEP("pool: to leave the queue");
 	percpu_mutex_lock(&p->lock);
 	for (; *at != NULL && *at != w; at = &(*at)->next)
 		before = *at;

@@ -162,8 +162,6 @@ static int look_at_words(const struct percpu_ring *r, struct stream *s)
 	int e = -EAGAIN;
 
 	for (uint64_t most = ring_size(r); most > 0 && e == -EAGAIN; most /= 2) {
-		if (head == s->position)
-			return 0;
 		e = (int64_t)(head - s->position) < 0 ? -EBADMSG : copy_once(r, s, head, most);
 		if (e == -EBADMSG)
 			s->position = head;
@@ -348,6 +346,7 @@ static int await_lock(const struct percpu_ring *r, struct stream *s)
 	} else {
 		for (; now == holder && load_ring_word(&s->lane->head) == head && e == 0;
 		     waited += PAUSE_NS) {
+			PERCPU_STEP("ring: put awaited");
 			percpu_futex_wait(&local, 0, PAUSE_NS);
 			now = __atomic_load_n(&s->lane->lock, __ATOMIC_ACQUIRE) & FUTEX_TID_MASK;
 			e = waited >= PERCPU_LOCK_NS ? -ETIMEDOUT : 0;

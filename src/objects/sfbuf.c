@@ -22,25 +22,14 @@
 
 /* References */
 
-/* Take a reference, unless there is none. */
-static bool try_reference(struct percpu_sfbuf_item *b)
-{
-	uint64_t refs = __atomic_load_n(&b->refs, __ATOMIC_RELAXED);
-
-	while ((uint32_t)refs != 0)
-		if (__atomic_compare_exchange_n(&b->refs, &refs, refs + 1, false, __ATOMIC_ACQUIRE,
-						__ATOMIC_RELAXED))
-			return true;
-	return false;
-}
-
 static uint64_t page_seen(const struct percpu_sfbuf_item *b)
 {
 	return __atomic_load_n(&b->sf.page, __ATOMIC_RELAXED);
 }
 
-/* The same, unless the buffer has another page. It does not take one to give it back: that might
- * be the last one, and nobody would be told that a page could not be written back. */
+/* Take a reference, unless there is none, or the buffer has another page. It does not take one to
+ * give it back: that might be the last one, and nobody would be told that a page could not be
+ * written back. */
 static bool try_reference_to(struct percpu_sfbuf_item *b, uint64_t page)
 {
 	uint64_t refs = __atomic_load_n(&b->refs, __ATOMIC_ACQUIRE);
@@ -60,10 +49,12 @@ static void lower_inherited(struct percpu_sfbuf_item *b, uint32_t left)
 {
 	uint32_t n = __atomic_load_n(&b->inherited, __ATOMIC_RELAXED);
 
-	while (percpu_unlikely(n > left))
+	while (percpu_unlikely(n > left)) {
+		PERCPU_STEP("sfbuf: inherited reference given");
 		if (__atomic_compare_exchange_n(&b->inherited, &n, left, false, __ATOMIC_RELAXED,
 						__ATOMIC_RELAXED))
 			return;
+	}
 }
 
 /* Give a reference that is not the last one. Returns false if it is, and sets *ret_refs to
@@ -323,10 +314,7 @@ __attribute__((noreturn)) static void complain_of_sfbuf(const struct percpu_sfbu
 {
 	dprintf(STDERR_FILENO, "libpercpu: sfbuf %p", (const void *)sf);
 	if (b != NULL)
-		dprintf(STDERR_FILENO, ", page %llu",
-			(unsigned long long)(page_seen(b) != PERCPU_SFBUF_NO_PAGE ?
-						     page_seen(b) :
-						     b->page_before));
+		dprintf(STDERR_FILENO, ", page %llu", (unsigned long long)b->page_before);
 	dprintf(STDERR_FILENO, ": %s\n", what);
 	abort();
 }
@@ -356,7 +344,10 @@ int percpu_sfbuf_ref(struct percpu_lwbufs *f, struct percpu_sfbuf *sf)
 {
 	struct percpu_sfbuf_item *b = checked(f, sf);
 
-	return b != NULL && try_reference(b) ? 0 : -EINVAL;
+	if (b == NULL)
+		return -EINVAL;
+	__atomic_fetch_add(&b->refs, 1, __ATOMIC_ACQUIRE); /* the caller's keeps it above 0 */
+	return 0;
 }
 
 int percpu_sfbuf_free(struct percpu_lwbufs *f, struct percpu_sfbuf *sf)
