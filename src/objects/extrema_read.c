@@ -210,6 +210,7 @@ static int give_back(const struct percpu_extrema *x, struct percpu_extrema_contr
 	int e;
 
 	if (settled == epoch - PERCPU_EXTREMES) {
+		PERCPU_STEP("extrema: to be given back");
 		if (!advance(&c->settled, settled, settled + GIVEN_BACK))
 			return -EAGAIN;
 		settled += GIVEN_BACK;
@@ -235,6 +236,7 @@ static int try_reset(const struct percpu_extrema *x, struct extremes *ret)
 	int e = settled != epoch ? give_back(x, c, epoch, settled) : 0;
 
 	next = epoch + PERCPU_EXTREMES;
+	PERCPU_STEP("extrema: epoch to end");
 	if (e == 0 && !advance(&c->epoch, epoch, next))
 		e = -EAGAIN;
 	if (e != 0)

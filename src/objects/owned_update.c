@@ -243,6 +243,7 @@ static int set_recent(const struct percpu_owned_handle *h, struct owned_place p,
 	int e = percpu_pair_load(k, 2 * (size_t)k->cpus, offset, &was);
 
 	while (e == 0 && was.second <= v.second) {
+		PERCPU_STEP("owned: value to be set");
 		e = percpu_pair_cmpxchg(k, 2 * (size_t)k->cpus, offset, &was, v);
 		if (e == 0)
 			break;

@@ -334,6 +334,7 @@ static void rate_give_back(uint64_t *window, uint32_t start, uint32_t n)
 {
 	uint64_t w = __atomic_load_n(window, __ATOMIC_RELAXED);
 
+	PERCPU_STEP("rate: to be given back");
 	while (rate_start(w) == start && (uint32_t)w >= n &&
 	       !__atomic_compare_exchange_n(window, &w, w - n, false, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED))

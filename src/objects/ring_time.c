@@ -94,6 +94,7 @@ void percpu_ring_anchor(struct percpu_ring_control *c)
 		store_field(&c->ticks, now.ticks);
 		PERCPU_STEP("ring: ticks stored");
 		store_field(&c->ns, now.ns);
+		PERCPU_STEP("ring: moment stored");
 		percpu_full_fence();
 		if (load_field(&c->ticks) == now.ticks && load_field(&c->ns) == now.ns)
 			break;

@@ -239,6 +239,7 @@ int percpu_rwlock_read_lock_slow(struct percpu_rwlock *l, uint64_t ns)
 		r = percpu_participants_join(&h->p);
 		if (r != 0)
 			return r;
+		PERCPU_STEP("rwlock: a reader joined");
 		id = percpu_participants_self(&h->p);
 		r = id != 0 ? try_to_read(h, false) : PERCPU_RWLOCK_LEFT;
 		if (r == PERCPU_SEQ_REFUSED) {

@@ -304,6 +304,7 @@ static int write_until(struct percpu_rwlock *l, uint64_t deadline)
 		return -EINVAL;
 	do {
 		e = percpu_participants_join(&h->p);
+		PERCPU_STEP("rwlock: a writer joined");
 		id = percpu_participants_self(&h->p);
 		if (e == 0)
 			e = take_turn_to_write(h, id, deadline);

@@ -314,6 +314,7 @@ static int take(const struct percpu_stats *s, size_t first, size_t n, bool zero,
 	e = add_bank(s, resting, first, n, out);
 	if (e != 0)
 		return e;
+	PERCPU_STEP("stats: bank to be changed");
 	next = (bank & -PERCPU_STATS_FLIP) + PERCPU_STATS_FLIP + resting;
 	if (!__atomic_compare_exchange_n(&c->bank, &bank, next, false, __ATOMIC_SEQ_CST,
 					 __ATOMIC_RELAXED))

@@ -190,10 +190,19 @@ static void two_resets(void)
 	assert_int_equal(observe_shared(50), 0);
 }
 
+/* It is to give back what the other one has not taken, and is overtaken itself. */
+static void overtaken_reset(void)
+{
+	let_happen(two_resets, "extrema: to be given back", 1);
+	reset();
+	assert_null(at_step);
+}
+
 /* A reset that others overtake at any step begins anew: each number is in one result. */
 static void resets_within_a_reset(void **state)
 {
-	static const char *const steps[] = { RESET_STEPS };
+	static const char *const steps[] = { "extrema: epoch to end", RESET_STEPS };
+	int64_t lowest, highest;
 
 	(void)state;
 	begin();
@@ -204,6 +213,35 @@ static void resets_within_a_reset(void **state)
 		expect_reset(50, 50);
 		expect_got(40, 41);
 	}
+	assert_int_equal(observe_shared(10), 0);
+	let_happen(overtaken_reset, "extrema: epoch ended", 1);
+	assert_int_equal(percpu_extrema_fetch_reset(x, &lowest, &highest), -ENODATA);
+	expect_got(50, 50);
+	end();
+}
+
+static void observe_more(void)
+{
+	other++;
+	observe_other();
+}
+
+/* Others are always faster, which ends. */
+static void tries_have_an_end(void **state)
+{
+	int64_t lowest = 7, highest = 8;
+
+	(void)state;
+	begin();
+	other = 0;
+	let_happen(observe_more, "extrema: pairs loaded", 1000000);
+	assert_int_equal(observe_shared(1000000), -ETIMEDOUT);
+	let_happen(reset, "extrema: pairs read", 1000000);
+	assert_int_equal(percpu_extrema_fetch(x, &lowest, &highest), -ETIMEDOUT);
+	at_step = NULL;
+	assert_true(lowest == 7 && highest == 8);
+	assert_int_equal(observe_shared(3), 0);
+	expect_reset(3, 3);
 	end();
 }
 
@@ -487,6 +525,7 @@ int main(void)
 		cmocka_unit_test(observation_within_an_observation),
 		cmocka_unit_test(observation_within_a_reset),
 		cmocka_unit_test(resets_within_a_reset),
+		cmocka_unit_test(tries_have_an_end),
 		cmocka_unit_test(resets_within_a_read),
 		cmocka_unit_test(killed_resets_lose_nothing),
 		cmocka_unit_test(killed_observations_are_whole),

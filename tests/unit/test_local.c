@@ -105,6 +105,7 @@ static void split_does_nothing_but_add(void **state)
 		assert_int_equal(ways[w].copy(l, 0, &word, 1), -ENOTSUP);
 		assert_int_equal(ways[w].take(l, 0, &word), -ENOTSUP);
 	}
+	assert_int_equal(percpu_local_pop_cpu(l, 0, &item), -ENOTSUP);
 	assert_int_equal(v, UNSET);
 	assert_ptr_equal(item, &v);
 	assert_int_equal(percpu_local_sum(l), 3);
@@ -223,6 +224,8 @@ static void queues_take_all_words_or_none(void **state)
 		assert_int_equal(q->head, 21);
 		q->tail = 21;
 		assert_int_equal(ways[w].copy(l, SLOTS - 1, src, SLOTS + 1), -ENOSPC);
+		assert_int_equal(ways[w].copy(l, SLOTS - 1, src, 0), 0);
+		assert_int_equal(q->head, 21);
 	}
 	test_unpin(0);
 	percpu_local_destroy(l);
@@ -396,6 +399,8 @@ int __wrap_percpu_barrier_cpu(unsigned cpu)
  * sequences. */
 static void missing_fences_are_errors(void **state)
 {
+	uint64_t word = UNSET;
+	void *item = NULL;
 	int64_t v = UNSET;
 
 	(void)state;
@@ -407,7 +412,15 @@ static void missing_fences_are_errors(void **state)
 		refused = true;
 		v = UNSET;
 		assert_int_equal(percpu_local_add_return(l, 1, &v), -EPERM);
-		assert_int_equal(v, UNSET);
+		assert_int_equal(percpu_local_cmpxchg(l, 5, 1, &v), -EPERM);
+		assert_int_equal(percpu_local_xchg(l, 1, &v), -EPERM);
+		if (fallbacks[f] == PERCPU_LOCAL_LOCK) {
+			assert_int_equal(percpu_local_push(l, 1, &v), -EPERM);
+			assert_int_equal(percpu_local_pop(l, &item), -EPERM);
+			assert_int_equal(percpu_local_copy(l, 0, &word, 1), -EPERM);
+			assert_int_equal(percpu_local_take(l, 0, &word), -EPERM);
+		}
+		assert_true(v == UNSET && item == NULL && word == UNSET);
 		refused = false;
 		assert_int_equal(percpu_local_sum(l), 5);
 		for (unsigned cpu = 0; cpu < percpu_status()->possible_cpus; cpu++)
@@ -429,6 +442,7 @@ static void arrays_of_all_cpus_are_popped(void **state)
 	assert_int_equal(percpu_local_pop_cpu(l, cpus - 1, &item), -ENOENT);
 	assert_int_equal(percpu_local_pop_cpu(l, cpus, &item), -EINVAL);
 	assert_int_equal(percpu_local_pop_cpu(l, UINT32_MAX, &item), -EINVAL);
+	assert_int_equal(percpu_local_pop_cpu(l, 0, NULL), -EINVAL);
 	assert_null(item);
 	percpu_local_destroy(l);
 }

@@ -9,7 +9,7 @@
 
 #include "support.h"
 
-#define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)
+#define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS)
 
 static struct percpu_region *region;
 
@@ -97,6 +97,72 @@ static void results_must_have_a_place(void **state)
 	assert_int_equal(percpu_zone_create("null", 8, NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_objcache_create("null", 8, NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_region_root(region, 0), 0);
+}
+
+/* Objects are there, but no place for what they tell. */
+static void results_of_objects_must_have_a_place(void **state)
+{
+	const struct percpu_histogram_options options = { .size = sizeof(options) };
+	struct percpu_histogram_snapshot *s, odd = { .schema = 3, .low = 1, .high = 1 };
+	struct percpu_ring_reader *reader;
+	struct percpu_histogram_otlp otlp;
+	struct percpu_owned_gauge *owned;
+	struct percpu_histogram *h;
+	struct percpu_objcache *oc;
+	struct percpu_owners *o;
+	struct percpu_stats *stats;
+	struct percpu_ring *ring;
+	struct percpu_wbuf *w;
+	struct percpu_zone *z;
+	size_t n = 7;
+
+	(void)state;
+	assert_int_equal(percpu_histogram_create(&options, &h), 0);
+	assert_int_equal(percpu_histogram_snapshot_create(h, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_snapshot_create(h, &s), 0);
+	assert_int_equal(percpu_histogram_fetch(h, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_fetch(h, 1, s), -EINVAL);
+	assert_int_equal(percpu_histogram_zero(h, 1), -EINVAL);
+	assert_int_equal(percpu_histogram_fetch(h, 0, s), 0);
+	assert_int_equal(percpu_histogram_fold(s, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_quantile(s, 0.5, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_to_otlp(s, NULL, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_to_otlp(s, NULL, 1, &otlp), -EINVAL);
+	assert_int_equal(percpu_histogram_to_otlp(&odd, NULL, 0, &otlp), -EINVAL);
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_destroy(h);
+
+	assert_int_equal(percpu_stats_create(8, 1, 0, &stats), 0);
+	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, NULL), -EINVAL);
+	percpu_stats_destroy(stats);
+
+	assert_int_equal(percpu_zone_create("null", 8, NULL, &z), 0);
+	percpu_zone_stats(z, NULL);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+	assert_int_equal(percpu_objcache_create("null", 8, NULL, &oc), 0);
+	percpu_objcache_stats(oc, NULL);
+	assert_int_equal(percpu_objcache_destroy(oc), 0);
+	assert_int_equal(percpu_wbuf_create(NULL, &w), 0);
+	percpu_wbuf_stats(w, NULL);
+	percpu_wbuf_destroy(w);
+
+	assert_int_equal(percpu_ring_create_in(region, 4096, 0, &ring), 0);
+	assert_int_equal(percpu_region_set_root(region, 3, 0, percpu_ring_key(ring)), 0);
+	assert_int_equal(percpu_ring_open(region, 3, 0, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_ring_reader_create(ring, 0, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_ring_reader_create(ring, 0, 0, &reader), 0);
+	assert_int_equal(percpu_ring_read(reader, NULL), -EINVAL);
+	percpu_ring_reader_destroy(reader);
+	percpu_ring_detach(ring);
+
+	assert_int_equal(percpu_owners_create_in(region, &o), 0);
+	assert_int_equal(percpu_owners_list(o, NULL, 1), 0);
+	assert_int_equal(percpu_owned_gauge_create_in(o, PERCPU_OWNED_SUM, &owned), 0);
+	assert_int_equal(percpu_owned_gauge_each(owned, PERCPU_OWNED_ALL, NULL, 1, &n), -EINVAL);
+	assert_int_equal(percpu_owned_gauge_each(owned, PERCPU_OWNED_ALL, NULL, 0, NULL), -EINVAL);
+	assert_int_equal(n, 7);
+	percpu_owned_gauge_destroy(owned);
+	assert_int_equal(percpu_owners_destroy(o), 0);
 }
 
 static void regions_are_needed(void **state)
@@ -263,9 +329,12 @@ static void nothing_is_done(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ends_do_nothing),    cmocka_unit_test(results_must_have_a_place),
-		cmocka_unit_test(regions_are_needed), cmocka_unit_test(nothing_is_read),
+		cmocka_unit_test(ends_do_nothing),
+		cmocka_unit_test(results_must_have_a_place),
+		cmocka_unit_test(regions_are_needed),
+		cmocka_unit_test(nothing_is_read),
 		cmocka_unit_test(nothing_is_done),
+		cmocka_unit_test(results_of_objects_must_have_a_place),
 	};
 
 	return cmocka_run_group_tests(tests, open_region, test_remove_paths);
