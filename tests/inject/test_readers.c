@@ -92,6 +92,16 @@ static void disturbed_reader_starts_over(void **state)
 	assert_int_equal(others, 103);
 	assert_all(out, 1000);
 
+	/* It has not changed the bank yet, and does not then. */
+	step = "stats: bank to be changed";
+	others = 0;
+	remaining = 1;
+	assert_int_equal(percpu_stats_fetch_zero(stats, 0, 1, out), 0);
+	step = "stats: bank changed";
+	assert_int_equal(others, 1100);
+	assert_all(out, 1000);
+	add(1000);
+
 	others = 0;
 	remaining = 2;
 	assert_int_equal(percpu_stats_fetch_zero(stats, 0, 1, out), 0);

@@ -267,6 +267,14 @@ static void overtaken_near_the_limit(void **state)
 	fill_up(LIMIT);
 }
 
+static void open_again(void)
+{
+	percpu_approx_zero(a);
+	a->control->closed = 0;
+	percpu_approx_add(a, -1);
+	assert_int_equal(state_now(), 0);
+}
+
 /* What others add while one has the lock, and what a signal's handler would. */
 static void overtaken_with_the_lock(void **state)
 {
@@ -284,6 +292,13 @@ static void overtaken_with_the_lock(void **state)
 	}
 	let_happen(add_many, "approx: lane closed", 0);
 	assert_int_equal(percpu_approx_add_below(a, LIMIT - sum, LIMIT), -ERANGE);
+	assert_int_equal(percpu_approx_fetch(a), sum + 5 * BATCH);
+	percpu_approx_zero(a);
+	open_again();
+	sum = percpu_approx_fetch(a);
+	let_happen(add_many, "approx: highest to be set", 0);
+	assert_int_equal(percpu_approx_add_below(a, LIMIT, LIMIT), -ERANGE);
+	assert_null(step);
 	assert_int_equal(percpu_approx_fetch(a), sum + 5 * BATCH);
 	fill_up(LIMIT);
 }
@@ -327,14 +342,6 @@ static void the_state_is_that_before_the_fence(void **state)
 	assert_int_equal(fences, 3);
 	assert_int_equal(percpu_approx_fetch(a), BATCH / 2);
 	fill_up(LIMIT);
-}
-
-static void open_again(void)
-{
-	percpu_approx_zero(a);
-	a->control->closed = 0;
-	percpu_approx_add(a, -1);
-	assert_int_equal(state_now(), 0);
 }
 
 static int close_and_be_killed(void *arg)

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -290,6 +291,83 @@ static void one_asks_who_lives(void **state)
 	assert_int_equal(percpu_grace_destroy(grace), 0);
 }
 
+static void wait_too(void)
+{
+	assert_int_equal(percpu_grace_wait(grace), 0);
+}
+
+/* Of two that have fenced a period, because the claim of one got old, one notes it. */
+static void one_notes_the_fence(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_grace_create(0, &grace), 0);
+	let_happen(wait_too, "grace: fence to be noted", 1);
+	assert_int_equal(percpu_grace_wait(grace), 0);
+	assert_null(at_step);
+	assert_int_equal(percpu_grace_wait(grace), 0);
+	assert_int_equal(percpu_grace_destroy(grace), 0);
+}
+
+static struct percpu_rwlock *other_handle;
+
+/* Who has left, with what it had, before it unlocks by another handle has not locked. */
+static void who_left_adopts_nothing(void **state)
+{
+	struct percpu_rwlock *l;
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_create_in(owners, 0, &l), 0);
+	assert_int_equal(percpu_rwlock_attach(owners, percpu_rwlock_key(l), 0, &other_handle), 0);
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	let_happen(leave, "participant: to be adopted", 1);
+	assert_int_equal(percpu_rwlock_read_unlock(other_handle), -EPERM);
+	assert_null(at_step);
+	assert_int_equal(percpu_rwlock_write_trylock(l), -EOWNERDEAD);
+	assert_int_equal(percpu_rwlock_consistent(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_detach(other_handle), 0);
+	assert_int_equal(percpu_rwlock_destroy(l), 0);
+}
+
+static pid_t reader;
+
+static void end_reader(void)
+{
+	kill(reader, SIGKILL);
+	(void)test_wait(reader, 20);
+}
+
+static int read_and_stop(void *arg)
+{
+	uint32_t *there = arg;
+
+	test_child_require(percpu_grace_enter(grace) >= 0, "it is in a section");
+	__atomic_store_n(there, 1, __ATOMIC_RELEASE);
+	pause();
+	return 0;
+}
+
+/* A process that ends while /proc is asked for its state is not stopped. */
+static void the_dead_are_not_stopped(void **state)
+{
+	uint32_t *there = test_share(sizeof(*there));
+	struct percpu_grace_blocker b = { .stopped = 7 };
+	size_t n;
+
+	(void)state;
+	assert_int_equal(percpu_grace_create_in(owners, 0, &grace), 0);
+	reader = test_fork(read_and_stop, there);
+	while (__atomic_load_n(there, __ATOMIC_ACQUIRE) == 0)
+		test_sleep_us(200);
+	let_happen(end_reader, "participant: state to be read", 1);
+	n = percpu_grace_blockers(grace, &b, 1);
+	assert_null(at_step);
+	assert_int_equal(n, 1);
+	assert_int_equal(b.pid, reader);
+	assert_int_equal(b.stopped, 0);
+	assert_int_equal(percpu_grace_destroy(grace), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +379,9 @@ int main(void)
 		cmocka_unit_test(the_oldest_window_gives_its_place),
 		cmocka_unit_test(inherited_references_are_given_once),
 		cmocka_unit_test(one_asks_who_lives),
+		cmocka_unit_test(one_notes_the_fence),
+		cmocka_unit_test(who_left_adopts_nothing),
+		cmocka_unit_test(the_dead_are_not_stopped),
 	};
 
 	return cmocka_run_group_tests(tests, open_owners, close_owners);

@@ -331,6 +331,48 @@ static void late_permissions_are_void(void **state)
 	(void)drop_rate();
 }
 
+static unsigned let_through_without_lane(unsigned n);
+
+static void take_of_the_period(void)
+{
+	let_meanwhile += let_through_without_lane(1);
+}
+
+/* The CPU gets others meanwhile, so that what was taken goes back. Then another takes of the
+ * period, or the next one begins. */
+static void (*late)(void);
+
+static void check_and_be_late(void)
+{
+	check_once();
+	let_happen(late, "rate: to be given back", 1);
+}
+
+static void permissions_are_given_back_once(void **state)
+{
+	static void (*const between[])(void) = { take_of_the_period, begin_next_period };
+	const unsigned limit = much();
+	unsigned sum;
+
+	(void)state;
+	if (test_tier() != PERCPU_TIER_RSEQ)
+		test_skip("CPUs keep no permissions here");
+	assert_true(test_pin(0, test_cpu(0)));
+	for (unsigned i = 0; i < 2; i++) {
+		make_rate(limit);
+		let_meanwhile = 0;
+		late = between[i];
+		let_happen(check_and_be_late, "rate: permissions taken", 1);
+		sum = percpu_rate_check(rate);
+		assert_null(at_step);
+		assert_int_equal(let_meanwhile, 2);
+		sum += i == 0 ? let_meanwhile : 1; /* of the period */
+		assert_int_equal(sum + let_through(rate, 2 * limit), i == 0 ? limit : limit + 1);
+		(void)drop_rate();
+	}
+	test_unpin(0);
+}
+
 static void limits_change(void **state)
 {
 	(void)state;
@@ -715,6 +757,7 @@ int main(void)
 		cmocka_unit_test(old_times_begin_no_period),
 		cmocka_unit_test(permissions_are_used_once),
 		cmocka_unit_test(late_permissions_are_void),
+		cmocka_unit_test(permissions_are_given_back_once),
 		cmocka_unit_test(limits_change),
 		cmocka_unit_test(permissions_of_the_last_wrap_are_void),
 		cmocka_unit_test(another_boot_has_periods_of_its_own),
