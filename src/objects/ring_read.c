@@ -346,7 +346,6 @@ static int await_lock(const struct percpu_ring *r, struct stream *s)
 	} else {
 		for (; now == holder && load_ring_word(&s->lane->head) == head && e == 0;
 		     waited += PAUSE_NS) {
-			PERCPU_STEP("ring: put awaited");
 			percpu_futex_wait(&local, 0, PAUSE_NS);
 			now = __atomic_load_n(&s->lane->lock, __ATOMIC_ACQUIRE) & FUTEX_TID_MASK;
 			e = waited >= PERCPU_LOCK_NS ? -ETIMEDOUT : 0;
