@@ -405,6 +405,74 @@ static void bad_input_is_refused(void **state)
 	percpu_histogram_destroy(h);
 }
 
+/* A snapshot is of one layout, and each field of that is looked at. */
+static void layouts_must_be_the_same(void **state)
+{
+	const struct percpu_histogram_options o = { .size = sizeof(o), .ticks_per_unit = 1000 };
+	struct percpu_histogram_snapshot *s, odd;
+	struct percpu_histogram *h;
+
+	(void)state;
+	assert_int_equal(percpu_histogram_create(&o, &h), 0);
+	assert_int_equal(percpu_histogram_snapshot_create(h, &s), 0);
+	odd = *s;
+	for (unsigned i = 0; i < 5; i++) {
+		*s = odd;
+		s->schema += i == 0;
+		s->low += i == 1;
+		s->high += i == 2;
+		s->ticks_per_unit += i == 3;
+		s->n += i == 4;
+		assert_int_equal(percpu_histogram_fetch(h, 0, s), -EINVAL);
+		assert_int_equal(percpu_histogram_fetch_zero(h, 0, s), -EINVAL);
+	}
+	*s = odd;
+	assert_int_equal(percpu_histogram_fetch(h, 0, s), 0);
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_destroy(h);
+}
+
+/* Counts that do not fit into 64 bits are not added up, and zeros are not counted apart. */
+static void totals_must_be_possible(void **state)
+{
+	struct percpu_histogram_snapshot *s, *f = NULL;
+	struct percpu_histogram *h;
+	bool exact = true;
+
+	(void)state;
+	assert_int_equal(percpu_histogram_create(NULL, &h), 0);
+	percpu_histogram_record(h, 0);
+	assert_int_equal(percpu_histogram_snapshot_create(h, &s), 0);
+	assert_int_equal(percpu_histogram_fetch(h, 0, s), 0);
+	assert_int_equal(percpu_histogram_count_below(s, 0, &exact), 0);
+	assert_false(exact);
+	s->bucket[1].count = s->bucket[2].count = UINT64_MAX;
+	assert_int_equal(percpu_histogram_fold(s, 0, &f), -ERANGE);
+	assert_null(f);
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_destroy(h);
+}
+
+/* The sum modulo 2^64 is 5 below the least that is possible, which is 2^64. */
+static void sums_may_be_behind_a_wrap(void **state)
+{
+	const struct percpu_histogram_options o = {
+		.size = sizeof(o), .ticks_per_unit = 1, .min = 1, .max = 0x1p31
+	};
+	struct percpu_histogram_snapshot *s;
+	struct percpu_histogram *h;
+
+	(void)state;
+	assert_int_equal(percpu_histogram_create(&o, &h), 0);
+	assert_int_equal(percpu_histogram_snapshot_create(h, &s), 0);
+	s->bucket[s->n - 1].count = UINT64_C(1) << 33;
+	s->bucket[s->n - 1].ticks = (uint64_t)-5;
+	assert_true(percpu_histogram_sum_ticks(s, s->n - 1) == 0x1p64);
+	assert_int_equal(percpu_histogram_tick_bound(1, 5, -65 * 32), 0);
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_destroy(h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -418,6 +486,9 @@ int main(void)
 		cmocka_unit_test(otlp_has_the_same_counts),
 		cmocka_unit_test(otlp_has_room_for_any_range),
 		cmocka_unit_test(bad_input_is_refused),
+		cmocka_unit_test(layouts_must_be_the_same),
+		cmocka_unit_test(totals_must_be_possible),
+		cmocka_unit_test(sums_may_be_behind_a_wrap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

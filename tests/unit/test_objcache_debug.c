@@ -161,6 +161,57 @@ static void ask_wrongly(void)
 		abort();
 }
 
+static uint64_t only[8];
+
+static void *alloc_the_only_one(void *backend, unsigned flags)
+{
+	(void)backend, (void)flags;
+	return only;
+}
+
+static void *alloc_none(void *backend, unsigned flags)
+{
+	(void)backend, (void)flags;
+	return NULL;
+}
+
+static void free_nothing(void *obj, void *backend)
+{
+	(void)obj, (void)backend;
+}
+
+static void get_from(void *(*alloc)(void *backend, unsigned flags))
+{
+	struct percpu_objcache_options o = checked();
+	void *obj;
+
+	o.alloc = alloc;
+	o.free = free_nothing;
+	if (percpu_objcache_create("odd", 64, &o, &oc) != 0)
+		return;
+	while (percpu_objcache_get(oc, 0, &obj) == 0)
+		;
+	abort();
+}
+
+static void get_the_only_one(void)
+{
+	get_from(alloc_the_only_one);
+}
+
+static void get_none(void)
+{
+	get_from(alloc_none);
+}
+
+static void backends_are_checked(void **state)
+{
+	(void)state;
+	assert_non_null(strstr(errors_of(get_the_only_one),
+			       "was returned by the backend, which has it out already"));
+	assert_non_null(strstr(errors_of(get_none), "objcache \"odd\" has no object to return"));
+}
+
 static void failures_are_explained(void **state)
 {
 	struct percpu_objcache_options o = checked();
@@ -242,9 +293,8 @@ static void threads_may_use_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(errors_are_named),
-		cmocka_unit_test(failures_are_explained),
-		cmocka_unit_test(what_is_right_is_let_pass),
+		cmocka_unit_test(errors_are_named),	cmocka_unit_test(failures_are_explained),
+		cmocka_unit_test(backends_are_checked), cmocka_unit_test(what_is_right_is_let_pass),
 		cmocka_unit_test(threads_may_use_it),
 	};
 

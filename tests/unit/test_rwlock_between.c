@@ -1070,6 +1070,75 @@ static void no_mistakes_by_several_handles(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
+static void leave_owners(void)
+{
+	percpu_owners_leave(owners);
+}
+
+static int lock_and_end(void *arg)
+{
+	(void)arg;
+	return percpu_rwlock_write_lock(l);
+}
+
+/* A writer that leaves while it waits begins again, as another owner. */
+static void writers_that_leave_begin_again(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_owners_join(owners), 0);
+	assert_int_equal(percpu_rwlock_read_trylock(l), 0); /* it has a record */
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	percpu_participants_add(&percpu_rwlock_handle(l)->p, PERCPU_RWLOCK_WAITING, 1);
+	meanwhile = leave_owners;
+	deadly = "rwlock: a writer lets readers in";
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_null(deadly);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	/* And where it was told of another one. */
+	test_in_child(lock_and_end, NULL);
+	meanwhile = leave_owners;
+	deadly = "rwlock: a writer repairs";
+	assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
+	assert_null(deadly);
+	assert_int_equal(percpu_rwlock_consistent(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+}
+
+/* Another process may have written anything there. */
+static void numbers_of_readers_may_be_damaged(void **state)
+{
+	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
+
+	(void)state;
+	percpu_rwlock_control(h)->skipped = 100;
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_control(h)->skipped, 0);
+	percpu_rwlock_control(h)->skipped = (uint32_t)INT32_MIN;
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_control(h)->skipped, 0);
+	percpu_participants_add(&h->p, PERCPU_RWLOCK_WAITING, -1);
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	percpu_participants_add(&h->p, PERCPU_RWLOCK_WAITING, 1);
+}
+
+/* The lock says who writes, but not that somebody does. */
+static void states_may_be_damaged(void **state)
+{
+	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	__atomic_store_n(&h->p.control->state, PERCPU_RWLOCK_OPEN, __ATOMIC_RELEASE);
+	assert_int_equal(percpu_rwlock_write_unlock(l), -EPERM);
+	assert_int_equal(percpu_rwlock_died(l), 0);
+	assert_int_equal(percpu_rwlock_consistent(l), -EINVAL);
+	__atomic_store_n(&h->p.control->state, PERCPU_RWLOCK_WRITING, __ATOMIC_RELEASE);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -1098,6 +1167,9 @@ int main(void)
 		TEST(mistakes_by_several_handles),
 		TEST(no_mistakes_by_several_handles),
 		TEST(lanes_of_another_size),
+		TEST(writers_that_leave_begin_again),
+		TEST(numbers_of_readers_may_be_damaged),
+		TEST(states_may_be_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
