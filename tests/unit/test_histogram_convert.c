@@ -453,6 +453,29 @@ static void totals_must_be_possible(void **state)
 	percpu_histogram_destroy(h);
 }
 
+/* So many ticks to the unit that bounds have more digits than a double. */
+static void ticks_may_be_very_short(void **state)
+{
+	const struct percpu_histogram_options o = { .size = sizeof(o),
+						    .ticks_per_unit = UINT64_C(1) << 62,
+						    .min = 0x1p-40,
+						    .max = 0x1p-20 };
+	struct percpu_histogram_quantile q;
+	struct percpu_histogram_snapshot *s;
+	struct percpu_histogram *h;
+
+	(void)state;
+	assert_int_equal(percpu_histogram_create(&o, &h), 0);
+	assert_int_equal(percpu_histogram_snapshot_create(h, &s), 0);
+	percpu_histogram_record(h, 0x1.8p-30);
+	assert_int_equal(percpu_histogram_fetch(h, 0, s), 0);
+	assert_int_equal(percpu_histogram_quantile(s, 0.5, &q), 0);
+	assert_true(q.low <= 0x1.8p-30 && q.high >= 0x1.8p-30);
+	assert_true(q.high / q.low < 1.2);
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_destroy(h);
+}
+
 /* The sum modulo 2^64 is 5 below the least that is possible, which is 2^64. */
 static void sums_may_be_behind_a_wrap(void **state)
 {
@@ -489,6 +512,7 @@ int main(void)
 		cmocka_unit_test(layouts_must_be_the_same),
 		cmocka_unit_test(totals_must_be_possible),
 		cmocka_unit_test(sums_may_be_behind_a_wrap),
+		cmocka_unit_test(ticks_may_be_very_short),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

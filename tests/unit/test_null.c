@@ -3,7 +3,11 @@
  * test_null.c - what functions do with NULL, as percpu/base.h says. How objects are created, found
  * and opened is in test_twins.c.
  */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <percpu/percpu.h>
 
@@ -163,6 +167,54 @@ static void results_of_objects_must_have_a_place(void **state)
 	assert_int_equal(n, 7);
 	percpu_owned_gauge_destroy(owned);
 	assert_int_equal(percpu_owners_destroy(o), 0);
+}
+
+/* Options that this library does not know, and files that allow too little. */
+static void what_is_asked_for_must_be_possible(void **state)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .reserved = 1 };
+	struct percpu_owned_value *values = calloc(PERCPU_OWNERS_MAX + 1, sizeof(*values));
+	const int modes[] = { O_PATH, O_WRONLY };
+	struct percpu_lwbufs *f = NULL;
+	struct percpu_owned_gauge *owned;
+	struct percpu_owners *owners;
+	struct percpu_zone *z = NULL;
+	struct percpu_lwbuf forged;
+	size_t n = 0;
+	int fd;
+
+	(void)state;
+	assert_int_equal(percpu_zone_create("null", 8, &o, &z), -EINVAL);
+	o = (struct percpu_zone_options){ .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
+	assert_int_equal(percpu_zone_create(NULL, 8, &o, &z), -EINVAL);
+	assert_null(z);
+	for (unsigned i = 0; i < 2; i++) {
+		fd = open(test_path("null"), modes[i]);
+		assert_true(fd >= 0);
+		assert_int_equal(percpu_lwbuf_create(fd, NULL, &f), -EACCES);
+		close(fd);
+	}
+	assert_null(f);
+	fd = open(test_path("null"), O_RDONLY);
+	assert_int_equal(percpu_lwbuf_create(fd, NULL, &f), 0);
+	close(fd);
+	percpu_lwbuf_stats(f, NULL);
+	percpu_sfbuf_stats(f, NULL);
+	forged = (struct percpu_lwbuf){ .of = f };
+	assert_int_equal(percpu_lwbuf_free(f, &forged), -EINVAL);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+
+	assert_int_equal(percpu_owners_create_in(region, &owners), 0);
+	assert_int_equal(percpu_owned_gauge_create_in(owners, PERCPU_OWNED_SUM, &owned), 0);
+	assert_int_equal(percpu_owned_gauge_set(owned, 5), 0);
+	assert_int_equal(
+		percpu_owned_gauge_each(owned, PERCPU_OWNED_ALL, values, PERCPU_OWNERS_MAX + 1, &n),
+		0);
+	assert_int_equal(n, 1);
+	assert_int_equal(values[0].value, 5);
+	percpu_owned_gauge_destroy(owned);
+	assert_int_equal(percpu_owners_destroy(owners), 0);
+	free(values);
 }
 
 static void regions_are_needed(void **state)
@@ -335,6 +387,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_read),
 		cmocka_unit_test(nothing_is_done),
 		cmocka_unit_test(results_of_objects_must_have_a_place),
+		cmocka_unit_test(what_is_asked_for_must_be_possible),
 	};
 
 	return cmocka_run_group_tests(tests, open_region, test_remove_paths);

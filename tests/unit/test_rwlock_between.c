@@ -1124,6 +1124,21 @@ static void numbers_of_readers_may_be_damaged(void **state)
 	percpu_participants_add(&h->p, PERCPU_RWLOCK_WAITING, 1);
 }
 
+/* Somebody has unlocked more often than locked: a checked lock says so, on standard error. */
+static void readers_that_were_none_are_told(void **state)
+{
+	struct percpu_rwlock *d;
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_create_in(owners, PERCPU_RWLOCK_DEBUG, &d), 0);
+	assert_int_equal(percpu_rwlock_read_lock(d), 0);
+	percpu_participants_add(&percpu_rwlock_handle(d)->p, PERCPU_RWLOCK_INSIDE, -2);
+	assert_int_equal(percpu_rwlock_write_timedlock(d, 1000 * MS), -EPROTO);
+	assert_int_equal(percpu_rwlock_write_lock(d), 0);
+	assert_int_equal(percpu_rwlock_write_unlock(d), 0);
+	assert_int_equal(percpu_rwlock_destroy(d), 0);
+}
+
 /* The lock says who writes, but not that somebody does. */
 static void states_may_be_damaged(void **state)
 {
@@ -1169,6 +1184,7 @@ int main(void)
 		TEST(lanes_of_another_size),
 		TEST(writers_that_leave_begin_again),
 		TEST(numbers_of_readers_may_be_damaged),
+		TEST(readers_that_were_none_are_told),
 		TEST(states_may_be_damaged),
 	};
 
