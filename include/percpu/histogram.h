@@ -323,7 +323,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_histogram_fold(const struct percpu_histo
 
 /** A value, and between which two it is, as said below. */
 struct percpu_histogram_quantile {
-	double value; /* their middle; above the range, if ticks do not tell the sum, a guess */
+	double value; /* their middle, rounded; above the range, if ticks do not tell the sum, a
+			 guess */
 	double low, high;
 };
 
@@ -333,11 +334,15 @@ struct percpu_histogram_quantile {
  *
  * The bucket and its mean say between which two values it is; that is half a bucket from the
  * middle at most, and less where the mean is near an end or the observations are few. If the
- * bucket has one observation, low and high are both its value.
+ * bucket has one observation, low and high are both its value, or, of ticks that are no double
+ * when divided, the doubles next to it.
  *
- * In histograms of ticks that is certain, rounding of the results to doubles included; where
- * they do not tell the sum (docs/histogram.md), low and high are the ends of the bucket. In
- * histograms of doubles the mean is rounded, and so low and high may be off by the error of
+ * In histograms of ticks that is certain, of any unit: low is not above the fraction ticks /
+ * ticks_per_unit, and high is not below it. Both are computed in whole numbers, and low is rounded
+ * down, high up. Where ticks do not tell the sum (docs/histogram.md), low and high are the ends of
+ * the bucket, in whole ticks, so rounded.
+ *
+ * In histograms of doubles the mean is rounded, and so low and high may be off by the error of
  * the bucket's sum, which grows with all that was recorded there since the histogram was
  * created, whether it was reset or not (docs/histogram.md). The observation is in its bucket in
  * any case. Who resets at each interval and wants exact ends takes ticks.

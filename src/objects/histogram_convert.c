@@ -317,12 +317,36 @@ static void narrow_down(const struct percpu_histogram_snapshot *s, uint32_t b, u
 	if (ret->low > ret->high)
 		ret->low = ret->high;
 	ret->value = ret->low + (ret->high - ret->low) / 2;
-	if (percpu_histogram_sum_is_known(s, b))
-		return;
-	ret->low = a;
-	ret->high = z;
-	if (b != s->n - 1) /* there the middle would be far off what is likely */
-		ret->value = a + (z - a) / 2;
+}
+
+/*
+ * The same of ticks, in whole numbers: how far x is above the lower end. The sum of that over all
+ * is less than 2^63, if it is known, so that it is the same modulo 2^64. If it is below 0, it has
+ * not all yet that is counted, and tells nothing. Then x may be anything in the bucket. In the last
+ * the middle would be far off what is likely: there the value is what it is if `sum` is right.
+ */
+static void narrow_down_ticks(const struct percpu_histogram_snapshot *s, uint32_t b, uint64_t r,
+			      struct percpu_histogram_quantile *ret)
+{
+	const uint64_t n = s->bucket[b].count, unit = s->ticks_per_unit;
+	const uint64_t end = lower_tick(s, b), width = upper_tick(s, b) - end;
+	const uint64_t sum = s->bucket[b].ticks - n * end, behind = (n - r) * width;
+	const bool known = percpu_histogram_sum_is_known(s, b) && sum <= INT64_MAX;
+	uint64_t low = known && sum > behind ? (sum - behind - 1) / r + 1 : 0; /* rounded up */
+	uint64_t high = known ? sum / (n - r + 1) : width;
+	double value;
+
+	low = low < width ? low : width; /* more if the snapshot was damaged */
+	high = high < width ? high : width;
+	value = ((double)(end + low) + (double)(high - low) / 2) / (double)unit;
+	if (b == s->n - 1 && !known) {
+		narrow_down(s, b, r, ret);
+		value = ret->value;
+	}
+	ret->low = percpu_histogram_in_units(end + low, unit, false);
+	ret->high = percpu_histogram_in_units(end + high, unit, true);
+	value = value < ret->high ? value : ret->high;
+	ret->value = value > ret->low ? value : ret->low;
 }
 
 int percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double q,
@@ -344,7 +368,10 @@ int percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double 
 		rank -= s->bucket[b].count;
 	if (rank > s->bucket[b].count || !percpu_double_is_number(s->bucket[b].sum))
 		return -EINVAL; /* not what a histogram fills in */
-	narrow_down(s, b, rank, ret);
+	if (s->ticks_per_unit != 0)
+		narrow_down_ticks(s, b, rank, ret);
+	else
+		narrow_down(s, b, rank, ret);
 	return 0;
 }
 

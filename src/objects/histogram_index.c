@@ -172,3 +172,26 @@ double percpu_histogram_bound(int schema, int index)
 	memcpy(&bound, &bits, sizeof(bound));
 	return bound;
 }
+
+/* A long division, one binary digit after the other. Its result is 2^-64 at least, so it has all
+ * digits of a double. */
+double percpu_histogram_in_units(uint64_t ticks, uint64_t unit, bool up)
+{
+	uint64_t digits = ticks / unit, rest = ticks % unit;
+	int exponent = 0;
+	bool one;
+
+	if (ticks == 0)
+		return 0;
+	for (; digits >> (MANTISSA + 1) != 0; exponent++) {
+		rest |= digits & 1; /* only whether it is 0 matters now */
+		digits >>= 1;
+	}
+	for (; digits >> MANTISSA == 0; exponent--) {
+		one = rest >= unit - rest; /* twice the rest may not fit */
+		rest = one ? rest - (unit - rest) : 2 * rest;
+		digits = 2 * digits + one;
+	}
+	digits += up && rest != 0;
+	return (double)digits * percpu_histogram_bound(0, exponent);
+}

@@ -186,6 +186,9 @@ int percpu_histogram_check_range(int low, int high, uint64_t ticks);
 /** Return the bound of a bucket of such a range, in ticks, rounded down. */
 uint64_t percpu_histogram_tick_bound(uint64_t ticks, unsigned schema, int index);
 
+/** Return so many ticks in units, rounded down or up to a double. */
+double percpu_histogram_in_units(uint64_t ticks, uint64_t unit, bool up);
+
 /** Return the lower word of a * b, and set the upper one. */
 uint64_t percpu_histogram_multiply(uint64_t a, uint64_t b, uint64_t *ret_high);
 

@@ -171,6 +171,37 @@ static void quantiles_allow_for_rounded_sums(void **state)
 	}
 }
 
+/* So are those of doubles, and more often: of few the ends allow for that, and one is as it was. */
+static void quantiles_of_few_doubles_are_certain(void **state)
+{
+	static const uint64_t units[] = { 1, 3, 7, 10, 60, 997, 1000, NANO };
+
+	(void)state;
+	for (size_t u = 0; u < 8; u++) {
+		const double unit = (double)units[u];
+
+		for (uint64_t first = 1; first <= 40; first++) {
+			for (uint64_t step = 0; step < 3; step++) {
+				struct percpu_histogram *h = make_histogram(1e-6, 1 << 20, 1, 0);
+				struct percpu_histogram_snapshot *s = look_at(h);
+				struct percpu_histogram_quantile q;
+				uint64_t ticks[4];
+
+				for (uint64_t n = 0; n < 4; n++) {
+					ticks[n] = first + (n / 2) * step;
+					percpu_histogram_record(h, (double)ticks[n] / unit);
+					assert_int_equal(percpu_histogram_fetch(h, 0, s), 0);
+					assert_true(all_within(s, ticks, n + 1, unit));
+					assert_int_equal(percpu_histogram_quantile(s, 0, &q), 0);
+					assert_true(n != 0 || q.low == q.high);
+				}
+				percpu_histogram_snapshot_destroy(s);
+				percpu_histogram_destroy(h);
+			}
+		}
+	}
+}
+
 /* Above the range, one observation is certain. */
 static void quantiles_above_the_range_are_certain(void **state)
 {
@@ -202,6 +233,7 @@ static void sums_of_ticks_may_be_behind(void **state)
 	const uint64_t least = percpu_histogram_tick_bound(NANO, 3, 21 * 8 + 7) + 1;
 	struct percpu_histogram *h = make_histogram(1, 1 << 22, 8, NANO);
 	struct percpu_histogram_snapshot *s = look_at(h);
+	struct percpu_histogram_quantile q;
 
 	(void)state;
 	for (int n = 0; n < 6000; n++)
@@ -213,6 +245,9 @@ static void sums_of_ticks_may_be_behind(void **state)
 
 			s->bucket[b].ticks = (s->bucket[b].count - 1) * least;
 			assert_true(fabs(percpu_histogram_sum_ticks(s, b) - sum) < sum * 0x1p-51);
+			s->count = s->bucket[b].count;
+			assert_int_equal(percpu_histogram_quantile(s, 0.5, &q), 0);
+			assert_true(q.low * 1e9 <= (double)least && (double)least <= q.high * 1e9);
 		}
 	percpu_histogram_snapshot_destroy(s);
 	percpu_histogram_destroy(h);
@@ -502,6 +537,7 @@ int main(void)
 		cmocka_unit_test(quantiles_are_bounded),
 		cmocka_unit_test(sums_of_ticks_go_on),
 		cmocka_unit_test(quantiles_allow_for_rounded_sums),
+		cmocka_unit_test(quantiles_of_few_doubles_are_certain),
 		cmocka_unit_test(quantiles_above_the_range_are_certain),
 		cmocka_unit_test(ends_of_ticks_are_certain),
 		cmocka_unit_test(sums_of_ticks_may_be_behind),
