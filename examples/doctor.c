@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,13 +24,14 @@ enum status {
 		1, /* all works, but slower than it could, or not for segments of several processes */
 	BROKEN = 2, /* the kernel lets a preempted sequence go on */
 	USAGE = 3,
+	UNWRITTEN = 4, /* what there is to say could not be written */
 };
 
 static const char usage[] =
 	"usage: percpu-doctor [--help]\n\n"
 	"Says what this machine offers to programs that count with libpercpu, and what to change.\n"
 	"The exit status is 0 if there is nothing to do, 1 if there is something to change, 2 if\n"
-	"the kernel breaks sequences, and 3 for wrong usage.\n";
+	"the kernel breaks sequences, 3 for wrong usage, and 4 if its output cannot be written.\n";
 
 static const char *const registrars[] = {
 	[PERCPU_REGISTRAR_NONE] = "nobody",
@@ -80,28 +82,6 @@ static void print_commands(uint32_t bits)
 	putchar('\n');
 }
 
-static void print_fences(const struct percpu_status *st)
-{
-	struct percpu_fence_report report;
-	int e = percpu_fence_all(1000000000, &report);
-
-	line("fence, own", "%s", st->fence ? "membarrier" : "by visiting each CPU");
-	if (e == 0)
-		line("fence, all", "by visiting each CPU: %u of %u reached", report.fenced,
-		     st->possible_cpus);
-	else
-		line("fence, all", "%u CPUs not reached (%s), the first is CPU %u", report.unfenced,
-		     strerror(-e), report.first_unfenced);
-}
-
-static void print_size(const char *name, uint32_t bytes, const char *absent)
-{
-	if (bytes != 0)
-		line(name, "%u bytes", bytes);
-	else
-		line(name, "%s", absent);
-}
-
 /* How many things there are to change. */
 static unsigned advised;
 
@@ -112,27 +92,101 @@ static void advise(const char *sentence)
 	advised++;
 }
 
+/* The report is set unless no thread could be started. Without a fence all works that does not
+ * need one: docs/fence.md. Returns 0 or -errno. */
+static int print_fences(const struct percpu_status *st)
+{
+	struct percpu_fence_report report;
+	int e = percpu_fence_all(1000000000, &report);
+
+	line("fence, own", "%s", st->fence ? "membarrier" : "by visiting each CPU");
+	if (e == 0)
+		line("fence, all", "by visiting each CPU: %u of %u reached", report.fenced,
+		     st->possible_cpus);
+	else if (e == -EPERM || e == -ETIMEDOUT)
+		line("fence, all", "%u CPU%s not reached (%s), the first is CPU %u",
+		     report.unfenced, report.unfenced == 1 ? "" : "s", strerror(-e),
+		     report.first_unfenced);
+	else
+		line("fence, all", "no CPU was visited: no thread could be started (%s)",
+		     strerror(-e));
+	return e;
+}
+
+/* What it takes to fence all processes. */
+static void look_at_fences(int e)
+{
+	if (e == -EPERM)
+		advise("let this process run on all CPUs (cpuset, filter of sched_setaffinity(2)), or "
+		       "take snapshots and resets of what processes share elsewhere: here they are "
+		       "refused");
+	else if (e == -ETIMEDOUT)
+		advise("leave other threads some time of each CPU: while a real-time thread has one "
+		       "for itself, snapshots and resets of what processes share time out");
+	else if (e != 0)
+		advise("let this process start threads (limits; none start after "
+		       "unshare(CLONE_NEWPID)): snapshots and resets of what processes share need one");
+}
+
+static void print_size(const char *name, uint32_t bytes, const char *absent)
+{
+	if (bytes != 0)
+		line(name, "%u bytes", bytes);
+	else
+		line(name, "%s", absent);
+}
+
+/* Make a segment with a counter of this file, which has no name. Returns 0 or -errno. */
+static int try_segment(int fd)
+{
+	static const struct percpu_metric metric = { .size = sizeof(metric),
+						     .name = "doctor_total" };
+	struct percpu_segment *s;
+	struct percpu_counter *c;
+	int e = percpu_segment_open_fd(fd, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE, NULL, &s);
+
+	if (e != 0)
+		return e;
+	e = percpu_segment_counter(s, &metric, &c);
+	percpu_segment_close(s);
+	return e;
+}
+
+static void print_room(int fd)
+{
+	struct statvfs room;
+
+	if (fstatvfs(fd, &room) == 0)
+		line("/dev/shm", "writable, %llu KiB free",
+		     (unsigned long long)room.f_bavail * room.f_frsize / 1024);
+	else
+		line("/dev/shm", "writable, how much is free is not told: %s", strerror(errno));
+}
+
 /* Segments are files there, unless they are named by a path. */
 static void look_at_shm(void)
 {
 	static const char elsewhere[] =
 		"make /dev/shm a tmpfs that this user may write to, or name "
 		"segments by a path elsewhere";
-	int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	struct statvfs room;
+	int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), e;
 
 	if (fd < 0) {
 		line("/dev/shm", "no file can be created: %s", strerror(errno));
 		advise(elsewhere);
-	} else if (fstatvfs(fd, &room) != 0 || room.f_bavail == 0) {
-		line("/dev/shm", "full");
-		advise("make room in /dev/shm, or give it a larger size= when it is mounted");
-	} else {
-		line("/dev/shm", "writable, %llu KiB free",
-		     (unsigned long long)room.f_bavail * room.f_frsize / 1024);
+		return;
 	}
-	if (fd >= 0)
-		close(fd);
+	e = try_segment(fd);
+	if (e == 0)
+		print_room(fd);
+	else
+		line("/dev/shm", "%sno segment with a counter can be created: %s",
+		     e == -ENOSPC ? "full: " : "", percpu_segment_strerror(e));
+	if (e == -ENOSPC)
+		advise("make room in /dev/shm, or give it a larger size= when it is mounted");
+	else if (e != 0)
+		advise(elsewhere);
+	close(fd);
 }
 
 static void look_at_tier(const struct percpu_status *st, enum percpu_selftest verdict)
@@ -149,8 +203,11 @@ static void look_at_tier(const struct percpu_status *st, enum percpu_selftest ve
 		advise("see \"why\" above, and docs/status.md, for what keeps tier rseq away");
 }
 
-static void print_status(const struct percpu_status *st, enum percpu_selftest verdict)
+/* Returns what a fence of all processes did. */
+static int print_status(const struct percpu_status *st, enum percpu_selftest verdict)
 {
+	int e;
+
 	line("tier", "%s", percpu_tier_name(st->tier));
 	line("why", "%s", st->reason);
 	line("this thread", "%s", percpu_tier_name(percpu_thread_tier()));
@@ -163,31 +220,53 @@ static void print_status(const struct percpu_status *st, enum percpu_selftest ve
 	line("lanes", "%u: a plain and an atomic one per CPU, and the bias%s", st->lanes,
 	     st->cpu_without_lane ? "; a CPU has none" : "");
 	print_commands(st->membarrier_cmds);
-	print_fences(st);
+	e = print_fences(st);
 	line("locks", "%s",
 	     st->robust ? "taken over when their holder was killed" :
 			  "not taken over: get_robust_list(2) is refused");
 	line("kernel", "%s", st->kernel);
 	line("self-test", "%s", verdicts[verdict]);
+	return e;
+}
+
+static enum status unwritten(int error)
+{
+	fprintf(stderr, "percpu-doctor: cannot write to standard output: %s\n", strerror(error));
+	return UNWRITTEN;
+}
+
+/* Returns the exit status, or that the output was lost. */
+static enum status finish(enum status status)
+{
+	const bool lost = ferror(stdout) != 0; /* why is not known any more */
+
+	if (fclose(stdout) != 0)
+		return unwritten(errno);
+	return lost ? unwritten(EIO) : status;
 }
 
 int main(int argc, char **argv)
 {
 	enum percpu_selftest verdict;
 	const struct percpu_status *st;
+	const bool help = argc == 2 && strcmp(argv[1], "--help") == 0;
+	int fenced;
 
-	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-		fputs(usage, stdout);
-		return NOTHING_TO_DO;
-	}
-	if (argc > 1) {
+	if (argc > 1 && !help) {
 		fprintf(stderr, "percpu-doctor: %s: it takes no argument but --help\n%s", argv[1],
 			usage);
 		return USAGE;
 	}
+	if (fcntl(STDOUT_FILENO, F_GETFD) < 0)
+		return unwritten(errno); /* the number would be that of another file soon */
+	if (help) {
+		fputs(usage, stdout);
+		return finish(NOTHING_TO_DO);
+	}
 	verdict = percpu_selftest(); /* first: the tier may rise by it */
 	st = percpu_status();
-	print_status(st, verdict);
+	fenced = print_status(st, verdict);
+	look_at_fences(fenced);
 	look_at_shm();
 	look_at_tier(st, verdict);
 	if (!st->robust)
@@ -197,6 +276,6 @@ int main(int argc, char **argv)
 	else
 		line("verdict", "%u to change: see \"to do\"", advised);
 	if (verdict == PERCPU_SELFTEST_FAILED)
-		return BROKEN;
-	return advised != 0 ? TO_CHANGE : NOTHING_TO_DO;
+		return finish(BROKEN);
+	return finish(advised != 0 ? TO_CHANGE : NOTHING_TO_DO);
 }

@@ -2,9 +2,14 @@
 # SPDX-License-Identifier: MIT
 """test_doctor.py PERCPU-DOCTOR - what it says of a machine, and by its exit status. Speaks TAP."""
 
+import contextlib
+import ctypes
 import os
+import shutil
+import struct
 import subprocess
 import sys
+import tempfile
 
 import tap
 
@@ -18,15 +23,56 @@ def doctor(*arguments):
     return done.returncode, done.stdout.splitlines(), done.stderr
 
 
+def doctor_of(*command, preexec=None):
+    """The same, of a command that becomes the doctor."""
+    done = subprocess.run(  # pylint: disable=subprocess-popen-preexec-fn
+        command, capture_output=True, text=True, check=False, preexec_fn=preexec
+    )
+    return done.returncode, done.stdout.splitlines(), done.stderr
+
+
 def with_shm(mount):
     """Return what it finds after these commands, in a mount namespace; None if there is none."""
     possible = subprocess.run([*NAMESPACE, mount], capture_output=True, check=False)
     if possible.returncode != 0:
         return None
-    done = subprocess.run(
-        [*NAMESPACE, f'{mount}; exec "$0"', DOCTOR], capture_output=True, text=True, check=False
-    )
-    return done.returncode, done.stdout.splitlines(), done.stderr
+    return doctor_of(*NAMESPACE, f'{mount}; exec "$0"', DOCTOR)
+
+
+def new_cpuset():
+    """A directory of a cpuset that can be given CPUs: of version 2, or else 1; None if none can."""
+    top = "/sys/fs/cgroup"
+    with contextlib.suppress(OSError):
+        if os.path.exists(f"{top}/cgroup.subtree_control"):
+            with open(f"{top}/cgroup.subtree_control", encoding="ascii") as f:
+                return tempfile.mkdtemp(prefix="percpu-", dir=top) if "cpuset" in f.read() else None
+        group = tempfile.mkdtemp(prefix="percpu-", dir=f"{top}/cpuset")
+        shutil.copyfile(f"{top}/cpuset/cpuset.mems", f"{group}/cpuset.mems")
+        return group
+    return None
+
+
+def without_fstatfs():
+    """In a child: fstatfs(2) is refused to it, as by a filter of a container. Its number is that of
+    the program's machine."""
+    with open(DOCTOR, "rb") as f:
+        machine = struct.unpack("<H", f.read(20)[18:])[0]
+    number = {3: 269, 40: 267, 62: 138, 183: 44}[machine]
+    filters = struct.pack("=HBBI", 0x20, 0, 0, 0)  # load the number of the call
+    filters += struct.pack("=HBBI", 0x15, 0, 1, number)
+    filters += struct.pack("=HBBI", 6, 0, 0, 0x00050001)  # EPERM
+    filters += struct.pack("=HBBI", 6, 0, 0, 0x7FFF0000)
+    code = ctypes.create_string_buffer(filters, len(filters))
+
+    class Program(ctypes.Structure):  # pylint: disable=too-few-public-methods
+        """struct sock_fprog"""
+
+        _fields_ = [("n", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+
+    program = Program(len(filters) // 8, ctypes.addressof(code))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, ctypes.byref(program), 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "no filter")
 
 
 def expect(lines, name, text):
@@ -90,6 +136,78 @@ def a_full_directory_is_told(_):
     return None
 
 
+def a_directory_too_small_is_told(_):
+    """It has room, but not for a segment with one counter."""
+    for size in (4, 16, 64):
+        found = with_shm(f"mount -t tmpfs -o size={size}k tmpfs /dev/shm")
+        if found is None:
+            return "no mount namespace"
+        status, lines, _ = found
+        expect(lines, "/dev/shm", "full: no segment with a counter can be created: the disk is full")
+        expect(lines, "to do", "make room in /dev/shm")
+        assert status in (1, 2), status
+    return None
+
+
+def room_that_is_not_told_is_not_missing(_):
+    """A filter refuses to say how much there is: segments can be created all the same."""
+    try:
+        status, lines, _ = doctor_of(DOCTOR, preexec=without_fstatfs)
+    except subprocess.SubprocessError:
+        return "no filter"
+    expect(lines, "/dev/shm", "writable, how much is free is not told: Operation not permitted")
+    assert not any("make room" in line for line in lines), lines
+    assert status in (0, 1, 2), status
+    return None
+
+
+def a_cpuset_is_told(_):
+    """Snapshots of what processes share need all CPUs: that is no nothing."""
+    cpus = os.sched_getaffinity(0)
+    group = new_cpuset()
+    if group is None or len(cpus) == 1:
+        return "no cpuset of our own, or one CPU"
+
+    def enter():
+        with open(f"{group}/cgroup.procs", "w", encoding="ascii") as f:
+            f.write(str(os.getpid()))
+
+    try:
+        with open(f"{group}/cpuset.cpus", "w", encoding="ascii") as f:
+            f.write(str(min(cpus)))
+        status, lines, _ = doctor_of(DOCTOR, preexec=enter)
+    finally:
+        os.rmdir(group)
+    others = "1 CPU" if os.cpu_count() == 2 else f"{os.cpu_count() - 1} CPUs"
+    expect(lines, "fence, all", f"{others} not reached (Operation not permitted), the first is CPU ")
+    expect(lines, "to do", "let this process run on all CPUs")
+    assert status in (1, 2) and "to change" in lines[-1], (status, lines)
+    return None
+
+
+def a_fence_without_a_thread_is_told(_):
+    """Nobody was asked: no CPU is counted. The kernel starts no thread in such a process."""
+    space = ("unshare", "--user", "--map-root-user", "--pid")
+    if subprocess.run([*space, "true"], capture_output=True, check=False).returncode != 0:
+        return "no namespace"
+    for _ in range(5):
+        status, lines, _ = doctor_of(*space, DOCTOR)
+        expect(lines, "fence, all", "no CPU was visited: no thread could be started (")
+        expect(lines, "to do", "let this process start threads")
+        assert status in (1, 2), status
+    return None
+
+
+def output_is_not_lost(_):
+    """What cannot be written is an error, by its exit status and in words."""
+    for to in (">&-", ">/dev/full"):
+        for argument in ("", "--help"):
+            status, lines, errors = doctor_of("sh", "-c", f'exec "$0" {argument} {to}', DOCTOR)
+            assert status == 4 and not lines, (to, argument, status, lines)
+            assert errors.startswith("percpu-doctor: cannot write to standard output: "), errors
+    assert "4 if" in "".join(doctor("--help")[1])
+
+
 tap.run(
     [
         usage_is_told,
@@ -97,5 +215,10 @@ tap.run(
         a_lower_tier_is_to_be_changed,
         a_directory_without_files_is_told,
         a_full_directory_is_told,
+        a_directory_too_small_is_told,
+        room_that_is_not_told_is_not_missing,
+        a_cpuset_is_told,
+        a_fence_without_a_thread_is_told,
+        output_is_not_lost,
     ]
 )
