@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cpu/cpu.h"
 #include "first_use.h"
 #include "spinner.h"
 
@@ -49,6 +50,8 @@ static int first_use_while_held(void *arg)
 	percpu_counter_inc(c);
 	test_child_require(percpu_seq_cpu() >= 0, "this thread has risen by an add");
 	test_child_require(has_risen(), "and says so");
+	test_child_require(percpu_counter_array_commit_words() == percpu_vector_words(),
+			   "vector commits from now on");
 	test_child_require(memcmp(&copy, before, sizeof(copy)) == 0, "the old status stays");
 	test_child_require(percpu_counter_fetch(c) == ADDS + 1, "still exact");
 	return 0;
