@@ -7,7 +7,9 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -159,6 +161,310 @@ static void regions_are_closed_as_a_whole(void **state)
 	assert_ptr_equal(end, PTHREAD_CANCELED);
 }
 
+/* What is refused leaves the thread as it was: cancelable, and with its signals. */
+
+static struct {
+	struct percpu_objcache *cache;
+	struct percpu_zone *zone;
+	struct percpu_lwbufs *pages;
+	struct percpu_lwbuf page;
+	struct percpu_grace *grace;
+	struct percpu_rwlock *lock;
+	struct percpu_ref *ref;
+	struct percpu_extrema *extrema;
+	struct percpu_stats *stats;
+	struct percpu_region *region, *reader;
+	struct percpu_owners *owners, *seen;
+	struct percpu_owned_gauge *gauge;
+} in_use;
+
+static void *item_in_use, *object_in_use;
+static int token;
+
+static int get_object(void)
+{
+	void *obj;
+
+	return percpu_objcache_get(in_use.cache, 0, &obj);
+}
+
+static int destroy_cache(void)
+{
+	return percpu_objcache_destroy(in_use.cache);
+}
+
+static int alloc_item(void)
+{
+	void *item;
+
+	return percpu_zone_alloc(in_use.zone, 0, &item);
+}
+
+static int free_no_item(void)
+{
+	return percpu_zone_free(in_use.zone, &in_use);
+}
+
+static int destroy_zone(void)
+{
+	return percpu_zone_destroy(in_use.zone);
+}
+
+static int page_beyond(void)
+{
+	struct percpu_lwbuf b;
+
+	return percpu_lwbuf_alloc(in_use.pages, 100, 0, &b);
+}
+
+static int shared_page_beyond(void)
+{
+	struct percpu_sfbuf *sf;
+
+	return percpu_sfbuf_alloc(in_use.pages, 100, 0, &sf);
+}
+
+static int free_no_page(void)
+{
+	struct percpu_lwbuf b = { .page = 0 };
+
+	return percpu_lwbuf_free(in_use.pages, &b);
+}
+
+static int destroy_pages(void)
+{
+	return percpu_lwbuf_destroy(in_use.pages);
+}
+
+static int pages_of_nothing(void)
+{
+	struct percpu_lwbufs *f;
+
+	return percpu_lwbuf_create(-1, NULL, &f);
+}
+
+static int destroy_grace(void)
+{
+	return percpu_grace_destroy(in_use.grace);
+}
+
+static int wait_for_grace(void)
+{
+	return percpu_grace_wait_timed(in_use.grace, 0);
+}
+
+static int destroy_lock(void)
+{
+	return percpu_rwlock_destroy(in_use.lock);
+}
+
+static int try_to_write(void)
+{
+	return percpu_rwlock_write_trylock(in_use.lock);
+}
+
+static int try_to_write_for_long(void)
+{
+	return percpu_rwlock_write_timedlock(in_use.lock, 1000);
+}
+
+static int unlock_unwritten(void)
+{
+	return percpu_rwlock_write_unlock(in_use.lock);
+}
+
+static int destroy_ref(void)
+{
+	return percpu_ref_destroy(in_use.ref);
+}
+
+static int reset_nothing(void)
+{
+	int64_t min;
+
+	return percpu_extrema_fetch_reset(in_use.extrema, &min, NULL);
+}
+
+static int snapshot_beyond(void)
+{
+	uint64_t n[3];
+
+	return percpu_stats_snapshot(in_use.stats, 7, 1, n);
+}
+
+static int open_no_region(void)
+{
+	struct percpu_region *r;
+
+	return percpu_region_open(test_path("none"), PERCPU_REGION_WRITE, NULL, &r);
+}
+
+static int open_other_lanes(void)
+{
+	const struct percpu_region_options o = { .size = sizeof(o), .lane_size = 2 << 20 };
+	struct percpu_region *r;
+
+	return percpu_region_create_file(test_path("in-use"), &o, &r);
+}
+
+static int open_no_reader(void)
+{
+	struct percpu_reader *r;
+
+	return percpu_reader_open(test_path("none"), &r);
+}
+
+static int open_no_segment(void)
+{
+	struct percpu_segment *s;
+
+	return percpu_segment_open(test_path("none"), 0, NULL, &s);
+}
+
+static int join_as_reader(void)
+{
+	return percpu_owners_join(in_use.seen);
+}
+
+static int owners_of_no_file(void)
+{
+	struct percpu_owners *o;
+	struct percpu_region *r;
+	int e = percpu_region_create(NULL, &r);
+
+	if (e == 0) {
+		e = percpu_owners_create_in(r, &o);
+		percpu_region_close(r);
+	}
+	return e;
+}
+
+static int fetch_no_share(void)
+{
+	int64_t n;
+
+	return percpu_owned_gauge_fetch(in_use.gauge, PERCPU_OWNED_ALL, &n);
+}
+
+static void release_nothing(struct percpu_ref *ref, void *arg)
+{
+	(void)ref, (void)arg;
+}
+
+static void make_all_in_use(void)
+{
+	const unsigned flags = PERCPU_REGION_OWNERS;
+	struct percpu_objcache_options c = { .size = sizeof(c), .limit = 1 };
+	struct percpu_zone_options z = { .size = sizeof(z), .limit = 1 };
+	int fd = memfd_create("in use", MFD_CLOEXEC);
+
+	assert_int_equal(percpu_objcache_create("in use", 8, &c, &in_use.cache), 0);
+	assert_int_equal(percpu_objcache_get(in_use.cache, 0, &object_in_use), 0);
+	assert_int_equal(percpu_zone_create("in use", 8, &z, &in_use.zone), 0);
+	assert_int_equal(percpu_zone_alloc(in_use.zone, 0, &item_in_use), 0);
+	assert_int_equal(ftruncate(fd, 65536), 0);
+	assert_int_equal(percpu_lwbuf_create(fd, NULL, &in_use.pages), 0);
+	close(fd);
+	assert_int_equal(percpu_lwbuf_alloc(in_use.pages, 0, 0, &in_use.page), 0);
+	assert_int_equal(percpu_grace_create(0, &in_use.grace), 0);
+	token = percpu_grace_enter(in_use.grace);
+	assert_true(token >= 0);
+	assert_int_equal(percpu_rwlock_create(0, &in_use.lock), 0);
+	assert_int_equal(percpu_rwlock_read_lock(in_use.lock), 0);
+	assert_int_equal(percpu_ref_create(release_nothing, NULL, 0, &in_use.ref), 0);
+	assert_int_equal(percpu_extrema_create(0, &in_use.extrema), 0);
+	assert_int_equal(percpu_stats_create(24, 2, 0, &in_use.stats), 0);
+	assert_int_equal(percpu_region_open(test_path("in-use"),
+					    flags | PERCPU_REGION_WRITE | PERCPU_REGION_CREATE,
+					    NULL, &in_use.region),
+			 0);
+	assert_int_equal(percpu_owners_open(in_use.region, 0, &in_use.owners), 0);
+	assert_int_equal(
+		percpu_owned_gauge_create_in(in_use.owners, PERCPU_OWNED_MAX, &in_use.gauge), 0);
+	assert_int_equal(percpu_region_open(test_path("in-use"), flags, NULL, &in_use.reader), 0);
+	assert_int_equal(percpu_owners_open(in_use.reader, 0, &in_use.seen), 0);
+}
+
+static void free_all_in_use(void)
+{
+	percpu_owners_detach(in_use.seen);
+	percpu_region_close(in_use.reader);
+	percpu_owned_gauge_destroy(in_use.gauge);
+	percpu_owners_destroy(in_use.owners);
+	percpu_region_close(in_use.region);
+	percpu_stats_destroy(in_use.stats);
+	percpu_extrema_destroy(in_use.extrema);
+	assert_int_equal(percpu_ref_kill(in_use.ref), 0);
+	assert_int_equal(percpu_ref_destroy(in_use.ref), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(in_use.lock), 0);
+	assert_int_equal(percpu_rwlock_destroy(in_use.lock), 0);
+	assert_int_equal(percpu_grace_exit(in_use.grace, token), 0);
+	assert_int_equal(percpu_grace_destroy(in_use.grace), 0);
+	assert_int_equal(percpu_lwbuf_free(in_use.pages, &in_use.page), 0);
+	assert_int_equal(percpu_lwbuf_destroy(in_use.pages), 0);
+	assert_int_equal(percpu_zone_free(in_use.zone, item_in_use), 0);
+	assert_int_equal(percpu_zone_destroy(in_use.zone), 0);
+	assert_int_equal(percpu_objcache_put(in_use.cache, object_in_use), 0);
+	assert_int_equal(percpu_objcache_destroy(in_use.cache), 0);
+}
+
+static void refusals_leave_the_thread_as_it_was(void **state)
+{
+	static const struct {
+		const char *name;
+		int (*fn)(void);
+		int error;
+	} refused[] = {
+		{ "get of an object", get_object, -ENOSPC },
+		{ "destroy of a cache", destroy_cache, -EBUSY },
+		{ "alloc of an item", alloc_item, -ENOSPC },
+		{ "free of no item", free_no_item, -EINVAL },
+		{ "destroy of a zone", destroy_zone, -EBUSY },
+		{ "page beyond the end", page_beyond, -ERANGE },
+		{ "shared page beyond the end", shared_page_beyond, -ERANGE },
+		{ "free of no page", free_no_page, -EINVAL },
+		{ "destroy of buffers", destroy_pages, -EBUSY },
+		{ "buffers of no file", pages_of_nothing, -EBADF },
+		{ "destroy of grace periods", destroy_grace, -EBUSY },
+		{ "wait for a grace period", wait_for_grace, -ETIMEDOUT },
+		{ "destroy of a lock", destroy_lock, -EBUSY },
+		{ "try to write", try_to_write, -EBUSY },
+		{ "try to write for long", try_to_write_for_long, -ETIMEDOUT },
+		{ "unlock of no write", unlock_unwritten, -EPERM },
+		{ "destroy of references", destroy_ref, -EBUSY },
+		{ "reset of nothing", reset_nothing, -ENODATA },
+		{ "snapshot beyond the end", snapshot_beyond, -EINVAL },
+		{ "region that is none", open_no_region, -ENOENT },
+		{ "region that is there", open_other_lanes, -EEXIST },
+		{ "reader of nothing", open_no_reader, -ENOENT },
+		{ "segment that is none", open_no_segment, -ENOENT },
+		{ "join by a reader", join_as_reader, -EROFS },
+		{ "owners of no file", owners_of_no_file, -EINVAL },
+		{ "fetch of no share", fetch_no_share, -ENODATA },
+	};
+	sigset_t before, after;
+	int type, cancel, e;
+
+	(void)state;
+	make_all_in_use();
+	memset(&before, 0, sizeof(before)); /* the kernel has no opinion on all of it */
+	memset(&after, 0, sizeof(after));
+	pthread_sigmask(SIG_SETMASK, NULL, &before);
+	for (unsigned i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		e = refused[i].fn();
+		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &cancel);
+		pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+		pthread_sigmask(SIG_SETMASK, &before, &after);
+		if (e != refused[i].error)
+			fail_msg("%s: %d", refused[i].name, e);
+		if (cancel != PTHREAD_CANCEL_ENABLE || type != PTHREAD_CANCEL_DEFERRED)
+			fail_msg("%s: the thread cannot be canceled as before", refused[i].name);
+		if (memcmp(&before, &after, sizeof(before)) != 0)
+			fail_msg("%s: other signals are blocked", refused[i].name);
+	}
+	free_all_in_use();
+}
+
 #ifdef __GLIBC__
 #define SIGNAL_OF_CANCEL 32 /* glibc's own */
 
@@ -249,6 +555,7 @@ int main(void)
 		cmocka_unit_test(first_use_is_not_canceled),
 		cmocka_unit_test(selftest_is_not_canceled),
 		cmocka_unit_test(visits_are_not_canceled),
+		cmocka_unit_test(refusals_leave_the_thread_as_it_was),
 		cmocka_unit_test(late_requests_are_deferred),
 		cmocka_unit_test(regions_are_closed_as_a_whole),
 	};

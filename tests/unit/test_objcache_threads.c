@@ -380,6 +380,11 @@ static void lower_limit(void)
 	percpu_objcache_set_limit(cache, 1);
 }
 
+static void destroy_too_early(void)
+{
+	(void)!percpu_objcache_destroy(cache);
+}
+
 static void dtor_only(void)
 {
 	(void)percpu_objcache_dtor(cache, only);
@@ -398,7 +403,7 @@ static void *be_canceled_at_once(void *arg)
 
 static void cancellation_at_once_leaves_nothing(void **state)
 {
-	void (*const fns[])(void) = { reclaim_all, lower_limit, dtor_only };
+	void (*const fns[])(void) = { reclaim_all, lower_limit, dtor_only, destroy_too_early };
 	struct percpu_objcache_options o = { .size = sizeof(o),
 					     .limit = 2,
 					     .dtor = cancel_oneself };
