@@ -90,6 +90,61 @@ static void nothing_is_taken_twice(void **state)
 	percpu_depot_fini(&emptied);
 }
 
+/* Whoever moves while it goes along the shelves skips none. */
+
+static struct percpu_depot two; /* shelves */
+static unsigned next_cpu;
+
+static unsigned own_of_two(void)
+{
+	return (unsigned)percpu_seq_cpu() % 2;
+}
+
+static void empty_this_and_move(void)
+{
+	void *item;
+
+	assert_int_equal(percpu_depot_take(&two, true, &item, 1), 1);
+	assert_true(test_pin(0, next_cpu));
+}
+
+static bool pin_to_other_shelf(unsigned here)
+{
+	for (unsigned n = 0; n < test_cpus(); n++) {
+		next_cpu = test_cpu(n);
+		assert_true(test_pin(0, next_cpu));
+		if (own_of_two() != here)
+			return true;
+	}
+	return false;
+}
+
+static void who_moves_skips_no_shelf(void **state)
+{
+	void *items[8] = { &two };
+
+	(void)state;
+	test_tier();
+	if (percpu_seq_attach()->cpu_id < 0)
+		test_skip("this thread does not know its CPU");
+	assert_true(test_pin(0, test_cpu(0)));
+	if (!pin_to_other_shelf(own_of_two())) {
+		test_unpin(0);
+		test_skip("all CPUs begin at one shelf");
+	}
+	assert_int_equal(percpu_depot_init(&two, 2), 0);
+	assert_int_equal(percpu_depot_put(&two, items, 5), 0);
+	assert_true(test_pin(0, test_cpu(0)));
+	assert_int_equal(percpu_depot_put(&two, items, 1), 0);
+	step = "depot: shelf seen";
+	at_shelf = empty_this_and_move;
+	assert_int_equal(percpu_depot_take(&two, true, items, 8), 5);
+	assert_null(at_shelf);
+	assert_int_equal(percpu_depot_count(&two), 0);
+	test_unpin(0);
+	percpu_depot_fini(&two);
+}
+
 /* A fork goes through the list of depots. */
 static void depots_that_are_gone_are_in_no_list(void **state)
 {
@@ -109,6 +164,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(those_who_wait_get_what_is_left),
 		cmocka_unit_test(nothing_is_taken_twice),
+		cmocka_unit_test(who_moves_skips_no_shelf),
 		cmocka_unit_test(depots_that_are_gone_are_in_no_list),
 	};
 
