@@ -218,6 +218,7 @@ static int put_on_list(struct wbuf *b, const struct percpu_wbuf_entry *adds, siz
 	while (!__atomic_compare_exchange_n(&b->list, &node->next, node, true, __ATOMIC_RELEASE,
 					    __ATOMIC_RELAXED))
 		;
+	PERCPU_STEP("wbuf: listed");
 	return 0;
 }
 

@@ -17,6 +17,8 @@
 
 static void (*at_applied)(void); /* in a flush, between a queue and its tail */
 
+static void (*at_listed)(void); /* in an add, once what it adds is on the list */
+
 static unsigned gave_way; /* so often */
 
 void test_step(const char *name)
@@ -25,6 +27,8 @@ void test_step(const char *name)
 		gave_way++;
 	if (at_applied != NULL && strcmp(name, "wbuf: applied") == 0)
 		at_applied();
+	if (at_listed != NULL && strcmp(name, "wbuf: listed") == 0)
+		at_listed();
 }
 
 static void flush_applies_what_is_pending(void **state)
@@ -278,6 +282,39 @@ static void room_that_was_given_is_kept(void **state)
 	percpu_wbuf_destroy(flushed);
 }
 
+/* A flush may take from the list at once what an add puts there: it is pending no more. */
+
+static struct own_lock listed_lock;
+static struct percpu_wbuf_stats flushed_stats;
+
+static void flush_the_list(void)
+{
+	at_listed = NULL;
+	pthread_mutex_unlock(&listed_lock.mutex);
+	percpu_wbuf_flush(flushed);
+	flushed_stats = stats(flushed);
+	pthread_mutex_lock(&listed_lock.mutex);
+}
+
+static void what_is_listed_counts_at_once(void **state)
+{
+	uint64_t cell = 0;
+
+	(void)state;
+	flushed = make_own(SMALL, &listed_lock);
+	pthread_mutex_lock(&listed_lock.mutex);
+	at_listed = flush_the_list;
+	gave_way = 0;
+	for (int i = 0; i < 2 * SMALL && at_listed != NULL; i++)
+		assert_int_equal(percpu_wbuf_add(flushed, &cell, 1), 0);
+	assert_null(at_listed);
+	assert_int_equal(flushed_stats.pending, 0);
+	assert_int_equal(flushed_stats.overflows, 1);
+	assert_int_equal(gave_way, 0);
+	pthread_mutex_unlock(&listed_lock.mutex);
+	percpu_wbuf_destroy(flushed);
+}
+
 static void destroy_empties_the_list(void **state)
 {
 	struct own_lock own;
@@ -410,6 +447,7 @@ int main(void)
 		cmocka_unit_test(a_taken_lock_is_not_waited_for),
 		cmocka_unit_test(a_long_list_gives_way),
 		cmocka_unit_test(room_that_was_given_is_kept),
+		cmocka_unit_test(what_is_listed_counts_at_once),
 		cmocka_unit_test(destroy_empties_the_list),
 		cmocka_unit_test(locks_of_the_caller_are_used),
 		cmocka_unit_test(no_memory_is_reported),
@@ -420,6 +458,7 @@ int main(void)
 		cmocka_unit_test(full_buffers_are_flushed),
 		cmocka_unit_test(transactions_must_fit),
 		cmocka_unit_test(a_taken_lock_is_not_waited_for),
+		cmocka_unit_test(what_is_listed_counts_at_once),
 		cmocka_unit_test(destroy_empties_the_list),
 	};
 
