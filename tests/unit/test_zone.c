@@ -57,6 +57,9 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(percpu_zone_free(z, &local), -EINVAL);
 	item = take(z, 0);
 	assert_int_equal(percpu_zone_free(z, (char *)item + 1), -EINVAL);
+	for (unsigned cpu = 1; cpu < percpu_zone_cpus(z); cpu++) /* its other copies */
+		assert_int_equal(percpu_zone_free(z, percpu_zone_get(item, cpu)), -EINVAL);
+	assert_int_equal(percpu_zone_free(z, (char *)item + PERCPU_LANE_SIZE), -EINVAL);
 	assert_int_equal(percpu_zone_destroy(z), -EBUSY);
 	assert_int_equal(percpu_zone_free(z, item), 0);
 	assert_int_equal(percpu_zone_destroy(z), 0);
