@@ -52,6 +52,23 @@ static void little_space_is_enough(void **state)
 	test_in_child(in_little_space, &backend);
 }
 
+/* Pages of all windows. */
+static size_t pages_mapped(void)
+{
+	unsigned long begin, end;
+	size_t pages = 0;
+	char line[512];
+	FILE *f = fopen("/proc/self/maps", "re");
+
+	REQUIRE(f != NULL);
+	while (fgets(line, sizeof(line), f) != NULL)
+		if (strstr(line, "memfd:lwbuf") != NULL &&
+		    sscanf(line, "%lx-%lx", &begin, &end) == 2)
+			pages += (end - begin) / PAGE;
+	fclose(f);
+	return pages;
+}
+
 /* Mapping until there are no more mappings. */
 static int with_few_mappings(void *arg)
 {
@@ -74,10 +91,13 @@ static int with_few_mappings(void *arg)
 	for (n = 0; n < 128 && e == 0; n += e == 0)
 		e = percpu_lwbuf_alloc(f, 1 + n * 2 % 64, 0, &b[n]);
 	REQUIRE(e == -ENOMEM && n >= 8);
+	for (unsigned i = 0; i < 40; i++) /* a window that is not there counts as none */
+		REQUIRE(percpu_lwbuf_alloc(f, 63, 0, &b[n]) == -ENOMEM);
 	for (unsigned i = 0; i < n; i++)
 		REQUIRE(lw_is_right(b[i].kva, b[i].page, PAGE));
 	for (unsigned i = 0; i < n; i++)
 		REQUIRE(percpu_lwbuf_free(f, &b[i]) == 0);
+	REQUIRE(lw_stats(f).excess == pages_mapped());
 	REQUIRE(lw_stats(f).used == 0 && lw_touch(f, 5) != NULL);
 	return 0;
 }
