@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -576,10 +577,14 @@ static void a_child_is_in_no_section(void **state)
 
 /* Between processes. */
 
+static const char *its_name; /* NULL: as this program */
+
 static int enter_and_stay(void *arg)
 {
 	int n = (int)(uintptr_t)arg;
 
+	if (its_name != NULL)
+		prctl(PR_SET_NAME, its_name);
 	for (int i = 0; i < n; i++)
 		test_child_require(percpu_grace_enter(g) >= 0, "enter");
 	return stay();
@@ -625,6 +630,28 @@ static void who_is_stopped_is_waited_for(void **state)
 	assert_int_equal(b.pid, pid);
 	stop(pid);
 	assert_free();
+}
+
+/* A name may look like the state behind it. */
+static void names_of_processes_mislead_nobody(void **state)
+{
+	static const char *const names[] = { ") S ", "x) T 1", "a) t (b) T 7", "))" };
+	struct percpu_grace_blocker b;
+	pid_t pid;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		its_name = names[i];
+		pid = start(enter_and_stay, 1);
+		its_name = NULL;
+		assert_int_equal(percpu_grace_blockers(g, &b, 1), 1);
+		assert_int_equal(b.stopped, 0);
+		suspend(pid);
+		assert_int_equal(percpu_grace_blockers(g, &b, 1), 1);
+		assert_int_equal(b.stopped, 1);
+		stop(pid);
+		assert_free();
+	}
 }
 
 static int come_and_wait(void *arg)
@@ -1144,6 +1171,7 @@ int main(void)
 		BOTH(a_child_is_in_no_section),
 		BETWEEN(who_is_killed_is_not_waited_for),
 		BETWEEN(who_is_stopped_is_waited_for),
+		BETWEEN(names_of_processes_mislead_nobody),
 		BETWEEN(whoever_is_killed),
 		BETWEEN(others_deficits_hide_nothing),
 		BOTH(counts_are_set_right_by_what_was_found),

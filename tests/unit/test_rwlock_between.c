@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -799,6 +800,32 @@ static void whom_others_wait_for(void **state)
 	assert_int_equal(percpu_rwlock_holders(l, x, 3), 0);
 }
 
+static int read_by_another_name(void *arg)
+{
+	prctl(PR_SET_NAME, (const char *)arg);
+	return read_and_stay(NULL);
+}
+
+/* A name may look like the state behind it. */
+static void names_of_processes_mislead_nobody(void **state)
+{
+	static const char *const names[] = { ") S ", "x) T 1", "a) t (b) T 7", "))" };
+	struct percpu_rwlock_holder x;
+	pid_t pid;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		pid = start(read_by_another_name, (uintptr_t)names[i]);
+		assert_int_equal(percpu_rwlock_holders(l, &x, 1), 1);
+		expect_holder(&x, pid, 1, false, false);
+		suspend(pid);
+		assert_int_equal(percpu_rwlock_holders(l, &x, 1), 1);
+		expect_holder(&x, pid, 1, false, true);
+		stop(pid);
+		expect_readers_dead();
+	}
+}
+
 static int in_a_child(void *arg)
 {
 	const bool write = arg != NULL;
@@ -1175,6 +1202,7 @@ int main(void)
 		TEST(who_stops_in_the_queue),
 		TEST(who_was_skipped_is_so_alone),
 		TEST(whom_others_wait_for),
+		TEST(names_of_processes_mislead_nobody),
 		TEST(a_child_holds_nothing),
 		TEST(handlers_take_no_lock),
 		TEST(handles),
