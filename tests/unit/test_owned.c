@@ -693,6 +693,74 @@ static void children_of_fork_have_shares_of_their_own(void **state)
 	expect(5, 15);
 }
 
+/* By handles of each kind: a child's share is its own, and so is that of who has joined again. */
+
+static int add_by_handle(void *arg)
+{
+	struct percpu_owned_gauge *h = arg;
+
+	return percpu_owned_gauge_add(h, 10) != 0 || value(PERCPU_OWNED_LIVING) != 15;
+}
+
+static int fadd_by_handle(void *arg)
+{
+	struct percpu_owned_fgauge *h = arg;
+
+	return percpu_owned_fgauge_add(h, 10) != 0 || fvalue(PERCPU_OWNED_LIVING) != 15;
+}
+
+static void use_by_handle(struct percpu_owned_gauge *h)
+{
+	assert_int_equal(percpu_owned_gauge_set(gauge, 0), 0);
+	percpu_owners_leave(owners);
+	assert_int_equal(percpu_owned_gauge_add(h, 5), 0);
+	assert_int_equal(value(PERCPU_OWNED_LIVING), 5);
+	test_in_child(add_by_handle, h);
+	assert_int_equal(value(PERCPU_OWNED_LIVING), 5);
+	percpu_owners_leave(owners);
+	assert_int_equal(value(PERCPU_OWNED_LIVING), 0);
+	assert_int_equal(percpu_owned_gauge_add(h, 3), 0);
+	assert_int_equal(value(PERCPU_OWNED_LIVING), 3);
+}
+
+static void fuse_by_handle(struct percpu_owned_fgauge *h)
+{
+	percpu_owners_leave(owners);
+	assert_int_equal(percpu_owned_fgauge_add(h, 5), 0);
+	assert_true(fvalue(PERCPU_OWNED_LIVING) == 5);
+	test_in_child(fadd_by_handle, h);
+	assert_true(fvalue(PERCPU_OWNED_LIVING) == 5);
+	percpu_owners_leave(owners);
+	assert_true(fvalue(PERCPU_OWNED_LIVING) == 0);
+	assert_int_equal(percpu_owned_fgauge_add(h, 3), 0);
+	assert_true(fvalue(PERCPU_OWNED_LIVING) == 3);
+}
+
+static void all_handles_know_whose_the_share_is(void **state)
+{
+	struct percpu_owned_gauge *found;
+	struct percpu_owned_fgauge *ffound;
+	int64_t all;
+
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	fmake(PERCPU_OWNED_SUM);
+	assert_int_equal(percpu_owned_gauge_attach(owners, percpu_owned_gauge_key(gauge), &found),
+			 0);
+	assert_int_equal(
+		percpu_owned_fgauge_attach(owners, percpu_owned_fgauge_key(fgauge), &ffound), 0);
+	use_by_handle(gauge);
+	all = value(PERCPU_OWNED_ALL);
+	assert_int_equal(all, 18);
+	use_by_handle(found);
+	assert_int_equal(value(PERCPU_OWNED_ALL), all - 3 + 18);
+	fuse_by_handle(fgauge);
+	fuse_by_handle(ffound);
+	assert_true(fvalue(PERCPU_OWNED_ALL) == 36);
+	percpu_owned_gauge_detach(found);
+	percpu_owned_fgauge_detach(ffound);
+}
+
 /* Workers have requests in flight, and are killed at random. */
 static int work(void *arg)
 {
@@ -765,6 +833,7 @@ int main(void)
 		OWNED_TEST(handles_of_one_process_add_up),
 		OWNED_TEST(gauges_grow),
 		OWNED_TEST(children_of_fork_have_shares_of_their_own),
+		OWNED_TEST(all_handles_know_whose_the_share_is),
 		OWNED_TEST(requests_in_flight_come_back_to_0),
 	};
 

@@ -490,6 +490,66 @@ static void children_wait_for_nobody(void **state)
 	}
 }
 
+/* By each handle of the same object, however it was got: the child is a process of its own, with a
+ * share of its own where there are shares; and so is who has left the owners, and joins again. Few
+ * enough are put for the smallest ring to have them all. */
+
+static int put_in_child(void *arg)
+{
+	const struct inherited *is = arg;
+
+	test_child_require(put_without(is->t, is->h, 1) == 0, "put");
+	test_child_require(twin_put(is->t, is->h, 1) == 0, "put by sequence");
+	return 0;
+}
+
+/* Put so many to the n. Returns what there is then. */
+static int64_t use_in_child(enum twin t, union twin_handle h, int64_t n, int more)
+{
+	struct inherited is = { t, h };
+	int64_t then;
+
+	assert_int_equal(twin_put(t, h, more), 0);
+	then = twin_adds_up(t) ? n + more : more;
+	expect(t, h, then);
+	assert_int_equal(test_wait(test_fork(put_in_child, &is), 60), 0);
+	then = twin_adds_up(t) ? then + 2 : t == TWIN_LATEST ? 1 : then;
+	expect(t, h, then);
+	return then;
+}
+
+static void children_put_for_themselves(void **state)
+{
+	const enum twin t = twin_of(state);
+	union twin_handle h[4];
+	int64_t n = 0;
+
+	need_file(t);
+	if (twin_has_owners(t) && test_thread_sanitizer())
+		test_skip("children may start threads");
+	h[0] = created_in(t, &place);
+	assert_int_equal(percpu_region_set_root(place.r, 1, 0, twin_key(t, h[0])), 0);
+	h[1] = opened(t, &place, 1);
+	h[2] = attached(t, &place, twin_key(t, h[0]));
+	h[3] = attached(t, &other, twin_key(t, h[0]));
+	for (unsigned i = 0; i < 4; i++) {
+		n = use_in_child(t, h[i], n, 2 + (int)i); /* more than before */
+		if (!twin_has_owners(t) || !twin_has_value(t))
+			continue;
+		percpu_owners_leave(place.o);
+		percpu_owners_leave(other.o);
+		expect(t, h[i], n);
+		assert_int_equal(twin_put(t, h[i], 1), 0); /* more remains of who has left */
+		expect(t, h[i], n);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		expect(t, h[i], n);
+	for (unsigned i = 1; i < 4; i++)
+		twin_detach(t, h[i]);
+	assert_int_equal(percpu_region_set_root(place.r, 1, twin_key(t, h[0]), 0), 0);
+	twin_destroy(t, h[0]);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void **state);
@@ -502,6 +562,7 @@ static const struct {
 	{ "readers change nothing", readers_change_nothing },
 	{ "what is freed is gone", what_is_freed_is_gone },
 	{ "children wait for nobody", children_wait_for_nobody },
+	{ "children put for themselves", children_put_for_themselves },
 };
 
 #define BODIES (sizeof(bodies) / sizeof(bodies[0]))
