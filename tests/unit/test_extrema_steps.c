@@ -341,6 +341,36 @@ static void killed_resets_lose_nothing(void **state)
 	percpu_region_close(region);
 }
 
+/* A reset is killed. The next one, which gives back what that one found, is itself overtaken: it
+ * begins anew, and the numbers are in one result. */
+static void resets_within_a_giving_back(void **state)
+{
+	static const char *const again[] = { BACK_STEPS };
+	struct percpu_region *region;
+	int64_t min, max;
+
+	(void)state;
+	test_tier();
+	assert_int_equal(percpu_region_open(test_path("overtaken"),
+					    PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, NULL,
+					    &region),
+			 0);
+	assert_int_equal(percpu_extrema_create_in(region, 0, &x), 0);
+	for (unsigned i = 0; i < sizeof(again) / sizeof(again[0]); i++) {
+		assert_int_equal(percpu_extrema_observe(x, 10), 0);
+		assert_int_equal(observe_shared(20), 0);
+		deadly = "extrema: epoch ended";
+		expect_killed();
+		got = -ENODATA;
+		let_happen(reset, again[i], 1);
+		assert_int_equal(percpu_extrema_fetch_reset(x, &min, &max), -ENODATA);
+		assert_int_equal(times, 0);
+		expect_got(10, 20);
+	}
+	percpu_extrema_destroy(x);
+	percpu_region_close(region);
+}
+
 /* Killed between the two changes that the first observation would take. */
 static int observe_and_die(void *arg)
 {
@@ -528,6 +558,7 @@ int main(void)
 		cmocka_unit_test(tries_have_an_end),
 		cmocka_unit_test(resets_within_a_read),
 		cmocka_unit_test(killed_resets_lose_nothing),
+		cmocka_unit_test(resets_within_a_giving_back),
 		cmocka_unit_test(killed_observations_are_whole),
 		cmocka_unit_test(resets_that_undo_each_other),
 		cmocka_unit_test(children_end_turns_in_private_memory),
