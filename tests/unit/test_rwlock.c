@@ -398,6 +398,43 @@ static void a_writer_that_gives_up(void **state)
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 }
 
+static uint32_t goes_on; /* atomic: the reader that waits */
+
+static void stop_in_the_queue(void)
+{
+	for (unsigned n = 0; n < 30000 && __atomic_load_n(&goes_on, __ATOMIC_ACQUIRE) == 0; n++)
+		test_sleep_us(1000);
+}
+
+/* A reader waits that does not come; a writer waits for it no longer than it says. */
+static void a_timed_writer_waits_for_no_reader(void **state)
+{
+	uint64_t least = UINT64_MAX, begun, took;
+	struct test_team team;
+	int e = -ETIMEDOUT;
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	__atomic_store_n(&goes_on, 0, __ATOMIC_RELAXED);
+	expect_step("rwlock: a reader waits");
+	let_happen(stop_in_the_queue, "rwlock: a reader waits");
+	test_team_start(&team, 1, read_once, NULL);
+	await_step();
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	for (unsigned i = 0; i < 20 && e == -ETIMEDOUT && least > 60 * MS; i++) {
+		begun = test_now();
+		e = percpu_rwlock_write_timedlock(l, 5 * MS);
+		took = test_now() - begun;
+		least = took < least ? took : least;
+	}
+	__atomic_store_n(&goes_on, 1, __ATOMIC_RELEASE);
+	if (e == 0)
+		(void)!percpu_rwlock_write_unlock(l);
+	test_team_join(&team);
+	assert_int_equal(e, -ETIMEDOUT);
+	assert_in_range(least, 5 * MS, 60 * MS);
+}
+
 static uint32_t unlocked_at;
 
 static void unlock_slowly(unsigned i, void *arg)
@@ -629,6 +666,7 @@ int main(void)
 		TEST(a_try_lets_readers_in),
 		TEST(writers_come_before_later_readers),
 		TEST(a_writer_that_gives_up),
+		TEST(a_timed_writer_waits_for_no_reader),
 		TEST(a_writer_waits_for_readers),
 		TEST(handlers_try),
 		TEST(no_reader_is_overlooked),
