@@ -314,6 +314,35 @@ static void wait_at_gate(struct percpu_grace_callback *c)
 	(void)!read(gate[0], &byte, 1);
 }
 
+/* A refused end changes nothing: the thread that runs them goes on. */
+static void who_does_not_end_runs_more(void **state)
+{
+	int (*const ends[])(struct percpu_grace *) = { percpu_grace_destroy, percpu_grace_detach };
+	unsigned n = 0;
+
+	(void)state;
+	assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		call(2 * i, wait_at_gate);
+		n++;
+		for (unsigned k = 0; k < 20000 && ran_by_now() != n; k++)
+			test_sleep_us(100);
+		assert_int_equal(ran_by_now(), n);
+		assert_int_equal(ends[i](g), -EBUSY);
+		assert_int_equal(write(gate[1], "x", 1), 1);
+		wait_for_callbacks();
+		test_sleep_us(20000); /* its queue is empty */
+		call(2 * i + 1, note);
+		n++;
+		for (unsigned k = 0; k < 3000 && ran_by_now() != n; k++)
+			test_sleep_us(1000);
+		assert_int_equal(ran_by_now(), n);
+		wait_for_callbacks();
+	}
+	close(gate[0]);
+	close(gate[1]);
+}
+
 static int run_the_rest(void *arg)
 {
 	const bool shared = percpu_grace_is_shared(percpu_grace_handle(g));
@@ -432,6 +461,8 @@ int main(void)
 		PRIVATE(fences_that_fail),
 		BETWEEN(fences_that_fail),
 		PRIVATE(no_thread),
+		PRIVATE(who_does_not_end_runs_more),
+		BETWEEN(who_does_not_end_runs_more),
 		PRIVATE(a_child_runs_those_that_wait),
 		BETWEEN(a_child_runs_those_that_wait),
 		cmocka_unit_test(what_debugging_shows),
