@@ -124,6 +124,30 @@ static void copies_are_made_once(void **state)
 	assert_ptr_equal(twice.chunk, copies_there);
 }
 
+/* The other thread that was first had no memory: what it was told is what all are told. */
+
+static uint64_t uncopied[8];
+static struct percpu_image failed = { (char *)uncopied, (char *)(uncopied + 8), 0, 0, NULL, 0 };
+
+static void fail_first(void)
+{
+	__atomic_store_n(&failed.error, -ENOMEM, __ATOMIC_RELEASE);
+}
+
+static void copies_that_failed_are_not_made(void **state)
+{
+	(void)state;
+	let_happen(fail_first, "variable: to be set up", 1);
+	assert_int_equal(percpu_image_setup(&failed), -ENOMEM);
+	assert_int_equal(times, 0);
+	assert_int_equal(failed.stride, 0);
+	assert_int_equal(percpu_image_setup(&failed), -ENOMEM);
+	percpu_variable_add_slow(&failed, &uncopied[3], 5);
+	assert_int_equal(uncopied[3], 5);
+	assert_int_equal(percpu_variable_sum(&failed, &uncopied[3]), 5);
+	assert_ptr_equal(percpu_variable_at(&failed, &uncopied[3], 1), &uncopied[3]);
+}
+
 static struct percpu_region *region_there;
 
 static void make_default(void)
@@ -408,6 +432,7 @@ int main(void)
 		cmocka_unit_test(the_default_region_is_one),
 		cmocka_unit_test(copies_are_found_when_complete),
 		cmocka_unit_test(copies_are_made_once),
+		cmocka_unit_test(copies_that_failed_are_not_made),
 		cmocka_unit_test(second_guards_are_given_back),
 		cmocka_unit_test(growth_leads_nobody_astray),
 		cmocka_unit_test(reclaimed_cells_are_free),
