@@ -446,6 +446,55 @@ static void who_looks_for_slots_from_before_exec_spares_new_ones(void **state)
 	assert_int_equal(alive, 2);
 }
 
+/* Two threads join by one handle at once, and one of them gives its slot back. After that nobody is
+ * about to join: what this process had before exec is not alive, and is given back. */
+
+static void *join_by_the_same(void *arg)
+{
+	(void)arg;
+	e_of_second = percpu_owners_join(owners);
+	return NULL;
+}
+
+static void let_another_thread_join(void)
+{
+	pthread_t thread;
+
+	test_child_require(pthread_create(&thread, NULL, join_by_the_same, NULL) == 0 &&
+				   pthread_join(thread, NULL) == 0,
+			   "another thread");
+}
+
+static int forget_after_both_have_joined(void *arg)
+{
+	uint64_t id;
+
+	(void)arg;
+	deadly = "owner: to be known";
+	meanwhile = let_another_thread_join;
+	test_child_require(percpu_owners_join(owners) == 0 && e_of_second == 0, "to join");
+	test_child_require(deadly == NULL, "another one came between");
+	test_child_require(!percpu_owner_joins(0), "nobody joins");
+	test_child_require(percpu_owners_open(region, 0, &second) == 0 &&
+				   percpu_owners_join(second) == 0,
+			   "to join by another handle");
+	id = percpu_owners_self(second);
+	second->self = 0;
+	test_child_require(!percpu_owners_alive(owners, id), "before exec it was another");
+	test_child_require(percpu_owners_join(second) == 0, "to join again");
+	test_child_require(percpu_owners_self(second) == id + PERCPU_OWNERS_MAX, "the same slot");
+	test_child_require(count(asker, true) == 2, "no more than two");
+	return 0;
+}
+
+static void whose_slot_is_spare_joins_no_more(void **state)
+{
+	(void)state;
+	if (test_thread_sanitizer())
+		test_skip("children start threads");
+	test_in_child(forget_after_both_have_joined, NULL);
+}
+
 /* The dead owner of a slot in one file, and this process in the same slot of another one. */
 static void slots_of_other_files_are_not_ours(void **state)
 {
@@ -1127,6 +1176,7 @@ int main(int argc, char **argv)
 		OWNER_TEST(the_slot_before_exec_is_taken_again),
 		OWNER_TEST(no_slot_from_before_exec_is_left),
 		OWNER_TEST(who_looks_for_slots_from_before_exec_spares_new_ones),
+		OWNER_TEST(whose_slot_is_spare_joins_no_more),
 		OWNER_TEST(slots_of_other_files_are_not_ours),
 		OWNER_TEST(threads_join_once),
 		OWNER_TEST(the_slot_of_another_thread_is_not_taken),
