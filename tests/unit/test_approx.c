@@ -158,21 +158,53 @@ static void a_limit_is_reached_and_not_passed(void **state)
 	assert_int_equal(percpu_approx_add_below(a, INT64_MAX, INT64_MAX), -ERANGE);
 }
 
+/* By the thread as it is, or as one that cannot run sequences. */
+static int add_below(bool without, int64_t n, int64_t limit)
+{
+	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
+	struct percpu_rseq *area = without ? model_set_area(&none) : NULL;
+	int e = percpu_approx_add_below(a, n, limit);
+
+	if (without)
+		model_set_area(area);
+	return e;
+}
+
+static void expect_nothing_to_ask(bool without, int64_t limit)
+{
+	assert_int_equal(add_below(without, 1, limit), -ERANGE);
+	assert_int_equal(add_below(without, 3 * BATCH, limit), -ERANGE);
+	assert_int_equal(percpu_approx_fetch(a), 0);
+	assert_int_equal(add_below(without, 0, limit), 0);
+	assert_int_equal(add_below(without, -1, limit), 0);
+	assert_int_equal(add_below(without, -1000 * BATCH, limit), 0);
+	assert_int_equal(add_below(without, 1, limit), -ERANGE);
+	assert_int_equal(percpu_approx_fetch_zero(a), -1 - 1000 * BATCH);
+}
+
 /* Also of a sum below it. And what gives back asks for no limit, in the lane or not. */
 static void a_limit_of_nothing_is_reached(void **state)
 {
 	const int64_t limits[] = { 0, -1, -1000000, INT64_MIN };
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		assert_int_equal(percpu_approx_add_below(a, 1, limits[i]), -ERANGE);
-		assert_int_equal(percpu_approx_add_below(a, 3 * BATCH, limits[i]), -ERANGE);
-		assert_int_equal(percpu_approx_fetch(a), 0);
-		assert_int_equal(percpu_approx_add_below(a, 0, limits[i]), 0);
-		assert_int_equal(percpu_approx_add_below(a, -1, limits[i]), 0);
-		assert_int_equal(percpu_approx_add_below(a, -1000 * BATCH, limits[i]), 0);
-		assert_int_equal(percpu_approx_add_below(a, 1, limits[i]), -ERANGE);
-		assert_int_equal(percpu_approx_fetch_zero(a), -1 - 1000 * BATCH);
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		for (int without = 0; without < 2; without++)
+			expect_nothing_to_ask(without, limits[i]);
+}
+
+/* Where the sum is over the limit, or near it, what adds nothing asks for none, either. */
+static void nothing_is_added_over_any_limit(void **state)
+{
+	(void)state;
+	for (int without = 0; without < 2; without++) {
+		while (add_below(without, 1, 100) == 0)
+			;
+		for (int64_t limit = 101; limit >= 50; limit--)
+			assert_int_equal(add_below(without, 0, limit), 0);
+		assert_int_equal(percpu_approx_fetch(a), 100);
+		assert_int_equal(add_below(without, -60, 50), 0);
+		assert_int_equal(percpu_approx_fetch_zero(a), 40);
 	}
 }
 
@@ -413,6 +445,7 @@ int main(void)
 		TEST(compares_with_the_exact_sum),
 		TEST(a_limit_is_reached_and_not_passed),
 		TEST(a_limit_of_nothing_is_reached),
+		TEST(nothing_is_added_over_any_limit),
 		TEST(without_sequences),
 		TEST(bad_input_is_refused),
 		TEST(in_files_as_others),

@@ -8,6 +8,8 @@
 
 #include <percpu/percpu.h>
 
+#include "cpu/cpu.h"
+#include "model.h"
 #include "support.h"
 
 #define SMALL PERCPU_RING_MIN
@@ -314,6 +316,35 @@ static void rings_begin_empty(void **state)
 	}
 }
 
+/* Likewise by a thread that cannot run sequences, in the other ring of the CPU. */
+static void rings_are_filled_by_lock(void **state)
+{
+	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
+	struct percpu_rseq *area;
+	unsigned n, fit = WORDS / 4;
+	int e = 0;
+
+	(void)state;
+	begin(SMALL, PERCPU_RING_KEEP, 0);
+	for (unsigned round = 0; round < 3; round++) {
+		area = model_set_area(&none);
+		for (n = 0; n <= fit && e == 0; n += e == 0)
+			e = put(round * fit + n + 1, 8);
+		model_set_area(area);
+		assert_int_equal(e, -ENOBUFS);
+		assert_int_equal(n, fit);
+		assert_int_equal(percpu_ring_dropped(ring), round + 1);
+		for (e = 0, n = 0; n <= fit && e == 0; n += e == 0)
+			e = percpu_ring_read(reader, &record);
+		assert_int_equal(e, -EAGAIN);
+		assert_int_equal(n, fit);
+		assert_int_equal(record.number, (round + 1) * fit);
+		assert_int_equal(record.lost, 0);
+		e = 0;
+	}
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +360,7 @@ int main(void)
 		cmocka_unit_test(readers_of_no_cpu),
 		cmocka_unit_test(large_rings),
 		cmocka_unit_test(rings_begin_empty),
+		cmocka_unit_test(rings_are_filled_by_lock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

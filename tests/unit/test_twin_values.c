@@ -168,6 +168,7 @@ static void all_forms_add_as_much(void **state)
 {
 	const enum twin t = twin_of(state);
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER }, *area;
+	static const int numbers[] = { 6, 0, -5 };
 	union twin_handle h = made(t);
 	int64_t sum = 0;
 	unsigned found = 0;
@@ -175,7 +176,9 @@ static void all_forms_add_as_much(void **state)
 
 	for (int without = 0; without < 2; without++)
 		for (enum form f = 0; f < FORMS; f++)
-			for (int n = 6; n >= -6; n -= 11) {
+			for (unsigned k = 0; k < 3; k++) {
+				const int n = numbers[k];
+
 				area = without ? model_set_area(&none) : NULL;
 				e = change(t, f, h, n);
 				if (without)
@@ -187,7 +190,7 @@ static void all_forms_add_as_much(void **state)
 				assert_int_equal(twin_get(t, h), sum);
 				found++;
 			}
-	assert_true(found >= 8);
+	assert_true(found >= 12);
 	twin_destroy(t, h);
 }
 
@@ -543,6 +546,195 @@ static void rules_are_kept(void **state)
 	}
 }
 
+/* At the edge of what a call allows: a thread that cannot run sequences is told the same. */
+
+#define NO_MORE (-ENOSYS) /* behind the last case */
+
+static int approx_edge(const struct percpu_approx *a, unsigned i)
+{
+	static const int64_t cases[][2] = { { 0, 0 },
+					    { 0, -5 },
+					    { 1, 0 },
+					    { 1, -5 },
+					    { 10, 9 },
+					    { 10, 10 },
+					    { 0, 10 },
+					    { 0, 9 },
+					    { 0, 0 },
+					    { 0, INT64_MIN },
+					    { -3, INT64_MIN },
+					    { INT64_MAX, INT64_MAX },
+					    { INT64_MIN + 1, 0 } };
+	int n = 0;
+
+	if (i < sizeof(cases) / sizeof(cases[0]))
+		return percpu_approx_add_below(a, cases[i][0], cases[i][1]);
+	if (i != sizeof(cases) / sizeof(cases[0]))
+		return NO_MORE;
+	percpu_approx_zero(a);
+	while (n < 10000 && percpu_approx_add_below(a, 1, 200) == 0)
+		n++;
+	return n;
+}
+
+static int stats_edge(const struct percpu_stats *s, unsigned i)
+{
+	static const uint64_t n[PERCPU_STATS_MAX_COMMIT + 1] = { 0, 1, 2 };
+	static const struct {
+		size_t i, word, first, words;
+	} cases[] = { { LAST, 1, 1, 2 },
+		      { LAST, 0, 0, 3 },
+		      { LAST, 0, 0, 0 },
+		      { LAST, 3, 0, 0 },
+		      { LAST, 3, 0, 1 },
+		      { LAST, 2, 0, 2 },
+		      { TWIN_N, 0, 0, 1 },
+		      { TWIN_N, 0, 0, 2 },
+		      { SIZE_MAX, 1, 1, 2 },
+		      { LAST, SIZE_MAX, 1, 2 },
+		      { LAST, SIZE_MAX, 0, 1 },
+		      { LAST, 0, 0, PERCPU_STATS_MAX_COMMIT },
+		      { LAST, 0, 0, PERCPU_STATS_MAX_COMMIT + 1 } };
+
+	return i < sizeof(cases) / sizeof(cases[0]) ?
+		       percpu_stats_update(s, cases[i].i, cases[i].word, n + cases[i].first,
+					   cases[i].words) :
+		       NO_MORE;
+}
+
+static int ring_edge(const struct percpu_ring *r, unsigned i)
+{
+	static const unsigned char bytes[PERCPU_RING_MAX_RECORD] = { 1 };
+	const size_t longest = percpu_ring_longest(r);
+	const size_t sizes[] = { 0, 1, 7, 8, 9, longest, longest + 1, SIZE_MAX };
+	int n = 0;
+
+	if (i < sizeof(sizes) / sizeof(sizes[0]))
+		return percpu_ring_put(r, bytes, sizes[i]);
+	if (i != sizeof(sizes) / sizeof(sizes[0]))
+		return NO_MORE;
+	while (n < 1000 && percpu_ring_put(r, bytes, 8) == 0)
+		n++;
+	return n;
+}
+
+/* A ring that refuses is full to its last word. */
+static int full_ring_edge(const struct percpu_ring *r, unsigned i)
+{
+	uint64_t word = 0;
+	int n = 0;
+
+	if (i != 0)
+		return ring_edge(r, i - 1);
+	while (n < 1000 && percpu_ring_put(r, &word, sizeof(word)) == 0)
+		n++;
+	return n;
+}
+
+static int rate_edge(struct percpu_rate *r, unsigned i)
+{
+	int n = 0;
+
+	if (i > 2)
+		return NO_MORE;
+	if (i > 0)
+		return percpu_rate_check(r);
+	while (n < 10000 && percpu_rate_check(r))
+		n++;
+	return n;
+}
+
+static int double_edge(enum twin t, union twin_handle h, unsigned i)
+{
+	static const double cases[] = { 0,	  -0.0,	  3,	    NAN,       INFINITY, -INFINITY,
+					0x1p1000, 0x1p-3, 0x1p-200, -0x1p1000, 0x1p60,	 -0x1p60 };
+	double v;
+
+	if (i >= sizeof(cases) / sizeof(cases[0]))
+		return NO_MORE;
+	v = cases[i];
+	switch (t) {
+	case TWIN_LATEST:
+		return percpu_latest_set(h.latest, v < 1 ? v : v > 4 ? INFINITY : v);
+	case TWIN_FEXTREMA:
+		return percpu_extrema_observe_double(h.extrema, v > 0x1p40 ? INFINITY : v);
+	case TWIN_HISTOGRAM:
+		return percpu_histogram_record_at(h.histogram, LAST, v), 0;
+	default:
+		return add_double(t, ADD, h, v);
+	}
+}
+
+static int integer_edge(enum twin t, union twin_handle h, unsigned i)
+{
+	static const int64_t cases[] = { 0, 1, -1, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 0 };
+
+	if (i >= sizeof(cases) / sizeof(cases[0]))
+		return NO_MORE;
+	switch (t) {
+	case TWIN_COUNTER:
+		return percpu_counter_add(h.counter, cases[i]), 0;
+	case TWIN_COUNTERS:
+		return percpu_counter_array_add(h.counters, LAST, cases[i]), 0;
+	case TWIN_GAUGE:
+		return percpu_gauge_add(h.gauge, cases[i]), 0;
+	case TWIN_COMPACT:
+		return percpu_compact_add(h.compact, LAST, cases[i]), 0;
+	default:
+		return percpu_extrema_observe(h.extrema, cases[i]);
+	}
+}
+
+static int edge(enum twin t, union twin_handle h, unsigned i)
+{
+	switch (t) {
+	case TWIN_APPROX:
+		return approx_edge(h.approx, i);
+	case TWIN_STATS:
+	case TWIN_WHOLE_STATS:
+		return stats_edge(h.stats, i);
+	case TWIN_RING:
+		return ring_edge(h.ring, i);
+	case TWIN_KEEPING_RING:
+		return full_ring_edge(h.ring, i);
+	case TWIN_RATE:
+		return rate_edge(h.rate, i);
+	case TWIN_LATEST:
+	case TWIN_FEXTREMA:
+	case TWIN_HISTOGRAM:
+	case TWIN_FCOUNTER:
+	case TWIN_FCOUNTERS:
+	case TWIN_FGAUGE:
+		return double_edge(t, h, i);
+	default:
+		return integer_edge(t, h, i);
+	}
+}
+
+static void edges_are_the_same_without_sequences(void **state)
+{
+	const enum twin t = twin_of(state);
+	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER }, *area;
+	union twin_handle with = made(t), without = made(t);
+	int e = 0, also;
+
+	test_tier();
+	assert_true(test_pin(0, test_cpu(0)));
+	for (unsigned i = 0; e != NO_MORE; i++) {
+		e = edge(t, with, i);
+		area = model_set_area(&none);
+		also = edge(t, without, i);
+		model_set_area(area);
+		if (also != e)
+			print_message("case %u: %d, and %d without sequences\n", i, e, also);
+		assert_int_equal(also, e);
+		assert_int_equal(twin_get(t, without), twin_get(t, with));
+	}
+	test_unpin(0);
+	twin_destroy(t, with);
+	twin_destroy(t, without);
+}
+
 /* Flags. */
 
 /* Each way of making it, with these flags. */
@@ -623,10 +815,12 @@ static void flags_are_kept_and_others_refused(void **state)
 	}
 }
 
+#define MOST 18 /* twins of a body */
+
 struct body {
 	const char *name;
 	void (*run)(void **state);
-	enum twin twins[8];
+	enum twin twins[MOST];
 	unsigned n;
 };
 
@@ -661,14 +855,20 @@ static const struct body bodies[] = {
 	  flags_are_kept_and_others_refused,
 	  { TWIN_RWLOCK, TWIN_GRACE, TWIN_STATS, TWIN_RING, TWIN_EXTREMA },
 	  5 },
+	{ "edges are the same without sequences",
+	  edges_are_the_same_without_sequences,
+	  { TWIN_COUNTER, TWIN_COUNTERS, TWIN_FCOUNTER, TWIN_FCOUNTERS, TWIN_GAUGE, TWIN_FGAUGE,
+	    TWIN_LATEST, TWIN_COMPACT, TWIN_STATS, TWIN_WHOLE_STATS, TWIN_EXTREMA, TWIN_FEXTREMA,
+	    TWIN_APPROX, TWIN_HISTOGRAM, TWIN_RATE, TWIN_KEEPING_RING, TWIN_RING },
+	  17 },
 };
 
 #define BODIES (sizeof(bodies) / sizeof(bodies[0]))
 
 int main(void)
 {
-	static struct CMUnitTest tests[BODIES * 8];
-	static char names[BODIES * 8][64];
+	static struct CMUnitTest tests[BODIES * MOST];
+	static char names[BODIES * MOST][64];
 	size_t n = 0;
 
 	for (size_t i = 0; i < BODIES; i++)
