@@ -115,7 +115,8 @@ def a_directory_without_files_is_told(_):
     found = with_shm(mount)
     if found is None:
         return "no mount namespace"
-    status, lines, _ = found
+    status, lines, errors = found
+    assert lines, (status, errors)
     expect(lines, "/dev/shm", "no file can be created: Read-only file system")
     expect(lines, "to do", "make /dev/shm a tmpfs")
     assert status in (1, 2) and "to change" in lines[-1], (status, lines)
@@ -124,12 +125,15 @@ def a_directory_without_files_is_told(_):
 
 def a_full_directory_is_told(_):
     """All of it is taken."""
+    if os.path.realpath(DOCTOR).startswith("/dev/shm/"):
+        return "the program is in /dev/shm itself, where another directory is mounted"
     found = with_shm(
         "mount -t tmpfs -o size=64k tmpfs /dev/shm; head -c 65536 /dev/zero >/dev/shm/all"
     )
     if found is None:
         return "no mount namespace"
-    status, lines, _ = found
+    status, lines, errors = found
+    assert lines, (status, errors)
     expect(lines, "/dev/shm", "full")
     expect(lines, "to do", "make room in /dev/shm")
     assert status in (1, 2), status
