@@ -61,6 +61,33 @@ static void stores_reach_the_file(void **state)
 	}
 }
 
+/* Descriptors that a program run by exec(2) would have. */
+static unsigned inherited(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		const int flags = fcntl(fd, F_GETFD);
+
+		n += flags >= 0 && !(flags & FD_CLOEXEC);
+	}
+	return n;
+}
+
+static void the_descriptor_is_not_inherited(void **state)
+{
+	const unsigned before = inherited();
+	struct percpu_lwbufs *f;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		f = lw_create(lw_memfd(1, PAGE, true), backends[i], 0, 0);
+		assert_non_null(lw_touch(f, 0));
+		assert_int_equal(inherited(), before);
+		assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	}
+}
+
 /* What was not allocated to be written is not written back. */
 static void copies_are_not_written_back(void **state)
 {
@@ -505,6 +532,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_backend_has_the_page),
 		cmocka_unit_test(stores_reach_the_file),
+		cmocka_unit_test(the_descriptor_is_not_inherited),
 		cmocka_unit_test(copies_are_not_written_back),
 		cmocka_unit_test(the_end_is_known),
 		cmocka_unit_test(empty_files_have_no_page),
