@@ -460,39 +460,33 @@ static void let_another_thread_join(void)
 {
 	pthread_t thread;
 
-	test_child_require(pthread_create(&thread, NULL, join_by_the_same, NULL) == 0 &&
-				   pthread_join(thread, NULL) == 0,
-			   "another thread");
-}
-
-static int forget_after_both_have_joined(void *arg)
-{
-	uint64_t id;
-
-	(void)arg;
-	deadly = "owner: to be known";
-	meanwhile = let_another_thread_join;
-	test_child_require(percpu_owners_join(owners) == 0 && e_of_second == 0, "to join");
-	test_child_require(deadly == NULL, "another one came between");
-	test_child_require(!percpu_owner_joins(0), "nobody joins");
-	test_child_require(percpu_owners_open(region, 0, &second) == 0 &&
-				   percpu_owners_join(second) == 0,
-			   "to join by another handle");
-	id = percpu_owners_self(second);
-	second->self = 0;
-	test_child_require(!percpu_owners_alive(owners, id), "before exec it was another");
-	test_child_require(percpu_owners_join(second) == 0, "to join again");
-	test_child_require(percpu_owners_self(second) == id + PERCPU_OWNERS_MAX, "the same slot");
-	test_child_require(count(asker, true) == 2, "no more than two");
-	return 0;
+	assert_int_equal(pthread_create(&thread, NULL, join_by_the_same, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
 static void whose_slot_is_spare_joins_no_more(void **state)
 {
+	bool joins, alive;
+	uint64_t id, again;
+
 	(void)state;
-	if (test_thread_sanitizer())
-		test_skip("children start threads");
-	test_in_child(forget_after_both_have_joined, NULL);
+	assert_int_equal(percpu_owners_open(region, 0, &second), 0);
+	deadly = "owner: to be known";
+	meanwhile = let_another_thread_join;
+	assert_int_equal(percpu_owners_join(owners), 0);
+	assert_null(deadly);
+	assert_int_equal(e_of_second, 0);
+	joins = percpu_owner_joins(0);
+	assert_int_equal(percpu_owners_join(second), 0);
+	id = percpu_owners_self(second);
+	second->self = 0;
+	alive = percpu_owners_alive(owners, id);
+	assert_int_equal(percpu_owners_join(second), 0);
+	again = percpu_owners_self(second);
+	percpu_owners_detach(second);
+	assert_false(joins);
+	assert_false(alive);
+	assert_int_equal(again, id + PERCPU_OWNERS_MAX); /* in the same slot */
 }
 
 /* The dead owner of a slot in one file, and this process in the same slot of another one. */
