@@ -78,7 +78,8 @@ void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size)
 {
-	return fails(TEST_CALLOC, n * size) ? NULL : enter(__real_calloc(n, size), n * size, CALLER);
+	return fails(TEST_CALLOC, n * size) ? NULL :
+					      enter(__real_calloc(n, size), n * size, CALLER);
 }
 
 void *__real_realloc(void *old, size_t size);
@@ -103,8 +104,9 @@ void *__real_aligned_alloc(size_t align, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size)
 {
-	return fails(TEST_ALIGNED_ALLOC, size) ? NULL :
-					   enter(__real_aligned_alloc(align, size), size, CALLER);
+	return fails(TEST_ALIGNED_ALLOC, size) ?
+		       NULL :
+		       enter(__real_aligned_alloc(align, size), size, CALLER);
 }
 
 void __real_free(void *block);

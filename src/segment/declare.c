@@ -184,9 +184,9 @@ static int declare(struct percpu_segment *s, const struct percpu_metric *m, unsi
 		return percpu_segment_complain(
 			s, percpu_reason_set(&why, -ENOMEM, "no memory for a metric"), &why);
 	e = percpu_metric_read(m, p.fields, kind, asked, &why);
-	if (e == 0)
+	if (e == 0 && m != NULL)
 		e = percpu_parameters_check(m->name, kind, &p, &why);
-	if (e == 0 && (ret == NULL) != (kind == PERCPU_METRIC_INFO))
+	if (e == 0 && m != NULL && (ret == NULL) != (kind == PERCPU_METRIC_INFO))
 		e = percpu_reason_set(&why, -EINVAL, "%s: %s", m->name,
 				      ret == NULL ? "there is no place for the handle" :
 						    "an info has no handle");

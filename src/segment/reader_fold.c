@@ -403,7 +403,7 @@ static int settle_biases(struct percpu_reader *r)
 
 int percpu_reader_gather(struct percpu_reader *r)
 {
-	uint64_t used[PERCPU_MAX_CPUS / 64];
+	uint64_t used[PERCPU_MAX_CPUS / 64] = { 0 };
 	uint32_t chunk = UINT32_MAX;
 	size_t n;
 	int e = 0;

@@ -19,7 +19,9 @@ NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-ec")
 
 def doctor(*arguments):
     """Return (exit status, lines, standard error)."""
-    done = subprocess.run([DOCTOR, *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [DOCTOR, *arguments], capture_output=True, text=True, check=False
+    )
     return done.returncode, done.stdout.splitlines(), done.stderr
 
 
@@ -45,7 +47,11 @@ def new_cpuset():
     with contextlib.suppress(OSError):
         if os.path.exists(f"{top}/cgroup.subtree_control"):
             with open(f"{top}/cgroup.subtree_control", encoding="ascii") as f:
-                return tempfile.mkdtemp(prefix="percpu-", dir=top) if "cpuset" in f.read() else None
+                return (
+                    tempfile.mkdtemp(prefix="percpu-", dir=top)
+                    if "cpuset" in f.read()
+                    else None
+                )
         group = tempfile.mkdtemp(prefix="percpu-", dir=f"{top}/cpuset")
         shutil.copyfile(f"{top}/cpuset/cpuset.mems", f"{group}/cpuset.mems")
         return group
@@ -71,7 +77,10 @@ def without_fstatfs():
 
     program = Program(len(filters) // 8, ctypes.addressof(code))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, ctypes.byref(program), 0, 0) != 0:
+    if (
+        libc.prctl(38, 1, 0, 0, 0) != 0
+        or libc.prctl(22, 2, ctypes.byref(program), 0, 0) != 0
+    ):
         raise OSError(ctypes.get_errno(), "no filter")
 
 
@@ -95,7 +104,9 @@ def the_verdict_is_the_exit_status(_):
     advice = [line for line in lines if line.startswith("to do ")]
     verdict = f'{len(advice)} to change: see "to do"' if advice else "nothing to do"
     assert lines[-1] == f"{'verdict':18}{verdict}", lines
-    assert status == bool(advice) or (status == 2 and "FAILED" in "".join(lines)), status
+    assert status == bool(advice) or (status == 2 and "FAILED" in "".join(lines)), (
+        status
+    )
     expect(lines, "/dev/shm", "writable, ")
 
 
@@ -147,7 +158,11 @@ def a_directory_too_small_is_told(_):
         if found is None:
             return "no mount namespace"
         status, lines, _ = found
-        expect(lines, "/dev/shm", "full: no segment with a counter can be created: the disk is full")
+        expect(
+            lines,
+            "/dev/shm",
+            "full: no segment with a counter can be created: the disk is full",
+        )
         expect(lines, "to do", "make room in /dev/shm")
         assert status in (1, 2), status
     return None
@@ -159,7 +174,11 @@ def room_that_is_not_told_is_not_missing(_):
         status, lines, _ = doctor_of(DOCTOR, preexec=without_fstatfs)
     except subprocess.SubprocessError:
         return "no filter"
-    expect(lines, "/dev/shm", "writable, how much is free is not told: Operation not permitted")
+    expect(
+        lines,
+        "/dev/shm",
+        "writable, how much is free is not told: Operation not permitted",
+    )
     assert not any("make room" in line for line in lines), lines
     assert status in (0, 1, 2), status
     return None
@@ -183,7 +202,11 @@ def a_cpuset_is_told(_):
     finally:
         os.rmdir(group)
     others = "1 CPU" if os.cpu_count() == 2 else f"{os.cpu_count() - 1} CPUs"
-    expect(lines, "fence, all", f"{others} not reached (Operation not permitted), the first is CPU ")
+    expect(
+        lines,
+        "fence, all",
+        f"{others} not reached (Operation not permitted), the first is CPU ",
+    )
     expect(lines, "to do", "let this process run on all CPUs")
     assert status in (1, 2) and "to change" in lines[-1], (status, lines)
     return None
@@ -192,7 +215,10 @@ def a_cpuset_is_told(_):
 def a_fence_without_a_thread_is_told(_):
     """Nobody was asked: no CPU is counted. The kernel starts no thread in such a process."""
     space = ("unshare", "--user", "--map-root-user", "--pid")
-    if subprocess.run([*space, "true"], capture_output=True, check=False).returncode != 0:
+    if (
+        subprocess.run([*space, "true"], capture_output=True, check=False).returncode
+        != 0
+    ):
         return "no namespace"
     for _ in range(5):
         status, lines, _ = doctor_of(*space, DOCTOR)
@@ -206,9 +232,13 @@ def output_is_not_lost(_):
     """What cannot be written is an error, by its exit status and in words."""
     for to in (">&-", ">/dev/full"):
         for argument in ("", "--help"):
-            status, lines, errors = doctor_of("sh", "-c", f'exec "$0" {argument} {to}', DOCTOR)
+            status, lines, errors = doctor_of(
+                "sh", "-c", f'exec "$0" {argument} {to}', DOCTOR
+            )
             assert status == 4 and not lines, (to, argument, status, lines)
-            assert errors.startswith("percpu-doctor: cannot write to standard output: "), errors
+            assert errors.startswith(
+                "percpu-doctor: cannot write to standard output: "
+            ), errors
     assert "4 if" in "".join(doctor("--help")[1])
 
 

@@ -259,7 +259,8 @@ static void other_units_are_told(void **state)
 	refused(percpu_segment_extrema(s, &m, 0, &none), -EEXIST,
 		"w_seconds: unit is \"d?conds\" in the segment, \"seconds\" was asked for");
 	assert_null(none);
-	memcpy(unit, "se", 2);
+	unit[0] = 's';
+	unit[1] = 'e';
 	assert_int_equal(percpu_segment_extrema(s, &m, 0, &none), 0);
 }
 
