@@ -113,6 +113,8 @@ void test_alarm(unsigned seconds)
 
 pid_t test_fork(int (*fn)(void *arg), void *arg)
 {
+	const bool has_directory = test_directory[0] != '\0';
+	int status;
 	pid_t pid;
 
 	fflush(NULL);
@@ -125,7 +127,10 @@ pid_t test_fork(int (*fn)(void *arg), void *arg)
 		/* It dies with the thread, which may be a test program that failed. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		test_alarm(CHILD_SECONDS);
-		_exit(fn(arg));
+		status = fn(arg);
+		if (!has_directory) /* then it is none of the parent's */
+			(void)test_remove_paths(NULL);
+		_exit(status);
 	}
 	return pid;
 }
