@@ -125,6 +125,9 @@ void test_assert_holding(struct test_holding before);
 /** Let this test leave descriptors open: its own, or what the library takes for the program's. */
 void test_may_leave_descriptors(void);
 
+/** Whether a test was skipped, which may have begun: what it has made stays. */
+extern bool test_was_skipped;
+
 /** Whether the test runs under this sanitizer. */
 bool test_address_sanitizer(void);
 bool test_thread_sanitizer(void);
