@@ -86,6 +86,23 @@ static void the_most_recent_value_stays(void **state)
 	percpu_owned_gauge_destroy(recent);
 }
 
+/* One handle has made the account, in which the other one finds its place. */
+static void handles_have_one_account(void **state)
+{
+	struct percpu_owned_fgauge *one, *two;
+	double v = 0;
+
+	(void)state;
+	assert_int_equal(percpu_owned_fgauge_create_in(owners, PERCPU_OWNED_SUM, &one), 0);
+	assert_int_equal(percpu_owned_fgauge_attach(owners, percpu_owned_fgauge_key(one), &two), 0);
+	assert_int_equal(percpu_owned_fgauge_add(one, 1.5), 0);
+	assert_int_equal(percpu_owned_fgauge_add(two, 2), 0);
+	assert_int_equal(percpu_owned_fgauge_fetch(one, PERCPU_OWNED_ALL, &v), 0);
+	assert_true(v == 3.5);
+	percpu_owned_fgauge_detach(two);
+	percpu_owned_fgauge_destroy(one);
+}
+
 static struct percpu_ring_control anchored;
 
 static void store_ticks(void)
@@ -373,6 +390,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_are_taken_once),
 		cmocka_unit_test(the_most_recent_value_stays),
+		cmocka_unit_test(handles_have_one_account),
 		cmocka_unit_test(anchors_are_of_one_moment),
 		cmocka_unit_test(who_left_joins_again),
 		cmocka_unit_test(windows_in_use_stay),

@@ -16,6 +16,8 @@
 
 #include "hostile_file.h"
 
+#include "objects/objects.h"
+
 /* Objects at the root, wherever in a chunk full of cells it leads. */
 
 static int attach_array(struct percpu_region *r, uint64_t key)
@@ -240,6 +242,46 @@ static void chunks_of_others_hold_nothing(void **state)
 	}
 }
 
+/* What the creators of objects wrote about them, and others over it. */
+static void layouts_are_checked(void **state)
+{
+	const struct percpu_approx_options o = { .size = sizeof(o) };
+	struct percpu_histogram_control *layout;
+	struct percpu_histogram *h, *found_h = NULL;
+	struct percpu_extrema *x, *found_x = NULL;
+	struct percpu_approx *a, *found_a = NULL;
+	const uint64_t batches[] = { 0, UINT64_MAX };
+	struct percpu_region *r;
+	uint64_t batch;
+
+	(void)state;
+	assert_int_equal(percpu_region_open(test_path("layouts"),
+					    PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, NULL, &r),
+			 0);
+	assert_int_equal(percpu_extrema_create_in(r, 0, &x), 0);
+	percpu_extrema_control(x)->flags ^= 0x80000000; /* as of a CPU with other pairs */
+	assert_int_equal(percpu_extrema_attach(r, percpu_extrema_key(x), &found_x), -ENOTSUP);
+	percpu_extrema_destroy(x);
+
+	assert_int_equal(percpu_approx_create_in(r, &o, &a), 0);
+	batch = a->control->batch;
+	for (unsigned i = 0; i < 2; i++) {
+		a->control->batch = batches[i];
+		assert_int_equal(percpu_approx_attach(r, percpu_approx_key(a), &found_a), -ENOENT);
+	}
+	a->control->batch = batch;
+	percpu_approx_destroy(a);
+
+	assert_int_equal(percpu_histogram_create_in(r, NULL, &h), 0);
+	layout = (struct percpu_histogram_control *)percpu_block_bias(&h->block);
+	layout->n = 0;
+	assert_int_equal(percpu_histogram_attach(r, percpu_histogram_key(h), &found_h), -ENOENT);
+	layout->n = 1;
+	percpu_histogram_destroy(h);
+	assert_true(found_x == NULL && found_a == NULL && found_h == NULL);
+	percpu_region_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +289,7 @@ int main(void)
 		cmocka_unit_test(roots_of_any_alignment_do_not_crash),
 		cmocka_unit_test(absurd_sizes_are_refused),
 		cmocka_unit_test(no_other_kind_will_do),
+		cmocka_unit_test(layouts_are_checked),
 	};
 
 	return cmocka_run_group_tests(tests, make_image, drop_image);
