@@ -302,8 +302,10 @@ static void adds_are_seen_by_pointer(void **state)
 	int64_t before, after;
 
 	(void)state;
-	if (percpu_status()->tier != PERCPU_TIER_RSEQ)
+	if (percpu_status()->tier != PERCPU_TIER_RSEQ) {
+		percpu_local_destroy(l);
 		test_skip("adds are atomic here, in cells of their own");
+	}
 	assert_true(test_pin(0, test_cpu(0)));
 	for (int i = 0; i < 1000; i++) {
 		before = *cell;
