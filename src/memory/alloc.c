@@ -86,11 +86,9 @@ static void mark_free(struct percpu_chunk *k, size_t first, size_t n)
 /* Units from this one, which is in use, to the end of the allocation. */
 static size_t units_left(const struct percpu_chunk *k, size_t unit)
 {
-	size_t end = k->lane_size / k->unit, next = unit + 1;
+	size_t end = percpu_next_bit(k->header->used, unit + 1, k->lane_size / k->unit, false);
 
-	while (next < end && is_used(k, next) && !is_start(k, next))
-		next++;
-	return next - unit;
+	return percpu_next_bit(k->header->starts, unit + 1, end, true) - unit;
 }
 
 /* First run of n free units at a multiple of step, from a unit on. Returns false
