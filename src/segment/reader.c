@@ -80,6 +80,7 @@ static int begin_reader(int fd, char *path, struct percpu_reader **ret)
 	}
 	if (e == 0)
 		e = find_directory(r);
+	r->why.text[0] = '\0'; /* what has failed at first is no failure */
 	if (e != 0)
 		percpu_reader_close(r);
 	else
@@ -233,19 +234,23 @@ static int take_picture(struct percpu_reader *r)
 
 int percpu_reader_read(struct percpu_reader *r)
 {
+	struct percpu_reason before;
 	int cancel, e;
 
 	if (r == NULL)
 		return -EINVAL;
+	before = r->why;
 	cancel = percpu_defer_cancel();
 	percpu_reader_begin(r);
 	e = take_picture(r);
 	percpu_reader_end(r);
 	r->valid = e == 0;
-	if (e != 0)
+	if (e != 0) {
 		percpu_reader_unlist(r);
-	else
+	} else {
+		r->why = before; /* when it was begun it may have failed at first */
 		percpu_reader_tell_missing(r);
+	}
 	percpu_restore_cancel(cancel);
 	return e;
 }

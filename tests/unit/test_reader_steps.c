@@ -556,6 +556,7 @@ static void records_that_are_rewritten_again_and_again_are_told(void **state)
 {
 	(void)state;
 	assert_int_equal(look_when("reader: lanes added up", rewrite_record), 2);
+	assert_string_equal(percpu_reader_error(r), ""); /* since it is there */
 	always = true;
 	rewritten = 0;
 	waits_when = "reader: lanes added up";
@@ -563,6 +564,39 @@ static void records_that_are_rewritten_again_and_again_are_told(void **state)
 	assert_int_equal(rewritten, 16);
 	assert_int_equal(percpu_reader_count(r), 0);
 	assert_non_null(strstr(percpu_reader_error(r), "faster"));
+	/* That was the last one that failed. */
+	always = false;
+	assert_int_equal(look_when("reader: directory copied", start_anew_and_add), 2);
+	assert_non_null(strstr(percpu_reader_error(r), "faster"));
+}
+
+/* The end of all records seems to be where no block is, for a moment. */
+static void shorten(void)
+{
+	s->control->end -= 2 * PERCPU_SEGMENT_BLOCK;
+}
+
+static void lengthen(void)
+{
+	s->control->end += 2 * PERCPU_SEGMENT_BLOCK;
+	meanwhile = shorten;
+	waits_where = offsetof(struct percpu_header, version); /* when it is looked for again */
+}
+
+static void what_opening_has_tried_is_not_told(void **state)
+{
+	const struct percpu_chunk *k = percpu_chunk_of(r->cell);
+	struct percpu_reader *other = NULL;
+	const uint64_t end = s->control->end;
+
+	(void)state;
+	meanwhile = lengthen;
+	waits_where = percpu_reader_place(r, k->index, 2 * r->cpus, (size_t)(r->cell - k->base));
+	assert_int_equal(percpu_reader_open(path, &other), 0);
+	assert_int_equal(waits_where, 0);
+	assert_int_equal(s->control->end, end);
+	assert_string_equal(percpu_reader_error(other), "");
+	percpu_reader_close(other);
 }
 
 /* A thread without sequences is killed amid an update. */
@@ -632,6 +666,7 @@ int main(void)
 		EACH(a_new_start_makes_another_picture),
 		EACH(a_start_that_ends_meanwhile_is_waited_for),
 		EACH(records_that_are_rewritten_again_and_again_are_told),
+		EACH(what_opening_has_tried_is_not_told),
 		EACH(what_a_killed_thread_left_is_whole),
 	};
 
