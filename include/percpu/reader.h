@@ -71,8 +71,10 @@ PERCPU_API void percpu_reader_close(struct percpu_reader *r);
  * everything once, or as 16384 reads of 4 KiB if that is more, where a call costs as much as 4 KiB.
  * A value for which that is not enough is missing: its call returns -EAGAIN,
  * percpu_reader_info.missing counts it, and percpu_reader_error() names the first one. All other
- * values are there. While records change, the picture is begun up to 16 times; what is read again
- * costs no more than for one.
+ * values are there. While records change, the picture is begun again, up to 16 times in all, and only
+ * as long as all that was begun has cost less than 3 pictures that nobody disturbs, or than 65536 reads
+ * of 4 KiB if that is more: to look at a record for the list of series costs as much as 4 KiB. What is
+ * read again costs no more than for one.
  *
  * Returns 0; or, with no picture (percpu_reader_count() is 0), percpu_reader_error(), and
  *	-EBADMSG  the file is cut short or damaged, or is no segment any more
@@ -80,8 +82,9 @@ PERCPU_API void percpu_reader_close(struct percpu_reader *r);
  *	-ESTALE	the name leads to another file now, or to none: open that one
  *	-EAGAIN	the segment is being started anew, perhaps by a process that is stopped; if it
  *		was killed, the next one that opens the segment to count completes it. Or series
- *		of families are removed, and made in their place, again and again meanwhile. Or
- *		the time of percpu_reader_set_timeout() was over before any value was read
+ *		of families are removed, and made in their place, again and again meanwhile: of
+ *		a million of them, say, more often than once in the time that the picture takes.
+ *		Or the time of percpu_reader_set_timeout() was over before any value was read
  *	-ENOMEM
  *	-EIO, ...  as pread(2)
  */

@@ -48,7 +48,7 @@ static int find_directory(struct percpu_reader *r)
 {
 	int e = -EBADMSG;
 
-	for (int i = 0; i < PICTURES && e == -EBADMSG; i++) {
+	for (int i = 0; i < PICTURES && e == -EBADMSG && percpu_reader_may_begin(r); i++) {
 		e = percpu_reader_copy_headers(r);
 		if (e == 0)
 			e = percpu_reader_copy_directory(r);
@@ -219,7 +219,9 @@ static int take_picture(struct percpu_reader *r)
 	if (e != 0)
 		return e;
 	e = -EAGAIN;
-	for (int i = 0; i < PICTURES && (e == -EAGAIN || e == -EBADMSG) && !r->late; i++) {
+	for (int i = 0; i < PICTURES && (e == -EAGAIN || e == -EBADMSG) && !r->late &&
+			percpu_reader_may_begin(r);
+	     i++) {
 		e = take_once(r);
 		if (e != 0) /* what is in the image may be of two states of the directory */
 			r->copied = 0;

@@ -97,6 +97,9 @@ struct percpu_reader {
 	uint64_t before;     /* of this: before the picture was begun for the last time, */
 	uint64_t again;	     /* and of what was read again because others had changed it: */
 	bool repeats;	     /* that is being done */
+	uint64_t looked;     /* what it cost to look at records, */
+	uint64_t begun;	     /* what each time cost that the picture was begun, all together, */
+	uint64_t whole;	     /* and what one costs to its end, at least, as far as is known */
 
 	/* the directory */
 	const char *cell;			  /* of the control, in the image */
@@ -116,7 +119,9 @@ struct percpu_reader {
 	size_t runs;
 	struct percpu_kindred *family; /* in the order of names */
 	size_t families;
-	char *text; /* of the series */
+	uint64_t (*begins)[PERCPU_UNITS / 64]; /* while they are listed, per chunk: an object that a
+						 series has begins there */
+	char *text;			       /* of the series */
 	const char **words;
 	struct percpu_segment_time began, taken; /* the generation; the picture */
 	uint32_t pending;
@@ -159,6 +164,14 @@ int percpu_reader_hurry(struct percpu_reader *r);
 /** Count what is read: so many bytes. */
 void percpu_reader_charge(struct percpu_reader *r, size_t bytes);
 
+/** Return what it costs to look at records: so many bytes of them. */
+uint64_t percpu_reader_cost_of_records(uint64_t bytes);
+
+/** Whether the picture may be begun once more, for what it has cost so far. A whole one is expected to
+ *  cost so much, or more. */
+bool percpu_reader_may_begin(struct percpu_reader *r);
+void percpu_reader_expect(struct percpu_reader *r, uint64_t cost);
+
 /** Whether something may be read once more because others have changed it. */
 bool percpu_reader_may_repeat(struct percpu_reader *r);
 
@@ -178,8 +191,8 @@ void percpu_reader_tell_missing(struct percpu_reader *r);
 /** The order of parts in the file, for qsort(3). */
 int percpu_reader_compare_parts(const void *a, const void *b);
 
-/** List the series that the directory has, and attach to their objects. Returns 0, -ENOMEM, or
- *  -EAGAIN if the time for the picture is over, and why. */
+/** List the series that the directory has, and attach to their objects. Returns 0, -ENOMEM, -EAGAIN if
+ *  the time for the picture is over, or as percpu_reader_recheck(), and why. */
 int percpu_reader_list(struct percpu_reader *r);
 void percpu_reader_unlist(struct percpu_reader *r);
 

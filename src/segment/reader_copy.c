@@ -229,6 +229,8 @@ int percpu_reader_copy_directory(struct percpu_reader *r)
 			       (size_t)((to - 1) % PERCPU_SEGMENT_BLOCK + 1));
 	}
 	r->copied = e == 0 ? end : 0;
+	if (!r->listed) /* as they are going to be */
+		percpu_reader_expect(r, percpu_reader_cost_of_records(r->copied));
 	return e;
 }
 

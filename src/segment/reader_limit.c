@@ -2,10 +2,12 @@
 /*
  * reader_limit.c - what a picture may cost: lanes without data are not read where reading all of
  * them costs more than the file has; what others change while it is read is read again within a
- * budget for the whole picture; and there may be a time after which no more is begun.
+ * budget for the whole picture, and so is the picture begun again; and there may be a time after which
+ * no more is begun.
  *
  * A file can have lanes for thousands of CPUs, all of them holes, at no cost for the process that
- * makes it. The cost of a read is counted as its bytes, and PERCPU_NEAR for the call.
+ * makes it. The cost of a read is counted as its bytes, and PERCPU_NEAR for the call; that of making
+ * the list of series as PERCPU_NEAR for each record.
  */
 #define _GNU_SOURCE
 #include <sys/stat.h>
@@ -16,7 +18,9 @@
 
 #define PLENTY 4      /* so many bytes are read for each that the file has */
 #define AGAIN_TIMES 8 /* so often all may be read again, */
-#define AGAIN_FREE (UINT64_C(16384) * (PERCPU_NEAR + 4096)) /* or so much, if that is more */
+#define AGAIN_FREE (UINT64_C(16384) * (PERCPU_NEAR + 4096)) /* or so much, if that is more; */
+#define BEGIN_TIMES 3 /* likewise, of pictures that are begun: the whole */
+#define BEGIN_FREE (4 * AGAIN_FREE)
 
 void percpu_reader_begin(struct percpu_reader *r)
 {
@@ -27,11 +31,26 @@ void percpu_reader_begin(struct percpu_reader *r)
 							 UINT64_MAX;
 	r->late = r->skips = r->repeats = false;
 	r->cost = r->lanes = r->again = r->before = 0;
+	r->looked = r->begun = r->whole = 0;
 }
 
 void percpu_reader_begin_anew(struct percpu_reader *r)
 {
 	r->before = r->cost - r->again;
+}
+
+bool percpu_reader_may_begin(struct percpu_reader *r)
+{
+	const uint64_t all = r->cost - r->again + r->looked;
+
+	percpu_reader_expect(r, all - r->begun);
+	r->begun = all;
+	return all < BEGIN_FREE || all < BEGIN_TIMES * r->whole;
+}
+
+void percpu_reader_expect(struct percpu_reader *r, uint64_t cost)
+{
+	r->whole = cost > r->whole ? cost : r->whole;
 }
 
 bool percpu_reader_is_late(struct percpu_reader *r)
@@ -55,6 +74,12 @@ void percpu_reader_charge(struct percpu_reader *r, size_t bytes)
 	r->cost += PERCPU_NEAR + bytes;
 	if (r->repeats)
 		r->again += PERCPU_NEAR + bytes;
+}
+
+/* Each may be as short as a record can be. */
+uint64_t percpu_reader_cost_of_records(uint64_t bytes)
+{
+	return bytes / sizeof(struct percpu_segment_record) * PERCPU_NEAR;
 }
 
 bool percpu_reader_may_repeat(struct percpu_reader *r)

@@ -8,6 +8,8 @@
 
 #include "reader.h"
 
+#define LOOKS 1024 /* records that are listed between two looks at whether they have changed */
+
 /* Texts. */
 
 const char *percpu_reader_string(char **at, const unsigned char *bytes, size_t n)
@@ -223,6 +225,29 @@ static int attach_entry(struct percpu_reader *r, uint64_t key, struct percpu_ent
 	}
 }
 
+/* Return the word that has a bit for where a key leads to; NULL if it leads nowhere. */
+static uint64_t *taken_at(const struct percpu_reader *r, uint64_t key, uint64_t *ret_bit)
+{
+	const uint64_t chunk = ((key & PERCPU_KEY_PLACE) >> PERCPU_KEY_CHUNK_SHIFT) - 1;
+	const uint64_t offset = key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1);
+	const uint64_t unit = offset / sizeof(uint64_t);
+
+	*ret_bit = UINT64_C(1) << unit % 64;
+	return chunk < r->s->region->n && unit < PERCPU_UNITS ? &r->begins[chunk][unit / 64] : NULL;
+}
+
+/* Objects begin at different places, and so they have no cells in common. In a damaged file several
+ * records can have one object: the first has it. */
+static int attach_once(struct percpu_reader *r, uint64_t key, struct percpu_entry *s)
+{
+	uint64_t bit, *taken = taken_at(r, key, &bit);
+	int e = taken == NULL ? -ENOENT : (*taken & bit) != 0 ? -EEXIST : attach_entry(r, key, s);
+
+	if (e == 0)
+		*taken |= bit;
+	return e;
+}
+
 /* Entries. */
 
 /* By name, and then as they were declared: texts are in the order of records. */
@@ -250,8 +275,7 @@ static bool continues(const struct percpu_part *a, const struct percpu_part *b)
 	       a->object == NULL;
 }
 
-/* Collect the parts of all entries in order, as few as can be. In a damaged file two entries can
- * have the same object: it is folded once. */
+/* Collect the parts of all entries in order, as few as can be. */
 static void collect_parts(struct percpu_reader *r)
 {
 	struct percpu_part *p = r->part;
@@ -264,8 +288,7 @@ static void collect_parts(struct percpu_reader *r)
 	for (size_t i = 0; i < n; i++)
 		if (kept != 0 && continues(&p[kept - 1], &p[i]))
 			p[kept - 1].bytes += p[i].bytes;
-		else if (kept == 0 || p[kept - 1].chunk != p[i].chunk ||
-			 p[kept - 1].offset + p[kept - 1].bytes <= p[i].offset)
+		else
 			p[kept++] = p[i];
 	r->parts = kept;
 }
@@ -323,13 +346,26 @@ static int make_lists(struct percpu_reader *r, struct percpu_record_copy *c)
 	r->run = calloc(n + 1, sizeof(*r->run));
 	r->words = calloc(words + 1, sizeof(*r->words));
 	r->text = malloc((size_t)r->copied + 1); /* a record has more bytes than its texts */
-	return r->entry != NULL && r->part != NULL && r->set != NULL && r->run != NULL &&
-			       r->words != NULL && r->text != NULL ?
+	r->begins = calloc(r->s->region->n, sizeof(*r->begins));
+	return r->begins != NULL && r->entry != NULL && r->part != NULL && r->set != NULL &&
+			       r->run != NULL && r->words != NULL && r->text != NULL ?
 		       0 :
 		       -ENOMEM;
 }
 
-/* Returns 0, and where texts end, -ENOMEM, or -EAGAIN. */
+/* Whether to list more records: there is time, and, every now and then, they are as they were
+ * copied. Returns 0 or -errno, and why. */
+static int may_go_on(struct percpu_reader *r)
+{
+	int e = percpu_reader_hurry(r);
+
+	if (e != 0 || (r->n + r->pending) % LOOKS != LOOKS - 1)
+		return e;
+	PERCPU_STEP("reader: records listed");
+	return percpu_reader_recheck(r);
+}
+
+/* Returns 0, and where texts end, or -errno. */
 static int list_records(struct percpu_reader *r, struct percpu_record_copy *c, char **ret_text)
 {
 	const struct percpu_segment_control *control = r->s->control;
@@ -337,12 +373,14 @@ static int list_records(struct percpu_reader *r, struct percpu_record_copy *c, c
 	const char **words = r->words;
 	struct percpu_entry *s;
 	char *text = r->text;
-	uint64_t at = 0;
+	uint64_t at = 0, from = 0;
 	int e;
 
 	r->began = control->started[r->state.generation % 2];
 	while (percpu_directory_next(r->s, PERCPU_SERIES, &at, c, &record)) {
-		e = percpu_reader_hurry(r);
+		r->looked += percpu_reader_cost_of_records(at - from);
+		from = at;
+		e = may_go_on(r);
 		if (e != 0)
 			return e;
 		s = &r->entry[r->n];
@@ -350,7 +388,7 @@ static int list_records(struct percpu_reader *r, struct percpu_record_copy *c, c
 		s->declared = c->head.declared;
 		e = -ENOENT;
 		if (take_texts(c, &text, words, s) && is_valid(s) && c->head.key != 0)
-			e = attach_entry(r, c->head.key, s);
+			e = attach_once(r, c->head.key, s);
 		if (e == -ENOMEM)
 			return e;
 		if (e != 0) {
@@ -360,6 +398,7 @@ static int list_records(struct percpu_reader *r, struct percpu_record_copy *c, c
 		words += words_needed(&c->head);
 		r->n++;
 	}
+	r->looked += percpu_reader_cost_of_records(at - from);
 	*ret_text = text;
 	return 0;
 }
@@ -388,6 +427,8 @@ int percpu_reader_list(struct percpu_reader *r)
 		(void)percpu_reason_set(&r->why, e, "there is no memory for the segment's series");
 	}
 	free(c);
+	free(r->begins);
+	r->begins = NULL;
 	return e;
 }
 

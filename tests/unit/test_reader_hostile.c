@@ -60,6 +60,11 @@ static struct percpu_segment_record *second(void)
 	return percpu_directory_at(s, percpu_directory_at(s, 0)->size);
 }
 
+static struct percpu_segment_record *third(void)
+{
+	return percpu_directory_at(s, percpu_directory_at(s, 0)->size + second()->size);
+}
+
 /* Asserts that readers say this, the one that is there and a new one. */
 static void are_told(int e, const char *word)
 {
@@ -342,9 +347,7 @@ static void lengths_are_those_of_the_texts(void **state)
 /* Asserts that the third record is passed over while a byte of its texts is another one. */
 static void third_is_passed_over(size_t byte, char is)
 {
-	struct percpu_segment_record *const h =
-		percpu_directory_at(s, percpu_directory_at(s, 0)->size + second()->size);
-	char *const text = (char *)(h + 1) + byte, was = *text;
+	char *const text = (char *)(third() + 1) + byte, was = *text;
 
 	assert_int_equal(look(), 3);
 	*text = is;
@@ -427,17 +430,26 @@ static void texts_of_families_are_not_believed(void **state)
 	assert_int_equal(info_of().pending, 0);
 }
 
-/* Two metrics with one object: what the CPUs have is added up once. */
-static void shared_objects_are_added_up_once(void **state)
+/* Of metrics with one object, the first has it. */
+static void objects_are_not_shared(void **state)
 {
+	struct percpu_segment_record *const h = second();
+	const uint64_t key = h->key;
+
 	(void)state;
-	second()->key = percpu_directory_at(s, 0)->key;
+	h->key = percpu_directory_at(s, 0)->key;
+	is_passed_over();
+	h->key = key;
+	is_mended();
+	/* One that is passed over has none. */
+	h->kind = PERCPU_METRIC_FCOUNTER;
+	counter_with("c_total", 5);
+	third()->key = key;
 	percpu_reader_close(r);
 	assert_int_equal(percpu_reader_open(path, &r), 0);
-	assert_int_equal(take(), 0);
-	assert_int_equal(percpu_reader_count(r), 2);
-	assert_int_equal(count_of(0), 3);
-	assert_int_equal(count_of(1), 3);
+	assert_int_equal(look(), 2);
+	assert_int_equal(info_of().pending, 1);
+	assert_int_equal(count_of(1), 4);
 }
 
 /* Removed records */
@@ -564,7 +576,7 @@ int main(void)
 		EACH(units_that_cannot_be_are_passed_over),
 		EACH(fields_that_cannot_be_are_passed_over),
 		EACH(texts_of_families_are_not_believed),
-		EACH(shared_objects_are_added_up_once),
+		EACH(objects_are_not_shared),
 		EACH(removed_records_are_not_believed),
 	};
 

@@ -25,6 +25,7 @@ static unsigned skips; /* so many times */
 static bool always;
 static void (*meanwhile)(void);
 static const char *dies_when; /* the process, if not NULL */
+static unsigned looked_at;    /* records */
 
 static void happen(void)
 {
@@ -46,6 +47,7 @@ void test_step(const char *name)
 {
 	if (waits_when != NULL && strcmp(name, waits_when) == 0)
 		happen();
+	looked_at += strcmp(name, "directory: size checked") == 0;
 	if (dies_when != NULL && strcmp(name, dies_when) == 0)
 		raise(SIGKILL);
 }
@@ -393,36 +395,6 @@ static void what_reaches_far_is_read_apart(void **state)
 	rows_are_right(n);
 }
 
-/* In a damaged file two series have one object: it is read again once for each. */
-static void set_it(void)
-{
-	percpu_gauge_add(gauge, 1000);
-	assert_int_equal(percpu_gauge_set(gauge, 7), 0);
-}
-
-static void one_object_of_two_is_read_again(void **state)
-{
-	struct percpu_segment_record *record;
-	struct percpu_gauge *other;
-	uint64_t at = 0, key = 0;
-
-	(void)state;
-	if (!WIDE)
-		test_skip("no gauges in files here");
-	assert_int_equal(percpu_segment_gauge(s, METRIC("c"), &gauge), 0);
-	assert_int_equal(percpu_segment_gauge(s, METRIC("d"), &other), 0);
-	for (unsigned i = 0; i < 4; i++, at += record->size) {
-		record = percpu_directory_at(s, at);
-		if (i == 3)
-			record->key = key;
-		key = record->key;
-	}
-	damage();
-	percpu_gauge_add(gauge, 5);
-	assert_int_equal(look_when("reader: biases copied", set_it), 4);
-	assert_true(number_of(2) == 7 && number_of(3) == 7);
-}
-
 /* The object is in the picture, and in the file it is none any more. */
 
 static uint64_t starts[PERCPU_UNITS / 64];
@@ -599,6 +571,60 @@ static void what_opening_has_tried_is_not_told(void **state)
 	percpu_reader_close(other);
 }
 
+/* So many that it costs more to list them than to read all that they count. */
+enum { LISTED = 12000 };
+
+/* Let the reader list them, and return how many records were looked at for that. */
+static unsigned list_many(void)
+{
+	char name[16];
+
+	for (unsigned i = 0; i < LISTED; i++) {
+		snprintf(name, sizeof(name), "m%u_total", i);
+		counter(name);
+	}
+	looked_at = 0;
+	assert_int_equal(look(), 2 + LISTED);
+	r->copied = 0;
+	return looked_at;
+}
+
+/* Records are listed to the end only if they are still the same. */
+static void a_list_of_what_changes_is_given_up(void **state)
+{
+	const unsigned quiet = list_many();
+
+	(void)state;
+	assert_true(quiet >= 2 * LISTED); /* to count them, and then */
+	looked_at = 0;
+	assert_int_equal(look_when("reader: records listed", rewrite_record), 2 + LISTED);
+	assert_in_range(looked_at, quiet + LISTED, quiet + LISTED + LISTED / 4);
+	assert_string_equal(percpu_reader_error(r), "");
+}
+
+/* What it costs to look at records is in the budget: 12000 times 4 KiB for each list, of 512 MiB in
+ * all. */
+static void lists_of_many_have_a_budget(void **state)
+{
+	const unsigned quiet = list_many();
+
+	(void)state;
+	always = true;
+	rewritten = looked_at = 0;
+	meanwhile = rewrite_record;
+	waits_when = "reader: lanes added up";
+	assert_int_equal(take(), -EAGAIN);
+	assert_in_range(rewritten, 9, 11);
+	assert_true(looked_at <= 11 * quiet);
+	assert_non_null(strstr(percpu_reader_error(r), "faster"));
+	/* Who never gets so far has a budget by what it would cost. */
+	looked_at = 0;
+	waits_when = "reader: directory copied";
+	assert_int_equal(take(), -EAGAIN);
+	assert_int_equal(looked_at, 0);
+	assert_true(r->whole >= LISTED * PERCPU_NEAR);
+}
+
 /* A thread without sequences is killed amid an update. */
 static int update_and_die(void *arg)
 {
@@ -660,13 +686,14 @@ int main(void)
 		EACH(what_is_set_all_the_time_is_not_there),
 		EACH(many_that_were_set_are_read_again),
 		EACH(what_reaches_far_is_read_apart),
-		EACH(one_object_of_two_is_read_again),
 		EACH(statistics_that_are_none_any_more_are_missing),
 		EACH(what_was_declared_meanwhile_is_whole),
 		EACH(a_new_start_makes_another_picture),
 		EACH(a_start_that_ends_meanwhile_is_waited_for),
 		EACH(records_that_are_rewritten_again_and_again_are_told),
 		EACH(what_opening_has_tried_is_not_told),
+		EACH(a_list_of_what_changes_is_given_up),
+		EACH(lists_of_many_have_a_budget),
 		EACH(what_a_killed_thread_left_is_whole),
 	};
 

@@ -25,6 +25,7 @@
 
 /* What reading again may cost, or eight times the first reading if that is more; and the last read. */
 #define FREE (UINT64_C(16384) * (4096 + 4096))
+#define BEGIN_FREE (4 * FREE) /* and beginning again */
 #define LAST_READ (4096 + PERCPU_LANE_SIZE)
 
 static uint64_t cost; /* of reads: their bytes, and 4096 for each */
@@ -352,6 +353,54 @@ static void a_picture_that_is_begun_anew_has_one_budget(void **state)
 	assert_true(cost <= 16 * quiet + (8 * quiet > FREE ? 8 * quiet : FREE) + LAST_READ);
 }
 
+/* So much has the next beginning cost, with what it has looked at, and with what was read again. */
+static void has_cost(uint64_t read, uint64_t looked, uint64_t again)
+{
+	percpu_reader_begin_anew(r);
+	r->cost += read + again;
+	r->again += again;
+	r->looked += looked;
+}
+
+/* Of what costs much, three times the one that cost most, or what one is expected to cost. */
+static void what_is_begun_costs_three_times_as_much(void **state)
+{
+	const uint64_t much = BEGIN_FREE;
+
+	(void)state;
+	percpu_reader_begin(r);
+	assert_true(percpu_reader_may_begin(r));
+	has_cost(much - 1, 0, 8 * much);
+	assert_true(percpu_reader_may_begin(r));
+	has_cost(0, much / 2 + 1, 0);
+	assert_true(percpu_reader_may_begin(r)); /* it is a half more than the first one */
+	has_cost(1, much - 2, 0);
+	assert_true(percpu_reader_may_begin(r));
+	has_cost(0, much / 2 - 3, 0);
+	assert_true(percpu_reader_may_begin(r));
+	has_cost(1, 0, 0);
+	assert_false(percpu_reader_may_begin(r));
+	percpu_reader_expect(r, much + 1);
+	assert_true(percpu_reader_may_begin(r));
+	percpu_reader_expect(r, 1);
+	assert_true(percpu_reader_may_begin(r));
+	has_cost(6, 0, 0);
+	assert_false(percpu_reader_may_begin(r));
+	has_cost(2 * much, 0, 0); /* which is what one costs, as is known by now */
+	assert_true(percpu_reader_may_begin(r));
+	percpu_reader_begin(r);
+	has_cost(1, much / 4 - 1, much);
+	assert_true(percpu_reader_may_begin(r));
+	has_cost(much / 4, 0, 0);
+	assert_true(percpu_reader_may_begin(r));
+	has_cost(0, much / 4, 0);
+	assert_true(percpu_reader_may_begin(r));
+	has_cost(0, much / 4 - 1, 0);
+	assert_true(percpu_reader_may_begin(r)); /* more than three, and less than that */
+	has_cost(1, 0, 0);
+	assert_false(percpu_reader_may_begin(r));
+}
+
 /* Of a file for which the first reading costs much, eight times that. */
 static void what_is_read_again_costs_eight_times_as_much(void **state)
 {
@@ -508,6 +557,7 @@ int main(void)
 		EACH(a_file_that_is_cut_short_amid_holes_is_told),
 		EACH(what_changes_all_the_time_is_given_up),
 		EACH(a_picture_that_is_begun_anew_has_one_budget),
+		EACH(what_is_begun_costs_three_times_as_much),
 		EACH(what_is_read_again_costs_eight_times_as_much),
 		EACH(each_has_its_turn),
 		EACH(each_is_read_until_it_is_the_same),
