@@ -283,8 +283,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_series_started(struct percpu_seg
 
 /**
  * Return a sentence about the last call of this thread on the segment that failed: what was
- * wrong, and what is there. It is valid until the next such call. "" if there was none, or s is
- * NULL.
+ * wrong, and what is there. It is valid until the next such call of this thread, and for as long as
+ * the thread lives: what threads have left that have ended is dropped by a later call that fails. "" if
+ * there was none, or s is NULL.
  *
  * Progress: takes a lock of the process for a moment.
  */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * complaint.c - why calls failed, in words. Each thread that a call of which has failed has a
- * sentence of its own in the segment, until that is closed, or another thread has the same id. By
- * its number a thread knows that a sentence is its own. One that cannot have a number, for want of
- * memory or keys, has only its id.
+ * sentence of its own in the segment, until that is closed, or another thread has the same id, or
+ * there are twice as many sentences as there were of threads that lived, when the kernel was last asked
+ * for them. By its number a thread knows that a sentence is its own. One that cannot have a number, for
+ * want of memory or keys, has only its id.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -15,10 +16,13 @@
 
 #include "segment.h"
 
+#define FEW 8 /* sentences more, so that the kernel is not asked all the time */
+
 struct percpu_complaint {
 	struct percpu_complaint *next;
-	long thread;	 /* its id */
-	uint64_t number; /* its own */
+	long process;	 /* of the thread, */
+	long thread;	 /* its id, */
+	uint64_t number; /* and its own number */
 	struct percpu_reason why;
 };
 
@@ -51,6 +55,25 @@ static struct percpu_complaint *complaint_of(const struct percpu_segment *s, lon
 	return c;
 }
 
+/* Drop the sentences of threads that have ended. The caller has the process lock, and is none of
+ * them. */
+static void drop_ended(struct percpu_segment *s)
+{
+	struct percpu_complaint **at = &s->complaints, *c;
+
+	while ((c = *at) != NULL) {
+		if (syscall(SYS_tgkill, c->process, c->thread, 0) == 0 ||
+		    percpu_errno() != -ESRCH) {
+			at = &c->next;
+			continue;
+		}
+		*at = c->next;
+		free(c);
+		s->complained--;
+	}
+	s->complaints_most = 2 * s->complained + FEW;
+}
+
 int percpu_segment_complain(struct percpu_segment *s, int e, const struct percpu_reason *why)
 {
 	const long thread = syscall(SYS_gettid);
@@ -59,13 +82,17 @@ int percpu_segment_complain(struct percpu_segment *s, int e, const struct percpu
 	percpu_process_lock();
 	c = complaint_of(s, thread);
 	if (c == NULL && new != NULL) {
+		if (s->complained >= s->complaints_most)
+			drop_ended(s);
 		c = new;
 		new = NULL;
 		c->thread = thread;
 		c->next = s->complaints;
 		s->complaints = c;
+		s->complained++;
 	}
 	if (c != NULL) {
+		c->process = (long)getpid();
 		c->number = percpu_record_number(true);
 		c->why = *why;
 	}

@@ -98,6 +98,8 @@ struct percpu_segment {
 	uint64_t epoch_removals;	/* how many there were when it was taken, at most */
 	struct percpu_owners *owners;	/* or NULL */
 	struct percpu_complaint *complaints;
+	size_t complained;		/* how many sentences there are, */
+	size_t complaints_most;		/* and may be, before those of threads that have ended go */
 	struct percpu_record_copy copy; /* of the record that is being looked at, */
 	struct percpu_record_copy walk; /* and of one that is being entered */
 };

@@ -5,8 +5,11 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,6 +29,21 @@ long __wrap_syscall(long number, ...);
 
 static long thread_id; /* that every thread has; 0: its own */
 
+/* What the kernel says of such threads: those from the first one on live; -1: it says nothing. Of so
+ * many it was asked, in the process itself or in another one. */
+#define FIRST_ID 1000000001
+
+static long first_alive;
+static unsigned asked, asked_elsewhere;
+
+static long ask_for_thread(long process, long thread)
+{
+	asked++;
+	asked_elsewhere += process != (long)getpid();
+	errno = first_alive == -1 ? EPERM : ESRCH;
+	return first_alive != -1 && thread >= first_alive ? 0 : -1;
+}
+
 /* Like libc's, it passes on as many arguments as any call has. */
 __attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
 {
@@ -38,6 +56,8 @@ __attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
 	va_end(ap);
 	if (number == SYS_gettid && thread_id != 0)
 		return thread_id;
+	if (number == SYS_tgkill && a[1] >= FIRST_ID)
+		return ask_for_thread(a[0], a[1]);
 	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
@@ -386,8 +406,149 @@ static void threads_with_the_id_of_another_begin_anew(void **state)
 	assert_string_not_equal(percpu_segment_error(s), "");
 }
 
+/* Fail as n threads, one after the other, and let each have a sentence of its own. */
+static void fail_as_threads(long from, long n)
+{
+	char name[32], sentence[64];
+
+	for (thread_id = from; thread_id < from + n; thread_id++) {
+		snprintf(name, sizeof(name), "thread%ld", thread_id);
+		snprintf(sentence, sizeof(sentence), "%s: ", name);
+		assert_string_equal(percpu_segment_error(s), "");
+		assert_int_equal(percpu_segment_info(s, METRIC(name)), -EINVAL);
+		assert_ptr_equal(strstr(percpu_segment_error(s), sentence),
+				 percpu_segment_error(s));
+	}
+	thread_id = 0;
+}
+
+static void their_sentences_are_there(long from, long n)
+{
+	char name[32];
+
+	for (thread_id = from; thread_id < from + n; thread_id++) {
+		snprintf(name, sizeof(name), "thread%ld: ", thread_id);
+		assert_ptr_equal(strstr(percpu_segment_error(s), name), percpu_segment_error(s));
+	}
+	thread_id = 0;
+}
+
+/* A segment of its own: sentences stay until it is closed, or longer than their threads. */
+static int open_another(void **state)
+{
+	*state = s;
+	asked = asked_elsewhere = 0;
+	first_alive = 0;
+	return percpu_segment_open(test_path("another"), ALL, NULL, &s);
+}
+
+static int close_another(void **state)
+{
+	percpu_segment_close(s);
+	s = *state;
+	return 0;
+}
+
+static void sentences_of_threads_that_have_ended_go(void **state)
+{
+	const char *mine;
+
+	(void)state;
+	fail_otherwise();
+	mine = percpu_segment_error(s);
+	first_alive = LONG_MAX;
+	fail_as_threads(FIRST_ID, 10000);
+	assert_true(s->complained <= 10);
+	assert_true(asked <= 20000);
+	assert_ptr_equal(percpu_segment_error(s), mine);
+	assert_non_null(strstr(mine, "otherwise"));
+}
+
+/* They have one for each at least, and the kernel is not asked of all of them each time. */
+static void sentences_of_threads_that_live_stay(void **state)
+{
+	(void)state;
+	fail_as_threads(FIRST_ID, 1000);
+	assert_int_equal(s->complained, 1000);
+	assert_true(asked <= 2000);
+	their_sentences_are_there(FIRST_ID, 1000);
+	first_alive = FIRST_ID + 990; /* ten of them */
+	fail_as_threads(FIRST_ID + 1000, 2000);
+	their_sentences_are_there(FIRST_ID + 990, 2010);
+	first_alive = FIRST_ID + 2990;
+	fail_as_threads(FIRST_ID + 3000, 3030);
+	assert_true(s->complained <= 2 * 3040 + 8);
+	assert_true(asked <= 2 * 6030);
+	first_alive = FIRST_ID + 6020;
+	fail_as_threads(FIRST_ID + 6030, 3100);
+	assert_true(s->complained <= 2 * 3110 + 8);
+	their_sentences_are_there(FIRST_ID + 6020, 3110);
+}
+
+/* As where a filter refuses to ask. */
+static void sentences_stay_where_nobody_can_tell(void **state)
+{
+	(void)state;
+	first_alive = -1;
+	fail_as_threads(FIRST_ID, 100);
+	assert_int_equal(s->complained, 100);
+	their_sentences_are_there(FIRST_ID, 100);
+}
+
+/* A child may share the memory of its parent, whose threads are none of its own. */
+static int fail_in_child(void *arg)
+{
+	(void)arg;
+	asked_elsewhere = 0;
+	fail_as_threads(FIRST_ID + 8, 8);
+	test_child_require(asked_elsewhere >= 8, "its parent's threads");
+	their_sentences_are_there(FIRST_ID, 16);
+	/* What was the parent's is the child's when it has that id. */
+	thread_id = FIRST_ID;
+	fail_otherwise();
+	asked = asked_elsewhere = 0;
+	fail_as_threads(FIRST_ID + 16, 20);
+	test_child_require(asked >= 16 && asked_elsewhere < asked, "its own");
+	test_child_require(asked_elsewhere % 7 == 0, "the one that it has");
+	return 0;
+}
+
+static void threads_are_those_of_their_process(void **state)
+{
+	(void)state;
+	fail_as_threads(FIRST_ID, 8);
+	assert_int_equal(asked_elsewhere, 0);
+	test_in_child(fail_in_child, NULL);
+}
+
+static void *fail_and_end(void *ret)
+{
+	*(long *)ret = syscall(SYS_gettid);
+	fail_otherwise();
+	return NULL;
+}
+
+/* When a thread was joined, the kernel may need a moment to forget it. */
+static void real_threads_that_have_ended_are_forgotten(void **state)
+{
+	pthread_t t;
+	long id;
+
+	(void)state;
+	fail_otherwise();
+	for (unsigned i = 0; i < 100; i++) {
+		assert_int_equal(pthread_create(&t, NULL, fail_and_end, &id), 0);
+		assert_int_equal(pthread_join(t, NULL), 0);
+		while (syscall(SYS_tgkill, getpid(), id, 0) == 0)
+			sched_yield();
+	}
+	assert_true(s->complained <= 10);
+	assert_non_null(strstr(percpu_segment_error(s), "otherwise"));
+}
+
 int main(void)
 {
+#define ANOTHER(f) cmocka_unit_test_setup_teardown(f, open_another, close_another)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gauges_may_be_impossible),
 		cmocka_unit_test(histograms_are_told_apart),
@@ -401,6 +562,11 @@ int main(void)
 		cmocka_unit_test(tables_are_checked),
 		cmocka_unit_test(metrics_have_the_size_of_a_release),
 		cmocka_unit_test(threads_with_the_id_of_another_begin_anew),
+		ANOTHER(sentences_of_threads_that_have_ended_go),
+		ANOTHER(sentences_of_threads_that_live_stay),
+		ANOTHER(sentences_stay_where_nobody_can_tell),
+		ANOTHER(threads_are_those_of_their_process),
+		ANOTHER(real_threads_that_have_ended_are_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, open_segment, close_segment);
