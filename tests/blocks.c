@@ -37,8 +37,8 @@ static void *enter(void *block, size_t size, const void *caller)
 		if (seen <= TEST_BLOCK_FREED &&
 		    __atomic_compare_exchange_n(&s->hidden, &seen, ~(uintptr_t)block, false,
 						__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-			s->size = size;
-			s->caller = caller;
+			__atomic_store_n(&s->size, size, __ATOMIC_RELAXED);
+			__atomic_store_n(&s->caller, caller, __ATOMIC_RELAXED);
 			__atomic_fetch_add(&blocks, 1, __ATOMIC_RELAXED);
 			break;
 		}

@@ -355,7 +355,7 @@ static int make_lists(struct percpu_reader *r, struct percpu_record_copy *c)
 
 /* Whether to list more records: there is time, and, every now and then, they are as they were
  * copied. Returns 0 or -errno, and why. */
-static int may_go_on(struct percpu_reader *r)
+static int may_list_on(struct percpu_reader *r)
 {
 	int e = percpu_reader_hurry(r);
 
@@ -380,7 +380,7 @@ static int list_records(struct percpu_reader *r, struct percpu_record_copy *c, c
 	while (percpu_directory_next(r->s, PERCPU_SERIES, &at, c, &record)) {
 		r->looked += percpu_reader_cost_of_records(at - from);
 		from = at;
-		e = may_go_on(r);
+		e = may_list_on(r);
 		if (e != 0)
 			return e;
 		s = &r->entry[r->n];
