@@ -152,33 +152,27 @@ static int try_segment(int fd)
 	return e;
 }
 
-static void print_room(int fd)
-{
-	struct statvfs room;
-
-	if (fstatvfs(fd, &room) == 0)
-		line("/dev/shm", "writable, %llu KiB free",
-		     (unsigned long long)room.f_bavail * room.f_frsize / 1024);
-	else
-		line("/dev/shm", "writable, how much is free is not told: %s", strerror(errno));
-}
-
 /* Segments are files there, unless they are named by a path. */
 static void look_at_shm(void)
 {
 	static const char elsewhere[] =
 		"make /dev/shm a tmpfs that this user may write to, or name "
 		"segments by a path elsewhere";
-	int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), e;
+	int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), untold, e;
+	struct statvfs room;
 
 	if (fd < 0) {
 		line("/dev/shm", "no file can be created: %s", strerror(errno));
 		advise(elsewhere);
 		return;
 	}
+	untold = fstatvfs(fd, &room) == 0 ? 0 : errno; /* before the segment takes some */
 	e = try_segment(fd);
-	if (e == 0)
-		print_room(fd);
+	if (e == 0 && untold != 0)
+		line("/dev/shm", "writable, how much is free is not told: %s", strerror(untold));
+	else if (e == 0)
+		line("/dev/shm", "writable, %llu KiB free",
+		     (unsigned long long)room.f_bavail * room.f_frsize / 1024);
 	else
 		line("/dev/shm", "%sno segment with a counter can be created: %s",
 		     e == -ENOSPC ? "full: " : "", percpu_segment_strerror(e));
