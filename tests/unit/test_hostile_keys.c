@@ -263,14 +263,17 @@ static void layouts_are_checked(void **state)
 	assert_int_equal(percpu_extrema_attach(r, percpu_extrema_key(x), &found_x), -ENOTSUP);
 	percpu_extrema_destroy(x);
 
-	assert_int_equal(percpu_approx_create_in(r, &o, &a), 0);
-	batch = a->control->batch;
-	for (unsigned i = 0; i < 2; i++) {
-		a->control->batch = batches[i];
-		assert_int_equal(percpu_approx_attach(r, percpu_approx_key(a), &found_a), -ENOENT);
+	if (percpu_pair_is_atomic()) { /* else there are none in files */
+		assert_int_equal(percpu_approx_create_in(r, &o, &a), 0);
+		batch = a->control->batch;
+		for (unsigned i = 0; i < 2; i++) {
+			a->control->batch = batches[i];
+			assert_int_equal(percpu_approx_attach(r, percpu_approx_key(a), &found_a),
+					 -ENOENT);
+		}
+		a->control->batch = batch;
+		percpu_approx_destroy(a);
 	}
-	a->control->batch = batch;
-	percpu_approx_destroy(a);
 
 	assert_int_equal(percpu_histogram_create_in(r, NULL, &h), 0);
 	layout = (struct percpu_histogram_control *)percpu_block_bias(&h->block);

@@ -52,6 +52,13 @@ static void little_space_is_enough(void **state)
 	test_in_child(in_little_space, &backend);
 }
 
+/* An emulator tells something else once there are no mappings left. */
+#ifdef __x86_64__
+#define IS_TOLD true
+#else
+#define IS_TOLD false
+#endif
+
 /* Pages of all windows. */
 static size_t pages_mapped(void)
 {
@@ -76,7 +83,6 @@ static int with_few_mappings(void *arg)
 	struct percpu_lwbufs *f;
 	struct percpu_lwbuf b[128];
 	unsigned n = 0;
-	bool maps_told;
 	char *at;
 
 	(void)arg;
@@ -84,7 +90,6 @@ static int with_few_mappings(void *arg)
 	for (uint64_t p = 0; p < 64; p += 2)
 		REQUIRE(lw_touch(f, p) != NULL);
 	REQUIRE(lw_stats(f).excess == 32);
-	maps_told = pages_mapped() == 32; /* an emulator may tell something else */
 	do
 		at = mmap(NULL, PAGE, n++ % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
 			  -1, 0);
@@ -99,7 +104,7 @@ static int with_few_mappings(void *arg)
 		REQUIRE(lw_is_right(b[i].kva, b[i].page, PAGE));
 	for (unsigned i = 0; i < n; i++)
 		REQUIRE(percpu_lwbuf_free(f, &b[i]) == 0);
-	REQUIRE(!maps_told || lw_stats(f).excess == pages_mapped());
+	REQUIRE(!IS_TOLD || lw_stats(f).excess == pages_mapped());
 	REQUIRE(lw_stats(f).used == 0 && lw_touch(f, 5) != NULL);
 	return 0;
 }
