@@ -161,6 +161,10 @@ void percpu_reader_end(struct percpu_reader *r);
 bool percpu_reader_is_late(struct percpu_reader *r);
 int percpu_reader_hurry(struct percpu_reader *r);
 
+/** Whether to list one more record: there is time, and, every now and then, all are as they were
+ *  copied. Returns 0 or -errno, and why. */
+int percpu_reader_may_list(struct percpu_reader *r);
+
 /** Count what is read: so many bytes. */
 void percpu_reader_charge(struct percpu_reader *r, size_t bytes);
 

@@ -21,6 +21,7 @@
 #define AGAIN_FREE (UINT64_C(16384) * (PERCPU_NEAR + 4096)) /* or so much, if that is more; */
 #define BEGIN_TIMES 3 /* likewise, of pictures that are begun: the whole */
 #define BEGIN_FREE (4 * AGAIN_FREE)
+#define LOOKS 1024 /* records that are listed between two looks at whether they have changed */
 
 void percpu_reader_begin(struct percpu_reader *r)
 {
@@ -67,6 +68,16 @@ int percpu_reader_hurry(struct percpu_reader *r)
 		       percpu_reason_set(&r->why, -EAGAIN,
 					 "the time for the picture was over before any value "
 					 "was read");
+}
+
+int percpu_reader_may_list(struct percpu_reader *r)
+{
+	int e = percpu_reader_hurry(r);
+
+	if (e != 0 || (r->n + r->pending) % LOOKS != LOOKS - 1)
+		return e;
+	PERCPU_STEP("reader: records listed");
+	return percpu_reader_recheck(r);
 }
 
 void percpu_reader_charge(struct percpu_reader *r, size_t bytes)

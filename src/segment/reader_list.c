@@ -8,8 +8,6 @@
 
 #include "reader.h"
 
-#define LOOKS 1024 /* records that are listed between two looks at whether they have changed */
-
 /* Texts. */
 
 const char *percpu_reader_string(char **at, const unsigned char *bytes, size_t n)
@@ -353,18 +351,6 @@ static int make_lists(struct percpu_reader *r, struct percpu_record_copy *c)
 		       -ENOMEM;
 }
 
-/* Whether to list more records: there is time, and, every now and then, they are as they were
- * copied. Returns 0 or -errno, and why. */
-static int may_list_on(struct percpu_reader *r)
-{
-	int e = percpu_reader_hurry(r);
-
-	if (e != 0 || (r->n + r->pending) % LOOKS != LOOKS - 1)
-		return e;
-	PERCPU_STEP("reader: records listed");
-	return percpu_reader_recheck(r);
-}
-
 /* Returns 0, and where texts end, or -errno. */
 static int list_records(struct percpu_reader *r, struct percpu_record_copy *c, char **ret_text)
 {
@@ -380,7 +366,7 @@ static int list_records(struct percpu_reader *r, struct percpu_record_copy *c, c
 	while (percpu_directory_next(r->s, PERCPU_SERIES, &at, c, &record)) {
 		r->looked += percpu_reader_cost_of_records(at - from);
 		from = at;
-		e = may_list_on(r);
+		e = percpu_reader_may_list(r);
 		if (e != 0)
 			return e;
 		s = &r->entry[r->n];

@@ -1147,7 +1147,8 @@ static int family_series(int64_t series)
  *	rate.h "the limit is below 32 times the number of possible CPUs": a result
  *	reader.h "is read again, up to 64 times": work, and no argument
  *	reader.h "these together cost at most 8 times as much": work, and no argument
- *	reader.h "the picture is begun up to 16 times": work, and no argument
+ *	reader.h "the picture is begun again, up to 16 times": work, and no argument
+ *	reader.h "has cost less than 3 pictures that nobody disturbs": work, and no argument
  *	reader.h "no memory for a copy of more than 4096 bytes": no limit
  *	ref.h "a kill is -ERANGE, or 0 with a count": nothing can look at it
  *	ref.h "-ERANGE more references were put": unit/test_ref: too_many_puts_show_at_the_kill
