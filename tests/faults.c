@@ -139,9 +139,18 @@ int __wrap_open64(const char *path, int flags, ...)
 	return fault_fails(FAULT_OPEN) ? -1 : __real_open64(path, flags, mode);
 }
 
-int __real_fcntl64(int fd, int command, ...);
-int __wrap_fcntl64(int fd, int command, ...);
-int __wrap_fcntl64(int fd, int command, ...)
+/* Their names where a time_t is longer than what system calls take. */
+#if defined(__TIMESIZE) && __TIMESIZE == 32 && defined(__USE_TIME_BITS64)
+#define FCNTL(prefix) prefix##__fcntl_time64
+#define FSTAT(prefix) prefix##__fstat64_time64
+#else
+#define FCNTL(prefix) prefix##fcntl64
+#define FSTAT(prefix) prefix##fstat64
+#endif
+
+int FCNTL(__real_)(int fd, int command, ...);
+int FCNTL(__wrap_)(int fd, int command, ...);
+int FCNTL(__wrap_)(int fd, int command, ...)
 {
 	va_list ap;
 	long arg;
@@ -151,14 +160,14 @@ int __wrap_fcntl64(int fd, int command, ...)
 	va_end(ap);
 	if (command == F_DUPFD)
 		__atomic_fetch_add(&inherited, 1, __ATOMIC_RELAXED);
-	return fault_fails(FAULT_FCNTL) ? -1 : __real_fcntl64(fd, command, arg);
+	return fault_fails(FAULT_FCNTL) ? -1 : FCNTL(__real_)(fd, command, arg);
 }
 
-int __real_fstat64(int fd, struct stat *st);
-int __wrap_fstat64(int fd, struct stat *st);
-int __wrap_fstat64(int fd, struct stat *st)
+int FSTAT(__real_)(int fd, struct stat *st);
+int FSTAT(__wrap_)(int fd, struct stat *st);
+int FSTAT(__wrap_)(int fd, struct stat *st)
 {
-	return fault_fails(FAULT_FSTAT) ? -1 : __real_fstat64(fd, st);
+	return fault_fails(FAULT_FSTAT) ? -1 : FSTAT(__real_)(fd, st);
 }
 
 int __real_fstatfs64(int fd, struct statfs *fs);

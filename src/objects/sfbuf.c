@@ -22,14 +22,27 @@
 
 /* References */
 
+/* Take a reference, unless there is none. */
+static bool try_reference(struct percpu_sfbuf_item *b)
+{
+	uint64_t refs = __atomic_load_n(&b->refs, __ATOMIC_RELAXED);
+
+	while ((uint32_t)refs != 0) {
+		PERCPU_STEP("sfbuf: references seen");
+		if (__atomic_compare_exchange_n(&b->refs, &refs, refs + 1, false, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
+}
+
 static uint64_t page_seen(const struct percpu_sfbuf_item *b)
 {
 	return __atomic_load_n(&b->sf.page, __ATOMIC_RELAXED);
 }
 
-/* Take a reference, unless there is none, or the buffer has another page. It does not take one to
- * give it back: that might be the last one, and nobody would be told that a page could not be
- * written back. */
+/* The same, unless the buffer has another page. It does not take one to give it back: that might
+ * be the last one, and nobody would be told that a page could not be written back. */
 static bool try_reference_to(struct percpu_sfbuf_item *b, uint64_t page)
 {
 	uint64_t refs = __atomic_load_n(&b->refs, __ATOMIC_ACQUIRE);
@@ -314,7 +327,10 @@ __attribute__((noreturn)) static void complain_of_sfbuf(const struct percpu_sfbu
 {
 	dprintf(STDERR_FILENO, "libpercpu: sfbuf %p", (const void *)sf);
 	if (b != NULL)
-		dprintf(STDERR_FILENO, ", page %llu", (unsigned long long)b->page_before);
+		dprintf(STDERR_FILENO, ", page %llu",
+			(unsigned long long)(page_seen(b) != PERCPU_SFBUF_NO_PAGE ?
+						     page_seen(b) :
+						     b->page_before));
 	dprintf(STDERR_FILENO, ": %s\n", what);
 	abort();
 }
@@ -344,10 +360,7 @@ int percpu_sfbuf_ref(struct percpu_lwbufs *f, struct percpu_sfbuf *sf)
 {
 	struct percpu_sfbuf_item *b = checked(f, sf);
 
-	if (b == NULL)
-		return -EINVAL;
-	__atomic_fetch_add(&b->refs, 1, __ATOMIC_ACQUIRE); /* the caller's keeps it above 0 */
-	return 0;
+	return b != NULL && try_reference(b) ? 0 : -EINVAL;
 }
 
 int percpu_sfbuf_free(struct percpu_lwbufs *f, struct percpu_sfbuf *sf)
