@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "../steps.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,8 +17,8 @@
 #define PAGE ((size_t)sysconf(_SC_PAGESIZE))
 
 static struct percpu_lwbufs *f;
-static struct percpu_sfbuf *other;
-static const char *allocate_at, *free_at; /* steps */
+static struct percpu_sfbuf *other, *given; /* given: when references are seen */
+static const char *allocate_at, *free_at;  /* steps */
 
 void test_step(const char *name)
 {
@@ -30,6 +31,10 @@ void test_step(const char *name)
 		free_at = NULL;
 		other = NULL;
 		*(char *)percpu_sfbuf_kva(mine) = 2;
+		assert_int_equal(percpu_sfbuf_free(f, mine), 0);
+	} else if (given != NULL && strcmp(name, "sfbuf: references seen") == 0) {
+		mine = given;
+		given = NULL;
 		assert_int_equal(percpu_sfbuf_free(f, mine), 0);
 	}
 }
@@ -75,10 +80,28 @@ static void stores_are_written_back(void **state)
 	store_meanwhile("sfbuf: last reference", NULL);
 }
 
+/* The last reference is given while another thread takes one without having any. */
+static void references_are_not_taken_of_none(void **state)
+{
+	int fd = memfd_create("between", MFD_CLOEXEC);
+	struct percpu_sfbuf *b;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, (off_t)PAGE), 0);
+	assert_int_equal(percpu_lwbuf_create(fd, NULL, &f), 0);
+	assert_int_equal(percpu_sfbuf_alloc(f, 0, 0, &b), 0);
+	given = b;
+	assert_int_equal(percpu_sfbuf_ref(f, b), -EINVAL);
+	assert_null(given);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stores_are_written_back),
+		cmocka_unit_test(references_are_not_taken_of_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
