@@ -125,8 +125,10 @@ static int visit_cpu(struct visit *v, unsigned cpu, uint64_t deadline)
 		r = direct(v, cpu);
 		percpu_futex_wake(&v->request);
 	}
-	if (decide(v, cpu + 1, NONE))
+	if (decide(v, cpu + 1, NONE)) {
+		PERCPU_STEP("visit: given up");
 		return r != 0 ? r : -ETIMEDOUT;
+	}
 	wait_done(v, cpu + 1, 0); /* the visitor is there already, and must finish */
 	return 0;
 }
