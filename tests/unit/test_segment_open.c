@@ -73,7 +73,7 @@ static void options_are_those_of_the_region(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-static void links_and_files_of_others_are_refused(void **state)
+static void links_are_refused(void **state)
 {
 	struct percpu_segment *none = NULL;
 	char other[160];
@@ -89,19 +89,109 @@ static void links_and_files_of_others_are_refused(void **state)
 	assert_int_equal(symlink("nowhere", other), 0);
 	assert_int_equal(percpu_segment_open(other, ALL, NULL, &none), -ELOOP);
 	assert_int_equal(unlink(other), 0);
-	if (chown(path, 12345, (gid_t)-1) == 0) {
-		assert_int_equal(percpu_segment_open(path, ALL, NULL, &none), -EPERM);
-		assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &none),
-				 -EPERM);
-		assert_int_equal(percpu_segment_open(path,
-						     PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_FOREIGN,
-						     NULL, &s),
-				 0);
-		percpu_segment_close(s);
-		assert_int_equal(percpu_segment_open(path, 0, NULL, &s), 0);
-		percpu_segment_close(s);
+	assert_null(none);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Who writes opens files of its own, unless it says otherwise; who reads opens all. */
+
+static int open_by_path(unsigned flags, struct percpu_segment **ret)
+{
+	return percpu_segment_open(path, flags, NULL, ret);
+}
+
+static int open_by_descriptor(unsigned flags, struct percpu_segment **ret)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC), e;
+
+	assert_true(fd >= 0);
+	e = percpu_segment_open_fd(fd, flags, NULL, ret);
+	close(fd);
+	return e;
+}
+
+static int (*const ways[])(unsigned flags, struct percpu_segment **ret) = { open_by_path,
+									    open_by_descriptor };
+enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
+
+/* Let the file be another user's. */
+static void give_away(void)
+{
+	if (chown(path, 12345, (gid_t)-1) != 0) {
+		assert_int_equal(unlink(path), 0);
+		test_skip("cannot give a file away");
+	}
+}
+
+static void files_of_others_are_refused(void **state)
+{
+	static const struct {
+		unsigned flags;
+		int e;
+	} told[] = {
+		{ ALL, -EPERM },
+		{ PERCPU_SEGMENT_WRITE, -EPERM },
+		{ PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, -EPERM },
+		{ PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_FOREIGN, 0 },
+		{ ALL | PERCPU_SEGMENT_FOREIGN, 0 },
+		{ 0, 0 },
+	};
+	struct percpu_segment *opened;
+
+	(void)state;
+	assert_int_equal(percpu_segment_open(path, ALL, NULL, &s), 0);
+	percpu_segment_close(s);
+	give_away();
+	for (int way = 0; way < WAYS; way++)
+		for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+			opened = NULL;
+			assert_int_equal(ways[way](told[i].flags, &opened), told[i].e);
+			assert_int_equal(opened != NULL, told[i].e == 0);
+			if (opened != NULL)
+				assert_int_equal(opened->control->generation, 1);
+			percpu_segment_close(opened);
+		}
+	assert_int_equal(unlink(path), 0);
+}
+
+static void empty_files_of_others_stay_empty(void **state)
+{
+	struct percpu_segment *none = NULL;
+	struct stat st;
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	give_away();
+	for (int way = 0; way < WAYS; way++) {
+		assert_int_equal(ways[way](ALL, &none), -EPERM);
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_size, 0);
 	}
 	assert_null(none);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* They count nothing there. */
+static void consistent_readers_open_files_of_others(void **state)
+{
+	struct percpu_reader *r;
+	int fd;
+
+	(void)state;
+	assert_int_equal(percpu_segment_open(path, ALL, NULL, &s), 0);
+	percpu_segment_close(s);
+	give_away();
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	assert_int_equal(percpu_reader_be_consistent(r), 0);
+	percpu_reader_close(r);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(percpu_reader_open_fd(fd, &r), 0);
+	assert_int_equal(percpu_reader_be_consistent(r), 0);
+	percpu_reader_close(r);
+	close(fd);
 	assert_int_equal(unlink(path), 0);
 }
 
@@ -287,7 +377,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flat_names_are_in_dev_shm),
 		cmocka_unit_test(options_are_those_of_the_region),
-		cmocka_unit_test(links_and_files_of_others_are_refused),
+		cmocka_unit_test(links_are_refused),
+		cmocka_unit_test(files_of_others_are_refused),
+		cmocka_unit_test(empty_files_of_others_stay_empty),
+		cmocka_unit_test(consistent_readers_open_files_of_others),
 		cmocka_unit_test(descriptors_are_opened),
 		cmocka_unit_test(other_regions_are_told_apart),
 		cmocka_unit_test(mistakes_are_refused),
