@@ -423,6 +423,85 @@ static void failed_epochs_are_not_told(void **state)
 	test_assert_holding(before);
 }
 
+/* Who could not say so has not said it: the process keeps all handles, and nobody uses what they lead
+ * to again. */
+
+static const enum fault_call of_quiescing[] = { FAULT_OPEN, FAULT_FSTAT,  FAULT_FCNTL,
+						FAULT_MMAP, FAULT_CALLOC, FAULT_REALLOC };
+enum { OF_QUIESCING = sizeof(of_quiescing) / sizeof(of_quiescing[0]) };
+
+static struct percpu_histogram *histogram_of(struct percpu_family *of, const char *value)
+{
+	struct percpu_histogram *h = NULL;
+
+	assert_int_equal(percpu_family_histogram(of, &value, &h), 0);
+	return h;
+}
+
+/* Whether a series of that value has room by now. */
+static bool has_room(struct percpu_family *of, const char *value)
+{
+	const uint64_t before = percpu_family_overflows(of);
+
+	(void)histogram_of(of, value);
+	return percpu_family_overflows(of) == before;
+}
+
+/* The series that another process has removed is there still for who has its handle. */
+static void expect_kept(struct percpu_histogram *h, uint64_t n)
+{
+	struct percpu_histogram_snapshot *shot;
+
+	percpu_histogram_record(h, 1);
+	assert_int_equal(percpu_histogram_snapshot_create(h, &shot), 0);
+	assert_int_equal(percpu_histogram_fetch(h, 0, shot), 0);
+	assert_int_equal(shot->count, n);
+	percpu_histogram_snapshot_destroy(shot);
+}
+
+/* Returns whether a call failed. */
+static bool quiesce_with(enum fault_call call, unsigned nth, bool later)
+{
+	struct test_holding before = test_holding_now();
+	int e;
+
+	fault_set(call, nth, fault_error(call), later);
+	e = percpu_segment_quiesce(s);
+	if (fault_clear() == 0) {
+		assert_int_equal(e, 0);
+		return false;
+	}
+	assert_true(e < 0);
+	test_assert_holding(before);
+	return true;
+}
+
+static void what_is_not_said_is_not_given_up(void **state)
+{
+	struct percpu_family *of_s, *of_t;
+	struct percpu_histogram *h;
+	static const char x[] = "x";
+	const char *const values[] = { x };
+	uint64_t n;
+
+	(void)state;
+	assert_int_equal(declare_family(s, "h", PERCPU_METRIC_HISTOGRAM, 1, &of_s), 0);
+	t = open_family_file(path, ALL);
+	assert_int_equal(declare_family(t, "h", PERCPU_METRIC_HISTOGRAM, 1, &of_t), 0);
+	for (unsigned i = 0; i < 2 * OF_QUIESCING; i++) {
+		h = histogram_of(of_s, x);
+		n = 0;
+		assert_int_equal(percpu_family_remove(of_t, values), 0);
+		assert_int_equal(percpu_segment_quiesce(t), 0);
+		while (quiesce_with(of_quiescing[i / 2], (unsigned)n, i % 2 != 0)) {
+			assert_false(has_room(of_t, "y"));
+			expect_kept(h, ++n);
+		}
+		assert_int_not_equal(n, 0);
+		assert_true(has_room(of_t, x));
+	}
+}
+
 /* Who starts anew without the epoch that it needs resets nothing, and keeps nothing; the next one
  * completes it. */
 static void no_epoch_is_no_start(void **state)
@@ -534,6 +613,7 @@ int main(void)
 		one(what_is_held_out_of_reach_stays),
 		one(gauges_out_of_reach_stay),
 		one(failed_epochs_are_not_told),
+		one(what_is_not_said_is_not_given_up),
 		one(no_epoch_is_no_start),
 		one(no_memory_is_no_start),
 		one(no_memory_is_no_picture),
