@@ -44,8 +44,15 @@ enum cost {
 static uint64_t spent[COSTS];
 static uint64_t now_ns; /* 0: the clock goes */
 
+static const char *stops_at; /* a step; or NULL */
+static void (*stopped)(void);
+
 void test_step(const char *name)
 {
+	if (stops_at != NULL && strcmp(name, stops_at) == 0) {
+		stops_at = NULL;
+		stopped();
+	}
 	if (strcmp(name, "directory: size checked") == 0)
 		spent[RECORD]++;
 	else if (strcmp(name, "rate: permissions taken") == 0)
@@ -705,6 +712,58 @@ static void families_are_looked_up_in_memory(void **state)
 	expect_at_most("after another one's record", RECORD, 3 + 2);
 }
 
+/* Somebody is stopped amid a change, with the lock: whoever looks meanwhile reads all records once, and
+ * not each time. */
+
+static struct percpu_segment *onlooker; /* may only read */
+static struct percpu_family *of_s, *of_onlooker;
+
+static void look_amid_change(void)
+{
+	struct percpu_counter *c;
+
+	for (int first = 1; first >= 0; first--) {
+		for (int i = 0; i < 100; i++)
+			assert_non_null(counter_of(of_s, "v7"));
+		for (int i = 0; i < 100; i++)
+			assert_non_null(counter_of(of_onlooker, "v7"));
+		if (first == 0)
+			expect_look_up("amid a change", 200);
+		begin_costs();
+	}
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(percpu_segment_counter(onlooker, METRIC("a_total"), &c), 0);
+		assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
+	}
+	expect_at_most("declared again amid a change", RECORD, 1200);
+	expect_exactly("declared again amid a change", LOCK, 0);
+}
+
+static void unfinished_changes_are_read_once(void **state)
+{
+	static const char *const steps[] = { "reuse: change begun", "reuse: removal numbered",
+					     "reuse: removed", "reuse: changed" };
+	struct percpu_family *of_t;
+	struct percpu_counter *c;
+	char name[16];
+
+	(void)state;
+	of_s = full_family();
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
+	of_t = family_of(t, CAP);
+	onlooker = open_family_file(path, 0);
+	of_onlooker = family_of(onlooker, CAP);
+	assert_int_equal(remove_value(of_t, "v3"), 0); /* so that some are removed before */
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		stopped = look_amid_change;
+		stops_at = steps[i];
+		snprintf(name, sizeof(name), "v%u", 10 + i);
+		assert_int_equal(remove_value(of_t, name), 0);
+		assert_null(stops_at);
+	}
+	percpu_segment_close(onlooker);
+}
+
 static void quiesce_often(const char *what, int n)
 {
 	begin_costs();
@@ -875,6 +934,8 @@ int main(void)
 		cmocka_unit_test(limits_are_fenced_once),
 		cmocka_unit_test(permissions_are_taken_together),
 		cmocka_unit_test_setup_teardown(families_are_looked_up_in_memory, open_both,
+						close_both),
+		cmocka_unit_test_setup_teardown(unfinished_changes_are_read_once, open_both,
 						close_both),
 		cmocka_unit_test_setup_teardown(epochs_are_taken_once, open_both, close_both),
 		cmocka_unit_test_setup_teardown(metrics_are_declared_once, open_both, close_both),
