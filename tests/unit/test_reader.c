@@ -560,6 +560,114 @@ static void wrong_questions_are_refused(void **state)
 	assert_int_equal(word, 77);
 }
 
+/* Each call answers for the kinds that its comment names, and for no other. */
+
+enum call {
+	COUNTER = 1,
+	LEVEL = 2,
+	NUMBER = 4,
+	FOLD = 8,
+	WHEN = 16,
+	HISTOGRAM = 32,
+	EXTREMA = 64,
+	STATS = 128,
+	OWNED = 256,
+	CPUS = 512,
+};
+
+/* Room for any answer. */
+static union {
+	char bytes[256];
+	uint64_t word;
+	int64_t level;
+	double number;
+	struct percpu_owned_value value;
+	struct percpu_histogram_snapshot *shot;
+} answer;
+
+static int ask(enum call call, size_t i)
+{
+	size_t n = 0;
+
+	switch (call) {
+	case COUNTER:
+		return percpu_reader_counter(r, i, &answer.word);
+	case LEVEL:
+		return percpu_reader_level(r, i, &answer.level);
+	case NUMBER:
+		return percpu_reader_number(r, i, &answer.number);
+	case FOLD:
+		return percpu_reader_fold(r, i, PERCPU_OWNED_ALL, &answer.number);
+	case WHEN:
+		return percpu_reader_when(r, i, &answer.word);
+	case HISTOGRAM:
+		return percpu_reader_histogram(r, i, &answer.shot);
+	case EXTREMA:
+		return percpu_reader_extrema(r, i, &answer.number, &answer.number);
+	case STATS:
+		return percpu_reader_stats(r, i, &answer.word, 1);
+	case OWNED:
+		return percpu_reader_owned(r, i, &answer.value, 1, &n);
+	default:
+		return percpu_reader_cpus(r, i, &answer.number, 1);
+	}
+}
+
+static void answers_are_of_kinds(void **state)
+{
+	static const char *const field[] = { "x" };
+	const struct percpu_metric_fields fields = { sizeof(fields), "what", field, 1 };
+	static const struct {
+		const char *name;
+		unsigned calls, kind, flags;
+	} rows[] = {
+		{ "a_total", COUNTER | NUMBER | CPUS, PERCPU_METRIC_COUNTER, 0 },
+		{ "b_total", NUMBER | CPUS, PERCPU_METRIC_FCOUNTER, 0 },
+		{ "c", HISTOGRAM, PERCPU_METRIC_HISTOGRAM, 0 },
+		{ "d", EXTREMA, PERCPU_METRIC_EXTREMA, 0 },
+		{ "e", EXTREMA, PERCPU_METRIC_EXTREMA, PERCPU_EXTREMA_DOUBLE },
+		{ "f_total", STATS, PERCPU_METRIC_STATS, 0 },
+		{ "g_total", STATS, PERCPU_METRIC_STATS, PERCPU_STATS_WHOLE },
+		{ "h_info", NUMBER, PERCPU_METRIC_INFO, 0 },
+		{ "i", LEVEL | NUMBER | CPUS, PERCPU_METRIC_GAUGE, 0 },
+		{ "j", NUMBER | CPUS, PERCPU_METRIC_FGAUGE, 0 },
+		{ "k", NUMBER | WHEN, PERCPU_METRIC_LATEST, 0 },
+		{ "l", LEVEL | NUMBER | FOLD | OWNED, PERCPU_METRIC_OWNED_GAUGE, 0 },
+		{ "m", NUMBER | FOLD | OWNED, PERCPU_METRIC_OWNED_FGAUGE, 0 },
+	};
+	const size_t all = sizeof(rows) / sizeof(rows[0]), n = WIDE ? all : all - 5;
+	struct percpu_declaration d;
+	char before[sizeof(answer)];
+	void *handle;
+	int e;
+
+	(void)state;
+	for (size_t i = 0; i < n; i++) {
+		d = (struct percpu_declaration){ .size = sizeof(d),
+						 .metric = METRIC(rows[i].name),
+						 .kind = rows[i].kind,
+						 .flags = rows[i].flags };
+		if (rows[i].kind == PERCPU_METRIC_STATS)
+			d.fields = &fields;
+		if (rows[i].kind != PERCPU_METRIC_INFO)
+			d.ret = &handle;
+		assert_int_equal(percpu_segment_declare(s, &d, 1), 0);
+	}
+	assert_int_equal(look(), n);
+	for (size_t i = 0; i < n; i++)
+		for (unsigned call = 1; call <= CPUS; call *= 2) {
+			memset(&answer, 0x5a, sizeof(answer));
+			memcpy(before, &answer, sizeof(answer));
+			e = ask(call, i);
+			if ((e == -EINVAL) != ((rows[i].calls & call) == 0))
+				fail_msg("%s: call %u returns %d", rows[i].name, call, e);
+			if (e != 0)
+				assert_memory_equal(&answer, before, sizeof(answer));
+			else if (call == HISTOGRAM)
+				percpu_histogram_snapshot_destroy(answer.shot);
+		}
+}
+
 /* Nothing is stored where there is no place for one of the answers. */
 static void answers_need_a_place(void **state)
 {
@@ -626,6 +734,7 @@ int main(void)
 		EACH(times_are_in_order_when_the_clock_goes_back),
 		EACH(a_new_generation_has_its_own_time),
 		EACH(wrong_questions_are_refused),
+		EACH(answers_are_of_kinds),
 		EACH(answers_need_a_place),
 	};
 
