@@ -254,6 +254,55 @@ static void half_made_series_go(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* Killed when the series is removed, and that is not counted yet. Who quiesces next, or declares its
+ * first family, can have no handle of it, and need not say so once more. */
+
+static int remove_and_die(void *arg)
+{
+	struct percpu_segment *s = NULL;
+	struct percpu_family *f;
+
+	(void)arg;
+	test_child_require(percpu_segment_open(path, ALL, NULL, &s) == 0, "open");
+	f = family_of(s, 1);
+	test_child_require(f != NULL, "family");
+	meanwhile = die;
+	waits_when = "reuse: removed";
+	return remove_value(f, "x");
+}
+
+static void cut_removals_are_removals(bool quiesces)
+{
+	struct percpu_segment *u = NULL;
+	struct percpu_family *f;
+
+	s = open_family_file(path, ALL);
+	f = family_of(s, 1);
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(test_wait(test_fork(remove_and_die, NULL), 60), SIGKILL);
+	if (!quiesces) {
+		u = open_family_file(path, ALL);
+		assert_non_null(family_of(u, 1));
+	}
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	t = open_family_file(path, ALL);
+	others = family_of(t, 1);
+	assert_int_equal(count_in(others, "y", 1), 1);
+	assert_int_equal(percpu_family_overflows(others), 0);
+	assert_int_equal(percpu_segment_removals(s), 1);
+	percpu_segment_close(u);
+	assert_int_equal(close_both(NULL), 0);
+}
+
+static void removals_that_were_cut_short_are_settled(void **state)
+{
+	(void)state;
+	if (!percpu_status()->robust)
+		test_skip("locks are not taken over here");
+	cut_removals_are_removals(true);
+	cut_removals_are_removals(false);
+}
+
 /* So does an owned gauge that was killed with a part of its shares, or before it had any. */
 
 static int own_and_die(void *arg)
@@ -337,9 +386,12 @@ static int clear(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		clean(no_step_loses_anything),	       clean(shares_are_freed_with_their_gauge),
-		clean(records_without_objects_may_go), clean(half_made_series_go),
+		clean(no_step_loses_anything),
+		clean(shares_are_freed_with_their_gauge),
+		clean(records_without_objects_may_go),
+		clean(half_made_series_go),
 		clean(half_made_owned_gauges_go),
+		clean(removals_that_were_cut_short_are_settled),
 	};
 
 	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
