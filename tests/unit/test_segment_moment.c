@@ -234,6 +234,83 @@ static void series_start_when_they_are_declared(void **state)
 	percpu_segment_close(reader);
 }
 
+/* A series that is made where another one was is not as old as that one, and a picture says so, too. */
+
+static struct percpu_family *family_of_one(void)
+{
+	static const char *const label[] = { "l" };
+	const struct percpu_metric m = {
+		.size = sizeof(m), .name = "f_total", .label_names = label, .labels = 1
+	};
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &m,
+					      .kind = PERCPU_METRIC_COUNTER };
+	struct percpu_family *f = NULL;
+
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), 0);
+	return f;
+}
+
+static struct percpu_moment of_value(const char *value)
+{
+	static const char *const label[] = { "l" };
+	const struct percpu_metric m = { .size = sizeof(m),
+					 .name = "f_total",
+					 .label_names = label,
+					 .label_values = &value,
+					 .labels = 1 };
+	struct percpu_moment t;
+
+	assert_int_equal(percpu_segment_series_started(s, &m, &t), 0);
+	return t;
+}
+
+/* When the series of that value began, in a picture. */
+static uint64_t since_in_picture(const char *value)
+{
+	struct percpu_reader_series t;
+	struct percpu_reader *r;
+	uint64_t since = 0;
+
+	assert_int_equal(percpu_reader_open(test_path("moment"), &r), 0);
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_null(picture_check(r, false));
+	for (size_t i = 0; i < percpu_reader_count(r); i++) {
+		assert_int_equal(percpu_reader_series(r, i, &t), 0);
+		if (strcmp(t.label_values[0], value) == 0)
+			since = t.since;
+	}
+	percpu_reader_close(r);
+	return since;
+}
+
+static void series_start_when_they_are_made_again(void **state)
+{
+	static const char *const value[] = { "x", "y", "x" };
+	struct percpu_segment_time *t = &s->control->started[1];
+	struct percpu_family *f = family_of_one();
+	uint64_t boottime, real, end = 0;
+	struct percpu_counter *c;
+
+	(void)state;
+	t->boottime -= 10 * SECOND;
+	t->real -= 10 * SECOND;
+	for (int i = 0; i < 3; i++) {
+		boottime = now(CLOCK_BOOTTIME);
+		real = now(CLOCK_REALTIME);
+		assert_int_equal(percpu_family_counter(f, &value[i], &c), 0);
+		assert_int_equal(percpu_family_overflows(f), 0);
+		assert_true(of_value(value[i]).boottime >= boottime);
+		assert_true(of_value(value[i]).age < 5 * SECOND);
+		assert_in_range(since_in_picture(value[i]), real - 5 * SECOND, real + HOUR);
+		if (i != 0)
+			assert_int_equal(s->control->end, end); /* it has the other's record */
+		end = s->control->end;
+		assert_int_equal(percpu_family_remove(f, &value[i]), 0);
+		assert_int_equal(percpu_segment_quiesce(s), 0);
+	}
+}
+
 static void series_start_anew_with_the_segment(void **state)
 {
 	struct percpu_counter *c;
@@ -311,6 +388,7 @@ int main(void)
 		each(a_boottime_to_come_is_not_believed),
 		each(other_time_namespaces_go_by_the_clock),
 		each(series_start_when_they_are_declared),
+		each(series_start_when_they_are_made_again),
 		each(series_start_anew_with_the_segment),
 		each(all_kinds_are_found),
 		each(mistakes_are_refused),
