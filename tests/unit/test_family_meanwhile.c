@@ -531,6 +531,47 @@ static void resets_leave_new_families_alone(void **state)
 	assert_int_equal(count_in(others, "y", 1), 8);
 }
 
+/* Nor is any series reset that was made since, whether its record was another one's or is a new one. */
+
+static bool make_since(void)
+{
+	const uint64_t end = t->control->end;
+
+	assert_int_equal(count_in(others, "y", 7), 7);
+	assert_int_equal(t->control->end, end);
+	assert_int_equal(count_in(others, "z", 7), 7);
+	assert_true(t->control->end > end);
+	return false;
+}
+
+static void make_amid_start(const char *step)
+{
+	others = family_of(t, 2);
+	assert_int_equal(count_in(others, "x", 5), 5);
+	assert_int_equal(remove_value(others, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_reuse_free(t, 0), 0);
+	meanwhile = make_since;
+	waits_when = step;
+	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	assert_null(waits_when);
+	assert_int_equal(count_in(others, "y", 1), 8);
+	assert_int_equal(count_in(others, "z", 1), 8);
+	assert_int_equal(percpu_family_overflows(others), 0);
+}
+
+static void resets_leave_new_series_alone(void **state)
+{
+	(void)state;
+	make_amid_start("segment: generation begun");
+}
+
+static void resets_leave_those_made_later_alone(void **state)
+{
+	(void)state;
+	make_amid_start("segment: epoch taken");
+}
+
 /* Who looks gets to the end although others change something each time that it looks. */
 
 static bool change_something(void)
@@ -1122,6 +1163,8 @@ int main(void)
 		both(sizes_are_loaded_once),
 		other(resets_keep_objects_back),
 		other(resets_leave_new_families_alone),
+		other(resets_leave_new_series_alone),
+		other(resets_leave_those_made_later_alone),
 		other(others_may_change_for_ever),
 		both(what_could_not_be_looked_for_is_not_absent),
 		both(the_end_does_not_go_back),
