@@ -208,16 +208,15 @@ struct batch {
 /* Whether the batch can have that series as well. */
 static bool has_room_for(const struct batch *b, const struct percpu_entry *s)
 {
-	const struct percpu_part *last = b->parts != 0 ? &b->part[b->parts - 1] : NULL;
-
 	if (s->bias_at + s->bias > b->biases.offset + PERCPU_NEAR)
 		return false;
-	return last == NULL || s->part.bytes == 0 ||
-	       (b->parts < BATCH_PARTS && s->part.offset >= last->offset + last->bytes &&
+	return b->parts == 0 || s->part.bytes == 0 ||
+	       (b->parts < BATCH_PARTS &&
 		s->part.offset + s->part.bytes <= b->part[0].offset + PERCPU_NEAR);
 }
 
-/* Begin with a series that was set; n are in the order of their biases, in the same chunk. */
+/* Begin with a series that was set; n are in the order of their biases, in the same chunk, and so are
+ * their parts: no two have cells in common (reader_list.c). */
 static void make_batch(struct batch *b, struct percpu_entry *const *s, size_t n)
 {
 	size_t i = 0;
