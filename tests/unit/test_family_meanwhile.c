@@ -5,10 +5,12 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <percpu/percpu.h>
 
@@ -27,6 +29,21 @@ static struct percpu_counter *stays;
 static unsigned looks;
 
 static uint64_t rewritten; /* where a record was free */
+
+static int open_other(void **state)
+{
+	(void)state;
+	t = open_family_file(path, ALL);
+	return 0;
+}
+
+static int clear(void **state)
+{
+	amid_nothing();
+	rewritten = 0;
+	looks = 0;
+	return close_both(state);
+}
 
 /* It is in use only once all of it is there. */
 static void look_at_record(void)
@@ -365,6 +382,71 @@ static void pictures_have_nothing_that_is_removed(void **state)
 	percpu_reader_close(watcher);
 }
 
+/* Nor has one that was begun again, or the next one, what was copied of the series that were there
+ * before. */
+
+/* What the picture has of the family's series with that value; -1 if it has none. */
+static int64_t pictured(const char *value)
+{
+	struct percpu_reader_series series;
+	int64_t found = -1;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < percpu_reader_count(watcher); i++) {
+		assert_int_equal(percpu_reader_series(watcher, i, &series), 0);
+		if (strcmp(series.label_values[0], value) != 0)
+			continue;
+		assert_int_equal(found, -1);
+		assert_int_equal(percpu_reader_counter(watcher, i, &n), 0);
+		found = (int64_t)n;
+	}
+	return found;
+}
+
+/* Opened by its name, or by a descriptor. */
+static void watch(bool by_name)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const int e =
+		by_name ? percpu_reader_open(path, &watcher) : percpu_reader_open_fd(fd, &watcher);
+
+	assert_int_equal(e, 0);
+	assert_int_equal(close(fd), 0);
+}
+
+static void expect_other_picture(const char *step, bool again)
+{
+	others = family_of(t, 1);
+	assert_int_equal(count_in(others, "x", 5), 5);
+	watch(again);
+	if (again) {
+		assert_int_equal(percpu_reader_read(watcher), 0);
+		assert_int_equal(pictured("x"), 5);
+	}
+	meanwhile = reuse_meanwhile;
+	waits_when = step;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(percpu_reader_read(watcher), 0);
+		assert_null(waits_when);
+		assert_null(picture_check(watcher, false));
+		assert_int_equal(pictured("x"), -1);
+		assert_int_equal(pictured("y"), 7);
+	}
+	percpu_reader_close(watcher);
+}
+
+static void pictures_have_what_has_come_instead(void **state)
+{
+	static const char *const steps[] = { "reader: directory copied", "reader: biases copied",
+					     "reader: lanes added up" };
+
+	for (int i = 0; i < 6; i++) {
+		expect_other_picture(steps[i / 2], i % 2 != 0);
+		clear(state);
+		open_both(state);
+	}
+}
+
 /* Somebody finds a series amid its removal, and the one that removes it is killed. */
 
 static bool die_when_found(void)
@@ -591,21 +673,6 @@ static void others_may_change_for_ever(void **state)
 	waits_when = "directory: blocks found";
 	assert_int_equal(percpu_segment_quiesce(t), 0);
 	assert_null(waits_when);
-}
-
-static int open_other(void **state)
-{
-	(void)state;
-	t = open_family_file(path, ALL);
-	return 0;
-}
-
-static int clear(void **state)
-{
-	amid_nothing();
-	rewritten = 0;
-	looks = 0;
-	return close_both(state);
 }
 
 /* Others change the directory as often as who may only read looks at it; then no more, and another
@@ -1159,6 +1226,7 @@ int main(void)
 		both(what_is_counted_as_removed_is_not_found),
 		both(what_is_removed_when_it_is_found_is_not_there),
 		both(pictures_have_nothing_that_is_removed),
+		both(pictures_have_what_has_come_instead),
 		other(what_is_found_amid_a_removal_is_counted),
 		both(sizes_are_loaded_once),
 		other(resets_keep_objects_back),
