@@ -121,6 +121,16 @@ static void updates_are_completed_before_objects_go(void **state)
 	assert_int_equal(s->removed.n, 0);
 }
 
+/* Add a chunk. */
+static void grow(struct percpu_region *r)
+{
+	const uint32_t n = r->n;
+	void *cell;
+
+	while (r->n == n)
+		assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE / 2, 8, &cell), 0);
+}
+
 /* What cannot be counted in a series of its own for lack of memory is counted in the overflow. */
 static void no_memory_is_no_loss(void **state)
 {
@@ -139,15 +149,6 @@ static void no_memory_is_no_loss(void **state)
 }
 
 /* What another process has put where there is no address space for this one. */
-
-static void grow(struct percpu_region *r)
-{
-	const uint32_t n = r->n;
-	void *cell;
-
-	while (r->n == n)
-		assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE / 2, 8, &cell), 0);
-}
 
 /* Opens the file once more, and declares the same gauge by both. */
 static void open_other(struct percpu_owned_gauge **g, struct percpu_owned_gauge **of_t)
@@ -397,6 +398,43 @@ static void no_address_space_is_no_loss(void **state)
 	assert_int_equal(percpu_family_overflows(f), 1);
 }
 
+/* Who may only read is told, and counts no overflow: there is nothing that it could store to. In a
+ * child: a store would kill it. */
+static struct percpu_family *read_only;
+
+static int find_without(void *call)
+{
+	static const char *const x[] = { "x" }, *const y[] = { "y" };
+	struct percpu_counter *c = NULL;
+	int e;
+
+	fault_set(*(enum fault_call *)call, 0, ENOMEM, true);
+	e = percpu_family_counter(read_only, x, &c);
+	test_child_require(fault_clear() != 0, fault_name(*(enum fault_call *)call));
+	test_child_require(e == -ENOMEM && c == NULL, "no memory");
+	e = percpu_family_counter(read_only, y, &c);
+	test_child_require(e == -EROFS && c == NULL, "there is none");
+	e = percpu_family_counter(read_only, x, &c);
+	test_child_require(e == 0 && percpu_counter_fetch(c) == 5, "there is one");
+	return 0;
+}
+
+static void who_may_only_read_overflows_nothing(void **state)
+{
+	static enum fault_call calls[] = { FAULT_MALLOC, FAULT_MMAP };
+
+	(void)state;
+	t = open_family_file(path, 0);
+	read_only = family_of(t, 1);
+	grow(s->region);
+	assert_int_equal(count_in(f, "x", 5), 5); /* it is full, and x out of reach */
+	for (unsigned i = 0; i < 2; i++) {
+		test_in_child(find_without, &calls[i]);
+		assert_int_equal(percpu_family_overflows(f), 0);
+		assert_int_equal(percpu_family_overflows(read_only), 0);
+	}
+}
+
 /* What an epoch takes: the file once more, its lock, a mapping of it, and that this one is kept from
  * children of fork. */
 static const enum fault_call of_epochs[] = { FAULT_OPEN, FAULT_FSTAT, FAULT_FCNTL, FAULT_MMAP,
@@ -605,6 +643,7 @@ int main(void)
 		one(what_cannot_be_mapped_is_told),
 		one(no_memory_is_no_loss),
 		one(no_address_space_is_no_loss),
+		one(who_may_only_read_overflows_nothing),
 		one(shares_out_of_reach_are_not_left_out),
 		one(owners_out_of_reach_are_not_dead),
 		one(want_of_descriptors_is_not_for_ever),

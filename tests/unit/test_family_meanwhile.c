@@ -980,6 +980,49 @@ static void who_reads_may_not_quiesce(void **state)
 	percpu_segment_close(outside);
 }
 
+/* Who cannot look to the end counts in the overflow; who may only read is told, and stores nothing: in
+ * a child, which a store would kill. */
+
+static struct percpu_family *of_outside;
+
+static int find_while_changing(void *arg)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_counter *c = NULL;
+
+	(void)arg;
+	meanwhile = change_always;
+	waits_when = "segment: to be kept";
+	test_child_require(percpu_family_counter(of_outside, x, &c) == -ETIMEDOUT, "an error");
+	waits_when = NULL;
+	test_child_require(looks == 100 && c == NULL, "nothing");
+	test_child_require(percpu_family_counter(of_outside, x, &c) == 0, "x");
+	return 0;
+}
+
+static void who_reads_overflows_nothing(void **state)
+{
+	static const char *const y[] = { "y" };
+	struct percpu_family *f = family_of(s, 3);
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	others = family_of(t, 3);
+	assert_int_equal(count_in(others, "x", 1), 1);
+	assert_int_equal(count_in(others, "y", 1), 1);
+	outside = open_family_file(path, 0);
+	of_outside = family_of(outside, 3);
+	test_in_child(find_while_changing, NULL);
+	assert_int_equal(percpu_family_overflows(others), 0);
+	meanwhile = change_always;
+	waits_when = "segment: to be kept";
+	assert_int_equal(percpu_family_counter(f, y, &c), 0);
+	waits_when = NULL;
+	assert_ptr_equal(c, counter_of(f, PERCPU_FAMILY_OVERFLOW));
+	assert_int_equal(percpu_family_overflows(f), 1);
+	percpu_segment_close(outside);
+}
+
 /* Who may only read finds at the second look what changes amid the first. */
 
 static bool change_once(void)
@@ -1244,6 +1287,7 @@ int main(void)
 		both(declarations_do_not_last_for_ever),
 		both(looks_for_moments_do_not_last_for_ever),
 		other(who_reads_may_not_quiesce),
+		both(who_reads_overflows_nothing),
 		other(who_reads_looks_again),
 		both(handles_are_of_what_was_declared),
 		both(ends_in_no_block_are_damage),
