@@ -131,6 +131,44 @@ static void grow(struct percpu_region *r)
 		assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE / 2, 8, &cell), 0);
 }
 
+/* Nor where that is out of the reach of those who free it, and of those whose it is next: others have
+ * added it meanwhile. */
+static void updates_out_of_reach_are_completed(void **state)
+{
+	struct percpu_segment *u = open_family_file(path, ALL);
+	struct percpu_counter *c;
+	struct percpu_family *others;
+	struct percpu_journal *j;
+	const uint32_t n = s->region->n;
+	uint64_t key;
+
+	(void)state;
+	assert_non_null(family_of(u, 1));
+	t = open_family_file(path, ALL);
+	others = family_of(t, 1);
+	grow(t->region);
+	c = counter_of(others, "x");
+	key = percpu_counter_key(c);
+	j = &percpu_chunk_of(c)->header->journal; /* as somebody leaves it who is killed */
+	j->offset = (size_t)((const char *)c - percpu_chunk_of(c)->base);
+	j->words = 1;
+	j->value[0] = 1000;
+	j->turn |= 1;
+	assert_int_equal(remove_value(others, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_segment_quiesce(u), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(u->region->n, n);
+	assert_int_equal(percpu_reuse_free(u, 0), 0);
+	assert_int_equal(s->region->n, n);
+	c = counter_of(f, "y");
+	assert_int_equal(percpu_counter_key(c), key);
+	assert_int_equal(percpu_family_overflows(f), 0);
+	assert_int_equal(percpu_journal_settle(percpu_chunk_of(c), 0), 0);
+	assert_int_equal(percpu_counter_fetch(c), 0);
+	percpu_segment_close(u);
+}
+
 /* What cannot be counted in a series of its own for lack of memory is counted in the overflow. */
 static void no_memory_is_no_loss(void **state)
 {
@@ -639,6 +677,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		one(updates_are_completed_before_objects_go),
+		one(updates_out_of_reach_are_completed),
 		one(half_made_ones_wait_for_the_lock),
 		one(what_cannot_be_mapped_is_told),
 		one(no_memory_is_no_loss),
