@@ -473,6 +473,86 @@ static void who_may_only_read_overflows_nothing(void **state)
 	}
 }
 
+/* Who has no memory to look at what others have done leaves no lock behind. */
+
+static int remove_x(void)
+{
+	return remove_value(f, "x");
+}
+
+/* With what was removed, */
+static int free_removed(void)
+{
+	return percpu_reuse_free(s, 0);
+}
+
+/* or with what somebody has left who was killed before it had an object. */
+static int free_half_made(void)
+{
+	s->unkeyed++;
+	return percpu_reuse_free(s, 0);
+}
+
+static int settle_change(void)
+{
+	s->control->changes |= 1; /* as somebody leaves it who is killed */
+	percpu_reuse_settle(s);
+	return s->control->changes & 1 ? -ENOMEM : 0;
+}
+
+static int add_y(void)
+{
+	struct percpu_counter *c = NULL;
+	const int e = percpu_segment_counter(s, METRIC("y_total"), &c);
+
+	assert_true((e == 0) == (c != NULL));
+	return e;
+}
+
+/* The lock is free: whoever wants it has it at once. */
+static int take_lock(void *arg)
+{
+	struct percpu_robust h;
+	int e;
+
+	(void)arg;
+	e = percpu_robust_lock(&h, &s->region->first->header->alloc_lock, 0);
+	test_child_require(e == 0, "the lock");
+	percpu_robust_unlock(&h);
+	return 0;
+}
+
+static void no_memory_keeps_no_lock(void **state)
+{
+	static int (*const calls[])(void) = { remove_x, free_removed, free_half_made, settle_change,
+					      add_y };
+	struct percpu_family *others;
+	void *epoch = NULL;
+
+	(void)state;
+	assert_int_equal(declare_family(s, "g_total", PERCPU_METRIC_COUNTER, 1000, &f), 0);
+	t = open_family_file(path, ALL);
+	assert_int_equal(declare_family(t, "g_total", PERCPU_METRIC_COUNTER, 1000, &others), 0);
+	assert_int_equal(count_in(f, "x", 1), 1);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(count_in(f, "gone", 1), 1);
+		assert_int_equal(percpu_epoch_take(s, &epoch), 0);
+		assert_int_equal(remove_value(f, "gone"), 0);
+		assert_int_equal(percpu_segment_quiesce(s), 0);
+		assert_int_equal(percpu_segment_quiesce(t), 0);
+		assert_int_equal(count_in(others, "y", 1), 1);
+		assert_int_equal(remove_value(others, "y"), 0); /* all is looked at anew */
+		percpu_epoch_drop(epoch);
+		fault_set(FAULT_CALLOC, 0, ENOMEM, true);
+		assert_int_equal(calls[i](), -ENOMEM);
+		assert_int_not_equal(fault_clear(), 0);
+		test_in_child(take_lock, NULL);
+		assert_int_equal(count_in(others, "z", 1), i + 1);
+		assert_int_equal(percpu_family_overflows(others), 0);
+		assert_int_equal(calls[i](), 0);
+	}
+}
+
 /* What an epoch takes: the file once more, its lock, a mapping of it, and that this one is kept from
  * children of fork. */
 static const enum fault_call of_epochs[] = { FAULT_OPEN, FAULT_FSTAT, FAULT_FCNTL, FAULT_MMAP,
@@ -683,6 +763,7 @@ int main(void)
 		one(no_memory_is_no_loss),
 		one(no_address_space_is_no_loss),
 		one(who_may_only_read_overflows_nothing),
+		one(no_memory_keeps_no_lock),
 		one(shares_out_of_reach_are_not_left_out),
 		one(owners_out_of_reach_are_not_dead),
 		one(want_of_descriptors_is_not_for_ever),
