@@ -553,6 +553,113 @@ static void no_memory_keeps_no_lock(void **state)
 	}
 }
 
+/* Handles of what is removed are given back once, whenever there was no memory to note them. */
+
+enum { MANY = 100 }; /* more than a list has room for that begins */
+
+static const char *const *nth_value(unsigned n)
+{
+	static const char *values[1];
+	static char value[16];
+
+	snprintf(value, sizeof(value), "v%u", n);
+	values[0] = value;
+	return values;
+}
+
+static void resolve_many(struct percpu_extrema **ret)
+{
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(percpu_family_extrema(f, nth_value(i), &ret[i]), 0);
+}
+
+/* They stay until the process says that it has none. */
+static bool may_observe(struct percpu_extrema *const *x)
+{
+	bool may = true;
+
+	for (unsigned i = 0; i < MANY; i++)
+		may &= percpu_extrema_observe(x[i], 1) == 0;
+	return may;
+}
+
+/* In a child, which what is given back twice would kill. */
+static int look_without_memory(void *x)
+{
+	bool failed = true;
+	unsigned nth;
+	int e;
+
+	for (nth = 0; failed; nth++) {
+		fault_set(FAULT_REALLOC, nth, ENOMEM, false);
+		e = percpu_directory_refresh(s);
+		failed = fault_clear() != 0;
+		test_child_require(e == (failed ? -ENOMEM : 0), "an error");
+		test_child_require(s->retired.n == (failed ? 0 : MANY), "all or none");
+		test_child_require(may_observe(x), "they are still there");
+	}
+	test_child_require(nth > 4, "two lists that become longer");
+	test_child_require(percpu_segment_quiesce(s) == 0, "quiesce");
+	test_child_require(s->retired.n == 0, "none");
+	percpu_segment_close(s);
+	return 0;
+}
+
+static void what_others_remove_is_given_back_once(void **state)
+{
+	struct percpu_extrema *x[MANY];
+	struct percpu_family *others;
+
+	(void)state;
+	assert_int_equal(declare_family(s, "x", PERCPU_METRIC_EXTREMA, 2 * MANY, &f), 0);
+	t = open_family_file(path, ALL);
+	assert_int_equal(declare_family(t, "x", PERCPU_METRIC_EXTREMA, 2 * MANY, &others), 0);
+	resolve_many(x);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(percpu_family_remove(others, nth_value(i)), 0);
+	test_in_child(look_without_memory, x);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(s->retired.n, 0);
+}
+
+/* Nor is there memory for the nth list of what this process removes itself. Returns how often there was
+ * none. */
+static unsigned remove_without_memory(unsigned nth)
+{
+	struct percpu_extrema *x[MANY];
+	unsigned failed = 0;
+	int e;
+
+	assert_int_equal(declare_family(s, "x", PERCPU_METRIC_EXTREMA, 2 * MANY, &f), 0);
+	resolve_many(x);
+	for (unsigned i = 0; i < MANY; i++) {
+		fault_set(FAULT_REALLOC, nth, ENOMEM, false);
+		e = percpu_family_remove(f, nth_value(i));
+		failed += fault_clear();
+		assert_true(e == 0 || e == -ENOMEM);
+		if (e != 0)
+			assert_int_equal(percpu_family_remove(f, nth_value(i)), 0);
+		assert_true(may_observe(x));
+	}
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	assert_int_equal(s->retired.n, MANY);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(s->retired.n, 0);
+	return failed;
+}
+
+static void what_is_removed_here_is_given_back_once(void **state)
+{
+	unsigned nth = 0;
+
+	while (remove_without_memory(nth) != 0) {
+		nth++;
+		close_one(state);
+		open_one(state);
+	}
+	assert_true(nth > 1);
+}
+
 /* What an epoch takes: the file once more, its lock, a mapping of it, and that this one is kept from
  * children of fork. */
 static const enum fault_call of_epochs[] = { FAULT_OPEN, FAULT_FSTAT, FAULT_FCNTL, FAULT_MMAP,
@@ -764,6 +871,8 @@ int main(void)
 		one(no_address_space_is_no_loss),
 		one(who_may_only_read_overflows_nothing),
 		one(no_memory_keeps_no_lock),
+		one(what_others_remove_is_given_back_once),
+		one(what_is_removed_here_is_given_back_once),
 		one(shares_out_of_reach_are_not_left_out),
 		one(owners_out_of_reach_are_not_dead),
 		one(want_of_descriptors_is_not_for_ever),
