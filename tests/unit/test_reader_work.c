@@ -57,6 +57,29 @@ static uint64_t place_of_control(void)
 	return percpu_reader_place(r, k->index, 2 * r->cpus, (size_t)(r->cell - k->base));
 }
 
+/* This word is another one each time that it is read while what has changed is read again; or at its
+ * second reading, and with that the budget is used up. */
+static uint64_t torn_at;
+static bool spends;
+static unsigned tears;
+
+static void tear(char *to, uint64_t from, size_t n)
+{
+	const uint64_t much = UINT64_C(1) << 40;
+	uint64_t word;
+
+	if (torn_at == 0 || torn_at < from || torn_at + sizeof(word) > from + n ||
+	    r->repeats == spends || (spends && ++tears != 2))
+		return;
+	memcpy(&word, to + (torn_at - from), sizeof(word));
+	word += spends ? 1 : ++tears;
+	memcpy(to + (torn_at - from), &word, sizeof(word));
+	if (spends) {
+		r->cost += much;
+		r->again += much;
+	}
+}
+
 static void change_bias(unsigned i)
 {
 	char *cell = (char *)histogram[i]->block.base + PERCPU_HISTOGRAM_HEAD;
@@ -70,6 +93,7 @@ ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at);
 ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at)
 {
 	const uint64_t from = (uint64_t)at;
+	ssize_t got;
 
 	reads++;
 	cost += 4096 + n;
@@ -80,7 +104,9 @@ ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at)
 		change_records();
 	if (late_at >= from && late_at < from + n && late_at != 0)
 		r->deadline = 1;
-	return __real_pread64(fd, to, n, at);
+	got = __real_pread64(fd, to, n, at);
+	tear(to, from, n);
+	return got;
 }
 
 off_t __real_lseek64(int fd, off_t at, int whence);
@@ -119,7 +145,9 @@ static int make_large(void **state)
 	rewrites = false;
 	look_fails = 0;
 	fs_type = 0;
-	late_at = 0;
+	late_at = torn_at = 0;
+	spends = false;
+	tears = 0;
 	strcpy(path, test_path("work"));
 	assert_int_equal(percpu_segment_open(path, ALL, &o, &s), 0);
 	assert_true(test_pin(0, test_cpu(0)));
@@ -213,6 +241,71 @@ static void holes_are_not_read(void **state)
 	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
 	all_is_there();
 	assert_true(reads + looks <= 4 * data_of_file() / 4096);
+}
+
+/* So many counters, and cells of others behind each. */
+enum { APART = 8 };
+
+static char *between[APART];
+
+static void make_apart(void)
+{
+	const struct percpu_segment_options o = { .size = sizeof(o), .cpus = CPUS };
+	struct percpu_counter_array *gap;
+	char name[32];
+
+	remove_segment(NULL);
+	assert_int_equal(percpu_segment_open(path, ALL, &o, &s), 0);
+	for (unsigned i = 0; i < APART; i++) {
+		snprintf(name, sizeof(name), "c%02u_total", i);
+		percpu_counter_add(counter(name), i + 1);
+		assert_int_equal(percpu_counter_array_create_in(s->region, 2048, &gap), 0);
+		between[i] = gap->block.base;
+		percpu_counter_array_detach(gap);
+	}
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	punch_holes();
+}
+
+/* Give them data: 16 KiB for each in so many lanes. */
+static void fill_between(uint32_t lanes)
+{
+	const struct percpu_chunk *k;
+
+	for (unsigned i = 0; i < APART; i++) {
+		k = percpu_chunk_of(between[i]);
+		for (uint32_t lane = 0; lane < lanes; lane++)
+			memset(percpu_chunk_lane(k, lane, (size_t)(between[i] - k->base)), 1,
+			       2048 * sizeof(uint64_t));
+	}
+}
+
+static void look_at_all_apart(void)
+{
+	start_counting();
+	assert_int_equal(look(), APART);
+	for (unsigned i = 0; i < APART; i++)
+		assert_int_equal(count_of(i), i + 1);
+}
+
+/* For what data the file has, each of them could be read in all lanes, and not all of them; or all of
+ * them, in each picture. */
+static void all_lanes_together_have_much_more_room(void **state)
+{
+	const uint64_t room = CPUS * UINT64_C(4096 + 8);
+
+	(void)state;
+	make_apart();
+	fill_between(4);
+	assert_in_range(4 * data_of_file(), room, APART * room / 2);
+	look_at_all_apart();
+	assert_true(looks != 0 && reads + looks < APART * CPUS / 2);
+	fill_between(16);
+	assert_in_range(4 * data_of_file(), APART * room, 2 * APART * room);
+	for (unsigned i = 0; i < 4; i++) {
+		look_at_all_apart();
+		assert_int_equal(looks, 0);
+	}
 }
 
 /* Where lanes have something, looking would cost more than it saves. */
@@ -311,6 +404,17 @@ static void a_file_that_is_cut_short_amid_holes_is_told(void **state)
 	assert_int_equal(truncate(path, st.st_size), 0);
 }
 
+/* The first count of a histogram in the lane of a CPU. */
+static uint64_t cells_of(unsigned i, uint32_t lane)
+{
+	const struct percpu_block *b = &histogram[i]->block;
+
+	return percpu_reader_place(r, b->chunk->index, lane,
+				   (size_t)((char *)b->base - b->chunk->base) +
+					   PERCPU_HISTOGRAM_HEAD);
+}
+
+/* Whether words that change together do so as well, or not. */
 static void what_changes_all_the_time_is_given_up(void **state)
 {
 	uint64_t quiet;
@@ -319,17 +423,32 @@ static void what_changes_all_the_time_is_given_up(void **state)
 	start_counting();
 	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
 	quiet = cost;
-	for (unsigned i = 0; i < HISTOGRAMS; i++)
-		changes[i] = UINT32_MAX;
-	start_counting();
+	for (unsigned i = 0; i < 2; i++) {
+		torn_at = i != 0 ? cells_of(0, CPUS / 2) : 0;
+		for (unsigned k = 0; k < HISTOGRAMS; k++)
+			changes[k] = UINT32_MAX;
+		start_counting();
+		assert_int_equal(look(), COUNTERS + HISTOGRAMS);
+		assert_true(cost <= quiet + (8 * quiet > FREE ? 8 * quiet : FREE) + LAST_READ);
+		assert_true((tears != 0) == (i != 0));
+		counters_are_there();
+		for (unsigned k = 0; k < HISTOGRAMS; k++)
+			histogram_is(k, -EAGAIN);
+		assert_int_equal(info_of().missing, HISTOGRAMS);
+		assert_non_null(strstr(percpu_reader_error(r), "h0 and 3 other series"));
+		assert_non_null(strstr(percpu_reader_error(r), "changed"));
+	}
+}
+
+/* What is read for the first time has no budget. */
+static void words_read_again_leave_nothing_out(void **state)
+{
+	(void)state;
+	torn_at = cells_of(0, 0);
+	spends = true;
 	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
-	assert_true(cost <= quiet + (8 * quiet > FREE ? 8 * quiet : FREE) + LAST_READ);
-	counters_are_there();
-	for (unsigned i = 0; i < HISTOGRAMS; i++)
-		histogram_is(i, -EAGAIN);
-	assert_int_equal(info_of().missing, HISTOGRAMS);
-	assert_non_null(strstr(percpu_reader_error(r), "h0 and 3 other series"));
-	assert_non_null(strstr(percpu_reader_error(r), "changed"));
+	assert_int_equal(tears, 2);
+	all_is_there();
 }
 
 /* What is read again has one budget, however often the picture is begun. */
@@ -550,12 +669,14 @@ int main(void)
 #define EACH(f) cmocka_unit_test_setup_teardown(f, make_large, remove_segment)
 	const struct CMUnitTest tests[] = {
 		EACH(holes_are_not_read),
+		EACH(all_lanes_together_have_much_more_room),
 		EACH(full_lanes_are_not_looked_for),
 		EACH(all_data_is_found),
 		EACH(file_systems_that_do_not_tell_are_read),
 		EACH(the_callers_offset_stays),
 		EACH(a_file_that_is_cut_short_amid_holes_is_told),
 		EACH(what_changes_all_the_time_is_given_up),
+		EACH(words_read_again_leave_nothing_out),
 		EACH(a_picture_that_is_begun_anew_has_one_budget),
 		EACH(what_is_begun_costs_three_times_as_much),
 		EACH(what_is_read_again_costs_eight_times_as_much),
