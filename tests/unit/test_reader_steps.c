@@ -176,6 +176,60 @@ static void used_lanes_are_read_after_biases(void **state)
 	assert_int_equal(count_of(0), 0);
 }
 
+/* Each chunk has its own lanes that are used: a thread without sequences counts in the last one alone. */
+
+static void add_chunk(void)
+{
+	const uint32_t n = s->region->n;
+	void *cell;
+
+	while (s->region->n == n)
+		assert_int_equal(percpu_region_alloc(s->region, PERCPU_LANE_SIZE / 2, 8, &cell), 0);
+}
+
+static struct percpu_counter *last;
+static struct percpu_gauge *last_gauge;
+
+static int add_in_last_chunk(void *arg)
+{
+	(void)arg;
+	test_unregister(percpu_seq_attach());
+	percpu_counter_add(last, 50);
+	if (last_gauge != NULL)
+		percpu_gauge_add(last_gauge, 50);
+	return 0;
+}
+
+static void set_last(void)
+{
+	assert_int_equal(percpu_gauge_set(last_gauge, 7), 0);
+}
+
+static void lanes_are_used_in_each_chunk(void **state)
+{
+	const uint32_t n = s->region->n;
+	int64_t level = 0;
+
+	(void)state;
+	add_chunk();
+	last = counter("c_total");
+	last_gauge = NULL;
+	if (WIDE)
+		assert_int_equal(percpu_segment_gauge(s, METRIC("d"), &last_gauge), 0);
+	assert_int_equal(percpu_chunk_of((const char *)last)->index, n);
+	test_in_child(add_in_last_chunk, NULL);
+	assert_int_equal(look(), WIDE ? 4 : 3);
+	assert_int_equal(count_of(0), 100);
+	assert_int_equal(count_of(2), 50);
+	if (!WIDE)
+		return;
+	assert_int_equal(percpu_reader_level(r, 3, &level), 0);
+	assert_int_equal(level, 50);
+	assert_int_equal(look_when("reader: biases copied", set_last), 4);
+	assert_int_equal(percpu_reader_level(r, 3, &level), 0);
+	assert_int_equal(level, 7);
+}
+
 static struct percpu_gauge *gauge;
 static struct percpu_fgauge *fgauge;
 static struct percpu_histogram *histogram;
@@ -656,28 +710,39 @@ static void settle_and_add(void)
 	percpu_robust_unlock(&h);
 }
 
-/* Nobody completes the update; or somebody does, when the reader is there. */
-static void what_a_killed_thread_left_is_whole(void **state)
+/* Nobody completes the update; or somebody does, when the reader is there. The statistics are the
+ * last of n series. */
+static void look_at_what_is_left(size_t n)
 {
-	static const char *const names[] = { "x", "y" };
 	static const char *const steps[] = { NULL, "reader: biases copied",
 					     "reader: biases read again",
 					     "reader: journal copied" };
-	const struct percpu_metric_fields f = { sizeof(f), "what", names, 2 };
 	uint64_t out[2];
+
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(test_wait(test_fork(update_and_die, NULL), 60), SIGKILL);
+		assert_int_equal(look_when(steps[i], settle_and_add), n);
+		assert_int_equal(percpu_reader_stats(r, n - 1, out, 2), 0);
+		assert_int_equal(out[0], 1000 * (i + 1) + 5 * i);
+		assert_int_equal(out[1], 1000 * (i + 1) + 5 * i);
+		assert_int_equal(percpu_journal_settle(stats->block.chunk, 0), 0);
+	}
+}
+
+/* In whichever chunk. */
+static void what_a_killed_thread_left_is_whole(void **state)
+{
+	static const char *const names[] = { "x", "y" };
+	const struct percpu_metric_fields f = { sizeof(f), "what", names, 2 };
 
 	(void)state;
 	if (!percpu_robust_supported())
 		test_skip("no get_robust_list()");
 	assert_int_equal(percpu_segment_stats(s, METRIC("d_total"), &f, 0, &stats), 0);
-	for (unsigned i = 0; i < 4; i++) {
-		assert_int_equal(test_wait(test_fork(update_and_die, NULL), 60), SIGKILL);
-		assert_int_equal(look_when(steps[i], settle_and_add), 3);
-		assert_int_equal(percpu_reader_stats(r, 2, out, 2), 0);
-		assert_int_equal(out[0], 1000 * (i + 1) + 5 * i);
-		assert_int_equal(out[1], 1000 * (i + 1) + 5 * i);
-		assert_int_equal(percpu_journal_settle(stats->block.chunk, 0), 0);
-	}
+	look_at_what_is_left(3);
+	add_chunk();
+	assert_int_equal(percpu_segment_stats(s, METRIC("e_total"), &f, 0, &stats), 0);
+	look_at_what_is_left(4);
 }
 
 int main(void)
@@ -687,6 +752,7 @@ int main(void)
 		EACH(biases_are_read_before_lanes),
 		EACH(what_was_reset_is_read_again),
 		EACH(used_lanes_are_read_after_biases),
+		EACH(lanes_are_used_in_each_chunk),
 		EACH(what_was_set_is_read_again),
 		EACH(what_is_set_late_is_read_again),
 		EACH(what_is_set_all_the_time_is_not_there),
