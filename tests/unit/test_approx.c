@@ -233,6 +233,8 @@ static void bad_input_is_refused(void **state)
 	(void)state;
 	o.batch = -1;
 	assert_int_equal(percpu_approx_create(&o, &other), -EINVAL);
+	assert_int_equal(percpu_approx_create_in(region, &o, &other), -EINVAL);
+	assert_int_equal(percpu_approx_open(region, 1, &o, &other), -EINVAL);
 	o.batch = (INT64_C(1) << 40) + 1;
 	assert_int_equal(percpu_approx_create(&o, &other), -EINVAL);
 	assert_null(other);

@@ -407,6 +407,26 @@ static void no_refusal_by_lanes_that_were_opened(void **state)
 	assert_int_equal(percpu_approx_fetch(a), LIMIT - 1);
 }
 
+/* One finds that there is room, and others have taken it when the lanes would be open. */
+static void lanes_without_room_stay_closed(void **state)
+{
+	(void)state;
+	fill_up(LIMIT);
+	percpu_approx_zero(a);
+	a->control->closed = 0;
+	let_happen(take_rest, "approx: state changed", 0);
+	percpu_approx_add(a, -1);
+	assert_null(step);
+	assert_int_equal(state_now(), 2);
+	assert_int_equal(percpu_approx_highest(a), LIMIT);
+	assert_int_equal(percpu_approx_add_below(a, 1, LIMIT), -ERANGE);
+	assert_int_equal(percpu_approx_fetch(a), LIMIT);
+	percpu_approx_add(a, -LIMIT);
+	a->control->closed = 0;
+	percpu_approx_add(a, -1);
+	assert_int_equal(state_now(), 0);
+}
+
 static void open_first(void)
 {
 	percpu_approx_add(a, -1);
@@ -472,6 +492,27 @@ static void giving_back_makes_no_room(void **state)
 	assert_null(step);
 	assert_int_equal(a->control->middle, middle - 1);
 	assert_int_equal(percpu_approx_fetch(a), -1);
+}
+
+/* Who has raised the highest, and comes to a CPU whose center cannot be moved so far, lowers it. */
+static void a_center_that_stays_makes_no_room(void **state)
+{
+	const int64_t middle = (int64_t)a->control->middle;
+
+	(void)state;
+	if (test_tier() != PERCPU_TIER_RSEQ || test_cpus() < 2)
+		test_skip("there is one center at most");
+	test_pin(0, test_cpu(1));
+	percpu_approx_add(a, -BATCH);
+	test_pin(0, test_cpu(0));
+	percpu_approx_add(a, BATCH);
+	assert_int_equal(a->control->middle, middle);
+	let_happen(go_to_another_cpu, "approx: highest raised", 0);
+	percpu_approx_add(a, 1);
+	assert_null(step);
+	assert_int_equal(a->control->middle, middle + 1);
+	assert_int_equal(percpu_approx_fetch(a), 1);
+	fill_up(LIMIT);
 }
 
 /* What the lanes may take reaches the limit, but for less than a batch. They stay open. */
@@ -571,8 +612,10 @@ int main(void)
 		TEST(closed_lanes_are_not_closed_again),
 		TEST(no_refusal_by_lanes_that_were_opened),
 		TEST(lanes_are_opened_once),
+		TEST(lanes_without_room_stay_closed),
 		TEST(where_no_fence_is_allowed),
 		TEST(giving_back_makes_no_room),
+		TEST(a_center_that_stays_makes_no_room),
 		TEST(a_center_is_not_raised_over_the_limit),
 		TEST(nobody_opens_lanes_over_the_largest_limit),
 	};
