@@ -196,6 +196,7 @@ static bool make_checkpoint(const struct percpu_compact *c, size_t i, uint64_t *
 	uint64_t old = load_checkpoint(c, i);
 	uint64_t generation = (old + 1) & (GENERATIONS - 1);
 
+	PERCPU_STEP("checkpoint to be made");
 	*ret = (whole(old, sum_cells(c, i)) & -GENERATIONS) | generation;
 	return __atomic_compare_exchange_n(&checkpoints(c)[i], &old, *ret, false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_RELAXED);

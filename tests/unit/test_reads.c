@@ -225,6 +225,37 @@ static void checkpoints_go_with_their_cells(void **state)
 	}
 }
 
+static uint64_t added_first;
+
+static void add_a_window(void)
+{
+	const int64_t n = 2 * (int64_t)set->half - 1;
+
+	percpu_compact_add(set, 1, n);
+	added_first += (uint64_t)n;
+}
+
+/* A cell has moved as far as it may, and two threads make a checkpoint for that: one of them counts
+ * on from that of the other. */
+static void checkpoints_are_of_one_thread(void **state)
+{
+	uint64_t added = 0;
+
+	(void)state;
+	if (test_tier() != PERCPU_TIER_RSEQ)
+		test_skip("there are no cells of CPUs on this tier");
+	(void)percpu_compact_fetch_zero(set, 1);
+	let_happen(add_a_window, "checkpoint to be made", 1);
+	for (unsigned i = 0; i < 1000 && at_step != NULL; i++) {
+		percpu_compact_add(set, 1, (int64_t)set->half);
+		added += set->half;
+	}
+	assert_null(at_step);
+	assert_int_not_equal(added_first, 0);
+	assert_int_equal(percpu_compact_fetch(set, 1), added + added_first);
+	assert_int_equal(percpu_compact_fetch_zero(set, 1), added + added_first);
+}
+
 /* Two threads set up a static counter: it gets one, and the other is freed. */
 static struct percpu_static_counter late = PERCPU_STATIC_COUNTER_INIT;
 static struct percpu_counter *winner;
@@ -289,6 +320,7 @@ int main(void)
 		cmocka_unit_test(reads_do_not_fall_below_zero),
 		cmocka_unit_test(resets_take_all_once),
 		cmocka_unit_test(checkpoints_go_with_their_cells),
+		cmocka_unit_test(checkpoints_are_of_one_thread),
 		cmocka_unit_test(static_counters_are_set_up_once),
 	};
 
