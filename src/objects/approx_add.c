@@ -214,17 +214,16 @@ static bool move_center_by(const struct percpu_approx *a, uint64_t d, int64_t li
 /* Move the center of this CPU to where its word is. Returns whether it was moved. */
 static bool recenter(const struct percpu_approx *a, int64_t limit)
 {
-	int32_t cpu = percpu_seq_cpu();
+	const uint32_t cpu = (uint32_t)percpu_seq_cpu(); /* large: none */
 	struct percpu_robust h;
 	bool moved = false;
 	uint64_t d;
 
-	if (cpu < 0 || (uint32_t)cpu >= approx_chunk(a)->cpus ||
-	    load_state(a) % APPROX_STATES != APPROX_OPEN || !try_approx_lock(a, &h))
+	if (cpu >= approx_chunk(a)->cpus || load_state(a) % APPROX_STATES != APPROX_OPEN ||
+	    !try_approx_lock(a, &h))
 		return false;
 	/* If another thread has closed the lanes meanwhile, the center is far away: nothing moves. */
-	d = load_approx_word(approx_word(a, (uint32_t)cpu)) -
-	    load_approx_word(approx_word(a, (uint32_t)cpu) + 1);
+	d = load_approx_word(approx_word(a, cpu)) - load_approx_word(approx_word(a, cpu) + 1);
 	moved = d != 0 && d + a->reach < a->span && move_center_by(a, d, limit);
 	unlock_approx(a, &h);
 	return moved;

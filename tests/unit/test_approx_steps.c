@@ -515,6 +515,34 @@ static void a_center_that_stays_makes_no_room(void **state)
 	fill_up(LIMIT);
 }
 
+static struct percpu_rseq without = { .cpu_id = PERCPU_CPU_NEVER }, *own;
+
+static void lose_sequences(void)
+{
+	own = model_set_area(&without);
+}
+
+/* A thread that can run no sequences any more has no lane whose center it could move. */
+static void no_center_is_moved_without_a_lane(void **state)
+{
+	const int64_t middle = (int64_t)a->control->middle;
+
+	(void)state;
+	if (test_tier() != PERCPU_TIER_RSEQ)
+		test_skip("there are no centers on this tier");
+	test_pin(0, test_cpu(0));
+	percpu_approx_add(a, BATCH);
+	let_happen(lose_sequences, "approx: refused", 0);
+	percpu_approx_add(a, 1);
+	model_set_area(own);
+	assert_null(step);
+	for (uint32_t cpu = 0; cpu < a->block.chunk->cpus; cpu++)
+		assert_int_equal(word(cpu)[1], 0);
+	assert_int_equal(a->control->middle, middle + 1);
+	assert_int_equal(percpu_approx_fetch(a), BATCH + 1);
+	fill_up(LIMIT);
+}
+
 /* What the lanes may take reaches the limit, but for less than a batch. They stay open. */
 static void leave_too_little(void)
 {
@@ -616,6 +644,7 @@ int main(void)
 		TEST(where_no_fence_is_allowed),
 		TEST(giving_back_makes_no_room),
 		TEST(a_center_that_stays_makes_no_room),
+		TEST(no_center_is_moved_without_a_lane),
 		TEST(a_center_is_not_raised_over_the_limit),
 		TEST(nobody_opens_lanes_over_the_largest_limit),
 	};
