@@ -188,13 +188,13 @@ static uint64_t upper_tick(const struct percpu_histogram_snapshot *s, uint32_t b
  * observations that are all at the one end, and all at the other. If those differ by less than
  * 2^63, only one number between them is the same modulo 2^64. Not 2^64: a CPU that does not load
  * 16 bytes at once may have counted what is not in the sum yet, which is a little below then. The
- * bucket is not empty.
+ * bucket is not empty, and its sum is one of ticks.
  */
 bool percpu_histogram_sum_is_known(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
 	const uint64_t count = s->bucket[b].count;
 
-	return s->ticks_per_unit == 0 || upper_tick(s, b) - lower_tick(s, b) <= INT64_MAX / count;
+	return upper_tick(s, b) - lower_tick(s, b) <= INT64_MAX / count;
 }
 
 /* Otherwise take the middle of the bucket for the mean. The last has no middle to speak of:

@@ -18,6 +18,7 @@
 #include "../steps.h"
 #include "../support.h"
 
+#include "objects/anchored.h"
 #include "objects/objects.h"
 
 /* How a child records. */
@@ -154,8 +155,10 @@ static int record_ticks(void *arg)
 	percpu_histogram_record(h, -1);
 	percpu_histogram_record(h, NAN);
 	percpu_histogram_record(h, 1e300);
+	percpu_histogram_record(h, 0x1p959); /* 2^63 ticks, or more */
+	percpu_histogram_record(h, 0x1p63 / 1e9);
 	s = look(h, 0, false);
-	REQUIRE(s->refused == 4 && s->count == 6);
+	REQUIRE(s->refused == 6 && s->count == 6);
 	REQUIRE(s->bucket[0].count == 1 && s->bucket[0].ticks == 0);
 	REQUIRE(bucket_of(s, 0.25)->count == 1 && bucket_of(s, 0.25)->ticks == 250000000);
 	REQUIRE(bucket_of(s, 0.25)[1].count == 1 && bucket_of(s, 0.25)[1].ticks == 250000001);
@@ -640,14 +643,22 @@ static void bad_options_are_refused(void **state)
 	};
 	struct percpu_histogram_options o;
 	struct percpu_histogram *h = NULL;
+	struct percpu_region *r = open_region();
+	struct percpu_anchor at = percpu_root_anchor(r, 0);
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		o = bad[i].o;
 		o.size = sizeof(o);
 		assert_int_equal(percpu_histogram_create(&o, &h), bad[i].e);
+		assert_int_equal(percpu_histogram_create_in(r, &o, &h), bad[i].e);
+		assert_int_equal(percpu_histogram_open(r, 0, &o, &h), bad[i].e);
+		assert_int_equal(percpu_histogram_open_at(r, &at, &o, &h), bad[i].e);
 		assert_null(h);
 	}
+	assert_int_equal(percpu_region_root(r, 0), 0);
+	percpu_region_close(r);
+	assert_int_equal(unlink(test_path("region")), 0);
 	o = (struct percpu_histogram_options){ .size = sizeof(o),
 					       .ticks_per_unit = (UINT64_C(1) << 43) - 1 };
 	assert_int_equal(percpu_histogram_create(&o, &h), 0);

@@ -339,6 +339,12 @@ static void classic_bounds_are_exact_or_said_not_to_be(void **state)
 	assert_int_equal(percpu_histogram_count_below(s, -1, &exact), 0);
 	assert_true(exact);
 	assert_int_equal(percpu_histogram_count_below(s, NAN, &exact), 0);
+	/* Nothing is below the range if its first cell is empty: zeros would be there. */
+	for (int i = 0; i < 2; i++) {
+		s->bucket[0].count = (uint64_t)i;
+		assert_int_equal(percpu_histogram_count_below(s, 0, &exact), 0);
+		assert_true(exact == (i == 0));
+	}
 	percpu_histogram_snapshot_destroy(s);
 	percpu_histogram_destroy(h);
 }
