@@ -307,7 +307,8 @@ static void free_graces(enum phase phase)
 {
 	if (phase != CHILD)
 		REQUIRE(percpu_grace_destroy(graces) == -EDEADLK &&
-			percpu_grace_detach(graces) == -EDEADLK);
+			percpu_grace_detach(graces) == -EDEADLK &&
+			percpu_grace_barrier(graces) == -EDEADLK);
 	else
 		REQUIRE(percpu_grace_destroy(graces) == 0); /* the thread is the parent's */
 }

@@ -347,6 +347,29 @@ static void claims_are_not_older_than_they_are(void **state)
 	assert_free();
 }
 
+/* Who was killed with the claim of another period keeps nobody from fencing this one. */
+static void claims_are_of_a_period(void **state)
+{
+	uint64_t *claim = &handle()->part.control->word[PERCPU_GRACE_CLAIM];
+	int token;
+
+	(void)state;
+	for (int i = -1; i <= 1; i++) {
+		assert_free();
+		token = enter();
+		(void)percpu_grace_start(g);
+		fences = 0;
+		*claim = percpu_now_ns() / 1000 << CLAIM_BITS |
+			 ((now() / 2 + (uint64_t)i) & ((UINT64_C(1) << CLAIM_BITS) - 1));
+		assert_int_equal(percpu_grace_wait_timed(g, 0), -ETIMEDOUT);
+		if (i != 0)
+			assert_int_equal(fences, 1);
+		*claim = 0;
+		leave(token);
+	}
+	assert_free();
+}
+
 static struct test_team team;
 static int one_result[1];
 
@@ -893,7 +916,7 @@ static void others_attach(void **state)
 	struct percpu_owners *others;
 	struct percpu_grace_callback c;
 	struct percpu_grace_blocker b;
-	uint64_t cookie, key = percpu_grace_key(g);
+	uint64_t before, cookie, key = percpu_grace_key(g);
 	int token;
 
 	(void)state;
@@ -916,7 +939,11 @@ static void others_attach(void **state)
 		percpu_grace_call(outsider, &c,
 				  (void (*)(struct percpu_grace_callback *))percpu_owners_leave),
 		-EROFS);
-	cookie = percpu_grace_start(outsider);
+	assert_free();
+	before = now();
+	cookie = percpu_grace_start(outsider); /* who may only read begins none */
+	assert_int_equal(now(), before);
+	assert_int_equal(cookie, before + 2);
 	assert_int_equal(percpu_grace_poll(outsider, cookie), 0);
 	token = enter();
 	assert_int_equal(percpu_grace_blockers(outsider, &b, 1), 1);
@@ -1159,6 +1186,7 @@ int main(void)
 		BOTH(periods_are_shared),
 		BOTH(periods_are_fenced_once),
 		BOTH(claims_are_not_older_than_they_are),
+		BOTH(claims_are_of_a_period),
 		BOTH(who_waits_is_told),
 		BOTH(who_is_late_is_counted_in_the_new_bank),
 		BOTH(what_commits_before_the_fence_is_seen),

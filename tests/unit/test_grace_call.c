@@ -343,6 +343,24 @@ static void who_does_not_end_runs_more(void **state)
 	close(gate[1]);
 }
 
+/* Their period is over also if somebody ended more sections than it began. */
+static void they_run_in_spite_of_a_deficit(void **state)
+{
+	int token = percpu_grace_enter(g);
+
+	(void)state;
+	assert_true(token >= 0);
+	assert_int_equal(percpu_grace_exit(g, token), 0);
+	assert_int_equal(percpu_grace_exit(g, token), 0);
+	call(0, note);
+	wait_for_callbacks();
+	assert_int_equal(ran_by_now(), 1);
+	call(1, note);
+	wait_for_callbacks();
+	assert_int_equal(ran_by_now(), 2);
+	assert_int_equal(percpu_grace_wait(g), 0);
+}
+
 static int run_the_rest(void *arg)
 {
 	const bool shared = percpu_grace_is_shared(percpu_grace_handle(g));
@@ -350,6 +368,9 @@ static int run_the_rest(void *arg)
 	(void)arg;
 	test_alarm(30);
 	test_child_require(ran == 1, "one had begun");
+	fault_set(FAULT_PTHREAD_CREATE, 0, EAGAIN, false);
+	test_child_require(percpu_grace_barrier(g) == (shared ? 0 : -EAGAIN), "no thread");
+	test_child_require(fault_clear() == (shared ? 0 : 1) && ran == 1, "nothing ran");
 	test_child_require(percpu_grace_barrier(g) == 0, "barrier");
 	test_child_require(ran == (shared ? 1 : 3), "the rest ran");
 	test_child_require(shared || (order[1] == 1 && order[2] == 2), "in order");
@@ -455,6 +476,8 @@ int main(void)
 		PRIVATE(they_run_after_sections),
 		BETWEEN(they_run_after_sections),
 		PRIVATE(a_period_in_progress_is_no_use),
+		PRIVATE(they_run_in_spite_of_a_deficit),
+		BETWEEN(they_run_in_spite_of_a_deficit),
 		PRIVATE(what_callbacks_may_do),
 		PRIVATE(their_thread_gets_no_signals),
 		PRIVATE(threads_call),
