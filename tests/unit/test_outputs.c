@@ -13,6 +13,7 @@
 #include <percpu/percpu.h>
 
 #include "../faults.h"
+#include "../model.h"
 #include "../support.h"
 #include "segments.h"
 
@@ -520,12 +521,92 @@ static void gauges_are_not_half_set(void **state)
 	test_in_child(fail_gauge, NULL);
 }
 
+/* As a thread that cannot run sequences. */
+static int observe_without(struct percpu_extrema *x, int64_t v)
+{
+	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
+	struct percpu_rseq *area = model_set_area(&none);
+	int e = percpu_extrema_observe(x, v);
+
+	model_set_area(area);
+	return e;
+}
+
+static void record_without(struct percpu_histogram *h, double v)
+{
+	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
+	struct percpu_rseq *area = model_set_area(&none);
+
+	percpu_histogram_record(h, v);
+	model_set_area(area);
+}
+
+/* What cannot be loaded, or not be stored, is as it was. A record has no result, and is tried until it
+ * is done. */
+static int fail_updates(void *arg)
+{
+	static const int calls_within[] = { PAIR_LOAD, JOURNAL_LOCK };
+	struct percpu_histogram_snapshot *s;
+	struct percpu_histogram *h;
+	struct percpu_extrema *x;
+	struct percpu_latest *l;
+	struct percpu_gauge *g;
+	int64_t min, max;
+	uint64_t then, ns;
+	double v;
+
+	(void)arg;
+	pretended = 0;
+	REQUIRE(percpu_gauge_create(&g) == 0 && percpu_gauge_set(g, 5) == 0);
+	REQUIRE(percpu_latest_create(&l) == 0 && percpu_latest_set(l, 5) == 0);
+	REQUIRE(percpu_latest_fetch(l, &v, &then) == 0);
+	REQUIRE(percpu_extrema_create(0, &x) == 0);
+	REQUIRE(observe_without(x, 5) == 0 && observe_without(x, 4) == 0);
+	REQUIRE(percpu_histogram_create(NULL, &h) == 0);
+	REQUIRE(percpu_histogram_snapshot_create(h, &s) == 0);
+	for (int i = 0; i < 2; i++) {
+		int *countdown = &counts_down[calls_within[i]];
+
+		*countdown = 1;
+		REQUIRE(percpu_gauge_set(g, 7) == -ETIMEDOUT && *countdown == 0);
+		REQUIRE(percpu_gauge_fetch(g) == 5);
+		*countdown = 1;
+		REQUIRE(percpu_latest_set(l, 7) == -ETIMEDOUT && *countdown == 0);
+		REQUIRE(percpu_latest_fetch(l, &v, &ns) == 0 && v == 5 && ns == then);
+		for (int nth = 1; nth <= (calls_within[i] == PAIR_LOAD ? 2 : 1); nth++) {
+			*countdown = nth;
+			REQUIRE(observe_without(x, 7) == -ETIMEDOUT && *countdown == 0);
+			REQUIRE(percpu_extrema_fetch(x, &min, &max) == 0);
+			REQUIRE(min == 4 && max == 5);
+		}
+		*countdown = 1;
+		record_without(h, 7);
+		REQUIRE(*countdown == 0);
+		REQUIRE(percpu_histogram_fetch(h, 0, s) == 0 && s->count == (uint64_t)i + 1);
+	}
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_destroy(h);
+	percpu_extrema_destroy(x);
+	percpu_latest_destroy(l);
+	percpu_gauge_destroy(g);
+	return 0;
+}
+
+static void updates_that_fail_change_nothing(void **state)
+{
+	(void)state;
+	if (!percpu_robust_supported())
+		test_skip("no get_robust_list()");
+	test_in_child(fail_updates, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_fails_stores_nothing),
 		cmocka_unit_test(so_it_is_with_the_journal),
 		cmocka_unit_test(gauges_are_not_half_set),
+		cmocka_unit_test(updates_that_fail_change_nothing),
 	};
 
 	/* The directory is this process's, not a child's. */
