@@ -11,6 +11,8 @@
 #include "../model.h"
 #include "../support.h"
 
+#include "objects/objects.h"
+
 #define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)
 
 static struct percpu_extrema *x;
@@ -130,6 +132,40 @@ static void each_way_alone(void **state)
 		}
 	}
 	end();
+}
+
+/* A reader of a file puts together the copies of lanes: of each place the last epoch, and in that the
+ * least and the most. */
+static void lanes_of_a_copy(void **state)
+{
+	static const struct {
+		uint64_t epoch;
+		int64_t min, max;
+		uint64_t then; /* what all lanes so far come to */
+		int64_t least, most;
+	} lanes[] = {
+		{ 32, 5, 6, 32, 5, 6 },	    { 32, 7, 9, 32, 5, 9 },    { 32, 3, 4, 32, 3, 9 },
+		{ 32, -2, 10, 32, -2, 10 }, { 0, -9, 90, 32, -2, 10 }, { 64, 1, 2, 64, 1, 2 },
+		{ 32, -9, 90, 64, 1, 2 },
+	};
+	const unsigned n = sizeof(lanes) / sizeof(lanes[0]);
+	struct percpu_extremes all[2] = { { .epoch = 0 } }, lane[2] = { { .epoch = 0 } };
+
+	(void)state;
+	for (unsigned i = 0; i < n; i++) {
+		for (unsigned k = 0; k < 2; k++) {
+			const unsigned from = k == 0 ? i : n - 1 - i;
+
+			lane[k].epoch = lanes[from].epoch;
+			lane[k].min = lanes[from].min;
+			lane[k].max = lanes[from].max;
+		}
+		percpu_extrema_gather(all, lane);
+		assert_int_equal(all[0].epoch, lanes[i].then);
+		assert_int_equal(all[0].min, lanes[i].least);
+		assert_int_equal(all[0].max, lanes[i].most);
+	}
+	assert_true(all[1].epoch == 64 && all[1].min == 1 && all[1].max == 2);
 }
 
 static void doubles_in_their_order(void **state)
@@ -387,6 +423,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_of_all_lanes),
 		cmocka_unit_test(each_way_alone),
+		cmocka_unit_test(lanes_of_a_copy),
 		cmocka_unit_test(doubles_in_their_order),
 		cmocka_unit_test(the_other_kind_is_refused),
 		cmocka_unit_test(one_of_both_is_enough),
