@@ -145,6 +145,25 @@ static void who_moves_skips_no_shelf(void **state)
 	percpu_depot_fini(&two);
 }
 
+/* What was put between the end of a reclaim and its trim is still there. */
+static void what_is_there_is_not_trimmed(void **state)
+{
+	static struct percpu_depot used; /* in the list of depots, also if this fails */
+	void *items[8] = { &used, &depot }, *there[8];
+
+	(void)state;
+	assert_int_equal(percpu_depot_init(&used, 1), 0);
+	assert_int_equal(percpu_depot_put(&used, items, 2), 0);
+	percpu_depot_trim(&used);
+	assert_int_equal(percpu_depot_count(&used), 2);
+	assert_int_equal(percpu_depot_take(&used, false, there, 8), 2);
+	assert_memory_equal(there, items, 2 * sizeof(items[0]));
+	percpu_depot_trim(&used);
+	assert_int_equal(percpu_depot_put(&used, items, 1), 0);
+	assert_int_equal(percpu_depot_take(&used, false, there, 8), 1);
+	percpu_depot_fini(&used);
+}
+
 /* A fork goes through the list of depots. */
 static void depots_that_are_gone_are_in_no_list(void **state)
 {
@@ -165,6 +184,7 @@ int main(void)
 		cmocka_unit_test(those_who_wait_get_what_is_left),
 		cmocka_unit_test(nothing_is_taken_twice),
 		cmocka_unit_test(who_moves_skips_no_shelf),
+		cmocka_unit_test(what_is_there_is_not_trimmed),
 		cmocka_unit_test(depots_that_are_gone_are_in_no_list),
 	};
 
