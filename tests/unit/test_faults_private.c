@@ -187,12 +187,12 @@ static int fill_cache(struct percpu_objcache *oc, void **objects)
 	return e;
 }
 
-static int cache_with(uint32_t flags)
+static int cache_with(uint32_t flags, bool constructs)
 {
 	const struct percpu_objcache_options o = { .size = sizeof(o),
 						   .cached = 8,
-						   .ctor = construct,
-						   .dtor = destruct,
+						   .ctor = constructs ? construct : NULL,
+						   .dtor = constructs ? destruct : NULL,
 						   .alloc = back,
 						   .free = back_off,
 						   .flags = flags };
@@ -219,12 +219,17 @@ static int cache_with(uint32_t flags)
 
 static int cache(void)
 {
-	return cache_with(0);
+	return cache_with(0, true);
 }
 
 static int checked_cache(void)
 {
-	return cache_with(PERCPU_OBJCACHE_DEBUG);
+	return cache_with(PERCPU_OBJCACHE_DEBUG, true);
+}
+
+static int checked_cache_of_memory(void)
+{
+	return cache_with(PERCPU_OBJCACHE_DEBUG, false);
 }
 
 static void touch(void *cell, unsigned cpu, void *arg)
@@ -448,6 +453,7 @@ static const struct sweep_operation operations[] = {
 	{ "queue of a CPU", queue, { SWEEP_MEMORY, SWEEP_FENCE } },
 	{ "cache", cache, { SWEEP_MEMORY, SWEEP_FENCE } },
 	{ "checked cache", checked_cache, { SWEEP_MEMORY, SWEEP_FENCE } },
+	{ "checked cache of memory", checked_cache_of_memory, { SWEEP_MEMORY, SWEEP_FENCE } },
 	{ "zone", zone, { SWEEP_MEMORY, SWEEP_FENCE } },
 	{ "checked zone", checked_zone, { SWEEP_MEMORY, SWEEP_FENCE } },
 	{ "write buffer", write_buffer, { SWEEP_MEMORY } },

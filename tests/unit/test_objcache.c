@@ -196,6 +196,45 @@ static void objects_elsewhere_serve_without_memory(void **state)
 	assert_int_equal(percpu_objcache_destroy(oc), 0);
 }
 
+static int barrier_error;
+
+int __real_percpu_barrier_cpu(unsigned cpu);
+int __wrap_percpu_barrier_cpu(unsigned cpu);
+int __wrap_percpu_barrier_cpu(unsigned cpu)
+{
+	return barrier_error != 0 ? barrier_error : __real_percpu_barrier_cpu(cpu);
+}
+
+/* The only object is on another CPU, and nobody can get at it: the error says why, also if it is one
+ * that a backend may give. */
+static void objects_elsewhere_are_out_of_reach(void **state)
+{
+	static const int errors[] = { -EPERM, -ETIMEDOUT, -EAGAIN, -ENOMEM };
+	struct percpu_objcache_options o = { .size = sizeof(o), .limit = 1 };
+	struct percpu_objcache *oc;
+	void *obj, *none = &o;
+
+	(void)state;
+	if (test_tier() == PERCPU_TIER_SHARED || test_cpus() < 2)
+		test_skip("there is one array");
+	oc = make_cache(&o);
+	assert_true(test_pin(0, test_cpu(0)));
+	obj = get(oc);
+	assert_int_equal(percpu_objcache_put(oc, obj), 0);
+	assert_true(test_pin(0, test_cpu(1)));
+	for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		barrier_error = errors[i];
+		assert_int_equal(percpu_objcache_get(oc, 0, &none), errors[i]);
+		assert_ptr_equal(none, &o);
+	}
+	barrier_error = 0;
+	assert_int_equal(stats_of(oc).failed, sizeof(errors) / sizeof(errors[0]));
+	assert_ptr_equal(get(oc), obj);
+	test_unpin(0);
+	assert_int_equal(percpu_objcache_put(oc, obj), 0);
+	assert_int_equal(percpu_objcache_destroy(oc), 0);
+}
+
 static void a_limit_may_be_set_below_what_is_used(void **state)
 {
 	struct percpu_objcache *oc = make_cache(NULL);
@@ -306,6 +345,7 @@ static void arrays_are_as_long_as_they_must(void **state)
 	assert_in_range(array_of(0, 0, 300), 128, 510);
 	assert_int_equal(array_of(100 * cpus, 0, 300), 100);
 	assert_int_equal(array_of(1, 0, 300), 2);
+	assert_in_range(array_of(SIZE_MAX, 0, MANY / 2), 256, 510);
 	assert_int_equal(array_of(0, 300 * cpus, 300), 150);
 	test_unpin(0);
 }
@@ -321,6 +361,7 @@ int main(void)
 		cmocka_unit_test(flags_reach_constructor_and_backend),
 		cmocka_unit_test(the_limit_is_strict),
 		cmocka_unit_test(objects_elsewhere_serve_without_memory),
+		cmocka_unit_test(objects_elsewhere_are_out_of_reach),
 		cmocka_unit_test(a_limit_may_be_set_below_what_is_used),
 		cmocka_unit_test(spoiled_objects_are_not_kept),
 		cmocka_unit_test(a_reclaim_destroys_what_is_free),
