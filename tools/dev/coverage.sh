@@ -7,7 +7,7 @@
 configure_coverage()
 {
 	CC=clang configure_tests "$1" -Dbenchmarks=disabled -Dexamples=disabled -Doptimization=0 \
-		-Dc_args="-g1 -fprofile-instr-generate -fcoverage-mapping -mllvm -runtime-counter-relocation ${*:2}" \
+		-Dc_args="-g1 -fprofile-instr-generate -fcoverage-mapping -fprofile-update=atomic -mllvm -runtime-counter-relocation ${*:2}" \
 		-Dc_link_args=-fprofile-instr-generate
 }
 
