@@ -125,10 +125,8 @@ static int visit_cpu(struct visit *v, unsigned cpu, uint64_t deadline)
 		r = direct(v, cpu);
 		percpu_futex_wake(&v->request);
 	}
-	if (decide(v, cpu + 1, NONE)) {
-		PERCPU_STEP("visit: given up");
+	if (decide(v, cpu + 1, NONE))
 		return r != 0 ? r : -ETIMEDOUT;
-	}
 	wait_done(v, cpu + 1, 0); /* the visitor is there already, and must finish */
 	return 0;
 }
@@ -187,6 +185,7 @@ static void dismiss(struct visit *v, pthread_t thread)
 
 	if (sched_getaffinity(0, sizeof(set), set) == 0)
 		sched_setaffinity(v->tid, sizeof(set), set);
+	PERCPU_STEP("visit: over");
 	publish(&v->request, STOP);
 	pthread_join(thread, NULL);
 }

@@ -144,7 +144,8 @@ static int check_access(int fd, bool writable)
 {
 	int flags = fcntl(fd, F_GETFL);
 
-	if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY ||
+	/* One of O_PATH looks as if it were to read with. */
+	if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_WRONLY ||
 	    (writable && (flags & O_ACCMODE) != O_RDWR))
 		return -EBADF;
 	return 0;

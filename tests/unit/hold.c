@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "../support.h"
 
@@ -14,6 +15,9 @@ static uint32_t refused; /* atomic: new ones are refused from this one on, 0: no
 static uint32_t waiting; /* atomic: so many are held */
 static uint32_t started; /* atomic: so many were started in all */
 static uint32_t absent;	 /* atomic: the intruder does not wake up by itself */
+static uint32_t nowhere; /* atomic: no thread gets a CPU to itself */
+static uint32_t rested;	 /* atomic: how many of these there are */
+static uint64_t rests[RESTS];
 
 void hold_threads(bool on)
 {
@@ -71,14 +75,27 @@ int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn
 	return __real_pthread_create(ret, attr, start_later, later);
 }
 
+int __real_percpu_pin(pid_t tid, unsigned cpu);
+int __wrap_percpu_pin(pid_t tid, unsigned cpu);
+int __wrap_percpu_pin(pid_t tid, unsigned cpu)
+{
+	return __atomic_load_n(&nowhere, __ATOMIC_SEQ_CST) ? -EINVAL : __real_percpu_pin(tid, cpu);
+}
+
 void __real_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void __wrap_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 
-/* The intruder's first nap is shorter than all other waits. */
+/* The intruder's first nap is shorter than all other waits. Where it finds no CPU it only rests. */
 void __wrap_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
 	bool for_good = ns < 1000000 && __atomic_load_n(&absent, __ATOMIC_SEQ_CST);
+	uint32_t n = __atomic_load_n(&rested, __ATOMIC_RELAXED);
 
+	if (__atomic_load_n(&nowhere, __ATOMIC_SEQ_CST) && ns != 0 && gettid() != getpid() &&
+	    n < RESTS) {
+		rests[n] = ns;
+		__atomic_store_n(&rested, n + 1, __ATOMIC_RELEASE);
+	}
 	__real_percpu_futex_wait(word, value, for_good ? 0 : ns);
 }
 
@@ -96,4 +113,14 @@ uint32_t threads_started(void)
 void let_nobody_intrude(void)
 {
 	__atomic_store_n(&absent, 1, __ATOMIC_SEQ_CST);
+}
+
+const uint64_t *rests_of_the_intruder(void)
+{
+	__atomic_store_n(&nowhere, 1, __ATOMIC_SEQ_CST);
+	hold_threads(false);
+	while (__atomic_load_n(&rested, __ATOMIC_ACQUIRE) != RESTS)
+		test_sleep_us(1000);
+	__atomic_store_n(&nowhere, 0, __ATOMIC_SEQ_CST);
+	return rests;
 }

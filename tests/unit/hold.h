@@ -24,4 +24,10 @@ uint32_t threads_started(void);
 /** The self-test's intruder does not wake up by itself. */
 void let_nobody_intrude(void);
 
+#define RESTS 8
+
+/** Let the threads that are held go on, and the self-test find no CPU at first. Returns the first
+ *  so many times, in nanoseconds, for which it rested between attempts. */
+const uint64_t *rests_of_the_intruder(void);
+
 #endif

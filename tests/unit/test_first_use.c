@@ -18,6 +18,7 @@
 
 #include "cpu/cpu.h"
 #include "first_use.h"
+#include "hold.h"
 #include "spinner.h"
 
 #define ADDS 2000
@@ -68,6 +69,22 @@ static int prove_without_intruder(void *arg)
 	while (percpu_status()->selftest == PERCPU_SELFTEST_PENDING && test_now() < end)
 		test_sleep_us(100);
 	test_child_require(percpu_status()->selftest == PERCPU_SELFTEST_PASSED, "passed");
+	return 0;
+}
+
+/* A machine that is busy is asked less and less often. */
+static int rest_longer_and_longer(void *arg)
+{
+	const uint64_t *rests;
+	struct percpu_counter *c;
+
+	(void)arg;
+	hold_threads(true);
+	test_child_require(percpu_counter_create(&c) == 0, "a counter");
+	rests = rests_of_the_intruder();
+	for (unsigned i = 1; i < RESTS; i++)
+		test_child_require(rests[i] == 2 * rests[i - 1], "twice the last");
+	test_child_require(test_tier() == PERCPU_TIER_RSEQ, "tier rseq in the end");
 	return 0;
 }
 
@@ -284,6 +301,13 @@ static void nobody_waits(void **state)
 	test_in_child(first_use_while_held, NULL);
 }
 
+static void attempts_are_rarer_and_rarer(void **state)
+{
+	(void)state;
+	test_need_sequences();
+	test_in_child(rest_longer_and_longer, NULL);
+}
+
 static void any_preemption_is_a_proof(void **state)
 {
 	(void)state;
@@ -335,6 +359,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_waits),
 		cmocka_unit_test(any_preemption_is_a_proof),
+		cmocka_unit_test(attempts_are_rarer_and_rarer),
 		cmocka_unit_test(real_time_is_not_inherited),
 		cmocka_unit_test(fences_begin_when_threads_rise),
 		cmocka_unit_test(objects_stay_exact_while_threads_rise),

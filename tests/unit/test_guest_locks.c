@@ -284,6 +284,52 @@ static void process_lock_blocks_signals(void **state)
 	assert_int_equal(sigismember(&before, SIGTERM), sigismember(&after, SIGTERM));
 }
 
+/* A signal that came meanwhile is handled when the lock is free: the handler lets another thread
+ * take it. */
+
+static bool taken; /* atomic */
+
+static void *take_lock(void *arg)
+{
+	percpu_process_lock();
+	__atomic_store_n(&taken, true, __ATOMIC_RELEASE);
+	percpu_process_unlock();
+	return arg;
+}
+
+static void let_take_lock(int signo)
+{
+	pthread_t thread;
+
+	(void)signo;
+	if (pthread_create(&thread, NULL, take_lock, NULL) != 0)
+		abort();
+	for (int i = 0; i < 10000 && !__atomic_load_n(&taken, __ATOMIC_ACQUIRE); i++)
+		test_sleep_us(1000);
+	if (!__atomic_load_n(&taken, __ATOMIC_ACQUIRE))
+		_exit(1);
+	pthread_join(thread, NULL);
+}
+
+static int be_signaled_as_holder(void *arg)
+{
+	struct sigaction a = { .sa_handler = let_take_lock };
+
+	(void)arg;
+	test_child_require(sigaction(SIGUSR1, &a, NULL) == 0, "a handler");
+	percpu_process_lock();
+	test_child_require(raise(SIGUSR1) == 0 && !taken, "a signal that waits");
+	percpu_process_unlock();
+	test_child_require(taken, "and is handled then");
+	return 0;
+}
+
+static void signals_are_handled_without_the_process_lock(void **state)
+{
+	(void)state;
+	test_in_child(be_signaled_as_holder, NULL);
+}
+
 /* Two threads that block other signals, and of which one may be canceled, have the lock one after
  * the other: each has its own back. */
 
@@ -380,6 +426,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(stopped_update_keeps_cells, start, stop),
 		cmocka_unit_test_setup_teardown(cancelled_thread_leaves_no_lock, start, stop),
 		cmocka_unit_test(process_lock_blocks_signals),
+		cmocka_unit_test(signals_are_handled_without_the_process_lock),
 		cmocka_unit_test(holders_keep_what_is_theirs),
 	};
 

@@ -39,6 +39,7 @@ static struct file {
 	{ "/sys/devices/system/cpu/online", NULL, SYSFS, -1 },
 	{ "/proc/interrupts", NULL, PROC, -1 },
 };
+enum { LIST, TABLE, STATUS, ONLINE, INTERRUPTS };
 #define FILES (sizeof(files) / sizeof(files[0]))
 
 static unsigned long mask_bits; /* of the kernel's affinity masks */
@@ -173,13 +174,21 @@ static void digits_of_masks_are_counted(void **state)
 /* As when a process is stopped, and restored on a larger machine. */
 static int look_again(void *arg)
 {
+	struct percpu_fence_report r;
+	char online[16];
+
 	(void)arg;
 	mask_bits = 128;
 	files[0].text = "0-3\n";
 	require_cpus(4, 4);
+	test_child_require(percpu_status()->possible_cpus == 4, "a status");
 	files[0].text = "0-79\n";
 	test_child_require(percpu_known_cpus() == 4, "what was read is known");
 	require_cpus(80, 80);
+	snprintf(online, sizeof(online), "%u\n", test_cpu(0));
+	files[ONLINE].text = online;
+	test_child_require(percpu_fence_all(UINT64_C(30000000000), &r) == 0, "a fence");
+	test_child_require(r.fenced == 80, "of all CPUs that there are now");
 	files[0].text = NULL;
 	require_cpus(80, 80);
 	return 0;
@@ -192,8 +201,6 @@ static void lists_are_read_again(void **state)
 }
 
 /* What the kernel's files may be: empty, others in their place, or not to be understood. */
-
-enum { LIST, TABLE, STATUS, ONLINE, INTERRUPTS };
 
 static const struct machine {
 	const char *text[3]; /* of the list, the table and the status */

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -558,6 +559,34 @@ static void removed_records_are_not_believed(void **state)
 	all_else_is_read(0);
 }
 
+/* What is no sum of doubles counts as nothing, as it does for those who ask the counter. */
+static void cells_of_doubles_are_not_believed(void **state)
+{
+	const double odd[] = { NAN, INFINITY, -INFINITY, 0x1p1005 };
+	const struct percpu_metric m = metric("c_total");
+	const unsigned cpus = percpu_status()->possible_cpus;
+	struct percpu_fcounter *c;
+	double sum;
+	char *other;
+
+	(void)state;
+	if (cpus < 2)
+		test_skip("needs two CPUs");
+	assert_int_equal(percpu_segment_fcounter(s, &m, &c), 0);
+	assert_true(test_pin(0, test_cpu(0)));
+	assert_int_equal(percpu_fcounter_add(c, 1), 0);
+	test_unpin(0);
+	other = (char *)c + (size_t)((test_cpu(0) + 1) % cpus) * PERCPU_STRIDE;
+	for (unsigned i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		memcpy(other, &odd[i], sizeof(odd[i]));
+		assert_int_equal(take(), 0);
+		assert_int_equal(percpu_reader_count(r), 3);
+		assert_int_equal(percpu_reader_number(r, 2, &sum), 0);
+		assert_true(sum == 1);
+		assert_true(percpu_fcounter_fetch(c) == 1);
+	}
+}
+
 int main(void)
 {
 #define EACH(f) cmocka_unit_test_setup_teardown(f, make_both, remove_segment)
@@ -571,6 +600,7 @@ int main(void)
 		EACH(where_records_were_is_forgotten),
 		EACH(records_without_their_object_are_pending),
 		EACH(pending_records_are_looked_at_again),
+		EACH(cells_of_doubles_are_not_believed),
 		EACH(texts_that_cannot_be_are_passed_over),
 		EACH(lengths_are_those_of_the_texts),
 		EACH(units_that_cannot_be_are_passed_over),

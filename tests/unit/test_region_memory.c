@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -183,6 +184,40 @@ static void huge_pages_are_used(void **state)
 	assert_int_equal(msync(map, page, MS_ASYNC), 0); /* it is still mapped */
 }
 
+/* Whether the kernel makes no huge page of what is there. */
+static bool has_small_pages(const void *at)
+{
+	unsigned long first = 0, end;
+	char line[512];
+	bool here = false, small = false;
+	FILE *f = fopen("/proc/self/smaps", "re");
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f) != NULL) {
+		if (sscanf(line, "%lx-%lx ", &first, &end) == 2)
+			here = first <= (uintptr_t)at && (uintptr_t)at < end;
+		else if (here && strncmp(line, "VmFlags:", 8) == 0)
+			small = strstr(line, " nh") != NULL;
+	}
+	fclose(f);
+	return small;
+}
+
+/* Short lanes, also those that all CPUs share, take a page of memory where one is used. */
+static void short_lanes_have_small_pages(void **state)
+{
+	const size_t cpus = percpu_status()->possible_cpus;
+	struct percpu_counter *c;
+
+	(void)state;
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0)
+		test_skip("this kernel has no such pages");
+	assert_int_equal(percpu_counter_create(&c), 0);
+	for (size_t lane = 0; lane <= 2 * cpus; lane++)
+		assert_true(has_small_pages((char *)c + lane * PERCPU_STRIDE));
+	percpu_counter_destroy(c);
+}
+
 static struct percpu_region *region;
 static struct percpu_counter *counter;
 
@@ -220,6 +255,7 @@ int main(void)
 		cmocka_unit_test(mistakes_are_refused),
 		cmocka_unit_test(a_buffer_is_used_and_left),
 		cmocka_unit_test(huge_pages_are_used),
+		cmocka_unit_test(short_lanes_have_small_pages),
 		cmocka_unit_test(children_have_a_copy),
 	};
 

@@ -209,6 +209,10 @@ static void files_are_created_whole_or_not_at_all(void **state)
 	fd = open(test_path("file"), O_WRONLY);
 	assert_int_equal(percpu_region_open_fd(fd, 0, &s), -EBADF);
 	close(fd);
+	fd = open(test_path("file"), O_PATH);
+	assert_int_equal(percpu_region_open_fd(fd, 0, &s), -EBADF);
+	assert_int_equal(percpu_region_create_fd(fd, &o, &s), -EBADF);
+	close(fd);
 	percpu_region_close(r);
 	assert_int_equal(unlink(test_path("file")), 0);
 	assert_int_equal(percpu_region_create_file(test_path("file"), NULL, &r), 0);
