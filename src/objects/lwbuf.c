@@ -114,7 +114,7 @@ static int find_window(struct percpu_lwbufs *f, uint64_t page, struct percpu_win
 		else if (percpu_window_excess(f) != 0)
 			w = percpu_window_evict(f, page);
 		if (w == NULL)
-			return e != 0 ? e : -ENOMEM;
+			return e;
 	}
 	*ret = w;
 	return 0;

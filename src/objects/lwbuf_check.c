@@ -55,10 +55,9 @@ void percpu_lwbuf_complain(const struct percpu_lwbuf *b, const struct percpu_win
 
 void *percpu_lwbuf_kva_checked(const struct percpu_lwbuf *b)
 {
-	const struct percpu_window *w = b->of != NULL ? b->window : NULL;
+	const struct percpu_window *w = b->window; /* of any buffer that is checked */
 
-	if (w == NULL ||
-	    (uint32_t)__atomic_load_n(&w->generation, __ATOMIC_ACQUIRE) != b->generation)
+	if ((uint32_t)__atomic_load_n(&w->generation, __ATOMIC_ACQUIRE) != b->generation)
 		percpu_lwbuf_complain(b, w, "used after it was freed, or never allocated");
 	return b->kva;
 }

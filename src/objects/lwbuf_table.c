@@ -214,8 +214,10 @@ struct percpu_window *percpu_window_keep_slow(const struct percpu_lwbufs *f,
 	for (int try = 0; try < TABLE_TRIES; try++) {
 		words = percpu_window_words(f, set);
 		way = choose_way(words, tag_of(word), &old);
-		if (percpu_unlikely(way < 0))
+		if (percpu_unlikely(way < 0)) {
+			PERCPU_STEP("lwbuf: set full");
 			way = choose_oldest_way(f, words, &old);
+		}
 		PERCPU_STEP("lwbuf: place chosen");
 		w->place = (uint32_t)way;
 		if (swap_word(f, set + (size_t)way * sizeof(word), old, word))

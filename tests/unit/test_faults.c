@@ -133,6 +133,120 @@ static void lost_addresses_are_left_alone(void **state)
 	close(fd);
 }
 
+/* Windows of a file of so many pages and a half. */
+enum { PAGES = 100 };
+
+static struct percpu_lwbufs *windows_of(int fd, size_t max_excess)
+{
+	const struct percpu_lwbuf_options o = { .size = sizeof(o),
+						.backend = PERCPU_LWBUF_WINDOW,
+						.max_excess = max_excess,
+						.flags = PERCPU_LWBUF_KEEPS_SIZE };
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct percpu_lwbufs *f;
+
+	for (off_t i = 0; i < PAGES; i++)
+		assert_int_equal(pwrite(fd, &i, sizeof(i), i * (off_t)page), sizeof(i));
+	assert_int_equal(ftruncate(fd, (off_t)(PAGES * page + page / 2)), 0);
+	assert_int_equal(percpu_lwbuf_create(fd, &o, &f), 0);
+	return f;
+}
+
+static void take_pages(struct percpu_lwbufs *f, struct percpu_lwbuf *b, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(percpu_lwbuf_alloc(f, i, 0, &b[i]), 0);
+}
+
+static void free_pages(struct percpu_lwbufs *f, struct percpu_lwbuf *b, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(percpu_lwbuf_free(f, &b[i]), 0);
+}
+
+static uint64_t excess_of(const struct percpu_lwbufs *f)
+{
+	struct percpu_lwbuf_stats st;
+
+	percpu_lwbuf_stats(f, &st);
+	return st.excess;
+}
+
+/* Where there is no memory for one more window, one that nobody uses has another page. */
+static void windows_that_are_free_need_no_memory(void **state)
+{
+	int fd = memfd_create("windows", MFD_CLOEXEC);
+	struct percpu_lwbufs *f = windows_of(fd, PAGES);
+	struct percpu_sfbuf *shared = NULL;
+	struct percpu_lwbuf b[63]; /* one more is in another block */
+
+	(void)state;
+	fault_set(FAULT_ALIGNED_ALLOC, 0, ENOMEM, false);
+	assert_int_equal(percpu_sfbuf_alloc(f, 1, PERCPU_SFBUF_NOWAIT, &shared), -ENOMEM);
+	assert_int_equal(fault_clear(), 1);
+	assert_null(shared);
+	take_pages(f, b, 63);
+	free_pages(f, b, 63);
+	assert_true(excess_of(f) > 8);
+	fault_set(FAULT_ALIGNED_ALLOC, 0, ENOMEM, false);
+	assert_int_equal(percpu_lwbuf_alloc(f, 99, 0, &b[0]), 0);
+	assert_int_equal(fault_clear(), 1);
+	assert_int_equal(*(uint64_t *)percpu_lwbuf_kva(&b[0]), 99);
+	assert_int_equal(percpu_lwbuf_free(f, &b[0]), 0);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	close(fd);
+}
+
+/* Whoever cannot find out how long the file is by now takes it for as long as it was. */
+static void lengths_that_are_not_known_stay(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int fd = memfd_create("windows", MFD_CLOEXEC);
+	struct percpu_lwbufs *f = windows_of(fd, PAGES);
+	struct percpu_lwbuf b;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		if (i == 1)
+			fault_set(FAULT_FSTAT, 0, EIO, false);
+		assert_int_equal(percpu_lwbuf_alloc(f, PAGES, 0, &b), 0);
+		if (i == 1)
+			assert_int_equal(fault_clear(), 1);
+		assert_int_equal(percpu_lwbuf_length(&b), i < 2 ? page / 2 : page);
+		assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+		if (i == 0)
+			assert_int_equal(ftruncate(fd, (off_t)((PAGES + 1) * page)), 0);
+	}
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	close(fd);
+}
+
+/* Of 64 windows, for which addresses were reserved at once, two are free, and lost: there is no
+ * other one without a mapping. */
+static void all_windows_may_be_lost(void **state)
+{
+	int fd = memfd_create("windows", MFD_CLOEXEC);
+	struct percpu_lwbufs *f = windows_of(fd, 2);
+	struct percpu_lwbuf b[64];
+
+	(void)state;
+	if (sysconf(_SC_PAGESIZE) == 4096) {
+		take_pages(f, b, 64);
+		free_pages(f, b, 2);
+		assert_int_equal(excess_of(f), 2);
+		fault_set(FAULT_MMAP, 0, ENOMEM, true);
+		assert_int_equal(percpu_lwbuf_alloc(f, 99, 0, &b[0]), -ENOMEM);
+		assert_int_not_equal(fault_clear(), 0);
+		assert_int_equal(excess_of(f), 0);
+		take_pages(f, b, 1);
+		assert_int_equal(*(uint64_t *)percpu_lwbuf_kva(&b[0]), 0);
+		assert_int_equal(percpu_lwbuf_free(f, &b[0]), 0);
+		free_pages(f, b + 2, 62);
+	}
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	close(fd);
+}
+
 enum { MANY = 500 };
 
 static uint64_t cached_of_many(struct percpu_zone *z)
@@ -206,6 +320,9 @@ int main(void)
 		cmocka_unit_test(no_fence_is_made_up_for),
 		cmocka_unit_test(unchecked_items_are_not_lost),
 		cmocka_unit_test(lost_addresses_are_left_alone),
+		cmocka_unit_test(windows_that_are_free_need_no_memory),
+		cmocka_unit_test(lengths_that_are_not_known_stay),
+		cmocka_unit_test(all_windows_may_be_lost),
 		cmocka_unit_test(depots_without_memory_go_on),
 		cmocka_unit_test(refused_fences_are_announced_again),
 		cmocka_unit_test(fallbacks_keep_errno),

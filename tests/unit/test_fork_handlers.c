@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "cpu/mutex.h"
+#include "objects/sfbuf.h"
 
 #define REQUIRE(x) test_child_require((x), #x)
 
@@ -254,6 +255,7 @@ static struct percpu_lwbufs *one_shared;
 
 static void wait_for_others(enum phase phase)
 {
+	struct percpu_sfbuf_item *b = one_shared->shared->all;
 	struct percpu_sfbuf *sf;
 	void *p;
 
@@ -261,6 +263,10 @@ static void wait_for_others(enum phase phase)
 	REQUIRE(percpu_objcache_get(one, PERCPU_OBJCACHE_WAIT, &p) == -EDEADLK);
 	REQUIRE(percpu_zone_alloc(one_item, PERCPU_ZONE_WAIT, &p) == -EDEADLK);
 	REQUIRE(percpu_sfbuf_alloc(one_shared, 3, 0, &sf) == -EDEADLK);
+	b->state = PERCPU_SFBUF_FILLING; /* by another thread */
+	REQUIRE(percpu_sfbuf_alloc(one_shared, 2, 0, &sf) == -EDEADLK);
+	b->state = PERCPU_SFBUF_READY;
+	REQUIRE(percpu_sfbuf_refs(b) == 1);
 }
 
 static int have_what_there_is(void *arg)

@@ -64,6 +64,32 @@ static void windows_are_for_pages_that_come_again(void **state)
 	test_in_child(use_some_again, NULL);
 }
 
+/* Where none may stay, no page gets a window, however often it comes. */
+static int use_without_windows(void *arg)
+{
+	struct percpu_lwbufs *f = create_small(8);
+
+	(void)arg;
+	use_first(f, 8);
+	use_first(f, 8);
+	REQUIRE(lw_stats(f).mapped == 8 && lw_stats(f).excess == 8);
+	REQUIRE(percpu_lwbuf_set_max_excess(f, 0) == 0);
+	use_first(f, 8);
+	use_first(f, 8);
+	REQUIRE(lw_stats(f).mapped == 8 && lw_stats(f).excess == 0);
+	REQUIRE(lw_stats(f).bounced == 24);
+	REQUIRE(percpu_lwbuf_destroy(f) == 0);
+	return 0;
+}
+
+static void no_window_is_mapped_where_none_may_stay(void **state)
+{
+	(void)state;
+	if (!test_can_limit_address_space())
+		test_skip("RLIMIT_AS has no effect here");
+	test_in_child(use_without_windows, NULL);
+}
+
 /* A thread that goes on on another CPU gets its windows from there, once they were not used for
  * eight times as many misses as there may be windows. No page is mapped again. */
 static int use_them_elsewhere(void *arg)
@@ -108,6 +134,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(windows_are_for_pages_that_come_again),
+		cmocka_unit_test(no_window_is_mapped_where_none_may_stay),
 		cmocka_unit_test(windows_follow_to_another_cpu),
 	};
 

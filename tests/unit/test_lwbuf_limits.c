@@ -52,6 +52,30 @@ static void little_space_is_enough(void **state)
 	test_in_child(in_little_space, &backend);
 }
 
+/* There is room for all of the file, as far as a limit says that is so large. */
+static int in_much_space(void *arg)
+{
+	struct rlimit limit;
+	struct percpu_lwbufs *f;
+
+	(void)arg;
+	REQUIRE(getrlimit(RLIMIT_AS, &limit) == 0);
+	if (limit.rlim_max != RLIM_INFINITY)
+		return 0;
+	limit.rlim_cur = RLIM_INFINITY - 1;
+	REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+	f = lw_create(lw_memfd(6, PAGE, true), PERCPU_LWBUF_AUTO, 0, 0);
+	REQUIRE(lw_stats(f).backend == PERCPU_LWBUF_DIRECT && lw_touch(f, 5) != NULL);
+	REQUIRE(percpu_lwbuf_destroy(f) == 0);
+	return 0;
+}
+
+static void a_large_limit_is_none(void **state)
+{
+	(void)state;
+	test_in_child(in_much_space, NULL);
+}
+
 /* An emulator tells something else once there are no mappings left. */
 #ifdef __x86_64__
 #define IS_TOLD true
@@ -288,6 +312,63 @@ static int free_foreign(struct percpu_lwbufs *f)
 	return percpu_lwbuf_free(f, &b);
 }
 
+/* The file's buffers are gone, and so is what is known of the buffer. */
+static int free_what_was_of_a_destroyed_file(struct percpu_lwbufs *f)
+{
+	struct percpu_lwbufs *other = lw_create(lw_memfd(6, PAGE, true), 0, 0, PERCPU_LWBUF_DEBUG);
+	struct percpu_lwbuf b, copy;
+
+	REQUIRE(percpu_lwbuf_alloc(other, 5, 0, &b) == 0);
+	copy = b;
+	REQUIRE(percpu_lwbuf_free(other, &b) == 0 && percpu_lwbuf_destroy(other) == 0);
+	return percpu_lwbuf_free(f, &copy);
+}
+
+/* Of several windows, which are looked for before bounce buffers. */
+static int free_a_window_twice(struct percpu_lwbufs *f)
+{
+	struct percpu_lwbufs *w =
+		lw_create(lw_memfd(6, PAGE, true), PERCPU_LWBUF_WINDOW, 0, PERCPU_LWBUF_DEBUG);
+	struct percpu_lwbuf first, b;
+
+	(void)f;
+	REQUIRE(percpu_lwbuf_alloc(w, 4, 0, &first) == 0 && percpu_lwbuf_alloc(w, 5, 0, &b) == 0);
+	REQUIRE(percpu_lwbuf_free(w, &b) == 0);
+	return percpu_lwbuf_free(w, &b);
+}
+
+/* Such a number has no buffer that is allocated. */
+static int free_a_copy_of_what_is_free(struct percpu_lwbufs *f)
+{
+	struct percpu_lwbuf b, copy;
+
+	REQUIRE(percpu_lwbuf_alloc(f, 5, 0, &b) == 0);
+	copy = b;
+	REQUIRE(percpu_lwbuf_free(f, &b) == 0);
+	copy.generation++;
+	return percpu_lwbuf_free(f, &copy);
+}
+
+static int free_shared_foreign(struct percpu_lwbufs *f)
+{
+	struct percpu_lwbufs *other = lw_create(lw_memfd(6, PAGE, true), 0, 0, PERCPU_LWBUF_DEBUG);
+	struct percpu_sfbuf *sf;
+
+	REQUIRE(percpu_sfbuf_alloc(other, 5, 0, &sf) == 0);
+	return percpu_sfbuf_free(f, sf);
+}
+
+/* The third one, of which there were two. */
+static int free_shared_unallocated(struct percpu_lwbufs *f)
+{
+	struct percpu_sfbuf *sf[2];
+
+	for (unsigned i = 0; i < 2; i++)
+		REQUIRE(percpu_sfbuf_alloc(f, i, 0, &sf[i]) == 0);
+	return percpu_sfbuf_free(f, (struct percpu_sfbuf *)((uintptr_t)sf[1] +
+							    ((uintptr_t)sf[1] - (uintptr_t)sf[0])));
+}
+
 static int ask_after_free(struct percpu_lwbufs *f)
 {
 	struct percpu_lwbuf b, copy;
@@ -384,6 +465,12 @@ static void debug_names_what_is_wrong(void **state)
 		{ free_a_copy, "page 5, generation 1: is freed twice" },
 		{ free_foreign, "page 5, generation 1: is not of the file" },
 		{ free_foreign, "for page 5, and has generation 1" },
+		{ free_what_was_of_a_destroyed_file, "page 5, generation 1: is not of the file" },
+		{ free_a_window_twice, "page 5, generation 1: is freed, but not allocated" },
+		{ free_a_window_twice, "for page 5, and has generation 2" },
+		{ free_a_copy_of_what_is_free, "page 5, generation 2: is freed twice" },
+		{ free_shared_foreign, ": is not of this file" },
+		{ free_shared_unallocated, ": has no reference: freed twice" },
 		{ ask_after_free, "page 5, generation 1: used after" },
 		{ use_after_free, NULL },
 		{ free_shared_twice, "page 5: has no reference: freed twice" },
@@ -448,6 +535,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(little_space_is_enough),
+		cmocka_unit_test(a_large_limit_is_none),
 		cmocka_unit_test(few_mappings_are_enough),
 		cmocka_unit_test(truncation_is_an_error),
 		cmocka_unit_test(what_was_cut_off_stays_off),

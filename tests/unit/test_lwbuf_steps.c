@@ -7,6 +7,7 @@
 
 #include "lwbuf.h"
 #include "objects/lwbuf.h"
+#include "objects/sfbuf.h"
 
 static const char *at; /* the step at which fn is called, once */
 static void (*fn)(void);
@@ -160,6 +161,186 @@ static void what_was_chosen_may_be_taken(void **state)
 	assert_true(lw_is_right(b.kva, 6, PAGE) && lw_is_right(theirs.kva, 5, PAGE));
 	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
 	free_theirs();
+	finish();
+}
+
+/* Several windows that show page 5: some are in the table, and some are taken from there, or put
+ * there, while others look. */
+static struct percpu_lwbuf many[9];
+static unsigned next; /* of these */
+
+static void take_many(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &many[i]), 0);
+	assert_int_equal(lw_stats(f).used, n);
+}
+
+static void free_from(unsigned first, unsigned end)
+{
+	for (unsigned i = first; i < end; i++)
+		assert_int_equal(percpu_lwbuf_free(f, &many[i]), 0);
+}
+
+/* Who lost one window to somebody else gets another one that shows the page. */
+static void who_looks_again_finds_another_window(void **state)
+{
+	struct percpu_lwbuf b;
+
+	(void)state;
+	setup(8, true, 0);
+	take_many(2);
+	free_from(0, 2);
+	call_at("lwbuf: window seen", take_5);
+	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
+	assert_true(b.window != theirs.window && lw_is_right(b.kva, 5, PAGE));
+	assert_int_equal(lw_stats(f).mapped, 2);
+	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+	free_theirs();
+	finish();
+}
+
+static void take_each_again(void)
+{
+	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &many[next++]), 0);
+	if (next < 4)
+		call_at("lwbuf: window seen again", take_each_again);
+}
+
+/* Who loses one after the other maps one. */
+static void who_always_comes_late_maps_a_window(void **state)
+{
+	struct percpu_lwbuf b;
+
+	(void)state;
+	setup(8, true, 0);
+	take_many(4);
+	free_from(0, 4);
+	next = 0;
+	call_at("lwbuf: window seen", take_each_again);
+	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
+	assert_true(next == 4 && lw_is_right(b.kva, 5, PAGE));
+	assert_int_equal(lw_stats(f).mapped, 5);
+	free_from(0, 4);
+	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+	finish();
+}
+
+static void free_one_more(void)
+{
+	assert_int_equal(percpu_lwbuf_free(f, &many[next++]), 0);
+	if (next < 5)
+		call_at("lwbuf: place chosen", free_one_more);
+}
+
+/* Whose place is always taken by somebody else unmaps the window, and counts it no more. */
+static void who_finds_no_place_keeps_no_window(void **state)
+{
+	(void)state;
+	setup(64, true, 0);
+	take_many(5);
+	free_from(0, 1);
+	next = 2;
+	call_at("lwbuf: place chosen", free_one_more);
+	free_from(1, 2);
+	assert_int_equal(next, 5);
+	assert_int_equal(lw_stats(f).excess, 4);
+	take_many(4);
+	assert_int_equal(lw_stats(f).mapped, 5);
+	free_from(0, 4);
+	finish();
+}
+
+/* The set of the page, in the table of this CPU. */
+static const uint64_t *set_of(uint64_t page)
+{
+	return percpu_window_words(f, percpu_window_set(f, page));
+}
+
+static unsigned words_in(const uint64_t *set)
+{
+	unsigned n = 0;
+
+	for (unsigned way = 0; way < PERCPU_WINDOW_WAYS; way++)
+		n += set[way] != 0;
+	return n;
+}
+
+/* In a set that windows have for themselves no page is remembered; who brings a window finds that
+ * there is room again. */
+static void a_set_may_be_full(void **state)
+{
+	uint64_t page = 6;
+
+	(void)state;
+	setup(64, true, 0);
+	take_many(9);
+	free_from(0, 8);
+	assert_int_equal(words_in(set_of(5)), 8);
+	while (percpu_window_set(f, page) != percpu_window_set(f, 5))
+		page++;
+	percpu_window_remember(f, page);
+	for (unsigned way = 0; way < PERCPU_WINDOW_WAYS; way++)
+		assert_true(set_of(5)[way] >> PERCPU_WINDOW_ID_BITS == 6);
+	call_at("lwbuf: set full", take_5);
+	free_from(8, 9);
+	assert_int_equal(words_in(set_of(5)), 8);
+	assert_int_equal(lw_stats(f).excess, 8);
+	free_theirs();
+	finish();
+}
+
+/* A page that is asked for again has one word, also where another page of its set comes first. */
+static void a_page_is_remembered_once(void **state)
+{
+	uint64_t page = 5;
+
+	(void)state;
+	setup(8, true, 0);
+	do
+		page += PERCPU_WINDOW_WAYS;
+	while (percpu_window_set(f, page) != percpu_window_set(f, 5));
+	percpu_window_remember(f, page);
+	for (unsigned i = 0; i < 2; i++) {
+		percpu_window_remember(f, 5);
+		assert_int_equal(words_in(set_of(5)), 2);
+	}
+	finish();
+}
+
+/* A page that another CPU remembers has no window there. */
+static void what_another_cpu_remembers_is_no_window(void **state)
+{
+	(void)state;
+	if (test_cpus() < 2 || test_tier() == PERCPU_TIER_SHARED)
+		test_skip("there is one CPU, or the CPU is not known");
+	setup(8, true, 0);
+	percpu_window_remember(f, 5);
+	assert_int_equal(words_in(set_of(5)), 1);
+	move_to_another_cpu();
+	assert_null(percpu_window_move(f, 5));
+	assert_int_equal(words_in(set_of(5)), 0);
+	assert_true(test_pin(0, test_cpu(0)));
+	assert_int_equal(words_in(set_of(5)), 1);
+	finish();
+}
+
+/* Of a large table some sets are looked at for the window to be replaced, and no more of them than
+ * have eight. */
+static void a_part_of_the_table_is_looked_at(void **state)
+{
+	struct percpu_window *w;
+
+	(void)state;
+	setup(1024, true, 0);
+	for (unsigned n = 1; n <= 8; n += 7) {
+		take_many(n);
+		free_from(0, n);
+		w = percpu_window_evict(f, 5);
+		assert_true(w != NULL && w->page == 5);
+		percpu_window_release(f, w);
+		assert_int_equal(lw_stats(f).excess, n - 1);
+	}
 	finish();
 }
 
@@ -362,6 +543,69 @@ static void free_shared(void)
 	freed = percpu_sfbuf_free(f, shared);
 }
 
+/* Where many pages share a bucket, one far down is found under the lock. */
+static void a_bucket_may_be_long(void **state)
+{
+	enum { LONG = 66 };
+	struct percpu_sfbuf *b[LONG], *again;
+	struct percpu_sfbuf_item **bucket;
+	uint64_t page = 0;
+	struct percpu_sfbuf_stats s;
+	int fd = lw_large_file();
+
+	(void)state;
+	assert_int_equal(percpu_lwbuf_create(fd, NULL, &f), 0);
+	close(fd);
+	bucket = percpu_sfbufs_bucket(f->shared, 0);
+	for (unsigned i = 0; i < LONG; i++, page++) {
+		while (percpu_sfbufs_bucket(f->shared, page) != bucket)
+			page++;
+		assert_int_equal(percpu_sfbuf_alloc(f, page, 0, &b[i]), 0);
+	}
+	assert_int_equal(percpu_sfbuf_alloc(f, 0, 0, &again), 0);
+	assert_ptr_equal(again, b[0]);
+	percpu_sfbuf_stats(f, &s);
+	assert_true(s.used == LONG && s.fills == LONG && s.hits == 1);
+	assert_int_equal(percpu_sfbuf_free(f, again), 0);
+	for (unsigned i = 0; i < LONG; i++)
+		assert_int_equal(percpu_sfbuf_free(f, b[i]), 0);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+}
+
+/* Who fills a buffer is not in the child: there it has no page, and the page has another one. */
+static int use_what_was_being_filled(void *arg)
+{
+	const struct percpu_sfbuf_item *b = f->shared->all;
+	struct percpu_sfbuf *mine;
+
+	(void)arg;
+	test_child_require(b->state == PERCPU_SFBUF_FAILED && b->error == -EIO, "failed");
+	test_child_require(percpu_sfbuf_alloc(f, 5, PERCPU_SFBUF_NOWAIT, &mine) == 0, "alloc");
+	test_child_require(mine != &b->sf && lw_is_right(percpu_sfbuf_kva(mine), 5, PAGE), "page");
+	test_child_require(percpu_lwbuf_destroy(f) == -EBUSY, "busy");
+	test_child_require(percpu_sfbuf_free(f, mine) == 0, "free");
+	return percpu_lwbuf_destroy(f);
+}
+
+static void fork_meanwhile(void)
+{
+	freed = test_wait(test_fork(use_what_was_being_filled, NULL), 30);
+}
+
+static void a_fork_may_come_while_a_buffer_is_filled(void **state)
+{
+	(void)state;
+	for (unsigned sealed = 0; sealed < 2; sealed++) {
+		setup(8, sealed, 2);
+		call_at("sfbuf: filled", fork_meanwhile);
+		assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &shared), 0);
+		assert_int_equal(freed, 0);
+		assert_true(lw_is_right(percpu_sfbuf_kva(shared), 5, PAGE));
+		free_shared();
+		finish();
+	}
+}
+
 static int wait_for_a_buffer(void *arg)
 {
 	(void)arg;
@@ -389,6 +633,13 @@ int main(void)
 		cmocka_unit_test(who_moves_looks_again),
 		cmocka_unit_test(a_place_that_was_seen_may_be_taken),
 		cmocka_unit_test(what_was_chosen_may_be_taken),
+		cmocka_unit_test(who_looks_again_finds_another_window),
+		cmocka_unit_test(who_always_comes_late_maps_a_window),
+		cmocka_unit_test(who_finds_no_place_keeps_no_window),
+		cmocka_unit_test(a_set_may_be_full),
+		cmocka_unit_test(a_page_is_remembered_once),
+		cmocka_unit_test(what_another_cpu_remembers_is_no_window),
+		cmocka_unit_test(a_part_of_the_table_is_looked_at),
 		cmocka_unit_test(a_block_may_not_be_seen_yet),
 		cmocka_unit_test(the_limit_may_be_lowered_meanwhile),
 		cmocka_unit_test(allocations_are_counted_beyond_32_bits),
@@ -397,6 +648,8 @@ int main(void)
 		cmocka_unit_test(stores_beside_the_last_free_are_kept),
 		cmocka_unit_test(who_looks_for_a_page_writes_no_other_back),
 		cmocka_unit_test(who_is_not_the_last_hears_of_no_error),
+		cmocka_unit_test(a_bucket_may_be_long),
+		cmocka_unit_test(a_fork_may_come_while_a_buffer_is_filled),
 		cmocka_unit_test(what_is_freed_before_the_sleep_is_not_awaited),
 	};
 

@@ -184,9 +184,9 @@ static void on_signal(int signo)
 }
 
 /* Interrupt a thread that waits, which then waits on, if it does not catch signals. */
-static void interrupt(unsigned flags, int expected)
+static void interrupt(unsigned flags, int restarts, int expected)
 {
-	struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+	struct sigaction act = { .sa_handler = on_signal, .sa_flags = restarts };
 	struct percpu_sfbuf *b;
 	struct test_team team;
 
@@ -219,8 +219,9 @@ static void a_signal_ends_the_wait_that_catches_it(void **state)
 	(void)state;
 	if (test_thread_sanitizer())
 		test_skip("the thread sanitizer keeps signals until a call that it knows");
-	interrupt(PERCPU_SFBUF_CATCH, -EINTR);
-	interrupt(0, 0);
+	interrupt(PERCPU_SFBUF_CATCH, SA_RESTART, -EINTR);
+	interrupt(0, SA_RESTART, 0);
+	interrupt(0, 0, 0);
 }
 
 /* Threads */
