@@ -11,7 +11,7 @@
 #include "objects/objects.h"
 #include "sweep.h"
 
-enum { ROWS = 100 };
+enum { ROWS = 200 }; /* more than there is room for on the stack */
 
 /* The process has slots by the owners of all operations, and by one that comes and goes. */
 static int join_and_leave(void)

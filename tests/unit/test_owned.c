@@ -19,6 +19,7 @@
 #include "../support.h"
 
 #include "objects/owner.h"
+#include "later.h"
 #include "owners.h"
 
 #define ROOT 3
@@ -324,6 +325,8 @@ static void bad_calls_are_refused(void **state)
 	assert_int_equal(percpu_owned_gauge_each(gauge, PERCPU_OWNED_ALL, NULL, 1, &found),
 			 -EINVAL);
 	assert_true(n == 5 && found == 6);
+	assert_int_equal(percpu_owned_gauge_each(gauge, PERCPU_OWNED_ALL, NULL, 0, &found), 0);
+	assert_int_equal(found, 0);
 	assert_int_equal(percpu_owned_gauge_attach(asker, percpu_owned_gauge_key(gauge), &g), 0);
 	assert_int_equal(percpu_owned_gauge_add(g, 1), -EROFS);
 	assert_int_equal(percpu_owned_gauge_set(g, 1), -EROFS);
@@ -593,6 +596,63 @@ static void who_leaves_is_awaited(void **state)
 	expect(10, 15);
 }
 
+static void leave_for_long(void)
+{
+	percpu_owners_leave(owners);
+	let_pass(2 * PERCPU_LOCK_NS);
+}
+
+static void wait_for_long(void)
+{
+	let_pass(2 * PERCPU_LOCK_NS);
+}
+
+/* Whose owners others leave again and again, or never end to leave, has waited for a second. */
+static void nobody_is_awaited_forever(void **state)
+{
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	meanwhile = leave_for_long;
+	deadly = "owned: account to be made";
+	assert_int_equal(percpu_owned_gauge_add(gauge, 5), -ETIMEDOUT);
+	owners->leaving = 1;
+	meanwhile = wait_for_long;
+	deadly = "owner: leave awaited";
+	assert_int_equal(percpu_owned_gauge_add(gauge, 5), -ETIMEDOUT);
+	assert_null(deadly);
+	owners->leaving = 0;
+	expect(0, 0);
+	assert_int_equal(percpu_owned_gauge_add(gauge, 5), 0);
+	expect(5, 5);
+}
+
+static void begin_to_leave(void)
+{
+	owners->leaving = 1;
+}
+
+/* The account of who is about to leave is not kept in mind: the next update asks whose it is. */
+static void who_leaves_keeps_no_account(void **state)
+{
+	struct percpu_owned_gauge *again = NULL;
+
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	assert_int_equal(percpu_owned_gauge_add(gauge, 5), 0);
+	assert_non_null(gauge->owned.mine);
+	assert_int_equal(percpu_owned_gauge_attach(owners, percpu_owned_gauge_key(gauge), &again),
+			 0);
+	meanwhile = begin_to_leave;
+	deadly = "owned: account found";
+	assert_int_equal(percpu_owned_gauge_add(again, 1), 0);
+	assert_null(again->owned.mine);
+	owners->leaving = 0;
+	assert_int_equal(percpu_owned_gauge_add(again, 1), 0);
+	assert_ptr_equal(again->owned.mine, gauge->owned.mine);
+	expect(7, 7);
+	percpu_owned_gauge_detach(again);
+}
+
 static void add_many(unsigned i, void *arg)
 {
 	int *error = arg, e = 0;
@@ -828,6 +888,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_last_room_is_for_all, begin_small, end),
 		OWNED_TEST(who_leaves_meanwhile_takes_nothing),
 		OWNED_TEST(who_leaves_is_awaited),
+		OWNED_TEST(nobody_is_awaited_forever),
+		OWNED_TEST(who_leaves_keeps_no_account),
 		OWNED_TEST(threads_share_a_value),
 		OWNED_TEST(times_belong_to_values),
 		OWNED_TEST(handles_of_one_process_add_up),

@@ -489,23 +489,107 @@ static void whose_slot_is_spare_joins_no_more(void **state)
 	assert_int_equal(again, id + PERCPU_OWNERS_MAX); /* in the same slot */
 }
 
-/* The dead owner of a slot in one file, and this process in the same slot of another one. */
+/* The dead owner of a slot in one file, and this process in the same slot of another one, which is
+ * on the same device or on another one. */
 static void slots_of_other_files_are_not_ours(void **state)
 {
+	struct percpu_region *made, *r;
 	struct percpu_owners *others;
-	struct percpu_region *r;
+	int fd;
 
 	(void)state;
 	stop(start(join_and_stay, 0));
-	assert_int_equal(percpu_region_open(test_path("others"), OWNERS_FLAGS, NULL, &r), 0);
-	assert_int_equal(percpu_owners_open(r, 0, &others), 0);
-	assert_int_equal(percpu_owners_join(others), 0);
-	assert_int_equal(percpu_owners_self(others), shared->id[0]);
-	assert_false(lives(shared->id[0]));
-	assert_int_equal(percpu_owners_join(owners), 0);
-	assert_int_equal(percpu_owners_self(owners), shared->id[0] + PERCPU_OWNERS_MAX);
-	percpu_owners_destroy(others);
-	percpu_region_close(r);
+	for (unsigned i = 0; i < 2; i++) {
+		fd = i == 0 ? open(test_path("others"), O_RDWR | O_CREAT | O_CLOEXEC, 0600) :
+			      memfd_create("others", MFD_CLOEXEC);
+		assert_int_equal(percpu_region_create_fd(fd, NULL, &made), 0);
+		assert_int_equal(
+			percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, &r),
+			0);
+		assert_int_equal(percpu_owners_open(r, 0, &others), 0);
+		assert_int_equal(percpu_owners_join(others), 0);
+		assert_int_equal(percpu_owners_self(others), shared->id[0]);
+		assert_true(others->inode != owners->inode || others->device != owners->device);
+		assert_false(lives(shared->id[0]));
+		if (i == 1) {
+			assert_int_equal(percpu_owners_join(owners), 0);
+			assert_int_equal(percpu_owners_self(owners),
+					 shared->id[0] + PERCPU_OWNERS_MAX);
+		}
+		percpu_owners_destroy(others);
+		percpu_region_close(r);
+		percpu_region_close(made);
+		close(fd);
+	}
+}
+
+/* A slot of which some is as in this process's own, and some is not: of the same number at another
+ * time, or in another namespace. It is no slot from before exec. */
+static void slots_of_namesakes_stay(void **state)
+{
+	struct percpu_owner_slot *s;
+	struct percpu_owner_info info[4];
+	struct percpu_identity me = percpu_identity();
+	pid_t pid[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		pid[i] = start(join_and_stay, i);
+	assert_int_equal(count(owners, true), 2);
+	s = owners->slots[0];
+	for (unsigned i = 0; i < 2; i++) {
+		s[1].pid = me.pid;
+		s[1].started = me.started + (i == 0);
+		s[1].space = me.space + (i == 1);
+		s[1].locked = 1;
+		assert_int_equal(percpu_owners_join(owners), 0);
+		assert_int_equal(percpu_owners_list(owners, info, 4), 3);
+		percpu_owners_leave(owners);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		stop(pid[i]);
+}
+
+/* In a damaged file nobody is found, and so nobody lives, where no block of slots is. */
+static void slots_may_not_be_found(void **state)
+{
+	struct percpu_owners_control *c =
+		(struct percpu_owners_control *)percpu_block_bias(&owners->block);
+
+	(void)state;
+	c->block[5] = 12345;
+	assert_false(lives(PERCPU_OWNERS_MAX + 5 * SLOTS));
+	c->block[5] = 0;
+	assert_false(lives(PERCPU_OWNERS_MAX + 5 * SLOTS));
+}
+
+/* Where there is no /proc, only a lock tells that an owner lives. */
+static int join_without_proc(void *arg)
+{
+	const char *nowhere = arg;
+
+	test_child_require(chroot(nowhere) == 0 && chdir("/") == 0, "chroot");
+	test_child_require(percpu_owner_me().space == 0, "it has no name");
+	test_child_require(percpu_owners_join(owners) == 0, "join");
+	test_child_require(see(percpu_owners_self(owners)).locked == 1, "with a lock");
+	percpu_owners_leave(owners);
+	close(region->file.fd);
+	test_child_require(percpu_owners_join(owners) == -ENOLCK, "no name, and no lock");
+	test_child_require(percpu_owners_self(owners) == 0, "it is none");
+	return 0;
+}
+
+static void who_has_no_name_needs_a_lock(void **state)
+{
+	char nowhere[200];
+
+	(void)state;
+	if (geteuid() != 0)
+		test_skip("only root changes its root");
+	snprintf(nowhere, sizeof(nowhere), "%s", test_path("nowhere"));
+	assert_int_equal(mkdir(nowhere, 0700), 0);
+	test_in_child(join_without_proc, nowhere);
+	assert_int_equal(rmdir(nowhere), 0);
 }
 
 static void join_once(unsigned i, void *arg)
@@ -1172,6 +1256,9 @@ int main(int argc, char **argv)
 		OWNER_TEST(who_looks_for_slots_from_before_exec_spares_new_ones),
 		OWNER_TEST(whose_slot_is_spare_joins_no_more),
 		OWNER_TEST(slots_of_other_files_are_not_ours),
+		OWNER_TEST(slots_of_namesakes_stay),
+		OWNER_TEST(slots_may_not_be_found),
+		OWNER_TEST(who_has_no_name_needs_a_lock),
 		OWNER_TEST(threads_join_once),
 		OWNER_TEST(the_slot_of_another_thread_is_not_taken),
 		OWNER_TEST(the_slot_of_a_thread_that_has_just_joined_is_not_taken),

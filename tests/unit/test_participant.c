@@ -16,6 +16,7 @@
 #include "../support.h"
 
 #include "objects/participant.h"
+#include "later.h"
 #include "owners.h"
 
 #define KIND PERCPU_KIND_RWLOCK
@@ -429,10 +430,11 @@ static void leave_the_owners(void)
 
 static void who_leaves_while_another_joins(void **state)
 {
-	static const char *const steps[] = { "participant: an owner", "participant: recorded" };
+	static const char *const steps[] = { "participant: an owner", "participant: to be recorded",
+					     "participant: recorded" };
 
 	(void)state;
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		deadly = steps[i];
 		meanwhile = leave_the_owners;
 		assert_int_equal(percpu_participants_join(p), 0);
@@ -502,6 +504,52 @@ static void heirs_are_not_dropped(void **state)
 }
 
 /* As in test_owner.c: processes that are only slots. */
+static void let_another_enter(void)
+{
+	heir = start(enter_and_stay, 1);
+}
+
+/* What this process has left too often is set right, and nobody else's count is. */
+static void who_enters_meanwhile_is_inside(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_participants_join(p), 0);
+	leave_without(0);
+	deadly = "participant: left too often";
+	meanwhile = let_another_enter;
+	assert_int_equal(percpu_participants_drain(p, 0, soon()), -EPROTO);
+	assert_null(deadly);
+	expect(1, UINT32_MAX);
+	assert_int_equal(percpu_participants_sum_own(p, 0), 0);
+	stop(heir);
+}
+
+static void wait_for_long(void)
+{
+	let_pass(2 * PERCPU_LOCK_NS);
+}
+
+/* Who cannot leave keeps nobody who joins for longer than a second. */
+static void who_never_leaves_is_not_awaited(void **state)
+{
+	(void)state;
+	owners->leaving = 1;
+	deadly = "owner: leave awaited";
+	meanwhile = wait_for_long;
+	assert_int_equal(percpu_participants_join(p), -ETIMEDOUT);
+	assert_null(deadly);
+	owners->leaving = 0;
+	assert_int_equal(percpu_participants_join(p), 0);
+}
+
+static void a_time_that_is_over_is_not_slept_through(void **state)
+{
+	uint32_t word = 7;
+
+	(void)state;
+	percpu_participants_sleep(p, &word, 7, test_now());
+}
+
 static void fill_first_block(void)
 {
 	struct percpu_owners_control *c =
@@ -561,19 +609,48 @@ static void a_lock_of_an_earlier_boot(void **state)
 	percpu_participants_detach(other);
 }
 
+static void wait_for_longer(void)
+{
+	let_pass(20 * PERCPU_LOCK_NS);
+}
+
+static void let_it_be_long(void)
+{
+	deadly = "lock: to be waited for";
+	meanwhile = wait_for_longer;
+}
+
+/* Of two dead ones the other's place is taken over. */
 static void who_stops_with_the_lock(void **state)
 {
-	pid_t pid;
+	pid_t pid, dead[2];
+	uint32_t sum;
 
 	(void)state;
 	if (!percpu_robust_supported())
 		test_skip("locks are not taken over");
-	stop(start(enter_and_stay, 1));
+	for (unsigned i = 0; i < 2; i++)
+		dead[i] = start(enter_and_stay, 1);
+	for (unsigned i = 0; i < 2; i++)
+		stop(dead[i]);
 	pid = start_until("participant: dropped", enter_and_stay, 1);
+	let_it_be_long();
 	assert_int_equal(percpu_participants_join(p), -ETIMEDOUT);
 	assert_int_equal(percpu_participants_self(p), 0);
+	let_it_be_long();
+	assert_int_equal(percpu_participants_drop_dead(p), -ETIMEDOUT);
+	sum = percpu_participants_sum(p, 1);
+	assert_true((int32_t)sum < 0);
+	let_it_be_long();
+	assert_int_equal(percpu_participants_drain(p, 1, soon()), -EPROTO);
+	assert_null(deadly);
+	expect(1, sum); /* nothing is dropped or set right without the lock */
 	stop(pid);
 	assert_int_equal(percpu_participants_join(p), 0);
+	assert_int_equal(percpu_participants_drain(p, 1, soon()), -EPROTO);
+	assert_int_equal(percpu_participants_drain(p, 1, soon()), 0);
+	assert_int_equal(percpu_participants_drop_dead(p), 0);
+	expect(0, 0);
 }
 
 static void errors(void **state)
@@ -632,6 +709,9 @@ int main(void)
 		BETWEEN(who_joins_late_drops_nobody),
 		BETWEEN(records_are_made_once),
 		BETWEEN(heirs_are_not_dropped),
+		BETWEEN(who_enters_meanwhile_is_inside),
+		BETWEEN(who_never_leaves_is_not_awaited),
+		BETWEEN(a_time_that_is_over_is_not_slept_through),
 		BETWEEN(there_are_many),
 		BETWEEN(blocks_may_be_damaged),
 		BETWEEN(a_lock_of_an_earlier_boot),
