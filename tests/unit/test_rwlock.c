@@ -551,6 +551,9 @@ static int whose_writer_is_elsewhere(void *arg)
 	const int how = *(int *)arg;
 
 	test_child_require(percpu_rwlock_read_unlock(l) == 0, "unlock");
+	test_child_require(percpu_rwlock_holders(l, NULL, 0) == 0, "nobody holds it");
+	if (how == 3)
+		return percpu_rwlock_detach(l);
 	if (how == 0)
 		test_child_require(percpu_rwlock_read_timedlock(l, 4000 * MS) == 0, "read");
 	if (how == 0)
@@ -569,7 +572,7 @@ static void a_child_has_no_writer_that_waited(void **state)
 	struct test_team writers;
 
 	(void)state;
-	for (int how = 0; how < 3; how++) {
+	for (int how = 0; how < 4; how++) {
 		assert_int_equal(percpu_rwlock_read_lock(l), 0);
 		expect_step("participant: somebody is inside");
 		test_team_start(&writers, 1, write_once, NULL);

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -800,6 +801,56 @@ static void whom_others_wait_for(void **state)
 	assert_int_equal(percpu_rwlock_holders(l, x, 3), 0);
 }
 
+/* Stopped by a debugger. */
+static int be_traced(void *arg)
+{
+	(void)arg;
+	return ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0;
+}
+
+static int read_and_be_traced(void *arg)
+{
+	return be_traced(NULL) || read_and_stay(arg);
+}
+
+static void who_is_traced_is_stopped(void **state)
+{
+	struct percpu_rwlock_holder x;
+	pid_t pid;
+
+	(void)state;
+	if (test_wait(test_fork(be_traced, NULL), 60) != 0)
+		test_skip("nobody is traced in some emulators");
+	pid = start(read_and_be_traced, 0);
+	suspend(pid);
+	assert_int_equal(percpu_rwlock_holders(l, &x, 1), 1);
+	expect_holder(&x, pid, 1, false, true);
+	stop(pid);
+	expect_readers_dead();
+}
+
+/* Numbers of processes mean nothing here that are those of another namespace; or of one who has left,
+ * and whose slot is another's. */
+static void what_others_are_called_elsewhere_says_nothing(void **state)
+{
+	struct percpu_participant_seen seen;
+	struct percpu_rwlock_holder x;
+	pid_t pid;
+
+	(void)state;
+	pid = start(read_and_stay, 0);
+	suspend(pid);
+	assert_int_equal(percpu_rwlock_holders(l, &x, 1), 1);
+	expect_holder(&x, pid, 1, false, true);
+	percpu_participants_identify(&handle()->p, x.id + PERCPU_OWNERS_MAX, &seen);
+	assert_true(seen.id == x.id + PERCPU_OWNERS_MAX && seen.pid == 0 && !seen.stopped);
+	owners->slots[0]->space++;
+	assert_int_equal(percpu_rwlock_holders(l, &x, 1), 1);
+	expect_holder(&x, pid, 1, false, false);
+	stop(pid);
+	expect_readers_dead();
+}
+
 static int read_by_another_name(void *arg)
 {
 	prctl(PR_SET_NAME, (const char *)arg);
@@ -1031,6 +1082,17 @@ static int unlock_what_others_write(void *arg)
 	return 0;
 }
 
+/* It reads alone, and was told of a writer that has died. */
+static int unlock_what_it_repairs(void *arg)
+{
+	struct percpu_rwlock *debug = arg;
+
+	silence();
+	test_child_require(percpu_rwlock_read_timedlock(debug, 4000 * MS) == -EOWNERDEAD, "read");
+	(void)percpu_rwlock_write_unlock(debug);
+	return 0;
+}
+
 /* A handle that checks asks what the process has, by whichever handle. */
 static void mistakes_by_several_handles(void **state)
 {
@@ -1044,6 +1106,11 @@ static void mistakes_by_several_handles(void **state)
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
 	reach(2);
 	assert_true(is_aborted(pid));
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	stop(start(write_and_stay, 0));
+	assert_true(is_aborted(test_fork(unlock_what_it_repairs, debug)));
+	assert_int_equal(percpu_rwlock_write_lock(l), -EOWNERDEAD);
+	assert_int_equal(percpu_rwlock_consistent(l), 0);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 	assert_int_equal(percpu_rwlock_detach(debug), 0);
 	expect_usable();
@@ -1112,6 +1179,11 @@ static int lock_and_end(void *arg)
 static void writers_that_leave_begin_again(void **state)
 {
 	(void)state;
+	meanwhile = leave_owners;
+	deadly = "rwlock: a writer comes";
+	assert_int_equal(percpu_rwlock_write_timedlock(l, 4000 * MS), 0);
+	assert_null(deadly);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 	assert_int_equal(percpu_owners_join(owners), 0);
 	assert_int_equal(percpu_rwlock_read_trylock(l), 0); /* it has a record */
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
@@ -1198,6 +1270,8 @@ int main(void)
 		TEST(who_declines_is_killed),
 		TEST(who_unlocks_too_often),
 		TEST(what_nobody_repairs_is_lost),
+		TEST(who_is_traced_is_stopped),
+		TEST(what_others_are_called_elsewhere_says_nothing),
 		TEST(who_is_stopped_is_waited_for),
 		TEST(who_stops_in_the_queue),
 		TEST(who_was_skipped_is_so_alone),
