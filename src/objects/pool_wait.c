@@ -161,6 +161,7 @@ static bool leave_queue(struct percpu_pool *p, const struct percpu_waiter *w)
 {
 	struct percpu_waiter **at = &p->first, *before = NULL;
 
+	PERCPU_STEP("pool: to leave the queue");
 	percpu_mutex_lock(&p->lock);
 	for (; *at != NULL && *at != w; at = &(*at)->next)
 		before = *at;

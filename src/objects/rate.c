@@ -324,6 +324,7 @@ static bool rate_keep(const struct percpu_rate *rate, uint64_t start, uint32_t n
 			    (uint32_t)start ||
 		    rate_kept(rate, have, start) != 0)
 			return false;
+		PERCPU_STEP("rate: to be kept");
 		if (rate_replace(rate, have, rate_kept_word(rate, start, n)) == 0)
 			return true;
 	}

@@ -92,6 +92,7 @@ static uint64_t prepare_cells(struct counted_ref *r)
 	if (r->stays_atomic)
 		return 0;
 	percpu_counter_zero(r->cells);
+	PERCPU_STEP("ref: cells zeroed");
 	return REF_SPREAD;
 }
 

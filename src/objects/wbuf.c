@@ -215,6 +215,7 @@ static int put_on_list(struct wbuf *b, const struct percpu_wbuf_entry *adds, siz
 	__atomic_fetch_add(&b->listed, n, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&b->overflows, 1, __ATOMIC_RELAXED);
 	node->next = __atomic_load_n(&b->list, __ATOMIC_RELAXED);
+	PERCPU_STEP("wbuf: to be listed");
 	while (!__atomic_compare_exchange_n(&b->list, &node->next, node, true, __ATOMIC_RELEASE,
 					    __ATOMIC_RELAXED))
 		;

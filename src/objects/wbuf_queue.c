@@ -39,6 +39,7 @@ static void move_tail(struct percpu_fifo *q, uint64_t to)
 {
 	uint64_t tail = __atomic_load_n(&q->tail, __ATOMIC_RELAXED);
 
+	PERCPU_STEP("wbuf: tail loaded");
 	while ((int64_t)(to - tail) > 0 &&
 	       !__atomic_compare_exchange_n(&q->tail, &tail, to, false, __ATOMIC_RELEASE,
 					    __ATOMIC_RELAXED))

@@ -143,6 +143,7 @@ static const struct percpu_pool_backend nothing = { make_nothing, unmake_nothing
 static struct percpu_pool pool = { .backend = &nothing, .owner = &pool, .limit = 10 };
 static unsigned tries, tries_before; /* of the first one, atomic; when the second one fails */
 static bool has_room;		     /* atomic */
+static bool keeps_all;		     /* what is to be unmade */
 
 static void await(const unsigned *count, unsigned n)
 {
@@ -171,7 +172,7 @@ static ssize_t make_nothing(void *owner, void *how, void **ret, size_t n)
 static size_t unmake_nothing(void *owner, void *const *some, size_t n)
 {
 	(void)owner, (void)some;
-	return n;
+	return keeps_all ? 0 : n;
 }
 
 static void *wait_for_room(void *arg)
@@ -198,6 +199,7 @@ static int wait_in_a_full_region(void *arg)
 {
 	static uint64_t room;
 	pthread_t waiters[2];
+	void *item;
 
 	(void)arg;
 	sleeps_for_good = true;
@@ -214,11 +216,23 @@ static int wait_in_a_full_region(void *arg)
 	(void)percpu_pool_settle(&pool);
 	when_roused = NULL;
 	test_child_require(served == 2, "two are served, of two");
+	/* Where there is no limit any more, others try, too. */
+	percpu_pool_set_limit(&pool, 0);
+	await(&pool.waiters, 2);
+	test_child_require(percpu_pool_get(&pool, NULL, &item) == -ENOSPC, "no room");
+	await(&pool.waiters, 2);
 	__atomic_store_n(&has_room, true, __ATOMIC_SEQ_CST);
 	(void)percpu_pool_settle(&pool);
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(waiters[i], NULL);
 	test_child_require(pool.taken == 2, "two items");
+	/* What cannot be unmade stays taken, and who puts it is told. */
+	percpu_pool_set_limit(&pool, 1);
+	keeps_all = true;
+	test_child_require(percpu_pool_put(&pool, &pool) == -ETIMEDOUT, "not unmade");
+	test_child_require(pool.taken == 2, "it is there");
+	keeps_all = false;
+	test_child_require(percpu_pool_put(&pool, &pool) == 0 && pool.taken == 1, "unmade");
 	percpu_pool_fini(&pool);
 	return 0;
 }
@@ -227,6 +241,194 @@ static void those_who_wait_for_room_sleep(void **state)
 {
 	(void)state;
 	assert_int_equal(test_wait(test_fork(wait_in_a_full_region, NULL), 60), 0);
+}
+
+/* Fences are denied to all threads but this one. */
+
+static bool denied; /* atomic */
+static _Thread_local bool is_main;
+
+int __real_percpu_barrier_cpu(unsigned cpu);
+int __wrap_percpu_barrier_cpu(unsigned cpu);
+int __wrap_percpu_barrier_cpu(unsigned cpu)
+{
+	return !is_main && __atomic_load_n(&denied, __ATOMIC_SEQ_CST) ?
+		       -EPERM :
+		       __real_percpu_barrier_cpu(cpu);
+}
+
+/* Each waits for an item. */
+struct item_waiter {
+	pthread_t thread;
+	void *item;
+	int result;
+	uint32_t is_back; /* atomic */
+};
+
+static struct item_waiter waiting[2];
+
+static void *get_item(void *arg)
+{
+	struct item_waiter *w = arg;
+
+	test_child_require(test_cpus() < 2 || test_pin(0, test_cpu(1)), "another CPU");
+	w->result = percpu_zone_alloc(zone, PERCPU_ZONE_WAIT, &w->item);
+	__atomic_store_n(&w->is_back, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void let_wait(unsigned i)
+{
+	waiting[i] = (struct item_waiter){ .result = 1 };
+	test_child_require(pthread_create(&waiting[i].thread, NULL, get_item, &waiting[i]) == 0,
+			   "a thread");
+}
+
+static int end_wait(unsigned i)
+{
+	pthread_join(waiting[i].thread, NULL);
+	return waiting[i].result;
+}
+
+static void make_limited(size_t limit)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .limit = limit };
+
+	is_main = true;
+	test_child_require(test_pin(0, test_cpu(0)), "a CPU");
+	test_child_require(percpu_zone_create("test", 8, &o, &zone) == 0, "create");
+	for (size_t i = 0; i < limit; i++)
+		test_child_require(percpu_zone_alloc(zone, 0, &items[i]) == 0, "an item");
+}
+
+/* Push it as a free does that had looked at room before somebody waited. */
+static void push_late(void *item)
+{
+	while (percpu_local_push(zone->pool.arrays, PERCPU_ZONE_CACHE, item) != 0)
+		;
+}
+
+static void let_second_give_up(void)
+{
+	let_wait(1);
+	pthread_join(waiting[1].thread, NULL);
+}
+
+static uint32_t second_is_there;
+
+static void hold_second(void)
+{
+	__atomic_store_n(&second_is_there, 1, __ATOMIC_SEQ_CST);
+	await(&waiting[0].is_back, 1);
+}
+
+static void let_second_be_last(void)
+{
+	let_happen(hold_second, "pool: to leave the queue", 1);
+	let_wait(1);
+	await(&second_is_there, 1);
+}
+
+static void allow_fences(void)
+{
+	__atomic_store_n(&denied, false, __ATOMIC_SEQ_CST);
+	percpu_zone_set_limit(zone, 1); /* looks for who waits */
+}
+
+/* Who may not look into the array of another CPU waits no more, and says so: in the order in which
+ * they came, or the other one first, or he is served at the last moment. */
+static int wait_without_fences(void *arg)
+{
+	static void (*const meanwhile[])(void) = { let_second_give_up, let_second_be_last,
+						   allow_fences };
+	const unsigned how = *(unsigned *)arg;
+	void *item;
+
+	make_limited(1);
+	__atomic_store_n(&denied, true, __ATOMIC_SEQ_CST);
+	let_wait(0);
+	await(&zone->pool.waiters, 1);
+	let_happen(meanwhile[how], "pool: to leave the queue", 1);
+	push_late(items[0]);
+	test_child_require(end_wait(0) == (how == 2 ? 0 : -EPERM), "the first");
+	if (how == 1)
+		pthread_join(waiting[1].thread, NULL);
+	test_child_require(how == 2 || waiting[1].result == -EPERM, "the second");
+	test_child_require(zone->pool.waiters == 0 && zone->pool.first == NULL &&
+				   zone->pool.last == NULL,
+			   "nobody waits");
+	if (how != 2)
+		test_child_require(percpu_zone_alloc(zone, 0, &item) == 0, "alloc");
+	test_child_require(how == 2 ? waiting[0].item == items[0] : item == items[0], "the item");
+	test_child_require(percpu_zone_free(zone, items[0]) == 0, "free");
+	return percpu_zone_destroy(zone);
+}
+
+static void who_may_not_look_waits_no_more(void **state)
+{
+	(void)state;
+	if (test_cpus() < 2)
+		test_skip("there is no array of another CPU");
+	for (unsigned how = 0; how < 3; how++)
+		assert_int_equal(test_wait(test_fork(wait_without_fences, &how), 60), 0);
+}
+
+static void free_second(void)
+{
+	test_child_require(percpu_zone_free(zone, items[1]) == 0, "free");
+}
+
+/* A free serves who waits while another thread has found an item for it, which is kept then. */
+static int wait_for_either(void *arg)
+{
+	(void)arg;
+	sleeps_for_good = true;
+	make_limited(2);
+	let_wait(0);
+	await(&zone->pool.waiters, 1);
+	/* Nobody is served above a lower limit. */
+	percpu_zone_set_limit(zone, 1);
+	test_child_require(__atomic_load_n(&zone->pool.waiters, __ATOMIC_SEQ_CST) == 1, "waits");
+	__atomic_store_n(&zone->pool.limit, 2, __ATOMIC_SEQ_CST);
+	push_late(items[0]);
+	let_happen(free_second, "pool: item found", 1);
+	percpu_zone_set_limit(zone, 2);
+	test_child_require(times == 0 && end_wait(0) == 0, "served");
+	test_child_require(waiting[0].item == items[1], "by the free");
+	test_child_require(stats_of(zone).cached == 1 && stats_of(zone).used == 1, "one is kept");
+	test_child_require(percpu_zone_free(zone, items[1]) == 0, "free");
+	return percpu_zone_destroy(zone);
+}
+
+static void what_was_found_for_nobody_is_kept(void **state)
+{
+	(void)state;
+	assert_int_equal(test_wait(test_fork(wait_for_either, NULL), 60), 0);
+}
+
+static void free_all(void)
+{
+	for (unsigned i = 0; i < MANY; i++)
+		test_child_require(percpu_zone_free(zone, items[i]) == 0, "free");
+}
+
+/* What others put away while this thread found the limit reached is found. */
+static int get_what_was_put_away(void *arg)
+{
+	void *item = NULL;
+
+	(void)arg;
+	make_limited(MANY);
+	let_happen(free_all, "pool: limit read", 1);
+	test_child_require(percpu_zone_alloc(zone, 0, &item) == 0 && times == 0, "an item");
+	test_child_require(percpu_zone_free(zone, item) == 0, "free");
+	return percpu_zone_destroy(zone);
+}
+
+static void what_was_put_away_meanwhile_is_found(void **state)
+{
+	(void)state;
+	assert_int_equal(test_wait(test_fork(get_what_was_put_away, NULL), 60), 0);
 }
 
 /* A fork while another thread reclaims: that does not end in the child. */
@@ -540,6 +742,9 @@ int main(void)
 		cmocka_unit_test(nothing_is_kept_above_a_lowered_limit),
 		cmocka_unit_test(those_who_wait_are_found),
 		cmocka_unit_test(those_who_wait_for_room_sleep),
+		cmocka_unit_test(who_may_not_look_waits_no_more),
+		cmocka_unit_test(what_was_found_for_nobody_is_kept),
+		cmocka_unit_test(what_was_put_away_meanwhile_is_found),
 		cmocka_unit_test(children_check_what_a_reclaim_left),
 		cmocka_unit_test(shelves_are_for_one_at_a_time),
 		cmocka_unit_test(poison_may_go_with_its_page),

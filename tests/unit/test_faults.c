@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <percpu/percpu.h>
+#include <percpu/variable.h>
 
 #include "faults_operations.h"
 #include "../blocks.h"
@@ -131,6 +132,22 @@ static void lost_addresses_are_left_alone(void **state)
 	assert_int_equal(*theirs, 7);
 	munmap(theirs, page);
 	close(fd);
+}
+
+/* Variables that have no copies stay what they are, and are not tried again. */
+static void variables_stay_without_cells(void **state)
+{
+	static const uint64_t initial[4] = { 1, 2, 3, 4 };
+	struct percpu_image image = { .start = (const char *)initial,
+				      .stop = (const char *)(initial + 4) };
+
+	(void)state;
+	fault_set(FAULT_CELLS, 0, ENOMEM, false);
+	assert_int_equal(percpu_image_setup(&image), -ENOMEM);
+	assert_int_equal(fault_clear(), 1);
+	assert_int_equal(percpu_image_setup(&image), -ENOMEM);
+	assert_int_equal(image.stride, 0);
+	assert_int_equal(percpu_variable_sum(&image, &initial[2]), 3);
 }
 
 /* Windows of a file of so many pages and a half. */
@@ -320,6 +337,7 @@ int main(void)
 		cmocka_unit_test(no_fence_is_made_up_for),
 		cmocka_unit_test(unchecked_items_are_not_lost),
 		cmocka_unit_test(lost_addresses_are_left_alone),
+		cmocka_unit_test(variables_stay_without_cells),
 		cmocka_unit_test(windows_that_are_free_need_no_memory),
 		cmocka_unit_test(lengths_that_are_not_known_stay),
 		cmocka_unit_test(all_windows_may_be_lost),

@@ -433,6 +433,77 @@ static struct percpu_rate_control *control_of(const struct percpu_rate *r)
 	return (struct percpu_rate_control *)percpu_block_bias((const struct percpu_block *)r);
 }
 
+static struct percpu_rate_lane *own_lane(void)
+{
+	const struct percpu_block *b = (const struct percpu_block *)rate;
+
+	return (struct percpu_rate_lane *)(void *)(b->base + test_cpu(0) * b->stride);
+}
+
+/* What the CPU has left of some other period changes. */
+static void change_leftovers(void)
+{
+	own_lane()->permissions += UINT64_C(1) << 17;
+}
+
+static struct percpu_rseq *area_before;
+
+static void lose_lane(void)
+{
+	static struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
+
+	area_before = model_set_area(&none);
+}
+
+static void damage_window(void)
+{
+	control_of(rate)->window &= ~(uint64_t)UINT32_MAX;
+}
+
+static void change_and_damage(void)
+{
+	change_leftovers();
+	if (times == 0)
+		let_happen(damage_window, "rate: to be given back", 1);
+}
+
+/* What a CPU cannot keep goes back: all that are let through are those of the limit. */
+static void what_is_not_kept_is_given_back(void **state)
+{
+	static const struct {
+		void (*fn)(void);
+		unsigned times;
+	} rows[] = { { change_leftovers, 1 },
+		     { change_leftovers, PERCPU_SEQ_TRIES },
+		     { lose_lane, 1 } };
+	const unsigned limit = much();
+	unsigned sum;
+
+	(void)state;
+	if (test_tier() != PERCPU_TIER_RSEQ)
+		test_skip("CPUs keep no permissions here");
+	assert_true(test_pin(0, test_cpu(0)));
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		make_rate(limit);
+		area_before = NULL;
+		let_happen(rows[i].fn, "rate: to be kept", rows[i].times);
+		sum = percpu_rate_check(rate);
+		at_step = NULL;
+		if (area_before != NULL)
+			model_set_area(area_before);
+		assert_int_equal(sum + let_through(rate, 2 * limit), limit);
+		(void)drop_rate();
+	}
+	/* Nothing is taken from a number that is too small: in a damaged file. */
+	make_rate(limit);
+	let_happen(change_and_damage, "rate: to be kept", PERCPU_SEQ_TRIES);
+	assert_true(percpu_rate_check(rate));
+	assert_int_equal(times, 0);
+	assert_int_equal((uint32_t)control_of(rate)->window, 0);
+	(void)drop_rate();
+	test_unpin(0);
+}
+
 static void attach_again(void)
 {
 	const uint64_t key = percpu_rate_key(rate);
@@ -758,6 +829,7 @@ int main(void)
 		cmocka_unit_test(permissions_are_used_once),
 		cmocka_unit_test(late_permissions_are_void),
 		cmocka_unit_test(permissions_are_given_back_once),
+		cmocka_unit_test(what_is_not_kept_is_given_back),
 		cmocka_unit_test(limits_change),
 		cmocka_unit_test(permissions_of_the_last_wrap_are_void),
 		cmocka_unit_test(another_boot_has_periods_of_its_own),

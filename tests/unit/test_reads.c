@@ -3,6 +3,9 @@
  * test_reads.c - somebody adds and resets while a counter is read, reset or set
  * up: at the places where that is half done.
  */
+#include <errno.h>
+#include <string.h>
+
 #include <percpu/compact.h>
 #include <percpu/counter.h>
 #include <percpu/fcounter.h>
@@ -294,6 +297,80 @@ static void static_counters_are_set_up_once(void **state)
 	assert_int_equal(cells_in_use(), before);
 }
 
+/* Of objects in two copies: their writers, other readers, and resets come between the reads. */
+
+static struct percpu_stats *pairs;
+static size_t written; /* in this bank */
+
+static struct percpu_pair *pair_of_bank(size_t bank)
+{
+	return (struct percpu_pair *)(void *)(pairs->block.base + bank * pairs->banks);
+}
+
+static void write_meanwhile(void)
+{
+	pair_of_bank(written)->turn += 2;
+}
+
+static void read_meanwhile(void)
+{
+	percpu_stats_control(pairs)->bank += PERCPU_STATS_FLIP;
+}
+
+static void reset_meanwhile(void)
+{
+	percpu_stats_control(pairs)->resets += 2;
+}
+
+static void who_never_reads_a_whole_object_says_so(void **state)
+{
+	uint64_t out[4];
+
+	(void)state;
+	assert_int_equal(percpu_stats_create(32, 1, PERCPU_STATS_WHOLE, &pairs), 0);
+	assert_int_not_equal(pairs->head, 0);
+	for (written = 0; written < 2; written++) {
+		memset(out, 7, sizeof(out));
+		let_happen(write_meanwhile, "stats: turn loaded", 1000000);
+		assert_int_equal(percpu_stats_fetch(pairs, 0, 1, out), -EAGAIN);
+		assert_int_equal(percpu_stats_snapshot(pairs, 0, 1, out), -EAGAIN);
+		at_step = NULL;
+		assert_int_equal(out[0], UINT64_C(0x0707070707070707));
+		assert_int_equal(percpu_stats_snapshot(pairs, 0, 1, out), 0);
+		assert_int_equal(out[0], 0);
+	}
+	percpu_stats_destroy(pairs);
+}
+
+static void others_come_between_two_reads(void **state)
+{
+	static const struct {
+		void (*fn)(void);
+		const char *step;
+	} rows[] = { { read_meanwhile, "stats: bank to be changed" },
+		     { reset_meanwhile, "stats: resets loaded" } };
+	struct percpu_stats_control *c;
+	uint64_t out[4];
+
+	(void)state;
+	assert_int_equal(percpu_stats_create(32, 1, PERCPU_STATS_WHOLE, &pairs), 0);
+	c = percpu_stats_control(pairs);
+	for (unsigned i = 0; i < 2; i++) {
+		percpu_stats_add(pairs, 0, 1, 5);
+		let_happen(rows[i].fn, rows[i].step, 1);
+		assert_int_equal(percpu_stats_snapshot(pairs, 0, 1, out), 0);
+		assert_int_equal(times, 0);
+		assert_int_equal(out[1], 5 + 5 * i);
+		assert_int_equal(c->fenced, c->bank);
+	}
+	/* One who was to reset was killed. */
+	c->resets |= 1;
+	assert_int_equal(percpu_stats_snapshot(pairs, 0, 1, out), 0);
+	assert_int_equal(out[1], 10);
+	assert_int_equal(c->resets % 2, 0);
+	percpu_stats_destroy(pairs);
+}
+
 static int start(void **state)
 {
 	(void)state;
@@ -321,6 +398,8 @@ int main(void)
 		cmocka_unit_test(resets_take_all_once),
 		cmocka_unit_test(checkpoints_go_with_their_cells),
 		cmocka_unit_test(checkpoints_are_of_one_thread),
+		cmocka_unit_test(who_never_reads_a_whole_object_says_so),
+		cmocka_unit_test(others_come_between_two_reads),
 		cmocka_unit_test(static_counters_are_set_up_once),
 	};
 

@@ -180,6 +180,44 @@ static void overtaken_gets_look_again(void **state)
 	assert_int_equal(percpu_ref_destroy(ref), 0);
 }
 
+/* The count changes while its cells are made ready, and may come to 0. */
+static void overtaken_switches_look_again(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_ref_switch_to_atomic(ref), 0);
+	let_happen(get, "ref: cells zeroed", 1);
+	assert_int_equal(percpu_ref_switch_to_percpu(ref), 0);
+	assert_int_equal(times, 0);
+	assert_int_equal(percpu_ref_fetch(ref), 2);
+	assert_int_equal(percpu_ref_kill(ref), 0);
+	let_happen(get, "ref: cells zeroed", 1);
+	assert_int_equal(percpu_ref_resurrect(ref), 0);
+	assert_int_equal(percpu_ref_fetch(ref), 3);
+	assert_int_equal(percpu_ref_put(ref), 0);
+	assert_int_equal(percpu_ref_kill(ref), 0);
+	let_happen(put, "ref: cells zeroed", 1);
+	assert_int_equal(percpu_ref_resurrect(ref), -ESTALE);
+	assert_int_equal(released, 1);
+	released = 0;
+	assert_int_equal(percpu_ref_reinit(ref), 0);
+	assert_int_equal(percpu_ref_switch_to_atomic(ref), 0);
+	let_happen(put, "ref: cells zeroed", 1);
+	assert_int_equal(percpu_ref_switch_to_percpu(ref), -ESTALE);
+	assert_int_equal(released, 1);
+	assert_int_equal(percpu_ref_destroy(ref), 0);
+}
+
+/* Whose sequence was aborted tries it again, and then counts in the word. */
+static void aborted_tries_count_once(void **state)
+{
+	(void)state;
+	assert_true(percpu_ref_tryget_slow(ref, 2));
+	assert_true(percpu_ref_tryget_live_slow(ref));
+	assert_int_equal(percpu_ref_fetch(ref), 4);
+	assert_int_equal(percpu_ref_put_many(ref, 3), 0);
+	end_with(0);
+}
+
 /* Modes */
 
 static void switched_back_and_forth(void **state)
@@ -360,6 +398,8 @@ int main(void)
 		cmocka_unit_test_setup(nobody_sees_zero_before_the_fold, make),
 		cmocka_unit_test_setup(dead_only_when_folded, make),
 		cmocka_unit_test_setup(overtaken_gets_look_again, make),
+		cmocka_unit_test_setup(overtaken_switches_look_again, make),
+		cmocka_unit_test_setup(aborted_tries_count_once, make),
 		cmocka_unit_test_setup(switched_back_and_forth, make),
 		cmocka_unit_test_setup(revived_as_often_as_wanted, make),
 		cmocka_unit_test_setup(revived_in_the_mode_that_was_chosen, make),

@@ -114,6 +114,27 @@ static void overtaken_again_and_again(void **state)
 	end();
 }
 
+static void lap_always(void)
+{
+	for (unsigned i = 0; i < 2 * FIT; i++)
+		assert_int_equal(put(++laps), 0);
+	let_happen(lap_always, "ring: copied", 1);
+}
+
+/* However small a copy is: nothing is returned, until the puts are slower. */
+static void overtaken_always(void **state)
+{
+	(void)state;
+	begin(0, 0);
+	laps = 0;
+	lap_always();
+	assert_int_equal(percpu_ring_read(reader, &record), -EAGAIN);
+	at_step = NULL;
+	assert_int_equal(percpu_ring_read(reader, &record), 0);
+	assert_true(record.lost > 2 * FIT && record.lost == record.number - 1);
+	end();
+}
+
 static struct percpu_ring_reader *other;
 static uint64_t others;
 
@@ -486,6 +507,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(overwritten_while_it_is_copied),
 		cmocka_unit_test(overtaken_again_and_again),
+		cmocka_unit_test(overtaken_always),
 		cmocka_unit_test(each_record_is_taken_once),
 		cmocka_unit_test(room_is_made_after_the_copy),
 		cmocka_unit_test(records_in_progress_are_waited_for),

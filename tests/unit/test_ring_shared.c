@@ -6,7 +6,9 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
@@ -280,6 +282,126 @@ static void a_stopped_process_is_told(void **state)
 	kill(pid, SIGKILL);
 	assert_int_equal(test_wait(pid, 60), SIGKILL);
 	end();
+}
+
+static void await_stage(uint32_t stage)
+{
+	while (__atomic_load_n(reached, __ATOMIC_ACQUIRE) < stage)
+		test_sleep_us(100);
+}
+
+static void be_in_second_put(void)
+{
+	__atomic_store_n(reached, 3, __ATOMIC_RELEASE);
+	await_stage(4);
+}
+
+static void be_in_first_put(void)
+{
+	__atomic_store_n(reached, 1, __ATOMIC_RELEASE);
+	await_stage(2);
+	between = be_in_second_put;
+}
+
+static int put_twice_slowly(void *arg)
+{
+	(void)arg;
+	between = be_in_first_put;
+	between_at = "ring: record written";
+	return put_locked(3) | put_locked(4);
+}
+
+static void let_first_put_end(unsigned i, void *arg)
+{
+	(void)i, (void)arg;
+	test_sleep_us(5000);
+	__atomic_store_n(reached, 2, __ATOMIC_RELEASE);
+}
+
+/* Who has the lock all the time, but goes on with it, is not stopped. */
+static void the_next_put_is_not_awaited(void **state)
+{
+	struct test_team team;
+	unsigned n = 0;
+	pid_t pid;
+
+	(void)state;
+	if (test_tier() != PERCPU_TIER_RSEQ)
+		test_skip("this thread would need the lock, too");
+	begin(0);
+	*reached = 0;
+	pid = test_fork(put_twice_slowly, NULL);
+	await_stage(1);
+	assert_int_equal(put(1), 0);
+	test_team_start(&team, 1, let_first_put_end, NULL);
+	for (; n < 2; n++)
+		assert_int_equal(percpu_ring_read(reader, &record), 0);
+	test_team_join(&team);
+	await_stage(3);
+	__atomic_store_n(reached, 4, __ATOMIC_RELEASE);
+	assert_int_equal(test_wait(pid, 60), 0);
+	for (; n < 3; n++)
+		assert_int_equal(percpu_ring_read(reader, &record), 0);
+	assert_int_equal(percpu_ring_read(reader, &record), -EAGAIN);
+	end();
+}
+
+/* Times are between two others, whatever doubles make of them. */
+static void times_are_within_bounds(void **state)
+{
+	const struct percpu_ring_moment from = { 0, 0 }, to = { UINT64_C(1) << 60, 1000 };
+
+	(void)state;
+	assert_int_equal(percpu_ring_ns(to.ticks - 1, from, to), 1000);
+	assert_int_equal(percpu_ring_ns(to.ticks / 2, from, to), 500);
+	assert_int_equal(percpu_ring_ns(1, from, to), 0);
+}
+
+static int read_without_proc(void *arg)
+{
+	test_child_require(chroot(arg) == 0 && chdir("/") == 0, "chroot");
+	test_child_require(percpu_ring_is_of_this_clock(percpu_ring_control(ring)), "unknown");
+	return 0;
+}
+
+/* Where there is no /proc, a clock is not taken for another one. */
+static void clocks_that_are_not_known_are_these(void **state)
+{
+	char nowhere[200];
+
+	(void)state;
+	if (geteuid() != 0)
+		test_skip("only root changes its root");
+	snprintf(nowhere, sizeof(nowhere), "%s", test_path("nowhere"));
+	assert_int_equal(mkdir(nowhere, 0700), 0);
+	begin(0);
+	assert_true(percpu_ring_is_of_this_clock(percpu_ring_control(ring)));
+	test_in_child(read_without_proc, nowhere);
+	end();
+	assert_int_equal(rmdir(nowhere), 0);
+}
+
+/* Rings that a process has for itself are found by no root. Whoever makes up a key has that one. */
+static void private_rings_are_at_no_root(void **state)
+{
+	struct percpu_ring *own, *r = NULL;
+	struct percpu_region *private;
+	uint64_t key;
+
+	(void)state;
+	assert_int_equal(percpu_region_create(NULL, &private), 0);
+	assert_int_equal(percpu_ring_create_in(private, SMALL, 0, &own), 0);
+	assert_int_equal(percpu_ring_open(private, 3, 0, 0, &r), -EINVAL);
+	assert_int_equal(percpu_ring_key(own), 0);
+	assert_int_equal(percpu_ring_attach(private, 0, &r), -ENOENT);
+	assert_null(r);
+	key = (uint64_t)PERCPU_KIND_RING << PERCPU_KEY_KIND_SHIFT |
+	      percpu_region_key(private, own->block.base);
+	assert_int_equal(percpu_ring_attach(private, key, &r), 0);
+	assert_ptr_equal(r->block.base, own->block.base);
+	percpu_ring_detach(r);
+	percpu_ring_destroy(own);
+	percpu_region_close(private);
 }
 
 /* In all lanes that there are, there is room for one. */
@@ -630,6 +752,10 @@ int main(void)
 		cmocka_unit_test(killed_under_the_lock),
 		cmocka_unit_test(killed_while_it_takes),
 		cmocka_unit_test(a_stopped_process_is_told),
+		cmocka_unit_test(the_next_put_is_not_awaited),
+		cmocka_unit_test(times_are_within_bounds),
+		cmocka_unit_test(clocks_that_are_not_known_are_these),
+		cmocka_unit_test(private_rings_are_at_no_root),
 		cmocka_unit_test(who_is_second_waits_for_the_first),
 		cmocka_unit_test(killed_while_it_opens),
 		cmocka_unit_test(canceled_while_it_opens),

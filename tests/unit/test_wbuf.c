@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
 #include <percpu/status.h>
@@ -13,11 +14,15 @@
 #include "../steps.h"
 #include "wbuf.h"
 
+#include "objects/objects.h"
+
 #define UNSET UINT64_C(0x5e77ed)
 
 static void (*at_applied)(void); /* in a flush, between a queue and its tail */
 
 static void (*at_listed)(void); /* in an add, once what it adds is on the list */
+
+static void (*at_tail)(void); /* before a tail moves, and before what is added is on the list */
 
 static unsigned gave_way; /* so often */
 
@@ -27,6 +32,9 @@ void test_step(const char *name)
 		gave_way++;
 	if (at_applied != NULL && strcmp(name, "wbuf: applied") == 0)
 		at_applied();
+	if (at_tail != NULL &&
+	    (strcmp(name, "wbuf: tail loaded") == 0 || strcmp(name, "wbuf: to be listed") == 0))
+		at_tail();
 	if (at_listed != NULL && strcmp(name, "wbuf: listed") == 0)
 		at_listed();
 }
@@ -315,6 +323,61 @@ static void what_is_listed_counts_at_once(void **state)
 	percpu_wbuf_destroy(flushed);
 }
 
+static uint64_t counted;
+
+static void add_as_well(void)
+{
+	at_tail = NULL;
+	assert_int_equal(percpu_wbuf_add(flushed, &counted, 1), 0);
+}
+
+/* Two put what they add on the list at once. */
+static void both_are_listed(void **state)
+{
+	struct own_lock own;
+
+	(void)state;
+	flushed = make_own(SMALL, &own);
+	counted = 0;
+	pthread_mutex_lock(&own.mutex);
+	for (int i = 0; i < 2 * SMALL + 10; i++)
+		assert_int_equal(percpu_wbuf_add(flushed, &counted, 1), 0);
+	at_tail = add_as_well;
+	assert_int_equal(percpu_wbuf_add(flushed, &counted, 1), 0);
+	assert_null(at_tail);
+	pthread_mutex_unlock(&own.mutex);
+	percpu_wbuf_flush(flushed);
+	assert_int_equal(counted, 2 * SMALL + 12);
+	percpu_wbuf_destroy(flushed);
+}
+
+static struct percpu_fifo *queue;
+static uint64_t moved_to;
+
+static void move_meanwhile(void)
+{
+	at_tail = NULL;
+	queue->tail = moved_to;
+}
+
+/* Another one moves the tail of a queue meanwhile: it goes on from there, and never back. */
+static void tails_never_go_back(void **state)
+{
+	(void)state;
+	queue = calloc(1, sizeof(*queue) + 9 * sizeof(queue->slot[0]));
+	assert_non_null(queue);
+	queue->slot[8] = 8; /* behind the slots: how far they were applied */
+	for (uint64_t to = 4; to <= 12; to += 4) {
+		queue->tail = 0;
+		moved_to = to;
+		at_tail = move_meanwhile;
+		percpu_wbuf_queue_open(queue, 7);
+		assert_null(at_tail);
+		assert_int_equal(queue->tail, to < 8 ? 8 : to);
+	}
+	free(queue);
+}
+
 static void destroy_empties_the_list(void **state)
 {
 	struct own_lock own;
@@ -448,6 +511,8 @@ int main(void)
 		cmocka_unit_test(a_long_list_gives_way),
 		cmocka_unit_test(room_that_was_given_is_kept),
 		cmocka_unit_test(what_is_listed_counts_at_once),
+		cmocka_unit_test(both_are_listed),
+		cmocka_unit_test(tails_never_go_back),
 		cmocka_unit_test(destroy_empties_the_list),
 		cmocka_unit_test(locks_of_the_caller_are_used),
 		cmocka_unit_test(no_memory_is_reported),

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +70,27 @@ static int use_after_reclaim(struct percpu_zone *z)
 	return use_after_free(z);
 }
 
+/* What others allocated in the region, in a chunk of which the zone has nothing. */
+static int free_what_others_have(struct percpu_zone *z)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
+	struct percpu_region *r;
+	void *item, *cell;
+
+	(void)z;
+	if (percpu_region_create(NULL, &r) != 0)
+		return 1;
+	o.region = r;
+	z = make(24, &o);
+	item = take(z, 0);
+	do
+		if (percpu_region_alloc(r, PERCPU_LANE_SIZE / 2, 8, &cell) != 0)
+			return 1;
+	while ((uintptr_t)cell - (uintptr_t)item < PERCPU_LANE_SIZE ||
+	       (uintptr_t)item - (uintptr_t)cell < PERCPU_LANE_SIZE);
+	return percpu_zone_free(z, cell);
+}
+
 /* Run fn with a debug zone, in a child; its wait status, and what it said. */
 static int run_debug(int (*fn)(struct percpu_zone *z), char *text, size_t size)
 {
@@ -112,9 +135,31 @@ static void debug_zones_catch_misuse(void **state)
 	expect_abort(free_foreign, "is not of this zone");
 	expect_abort(free_the_middle, "not its start");
 	expect_abort(free_within_a_unit, "not its start");
+	expect_abort(free_what_others_have, "freed twice");
 	expect_abort(use_after_free, "after it was freed");
 	expect_abort(use_last_byte, "after it was freed");
 	expect_abort(use_after_reclaim, "after it was freed");
+}
+
+/* Of a file that may grow no more. Without a limit nobody waits for an item. */
+static int fill_a_file(void)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
+	struct rlimit limit = { .rlim_cur = 0, .rlim_max = RLIM_INFINITY };
+	int fd = memfd_create("zone", MFD_CLOEXEC), e = 0;
+	struct percpu_zone *z;
+	void *item;
+
+	if (percpu_region_create_fd(fd, NULL, &o.region) != 0)
+		return 1;
+	z = make(16384, &o);
+	signal(SIGXFSZ, SIG_IGN);
+	limit.rlim_cur = (rlim_t)lseek(fd, 0, SEEK_END);
+	if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
+		return 1;
+	while (e == 0)
+		e = percpu_zone_alloc(z, 0, &item);
+	return e == percpu_zone_alloc(z, PERCPU_ZONE_WAIT, &item) ? e : 1;
 }
 
 /* An error, and the reason on standard error. */
@@ -132,7 +177,8 @@ static int ask_in_vain(struct percpu_zone *z)
 	if (percpu_zone_alloc(z, 0, &item) != 0)
 		return 1;
 	refused += percpu_zone_alloc(z, 0, &item) == -ENOSPC;
-	return refused == 4 && none == NULL ? 0 : 1;
+	refused += fill_a_file() == -ENOSPC;
+	return refused == 5 && none == NULL ? 0 : 1;
 }
 
 static void debug_zones_explain_failures(void **state)
@@ -140,7 +186,8 @@ static void debug_zones_explain_failures(void **state)
 	static const char *const said[] = { "\"empty\" is created with items of 0 bytes",
 					    "\"large\" is created with items",
 					    "\"crooked\" is created with an alignment",
-					    "\"test\" is at its limit" };
+					    "\"test\" is at its limit",
+					    "\"test\" has no room for another item" };
 	char text[1024];
 
 	(void)state;
