@@ -141,22 +141,24 @@ static void debug_zones_catch_misuse(void **state)
 	expect_abort(use_after_reclaim, "after it was freed");
 }
 
-/* Of a file that may grow no more. Without a limit nobody waits for an item. */
+/* Of a file that may not become larger. Without a limit nobody waits for an item. */
 static int fill_a_file(void)
 {
 	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
 	struct rlimit limit = { .rlim_cur = 0, .rlim_max = RLIM_INFINITY };
 	int fd = memfd_create("zone", MFD_CLOEXEC), e = 0;
 	struct percpu_zone *z;
+	size_t chunk;
 	void *item;
 
-	if (percpu_region_create_fd(fd, NULL, &o.region) != 0)
+	if (percpu_region_memory_size(NULL, &chunk) != 0)
+		return 1;
+	signal(SIGXFSZ, SIG_IGN);
+	limit.rlim_cur = 3 * chunk;
+	if (setrlimit(RLIMIT_FSIZE, &limit) != 0 ||
+	    percpu_region_create_fd(fd, NULL, &o.region) != 0)
 		return 1;
 	z = make(16384, &o);
-	signal(SIGXFSZ, SIG_IGN);
-	limit.rlim_cur = (rlim_t)lseek(fd, 0, SEEK_END);
-	if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
-		return 1;
 	while (e == 0)
 		e = percpu_zone_alloc(z, 0, &item);
 	return e == percpu_zone_alloc(z, PERCPU_ZONE_WAIT, &item) ? e : 1;
