@@ -378,6 +378,24 @@ static void free_second(void)
 	test_child_require(percpu_zone_free(zone, items[1]) == 0, "free");
 }
 
+static void do_nothing(int signo)
+{
+	(void)signo;
+}
+
+/* Let the one who waits look once more, and sleep again. */
+static void look_again(unsigned i)
+{
+	const struct sigaction interrupt = { .sa_handler = do_nothing };
+	const unsigned n = __atomic_load_n(&sleeps[0], __ATOMIC_SEQ_CST);
+
+	test_child_require(sigaction(SIGUSR1, &interrupt, NULL) == 0, "sigaction");
+	while (__atomic_load_n(&sleeps[0], __ATOMIC_SEQ_CST) <= n) {
+		pthread_kill(waiting[i].thread, SIGUSR1);
+		test_sleep_us(1000);
+	}
+}
+
 /* A free serves who waits while another thread has found an item for it, which is kept then. */
 static int wait_for_either(void *arg)
 {
@@ -388,6 +406,7 @@ static int wait_for_either(void *arg)
 	await(&zone->pool.waiters, 1);
 	/* Nobody is served above a lower limit. */
 	percpu_zone_set_limit(zone, 1);
+	look_again(0);
 	test_child_require(__atomic_load_n(&zone->pool.waiters, __ATOMIC_SEQ_CST) == 1, "waits");
 	__atomic_store_n(&zone->pool.limit, 2, __ATOMIC_SEQ_CST);
 	push_late(items[0]);

@@ -300,6 +300,15 @@ static void static_counters_are_set_up_once(void **state)
 /* Of objects in two copies: their writers, other readers, and resets come between the reads. */
 
 static struct percpu_stats *pairs;
+static int denied; /* an error of the journal's lock */
+
+int __real_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
+int __wrap_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
+int __wrap_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h)
+{
+	return denied != 0 ? denied : __real_percpu_journal_lock(k, h);
+}
+
 static size_t written; /* in this bank */
 
 static struct percpu_pair *pair_of_bank(size_t bank)
@@ -324,16 +333,17 @@ static void reset_meanwhile(void)
 
 static void who_never_reads_a_whole_object_says_so(void **state)
 {
-	uint64_t out[4];
+	enum { OBJECTS = 5000 }; /* more than are summed at a time */
+	static uint64_t out[4 * OBJECTS];
 
 	(void)state;
-	assert_int_equal(percpu_stats_create(32, 1, PERCPU_STATS_WHOLE, &pairs), 0);
+	assert_int_equal(percpu_stats_create(32, OBJECTS, PERCPU_STATS_WHOLE, &pairs), 0);
 	assert_int_not_equal(pairs->head, 0);
 	for (written = 0; written < 2; written++) {
 		memset(out, 7, sizeof(out));
 		let_happen(write_meanwhile, "stats: turn loaded", 1000000);
-		assert_int_equal(percpu_stats_fetch(pairs, 0, 1, out), -EAGAIN);
-		assert_int_equal(percpu_stats_snapshot(pairs, 0, 1, out), -EAGAIN);
+		assert_int_equal(percpu_stats_fetch(pairs, 0, OBJECTS, out), -EAGAIN);
+		assert_int_equal(percpu_stats_snapshot(pairs, 0, OBJECTS, out), -EAGAIN);
 		at_step = NULL;
 		assert_int_equal(out[0], UINT64_C(0x0707070707070707));
 		assert_int_equal(percpu_stats_snapshot(pairs, 0, 1, out), 0);
@@ -365,6 +375,9 @@ static void others_come_between_two_reads(void **state)
 	}
 	/* One who was to reset was killed. */
 	c->resets |= 1;
+	denied = -ETIMEDOUT;
+	assert_int_equal(percpu_stats_snapshot(pairs, 0, 1, out), -ETIMEDOUT);
+	denied = 0;
 	assert_int_equal(percpu_stats_snapshot(pairs, 0, 1, out), 0);
 	assert_int_equal(out[1], 10);
 	assert_int_equal(c->resets % 2, 0);

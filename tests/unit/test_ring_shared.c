@@ -318,6 +318,13 @@ static void let_first_put_end(unsigned i, void *arg)
 	__atomic_store_n(reached, 2, __ATOMIC_RELEASE);
 }
 
+static void let_second_put_end(unsigned i, void *arg)
+{
+	(void)i, (void)arg;
+	test_sleep_us(5000);
+	__atomic_store_n(reached, 4, __ATOMIC_RELEASE);
+}
+
 /* Who has the lock all the time, but goes on with it, is not stopped. */
 static void the_next_put_is_not_awaited(void **state)
 {
@@ -338,10 +345,13 @@ static void the_next_put_is_not_awaited(void **state)
 		assert_int_equal(percpu_ring_read(reader, &record), 0);
 	test_team_join(&team);
 	await_stage(3);
-	__atomic_store_n(reached, 4, __ATOMIC_RELEASE);
-	assert_int_equal(test_wait(pid, 60), 0);
+	assert_int_equal(put(2), 0);
+	test_team_start(&team, 1, let_second_put_end, NULL);
 	for (; n < 3; n++)
 		assert_int_equal(percpu_ring_read(reader, &record), 0);
+	test_team_join(&team);
+	assert_int_equal(test_wait(pid, 60), 0);
+	assert_int_equal(percpu_ring_read(reader, &record), 0);
 	assert_int_equal(percpu_ring_read(reader, &record), -EAGAIN);
 	end();
 }

@@ -1116,6 +1116,19 @@ static void mistakes_by_several_handles(void **state)
 	expect_usable();
 }
 
+/* A writer that was told of a dead one has the lock, and gives it up. */
+static void who_repairs_may_unlock(void **state)
+{
+	struct percpu_rwlock *debug = attach_anew(PERCPU_RWLOCK_DEBUG);
+
+	(void)state;
+	stop(start(write_and_stay, 0));
+	assert_int_equal(percpu_rwlock_write_lock(debug), -EOWNERDEAD);
+	assert_int_equal(percpu_rwlock_write_unlock(debug), 0);
+	assert_int_equal(percpu_rwlock_write_lock(l), -ENOTRECOVERABLE);
+	assert_int_equal(percpu_rwlock_detach(debug), 0);
+}
+
 static void lock_and_move(unsigned i, void *arg)
 {
 	struct percpu_rwlock *debug = arg, *const handles[] = { debug, l };
@@ -1282,6 +1295,7 @@ int main(void)
 		TEST(handles),
 		TEST(a_process_is_one),
 		TEST(mistakes_by_several_handles),
+		TEST(who_repairs_may_unlock),
 		TEST(no_mistakes_by_several_handles),
 		TEST(lanes_of_another_size),
 		TEST(writers_that_leave_begin_again),
