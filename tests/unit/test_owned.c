@@ -626,6 +626,24 @@ static void nobody_is_awaited_forever(void **state)
 	expect(5, 5);
 }
 
+static void set_later(void)
+{
+	assert_int_equal(percpu_owned_gauge_set(gauge, 9), 0);
+}
+
+/* What another thread has set meanwhile is more recent. */
+static void who_sets_late_changes_nothing(void **state)
+{
+	(void)state;
+	make(PERCPU_OWNED_RECENT);
+	assert_int_equal(percpu_owned_gauge_set(gauge, 1), 0);
+	meanwhile = set_later;
+	deadly = "owned: value to be set";
+	assert_int_equal(percpu_owned_gauge_set(gauge, 5), 0);
+	assert_null(deadly);
+	expect(9, 9);
+}
+
 static void begin_to_leave(void)
 {
 	owners->leaving = 1;
@@ -888,6 +906,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_last_room_is_for_all, begin_small, end),
 		OWNED_TEST(who_leaves_meanwhile_takes_nothing),
 		OWNED_TEST(who_leaves_is_awaited),
+		OWNED_TEST(who_sets_late_changes_nothing),
 		OWNED_TEST(nobody_is_awaited_forever),
 		OWNED_TEST(who_leaves_keeps_no_account),
 		OWNED_TEST(threads_share_a_value),

@@ -359,6 +359,7 @@ static void others_come_between_two_reads(void **state)
 		const char *step;
 	} rows[] = { { read_meanwhile, "stats: bank to be changed" },
 		     { reset_meanwhile, "stats: resets loaded" } };
+	const uint64_t five = 5;
 	struct percpu_stats_control *c;
 	uint64_t out[4];
 
@@ -366,7 +367,7 @@ static void others_come_between_two_reads(void **state)
 	assert_int_equal(percpu_stats_create(32, 1, PERCPU_STATS_WHOLE, &pairs), 0);
 	c = percpu_stats_control(pairs);
 	for (unsigned i = 0; i < 2; i++) {
-		percpu_stats_add(pairs, 0, 1, 5);
+		assert_int_equal(percpu_stats_update(pairs, 0, 1, &five, 1), 0);
 		let_happen(rows[i].fn, rows[i].step, 1);
 		assert_int_equal(percpu_stats_snapshot(pairs, 0, 1, out), 0);
 		assert_int_equal(times, 0);

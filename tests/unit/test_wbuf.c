@@ -63,6 +63,23 @@ static void flush_applies_what_is_pending(void **state)
 	percpu_wbuf_destroy(w);
 }
 
+/* So many that one sequence takes them all, where the compiler knows it. */
+static void four_are_added_at_once(void **state)
+{
+	struct percpu_wbuf *w = make(0);
+	uint64_t cell[4] = { 0 };
+	const struct percpu_wbuf_entry adds[] = {
+		{ &cell[0], 1 }, { &cell[1], 2 }, { &cell[2], 3 }, { &cell[3], 4 }
+	};
+
+	(void)state;
+	assert_int_equal(percpu_wbuf_add_n(w, adds, 4), 0);
+	percpu_wbuf_flush(w);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(cell[i], i + 1);
+	percpu_wbuf_destroy(w);
+}
+
 static void destroy_applies_what_is_pending(void **state)
 {
 	struct percpu_wbuf *w = make(SMALL);
@@ -501,6 +518,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flush_applies_what_is_pending),
+		cmocka_unit_test(four_are_added_at_once),
 		cmocka_unit_test(destroy_applies_what_is_pending),
 		cmocka_unit_test(full_buffers_are_flushed),
 		cmocka_unit_test(transactions_must_fit),

@@ -6,7 +6,7 @@
 # no count: clang does that, and gcc's counts are written where a program ends by exit(3).
 configure_coverage()
 {
-	CC=clang configure_tests "$1" -Dbenchmarks=disabled -Dexamples=disabled -Doptimization=0 \
+	CC=clang configure_tests "$1" -Dbenchmarks=disabled -Dexamples=disabled -Doptimization=1 \
 		-Dc_args="-g1 -fprofile-instr-generate -fcoverage-mapping -fprofile-update=atomic -mllvm -runtime-counter-relocation ${*:2}" \
 		-Dc_link_args=-fprofile-instr-generate
 }
