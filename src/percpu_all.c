@@ -123,6 +123,7 @@
 #include "segment/reader_limit.c"
 #include "segment/reader_list.c"
 #include "segment/reader_live.c"
+#include "segment/reader_parts.c"
 #include "segment/reader_value.c"
 #include "segment/reuse.c"
 #include "segment/segment.c"

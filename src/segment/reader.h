@@ -190,10 +190,16 @@ uint32_t percpu_reader_seek(struct percpu_reader *r, const struct percpu_part *p
 /** Count the series that have no value, and say which. */
 void percpu_reader_tell_missing(struct percpu_reader *r);
 
-/* reader_list.c */
+/* reader_parts.c */
 
 /** The order of parts in the file, for qsort(3). */
 int percpu_reader_compare_parts(const void *a, const void *b);
+
+/** Collect the parts of all entries, or those that a set or a reset changes, as few as can be. */
+void percpu_reader_collect_parts(struct percpu_reader *r);
+void percpu_reader_collect_sets(struct percpu_reader *r);
+
+/* reader_list.c */
 
 /** List the series that the directory has, and attach to their objects. Returns 0, -ENOMEM, -EAGAIN if
  *  the time for the picture is over, or as percpu_reader_recheck(), and why. */

@@ -257,76 +257,6 @@ static int compare_entries(const void *a, const void *b)
 	return c != 0 ? c : (x->name > y->name) - (x->name < y->name);
 }
 
-int percpu_reader_compare_parts(const void *a, const void *b)
-{
-	const struct percpu_part *x = a, *y = b;
-
-	if (x->chunk != y->chunk)
-		return x->chunk < y->chunk ? -1 : 1;
-	return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
-/* Whether b is next to a, and folds like it: then both have an object, or none. */
-static bool continues(const struct percpu_part *a, const struct percpu_part *b)
-{
-	return a->chunk == b->chunk && a->offset + a->bytes == b->offset && a->fold == b->fold &&
-	       a->object == NULL;
-}
-
-/* Collect the parts of all entries in order, as few as can be. */
-static void collect_parts(struct percpu_reader *r)
-{
-	struct percpu_part *p = r->part;
-	size_t n = 0, kept = 0;
-
-	for (size_t i = 0; i < r->n; i++)
-		if (r->entry[i].part.bytes != 0)
-			p[n++] = r->entry[i].part;
-	qsort(p, n, sizeof(*p), percpu_reader_compare_parts);
-	for (size_t i = 0; i < n; i++)
-		if (kept != 0 && continues(&p[kept - 1], &p[i]))
-			p[kept - 1].bytes += p[i].bytes;
-		else
-			p[kept++] = p[i];
-	r->parts = kept;
-}
-
-static int compare_places(const void *a, const void *b)
-{
-	const struct percpu_entry *const *x = a, *const *y = b;
-
-	if ((*x)->part.chunk != (*y)->part.chunk)
-		return (*x)->part.chunk < (*y)->part.chunk ? -1 : 1;
-	return ((*x)->bias_at > (*y)->bias_at) - ((*x)->bias_at < (*y)->bias_at);
-}
-
-/* Let the run have a series that is behind it, if it is near. */
-static bool take_in(struct percpu_biases *run, const struct percpu_entry *s)
-{
-	const uint32_t end = s->bias_at + s->bias - run->offset;
-
-	if (s->part.chunk != run->chunk || s->bias_at > run->offset + run->bytes + PERCPU_NEAR)
-		return false;
-	run->bytes = end > run->bytes ? end : run->bytes;
-	run->n++;
-	return true;
-}
-
-static void collect_sets(struct percpu_reader *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		if (r->entry[i].bias != 0)
-			r->set[r->sets++] = &r->entry[i];
-	qsort(r->set, r->sets, sizeof(r->set[0]), compare_places);
-	for (size_t i = 0; i < r->sets; i++)
-		if (r->runs == 0 || !take_in(&r->run[r->runs - 1], r->set[i]))
-			r->run[r->runs++] = (struct percpu_biases){ .chunk = r->set[i]->part.chunk,
-								    .offset = r->set[i]->bias_at,
-								    .bytes = r->set[i]->bias,
-								    .first = i,
-								    .n = 1 };
-}
-
 /* Make room for what records tell of. Returns 0 or -ENOMEM. */
 static int make_lists(struct percpu_reader *r, struct percpu_record_copy *c)
 {
@@ -406,8 +336,8 @@ int percpu_reader_list(struct percpu_reader *r)
 		e = percpu_reader_list_families(r, c, text);
 	}
 	if (e == 0) {
-		collect_parts(r);
-		collect_sets(r);
+		percpu_reader_collect_parts(r);
+		percpu_reader_collect_sets(r);
 		r->listed = true;
 	} else if (e == -ENOMEM) {
 		(void)percpu_reason_set(&r->why, e, "there is no memory for the segment's series");

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reader_parts.c - what the series of a picture have in the lanes of CPUs, and in the bias lane, in the
+ * order of the file: adjacent cells are read as one.
+ */
+#include <stdlib.h>
+
+#include "reader.h"
+
+int percpu_reader_compare_parts(const void *a, const void *b)
+{
+	const struct percpu_part *x = a, *y = b;
+
+	if (x->chunk != y->chunk)
+		return x->chunk < y->chunk ? -1 : 1;
+	return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Whether b is next to a, and folds like it: then both have an object, or none. */
+static bool continues(const struct percpu_part *a, const struct percpu_part *b)
+{
+	return a->chunk == b->chunk && a->offset + a->bytes == b->offset && a->fold == b->fold &&
+	       a->object == NULL;
+}
+
+void percpu_reader_collect_parts(struct percpu_reader *r)
+{
+	struct percpu_part *p = r->part;
+	size_t n = 0, kept = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		if (r->entry[i].part.bytes != 0)
+			p[n++] = r->entry[i].part;
+	qsort(p, n, sizeof(*p), percpu_reader_compare_parts);
+	for (size_t i = 0; i < n; i++)
+		if (kept != 0 && continues(&p[kept - 1], &p[i]))
+			p[kept - 1].bytes += p[i].bytes;
+		else
+			p[kept++] = p[i];
+	r->parts = kept;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct percpu_entry *const *x = a, *const *y = b;
+
+	if ((*x)->part.chunk != (*y)->part.chunk)
+		return (*x)->part.chunk < (*y)->part.chunk ? -1 : 1;
+	return ((*x)->bias_at > (*y)->bias_at) - ((*x)->bias_at < (*y)->bias_at);
+}
+
+/* Let the run have a series that is behind it, if it is near. */
+static bool take_in(struct percpu_biases *run, const struct percpu_entry *s)
+{
+	const uint32_t end = s->bias_at + s->bias - run->offset;
+
+	if (s->part.chunk != run->chunk || s->bias_at > run->offset + run->bytes + PERCPU_NEAR)
+		return false;
+	run->bytes = end > run->bytes ? end : run->bytes;
+	run->n++;
+	return true;
+}
+
+void percpu_reader_collect_sets(struct percpu_reader *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (r->entry[i].bias != 0)
+			r->set[r->sets++] = &r->entry[i];
+	qsort(r->set, r->sets, sizeof(r->set[0]), compare_places);
+	for (size_t i = 0; i < r->sets; i++)
+		if (r->runs == 0 || !take_in(&r->run[r->runs - 1], r->set[i]))
+			r->run[r->runs++] = (struct percpu_biases){ .chunk = r->set[i]->part.chunk,
+								    .offset = r->set[i]->bias_at,
+								    .bytes = r->set[i]->bias,
+								    .first = i,
+								    .n = 1 };
+}
