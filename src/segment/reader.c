@@ -43,15 +43,23 @@ int percpu_reader_use(struct percpu_reader *r)
 					      "the program has closed the file's descriptor");
 }
 
-/* Look for the directory, which others may be making longer. */
+/* Whether another control was found than before. If not, headers that were read between both have all
+ * that it leads to, and a file that is damaged then stays so. */
+static bool has_changed(const struct percpu_reader *r, const struct percpu_directory_state *was)
+{
+	return was->generation != r->state.generation || was->settled != r->state.settled ||
+	       was->changes != r->state.changes || was->end != r->state.end;
+}
+
+/* Look whether there is a directory. The first picture copies its records. */
 static int find_directory(struct percpu_reader *r)
 {
 	int e = -EBADMSG;
 
-	for (int i = 0; i < PICTURES && e == -EBADMSG && percpu_reader_may_begin(r); i++) {
+	for (int i = 0; i < 2 && e == -EBADMSG; i++) { /* it may have just been made */
 		e = percpu_reader_copy_headers(r);
 		if (e == 0)
-			e = percpu_reader_copy_directory(r);
+			e = percpu_reader_copy_control(r);
 	}
 	return e;
 }
@@ -212,6 +220,7 @@ static int take_once(struct percpu_reader *r)
 
 static int take_picture(struct percpu_reader *r)
 {
+	struct percpu_directory_state was;
 	int e = percpu_reader_use(r);
 
 	if (e == 0)
@@ -222,9 +231,12 @@ static int take_picture(struct percpu_reader *r)
 	for (int i = 0; i < PICTURES && (e == -EAGAIN || e == -EBADMSG) && !r->late &&
 			percpu_reader_may_begin(r);
 	     i++) {
+		was = r->state;
 		e = take_once(r);
-		if (e != 0) /* what is in the image may be of two states of the directory */
+		if (e != 0 && !r->kept) /* the image may be of two states of the directory */
 			r->copied = 0;
+		if (e == -EBADMSG && !has_changed(r, &was))
+			break;
 	}
 	if (e == 0)
 		e = percpu_reader_use(r);
@@ -247,9 +259,10 @@ int percpu_reader_read(struct percpu_reader *r)
 	e = take_picture(r);
 	percpu_reader_end(r);
 	r->valid = e == 0;
-	if (e != 0) {
+	if (e != 0 && !(e == -EAGAIN && r->kept)) {
+		r->copied = 0;
 		percpu_reader_unlist(r);
-	} else {
+	} else if (e == 0) {
 		r->why = before; /* when it was begun it may have failed at first */
 		percpu_reader_tell_missing(r);
 	}

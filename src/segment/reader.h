@@ -106,7 +106,8 @@ struct percpu_reader {
 	struct percpu_directory_state state;	  /* as it was copied */
 	uint64_t copied;			  /* bytes of records that are in the image */
 	bool has_records[PERCPU_MAX_FILE_CHUNKS]; /* and nothing else */
-	bool listed;				  /* the series are those of these records */
+	bool kept;   /* when the picture failed, these were of one state of the directory */
+	bool listed; /* the series are those of these records */
 
 	/* the picture */
 	struct percpu_entry *entry;
@@ -119,10 +120,17 @@ struct percpu_reader {
 	size_t runs;
 	struct percpu_kindred *family; /* in the order of names */
 	size_t families;
-	uint64_t (*begins)[PERCPU_UNITS / 64]; /* while they are listed, per chunk: an object that a
-						 series has begins there */
-	char *text;			       /* of the series */
+	char *text; /* of the series */
 	const char **words;
+
+	/* the list of series, while it is being made, by one call or by several */
+	uint64_t (*begins)[PERCPU_UNITS / 64]; /* per chunk: an object that a series has begins
+						  there; NULL: no list is being made */
+	uint32_t chunks;		       /* so many */
+	uint64_t at;			       /* the next record */
+	char *next_text;
+	const char **next_word;
+
 	struct percpu_segment_time began, taken; /* the generation; the picture */
 	uint32_t pending;
 	uint32_t missing; /* series whose value is an error */
@@ -139,9 +147,10 @@ int percpu_reader_pread(struct percpu_reader *r, void *to, size_t n, uint64_t at
 uint64_t percpu_reader_place(const struct percpu_reader *r, uint32_t chunk, uint32_t lane,
 			     size_t offset);
 
-/** Copy all headers, the directory, or what else is in the bias lanes. Return 0 or -errno, and
- *  why. */
+/** Copy all headers, the directory or its control alone, or what else is in the bias lanes. Return 0
+ *  or -errno, and why. */
 int percpu_reader_copy_headers(struct percpu_reader *r);
+int percpu_reader_copy_control(struct percpu_reader *r);
 int percpu_reader_copy_directory(struct percpu_reader *r);
 int percpu_reader_copy_biases(struct percpu_reader *r);
 
@@ -157,7 +166,8 @@ void percpu_reader_begin_anew(struct percpu_reader *r);
 void percpu_reader_measure(struct percpu_reader *r);
 void percpu_reader_end(struct percpu_reader *r);
 
-/** Whether the time for the picture is over; percpu_reader_hurry() also says so: 0 or -EAGAIN. */
+/** Whether the time for the picture is over; percpu_reader_hurry() also says so: 0 or -EAGAIN. What is
+ *  copied and listed by then is kept for the next picture. */
 bool percpu_reader_is_late(struct percpu_reader *r);
 int percpu_reader_hurry(struct percpu_reader *r);
 
@@ -201,8 +211,9 @@ void percpu_reader_collect_sets(struct percpu_reader *r);
 
 /* reader_list.c */
 
-/** List the series that the directory has, and attach to their objects. Returns 0, -ENOMEM, -EAGAIN if
- *  the time for the picture is over, or as percpu_reader_recheck(), and why. */
+/** List the series that the directory has, and attach to their objects; go on with a list that there
+ *  was no time for. Returns 0, -ENOMEM, -EAGAIN if the time for the picture is over, or as
+ *  percpu_reader_recheck(), and why. */
 int percpu_reader_list(struct percpu_reader *r);
 void percpu_reader_unlist(struct percpu_reader *r);
 

@@ -141,8 +141,8 @@ static void *image_bias(const char *cell)
 	return percpu_chunk_lane(k, 2, (size_t)(cell - k->base));
 }
 
-/* Copy the control without its keys, and note what it says. */
-static int copy_control(struct percpu_reader *r)
+/* Without its keys; and note what it says. */
+int percpu_reader_copy_control(struct percpu_reader *r)
 {
 	const uint64_t key = r->s->region->first->header->root[PERCPU_SEGMENT_ROOT];
 	struct percpu_segment_control *c;
@@ -204,12 +204,14 @@ int percpu_reader_copy_directory(struct percpu_reader *r)
 {
 	const struct percpu_directory_state was = r->state;
 	uint64_t from, to, end;
-	int e = copy_control(r);
+	int e = percpu_reader_copy_control(r);
 
 	if (e != 0)
 		return e;
-	if (r->pending != 0 || !is_only_longer(&was, &r->state))
+	if ((r->listed && r->pending != 0) || !is_only_longer(&was, &r->state))
 		r->copied = 0;
+	if (r->begins != NULL && r->copied != 0) /* the list is without what has come since */
+		r->state.end = r->copied;
 	end = r->state.end;
 	if (end > r->s->region->n * (uint64_t)PERCPU_LANE_SIZE)
 		return percpu_reason_set(&r->why, -EBADMSG,
@@ -217,19 +219,19 @@ int percpu_reader_copy_directory(struct percpu_reader *r)
 	if (r->copied == 0)
 		memset(r->has_records, 0, sizeof(r->has_records));
 	if (r->copied != end || end == 0)
-		r->listed = false;
+		percpu_reader_unlist(r);
 	for (from = r->copied; from < end && e == 0; from = to) {
-		e = percpu_reader_hurry(r);
-		if (e != 0)
-			break;
 		to = (from / PERCPU_SEGMENT_BLOCK + 1) * PERCPU_SEGMENT_BLOCK;
 		to = to < end ? to : end;
-		e = copy_block(r, (size_t)(from / PERCPU_SEGMENT_BLOCK),
-			       (size_t)(from % PERCPU_SEGMENT_BLOCK),
-			       (size_t)((to - 1) % PERCPU_SEGMENT_BLOCK + 1));
+		e = percpu_reader_hurry(r);
+		if (e == 0)
+			e = copy_block(r, (size_t)(from / PERCPU_SEGMENT_BLOCK),
+				       (size_t)(from % PERCPU_SEGMENT_BLOCK),
+				       (size_t)((to - 1) % PERCPU_SEGMENT_BLOCK + 1));
+		r->copied = e == 0 ? to : from;
 	}
-	r->copied = e == 0 ? end : 0;
-	if (!r->listed) /* as they are going to be */
+	r->kept = e != 0; /* before that there was no failure */
+	if (!r->listed)	  /* as they are going to be */
 		percpu_reader_expect(r, percpu_reader_cost_of_records(r->copied));
 	return e;
 }
@@ -237,7 +239,7 @@ int percpu_reader_copy_directory(struct percpu_reader *r)
 int percpu_reader_recheck(struct percpu_reader *r)
 {
 	const struct percpu_directory_state was = r->state;
-	int e = copy_control(r), again = -EAGAIN;
+	int e = percpu_reader_copy_control(r), again = -EAGAIN;
 
 	if (e != 0)
 		return e;

@@ -30,7 +30,7 @@ void percpu_reader_begin(struct percpu_reader *r)
 	r->deadline = r->timeout_ns == 0	       ? 0 :
 		      r->timeout_ns < UINT64_MAX - now ? now + r->timeout_ns :
 							 UINT64_MAX;
-	r->late = r->skips = r->repeats = false;
+	r->late = r->skips = r->repeats = r->kept = false;
 	r->cost = r->lanes = r->again = r->before = 0;
 	r->looked = r->begun = r->whole = 0;
 }
@@ -38,6 +38,7 @@ void percpu_reader_begin(struct percpu_reader *r)
 void percpu_reader_begin_anew(struct percpu_reader *r)
 {
 	r->before = r->cost - r->again;
+	r->kept = false;
 }
 
 bool percpu_reader_may_begin(struct percpu_reader *r)
@@ -63,11 +64,11 @@ bool percpu_reader_is_late(struct percpu_reader *r)
 
 int percpu_reader_hurry(struct percpu_reader *r)
 {
-	return !percpu_reader_is_late(r) ?
-		       0 :
-		       percpu_reason_set(&r->why, -EAGAIN,
-					 "the time for the picture was over before any value "
-					 "was read");
+	if (!percpu_reader_is_late(r))
+		return 0;
+	r->kept = true;
+	return percpu_reason_set(&r->why, -EAGAIN,
+				 "the time for the picture was over before any value was read");
 }
 
 int percpu_reader_may_list(struct percpu_reader *r)

@@ -231,7 +231,7 @@ static uint64_t *taken_at(const struct percpu_reader *r, uint64_t key, uint64_t 
 	const uint64_t unit = offset / sizeof(uint64_t);
 
 	*ret_bit = UINT64_C(1) << unit % 64;
-	return chunk < r->s->region->n && unit < PERCPU_UNITS ? &r->begins[chunk][unit / 64] : NULL;
+	return chunk < r->chunks && unit < PERCPU_UNITS ? &r->begins[chunk][unit / 64] : NULL;
 }
 
 /* Objects begin at different places, and so they have no cells in common. In a damaged file several
@@ -274,36 +274,38 @@ static int make_lists(struct percpu_reader *r, struct percpu_record_copy *c)
 	r->run = calloc(n + 1, sizeof(*r->run));
 	r->words = calloc(words + 1, sizeof(*r->words));
 	r->text = malloc((size_t)r->copied + 1); /* a record has more bytes than its texts */
-	r->begins = calloc(r->s->region->n, sizeof(*r->begins));
+	r->chunks = r->s->region->n;
+	r->begins = calloc(r->chunks, sizeof(*r->begins));
+	r->next_text = r->text;
+	r->next_word = r->words;
 	return r->begins != NULL && r->entry != NULL && r->part != NULL && r->set != NULL &&
 			       r->run != NULL && r->words != NULL && r->text != NULL ?
 		       0 :
 		       -ENOMEM;
 }
 
-/* Returns 0, and where texts end, or -errno. */
-static int list_records(struct percpu_reader *r, struct percpu_record_copy *c, char **ret_text)
+/* From the next record on. */
+static int list_records(struct percpu_reader *r, struct percpu_record_copy *c)
 {
 	const struct percpu_segment_control *control = r->s->control;
 	struct percpu_segment_record *record;
-	const char **words = r->words;
 	struct percpu_entry *s;
-	char *text = r->text;
-	uint64_t at = 0, from = 0;
+	uint64_t at = r->at;
 	int e;
 
 	r->began = control->started[r->state.generation % 2];
 	while (percpu_directory_next(r->s, PERCPU_SERIES, &at, c, &record)) {
-		r->looked += percpu_reader_cost_of_records(at - from);
-		from = at;
+		r->looked += percpu_reader_cost_of_records(at - r->at);
 		e = percpu_reader_may_list(r);
 		if (e != 0)
 			return e;
+		r->at = at;
 		s = &r->entry[r->n];
 		*s = (struct percpu_entry){ .kind = c->head.kind };
 		s->declared = c->head.declared;
 		e = -ENOENT;
-		if (take_texts(c, &text, words, s) && is_valid(s) && c->head.key != 0)
+		if (take_texts(c, &r->next_text, r->next_word, s) && is_valid(s) &&
+		    c->head.key != 0)
 			e = attach_once(r, c->head.key, s);
 		if (e == -ENOMEM)
 			return e;
@@ -311,29 +313,35 @@ static int list_records(struct percpu_reader *r, struct percpu_record_copy *c, c
 			r->pending++;
 			continue;
 		}
-		words += words_needed(&c->head);
+		r->next_word += words_needed(&c->head);
 		r->n++;
 	}
-	r->looked += percpu_reader_cost_of_records(at - from);
-	*ret_text = text;
+	r->looked += percpu_reader_cost_of_records(at - r->at);
 	return 0;
+}
+
+static void end_list(struct percpu_reader *r)
+{
+	free(r->begins);
+	r->begins = NULL;
+	r->at = 0;
 }
 
 int percpu_reader_list(struct percpu_reader *r)
 {
 	struct percpu_record_copy *c = malloc(sizeof(*c));
-	int e = -ENOMEM;
-	char *text = NULL;
+	int e = c != NULL ? 0 : -ENOMEM;
 
-	percpu_reader_unlist(r);
-	r->s->seen = r->copied;
-	if (c != NULL)
+	if (e == 0 && r->begins == NULL) {
+		percpu_reader_unlist(r);
+		r->s->seen = r->copied;
 		e = make_lists(r, c);
+	}
 	if (e == 0)
-		e = list_records(r, c, &text);
+		e = list_records(r, c);
 	if (e == 0) {
 		qsort(r->entry, r->n, sizeof(*r->entry), compare_entries);
-		e = percpu_reader_list_families(r, c, text);
+		e = percpu_reader_list_families(r, c, r->next_text);
 	}
 	if (e == 0) {
 		percpu_reader_collect_parts(r);
@@ -343,8 +351,8 @@ int percpu_reader_list(struct percpu_reader *r)
 		(void)percpu_reason_set(&r->why, e, "there is no memory for the segment's series");
 	}
 	free(c);
-	free(r->begins);
-	r->begins = NULL;
+	if (!r->kept)
+		end_list(r);
 	return e;
 }
 
@@ -357,6 +365,7 @@ void percpu_reader_unlist(struct percpu_reader *r)
 	}
 	percpu_owners_detach(r->s->owners);
 	r->s->owners = NULL;
+	end_list(r);
 	free(r->entry);
 	free(r->part);
 	free(r->set);

@@ -166,7 +166,7 @@ proctype process(byte me)
 	atomic { at = 0; last = 0; object = 0; found = false; moves = false; ended++ }
 }
 
-/* src/segment/reader_copy.c: percpu_reader_copy_directory(), copy_control(), copy_block(),
+/* src/segment/reader_copy.c: percpu_reader_copy_directory(), percpu_reader_copy_control(), copy_block(),
  * percpu_reader_copy_headers(), percpu_reader_copy_biases() */
 proctype reader()
 {

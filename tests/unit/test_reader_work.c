@@ -30,10 +30,13 @@
 
 static uint64_t cost; /* of reads: their bytes, and 4096 for each */
 static unsigned reads, looks;
-static int look_fails;	 /* with this error */
-static long fs_type;	 /* that the file's file system has; 0: its own; -1: nobody can tell */
-static bool cuts;	 /* the file ends where data is looked for */
-static uint64_t late_at; /* the time is over when this byte is about to be read */
+static int look_fails;	    /* with this error */
+static long fs_type;	    /* that the file's file system has; 0: its own; -1: nobody can tell */
+static bool cuts;	    /* the file ends where data is looked for */
+static uint64_t late_at;    /* the time is over when this byte is about to be read; */
+static unsigned in_time;    /* or when so many records were listed, if that is not 0 */
+static uint64_t first_at;   /* where the first block of records is, */
+static unsigned first_read; /* that often */
 
 static struct percpu_histogram *histogram[HISTOGRAMS];
 static struct percpu_counter *first_counter;
@@ -104,9 +107,19 @@ ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at)
 		change_records();
 	if (late_at >= from && late_at < from + n && late_at != 0)
 		r->deadline = 1;
+	first_read += first_at >= from && first_at < from + n && first_at != 0;
 	got = __real_pread64(fd, to, n, at);
 	tear(to, from, n);
 	return got;
+}
+
+int __real_percpu_reader_may_list(struct percpu_reader *of);
+int __wrap_percpu_reader_may_list(struct percpu_reader *of);
+int __wrap_percpu_reader_may_list(struct percpu_reader *of)
+{
+	if (in_time != 0 && --in_time == 0)
+		of->deadline = 1;
+	return __real_percpu_reader_may_list(of);
 }
 
 off_t __real_lseek64(int fd, off_t at, int whence);
@@ -145,7 +158,8 @@ static int make_large(void **state)
 	rewrites = false;
 	look_fails = 0;
 	fs_type = 0;
-	late_at = torn_at = 0;
+	late_at = torn_at = first_at = 0;
+	in_time = 0;
 	spends = false;
 	tears = 0;
 	strcpy(path, test_path("work"));
@@ -664,6 +678,218 @@ static void nothing_is_read_again_when_it_is_late(void **state)
 	assert_int_equal(info_of().missing, 0);
 }
 
+/* What was copied, and listed, in time, is kept for the next picture. */
+
+enum { LONG = 140, LISTED = 40 };
+
+/* In three blocks of records. */
+static void make_long(void)
+{
+	static char help[PERCPU_METRIC_HELP + 1];
+	struct percpu_counter *c;
+	char name[32];
+
+	memset(help, 'h', sizeof(help) - 1);
+	remove_segment(NULL);
+	assert_int_equal(percpu_segment_open(path, ALL, NULL, &s), 0);
+	for (unsigned i = 0; i < LONG; i++) {
+		const struct percpu_metric m = { .size = sizeof(m), .name = name, .help = help };
+
+		snprintf(name, sizeof(name), "c%03u_total", i);
+		assert_int_equal(percpu_segment_counter(s, &m, &c), 0);
+		percpu_counter_add(c, i + 1);
+	}
+	assert_in_range(s->control->end, 2 * PERCPU_SEGMENT_BLOCK + 1, 3 * PERCPU_SEGMENT_BLOCK);
+	start_counting();
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+}
+
+static uint64_t block_at(unsigned i)
+{
+	const uint64_t key = s->control->block[i] & PERCPU_KEY_PLACE;
+
+	return percpu_reader_place(r, (uint32_t)((key >> PERCPU_KEY_CHUNK_SHIFT) - 1), 2 * r->cpus,
+				   key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1));
+}
+
+static void long_list_is(size_t n, const char *first)
+{
+	assert_int_equal(look(), n);
+	assert_string_equal(series_of(0).name, first);
+	for (unsigned i = 0; i < LONG; i++)
+		assert_int_equal(count_of(i), i + 1);
+}
+
+static void there_was_no_time(void)
+{
+	assert_int_equal(take(), -EAGAIN);
+	assert_int_equal(percpu_reader_count(r), 0);
+	assert_non_null(strstr(percpu_reader_error(r), "time"));
+}
+
+/* The first counter has another name. */
+static void rename_first(char letter)
+{
+	struct percpu_segment_record *first = percpu_directory_at(s, 0);
+
+	*(char *)(first + 1) = letter;
+	s->control->changes += 2;
+}
+
+static void opening_reads_no_records(void **state)
+{
+	(void)state;
+	make_long();
+	assert_true(cost < PERCPU_SEGMENT_BLOCK);
+}
+
+/* Once, and after that no more than the headers and the block that is damaged. */
+static void damage_is_read_once(void **state)
+{
+	struct percpu_reader *other = NULL;
+
+	(void)state;
+	make_long();
+	first_at = block_at(0);
+	s->control->block[2] += 8;
+	assert_int_equal(percpu_reader_open(path, &other), 0);
+	percpu_reader_close(other);
+	for (unsigned i = 0; i < 3; i++) {
+		start_counting();
+		first_read = 0;
+		assert_int_equal(take(), -EBADMSG);
+		assert_int_equal(first_read, 1);
+		assert_true(cost < 3 * PERCPU_SEGMENT_BLOCK);
+	}
+	s->control->block[2] -= 8;
+	long_list_is(LONG, "c000_total");
+}
+
+static void records_are_copied_on(void **state)
+{
+	(void)state;
+	make_long();
+	first_at = block_at(0);
+	for (unsigned i = 0; i < 2; i++) {
+		first_read = 0;
+		late_at = block_at(i);
+		there_was_no_time();
+		assert_int_equal(r->copied, (i + 1) * PERCPU_SEGMENT_BLOCK);
+		assert_int_equal(first_read, i == 0);
+	}
+	late_at = 0;
+	first_read = 0;
+	long_list_is(LONG, "c000_total");
+	assert_int_equal(first_read, 0);
+	/* But for what has changed since. */
+	r->copied = 0;
+	late_at = block_at(1);
+	there_was_no_time();
+	rename_first('b');
+	late_at = 0;
+	first_read = 0;
+	long_list_is(LONG, "b000_total");
+	assert_int_equal(first_read, 1);
+}
+
+/* Take a picture in which so many records are listed. */
+static void list_some(size_t all)
+{
+	in_time = LISTED + 1;
+	there_was_no_time();
+	assert_int_equal(r->n + r->pending, all);
+	assert_int_equal(in_time, 0);
+}
+
+static void lists_are_gone_on_with(void **state)
+{
+	struct test_holding before;
+	struct percpu_reader *kept;
+
+	(void)state;
+	make_long();
+	for (unsigned i = 1; i <= 3; i++)
+		list_some(i * (size_t)LISTED);
+	in_time = LISTED;
+	long_list_is(LONG, "c000_total");
+	/* A picture that has no time leaves the list as it is, too. */
+	assert_int_equal(percpu_reader_set_timeout(r, 1), 0);
+	there_was_no_time();
+	assert_int_equal(percpu_reader_set_timeout(r, 0), 0);
+	in_time = 1;
+	long_list_is(LONG, "c000_total");
+	in_time = 0;
+	before = test_holding_now();
+	kept = r;
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	list_some(LISTED);
+	percpu_reader_close(r);
+	r = kept;
+	test_assert_holding(before);
+}
+
+/* Without what has come since the first of these pictures, so that it comes to an end. */
+static void lists_that_become_longer_have_an_end(void **state)
+{
+	struct percpu_counter_array *gap;
+	uint32_t chunks;
+	char name[16];
+
+	(void)state;
+	make_long();
+	chunks = s->region->n;
+	for (unsigned i = 1; i <= 3; i++) {
+		list_some(i * (size_t)LISTED);
+		snprintf(name, sizeof(name), "d%u_total", i);
+		percpu_counter_add(counter(name), LONG + i);
+	}
+	while (s->region->n == chunks) {
+		assert_int_equal(percpu_counter_array_create_in(s->region, 2048, &gap), 0);
+		percpu_counter_array_detach(gap);
+	}
+	long_list_is(LONG, "c000_total");
+	long_list_is(LONG + 3, "c000_total");
+	assert_int_equal(count_of(LONG + 2), LONG + 3);
+}
+
+/* Nor do records keep it from one that have no metric. */
+static void lists_with_damage_have_an_end(void **state)
+{
+	struct percpu_segment_record *second;
+
+	(void)state;
+	make_long();
+	damage();
+	second = percpu_directory_at(s, percpu_directory_at(s, 0)->size);
+	second->key += (uint64_t)s->region->n << PERCPU_KEY_CHUNK_SHIFT;
+	for (unsigned i = 1; i <= 3; i++)
+		list_some(i * (size_t)LISTED);
+	assert_int_equal(look(), LONG - 1);
+	assert_int_equal(info_of().pending, 1);
+	second->key -= (uint64_t)s->region->n << PERCPU_KEY_CHUNK_SHIFT;
+	long_list_is(LONG, "c000_total");
+}
+
+static void lists_of_what_has_changed_begin_anew(void **state)
+{
+	(void)state;
+	make_long();
+	list_some(LISTED);
+	list_some(2 * (size_t)LISTED);
+	rename_first('b');
+	list_some(LISTED);
+	long_list_is(LONG, "b000_total");
+	/* Also when that is seen only when the list goes on. */
+	r->copied = 0;
+	list_some(LISTED);
+	rename_first('a');
+	late_at = block_at(1);
+	there_was_no_time();
+	late_at = 0;
+	list_some(LISTED);
+	long_list_is(LONG, "a000_total");
+}
+
 int main(void)
 {
 #define EACH(f) cmocka_unit_test_setup_teardown(f, make_large, remove_segment)
@@ -686,6 +912,13 @@ int main(void)
 		EACH(a_picture_that_has_no_time_is_none),
 		EACH(what_was_read_in_time_is_told),
 		EACH(nothing_is_read_again_when_it_is_late),
+		EACH(opening_reads_no_records),
+		EACH(damage_is_read_once),
+		EACH(records_are_copied_on),
+		EACH(lists_are_gone_on_with),
+		EACH(lists_that_become_longer_have_an_end),
+		EACH(lists_with_damage_have_an_end),
+		EACH(lists_of_what_has_changed_begin_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
