@@ -5,9 +5,9 @@
     swept.py TABLE MAP HEADER...
 
 A function can fail if it returns an int or a pointer. It is called if a test that links
-tests/unit/sweep.c does so, by its name or by a function or macro of a header whose text has the
-name; one that ends in _call is called as the inline function that it is. Or the table says why it
-is not:
+tests/unit/sweep.c calls it, has it in a table, or passes it on, by its name or by a function or
+macro of a header whose text has the name; one that ends in _call is called as the inline function
+that it is. What comments and strings say is no call. Or the table says why it is not called:
 
     a reason:
             function function
@@ -27,11 +27,15 @@ INLINE = re.compile(
 )
 MACRO = re.compile(r"^#define (\w+)\b((?:.*\\\n)*.*)", re.MULTILINE)
 POINTERS = {"counter_u64_t"}
+STRING = r'"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])+'"
+COMMENT = re.compile(STRING + r"|/\*.*?\*/", re.DOTALL)
 
 
 def without_comments(path):
-    """Return the text of a file, without its comments and attributes."""
-    text = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    """Return the text of a file, without its comments, attributes, and what strings say."""
+    text = COMMENT.sub(
+        lambda m: "" if m[0].startswith("/*") else m[0][0] * 2, path.read_text(encoding="utf-8")
+    )
     return text.replace("PERCPU_MUST_CHECK", "")
 
 
@@ -57,13 +61,18 @@ def names_in(text):
     return set(re.findall(r"\b\w+\b", text))
 
 
+def names_used(text):
+    """Return the names that are called, or stand where an element or an argument ends."""
+    return set(re.findall(r"\b\w+\b(?=\s*[(,;)}])", text))
+
+
 def find_called(headers, text):
     """Return all that the text calls, by inline functions and macros of headers, too."""
     inside = {}
     for header in headers:
         for name, body in INLINE.findall(header) + MACRO.findall(header):
             inside.setdefault(name, set()).update(names_in(body))
-    called, more = set(), names_in(text)
+    called, more = set(), names_used(text)
     while more:
         called |= more
         more = set().union(*(inside.get(name, set()) for name in more)) - called
@@ -73,11 +82,13 @@ def find_called(headers, text):
 def read_table(path):
     """Return {function: the line that gives the reason}."""
     table, reason = {}, ""
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.startswith("\t"):
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.startswith("\t"):
+            reason = line if line.endswith(":") else ""
+        elif reason:
             table |= dict.fromkeys(line.split(), reason)
-        elif line.endswith(":"):
-            reason = line
+        else:
+            sys.exit(f'{path}:{number}: no reason above it, a line that ends with ":"')
     return table
 
 
@@ -94,8 +105,15 @@ def main():
     missing = {
         name for name in failing & exported if not {name, name.removesuffix("_call")} & called
     }
-    wrong = [f"{name}() can fail, and no sweep calls it" for name in sorted(missing - set(table))]
-    wrong += [f"{path}: {name} needs no reason" for name in sorted(set(table) - missing)]
+    wrong = [
+        f"{name}() can fail, and no sweep calls it: add it to an operation of the"
+        f" {UNIT}/test_faults_*.c whose head names the object, or to {path} with a reason"
+        for name in sorted(missing - set(table))
+    ]
+    wrong += [
+        f"{path}: {name} is no exported function that can fail, or a sweep calls it"
+        for name in sorted(set(table) - missing)
+    ]
     sys.exit("\n".join(wrong) or None)
 
 
