@@ -197,6 +197,29 @@ def judge_programs(build, tests):
     return "PASS", "seen by " + ", ".join(tests)
 
 
+def find_tests_of_none(build, bugs, names):
+    """Return a sentence for each test that a bug names and that there is not."""
+    done = subprocess.run(
+        ["ninja", "-C", build.path, "-t", "targets", "all"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    targets = {line.partition(":")[0] for line in done.stdout.splitlines()}
+
+    def is_there(test):
+        if is_script(test):
+            return (HERE.parent / test.split()[0]).is_file()
+        return f"tests/{test}" in targets
+
+    return [
+        f"{name}.patch: no test {test}"
+        for name in names
+        for test in bugs[name]
+        if not is_there(test)
+    ]
+
+
 def judge_nothing(build, tests):
     """Return (PASS or FAIL, why): of programs, without a bug."""
     wrong = run("ninja", "-C", build.path, *(f"tests/{test}" for test in tests))
@@ -234,6 +257,8 @@ def main():
     names = args.bug or (quick if args.quick else list(bugs))
     if unknown := [name for name in names if name not in bugs]:
         parser.error(f"no such bug for this machine: {', '.join(unknown)}")
+    if wrong := find_tests_of_none(build, bugs, names):
+        sys.exit("\n".join(wrong))
     programs = {test for name in names for test in bugs[name] if not is_script(test)}
     results = []
 

@@ -75,7 +75,11 @@ build()
 	case "${1-} ${2-}" in
 	' ') ;;
 	'--cc gcc' | '--cc clang') compiler=$2 ;;
-	*) usage >&2; exit 2 ;;
+	*)
+		echo "dev: build takes --cc gcc or --cc clang, and not \"$*\"." \
+			"A part of it: ninja -C build/gcc examples/percpu-doctor" >&2
+		exit 2
+		;;
 	esac
 	[ "$compiler" = gcc ] || for_build+=("${for_clang[@]}")
 	require "${for_build[@]}"

@@ -294,7 +294,7 @@ run_tests()
 {
 	case "$# ${1-}" in
 	'0 ') test_default ;;
-	'1 --mutants') test_all_mutants ;;
+	*' --mutants') test_all_mutants "${@:2}" ;;
 	'1 --compilers') test_compilers ;;
 	'1 --coverage') test_coverage ;;
 	*' --models') test_models "${@:2}" ;;
