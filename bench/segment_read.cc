@@ -21,6 +21,7 @@
 #define COPY "memcpy of its bytes"
 #define PREAD "pread of its bytes, 64 KiB each"
 #define DECLARING "declaring all of them"
+#define LONGEST "the longest call of a first picture"
 #define COLLECTOR "prometheus_client collect()"
 
 /* Lanes that are simulated: their cells are stored to from here. */
@@ -90,6 +91,23 @@ static double cpu_ns()
 	return double(t.tv_sec) * 1e9 + double(t.tv_nsec);
 }
 
+/* Take the first picture in calls that have 100 ms each. Returns the CPU time of the longest one. */
+static double longest_call(percpu_reader *r)
+{
+	double longest = 0, begin;
+	int e = -EAGAIN;
+
+	must(percpu_reader_set_timeout(r, 100 * 1000 * 1000), "to limit a picture");
+	for (int i = 0; i < 10000 && e == -EAGAIN; i++) {
+		begin = cpu_ns();
+		e = percpu_reader_read(r);
+		longest = std::max(longest, cpu_ns() - begin);
+	}
+	must(e, "a picture in several calls");
+	must(percpu_reader_set_timeout(r, 0), "to have no limit");
+	return longest;
+}
+
 /* Each counter has been counted on in each lane. */
 static counted count_in_lanes(report &all, size_t series, unsigned lanes)
 {
@@ -108,7 +126,15 @@ static counted count_in_lanes(report &all, size_t series, unsigned lanes)
 		for (unsigned lane = 0; lane < lanes; lane++)
 			*(uint64_t *)((char *)c + lane * PERCPU_STRIDE) = 1;
 	percpu_segment_close(s);
-	return open_counted(fd, series, uint64_t(series) * lanes);
+
+	const counted c = open_counted(fd, series, uint64_t(series) * lanes);
+	row longest = declared;
+
+	longest.name = LONGEST + by_size(series, lanes);
+	longest.ns = { longest_call(c.reader) };
+	longest.ops = 1;
+	all.rows.add(longest);
+	return c;
 }
 
 /* Of a child: one process of many. */
@@ -340,6 +366,7 @@ void print_passes(report &all)
 		share = r->median() / 1e7;
 	print_by_size(all, "Declaring new metrics until there are so many: for each, once",
 		      DECLARING);
+	print_by_size(all, "The first picture in calls of 100 ms each: the longest one", LONGEST);
 	print_by_size(all, "A pass over all counters", PASS);
 	print_by_size(all, "memcpy of as many words as are in the lanes of CPUs", COPY);
 	print_by_size(all, "pread of these from a file that has no others, 64 KiB at a time",

@@ -27,18 +27,23 @@ struct percpu_reader;
  * Ordering: a picture includes what was counted before percpu_reader_read() was called.
  * Progress: no locks but of this process, for a moment. Who counts, declares, or is stopped does
  * not keep a reader waiting, unless its pictures are to be consistent. percpu_reader_read() has a
- * bound that others cannot raise, and percpu_reader_set_timeout() sets a shorter one.
+ * bound that others cannot raise, and percpu_reader_set_timeout() sets a shorter one. No other call
+ * looks at that time: percpu_reader_open() reads a header of 4 KiB for each chunk of the file, of which
+ * there can be 4096, and percpu_reader_close() frees what the picture takes. A process that must not wait for a file of
+ * somebody else's opens, reads and closes in a child or a thread of its own.
  */
 
 /**
  * Open a segment by name, as percpu_segment_open(): a path if there is a '/' in it, else
- * /dev/shm/percpu.NAME. There is no picture yet. The reader keeps a descriptor of the file, with
- * O_CLOEXEC. Links are followed only for a path's directories.
+ * /dev/shm/percpu.NAME. There is no picture yet: what metrics there are, percpu_reader_read() reads.
+ * The reader keeps a descriptor of the file, with O_CLOEXEC. Links are followed only for a path's
+ * directories.
  *
  * Returns 0, or
  *	-EINVAL, -ENAMETOOLONG, -ELOOP  as percpu_segment_open()
- *	-ENOENT	there is no such file; or it is a region without a segment
- *	-EBADMSG  the file is no region, or is cut short or damaged
+ *	-ENOENT	there is no such file; or it is a region with nothing at root 0, without a segment
+ *	-EBADMSG  the file is a region with another object at root 0, where segments have their
+ *		directory; or it is no region, or is cut short or damaged
  *	-EPROTO	the file is of another version
  *	-EISDIR	it is a directory
  *	-ENOMEM
@@ -60,8 +65,8 @@ PERCPU_API void percpu_reader_close(struct percpu_reader *r);
  * call, and no reset or set is between these moments of one value. So counters that only grow
  * have a value that they had meanwhile. With adds of both signs on several CPUs it may be one that
  * they never had, as with percpu_gauge_fetch(), which takes less time between CPUs. Two metrics may
- * be of different moments. Series that are declared during the call may be
- * in the picture or not. If the segment is started anew meanwhile, the picture is of before or
+ * be of different moments. Series that are declared during the call, or since the first of those that
+ * had no time for the records, may be in the picture or not. If the segment is started anew meanwhile, the picture is of before or
  * after.
  *
  * Others cannot make it read for long. What lanes have no data for in the file (lseek(2),
@@ -84,18 +89,27 @@ PERCPU_API void percpu_reader_close(struct percpu_reader *r);
  *		was killed, the next one that opens the segment to count completes it. Or series
  *		of families are removed, and made in their place, again and again meanwhile: of
  *		a million of them, say, more often than once in the time that the picture takes.
- *		Or the time of percpu_reader_set_timeout() was over before any value was read
+ *		Or the time of percpu_reader_set_timeout() was over before any value was read;
+ *		a next call goes on with the records that this one has copied and listed
  *	-ENOMEM
  *	-EIO, ...  as pread(2)
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_read(struct percpu_reader *r);
 
 /**
- * Let each later picture take at most so many nanoseconds, of CLOCK_MONOTONIC. 0, the default: as
- * long as it takes. When the time is over, percpu_reader_read() reads no more values, and returns 0:
- * those that it has not read are missing, as those that change all the time are. What it does
- * after that is bounded by what the directory has. A snapshot of consistent statistics that has
- * begun may take its second.
+ * Let percpu_reader_read() begin no read of records or values, and list no record, when so many
+ * nanoseconds of CLOCK_MONOTONIC have passed since it was called. 0, the default: there is no such time.
+ * Values that it has not read by then are missing, as those that change all the time are, and it
+ * returns 0.
+ *
+ * If records are left by then, it returns -EAGAIN, and the next call goes on with them: so the first
+ * picture of a large segment takes several calls. Each call also reads all headers, and what the bias
+ * lane has beside the records. In a time that is too short for these, no call comes to the records.
+ *
+ * The call may return later than that. It ends the read that it has begun, and reads a word for each
+ * family. A snapshot of consistent statistics that it has begun may take its second. When it begins
+ * the list it counts all records, and when all are listed it sorts them, without a look at the clock:
+ * the more series there are, the longer. docs/reader.md says how long that takes.
  *
  * Returns 0, or -EINVAL if r is NULL.
  */
