@@ -67,11 +67,12 @@ struct percpu_segment_options {
  *		is no path and has other characters than letters, digits, '_', '.' and '-', or
  *		begins with a '.'
  *	-ENAMETOOLONG  such a name of more than 200 characters
- *	-ENOENT	there is no such file; or it is a region without a segment, and the call only
- *		reads
+ *	-ENOENT	there is no such file, or, with CREATE, no such directory; or it is a region with
+ *		nothing at root 0, and the call only reads
  *	-ELOOP	the file is a symbolic link
  *	-EPERM	with WRITE: the file is another user's
- *	-EBADMSG  the file is no segment
+ *	-EBADMSG  the file is a region with another object at root 0, where segments have their
+ *		directory; or it is no region, or is cut short or damaged
  *	-EPROTO	the file is of another version
  *	-ETIMEDOUT  with WRITE: another process is starting anew, or holds a lock, for a second
  *	-ENOLCK, -EBADF  with ANEW: the file takes no locks; the program has closed the descriptor
@@ -283,9 +284,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_series_started(struct percpu_seg
 
 /**
  * Return a sentence about the last call of this thread on the segment that failed: what was
- * wrong, and what is there. It is valid until the next such call of this thread, and for as long as
- * the thread lives: what threads have left that have ended is dropped by a later call that fails. "" if
- * there was none, or s is NULL.
+ * wrong, and what is there. It stays until the next call of this thread that fails: a call that
+ * succeeds does not clear it. It is valid for as long as the thread lives: what threads have left that
+ * have ended is dropped by a later call that fails. "" if there was none, or s is NULL.
  *
  * Progress: takes a lock of the process for a moment.
  */

@@ -126,8 +126,7 @@ const char *percpu_segment_strerror(int e)
 	case -ENAMETOOLONG:
 		return "the name is too long";
 	case -ENOENT:
-		return "there is no such segment, and PERCPU_SEGMENT_CREATE was not set; or there is "
-		       "no such directory";
+		return "there is no such file or directory, or the file has no segment yet";
 	case -ELOOP:
 		return "the file is a symbolic link, which is not followed";
 	case -EISDIR:
@@ -139,8 +138,8 @@ const char *percpu_segment_strerror(int e)
 	case -EROFS:
 		return "the file system is read-only";
 	case -EBADMSG:
-		return "the file is no segment, is damaged or cut short, or was written by a machine "
-		       "of the other byte order";
+		return "the file is no segment, but perhaps a region with other objects; or it is "
+		       "damaged or cut short, or was written by a machine of the other byte order";
 	case -EPROTO:
 		return "the file was written by another version of the library, or on another kind of "
 		       "machine";

@@ -173,7 +173,7 @@ def bad_input(directory):
         (("--text",), 2, "usage"),
         (("--other", text), 2, "usage"),
         ((text,), 1, ""),
-        (("--json", os.path.join(directory, "nothing")), 1, "there is no such segment"),
+        (("--json", os.path.join(directory, "nothing")), 1, "there is no such file"),
     ):
         r = subprocess.run([SHOW, *arguments], capture_output=True, text=True, check=False)
         equal((r.returncode, r.stdout, words in r.stderr), (status, "", True))

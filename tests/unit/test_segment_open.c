@@ -337,13 +337,13 @@ static void errors_are_told(void **state)
 		int e;
 		const char *words;
 	} told[] = {
-		{ -EINVAL, "a NULL" },		{ -ENAMETOOLONG, "too long" },
-		{ -ENOENT, "no such segment" }, { -ELOOP, "symbolic link" },
-		{ -EISDIR, "a directory" },	{ -EPERM, "PERCPU_SEGMENT_FOREIGN" },
-		{ -EACCES, "permissions" },	{ -EROFS, "read-only" },
-		{ -EBADMSG, "no segment" },	{ -EPROTO, "another version" },
-		{ -ERANGE, "fewer CPUs" },	{ -ENOSPC, "is full" },
-		{ -ENOMEM, "memory" },		{ -ETIMEDOUT, "has held a lock" },
+		{ -EINVAL, "a NULL" },	       { -ENAMETOOLONG, "too long" },
+		{ -ENOENT, "no segment yet" }, { -ELOOP, "symbolic link" },
+		{ -EISDIR, "a directory" },    { -EPERM, "PERCPU_SEGMENT_FOREIGN" },
+		{ -EACCES, "permissions" },    { -EROFS, "read-only" },
+		{ -EBADMSG, "other objects" }, { -EPROTO, "another version" },
+		{ -ERANGE, "fewer CPUs" },     { -ENOSPC, "is full" },
+		{ -ENOMEM, "memory" },	       { -ETIMEDOUT, "has held a lock" },
 	};
 	const size_t n = sizeof(told) / sizeof(told[0]);
 
