@@ -8,8 +8,9 @@ PROFILE is what llvm-profdata(1) merged from the runs of the programs. A line of
 
 where the line never ran, or a condition on it was never true, or never false. EXPLAINED says in one
 place what no test can reach, and why: paragraphs, each with the reason first and below it, indented,
-lines as the output has them but without the line's number. The exit status is 1 if there is a line
-that is not explained, or an explanation of what is reached.
+lines as the output has them but without the line's number. Such a line explains one line of the
+file, or with "x2 " in front of it two that are equal. The exit status is 1 if there is a line that
+is not explained, or an explanation of what is reached.
 """
 
 import collections
@@ -81,18 +82,37 @@ def has_code(source):
 
 
 def read_explained(path):
-    """Return the lines that are explained."""
-    return {
-        line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line[:1] == "\t"
-    }
+    """Return {line that is explained: how often it may be in its file}."""
+    explained = collections.Counter()
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line[:1] == "\t":
+            times, key = re.fullmatch(r"(?:x(\d+) )?(.*)", line.strip()).groups()
+            explained[key] += int(times or 1)
+    return explained
+
+
+def judge(places, explained):
+    """Print what is not explained, and what is not so. Return how many lines each."""
+    unexplained = stale = 0
+    for key, at in places.items():
+        if len(at) > explained[key] and not key.endswith(": *"):
+            print("\n".join(at))
+            if explained[key]:
+                print(f"of these {len(at)}, {explained[key]} explained: {key}")
+            unexplained += len(at) - explained[key]
+    for key, times in sorted(explained.items()):
+        n = len(places.get(key, ()))
+        if n < times:
+            print(f"explained, but reached or gone, {times - n} of {times}: {key}")
+            stale += times - n
+    return unexplained, stale
 
 
 def main():
     """Print the lines, and how many there are."""
     profile, explained, *programs = sys.argv[1:]
     explained = read_explained(pathlib.Path(explained))
-    found = set()
-    seen = set()
+    places = collections.defaultdict(list)
     files = collections.defaultdict(Counts)
     for name, entry in export(profile, programs):
         files[name].add(entry)
@@ -102,18 +122,14 @@ def main():
             source = " ".join(text[line].split())
             if what == "line" and not has_code(text[line]):
                 continue
-            key = f"{name}: {what}: {source}"
-            keys = {key, f"{name}: *"}
-            seen |= keys
-            if not keys & explained:
-                found.add(key)
-                print(f"{name}:{line}: {what}: {source}")
-    stale = explained - seen
-    for key in sorted(stale):
-        print(f"explained, but reached or gone: {key}")
-    print(
-        f"{len(found)} not reached, {len(explained)} explained, {len(stale)} of these reached or gone"
-    )
+            place = f"{name}:{line}: {what}: {source}"
+            if f"{name}: *" in explained:
+                places[f"{name}: *"].append(place)
+            else:
+                places[f"{name}: {what}: {source}"].append(place)
+    found, stale = judge(places, explained)
+    total = explained.total()
+    print(f"{found} not reached, {total} explained, {stale} of these reached or gone")
     return bool(found or stale)
 
 
