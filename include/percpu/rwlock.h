@@ -186,12 +186,16 @@ PERCPU_INLINE int percpu_rwlock_read_unlock(struct percpu_rwlock *l)
  * Returns as the calls that lock for reading, and
  *	-EOWNERDEAD  the lock is held, all the same, and is to be unlocked: a writer or readers died
  *		with it (percpu_rwlock_died()). See percpu_rwlock_consistent()
- *	-EDEADLK  this thread has it for writing, by a handle of the same owners
+ *	-EDEADLK  this thread has it for writing, by a handle of the same owners. Where the late
+ *		library finds neither a key nor memory for the threads' numbers, this is also
+ *		returned to a thread whose kernel id is that of one that ended as the writer
  *	-EPERM, -ETIMEDOUT, -EAGAIN, -ENOMEM  the CPUs could not be fenced
  *	-EPROTO	a process has unlocked more reads than it had locked, so what was written before,
  *		or read, is not certain. The count was set right: the lock is as if that had not
  *		been, and may be locked again. Private locks, too
  *	-EBADMSG  the file is damaged
+ *	... and the error of gettid(2), if a filter refuses that: nobody could tell then which
+ *		thread has the lock
  *
  * Progress: the fence takes 5 s at most.
  */

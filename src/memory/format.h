@@ -269,7 +269,7 @@ _Static_assert(sizeof(struct percpu_participants_control) == 192 + 512, "file la
 /** A read-mostly lock's words there. */
 struct percpu_rwlock_control {
 	uint64_t writer;  /* the owner that has the lock, or is about to; 0: none */
-	uint64_t thread;  /* of it: its id, and above, from bit 22 on, the owner's; or 0 */
+	uint64_t thread;  /* of it: its id; from bit 22 the owner's; from 48 its number; or 0 */
 	uint32_t turn;	  /* futex: changes when the lock may be had */
 	uint32_t skipped; /* readers that waited when a writer last waited for no more of them */
 	uint32_t told;	  /* 1: the writer is told that readers died */

@@ -13,6 +13,7 @@
 
 #define READERS_NS (PERCPU_SECOND / 10) /* for those who wait to read to come in */
 #define RWLOCK_THREAD_BITS 22		/* the kernel's ids of threads are below */
+#define RWLOCK_OWNER_BITS 26		/* of the owner's id; the thread's number is above */
 
 static uint64_t load_writer(const struct percpu_rwlock_handle *h)
 {
@@ -44,13 +45,38 @@ static uint64_t private_writer(void)
 	return PERCPU_PARTICIPANT_PRIVATE | rwlock_forks;
 }
 
-/* This thread, if it is the writer, in the lock's word. No other owner's thread is the same. In
- * private memory it has what a fork keeps of the thread above its id. */
-static uint64_t thread_of(const struct percpu_rwlock_handle *h, uint64_t id)
+/* Return the number of this thread, which no later one of the process has; 0: it can have none. */
+static uint64_t number_of_thread(void)
 {
-	const uint64_t above = h->p.owners != NULL ? id : (uint64_t)(uintptr_t)pthread_self() / 16;
+	uint64_t number = percpu_record_number(false);
 
-	return above << RWLOCK_THREAD_BITS | (uint64_t)syscall(SYS_gettid);
+	if (percpu_unlikely(number == 0)) {
+		percpu_process_lock();
+		number = percpu_record_number(true);
+		percpu_process_unlock();
+	}
+	return number;
+}
+
+/* What the lock's word says of this thread, if it is the writer. No other owner's thread is the
+ * same. The kernel gives the id of a thread that has ended to another one, which has another
+ * number. In private memory the id has above it what a fork keeps of the thread. Returns 0 or
+ * -errno. */
+static int thread_of(const struct percpu_rwlock_handle *h, uint64_t owner, uint64_t *ret)
+{
+	const long id = syscall(SYS_gettid);
+	uint64_t above;
+
+	if (id < 0)
+		return percpu_errno();
+	above = number_of_thread();
+	if (h->p.owners != NULL)
+		above = above << RWLOCK_OWNER_BITS |
+			(owner & ((UINT64_C(1) << RWLOCK_OWNER_BITS) - 1));
+	else if (above == 0)
+		above = (uint64_t)(uintptr_t)pthread_self() / 16;
+	*ret = above << RWLOCK_THREAD_BITS | (uint64_t)id;
+	return 0;
 }
 
 /* The id of a thread is another one in a child of fork. */
@@ -115,10 +141,12 @@ void percpu_rwlock_hand_on(struct percpu_rwlock_handle *h, enum percpu_rwlock_st
 static int take_turn_to_write(struct percpu_rwlock_handle *h, uint64_t id, uint64_t deadline)
 {
 	struct percpu_rwlock_control *c = percpu_rwlock_control(h);
-	const uint64_t thread = thread_of(h, id);
-	uint64_t asked = percpu_now_ns(), now;
+	uint64_t asked = percpu_now_ns(), thread = 0, now;
 	uint32_t value;
+	int e = thread_of(h, id, &thread);
 
+	if (e != 0)
+		return e;
 	for (;;) {
 		value = __atomic_load_n(&c->turn, __ATOMIC_ACQUIRE);
 		if (percpu_rwlock_has_left(h, id))

@@ -20,6 +20,7 @@
 #include "cpu/cpu.h"
 #include "objects/rwlock.h"
 #include "owners.h"
+#include "thread_id.h"
 
 #define ROOT 3
 #define MS UINT64_C(1000000)
@@ -1037,6 +1038,72 @@ static void a_process_is_one(void **state)
 	assert_int_equal(percpu_rwlock_detach(same), 0);
 }
 
+/* Lock for writing by each call, which fails so. */
+static void no_call_writes(struct percpu_rwlock *by, int e)
+{
+	assert_int_equal(percpu_rwlock_write_trylock(by), e);
+	assert_int_equal(percpu_rwlock_write_timedlock(by, MS), e);
+	assert_int_equal(percpu_rwlock_write_lock(by), e);
+}
+
+/* Who does not know its id would be taken for every other such thread. */
+static void nobody_writes_without_an_id(void **state)
+{
+	struct percpu_rwlock *debug;
+
+	(void)state;
+	expect_usable();
+	debug = attach_anew(PERCPU_RWLOCK_DEBUG);
+	expect_usable();
+	thread_id = -EPERM;
+	no_call_writes(l, -EPERM);
+	no_call_writes(debug, -EPERM);
+	thread_id = 0;
+	expect_usable();
+	assert_int_equal(percpu_rwlock_detach(debug), 0);
+}
+
+#define SOME_ID 1234567
+
+/* What such a thread got: by a try, by a timed lock. */
+static int tried, timed;
+
+static void write_and_end(unsigned i, void *arg)
+{
+	(void)i, (void)arg;
+	thread_id = SOME_ID;
+	timed = percpu_rwlock_write_timedlock(l, 4000 * MS);
+	tried = percpu_rwlock_write_trylock(l);
+}
+
+static void try_as_another(unsigned i, void *arg)
+{
+	(void)i;
+	thread_id = SOME_ID;
+	tried = percpu_rwlock_write_trylock(arg);
+	timed = percpu_rwlock_write_timedlock(arg, MS);
+}
+
+/* The kernel gives the id of a thread that has ended, and has left the lock to another one to unlock,
+ * to a third one. */
+static void who_has_the_id_of_a_writer_waits(void **state)
+{
+	struct percpu_rwlock *same = attach_anew(0);
+
+	(void)state;
+	test_team_run(1, write_and_end, NULL);
+	assert_int_equal(timed, 0);
+	assert_int_equal(tried, -EDEADLK);
+	for (unsigned i = 0; i < 2; i++) {
+		test_team_run(1, try_as_another, i == 0 ? l : same);
+		assert_int_equal(tried, -EBUSY);
+		assert_int_equal(timed, -ETIMEDOUT);
+	}
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_detach(same), 0);
+	expect_usable();
+}
+
 static void silence(void)
 {
 	int fds[2];
@@ -1302,6 +1369,8 @@ int main(void)
 		TEST(numbers_of_readers_may_be_damaged),
 		TEST(readers_that_were_none_are_told),
 		TEST(states_may_be_damaged),
+		TEST(nobody_writes_without_an_id),
+		TEST(who_has_the_id_of_a_writer_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
