@@ -149,6 +149,7 @@ enum percpu_fork_order {
 	PERCPU_FORK_REGIONS,	     /* has no lock of the process */
 	PERCPU_FORK_TURNS,	     /* likewise */
 	PERCPU_FORK_RWLOCKS,	     /* likewise */
+	PERCPU_FORK_COMPLAINTS,	     /* likewise: the process lock protects them */
 	PERCPU_FORK_OWNERS,	     /* likewise: the process lock protects their list */
 	PERCPU_FORK_GRACES,	     /* likewise: the process lock protects their list */
 	PERCPU_FORK_POOLS,	     /* the queue of each pool */
@@ -308,7 +309,8 @@ void percpu_record_leave(const struct percpu_within *w);
 bool percpu_record_is_within(const void *object);
 
 /** Return the thread's number, which no later one has; 0: none. With make set, under the process
- *  lock, it gets one, unless it has the common record. */
+ *  lock, it gets one, unless it has the common record and there is no key or memory for another
+ *  place. A child of fork has the number of the thread that forked. */
 uint64_t percpu_record_number(bool make);
 
 /** Called once, before the first registration. Returns whether threads can have records.

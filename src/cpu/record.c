@@ -139,12 +139,45 @@ struct percpu_record *percpu_record(void)
 	return percpu_likely(r != NULL) ? r : make_record();
 }
 
-/* Where the thread's number is; NULL if it can have none. */
-static uint64_t *thread_number_at(void)
+/* The numbers of threads that have the common record are the values of this key, which may be one
+ * for whose values glibc calls malloc(). The process lock protects it until it is there. */
+static pthread_key_t number_key = PERCPU_NO_KEY;
+
+static uint64_t common_number(void)
+{
+	const pthread_key_t k = __atomic_load_n(&number_key, __ATOMIC_ACQUIRE);
+
+	return k != PERCPU_NO_KEY ? (uintptr_t)pthread_getspecific(k) : 0;
+}
+
+/* Returns whether the thread has it now. */
+static bool set_common_number(uint64_t number)
+{
+	pthread_key_t k = number_key;
+
+	if (k == PERCPU_NO_KEY) {
+		if (pthread_key_create(&k, NULL) != 0)
+			return false;
+		__atomic_store_n(&number_key, k, __ATOMIC_RELEASE);
+	}
+	return pthread_setspecific(k, (void *)(uintptr_t)number) == 0;
+}
+
+static uint64_t thread_number(void)
+{
+	const struct percpu_record *r = percpu_record();
+
+	return is_common(r) ? common_number() : r->number;
+}
+
+static bool set_thread_number(uint64_t number)
 {
 	struct percpu_record *r = percpu_record();
 
-	return is_common(r) ? NULL : &r->number;
+	if (is_common(r))
+		return set_common_number(number);
+	r->number = number;
+	return true;
 }
 
 struct percpu_rseq **percpu_self_at(void)
@@ -221,9 +254,15 @@ struct percpu_record *percpu_record(void)
 /* Not in the record, which is a multiple of its alignment. */
 static __thread uint64_t number __attribute__((tls_model("initial-exec")));
 
-static uint64_t *thread_number_at(void)
+static uint64_t thread_number(void)
 {
-	return &number;
+	return number;
+}
+
+static bool set_thread_number(uint64_t n)
+{
+	number = n;
+	return true;
 }
 
 #endif
@@ -231,13 +270,11 @@ static uint64_t *thread_number_at(void)
 uint64_t percpu_record_number(bool make)
 {
 	static uint64_t last; /* the process lock protects it */
-	uint64_t *at = thread_number_at();
+	uint64_t n = thread_number();
 
-	if (at == NULL)
-		return 0;
-	if (make && *at == 0)
-		*at = ++last;
-	return *at;
+	if (make && n == 0 && set_thread_number(last + 1))
+		n = ++last;
+	return n;
 }
 
 void percpu_record_enter(struct percpu_within *w, const void *object)

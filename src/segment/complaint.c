@@ -3,8 +3,11 @@
  * complaint.c - why calls failed, in words. Each thread that a call of which has failed has a
  * sentence of its own in the segment, until that is closed, or another thread has the same id, or
  * there are twice as many sentences as there were of threads that lived, when the kernel was last asked
- * for them. By its number a thread knows that a sentence is its own. One that cannot have a number, for
- * want of memory or keys, has only its id.
+ * for them. By its number a thread knows that a sentence is its own. A thread that cannot have a number,
+ * for want of memory or keys, or whose id the kernel does not tell, has no sentence.
+ *
+ * In a child of fork the thread that forked has its number, and another id: its sentence stays, and is
+ * told, until another call of it fails. Those of other threads are dropped: the child has none of these.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -20,6 +23,7 @@
 
 struct percpu_complaint {
 	struct percpu_complaint *next;
+	uint64_t forks;	 /* when it was made, see below */
 	long process;	 /* of the thread, */
 	long thread;	 /* its id, */
 	uint64_t number; /* and its own number */
@@ -45,14 +49,48 @@ int percpu_reason_set(struct percpu_reason *why, int e, const char *format, ...)
 	return e;
 }
 
-/* The sentence of the thread that has this id, or had it before. The caller has the process lock. */
-static struct percpu_complaint *complaint_of(const struct percpu_segment *s, long thread)
+/* How many forks this process is away from the first one, and the number of the thread that called the
+ * last of them; 0: it had none. The process lock protects both. */
+static uint64_t complaint_forks, forked_number;
+
+static void complaints_mend_in_child(void)
+{
+	complaint_forks++;
+	forked_number = percpu_record_number(false);
+}
+
+__attribute__((constructor)) static void complaints_join_forks(void)
+{
+	static const struct percpu_fork_part part = { .in_child = complaints_mend_in_child };
+
+	percpu_fork_register(PERCPU_FORK_COMPLAINTS, &part);
+}
+
+static bool is_inherited(const struct percpu_complaint *c)
+{
+	return c->forks != complaint_forks;
+}
+
+/* The sentence of the thread that has this id, or had it before; or, from before a fork, that number.
+ * The caller has the process lock. */
+static struct percpu_complaint *complaint_of(const struct percpu_segment *s, long thread,
+					     uint64_t number)
 {
 	struct percpu_complaint *c;
 
-	for (c = s->complaints; c != NULL && c->thread != thread; c = c->next)
-		;
+	for (c = s->complaints; c != NULL; c = c->next)
+		if (is_inherited(c) ? c->number == number : c->thread == thread)
+			break;
 	return c;
+}
+
+/* What is inherited is kept for the thread that forked. A child that shares the memory of its parent
+ * may ask for the parent's threads. */
+static bool has_ended(const struct percpu_complaint *c)
+{
+	if (is_inherited(c))
+		return c->number != forked_number;
+	return syscall(SYS_tgkill, c->process, c->thread, 0) != 0 && percpu_errno() == -ESRCH;
 }
 
 /* Drop the sentences of threads that have ended. The caller has the process lock, and is none of
@@ -62,8 +100,7 @@ static void drop_ended(struct percpu_segment *s)
 	struct percpu_complaint **at = &s->complaints, *c;
 
 	while ((c = *at) != NULL) {
-		if (syscall(SYS_tgkill, c->process, c->thread, 0) == 0 ||
-		    percpu_errno() != -ESRCH) {
+		if (!has_ended(c)) {
 			at = &c->next;
 			continue;
 		}
@@ -74,28 +111,44 @@ static void drop_ended(struct percpu_segment *s)
 	s->complaints_most = 2 * s->complained + FEW;
 }
 
-int percpu_segment_complain(struct percpu_segment *s, int e, const struct percpu_reason *why)
+/* Return the sentence of the calling thread, to be written, or NULL. *new becomes NULL if it is used.
+ * The caller has the process lock. */
+static struct percpu_complaint *own_complaint(struct percpu_segment *s,
+					      struct percpu_complaint **new)
 {
 	const long thread = syscall(SYS_gettid);
-	struct percpu_complaint *new = malloc(sizeof(*new)), *c;
+	const uint64_t number = percpu_record_number(true);
+	struct percpu_complaint *c;
 
-	percpu_process_lock();
-	c = complaint_of(s, thread);
-	if (c == NULL && new != NULL) {
+	if (thread < 0 || number == 0)
+		return NULL;
+	c = complaint_of(s, thread, number);
+	if (c == NULL && *new != NULL) {
 		if (s->complained >= s->complaints_most)
 			drop_ended(s);
-		c = new;
-		new = NULL;
-		c->thread = thread;
+		c = *new;
+		*new = NULL;
 		c->next = s->complaints;
 		s->complaints = c;
 		s->complained++;
 	}
 	if (c != NULL) {
+		c->forks = complaint_forks;
 		c->process = (long)getpid();
-		c->number = percpu_record_number(true);
-		c->why = *why;
+		c->thread = thread;
+		c->number = number;
 	}
+	return c;
+}
+
+int percpu_segment_complain(struct percpu_segment *s, int e, const struct percpu_reason *why)
+{
+	struct percpu_complaint *new = malloc(sizeof(*new)), *c;
+
+	percpu_process_lock();
+	c = own_complaint(s, &new);
+	if (c != NULL)
+		c->why = *why;
 	percpu_process_unlock();
 	free(new);
 	return e;
@@ -103,13 +156,18 @@ int percpu_segment_complain(struct percpu_segment *s, int e, const struct percpu
 
 const char *percpu_segment_error(const struct percpu_segment *s)
 {
-	const struct percpu_complaint *c;
+	const struct percpu_complaint *c = NULL;
+	uint64_t number;
+	long thread;
 
 	if (s == NULL)
 		return "";
 	percpu_process_lock();
-	c = complaint_of(s, syscall(SYS_gettid));
-	if (c != NULL && c->number != percpu_record_number(false))
+	thread = syscall(SYS_gettid);
+	number = percpu_record_number(false);
+	if (thread >= 0 && number != 0)
+		c = complaint_of(s, thread, number);
+	if (c != NULL && c->number != number)
 		c = NULL;
 	percpu_process_unlock();
 	return c != NULL ? c->why.text : "";

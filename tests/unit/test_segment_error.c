@@ -27,7 +27,7 @@ static struct percpu_segment *s;
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
 
-static long thread_id; /* that every thread has; 0: its own */
+static long thread_id; /* that every thread has; 0: its own; -1: none is told */
 
 /* What the kernel says of such threads: those from the first one on live; -1: it says nothing. Of so
  * many it was asked, in the process itself or in another one. */
@@ -54,11 +54,23 @@ __attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
 	for (unsigned i = 0; i < 6; i++)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
+	if (number == SYS_gettid && thread_id == -1)
+		errno = EPERM;
 	if (number == SYS_gettid && thread_id != 0)
 		return thread_id;
 	if (number == SYS_tgkill && a[1] >= FIRST_ID)
 		return ask_for_thread(a[0], a[1]);
 	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* The process that asks; 0: this one. */
+static pid_t process_id;
+
+pid_t __real_getpid(void);
+pid_t __wrap_getpid(void);
+pid_t __wrap_getpid(void)
+{
+	return process_id != 0 ? process_id : __real_getpid();
 }
 
 static int open_segment(void **state)
@@ -495,30 +507,96 @@ static void sentences_stay_where_nobody_can_tell(void **state)
 	their_sentences_are_there(FIRST_ID, 100);
 }
 
-/* A child may share the memory of its parent, whose threads are none of its own. */
-static int fail_in_child(void *arg)
+/* A child may share the memory of its parent, whose threads are none of its own, as after vfork(). */
+static void threads_are_those_of_their_process(void **state)
 {
-	(void)arg;
+	(void)state;
+	fail_as_threads(FIRST_ID, 8);
+	assert_int_equal(asked_elsewhere, 0);
+	process_id = getpid() + 1;
 	asked_elsewhere = 0;
 	fail_as_threads(FIRST_ID + 8, 8);
-	test_child_require(asked_elsewhere >= 8, "its parent's threads");
+	assert_true(asked_elsewhere >= 8);
 	their_sentences_are_there(FIRST_ID, 16);
 	/* What was the parent's is the child's when it has that id. */
 	thread_id = FIRST_ID;
 	fail_otherwise();
 	asked = asked_elsewhere = 0;
 	fail_as_threads(FIRST_ID + 16, 20);
-	test_child_require(asked >= 16 && asked_elsewhere < asked, "its own");
-	test_child_require(asked_elsewhere % 7 == 0, "the one that it has");
+	process_id = 0;
+	assert_true(asked >= 16 && asked_elsewhere < asked);
+	assert_int_equal(asked_elsewhere % 7, 0); /* all but the one that it has */
+}
+
+/* Threads that a filter does not tell their ids have no sentence, rather than one for all. */
+static void threads_without_an_id_are_told_nothing(void **state)
+{
+	(void)state;
+	thread_id = -1;
+	assert_string_equal(run_thread(false), "");
+	assert_int_equal(percpu_segment_info(s, METRIC("otherwise")), -EINVAL);
+	assert_string_equal(percpu_segment_error(s), "");
+	assert_int_equal(s->complained, 0);
+	thread_id = 0;
+	assert_string_equal(percpu_segment_error(s), "");
+	fail_otherwise();
+	assert_non_null(strstr(percpu_segment_error(s), "otherwise"));
+}
+
+/* From before a fork. */
+static const char *kept;
+
+static void *fail_for_child(void *arg)
+{
+	(void)arg;
+	fail_otherwise();
+	return NULL;
+}
+
+static void let_threads_fail(unsigned n)
+{
+	pthread_t t;
+
+	for (unsigned i = 0; i < n; i++)
+		if (pthread_create(&t, NULL, fail_for_child, NULL) == 0)
+			pthread_join(t, NULL);
+}
+
+static bool is_about(const char *sentence, const char *name)
+{
+	return strncmp(sentence, name, strlen(name)) == 0;
+}
+
+static int keep_in_child(void *arg)
+{
+	(void)arg;
+	first_alive = FIRST_ID + 1; /* the thread that has forked has ended, and no other one */
+	let_threads_fail(60);
+	test_child_require(percpu_segment_error(s) == kept, "it is there");
+	test_child_require(is_about(kept, "mine: "), "as it was");
+	test_child_require(s->complained <= 20, "those of others are dropped");
+	test_child_require(percpu_segment_info(s, METRIC("next")) == -EINVAL, "another one");
+	test_child_require(percpu_segment_error(s) == kept && is_about(kept, "next: "),
+			   "in its place");
+	let_threads_fail(60);
+	test_child_require(is_about(percpu_segment_error(s), "next: "), "as any other one");
+	test_child_require(s->complained <= 20, "those of this process are dropped");
 	return 0;
 }
 
-static void threads_are_those_of_their_process(void **state)
+/* And no other thread of the parent does. */
+static void who_forks_keeps_its_sentence(void **state)
 {
 	(void)state;
-	fail_as_threads(FIRST_ID, 8);
-	assert_int_equal(asked_elsewhere, 0);
-	test_in_child(fail_in_child, NULL);
+	thread_id = FIRST_ID;
+	assert_int_equal(percpu_segment_info(s, METRIC("mine")), -EINVAL);
+	kept = percpu_segment_error(s);
+	first_alive = FIRST_ID;
+	for (thread_id = FIRST_ID + 1; thread_id < FIRST_ID + 41; thread_id++)
+		let_threads_fail(1);
+	thread_id = 0;
+	test_in_child(keep_in_child, NULL);
+	assert_true(s->complained > 20);
 }
 
 static void *fail_and_end(void *ret)
@@ -566,6 +644,8 @@ int main(void)
 		ANOTHER(sentences_of_threads_that_live_stay),
 		ANOTHER(sentences_stay_where_nobody_can_tell),
 		ANOTHER(threads_are_those_of_their_process),
+		ANOTHER(threads_without_an_id_are_told_nothing),
+		ANOTHER(who_forks_keeps_its_sentence),
 		ANOTHER(real_threads_that_have_ended_are_forgotten),
 	};
 
