@@ -113,12 +113,16 @@ static int print_fences(const struct percpu_status *st)
 	return e;
 }
 
-/* What it takes to fence all processes. */
-static void look_at_fences(int e)
+/* What it takes to fence all processes, and this one without visits. Where no sequences run there is
+ * nothing to fence. */
+static void look_at_fences(const struct percpu_status *st, int e)
 {
+	if (st->tier == PERCPU_TIER_RSEQ && !st->fence)
+		advise("let membarrier(2) through the seccomp filter, or use a kernel from 5.10 on: "
+		       "without it, fences, snapshots and resets visit each CPU");
 	if (e == -EPERM)
-		advise("let this process run on all CPUs (cpuset, filter of sched_setaffinity(2)), or "
-		       "take snapshots and resets of what processes share elsewhere: here they are "
+		advise("let this process run on all CPUs (cpuset, filter of sched_setaffinity(2) or "
+		       "gettid(2)), or take snapshots and resets of what processes share elsewhere: here they are "
 		       "refused");
 	else if (e == -ETIMEDOUT)
 		advise("leave other threads some time of each CPU: while a real-time thread has one "
@@ -152,34 +156,63 @@ static int try_segment(int fd)
 	return e;
 }
 
+static const char room[] = "make room in /dev/shm, or give it a larger size= or nr_inodes= when it "
+			   "is mounted";
+static const char filter[] =
+	"let gettid(2) and the other calls of docs/process.md through the seccomp "
+	"filter: segments need them";
+
+/* What to change if a segment cannot be created. */
+static const struct {
+	int error;
+	const char *sentence;
+} remedies[] = {
+	{ ENOSPC, room },
+	{ EDQUOT, room },
+	{ EFBIG, "raise the limit of the size of files (ulimit -f, RLIMIT_FSIZE)" },
+	{ EMFILE, "raise the limit of descriptors of a process (ulimit -n, RLIMIT_NOFILE)" },
+	{ ENFILE, "raise the limit of open files of the machine (sysctl fs.file-max)" },
+	{ ENOMEM, "give this process memory and address space (ulimit -v, limits of its cgroup)" },
+	{ EPERM, filter }, /* the file is this user's */
+	{ ENOSYS, filter },
+};
+
+static void advise_for_segments(int error)
+{
+	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
+		if (remedies[i].error == error) {
+			advise(remedies[i].sentence);
+			return;
+		}
+	advise("make /dev/shm a tmpfs that this user may write to, or name segments by a path "
+	       "elsewhere");
+}
+
 /* Segments are files there, unless they are named by a path. */
 static void look_at_shm(void)
 {
-	static const char elsewhere[] =
-		"make /dev/shm a tmpfs that this user may write to, or name "
-		"segments by a path elsewhere";
 	int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), untold, e;
-	struct statvfs room;
+	struct statvfs space;
 
 	if (fd < 0) {
-		line("/dev/shm", "no file can be created: %s", strerror(errno));
-		advise(elsewhere);
+		e = errno;
+		line("/dev/shm", "no file can be created: %s", strerror(e));
+		advise_for_segments(e);
 		return;
 	}
-	untold = fstatvfs(fd, &room) == 0 ? 0 : errno; /* before the segment takes some */
+	untold = fstatvfs(fd, &space) == 0 ? 0 : errno; /* before the segment takes some */
 	e = try_segment(fd);
 	if (e == 0 && untold != 0)
 		line("/dev/shm", "writable, how much is free is not told: %s", strerror(untold));
 	else if (e == 0)
 		line("/dev/shm", "writable, %llu KiB free",
-		     (unsigned long long)room.f_bavail * room.f_frsize / 1024);
+		     (unsigned long long)space.f_bavail * space.f_frsize / 1024);
 	else
 		line("/dev/shm", "%sno segment with a counter can be created: %s",
-		     e == -ENOSPC ? "full: " : "", percpu_segment_strerror(e));
-	if (e == -ENOSPC)
-		advise("make room in /dev/shm, or give it a larger size= when it is mounted");
-	else if (e != 0)
-		advise(elsewhere);
+		     e == -ENOSPC ? "full: " : "",
+		     e == -EPERM ? strerror(EPERM) : percpu_segment_strerror(e));
+	if (e != 0)
+		advise_for_segments(-e);
 	close(fd);
 }
 
@@ -251,7 +284,7 @@ int main(int argc, char **argv)
 			usage);
 		return USAGE;
 	}
-	if (fcntl(STDOUT_FILENO, F_GETFD) < 0)
+	if (fcntl(STDOUT_FILENO, F_GETFD) < 0 && errno == EBADF)
 		return unwritten(errno); /* the number would be that of another file soon */
 	if (help) {
 		fputs(usage, stdout);
@@ -260,7 +293,7 @@ int main(int argc, char **argv)
 	verdict = percpu_selftest(); /* first: the tier may rise by it */
 	st = percpu_status();
 	fenced = print_status(st, verdict);
-	look_at_fences(fenced);
+	look_at_fences(st, fenced);
 	look_at_shm();
 	look_at_tier(st, verdict);
 	if (!st->robust)

@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_doctor.py PERCPU-DOCTOR - what it says of a machine, and by its exit status. Speaks TAP."""
+"""test_doctor.py PERCPU-DOCTOR - what it says of a machine, and by its exit status. Speaks TAP.
+
+With SOURCE WORK instead it compiles the program first.
+"""
 
 import contextlib
 import ctypes
+import errno
 import os
+import resource
 import shutil
 import struct
 import subprocess
@@ -13,7 +18,17 @@ import tempfile
 
 import tap
 
-DOCTOR = os.path.abspath(sys.argv[1])
+
+def compiled(source, work):
+    """Return the program, of that source."""
+    os.makedirs(work, exist_ok=True)
+    files = (f"{source}/examples/doctor.c", f"{source}/src/percpu_all.c")
+    command = ("gcc", "-std=gnu11", "-O1", "-pthread", f"-I{source}/include", *files)
+    subprocess.run((*command, "-o", f"{work}/percpu-doctor"), check=True)
+    return f"{work}/percpu-doctor"
+
+
+DOCTOR = os.path.abspath(sys.argv[1] if len(sys.argv) == 2 else compiled(*sys.argv[1:3]))
 NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-ec")
 
 
@@ -52,15 +67,22 @@ def new_cpuset():
     return None
 
 
-def without_fstatfs():
-    """In a child: fstatfs(2) is refused to it, as by a filter of a container. Its number is that of
-    the program's machine."""
+# Of calls on machines of the program, by the number of these in ELF.
+NUMBERS = {
+    "fcntl": {3: 221, 40: 221, 62: 72, 183: 25},
+    "fstatfs": {3: 269, 40: 267, 62: 138, 183: 44},
+    "gettid": {3: 224, 40: 224, 62: 186, 183: 178},
+    "membarrier": {3: 375, 40: 389, 62: 324, 183: 283},
+}
+
+
+def refuse(call, error=errno.EPERM):
+    """In a child: this call is refused to it, as by a filter of a container."""
     with open(DOCTOR, "rb") as f:
         machine = struct.unpack("<H", f.read(20)[18:])[0]
-    number = {3: 269, 40: 267, 62: 138, 183: 44}[machine]
     filters = struct.pack("=HBBI", 0x20, 0, 0, 0)  # load the number of the call
-    filters += struct.pack("=HBBI", 0x15, 0, 1, number)
-    filters += struct.pack("=HBBI", 6, 0, 0, 0x00050001)  # EPERM
+    filters += struct.pack("=HBBI", 0x15, 0, 1, NUMBERS[call][machine])
+    filters += struct.pack("=HBBI", 6, 0, 0, 0x00050000 + error)
     filters += struct.pack("=HBBI", 6, 0, 0, 0x7FFF0000)
     code = ctypes.create_string_buffer(filters, len(filters))
 
@@ -73,6 +95,14 @@ def without_fstatfs():
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, ctypes.byref(program), 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "no filter")
+
+
+def doctor_without(call, error=errno.EPERM):
+    """Return what it finds where this call is refused; None if nothing can be."""
+    try:
+        return doctor_of(DOCTOR, preexec=lambda: refuse(call, error))
+    except subprocess.SubprocessError:
+        return None
 
 
 def expect(lines, name, text):
@@ -172,10 +202,10 @@ def a_directory_too_small_is_told(_):
 
 def room_that_is_not_told_is_not_missing(_):
     """A filter refuses to say how much there is: segments can be created all the same."""
-    try:
-        status, lines, _ = doctor_of(DOCTOR, preexec=without_fstatfs)
-    except subprocess.SubprocessError:
+    found = doctor_without("fstatfs")
+    if found is None:
         return "no filter"
+    status, lines, _ = found
     expect(
         lines,
         "/dev/shm",
@@ -183,6 +213,74 @@ def room_that_is_not_told_is_not_missing(_):
     )
     assert not any("make room" in line for line in lines), lines
     assert status in (0, 1, 2), status
+    return None
+
+
+def a_filter_is_no_other_user(_):
+    """Nobody but the doctor has the file that it creates."""
+    for error in (errno.EPERM, errno.ENOSYS):
+        found = doctor_without("gettid", error)
+        if found is None:
+            return "no filter"
+        status, lines, _ = found
+        expect(
+            lines,
+            "/dev/shm",
+            f"no segment with a counter can be created: {os.strerror(error)}",
+        )
+        expect(lines, "to do", "let gettid(2) and the other calls")
+        assert not any("another user" in line for line in lines), lines
+        assert status in (1, 2), status
+    return None
+
+
+def a_limit_is_told(_):
+    """It is named, not the directory."""
+    # LeakSanitizer would want descriptors of its own.
+    sanitizer = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+    for limit, most, words, advice in (
+        (
+            resource.RLIMIT_FSIZE,
+            0,
+            os.strerror(errno.EFBIG),
+            "raise the limit of the size of files",
+        ),
+        (resource.RLIMIT_NOFILE, 4, os.strerror(errno.EMFILE), "raise the limit of descriptors"),
+    ):
+        status, lines, errors = doctor_of(
+            *("env", f"ASAN_OPTIONS={sanitizer}", "sh", "-c", 'exec "$0"', DOCTOR),
+            preexec=lambda limit=limit, most=most: resource.setrlimit(limit, (most, most)),
+        )
+        assert lines, (status, errors)
+        expect(lines, "/dev/shm", "no segment with a counter can be created: " + words)
+        expect(lines, "to do", advice)
+        assert not any("make /dev/shm a tmpfs" in line for line in lines), lines
+        assert status in (1, 2), status
+
+
+def visits_are_to_be_changed(_):
+    """All works without membarrier(2), but slower."""
+    for error in (errno.EPERM, errno.ENOSYS):
+        found = doctor_without("membarrier", error)
+        if found is None:
+            return "no filter"
+        status, lines, _ = found
+        expect(lines, "fence, own", "by visiting each CPU")
+        if not any(line.split() == ["tier", "rseq"] for line in lines):
+            return "no sequences to fence"
+        expect(lines, "to do", "let membarrier(2) through")
+        assert status == 1, status
+    return None
+
+
+def a_filter_closes_no_output(_):
+    """That fcntl(2) is refused does not mean that the output is closed."""
+    found = doctor_without("fcntl")
+    if found is None:
+        return "no filter"
+    status, lines, errors = found
+    assert status in (0, 1, 2) and lines, (status, errors)
+    assert lines[-1].startswith("verdict"), lines
     return None
 
 
@@ -250,6 +348,10 @@ tap.run(
         room_is_that_of_others,
         a_directory_too_small_is_told,
         room_that_is_not_told_is_not_missing,
+        a_filter_is_no_other_user,
+        a_limit_is_told,
+        visits_are_to_be_changed,
+        a_filter_closes_no_output,
         a_cpuset_is_told,
         a_fence_without_a_thread_is_told,
         output_is_not_lost,
