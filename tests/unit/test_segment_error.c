@@ -385,12 +385,18 @@ static void metrics_have_the_size_of_a_release(void **state)
 	assert_int_equal(percpu_segment_counter(s, &newer.m, &c), 0);
 }
 
-/* A thread that fails if it is told to; it returns what was said before. */
+/* A thread that fails if it is told to; it returns what was said before. It has a number, as one of
+ * which a call has failed on another segment. */
 static void *look(void *fails)
 {
-	const char *before = percpu_segment_error(s);
-	const bool said = *before != '\0';
+	const char *before;
+	bool said;
 
+	percpu_process_lock();
+	(void)percpu_record_number(true);
+	percpu_process_unlock();
+	before = percpu_segment_error(s);
+	said = *before != '\0';
 	if (fails != NULL && percpu_segment_info(s, METRIC("otherwise")) != -EINVAL)
 		return NULL;
 	return fails != NULL && *percpu_segment_error(s) == '\0' ? NULL :
