@@ -137,7 +137,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_be_consistent(struct percpu_reade
 
 /** What is known of the segment. Times are of CLOCK_REALTIME, in ns, and such that the time that
  *  has passed since is right, also if that clock was set meanwhile; of an earlier boot of the
- *  machine they are what the clock said. */
+ *  machine they are what the clock said. A time before 1970 is 0: that clock was set to less after
+ *  1970 than has passed since. */
 struct percpu_reader_info {
 	uint64_t generation; /* how often it was started, anew or at all */
 	uint64_t since;	     /* when that was */

@@ -285,13 +285,13 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_series_started(struct percpu_seg
 /**
  * Return a sentence about the last call of this thread on the segment that failed: what was
  * wrong, and what is there. It stays until the next call of this thread that fails: a call that
- * succeeds does not clear it. It is valid for as long as the thread lives: what threads have left that
- * have ended is dropped by a later call that fails. "" if there was none, or s is NULL; also if
- * gettid(2) is refused, or there is neither a key nor memory to tell this thread from others
- * (docs/late.md).
+ * succeeds does not clear it. It is valid for as long as the thread lives: a later call that fails
+ * drops what threads have left that have ended. "" if there was none, or s is NULL; also if a filter
+ * refuses gettid(2), or the late library finds neither a key nor memory by which it tells this thread
+ * from others (docs/late.md).
  *
- * Context: any thread; not a signal handler. In a child of fork(), the sentence of the thread that
- * forked is there, and stays valid, as in the parent. Those of other threads are dropped.
+ * Context: any thread; not a signal handler. In a child of fork(), the thread that forked has its
+ * sentence, which stays valid there as in the parent. The library drops those of other threads.
  * Progress: takes a lock of the process for a moment.
  */
 PERCPU_API const char *percpu_segment_error(const struct percpu_segment *s);

@@ -220,6 +220,13 @@ for compiler in gcc clang g++ clang++; do
 		check "DragonFly includes, $compiler $std" unchanged "$compiler" "$std" dragonfly
 	done
 	check "inline functions at each level, $compiler" optimized "$compiler" "${stds[0]}"
+	case $compiler${PERCPU_TEST_COMPILERS-} in
+	*++all)
+		for std in c++11 c++14; do
+			check "each header alone, $compiler $std" alone "$compiler" "$std"
+		done
+		;;
+	esac
 	case $compiler in *++) continue ;; esac
 	check "layout of structs, $compiler" layout "$compiler"
 	check "a port of a kernel, $compiler" port "$compiler"
