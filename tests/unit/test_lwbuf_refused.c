@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* test_lwbuf_refused.c - windows where the kernel refuses mappings, fences, small pages. */
+/*
+ * test_lwbuf_refused.c - windows where the kernel refuses mappings, fences, small pages; bounce
+ * buffers of which it reads or writes a part, and then fails.
+ */
 #include "lwbuf.h"
 
 #include <linux/filter.h>
@@ -175,6 +178,139 @@ static void huge_pages_have_no_windows(void **state)
 	close(fd);
 }
 
+/* Reads and writes: what each of the next ones does, up to a 0. The others do all. */
+static const int *plan;
+
+/* Whether that one fails; if not, n is how much of it there is. */
+static bool fails(size_t *n)
+{
+	int now = 0;
+
+	if (plan != NULL && *plan != 0)
+		now = *plan++;
+	if (now < 0)
+		errno = -now;
+	else if (now > 0 && (size_t)now < *n)
+		*n = (size_t)now;
+	return now < 0;
+}
+
+ssize_t __real_pread64(int fd, void *to, size_t n, off_t at);
+ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at);
+ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at)
+{
+	return fails(&n) ? -1 : __real_pread64(fd, to, n, at);
+}
+
+ssize_t __real_pwrite64(int fd, const void *from, size_t n, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *from, size_t n, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *from, size_t n, off_t at)
+{
+	return fails(&n) ? -1 : __real_pwrite64(fd, from, n, at);
+}
+
+#define PART 1024 /* of a page */
+
+static const struct {
+	int plan[6];
+	int result;
+} transfers[] = {
+	{ { -EIO }, -EIO },
+	{ { PART, -EIO }, -EIO },
+	{ { PART, PART, -ENXIO }, -ENXIO },
+	{ { PART, -EINTR, -EIO }, -EIO },
+	{ { -EINTR }, 0 },
+	{ { PART, -EINTR }, 0 },
+	{ { PART, -EINTR, -EINTR, PART / 2 }, 0 },
+	{ { PART, PART }, 0 },
+};
+#define TRANSFERS (sizeof(transfers) / sizeof(transfers[0]))
+
+static int begin_plan(size_t i)
+{
+	plan = transfers[i].plan;
+	return transfers[i].result;
+}
+
+static void end_plan(void)
+{
+	assert_int_equal(*plan, 0); /* all of it has happened */
+	plan = NULL;
+}
+
+/* The next allocation finds nothing of one that has failed. */
+static void what_cannot_be_read_is_no_end(void **state)
+{
+	struct percpu_lwbufs *f = lw_create(lw_memfd(2, PAGE, false), PERCPU_LWBUF_BOUNCE, 0, 0);
+	struct percpu_sfbuf *sf;
+	struct percpu_lwbuf b;
+	int e;
+
+	(void)state;
+	for (size_t i = 0; i < TRANSFERS; i++)
+		for (unsigned round = 0; round < 2; round++) {
+			e = round == 0 ? begin_plan(i) : 0;
+			assert_int_equal(percpu_lwbuf_alloc(f, 1, 0, &b), e);
+			if (e == 0) {
+				assert_int_equal(percpu_lwbuf_length(&b), PAGE);
+				assert_true(lw_is_right(percpu_lwbuf_kva(&b), 1, PAGE));
+				assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+			}
+			if (round == 0)
+				end_plan();
+			assert_int_equal(lw_stats(f).used, 0);
+			e = round == 0 ? begin_plan(i) : 0;
+			assert_int_equal(percpu_sfbuf_alloc(f, 1, 0, &sf), e);
+			if (e == 0) {
+				assert_int_equal(percpu_sfbuf_length(sf), PAGE);
+				assert_true(lw_is_right(percpu_sfbuf_kva(sf), 1, PAGE));
+				assert_int_equal(percpu_sfbuf_free(f, sf), 0);
+			}
+			if (round == 0)
+				end_plan();
+			/* It may have kept the page. */
+			assert_int_equal(percpu_sfbuf_alloc(f, 0, 0, &sf), 0);
+			assert_int_equal(percpu_sfbuf_free(f, sf), 0);
+		}
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+}
+
+/* Likewise back: the buffer is free in any case. */
+static void what_cannot_be_written_is_told(void **state)
+{
+	const int fd = lw_memfd(2, PAGE, false);
+	struct percpu_lwbufs *f = lw_create(dup(fd), PERCPU_LWBUF_BOUNCE, 0, PERCPU_LWBUF_WRITABLE);
+	struct percpu_sfbuf *sf;
+	struct percpu_lwbuf b;
+	char *now = malloc(PAGE), *const page = malloc(PAGE);
+	int e;
+
+	(void)state;
+	for (size_t i = 0; i < 2 * TRANSFERS; i++) {
+		memset(page, (int)i + 1, PAGE);
+		if (i % 2 == 0) {
+			assert_int_equal(percpu_lwbuf_alloc(f, 1, PERCPU_LWBUF_WRITE, &b), 0);
+			memcpy(percpu_lwbuf_kva(&b), page, PAGE);
+			e = begin_plan(i / 2);
+			assert_int_equal(percpu_lwbuf_free(f, &b), e);
+		} else {
+			assert_int_equal(percpu_sfbuf_alloc(f, 1, PERCPU_SFBUF_WRITE, &sf), 0);
+			memcpy(percpu_sfbuf_kva(sf), page, PAGE);
+			e = begin_plan(i / 2);
+			assert_int_equal(percpu_sfbuf_free(f, sf), e);
+		}
+		end_plan();
+		assert_int_equal(lw_stats(f).used, 0);
+		assert_int_equal(pread(fd, now, PAGE, (off_t)PAGE), (ssize_t)PAGE);
+		if (transfers[i / 2].result == 0)
+			assert_memory_equal(now, page, PAGE);
+	}
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	free(page);
+	free(now);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +318,8 @@ int main(void)
 		cmocka_unit_test(freed_memory_has_no_access),
 		cmocka_unit_test(a_limit_says_what_it_cannot_unmap),
 		cmocka_unit_test(huge_pages_have_no_windows),
+		cmocka_unit_test(what_cannot_be_read_is_no_end),
+		cmocka_unit_test(what_cannot_be_written_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
