@@ -587,14 +587,40 @@ static int use_what_was_being_filled(void *arg)
 	return percpu_lwbuf_destroy(f);
 }
 
+/* The page, by buffers of either kind. */
+static int use_the_page(void *arg)
+{
+	struct percpu_sfbuf *mine;
+
+	(void)arg;
+	test_child_require(lw_touch(f, 5) != NULL, "a buffer");
+	for (unsigned i = 0; i < 2; i++) {
+		test_child_require(percpu_sfbuf_alloc(f, 5, PERCPU_SFBUF_NOWAIT, &mine) == 0,
+				   "alloc");
+		test_child_require(lw_is_right(percpu_sfbuf_kva(mine), 5, PAGE), "page");
+		test_child_require(percpu_sfbuf_free(f, mine) == 0, "free");
+	}
+	return 0;
+}
+
+static int use_and_fork(void *arg)
+{
+	(void)use_the_page(arg);
+	test_child_require(test_wait(test_fork(use_the_page, NULL), 30) == 0, "its child");
+	return percpu_lwbuf_destroy(f);
+}
+
+static int (*in_fork)(void *arg);
+
 static void fork_meanwhile(void)
 {
-	freed = test_wait(test_fork(use_what_was_being_filled, NULL), 30);
+	freed = test_wait(test_fork(in_fork, NULL), 30);
 }
 
 static void a_fork_may_come_while_a_buffer_is_filled(void **state)
 {
 	(void)state;
+	in_fork = use_what_was_being_filled;
 	for (unsigned sealed = 0; sealed < 2; sealed++) {
 		setup(8, sealed, 2);
 		call_at("sfbuf: filled", fork_meanwhile);
@@ -604,6 +630,37 @@ static void a_fork_may_come_while_a_buffer_is_filled(void **state)
 		free_shared();
 		finish();
 	}
+}
+
+/* At each step of an allocation: what it has got so far is not in the child's way. */
+static void a_fork_may_come_amid_an_allocation(void **state)
+{
+	static const char *const steps[] = { "sfbuf: filled", "lwbuf: window to be mapped" };
+	struct percpu_lwbuf b;
+	unsigned forks = 0;
+
+	(void)state;
+	in_fork = use_and_fork;
+	main_thread = pthread_self();
+	for (unsigned i = 0; i < 32; i++) {
+		f = lw_create(lw_memfd(64, PAGE, true), i % 4, 8, i & 4 ? PERCPU_LWBUF_DEBUG : 0);
+		freed = 1;
+		call_at(steps[i / 8 % 2], fork_meanwhile);
+		if (i / 16 == 0) {
+			assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &shared), 0);
+			assert_true(lw_is_right(percpu_sfbuf_kva(shared), 5, PAGE));
+			assert_int_equal(percpu_sfbuf_free(f, shared), 0);
+		} else {
+			assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
+			assert_true(lw_is_right(percpu_lwbuf_kva(&b), 5, PAGE));
+			assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+		}
+		forks += fn == NULL;
+		assert_int_equal(freed, fn != NULL);
+		fn = NULL;
+		assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	}
+	assert_true(forks >= 10); /* others have nothing to map */
 }
 
 static int wait_for_a_buffer(void *arg)
@@ -650,6 +707,7 @@ int main(void)
 		cmocka_unit_test(who_is_not_the_last_hears_of_no_error),
 		cmocka_unit_test(a_bucket_may_be_long),
 		cmocka_unit_test(a_fork_may_come_while_a_buffer_is_filled),
+		cmocka_unit_test(a_fork_may_come_amid_an_allocation),
 		cmocka_unit_test(what_is_freed_before_the_sleep_is_not_awaited),
 	};
 
