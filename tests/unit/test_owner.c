@@ -957,6 +957,43 @@ static void locks_tell_in_other_namespaces(void **state)
 	stop(living);
 }
 
+/* Without the descriptor nobody can be asked for. */
+static int ask_without_descriptors(void *arg)
+{
+	struct percpu_owner_info info[2] = { { 0 } };
+
+	(void)arg;
+	test_child_require(lives(shared->id[0]), "it has its lock");
+	test_child_require(close(region->file.fd) == 0 && close(outside->file.fd) == 0, "close");
+	test_child_require(lives(shared->id[0]), "it may have its lock");
+	test_child_require(count(owners, true) == 1 && count(asker, true) == 1, "one lives");
+	test_child_require(percpu_owners_list(owners, info, 2) == 1, "one owner");
+	test_child_require(info[0].id == shared->id[0] && info[0].alive == 1, "that one");
+	test_child_require(percpu_owners_join(owners) == 0, "to join");
+	test_child_require(percpu_owners_self(owners) % PERCPU_OWNERS_MAX != 0, "another slot");
+	test_child_require(lives(shared->id[0]), "it has its slot");
+	return 0;
+}
+
+/* An owner of another namespace lives unless its lock says that it does not, which is to be asked
+ * for. */
+static void who_cannot_be_asked_for_lives(void **state)
+{
+	struct percpu_owner_slot *slot;
+	pid_t living;
+
+	(void)state;
+	living = start(join_and_stay, 0);
+	assert_true(lives(shared->id[0]));
+	assert_int_equal(shared->id[0] % PERCPU_OWNERS_MAX, 0);
+	slot = &owners->slots[0][0];
+	assert_int_equal(slot->locked, 1);
+	slot->space += 1;
+	test_in_child(ask_without_descriptors, NULL);
+	stop(living);
+	assert_false(lives(shared->id[0]));
+}
+
 /* In a PID namespace whose /proc is another one's, whose numbers mean nothing there. */
 static int ask_in_a_foreign_proc(void *arg)
 {
@@ -1271,6 +1308,7 @@ int main(int argc, char **argv)
 		OWNER_TEST(the_killed_may_be_leaving),
 		OWNER_TEST(a_table_grows_to_its_limit),
 		OWNER_TEST(locks_tell_in_other_namespaces),
+		OWNER_TEST(who_cannot_be_asked_for_lives),
 		OWNER_TEST(a_foreign_proc_is_not_believed),
 		OWNER_TEST(closed_descriptors_are_not_touched),
 		OWNER_TEST(descriptors_are_closed_on_exec_and_given_back),
