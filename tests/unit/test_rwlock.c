@@ -719,6 +719,48 @@ static void who_has_the_id_of_a_writer_waits(void **state)
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 }
 
+static struct percpu_rwlock *checked;
+
+static int unlock_so_often(void *arg)
+{
+	const unsigned how = *(unsigned *)arg;
+	int fds[2];
+
+	test_child_require(pipe(fds) == 0 && dup2(fds[1], STDERR_FILENO) >= 0, "pipe");
+	for (unsigned i = 0; i <= how / 2; i++)
+		test_child_require((how % 2 == 0 ? percpu_rwlock_read_unlock(checked) :
+						   percpu_rwlock_write_unlock(checked)) == 0,
+				   "unlock");
+	test_child_require(percpu_rwlock_write_lock(checked) == 0, "write");
+	test_child_require(percpu_rwlock_write_unlock(checked) == 0, "unlock");
+	return percpu_rwlock_destroy(checked);
+}
+
+/* A child has what the parent had, as often. */
+static void debug_handles_know_of_forks(void **state)
+{
+	int status;
+
+	(void)state;
+	for (unsigned how = 0; how < 4; how++) {
+		assert_int_equal(percpu_rwlock_create(PERCPU_RWLOCK_DEBUG, &checked), 0);
+		if (how % 2 == 0)
+			assert_int_equal(percpu_rwlock_read_lock(checked), 0);
+		else
+			assert_int_equal(percpu_rwlock_write_lock(checked), 0);
+		status = test_wait(test_fork(unlock_so_often, &how), 10);
+		if (how / 2 == 0)
+			assert_int_equal(status, 0);
+		else
+			assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+		if (how % 2 == 0)
+			assert_int_equal(percpu_rwlock_read_unlock(checked), 0);
+		else
+			assert_int_equal(percpu_rwlock_write_unlock(checked), 0);
+		assert_int_equal(percpu_rwlock_destroy(checked), 0);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
 
 int main(void)
@@ -745,6 +787,7 @@ int main(void)
 		TEST(debug_handles_complain),
 		TEST(nobody_writes_without_an_id),
 		TEST(who_has_the_id_of_a_writer_waits),
+		TEST(debug_handles_know_of_forks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

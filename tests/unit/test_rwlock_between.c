@@ -28,6 +28,7 @@
 static struct percpu_rwlock *l;
 static struct percpu_rseq without = { .cpu_id = PERCPU_CPU_NEVER };
 static unsigned mistake;
+static const char *script;
 
 static int begin(void **state)
 {
@@ -680,6 +681,53 @@ static void await_waiting(uint32_t n)
 		test_sleep_us(200);
 }
 
+static int wait_to_read_and_keep(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_read_timedlock(l, 4000 * MS) == 0, "read");
+	return stay();
+}
+
+static int wait_to_read_in_vain(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_rwlock_read_timedlock(l, MS) == -ETIMEDOUT, "read");
+	return stay();
+}
+
+static uint32_t told(void)
+{
+	return __atomic_load_n(&handle()->p.control->drained, __ATOMIC_ACQUIRE);
+}
+
+/* The next writer waits for those who wait to read, and sleeps until it is told: by those who have
+ * come in, and by those who give up. */
+static void who_waits_no_more_says_so(void **state)
+{
+	uint32_t before;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	reach(0);
+	pid = test_fork(wait_to_read_and_keep, NULL);
+	await_waiting(1);
+	before = told();
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	await(pid, 1);
+	assert_int_not_equal(told(), before);
+	await_waiting(0);
+	stop(pid);
+	expect_readers_dead();
+	assert_int_equal(percpu_rwlock_write_lock(l), 0);
+	before = told();
+	stop(start(wait_to_read_in_vain, 0));
+	assert_int_not_equal(told(), before);
+	await_waiting(0);
+	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+	expect_usable();
+}
+
 static pid_t skipped_one;
 
 static void let_it_in(void)
@@ -1183,17 +1231,103 @@ static void mistakes_by_several_handles(void **state)
 	expect_usable();
 }
 
-/* A writer that was told of a dead one has the lock, and gives it up. */
-static void who_repairs_may_unlock(void **state)
+/* What a process does by a handle that checks, a letter each: lock to read, to write, try to write;
+ * capitals are told of the dead; unlock; make consistent; leave the owners. */
+static int do_each(void *arg)
 {
-	struct percpu_rwlock *debug = attach_anew(PERCPU_RWLOCK_DEBUG);
+	struct percpu_rwlock *debug = arg;
+	int e, expected;
+
+	silence();
+	for (const char *at = script; *at != '\0'; at++) {
+		expected = strchr("RWT", *at) != NULL ? -EOWNERDEAD : 0;
+		e = strchr("rR", *at) != NULL ? percpu_rwlock_read_timedlock(debug, 4000 * MS) :
+		    strchr("wW", *at) != NULL ? percpu_rwlock_write_timedlock(debug, 4000 * MS) :
+		    strchr("tT", *at) != NULL ? percpu_rwlock_write_trylock(debug) :
+		    *at == 'u'		      ? percpu_rwlock_read_unlock(debug) :
+		    *at == 'v'		      ? percpu_rwlock_write_unlock(debug) :
+		    *at == 'c'		      ? percpu_rwlock_consistent(debug) :
+						0;
+		if (*at == 'l')
+			percpu_owners_leave(owners);
+		if (e != expected)
+			return 1;
+	}
+	return 0;
+}
+
+enum before { NOTHING, WRITER_DIED, READER_DIED, PARENT_READS, PARENT_WRITES };
+
+static void prepare(enum before b)
+{
+	if (b == WRITER_DIED)
+		stop(start(write_and_stay, 0));
+	else if (b == READER_DIED)
+		stop(start(read_and_stay, 0));
+	else if (b == PARENT_READS)
+		assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	else if (b == PARENT_WRITES)
+		assert_int_equal(percpu_rwlock_write_lock(l), 0);
+}
+
+static void finish(enum before b)
+{
+	if (b == PARENT_READS)
+		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	else if (b == PARENT_WRITES)
+		assert_int_equal(percpu_rwlock_write_unlock(l), 0);
+}
+
+/* Who holds the lock, in whichever way, may unlock it; and nobody else. */
+static void who_may_unlock(void **state)
+{
+	static const struct {
+		enum before before;
+		const char *script;
+		bool aborts; /* at its end */
+	} rows[] = {
+		{ NOTHING, "ru", false },	   { NOTHING, "rruu", false },
+		{ NOTHING, "wvtv", false },	   { WRITER_DIED, "Wv", false },
+		{ WRITER_DIED, "Tv", false },	   { WRITER_DIED, "Wcv", false },
+		{ WRITER_DIED, "Tcvwv", false },   { WRITER_DIED, "Ru", false },
+		{ WRITER_DIED, "RuRuWcv", false }, { WRITER_DIED, "Rcurruu", false },
+		{ WRITER_DIED, "RuTv", false },	   { READER_DIED, "Wv", false },
+		{ READER_DIED, "Wcv", false },	   { READER_DIED, "ruTv", false },
+		{ PARENT_READS, "ru", false },	   { NOTHING, "rlru", false },
+		{ NOTHING, "wlWv", false },	   { NOTHING, "wlRu", false },
+		{ NOTHING, "ruu", true },	   { NOTHING, "wvv", true },
+		{ NOTHING, "tvv", true },	   { NOTHING, "wu", true },
+		{ NOTHING, "rv", true },	   { NOTHING, "rlu", true },
+		{ NOTHING, "wlv", true },	   { NOTHING, "wlWvv", true },
+		{ WRITER_DIED, "Wvv", true },	   { WRITER_DIED, "Wcvv", true },
+		{ WRITER_DIED, "Wu", true },	   { WRITER_DIED, "Ruu", true },
+		{ WRITER_DIED, "Rcuu", true },	   { WRITER_DIED, "Rv", true },
+		{ WRITER_DIED, "Rcv", true },	   { WRITER_DIED, "v", true },
+		{ WRITER_DIED, "u", true },	   { READER_DIED, "u", true },
+		{ READER_DIED, "Wvv", true },	   { PARENT_READS, "u", true },
+		{ PARENT_READS, "ruu", true },	   { PARENT_WRITES, "v", true },
+		{ PARENT_WRITES, "u", true },
+	};
+	struct percpu_rwlock *const usual = l, *debug;
+	int status;
 
 	(void)state;
-	stop(start(write_and_stay, 0));
-	assert_int_equal(percpu_rwlock_write_lock(debug), -EOWNERDEAD);
-	assert_int_equal(percpu_rwlock_write_unlock(debug), 0);
-	assert_int_equal(percpu_rwlock_write_lock(l), -ENOTRECOVERABLE);
-	assert_int_equal(percpu_rwlock_detach(debug), 0);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		script = rows[i].script;
+		print_message("%u: %s\n", rows[i].before, script);
+		assert_int_equal(percpu_rwlock_create_in(owners, 0, &l), 0);
+		debug = attach_anew(PERCPU_RWLOCK_DEBUG);
+		prepare(rows[i].before);
+		status = test_wait(test_fork(do_each, debug), 60);
+		if (rows[i].aborts)
+			assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+		else
+			assert_int_equal(status, 0);
+		finish(rows[i].before);
+		assert_int_equal(percpu_rwlock_detach(debug), 0);
+		assert_int_equal(percpu_rwlock_destroy(l), 0);
+		l = usual;
+	}
 }
 
 static void lock_and_move(unsigned i, void *arg)
@@ -1355,6 +1489,7 @@ int main(void)
 		TEST(who_is_stopped_is_waited_for),
 		TEST(who_stops_in_the_queue),
 		TEST(who_was_skipped_is_so_alone),
+		TEST(who_waits_no_more_says_so),
 		TEST(whom_others_wait_for),
 		TEST(names_of_processes_mislead_nobody),
 		TEST(a_child_holds_nothing),
@@ -1362,7 +1497,7 @@ int main(void)
 		TEST(handles),
 		TEST(a_process_is_one),
 		TEST(mistakes_by_several_handles),
-		TEST(who_repairs_may_unlock),
+		TEST(who_may_unlock),
 		TEST(no_mistakes_by_several_handles),
 		TEST(lanes_of_another_size),
 		TEST(writers_that_leave_begin_again),
