@@ -156,6 +156,12 @@ static void assert_free(void)
 	assert_int_equal(percpu_grace_wait_timed(g, 5000 * MS), 0);
 }
 
+static uint64_t waiting(void)
+{
+	return __atomic_load_n(&handle()->part.control->word[PERCPU_GRACE_WAITERS],
+			       __ATOMIC_ACQUIRE);
+}
+
 static void leave_in_thread(unsigned i, void *arg)
 {
 	(void)i;
@@ -258,9 +264,7 @@ static void cookies_that_nobody_has_got(void **state)
 /* Not for ever, as assert_free(). */
 static void await_waiters(uint64_t n)
 {
-	const uint64_t *waiters = &handle()->part.control->word[PERCPU_GRACE_WAITERS];
-
-	for (unsigned i = 0; i < 50000 && __atomic_load_n(waiters, __ATOMIC_ACQUIRE) != n; i++)
+	for (unsigned i = 0; i < 50000 && waiting() != n; i++)
 		test_sleep_us(100);
 }
 
@@ -274,7 +278,6 @@ static void wait_in_thread(unsigned i, void *arg)
 /* All that wait for a period which has not begun share it. */
 static void periods_are_shared(void **state)
 {
-	uint64_t *waiters = &handle()->part.control->word[PERCPU_GRACE_WAITERS];
 	int results[WAITERS] = { 0 }, token;
 	struct test_team team;
 	const uint64_t patience = PATIENCE_NS * (percpu_grace_is_shared(handle()) ? 10 : 1);
@@ -294,7 +297,7 @@ static void periods_are_shared(void **state)
 	assert_true(now() == before + 2 || now() == before + 4);
 	/* Who has not fenced after so long is not waited for. */
 	assert_true(fences <= (now() - before) / 2 + (percpu_now_ns() - begin) / patience);
-	assert_int_equal(*waiters, 0);
+	assert_int_equal(waiting(), 0);
 }
 
 static void fence_the_period(void)
@@ -413,6 +416,62 @@ static void who_waits_is_told(void **state)
 	}
 	leave(token);
 	assert_free();
+}
+
+static int open_token;
+
+static void refuse_the_fence(void)
+{
+	fence_error = EPERM;
+	handle()->part.control->word[PERCPU_GRACE_FENCED] = 0;
+	percpu_participants_wake(&handle()->part);
+}
+
+static void leave_twice(void)
+{
+	leave(open_token);
+	leave(open_token);
+}
+
+static void leave_once(void)
+{
+	leave(open_token);
+}
+
+/* However a wait ends, it is not counted any more: nobody makes system calls for it. */
+static void who_waits_no_more_is_not_counted(void **state)
+{
+	static const struct {
+		void (*fn)(void); /* when it is about to sleep; NULL: nothing happens */
+		uint64_t ns;
+		int result;
+	} rows[] = {
+		{ NULL, 2 * MS, -ETIMEDOUT },
+		{ NULL, 1, -ETIMEDOUT },
+		{ leave_once, 5000 * MS, 0 },
+		{ leave_twice, 5000 * MS, -EPROTO },
+		{ refuse_the_fence, 5000 * MS, -EPERM },
+	};
+	uint32_t before;
+	int e;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_free();
+		open_token = enter();
+		meanwhile = rows[i].fn;
+		deadly = rows[i].fn != NULL ? "grace: to sleep" : NULL;
+		e = percpu_grace_wait_timed(g, rows[i].ns);
+		assert_null(deadly);
+		assert_int_equal(e, rows[i].result);
+		assert_int_equal(waiting(), 0);
+		fence_error = 0;
+		if (e == -ETIMEDOUT || e == -EPERM)
+			leave(open_token);
+		before = told();
+		assert_free();
+		assert_int_equal(told(), before); /* nobody was to be told */
+	}
 }
 
 static void end_another_period(void)
@@ -1088,6 +1147,99 @@ static void what_debugging_shows(void **state)
 	}
 }
 
+static struct percpu_grace *checked;
+static int before_it[2]; /* tokens, one of each bank */
+
+static void enter_twice(void)
+{
+	before_it[0] = percpu_grace_enter(checked);
+	test_child_require(before_it[0] >= 0, "enter");
+	test_child_require(percpu_grace_wait_timed(checked, 0) == -ETIMEDOUT, "a period begins");
+	before_it[1] = percpu_grace_enter(checked);
+	test_child_require(before_it[1] >= 0 && before_it[1] != before_it[0], "the other bank");
+}
+
+/* Those of before have ended, which may be told once more; its own end once. */
+static int begin_and_end(unsigned times, unsigned before)
+{
+	int own = percpu_grace_enter(checked);
+
+	test_child_require(own >= 0, "enter");
+	test_child_require(dup2(open_pipe[1], STDERR_FILENO) == STDERR_FILENO, "pipe");
+	for (unsigned i = 0; i < before; i++)
+		test_child_require(percpu_grace_exit(checked, before_it[i]) == 0, "of before");
+	for (unsigned i = 0; i < times; i++)
+		test_child_require(percpu_grace_exit(checked, own) == 0, "its own");
+	return percpu_grace_detach(checked);
+}
+
+static int begin_and_end_in_child(void *arg)
+{
+	return begin_and_end((unsigned)(uintptr_t)arg, 2);
+}
+
+static int leave_and_begin_and_end(void *arg)
+{
+	enter_twice();
+	percpu_owners_leave(owners);
+	return begin_and_end((unsigned)(uintptr_t)arg, 2);
+}
+
+static int fork_and_begin_and_end(void *arg)
+{
+	const uintptr_t times = (uintptr_t)arg;
+	int status;
+
+	enter_twice();
+	status = test_wait(test_fork(begin_and_end_in_child, arg), 10);
+	if (times == 1)
+		test_child_require(status == 0, "the child");
+	else
+		test_child_require(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "aborts");
+	for (unsigned i = 0; i < 2; i++)
+		test_child_require(percpu_grace_exit(checked, before_it[i]) == 0, "there yet");
+	test_child_require(percpu_grace_wait_timed(checked, 5000 * MS) == 0, "wait");
+	return begin_and_end((unsigned)times, 0);
+}
+
+/* What was begun before a fork, or as another owner, leaves nothing that could be ended. */
+static void sections_of_before_are_not_open(void **state)
+{
+	const bool shared = percpu_grace_is_shared(handle());
+	char text[400];
+	int status;
+
+	(void)state;
+	if (shared)
+		assert_int_equal(percpu_grace_attach(owners, percpu_grace_key(g),
+						     PERCPU_GRACE_DEBUG, &checked),
+				 0);
+	else
+		assert_int_equal(percpu_grace_create(PERCPU_GRACE_DEBUG, &checked), 0);
+	assert_int_equal(pipe2(open_pipe, O_CLOEXEC | O_NONBLOCK), 0);
+	for (unsigned i = 0; i < (shared ? 4 : 2); i++) {
+		const uintptr_t times = 1 + i % 2;
+
+		status = test_wait(
+			test_fork(i < 2 ? fork_and_begin_and_end : leave_and_begin_and_end,
+				  (void *)times),
+			30);
+		memset(text, 0, sizeof(text));
+		if (times == 1) {
+			assert_int_equal(status, 0);
+			assert_int_equal(read(open_pipe[0], text, sizeof(text) - 1), -1);
+		} else {
+			assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+			assert_true(read(open_pipe[0], text, sizeof(text) - 1) > 0);
+			assert_non_null(strstr(text, "has not begun"));
+		}
+	}
+	close(open_pipe[0]);
+	close(open_pipe[1]);
+	assert_free();
+	assert_int_equal(percpu_grace_detach(checked), 0);
+}
+
 /* Callbacks and barriers: nobody sleeps through what happens between its look and its sleep. */
 
 static struct percpu_grace_callback calls[3];
@@ -1188,6 +1340,7 @@ int main(void)
 		BOTH(claims_are_not_older_than_they_are),
 		BOTH(claims_are_of_a_period),
 		BOTH(who_waits_is_told),
+		BOTH(who_waits_no_more_is_not_counted),
 		BOTH(who_is_late_is_counted_in_the_new_bank),
 		BOTH(what_commits_before_the_fence_is_seen),
 		BOTH(fences_that_fail),
@@ -1214,6 +1367,7 @@ int main(void)
 		BETWEEN(others_attach),
 		BETWEEN(errors),
 		cmocka_unit_test(what_debugging_shows),
+		BOTH(sections_of_before_are_not_open),
 		BETWEEN(tokens_are_of_a_handle),
 	};
 
