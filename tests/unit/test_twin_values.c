@@ -815,6 +815,201 @@ static void flags_are_kept_and_others_refused(void **state)
 	}
 }
 
+/* All that calls tell of one, in numbers. */
+struct readings {
+	size_t n;
+	double of[600];
+};
+
+static void note(struct readings *r, double v)
+{
+	assert_true(r->n < sizeof(r->of) / sizeof(r->of[0]));
+	r->of[r->n++] = v;
+}
+
+static void note_stats(struct percpu_stats *s, struct readings *r)
+{
+	enum { WORDS = 3 };
+	uint64_t all[WORDS * TWIN_N], at_once[WORDS * TWIN_N];
+
+	assert_int_equal(s->words, WORDS);
+	assert_int_equal(percpu_stats_fetch(s, 0, TWIN_N, all), 0);
+	assert_int_equal(percpu_stats_snapshot(s, 0, TWIN_N, at_once), 0);
+	for (size_t i = 0; i < WORDS * TWIN_N; i++) {
+		note(r, (double)all[i]);
+		note(r, (double)at_once[i]);
+	}
+}
+
+static void note_extrema(enum twin t, const struct percpu_extrema *x, struct readings *r)
+{
+	int64_t min = 77, max = 77;
+	double dmin = 77, dmax = 77;
+
+	if (t == TWIN_EXTREMA)
+		note(r, percpu_extrema_fetch(x, &min, &max));
+	else
+		note(r, percpu_extrema_fetch_double(x, &dmin, &dmax));
+	note(r, (double)min + dmin);
+	note(r, (double)max + dmax);
+}
+
+static void note_histogram(const struct percpu_histogram *h, size_t i, struct readings *r)
+{
+	struct percpu_histogram_snapshot *s;
+
+	assert_int_equal(percpu_histogram_snapshot_create(h, &s), 0);
+	assert_int_equal(percpu_histogram_fetch(h, i, s), 0);
+	note(r, (double)s->count);
+	note(r, s->sum);
+	note(r, (double)s->refused);
+	for (uint32_t b = 0; b < s->n; b++) {
+		note(r, (double)s->bucket[b].count);
+		note(r, (double)s->bucket[b].ticks);
+		note(r, s->bucket[b].sum);
+	}
+	percpu_histogram_snapshot_destroy(s);
+}
+
+static void note_approx(const struct percpu_approx *a, struct readings *r)
+{
+	const int64_t off = percpu_approx_read(a) - percpu_approx_fetch(a);
+
+	assert_true((uint64_t)(off < 0 ? -off : off) <= percpu_approx_bound(a));
+	note(r, (double)percpu_approx_fetch(a));
+	note(r, percpu_approx_compare(a, 0));
+	note(r, percpu_approx_compare(a, 1));
+	note(r, percpu_approx_compare(a, -1));
+	note(r, (double)percpu_approx_batch(a));
+}
+
+static void note_all(enum twin t, union twin_handle h, struct readings *r)
+{
+	uint64_t all[TWIN_N] = { 0 };
+	double doubles[TWIN_N] = { 0 };
+
+	r->n = 0;
+	note(r, (double)twin_get(t, h));
+	note(r, (double)twin_told(t, h));
+	if (t == TWIN_COUNTERS)
+		percpu_counter_array_fetch_all(h.counters, all);
+	else if (t == TWIN_COMPACT)
+		percpu_compact_fetch_all(h.compact, all);
+	else if (t == TWIN_FCOUNTERS)
+		percpu_fcounter_array_fetch_all(h.fcounters, doubles);
+	else if (t == TWIN_STATS || t == TWIN_WHOLE_STATS)
+		note_stats(h.stats, r);
+	else if (t == TWIN_EXTREMA || t == TWIN_FEXTREMA)
+		note_extrema(t, h.extrema, r);
+	else if (t == TWIN_APPROX)
+		note_approx(h.approx, r);
+	for (size_t i = 0; i < TWIN_N; i++) {
+		note(r, (double)all[i] + doubles[i]);
+		if (t == TWIN_HISTOGRAM)
+			note_histogram(h.histogram, i, r);
+	}
+}
+
+static void assert_same(const struct readings *a, const struct readings *b)
+{
+	assert_int_equal(a->n, b->n);
+	for (size_t i = 0; i < a->n; i++)
+		if (a->of[i] != b->of[i])
+			fail_msg("reading %zu is %g, not %g", i, b->of[i], a->of[i]);
+}
+
+/* In all ways that change what calls tell, with a sequence or without. */
+static void use(enum twin t, union twin_handle h, bool without)
+{
+	static const double values[] = { 2, 2.5, 0.125, 0, 1024, 1e9, -3, INFINITY, NAN };
+	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
+	struct percpu_rseq *area = without ? model_set_area(&none) : NULL;
+	int e = twin_put(t, h, 7);
+
+	if (e == 0 && t < TWIN_HISTOGRAM && t != TWIN_FEXTREMA)
+		e = twin_put(t, h, -2);
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		if (t == TWIN_HISTOGRAM)
+			percpu_histogram_record_at(h.histogram, LAST, values[i]);
+		else if (t == TWIN_FEXTREMA && isfinite(values[i]) && e == 0)
+			e = percpu_extrema_observe_double(h.extrema, -values[i]);
+	if (without)
+		model_set_area(area);
+	assert_int_equal(e, 0);
+}
+
+static int reset_extrema(enum twin t, struct percpu_extrema *x, bool min, bool max)
+{
+	int64_t least, most;
+	double dleast, dmost;
+
+	return t == TWIN_EXTREMA ?
+		       percpu_extrema_fetch_reset(x, min ? &least : NULL, max ? &most : NULL) :
+		       percpu_extrema_fetch_reset_double(x, min ? &dleast : NULL,
+							 max ? &dmost : NULL);
+}
+
+static int reset_histogram(struct percpu_histogram *h)
+{
+	struct percpu_histogram_snapshot *s;
+	int e;
+
+	assert_int_equal(percpu_histogram_snapshot_create(h, &s), 0);
+	e = percpu_histogram_fetch_zero(h, LAST, s);
+	percpu_histogram_snapshot_destroy(s);
+	return e;
+}
+
+/* The calls that reset, from 0 on. Returns -ENOSYS if there are none of this number. */
+static int reset_by(enum twin t, union twin_handle h, unsigned call)
+{
+	if (call == 0)
+		return twin_reset(t, h);
+	if (t == TWIN_EXTREMA || t == TWIN_FEXTREMA)
+		return call < 4 ? reset_extrema(t, h.extrema, call != 2, call != 3) : -ENOSYS;
+	if (call > 1 || t == TWIN_STATS || t == TWIN_WHOLE_STATS)
+		return -ENOSYS;
+	if (t == TWIN_HISTOGRAM)
+		return reset_histogram(h.histogram);
+	(void)fetch_zero(t, h, LAST);
+	return 0;
+}
+
+/* By all that can be read; and what comes later finds it like new, too. Some of it is added without
+ * sequences, and only some, or all. */
+static void what_was_reset_is_like_new(void **state)
+{
+	const enum twin t = twin_of(state);
+	struct readings new, used, now;
+	union twin_handle h;
+	unsigned call;
+	int e;
+
+	for (int shared = 0; shared <= twin_is_shared(t); shared++)
+		for (e = 0, call = 0; e == 0; call++) {
+			e = shared ? twin_create_in(t, &place, &h) : twin_create(t, &h);
+			assert_int_equal(e, 0);
+			note_all(t, h, &new);
+			for (unsigned how = 0; how < 4 && e == 0; how++) {
+				use(t, h, how % 2 != 0);
+				note_all(t, h, &now);
+				if (how == 0)
+					used = now;
+				assert_same(&used, &now);
+				assert_true(used.of[0] != new.of[0]);
+				e = reset_by(t, h, call);
+				if (e != 0)
+					assert_int_equal(e, -ENOSYS);
+				else
+					note_all(t, h, &now);
+				if (e == 0)
+					assert_same(&new, &now);
+			}
+			twin_destroy(t, h);
+			assert_true(e == 0 || call > 0);
+		}
+}
+
 #define MOST 18 /* twins of a body */
 
 struct body {
@@ -834,6 +1029,11 @@ static const struct body bodies[] = {
 	  resets_return_what_there_was,
 	  { TWIN_COUNTER, TWIN_COUNTERS, TWIN_FCOUNTER, TWIN_FCOUNTERS, TWIN_COMPACT, TWIN_APPROX },
 	  6 },
+	{ "what was reset is like new",
+	  what_was_reset_is_like_new,
+	  { TWIN_COUNTER, TWIN_COUNTERS, TWIN_FCOUNTER, TWIN_FCOUNTERS, TWIN_COMPACT, TWIN_STATS,
+	    TWIN_WHOLE_STATS, TWIN_EXTREMA, TWIN_FEXTREMA, TWIN_APPROX, TWIN_HISTOGRAM },
+	  11 },
 	{ "each of many is apart",
 	  each_of_many_is_apart,
 	  { TWIN_COUNTERS, TWIN_FCOUNTERS, TWIN_COMPACT },
