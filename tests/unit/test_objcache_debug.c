@@ -264,6 +264,40 @@ static void what_is_right_is_let_pass(void **state)
 	test_in_child(use_at_random, NULL);
 }
 
+static void put_what_the_parent_put(void)
+{
+	(void)percpu_objcache_put(oc, objects[1]);
+}
+
+static int put_what_was_inherited(void *arg)
+{
+	void *obj[4];
+
+	(void)arg;
+	test_child_require(percpu_objcache_put(oc, objects[0]) == 0, "put");
+	for (unsigned i = 0; i < 4; i++)
+		test_child_require(percpu_objcache_get(oc, 0, &obj[i]) == 0, "get");
+	for (unsigned i = 0; i < 4; i++)
+		test_child_require(percpu_objcache_put(oc, obj[i]) == 0, "put");
+	return percpu_objcache_destroy(oc);
+}
+
+/* A child may do with its copies what the parent may do. */
+static void forks_are_known(void **state)
+{
+	struct percpu_objcache_options o = checked();
+
+	(void)state;
+	oc = make_cache(&o);
+	objects[0] = get(oc);
+	objects[1] = get(oc);
+	assert_int_equal(percpu_objcache_put(oc, objects[1]), 0);
+	assert_non_null(strstr(errors_of(put_what_the_parent_put), "is put, but is free"));
+	test_in_child(put_what_was_inherited, NULL);
+	assert_int_equal(percpu_objcache_put(oc, objects[0]), 0);
+	assert_int_equal(percpu_objcache_destroy(oc), 0);
+}
+
 static void hold_some(unsigned i, void *arg)
 {
 	void *obj[4];
@@ -295,7 +329,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(errors_are_named),	cmocka_unit_test(failures_are_explained),
 		cmocka_unit_test(backends_are_checked), cmocka_unit_test(what_is_right_is_let_pass),
-		cmocka_unit_test(threads_may_use_it),
+		cmocka_unit_test(threads_may_use_it),	cmocka_unit_test(forks_are_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_zone_debug.c - what zones with PERCPU_ZONE_DEBUG catch, and explain.
+ * test_zone_debug.c - what zones with PERCPU_ZONE_DEBUG catch, and explain; and in a child of fork.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -217,6 +217,62 @@ static void debug_zones_may_be_reclaimed(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
+enum { HELD = 6 };
+
+static void *held[HELD];
+static bool once_more;
+
+/* Of what the parent has allocated, it has freed every other one. */
+static int free_what_was_inherited(struct percpu_zone *z)
+{
+	void *item;
+
+	if (once_more)
+		return percpu_zone_free(z, held[1]);
+	for (unsigned i = 0; i < HELD; i += 2)
+		if (percpu_zone_free(z, held[i]) != 0)
+			return 1;
+	for (unsigned i = 0; i < 2 * HELD; i++)
+		if (percpu_zone_alloc(z, 0, &item) != 0)
+			return 1;
+	return percpu_zone_free(z, item);
+}
+
+/* A child may do with its copies what the parent may do. */
+static void debug_zones_know_of_forks(void **state)
+{
+	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
+	struct percpu_zone *z = make(24, &o);
+	int status, fd[2];
+	pid_t pid;
+
+	(void)state;
+	for (unsigned i = 0; i < HELD; i++)
+		held[i] = take(z, 0);
+	for (unsigned i = 1; i < HELD; i += 2)
+		assert_int_equal(percpu_zone_free(z, held[i]), 0);
+	for (unsigned n = 0; n < 2; n++) {
+		once_more = n != 0;
+		assert_int_equal(pipe(fd), 0);
+		pid = fork();
+		if (pid == 0) {
+			signal(SIGABRT, SIG_DFL);
+			dup2(fd[1], STDERR_FILENO);
+			_exit(free_what_was_inherited(z));
+		}
+		status = test_wait(pid, 60);
+		close(fd[0]);
+		close(fd[1]);
+		if (once_more)
+			assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+		else
+			assert_int_equal(status, 0);
+	}
+	for (unsigned i = 0; i < HELD; i += 2)
+		assert_int_equal(percpu_zone_free(z, held[i]), 0);
+	assert_int_equal(percpu_zone_destroy(z), 0);
+}
+
 /* Who else uses the region may store to what is free there. */
 static int share_with_others(void *arg)
 {
@@ -250,6 +306,7 @@ int main(void)
 		cmocka_unit_test(debug_zones_explain_failures),
 		cmocka_unit_test(debug_zones_may_be_reclaimed),
 		cmocka_unit_test(debug_zones_let_others_store),
+		cmocka_unit_test(debug_zones_know_of_forks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
