@@ -183,6 +183,7 @@ int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_windo
 
 /* Windows */
 
+/* The page is one that a file can have: it is not above MAX_PAGE, or was read. */
 int64_t percpu_window_length(const struct percpu_lwbufs *f, uint64_t page)
 {
 	struct stat st;
@@ -191,7 +192,7 @@ int64_t percpu_window_length(const struct percpu_lwbufs *f, uint64_t page)
 	if (fstat(f->fd, &st) != 0)
 		return percpu_errno();
 	size = (uint64_t)st.st_size;
-	if (page >> (63 - f->shift) != 0 || begin >= size)
+	if (begin >= size)
 		return 0;
 	return (int64_t)(size - begin < f->size ? size - begin : f->size);
 }

@@ -15,7 +15,7 @@ static const char *const units[] = {
 };
 
 static const char *const kinds[] = {
-	"nothing that is known",
+	NULL,
 	"a counter",
 	"a counter of doubles",
 	"a gauge",
@@ -29,11 +29,10 @@ static const char *const kinds[] = {
 	"statistics",
 };
 
-#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
-
+/* Declarations and records are of a kind that is known. */
 const char *percpu_metric_kind_name(unsigned kind)
 {
-	return kinds[kind < KINDS ? kind : 0];
+	return kinds[kind];
 }
 
 /* Where the parts are. */

@@ -58,7 +58,8 @@ static void refused(int got, int expected, const char *words)
 static void names_are_checked(void **state)
 {
 	static const char *const bad[] = { "",		"1_total",	  "a-b_total",
-					   "a b_total", "\xc3\xa4_total", "a:b_total" };
+					   "a b_total", "\xc3\xa4_total", "a:b_total",
+					   "a{b_total" };
 	char longest[258];
 
 	(void)state;
