@@ -167,6 +167,15 @@ static void failures_give_the_item_back(void **state)
 	assert_int_equal(uma_zone_get_cur(zone), 1);
 	uma_zfree(zone, s);
 	uma_zdestroy(zone);
+
+	memset(&seen, 0, sizeof(seen));
+	zone = uma_zcreate("no fini", sizeof(struct session), session_ctor, NULL, NULL, NULL,
+			   UMA_ALIGN_PTR, UMA_ZONE_PCPU);
+	seen.ctor_error = ENOMEM;
+	assert_null(uma_zalloc(zone, M_NOWAIT));
+	assert_string_equal(seen.calls, "c");
+	assert_int_equal(uma_zone_get_cur(zone), 0);
+	uma_zdestroy(zone);
 }
 
 /* M_ZERO comes after the constructor, which does not see it. */
