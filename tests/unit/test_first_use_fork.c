@@ -7,12 +7,26 @@
  * as in test_first_use.c.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "first_use.h"
 
 bool test_of_first_use = true;
+
+static bool no_memory; /* for what a family shares */
+
+void *__real_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset)
+{
+	if (!no_memory || (flags & MAP_SHARED) == 0)
+		return __real_mmap64(at, size, prot, flags, fd, offset);
+	errno = ENOMEM;
+	return MAP_FAILED;
+}
 
 /* Children of fork, which have none of the parent's threads. */
 
@@ -167,6 +181,33 @@ static int family_lies(void *arg)
 	return 0;
 }
 
+/* Without memory for what they share, each finds its own verdict. */
+static int family_without_page(void *arg)
+{
+	struct percpu_counter *c;
+	pid_t pid;
+
+	(void)arg;
+	hold_threads(true);
+	test_child_require(percpu_counter_create(&c) == 0, "a counter");
+	wait_until_held(2);
+	no_memory = true;
+	pid = fork();
+	no_memory = false;
+	if (pid == 0) {
+		alarm(60);
+		test_child_require(family_page() == NULL, "nothing is shared");
+		hold_threads(false);
+		test_child_require(test_tier() == PERCPU_TIER_RSEQ && has_risen(), "it rises");
+		_exit(0);
+	}
+	test_child_require(test_wait(pid, 60) == 0, "the child");
+	test_child_require(is_pending(), "the parent knows nothing of it");
+	hold_threads(false);
+	test_child_require(test_tier() == PERCPU_TIER_RSEQ && has_risen(), "it rises by itself");
+	return 0;
+}
+
 static void children_rise(void **state)
 {
 	(void)state;
@@ -174,6 +215,7 @@ static void children_rise(void **state)
 	test_in_child(child_that_counts, NULL);
 	test_in_child(child_that_asks, NULL);
 	test_in_child(orphan_that_asks, NULL);
+	test_in_child(family_without_page, NULL);
 }
 
 static void only_verdicts_are_believed(void **state)

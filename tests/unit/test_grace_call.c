@@ -293,10 +293,17 @@ static void fences_that_fail(void **state)
 
 static void no_thread(void **state)
 {
+	static const struct {
+		int kernel, expected;
+	} errors[] = { { EAGAIN, -EAGAIN }, { ENOMEM, -ENOMEM }, { EINVAL, -EAGAIN } };
+
 	(void)state;
-	fault_set(FAULT_PTHREAD_CREATE, 0, EAGAIN, false);
-	assert_int_equal(percpu_grace_call(g, &items[0].callback, note), -EAGAIN);
-	assert_int_equal(fault_clear(), 1);
+	for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		fault_set(FAULT_PTHREAD_CREATE, 0, errors[i].kernel, false);
+		assert_int_equal(percpu_grace_call(g, &items[0].callback, note),
+				 errors[i].expected);
+		assert_int_equal(fault_clear(), 1);
+	}
 	wait_for_callbacks();
 	assert_int_equal(ran_by_now(), 0);
 	call(0, note);

@@ -118,11 +118,17 @@ static void at_the_end(void *value)
 }
 
 static bool not_kept;
+static bool handler_counts; /* while the thread registers */
 
 bool __real_percpu_record_keep(struct percpu_record *r);
 bool __wrap_percpu_record_keep(struct percpu_record *r);
 bool __wrap_percpu_record_keep(struct percpu_record *r)
 {
+	if (handler_counts) {
+		handler_counts = false;
+		percpu_counter_inc(counter);
+		test_child_require(percpu_seq_cpu() >= 0, "a handler has sequences");
+	}
 	return !not_kept && __real_percpu_record_keep(r);
 }
 
@@ -158,6 +164,22 @@ static void *have_own_area(void *arg)
 	return arg;
 }
 
+/* A signal handler that counts finds the area registered, and the thread goes on with what the
+ * handler has come to. */
+static void *be_interrupted(void *arg)
+{
+	if (__rseq_size != 0)
+		test_child_require(test_unregister(area_of_libc()), "without libc's area");
+	handler_counts = true;
+	percpu_counter_inc(counter);
+	test_child_require(!handler_counts, "a handler has counted");
+	test_child_require(percpu_seq_cpu() >= 0, "the thread has sequences");
+	test_child_require(percpu_record()->state == PERCPU_THREAD_ATTACHED, "and remains so");
+	test_child_require(percpu_counter_fetch(counter) == 2, "exact");
+	pthread_setspecific(key, &counter);
+	return arg;
+}
+
 static int end_with_own_area(void *arg)
 {
 	test_child_require(pthread_key_create(&key, at_the_end) == 0, "a key");
@@ -172,6 +194,14 @@ static void own_area_ends_with_its_thread(void **state)
 	(void)state;
 	test_need_sequences();
 	fresh = have_own_area;
+	test_in_child(end_with_own_area, NULL);
+}
+
+static void handler_and_thread_register_one_area(void **state)
+{
+	(void)state;
+	test_need_sequences();
+	fresh = be_interrupted;
 	test_in_child(end_with_own_area, NULL);
 }
 
@@ -393,6 +423,7 @@ int main(void)
 		cmocka_unit_test(first_add_keeps_errno),
 #ifdef PERCPU_SEQ_SIGNATURE
 		cmocka_unit_test(own_area_ends_with_its_thread),
+		cmocka_unit_test(handler_and_thread_register_one_area),
 		cmocka_unit_test(areas_that_cannot_be_kept_are_taken_back),
 #endif
 #ifndef PERCPU_NO_WRAP
