@@ -37,6 +37,16 @@ static void put_another_caches(void)
 		(void)percpu_objcache_put(oc, obj);
 }
 
+/* It has never had an object. */
+static void put_into_empty(void)
+{
+	struct percpu_objcache_options o = checked();
+	uint64_t mine = 0;
+
+	if (percpu_objcache_create("test", 64, &o, &oc) == 0)
+		(void)percpu_objcache_put(oc, &mine);
+}
+
 static void put_inside(void)
 {
 	(void)percpu_objcache_put(oc, objects[5] + 1);
@@ -115,6 +125,7 @@ static void errors_are_named(void **state)
 	} errors[] = {
 		{ put_foreign, "is put, but is not of this cache", false },
 		{ put_another_caches, "is put, but is not of this cache", false },
+		{ put_into_empty, "is put, but is not of this cache", false },
 		{ put_inside, "is put, but is not of this cache", false },
 		{ put_twice, "is put, but is free", true },
 		{ destroy_free, "is destroyed, but is free", true },

@@ -541,6 +541,25 @@ static void record_without(struct percpu_histogram *h, double v)
 	model_set_area(area);
 }
 
+/* Each call within fails in turn; the most recent value stays the most recent one. */
+static void fail_owned(int *countdown)
+{
+	int64_t v = 0;
+	int nth = 1;
+
+	for (; nth < MOST; nth++) {
+		*countdown = nth;
+		if (percpu_owned_gauge_set(gauge, 7) == 0)
+			break;
+		REQUIRE(*countdown == 0);
+		REQUIRE(percpu_owned_gauge_fetch(gauge, PERCPU_OWNED_ALL, &v) == 0 && v == 5);
+	}
+	REQUIRE(nth > 1 && *countdown != 0);
+	*countdown = 0;
+	REQUIRE(percpu_owned_gauge_fetch(gauge, PERCPU_OWNED_ALL, &v) == 0 && v == 7);
+	REQUIRE(percpu_owned_gauge_set(gauge, 5) == 0);
+}
+
 /* What cannot be loaded, or not be stored, is as it was. A record has no result, and is tried until it
  * is done. */
 static int fail_updates(void *arg)
@@ -557,6 +576,7 @@ static int fail_updates(void *arg)
 
 	(void)arg;
 	pretended = 0;
+	make_world();
 	REQUIRE(percpu_gauge_create(&g) == 0 && percpu_gauge_set(g, 5) == 0);
 	REQUIRE(percpu_latest_create(&l) == 0 && percpu_latest_set(l, 5) == 0);
 	REQUIRE(percpu_latest_fetch(l, &v, &then) == 0);
@@ -573,6 +593,7 @@ static int fail_updates(void *arg)
 		*countdown = 1;
 		REQUIRE(percpu_latest_set(l, 7) == -ETIMEDOUT && *countdown == 0);
 		REQUIRE(percpu_latest_fetch(l, &v, &ns) == 0 && v == 5 && ns == then);
+		fail_owned(countdown);
 		for (int nth = 1; nth <= (calls_within[i] == PAIR_LOAD ? 2 : 1); nth++) {
 			*countdown = nth;
 			REQUIRE(observe_without(x, 7) == -ETIMEDOUT && *countdown == 0);
@@ -589,6 +610,7 @@ static int fail_updates(void *arg)
 	percpu_extrema_destroy(x);
 	percpu_latest_destroy(l);
 	percpu_gauge_destroy(g);
+	end_world();
 	return 0;
 }
 

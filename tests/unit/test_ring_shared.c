@@ -284,6 +284,54 @@ static void a_stopped_process_is_told(void **state)
 	end();
 }
 
+/* How long a reader that may not take the lock waits between two looks at it; nothing else waits for
+ * so long. */
+#define PAUSE_NS UINT64_C(1000000)
+
+static void (*while_awaited)(void); /* at the first wait, instead of it */
+
+void __real_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
+void __wrap_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
+void __wrap_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
+{
+	void (*fn)(void) = while_awaited;
+
+	if (fn == NULL || ns != PAUSE_NS) {
+		__real_percpu_futex_wait(word, value, ns);
+		return;
+	}
+	while_awaited = NULL;
+	fn();
+}
+
+static pid_t dying;
+
+static void let_die(void)
+{
+	kill(dying, SIGKILL);
+	assert_int_equal(test_wait(dying, 60), SIGKILL);
+}
+
+/* The kernel lets the lock go, and what was put before is read at once. */
+static void nobody_waits_for_a_dead_process(void **state)
+{
+	(void)state;
+	begin(0);
+	*reached = 0;
+	dying = test_fork(stay_in_a_put, (void *)(uintptr_t) "ring: record written");
+	while (!__atomic_load_n(reached, __ATOMIC_ACQUIRE))
+		test_sleep_us(100);
+	if (percpu_status()->tier == PERCPU_TIER_RSEQ) {
+		assert_int_equal(put(1), 0);
+		while_awaited = let_die;
+		expect(1);
+		assert_null(while_awaited);
+	} else {
+		let_die();
+	}
+	end();
+}
+
 static void await_stage(uint32_t stage)
 {
 	while (__atomic_load_n(reached, __ATOMIC_ACQUIRE) < stage)
@@ -760,6 +808,7 @@ int main(void)
 		cmocka_unit_test(killed_under_the_lock),
 		cmocka_unit_test(killed_while_it_takes),
 		cmocka_unit_test(a_stopped_process_is_told),
+		cmocka_unit_test(nobody_waits_for_a_dead_process),
 		cmocka_unit_test(the_next_put_is_not_awaited),
 		cmocka_unit_test(times_are_within_bounds),
 		cmocka_unit_test(clocks_that_are_not_known_are_these),

@@ -1184,6 +1184,19 @@ static int unlock_once_more(void *arg)
 	return 0;
 }
 
+/* It has locked nothing, by any handle. */
+static int unlock_as_nobody(void *arg)
+{
+	struct percpu_rwlock *debug = arg;
+
+	silence();
+	if (mistake == 0)
+		(void)percpu_rwlock_read_unlock(debug);
+	else
+		(void)percpu_rwlock_write_unlock(debug);
+	return 0;
+}
+
 static int unlock_what_others_write(void *arg)
 {
 	struct percpu_rwlock *debug = arg;
@@ -1217,6 +1230,8 @@ static void mistakes_by_several_handles(void **state)
 	(void)state;
 	for (mistake = 0; mistake < 4; mistake++)
 		assert_true(is_aborted(test_fork(unlock_once_more, debug)));
+	for (mistake = 0; mistake < 2; mistake++)
+		assert_true(is_aborted(test_fork(unlock_as_nobody, debug)));
 	pid = start(unlock_what_others_write, (uintptr_t)debug);
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
 	reach(2);
