@@ -1110,16 +1110,47 @@ static bool move_end_next(void)
 
 static void ends_in_no_block_are_damage(void **state)
 {
+	/* Nothing is there, and what no key is. */
+	static const uint64_t keys[] = { 0, 1, UINT64_MAX };
+	const uint64_t end = s->control->end;
 	struct percpu_counter *c = NULL;
 
 	(void)state;
 	assert_int_equal(percpu_directory_refresh(s), 0);
-	meanwhile = move_end_next;
-	waits_when = "segment: to be looked up";
-	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), -EBADMSG);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		s->control->end = end;
+		s->control->block[4] = keys[i];
+		meanwhile = move_end_next;
+		waits_when = "segment: to be looked up";
+		assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), -EBADMSG);
+		assert_null(waits_when);
+		assert_null(c);
+		assert_string_equal(percpu_segment_error(s), "a_total: the file is damaged");
+	}
+}
+
+/* The family is full when the lock is there. */
+
+static bool fill_family(void)
+{
+	assert_int_equal(count_in(others, "y", 1), 1);
+	assert_int_equal(count_in(others, "z", 1), 1);
+	return false;
+}
+
+static void families_fill_up_meanwhile(void **state)
+{
+	struct percpu_family *f = family_of(s, 2);
+
+	(void)state;
+	others = family_of(t, 2);
+	meanwhile = fill_family;
+	waits_when = "root: looked up";
+	assert_int_equal(count_in(f, "x", 5), 5);
 	assert_null(waits_when);
-	assert_null(c);
-	assert_string_equal(percpu_segment_error(s), "a_total: the file is damaged");
+	assert_int_equal(percpu_family_overflows(f), 1);
+	assert_int_equal(count_in(others, "x", 1), 6); /* what does not fit counts together */
+	assert_int_equal(count_in(others, "y", 1), 2);
 }
 
 static bool set_block(void)
@@ -1291,6 +1322,7 @@ int main(void)
 		other(who_reads_looks_again),
 		both(handles_are_of_what_was_declared),
 		both(ends_in_no_block_are_damage),
+		both(families_fill_up_meanwhile),
 		both(blocks_that_are_none_are_damage),
 		both(what_is_in_use_is_not_freed),
 		both(half_made_ones_of_no_family_stay),

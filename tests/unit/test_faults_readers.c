@@ -5,6 +5,9 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <percpu/reader.h>
@@ -134,6 +137,25 @@ static int reader_by_descriptor(void)
 	return use_reader(r, e);
 }
 
+/* The path is from here on, and the reader keeps that from the root on. */
+static int reader_by_relative_path(void)
+{
+	static char here[4096], folder[4096], name[300];
+	struct percpu_reader *r = NULL;
+	const char *base;
+	int e;
+
+	(void)kept_segment(NULL);
+	base = strrchr(kept_path(), '/');
+	assert_non_null(getcwd(here, sizeof(here)));
+	snprintf(folder, sizeof(folder), "%.*s", (int)(base - kept_path()), kept_path());
+	snprintf(name, sizeof(name), ".%s", base);
+	assert_int_equal(chdir(folder), 0);
+	e = percpu_reader_open(name, &r);
+	assert_int_equal(chdir(here), 0);
+	return use_reader(r, e);
+}
+
 static int consistent_reader(void)
 {
 	struct percpu_reader *r = NULL;
@@ -150,6 +172,7 @@ static int consistent_reader(void)
 static const struct sweep_operation operations[] = {
 	{ "reader", reader, { SWEEP_MEMORY, -EBADF, -EBADMSG } },
 	{ "reader by descriptor", reader_by_descriptor, { SWEEP_MEMORY, -EBADF, -EBADMSG } },
+	{ "reader by relative path", reader_by_relative_path, { SWEEP_MEMORY, -EBADF, -EBADMSG } },
 	{ "consistent reader", consistent_reader, { SWEEP_MEMORY, SWEEP_FENCE, -EBADF, -EBADMSG } },
 	{ NULL, NULL, { 0 } },
 };
@@ -163,10 +186,44 @@ static void each_call_fails_in_turn(void **state)
 	assert_int_equal(fault_inherited(), 0);
 }
 
+/* What so many CPUs have is read to memory that may not be had. */
+static void values_of_many_cpus_are_read_or_not(void **state)
+{
+	enum { CPUS = 1000 };
+	struct percpu_segment_options o = { .size = sizeof(o), .cpus = CPUS };
+	const struct percpu_metric m = { .size = sizeof(m), .name = "wide_total" };
+	static double cpus[CPUS];
+	char *path = strdup(test_path("wide"));
+	struct percpu_segment *s;
+	struct percpu_counter *c;
+	struct percpu_reader *r;
+
+	(void)state;
+	assert_int_equal(
+		percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE, &o, &s), 0);
+	assert_int_equal(percpu_segment_counter(s, &m, &c), 0);
+	percpu_counter_add(c, 5);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	assert_int_equal(percpu_reader_read(r), 0);
+	cpus[0] = cpus[CPUS - 1] = 77;
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_reader_cpus(r, 0, cpus, CPUS), -ENOMEM);
+	assert_int_equal(fault_clear(), 1);
+	assert_string_equal(percpu_reader_error(r), "there is no memory for what each CPU has");
+	assert_true(cpus[0] == 77 && cpus[CPUS - 1] == 77);
+	assert_int_equal(percpu_reader_cpus(r, 0, cpus, CPUS), 0);
+	assert_true(cpus[CPUS - 1] == 0);
+	percpu_reader_close(r);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+	free(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_call_fails_in_turn),
+		cmocka_unit_test(values_of_many_cpus_are_read_or_not),
 	};
 
 	return cmocka_run_group_tests(tests, sweep_set_up, sweep_tear_down);

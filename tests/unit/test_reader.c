@@ -269,6 +269,7 @@ static void owners_are_told_dead_or_alive(void **state)
 	assert_true(number_of("p") == 1.5);
 	assert_int_equal(series_of(find("p")).flags, PERCPU_OWNED_MAX);
 	assert_int_equal(percpu_reader_owners(r, owner, 3), 2);
+	assert_int_equal(percpu_reader_owners(r, NULL, 0), 2);
 	dead = owner[0].alive ? 1 : 0;
 	assert_int_equal(owner[dead].alive, 0);
 	assert_int_equal(owner[1 - dead].alive, 1);

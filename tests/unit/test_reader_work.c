@@ -870,6 +870,46 @@ static void lists_with_damage_have_an_end(void **state)
 	long_list_is(LONG, "c000_total");
 }
 
+/* An object that begins within another one, once that is listed: all of the outer one is read. */
+static void objects_within_those_listed_cut_nothing_off(void **state)
+{
+	struct percpu_segment_record *first, *second;
+	struct percpu_fgauge *f = NULL;
+	struct percpu_chunk *k;
+	double level = 0;
+	size_t unit, at;
+
+	(void)state;
+	if (!percpu_pair_is_atomic())
+		test_skip("there are no gauges in files here");
+	make_long();
+	damage();
+	assert_int_equal(percpu_fgauge_create_in(s->region, &f), 0);
+	assert_int_equal(percpu_fgauge_set(f, 2.5), 0);
+	k = percpu_chunk_of(f);
+	at = (size_t)((char *)f - k->base);
+	unit = (at + sizeof(struct percpu_pair_value)) / k->unit;
+	first = percpu_directory_at(s, 0);
+	second = percpu_directory_at(s, first->size);
+	first->kind = PERCPU_METRIC_FGAUGE;
+	first->key = percpu_fgauge_key(f);
+	second->kind = PERCPU_METRIC_GAUGE;
+	second->key = (uint64_t)PERCPU_KIND_GAUGE << PERCPU_KEY_KIND_SHIFT |
+		      ((first->key & PERCPU_KEY_PLACE) + sizeof(struct percpu_pair_value));
+	((char *)(first + 1))[first->name - 1] = 'k'; /* only a counter is a total */
+	((char *)(second + 1))[second->name - 1] = 'k';
+	in_time = 2;
+	there_was_no_time();
+	assert_int_equal(r->n, 1);
+	k->header->starts[unit / 64] |= UINT64_C(1) << unit % 64;
+	assert_int_equal(look(), LONG);
+	assert_int_equal(r->runs, 1);
+	assert_true(r->run[0].offset + r->run[0].bytes >= at + sizeof(struct percpu_double_bias));
+	assert_int_equal(percpu_reader_number(r, 0, &level), 0);
+	assert_true(level == 2.5);
+	k->header->starts[unit / 64] &= ~(UINT64_C(1) << unit % 64);
+}
+
 static void lists_of_what_has_changed_begin_anew(void **state)
 {
 	(void)state;
@@ -918,6 +958,7 @@ int main(void)
 		EACH(lists_are_gone_on_with),
 		EACH(lists_that_become_longer_have_an_end),
 		EACH(lists_with_damage_have_an_end),
+		EACH(objects_within_those_listed_cut_nothing_off),
 		EACH(lists_of_what_has_changed_begin_anew),
 	};
 

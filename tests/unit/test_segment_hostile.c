@@ -266,10 +266,90 @@ static void handles_are_of_the_kind_that_was_there(void **state)
 	assert_null(c);
 }
 
+/* A record that says something else than when it was found is another one's. */
+
+static int count_labeled(struct percpu_segment *of)
+{
+	static const char *const labels[] = { "k" }, *const values[] = { "vv" };
+	const struct percpu_metric m = { .size = sizeof(m),
+					 .name = "l_total",
+					 .label_names = labels,
+					 .label_values = values,
+					 .labels = 1 };
+	struct percpu_counter *c = NULL;
+	int e = percpu_segment_counter(of, &m, &c);
+
+	if (e == 0)
+		percpu_counter_add(c, 1);
+	return e == 0 ? (int)percpu_counter_fetch(c) : e;
+}
+
+/* Declare the series, and return its record. */
+static struct percpu_segment_record *labeled(void)
+{
+	const uint64_t at = s->control->end;
+
+	assert_int_equal(count_labeled(s), 1);
+	assert_int_equal(count_labeled(s), 2);
+	return percpu_directory_at(s, at);
+}
+
+static void names_of_another_length_are_other_names(void **state)
+{
+	(void)state;
+	second()->name--;
+	assert_int_equal(count_in(s, "b_total"), 1);
+	assert_int_equal(count_in(s, "b_total"), 2);
+	assert_int_equal(count_in(t, "b_total"), 3);
+}
+
+static void fewer_values_are_another_series(void **state)
+{
+	struct percpu_segment_record *r = labeled();
+
+	(void)state;
+	r->label_values--;
+	assert_int_equal(count_labeled(s), 1);
+	assert_int_equal(count_labeled(s), 2);
+}
+
+static void other_values_are_another_series(void **state)
+{
+	struct percpu_segment_record *r = labeled();
+	char *values = (char *)(r + 1) + r->name + r->unit + r->label_names;
+
+	(void)state;
+	assert_memory_equal(values, "\2vv", 3);
+	values[2] = 'w';
+	assert_int_equal(count_labeled(s), 1);
+	values[2] = 'v';
+	assert_int_equal(count_labeled(s), 3);
+}
+
+/* What is said of a record can be printed. */
+static void bytes_of_labels_are_no_commands(void **state)
+{
+	struct percpu_segment_record *r = labeled();
+	char *name = (char *)(r + 1) + r->name + r->unit;
+
+	(void)state;
+	assert_memory_equal(name, "\1k", 2);
+	for (unsigned i = 0; i < 2; i++) {
+		name[1] = i == 0 ? '\x7f' : '\n';
+		assert_int_equal(count_labeled(s), -EEXIST);
+		assert_string_equal(percpu_segment_error(s),
+				    "l_total: its labels are ? in the segment; asked for were k");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		three(handles_are_of_the_kind_that_was_there),
+		three(names_of_another_length_are_other_names),
+		three(fewer_values_are_another_series),
+		three(other_values_are_another_series),
+		three(bytes_of_labels_are_no_commands),
 		three(removed_records_are_passed_over),
 		three(free_records_are_passed_over),
 		three(records_of_new_kinds_are_passed_over),
