@@ -66,6 +66,7 @@ static int read_family(struct percpu_family *f, const struct percpu_declaration 
 	m.label_values = overflow_values;
 	f->parameters =
 		(struct percpu_parameters){ .histogram = d.histogram != NULL ? &f->histogram : NULL,
+					    .fields = d.fields, /* they have none */
 					    .flags = d.flags };
 	e = percpu_metric_read(&m, NULL, d.kind, &f->asked, why);
 	if (e == 0)

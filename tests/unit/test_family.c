@@ -312,7 +312,18 @@ static void wrong_families_are_refused(void **state)
 	m.size++;
 	d.histogram = &(const struct percpu_histogram_options){ .size = 1 };
 	structs_are_refused(&d);
+	d.histogram = &(const struct percpu_histogram_options){ .size = sizeof(*d.histogram) };
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	says(s, "f_total: options of a histogram are not for a counter");
 	d.histogram = NULL;
+	d.fields = &(const struct percpu_metric_fields){ sizeof(*d.fields), "l", labels, 1 };
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	says(s, "f_total: fields are not for a counter");
+	d.fields = NULL;
+	d.flags = 1;
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	says(s, "f_total: flags 0x1 are not known of a counter");
+	d.flags = 0;
 	d.metric = NULL;
 	structs_are_refused(&d);
 	assert_null(f);
