@@ -831,6 +831,7 @@ static void no_memory_is_no_picture(void **state)
 /* Starts anew, with one of all calls of malloc() failing. Returns whether one did. */
 static bool start_anew_without_memory(unsigned nth)
 {
+	const struct test_holding before = test_holding_now();
 	unsigned failed;
 	int e;
 
@@ -838,10 +839,13 @@ static bool start_anew_without_memory(unsigned nth)
 	e = percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &t);
 	failed = fault_clear();
 	assert_int_equal(e, failed != 0 ? -ENOMEM : 0);
+	if (failed != 0)
+		test_assert_holding(before);
 	return failed != 0;
 }
 
-/* What cannot be looked at for lack of memory is not taken for reset. */
+/* What cannot be looked at for lack of memory is not taken for reset; and who could not begin keeps
+ * nothing of what others remove. */
 static void no_memory_is_no_start(void **state)
 {
 	struct percpu_histogram_snapshot *of_h;
@@ -851,6 +855,7 @@ static void no_memory_is_no_start(void **state)
 	(void)state;
 	assert_int_equal(percpu_segment_histogram(s, METRIC("h"), NULL, &h), 0);
 	assert_int_equal(percpu_histogram_snapshot_create(h, &of_h), 0);
+	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
 	for (unsigned nth = 0; failed; nth++) {
 		percpu_histogram_record(h, 1);
 		failed = start_anew_without_memory(nth);
@@ -862,6 +867,11 @@ static void no_memory_is_no_start(void **state)
 		assert_int_equal(of_h->count, 0);
 	}
 	percpu_histogram_snapshot_destroy(of_h);
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(remove_value(f, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(count_in(f, "y", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 0);
 }
 
 #define one(f) cmocka_unit_test_setup_teardown(f, open_one, close_one)

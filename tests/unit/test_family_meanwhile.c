@@ -1108,25 +1108,42 @@ static bool move_end_next(void)
 	return false;
 }
 
+/* Also for a series of a family: damage is no want of room. */
+static void declare_in_damaged(struct percpu_family *f)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_counter *c = NULL;
+	const int e = f != NULL ? percpu_family_counter(f, x, &c) :
+				  percpu_segment_counter(s, METRIC("b_total"), &c);
+
+	assert_null(waits_when);
+	assert_int_equal(e, -EBADMSG);
+	assert_null(c);
+	assert_string_equal(percpu_segment_error(s), f != NULL ? "f_total: the file is damaged" :
+								 "b_total: the file is damaged");
+	assert_int_equal(percpu_family_overflows(f), 0);
+}
+
 static void ends_in_no_block_are_damage(void **state)
 {
 	/* Nothing is there, and what no key is. */
 	static const uint64_t keys[] = { 0, 1, UINT64_MAX };
+	const size_t n = sizeof(keys) / sizeof(keys[0]);
+	struct percpu_family *const f = family_of(s, 3);
 	const uint64_t end = s->control->end;
-	struct percpu_counter *c = NULL;
 
 	(void)state;
 	assert_int_equal(percpu_directory_refresh(s), 0);
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		s->control->end = end;
-		s->control->block[4] = keys[i];
+	for (size_t i = 0; i < 2 * n; i++) {
+		s->control->block[4] = keys[i % n];
 		meanwhile = move_end_next;
 		waits_when = "segment: to be looked up";
-		assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), -EBADMSG);
-		assert_null(waits_when);
-		assert_null(c);
-		assert_string_equal(percpu_segment_error(s), "a_total: the file is damaged");
+		declare_in_damaged(i < n ? NULL : f);
+		s->control->end = end;
 	}
+	s->control->block[4] = 0;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 0);
 }
 
 /* The family is full when the lock is there. */
@@ -1168,19 +1185,22 @@ static bool set_block_next(void)
 
 static void blocks_that_are_none_are_damage(void **state)
 {
+	struct percpu_family *const f = family_of(s, 3);
 	struct percpu_counter *c = NULL;
 
 	(void)state;
 	assert_int_equal(percpu_segment_fcounter(s, METRIC("a_total"), &of_other_kind), 0);
 	s->control->end = PERCPU_SEGMENT_BLOCK; /* so that another block is needed */
-	meanwhile = set_block_next;
-	waits_when = "root: looked up";
-	assert_int_equal(percpu_segment_counter(s, METRIC("b_total"), &c), -EBADMSG);
-	assert_null(waits_when);
-	assert_null(c);
-	s->control->block[1] = 0;
+	for (int i = 0; i < 2; i++) {
+		meanwhile = set_block_next;
+		waits_when = "root: looked up";
+		declare_in_damaged(i == 0 ? NULL : f);
+		s->control->block[1] = 0;
+	}
 	assert_int_equal(percpu_segment_counter(s, METRIC("b_total"), &c), 0);
 	assert_int_equal(s->control->block[1] != 0, 1);
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 0);
 }
 
 /* What has become of removed records, or of half made ones, that this process knew is looked at before

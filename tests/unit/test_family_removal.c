@@ -145,6 +145,35 @@ static void caps_count_what_may_be_in_use(void **state)
 	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 2);
 }
 
+/* Also for who has not removed it: one who knew the series, and one who never saw it. */
+static void caps_count_what_others_have_removed(void **state)
+{
+	struct percpu_family *of_third;
+	struct percpu_segment *third;
+	uint64_t end;
+
+	(void)state;
+	assert_int_equal(count_in(f, "a", 1), 1);
+	assert_int_equal(count_in(f, "b", 1), 1);
+	assert_int_equal(count_in(f, "c", 1), 1);
+	assert_int_equal(count_in(g, "b", 1), 2);
+	assert_int_equal(remove_value(f, "b"), 0);
+	end = s->control->end;
+	third = open_family_file(path, ALL);
+	of_third = family_of(third, 3);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(count_in(i == 0 ? of_third : g, "d", 1), i + 1);
+		assert_int_equal(percpu_family_overflows(f), i + 1);
+	}
+	assert_int_equal(s->control->end, end);
+	assert_int_equal(percpu_segment_quiesce(third), 0);
+	all_quiesce();
+	assert_int_equal(count_in(of_third, "d", 1), 1);
+	assert_int_equal(count_in(g, "d", 1), 2);
+	assert_int_equal(percpu_family_overflows(f), 2);
+	percpu_segment_close(third);
+}
+
 /* What is removed after the others have quiesced stays. */
 static void handles_stay_until_the_next_time(void **state)
 {
@@ -486,6 +515,7 @@ int main(void)
 		both(removed_series_begin_at_0),
 		both(what_is_not_there_is_not_removed),
 		both(caps_count_what_may_be_in_use),
+		both(caps_count_what_others_have_removed),
 		both(handles_stay_until_the_next_time),
 		both(others_hold_nothing),
 		both(records_are_rewritten),

@@ -33,6 +33,19 @@ static size_t find(const char *name)
 	return found;
 }
 
+/* Or of that name and this label. */
+static size_t find_one(const char *name, const char *value)
+{
+	size_t found = SIZE_MAX;
+
+	for (size_t i = 0; i < percpu_reader_count(r); i++)
+		if (strcmp(series_of(i).name, name) == 0 &&
+		    strcmp(series_of(i).label_values[0], value) == 0)
+			found = i;
+	assert_true(found != SIZE_MAX);
+	return found;
+}
+
 static double number_of(const char *name)
 {
 	double v = 0;
@@ -377,6 +390,33 @@ static void families_are_told(void **state)
 	assert_int_equal(series_of(1).removed, 1);
 	for (size_t i = 1; i < 3; i++)
 		assert_string_not_equal(series_of(i).label_values[0], "a");
+}
+
+/* Each family has those of its own, in whichever order they were declared. */
+static void what_was_removed_is_told_of_its_family(void **state)
+{
+	static const char *const family[] = { "c_total", "a_total", "b_total" };
+	const char *const label[] = { "l" }, *const value[] = { "x", "y", "z", "v" };
+	struct percpu_metric m = { .size = sizeof(m), .label_names = label, .labels = 1 };
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &m,
+					      .kind = PERCPU_METRIC_COUNTER };
+	struct percpu_counter *c;
+	struct percpu_family *f;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		m.name = family[i];
+		assert_int_equal(percpu_segment_family(s, &d, 4, &f), 0);
+		for (unsigned k = 0; k < 4; k++)
+			assert_int_equal(percpu_family_counter(f, &value[k], &c), 0);
+		for (unsigned k = 0; k <= i; k++)
+			assert_int_equal(percpu_family_remove(f, &value[k]), 0);
+	}
+	assert_int_equal(look(), 3 * 5 - 6);
+	assert_int_equal(series_of(find_one("a_total", "v")).removed, 2);
+	assert_int_equal(series_of(find_one("b_total", "v")).removed, 3);
+	assert_int_equal(series_of(find_one("c_total", "v")).removed, 1);
 }
 
 /* CPUs are pinned to one after the other, and one thread has no sequences. */
@@ -730,6 +770,7 @@ int main(void)
 		EACH(owners_are_told_dead_or_alive),
 		EACH(texts_and_order_are_told),
 		EACH(families_are_told),
+		EACH(what_was_removed_is_told_of_its_family),
 		EACH(each_cpu_is_told),
 		EACH(times_are_right_when_the_clock_was_set),
 		EACH(times_are_in_order_when_the_clock_goes_back),

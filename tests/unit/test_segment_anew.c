@@ -362,26 +362,43 @@ static void threads_take_turns_without_proc(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* When it started is told with the generation that did, also if two others start meanwhile. */
+/* When it started is told with the generation that did, also if others start meanwhile: as many as
+ * there are places for that, or one less. */
+
+static unsigned others; /* that start anew */
 
 static void start_anew_by_others(void)
 {
-	for (int i = 0; i < 2; i++)
+	for (unsigned i = 0; i < others; i++)
 		percpu_segment_close(open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
 }
 
 static void starts_are_those_of_their_generation(void **state)
 {
 	struct percpu_segment *s = open_with(ALL);
+	const struct percpu_segment_time *t;
+	struct percpu_counter *c = NULL;
+	uint64_t generation = 1;
 	struct percpu_moment m;
+	int e;
 
 	(void)state;
-	meanwhile = start_anew_by_others;
-	waits_when = "segment: generation read";
-	assert_int_equal(percpu_segment_started(s, &m), 0);
-	assert_null(waits_when);
-	assert_int_equal(m.generation, 3);
-	assert_int_equal(m.real, s->control->started[1].real);
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
+	for (int i = 0; i < 4; i++) {
+		others = 1 + i % 2;
+		generation += others;
+		meanwhile = start_anew_by_others;
+		waits_when = "segment: generation read";
+		memset(&m, 0xff, sizeof(m));
+		e = i < 2 ? percpu_segment_started(s, &m) :
+			    percpu_segment_series_started(s, METRIC("a_total"), &m);
+		assert_int_equal(e, 0);
+		assert_null(waits_when);
+		t = &s->control->started[generation % 2];
+		assert_int_equal(m.generation, generation);
+		assert_int_equal(m.real, t->real);
+		assert_int_equal(m.boottime, t->boottime);
+	}
 	percpu_segment_close(s);
 	assert_int_equal(unlink(path), 0);
 }

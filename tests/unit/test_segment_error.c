@@ -331,6 +331,32 @@ static void rows_have_what_their_kind_has(void **state)
 	assert_null(handle);
 }
 
+/* What is not ASCII is told as it is, and what no terminal gets is not. */
+static void sentences_are_in_utf_8(void **state)
+{
+	static const char *const twice[] = { "gr\xc3\xb6\xc3\x9f"
+					     "e\t\x1f \x7f~",
+					     "gr\xc3\xb6\xc3\x9f"
+					     "e\t\x1f \x7f~" };
+	const struct percpu_metric_fields wrong = { sizeof(wrong), "l", twice, 2 };
+	static const char *const names[] = { "\xe2\x82\xac" }, *const others[] = {
+		"\xf0\x9f\x90\x98"
+	};
+	const struct percpu_metric_fields fields = { sizeof(fields), "l", names, 1 };
+	const struct percpu_metric_fields other = { sizeof(other), "l", others, 1 };
+	struct percpu_stats *stats = NULL, *none = NULL;
+
+	(void)state;
+	refused(percpu_segment_stats(s, METRIC("s_total"), &wrong, 0, &none), -EINVAL,
+		"s_total: two fields are named \"gr\xc3\xb6\xc3\x9f"
+		"e?? ?~\"");
+	assert_int_equal(percpu_segment_stats(s, METRIC("s_total"), &fields, 0, &stats), 0);
+	assert_int_equal(percpu_segment_stats(s, METRIC("s_total"), &other, 0, &none), -EEXIST);
+	assert_non_null(strstr(percpu_segment_error(s), names[0]));
+	assert_non_null(strstr(percpu_segment_error(s), others[0]));
+	assert_null(none);
+}
+
 static void tables_are_checked(void **state)
 {
 	struct percpu_counter *c = NULL;
@@ -643,6 +669,7 @@ int main(void)
 		cmocka_unit_test(other_objects_are_no_gauges),
 		cmocka_unit_test(other_units_are_told),
 		cmocka_unit_test(rows_have_what_their_kind_has),
+		cmocka_unit_test(sentences_are_in_utf_8),
 		cmocka_unit_test(tables_are_checked),
 		cmocka_unit_test(metrics_have_the_size_of_a_release),
 		cmocka_unit_test(threads_with_the_id_of_another_begin_anew),

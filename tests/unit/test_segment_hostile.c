@@ -148,6 +148,46 @@ static void ends_beyond_all_blocks_are_not_believed(void **state)
 	assert_int_equal(count_in(t, "d_total"), -ENOSPC);
 }
 
+/* Records are at words, whatever the end is, and all that was added is found by others. */
+static void ends_within_words_are_not_believed(void **state)
+{
+	char name[32];
+
+	(void)state;
+	for (uint64_t by = 1; by < 8; by++) {
+		s->control->end += by;
+		snprintf(name, sizeof(name), "d%u_total", (unsigned)by);
+		assert_int_equal(count_in(s, name), 1);
+		assert_int_equal(s->control->end % 8, 0);
+		assert_int_equal(count_in(t, name), 2);
+		assert_int_equal(count_in(s, "c_total"), by + 1);
+	}
+	percpu_segment_close(t);
+	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &t), 0);
+	assert_int_equal(count_in(t, "d1_total"), 3);
+	assert_int_equal(t->series.used, 3 + 7);
+}
+
+/* Nor is anything stored behind the block that they are in. */
+static void ends_within_the_last_word_are_not_believed(void **state)
+{
+	char behind[8], there[8], *at;
+
+	memset(behind, 0x55, sizeof(behind));
+	for (unsigned i = 1; i < 8; i++) {
+		s->control->end = PERCPU_SEGMENT_BLOCK - i;
+		at = s->block[0] + PERCPU_SEGMENT_BLOCK;
+		memcpy(there, at, sizeof(there));
+		memcpy(at, behind, sizeof(behind));
+		assert_int_equal(count_in(s, "d_total"), 1);
+		assert_memory_equal(at, behind, sizeof(behind));
+		assert_int_equal(s->control->end % 8, 0);
+		memcpy(at, there, sizeof(there));
+		remove_three(state);
+		make_three(state);
+	}
+}
+
 /* The third record is as long as the block but for the last bytes, and there is one that would be
  * longer than that. */
 static void records_end_with_their_block(void **state)
@@ -359,6 +399,8 @@ int main(void)
 		three(sizes_are_not_believed),
 		three(ends_beyond_the_blocks_are_not_believed),
 		three(ends_beyond_all_blocks_are_not_believed),
+		three(ends_within_words_are_not_believed),
+		three(ends_within_the_last_word_are_not_believed),
 		three(records_end_with_their_block),
 		three(keys_of_other_objects_are_refused),
 		three(blocks_elsewhere_are_refused),
