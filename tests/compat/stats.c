@@ -3,6 +3,8 @@
  * stats.c - statistics by type and field, in C and C++: updates of one field, of as many
  * as can be; objects of another unit; and what must not compile. headers.sh compiles it.
  */
+#include <percpu/segment.h>
+
 #include "stats.h"
 
 struct full {
@@ -30,6 +32,14 @@ struct packed {
 	uint64_t field;
 } __attribute__((packed));
 static PERCPU_STATS(struct packed) packed __attribute__((unused));
+
+/* Names of fields: as many as the struct has, one less, and one more. */
+static const char *const names[PERCPU_STATS_MAX_COMMIT] = { "a" };
+static const char *const names_but_one[PERCPU_STATS_MAX_COMMIT - 1]
+	__attribute__((unused)) = { "a" };
+static const char *const names_and_one[PERCPU_STATS_MAX_COMMIT + 1]
+	__attribute__((unused)) = { "a" };
+static const struct percpu_metric_fields fields = PERCPU_METRIC_FIELDS(struct full, "l", names);
 
 /* The same type, once more. */
 extern PERCPU_STATS(struct full) full;
@@ -151,6 +161,14 @@ int main(void)
 #ifdef REFUSED_WITHIN_A_WORD
 	PERCPU_STATS_ADD(packed, 0, field, 1);
 #endif
+#ifdef REFUSED_FEWER_NAMES
+	const struct percpu_metric_fields fewer =
+		PERCPU_METRIC_FIELDS(struct full, "l", names_but_one);
+#endif
+#ifdef REFUSED_MORE_NAMES
+	const struct percpu_metric_fields more =
+		PERCPU_METRIC_FIELDS(struct full, "l", names_and_one);
+#endif
 #ifdef REFUSED_ARRAY
 	PERCPU_STATS_ADD(others, 0, list, 1);
 #endif
@@ -171,5 +189,6 @@ int main(void)
 	PERCPU_STATS_DESTROY(full);
 	PERCPU_STATS_DESTROY(larger);
 	PERCPU_STATS_DESTROY(others);
-	return in_two_units() || updates_by_field() || refused_at_run_time();
+	return fields.n != PERCPU_STATS_MAX_COMMIT || in_two_units() || updates_by_field() ||
+	       refused_at_run_time();
 }

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -159,6 +160,222 @@ static void regions_are_closed_as_a_whole(void **state)
 	assert_int_equal(pthread_join(thread, &end), 0);
 	assert_true(closed);
 	assert_ptr_equal(end, PTHREAD_CANCELED);
+}
+
+/* Calls that open, read or close files, with a request pending from before. Each has what it has
+ * begun, and leaves nothing else. */
+
+static struct {
+	int fd; /* of a segment, to write */
+	struct percpu_region *region;
+	struct percpu_segment *segment, *kept;
+	struct percpu_reader *reader, *source;
+	struct percpu_family *family;
+	struct percpu_counter *counter;
+	struct percpu_owned_gauge *gauge;
+} file;
+
+static int region_by_name(void)
+{
+	return percpu_region_open(test_path("file"), PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS,
+				  NULL, &file.region);
+}
+
+static int region_by_number(void)
+{
+	return percpu_region_open_fd(file.fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS,
+				     &file.region);
+}
+
+static int region_made(void)
+{
+	return percpu_region_create_file(test_path("made"), NULL, &file.region);
+}
+
+static int segment_by_name(void)
+{
+	return percpu_segment_open(test_path("file"), PERCPU_SEGMENT_WRITE, NULL, &file.segment);
+}
+
+static int segment_by_number(void)
+{
+	return percpu_segment_open_fd(file.fd, PERCPU_SEGMENT_WRITE, NULL, &file.segment);
+}
+
+static int segment_anew(void)
+{
+	return percpu_segment_open(test_path("file"), PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW,
+				   NULL, &file.segment);
+}
+
+static int segment_made(void)
+{
+	return percpu_segment_open(test_path("made"), PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE,
+				   NULL, &file.segment);
+}
+
+static int metric_declared(void)
+{
+	const struct percpu_metric m = { .size = sizeof(m), .name = "m_total" };
+
+	return percpu_segment_counter(file.kept, &m, &file.counter);
+}
+
+static int family_declared(void)
+{
+	static const char *const labels[] = { "a" };
+	const struct percpu_metric m = {
+		.size = sizeof(m), .name = "f_total", .label_names = labels, .labels = 1
+	};
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &m,
+					      .kind = PERCPU_METRIC_COUNTER };
+
+	return percpu_segment_family(file.kept, &d, 3, &file.family);
+}
+
+static int series_removed(void)
+{
+	static const char *const x[] = { "x" };
+	int e = percpu_family_counter(file.family, x, &file.counter);
+
+	return e != 0 ? e : percpu_family_remove(file.family, x);
+}
+
+static int segment_quiesced(void)
+{
+	return percpu_segment_quiesce(file.kept);
+}
+
+static int gauge_declared(void)
+{
+	const struct percpu_metric m = { .size = sizeof(m), .name = "owned" };
+	const int e = percpu_segment_owned_gauge(file.kept, &m, PERCPU_OWNED_SUM, &file.gauge);
+
+	return e == -ENOTSUP ? 0 : e; /* there are none here */
+}
+
+static int reader_by_name(void)
+{
+	return percpu_reader_open(test_path("file"), &file.reader);
+}
+
+static int reader_by_number(void)
+{
+	return percpu_reader_open_fd(file.fd, &file.reader);
+}
+
+static int picture_taken(void)
+{
+	return percpu_reader_read(file.source);
+}
+
+static int cpus_read(void)
+{
+	double out[1];
+
+	return percpu_reader_cpus(file.source, 0, out, 1);
+}
+
+static int reader_consistent(void)
+{
+	int e = percpu_reader_open(test_path("file"), &file.reader);
+
+	return e != 0 ? e : percpu_reader_be_consistent(file.reader);
+}
+
+static void close_opened(void)
+{
+	percpu_region_close(file.region);
+	percpu_segment_close(file.segment);
+	percpu_reader_close(file.reader);
+	file.region = NULL;
+	file.segment = NULL;
+	file.reader = NULL;
+}
+
+static int close_each(void)
+{
+	int e = region_by_name();
+
+	e = e != 0 ? e : segment_by_name();
+	e = e != 0 ? e : reader_consistent();
+	close_opened();
+	return e;
+}
+
+struct on_file {
+	const char *name;
+	int (*fn)(void);
+};
+
+static void call_on_file(struct canceled *c)
+{
+	const struct on_file *call = c->item;
+
+	pthread_cancel(pthread_self());
+	c->result = call->fn();
+}
+
+static void be_canceled_after(const struct on_file *call)
+{
+	struct canceled c = { .fn = call_on_file, .item = (void *)call };
+	pthread_t thread;
+	void *end;
+
+	assert_int_equal(pthread_create(&thread, NULL, run_canceled, &c), 0);
+	assert_int_equal(pthread_join(thread, &end), 0);
+	if (c.returned == 0)
+		fail_msg("%s: canceled amid the call", call->name);
+	if (c.result != 0)
+		fail_msg("%s: %d", call->name, c.result);
+	assert_ptr_equal(end, PTHREAD_CANCELED);
+	close_opened();
+	(void)unlink(test_path("made"));
+}
+
+static void calls_on_files_are_not_canceled(void **state)
+{
+	static const struct on_file calls[] = {
+		{ "a region by its name", region_by_name },
+		{ "a region by number", region_by_number },
+		{ "a region that is made", region_made },
+		{ "a segment by its name", segment_by_name },
+		{ "a segment by number", segment_by_number },
+		{ "a segment that starts anew", segment_anew },
+		{ "a segment that is made", segment_made },
+		{ "a metric", metric_declared },
+		{ "a family", family_declared },
+		{ "a removal", series_removed },
+		{ "quiescing", segment_quiesced },
+		{ "a gauge that processes own", gauge_declared },
+		{ "a reader by its name", reader_by_name },
+		{ "a reader by number", reader_by_number },
+		{ "a picture", picture_taken },
+		{ "CPUs of a picture", cpus_read },
+		{ "a reader that is consistent", reader_consistent },
+		{ "close", close_each },
+	};
+	struct test_holding before;
+
+	(void)state;
+	assert_int_equal(percpu_segment_open(test_path("file"),
+					     PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE, NULL,
+					     &file.kept),
+			 0);
+	file.fd = open(test_path("file"), O_RDWR | O_CLOEXEC);
+	assert_true(file.fd >= 0);
+	assert_int_equal(percpu_reader_open_fd(file.fd, &file.source), 0);
+	for (int round = 0; round < 2; round++)
+		for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+			before = test_holding_now();
+			be_canceled_after(&calls[i]);
+			if (round != 0) /* what each needs once is there */
+				test_assert_holding(before);
+		}
+	percpu_reader_close(file.source);
+	percpu_segment_close(file.kept);
+	assert_int_equal(close(file.fd), 0);
 }
 
 /* What is refused leaves the thread as it was: cancelable, and with its signals. */
@@ -558,6 +775,7 @@ int main(void)
 		cmocka_unit_test(refusals_leave_the_thread_as_it_was),
 		cmocka_unit_test(late_requests_are_deferred),
 		cmocka_unit_test(regions_are_closed_as_a_whole),
+		cmocka_unit_test(calls_on_files_are_not_canceled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);

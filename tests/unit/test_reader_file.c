@@ -91,7 +91,7 @@ static void a_file_of_another_file_system_is_told(void **state)
 
 	(void)state;
 	test_may_leave_descriptors(); /* with another number of a device, it is another file */
-	snprintf(folder, sizeof(folder), "%s.d", path);
+	snprintf(folder, sizeof(folder), "%s.d\xc3\xbc", path);
 	snprintf(name, sizeof(name), "%s/version", folder);
 	assert_int_equal(mkdir(folder, 0700), 0);
 	assert_int_equal(rename(path, name), 0);
@@ -193,7 +193,7 @@ static void a_folder_that_is_gone_has_no_files(void **state)
 	char folder[160];
 
 	(void)state;
-	snprintf(folder, sizeof(folder), "%s.d", path);
+	snprintf(folder, sizeof(folder), "%s.d\xc3\xbc", path);
 	assert_int_equal(mkdir(folder, 0700), 0);
 	assert_int_equal(chdir(folder), 0);
 	assert_int_equal(rmdir(folder), 0);

@@ -302,6 +302,28 @@ static void each_read_that_fails_is_told(void **state)
 
 static struct percpu_latest *latest;
 
+enum { DOUBLES = 5 }; /* as numbers: series from that on */
+
+/* A number that is 8, and extrema from 3 to 8. Returns how many of these values are not told. */
+static uint32_t doubles_are_right(void)
+{
+	double v[2];
+	uint32_t n = 0;
+	int e, first;
+
+	for (size_t i = DOUBLES; i < percpu_reader_count(r); i++) {
+		v[0] = v[1] = 77;
+		first = series_of(i).kind == PERCPU_METRIC_EXTREMA ? 3 : 8;
+		e = first == 3 ? percpu_reader_extrema(r, i, &v[0], &v[1]) :
+				 percpu_reader_number(r, i, &v[0]);
+		assert_true(e == 0 || e == -EAGAIN);
+		assert_true(v[0] == (e == 0 ? first : 77));
+		assert_true(v[1] == (e == 0 && first == 3 ? 8 : 77));
+		n += e != 0;
+	}
+	return n;
+}
+
 /* Returns how many values are not told. */
 static uint32_t values_are_right(void)
 {
@@ -310,6 +332,7 @@ static uint32_t values_are_right(void)
 	const int of_h = percpu_reader_histogram(r, 2, &shot);
 	const int of_t = percpu_reader_stats(r, 3, out, 2);
 	int e[2], of_l = 0;
+	uint64_t when = 77;
 	double v = 77;
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -321,9 +344,31 @@ static uint32_t values_are_right(void)
 	if (latest != NULL) {
 		of_l = percpu_reader_number(r, 4, &v);
 		assert_true(of_l == 0 ? v == 8 : of_l == -EAGAIN && v == 77);
+		assert_int_equal(percpu_reader_when(r, 4, &when), of_l);
+		assert_true((when == 77) == (of_l != 0));
 	}
 	percpu_histogram_snapshot_destroy(shot);
-	return (e[0] != 0) + (e[1] != 0) + (of_h != 0) + (of_t != 0) + (of_l != 0);
+	return (e[0] != 0) + (e[1] != 0) + (of_h != 0) + (of_t != 0) + (of_l != 0) +
+	       doubles_are_right();
+}
+
+static struct percpu_fgauge *fgauge;
+static struct percpu_fcounter *fcounter;
+
+static void declare_doubles(void)
+{
+	struct percpu_gauge *gauge;
+	struct percpu_extrema *x;
+
+	assert_int_equal(percpu_segment_fcounter(s, METRIC("f_total"), &fcounter), 0);
+	assert_int_equal(percpu_fcounter_add(fcounter, 8), 0);
+	assert_int_equal(percpu_segment_fgauge(s, METRIC("g"), &fgauge), 0);
+	assert_int_equal(percpu_fgauge_set(fgauge, 8), 0);
+	assert_int_equal(percpu_segment_gauge(s, METRIC("h"), &gauge), 0);
+	assert_int_equal(percpu_gauge_set(gauge, 8), 0);
+	assert_int_equal(percpu_segment_extrema(s, METRIC("x"), PERCPU_EXTREMA_DOUBLE, &x), 0);
+	assert_int_equal(percpu_extrema_observe_double(x, 3), 0);
+	assert_int_equal(percpu_extrema_observe_double(x, 8), 0);
 }
 
 static void declare_more(void)
@@ -344,6 +389,7 @@ static void declare_more(void)
 		return;
 	assert_int_equal(percpu_segment_latest(s, METRIC("e"), &latest), 0);
 	assert_int_equal(percpu_latest_set(latest, 8), 0);
+	declare_doubles();
 }
 
 /* With the word of a bias, or without, being another one when it is read. */
@@ -382,8 +428,11 @@ static void each_moment_may_be_too_late(void **state)
 	(void)state;
 	declare_more();
 	no_time_is_told(b);
-	if (latest != NULL)
+	if (latest != NULL) {
 		no_time_is_told(latest);
+		no_time_is_told(fcounter);
+		no_time_is_told(fgauge);
+	}
 	assert_int_equal(percpu_reader_be_consistent(r), 0);
 	no_time_is_told(b);
 }

@@ -314,30 +314,74 @@ static void set_again(void)
 	assert_int_equal(percpu_gauge_set(gauge, ++n), 0);
 }
 
-/* It is not told, and all else is. */
-static void what_is_set_all_the_time_is_not_there(void **state)
+static void set_double_again(void)
 {
-	const struct percpu_chunk *k;
+	static double n;
+
+	assert_int_equal(percpu_fgauge_set(fgauge, ++n), 0);
+}
+
+static struct percpu_fcounter *fcounter;
+
+static void reset_double_again(void)
+{
+	assert_int_equal(percpu_fcounter_add(fcounter, 1), 0);
+	percpu_fcounter_zero(fcounter);
+}
+
+static void reset_again(void)
+{
+	percpu_counter_add(a, 1);
+	percpu_counter_zero(a);
+}
+
+/* It is not told, and all else is. Series i of the picture is the object. */
+static void expect_not_there(const void *object, void (*change)(void), size_t i)
+{
+	const struct percpu_chunk *k = percpu_chunk_of(object);
+	const bool counts = series_of(i).kind == PERCPU_METRIC_COUNTER;
+	const bool is_level = series_of(i).kind == PERCPU_METRIC_GAUGE;
+	uint64_t count = 77;
 	int64_t level = 77;
 	double number = 77;
 
+	always = true;
+	meanwhile = change;
+	waits_where = percpu_reader_place(r, k->index, 2 * k->cpus,
+					  (size_t)((const char *)object - k->base));
+	assert_int_equal(take(), 0);
+	waits_where = 0;
+	assert_int_equal(percpu_reader_counter(r, i, &count), counts ? -EAGAIN : -EINVAL);
+	assert_int_equal(percpu_reader_level(r, i, &level), is_level ? -EAGAIN : -EINVAL);
+	assert_int_equal(percpu_reader_number(r, i, &number), -EAGAIN);
+	assert_true(count == 77 && level == 77 && number == 77);
+	assert_int_equal(count_of(1), 200);
+	assert_int_equal(info_of().missing, 1);
+	forget();
+	assert_int_equal(take(), 0);
+	assert_int_equal(percpu_reader_number(r, i, &number), 0);
+	assert_int_equal(info_of().missing, 0);
+}
+
+static void what_is_reset_all_the_time_is_not_there(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_segment_fcounter(s, METRIC("c_total"), &fcounter), 0);
+	assert_int_equal(look(), 3);
+	expect_not_there(a, reset_again, 0);
+	expect_not_there(fcounter, reset_double_again, 2);
+}
+
+static void what_is_set_all_the_time_is_not_there(void **state)
+{
 	(void)state;
 	if (!WIDE)
 		test_skip("no gauges in files here");
 	assert_int_equal(percpu_segment_gauge(s, METRIC("e"), &gauge), 0);
-	k = percpu_chunk_of((const char *)gauge);
-	always = true;
-	meanwhile = set_again;
-	waits_where = percpu_reader_place(r, k->index, 2 * k->cpus,
-					  (size_t)((const char *)gauge - k->base));
-	assert_int_equal(take(), 0);
-	assert_int_equal(percpu_reader_level(r, 2, &level), -EAGAIN);
-	assert_int_equal(percpu_reader_number(r, 2, &number), -EAGAIN);
-	assert_true(level == 77 && number == 77);
-	assert_int_equal(count_of(1), 200);
-	waits_where = 0;
-	assert_int_equal(take(), 0);
-	assert_int_equal(percpu_reader_level(r, 2, &level), 0);
+	assert_int_equal(percpu_segment_fgauge(s, METRIC("f"), &fgauge), 0);
+	assert_int_equal(look(), 4);
+	expect_not_there(gauge, set_again, 2);
+	expect_not_there(fgauge, set_double_again, 3);
 }
 
 /* More series than are read again at once, and some that have nothing in the CPUs' lanes. */
@@ -774,6 +818,7 @@ int main(void)
 		EACH(lanes_are_used_in_each_chunk),
 		EACH(what_was_set_is_read_again),
 		EACH(what_is_set_late_is_read_again),
+		EACH(what_is_reset_all_the_time_is_not_there),
 		EACH(what_is_set_all_the_time_is_not_there),
 		EACH(many_that_were_set_are_read_again),
 		EACH(what_reaches_far_is_read_apart),

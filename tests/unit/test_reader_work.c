@@ -38,6 +38,8 @@ static unsigned in_time;    /* or when so many records were listed, if that is n
 static uint64_t first_at;   /* where the first block of records is, */
 static unsigned first_read; /* that often */
 
+static unsigned behind; /* reads of later chunks than that one's, when it is over */
+
 static struct percpu_histogram *histogram[HISTOGRAMS];
 static struct percpu_counter *first_counter;
 static uint64_t bias_of[HISTOGRAMS]; /* where the file has their biases, */
@@ -105,6 +107,8 @@ ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at)
 			change_bias(i);
 	if (rewrites && from == place_of_control())
 		change_records();
+	if (late_at != 0 && r->deadline == 1)
+		behind += from / r->chunk_size > late_at / r->chunk_size;
 	if (late_at >= from && late_at < from + n && late_at != 0)
 		r->deadline = 1;
 	first_read += first_at >= from && first_at < from + n && first_at != 0;
@@ -930,6 +934,44 @@ static void lists_of_what_has_changed_begin_anew(void **state)
 	long_list_is(LONG, "a000_total");
 }
 
+/* Nor are the words of chunks, of which a file may have many. */
+static void chunks_are_not_looked_at_when_it_is_late(void **state)
+{
+	enum { MORE = 6 };
+	struct percpu_counter *c[MORE];
+	const struct percpu_chunk *k;
+	char name[32];
+	void *cell;
+	int e;
+
+	(void)state;
+	for (unsigned i = 0; i < MORE; i++) {
+		const uint32_t n = s->region->n;
+
+		while (s->region->n == n)
+			assert_int_equal(
+				percpu_region_alloc(s->region, PERCPU_LANE_SIZE / 2, 8, &cell), 0);
+		snprintf(name, sizeof(name), "d%u_total", i);
+		c[i] = counter(name);
+		assert_int_equal(percpu_chunk_of((const char *)c[i])->index, n);
+		percpu_counter_add(c[i], 100 + i);
+	}
+	assert_int_equal(look(), COUNTERS + MORE + HISTOGRAMS);
+	for (unsigned i = 0; i + 1 < MORE; i++) {
+		k = percpu_chunk_of((const char *)c[i]);
+		behind = 0;
+		late_at = percpu_reader_place(r, k->index, 2 * r->cpus,
+					      (size_t)((const char *)c[i] - k->base));
+		e = take();
+		assert_int_equal(behind, 0);
+		assert_int_equal(e, -EAGAIN);
+		assert_non_null(strstr(percpu_reader_error(r), "time"));
+		late_at = 0;
+		assert_int_equal(look(), COUNTERS + MORE + HISTOGRAMS);
+		assert_int_equal(count_of(COUNTERS + i), 100 + i);
+	}
+}
+
 int main(void)
 {
 #define EACH(f) cmocka_unit_test_setup_teardown(f, make_large, remove_segment)
@@ -960,6 +1002,7 @@ int main(void)
 		EACH(lists_with_damage_have_an_end),
 		EACH(objects_within_those_listed_cut_nothing_off),
 		EACH(lists_of_what_has_changed_begin_anew),
+		EACH(chunks_are_not_looked_at_when_it_is_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
