@@ -255,10 +255,8 @@ static inline uint32_t percpu_verdict(void)
 								   percpu_verdict_ask_family();
 }
 
-/**
- * Whether threads of this process may be running sequences. If not, a thread that
- * runs one later sees all that the caller has stored before.
- */
+/** Whether threads of this process may be running sequences. If not, a thread that runs one
+ *  later sees all that the caller has stored before. */
 bool percpu_sequences_may_run(void);
 
 /** Set the verdict to what the self-test of this process has found, unless there is one. */
