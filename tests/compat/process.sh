@@ -19,6 +19,8 @@ build()
 leaves_nothing()
 {
 	local registers
+	# A thread is in the phase that it began last. One that began none, such as those of the
+	# self-test, is in the last phase of all; while others count it is in none.
 	for registers in 1 0; do
 		rm -f region
 		GLIBC_TUNABLES=glibc.pthread.rseq=$registers timeout 60 ./process region || return
@@ -29,14 +31,17 @@ leaves_nothing()
 trace()
 {
 	local registers
+	# A thread is in the phase that it began last. One that began none, such as those of the
+	# self-test, is in the last phase of all; while others count it is in none.
 	for registers in 1 0; do
 		rm -f region
 		GLIBC_TUNABLES=glibc.pthread.rseq=$registers timeout 100 \
 			strace -f -qq -o trace ./process region || return
-		awk '{ sub(/^[0-9]+ +/, "") }
-			/^write\(-1, "/ { split($0, part, "\""); phase = part[2]; next }
-			phase != "" && match($0, /^[a-z_0-9]+\(/) {
-				print phase "\t" substr($0, 1, RLENGTH - 1) }' trace
+		awk '{ thread = $1; sub(/^[0-9]+ +/, "") }
+			/^write\(-1, "/ { split($0, part, "\""); last = phase[thread] = part[2]; next }
+			last != "" && match($0, /^[a-z_0-9]+\(/) {
+				its = thread in phase ? phase[thread] : last == "count" ? "libc" : last
+				print its "\t" substr($0, 1, RLENGTH - 1) }' trace
 	done | sort -u >calls
 	grep -q '^first use	rseq$' calls && grep -q '^visit	sched_setaffinity$' calls
 }
