@@ -185,7 +185,6 @@ static void dismiss(struct visit *v, pthread_t thread)
 
 	if (sched_getaffinity(0, sizeof(set), set) == 0)
 		sched_setaffinity(v->tid, sizeof(set), set);
-	PERCPU_STEP("visit: over");
 	publish(&v->request, STOP);
 	pthread_join(thread, NULL);
 }
