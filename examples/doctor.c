@@ -122,8 +122,8 @@ static void look_at_fences(const struct percpu_status *st, int e)
 		       "without it, fences, snapshots and resets visit each CPU");
 	if (e == -EPERM)
 		advise("let this process run on all CPUs (cpuset, filter of sched_setaffinity(2) or "
-		       "gettid(2)), or take snapshots and resets of what processes share elsewhere: here they are "
-		       "refused");
+		       "gettid(2)), or take snapshots and resets of what processes share elsewhere: "
+		       "here they are refused");
 	else if (e == -ETIMEDOUT)
 		advise("leave other threads some time of each CPU: while a real-time thread has one "
 		       "for itself, snapshots and resets of what processes share time out");

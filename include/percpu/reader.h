@@ -28,9 +28,9 @@ struct percpu_reader;
  * Progress: no locks but of this process, for a moment. Who counts, declares, or is stopped does
  * not keep a reader waiting, unless its pictures are to be consistent. percpu_reader_read() has a
  * bound that others cannot raise, and percpu_reader_set_timeout() sets a shorter one. No other call
- * looks at that time: percpu_reader_open() reads a header of 4 KiB for each chunk of the file, of which
- * there can be 4096, and percpu_reader_close() frees what the picture takes. A process that must not wait for a file of
- * somebody else's opens, reads and closes in a child or a thread of its own.
+ * looks at that time. percpu_reader_open() reads a header of 4 KiB for each chunk of the file, of
+ * which there can be 4096. percpu_reader_close() frees what the picture takes. A process that must
+ * not wait for a file of another user opens, reads and closes it in a child or in a thread.
  */
 
 /**
@@ -65,9 +65,9 @@ PERCPU_API void percpu_reader_close(struct percpu_reader *r);
  * call, and no reset or set is between these moments of one value. So counters that only grow
  * have a value that they had meanwhile. With adds of both signs on several CPUs it may be one that
  * they never had, as with percpu_gauge_fetch(), which takes less time between CPUs. Two metrics may
- * be of different moments. Series that are declared during the call, or since the first of those that
- * had no time for the records, may be in the picture or not. If the segment is started anew meanwhile, the picture is of before or
- * after.
+ * be of different moments. Series that are declared during the call may be in the picture or not; so
+ * may those declared since an earlier call that had no time for all records, and with which this one
+ * goes on. If the segment is started anew meanwhile, the picture is of before or after.
  *
  * Others cannot make it read for long. What lanes have no data for in the file (lseek(2),
  * SEEK_DATA) is not read where all lanes together have much more room than data; where the file
