@@ -38,8 +38,9 @@ static struct file {
 	{ "/proc/self/status", NULL, PROC, -1 },
 	{ "/sys/devices/system/cpu/online", NULL, SYSFS, -1 },
 	{ "/proc/interrupts", NULL, PROC, -1 },
+	{ "/proc/sys/kernel/random/boot_id", "0c4d5b2e-7a1f-4e7b-9d53-1f2a3b4c5d6e\n", PROC, -1 },
 };
-enum { LIST, TABLE, STATUS, ONLINE, INTERRUPTS };
+enum { LIST, TABLE, STATUS, ONLINE, INTERRUPTS, BOOT };
 #define FILES (sizeof(files) / sizeof(files[0]))
 
 static unsigned long mask_bits; /* of the kernel's affinity masks */
@@ -291,8 +292,33 @@ static void offline_is_what_the_kernel_says(void **state)
 	test_in_child(look_for_offline, NULL);
 }
 
-/* So is the list by each call that creates or opens a region: here it has become longer than
- * an earlier region has lanes. */
+/* An id that is cut off would be that of many boots. */
+static int look_at_boots(void *arg)
+{
+	const uint64_t first = percpu_boot_id();
+
+	(void)arg;
+	test_child_require(first != 0 && percpu_boot_id() == first, "the id of a boot");
+	files[BOOT].text = "0c4d5b2e-7a1f-4e7b-9d53-1f2a3b4c5d6f\n";
+	test_child_require(percpu_boot_id() != 0 && percpu_boot_id() != first, "another boot's");
+	files[BOOT].text = "0c4d5b2e-7a1f-4e7b-9d53-1f2a3b4c5d6";
+	test_child_require(percpu_boot_id() == 0, "less than an id");
+	files[BOOT].text = "";
+	test_child_require(percpu_boot_id() == 0, "nothing");
+	files[BOOT] =
+		(struct file){ files[BOOT].path, "0c4d5b2e-7a1f-4e7b-9d53-1f2a3b4c5d6e\n", 0, -1 };
+	test_child_require(percpu_boot_id() == 0, "a file that is not the kernel's");
+	return 0;
+}
+
+static void boots_are_what_the_kernel_says(void **state)
+{
+	(void)state;
+	test_in_child(look_at_boots, NULL);
+}
+
+/* The list of CPUs is read again by each call that creates or opens a region: here it has become
+ * longer than an earlier region has lanes. */
 
 #define WIDE test_path("wide")
 
@@ -460,6 +486,7 @@ int main(void)
 		cmocka_unit_test(lists_are_read_again),
 		cmocka_unit_test(machines_are_not_what_files_say),
 		cmocka_unit_test(offline_is_what_the_kernel_says),
+		cmocka_unit_test(boots_are_what_the_kernel_says),
 		cmocka_unit_test(who_opens_a_region_notes_new_cpus),
 		cmocka_unit_test(too_many_cpus_are_refused),
 	};

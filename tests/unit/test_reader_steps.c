@@ -620,6 +620,28 @@ static void a_start_that_ends_meanwhile_is_waited_for(void **state)
 	}
 }
 
+/* Neither the picture before nor the one after has the damage that is there while a start anew ends. */
+static void mend_block(void)
+{
+	s->control->block[0]--;
+	s->control->settled = s->control->generation;
+}
+
+static void damage_amid_a_start_is_looked_at_again(void **state)
+{
+	(void)state;
+	assert_int_equal(look(), 2);
+	s->control->block[0]++;
+	s->control->settled = 0;
+	meanwhile = mend_block;
+	skips = 1; /* before the headers are read a second time */
+	waits_where = offsetof(struct percpu_header, version);
+	assert_int_equal(look(), 2);
+	assert_int_equal(waits_where, 0);
+	assert_int_equal(count_of(0), 100);
+	assert_int_equal(count_of(1), 200);
+}
+
 static unsigned rewritten;
 
 static void rewrite_record(void)
@@ -826,6 +848,7 @@ int main(void)
 		EACH(what_was_declared_meanwhile_is_whole),
 		EACH(a_new_start_makes_another_picture),
 		EACH(a_start_that_ends_meanwhile_is_waited_for),
+		EACH(damage_amid_a_start_is_looked_at_again),
 		EACH(records_that_are_rewritten_again_and_again_are_told),
 		EACH(what_is_tried_again_is_not_told),
 		EACH(a_list_of_what_changes_is_given_up),
