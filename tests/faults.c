@@ -22,6 +22,7 @@
 
 #include "blocks.h"
 #include "faults.h"
+#include "syscalls.h"
 
 static const struct {
 	const char *name;
@@ -268,27 +269,14 @@ int __wrap_sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set)
 	return fault_fails(FAULT_AFFINITY) ? -1 : __real_sched_setaffinity(tid, size, set);
 }
 
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
-/* Like libc's, it passes on as many arguments as any call has. */
-__attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
+bool syscall_is_answered(long number, const long a[6], long *ret)
 {
-	long a[6];
-	va_list ap;
+	const long command = number == SYS_futex ? a[1] & FUTEX_CMD_MASK : -1;
 
-	va_start(ap, number);
-	for (unsigned i = 0; i < 6; i++)
-		a[i] = va_arg(ap, long);
-	va_end(ap);
-	if ((number == SYS_membarrier && fault_fails(FAULT_MEMBARRIER)) ||
-	    (number == SYS_gettid && fault_fails(FAULT_GETTID)) ||
-	    (number == SYS_getcpu && fault_fails(FAULT_GETCPU)))
-		return -1;
-	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT &&
-	    fault_fails(FAULT_FUTEX_WAIT))
-		return -1;
-	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAKE_OP &&
-	    fault_fails(FAULT_FUTEX_TOUCH))
-		return -1;
-	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	*ret = -1;
+	return (number == SYS_membarrier && fault_fails(FAULT_MEMBARRIER)) ||
+	       (number == SYS_gettid && fault_fails(FAULT_GETTID)) ||
+	       (number == SYS_getcpu && fault_fails(FAULT_GETCPU)) ||
+	       (command == FUTEX_WAIT && fault_fails(FAULT_FUTEX_WAIT)) ||
+	       (command == FUTEX_WAKE_OP && fault_fails(FAULT_FUTEX_TOUCH));
 }

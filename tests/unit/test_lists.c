@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,7 @@
 
 #include "cpu/cpu.h"
 #include "support.h"
+#include "syscalls.h"
 
 #define SYSFS 0x62656572
 #define PROC 0x9fa0
@@ -92,31 +92,21 @@ FILE *__wrap_fdopen(int fd, const char *mode)
 	return NULL;
 }
 
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
-/* Like libc's, it passes on as many arguments as any call has. */
-__attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
+bool syscall_is_answered(long number, const long a[6], long *ret)
 {
-	long a[6];
-	va_list ap;
-
-	va_start(ap, number);
-	for (unsigned i = 0; i < 6; i++)
-		a[i] = va_arg(ap, long);
-	va_end(ap);
-	if (number == SYS_sched_getaffinity && mask_error != 0) {
+	if (number != SYS_sched_getaffinity || (mask_error == 0 && mask_bits == 0))
+		return false;
+	*ret = -1;
+	if (mask_error != 0) {
 		errno = mask_error;
-		return -1;
-	}
-	if (number != SYS_sched_getaffinity || mask_bits == 0)
-		return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-	if ((size_t)a[1] < mask_bits / 8) {
+	} else if ((size_t)a[1] < mask_bits / 8) {
 		errno = EINVAL;
-		return -1;
+	} else {
+		memset((void *)a[2], 0, mask_bits / 8);
+		((unsigned long *)a[2])[mask_cpu / WORD] = 1UL << mask_cpu % WORD;
+		*ret = (long)mask_bits / 8;
 	}
-	memset((void *)a[2], 0, mask_bits / 8);
-	((unsigned long *)a[2])[mask_cpu / WORD] = 1UL << mask_cpu % WORD;
-	return (long)mask_bits / 8;
+	return true;
 }
 
 static int require_cpus(uint32_t least, uint32_t most)

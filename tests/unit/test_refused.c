@@ -9,7 +9,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -22,6 +21,7 @@
 
 #include "cpu/cpu.h"
 #include "../support.h"
+#include "../syscalls.h"
 
 bool test_of_first_use = true;
 
@@ -47,40 +47,34 @@ static struct {
 
 static unsigned membarriers, pins, refused_pins, refused_rseq; /* atomic: calls */
 
-static long refuse(int error)
+static int refuse(int error)
 {
 	errno = error;
 	return -1;
 }
 
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
-/* Like libc's, it passes on as many arguments as any call has. */
-__attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
+static bool refuses(long number, long command)
 {
-	long a[6];
-	va_list ap;
-
-	va_start(ap, number);
-	for (unsigned i = 0; i < 6; i++)
-		a[i] = va_arg(ap, long);
-	va_end(ap);
 #ifdef SYS_rseq
-	if (number == SYS_rseq &&
-	    (kernel.rseq ||
-	     (kernel.spinner_rseq && (pid_t)__real_syscall(SYS_gettid) != getpid()))) {
+	if (number == SYS_rseq && (kernel.rseq || (kernel.spinner_rseq && gettid() != getpid()))) {
 		__atomic_fetch_add(&refused_rseq, 1, __ATOMIC_SEQ_CST);
-		return refuse(EPERM);
+		return true;
 	}
 #endif
-	if (number == SYS_getcpu && kernel.no_cpu)
-		return refuse(EPERM);
-	if (number == SYS_membarrier && a[0] == FENCE && kernel.fence)
-		return refuse(EPERM);
-	if (number == SYS_membarrier &&
-	    __atomic_fetch_add(&membarriers, 1, __ATOMIC_SEQ_CST) >= kernel.membarrier)
-		return refuse(EPERM);
-	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (number == SYS_getcpu)
+		return kernel.no_cpu;
+	if (number != SYS_membarrier)
+		return false;
+	return (command == FENCE && kernel.fence) ||
+	       __atomic_fetch_add(&membarriers, 1, __ATOMIC_SEQ_CST) >= kernel.membarrier;
+}
+
+bool syscall_is_answered(long number, const long a[6], long *ret)
+{
+	if (!refuses(number, a[0]))
+		return false;
+	*ret = refuse(EPERM);
+	return true;
 }
 
 int __real_sched_getcpu(void);

@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -17,15 +16,12 @@
 #include <percpu/percpu.h>
 
 #include "../support.h"
+#include "../syscalls.h"
 
 #include "segment/segment.h"
 #include "segments.h"
 
 static struct percpu_segment *s;
-
-/* In front of libc's, which this program is linked to call here. */
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
 
 static long thread_id; /* that every thread has; 0: its own; -1: none is told */
 
@@ -44,23 +40,18 @@ static long ask_for_thread(long process, long thread)
 	return first_alive != -1 && thread >= first_alive ? 0 : -1;
 }
 
-/* Like libc's, it passes on as many arguments as any call has. */
-__attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
+bool syscall_is_answered(long number, const long a[6], long *ret)
 {
-	long a[6];
-	va_list ap;
-
-	va_start(ap, number);
-	for (unsigned i = 0; i < 6; i++)
-		a[i] = va_arg(ap, long);
-	va_end(ap);
-	if (number == SYS_gettid && thread_id == -1)
-		errno = EPERM;
-	if (number == SYS_gettid && thread_id != 0)
-		return thread_id;
-	if (number == SYS_tgkill && a[1] >= FIRST_ID)
-		return ask_for_thread(a[0], a[1]);
-	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (number == SYS_gettid && thread_id != 0) {
+		if (thread_id == -1)
+			errno = EPERM;
+		*ret = thread_id;
+		return true;
+	}
+	if (number != SYS_tgkill || a[1] < FIRST_ID)
+		return false;
+	*ret = ask_for_thread(a[0], a[1]);
+	return true;
 }
 
 /* The process that asks; 0: this one. */

@@ -4,28 +4,19 @@
 #include "thread_id.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <sys/syscall.h>
+
+#include "../syscalls.h"
 
 __thread long thread_id;
 
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
-/* Like libc's, it passes on as many arguments as any call has. */
-__attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
+bool syscall_is_answered(long number, const long a[6], long *ret)
 {
-	long a[6];
-	va_list ap;
-
-	va_start(ap, number);
-	for (unsigned i = 0; i < 6; i++)
-		a[i] = va_arg(ap, long);
-	va_end(ap);
-	if (number == SYS_gettid && thread_id > 0)
-		return thread_id;
-	if (number == SYS_gettid && thread_id < 0) {
+	(void)a;
+	if (number != SYS_gettid || thread_id == 0)
+		return false;
+	*ret = thread_id > 0 ? thread_id : -1;
+	if (thread_id < 0)
 		errno = (int)-thread_id;
-		return -1;
-	}
-	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	return true;
 }
