@@ -173,6 +173,14 @@ uint32_t percpu_reader_seek(struct percpu_reader *r, const struct percpu_part *p
 
 /* Series without a value. */
 
+static const char *reason_of(const struct percpu_reader *r, const struct percpu_entry *s)
+{
+	if (s->error != -EAGAIN)
+		return "because no consistent snapshot of it could be taken";
+	return r->late ? "because the time for the picture was over" :
+			 "because others changed them while they were read";
+}
+
 void percpu_reader_tell_missing(struct percpu_reader *r)
 {
 	const struct percpu_entry *first = NULL;
@@ -185,9 +193,7 @@ void percpu_reader_tell_missing(struct percpu_reader *r)
 		}
 	r->flawed = first != NULL;
 	if (first != NULL)
-		(void)percpu_reason_set(
-			&r->why, first->error, "%s and %u other series: no value, %s", first->name,
-			r->missing - 1,
-			r->late ? "because the time for the picture was over" :
-				  "because others changed them while they were read");
+		(void)percpu_reason_set(&r->why, first->error,
+					"%s and %u other series: no value, %s", first->name,
+					r->missing - 1, reason_of(r, first));
 }

@@ -354,6 +354,7 @@ static void expect_not_there(const void *object, void (*change)(void), size_t i)
 	assert_int_equal(percpu_reader_counter(r, i, &count), counts ? -EAGAIN : -EINVAL);
 	assert_int_equal(percpu_reader_level(r, i, &level), is_level ? -EAGAIN : -EINVAL);
 	assert_int_equal(percpu_reader_number(r, i, &number), -EAGAIN);
+	assert_non_null(strstr(percpu_reader_error(r), "others changed"));
 	assert_true(count == 77 && level == 77 && number == 77);
 	assert_int_equal(count_of(1), 200);
 	assert_int_equal(info_of().missing, 1);
@@ -527,6 +528,7 @@ static void statistics_that_are_none_any_more_are_missing(void **state)
 	assert_null(waits_when);
 	assert_int_equal(percpu_reader_stats(r, 2, out, 2), -ENOENT);
 	assert_true(out[0] == 77 && out[1] == 77);
+	assert_non_null(strstr(percpu_reader_error(r), "no consistent snapshot"));
 	assert_int_equal(info_of().missing, 1);
 	assert_int_equal(count_of(1), 200);
 	memcpy(stats->block.chunk->header->starts, starts, sizeof(starts));
