@@ -339,6 +339,17 @@ static void nothing_behind_the_lane_is_freed(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+static int allocate_one(void *arg)
+{
+	void *cell;
+
+	(void)arg;
+	test_child_require(percpu_region_alloc(region, 8, 8, &cell) == 0, "a cell");
+	test_child_require(used() == N + 1, "and no other is freed");
+	test_child_require(percpu_region_free(region, cell, 8) == 0, "freed");
+	return 0;
+}
+
 /* Nonsense is not believed, and is gone then. */
 static void damaged_notes_harm_nobody(void **state)
 {
@@ -354,21 +365,27 @@ static void damaged_notes_harm_nobody(void **state)
 		UINT64_C(200) << PERCPU_KEY_KIND_SHIFT | chunk | (PERCPU_LANE_SIZE - 8),
 	};
 	struct percpu_counter_array *a;
-	void *cell;
 
 	(void)state;
 	assert_int_equal(percpu_region_open(path, CREATE, NULL, &region), 0);
 	assert_int_equal(percpu_counter_array_open(region, 5, N, &a), 0);
 	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
 		region->first->header->creation = notes[i];
-		assert_int_equal(percpu_region_alloc(region, 8, 8, &cell), 0);
+		test_in_child(allocate_one, NULL);
 		assert_int_equal(region->first->header->creation, 0);
-		assert_int_equal(used(), N + 1);
-		assert_int_equal(percpu_region_free(region, cell, 8), 0);
+		assert_int_equal(used(), N);
 	}
 	percpu_counter_array_destroy(a);
 	percpu_region_close(region);
 	assert_int_equal(unlink(path), 0);
+}
+
+/* What is damaged is not for the next test. */
+static int remove_file(void **state)
+{
+	(void)state;
+	unlink(path);
+	return 0;
 }
 
 /* Before it is complete the file has no name. */
@@ -532,7 +549,7 @@ int main(void)
 		cmocka_unit_test(slow_creators_keep_their_cells),
 		cmocka_unit_test(losers_keep_nothing),
 		cmocka_unit_test(nothing_behind_the_lane_is_freed),
-		cmocka_unit_test(damaged_notes_harm_nobody),
+		cmocka_unit_test_teardown(damaged_notes_harm_nobody, remove_file),
 		cmocka_unit_test(half_a_region_is_not_seen),
 		cmocka_unit_test(files_that_come_and_go_are_opened),
 		cmocka_unit_test(many_starts_lose_nothing),
