@@ -20,6 +20,7 @@
 #include "cpu/cpu.h"
 #include "objects/rwlock.h"
 #include "owners.h"
+#include "rwlock_calls.h"
 #include "thread_id.h"
 
 #define ROOT 3
@@ -1086,14 +1087,6 @@ static void a_process_is_one(void **state)
 	assert_int_equal(percpu_rwlock_detach(same), 0);
 }
 
-/* Lock for writing by each call, which fails so. */
-static void no_call_writes(struct percpu_rwlock *by, int e)
-{
-	assert_int_equal(percpu_rwlock_write_trylock(by), e);
-	assert_int_equal(percpu_rwlock_write_timedlock(by, MS), e);
-	assert_int_equal(percpu_rwlock_write_lock(by), e);
-}
-
 /* Who does not know its id would be taken for every other such thread. */
 static void nobody_writes_without_an_id(void **state)
 {
@@ -1111,27 +1104,6 @@ static void nobody_writes_without_an_id(void **state)
 	assert_int_equal(percpu_rwlock_detach(debug), 0);
 }
 
-#define SOME_ID 1234567
-
-/* What such a thread got: by a try, by a timed lock. */
-static int tried, timed;
-
-static void write_and_end(unsigned i, void *arg)
-{
-	(void)i, (void)arg;
-	thread_id = SOME_ID;
-	timed = percpu_rwlock_write_timedlock(l, 4000 * MS);
-	tried = percpu_rwlock_write_trylock(l);
-}
-
-static void try_as_another(unsigned i, void *arg)
-{
-	(void)i;
-	thread_id = SOME_ID;
-	tried = percpu_rwlock_write_trylock(arg);
-	timed = percpu_rwlock_write_timedlock(arg, MS);
-}
-
 /* The kernel gives the id of a thread that has ended, and has left the lock to another one to unlock,
  * to a third one. */
 static void who_has_the_id_of_a_writer_waits(void **state)
@@ -1139,7 +1111,7 @@ static void who_has_the_id_of_a_writer_waits(void **state)
 	struct percpu_rwlock *same = attach_anew(0);
 
 	(void)state;
-	test_team_run(1, write_and_end, NULL);
+	test_team_run(1, write_and_end, l);
 	assert_int_equal(timed, 0);
 	assert_int_equal(tried, -EDEADLK);
 	for (unsigned i = 0; i < 2; i++) {
