@@ -283,7 +283,9 @@ static void no_item_is_given_out_twice(void **state)
 	test_team_run(8, hoard, &m);
 	assert_int_equal(m.wrong, 0);
 	assert_int_equal(stats_of(m.z).used, left);
-	assert_in_range(stats_of(m.z).cached, HOARD, 2 * 8 * HOARD + 64 * percpu_zone_cpus(m.z));
+	/* A thread does not wait for another one that was preempted with a shelf of the depot: it
+	 * makes more items. That is rare; if nothing came back there would be 8 * m.rounds. */
+	assert_in_range(stats_of(m.z).cached, HOARD, 20 * 8 * HOARD + 64 * percpu_zone_cpus(m.z));
 	for (int i = 0; i < 64; i++)
 		percpu_zone_free(m.z, m.shelf[i]);
 	assert_int_equal(percpu_zone_destroy(m.z), 0);
