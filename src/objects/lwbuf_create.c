@@ -216,7 +216,7 @@ int percpu_lwbuf_create(int fd, const struct percpu_lwbuf_options *o, struct per
 {
 	struct percpu_lwbuf_options opt;
 	struct percpu_lwbufs *f;
-	struct seen_file file;
+	struct seen_file file = { .size = 0 };
 	int e;
 
 	if (ret == NULL || percpu_options_read(&opt, sizeof(opt), o) != 0 ||

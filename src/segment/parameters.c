@@ -85,12 +85,23 @@ static void say_stats(unsigned flags, struct words *out)
 						       "statistics without PERCPU_STATS_WHOLE");
 }
 
-static void say_rule(unsigned rule, struct words *out)
+static const char *name_of_rule(int rule)
 {
-	static const char *const rules[] = { "sum", "least value", "greatest value",
-					     "most recent value" };
+	switch (rule) {
+	case PERCPU_OWNED_SUM:
+		return "sum";
+	case PERCPU_OWNED_MIN:
+		return "least value";
+	case PERCPU_OWNED_MAX:
+		return "greatest value";
+	default:
+		return "most recent value";
+	}
+}
 
-	snprintf(out->text, sizeof(out->text), "an owned gauge that is the %s", rules[rule]);
+static void say_rule(int rule, struct words *out)
+{
+	snprintf(out->text, sizeof(out->text), "an owned gauge that is the %s", name_of_rule(rule));
 }
 
 static void say_asked(unsigned kind, const struct percpu_parameters *p, struct words *out)
@@ -105,7 +116,7 @@ static void say_asked(unsigned kind, const struct percpu_parameters *p, struct w
 	} else if (kind == PERCPU_METRIC_STATS) {
 		say_stats(p->flags, out);
 	} else if (is_owned(kind)) {
-		say_rule(p->flags, out);
+		say_rule((int)p->flags, out);
 	}
 }
 
@@ -119,11 +130,11 @@ static void say_owned(struct percpu_segment *s, unsigned kind, uint64_t key, str
 	if (o == NULL)
 		return;
 	if (kind == PERCPU_METRIC_OWNED_GAUGE && percpu_owned_gauge_attach(o, key, &gauge) == 0) {
-		say_rule((unsigned)percpu_owned_gauge_rule(gauge), out);
+		say_rule(percpu_owned_gauge_rule(gauge), out);
 		percpu_owned_gauge_detach(gauge);
 	} else if (kind == PERCPU_METRIC_OWNED_FGAUGE &&
 		   percpu_owned_fgauge_attach(o, key, &fgauge) == 0) {
-		say_rule((unsigned)percpu_owned_fgauge_rule(fgauge), out);
+		say_rule(percpu_owned_fgauge_rule(fgauge), out);
 		percpu_owned_fgauge_detach(fgauge);
 	}
 }
