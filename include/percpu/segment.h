@@ -286,9 +286,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_series_started(struct percpu_seg
  * Return a sentence about the last call of this thread on the segment that failed: what was
  * wrong, and what is there. It stays until the next call of this thread that fails: a call that
  * succeeds does not clear it. It is valid for as long as the thread lives: a later call that fails
- * drops what threads have left that have ended. "" if there was none, or s is NULL; also if a filter
- * refuses gettid(2), or the late library finds neither a key nor memory by which it tells this thread
- * from others (docs/late.md).
+ * drops what threads have left that have ended. "" if there was none, or s is NULL; also if there is
+ * no memory for a sentence, a filter refuses gettid(2), or the late library finds neither a key nor
+ * memory by which it tells this thread from others (docs/late.md).
  *
  * Context: any thread; not a signal handler. In a child of fork(), the thread that forked has its
  * sentence, which stays valid there as in the parent. The library drops those of other threads.

@@ -103,6 +103,46 @@ static void what_cannot_be_mapped_is_told(void **state)
 	assert_non_null(strstr(percpu_segment_error(s), ": the file cannot be mapped, or locked"));
 }
 
+/* A metric, statistics with fields, a gauge of owners, and a family. */
+static int declare_some(struct percpu_segment *some)
+{
+	static const char *const names[] = { "x", "y" };
+	const struct percpu_metric_fields fields = { sizeof(fields), "what", names, 2 };
+	struct percpu_owned_gauge *gauge = NULL;
+	struct percpu_histogram *histogram = NULL;
+	struct percpu_family *family = NULL;
+	struct percpu_stats *stats = NULL;
+	int e = percpu_segment_histogram(some, METRIC("h"), NULL, &histogram);
+
+	if (e == 0)
+		e = percpu_segment_stats(some, METRIC("s_total"), &fields, 0, &stats);
+	if (e == 0)
+		e = percpu_segment_owned_gauge(some, METRIC("o"), PERCPU_OWNED_SUM, &gauge);
+	return e != 0 ? e : declare_family(some, "f_total", PERCPU_METRIC_COUNTER, 1, &family);
+}
+
+static void whatever_fails_is_told(void **state)
+{
+	struct percpu_segment *some;
+	unsigned failed;
+	int e;
+
+	(void)state;
+	for (enum fault_call call = 0; call < FAULT_GETTID; call++)
+		for (unsigned n = 0;; n++) {
+			some = open_family_file(test_path("some"), ALL);
+			fault_set(call, n, fault_error(call), false);
+			e = declare_some(some);
+			failed = fault_clear();
+			if (e != 0)
+				assert_string_not_equal(percpu_segment_error(some), "");
+			percpu_segment_close(some);
+			assert_int_equal(unlink(test_path("some")), 0);
+			if (failed == 0)
+				break;
+		}
+}
+
 /* What a killed process wrote down for an object must not be stored when that is another's. */
 static void updates_are_completed_before_objects_go(void **state)
 {
@@ -883,6 +923,7 @@ int main(void)
 		one(updates_out_of_reach_are_completed),
 		one(half_made_ones_wait_for_the_lock),
 		one(what_cannot_be_mapped_is_told),
+		cmocka_unit_test(whatever_fails_is_told),
 		one(no_memory_is_no_loss),
 		one(no_address_space_is_no_loss),
 		one(who_may_only_read_overflows_nothing),

@@ -310,6 +310,18 @@ static void rows_have_what_their_kind_has(void **state)
 	row.fields = &fields;
 	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
 		"r_total: fields are not for a counter");
+	row.metric = METRIC("r");
+	row.kind = PERCPU_METRIC_OWNED_GAUGE;
+	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
+		"r: fields are not for an owned gauge");
+	row.fields = NULL;
+	row.histogram = &options;
+	row.kind = PERCPU_METRIC_OWNED_FGAUGE;
+	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
+		"r: options of a histogram are not for an owned gauge of doubles");
+	row.histogram = NULL;
+	row.fields = &fields;
+	row.metric = METRIC("r_total");
 	row.kind = PERCPU_METRIC_STATS;
 	row.flags = 4;
 	refused(percpu_segment_declare(s, &row, 1), -EINVAL,

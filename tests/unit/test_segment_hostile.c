@@ -247,36 +247,51 @@ static void blocks_elsewhere_are_refused(void **state)
 	assert_int_equal(count_in(t, "a_total"), 2);
 }
 
-/* A file that cannot grow: what is declared beyond its end changes nothing. */
+/* A file that cannot grow: what is declared beyond its end changes nothing. Histograms take the
+ * room that is left; or it is the records with long texts. */
 
-static int fill_file(void *arg)
+static const char *full_path;
+
+static int declare_next(struct percpu_segment *f, const char *help, unsigned n)
 {
-	const size_t chunk = percpu_chunk_size(PERCPU_STRIDE, s->region->cpus);
-	const struct rlimit limit = { 2 * chunk, 2 * chunk };
-	const char *const full = arg;
-	struct percpu_segment *f = NULL;
 	struct percpu_histogram *h = NULL;
-	uint64_t end = 0, seen = 0;
-	unsigned n = 0;
+	struct percpu_counter *c = NULL;
+	struct percpu_metric m = { .size = sizeof(m), .help = help };
 	char name[32];
 	int e;
 
+	snprintf(name, sizeof(name), "%s%u%s", help != NULL ? "c" : "h", n,
+		 help != NULL ? "_total" : "");
+	m.name = name;
+	e = help != NULL ? percpu_segment_counter(f, &m, &c) :
+			   percpu_segment_histogram(f, &m, NULL, &h);
+	test_child_require((e == 0) == (help != NULL ? c != NULL : h != NULL), "a handle");
+	return e;
+}
+
+static int fill_file(void *help)
+{
+	const size_t chunk = percpu_chunk_size(PERCPU_STRIDE, s->region->cpus);
+	const struct rlimit limit = { 2 * chunk, 2 * chunk };
+	struct percpu_segment *f = NULL;
+	uint64_t end = 0, seen = 0;
+	unsigned n = 0;
+	int e;
+
 	test_child_require(setrlimit(RLIMIT_FSIZE, &limit) == 0, "a limit");
-	test_child_require(percpu_segment_open(full, ALL, NULL, &f) == 0, "a segment");
+	test_child_require(percpu_segment_open(full_path, ALL, NULL, &f) == 0, "a segment");
 	test_child_require(count_in(f, "a_total") == 1, "a counter");
 	do {
 		end = f->control->end;
-		h = NULL;
-		snprintf(name, sizeof(name), "h%u", n++);
-		e = percpu_segment_histogram(f, METRIC(name), NULL, &h);
-	} while (e == 0 && n < 1000);
+		e = declare_next(f, help, n++);
+	} while (e == 0 && n < 100000);
 	seen = f->series.used;
-	test_child_require(e == -ENOSPC && h == NULL, "a full file");
+	test_child_require(e == -ENOSPC, "a full file");
 	test_child_require(f->control->end == end, "nothing was added");
 	test_child_require(strstr(percpu_segment_error(f), "is full") != NULL, "and it is said");
 	test_child_require(count_in(f, "a_total") == 2, "what is there counts on");
 	percpu_segment_close(f);
-	test_child_require(percpu_segment_open(full, ALL, NULL, &f) == 0, "to be opened");
+	test_child_require(percpu_segment_open(full_path, ALL, NULL, &f) == 0, "to be opened");
 	test_child_require(count_in(f, "a_total") == 3, "and counts on");
 	test_child_require(f->series.used == seen && seen == n, "with all that was declared");
 	percpu_segment_close(f);
@@ -285,12 +300,16 @@ static int fill_file(void *arg)
 
 static void full_files_change_nothing(void **state)
 {
-	char full[160];
+	static char long_text[1000], full[160];
 
 	(void)state;
 	snprintf(full, sizeof(full), "%s.full", path);
-	test_in_child(fill_file, full);
-	assert_int_equal(unlink(full), 0);
+	full_path = full;
+	memset(long_text, 'x', sizeof(long_text) - 1);
+	for (int i = 0; i < 2; i++) {
+		test_in_child(fill_file, i == 0 ? NULL : long_text);
+		assert_int_equal(unlink(full), 0);
+	}
 }
 
 #define three(f) cmocka_unit_test_setup_teardown(f, make_three, remove_three)
