@@ -388,7 +388,7 @@ static bool is_there(const struct percpu_chunk *k, enum percpu_kind kind, uint64
 {
 	size_t first, units, left;
 
-	if (offset >= k->lane_size || size > k->lane_size - offset)
+	if (offset >= k->lane_size)
 		return false;
 	first = offset / k->unit;
 	units = (offset + size - 1) / k->unit - first + 1;

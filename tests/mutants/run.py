@@ -130,11 +130,12 @@ def is_seen_by(build, test):
         raise NotPermitted
     if "WARNING: ThreadSanitizer" in output:
         return True
-    failed = "[  FAILED  ]" in output
+    if "exception" in output:
+        return None
+    if "[  FAILED  ]" in output:
+        return True  # whatever the program did after that
     skipped = "[  SKIPPED ]" in output and build.machine != "tsan"  # which skips some
-    if status < 0 or "exception" in output or (skipped and not failed):
-        return None  # what was skipped might have seen it
-    return failed
+    return None if status < 0 or skipped else False  # what was skipped might have seen it
 
 
 def judge_script(directory, bug, script):

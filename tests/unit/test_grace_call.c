@@ -300,7 +300,7 @@ static void no_thread(void **state)
 	(void)state;
 	for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		fault_set(FAULT_PTHREAD_CREATE, 0, errors[i].kernel, false);
-		assert_int_equal(percpu_grace_call(g, &items[0].callback, note),
+		assert_int_equal(percpu_grace_call(g, &items[i + 1].callback, note),
 				 errors[i].expected);
 		assert_int_equal(fault_clear(), 1);
 	}
