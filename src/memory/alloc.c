@@ -166,8 +166,6 @@ static int alloc_in(struct percpu_chunk *k, const struct want *w, void **ret)
 	if (w->at != NULL)
 		percpu_creation_note(k->region, w->at, *ret);
 	mark_used(k, first, n);
-	if (first == k->hint)
-		k->hint = first + n;
 	return 0;
 }
 
