@@ -164,8 +164,6 @@ uint32_t percpu_reader_seek(struct percpu_reader *r, const struct percpu_part *p
 	percpu_full_fence(); /* what is read later is loaded later */
 	if (data < 0)
 		return percpu_errno() == -ENXIO ? 2 * r->cpus : lane;
-	if ((uint64_t)data < at + bytes)
-		return lane;
 	behind = (uint64_t)data - first;
 	behind = behind / PERCPU_STRIDE + (behind % PERCPU_STRIDE >= bytes);
 	return behind < 2 * r->cpus ? (uint32_t)behind : 2 * r->cpus;
