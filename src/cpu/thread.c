@@ -160,16 +160,14 @@ enum percpu_registrar percpu_thread_register(void)
 
 #endif
 
-/* Return how many bytes of libc's area the kernel fills. glibc says 32 or 20 for the
- * original 20 bytes and all that the kernel fills up to 32, and from 2.41 on the size
+/* Return how many bytes of the area the kernel fills, 0 if it fills the original 20 alone. glibc
+ * says 32 or 20 for these and all that the kernel fills up to 32, and from 2.41 on the size
  * itself. */
 static uint32_t valid_bytes(void)
 {
-	uint32_t kernel = process.feature_size ? process.feature_size : 20;
+	const bool says = percpu_libc_offset != 0 && process.size != 20 && process.size != 32;
 
-	if (process.size == 20 || process.size == 32)
-		return kernel < 32 ? kernel : 32;
-	return process.size;
+	return says ? process.size : process.feature_size;
 }
 
 void percpu_thread_init(struct percpu_status *st)
@@ -180,8 +178,7 @@ void percpu_thread_init(struct percpu_status *st)
 	st->rseq_size = process.size;
 	st->feature_size = process.feature_size;
 	st->align = process.align;
-	st->has_mm_cid = (percpu_libc_offset != 0 ? valid_bytes() : process.feature_size) >=
-			 offsetof(struct percpu_rseq, mm_cid) + sizeof(uint32_t);
+	st->has_mm_cid = valid_bytes() >= offsetof(struct percpu_rseq, mm_cid) + sizeof(uint32_t);
 }
 
 void percpu_thread_give_up(void)
