@@ -83,11 +83,11 @@ static void ends_of_names_say_the_kind(void **state)
 	(void)state;
 	for (size_t i = 0; i < 4; i++)
 		refused(extrema(NAMED(reserved[i])), -EINVAL, "is reserved");
-	refused(counter(NAMED("a")), -EINVAL, "the name of a counter ends in _total");
+	refused(counter(NAMED("a")), -EINVAL, "a: the name of a counter ends in _total");
 	refused(counter(NAMED("_total")), -EINVAL, "ends in _total");
 	refused(extrema(NAMED("a_total")), -EINVAL, "only the name of a counter");
 	refused(extrema(NAMED("a_info")), -EINVAL, "only the name of an info");
-	refused(percpu_segment_info(s, NAMED("a")), -EINVAL, "the name of an info");
+	refused(percpu_segment_info(s, NAMED("a")), -EINVAL, "a: the name of an info ends");
 	assert_int_equal(percpu_segment_info(s, NAMED("a_info")), 0);
 	assert_int_equal(percpu_segment_fcounter(s, NAMED("f_total"), &f), 0);
 	assert_int_equal(extrema(NAMED("total")), 0);

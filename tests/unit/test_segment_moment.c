@@ -349,6 +349,19 @@ static void all_kinds_are_found(void **state)
 	assert_int_equal(percpu_segment_series_started(s, &m, &t), -ENOENT);
 }
 
+/* A name that is nothing but such an end is one of any other kind. */
+static void ends_alone_are_names(void **state)
+{
+	static const char *const names[] = { "_total", "_info" };
+	struct percpu_extrema *x;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(percpu_segment_extrema(s, METRIC(names[i]), 0, &x), 0);
+		assert_in_range(of_series(names[i]).real, before, now(CLOCK_REALTIME));
+	}
+}
+
 static void mistakes_are_refused(void **state)
 {
 	struct percpu_moment m = { .generation = 77 };
@@ -391,6 +404,7 @@ int main(void)
 		each(series_start_when_they_are_made_again),
 		each(series_start_anew_with_the_segment),
 		each(all_kinds_are_found),
+		each(ends_alone_are_names),
 		each(mistakes_are_refused),
 	};
 
