@@ -222,6 +222,46 @@ static void files_are_created_whole_or_not_at_all(void **state)
 	assert_int_equal(unlink(test_path("file")), 0);
 }
 
+/* The program has closed its standard input, so that files are opened as number 0. */
+static int use_file_without_input(void *arg)
+{
+	const unsigned flags = PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS;
+	struct percpu_region *r = NULL, *s = NULL, *t = NULL;
+	int fd;
+
+	(void)arg;
+	close(STDIN_FILENO);
+	test_child_require(percpu_region_create_file(test_path("file"), NULL, &r) == 0, "create");
+	test_child_require(percpu_region_open(test_path("file"), flags, NULL, &s) == 0, "open");
+	test_child_require(
+		percpu_region_open(test_path("other"), flags | PERCPU_REGION_CREATE, NULL, &t) == 0,
+		"both");
+	test_child_require(fcntl(STDIN_FILENO, F_GETFD) == -1, "it is closed still");
+	percpu_region_close(r);
+	percpu_region_close(s);
+	percpu_region_close(t);
+	fd = open(test_path("file"), O_RDWR);
+	test_child_require(fd == STDIN_FILENO, "the program's own");
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(STDIN_FILENO);
+	test_child_require(percpu_region_open_fd(fd, flags, &r) == 0, "of another number");
+	test_child_require(fcntl(STDIN_FILENO, F_GETFD) == -1, "the program may open it");
+	percpu_region_close(r);
+	test_child_require(dup2(fd, STDIN_FILENO) == STDIN_FILENO, "the program does");
+	test_child_require(percpu_region_open_fd(STDIN_FILENO, flags, &r) == 0, "of number 0");
+	percpu_region_close(r);
+	test_child_require(ftruncate(STDIN_FILENO, 0) == 0, "empty");
+	test_child_require(percpu_region_create_fd(STDIN_FILENO, NULL, &r) == 0, "made there");
+	percpu_region_close(r);
+	return unlink(test_path("file")) == 0 && unlink(test_path("other")) == 0 ? 0 : 1;
+}
+
+static void number_0_is_a_descriptor(void **state)
+{
+	(void)state;
+	test_in_child(use_file_without_input, NULL);
+}
+
 /* Calls that put cancellation off have it as it was in the end, also when they fail. */
 static bool can_be_canceled(void)
 {
@@ -343,6 +383,7 @@ int main(void)
 		cmocka_unit_test(new_chunks_are_found),
 		cmocka_unit_test(left_over_files_are_left_alone),
 		cmocka_unit_test(files_are_created_whole_or_not_at_all),
+		cmocka_unit_test(number_0_is_a_descriptor),
 		cmocka_unit_test(threads_can_be_canceled_afterwards),
 		cmocka_unit_test(counters_are_the_same_in_every_opening),
 		cmocka_unit_test(file_keeps_counts_when_all_have_closed),
