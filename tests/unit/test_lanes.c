@@ -30,6 +30,7 @@ int __wrap_sched_getcpu(void)
 
 static struct percpu_region *region;
 static struct percpu_chunk *chunk;
+static ptrdiff_t libc_offset; /* of the area that tells the real number */
 
 static int start(void **state)
 {
@@ -39,6 +40,7 @@ static int start(void **state)
 	(void)state;
 	if (percpu_status()->possible_cpus > LANES)
 		o.cpus = percpu_status()->possible_cpus;
+	libc_offset = percpu_libc_offset != 0 ? percpu_libc_offset : libc_offset;
 	percpu_libc_offset = 0; /* the number there is none that we pretend */
 	pretended = 0;
 	e = percpu_region_create_fd(fd, &o, &region);
@@ -159,6 +161,51 @@ static void lanes_are_reserved_whole(void **state)
 	assert_true(is_untouched(chunk->cpus + 69));
 	assert_true(is_untouched(chunk->cpus + 71));
 	assert_false(is_reserved(70));
+}
+
+/* Once, and not each time that somebody adds there: the disk may be full by then. */
+static void lanes_are_reserved_once(void **state)
+{
+	uint32_t lane;
+
+	(void)state;
+	if (!has_own_lanes())
+		test_skip("this tier does not know its CPU");
+	pretended = 70;
+	lane = percpu_chunk_choose_lane(chunk);
+	assert_int_equal(lane, chunk->cpus + 70);
+	fault_set(FAULT_FUTEX_TOUCH, 0, EFAULT, true);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(percpu_chunk_choose_lane(chunk), lane);
+	assert_int_equal(fault_clear(), 0);
+}
+
+/* On the lowest tier all threads add to one lane, also where others use that of this CPU. */
+static void threads_share_a_lane_on_the_lowest_tier(void **state)
+{
+	const uint32_t cpu = test_cpu(test_cpus() - 1);
+	const bool was = percpu_tier_is_shared;
+	struct percpu_counter *c;
+	size_t offset;
+
+	(void)state;
+	if (libc_offset == 0 || cpu == 0)
+		test_skip("libc tells no other CPU");
+	assert_int_equal(percpu_counter_create_in(region, &c), 0);
+	offset = (size_t)((char *)c - chunk->base);
+	chunk->header->atomic_lanes[cpu / 64] |= UINT64_C(1) << (cpu % 64);
+	assert_true(test_pin(0, cpu));
+	percpu_libc_offset = libc_offset;
+	percpu_tier_is_shared = true;
+	pretended = (int)cpu;
+	for (int i = 0; i < 2; i++)
+		percpu_chunk_add_atomic(chunk, offset, 5);
+	percpu_tier_is_shared = was;
+	percpu_libc_offset = 0;
+	test_unpin(0);
+	assert_int_equal(atomic_cell(cpu, offset), 0);
+	assert_int_equal(atomic_cell(0, offset), 10);
+	assert_int_equal(percpu_counter_fetch(c), 10);
 }
 
 /* The cells are, where they may be added to: by every CPU, in atomic lane 0 and in
@@ -450,6 +497,9 @@ int main(void)
 		cmocka_unit_test(fallbacks_need_a_lane),
 		cmocka_unit_test_setup_teardown(each_cpu_takes_its_lane, start, stop),
 		cmocka_unit_test_setup_teardown(lanes_are_reserved_whole, start, stop),
+		cmocka_unit_test_setup_teardown(lanes_are_reserved_once, start, stop),
+		cmocka_unit_test_setup_teardown(threads_share_a_lane_on_the_lowest_tier, start,
+						stop),
 		cmocka_unit_test_setup_teardown(cells_are_reserved, start, stop),
 		cmocka_unit_test_setup_teardown(full_disk_leaves_lane_0, start, stop),
 		cmocka_unit_test_setup_teardown(full_disk_adds_no_chunk, start, stop),
