@@ -685,6 +685,34 @@ static void refusals_are_told_rather_than_lateness(void **state)
 	assert_int_equal(percpu_zone_destroy(zone), 0);
 }
 
+void __real_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
+void __wrap_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
+
+static _Thread_local uint64_t longest_ns; /* that the thread wanted to sleep at once */
+
+void __wrap_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
+{
+	longest_ns = ns > longest_ns ? ns : longest_ns;
+	__real_percpu_futex_wait(word, value, ns);
+}
+
+/* A visitor that does not come is waited for until the time is over, also if that is sooner than the
+ * next look at where it is. */
+static void short_times_are_kept(void **state)
+{
+	const uint64_t timeout = 8000000;
+
+	(void)state;
+	for (int runs = 0; runs < 3; runs++) {
+		over = false;
+		longest_ns = 0;
+		let_happen(be_too_late, "visit: asked", 1);
+		assert_int_not_equal(percpu_fence_all(timeout, NULL), 0);
+		at_step = NULL; /* perhaps it did not even get there */
+		assert_in_range(longest_ns, 0, timeout);
+	}
+}
+
 static struct {
 	unsigned calls[PERCPU_MAX_CPUS];
 	unsigned moved; /* in a call */
@@ -781,6 +809,7 @@ int main(void)
 		cmocka_unit_test(poison_may_go_with_its_page),
 		cmocka_unit_test(moved_visitors_come_back),
 		cmocka_unit_test(refusals_are_told_rather_than_lateness),
+		cmocka_unit_test(short_times_are_kept),
 		cmocka_unit_test(late_visits_are_none),
 		cmocka_unit_test(the_first_zone_is_made_once),
 	};
