@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <percpu/gauge.h>
 #include <percpu/region.h>
 
 #include "../steps.h"
@@ -315,6 +316,83 @@ static void crafted_journals_do_not_crash(void **state)
 	test_in_child(read_crafted, NULL);
 }
 
+/* Who is stopped with the lock for too long keeps others from setting a gauge, and they are told. */
+
+static int denied; /* an error of the journal's lock, once */
+
+int __real_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
+int __wrap_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
+int __wrap_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h)
+{
+	const int e = denied;
+
+	denied = 0;
+	return e != 0 ? e : __real_percpu_journal_lock(k, h);
+}
+
+static void deny(void)
+{
+	denied = -ETIMEDOUT;
+}
+
+static struct percpu_gauge *gauge;
+static struct percpu_fgauge *fgauge;
+static struct percpu_latest *latest;
+
+static void create_gauges_of_five(void)
+{
+	test_child_require(percpu_gauge_create(&gauge) == 0, "a gauge");
+	test_child_require(percpu_fgauge_create(&fgauge) == 0, "a gauge of doubles");
+	test_child_require(percpu_latest_create(&latest) == 0, "a latest value");
+	test_child_require(percpu_gauge_set(gauge, 5) == 0, "set");
+	test_child_require(percpu_fgauge_set(fgauge, 5) == 0, "set");
+	test_child_require(percpu_latest_set(latest, 5) == 0, "set");
+}
+
+static void require_values(double v)
+{
+	double value = 0;
+
+	test_child_require(percpu_gauge_fetch(gauge) == v, "a gauge");
+	test_child_require(percpu_fgauge_fetch(fgauge) == v, "a gauge of doubles");
+	test_child_require(percpu_latest_fetch(latest, &value, NULL) == 0, "a latest value");
+	test_child_require(value == v, "a latest value");
+}
+
+static int set_what_is_locked(void *arg)
+{
+	static const char *const steps[] = { "double: to be proposed", "double: proposed",
+					     "lanes summed" };
+
+	(void)arg;
+	pretended = 0;
+	create_gauges_of_five();
+	for (int i = 0; i < 3; i++) {
+		at = steps[i];
+		steps_to_live = 1;
+		meanwhile = deny;
+		test_child_require(percpu_fgauge_set(fgauge, 7) == -ETIMEDOUT, steps[i]);
+		test_child_require(meanwhile == NULL && denied == 0, "when the lock was denied");
+		require_values(5);
+	}
+	deny();
+	test_child_require(percpu_gauge_set(gauge, 7) == -ETIMEDOUT, "a gauge");
+	deny();
+	test_child_require(percpu_latest_set(latest, 7) == -ETIMEDOUT, "a latest value");
+	require_values(5);
+	test_child_require(percpu_gauge_set(gauge, 8) == 0, "a gauge");
+	test_child_require(percpu_fgauge_set(fgauge, 8) == 0, "a gauge of doubles");
+	test_child_require(percpu_latest_set(latest, 8) == 0, "a latest value");
+	require_values(8);
+	return 0;
+}
+
+static void who_gets_no_lock_has_set_nothing(void **state)
+{
+	(void)state;
+	test_in_child(set_what_is_locked, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +401,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(killed_changes_are_there_or_not, start, stop),
 		cmocka_unit_test_setup_teardown(reader_looks_again, start, stop),
 		cmocka_unit_test_setup_teardown(crafted_journals_do_not_crash, start, stop),
+		cmocka_unit_test(who_gets_no_lock_has_set_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
