@@ -551,6 +551,23 @@ static void periods_are_fenced_once(void **state)
 	assert_int_equal(percpu_grace_destroy(g), 0);
 }
 
+/* Who runs callbacks sleeps until there is one. */
+static void helpers_without_work_sleep(void **state)
+{
+	struct percpu_grace_callback c;
+	struct percpu_grace *g;
+
+	(void)state;
+	assert_int_equal(percpu_grace_create(0, &g), 0);
+	assert_int_equal(percpu_grace_call(g, &c, call_nothing), 0);
+	assert_int_equal(percpu_grace_barrier(g), 0);
+	begin_costs();
+	for (int ms = 0; ms < 20 && __atomic_load_n(&spent[SYSTEM], __ATOMIC_RELAXED) < 100; ms++)
+		test_sleep_us(1000);
+	expect_at_most("nothing to do", SYSTEM, 4);
+	assert_int_equal(percpu_grace_destroy(g), 0);
+}
+
 static void snapshots_are_fenced_once(void **state)
 {
 	int64_t least;
@@ -921,6 +938,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(most_calls_cost_nothing),
 		cmocka_unit_test(periods_are_fenced_once),
+		cmocka_unit_test(helpers_without_work_sleep),
 		cmocka_unit_test(snapshots_are_fenced_once),
 		cmocka_unit_test(limits_are_fenced_once),
 		cmocka_unit_test(permissions_are_taken_together),
