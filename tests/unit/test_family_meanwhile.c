@@ -939,6 +939,29 @@ static void declarations_do_not_last_for_ever(void **state)
 	assert_int_equal(s->series.used, 2);
 }
 
+/* But only as long as it has no lock, which it takes when its first look was in vain. */
+
+static bool change_without_lock(void)
+{
+	return s->region->first->header->alloc_lock != 0 || change_always();
+}
+
+static void what_is_looked_up_under_the_lock_stays(void **state)
+{
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(s, METRIC("zero_total"), &c),
+			 0); /* has the block */
+	c = NULL;
+	meanwhile = change_without_lock;
+	waits_when = "segment: to be looked up";
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
+	waits_when = NULL;
+	assert_int_equal(looks, 1);
+	assert_non_null(c);
+}
+
 static void looks_for_moments_do_not_last_for_ever(void **state)
 {
 	struct percpu_moment m = { .generation = 77 };
@@ -1336,6 +1359,7 @@ int main(void)
 		both(records_are_copied_whole),
 		both(records_stay_as_long_as_they_were),
 		both(declarations_do_not_last_for_ever),
+		both(what_is_looked_up_under_the_lock_stays),
 		both(looks_for_moments_do_not_last_for_ever),
 		other(who_reads_may_not_quiesce),
 		both(who_reads_overflows_nothing),
