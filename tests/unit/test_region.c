@@ -188,6 +188,27 @@ static void gaps_are_filled(void **state)
 	}
 }
 
+/* In whichever chunk they are, also if a newer one has no room left. */
+static void freed_cells_are_used_before_regions_grow(void **state)
+{
+	void *whole[3], *cell;
+
+	(void)state;
+	for (enum kind k = 0; k < KINDS; k++) {
+		struct percpu_region *r = create(k, NULL);
+
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE, 64, &whole[i]),
+					 0);
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(percpu_region_free(r, whole[i], PERCPU_LANE_SIZE), 0);
+			assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE, 64, &cell), 0);
+			assert_ptr_equal(cell, whole[i]);
+		}
+		discard(k, r);
+	}
+}
+
 static void other_lane_sizes_do_not_grow(void **state)
 {
 	struct percpu_region_options o = options();
@@ -296,6 +317,7 @@ static void bad_allocations_are_refused(void **state)
 	assert_int_equal(percpu_region_free(other, mine, 8), -EINVAL);
 	assert_int_equal(percpu_region_free(r, &cell, 8), -EINVAL);
 	assert_int_equal(percpu_region_free(r, mine, 0), -EINVAL);
+	assert_int_equal(percpu_region_free(r, (char *)mine + 4, 8), -EINVAL);
 	assert_int_equal(percpu_region_free(r, mine, SIZE_MAX), -EINVAL);
 	assert_int_equal(percpu_region_free(r, (char *)mine + PERCPU_STRIDE, 8), -EINVAL);
 	assert_int_equal(percpu_region_free(r, mine, 8), 0);
@@ -315,6 +337,7 @@ int main(void)
 		cmocka_unit_test(cells_are_freed_whole),
 		cmocka_unit_test(growth_moves_nothing),
 		cmocka_unit_test(gaps_are_filled),
+		cmocka_unit_test(freed_cells_are_used_before_regions_grow),
 		cmocka_unit_test(other_lane_sizes_do_not_grow),
 		cmocka_unit_test(more_lanes_simulate_a_larger_machine),
 		cmocka_unit_test(options_are_checked),
