@@ -237,6 +237,22 @@ static void cells_are_reserved(void **state)
 	assert_true(is_untouched(n + 71));
 }
 
+/* Of an object that is longer in the bias, only that much in the lanes of CPUs. */
+static void narrow_objects_are_reserved_where_they_are(void **state)
+{
+	const uint32_t n = chunk->cpus;
+	void *cell;
+
+	(void)state;
+	chunk->header->atomic_lanes[70 / 64] |= UINT64_C(1) << (70 % 64);
+	assert_int_equal(percpu_region_alloc_narrow(region, PERCPU_LANE_SIZE, 8, 64, &cell), 0);
+	for (uint32_t lane = 0; lane < n; lane++)
+		assert_false(is_reserved(lane));
+	assert_true(is_reserved(n));
+	assert_true(is_reserved(n + 70));
+	assert_true(is_reserved(2 * (size_t)n));
+}
+
 /* No room for another lane: the add goes to the one that everybody may use. */
 static void full_disk_leaves_lane_0(void **state)
 {
@@ -501,6 +517,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(threads_share_a_lane_on_the_lowest_tier, start,
 						stop),
 		cmocka_unit_test_setup_teardown(cells_are_reserved, start, stop),
+		cmocka_unit_test_setup_teardown(narrow_objects_are_reserved_where_they_are, start,
+						stop),
 		cmocka_unit_test_setup_teardown(full_disk_leaves_lane_0, start, stop),
 		cmocka_unit_test_setup_teardown(full_disk_adds_no_chunk, start, stop),
 		cmocka_unit_test(no_region_has_longer_lanes),
