@@ -578,6 +578,8 @@ static void poison_may_go_with_its_page(void **state)
 
 /* Visits */
 
+static unsigned pins; /* how often a visitor is sent to a CPU */
+
 static unsigned calls[PERCPU_MAX_CPUS], elsewhere, open_to_signals;
 
 static void go_elsewhere(void)
@@ -607,10 +609,13 @@ static void moved_visitors_come_back(void **state)
 	zone = make(8, NULL);
 	items[0] = take(zone, 0);
 	let_happen(go_elsewhere, "visit: asked", 4);
+	pins = 0;
 	assert_int_equal(
 		percpu_zone_run(zone, items[0], count_call, NULL, UINT64_C(20000000000), &r), 0);
 	at_step = NULL;
 	assert_true(times < 4); /* two before it is asked for a CPU at all, perhaps */
+	assert_in_range(pins, test_cpus(),
+			500 + 10 * test_cpus()); /* who is asleep elsewhere is woken for that */
 	assert_int_equal(elsewhere, 0);
 	assert_int_equal(open_to_signals, 0);
 	for (unsigned i = 0; i < test_cpus(); i++)
@@ -633,6 +638,7 @@ int __wrap_percpu_pin(pid_t tid, unsigned cpu)
 {
 	int e = -EPERM;
 
+	pins++;
 	if (cpu != refused) {
 		pinning = true;
 		e = __real_percpu_pin(tid, cpu);
