@@ -192,11 +192,17 @@ static void other_geometry_is_refused(void **state)
 	assert_int_equal(open_patched(STRIDE, 0, 8, true), -EPROTO);
 	assert_int_equal(open_patched(CPUS, PERCPU_MAX_CPUS + 1, 4, true), -EPROTO);
 	assert_int_equal(open_patched(CPUS, UINT32_MAX, 4, false), -EPROTO);
+	assert_int_equal(open_patched(CPUS, 0, 4, true), -EBADMSG);
+	assert_int_equal(open_patched(CPUS, 0, 4, false), -EBADMSG);
 	assert_int_equal(open_patched(CPUS, cpus + 1000, 4, true), -EBADMSG); /* too short */
 	assert_int_equal(open_patched(LANE_SIZE, 0, 8, true), -EBADMSG);
 	assert_int_not_equal(open_patched(LANE_SIZE, UINT64_MAX, 8, true), 0);
 	assert_int_not_equal(open_patched(LANE_SIZE, lane_size * 2, 8, true), 0);
 	assert_int_not_equal(open_patched(LANE_SIZE, lane_size + (UINT64_C(1) << 32), 8, true), 0);
+	write_file(image, image_size);
+	patch(CHUNKS, &(uint32_t){ 1 }, 4);
+	patch(LANE_SIZE, &(uint64_t){ lane_size - 4 }, 8);
+	assert_int_equal(expect_open(true), -EBADMSG);		      /* its last cell is cut off */
 	assert_int_equal(open_patched(CHUNKS, 3, 4, true), -EBADMSG); /* too short */
 	assert_int_equal(open_patched(CHUNKS, UINT32_MAX, 4, true), -EBADMSG);
 }
