@@ -258,6 +258,19 @@ static struct percpu_double_bias *bias_of_fgauge(void)
 	return (void *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
 }
 
+/* docs/format.md: what it was set to last is where the number says that is. */
+static void numbers_say_which_value_counts(void **state)
+{
+	struct percpu_double_bias *b = bias_of_fgauge();
+
+	(void)state;
+	for (int i = 1; i < 4; i++) {
+		assert_int_equal(percpu_fgauge_set(fgauge, i), 0);
+		assert_int_equal(b->set[b->sum.second % 2].second, b->sum.second);
+		assert_int_equal(b->set[b->sum.second % 2].first, model_bits(i));
+	}
+}
+
 static int set_over_damage(void *arg)
 {
 	static const uint64_t far[] = {
@@ -515,6 +528,7 @@ int main(void)
 		cmocka_unit_test(the_last_who_sets_wins),
 		cmocka_unit_test(sets_that_change_nothing_are_sets),
 		cmocka_unit_test(proposals_do_not_count_yet),
+		cmocka_unit_test(numbers_say_which_value_counts),
 		cmocka_unit_test(damaged_numbers_keep_nobody),
 		cmocka_unit_test(readers_see_all_and_set_nothing),
 		cmocka_unit_test(nothing_can_be_asked_of_null),
