@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -203,6 +204,31 @@ static void all_start_from_zero(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* As many as need several blocks of records, which end with room that is too short for another one. */
+static void all_blocks_start_from_zero(void **state)
+{
+	enum { METRICS = 150 };
+	struct percpu_segment *s = open_with(ALL);
+	struct percpu_counter *c[METRICS];
+	char help[1000], name[16];
+	const struct percpu_metric m = { .size = sizeof(m), .name = name, .help = help };
+
+	(void)state;
+	memset(help, 'x', sizeof(help));
+	help[sizeof(help) - 1] = '\0';
+	for (unsigned i = 0; i < METRICS; i++) {
+		snprintf(name, sizeof(name), "a%u_total", i);
+		assert_int_equal(percpu_segment_counter(s, &m, &c[i]), 0);
+		percpu_counter_add(c[i], 1 + i);
+	}
+	assert_true(s->control->end > 2 * PERCPU_SEGMENT_BLOCK);
+	percpu_segment_close(open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	for (unsigned i = 0; i < METRICS; i++)
+		assert_int_equal(percpu_counter_fetch(c[i]), 0);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
 /* Killed at each step: the next one completes it, and no series keeps what it had. */
 
 static int start_anew_and_die(void *arg)
@@ -317,6 +343,50 @@ static void open_it_meanwhile(void)
 	told = start_anew_now();
 }
 
+/* Another process has the lock of the file when this one asks for it, and drops it then. */
+
+static uint32_t *whose; /* shared: 1: the other one has it; 2: this one has asked */
+static unsigned tries;
+
+static void keep_the_lock(void)
+{
+	__atomic_store_n(whose, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(whose, __ATOMIC_ACQUIRE) != 2)
+		usleep(100);
+}
+
+static int start_anew_first(void *arg)
+{
+	(void)arg;
+	meanwhile = keep_the_lock;
+	waits_when = "segment: generation begun";
+	test_child_require(start_anew_now() == 0, "the other one");
+	percpu_segment_close(late);
+	return 0;
+}
+
+static void ask_again(void)
+{
+	if (++tries == 3)
+		__atomic_store_n(whose, 2, __ATOMIC_RELEASE);
+	else
+		waits_when = "segment: alone";
+}
+
+static void start_anew_behind_another(void)
+{
+	const uint64_t generation = late->control->generation;
+
+	child = test_fork(start_anew_first, NULL);
+	while (__atomic_load_n(whose, __ATOMIC_ACQUIRE) != 1)
+		usleep(100);
+	meanwhile = ask_again;
+	waits_when = "segment: alone";
+	test_child_require(start_anew_now() == 0, "this one, too");
+	test_child_require(test_wait(child, 60) == 0 && tries == 3, "behind another");
+	test_child_require(late->control->generation == generation + 2, "one each");
+}
+
 static int start_anew_twice(void *arg)
 {
 	struct percpu_segment *s = NULL;
@@ -339,6 +409,9 @@ static int start_anew_twice(void *arg)
 	__atomic_store_n(done, true, __ATOMIC_RELEASE);
 	test_child_require(test_wait(child, 60) == 0, "and twice by the child");
 	test_child_require(s->control->generation == 5, "which was the fifth");
+	late = s;
+	start_anew_behind_another();
+	percpu_segment_close(late);
 	percpu_segment_close(s);
 	return 0;
 }
@@ -352,6 +425,7 @@ static void threads_take_turns_without_proc(void **state)
 	if (geteuid() != 0)
 		test_skip("only root becomes another user");
 	done = test_share(sizeof(*done));
+	whose = test_share(sizeof(*whose));
 	descriptor = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(descriptor >= 0);
 	count_in(&a);
@@ -519,6 +593,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_start_from_zero),
+		cmocka_unit_test(all_blocks_start_from_zero),
 		cmocka_unit_test(killed_ones_are_completed),
 		cmocka_unit_test(others_wait_for_it),
 		cmocka_unit_test(threads_take_turns_without_proc),
