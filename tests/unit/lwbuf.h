@@ -114,7 +114,8 @@ static inline void lw_limit_address_space(size_t more)
 
 	test_child_require(statm != NULL && fscanf(statm, "%lu", &pages) == 1, "statm");
 	fclose(statm);
-	limit.rlim_cur = limit.rlim_max = pages * PAGE + more;
+	test_child_require(getrlimit(RLIMIT_AS, &limit) == 0, "its limit");
+	limit.rlim_cur = pages * PAGE + more; /* the other one is for nobody but the kernel */
 	test_child_require(setrlimit(RLIMIT_AS, &limit) == 0, "RLIMIT_AS");
 }
 

@@ -26,7 +26,7 @@ void test_step(const char *name)
 	void (*fn)(void) = meanwhile;
 
 	if (awaited != NULL && strcmp(name, awaited) == 0)
-		__atomic_store_n(&seen_there, 1, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&seen_there, 1, __ATOMIC_RELEASE);
 	if (deadly == NULL || strcmp(name, deadly) != 0)
 		return;
 	if (fn != NULL) {

@@ -22,7 +22,7 @@ extern char owners_path[200];
 extern const char *deadly;
 extern void (*meanwhile)(void);
 
-/** A step that is noted when any thread comes to it. */
+/** A step, and how often threads have come to it. */
 extern const char *awaited;
 extern uint32_t seen_there;
 

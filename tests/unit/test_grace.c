@@ -1047,6 +1047,22 @@ static void errors(void **state)
 	assert_int_equal(percpu_grace_blockers(g, NULL, 2), 0);
 }
 
+/* No more often than slices of the time are over. */
+static void who_waits_for_a_section_sleeps(void **state)
+{
+	const uint64_t begin = percpu_now_ns();
+	int token = enter();
+
+	(void)state;
+	seen_there = 0;
+	awaited = "grace: to sleep";
+	assert_int_equal(percpu_grace_wait_timed(g, 5 * PERCPU_PARTICIPANTS_SLICE), -ETIMEDOUT);
+	awaited = NULL;
+	assert_in_range(seen_there, 1, (percpu_now_ns() - begin) / PERCPU_PARTICIPANTS_SLICE + 2);
+	leave(token);
+	assert_free();
+}
+
 /* With PERCPU_GRACE_DEBUG. */
 
 static int open_pipe[2];
@@ -1341,6 +1357,7 @@ int main(void)
 		BOTH(claims_are_of_a_period),
 		BOTH(who_waits_is_told),
 		BOTH(who_waits_no_more_is_not_counted),
+		BOTH(who_waits_for_a_section_sleeps),
 		BOTH(who_is_late_is_counted_in_the_new_bank),
 		BOTH(what_commits_before_the_fence_is_seen),
 		BOTH(fences_that_fail),

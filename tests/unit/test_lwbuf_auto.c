@@ -90,6 +90,38 @@ static void no_window_is_mapped_where_none_may_stay(void **state)
 	test_in_child(use_without_windows, NULL);
 }
 
+/* A file that is more than a quarter of the address space that there may be is not mapped, though it
+ * would fit. */
+static int map_no_more_than_a_quarter(void *arg)
+{
+	static const struct {
+		size_t size;
+		enum percpu_lwbuf_backend backend;
+	} files[] = { { (size_t)48 << 20, PERCPU_LWBUF_WINDOW }, { 4096, PERCPU_LWBUF_DIRECT } };
+	struct percpu_lwbufs *f;
+	int fd;
+
+	(void)arg;
+	lw_limit_address_space((size_t)64 << 20);
+	for (size_t i = 0; i < 2; i++) {
+		fd = memfd_create("file", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		REQUIRE(fd >= 0 && ftruncate(fd, (off_t)files[i].size) == 0);
+		REQUIRE(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+		f = lw_create(fd, PERCPU_LWBUF_AUTO, 8, 0);
+		REQUIRE(lw_stats(f).backend == files[i].backend);
+		REQUIRE(percpu_lwbuf_destroy(f) == 0);
+	}
+	return 0;
+}
+
+static void a_quarter_of_the_limit_is_mapped(void **state)
+{
+	(void)state;
+	if (!test_can_limit_address_space())
+		test_skip("RLIMIT_AS has no effect here");
+	test_in_child(map_no_more_than_a_quarter, NULL);
+}
+
 /* A thread that goes on on another CPU gets its windows from there, once they were not used for
  * eight times as many misses as there may be windows. No page is mapped again. */
 static int use_them_elsewhere(void *arg)
@@ -136,6 +168,7 @@ int main(void)
 		cmocka_unit_test(windows_are_for_pages_that_come_again),
 		cmocka_unit_test(no_window_is_mapped_where_none_may_stay),
 		cmocka_unit_test(windows_follow_to_another_cpu),
+		cmocka_unit_test(a_quarter_of_the_limit_is_mapped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -795,6 +795,48 @@ static int prepare(void **state)
 	return 0;
 }
 
+/* A fence for the records of one CPU visits that CPU, and no other. */
+
+static uint32_t visited_first, visited_end;
+static bool no_visits; /* real ones */
+
+int __real_percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg,
+			uint64_t timeout_ns, struct percpu_fence_report *ret);
+int __wrap_percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg,
+			uint64_t timeout_ns, struct percpu_fence_report *ret);
+int __wrap_percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg,
+			uint64_t timeout_ns, struct percpu_fence_report *ret)
+{
+	visited_first = first;
+	visited_end = end;
+	return no_visits ? 0 : __real_percpu_visit(first, end, fn, arg, timeout_ns, ret);
+}
+
+static void readers_of_a_cpu_fence_it(void **state)
+{
+	struct percpu_ring_reader *one;
+	unsigned cpu;
+
+	(void)state;
+	if (test_tier() != PERCPU_TIER_RSEQ)
+		test_skip("records are in the lane of no CPU");
+	begin(0);
+	no_visits = true;
+	for (unsigned i = 0; i < test_cpus(); i++) {
+		cpu = test_cpu(i);
+		test_pin(0, cpu);
+		assert_int_equal(percpu_ring_reader_create(seen, cpu, 0, &one), 0);
+		assert_int_equal(put(i), 0);
+		visited_end = 0;
+		assert_int_equal(percpu_ring_read(one, &record), 0);
+		assert_int_equal(visited_first, cpu);
+		assert_int_equal(visited_end, cpu + 1);
+		percpu_ring_reader_destroy(one);
+	}
+	no_visits = false;
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -820,6 +862,7 @@ int main(void)
 		cmocka_unit_test(two_after_a_reboot),
 		cmocka_unit_test(one_anchors_while_one_looks_at_the_rate),
 		cmocka_unit_test(clocks_of_other_namespaces),
+		cmocka_unit_test(readers_of_a_cpu_fence_it),
 	};
 
 	return cmocka_run_group_tests(tests, prepare, test_remove_paths);
