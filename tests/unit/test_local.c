@@ -397,6 +397,39 @@ int __wrap_percpu_barrier_cpu(unsigned cpu)
 	return refused ? -EPERM : __real_percpu_barrier_cpu(cpu);
 }
 
+/* While there is a reference no sequence touches the word: each call takes a reference, too, which
+ * needs a fence. */
+static void references_keep_sequences_out(void **state)
+{
+	struct percpu_local *l;
+	uint32_t *guard;
+	int64_t v = UNSET;
+
+	(void)state;
+	if (test_tier() != PERCPU_TIER_RSEQ)
+		test_skip("no sequences");
+	test_pin(0, test_cpu(0));
+	l = make(8, PERCPU_LOCAL_REFS);
+	guard = (uint32_t *)(void *)(l->guard + test_cpu(0) * l->stride);
+	assert_int_equal(percpu_local_add(l, 5), 0);
+	*guard = 1;
+	refused = true;
+	assert_int_equal(percpu_local_add(l, 1), -EPERM);
+	assert_int_equal(percpu_local_add_return(l, 1, &v), -EPERM);
+	assert_int_equal(percpu_local_add_limit(l, 1, 100, &v), -EPERM);
+	assert_int_equal(percpu_local_cmpxchg(l, 5, 1, &v), -EPERM);
+	assert_int_equal(percpu_local_xchg(l, 1, &v), -EPERM);
+	refused = false;
+	assert_int_equal(v, UNSET);
+	assert_int_equal(percpu_local_sum(l), 5);
+	assert_int_equal(percpu_local_add(l, 1), 0);
+	assert_int_equal(*guard, 1);
+	*guard = 0;
+	assert_int_equal(percpu_local_sum(l), 6);
+	percpu_local_destroy(l);
+	test_unpin(0);
+}
+
 /* It changes nothing, and keeps nobody out. From here on the thread runs no
  * sequences. */
 static void missing_fences_are_errors(void **state)
@@ -471,6 +504,7 @@ int main(void)
 		cmocka_unit_test(queues_give_the_oldest),
 		cmocka_unit_test(every_cpu_has_its_own_cell),
 		cmocka_unit_test(child_of_fork_finds_no_guard),
+		cmocka_unit_test(references_keep_sequences_out),
 		cmocka_unit_test(missing_fences_are_errors),
 	};
 
