@@ -489,6 +489,7 @@ int main(void)
 		cmocka_unit_test(split_does_nothing_but_add),
 		cmocka_unit_test(references_do_words_only),
 		cmocka_unit_test(words_of_the_own_cpu),
+		cmocka_unit_test(references_keep_sequences_out),
 		cmocka_unit_test(arrays_are_stacks),
 		cmocka_unit_test(queues_take_all_words_or_none),
 		cmocka_unit_test(queues_give_the_oldest),
@@ -504,7 +505,6 @@ int main(void)
 		cmocka_unit_test(queues_give_the_oldest),
 		cmocka_unit_test(every_cpu_has_its_own_cell),
 		cmocka_unit_test(child_of_fork_finds_no_guard),
-		cmocka_unit_test(references_keep_sequences_out),
 		cmocka_unit_test(missing_fences_are_errors),
 	};
 
