@@ -167,7 +167,7 @@ uint64_t percpu_static_counter_fetch(const struct percpu_static_counter *s)
 	struct percpu_counter *c = __atomic_load_n(&s->counter, __ATOMIC_ACQUIRE);
 	uint64_t early = __atomic_load_n(&s->early, __ATOMIC_RELAXED);
 
-	return early + (c != NULL ? percpu_counter_fetch(c) : 0);
+	return early + percpu_counter_fetch(c);
 }
 
 uint64_t percpu_static_counter_fetch_zero(struct percpu_static_counter *s)
@@ -175,7 +175,7 @@ uint64_t percpu_static_counter_fetch_zero(struct percpu_static_counter *s)
 	struct percpu_counter *c = __atomic_load_n(&s->counter, __ATOMIC_ACQUIRE);
 	uint64_t early = __atomic_exchange_n(&s->early, 0, __ATOMIC_RELAXED);
 
-	return early + (c != NULL ? percpu_counter_fetch_zero(c) : 0);
+	return early + percpu_counter_fetch_zero(c);
 }
 
 void percpu_static_counter_zero(struct percpu_static_counter *s)
