@@ -343,8 +343,6 @@ static bool add_in_open_lane(const struct percpu_approx *a, int64_t n, int64_t l
 	int r = PERCPU_SEQ_SLOW;
 	bool moved = true;
 
-	if (percpu_seq_never())
-		return false;
 	while (moved) {
 		for (int try = 0; percpu_seq_retry(r, try); try++)
 			r = percpu_approx_try(a, n);
