@@ -37,9 +37,7 @@ static void local_mend_in_child(const void *owner)
 	for (unsigned cpu = 0; cpu < chunk(l)->cpus; cpu++) {
 		uint32_t *guard = guard_of(l, cpu);
 
-		if (l->fallback == PERCPU_LOCAL_LOCK)
-			percpu_robust_orphan(guard);
-		else if (*guard != 0)
+		if (*guard != 0)
 			*guard = 0;
 	}
 }
