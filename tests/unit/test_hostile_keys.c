@@ -261,6 +261,8 @@ static void layouts_are_checked(void **state)
 	assert_int_equal(percpu_extrema_create_in(r, 0, &x), 0);
 	percpu_extrema_control(x)->flags ^= 0x80000000; /* as of a CPU with other pairs */
 	assert_int_equal(percpu_extrema_attach(r, percpu_extrema_key(x), &found_x), -ENOTSUP);
+	percpu_extrema_control(x)->flags ^= 0xc0000000; /* a flag that nobody knows */
+	assert_int_equal(percpu_extrema_attach(r, percpu_extrema_key(x), &found_x), -ENOENT);
 	percpu_extrema_destroy(x);
 
 	if (percpu_pair_is_atomic()) { /* else there are none in files */

@@ -573,6 +573,7 @@ static int fail_updates(void *arg)
 	int64_t min, max;
 	uint64_t then, ns;
 	double v;
+	int e;
 
 	(void)arg;
 	pretended = 0;
@@ -599,6 +600,16 @@ static int fail_updates(void *arg)
 			REQUIRE(observe_without(x, 7) == -ETIMEDOUT && *countdown == 0);
 			REQUIRE(percpu_extrema_fetch(x, &min, &max) == 0);
 			REQUIRE(min == 4 && max == 5);
+			*countdown = nth;
+			e = percpu_extrema_fetch(x, &min, &max);
+			REQUIRE(e == (*countdown == 0 ? -ETIMEDOUT : 0) && min == 4 && max == 5);
+			*countdown = nth;
+			min = max = 9;
+			REQUIRE(percpu_extrema_fetch_reset(x, &min, &max) == -ETIMEDOUT);
+			REQUIRE(*countdown == 0 && min == 9 && max == 9);
+			REQUIRE(percpu_extrema_fetch_reset(x, &min, &max) == 0);
+			REQUIRE(min == 4 && max == 5);
+			REQUIRE(observe_without(x, 5) == 0 && observe_without(x, 4) == 0);
 		}
 		*countdown = 1;
 		record_without(h, 7);
