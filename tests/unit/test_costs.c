@@ -19,7 +19,7 @@
 #include "../clocks.h"
 #include "../steps.h"
 #include "family_calls.h"
-#include "objects/objects.h"
+#include "objects/owner.h"
 #include "root_file.h"
 #include "segment/reader.h"
 #include "../support.h"
@@ -896,6 +896,39 @@ static void owners_are_read_without_calls(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* Who waits until another thread has left sleeps between two looks. */
+static struct percpu_owners *leaving;
+static unsigned looks;
+
+static void look_again(void)
+{
+	if (looks++ != 0) {
+		expect_exactly("a look whether a thread has left", SYSTEM, 1);
+		leaving->leaving = 0;
+		return;
+	}
+	begin_costs();
+	stops_at = "owner: leave awaited";
+}
+
+static void leaves_are_slept_for(void **state)
+{
+	struct percpu_region *region;
+
+	(void)state;
+	assert_int_equal(percpu_region_open(path, CREATE | PERCPU_REGION_OWNERS, NULL, &region), 0);
+	assert_int_equal(percpu_owners_open(region, 0, &leaving), 0);
+	leaving->leaving = 1;
+	looks = 0;
+	stops_at = "owner: leave awaited";
+	stopped = look_again;
+	assert_int_equal(percpu_owner_await_leave(leaving, UINT64_MAX), 0);
+	assert_int_equal(looks, 2);
+	percpu_owners_destroy(leaving);
+	percpu_region_close(region);
+	assert_int_equal(unlink(path), 0);
+}
+
 /* Memory */
 
 static void cells_share_mappings(void **state)
@@ -950,6 +983,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(metrics_are_declared_once, open_both, close_both),
 		cmocka_unit_test_setup_teardown(pictures_are_taken_again, open_both, close_both),
 		cmocka_unit_test(owners_are_read_without_calls),
+		cmocka_unit_test(leaves_are_slept_for),
 		cmocka_unit_test(cells_share_mappings),
 	};
 

@@ -20,6 +20,8 @@
 #include "objects/owner.h"
 #include "segment/segment.h"
 
+#define SLOTS_SIZE (PERCPU_OWNER_SLOTS * sizeof(struct percpu_owner_slot))
+
 static struct percpu_family *f;
 
 static int open_one(void **state)
@@ -423,8 +425,10 @@ static void gauges_out_of_reach_stay(void **state)
 {
 	struct percpu_owned_gauge *g, *of_t;
 	struct percpu_owned_control *c;
+	struct percpu_owners_control *of_owners;
 	struct percpu_owners *o, *o_of_t;
 	uint64_t shares, slots;
+	void *more[2]; /* a second block of each, within reach */
 	int64_t v = 77;
 
 	(void)state;
@@ -433,11 +437,19 @@ static void gauges_out_of_reach_stay(void **state)
 	assert_int_equal(percpu_owners_attach(t->region, percpu_owners_key(o), &o_of_t), 0);
 	assert_int_equal(percpu_owned_gauge_create_in(o, PERCPU_OWNED_SUM, &g), 0);
 	assert_int_equal(percpu_owned_gauge_attach(o_of_t, percpu_owned_gauge_key(g), &of_t), 0);
+	assert_int_equal(percpu_region_alloc(s->region, sizeof(struct percpu_owned_shares),
+					     PERCPU_BLOCK_ALIGN, &more[0]),
+			 0);
+	assert_int_equal(percpu_region_alloc(s->region, SLOTS_SIZE, PERCPU_BLOCK_ALIGN, &more[1]),
+			 0);
 	grow(t->region);
 	assert_int_equal(percpu_owned_gauge_add(of_t, 5), 0);
 	c = (struct percpu_owned_control *)percpu_block_bias(&g->owned.block);
 	shares = c->block[0];
-	slots = ((struct percpu_owners_control *)percpu_block_bias(&o->block))->block[0];
+	of_owners = (struct percpu_owners_control *)percpu_block_bias(&o->block);
+	slots = of_owners->block[0];
+	c->block[1] = percpu_region_key(s->region, more[0]);
+	of_owners->block[1] = percpu_region_key(s->region, more[1]);
 	assert_int_not_equal(shares, 0);
 	assert_int_not_equal(slots, 0);
 	fault_set(FAULT_MMAP, 0, ENOMEM, true);

@@ -550,6 +550,54 @@ static void a_time_that_is_over_is_not_slept_through(void **state)
 	percpu_participants_sleep(p, &word, 7, test_now());
 }
 
+static int sleep_until_now(void *arg)
+{
+	a_time_that_is_over_is_not_slept_through(arg);
+	return 0;
+}
+
+/* In private memory no slice would end the sleep. */
+static void nor_is_it_in_private_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(test_wait(test_fork(sleep_until_now, NULL), 10), 0);
+}
+
+/* What lies behind the keys of its blocks is not the object's, nor the table's. */
+static void what_lies_behind_is_no_block(void **state)
+{
+	const size_t size = sizeof(struct percpu_participant_records);
+	struct percpu_participants *other;
+	struct percpu_owners *table;
+	struct percpu_owners_control *c;
+	uint64_t *keys[2];
+	void *cell[2];
+
+	(void)state;
+	assert_int_equal(percpu_owners_create_in(region, &table), 0);
+	assert_int_equal(percpu_participants_open(table, AT(PERCPU_AT_NEW, 0), KIND, SIZE, &other),
+			 0);
+	c = (struct percpu_owners_control *)percpu_block_bias(&table->block);
+	keys[0] = c->block;
+	keys[1] = other->control->block;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(percpu_region_alloc(region, size, PERCPU_BLOCK_ALIGN, &cell[i]),
+				 0);
+		keys[i][PERCPU_OWNER_BLOCKS] = percpu_region_key(region, cell[i]);
+	}
+	awaited = "owner: block looked for";
+	expect(0, 0);
+	assert_int_equal(percpu_participants_sum(other, 0), 0);
+	assert_int_equal(percpu_participants_look_up(other), 0);
+	assert_int_equal(percpu_participants_drop_dead(other), 0);
+	assert_int_equal(percpu_owners_list(table, NULL, 0), 0);
+	assert_int_equal(seen_there, 0);
+	percpu_participants_destroy(other);
+	assert_int_equal(percpu_owners_destroy(table), 0);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(percpu_region_free(region, cell[i], size), 0);
+}
+
 static void fill_first_block(void)
 {
 	struct percpu_owners_control *c =
@@ -712,6 +760,8 @@ int main(void)
 		BETWEEN(who_enters_meanwhile_is_inside),
 		BETWEEN(who_never_leaves_is_not_awaited),
 		BETWEEN(a_time_that_is_over_is_not_slept_through),
+		PRIVATE(nor_is_it_in_private_memory),
+		BETWEEN(what_lies_behind_is_no_block),
 		BETWEEN(there_are_many),
 		BETWEEN(blocks_may_be_damaged),
 		BETWEEN(a_lock_of_an_earlier_boot),
