@@ -581,6 +581,9 @@ static int count_without_pairs(void *arg)
 	test_child_require(percpu_approx_open(region, 0, NULL, &p) == -ENOTSUP, "at a root");
 	test_child_require(percpu_approx_create(&small, &p) == 0, "a private one");
 	test_child_require(percpu_approx_fetch(p) == 0, "it begins at 0");
+	test_child_require(percpu_approx_add_below(p, LIMIT, LIMIT) == 0, "all at once");
+	test_child_require(percpu_approx_add_below(p, 1, LIMIT) == -ERANGE, "one more");
+	test_child_require(percpu_approx_fetch_zero(p) == LIMIT, "what was added");
 	for (; percpu_approx_add_below(p, 1, LIMIT) == 0; sum++)
 		percpu_approx_add(p, sum % 2 ? 3 : -3);
 	test_child_require(percpu_approx_fetch(p) >= LIMIT - 3, "not far below");

@@ -617,6 +617,37 @@ static void whom_one_waits_for(void **state)
 	assert_int_equal(percpu_grace_blockers(g, b, 3), 0);
 }
 
+/* Their cells lie side by side. */
+static void sections_of_others_block_nobody(void **state)
+{
+	enum { OTHERS = 5 };
+	struct percpu_grace *others[OTHERS];
+	struct percpu_grace_blocker b;
+	int tokens[OTHERS];
+
+	(void)state;
+	for (unsigned i = 0; i < OTHERS; i++) {
+		assert_int_equal(percpu_grace_create(0, &others[i]), 0);
+		tokens[i] = percpu_grace_enter(others[i]);
+		assert_true(tokens[i] >= 0);
+	}
+	for (unsigned i = 0; i < OTHERS; i++) {
+		for (unsigned bank = 0; bank < 2; bank++) {
+			assert_int_equal(percpu_grace_blockers(others[i], &b, 1), 1);
+			assert_int_equal(b.sections, 1);
+			assert_int_equal(percpu_grace_exit(others[i], tokens[i]), 0);
+			assert_int_equal(percpu_grace_blockers(others[i], &b, 1), 0);
+			assert_int_equal(percpu_grace_wait_timed(others[i], 100 * MS), 0);
+			tokens[i] = percpu_grace_enter(others[i]);
+			assert_true(tokens[i] >= 0);
+		}
+		assert_int_equal(percpu_grace_exit(others[i], tokens[i]), 0);
+		assert_int_equal(percpu_grace_detach(others[i]), 0);
+		assert_int_equal(percpu_grace_create(0, &others[i]), 0);
+		assert_int_equal(percpu_grace_destroy(others[i]), 0);
+	}
+}
+
 static int have_no_sections(void *arg)
 {
 	const int token = *(int *)arg;
@@ -1364,6 +1395,7 @@ int main(void)
 		BOTH(sections_that_were_not_begun),
 		BOTH(in_use),
 		BOTH(whom_one_waits_for),
+		PRIVATE(sections_of_others_block_nobody),
 		PRIVATE(what_is_called_before_the_sleep_is_run),
 		PRIVATE(what_ends_before_the_sleep_is_not_awaited),
 		BOTH(a_child_is_in_no_section),

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include "../model.h"
 #include "lwbuf.h"
 #include "objects/lwbuf.h"
 #include "objects/sfbuf.h"
@@ -59,6 +60,27 @@ static void finish(void)
 static void take_5(void)
 {
 	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &theirs), 0);
+}
+
+/* A thread without sequences finds what it has freed on its CPU, which no page's bytes tell. */
+static void who_runs_no_sequences_has_its_cpus_windows(void **state)
+{
+	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
+	struct percpu_rseq *area;
+	bool found = true;
+
+	(void)state;
+	for (unsigned cpu = 0; cpu < test_cpus() && cpu < 2; cpu++) {
+		setup(8, true, 0);
+		assert_true(test_pin(0, test_cpu(cpu)));
+		area = model_set_area(&none);
+		for (unsigned i = 0; i < 12; i++)
+			found = found && lw_touch(f, i % 3) != NULL;
+		model_set_area(area);
+		assert_true(found);
+		assert_int_equal(lw_stats(f).mapped, 3);
+		finish();
+	}
 }
 
 /* A window that was seen in the table is gone, or is there for another page. */
@@ -685,6 +707,7 @@ static void what_is_freed_before_the_sleep_is_not_awaited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_runs_no_sequences_has_its_cpus_windows),
 		cmocka_unit_test(who_saw_a_window_may_not_get_it),
 		cmocka_unit_test(a_window_that_was_seen_may_show_something_else),
 		cmocka_unit_test(who_moves_looks_again),

@@ -456,6 +456,33 @@ static void private_rings_are_at_no_root(void **state)
 	percpu_region_close(private);
 }
 
+/* No lock of theirs is held when a child is made, and what says of what kind they are is no lock. */
+static int find_as_it_was(void *arg)
+{
+	const struct percpu_ring *own = arg;
+	struct percpu_ring *r;
+	uint64_t key = (uint64_t)PERCPU_KIND_RING << PERCPU_KEY_KIND_SHIFT |
+		       percpu_region_key(own->block.chunk->region, own->block.base);
+
+	test_child_require(percpu_ring_attach(own->block.chunk->region, key, &r) == 0, "attach");
+	test_child_require(r->keep != 0 && r->mask == own->mask, "the same layout");
+	percpu_ring_detach(r);
+	return 0;
+}
+
+static void children_find_private_rings_as_they_were(void **state)
+{
+	struct percpu_region *private;
+	struct percpu_ring *own;
+
+	(void)state;
+	assert_int_equal(percpu_region_create(NULL, &private), 0);
+	assert_int_equal(percpu_ring_create_in(private, SMALL, PERCPU_RING_KEEP, &own), 0);
+	test_in_child(find_as_it_was, own);
+	percpu_ring_destroy(own);
+	percpu_region_close(private);
+}
+
 /* In all lanes that there are, there is room for one. */
 static struct percpu_region *narrow;
 
@@ -851,6 +878,7 @@ int main(void)
 		cmocka_unit_test(times_are_within_bounds),
 		cmocka_unit_test(clocks_that_are_not_known_are_these),
 		cmocka_unit_test(private_rings_are_at_no_root),
+		cmocka_unit_test(children_find_private_rings_as_they_were),
 		cmocka_unit_test(who_is_second_waits_for_the_first),
 		cmocka_unit_test(killed_while_it_opens),
 		cmocka_unit_test(canceled_while_it_opens),
