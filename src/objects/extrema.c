@@ -192,6 +192,7 @@ static int try_pairs(const struct percpu_extrema *x, uint64_t epoch, int64_t v)
 	struct change change;
 	int e = percpu_extrema_load(x, epoch, true, &max);
 
+	PERCPU_STEP("extrema: maximum loaded");
 	if (e == 0)
 		e = percpu_extrema_load(x, epoch, false, &min);
 	if (e != 0)

@@ -125,6 +125,41 @@ static void reset_within_an_observation(void **state)
 	let_happen(reset, "extrema: pairs loaded", 2); /* and once more */
 	assert_int_equal(observe_shared(1), 0);
 	expect(1, 1);
+	let_happen(reset, "extrema: pairs loaded", 100); /* and often */
+	assert_int_equal(observe_shared(11), 0);
+	expect(11, 11);
+	at_step = NULL;
+	let_happen(reset, "extrema: maximum loaded", 1);
+	assert_int_equal(observe_shared(10), 0);
+	expect_got(11, 11);
+	expect_reset(10, 10);
+	end();
+}
+
+static int observed;
+
+static void observe_in_the_epoch_before(void)
+{
+	observed = percpu_extrema_observe_in(x, *x->epoch - PERCPU_EXTREMES, 99);
+}
+
+/* Nor does one open again what the reset has closed, when that has closed half of it. */
+static void observation_half_way_through_a_reset(void **state)
+{
+	(void)state;
+	begin();
+	for (unsigned pairs = 0; pairs <= 2; pairs++) {
+		for (unsigned i = 0; i < pairs; i++)
+			assert_int_equal(observe_shared(5 + (int64_t)i), 0);
+		assert_int_equal(percpu_extrema_observe(x, 4), 0);
+		let_happen(observe_in_the_epoch_before, "extrema: maximum closed", 1);
+		reset();
+		assert_int_equal(observed, -ESTALE);
+		expect_got(4, pairs == 2 ? 6 : 4 + (int64_t)pairs);
+		assert_int_equal(percpu_extrema_observe_in(x, *x->epoch - PERCPU_EXTREMES, 99),
+				 -ESTALE);
+		assert_int_equal(percpu_extrema_fetch(x, &got_min, &got_max), -ENODATA);
+	}
 	end();
 }
 
@@ -558,6 +593,7 @@ int main(void)
 		cmocka_unit_test(reset_within_an_observation),
 		cmocka_unit_test(observation_within_an_observation),
 		cmocka_unit_test(observation_within_a_reset),
+		cmocka_unit_test(observation_half_way_through_a_reset),
 		cmocka_unit_test(resets_within_a_reset),
 		cmocka_unit_test(tries_have_an_end),
 		cmocka_unit_test(resets_within_a_read),

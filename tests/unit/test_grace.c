@@ -557,6 +557,7 @@ static void sections_that_were_not_begun(void **state)
 	assert_int_equal(percpu_grace_exit(g, token + 8), -EINVAL);
 	leave(token);
 	leave(token);
+	assert_int_equal(percpu_grace_blockers(g, NULL, 0), 0);
 	assert_int_equal(percpu_grace_wait_timed(g, 5000 * MS), -EPROTO);
 	assert_free(); /* the count was set right */
 	assert_free();
@@ -688,7 +689,83 @@ static void a_child_is_in_no_section(void **state)
 	assert_free();
 }
 
+static struct percpu_rwlock *beside[3];
+
+static int have_locks_still(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < 3; i++) {
+		test_child_require(percpu_rwlock_write_trylock(beside[i]) == -EBUSY, "held");
+		test_child_require(percpu_rwlock_read_unlock(beside[i]) == 0, "unlock");
+		test_child_require(percpu_rwlock_write_trylock(beside[i]) == 0, "free");
+	}
+	return 0;
+}
+
+/* The cells of locks, which a child has as its parent had them, lie beside those of grace periods,
+ * of which it has none. */
+static void a_child_has_what_lies_beside(void **state)
+{
+	struct percpu_grace *others[3];
+	int token;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(percpu_grace_create(0, &others[i]), 0);
+		token = percpu_grace_enter(others[i]);
+		assert_int_equal(percpu_grace_wait_timed(others[i], 0), -ETIMEDOUT);
+		assert_int_equal(percpu_grace_exit(others[i], token), 0);
+		assert_int_equal(percpu_rwlock_create(0, &beside[i]), 0);
+		assert_int_equal(percpu_rwlock_read_lock(beside[i]), 0);
+	}
+	test_in_child(have_locks_still, NULL);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(percpu_rwlock_read_unlock(beside[i]), 0);
+		assert_int_equal(percpu_rwlock_destroy(beside[i]), 0);
+		assert_int_equal(percpu_grace_destroy(others[i]), 0);
+	}
+}
+
 /* Between processes. */
+
+/* As many processes as handles; each is in both banks. */
+static void blockers_of_many_slots(void **state)
+{
+	enum { HANDLES = 40 };
+	struct percpu_grace_blocker b[HANDLES];
+	struct percpu_owners *o[HANDLES];
+	struct percpu_grace *of[HANDLES];
+	int tokens[HANDLES][2];
+
+	(void)state;
+	memset(b, 0, sizeof(b));
+	for (unsigned i = 0; i < HANDLES; i++) {
+		assert_int_equal(percpu_owners_open(region, 0, &o[i]), 0);
+		assert_int_equal(percpu_grace_open(o[i], ROOT, 0, &of[i]), 0);
+		tokens[i][0] = percpu_grace_enter(of[i]);
+		assert_true(tokens[i][0] >= 0);
+		b[i].id = percpu_owners_self(o[i]);
+	}
+	assert_waits();
+	for (unsigned i = 0; i < HANDLES; i++) {
+		tokens[i][1] = percpu_grace_enter(of[i]);
+		assert_true(tokens[i][1] >= 0);
+	}
+	assert_int_equal(percpu_grace_blockers(g, NULL, 0), HANDLES);
+	assert_int_equal(percpu_grace_blockers(g, b, 1), HANDLES);
+	assert_int_equal(b[0].sections, 2);
+	for (unsigned i = 1; i < HANDLES; i++) /* there was no room */
+		assert_int_equal(b[i].sections, 0);
+	assert_int_equal(percpu_grace_blockers(g, b, HANDLES), HANDLES);
+	for (unsigned i = 0; i < HANDLES; i++) {
+		assert_int_equal(b[i].sections, 2);
+		assert_int_equal(percpu_grace_exit(of[i], tokens[i][0]), 0);
+		assert_int_equal(percpu_grace_exit(of[i], tokens[i][1]), 0);
+		assert_int_equal(percpu_grace_detach(of[i]), 0);
+		percpu_owners_detach(o[i]);
+	}
+	assert_free();
+}
 
 static const char *its_name; /* NULL: as this program */
 
@@ -1399,6 +1476,8 @@ int main(void)
 		PRIVATE(what_is_called_before_the_sleep_is_run),
 		PRIVATE(what_ends_before_the_sleep_is_not_awaited),
 		BOTH(a_child_is_in_no_section),
+		PRIVATE(a_child_has_what_lies_beside),
+		BETWEEN(blockers_of_many_slots),
 		BETWEEN(who_is_killed_is_not_waited_for),
 		BETWEEN(who_is_stopped_is_waited_for),
 		BETWEEN(names_of_processes_mislead_nobody),

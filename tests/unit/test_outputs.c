@@ -611,6 +611,14 @@ static int fail_updates(void *arg)
 			REQUIRE(min == 4 && max == 5);
 			REQUIRE(observe_without(x, 5) == 0 && observe_without(x, 4) == 0);
 		}
+		/* What a reset has found stays found when it fails, and when the next one does. */
+		for (int n = 0; n < 2; n++) {
+			counts_down[FENCE] = 1;
+			REQUIRE(percpu_extrema_fetch_reset(x, &min, &max) == -EPERM);
+			REQUIRE(counts_down[FENCE] == 0);
+		}
+		REQUIRE(percpu_extrema_fetch_reset(x, &min, &max) == 0 && min == 4 && max == 5);
+		REQUIRE(observe_without(x, 5) == 0 && observe_without(x, 4) == 0);
 		*countdown = 1;
 		record_without(h, 7);
 		REQUIRE(*countdown == 0);
