@@ -464,6 +464,23 @@ static void let_another_thread_join(void)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+/* Also its lock is given back: another process has the slot. */
+static void spare_slots_are_others(void **state)
+{
+	const uint64_t spare = 0;
+	pid_t pid;
+
+	(void)state;
+	deadly = "owner: to be known";
+	meanwhile = let_another_thread_join;
+	assert_int_equal(percpu_owners_join(owners), 0);
+	assert_null(deadly);
+	assert_int_equal(percpu_owners_self(owners) % PERCPU_OWNERS_MAX, spare + 1);
+	pid = start(join_and_stay, 0);
+	assert_int_equal(shared->id[0] % PERCPU_OWNERS_MAX, spare);
+	stop(pid);
+}
+
 static void whose_slot_is_spare_joins_no_more(void **state)
 {
 	bool joins, alive;
@@ -1291,6 +1308,7 @@ int main(int argc, char **argv)
 		OWNER_TEST(the_slot_before_exec_is_taken_again),
 		OWNER_TEST(no_slot_from_before_exec_is_left),
 		OWNER_TEST(who_looks_for_slots_from_before_exec_spares_new_ones),
+		OWNER_TEST(spare_slots_are_others),
 		OWNER_TEST(whose_slot_is_spare_joins_no_more),
 		OWNER_TEST(slots_of_other_files_are_not_ours),
 		OWNER_TEST(slots_of_namesakes_stay),

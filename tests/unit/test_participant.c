@@ -428,6 +428,33 @@ static void leave_the_owners(void)
 	percpu_owners_leave(owners);
 }
 
+static int status_of_child;
+
+static int join_as_a_child(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_participants_join(p) == 0 && enter(0) == 0, "join");
+	test_child_require(percpu_participants_sum_own(p, 0) == 1, "one");
+	return 0;
+}
+
+static void fork_now(void)
+{
+	status_of_child = test_wait(test_fork(join_as_a_child, NULL), 20);
+}
+
+/* A child is forked while a thread leaves: nobody leaves there. */
+static void a_child_awaits_no_thread_of_its_parent(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_participants_join(p), 0);
+	deadly = "owner: byte unlocked";
+	meanwhile = fork_now;
+	percpu_owners_leave(owners);
+	assert_null(deadly);
+	assert_int_equal(status_of_child, 0);
+}
+
 static void who_leaves_while_another_joins(void **state)
 {
 	static const char *const steps[] = { "participant: an owner", "participant: to be recorded",
@@ -753,6 +780,7 @@ int main(void)
 		BETWEEN(whoever_is_killed),
 		BETWEEN(a_child_is_another_one),
 		BETWEEN(who_leaves_the_owners_has_left),
+		BETWEEN(a_child_awaits_no_thread_of_its_parent),
 		BETWEEN(who_leaves_while_another_joins),
 		BETWEEN(who_joins_late_drops_nobody),
 		BETWEEN(records_are_made_once),
