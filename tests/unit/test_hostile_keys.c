@@ -249,6 +249,7 @@ static void layouts_are_checked(void **state)
 	struct percpu_histogram_control *layout;
 	struct percpu_histogram *h, *found_h = NULL;
 	struct percpu_extrema *x, *found_x = NULL;
+	struct percpu_ring *ring, *found_ring = NULL;
 	struct percpu_approx *a, *found_a = NULL;
 	const uint64_t batches[] = { 0, UINT64_MAX };
 	struct percpu_region *r;
@@ -264,6 +265,12 @@ static void layouts_are_checked(void **state)
 	percpu_extrema_control(x)->flags ^= 0xc0000000; /* a flag that nobody knows */
 	assert_int_equal(percpu_extrema_attach(r, percpu_extrema_key(x), &found_x), -ENOENT);
 	percpu_extrema_destroy(x);
+
+	assert_int_equal(percpu_ring_create_in(r, PERCPU_RING_MIN, 0, &ring), 0);
+	percpu_ring_control(ring)->clock ^= 3; /* as of another machine */
+	assert_int_equal(percpu_ring_attach(r, percpu_ring_key(ring), &found_ring), -ENOTSUP);
+	assert_null(found_ring);
+	percpu_ring_destroy(ring);
 
 	if (percpu_pair_is_atomic()) { /* else there are none in files */
 		assert_int_equal(percpu_approx_create_in(r, &o, &a), 0);

@@ -389,11 +389,16 @@ static void child_of_fork_finds_no_guard(void **state)
 
 /* A fence that is refused, as in a sandbox. */
 static bool refused;
+static unsigned interrupted; /* so often it is to be tried again */
 
 int __real_percpu_barrier_cpu(unsigned cpu);
 int __wrap_percpu_barrier_cpu(unsigned cpu);
 int __wrap_percpu_barrier_cpu(unsigned cpu)
 {
+	if (interrupted != 0) {
+		interrupted--;
+		return -EAGAIN;
+	}
 	return refused ? -EPERM : __real_percpu_barrier_cpu(cpu);
 }
 
@@ -430,8 +435,25 @@ static void references_keep_sequences_out(void **state)
 	test_unpin(0);
 }
 
-/* It changes nothing, and keeps nobody out. From here on the thread runs no
- * sequences. */
+/* From here on the thread runs no sequences. */
+static void fences_are_tried_again(void **state)
+{
+	int64_t v;
+
+	(void)state;
+	test_unregister(percpu_seq_attach());
+	for (int f = 1; f < 3; f++) {
+		struct percpu_local *l = make(8, fallbacks[f]);
+
+		interrupted = 3;
+		assert_int_equal(percpu_local_add_return(l, 1, &v), 0);
+		assert_int_equal(interrupted, 0);
+		assert_int_equal(percpu_local_sum(l), 1);
+		percpu_local_destroy(l);
+	}
+}
+
+/* It changes nothing, and keeps nobody out. */
 static void missing_fences_are_errors(void **state)
 {
 	uint64_t word = UNSET;
@@ -505,6 +527,7 @@ int main(void)
 		cmocka_unit_test(queues_give_the_oldest),
 		cmocka_unit_test(every_cpu_has_its_own_cell),
 		cmocka_unit_test(child_of_fork_finds_no_guard),
+		cmocka_unit_test(fences_are_tried_again),
 		cmocka_unit_test(missing_fences_are_errors),
 	};
 

@@ -337,6 +337,32 @@ static int put_in_child(void *arg)
 	return 0;
 }
 
+static int take_in_child(void *arg)
+{
+	uint64_t n = 0;
+
+	(void)arg;
+	test_child_require(put(7) == 0 && put_locked(8) == 0, "puts");
+	for (; percpu_ring_read(reader, &record) == 0; n++)
+		;
+	test_child_require(n == 2, "what was put is taken");
+	return 0;
+}
+
+/* Threads of the parent put, and take, in all lanes, and no thread of the child does. */
+static void children_of_fork_wait_for_no_lock(void **state)
+{
+	(void)state;
+	begin(PERCPU_RING_KEEP, 0);
+	for (size_t lane = 0; lane < 2 * (size_t)ring->block.chunk->cpus; lane++)
+		percpu_ring_at(ring, lane)->lock = percpu_ring_at(ring, lane)->consumer =
+			(uint32_t)getpid();
+	test_in_child(take_in_child, NULL);
+	for (size_t lane = 0; lane < 2 * (size_t)ring->block.chunk->cpus; lane++)
+		percpu_ring_at(ring, lane)->lock = percpu_ring_at(ring, lane)->consumer = 0;
+	end();
+}
+
 static void children_of_fork_have_a_copy(void **state)
 {
 	(void)state;
@@ -513,6 +539,7 @@ int main(void)
 		cmocka_unit_test(records_in_progress_are_waited_for),
 		cmocka_unit_test(a_stopped_put_is_told),
 		cmocka_unit_test(who_was_stopped_is_waited_for_again),
+		cmocka_unit_test(children_of_fork_wait_for_no_lock),
 		cmocka_unit_test(children_of_fork_have_a_copy),
 		cmocka_unit_test(children_put_into_their_copy),
 		cmocka_unit_test(handlers_put_as_well),

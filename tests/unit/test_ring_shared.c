@@ -456,6 +456,53 @@ static void private_rings_are_at_no_root(void **state)
 	percpu_region_close(private);
 }
 
+static int put_where_one_may_not(void *arg)
+{
+	(void)arg;
+	test_child_require(put(1) == 0, "a put"); /* from here on the thread runs sequences */
+	test_child_require(percpu_ring_put(seen, "x", 1) == -EROFS, "a put in what is only read");
+	return 0;
+}
+
+static void nothing_is_put_in_what_is_only_read(void **state)
+{
+	(void)state;
+	begin(0);
+	test_in_child(put_where_one_may_not, NULL);
+	expect(1);
+	end();
+}
+
+static int find_them_held(void *arg)
+{
+	const uint32_t holder = *(uint32_t *)arg;
+
+	for (size_t lane = 0; lane < 2 * (size_t)ring->block.chunk->cpus; lane++)
+		test_child_require(percpu_ring_at(ring, lane)->lock == holder &&
+					   percpu_ring_at(ring, lane)->consumer == holder,
+				   "a lock of another process");
+	return 0;
+}
+
+/* Who holds locks in a file is another process for a child, and may hold them still. */
+static void children_free_no_locks_in_files(void **state)
+{
+	uint32_t holder = (uint32_t)getpid();
+	size_t lanes;
+
+	(void)state;
+	assert_int_equal(percpu_region_open(file(), CREATE, NULL, &region), 0);
+	assert_int_equal(percpu_ring_create_in(region, SMALL, 0, &ring), 0);
+	lanes = 2 * (size_t)ring->block.chunk->cpus;
+	for (size_t lane = 0; lane < lanes; lane++)
+		percpu_ring_at(ring, lane)->lock = percpu_ring_at(ring, lane)->consumer = holder;
+	test_in_child(find_them_held, &holder);
+	for (size_t lane = 0; lane < lanes; lane++)
+		percpu_ring_at(ring, lane)->lock = percpu_ring_at(ring, lane)->consumer = 0;
+	percpu_ring_destroy(ring);
+	percpu_region_close(region);
+}
+
 /* No lock of theirs is held when a child is made, and what says of what kind they are is no lock. */
 static int find_as_it_was(void *arg)
 {
@@ -879,6 +926,8 @@ int main(void)
 		cmocka_unit_test(clocks_that_are_not_known_are_these),
 		cmocka_unit_test(private_rings_are_at_no_root),
 		cmocka_unit_test(children_find_private_rings_as_they_were),
+		cmocka_unit_test(children_free_no_locks_in_files),
+		cmocka_unit_test(nothing_is_put_in_what_is_only_read),
 		cmocka_unit_test(who_is_second_waits_for_the_first),
 		cmocka_unit_test(killed_while_it_opens),
 		cmocka_unit_test(canceled_while_it_opens),

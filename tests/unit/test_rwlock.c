@@ -708,6 +708,38 @@ static int unlock_so_often(void *arg)
 	return percpu_rwlock_destroy(checked);
 }
 
+static int passed;
+
+static void pass_through(void)
+{
+	struct percpu_rseq without = { .cpu_id = PERCPU_CPU_NEVER };
+	struct percpu_rseq *own;
+
+	passed = percpu_rwlock_read_lock(checked);
+	own = model_set_area(&without);
+	passed |= percpu_rwlock_read_unlock(checked);
+	model_set_area(own);
+}
+
+static int unlock_amid(void *arg)
+{
+	(void)arg;
+	let_happen(pass_through, "participant: lanes of CPUs summed");
+	test_child_require(percpu_rwlock_read_unlock(checked) == 0 && passed == 0, "unlock");
+	return 0;
+}
+
+/* Another thread locks where the sum has been, and unlocks where it comes to. */
+static void debug_handles_sum_once_more(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_rwlock_create(PERCPU_RWLOCK_DEBUG, &checked), 0);
+	assert_int_equal(percpu_rwlock_read_lock(checked), 0);
+	assert_int_equal(test_wait(test_fork(unlock_amid, NULL), 10), 0);
+	assert_int_equal(percpu_rwlock_read_unlock(checked), 0);
+	assert_int_equal(percpu_rwlock_destroy(checked), 0);
+}
+
 /* A child has what the parent had, as often. */
 static void debug_handles_know_of_forks(void **state)
 {
@@ -759,6 +791,7 @@ int main(void)
 		TEST(debug_handles_complain),
 		TEST(nobody_writes_without_an_id),
 		TEST(who_has_the_id_of_a_writer_waits),
+		TEST(debug_handles_sum_once_more),
 		TEST(debug_handles_know_of_forks),
 	};
 
