@@ -929,6 +929,31 @@ static void leaves_are_slept_for(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* Nobody pays for windows that were given back once more than once. */
+static void windows_given_back_cost_nothing_more(void **state)
+{
+	struct percpu_lwbufs *f;
+	struct percpu_lwbuf b;
+
+	(void)state;
+	test_pin(0, test_cpu(0));
+	f = windows_of_memory();
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 100; i++) {
+			if (i == 10)
+				begin_costs();
+			assert_int_equal(percpu_lwbuf_alloc(f, 3, 0, &b), 0);
+			assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+		}
+		if (test_tier() == PERCPU_TIER_RSEQ)
+			expect_nothing("a page that was used before");
+		assert_int_equal(percpu_lwbuf_set_max_excess(f, 0), 0);
+		assert_int_equal(percpu_lwbuf_set_max_excess(f, 100), 0);
+	}
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	test_unpin(0);
+}
+
 /* Memory */
 
 static void cells_share_mappings(void **state)
@@ -984,6 +1009,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(pictures_are_taken_again, open_both, close_both),
 		cmocka_unit_test(owners_are_read_without_calls),
 		cmocka_unit_test(leaves_are_slept_for),
+		cmocka_unit_test(windows_given_back_cost_nothing_more),
 		cmocka_unit_test(cells_share_mappings),
 	};
 

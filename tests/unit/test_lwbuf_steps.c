@@ -312,6 +312,18 @@ static void a_set_may_be_full(void **state)
 	finish();
 }
 
+/* Nobody comes between: what has no place any more is given back. */
+static void who_drives_out_a_window_gives_it_back(void **state)
+{
+	(void)state;
+	setup(64, true, 0);
+	take_many(9);
+	free_from(0, 9);
+	assert_int_equal(words_in(set_of(5)), 8);
+	assert_int_equal(lw_stats(f).excess, 8);
+	finish();
+}
+
 /* A page that is asked for again has one word, also where another page of its set comes first. */
 static void a_page_is_remembered_once(void **state)
 {
@@ -717,6 +729,7 @@ int main(void)
 		cmocka_unit_test(who_always_comes_late_maps_a_window),
 		cmocka_unit_test(who_finds_no_place_keeps_no_window),
 		cmocka_unit_test(a_set_may_be_full),
+		cmocka_unit_test(who_drives_out_a_window_gives_it_back),
 		cmocka_unit_test(a_page_is_remembered_once),
 		cmocka_unit_test(what_another_cpu_remembers_is_no_window),
 		cmocka_unit_test(a_part_of_the_table_is_looked_at),
