@@ -42,9 +42,35 @@ static void other_lanes_are_left_alone(void **state)
 	close(fd);
 }
 
+/* Nor is a block of owners, which is in the bias lane alone, cleared in those of CPUs. */
+static void slots_are_in_one_lane(void **state)
+{
+	const struct percpu_region_options o = { .size = sizeof(o), .cpus = 64 };
+	struct percpu_owners *owners = NULL;
+	struct percpu_region *r = NULL;
+	struct stat before, after;
+
+	(void)state;
+	assert_int_equal(percpu_region_create_file(test_path("owners"), &o, &r), 0);
+	percpu_region_close(r);
+	assert_int_equal(percpu_region_open(test_path("owners"),
+					    PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, NULL, &r),
+			 0);
+	assert_int_equal(percpu_owners_open(r, 0, &owners), 0);
+	assert_int_equal(stat(test_path("owners"), &before), 0);
+	assert_int_equal(percpu_owners_join(owners), 0);
+	assert_int_equal(stat(test_path("owners"), &after), 0);
+	assert_true((size_t)(after.st_blocks - before.st_blocks) * 512 <= 16 * 4096);
+	assert_int_equal(percpu_owners_destroy(owners), 0);
+	percpu_region_close(r);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(other_lanes_are_left_alone) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(other_lanes_are_left_alone),
+		cmocka_unit_test(slots_are_in_one_lane),
+	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
 }
