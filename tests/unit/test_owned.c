@@ -671,29 +671,44 @@ static void who_leaves_keeps_no_account(void **state)
 	percpu_owned_gauge_detach(again);
 }
 
+/* Threads that add, on all CPUs, and when all are there. */
+static struct {
+	unsigned there;
+	unsigned rounds;
+	int error;
+} adding;
+
 static void add_many(unsigned i, void *arg)
 {
-	int *error = arg, e = 0;
+	const int64_t n = i % 2 == 0 ? 2 : -1;
+	int e = 0;
 
-	for (unsigned n = 0; n < 1000 && e == 0; n++) {
-		e = percpu_owned_gauge_add(gauge, i % 2 == 0 ? 2 : -1);
-		if (e == 0)
-			e = percpu_owned_fgauge_add(fgauge, i % 2 == 0 ? 2 : -1);
-	}
+	(void)arg;
+	test_pin(0, test_cpu(i % test_cpus()));
+	__atomic_fetch_add(&adding.there, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&adding.there, __ATOMIC_SEQ_CST) != 8)
+		test_sleep_us(1);
+	for (unsigned k = 0; k < adding.rounds && e == 0; k++)
+		e = percpu_owned_gauge_add(gauge, n);
+	for (unsigned k = 0; k < 1000 && e == 0; k++)
+		e = percpu_owned_fgauge_add(fgauge, (double)n);
 	if (e != 0)
-		__atomic_store_n(error, e, __ATOMIC_RELAXED);
+		__atomic_store_n(&adding.error, e, __ATOMIC_RELAXED);
 }
 
 static void threads_share_a_value(void **state)
 {
-	int error = 0;
+	int64_t sum;
 
 	(void)state;
 	make(PERCPU_OWNED_SUM);
 	fmake(PERCPU_OWNED_SUM);
-	test_team_run(8, add_many, &error);
-	assert_int_equal(error, 0);
-	expect(4000, 4000);
+	adding.there = 0;
+	adding.rounds = test_rounds(50000);
+	sum = 4 * (int64_t)adding.rounds;
+	test_team_run(8, add_many, NULL);
+	assert_int_equal(adding.error, 0);
+	expect(sum, sum);
 	assert_true(fvalue(PERCPU_OWNED_LIVING) == 4000);
 }
 
