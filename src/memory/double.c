@@ -262,6 +262,7 @@ static int propose_set(struct percpu_chunk *k, size_t offset, struct percpu_pair
 			return e != 0 ? e : -EAGAIN;
 	}
 	*ret_mine = true;
+	PERCPU_STEP("double: place chosen");
 	return percpu_pair_cmpxchg(k, bias, place, &there, mine);
 }
 

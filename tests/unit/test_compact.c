@@ -291,6 +291,10 @@ static void shared_sets_reserve_what_is_documented(void **state)
 	assert_int_equal(percpu_region_create_fd(fd, &o, &r), 0);
 	assert_int_equal(fstat(fd, &before), 0);
 	assert_int_equal(percpu_compact_create_in(r, COUNTERS, &c), 0);
+	assert_int_equal(fstat(fd, &after), 0);
+	bytes = 512 * (uint64_t)(after.st_blocks - before.st_blocks);
+	per_counter = 4 * percpu_status()->possible_cpus + 32;
+	assert_in_range(bytes, per_counter * COUNTERS, (per_counter + 1) * COUNTERS);
 	for (size_t i = 0; i < COUNTERS; i++) {
 		percpu_compact_add(c, i, 1);
 		percpu_compact_add(c, i, 2 * (int64_t)c->half - 1);
@@ -299,7 +303,6 @@ static void shared_sets_reserve_what_is_documented(void **state)
 	}
 	assert_int_equal(fstat(fd, &after), 0);
 	bytes = 512 * (uint64_t)(after.st_blocks - before.st_blocks);
-	per_counter = 4 * percpu_status()->possible_cpus + 32;
 	if (percpu_thread_tier() == PERCPU_TIER_RSEQ) /* else atomic lanes come on top */
 		assert_in_range(bytes, per_counter * COUNTERS,
 				(per_counter + 1 + 16 * test_cpus()) * COUNTERS);

@@ -212,6 +212,10 @@ static void sets_that_change_nothing_are_sets(void **state)
 	assert_int_equal(percpu_fgauge_set(fgauge, 7), 0);
 	expect(percpu_fgauge_fetch(fgauge), 7);
 	go_to_five();
+	let_other(come_back, "double: place chosen"); /* and takes that place */
+	assert_int_equal(percpu_fgauge_set(fgauge, 7), 0);
+	expect(percpu_fgauge_fetch(fgauge), 7);
+	go_to_five();
 	let_other(come_back, "lanes summed");
 	assert_int_equal(percpu_fgauge_set(fgauge, 7), 0);
 	expect(percpu_fgauge_fetch(fgauge), 2); /* proposed first, so it came first */

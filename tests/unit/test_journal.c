@@ -213,6 +213,7 @@ static void freed_cells_are_handed_out_at_rest(void **state)
 /* In whatever chunk they are. */
 static void all_journals_are_settled(void **state)
 {
+	struct percpu_counter_array *a;
 	struct percpu_counter *c;
 	struct percpu_journal *j;
 	void *lane;
@@ -225,6 +226,10 @@ static void all_journals_are_settled(void **state)
 	j->turn |= 1;
 	assert_int_equal(percpu_counter_create_in(region, &c), 0);
 	assert_int_equal(j->turn & 1, 0);
+	j->turn |= 1;
+	assert_int_equal(percpu_counter_array_open(region, 7, 4, &a), 0);
+	assert_int_equal(j->turn & 1, 0);
+	percpu_counter_array_destroy(a);
 	percpu_stats_destroy(stats);
 }
 
