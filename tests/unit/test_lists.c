@@ -191,6 +191,36 @@ static void lists_are_read_again(void **state)
 	test_in_child(look_again, NULL);
 }
 
+/* One thread fences all processes then, and with that all threads know: docs/region.md. */
+static int fence_on_larger_machine(void *arg)
+{
+	struct percpu_counter *c = NULL;
+	char online[16];
+
+	(void)arg;
+	test_child_require(test_pin(0, test_cpu(0)), "a CPU");
+	mask_bits = 128;
+	files[0].text = "0-3\n";
+	test_child_require(percpu_counter_create(&c) == 0, "4 lanes");
+	(void)test_tier();
+	percpu_counter_inc(c);
+	files[0].text = "0-79\n";
+	snprintf(online, sizeof(online), "%u\n", test_cpu(0));
+	files[ONLINE].text = online;
+	test_child_require(percpu_fence_all(UINT64_C(30000000000), NULL) == 0, "a fence");
+	test_child_require(percpu_status()->cpu_without_lane, "a CPU has no lane");
+	test_child_require(percpu_thread_tier() <= PERCPU_TIER_CPU, "no sequences any more");
+	percpu_counter_inc(c);
+	test_child_require(percpu_counter_fetch(c) == 2, "exact");
+	return 0;
+}
+
+static void fences_find_new_cpus(void **state)
+{
+	(void)state;
+	test_in_child(fence_on_larger_machine, NULL);
+}
+
 /* What the kernel's files may be: empty, others in their place, or not to be understood. */
 
 static const struct machine {
@@ -271,6 +301,9 @@ static int look_for_offline(void *arg)
 			   "that is not the kernel's");
 	files[INTERRUPTS].text = "           CPU0       CPU2       \n";
 	test_child_require(percpu_cpu_online(2) && !percpu_cpu_online(1), "as the table says");
+	files[INTERRUPTS].text = "\n";
+	test_child_require(percpu_cpu_online(2) && percpu_cpu_online(1), "that lists no CPU");
+	files[INTERRUPTS].text = "           CPU0       CPU2       \n";
 	files[INTERRUPTS].file_system = 0;
 	test_child_require(percpu_cpu_online(2) && percpu_cpu_online(1), "nobody says so");
 	return 0;
@@ -474,6 +507,7 @@ int main(void)
 		cmocka_unit_test(lists_that_are_cut_off_say_nothing),
 		cmocka_unit_test(digits_of_masks_are_counted),
 		cmocka_unit_test(lists_are_read_again),
+		cmocka_unit_test(fences_find_new_cpus),
 		cmocka_unit_test(machines_are_not_what_files_say),
 		cmocka_unit_test(offline_is_what_the_kernel_says),
 		cmocka_unit_test(boots_are_what_the_kernel_says),
