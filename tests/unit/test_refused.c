@@ -193,6 +193,35 @@ static int with_new_kernel(void *arg)
 	return 0;
 }
 
+/* The area is the library's, which has room for the fields of 2023, and the kernel fills them. */
+static int with_own_area(void *arg)
+{
+	const struct percpu_status *s;
+
+	(void)arg;
+	kernel.has_area = true;
+	kernel.area = 28;
+	s = use();
+	test_child_require(s->rseq_size == 0 && s->registrar == PERCPU_REGISTRAR_LIBRARY,
+			   "an area of the library's");
+	test_child_require(s->has_mm_cid, "with a concurrency id");
+	return 0;
+}
+
+static const char own_area[] = "own area";
+
+/* libc reads that when the program starts. */
+static int begin_without_area(void *arg)
+{
+	char program[] = "/proc/self/exe";
+	char *const args[] = { program, (char *)own_area, NULL };
+
+	(void)arg;
+	setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0", 1);
+	execv(program, args);
+	return 1;
+}
+
 /* The spinner has no sequences: nothing is ever proven, and nobody waits for that. */
 static int without_spinner(void *arg)
 {
@@ -357,6 +386,7 @@ static void areas_may_be_older_or_newer(void **state)
 	test_need_sequences();
 	test_in_child(with_old_kernel, NULL);
 	test_in_child(with_new_kernel, NULL);
+	test_in_child(begin_without_area, NULL);
 }
 
 static void selftest_may_be_refused(void **state)
@@ -395,7 +425,7 @@ static void unknown_tiers_are_ignored(void **state)
 	test_in_child(with_unknown_tier, "");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sequences_may_be_refused),
@@ -405,5 +435,7 @@ int main(void)
 		cmocka_unit_test(unknown_tiers_are_ignored),
 	};
 
+	if (argc > 1 && strcmp(argv[1], own_area) == 0)
+		return with_own_area(NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
