@@ -66,6 +66,41 @@ static void kernel_is_condemned(void **state)
 	percpu_counter_destroy(c);
 }
 
+/* Attaching is given up once, and not tried by each add. */
+
+static unsigned attached;
+
+struct percpu_rseq *__real_percpu_seq_attach(void);
+struct percpu_rseq *__wrap_percpu_seq_attach(void);
+struct percpu_rseq *__wrap_percpu_seq_attach(void)
+{
+	__atomic_fetch_add(&attached, 1, __ATOMIC_SEQ_CST);
+	return __real_percpu_seq_attach();
+}
+
+static void add_three_times(unsigned i, void *arg)
+{
+	(void)i;
+	for (int n = 0; n < 3; n++)
+		percpu_counter_inc(arg);
+}
+
+static void threads_give_up_once(void **state)
+{
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_counter_create(&c), 0);
+	(void)test_tier();
+	if (percpu_status()->selftest == PERCPU_SELFTEST_SKIPPED)
+		test_skip("no sequences");
+	attached = 0;
+	test_team_run(1, add_three_times, c);
+	assert_in_range(attached, 0, 1);
+	assert_int_equal(percpu_counter_fetch(c), 3);
+	percpu_counter_destroy(c);
+}
+
 #ifdef PERCPU_SEQ_SIGNATURE
 
 static struct percpu_counter *counter;
@@ -105,6 +140,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kernel_is_condemned),
+		cmocka_unit_test(threads_give_up_once),
 #ifdef PERCPU_SEQ_SIGNATURE
 		cmocka_unit_test(nobody_is_registered_in_vain),
 #endif
