@@ -625,6 +625,23 @@ static void moved_visitors_come_back(void **state)
 	assert_int_equal(percpu_zone_destroy(zone), 0);
 }
 
+/* Each CPU has its share of the time, but the last one all that is left: no further share helps. */
+static void moved_visitors_come_back_in_the_same_share(void **state)
+{
+	struct percpu_fence_report r;
+	const unsigned cpu = test_cpu(0);
+
+	(void)state;
+	if (test_cpus() < 2)
+		test_skip("needs two CPUs");
+	let_happen(go_elsewhere, "visit: asked", 4);
+	assert_int_equal(percpu_visit(cpu, cpu + 1, NULL, NULL, UINT64_C(20000000000), &r), 0);
+	at_step = NULL;
+	assert_true(times < 4);
+	assert_int_equal(r.fenced, 1);
+	assert_int_equal(r.unfenced, 0);
+}
+
 /* One CPU is refused to the process, and on the others the visitor comes too late: the refusal is
  * told, which no further time would change. */
 
@@ -825,6 +842,7 @@ int main(void)
 		cmocka_unit_test(shelves_are_for_one_at_a_time),
 		cmocka_unit_test(poison_may_go_with_its_page),
 		cmocka_unit_test(moved_visitors_come_back),
+		cmocka_unit_test(moved_visitors_come_back_in_the_same_share),
 		cmocka_unit_test(refusals_are_told_rather_than_lateness),
 		cmocka_unit_test(short_times_are_kept),
 		cmocka_unit_test(late_visits_are_none),
