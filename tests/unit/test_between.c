@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -165,6 +166,36 @@ static void the_default_region_is_one(void **state)
 	assert_int_equal(percpu_region_default(&r), 0);
 	assert_int_equal(times, 0);
 	assert_ptr_equal(r, region_there);
+}
+
+/* The calls of the thread block no signals and let none through, whoever of them is first. */
+
+static void block_signals(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+}
+
+static int make_default_region(void *arg)
+{
+	struct percpu_region *r;
+	sigset_t blocked;
+
+	(void)arg;
+	let_happen(block_signals, "region: default made", 1);
+	test_child_require(percpu_region_default(&r) == 0 && times == 0, "a region");
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	test_child_require(sigismember(&blocked, SIGUSR1) == 1, "signals stay blocked");
+	return 0;
+}
+
+/* Before this process has that region. */
+static void the_default_region_changes_no_signals(void **state)
+{
+	(void)state;
+	test_in_child(make_default_region, NULL);
 }
 
 static int free_second(void)
@@ -430,6 +461,7 @@ static void moved_threads_condemn_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_default_region_changes_no_signals),
 		cmocka_unit_test(the_default_region_is_one),
 		cmocka_unit_test(copies_are_found_when_complete),
 		cmocka_unit_test(copies_are_made_once),
