@@ -75,6 +75,43 @@ static void what_is_not_there_is_not_removed(void **state)
 	assert_int_equal(percpu_segment_quiesce(NULL), -EINVAL);
 }
 
+/* percpu_segment_error() is about the last call that failed, whatever has succeeded since. */
+static void success_leaves_the_sentence(void **state)
+{
+	static const char *const names[] = { "a" };
+	static const char *const values[] = { "x" };
+	const struct percpu_metric x = { .size = sizeof(x),
+					 .name = "f_total",
+					 .label_names = names,
+					 .label_values = values,
+					 .labels = 1 };
+	const struct percpu_metric y = { .size = sizeof(y), .name = "y_total" };
+	struct percpu_counter *c;
+	const struct percpu_declaration row = {
+		.size = sizeof(row), .metric = &y, .kind = PERCPU_METRIC_COUNTER, .ret = &c
+	};
+	struct percpu_moment at;
+	const char *sentence;
+
+	(void)state;
+	assert_int_equal(remove_value(f, "x"), -ENOENT);
+	sentence = percpu_segment_error(s);
+#define EXPECT_SAME(call)                                                                          \
+	do {                                                                                       \
+		assert_int_equal(call, 0);                                                         \
+		assert_ptr_equal(percpu_segment_error(s), sentence);                               \
+		assert_string_equal(sentence, "f_total: there is no such series");                 \
+	} while (0)
+	EXPECT_SAME(percpu_family_counter(f, values, &c));
+	EXPECT_SAME(percpu_segment_series_started(s, &x, &at));
+	EXPECT_SAME(remove_value(f, "x"));
+	EXPECT_SAME(percpu_segment_quiesce(s));
+	EXPECT_SAME(family_of(s, 3) != f);
+	EXPECT_SAME(percpu_segment_counter(s, &y, &c));
+	EXPECT_SAME(percpu_segment_declare(s, &row, 1));
+	EXPECT_SAME(percpu_segment_started(s, &at));
+}
+
 /* Who has spoken of what was removed then may have handles of what is removed later. */
 static void who_has_quiesced_holds_the_rest(void **state)
 {
@@ -514,6 +551,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		both(removed_series_begin_at_0),
 		both(what_is_not_there_is_not_removed),
+		both(success_leaves_the_sentence),
 		both(caps_count_what_may_be_in_use),
 		both(caps_count_what_others_have_removed),
 		both(handles_stay_until_the_next_time),
