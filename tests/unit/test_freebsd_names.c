@@ -303,6 +303,49 @@ static void requests_come_in_all_ways(void **state)
 	assert_int_equal(sysctl_ctx_free(&ctx), 0);
 }
 
+/* A new value in two parts. */
+struct parts {
+	uint64_t first;
+	uint32_t second;
+};
+
+static int take_parts(SYSCTL_HANDLER_ARGS)
+{
+	struct parts *to = arg1, p = { 0, 0 };
+	int e = SYSCTL_IN(req, &p.first, sizeof(p.first));
+
+	(void)arg2, (void)oidp;
+	if (e == 0)
+		e = SYSCTL_IN(req, &p.second, sizeof(p.second));
+	if (e == 0)
+		*to = p;
+	return e;
+}
+
+static void values_may_be_taken_in_parts(void **state)
+{
+	const unsigned char new[13] = { 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3 };
+	struct sysctl_ctx_list ctx = { NULL };
+	struct parts p = { 5, 6 };
+
+	(void)state;
+	SYSCTL_ADD_PROC(&ctx, SYSCTL_STATIC_CHILDREN(_dev), OID_AUTO, "parts", CTLFLAG_RW, &p, 0,
+			take_parts, "S", "");
+	for (size_t n = 0; n < 12; n++) {
+		errno = 0;
+		assert_int_equal(sysctlbyname("dev.parts", NULL, NULL, new, n), -1);
+		assert_int_equal(errno, EINVAL);
+		assert_true(p.first == 5 && p.second == 6);
+	}
+	for (size_t n = 12; n <= 13; n++) {
+		assert_int_equal(sysctlbyname("dev.parts", NULL, NULL, new, n), 0);
+		assert_int_equal(p.first, 0x0101010101010101);
+		assert_int_equal(p.second, 0x02020202);
+		p = (struct parts){ 5, 6 };
+	}
+	assert_int_equal(sysctl_ctx_free(&ctx), 0);
+}
+
 /* Names without a context are there for good. */
 static void names_need_no_context(void **state)
 {
@@ -407,6 +450,7 @@ int main(void)
 		cmocka_unit_test(handlers_know_their_kind),
 		cmocka_unit_test(arrays_may_have_something_before_them),
 		cmocka_unit_test(requests_come_in_all_ways),
+		cmocka_unit_test(values_may_be_taken_in_parts),
 		cmocka_unit_test(names_need_no_context),
 		cmocka_unit_test(nodes_are_where_names_are_below),
 		cmocka_unit_test(a_name_waits_for_its_last_reader),
