@@ -10,13 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <percpu/counter.h>
 #include <percpu/segment.h>
+#include <percpu/seq.h>
 
+#include "blocks.h"
 #include "cpu/cpu.h"
 #include "support.h"
 #include "syscalls.h"
@@ -32,13 +35,15 @@ static struct file {
 	const char *path, *text;
 	unsigned long file_system;
 	int fd;
+	bool is_pipe; /* without a writer */
 } files[] = {
-	{ "/sys/devices/system/cpu/possible", NULL, SYSFS, -1 },
-	{ "/proc/softirqs", NULL, PROC, -1 },
-	{ "/proc/self/status", NULL, PROC, -1 },
-	{ "/sys/devices/system/cpu/online", NULL, SYSFS, -1 },
-	{ "/proc/interrupts", NULL, PROC, -1 },
-	{ "/proc/sys/kernel/random/boot_id", "0c4d5b2e-7a1f-4e7b-9d53-1f2a3b4c5d6e\n", PROC, -1 },
+	{ "/sys/devices/system/cpu/possible", NULL, SYSFS, -1, false },
+	{ "/proc/softirqs", NULL, PROC, -1, false },
+	{ "/proc/self/status", NULL, PROC, -1, false },
+	{ "/sys/devices/system/cpu/online", NULL, SYSFS, -1, false },
+	{ "/proc/interrupts", NULL, PROC, -1, false },
+	{ "/proc/sys/kernel/random/boot_id", "0c4d5b2e-7a1f-4e7b-9d53-1f2a3b4c5d6e\n", PROC, -1,
+	  false },
 };
 enum { LIST, TABLE, STATUS, ONLINE, INTERRUPTS, BOOT };
 #define FILES (sizeof(files) / sizeof(files[0]))
@@ -64,6 +69,10 @@ int __wrap_open64(const char *path, int flags, ...)
 		errno = ENOENT;
 		return -1;
 	}
+	if (f->is_pipe) {
+		f->fd = __real_open64(test_path("pipe"), flags);
+		return f->fd;
+	}
 	f->fd = memfd_create("file", MFD_CLOEXEC);
 	if (write(f->fd, f->text, strlen(f->text)) < 0 || lseek(f->fd, 0, SEEK_SET) != 0)
 		abort();
@@ -80,6 +89,32 @@ int __wrap_fstatfs64(int fd, struct statfs64 *ret)
 		if (fd == files[i].fd)
 			ret->f_type = (__typeof__(ret->f_type))files[i].file_system;
 	return e;
+}
+
+/* Lines are blocks of this program, so that it is seen which of them stay. */
+static ssize_t read_line(char **line, size_t *size, FILE *f)
+{
+	const size_t most = 32768;
+
+	if (*line == NULL) {
+		*line = malloc(most);
+		*size = most;
+	}
+	return fgets(*line, (int)most, f) != NULL ? (ssize_t)strlen(*line) : -1;
+}
+
+ssize_t __wrap_getline(char **line, size_t *size, FILE *f);
+ssize_t __wrap_getline(char **line, size_t *size, FILE *f)
+{
+	return read_line(line, size, f);
+}
+
+/* Of this name where getline() is inline. */
+ssize_t __wrap___getdelim(char **line, size_t *size, int end, FILE *f);
+ssize_t __wrap___getdelim(char **line, size_t *size, int end, FILE *f)
+{
+	(void)end;
+	return read_line(line, size, f);
 }
 
 FILE *__real_fdopen(int fd, const char *mode);
@@ -208,6 +243,7 @@ static int fence_on_larger_machine(void *arg)
 	snprintf(online, sizeof(online), "%u\n", test_cpu(0));
 	files[ONLINE].text = online;
 	test_child_require(percpu_fence_all(UINT64_C(30000000000), NULL) == 0, "a fence");
+	test_child_require(percpu_seq_cpu() < 0, "who fences looks");
 	test_child_require(percpu_status()->cpu_without_lane, "a CPU has no lane");
 	test_child_require(percpu_thread_tier() <= PERCPU_TIER_CPU, "no sequences any more");
 	percpu_counter_inc(c);
@@ -215,10 +251,27 @@ static int fence_on_larger_machine(void *arg)
 	return 0;
 }
 
+/* Another thread has found such a CPU. */
+static int fence_on_known_larger_machine(void *arg)
+{
+	struct percpu_counter *c = NULL;
+
+	(void)arg;
+	test_child_require(percpu_counter_create(&c) == 0, "as many lanes as CPUs");
+	(void)test_tier();
+	percpu_counter_inc(c);
+	(void)percpu_note_cpus(PERCPU_MAX_CPUS);
+	test_child_require(percpu_fence() == 0, "a fence");
+	test_child_require(percpu_seq_cpu() < 0, "who fences looks");
+	return 0;
+}
+
 static void fences_find_new_cpus(void **state)
 {
 	(void)state;
 	test_in_child(fence_on_larger_machine, NULL);
+	if (test_cpus() < PERCPU_MAX_CPUS)
+		test_in_child(fence_on_known_larger_machine, NULL);
 }
 
 /* What the kernel's files may be: empty, others in their place, or not to be understood. */
@@ -245,12 +298,17 @@ static const struct machine {
 	{ { "0-999\n" }, 0, WORD, 0, 0, false, 1, WORD },
 	{ { "0-999\n" }, 1 << LIST, WORD, 0, 0, false, 1, WORD },
 	{ { "0\n" }, 1 << LIST, 2 * WORD, WORD + 6, 0, false, WORD + 7, 2 * WORD },
+	{ { "0-2\n" }, 1 << LIST, WORD, 2, 0, false, 3, 3 },
+	{ { "0-3\n" }, 0, WORD, 3, 0, false, 4, 4 },
 	/* no mask */
 	{ { NULL }, 0, 0, 0, EPERM, false, 1, 1 },
 	{ { "0-5\n" }, 0, 0, 0, EPERM, false, 6, 6 },
 	{ { "0-5\n" }, 1 << LIST, 0, 0, EPERM, false, 1, 6 },
 	{ { "0-5\n" }, 1 << LIST, 0, 0, EINVAL, false, 1, 6 },
 	/* lengths of masks */
+	{ { NULL }, 0, 2 * WORD, WORD - 1, 0, false, WORD + 1, 2 * WORD },
+	{ { NULL, NULL, "Cpus_allowed:\tf\n" }, 0, WORD, 2, 0, false, 3, 4 },
+	{ { NULL, NULL, "Cpus_allowed:\tf\n" }, 0, WORD, 3, 0, false, 4, 4 },
 	{ { NULL, NULL, "Cpus_allowed:\tf\n" }, 0, WORD, 0, 0, false, 1, 4 },
 	{ { NULL, NULL, "Cpus_allowed:\tf\n" }, 1 << STATUS, WORD, 0, 0, false, 1, WORD },
 	{ { NULL, NULL, "Name:\tx\n" }, 0, WORD, 0, 0, false, 1, WORD },
@@ -262,6 +320,7 @@ static int look_at_machine(void *arg)
 	const struct machine *m = arg;
 	struct test_holding before;
 	uint32_t certain = 0;
+	unsigned blocks;
 	char text[64];
 	int cpus;
 
@@ -275,11 +334,13 @@ static int look_at_machine(void *arg)
 	mask_error = m->error;
 	no_streams = m->no_streams;
 	before = test_holding_now();
+	blocks = test_blocks();
 	cpus = percpu_possible_cpus(&certain);
 	snprintf(text, sizeof(text), "machine %d: %d, certainly %u", (int)(m - machines), cpus,
 		 certain);
 	test_child_require(cpus == (int)m->cpus && certain == m->certain, text);
 	test_child_require(test_holding_now().fds == before.fds, "no file stays open");
+	test_child_require(test_blocks() == blocks, "and no line");
 	return 0;
 }
 
@@ -288,6 +349,29 @@ static void machines_are_not_what_files_say(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
 		test_in_child(look_at_machine, (void *)&machines[i]);
+}
+
+/* A pipe to which nobody writes holds nobody up. */
+static int look_at_pipes(void *arg)
+{
+	for (unsigned i = 0; i < FILES; i++) {
+		files[i].text = arg;
+		files[i].is_pipe = true;
+		files[i].file_system = 0;
+	}
+	mask_bits = WORD;
+	test_child_require(percpu_cpu_online(3), "nobody says which are offline");
+	test_child_require(percpu_boot_id() == 0, "nor which boot it is");
+	return require_cpus(1, WORD);
+}
+
+static void files_may_be_pipes(void **state)
+{
+	static char text[] = "";
+
+	(void)state;
+	assert_int_equal(mkfifo(test_path("pipe"), 0600), 0);
+	assert_int_equal(test_wait(test_fork(look_at_pipes, text), 20), 0);
 }
 
 /* Without sysfs, a table tells which CPUs are online. */
@@ -328,8 +412,8 @@ static int look_at_boots(void *arg)
 	test_child_require(percpu_boot_id() == 0, "less than an id");
 	files[BOOT].text = "";
 	test_child_require(percpu_boot_id() == 0, "nothing");
-	files[BOOT] =
-		(struct file){ files[BOOT].path, "0c4d5b2e-7a1f-4e7b-9d53-1f2a3b4c5d6e\n", 0, -1 };
+	files[BOOT] = (struct file){ files[BOOT].path, "0c4d5b2e-7a1f-4e7b-9d53-1f2a3b4c5d6e\n", 0,
+				     -1, false };
 	test_child_require(percpu_boot_id() == 0, "a file that is not the kernel's");
 	return 0;
 }
@@ -509,6 +593,7 @@ int main(void)
 		cmocka_unit_test(lists_are_read_again),
 		cmocka_unit_test(fences_find_new_cpus),
 		cmocka_unit_test(machines_are_not_what_files_say),
+		cmocka_unit_test(files_may_be_pipes),
 		cmocka_unit_test(offline_is_what_the_kernel_says),
 		cmocka_unit_test(boots_are_what_the_kernel_says),
 		cmocka_unit_test(who_opens_a_region_notes_new_cpus),
