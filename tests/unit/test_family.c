@@ -252,6 +252,30 @@ static void other_parameters_are_refused(void **state)
 	assert_null(none);
 }
 
+/* Those of a newer version, which has set nothing that is new, are kept as the ones that are known. */
+static void options_may_be_of_a_newer_version(void **state)
+{
+	static const char *const labels[] = { "a" }, *const x[] = { "x" };
+	const struct percpu_metric m = {
+		.size = sizeof(m), .name = "h", .label_names = labels, .labels = 1
+	};
+	union {
+		struct percpu_histogram_options known;
+		unsigned char byte[1024];
+	} o = { .byte = { 0 } };
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &m,
+					      .kind = PERCPU_METRIC_HISTOGRAM,
+					      .histogram = &o.known };
+	struct percpu_histogram *h = NULL;
+	struct percpu_family *f;
+
+	(void)state;
+	o.known.size = sizeof(o);
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), 0);
+	assert_int_equal(percpu_family_histogram(f, x, &h), 0);
+}
+
 static void structs_are_refused(const struct percpu_declaration *d)
 {
 	struct percpu_family *f = NULL;
@@ -523,6 +547,7 @@ int main(void)
 		both(other_families_of_a_name_are_refused),
 		both(metrics_are_no_series),
 		both(other_parameters_are_refused),
+		both(options_may_be_of_a_newer_version),
 		both(wrong_families_are_refused),
 		both(wrong_values_are_refused),
 		both(the_first_wrong_value_is_told),
