@@ -161,6 +161,31 @@ static int without_rseq(void *arg)
 	return 0;
 }
 
+/* A thread that has no area, when others have theirs, does not ask for one with each add. */
+static void add_without_rseq(unsigned i, void *arg)
+{
+	unsigned asked;
+
+	(void)i, (void)arg;
+	if (percpu_libc_offset != 0)
+		test_unregister(percpu_libc_area());
+	kernel.rseq = true;
+	percpu_counter_inc(counter);
+	asked = __atomic_load_n(&refused_rseq, __ATOMIC_SEQ_CST);
+	percpu_counter_inc(counter);
+	percpu_counter_inc(counter);
+	test_child_require(asked != 0, "it has asked");
+	test_child_require(__atomic_load_n(&refused_rseq, __ATOMIC_SEQ_CST) == asked, "once");
+}
+
+static int without_rseq_later(void *arg)
+{
+	test_child_require(use()->tier == PERCPU_TIER_RSEQ, "sequences");
+	test_team_run(1, add_without_rseq, arg);
+	test_child_require(percpu_counter_fetch(counter) == 5, "exact");
+	return 0;
+}
+
 /* As before 6.3: nothing says how long the area is. */
 static int with_old_kernel(void *arg)
 {
@@ -266,6 +291,10 @@ static int without_cpu(void *arg)
 	test_child_require(strcmp(s->reason, "neither rseq nor getcpu(2) tells the CPU") == 0,
 			   "it says why");
 	test_child_require(curcpu == 0, "some CPU");
+	errno = 77;
+	percpu_counter_inc(counter);
+	(void)percpu_seq_attach();
+	test_child_require(errno == 77, "errno stays");
 	return 0;
 }
 
@@ -378,6 +407,7 @@ static void sequences_may_be_refused(void **state)
 	test_need_sequences();
 	test_in_child(without_rseq, NULL);
 	test_in_child(with_old_kernel_without_rseq, NULL);
+	test_in_child(without_rseq_later, NULL);
 }
 
 static void areas_may_be_older_or_newer(void **state)
