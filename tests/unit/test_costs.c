@@ -45,6 +45,9 @@ enum cost {
 static uint64_t spent[COSTS];
 static uint64_t now_ns; /* 0: the clock goes */
 
+static __thread int has_process_lock;
+static bool released_for_others; /* the lock of the process, by a thread that did not have it */
+
 static const char *stops_at; /* a step; or NULL */
 static void (*stopped)(void);
 
@@ -104,6 +107,15 @@ void __wrap_percpu_process_lock(void)
 {
 	__atomic_fetch_add(&spent[PROCESS], 1, __ATOMIC_RELAXED);
 	__real_percpu_process_lock();
+	has_process_lock++;
+}
+
+void __real_percpu_process_unlock(void);
+void __wrap_percpu_process_unlock(void);
+void __wrap_percpu_process_unlock(void)
+{
+	released_for_others |= has_process_lock-- <= 0;
+	__real_percpu_process_unlock();
 }
 
 ssize_t __real_pread64(int fd, void *to, size_t n, off_t at);
@@ -991,6 +1003,14 @@ static void cells_share_mappings(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* By no call of those above. */
+static void locks_are_released_by_their_holder(void **state)
+{
+	(void)state;
+	assert_false(released_for_others);
+	assert_int_equal(has_process_lock, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1011,6 +1031,7 @@ int main(void)
 		cmocka_unit_test(leaves_are_slept_for),
 		cmocka_unit_test(windows_given_back_cost_nothing_more),
 		cmocka_unit_test(cells_share_mappings),
+		cmocka_unit_test(locks_are_released_by_their_holder),
 	};
 
 	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
