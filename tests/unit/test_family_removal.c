@@ -482,6 +482,8 @@ static void churn_takes_no_more_room(void **state)
 	assert_int_equal(after.st_size, before.st_size);
 	assert_int_equal(used(), units);
 	assert_true(s->control->end < PERCPU_SEGMENT_BLOCK);
+	assert_in_range(s->spare.n, 0, 10); /* what is known of them takes no more either */
+	assert_in_range(s->removed.n, 0, 10);
 }
 
 /* Removing one does not cost what there is beside it. */
