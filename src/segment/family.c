@@ -55,7 +55,7 @@ static int read_family(struct percpu_family *f, const struct percpu_declaration 
 	struct percpu_metric m;
 	int e;
 
-	if (percpu_struct_read(&d, sizeof(d), told) != 0 || d.metric == NULL ||
+	if (percpu_struct_read(&d, sizeof(d), told) != 0 ||
 	    percpu_struct_read(&m, sizeof(m), d.metric) != 0 ||
 	    percpu_options_read(&f->histogram, sizeof(f->histogram), d.histogram) != 0)
 		return percpu_reason_set(why, -EINVAL,
