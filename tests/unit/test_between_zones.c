@@ -676,9 +676,11 @@ int __wrap_sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set)
 	return __real_sched_setaffinity(tid, size, set);
 }
 
+static bool kept; /* a visitor was not let go: further ones do not wait for that */
+
 static void be_too_late(void)
 {
-	for (int i = 0; i < 60000 && !__atomic_load_n(&over, __ATOMIC_ACQUIRE); i++)
+	for (int i = 0; i < 60000 && !kept && !__atomic_load_n(&over, __ATOMIC_ACQUIRE); i++)
 		test_sleep_us(1000);
 }
 
@@ -745,6 +747,27 @@ static void short_times_are_kept(void **state)
 		at_step = NULL; /* perhaps it did not even get there */
 		assert_in_range(longest_ns, 0, timeout);
 	}
+}
+
+/* As on a CPU that a real-time thread keeps for itself, though not for ever. */
+static void be_kept_off(void)
+{
+	for (int i = 0; i < 20000 && !__atomic_load_n(&over, __ATOMIC_ACQUIRE); i++) {
+		let_pass(LONG_TIME / 200);
+		test_sleep_us(1000);
+	}
+	kept = !__atomic_load_n(&over, __ATOMIC_ACQUIRE);
+}
+
+/* Who waits for the end of a visitor lets it run elsewhere. */
+static void late_visitors_may_leave(void **state)
+{
+	(void)state;
+	over = false;
+	let_happen(be_kept_off, "visit: asked", 1);
+	assert_int_equal(percpu_fence_all(LONG_TIME, NULL), -ETIMEDOUT);
+	assert_int_equal(times, 0);
+	assert_true(over);
 }
 
 static struct {
@@ -843,6 +866,7 @@ int main(void)
 		cmocka_unit_test(poison_may_go_with_its_page),
 		cmocka_unit_test(moved_visitors_come_back),
 		cmocka_unit_test(moved_visitors_come_back_in_the_same_share),
+		cmocka_unit_test(late_visitors_may_leave),
 		cmocka_unit_test(refusals_are_told_rather_than_lateness),
 		cmocka_unit_test(short_times_are_kept),
 		cmocka_unit_test(late_visits_are_none),
