@@ -303,6 +303,33 @@ static void requests_come_in_all_ways(void **state)
 	assert_int_equal(sysctl_ctx_free(&ctx), 0);
 }
 
+/* A handler that has more to tell than it does: the caller learns how much there is of it. */
+static int tell_half(SYSCTL_HANDLER_ARGS)
+{
+	const uint32_t half = 7;
+	int e = SYSCTL_OUT(req, &half, sizeof(half));
+
+	(void)arg1, (void)arg2, (void)oidp;
+	return e != 0 ? e : ENOMEM;
+}
+
+static void values_may_be_told_in_part(void **state)
+{
+	struct sysctl_ctx_list ctx = { NULL };
+	uint32_t v[3] = { 1, 1, 1 };
+	size_t size = sizeof(v);
+
+	(void)state;
+	SYSCTL_ADD_PROC(&ctx, SYSCTL_STATIC_CHILDREN(_dev), OID_AUTO, "half", CTLFLAG_RD, NULL, 0,
+			tell_half, "S", "");
+	errno = 0;
+	assert_int_equal(sysctlbyname("dev.half", v, &size, NULL, 0), -1);
+	assert_int_equal(errno, ENOMEM);
+	assert_int_equal(size, sizeof(v[0]));
+	assert_true(v[0] == 7 && v[1] == 1 && v[2] == 1);
+	assert_int_equal(sysctl_ctx_free(&ctx), 0);
+}
+
 /* A new value in two parts. */
 struct parts {
 	uint64_t first;
@@ -450,6 +477,7 @@ int main(void)
 		cmocka_unit_test(handlers_know_their_kind),
 		cmocka_unit_test(arrays_may_have_something_before_them),
 		cmocka_unit_test(requests_come_in_all_ways),
+		cmocka_unit_test(values_may_be_told_in_part),
 		cmocka_unit_test(values_may_be_taken_in_parts),
 		cmocka_unit_test(names_need_no_context),
 		cmocka_unit_test(nodes_are_where_names_are_below),
