@@ -73,6 +73,8 @@ static void names_are_checked(void **state)
 	assert_int_equal(counter(NAMED(longest)), 0);
 	assert_int_equal(counter(NAMED("_a9_total")), 0);
 	assert_int_equal(counter(NAMED("A_total")), 0);
+	assert_int_equal(counter(NAMED("zaA09zZ_total")), 0);
+	assert_int_equal(counter(NAMED("Z_total")), 0);
 }
 
 static void ends_of_names_say_the_kind(void **state)
