@@ -11,6 +11,7 @@
 
 #include <percpu/percpu.h>
 
+#include "memory/memory.h"
 #include "support.h"
 
 #define CPUS 256
@@ -184,12 +185,13 @@ static void huge_pages_are_used(void **state)
 	assert_int_equal(msync(map, page, MS_ASYNC), 0); /* it is still mapped */
 }
 
-/* Whether the kernel makes no huge page of what is there. */
-static bool has_small_pages(const void *at)
+/* Whether the kernel was told that of what is there: " nh", to make no huge pages of it, or " hg", to
+ * make some. */
+static bool has_advice(const void *at, const char *flag)
 {
 	unsigned long first = 0, end;
 	char line[512];
-	bool here = false, small = false;
+	bool here = false, has = false;
 	FILE *f = fopen("/proc/self/smaps", "re");
 
 	assert_non_null(f);
@@ -197,10 +199,15 @@ static bool has_small_pages(const void *at)
 		if (sscanf(line, "%lx-%lx ", &first, &end) == 2)
 			here = first <= (uintptr_t)at && (uintptr_t)at < end;
 		else if (here && strncmp(line, "VmFlags:", 8) == 0)
-			small = strstr(line, " nh") != NULL;
+			has = strstr(line, flag) != NULL;
 	}
 	fclose(f);
-	return small;
+	return has;
+}
+
+static bool has_small_pages(const void *at)
+{
+	return has_advice(at, " nh");
 }
 
 /* Short lanes, also those that all CPUs share, take a page of memory where one is used. */
@@ -222,6 +229,28 @@ static void short_lanes_have_small_pages(void **state)
 	for (size_t lane = 0; lane <= 2 * cpus; lane++)
 		assert_true(has_small_pages((char *)c + lane * PERCPU_STRIDE));
 	percpu_counter_destroy(c);
+}
+
+/* Lanes of 4 MiB, and longer ones, have a huge page inside: docs/memory.md. */
+static void long_lanes_have_huge_pages(void **state)
+{
+	struct percpu_region_options o = { .size = sizeof(o), .lane_size = 4 << 20 };
+	const size_t half = 2 << 20;
+	struct percpu_region *r;
+	bool told;
+	char *map;
+
+	(void)state;
+	map = mmap(NULL, half, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(map != MAP_FAILED);
+	told = madvise(map, half, MADV_HUGEPAGE) == 0 && has_advice(map, " hg");
+	munmap(map, half);
+	if (!told)
+		test_skip("such pages are not told: by this kernel, or in qemu-user");
+	assert_int_equal(percpu_region_create(&o, &r), 0);
+	for (uint32_t cpu = 0; cpu < r->cpus; cpu++)
+		assert_true(has_advice(percpu_chunk_lane(r->chunks->at[0], cpu, half), " hg"));
+	percpu_region_close(r);
 }
 
 static struct percpu_region *region;
@@ -262,6 +291,7 @@ int main(void)
 		cmocka_unit_test(a_buffer_is_used_and_left),
 		cmocka_unit_test(huge_pages_are_used),
 		cmocka_unit_test(short_lanes_have_small_pages),
+		cmocka_unit_test(long_lanes_have_huge_pages),
 		cmocka_unit_test(children_have_a_copy),
 	};
 
