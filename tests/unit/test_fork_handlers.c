@@ -343,8 +343,27 @@ static void workers_are_not_waited_for(void **state)
 	assert_int_equal(test_wait(test_fork(have_a_worker, NULL), 60), 0);
 }
 
-/* A fork by a handler: glibc allows it, musl waits for itself. */
+/* A fork by a handler: glibc allows it, musl waits for itself. Each child has an open file of its own
+ * for the owners of a region. */
 static pid_t childs_of_handlers[PHASES];
+static struct percpu_region *with_owners;
+
+static void make_region_with_owners(void)
+{
+	const int fd = memfd_create("owners", MFD_CLOEXEC);
+	struct percpu_region *r = NULL;
+
+	REQUIRE(percpu_region_create_fd(fd, NULL, &r) == 0);
+	percpu_region_close(r);
+	REQUIRE(percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS,
+				      &with_owners) == 0);
+	close(fd);
+}
+
+static off_t offset_of_file(void)
+{
+	return lseek(percpu_descriptor_kept(with_owners), 0, SEEK_CUR);
+}
 
 static void fork_within(enum phase phase)
 {
@@ -352,9 +371,12 @@ static void fork_within(enum phase phase)
 	childs_of_handlers[phase] = fork();
 	REQUIRE(percpu_is_forking()); /* the outer fork still holds all locks */
 	use_objects(&before);
-	if (childs_of_handlers[phase] == 0)
+	if (childs_of_handlers[phase] == 0) {
+		REQUIRE(lseek(percpu_descriptor_kept(with_owners), 77, SEEK_SET) == 77);
 		_exit(0);
+	}
 	REQUIRE(test_wait(childs_of_handlers[phase], 60) == 0);
+	REQUIRE(offset_of_file() == 0);
 	handler = fork_within;
 	use_objects(&before);
 }
@@ -365,13 +387,18 @@ static int fork_in_handlers(void *arg)
 
 	(void)arg;
 	make_objects(&before);
+	make_region_with_owners();
 	handler = fork_within;
 	pid = fork();
 	handler = NULL;
 	use_objects(&before);
-	if (pid == 0)
+	if (pid == 0) {
+		REQUIRE(lseek(percpu_descriptor_kept(with_owners), 77, SEEK_SET) == 77);
 		_exit(0);
+	}
 	REQUIRE(test_wait(pid, 60) == 0);
+	REQUIRE(offset_of_file() == 0);
+	percpu_region_close(with_owners);
 	destroy_objects(&before);
 	return 0;
 }
