@@ -32,6 +32,7 @@ static void *items[MANY];
 static int (*in_child)(void);
 static pthread_t forker;
 static pid_t forked; /* atomic */
+static bool forked_amid;
 
 static void *fork_now(void *arg)
 {
@@ -50,6 +51,7 @@ static void fork_meanwhile(void)
 		abort();
 	for (int i = 0; i < 100 && __atomic_load_n(&forked, __ATOMIC_SEQ_CST) == 0; i++)
 		test_sleep_us(500);
+	forked_amid = __atomic_load_n(&forked, __ATOMIC_SEQ_CST) != 0;
 }
 
 static void let_fork(int (*fn)(void), const char *step)
@@ -62,6 +64,7 @@ static void let_fork(int (*fn)(void), const char *step)
 static void expect_child(void)
 {
 	assert_int_equal(times, 0);
+	assert_false(forked_amid);
 	pthread_join(forker, NULL);
 	assert_true(forked > 0);
 	assert_int_equal(test_wait(forked, 60), 0);
@@ -209,7 +212,7 @@ static int empty_shelves(void)
 	return 0;
 }
 
-/* In the child, which lacks all other threads, no lock is held. */
+/* In the child, which lacks all other threads, no lock is held, and nothing is half done. */
 static void forks_wait_for_locks(void **state)
 {
 	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
