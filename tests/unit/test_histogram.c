@@ -51,13 +51,6 @@ void test_step(const char *name)
 		raise(SIGKILL);
 }
 
-static void go(enum way way)
-{
-	pretended = way == BY_JOURNAL ? 0 : ~0U;
-	if (way != BY_SEQUENCE)
-		test_unregister(percpu_seq_attach());
-}
-
 static void in_each_way(int (*fn)(void *arg))
 {
 	for (enum way way = BY_SEQUENCE; way < WAYS; way++) {
@@ -68,6 +61,15 @@ static void in_each_way(int (*fn)(void *arg))
 }
 
 #define REQUIRE(ok) test_child_require((ok), #ok)
+
+/* Before the child has a histogram: the library asks the CPU once. */
+static void go(enum way way)
+{
+	pretended = way == BY_JOURNAL ? 0 : ~0U;
+	REQUIRE(way != BY_JOURNAL || !percpu_pair_is_atomic());
+	if (way != BY_SEQUENCE)
+		test_unregister(percpu_seq_attach());
+}
 
 static struct percpu_histogram *make(size_t n, uint64_t ticks, uint32_t buckets)
 {
@@ -106,10 +108,11 @@ static const struct percpu_histogram_bucket *bucket_of(const struct percpu_histo
 static int record_doubles(void *arg)
 {
 	const double refused[] = { -1, -5e-324, INFINITY, -INFINITY, NAN, -NAN, 0x1p960, 1e308 };
-	struct percpu_histogram *h = make(0, 0, 0);
 	struct percpu_histogram_snapshot *s;
+	struct percpu_histogram *h;
 
 	go(*(enum way *)arg);
+	h = make(0, 0, 0);
 	for (int i = 0; i < 8; i++)
 		percpu_histogram_record(h, refused[i]);
 	percpu_histogram_record(h, 0);
@@ -141,10 +144,11 @@ static int record_doubles(void *arg)
 
 static int record_ticks(void *arg)
 {
-	struct percpu_histogram *h = make(0, 1000000000, 32);
 	struct percpu_histogram_snapshot *s;
+	struct percpu_histogram *h;
 
 	go(*(enum way *)arg);
+	h = make(0, 1000000000, 32);
 	percpu_histogram_record_ticks(h, 0);
 	percpu_histogram_record_ticks(h, 250000000);
 	percpu_histogram_record_ticks(h, 250000001);
@@ -178,10 +182,12 @@ static void values_are_in_their_buckets(void **state)
 
 static int record_in_arrays(void *arg)
 {
-	struct percpu_histogram *h = make(7, 0, 1), *t = make(7, 1000, 1);
 	struct percpu_histogram_snapshot *s;
+	struct percpu_histogram *h, *t;
 
 	go(*(enum way *)arg);
+	h = make(7, 0, 1);
+	t = make(7, 1000, 1);
 	for (size_t i = 0; i < 7; i++)
 		for (size_t k = 0; k <= i; k++) {
 			percpu_histogram_record_at(h, i, 1024);
@@ -208,6 +214,64 @@ static void arrays_are_apart(void **state)
 {
 	(void)state;
 	in_each_way(record_in_arrays);
+}
+
+static int reset_zeros(void *arg)
+{
+	static const uint64_t ticks[] = { 0, 1000 };
+	struct percpu_histogram_snapshot *s;
+	struct percpu_histogram *h;
+
+	go(*(enum way *)arg);
+	for (int i = 0; i < 2; i++) {
+		h = make(0, ticks[i], 0);
+		percpu_histogram_record(h, 0);
+		percpu_histogram_record(h, -1);
+		s = look(h, 0, true);
+		REQUIRE(s->count == 1 && s->refused == 1);
+		REQUIRE(percpu_histogram_fetch(h, 0, s) == 0);
+		REQUIRE(s->count == 0 && s->refused == 0);
+		percpu_histogram_snapshot_destroy(s);
+		percpu_histogram_destroy(h);
+	}
+	return 0;
+}
+
+/* The sum of zeros is 0, as it is after the reset. */
+static void zeros_are_reset(void **state)
+{
+	(void)state;
+	in_each_way(reset_zeros);
+}
+
+static void record_once(unsigned i, void *arg)
+{
+	(void)i;
+	percpu_histogram_record(arg, 6);
+}
+
+static int record_in_new_thread(void *arg)
+{
+	static const uint64_t ticks[] = { 0, 1000 };
+	struct percpu_histogram *h;
+
+	(void)arg;
+	at = "histogram: loaded"; /* in an atomic lane: dies there */
+	steps_to_live = 1;
+	for (int i = 0; i < 2; i++) {
+		h = make(0, ticks[i], 0);
+		test_team_run(1, record_once, h);
+		percpu_histogram_destroy(h);
+	}
+	return 0;
+}
+
+/* What a thread records first is recorded by a sequence, too, once the thread is registered. */
+static void threads_begin_by_sequences(void **state)
+{
+	(void)state;
+	test_need_sequences();
+	test_in_child(record_in_new_thread, NULL);
 }
 
 /* Values each of a bucket of its own, so that the sum tells the count. */
@@ -701,6 +765,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_are_in_their_buckets),
 		cmocka_unit_test(arrays_are_apart),
+		cmocka_unit_test(zeros_are_reset),
+		cmocka_unit_test(threads_begin_by_sequences),
 		cmocka_unit_test(nothing_is_lost_or_torn),
 		cmocka_unit_test(resets_between_are_not_missed),
 		cmocka_unit_test(resets_under_a_lock_are_all_or_nothing),

@@ -310,6 +310,16 @@ static uint64_t count_seen(double bound)
 	return n;
 }
 
+/* Without what is above the bound. */
+static double sum_seen(double bound)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < n_seen; i++)
+		sum += seen[i] <= bound ? seen[i] : 0;
+	return sum;
+}
+
 static void classic_bounds_are_exact_or_said_not_to_be(void **state)
 {
 	struct percpu_histogram *h = make_histogram(4, 1 << 13, 8, 0);
@@ -382,6 +392,7 @@ static void otlp_has_the_same_counts(void **state)
 		assert_true(o.zero_threshold == 4);
 		assert_int_equal(o.count, all + o.zero_count);
 		assert_int_equal(o.count + o.above, MOST);
+		assert_true(fabs(o.sum / sum_seen(1 << 13) - 1) < 1e-9);
 	}
 	assert_int_equal(o.scale, -4); /* 2 to 2^13 are in one of 16 octaves */
 	o.n = 77;
