@@ -135,6 +135,27 @@ static void overtaken_always(void **state)
 	end();
 }
 
+/* One ring that cannot be copied keeps nobody from what is in another one. */
+static void overtaken_in_one_ring(void **state)
+{
+	(void)state;
+	begin(0, 0);
+	if (percpu_status()->tier != PERCPU_TIER_RSEQ) {
+		end();
+		test_skip("all are put into one ring");
+	}
+	assert_int_equal(put_locked(7), 0);
+	laps = 0;
+	lap_always();
+	expect(7);
+	assert_int_equal(record.locked, 1);
+	assert_int_equal(percpu_ring_read(reader, &record), -EAGAIN);
+	at_step = NULL;
+	assert_int_equal(percpu_ring_read(reader, &record), 0);
+	assert_int_equal(record.locked, 0);
+	end();
+}
+
 static struct percpu_ring_reader *other;
 static uint64_t others;
 
@@ -534,6 +555,7 @@ int main(void)
 		cmocka_unit_test(overwritten_while_it_is_copied),
 		cmocka_unit_test(overtaken_again_and_again),
 		cmocka_unit_test(overtaken_always),
+		cmocka_unit_test(overtaken_in_one_ring),
 		cmocka_unit_test(each_record_is_taken_once),
 		cmocka_unit_test(room_is_made_after_the_copy),
 		cmocka_unit_test(records_in_progress_are_waited_for),

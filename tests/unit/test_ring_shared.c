@@ -407,6 +407,23 @@ static void times_are_within_bounds(void **state)
 	assert_int_equal(percpu_ring_ns(to.ticks - 1, from, to), 1000);
 	assert_int_equal(percpu_ring_ns(to.ticks / 2, from, to), 500);
 	assert_int_equal(percpu_ring_ns(1, from, to), 0);
+	assert_int_equal(percpu_ring_ns(from.ticks, from, to), from.ns);
+	assert_int_equal(percpu_ring_ns(to.ticks, from, to), to.ns);
+	assert_int_equal(percpu_ring_ns(UINT64_MAX, from, to), to.ns);
+}
+
+/* What is noted of the creation may be wrong: then all is of now. */
+static void times_are_not_behind_now(void **state)
+{
+	const struct percpu_ring_moment later = { 100, 5000 }, at_once = { 100, 4000 };
+	const struct percpu_ring_moment now = { 1000, 4000 }, ahead = { 2000, 100 };
+
+	(void)state;
+	assert_int_equal(percpu_ring_ns(3000, ahead, now), now.ns);
+	for (uint64_t ticks = 101; ticks <= 1100; ticks++) {
+		assert_int_equal(percpu_ring_ns(ticks, later, now), now.ns);
+		assert_int_equal(percpu_ring_ns(ticks, at_once, now), now.ns);
+	}
 }
 
 static int read_without_proc(void *arg)
@@ -826,6 +843,34 @@ static void one_anchors_while_one_looks_at_the_rate(void **state)
 	end();
 }
 
+static void expect_rate(uint64_t ticks, uint64_t ns)
+{
+	struct percpu_ring_control *c = percpu_ring_control(ring);
+	const uint64_t before = 12345;
+
+	c->ticks = ticks;
+	c->ns = ns;
+	c->rate = before;
+	attach_again();
+	assert_int_equal(c->rate, before);
+}
+
+/* The counter began anew, as it may while the machine is suspended, or somebody has written
+ * anything: no rate comes of that, and what was noted before stays. */
+static void rates_are_of_time_that_went_by(void **state)
+{
+	struct percpu_ring_moment now;
+
+	(void)state;
+	begin(0);
+	now = percpu_ring_now();
+	expect_rate(now.ticks + (UINT64_C(1) << 56), now.ns - 1000000000);
+	expect_rate(UINT64_MAX, now.ns - 1000000000);
+	expect_rate(now.ticks - 1000, now.ns + UINT64_C(1000000000000));
+	expect_rate(now.ticks - 1000, UINT64_MAX);
+	end();
+}
+
 /* Who reads another CLOCK_MONOTONIC goes by what is noted, and notes nothing. */
 static void clocks_of_other_namespaces(void **state)
 {
@@ -923,6 +968,7 @@ int main(void)
 		cmocka_unit_test(nobody_waits_for_a_dead_process),
 		cmocka_unit_test(the_next_put_is_not_awaited),
 		cmocka_unit_test(times_are_within_bounds),
+		cmocka_unit_test(times_are_not_behind_now),
 		cmocka_unit_test(clocks_that_are_not_known_are_these),
 		cmocka_unit_test(private_rings_are_at_no_root),
 		cmocka_unit_test(children_find_private_rings_as_they_were),
@@ -938,6 +984,7 @@ int main(void)
 		cmocka_unit_test(records_of_an_earlier_boot),
 		cmocka_unit_test(two_after_a_reboot),
 		cmocka_unit_test(one_anchors_while_one_looks_at_the_rate),
+		cmocka_unit_test(rates_are_of_time_that_went_by),
 		cmocka_unit_test(clocks_of_other_namespaces),
 		cmocka_unit_test(readers_of_a_cpu_fence_it),
 	};
