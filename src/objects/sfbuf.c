@@ -106,6 +106,7 @@ static bool give_last(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b, uint
 		return false;
 	lower_inherited(b, 0);
 	if (f->flags & PERCPU_LWBUF_DEBUG) {
+		PERCPU_STEP("sfbuf: last reference given");
 		percpu_sfbufs_leave(f->shared, b);
 		empty_buffer(f, b);
 	}

@@ -716,6 +716,65 @@ static void what_is_freed_before_the_sleep_is_not_awaited(void **state)
 	assert_int_equal(test_wait(test_fork(wait_for_a_buffer, NULL), 20), 0);
 }
 
+static int use_up_windows(void *arg)
+{
+	struct percpu_lwbuf b;
+	uint32_t made;
+
+	(void)arg;
+	setup(8, true, 0);
+	made = f->windows.made;
+	f->windows.made = PERCPU_WINDOW_IDS - 1;
+	test_child_require(percpu_lwbuf_alloc(f, 5, 0, &b) == -ENOMEM, "no number is left");
+	f->windows.made = made;
+	test_child_require(lw_touch(f, 5) != NULL, "there are numbers");
+	return percpu_lwbuf_destroy(f);
+}
+
+/* There are as many windows as there is room for in the list of all. */
+static void windows_may_be_used_up(void **state)
+{
+	(void)state;
+	test_in_child(use_up_windows, NULL);
+}
+
+static void free_shared_again(void)
+{
+	(void)percpu_sfbuf_free(f, shared);
+}
+
+/* A free for which another one came too early: the buffer still has its page, and no reference. */
+static int free_amid_a_free(void *arg)
+{
+	const int *to = arg;
+	struct percpu_lwbuf_options o = { .size = sizeof(o), .flags = PERCPU_LWBUF_DEBUG };
+	int fd = lw_memfd(64, PAGE, true);
+
+	test_child_require(percpu_lwbuf_create(fd, &o, &f) == 0, "create");
+	main_thread = pthread_self();
+	dup2(to[1], STDERR_FILENO);
+	signal(SIGABRT, SIG_DFL);
+	if (percpu_sfbuf_alloc(f, 5, 0, &shared) == 0) {
+		call_at("sfbuf: last reference given", free_shared_again);
+		(void)percpu_sfbuf_free(f, shared);
+	}
+	return 1;
+}
+
+static void the_page_is_named_amid_a_free(void **state)
+{
+	char said[256] = "";
+	int to[2];
+
+	(void)state;
+	assert_int_equal(pipe(to), 0);
+	assert_int_equal(test_wait(test_fork(free_amid_a_free, to), 60) & 127, SIGABRT);
+	close(to[1]);
+	assert_true(read(to[0], said, sizeof(said) - 1) > 0);
+	close(to[0]);
+	assert_non_null(strstr(said, "page 5: has no reference: freed twice"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -734,6 +793,8 @@ int main(void)
 		cmocka_unit_test(what_another_cpu_remembers_is_no_window),
 		cmocka_unit_test(a_part_of_the_table_is_looked_at),
 		cmocka_unit_test(a_block_may_not_be_seen_yet),
+		cmocka_unit_test(windows_may_be_used_up),
+		cmocka_unit_test(the_page_is_named_amid_a_free),
 		cmocka_unit_test(the_limit_may_be_lowered_meanwhile),
 		cmocka_unit_test(allocations_are_counted_beyond_32_bits),
 		cmocka_unit_test(a_buffer_may_change_its_page),
