@@ -39,6 +39,8 @@ enum cost {
 	BLOCK,	 /* blocks of a table that are looked up */
 	LIST,	 /* lists of series that a reader makes */
 	BYTES,	 /* that are read from a file */
+	CLOCK,	 /* readings of a clock */
+	VISIT,	 /* CPUs that are visited */
 	COSTS
 };
 
@@ -93,6 +95,17 @@ COUNTED(FENCE, int, percpu_fence_below,
 	(uint32_t end, uint64_t ns, struct percpu_fence_report *report), (end, ns, report))
 COUNTED(FENCE, int, percpu_barrier_cpu, (unsigned cpu), (cpu))
 COUNTED(LIST, int, percpu_reader_list, (struct percpu_reader * r), (r))
+
+int __real_percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg, uint64_t ns,
+			struct percpu_fence_report *report);
+int __wrap_percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg, uint64_t ns,
+			struct percpu_fence_report *report);
+int __wrap_percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg, uint64_t ns,
+			struct percpu_fence_report *report)
+{
+	__atomic_fetch_add(&spent[VISIT], end - first, __ATOMIC_RELAXED);
+	return __real_percpu_visit(first, end, fn, arg, ns, report);
+}
 
 bool test_block_fails(enum test_block_call call, size_t size)
 {
@@ -153,6 +166,7 @@ bool syscall_is_answered(long number, const long a[6], long *ret)
 void clock_is_read(clockid_t clock, struct timespec *t)
 {
 	(void)clock;
+	__atomic_fetch_add(&spent[CLOCK], 1, __ATOMIC_RELAXED);
 	if (now_ns == 0)
 		return;
 	t->tv_sec = (time_t)(now_ns / 1000000000);
@@ -171,6 +185,8 @@ static const char *const cost_names[COSTS] = {
 	[BLOCK] = "blocks that are looked up",
 	[LIST] = "lists",
 	[BYTES] = "bytes that are read",
+	[CLOCK] = "readings of a clock",
+	[VISIT] = "visits",
 };
 
 static void begin_costs(void)
@@ -199,7 +215,7 @@ static void expect_exactly(const char *what, enum cost cost, uint64_t n)
 static void expect_nothing(const char *what)
 {
 	for (enum cost c = 0; c < COSTS; c++)
-		if (c != TAKE)
+		if (c != TAKE && c != CLOCK)
 			expect_at_most(what, c, 0);
 }
 
@@ -614,6 +630,93 @@ static void snapshots_are_fenced_once(void **state)
 	free_objects();
 }
 
+static struct percpu_ring *ring;
+
+/* Put two records, and read all that there are. */
+static void read_what_is_put(struct percpu_ring_reader *r)
+{
+	struct percpu_ring_record record;
+	int n = 0;
+
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(percpu_ring_put(ring, "record", 6), 0);
+	begin_costs();
+	while (percpu_ring_read(r, &record) == 0)
+		n++;
+	assert_true(n >= 2);
+}
+
+static void read_ring(bool shared)
+{
+	struct percpu_ring_reader *all, *one, *unfenced;
+
+	assert_int_equal(percpu_ring_reader_create(ring, PERCPU_RING_ALL, 0, &all), 0);
+	assert_int_equal(percpu_ring_reader_create(ring, test_cpu(0), 0, &one), 0);
+	assert_int_equal(
+		percpu_ring_reader_create(ring, test_cpu(0), PERCPU_RING_UNFENCED, &unfenced), 0);
+	for (int i = 0; i < 3; i++) {
+		read_what_is_put(all);
+		expect_exactly("records of all CPUs", FENCE, 1);
+		read_what_is_put(one);
+		expect_exactly("records of one CPU", FENCE, shared ? 0 : 1);
+		expect_exactly("records of one CPU", VISIT, shared ? 1 : 0);
+		read_what_is_put(unfenced);
+		expect_exactly("records without a fence", FENCE, 0);
+		expect_exactly("records without a fence", VISIT, 0);
+	}
+	percpu_ring_reader_destroy(all);
+	percpu_ring_reader_destroy(one);
+	percpu_ring_reader_destroy(unfenced);
+}
+
+/* Once for all records that there are, and no CPU whose records are not read. */
+static void records_are_fenced_once(void **state)
+{
+	struct percpu_region *r;
+
+	(void)state;
+	test_need_sequences();
+	test_pin(0, test_cpu(0));
+	assert_int_equal(percpu_ring_create(1 << 12, 0, &ring), 0);
+	read_ring(false);
+	percpu_ring_destroy(ring);
+	assert_int_equal(percpu_region_open(path, CREATE, NULL, &r), 0);
+	assert_int_equal(percpu_ring_create_in(r, 1 << 12, 0, &ring), 0);
+	read_ring(true);
+	percpu_ring_destroy(ring);
+	percpu_region_close(r);
+	assert_int_equal(unlink(path), 0);
+	test_unpin(0);
+}
+
+/* What this CPU has is taken without a fence. */
+static void windows_are_replaced_without_fences(void **state)
+{
+	const struct percpu_lwbuf_options opt = { .size = sizeof(opt),
+						  .backend = PERCPU_LWBUF_WINDOW,
+						  .max_excess = 4,
+						  .flags = PERCPU_LWBUF_KEEPS_SIZE };
+	struct percpu_lwbufs *f;
+	struct percpu_lwbuf b;
+	int fd = memfd_create("costs", MFD_CLOEXEC);
+
+	(void)state;
+	test_need_sequences();
+	test_pin(0, test_cpu(0));
+	assert_int_equal(ftruncate(fd, 1 << 20), 0);
+	assert_int_equal(percpu_lwbuf_create(fd, &opt, &f), 0);
+	close(fd);
+	begin_costs();
+	for (uint64_t page = 0; page < 16; page++) {
+		assert_int_equal(percpu_lwbuf_alloc(f, page, 0, &b), 0);
+		assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+	}
+	expect_exactly("16 pages in 4 windows", FENCE, 0);
+	expect_exactly("16 pages in 4 windows", VISIT, 0);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	test_unpin(0);
+}
+
 /* Refusals at the limit close the lanes once, and what is given back opens them only when they
  * have rested. */
 static void limits_are_fenced_once(void **state)
@@ -671,6 +774,21 @@ static void permissions_are_taken_together(void **state)
 	expect_exactly("checks", SYSTEM, 0);
 	percpu_rate_destroy(rate);
 	test_unpin(0);
+}
+
+/* One that is refused, or allowed by what the CPU has, or by what it takes. */
+static void checks_read_the_clock_once(void **state)
+{
+	struct percpu_rate *rate;
+
+	(void)state;
+	assert_int_equal(percpu_rate_create(1000, 3600000, &rate), 0);
+	for (int i = 0; i < 1100; i++) {
+		begin_costs();
+		assert_true(percpu_rate_check(rate) == (i < 1000));
+		expect_exactly("a check", CLOCK, 1);
+	}
+	percpu_rate_destroy(rate);
 }
 
 /* Segments */
@@ -868,6 +986,29 @@ static void pictures_are_taken_again(void **state)
 	percpu_reader_close(r);
 }
 
+/* Statistics */
+
+static void read_statistics(const char *what, uint32_t flags, size_t n)
+{
+	static uint64_t out[300 * 2];
+	struct percpu_stats *many;
+
+	assert_int_equal(percpu_stats_create(16, n, flags, &many), 0);
+	begin_costs();
+	assert_int_equal(percpu_stats_fetch(many, 0, n, out), 0);
+	expect_nothing(what);
+	percpu_stats_destroy(many);
+}
+
+/* Only of objects in two copies there is a copy, on the stack if it is short. */
+static void statistics_are_read_without_memory(void **state)
+{
+	(void)state;
+	read_statistics("a few objects", 0, 1);
+	read_statistics("4800 bytes of objects", 0, 300);
+	read_statistics("4096 bytes of objects in two copies", PERCPU_STATS_WHOLE, 256);
+}
+
 /* Owners */
 
 static void owners_are_read_without_calls(void **state)
@@ -1018,8 +1159,11 @@ int main(void)
 		cmocka_unit_test(periods_are_fenced_once),
 		cmocka_unit_test(helpers_without_work_sleep),
 		cmocka_unit_test(snapshots_are_fenced_once),
+		cmocka_unit_test(records_are_fenced_once),
+		cmocka_unit_test(windows_are_replaced_without_fences),
 		cmocka_unit_test(limits_are_fenced_once),
 		cmocka_unit_test(permissions_are_taken_together),
+		cmocka_unit_test(checks_read_the_clock_once),
 		cmocka_unit_test_setup_teardown(families_are_looked_up_in_memory, open_both,
 						close_both),
 		cmocka_unit_test_setup_teardown(unfinished_changes_are_read_once, open_both,
@@ -1027,6 +1171,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(epochs_are_taken_once, open_both, close_both),
 		cmocka_unit_test_setup_teardown(metrics_are_declared_once, open_both, close_both),
 		cmocka_unit_test_setup_teardown(pictures_are_taken_again, open_both, close_both),
+		cmocka_unit_test(statistics_are_read_without_memory),
 		cmocka_unit_test(owners_are_read_without_calls),
 		cmocka_unit_test(leaves_are_slept_for),
 		cmocka_unit_test(windows_given_back_cost_nothing_more),
