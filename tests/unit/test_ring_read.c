@@ -201,6 +201,22 @@ static void each_record_is_taken_once(void **state)
 	end();
 }
 
+/* What others have taken is not lost. */
+static void who_takes_in_turn_loses_nothing(void **state)
+{
+	(void)state;
+	begin(PERCPU_RING_KEEP, 0);
+	assert_int_equal(percpu_ring_reader_create(ring, PERCPU_RING_ALL, 0, &other), 0);
+	for (uint64_t n = 1; n <= 6; n++) {
+		assert_int_equal(put(n), 0);
+		assert_int_equal(percpu_ring_read(n % 3 == 0 ? other : reader, &record), 0);
+		assert_int_equal(record.number, n);
+		assert_int_equal(record.lost, 0);
+	}
+	percpu_ring_reader_destroy(other);
+	end();
+}
+
 /* Who takes makes room for what did not fit, and only for that. */
 static void put_until_full(void)
 {
@@ -446,6 +462,26 @@ static void records_are_in_the_order_of_time(void **state)
 	end();
 }
 
+static void put_in_both(void)
+{
+	assert_int_equal(put(2), 0);
+	assert_int_equal(put_locked(3), 0);
+}
+
+/* What is put when one ring of two was copied is in both, but in one of the copies. */
+static void what_is_put_amid_a_round_is_of_the_next(void **state)
+{
+	(void)state;
+	begin(0, 0);
+	assert_int_equal(put_locked(0), 0);
+	assert_int_equal(put(1), 0);
+	let_happen(put_in_both, "ring: copied", 1);
+	for (uint64_t n = 0; n < 4; n++)
+		expect(n);
+	assert_null(at_step);
+	end();
+}
+
 static int put_three(void *arg)
 {
 	(void)arg;
@@ -557,6 +593,7 @@ int main(void)
 		cmocka_unit_test(overtaken_always),
 		cmocka_unit_test(overtaken_in_one_ring),
 		cmocka_unit_test(each_record_is_taken_once),
+		cmocka_unit_test(who_takes_in_turn_loses_nothing),
 		cmocka_unit_test(room_is_made_after_the_copy),
 		cmocka_unit_test(records_in_progress_are_waited_for),
 		cmocka_unit_test(a_stopped_put_is_told),
@@ -566,6 +603,7 @@ int main(void)
 		cmocka_unit_test(children_put_into_their_copy),
 		cmocka_unit_test(handlers_put_as_well),
 		cmocka_unit_test(records_are_in_the_order_of_time),
+		cmocka_unit_test(what_is_put_amid_a_round_is_of_the_next),
 		cmocka_unit_test(nothing_is_lost_uncounted),
 		cmocka_unit_test(nothing_is_dropped_uncounted),
 	};

@@ -450,6 +450,20 @@ static void clocks_that_are_not_known_are_these(void **state)
 	assert_int_equal(rmdir(nowhere), 0);
 }
 
+static void clocks_that_were_not_known_are_these(void **state)
+{
+	struct percpu_ring_control *c;
+
+	(void)state;
+	begin(0);
+	c = percpu_ring_control(ring);
+	c->timens = 0;
+	assert_true(percpu_ring_is_of_this_clock(c));
+	c->boot = 0;
+	assert_true(percpu_ring_is_of_this_boot(c));
+	end();
+}
+
 /* Rings that a process has for itself are found by no root. Whoever makes up a key has that one. */
 static void private_rings_are_at_no_root(void **state)
 {
@@ -710,6 +724,55 @@ static void readers_go_on_behind_damage(void **state)
 	}
 }
 
+static void numbers_are_one_after_the_other(void **state)
+{
+	(void)state;
+	begin(0);
+	for (uint64_t n = 1; n <= 3; n++)
+		assert_int_equal(put(n), 0);
+	for (unsigned word = 4; word <= 7; word += 3) /* both names of the second record */
+		lane_of_puts()->slot[word] ^= 1 << 17;
+	expect(1);
+	assert_int_equal(percpu_ring_read(reader, &record), -EBADMSG);
+	assert_int_equal(percpu_ring_read(reader, &record), -EAGAIN);
+	end();
+}
+
+/* What was returned is not returned again where the end of the ring is moved back. */
+static void readers_do_not_go_back(void **state)
+{
+	(void)state;
+	begin(0);
+	for (uint64_t n = 1; n <= 3; n++)
+		assert_int_equal(put(n), 0);
+	for (uint64_t n = 1; n <= 3; n++)
+		expect(n);
+	lane_of_puts()->head -= percpu_ring_words(8);
+	assert_int_equal(percpu_ring_read(reader, &record), -EBADMSG);
+	assert_int_equal(percpu_ring_read(reader, &record), -EAGAIN);
+	assert_int_equal(put(4), 0);
+	expect(4);
+	end();
+}
+
+/* A reader that was overtaken goes back from the end, where there is no whole record. */
+static void damage_at_the_end_is_told(void **state)
+{
+	struct percpu_ring_lane *lane;
+
+	(void)state;
+	begin(0);
+	for (uint64_t n = 1; n <= 3 * FIT; n++)
+		assert_int_equal(put(n), 0);
+	lane = lane_of_puts();
+	lane->slot[(lane->head - 1) % (SMALL / 8)] ^= 1 << 17;
+	assert_int_equal(percpu_ring_read(reader, &record), -EBADMSG);
+	assert_int_equal(percpu_ring_read(reader, &record), -EAGAIN);
+	assert_int_equal(put(4), 0);
+	expect(4);
+	end();
+}
+
 /* A record that seems to be of the future is returned with the others. */
 static void times_are_not_believed(void **state)
 {
@@ -721,6 +784,24 @@ static void times_are_not_believed(void **state)
 	for (uint64_t n = 1; n <= 3; n++)
 		expect(n);
 	assert_true(record.time <= test_now());
+	end();
+}
+
+/* Not even where the time of the creation is another one by now. */
+static void times_do_not_go_back(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	begin(0);
+	assert_int_equal(put(1), 0);
+	expect(1);
+	before = record.time;
+	assert_int_equal(put(2), 0);
+	percpu_ring_control(ring)->ticks = UINT64_MAX;
+	percpu_ring_control(ring)->ns = before / 2;
+	expect(2);
+	assert_true(record.time >= before);
 	end();
 }
 
@@ -782,6 +863,31 @@ static void records_of_an_earlier_boot(void **state)
 	assert_true(c->ticks > first);
 	assert_true(percpu_ring_is_of_this_boot(c));
 	percpu_ring_detach(again);
+	end();
+}
+
+/* That boot may have lasted longer than this one does up to now. */
+static void records_of_a_longer_boot(void **state)
+{
+	struct percpu_ring_control *c;
+
+	(void)state;
+	begin(0);
+	c = percpu_ring_control(ring);
+	for (uint64_t n = 1; n <= 2; n++)
+		assert_int_equal(put(n), 0);
+	c->ticks = UINT64_MAX / 2;
+	lane_of_puts()->slot[1] = c->ticks + 1000;
+	lane_of_puts()->slot[5] = c->ticks + 2000;
+	c->rate = UINT64_C(1) << 32; /* a nanosecond for a tick */
+	c->boot ^= 1;
+	percpu_ring_reader_destroy(reader);
+	assert_int_equal(percpu_ring_reader_create(seen, PERCPU_RING_ALL, 0, &reader), 0);
+	expect(1);
+	assert_int_equal(record.time, c->ns + 1000);
+	expect(2);
+	assert_int_equal(record.time, c->ns + 2000);
+	assert_int_equal(percpu_ring_read(reader, &record), -EAGAIN);
 	end();
 }
 
@@ -970,6 +1076,7 @@ int main(void)
 		cmocka_unit_test(times_are_within_bounds),
 		cmocka_unit_test(times_are_not_behind_now),
 		cmocka_unit_test(clocks_that_are_not_known_are_these),
+		cmocka_unit_test(clocks_that_were_not_known_are_these),
 		cmocka_unit_test(private_rings_are_at_no_root),
 		cmocka_unit_test(children_find_private_rings_as_they_were),
 		cmocka_unit_test(children_free_no_locks_in_files),
@@ -979,9 +1086,14 @@ int main(void)
 		cmocka_unit_test(canceled_while_it_opens),
 		cmocka_unit_test(damage_is_told),
 		cmocka_unit_test(readers_go_on_behind_damage),
+		cmocka_unit_test(numbers_are_one_after_the_other),
+		cmocka_unit_test(readers_do_not_go_back),
+		cmocka_unit_test(damage_at_the_end_is_told),
 		cmocka_unit_test(times_are_not_believed),
+		cmocka_unit_test(times_do_not_go_back),
 		cmocka_unit_test(positions_are_not_believed),
 		cmocka_unit_test(records_of_an_earlier_boot),
+		cmocka_unit_test(records_of_a_longer_boot),
 		cmocka_unit_test(two_after_a_reboot),
 		cmocka_unit_test(one_anchors_while_one_looks_at_the_rate),
 		cmocka_unit_test(rates_are_of_time_that_went_by),
