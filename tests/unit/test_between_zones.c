@@ -547,6 +547,27 @@ static void shelves_are_for_one_at_a_time(void **state)
 	test_unpin(0);
 }
 
+/* Items that come from the depot when the array is full by then go on to where there is room. */
+static void arrays_may_be_full_meanwhile(void **state)
+{
+	(void)state;
+	assert_true(test_pin(0, test_cpu(0)));
+	zone = make(8, NULL);
+	for (unsigned i = 0; i < MANY; i++)
+		items[i] = take(zone, 0);
+	for (unsigned i = 0; i < MANY / 2; i++)
+		assert_int_equal(percpu_zone_free(zone, items[i]), 0);
+	let_happen(free_half, "depot: items taken", 1);
+	for (unsigned i = 0; i < MANY; i++)
+		items[i] = take(zone, 0);
+	assert_int_equal(times, 0);
+	expect_all_distinct();
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(percpu_zone_free(zone, items[i]), 0);
+	assert_int_equal(percpu_zone_destroy(zone), 0); /* none is lost */
+	test_unpin(0);
+}
+
 #define PAGES 8
 
 static void free_pages(void)
@@ -863,6 +884,7 @@ int main(void)
 		cmocka_unit_test(what_was_put_away_meanwhile_is_found),
 		cmocka_unit_test(children_check_what_a_reclaim_left),
 		cmocka_unit_test(shelves_are_for_one_at_a_time),
+		cmocka_unit_test(arrays_may_be_full_meanwhile),
 		cmocka_unit_test(poison_may_go_with_its_page),
 		cmocka_unit_test(moved_visitors_come_back),
 		cmocka_unit_test(moved_visitors_come_back_in_the_same_share),

@@ -102,6 +102,31 @@ static void fill_depot(struct percpu_zone *z)
 		assert_int_equal(percpu_zone_free(z, items[i]), 0);
 }
 
+static void fill_depot_of_cache(struct percpu_objcache *oc)
+{
+	void *objects[MANY];
+
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(percpu_objcache_get(oc, 0, &objects[i]), 0);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(percpu_objcache_put(oc, objects[i]), 0);
+}
+
+static void reclaiming_frees_empty_shelves_of_caches(void **state)
+{
+	struct percpu_objcache *oc;
+	unsigned blocks;
+
+	(void)state;
+	assert_int_equal(percpu_objcache_create("memory", 8, NULL, &oc), 0);
+	blocks = test_blocks();
+	fill_depot_of_cache(oc);
+	assert_in_range(test_blocks(), blocks + MANY + 1, UINT32_MAX);
+	(void)percpu_objcache_reclaim(oc);
+	assert_int_equal(test_blocks(), blocks);
+	assert_int_equal(percpu_objcache_destroy(oc), 0);
+}
+
 static void reclaiming_frees_empty_shelves(void **state)
 {
 	struct percpu_zone *z = make(8, NULL);
@@ -242,6 +267,7 @@ int main(void)
 		cmocka_unit_test(guards_begin_at_rest), /* first: there is no zone yet */
 		cmocka_unit_test(refused_zones_leave_nothing),
 		cmocka_unit_test(reclaiming_frees_empty_shelves),
+		cmocka_unit_test(reclaiming_frees_empty_shelves_of_caches),
 		cmocka_unit_test(nothing_is_taken_for_allocated),
 		cmocka_unit_test(counters_that_may_fail_do_so_at_once),
 		cmocka_unit_test(locks_are_given_back_by_who_fails),
