@@ -689,31 +689,66 @@ static void records_are_fenced_once(void **state)
 	test_unpin(0);
 }
 
-/* What this CPU has is taken without a fence. */
-static void windows_are_replaced_without_fences(void **state)
+static struct percpu_lwbufs *few_windows(void)
 {
 	const struct percpu_lwbuf_options opt = { .size = sizeof(opt),
 						  .backend = PERCPU_LWBUF_WINDOW,
 						  .max_excess = 4,
 						  .flags = PERCPU_LWBUF_KEEPS_SIZE };
-	struct percpu_lwbufs *f;
-	struct percpu_lwbuf b;
 	int fd = memfd_create("costs", MFD_CLOEXEC);
+	struct percpu_lwbufs *f;
 
-	(void)state;
-	test_need_sequences();
-	test_pin(0, test_cpu(0));
 	assert_int_equal(ftruncate(fd, 1 << 20), 0);
 	assert_int_equal(percpu_lwbuf_create(fd, &opt, &f), 0);
 	close(fd);
-	begin_costs();
-	for (uint64_t page = 0; page < 16; page++) {
+	return f;
+}
+
+static void show_pages(struct percpu_lwbufs *f, unsigned nth_cpu, uint64_t first, uint64_t end)
+{
+	struct percpu_lwbuf b;
+
+	test_pin(0, test_cpu(nth_cpu));
+	for (uint64_t page = first; page < end; page++) {
 		assert_int_equal(percpu_lwbuf_alloc(f, page, 0, &b), 0);
 		assert_int_equal(percpu_lwbuf_free(f, &b), 0);
 	}
+}
+
+/* What this CPU has is taken without a fence. */
+static void windows_are_replaced_without_fences(void **state)
+{
+	struct percpu_lwbufs *f;
+
+	(void)state;
+	test_need_sequences();
+	f = few_windows();
+	begin_costs();
+	show_pages(f, 0, 0, 16);
 	expect_exactly("16 pages in 4 windows", FENCE, 0);
 	expect_exactly("16 pages in 4 windows", VISIT, 0);
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	test_unpin(0);
+}
+
+/* Nor is another CPU's that was used later, though it shows the page. */
+static void windows_of_others_stay_there(void **state)
+{
+	struct percpu_lwbufs *f;
+
+	(void)state;
+	test_need_sequences();
+	if (test_cpus() < 2)
+		test_skip("one CPU");
+	for (uint64_t same = 0; same <= 2; same += 2) {
+		f = few_windows();
+		show_pages(f, 0, 0, 2);
+		show_pages(f, 1, 2, 4);
+		begin_costs();
+		show_pages(f, 0, 4 - same, 6 - same);
+		expect_exactly("windows of this CPU that are older", FENCE, 0);
+		assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	}
 	test_unpin(0);
 }
 
@@ -1161,6 +1196,7 @@ int main(void)
 		cmocka_unit_test(snapshots_are_fenced_once),
 		cmocka_unit_test(records_are_fenced_once),
 		cmocka_unit_test(windows_are_replaced_without_fences),
+		cmocka_unit_test(windows_of_others_stay_there),
 		cmocka_unit_test(limits_are_fenced_once),
 		cmocka_unit_test(permissions_are_taken_together),
 		cmocka_unit_test(checks_read_the_clock_once),

@@ -263,6 +263,31 @@ static void a_limit_may_be_set_below_what_is_used(void **state)
 	assert_int_equal(percpu_objcache_destroy(oc), 0);
 }
 
+/* A put that has read what room there is before the limit was lowered, and looks again. */
+static void who_puts_late_keeps_nothing_above_the_limit(void **state)
+{
+	struct percpu_objcache *oc = make_cache(NULL);
+	uint64_t room;
+
+	(void)state;
+	if (test_tier() != PERCPU_TIER_RSEQ) {
+		assert_int_equal(percpu_objcache_destroy(oc), 0);
+		test_skip("puts of other tiers take the limit as it is");
+	}
+	get_all(oc, 2);
+	room = oc->room;
+	percpu_objcache_set_limit(oc, 1);
+	assert_true(oc->room != room);
+	while (percpu_seq_push(oc->cell, oc->guard, oc->stride, room, objects[0]) != 0)
+		;
+	assert_int_equal(stats_of(oc).cached, 1);
+	assert_int_equal(percpu_objcache_put(oc, NULL), 0);
+	assert_int_equal(stats_of(oc).cached, 0);
+	assert_int_equal(made.destroyed, 1);
+	assert_int_equal(percpu_objcache_put(oc, objects[1]), 0);
+	assert_int_equal(percpu_objcache_destroy(oc), 0);
+}
+
 static void spoiled_objects_are_not_kept(void **state)
 {
 	struct percpu_objcache_options o = { .size = sizeof(o), .limit = 1 };
@@ -369,6 +394,7 @@ int main(void)
 		cmocka_unit_test(objects_elsewhere_serve_without_memory),
 		cmocka_unit_test(objects_elsewhere_are_out_of_reach),
 		cmocka_unit_test(a_limit_may_be_set_below_what_is_used),
+		cmocka_unit_test(who_puts_late_keeps_nothing_above_the_limit),
 		cmocka_unit_test(spoiled_objects_are_not_kept),
 		cmocka_unit_test(a_reclaim_destroys_what_is_free),
 		cmocka_unit_test(arrays_stay_short_without_need),

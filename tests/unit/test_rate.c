@@ -435,6 +435,27 @@ static void change_leftovers(void)
 	own_lane()->permissions += UINT64_C(1) << 17;
 }
 
+static unsigned taken_then;
+
+static void look_at_window(void)
+{
+	taken_then = (uint32_t)control_of(rate)->window;
+}
+
+/* What it could not keep would be lacking to others until it is given back. */
+static void who_keeps_none_takes_one(void **state)
+{
+	(void)state;
+	make_rate(much());
+	for (unsigned n = 1; n <= 3; n++) {
+		let_happen(look_at_window, "rate: permissions taken", 1);
+		assert_int_equal(let_through_without_lane(1), 1);
+		assert_null(at_step);
+		assert_int_equal(taken_then, n);
+	}
+	(void)drop_rate();
+}
+
 static struct percpu_rseq *area_before;
 
 static void lose_lane(void)
@@ -818,6 +839,7 @@ int main(void)
 		cmocka_unit_test(permissions_are_used_once),
 		cmocka_unit_test(late_permissions_are_void),
 		cmocka_unit_test(permissions_are_given_back_once),
+		cmocka_unit_test(who_keeps_none_takes_one),
 		cmocka_unit_test(what_is_not_kept_is_given_back),
 		cmocka_unit_test(limits_change),
 		cmocka_unit_test(permissions_of_the_last_wrap_are_void),

@@ -109,6 +109,29 @@ static void bad_calls_are_refused(void **state)
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
 }
 
+/* What was told of a page once is not told again when there is one. */
+static void pages_that_were_not_there_may_come(void **state)
+{
+	struct percpu_lwbuf_options o = { .size = sizeof(o), .max_shared = 1 };
+	struct percpu_sfbuf *b = NULL;
+	struct percpu_lwbufs *f;
+
+	(void)state;
+	for (unsigned sealed = 0; sealed < 2; sealed++) {
+		int fd = lw_memfd(2, PAGE, sealed);
+
+		assert_int_equal(percpu_lwbuf_create(fd, &o, &f), 0);
+		assert_int_equal(percpu_sfbuf_free(f, get(f, 0)), 0);
+		for (unsigned i = 0; i < 2; i++)
+			assert_int_equal(percpu_sfbuf_alloc(f, 2, PERCPU_SFBUF_NOWAIT, &b),
+					 -ERANGE);
+		lw_fill(fd, 3, PAGE);
+		assert_int_equal(percpu_sfbuf_free(f, get(f, 2)), 0);
+		assert_int_equal(percpu_lwbuf_destroy(f), 0);
+		close(fd);
+	}
+}
+
 static void copies_are_read_again(void **state)
 {
 	int fd = lw_memfd(2, PAGE, false);
@@ -340,6 +363,7 @@ int main(void)
 		cmocka_unit_test(one_page_has_one_buffer),
 		cmocka_unit_test(buffers_keep_their_pages),
 		cmocka_unit_test(bad_calls_are_refused),
+		cmocka_unit_test(pages_that_were_not_there_may_come),
 		cmocka_unit_test(copies_are_read_again),
 		cmocka_unit_test(who_waits_is_woken),
 		cmocka_unit_test(a_signal_ends_the_wait_that_catches_it),
