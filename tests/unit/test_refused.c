@@ -167,8 +167,10 @@ static void add_without_rseq(unsigned i, void *arg)
 	unsigned asked;
 
 	(void)i, (void)arg;
+#ifdef PERCPU_SEQ_SIGNATURE
 	if (percpu_libc_offset != 0)
 		test_unregister(percpu_libc_area());
+#endif
 	kernel.rseq = true;
 	percpu_counter_inc(counter);
 	asked = __atomic_load_n(&refused_rseq, __ATOMIC_SEQ_CST);
