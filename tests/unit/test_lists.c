@@ -48,7 +48,7 @@ static struct file {
 enum { LIST, TABLE, STATUS, ONLINE, INTERRUPTS, BOOT };
 #define FILES (sizeof(files) / sizeof(files[0]))
 
-static unsigned long mask_bits; /* of the kernel's affinity masks */
+static unsigned long mask_bits; /* of the shortest mask that the kernel fills */
 static unsigned mask_cpu;	/* the one that is in them */
 static int mask_error;		/* or the kernel has none for us */
 static bool no_streams;		/* there is no memory for them */
@@ -137,9 +137,10 @@ bool syscall_is_answered(long number, const long a[6], long *ret)
 	} else if ((size_t)a[1] < mask_bits / 8) {
 		errno = EINVAL;
 	} else {
-		memset((void *)a[2], 0, mask_bits / 8);
+		/* Its masks may be longer than there are CPUs. It fills no more than it is given. */
+		memset((void *)a[2], 0, (size_t)a[1]);
 		((unsigned long *)a[2])[mask_cpu / WORD] = 1UL << mask_cpu % WORD;
-		*ret = (long)mask_bits / 8;
+		*ret = a[1];
 	}
 	return true;
 }
@@ -307,6 +308,7 @@ static const struct machine {
 	{ { "0-5\n" }, 1 << LIST, 0, 0, EINVAL, false, 1, 6 },
 	/* lengths of masks */
 	{ { NULL }, 0, 2 * WORD, WORD - 1, 0, false, WORD + 1, 2 * WORD },
+	{ { NULL }, 0, 3 * WORD, 2 * WORD, 0, false, 2 * WORD + 1, 3 * WORD },
 	{ { NULL, NULL, "Cpus_allowed:\tf\n" }, 0, WORD, 2, 0, false, 3, 4 },
 	{ { NULL, NULL, "Cpus_allowed:\tf\n" }, 0, WORD, 3, 0, false, 4, 4 },
 	{ { NULL, NULL, "Cpus_allowed:\tf\n" }, 0, WORD, 0, 0, false, 1, 4 },

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <percpu/gauge.h>
@@ -199,6 +201,62 @@ static void threads_lose_and_tear_nothing(void **state)
 
 		test_in_child(change_and_read, &mask);
 		percpu_chunk_clear(chunk, offset, PLACE, PLACE);
+	}
+}
+
+/* The pair changes before each instruction of a load. */
+
+#define NO_PTRACE 77
+
+static int load_step_by_step(void *arg)
+{
+	struct percpu_pair_value a, b;
+
+	(void)arg;
+	(void)load(chunk); /* for the first time this asks what the CPU has */
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0 || raise(SIGSTOP) != 0)
+		return NO_PTRACE;
+	a = load(chunk);
+	b = pretended & PERCPU_PAIR_LOADS ? load(read_chunk) : a;
+	test_child_require(a.first != 0 && are_twins(a), "what may be written");
+	test_child_require(b.first != 0 && are_twins(b), "what may only be read");
+	return 0;
+}
+
+static bool single_steps_get_through(void)
+{
+#ifdef __aarch64__ /* but not between an exclusive load and its store */
+	return __wrap_percpu_pair_ways() & (PERCPU_PAIR_LOADS | PERCPU_PAIR_CASP);
+#else
+	return __wrap_percpu_pair_ways() != 0;
+#endif
+}
+
+static void loads_are_whole(void **state)
+{
+	struct percpu_pair_value *pair =
+		(struct percpu_pair_value *)percpu_chunk_lane(chunk, bias_lane, offset);
+	uint64_t n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < WAYS; i++) {
+		int status;
+		pid_t pid;
+
+		pretended = all_ways[i];
+		if (!single_steps_get_through())
+			continue;
+		pid = test_fork(load_step_by_step, NULL);
+		assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+		while (WIFSTOPPED(status)) {
+			*pair = twins(++n);
+			if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0)
+				kill(pid, SIGKILL);
+			assert_int_equal(waitpid(pid, &status, 0), pid);
+		}
+		if (WIFEXITED(status) && WEXITSTATUS(status) == NO_PTRACE)
+			test_skip("not permitted to trace");
+		assert_int_equal(status, 0);
 	}
 }
 
@@ -398,6 +456,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(both_words_or_none, start, stop),
 		cmocka_unit_test_setup_teardown(threads_lose_and_tear_nothing, start, stop),
+		cmocka_unit_test_setup_teardown(loads_are_whole, start, stop),
 		cmocka_unit_test_setup_teardown(killed_changes_are_there_or_not, start, stop),
 		cmocka_unit_test_setup_teardown(reader_looks_again, start, stop),
 		cmocka_unit_test_setup_teardown(crafted_journals_do_not_crash, start, stop),
