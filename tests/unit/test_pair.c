@@ -382,9 +382,8 @@ int __real_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
 int __wrap_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
 int __wrap_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h)
 {
-	const int e = denied;
+	const int e = __atomic_exchange_n(&denied, 0, __ATOMIC_RELAXED); /* by any thread */
 
-	denied = 0;
 	return e != 0 ? e : __real_percpu_journal_lock(k, h);
 }
 
