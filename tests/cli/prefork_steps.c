@@ -21,6 +21,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <percpu/gauge.h>
+#include <percpu/region.h>
+
 #include "../../examples/prefork/prefork.h"
 
 enum {
@@ -252,6 +255,22 @@ static void kill_at(unsigned port, int place)
 	fflush(stdout);
 }
 
+/* Whether this machine changes 16 bytes at once, as the server's latest value in a file needs. */
+static bool has_latest(const char *path)
+{
+	struct percpu_latest *latest = NULL;
+	struct percpu_region *r;
+	int e = percpu_region_create_file(path, NULL, &r);
+
+	if (e == 0) {
+		e = percpu_latest_create_in(r, &latest);
+		percpu_latest_destroy(latest);
+		percpu_region_close(r);
+		unlink(path);
+	}
+	return e != -ENOTSUP;
+}
+
 int main(int argc, char **argv)
 {
 	char directory[] = "/tmp/prefork-steps-XXXXXX", segment[64];
@@ -261,8 +280,13 @@ int main(int argc, char **argv)
 	if (argc != 2 || !mkdtemp(directory))
 		return 2;
 	alarm(ALARM);
-	printf("1..%d\n", PLACES);
 	snprintf(segment, sizeof(segment), "%s/segment", directory);
+	if (!has_latest(segment)) {
+		printf("1..0 # SKIP this machine has no latest values in files\n");
+		rmdir(directory);
+		return 0;
+	}
+	printf("1..%d\n", PLACES);
 	port = start_server(argv[1], segment);
 	if (metrics_open(segment, false) != 0)
 		give_up("opening the segment");

@@ -297,7 +297,7 @@ static int region_by_descriptor(void)
 /* Memory of the caller's. */
 static int region_in_memory(void)
 {
-	static _Alignas(PERCPU_REGION_MEMORY_ALIGN) char memory[8 << 20];
+	static _Alignas(PERCPU_REGION_MEMORY_ALIGN) char memory[32 << 20]; /* for 128 CPUs */
 	struct percpu_region_options o = { .size = sizeof(o), .memory = memory };
 	struct percpu_region *r = NULL;
 	void *cell = NULL;

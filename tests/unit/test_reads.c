@@ -4,6 +4,7 @@
  * up: at the places where that is half done.
  */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include <percpu/approx.h>
@@ -379,7 +380,7 @@ static void who_never_reads_a_whole_object_says_so(void **state)
 	assert_int_not_equal(pairs->head, 0);
 	for (written = 0; written < 2; written++) {
 		memset(out, 7, sizeof(out));
-		let_happen(write_meanwhile, "stats: turn loaded", 1000000);
+		let_happen(write_meanwhile, "stats: turn loaded", UINT_MAX);
 		assert_int_equal(percpu_stats_fetch(pairs, 0, OBJECTS, out), -EAGAIN);
 		assert_int_equal(percpu_stats_snapshot(pairs, 0, OBJECTS, out), -EAGAIN);
 		at_step = NULL;
