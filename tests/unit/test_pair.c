@@ -258,7 +258,7 @@ static void loads_are_whole(void **state)
 			assert_int_equal(waitpid(pid, &status, 0), pid);
 		}
 		if (WIFEXITED(status) && WEXITSTATUS(status) == NO_PTRACE)
-			test_skip("not permitted to trace");
+			test_skip("no thread is stepped here: ptrace() is refused");
 		assert_int_equal(status, 0);
 	}
 }
