@@ -116,6 +116,7 @@ def run_here(build, test):
 def run_by_meson(build, test):
     """Return (status, output) of a program; Meson knows what runs those of its machine."""
     suite, name = test.split("/test_")
+    name = f"stress-{name}" if suite == "stress" else name
     log = build.path / "meson-logs/testlog.json"
     log.unlink(missing_ok=True)
     run("meson", "test", "-C", build.path, "--no-rebuild", "-t4", "--suite", suite, name)
