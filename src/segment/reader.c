@@ -44,11 +44,12 @@ int percpu_reader_use(struct percpu_reader *r)
 }
 
 /* Whether another control was found than before. If not, headers that were read between both have all
- * that it leads to, and a file that is damaged then stays so. */
+ * that it leads to, and a file that is damaged then stays so. A start anew that has only begun has
+ * changed nothing else yet. */
 static bool has_changed(const struct percpu_reader *r, const struct percpu_directory_state *was)
 {
-	return was->generation != r->state.generation || was->settled != r->state.settled ||
-	       was->changes != r->state.changes || was->end != r->state.end;
+	return was->settled != r->state.settled || was->changes != r->state.changes ||
+	       was->end != r->state.end;
 }
 
 /* Look whether there is a directory. The first picture copies its records. */
