@@ -217,7 +217,7 @@ static int load_step_by_step(void *arg)
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0 || raise(SIGSTOP) != 0)
 		return NO_PTRACE;
 	a = load(chunk);
-	b = pretended & PERCPU_PAIR_LOADS ? load(read_chunk) : a;
+	b = __wrap_percpu_pair_ways() & PERCPU_PAIR_LOADS ? load(read_chunk) : a;
 	test_child_require(a.first != 0 && are_twins(a), "what may be written");
 	test_child_require(b.first != 0 && are_twins(b), "what may only be read");
 	return 0;
