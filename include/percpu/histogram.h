@@ -66,7 +66,7 @@ struct percpu_histogram {
 	int32_t low, high;   /* the range is 2^low to 2^high */
 	uint32_t schema;
 	uint32_t shift;	    /* what remains of a mantissa is an index of the table */
-	uint64_t table[64]; /* which bucket of an octave: see src/objects/histogram_index.c */
+	uint64_t table[64]; /* which bucket of an octave: see src/counts/histogram_index.c */
 };
 
 /** Bytes in front of the cells. */

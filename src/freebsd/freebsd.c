@@ -11,7 +11,7 @@
 
 #include <percpu/freebsd.h>
 
-#include "../objects/objects.h"
+#include "../counts/counts.h"
 
 unsigned percpu_freebsd_curcpu(void)
 {

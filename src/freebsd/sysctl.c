@@ -14,7 +14,7 @@
 
 #include <percpu/freebsd.h>
 
-#include "../objects/objects.h"
+#include "../cpu/cpu.h"
 
 #define NAME_SIZE 256
 

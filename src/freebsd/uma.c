@@ -9,9 +9,8 @@
 #include <stdlib.h>
 
 #include <percpu/freebsd.h>
-#include <percpu/local.h>
 
-#include "../objects/objects.h"
+#include "../rings/rings.h"
 
 struct uma_zone {
 	struct percpu_zone *items;

@@ -15,7 +15,6 @@
  */
 #include <string.h>
 
-#include "../objects/owner.h"
 #include "segment.h"
 
 #define REFRESH_TRIES 100 /* others change records, over and over */

@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../objects/owner.h"
 #include "segment.h"
 
 #define FLAT_NAMES "/dev/shm/percpu." /* a name that is no path is behind it */

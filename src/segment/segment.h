@@ -7,7 +7,8 @@
 
 #include <percpu/segment.h>
 
-#include "../objects/anchored.h"
+#include "../counts/counts.h"
+#include "../owners/owners.h"
 
 #define PERCPU_SEGMENT_ROOT 0 /* of the control, */
 #define PERCPU_OWNERS_ROOT 1  /* and of the owners */

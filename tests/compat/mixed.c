@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../src/objects/objects.h"
+#include "../../src/memory/memory.h"
 
 #define N 8
 #define BIG (INT64_C(0x300000000) + 1) /* more than a word of 32 bits */

@@ -21,7 +21,8 @@
 #include <percpu/percpu.h>
 
 #include "region_file.h"
-#include "objects/owner.h"
+#include "counts/counts.h"
+#include "owners/owners.h"
 
 #define CPUS 2 /* or as many as there are */
 #define N 5

@@ -15,7 +15,7 @@
 #include "../steps.h"
 #include "../support.h"
 
-#include "objects/objects.h"
+#include "counts/counts.h"
 
 #define FIELDS 4
 

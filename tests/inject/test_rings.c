@@ -17,7 +17,7 @@
 #include <percpu/percpu.h>
 
 #include "../support.h"
-#include "objects/objects.h"
+#include "rings/rings.h"
 
 #define SMALL PERCPU_RING_MIN
 #define TRIES 100 /* a neighbor may abort the put, and so spoil a few */

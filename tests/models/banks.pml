@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * banks.pml - snapshots of counters that belong together, by two banks (src/objects/stats_read.c).
+ * banks.pml - snapshots of counters that belong together, by two banks (src/counts/stats_read.c).
  *
  * Memory: what a CPU commits to a cell is seen by others later, each cell for itself and in any
  * order, at the latest when the CPU is fenced. That is weaker than x86-64 and than aarch64 with
@@ -94,7 +94,7 @@ inline bank_add(me, o, n)
 	}
 }
 
-/* src/objects/stats.c: add_by_sequence() */
+/* src/counts/stats.c: add_by_sequence() */
 proctype writer(byte me; byte n; byte last)
 {
 	byte cpu, b, v, o;
@@ -121,7 +121,7 @@ inline fence_cpu(c)
 	}
 }
 
-/* src/objects/stats_read.c: fence_bank() */
+/* src/counts/stats_read.c: fence_bank() */
 inline fence_bank(n)
 {
 #ifdef BUG_FENCED_EARLY
@@ -140,7 +140,7 @@ inline fence_bank(n)
 	fenced = n
 }
 
-/* src/objects/stats_read.c: add_bank() */
+/* src/counts/stats_read.c: add_bank() */
 inline add_bank(b)
 {
 	sum[0] = sum[0] + cell[CELL(0, b, 0)];
@@ -161,7 +161,7 @@ inline unlock_journal()
 	holder = 0
 }
 
-/* src/objects/stats_read.c: subtract_resets(), subtract_bias() */
+/* src/counts/stats_read.c: subtract_resets(), subtract_bias() */
 inline subtract_resets()
 {
 	r = resets;
@@ -193,7 +193,7 @@ inline set_bias(o)
 	}
 }
 
-/* src/objects/stats_read.c: reset(), move_to_bias() */
+/* src/counts/stats_read.c: reset(), move_to_bias() */
 inline reset()
 {
 	lock_journal();
@@ -235,7 +235,7 @@ inline check_snapshot()
 	}
 }
 
-/* src/objects/stats_read.c: take() */
+/* src/counts/stats_read.c: take() */
 proctype reader(byte me; byte tries; bool zero)
 {
 	byte b, next, r, sum[2], less[2], least[2];

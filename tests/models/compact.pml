@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compact.pml - windows and checkpoints of compact counters (src/objects/compact.c).
+ * compact.pml - windows and checkpoints of compact counters (src/counts/compact.c).
  *
  * In small: cells of 5 bits, windows of 2, checkpoints rounded to multiples of 4. That is as tight
  * as the rule there, 2 (N + 1) X and the rounding below half of the range of a cell: 16.
@@ -39,7 +39,7 @@ bool same[3];		/* it is that which this thread loaded, by the number in its lowe
 byte total;		/* what was added */
 byte running[2];	/* whose sequence is in progress */
 
-/* src/objects/compact.c: whole() */
+/* src/counts/compact.c: whole() */
 inline whole(from, cells, result)
 {
 	result = (RANGE + cells - from % RANGE) % RANGE;
@@ -49,7 +49,7 @@ inline whole(from, cells, result)
 	fi
 }
 
-/* src/objects/compact.c: sum_cells() */
+/* src/counts/compact.c: sum_cells() */
 inline sum_cells(cells)
 {
 	cells = cell[0];
@@ -77,7 +77,7 @@ inline narrow_add(self, c)
 	}
 }
 
-/* src/objects/compact.c: make_checkpoint() */
+/* src/counts/compact.c: make_checkpoint() */
 inline make_checkpoint(self, c)
 {
 	same[self] = true;
@@ -126,7 +126,7 @@ inline narrow_add_if(self, c)
 	}
 }
 
-/* src/objects/compact.c: try_add(), percpu_compact_add_slow() */
+/* src/counts/compact.c: try_add(), percpu_compact_add_slow() */
 proctype thread(byte me; byte cpu)
 {
 	byte v, s;
@@ -149,7 +149,7 @@ again:
 	od
 }
 
-/* src/objects/compact.c: narrow_total(), percpu_compact_fetch() */
+/* src/counts/compact.c: narrow_total(), percpu_compact_fetch() */
 proctype fetch()
 {
 	byte least, s, sum, sum2;

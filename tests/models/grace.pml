@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * grace.pml - grace periods (src/objects/grace.h, grace_wait.c, participant.c).
+ * grace.pml - grace periods (src/owners/grace.h, grace_wait.c, participant.c).
  *
  * Memory: what a sequence commits is seen by others later, at the latest when its CPU is fenced or
  * executes a locked instruction.
@@ -65,7 +65,7 @@ inline drain_stores()
 	seen[3] = own[3]
 }
 
-/* src/objects/participant.c: percpu_participants_wake() */
+/* src/owners/participant.c: percpu_participants_wake() */
 inline wake()
 {
 	d_step { same[2] = false; same[3] = false }
@@ -98,8 +98,8 @@ inline add_if(expected, cpu, k)
 	fi
 }
 
-/* src/objects/grace.c: percpu_grace_enter_slow() include/percpu/grace.h: percpu_grace_enter()
- * src/objects/participant.c: percpu_participants_enter() */
+/* src/owners/grace.c: percpu_grace_enter_slow() include/percpu/grace.h: percpu_grace_enter()
+ * src/owners/participant.c: percpu_participants_enter() */
 inline enter()
 {
 	do
@@ -137,8 +137,8 @@ inline enter()
 }
 
 /* include/percpu/grace.h: percpu_grace_exit(), percpu_grace_at()
- * src/objects/grace.c: percpu_grace_exit_slow(), is_grace_awaited()
- * src/objects/participant.c: percpu_participants_leave() */
+ * src/owners/grace.c: percpu_grace_exit_slow(), is_grace_awaited()
+ * src/owners/participant.c: percpu_participants_leave() */
 inline exit()
 {
 	s = state;
@@ -190,7 +190,7 @@ inline fence_cpu(i)
 	d_step { running[i] = false; seen[2 * i] = own[2 * i]; seen[2 * i + 1] = own[2 * i + 1] }
 }
 
-/* src/objects/grace_wait.c: tell_grace_waiters() */
+/* src/owners/grace_wait.c: tell_grace_waiters() */
 inline tell()
 {
 	if
@@ -199,7 +199,7 @@ inline tell()
 	fi
 }
 
-/* src/objects/grace_wait.c: fence_period(), note_fence() */
+/* src/owners/grace_wait.c: fence_period(), note_fence() */
 inline fence_period()
 {
 	if
@@ -220,7 +220,7 @@ inline fence_period()
 	fi
 }
 
-/* src/objects/participant_join.c: percpu_participants_drop_dead(), drop_slot() */
+/* src/owners/participant_join.c: percpu_participants_drop_dead(), drop_slot() */
 inline drop_dead()
 {
 #ifndef BUG_NOT_DROPPED
@@ -233,8 +233,8 @@ inline drop_dead()
 #endif
 }
 
-/* src/objects/grace_wait.c: end_period(), count_sections()
- * src/objects/participant.c: percpu_participants_sum_cells() */
+/* src/owners/grace_wait.c: end_period(), count_sections()
+ * src/owners/participant.c: percpu_participants_sum_cells() */
 inline count_sections()
 {
 	atomic { b = 1 - BANK(s); n = seen[b] - left[b] };
@@ -243,7 +243,7 @@ inline count_sections()
 	atomic { n = n + cell[2 + b]; b = 0 }
 }
 
-/* src/objects/grace_wait.c: help_period(), advance_period(), percpu_grace_await(),
+/* src/owners/grace_wait.c: help_period(), advance_period(), percpu_grace_await(),
  * sleep_for_news() */
 inline wait(me)
 {
@@ -284,7 +284,7 @@ inline wait(me)
 	atomic { over = true; same[me] = false; s = 0; waiters--; waits = false }
 }
 
-/* src/objects/grace_wait.c: percpu_grace_wait_timed(), percpu_grace_next(), percpu_grace_start() */
+/* src/owners/grace_wait.c: percpu_grace_wait_timed(), percpu_grace_next(), percpu_grace_start() */
 proctype writer(byte me)
 {
 	byte s, b, n, cookie, old;

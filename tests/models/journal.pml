@@ -98,7 +98,7 @@ inline journal_add(at, i, new)
 	new = 0
 }
 
-/* src/objects/stats.c: update_locked() */
+/* src/counts/stats.c: update_locked() */
 proctype writer(byte me; byte at; byte n)
 {
 	byte i, new;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owned.pml - what owners leave in an owned gauge that is a sum (src/objects/owned.c).
+ * owned.pml - what owners leave in an owned gauge that is a sum (src/owners/owned.c).
  *
  * All stores of accounts and turns are releases and all loads acquires, so memory is that of
  * Promela here.
@@ -40,7 +40,7 @@ byte by[4];		/* and by whom */
 #define DONE_BY(id) skip
 #endif
 
-/* src/objects/owned.c: percpu_owned_load() */
+/* src/owners/owned.c: percpu_owned_load() */
 inline load_account(t, v, l)
 {
 	do
@@ -62,14 +62,14 @@ inline load_account(t, v, l)
 	od
 }
 
-/* src/objects/owned_update.c: fill_in_account() */
+/* src/owners/owned_update.c: fill_in_account() */
 inline fill_in(i)
 {
 	value[i] = 1; /* the first update */
 	left[i] = l
 }
 
-/* src/objects/owned_update.c: turn_over() */
+/* src/owners/owned_update.c: turn_over() */
 inline turn_over(id)
 {
 	atomic { !lock[id] -> lock[id] = true };
@@ -96,7 +96,7 @@ inline turn_over(id)
 	lock[id] = false
 }
 
-/* src/objects/owned_update.c: find_account(), make_account(), begin_account() */
+/* src/owners/owned_update.c: find_account(), make_account(), begin_account() */
 proctype thread(byte id; byte updates)
 {
 	byte t, v, l, i, done;
@@ -107,7 +107,7 @@ proctype thread(byte id; byte updates)
 			t = turn;
 			if
 			:: t / 2 == id ->
-				/* src/objects/owned_update.c: percpu_owned_gauge_add_slow() */
+				/* src/owners/owned_update.c: percpu_owned_gauge_add_slow() */
 				atomic { value[t & 1]++; added++; DONE_BY(id); done++ }
 			:: else ->
 				load_account(t, v, l);
@@ -116,7 +116,7 @@ proctype thread(byte id; byte updates)
 				:: t / 2 == id
 #endif
 				:: else ->
-					/* src/objects/owned.c: percpu_owned_fold() */
+					/* src/owners/owned.c: percpu_owned_fold() */
 #ifndef BUG_NO_FOLD
 					l = l + v;
 #endif
@@ -137,7 +137,7 @@ proctype thread(byte id; byte updates)
 	}
 }
 
-/* src/objects/owner_slot.c: take_slot(), become_owner() */
+/* src/owners/owner_slot.c: take_slot(), become_owner() */
 proctype process(byte id; byte n; byte updates)
 {
 	atomic {
@@ -163,7 +163,7 @@ proctype killer(byte id)
 }
 
 #ifndef LIVING
-/* src/objects/owned_read.c: fold_all(), load_owned_share() */
+/* src/owners/owned_read.c: fold_all(), load_owned_share() */
 proctype fetch_all()
 {
 	byte least, t, v, l;
@@ -173,7 +173,7 @@ proctype fetch_all()
 	assert(v + l >= least && v + l <= added)
 }
 #else
-/* src/objects/owned_read.c: fold_all(), look_at_owner(), load_owned_share() */
+/* src/owners/owned_read.c: fold_all(), look_at_owner(), load_owned_share() */
 proctype fetch_living()
 {
 	byte t, v, l, had, who;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ref.pml - kill of a reference (src/objects/ref.h, ref.c, ref_mode.c).
+ * ref.pml - kill of a reference (src/owners/ref.h, ref.c, ref_mode.c).
  *
  * Memory: what a sequence commits is seen by others later, at the latest when its CPU is fenced or
  * exchanges a word. Numbers wrap, at 256 here.
@@ -46,7 +46,7 @@ end:
 	od
 }
 
-/* src/objects/ref.c: percpu_ref_put_counted() */
+/* src/owners/ref.c: percpu_ref_put_counted() */
 inline put_counted()
 {
 	atomic {
@@ -77,7 +77,7 @@ inline put_counted()
 	}
 }
 
-/* src/objects/ref.c: get_counted(), percpu_ref_tryget_live_slow() */
+/* src/owners/ref.c: get_counted(), percpu_ref_tryget_live_slow() */
 inline get_counted()
 {
 	atomic {
@@ -169,7 +169,7 @@ proctype user(byte me; byte n)
 		fi;
 		assert(released == 0);
 		add_at(me, 255);
-		/* src/objects/ref.c: percpu_ref_put_slow() */
+		/* src/owners/ref.c: percpu_ref_put_slow() */
 		if
 		:: slow -> put_counted()
 		:: else
@@ -186,7 +186,7 @@ inline fence_cpu(i)
 	d_step { running[i] = 0; seen[i] = own[i] }
 }
 
-/* src/objects/ref_mode.c: close_cells(); failed says that it has returned an error */
+/* src/owners/ref_mode.c: close_cells(); failed says that it has returned an error */
 inline close_cells()
 {
 	failed = false;
@@ -204,7 +204,7 @@ inline close_cells()
 	fi
 }
 
-/* src/objects/ref_mode.c: fold_cells() */
+/* src/owners/ref_mode.c: fold_cells() */
 inline fold_cells(dead)
 {
 	sum = 0;
@@ -222,7 +222,7 @@ inline fold_cells(dead)
 #endif
 }
 
-/* src/objects/ref_mode.c: make_percpu(), prepare_cells(), open_cells() */
+/* src/owners/ref_mode.c: make_percpu(), prepare_cells(), open_cells() */
 inline make_percpu()
 {
 	if
@@ -242,7 +242,7 @@ inline make_percpu()
 	fi
 }
 
-/* src/objects/ref_mode.c: percpu_ref_kill_and_confirm(), make_dead(), percpu_ref_switch_to_atomic() */
+/* src/owners/ref_mode.c: percpu_ref_kill_and_confirm(), make_dead(), percpu_ref_switch_to_atomic() */
 proctype controller(byte failures)
 {
 	byte sum, c;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rwlock.pml - read-mostly locks whose owners die (src/objects/rwlock.c, rwlock_write.c,
+ * rwlock.pml - read-mostly locks whose owners die (src/owners/rwlock.c, rwlock_write.c,
  * participant.c, participant_join.c).
  *
  * Memory: what a sequence commits is seen by others later, at the latest when its CPU is fenced or
@@ -86,13 +86,13 @@ inline begin_writing(me)
 	assert(writing[1] + writing[2] + writing[3] == 1)
 }
 
-/* src/objects/participant.c: percpu_participants_wake() */
+/* src/owners/participant.c: percpu_participants_wake() */
 inline wake_drained()
 {
 	d_step { drained_same[1] = false; drained_same[2] = false; drained_same[3] = false }
 }
 
-/* src/objects/rwlock_write.c: percpu_rwlock_hand_on() */
+/* src/owners/rwlock_write.c: percpu_rwlock_hand_on() */
 inline hand_on(s)
 {
 #ifdef BUG_OPEN_LATE
@@ -105,7 +105,7 @@ inline hand_on(s)
 	d_step { turn_same[1] = false; turn_same[2] = false; turn_same[3] = false }
 }
 
-/* src/objects/rwlock_write.c: percpu_rwlock_succeed(), become_writer() */
+/* src/owners/rwlock_write.c: percpu_rwlock_succeed(), become_writer() */
 inline succeed(me)
 {
 	won = false;
@@ -153,7 +153,7 @@ inline add_if(me, k, done)
 	fi
 }
 
-/* src/objects/participant.c: percpu_participants_enter() */
+/* src/owners/participant.c: percpu_participants_enter() */
 inline enter(me)
 {
 	won = false;
@@ -202,7 +202,7 @@ inline enter(me)
 	d_step { l = 0; won = false }
 }
 
-/* src/objects/participant.c: percpu_participants_leave() */
+/* src/owners/participant.c: percpu_participants_leave() */
 inline leave(me)
 {
 	reading[me] = false;
@@ -230,7 +230,7 @@ inline leave(me)
 	d_step { l = 0; won = false }
 }
 
-/* src/objects/rwlock.c: take_over_to_read() */
+/* src/owners/rwlock.c: take_over_to_read() */
 inline take_over_to_read(me)
 {
 	if
@@ -252,7 +252,7 @@ inline take_over_to_read(me)
 	fi
 }
 
-/* src/objects/rwlock.c: percpu_rwlock_read_lock_slow(), wait_to_read(), try_to_read() */
+/* src/owners/rwlock.c: percpu_rwlock_read_lock_slow(), wait_to_read(), try_to_read() */
 inline read_lock(me)
 {
 	do
@@ -277,7 +277,7 @@ inline read_lock(me)
 	turn_same[me] = false
 }
 
-/* src/objects/rwlock.c: percpu_rwlock_read_unlock_slow() */
+/* src/owners/rwlock.c: percpu_rwlock_read_unlock_slow() */
 inline read_unlock(me)
 {
 	if
@@ -292,7 +292,7 @@ inline read_unlock(me)
 	fi
 }
 
-/* src/objects/participant_join.c: percpu_participants_drop_dead(), drop_if_dead(), drop_slot() */
+/* src/owners/participant_join.c: percpu_participants_drop_dead(), drop_if_dead(), drop_slot() */
 inline drop_dead(me)
 {
 	atomic { lock == 0 -> lock = me };
@@ -317,7 +317,7 @@ dropped:
 	n = 0
 }
 
-/* src/objects/participant.c: percpu_participants_drain(), percpu_participants_sum_cells() */
+/* src/owners/participant.c: percpu_participants_drain(), percpu_participants_sum_cells() */
 inline drain(me)
 {
 	do
@@ -346,7 +346,7 @@ inline fence_cpu(i)
 	d_step { running[i] = false; seen[i] = own[i] }
 }
 
-/* src/objects/rwlock_write.c: close_rwlock() */
+/* src/owners/rwlock_write.c: close_rwlock() */
 inline close(me)
 {
 	state = CLOSING;
@@ -363,7 +363,7 @@ inline close(me)
 	fi
 }
 
-/* src/objects/rwlock_write.c: are_readers_dead() */
+/* src/owners/rwlock_write.c: are_readers_dead() */
 inline are_readers_dead()
 {
 	if
@@ -374,7 +374,7 @@ inline are_readers_dead()
 	fi
 }
 
-/* src/objects/rwlock_write.c: take_turn_to_write(), begin_to_write() */
+/* src/owners/rwlock_write.c: take_turn_to_write(), begin_to_write() */
 inline write_lock(me)
 {
 	r = 0;
@@ -424,7 +424,7 @@ inline write_lock(me)
 	fi
 }
 
-/* src/objects/rwlock_write.c: percpu_rwlock_write_unlock() */
+/* src/owners/rwlock_write.c: percpu_rwlock_write_unlock() */
 inline write_unlock(me)
 {
 	writing[me] = false;
@@ -435,7 +435,7 @@ inline write_unlock(me)
 	fi
 }
 
-/* src/objects/rwlock_write.c: percpu_rwlock_consistent() */
+/* src/owners/rwlock_write.c: percpu_rwlock_consistent() */
 inline consistent(me)
 {
 	assert(writer == me);

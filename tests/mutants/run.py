@@ -6,7 +6,8 @@ The programs pass without a bug, which is tried first: what fails here fails bec
 of it. A test has seen a bug if one of its assertions fails; that it crashes does not
 count. The results are printed like those of tests/tally.py.
 
-A bug is a patch beside this file. In front of the diff there is what it does, and then
+A bug is a patch, ROOM/SOURCE/NAME.patch beside this file: ROOM and SOURCE are those of the file that
+it changes first. In front of the diff there is what it does, and then
     Seen by: TEST, TEST...     programs below tests/, and scripts, which print TAP
     Seen by (MACHINE): TEST... in a build for another one: i686, aarch64
     Seen by (tsan): TEST...    with ThreadSanitizer: orders that this machine keeps anyhow
@@ -29,23 +30,34 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+PATCHES = {path.stem: path for path in HERE.glob("*/*/*.patch")}
 SECONDS = 120
 TRIES = 6  # what the kernel chooses, such as an mm_cid, may hide a bug at times
+
+
+def is_in_its_room(path, text):
+    """Return whether the folders of a patch are those of the source that it changes first."""
+    changed = pathlib.PurePath(text.partition("--- a/")[2].split(maxsplit=1)[0])
+    rooms = changed.parts[1:2] if len(changed.parts) == 3 and changed.parts[0] == "src" else ()
+    return path.parent.name == changed.stem and rooms in ((), (path.parents[1].name,))
 
 
 def read_bugs(machine):
     """Return ({bug: its tests on this machine}, those that are seen quickly)."""
     bugs, quick = {}, []
-    for path in sorted(HERE.glob("*.patch")):
-        head = path.read_text(encoding="utf-8").partition("--- a/")[0].splitlines()
+    for name, path in sorted(PATCHES.items()):
+        text = path.read_text(encoding="utf-8")
+        head = text.partition("--- a/")[0].splitlines()
+        if not is_in_its_room(path, text):
+            sys.exit(f"{path.name} is not in the folder of the source that it changes")
         said = dict(line.split(": ", 1) for line in head if line.startswith(("Seen by", "Quick: ")))
         if not any(key.startswith("Seen by") for key in said):
             sys.exit(f'{path.name} does not say which test sees it: a line "Seen by: TEST"')
         tests = said.get(f"Seen by ({machine})" if machine else "Seen by")
         if tests:
-            bugs[path.stem] = tests.split(", ")
+            bugs[name] = tests.split(", ")
         if "Quick" in said:
-            quick.append(path.stem)
+            quick.append(name)
     return bugs, quick
 
 
@@ -84,7 +96,7 @@ def configure(build):
 @contextlib.contextmanager
 def applied(build, bug):
     """The bug is in the code of the build; yields what went wrong."""
-    patch = ["patch", "-s", "-p1", "-d", build.path / "mutant", "-i", HERE / f"{bug}.patch"]
+    patch = ["patch", "-s", "-p1", "-d", build.path / "mutant", "-i", PATCHES[bug]]
     wrong = run(*patch, "--dry-run")
     if wrong:
         yield f"{bug}.patch does not apply: the code has changed, the bug must follow\n{wrong}"

@@ -16,7 +16,7 @@
 #include <percpu/percpu.h>
 
 #include "../support.h"
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #define WORDS 8
 

@@ -9,7 +9,7 @@
 #include <percpu/variable.h>
 
 #include "../support.h"
-#include "objects/objects.h"
+#include "rings/rings.h"
 
 #define ITEMS 16
 

@@ -8,7 +8,7 @@
 #include <percpu/calls.h>
 
 #include "../support.h"
-#include "objects/grace.h"
+#include "owners/grace.h"
 
 static struct percpu_grace *plain, *checked; /* of the latter all calls are slow */
 

@@ -12,7 +12,7 @@
 #include <percpu/zone.h>
 
 #include "../support.h"
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #define ITEMS 100 /* more than a zone caches per CPU */
 

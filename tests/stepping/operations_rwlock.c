@@ -8,7 +8,7 @@
 #include <percpu/calls.h>
 
 #include "../support.h"
-#include "objects/rwlock.h"
+#include "owners/rwlock.h"
 
 static struct percpu_rwlock *rwlock;
 

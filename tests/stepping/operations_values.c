@@ -11,7 +11,7 @@
 #include <percpu/calls.h>
 
 #include "../support.h"
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #define REACH (MODEL_OFF / 2) /* what is added within the move of a center goes further than that */
 

@@ -18,7 +18,7 @@
 #include "../model.h"
 #include "../support.h"
 
-#include "objects/grace.h"
+#include "owners/grace.h"
 
 #define ELEMENTS 64
 #define PERIODS 800

@@ -17,7 +17,7 @@
 
 #include "../support.h"
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #define WORKERS 4
 #define CLIENTS 2

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "../support.h"
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "segments.h"
 
 static const char *const names[KEPT_FIELDS] = { "one", "two" };

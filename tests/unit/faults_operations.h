@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_FAULTS_OPERATIONS_H
 #define TESTS_UNIT_FAULTS_OPERATIONS_H
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "sweep.h"
 
 /** All of them; the last one has no name. */

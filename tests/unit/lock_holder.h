@@ -6,7 +6,7 @@
 #include "../steps.h"
 #include "../support.h"
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #define SHORT_NS (PERCPU_SECOND / 50)
 #define LONG_NS (8 * PERCPU_SECOND)

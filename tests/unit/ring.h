@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_RING_H
 #define TESTS_UNIT_RING_H
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #include "../model.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "../support.h"
 
 char path[128];

@@ -15,7 +15,7 @@
 
 #include "../blocks.h"
 #include "../support.h"
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 struct percpu_region *sweep_region;
 char sweep_path[160];

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "../support.h"
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "sweep.h"
 
 enum { MOST = 64 };

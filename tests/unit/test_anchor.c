@@ -17,7 +17,7 @@
 #include "../support.h"
 #include "root_file.h"
 
-#include "objects/objects.h"
+#include "counts/counts.h"
 
 #define N 200	 /* words of an object: their bits are in several words */
 #define TABLE 16 /* words that keys can be in */

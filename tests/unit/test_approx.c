@@ -14,7 +14,7 @@
 #include "../model.h"
 #include "../support.h"
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #define BATCH 16
 #define THREADS 4

@@ -9,7 +9,7 @@
 
 #include "../support.h"
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #define BATCH 16
 #define LIMIT 100000

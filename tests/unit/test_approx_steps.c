@@ -17,7 +17,7 @@
 #include "../steps.h"
 #include "../support.h"
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #define BATCH 16
 #define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)

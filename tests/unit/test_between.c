@@ -19,7 +19,7 @@
 
 #include "../steps.h"
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "happen.h"
 #include "zone.h"
 

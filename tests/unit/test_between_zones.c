@@ -20,7 +20,7 @@
 #include "later.h"
 #include "zone.h"
 
-#include "objects/objects.h"
+#include "caches/caches.h"
 
 #define MANY 200 /* items, more than a CPU's cache holds */
 

@@ -15,8 +15,8 @@
 #include "../support.h"
 #include "happen.h"
 
-#include "objects/lwbuf.h"
-#include "objects/objects.h"
+#include "caches/lwbuf.h"
+#include "rings/rings.h"
 
 #define OWNERS (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS)
 #define PAGE ((uint64_t)sysconf(_SC_PAGESIZE))

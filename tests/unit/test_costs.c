@@ -19,7 +19,7 @@
 #include "../clocks.h"
 #include "../steps.h"
 #include "family_calls.h"
-#include "objects/owner.h"
+#include "owners/owners.h"
 #include "root_file.h"
 #include "segment/reader.h"
 #include "../support.h"

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #include "../support.h"
 

@@ -5,7 +5,7 @@
 
 #include "../steps.h"
 
-#include "objects/objects.h"
+#include "caches/caches.h"
 #include "../support.h"
 
 static struct percpu_depot depot;

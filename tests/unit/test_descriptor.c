@@ -13,7 +13,7 @@
 
 #include <percpu/region.h>
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "../faults.h"
 #include "../support.h"
 

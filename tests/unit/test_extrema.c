@@ -11,7 +11,7 @@
 #include "../model.h"
 #include "../support.h"
 
-#include "objects/objects.h"
+#include "counts/counts.h"
 
 #define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)
 

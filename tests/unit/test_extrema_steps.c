@@ -18,7 +18,7 @@
 #include "../support.h"
 #include "happen.h"
 
-#include "objects/objects.h"
+#include "counts/counts.h"
 
 #define RESET_STEPS                                                                                \
 	"extrema: epoch ended", "extrema: fenced", "extrema: maximum closed", "extrema: read"

@@ -17,7 +17,7 @@
 #include "family_calls.h"
 #include "root_file.h"
 
-#include "objects/owner.h"
+#include "owners/owners.h"
 #include "segment/segment.h"
 
 #define SLOTS_SIZE (PERCPU_OWNER_SLOTS * sizeof(struct percpu_owner_slot))

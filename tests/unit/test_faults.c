@@ -14,6 +14,7 @@
 #include <percpu/percpu.h>
 #include <percpu/variable.h>
 
+#include "counts/counts.h"
 #include "faults_operations.h"
 #include "../blocks.h"
 #include "../faults.h"

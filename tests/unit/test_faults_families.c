@@ -10,7 +10,7 @@
 #include <percpu/family.h>
 
 #include "../support.h"
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "segments.h"
 #include "sweep.h"
 

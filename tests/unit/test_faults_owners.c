@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "../support.h"
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "sweep.h"
 
 enum { ROWS = 200 }; /* more than there is room for on the stack */

@@ -12,7 +12,7 @@
 
 #include "../model.h"
 #include "../support.h"
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "sweep.h"
 
 enum { SLOTS = 8, OBJECTS = 40, ITEMS = 100 };

@@ -16,7 +16,7 @@
 #include <percpu/freebsd.h>
 #include <percpu/freebsd/sf_buf.h>
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "../support.h"
 #include "sweep.h"
 

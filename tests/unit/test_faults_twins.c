@@ -9,7 +9,7 @@
 
 #include "../model.h"
 #include "../support.h"
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "sweep.h"
 #include "twins.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "../support.h"
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "sweep.h"
 
 /* In memory of the process, or in the file. Each is an operation of its own: where it lets all calls

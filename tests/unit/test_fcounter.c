@@ -15,7 +15,7 @@
 #include "../model.h"
 #include "../support.h"
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #define THREADS 8
 #define ADDS 20000

@@ -15,7 +15,7 @@
 #include "../support.h"
 
 #include "happen.h"
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)
 

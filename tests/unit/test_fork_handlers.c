@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #include "cpu/mutex.h"
-#include "objects/sfbuf.h"
+#include "caches/sfbuf.h"
 
 #define REQUIRE(x) test_child_require((x), #x)
 

@@ -17,7 +17,7 @@
 #include "../support.h"
 
 #include "happen.h"
-#include "objects/objects.h"
+#include "counts/counts.h"
 
 #define THREADS 6
 #define ADDS 20000

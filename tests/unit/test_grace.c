@@ -18,13 +18,13 @@
 #include "../model.h"
 #include "../support.h"
 
-#include "objects/grace.h"
+#include "owners/grace.h"
 #include "owners.h"
 
 #define ROOT 3
 #define MS UINT64_C(1000000)
 #define WAITERS 6
-#define PATIENCE_NS 10000000 /* GRACE_PATIENCE, in src/objects/grace_wait.c; shared: tenfold */
+#define PATIENCE_NS 10000000 /* GRACE_PATIENCE, in src/owners/grace_wait.c; shared: tenfold */
 #define CLAIM_BITS 24	     /* GRACE_CLAIM_BITS there */
 #define MOST_CPUS 8
 

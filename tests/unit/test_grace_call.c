@@ -18,7 +18,7 @@
 #include "../faults.h"
 #include "../support.h"
 
-#include "objects/grace.h"
+#include "owners/grace.h"
 
 #define FLAGS (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS)
 #define MANY 100

@@ -19,7 +19,7 @@
 #include <percpu/counter.h>
 #include <percpu/status.h>
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "../support.h"
 #include "guest.h"
 

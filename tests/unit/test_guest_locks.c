@@ -18,7 +18,7 @@
 #include <percpu/counter.h>
 #include <percpu/zone.h>
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "../support.h"
 #include "guest.h"
 

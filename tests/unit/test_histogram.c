@@ -18,8 +18,8 @@
 #include "../steps.h"
 #include "../support.h"
 
-#include "objects/anchored.h"
-#include "objects/objects.h"
+#include "counts/counts.h"
+#include "counts/counts.h"
 
 /* How a child records. */
 enum way { BY_SEQUENCE, IN_ATOMIC_LANES, BY_JOURNAL, WAYS };

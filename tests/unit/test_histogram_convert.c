@@ -12,7 +12,7 @@
 #include "../support.h"
 #include "histograms.h"
 
-#include "objects/objects.h"
+#include "counts/counts.h"
 
 #define MOST 3000
 #define NANO UINT64_C(1000000000)

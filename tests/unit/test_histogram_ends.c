@@ -12,7 +12,7 @@
 #include "../support.h"
 #include "histograms.h"
 
-#include "objects/objects.h"
+#include "counts/counts.h"
 
 #define NANO UINT64_C(1000000000)
 #define LIMBS 8 /* of 32 bits: 117 bits, or 63 moved by 128, fit */

@@ -10,7 +10,7 @@
 
 #include "../support.h"
 
-#include "objects/objects.h"
+#include "counts/counts.h"
 
 #define LIMBS 160 /* of 32 bits: more than the longest number has */
 

@@ -12,7 +12,7 @@
 
 #include "../support.h"
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #define VALUES 2000
 #define BYTES 16 /* of each */

@@ -16,7 +16,8 @@
 
 #include "hostile_file.h"
 
-#include "objects/objects.h"
+#include "counts/counts.h"
+#include "rings/rings.h"
 
 /* Objects at the root, wherever in a chunk full of cells it leads. */
 

@@ -20,7 +20,7 @@
 #include <percpu/status.h>
 #include <percpu/zone.h>
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "../support.h"
 #include "jail.h"
 

@@ -16,7 +16,7 @@
 #include "../steps.h"
 #include "../support.h"
 
-#include "objects/objects.h"
+#include "counts/counts.h"
 
 enum { FIELDS = 8, WRITTEN = 1000 };
 

@@ -14,7 +14,7 @@
 #include <percpu/counter.h>
 #include <percpu/stats.h>
 
-#include "objects/objects.h"
+#include "counts/counts.h"
 #include "../faults.h"
 #include "../support.h"
 

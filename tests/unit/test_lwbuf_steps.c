@@ -7,8 +7,8 @@
 
 #include "../model.h"
 #include "lwbuf.h"
-#include "objects/lwbuf.h"
-#include "objects/sfbuf.h"
+#include "caches/lwbuf.h"
+#include "caches/sfbuf.h"
 
 static const char *at; /* the step at which fn is called, once */
 static void (*fn)(void);

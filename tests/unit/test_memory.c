@@ -12,7 +12,7 @@
 
 #include <percpu/freebsd.h>
 
-#include "objects/objects.h"
+#include "counts/counts.h"
 #include "../blocks.h"
 #include "../faults.h"
 #include "zone.h"

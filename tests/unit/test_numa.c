@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../../src/objects/objects.h"
+#include "../../src/counts/counts.h"
 #include "../support.h"
 #include "../syscalls.h"
 

@@ -12,7 +12,7 @@
 #include "happen.h"
 #include "objcache.h"
 
-#define WAIT_NS 10000000 /* after which a waiter looks again: src/objects/pool_wait.c */
+#define WAIT_NS 10000000 /* after which a waiter looks again: src/caches/pool_wait.c */
 
 static struct percpu_objcache *cache;
 static void *only;

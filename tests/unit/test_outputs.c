@@ -17,7 +17,7 @@
 #include "../support.h"
 #include "segments.h"
 
-#include "objects/owner.h"
+#include "owners/owners.h"
 
 enum { OWNERS = 3, FIELDS = 4, MANY = 200, LARGE = 300000, MOST = 60, ROOM = 65536 };
 

@@ -18,7 +18,7 @@
 
 #include "../support.h"
 
-#include "objects/owner.h"
+#include "owners/owners.h"
 #include "later.h"
 #include "owners.h"
 

@@ -24,7 +24,7 @@
 
 #include "../support.h"
 
-#include "objects/owner.h"
+#include "owners/owners.h"
 #include "owners.h"
 
 #define SLOTS PERCPU_OWNER_SLOTS

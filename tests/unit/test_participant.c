@@ -15,7 +15,7 @@
 #include "../model.h"
 #include "../support.h"
 
-#include "objects/participant.h"
+#include "owners/participant.h"
 #include "later.h"
 #include "owners.h"
 

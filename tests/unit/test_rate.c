@@ -18,7 +18,7 @@
 #include "../support.h"
 
 #include "happen.h"
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #define THREADS 6
 #define PERIOD 1000

@@ -16,7 +16,7 @@
 #include "../support.h"
 #include "happen.h"
 
-#include "objects/objects.h"
+#include "counts/counts.h"
 
 /* Each kind of counter, one of it. */
 static struct percpu_counter *counter;

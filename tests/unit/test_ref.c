@@ -15,7 +15,7 @@
 
 #include "../support.h"
 
-#include "objects/ref.h"
+#include "owners/ref.h"
 
 static struct percpu_ref *ref;
 static unsigned released, confirmed;

@@ -12,7 +12,7 @@
 #include "../support.h"
 #include "happen.h"
 
-#include "objects/ref.h"
+#include "owners/ref.h"
 
 #define REQUIRE(x) test_child_require((x), #x)
 

@@ -12,7 +12,7 @@
 #include "../support.h"
 #include "happen.h"
 
-#include "objects/ref.h"
+#include "owners/ref.h"
 
 static struct percpu_ref *ref;
 static unsigned released, confirmed, fences;

@@ -17,7 +17,7 @@
 #include "../support.h"
 #include "ring.h"
 
-#include "objects/objects.h"
+#include "rings/rings.h"
 
 #define SMALL PERCPU_RING_MIN
 #define FIT (SMALL / 32) /* records of 8 bytes */

@@ -17,7 +17,7 @@
 #include "../support.h"
 #include "root_file.h"
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #define N 200 /* counters: their bits are in several words */
 

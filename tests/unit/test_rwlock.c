@@ -17,7 +17,7 @@
 #include "../steps.h"
 #include "../support.h"
 
-#include "objects/rwlock.h"
+#include "owners/rwlock.h"
 #include "rwlock_calls.h"
 #include "thread_id.h"
 

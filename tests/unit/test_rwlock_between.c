@@ -18,7 +18,7 @@
 #include "../support.h"
 
 #include "cpu/cpu.h"
-#include "objects/rwlock.h"
+#include "owners/rwlock.h"
 #include "owners.h"
 #include "rwlock_calls.h"
 #include "thread_id.h"

@@ -16,7 +16,7 @@
 #include "happen.h"
 #include "ring.h"
 
-#include "objects/objects.h"
+#include "rings/rings.h"
 
 #define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)
 #define FIRST (UINT64_C(11) << 32)

@@ -10,7 +10,7 @@
 
 #include <percpu/stats.h>
 
-#include "objects/objects.h"
+#include "counts/counts.h"
 #include "../support.h"
 
 #define LARGEST 8 /* update without the lock on every CPU */

@@ -9,7 +9,7 @@
 #include <percpu/stats.h>
 #include <percpu/status.h>
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "../support.h"
 
 #define MORE_LANES 19 /* than this machine has CPUs */

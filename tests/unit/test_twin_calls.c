@@ -14,7 +14,7 @@
 
 #include "../model.h"
 #include "family_calls.h"
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "root_file.h"
 #include "twins.h"
 

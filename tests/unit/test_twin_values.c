@@ -12,8 +12,7 @@
 #include <percpu/calls.h>
 
 #include "../model.h"
-#include "objects/objects.h"
-#include "objects/participant.h"
+#include "owners/participant.h"
 #include "root_file.h"
 #include "twins.h"
 

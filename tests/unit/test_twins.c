@@ -11,7 +11,8 @@
 #include "../blocks.h"
 #include "../faults.h"
 #include "../model.h"
-#include "objects/objects.h"
+#include "counts/counts.h"
+#include "rings/rings.h"
 #include "root_file.h"
 #include "twins.h"
 

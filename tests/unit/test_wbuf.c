@@ -14,7 +14,7 @@
 #include "../steps.h"
 #include "wbuf.h"
 
-#include "objects/objects.h"
+#include "counts/counts.h"
 
 #define UNSET UINT64_C(0x5e77ed)
 

@@ -15,7 +15,7 @@
 
 #include <percpu/freebsd.h>
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 #include "../support.h"
 #include "../syscalls.h"
 

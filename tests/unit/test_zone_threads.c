@@ -11,7 +11,7 @@
 
 #include "zone.h"
 
-#define WAIT_NS 10000000 /* after which a waiter looks again: src/objects/zone.c */
+#define WAIT_NS 10000000 /* after which a waiter looks again: src/caches/zone.c */
 
 /* Eight threads want items of which there are three, and hold each alone. */
 struct contest {

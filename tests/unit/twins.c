@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "objects/objects.h"
+#include "memory/memory.h"
 
 #define LAST (TWIN_N - 1)
 #define STATS_SIZE 24

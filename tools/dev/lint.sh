@@ -32,30 +32,12 @@ lint_tidy()
 		sed '/warnings\? generated\.$/d'
 }
 
-# Arrows go down only: a layer of src/ includes its own headers, and those of the
-# layer below. And the library in one unit is all of it.
-lint_layers()
+# Arrows go down only; and the library in one unit is all of it.
+lint_rooms()
 {
-	local layer below
-	while read -r layer below; do
-		if grep -n '#include "' "src/$layer"/*.[ch] |
-			grep -vE "\"([a-z]+|\.\./$below/[a-z]+)\.h\"\$"; then
-			echo "src/$layer/ may include its own headers and those of src/$below/"
-			return 1
-		fi
-	done <<-'END'
-		cpu none
-		memory cpu
-		objects memory
-		segment objects
-		freebsd objects
-	END
-	if grep -n '#include "' src/dragonfly/*; then
-		echo 'src/dragonfly/ needs no more than public headers'
-		return 1
-	fi
-	diff <(sed -n "s/^  '\([a-z]*\/.*\.c\)',\$/\1/p" src/meson.build) \
-		<(sed -n 's/^#include "\(.*\.c\)"$/\1/p' src/percpu_all.c)
+	python3 tools/dev/arrows.py &&
+		diff <(sed -n "s/^  '\(.*\.c\)',\$/\1/p" src/meson.build) \
+			<(sed -n 's/^#include "\(.*\.c\)"$/\1/p' src/percpu_all.c)
 }
 
 # A file is read in one sitting: lines of a file and of a function's body.
@@ -137,7 +119,7 @@ lint_clippy()
 lint_quickly()
 {
 	step 'lint: clang-format' lint_format
-	step 'lint: layers of src/' lint_layers
+	step 'lint: rooms of src/' lint_rooms
 	step 'lint: lengths' lint_lengths
 	step 'lint: what fails in sweeps' lint_sweep
 	step 'lint: links' lint_links

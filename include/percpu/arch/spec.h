@@ -15,7 +15,7 @@
  *		a constant where the caller has one
  *	p	this CPU's cell: cell + cpu * stride
  *	guard	the address in lane 0 of a 32-bit word; nonzero in a lane, it keeps
- *		sequences out (src/objects/local.c sets it)
+ *		sequences out (src/rings/local.c sets it)
  *	bank	a word that holds the distance from p to the bank that counts now, 0 or
  *		that of the second bank; mask has the bits of the latter
  *	@name	a step: tests stop, delay and kill threads there
@@ -68,34 +68,34 @@
  * language of herd7:
  *
  *	guard		acquire; pairs with the release by which the last fallback
- *			lowers it (leave() in src/objects/local.c). A sequence that finds
+ *			lowers it (leave() in src/rings/local.c). A sequence that finds
  *			it down finds the lane as the fallback left it.
  *	turn		acquire; pairs with the commit of the update before, so
  *			that no store to a copy is seen before that commit.
  *			Commit: release; pairs with the acquire loads, in front
  *			of a word and behind it, of add_pair() in
- *			src/objects/stats_read.c.
+ *			src/counts/stats_read.c.
  *	push		commit: release; pairs with an acquire load of count by a
  *			thread that looks into the array without its guard.
  *	copy, append	tail: acquire; pairs with the release by which the
  *			consumer gives slots back. Commit: release; pairs with
  *			the consumer's acquire load of head (move_tail() and
- *			percpu_wbuf_queue_apply() in src/objects/wbuf_queue.c).
+ *			percpu_wbuf_queue_apply() in src/counts/wbuf_queue.c).
  *	put		head: acquire; pairs with the commit of the record before, so
  *			that no store to a slot is seen before that commit. tail:
  *			acquire; pairs with the release by which a consumer gives
  *			slots back. Commit: release; pairs with the reader's acquire
- *			loads of head, in front of a copy and behind it (src/objects/
- *			ring_read.c).
+ *			loads of head, in front of a copy and behind it
+ *			(src/rings/ring_read.c).
  *	widen		commit: release; pairs with the reader's acquire load of epoch (read_slot()
- *			in src/objects/extrema_read.c), which then finds min and max of that epoch.
+ *			in src/counts/extrema_read.c), which then finds min and max of that epoch.
  *			The cell's address depends on the epoch that was loaded, so a reader
  *			that finds what a later epoch stored also finds that *epoch has changed.
  *	add_at		at: acquire; pairs with the release store of the address (let_count() in
- *			src/objects/ref_mode.c): who adds because of it sees what was done before.
+ *			src/owners/ref_mode.c): who adds because of it sees what was done before.
  *	narrow_add_if	state: acquire; pairs with the store that made it what is expected, so that
  *			who sees the addition sees the state that allowed it: make_checkpoint() in
- *			src/objects/compact.c.
+ *			src/counts/compact.c.
  *
  * What is not marked pairs with a fence. A thread that raises a guard or changes a bank
  * fences; then every sequence that had not seen the change has committed, visibly,

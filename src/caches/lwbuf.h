@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lwbuf.h - what lwbuf.c, its parts and sfbuf.c share.
+ *
+ * A pool has windows: pieces of address space, each with a struct that describes it. A window
+ * is in one of three places: with a caller, in a CPU's table (mapped, found by its page), or in
+ * its pool (not mapped). Bounce buffers are windows of a second pool, of plain memory, and
+ * are never in a table. A window that belongs to somebody is only that one's.
+ */
+#ifndef PERCPU_CACHES_LWBUF_H
+#define PERCPU_CACHES_LWBUF_H
+
+#include <percpu/lwbuf.h>
+
+#include "../rings/rings.h"
+#include "caches.h"
+
+/* CPUs fetch cache lines in pairs, and the windows beside this one are other CPUs': hence 128. */
+struct percpu_window {
+	char *at;	/* NULL if it is lost */
+	uint64_t page;	/* what it shows, if it is mapped */
+	size_t length;	/* bytes of the page that the file had */
+	uint64_t freed; /* the file's clock at the last free; atomic */
+	/* Odd while it is allocated; atomic. Buffers have the lower half. */
+	uint64_t generation PERCPU_ALIGNED_WORD;
+	struct percpu_window *next;
+	uint32_t id;	/* in its pool, from 1 */
+	uint32_t place; /* where it was in its set the last time */
+	uint32_t owner; /* thread that allocated it, with PERCPU_LWBUF_DEBUG */
+	bool bounces;	/* memory of the second pool */
+} __attribute__((aligned(128)));
+
+#define PERCPU_WINDOW_BLOCK 64 /* structs that are allocated together */
+#define PERCPU_WINDOW_IDS (1 << 20)
+
+struct percpu_window_pool {
+	bool bounces;
+	bool lost;		       /* atomic: the address of some window is somebody else's */
+	unsigned shift;		       /* of the distance of two windows */
+	struct percpu_window **blocks; /* by id; a block is set before there is an id in it */
+	/* under the lock */
+	uint32_t made; /* how many windows there are; also read without the lock */
+	uint32_t free; /* of these, how many are on the list; also read without the lock */
+	struct percpu_window *first, **last;
+	struct percpu_space *spaces; /* address space that was reserved, the last piece first */
+	size_t room;		     /* windows in all pieces; also read without the lock */
+};
+
+struct percpu_sfbufs;
+
+struct percpu_lwbufs {
+	/* constant, but for set_shift; what a hit needs comes first */
+	uint64_t direct_pages;
+	char *sets; /* of the table, in lane 0 */
+	char *guard;
+	size_t stride;
+	unsigned cpus;
+	unsigned set_shift; /* of a page's product, to its set; atomic */
+	struct percpu_window **blocks;
+	size_t size;
+	struct percpu_counter *used; /* windows with callers */
+	uint32_t flags;
+	unsigned shift;
+	bool maps; /* the file may not shrink */
+	enum percpu_lwbuf_backend backend;
+	int fd;
+	char *direct;
+	struct percpu_counter *addresses; /* direct ones, with callers */
+	struct percpu_local *table;
+	size_t slots; /* per CPU */
+	struct percpu_sfbufs *shared;
+
+	/* atomic */
+	size_t max_excess;
+	size_t shown;	/* windows in tables and with callers */
+	uint64_t clock; /* counts misses */
+	uint64_t mapped;
+	uint64_t bounced;
+	int64_t inherited; /* buffers that were allocated before the last fork; also in use */
+	uint32_t forks;	   /* from the first process to this one; changes only in a fork */
+
+	pthread_mutex_t lock; /* of both pools */
+	struct percpu_window_pool windows;
+	struct percpu_window_pool bounces;
+	struct percpu_lwbufs *next; /* under the lock of the list */
+};
+
+/* lwbuf_pool.c */
+
+int percpu_window_pool_init(const struct percpu_lwbufs *f, struct percpu_window_pool *p,
+			    bool bounces);
+void percpu_window_pool_fini(struct percpu_window_pool *p);
+
+/** Take a window that shows nothing, or a bounce buffer. Returns 0 or -ENOMEM. */
+int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_window **ret);
+void percpu_window_put(struct percpu_lwbufs *f, struct percpu_window *w);
+
+/** Return the window with that id, in the blocks of its pool. */
+static inline struct percpu_window *percpu_window_at(struct percpu_window *const *blocks,
+						     uint32_t id)
+{
+	return &blocks[id / PERCPU_WINDOW_BLOCK][id % PERCPU_WINDOW_BLOCK];
+}
+
+/** Return how many bytes of the page the file has: 0 to f->size, or -errno. */
+int64_t percpu_window_length(const struct percpu_lwbufs *f, uint64_t page);
+
+/** Let the window show the page, of which the file has so many bytes. Returns 0 or -errno. */
+int percpu_window_show(const struct percpu_lwbufs *f, struct percpu_window *w, uint64_t page,
+		       size_t length);
+
+/** Let it show nothing. Its bytes cannot be accessed then. Returns false if its address is
+ *  lost: then nobody may use the window any more. */
+bool percpu_window_hide(struct percpu_lwbufs *f, struct percpu_window *w);
+
+/** For PERCPU_LWBUF_DEBUG: allow or forbid stores to what it shows. Returns 0 or -errno. */
+int percpu_window_allow_stores(const struct percpu_lwbufs *f, const struct percpu_window *w,
+			       bool allowed);
+
+/** Read the page into a bounce buffer, or write it back. Return 0 or -errno. */
+int percpu_window_read(const struct percpu_lwbufs *f, struct percpu_window *w, uint64_t page);
+int percpu_window_write(const struct percpu_lwbufs *f, const struct percpu_window *w);
+
+/* lwbuf_table.c */
+
+#define PERCPU_WINDOW_WAYS 8	     /* words of a set */
+#define PERCPU_WINDOW_ID_BITS 24     /* of a word; the others are the page's number + 1 */
+#define PERCPU_WINDOW_GHOST 0xffffff /* in place of a window's id */
+
+int percpu_window_table_create(struct percpu_lwbufs *f, size_t windows);
+
+/** Use as many sets as are good for so many windows. Returns whether that is another number: then
+ *  windows that are in the table cannot be found by their pages, and should be drained. */
+bool percpu_window_table_fit(struct percpu_lwbufs *f, size_t windows);
+
+/** Return the CPU that the thread is on, if its number is not known from its rseq area. */
+unsigned percpu_window_cpu(const struct percpu_lwbufs *f);
+
+/** Return the distance of the page's set from the first one, in bytes. */
+static inline size_t percpu_window_set(const struct percpu_lwbufs *f, uint64_t page)
+{
+	return (size_t)(page * UINT64_C(0x9e3779b97f4a7c15) >>
+			__atomic_load_n(&f->set_shift, __ATOMIC_RELAXED)) *
+	       (PERCPU_WINDOW_WAYS * sizeof(uint64_t));
+}
+
+/** Return the words of a set, in the table of the CPU that the thread is on. */
+static inline uint64_t *percpu_window_words(const struct percpu_lwbufs *f, size_t set)
+{
+	int cpu = percpu_seq_cpu();
+
+	if (percpu_unlikely(cpu < 0 || (unsigned)cpu >= f->cpus))
+		cpu = (int)percpu_window_cpu(f);
+	return (uint64_t *)(void *)(f->sets + (unsigned)cpu * f->stride + set);
+}
+
+static inline uint64_t percpu_window_load(const uint64_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+/** In the table of the CPU that this runs on, store word in place of old. at is the distance
+ *  from the first set. */
+static inline bool percpu_window_swap(const struct percpu_lwbufs *f, size_t at, uint64_t old,
+				      uint64_t word)
+{
+	struct percpu_local slot;
+	int64_t was;
+	int r = percpu_seq_cmpxchg(f->sets + at, f->guard, f->stride, (int64_t)old, (int64_t)word,
+				   &was);
+
+	if (percpu_likely(r != PERCPU_SEQ_SLOW))
+		return r == 0;
+	slot = *f->table;
+	slot.cell = f->sets + at;
+	return percpu_local_cmpxchg_slow(&slot, (int64_t)old, (int64_t)word, &was) == 0;
+}
+
+/** Take the window that shows this page out of this CPU's table; NULL if there is none. Then
+ *  *ret_ghost says whether the page was remembered. */
+struct percpu_window *percpu_window_find_slow(const struct percpu_lwbufs *f, uint64_t page,
+					      bool *ret_ghost);
+
+static inline struct percpu_window *percpu_window_find(const struct percpu_lwbufs *f, uint64_t page,
+						       bool *ret_ghost)
+{
+	size_t set = percpu_window_set(f, page);
+	const uint64_t *words = percpu_window_words(f, set);
+	uint64_t word;
+	uint32_t id;
+
+	for (size_t way = 0; way < PERCPU_WINDOW_WAYS; way++) {
+		word = percpu_window_load(&words[way]);
+		if (word >> PERCPU_WINDOW_ID_BITS != page + 1)
+			continue;
+		PERCPU_STEP("lwbuf: window seen");
+		id = word & PERCPU_WINDOW_GHOST;
+		if (percpu_likely(id != PERCPU_WINDOW_GHOST) &&
+		    percpu_likely(percpu_window_swap(f, set + way * sizeof(word), word, 0)))
+			return percpu_window_at(f->blocks, id);
+		return percpu_window_find_slow(f, page, ret_ghost);
+	}
+	return NULL;
+}
+
+/** Put a window into this CPU's table. Returns one that there was no room for, or NULL. */
+struct percpu_window *percpu_window_keep_slow(const struct percpu_lwbufs *f,
+					      struct percpu_window *w);
+
+/* Where it was the last time, there is often room. */
+static inline struct percpu_window *percpu_window_keep(const struct percpu_lwbufs *f,
+						       struct percpu_window *w)
+{
+	size_t set = percpu_window_set(f, w->page);
+	uint64_t word = (w->page + 1) << PERCPU_WINDOW_ID_BITS | w->id;
+
+	if (percpu_likely(percpu_window_load(&percpu_window_words(f, set)[w->place]) == 0)) {
+		PERCPU_STEP("lwbuf: place seen");
+		if (percpu_likely(percpu_window_swap(f, set + w->place * sizeof(word), 0, word)))
+			return NULL;
+	}
+	return percpu_window_keep_slow(f, w);
+}
+
+/** Remember that the page was asked for, where no window is in the way. */
+void percpu_window_remember(const struct percpu_lwbufs *f, uint64_t page);
+
+/** Take the page's window out of the table of another CPU, if it was freed so long ago that the
+ *  CPU may have no use for it. Returns NULL if there is none. */
+struct percpu_window *percpu_window_move(const struct percpu_lwbufs *f, uint64_t page);
+
+/** Take a window that was freed long ago out of the table of this CPU or of another; NULL if
+ *  there is none. It may be one of another CPU that shows the page. */
+struct percpu_window *percpu_window_evict(const struct percpu_lwbufs *f, uint64_t page);
+
+/** Unmap windows of the tables of all CPUs until so many are left. Returns 0, or the error of a
+ *  fence, without which another CPU's table cannot be looked at. */
+int percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal);
+
+/* lwbuf_check.c */
+
+/** Clear a buffer that was freed, but for what the complaint about a second free says. */
+void percpu_lwbuf_clear_checked(struct percpu_lwbuf *b);
+
+/** Return the window of a buffer that was freed to f, or is of another file that exists; NULL if
+ *  it is of neither. */
+const struct percpu_window *percpu_lwbuf_window_checked(const struct percpu_lwbufs *f,
+							const struct percpu_lwbuf *b);
+
+/** Print to standard error what is wrong with a buffer, and abort. */
+void percpu_lwbuf_complain(const struct percpu_lwbuf *b, const struct percpu_window *w,
+			   const char *what) __attribute__((noreturn));
+
+/* lwbuf_create.c */
+
+/** Whether these are the buffers of a file, and were not destroyed. */
+bool percpu_lwbufs_exist(const struct percpu_lwbufs *wanted);
+
+/* sfbuf.c */
+
+int percpu_sfbufs_create(size_t most, struct percpu_sfbufs **ret);
+
+/** Returns false if some are allocated. */
+bool percpu_sfbufs_idle(const struct percpu_sfbufs *s);
+void percpu_sfbufs_destroy(struct percpu_sfbufs *s);
+
+/** Return how many bounce buffers they have. */
+uint64_t percpu_sfbufs_bounces(const struct percpu_sfbufs *s);
+
+/** Around a fork. */
+void percpu_sfbufs_lock(struct percpu_sfbufs *s);
+void percpu_sfbufs_unlock(struct percpu_sfbufs *s);
+void percpu_sfbufs_in_child(struct percpu_sfbufs *s);
+
+/* lwbuf.c */
+
+/** Return how many windows are mapped, but not in use. */
+uint64_t percpu_window_excess(const struct percpu_lwbufs *f);
+
+/** Unmap a window that nobody uses. */
+void percpu_window_release(struct percpu_lwbufs *f, struct percpu_window *w);
+
+/** For sfbuf.c: get a window or a bounce buffer that has the page, for somebody who keeps it.
+ *  Returns 0 or -errno. */
+int percpu_window_open(struct percpu_lwbufs *f, uint64_t page, struct percpu_window **ret);
+void percpu_window_close(struct percpu_lwbufs *f, struct percpu_window *w);
+
+#endif

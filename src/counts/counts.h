@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * counts.h - what the sources of counts share among themselves.
+ */
+#ifndef PERCPU_COUNTS_H
+#define PERCPU_COUNTS_H
+
+#include <percpu/approx.h>
+#include <percpu/extrema.h>
+#include <percpu/fcounter.h>
+#include <percpu/gauge.h>
+#include <percpu/histogram.h>
+#include <percpu/rate.h>
+#include <percpu/stats.h>
+#include <percpu/wbuf.h>
+
+#include "../memory/memory.h"
+
+/* stats.c, stats_read.c */
+
+/** Return the offset of object i's first field in the atomic lanes and the bias lane. */
+static inline size_t percpu_stats_offset(const struct percpu_stats *s, size_t i)
+{
+	return (size_t)(s->block.base - s->block.chunk->base) + s->banks + i * s->record + s->head;
+}
+
+/** Return the control block of objects whose first one is at this address of lane 0. */
+static inline struct percpu_stats_control *percpu_stats_control_at(const struct percpu_chunk *k,
+								   const char *base)
+{
+	return (struct percpu_stats_control *)percpu_chunk_lane(k, 2 * (size_t)k->cpus,
+								(size_t)(base - k->base));
+}
+
+static inline struct percpu_stats_control *percpu_stats_control(const struct percpu_stats *s)
+{
+	return percpu_stats_control_at(s->block.chunk, s->block.base);
+}
+
+/** Add what the two banks of a CPU have to those of others, which are in the first copy. */
+void percpu_stats_gather(const struct percpu_stats *s, void *to, const void *lane);
+
+/* turn.c */
+
+/** Return the id of the calling thread in turns of that region; wait until it is the turn of
+ *  the thread with this id, or too long; and end the turn. */
+uint32_t percpu_turn_id(const struct percpu_region *r);
+void percpu_turn_wait(uint32_t *turn, uint32_t me);
+void percpu_turn_end(uint32_t *turn, uint32_t me);
+
+/* extrema.c, extrema_read.c */
+
+static inline struct percpu_extrema_control *percpu_extrema_control(const struct percpu_extrema *x)
+{
+	const struct percpu_chunk *k = x->block.chunk;
+
+	return (struct percpu_extrema_control *)percpu_chunk_lane(
+		k, 2 * (size_t)k->cpus, (size_t)(x->block.base - k->base));
+}
+
+/** Load or swap a pair of an epoch, as percpu_pair_load() and percpu_pair_cmpxchg(). */
+int percpu_extrema_load(const struct percpu_extrema *x, uint64_t epoch, bool of_max,
+			struct percpu_pair_value *ret);
+int percpu_extrema_swap(const struct percpu_extrema *x, uint64_t epoch, bool of_max,
+			struct percpu_pair_value *expected, struct percpu_pair_value v);
+
+/** Let what a CPU has observed in two epochs be what others have, too: of each the later. */
+void percpu_extrema_gather(void *to, const void *lane);
+
+/** How often an operation begins anew. */
+#define PERCPU_EXTREMA_TRIES 10000
+
+/** Observe v without a sequence. Returns 0, -ESTALE if this epoch has ended, or -ETIMEDOUT. */
+int percpu_extrema_observe_in(const struct percpu_extrema *x, uint64_t epoch, int64_t v);
+
+/* approx.c, approx_add.c */
+
+/** Return the sum of the words of all CPUs. */
+uint64_t percpu_approx_words(const struct percpu_approx *a);
+
+/** Set the sum to 0, given the sum of the words, and return what it was. */
+int64_t percpu_approx_subtract(const struct percpu_approx *a, uint64_t words);
+
+/** Let no sequence add, as soon as a fence was done. The caller has the lock, or the sum is
+ *  new. */
+void percpu_approx_close(const struct percpu_approx *a);
+
+/* histogram.c, histogram_index.c, histogram_read.c, histogram_convert.c */
+
+#define PERCPU_HISTOGRAM_CELL sizeof(struct percpu_pair_value)
+#define PERCPU_HISTOGRAM_FINEST 5      /* schema that is recorded */
+#define PERCPU_HISTOGRAM_COARSEST (-4) /* that snapshots are folded to */
+
+/** Return the sum of a cell of doubles; 0 if it is no number, which only who damages a file
+ *  makes it. */
+double percpu_histogram_number(uint64_t bits);
+
+/** Return a + b, or a - b, of cells. */
+struct percpu_pair_value percpu_histogram_plus(const struct percpu_histogram *h,
+					       struct percpu_pair_value a,
+					       struct percpu_pair_value b, bool minus);
+
+/** Add the cells of a lane, without what is in front of them, to those of others. */
+void percpu_histogram_gather(const struct percpu_histogram *h, void *to, const void *lane);
+
+/** Fill in the table and what the index needs, from schema, low, high and ticks. */
+void percpu_histogram_lay_index(struct percpu_histogram *h);
+
+/** Fill in n, ticks, low, high and schema from options, or from none. Returns 0 or -errno. */
+int percpu_histogram_read_options(const struct percpu_histogram_options *o,
+				  struct percpu_histogram *h);
+
+/** Whether the range is one that a histogram can have. Returns 0 or -errno. */
+int percpu_histogram_check_range(int low, int high, uint64_t ticks);
+
+/** Return the bound of a bucket of such a range, in ticks, rounded down. */
+uint64_t percpu_histogram_tick_bound(uint64_t ticks, unsigned schema, int index);
+
+/** Return so many ticks in units, rounded down or up to a double. */
+double percpu_histogram_in_units(uint64_t ticks, uint64_t unit, bool up);
+
+/** Return the lower word of a * b, and set the upper one. */
+uint64_t percpu_histogram_multiply(uint64_t a, uint64_t b, uint64_t *ret_high);
+
+/** Whether the sum of a bucket is what its observations add up to, not an estimate. */
+bool percpu_histogram_sum_is_known(const struct percpu_histogram_snapshot *s, uint32_t b);
+
+/** Return the sum of a bucket in units, from its count, and its ticks modulo 2^64. */
+double percpu_histogram_sum_ticks(const struct percpu_histogram_snapshot *s, uint32_t b);
+
+/** Set count and sum to those of all buckets. */
+void percpu_histogram_total(struct percpu_histogram_snapshot *s);
+
+/* rate.c */
+
+/** A period in one word: bits 32 to 63 have the ms at which it began, and the others how many
+ *  permissions of it were taken. */
+struct percpu_rate_taken {
+	uint64_t start; /* of the period, in ms of the clock that does not wrap */
+	bool began;	/* with this call */
+};
+
+/** Take permissions of the period, or of a new one if it is over: at least one if there are
+ *  any, and at most 1/share of what is left; share 0 is one. Returns how many. */
+uint32_t percpu_rate_take(uint64_t *window, uint32_t limit, uint32_t period, uint32_t share,
+			  struct percpu_rate_taken *ret);
+
+/** Whether the period in this word is over. */
+bool percpu_rate_is_over(uint64_t window, uint32_t period);
+
+/** Return a word whose period is just over. */
+uint64_t percpu_rate_new_window(uint32_t period);
+
+/* wbuf_queue.c */
+
+/** Add to each cell. The caller holds the lock of the cells. */
+void percpu_wbuf_apply(const struct percpu_wbuf_entry *adds, size_t n);
+
+/** Apply the adds in a queue of mask + 1 words, and let sequences fill all but `reserve`
+ *  words. The caller holds the lock of the cells. */
+void percpu_wbuf_queue_apply(struct percpu_fifo *q, uint64_t mask, uint64_t reserve);
+
+/** Let sequences fill the reserve, too. The caller does not need the lock. */
+void percpu_wbuf_queue_open(struct percpu_fifo *q, uint64_t mask);
+
+/** Return a pointer to the position up to which the queue was applied. */
+uint64_t *percpu_wbuf_queue_applied(struct percpu_fifo *q, uint64_t mask);
+
+/* Objects at any word of a file, as their open calls find or create them at roots. The region is
+ * shared, and of the default geometry. A word that an anchor is yet to choose is NULL. */
+
+int percpu_counter_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			   struct percpu_counter **ret);
+int percpu_fcounter_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			    struct percpu_fcounter **ret);
+int percpu_gauge_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			 struct percpu_gauge **ret);
+int percpu_fgauge_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			  struct percpu_fgauge **ret);
+int percpu_latest_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			  struct percpu_latest **ret);
+int percpu_histogram_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			     const struct percpu_histogram_options *o,
+			     struct percpu_histogram **ret);
+int percpu_extrema_open_at(struct percpu_region *r, struct percpu_anchor *at, unsigned flags,
+			   struct percpu_extrema **ret);
+int percpu_stats_open_at(struct percpu_region *r, struct percpu_anchor *at, size_t size, size_t n,
+			 unsigned flags, struct percpu_stats **ret);
+
+#endif

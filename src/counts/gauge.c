@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gauge.c - gauges of integers, which are counters that can be set; of doubles, likewise; and
+ * latest values, which are in the bias lane alone.
+ *
+ * Who sets a gauge sums the lanes, and then stores what that makes of the bias. Another may
+ * have set it in between, and have left the bias as it was, because the gauge had that level
+ * already. So how often it was set is beside the bias, and both change together. Doubles:
+ * memory/double.c.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "counts.h"
+
+static const struct percpu_plan plan_gauge = {
+	.kind = PERCPU_KIND_GAUGE,
+	.size = sizeof(struct percpu_pair_value),
+	.touched = sizeof(uint64_t),
+	.align = sizeof(struct percpu_pair_value),
+};
+
+static const struct percpu_plan plan_fgauge = {
+	.kind = PERCPU_KIND_FGAUGE,
+	.size = sizeof(struct percpu_double_bias),
+	.touched = sizeof(double),
+	.align = sizeof(struct percpu_pair_value),
+};
+
+static const struct percpu_plan plan_latest = {
+	.kind = PERCPU_KIND_LATEST,
+	.size = sizeof(struct percpu_pair_value),
+	.align = sizeof(struct percpu_pair_value),
+};
+
+/* Whether it can be in the region: percpu_chunk_of() needs the default geometry. Processes
+ * that change pairs in different ways must not share them. */
+static int check_region(const struct percpu_region *r, const void *ret)
+{
+	if (r == NULL || ret == NULL || !percpu_region_is_zone(r))
+		return -EINVAL;
+	if (r->shared && !percpu_pair_is_atomic())
+		return -ENOTSUP;
+	return 0;
+}
+
+static int create_gauge_in(struct percpu_region *r, const struct percpu_plan *p, void *ret)
+{
+	int e = check_region(r, ret);
+
+	return e != 0 ? e : percpu_block_create_in(r, p, ret);
+}
+
+static int open_gauge(struct percpu_region *r, unsigned root, struct percpu_plan p, void *ret)
+{
+	int e = check_region(r, ret);
+
+	return e != 0 ? e : percpu_block_open(r, root, &p, ret);
+}
+
+static int open_gauge_at(struct percpu_region *r, struct percpu_anchor *at, struct percpu_plan p,
+			 void *ret)
+{
+	int e = check_region(r, ret);
+
+	return e != 0 ? e : percpu_block_open_at(r, at, &p, ret);
+}
+
+static int attach_gauge(struct percpu_region *r, uint64_t key, struct percpu_plan p, void *ret)
+{
+	int e = check_region(r, ret);
+
+	return e != 0 ? e : percpu_block_attach(r, key, &p, ret);
+}
+
+static uint64_t key_of_gauge(const void *g, const struct percpu_plan *p)
+{
+	return g != NULL ? percpu_region_object_key(percpu_chunk_of(g), p->kind, g) : 0;
+}
+
+static void destroy_gauge(void *g, const struct percpu_plan *p)
+{
+	struct percpu_region *r = g != NULL ? percpu_region_find(g) : NULL;
+
+	if (r != NULL && percpu_region_is_zone(r))
+		(void)percpu_region_free(r, g, p->size);
+}
+
+static size_t gauge_offset(const struct percpu_chunk *k, const void *g)
+{
+	return (size_t)((const char *)g - k->base);
+}
+
+int percpu_gauge_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			 struct percpu_gauge **ret)
+{
+	return open_gauge_at(r, at, plan_gauge, ret);
+}
+
+int percpu_fgauge_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			  struct percpu_fgauge **ret)
+{
+	return open_gauge_at(r, at, plan_fgauge, ret);
+}
+
+int percpu_latest_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			  struct percpu_latest **ret)
+{
+	return open_gauge_at(r, at, plan_latest, ret);
+}
+
+/* Of integers. */
+
+int percpu_gauge_create(struct percpu_gauge **ret)
+{
+	return percpu_block_create(&plan_gauge, ret);
+}
+
+int percpu_gauge_create_in(struct percpu_region *r, struct percpu_gauge **ret)
+{
+	return create_gauge_in(r, &plan_gauge, ret);
+}
+
+int percpu_gauge_open(struct percpu_region *r, unsigned root, struct percpu_gauge **ret)
+{
+	return open_gauge(r, root, plan_gauge, ret);
+}
+
+int percpu_gauge_attach(struct percpu_region *r, uint64_t key, struct percpu_gauge **ret)
+{
+	return attach_gauge(r, key, plan_gauge, ret);
+}
+
+void percpu_gauge_detach(struct percpu_gauge *g)
+{
+	(void)g; /* the handle has no memory */
+}
+
+uint64_t percpu_gauge_key(const struct percpu_gauge *g)
+{
+	return key_of_gauge(g, &plan_gauge);
+}
+
+void percpu_gauge_destroy(struct percpu_gauge *g)
+{
+	destroy_gauge(g, &plan_gauge);
+}
+
+int percpu_gauge_set(struct percpu_gauge *g, int64_t v)
+{
+	struct percpu_pair_value old, new;
+	struct percpu_chunk *k;
+	size_t bias, offset;
+	int e;
+
+	if (g == NULL)
+		return -EINVAL;
+	k = percpu_chunk_of(g);
+	if (!k->region->writable)
+		return -EROFS;
+	bias = 2 * (size_t)k->cpus;
+	offset = gauge_offset(k, g);
+	e = percpu_pair_load(k, bias, offset, &old);
+	if (e != 0)
+		return e;
+	do {
+		new.first = percpu_chunk_lanes(k, offset) - (uint64_t)v;
+		new.second = old.second + 1;
+		PERCPU_STEP("lanes summed");
+		e = percpu_pair_cmpxchg(k, bias, offset, &old, new);
+	} while (e == -EAGAIN);
+	return e;
+}
+
+int64_t percpu_gauge_fetch(const struct percpu_gauge *g)
+{
+	const struct percpu_chunk *k;
+
+	if (g == NULL)
+		return 0;
+	k = percpu_chunk_of(g);
+	return (int64_t)percpu_chunk_sum(k, gauge_offset(k, g));
+}
+
+/* Of doubles. */
+
+int percpu_fgauge_create(struct percpu_fgauge **ret)
+{
+	return percpu_block_create(&plan_fgauge, ret);
+}
+
+int percpu_fgauge_create_in(struct percpu_region *r, struct percpu_fgauge **ret)
+{
+	return create_gauge_in(r, &plan_fgauge, ret);
+}
+
+int percpu_fgauge_open(struct percpu_region *r, unsigned root, struct percpu_fgauge **ret)
+{
+	return open_gauge(r, root, plan_fgauge, ret);
+}
+
+int percpu_fgauge_attach(struct percpu_region *r, uint64_t key, struct percpu_fgauge **ret)
+{
+	return attach_gauge(r, key, plan_fgauge, ret);
+}
+
+void percpu_fgauge_detach(struct percpu_fgauge *g)
+{
+	(void)g;
+}
+
+uint64_t percpu_fgauge_key(const struct percpu_fgauge *g)
+{
+	return key_of_gauge(g, &plan_fgauge);
+}
+
+void percpu_fgauge_destroy(struct percpu_fgauge *g)
+{
+	destroy_gauge(g, &plan_fgauge);
+}
+
+int percpu_fgauge_set(struct percpu_fgauge *g, double v)
+{
+	struct percpu_chunk *k;
+
+	if (g == NULL)
+		return -EINVAL;
+	k = percpu_chunk_of(g);
+	return k->region->writable ? percpu_double_set(k, gauge_offset(k, g), v) : -EROFS;
+}
+
+double percpu_fgauge_fetch(const struct percpu_fgauge *g)
+{
+	struct percpu_chunk *k;
+
+	if (g == NULL)
+		return 0;
+	k = percpu_chunk_of(g);
+	return percpu_double_level(k, gauge_offset(k, g));
+}
+
+/* Latest values. */
+
+int percpu_latest_create(struct percpu_latest **ret)
+{
+	return percpu_block_create(&plan_latest, ret);
+}
+
+int percpu_latest_create_in(struct percpu_region *r, struct percpu_latest **ret)
+{
+	return create_gauge_in(r, &plan_latest, ret);
+}
+
+int percpu_latest_open(struct percpu_region *r, unsigned root, struct percpu_latest **ret)
+{
+	return open_gauge(r, root, plan_latest, ret);
+}
+
+int percpu_latest_attach(struct percpu_region *r, uint64_t key, struct percpu_latest **ret)
+{
+	return attach_gauge(r, key, plan_latest, ret);
+}
+
+void percpu_latest_detach(struct percpu_latest *l)
+{
+	(void)l;
+}
+
+uint64_t percpu_latest_key(const struct percpu_latest *l)
+{
+	return key_of_gauge(l, &plan_latest);
+}
+
+void percpu_latest_destroy(struct percpu_latest *l)
+{
+	destroy_gauge(l, &plan_latest);
+}
+
+static uint64_t real_time_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* The time is read when the old pair is known, and stored only if that is still there. So
+ * the order of times is the order in which the value was set. */
+int percpu_latest_set(struct percpu_latest *l, double v)
+{
+	struct percpu_pair_value old, new;
+	struct percpu_chunk *k;
+	size_t bias, offset;
+	int e;
+
+	if (l == NULL)
+		return -EINVAL;
+	k = percpu_chunk_of(l);
+	if (!k->region->writable)
+		return -EROFS;
+	bias = 2 * (size_t)k->cpus;
+	offset = gauge_offset(k, l);
+	e = percpu_pair_load(k, bias, offset, &old);
+	if (e != 0)
+		return e;
+	memcpy(&new.first, &v, sizeof(v));
+	do {
+		new.second = real_time_ns();
+		PERCPU_STEP("latest: time read");
+		e = percpu_pair_cmpxchg(k, bias, offset, &old, new);
+	} while (e == -EAGAIN);
+	return e;
+}
+
+int percpu_latest_fetch(const struct percpu_latest *l, double *ret, uint64_t *ret_ns)
+{
+	struct percpu_pair_value v;
+	struct percpu_chunk *k;
+	int e;
+
+	if (l == NULL || (ret == NULL && ret_ns == NULL))
+		return -EINVAL;
+	k = percpu_chunk_of(l);
+	e = percpu_pair_load(k, 2 * (size_t)k->cpus, gauge_offset(k, l), &v);
+	if (e == 0 && v.second == 0)
+		e = -ENODATA;
+	if (e != 0)
+		return e;
+	if (ret != NULL)
+		memcpy(ret, &v.first, sizeof(*ret));
+	if (ret_ns != NULL)
+		*ret_ns = v.second;
+	return 0;
+}

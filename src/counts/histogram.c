@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * histogram.c - histograms: how they are created, and records that were not inlined.
+ * histogram_index.c finds the bucket, histogram_read.c reads.
+ *
+ * A lane has the cells of one histogram after the other: underflow, buckets, overflow, and
+ * what was refused. A cell is a count and a sum. In the bias lane there are the cells' biases,
+ * and in front of them the control block.
+ *
+ * value of a cell = sum of the CPU lanes + sum of the atomic lanes in use - bias
+ *
+ * Who cannot run a sequence changes a pair of an atomic lane by compare-and-swap, or where
+ * no machine instruction does that, one of the bias lane: pair.c.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "counts.h"
+
+#define LOWEST (-1000)
+#define HIGHEST 960 /* so that 2^64 observations have a finite sum */
+#define LIMIT ((UINT64_C(1023) + HIGHEST) << 52)
+#define TICK_LIMIT ((UINT64_C(1023) + 63) << 52)
+
+_Static_assert(offsetof(struct percpu_histogram, block) == 0, "begins every handle");
+_Static_assert(sizeof(struct percpu_histogram_control) <= PERCPU_HISTOGRAM_HEAD, "fits in front");
+_Static_assert(PERCPU_HISTOGRAM_HEAD == PERCPU_BLOCK_ALIGN, "adopt() may read it");
+
+static struct percpu_histogram_control *control_at(const struct percpu_block *b)
+{
+	return (struct percpu_histogram_control *)percpu_block_bias(b);
+}
+
+/* Creation */
+
+/* Return the exponent of the power of two that is next to v, or v itself. v is above 0. */
+static int exponent_of(double v, bool up)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	return (int)(bits >> 52) - 1023 + (up && (bits & ((UINT64_C(1) << 52) - 1)) != 0);
+}
+
+/* Fill in what follows from n, schema, low, high and ticks. Returns the bytes of each lane,
+ * or 0 if no lane is so long. */
+static size_t lay_out_histogram(struct percpu_histogram *h)
+{
+	size_t size;
+
+	percpu_histogram_lay_index(h);
+	h->record = ((size_t)h->last + 2) * PERCPU_HISTOGRAM_CELL; /* with what was refused */
+	size = percpu_lane_bytes(h->n, h->record);
+	return size != 0 && size <= PERCPU_MAX_LANE / 2 ? PERCPU_HISTOGRAM_HEAD + size : 0;
+}
+
+int percpu_histogram_check_range(int low, int high, uint64_t ticks)
+{
+	if (low < LOWEST || high > HIGHEST)
+		return -ERANGE;
+	/* Ticks are doubles, so that what is in range is exact. */
+	if (ticks != 0 && (high > 52 || (high > -11 && ticks >> (53 - high) != 0)))
+		return -ERANGE;
+	return low < high ? 0 : -EINVAL;
+}
+
+int percpu_histogram_read_options(const struct percpu_histogram_options *o,
+				  struct percpu_histogram *h)
+{
+	struct percpu_histogram_options opt;
+	uint32_t buckets;
+
+	if (percpu_options_read(&opt, sizeof(opt), o) != 0 || opt.reserved != 0)
+		return -EINVAL;
+	if (opt.min == 0)
+		opt.min = 0x1p-20;
+	if (opt.max == 0)
+		opt.max = 0x1p10;
+	buckets = opt.buckets_per_octave != 0 ? opt.buckets_per_octave : 8;
+	if (!(opt.min > 0) || !(opt.max > opt.min) || buckets > 32 || (buckets & (buckets - 1)))
+		return -EINVAL;
+	memset(h, 0, sizeof(*h));
+	h->n = opt.n != 0 ? opt.n : 1;
+	h->ticks = opt.ticks_per_unit;
+	h->schema = (uint32_t)__builtin_ctz(buckets);
+	h->low = exponent_of(opt.min, false);
+	h->high = exponent_of(opt.max, true);
+	return percpu_histogram_check_range(h->low, h->high, h->ticks);
+}
+
+static void start_histogram(struct percpu_block *b)
+{
+	const struct percpu_histogram *h = (struct percpu_histogram *)b;
+	struct percpu_histogram_control *c = control_at(b);
+
+	c->n = h->n;
+	c->ticks = h->ticks;
+	c->low = h->low;
+	c->high = h->high;
+	c->schema = h->schema;
+	c->atomic = percpu_pair_is_atomic();
+}
+
+static void complete_histogram(struct percpu_block *b)
+{
+	struct percpu_histogram *h = (struct percpu_histogram *)b;
+
+	/* Otherwise all records take the slow path, which refuses them. */
+	if (!b->chunk->region->writable)
+		return;
+	h->limit = h->ticks == 0 ? LIMIT - 1 : 0;
+	h->tick_limit = h->ticks != 0 ? TICK_LIMIT : 0;
+}
+
+/* Read the layout that the creator wrote. Another process may have damaged it since, so each
+ * word is loaded once, and checked. An n of 0 in the plan's handle is any layout. */
+static int adopt_histogram(const struct percpu_block *found, struct percpu_plan *p)
+{
+	const struct percpu_histogram_control *c = control_at(found);
+	struct percpu_histogram *wanted = p->handle;
+	struct percpu_histogram h = { .n = __atomic_load_n(&c->n, __ATOMIC_RELAXED),
+				      .ticks = __atomic_load_n(&c->ticks, __ATOMIC_RELAXED),
+				      .low = __atomic_load_n(&c->low, __ATOMIC_RELAXED),
+				      .high = __atomic_load_n(&c->high, __ATOMIC_RELAXED),
+				      .schema = __atomic_load_n(&c->schema, __ATOMIC_RELAXED) };
+
+	if (h.n != __atomic_load_n(&c->n, __ATOMIC_RELAXED) || h.n == 0 ||
+	    h.schema > PERCPU_HISTOGRAM_FINEST ||
+	    percpu_histogram_check_range(h.low, h.high, h.ticks) != 0 ||
+	    __atomic_load_n(&c->atomic, __ATOMIC_RELAXED) != percpu_pair_is_atomic())
+		return -ENOENT;
+	if (wanted->n != 0 &&
+	    (h.n != wanted->n || h.ticks != wanted->ticks || h.low != wanted->low ||
+	     h.high != wanted->high || h.schema != wanted->schema))
+		return -ENOENT;
+	p->size = p->touched = lay_out_histogram(&h);
+	*wanted = h;
+	return p->size != 0 ? 0 : -ENOENT;
+}
+
+static struct percpu_plan plan_histogram(struct percpu_histogram *h, size_t size)
+{
+	return (struct percpu_plan){
+		.kind = PERCPU_KIND_HISTOGRAM,
+		.size = size,
+		.touched = size,
+		.align = PERCPU_BLOCK_ALIGN,
+		.handle = h,
+		.handle_size = sizeof(*h),
+		.start = start_histogram,
+		.complete = complete_histogram,
+		.adopt = adopt_histogram,
+	};
+}
+
+/* Read options, and plan the histograms they are of. Returns 0 or an error. */
+static int plan_new(const struct percpu_histogram_options *o, struct percpu_histogram *h,
+		    struct percpu_plan *ret)
+{
+	int e = percpu_histogram_read_options(o, h);
+
+	if (e != 0)
+		return e;
+	*ret = plan_histogram(h, lay_out_histogram(h));
+	return ret->size != 0 ? 0 : -EINVAL;
+}
+
+int percpu_histogram_create(const struct percpu_histogram_options *o, struct percpu_histogram **ret)
+{
+	struct percpu_histogram h;
+	struct percpu_plan p;
+	int e = plan_new(o, &h, &p);
+
+	return e != 0 ? e : percpu_block_create(&p, ret);
+}
+
+int percpu_histogram_create_in(struct percpu_region *r, const struct percpu_histogram_options *o,
+			       struct percpu_histogram **ret)
+{
+	struct percpu_histogram h;
+	struct percpu_plan p;
+	int e = plan_new(o, &h, &p);
+
+	return e != 0 ? e : percpu_block_create_in(r, &p, ret);
+}
+
+int percpu_histogram_open(struct percpu_region *r, unsigned root,
+			  const struct percpu_histogram_options *o, struct percpu_histogram **ret)
+{
+	struct percpu_histogram h;
+	struct percpu_plan p;
+	int e = plan_new(o, &h, &p);
+
+	return e != 0 ? e : percpu_block_open(r, root, &p, ret);
+}
+
+int percpu_histogram_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			     const struct percpu_histogram_options *o,
+			     struct percpu_histogram **ret)
+{
+	struct percpu_histogram h;
+	struct percpu_plan p;
+	int e = plan_new(o, &h, &p);
+
+	return e != 0 ? e : percpu_block_open_at(r, at, &p, ret);
+}
+
+int percpu_histogram_attach(struct percpu_region *r, uint64_t key, struct percpu_histogram **ret)
+{
+	struct percpu_histogram h = { .n = 0 };
+	struct percpu_plan p = plan_histogram(&h, PERCPU_HISTOGRAM_HEAD);
+
+	return percpu_block_attach(r, key, &p, ret);
+}
+
+uint64_t percpu_histogram_key(const struct percpu_histogram *h)
+{
+	return percpu_block_key(h, PERCPU_KIND_HISTOGRAM);
+}
+
+void percpu_histogram_detach(struct percpu_histogram *h)
+{
+	free(h);
+}
+
+void percpu_histogram_destroy(struct percpu_histogram *h)
+{
+	percpu_block_destroy(h);
+}
+
+/* Records that were not inlined, or whose sequence was aborted */
+
+double percpu_histogram_number(uint64_t bits)
+{
+	double v;
+
+	memcpy(&v, &bits, sizeof(v));
+	return percpu_double_is_number(v) ? v : 0;
+}
+
+/* Return a + b, or a - b. Sums are ticks or doubles. */
+struct percpu_pair_value percpu_histogram_plus(const struct percpu_histogram *h,
+					       struct percpu_pair_value a,
+					       struct percpu_pair_value b, bool minus)
+{
+	double sum;
+
+	a.first = minus ? a.first - b.first : a.first + b.first;
+	if (h->ticks != 0) {
+		a.second = minus ? a.second - b.second : a.second + b.second;
+	} else {
+		sum = percpu_histogram_number(b.second);
+		sum = percpu_histogram_number(a.second) + (minus ? -sum : sum);
+		memcpy(&a.second, &sum, sizeof(sum));
+	}
+	return a;
+}
+
+/* Add to an atomic lane, or subtract from the bias. Others that change the same pair may come
+ * between; one that is stopped with the lock is waited for. */
+static void add_pair_atomic(const struct percpu_histogram *h, size_t offset,
+			    struct percpu_pair_value n)
+{
+	struct percpu_chunk *k = h->block.chunk;
+	const bool minus = !percpu_pair_is_atomic();
+	const size_t lane = minus ? 2 * (size_t)k->cpus : percpu_chunk_choose_lane(k);
+	struct percpu_pair_value old = { 0, 0 };
+
+	while (percpu_pair_load(k, lane, offset, &old) != 0)
+		;
+	PERCPU_STEP("histogram: loaded");
+	while (percpu_pair_cmpxchg(k, lane, offset, &old,
+				   percpu_histogram_plus(h, old, n, minus)) != 0)
+		;
+}
+
+static int add_pair_by_sequence(const struct percpu_histogram *h, char *cell,
+				struct percpu_pair_value n)
+{
+	return h->ticks != 0 ? percpu_seq_bank_add2(cell, h->block.stride, &h->zero, 0,
+						    percpu_pair(n.first, n.second)) :
+			       percpu_seq_add_count_double(cell, h->block.stride,
+							   percpu_histogram_number(n.second));
+}
+
+/* Add an observation to a cell. */
+static void record_in_cell(const struct percpu_histogram *h, size_t i, uint64_t cell, uint64_t sum)
+{
+	const struct percpu_pair_value n = { 1, sum };
+	char *p = h->block.base + PERCPU_HISTOGRAM_HEAD + i * h->record +
+		  cell * PERCPU_HISTOGRAM_CELL;
+	int r = PERCPU_SEQ_SLOW;
+
+	if (!h->block.chunk->region->writable)
+		return;
+	if (!percpu_seq_never()) {
+		r = add_pair_by_sequence(h, p, n);
+		for (int try = 0; percpu_seq_retry(r, try); try++)
+			r = add_pair_by_sequence(h, p, n);
+	}
+	if (r != 0)
+		add_pair_atomic(h, (size_t)(p - h->block.chunk->base), n);
+}
+
+static void refuse(const struct percpu_histogram *h, size_t i)
+{
+	record_in_cell(h, i, (uint64_t)h->last + 1, 0);
+}
+
+static void record_ticks(const struct percpu_histogram *h, size_t i, uint64_t ticks)
+{
+	uint64_t bits = percpu_histogram_bits((double)(int64_t)ticks);
+
+	if (bits < TICK_LIMIT)
+		record_in_cell(h, i, percpu_histogram_index(h, bits), ticks);
+	else if (ticks == 0)
+		record_in_cell(h, i, 0, 0);
+	else
+		refuse(h, i);
+}
+
+/* Whether v units are less than ticks and a half, where the product of doubles is just that.
+ * Then the exact difference is so small that 64 bits have its sign. */
+static bool is_below_half(const struct percpu_histogram *h, double v, uint64_t ticks)
+{
+	const uint64_t bits = percpu_histogram_bits(v) + 1;
+	const uint64_t mantissa = (bits & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1) << 52;
+	const unsigned shift = 1075 - (unsigned)(bits >> 52); /* v is mantissa / 2^shift */
+	const uint64_t half = shift <= 64 ? (2 * ticks + 1) << (shift - 1) : 0;
+
+	return (int64_t)(mantissa * h->ticks - half) < 0;
+}
+
+/* The number of ticks that is next to v units. v is a number, and not negative. */
+static uint64_t round_to_ticks(const struct percpu_histogram *h, double v)
+{
+	const double product = v * (double)h->ticks; /* rounded */
+	uint64_t ticks;
+	double rest;
+
+	if (!(product < 0x1p63))
+		return UINT64_MAX;
+	ticks = (uint64_t)product;
+	rest = product - (double)ticks;
+	return ticks + (rest > 0.5 || (rest == 0.5 && !is_below_half(h, v, ticks)));
+}
+
+void percpu_histogram_record_slow(const struct percpu_histogram *h, size_t i, double v)
+{
+	uint64_t bits = percpu_histogram_bits(v);
+
+	if (!(v >= 0 && v < 0x1p960))
+		refuse(h, i);
+	else if (h->ticks != 0)
+		record_ticks(h, i, round_to_ticks(h, v));
+	else if (v == 0)
+		record_in_cell(h, i, 0, 0);
+	else
+		record_in_cell(h, i, percpu_histogram_index(h, bits), bits + 1);
+}
+
+void percpu_histogram_record_ticks_slow(const struct percpu_histogram *h, size_t i, uint64_t ticks)
+{
+	if (h->ticks != 0)
+		record_ticks(h, i, ticks);
+	else if ((int64_t)ticks < 0)
+		refuse(h, i);
+	else
+		percpu_histogram_record_slow(h, i, (double)(int64_t)ticks);
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * histogram_convert.c - what a snapshot says, and what others understand.
+ *
+ * The range ends at powers of two. Those are bounds of schema 0 and above, and a bound of a schema
+ * is one of each higher schema. So a bucket of a lower schema is a union of ours, and folding is
+ * exact. Below schema 0 a bucket may reach beyond the end of the range; it has what is within, and
+ * its end is that of the range. All ends are bounds of schema 5, and have their numbers there.
+ */
+#include <errno.h>
+#include <float.h>
+#include <stdlib.h>
+
+#include "counts.h"
+
+#define OCTAVE (1 << PERCPU_HISTOGRAM_FINEST)
+
+/* The native bucket of this schema that a bound of schema 5 ends, or is within. */
+static int native_bucket(int end, int schema)
+{
+	return ((end - 1) >> (PERCPU_HISTOGRAM_FINEST - schema)) + 1;
+}
+
+/* The number of bucket b of the native histogram. That of the first cell is that of the one below
+ * the range, or of the one which the range begins in, less 1. */
+static int native(const struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	return native_bucket(s->low * OCTAVE + 1, s->schema) - 1 + (int)b;
+}
+
+static uint32_t cells_of_range(int low, int high, int schema)
+{
+	return (uint32_t)(native_bucket(high * OCTAVE, schema) -
+			  native_bucket(low * OCTAVE + 1, schema)) +
+	       3;
+}
+
+static bool is_possible(const struct percpu_histogram_snapshot *s)
+{
+	return s != NULL && s->schema >= PERCPU_HISTOGRAM_COARSEST &&
+	       s->schema <= PERCPU_HISTOGRAM_FINEST &&
+	       percpu_histogram_check_range(s->low, s->high, s->ticks_per_unit) == 0 &&
+	       s->n == cells_of_range(s->low, s->high, s->schema);
+}
+
+/* The upper end of a bucket, which is not the last. */
+static int end_of(const struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	const int end = native(s, b) * (1 << (PERCPU_HISTOGRAM_FINEST - s->schema));
+
+	if (end < s->low * OCTAVE)
+		return s->low * OCTAVE;
+	return end < s->high * OCTAVE ? end : s->high * OCTAVE;
+}
+
+/* Return the cell of `into` that has all that may be in this one of `from`; -1 if none does. */
+static int64_t place(const struct percpu_histogram_snapshot *into,
+		     const struct percpu_histogram_snapshot *from, uint32_t b)
+{
+	const int low = b == 0 ? INT32_MIN : end_of(from, b - 1);
+	const int high = b == from->n - 1 ? INT32_MAX : end_of(from, b);
+	uint32_t cell = 0;
+
+	if (high > into->high * OCTAVE)
+		cell = into->n - 1;
+	else if (high > into->low * OCTAVE)
+		cell = (uint32_t)(native_bucket(high, into->schema) - native(into, 0));
+	return cell != 0 && low < end_of(into, cell - 1) ? -1 : (int64_t)cell;
+}
+
+static bool is_empty(const struct percpu_histogram_bucket *b)
+{
+	return b->count == 0 && b->sum == 0;
+}
+
+/* Whether the counts of both together fit into 64 bits, and the sums into a double. */
+static bool is_sum_possible(const struct percpu_histogram_snapshot *a,
+			    const struct percpu_histogram_snapshot *b)
+{
+	uint64_t count = 0;
+	double sum = 0;
+
+	for (const struct percpu_histogram_snapshot *s = a; s != NULL; s = s == a ? b : NULL)
+		for (uint32_t i = 0; i < s->n; i++) {
+			if (__builtin_add_overflow(count, s->bucket[i].count, &count))
+				return false;
+			sum += __builtin_fabs(s->bucket[i].sum);
+		}
+	return percpu_double_is_number(sum) && a->refused <= UINT64_MAX - b->refused;
+}
+
+/* Whether each bucket of `from` that has anything has a place in `into`. Returns 0 or -errno. */
+static int check_places(const struct percpu_histogram_snapshot *into,
+			const struct percpu_histogram_snapshot *from)
+{
+	if (!is_possible(into) || !is_possible(from) || into == from ||
+	    into->ticks_per_unit != from->ticks_per_unit)
+		return -EINVAL;
+	if (into->schema > from->schema)
+		return -ERANGE;
+	for (uint32_t b = 0; b < from->n; b++)
+		if (!is_empty(&from->bucket[b]) && place(into, from, b) < 0)
+			return -ERANGE;
+	return 0;
+}
+
+int percpu_histogram_merge(struct percpu_histogram_snapshot *into,
+			   const struct percpu_histogram_snapshot *from)
+{
+	int e = check_places(into, from);
+
+	if (e != 0)
+		return e;
+	if (!is_sum_possible(into, from))
+		return -ERANGE;
+	for (uint32_t b = 0; b < from->n; b++) {
+		int64_t cell = place(into, from, b);
+
+		if (is_empty(&from->bucket[b]))
+			continue;
+		into->bucket[cell].count += from->bucket[b].count;
+		into->bucket[cell].ticks += from->bucket[b].ticks;
+		into->bucket[cell].sum += from->bucket[b].sum;
+	}
+	into->refused += from->refused;
+	percpu_histogram_total(into);
+	return 0;
+}
+
+int percpu_histogram_fold(const struct percpu_histogram_snapshot *s, int schema,
+			  struct percpu_histogram_snapshot **ret)
+{
+	struct percpu_histogram_snapshot *f;
+	uint32_t n;
+	int e;
+
+	if (!is_possible(s) || ret == NULL)
+		return -EINVAL;
+	if (schema > s->schema || schema < PERCPU_HISTOGRAM_COARSEST)
+		return -ERANGE;
+	n = cells_of_range(s->low, s->high, schema);
+	f = calloc(1, sizeof(*f) + n * sizeof(f->bucket[0]));
+	if (f == NULL)
+		return -ENOMEM;
+	f->schema = schema;
+	f->low = s->low;
+	f->high = s->high;
+	f->n = n;
+	f->ticks_per_unit = s->ticks_per_unit;
+	e = percpu_histogram_merge(f, s);
+	if (e == 0)
+		*ret = f;
+	else
+		free(f);
+	return e;
+}
+
+/* The ends of a bucket; the first begins at 0, and the last has no end. */
+static double lower_end(const struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	return b == 0 ? 0 : percpu_histogram_bound(PERCPU_HISTOGRAM_FINEST, end_of(s, b - 1));
+}
+
+static double upper_end(const struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	return b == s->n - 1 ? __builtin_inf() :
+			       percpu_histogram_bound(PERCPU_HISTOGRAM_FINEST, end_of(s, b));
+}
+
+/* The same in ticks: a bucket has what is above the lower end, and not above the upper one.
+ * Ticks of 2^63 or more are refused. */
+static uint64_t lower_tick(const struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	return b == 0 ? 0 :
+			percpu_histogram_tick_bound(s->ticks_per_unit, PERCPU_HISTOGRAM_FINEST,
+						    end_of(s, b - 1));
+}
+
+static uint64_t upper_tick(const struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	return b == s->n - 1 ? INT64_MAX :
+			       percpu_histogram_tick_bound(s->ticks_per_unit,
+							   PERCPU_HISTOGRAM_FINEST, end_of(s, b));
+}
+
+/*
+ * Sums of ticks are stored modulo 2^64. All sums that are possible are between those of
+ * observations that are all at the one end, and all at the other. If those differ by less than
+ * 2^63, only one number between them is the same modulo 2^64. Not 2^64: a CPU that does not load
+ * 16 bytes at once may have counted what is not in the sum yet, which is a little below then. The
+ * bucket is not empty, and its sum is one of ticks.
+ */
+bool percpu_histogram_sum_is_known(const struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	const uint64_t count = s->bucket[b].count;
+
+	return upper_tick(s, b) - lower_tick(s, b) <= INT64_MAX / count;
+}
+
+/* Otherwise take the middle of the bucket for the mean. The last has no middle to speak of:
+ * there take the sum that is next to the least one. */
+double percpu_histogram_sum_ticks(const struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	const uint64_t count = s->bucket[b].count, ticks = s->bucket[b].ticks;
+	const double unit = (double)s->ticks_per_unit;
+	uint64_t high, least;
+
+	if (b != s->n - 1 && (double)count * upper_end(s, b) * unit < 0x1p62)
+		return (double)ticks / unit; /* mostly, and soon done */
+	if (b != s->n - 1 && !percpu_histogram_sum_is_known(s, b))
+		return (double)count * (lower_end(s, b) + (upper_end(s, b) - lower_end(s, b)) / 2);
+	least = percpu_histogram_multiply(count, lower_tick(s, b), &high);
+	if (ticks - least <= INT64_MAX)
+		high += ticks < least;
+	else if (ticks > least && high != 0)
+		high--;
+	return ((double)high * 0x1p64 + (double)ticks) / unit;
+}
+
+/* Whether `later` has as many observations as `earlier` in each bucket. The buckets of `earlier`
+ * that have one place are next to each other. */
+static bool has_all_of(const struct percpu_histogram_snapshot *later,
+		       const struct percpu_histogram_snapshot *earlier)
+{
+	int64_t cell, last = -1;
+	uint64_t left = 0;
+
+	for (uint32_t b = 0; b < earlier->n; b++) {
+		if (earlier->bucket[b].count == 0)
+			continue;
+		cell = place(later, earlier, b);
+		left = cell == last ? left : later->bucket[cell].count;
+		if (left < earlier->bucket[b].count)
+			return false;
+		left -= earlier->bucket[b].count;
+		last = cell;
+	}
+	return later->refused >= earlier->refused;
+}
+
+/* What ticks tell of few observations is nearer than a difference of what they told of more. One of
+ * rounded sums may be below 0, and may leave a little where no observation is left. */
+static void settle_difference(struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	struct percpu_histogram_bucket *left = &s->bucket[b];
+
+	if (left->count == 0)
+		*left = (struct percpu_histogram_bucket){ .count = 0 };
+	else if (s->ticks_per_unit != 0 && (b == s->n - 1 || percpu_histogram_sum_is_known(s, b)))
+		left->sum = percpu_histogram_sum_ticks(s, b);
+	else if (!(left->sum > 0))
+		left->sum = 0;
+}
+
+int percpu_histogram_subtract(struct percpu_histogram_snapshot *later,
+			      const struct percpu_histogram_snapshot *earlier)
+{
+	int e = check_places(later, earlier);
+
+	if (e != 0)
+		return e;
+	if (!has_all_of(later, earlier))
+		return -ERANGE;
+	for (uint32_t b = 0; b < earlier->n; b++) {
+		int64_t cell = place(later, earlier, b);
+
+		if (is_empty(&earlier->bucket[b]))
+			continue;
+		later->bucket[cell].count -= earlier->bucket[b].count;
+		later->bucket[cell].ticks -= earlier->bucket[b].ticks;
+		later->bucket[cell].sum -= earlier->bucket[b].sum;
+	}
+	for (uint32_t b = 0; b < later->n; b++)
+		settle_difference(later, b);
+	later->refused -= earlier->refused;
+	percpu_histogram_total(later);
+	return 0;
+}
+
+/* What no observation of the bucket is above. */
+static double highest(const struct percpu_histogram_snapshot *s, uint32_t b)
+{
+	return b == s->n - 1 && s->ticks_per_unit != 0 ? 0x1p63 / (double)s->ticks_per_unit :
+							 upper_end(s, b);
+}
+
+/*
+ * The most by which the difference of a bucket's sum and a part of it may be off, with the division
+ * that follows: each of the sum, the part, its product, the difference and the quotient is rounded
+ * once, by half of DBL_EPSILON at most. The sum of one observation is that observation: nothing is
+ * divided, and it is rounded as the observation is.
+ */
+static double rounding(double sum, double part, uint64_t count)
+{
+	return count != 1 ? 4 * DBL_EPSILON * (sum + part) : 0;
+}
+
+/*
+ * Observation number r of a bucket, in order. If it is x, those in front of it are not above x,
+ * and those from it on not below; the sum is known. So x is greatest if all in front are
+ * at the lower end and all others are x, and least if all behind are at the upper end.
+ */
+static void narrow_down(const struct percpu_histogram_snapshot *s, uint32_t b, uint64_t r,
+			struct percpu_histogram_quantile *ret)
+{
+	const uint64_t n = s->bucket[b].count;
+	const double a = lower_end(s, b), z = highest(s, b), sum = s->bucket[b].sum;
+	const double count = (double)n, rank = (double)r;
+	const double in_front = (rank - 1) * a, behind = r < n ? (count - rank) * z : 0;
+	const double most = (sum - in_front + rounding(sum, in_front, n)) / (count - rank + 1);
+	const double least = (sum - behind - rounding(sum, behind, n)) / rank;
+
+	ret->low = least > a ? least : a;
+	ret->high = most < z ? most : z;
+	if (ret->high < ret->low) /* the sum is rounded */
+		ret->high = ret->low < z ? ret->low : z;
+	if (ret->low > ret->high)
+		ret->low = ret->high;
+	ret->value = ret->low + (ret->high - ret->low) / 2;
+}
+
+/*
+ * The same of ticks, in whole numbers: how far x is above the lower end. The sum of that over all
+ * is less than 2^63, if it is known, so that it is the same modulo 2^64. If it is below 0, it has
+ * not all yet that is counted, and tells nothing. Then x may be anything in the bucket. In the last
+ * the middle would be far off what is likely: there the value is what it is if `sum` is right.
+ */
+static void narrow_down_ticks(const struct percpu_histogram_snapshot *s, uint32_t b, uint64_t r,
+			      struct percpu_histogram_quantile *ret)
+{
+	const uint64_t n = s->bucket[b].count, unit = s->ticks_per_unit;
+	const uint64_t end = lower_tick(s, b), width = upper_tick(s, b) - end;
+	const uint64_t sum = s->bucket[b].ticks - n * end, behind = (n - r) * width;
+	const bool known = percpu_histogram_sum_is_known(s, b) && sum <= INT64_MAX;
+	uint64_t low = known && sum > behind ? (sum - behind - 1) / r + 1 : 0; /* rounded up */
+	uint64_t high = known ? sum / (n - r + 1) : width;
+	double value;
+
+	low = low < width ? low : width; /* more if the snapshot was damaged */
+	high = high < width ? high : width;
+	value = ((double)(end + low) + (double)(high - low) / 2) / (double)unit;
+	if (b == s->n - 1 && !known) {
+		narrow_down(s, b, r, ret);
+		value = ret->value;
+	}
+	ret->low = percpu_histogram_in_units(end + low, unit, false);
+	ret->high = percpu_histogram_in_units(end + high, unit, true);
+	value = value < ret->high ? value : ret->high;
+	ret->value = value > ret->low ? value : ret->low;
+}
+
+int percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double q,
+			      struct percpu_histogram_quantile *ret)
+{
+	uint64_t rank;
+	uint32_t b = 0;
+	volatile double exact; /* x87 registers would keep more digits than a double has */
+
+	if (!is_possible(s) || ret == NULL || !(q >= 0 && q <= 1))
+		return -EINVAL;
+	if (s->count == 0)
+		return -ENODATA;
+	exact = q * (double)s->count;
+	rank = exact < (double)s->count ? (uint64_t)exact : s->count;
+	rank += (double)rank < exact;
+	rank = rank == 0 ? 1 : rank;
+	for (; b < s->n - 1 && rank > s->bucket[b].count; b++)
+		rank -= s->bucket[b].count;
+	if (rank > s->bucket[b].count || !percpu_double_is_number(s->bucket[b].sum))
+		return -EINVAL; /* not what a histogram fills in */
+	if (s->ticks_per_unit != 0)
+		narrow_down_ticks(s, b, rank, ret);
+	else
+		narrow_down(s, b, rank, ret);
+	return 0;
+}
+
+uint64_t percpu_histogram_count_below(const struct percpu_histogram_snapshot *s, double bound,
+				      bool *ret_exact)
+{
+	uint64_t below = 0;
+	bool exact = true;
+	uint32_t b = 0;
+
+	if (is_possible(s) && bound >= 0) {
+		for (; b < s->n && bound >= upper_end(s, b); b++)
+			below += s->bucket[b].count;
+		if (b < s->n && s->bucket[b].count != 0 && bound > lower_end(s, b)) {
+			double from = lower_end(s, b), width = upper_end(s, b) - from;
+
+			exact = false; /* nothing of the last, which is wide beyond measure */
+			below += (uint64_t)((double)s->bucket[b].count * ((bound - from) / width));
+		} else if (b == 0 && s->bucket[b].count != 0) {
+			exact = false; /* zeros are not counted apart */
+		}
+	}
+	if (ret_exact != NULL)
+		*ret_exact = exact;
+	return below;
+}
+
+/* Set first and last to the buckets within the range that have something in them. */
+static bool find_filled(const struct percpu_histogram_snapshot *s, uint32_t *first, uint32_t *last)
+{
+	*last = 0;
+	for (uint32_t b = s->n - 2; b > 0; b--)
+		if (s->bucket[b].count != 0) {
+			*first = b;
+			*last = *last == 0 ? b : *last;
+		}
+	return *last != 0;
+}
+
+int percpu_histogram_to_otlp(const struct percpu_histogram_snapshot *s, uint64_t *counts,
+			     size_t room, struct percpu_histogram_otlp *ret)
+{
+	struct percpu_histogram_otlp o = { .n = 0 };
+	uint32_t first = 0, last = 0; /* compilers do not see that find_filled() sets both */
+	int low = 0;
+
+	if (!is_possible(s) || ret == NULL || (counts == NULL && room != 0))
+		return -EINVAL;
+	o.scale = s->schema;
+	if (find_filled(s, &first, &last)) {
+		for (;; o.scale--) {
+			if (counts == NULL || o.scale < PERCPU_HISTOGRAM_COARSEST)
+				return -ENOSPC;
+			low = native_bucket(end_of(s, first), o.scale);
+			o.n = (size_t)(native_bucket(end_of(s, last), o.scale) - low) + 1;
+			if (o.n <= room)
+				break;
+		}
+		o.offset = low - 1; /* theirs are numbered by the lower bound */
+		for (size_t i = 0; i < o.n; i++)
+			counts[i] = 0;
+		for (uint32_t b = first; b <= last; b++)
+			counts[native_bucket(end_of(s, b), o.scale) - low] += s->bucket[b].count;
+	}
+	for (uint32_t b = 0; b < s->n - 1; b++) {
+		o.count += s->bucket[b].count;
+		o.sum += s->bucket[b].sum;
+	}
+	o.zero_count = s->bucket[0].count;
+	o.zero_threshold = lower_end(s, 1);
+	o.above = s->bucket[s->n - 1].count;
+	*ret = o;
+	return 0;
+}

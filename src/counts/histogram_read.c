@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * histogram_read.c - reading and resetting histograms, cell by cell.
+ *
+ * A cell is loaded at once in each lane, after its bias, so that a count never comes out
+ * below 0. A reset replaces the bias, if it is still the one that was loaded, by the sum of the
+ * lanes. Lanes are summed in one order, so that sums of doubles that only grow do not go
+ * back, and a cell to which nothing was added since its reset reads 0.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "counts.h"
+
+int percpu_histogram_snapshot_create(const struct percpu_histogram *h,
+				     struct percpu_histogram_snapshot **ret)
+{
+	struct percpu_histogram_snapshot *s;
+
+	if (h == NULL || ret == NULL)
+		return -EINVAL;
+	s = calloc(1, sizeof(*s) + ((size_t)h->last + 1) * sizeof(s->bucket[0]));
+	if (s == NULL)
+		return -ENOMEM;
+	s->schema = (int32_t)h->schema;
+	s->low = h->low;
+	s->high = h->high;
+	s->n = (uint32_t)h->last + 1;
+	s->ticks_per_unit = h->ticks;
+	*ret = s;
+	return 0;
+}
+
+void percpu_histogram_snapshot_destroy(struct percpu_histogram_snapshot *s)
+{
+	free(s);
+}
+
+static struct percpu_pair_value sum_cell(const struct percpu_histogram *h, size_t offset)
+{
+	const struct percpu_chunk *k = h->block.chunk;
+	struct percpu_pair_value sum = { 0, 0 };
+
+	for (uint32_t lane = 0; lane < k->cpus; lane++)
+		sum = percpu_histogram_plus(h, sum, percpu_pair_look(k, lane, offset), false);
+	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus;
+	     lane = percpu_used_lane(k, lane + 1))
+		sum = percpu_histogram_plus(h, sum, percpu_pair_look(k, lane, offset), false);
+	return sum;
+}
+
+void percpu_histogram_gather(const struct percpu_histogram *h, void *to, const void *lane)
+{
+	const struct percpu_pair_value *from = lane;
+	struct percpu_pair_value *sum = to;
+
+	for (size_t i = 0; i < h->record / PERCPU_HISTOGRAM_CELL; i++)
+		sum[i] = percpu_histogram_plus(h, sum[i], from[i], false);
+}
+
+static int read_cell(const struct percpu_histogram *h, size_t offset, bool zero,
+		     struct percpu_pair_value *ret)
+{
+	struct percpu_chunk *k = h->block.chunk;
+	const size_t lane = 2 * (size_t)k->cpus;
+	struct percpu_pair_value bias, sum;
+	int e = percpu_pair_load(k, lane, offset, &bias);
+
+	do {
+		if (e != 0 && e != -EAGAIN)
+			return e;
+		PERCPU_STEP("bias loaded");
+		sum = sum_cell(h, offset);
+		PERCPU_STEP("lanes summed");
+		e = zero && (sum.first != bias.first || sum.second != bias.second) ?
+			    percpu_pair_cmpxchg(k, lane, offset, &bias, sum) :
+			    0;
+	} while (e != 0);
+	*ret = percpu_histogram_plus(h, sum, bias, true);
+	return 0;
+}
+
+static size_t cells_of(const struct percpu_histogram *h, size_t i)
+{
+	return (size_t)(h->block.base - h->block.chunk->base) + PERCPU_HISTOGRAM_HEAD +
+	       i * h->record;
+}
+
+static bool is_of_layout(const struct percpu_histogram *h,
+			 const struct percpu_histogram_snapshot *s)
+{
+	return s->schema == (int32_t)h->schema && s->low == h->low && s->high == h->high &&
+	       s->ticks_per_unit == h->ticks && s->n == (uint64_t)h->last + 1;
+}
+
+static void set_bucket(struct percpu_histogram_snapshot *s, uint32_t b, struct percpu_pair_value v)
+{
+	s->bucket[b].count = v.first;
+	s->bucket[b].ticks = s->ticks_per_unit != 0 ? v.second : 0;
+	s->bucket[b].sum = s->ticks_per_unit != 0 ? percpu_histogram_sum_ticks(s, b) :
+						    percpu_histogram_number(v.second);
+}
+
+/* Reset a cell, and return what it held. The caller has the lock of the journal. */
+static struct percpu_pair_value reset_locked(const struct percpu_histogram *h, size_t offset)
+{
+	struct percpu_chunk *k = h->block.chunk;
+	struct percpu_pair_value bias = percpu_pair_look(k, 2 * (size_t)k->cpus, offset);
+	struct percpu_pair_value sum = sum_cell(h, offset);
+	const uint64_t words[2] = { sum.first, sum.second };
+
+	PERCPU_STEP("lanes summed");
+	if (sum.first != bias.first || sum.second != bias.second)
+		percpu_journal_set(k, offset, words, 2);
+	return percpu_histogram_plus(h, sum, bias, true);
+}
+
+/* Read histogram i, into s unless that is NULL. Where pairs are not atomic, and the lock may be
+ * had for some cells and not for others, a reset takes it once for all cells: if it cannot
+ * have it, it has reset none. */
+static int read_histogram(const struct percpu_histogram *h, size_t i, bool zero,
+			  struct percpu_histogram_snapshot *s)
+{
+	struct percpu_chunk *k = h->block.chunk;
+	const bool locks = zero && !percpu_pair_is_atomic();
+	size_t offset = cells_of(h, i);
+	struct percpu_pair_value v;
+	struct percpu_robust lock;
+	int e = 0;
+
+	if (zero && !k->region->writable)
+		return -EROFS;
+	if (locks)
+		e = percpu_journal_lock(k, &lock);
+	for (int64_t b = 0; b <= h->last + 1 && e == 0; b++, offset += PERCPU_HISTOGRAM_CELL) {
+		if (locks)
+			v = reset_locked(h, offset);
+		else
+			e = read_cell(h, offset, zero, &v);
+		if (e == 0 && s != NULL && b <= h->last)
+			set_bucket(s, (uint32_t)b, v);
+		else if (e == 0 && s != NULL)
+			s->refused = v.first;
+	}
+	if (locks && e == 0)
+		percpu_robust_unlock(&lock);
+	if (s != NULL && e == 0)
+		percpu_histogram_total(s);
+	return e;
+}
+
+void percpu_histogram_total(struct percpu_histogram_snapshot *s)
+{
+	s->count = 0;
+	s->sum = 0;
+	for (uint32_t b = 0; b < s->n; b++) {
+		s->count += s->bucket[b].count;
+		s->sum += s->bucket[b].sum;
+	}
+	if (!percpu_double_is_number(s->sum)) /* of a file that is damaged */
+		s->sum = 0;
+}
+
+static bool is_readable(const struct percpu_histogram *h, size_t i,
+			const struct percpu_histogram_snapshot *s)
+{
+	return h != NULL && s != NULL && i < h->n && is_of_layout(h, s);
+}
+
+int percpu_histogram_fetch(const struct percpu_histogram *h, size_t i,
+			   struct percpu_histogram_snapshot *s)
+{
+	struct percpu_histogram_snapshot *copy;
+	struct percpu_draft d;
+	int e;
+
+	if (!is_readable(h, i, s))
+		return -EINVAL;
+	if (percpu_pair_is_atomic()) /* it cannot fail */
+		return read_histogram(h, i, false, s);
+	e = percpu_draft_begin(&d, sizeof(*s) + s->n * sizeof(s->bucket[0]));
+	if (e != 0)
+		return e;
+	copy = (struct percpu_histogram_snapshot *)d.words;
+	*copy = *s;
+	return percpu_draft_end(&d, s, d.size, read_histogram(h, i, false, copy));
+}
+
+int percpu_histogram_fetch_zero(struct percpu_histogram *h, size_t i,
+				struct percpu_histogram_snapshot *s)
+{
+	return is_readable(h, i, s) ? read_histogram(h, i, true, s) : -EINVAL;
+}
+
+int percpu_histogram_zero(struct percpu_histogram *h, size_t i)
+{
+	return h != NULL && i < h->n ? read_histogram(h, i, true, NULL) : -EINVAL;
+}

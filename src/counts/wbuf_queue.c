@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wbuf_queue.c - applying the queues of write buffers, one per CPU.
+ *
+ * Sequences append at the head. The slots from where the queue was applied up
+ * to the head belong to the thread that holds the lock of the cells.
+ */
+#define _GNU_SOURCE
+#include "counts.h"
+
+/* How many words ahead the cells are prefetched. */
+#define AHEAD (2 * 64)
+
+/* No read-modify-write is needed, because the caller holds the lock. The load and the store
+ * are atomic for threads that read a cell without the lock. */
+static void apply_one(uint64_t *cell, uint64_t n)
+{
+	__atomic_store_n(cell, __atomic_load_n(cell, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
+void percpu_wbuf_apply(const struct percpu_wbuf_entry *adds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		apply_one(adds[i].cell, adds[i].n);
+}
+
+/*
+ * The word after the slots says how far the queue was applied. The tail, which
+ * sequences look at, is up to a reserve less than that. So sequences find the buffer
+ * full while there is still room, which is used if the lock is taken then. The tail never
+ * goes back, because a sequence may just have filled the room.
+ */
+uint64_t *percpu_wbuf_queue_applied(struct percpu_fifo *q, uint64_t mask)
+{
+	return &q->slot[mask + 1];
+}
+
+static void move_tail(struct percpu_fifo *q, uint64_t to)
+{
+	uint64_t tail = __atomic_load_n(&q->tail, __ATOMIC_RELAXED);
+
+	PERCPU_STEP("wbuf: tail loaded");
+	while ((int64_t)(to - tail) > 0 &&
+	       !__atomic_compare_exchange_n(&q->tail, &tail, to, false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+}
+
+/* Fetch the cache line for a store. The load of apply_one() would fetch it for reading only,
+ * and the store would have to wait for other CPUs once more. */
+static inline void prefetch_to_store(const uint64_t *cell)
+{
+#ifdef __x86_64__
+	__asm__ __volatile__("prefetchw %0" : : "m"(*cell)); /* GCC's builtin fetches to read */
+#else
+	__builtin_prefetch(cell, 1);
+#endif
+}
+
+/* Apply adjacent pairs of a cell's address and a number. */
+static void apply_run(const uint64_t *slot, size_t words)
+{
+	const uint64_t *end = slot + words, *near = words > AHEAD ? end - AHEAD : slot;
+
+	for (; slot != near; slot += 2) {
+		prefetch_to_store((const uint64_t *)(uintptr_t)slot[AHEAD]);
+		apply_one((uint64_t *)(uintptr_t)slot[0], slot[1]);
+	}
+	for (; slot != end; slot += 2)
+		apply_one((uint64_t *)(uintptr_t)slot[0], slot[1]);
+}
+
+void percpu_wbuf_queue_apply(struct percpu_fifo *q, uint64_t mask, uint64_t reserve)
+{
+	uint64_t *applied = percpu_wbuf_queue_applied(q, mask);
+	uint64_t head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE), i = *applied;
+	uint64_t words = head - i, at = i & mask, to_end = mask + 1 - at;
+
+	if (words == 0)
+		return;
+	if (words > to_end) {
+		apply_run(&q->slot[at], to_end);
+		apply_run(q->slot, words - to_end);
+	} else {
+		apply_run(&q->slot[at], words);
+	}
+	/* Only now may percpu_wbuf_queue_open() give these slots to sequences. */
+	__atomic_store_n(applied, head, __ATOMIC_RELEASE);
+	PERCPU_STEP("wbuf: applied");
+	move_tail(q, head - reserve);
+}
+
+void percpu_wbuf_queue_open(struct percpu_fifo *q, uint64_t mask)
+{
+	move_tail(q, __atomic_load_n(percpu_wbuf_queue_applied(q, mask), __ATOMIC_ACQUIRE));
+}

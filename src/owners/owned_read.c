@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * owned_read.c - reads of owned gauges: slot by slot, one load of each value. A value is a living
+ * owner's if the slot is, and if the owner that filled in the account has the slot now.
+ */
+#include "owners.h"
+
+/* What a slot has in a gauge. */
+struct owned_share {
+	struct percpu_owned_account account;
+	uint64_t id; /* of the owner that has filled it in */
+	uint32_t pid;
+	bool alive;
+};
+
+static void look_at_owner(const struct percpu_owned_handle *h, struct owned_share *s)
+{
+	struct percpu_owner_seen seen;
+	const uint64_t taken = s->id / PERCPU_OWNERS_MAX;
+
+	s->alive = percpu_owner_look(h->owners, s->id % PERCPU_OWNERS_MAX, &seen) &&
+		   seen.word / 2 == taken && percpu_owner_lives(h->owners, &seen, 0);
+	s->pid = seen.word / 2 == taken ? seen.pid : 0;
+}
+
+/* Load what a slot has; of its owner only if whole is set. Returns 1, or 0 if it has nothing,
+ * or -errno. If there is no such block, or none that could be there, *slot becomes its last; but one
+ * that there is no memory for may be there. */
+static int load_owned_share(const struct percpu_owned_handle *h, size_t *slot, bool whole,
+			    struct owned_share *ret)
+{
+	int64_t turn = percpu_owned_load(h, *slot, &ret->account);
+
+	if (turn == -ENOENT || turn == -EBADMSG) {
+		*slot |= PERCPU_OWNER_SLOTS - 1;
+		return 0;
+	}
+	if (turn <= 0)
+		return (int)turn;
+	ret->id = (uint64_t)turn / 2 * PERCPU_OWNERS_MAX + *slot;
+	ret->alive = false;
+	ret->pid = 0;
+	if (whole && percpu_owner_is_hidden(h->owners, *slot))
+		return -ENOMEM;
+	if (whole)
+		look_at_owner(h, ret);
+	return 1;
+}
+
+static int fold_all(const struct percpu_owned_handle *h, enum percpu_owned_of of, uint64_t *ret)
+{
+	uint64_t sum = 0, there = 0;
+	struct owned_share s;
+	int r;
+
+	for (size_t slot = 0; slot < PERCPU_OWNERS_MAX; slot++) {
+		r = load_owned_share(h, &slot, of == PERCPU_OWNED_LIVING, &s);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			continue;
+		if (of == PERCPU_OWNED_ALL && s.account.left_when != 0)
+			percpu_owned_fold(h, s.account.left, s.account.left_when, &sum, &there);
+		if (of == PERCPU_OWNED_ALL || s.alive)
+			percpu_owned_fold(h, s.account.value, s.account.when, &sum, &there);
+	}
+	if (there == 0 && h->rule != PERCPU_OWNED_SUM)
+		return -ENODATA;
+	*ret = sum;
+	return 0;
+}
+
+static int fetch_owned(const struct percpu_owned *g, enum percpu_owned_of of, const void *out,
+		       uint64_t *ret)
+{
+	int cancel, e;
+
+	if (g == NULL || out == NULL || (unsigned)of > PERCPU_OWNED_LIVING)
+		return -EINVAL;
+	cancel = percpu_defer_cancel();
+	e = fold_all((const struct percpu_owned_handle *)g, of, ret);
+	percpu_restore_cancel(cancel);
+	return e;
+}
+
+int percpu_owned_gauge_fetch(const struct percpu_owned_gauge *g, enum percpu_owned_of of,
+			     int64_t *ret)
+{
+	uint64_t bits;
+	int e = fetch_owned((const struct percpu_owned *)g, of, ret, &bits);
+
+	if (e == 0)
+		*ret = (int64_t)bits;
+	return e;
+}
+
+int percpu_owned_fgauge_fetch(const struct percpu_owned_fgauge *g, enum percpu_owned_of of,
+			      double *ret)
+{
+	uint64_t bits;
+	int e = fetch_owned((const struct percpu_owned *)g, of, ret, &bits);
+
+	if (e == 0)
+		*ret = percpu_owned_double(bits);
+	return e;
+}
+
+static struct percpu_owned_value owned_value_of(const struct percpu_owned_handle *h,
+						const struct owned_share *s)
+{
+	const bool is_double = h->number == PERCPU_OWNED_DOUBLE;
+
+	return (struct percpu_owned_value){
+		.id = s->id,
+		.when = s->account.when,
+		.value = is_double ? 0 : (int64_t)s->account.value,
+		.fvalue = is_double ? percpu_owned_double(s->account.value) : 0,
+		.pid = s->pid,
+		.alive = s->alive,
+	};
+}
+
+/* List into out, and set *ret_n to how many there are. Returns 0 or -errno. */
+static int list_into(const struct percpu_owned_handle *h, enum percpu_owned_of of,
+		     struct percpu_owned_value *out, size_t n, size_t *ret_n)
+{
+	struct owned_share s;
+	size_t found = 0;
+	int r;
+
+	for (size_t slot = 0; slot < PERCPU_OWNERS_MAX; slot++) {
+		r = load_owned_share(h, &slot, true, &s);
+		if (r < 0)
+			return r;
+		if (r == 0 || (of == PERCPU_OWNED_LIVING && !s.alive))
+			continue;
+		if (found < n)
+			out[found] = owned_value_of(h, &s);
+		found++;
+	}
+	*ret_n = found;
+	return 0;
+}
+
+static int list_owned(const struct percpu_owned *g, enum percpu_owned_of of,
+		      struct percpu_owned_value *out, size_t n, size_t *ret_n)
+{
+	const size_t room = n < PERCPU_OWNERS_MAX ? n : PERCPU_OWNERS_MAX;
+	struct percpu_draft d;
+	size_t found = 0;
+	int cancel, e;
+
+	if (g == NULL || ret_n == NULL || (out == NULL && n != 0) ||
+	    (unsigned)of > PERCPU_OWNED_LIVING)
+		return -EINVAL;
+	e = percpu_draft_begin(&d, room * sizeof(*out));
+	if (e != 0)
+		return e;
+	cancel = percpu_defer_cancel();
+	e = list_into((const struct percpu_owned_handle *)g, of,
+		      (struct percpu_owned_value *)d.words, room, &found);
+	percpu_draft_end(&d, out, (found < room ? found : room) * sizeof(*out), e);
+	percpu_restore_cancel(cancel);
+	if (e == 0)
+		*ret_n = found;
+	return e;
+}
+
+int percpu_owned_gauge_each(const struct percpu_owned_gauge *g, enum percpu_owned_of of,
+			    struct percpu_owned_value *out, size_t n, size_t *ret_n)
+{
+	return list_owned((const struct percpu_owned *)g, of, out, n, ret_n);
+}
+
+int percpu_owned_fgauge_each(const struct percpu_owned_fgauge *g, enum percpu_owned_of of,
+			     struct percpu_owned_value *out, size_t n, size_t *ret_n)
+{
+	return list_owned((const struct percpu_owned *)g, of, out, n, ret_n);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ring_time.c - the time of records: from the CPU's counter, which a sequence can read, to
+ * nanoseconds. How fast the counter counts is not known; but a reader knows two moments by
+ * both, that of the creation and its own, and each record is between them.
+ */
+#include <sys/stat.h>
+
+#include "rings.h"
+
+#define READINGS 4
+#define SOON_NS 10000000
+#define ANCHOR_TRIES 100
+
+uint64_t percpu_ring_ticks(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	uint32_t low, high;
+
+	__asm__ __volatile__("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
+	return (uint64_t)high << 32 | low;
+#elif defined(__aarch64__)
+	uint64_t ticks;
+
+	/* dsb: stores are seen by then. */
+	__asm__ __volatile__("dsb ish\n\tisb\n\tmrs %0, cntvct_el0\n\tisb"
+			     : "=r"(ticks)
+			     : /* none */
+			     : "memory");
+	return ticks;
+#else
+	__sync_synchronize();
+	return percpu_now_ns();
+#endif
+}
+
+/* The clock is read between two readings of the counter: the closest two that this gets. */
+struct percpu_ring_moment percpu_ring_now(void)
+{
+	struct percpu_ring_moment m = { 0, 0 };
+	uint64_t before, ns, took, least = UINT64_MAX;
+
+	for (int i = 0; i < READINGS; i++) {
+		before = percpu_ring_ticks();
+		ns = percpu_now_ns();
+		took = percpu_ring_ticks() - before;
+		if (took < least) {
+			least = took;
+			m = (struct percpu_ring_moment){ before + took / 2, ns };
+		}
+	}
+	return m;
+}
+
+uint64_t percpu_ring_ns(uint64_t ticks, struct percpu_ring_moment from,
+			struct percpu_ring_moment to)
+{
+	double all = (double)(to.ns - from.ns), part;
+
+	if (ticks <= from.ticks)
+		return from.ns;
+	if (ticks >= to.ticks || to.ns <= from.ns)
+		return to.ns;
+	part = all * ((double)(ticks - from.ticks) / (double)(to.ticks - from.ticks));
+	return part < all ? from.ns + (uint64_t)part : to.ns;
+}
+
+/* CLOCK_MONOTONIC is another clock in each time namespace. */
+static uint64_t find_timens(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/time", &st) == 0 ? st.st_ino : 0;
+}
+
+static uint64_t load_field(const uint64_t *field)
+{
+	return __atomic_load_n(field, __ATOMIC_ACQUIRE);
+}
+
+static void store_field(uint64_t *field, uint64_t value)
+{
+	__atomic_store_n(field, value, __ATOMIC_RELAXED);
+}
+
+/* Two threads may do so at once. Then the last one finds that ticks and ns are not of one moment,
+ * unless a process stores to them all the time. */
+void percpu_ring_anchor(struct percpu_ring_control *c)
+{
+	struct percpu_ring_moment now;
+
+	for (int try = 0; try < ANCHOR_TRIES; try++) {
+		now = percpu_ring_now();
+		store_field(&c->ticks, now.ticks);
+		PERCPU_STEP("ring: ticks stored");
+		store_field(&c->ns, now.ns);
+		PERCPU_STEP("ring: moment stored");
+		percpu_full_fence();
+		if (load_field(&c->ticks) == now.ticks && load_field(&c->ns) == now.ns)
+			break;
+	}
+	store_field(&c->boot, percpu_boot_id());
+	store_field(&c->timens, find_timens());
+}
+
+static bool is_same_or_unknown(uint64_t noted, uint64_t found)
+{
+	return noted == found || noted == 0 || found == 0;
+}
+
+bool percpu_ring_is_of_this_boot(const struct percpu_ring_control *c)
+{
+	return is_same_or_unknown(load_field(&c->boot), percpu_boot_id());
+}
+
+bool percpu_ring_is_of_this_clock(const struct percpu_ring_control *c)
+{
+	return percpu_ring_is_of_this_boot(c) &&
+	       is_same_or_unknown(load_field(&c->timens), find_timens());
+}
+
+void percpu_ring_rate(struct percpu_ring_control *c)
+{
+	struct percpu_ring_moment now;
+	uint64_t ticks, ns;
+
+	PERCPU_STEP("ring: rate begun");
+	if (!percpu_ring_is_of_this_boot(c))
+		percpu_ring_anchor(c);
+	if (!percpu_ring_is_of_this_clock(c))
+		return;
+	/* Only now: before, another process may have anchored the rings after a reboot. */
+	ticks = load_field(&c->ticks);
+	ns = load_field(&c->ns);
+	now = percpu_ring_now();
+	if (now.ns > ns && now.ns - ns >= SOON_NS && now.ticks > ticks)
+		store_field(&c->rate, (uint64_t)((double)(now.ns - ns) * 4294967296.0 /
+						 (double)(now.ticks - ticks)));
+}
+
+void percpu_ring_moments(const struct percpu_ring_control *c, bool of_this_clock,
+			 struct percpu_ring_moment *from, struct percpu_ring_moment *to)
+{
+	*from = (struct percpu_ring_moment){ load_field(&c->ticks), load_field(&c->ns) };
+	if (of_this_clock) {
+		*to = percpu_ring_now();
+	} else {
+		to->ticks = from->ticks + (UINT64_C(1) << 56);
+		to->ns = from->ns + (load_field(&c->rate) << 24);
+	}
+}
