@@ -93,7 +93,7 @@ static void advise(const char *sentence)
 }
 
 /* The report is set unless no thread could be started. Without a fence all works that does not
- * need one: docs/fence.md. Returns 0 or -errno. */
+ * need one: docs/cpu/fence.md. Returns 0 or -errno. */
 static int print_fences(const struct percpu_status *st)
 {
 	struct percpu_fence_report report;
@@ -159,7 +159,7 @@ static int try_segment(int fd)
 static const char room[] = "make room in /dev/shm, or give it a larger size= or nr_inodes= when it "
 			   "is mounted";
 static const char filter[] =
-	"let gettid(2) and the other calls of docs/process.md through the seccomp "
+	"let gettid(2) and the other calls of docs/cpu/process.md through the seccomp "
 	"filter: segments need them";
 
 /* What to change if a segment cannot be created. */
@@ -227,7 +227,7 @@ static void look_at_tier(const struct percpu_status *st, enum percpu_selftest ve
 	else if (st->registrar == PERCPU_REGISTRAR_NONE)
 		advise("let rseq(2) through: by the seccomp filter, or a kernel from 4.18 on that has it");
 	else
-		advise("see \"why\" above, and docs/status.md, for what keeps tier rseq away");
+		advise("see \"why\" above, and docs/cpu/status.md, for what keeps tier rseq away");
 }
 
 /* Returns what a fence of all processes did. */

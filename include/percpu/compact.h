@@ -45,7 +45,7 @@ struct percpu_compact {
 /**
  * Create n counters of 0 in memory of this process, or in a region. In a region
  * each takes 16 bytes of a lane, so 4096 fit into a lane of the default size
- * (percpu_region_options.lane_size; docs/region.md says what larger lanes cost). A shared
+ * (percpu_region_options.lane_size; docs/memory/region.md says what larger lanes cost). A shared
  * region reserves 4 bytes per counter and CPU, and 32 more per counter.
  *
  * Returns 0, or

@@ -136,7 +136,7 @@ PERCPU_API uint64_t percpu_counter_fetch(const struct percpu_counter *c);
  * order of sets, resets and such adds takes a gauge (gauge.h), whose sets are numbered.
  *
  * Nothing happens if c is NULL, or in a region that was opened to read. (There
- * percpu_counter_fetch_zero() only reads, and an add gets SIGSEGV; docs/region.md.)
+ * percpu_counter_fetch_zero() only reads, and an add gets SIGSEGV; docs/memory/region.md.)
  *
  * Context: any thread; signal handlers.
  */
@@ -164,7 +164,7 @@ struct percpu_counter_array {
 /**
  * Create n counters of 0 in memory of this process, or in a region. An array
  * in a region must fit into a lane; a lane of the default size takes 8192 counters
- * (percpu_region_options.lane_size; docs/region.md says what larger lanes cost).
+ * (percpu_region_options.lane_size; docs/memory/region.md says what larger lanes cost).
  *
  * Returns 0, or
  *	-EINVAL	a NULL, n is 0, or more counters than fit into a lane: 2^37 in memory of

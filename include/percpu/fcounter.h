@@ -141,7 +141,7 @@ PERCPU_API double percpu_fcounter_fetch(const struct percpu_fcounter *c);
  * order of sets, resets and such adds takes a gauge (gauge.h), whose sets are numbered.
  *
  * If c is NULL nothing happens. In a region that was opened to read nothing is reset:
- * percpu_fcounter_fetch_zero() only reads, and an add gets SIGSEGV; docs/region.md.
+ * percpu_fcounter_fetch_zero() only reads, and an add gets SIGSEGV; docs/memory/region.md.
  */
 PERCPU_API void percpu_fcounter_zero(struct percpu_fcounter *c);
 PERCPU_API double percpu_fcounter_fetch_zero(struct percpu_fcounter *c);

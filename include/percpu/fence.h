@@ -54,7 +54,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_fence(void);
  *	0		every possible CPU was fenced
  *	-ETIMEDOUT	a CPU did not let the helper run in time
  *	-EPERM		this process may not use some CPU (cpuset), and that CPU is
- *			online, or not known to be offline (docs/fence.md); takes
+ *			online, or not known to be offline (docs/cpu/fence.md); takes
  *			precedence over -ETIMEDOUT
  *	-EINVAL		timeout_ns is 0
  *	-EAGAIN, -ENOMEM  no thread could be started, because of a limit, or because the

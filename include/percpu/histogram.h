@@ -211,7 +211,7 @@ struct percpu_histogram_bucket {
 	uint64_t count;
 	uint64_t ticks; /* their sum, modulo 2^64; 0 in histograms of doubles */
 	double sum;	/* in the exported unit; an estimate if ticks cannot tell it:
-			   docs/histogram.md */
+			   docs/counts/histogram.md */
 };
 
 /* C++ has flexible arrays as an extension only. */
@@ -258,7 +258,7 @@ PERCPU_API void percpu_histogram_snapshot_destroy(struct percpu_histogram_snapsh
  *
  * percpu_histogram_fetch_zero() also resets: the counts returned to all callers, and what
  * is left, add up to what was recorded, and so do sums of ticks; sums of doubles up to rounding
- * (docs/histogram.md).
+ * (docs/counts/histogram.md).
  *
  * Returns 0, or -EINVAL (a NULL, no such histogram, or a snapshot of another layout); from
  * percpu_histogram_fetch_zero() also -EROFS (the region was opened to read); on machines of 32
@@ -339,12 +339,12 @@ struct percpu_histogram_quantile {
  *
  * In histograms of ticks that is certain, of any unit: low is not above the fraction ticks /
  * ticks_per_unit, and high is not below it. Both are computed in whole numbers, and low is rounded
- * down, high up. Where ticks do not tell the sum (docs/histogram.md), low and high are the ends of
+ * down, high up. Where ticks do not tell the sum (docs/counts/histogram.md), low and high are the ends of
  * the bucket, in whole ticks, so rounded.
  *
  * In histograms of doubles the mean is rounded, and so low and high may be off by the error of
  * the bucket's sum, which grows with all that was recorded there since the histogram was
- * created, whether it was reset or not (docs/histogram.md). The observation is in its bucket in
+ * created, whether it was reset or not (docs/counts/histogram.md). The observation is in its bucket in
  * any case. Who resets at each interval and wants exact ends takes ticks.
  *
  * Returns 0, or -EINVAL (a NULL, a snapshot that no histogram could have filled, or q is not

@@ -19,7 +19,7 @@
  * keeps its size (PERCPU_LWBUF_KEEPS_SIZE), and it does not; or a thread stores to a hole of a
  * file that is mapped, and its file system is full.
  *
- * docs/lwbuf.md says when to use which. sfbuf.h has buffers that threads share.
+ * docs/caches/lwbuf.md says when to use which. sfbuf.h has buffers that threads share.
  */
 #ifndef PERCPU_LWBUF_H
 #define PERCPU_LWBUF_H

@@ -131,7 +131,7 @@ PERCPU_API int percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);
  *	-EDEADLK	the same with PERCPU_OBJCACHE_WAIT, in a constructor, destructor or
  *		function of the backend of this cache: the object that it works on counts for
  *		the limit, so all might wait there for each other; or in a handler of
- *		pthread_atfork() for which all other threads wait (docs/process.md)
+ *		pthread_atfork() for which all other threads wait (docs/cpu/process.md)
  *	-ENOMEM	the backend returned NULL
  *	-EINVAL	ret is NULL, or unknown flags: only a call that finds no object on its CPU
  *		looks at either; with an object there, a ret of NULL is SIGSEGV
@@ -146,7 +146,7 @@ PERCPU_API int percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);
  * from the depot or from another CPU's array. Threads that wait are served in the order in
  * which they came; only a call that began before they waited may overtake them. Signal
  * handlers run meanwhile, and the call goes on waiting. It is no cancellation point. Nothing
- * but an object or a higher limit ends a wait: docs/objcache.md says how a program stops.
+ * but an object or a higher limit ends a wait: docs/caches/objcache.md says how a program stops.
  */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_objcache_get(struct percpu_objcache *oc, unsigned flags,
 							void **ret)

@@ -99,7 +99,7 @@ PERCPU_API uint64_t percpu_owners_self(const struct percpu_owners *o);
  *
  * In another PID namespace than the owner's, the owner's lock on the file is all that shows that
  * it lives. If its program has closed descriptors that it did not open, the lock may be gone,
- * and the owner is taken for dead there. docs/owner.md has all cases.
+ * and the owner is taken for dead there. docs/owners/owner.md has all cases.
  */
 PERCPU_API int percpu_owners_alive(const struct percpu_owners *o, uint64_t id);
 

@@ -109,7 +109,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_read(struct percpu_reader *r);
  * The call may return later than that. It ends the read that it has begun, and reads a word for each
  * family. A snapshot of consistent statistics that it has begun may take its second. When it begins
  * the list it counts all records, and when all are listed it sorts them, without a look at the clock:
- * the more series there are, the longer. docs/reader.md says how long that takes.
+ * the more series there are, the longer. docs/segment/reader.md says how long that takes.
  *
  * Returns 0, or -EINVAL if r is NULL.
  */

@@ -182,7 +182,7 @@ PERCPU_INLINE PERCPU_MUST_CHECK bool percpu_ref_tryget(struct percpu_ref *ref)
  * freed, until this returns: by a lock, or because it has a reference to something that keeps
  * it. Who finds it by a pointer that others replace begins a section of grace periods (grace.h)
  * before it loads the pointer, and ends it after this call; then the release function frees
- * nothing at once, but has percpu_grace_call() do it. docs/ref.md has an example.
+ * nothing at once, but has percpu_grace_call() do it. docs/owners/ref.md has an example.
  *
  * Returns whether there is a reference.
  */

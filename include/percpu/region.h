@@ -17,7 +17,7 @@
  * Processes that allocate in the same file take turns under a robust lock in it. Nobody
  * waits longer than a second for the same holder. Counting, reading and forking do not
  * take the lock, and a process that may only read the file cannot hold it.
- * docs/region.md says what differs where the kernel refuses get_robust_list(2), and
+ * docs/memory/region.md says what differs where the kernel refuses get_robust_list(2), and
  * between PID namespaces.
  */
 #ifndef PERCPU_REGION_H
@@ -60,7 +60,7 @@ struct percpu_region_options {
 			     does not grow. */
 	uint32_t cpus;	    /* CPU lanes; default: one per possible CPU. Fewer than
 			     the machine is known to have are refused. More are for
-			     tests of a larger machine; docs/region.md says when
+			     tests of a larger machine; docs/memory/region.md says when
 			     else to set it. */
 	uint32_t mode;	    /* permissions of the file, as of open(2): the umask
 			     takes some away; default 0600 */

@@ -288,7 +288,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_series_started(struct percpu_seg
  * succeeds does not clear it. It is valid for as long as the thread lives: a later call that fails
  * drops what threads have left that have ended. "" if there was none, or s is NULL; also if there is
  * no memory for a sentence, a filter refuses gettid(2), or the late library finds neither a key nor
- * memory by which it tells this thread from others (docs/late.md).
+ * memory by which it tells this thread from others (docs/cpu/late.md).
  *
  * Context: any thread; not a signal handler. In a child of fork(), the thread that forked has its
  * sentence, which stays valid there as in the parent. The library drops those of other threads.

@@ -54,7 +54,7 @@ struct percpu_sfbuf {
  *	-ENOSPC	all buffers are in use, with PERCPU_SFBUF_NOWAIT
  *	-EINTR	a signal handler ran, with PERCPU_SFBUF_CATCH
  *	-EDEADLK	it would wait in a handler of pthread_atfork() for which all other threads
- *		wait (docs/process.md)
+ *		wait (docs/cpu/process.md)
  *	-ERANGE, -EACCES, -ENOMEM, -EIO and others as percpu_lwbuf_alloc(), but after the wait
  *		for a buffer. -EPERM also with PERCPU_LWBUF_AUTO and without PERCPU_SFBUF_WRITE
  *

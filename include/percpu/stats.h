@@ -81,7 +81,7 @@ struct percpu_stats {
  *	-EINVAL	size is 0 or not a multiple of 8, n is 0, a NULL, unknown flags, or more
  *		objects than fit into a lane. In a region of the default lane size each
  *		bank has 32 KiB (1024 objects of 4 fields, 409 in two copies;
- *		docs/region.md says what larger lanes cost); in memory of this process
+ *		docs/memory/region.md says what larger lanes cost); in memory of this process
  *		all objects together may have 128 GiB (128 MiB in 32-bit processes)
  *	-E2BIG	PERCPU_STATS_WHOLE and more than PERCPU_STATS_MAX_COMMIT fields,
  *		or more CPUs than PERCPU_MAX_CPUS
@@ -255,7 +255,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_stats_fetch(const struct percpu_stats *s
  *	-EROFS	the region was opened to read
  *	-EPERM, -ETIMEDOUT, -EAGAIN  as percpu_fence(); in a shared region as
  *		percpu_fence_all() with 5 s: some CPU with a lane could not be fenced, as
- *		from a container with a cpuset (docs/stats.md)
+ *		from a container with a cpuset (docs/counts/stats.md)
  *	-ETIMEDOUT  also: another thread was stopped while it reset objects, or updated
  *		some without sequences
  *	-EAGAIN	also: other readers disturbed this one eight times in a row

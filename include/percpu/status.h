@@ -54,7 +54,7 @@ struct percpu_status {
 	uint32_t feature_size;		 /* AT_RSEQ_FEATURE_SIZE; 0: kernel before 6.3 */
 	uint32_t align;			 /* AT_RSEQ_ALIGN; 0: kernel before 6.3 */
 	enum percpu_selftest selftest;
-	uint32_t possible_cpus;	  /* highest possible CPU number + 1; docs/region.md
+	uint32_t possible_cpus;	  /* highest possible CPU number + 1; docs/memory/region.md
 				     says where it may be more */
 	uint32_t lanes;		  /* lanes of a region: CPU, atomic and bias */
 	uint32_t membarrier_cmds; /* bits of MEMBARRIER_CMD_QUERY */
@@ -84,7 +84,7 @@ struct percpu_status {
  * started before.
  *
  * Children of vfork() and clone(CLONE_VM) count exactly because the library wraps
- * the two. In a library that was built without the wrappers (docs/process.md) such
+ * the two. In a library that was built without the wrappers (docs/cpu/process.md) such
  * children must not count; the status does not show this.
  *
  * The environment variable PERCPU_TIER, set to "rseq", "cpu" or "shared", keeps

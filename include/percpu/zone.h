@@ -97,7 +97,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_zone_destroy(struct percpu_zone *z);
  *		cannot grow because its file system is full. With PERCPU_ZONE_WAIT the call
  *		waits in either case, if the zone has a limit: until an item is freed
  *	-EDEADLK	the limit is reached, with PERCPU_ZONE_WAIT, in a handler of pthread_atfork()
- *		for which all other threads wait (docs/process.md)
+ *		for which all other threads wait (docs/cpu/process.md)
  *	-ENOMEM	no memory or address space
  *	-ETIMEDOUT  in a shared region, as percpu_region_alloc()
  *
@@ -137,7 +137,7 @@ PERCPU_INLINE void *percpu_zone_get(void *item, unsigned cpu)
 PERCPU_API unsigned percpu_zone_cpus(const struct percpu_zone *z);
 
 /** Call fn for each CPU's copy, from the calling thread, in the order of the CPUs.
- *  docs/zone.md says who may store to a copy, and how. (An item is no counter: the sum of
+ *  docs/caches/zone.md says who may store to a copy, and how. (An item is no counter: the sum of
  *  its copies does not include the atomic lanes, to which percpu_counter_add() falls
  *  back.) */
 PERCPU_API void percpu_zone_foreach(const struct percpu_zone *z, void *item, percpu_zone_fn *fn,

@@ -26,7 +26,7 @@
 #define MANTISSA_BITS ((UINT64_C(1) << MANTISSA) - 1)
 #define BIAS 1023
 
-/* 2^(127 + k / 32), rounded down. tests/unit/test_histogram_index.c compares powers. */
+/* 2^(127 + k / 32), rounded down. tests/unit/counts/test_histogram_index.c compares powers. */
 static const struct {
 	uint64_t high, low;
 } roots[MOST] = {

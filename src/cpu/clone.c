@@ -13,7 +13,7 @@
  * Children made past libc, by the system call itself, are not seen; neither
  * would errno or malloc work for them.
  *
- * With PERCPU_NO_WRAP nothing is wrapped, and no such child may count: docs/process.md.
+ * With PERCPU_NO_WRAP nothing is wrapped, and no such child may count: docs/cpu/process.md.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * format.h - all that another process can see: the file of a shared region.
- * docs/format.md describes it byte by byte, and is compared with this.
+ * docs/memory/format.md describes it byte by byte, and is compared with this.
  */
 #ifndef PERCPU_FORMAT_H
 #define PERCPU_FORMAT_H
@@ -77,7 +77,7 @@ _Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic wo
 
 #define PERCPU_MAGIC 0x31557043726550ffULL /* bytes: ff P e r C p U 1 */
 
-/* Files of another major number are refused. docs/format.md says what a minor one may add. */
+/* Files of another major number are refused. docs/memory/format.md says what a minor one may add. */
 #define PERCPU_FORMAT_MAJOR 5
 #define PERCPU_FORMAT_MINOR 2
 #define PERCPU_FORMAT ((uint32_t)PERCPU_FORMAT_MINOR << 16 | PERCPU_FORMAT_MAJOR)

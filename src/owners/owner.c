@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * owner.c - tables of owners, and what of them belongs to this process. owner_slot.c is about
- * single slots, and docs/owner.md has the protocol.
+ * single slots, and docs/owners/owner.md has the protocol.
  */
 #include <limits.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Compare docs/format.md with src/memory/format.h.
+"""Compare docs/memory/format.md with src/memory/format.h.
 
     format.py SOURCE WORK
 
@@ -85,7 +85,7 @@ def main():
     source, work = (pathlib.Path(arg).resolve() for arg in sys.argv[1:3])
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    page = pathlib.Path(__file__).resolve().parents[2] / "docs/format.md"
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs/memory/format.md"
     every = list(claims(page.read_text(encoding="utf-8")))
     unit = work / "claims.c"
     lines = ["#include <percpu/segment.h>", f'#include "{source}/src/memory/format.h"']

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What docs/process.md says that the library does to a process: does it?
+# What docs/cpu/process.md says that the library does to a process: does it?
 #
 #	process.sh SOURCE WORK
 #
 # Prints TAP.
 . "$(dirname "$0")/tap.sh"
-page=$here/../../docs/process.md
+page=$here/../../docs/cpu/process.md
 flags=(-Wall -Wextra -Werror -std=gnu11 -O2 "-I$src/include")
 
 build()

@@ -58,7 +58,7 @@ refuses()
 }
 
 blocks "$src/README.md" readme
-for page in "$src"/docs/*.md; do
+for page in "$src"/docs/*.md "$src"/docs/*/*.md; do
 	blocks "$page" "$(basename "$page" .md)"
 done
 for block in *[0-9].c; do

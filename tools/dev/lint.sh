@@ -60,7 +60,7 @@ lint_promises()
 # Each limit that a public header states has a row in a test's table.
 lint_bounds()
 {
-	python3 tools/dev/bounds.py tests/unit/test_bounds.c include/percpu/*.h
+	python3 tools/dev/bounds.py tests/unit/all/test_bounds.c include/percpu/*.h
 }
 
 # Each exported function that can fail is called while calls of libc fail.

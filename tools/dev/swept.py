@@ -5,7 +5,7 @@
     swept.py TABLE MAP HEADER...
 
 A function can fail if it returns an int or a pointer. It is called if a test that links
-tests/unit/sweep.c calls it, has it in a table, or passes it on, by its name or by a function or
+tests/unit/all/sweep.c calls it, has it in a table, or passes it on, by its name or by a function or
 macro of a header whose text has the name; one that ends in _call is called as the inline function
 that it is. What comments and strings say is no call. Or the table says why it is not called:
 
@@ -40,13 +40,14 @@ def without_comments(path):
 
 
 def sources():
-    """Return the text of the tests that link sweep.c, by what their lines of meson.build say."""
-    build = (UNIT / "meson.build").read_text(encoding="utf-8")
-    rows = re.search(r"foreach name, more : \{\n((?:  '.*\n)*)\}\n.*?'sweep\.c'", build, re.DOTALL)
+    """Return the text of the tests that link sweep.c, by what their table in meson.build says."""
+    table = (UNIT / "all/meson.build").read_text(encoding="utf-8")
     text = ""
-    for name, more in re.findall(r"'(\w+)': \[(.*)\]", rows[1]):
-        files = [f"test_{name}.c", *re.findall(r"'([\w.]+)'", more)]
-        text += "".join(without_comments(UNIT / file) for file in files)
+    for name, more in re.findall(r"'(\w+)': \{\s*'sources': \[(.*)\]", table):
+        files = re.findall(r"'([\w./]+)'", more)
+        if "all/sweep.c" in files:
+            files += [f"all/test_{name}.c"]
+            text += "".join(without_comments(UNIT / file) for file in files)
     return text
 
 

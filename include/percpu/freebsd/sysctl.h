@@ -12,7 +12,7 @@
  *
  * The macros register a name before main, and remove it after main, or when the plugin
  * that has it is unloaded. A plugin that counts stays after dlclose(), with its names
- * (docs/process.md). The macros define an object named after the parent and the name, so
+ * (docs/cpu/process.md). The macros define an object named after the parent and the name, so
  * the linker refuses a node that is defined twice. The nodes that FreeBSD's header declares
  * are there without a definition. A program may define each of them once, as kern_mib.c
  * does; only then percpu_freebsd_sysctl_foreach() shows it.

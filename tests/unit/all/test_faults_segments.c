@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_faults_segments.c - calls of libc fail while segments are created, opened, read from and
+ * started anew, and metrics of each kind declared.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "support.h"
+#include "faults_kept.h"
+#include "../segments.h"
+#include "sweep.h"
+
+/* Whatever went wrong, it may be declared again, and counts. What is wrong is told. */
+static void declare_again(struct percpu_segment *s, int e)
+{
+	struct kept_metrics m;
+
+	if (s == NULL)
+		return;
+	assert_non_null(percpu_segment_error(s));
+	assert_string_not_equal(percpu_segment_strerror(e != 0 ? e : -EIO), "");
+	assert_int_equal(kept_declare(s, &m), 0);
+	assert_int_equal(kept_count(&m), 0);
+}
+
+/* What has appeared under the name is a segment, and for others, too. */
+static void remove_file(const char *path, bool expected)
+{
+	struct percpu_segment *s = NULL;
+
+	if (access(path, F_OK) != 0) {
+		assert_false(expected);
+		return;
+	}
+	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &s), 0);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+static int create(void)
+{
+	const char *path = test_path("segment");
+	struct percpu_segment *s = NULL;
+	struct kept_metrics m;
+	int e = percpu_segment_open(path, ALL, NULL, &s);
+
+	if (e == 0)
+		e = kept_declare(s, &m);
+	if (e == 0)
+		e = kept_count(&m);
+	(void)fault_clear();
+	declare_again(s, e);
+	percpu_segment_close(s);
+	remove_file(path, s != NULL);
+	return e;
+}
+
+/* In a descriptor, by a table. When each has started is told. */
+static int create_by_descriptor(void)
+{
+	int fd = memfd_create("segment", MFD_CLOEXEC), e;
+	struct percpu_moment moment = { .generation = 77 };
+	struct percpu_segment *s = NULL;
+	struct kept_metrics m;
+
+	e = percpu_segment_open_fd(fd, ALL, NULL, &s);
+	if (e == 0)
+		e = kept_declare_table(s, &m);
+	if (e == 0)
+		e = percpu_segment_started(s, &moment);
+	if (e == 0)
+		e = percpu_segment_series_started(s, METRIC("length"), &moment);
+	assert_true(e != 0 || moment.generation == 1);
+	(void)fault_clear();
+	declare_again(s, e);
+	percpu_segment_close(s);
+	close(fd);
+	return e;
+}
+
+static int open_kept(unsigned flags)
+{
+	struct percpu_segment *s = NULL;
+	struct kept_metrics m;
+	int e;
+
+	(void)kept_segment(NULL);
+	e = percpu_segment_open(kept_path(), flags, NULL, &s);
+	if (e == 0)
+		e = kept_declare(s, &m);
+	if (e == 0 && flags != 0)
+		e = kept_count(&m);
+	(void)fault_clear();
+	if (flags != 0)
+		declare_again(s, e);
+	else if (s != NULL)
+		assert_int_equal(kept_declare(s, &m), 0);
+	percpu_segment_close(s);
+	return e;
+}
+
+static int open_to_write(void)
+{
+	return open_kept(PERCPU_SEGMENT_WRITE);
+}
+
+static int open_to_read(void)
+{
+	return open_kept(0);
+}
+
+/* If that fails, the next one completes it: all is reset then, or nothing was. */
+static int start_anew(void)
+{
+	const unsigned anew = PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW;
+	struct percpu_segment *s = NULL, *next = NULL;
+	struct kept_metrics m;
+	int e;
+
+	(void)kept_segment(&m);
+	assert_int_equal(kept_count(&m), 0);
+	e = percpu_segment_open(kept_path(), anew, NULL, &s);
+	(void)fault_clear();
+	assert_true((e == 0) == (s != NULL));
+	if (e != 0)
+		assert_int_equal(percpu_segment_open(kept_path(), anew, NULL, &next), 0);
+	percpu_segment_close(next);
+	assert_int_equal(percpu_counter_fetch(m.counter), 0);
+	assert_int_equal((int)percpu_fcounter_fetch(m.fcounter), 0);
+	percpu_segment_close(s);
+	return e;
+}
+
+static int start_anew_by_descriptor(void)
+{
+	static int fd = -1; /* opened when nothing fails yet */
+	struct percpu_segment *s = NULL;
+	int e;
+
+	if (fd < 0) {
+		fd = memfd_create("anew", MFD_CLOEXEC);
+		assert_int_equal(percpu_segment_open_fd(fd, ALL, NULL, &s), 0);
+		declare_again(s, 0);
+		percpu_segment_close(s);
+		s = NULL;
+	}
+	e = percpu_segment_open_fd(fd, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &s);
+	(void)fault_clear();
+	declare_again(s, e);
+	percpu_segment_close(s);
+	return e;
+}
+
+static const struct sweep_operation operations[] = {
+	{ "segment", create, { SWEEP_FILE, -ENOLCK, -EBADMSG, -ETIMEDOUT } },
+	{ "segment by descriptor", create_by_descriptor, { SWEEP_FILE, -EBADMSG, -ETIMEDOUT } },
+	{ "segment to write", open_to_write, { SWEEP_FILE, -ENOLCK, -EBADMSG, -ETIMEDOUT } },
+	{ "segment to read", open_to_read, { SWEEP_MEMORY, -EBADMSG } },
+	{ "segment anew", start_anew, { SWEEP_MEMORY, -ENOLCK, -EBADF, -EBADMSG, SWEEP_FENCE } },
+	{ "anew by descriptor",
+	  start_anew_by_descriptor,
+	  { SWEEP_MEMORY, -ENOLCK, -EBADF, -EBADMSG, SWEEP_FENCE } },
+	{ NULL, NULL, { 0 } },
+};
+
+static void each_call_fails_in_turn(void **state)
+{
+	(void)state;
+	sweep(operations);
+	sweep_report();
+	assert_true(sweep_failures(FAULT_OPEN) > 0 && sweep_failures(FAULT_FCNTL) > 0 &&
+		    sweep_failures(FAULT_MALLOC) > 0);
+	assert_int_equal(fault_inherited(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_call_fails_in_turn),
+	};
+
+	return cmocka_run_group_tests(tests, sweep_set_up, sweep_tear_down);
+}

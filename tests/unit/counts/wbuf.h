@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* wbuf.h - write buffers, of either lock, for the tests of them. */
+#ifndef TESTS_UNIT_WBUF_H
+#define TESTS_UNIT_WBUF_H
+
+#include <string.h>
+
+#include <percpu/wbuf.h>
+
+#include "support.h"
+
+#define SMALL 8 /* entries */
+
+static inline struct percpu_wbuf *make(size_t entries)
+{
+	struct percpu_wbuf_options o = { .size = sizeof(o), .entries = entries };
+	struct percpu_wbuf *w = NULL;
+
+	assert_int_equal(percpu_wbuf_create(&o, &w), 0);
+	assert_non_null(w);
+	return w;
+}
+
+static inline struct percpu_wbuf_stats stats(const struct percpu_wbuf *w)
+{
+	struct percpu_wbuf_stats s;
+
+	memset(&s, 0xff, sizeof(s));
+	percpu_wbuf_stats(w, &s);
+	return s;
+}
+
+/* A lock of the caller's. */
+struct own_lock {
+	pthread_mutex_t mutex;
+	unsigned locks, trylocks, unlocks;
+};
+
+static inline void lock_own(void *arg)
+{
+	struct own_lock *l = arg;
+
+	pthread_mutex_lock(&l->mutex);
+	l->locks++;
+}
+
+static inline int trylock_own(void *arg)
+{
+	struct own_lock *l = arg;
+
+	if (pthread_mutex_trylock(&l->mutex) != 0)
+		return -1;
+	l->trylocks++;
+	return 0;
+}
+
+static inline void unlock_own(void *arg)
+{
+	struct own_lock *l = arg;
+
+	l->unlocks++;
+	pthread_mutex_unlock(&l->mutex);
+}
+
+static inline struct percpu_wbuf *make_own(size_t entries, struct own_lock *l)
+{
+	struct percpu_wbuf_options o = { .size = sizeof(o),
+					 .entries = entries,
+					 .lock = lock_own,
+					 .trylock = trylock_own,
+					 .unlock = unlock_own,
+					 .arg = l };
+	struct percpu_wbuf *w = NULL;
+
+	memset(l, 0, sizeof(*l));
+	pthread_mutex_init(&l->mutex, NULL);
+	assert_int_equal(percpu_wbuf_create(&o, &w), 0);
+	return w;
+}
+
+/* Whether adds wait in the CPUs' buffers; if not, they are applied at once. */
+static inline bool buffered(void)
+{
+	return percpu_seq_attach()->cpu_id >= 0;
+}
+
+/* From here on, the main thread uses the list and the lock only. */
+static inline void thread_may_lose_its_registration(void **state)
+{
+	bool registered = buffered();
+
+	(void)state;
+	assert_int_equal(test_unregister(percpu_self), registered);
+	assert_false(buffered());
+}
+
+#endif

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_family.c - families: series that are found or made when their values are seen, the cap and
+ * the overflow, what is refused. Removal: test_family_removal.c; kills: test_family_steps.c; forks:
+ * test_family_epochs.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "support.h"
+#include "../family_calls.h"
+#include "../root_file.h"
+
+#include "segment/segment.h"
+
+static void says(struct percpu_segment *of, const char *sentence)
+{
+	assert_string_equal(percpu_segment_error(of), sentence);
+}
+
+/* Declare a family of that kind in both segments, and get a series of it in each. */
+#define both_handles(kind, call, h)                                                                \
+	do {                                                                                       \
+		struct percpu_family *f_;                                                          \
+		const char *const x_[] = { "x" };                                                  \
+		(h)[0] = (h)[1] = NULL;                                                            \
+		assert_int_equal(declare_family(s, #call "_k", PERCPU_METRIC_##kind, 5, &f_), 0);  \
+		assert_int_equal(percpu_family_##call(f_, x_, &(h)[0]), 0);                        \
+		assert_int_equal(declare_family(t, #call "_k", PERCPU_METRIC_##kind, 5, &f_), 0);  \
+		assert_int_equal(percpu_family_##call(f_, x_, &(h)[1]), 0);                        \
+	} while (0)
+
+static void levels_are_found_by_others(void)
+{
+	struct percpu_gauge *gauge[2];
+	struct percpu_fgauge *fgauge[2];
+	struct percpu_latest *latest[2];
+	struct percpu_owned_gauge *owned[2];
+	struct percpu_owned_fgauge *fowned[2];
+	int64_t sum;
+	double value;
+
+	both_handles(GAUGE, gauge, gauge);
+	percpu_gauge_add(gauge[0], 4);
+	assert_int_equal(percpu_gauge_fetch(gauge[1]), 4);
+	both_handles(FGAUGE, fgauge, fgauge);
+	assert_int_equal(percpu_fgauge_set(fgauge[0], 1.5), 0);
+	assert_true(percpu_fgauge_fetch(fgauge[1]) == 1.5);
+	both_handles(LATEST, latest, latest);
+	assert_int_equal(percpu_latest_set(latest[0], 2.5), 0);
+	assert_int_equal(percpu_latest_fetch(latest[1], &value, NULL), 0);
+	assert_true(value == 2.5);
+	both_handles(OWNED_GAUGE, owned_gauge, owned);
+	assert_int_equal(percpu_owned_gauge_add(owned[0], 6), 0);
+	assert_int_equal(percpu_owned_gauge_fetch(owned[1], PERCPU_OWNED_LIVING, &sum), 0);
+	assert_int_equal(sum, 6);
+	both_handles(OWNED_FGAUGE, owned_fgauge, fowned);
+	assert_int_equal(percpu_owned_fgauge_add(fowned[0], 0.5), 0);
+	assert_int_equal(percpu_owned_fgauge_fetch(fowned[1], PERCPU_OWNED_ALL, &value), 0);
+	assert_true(value == 0.5);
+}
+
+static void each_kind_has_families(void **state)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_histogram_snapshot *shot;
+	struct percpu_histogram *histogram[2];
+	struct percpu_fcounter *fcounter;
+	struct percpu_extrema *extrema[2];
+	struct percpu_family *f;
+	int64_t min, max;
+
+	(void)state;
+	assert_int_equal(count_in(family_of(s, 5), "x", 2), 2);
+	assert_int_equal(count_in(family_of(t, 5), "x", 3), 5);
+	assert_int_equal(declare_family(s, "e_total", PERCPU_METRIC_FCOUNTER, 5, &f), 0);
+	assert_int_equal(percpu_family_fcounter(f, x, &fcounter), 0);
+	assert_int_equal(percpu_fcounter_add(fcounter, 0.5), 0);
+	assert_int_equal(declare_family(t, "e_total", PERCPU_METRIC_FCOUNTER, 5, &f), 0);
+	assert_int_equal(percpu_family_fcounter(f, x, &fcounter), 0);
+	assert_true(percpu_fcounter_fetch(fcounter) == 0.5);
+	both_handles(HISTOGRAM, histogram, histogram);
+	percpu_histogram_record(histogram[0], 3);
+	assert_int_equal(percpu_histogram_snapshot_create(histogram[1], &shot), 0);
+	assert_int_equal(percpu_histogram_fetch(histogram[1], 0, shot), 0);
+	assert_int_equal(shot->count, 1);
+	percpu_histogram_snapshot_destroy(shot);
+	both_handles(EXTREMA, extrema, extrema);
+	assert_int_equal(percpu_extrema_observe(extrema[0], 7), 0);
+	assert_int_equal(percpu_extrema_fetch(extrema[1], &min, &max), 0);
+	assert_int_equal(min, 7);
+	if (percpu_pair_is_atomic())
+		levels_are_found_by_others();
+}
+
+static void the_same_values_have_the_same_handle(void **state)
+{
+	struct percpu_family *f = family_of(s, 5), *again = family_of(s, 5);
+	struct percpu_histogram *h, *same;
+	static const char *const x[] = { "x" };
+
+	(void)state;
+	assert_ptr_equal(f, again);
+	assert_ptr_equal(counter_of(f, "x"), counter_of(f, "x"));
+	assert_ptr_not_equal(counter_of(f, "x"), counter_of(f, "y"));
+	assert_int_equal(declare_family(s, "h", PERCPU_METRIC_HISTOGRAM, 5, &f), 0);
+	assert_int_equal(percpu_family_histogram(f, x, &h), 0);
+	assert_int_equal(percpu_family_histogram(f, x, &same), 0);
+	assert_ptr_equal(h, same);
+}
+
+/* What comes when there are cap series is counted together, also what another process brings. */
+static void caps_hold_and_nothing_is_lost(void **state)
+{
+	struct percpu_family *f = family_of(s, 3), *g = family_of(t, 3);
+
+	(void)state;
+	assert_int_equal(count_in(f, "a", 1), 1);
+	assert_int_equal(count_in(g, "b", 1), 1);
+	assert_int_equal(count_in(f, "c", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 0);
+	assert_int_equal(count_in(f, "d", 10), 10);
+	assert_int_equal(count_in(g, "e", 5), 15);
+	assert_int_equal(count_in(g, "d", 1), 16);
+	assert_int_equal(percpu_family_overflows(f), 3);
+	assert_int_equal(percpu_family_overflows(g), 3);
+	assert_int_equal(percpu_family_overflows(NULL), 0);
+	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 16);
+	assert_int_equal(percpu_family_overflows(f), 3); /* that one was asked for */
+	assert_int_equal(count_in(g, "a", 1), 2);
+	assert_int_equal(count_in(f, "b", 1), 2);
+	assert_int_equal(s->series.used, 4);
+	percpu_segment_close(s);
+	s = open_family_file(path, ALL);
+	f = family_of(s, 3);
+	assert_int_equal(percpu_family_overflows(f), 3);
+	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 16);
+}
+
+/* Only if all values are that. */
+static void one_value_of_overflow_is_a_series(void **state)
+{
+	static const char *const labels[] = { "a", "b" };
+	const char *const one[] = { PERCPU_FAMILY_OVERFLOW, "123456789" }; /* as long */
+	const char *const all[] = { PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW };
+	const struct percpu_metric m = {
+		.size = sizeof(m), .name = "f_total", .label_names = labels, .labels = 2
+	};
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &m,
+					      .kind = PERCPU_METRIC_COUNTER };
+	struct percpu_counter *c, *overflow;
+	struct percpu_family *f;
+
+	(void)state;
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), 0);
+	assert_int_equal(percpu_family_counter(f, one, &c), 0);
+	assert_int_equal(percpu_family_counter(f, all, &overflow), 0);
+	assert_int_equal(percpu_family_overflows(f), 0);
+	assert_ptr_not_equal(c, overflow);
+	assert_int_equal(percpu_family_counter(f, (const char *const[]){ "y", "x" }, &c), 0);
+	assert_ptr_equal(c, overflow);
+	assert_int_equal(percpu_family_remove(f, one), 0);
+	assert_int_equal(percpu_family_remove(f, all), -EINVAL);
+}
+
+static void other_families_of_a_name_are_refused(void **state)
+{
+	const struct percpu_metric m = { .size = sizeof(m), .name = "f_total" };
+	const struct percpu_metric single = { .size = sizeof(single), .name = "g_total" };
+	struct percpu_family *f = NULL;
+	struct percpu_counter *c = NULL;
+	uint64_t end;
+
+	(void)state;
+	assert_non_null(family_of(s, 3));
+	assert_int_equal(percpu_segment_counter(s, &single, &c), 0);
+	c = NULL;
+	end = s->control->end;
+	assert_int_equal(declare_family(t, "f_total", PERCPU_METRIC_COUNTER, 4, &f), -EEXIST);
+	says(t, "f_total: its cap is 3 in the segment, 4 was asked for");
+	assert_int_equal(declare_family(t, "f_total", PERCPU_METRIC_FCOUNTER, 3, &f), -EEXIST);
+	says(t, "f_total: is a counter in the segment, a counter of doubles was asked for");
+	assert_int_equal(percpu_segment_counter(t, &m, &c), -EEXIST);
+	says(t, "f_total: its labels are a in the segment; asked for were none");
+	assert_int_equal(declare_family(t, "g_total", PERCPU_METRIC_COUNTER, 3, &f), -EEXIST);
+	says(t, "g_total: its labels are none in the segment; asked for were a");
+	assert_int_equal(s->control->end, end);
+	assert_null(f);
+	assert_null(c);
+}
+
+/* With the same labels. */
+static void metrics_are_no_series(void **state)
+{
+	const char *const labels[] = { "a" }, *const values[] = { "x" };
+	struct percpu_metric m = { .size = sizeof(m),
+				   .name = "f_total",
+				   .label_names = labels,
+				   .label_values = values,
+				   .labels = 1 };
+	struct percpu_family *f = NULL;
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	assert_int_equal(count_in(family_of(s, 3), "x", 1), 1);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(percpu_segment_counter(i == 0 ? s : t, &m, &c), -EEXIST);
+		says(i == 0 ? s : t, "f_total: is a family of metrics in the segment, a metric "
+				     "without a family was asked for");
+	}
+	assert_null(c);
+	m.name = "g_total";
+	assert_int_equal(percpu_segment_counter(s, &m, &c), 0);
+	assert_int_equal(declare_family(t, "g_total", PERCPU_METRIC_COUNTER, 3, &f), -EEXIST);
+	says(t, "g_total: is a metric without a family in the segment, a family of metrics was "
+		"asked for");
+	assert_null(f);
+}
+
+static void other_parameters_are_refused(void **state)
+{
+	static const char *const labels[] = { "a" }, *const x[] = { "x" };
+	const struct percpu_metric m = {
+		.size = sizeof(m), .name = "h", .label_names = labels, .labels = 1
+	};
+	struct percpu_histogram_options o = { .size = sizeof(o), .min = 1, .max = 64 };
+	struct percpu_declaration d = {
+		.size = sizeof(d), .metric = &m, .kind = PERCPU_METRIC_HISTOGRAM, .histogram = &o
+	};
+	struct percpu_family *f, *none = NULL;
+	struct percpu_histogram *h, *overflow;
+
+	(void)state;
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), 0);
+	o.max = 128; /* what was told stays */
+	assert_int_equal(percpu_family_histogram(f, x, &h), 0);
+	assert_int_equal(percpu_family_histogram(f, (const char *const[]){ PERCPU_FAMILY_OVERFLOW },
+						 &overflow),
+			 0);
+	assert_int_equal(h->high, overflow->high);
+	assert_int_equal(h->low, overflow->low);
+	assert_int_equal(percpu_segment_family(t, &d, 1, &none), -EEXIST);
+	d.histogram = NULL;
+	assert_int_equal(percpu_segment_family(s, &d, 1, &none), -EEXIST);
+	assert_null(none);
+}
+
+/* Those of a newer version, which has set nothing that is new, are kept as the ones that are known. */
+static void options_may_be_of_a_newer_version(void **state)
+{
+	static const char *const labels[] = { "a" }, *const x[] = { "x" };
+	const struct percpu_metric m = {
+		.size = sizeof(m), .name = "h", .label_names = labels, .labels = 1
+	};
+	union {
+		struct percpu_histogram_options known;
+		unsigned char byte[1024];
+	} o = { .byte = { 0 } };
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &m,
+					      .kind = PERCPU_METRIC_HISTOGRAM,
+					      .histogram = &o.known };
+	struct percpu_histogram *h = NULL;
+	struct percpu_family *f;
+
+	(void)state;
+	o.known.size = sizeof(o);
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), 0);
+	assert_int_equal(percpu_family_histogram(f, x, &h), 0);
+}
+
+static void structs_are_refused(const struct percpu_declaration *d)
+{
+	struct percpu_family *f = NULL;
+
+	assert_int_equal(percpu_segment_family(s, d, 1, &f), -EINVAL);
+	says(s, "a struct of another size, or a family without a metric");
+	assert_null(f);
+}
+
+static void wrong_families_are_refused(void **state)
+{
+	static const char *const labels[] = { "a" };
+	const struct percpu_metric good = {
+		.size = sizeof(good), .name = "f_total", .label_names = labels, .labels = 1
+	};
+	struct percpu_metric m = good;
+	struct percpu_declaration d = { .size = sizeof(d),
+					.metric = &m,
+					.kind = PERCPU_METRIC_COUNTER };
+	struct percpu_family *f = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_segment_family(NULL, &d, 1, &f), -EINVAL);
+	assert_int_equal(percpu_segment_family(s, NULL, 1, &f), -EINVAL);
+	assert_int_equal(percpu_segment_family(s, &d, 1, NULL), -EINVAL);
+	assert_int_equal(percpu_segment_family(s, &d, 0, &f), -EINVAL);
+	says(s, "a family of 0 series: 1 to 1000000");
+	assert_int_equal(percpu_segment_family(s, &d, PERCPU_FAMILY_CAP + 1, &f), -EINVAL);
+	m.label_values = labels;
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	says(s, "a family has names of labels, and no values");
+	m = good;
+	m.labels = 0;
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	m.labels = PERCPU_METRIC_LABELS + 1;
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -E2BIG);
+	m = good;
+	d.ret = &f;
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	d.ret = NULL;
+	d.kind = 0;
+	m.name = NULL;
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	says(s, "a family: a family is of single values, of no info and no statistics, and its row "
+		"has no place for a handle");
+	d.kind = PERCPU_METRIC_INFO;
+	m.name = "f_info";
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	d.kind = PERCPU_METRIC_COUNTER;
+	m.name = "f";
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	m = good;
+	d.size--;
+	structs_are_refused(&d);
+	d.size++;
+	m.size--;
+	structs_are_refused(&d);
+	m.size++;
+	d.histogram = &(const struct percpu_histogram_options){ .size = 1 };
+	structs_are_refused(&d);
+	d.histogram = &(const struct percpu_histogram_options){ .size = sizeof(*d.histogram) };
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	says(s, "f_total: options of a histogram are not for a counter");
+	d.histogram = NULL;
+	d.fields = &(const struct percpu_metric_fields){ sizeof(*d.fields), "l", labels, 1 };
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	says(s, "f_total: fields are not for a counter");
+	d.fields = NULL;
+	d.flags = 1;
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	says(s, "f_total: flags 0x1 are not known of a counter");
+	d.flags = 0;
+	d.metric = NULL;
+	structs_are_refused(&d);
+	assert_null(f);
+	assert_int_equal(s->control->end, 0);
+}
+
+static void wrong_values_are_refused(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+	char name[PERCPU_METRIC_NAME + 2];
+	const char *values[] = { name };
+	struct percpu_counter *c = NULL;
+	struct percpu_gauge *g = NULL;
+	const uint64_t end = s->control->end;
+
+	(void)state;
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	assert_int_equal(percpu_family_counter(f, values, &c), -ENAMETOOLONG);
+	says(s, "f_total: the value of label 0 has more than 255 bytes");
+	strcpy(name, "\xff");
+	assert_int_equal(percpu_family_counter(f, values, &c), -EILSEQ);
+	assert_int_equal(percpu_family_remove(f, values), -EILSEQ);
+	values[0] = NULL;
+	assert_int_equal(percpu_family_counter(f, values, &c), -EINVAL);
+	assert_int_equal(percpu_family_counter(f, NULL, &c), -EINVAL);
+	assert_int_equal(percpu_family_remove(f, NULL), -EINVAL);
+	values[0] = "x";
+	assert_int_equal(percpu_family_counter(NULL, values, &c), -EINVAL);
+	assert_int_equal(percpu_family_remove(NULL, values), -EINVAL);
+	assert_int_equal(percpu_family_counter(f, values, NULL), -EINVAL);
+	assert_int_equal(percpu_family_gauge(f, values, &g), -EINVAL);
+	says(s, "f_total: is a family of another kind");
+	assert_null(c);
+	assert_null(g);
+	assert_int_equal(s->control->end, end);
+	assert_int_equal(percpu_family_overflows(f), 0);
+	name[PERCPU_METRIC_NAME] = '\0';
+	memset(name, 'x', PERCPU_METRIC_NAME);
+	assert_int_equal(count_in(f, name, 1), 1);
+	assert_int_equal(count_in(family_of(t, 3), name, 1), 2);
+}
+
+/* What is wrong with the first is said, whatever the others are. */
+static void the_first_wrong_value_is_told(void **state)
+{
+	static const char *const labels[] = { "a", "b" }, *const values[] = { NULL, "\xff" };
+	const struct percpu_metric m = {
+		.size = sizeof(m), .name = "g_total", .label_names = labels, .labels = 2
+	};
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &m,
+					      .kind = PERCPU_METRIC_COUNTER };
+	struct percpu_counter *c = NULL;
+	struct percpu_family *f;
+
+	(void)state;
+	assert_int_equal(percpu_segment_family(s, &d, 3, &f), 0);
+	assert_int_equal(percpu_family_counter(f, values, &c), -EINVAL);
+	says(s, "g_total: the value of label 0 is NULL");
+	assert_null(c);
+}
+
+static void readers_find_and_add_nothing(void **state)
+{
+	struct percpu_segment *reader = open_family_file(path, 0);
+	struct percpu_family *f = NULL, *g;
+	struct percpu_counter *c = NULL;
+	static const char *const y[] = { "y" };
+
+	(void)state;
+	assert_int_equal(declare_family(reader, "f_total", PERCPU_METRIC_COUNTER, 1, &f), -EROFS);
+	assert_null(f);
+	g = family_of(s, 1);
+	assert_int_equal(count_in(g, "x", 4), 4);
+	f = family_of(reader, 1);
+	assert_int_equal(percpu_counter_fetch(counter_of(f, "x")), 4);
+	assert_int_equal(percpu_family_counter(f, y, &c), -EROFS);
+	assert_null(c);
+	assert_int_equal(remove_value(f, "x"), -EROFS);
+	says(reader, "f_total: the segment was opened to read");
+	assert_int_equal(count_in(g, "y", 2), 2);
+	assert_int_equal(percpu_family_overflows(f), 1);
+	percpu_segment_close(reader);
+}
+
+/* A file that cannot grow: series that do not fit are counted together. */
+static int fill_file(void *arg)
+{
+	const size_t chunk = percpu_chunk_size(PERCPU_STRIDE, s->region->cpus);
+	const struct rlimit limit = { 2 * chunk, 2 * chunk };
+	static const char *const labels[] = { "a" };
+	const struct percpu_metric m = {
+		.size = sizeof(m), .name = "h", .label_names = labels, .labels = 1
+	};
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &m,
+					      .kind = PERCPU_METRIC_HISTOGRAM };
+	struct percpu_segment *f = NULL;
+	struct percpu_histogram *h, *of_all;
+	struct percpu_family *family;
+	char value[32];
+	const char *values[] = { value };
+	unsigned n = 0;
+
+	test_child_require(setrlimit(RLIMIT_FSIZE, &limit) == 0, "a limit");
+	test_child_require(percpu_segment_open(arg, ALL, NULL, &f) == 0, "a segment");
+	test_child_require(percpu_segment_family(f, &d, 10000, &family) == 0, "a family");
+	strcpy(value, PERCPU_FAMILY_OVERFLOW);
+	test_child_require(percpu_family_histogram(family, values, &of_all) == 0, "the overflow");
+	do {
+		snprintf(value, sizeof(value), "h%u", n++);
+		test_child_require(percpu_family_histogram(family, values, &h) == 0, "a handle");
+		percpu_histogram_record(h, 1);
+	} while (h != of_all && n < 10000);
+	test_child_require(h == of_all && n > 2, "a full file");
+	test_child_require(percpu_family_overflows(family) == 1, "which is counted");
+	test_child_require(f->series.used == n, "and nothing else is there");
+	percpu_segment_close(f);
+	return 0;
+}
+
+static void full_files_overflow(void **state)
+{
+	char full[160];
+
+	(void)state;
+	snprintf(full, sizeof(full), "%s.full", path);
+	test_in_child(fill_file, full);
+	assert_int_equal(unlink(full), 0);
+}
+
+/* Without /proc, or a descriptor, nobody could tell that this process has handles. */
+static void families_need_the_file(void **state)
+{
+	struct percpu_family *f = NULL;
+	const int fd = s->region->file.fd, kept = dup(fd);
+
+	(void)state;
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(declare_family(s, "f_total", PERCPU_METRIC_COUNTER, 3, &f), -EBADF);
+	says(s, "f_total: the program has closed the segment's descriptor, by which the file is "
+		"opened once more");
+	assert_null(f);
+	assert_int_equal(s->control->end, 0);
+	assert_int_equal(dup2(kept, fd), fd);
+	assert_int_equal(close(kept), 0);
+	assert_non_null(family_of(s, 3));
+}
+
+/* Nor is an epoch given up for another one that cannot be held. */
+static void quiescing_needs_the_file(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+	const int fd = s->region->file.fd, kept = dup(fd);
+	void *const epoch = s->epoch;
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(remove_value(f, "x"), 0);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(percpu_segment_quiesce(s), -EBADF);
+	says(s, "quiesce: the program has closed the segment's descriptor, by which the file is "
+		"opened once more");
+	assert_ptr_equal(s->epoch, epoch);
+	assert_int_equal(dup2(kept, fd), fd);
+	assert_int_equal(close(kept), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+}
+
+static void nothing_is_kept(void **state)
+{
+	struct test_holding before;
+	struct percpu_segment *r;
+
+	(void)state;
+	assert_non_null(family_of(s, 3));
+	before = test_holding_now();
+	r = open_family_file(path, ALL);
+	assert_int_equal(count_in(family_of(r, 3), "x", 1), 1);
+	assert_int_equal(test_holding_now().fds, before.fds + 1); /* the segment's own */
+	assert_int_equal(percpu_segment_quiesce(r), 0);
+	assert_int_equal(test_holding_now().fds, before.fds + 1);
+	percpu_segment_close(r);
+	test_assert_holding(before);
+}
+
+#define both(f) cmocka_unit_test_setup_teardown(f, open_both, close_both)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		both(each_kind_has_families),
+		both(the_same_values_have_the_same_handle),
+		both(caps_hold_and_nothing_is_lost),
+		both(one_value_of_overflow_is_a_series),
+		both(other_families_of_a_name_are_refused),
+		both(metrics_are_no_series),
+		both(other_parameters_are_refused),
+		both(options_may_be_of_a_newer_version),
+		both(wrong_families_are_refused),
+		both(wrong_values_are_refused),
+		both(the_first_wrong_value_is_told),
+		both(readers_find_and_add_nothing),
+		both(full_files_overflow),
+		both(families_need_the_file),
+		both(quiescing_needs_the_file),
+		both(nothing_is_kept),
+	};
+
+	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
+}

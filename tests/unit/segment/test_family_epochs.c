@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_family_epochs.c - which processes keep what is removed from being used again: those that have
+ * handles, their children, and nobody else; and processes that make and remove series at once.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "support.h"
+#include "../family_calls.h"
+#include "../root_file.h"
+
+#include "segment/segment.h"
+
+static struct percpu_family *f;
+
+/* What children do, and what they have come to. */
+static struct {
+	int ready, go; /* counts */
+	pid_t grandchild;
+} * shared;
+
+static void wait_for(const int *word, int value)
+{
+	for (int i = 0; i < 20000 && __atomic_load_n(word, __ATOMIC_ACQUIRE) < value; i++)
+		test_sleep_us(1000);
+}
+
+static void say(int *word)
+{
+	__atomic_fetch_add(word, 1, __ATOMIC_ACQ_REL);
+}
+
+static int open_one(void **state)
+{
+	(void)state;
+	s = open_family_file(path, ALL);
+	f = family_of(s, 1);
+	memset(shared, 0, sizeof(*shared));
+	return 0;
+}
+
+/* A process of its own, with a handle of x. */
+static struct percpu_segment *resolve_x(void)
+{
+	struct percpu_segment *mine = NULL;
+
+	percpu_segment_close(s); /* its parent's */
+	test_child_require(percpu_segment_open(path, ALL, NULL, &mine) == 0, "a segment");
+	test_child_require(count_in(family_of(mine, 1), "x", 1) >= 1, "a series");
+	return mine;
+}
+
+/* Remove x, and see whether y finds room. */
+static bool may_be_used_again(void)
+{
+	static unsigned n;
+	char value[16];
+	uint64_t before = percpu_family_overflows(f);
+
+	(void)remove_value(f, "x");
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	snprintf(value, sizeof(value), "y%u", n++);
+	assert_true(count_in(f, value, 1) >= 1);
+	if (percpu_family_overflows(f) != before)
+		return false;
+	assert_int_equal(remove_value(f, value), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	return true;
+}
+
+/* Descriptors are not what it is kept by. */
+static int stay(void *closes_descriptors)
+{
+	(void)resolve_x();
+	for (int fd = 3; closes_descriptors != NULL && fd < 1024; fd++)
+		close(fd);
+	say(&shared->ready);
+	wait_for(&shared->go, 1);
+	return 0;
+}
+
+/* A process that has got so far. */
+static pid_t fork_until_ready(int (*fn)(void *), void *arg)
+{
+	pid_t pid = test_fork(fn, arg);
+
+	wait_for(&shared->ready, 1);
+	return pid;
+}
+
+static void those_with_handles_keep_it(void **state)
+{
+	pid_t pid = fork_until_ready(stay, NULL);
+
+	(void)state;
+	assert_false(may_be_used_again());
+	assert_false(may_be_used_again());
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(test_wait(pid, 60), SIGKILL);
+	assert_true(may_be_used_again());
+}
+
+static void closed_descriptors_keep_it(void **state)
+{
+	pid_t pid = fork_until_ready(stay, shared);
+
+	(void)state;
+	assert_false(may_be_used_again());
+	say(&shared->go);
+	assert_int_equal(test_wait(pid, 60), 0);
+	assert_true(may_be_used_again());
+}
+
+/* The handles of a process are its children's as well. */
+static int leave_a_child(void *arg)
+{
+	pid_t pid;
+
+	(void)arg;
+	(void)resolve_x();
+	pid = fork();
+	if (pid == 0) {
+		alarm(60);
+		say(&shared->ready);
+		wait_for(&shared->go, 1);
+		_exit(0);
+	}
+	shared->grandchild = pid;
+	wait_for(&shared->ready, 1);
+	return 0;
+}
+
+static void children_of_the_dead_keep_it(void **state)
+{
+	(void)state;
+	assert_int_equal(test_wait(test_fork(leave_a_child, NULL), 60), 0);
+	assert_false(may_be_used_again());
+	assert_int_equal(kill(shared->grandchild, SIGKILL), 0);
+	for (int i = 0; i < 20000 && !may_be_used_again(); i++)
+		test_sleep_us(1000);
+	assert_true(may_be_used_again());
+}
+
+/* Where there is no other program, this one sleeps, if it is called so. */
+#define SLEEP "--sleep"
+
+/* What exec leaves has no handles. */
+static int exec_sleep(void *arg)
+{
+	(void)arg;
+	(void)resolve_x();
+	say(&shared->ready);
+	execlp("sleep", "sleep", "60", (char *)NULL);
+	execl("/proc/self/exe", "sleep", SLEEP, (char *)NULL); /* on a machine that has little */
+	return 1;
+}
+
+static void exec_gives_it_up(void **state)
+{
+	pid_t pid = fork_until_ready(exec_sleep, NULL);
+	bool again = false;
+
+	(void)state;
+	for (int i = 0; i < 20000 && !again; i++) {
+		again = may_be_used_again();
+		test_sleep_us(1000);
+	}
+	assert_true(again);
+	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0); /* it lives */
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(test_wait(pid, 60), SIGKILL);
+}
+
+/* One step after the other: closes the segment; or quiesces. */
+static int end_later(void *closes)
+{
+	struct percpu_segment *mine = resolve_x();
+
+	say(&shared->ready);
+	wait_for(&shared->go, 1);
+	if (closes != NULL)
+		percpu_segment_close(mine);
+	else
+		test_child_require(percpu_segment_quiesce(mine) == 0, "to quiesce");
+	say(&shared->ready);
+	wait_for(&shared->go, 2);
+	return 0;
+}
+
+static void gives_it_up(void *closes)
+{
+	pid_t pid = fork_until_ready(end_later, closes);
+
+	assert_false(may_be_used_again());
+	say(&shared->go);
+	wait_for(&shared->ready, 2);
+	assert_true(may_be_used_again());
+	say(&shared->go);
+	assert_int_equal(test_wait(pid, 60), 0);
+}
+
+static void closing_gives_it_up(void **state)
+{
+	(void)state;
+	gives_it_up(shared);
+}
+
+static void quiescing_gives_it_up(void **state)
+{
+	(void)state;
+	gives_it_up(NULL);
+}
+
+/* A child that has its parent's handles by fork says so for itself, and so does the parent. */
+static int quiesce_what_is_inherited(void *arg)
+{
+	(void)arg;
+	say(&shared->ready);
+	wait_for(&shared->go, 1);
+	test_child_require(percpu_segment_quiesce(s) == 0, "to quiesce");
+	say(&shared->ready);
+	wait_for(&shared->go, 2);
+	test_child_require(count_in(f, "z", 1) >= 1, "and to go on");
+	return 0;
+}
+
+static void children_quiesce_for_themselves(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	pid = test_fork(quiesce_what_is_inherited, NULL);
+	wait_for(&shared->ready, 1);
+	assert_false(may_be_used_again());
+	say(&shared->go);
+	wait_for(&shared->ready, 2);
+	assert_true(may_be_used_again());
+	say(&shared->go);
+	assert_int_equal(test_wait(pid, 60), 0);
+}
+
+/* The first epoch that anybody has is found among others in any order, or one before it. */
+static void the_first_epoch_is_found(void **state)
+{
+	static const uint64_t some[] = { 7, 300, 5, 9 };
+	const uint64_t was = s->control->removals;
+	uint64_t first = 0;
+	void *epoch[200];
+
+	(void)state;
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_epoch_first(s, 1, &first), 0);
+	assert_int_equal(first, 0); /* its own */
+	percpu_segment_close(s);
+	s = open_family_file(path, ALL);
+	assert_int_equal(percpu_epoch_first(s, 1000, &first), 0);
+	assert_int_equal(first, 1000);
+	for (int i = 0; i < 4; i++) {
+		s->control->removals = some[i];
+		assert_int_equal(percpu_epoch_take(s, &epoch[i]), 0);
+	}
+	assert_int_equal(percpu_epoch_first(s, 1000, &first), 0);
+	assert_int_equal(first, 5);
+	assert_int_equal(percpu_epoch_first(s, 5, &first), 0);
+	assert_int_equal(first, 5);
+	percpu_epoch_drop(epoch[2]);
+	assert_int_equal(percpu_epoch_first(s, 1000, &first), 0);
+	assert_int_equal(first, 7);
+	for (int i = 0; i < 4; i++)
+		if (i != 2)
+			percpu_epoch_drop(epoch[i]);
+	for (uint64_t i = 200; i > 0; i--) {
+		s->control->removals = 3 * i;
+		assert_int_equal(percpu_epoch_take(s, &epoch[i - 1]), 0);
+	}
+	assert_int_equal(percpu_epoch_first(s, 1000, &first), 0);
+	assert_true(first <= 3);
+	for (int i = 0; i < 200; i++)
+		percpu_epoch_drop(epoch[i]);
+	s->control->removals = UINT64_MAX;
+	assert_int_equal(percpu_epoch_take(s, &epoch[0]), -EBADMSG);
+	s->control->removals = was;
+}
+
+/* Processes make and remove series of their own at once, and some are killed: whatever a process
+ * resolves anew has what it counts, and nothing else. */
+
+enum { PROCESSES = 3, CAP = 8 };
+
+static int churn(void *arg)
+{
+	const unsigned id = *(const unsigned *)arg, rounds = test_rounds(400);
+	struct percpu_segment *mine = NULL;
+	struct percpu_counter *c, *overflow;
+	struct percpu_family *family;
+	char value[32];
+	int e;
+
+	test_child_require(percpu_segment_open(path, ALL, NULL, &mine) == 0, "a segment");
+	family = NULL;
+	e = declare_family(mine, "c_total", PERCPU_METRIC_COUNTER, CAP, &family);
+	test_child_require(e == 0, "a family");
+	overflow = counter_of(family, PERCPU_FAMILY_OVERFLOW);
+	for (unsigned i = 0; i < rounds; i++) {
+		snprintf(value, sizeof(value), "%u-%u", id, i);
+		c = counter_of(family, value);
+		test_child_require(c != NULL, "a counter");
+		for (int k = 0; k < 50; k++)
+			percpu_counter_add(c, 1);
+		if (c != overflow) {
+			test_child_require(percpu_counter_fetch(c) == 50, "own counts");
+			test_child_require(counter_of(family, value) == c, "the same");
+			e = remove_value(family, value);
+			test_child_require(e == 0, "removed");
+		}
+		test_child_require(percpu_segment_quiesce(mine) == 0, "quiesced");
+	}
+	percpu_segment_close(mine);
+	return 0;
+}
+
+static void processes_come_and_go(void **state)
+{
+	unsigned id[PROCESSES + 1];
+	pid_t pid[PROCESSES], victim;
+
+	(void)state;
+	for (unsigned round = 0; round < test_rounds(5); round++) {
+		for (unsigned i = 0; i <= PROCESSES; i++)
+			id[i] = round * 10 + i;
+		for (unsigned i = 0; i < PROCESSES; i++)
+			pid[i] = test_fork(churn, &id[i]);
+		for (unsigned i = 0; i < 5 && percpu_status()->robust; i++) {
+			victim = test_fork(churn, &id[PROCESSES]);
+			test_sleep_us(3000 + 777 * i);
+			kill(victim, SIGKILL);
+			(void)test_wait(victim, 60);
+		}
+		for (unsigned i = 0; i < PROCESSES; i++)
+			assert_int_equal(test_wait(pid[i], 60), 0);
+	}
+	assert_true(s->control->end < PERCPU_SEGMENT_BLOCK);
+}
+
+static int make_shared(void **state)
+{
+	shared = test_share(sizeof(*shared));
+	return name_file(state);
+}
+
+#define one(f) cmocka_unit_test_setup_teardown(f, open_one, close_both)
+
+/* Children of forks amid quiesce have nothing that they cannot give back. */
+
+static bool stop_quiescing;
+
+/* What is removed takes room as long as a child holds it. */
+static void quiesce_all_the_time(unsigned i, void *arg)
+{
+	char value[16];
+	int e = 0;
+
+	(void)i;
+	for (unsigned n = 0; e == 0 && !__atomic_load_n(&stop_quiescing, __ATOMIC_RELAXED); n++) {
+		snprintf(value, sizeof(value), "%u", n);
+		(void)count_in(arg, value, 1);
+		(void)remove_value(arg, value);
+		e = percpu_segment_quiesce(s);
+	}
+}
+
+/* Returns how many mappings and descriptors of the file are there. */
+static int uses_of_file(void)
+{
+	unsigned long major_number, minor_number, inode;
+	struct stat file, st;
+	char line[512];
+	FILE *maps;
+	int n = 0;
+
+	if (stat(path, &file) != 0)
+		return -1;
+	maps = fopen("/proc/self/maps", "re");
+	while (maps != NULL && fgets(line, sizeof(line), maps) != NULL)
+		n += sscanf(line, "%*s %*s %*s %lx:%lx %lu", &major_number, &minor_number,
+			    &inode) == 3 &&
+		     makedev(major_number, minor_number) == file.st_dev && inode == file.st_ino;
+	if (maps != NULL)
+		fclose(maps);
+	for (int fd = 0; fd < 64; fd++)
+		n += fstat(fd, &st) == 0 && st.st_ino == file.st_ino && st.st_dev == file.st_dev;
+	return n;
+}
+
+static int close_and_look(void *arg)
+{
+	(void)arg;
+	test_child_require(uses_of_file() > 0, "it is open");
+	test_child_require(percpu_segment_quiesce(s) == 0, "quiesce");
+	percpu_segment_close(s);
+	test_child_require(uses_of_file() == 0, "something is left");
+	return 0;
+}
+
+static void forks_hold_nothing_else(void **state)
+{
+	struct percpu_family *many = NULL;
+	struct test_team team;
+	int failed = 0, status;
+
+	(void)state;
+	test_needs_forks_beside_malloc();
+	assert_int_equal(declare_family(s, "many_total", PERCPU_METRIC_COUNTER, 1000, &many), 0);
+	stop_quiescing = false;
+	test_team_start(&team, 1, quiesce_all_the_time, many);
+	for (unsigned i = 0; i < 60; i++) {
+		status = test_wait(test_fork(close_and_look, NULL), 60);
+		failed += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+	}
+	__atomic_store_n(&stop_quiescing, true, __ATOMIC_RELAXED);
+	test_team_join(&team);
+	assert_int_equal(failed, 0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		one(forks_hold_nothing_else),	 one(those_with_handles_keep_it),
+		one(closed_descriptors_keep_it), one(children_of_the_dead_keep_it),
+		one(exec_gives_it_up),		 one(closing_gives_it_up),
+		one(quiescing_gives_it_up),	 one(children_quiesce_for_themselves),
+		one(the_first_epoch_is_found),	 one(processes_come_and_go),
+	};
+
+	if (argc > 1 && strcmp(argv[1], SLEEP) == 0)
+		return (int)sleep(60);
+	return cmocka_run_group_tests(tests, make_shared, test_remove_paths);
+}

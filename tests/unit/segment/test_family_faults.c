@@ -1,0 +1,960 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_family_faults.c - families, and calls of libc that fail, or a lock that is not to be had.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "faults.h"
+#include "picture.h"
+#include "support.h"
+#include "../family_calls.h"
+#include "../root_file.h"
+
+#include "owners/owners.h"
+#include "segment/segment.h"
+
+#define SLOTS_SIZE (PERCPU_OWNER_SLOTS * sizeof(struct percpu_owner_slot))
+
+static struct percpu_family *f;
+
+static int open_one(void **state)
+{
+	(void)state;
+	s = open_family_file(path, ALL);
+	f = family_of(s, 1);
+	return 0;
+}
+
+static int close_one(void **state)
+{
+	(void)fault_clear();
+	return close_both(state);
+}
+
+/* Somebody who is stopped has the journals. */
+static bool busy;
+
+/* Linked instead of the library's. */
+int __real_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
+int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
+int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
+{
+	return busy ? -ETIMEDOUT : __real_percpu_journal_settle(k, timeout_ns);
+}
+
+/* And the lock of the allocator. */
+static bool locked;
+
+int __real_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns);
+int __wrap_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns);
+int __wrap_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns)
+{
+	return locked ? -ETIMEDOUT : __real_percpu_robust_lock(h, word, timeout_ns);
+}
+
+/* What a killed process has half made is made room of once that lock is to be had. */
+static void half_made_ones_wait_for_the_lock(void **state)
+{
+	struct percpu_record_copy c;
+	struct percpu_segment_record *r = NULL;
+	struct percpu_family *g;
+	uint64_t at = 0;
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	while (percpu_directory_next(s, PERCPU_SERIES, &at, &c, &r))
+		;
+	r->key = 0; /* the last one's */
+	t = open_family_file(path, ALL);
+	g = family_of(t, 1);
+	locked = true;
+	assert_int_equal(percpu_reuse_free(t, 0), -ETIMEDOUT);
+	assert_int_equal(count_in(g, "y", 1), 1);
+	assert_int_equal(percpu_family_overflows(g), 1);
+	assert_int_equal(r->state, PERCPU_RECORD_IN_USE);
+	locked = false;
+	assert_int_equal(count_in(g, "y", 1), 1);
+	assert_int_equal(percpu_family_overflows(g), 1);
+}
+
+/* Whatever the system says when the file is to be mapped for another metric. */
+static void what_cannot_be_mapped_is_told(void **state)
+{
+	struct percpu_histogram *h = NULL;
+	char name[32];
+	unsigned n = 0;
+	int e;
+
+	(void)state;
+	fault_set(FAULT_MREMAP, 1, EPERM, false); /* the second one is to its place */
+	do {
+		snprintf(name, sizeof(name), "h%u", n++);
+		h = NULL;
+		e = percpu_segment_histogram(s, METRIC(name), NULL, &h);
+	} while (e == 0);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(e, -EPERM);
+	assert_null(h);
+	assert_non_null(strstr(percpu_segment_error(s), ": the file cannot be mapped, or locked"));
+}
+
+/* A metric, statistics with fields, a gauge of owners, and a family. */
+static int declare_some(struct percpu_segment *some)
+{
+	static const char *const names[] = { "x", "y" };
+	const struct percpu_metric_fields fields = { sizeof(fields), "what", names, 2 };
+	struct percpu_owned_gauge *gauge = NULL;
+	struct percpu_histogram *histogram = NULL;
+	struct percpu_family *family = NULL;
+	struct percpu_stats *stats = NULL;
+	int e = percpu_segment_histogram(some, METRIC("h"), NULL, &histogram);
+
+	if (e == 0)
+		e = percpu_segment_stats(some, METRIC("s_total"), &fields, 0, &stats);
+	if (e == 0)
+		e = percpu_segment_owned_gauge(some, METRIC("o"), PERCPU_OWNED_SUM, &gauge);
+	return e != 0 ? e : declare_family(some, "f_total", PERCPU_METRIC_COUNTER, 1, &family);
+}
+
+static void whatever_fails_is_told(void **state)
+{
+	struct percpu_segment *some;
+	unsigned failed;
+	int e;
+
+	(void)state;
+	for (enum fault_call call = 0; call < FAULT_GETTID; call++)
+		for (unsigned n = 0;; n++) {
+			some = open_family_file(test_path("some"), ALL);
+			fault_set(call, n, fault_error(call), false);
+			e = declare_some(some);
+			failed = fault_clear();
+			if (e != 0)
+				assert_string_not_equal(percpu_segment_error(some), "");
+			percpu_segment_close(some);
+			assert_int_equal(unlink(test_path("some")), 0);
+			if (failed == 0)
+				break;
+		}
+}
+
+/* What a killed process wrote down for an object must not be stored when that is another's. */
+static void updates_are_completed_before_objects_go(void **state)
+{
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(remove_value(f, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	busy = true;
+	assert_int_equal(percpu_reuse_free(s, 0), -ETIMEDOUT);
+	assert_int_equal(s->removed.n, 1);
+	assert_int_equal(count_in(f, "y", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 1);
+	busy = false;
+	assert_int_equal(count_in(f, "y", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 1);
+	assert_int_equal(s->removed.n, 0);
+}
+
+/* Add a chunk. */
+static void grow(struct percpu_region *r)
+{
+	const uint32_t n = r->n;
+	void *cell;
+
+	while (r->n == n)
+		assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE / 2, 8, &cell), 0);
+}
+
+/* Nor where that is out of the reach of those who free it, and of those whose it is next: others have
+ * added it meanwhile. */
+static void updates_out_of_reach_are_completed(void **state)
+{
+	struct percpu_segment *u = open_family_file(path, ALL);
+	struct percpu_counter *c;
+	struct percpu_family *others;
+	struct percpu_journal *j;
+	const uint32_t n = s->region->n;
+	uint64_t key;
+
+	(void)state;
+	assert_non_null(family_of(u, 1));
+	t = open_family_file(path, ALL);
+	others = family_of(t, 1);
+	grow(t->region);
+	c = counter_of(others, "x");
+	key = percpu_counter_key(c);
+	j = &percpu_chunk_of(c)->header->journal; /* as somebody leaves it who is killed */
+	j->offset = (size_t)((const char *)c - percpu_chunk_of(c)->base);
+	j->words = 1;
+	j->value[0] = 1000;
+	j->turn |= 1;
+	assert_int_equal(remove_value(others, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_segment_quiesce(u), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(u->region->n, n);
+	assert_int_equal(percpu_reuse_free(u, 0), 0);
+	assert_int_equal(s->region->n, n);
+	c = counter_of(f, "y");
+	assert_int_equal(percpu_counter_key(c), key);
+	assert_int_equal(percpu_family_overflows(f), 0);
+	assert_int_equal(percpu_journal_settle(percpu_chunk_of(c), 0), 0);
+	assert_int_equal(percpu_counter_fetch(c), 0);
+	percpu_segment_close(u);
+}
+
+/* What cannot be counted in a series of its own for lack of memory is counted in the overflow. */
+static void no_memory_is_no_loss(void **state)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	fault_set(FAULT_MALLOC, 0, ENOMEM, true);
+	assert_int_equal(percpu_family_counter(f, x, &c), 0);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(percpu_family_overflows(f), 1);
+	percpu_counter_add(c, 5);
+	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 5);
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 1);
+}
+
+/* What another process has put where there is no address space for this one. */
+
+/* Opens the file once more, and declares the same gauge by both. */
+static void open_other(struct percpu_owned_gauge **g, struct percpu_owned_gauge **of_t)
+{
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, g), 0);
+	t = open_family_file(path, ALL);
+	assert_int_equal(percpu_segment_owned_gauge(t, METRIC("owned"), PERCPU_OWNED_SUM, of_t), 0);
+}
+
+static void shares_out_of_reach_are_not_left_out(void **state)
+{
+	struct percpu_owned_gauge *g, *of_t;
+	int64_t v = 77;
+
+	(void)state;
+	open_other(&g, &of_t);
+	grow(t->region);
+	assert_int_equal(percpu_owned_gauge_add(of_t, 5), 0);
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_owned_gauge_fetch(g, PERCPU_OWNED_ALL, &v), -ENOMEM);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(v, 77);
+	assert_int_equal(percpu_owned_gauge_fetch(g, PERCPU_OWNED_ALL, &v), 0);
+	assert_int_equal(v, 5);
+}
+
+/* Who locks takes from the dead, and not from those that it cannot look at. */
+static void owners_out_of_reach_are_not_dead(void **state)
+{
+	struct percpu_owned_gauge *g, *of_t;
+	uint64_t id;
+
+	(void)state;
+	open_other(&g, &of_t);
+	grow(t->region);
+	assert_int_equal(percpu_owned_gauge_add(of_t, 5), 0);
+	id = percpu_owners_self(t->owners);
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_owners_alive(s->owners, id), 1);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(percpu_owners_alive(s->owners, id), 1);
+	assert_int_equal(percpu_owners_alive(s->owners, id + 1), 0);
+}
+
+/* Leave no room in the region, which does not grow any more. */
+static void fill(struct percpu_region *r)
+{
+	void *cell;
+
+	r->capacity = r->n;
+	for (size_t size = PERCPU_LANE_SIZE; size >= sizeof(uint64_t); size /= 2)
+		while (percpu_region_alloc(r, size, sizeof(uint64_t), &cell) == 0)
+			;
+}
+
+/* A process that had no descriptor left when it first looked who it is, and that closes what it did
+ * not open. */
+static uint64_t *joined;
+
+static int join_after_want(void *arg)
+{
+	(void)arg;
+	fault_set(FAULT_OPEN, 0, EMFILE, true);
+	(void)percpu_owner_me();
+	test_child_require(fault_clear() != 0, "open");
+	test_child_require(percpu_owners_join(s->owners) == 0, "join");
+	close(s->region->file.fd);
+	__atomic_store_n(joined, percpu_owners_self(s->owners), __ATOMIC_RELEASE);
+	pause();
+	return 0;
+}
+
+static void want_of_descriptors_is_not_for_ever(void **state)
+{
+	struct percpu_owned_gauge *g;
+	uint64_t id;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &g), 0);
+	joined = test_share(sizeof(*joined));
+	pid = test_fork(join_after_want, NULL);
+	while (id = __atomic_load_n(joined, __ATOMIC_ACQUIRE), id == 0)
+		test_sleep_us(1000);
+	assert_int_equal(percpu_owners_alive(s->owners, id), 1);
+	kill(pid, SIGKILL);
+	(void)test_wait(pid, 60);
+	assert_int_equal(percpu_owners_alive(s->owners, id), 0);
+}
+
+/* A value is within reach, and who has it is not: whether that one lives is not known. */
+static void the_living_out_of_reach_are_not_left_out(void **state)
+{
+	struct percpu_owned_gauge *g, *of_t;
+	const size_t size = sizeof(struct percpu_owned_shares);
+	struct percpu_owned_value seen = { .pid = 77 };
+	int64_t v = 77;
+	void *room;
+	size_t n = 77;
+
+	(void)state;
+	open_other(&g, &of_t);
+	assert_int_equal(percpu_region_alloc(t->region, size, PERCPU_BLOCK_ALIGN, &room), 0);
+	grow(t->region);
+	assert_int_equal(percpu_owners_join(t->owners), 0);
+	fill(t->region);
+	assert_int_equal(percpu_region_free(t->region, room, size), 0);
+	assert_int_equal(percpu_owned_gauge_add(of_t, 5), 0);
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_owned_gauge_fetch(g, PERCPU_OWNED_ALL, &v), 0);
+	assert_int_equal(v, 5);
+	assert_int_equal(percpu_owned_gauge_fetch(g, PERCPU_OWNED_LIVING, &v), -ENOMEM);
+	assert_int_equal(percpu_owned_gauge_each(g, PERCPU_OWNED_ALL, &seen, 1, &n), -ENOMEM);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(n, 77);
+	assert_int_equal(percpu_owned_gauge_fetch(g, PERCPU_OWNED_LIVING, &v), 0);
+	assert_int_equal(v, 5);
+}
+
+/* Who holds a lock is told, but not who that is, and not that it is the one that asks. */
+static struct percpu_rwlock *held;
+
+static int ask_who_holds(void *arg)
+{
+	struct percpu_rwlock_holder who;
+
+	(void)arg;
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	test_child_require(percpu_rwlock_holders(held, &who, 1) == 1, "held");
+	test_child_require(fault_clear() != 0, "mmap");
+	test_child_require(who.reading == 1 && who.pid == 0, "not known");
+	test_child_require(percpu_rwlock_holders(held, &who, 1) == 1, "held");
+	test_child_require(who.pid == (uint32_t)getppid(), "known");
+	return 0;
+}
+
+static void holders_out_of_reach_are_not_the_asker(void **state)
+{
+	const size_t size = sizeof(struct percpu_participant_records);
+	struct percpu_owned_gauge *g, *of_t;
+	struct percpu_rwlock *l;
+	void *room;
+
+	(void)state;
+	open_other(&g, &of_t);
+	assert_int_equal(percpu_rwlock_create_in(s->owners, 0, &held), 0);
+	assert_int_equal(percpu_rwlock_attach(t->owners, percpu_rwlock_key(held), 0, &l), 0);
+	assert_int_equal(percpu_region_alloc(t->region, size, PERCPU_BLOCK_ALIGN, &room), 0);
+	grow(t->region);
+	assert_int_equal(percpu_owners_join(t->owners), 0);
+	fill(t->region);
+	assert_int_equal(percpu_region_free(t->region, room, size), 0);
+	assert_int_equal(percpu_rwlock_read_lock(l), 0);
+	test_in_child(ask_who_holds, NULL);
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
+	assert_int_equal(percpu_rwlock_detach(l), 0);
+	assert_int_equal(percpu_rwlock_destroy(held), 0);
+}
+
+/* Nobody frees what somebody has whom it cannot look at. */
+static void what_is_held_out_of_reach_stays(void **state)
+{
+	struct percpu_owned_gauge *g, *of_t;
+	struct percpu_rwlock *l, *l_of_t;
+	struct percpu_grace *p, *p_of_t;
+	int token;
+
+	(void)state;
+	open_other(&g, &of_t);
+	assert_int_equal(percpu_rwlock_create_in(s->owners, 0, &l), 0);
+	assert_int_equal(percpu_grace_create_in(s->owners, 0, &p), 0);
+	assert_int_equal(percpu_rwlock_attach(t->owners, percpu_rwlock_key(l), 0, &l_of_t), 0);
+	assert_int_equal(percpu_grace_attach(t->owners, percpu_grace_key(p), 0, &p_of_t), 0);
+	grow(t->region);
+	assert_int_equal(percpu_rwlock_read_lock(l_of_t), 0);
+	token = percpu_grace_enter(p_of_t);
+	assert_true(token >= 0);
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_rwlock_destroy(l), -ENOMEM);
+	assert_int_equal(percpu_grace_destroy(p), -ENOMEM);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(percpu_rwlock_destroy(l), -EBUSY);
+	assert_int_equal(percpu_grace_destroy(p), -EBUSY);
+	assert_int_equal(percpu_rwlock_read_unlock(l_of_t), 0);
+	assert_int_equal(percpu_grace_exit(p_of_t, token), 0);
+	assert_int_equal(percpu_rwlock_detach(l_of_t), 0);
+	assert_int_equal(percpu_grace_detach(p_of_t), 0);
+	assert_int_equal(percpu_rwlock_destroy(l), 0);
+	assert_int_equal(percpu_grace_destroy(p), 0);
+}
+
+/* Else what cannot be looked at would stay allocated, and nothing would lead to it. */
+static void gauges_out_of_reach_stay(void **state)
+{
+	struct percpu_owned_gauge *g, *of_t;
+	struct percpu_owned_control *c;
+	struct percpu_owners_control *of_owners;
+	struct percpu_owners *o, *o_of_t;
+	uint64_t shares, slots;
+	void *more[2]; /* a second block of each, within reach */
+	int64_t v = 77;
+
+	(void)state;
+	t = open_family_file(path, ALL);
+	assert_int_equal(percpu_owners_create_in(s->region, &o), 0);
+	assert_int_equal(percpu_owners_attach(t->region, percpu_owners_key(o), &o_of_t), 0);
+	assert_int_equal(percpu_owned_gauge_create_in(o, PERCPU_OWNED_SUM, &g), 0);
+	assert_int_equal(percpu_owned_gauge_attach(o_of_t, percpu_owned_gauge_key(g), &of_t), 0);
+	assert_int_equal(percpu_region_alloc(s->region, sizeof(struct percpu_owned_shares),
+					     PERCPU_BLOCK_ALIGN, &more[0]),
+			 0);
+	assert_int_equal(percpu_region_alloc(s->region, SLOTS_SIZE, PERCPU_BLOCK_ALIGN, &more[1]),
+			 0);
+	grow(t->region);
+	assert_int_equal(percpu_owned_gauge_add(of_t, 5), 0);
+	c = (struct percpu_owned_control *)percpu_block_bias(&g->owned.block);
+	shares = c->block[0];
+	of_owners = (struct percpu_owners_control *)percpu_block_bias(&o->block);
+	slots = of_owners->block[0];
+	c->block[1] = percpu_region_key(s->region, more[0]);
+	of_owners->block[1] = percpu_region_key(s->region, more[1]);
+	assert_int_not_equal(shares, 0);
+	assert_int_not_equal(slots, 0);
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_owned_gauge_destroy(g), -ENOMEM);
+	assert_int_equal(percpu_owners_destroy(o), -ENOMEM);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(percpu_owned_gauge_fetch(g, PERCPU_OWNED_LIVING, &v), 0);
+	assert_int_equal(v, 5);
+	percpu_owned_gauge_detach(of_t);
+	percpu_owners_detach(o_of_t);
+	assert_int_equal(percpu_owned_gauge_destroy(g), 0);
+	assert_int_equal(percpu_owners_destroy(o), 0);
+	assert_null(percpu_region_at(s->region, shares, sizeof(struct percpu_owned_shares)));
+	assert_null(percpu_region_at(s->region, slots, sizeof(struct percpu_owner_slot)));
+	assert_int_equal(percpu_owned_gauge_destroy(NULL), 0);
+	assert_int_equal(percpu_owned_fgauge_destroy(NULL), 0);
+	assert_int_equal(percpu_owners_destroy(NULL), 0);
+}
+
+static void no_address_space_is_no_loss(void **state)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	t = open_family_file(path, ALL);
+	grow(t->region);
+	assert_int_equal(count_in(family_of(t, 1), "x", 1), 1);
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_family_counter(f, x, &c), 0);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(percpu_family_overflows(f), 1);
+	percpu_counter_add(c, 5);
+	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 5);
+	assert_int_equal(count_in(f, "x", 1), 2);
+	assert_int_equal(percpu_family_overflows(f), 1);
+}
+
+/* Who may only read is told, and counts no overflow: there is nothing that it could store to. In a
+ * child: a store would kill it. */
+static struct percpu_family *read_only;
+
+static int find_without(void *call)
+{
+	static const char *const x[] = { "x" }, *const y[] = { "y" };
+	struct percpu_counter *c = NULL;
+	int e;
+
+	fault_set(*(enum fault_call *)call, 0, ENOMEM, true);
+	e = percpu_family_counter(read_only, x, &c);
+	test_child_require(fault_clear() != 0, fault_name(*(enum fault_call *)call));
+	test_child_require(e == -ENOMEM && c == NULL, "no memory");
+	e = percpu_family_counter(read_only, y, &c);
+	test_child_require(e == -EROFS && c == NULL, "there is none");
+	e = percpu_family_counter(read_only, x, &c);
+	test_child_require(e == 0 && percpu_counter_fetch(c) == 5, "there is one");
+	return 0;
+}
+
+static void who_may_only_read_overflows_nothing(void **state)
+{
+	static enum fault_call calls[] = { FAULT_MALLOC, FAULT_MMAP };
+
+	(void)state;
+	t = open_family_file(path, 0);
+	read_only = family_of(t, 1);
+	grow(s->region);
+	assert_int_equal(count_in(f, "x", 5), 5); /* it is full, and x out of reach */
+	for (unsigned i = 0; i < 2; i++) {
+		test_in_child(find_without, &calls[i]);
+		assert_int_equal(percpu_family_overflows(f), 0);
+		assert_int_equal(percpu_family_overflows(read_only), 0);
+	}
+}
+
+/* Who has no memory to look at what others have done leaves no lock behind. */
+
+static int remove_x(void)
+{
+	return remove_value(f, "x");
+}
+
+/* With what was removed, */
+static int free_removed(void)
+{
+	return percpu_reuse_free(s, 0);
+}
+
+/* or with what somebody has left who was killed before it had an object. */
+static int free_half_made(void)
+{
+	s->unkeyed++;
+	return percpu_reuse_free(s, 0);
+}
+
+static int settle_change(void)
+{
+	s->control->changes |= 1; /* as somebody leaves it who is killed */
+	percpu_reuse_settle(s);
+	return s->control->changes & 1 ? -ENOMEM : 0;
+}
+
+static int add_y(void)
+{
+	struct percpu_counter *c = NULL;
+	const int e = percpu_segment_counter(s, METRIC("y_total"), &c);
+
+	assert_true((e == 0) == (c != NULL));
+	return e;
+}
+
+/* The lock is free: whoever wants it has it at once. */
+static int take_lock(void *arg)
+{
+	struct percpu_robust h;
+	int e;
+
+	(void)arg;
+	e = percpu_robust_lock(&h, &s->region->first->header->alloc_lock, 0);
+	test_child_require(e == 0, "the lock");
+	percpu_robust_unlock(&h);
+	return 0;
+}
+
+static void no_memory_keeps_no_lock(void **state)
+{
+	static int (*const calls[])(void) = { remove_x, free_removed, free_half_made, settle_change,
+					      add_y };
+	struct percpu_family *others;
+	void *epoch = NULL;
+
+	(void)state;
+	assert_int_equal(declare_family(s, "g_total", PERCPU_METRIC_COUNTER, 1000, &f), 0);
+	t = open_family_file(path, ALL);
+	assert_int_equal(declare_family(t, "g_total", PERCPU_METRIC_COUNTER, 1000, &others), 0);
+	assert_int_equal(count_in(f, "x", 1), 1);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(count_in(f, "gone", 1), 1);
+		assert_int_equal(percpu_epoch_take(s, &epoch), 0);
+		assert_int_equal(remove_value(f, "gone"), 0);
+		assert_int_equal(percpu_segment_quiesce(s), 0);
+		assert_int_equal(percpu_segment_quiesce(t), 0);
+		assert_int_equal(count_in(others, "y", 1), 1);
+		assert_int_equal(remove_value(others, "y"), 0); /* all is looked at anew */
+		percpu_epoch_drop(epoch);
+		fault_set(FAULT_CALLOC, 0, ENOMEM, true);
+		assert_int_equal(calls[i](), -ENOMEM);
+		assert_int_not_equal(fault_clear(), 0);
+		test_in_child(take_lock, NULL);
+		if (calls[i] == free_half_made) { /* that needs memory for a copy, too */
+			fault_set(FAULT_MALLOC, 0, ENOMEM, true);
+			assert_int_equal(calls[i](), -ENOMEM);
+			assert_int_equal(fault_clear(), 1);
+			test_in_child(take_lock, NULL);
+		}
+		assert_int_equal(count_in(others, "z", 1), i + 1);
+		assert_int_equal(percpu_family_overflows(others), 0);
+		assert_int_equal(calls[i](), 0);
+	}
+}
+
+/* Handles of what is removed are given back once, whenever there was no memory to note them. */
+
+enum { MANY = 100 }; /* more than a list has room for that begins */
+
+static const char *const *nth_value(unsigned n)
+{
+	static const char *values[1];
+	static char value[16];
+
+	snprintf(value, sizeof(value), "v%u", n);
+	values[0] = value;
+	return values;
+}
+
+static void resolve_many(struct percpu_extrema **ret)
+{
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(percpu_family_extrema(f, nth_value(i), &ret[i]), 0);
+}
+
+/* They stay until the process says that it has none. */
+static bool may_observe(struct percpu_extrema *const *x)
+{
+	bool may = true;
+
+	for (unsigned i = 0; i < MANY; i++)
+		may &= percpu_extrema_observe(x[i], 1) == 0;
+	return may;
+}
+
+/* In a child, which what is given back twice would kill. */
+static int look_without_memory(void *x)
+{
+	bool failed = true;
+	unsigned nth;
+	int e;
+
+	for (nth = 0; failed; nth++) {
+		fault_set(FAULT_REALLOC, nth, ENOMEM, false);
+		e = percpu_directory_refresh(s);
+		failed = fault_clear() != 0;
+		test_child_require(e == (failed ? -ENOMEM : 0), "an error");
+		test_child_require(s->retired.n == (failed ? 0 : MANY), "all or none");
+		test_child_require(may_observe(x), "they are still there");
+	}
+	test_child_require(nth > 4, "two lists that become longer");
+	test_child_require(percpu_segment_quiesce(s) == 0, "quiesce");
+	test_child_require(s->retired.n == 0, "none");
+	percpu_segment_close(s);
+	return 0;
+}
+
+static void what_others_remove_is_given_back_once(void **state)
+{
+	struct percpu_extrema *x[MANY];
+	struct percpu_family *others;
+
+	(void)state;
+	assert_int_equal(declare_family(s, "x", PERCPU_METRIC_EXTREMA, 2 * MANY, &f), 0);
+	t = open_family_file(path, ALL);
+	assert_int_equal(declare_family(t, "x", PERCPU_METRIC_EXTREMA, 2 * MANY, &others), 0);
+	resolve_many(x);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(percpu_family_remove(others, nth_value(i)), 0);
+	test_in_child(look_without_memory, x);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(s->retired.n, 0);
+}
+
+/* Nor is there memory for the nth list of what this process removes itself. Returns how often there was
+ * none. */
+static unsigned remove_without_memory(unsigned nth)
+{
+	struct percpu_extrema *x[MANY];
+	unsigned failed = 0;
+	int e;
+
+	assert_int_equal(declare_family(s, "x", PERCPU_METRIC_EXTREMA, 2 * MANY, &f), 0);
+	resolve_many(x);
+	for (unsigned i = 0; i < MANY; i++) {
+		fault_set(FAULT_REALLOC, nth, ENOMEM, false);
+		e = percpu_family_remove(f, nth_value(i));
+		failed += fault_clear();
+		assert_true(e == 0 || e == -ENOMEM);
+		if (e != 0)
+			assert_int_equal(percpu_family_remove(f, nth_value(i)), 0);
+		assert_true(may_observe(x));
+	}
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	assert_int_equal(s->retired.n, MANY);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(s->retired.n, 0);
+	return failed;
+}
+
+static void what_is_removed_here_is_given_back_once(void **state)
+{
+	unsigned nth = 0;
+
+	while (remove_without_memory(nth) != 0) {
+		nth++;
+		close_one(state);
+		open_one(state);
+	}
+	assert_true(nth > 1);
+}
+
+/* What an epoch takes: the file once more, its lock, a mapping of it, and that this one is kept from
+ * children of fork. */
+static const enum fault_call of_epochs[] = { FAULT_OPEN, FAULT_FSTAT, FAULT_FCNTL, FAULT_MMAP,
+					     FAULT_MADVISE };
+enum { OF_EPOCHS = sizeof(of_epochs) / sizeof(of_epochs[0]) };
+
+/* An epoch that cannot be had whole is given back, and the caller has none to drop. */
+static void failed_epochs_are_not_told(void **state)
+{
+	struct test_holding before;
+	void *epoch = NULL;
+
+	(void)state;
+	before = test_holding_now();
+	for (unsigned i = 0; i < OF_EPOCHS; i++) {
+		fault_set(of_epochs[i], 0, ENOMEM, true);
+		assert_true(percpu_epoch_take(s, &epoch) < 0);
+		assert_int_not_equal(fault_clear(), 0);
+		assert_null(epoch);
+		test_assert_holding(before);
+	}
+	assert_int_equal(percpu_epoch_take(s, &epoch), 0);
+	percpu_epoch_drop(epoch);
+	test_assert_holding(before);
+}
+
+/* Who could not say so has not said it: the process keeps all handles, and nobody uses what they lead
+ * to again. */
+
+static const enum fault_call of_quiescing[] = { FAULT_OPEN, FAULT_FSTAT,  FAULT_FCNTL,
+						FAULT_MMAP, FAULT_CALLOC, FAULT_REALLOC };
+enum { OF_QUIESCING = sizeof(of_quiescing) / sizeof(of_quiescing[0]) };
+
+static struct percpu_histogram *histogram_of(struct percpu_family *of, const char *value)
+{
+	struct percpu_histogram *h = NULL;
+
+	assert_int_equal(percpu_family_histogram(of, &value, &h), 0);
+	return h;
+}
+
+/* Whether a series of that value has room by now. */
+static bool has_room(struct percpu_family *of, const char *value)
+{
+	const uint64_t before = percpu_family_overflows(of);
+
+	(void)histogram_of(of, value);
+	return percpu_family_overflows(of) == before;
+}
+
+/* The series that another process has removed is there still for who has its handle. */
+static void expect_kept(struct percpu_histogram *h, uint64_t n)
+{
+	struct percpu_histogram_snapshot *shot;
+
+	percpu_histogram_record(h, 1);
+	assert_int_equal(percpu_histogram_snapshot_create(h, &shot), 0);
+	assert_int_equal(percpu_histogram_fetch(h, 0, shot), 0);
+	assert_int_equal(shot->count, n);
+	percpu_histogram_snapshot_destroy(shot);
+}
+
+/* Returns whether a call failed. */
+static bool quiesce_with(enum fault_call call, unsigned nth, bool later)
+{
+	struct test_holding before = test_holding_now();
+	int e;
+
+	fault_set(call, nth, fault_error(call), later);
+	e = percpu_segment_quiesce(s);
+	if (fault_clear() == 0) {
+		assert_int_equal(e, 0);
+		return false;
+	}
+	assert_true(e < 0);
+	test_assert_holding(before);
+	return true;
+}
+
+static void what_is_not_said_is_not_given_up(void **state)
+{
+	struct percpu_family *of_s, *of_t;
+	struct percpu_histogram *h;
+	static const char x[] = "x";
+	const char *const values[] = { x };
+	uint64_t n;
+
+	(void)state;
+	assert_int_equal(declare_family(s, "h", PERCPU_METRIC_HISTOGRAM, 1, &of_s), 0);
+	t = open_family_file(path, ALL);
+	assert_int_equal(declare_family(t, "h", PERCPU_METRIC_HISTOGRAM, 1, &of_t), 0);
+	for (unsigned i = 0; i < 2 * OF_QUIESCING; i++) {
+		h = histogram_of(of_s, x);
+		n = 0;
+		assert_int_equal(percpu_family_remove(of_t, values), 0);
+		assert_int_equal(percpu_segment_quiesce(t), 0);
+		while (quiesce_with(of_quiescing[i / 2], (unsigned)n, i % 2 != 0)) {
+			assert_false(has_room(of_t, "y"));
+			expect_kept(h, ++n);
+		}
+		assert_int_not_equal(n, 0);
+		assert_true(has_room(of_t, x));
+	}
+}
+
+/* Who starts anew without the epoch that it needs resets nothing, and keeps nothing; the next one
+ * completes it. */
+static void no_epoch_is_no_start(void **state)
+{
+	struct percpu_segment *t = NULL;
+	struct test_holding before;
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 5), 5);
+	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	assert_int_equal(count_in(f, "x", 5), 5);
+	before = test_holding_now();
+	fault_set(FAULT_MADVISE, 0, ENOMEM, true);
+	assert_int_equal(
+		percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &t),
+		-ENOMEM);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_null(t);
+	test_assert_holding(before);
+	assert_int_equal(s->control->generation, 3);
+	assert_int_equal(s->control->settled, 2);
+	assert_int_equal(count_in(f, "x", 0), 5);
+	t = open_family_file(path, PERCPU_SEGMENT_WRITE);
+	percpu_segment_close(t);
+	assert_int_equal(s->control->settled, 3);
+	assert_int_equal(count_in(f, "x", 0), 0);
+}
+
+/* A metric that cannot be looked at for lack of memory is not left out. */
+static void no_memory_is_no_picture(void **state)
+{
+	struct percpu_histogram *h;
+	struct percpu_reader *r;
+	bool failed = true;
+	size_t n;
+	int e;
+
+	(void)state;
+	assert_int_equal(percpu_segment_histogram(s, METRIC("h"), NULL, &h), 0);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_null(picture_check(r, false));
+	n = percpu_reader_count(r);
+	percpu_reader_close(r);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	for (unsigned nth = 0; failed; nth++) {
+		fault_set(FAULT_MALLOC, nth, ENOMEM, false);
+		e = percpu_reader_read(r);
+		failed = fault_clear() != 0;
+		assert_int_equal(e, failed ? -ENOMEM : 0);
+		assert_int_equal(percpu_reader_count(r), failed ? 0 : n);
+		if (!failed)
+			assert_null(picture_check(r, false));
+	}
+	percpu_reader_close(r);
+}
+
+/* Starts anew, with one of all calls of malloc() failing. Returns whether one did. */
+static bool start_anew_without_memory(unsigned nth)
+{
+	const struct test_holding before = test_holding_now();
+	unsigned failed;
+	int e;
+
+	fault_set(FAULT_MALLOC, nth, ENOMEM, false);
+	e = percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &t);
+	failed = fault_clear();
+	assert_int_equal(e, failed != 0 ? -ENOMEM : 0);
+	if (failed != 0)
+		test_assert_holding(before);
+	return failed != 0;
+}
+
+/* What cannot be looked at for lack of memory is not taken for reset; and who could not begin keeps
+ * nothing of what others remove. */
+static void no_memory_is_no_start(void **state)
+{
+	struct percpu_histogram_snapshot *of_h;
+	struct percpu_histogram *h;
+	bool failed = true;
+
+	(void)state;
+	assert_int_equal(percpu_segment_histogram(s, METRIC("h"), NULL, &h), 0);
+	assert_int_equal(percpu_histogram_snapshot_create(h, &of_h), 0);
+	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	for (unsigned nth = 0; failed; nth++) {
+		percpu_histogram_record(h, 1);
+		failed = start_anew_without_memory(nth);
+		if (failed) /* the next one completes it */
+			t = open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW);
+		percpu_segment_close(t);
+		t = NULL;
+		assert_int_equal(percpu_histogram_fetch(h, 0, of_h), 0);
+		assert_int_equal(of_h->count, 0);
+	}
+	percpu_histogram_snapshot_destroy(of_h);
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(remove_value(f, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(count_in(f, "y", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 0);
+}
+
+#define one(f) cmocka_unit_test_setup_teardown(f, open_one, close_one)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		one(updates_are_completed_before_objects_go),
+		one(updates_out_of_reach_are_completed),
+		one(half_made_ones_wait_for_the_lock),
+		one(what_cannot_be_mapped_is_told),
+		cmocka_unit_test(whatever_fails_is_told),
+		one(no_memory_is_no_loss),
+		one(no_address_space_is_no_loss),
+		one(who_may_only_read_overflows_nothing),
+		one(no_memory_keeps_no_lock),
+		one(what_others_remove_is_given_back_once),
+		one(what_is_removed_here_is_given_back_once),
+		one(shares_out_of_reach_are_not_left_out),
+		one(owners_out_of_reach_are_not_dead),
+		one(want_of_descriptors_is_not_for_ever),
+		one(the_living_out_of_reach_are_not_left_out),
+		one(holders_out_of_reach_are_not_the_asker),
+		one(what_is_held_out_of_reach_stays),
+		one(gauges_out_of_reach_stay),
+		one(failed_epochs_are_not_told),
+		one(what_is_not_said_is_not_given_up),
+		one(no_epoch_is_no_start),
+		one(no_memory_is_no_start),
+		one(no_memory_is_no_picture),
+	};
+
+	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
+}

@@ -1,0 +1,1379 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_family_meanwhile.c - what others do at the steps of a process that makes, removes and frees
+ * series, quiesces or starts anew. Kills: test_family_steps.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "picture.h"
+#include "support.h"
+#include "amid.h"
+#include "../family_calls.h"
+#include "../root_file.h"
+
+#include "segment/segment.h"
+
+/* Others look without the lock at each step: what stays is found where it was. */
+
+static struct percpu_family *others; /* of t */
+static struct percpu_counter *stays;
+static unsigned looks;
+
+static uint64_t rewritten; /* where a record was free */
+
+static int open_other(void **state)
+{
+	(void)state;
+	t = open_family_file(path, ALL);
+	return 0;
+}
+
+static int clear(void **state)
+{
+	amid_nothing();
+	rewritten = 0;
+	looks = 0;
+	return close_both(state);
+}
+
+/* It is in use only once all of it is there. */
+static void look_at_record(void)
+{
+	static struct percpu_record_copy c;
+	const struct percpu_segment_record *r = &c.head;
+
+	if (percpu_directory_load(t, rewritten, &c) == 0 || r->state != PERCPU_RECORD_IN_USE)
+		return;
+	assert_int_equal(r->label_values, 6);
+	assert_memory_equal(c.bytes + r->name + r->unit + r->label_names, "\5comes", 6);
+}
+
+static bool look_meanwhile(void)
+{
+	looks++;
+	if (rewritten != 0)
+		look_at_record();
+	assert_ptr_equal(counter_of(others, "stays"), stays);
+	return true;
+}
+
+static void others_find_what_stays(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+
+	(void)state;
+	assert_int_equal(count_in(f, "goes-and-is-long", 1), 1);
+	assert_int_equal(count_in(f, "stays", 1), 1);
+	others = family_of(t, 3);
+	stays = counter_of(others, "stays");
+	assert_int_equal(percpu_segment_quiesce(t), 0);
+	meanwhile = look_meanwhile;
+	waits_when = "reuse: ";
+	assert_int_equal(remove_value(f, "goes-and-is-long"), 0);
+	waits_when = NULL;
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(s->removed.n, 1);
+	rewritten = s->removed.at[0].at;
+	waits_when = "reuse: ";
+	assert_int_equal(count_in(f, "comes", 2), 2);
+	waits_when = NULL;
+	assert_true(looks > 20);
+	assert_int_equal(s->spare.n, 0); /* it was rewritten */
+	assert_int_equal(percpu_family_overflows(f), 0);
+	assert_int_equal(count_in(others, "comes", 1), 3);
+	assert_int_equal(count_in(others, "stays", 1), 2);
+}
+
+/* A series that is removed between the look and the handle is not the one that was asked for. */
+
+static bool remove_meanwhile(void)
+{
+	assert_int_equal(remove_value(others, "x"), 0);
+	return false;
+}
+
+static void expect_new_series(const char *step)
+{
+	struct percpu_family *f = family_of(s, 3);
+
+	others = family_of(t, 3);
+	assert_int_equal(count_in(others, "x", 5), 5);
+	meanwhile = remove_meanwhile;
+	waits_when = step;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_null(waits_when);
+	assert_int_equal(count_in(others, "x", 1), 2);
+}
+
+static void what_goes_meanwhile_is_not_found(void **state)
+{
+	(void)state;
+	expect_new_series("root: looked up");
+}
+
+/* Nor is it told since when there has been such a series. */
+static void what_goes_meanwhile_was_not_declared(void **state)
+{
+	static const char *const a[] = { "a" }, *const x[] = { "x" };
+	const struct percpu_metric m = { .size = sizeof(m),
+					 .name = "f_total",
+					 .label_names = a,
+					 .label_values = x,
+					 .labels = 1 };
+	struct percpu_moment moment;
+
+	(void)state;
+	others = family_of(t, 3);
+	assert_int_equal(count_in(others, "x", 5), 5);
+	assert_int_equal(percpu_segment_series_started(s, &m, &moment), 0);
+	meanwhile = remove_meanwhile;
+	waits_when = "moment: looked";
+	assert_int_equal(percpu_segment_series_started(s, &m, &moment), -ENOENT);
+	assert_null(waits_when);
+}
+
+static void what_goes_at_last_is_not_kept(void **state)
+{
+	(void)state;
+	expect_new_series("segment: to be kept");
+}
+
+/* Another process that is stopped with the lock keeps nobody from counting. */
+
+static bool stop_with_the_lock(void)
+{
+	raise(SIGSTOP);
+	return false;
+}
+
+static int stop_amid(void *arg)
+{
+	struct percpu_segment *s = NULL;
+	struct percpu_family *f;
+
+	(void)arg;
+	test_child_require(percpu_segment_open(path, ALL, NULL, &s) == 0, "a segment");
+	f = family_of(s, 3);
+	meanwhile = stop_with_the_lock;
+	waits_when = "segment: record announced";
+	(void)count_in(f, "x", 1);
+	return 0;
+}
+
+static void stopped_ones_let_others_count(void **state)
+{
+	struct percpu_family *f = family_of(t, 3);
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = test_fork(stop_amid, NULL);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	assert_int_equal(count_in(f, "y", 2), 2);
+	assert_int_equal(percpu_family_overflows(f), 1);
+	assert_int_equal(kill(pid, SIGCONT), 0);
+	assert_int_equal(test_wait(pid, 60), 0);
+	assert_int_equal(count_in(f, "y", 1), 1);
+	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 2);
+}
+
+/* Between the load of an epoch and its lock, what may be used again is. */
+
+static bool reuse_meanwhile(void)
+{
+	assert_int_equal(remove_value(others, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(count_in(others, "y", 7), 7);
+	assert_int_equal(percpu_family_overflows(others), 0);
+	return false;
+}
+
+static void late_epochs_find_what_is_there(void **state)
+{
+	const struct percpu_metric m = { .size = sizeof(m), .name = "m_total" };
+	struct percpu_family *f;
+	struct percpu_counter *c;
+
+	(void)state;
+	others = family_of(t, 1);
+	assert_int_equal(count_in(others, "x", 5), 5);
+	assert_int_equal(percpu_segment_counter(s, &m, &c), 0); /* all records are known */
+	meanwhile = reuse_meanwhile;
+	waits_when = "epoch: loaded";
+	f = family_of(s, 1);
+	assert_null(waits_when);
+	assert_int_equal(count_in(f, "y", 1), 8);
+	assert_int_equal(count_in(f, "x", 1), 1); /* in the overflow */
+	assert_int_equal(percpu_family_overflows(f), 1);
+}
+
+/* Two threads hold the first epoch: it is held once. */
+
+static void *first_epoch;
+
+static bool hold_epoch(void)
+{
+	assert_int_equal(percpu_epoch_hold(s), 0);
+	first_epoch = s->epoch;
+	assert_non_null(first_epoch);
+	return false;
+}
+
+static void the_first_epoch_is_held_once(void **state)
+{
+	(void)state;
+	meanwhile = hold_epoch;
+	waits_when = "epoch: loaded";
+	assert_int_equal(percpu_epoch_hold(s), 0);
+	assert_null(waits_when);
+	assert_ptr_equal(s->epoch, first_epoch);
+}
+
+/* What is removed while a process quiesces is not what it has spoken of. */
+
+static void handles_of_what_goes_meanwhile_stay(void **state)
+{
+	static const char *const x[] = { "x" }, *const y[] = { "y" };
+	struct percpu_histogram *h, *new;
+	struct percpu_family *f, *unheard;
+
+	(void)state;
+	assert_int_equal(declare_family(s, "h", PERCPU_METRIC_HISTOGRAM, 1, &f), 0);
+	assert_int_equal(declare_family(t, "g_total", PERCPU_METRIC_COUNTER, 1, &unheard), 0);
+	assert_int_equal(count_in(unheard, "x", 1), 1);
+	assert_int_equal(percpu_family_remove(unheard, x), 0); /* there is something to say */
+	assert_int_equal(declare_family(t, "h", PERCPU_METRIC_HISTOGRAM, 1, &others), 0);
+	assert_int_equal(percpu_family_histogram(f, x, &h), 0);
+	meanwhile = remove_meanwhile;
+	waits_when = "epoch: counted";
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_null(waits_when);
+	assert_int_equal(s->retired.n, 1);
+	percpu_histogram_record(h, 1);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_family_histogram(others, y, &new), 0);
+	assert_int_equal(percpu_family_overflows(others), 1); /* s has x */
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(s->retired.n, 0);
+	assert_int_equal(percpu_family_histogram(others, y, &new), 0);
+	assert_int_equal(percpu_family_overflows(others), 1);
+}
+
+/* What was found amid a removal, before it was done, is not there any more when it is counted. */
+
+static struct percpu_segment *onlooker; /* may only read: it finds, or finds nothing */
+static uint64_t removals_then;
+
+/* Returns the family of who may write, with a series. */
+static struct percpu_family *look_on(void)
+{
+	struct percpu_family *f = family_of(s, 3);
+
+	assert_int_equal(count_in(f, "x", 1), 1);
+	onlooker = open_family_file(path, 0);
+	others = family_of(onlooker, 3);
+	removals_then = percpu_segment_removals(onlooker);
+	return f;
+}
+
+static bool look_amid_removal(void)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_counter *c = NULL;
+	const bool counted = percpu_segment_removals(onlooker) != removals_then;
+	const int e = percpu_family_counter(others, x, &c);
+
+	looks += counted;
+	assert_int_equal(counted ? e : 0, counted ? -EROFS : 0);
+	return true;
+}
+
+static void what_is_counted_as_removed_is_not_found(void **state)
+{
+	struct percpu_family *f = look_on();
+
+	(void)state;
+	meanwhile = look_amid_removal;
+	waits_when = "reuse: ";
+	assert_int_equal(remove_value(f, "x"), 0);
+	waits_when = NULL;
+	assert_int_not_equal(looks, 0);
+	percpu_segment_close(onlooker);
+}
+
+/* Likewise when it is removed between the look and the handle. */
+
+static bool removed_when_found(void)
+{
+	static struct percpu_record_copy c;
+	struct percpu_segment_record *r = NULL;
+	uint64_t at = 0;
+
+	while (percpu_directory_next(s, PERCPU_SERIES, &at, &c, &r))
+		;
+	r->state = PERCPU_RECORD_REMOVED; /* the last one */
+	__atomic_store_n(&s->control->removals, removals_then + 1, __ATOMIC_RELEASE);
+	return false;
+}
+
+static bool find_when_numbered(void)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_counter *c = NULL;
+
+	meanwhile = removed_when_found;
+	waits_when = "root: looked up";
+	assert_int_equal(percpu_family_counter(others, x, &c), -EROFS);
+	assert_null(waits_when);
+	return false;
+}
+
+static void what_is_removed_when_it_is_found_is_not_there(void **state)
+{
+	struct percpu_family *f = look_on();
+
+	(void)state;
+	meanwhile = find_when_numbered;
+	waits_when = "reuse: removal numbered";
+	assert_int_equal(remove_value(f, "x"), 0);
+	assert_int_equal(percpu_segment_removals(onlooker), removals_then + 1);
+	percpu_segment_close(onlooker);
+}
+
+/* Nor has a picture it. */
+
+static struct percpu_reader *watcher;
+
+static bool read_amid_removal(void)
+{
+	const bool counted = percpu_segment_removals(t) != removals_then;
+
+	assert_int_equal(percpu_reader_read(watcher), 0);
+	assert_null(picture_check(watcher, false));
+	looks += counted;
+	assert_int_equal(counted ? percpu_reader_count(watcher) : 1, 1);
+	return true;
+}
+
+static void pictures_have_nothing_that_is_removed(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(percpu_reader_open(path, &watcher), 0);
+	removals_then = percpu_segment_removals(t);
+	meanwhile = read_amid_removal;
+	waits_when = "reuse: ";
+	assert_int_equal(remove_value(f, "x"), 0);
+	waits_when = NULL;
+	assert_int_not_equal(looks, 0);
+	percpu_reader_close(watcher);
+}
+
+/* Nor has one that was begun again, or the next one, what was copied of the series that were there
+ * before. */
+
+/* What the picture has of the family's series with that value; -1 if it has none. */
+static int64_t pictured(const char *value)
+{
+	struct percpu_reader_series series;
+	int64_t found = -1;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < percpu_reader_count(watcher); i++) {
+		assert_int_equal(percpu_reader_series(watcher, i, &series), 0);
+		if (strcmp(series.label_values[0], value) != 0)
+			continue;
+		assert_int_equal(found, -1);
+		assert_int_equal(percpu_reader_counter(watcher, i, &n), 0);
+		found = (int64_t)n;
+	}
+	return found;
+}
+
+/* Opened by its name, or by a descriptor. */
+static void watch(bool by_name)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const int e =
+		by_name ? percpu_reader_open(path, &watcher) : percpu_reader_open_fd(fd, &watcher);
+
+	assert_int_equal(e, 0);
+	assert_int_equal(close(fd), 0);
+}
+
+static void expect_other_picture(const char *step, bool again)
+{
+	others = family_of(t, 1);
+	assert_int_equal(count_in(others, "x", 5), 5);
+	watch(again);
+	if (again) {
+		assert_int_equal(percpu_reader_read(watcher), 0);
+		assert_int_equal(pictured("x"), 5);
+	}
+	meanwhile = reuse_meanwhile;
+	waits_when = step;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(percpu_reader_read(watcher), 0);
+		assert_null(waits_when);
+		assert_null(picture_check(watcher, false));
+		assert_int_equal(pictured("x"), -1);
+		assert_int_equal(pictured("y"), 7);
+	}
+	percpu_reader_close(watcher);
+}
+
+static void pictures_have_what_has_come_instead(void **state)
+{
+	static const char *const steps[] = { "reader: directory copied", "reader: biases copied",
+					     "reader: lanes added up" };
+
+	for (int i = 0; i < 6; i++) {
+		expect_other_picture(steps[i / 2], i % 2 != 0);
+		clear(state);
+		open_both(state);
+	}
+}
+
+/* Somebody finds a series amid its removal, and the one that removes it is killed. */
+
+static bool die_when_found(void)
+{
+	raise(SIGKILL);
+	return false;
+}
+
+static uint32_t *step_of_two; /* shared: 1: find it; 2: it was found */
+
+static bool let_it_be_found(void)
+{
+	__atomic_store_n(step_of_two, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(step_of_two, __ATOMIC_ACQUIRE) != 2)
+		sched_yield();
+	waits_when = "reuse: removed";
+	meanwhile = die_when_found;
+	return false;
+}
+
+static int remove_and_die(void *arg)
+{
+	struct percpu_segment *own = NULL;
+	struct percpu_family *f;
+
+	(void)arg;
+	test_child_require(percpu_segment_open(path, ALL, NULL, &own) == 0, "a segment");
+	f = family_of(own, 3);
+	meanwhile = let_it_be_found;
+	waits_when = "reuse: removal numbered";
+	(void)remove_value(f, "x");
+	return 1;
+}
+
+static void what_is_found_amid_a_removal_is_counted(void **state)
+{
+	struct percpu_family *f = family_of(t, 3);
+	uint64_t before;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (!percpu_robust_supported())
+		test_skip("no get_robust_list()");
+	step_of_two = test_share(sizeof(*step_of_two));
+	assert_int_equal(count_in(f, "x", 1), 1);
+	before = percpu_segment_removals(t);
+	pid = test_fork(remove_and_die, NULL);
+	while (__atomic_load_n(step_of_two, __ATOMIC_ACQUIRE) != 1)
+		sched_yield();
+	assert_int_equal(count_in(f, "x", 1), 2);
+	__atomic_store_n(step_of_two, 2, __ATOMIC_RELEASE);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(count_in(f, "y", 1), 1); /* takes the lock */
+	assert_int_equal(percpu_segment_removals(t), before + 1);
+	assert_int_equal(count_in(f, "x", 1), 1); /* another one */
+}
+
+/* What somebody writes between a check and a copy, or behind a look, is not believed. */
+
+static struct percpu_segment *damaged;
+static unsigned damaged_at; /* the first time is 1 */
+
+static struct percpu_segment_record *record_of_x(const struct percpu_segment *of)
+{
+	static struct percpu_record_copy c;
+	struct percpu_segment_record *r = NULL;
+	uint64_t at = 0;
+
+	while (percpu_directory_next(of, PERCPU_SERIES, &at, &c, &r))
+		;
+	return r; /* the last one */
+}
+
+static struct percpu_segment_record *record;
+
+static bool damage_size(void)
+{
+	if (++looks < damaged_at)
+		return true;
+	record->size = UINT32_MAX - 7;
+	return false;
+}
+
+static int free_what_has_no_object(void *arg)
+{
+	(void)arg;
+	damaged = open_family_file(path, ALL);
+	(void)family_of(damaged, 3);
+	record = record_of_x(damaged);
+	looks = 0;
+	meanwhile = damage_size;
+	waits_when = "directory: size checked";
+	(void)percpu_reuse_free(damaged, 0);
+	return waits_when != NULL;
+}
+
+static void sizes_are_loaded_once(void **state)
+{
+	static char was[PERCPU_SEGMENT_BLOCK];
+	int status = 0;
+
+	(void)state;
+	assert_int_equal(count_in(family_of(s, 3), "x", 1), 1);
+	record_of_x(s)->key = 0; /* as of one that was killed */
+	memcpy(was, percpu_directory_at(s, 0), sizeof(was));
+	for (damaged_at = 1; status == 0; damaged_at++) {
+		status = test_wait(test_fork(free_what_has_no_object, NULL), 60);
+		memcpy(percpu_directory_at(s, 0), was, sizeof(was));
+	}
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 1); /* not damaged any more */
+	assert_true(damaged_at > 5);
+}
+
+/* Who starts anew resets no object that is another series' by then. */
+
+static bool replace_while_reset(void)
+{
+	assert_int_equal(remove_value(others, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
+	(void)count_in(others, "y", 7);
+	return false;
+}
+
+static void resets_keep_objects_back(void **state)
+{
+	(void)state;
+	others = family_of(t, 1);
+	assert_int_equal(count_in(others, "x", 5), 5);
+	meanwhile = replace_while_reset;
+	waits_when = "segment: epoch taken";
+	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	assert_null(waits_when);
+	/* It was kept from being used again, so y was counted elsewhere. */
+	assert_int_equal(percpu_family_overflows(others), 1);
+	assert_int_equal(count_in(others, "y", 1), 1);
+	assert_int_equal(percpu_family_overflows(others), 1);
+}
+
+/* Series of families that others declare meanwhile are of the generation that begins. */
+
+static bool declare_meanwhile(void)
+{
+	others = family_of(t, 1);
+	assert_int_equal(count_in(others, "x", 5), 5);
+	return reuse_meanwhile();
+}
+
+static void resets_leave_new_families_alone(void **state)
+{
+	const struct percpu_metric m = { .size = sizeof(m), .name = "m_total" };
+	struct percpu_counter *c;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(t, &m, &c), 0);
+	percpu_counter_add(c, 3);
+	meanwhile = declare_meanwhile;
+	waits_when = "segment: epoch taken";
+	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	assert_null(waits_when);
+	assert_int_equal(percpu_counter_fetch(c), 0);
+	assert_int_equal(count_in(others, "y", 1), 8);
+}
+
+/* Nor is any series reset that was made since, whether its record was another one's or is a new one. */
+
+static bool make_since(void)
+{
+	const uint64_t end = t->control->end;
+
+	assert_int_equal(count_in(others, "y", 7), 7);
+	assert_int_equal(t->control->end, end);
+	assert_int_equal(count_in(others, "z", 7), 7);
+	assert_true(t->control->end > end);
+	return false;
+}
+
+static void make_amid_start(const char *step)
+{
+	others = family_of(t, 2);
+	assert_int_equal(count_in(others, "x", 5), 5);
+	assert_int_equal(remove_value(others, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_reuse_free(t, 0), 0);
+	meanwhile = make_since;
+	waits_when = step;
+	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	assert_null(waits_when);
+	assert_int_equal(count_in(others, "y", 1), 8);
+	assert_int_equal(count_in(others, "z", 1), 8);
+	assert_int_equal(percpu_family_overflows(others), 0);
+}
+
+static void resets_leave_new_series_alone(void **state)
+{
+	(void)state;
+	make_amid_start("segment: generation begun");
+}
+
+static void resets_leave_those_made_later_alone(void **state)
+{
+	(void)state;
+	make_amid_start("segment: epoch taken");
+}
+
+/* Who looks gets to the end although others change something each time that it looks. */
+
+static bool change_something(void)
+{
+	t->control->changes += 2;
+	return ++looks < 150;
+}
+
+static void others_may_change_for_ever(void **state)
+{
+	struct percpu_family *f = family_of(t, 3);
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(remove_value(f, "x"), 0);
+	meanwhile = change_something;
+	waits_when = "directory: blocks found";
+	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_null(waits_when);
+}
+
+/* Others change the directory as often as who may only read looks at it; then no more, and another
+ * thread has looked. */
+static struct percpu_segment *outside;
+static unsigned changes;
+
+static bool look_in_another_thread(void)
+{
+	assert_int_equal(percpu_directory_refresh(outside), 0);
+	return false;
+}
+
+static bool change_meanwhile(void)
+{
+	t->control->changes += 2;
+	if (--changes != 0)
+		return true;
+	waits_when = "moment: looked";
+	meanwhile = look_in_another_thread;
+	return false;
+}
+
+static void what_could_not_be_looked_for_is_not_absent(void **state)
+{
+	struct percpu_counter *c;
+	struct percpu_moment m;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(t, METRIC("a_total"), &c), 0);
+	assert_int_equal(percpu_segment_open(path, 0, NULL, &outside), 0);
+	changes = 100;
+	meanwhile = change_meanwhile;
+	waits_when = "directory: blocks found";
+	assert_int_equal(percpu_segment_series_started(outside, METRIC("a_total"), &m), 0);
+	assert_int_equal(changes, 0);
+	assert_null(waits_when);
+	percpu_segment_close(outside);
+}
+
+/* The record that this process has written has lost its object, and others have written behind it:
+ * the end stays where it is. */
+
+static bool add_behind(void)
+{
+	struct percpu_counter *c;
+
+	assert_int_equal(percpu_directory_refresh(t), 0);
+	record_of_x(t)->key = 0;
+	assert_int_equal(percpu_segment_counter(t, METRIC("behind_total"), &c), 0);
+	percpu_counter_add(c, 3);
+	t->control->changes += 2;
+	return false;
+}
+
+static bool wait_for_handle(void)
+{
+	waits_when = "directory: blocks found";
+	meanwhile = add_behind;
+	return false;
+}
+
+static void the_end_does_not_go_back(void **state)
+{
+	struct percpu_counter *c;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(s, METRIC("zero_total"), &c),
+			 0); /* has the block */
+	meanwhile = wait_for_handle;
+	waits_when = "root: set";
+	assert_int_equal(percpu_segment_counter(s, METRIC("first_total"), &c), 0);
+	assert_null(waits_when);
+	percpu_segment_close(t);
+	t = open_family_file(path, ALL);
+	assert_int_equal(percpu_segment_counter(t, METRIC("behind_total"), &c), 0);
+	assert_int_equal(percpu_counter_fetch(c), 3);
+	assert_int_equal(t->series.used, 3);
+}
+
+/* A record that was free has an object by then, although nobody may give it one: it stays as it is. */
+
+static bool give_object(void)
+{
+	percpu_directory_at(t, rewritten)->key = 77;
+	return false;
+}
+
+static bool wait_for_lock(void)
+{
+	waits_when = "segment: to be looked up";
+	meanwhile = give_object;
+	return false;
+}
+
+static void records_with_objects_are_not_rewritten(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(remove_value(f, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_reuse_free(s, 0), 0);
+	assert_int_equal(s->spare.n, 1);
+	assert_int_equal(percpu_directory_refresh(t), 0);
+	rewritten = s->spare.at[0].at;
+	meanwhile = wait_for_lock;
+	waits_when = "segment: to be looked up";
+	assert_int_equal(count_in(f, "y", 2), 2);
+	assert_null(waits_when);
+	assert_int_equal(percpu_directory_at(s, rewritten)->key, 77);
+}
+
+/* A record that is being rewritten when it is looked at refuses nothing. */
+
+static bool rewritten_again(void)
+{
+	record->kind = PERCPU_METRIC_COUNTER;
+	t->control->changes += 2;
+	return false;
+}
+
+static bool rewrite_amid_look(void)
+{
+	record->kind = PERCPU_METRIC_GAUGE;
+	t->control->changes += 2;
+	waits_when = "directory: blocks found";
+	meanwhile = rewritten_again;
+	return false;
+}
+
+static void what_changes_amid_a_look_is_looked_at_again(void **state)
+{
+	struct percpu_counter *c;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(t, METRIC("a_total"), &c), 0);
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	record = record_of_x(t);
+	meanwhile = rewrite_amid_look;
+	waits_when = "segment: to be looked up";
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
+	assert_null(waits_when);
+}
+
+/* So is one that had no object of the metric when it was looked at. */
+
+static uint64_t key_of_record;
+
+static bool restore_key(void)
+{
+	record->key = key_of_record;
+	t->control->changes += 2;
+	return false;
+}
+
+static bool spoil_key(void)
+{
+	key_of_record = record->key;
+	record->key += 64;
+	waits_when = "root: looked up";
+	meanwhile = restore_key;
+	return false;
+}
+
+static void what_is_not_found_amid_a_change_is_looked_for_again(void **state)
+{
+	struct percpu_counter *c;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(t, METRIC("a_total"), &c), 0);
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	record = record_of_x(t);
+	meanwhile = spoil_key;
+	waits_when = "segment: to be looked up";
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
+	assert_null(waits_when);
+}
+
+/* A record that changes while it is copied is copied again. */
+
+static bool change_record(void)
+{
+	record->generation = 77;
+	t->control->changes += 2;
+	return false;
+}
+
+static void records_are_copied_whole(void **state)
+{
+	struct percpu_segment_record *r;
+	struct percpu_record_copy c;
+	struct percpu_counter *a;
+	uint64_t at = 0;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(t, METRIC("a_total"), &a), 0);
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	record = record_of_x(t);
+	meanwhile = change_record;
+	waits_when = "directory: record copied";
+	assert_true(percpu_directory_next(s, 1U << PERCPU_RECORD_IN_USE, &at, &c, &r));
+	assert_null(waits_when);
+	assert_int_equal(c.head.generation, 77);
+}
+
+/* Nor is one whose size is another one by then. */
+
+static bool lengthen_record(void)
+{
+	record->size += 8;
+	t->control->changes += 2;
+	return false;
+}
+
+static void records_stay_as_long_as_they_were(void **state)
+{
+	struct percpu_segment_record *r = NULL;
+	struct percpu_record_copy c;
+	struct percpu_counter *a;
+	uint64_t at = 0;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(t, METRIC("a_total"), &a), 0);
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	record = record_of_x(t);
+	meanwhile = lengthen_record;
+	waits_when = "directory: record copied";
+	assert_false(percpu_directory_next(s, PERCPU_SERIES, &at, &c, &r));
+	assert_null(waits_when);
+	assert_null(r);
+	record->size -= 8;
+	at = 0;
+	assert_true(percpu_directory_next(s, PERCPU_SERIES, &at, &c, &r));
+}
+
+/* Others change something each time that this process looks: it gives up after so many times. */
+
+static bool change_always(void)
+{
+	t->control->changes += 2;
+	looks++;
+	return true;
+}
+
+static void declarations_do_not_last_for_ever(void **state)
+{
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(s, METRIC("zero_total"), &c),
+			 0); /* has the block */
+	c = NULL;
+	meanwhile = change_always;
+	waits_when = "segment: to be kept";
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), -ETIMEDOUT);
+	waits_when = NULL;
+	assert_int_equal(looks, 100);
+	assert_null(c);
+	assert_string_equal(percpu_segment_error(s),
+			    "a_total: another process has held the segment's lock for too long");
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
+	assert_int_equal(s->series.used, 2);
+}
+
+/* But only as long as it has no lock, which it takes when its first look was in vain. */
+
+static bool change_without_lock(void)
+{
+	return s->region->first->header->alloc_lock != 0 || change_always();
+}
+
+static void what_is_looked_up_under_the_lock_stays(void **state)
+{
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(s, METRIC("zero_total"), &c),
+			 0); /* has the block */
+	c = NULL;
+	meanwhile = change_without_lock;
+	waits_when = "segment: to be looked up";
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
+	waits_when = NULL;
+	assert_int_equal(looks, 1);
+	assert_non_null(c);
+}
+
+static void looks_for_moments_do_not_last_for_ever(void **state)
+{
+	struct percpu_moment m = { .generation = 77 };
+	struct percpu_counter *c;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
+	meanwhile = change_always;
+	waits_when = "moment: looked";
+	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), &m), -EAGAIN);
+	waits_when = NULL;
+	assert_int_equal(looks, 1000);
+	assert_int_equal(m.generation, 77);
+	assert_string_equal(percpu_segment_error(s), "a_total: the segment could not be read");
+	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), &m), 0);
+}
+
+/* Who may only read cannot keep others from that. */
+static void who_reads_may_not_quiesce(void **state)
+{
+	struct percpu_family *f = family_of(t, 3);
+	void *epoch;
+
+	(void)state;
+	outside = open_family_file(path, 0);
+	assert_non_null(family_of(outside, 3));
+	epoch = outside->epoch;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(remove_value(f, "x"), 0);
+	meanwhile = change_always;
+	waits_when = "directory: blocks found";
+	assert_int_equal(percpu_segment_quiesce(outside), -ETIMEDOUT);
+	waits_when = NULL;
+	assert_int_equal(looks, 100);
+	assert_string_equal(percpu_segment_error(outside),
+			    "quiesce: the segment could not be read");
+	assert_ptr_equal(outside->epoch, epoch);
+	assert_int_equal(percpu_segment_quiesce(outside), 0);
+	percpu_segment_close(outside);
+}
+
+/* Who cannot look to the end counts in the overflow; who may only read is told, and stores nothing: in
+ * a child, which a store would kill. */
+
+static struct percpu_family *of_outside;
+
+static int find_while_changing(void *arg)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_counter *c = NULL;
+
+	(void)arg;
+	meanwhile = change_always;
+	waits_when = "segment: to be kept";
+	test_child_require(percpu_family_counter(of_outside, x, &c) == -ETIMEDOUT, "an error");
+	waits_when = NULL;
+	test_child_require(looks == 100 && c == NULL, "nothing");
+	test_child_require(percpu_family_counter(of_outside, x, &c) == 0, "x");
+	return 0;
+}
+
+static void who_reads_overflows_nothing(void **state)
+{
+	static const char *const y[] = { "y" };
+	struct percpu_family *f = family_of(s, 3);
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	others = family_of(t, 3);
+	assert_int_equal(count_in(others, "x", 1), 1);
+	assert_int_equal(count_in(others, "y", 1), 1);
+	outside = open_family_file(path, 0);
+	of_outside = family_of(outside, 3);
+	test_in_child(find_while_changing, NULL);
+	assert_int_equal(percpu_family_overflows(others), 0);
+	meanwhile = change_always;
+	waits_when = "segment: to be kept";
+	assert_int_equal(percpu_family_counter(f, y, &c), 0);
+	waits_when = NULL;
+	assert_ptr_equal(c, counter_of(f, PERCPU_FAMILY_OVERFLOW));
+	assert_int_equal(percpu_family_overflows(f), 1);
+	percpu_segment_close(outside);
+}
+
+/* Who may only read finds at the second look what changes amid the first. */
+
+static bool change_once(void)
+{
+	t->control->changes += 2;
+	return false;
+}
+
+static void who_reads_looks_again(void **state)
+{
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(t, METRIC("a_total"), &c), 0);
+	percpu_counter_add(c, 3);
+	outside = open_family_file(path, 0);
+	meanwhile = change_once;
+	waits_when = "segment: to be looked up";
+	assert_int_equal(percpu_segment_counter(outside, METRIC("a_total"), &c), 0);
+	assert_null(waits_when);
+	assert_int_equal(percpu_counter_fetch(c), 3);
+	percpu_segment_close(outside);
+}
+
+/* Of two threads that declare a metric, with another record there between, the handle of one is of
+ * another kind; or the record has another name by then. */
+
+static struct percpu_fcounter *of_other_kind;
+
+static bool keep_other_kind(void)
+{
+	struct percpu_segment_record was;
+	struct percpu_fcounter *c;
+
+	record = record_of_x(t);
+	was = *record;
+	record->kind = PERCPU_METRIC_FCOUNTER;
+	record->key = percpu_fcounter_key(of_other_kind);
+	assert_int_equal(percpu_segment_fcounter(s, METRIC("b_total"), &c), 0);
+	record->kind = was.kind;
+	record->key = was.key;
+	return false;
+}
+
+static bool rename_record(void)
+{
+	record = record_of_x(t);
+	*(char *)(record + 1) = 'c';
+	return false;
+}
+
+static void handles_are_of_what_was_declared(void **state)
+{
+	static bool (*const fns[])(void) = { rename_record, keep_other_kind };
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_segment_fcounter(t, METRIC("a_total"), &of_other_kind), 0);
+	assert_int_equal(percpu_segment_counter(t, METRIC("b_total"), &c), 0);
+	c = NULL;
+	for (int i = 0; i < 2; i++) {
+		meanwhile = fns[i];
+		waits_when = "segment: to be kept";
+		assert_int_equal(percpu_segment_counter(s, METRIC("b_total"), &c), -EBADMSG);
+		assert_null(waits_when);
+		assert_null(c);
+		*(char *)(record + 1) = 'b';
+	}
+}
+
+/* The end, or the word of a block, is another one under the lock than what was checked. */
+
+static bool move_end(void)
+{
+	s->control->end = 5 * PERCPU_SEGMENT_BLOCK - 8;
+	return false;
+}
+
+static bool move_end_next(void)
+{
+	waits_when = "segment: to be looked up";
+	meanwhile = move_end;
+	return false;
+}
+
+/* Also for a series of a family: damage is no want of room. */
+static void declare_in_damaged(struct percpu_family *f)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_counter *c = NULL;
+	const int e = f != NULL ? percpu_family_counter(f, x, &c) :
+				  percpu_segment_counter(s, METRIC("b_total"), &c);
+
+	assert_null(waits_when);
+	assert_int_equal(e, -EBADMSG);
+	assert_null(c);
+	assert_string_equal(percpu_segment_error(s), f != NULL ? "f_total: the file is damaged" :
+								 "b_total: the file is damaged");
+	assert_int_equal(percpu_family_overflows(f), 0);
+}
+
+static void ends_in_no_block_are_damage(void **state)
+{
+	/* Nothing is there, and what no key is. */
+	static const uint64_t keys[] = { 0, 1, UINT64_MAX };
+	const size_t n = sizeof(keys) / sizeof(keys[0]);
+	struct percpu_family *const f = family_of(s, 3);
+	const uint64_t end = s->control->end;
+
+	(void)state;
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	for (size_t i = 0; i < 2 * n; i++) {
+		s->control->block[4] = keys[i % n];
+		meanwhile = move_end_next;
+		waits_when = "segment: to be looked up";
+		declare_in_damaged(i < n ? NULL : f);
+		s->control->end = end;
+	}
+	s->control->block[4] = 0;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 0);
+}
+
+/* The family is full when the lock is there. */
+
+static bool fill_family(void)
+{
+	assert_int_equal(count_in(others, "y", 1), 1);
+	assert_int_equal(count_in(others, "z", 1), 1);
+	return false;
+}
+
+static void families_fill_up_meanwhile(void **state)
+{
+	struct percpu_family *f = family_of(s, 2);
+
+	(void)state;
+	others = family_of(t, 2);
+	meanwhile = fill_family;
+	waits_when = "root: looked up";
+	assert_int_equal(count_in(f, "x", 5), 5);
+	assert_null(waits_when);
+	assert_int_equal(percpu_family_overflows(f), 1);
+	assert_int_equal(count_in(others, "x", 1), 6); /* what does not fit counts together */
+	assert_int_equal(count_in(others, "y", 1), 2);
+}
+
+static bool set_block(void)
+{
+	s->control->block[1] = percpu_fcounter_key(of_other_kind);
+	return false;
+}
+
+static bool set_block_next(void)
+{
+	waits_when = "root: looked up";
+	meanwhile = set_block;
+	return false;
+}
+
+static void blocks_that_are_none_are_damage(void **state)
+{
+	struct percpu_family *const f = family_of(s, 3);
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_segment_fcounter(s, METRIC("a_total"), &of_other_kind), 0);
+	s->control->end = PERCPU_SEGMENT_BLOCK; /* so that another block is needed */
+	for (int i = 0; i < 2; i++) {
+		meanwhile = set_block_next;
+		waits_when = "root: looked up";
+		declare_in_damaged(i == 0 ? NULL : f);
+		s->control->block[1] = 0;
+	}
+	assert_int_equal(percpu_segment_counter(s, METRIC("b_total"), &c), 0);
+	assert_int_equal(s->control->block[1] != 0, 1);
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 0);
+}
+
+/* What has become of removed records, or of half made ones, that this process knew is looked at before
+ * they are freed. */
+
+static void what_is_in_use_is_not_freed(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+	uint64_t key;
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	record = record_of_x(s);
+	key = record->key;
+	assert_int_equal(remove_value(f, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	record->state = PERCPU_RECORD_IN_USE;
+	assert_int_equal(percpu_reuse_free(s, 0), 0);
+	assert_int_equal(record->state, PERCPU_RECORD_IN_USE);
+	assert_int_equal(record->key, key);
+	record->state = PERCPU_RECORD_REMOVED;
+	assert_int_equal(percpu_reuse_free(s, 0), 0);
+	assert_int_equal(record->state, PERCPU_RECORD_FREE);
+}
+
+static void half_made_ones_of_no_family_stay(void **state)
+{
+	(void)state;
+	assert_int_equal(count_in(family_of(s, 3), "x", 1), 1);
+	record = record_of_x(s);
+	record->key = 0;
+	assert_int_equal(percpu_directory_refresh(t), 0);
+	assert_int_equal(t->unkeyed, 1);
+	*(char *)(record + 1) = 'g'; /* another name */
+	assert_int_equal(percpu_reuse_free(t, 0), 0);
+	assert_int_equal(record->state, PERCPU_RECORD_IN_USE);
+	assert_int_equal(t->spare.n, 0);
+}
+
+/* Only one of two that are the same is in the table: the other one is known when it is made anew. */
+static void half_made_twins_go(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+	struct percpu_segment_record *first;
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	first = record_of_x(s);
+	assert_int_equal(count_in(f, "y", 1), 1);
+	record = record_of_x(s);
+	first->key = record->key = 0;
+	memcpy(record + 1, first + 1, first->size - sizeof(*first));
+	assert_int_equal(percpu_reuse_free(t, 0), 0);
+	assert_int_equal(percpu_directory_refresh(t), 0);
+	assert_int_equal(percpu_reuse_free(t, 0), 0);
+	assert_int_equal(first->state, PERCPU_RECORD_FREE);
+	assert_int_equal(record->state, PERCPU_RECORD_FREE);
+	assert_int_equal(percpu_directory_refresh(t), 0);
+	assert_int_equal(t->spare.n, 2);
+}
+
+/* In a damaged file the only series is gone: its handle stays until the process has none. */
+static void the_last_handle_is_kept(void **state)
+{
+	struct percpu_histogram *h;
+
+	(void)state;
+	assert_int_equal(percpu_segment_histogram(s, METRIC("h"), NULL, &h), 0);
+	record_of_x(s)->state = PERCPU_RECORD_REMOVED;
+	t->control->changes += 2;
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	assert_int_equal(s->series.used, 0);
+	assert_int_equal(s->retired.n, 1);
+	percpu_histogram_record(h, 1);
+}
+
+/* Two threads open the owners of a segment: both have the same ones. */
+
+static struct percpu_owners *owners_there;
+
+static bool open_owners(void)
+{
+	int e;
+
+	owners_there = percpu_segment_owners(s, &e);
+	return false;
+}
+
+static void owners_are_opened_once(void **state)
+{
+	struct percpu_owners *o;
+	int e;
+
+	(void)state;
+	meanwhile = open_owners;
+	waits_when = "root: looked up";
+	o = percpu_segment_owners(s, &e);
+	assert_null(waits_when);
+	assert_ptr_equal(o, owners_there);
+	assert_non_null(owners_there);
+}
+
+#define both(f) cmocka_unit_test_setup_teardown(f, open_both, clear)
+#define other(f) cmocka_unit_test_setup_teardown(f, open_other, clear)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		both(others_find_what_stays),
+		both(what_goes_meanwhile_is_not_found),
+		both(what_goes_at_last_is_not_kept),
+		both(what_goes_meanwhile_was_not_declared),
+		other(stopped_ones_let_others_count),
+		both(late_epochs_find_what_is_there),
+		both(the_first_epoch_is_held_once),
+		both(handles_of_what_goes_meanwhile_stay),
+		both(what_is_counted_as_removed_is_not_found),
+		both(what_is_removed_when_it_is_found_is_not_there),
+		both(pictures_have_nothing_that_is_removed),
+		both(pictures_have_what_has_come_instead),
+		other(what_is_found_amid_a_removal_is_counted),
+		both(sizes_are_loaded_once),
+		other(resets_keep_objects_back),
+		other(resets_leave_new_families_alone),
+		other(resets_leave_new_series_alone),
+		other(resets_leave_those_made_later_alone),
+		other(others_may_change_for_ever),
+		both(what_could_not_be_looked_for_is_not_absent),
+		both(the_end_does_not_go_back),
+		both(what_changes_amid_a_look_is_looked_at_again),
+		both(records_with_objects_are_not_rewritten),
+		both(what_is_not_found_amid_a_change_is_looked_for_again),
+		both(records_are_copied_whole),
+		both(records_stay_as_long_as_they_were),
+		both(declarations_do_not_last_for_ever),
+		both(what_is_looked_up_under_the_lock_stays),
+		both(looks_for_moments_do_not_last_for_ever),
+		other(who_reads_may_not_quiesce),
+		both(who_reads_overflows_nothing),
+		other(who_reads_looks_again),
+		both(handles_are_of_what_was_declared),
+		both(ends_in_no_block_are_damage),
+		both(families_fill_up_meanwhile),
+		both(blocks_that_are_none_are_damage),
+		both(what_is_in_use_is_not_freed),
+		both(half_made_ones_of_no_family_stay),
+		both(half_made_twins_go),
+		both(the_last_handle_is_kept),
+		both(owners_are_opened_once),
+	};
+
+	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_family_steps.c - processes that make, remove and free series, and are killed at each step of
+ * that. What others do meanwhile: test_family_meanwhile.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "support.h"
+#include "amid.h"
+#include "../family_calls.h"
+#include "../root_file.h"
+
+#include "segment/segment.h"
+
+/* Units of 8 bytes: the control, a block of records, what a family has for itself, and others. */
+static unsigned units(unsigned others)
+{
+	return (unsigned)(sizeof(struct percpu_segment_control) + PERCPU_SEGMENT_BLOCK) / 8 + 2 +
+	       others;
+}
+
+/* Killed at every step, and so is who comes next: every series is there once, nothing is lost or
+ * leaks. */
+
+static int come_and_go(void *arg)
+{
+	struct percpu_segment *s = NULL;
+	struct percpu_family *f;
+	bool good;
+	int e;
+
+	dies_at = *(unsigned *)arg;
+	e = percpu_segment_open(path, ALL, NULL, &s);
+	test_child_require(e == 0, strerror(-e));
+	f = family_of(s, 3);
+	good = f != NULL && count_in(f, "a", 1) >= 1 && count_in(f, "b", 1) >= 1 &&
+	       remove_value(f, "a") == 0 && percpu_segment_quiesce(s) == 0 &&
+	       count_in(f, "c", 1) >= 1 && count_in(f, "a", 1) == 1 && remove_value(f, "c") == 0;
+	dies_at = 0;
+	test_child_require(good, percpu_segment_error(s));
+	test_child_require(percpu_family_overflows(f) == 0, "nothing overflows");
+	percpu_segment_close(s);
+	return 0;
+}
+
+static void remove_all(struct percpu_segment *s, struct percpu_family *f)
+{
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(remove_value(f, (const char *const[]){ "a", "b", "c" }[i]), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_reuse_free(s, 0), 0);
+	assert_int_equal(s->removed.n, 0);
+	assert_int_equal(s->control->changes % 2, 0);
+}
+
+static void no_step_loses_anything(void **state)
+{
+	const unsigned stride = test_rounds(10) < 10 ? 7 : 1;
+	struct percpu_segment *s;
+	struct percpu_family *f;
+	bool killed = true;
+	unsigned step;
+	int64_t n;
+
+	(void)state;
+	if (!percpu_status()->robust)
+		test_skip("locks are not taken over here");
+	for (step = 1; killed; step += stride) {
+		percpu_segment_close(open_family_file(path, ALL));
+		killed = killed_at(come_and_go, step);
+		for (unsigned i = 1; i < 4; i++)
+			(void)killed_at(come_and_go, step % 37 + i * 29);
+		s = open_family_file(path, ALL);
+		f = family_of(s, 3);
+		assert_non_null(f);
+		for (int i = 0; i < 3; i++) {
+			n = count_in(f, (const char *const[]){ "a", "b", "c" }[i], 1);
+			assert_in_range(n, 1, 5);
+		}
+		assert_int_equal(percpu_family_overflows(f), 0);
+		assert_int_equal(s->series.used, 4);
+		remove_all(s, f);
+		assert_int_equal(used(), units(0));
+		assert_int_equal(s->series.used, 1);
+		assert_true(s->control->end <= 8 * 128);
+		percpu_segment_close(s);
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_true(step > 100);
+}
+
+/* An owned gauge has blocks of shares, which are freed one after the other. */
+static int free_and_die(void *arg)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_family *f = NULL;
+	struct percpu_segment *s = NULL;
+	struct percpu_owned_gauge *o;
+	int e = percpu_segment_open(path, ALL, NULL, &s);
+
+	if (e == 0)
+		e = declare_family(s, "o", PERCPU_METRIC_OWNED_GAUGE, 1, &f);
+	if (e == 0)
+		e = percpu_family_owned_gauge(f, x, &o);
+	if (e == 0)
+		e = percpu_owned_gauge_add(o, 1);
+	if (e == 0)
+		e = percpu_family_remove(f, x);
+	if (e == 0)
+		e = percpu_segment_quiesce(s);
+	dies_at = *(unsigned *)arg;
+	if (e == 0)
+		e = percpu_reuse_free(s, 0);
+	dies_at = 0;
+	test_child_require(e == 0, strerror(-e));
+	percpu_segment_close(s);
+	return 0;
+}
+
+static void shares_are_freed_with_their_gauge(void **state)
+{
+	const unsigned stride = test_rounds(10) < 10 ? 3 : 1;
+	struct percpu_segment *s;
+	unsigned step, units_then;
+	bool killed = true;
+
+	(void)state;
+	if (!percpu_status()->robust || !percpu_pair_is_atomic())
+		test_skip("locks are not taken over here, or there are no such gauges");
+	percpu_segment_close(open_family_file(path, ALL));
+	assert_false(killed_at(free_and_die, 0));
+	units_then = used();
+	for (step = 1; killed; step += stride) {
+		killed = killed_at(free_and_die, step);
+		s = open_family_file(path, ALL);
+		percpu_reuse_settle(s); /* if it died amid a change */
+		assert_int_equal(s->control->changes % 2, 0);
+		assert_int_equal(percpu_directory_refresh(s), 0);
+		assert_int_equal(percpu_reuse_free(s, 0), 0);
+		assert_int_equal(s->removed.n, 0);
+		assert_int_equal(used(), units_then);
+		percpu_segment_close(s);
+	}
+	assert_true(step > 10);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* A series without an object that is removed between the look and the handle is not the one that was
+ * asked for, and somebody else's record is there by then. */
+
+static struct percpu_family *others; /* of t */
+
+/* Killed when the record is there, and before the object is. */
+
+struct half {
+	size_t cap;
+	const char *value;
+};
+
+static bool die(void)
+{
+	raise(SIGKILL);
+	return false;
+}
+
+static int make_half(void *arg)
+{
+	const struct half *h = arg;
+	struct percpu_segment *s = NULL;
+	struct percpu_family *f;
+
+	test_child_require(percpu_segment_open(path, ALL, NULL, &s) == 0, "open");
+	f = family_of(s, h->cap);
+	test_child_require(f != NULL, "family");
+	meanwhile = die;
+	waits_when = "segment: record announced";
+	return count_in(f, h->value, 1) >= 0;
+}
+
+static void leave_half(size_t cap, const char *value)
+{
+	struct half h = { cap, value };
+
+	assert_int_equal(test_wait(test_fork(make_half, &h), 60), SIGKILL);
+}
+
+static bool replace_meanwhile(void)
+{
+	assert_int_equal(remove_value(others, "x"), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(count_in(others, "y", 7), 7);
+	return false;
+}
+
+static void records_without_objects_may_go(void **state)
+{
+	struct percpu_family *f;
+
+	(void)state;
+	if (!percpu_status()->robust)
+		test_skip("locks are not taken over here");
+	percpu_segment_close(open_family_file(path, ALL));
+	leave_half(3, "x");
+	(void)open_both(state);
+	f = family_of(s, 1);
+	assert_null(f);
+	f = family_of(s, 3);
+	others = family_of(t, 3);
+	meanwhile = replace_meanwhile;
+	waits_when = "root: looked up";
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_null(waits_when);
+	assert_int_equal(s->removed.n, 1);
+	assert_int_equal(percpu_directory_at(s, s->removed.at[0].at)->key, 0);
+	assert_int_equal(count_in(others, "y", 0), 7);
+	assert_int_equal(count_in(others, "x", 0), 1);
+	remove_value(f, "x");
+	remove_value(f, "y");
+	percpu_segment_close(t);
+	t = NULL;
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_reuse_free(s, 0), 0);
+	assert_int_equal(used(), units(0));
+	assert_int_equal(close_both(state), 0);
+}
+
+/* Half made, with values that nobody has again. */
+static void half_made_series_go(void **state)
+{
+	struct percpu_segment *s = open_family_file(path, ALL);
+	struct percpu_family *f = family_of(s, 2);
+
+	(void)state;
+	if (!percpu_status()->robust) {
+		percpu_segment_close(s);
+		assert_int_equal(unlink(path), 0);
+		test_skip("locks are not taken over here");
+	}
+	assert_non_null(f);
+	leave_half(2, "gone");
+	leave_half(2, "lost");
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(count_in(f, "y", 2), 2);
+	assert_int_equal(percpu_family_overflows(f), 0);
+	assert_int_equal(count_in(f, "z", 4), 4); /* and now it is full */
+	assert_int_equal(percpu_family_overflows(f), 1);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Killed when the series is removed, and that is not counted yet. Who quiesces next, or declares its
+ * first family, can have no handle of it, and need not say so once more. */
+
+static int remove_and_die(void *arg)
+{
+	struct percpu_segment *s = NULL;
+	struct percpu_family *f;
+
+	(void)arg;
+	test_child_require(percpu_segment_open(path, ALL, NULL, &s) == 0, "open");
+	f = family_of(s, 1);
+	test_child_require(f != NULL, "family");
+	meanwhile = die;
+	waits_when = "reuse: removed";
+	return remove_value(f, "x");
+}
+
+static void cut_removals_are_removals(bool quiesces)
+{
+	struct percpu_segment *u = NULL;
+	struct percpu_family *f;
+
+	s = open_family_file(path, ALL);
+	f = family_of(s, 1);
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(test_wait(test_fork(remove_and_die, NULL), 60), SIGKILL);
+	if (!quiesces) {
+		u = open_family_file(path, ALL);
+		assert_non_null(family_of(u, 1));
+	}
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	t = open_family_file(path, ALL);
+	others = family_of(t, 1);
+	assert_int_equal(count_in(others, "y", 1), 1);
+	assert_int_equal(percpu_family_overflows(others), 0);
+	assert_int_equal(percpu_segment_removals(s), 1);
+	percpu_segment_close(u);
+	assert_int_equal(close_both(NULL), 0);
+}
+
+static void removals_that_were_cut_short_are_settled(void **state)
+{
+	(void)state;
+	if (!percpu_status()->robust)
+		test_skip("locks are not taken over here");
+	cut_removals_are_removals(true);
+	cut_removals_are_removals(false);
+}
+
+/* So does an owned gauge that was killed with a part of its shares, or before it had any. */
+
+static int own_and_die(void *arg)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_family *f = NULL;
+	struct percpu_segment *s = NULL;
+	struct percpu_owned_gauge *o;
+	int e = percpu_segment_open(path, ALL, NULL, &s);
+
+	if (e == 0)
+		e = declare_family(s, "o", PERCPU_METRIC_OWNED_GAUGE, 1, &f);
+	dies_at = *(unsigned *)arg;
+	if (e == 0)
+		e = percpu_family_owned_gauge(f, x, &o);
+	dies_at = 0;
+	test_child_require(e == 0, strerror(-e));
+	percpu_segment_close(s);
+	return 0;
+}
+
+/* Another series has room, if x is removed or was never there. */
+static void replace_owned(struct percpu_segment *s, int64_t n)
+{
+	static const char *const x[] = { "x" }, *const y[] = { "y" };
+	struct percpu_owned_gauge *o;
+	struct percpu_family *f;
+	int64_t sum = -1;
+	int e;
+
+	assert_int_equal(declare_family(s, "o", PERCPU_METRIC_OWNED_GAUGE, 1, &f), 0);
+	if (percpu_directory_refresh(s) == 0 && s->unkeyed == 0) {
+		e = percpu_family_remove(f, x);
+		assert_true(e == 0 || e == -ENOENT);
+	}
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_family_owned_gauge(f, y, &o), 0);
+	assert_int_equal(percpu_family_overflows(f), 0);
+	assert_int_equal(percpu_owned_gauge_add(o, n), 0);
+	assert_int_equal(percpu_owned_gauge_fetch(o, PERCPU_OWNED_LIVING, &sum), 0);
+	assert_int_equal(sum, n);
+	assert_int_equal(percpu_family_remove(f, y), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_reuse_free(s, 0), 0);
+}
+
+static void half_made_owned_gauges_go(void **state)
+{
+	const unsigned stride = test_rounds(10) < 10 ? 3 : 1;
+	unsigned step, units_then = 0;
+	struct percpu_segment *s;
+	bool killed = true;
+
+	(void)state;
+	if (!percpu_status()->robust || !percpu_pair_is_atomic())
+		test_skip("locks are not taken over here, or there are no such gauges");
+	for (step = 1; killed; step += stride) {
+		killed = killed_at(own_and_die, step);
+		s = open_family_file(path, ALL);
+		replace_owned(s, step);
+		assert_int_equal(s->removed.n, 0);
+		if (units_then == 0)
+			units_then = used();
+		assert_int_equal(used(), units_then);
+		percpu_segment_close(s);
+	}
+	assert_true(step > 10);
+	assert_int_equal(unlink(path), 0);
+}
+
+static int clear(void **state)
+{
+	(void)state;
+	amid_nothing();
+	(void)unlink(path);
+	return 0;
+}
+
+#define clean(f) cmocka_unit_test_teardown(f, clear)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		clean(no_step_loses_anything),
+		clean(shares_are_freed_with_their_gauge),
+		clean(records_without_objects_may_go),
+		clean(half_made_series_go),
+		clean(half_made_owned_gauges_go),
+		clean(removals_that_were_cut_short_are_settled),
+	};
+
+	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
+}

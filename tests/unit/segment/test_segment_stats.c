@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_segment_stats.c - statistics in segments: a struct of counters as one metric. That they start
+ * anew: test_segment_anew.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "support.h"
+
+#include "segment/segment.h"
+#include "../segments.h"
+
+struct lookups {
+	uint64_t hits, misses, errors;
+};
+
+static const char *const names[] = { "hit", "miss", "error" };
+static const struct percpu_metric_fields results =
+	PERCPU_METRIC_FIELDS(struct lookups, "result", names);
+static const struct percpu_metric lookups_total = { .size = sizeof(lookups_total),
+						    .name = "lookups_total" };
+
+static struct percpu_segment *s, *t; /* of two processes, as it were */
+
+static int open_both(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_segment_open(test_path("stats"), ALL, NULL, &s), 0);
+	assert_int_equal(percpu_segment_open(test_path("stats"), ALL, NULL, &t), 0);
+	return 0;
+}
+
+static int close_both(void **state)
+{
+	(void)state;
+	percpu_segment_close(s);
+	percpu_segment_close(t);
+	return unlink(test_path("stats"));
+}
+
+static struct lookups lookups(uint64_t hits, uint64_t misses, uint64_t errors)
+{
+	return (struct lookups){ hits, misses, errors };
+}
+
+static void has(PERCPU_STATS(struct lookups) h, struct lookups expected)
+{
+	struct lookups got = lookups(0, 0, 0);
+
+	assert_int_equal(PERCPU_STATS_SNAPSHOT(h, 0, 1, &got), 0);
+	assert_memory_equal(&got, &expected, sizeof(got));
+}
+
+static int declare(struct percpu_segment *of, const struct percpu_metric *m,
+		   const struct percpu_metric_fields *f)
+{
+	struct percpu_stats *none = NULL;
+	int e = percpu_segment_stats(of, m, f, 0, &none);
+
+	assert_true((e == 0) == (none != NULL));
+	return e;
+}
+
+static void both_count_in_one(void **state)
+{
+	PERCPU_STATS(struct lookups) a = NULL;
+	PERCPU_STATS(struct lookups) b = NULL;
+	struct percpu_declaration row = { .size = sizeof(row),
+					  .metric = &lookups_total,
+					  .kind = PERCPU_METRIC_STATS,
+					  .ret = &b,
+					  .fields = &results };
+	struct percpu_stats *again = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_segment_stats(s, &lookups_total, &results, 0, PERCPU_STATS_RET(&a)),
+			 0);
+	assert_int_equal(percpu_segment_declare(t, &row, 1), 0);
+	assert_int_equal(PERCPU_STATS_UPDATE(a, 0, .hits = 3, .errors = 1), 0);
+	PERCPU_STATS_ADD(b, 0, misses, 2);
+	has(a, lookups(3, 2, 1));
+	has(b, lookups(3, 2, 1));
+	assert_int_equal(PERCPU_STATS_OF(a)->words, 3);
+	assert_int_equal(PERCPU_STATS_OF(a)->n, 1);
+	assert_int_equal(percpu_segment_stats(s, &lookups_total, &results, 0, &again), 0);
+	assert_ptr_equal(again, PERCPU_STATS_OF(a));
+	percpu_segment_close(t);
+	assert_int_equal(percpu_segment_open(test_path("stats"), 0, NULL, &t), 0);
+	assert_int_equal(percpu_segment_declare(t, &row, 1), 0);
+	assert_int_equal(PERCPU_STATS_FETCH(b, 0, 1, &(struct lookups){ .hits = 0 }), 0);
+}
+
+/* The metric's labels make series of it; the fields do not. */
+static void labels_make_series(void **state)
+{
+	const char *const label = "cache", *const values[] = { "dns", "hit" };
+	struct percpu_metric m = {
+		.size = sizeof(m), .name = "lookups_total", .label_names = &label, .labels = 1
+	};
+	const struct percpu_segment_record *r = percpu_directory_at(s, 0);
+	PERCPU_STATS(struct lookups) h[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		m.label_values = &values[i];
+		assert_int_equal(percpu_segment_stats(s, &m, &results, 0, PERCPU_STATS_RET(&h[i])),
+				 0);
+		PERCPU_STATS_ADD(h[i], 0, hits, i + 1);
+	}
+	r = percpu_directory_at(s, 0);
+	assert_int_equal(r->labels, 1);
+	assert_int_equal(r->fields, 3);
+	assert_int_equal(r->label_names, sizeof("xcachexresult") - 1);
+	assert_int_equal(r->label_values, sizeof("xdnsxhitxmissxerror") - 1);
+	assert_memory_equal((const char *)(r + 1) + r->name,
+			    "\5cache\6result\3dns\3hit\4miss\5error", 33);
+	for (int i = 0; i < 2; i++) {
+		m.label_values = &values[i];
+		assert_int_equal(percpu_segment_stats(t, &m, &results, 0, PERCPU_STATS_RET(&h[0])),
+				 0);
+		has(h[0], lookups((uint64_t)i + 1, 0, 0));
+	}
+	assert_int_equal(t->series.used, 2);
+}
+
+static void other_fields_are_refused(void **state)
+{
+	static const char *const two[] = { "hit", "miss" }, *const other[] = { "hit", "miss",
+									       "late" };
+	const char *const labels[] = { "result" }, *const values[] = { "hit" };
+	struct percpu_metric_fields f = results;
+	struct percpu_metric m = lookups_total;
+	struct percpu_counter *none = NULL;
+	uint64_t end;
+
+	(void)state;
+	assert_int_equal(declare(s, &m, &results), 0);
+	end = s->control->end;
+	f.names = two;
+	f.n = 2;
+	assert_int_equal(declare(t, &m, &f), -EEXIST);
+	assert_string_equal(percpu_segment_error(t),
+			    "lookups_total: its fields are hit, miss, error "
+			    "in the segment; asked for were hit, miss");
+	f.names = other;
+	f.n = 3;
+	assert_int_equal(declare(s, &m, &f), -EEXIST);
+	assert_non_null(strstr(percpu_segment_error(s), "asked for were hit, miss, late"));
+	f = results;
+	f.label = "outcome";
+	assert_int_equal(declare(t, &m, &f), -EEXIST);
+	assert_string_equal(percpu_segment_error(t), "lookups_total: its labels are result in the "
+						     "segment; asked for were outcome");
+	m.label_names = labels;
+	m.label_values = values;
+	m.labels = 1;
+	assert_int_equal(percpu_segment_counter(t, &m, &none), -EEXIST);
+	assert_string_equal(percpu_segment_error(t),
+			    "lookups_total: is statistics in the segment, a counter was asked for");
+	assert_null(none);
+	assert_int_equal(s->control->end, end);
+}
+
+/* The same number of bytes, of one label more and one field less. */
+static void fields_are_no_labels(void **state)
+{
+	const char *const both[] = { "hit", "miss" }, *const label = "a";
+	struct percpu_metric m = { .size = sizeof(m), .name = "a_total" };
+	struct percpu_metric_fields f = { sizeof(f), "a", both, 2 };
+
+	(void)state;
+	assert_int_equal(declare(s, &m, &f), 0);
+	m.label_names = &label;
+	m.label_values = both;
+	m.labels = 1;
+	f = (struct percpu_metric_fields){ sizeof(f), "b", both + 1, 1 };
+	assert_int_equal(declare(s, &m, &f), -EEXIST);
+}
+
+static void other_flags_are_refused(void **state)
+{
+	struct percpu_stats *none = NULL, *whole;
+	struct percpu_metric m = lookups_total;
+
+	(void)state;
+	assert_int_equal(declare(s, &lookups_total, &results), 0);
+	assert_int_equal(
+		percpu_segment_stats(t, &lookups_total, &results, PERCPU_STATS_WHOLE, &none),
+		-EEXIST);
+	assert_string_equal(
+		percpu_segment_error(t),
+		"lookups_total: is statistics without PERCPU_STATS_WHOLE in the segment, "
+		"statistics with PERCPU_STATS_WHOLE was asked for");
+	m.name = "b_total";
+	assert_int_equal(percpu_segment_stats(t, &m, &results, 2, &none), -EINVAL);
+	assert_null(none);
+	assert_int_equal(percpu_segment_stats(t, &m, &results, PERCPU_STATS_WHOLE, &whole), 0);
+	assert_int_equal(percpu_stats_commit_words(whole), 3);
+}
+
+/* Asserts that the call fails so, and that the sentence has these words. */
+static void refused(const struct percpu_metric *m, const struct percpu_metric_fields *f,
+		    int expected, const char *words)
+{
+	assert_int_equal(declare(s, m, f), expected);
+	if (strstr(percpu_segment_error(s), words) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", percpu_segment_error(s), words);
+}
+
+static void fields_are_checked(void **state)
+{
+	const char *const label = "result", *const value = "x";
+	const char *wrong[65] = { "a", "b", "a" };
+	struct percpu_metric_fields f = results;
+	struct percpu_metric m = lookups_total;
+	char longest[257];
+
+	(void)state;
+	refused(&m, NULL, -EINVAL, "the fields are NULL, or their struct has another size");
+	f.size--;
+	refused(&m, &f, -EINVAL, "the fields are NULL, or their struct has another size");
+	f.size++;
+	f.n = 0;
+	refused(&m, &f, -EINVAL, "statistics have 1 to 64 fields, not 0");
+	f.n = 65;
+	refused(&m, &f, -EINVAL, "statistics have 1 to 64 fields, not 65");
+	f = results;
+	f.label = NULL;
+	refused(&m, &f, -EINVAL, "no label, or no names");
+	f.label = "le";
+	refused(&m, &f, -EINVAL, "a label cannot be named \"le\"");
+	f = results;
+	m.label_names = &label;
+	m.label_values = &value;
+	m.labels = 1;
+	refused(&m, &f, -EINVAL, "two labels are named result");
+	m = lookups_total;
+	f.names = NULL;
+	refused(&m, &f, -EINVAL, "no label, or no names");
+	f.names = wrong;
+	refused(&m, &f, -EINVAL, "two fields are named \"a\"");
+	wrong[2] = "";
+	refused(&m, &f, -EINVAL, "field 2 has no name");
+	wrong[2] = NULL;
+	refused(&m, &f, -EINVAL, "field 2 has no name");
+	wrong[2] = "\xff";
+	refused(&m, &f, -EILSEQ, "the name of a field is not UTF-8");
+	memset(longest, 'x', sizeof(longest));
+	longest[256] = '\0';
+	wrong[2] = longest;
+	refused(&m, &f, -ENAMETOOLONG, "the name of a field has more than 255 bytes");
+	m.name = "lookups";
+	refused(&m, &results, -EINVAL, "the name of a counter ends in _total");
+}
+
+/* The largest record that there can be. */
+static void all_may_be_as_long_as_they_can(void **state)
+{
+	static char name[256], help[1024], text[80][256];
+	const char *label[17], *field[64];
+	struct percpu_metric m = { .size = sizeof(m),
+				   .name = name,
+				   .help = help,
+				   .unit = "seconds",
+				   .label_names = label,
+				   .label_values = field,
+				   .labels = 16 };
+	struct percpu_metric_fields f = { .size = sizeof(f), .names = field, .n = 64 };
+
+	(void)state;
+	memset(name, 'n', sizeof(name));
+	strcpy(name + 241, "_seconds_total");
+	memset(help, 'h', sizeof(help) - 1);
+	for (int i = 0; i < 80; i++) {
+		memset(text[i], '0' + i, 255);
+		if (i < 64)
+			field[i] = text[i];
+	}
+	for (int i = 0; i < 17; i++)
+		label[i] = text['a' - '0' + i];
+	f.label = label[16];
+	assert_int_equal(declare(s, &m, &f), 0);
+	assert_int_equal(declare(t, &m, &f), 0);
+	assert_int_equal(t->series.used, 1);
+	field[63] = "x";
+	assert_int_equal(declare(t, &m, &f), -EEXIST);
+}
+
+/* Records whose number of fields is none. */
+static void numbers_of_fields_are_not_believed(void **state)
+{
+	static const uint8_t wrong[] = { 0, 65, 255 };
+
+	(void)state;
+	assert_int_equal(declare(s, &lookups_total, &results), 0);
+	for (size_t i = 0; i < sizeof(wrong); i++) {
+		percpu_directory_at(s, 0)->fields = wrong[i];
+		percpu_segment_close(t);
+		assert_int_equal(percpu_segment_open(test_path("stats"), ALL, NULL, &t), 0);
+		assert_int_equal(percpu_directory_refresh(t), 0);
+		assert_int_equal(t->series.used, 0);
+	}
+	percpu_directory_at(s, 0)->kind = PERCPU_METRIC_COUNTER;
+	percpu_directory_at(s, 0)->fields = 3;
+	assert_int_equal(percpu_directory_refresh(t), 0);
+	assert_int_equal(t->series.used, 0);
+}
+
+/* Its object is another one, or the lengths of its labels lead beyond it. */
+static void damage_is_told(void **state)
+{
+	struct percpu_segment_record *r;
+
+	(void)state;
+	assert_int_equal(declare(s, &lookups_total, &results), 0);
+	r = percpu_directory_at(s, 0);
+	r->fields = 2;
+	assert_int_equal(declare(t, &lookups_total, &results), -EEXIST);
+	r->fields = 3;
+	r->labels = 16;
+	percpu_segment_close(t);
+	assert_int_equal(percpu_segment_open(test_path("stats"), PERCPU_SEGMENT_WRITE, NULL, &t),
+			 0);
+	assert_int_equal(declare(t, &lookups_total, &results), -EEXIST);
+}
+
+#define both(f) cmocka_unit_test_setup_teardown(f, open_both, close_both)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		both(both_count_in_one),
+		both(labels_make_series),
+		both(other_fields_are_refused),
+		both(fields_are_no_labels),
+		both(other_flags_are_refused),
+		both(fields_are_checked),
+		both(all_may_be_as_long_as_they_can),
+		both(numbers_of_fields_are_not_believed),
+		both(damage_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
+}

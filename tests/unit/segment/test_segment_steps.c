@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_segment_steps.c - processes that declare metrics at once, and that are killed at each step
+ * of it: each metric is there once, with one object, and nothing is lost.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "steps.h"
+#include "support.h"
+#include "../root_file.h"
+#include "../segments.h"
+
+#include "segment/segment.h"
+
+static unsigned dies_at; /* which of all steps is the last one; 0: none */
+static const char *dies_when;
+static const char *waits_when;
+static void (*meanwhile)(void);
+
+void test_step(const char *name)
+{
+	void (*fn)(void) = meanwhile;
+
+	if (dies_at != 0 && --dies_at == 0)
+		raise(SIGKILL);
+	if (dies_when != NULL && strcmp(name, dies_when) == 0)
+		raise(SIGKILL);
+	if (waits_when != NULL && strcmp(name, waits_when) == 0) {
+		waits_when = NULL;
+		fn();
+	}
+}
+
+static struct percpu_metric metric(const char *name)
+{
+	return (struct percpu_metric){ .size = sizeof(struct percpu_metric), .name = name };
+}
+
+static struct percpu_segment *open_segment(void)
+{
+	struct percpu_segment *s = NULL;
+
+	assert_int_equal(percpu_segment_open(path, ALL, NULL, &s), 0);
+	return s;
+}
+
+static uint64_t count_of(struct percpu_segment *s, const char *name, int64_t add)
+{
+	const struct percpu_metric m = metric(name);
+	struct percpu_counter *c = NULL;
+
+	assert_int_equal(percpu_segment_counter(s, &m, &c), 0);
+	percpu_counter_add(c, add);
+	return percpu_counter_fetch(c);
+}
+
+/* Units of 8 bytes: the control, blocks of records, and counters. */
+static unsigned units(unsigned blocks, unsigned counters)
+{
+	return (unsigned)(sizeof(struct percpu_segment_control) + blocks * PERCPU_SEGMENT_BLOCK) /
+		       8 +
+	       counters;
+}
+
+/* Killed at every step between opening and the end of a declaration; and so is who comes next. */
+
+static int declare_and_die(void *arg)
+{
+	const struct percpu_metric m = metric("a_total");
+	struct percpu_counter *c = NULL;
+	struct percpu_segment *s = NULL;
+	int e;
+
+	dies_at = *(unsigned *)arg;
+	e = percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &s);
+	if (e == 0)
+		e = percpu_segment_counter(s, &m, &c);
+	dies_at = 0;
+	test_child_require(e == 0, strerror(-e));
+	percpu_counter_add(c, 1);
+	percpu_segment_close(s);
+	return 0;
+}
+
+static void no_step_loses_anything(void **state)
+{
+	struct percpu_region *r;
+	struct percpu_segment *s;
+	const unsigned stride = test_rounds(10) < 10 ? 3 : 1;
+	bool killed = true;
+	unsigned step;
+
+	(void)state;
+	if (!percpu_status()->robust)
+		test_skip("locks are not taken over here");
+	for (step = 1; killed; step += stride) {
+		assert_int_equal(percpu_region_create_file(path, NULL, &r), 0);
+		percpu_region_close(r);
+		killed = killed_at(declare_and_die, step);
+		for (unsigned i = 1; i < 8 && killed_at(declare_and_die, i * 7); i++)
+			;
+		s = open_segment();
+		(void)count_of(s, "b_total", 5);
+		assert_true(count_of(s, "a_total", 1) >= 1);
+		assert_int_equal(count_of(s, "b_total", 0), 5);
+		assert_int_equal(s->series.used, 2);
+		assert_int_equal(used(), units(1, 2));
+		percpu_segment_close(s);
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_true(step > 20);
+}
+
+/* The record is there, and its object is not: whoever declares it next creates that. */
+static int declare_and_die_then(void *arg)
+{
+	unsigned never = 0;
+
+	dies_when = arg;
+	return declare_and_die(&never);
+}
+
+static void records_without_objects_get_one(void **state)
+{
+	struct percpu_segment *s;
+	struct percpu_counter *none = NULL;
+	const struct percpu_metric m = metric("a_total");
+
+	(void)state;
+	if (!percpu_status()->robust)
+		test_skip("locks are not taken over here");
+	percpu_segment_close(open_segment());
+	assert_int_equal(
+		test_wait(test_fork(declare_and_die_then, "segment: record announced"), 60),
+		SIGKILL);
+	assert_int_equal(percpu_segment_open(path, 0, NULL, &s), 0);
+	assert_true(s->control->end != 0);
+	assert_int_equal(percpu_segment_counter(s, &m, &none), -EROFS);
+	assert_null(none);
+	percpu_segment_close(s);
+	s = open_segment();
+	assert_int_equal(count_of(s, "b_total", 1), 1);
+	assert_int_equal(used(), units(1, 1)); /* that of b: a's was freed */
+	assert_int_equal(count_of(s, "a_total", 1), 1);
+	assert_int_equal(s->series.used, 2);
+	assert_int_equal(used(), units(1, 2));
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* What a killed process has written behind the end is not read when the next record does not fit
+ * there, and goes to the next block. */
+static void remains_are_no_records(void **state)
+{
+	char help[PERCPU_METRIC_HELP + 1], name[32];
+	struct percpu_metric large = metric("large_total");
+	struct percpu_counter *c;
+	struct percpu_segment *s;
+	unsigned n = 0;
+
+	(void)state;
+	if (!percpu_status()->robust)
+		test_skip("locks are not taken over here");
+	memset(help, 'x', sizeof(help) - 1);
+	help[sizeof(help) - 1] = '\0';
+	large.help = help;
+	s = open_segment();
+	for (; PERCPU_SEGMENT_BLOCK - s->control->end > 500; n++) {
+		snprintf(name, sizeof(name), "m%u_total", n);
+		(void)count_of(s, name, 1);
+	}
+	assert_int_equal(test_wait(test_fork(declare_and_die_then, "segment: record written"), 60),
+			 SIGKILL);
+	assert_int_equal(percpu_segment_counter(s, &large, &c), 0);
+	assert_true(s->control->end > PERCPU_SEGMENT_BLOCK);
+	percpu_counter_add(c, 1);
+	percpu_segment_close(s);
+	s = open_segment();
+	assert_int_equal(count_of(s, "large_total", 0), 1);
+	assert_int_equal(s->series.used, n + 1);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Another process declares the same when this one has not found it: both have one object. */
+
+static void declare_elsewhere(void)
+{
+	struct percpu_segment *s = open_segment();
+
+	assert_int_equal(count_of(s, "a_total", 1), 1);
+	percpu_segment_close(s);
+}
+
+static void late_ones_look_again(void **state)
+{
+	struct percpu_segment *s = open_segment();
+
+	(void)state;
+	meanwhile = declare_elsewhere;
+	waits_when = "root: looked up";
+	assert_int_equal(count_of(s, "a_total", 1), 2);
+	assert_null(waits_when);
+	assert_int_equal(s->series.used, 1);
+	assert_int_equal(used(), units(1, 1));
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* The other one declares another metric of that name. */
+
+static void declare_a_gauge(void)
+{
+	const struct percpu_metric m = metric("a_total");
+	struct percpu_segment *s = open_segment();
+	struct percpu_fcounter *c;
+
+	assert_int_equal(percpu_segment_fcounter(s, &m, &c), 0);
+	percpu_segment_close(s);
+}
+
+static void late_ones_are_refused(void **state)
+{
+	const struct percpu_metric m = metric("a_total");
+	struct percpu_segment *s = open_segment();
+	struct percpu_counter *none = NULL;
+
+	(void)state;
+	meanwhile = declare_a_gauge;
+	waits_when = "root: looked up";
+	assert_int_equal(percpu_segment_counter(s, &m, &none), -EEXIST);
+	assert_string_equal(percpu_segment_error(s),
+			    "a_total: is a counter of doubles in the segment, a counter was asked "
+			    "for");
+	assert_null(none);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Many at once, each in an order of its own, and some of them are killed. */
+
+enum { PROCESSES = 4, METRICS = 300 };
+
+static int declare_many(void *arg)
+{
+	const unsigned first = *(unsigned *)arg;
+	struct percpu_segment *s = NULL;
+	struct percpu_counter *c;
+	struct percpu_metric m;
+	char name[32];
+	int e = percpu_segment_open(path, ALL, NULL, &s);
+
+	test_child_require(e == 0, strerror(-e));
+	for (unsigned i = 0; i < METRICS; i++) {
+		snprintf(name, sizeof(name), "m%u_total", (first + i * 7) % METRICS);
+		m = metric(name);
+		e = percpu_segment_counter(s, &m, &c);
+		test_child_require(e == 0, percpu_segment_error(s));
+		percpu_counter_add(c, 1);
+	}
+	percpu_segment_close(s);
+	return 0;
+}
+
+static int declare_many_and_die(void *arg)
+{
+	dies_at = 200 + 61 * *(unsigned *)arg;
+	return declare_many(arg);
+}
+
+static void processes_declare_at_once(void **state)
+{
+	unsigned rounds = test_rounds(20), first[PROCESSES];
+	pid_t pid[PROCESSES], victim;
+	struct percpu_segment *s;
+	uint64_t sum = 0, n;
+	char name[32];
+
+	(void)state;
+	for (unsigned round = 0; round < rounds; round++) {
+		for (unsigned i = 0; i < PROCESSES; i++) {
+			first[i] = (round * 31 + i * 53) % METRICS;
+			pid[i] = test_fork(declare_many, &first[i]);
+		}
+		victim = percpu_status()->robust ? test_fork(declare_many_and_die, &round) : 0;
+		for (unsigned i = 0; i < PROCESSES; i++)
+			assert_int_equal(test_wait(pid[i], 60), 0);
+		if (victim != 0)
+			(void)test_wait(victim, 60);
+		s = open_segment();
+		sum = 0;
+		for (unsigned i = 0; i < METRICS; i++) {
+			snprintf(name, sizeof(name), "m%u_total", i);
+			n = count_of(s, name, 0);
+			assert_in_range(n, PROCESSES, PROCESSES + 1);
+			sum += n;
+		}
+		assert_int_equal(s->series.used, METRICS);
+		percpu_segment_close(s);
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_true(sum >= METRICS * PROCESSES);
+}
+
+/* Threads of one process get one handle. */
+
+static struct percpu_segment *shared;
+static struct percpu_histogram *handle[4];
+
+static void declare_in_thread(unsigned i, void *arg)
+{
+	const struct percpu_metric m = metric("h");
+
+	(void)arg;
+	if (percpu_segment_histogram(shared, &m, NULL, &handle[i]) != 0)
+		handle[i] = NULL;
+}
+
+static void threads_share_handles(void **state)
+{
+	(void)state;
+	for (unsigned round = 0; round < test_rounds(100); round++) {
+		shared = open_segment();
+		test_team_run(4, declare_in_thread, NULL);
+		for (unsigned i = 0; i < 4; i++) {
+			assert_non_null(handle[i]);
+			assert_ptr_equal(handle[i], handle[0]);
+		}
+		percpu_segment_close(shared);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_step_loses_anything),
+		cmocka_unit_test(records_without_objects_get_one),
+		cmocka_unit_test(remains_are_no_records),
+		cmocka_unit_test(late_ones_look_again),
+		cmocka_unit_test(late_ones_are_refused),
+		cmocka_unit_test(processes_declare_at_once),
+		cmocka_unit_test(threads_share_handles),
+	};
+
+	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
+}
