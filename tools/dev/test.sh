@@ -290,6 +290,35 @@ test_default()
 	summary
 }
 
+# Prints what Meson calls tests that mutants call unit/zone, stress/kill, compat/pads.sh.
+names_of_tests()
+{
+	sed -E 's,^stress/(.*),stress-\1,; s,^.*/,,; s,\.(sh|py)( .*)?$,,'
+}
+
+# tests_named NAME...: prints the tests of build/gcc that are meant: unit/zone, zone, or those
+# of a function or file.
+tests_named()
+{
+	local name all
+	all=$(meson test -C "$build/gcc" --list 2>/dev/null | sed -n 's,^percpu:.* / ,,p')
+	for name in "$@"; do
+		names_of_tests <<<"$name" | grep -Fx -- "$all" ||
+			{ tools/dev/tests_of.py --tests "$name" | names_of_tests | grep -Fx -- "$all"; }
+	done | sort -u
+}
+
+# The inner loop: builds and runs these in build/gcc.
+test_some()
+{
+	local names
+	require "${for_build[@]}"
+	set_up_for gcc >/dev/null || die 'see above'
+	names=$(tests_named "$@") && [ -n "$names" ] || die "no such test, and no test of it: $*"
+	# shellcheck disable=SC2086 # words
+	meson test -C "$build/gcc" --print-errorlogs $names
+}
+
 run_tests()
 {
 	case "$# ${1-}" in
@@ -300,6 +329,7 @@ run_tests()
 	*' --models') test_models "${@:2}" ;;
 	'2 --soak') soak "$2" ;;
 	*' --systems') test_systems "${@:2}" ;;
+	*' '[!-]*) test_some "$@" ;;
 	*) usage >&2; exit 2 ;;
 	esac
 }
