@@ -16,6 +16,7 @@
 #define BENCH_ADD_H
 
 #include <percpu/percpu.h>
+#include <percpu/seq.h>
 
 #include "report.h"
 

@@ -3,6 +3,9 @@
 #ifndef BENCH_OBJECTS_H
 #define BENCH_OBJECTS_H
 
+#include <percpu/compact.h>
+#include <percpu/wbuf.h>
+
 #include "add.h"
 
 template <unsigned flags> struct on_stats {

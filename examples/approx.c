@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <percpu/approx.h>
 #include <percpu/percpu.h>
 
 #define MEMORY INT64_C(1000000)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <percpu/compact.h>
 #include <percpu/percpu.h>
 
 enum { FLOWS = 1000000 };

@@ -25,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <percpu/grace.h>
 #include <percpu/percpu.h>
 
 #define SETTINGS 32

@@ -15,6 +15,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <percpu/fence.h>
 #include <percpu/percpu.h>
 
 /* The exit status. */

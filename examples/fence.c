@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <percpu/fence.h>
 #include <percpu/percpu.h>
 
 int main(void)

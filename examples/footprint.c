@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <percpu/compact.h>
 #include <percpu/percpu.h>
+#include <percpu/wbuf.h>
 
 enum { ENTRIES = 1024, ENTRY = 16 }; /* of a write buffer, per CPU; bytes of one */
 

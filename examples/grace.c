@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <percpu/grace.h>
 #include <percpu/percpu.h>
 
 struct names {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <percpu/local.h>
 #include <percpu/percpu.h>
 
 enum { ITEMS = 32 };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <percpu/percpu.h>
+#include <percpu/rate.h>
 
 int main(void)
 {

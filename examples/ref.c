@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <percpu/percpu.h>
+#include <percpu/ref.h>
 
 #define THREADS 4
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <percpu/percpu.h>
+#include <percpu/ring.h>
 
 static struct percpu_ring *ring;
 

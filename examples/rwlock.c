@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <percpu/percpu.h>
+#include <percpu/rwlock.h>
 
 #define ROWS 64
 #define LOOKUPS 100000

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <percpu/percpu.h>
+#include <percpu/rwlock.h>
 
 #define FLAGS (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS)
 #define ROWS 64

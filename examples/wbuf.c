@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <percpu/percpu.h>
+#include <percpu/wbuf.h>
 
 static struct session {
 	char name[24];

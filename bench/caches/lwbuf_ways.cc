@@ -16,7 +16,10 @@
 #include <mutex>
 #include <unordered_map>
 
+#include <percpu/lwbuf.h>
 #include <percpu/percpu.h>
+#include <percpu/seq.h>
+#include <percpu/sfbuf.h>
 
 #include "lwbuf.h"
 

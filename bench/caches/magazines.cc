@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* magazines.cc - what a get or a put does that finds the loaded magazine empty or full. */
+#include <percpu/local.h>
+
 #include "magazines.h"
 
 #if defined(__x86_64__)

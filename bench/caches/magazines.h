@@ -16,6 +16,7 @@
 
 #include <vector>
 
+#include <percpu/local.h>
 #include <percpu/percpu.h>
 
 /* As a sequence finds it: a CPU's word points to count, with the other magazine's before it

@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include <percpu/objcache.h>
 #include <percpu/percpu.h>
+#include <percpu/seq.h>
 
 #include "report.h"
 

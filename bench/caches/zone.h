@@ -9,6 +9,8 @@
 #ifndef BENCH_ZONE_H
 #define BENCH_ZONE_H
 
+#include <percpu/zone.h>
+
 #include "report.h"
 
 /* Every allocator allocates so many items in a row, then frees them all: one

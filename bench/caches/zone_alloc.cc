@@ -14,6 +14,8 @@
 #include <memory>
 
 #include <percpu/percpu.h>
+#include <percpu/seq.h>
+#include <percpu/zone.h>
 
 #ifdef HAVE_LIBRSEQ
 #include <rseq/mempool.h>

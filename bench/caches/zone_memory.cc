@@ -12,6 +12,7 @@
 #include <thread>
 
 #include <percpu/percpu.h>
+#include <percpu/zone.h>
 
 #include "zone.h"
 

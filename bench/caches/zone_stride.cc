@@ -13,6 +13,7 @@
 #include <memory>
 
 #include <percpu/percpu.h>
+#include <percpu/seq.h>
 
 #include "zone.h"
 

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstdio>
 
+#include <percpu/approx.h>
+
 #include "cells.h"
 
 #define PLAIN_LOAD "plain load"

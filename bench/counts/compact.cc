@@ -6,6 +6,9 @@
  */
 #include <cstdio>
 
+#include <percpu/compact.h>
+#include <percpu/counter.h>
+
 #include "objects.h"
 
 static constexpr size_t million = 1000000;

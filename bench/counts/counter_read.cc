@@ -2,6 +2,10 @@
 /*
  * counter_read.cc - what reading counters costs.
  */
+#include <percpu/counter.h>
+#include <percpu/region.h>
+#include <percpu/status.h>
+
 #include "add.h"
 #include "counter.h"
 

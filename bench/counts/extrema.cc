@@ -7,6 +7,8 @@
  */
 #include <atomic>
 
+#include <percpu/extrema.h>
+
 #include "cells.h"
 
 #define OBSERVE "percpu_extrema_observe"

@@ -7,6 +7,9 @@
  */
 #include <atomic>
 
+#include <percpu/counter.h>
+#include <percpu/fcounter.h>
+
 #include "cells.h"
 #include "prometheus.h"
 

@@ -7,6 +7,9 @@
  */
 #include <cstdio>
 
+#include <percpu/gauge.h>
+#include <percpu/region.h>
+
 #include "cells.h"
 #include "prometheus.h"
 

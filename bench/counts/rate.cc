@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include <percpu/freebsd/rate.h>
+#include <percpu/rate.h>
 
 #include "cells.h"
 

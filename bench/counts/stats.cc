@@ -6,6 +6,8 @@
  * usage: stats [--json FILE] [--benchmark_...]
  */
 
+#include <percpu/stats.h>
+
 #include "objects.h"
 
 #define STATS_ADD "percpu_stats_add"

@@ -6,6 +6,8 @@
  */
 #include <cstdio>
 
+#include <percpu/wbuf.h>
+
 #include "objects.h"
 
 int main(int argc, char **argv)

@@ -10,6 +10,9 @@
 #include <atomic>
 #include <thread>
 
+#include <percpu/counter.h>
+#include <percpu/fence.h>
+
 #include "add.h"
 
 static constexpr uint64_t second = 1000000000;

@@ -18,6 +18,8 @@
 
 #include <algorithm>
 
+#include <percpu/counter.h>
+
 #include "report.h"
 #include "start.h"
 

@@ -8,6 +8,9 @@
 
 #include <unistd.h>
 
+#include <percpu/counter.h>
+#include <percpu/region.h>
+
 #include "add.h"
 
 static const char *const path = "/dev/shm/bench-region";

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include <percpu/grace.h>
+
 #include "sections.h"
 
 #define SECTION "percpu_grace, a section"

@@ -11,6 +11,9 @@
 #include <mutex>
 #include <vector>
 
+#include <percpu/fence.h>
+#include <percpu/ref.h>
+
 #include "cells.h"
 
 #define PAIR "percpu_ref_get and _put"

@@ -10,6 +10,8 @@
 
 #include <pthread.h>
 
+#include <percpu/rwlock.h>
+
 #include "sections.h"
 
 #define READ "percpu_rwlock, to read"

@@ -17,6 +17,8 @@
 
 #include <memory>
 
+#include <percpu/stats.h>
+
 #include "../report.h"
 
 /* Zeroed words, on pages of their own; huge ones where they fit, as in large

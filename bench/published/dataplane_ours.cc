@@ -4,7 +4,9 @@
  */
 #include <errno.h>
 
+#include <percpu/compact.h>
 #include <percpu/percpu.h>
+#include <percpu/wbuf.h>
 
 #include "dataplane.h"
 

@@ -6,6 +6,8 @@
  * usage: local [--json FILE] [--benchmark_...]
  */
 
+#include <percpu/local.h>
+
 #include "add.h"
 
 static const std::vector<std::string> on_all_tiers = {

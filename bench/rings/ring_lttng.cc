@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <percpu/ring.h>
+
 #include "report.h"
 #include "ring_lttng.h"
 

@@ -11,7 +11,19 @@
 #ifndef PERCPU_CALLS_H
 #define PERCPU_CALLS_H
 
+#include <percpu/approx.h>
+#include <percpu/compact.h>
+#include <percpu/grace.h>
+#include <percpu/local.h>
+#include <percpu/lwbuf.h>
+#include <percpu/objcache.h>
 #include <percpu/percpu.h>
+#include <percpu/ref.h>
+#include <percpu/ring.h>
+#include <percpu/rwlock.h>
+#include <percpu/sfbuf.h>
+#include <percpu/wbuf.h>
+#include <percpu/zone.h>
 
 PERCPU_BEGIN_DECLS
 

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * percpu.h - all objects of libpercpu. Each header works alone, too. A program that
- * wants one of these includes it by itself:
+ * percpu.h - counting: counters, gauges, statistics, histograms, and the segments that name
+ * them. Each header works alone, too. A program includes by name what else it uses:
  *
+ *	percpu/approx.h		sums that are known approximately, and limits
+ *	percpu/compact.h	counters of 4 bytes per CPU
+ *	percpu/rate.h		at most so many events per period
+ *	percpu/wbuf.h		counters behind a buffer of each CPU
  *	percpu/variable.h	variables at file scope with a copy per CPU; it gives
  *				the object that includes it a constructor
+ *	percpu/local.h		words and short queues of a CPU
+ *	percpu/ring.h		records of a CPU, and a reader
+ *	percpu/zone.h, percpu/objcache.h	free items of a CPU; constructed objects
+ *	percpu/lwbuf.h, percpu/sfbuf.h	buffers for pages of a file
+ *	percpu/rwlock.h, percpu/grace.h, percpu/ref.h
+ *				read-mostly locks, grace periods, reference counts
+ *	percpu/fence.h		fences on other CPUs
  *	percpu/freebsd.h	counter(9), uma(9), sysctl(9) by FreeBSD's names, which
  *				have no prefix
  *	percpu/dragonfly/objcache.h  objcache(9) by DragonFly's names
@@ -13,33 +24,18 @@
 #ifndef PERCPU_PERCPU_H
 #define PERCPU_PERCPU_H
 
-#include <percpu/approx.h>
-#include <percpu/compact.h>
 #include <percpu/counter.h>
 #include <percpu/extrema.h>
 #include <percpu/family.h>
 #include <percpu/fcounter.h>
-#include <percpu/fence.h>
 #include <percpu/gauge.h>
-#include <percpu/grace.h>
 #include <percpu/histogram.h>
-#include <percpu/local.h>
-#include <percpu/lwbuf.h>
-#include <percpu/objcache.h>
 #include <percpu/owned.h>
 #include <percpu/owner.h>
-#include <percpu/rate.h>
 #include <percpu/reader.h>
-#include <percpu/ref.h>
 #include <percpu/region.h>
-#include <percpu/ring.h>
-#include <percpu/rwlock.h>
 #include <percpu/segment.h>
-#include <percpu/seq.h>
-#include <percpu/sfbuf.h>
 #include <percpu/stats.h>
 #include <percpu/status.h>
-#include <percpu/wbuf.h>
-#include <percpu/zone.h>
 
 #endif

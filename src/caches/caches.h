@@ -5,6 +5,7 @@
 #ifndef PERCPU_CACHES_H
 #define PERCPU_CACHES_H
 
+#include <percpu/counter.h>
 #include <percpu/zone.h>
 
 #include "../memory/memory.h"

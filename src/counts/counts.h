@@ -6,6 +6,7 @@
 #define PERCPU_COUNTS_H
 
 #include <percpu/approx.h>
+#include <percpu/compact.h>
 #include <percpu/extrema.h>
 #include <percpu/fcounter.h>
 #include <percpu/gauge.h>

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <percpu/local.h>
+
 #include "counts.h"
 
 #define WBUF_ENTRIES 1024

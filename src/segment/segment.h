@@ -5,6 +5,7 @@
 #ifndef PERCPU_SEGMENT_SEGMENT_H
 #define PERCPU_SEGMENT_SEGMENT_H
 
+#include <percpu/family.h>
 #include <percpu/segment.h>
 
 #include "../counts/counts.h"

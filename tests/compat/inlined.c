@@ -4,7 +4,10 @@
  * compiled otherwise: options.sh. Each function has something to do when it is left,
  * by an exception, too.
  */
+#include <percpu/compact.h>
+#include <percpu/local.h>
 #include <percpu/percpu.h>
+#include <percpu/wbuf.h>
 
 PERCPU_ASSERT(sizeof(enum percpu_tier) == 4 && sizeof(enum percpu_registrar) == 4 &&
 		      sizeof(enum percpu_selftest) == 4 && sizeof(enum percpu_local_fallback) == 4,

@@ -5,8 +5,22 @@
  * padding is, or to the end of a struct that the library alone makes, or that begins
  * with its size. headers.sh compiles it, and looks whether all structs are here.
  */
+#include <percpu/approx.h>
+#include <percpu/compact.h>
+#include <percpu/fence.h>
+#include <percpu/grace.h>
+#include <percpu/local.h>
+#include <percpu/lwbuf.h>
+#include <percpu/objcache.h>
 #include <percpu/percpu.h>
+#include <percpu/rate.h>
+#include <percpu/ref.h>
+#include <percpu/ring.h>
+#include <percpu/rwlock.h>
+#include <percpu/sfbuf.h>
 #include <percpu/variable.h>
+#include <percpu/wbuf.h>
+#include <percpu/zone.h>
 
 /* On 64-bit machines, on 32-bit ones, and on 32-bit x86, where a uint64_t in a struct is
  * aligned to 4 bytes. */

@@ -16,6 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <percpu/compact.h>
+#include <percpu/counter.h>
+#include <percpu/stats.h>
+
 #include "../../src/memory/memory.h"
 
 #define N 8

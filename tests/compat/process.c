@@ -20,7 +20,11 @@
 #include <unistd.h>
 
 #include <percpu/fence.h>
+#include <percpu/compact.h>
+#include <percpu/local.h>
 #include <percpu/percpu.h>
+#include <percpu/wbuf.h>
+#include <percpu/zone.h>
 
 #define TIMEOUT (UINT64_C(10) * 1000 * 1000 * 1000)
 #define FIELDS (2 * sizeof(uint64_t))

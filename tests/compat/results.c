@@ -3,7 +3,11 @@
  * results.c - results that compilers warn of when they are dropped, in C and C++; the
  * others may be. headers.sh compiles it.
  */
+#include <percpu/fence.h>
+#include <percpu/local.h>
 #include <percpu/percpu.h>
+#include <percpu/wbuf.h>
+#include <percpu/zone.h>
 
 struct percpu_counter *counter;
 struct percpu_fcounter *fcounter;

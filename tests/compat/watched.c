@@ -3,7 +3,11 @@
  * watched.c - two threads count, for tools that look for races. With RACE one of
  * theirs is in it.
  */
+#include <percpu/compact.h>
+#include <percpu/local.h>
 #include <percpu/percpu.h>
+#include <percpu/wbuf.h>
+#include <percpu/zone.h>
 #include <percpu/variable.h>
 
 #include <pthread.h>

@@ -18,7 +18,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <percpu/approx.h>
+#include <percpu/compact.h>
 #include <percpu/percpu.h>
+#include <percpu/rate.h>
+#include <percpu/ring.h>
 
 #include "region_file.h"
 #include "counts/counts.h"

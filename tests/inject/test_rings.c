@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include <percpu/percpu.h>
+#include <percpu/ring.h>
+#include <percpu/seq.h>
 
 #include "../support.h"
 #include "rings/rings.h"

@@ -8,7 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <percpu/compact.h>
+#include <percpu/local.h>
 #include <percpu/percpu.h>
+#include <percpu/wbuf.h>
+#include <percpu/zone.h>
 
 #include "late.h"
 #include "values.h"

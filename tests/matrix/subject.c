@@ -36,6 +36,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <percpu/fence.h>
+#include <percpu/local.h>
 #include <percpu/percpu.h>
 
 #include "values.h"

@@ -9,7 +9,13 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include <percpu/approx.h>
+#include <percpu/fence.h>
+#include <percpu/grace.h>
 #include <percpu/percpu.h>
+#include <percpu/rate.h>
+#include <percpu/ref.h>
+#include <percpu/rwlock.h>
 
 #define VALUES_LIMIT (INT64_C(1) << 40)
 #define VALUES_FENCE_NS UINT64_C(5000000000)

@@ -5,7 +5,13 @@
  * functions: of those that are not inlined in C++, one copy is kept, and with it
  * one of their sequences and records.
  */
+#include <percpu/approx.h>
+#include <percpu/compact.h>
+#include <percpu/local.h>
 #include <percpu/percpu.h>
+#include <percpu/ring.h>
+#include <percpu/rwlock.h>
+#include <percpu/wbuf.h>
 
 #ifdef __cplusplus
 #define INLINE inline

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <percpu/compact.h>
+#include <percpu/local.h>
 #include <percpu/percpu.h>
 
 #include "../support.h"

@@ -8,6 +8,7 @@
 #include <percpu/compact.h>
 #include <percpu/freebsd.h>
 #include <percpu/percpu.h>
+#include <percpu/wbuf.h>
 #include <percpu/variable.h>
 #include <percpu/zone.h>
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include <percpu/calls.h>
+#include <percpu/rate.h>
 
 #include "../support.h"
 #include "memory/memory.h"

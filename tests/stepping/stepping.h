@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include <percpu/compact.h>
+
 #include "records.h"
 
 #include "../model.h"

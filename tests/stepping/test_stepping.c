@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <percpu/percpu.h>
+#include <percpu/seq.h>
 
 #include "../support.h"
 

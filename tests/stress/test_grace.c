@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <percpu/grace.h>
 #include <percpu/percpu.h>
 
 #include "../model.h"

@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include <percpu/percpu.h>
+#include <percpu/ref.h>
 
 #include "../support.h"
 

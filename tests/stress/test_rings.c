@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <percpu/percpu.h>
+#include <percpu/ring.h>
 
 #include "../support.h"
 

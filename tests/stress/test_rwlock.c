@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include <percpu/percpu.h>
+#include <percpu/rwlock.h>
+#include <percpu/seq.h>
 
 #include "../model.h"
 #include "../support.h"

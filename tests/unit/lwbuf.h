@@ -13,7 +13,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <percpu/lwbuf.h>
 #include <percpu/percpu.h>
+#include <percpu/sfbuf.h>
 
 #include "../support.h"
 

@@ -3,6 +3,8 @@
 #ifndef TESTS_UNIT_RING_H
 #define TESTS_UNIT_RING_H
 
+#include <percpu/ring.h>
+
 #include "memory/memory.h"
 
 #include "../model.h"

@@ -8,7 +8,10 @@
 
 #include <string.h>
 
+#include <percpu/compact.h>
+#include <percpu/local.h>
 #include <percpu/percpu.h>
+#include <percpu/wbuf.h>
 
 #include "../model.h"
 #include "../support.h"

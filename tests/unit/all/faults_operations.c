@@ -10,7 +10,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <percpu/compact.h>
+#include <percpu/fence.h>
+#include <percpu/grace.h>
+#include <percpu/local.h>
+#include <percpu/lwbuf.h>
 #include <percpu/percpu.h>
+#include <percpu/ref.h>
+#include <percpu/ring.h>
+#include <percpu/rwlock.h>
+#include <percpu/sfbuf.h>
+#include <percpu/wbuf.h>
+#include <percpu/zone.h>
 
 #include "faults.h"
 #include "support.h"

@@ -8,7 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <percpu/compact.h>
+#include <percpu/grace.h>
 #include <percpu/percpu.h>
+#include <percpu/rwlock.h>
 
 #include "support.h"
 #include "../owners.h"

@@ -13,7 +13,18 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <percpu/approx.h>
+#include <percpu/compact.h>
+#include <percpu/local.h>
+#include <percpu/lwbuf.h>
+#include <percpu/objcache.h>
 #include <percpu/percpu.h>
+#include <percpu/rate.h>
+#include <percpu/ref.h>
+#include <percpu/ring.h>
+#include <percpu/seq.h>
+#include <percpu/wbuf.h>
+#include <percpu/zone.h>
 
 #include "support.h"
 

@@ -11,7 +11,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <percpu/fence.h>
+#include <percpu/local.h>
+#include <percpu/lwbuf.h>
 #include <percpu/percpu.h>
+#include <percpu/seq.h>
+#include <percpu/sfbuf.h>
+#include <percpu/zone.h>
 #include <percpu/variable.h>
 
 #include "counts/counts.h"

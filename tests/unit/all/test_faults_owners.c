@@ -7,6 +7,9 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <percpu/grace.h>
+#include <percpu/rwlock.h>
+
 #include "support.h"
 #include "memory/memory.h"
 #include "sweep.h"

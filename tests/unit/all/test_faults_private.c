@@ -10,6 +10,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <percpu/local.h>
+#include <percpu/lwbuf.h>
+#include <percpu/objcache.h>
+#include <percpu/ref.h>
+#include <percpu/sfbuf.h>
+#include <percpu/wbuf.h>
+#include <percpu/zone.h>
+
 #include "model.h"
 #include "support.h"
 #include "memory/memory.h"

@@ -7,6 +7,9 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include <percpu/grace.h>
+#include <percpu/rwlock.h>
+
 #include "model.h"
 #include "support.h"
 #include "memory/memory.h"

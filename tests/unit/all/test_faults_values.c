@@ -10,6 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <percpu/rate.h>
+#include <percpu/ring.h>
+
 #include "support.h"
 #include "memory/memory.h"
 #include "sweep.h"

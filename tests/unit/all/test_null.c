@@ -9,7 +9,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <percpu/approx.h>
+#include <percpu/compact.h>
+#include <percpu/grace.h>
+#include <percpu/local.h>
+#include <percpu/lwbuf.h>
+#include <percpu/objcache.h>
 #include <percpu/percpu.h>
+#include <percpu/rate.h>
+#include <percpu/ref.h>
+#include <percpu/ring.h>
+#include <percpu/rwlock.h>
+#include <percpu/sfbuf.h>
+#include <percpu/wbuf.h>
+#include <percpu/zone.h>
 
 #include "support.h"
 

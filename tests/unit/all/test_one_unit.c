@@ -7,6 +7,7 @@
  */
 #include "percpu_all.c"
 
+#include <percpu/compact.h>
 #include <percpu/percpu.h>
 
 #include "support.h"

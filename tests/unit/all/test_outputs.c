@@ -10,7 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <percpu/approx.h>
+#include <percpu/compact.h>
+#include <percpu/grace.h>
+#include <percpu/local.h>
+#include <percpu/objcache.h>
 #include <percpu/percpu.h>
+#include <percpu/rate.h>
+#include <percpu/ring.h>
+#include <percpu/rwlock.h>
+#include <percpu/wbuf.h>
+#include <percpu/zone.h>
 
 #include "faults.h"
 #include "model.h"

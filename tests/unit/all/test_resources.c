@@ -21,7 +21,11 @@
 #include <unistd.h>
 
 #include <percpu/freebsd.h>
+#include <percpu/fence.h>
+#include <percpu/local.h>
 #include <percpu/percpu.h>
+#include <percpu/seq.h>
+#include <percpu/zone.h>
 
 #include "memory/memory.h"
 #include "support.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_twin_buffers.c - buffers of pages, shared and not, tested in the same way. */
 #define _GNU_SOURCE
+#include <percpu/sfbuf.h>
+
 #include "../lwbuf.h"
 
 #define UNKNOWN 0x100 /* a flag */

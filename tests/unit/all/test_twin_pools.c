@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <percpu/objcache.h>
 #include <percpu/percpu.h>
+#include <percpu/zone.h>
 
 #include "support.h"
 

@@ -10,7 +10,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <percpu/approx.h>
+#include <percpu/grace.h>
+#include <percpu/lwbuf.h>
 #include <percpu/percpu.h>
+#include <percpu/rwlock.h>
+#include <percpu/sfbuf.h>
 
 #include "support.h"
 #include "../happen.h"

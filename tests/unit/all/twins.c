@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* twins.c - see twins.h. */
+#include <percpu/compact.h>
+#include <percpu/grace.h>
+#include <percpu/ring.h>
+#include <percpu/rwlock.h>
+
 #include "twins.h"
 
 #include <errno.h>

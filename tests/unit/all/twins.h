@@ -6,7 +6,13 @@
 #ifndef TESTS_UNIT_TWINS_H
 #define TESTS_UNIT_TWINS_H
 
+#include <percpu/approx.h>
+#include <percpu/compact.h>
+#include <percpu/grace.h>
 #include <percpu/percpu.h>
+#include <percpu/rate.h>
+#include <percpu/ring.h>
+#include <percpu/rwlock.h>
 
 #include "support.h"
 

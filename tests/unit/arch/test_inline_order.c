@@ -6,7 +6,11 @@
  * these without the fences; Clang 14 takes any asm statement for a barrier, so it shows nothing.
  */
 #define _GNU_SOURCE
+#include <percpu/grace.h>
 #include <percpu/percpu.h>
+#include <percpu/ref.h>
+#include <percpu/rwlock.h>
+#include <percpu/seq.h>
 
 #include "support.h"
 

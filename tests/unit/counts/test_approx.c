@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <percpu/approx.h>
 #include <percpu/percpu.h>
 
 #include "model.h"

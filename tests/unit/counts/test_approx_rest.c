@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include <percpu/approx.h>
 #include <percpu/percpu.h>
 
 #include "support.h"

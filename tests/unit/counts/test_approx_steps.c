@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <percpu/approx.h>
+#include <percpu/fence.h>
 #include <percpu/percpu.h>
 
 #include "model.h"

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include <percpu/percpu.h>
+#include <percpu/rate.h>
+#include <percpu/seq.h>
 
 #include "clocks.h"
 #include "model.h"

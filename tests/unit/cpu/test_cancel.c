@@ -14,7 +14,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <percpu/fence.h>
+#include <percpu/grace.h>
+#include <percpu/lwbuf.h>
+#include <percpu/objcache.h>
 #include <percpu/percpu.h>
+#include <percpu/ref.h>
+#include <percpu/rwlock.h>
+#include <percpu/sfbuf.h>
+#include <percpu/zone.h>
 
 #include "support.h"
 #include "hold.h"

@@ -16,6 +16,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <percpu/local.h>
+#include <percpu/wbuf.h>
+#include <percpu/zone.h>
+
 #include "cpu/cpu.h"
 #include "first_use.h"
 #include "hold.h"

@@ -7,6 +7,10 @@
 
 #include <pthread.h>
 
+#include <percpu/grace.h>
+#include <percpu/objcache.h>
+#include <percpu/wbuf.h>
+
 #include "cpu/mutex.h"
 #include "caches/sfbuf.h"
 

@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include <percpu/fence.h>
 #include <percpu/percpu.h>
+#include <percpu/zone.h>
 
 #include "support.h"
 

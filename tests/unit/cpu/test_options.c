@@ -6,7 +6,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <percpu/approx.h>
+#include <percpu/lwbuf.h>
+#include <percpu/objcache.h>
 #include <percpu/percpu.h>
+#include <percpu/wbuf.h>
+#include <percpu/zone.h>
 
 #include "support.h"
 

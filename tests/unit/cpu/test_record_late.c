@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 #include <percpu/percpu.h>
+#include <percpu/rwlock.h>
+#include <percpu/seq.h>
 
 #include "../thread_id.h"
 

@@ -17,7 +17,9 @@
 #include <unistd.h>
 
 #include <percpu/freebsd.h>
+#include <percpu/fence.h>
 #include <percpu/percpu.h>
+#include <percpu/seq.h>
 
 #include "cpu/cpu.h"
 #include "support.h"

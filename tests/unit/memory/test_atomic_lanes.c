@@ -12,6 +12,7 @@
 
 #include <percpu/compact.h>
 #include <percpu/counter.h>
+#include <percpu/local.h>
 #include <percpu/stats.h>
 
 #include "counts/counts.h"

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include <percpu/freebsd.h>
+#include <percpu/objcache.h>
 
 #include "counts/counts.h"
 #include "blocks.h"

@@ -9,7 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <percpu/compact.h>
 #include <percpu/percpu.h>
+#include <percpu/zone.h>
 
 #include "memory/memory.h"
 #include "support.h"

@@ -11,6 +11,7 @@
 #include <percpu/compact.h>
 #include <percpu/freebsd.h>
 #include <percpu/percpu.h>
+#include <percpu/zone.h>
 
 #include "support.h"
 

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <percpu/compact.h>
 #include <percpu/percpu.h>
 
 #include "support.h"

@@ -13,7 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <percpu/grace.h>
 #include <percpu/percpu.h>
+#include <percpu/rwlock.h>
 
 #include "model.h"
 #include "support.h"

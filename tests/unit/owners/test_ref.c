@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <percpu/percpu.h>
+#include <percpu/ref.h>
 
 #include "support.h"
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <percpu/percpu.h>
+#include <percpu/ref.h>
 
 #include "support.h"
 #include "../happen.h"

@@ -12,6 +12,8 @@
 
 #include <percpu/calls.h>
 #include <percpu/percpu.h>
+#include <percpu/rwlock.h>
+#include <percpu/seq.h>
 
 #include "model.h"
 #include "steps.h"

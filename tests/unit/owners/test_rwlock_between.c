@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <percpu/percpu.h>
+#include <percpu/rwlock.h>
 
 #include "model.h"
 #include "support.h"

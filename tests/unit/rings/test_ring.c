@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <percpu/percpu.h>
+#include <percpu/ring.h>
 
 #include "cpu/cpu.h"
 #include "model.h"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <percpu/percpu.h>
+#include <percpu/ring.h>
 
 #include "support.h"
 #include "../happen.h"

@@ -11,7 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <percpu/fence.h>
 #include <percpu/percpu.h>
+#include <percpu/ring.h>
 
 #include "steps.h"
 #include "support.h"

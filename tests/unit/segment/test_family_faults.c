@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <percpu/grace.h>
 #include <percpu/percpu.h>
+#include <percpu/rwlock.h>
 
 #include "faults.h"
 #include "picture.h"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <percpu/percpu.h>
+#include <percpu/seq.h>
 
 #include "steps.h"
 #include "support.h"
