@@ -55,8 +55,8 @@ static struct percpu_pair_value load_approx(const struct percpu_approx *a)
 	struct percpu_pair_value v = { 0, load_approx_word(&a->control->middle) };
 
 	if (percpu_pair_is_atomic())
-		(void)percpu_pair_load(k, 2 * (size_t)k->cpus, (size_t)(a->block.base - k->base),
-				       &v);
+		(void)percpu_pair_load(k, percpu_chunk_bias_lane(k),
+				       (size_t)(a->block.base - k->base), &v);
 	v.second += a->slack;
 	return v;
 }
@@ -70,7 +70,7 @@ static bool swap_approx(const struct percpu_approx *a, struct percpu_pair_value 
 
 	old->second -= a->slack;
 	if (percpu_pair_is_atomic())
-		done = percpu_pair_cmpxchg(k, 2 * (size_t)k->cpus,
+		done = percpu_pair_cmpxchg(k, percpu_chunk_bias_lane(k),
 					   (size_t)(a->block.base - k->base), old, new) == 0;
 	else
 		done = __atomic_compare_exchange_n(&a->control->middle, &old->second, new.second,

@@ -60,7 +60,7 @@ static uint64_t *wide_cells(const struct percpu_compact *c, size_t lane)
 
 static uint64_t *biases(const struct percpu_compact *c)
 {
-	return wide_cells(c, 2 * (size_t)c->block.chunk->cpus);
+	return wide_cells(c, percpu_chunk_bias_lane(c->block.chunk));
 }
 
 static uint64_t *checkpoints(const struct percpu_compact *c)

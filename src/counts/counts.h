@@ -29,8 +29,7 @@ static inline size_t percpu_stats_offset(const struct percpu_stats *s, size_t i)
 static inline struct percpu_stats_control *percpu_stats_control_at(const struct percpu_chunk *k,
 								   const char *base)
 {
-	return (struct percpu_stats_control *)percpu_chunk_lane(k, 2 * (size_t)k->cpus,
-								(size_t)(base - k->base));
+	return (struct percpu_stats_control *)percpu_chunk_bias(k, (size_t)(base - k->base));
 }
 
 static inline struct percpu_stats_control *percpu_stats_control(const struct percpu_stats *s)
@@ -55,8 +54,8 @@ static inline struct percpu_extrema_control *percpu_extrema_control(const struct
 {
 	const struct percpu_chunk *k = x->block.chunk;
 
-	return (struct percpu_extrema_control *)percpu_chunk_lane(
-		k, 2 * (size_t)k->cpus, (size_t)(x->block.base - k->base));
+	return (struct percpu_extrema_control *)percpu_chunk_bias(
+		k, (size_t)(x->block.base - k->base));
 }
 
 /** Load or swap a pair of an epoch, as percpu_pair_load() and percpu_pair_cmpxchg(). */

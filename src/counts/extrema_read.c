@@ -55,14 +55,14 @@ static size_t pair_offset(const struct percpu_extrema *x, uint64_t epoch, bool o
 int percpu_extrema_load(const struct percpu_extrema *x, uint64_t epoch, bool of_max,
 			struct percpu_pair_value *ret)
 {
-	return percpu_pair_load(x->block.chunk, 2 * (size_t)x->block.chunk->cpus,
+	return percpu_pair_load(x->block.chunk, percpu_chunk_bias_lane(x->block.chunk),
 				pair_offset(x, epoch, of_max), ret);
 }
 
 int percpu_extrema_swap(const struct percpu_extrema *x, uint64_t epoch, bool of_max,
 			struct percpu_pair_value *expected, struct percpu_pair_value v)
 {
-	return percpu_pair_cmpxchg(x->block.chunk, 2 * (size_t)x->block.chunk->cpus,
+	return percpu_pair_cmpxchg(x->block.chunk, percpu_chunk_bias_lane(x->block.chunk),
 				   pair_offset(x, epoch, of_max), expected, v);
 }
 

@@ -159,7 +159,7 @@ int percpu_gauge_set(struct percpu_gauge *g, int64_t v)
 	k = percpu_chunk_of(g);
 	if (!k->region->writable)
 		return -EROFS;
-	bias = 2 * (size_t)k->cpus;
+	bias = percpu_chunk_bias_lane(k);
 	offset = gauge_offset(k, g);
 	e = percpu_pair_load(k, bias, offset, &old);
 	if (e != 0)
@@ -277,14 +277,6 @@ void percpu_latest_destroy(struct percpu_latest *l)
 	destroy_gauge(l, &plan_latest);
 }
 
-static uint64_t real_time_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* The time is read when the old pair is known, and stored only if that is still there. So
  * the order of times is the order in which the value was set. */
 int percpu_latest_set(struct percpu_latest *l, double v)
@@ -299,14 +291,14 @@ int percpu_latest_set(struct percpu_latest *l, double v)
 	k = percpu_chunk_of(l);
 	if (!k->region->writable)
 		return -EROFS;
-	bias = 2 * (size_t)k->cpus;
+	bias = percpu_chunk_bias_lane(k);
 	offset = gauge_offset(k, l);
 	e = percpu_pair_load(k, bias, offset, &old);
 	if (e != 0)
 		return e;
 	memcpy(&new.first, &v, sizeof(v));
 	do {
-		new.second = real_time_ns();
+		new.second = percpu_clock_ns(CLOCK_REALTIME);
 		PERCPU_STEP("latest: time read");
 		e = percpu_pair_cmpxchg(k, bias, offset, &old, new);
 	} while (e == -EAGAIN);
@@ -322,7 +314,7 @@ int percpu_latest_fetch(const struct percpu_latest *l, double *ret, uint64_t *re
 	if (l == NULL || (ret == NULL && ret_ns == NULL))
 		return -EINVAL;
 	k = percpu_chunk_of(l);
-	e = percpu_pair_load(k, 2 * (size_t)k->cpus, gauge_offset(k, l), &v);
+	e = percpu_pair_load(k, percpu_chunk_bias_lane(k), gauge_offset(k, l), &v);
 	if (e == 0 && v.second == 0)
 		e = -ENODATA;
 	if (e != 0)

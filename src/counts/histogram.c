@@ -264,7 +264,7 @@ static void add_pair_atomic(const struct percpu_histogram *h, size_t offset,
 {
 	struct percpu_chunk *k = h->block.chunk;
 	const bool minus = !percpu_pair_is_atomic();
-	const size_t lane = minus ? 2 * (size_t)k->cpus : percpu_chunk_choose_lane(k);
+	const size_t lane = minus ? percpu_chunk_bias_lane(k) : percpu_chunk_choose_lane(k);
 	struct percpu_pair_value old = { 0, 0 };
 
 	while (percpu_pair_load(k, lane, offset, &old) != 0)

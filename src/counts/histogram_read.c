@@ -62,7 +62,7 @@ static int read_cell(const struct percpu_histogram *h, size_t offset, bool zero,
 		     struct percpu_pair_value *ret)
 {
 	struct percpu_chunk *k = h->block.chunk;
-	const size_t lane = 2 * (size_t)k->cpus;
+	const size_t lane = percpu_chunk_bias_lane(k);
 	struct percpu_pair_value bias, sum;
 	int e = percpu_pair_load(k, lane, offset, &bias);
 
@@ -105,7 +105,7 @@ static void set_bucket(struct percpu_histogram_snapshot *s, uint32_t b, struct p
 static struct percpu_pair_value reset_locked(const struct percpu_histogram *h, size_t offset)
 {
 	struct percpu_chunk *k = h->block.chunk;
-	struct percpu_pair_value bias = percpu_pair_look(k, 2 * (size_t)k->cpus, offset);
+	struct percpu_pair_value bias = percpu_pair_look(k, percpu_chunk_bias_lane(k), offset);
 	struct percpu_pair_value sum = sum_cell(h, offset);
 	const uint64_t words[2] = { sum.first, sum.second };
 

@@ -189,7 +189,7 @@ static void move_to_bias(const struct percpu_stats *s, size_t first, size_t n, u
 		for (size_t w = 0; w < s->words; w += words) {
 			words = journal_words(s, w);
 			offset = percpu_stats_offset(s, first + i) + w * FIELD;
-			bias = (const uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
+			bias = (const uint64_t *)percpu_chunk_bias(k, offset);
 			for (size_t j = 0; j < words; j++)
 				out[w + j] -= bias[j];
 			percpu_journal_add(s->block.chunk, offset, out + w, words);

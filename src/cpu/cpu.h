@@ -93,13 +93,19 @@ static inline bool percpu_seq_retry(int r, int try)
 	return try != 0 || (!percpu_seq_never() && percpu_seq_attach()->cpu_id >= 0);
 }
 
-/** Nanoseconds of a clock that does not go back. */
-static inline uint64_t percpu_now_ns(void)
+/** Return the time of a clock, in nanoseconds. */
+static inline uint64_t percpu_clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/** Return the time of the clock that does not go back. */
+static inline uint64_t percpu_now_ns(void)
+{
+	return percpu_clock_ns(CLOCK_MONOTONIC);
 }
 
 #define PERCPU_SECOND 1000000000ULL

@@ -103,13 +103,13 @@ int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size,
 	if (!k->shared)
 		return 0;
 	if (cpu_size == 0)
-		return reserve_lane(k, 2 * (size_t)k->cpus, offset, size);
+		return reserve_lane(k, percpu_chunk_bias_lane(k), offset, size);
 	for (uint32_t lane = 0; lane < k->cpus && r == 0; lane++)
 		r = reserve_lane(k, lane, offset, cpu_size);
 	if (r == 0)
 		r = reserve_lane(k, k->cpus, offset, size); /* atomic lane 0 */
 	if (r == 0)
-		r = reserve_lane(k, 2 * (size_t)k->cpus, offset, size); /* bias */
+		r = reserve_lane(k, percpu_chunk_bias_lane(k), offset, size); /* bias */
 	/* The other atomic lanes were reserved whole, but a reclaim may have undone that. */
 	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus && r == 0;
 	     lane = percpu_used_lane(k, lane + 1))
@@ -187,7 +187,7 @@ void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n)
 
 static uint64_t *bias(const struct percpu_chunk *k, size_t offset)
 {
-	return (uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
+	return (uint64_t *)percpu_chunk_bias(k, offset);
 }
 
 static uint64_t load(const char *cell)
@@ -260,7 +260,7 @@ void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t cpu_size, 
 	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < lanes;
 	     lane = percpu_used_lane(k, lane + 1))
 		clear(percpu_chunk_lane(k, lane, offset), size);
-	clear(percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset), size);
+	clear(percpu_chunk_bias(k, offset), size);
 }
 
 void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size)

@@ -161,6 +161,19 @@ static inline char *percpu_chunk_lane(const struct percpu_chunk *k, size_t lane,
 	return k->base + lane * k->stride + offset;
 }
 
+/** Return the number of the bias lane, which is the last: a lane for each CPU is in front of it,
+ *  and an atomic lane for each. */
+static inline size_t percpu_chunk_bias_lane(const struct percpu_chunk *k)
+{
+	return 2 * (size_t)k->cpus;
+}
+
+/** Return what the bias lane has at this offset. */
+static inline char *percpu_chunk_bias(const struct percpu_chunk *k, size_t offset)
+{
+	return percpu_chunk_lane(k, percpu_chunk_bias_lane(k), offset);
+}
+
 /** Return the chunk of a cell in a region of default geometry. */
 static inline struct percpu_chunk *percpu_chunk_of(const void *cell)
 {

@@ -68,7 +68,7 @@ static unsigned limit_of(const struct percpu_chunk *k)
 
 static uint64_t *double_bias(const struct percpu_chunk *k, size_t offset)
 {
-	return (uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
+	return (uint64_t *)percpu_chunk_bias(k, offset);
 }
 
 static double bias_of(uint64_t bits)
@@ -197,7 +197,7 @@ static size_t place_of_set(size_t offset, uint64_t number)
 static int load_set(struct percpu_chunk *k, size_t offset, struct percpu_pair_value *ret_sum,
 		    struct percpu_pair_value *ret_set)
 {
-	const size_t bias = 2 * (size_t)k->cpus;
+	const size_t bias = percpu_chunk_bias_lane(k);
 	uint64_t number;
 	int e = percpu_pair_load(k, bias, offset, ret_sum);
 
@@ -238,7 +238,7 @@ static int complete_proposal(struct percpu_chunk *k, size_t offset, struct percp
 	sum_double_lanes(k, offset, 1, &sum);
 	PERCPU_STEP("lanes summed");
 	new.first = bits_of(sum);
-	e = percpu_pair_cmpxchg(k, 2 * (size_t)k->cpus, offset, &old, new);
+	e = percpu_pair_cmpxchg(k, percpu_chunk_bias_lane(k), offset, &old, new);
 	return e == -EAGAIN ? 0 : e;
 }
 
@@ -247,7 +247,7 @@ static int complete_proposal(struct percpu_chunk *k, size_t offset, struct percp
 static int propose_set(struct percpu_chunk *k, size_t offset, struct percpu_pair_value sum,
 		       double v, bool *ret_mine)
 {
-	const size_t bias = 2 * (size_t)k->cpus, place = place_of_set(offset, sum.second + 1);
+	const size_t bias = percpu_chunk_bias_lane(k), place = place_of_set(offset, sum.second + 1);
 	const struct percpu_pair_value mine = { bits_of(v), sum.second + 1 };
 	struct percpu_pair_value there, now;
 	int e = percpu_pair_load(k, bias, place, &there);
@@ -277,7 +277,7 @@ int percpu_double_set(struct percpu_chunk *k, size_t offset, double v)
 	if (!is_below(bits_of(v), DOUBLE_LIMIT))
 		return -ERANGE;
 	while (e == -EAGAIN || (e == 0 && !mine)) {
-		e = percpu_pair_load(k, 2 * (size_t)k->cpus, offset, &sum);
+		e = percpu_pair_load(k, percpu_chunk_bias_lane(k), offset, &sum);
 		PERCPU_STEP("double: to be proposed");
 		if (e == 0)
 			e = propose_set(k, offset, sum, v, &mine);

@@ -17,7 +17,7 @@
 
 static uint64_t *bias_words(const struct percpu_chunk *k, size_t offset)
 {
-	return (uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
+	return (uint64_t *)percpu_chunk_bias(k, offset);
 }
 
 /* Store the values that are written down, and make turn even. Offset and words are loaded once,

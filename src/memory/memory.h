@@ -311,8 +311,7 @@ uint64_t percpu_block_key(const void *handle, enum percpu_kind kind);
 /** Return where the object begins in the bias lane. */
 static inline char *percpu_block_bias(const struct percpu_block *b)
 {
-	return percpu_chunk_lane(b->chunk, 2 * (size_t)b->chunk->cpus,
-				 (size_t)(b->base - b->chunk->base));
+	return percpu_chunk_bias(b->chunk, (size_t)(b->base - b->chunk->base));
 }
 
 /** Free the object and its handle; NULL is fine. */

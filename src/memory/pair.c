@@ -212,7 +212,7 @@ int percpu_pair_load(struct percpu_chunk *k, size_t lane, size_t offset,
 static int set_bias(struct percpu_chunk *k, size_t offset, struct percpu_pair_value *expected,
 		    struct percpu_pair_value v)
 {
-	const struct percpu_pair_value *p = pair_at(k, 2 * (size_t)k->cpus, offset);
+	const struct percpu_pair_value *p = pair_at(k, percpu_chunk_bias_lane(k), offset);
 	const uint64_t words[2] = { v.first, v.second };
 	struct percpu_robust h;
 	int e = percpu_journal_lock(k, &h);

@@ -31,7 +31,7 @@ void percpu_chunk_pin(const struct percpu_chunk *k)
 {
 	uintptr_t page = percpu_page_size(), start = (uintptr_t)k;
 	uintptr_t atomic = (uintptr_t)percpu_chunk_lane(k, k->cpus, 0) + page - 1;
-	uintptr_t bias = (uintptr_t)percpu_chunk_lane(k, 2 * (size_t)k->cpus, 0);
+	uintptr_t bias = (uintptr_t)percpu_chunk_bias(k, 0);
 
 	atomic -= atomic % page;
 	bias -= bias % page;

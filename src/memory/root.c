@@ -77,7 +77,7 @@ static const uint64_t *word_at(const struct percpu_region *r, uint64_t place)
 
 	if (k == NULL || offset % sizeof(uint64_t) != 0)
 		return NULL;
-	return (const uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
+	return (const uint64_t *)percpu_chunk_bias(k, offset);
 }
 
 static const uint64_t *root_at(const struct percpu_header *h, uint64_t root)

@@ -42,7 +42,7 @@ size_t percpu_sum_words(const struct percpu_chunk *k)
 
 void percpu_sum_biases(const struct percpu_chunk *k, size_t offset, size_t n, uint64_t *out)
 {
-	const uint64_t *bias = (const uint64_t *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
+	const uint64_t *bias = (const uint64_t *)percpu_chunk_bias(k, offset);
 	size_t i = 0;
 
 	for (; VECTORS && i + 2 <= n; i += 2)

@@ -27,8 +27,7 @@ static void end_sections(struct percpu_grace_handle *h)
 
 static void forget_sections(struct percpu_owners_user *u)
 {
-	end_sections((struct percpu_grace_handle *)((char *)u -
-						    offsetof(struct percpu_grace_handle, user)));
+	end_sections(percpu_owners_user_in(u, offsetof(struct percpu_grace_handle, user)));
 }
 
 /* Sections of the parent are none of the child's. In a region it counts as another owner, and the

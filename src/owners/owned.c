@@ -79,8 +79,7 @@ static struct percpu_plan owned_plan(struct percpu_owned_handle *t, struct percp
 static void forget_account(struct percpu_owners_user *u)
 {
 	struct percpu_owned_handle *h =
-		(struct percpu_owned_handle *)((char *)u -
-					       offsetof(struct percpu_owned_handle, user));
+		percpu_owners_user_in(u, offsetof(struct percpu_owned_handle, user));
 
 	__atomic_store_n(&h->owned.mine, NULL, __ATOMIC_RELAXED);
 }
@@ -314,7 +313,7 @@ size_t percpu_owned_offset(const struct percpu_owned_handle *h, size_t block,
 {
 	const struct percpu_chunk *k = __atomic_load_n(&h->chunks[block], __ATOMIC_RELAXED);
 
-	return (size_t)((const char *)a - percpu_chunk_lane(k, 2 * (size_t)k->cpus, 0));
+	return (size_t)((const char *)a - percpu_chunk_bias(k, 0));
 }
 
 /* Load value and time together. */
@@ -324,8 +323,8 @@ static int load_value(const struct percpu_owned_handle *h, size_t block,
 	struct percpu_chunk *k = __atomic_load_n(&h->chunks[block], __ATOMIC_RELAXED);
 
 	if (h->rule == PERCPU_OWNED_RECENT)
-		return percpu_pair_load(k, 2 * (size_t)k->cpus, percpu_owned_offset(h, block, a),
-					ret);
+		return percpu_pair_load(k, percpu_chunk_bias_lane(k),
+					percpu_owned_offset(h, block, a), ret);
 	*ret = (struct percpu_pair_value){ __atomic_load_n(&a->value, __ATOMIC_ACQUIRE), 0 };
 	return 0;
 }

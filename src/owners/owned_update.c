@@ -225,14 +225,6 @@ int percpu_owned_fgauge_add(struct percpu_owned_fgauge *g, double n)
 	return r < 0 ? r : 0;
 }
 
-static uint64_t owned_wall_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* Set value and time, unless another thread has set a more recent one. */
 static int set_recent(const struct percpu_owned_handle *h, struct owned_place p,
 		      struct percpu_pair_value v)
@@ -240,11 +232,11 @@ static int set_recent(const struct percpu_owned_handle *h, struct owned_place p,
 	const size_t offset = percpu_owned_offset(h, p.block, p.account);
 	struct percpu_chunk *k = __atomic_load_n(&h->chunks[p.block], __ATOMIC_RELAXED);
 	struct percpu_pair_value was;
-	int e = percpu_pair_load(k, 2 * (size_t)k->cpus, offset, &was);
+	int e = percpu_pair_load(k, percpu_chunk_bias_lane(k), offset, &was);
 
 	while (e == 0 && was.second <= v.second) {
 		PERCPU_STEP("owned: value to be set");
-		e = percpu_pair_cmpxchg(k, 2 * (size_t)k->cpus, offset, &was, v);
+		e = percpu_pair_cmpxchg(k, percpu_chunk_bias_lane(k), offset, &was, v);
 		if (e == 0)
 			break;
 		e = e == -EAGAIN ? 0 : e;
@@ -254,8 +246,9 @@ static int set_recent(const struct percpu_owned_handle *h, struct owned_place p,
 
 static int set_owned_bits(struct percpu_owned_handle *h, uint64_t bits)
 {
-	const struct owned_update u = { bits,
-					h->rule == PERCPU_OWNED_RECENT ? owned_wall_ns() : 0 };
+	const struct owned_update u = { bits, h->rule == PERCPU_OWNED_RECENT ?
+						      percpu_clock_ns(CLOCK_REALTIME) :
+						      0 };
 	uint64_t *mine = __atomic_load_n(&h->owned.mine, __ATOMIC_ACQUIRE);
 	struct owned_place p = { 0 };
 	int r;

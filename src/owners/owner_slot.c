@@ -67,7 +67,7 @@ int percpu_owner_block(struct percpu_region *r, uint64_t *word, bool make,
 		return e == -ENOENT ? -EBADMSG : e;
 	b->chunk = percpu_region_chunk(r, cell);
 	b->offset = (size_t)((char *)cell - b->chunk->base);
-	b->bias = percpu_chunk_lane(b->chunk, 2 * (size_t)b->chunk->cpus, b->offset);
+	b->bias = percpu_chunk_bias(b->chunk, b->offset);
 	return 0;
 }
 

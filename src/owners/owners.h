@@ -24,6 +24,12 @@ struct percpu_owners_user {
 	void (*forget)(struct percpu_owners_user *u);
 };
 
+/** Return the struct that has u at this offset. */
+static inline void *percpu_owners_user_in(struct percpu_owners_user *u, size_t offset)
+{
+	return (char *)u - offset;
+}
+
 /* Reads take a constant handle, and yet fill in slots and bytes, which only remember where
  * blocks are. */
 struct percpu_owners {

@@ -49,8 +49,7 @@ static int adopt_participants(const struct percpu_block *found, struct percpu_pl
 static void forget_cell(struct percpu_owners_user *u)
 {
 	struct percpu_participants *p =
-		(struct percpu_participants *)((char *)u -
-					       offsetof(struct percpu_participants, user));
+		percpu_owners_user_in(u, offsetof(struct percpu_participants, user));
 
 	__atomic_store_n(&p->in.cell, NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->self, 0, __ATOMIC_RELAXED);

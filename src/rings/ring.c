@@ -142,9 +142,8 @@ static void attach_to_ring(const struct percpu_ring *r)
 static int adopt_ring(const struct percpu_block *found, struct percpu_plan *p)
 {
 	struct percpu_ring *t = p->handle, wanted = *t;
-	const struct percpu_ring_control *c = (struct percpu_ring_control *)percpu_chunk_lane(
-		found->chunk, 2 * (size_t)found->chunk->cpus,
-		(size_t)(found->base - found->chunk->base));
+	const struct percpu_ring_control *c = (struct percpu_ring_control *)percpu_chunk_bias(
+		found->chunk, (size_t)(found->base - found->chunk->base));
 	uint64_t size = __atomic_load_n(&c->size, __ATOMIC_RELAXED);
 	uint32_t flags = __atomic_load_n(&c->flags, __ATOMIC_RELAXED);
 

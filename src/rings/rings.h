@@ -35,7 +35,8 @@ static inline struct percpu_ring_lane *percpu_ring_at(const struct percpu_ring *
 
 static inline struct percpu_ring_control *percpu_ring_control(const struct percpu_ring *r)
 {
-	return (struct percpu_ring_control *)percpu_ring_at(r, 2 * (size_t)r->block.chunk->cpus);
+	return (struct percpu_ring_control *)percpu_ring_at(r,
+							    percpu_chunk_bias_lane(r->block.chunk));
 }
 
 /* ring_time.c */

@@ -22,14 +22,6 @@ static struct percpu_segment_control *control_of(const struct percpu_block *b)
 	return (struct percpu_segment_control *)percpu_block_bias(b);
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t = { 0, 0 };
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* CLOCK_BOOTTIME is another clock in each time namespace: they are told apart as boots are. */
 uint64_t percpu_segment_boot(void)
 {
@@ -40,8 +32,8 @@ uint64_t percpu_segment_boot(void)
 
 static struct percpu_segment_time moment_in(uint64_t boot)
 {
-	return (struct percpu_segment_time){ clock_ns(CLOCK_REALTIME), clock_ns(CLOCK_BOOTTIME),
-					     boot };
+	return (struct percpu_segment_time){ percpu_clock_ns(CLOCK_REALTIME),
+					     percpu_clock_ns(CLOCK_BOOTTIME), boot };
 }
 
 struct percpu_segment_time percpu_segment_now(const struct percpu_segment *s)
