@@ -76,8 +76,8 @@ PERCPU_API struct percpu_rseq *percpu_seq_attach(void);
  */
 PERCPU_API void percpu_object_stay(const void *address);
 
-/** How often a slow path tries a sequence before it takes its fallback. With the
- *  inlined try before it these are five. */
+/** How often a slow path tries a sequence before it takes its fallback. An update that is
+ *  inlined has tried it once before: five tries in all, of a histogram six. */
 #define PERCPU_SEQ_TRIES 4
 
 PERCPU_END_DECLS

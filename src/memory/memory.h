@@ -222,6 +222,19 @@ size_t percpu_region_reclaim(struct percpu_region *r);
 /** Free what is in use of the allocation at this offset. The caller has both locks. */
 void percpu_region_free_there(struct percpu_chunk *k, size_t offset);
 
+struct percpu_anchor;
+
+/** Allocate an object for an anchor. Returns 0 with the lock held, -EEXIST if the anchor has a
+ *  key, or -errno as percpu_region_alloc(). */
+int percpu_region_alloc_at(struct percpu_region *r, struct percpu_anchor *at, size_t size,
+			   size_t cpu_size, size_t align, struct percpu_robust *h, void **ret);
+
+/** Take the lock of the allocator, and that of the process: both locks. Returns 0 or -errno. */
+int percpu_region_lock(struct percpu_region *r, struct percpu_robust *h);
+
+/** Free the cells if no key leads to them now. Unlocks the allocator. */
+void percpu_region_settle(struct percpu_region *r, struct percpu_robust *h);
+
 /* root.c */
 
 /** The word of a file that shall hold an object's key: a root, or one in the bias lane. */
@@ -283,16 +296,6 @@ struct percpu_plan {
 	 *  Returns 0 or -ENOENT. May be NULL. */
 	int (*adopt)(const struct percpu_block *found, struct percpu_plan *p);
 };
-
-/** In alloc.c: allocate. Returns 0 with the lock held, -EEXIST if there is a key, ... */
-int percpu_region_alloc_at(struct percpu_region *r, struct percpu_anchor *at, size_t size,
-			   size_t cpu_size, size_t align, struct percpu_robust *h, void **ret);
-
-/** Take the lock of the allocator, and that of the process: both locks. Returns 0 or -errno. */
-int percpu_region_lock(struct percpu_region *r, struct percpu_robust *h);
-
-/** Free the cells if no key leads to them now. Unlocks the allocator. */
-void percpu_region_settle(struct percpu_region *r, struct percpu_robust *h);
 
 /** Create in memory of this process; create in a region; attach; attach or create at a root, or
  *  at any anchor, of which only root, choose and announce need be set if it chooses.

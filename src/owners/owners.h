@@ -142,7 +142,7 @@ size_t percpu_owned_offset(const struct percpu_owned_handle *h, size_t block,
 int64_t percpu_owned_load(const struct percpu_owned_handle *h, size_t slot,
 			  struct percpu_owned_account *ret);
 
-/** Fold the value into *left, which is nothing yet if *is_there is not set, by a rule. */
+/** Fold a value into *left by the gauge's rule. *left_when is 0 as long as *left has no value. */
 void percpu_owned_fold(const struct percpu_owned_handle *h, uint64_t value, uint64_t when,
 		       uint64_t *left, uint64_t *left_when);
 

@@ -37,7 +37,6 @@ struct percpu_reason {
 struct percpu_series {
 	uint64_t hash;
 	uint64_t at;	  /* where the record is among all, plus 1; 0: none is here */
-	bool known;	  /* that will do: */
 	void *handle;	  /* or NULL */
 	unsigned kind;	  /* of the handle */
 	unsigned members; /* of a family: series that count for its cap */
@@ -262,7 +261,7 @@ struct percpu_declaring {
 	uint64_t changes; /* for which it is there, or was not */
 	uint64_t where;	  /* its record is */
 	void *handle;	  /* that this process has already; or NULL */
-	bool known;	  /* that will do */
+	bool known;	  /* what this process knows is enough */
 	bool member;	  /* it is of a family, */
 	bool full;	  /* which is full */
 	bool reused;	  /* this call has freed what it could */
