@@ -5,8 +5,7 @@
  *
  * An add goes to a word of the CPU it runs on, as with counters (counter.h). Each CPU's word
  * stays within a batch of a center that is known to all, and the sum of the centers is kept:
- * that is the approximate sum. The exact sum is that of all words, as ever, whoever was
- * killed.
+ * that is the approximate sum. The exact sum is that of all words, as ever, also after kills.
  */
 #ifndef PERCPU_APPROX_H
 #define PERCPU_APPROX_H
@@ -209,8 +208,8 @@ PERCPU_API int percpu_approx_compare(const struct percpu_approx *a, int64_t v);
  * Set the sum to 0; read it and set it to 0 in one: what is returned to all callers and what
  * is left add up to what was added. In a region that was opened to read, nothing is reset.
  *
- * Progress: resets wait for each other and for who moves centers, a second at most. If that
- * one is stopped, one of several resets at the same time may return less than 0.
+ * Progress: resets wait for each other and for a thread that moves centers, a second at most. If
+ * that thread is stopped, one of several resets at the same time may return less than 0.
  */
 PERCPU_API void percpu_approx_zero(const struct percpu_approx *a);
 PERCPU_API int64_t percpu_approx_fetch_zero(const struct percpu_approx *a);

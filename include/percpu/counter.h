@@ -132,8 +132,8 @@ PERCPU_API uint64_t percpu_counter_fetch(const struct percpu_counter *c);
  *
  * With adds of both signs: if another reset overtakes this one while the sum is the same again,
  * what is left may be a value that no order of adds and resets explains, but it adds up with what
- * percpu_counter_fetch_zero() returned. Counters that only grow cannot show it; who needs one
- * order of sets, resets and such adds takes a gauge (gauge.h), whose sets are numbered.
+ * percpu_counter_fetch_zero() returned. Counters that only grow cannot show it. If sets, resets and
+ * such adds must have one order, take a gauge (gauge.h), whose sets are numbered.
  *
  * Nothing happens if c is NULL, or in a region that was opened to read. (There
  * percpu_counter_fetch_zero() only reads, and an add gets SIGSEGV; docs/memory/region.md.)

@@ -38,7 +38,7 @@ struct percpu_family;
  * beside the overflow; those that were removed count until they are used again.
  *
  * The help text is the family's; of its series it is empty. The family is the segment's, and
- * goes with it. Who declares it again gets the same one. percpu_segment_error() says in words why
+ * goes with it. A process that declares it again gets the same one. percpu_segment_error() says why
  * a call failed.
  *
  * From this call on, the process keeps what is removed from being used again, until it calls
@@ -64,7 +64,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_family(struct percpu_segment *s,
 
 /**
  * Find the series with these values, one for each label, or create it. Keep the handle: this is
- * for when values are first seen, and the same values have the same handle, until somebody removes
+ * for when values are first seen, and the same values have the same handle, until a process removes
  * their series (percpu_segment_removals()).
  *
  * Where there is no room, the handle is that of the overflow: the family has cap series, the
@@ -122,10 +122,9 @@ PERCPU_API uint64_t percpu_family_overflows(const struct percpu_family *f);
 PERCPU_API uint64_t percpu_segment_removals(const struct percpu_segment *s);
 
 /**
- * Remove the series with these values. Nobody finds it from then on: who resolves the values
- * again gets a new one, which begins at 0. What is counted by handles that somebody still has is
- * dropped; they stay valid until this process calls percpu_segment_quiesce() or closes the
- * segment.
+ * Remove the series with these values. From then on a process that resolves the values gets a new
+ * series, which begins at 0. Old handles stay valid until their process calls
+ * percpu_segment_quiesce() or closes the segment; what is counted by them is dropped.
  *
  * Returns 0, or
  *	-ENOENT	there is no such series

@@ -14,8 +14,8 @@
  *	(n + 4 * CPUs) * 2^-53 * S	rounding to nearest; n below 2^40
  *
  * where n counts the adds, and S is the sum of the absolute values of all that was added,
- * since the counter was created: a reset does not make cells smaller. Who resets a counter
- * of large numbers and goes on with small ones takes a new one.
+ * since the counter was created: a reset does not make cells smaller. After a reset of large
+ * numbers, a program that goes on with small ones takes a new counter.
  *
  * No add makes a sum infinite or turns it into NaN: it is refused.
  */
@@ -137,8 +137,8 @@ PERCPU_API double percpu_fcounter_fetch(const struct percpu_fcounter *c);
  *
  * With adds of both signs: if another reset overtakes this one while the sum is the same again,
  * what is left may be a value that no order of adds and resets explains, but it adds up with what
- * percpu_fcounter_fetch_zero() returned. Counters that only grow cannot show it; who needs one
- * order of sets, resets and such adds takes a gauge (gauge.h), whose sets are numbered.
+ * percpu_fcounter_fetch_zero() returned. Counters that only grow cannot show it. If sets, resets
+ * and such adds must have one order, take a gauge (gauge.h), whose sets are numbered.
  *
  * If c is NULL nothing happens. In a region that was opened to read nothing is reset:
  * percpu_fcounter_fetch_zero() only reads, and an add gets SIGSEGV; docs/memory/region.md.

@@ -28,8 +28,8 @@ struct percpu_latest;
  * included; not a signal handler. The others: any thread of any process that has the gauge
  * mapped; signal handlers; children of fork and vfork. On 32-bit machines to set a gauge, and
  * to read one of doubles or a latest value, takes a lock, and is not for signal handlers.
- * Ordering: none for adds (as memory_order_relaxed). Who reads what another thread has set
- * sees what that thread did before.
+ * Ordering: none for adds (as memory_order_relaxed). A thread that reads what another thread has
+ * set sees what that thread did before.
  * Progress: creating and destroying takes locks of the process and, in a shared region,
  * one between processes, for which a call waits a second at most. Adds are those of
  * counters. A read loads each lane once; to set begins anew if another thread sets the same

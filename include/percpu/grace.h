@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * grace.h - grace periods: readers enter and leave sections, and who has replaced something
- * waits until every section that was begun before has ended. Then nobody uses what was
- * replaced, and it can be freed.
+ * grace.h - grace periods: readers enter and leave sections. A thread that has replaced an object
+ * waits until every section that was begun before has ended. Then no reader uses the old object,
+ * and it can be freed.
  *
  * A section costs its reader an addition on its own CPU at each end, and no wait. It may sleep
  * and may be long, as with Linux's SRCU. Several processes can have grace periods together, by
@@ -83,7 +83,7 @@ PERCPU_API uint64_t percpu_grace_key(const struct percpu_grace *g);
  *		of this process have not run yet: percpu_grace_barrier(). Nothing is freed.
  *	-EDEADLK  called by a callback of these grace periods; or, if any was ever called for, by
  *		a handler of pthread_atfork(3) that runs before the library's
- *	-ENOMEM	destroy: no memory or address space to look at who is in sections
+ *	-ENOMEM	destroy: no memory or address space to see which processes are in sections
  *
  * No thread may be using the handle.
  */
@@ -100,8 +100,8 @@ PERCPU_INLINE uint32_t percpu_grace_at(uint64_t state)
 }
 
 /* Add n to the sections of the bank there, unless the state has changed. The sequence lets the
- * compiler keep what it knows of memory. So those who call this have fences, for the compiler
- * alone, that keep what is in a section there. */
+ * compiler keep what it knows of memory. So the callers have fences, for the compiler alone, that
+ * keep the accesses of a section in the section. */
 PERCPU_INLINE int percpu_grace_try(struct percpu_grace *g, uint32_t at, int64_t n, uint64_t state)
 {
 	return percpu_seq_narrow_add_if((char *)((uintptr_t)percpu_participant_cell(&g->in) + at),
@@ -150,14 +150,14 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_grace_enter(struct percpu_grace *g)
  *
  * Context: any thread; signal handlers. NULL is not checked for.
  * Ordering: release: nothing of the section comes after it.
- * Progress: does not wait; one system call if somebody waits for this section.
+ * Progress: does not wait; one system call if a thread waits for this section.
  */
 PERCPU_INLINE int percpu_grace_exit(struct percpu_grace *g, int token)
 {
 	uint64_t state;
 	uint32_t at;
 
-	/* A section that is counted in the other bank is one that somebody waits for. */
+	/* A thread may wait for a section that is counted in the other bank. */
 	__atomic_signal_fence(__ATOMIC_RELEASE);
 	state = __atomic_load_n(g->in.state, __ATOMIC_RELAXED);
 	at = percpu_grace_at(state);
@@ -186,7 +186,8 @@ PERCPU_INLINE int percpu_grace_exit(struct percpu_grace *g, int token)
  *		percpu_fence_all()
  *	-EPROTO	the period is over, and a process has ended more sections than it began. So one
  *		may have been ended in another's place, and what was waited for is not certain.
- *		Who ends the period gets this. If it is of this process, the count was set right.
+ *		The thread that ends the period gets this. If the process is this one, its count
+ *		was set right.
  *		Waiting again is of no use.
  * With another error the period is not over, and nothing that it was for may be freed yet. The
  * call may be repeated.
@@ -208,8 +209,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_grace_wait_timed(struct percpu_grace *g,
 PERCPU_API uint64_t percpu_grace_start(struct percpu_grace *g);
 
 /**
- * Whether the period of this cookie is over. The call does what can be done for it without
- * sleeping: so somebody has to poll, or wait.
+ * Return whether the period of this cookie is over. The call does what can be done for the period
+ * without sleeping. So the period ends only if a thread polls or waits.
  *
  * Returns 1, 0, or -errno as percpu_grace_wait(); -EINVAL also for a cookie that start() cannot
  * have returned yet.

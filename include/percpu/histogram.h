@@ -8,7 +8,7 @@
  * 2^(i / 2^schema). The range is chosen at creation; what is below and above is counted
  * in two cells of their own. A cell holds how many observations fell into it, and their
  * sum; both change in one store. So a reader has each observation whole, in its
- * bucket and in the sum, or not at all, whoever was killed.
+ * bucket and in the sum, or not at all, also after a kill.
  *
  * Negative values, infinities, what is no number, and values of 2^960 or more are refused:
  * they are counted as such, and nowhere else.
@@ -35,7 +35,7 @@ PERCPU_BEGIN_DECLS
  * Progress: creating and destroying takes locks of the process and, in a shared region, one
  * between processes, for which a call waits a second at most. The other calls take no lock
  * on 64-bit machines. On others records and reads take the lock of the journal, which is
- * taken over from whoever was killed with it; a record waits for one who was stopped.
+ * taken over from a killed holder. A record waits for a holder that is stopped.
  */
 
 /** Options of a histogram. Set size; zero in another field means the default. */
@@ -305,9 +305,9 @@ percpu_histogram_merge(struct percpu_histogram_snapshot *into,
  *		different ticks per unit
  *	-ERANGE	`later` has a higher schema, or has bounds within what `earlier` counted as below or
  *		above its range; or fewer observations in a bucket, or fewer refused: the histogram
- *		was reset between them. If since then each bucket got as many as it had had, nobody
- *		notices, and what is left is wrong: who resets takes percpu_histogram_fetch_zero(), which
- *		returns the intervals.
+ *		was reset between them. If since then each bucket got as many as it had had, this
+ *		is not noticed, and the difference is wrong. A program that resets takes the intervals
+ *		from percpu_histogram_fetch_zero().
  */
 PERCPU_API PERCPU_MUST_CHECK int
 percpu_histogram_subtract(struct percpu_histogram_snapshot *later,
@@ -345,7 +345,7 @@ struct percpu_histogram_quantile {
  * In histograms of doubles the mean is rounded, and so low and high may be off by the error of
  * the bucket's sum, which grows with all that was recorded there since the histogram was
  * created, whether it was reset or not (docs/counts/histogram.md). The observation is in its bucket in
- * any case. Who resets at each interval and wants exact ends takes ticks.
+ * any case. A program that resets at each interval and wants exact ends takes ticks.
  *
  * Returns 0, or -EINVAL (a NULL, a snapshot that no histogram could have filled, or q is not
  * from 0 to 1), or -ENODATA (nothing was observed).

@@ -8,8 +8,8 @@
  *
  * direct	the whole file is mapped; a page is an address in it
  * window	a piece of reserved address space is made to show the page, by mmap(2). After
- *		the free it goes on showing it, and whoever asks for the same page on the same
- *		CPU gets it back, by one restartable sequence and without a lock
+ *		the free it goes on showing it. An allocation of the same page on the same CPU
+ *		gets it back, by one restartable sequence and without a lock
  * bounce	the page is read into memory by pread(2), and written back by pwrite(2) at the
  *		free, if it was allocated to be written
  *
@@ -168,8 +168,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uin
  *	-ERANGE	the file no longer has the page, or less of it: nothing was written back
  *	-EPERM	the memfd was sealed against writing meanwhile: nothing was written back
  *	-ENOTSUP  a bounce buffer, and O_APPEND was set meanwhile on the open file, which all
- *		who have the descriptor share: nothing was written back. Set between the look
- *		and the write it is not seen, and the page comes at the end of the file
+ *		holders of the descriptor share: nothing was written back. If the flag is set
+ *		between the look and the write, the page comes at the end of the file
  *	-ENOSPC, -EIO and other errors of pwrite(2), of which -EINVAL (as for descriptors with
  *		O_DIRECT) is -EIO here: not all was written back
  *	With all but -EINVAL the buffer is free.

@@ -177,7 +177,7 @@ PERCPU_INLINE int percpu_objcache_put(struct percpu_objcache *oc, void *obj)
 	if (percpu_unlikely(obj == NULL ||
 			    percpu_seq_push(oc->cell, oc->guard, oc->stride, room, obj)))
 		return percpu_objcache_put_slow(oc, obj);
-	/* Somebody began to wait, or the limit was lowered. */
+	/* A thread began to wait, or the limit was lowered. */
 	if (percpu_unlikely(__atomic_load_n(&oc->room, __ATOMIC_RELAXED) != room))
 		return percpu_objcache_put_slow(oc, PERCPU_NULL(void *));
 	return 0;

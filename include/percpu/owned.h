@@ -5,8 +5,8 @@
  *
  * Each owner (owner.h) has a value of its own, which any of its threads adds to or sets. A read
  * folds the values into one, by the rule of the gauge, or lists them: of those owners that
- * live, or of all that ever were. A process that is killed takes its share out of the first,
- * at once and whoever reads; and leaves it in the second, once.
+ * live, or of all that ever were. When a process is killed, its share is gone from the first at
+ * once, for every reader, and stays in the second, once.
  */
 #ifndef PERCPU_OWNED_H
 #define PERCPU_OWNED_H

@@ -33,8 +33,8 @@ struct percpu_owners;
 
 /**
  * Create a table in a shared region that was opened with PERCPU_REGION_OWNERS; attach to the
- * one at a root, or create it if nobody has; attach to the one at a key. Whoever may only read
- * the region can attach, and ask.
+ * one at a root, or create it if there is none; attach to the one at a key. A process that may
+ * only read the region can attach, and ask.
  *
  * Return 0, or
  *	-EINVAL	a NULL, no such root, or a private region
@@ -93,8 +93,8 @@ PERCPU_API uint64_t percpu_owners_self(const struct percpu_owners *o);
 
 /**
  * Whether that owner lives: 1 or 0. A process that is stopped lives. One that has ended does
- * not, reaped or not, whoever has its number now. One that has called exec lives until it
- * ends, or joins again. 0 also for a number that is no owner's, and for NULL. 1 also if there is
+ * not, reaped or not, also if another process has its number now. One that has called exec lives
+ * until it ends, or joins again. 0 also for a number that is no owner's, and for NULL. 1 also if there is
  * no memory or address space to look.
  *
  * In another PID namespace than the owner's, the owner's lock on the file is all that shows that
@@ -117,7 +117,7 @@ struct percpu_owner_info {
 PERCPU_API size_t percpu_owners_list(const struct percpu_owners *o, struct percpu_owner_info *out,
 				     size_t n);
 
-/** What objects that count who is inside (rwlock.h) have in front. The fields are the library's. */
+/** The head of objects that count the threads inside (rwlock.h). The fields are the library's. */
 struct percpu_participant {
 	struct percpu_block block;
 	char *cell; /* of this process, in lane 0; NULL: the slow path knows. Atomic */
@@ -127,9 +127,9 @@ struct percpu_participant {
 	uint32_t reserved;
 };
 
-/* The cell. It may be kept in a register until the next call or barrier, as a plain load: who
- * changes it sees to it that no thread is between the load and the sequence, but for those that
- * find NULL. Without sequences none is needed. */
+/* The cell. It may be kept in a register until the next call or barrier, as a plain load: a thread
+ * that changes it first makes sure that no thread is between the load and the sequence, but for
+ * those that find NULL. Without sequences none is needed. */
 PERCPU_INLINE char *percpu_participant_cell(const struct percpu_participant *p)
 {
 #if defined(PERCPU_GENERIC)

@@ -4,8 +4,8 @@
  *
  * A reader copies the file with pread(2) into memory of its own, and looks at the copy. So it
  * maps nothing: a file that is cut short is an error and no signal, and nothing changes between
- * a check and what relies on it. It needs to be allowed to read the file, and no more. It
- * stores nothing, takes no lock, and those who count do not notice it.
+ * a check and what relies on it. It needs permission to read the file, and no more. It stores
+ * nothing, takes no lock, and does not disturb the processes that count.
  *
  * percpu_reader_read() takes a picture, a lane at a time. The other calls tell what is in the
  * picture, by number: 0 to percpu_reader_count() - 1, in the order of names.
@@ -25,10 +25,10 @@ struct percpu_reader;
  * Context: any thread, but one thread at a time for the same reader; not a signal handler. A child
  * of fork has a reader of its own, which is a copy.
  * Ordering: a picture includes what was counted before percpu_reader_read() was called.
- * Progress: no locks but of this process, for a moment. Who counts, declares, or is stopped does
- * not keep a reader waiting, unless its pictures are to be consistent. percpu_reader_read() has a
- * bound that others cannot raise, and percpu_reader_set_timeout() sets a shorter one. No other call
- * looks at that time. percpu_reader_open() reads a header of 4 KiB for each chunk of the file, of
+ * Progress: no locks but of this process, for a moment. A process that counts, declares or is
+ * stopped does not keep a reader waiting, unless its pictures are to be consistent.
+ * percpu_reader_read() has a bound that others cannot raise, and percpu_reader_set_timeout() sets a
+ * shorter one. No other call looks at that time. percpu_reader_open() reads a header of 4 KiB for each chunk of the file, of
  * which there can be 4096. percpu_reader_close() frees what the picture takes. A process that must
  * not wait for a file of another user opens, reads and closes it in a child or in a thread.
  */
@@ -126,9 +126,9 @@ PERCPU_API const char *percpu_reader_error(const struct percpu_reader *r);
  * Let pictures be consistent: the fields of statistics (percpu_segment_stats()) are of one moment
  * from now on, by percpu_stats_snapshot(). Otherwise each is a word of its own, and an update may
  * be in one and not yet in another. The call opens the segment to count, so the process must be
- * allowed to write to the file, and trust whoever else is: it maps the file. There is no picture
- * afterwards. A picture may then wait a second for each statistics of which another process takes a
- * snapshot and is stopped. A second call does nothing.
+ * allowed to write to the file. It maps the file, so it must trust the other processes that may
+ * write to it. There is no picture afterwards. A picture may then wait a second for each statistics
+ * of which another process takes a snapshot and is stopped. A second call does nothing.
  *
  * Returns 0, or with nothing changed as percpu_segment_open() with PERCPU_SEGMENT_WRITE |
  * PERCPU_SEGMENT_FOREIGN; or -ESTALE as percpu_reader_read().
@@ -145,8 +145,8 @@ struct percpu_reader_info {
 	uint64_t read;	     /* when the picture was taken */
 	uint32_t cpus;	     /* lanes of CPUs */
 	uint32_t consistent; /* 1: percpu_reader_be_consistent() */
-	uint32_t pending;    /* records whose metrics are not there: declared during the call; by
-				who was killed meanwhile; or damaged */
+	uint32_t pending;    /* records whose metrics are not there: being declared, left by a
+				killed process, or damaged */
 	uint32_t missing;    /* series without a value: the calls below say why */
 };
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_info(const struct percpu_reader *r,

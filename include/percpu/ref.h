@@ -180,9 +180,9 @@ PERCPU_INLINE PERCPU_MUST_CHECK bool percpu_ref_tryget(struct percpu_ref *ref)
  *
  * The caller must have made sure that the count is not destroyed, nor what has a pointer to it
  * freed, until this returns: by a lock, or because it has a reference to something that keeps
- * it. Who finds it by a pointer that others replace begins a section of grace periods (grace.h)
- * before it loads the pointer, and ends it after this call; then the release function frees
- * nothing at once, but has percpu_grace_call() do it. docs/owners/ref.md has an example.
+ * it. If others may replace the pointer, use grace periods (grace.h), too: begin a section before
+ * the load of the pointer, and end it after this call. Then the release function does not free at
+ * once, but has percpu_grace_call() do it. docs/owners/ref.md has an example.
  *
  * Returns whether there is a reference.
  */
@@ -203,7 +203,7 @@ PERCPU_INLINE PERCPU_MUST_CHECK bool percpu_ref_tryget_live(struct percpu_ref *r
  * and holds no lock of the library, while the initial reference is still there: it may call
  * anything of this header but percpu_ref_destroy().
  *
- * The count may be gone when this returns. So may it be before a second call: only who has a
+ * The count may be gone when this returns, and before a second call. Only a caller that has a
  * reference may call twice, or race with another call, and rely on -EALREADY.
  *
  * Returns 0, or
@@ -258,8 +258,8 @@ PERCPU_API int percpu_ref_reinit(struct percpu_ref *ref);
 PERCPU_API int percpu_ref_resurrect(struct percpu_ref *ref);
 
 /** Whether the count is 0; never while it is per CPU. What the putting threads did before is
- *  seen. The release function may not have been called yet, or not have returned: who reuses the
- *  count waits for that by means of its own. NULL is 0. */
+ *  seen. The release function may not have been called yet, or not have returned: a caller that
+ *  reuses the count waits for that by means of its own. NULL is 0. */
 PERCPU_API bool percpu_ref_is_zero(const struct percpu_ref *ref);
 
 /** Whether the count was killed, and not revived. NULL is not dying. */

@@ -117,7 +117,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_create(const struct percpu_region
 /** For percpu_region_open(), with PERCPU_REGION_WRITE: create the file if there is none. */
 #define PERCPU_REGION_CREATE 0x2
 /** For percpu_region_open() and percpu_region_open_fd(): keep a descriptor of the file, with
- *  O_CLOEXEC, which owners (owner.h) need, also those who only ask for them. */
+ *  O_CLOEXEC. Owners (owner.h) need it, also in processes that only ask which owners live. */
 #define PERCPU_REGION_OWNERS 0x4
 
 /**
@@ -178,7 +178,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_open(const char *path, unsigned f
 
 /**
  * Create a region in the empty file that fd refers to, such as a new memfd. o->mode
- * is ignored. The descriptor stays the caller's, who may close it when the call has
+ * is ignored. The descriptor stays the caller's. The caller may close it when the call has
  * returned, or hand it to other processes then: earlier they would find half a region.
  *
  * Returns as percpu_region_create_file(), and
@@ -269,7 +269,7 @@ PERCPU_API void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t 
  *
  * percpu_region_set_root() replaces the key expected, which is 0 for a root that was
  * not set, with another, or with 0. If several processes replace the same key at once, one
- * succeeds. A root goes on naming an object that was destroyed: whoever opens it then gets
+ * succeeds. A root goes on naming an object that was destroyed: a process that opens it then gets
  * -EEXIST, or, when the memory was used again, attaches to what is there now. So set the root
  * to 0 first, and destroy the object when no process uses it any more.
  *

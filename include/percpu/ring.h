@@ -231,7 +231,7 @@ PERCPU_API void percpu_ring_reader_destroy(struct percpu_ring_reader *reader);
  * Context: any thread, one at a time for each reader; not a signal handler. A child of fork
  * must not use its parent's reader of a shared region.
  * Ordering: what was stored before the record was put is seen.
- * Progress: bounded. It takes no lock that those who put records wait for.
+ * Progress: bounded. It takes no lock that a put waits for.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_ring_read(struct percpu_ring_reader *reader,
 						  struct percpu_ring_record *ret);

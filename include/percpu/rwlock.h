@@ -6,7 +6,7 @@
  *
  * The lock is phase-fair: a writer lets no new readers in, and when it unlocks, the readers that
  * have waited come in before the next writer. It is in memory of this process, or between
- * processes, where it outlives those who die with it.
+ * processes, where it survives the death of a holder.
  */
 #ifndef PERCPU_RWLOCK_H
 #define PERCPU_RWLOCK_H
@@ -40,19 +40,19 @@ struct percpu_rwlock {
  * Ordering: what a holder did before it unlocked happens before a later writer gets the lock, and
  * what a writer did before a later reader does.
  * Progress: between processes, calls that do not wait may take a second, where a process was stopped
- * with a lock of the library's, or somebody who may write the file has damaged it. A reader waits
+ * with a lock of the library's, or a process that may write the file has damaged it. A reader waits
  * for the writer that it finds, and, if that one was about to unlock, for the next one; for no
  * more, if it gets to run within 0.1 s after that. A writer waits for the readers that it finds
- * inside, for those who have waited when the last writer unlocked, and for other writers, which get
- * the lock in no particular order.
+ * inside, for those that have waited when the last writer unlocked, and for other writers, which
+ * get the lock in no particular order.
  *
  * A thread that is about to read, and holds the lock for reading already, waits for a writer that
  * waits for it: for ever. So does a writer that holds it for reading.
  *
  * When a process ends between a lock and its unlock, or leaves its owners (percpu_owners_leave()):
  * - If it was reading, that ends. The next writer is told: -EOWNERDEAD.
- * - If it was writing, the next who locks is told, reader or writer: -EOWNERDEAD. A reader that
- *   cannot repair what the lock protects unlocks, and the next one is told: see
+ * - If it was writing, the next thread that locks is told, reader or writer: -EOWNERDEAD. A reader
+ *   that cannot repair what the lock protects unlocks, and the next one is told: see
  *   percpu_rwlock_consistent().
  * - If it was waiting, nothing is left of it.
  * A process that is stopped is waited for. So is one that has called exec, until it ends or joins
@@ -93,8 +93,8 @@ PERCPU_API uint64_t percpu_rwlock_key(const struct percpu_rwlock *l);
  */
 PERCPU_API int percpu_rwlock_detach(struct percpu_rwlock *l);
 
-/** Free the lock, which nobody may be using. Returns 0, or -EBUSY, likewise, if any process holds
- *  it, or -ENOMEM: there is no memory or address space to look. NULL is fine. If a root has it, set
+/** Free the lock, which no thread may be using. Returns 0, or -EBUSY if any process holds it, or
+ *  -ENOMEM: there is no memory or address space to look. NULL is fine. If a root has the lock, set
  *  that to 0 before: percpu_region_set_root(). */
 PERCPU_API int percpu_rwlock_destroy(struct percpu_rwlock *l);
 
@@ -105,8 +105,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_read_lock_slow(struct percpu_rwlo
 PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_read_trylock_slow(struct percpu_rwlock *l);
 PERCPU_API int percpu_rwlock_read_unlock_slow(struct percpu_rwlock *l);
 
-/* Add n to those who read, if the lock is open. The sequence lets the compiler keep what it knows
- * of memory. So those who call this have fences, for the compiler alone, that keep what the lock
+/* Add n to the number of readers, if the lock is open. The sequence lets the compiler keep what it
+ * knows of memory. So the callers have fences, for the compiler alone, that keep what the lock
  * protects behind a lock and in front of an unlock. */
 PERCPU_INLINE int percpu_rwlock_try(struct percpu_rwlock *l, int64_t n)
 {
@@ -201,14 +201,14 @@ PERCPU_INLINE int percpu_rwlock_read_unlock(struct percpu_rwlock *l)
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_write_lock(struct percpu_rwlock *l);
 
-/** The same without waiting for others: -EBUSY if somebody has the lock, or has waited to read it.
+/** The same without waiting for others: -EBUSY if a thread has the lock, or has waited to read it.
  *  A fence that takes too long is -EBUSY, too. Progress: it fences all the same, which between
  *  processes takes 5 s at most, not 0. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_write_trylock(struct percpu_rwlock *l);
 
 /** The same, and it waits for others so many nanoseconds at most. The fence comes on top of that:
  *  between processes the call may take 5 s longer. -ETIMEDOUT may be either: the lock is not
- *  held and readers go on, so try again; percpu_rwlock_holders() says whether somebody has it. */
+ *  held and readers go on, so try again; percpu_rwlock_holders() lists the processes that hold it. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_write_timedlock(struct percpu_rwlock *l,
 							       uint64_t ns);
 
@@ -216,23 +216,25 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_write_timedlock(struct percpu_rwl
  *  process did not write. */
 PERCPU_API int percpu_rwlock_write_unlock(struct percpu_rwlock *l);
 
-/** Who has died, for percpu_rwlock_died(). */
+/** Which holders have died: results of percpu_rwlock_died(). */
 enum percpu_rwlock_died {
 	PERCPU_RWLOCK_WRITER_DIED = 1, /* what the lock protects may be half written */
 	PERCPU_RWLOCK_READERS_DIED = 2,
 };
 
-/** After -EOWNERDEAD, and until percpu_rwlock_consistent() or the unlock: who has died, values of
- *  enum percpu_rwlock_died or'ed together. Only a writer is told of readers. NULL has 0. */
+/** Return which holders have died, as values of enum percpu_rwlock_died or'ed together, after
+ *  -EOWNERDEAD and until percpu_rwlock_consistent() or the unlock. Only a writer is told of
+ *  readers. NULL has 0. */
 PERCPU_API unsigned percpu_rwlock_died(const struct percpu_rwlock *l);
 
 /**
- * Say that what the lock protects is whole again, after -EOWNERDEAD. Who was told of a writer has
- * the lock alone until then, also if it has locked it for reading: so it may repair what the dead
- * writer has left. A reader goes on to read then, and others come in.
+ * Say that what the lock protects is whole again, after -EOWNERDEAD. The thread that was told of a
+ * dead writer has the lock alone until then, also if it has locked it for reading. So it may repair
+ * what the writer has left. After the call a reader goes on to read, and others come in.
  *
- * Without this call, a reader's unlock declines: the next who locks is told, reader or writer. A
- * writer's unlock makes the lock -ENOTRECOVERABLE, until another one is created in its place.
+ * Without this call, a reader's unlock declines: the next thread that locks is told, reader or
+ * writer. A writer's unlock makes the lock -ENOTRECOVERABLE, until another one is created in its
+ * place.
  * After dead readers nothing is to be repaired, and neither call is needed.
  *
  * Returns 0, or -EINVAL: this process does not hold the lock with -EOWNERDEAD, or has said so.

@@ -3,12 +3,12 @@
  * segment.h - named metrics in a file, which any number of processes count in.
  *
  * A segment is a shared region (region.h) with a directory: each metric has a name, a help text,
- * a unit, a kind, and labels. Who declares one gets the object of that kind, as other headers
- * have it, found or created, and counts in it at that object's cost. Whatever process declares
- * the same metric gets the same object, also after all others have ended or were killed.
+ * a unit, a kind, and labels. A process that declares a metric gets the object of that kind, found
+ * or created, and counts in it at the object's cost. Each process that declares the same metric
+ * gets the same object, also after all other processes have ended or were killed.
  *
- * Nothing serves the file, and nothing cleans up after those who are killed: whoever comes next
- * goes on from what is there.
+ * No server has the file, and no cleanup follows a kill: the next process goes on from what is
+ * there.
  */
 #ifndef PERCPU_SEGMENT_H
 #define PERCPU_SEGMENT_H
@@ -30,7 +30,7 @@ struct percpu_segment;
  *
  * Context: any thread; not a signal handler. A child of fork goes on with its parent's segment
  * and handles.
- * Ordering: none. Who finds a metric finds all of its record.
+ * Ordering: none. A process that finds a metric finds all of its record.
  * Progress: opening and declaring take a lock of the process, and may take one between
  * processes, for which a call waits a second at most. Counting takes neither.
  */
@@ -47,7 +47,7 @@ enum percpu_segment_flags {
 struct percpu_segment_options {
 	size_t size;   /* sizeof(struct percpu_segment_options) */
 	uint32_t cpus; /* as in struct percpu_region_options */
-	uint32_t mode; /* likewise */
+	uint32_t mode; /* as in struct percpu_region_options */
 };
 
 /**
@@ -60,7 +60,8 @@ struct percpu_segment_options {
  * Counts continue from what is there; with PERCPU_SEGMENT_ANEW they start from 0 again, for all
  * processes: counters, statistics, histograms and extrema are reset, gauges set to 0, each exactly.
  * Latest values stay, and so do owned gauges, which are their owners'. The metrics stay declared.
- * If the process is killed meanwhile, whoever opens the segment to write next completes it.
+ * If the process is killed meanwhile, the next process that opens the segment to write completes
+ * the reset.
  *
  * Returns 0, or
  *	-EINVAL	a NULL, unknown flags or options, or one of them without WRITE; or a name that
@@ -161,9 +162,9 @@ struct percpu_metric_fields {
  * options, extrema the same flags, an owned gauge the same rule. The help text may be another one:
  * that of the first stays.
  *
- * The handle is the segment's: percpu_segment_close() detaches it, and nobody else. Who declares a
- * metric again gets the same handle. percpu_segment_error() says in words why a call failed, and,
- * of what differs, both values.
+ * The handle is the segment's: only percpu_segment_close() detaches it. A process that declares a
+ * metric again gets the same handle. percpu_segment_error() says in words why a call failed; where
+ * values differ, it has both.
  *
  * Names of counters and statistics end in _total, those of PERCPU_METRIC_INFO in _info, and no
  * others do; none ends in _bucket, _count, _sum or _created.

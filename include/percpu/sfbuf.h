@@ -3,9 +3,9 @@
  * sfbuf.h - buffers for pages of a file that threads share, with a count of references. After
  * FreeBSD's sf_buf(9).
  *
- * All who allocate the same page at a time get the same buffer. When the last reference is
- * freed the buffer keeps its page, and the next one who asks finds it there; of those that
- * nobody uses, the one that was freed longest ago is used for another page. The number of
+ * Threads that allocate the same page at a time get the same buffer. When the last reference is
+ * freed the buffer keeps its page, and the next allocation of that page finds it there. Of the
+ * unused buffers, the one that was freed longest ago is used for another page. The number of
  * buffers is fixed: percpu_lwbuf_options.max_shared. For a page that one thread uses for a
  * moment, lwbuf.h costs less: it shares nothing.
  *
@@ -47,7 +47,7 @@ struct percpu_sfbuf {
 
 /**
  * Get a reference to the buffer that has the page. If all buffers are in use for other
- * pages, wait until one is freed; who waits is not served in turn.
+ * pages, wait until one is freed. Threads that wait are not served in turn.
  *
  * Returns 0, or
  *	-EINVAL	a NULL, or unknown flags
@@ -69,8 +69,8 @@ PERCPU_API int percpu_sfbuf_ref(struct percpu_lwbufs *f, struct percpu_sfbuf *b)
 
 /**
  * Give a reference, in any thread. The last one writes a bounce buffer back, if any of the
- * allocations had PERCPU_SFBUF_WRITE, and returns the error if that fails, also to who has not
- * stored. One that is not the last returns 0, and nothing is written yet.
+ * allocations had PERCPU_SFBUF_WRITE, and returns the error if that fails, also in a thread that
+ * has not stored. One that is not the last returns 0, and nothing is written yet.
  *
  * Returns 0, or -EINVAL as percpu_sfbuf_ref(), or the errors of percpu_lwbuf_free(). With
  * PERCPU_LWBUF_DEBUG it prints what was wrong, and aborts, in place of -EINVAL.
@@ -89,8 +89,8 @@ PERCPU_INLINE uint64_t percpu_sfbuf_page(const struct percpu_sfbuf *b)
 	return b->page;
 }
 
-/** Return how many bytes of the page the file had when somebody allocated it and nobody had a
- *  reference. What it grows by is seen when all references were given. Context: any, also
+/** Return how many bytes of the page the file had at the allocation that gave the first reference.
+ *  Growth of the file is seen once all references were given. Context: any, also
  *  signal handlers. */
 PERCPU_INLINE size_t percpu_sfbuf_length(const struct percpu_sfbuf *b)
 {

@@ -26,7 +26,7 @@ enum percpu_tier {
 	PERCPU_TIER_RSEQ,   /* a plain add in a restartable sequence */
 };
 
-/** Who registered the area in which the kernel keeps the CPU number. */
+/** What registered the area in which the kernel keeps the CPU number. */
 enum percpu_registrar {
 	PERCPU_REGISTRAR_NONE,
 	PERCPU_REGISTRAR_LIBC,

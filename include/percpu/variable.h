@@ -107,7 +107,7 @@ PERCPU_INLINE void percpu_variable_add(struct percpu_image *image, uint64_t *var
 
 /**
  * The address of a CPU's copy; cpu must be below percpu_status()->possible_cpus.
- * The program decides who stores to the copy: one thread that is pinned to the CPU, or
+ * The program decides what stores to the copy: one thread that is pinned to the CPU, or
  * percpu_seq_*() sequences.
  */
 #define PERCPU_VARIABLE_PTR(name, cpu)                                         \

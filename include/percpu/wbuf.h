@@ -150,7 +150,7 @@ PERCPU_INLINE int percpu_wbuf_add(struct percpu_wbuf *w, uint64_t *cell, uint64_
  * Flush: apply the adds that are in the CPUs' buffers and on the list when the call
  * begins.
  *
- * Any thread may flush for all. How often to flush is up to those who read the cells.
+ * Any thread may flush for all. How often to flush is up to the readers of the cells.
  * Adds that are scheduled meanwhile are left for the next flush, so the time is that
  * of at most entries adds per CPU, plus those on the list.
  *

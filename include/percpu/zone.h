@@ -137,8 +137,8 @@ PERCPU_INLINE void *percpu_zone_get(void *item, unsigned cpu)
 PERCPU_API unsigned percpu_zone_cpus(const struct percpu_zone *z);
 
 /** Call fn for each CPU's copy, from the calling thread, in the order of the CPUs.
- *  docs/caches/zone.md says who may store to a copy, and how. (An item is no counter: the sum of
- *  its copies does not include the atomic lanes, to which percpu_counter_add() falls
+ *  docs/caches/zone.md says which threads may store to a copy, and how. (An item is no counter: the
+ *  sum of its copies does not include the atomic lanes, to which percpu_counter_add() falls
  *  back.) */
 PERCPU_API void percpu_zone_foreach(const struct percpu_zone *z, void *item, percpu_zone_fn *fn,
 				    void *arg);
