@@ -2,22 +2,23 @@
 /*
  * directory.c - the records of a segment.
  *
- * Records are in blocks of the bias lane, one behind the other. control->end says how many bytes
- * of them there are: who adds one holds the lock of the allocator, writes it behind the end,
- * creates the object, moves the end, and stores the object's key in the record, in this order.
- * So whoever is killed
+ * Records are in blocks of the bias lane, one behind the other. control->end says how many bytes of
+ * them there are. A process that adds a record holds the lock of the allocator. It writes the
+ * record behind the end, creates the object, moves the end, and stores the object's key in the
+ * record, in this order. If the process is killed
  *
- * - before the end was moved has added nothing: the next one writes over it;
- * - before the key was stored leaves a record without an object, and whoever takes the lock next
- *   frees what it was creating (memory/root.c). Who declares the metric next creates it.
+ * - before it moved the end, it has added nothing, and the next process writes over the record;
+ * - before it stored the key, it leaves a record without an object. The next process that takes the
+ *   lock frees the object that was being created (memory/root.c), and the next one that declares
+ *   the metric creates its object.
  *
- * What is read is copied first, and checked where it cannot change any more.
+ * To read a record, a process copies it first, and checks the copy, which others cannot change.
  */
 #include <string.h>
 
 #include "segment.h"
 
-#define REFRESH_TRIES 100 /* others change records, over and over */
+#define REFRESH_TRIES 100 /* while other processes change records */
 #define LAST_END (UINT64_C(1) * PERCPU_SEGMENT_BLOCKS * PERCPU_SEGMENT_BLOCK)
 
 _Static_assert(PERCPU_SEGMENT_BLOCK % 8 == 0 && sizeof(struct percpu_segment_record) % 8 == 0,
@@ -48,7 +49,7 @@ struct percpu_segment_record *percpu_directory_at(const struct percpu_segment *s
 	return (struct percpu_segment_record *)(b + at % PERCPU_SEGMENT_BLOCK);
 }
 
-/* Return the size of the record, or 0 if none can be there: then there are no more in the block. */
+/* Return the size of the record, or 0 if none can be there: then the block has no more records. */
 static size_t size_at(const struct percpu_segment *s, uint64_t at)
 {
 	const size_t room = PERCPU_SEGMENT_BLOCK - (size_t)(at % PERCPU_SEGMENT_BLOCK);
@@ -62,7 +63,7 @@ static size_t size_at(const struct percpu_segment *s, uint64_t at)
 		       0;
 }
 
-/* Whether its parts are where they should be, and it is one that this library knows. */
+/* Whether this library knows such a record, and its texts fit into these bytes. */
 static bool is_sound(const struct percpu_record_copy *c, size_t bytes)
 {
 	const struct percpu_segment_record *r = &c->head;
@@ -91,7 +92,7 @@ size_t percpu_directory_load(const struct percpu_segment *s, uint64_t at,
 				       i == 0 ? __ATOMIC_ACQUIRE : __ATOMIC_RELAXED);
 		memcpy((char *)ret + i, &word, sizeof(word));
 	}
-	ret->head.size = (uint32_t)size; /* which was checked */
+	ret->head.size = (uint32_t)size; /* the one that was checked */
 	return is_sound(ret, size - sizeof(ret->head)) ? size : 0;
 }
 
@@ -114,7 +115,7 @@ bool percpu_directory_is_spare(const struct percpu_segment_record *r)
 	       __atomic_load_n(&r->key, __ATOMIC_RELAXED) == 0;
 }
 
-/* Enter the next record. Returns 0 or -ENOMEM. */
+/* Enter the record at *seen, and move *seen behind it. Returns 0 or -ENOMEM. */
 static int walk_on(struct percpu_segment *s, uint64_t *seen)
 {
 	const size_t size = size_at(s, *seen);
@@ -136,7 +137,7 @@ static int walk_on(struct percpu_segment *s, uint64_t *seen)
 	return e;
 }
 
-/* Enter what is there up to the end, which is in blocks that were looked up. */
+/* Enter the records from *seen up to the end. Their blocks were looked up before. */
 static int walk_to(struct percpu_segment *s, uint64_t *seen, uint64_t end)
 {
 	int e = 0;
@@ -146,7 +147,7 @@ static int walk_to(struct percpu_segment *s, uint64_t *seen, uint64_t end)
 	return e;
 }
 
-/* Make the tables anew. If that fails, those that there were stay. */
+/* Make the tables anew, from all records. If that fails, the old tables stay. */
 static int walk_again(struct percpu_segment *s, uint64_t changes, uint64_t removals, uint64_t end)
 {
 	struct percpu_tables was = percpu_tables_take(s), made;
@@ -169,13 +170,14 @@ static int walk_again(struct percpu_segment *s, uint64_t changes, uint64_t remov
 	return 0;
 }
 
-/* Amid a removal the series may have been found before it was removed. What tells is that it is
- * counted. */
+/* Whether the tables are right for these numbers. While changes is odd, a series may have been
+ * removed since it was entered: then removals tells. */
 static bool is_entered(const struct percpu_segment *s, uint64_t changes, uint64_t removals)
 {
 	return s->changes == changes && (!(changes & 1) || s->removals == removals);
 }
 
+/* Enter the records that were added behind those in the tables. Returns 0 or -errno. */
 static int walk_further(struct percpu_segment *s, uint64_t end)
 {
 	uint64_t seen = s->seen;
@@ -185,7 +187,7 @@ static int walk_further(struct percpu_segment *s, uint64_t end)
 	return e == 0 && !percpu_directory_is(s, s->changes) ? -EAGAIN : e;
 }
 
-/* Look up the blocks that records are in. */
+/* Look up the blocks of the records that are not entered yet. */
 static int find_blocks(struct percpu_segment *s, uint64_t end)
 {
 	int e = 0;
@@ -197,8 +199,8 @@ static int find_blocks(struct percpu_segment *s, uint64_t end)
 	return 0;
 }
 
-/* What is found at changes may only be used if the number is still the same afterwards: an odd
- * one as well, since a record is not in use until all of it is there. */
+/* Records that were entered for a number of changes may only be used if it is the same afterwards.
+ * That goes for an odd number, too: a record is not in use until all of it is there. */
 int percpu_directory_refresh(struct percpu_segment *s)
 {
 	uint64_t changes, removals, end;
@@ -220,7 +222,7 @@ int percpu_directory_refresh(struct percpu_segment *s)
 	return e;
 }
 
-/* Copy a record as it is at one moment. Returns whether it is in one of those states. */
+/* Copy a record, all of it of one moment. Returns whether it is in one of those states. */
 static bool load_at_once(const struct percpu_segment *s, uint64_t at, unsigned states,
 			 struct percpu_record_copy *ret)
 {

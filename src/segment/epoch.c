@@ -2,18 +2,19 @@
 /*
  * epoch.c - which processes may have handles of series that were removed.
  *
- * Removals are counted. A process that has handles of families holds an epoch: how many there
- * were when it had none of what was removed by then. It may have handles of what is removed
- * later, and the objects of these stay while anybody holds an epoch below the number of their
- * removal.
+ * Removals are numbered: 1, 2, ... A process that has handles of families holds an epoch: the
+ * number of removals at a moment when it had no handle of a removed series. It may have handles of
+ * series that are removed later. The object of a removed series stays while a process holds an
+ * epoch below the number of its removal.
  *
- * An epoch is a lock of the file, of one byte for each, that lives as long as the address space
- * with the handles (memory/descriptor.c), whatever ends that. So a child of fork, which has its
- * parent's handles, holds the parent's epoch, and nobody cleans up after those who are killed.
- * Whoever may read the file can hold an epoch for ever: then nothing is used again, and families
- * overflow.
+ * To hold an epoch, a process locks the byte of the file that stands for its number. The lock lives
+ * as long as the address space with the handles (memory/descriptor.c), whatever ends that. So a
+ * child of fork, which has its parent's handles, holds the parent's epoch, and a killed process
+ * needs no cleanup. A process that may read the file can hold an epoch for ever: then no removed
+ * series is freed, and families overflow.
  *
- * Who takes an epoch looks for series afterwards. What was removed by then is found by nobody.
+ * A process looks for series after it has taken its epoch. So it finds none that was removed
+ * before.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -22,25 +23,26 @@
 
 #include "segment.h"
 
-#define FIRST_EPOCH (UINT64_C(3) << 61) /* the byte; those of owners are below */
-#define EPOCHS (UINT64_C(1) << 61)	/* file offsets end there */
+#define FIRST_EPOCH (UINT64_C(3) << 61) /* the byte of epoch 0; owners have lower bytes */
+#define EPOCHS (UINT64_C(1) << 61)	/* how many bytes there are up to the last file offset */
 
-/* Hold the epoch of that number. The caller has the process lock, so that no child of fork has what
- * it cannot give back: a descriptor, or a mapping that nothing leads to. */
+/* Hold the epoch of that number. The caller has the process lock, so that no fork comes between:
+ * its child would have a descriptor, or a mapping, that it cannot give back. */
 static int pin_epoch(const struct percpu_segment *s, uint64_t number, void **ret)
 {
 	return number < EPOCHS ? percpu_descriptor_pin(s->region, FIRST_EPOCH + number, ret) :
 				 -EBADMSG;
 }
 
-/* Amid a removal it is not counted yet, and that epoch would be one before it. */
+/* Return how many series were removed, after a removal that is going on. Amid it the series is not
+ * counted yet, and an epoch of that number would keep it. */
 static uint64_t settled_removals(struct percpu_segment *s)
 {
 	percpu_reuse_settle(s);
 	return percpu_segment_removals(s);
 }
 
-/* A child of fork has no handles from it. */
+/* This epoch is not inherited by a child of fork, which gets no handles from it. */
 int percpu_epoch_take(struct percpu_segment *s, void **ret)
 {
 	const uint64_t now = settled_removals(s);
@@ -93,7 +95,7 @@ int percpu_epoch_first(const struct percpu_segment *s, uint64_t limit, uint64_t 
 				       ret);
 }
 
-/* Detach handles of what was removed up to that number. */
+/* Detach the handles of series that were removed up to that number. */
 static void detach_retired(struct percpu_segment *s, uint64_t removals)
 {
 	struct percpu_place gone = { .handle = NULL };
@@ -123,7 +125,8 @@ int percpu_epoch_complain(const char *name, size_t n, int e, struct percpu_reaso
 			      "the file cannot be opened once more by /proc, or locked");
 }
 
-/* The tables must not have a series that the new epoch does not keep. */
+/* Exchange the epoch for one of that number. The tables are refreshed first: they must not have a
+ * series that the new epoch does not keep. */
 static int renew_epoch(struct percpu_segment *s, uint64_t removals)
 {
 	struct percpu_reason why;

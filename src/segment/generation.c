@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * generation.c - starting anew: all objects are reset, and what is counted from then on is of
- * the next generation.
+ * generation.c - starting anew: all objects are reset, and later counts are of the next generation.
  *
- * Who does that holds a lock of the file, which the kernel drops if it is killed. It counts the
- * generation up, resets one object after the other, and notes in each record for which
- * generation that was done, and in the control when all are done. Whoever opens the segment to
- * write, and finds that not all are, takes the same lock and goes on. An object may be reset twice
- * then, but not after the call has returned for anybody: until then counts are of the old
- * generation or of the new one.
+ * The process that starts anew holds a lock of the file, which the kernel drops if the process is
+ * killed. It increments the generation and resets one object after the other. In each record it
+ * notes the generation for which the object was reset, and in the control the generation for which
+ * all were. A process that opens the segment to write, and finds that not all were, takes the same
+ * lock and resets the rest. Then an object may be reset twice, but none after the call of any
+ * process has returned. Until then counts are of the old generation or of the new one.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,7 +16,7 @@
 
 #define POLL_NS (PERCPU_SECOND / 1000)
 
-/* The byte that is locked; no owner's is there. */
+/* Return the byte of the file that is locked: that of the control, which no owner has. */
 static uint64_t byte_of_control(const struct percpu_segment *s)
 {
 	const struct percpu_chunk *k =
@@ -27,9 +26,10 @@ static uint64_t byte_of_control(const struct percpu_segment *s)
 		k, (size_t)(s->control_place & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1)));
 }
 
-/* Where a file cannot be opened once more, its locks are those of the process, and do not keep its
- * threads apart. So one at a time starts anew what it has no open file of its own for: this is the
- * id of the process, which a child of fork does not take for its own. */
+/* Where a file cannot be opened once more, its locks belong to the process, and do not exclude its
+ * threads from each other. So one thread at a time resets such a segment. Meanwhile this is the id
+ * of the process. A child of fork that finds its parent's id here ignores it: none of its own
+ * threads resets. */
 static uint32_t resetting;
 
 static bool begin_alone(const struct percpu_segment *s)
@@ -81,15 +81,16 @@ static int lock_generation(const struct percpu_segment *s)
 	return e;
 }
 
-/* What cannot be looked at for lack of memory is not taken for what is not there. */
+/* Whether the object was attached. Lack of memory is an error, *e; an object that is not there is
+ * none. */
 static bool is_attached(int attached, int *e)
 {
 	*e = attached == -ENOMEM ? attached : 0;
 	return attached == 0;
 }
 
-/* Levels become 0. Latest values, and what owners have, are no counts, and stay. An object that is
- * not there is none to reset. */
+/* Reset the object of a record. Gauges become 0. Latest values and owned gauges are no counts, and
+ * stay. If the object is not there, there is nothing to do. */
 static int reset_object(const struct percpu_segment *s, const struct percpu_segment_record *c)
 {
 	const size_t size = c->fields * sizeof(uint64_t);
@@ -134,10 +135,10 @@ static int reset_object(const struct percpu_segment *s, const struct percpu_segm
 	return e;
 }
 
-/* Reset what was not reset for this generation. The caller has the lock of the file. No object goes
- * away meanwhile, and becomes that of a series of this generation: an epoch is held. It is needed
- * only if there are families by now: series of those that others declare later are of this
- * generation, and not reset. */
+/* Reset the objects that were not reset for this generation. The caller has the lock of the file.
+ * It holds an epoch, so that no object is freed meanwhile and its cells used for a series of this
+ * generation, whose counts would be lost. The epoch is needed only if there are families by now:
+ * series of families that are declared later are of this generation, and are not reset. */
 static int reset_all(struct percpu_segment *s, uint64_t generation)
 {
 	struct percpu_record_copy *c = malloc(sizeof(*c));
@@ -165,7 +166,8 @@ static int reset_all(struct percpu_segment *s, uint64_t generation)
 	return e;
 }
 
-/* Count the generation up. No record is being added meanwhile: it would be of neither. */
+/* Increment the generation. The lock of the allocator keeps others from adding a record meanwhile,
+ * which would be of neither generation. */
 static int next_generation(struct percpu_segment *s)
 {
 	struct percpu_segment_control *c = s->control;
@@ -184,6 +186,7 @@ static int next_generation(struct percpu_segment *s)
 	return 0;
 }
 
+/* Whether all objects were reset for the current generation. */
 static bool is_settled(const struct percpu_segment *s)
 {
 	return __atomic_load_n(&s->control->settled, __ATOMIC_ACQUIRE) ==

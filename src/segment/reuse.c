@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reuse.c - series that are removed, and what becomes of their room.
+ * reuse.c - series that are removed, and reuse of their objects' cells and of their records.
  *
- * A removed record keeps its object until nobody can have a handle of it any more (epoch.c). Then
- * the object is freed, and the record is one that may be rewritten: where it is, as long as it is.
- * All of that is done under the lock of the allocator, and moves control->changes, which is odd
- * meanwhile. Whoever looks for records without the lock looks at the number before and afterwards.
+ * A removed record keeps its object until no process can have a handle of it any more (epoch.c).
+ * Then the object is freed, and the record becomes free: it may be rewritten at its place, by a
+ * record that is not longer. A process removes, frees and rewrites under the lock of the allocator.
+ * It increments control->changes before and after each of these changes, so the number is odd
+ * meanwhile. A process that looks for records without the lock compares the number before and
+ * afterwards.
  *
- * Who is killed amid that leaves an odd number, which the next holder of the lock moves on:
+ * A process that is killed amid a change leaves an odd number, which the next holder of the lock
+ * increments. If the killed process was
  *
- * - a series that is being removed is, or is not;
- * - an object that is being freed is noted, and freed with the next allocation (memory/root.c);
- *   the record stays removed until it is looked at again;
- * - a record that is being rewritten is free until all of it is there.
+ * - removing a series, the series is removed, or is still there;
+ * - freeing an object, the object is noted, and the next allocation frees it (memory/root.c); the
+ *   record stays removed until a process frees it again;
+ * - rewriting a record, the record is free until all of it is there.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "segment.h"
 
-#define FREED_AT_ONCE 64 /* series, under one lock */
+#define FREED_AT_ONCE 64 /* series, at most, while the lock is held once */
 
-/* The highest number of what was removed. */
+/* Return the highest number of a removal in the list. */
 static uint64_t last_number(const struct percpu_segment *s)
 {
 	uint64_t most = 0;
@@ -34,16 +37,17 @@ static uint64_t last_number(const struct percpu_segment *s)
 	return most;
 }
 
-/* The tables are made anew. */
+/* Let the next refresh make the tables anew. */
 static void forget_tables(struct percpu_segment *s, uint64_t changes)
 {
 	percpu_process_lock();
-	s->changes = changes - 1; /* which is not the number now */
+	s->changes = changes - 1; /* not the number of now */
 	percpu_process_unlock();
 }
 
-/* If a series was removed, and that not counted yet, it is now: nobody would ever have an epoch
- * that lets it go. This process may have found it before it was removed. */
+/* A killed process may have removed a series without counting the removal. Then it is counted here:
+ * otherwise no process would hold an epoch that lets the series be freed. The tables are made anew,
+ * because this process may have entered the series before it was removed. */
 int percpu_changes_settle(struct percpu_segment *s)
 {
 	const uint64_t n = __atomic_load_n(&s->control->changes, __ATOMIC_RELAXED);
@@ -62,7 +66,7 @@ int percpu_changes_settle(struct percpu_segment *s)
 	return percpu_directory_refresh(s);
 }
 
-/* Returns the number before. */
+/* Make the number of changes odd. Returns the number before. */
 static uint64_t begin_change(const struct percpu_segment *s)
 {
 	const uint64_t n = __atomic_load_n(&s->control->changes, __ATOMIC_RELAXED);
@@ -73,8 +77,8 @@ static uint64_t begin_change(const struct percpu_segment *s)
 	return n;
 }
 
-/* The tables of this process follow, unless that fails, or they were behind before: then they are
- * made anew when they are needed. */
+/* Make the number of changes even, and enter the change in the tables of this process. If that
+ * fails, or the tables were out of date before, the next refresh makes them anew. */
 static void end_change(struct percpu_segment *s, uint64_t before,
 		       int (*enter)(struct percpu_segment *s, const struct percpu_record_copy *c,
 				    uint64_t at),
@@ -84,13 +88,14 @@ static void end_change(struct percpu_segment *s, uint64_t before,
 	__atomic_store_n(&s->control->changes, before + 2, __ATOMIC_RELEASE);
 	percpu_process_lock();
 	if (s->changes == before) {
-		s->changes = before - 1; /* which no number is going to be */
+		s->changes = before - 1; /* a number that does not come again */
 		if (enter(s, c, at) == 0)
 			s->changes = before + 2;
 	}
 	percpu_process_unlock();
 }
 
+/* Mark the record at this place as removed. The caller has the lock of the allocator. */
 static int remove_record(struct percpu_segment *s, struct percpu_record_copy *c, uint64_t at)
 {
 	struct percpu_segment_record *r = percpu_directory_at(s, at);
@@ -105,13 +110,14 @@ static int remove_record(struct percpu_segment *s, struct percpu_record_copy *c,
 	PERCPU_STEP("reuse: removal numbered");
 	__atomic_store_n(&r->state, PERCPU_RECORD_REMOVED, __ATOMIC_RELEASE);
 	PERCPU_STEP("reuse: removed");
-	/* Who loads this number finds no record that was removed by then. */
+	/* A process that loads this number finds no series that was removed up to it. */
 	__atomic_store_n(&s->control->removals, number, __ATOMIC_RELEASE);
 	end_change(s, before, percpu_tables_removed, c, at);
 	return 0;
 }
 
-/* What was free is in use with the first word: all of it is there. */
+/* Rewrite a free record from its last word to its first. The first has the state: once it says that
+ * the record is in use, all of it is there. */
 static void store_record(struct percpu_segment_record *r, struct percpu_record_copy *c)
 {
 	const size_t words = c->head.size / sizeof(uint64_t);
@@ -138,7 +144,7 @@ void percpu_reuse_rewrite(struct percpu_declaring *d)
 	end_change(s, before, percpu_tables_rewritten, c, d->where);
 }
 
-/* The anchor of the object of the record there. */
+/* Return the anchor of the object whose record is at this place. */
 static struct percpu_anchor anchor_at(const struct percpu_segment *s, uint64_t at)
 {
 	return (struct percpu_anchor){
@@ -149,7 +155,7 @@ static struct percpu_anchor anchor_at(const struct percpu_segment *s, uint64_t a
 	};
 }
 
-/* Let a removed record, c, without an object be one that may be rewritten. */
+/* Make a removed record free. Its object is freed already, or there was none. */
 static void free_record(struct percpu_segment *s, const struct percpu_record_copy *c, uint64_t at)
 {
 	const uint64_t before = begin_change(s);
@@ -158,6 +164,7 @@ static void free_record(struct percpu_segment *s, const struct percpu_record_cop
 	end_change(s, before, percpu_tables_freed, c, at);
 }
 
+/* Free the object of a removed series, and then its record. */
 static void free_series(struct percpu_segment *s, struct percpu_record_copy *c, uint64_t at)
 {
 	const struct percpu_anchor a = anchor_at(s, at);
@@ -171,7 +178,7 @@ static void free_series(struct percpu_segment *s, struct percpu_record_copy *c, 
 	free_record(s, c, at);
 }
 
-/* The lowest number. */
+/* Return the lowest number of a removal in the list. */
 static uint64_t least_number(const struct percpu_places *l)
 {
 	uint64_t least = UINT64_MAX;
@@ -182,8 +189,8 @@ static uint64_t least_number(const struct percpu_places *l)
 	return least;
 }
 
-/* Return the last of the removed series, of a family unless that is 0, with a number up to this
- * one; NULL if there is none. */
+/* Return the last removed series in the list whose number is not above this one, and whose family
+ * is that one, or any if family is 0. NULL if there is none. */
 static const struct percpu_place *last_removed(const struct percpu_segment *s, uint64_t family,
 					       uint64_t number)
 {
@@ -194,8 +201,9 @@ static const struct percpu_place *last_removed(const struct percpu_segment *s, u
 	return NULL;
 }
 
-/* Whether there is one, and where. While somebody holds an epoch below all of them, that is known
- * without looking at each: who resolves in a full family asks every time. */
+/* Find such a series, of the family first, and set *at to its place. A process that resolves in a
+ * full family comes here every time. So while a process holds an epoch below all removals in the
+ * list, that is known without a search. */
 static bool find_removed(struct percpu_segment *s, uint64_t family, uint64_t number, uint64_t *at)
 {
 	const struct percpu_place *p = NULL;
@@ -214,7 +222,8 @@ static bool find_removed(struct percpu_segment *s, uint64_t family, uint64_t num
 	return p != NULL;
 }
 
-/* What a killed process wrote down for the cells of what is freed must be stored before. */
+/* Complete the updates that killed processes have left in journals. They must not be stored to
+ * cells after these are freed. */
 static int settle_all_journals(struct percpu_region *r)
 {
 	int e;
@@ -228,7 +237,8 @@ static int settle_all_journals(struct percpu_region *r)
 	return e;
 }
 
-/* Returns with the lock of the allocator, and what was removed is known; or -errno. */
+/* Take the lock of the allocator, end a change of a killed process, and refresh the tables. Returns
+ * 0 or -errno. */
 static int lock_directory(struct percpu_segment *s, struct percpu_robust *h)
 {
 	int e = percpu_region_lock(s->region, h);
@@ -264,6 +274,7 @@ void percpu_reuse_settle(struct percpu_segment *s)
 		percpu_region_settle(s->region, &h);
 }
 
+/* Whether the record is that of a series of a family, and not of the overflow. */
 static bool is_member(struct percpu_segment *s, const struct percpu_record_copy *c)
 {
 	bool is;
@@ -275,8 +286,8 @@ static bool is_member(struct percpu_segment *s, const struct percpu_record_copy 
 	return is;
 }
 
-/* Free the series of families whose objects nobody has created: whoever was about to was killed,
- * because the lock was held meanwhile. */
+/* Free the series of families that have no object. The processes that were creating the objects
+ * were killed: they would still have the lock of the allocator. */
 static int free_unkeyed(struct percpu_segment *s)
 {
 	struct percpu_record_copy *c = malloc(sizeof(*c));
@@ -309,7 +320,8 @@ static bool has_unkeyed(const struct percpu_segment *s)
 	return has;
 }
 
-/* Whoever took its epoch since then has not found what was removed before. */
+/* A series may be freed if no process holds an epoch below the number of its removal: processes
+ * with a later epoch have not found it. */
 int percpu_reuse_free(struct percpu_segment *s, uint64_t family)
 {
 	struct percpu_record_copy *c;
