@@ -35,7 +35,8 @@ PERCPU_BEGIN_DECLS
  * Progress: creating and destroying takes locks of the process and, in a shared region, one
  * between processes, for which a call waits a second at most. The other calls take no lock
  * on 64-bit machines. On others records and reads take the lock of the journal, which is
- * taken over from a killed holder. A record waits for a holder that is stopped.
+ * taken over from a killed holder. A record waits for a holder that is stopped. A record
+ * that needs the lock does nothing if a seccomp filter refuses gettid(2).
  */
 
 /** Options of a histogram. Set size; zero in another field means the default. */

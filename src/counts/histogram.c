@@ -257,8 +257,14 @@ struct percpu_pair_value percpu_histogram_plus(const struct percpu_histogram *h,
 	return a;
 }
 
-/* Add to an atomic lane, or subtract from the bias. Others that change the same pair may come
- * between; one that is stopped with the lock is waited for. */
+/* Whether another try may succeed: another thread has changed the pair, or has the lock. Other
+ * errors mean that the kernel refuses what the lock needs. */
+static bool may_try_again(int e)
+{
+	return e == -EAGAIN || e == -ETIMEDOUT;
+}
+
+/* Add to an atomic lane, or subtract from the bias. */
 static void add_pair_atomic(const struct percpu_histogram *h, size_t offset,
 			    struct percpu_pair_value n)
 {
@@ -266,13 +272,18 @@ static void add_pair_atomic(const struct percpu_histogram *h, size_t offset,
 	const bool minus = !percpu_pair_is_atomic();
 	const size_t lane = minus ? percpu_chunk_bias_lane(k) : percpu_chunk_choose_lane(k);
 	struct percpu_pair_value old = { 0, 0 };
+	int e;
 
-	while (percpu_pair_load(k, lane, offset, &old) != 0)
-		;
+	do
+		e = percpu_pair_load(k, lane, offset, &old);
+	while (may_try_again(e));
 	PERCPU_STEP("histogram: loaded");
-	while (percpu_pair_cmpxchg(k, lane, offset, &old,
-				   percpu_histogram_plus(h, old, n, minus)) != 0)
-		;
+	if (e != 0)
+		return;
+	do
+		e = percpu_pair_cmpxchg(k, lane, offset, &old,
+					percpu_histogram_plus(h, old, n, minus));
+	while (may_try_again(e));
 }
 
 static int add_pair_by_sequence(const struct percpu_histogram *h, char *cell,

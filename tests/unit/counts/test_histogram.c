@@ -34,6 +34,16 @@ unsigned __wrap_percpu_pair_ways(void)
 	return __real_percpu_pair_ways() & pretended;
 }
 
+static bool no_ids; /* a filter refuses gettid(2) */
+
+int __real_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
+int __wrap_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
+
+int __wrap_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h)
+{
+	return no_ids ? -EPERM : __real_percpu_journal_lock(k, h);
+}
+
 static int steps_to_live; /* 0: for ever */
 static const char *at;	  /* of steps of this name */
 static void (*meanwhile)(void);
@@ -515,6 +525,37 @@ static int check_after_kills(void *arg)
 	return 0;
 }
 
+/* It must not wait for ever for a lock that nobody can take. */
+static int record_without_ids(void *arg)
+{
+	struct percpu_histogram_snapshot *s;
+
+	(void)arg;
+	go(BY_JOURNAL);
+	shared = make(0, 0, 0);
+	percpu_histogram_record(shared, 1);
+	no_ids = true;
+	alarm(20);
+	percpu_histogram_record(shared, 1);
+	/* As a holder leaves it that was killed: now a load needs the lock, too. */
+	shared->block.chunk->header->journal.turn++;
+	percpu_histogram_record(shared, 1);
+	alarm(0);
+	no_ids = false;
+	percpu_histogram_record(shared, 1);
+	s = look(shared, 0, false);
+	REQUIRE(s->count == 2);
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_destroy(shared);
+	return 0;
+}
+
+static void refused_ids_hang_nothing(void **state)
+{
+	(void)state;
+	test_in_child(record_without_ids, NULL);
+}
+
 static void who_is_killed_leaves_whole_observations(void **state)
 {
 	(void)state;
@@ -770,6 +811,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_lost_or_torn),
 		cmocka_unit_test(resets_between_are_not_missed),
 		cmocka_unit_test(resets_under_a_lock_are_all_or_nothing),
+		cmocka_unit_test(refused_ids_hang_nothing),
 		cmocka_unit_test(who_is_killed_leaves_whole_observations),
 		cmocka_unit_test(layouts_are_told_by_the_file),
 		cmocka_unit_test(crafted_files_do_no_harm),
