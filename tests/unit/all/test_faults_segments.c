@@ -12,6 +12,7 @@
 #include "support.h"
 #include "faults_kept.h"
 #include "../segments.h"
+#include "memory/memory.h"
 #include "sweep.h"
 
 /* Whatever went wrong, it may be declared again, and counts. What is wrong is told. */
@@ -122,7 +123,8 @@ static int start_anew(void)
 	int e;
 
 	(void)kept_segment(&m);
-	assert_int_equal(kept_count(&m), 0);
+	e = kept_count(&m);
+	assert_true(e == 0 || !WIDE); /* else it takes locks, which may be refused */
 	e = percpu_segment_open(kept_path(), anew, NULL, &s);
 	(void)fault_clear();
 	assert_true((e == 0) == (s != NULL));

@@ -47,7 +47,9 @@ static int use_snapshots(struct percpu_histogram *h, struct percpu_histogram_sna
 	e = percpu_histogram_fetch(h, 2, s);
 	if (e == 0)
 		e = percpu_histogram_merge(all, s);
-	if (e == 0)
+	/* Without atomic pairs a record may need a lock, which may be refused. */
+	assert_true(e != 0 || all->count != 0 || !percpu_pair_is_atomic());
+	if (e == 0 && all->count != 0)
 		e = percpu_histogram_quantile(all, 0.5, &q);
 	if (e == 0)
 		e = percpu_histogram_to_otlp(all, counts, 160, &otlp);
