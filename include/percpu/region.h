@@ -9,7 +9,7 @@
  * call and not a signal later.
  *
  * Programs find each other's objects at the region's roots; percpu_counter_array_open()
- * and its like create what is not there yet. docs/recipes.md has whole programs.
+ * and its like create what is not there yet. docs/start/structure.md has whole programs.
  *
  * A region keeps no file descriptor open, unless it is told to (PERCPU_REGION_OWNERS): a
  * program may close all that it has, drop the right to open the file, or run without /proc.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What the documentation tells users to copy: each block of C in README.md and some
-# pages is compiled as it stands, and the programs of README.md run.
+# What the documentation tells users to copy: each block of C in README.md and the pages is
+# compiled as it stands, and the programs of README.md and of docs/start run.
 #
 #	readme.sh SOURCE WORK
 #
@@ -19,14 +19,19 @@ blocks()
 
 compiles()
 {
-	cc -Wall -Wextra -Werror -O2 -I"$src/include" -c "$1" -o block.o
+	cc -Wall -Wextra -Werror -O2 -I"$src/include" -I"$src/include/percpu/freebsd/compat" \
+		-c "$1" -o block.o
 }
 
-# The program counts in a file of the test's, not in one that might be a user's.
+# The program counts in files of the test's, not in those that might be a user's, and listens
+# where no other program does.
 builds()
 {
-	sed "s|/dev/shm/[a-z]*|$work/region|g" "$1.c" >"$1-here.c" &&
-		cc -Wall -Wextra -Werror -O2 -I"$src/include" "$1-here.c" percpu_all.o -o "$1" -pthread
+	sed -E "s|/dev/shm/[a-z]*|$work/region|g; s|open\\(\"([a-z]+)\"|open(\"$work/\\1\"|
+		s|PORT = 8080|PORT = $port|" "$1.c" >"$1-here.c" &&
+		cc -Wall -Wextra -Werror -O2 -I"$src/include" \
+			-I"$src/include/percpu/freebsd/compat" "${@:2}" "$1-here.c" percpu_all.o \
+			-o "$1" -pthread -lm
 }
 
 # prints TEXT COMMAND...: that is all it prints.
@@ -39,13 +44,73 @@ prints()
 	[ "$got" = "$text" ]
 }
 
+# The server of README.md, in a process group of its own.
+start_server()
+{
+	local try
+	setsid ./readme1 &
+	server=$!
+	for try in $(seq 200); do
+		kill -0 "$server" || return
+		! asks /nothing '404 Not Found' || return 0
+		sleep 0.05
+	done
+	echo "no answer after $try tries"
+	return 1
+}
+
+stop_server()
+{
+	kill -KILL -- "-$server"
+	wait "$server"
+	[ $? = 137 ]
+}
+
+# asks PATH ANSWER: what the server says, which it has counted by then.
+asks()
+{
+	(exec 3<>"/dev/tcp/127.0.0.1/$port" && echo "GET $1 HTTP/1.0" >&3 && head -n 1 <&3) |
+		grep -q "$2"
+}
+
+# counted CODE: how many, by the program that reads from outside.
+counted()
+{
+	./prefork1 | sed -n "s/^hello_requests_total code=$1: //p"
+}
+
+serves()
+{
+	local before
+	start_server || return
+	before=$(counted 404)
+	asks / '200 OK' && asks / '200 OK' && asks /nothing '404 Not Found' || return
+	[ "$(counted 200)" = "$1" ] && [ "$(counted 404)" = $((before + 1)) ]
+}
+
+loses_workers()
+{
+	local worker
+	for worker in $(pgrep -P "$server"); do
+		kill -KILL "$worker"
+		while [ -e "/proc/$worker" ]; do sleep 0.01; done
+	done
+	asks / '200 OK' && [ "$(counted 200)" = 3 ]
+}
+
+shows()
+{
+	"$1" "$work/hello" >shown && cat shown && grep -q ' 3  hello_requests_total{code="200"}' shown &&
+		grep -q ' 0  hello_requests_in_flight$' shown && grep -q hello_request_seconds_count shown
+}
+
 # Programs that start together, in a file that is not there.
 starts_at_once()
 {
 	local pids=() pid status=0
 	rm -f region
 	for _ in $(seq 20); do
-		./readme2 &
+		./structure2 &
 		pids+=($!)
 	done
 	for pid in "${pids[@]}"; do wait "$pid" || status=1; done
@@ -54,7 +119,15 @@ starts_at_once()
 
 refuses()
 {
-	! ./readme2 2>said && cat said && grep -q "^$work/region: ..." said
+	! ./structure2 2>said && cat said && grep -q "^$work/region: ..." said
+}
+
+builds_plugin()
+{
+	whole percpu_late.o cc -DPERCPU_LATE &&
+		cc -Wall -Wextra -Werror -O2 -DPERCPU_LATE -I"$src/include" -shared -fPIC plugin1.c \
+			percpu_late.o -o plugin.so -Wl,--wrap=vfork,--wrap=clone -pthread &&
+		cc -Wall -Wextra -Werror plugin2.c -o host -ldl
 }
 
 blocks "$src/README.md" readme
@@ -64,17 +137,34 @@ done
 for block in *[0-9].c; do
 	check "$block compiles" compiles "$block"
 done
+port=$((20000 + RANDOM % 10000))
 check 'the library' whole percpu_all.o cc
-for block in readme1 readme2 readme3; do
+for block in readme1 prefork1 threaded1 threaded2 dataplane1 kernel1 structure1 structure2; do
 	check "$block is a program" builds "$block"
 done
-check 'the shortest useful program' prints 1 ./readme1
-check 'nothing to read yet' eval '! ./readme3'
-check 'the first start' prints '' ./readme2
-check 'the second start' prints '' ./readme2
-check 'both have counted' prints '2 requests' ./readme3
+check 'no server yet' eval '! ./prefork1'
+check 'the server' serves 2
+check 'whose workers are killed' loses_workers
+cp "$src/examples/percpu-show.c" show.c
+check 'what shows it' builds show
+check 'it shows all' shows ./show
+check 'the server is killed' stop_server
+check 'the server starts again, and counts on' serves 5
+check 'it is killed again' stop_server
+check 'the shortest useful program' prints 1 ./threaded1
+check 'values that are read together' \
+	prints '300000 hits, 100000 misses, 153600000 bytes' ./threaded2
+check 'a plugin and its host' builds_plugin
+check 'the plugin counts' prints 10 ./host ./plugin.so "$work/plugin"
+check 'and goes on' prints 20 ./host ./plugin.so "$work/plugin"
+check 'a data plane' prints 'port 0: 32000 packets, 2048000 bytes
+port 1: 32000 packets, 2048000 bytes' ./dataplane1
+check 'code of a kernel' prints 1500 ./kernel1
+check 'a structure' prints '1000 items, most of them from a list' ./structure1
+check 'the first start' prints '1 requests' ./structure2
+check 'the second start' prints '2 requests' ./structure2
 check 'starts at once' starts_at_once
-check 'all have counted' prints '20 requests' ./readme3
+check 'all have counted' prints '21 requests' ./structure2
 echo 'not a region' >region
 check 'a foreign file is refused, in words' refuses
 check 'and left alone' grep -qx 'not a region' region

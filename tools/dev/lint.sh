@@ -123,6 +123,7 @@ lint_quickly()
 	step 'lint: lengths' lint_lengths
 	step 'lint: what fails in sweeps' lint_sweep
 	step 'lint: links' lint_links
+	step 'lint: pictures' lint_pictures
 	step 'lint: promises of public functions' lint_promises
 	step 'lint: limits of public functions' lint_bounds
 	step 'lint: models' lint_models
