@@ -36,12 +36,12 @@ unsigned __wrap_percpu_pair_ways(void)
 
 static bool no_ids; /* a filter refuses gettid(2) */
 
-int __real_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
-int __wrap_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
+int __real_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns);
+int __wrap_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns);
 
-int __wrap_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h)
+int __wrap_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns)
 {
-	return no_ids ? -EPERM : __real_percpu_journal_lock(k, h);
+	return no_ids ? -EPERM : __real_percpu_robust_lock(h, word, timeout_ns);
 }
 
 static int steps_to_live; /* 0: for ever */
