@@ -90,12 +90,13 @@ serves()
 
 loses_workers()
 {
-	local worker
-	for worker in $(pgrep -P "$server"); do
-		kill -KILL "$worker"
+	local workers worker killed=0
+	read -ra workers <"/proc/$server/task/$server/children" # without a newline at its end
+	for worker in "${workers[@]}"; do
+		kill -KILL "$worker" && killed=$((killed + 1))
 		while [ -e "/proc/$worker" ]; do sleep 0.01; done
 	done
-	asks / '200 OK' && [ "$(counted 200)" = 3 ]
+	[ "$killed" = 4 ] && asks / '200 OK' && [ "$(counted 200)" = 3 ]
 }
 
 shows()
@@ -138,6 +139,7 @@ for block in *[0-9].c; do
 	check "$block compiles" compiles "$block"
 done
 port=$((20000 + RANDOM % 10000))
+while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
 check 'the library' whole percpu_all.o cc
 for block in readme1 prefork1 threaded1 threaded2 dataplane1 kernel1 structure1 structure2; do
 	check "$block is a program" builds "$block"
