@@ -23,6 +23,18 @@
 #define LANE ((size_t)256 * 1024)
 #define SKIPPED 77
 
+static bool not_told; /* which pages are in memory */
+
+int __real_mincore(void *at, size_t size, unsigned char *ret);
+int __wrap_mincore(void *at, size_t size, unsigned char *ret);
+int __wrap_mincore(void *at, size_t size, unsigned char *ret)
+{
+	if (!not_told)
+		return __real_mincore(at, size, ret);
+	errno = EAGAIN;
+	return -1;
+}
+
 static void require(size_t got, size_t want, const char *what)
 {
 	char text[128];
@@ -217,12 +229,35 @@ static void all_lanes_do_if_asked(void **state)
 	run(use_on_touch, NULL);
 }
 
+static int use_untold(void *arg)
+{
+	struct percpu_counter_array *a;
+	struct percpu_region *r;
+
+	(void)arg;
+	not_told = true;
+	r = make_region(false, LANE);
+	test_child_require(percpu_counter_array_create_in(r, 8, &a) == 0, "create");
+	percpu_counter_array_add(a, 1, 3);
+	test_child_require(percpu_counter_array_fetch(a, 1) == 3, "exact");
+	test_child_require(!is_locked(a->block.base), "CPU lanes are not locked");
+	return 0;
+}
+
+/* mincore(2) is refused, by a filter of system calls or for want of memory. */
+static void nothing_is_locked_unless_told(void **state)
+{
+	(void)state;
+	run(use_untold, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(atomic_lanes_take_what_is_used),
 		cmocka_unit_test(so_do_those_of_further_chunks),
 		cmocka_unit_test(all_lanes_do_if_asked),
+		cmocka_unit_test(nothing_is_locked_unless_told),
 	};
 
 	return cmocka_run_group_tests_name("pin", tests, NULL, NULL);
