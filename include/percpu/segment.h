@@ -41,6 +41,7 @@ enum percpu_segment_flags {
 	PERCPU_SEGMENT_CREATE = 2,  /* with WRITE: make the segment if there is none */
 	PERCPU_SEGMENT_ANEW = 4,    /* with WRITE: all start from 0 again */
 	PERCPU_SEGMENT_FOREIGN = 8, /* with WRITE: also if the file is another user's */
+	PERCPU_SEGMENT_DEBUG = 16,  /* see percpu_segment_close() */
 };
 
 /** Options of a segment that is created. Set size; zero in another field means the default. */
@@ -99,8 +100,16 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open_fd(int fd, unsigned flags,
  *  sentence; "" for 0, and what strerror() says of numbers that are not above. */
 PERCPU_API const char *percpu_segment_strerror(int e);
 
-/** Give back what this process has of the segment, all handles included, which no thread may be
- *  using. The file stays. NULL is fine. */
+/**
+ * Give back what this process has of the segment, all handles included, which no thread may be
+ * using. The file stays. NULL is fine.
+ *
+ * With PERCPU_SEGMENT_DEBUG the library prints a sentence to standard error and aborts if the
+ * process closes a segment twice, uses a segment or one of its handles after it closed the
+ * segment, or counts in a segment that it opened to read. To see that, the library handles SIGSEGV
+ * in the process, and passes on what does not concern a segment; closed segments keep their
+ * addresses, but not their file.
+ */
 PERCPU_API void percpu_segment_close(struct percpu_segment *s);
 
 /** What a metric is. */

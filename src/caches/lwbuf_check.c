@@ -3,9 +3,8 @@
  * lwbuf_check.c - PERCPU_LWBUF_DEBUG: says what is wrong with a buffer, and aborts.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
+#include "../cpu/debug.h"
 #include "lwbuf.h"
 
 void percpu_lwbuf_clear_checked(struct percpu_lwbuf *b)
@@ -42,15 +41,16 @@ const struct percpu_window *percpu_lwbuf_window_checked(const struct percpu_lwbu
 void percpu_lwbuf_complain(const struct percpu_lwbuf *b, const struct percpu_window *w,
 			   const char *what)
 {
-	dprintf(STDERR_FILENO, "libpercpu: lwbuf %p, page %llu, generation %u: %s\n",
-		(const void *)b, (unsigned long long)b->page, b->generation, what);
+	char memory[200] = "";
+
 	if (w != NULL)
-		dprintf(STDERR_FILENO,
-			"libpercpu: its memory at %p was last allocated by thread %u for page "
-			"%llu, and has generation %u\n",
-			(void *)w->at, w->owner, (unsigned long long)w->page,
-			(uint32_t)w->generation);
-	abort();
+		(void)snprintf(memory, sizeof(memory),
+			       "; its memory at %p was last allocated by thread %u for page %llu, "
+			       "and has generation %u",
+			       (void *)w->at, w->owner, (unsigned long long)w->page,
+			       (uint32_t)w->generation);
+	percpu_debug_die("lwbuf %p, page %llu, generation %u: %s%s", (const void *)b,
+			 (unsigned long long)b->page, b->generation, what, memory);
 }
 
 void *percpu_lwbuf_kva_checked(const struct percpu_lwbuf *b)

@@ -16,6 +16,7 @@
 
 #include <percpu/counter.h>
 
+#include "../cpu/debug.h"
 #include "lwbuf.h"
 
 #ifndef F_SEAL_FUTURE_WRITE /* of Linux 5.1 */
@@ -104,6 +105,7 @@ static int complete_lwbuf_options(struct percpu_lwbuf_options *o)
 	    o->max_excess > MOST_BUFFERS || o->max_shared > MOST_BUFFERS ||
 	    (unsigned)o->backend > PERCPU_LWBUF_BOUNCE || (o->flags & ~(uint32_t)KNOWN_FLAGS))
 		return -EINVAL;
+	o->flags = percpu_debug_flags(o->flags, PERCPU_LWBUF_DEBUG);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include <percpu/local.h>
 #include <percpu/objcache.h>
 
+#include "../cpu/debug.h"
 #include "caches.h"
 
 #define FIRST_FULL 64
@@ -191,6 +192,7 @@ int percpu_objcache_create(const char *name, size_t size, const struct percpu_ob
 	(void)snprintf(oc->name, sizeof(oc->name), "%s", name);
 	oc->size = size;
 	oc->own = opt;
+	oc->own.flags = percpu_debug_flags(opt.flags, PERCPU_OBJCACHE_DEBUG);
 	if (opt.alloc == NULL) {
 		oc->own.alloc = malloc_object;
 		oc->own.free = free_object;

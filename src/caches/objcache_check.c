@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "../cpu/debug.h"
 #include "caches.h"
 
 struct known {
@@ -57,14 +57,13 @@ void percpu_objcache_check_explain(const char *name, bool arguments, int e)
 		what = "was asked with flags that it does not know, or with NULL for the object";
 	else if (e == -ENOSPC)
 		what = "is at its limit: raise it, put objects, or wait with PERCPU_OBJCACHE_WAIT";
-	dprintf(STDERR_FILENO, "libpercpu: objcache \"%.31s\" %s: %s\n", name, what, strerror(-e));
+	percpu_debug_say("objcache \"%.31s\" %s: %s", name, what, strerror(-e));
 }
 
 __attribute__((noreturn)) static void complain_of(const struct percpu_objcache_check *c,
 						  const void *obj, const char *what)
 {
-	dprintf(STDERR_FILENO, "libpercpu: objcache \"%s\": object %p %s\n", c->name, obj, what);
-	abort();
+	percpu_debug_die("objcache \"%s\": object %p %s", c->name, obj, what);
 }
 
 int percpu_objcache_check_create(const char *name, size_t size, struct percpu_objcache_check **ret)

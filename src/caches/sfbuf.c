@@ -12,9 +12,9 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "../cpu/debug.h"
 #include "sfbuf.h"
 
 #define HOUR (3600 * PERCPU_SECOND)
@@ -326,14 +326,13 @@ __attribute__((noreturn)) static void complain_of_sfbuf(const struct percpu_sfbu
 							const struct percpu_sfbuf_item *b,
 							const char *what)
 {
-	dprintf(STDERR_FILENO, "libpercpu: sfbuf %p", (const void *)sf);
-	if (b != NULL)
-		dprintf(STDERR_FILENO, ", page %llu",
-			(unsigned long long)(page_seen(b) != PERCPU_SFBUF_NO_PAGE ?
-						     page_seen(b) :
-						     b->page_before));
-	dprintf(STDERR_FILENO, ": %s\n", what);
-	abort();
+	uint64_t page;
+
+	if (b == NULL)
+		percpu_debug_die("sfbuf %p: %s", (const void *)sf, what);
+	page = page_seen(b) != PERCPU_SFBUF_NO_PAGE ? page_seen(b) : b->page_before;
+	percpu_debug_die("sfbuf %p, page %llu: %s", (const void *)sf, (unsigned long long)page,
+			 what);
 }
 
 /* Return the buffer, or NULL if it is none that has references. */

@@ -20,6 +20,7 @@
 
 #include <percpu/zone.h>
 
+#include "../cpu/debug.h"
 #include "caches.h"
 
 #define MAX_ALIGN 64
@@ -106,6 +107,7 @@ int percpu_zone_create(const char *name, size_t size, const struct percpu_zone_o
 
 	if (ret == NULL || percpu_options_read(&opt, sizeof(opt), o) != 0)
 		return -EINVAL;
+	opt.flags = percpu_debug_flags(opt.flags, PERCPU_ZONE_DEBUG);
 	fault = find_fault(name, size, &opt, &e);
 	if (fault != NULL) {
 		if (opt.flags & PERCPU_ZONE_DEBUG)

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "../cpu/debug.h"
 #include "caches.h"
 
 #define POISON 0xdb
@@ -54,14 +54,13 @@ __attribute__((constructor)) static void zone_check_join_forks(void)
 
 void percpu_zone_check_explain(const char *name, const char *what)
 {
-	dprintf(STDERR_FILENO, "libpercpu: zone \"%.31s\" %s\n", name, what);
+	percpu_debug_say("zone \"%.31s\" %s", name, what);
 }
 
 __attribute__((noreturn)) static void complain(const struct percpu_zone_check *c, const void *item,
 					       const char *what)
 {
-	dprintf(STDERR_FILENO, "libpercpu: zone \"%s\": item %p %s\n", c->name, item, what);
-	abort();
+	percpu_debug_die("zone \"%s\": item %p %s", c->name, item, what);
 }
 
 int percpu_zone_check_create(const char *name, const struct percpu_region *r, bool own, size_t size,

@@ -226,18 +226,21 @@ int percpu_region_lock(struct percpu_region *r, struct percpu_robust *h)
 	return e;
 }
 
-/* A process may have been killed while it updated an object that was freed since. Complete
- * that update before the cells are allocated again. If another thread holds the lock of the
- * journal, that thread does it. */
-static void settle_journals(struct percpu_region *r)
+/* After one journal whose lock took the whole time, no other one is waited for. */
+int percpu_region_settle_journals(struct percpu_region *r, uint64_t timeout_ns)
 {
 	uint32_t n = __atomic_load_n(&r->n, __ATOMIC_ACQUIRE);
 	struct percpu_chunk_table *t;
+	int e = 0, settled;
 
 	PERCPU_STEP("region: chunks counted");
 	t = __atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE);
-	for (uint32_t i = 0; i < n; i++)
-		(void)percpu_journal_settle(t->at[i], 0);
+	for (uint32_t i = 0; i < n; i++) {
+		settled = percpu_journal_settle(t->at[i], e == 0 ? timeout_ns : 0);
+		if (settled != 0)
+			e = settled;
+	}
+	return e;
 }
 
 static ssize_t alloc_cells(struct percpu_region *r, const struct want *w, size_t n, void **ret)
@@ -247,7 +250,7 @@ static ssize_t alloc_cells(struct percpu_region *r, const struct want *w, size_t
 
 	if (!r->writable)
 		return -EROFS;
-	settle_journals(r);
+	(void)percpu_region_settle_journals(r, 0);
 	got = percpu_region_lock(r, &h);
 	if (got != 0)
 		return got;
@@ -290,7 +293,7 @@ int percpu_region_alloc_at(struct percpu_region *r, struct percpu_anchor *at, si
 
 	if (size == 0 || size > r->lane_size)
 		return -EINVAL;
-	settle_journals(r);
+	(void)percpu_region_settle_journals(r, 0);
 	got = percpu_region_lock(r, h);
 	if (got != 0)
 		return (int)got;

@@ -69,6 +69,9 @@ int percpu_chunk_map(const struct percpu_chunk *t, int fd, bool writable, bool g
 		     struct percpu_chunk **ret);
 void percpu_chunk_unmap(struct percpu_chunk *k);
 
+/** Keep the addresses of a mapped chunk, but let no access to them succeed. Its struct stays. */
+void percpu_chunk_bar(struct percpu_chunk *k);
+
 /** Make a private chunk in memory of the program, which this fills with zeros and never
  *  unmaps. */
 struct percpu_chunk *percpu_chunk_place(const struct percpu_chunk *t, void *memory);

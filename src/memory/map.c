@@ -179,6 +179,12 @@ void percpu_chunk_unmap(struct percpu_chunk *k)
 		munmap(k, k->map_size);
 }
 
+void percpu_chunk_bar(struct percpu_chunk *k)
+{
+	(void)!mmap((char *)k + PERCPU_HEAD, k->map_size - PERCPU_HEAD, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
 /* Store only to words that are not zero, so that no page is touched needlessly. */
 struct percpu_chunk *percpu_chunk_place(const struct percpu_chunk *t, void *memory)
 {

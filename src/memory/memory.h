@@ -106,6 +106,13 @@ int percpu_region_new(bool shared, bool writable, size_t lane_size, uint32_t cpu
 		      struct percpu_region **ret);
 void percpu_region_drop(struct percpu_region *r);
 
+/** Close a shared region, but keep its struct and the addresses of its chunks: an access to any of
+ *  them is SIGSEGV from then on. */
+void percpu_region_retire(struct percpu_region *r);
+
+/** Return whether the address is in a chunk of the region, behind the chunk's struct. */
+bool percpu_region_maps(const struct percpu_region *r, const void *address);
+
 /** Map the chunks that exist, or else make the first, and enter the region in the list of
  *  the process. Drops the region if that fails. Returns 0 or -errno. */
 int percpu_region_begin(struct percpu_region *r, int fd, bool exists, struct percpu_region **ret);
@@ -214,6 +221,11 @@ ssize_t percpu_region_alloc_many(struct percpu_region *r, size_t size, size_t al
 /** Free n cells that are certainly in use. Returns how many it freed: a process that is
  *  stopped can keep the others from being freed. */
 size_t percpu_region_free_many(struct percpu_region *r, void *const *cells, size_t n, size_t size);
+
+/** Complete the updates that killed processes have left in the journals of all chunks, so that none is
+ *  stored to cells after these were freed. Waits so long at most for the lock of a journal; its
+ *  holder then completes the update. Returns 0 or -ETIMEDOUT. */
+int percpu_region_settle_journals(struct percpu_region *r, uint64_t timeout_ns);
 
 /** Return the pages that hold no cell to the system. Returns how many bytes those have in
  *  all lanes, also if they were never touched. */

@@ -70,6 +70,16 @@ int percpu_region_new(bool shared, bool writable, size_t lane_size, uint32_t cpu
 	return 0;
 }
 
+static void drop_spares(struct percpu_region *r)
+{
+	if (r->spare != NULL)
+		percpu_chunk_unmap(r->spare);
+	if (r->seed != NULL)
+		percpu_chunk_unmap_seed(r->seed);
+	r->spare = NULL;
+	r->seed = NULL;
+}
+
 void percpu_region_drop(struct percpu_region *r)
 {
 	struct percpu_chunk_table *t, *older;
@@ -77,10 +87,7 @@ void percpu_region_drop(struct percpu_region *r)
 	percpu_descriptor_drop(r);
 	for (uint32_t i = 0; i < r->n; i++)
 		percpu_chunk_unmap(r->chunks->at[i]);
-	if (r->spare != NULL)
-		percpu_chunk_unmap(r->spare);
-	if (r->seed != NULL)
-		percpu_chunk_unmap_seed(r->seed);
+	drop_spares(r);
 	for (t = r->chunks; t != NULL; t = older) {
 		older = t->older;
 		free(t);
@@ -208,18 +215,46 @@ int percpu_region_create_for(uint64_t size, struct percpu_region **ret)
 	return size <= PERCPU_MAX_LANE ? percpu_region_create(&o, ret) : -ENOMEM;
 }
 
-void percpu_region_close(struct percpu_region *r)
+static void region_delist(const struct percpu_region *r)
 {
 	struct percpu_region **at;
 
-	if (r == NULL)
-		return;
 	percpu_process_lock();
 	for (at = &regions; *at != r; at = &(*at)->next)
 		;
 	*at = r->next;
 	percpu_process_unlock();
+}
+
+void percpu_region_close(struct percpu_region *r)
+{
+	if (r == NULL)
+		return;
+	region_delist(r);
 	percpu_region_drop(r);
+}
+
+void percpu_region_retire(struct percpu_region *r)
+{
+	region_delist(r);
+	percpu_descriptor_drop(r);
+	for (uint32_t i = 0; i < r->n; i++)
+		percpu_chunk_bar(r->chunks->at[i]);
+	drop_spares(r);
+}
+
+bool percpu_region_maps(const struct percpu_region *r, const void *address)
+{
+	uint32_t n = __atomic_load_n(&r->n, __ATOMIC_ACQUIRE);
+	const struct percpu_chunk_table *t = __atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const size_t offset = (uintptr_t)address - (uintptr_t)t->at[i];
+
+		if (offset >= PERCPU_HEAD && offset < t->at[i]->map_size)
+			return true;
+	}
+	return false;
 }
 
 int percpu_region_default(struct percpu_region **ret)

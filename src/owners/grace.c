@@ -3,9 +3,9 @@
  * grace.c - grace periods: how they are created, and the slow paths of sections. grace.h says how
  * they work; grace_wait.c has the periods, and grace_call.c the callbacks.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "../cpu/debug.h"
 #include "grace.h"
 
 _Static_assert(offsetof(struct percpu_grace_handle, part.in) == 0, "begins every handle");
@@ -57,8 +57,7 @@ __attribute__((constructor)) static void grace_join_forks(void)
 
 void percpu_grace_complain(const struct percpu_grace_handle *h, const char *what)
 {
-	dprintf(STDERR_FILENO, "libpercpu: grace periods %p: %s\n", (const void *)h, what);
-	abort();
+	percpu_debug_die("grace periods %p: %s", (const void *)h, what);
 }
 
 static void delist_grace(struct percpu_grace_handle *h)
@@ -85,7 +84,7 @@ static int begin_grace(int e, struct percpu_grace_handle *h, unsigned flags,
 {
 	if (e != 0)
 		return e;
-	h->part.checked = (flags & PERCPU_GRACE_DEBUG) != 0;
+	h->part.checked = percpu_debug_flags(flags, PERCPU_GRACE_DEBUG) != 0;
 	if (h->part.checked)
 		h->part.in.cell = NULL;
 	h->user.forget = forget_sections;

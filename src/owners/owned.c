@@ -156,13 +156,18 @@ static int attach_owned(struct percpu_owners *o, uint64_t key, uint32_t number, 
 	return enlist_owned(e, h, ret);
 }
 
-static void detach_owned(void *g)
+void percpu_owned_retire(void *g)
 {
 	struct percpu_owned_handle *h = g;
 
-	if (h != NULL)
-		percpu_owner_delist(h->owners, &h->user);
-	free(h);
+	percpu_owner_delist(h->owners, &h->user);
+}
+
+static void detach_owned(void *g)
+{
+	if (g != NULL)
+		percpu_owned_retire(g);
+	free(g);
 }
 
 static int destroy_owned(void *g)

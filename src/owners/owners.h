@@ -129,6 +129,11 @@ struct percpu_owned_handle {
 	struct percpu_chunk *chunks[PERCPU_OWNER_BLOCKS];	 /* of these; stored before */
 };
 
+/** Leave the table, and forget it, but keep the struct: what percpu_owners_detach() does before it
+ *  frees it. And the same of an owned gauge. */
+void percpu_owners_retire(struct percpu_owners *o);
+void percpu_owned_retire(void *gauge);
+
 /** Return the shares of a block of slots, and *e = 0; or NULL, and *e = -errno. */
 struct percpu_owned_shares *percpu_owned_shares_of(const struct percpu_owned_handle *h,
 						   size_t block, bool make, int *e);

@@ -4,22 +4,20 @@
  * switched: ref_mode.c. What the word is: ref.h.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
+#include "../cpu/debug.h"
 #include "ref.h"
 
 void percpu_ref_mention(const struct counted_ref *r, const char *what)
 {
 	if (r->debug)
-		dprintf(STDERR_FILENO, "libpercpu: reference count %p %s\n", (const void *)r, what);
+		percpu_debug_say("reference count %p %s", (const void *)r, what);
 }
 
 int percpu_ref_complain(const struct counted_ref *r, int e, const char *what)
 {
-	percpu_ref_mention(r, what);
 	if (r->debug)
-		abort();
+		percpu_debug_die("reference count %p %s", (const void *)r, what);
 	return e;
 }
 

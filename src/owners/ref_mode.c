@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "../cpu/debug.h"
 #include "ref.h"
 
 static pthread_mutex_t ref_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -122,7 +123,7 @@ int percpu_ref_create(percpu_ref_fn *release, void *arg, unsigned flags, struct 
 	}
 	r->release = release;
 	r->arg = arg;
-	r->debug = (flags & PERCPU_REF_DEBUG) != 0;
+	r->debug = (percpu_debug_flags(flags, PERCPU_REF_DEBUG) & PERCPU_REF_DEBUG) != 0;
 	r->stays_atomic = r->debug || (flags & PERCPU_REF_INIT_ATOMIC) != 0;
 	if ((flags & PERCPU_REF_INIT_DEAD) != 0)
 		r->count = REF_DEAD;

@@ -24,6 +24,7 @@
  */
 #include <errno.h>
 
+#include "../cpu/debug.h"
 #include "rwlock.h"
 
 _Static_assert(offsetof(struct percpu_rwlock_handle, p.in) == 0, "inline functions read it");
@@ -36,7 +37,7 @@ static int end_rwlock(int e, struct percpu_rwlock_handle *h, unsigned flags,
 {
 	if (e != 0)
 		return e;
-	if (flags & PERCPU_RWLOCK_DEBUG) {
+	if (percpu_debug_flags(flags, PERCPU_RWLOCK_DEBUG) != 0) {
 		h->p.checked = true;
 		h->p.in.cell = NULL;
 	}

@@ -3,18 +3,14 @@
  * rwlock_check.c - PERCPU_RWLOCK_DEBUG: whether this process has what it unlocks, by whichever
  * handle it has locked that.
  */
-#define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
+#include "../cpu/debug.h"
 #include "rwlock.h"
 
 #define CHECK_TRIES 100
 
 void percpu_rwlock_check_explain(const struct percpu_rwlock_handle *h, const char *what)
 {
-	dprintf(STDERR_FILENO, "libpercpu: rwlock %p %s\n", (const void *)h, what);
+	percpu_debug_say("rwlock %p %s", (const void *)h, what);
 }
 
 /* The sum is too low at times: where another thread locks on a CPU that was looked at already, and
@@ -40,7 +36,6 @@ void percpu_rwlock_check_unlocked(struct percpu_rwlock_handle *h, bool to_write)
 	if (percpu_participants_adopt(&h->p) != 0 &&
 	    (to_write ? process_writes(h) : process_reads(h)))
 		return;
-	percpu_rwlock_check_explain(h, to_write ? "is unlocked by a process that does not write" :
-						  "is unlocked by a process that does not read");
-	abort();
+	percpu_debug_die("rwlock %p is unlocked by a process that does not %s", (const void *)h,
+			 to_write ? "write" : "read");
 }

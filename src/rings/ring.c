@@ -9,10 +9,10 @@
  * over what was left. In the bias lane there is the control block.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../cpu/debug.h"
 #include "../memory/stale.h"
 #include "rings.h"
 
@@ -83,7 +83,7 @@ static bool is_ring_size(uint64_t size, unsigned flags)
 static void lay_out_ring(struct percpu_ring *r, size_t size, unsigned flags)
 {
 	memset(r, 0, sizeof(*r));
-	r->debug = flags & PERCPU_RING_DEBUG;
+	r->debug = percpu_debug_flags(flags & PERCPU_RING_DEBUG, PERCPU_RING_DEBUG);
 	r->mask = size / sizeof(uint64_t) - 1;
 	r->keep = flags & PERCPU_RING_KEEP ? UINT64_MAX : 0;
 }
@@ -214,7 +214,7 @@ int percpu_ring_create_in(struct percpu_region *r, size_t size, unsigned flags,
 static int open_as_it_is(struct percpu_region *r, unsigned root, unsigned flags,
 			 struct percpu_ring **ret)
 {
-	struct percpu_ring t = { .debug = flags };
+	struct percpu_ring t = { .debug = percpu_debug_flags(flags, PERCPU_RING_DEBUG) };
 	struct percpu_plan p = ring_plan(&t, PERCPU_RING_MIN);
 	uint64_t key = percpu_region_root(r, root);
 	int e;
@@ -364,13 +364,10 @@ static int check_record(const struct percpu_ring *r, size_t size)
 {
 	int e = size == 0 ? -EINVAL : size > percpu_ring_longest(r) ? -EMSGSIZE : 0;
 
-	if (e != 0 && r->debug != 0) {
-		dprintf(STDERR_FILENO,
-			"libpercpu: ring %p of %zu bytes: a record has 1 to %zu bytes, not %zu\n",
-			(const void *)r, (size_t)(r->mask + 1) * sizeof(uint64_t),
-			percpu_ring_longest(r), size);
-		abort();
-	}
+	if (e != 0 && r->debug != 0)
+		percpu_debug_die("ring %p of %zu bytes: a record has 1 to %zu bytes, not %zu",
+				 (const void *)r, (size_t)(r->mask + 1) * sizeof(uint64_t),
+				 percpu_ring_longest(r), size);
 	return e;
 }
 

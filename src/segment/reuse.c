@@ -231,10 +231,7 @@ static int settle_all_journals(struct percpu_region *r)
 	percpu_process_lock();
 	e = percpu_region_refresh(r);
 	percpu_process_unlock();
-	for (uint32_t i = 0; e == 0 && i < __atomic_load_n(&r->n, __ATOMIC_ACQUIRE); i++)
-		e = percpu_journal_settle(__atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE)->at[i],
-					  PERCPU_LOCK_NS);
-	return e;
+	return e != 0 ? e : percpu_region_settle_journals(r, PERCPU_LOCK_NS);
 }
 
 /* Take the lock of the allocator, end a change of a killed process, and refresh the tables. Returns

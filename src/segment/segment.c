@@ -12,10 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../cpu/debug.h"
 #include "segment.h"
 
 #define FLAT_NAMES "/dev/shm/percpu." /* a name that is no path is behind it */
 #define LONGEST_FLAT 200
+#define OF_WRITERS                                                                                 \
+	(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE | PERCPU_SEGMENT_ANEW |                      \
+	 PERCPU_SEGMENT_FOREIGN)
 
 static struct percpu_segment_control *control_of(const struct percpu_block *b)
 {
@@ -114,7 +118,8 @@ static void drop_segment(struct percpu_segment *s, struct percpu_region *r)
 }
 
 /* Make a segment of the region, which is closed if that fails. */
-static int begin_segment(struct percpu_region *r, unsigned flags, struct percpu_segment **ret)
+static int begin_segment(struct percpu_region *r, const char *name, unsigned flags,
+			 struct percpu_segment **ret)
 {
 	struct percpu_segment *s = calloc(1, sizeof(*s));
 	int e = s != NULL ? 0 : -ENOMEM;
@@ -127,6 +132,8 @@ static int begin_segment(struct percpu_region *r, unsigned flags, struct percpu_
 	}
 	if (e == 0 && r->writable)
 		e = percpu_generation_settle(s, flags & PERCPU_SEGMENT_ANEW);
+	if (e == 0 && percpu_debug_flags(flags & PERCPU_SEGMENT_DEBUG, PERCPU_SEGMENT_DEBUG) != 0)
+		e = percpu_segment_check_begin(s, name);
 	if (e != 0) {
 		drop_segment(s, r);
 		return e;
@@ -140,9 +147,8 @@ static int read_segment_options(const struct percpu_segment_options *o, unsigned
 {
 	struct percpu_segment_options opt;
 
-	if ((flags & ~(unsigned)(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE |
-				 PERCPU_SEGMENT_ANEW | PERCPU_SEGMENT_FOREIGN)) ||
-	    (flags != 0 && !(flags & PERCPU_SEGMENT_WRITE)) ||
+	if ((flags & ~(OF_WRITERS | PERCPU_SEGMENT_DEBUG)) ||
+	    ((flags & OF_WRITERS) != 0 && !(flags & PERCPU_SEGMENT_WRITE)) ||
 	    percpu_options_read(&opt, sizeof(opt), o) != 0)
 		return -EINVAL;
 	*ret = (struct percpu_region_options){ .size = sizeof(*ret),
@@ -205,7 +211,7 @@ int percpu_segment_open(const char *name, unsigned flags, const struct percpu_se
 	      (must_own(flags) ? PERCPU_REGION_OWN : 0);
 	e = percpu_file_open(path, how, &options, make_control, &r);
 	free(path);
-	return e != 0 ? e : begin_segment(r, flags, ret);
+	return e != 0 ? e : begin_segment(r, name, flags, ret);
 }
 
 /* Make a segment of an empty file, or leave it empty. */
@@ -239,17 +245,23 @@ int percpu_segment_open_fd(int fd, unsigned flags, const struct percpu_segment_o
 {
 	struct percpu_region_options options;
 	struct percpu_region *r;
+	char name[32];
 	int e = ret != NULL ? read_segment_options(o, flags, &options) : -EINVAL;
 
 	if (e == 0)
 		e = open_descriptor(fd, flags, &options, &r);
-	return e != 0 ? e : begin_segment(r, flags, ret);
+	(void)snprintf(name, sizeof(name), "of descriptor %d", fd);
+	return e != 0 ? e : begin_segment(r, name, flags, ret);
 }
 
 void percpu_segment_close(struct percpu_segment *s)
 {
 	if (s == NULL)
 		return;
+	if (s->check != NULL) {
+		percpu_segment_check_close(s);
+		return;
+	}
 	percpu_segment_detach_all(s);
 	percpu_segment_drop_families(s);
 	percpu_owners_detach(s->owners);

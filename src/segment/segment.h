@@ -93,12 +93,13 @@ struct percpu_segment {
 	uint64_t changes;		     /* control->changes for which they are right */
 	uint64_t removals;		     /* control->removals then; counts if changes is odd */
 	bool has_families;
-	uint64_t walks;			/* how often the tables were made anew */
-	struct percpu_places retired;	/* handles of removed series */
-	struct percpu_family *resolved; /* list of the families that were declared */
-	void *epoch;			/* the epoch that this process holds, or NULL */
-	uint64_t epoch_removals;	/* number of that epoch */
-	struct percpu_owners *owners;	/* or NULL */
+	uint64_t walks;			    /* how often the tables were made anew */
+	struct percpu_places retired;	    /* handles of removed series */
+	struct percpu_family *resolved;	    /* list of the families that were declared */
+	void *epoch;			    /* the epoch that this process holds, or NULL */
+	uint64_t epoch_removals;	    /* number of that epoch */
+	struct percpu_owners *owners;	    /* or NULL */
+	struct percpu_segment_check *check; /* PERCPU_SEGMENT_DEBUG, or NULL */
 	struct percpu_complaint *complaints;
 	size_t complained;		/* how many complaints there are */
 	size_t complaints_most;		/* at so many, those of threads that have ended are freed */
@@ -413,6 +414,17 @@ void percpu_segment_detach(unsigned kind, void *handle);
 
 /** Detach all handles, also those of removed series. */
 void percpu_segment_detach_all(struct percpu_segment *s);
+
+/** Take all handles off the lists that they are on, but keep them. */
+void percpu_segment_retire_all(struct percpu_segment *s);
+
+/* segment_check.c: PERCPU_SEGMENT_DEBUG */
+
+/** Watch the segment, which was opened by that name. Returns 0 or -ENOMEM. */
+int percpu_segment_check_begin(struct percpu_segment *s, const char *name);
+
+/** Close a segment that is watched, or abort if it is closed. */
+void percpu_segment_check_close(struct percpu_segment *s);
 
 /* family.c */
 

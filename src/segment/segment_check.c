@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * segment_check.c - PERCPU_SEGMENT_DEBUG: a segment that is closed twice, or used after it was closed, or
+ * counted in although it was opened to read.
+ *
+ * A closed segment keeps its structs and its addresses, but nothing can be read or written there.
+ * So a use of it raises SIGSEGV, as a store to one that was opened to read does. The handler finds the
+ * segment by the address.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../cpu/debug.h"
+#include "segment.h"
+
+struct percpu_segment_check {
+	struct percpu_segment_check *next;
+	const struct percpu_segment *segment; /* so that tools that look for leaks find it */
+	const struct percpu_region *region;
+	bool closed; /* atomic */
+	char name[100];
+};
+
+static struct percpu_segment_check *watched; /* a list, to which the process only adds; atomic */
+static struct sigaction handled_before;
+static pthread_once_t handler_once = PTHREAD_ONCE_INIT;
+
+static void explain_fault(const void *address)
+{
+	const struct percpu_segment_check *c = __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
+
+	for (; c != NULL; c = c->next) {
+		if (!percpu_region_maps(c->region, address))
+			continue;
+		if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
+			percpu_debug_die("segment \"%s\" is used after it was closed", c->name);
+		if (!c->region->writable)
+			percpu_debug_die("segment \"%s\" is counted in, but was opened to read",
+					 c->name);
+	}
+}
+
+static bool is_fault(const siginfo_t *info)
+{
+	return info->si_code > 0; /* raised by the kernel, which tells the address */
+}
+
+/* Do with the signal what the process did before. By default it ends the process: once this handler
+ * has returned, the access is made again, or the signal that a process sent is delivered again. */
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+	if (handled_before.sa_flags & SA_SIGINFO) {
+		handled_before.sa_sigaction(number, info, context);
+	} else if (handled_before.sa_handler == SIG_DFL ||
+		   (handled_before.sa_handler == SIG_IGN && is_fault(info))) {
+		signal(number, SIG_DFL);
+		if (!is_fault(info))
+			raise(number);
+	} else if (handled_before.sa_handler != SIG_IGN) {
+		handled_before.sa_handler(number);
+	}
+}
+
+static void handle_fault(int number, siginfo_t *info, void *context)
+{
+	if (is_fault(info))
+		explain_fault(info->si_addr);
+	pass_on(number, info, context);
+}
+
+static void install_handler(void)
+{
+	struct sigaction a = { .sa_sigaction = handle_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+	sigaction(SIGSEGV, NULL, &handled_before);
+	sigaction(SIGSEGV, &a, NULL);
+}
+
+int percpu_segment_check_begin(struct percpu_segment *s, const char *name)
+{
+	struct percpu_segment_check *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return -ENOMEM;
+	c->segment = s;
+	c->region = s->region;
+	(void)snprintf(c->name, sizeof(c->name), "%s", name);
+	s->check = c;
+	percpu_process_lock();
+	c->next = watched;
+	__atomic_store_n(&watched, c, __ATOMIC_RELEASE);
+	percpu_process_unlock();
+	pthread_once(&handler_once, install_handler);
+	return 0;
+}
+
+void percpu_segment_check_close(struct percpu_segment *s)
+{
+	if (__atomic_exchange_n(&s->check->closed, true, __ATOMIC_ACQ_REL))
+		percpu_debug_die("segment \"%s\" is closed twice", s->check->name);
+	percpu_segment_retire_all(s);
+	if (s->owners != NULL)
+		percpu_owners_retire(s->owners);
+	percpu_epoch_drop(s->epoch);
+	percpu_region_retire(s->region);
+}

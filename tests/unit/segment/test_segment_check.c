@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_segment_check.c - PERCPU_SEGMENT_DEBUG: what it prints before it aborts, what it passes on, and
+ * what a segment that is closed so still holds.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "support.h"
+#include "../segments.h"
+
+#define DEBUG PERCPU_SEGMENT_DEBUG
+
+static const char *path;
+
+static struct percpu_segment *must_open(unsigned flags)
+{
+	struct percpu_segment *s = NULL;
+
+	test_child_require(percpu_segment_open(path, flags, NULL, &s) == 0, "open");
+	return s;
+}
+
+static struct percpu_counter *must_count(struct percpu_segment *s, const char *name)
+{
+	struct percpu_counter *c = NULL;
+
+	test_child_require(percpu_segment_counter(s, METRIC(name), &c) == 0, "declare");
+	return c;
+}
+
+static struct percpu_histogram *must_record(struct percpu_segment *s, const char *name)
+{
+	struct percpu_histogram_options o = { .size = sizeof(o), .buckets_per_octave = 32 };
+	struct percpu_histogram *h = NULL;
+
+	test_child_require(percpu_segment_histogram(s, METRIC(name), &o, &h) == 0, "declare");
+	return h;
+}
+
+static void close_twice(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+
+	percpu_segment_close(s);
+	percpu_segment_close(s);
+}
+
+static void close_twice_a_reader(void)
+{
+	struct percpu_segment *s;
+
+	percpu_segment_close(must_open(ALL));
+	s = must_open(DEBUG);
+	percpu_segment_close(s);
+	percpu_segment_close(s);
+}
+
+static void close_descriptor_twice(void)
+{
+	struct percpu_segment *s;
+	int fd = memfd_create("check", MFD_CLOEXEC);
+
+	test_child_require(dup2(fd, 123) == 123, "dup2");
+	test_child_require(percpu_segment_open_fd(123, ALL | DEBUG, NULL, &s) == 0, "open");
+	percpu_segment_close(s);
+	percpu_segment_close(s);
+}
+
+static void count_after_close(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+	struct percpu_counter *c = must_count(s, "events_total");
+
+	percpu_counter_add(c, 1);
+	percpu_segment_close(s);
+	percpu_counter_add(c, 1);
+}
+
+static void fetch_after_close(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+	struct percpu_counter *c = must_count(s, "events_total");
+
+	percpu_segment_close(s);
+	(void)percpu_counter_fetch(c);
+}
+
+static void count_slowly_after_close(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+	struct percpu_counter *c = must_count(s, "events_total");
+
+	percpu_segment_close(s);
+	(void)test_unregister(percpu_seq_attach());
+	percpu_counter_add(c, 1);
+}
+
+/* The first chunk is full by then. */
+static void record_in_a_further_chunk_after_close(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+	struct percpu_histogram *h = NULL;
+	char name[16];
+
+	for (int i = 0; i < 6; i++) {
+		snprintf(name, sizeof(name), "h%d", i);
+		h = must_record(s, name);
+	}
+	percpu_segment_close(s);
+	percpu_histogram_record(h, 0.5);
+}
+
+static void add_statistics_after_close(void)
+{
+	const char *names[] = { "a", "b" };
+	struct percpu_metric_fields f = { sizeof(f), "field", names, 2 };
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+	struct percpu_stats *stats;
+
+	test_child_require(percpu_segment_stats(s, METRIC("s_total"), &f, 0, &stats) == 0, "stats");
+	percpu_segment_close(s);
+	percpu_stats_add(stats, 0, 1, 1);
+}
+
+static void record_extrema_after_close(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+	struct percpu_extrema *x;
+
+	test_child_require(percpu_segment_extrema(s, METRIC("x"), 0, &x) == 0, "extrema");
+	percpu_segment_close(s);
+	(void)!percpu_extrema_observe(x, 5);
+}
+
+static void set_owned_after_close(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+	struct percpu_owned_gauge *g;
+
+	test_child_require(percpu_segment_owned_gauge(s, METRIC("g"), PERCPU_OWNED_SUM, &g) == 0,
+			   "owned gauge");
+	test_child_require(percpu_owned_gauge_set(g, 5) == 0, "set");
+	percpu_segment_close(s);
+	(void)!percpu_owned_gauge_set(g, 6);
+}
+
+static void set_owned_first_after_close(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+	struct percpu_owned_fgauge *g;
+
+	test_child_require(percpu_segment_owned_fgauge(s, METRIC("g"), PERCPU_OWNED_MAX, &g) == 0,
+			   "owned gauge");
+	percpu_segment_close(s);
+	(void)!percpu_owned_fgauge_set(g, 6);
+}
+
+static void declare_after_close(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+
+	percpu_segment_close(s);
+	(void)must_count(s, "events_total");
+}
+
+static void declare_again_after_close(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+
+	(void)must_count(s, "events_total");
+	percpu_segment_close(s);
+	(void)must_count(s, "events_total");
+}
+
+static void use_in_a_child_after_close(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+	struct percpu_counter *c = must_count(s, "events_total");
+	pid_t pid;
+	int status;
+
+	percpu_segment_close(s);
+	pid = fork();
+	if (pid == 0)
+		percpu_counter_add(c, 1);
+	waitpid(pid, &status, 0);
+	if (WIFSIGNALED(status))
+		raise(WTERMSIG(status));
+}
+
+/* One that is closed, and one that is not. */
+static void count_in_the_closed_one(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG), *other;
+	struct percpu_counter *c = must_count(s, "events_total"), *d;
+
+	other = must_open(ALL | DEBUG);
+	percpu_segment_close(s);
+	d = must_count(other, "events_total");
+	percpu_counter_add(d, 1);
+	percpu_segment_close(must_open(ALL | DEBUG));
+	percpu_counter_add(d, 1);
+	percpu_counter_add(c, 1);
+}
+
+static void count_where_it_reads(void)
+{
+	struct percpu_segment *s = must_open(ALL), *r;
+	struct percpu_counter *c;
+
+	(void)must_count(s, "events_total");
+	r = must_open(DEBUG);
+	c = must_count(r, "events_total");
+	(void)percpu_counter_fetch(c);
+	percpu_counter_add(c, 1);
+}
+
+static void add_where_it_reads(void)
+{
+	struct percpu_segment *s = must_open(ALL), *r;
+	struct percpu_fcounter *f;
+
+	test_child_require(percpu_segment_fcounter(s, METRIC("x_total"), &f) == 0, "declare");
+	r = must_open(DEBUG);
+	test_child_require(percpu_segment_fcounter(r, METRIC("x_total"), &f) == 0, "find");
+	percpu_fcounter_add(f, 1.0);
+}
+
+static void close_twice_by_the_environment(void)
+{
+	struct percpu_segment *s;
+
+	setenv("PERCPU_DEBUG", "1", 1);
+	s = must_open(ALL);
+	percpu_segment_close(s);
+	percpu_segment_close(s);
+}
+
+struct misuse {
+	void (*fn)(void);
+	const char *sentence;
+};
+
+static int misuse(void *arg)
+{
+	const struct misuse *m = arg;
+
+	signal(SIGABRT, SIG_DFL);
+	m->fn();
+	return 0;
+}
+
+/* Run it with its standard error in a pipe. Returns the status, and what it printed. */
+static int listen_to(int (*fn)(void *arg), void *arg, char *said, size_t size)
+{
+	ssize_t n;
+	pid_t pid;
+	int ends[2], old = dup(STDERR_FILENO), status;
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	dup2(ends[1], STDERR_FILENO);
+	pid = test_fork(fn, arg);
+	dup2(old, STDERR_FILENO);
+	close(old);
+	close(ends[1]);
+	status = test_wait(pid, 60);
+	n = read(ends[0], said, size - 1);
+	close(ends[0]);
+	said[n > 0 ? n : 0] = '\0';
+	return status;
+}
+
+#define CLOSED "is used after it was closed"
+#define OPENED_TO_READ "is counted in, but was opened to read"
+
+static void misuses_are_told(void **state)
+{
+	struct misuse misuses[] = {
+		{ close_twice, "is closed twice" },
+		{ close_twice_a_reader, "is closed twice" },
+		{ close_descriptor_twice, "is closed twice" },
+		{ close_twice_by_the_environment, "is closed twice" },
+		{ count_after_close, CLOSED },
+		{ fetch_after_close, CLOSED },
+		{ count_slowly_after_close, CLOSED },
+		{ record_in_a_further_chunk_after_close, CLOSED },
+		{ add_statistics_after_close, CLOSED },
+		{ record_extrema_after_close, CLOSED },
+		{ set_owned_after_close, CLOSED },
+		{ set_owned_first_after_close, CLOSED },
+		{ declare_after_close, CLOSED },
+		{ declare_again_after_close, CLOSED },
+		{ use_in_a_child_after_close, CLOSED },
+		{ count_in_the_closed_one, CLOSED },
+		{ count_where_it_reads, OPENED_TO_READ },
+		{ add_where_it_reads, OPENED_TO_READ },
+	};
+	char said[1024], expected[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(misuses) / sizeof(misuses[0]); i++) {
+		int status = listen_to(misuse, &misuses[i], said, sizeof(said));
+
+		unlink(path);
+		snprintf(expected, sizeof(expected), "libpercpu: segment \"%.99s\" %s\n",
+			 misuses[i].fn == close_descriptor_twice ? "of descriptor 123" : path,
+			 misuses[i].sentence);
+		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT ||
+		    strcmp(said, expected) != 0)
+			fail_msg("misuse %zu ended with %#x, and said: %s", i, status, said);
+	}
+}
+
+/* What is no concern of a segment */
+
+static char *elsewhere; /* nothing can be read there */
+
+static void handle(int number)
+{
+	(void)number;
+	_exit(3);
+}
+
+static void handle_with_address(int number, siginfo_t *info, void *context)
+{
+	(void)number;
+	(void)context;
+	_exit(info->si_addr == elsewhere ? 4 : 5);
+}
+
+static int fault_elsewhere(void *arg)
+{
+	static const struct sigaction with_address = { .sa_sigaction = handle_with_address,
+						       .sa_flags = SA_SIGINFO };
+	const int how = *(int *)arg;
+
+	if (how == 0)
+		signal(SIGSEGV, SIG_DFL);
+	if (how == 1 || how == 3)
+		signal(SIGSEGV, handle);
+	if (how == 2)
+		sigaction(SIGSEGV, &with_address, NULL);
+	if (how == 4 || how == 5)
+		signal(SIGSEGV, how == 4 ? SIG_DFL : SIG_IGN);
+	if (how == 6)
+		signal(SIGSEGV, SIG_IGN);
+	percpu_segment_close(must_open(ALL | DEBUG));
+	(void)must_open(ALL | DEBUG);
+	if (how < 3 || how == 6)
+		(void)*(const volatile char *)elsewhere;
+	else
+		raise(SIGSEGV);
+	return 6;
+}
+
+static void other_faults_are_passed_on(void **state)
+{
+	const int killed = SIGSEGV,
+		  status[] = { killed, 3 << 8, 4 << 8, 3 << 8, killed, 6 << 8, killed };
+	char said[1024];
+
+	(void)state;
+	elsewhere = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(elsewhere != MAP_FAILED);
+	for (int i = 0; i < (int)(sizeof(status) / sizeof(status[0])); i++) {
+		int got = listen_to(fault_elsewhere, &i, said, sizeof(said));
+
+		assert_int_equal(got & 0xff7f, status[i]); /* but for "core dumped" */
+		assert_string_equal(said, "");
+		unlink(path);
+	}
+}
+
+/* What is left of a closed segment */
+
+static bool maps_file(const struct stat *st)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	unsigned long inode = 0;
+	char line[512];
+	bool found = false;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f) != NULL)
+		found |= sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 && inode == st->st_ino;
+	fclose(f);
+	return found;
+}
+
+static void closed_segments_let_go_of_their_file(void **state)
+{
+	struct percpu_segment *s, *r;
+	struct percpu_owned_gauge *g;
+	struct percpu_counter *c;
+	struct stat st;
+	int64_t level = -1;
+	int fd, after;
+
+	(void)state;
+	assert_int_equal(percpu_segment_open(path, ALL, NULL, &r), 0);
+	assert_int_equal(percpu_segment_owned_gauge(r, METRIC("g"), PERCPU_OWNED_SUM, &g), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(maps_file(&st));
+	percpu_segment_close(r);
+
+	fd = dup(STDERR_FILENO);
+	close(fd);
+	assert_int_equal(percpu_segment_open(path, ALL | DEBUG, NULL, &s), 0);
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("g"), PERCPU_OWNED_SUM, &g), 0);
+	assert_int_equal(percpu_owned_gauge_set(g, 5), 0);
+	assert_int_equal(percpu_segment_counter(s, METRIC("events_total"), &c), 0);
+	percpu_counter_add(c, 7);
+	assert_true(maps_file(&st));
+	percpu_segment_close(s);
+	assert_false(maps_file(&st));
+	after = dup(STDERR_FILENO);
+	close(after);
+	assert_int_equal(after, fd);
+
+	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_WRITE | DEBUG, NULL, &s), 0);
+	assert_int_equal(percpu_segment_counter(s, METRIC("events_total"), &c), 0);
+	assert_int_equal(percpu_counter_fetch(c), 7);
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("g"), PERCPU_OWNED_SUM, &g), 0);
+	assert_int_equal(percpu_owned_gauge_fetch(g, PERCPU_OWNED_LIVING, &level), 0);
+	assert_int_equal(level, 0); /* the process owns nothing since it closed the segment */
+	percpu_segment_close(s);
+	unlink(path);
+}
+
+static int fork_after_close(void *arg)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+	struct percpu_owned_gauge *g;
+	int status;
+	pid_t pid;
+
+	(void)arg;
+	test_child_require(percpu_segment_owned_gauge(s, METRIC("g"), PERCPU_OWNED_SUM, &g) == 0,
+			   "owned gauge");
+	test_child_require(percpu_owned_gauge_set(g, 5) == 0, "set");
+	percpu_segment_close(s);
+	pid = fork();
+	if (pid == 0) {
+		s = must_open(ALL | DEBUG);
+		percpu_counter_add(must_count(s, "events_total"), 1);
+		percpu_segment_close(s);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+static void children_go_on(void **state)
+{
+	(void)state;
+	test_in_child(fork_after_close, NULL);
+	unlink(path);
+}
+
+static void flags_of_writers_need_write(void **state)
+{
+	struct percpu_segment *s = NULL;
+
+	(void)state;
+	assert_int_equal(percpu_segment_open(path, DEBUG | PERCPU_SEGMENT_CREATE, NULL, &s),
+			 -EINVAL);
+	assert_int_equal(percpu_segment_open(path, DEBUG | 32, NULL, &s), -EINVAL);
+	assert_int_equal(percpu_segment_open(path, DEBUG, NULL, &s), -ENOENT);
+	assert_null(s);
+}
+
+static int name_path(void **state)
+{
+	(void)state;
+	path = test_path("check");
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(misuses_are_told),
+		cmocka_unit_test(other_faults_are_passed_on),
+		cmocka_unit_test(closed_segments_let_go_of_their_file),
+		cmocka_unit_test(children_go_on),
+		cmocka_unit_test(flags_of_writers_need_write),
+	};
+
+	return cmocka_run_group_tests(tests, name_path, test_remove_paths);
+}
