@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * base.h - what every other header includes: the geometry, and compiler attributes.
+ * base.h - the geometry of lanes, and compiler attributes. All other headers include it.
  *
- * Geometry. A per-CPU object has a cell at the same offset of every lane. Its
- * handle is the address of the cell in lane 0, and lane k's cell is at
- * handle + k * stride. Lanes 0 to N-1 belong to CPUs 0 to N-1 and take plain
- * stores, inside a restartable sequence only. Behind them come N atomic lanes, and
- * the bias lane, which holds what resets subtract.
+ * A per-CPU object has a cell at the same offset of every lane. Its handle is the address of the
+ * cell in lane 0, and lane k's cell is at handle + k * stride. Lanes 0 to N-1 belong to CPUs 0 to
+ * N-1; restartable sequences change them by plain stores. Behind them come N atomic lanes, and the
+ * bias lane, which holds what resets subtract.
  */
 #ifndef PERCPU_BASE_H
 #define PERCPU_BASE_H
@@ -15,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #else
-/* Kernel sources that are compiled with -nostdinc bring headers of their own, under
+/* Kernel sources that are compiled with -nostdinc have headers of their own, under
  * other names. These types are the same as theirs: C lets a type be defined twice. */
 typedef __SIZE_TYPE__ size_t;
 typedef __UINT8_TYPE__ uint8_t;
@@ -37,8 +36,7 @@ typedef __INTMAX_TYPE__ intmax_t;
 #endif
 
 /* The headers are C: they cast as C does, and some structs have the name of a function.
- * A program that asks for warnings about either in C++ wants them for its own code, so
- * they are off here. */
+ * A C++ program may ask for warnings about that in its own code, so they are off here. */
 #ifdef __cplusplus
 /* clang-format off */
 #define PERCPU_BEGIN_DECLS                                                     \
@@ -78,12 +76,12 @@ typedef __INTMAX_TYPE__ intmax_t;
 #define PERCPU_API __attribute__((__visibility__("default")))
 #define PERCPU_INLINE static inline __attribute__((__always_inline__, __nothrow__, __unused__))
 /* For functions whose result says whether there is an object or a value. Functions that
- * add or free do not have it, because programs go on when one of them fails. */
+ * add or free do not have this attribute, because programs go on when one of them fails. */
 #define PERCPU_MUST_CHECK __attribute__((__warn_unused_result__))
 #define percpu_likely(x) __builtin_expect(!!(x), 1)
 #define percpu_unlikely(x) __builtin_expect(!!(x), 0)
 
-/** Usable bytes of a lane of a default region, in which single counters are. */
+/** Usable bytes of a lane of a default region, the kind that has single counters. */
 #define PERCPU_LANE_SIZE 65536
 
 /**
@@ -92,8 +90,8 @@ typedef __INTMAX_TYPE__ intmax_t;
  * It is one cache line more than a multiple of the page size, so that the cells of
  * one object fall into different cache sets. It leaves a gap of a page, so that no
  * page holds usable bytes of two lanes. x86 has one page size; elsewhere the
- * gap is right for pages of up to 64 KiB. It is the same in processes of 32 and of 64
- * bits, which share files.
+ * gap is right for pages of up to 64 KiB. It is the same in 32-bit and 64-bit processes, which
+ * share files.
  */
 #if defined(__x86_64__) || defined(__i386__)
 #define PERCPU_STRIDE PERCPU_NUMBER(size_t, PERCPU_LANE_SIZE + 4096 + 64)
@@ -105,8 +103,8 @@ typedef __INTMAX_TYPE__ intmax_t;
  *  4 bytes only. */
 #define PERCPU_ALIGNED_WORD __attribute__((__aligned__(8)))
 
-/** The version of these headers. Compare it with percpu_version(), which is the
- *  library's: PERCPU_VERSION_OF(0, 1, 0) is 0.1.0. */
+/** The version of these headers; PERCPU_VERSION_OF(0, 1, 0) is 0.1.0. percpu_version() returns
+ *  the library's. */
 #define PERCPU_VERSION_MAJOR 0
 #define PERCPU_VERSION_MINOR 1
 #define PERCPU_VERSION_PATCH 0
@@ -117,16 +115,16 @@ typedef __INTMAX_TYPE__ intmax_t;
 /*
  * A struct of options begins with its size, which the program sets to sizeof. A program
  * built with an older version has fewer fields; the library takes the defaults for the
- * rest. A program built with a newer version has more; the fields that the library does
+ * rest. A program built with a newer version has more fields; those that the library does
  * not know must be zero, or the call returns -EINVAL.
  */
 
 /*
- * A NULL in place of an object. Destroying, detaching and closing it do nothing. Calls
- * without a result do nothing, and leave their outputs alone. Reads and keys return 0. Calls
- * that return an error return -EINVAL, also if the pointer to their output is NULL, unless they
- * say that it may be. Inline functions check nothing, neither those that read nor adds,
- * updates and other operations on the running CPU's cell: they need an object.
+ * A call that gets NULL in place of an object does not crash, unless it is an inline function.
+ * Calls that destroy, detach or close do nothing. Calls without a result do nothing, and leave
+ * their outputs alone. Reads and keys return 0. Calls that return an error return -EINVAL, also if
+ * the pointer to their output is NULL, unless they say that it may be. Inline functions do not
+ * check for NULL, whether they read or change a cell.
  */
 
 /** Calls that create something return -E2BIG on a machine with more CPUs than this,

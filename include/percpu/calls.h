@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * calls.h - the inline functions as functions that the library exports, for languages
- * that cannot inline C (dlsym, cffi, Rust). Each has the name of the inline function with
- * "_call" behind it, and the same parameters and results. docs/calls.md says
+ * that cannot inline C (dlsym, cffi, Rust). The exported function has the name of the inline
+ * function with "_call" behind it, and the same parameters and results. docs/calls.md says
  * more. C and C++ programs do not need this header.
  *
  * All have this in common: Context, Ordering and Progress are those of the inline

@@ -2,8 +2,8 @@
 /*
  * fence.h - wait until every sequence in progress has committed or restarted.
  *
- * A reader changes something that sequences look at (a guard, or which bank counts),
- * fences, and from then on no sequence acts on the old state. The writers pay nothing.
+ * A reader changes something that sequences look at (a guard, or the bank in use), and fences. From
+ * then on no sequence acts on the old state. The writers pay nothing.
  */
 #ifndef PERCPU_FENCE_H
 #define PERCPU_FENCE_H
@@ -12,7 +12,7 @@
 
 PERCPU_BEGIN_DECLS
 
-/** Which CPUs percpu_fence_all() could not fence. */
+/** The CPUs that percpu_fence_all() fenced, and those that it could not fence. */
 struct percpu_fence_report {
 	uint32_t fenced;	 /* CPUs that were visited, or that are offline */
 	uint32_t unfenced;	 /* CPUs where old sequences may still be running */
@@ -23,10 +23,10 @@ struct percpu_fence_report {
 /**
  * Fence the sequences of this process on every CPU.
  *
- * This is one membarrier(2) call, of about a microsecond. Where the kernel does not have
- * or allow it (before 5.10, or in a seccomp filter), this is percpu_fence_all() with 1 s.
+ * The call is one membarrier(2), of about a microsecond. Where the kernel does not have or allow
+ * that (before 5.10, or in a seccomp filter), it is percpu_fence_all() with 1 s.
  *
- * Returns 0, or -EPERM, -ETIMEDOUT, -EAGAIN or -ENOMEM as percpu_fence_all().
+ * Return 0, or -EPERM, -ETIMEDOUT, -EAGAIN or -ENOMEM as percpu_fence_all().
  *
  * Context: any thread; not a signal handler.
  * Ordering: every sequence that starts or restarts after the fence sees what the caller
@@ -39,26 +39,26 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_fence(void);
 /**
  * Fence the sequences of all processes, by visiting each possible CPU.
  *
- * A helper thread runs on each CPU in turn. It preempts whatever runs there, and so
+ * A helper thread runs on each CPU in turn. It preempts the thread that runs there, and so
  * aborts a sequence in progress. Each CPU gets an equal share of the time left, so a CPU
  * that a real-time thread keeps busy does not hold up the rest. The helper goes back to
  * a CPU that did not let it run while there is time. Offline CPUs count as fenced.
  *
  * Parameters
- *	timeout_ns	the longest that the call may take, but for a scheduling
+ *	timeout_ns	the longest that the call may take, except for a scheduling
  *			delay of the caller; not 0
  *	ret_report	which CPUs were and were not fenced, may be NULL; set if the
  *			call returns 0, -EPERM or -ETIMEDOUT
  *
- * Returns
+ * Return
  *	0		every possible CPU was fenced
  *	-ETIMEDOUT	a CPU did not let the helper run in time
  *	-EPERM		this process may not use some CPU (cpuset), and that CPU is
  *			online, or not known to be offline (docs/cpu/fence.md); takes
  *			precedence over -ETIMEDOUT
  *	-EINVAL		timeout_ns is 0
- *	-EAGAIN, -ENOMEM  no thread could be started, because of a limit, or because the
- *			process called unshare(CLONE_NEWPID), and then for good
+ *	-EAGAIN, -ENOMEM  no thread could be started, because of a limit; or because the
+ *			process has called unshare(CLONE_NEWPID), which lasts
  *
  * Context: any thread; not a signal handler. Takes about 0.1 ms per CPU. No
  * cancellation point: a thread that is canceled meanwhile ends at its next one.

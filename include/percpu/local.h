@@ -3,23 +3,23 @@
  * local.h - operations on the word, array or queue of the CPU that the caller
  * runs on, with a fallback for threads that cannot run a sequence.
  *
- * A sum can be split: what a sequence cannot add goes to another word. The other
+ * A sum can be split: a thread that cannot run a sequence adds to another word. The other
  * operations cannot be split, because a value that is read, compared or popped is in one
  * place. For those, a thread that cannot run a sequence must keep the sequences of that
  * CPU out while it works on the CPU's cell. Each lane has a guard for this, which
  * sequences test. The program chooses one of three fallbacks, which are those of the
  * original work on restartable sequences:
  *
- * PERCPU_LOCAL_SPLIT	A second, atomic word per CPU; the value is the sum of both.
- *			For add only. Nobody waits.
+ * PERCPU_LOCAL_SPLIT	A fallback adds to a second, atomic word of the CPU; the value is
+ *			the sum of both. For add only. No thread waits.
  * PERCPU_LOCAL_LOCK	The guard is a lock. A fallback takes it, fences, and does the
- *			operation. For every operation. A lock whose holder was killed,
- *			such as a child that shares the memory, is taken over. Signals
- *			are blocked while it is held, and nobody waits for more than a
- *			second.
+ *			operation. For every operation. If a lock holder is killed (in a
+ *			child that shares the memory), another thread takes the lock over.
+ *			Signals are blocked while it is held. No thread waits for longer
+ *			than a second for the same holder.
  * PERCPU_LOCAL_REFS	The guard counts the threads in fallbacks. While there are any,
  *			all threads use atomic operations on the CPU's word. For
- *			operations on one word: not push, pop, copy, take. Nobody
+ *			operations on one word: not push, pop, copy, take. No thread
  *			waits.
  *
  * On tier rseq a fallback of LOCK or REFS costs a system call: getcpu(2), or, if the
@@ -43,7 +43,7 @@ enum percpu_local_fallback {
 PERCPU_ASSERT(sizeof(enum percpu_local_fallback) == sizeof(int),
 	      "libpercpu needs -fno-short-enums");
 
-/** Per-CPU memory of one process, and its guards. The fields are the library's. */
+/** A cell per CPU in memory of one process, and its guards. The fields are the library's. */
 struct percpu_local {
 	char *cell;
 	char *guard;
@@ -60,7 +60,8 @@ struct percpu_local {
  * percpu_local_sum(): any thread, signal handlers, children of fork.
  * Ordering: none (as memory_order_relaxed). A sum includes the adds that happened before
  * it.
- * Progress: the first two take a lock of the process, the others none.
+ * Progress: percpu_local_create() and percpu_local_destroy() take a lock of the process. The
+ * other two take no lock.
  */
 
 /**
@@ -73,15 +74,17 @@ struct percpu_local {
  */
 PERCPU_API PERCPU_MUST_CHECK int
 percpu_local_create(size_t size, enum percpu_local_fallback fallback, struct percpu_local **ret);
+
+/** Free the object and its memory. NULL is fine. */
 PERCPU_API void percpu_local_destroy(struct percpu_local *l);
 
 /**
- * Another CPU's cell, for reading what is there, or for filling an array
- * before any thread uses it. NULL if there is no such CPU.
+ * Return the cell of any CPU, in order to read it, or to fill an array before any thread uses
+ * it. NULL if there is no such CPU.
  */
 PERCPU_API void *percpu_local_cell(const struct percpu_local *l, unsigned cpu);
 
-/** Sum of the words of all CPUs, including what was split off. */
+/** Return the sum of the words of all CPUs, with the atomic words of PERCPU_LOCAL_SPLIT. */
 PERCPU_API int64_t percpu_local_sum(const struct percpu_local *l);
 
 /*
@@ -93,9 +96,10 @@ PERCPU_API int64_t percpu_local_sum(const struct percpu_local *l);
  *	-EPERM, -ETIMEDOUT, -ENOMEM, -EAGAIN  a fallback could not fence the sequences
  *			of a CPU, as percpu_fence()
  *	and the errors given at each operation.
- * A fallback needs no fence while its thread stays on the CPU whose guard it raised. So
- * the errors of a fence come from percpu_local_pop_cpu(), and in sandboxes that allow no
- * fence, if the thread was moved 16 times in a row or getcpu(2) is not allowed, either.
+ * A fallback needs no fence while its thread stays on the CPU whose guard it raised. So a
+ * fence fails only in percpu_local_pop_cpu(), and in sandboxes that allow no fence. In such a
+ * sandbox it fails if the thread was moved 16 times in a row, or if getcpu(2) is not allowed,
+ * either.
  *
  * Context: any thread; children of fork, which find no guard held. Signal handlers
  * where the kernel fences in one call (percpu_status()->fence); elsewhere a fence
@@ -119,8 +123,8 @@ PERCPU_API int percpu_local_copy_slow(const struct percpu_local *l, uint64_t mas
 				      const uint64_t *src, uint64_t words);
 PERCPU_API int percpu_local_take_slow(const struct percpu_local *l, uint64_t mask, uint64_t *ret);
 
-/** word += n, unless the sum is above limit: then -ERANGE. *ret is set to the sum in
- *  both cases. */
+/** Add n to the word, unless the sum is above limit: then -ERANGE. Set *ret to the sum in both
+ *  cases. */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_add_limit(const struct percpu_local *l, int64_t n,
 							   int64_t limit, int64_t *ret)
 {
@@ -133,14 +137,14 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_add_limit(const struct percpu_l
 	return r ? -ERANGE : 0;
 }
 
-/** word += n. *ret is set to the sum. */
+/** Add n to the word, and set *ret to the sum. */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_add_return(const struct percpu_local *l, int64_t n,
 							    int64_t *ret)
 {
 	return percpu_local_add_limit(l, n, INT64_MAX, ret);
 }
 
-/** word += n. */
+/** Add n to the word. */
 PERCPU_INLINE int percpu_local_add(const struct percpu_local *l, int64_t n)
 {
 	int64_t v;
@@ -156,8 +160,8 @@ PERCPU_INLINE int percpu_local_add(const struct percpu_local *l, int64_t n)
 	return percpu_likely(r == 0) ? 0 : percpu_local_add_slow(l, n);
 }
 
-/** word = v if the word is equal to expected, else -EAGAIN. *ret is set to what the
- *  word was in both cases. */
+/** Set the word to v if it is equal to expected; else -EAGAIN. Set *ret to what the word was in
+ *  both cases. */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_cmpxchg(const struct percpu_local *l,
 							 int64_t expected, int64_t v, int64_t *ret)
 {
@@ -170,7 +174,7 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_cmpxchg(const struct percpu_loc
 	return r ? -EAGAIN : 0;
 }
 
-/** word = v. *ret is set to what the word was. */
+/** Set the word to v, and *ret to what the word was. */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_xchg(const struct percpu_local *l, int64_t v,
 						      int64_t *ret)
 {
@@ -180,7 +184,7 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_xchg(const struct percpu_local 
 	return percpu_local_xchg_slow(l, v, ret);
 }
 
-/** word = v. */
+/** Set the word to v. */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_store(const struct percpu_local *l, int64_t v)
 {
 	int64_t old;
@@ -189,7 +193,7 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_store(const struct percpu_local
 }
 
 /** Put item on top of the array; -ENOSPC if the array has limit items already. limit
- *  must not be more than the array was created for. */
+ *  must not be more than the number of items that the array was created for. */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_push(const struct percpu_local *l, uint64_t limit,
 						      void *item)
 {
@@ -216,8 +220,8 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_pop(const struct percpu_local *
 
 /**
  * Take the topmost item of another CPU's array; -ENOENT if it is empty, -EINVAL if
- * there is no such CPU. It always locks that CPU's lane and fences: for emptying the
- * arrays, and for a thread that finds nothing on its own CPU.
+ * there is no such CPU. It always locks that CPU's lane and fences. It is meant to empty the
+ * arrays, and for a thread that finds no item on its own CPU.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_local_pop_cpu(const struct percpu_local *l, unsigned cpu,
 						      void **ret);
@@ -236,8 +240,8 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_copy(const struct percpu_local 
 	return r ? -ENOSPC : 0;
 }
 
-/** Take the oldest word of the queue of mask + 1 slots; -ENOENT if it is empty. Beside it,
- *  no thread may take words by itself, through percpu_local_cell(). */
+/** Take the oldest word of the queue of mask + 1 slots; -ENOENT if it is empty. No thread may
+ *  also take words without this call, through percpu_local_cell(). */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_take(const struct percpu_local *l, uint64_t mask,
 						      uint64_t *ret)
 {

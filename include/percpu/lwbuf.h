@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lwbuf.h - short-lived windows onto the pages of a file or memfd. After DragonFly's
- * lwbuf(9).
+ * lwbuf.h - short-lived buffers for the pages of a file or memfd. After DragonFly's lwbuf(9).
  *
- * A program that cannot, or does not want to, map a whole file asks for a page of it,
- * uses it, and frees it. The page comes by one of three backends:
+ * This header is for programs that cannot, or do not want to, map a whole file. Such a program
+ * allocates a buffer for a page, uses its bytes, and frees it. Three backends provide pages:
  *
- * direct	the whole file is mapped; a page is an address in it
- * window	a piece of reserved address space is made to show the page, by mmap(2). After
- *		the free it goes on showing it. An allocation of the same page on the same CPU
- *		gets it back, by one restartable sequence and without a lock
- * bounce	the page is read into memory by pread(2), and written back by pwrite(2) at the
- *		free, if it was allocated to be written
+ * direct	the library maps the whole file; a buffer is an address in that mapping
+ * window	the library maps the page at a reserved address, by mmap(2), and keeps the
+ *		mapping after the free. The next allocation of the page on this CPU takes the
+ *		window by one restartable sequence and without a lock
+ * bounce	pread(2) copies the page into memory. The free writes it back by pwrite(2), if
+ *		the buffer was allocated with PERCPU_LWBUF_WRITE
  *
- * A file that may shrink is only read and written by bounce buffers, because an access to
- * a mapping beyond the end of its file is SIGBUS. So no call of this header, and no access
- * to the bytes of a buffer, raises SIGBUS, unless the program itself has said that the file
- * keeps its size (PERCPU_LWBUF_KEEPS_SIZE), and it does not; or a thread stores to a hole of a
- * file that is mapped, and its file system is full.
+ * An access to a mapping beyond the end of its file raises SIGBUS. So the library uses only
+ * bounce buffers for a file that may shrink. The calls of this header, and accesses to the
+ * bytes of a buffer, raise SIGBUS in two cases only: the program promised that the file keeps
+ * its size (PERCPU_LWBUF_KEEPS_SIZE) and the file shrinks; or a thread stores to a hole of a
+ * mapped file whose file system is full.
  *
- * docs/caches/lwbuf.md says when to use which. sfbuf.h has buffers that threads share.
+ * docs/caches/lwbuf.md says when to use which backend. sfbuf.h has buffers that threads share.
  */
 #ifndef PERCPU_LWBUF_H
 #define PERCPU_LWBUF_H
@@ -33,8 +32,8 @@ struct percpu_lwbufs;
 
 struct percpu_window;
 
-/** A page of a file, in memory of the caller's. The fields are the library's. A copy of an
- *  allocated buffer is the same buffer: free one of them. */
+/** A buffer: one page of a file. The caller provides the memory; only the library uses the
+ *  fields. A copy of an allocated buffer is the same buffer: free one of them. */
 struct percpu_lwbuf {
 	void *kva;
 	uint64_t page;
@@ -47,16 +46,17 @@ struct percpu_lwbuf {
 };
 
 /*
- * All calls of this header have this in common, unless one says otherwise.
+ * All calls of this header have this in common, unless the comment on a call says otherwise.
  *
- * Context: any thread, not a signal handler. A buffer may be freed by another thread than
- * the one that allocated it. A child of fork has buffers of its own, on the same
- * file: it may allocate and free, and frees what it has inherited for itself.
- * Ordering: what threads did with a page before the free of its buffer happens before the
- * allocation that finds that window again. Nothing else is ordered.
- * Progress: an allocation that finds its window, and the free of a window, take
- * no lock and make no system call. Others take a lock of the process for a few instructions,
- * and wait for the file system.
+ * Context: any thread, not a signal handler. Any thread may free a buffer. A child of fork has
+ * its own buffers for the same file: it may allocate and free. If it frees an inherited buffer,
+ * the buffer stays allocated in the parent.
+ * Ordering: what threads did with a page before they freed its window happens before the next
+ * allocation that takes this window. Nothing else is ordered.
+ * Progress: an allocation that finds its window, and a free after which the window stays
+ * mapped, take no lock and make no system call; but an allocation of a last page of which the
+ * file has a part calls fstat(2). Other calls take a lock of the process for a few
+ * instructions, and wait for the file system.
  */
 
 enum percpu_lwbuf_backend {
@@ -68,24 +68,25 @@ enum percpu_lwbuf_backend {
 
 PERCPU_ASSERT(sizeof(enum percpu_lwbuf_backend) == sizeof(int), "libpercpu needs -fno-short-enums");
 
-/* Flags of creation and of allocation have different bits, so that a call refuses a flag
- * that is not meant for it. */
+/* Flags of creation and flags of allocation have different bits, so that a call refuses the
+ * flags of the other. */
 
-/** For percpu_lwbuf_options.flags: pages may be allocated with PERCPU_LWBUF_WRITE. */
+/** For percpu_lwbuf_options.flags: allow allocations with PERCPU_LWBUF_WRITE. */
 #define PERCPU_LWBUF_WRITABLE 0x10
-/** The file does not shrink while it has buffers. Not needed for a memfd that is sealed with
- *  F_SEAL_SHRINK. If the file shrinks nonetheless, an access to what was cut off is SIGBUS. */
+/** Promise that the file does not shrink while it has buffers. A memfd that is sealed with
+ *  F_SEAL_SHRINK does not need this flag. If the file shrinks nonetheless, an access to the
+ *  bytes that were cut off raises SIGBUS. */
 #define PERCPU_LWBUF_KEEPS_SIZE 0x20
-/** Check each use of a buffer: see percpu_lwbuf_free(). Each page gets a window or a bounce
- *  buffer of its own, without access once it is free, and read-only unless it was allocated
- *  to be written: a store is SIGSEGV then. */
+/** Check each use of a buffer: see percpu_lwbuf_free(). No buffer is direct: each gets a window or
+ *  a bounce buffer of its own. A store to its bytes raises SIGSEGV, unless the buffer was allocated
+ *  with PERCPU_LWBUF_WRITE. Any access to them after the free raises SIGSEGV. */
 #define PERCPU_LWBUF_DEBUG 0x40
 
-/** Options. Set size; zero in another field means the default. */
+/** Options. Set size. Zero in another field means the default. */
 struct percpu_lwbuf_options {
 	size_t size;	   /* sizeof(struct percpu_lwbuf_options) */
-	size_t window;	   /* bytes of a page of the file, as it is asked for: a power of two
-			      from the system's page size, which is the default, to 1 MiB */
+	size_t window;	   /* bytes of a page as this header counts pages: a power of two from
+			      the system's page size, which is the default, to 1 MiB */
 	size_t max_excess; /* windows that stay mapped beyond those in use, up to 65536;
 			      default: 64 MiB of them, and at most 1024. For none call
 			      percpu_lwbuf_set_max_excess() */
@@ -95,91 +96,93 @@ struct percpu_lwbuf_options {
 };
 
 /**
- * Create the buffers of a file. o may be NULL: all defaults.
+ * Create the buffers of a file. If o is NULL, all options have their defaults.
  *
  * Parameters
- *	fd	a regular file or a memfd, open for reading, and for writing, too, with
- *		PERCPU_LWBUF_WRITABLE. The library duplicates it, so the caller may close it
+ *	fd	a regular file or a memfd, open for reading; with PERCPU_LWBUF_WRITABLE also
+ *		for writing. The library duplicates it, so the caller may close it
  *
- * PERCPU_LWBUF_AUTO maps the whole file, if it may not shrink and is at most a quarter of
- * RLIMIT_AS (256 MiB in 32-bit processes). Otherwise it uses bounce buffers for pages that are
- * used once, and windows for pages that are asked for again, if the file may not shrink.
+ * PERCPU_LWBUF_AUTO maps the whole file if the file may not shrink and its size is at most the
+ * lesser of a quarter of RLIMIT_AS and 32 TiB (256 MiB in 32-bit processes). Otherwise it uses a
+ * bounce buffer for the first use of a page. If the file may not shrink, it uses a window when
+ * the page is asked for again.
  *
  * Returns 0, or
  *	-EINVAL	ret is NULL; options that this library does not know; a window, number or
- *		backend that is none of the above; not a regular file; O_APPEND with
+ *		backend outside its range; not a regular file; a descriptor with O_APPEND and
  *		PERCPU_LWBUF_WRITABLE
- *	-EACCES	fd is not open for reading, or not for writing
+ *	-EACCES	fd is not open for reading, or not for writing with PERCPU_LWBUF_WRITABLE
  *	-EPERM	PERCPU_LWBUF_WRITABLE of a memfd that is sealed against writing
  *		(F_SEAL_WRITE, F_SEAL_FUTURE_WRITE)
  *	-EBADF	fd is not open
  *	-ENOTSUP  PERCPU_LWBUF_DIRECT or PERCPU_LWBUF_WINDOW of a file that may shrink;
- *		PERCPU_LWBUF_WINDOW of one of huge pages (hugetlbfs, MFD_HUGETLB), whose pages
- *		are mapped all at once, or come by bounce buffers
- *	-ENOMEM	no memory or address space, as within RLIMIT_AS
+ *		PERCPU_LWBUF_WINDOW of a file of huge pages (hugetlbfs, MFD_HUGETLB): the
+ *		library maps all of such a file, or uses bounce buffers
+ *	-ENOMEM	no memory or address space (RLIMIT_AS)
  *	-EMFILE, -E2BIG  no more descriptors (RLIMIT_NOFILE); more CPUs than PERCPU_MAX_CPUS
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_create(int fd, const struct percpu_lwbuf_options *o,
 						     struct percpu_lwbufs **ret);
 
-/** Unmap and free all. Returns 0, or -EBUSY while buffers are allocated, of sfbuf.h, too. NULL
- *  is fine. In a child of fork only those count that it has allocated itself; what it has
- *  inherited does not, and is gone afterwards. References to a shared buffer are alike: a
- *  child that takes one and gives one has none of its own. */
+/** Unmap and free all. Returns 0, or -EBUSY while buffers are allocated, those of sfbuf.h
+ *  included. NULL is fine. In a child of fork inherited buffers do not cause -EBUSY, and are gone
+ *  afterwards. The library cannot tell references to one shared buffer apart: those that a child
+ *  frees count first as those that it has taken itself. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_destroy(struct percpu_lwbufs *f);
 
 /** For percpu_lwbuf_alloc(): the caller will store to the page. */
 #define PERCPU_LWBUF_WRITE 0x1
 
 /**
- * Allocate a buffer for a page: page i is the bytes from i times the window's size on.
+ * Allocate a buffer for a page. Page i begins at byte i * percpu_lwbuf_options.window.
  *
- * Without PERCPU_LWBUF_WRITE what is in the buffer may be a copy, of when it was allocated;
- * the caller must not store to it. What it stores nonetheless is lost or in the file, as the
- * backend will have it; with PERCPU_LWBUF_DEBUG it is SIGSEGV.
+ * Without PERCPU_LWBUF_WRITE the buffer may hold a copy of the page as it was at the allocation.
+ * The caller must not store to it: a store is lost or changes the file, depending on the
+ * backend; with PERCPU_LWBUF_DEBUG it raises SIGSEGV.
  *
- * With it, a bounce buffer is written back by the free, percpu_lwbuf_length() bytes of it: of
- * two that have the same page at a time, the one that is freed last has its way.
+ * With PERCPU_LWBUF_WRITE the free of a bounce buffer writes percpu_lwbuf_length() bytes back.
+ * If a page has two such buffers at a time, the one that is freed last overwrites the other.
  *
  * Returns 0, or
  *	-EINVAL	a NULL, or unknown flags
- *	-ERANGE	the file has no byte of the page, or it is beyond the first 2^40 - 1
+ *	-ERANGE	the file has no byte of the page, or it is beyond the first 2^40 - 1 pages
  *	-EACCES	PERCPU_LWBUF_WRITE without PERCPU_LWBUF_WRITABLE
- *	-ENOMEM	no memory or address space, or, for a window, too many mappings
- *		(vm.max_map_count), even after windows that were free are unmapped. For
- *		PERCPU_LWBUF_AUTO and without PERCPU_LWBUF_WRITE, a bounce buffer is
- *		tried first
- *	-EPERM	the memfd was sealed against writing (F_SEAL_FUTURE_WRITE) after it was given to
- *		percpu_lwbuf_create() with PERCPU_LWBUF_WRITABLE, and a window must be mapped. For
- *		PERCPU_LWBUF_AUTO and without PERCPU_LWBUF_WRITE it is a bounce buffer instead.
- *		Windows that are mapped already, and what is direct, are found as before
+ *	-ENOMEM	no memory or address space; for a window also too many mappings
+ *		(vm.max_map_count), even after the library has unmapped free windows. With
+ *		PERCPU_LWBUF_AUTO and without PERCPU_LWBUF_WRITE it tries a bounce buffer
+ *		before it fails
+ *	-EPERM	the memfd was sealed against writing (F_SEAL_FUTURE_WRITE) after
+ *		percpu_lwbuf_create() with PERCPU_LWBUF_WRITABLE, and a window must be mapped.
+ *		With PERCPU_LWBUF_AUTO and without PERCPU_LWBUF_WRITE the page gets a bounce
+ *		buffer instead. Windows that are mapped already, and direct pages, still work
  *	-EIO and other errors of pread(2) and mmap(2)
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uint64_t page,
 						    unsigned flags, struct percpu_lwbuf *ret);
 
 /**
- * Free a buffer. Clears *b, so that a second free of it is -EINVAL.
+ * Free a buffer. Clears *b, so that a second free of *b returns -EINVAL.
  *
  * Returns 0, or
- *	-EINVAL	f or b is NULL; b is not allocated, or not of f. A copy of a buffer
- *		whose window or bounce buffer was freed is noticed, until that one was
- *		allocated 2^31 times; what is direct has no copy to compare with
+ *	-EINVAL	f or b is NULL; b is not allocated, or not of f; or b is a copy of a buffer that
+ *		was freed. The library no longer notices such a copy once its window or bounce
+ *		buffer was allocated 2^31 times since. It never notices a copy of a direct buffer
  *	-ERANGE	the file no longer has the page, or less of it: nothing was written back
  *	-EPERM	the memfd was sealed against writing meanwhile: nothing was written back
  *	-ENOTSUP  a bounce buffer, and O_APPEND was set meanwhile on the open file, which all
- *		holders of the descriptor share: nothing was written back. If the flag is set
- *		between the look and the write, the page comes at the end of the file
- *	-ENOSPC, -EIO and other errors of pwrite(2), of which -EINVAL (as for descriptors with
- *		O_DIRECT) is -EIO here: not all was written back
- *	With all but -EINVAL the buffer is free.
+ *		holders of the descriptor share: nothing was written back. If O_APPEND is set
+ *		between the check and the write, the page is appended to the file
+ *	-ENOSPC, -EIO and other errors of pwrite(2): not all was written back. -EINVAL of
+ *		pwrite(2) (descriptors with O_DIRECT) becomes -EIO
+ *	After all errors but -EINVAL the buffer is free.
  *	A page beyond RLIMIT_FSIZE is -EFBIG, and the kernel sends SIGXFSZ to the thread, which
- *	ends the program unless it ignores or handles that.
+ *	ends the program unless it ignores or handles that signal.
  *
- * With PERCPU_LWBUF_DEBUG, the library prints which page, whose buffer and what was wrong
- * to standard error, and aborts: for a second free, a foreign buffer, and percpu_lwbuf_kva()
- * of a copy after the free; of *b itself it is NULL then. An access to the bytes after the
- * free is SIGSEGV, and so is a store to a page that was allocated without PERCPU_LWBUF_WRITE.
+ * With PERCPU_LWBUF_DEBUG the library prints the page, the thread that allocated the buffer, and
+ * the error to standard error, and aborts, in three cases: a second free, a free of another file's
+ * buffer, and percpu_lwbuf_kva() of a copy after the free. percpu_lwbuf_kva() of *b itself
+ * returns NULL after the free. An access to the bytes after the free raises SIGSEGV, as does a
+ * store to a page that was allocated without PERCPU_LWBUF_WRITE.
  */
 PERCPU_API int percpu_lwbuf_free(struct percpu_lwbufs *f, struct percpu_lwbuf *b);
 
@@ -203,40 +206,40 @@ PERCPU_INLINE uint64_t percpu_lwbuf_page(const struct percpu_lwbuf *b)
 	return b->page;
 }
 
-/** Return how many bytes of the page the file had, at least 1. What is behind them must
- *  not be touched. Context: any, also signal handlers. */
+/** Return how many bytes of the page the file had, at least 1. Do not touch the bytes behind
+ *  them. Context: any, also signal handlers. */
 PERCPU_INLINE size_t percpu_lwbuf_length(const struct percpu_lwbuf *b)
 {
 	return b->length;
 }
 
 /**
- * Change how many windows stay mapped beyond those in use; 0 is none. Unmaps what is too
- * many; if the number changes much, all that are free. Threads that free at the same time may
- * exceed it by one per CPU.
+ * Change how many windows stay mapped beyond those in use; 0 means none. Unmaps the windows
+ * beyond n; if n differs much from the number before, all free windows. Threads that free at
+ * the same time may exceed n by one window per CPU.
  *
  * Returns 0, or
- *	-EINVAL	f is NULL, or n is more than there is room for, which is the larger of
- *		4096 and four times percpu_lwbuf_options.max_excess, rounded up to a power of
- *		two. A file that is never mapped takes any
+ *	-EINVAL	f is NULL, or n is above the bound, which is the larger of 4096 and four times
+ *		percpu_lwbuf_options.max_excess, rounded up to a power of two. A file that is
+ *		never mapped has no bound
  *	-EPERM, -ETIMEDOUT, -EAGAIN, -ENOMEM  the limit has changed, but windows of other
- *		CPUs stay mapped, because there is no fence (percpu_fence()), without which
- *		nobody can get at them
+ *		CPUs stay mapped: to unmap them the library needs a fence (percpu_fence()),
+ *		which failed
  */
 PERCPU_API int percpu_lwbuf_set_max_excess(struct percpu_lwbufs *f, size_t n);
 
-/** Filled by percpu_lwbuf_stats(). The fields are not read at the same moment. */
+/** Filled by percpu_lwbuf_stats(). The fields are not of the same instant. */
 struct percpu_lwbuf_stats {
-	enum percpu_lwbuf_backend backend; /* direct if the whole file is mapped; window; or bounce
-					      if the file may shrink */
+	enum percpu_lwbuf_backend backend; /* direct if the file is mapped whole; window if pages
+					      can be mapped one by one; otherwise bounce */
 	uint32_t reserved;
-	uint64_t used;	 /* buffers allocated, without those of sfbuf.h */
+	uint64_t used;	 /* allocated buffers, without those of sfbuf.h */
 	uint64_t excess; /* windows mapped, but not in use */
 	uint64_t max_excess;
 	uint64_t windows; /* allocations of windows so far */
-	uint64_t mapped;  /* of these, those that made a mapping: misses */
+	uint64_t mapped;  /* allocations of windows that made a mapping: misses */
 	uint64_t bounced; /* allocations of bounce buffers so far */
-	uint64_t address; /* bytes of address space that are reserved for buffers */
+	uint64_t address; /* bytes of address space that are mapped or reserved for buffers */
 };
 
 PERCPU_API void percpu_lwbuf_stats(const struct percpu_lwbufs *f, struct percpu_lwbuf_stats *ret);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * percpu.h - counting: counters, gauges, statistics, histograms, and the segments that name
- * them. Each header works alone, too. A program includes by name what else it uses:
+ * them. Each header works alone, too. A program that uses one of these includes it by name:
  *
  *	percpu/approx.h		sums that are known approximately, and limits
  *	percpu/compact.h	counters of 4 bytes per CPU
- *	percpu/rate.h		at most so many events per period
+ *	percpu/rate.h		rates: a limit of events per period
  *	percpu/wbuf.h		counters behind a buffer of each CPU
- *	percpu/variable.h	variables at file scope with a copy per CPU; it gives
- *				the object that includes it a constructor
+ *	percpu/variable.h	variables at file scope with a copy per CPU; it adds a
+ *				constructor to the program or library that includes it
  *	percpu/local.h		words and short queues of a CPU
  *	percpu/ring.h		records of a CPU, and a reader
  *	percpu/zone.h, percpu/objcache.h	free items of a CPU; constructed objects

@@ -4,21 +4,20 @@
  *
  * A region hands out cells: the same bytes in each of its lanes. It grows by
  * further chunks and never moves. A private region takes a page of memory when a CPU
- * first touches the page in its lane. A shared one reserves the page in every CPU lane
+ * first touches the page in its lane. A shared region reserves the page in every CPU lane
  * when the first cell in it is allocated, so that a full disk is an error of that
  * call and not a signal later.
  *
- * Programs find each other's objects at the region's roots; percpu_counter_array_open()
- * and its like create what is not there yet. docs/start/structure.md has whole programs.
+ * A program finds the objects of other programs at the region's roots; percpu_counter_array_open()
+ * and its like create an object that is not there yet. docs/start/structure.md has whole programs.
  *
- * A region keeps no file descriptor open, unless it is told to (PERCPU_REGION_OWNERS): a
- * program may close all that it has, drop the right to open the file, or run without /proc.
+ * A region keeps no file descriptor open, unless PERCPU_REGION_OWNERS asks for it. So a program may
+ * close all descriptors that it has, drop the right to open the file, or run without /proc.
  *
- * Processes that allocate in the same file take turns under a robust lock in it. Nobody
- * waits longer than a second for the same holder. Counting, reading and forking do not
- * take the lock, and a process that may only read the file cannot hold it.
- * docs/memory/region.md says what differs where the kernel refuses get_robust_list(2), and
- * between PID namespaces.
+ * Processes that allocate in the same file take turns under a robust lock in it. A process waits
+ * at most a second for the same holder. Counting, reading and forking do not take the lock, and a
+ * process that may only read the file cannot hold it. docs/memory/region.md says what differs
+ * where the kernel refuses get_robust_list(2), and between PID namespaces.
  */
 #ifndef PERCPU_REGION_H
 #define PERCPU_REGION_H
@@ -30,47 +29,48 @@ PERCPU_BEGIN_DECLS
 struct percpu_region;
 struct percpu_chunk;
 
-/** Where an object is. The handles of arrays, compact sets and statistics begin with it,
- *  for inline functions. The fields are the library's. */
+/** The place of an object in memory. The handles of arrays, compact sets and statistics begin
+ *  with it, for inline functions. The fields are the library's. */
 struct percpu_block {
-	char *base;    /* of lane 0 */
-	size_t stride; /* between its lanes */
+	char *base;    /* the object in lane 0 */
+	size_t stride; /* bytes from one lane to the next */
 	size_t size;   /* bytes of each lane */
 	struct percpu_chunk *chunk;
-	struct percpu_region *own; /* closed with the object; may be NULL */
+	struct percpu_region *own; /* the object's own region, closed with it; or NULL */
 };
 
 /*
  * All calls of this header have this in common, unless one says otherwise.
  *
  * Context: any thread, not a signal handler.
- * Ordering: none. The program orders how it hands a region or a cell to another thread,
- * as with any object; between processes a root does (percpu_region_set_root()).
- * Progress: the calls take a lock of the process. Allocating and freeing in a shared region
- * also takes a lock between processes, for which a call waits a second at most
- * (-ETIMEDOUT). Creating and opening a file waits for the file system.
+ * Ordering: none. A program that hands a region or a cell to another thread must order that, as
+ * with any object. Between processes, a root does so (percpu_region_set_root()).
+ * Progress: the calls take a lock of the process. Allocating in a shared region also takes a lock
+ * between processes, and so does freeing if a killed process left an update half done. A call
+ * waits a second at most for the same holder of that lock (-ETIMEDOUT). Creating and opening a
+ * file waits for the file system.
  */
 
 /** Options of a region. Set size; zero in another field means the default. */
 struct percpu_region_options {
 	size_t size;	    /* sizeof(struct percpu_region_options) */
-	size_t lane_size;   /* usable bytes per lane. A region of the default,
-			     PERCPU_LANE_SIZE, grows. Other sizes are for large
-			     arrays: such a region has a stride of its own and
-			     does not grow. */
+	size_t lane_size;   /* usable bytes per lane; default PERCPU_LANE_SIZE. A region
+			     of the default grows. Other sizes are for large arrays:
+			     such a region has a stride of its own and does not
+			     grow. */
 	uint32_t cpus;	    /* CPU lanes; default: one per possible CPU. Fewer than
 			     the machine is known to have are refused. More are for
 			     tests of a larger machine; docs/memory/region.md says when
 			     else to set it. */
 	uint32_t mode;	    /* permissions of the file, as of open(2): the umask
 			     takes some away; default 0600 */
-	void *memory;	    /* percpu_region_create(): where the region shall be; it
-			     then does not grow. Default: the kernel chooses */
+	void *memory;	    /* for percpu_region_create(): the region's address; the
+			     region then does not grow. Default: the kernel chooses */
 	size_t memory_size; /* bytes there, at least percpu_region_memory_size() */
 };
 
 /**
- * Set *ret to the bytes that a region of these options needs at
+ * Set *ret to the number of bytes that a region of these options needs at
  * percpu_region_options.memory, which must be aligned to PERCPU_REGION_MEMORY_ALIGN. For
  * a region of default lane size, PERCPU_REGION_MEMORY_SIZE(cpus) is the same number as a
  * constant.
@@ -95,14 +95,14 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_memory_size(const struct percpu_r
  * Returns 0, or
  *	-EINVAL	ret is NULL, options that this library does not know, lane_size is
  *		larger than 1 TiB (1 GiB in 32-bit processes), the machine is known to
- *		have more than o->cpus CPUs, or memory is not aligned, or has a size and
- *		no address
+ *		have more than o->cpus CPUs, memory is not aligned, or memory is NULL
+ *		and memory_size is not 0
  *	-E2BIG	more than PERCPU_MAX_CPUS CPUs
  *	-ENOSPC	memory is smaller than percpu_region_memory_size()
  *	-ENOMEM	no memory, or no address space (RLIMIT_AS, 32-bit processes)
  *
  * With o->memory the region is in memory of the caller, such as huge pages or a static
- * buffer. The call fills it with zeros. The region does not grow (-ENOSPC when it is
+ * buffer. The call fills that with zeros. The region does not grow (-ENOSPC when it is
  * full), and returns no pages to the system. Only this process may use it: if a child of
  * fork shares the memory, only one of the two may use the region. percpu_region_close()
  * leaves the memory to the caller. Single counters and zones need the default lane size.
@@ -117,15 +117,15 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_create(const struct percpu_region
 /** For percpu_region_open(), with PERCPU_REGION_WRITE: create the file if there is none. */
 #define PERCPU_REGION_CREATE 0x2
 /** For percpu_region_open() and percpu_region_open_fd(): keep a descriptor of the file, with
- *  O_CLOEXEC. Owners (owner.h) need it, also in processes that only ask which owners live. */
+ *  O_CLOEXEC. Owners (owner.h) need it, also in a process that only asks which owners live. */
 #define PERCPU_REGION_OWNERS 0x4
 
 /**
  * Create a region in a new file, which other processes may open. The file
  * appears under its name when it is complete, or not at all. It is sparse: its length
  * is that of the largest region that it can become, but it takes room only for what is
- * allocated in it. A process that is killed meanwhile may leave a file ".percpu-..."
- * in the same directory, which nobody uses.
+ * allocated in it. A process that is killed during the call may leave a file ".percpu-..." in
+ * the same directory, which no process uses.
  *
  * Most programs want percpu_region_open() with PERCPU_REGION_CREATE, which also works
  * when the file exists.
@@ -135,8 +135,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_create(const struct percpu_region
  *	-ENOSPC	the file system has no room
  *	-EFBIG	RLIMIT_FSIZE is too small for one chunk (a larger limit bounds how far
  *		the region grows, without a signal)
- *	-EMFILE, -ENFILE, -ENOMEM  no descriptor, or no memory, to ask the kernel which boot of
- *		the machine this is, as locks of an earlier one are to be freed
+ *	-EMFILE, -ENFILE, -ENOMEM  no descriptor, or no memory, to read the id of this boot of
+ *		the machine, which the file records for its locks
  *	-ENOENT, -EACCES, -ENOTDIR, -EROFS, -EMFILE, ...  as open(2)
  *
  * Context: any thread, not a signal handler.
@@ -147,13 +147,12 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_create_file(const char *path,
 
 /**
  * Open the region in a file: with flags 0 to read it, with PERCPU_REGION_WRITE to
- * count in it. With PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, create the file with the
- * options o, which may be NULL, if there is none; o does not change a file that exists.
- * Any number of processes may call it at once: one creates the file, and the others open
- * that one.
+ * count in it. With PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, create the file if there is none,
+ * with the options o, which may be NULL; o does not change a file that exists. Any number of
+ * processes may call this at once: one creates the file, and the other processes open it.
  *
- * The process does not crash whatever the file holds: sizes, offsets and
- * geometry are checked before they are used.
+ * Whatever the file holds, the process does not crash: the library checks sizes, offsets and
+ * geometry before it uses them.
  *
  * Returns 0, or
  *	-EINVAL	path or ret is NULL, unknown flags, or CREATE without WRITE
@@ -178,8 +177,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_open(const char *path, unsigned f
 
 /**
  * Create a region in the empty file that fd refers to, such as a new memfd. o->mode
- * is ignored. The descriptor stays the caller's. The caller may close it when the call has
- * returned, or hand it to other processes then: earlier they would find half a region.
+ * is ignored. The descriptor stays the caller's, which may close it when the call has returned.
+ * Hand it to other processes only then: earlier they would find half a region.
  *
  * Returns as percpu_region_create_file(), and
  *	-EEXIST	the file is not empty
@@ -203,7 +202,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_open_fd(int fd, unsigned flags,
 /**
  * Unmap the region and free this process's memory for it. No thread may use a
  * cell of it any more. A file stays, with its counts. NULL is fine. Detach or destroy the
- * objects in it before: the process lists rings, owners and grace periods, for children of fork.
+ * objects in it before: for children of fork, the process keeps lists of rings, owners and grace
+ * periods.
  */
 PERCPU_API void percpu_region_close(struct percpu_region *r);
 
@@ -212,14 +212,14 @@ PERCPU_API void percpu_region_close(struct percpu_region *r);
  *
  * Parameters
  *	size	bytes per lane, 1 up to the lane size
- *	align	power of two, up to 4096. The cell in lane 0 has this alignment, those
- *		in other lanes the smaller of it and 64
+ *	align	power of two, up to 4096. The cell in lane 0 has this alignment. The cells
+ *		in other lanes have the smaller of it and 64
  *	ret	the cell's address in lane 0, its handle
  *
  * The CPU lanes hold zeros the first time that the bytes are allocated, and afterwards
- * what the last user left. The library cannot clear them, because a sequence in progress
- * on another CPU could undo a store to that CPU's cell. (Counters subtract what they
- * find.)
+ * what their last use left. The library cannot clear them, because a sequence in progress
+ * on another CPU could undo a store to that CPU's cell. (A new counter subtracts what it finds
+ * there.)
  *
  * Returns 0, or
  *	-EINVAL	size, align, or a NULL
@@ -235,10 +235,10 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_alloc(struct percpu_region *r, si
 						     size_t align, void **ret);
 
 /**
- * Free a cell that percpu_region_alloc() returned for so many bytes. NULL is fine.
+ * Free a cell that percpu_region_alloc() returned for size bytes. NULL is fine.
  *
  * Returns 0, or with the cell still allocated
- *	-EINVAL	the cell is not one of r's, or not of that size (which is checked in
+ *	-EINVAL	the cell is not in r, or has another size (which is checked in
  *		steps of 8 bytes, of more in lanes above 64 KiB)
  *	-EROFS	the region was opened to read
  *	-ETIMEDOUT  a killed process left an update of the cell's chunk half done, and a
@@ -247,42 +247,53 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_alloc(struct percpu_region *r, si
 PERCPU_API int percpu_region_free(struct percpu_region *r, void *cell, size_t size);
 
 /**
- * A key is a cell's place in its region, the same number in every process. A process
- * tells it to another one, where percpu_region_at() turns it into an address.
+ * Return the key of a cell: its place in the region, the same number in every process. A process
+ * gives the key to another process, where percpu_region_at() turns it into an address. Returns 0
+ * if the pointer is not in r.
  *
- * percpu_region_key() returns 0 for a pointer that is not in r. It takes no lock, and
- * may be called in signal handlers.
- * percpu_region_at() returns NULL unless size bytes were allocated together there. It
- * also returns NULL for the keys of objects, such as percpu_counter_key()'s: they say
- * of what kind the object is, and are for its attach call.
+ * Context: any thread, signal handlers.
+ * Progress: no lock.
  */
 PERCPU_API uint64_t percpu_region_key(const struct percpu_region *r, const void *cell);
+
+/**
+ * Return the address of the cell with this key, in lane 0. NULL unless size bytes were allocated
+ * together there. Also NULL for the key of an object, such as that of percpu_counter_key(): it
+ * contains the kind of the object, and is for the object's attach call.
+ */
 PERCPU_API void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size);
 
 /** A region has roots 0 to PERCPU_REGION_ROOTS - 1. */
 #define PERCPU_REGION_ROOTS 16
 
 /**
- * A root holds a key that every process can look up, or 0 until it is set. The programs
- * agree on what is at which root. percpu_counter_array_open() and its like find or
- * create an object at a root, without these two calls.
+ * Replace the key at a root, if it is `expected`, with another key, or with 0. A root holds a key
+ * that every process can look up; it is 0 until it is set. The programs agree on what is at which
+ * root. percpu_counter_array_open() and its like find or create an object at a root without this
+ * call.
  *
- * percpu_region_set_root() replaces the key expected, which is 0 for a root that was
- * not set, with another, or with 0. If several processes replace the same key at once, one
- * succeeds. A root goes on naming an object that was destroyed: a process that opens it then gets
- * -EEXIST, or, when the memory was used again, attaches to what is there now. So set the root
- * to 0 first, and destroy the object when no process uses it any more.
+ * If several processes replace the same key at once, one succeeds. A root still leads to an object
+ * after the object was destroyed. A process that opens the root then gets -EEXIST, or, if the
+ * memory was used again, attaches to what is there now. So set the root to 0 first, and destroy
+ * the object when no process uses it any more.
  *
- * percpu_region_set_root() returns 0, or -EEXIST (the root holds another key than
- * expected), -EROFS, or -EINVAL (r is NULL, or there is no such root).
- * percpu_region_root() returns the key, or 0 if r is NULL or there is no such root.
+ * Returns 0, or -EEXIST (the root holds another key than expected), -EROFS, or -EINVAL (r is
+ * NULL, or there is no such root).
  *
  * Context: any thread, signal handlers.
  * Ordering: a thread that finds the key sees all that was stored before it was set.
- * Progress: one compare-and-swap, or one load; no lock.
+ * Progress: at most two compare-and-swaps; no lock.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_region_set_root(struct percpu_region *r, unsigned root,
 							uint64_t expected, uint64_t key);
+
+/**
+ * Return the key at a root, or 0 if r is NULL or there is no such root.
+ *
+ * Context: any thread, signal handlers.
+ * Ordering: as percpu_region_set_root().
+ * Progress: one load; no lock.
+ */
 PERCPU_API uint64_t percpu_region_root(const struct percpu_region *r, unsigned root);
 
 PERCPU_END_DECLS

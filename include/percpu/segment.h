@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * segment.h - named metrics in a file, which any number of processes count in.
+ * segment.h - named metrics in a file, in which any number of processes count.
  *
  * A segment is a shared region (region.h) with a directory: each metric has a name, a help text,
- * a unit, a kind, and labels. A process that declares a metric gets the object of that kind, found
- * or created, and counts in it at the object's cost. Each process that declares the same metric
- * gets the same object, also after all other processes have ended or were killed.
+ * a unit, a kind, and labels. A process that declares a metric finds or creates the object of that
+ * kind, and counts in it at the object's cost. Each process that declares the same metric gets the
+ * same object, also after all other processes have ended or were killed.
  *
- * No server has the file, and no cleanup follows a kill: the next process goes on from what is
- * there.
+ * There is no server, and a killed process needs no cleanup: the next process continues from the
+ * counts in the file.
  */
 #ifndef PERCPU_SEGMENT_H
 #define PERCPU_SEGMENT_H
@@ -28,23 +28,23 @@ struct percpu_segment;
 /*
  * All calls of this header have this in common, unless one says otherwise.
  *
- * Context: any thread; not a signal handler. A child of fork goes on with its parent's segment
- * and handles.
- * Ordering: none. A process that finds a metric finds all of its record.
+ * Context: any thread; not a signal handler. A child of fork may use its parent's segments and
+ * handles.
+ * Ordering: none. A process that finds a metric finds its complete record.
  * Progress: opening and declaring take a lock of the process, and may take one between
  * processes, for which a call waits a second at most. Counting takes neither.
  */
 
-/** For percpu_segment_open() and percpu_segment_open_fd(). */
+/** Flags of percpu_segment_open() and percpu_segment_open_fd(). */
 enum percpu_segment_flags {
-	PERCPU_SEGMENT_WRITE = 1,   /* to count; without it, to read */
-	PERCPU_SEGMENT_CREATE = 2,  /* with WRITE: make the segment if there is none */
-	PERCPU_SEGMENT_ANEW = 4,    /* with WRITE: all start from 0 again */
-	PERCPU_SEGMENT_FOREIGN = 8, /* with WRITE: also if the file is another user's */
-	PERCPU_SEGMENT_DEBUG = 16,  /* see percpu_segment_close() */
+	PERCPU_SEGMENT_WRITE = 1,   /* open to count; without it, open to read */
+	PERCPU_SEGMENT_CREATE = 2,  /* with WRITE: create the segment if there is none */
+	PERCPU_SEGMENT_ANEW = 4,    /* with WRITE: reset all counts */
+	PERCPU_SEGMENT_FOREIGN = 8, /* with WRITE: open the file also if it is another user's */
+	PERCPU_SEGMENT_DEBUG = 16,  /* check how it is used: see percpu_segment_close() */
 };
 
-/** Options of a segment that is created. Set size; zero in another field means the default. */
+/** Options for creating a segment. Set size; 0 in another field means the default. */
 struct percpu_segment_options {
 	size_t size;   /* sizeof(struct percpu_segment_options) */
 	uint32_t cpus; /* as in struct percpu_region_options */
@@ -52,32 +52,34 @@ struct percpu_segment_options {
 };
 
 /**
- * Open the segment of that name: a path if there is a '/' in it, else /dev/shm/percpu.NAME. With
- * PERCPU_SEGMENT_CREATE it is created with the options o, which may be NULL, if there is none.
- * The segment keeps a descriptor of the file, with O_CLOEXEC, which owners need (owner.h). The file
- * appears under its name as a segment, or not at all. percpu_segment_strerror() says what an error
- * means.
+ * Open a segment by name. A name with a '/' is a path. Another name stands for the file
+ * /dev/shm/percpu.NAME. With PERCPU_SEGMENT_CREATE, create the segment if there is none, with the
+ * options o, which may be NULL. The file appears under its name as a complete segment, or not at
+ * all. The segment keeps a descriptor of the file, with O_CLOEXEC: owners need it (owner.h).
+ * percpu_segment_strerror() says what an error means.
  *
- * Counts continue from what is there; with PERCPU_SEGMENT_ANEW they start from 0 again, for all
- * processes: counters, statistics, histograms and extrema are reset, gauges set to 0, each exactly.
- * Latest values stay, and so do owned gauges, which are their owners'. The metrics stay declared.
- * If the process is killed meanwhile, the next process that opens the segment to write completes
- * the reset.
+ * Counts continue from those in the file. With PERCPU_SEGMENT_ANEW they are reset first, for all
+ * processes: counters, statistics, histograms and extrema are reset, and gauges set to 0, each
+ * exactly. Latest values stay. Owned gauges stay: they belong to their owners. The metrics stay
+ * declared. If the process is killed during the reset, the next process that opens the segment to
+ * write completes it.
  *
  * Returns 0, or
- *	-EINVAL	a NULL, unknown flags or options, or one of them without WRITE; or a name that
- *		is no path and has other characters than letters, digits, '_', '.' and '-', or
- *		begins with a '.'
+ *	-EINVAL	a NULL; unknown flags or options; another flag without WRITE; or a name that is
+ *		no path, and is empty, begins with a '.', or has other characters than letters,
+ *		digits, '_', '.' and '-'
  *	-ENAMETOOLONG  such a name of more than 200 characters
- *	-ENOENT	there is no such file, or, with CREATE, no such directory; or it is a region with
- *		nothing at root 0, and the call only reads
+ *	-ENOENT	there is no such file, or, with CREATE, no such directory; or the file is a region
+ *		with nothing at root 0, and is opened to read
  *	-ELOOP	the file is a symbolic link
  *	-EPERM	with WRITE: the file is another user's
  *	-EBADMSG  the file is a region with another object at root 0, where segments have their
  *		directory; or it is no region, or is cut short or damaged
  *	-EPROTO	the file is of another version
- *	-ETIMEDOUT  with WRITE: another process is starting anew, or holds a lock, for a second
- *	-ENOLCK, -EBADF  with ANEW: the file takes no locks; the program has closed the descriptor
+ *	-ETIMEDOUT  with WRITE: for a second, another process is resetting the segment or holds a
+ *		lock
+ *	-ENOLCK	with ANEW, or to complete a reset: the file takes no locks
+ *	-EBADF	with ANEW, or to complete a reset: the program has closed the descriptor
  *	-ERANGE, -ENOSPC, -EACCES, ...  as percpu_region_open()
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open(const char *name, unsigned flags,
@@ -85,10 +87,10 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open(const char *name, unsigned 
 						     struct percpu_segment **ret);
 
 /**
- * The same for the file that fd refers to, such as a memfd. With PERCPU_SEGMENT_CREATE an empty
- * file becomes a segment, or stays empty; no other process may have it by then. The descriptor
- * stays the caller's. Where it cannot be opened once more by /proc, PERCPU_SEGMENT_ANEW waits for
- * any other thread of the process that starts such a segment anew.
+ * Open the segment in the file that fd refers to, such as a memfd. With PERCPU_SEGMENT_CREATE, make
+ * an empty file a segment; on failure it stays empty. No other process may use the empty file
+ * meanwhile. The descriptor stays the caller's. Without /proc, threads of a process that reset
+ * segments opened by descriptor do so one at a time.
  *
  * Returns as percpu_segment_open(), and -EBADF as percpu_region_open_fd().
  */
@@ -97,22 +99,22 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open_fd(int fd, unsigned flags,
 							struct percpu_segment **ret);
 
 /** Return what an error of percpu_segment_open() or percpu_segment_open_fd() means, as part of a
- *  sentence; "" for 0, and what strerror() says of numbers that are not above. */
+ *  sentence; "" for 0. For errors not listed above, return the text of strerror(). */
 PERCPU_API const char *percpu_segment_strerror(int e);
 
 /**
- * Give back what this process has of the segment, all handles included, which no thread may be
- * using. The file stays. NULL is fine.
+ * Detach from the segment, and free all its handles and families. No thread may be using any of
+ * them. The file stays. NULL is fine.
  *
  * With PERCPU_SEGMENT_DEBUG the library prints a sentence to standard error and aborts if the
  * process closes a segment twice, uses a segment or one of its handles after it closed the
- * segment, or counts in a segment that it opened to read. To see that, the library handles SIGSEGV
- * in the process, and passes on what does not concern a segment; closed segments keep their
- * addresses, but not their file.
+ * segment, or counts in a segment that it opened to read. To see that, it handles SIGSEGV in the
+ * process. It passes on each SIGSEGV that no segment has to do with. A closed segment keeps its
+ * addresses and some memory, but not its file.
  */
 PERCPU_API void percpu_segment_close(struct percpu_segment *s);
 
-/** What a metric is. */
+/** Kinds of metrics. */
 enum percpu_metric_kind {
 	PERCPU_METRIC_COUNTER = 1,
 	PERCPU_METRIC_FCOUNTER,
@@ -127,33 +129,33 @@ enum percpu_metric_kind {
 	PERCPU_METRIC_STATS, /* counters that are updated and read together */
 };
 
-/** What is told of a metric. Set size and name; what is 0 is not there. */
+/** The description of a metric. Set size and name; another field that is 0 is absent. */
 struct percpu_metric {
 	size_t size;	  /* sizeof(struct percpu_metric) */
 	const char *name; /* [a-zA-Z_][a-zA-Z0-9_]*, up to 255 bytes */
 	const char *help; /* UTF-8, up to 1023 bytes */
-	const char *unit; /* seconds, bytes, ratio, joules, volts, amperes, meters, grams,
-				    celsius or kelvin: the end of the name, in front of _total */
+	const char *unit; /* seconds, bytes, ratio, joules, volts, amperes, meters, grams, celsius
+			     or kelvin; the name ends in _UNIT, or _UNIT_total */
 	const char *const *label_names;	 /* [a-zA-Z_][a-zA-Z0-9_]*, not "le", "quantile", "__..." */
 	const char *const *label_values; /* UTF-8, up to 255 bytes each */
-	size_t labels;			 /* how many, up to 16; 0: none, whatever the two are */
+	size_t labels;			 /* how many, up to 16; 0: none; the arrays are not used */
 };
 
 #define PERCPU_METRIC_LABELS 16
-#define PERCPU_METRIC_NAME 255	/* bytes, as of labels and their values */
+#define PERCPU_METRIC_NAME 255	/* bytes; also of a label's name, and of its value */
 #define PERCPU_METRIC_HELP 1023 /* bytes */
 
-/** The fields of statistics, which are counters of one metric: NAME{...,label="names[i]"} is the
- *  ith of the struct. Set all. */
+/** The fields of statistics. Each field is a counter of one metric: NAME{...,label="names[i]"} is
+ *  the ith field of the struct. Set all. */
 struct percpu_metric_fields {
 	size_t size;		  /* sizeof(struct percpu_metric_fields) */
-	const char *label;	  /* as names of labels, and none of the metric's */
+	const char *label;	  /* a label's name that none of the metric's labels has */
 	const char *const *names; /* UTF-8, 1 to 255 bytes each, no two the same */
 	size_t n;		  /* how many, 1 to PERCPU_STATS_MAX_COMMIT */
 };
 
-/** An initializer of a struct percpu_metric_fields, for a struct of that type. names is an array;
- *  if it has another number of elements than the struct has fields, this does not compile. */
+/** Initialize a struct percpu_metric_fields for statistics of a struct type. names is an array with
+ *  one element per field of the struct; another number does not compile. */
 #define PERCPU_METRIC_FIELDS(type, label, names)                                                   \
 	{                                                                                          \
 		sizeof(struct percpu_metric_fields), (label), (names),                             \
@@ -165,18 +167,17 @@ struct percpu_metric_fields {
 	}
 
 /**
- * Declare a metric: find the one of that name and with these values of labels, or create it. It
- * must be of the same kind and unit, and have labels of the same names in the same order, and so
- * must all metrics of that name; statistics must have the same fields, a histogram the same
- * options, extrema the same flags, an owned gauge the same rule. The help text may be another one:
- * that of the first stays.
+ * Declare a metric: find the metric with that name and these values of labels, or create it. All
+ * metrics of one name must have the same kind and unit, and labels of the same names in the same
+ * order. Also, statistics must have the same fields, a histogram the same options, extrema the same
+ * flags, an owned gauge the same rule. The help text may differ: the first one stays.
  *
- * The handle is the segment's: only percpu_segment_close() detaches it. A process that declares a
- * metric again gets the same handle. percpu_segment_error() says in words why a call failed; where
- * values differ, it has both.
+ * The segment keeps the handle until percpu_segment_close() detaches it. A process that declares a
+ * metric again gets the same handle. percpu_segment_error() says in words why a call failed, with
+ * both values where they differ.
  *
- * Names of counters and statistics end in _total, those of PERCPU_METRIC_INFO in _info, and no
- * others do; none ends in _bucket, _count, _sum or _created.
+ * Names of counters and statistics end in _total, and names of PERCPU_METRIC_INFO in _info. Names
+ * of other kinds end in neither. No name ends in _bucket, _count, _sum or _created.
  *
  * Return 0, or
  *	-EINVAL	a NULL; a name, unit, label or field that is not as above; a struct of a size
@@ -185,12 +186,13 @@ struct percpu_metric_fields {
  *	-ENAMETOOLONG  a name, a label or a help text is too long
  *	-EILSEQ	a help text or a label's value is not UTF-8
  *	-E2BIG	too many labels
- *	-EEXIST	the metric is in the segment, and is another one
+ *	-EEXIST	the segment has the name for a metric of another kind, unit, label names, fields,
+ *		options, flags or rule, or for a family (family.h)
  *	-EROFS	the segment was opened to read, and has no such metric
- *	-ENOSPC	the disk is full, or the segment, which takes 128 MiB of names: nothing was
- *		declared, and what is there counts on
- *	-ENOTSUP  gauges on machines that do not change 16 bytes at once: those of 32 bits, for
- *		example
+ *	-ENOSPC	the disk or the segment is full; a segment has room for 128 MiB of names. Nothing
+ *		was declared. Metrics declared before still count
+ *	-ENOTSUP  a gauge on a machine that cannot change 16 bytes at once, such as those of 32
+ *		bits
  *	-EBADMSG  the file is damaged
  *	-ENOMEM, -ETIMEDOUT  as percpu_region_alloc()
  */
@@ -209,12 +211,12 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_fgauge(struct percpu_segment *s,
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_latest(struct percpu_segment *s,
 						       const struct percpu_metric *m,
 						       struct percpu_latest **ret);
-/** o may be NULL: all defaults. It must be for one histogram. */
+/** o may be NULL for all defaults. It must be for one histogram. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_histogram(struct percpu_segment *s,
 							  const struct percpu_metric *m,
 							  const struct percpu_histogram_options *o,
 							  struct percpu_histogram **ret);
-/** flags: as of percpu_extrema_create(). */
+/** flags are those of percpu_extrema_create(). */
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_extrema(struct percpu_segment *s,
 							const struct percpu_metric *m,
 							unsigned flags,
@@ -227,22 +229,22 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_owned_fgauge(struct percpu_segme
 							     const struct percpu_metric *m,
 							     enum percpu_owned_rule rule,
 							     struct percpu_owned_fgauge **ret);
-/** f says what the fields are; flags: as of percpu_stats_create(). The handle is of one object. As
- *  ret for a handle h of PERCPU_STATS(): PERCPU_STATS_RET(&h). */
+/** f describes the fields. flags are those of percpu_stats_create(). The handle is of one object.
+ *  For a handle h of PERCPU_STATS(), pass PERCPU_STATS_RET(&h) as ret. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_stats(struct percpu_segment *s,
 						      const struct percpu_metric *m,
 						      const struct percpu_metric_fields *f,
 						      unsigned flags, struct percpu_stats **ret);
-/** A metric that tells by its labels alone, such as a version. */
+/** Declare a metric that tells by its labels alone, such as a version. */
 PERCPU_API int percpu_segment_info(struct percpu_segment *s, const struct percpu_metric *m);
 
-/** What to declare. Rows of a table may be constant. */
+/** A row of a table of declarations. It may be constant. */
 struct percpu_declaration {
 	size_t size; /* sizeof(struct percpu_declaration) */
 	const struct percpu_metric *metric;
 	uint32_t kind;	/* enum percpu_metric_kind */
-	uint32_t flags; /* of extrema and statistics; the rule of an owned gauge */
-	const struct percpu_histogram_options *histogram; /* or NULL: all defaults */
+	uint32_t flags; /* flags of extrema and statistics; the rule of an owned gauge */
+	const struct percpu_histogram_options *histogram; /* NULL: all defaults */
 	void *ret; /* where the handle goes: a struct percpu_counter **, ...; NULL for an info */
 	const struct percpu_metric_fields *fields; /* of statistics */
 };
@@ -250,27 +252,28 @@ struct percpu_declaration {
 /**
  * Declare the metrics of a table of n rows, one after the other.
  *
- * Returns 0; or as the call for one metric for the first row that fails: those before it are
- * declared, and their handles stored. -EINVAL is also for a kind that this library does not know.
+ * Returns 0; or, for the first row that fails, the error of the call for one metric. The rows
+ * before it are declared, and their handles stored. -EINVAL is also for a kind that this library
+ * does not know.
  */
 PERCPU_API PERCPU_MUST_CHECK int
 percpu_segment_declare(struct percpu_segment *s, const struct percpu_declaration *table, size_t n);
 
 /** When something has started. Times are in ns. */
 struct percpu_moment {
-	uint64_t generation; /* of the segment: 1, and one more each time that it starts anew */
-	uint64_t real;	     /* what CLOCK_REALTIME was */
-	uint64_t boottime;   /* what CLOCK_BOOTTIME was */
-	uint64_t age;	     /* how long ago that is */
+	uint64_t generation; /* current one of the segment: 1, plus 1 for each reset */
+	uint64_t real;	     /* CLOCK_REALTIME at the start */
+	uint64_t boottime;   /* CLOCK_BOOTTIME at the start */
+	uint64_t age;	     /* time since the start */
 	uint32_t this_boot;  /* 1: it was in this boot of the machine; 0: in another, or unknown */
 	uint32_t reserved;
 };
 
 /**
- * Tell when the segment has started: with its first open, or the last one with
- * PERCPU_SEGMENT_ANEW. The age is right whenever CLOCK_REALTIME was set, if it was in this boot.
- * Otherwise it is what that clock says, and 0 if that was before. CLOCK_BOOTTIME is another one in
- * another time namespace.
+ * Tell when the segment has started: when it was created, or last opened with PERCPU_SEGMENT_ANEW.
+ * If that was in this boot, the age is right even if CLOCK_REALTIME was set meanwhile. Otherwise
+ * the age is that by CLOCK_REALTIME, or 0 if this clock went back. A start in another time
+ * namespace counts as one in another boot, because CLOCK_BOOTTIME differs there.
  *
  * Returns 0, or -EINVAL (a NULL).
  */
@@ -278,14 +281,15 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_started(struct percpu_segment *s
 							struct percpu_moment *ret);
 
 /**
- * The same for the counts of one series: when it was declared, or the segment started anew after
- * that. Its name and its labels' values say which it is; it need not have been declared by this
- * process.
+ * Tell when the counts of one series have started: when it was declared, or when the segment was
+ * reset after that. The name and the labels' values of m say which series. Another process may have
+ * declared it.
  *
  * Returns 0, or
  *	-EINVAL, -ENAMETOOLONG, -EILSEQ, -E2BIG, -ENOMEM  as percpu_segment_counter()
  *	-ENOENT	there is no such series
- *	-EAGAIN	others change the directory again and again
+ *	-EAGAIN	other processes change the directory again and again
+ *	-ETIMEDOUT  another process has held the lock for a second
  *	-EBADMSG  the file is damaged
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_series_started(struct percpu_segment *s,
@@ -293,15 +297,16 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_series_started(struct percpu_seg
 							       struct percpu_moment *ret);
 
 /**
- * Return a sentence about the last call of this thread on the segment that failed: what was
- * wrong, and what is there. It stays until the next call of this thread that fails: a call that
- * succeeds does not clear it. It is valid for as long as the thread lives: a later call that fails
- * drops what threads have left that have ended. "" if there was none, or s is NULL; also if there is
- * no memory for a sentence, a filter refuses gettid(2), or the late library finds neither a key nor
- * memory by which it tells this thread from others (docs/cpu/late.md).
+ * Return a sentence about this thread's last call on the segment that failed: what was wrong, and
+ * what the segment has. A call that succeeds does not clear the sentence; the next call that fails
+ * overwrites it. The pointer is valid until the thread ends or the segment is closed.
  *
- * Context: any thread; not a signal handler. In a child of fork(), the thread that forked has its
- * sentence, which stays valid there as in the parent. The library drops those of other threads.
+ * Return "" if no call has failed, if s is NULL, or if the thread can have no sentence: there is no
+ * memory for one, a filter refuses gettid(2), or the late library has neither a key nor memory to
+ * tell this thread from others (docs/cpu/late.md).
+ *
+ * Context: any thread; not a signal handler. In a child of fork(), the thread that forked keeps its
+ * sentence, and pointers to it stay valid. The library drops those of other threads.
  * Progress: takes a lock of the process for a moment.
  */
 PERCPU_API const char *percpu_segment_error(const struct percpu_segment *s);

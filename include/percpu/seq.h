@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * seq.h - the restartable sequences, which the objects are built from. arch/spec.h says
+ * seq.h - the restartable sequences from which the objects are built. arch/spec.h says
  * what each percpu_seq_*() does.
  */
 #ifndef PERCPU_SEQ_H
@@ -10,7 +10,7 @@
 
 /* Sequences are asm statements with outputs and labels, which GCC and Clang have since
  * version 11. With older compilers arch/generic.h calls the library, which runs the
- * sequences; such units mix with others. */
+ * sequences. A program may have units of both kinds. */
 #if defined(PERCPU_GENERIC)
 #elif defined(__clang__)
 #if __clang_major__ < 11
@@ -49,7 +49,7 @@
 PERCPU_BEGIN_DECLS
 
 /**
- * Make the calling thread able to run sequences, if that is possible. Slow paths call it.
+ * Make the calling thread able to run sequences, if that is possible. Slow paths call this.
  *
  * Returns percpu_self, whose cpu_id is negative if this thread cannot run sequences. It
  * belongs to this thread: a fiber must not keep it across a switch to another thread.
@@ -63,12 +63,13 @@ PERCPU_BEGIN_DECLS
 PERCPU_API struct percpu_rseq *percpu_seq_attach(void);
 
 /**
- * Keep the shared object that has this address from being unloaded.
+ * Keep the shared object that contains this address from being unloaded. For an address in the
+ * program itself, do nothing.
  *
- * The kernel may look at the descriptor of a thread's last sequence until the
+ * The kernel may read the descriptor of a thread's last sequence until the
  * thread is preempted, so the shared object that contains the descriptor must stay. A
  * constructor calls this in each shared object into which a sequence was inlined;
- * programs need not call it. Does nothing for an address in the program itself.
+ * programs need not call it.
  *
  * Context: constructors, any thread; not a signal handler.
  * Ordering: none.
@@ -76,8 +77,8 @@ PERCPU_API struct percpu_rseq *percpu_seq_attach(void);
  */
 PERCPU_API void percpu_object_stay(const void *address);
 
-/** How often a slow path tries a sequence before it takes its fallback. An update that is
- *  inlined has tried it once before: five tries in all, of a histogram six. */
+/** How often a slow path tries a sequence before it takes its fallback. The inlined update has
+ *  tried it once before. So there are five tries in all; for a histogram, six. */
 #define PERCPU_SEQ_TRIES 4
 
 PERCPU_END_DECLS

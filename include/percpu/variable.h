@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * variable.h - variables at file scope of which every CPU has a copy. Each
- * copy begins with the initial value. After FreeBSD's dynamic per-CPU
+ * copy begins with the initial value. The idea is from FreeBSD's dynamic per-CPU
  * variables (DPCPU) and Linux's DEFINE_PER_CPU.
  *
  *	static PERCPU_VARIABLE(uint64_t, packets);
@@ -11,7 +11,7 @@
  *	PERCPU_VARIABLE_PTR(limits, cpu)->burst = 64;
  *
  * The variables of a program or shared library form one image, which a
- * constructor copies for each CPU. This header is not part of percpu.h, because it
+ * constructor copies for each CPU. percpu.h does not include this header, because it
  * adds that constructor to each program or shared library that includes it.
  */
 #ifndef PERCPU_VARIABLE_H
@@ -38,14 +38,14 @@ struct percpu_image {
 	intptr_t distance;	  /* from a variable to CPU 0's copy */
 	size_t stride;		  /* from a copy to the next CPU's; 0: there are no copies */
 	struct percpu_chunk *chunk;
-	int error; /* that percpu_image_setup() returns again */
+	int error; /* the result of a setup that failed; later calls return it again */
 };
 
 /* The linker defines these as the bounds of the section, unless it is empty. */
 extern const char __start_percpu_variables[] __attribute__((__weak__, __visibility__("hidden")));
 extern const char __stop_percpu_variables[] __attribute__((__weak__, __visibility__("hidden")));
 
-/** All units of a program or library share this one, because it is weak. */
+/** The image of this program or library. All its units share it, because it is weak. */
 __attribute__((__weak__, __visibility__("hidden"))) struct percpu_image percpu_image = {
 	__start_percpu_variables,
 	__stop_percpu_variables,
@@ -56,14 +56,14 @@ __attribute__((__weak__, __visibility__("hidden"))) struct percpu_image percpu_i
 };
 
 /**
- * Make the copies, unless that was done before. The constructor calls it, and so do the
- * functions below when a constructor that runs earlier uses a variable.
+ * Make the copies, unless that was done before. The constructor calls this. If an earlier
+ * constructor uses a variable, the functions below call it.
  *
  * Returns 0, or -ENOMEM or -E2BIG (more CPUs than PERCPU_MAX_CPUS). After a
- * failure all CPUs share the image itself as their one copy, for good. Adds
- * are atomic then, and exact.
+ * failure, all CPUs share the image itself as their one copy, for good. Adds
+ * are then atomic, and exact.
  *
- * Not in a signal handler.
+ * Context: any thread, not a signal handler.
  */
 PERCPU_API int percpu_image_setup(struct percpu_image *image);
 
@@ -96,8 +96,8 @@ PERCPU_INLINE void percpu_variable_add(struct percpu_image *image, uint64_t *var
 
 /** Define a variable, at file scope or in a function. "static" may stand in front, and an
  *  initializer behind. The type is not const, and has an alignment of at most 64 bytes.
- *  The function must not be an inline function or template of C++. (GCC's "section type
- *  conflict" means one of these: such a variable needs a section of another kind.) */
+ *  The function must not be an inline function or template of C++. (GCC reports a const type or
+ *  such a function as "section type conflict": the variable needs a section of another kind.) */
 #define PERCPU_VARIABLE(type, name)                                            \
 	__attribute__((__section__("percpu_variables"))) __typeof__(type) percpu_variable_##name
 
@@ -106,7 +106,7 @@ PERCPU_INLINE void percpu_variable_add(struct percpu_image *image, uint64_t *var
 	extern __attribute__((__visibility__("hidden"))) __typeof__(type) percpu_variable_##name
 
 /**
- * The address of a CPU's copy; cpu must be below percpu_status()->possible_cpus.
+ * Return the address of a CPU's copy; cpu must be below percpu_status()->possible_cpus.
  * The program decides what stores to the copy: one thread that is pinned to the CPU, or
  * percpu_seq_*() sequences.
  */
@@ -115,7 +115,8 @@ PERCPU_INLINE void percpu_variable_add(struct percpu_image *image, uint64_t *var
 		       percpu_variable_at(&percpu_image,                       \
 					  PERCPU_VARIABLE_COPIED(name), (cpu)))
 
-/* The address of the variable in the image; does not compile if the variable is const. */
+/* Return the address of the variable in the image. This does not compile if the variable is
+ * const. */
 #ifdef __cplusplus
 #define PERCPU_VARIABLE_COPIED(name) &percpu_variable_##name
 #else
@@ -130,13 +131,12 @@ PERCPU_INLINE void percpu_variable_add(struct percpu_image *image, uint64_t *var
 	 }))
 #endif
 
-/**
- * For variables of type uint64_t: add n to the copy of this CPU, as
- * percpu_counter_add(); and return the sum of all copies, as percpu_counter_fetch(). An
- * initial value counts once per CPU.
- */
+/** Add n to this CPU's copy of a variable of type uint64_t, as percpu_counter_add(). */
 #define PERCPU_VARIABLE_ADD(name, n)                                           \
 	percpu_variable_add(&percpu_image, &percpu_variable_##name, (n))
+
+/** Return the sum of all copies of a variable of type uint64_t, as percpu_counter_fetch(). An
+ *  initial value counts once per CPU. */
 #define PERCPU_VARIABLE_SUM(name)                                              \
 	percpu_variable_sum(&percpu_image, &percpu_variable_##name)
 

@@ -4,12 +4,12 @@
  *
  * A counter with a cell per CPU takes 8 bytes times the CPUs. Here a counter is one
  * plain uint64_t of the program, its cell. Adds wait in a buffer of the CPU
- * that counted, until a thread flushes that CPU's buffer. To schedule n adds, a
- * transaction, is one restartable sequence with one commit. A flush applies whole
+ * that counted, until a thread flushes that CPU's buffer. One restartable sequence, with one
+ * commit, schedules n adds, which are a transaction. A flush applies whole
  * transactions with plain adds, under one lock for all cells of the write buffer. A
  * reader under that lock sees all or nothing of each transaction.
  *
- * After the write buffers (stat_wb) of "Data Plane Software Design", where
+ * The idea is from the write buffers (stat_wb) of "Data Plane Software Design", where
  * each thread has a buffer that it alone may fill and flush.
  */
 #ifndef PERCPU_WBUF_H
@@ -38,11 +38,11 @@ struct percpu_wbuf_entry {
  * All calls of this header have this in common, unless one says otherwise.
  *
  * Context: any thread, not a signal handler. A child of fork begins with empty buffers:
- * the parent applies what was scheduled before.
+ * the parent applies the adds that were scheduled before.
  * Ordering: a flush that begins after an add has returned includes the add. A thread that
  * takes the lock of the cells after the flush, as percpu_wbuf_read() does, sees what the
  * flush stored.
- * Progress: calls that wait do so for the lock of the cells, which is held for a flush.
+ * Progress: a call that waits, waits for the lock of the cells, which is held for a flush.
  * percpu_wbuf_create() and percpu_wbuf_destroy() also take a lock of the process.
  */
 
@@ -51,7 +51,7 @@ struct percpu_wbuf_options {
 	size_t size;	/* sizeof(struct percpu_wbuf_options) */
 	size_t entries; /* adds per CPU: power of two up to 2^24; default 1024 */
 
-	/* The caller's lock, to be used instead of an internal one: set all three
+	/* The caller's lock for the cells, instead of an internal one: set all three
 	 * functions, or none. The lock is not recursive. trylock returns 0 if it took
 	 * the lock. */
 	void (*lock)(void *arg);
@@ -74,11 +74,11 @@ struct percpu_wbuf_options {
 PERCPU_API PERCPU_MUST_CHECK int percpu_wbuf_create(const struct percpu_wbuf_options *o,
 						    struct percpu_wbuf **ret);
 
-/** Flush, and free. No thread may use the buffer any more; the cells must still
+/** Flush, and free the write buffer. No thread may use it any more; the cells must still
  *  be there. NULL is fine. */
 PERCPU_API void percpu_wbuf_destroy(struct percpu_wbuf *w);
 
-/** Transactions larger than this are not inlined. */
+/** Transactions of more adds than this are not inlined. */
 #define PERCPU_WBUF_INLINE 64
 
 PERCPU_API int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds,
@@ -113,8 +113,8 @@ PERCPU_INLINE int percpu_wbuf_append(const struct percpu_wbuf *w,
  * caller tries the lock once. If the lock is free, the caller applies the adds in
  * the CPU's buffer, and then its own. If the lock is taken, the caller uses the last
  * quarter of the buffer. If that is full, the transaction goes on a list, in memory of
- * malloc(3), for the next flush. Nothing is lost, and the caller waits for nobody, even
- * if the holder of the lock does not run.
+ * malloc(3), for the next flush. No add is lost. The caller waits for no thread, even if the lock
+ * holder does not run.
  *
  * Returns 0, or with nothing scheduled
  *	-E2BIG	the buffer is smaller than the transaction
@@ -125,9 +125,9 @@ PERCPU_INLINE int percpu_wbuf_append(const struct percpu_wbuf *w,
  * Ordering: none between the adds and the thread's other accesses; a flush that
  * happens after the return includes the adds.
  * Progress: bounded. At most 2 x PERCPU_SEQ_TRIES + 1 sequences, one try of the lock, and
- * one sched_yield(2) where the list is longer than 16 buffers. With the lock, the caller
- * applies the adds of the CPU's buffer, transactions of the list until they are as many
- * adds as a buffer holds, and its own adds.
+ * one sched_yield(2) if the list is longer than 16 buffers. With the lock, the caller
+ * applies the adds of the CPU's buffer, transactions of the list until these were as many adds as
+ * a buffer holds, and its own adds.
  */
 PERCPU_INLINE int percpu_wbuf_add_n(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds,
 				    size_t n)
@@ -150,26 +150,26 @@ PERCPU_INLINE int percpu_wbuf_add(struct percpu_wbuf *w, uint64_t *cell, uint64_
  * Flush: apply the adds that are in the CPUs' buffers and on the list when the call
  * begins.
  *
- * Any thread may flush for all. How often to flush is up to the readers of the cells.
- * Adds that are scheduled meanwhile are left for the next flush, so the time is that
- * of at most entries adds per CPU, plus those on the list.
- *
- * percpu_wbuf_flush() waits for the lock; percpu_wbuf_try_flush() does not:
- * it returns 0, or -EBUSY if the lock is taken.
+ * Any thread may flush the buffers of all CPUs. The readers of the cells decide how often to
+ * flush. Adds that are scheduled meanwhile are left for the next flush. So the call takes the time
+ * of at most entries adds per CPU, plus those on the list. It waits for the lock.
  *
  * Context: any thread, not a signal handler; not with the caller's own lock held.
  */
 PERCPU_API void percpu_wbuf_flush(struct percpu_wbuf *w);
+
+/** Flush as percpu_wbuf_flush(), in the same context, if the lock is free. Returns 0, or -EBUSY if
+ *  the lock is taken. */
 PERCPU_API int percpu_wbuf_try_flush(struct percpu_wbuf *w);
 
 PERCPU_API void percpu_wbuf_hint_flush_slow(struct percpu_wbuf *w);
 
 /**
- * Flush this CPU's buffer if it is more than a quarter full and the lock is free. A program
- * calls it when it has time, so that no add has to flush.
+ * Flush this CPU's buffer if it is more than a quarter full (the first time, half full), and the
+ * lock is free. A program calls this when it has time, so that no add has to flush.
  *
- * Context: as percpu_wbuf_try_flush(). Two loads, and a compare, when there is
- * nothing to do.
+ * Context: as percpu_wbuf_try_flush().
+ * Progress: two loads and a compare, unless it flushes.
  */
 PERCPU_INLINE void percpu_wbuf_hint_flush(struct percpu_wbuf *w)
 {
@@ -186,18 +186,18 @@ PERCPU_INLINE void percpu_wbuf_hint_flush(struct percpu_wbuf *w)
 }
 
 /**
- * Flush, and copy n cells, under one hold of the lock: the copies have all or nothing of
- * each transaction.
+ * Flush, and copy n cells to ret, without releasing the lock in between. The copies have all or
+ * nothing of each transaction.
  *
- * A program may also read a cell with an atomic load at any time; several cells
- * read so may show a part of a transaction.
+ * A program may also read a cell with an atomic load at any time. Several cells that are read in
+ * this way may show a part of a transaction.
  *
  * Context: as percpu_wbuf_flush().
  */
 PERCPU_API void percpu_wbuf_read(struct percpu_wbuf *w, uint64_t *const *cells, size_t n,
 				 uint64_t *ret);
 
-/** Filled by percpu_wbuf_stats(), without a lock. The fields are not read at the same moment. */
+/** Filled by percpu_wbuf_stats(). */
 struct percpu_wbuf_stats {
 	size_t entries;	    /* adds that a CPU's buffer can hold */
 	uint64_t pending;   /* adds scheduled and not applied */
@@ -205,6 +205,7 @@ struct percpu_wbuf_stats {
 	uint64_t overflows; /* transactions that went on the list */
 };
 
+/** Fill *ret, without a lock. The fields are not read at the same moment. */
 PERCPU_API void percpu_wbuf_stats(const struct percpu_wbuf *w, struct percpu_wbuf_stats *ret);
 
 PERCPU_END_DECLS

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * depot.c - the free items of a pool that its CPUs' arrays have no room for.
+ * depot.c - free items of a pool for which the arrays of its CPUs have no room.
  *
- * A depot has shelves, each an array that grows under a lock of its own. Half an array of
- * items comes and goes at a time. A thread begins at the shelf of its CPU, and goes on to
- * the next shelf if that one is locked or empty. So CPUs with enough items do not meet, and
- * every item can be reached from every CPU. There are at most 16 shelves, because a thread
- * that finds no item has looked at all of them.
+ * A depot has shelves: arrays that grow, each with its own lock. Items come and go by half of a
+ * CPU's array at a time. A thread begins at the shelf of its CPU. If that shelf is locked or
+ * empty, it goes on to the next one. So CPUs with enough items use different locks, and every CPU
+ * can reach every item. There are at most 16 shelves, because a thread that finds no item has
+ * looked at all of them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +21,9 @@
 struct percpu_shelf {
 	pthread_mutex_t lock;
 	void **items;
-	size_t n; /* changes under the lock, read without */
+	size_t n; /* changes under the lock; read without it */
 	size_t size;
-	unsigned visits; /* by threads that begin here, for percpu_depot_visited(); atomic */
+	unsigned visits;	 /* by threads that begin at this shelf; atomic */
 } __attribute__((aligned(128))); /* CPUs fetch cache lines in pairs */
 
 static struct percpu_depot *depots; /* under the process lock */
@@ -64,8 +64,8 @@ void percpu_depot_fini(struct percpu_depot *d)
 	free(d->shelves);
 }
 
-/* Return the shelf where a thread begins; any, if it does not know its CPU. Called once per
- * operation, because a thread that moves to another CPU meanwhile must not skip a shelf. */
+/* Return the shelf where a thread begins; any, if the thread does not know its CPU. Call it once
+ * per operation, because a thread that moves to another CPU meanwhile must not skip a shelf. */
 static unsigned own_shelf(const struct percpu_depot *d)
 {
 	unsigned cpu = (unsigned)percpu_seq_cpu();
@@ -140,7 +140,7 @@ size_t percpu_depot_take(struct percpu_depot *d, bool wait, void **ret, size_t n
 	return got;
 }
 
-/* Threads that count at the same time may count as one. */
+/* Two threads that count at the same time may count as one visit. */
 bool percpu_depot_visited(struct percpu_depot *d)
 {
 	unsigned *visits, n;

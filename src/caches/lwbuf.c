@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lwbuf.c - buffers for the pages of a file: which backend serves an allocation, and what
- * becomes of a window that is freed. lwbuf.h says where windows are; lwbuf_table.c has
- * those that nobody uses, lwbuf_pool.c those that show nothing.
+ * lwbuf.c - buffers for the pages of a file: chooses the backend of an allocation, and keeps or
+ * unmaps a window that is freed. lwbuf_table.c has the mapped windows that are not in use,
+ * lwbuf_pool.c those that are not mapped.
  *
- * With PERCPU_LWBUF_AUTO a page that is asked for the first time gets a bounce buffer, which
- * costs less than a mapping. If the page is asked for again while the table remembers it, it
- * gets a window, as long as fewer windows are mapped than may stay; after that only one time
- * in 256, in place of a window that was not used for long. So the windows that there are
- * stay, however large the working set is, and follow it where it moves. A thread that the
- * scheduler has moved to another CPU left its windows behind: one time in 8 it looks for the
- * page's there, and takes it if it was not used for long. That needs a fence, but no mapping.
+ * With PERCPU_LWBUF_AUTO the first use of a page gets a bounce buffer, which costs less than a
+ * mapping. If the page is asked for again while the table remembers it, it gets a window, as long
+ * as fewer windows are mapped than max_excess. From then on only one miss in 256 replaces a window
+ * that was not used for long. So a working set of any size keeps the windows that it has, and new
+ * pages slowly replace unused ones. If the scheduler has moved a thread, its windows are in the
+ * table of its old CPU. So one miss in 8 looks for the page's window on other CPUs, and takes it
+ * if it was not used for long. That needs a fence, but no mapping.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,9 +24,9 @@
 
 #include "lwbuf.h"
 
-/* Of the allocations that find no window, so few look for one to replace, or for the page's
- * window in the tables of other CPUs. */
+/* Of the allocations that find no window, one in so many may replace a window. */
 #define REPLACE_EVERY 256
+/* Of the allocations that find no window, one in so many looks in the tables of other CPUs. */
 #define MOVE_EVERY 8
 #define MAX_PAGE ((UINT64_C(1) << 40) - 2)
 
@@ -68,11 +68,11 @@ static void give_window(struct percpu_lwbufs *f, struct percpu_window *w, unsign
 	__atomic_store_n(&w->generation, generation, __ATOMIC_RELAXED);
 	if (percpu_unlikely(f->flags & PERCPU_LWBUF_DEBUG)) {
 		w->owner = (uint32_t)syscall(SYS_gettid);
-		/* Where that is refused, such a store is not seen. */
+		/* If mprotect(2) fails, such a store is not noticed. */
 		if (!(flags & PERCPU_LWBUF_WRITE))
 			(void)percpu_window_allow_stores(f, w, false);
 	}
-	/* One by one: a struct that is copied as a whole waits for the stores that made it. */
+	/* Field by field: a copy of a whole struct would wait for the stores that made it. */
 	ret->kva = w->at;
 	ret->page = w->page;
 	ret->of = f;
@@ -99,7 +99,7 @@ static int bounce_page(struct percpu_lwbufs *f, uint64_t page, struct percpu_win
 	return 0;
 }
 
-/* Get a window, showing what it may, or, where another CPU had it, the page. */
+/* Get a window. It may show no page, another page, or, if another CPU had it, the page. */
 static int find_window(struct percpu_lwbufs *f, uint64_t page, struct percpu_window **ret)
 {
 	struct percpu_window *w = NULL;
@@ -120,9 +120,9 @@ static int find_window(struct percpu_lwbufs *f, uint64_t page, struct percpu_win
 	return 0;
 }
 
-/* Let the window show the page. If there are too many mappings, unmap some windows that nobody
- * uses, and take one of those: that may need fewer mappings than one that was never mapped.
- * Where this fails *w is closed. */
+/* Map the page in the window. If there are too many mappings, unmap half of the free windows, and
+ * take one of those: it may need fewer mappings than a window that was never mapped. On failure
+ * *w is closed. */
 static int show_in_some(struct percpu_lwbufs *f, struct percpu_window **w, uint64_t page,
 			size_t length)
 {
@@ -164,7 +164,7 @@ static int map_page(struct percpu_lwbufs *f, uint64_t page, size_t length,
 	return 0;
 }
 
-/* Whether a page that may be a copy gets a window. */
+/* Return whether a page that may be a copy gets a window. */
 static bool deserves_window(const struct percpu_lwbufs *f, bool ghost, uint64_t misses)
 {
 	size_t most = __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
@@ -172,7 +172,7 @@ static bool deserves_window(const struct percpu_lwbufs *f, bool ghost, uint64_t 
 	return ghost && most != 0 && (!is_full(f) || misses % REPLACE_EVERY == 0);
 }
 
-/* The file may have grown, if its end was within the page. */
+/* Read the length of a last page again, because the file may have grown. */
 static void refresh(const struct percpu_lwbufs *f, struct percpu_window *w)
 {
 	int64_t length;
@@ -184,7 +184,7 @@ static void refresh(const struct percpu_lwbufs *f, struct percpu_window *w)
 		w->length = (size_t)length;
 }
 
-/* No window is mapped for the page. */
+/* Get another CPU's window of the page, if may_move is set, or a bounce buffer. */
 static int move_or_copy(struct percpu_lwbufs *f, uint64_t page, bool may_move,
 			struct percpu_window **ret)
 {
@@ -199,7 +199,7 @@ static int move_or_copy(struct percpu_lwbufs *f, uint64_t page, bool may_move,
 	return 0;
 }
 
-/* The page has no window in this CPU's table. */
+/* Get a window or bounce buffer for a page that has no window in this CPU's table. */
 static int miss_window(struct percpu_lwbufs *f, uint64_t page, unsigned flags, bool ghost,
 		       struct percpu_window **ret)
 {
@@ -219,7 +219,7 @@ static int miss_window(struct percpu_lwbufs *f, uint64_t page, unsigned flags, b
 	if (length <= 0)
 		return length == 0 ? -ERANGE : (int)length;
 	e = map_page(f, page, (size_t)length, ret);
-	/* -EPERM: the file was sealed, so that no window that can be stored to may be mapped. */
+	/* -EPERM: the file was sealed against writing, so no writable window can be mapped. */
 	return (e == -ENOMEM || e == -EPERM) && may_copy ? bounce_page(f, page, ret) : e;
 }
 
@@ -274,7 +274,7 @@ int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 
 /* Freeing */
 
-/* The window was in use until now. */
+/* Keep a window that is freed in the table, or unmap it. */
 static void keep_or_release(struct percpu_lwbufs *f, struct percpu_window *w)
 {
 	struct percpu_window *too_many = w;
@@ -303,7 +303,7 @@ static const char *find_misuse(const struct percpu_lwbufs *f, const struct percp
 	return NULL;
 }
 
-/* In a child of fork what was allocated before no longer counts as inherited. */
+/* In a child of fork: a buffer that was allocated before the fork no longer counts as inherited. */
 static void forget_inherited(struct percpu_lwbufs *f, const struct percpu_lwbuf *b)
 {
 	if (percpu_unlikely(b->forks != f->forks))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lwbuf.h - what lwbuf.c, its parts and sfbuf.c share.
+ * lwbuf.h - declarations that the lwbuf*.c files and sfbuf.c share.
  *
- * A pool has windows: pieces of address space, each with a struct that describes it. A window
- * is in one of three places: with a caller, in a CPU's table (mapped, found by its page), or in
- * its pool (not mapped). Bounce buffers are windows of a second pool, of plain memory, and
- * are never in a table. A window that belongs to somebody is only that one's.
+ * A window is a piece of address space, with a struct that describes it. Each window is in one of
+ * three places: with a caller, in a CPU's table (mapped; found by its page), or in the pool (not
+ * mapped). Bounce buffers are windows of a second pool; they are plain memory, and are never in a
+ * table. Only the thread or table that has a window uses it.
  */
 #ifndef PERCPU_CACHES_LWBUF_H
 #define PERCPU_CACHES_LWBUF_H
@@ -15,19 +15,19 @@
 #include "../rings/rings.h"
 #include "caches.h"
 
-/* CPUs fetch cache lines in pairs, and the windows beside this one are other CPUs': hence 128. */
+/* Aligned to 128 bytes: CPUs fetch cache lines in pairs, and other CPUs use the next windows. */
 struct percpu_window {
-	char *at;	/* NULL if it is lost */
-	uint64_t page;	/* what it shows, if it is mapped */
-	size_t length;	/* bytes of the page that the file had */
+	char *at;	/* NULL if another mapping has taken the address */
+	uint64_t page;	/* the page that is mapped */
+	size_t length;	/* bytes of the page that the file had; 0 if no page is mapped */
 	uint64_t freed; /* the file's clock at the last free; atomic */
-	/* Odd while it is allocated; atomic. Buffers have the lower half. */
+	/* Odd while the window is allocated; atomic. Buffers have the lower half. */
 	uint64_t generation PERCPU_ALIGNED_WORD;
 	struct percpu_window *next;
 	uint32_t id;	/* in its pool, from 1 */
-	uint32_t place; /* where it was in its set the last time */
+	uint32_t place; /* index that it last had in its set */
 	uint32_t owner; /* thread that allocated it, with PERCPU_LWBUF_DEBUG */
-	bool bounces;	/* memory of the second pool */
+	bool bounces;	/* a bounce buffer, of the second pool */
 } __attribute__((aligned(128)));
 
 #define PERCPU_WINDOW_BLOCK 64 /* structs that are allocated together */
@@ -35,39 +35,39 @@ struct percpu_window {
 
 struct percpu_window_pool {
 	bool bounces;
-	bool lost;		       /* atomic: the address of some window is somebody else's */
-	unsigned shift;		       /* of the distance of two windows */
+	bool lost;		       /* atomic: another mapping has taken a window's address */
+	unsigned shift;		       /* log2 of the distance of two windows in bytes */
 	struct percpu_window **blocks; /* by id; a block is set before there is an id in it */
 	/* under the lock */
 	uint32_t made; /* how many windows there are; also read without the lock */
-	uint32_t free; /* of these, how many are on the list; also read without the lock */
+	uint32_t free; /* how many windows are on the list; also read without the lock */
 	struct percpu_window *first, **last;
-	struct percpu_space *spaces; /* address space that was reserved, the last piece first */
+	struct percpu_space *spaces; /* pieces of reserved address space, the newest first */
 	size_t room;		     /* windows in all pieces; also read without the lock */
 };
 
 struct percpu_sfbufs;
 
 struct percpu_lwbufs {
-	/* constant, but for set_shift; what a hit needs comes first */
+	/* constant, except set_shift; the fields that a hit needs come first */
 	uint64_t direct_pages;
-	char *sets; /* of the table, in lane 0 */
+	char *sets; /* the table's sets, in lane 0 */
 	char *guard;
 	size_t stride;
 	unsigned cpus;
-	unsigned set_shift; /* of a page's product, to its set; atomic */
+	unsigned set_shift; /* shifts the hash of a page right to the number of its set; atomic */
 	struct percpu_window **blocks;
 	size_t size;
 	struct percpu_counter *used; /* windows with callers */
 	uint32_t flags;
 	unsigned shift;
-	bool maps; /* the file may not shrink */
+	bool maps; /* windows may be mapped: the file keeps its size, and has small pages */
 	enum percpu_lwbuf_backend backend;
 	int fd;
 	char *direct;
-	struct percpu_counter *addresses; /* direct ones, with callers */
+	struct percpu_counter *addresses; /* direct buffers with callers */
 	struct percpu_local *table;
-	size_t slots; /* per CPU */
+	size_t slots; /* of the table, per CPU */
 	struct percpu_sfbufs *shared;
 
 	/* atomic */
@@ -76,8 +76,8 @@ struct percpu_lwbufs {
 	uint64_t clock; /* counts misses */
 	uint64_t mapped;
 	uint64_t bounced;
-	int64_t inherited; /* buffers that were allocated before the last fork; also in use */
-	uint32_t forks;	   /* from the first process to this one; changes only in a fork */
+	int64_t inherited; /* buffers in use that were allocated before the last fork */
+	uint32_t forks;	   /* how many forks made this process; changes only in a fork */
 
 	pthread_mutex_t lock; /* of both pools */
 	struct percpu_window_pool windows;
@@ -91,7 +91,7 @@ int percpu_window_pool_init(const struct percpu_lwbufs *f, struct percpu_window_
 			    bool bounces);
 void percpu_window_pool_fini(struct percpu_window_pool *p);
 
-/** Take a window that shows nothing, or a bounce buffer. Returns 0 or -ENOMEM. */
+/** Take a window that shows no page, or a bounce buffer. Returns 0 or -ENOMEM. */
 int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_window **ret);
 void percpu_window_put(struct percpu_lwbufs *f, struct percpu_window *w);
 
@@ -105,38 +105,41 @@ static inline struct percpu_window *percpu_window_at(struct percpu_window *const
 /** Return how many bytes of the page the file has: 0 to f->size, or -errno. */
 int64_t percpu_window_length(const struct percpu_lwbufs *f, uint64_t page);
 
-/** Let the window show the page, of which the file has so many bytes. Returns 0 or -errno. */
+/** Map the page in the window. length is how many bytes of it the file has. Returns 0 or -errno. */
 int percpu_window_show(const struct percpu_lwbufs *f, struct percpu_window *w, uint64_t page,
 		       size_t length);
 
-/** Let it show nothing. Its bytes cannot be accessed then. Returns false if its address is
- *  lost: then nobody may use the window any more. */
+/** Replace the window's page by a mapping without access. If the kernel refuses that, the window
+ *  goes on showing the page. Returns false if another mapping has taken the address: then the
+ *  window must not be used any more. */
 bool percpu_window_hide(struct percpu_lwbufs *f, struct percpu_window *w);
 
-/** For PERCPU_LWBUF_DEBUG: allow or forbid stores to what it shows. Returns 0 or -errno. */
+/** For PERCPU_LWBUF_DEBUG: allow or forbid stores to the window. Returns 0 or -errno. */
 int percpu_window_allow_stores(const struct percpu_lwbufs *f, const struct percpu_window *w,
 			       bool allowed);
 
-/** Read the page into a bounce buffer, or write it back. Return 0 or -errno. */
+/** Read the page into a bounce buffer. Returns 0 or -errno. */
 int percpu_window_read(const struct percpu_lwbufs *f, struct percpu_window *w, uint64_t page);
+
+/** Write a bounce buffer back to its page. Returns 0 or -errno. */
 int percpu_window_write(const struct percpu_lwbufs *f, const struct percpu_window *w);
 
 /* lwbuf_table.c */
 
 #define PERCPU_WINDOW_WAYS 8	     /* words of a set */
-#define PERCPU_WINDOW_ID_BITS 24     /* of a word; the others are the page's number + 1 */
+#define PERCPU_WINDOW_ID_BITS 24     /* in a word; the other bits are the page's number + 1 */
 #define PERCPU_WINDOW_GHOST 0xffffff /* in place of a window's id */
 
 int percpu_window_table_create(struct percpu_lwbufs *f, size_t windows);
 
-/** Use as many sets as are good for so many windows. Returns whether that is another number: then
- *  windows that are in the table cannot be found by their pages, and should be drained. */
+/** Set the number of sets for so many windows. Returns whether it has changed. Then the table's
+ *  windows can no longer be found by their pages, and should be drained. */
 bool percpu_window_table_fit(struct percpu_lwbufs *f, size_t windows);
 
-/** Return the CPU that the thread is on, if its number is not known from its rseq area. */
+/** Return the thread's CPU, when percpu_seq_cpu() does not know it. */
 unsigned percpu_window_cpu(const struct percpu_lwbufs *f);
 
-/** Return the distance of the page's set from the first one, in bytes. */
+/** Return the distance of the page's set from the first set, in bytes. */
 static inline size_t percpu_window_set(const struct percpu_lwbufs *f, uint64_t page)
 {
 	return (size_t)(page * UINT64_C(0x9e3779b97f4a7c15) >>
@@ -144,7 +147,7 @@ static inline size_t percpu_window_set(const struct percpu_lwbufs *f, uint64_t p
 	       (PERCPU_WINDOW_WAYS * sizeof(uint64_t));
 }
 
-/** Return the words of a set, in the table of the CPU that the thread is on. */
+/** Return the words of a set, in the table of the thread's CPU. */
 static inline uint64_t *percpu_window_words(const struct percpu_lwbufs *f, size_t set)
 {
 	int cpu = percpu_seq_cpu();
@@ -159,8 +162,8 @@ static inline uint64_t percpu_window_load(const uint64_t *word)
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-/** In the table of the CPU that this runs on, store word in place of old. at is the distance
- *  from the first set. */
+/** Replace old by word in this CPU's table, at a distance from the first set. Returns false if
+ *  another value was there. */
 static inline bool percpu_window_swap(const struct percpu_lwbufs *f, size_t at, uint64_t old,
 				      uint64_t word)
 {
@@ -176,11 +179,12 @@ static inline bool percpu_window_swap(const struct percpu_lwbufs *f, size_t at, 
 	return percpu_local_cmpxchg_slow(&slot, (int64_t)old, (int64_t)word, &was) == 0;
 }
 
-/** Take the window that shows this page out of this CPU's table; NULL if there is none. Then
- *  *ret_ghost says whether the page was remembered. */
+/** The rest of percpu_window_find(), not inlined: a ghost was found, or the swap failed. */
 struct percpu_window *percpu_window_find_slow(const struct percpu_lwbufs *f, uint64_t page,
 					      bool *ret_ghost);
 
+/** Take the window that shows this page out of this CPU's table. If there is none, return NULL and
+ *  set *ret_ghost if the page was remembered. */
 static inline struct percpu_window *percpu_window_find(const struct percpu_lwbufs *f, uint64_t page,
 						       bool *ret_ghost)
 {
@@ -203,11 +207,12 @@ static inline struct percpu_window *percpu_window_find(const struct percpu_lwbuf
 	return NULL;
 }
 
-/** Put a window into this CPU's table. Returns one that there was no room for, or NULL. */
+/** The rest of percpu_window_keep(), not inlined: the last place is taken, or the swap failed. */
 struct percpu_window *percpu_window_keep_slow(const struct percpu_lwbufs *f,
 					      struct percpu_window *w);
 
-/* Where it was the last time, there is often room. */
+/** Put a window into this CPU's table, at its last place if that is free. Returns a window for
+ *  which there was no room, or NULL. */
 static inline struct percpu_window *percpu_window_keep(const struct percpu_lwbufs *f,
 						       struct percpu_window *w)
 {
@@ -222,28 +227,28 @@ static inline struct percpu_window *percpu_window_keep(const struct percpu_lwbuf
 	return percpu_window_keep_slow(f, w);
 }
 
-/** Remember that the page was asked for, where no window is in the way. */
+/** Remember that the page was asked for, unless windows fill its set. */
 void percpu_window_remember(const struct percpu_lwbufs *f, uint64_t page);
 
-/** Take the page's window out of the table of another CPU, if it was freed so long ago that the
- *  CPU may have no use for it. Returns NULL if there is none. */
+/** Take the page's window out of another CPU's table, if it was freed so long ago that the CPU may
+ *  have no use for it. Returns NULL if there is none. */
 struct percpu_window *percpu_window_move(const struct percpu_lwbufs *f, uint64_t page);
 
-/** Take a window that was freed long ago out of the table of this CPU or of another; NULL if
- *  there is none. It may be one of another CPU that shows the page. */
+/** Take a window that was freed long ago out of the table of any CPU, or another CPU's window
+ *  that shows the page. Returns NULL if there is none. */
 struct percpu_window *percpu_window_evict(const struct percpu_lwbufs *f, uint64_t page);
 
-/** Unmap windows of the tables of all CPUs until so many are left. Returns 0, or the error of a
- *  fence, without which another CPU's table cannot be looked at. */
+/** Unmap windows in the tables of all CPUs until goal are left. Returns 0, or the error of a
+ *  fence: without a fence the call cannot take windows out of a table. */
 int percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal);
 
 /* lwbuf_check.c */
 
-/** Clear a buffer that was freed, but for what the complaint about a second free says. */
+/** Clear a buffer that was freed, except the fields that the message on a second free prints. */
 void percpu_lwbuf_clear_checked(struct percpu_lwbuf *b);
 
-/** Return the window of a buffer that was freed to f, or is of another file that exists; NULL if
- *  it is of neither. */
+/** Return the window of a buffer of f, or of another file that still exists. Returns NULL if it
+ *  has none. */
 const struct percpu_window *percpu_lwbuf_window_checked(const struct percpu_lwbufs *f,
 							const struct percpu_lwbuf *b);
 
@@ -253,21 +258,21 @@ void percpu_lwbuf_complain(const struct percpu_lwbuf *b, const struct percpu_win
 
 /* lwbuf_create.c */
 
-/** Whether these are the buffers of a file, and were not destroyed. */
+/** Return whether wanted has been created and not yet destroyed. */
 bool percpu_lwbufs_exist(const struct percpu_lwbufs *wanted);
 
 /* sfbuf.c */
 
 int percpu_sfbufs_create(size_t most, struct percpu_sfbufs **ret);
 
-/** Returns false if some are allocated. */
+/** Return false if a buffer has references that were not inherited by a fork. */
 bool percpu_sfbufs_idle(const struct percpu_sfbufs *s);
 void percpu_sfbufs_destroy(struct percpu_sfbufs *s);
 
-/** Return how many bounce buffers they have. */
+/** Return how many shared buffers are bounce buffers. */
 uint64_t percpu_sfbufs_bounces(const struct percpu_sfbufs *s);
 
-/** Around a fork. */
+/** Called around a fork. */
 void percpu_sfbufs_lock(struct percpu_sfbufs *s);
 void percpu_sfbufs_unlock(struct percpu_sfbufs *s);
 void percpu_sfbufs_in_child(struct percpu_sfbufs *s);
@@ -277,11 +282,11 @@ void percpu_sfbufs_in_child(struct percpu_sfbufs *s);
 /** Return how many windows are mapped, but not in use. */
 uint64_t percpu_window_excess(const struct percpu_lwbufs *f);
 
-/** Unmap a window that nobody uses. */
+/** Unmap a window that is not in use. */
 void percpu_window_release(struct percpu_lwbufs *f, struct percpu_window *w);
 
-/** For sfbuf.c: get a window or a bounce buffer that has the page, for somebody who keeps it.
- *  Returns 0 or -errno. */
+/** For sfbuf.c: get a window or a bounce buffer of the page for a shared buffer. Returns 0 or
+ *  -errno. */
 int percpu_window_open(struct percpu_lwbufs *f, uint64_t page, struct percpu_window **ret);
 void percpu_window_close(struct percpu_lwbufs *f, struct percpu_window *w);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lwbuf_check.c - PERCPU_LWBUF_DEBUG: says what is wrong with a buffer, and aborts.
+ * lwbuf_check.c - PERCPU_LWBUF_DEBUG: print what is wrong with a buffer, and abort.
  */
 #include <stdio.h>
 
@@ -55,7 +55,7 @@ void percpu_lwbuf_complain(const struct percpu_lwbuf *b, const struct percpu_win
 
 void *percpu_lwbuf_kva_checked(const struct percpu_lwbuf *b)
 {
-	const struct percpu_window *w = b->window; /* of any buffer that is checked */
+	const struct percpu_window *w = b->window; /* not NULL: with DEBUG no buffer is direct */
 
 	if ((uint32_t)__atomic_load_n(&w->generation, __ATOMIC_ACQUIRE) != b->generation)
 		percpu_lwbuf_complain(b, w, "used after it was freed, or never allocated");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lwbuf_create.c - how the buffers of a file come and go, what a fork does to them, and their
- * statistics.
+ * lwbuf_create.c - create and destroy the buffers of a file, handle forks, and read statistics.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,13 +18,13 @@
 #include "../cpu/debug.h"
 #include "lwbuf.h"
 
-#ifndef F_SEAL_FUTURE_WRITE /* of Linux 5.1 */
+#ifndef F_SEAL_FUTURE_WRITE /* since Linux 5.1 */
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
 #define LARGEST_WINDOW ((size_t)1 << 20)
 #define MOST_BUFFERS 65536
-#define HUGE_PAGES_MAGIC 0x958458f6u /* HUGETLBFS_MAGIC of linux/magic.h, which musl has not */
+#define HUGE_PAGES_MAGIC 0x958458f6u /* HUGETLBFS_MAGIC of linux/magic.h, which musl lacks */
 #define EXCESS_BYTES ((size_t)64 << 20)
 #define EXCESS_MOST 1024
 #define SHARED 256
@@ -63,7 +62,7 @@ static void lwbufs_unlock_all(void)
 	percpu_mutex_unlock(&lwbufs_lock);
 }
 
-/* Other threads of the parent may have been using buffers, which nobody will free here. */
+/* Note how many buffers are in use: those of the parent's other threads are never freed here. */
 static void lwbufs_note_in_child(void)
 {
 	for (struct percpu_lwbufs *f = lwbufs; f != NULL; f = f->next) {
@@ -89,7 +88,7 @@ static bool is_power_of_two(size_t n)
 	return (n & (n - 1)) == 0;
 }
 
-/* Replace zeros by the defaults. Returns 0 or -EINVAL. */
+/* Replace zeros by the defaults. Return 0 or -EINVAL. */
 static int complete_lwbuf_options(struct percpu_lwbuf_options *o)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -109,11 +108,11 @@ static int complete_lwbuf_options(struct percpu_lwbuf_options *o)
 	return 0;
 }
 
-/* What a file is good for. */
+/* What the creation needs to know about a file. */
 struct seen_file {
 	uint64_t size;
 	bool keeps_size;
-	bool has_small_pages; /* so that windows can be mapped */
+	bool has_small_pages; /* windows can be mapped */
 };
 
 static int look_at_file(int fd, uint32_t flags, struct seen_file *ret)
@@ -140,7 +139,7 @@ static int look_at_file(int fd, uint32_t flags, struct seen_file *ret)
 	return 0;
 }
 
-/* Whether to map all of a file, for PERCPU_LWBUF_AUTO. */
+/* Return whether PERCPU_LWBUF_AUTO maps all of a file of this size. */
 static bool is_small(uint64_t size)
 {
 	uint64_t most = sizeof(void *) < 8 ? UINT64_C(256) << 20 : UINT64_C(1) << 45;
@@ -152,8 +151,7 @@ static bool is_small(uint64_t size)
 	return size <= most;
 }
 
-/* Map the whole file. The last page, if the file ends within, comes by other ways, because
- * its length may change. */
+/* Map the file, except a last page of which it has only a part: its length may change. */
 static void map_all(struct percpu_lwbufs *f, uint64_t size)
 {
 	int prot = f->flags & PERCPU_LWBUF_WRITABLE ? PROT_READ | PROT_WRITE : PROT_READ;
@@ -189,7 +187,7 @@ static int make_lwbuf_parts(struct percpu_lwbufs *f, const struct percpu_lwbuf_o
 		e = percpu_window_table_create(f, o->max_excess);
 	if (e != 0)
 		return e;
-	/* What is direct has nothing to be checked. */
+	/* A direct buffer has no window to check. */
 	if (file->keeps_size && wants_all && !(f->flags & PERCPU_LWBUF_DEBUG))
 		map_all(f, file->size);
 	if (o->backend == PERCPU_LWBUF_DIRECT && f->direct == NULL && file->size >> f->shift != 0 &&
@@ -241,7 +239,7 @@ int percpu_lwbuf_create(int fd, const struct percpu_lwbuf_options *o, struct per
 	f->shift = (unsigned)__builtin_ctzl(opt.window);
 	f->max_excess = opt.max_excess;
 	f->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	/* With -EINVAL the kernel says that RLIMIT_NOFILE allows none from 3 on. */
+	/* F_DUPFD fails with -EINVAL if RLIMIT_NOFILE allows no descriptor from 3 on. */
 	if (f->fd < 0)
 		e = errno == EINVAL ? -EMFILE : percpu_errno();
 	else
@@ -287,7 +285,7 @@ int percpu_lwbuf_destroy(struct percpu_lwbufs *f)
 	return 0;
 }
 
-/* A window's generation grows with its allocation and with its free. */
+/* Return how often the window was allocated and freed, together. */
 static uint64_t allocations(const struct percpu_window *w)
 {
 	return __atomic_load_n(&w->generation, __ATOMIC_RELAXED);

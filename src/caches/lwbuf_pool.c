@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lwbuf_pool.c - windows and bounce buffers that show no page, and what makes them show one.
+ * lwbuf_pool.c - windows that are not mapped and bounce buffers that are free, and how a page
+ * comes into them.
  *
- * Address space is reserved in chunks, each twice as large as the one before, and stays
- * reserved until the buffers are destroyed. A window's address is its own for good: what it
- * shows is replaced by MAP_FIXED.
+ * Address space is reserved in pieces, each as large as all pieces before it, and stays reserved
+ * until the buffers are destroyed. A window keeps its address; MAP_FIXED replaces the page there.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,20 +17,21 @@
 
 #include "lwbuf.h"
 
-#define FIRST_BYTES ((size_t)4 << 20) /* of the first piece: 4 of the largest windows */
+#define FIRST_BYTES ((size_t)4 << 20) /* of the first piece: 4 windows of the largest size */
 #define FIRST_MOST 64
-#define QUARANTINE 64 /* windows that are free, with PERCPU_LWBUF_DEBUG */
+#define QUARANTINE 64 /* free windows that stay without access, with PERCPU_LWBUF_DEBUG */
 
-/* A piece of address space. */
+/* A piece of reserved address space. */
 struct percpu_space {
 	struct percpu_space *before;
 	char *at;
 	size_t windows;
-	size_t used; /* of these */
+	size_t used; /* windows that were made in it */
 };
 
-/* With PERCPU_LWBUF_DEBUG bounce buffers have gaps between them. So each is a mapping of its
- * own while it has access, and to take that away needs no further one, which may be refused. */
+/* With PERCPU_LWBUF_DEBUG bounce buffers have gaps between them, so that each is a mapping of its
+ * own while it has access. Taking the access away then splits no mapping, which the kernel may
+ * refuse. */
 int percpu_window_pool_init(const struct percpu_lwbufs *f, struct percpu_window_pool *p,
 			    bool bounces)
 {
@@ -41,7 +42,8 @@ int percpu_window_pool_init(const struct percpu_lwbufs *f, struct percpu_window_
 	return p->blocks != NULL ? 0 : -ENOMEM;
 }
 
-/* Where an address is lost, windows are unmapped one by one. */
+/* Unmap a piece. If another mapping has taken an address, leave the windows that were made to
+ * percpu_window_pool_fini(), which unmaps them one by one. */
 static void unmap_space(const struct percpu_window_pool *p, const struct percpu_space *s)
 {
 	size_t used = p->lost ? s->used : 0;
@@ -91,7 +93,8 @@ static int reserve_windows(const struct percpu_lwbufs *f, struct percpu_window_p
 	return 0;
 }
 
-/* Other threads read when a window was freed, so that is never stored but atomically. */
+/* Allocate structs of windows. Other threads load `freed` atomically, so no plain store sets it
+ * after this. */
 static struct percpu_window *make_block(void)
 {
 	size_t size = PERCPU_WINDOW_BLOCK * sizeof(struct percpu_window);
@@ -102,7 +105,7 @@ static struct percpu_window *make_block(void)
 	return block;
 }
 
-/* Ids begin with 1. */
+/* Make another window. Ids begin with 1. */
 static int make_window(const struct percpu_lwbufs *f, struct percpu_window_pool *p,
 		       struct percpu_window **ret)
 {
@@ -133,7 +136,7 @@ static struct percpu_window_pool *pool_of(struct percpu_lwbufs *f, bool bounces)
 	return bounces ? &f->bounces : &f->windows;
 }
 
-/* A window that was freed last is used first. With PERCPU_LWBUF_DEBUG it is used last. */
+/* Put the window where it is used first; with PERCPU_LWBUF_DEBUG where it is used last. */
 void percpu_window_put(struct percpu_lwbufs *f, struct percpu_window *w)
 {
 	struct percpu_window_pool *p = pool_of(f, w->bounces);
@@ -158,7 +161,7 @@ int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_windo
 	int e;
 
 	percpu_mutex_lock(&f->lock);
-	/* Free ones stay without access for a while, so that accesses after the free are seen. */
+	/* With DEBUG, windows stay without access for a while, so that late accesses are seen. */
 	if (p->first == NULL || ((f->flags & PERCPU_LWBUF_DEBUG) && p->free < QUARANTINE))
 		e = make_window(f, p, ret);
 	else
@@ -183,7 +186,7 @@ int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_windo
 
 /* Windows */
 
-/* The page is one that a file can have: it is not above MAX_PAGE, or was read. */
+/* page is at most MAX_PAGE, or was read, so that its byte offset does not overflow. */
 int64_t percpu_window_length(const struct percpu_lwbufs *f, uint64_t page)
 {
 	struct stat st;
@@ -218,8 +221,8 @@ int percpu_window_allow_stores(const struct percpu_lwbufs *f, const struct percp
 	return mprotect(w->at, f->size, prot) == 0 ? 0 : percpu_errno();
 }
 
-/* A process that has too many mappings cannot replace one, either, but it can unmap one, which
- * makes room. Another thread may map something there before this one does. */
+/* If the process has too many mappings, the kernel refuses to replace one, but not to unmap it,
+ * which makes room. Before the window is mapped again, another thread may map something there. */
 bool percpu_window_hide(struct percpu_lwbufs *f, struct percpu_window *w)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -267,8 +270,8 @@ int percpu_window_read(const struct percpu_lwbufs *f, struct percpu_window *w, u
 	return e != 0 ? e : done == 0 ? -ERANGE : 0;
 }
 
-/* Whether a bounce buffer of so many bytes may be written to the page. Whoever shares the open
- * file may have set O_APPEND since the buffers were created, and pwrite(2) would append. */
+/* Return 0 if a bounce buffer of so many bytes may be written to the page, or -errno. A process
+ * that shares the open file may have set O_APPEND since; then pwrite(2) would append. */
 static int check_write(const struct percpu_lwbufs *f, uint64_t page, size_t bytes)
 {
 	int64_t length = percpu_window_length(f, page);
@@ -276,7 +279,7 @@ static int check_write(const struct percpu_lwbufs *f, uint64_t page, size_t byte
 
 	if (length < 0)
 		return (int)length;
-	/* What was cut off must not come back. */
+	/* Bytes that were cut off must not come back. */
 	if ((uint64_t)length < bytes)
 		return -ERANGE;
 	if (mode < 0)

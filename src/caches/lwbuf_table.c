@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lwbuf_table.c - the windows that nobody uses, found by the page that they show.
+ * lwbuf_table.c - tables of mapped windows that are not in use, found by the page they show.
  *
- * Each CPU has a table in its lane: sets of 8 words, a cache line each. A word is 0, or a page
- * and the window that shows it. A page belongs to one set. Who looks for a page loads the set,
- * and, if the page is there, stores 0 in place of its word, by one sequence (cmpxchg): from
- * then on the window is the caller's. Who frees a window stores its word in place of a 0. The
- * loads are a hint: a word has all that the sequence compares, so that it does not matter who
- * had the window in between, or on which CPU the sequence runs.
+ * Each CPU has a table in its lane: sets of 8 words, a cache line each. A word is 0, or has a page
+ * and the window that shows it. Each page belongs to one set. An allocation loads the set's words.
+ * If it finds the page, it replaces the word by 0 with one sequence (cmpxchg), and then has the
+ * window. A free replaces a 0 by the window's word. The loads are only a hint, because the
+ * sequence compares the whole word: it does not matter which thread had the window in between,
+ * or on which CPU the sequence runs.
  *
- * A word may also be a page without a window, a ghost: somebody asked for the page and got a
- * bounce buffer. Who asks for it again is told so.
+ * A word may also have a page without a window: a ghost. It records that the page was asked for
+ * and got a bounce buffer. An allocation that finds a ghost knows that the page came again.
  *
  * To take a window out of another CPU's table, a thread raises the guard of that lane, which
  * aborts the sequences there. While it is raised, threads of that CPU use atomic operations.
@@ -29,12 +29,12 @@
 #define LEAST_SLOTS 4096
 #define SLOTS_PER_WINDOW 4
 #define TABLE_TRIES 3
-#define CANDIDATES 8 /* windows to compare for the one that was freed longest ago */
-#define NEAR_SETS 32 /* to look for so many */
+#define CANDIDATES 8 /* windows that are compared for the one that was freed longest ago */
+#define NEAR_SETS 32 /* sets that are searched for these windows */
 #define ELSEWHERE 16 /* CPUs in whose tables a page is looked for */
-/* A window was left behind if it was not used for so many times as many misses as there may be
- * windows. Where threads on two CPUs use twice as many pages as there are windows, a page comes
- * again after some three times as many: windows that are in use there are not to be exchanged. */
+/* Another CPU's window was left behind if it was not used for LEFT_BEHIND * max_excess misses. If
+ * threads on two CPUs use twice as many pages as there are windows, a page comes again after about
+ * 3 * max_excess misses, and the CPUs must not take such windows from each other. */
 #define LEFT_BEHIND 8
 
 static uint64_t tag_of(uint64_t word)
@@ -100,15 +100,15 @@ static uint64_t *set_at(const struct percpu_lwbufs *f, unsigned cpu, size_t set)
 	return (uint64_t *)(void *)(f->sets + cpu * f->stride + set);
 }
 
-/* One copy of the sequence for all that is not the usual case. */
+/* The sequence, not inlined, for all but the usual case. */
 static __attribute__((noinline)) bool swap_word(const struct percpu_lwbufs *f, size_t at,
 						uint64_t old, uint64_t word)
 {
 	return percpu_window_swap(f, at, old, word);
 }
 
-/* The place of a window that shows the page, whose word becomes *ret; or of the page's ghost; or
- * -1. */
+/* Return the way of a window that shows the page, or else of the page's ghost, or -1. *ret becomes
+ * the word there. */
 static int find_tag(const uint64_t *set, uint64_t tag, uint64_t *ret)
 {
 	int ghost = -1;
@@ -148,8 +148,9 @@ struct percpu_window *percpu_window_find_slow(const struct percpu_lwbufs *f, uin
 	return NULL;
 }
 
-/* When the window of a word of any CPU was freed. On Armv8 who sees the word sees the block
- * (tests/litmus/window.litmus), but a commit that is not release promises no such order. */
+/* Return when the window of a word, of any CPU, was freed. On Armv8 a thread that sees the word
+ * sees the block (tests/litmus/window.litmus), but a commit without release does not promise it,
+ * so the load is an acquire, and the block may be missing. */
 static uint64_t freed_at(const struct percpu_lwbufs *f, uint64_t word)
 {
 	struct percpu_window *const *at = &f->blocks[id_of(word) / PERCPU_WINDOW_BLOCK];
@@ -159,15 +160,15 @@ static uint64_t freed_at(const struct percpu_lwbufs *f, uint64_t word)
 			       0;
 }
 
-/* Choose the place for a page: that of its ghost, or else an empty one, or another ghost's. *ret
- * becomes the word there. Returns -1 if windows have all. */
+/* Choose the way for a page: that of its ghost, or else an empty one, or another page's ghost.
+ * *ret becomes the word there. Return -1 if windows have all ways. */
 static int choose_way(const uint64_t *set, uint64_t tag, uint64_t *ret)
 {
 	int empty = -1, ghost = -1, way;
 	uint64_t word, remembered = 0;
 
-	/* Pages of a set begin at different ways, so that they do not drive out each other's
-	 * ghosts only. */
+	/* Pages of a set begin at different ways, so that they do not replace only each other's
+	 * ghosts. */
 	for (unsigned n = 0; n < WAYS; n++) {
 		way = (int)((tag + n) % WAYS);
 		word = percpu_window_load(&set[way]);
@@ -185,7 +186,7 @@ static int choose_way(const uint64_t *set, uint64_t tag, uint64_t *ret)
 	return empty;
 }
 
-/* The place of the window that was freed longest ago, and its word. */
+/* Return the way of the window that was freed longest ago. *ret becomes its word. */
 static int choose_oldest_way(const struct percpu_lwbufs *f, const uint64_t *set, uint64_t *ret)
 {
 	uint64_t least = UINT64_MAX, word, freed;
@@ -236,7 +237,8 @@ void percpu_window_remember(const struct percpu_lwbufs *f, uint64_t page)
 		(void)swap_word(f, set + (size_t)way * sizeof(old), old, word_of(page, GHOST));
 }
 
-/* Take the window of this word out of another CPU's table, or this one's. */
+/* Take the window of this word out of the table of any CPU. Return NULL if it is gone, or a fence
+ * fails. */
 static struct percpu_window *take_from(const struct percpu_lwbufs *f, unsigned cpu, size_t at,
 				       uint64_t word)
 {
@@ -252,7 +254,7 @@ static struct percpu_window *take_from(const struct percpu_lwbufs *f, unsigned c
 	return is_mine ? percpu_window_at(f->blocks, id_of(word)) : NULL;
 }
 
-/* A window in a table, as it was seen; word is 0 if there is none. */
+/* A window that was seen in a table. word is 0 if none was found. */
 struct seen_window {
 	unsigned cpu;
 	size_t at;
@@ -260,7 +262,7 @@ struct seen_window {
 	uint64_t freed;
 };
 
-/* The window of that CPU that was freed longest ago, of some that are near the page's set. */
+/* Find, among some windows of that CPU near the page's set, the one that was freed longest ago. */
 static struct seen_window find_old_window(const struct percpu_lwbufs *f, unsigned cpu,
 					  uint64_t page)
 {
@@ -289,7 +291,7 @@ static struct seen_window find_old_window(const struct percpu_lwbufs *f, unsigne
 	return oldest;
 }
 
-/* A CPU, the n-th next to this one: on one side and on the other in turn. */
+/* Return the n-th nearest CPU, on one side and on the other in turn. */
 static unsigned cpu_near(const struct percpu_lwbufs *f, unsigned here, unsigned n)
 {
 	unsigned far = (n + 1) / 2;
@@ -297,7 +299,7 @@ static unsigned cpu_near(const struct percpu_lwbufs *f, unsigned here, unsigned 
 	return (n % 2 != 0 ? here + far : here + f->cpus - far) % f->cpus;
 }
 
-/* A window of another CPU that shows the page. */
+/* Find a window of another CPU that shows the page. */
 static struct seen_window find_elsewhere(const struct percpu_lwbufs *f, unsigned here,
 					 uint64_t page)
 {
@@ -318,9 +320,9 @@ static struct seen_window find_elsewhere(const struct percpu_lwbufs *f, unsigned
 	return seen;
 }
 
-/* Choose a window to take. What this CPU has is preferred: it needs no fence. But a window that
- * shows the page needs no mapping; and if another CPU's was not used for much longer, that CPU
- * has too many of them. */
+/* Choose a window to take. This CPU's windows are preferred, because they need no fence. But
+ * another CPU's window that shows the page needs no mapping. And if the other CPU's oldest window
+ * was not used for twice as long as this CPU's, that CPU has too many windows. */
 static struct seen_window choose_window(const struct percpu_lwbufs *f, unsigned here, uint64_t page)
 {
 	uint64_t clock = __atomic_load_n(&f->clock, __ATOMIC_RELAXED);
@@ -336,7 +338,7 @@ static struct seen_window choose_window(const struct percpu_lwbufs *f, unsigned 
 	return own;
 }
 
-/* The CPU whose table the thread works with. */
+/* Return the CPU whose table the thread works with. */
 static unsigned cpu_here(const struct percpu_lwbufs *f)
 {
 	return (unsigned)((size_t)((char *)percpu_window_words(f, 0) - f->sets) / f->stride);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * objcache.c - caches of constructed objects. How objects move is in pool.c; here is what
- * is called when one comes from the backend or goes back.
+ * objcache.c - caches of constructed objects. pool.c moves the objects; this file has the
+ * functions that the pool calls when an object comes from the backend or goes back.
  *
- * With PERCPU_OBJCACHE_DEBUG the arrays stay empty: "room" is 0, so each get and each put
- * comes here, and free objects are in the depot.
+ * With PERCPU_OBJCACHE_DEBUG the arrays stay empty, and free objects are in the depot: "room" is
+ * 0, so each get and each put calls the functions of this file.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +23,7 @@
 struct object_cache {
 	struct percpu_objcache pub;
 
-	char apart[128]; /* gets and puts read the above; stores go to other cache lines */
+	char apart[128]; /* gets and puts read the above, so stores go to other cache lines */
 
 	char name[32];
 	size_t size;
@@ -41,7 +41,7 @@ static struct object_cache *objcache_of(const struct percpu_objcache *oc)
 
 /* The backend */
 
-/* What a get tells make_object(), and is told. */
+/* Arguments and result of make_object(). */
 struct getting {
 	unsigned flags;
 	int error; /* why no object could be made */
@@ -59,7 +59,7 @@ static void free_object(void *obj, void *oc)
 	free(obj);
 }
 
-/* Returns NULL, and sets the error, if that fails. */
+/* Return an object, or set the error and return NULL. */
 static void *construct_object(struct object_cache *oc, struct getting *g)
 {
 	void *obj = oc->own.alloc(oc->own.backend, g->flags);
@@ -85,7 +85,7 @@ static void destroy_object(struct object_cache *oc, void *obj)
 	oc->own.free(obj, oc->own.backend);
 }
 
-/* One at a time: a constructor may take long, and the limit is for those who need one. */
+/* Make one object at a time: a constructor may take long, and each object counts for the limit. */
 static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 {
 	struct object_cache *oc = owner;
@@ -209,9 +209,9 @@ int percpu_objcache_create(const char *name, size_t size, const struct percpu_ob
 }
 
 /*
- * From here on each call that may come to the backend, a constructor or a destructor lets
- * nobody cancel the thread until it ends: an object that is taken from an array or the
- * depot, or that the backend has returned, is counted as taken until the call is done with it.
+ * From here on each call that may reach the backend, a constructor or a destructor defers the
+ * thread's cancellation until it ends: an object that the call has taken from an array, the depot
+ * or the backend counts as taken until the call has passed it on.
  */
 
 int percpu_objcache_destroy(struct percpu_objcache *oc)

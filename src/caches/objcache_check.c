@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * objcache_check.c - PERCPU_OBJCACHE_DEBUG: which objects are of a cache, which of them are
- * free, and what the free ones hold, as a hash of their bytes.
+ * objcache_check.c - PERCPU_OBJCACHE_DEBUG: records the objects of a cache, which of them are
+ * free, and a hash of the bytes of each free one.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +16,7 @@
 struct known {
 	const void *obj; /* NULL: an empty slot */
 	bool free;
-	uint64_t hash; /* of a free one */
+	uint64_t hash; /* of a free object's bytes */
 };
 
 struct percpu_objcache_check {
@@ -100,7 +100,7 @@ static size_t place_of(const struct percpu_objcache_check *c, const void *obj)
 	return (size_t)((uint64_t)(uintptr_t)obj * UINT64_C(0x9e3779b97f4a7c15) >> 20) & c->mask;
 }
 
-/* Return the slot of the object, or the empty one where it would be. */
+/* Return the slot of the object, or the empty slot where it belongs. */
 static struct known *look_up(const struct percpu_objcache_check *c, const void *obj)
 {
 	size_t i = place_of(c, obj);
@@ -154,7 +154,7 @@ static void expect_unchanged(const struct percpu_objcache_check *c, const struct
 		complain_of(c, k->obj, "was written to after it was put");
 }
 
-/* Those that were pushed on by the object that goes come back to their places. */
+/* Objects behind the removed one, up to the next empty slot, move to their places. */
 void percpu_objcache_check_remove(struct percpu_objcache_check *c, const void *obj)
 {
 	struct known *k, moved;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool.c - how items move between their user, the arrays of the CPUs, the depot, and where
- * they come from. Zones and object caches are made of it.
+ * pool.c - how items move between users, the arrays of the CPUs, the depot and the backend. Zones
+ * and object caches use it.
  *
- * Each CPU has an array of free items, on which sequences push and from which they pop. An
- * array that is empty gets half of what it holds from the depot, and one that is full
- * gives half away: so many operations lie between two visits to the depot, whatever
- * the order of gets and puts. (It is the loaded and the previous magazine of Bonwick in
- * one.) What the depot lacks comes from the backend.
+ * Each CPU has an array of free items; sequences push items onto it and pop them. An empty
+ * array takes half an array of items from the depot, and a full one gives half of its items to
+ * the depot. So between two visits to the depot there are at least as many operations as half
+ * an array has items, in any order of gets and puts. (The array is Bonwick's loaded and previous
+ * magazine in one.) If the depot is empty, items come from the backend.
  *
- * "taken" counts the items that the backend has given, or is about to give: with users, in
- * arrays or in the depot. The limit is on that, so before it fails somebody, the depot and
- * the arrays of all CPUs are searched. pool_wait.c has those who wait at the limit.
+ * "taken" counts the items that the backend has made, or is about to make: with users, in
+ * arrays or in the depot. The limit bounds this number. So before a call fails at the limit it
+ * searches the depot and the arrays of all CPUs. pool_wait.c has the threads that wait at the
+ * limit.
  *
- * The backend's functions are called without a lock of the library.
+ * The pool calls the backend's functions without a lock of the library.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +24,7 @@
 #include "caches.h"
 
 #define HALF_MOST (PERCPU_POOL_MOST / 2)
-/* An array grows if more than one get in so many goes to the depot. */
+/* An array grows if more than one in so many gets goes to the depot. */
 #define GETS_PER_VISIT 256
 
 /* Limits */
@@ -67,9 +68,8 @@ static uint64_t full(const struct percpu_pool *p)
 	return __atomic_load_n(&p->full, __ATOMIC_RELAXED);
 }
 
-/* Return how many items an array may hold at most: its slots, and of a pool that adapts,
- * so many that all arrays together hold no more than half of the limit. Two are enough
- * for a user that gets and puts in turn. */
+/* Return how many items an array may hold: all its slots, but in a pool that adapts only its
+ * share of half the limit. At least 2, which are enough for a user that gets and puts in turn. */
 static uint64_t bound(const struct percpu_pool *p)
 {
 	size_t limit = percpu_pool_limit(p);
@@ -84,7 +84,7 @@ void percpu_pool_fit(struct percpu_pool *p, uint64_t wanted)
 {
 	uint64_t most;
 
-	/* Others may lower the limit meanwhile, and fit the arrays before this does. */
+	/* Another thread may lower the limit meanwhile, and fit the arrays before this one does. */
 	do {
 		most = bound(p);
 		PERCPU_STEP("pool: bound known");
@@ -94,8 +94,8 @@ void percpu_pool_fit(struct percpu_pool *p, uint64_t wanted)
 	percpu_pool_open(p);
 }
 
-/* Note that items came from the depot, or went there. Of every 64 times, one looks whether
- * there are too many. */
+/* Count a visit to the depot. Once in PERCPU_DEPOT_VISITS, let the arrays grow if there were too
+ * many visits. */
 static void visit(struct percpu_pool *p)
 {
 	uint64_t gets, before;
@@ -143,7 +143,7 @@ static int put_away(struct percpu_pool *p, void *const *items, size_t n)
 	return percpu_pool_unmake(p, items, n) == n ? 0 : -ETIMEDOUT;
 }
 
-/* The array is full: move half of it, and the item, to the depot. */
+/* Move half of the full array, and the item, to the depot. */
 static void flush(struct percpu_pool *p, void *item)
 {
 	void *items[HALF_MOST + 1];
@@ -189,7 +189,7 @@ static ssize_t from_backend(struct percpu_pool *p, void *how, void **ret)
 	return n != 0 ? percpu_pool_make(p, how, ret, n) : -ENOSPC;
 }
 
-/* Get up to half an array of items, one of them for the caller. */
+/* Get up to half an array of items. The caller gets one, the array the others. */
 static int refill(struct percpu_pool *p, void *how, void **ret)
 {
 	size_t half = full(p) > 2 ? (size_t)full(p) / 2 : 1;
@@ -237,7 +237,7 @@ int percpu_pool_get(struct percpu_pool *p, void *how, void **ret)
 	if (p->arrays != NULL && percpu_local_pop(p->arrays, ret) == 0)
 		return 0;
 	if (percpu_pool_has_waiters(p) && percpu_pool_limit(p) != SIZE_MAX)
-		return -ENOSPC; /* they come first */
+		return -ENOSPC; /* the waiters come first */
 	e = refill(p, how, ret);
 	if (e == 0 || (e == -ENOSPC && percpu_pool_limit(p) == SIZE_MAX) ||
 	    (e != -ENOSPC && e != -ENOMEM))
@@ -246,7 +246,7 @@ int percpu_pool_get(struct percpu_pool *p, void *how, void **ret)
 	return found == -ENOSPC ? e : found;
 }
 
-/* The whole */
+/* All items */
 
 size_t percpu_pool_drain(struct percpu_pool *p, size_t most)
 {
@@ -268,7 +268,7 @@ size_t percpu_pool_drain(struct percpu_pool *p, size_t most)
 	return (size_t)done;
 }
 
-/* Unmake as many free items as there are beyond the limit. */
+/* Unmake free items beyond the limit. */
 static void trim(struct percpu_pool *p)
 {
 	size_t limit = percpu_pool_limit(p), taken = __atomic_load_n(&p->taken, __ATOMIC_RELAXED);
@@ -277,7 +277,7 @@ static void trim(struct percpu_pool *p)
 		(void)percpu_pool_drain(p, taken - limit);
 }
 
-/* A thread that lowers the limit unmakes what is free afterwards. If it did so before this
+/* A thread that lowers the limit unmakes free items afterwards. If it did so before this
  * thread's items came, this thread sees the lower limit. */
 void percpu_pool_look(struct percpu_pool *p)
 {
@@ -295,10 +295,10 @@ void percpu_pool_set_limit(struct percpu_pool *p, size_t limit)
 	__atomic_store_n(&p->limit, limit, __ATOMIC_SEQ_CST);
 	percpu_pool_fit(p, full(p));
 	if (percpu_pool_is_over(p)) {
-		/* Items in arrays count as taken. From now on each put looks at the limit
-		 * before it uses an array, or after it. */
+		/* Items in arrays count as taken. After the fence each put checks the limit
+		 * before or after its push. */
 		e = percpu_fence();
-		(void)e; /* then sequences in progress may still push an item per CPU */
+		(void)e; /* without a fence sequences in progress may push an item per CPU */
 		trim(p);
 	}
 	(void)percpu_pool_settle(p);

@@ -2,16 +2,15 @@
 /*
  * pool_wait.c - threads that wait for an item of a pool.
  *
- * They stand in a queue. While somebody stands there, "room" is 0, so that no put goes to
- * an array unseen, and every thread that puts an item, or makes room below the limit,
- * gives it to the first in the queue. A put that had looked at room before is found as
- * well: whoever comes into the queue fences, and then takes what is in the arrays; and
- * a put whose push comes later looks at room once more and finds it changed. So puts
- * that meet nobody need no fence.
+ * Waiters stand in a queue. While it is not empty, "room" is 0, so that each put checks the
+ * queue. A thread that puts an item, or makes room below the limit, gives the item, or the right
+ * to make one, to the first waiter. A put may have read room before that. A new waiter fences and
+ * then takes the items that such puts have pushed onto the arrays. A put whose push comes after
+ * the fence reads room again and finds it changed. So a put needs no fence itself.
  *
- * Who is served has an item, or the right to make one. Other threads cannot take that
- * away, so nobody waits for ever while others get items, and the first come is the first
- * served.
+ * A waiter that is served has an item, or the right to make one. Other threads cannot take it
+ * away, so no thread waits forever while other threads get items, and waiters are served in the
+ * order in which they came.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,8 +19,8 @@
 
 #include "caches.h"
 
-/* A waiter looks again after this time: for items freed in other processes, and where a
- * fence was refused. */
+/* A waiter looks again after this time, because processes that share a region free items without
+ * a wake, and a fence may be refused. */
 #define LOOK_AGAIN_NS (PERCPU_SECOND / 100)
 
 enum { WAITING, HAS_ITEM, MAY_MAKE };
@@ -63,7 +62,7 @@ void percpu_pool_fini(struct percpu_pool *p)
 	percpu_depot_fini(&p->depot);
 }
 
-/* The lock is held. */
+/* Set room. The caller holds the lock. */
 static void set_room(struct percpu_pool *p)
 {
 	bool open = p->arrays != NULL && p->first == NULL && !percpu_pool_is_over(p);
@@ -79,7 +78,7 @@ void percpu_pool_open(struct percpu_pool *p)
 	percpu_mutex_unlock(&p->lock);
 }
 
-/* Serve the first in the queue. Returns false if there is none. */
+/* Serve the first waiter. Returns false if there is none. */
 static bool serve(struct percpu_pool *p, void *item, uint32_t state)
 {
 	struct percpu_waiter *w;
@@ -94,7 +93,7 @@ static bool serve(struct percpu_pool *p, void *item, uint32_t state)
 		__atomic_fetch_sub(&p->waiters, 1, __ATOMIC_RELAXED);
 		w->item = item;
 		word = &w->state;
-		/* From here on the waiter may return, and its struct be gone. */
+		/* From here on the waiter may return, which ends the life of its struct. */
 		__atomic_store_n(word, state, __ATOMIC_RELEASE);
 		set_room(p);
 	}
@@ -109,7 +108,8 @@ bool percpu_pool_serve(struct percpu_pool *p, void *item)
 	return serve(p, item, HAS_ITEM);
 }
 
-/* Those who come into the queue later settle for themselves, or could not make an item. */
+/* Serve at most as many waiters as there are now. A later waiter calls this function itself, or
+ * has returned to the queue because it could not make an item. */
 int percpu_pool_settle(struct percpu_pool *p)
 {
 	uint32_t most = __atomic_load_n(&p->waiters, __ATOMIC_RELAXED);
@@ -135,7 +135,7 @@ int percpu_pool_settle(struct percpu_pool *p)
 	return 0;
 }
 
-/* Come into the queue, at its end, or at its front. */
+/* Enter the queue at its end or at its front. */
 static void enter_queue(struct percpu_pool *p, struct percpu_waiter *w, bool front)
 {
 	int e;
@@ -153,10 +153,10 @@ static void enter_queue(struct percpu_pool *p, struct percpu_waiter *w, bool fro
 	set_room(p);
 	percpu_mutex_unlock(&p->lock);
 	e = percpu_fence();
-	(void)e; /* then a put may miss this waiter, which looks again when the time is over */
+	(void)e; /* without a fence a put may miss this waiter: see LOOK_AGAIN_NS */
 }
 
-/* Leave the queue. Returns false if the waiter was served, and is not in it any more. */
+/* Leave the queue. Returns false if the waiter was served and has left it already. */
 static bool leave_queue(struct percpu_pool *p, const struct percpu_waiter *w)
 {
 	struct percpu_waiter **at = &p->first, *before = NULL;
@@ -208,8 +208,8 @@ int percpu_pool_wait(struct percpu_pool *p, void *how, void **ret)
 		made = p->backend->make(p->owner, how, ret, 1);
 		if (made != -ENOSPC)
 			break;
-		/* A shared region is full: others may free what is in it. Until then nobody who
-		 * waits here can make an item, so the right to do so is given to none of them. */
+		/* A shared region is full; another process may free items of it. Until then no
+		 * waiter here can make an item, so give the right to do so to none of them. */
 		__atomic_fetch_sub(&p->taken, 1, __ATOMIC_RELEASE);
 		enter_queue(p, &w, true);
 		percpu_futex_sleep(&w.state, FUTEX_WAIT_PRIVATE, WAITING, LOOK_AGAIN_NS);
@@ -231,7 +231,7 @@ static void pool_unlock_all(void)
 		percpu_mutex_unlock(&p->lock);
 }
 
-/* The threads that wait are in the parent. */
+/* Empty the queue: the waiting threads are in the parent. */
 static void pool_mend_in_child(void)
 {
 	for (struct percpu_pool *p = pools; p != NULL; p = p->next) {

@@ -2,13 +2,15 @@
 /*
  * sfbuf.c - buffers for pages of a file that threads share.
  *
- * A buffer is in a bucket of the hash while it has a page, and on the list while nobody has a
- * reference. Under the lock are the hash, the list, and each change of a count of references
- * from or to 0. A count that is not 0 changes without the lock. So who looks through a bucket
- * without the lock may be led astray by a buffer that moves to another bucket, but buffers
- * stay where they are until all are destroyed. A buffer gets another page only while nobody has
- * a reference, and then its word of references is one that it did not have before. So who takes
- * a reference by a word that was there before it saw the page has one to that page.
+ * A buffer is in a bucket of the hash while it has a page, and on the list while it has no
+ * reference. The lock protects the hash, the list, and each change of a reference count from or
+ * to 0. Other changes of a count need no lock.
+ *
+ * A search of a bucket without the lock may follow a buffer into another bucket. It reads valid
+ * memory nonetheless, because no buffer is freed until all are destroyed. A buffer gets another
+ * page only while it has no reference, and its word of references then gets a value that it did
+ * not have before. So a thread loads the word, then sees the page, and then adds a reference by a
+ * compare-and-swap from that word: the reference is to that page.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,11 +20,11 @@
 #include "sfbuf.h"
 
 #define HOUR (3600 * PERCPU_SECOND)
-#define LONGEST_BUCKET 64 /* buffers of a bucket that are looked at without the lock */
+#define LONGEST_BUCKET 64 /* buffers that a search without the lock looks at */
 
 /* References */
 
-/* Take a reference, unless there is none. */
+/* Take a reference. Return false if there is none. */
 static bool try_reference(struct percpu_sfbuf_item *b)
 {
 	uint64_t refs = __atomic_load_n(&b->refs, __ATOMIC_RELAXED);
@@ -41,8 +43,9 @@ static uint64_t page_seen(const struct percpu_sfbuf_item *b)
 	return __atomic_load_n(&b->sf.page, __ATOMIC_RELAXED);
 }
 
-/* The same, unless the buffer has another page. It does not take one to give it back: that might
- * be the last one, and nobody would be told that a page could not be written back. */
+/* Take a reference. Return false if there is none, or the buffer has another page. It must not take
+ * a reference and free it again: that might be the last one, and an error of the write back would
+ * reach no thread. */
 static bool try_reference_to(struct percpu_sfbuf_item *b, uint64_t page)
 {
 	uint64_t refs = __atomic_load_n(&b->refs, __ATOMIC_ACQUIRE);
@@ -56,8 +59,8 @@ static bool try_reference_to(struct percpu_sfbuf_item *b, uint64_t page)
 	return false;
 }
 
-/* After a reference was given. References are alike: in a child of fork those that were there
- * before are the last ones. */
+/* After a free that left so many references. A child of fork cannot tell references apart, so the
+ * inherited ones count as freed last. */
 static void lower_inherited(struct percpu_sfbuf_item *b, uint32_t left)
 {
 	uint32_t n = __atomic_load_n(&b->inherited, __ATOMIC_RELAXED);
@@ -70,8 +73,8 @@ static void lower_inherited(struct percpu_sfbuf_item *b, uint32_t left)
 	}
 }
 
-/* Give a reference that is not the last one. Returns false if it is, and sets *ret_refs to
- * the word as it was. Acquire: what the others have stored to the page is seen. */
+/* Free a reference that is not the last one. Return false if it is, and set *ret_refs to the word
+ * as it was. Acquire: this thread then sees what other threads have stored to the page. */
 static bool try_unreference(struct percpu_sfbuf_item *b, uint64_t *ret_refs)
 {
 	uint64_t refs = __atomic_load_n(&b->refs, __ATOMIC_ACQUIRE);
@@ -86,7 +89,7 @@ static bool try_unreference(struct percpu_sfbuf_item *b, uint64_t *ret_refs)
 	return false;
 }
 
-/* Give what the buffer has back to the pools. */
+/* Return the buffer's window or bounce buffer to its pool. */
 static void empty_buffer(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
 {
 	if (b->window == NULL)
@@ -97,8 +100,8 @@ static void empty_buffer(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
 	b->window = NULL;
 }
 
-/* Give the last reference, under the lock. Returns false if the word has changed: somebody
- * has, or had, another reference meanwhile, and may have stored to the page. */
+/* Free the last reference, under the lock. Return false if the word has changed: another thread
+ * has, or had, a reference meanwhile, and may have stored to the page. */
 static bool give_last(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b, uint64_t refs)
 {
 	if (!__atomic_compare_exchange_n(&b->refs, &refs, refs - 1, false, __ATOMIC_ACQ_REL,
@@ -114,8 +117,8 @@ static bool give_last(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b, uint
 	return true;
 }
 
-/* Give a reference. Before the last one is given, the page is written back; once more, if
- * somebody may have stored to it after that. */
+/* Free a reference. If it is the last one, write the page back before that, and again if another
+ * thread may have stored to it meanwhile. */
 static int drop_reference(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
 {
 	struct percpu_sfbufs *s = f->shared;
@@ -138,7 +141,7 @@ static int drop_reference(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
 		if (!given && dirty)
 			__atomic_store_n(&b->dirty, true, __ATOMIC_RELAXED);
 		if (!given)
-			e = 0; /* who gives the last one writes again */
+			e = 0; /* the thread that frees the last one writes again */
 	}
 	if (wake)
 		percpu_futex_wake(&s->freed);
@@ -152,7 +155,7 @@ static struct percpu_sfbuf_item *next_seen(struct percpu_sfbuf_item *const *from
 	return __atomic_load_n(from, __ATOMIC_ACQUIRE);
 }
 
-/* Find the page's buffer without the lock, if somebody has a reference to it. */
+/* Find the page's buffer without the lock, if it has references, and take one. */
 static struct percpu_sfbuf_item *find_used(struct percpu_lwbufs *f, uint64_t page)
 {
 	struct percpu_sfbuf_item *b = next_seen(percpu_sfbufs_bucket(f->shared, page));
@@ -168,7 +171,7 @@ static struct percpu_sfbuf_item *find_used(struct percpu_lwbufs *f, uint64_t pag
 	return NULL;
 }
 
-/* Wait until a buffer is freed. The caller has the lock, and gets it back. */
+/* Wait until a buffer is freed. The caller holds the lock, also on return. */
 static int wait_for_free(struct percpu_sfbufs *s, unsigned flags)
 {
 	uint32_t freed = s->freed;
@@ -180,7 +183,7 @@ static int wait_for_free(struct percpu_sfbufs *s, unsigned flags)
 	percpu_sfbufs_unlock(s);
 	PERCPU_STEP("sfbuf: about to wait");
 	errno = 0;
-	/* The kernel would start a wait without a limit again after a handler (SA_RESTART). */
+	/* After a handler the kernel would restart a wait without a limit (SA_RESTART). */
 	percpu_futex_wait(&s->freed, freed, flags & PERCPU_SFBUF_CATCH ? HOUR : 0);
 	caught = errno == EINTR && (flags & PERCPU_SFBUF_CATCH);
 	errno = saved;
@@ -189,8 +192,8 @@ static int wait_for_free(struct percpu_sfbufs *s, unsigned flags)
 	return caught ? -EINTR : 0;
 }
 
-/* Get a buffer for the page, with a reference, under the lock. If *ret_fill is set, the
- * caller must fill it. */
+/* Get a buffer for the page, with a reference, under the lock. If *ret_fill is set, the caller
+ * must fill it. */
 static int get_buffer(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 		      struct percpu_sfbuf_item **ret, bool *ret_fill)
 {
@@ -231,14 +234,14 @@ static int get_buffer(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 		__atomic_store_n(&b->state, PERCPU_SFBUF_FILLING, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&s->fills, 1, __ATOMIC_RELAXED);
 	}
-	/* A word that it did not have before: see try_reference_to(). */
+	/* A value that the word did not have before: see try_reference_to(). */
 	refs = __atomic_load_n(&b->refs, __ATOMIC_RELAXED) & -PERCPU_SFBUF_GIVEN;
 	__atomic_store_n(&b->refs, refs + PERCPU_SFBUF_GIVEN + 1, __ATOMIC_RELEASE);
 	*ret = b;
 	return 0;
 }
 
-/* Let the buffer have its page. Nobody else uses what it has. */
+/* Bring the page into the buffer. No other thread uses its window. */
 static int fill_buffer(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
 {
 	uint64_t page = b->sf.page;
@@ -321,7 +324,7 @@ int percpu_sfbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 	return 0;
 }
 
-/* b is NULL if it is not of the file. */
+/* Print what is wrong with a buffer, and abort. b is NULL if sf is not of the file. */
 __attribute__((noreturn)) static void complain_of_sfbuf(const struct percpu_sfbuf *sf,
 							const struct percpu_sfbuf_item *b,
 							const char *what)
@@ -335,7 +338,7 @@ __attribute__((noreturn)) static void complain_of_sfbuf(const struct percpu_sfbu
 			 what);
 }
 
-/* Return the buffer, or NULL if it is none that has references. */
+/* Return the buffer, or NULL if sf is not of the file, or has no references. */
 static struct percpu_sfbuf_item *checked(struct percpu_lwbufs *f, struct percpu_sfbuf *sf)
 {
 	struct percpu_sfbuf_item *b = (struct percpu_sfbuf_item *)(void *)sf;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sfbuf.h - what sfbuf.c and sfbuf_hash.c share.
+ * sfbuf.h - declarations that sfbuf.c and sfbuf_hash.c share.
  */
 #ifndef PERCPU_CACHES_SFBUF_H
 #define PERCPU_CACHES_SFBUF_H
@@ -16,19 +16,19 @@
 enum { PERCPU_SFBUF_FILLING, PERCPU_SFBUF_READY, PERCPU_SFBUF_FAILED };
 
 struct percpu_sfbuf_item {
-	struct percpu_sfbuf sf; /* first, because callers have its address */
+	struct percpu_sfbuf sf; /* first: callers have its address */
 	struct percpu_window *window;
-	uint64_t refs PERCPU_ALIGNED_WORD; /* atomic: references, and above
-					     PERCPU_SFBUF_GIVEN how many were given back, or
-					     were the first for a page */
-	uint32_t state;			   /* atomic; a futex */
-	int error;			   /* if it is PERCPU_SFBUF_FAILED */
-	uint32_t inherited;		   /* atomic: references of before the last fork */
-	uint64_t page_before;		   /* its last page, if it has none: to complain */
-	bool dirty;			   /* atomic */
+	/* atomic; the lower half counts references. The upper half, in units of
+	 * PERCPU_SFBUF_GIVEN, counts references that were freed, or were the first to a page. */
+	uint64_t refs PERCPU_ALIGNED_WORD;
+	uint32_t state;	      /* atomic; a futex */
+	int error;	      /* why state is PERCPU_SFBUF_FAILED */
+	uint32_t inherited;   /* atomic: references from before the last fork */
+	uint64_t page_before; /* its last page, for messages, if it has none */
+	bool dirty;	      /* atomic */
 	/* under the lock */
 	struct percpu_sfbuf_item *in_bucket;
-	struct percpu_sfbuf_item *newer, *older; /* on the list */
+	struct percpu_sfbuf_item *newer, *older; /* on the list of buffers without references */
 };
 
 struct percpu_sfbufs {
@@ -36,9 +36,10 @@ struct percpu_sfbufs {
 	size_t buckets;
 	struct percpu_sfbuf_item **bucket;
 	struct percpu_sfbuf_item *all;
-	uint32_t bounces; /* atomic: how many have a bounce buffer */
-	uint32_t freed;	  /* futex: changes with each free while there are waiters */
-	uint64_t hits PERCPU_ALIGNED_WORD; /* atomic, like the next two */
+	uint32_t bounces; /* atomic: how many buffers are bounce buffers */
+	uint32_t freed;	  /* futex: changes when a buffer is freed and there are waiters */
+	/* atomic: the counts of percpu_sfbuf_stats() */
+	uint64_t hits PERCPU_ALIGNED_WORD;
 	uint64_t fills PERCPU_ALIGNED_WORD;
 	uint64_t waits PERCPU_ALIGNED_WORD;
 	/* under the lock */
@@ -48,7 +49,7 @@ struct percpu_sfbufs {
 	uint32_t waiters;
 };
 
-/* sfbuf_hash.c: all but the first two are called under the lock */
+/* sfbuf_hash.c: all but the first three are called under the lock */
 
 static inline uint32_t percpu_sfbuf_refs(const struct percpu_sfbuf_item *b)
 {
@@ -63,12 +64,16 @@ struct percpu_sfbuf_item **percpu_sfbufs_bucket(const struct percpu_sfbufs *s, u
 /** Return the buffer that has the page, or NULL. */
 struct percpu_sfbuf_item *percpu_sfbufs_find(struct percpu_sfbufs *s, uint64_t page);
 
-/** Put a buffer into the page's bucket, or take it out of its bucket. */
+/** Put a buffer into the page's bucket. */
 void percpu_sfbufs_enter(struct percpu_sfbufs *s, struct percpu_sfbuf_item *b, uint64_t page);
+
+/** Take a buffer out of its bucket. */
 void percpu_sfbufs_leave(struct percpu_sfbufs *s, struct percpu_sfbuf_item *b);
 
-/** Put a buffer at the end of the list of those without references, or take it out. */
+/** Put a buffer at the end of the list of buffers without references. */
 void percpu_sfbufs_add(struct percpu_sfbufs *s, struct percpu_sfbuf_item *b);
+
+/** Take a buffer out of that list. */
 void percpu_sfbufs_remove(struct percpu_sfbufs *s, struct percpu_sfbuf_item *b);
 
 #endif

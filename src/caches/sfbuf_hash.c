@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sfbuf_hash.c - where shared buffers are: the hash and the list of sfbuf.c, and how they come
- * and go.
+ * sfbuf_hash.c - create and destroy shared buffers, and the hash and the list that sfbuf.c uses.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -135,7 +134,7 @@ struct percpu_sfbuf_item *percpu_sfbufs_find(struct percpu_sfbufs *s, uint64_t p
 	return b;
 }
 
-/* A thread that was filling a buffer is not in the child. */
+/* Note the inherited references, and give up buffers that a thread of the parent was filling. */
 void percpu_sfbufs_in_child(struct percpu_sfbufs *s)
 {
 	for (size_t i = 0; i < s->made; i++) {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zone.c - the per-CPU allocator. How items come and go is in zone_item.c.
+ * zone.c - the per-CPU allocator. zone_item.c allocates and frees items.
  *
- * Items are cells of a region, whose allocation takes a lock. Between the region and
- * the caller is a pool (pool.c): an array of free items per CPU, and a depot. A zone in
- * a region that others use has no depot, so as not to hoard.
+ * Items are cells of a region, whose allocation takes a lock. Between the region and the caller
+ * is a pool (pool.c): an array of free items per CPU, and a depot. A zone in a region that the
+ * program has passed to it has no depot, because its items would be missing elsewhere.
  *
- * A zone in a shared region has no arrays: what was in it would be lost with
- * the process.
+ * A zone in a shared region has no arrays: items in them would be lost with the process.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +24,7 @@
 
 #define MAX_ALIGN 64
 #define BATCH (PERCPU_ZONE_CACHE / 2)
-#define BATCH_BYTES 4096 /* larger items come from the region in smaller numbers */
+#define BATCH_BYTES 4096 /* of larger items fewer come from the region at a time */
 
 /* Creation */
 
@@ -180,7 +179,7 @@ int percpu_zone_run(const struct percpu_zone *z, void *item, percpu_zone_fn *fn,
 
 	if (z == NULL || item == NULL || fn == NULL || timeout_ns == 0)
 		return -EINVAL;
-	/* If this process cannot read the kernel's lists, it may assume more CPUs than the
+	/* A process that cannot read the kernel's lists of CPUs may assume more CPUs than the
 	 * creator of the region did. */
 	if (cpus > percpu_zone_cpus(z))
 		cpus = percpu_zone_cpus(z);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zone_check.c - PERCPU_ZONE_DEBUG: records which items are allocated, and fills free ones
- * with poison.
+ * zone_check.c - PERCPU_ZONE_DEBUG: records which items are allocated, and fills free items with
+ * poison.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,16 +16,16 @@
 struct percpu_zone_check {
 	char name[32];
 	const struct percpu_region *region;
-	bool own; /* nobody else uses the region */
+	bool own; /* only this zone uses the region */
 	size_t size;
-	uint64_t (*live)[PERCPU_UNITS / 64];  /* per chunk: an item begins at the unit */
-	uint64_t (*stale)[PERCPU_UNITS / 64]; /* a freed item, which is poisoned, began there */
+	uint64_t (*live)[PERCPU_UNITS / 64];  /* per chunk: an allocated item begins at the unit */
+	uint64_t (*stale)[PERCPU_UNITS / 64]; /* per chunk: a poisoned free item begins there */
 	uint32_t chunks;
-	uint32_t reclaims; /* in progress: items freed meanwhile may lose their poison */
-	uint32_t forks;	   /* when the last one began: in a child those of the parent end not */
+	uint32_t reclaims; /* in progress; items freed meanwhile may lose their poison */
+	uint32_t forks;	   /* at the begin of the last reclaim; those of a parent never end here */
 };
 
-static uint32_t forks; /* from the first process to this one */
+static uint32_t forks; /* how many forks made this process, since the first one */
 static pthread_mutex_t check_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock_checks(void)
@@ -97,7 +97,7 @@ static struct percpu_chunk *find_item(const struct percpu_zone_check *c, const v
 	return k;
 }
 
-/* Make room for the bits of so many chunks. Returns 0 or -ENOMEM. */
+/* Make room for the bits of so many chunks. Return 0 or -ENOMEM. */
 static int check_grow(struct percpu_zone_check *c, uint32_t chunks)
 {
 	void *live, *stale;
@@ -163,7 +163,7 @@ void percpu_zone_check_free(struct percpu_zone_check *c, const void *item)
 		complain(c, item, "is freed, but not allocated: freed twice, or not its start");
 	c->live[k->index][word] &= ~bit;
 	PERCPU_STEP("zone: item checked");
-	/* In a region with other users, those may store to memory that is free here. */
+	/* In a region with other users, they may store to memory that is free here. */
 	if (c->own && (c->reclaims == 0 || c->forks != forks))
 		c->stale[k->index][word] |= bit;
 	unlock_checks();

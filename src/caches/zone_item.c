@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zone_item.c - how the items of a zone come and go: pool.c has most of it.
+ * zone_item.c - allocation and free of a zone's items, over pool.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -78,7 +78,8 @@ static __attribute__((noinline)) int alloc_slow(struct percpu_zone *z, unsigned 
 	return 0;
 }
 
-/* The usual case is one sequence, inlined here, so that the compiler saves no registers. */
+/* Usually one sequence suffices. The rest is in alloc_slow(), so that this path saves no
+ * registers. */
 int percpu_zone_alloc(struct percpu_zone *z, unsigned flags, void **ret)
 {
 	const struct percpu_local *cache;
@@ -118,7 +119,7 @@ int percpu_zone_free(struct percpu_zone *z, void *item)
 	const struct percpu_local *cache;
 	uint64_t room;
 
-	/* The usual case: a plain zone, and an address in its first chunk, or in another. */
+	/* Usually the zone is plain, and the address is in the first chunk or in another one. */
 	if (percpu_unlikely(z == NULL || !z->plain || (uintptr_t)item % sizeof(uint64_t) != 0 ||
 			    ((uintptr_t)item - z->base >= PERCPU_LANE_SIZE &&
 			     percpu_region_lookup(z->region, item) == NULL)))

@@ -9,7 +9,7 @@
 
 #include <percpu/dragonfly/objcache.h>
 
-/* What a struct objcache is the beginning of. */
+/* A cache. A struct objcache is its first field. */
 struct dragonfly_cache {
 	struct objcache pub;
 	objcache_ctor_fn *ctor;
@@ -18,7 +18,7 @@ struct dragonfly_cache {
 	objcache_alloc_fn *alloc;
 	objcache_free_fn *free;
 	void *args;
-	struct objcache_malloc_args malloc_args; /* where the caller has none */
+	struct objcache_malloc_args malloc_args; /* args of a cache backed by kmalloc */
 };
 
 static int construct_for_dragonfly(void *obj, void *arg, unsigned flags)
@@ -49,7 +49,7 @@ static void free_for_dragonfly(void *obj, void *arg)
 	c->free(obj, c->args);
 }
 
-/* Returns NULL, and frees c, if that fails. */
+/* Start the cache. On failure free c, and return NULL. */
 static struct objcache *start_cache(struct dragonfly_cache *c, const char *name, int limit, int nom)
 {
 	struct percpu_objcache_options o = { .size = sizeof(o) };
@@ -62,7 +62,7 @@ static struct objcache *start_cache(struct dragonfly_cache *c, const char *name,
 	o.alloc = allocate_for_dragonfly;
 	o.free = free_for_dragonfly;
 	o.backend = c;
-	/* The size is the backend's business; nothing looks at it without a debug flag. */
+	/* Pass any size: the backend knows it, and without a debug flag nothing else uses it. */
 	if (limit >= 0 && nom >= 0 && percpu_objcache_create(name, 1, &o, &c->pub.cache) == 0)
 		return &c->pub;
 	free(c);

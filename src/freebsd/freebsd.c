@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * freebsd.c - counters, rates and CPUs under FreeBSD's names. Functions that allocate are
- * not inline, because in the headers malloc and free may be macros of the program.
+ * freebsd.c - counters, rates and CPUs under FreeBSD's names. Functions that allocate are not
+ * inline, because in a program's source malloc and free may be macros.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -72,8 +72,8 @@ uint64_t percpu_freebsd_rate_get(struct counter_rate *cr)
 	return percpu_rate_is_over(window, period_of(cr)) ? 0 : counter_u64_fetch(cr->cr_rate);
 }
 
-/* The limit comes with each event, and the counter is the program's, so no CPU takes
- * permissions in advance. */
+/* No CPU takes permissions in advance: the limit comes with each event, and the counter is the
+ * program's. */
 int64_t percpu_freebsd_ratecheck(struct counter_rate *cr, int64_t limit)
 {
 	const uint32_t most = limit < 0 ? 0 : limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX;

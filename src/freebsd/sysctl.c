@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sysctl.c - the names of sysctl.h: a list of the oids that units of
- * the program registered, sorted by full name, under a lock.
+ * sysctl.c - the names of sysctl.h: a list of the oids that the program registered, sorted by full
+ * name, under a lock.
  *
- * A full name is put together from the oid and its parents when it is needed;
- * parents stay in memory as long as a unit that refers to them. Handlers run
- * without the lock; who takes a name away waits until its last request is done.
+ * A full name is put together from the oid and its parents when it is needed. Parents stay in
+ * memory as long as a unit of the program refers to them. Handlers run without the lock. A thread
+ * that removes a name waits until its last request is done.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +32,7 @@ static void names_lock_release(void)
 	percpu_mutex_unlock(&names_lock);
 }
 
-/* A child of fork does not have the threads that run the parent's requests. */
+/* Forget running requests: a child of fork does not have the threads that run them. */
 static void forget_requests(void)
 {
 	static const pthread_cond_t fresh = PTHREAD_COND_INITIALIZER;
@@ -58,7 +58,7 @@ static const struct sysctl_oid *parent_of(const struct sysctl_oid *oid)
 	return oid->oid_parent != NULL ? oid->oid_parent->node : NULL;
 }
 
-/* Write the full name to the end of buf, and return it; NULL if it is too long. */
+/* Write the full name to the end of buf, and return where it begins; NULL if it is too long. */
 static const char *full_name(const struct sysctl_oid *oid, char buf[NAME_SIZE])
 {
 	char *p = buf + NAME_SIZE - 1;
@@ -89,8 +89,8 @@ static struct sysctl_oid **position(const char *name)
 	return at;
 }
 
-/* Insert the oid; the caller has the lock. Returns 0, or -EEXIST with *ret_other set to the
- * oid that has the name. */
+/* Insert the oid. The caller has the lock. Returns 0; -ENAMETOOLONG; or -EEXIST, and sets
+ * *ret_other to the oid that has the name. */
 static int insert(struct sysctl_oid *oid, struct sysctl_oid **ret_other)
 {
 	char buf[NAME_SIZE], other[NAME_SIZE];
@@ -120,8 +120,7 @@ int percpu_freebsd_sysctl_register(struct sysctl_oid *oid)
 	return e;
 }
 
-/* Remove the oid, and wait for its requests. The caller has the lock, which this releases
- * while it waits. */
+/* Remove the oid, and wait for its requests. The caller has the lock. The wait releases it. */
 static void take_away(struct sysctl_oid *oid)
 {
 	struct sysctl_oid **at = &first_oid;
@@ -145,8 +144,8 @@ void percpu_freebsd_sysctl_unregister(struct sysctl_oid *oid)
 	percpu_restore_cancel(cancel);
 }
 
-/* The names below a node follow it in the list, because '.' sorts before all characters
- * that names have. */
+/* Find the oid of a name. Returns 0, -ENOENT, or -EISDIR for a node. Names below a node follow it
+ * in the list, because '.' sorts before all characters that names have. */
 static int find_oid(const char *name, struct sysctl_oid **ret)
 {
 	struct sysctl_oid *oid = *position(name);
@@ -167,7 +166,8 @@ static int find_oid(const char *name, struct sysctl_oid **ret)
 	return 0;
 }
 
-/* Copy as much as there is room for. */
+/* Copy to the caller as many bytes as there is room for. Returns 0, or ENOMEM if that is not
+ * all. */
 static int copy_out(struct sysctl_req *req, const void *p, size_t size)
 {
 	size_t at = req->oldidx, n = 0;
@@ -232,7 +232,7 @@ static int begin_request(const char *name, bool writes, struct sysctl_oid **ret)
 	return e;
 }
 
-/* In a child that was forked within the request, oid_running is 0. */
+/* Count the request as done. In a child that was forked during the request, oid_running is 0. */
 static void end_request(struct sysctl_oid *oid)
 {
 	names_lock_take();
@@ -275,7 +275,8 @@ int percpu_freebsd_sysctlbyname_errno(const char *name, void *old, size_t *oldle
 	return -1;
 }
 
-/* Copy all names and descriptions into one block, behind an array that points to them. */
+/* Copy all names and descriptions into one block, behind an array that points to them. The caller
+ * has the lock. */
 static int copy_names(struct percpu_freebsd_name **ret, size_t *ret_n)
 {
 	struct percpu_freebsd_name *list;
@@ -319,10 +320,10 @@ int percpu_freebsd_sysctl_foreach(int (*fn)(const struct percpu_freebsd_name *n,
 	return e;
 }
 
-/* Names made at run time */
+/* Names made at run time. */
 
 struct percpu_freebsd_added {
-	struct percpu_freebsd_added *next; /* of the context; added before */
+	struct percpu_freebsd_added *next; /* the one that the context added before */
 	struct sysctl_oid *oid;
 };
 
@@ -397,7 +398,7 @@ static bool added_by(const struct sysctl_ctx_list *ctx, const struct sysctl_oid 
 	return false;
 }
 
-/* Whether a name of another context is below a name that would be removed. */
+/* Return whether a name of another context is below a name that would be removed. */
 static bool is_busy(const struct sysctl_ctx_list *ctx)
 {
 	for (const struct sysctl_oid *o = first_oid; o != NULL; o = o->oid_link)
@@ -420,7 +421,7 @@ int percpu_freebsd_sysctl_ctx_free(struct sysctl_ctx_list *ctx)
 		ctx->first = a->next;
 		if (--a->oid->oid_refcnt == 0) {
 			take_away(a->oid);
-			free(a->oid); /* a static one has a reference of its own */
+			free(a->oid); /* never a static oid: it has a reference of its own */
 		}
 		free(a);
 	}

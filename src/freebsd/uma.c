@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uma.c - zones with UMA's constructors, on top of zone.h, and zpcpu_add_protected(). All
- * zones share one guard for that.
+ * uma.c - zones with UMA's constructors, on top of zone.h, and zpcpu_add_protected(). All zones
+ * share one guard for zpcpu_add_protected().
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,8 +21,8 @@ struct uma_zone {
 	uma_fini fini;
 };
 
-/* The guard of zpcpu_add_protected(), an address in lane 0. The first zone of UMA's makes
- * it, or the first addition to an item of another zone, for good. Atomic. */
+/* The guard of zpcpu_add_protected(), an address in lane 0. The first UMA zone makes it, or the
+ * first addition to an item of another zone. It is never freed. Atomic. */
 static void *zpcpu_guard;
 
 static int make_guard(void)
@@ -48,8 +48,9 @@ static int make_guard(void)
 	return 0;
 }
 
-/* The stride of lanes is 64 bytes more than a multiple of a page, so an item is aligned to
- * at most 64 in every lane. For 128 this rounds the size up to multiples of 128 instead. */
+/* Set the alignment of a zone. The stride of lanes is 64 bytes more than a multiple of a page, so
+ * an item is aligned to at most 64 in every lane. For 128, round the size up to a multiple of 128,
+ * and align to 64. */
 static void set_alignment(struct percpu_zone_options *o, size_t align, size_t *size)
 {
 	o->align = align > sizeof(uint64_t) ? align : sizeof(uint64_t);
@@ -185,6 +186,6 @@ void percpu_freebsd_zpcpu_add(void *base, int64_t n)
 		if (percpu_likely(percpu_local_add_return(&word, n, &sum) == 0))
 			return;
 	}
-	/* No CPU can be fenced: add to an atomic lane, where no sequence adds. */
+	/* Without a guard or a fence, add to an atomic lane, where no sequence adds. */
 	percpu_chunk_add_atomic(k, (size_t)((char *)base - k->base), n);
 }

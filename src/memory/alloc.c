@@ -2,15 +2,16 @@
 /*
  * alloc.c - the allocator of a region's cells.
  *
- * The header has a bit per unit of a lane, which says whether the unit is in use in all
- * lanes. Allocation is rare, so the process lock serializes it. Between processes a robust lock
- * does. If its holder is killed, units may stay in use for nobody; none is free that is in use.
+ * The header has a bit per unit of a lane, which says whether the unit is in use in all lanes.
+ * Allocation is rare, so the process lock serializes the threads of a process, and a robust lock
+ * the processes. If a holder of that lock is killed, units may stay in use that no process knows
+ * of; but no unit that a process uses is free.
  *
- * Under it an object is created for a root, or another word. root.c notes its cells before they
- * are in use, and frees them if their creator was killed before the word was set.
+ * An object for a root, or for another word, is created under the robust lock. root.c notes its
+ * cells before they are in use, and frees them if their creator was killed before it set the word.
  *
- * A second bit says that an allocation begins with the unit. It tells the length of each
- * allocation: nobody can free a part of one, or attach to more than one.
+ * A second bit says that an allocation begins with the unit. So the length of each allocation is
+ * known: no call can free a part of one, or attach to more than one.
  */
 #include <errno.h>
 
@@ -61,8 +62,8 @@ static bool is_start(const struct percpu_chunk *k, size_t unit)
 	return get_bit(k->header->starts, unit);
 }
 
-/* Where it begins is known before it is in use. The bit of the first unit is never
- * cleared: who frees the cells in front of it may be looking where these end. */
+/* Mark where the allocation begins before it is in use. The bit of the first unit is never
+ * cleared: a thread that frees the cells in front may be looking for their end. */
 static void mark_used(struct percpu_chunk *k, size_t first, size_t n)
 {
 	set_bits(k->header->starts, first, 1, true);
@@ -70,8 +71,7 @@ static void mark_used(struct percpu_chunk *k, size_t first, size_t n)
 	set_bits(k->header->used, first, n, true);
 }
 
-/* The last ones first: when the caller is killed, what is left of the allocation is
- * one, too, only shorter. */
+/* Free the last units first: if the caller is killed, a shorter allocation is left. */
 static void mark_free(struct percpu_chunk *k, size_t first, size_t n)
 {
 	for (size_t end = first + n, begin; end > first; end = begin) {
@@ -83,7 +83,7 @@ static void mark_free(struct percpu_chunk *k, size_t first, size_t n)
 	}
 }
 
-/* Units from this one, which is in use, to the end of the allocation. */
+/* Return the number of units from this one, which is in use, to the end of the allocation. */
 static size_t units_left(const struct percpu_chunk *k, size_t unit)
 {
 	size_t end = percpu_next_bit(k->header->used, unit + 1, k->lane_size / k->unit, false);
@@ -91,8 +91,8 @@ static size_t units_left(const struct percpu_chunk *k, size_t unit)
 	return percpu_next_bit(k->header->starts, unit + 1, end, true) - unit;
 }
 
-/* First run of n free units at a multiple of step, from a unit on. Returns false
- * if there is none. */
+/* Find the first run of n free units that begins at a multiple of step, from unit `from` on.
+ * Returns false if there is none. */
 static bool find_run(const struct percpu_chunk *k, size_t from, size_t n, size_t step, size_t *ret)
 {
 	const uint64_t *bitmap = k->header->used;
@@ -137,12 +137,12 @@ static size_t reclaim_chunk(struct percpu_chunk *k)
 	return bytes;
 }
 
-/* What is to be allocated. */
+/* What to allocate. */
 struct want {
 	size_t size;
-	size_t cpu_size; /* how many of these bytes are ever touched in a CPU lane */
+	size_t cpu_size; /* bytes that are ever touched in a CPU lane */
 	size_t align;
-	const struct percpu_anchor *at; /* of the object that it is for; or NULL */
+	const struct percpu_anchor *at; /* the anchor of the object, or NULL */
 };
 
 /* Allocate from the chunk. Returns 0, -ENOENT (the chunk is full), -ENOSPC (the disk is
@@ -153,13 +153,13 @@ static int alloc_in(struct percpu_chunk *k, const struct want *w, void **ret)
 	int e;
 
 	k->hint = percpu_next_bit(k->header->used, k->hint, k->lane_size / k->unit, false);
-	/* Another process may have freed what is below the hint. */
+	/* Another process may have freed units below the hint. */
 	if (!find_run(k, k->hint, n, step, &first) &&
 	    (!k->shared || !find_run(k, 0, n, step, &first)))
 		return -ENOENT;
 	e = percpu_chunk_reserve(k, first * k->unit, w->cpu_size, w->size);
 	if (e != 0) {
-		(void)reclaim_chunk(k); /* what was reserved before the disk was full */
+		(void)reclaim_chunk(k); /* give back the pages reserved before the failure */
 		return e;
 	}
 	*ret = k->base + first * k->unit;
@@ -169,7 +169,8 @@ static int alloc_in(struct percpu_chunk *k, const struct want *w, void **ret)
 	return 0;
 }
 
-/* Allocate up to n cells. Returns how many, or -errno if none. The caller has both locks. */
+/* Allocate up to n cells. Returns their number, or -errno if it is 0. The caller has both
+ * locks. */
 static ssize_t alloc_anywhere(struct percpu_region *r, const struct want *w, size_t n, void **ret)
 {
 	bool disk_full = false;
@@ -189,7 +190,7 @@ static ssize_t alloc_anywhere(struct percpu_region *r, const struct want *w, siz
 		return (ssize_t)got;
 	if (e != 0)
 		return e;
-	/* If the disk has no room for the cells, it has none for another chunk. */
+	/* A disk that has no room for the cells has none for another chunk. */
 	if (!percpu_region_is_zone(r) || disk_full)
 		return -ENOSPC;
 	e = percpu_region_grow(r);
@@ -208,8 +209,8 @@ static void unlock_region(struct percpu_region *r, struct percpu_robust *h)
 }
 
 /* Take the lock between processes first: a thread that waits for another process must not
- * hold a lock that other threads of this process wait for. Then map all chunks, and undo what
- * a killed holder has not completed. */
+ * hold a lock that other threads of this process wait for. Then map all chunks, and undo the
+ * creation that a killed holder left incomplete. */
 int percpu_region_lock(struct percpu_region *r, struct percpu_robust *h)
 {
 	int e = r->shared ? percpu_robust_lock(h, &r->first->header->alloc_lock, PERCPU_LOCK_NS) :
@@ -226,7 +227,7 @@ int percpu_region_lock(struct percpu_region *r, struct percpu_robust *h)
 	return e;
 }
 
-/* After one journal whose lock took the whole time, no other one is waited for. */
+/* If the lock of one journal cannot be had in that time, wait for no other one. */
 int percpu_region_settle_journals(struct percpu_region *r, uint64_t timeout_ns)
 {
 	uint32_t n = __atomic_load_n(&r->n, __ATOMIC_ACQUIRE);
@@ -327,8 +328,8 @@ static int free_one(struct percpu_region *r, const void *cell, size_t size, uint
 	if (offset % k->unit != 0 || !is_used(k, first) || !is_start(k, first) ||
 	    units_left(k, first) != units_of(k, size))
 		return -EINVAL;
-	/* What a killed process wrote down for these cells must be stored before they
-	 * belong to another object. */
+	/* A killed process may have left an update of these cells in the journal. It must be
+	 * complete before the cells belong to another object. */
 	e = percpu_journal_settle(k, timeout_ns);
 	if (e != 0)
 		return e;
@@ -353,7 +354,7 @@ int percpu_region_free(struct percpu_region *r, void *cell, size_t size)
 
 size_t percpu_region_free_many(struct percpu_region *r, void *const *cells, size_t n, size_t size)
 {
-	uint64_t patience_ns = PERCPU_LOCK_NS; /* wait once for all cells together */
+	uint64_t patience_ns = PERCPU_LOCK_NS; /* after one wait that fails, do not wait again */
 	size_t freed = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -383,7 +384,7 @@ uint64_t percpu_region_object_key(const struct percpu_chunk *k, enum percpu_kind
 	return (uint64_t)kind << PERCPU_KEY_KIND_SHIFT | percpu_region_key(k->region, base);
 }
 
-/* Whether an allocation at this offset fits a key of this kind. */
+/* Return whether the allocation at this offset fits a key of this kind. */
 static bool is_there(const struct percpu_chunk *k, enum percpu_kind kind, uint64_t offset,
 		     size_t size)
 {
@@ -410,7 +411,8 @@ int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind
 	uint64_t offset = key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1);
 	int e;
 
-	/* Lane 0 and the bits of a key above the offset are multiples of more than align. */
+	/* key % align is that of the cell's address: lane 0, and the key's bits above the offset,
+	 * are multiples of align. */
 	if (key % align != 0 || key >> PERCPU_KEY_KIND_SHIFT != (uint64_t)kind ||
 	    below_kind >> PERCPU_KEY_CHUNK_SHIFT == 0)
 		return -ENOENT;

@@ -2,8 +2,8 @@
 /*
  * block.c - how objects are created, attached to and destroyed.
  *
- * Each object is a block of memory. An object that is larger than a lane of the default
- * region gets a region of its own. What differs between objects is in a struct percpu_plan.
+ * Each object is a block of memory. A private object that is larger than a lane of the default
+ * region gets a region of its own. A struct percpu_plan has what differs between objects.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ _Static_assert(offsetof(struct percpu_block, base) == 0, "ABI");
 _Static_assert(offsetof(struct percpu_block, stride) == sizeof(void *), "ABI");
 _Static_assert(sizeof(struct percpu_block) == 5 * sizeof(void *), "ABI");
 
-/* Return a copy of the plan's handle, or instead if the object has none; NULL if there is
+/* Return a copy of the plan's handle, or `instead` if the object has no handle; NULL if there is
  * no memory. */
 static struct percpu_block *new_handle(const struct percpu_plan *p, struct percpu_block *instead)
 {
@@ -33,8 +33,8 @@ static void drop_handle(struct percpu_block *b, const struct percpu_block *inste
 		free(b);
 }
 
-/* Store the handle at ret, a pointer to a pointer to the object's type. For statistics the
- * program chooses that type (PERCPU_STATS), hence the memcpy(). */
+/* Store the handle in *ret, a pointer to the object's type. Use memcpy(), because for statistics
+ * the program chooses that type (PERCPU_STATS). */
 static void hand_out(const struct percpu_plan *p, struct percpu_block *b, void *ret)
 {
 	const void *handle = p->handle_size != 0 ? (void *)b : b->base;
@@ -54,12 +54,12 @@ static void settle_block(const struct percpu_plan *p, struct percpu_region *r,
 		p->complete(b);
 }
 
-/* Make a new object of the cells. */
+/* Make a new object from the cells. */
 static void start_block(const struct percpu_plan *p, struct percpu_region *r,
 			struct percpu_region *own, void *cell, struct percpu_block *b)
 {
 	settle_block(p, r, own, cell, b);
-	if (own == NULL) /* clear what an earlier object left there */
+	if (own == NULL) /* an earlier object may have been there */
 		percpu_chunk_clear(b->chunk, (size_t)(b->base - b->chunk->base), p->touched,
 				   p->size);
 	if (p->start != NULL)
@@ -119,7 +119,7 @@ int percpu_block_create(const struct percpu_plan *p, void *ret)
 	return e != 0 ? e : create_block(r, NULL, p, ret);
 }
 
-/* Let the plan take the layout that the object at the key records. */
+/* Let the plan adopt the layout that the object at the key records. */
 static int adopt(struct percpu_region *r, uint64_t key, struct percpu_plan *p)
 {
 	struct percpu_block found;
@@ -153,7 +153,7 @@ int percpu_block_attach(struct percpu_region *r, uint64_t key, struct percpu_pla
 	return 0;
 }
 
-/* Returns -EEXIST if there is a key by now. */
+/* Store the key in the anchor's word. Returns 0, or -EEXIST if the word has a key by now. */
 static int anchor_key(struct percpu_anchor *at, uint64_t key)
 {
 	uint64_t none = 0;
@@ -167,9 +167,10 @@ static int anchor_key(struct percpu_anchor *at, uint64_t key)
 		       -EEXIST;
 }
 
-/* Create the object, and set the word to it. Returns -EEXIST if there is one by now. The
- * lock of the allocator is held from the one to the other: others who want to create it wait,
- * and the next holder knows that a creator to whose object the word does not lead was killed. */
+/* Create the object, and store its key in the anchor's word. Returns -EEXIST if the word has a key
+ * by now. The lock of the allocator is held for both steps. So another process that wants to
+ * create the object waits. If the next lock holder finds the creation noted, but no key in the
+ * word, it knows that the creator was killed. */
 static int create_at(struct percpu_region *r, struct percpu_anchor *at, const struct percpu_plan *p,
 		     void *ret)
 {
@@ -209,7 +210,7 @@ int percpu_block_open_at(struct percpu_region *r, struct percpu_anchor *at, stru
 		key = __atomic_load_n(at->word, __ATOMIC_ACQUIRE);
 	}
 	e = percpu_block_attach(r, key, p, ret);
-	return e == -ENOENT ? -EEXIST : e; /* another object is there */
+	return e == -ENOENT ? -EEXIST : e; /* the word leads to another object */
 }
 
 int percpu_block_open(struct percpu_region *r, unsigned root, struct percpu_plan *p, void *ret)

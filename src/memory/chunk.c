@@ -5,8 +5,8 @@
  * value = sum of the CPU lanes + sum of the atomic lanes in use - bias
  *
  * Only sequences on its CPU store to a CPU lane. Threads that cannot run a sequence add to
- * the atomic lanes; a bit in the header says which of these were ever used, so that readers
- * skip the rest. A reset stores to neither: it sets the bias to the sum.
+ * the atomic lanes. The header has a bit for each atomic lane that was ever used; readers skip
+ * the other ones. A reset stores to none of these lanes: it sets the bias to their sum.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +32,7 @@ uint64_t percpu_chunk_size(size_t stride, uint32_t cpus)
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Make the page writable as a store would, but return an error where a store would be
+/* Make the page writable as a store would, but return an error where a store would raise
  * SIGBUS: FUTEX_WAKE_OP lets the kernel add 0 to a word of the page, atomically. */
 static int touch_page(uint32_t *word)
 {
@@ -44,9 +44,9 @@ static int touch_page(uint32_t *word)
 		       percpu_errno();
 }
 
-/* Reserve memory, and room in the file, for these bytes of the mapping. MADV_POPULATE_WRITE
- * is faster for many pages. But older kernels do not have it, filters may refuse it, and
- * qemu-user ignores it, so for few pages this does not use it. */
+/* Reserve memory, and room in the file, for these bytes of the mapping. MADV_POPULATE_WRITE is
+ * used for many pages only, where it is faster: older kernels do not have it, filters may refuse
+ * it, and qemu-user ignores it. */
 static int reserve(char *first, size_t size)
 {
 	size_t page = percpu_page_size();
@@ -67,7 +67,7 @@ int percpu_chunk_read_header(const struct percpu_chunk *k, struct percpu_header 
 {
 	char *first = (char *)k->header;
 
-	/* If the file was cut short, this fails, and the copy would be SIGBUS. */
+	/* If the file was cut short, this fails, and the copy would raise SIGBUS. */
 	if (madvise(first, percpu_page_size(), MADV_POPULATE_READ) != 0 && errno == EFAULT)
 		return -EBADMSG;
 	memcpy(ret, first, sizeof(*ret));
@@ -110,7 +110,7 @@ int percpu_chunk_reserve(struct percpu_chunk *k, size_t offset, size_t cpu_size,
 		r = reserve_lane(k, k->cpus, offset, size); /* atomic lane 0 */
 	if (r == 0)
 		r = reserve_lane(k, percpu_chunk_bias_lane(k), offset, size); /* bias */
-	/* The other atomic lanes were reserved whole, but a reclaim may have undone that. */
+	/* The used atomic lanes were reserved whole, but a reclaim may have undone that. */
 	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus && r == 0;
 	     lane = percpu_used_lane(k, lane + 1))
 		r = reserve_lane(k, lane, offset, size);
@@ -127,8 +127,8 @@ static uint64_t lane_bit(uint32_t lane)
 	return UINT64_C(1) << (lane % 64);
 }
 
-/* Mark an atomic lane as used, and return it. In a shared region this reserves the whole
- * lane. If that fails it returns atomic lane 0, which is reserved with the cells. */
+/* Mark an atomic lane as used, and return it. In a shared region, reserve the whole lane first;
+ * if that fails, use atomic lane 0, which is reserved with the cells. */
 static uint32_t use_atomic_lane(struct percpu_chunk *k, uint32_t lane)
 {
 	int saved = errno;
@@ -163,16 +163,16 @@ uint32_t percpu_chunk_choose_lane(struct percpu_chunk *k)
 	return k->cpus + lane;
 }
 
-/* Add atomically if libc's area does not tell the CPU, or some region has no lane for the
- * CPU, or its atomic lane was never used. */
+/* Add atomically in a lane that must be found first: libc's area does not tell the CPU, or some
+ * region has no lane for the CPU, or its atomic lane was never used. */
 static __attribute__((noinline)) void find_lane_and_add(struct percpu_chunk *k, size_t offset,
 							int64_t n)
 {
 	add_in_lane(k, percpu_chunk_choose_lane(k) - k->cpus, offset, n);
 }
 
-/* Stores in front of an atomic addition delay it. So the rare cases, for which the compiler
- * would save registers on the stack, are in a function of their own. */
+/* A store in front of an atomic addition delays the addition. The compiler would save registers
+ * on the stack for the rare cases, so these are in find_lane_and_add(). */
 void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n)
 {
 	uint32_t cpu = percpu_tier_is_shared ? 0 : (uint32_t)percpu_thread_cpu_seen();
@@ -210,8 +210,8 @@ static uint64_t sum_lanes(const struct percpu_chunk *k, size_t offset)
 
 uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset)
 {
-	/* Load the bias first: then the lanes that are loaded later have all that it
-	 * subtracts, and the value of a growing counter cannot come out below 0. */
+	/* Load the bias first: then the lanes, which are loaded later, have all that it
+	 * subtracts, and the value of a growing counter is never below 0. */
 	uint64_t b = __atomic_load_n(bias(k, offset), __ATOMIC_ACQUIRE);
 
 	PERCPU_STEP("bias loaded");
@@ -230,7 +230,7 @@ uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset)
 	if (!k->region->writable)
 		return percpu_chunk_sum(k, offset);
 	b = __atomic_load_n(bias(k, offset), __ATOMIC_ACQUIRE);
-	/* If another reset came between, its bias may contain adds that sum lacks. */
+	/* If another reset came between, sum lacks adds that its bias may contain: sum again. */
 	do {
 		sum = sum_lanes(k, offset);
 		PERCPU_STEP("lanes summed");
@@ -251,8 +251,8 @@ static void clear(char *cell, size_t size)
 
 void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t cpu_size, size_t size)
 {
-	/* What is in the bias lane alone has no pages in the others: in a full file system a load
-	 * from a hole may be a signal. */
+	/* An object of the bias lane alone has no pages in the other lanes: in a full file system,
+	 * a load from a hole of the file may raise SIGBUS. */
 	const uint32_t lanes = cpu_size != 0 ? 2 * k->cpus : 0;
 
 	for (uint32_t cpu = 0; cpu < k->cpus; cpu++)
@@ -266,15 +266,16 @@ void percpu_chunk_clear(struct percpu_chunk *k, size_t offset, size_t cpu_size, 
 void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size)
 {
 	const size_t page = percpu_page_size();
-	/* No page has usable bytes of two lanes. The first and the last page of a lane also
-	 * have bytes of the gaps, which hold nothing. */
+	/* If apart, no page has usable bytes of two lanes. The first and the last page of a lane
+	 * also have bytes of the gaps, which hold no data. */
 	const bool apart = page < k->stride - k->lane_size;
 	const bool from_start = apart && offset == 0;
 	const bool to_end = apart && offset + size == k->lane_size;
 	char *first, *last;
 
 	for (size_t lane = 0; lane < 2 * (size_t)k->cpus + 1; lane++) {
-		/* Another thread may have reserved this one, and not marked it as used yet. */
+		/* Skip atomic lanes that are not marked as used: another thread may have reserved
+		 * one, to mark it next. */
 		if (lane > k->cpus && lane < 2 * (size_t)k->cpus &&
 		    !is_in_use(k, (uint32_t)(lane - k->cpus)))
 			continue;

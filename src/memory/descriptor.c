@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * descriptor.c - locks of the file, which the kernel drops when their holder ends, and which
- * tell so in every PID namespace.
+ * descriptor.c - locks on bytes of the file. The kernel drops a lock when its holder ends, and
+ * processes in every PID namespace can see that.
  *
- * A lock belongs to an open file (F_OFD_SETLK), which a child of fork has in common with its
- * parent. So the child opens the file anew, by /proc/self/fd. Where it may not, it takes locks
- * that belong to the process (F_SETLK) on the inherited descriptor; those are lost when the
- * process closes any descriptor of the file.
+ * A lock belongs to an open file (F_OFD_SETLK), which a child of fork shares with its parent. So
+ * the child opens the file again, by /proc/self/fd. If it cannot, it takes locks that belong to
+ * the process (F_SETLK) on the inherited descriptor. Those are lost when the process closes any
+ * descriptor of the file.
  *
- * Who asks does so as a process (F_GETLK): then the kernel also reports locks of an open file
- * that the asker has in common with the holder.
+ * A query is made as a process (F_GETLK): the kernel then also reports locks of an open file
+ * that the asking process shares with the holder.
  *
- * Others may lock the byte to read, if they may read the file. That keeps the holder-to-be from
- * its lock, and nobody takes it for that of a holder.
+ * Any process that may read the file can lock the byte to read. That keeps a process from
+ * taking its write lock, but no query mistakes it for one.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 /* File offsets end at 2^63, and data far below 2^62. */
 #define FIRST_BYTE (UINT64_C(1) << 62)
 
-#define LOCKS_LOOKED_AT 100 /* if there are more, all bytes are taken to be locked */
+#define LOCKS_LOOKED_AT 100 /* if there are more, the first byte counts as locked */
 
 _Static_assert(PERCPU_MAX_FILE_CHUNKS *PERCPU_LONGEST_LANE <= FIRST_BYTE, "bytes of all chunks");
 
@@ -41,12 +41,12 @@ int percpu_descriptor_kept(const struct percpu_region *r)
 	return r->file.fd >= 0 && is_that_file(&r->file, r->file.fd) ? r->file.fd : -EBADF;
 }
 
-/* Returns a descriptor of the same open file that is none of the standard streams, or -errno. */
+/* Return a descriptor of the same open file that is none of the standard streams, or -errno. */
 static int copy_above_streams(int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 
-	/* With -EINVAL the kernel says that RLIMIT_NOFILE allows none above them. */
+	/* EINVAL: RLIMIT_NOFILE allows no descriptor above them. */
 	if (copy < 0)
 		return errno == EINVAL ? -EMFILE : percpu_errno();
 	return copy;
@@ -91,7 +91,7 @@ int percpu_descriptor_keep(struct percpu_region *r, int fd, bool fresh)
 
 void percpu_descriptor_drop(struct percpu_region *r)
 {
-	int cancel = percpu_defer_cancel(); /* close() would leave the rest of the region */
+	int cancel = percpu_defer_cancel(); /* canceled in close(), it would leak the region */
 
 	if (percpu_descriptor_kept(r) >= 0)
 		close(r->file.fd);
@@ -163,8 +163,8 @@ int percpu_descriptor_locked(const struct percpu_region *r, uint64_t byte)
 	return l.l_type == F_WRLCK;
 }
 
-/* The kernel keeps a lock of an open file as long as that is open, and a mapping keeps it open: a
- * page that nobody can touch. */
+/* The kernel keeps the lock while the open file is open. A mapping keeps it open: one page, which
+ * no thread can access (PROT_NONE). */
 int percpu_descriptor_pin(const struct percpu_region *r, uint64_t byte, void **ret)
 {
 	struct flock l = lock_of(F_RDLCK, byte);
@@ -192,7 +192,8 @@ void percpu_descriptor_unpin(void *pin)
 		munmap(pin, percpu_page_size());
 }
 
-/* The kernel tells of any lock there, so those in front of it are asked for next. */
+/* The kernel reports any of the locks there. So ask next for locks in front of that one, until
+ * there are none. */
 int percpu_descriptor_least(const struct percpu_region *r, uint64_t byte, uint64_t n, uint64_t *ret)
 {
 	struct flock l;

@@ -4,12 +4,12 @@
  *
  * value = sum of the CPU lanes + sum of the atomic lanes in use - bias
  *
- * Rounding never turns a larger sum into a smaller one. So whoever sums the lanes in the same
- * order as before, and finds none of them smaller, finds no smaller value: a counter that
- * only grows does not go back. All sums are made in the order of the lanes.
+ * Rounding never turns a larger sum into a smaller one. All sums are made in the order of the
+ * lanes. So a reader that sums the lanes again, and finds none of them smaller, finds no smaller
+ * sum: a counter that only grows does not go back.
  *
- * No add stores 2^1000 or more, so no sum of lanes overflows. What else is in a cell was put
- * there by a process that damages the file, and counts as 0.
+ * No add stores 2^1000 or more, so no sum of lanes overflows. A larger number in a cell, or no
+ * number, comes from a process that damages the file, and counts as 0.
  */
 #include <errno.h>
 #include <float.h>
@@ -17,7 +17,8 @@
 
 #include "memory.h"
 
-/* Too large for a cell; and for a bias, which is a sum over 2 * PERCPU_MAX_CPUS cells. */
+/* Exponents that are too large for a cell, and for a bias, which is a sum over
+ * 2 * PERCPU_MAX_CPUS cells. */
 #define DOUBLE_LIMIT PERCPU_SEQ_EXPONENT
 #define DOUBLE_BIAS_LIMIT (DOUBLE_LIMIT + 15)
 
@@ -44,7 +45,7 @@ static uint64_t bits_of(double d)
 	return bits;
 }
 
-/* Round to a double here and now, also on 32-bit x86, whose registers have more digits. */
+/* Round to a double now: on 32-bit x86, registers have more digits. */
 static inline double rounded(double d)
 {
 #if FLT_EVAL_METHOD != 0
@@ -60,7 +61,8 @@ static double load_double(const char *cell, unsigned limit)
 	return is_below(bits, limit) ? double_of(bits) : 0;
 }
 
-/* What a cell cannot have. In an image, the cell of the only CPU is the sum of many. */
+/* Return the exponent that is too large for a cell of this chunk. In an image, the only CPU's
+ * cell is the sum of many cells. */
 static unsigned limit_of(const struct percpu_chunk *k)
 {
 	return k->cpus == 1 ? DOUBLE_BIAS_LIMIT : DOUBLE_LIMIT;
@@ -123,7 +125,7 @@ void percpu_double_gather(uint64_t *to, const uint64_t *lane, size_t n)
 					load_double((const char *)&lane[i], DOUBLE_LIMIT)));
 }
 
-/* The biases first: then the lanes that are loaded later have all that these subtract. */
+/* Load the biases first: then the lanes, which are loaded later, have all that these subtract. */
 static void sum_double_block(const struct percpu_chunk *k, size_t offset, size_t n, double *out)
 {
 	double subtract[PERCPU_SUM_MAX];
@@ -163,7 +165,7 @@ double percpu_double_reset(struct percpu_chunk *k, size_t offset)
 	if (!k->region->writable)
 		return percpu_double_sum(k, offset);
 	b = __atomic_load_n(double_bias(k, offset), __ATOMIC_ACQUIRE);
-	/* If another reset came between, its bias may contain adds that sum lacks. */
+	/* If another reset came between, sum lacks adds that its bias may contain: sum again. */
 	do {
 		sum_double_lanes(k, offset, 1, &sum);
 		PERCPU_STEP("lanes summed");
@@ -175,14 +177,22 @@ double percpu_double_reset(struct percpu_chunk *k, size_t offset)
 /*
  * Gauges
  *
- * A gauge is the sum of the lanes since it was set, and what it was set to. With one number,
- * the difference, it would not read as what it was set to, because the difference is rounded.
- * Beside both is the number of the set, so that who sums the lanes and then finds the same
- * bias knows that nobody has set the gauge meanwhile. That is more than one instruction
- * changes. So there are two places for what it was set to. Who sets it proposes: stores value
- * and number in the place that does not count; sums the lanes; and stores sum and number,
- * which makes the proposal count. Who finds another's proposal completes it first, so it does
- * not matter where somebody is stopped or killed.
+ * The level is sum - then + set: the sum of the lanes, less that sum when the gauge was set, plus
+ * the value that it was set to. The bias lane has the last two as separate numbers. With one
+ * number, their rounded difference, a gauge would not read as the value that it was set to.
+ *
+ * Each of the two has beside it the number of the set. A thread that sums the lanes, and then
+ * finds the same number, knows that the gauge was not set meanwhile.
+ *
+ * No instruction changes all of this at once. So there are two places for the value, and a set
+ * has three steps:
+ *
+ *	1. store value and number in the place that does not count: this is a proposal
+ *	2. sum the lanes
+ *	3. store sum and number, which makes the proposal count
+ *
+ * A thread that finds a proposal of another thread completes it first. So a thread may be
+ * stopped or killed at any step.
  */
 
 static size_t place_of_set(size_t offset, uint64_t number)
@@ -191,9 +201,9 @@ static size_t place_of_set(size_t offset, uint64_t number)
 	       number % 2 * sizeof(struct percpu_pair_value);
 }
 
-/* Load the sum when the gauge was set, and what it was set to. The place of the latter is
- * taken for another set only after the number of the former has changed. So if that is the
- * same, the file is damaged, and any number will do. */
+/* Load the sum when the gauge was set, and the value that it was set to. Another set takes the
+ * value's place only after the number beside the sum has changed. So if the value has another
+ * number while the sum's is unchanged, the file is damaged, and any value will do. */
 static int load_set(struct percpu_chunk *k, size_t offset, struct percpu_pair_value *ret_sum,
 		    struct percpu_pair_value *ret_set)
 {
@@ -224,11 +234,12 @@ double percpu_double_level(struct percpu_chunk *k, size_t offset)
 	PERCPU_STEP("bias loaded");
 	sum_double_lanes(k, offset, 1, &sum);
 	if (bits_of(sum) == then.first)
-		return bias_of(set.first); /* also -0, and rounded in any way */
+		return bias_of(set.first); /* exact, also for -0, and in any rounding mode */
 	return rounded(rounded(sum - bias_of(then.first)) + bias_of(set.first));
 }
 
-/* Let the proposal behind that set count. If that fails, somebody else has done it. */
+/* Make the proposal that follows set `old` count. -EAGAIN means that another thread has done
+ * so: success. */
 static int complete_proposal(struct percpu_chunk *k, size_t offset, struct percpu_pair_value old)
 {
 	struct percpu_pair_value new = { .second = old.second + 1 };
@@ -242,8 +253,8 @@ static int complete_proposal(struct percpu_chunk *k, size_t offset, struct percp
 	return e == -EAGAIN ? 0 : e;
 }
 
-/* Propose what to set the gauge to, or find another's proposal. Returns 0, -EAGAIN if the
- * gauge was set meanwhile, or another error. */
+/* Propose v as the next value of the gauge, or find another thread's proposal (*ret_mine is
+ * false). Returns 0, -EAGAIN if the gauge was set meanwhile, or another error. */
 static int propose_set(struct percpu_chunk *k, size_t offset, struct percpu_pair_value sum,
 		       double v, bool *ret_mine)
 {
@@ -255,7 +266,8 @@ static int propose_set(struct percpu_chunk *k, size_t offset, struct percpu_pair
 	*ret_mine = false;
 	if (e != 0 || there.second == mine.second)
 		return e;
-	/* Of a later set; or, if the gauge was not set meanwhile, the file is damaged. */
+	/* The place has a later set's number. If the gauge was not set meanwhile, the file is
+	 * damaged. */
 	if ((int64_t)(there.second - mine.second) > 0) {
 		e = percpu_pair_load(k, bias, offset, &now);
 		if (e != 0 || now.second != sum.second)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * draft.c - what is read before it is known whether that succeeds. The caller's memory is stored
- * to only then. Reads may be made in signal handlers, and so may mmap(2), but not malloc(3).
+ * draft.c - a buffer for a read that may fail. The caller's memory is stored to only when the read
+ * has succeeded. A signal handler may read, and call mmap(2), but not malloc(3).
  */
 #define _GNU_SOURCE
 #include <errno.h>

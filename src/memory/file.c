@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * file.c - creating and opening regions in files.
+ * file.c - how regions in files are created and opened.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,9 +19,10 @@ _Static_assert(sizeof(off_t) == 8, "files are longer than 2 GiB: -D_FILE_OFFSET_
 #define OPEN_TRIES 100
 
 /*
- * Give the file the length of the largest region that it may become, because later
+ * Set the length of the file to that of the largest region that it may become, because later
  * there is no descriptor to make it longer with. The file is sparse. If the file system or
- * RLIMIT_FSIZE (which would be a signal) allows less, the region can grow less.
+ * RLIMIT_FSIZE allows less, the region can grow less. Check RLIMIT_FSIZE first: to exceed it
+ * raises a signal.
  */
 static int set_length(int fd, struct percpu_region *r)
 {
@@ -40,7 +41,7 @@ static int set_length(int fd, struct percpu_region *r)
 	return -EFBIG;
 }
 
-/* Check options of a region in a file, which cannot be in memory of the program. */
+/* Check the options of a region in a file; it cannot also be in memory of the program. */
 static int check_file_options(const struct percpu_region_options *o,
 			      struct percpu_region_options *ret)
 {
@@ -49,7 +50,7 @@ static int check_file_options(const struct percpu_region_options *o,
 	return e == 0 && (ret->memory != NULL || ret->memory_size != 0) ? -EINVAL : e;
 }
 
-/* The descriptor stays the caller's. */
+/* Make a region in the file. The descriptor stays the caller's. */
 static int create_in_file(int fd, const struct percpu_region_options *o, struct percpu_region **ret)
 {
 	struct percpu_region *r;
@@ -76,8 +77,7 @@ static int open_temporary(const char *path, mode_t mode, char **ret_name)
 	char *name;
 
 	do {
-		/* The name is short, because the longest name may be shorter than path's
-		 * name with something behind it. */
+		/* The name is not path's with a suffix: that may be longer than a name can be. */
 		if (asprintf(&name, "%.*s.percpu-%ld-%u", length, path, (long)getpid(),
 			     __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED)) < 0)
 			return -ENOMEM;
@@ -92,7 +92,7 @@ static int open_temporary(const char *path, mode_t mode, char **ret_name)
 	return fd;
 }
 
-/* Create the file with checked options. No pthread_cancel() takes effect meanwhile. */
+/* Create the file. The options were checked, and the caller has deferred cancellation. */
 static int create_file(const char *path, unsigned flags, const struct percpu_region_options *o,
 		       int (*prepare)(struct percpu_region *r), struct percpu_region **ret)
 {
@@ -144,7 +144,7 @@ static int check_access(int fd, bool writable)
 {
 	int flags = fcntl(fd, F_GETFL);
 
-	/* One of O_PATH looks as if it were to read with. */
+	/* The access mode of an O_PATH descriptor is O_RDONLY, although it cannot read. */
 	if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_WRONLY ||
 	    (writable && (flags & O_ACCMODE) != O_RDWR))
 		return -EBADF;
@@ -175,7 +175,7 @@ int percpu_region_create_fd(int fd, const struct percpu_region_options *o,
 	return e;
 }
 
-/* Check the header in a file, and how many chunks the file has room for. */
+/* Read the header of a file, check it, and count the chunks that the file has room for. */
 static int read_header(int fd, struct percpu_header *ret, uint32_t *ret_capacity)
 {
 	uint64_t chunks;
@@ -198,7 +198,7 @@ static int read_header(int fd, struct percpu_header *ret, uint32_t *ret_capacity
 	return 0;
 }
 
-/* If fresh is set, fd is not the program's. */
+/* Open the region in the file. fresh: fd is not the program's, but was opened for this call. */
 static int open_region(int fd, unsigned flags, bool fresh, struct percpu_region **ret)
 {
 	const bool writable = flags & PERCPU_REGION_WRITE;
@@ -267,8 +267,8 @@ static int open_file(const char *path, unsigned flags, struct percpu_region **re
 	return e;
 }
 
-/* Try several times: another process may create the file when this one has not found it,
- * and remove it when this one could not create it. */
+/* Try several times: another process may create the file after this one has not found it, and
+ * remove it after this one could not create it. */
 static int open_or_create(const char *path, unsigned flags, const struct percpu_region_options *o,
 			  int (*prepare)(struct percpu_region *r), struct percpu_region **ret)
 {

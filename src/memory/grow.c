@@ -33,8 +33,8 @@ static void enter_chunk(struct percpu_chunk_table *t, uint32_t index, struct per
 	__atomic_store_n(&t->at[t->size + (i & mask)], k, __ATOMIC_RELEASE);
 }
 
-/* Return a copy of the table with room for twice the chunks; old is NULL for a new region.
- * NULL if there is no memory. */
+/* Return a copy of the table with room for twice the chunks; NULL if there is no memory. For a
+ * new region, old is NULL. */
 static struct percpu_chunk_table *larger_table(struct percpu_chunk_table *old)
 {
 	uint32_t size = old != NULL ? 2 * old->size : 1;
@@ -156,8 +156,8 @@ int percpu_header_check(const struct percpu_header *h, uint32_t index)
 	return 0;
 }
 
-/* Append the next chunk, which another process says is complete. The file must be long
- * enough, and the chunk have the region's geometry. */
+/* Append the next chunk, which the file's header says is complete. Check that the file is long
+ * enough, and that the chunk has the region's geometry. */
 static int append_existing(struct percpu_region *r)
 {
 	struct percpu_header h;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * image.c - what a reader knows of a region in a file: headers and bias lanes as they were, and
- * one CPU lane instead of all. value = sum of lanes - bias, so that is enough to read each object
- * by its own calls, which check all that they find as they do in the file.
+ * image.c - a reader's copy of a region in a file: headers and bias lanes as they were, and one
+ * CPU lane, which has the sums of all. As value = sum of lanes - bias, that is enough to read each
+ * object by its own calls. These check all that they find, as they do in the file.
  *
- * Nobody else has the memory, so what was checked stays as it is until the reader copies again.
+ * The memory is private to the reader, so what a call has checked does not change until the reader
+ * copies again.
  */
 #include <string.h>
 
@@ -34,7 +35,8 @@ int percpu_image_grow(struct percpu_region *r, uint32_t n)
 	return e;
 }
 
-/* The image has no atomic lanes, nobody to wait for, and no more chunks than it has. */
+/* Copy the header, but keep the image's own geometry. It has no atomic lanes, and no locks are
+ * held in it. */
 void percpu_image_set_header(struct percpu_chunk *k, const struct percpu_header *h)
 {
 	struct percpu_header *mine = k->header;

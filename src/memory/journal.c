@@ -2,33 +2,33 @@
 /*
  * journal.c - words of the bias lane that change together.
  *
- * Sequences do not store to the bias lane; a thread that stores several words there holds a
- * robust lock. It may be killed while it does. So it writes the new values down first. The
- * store that makes "turn" odd is the commit. If the thread is killed after that, the next
- * holder stores all values once more, which does no harm if they were stored before. It
- * would do harm if the cells belonged to another object by then, so percpu_region_free()
- * completes such an update first.
+ * Sequences do not store to the bias lane. A thread that stores several words there holds a
+ * robust lock, and may be killed while it does. So it first writes the new values to the journal.
+ * The store that makes "turn" odd is the commit. If the thread is killed after that, the next
+ * lock holder stores all values again. That does no harm if they were stored before. It would do
+ * harm if the cells belonged to another object by then, so percpu_region_free() completes such
+ * an update first.
  */
 #include <errno.h>
 
 #include "memory.h"
 
-#define READS 1000000 /* of one who may only read, while others change the words */
+#define READS 1000000 /* the most tries of a read-only process while the words change */
 
 static uint64_t *bias_words(const struct percpu_chunk *k, size_t offset)
 {
 	return (uint64_t *)percpu_chunk_bias(k, offset);
 }
 
-/* Store the values that are written down, and make turn even. Offset and words are loaded once,
- * and checked, because another process may damage them. */
+/* Store the values of the journal, and make turn even. Offset and words are loaded once, and
+ * checked, because another process may damage them. */
 static void apply(struct percpu_chunk *k)
 {
 	struct percpu_journal *j = &k->header->journal;
 	const uint64_t offset = __atomic_load_n(&j->offset, __ATOMIC_RELAXED);
 	const uint64_t words = __atomic_load_n(&j->words, __ATOMIC_RELAXED);
 
-	/* Release: a reader that sees one of the values sees that turn is odd. */
+	/* Release: a reader that loads one of the values also finds turn odd. */
 	if (offset % sizeof(uint64_t) == 0 && words <= PERCPU_JOURNAL_WORDS &&
 	    offset <= k->lane_size && words * sizeof(uint64_t) <= k->lane_size - offset)
 		for (uint64_t i = 0; i < words; i++) {
@@ -43,7 +43,7 @@ static int lock_journal(struct percpu_chunk *k, struct percpu_robust *h, uint64_
 	int e = percpu_robust_lock(h, &k->header->journal_lock, timeout_ns);
 
 	if (e == 0 && (k->header->journal.turn & 1))
-		apply(k); /* the last holder was killed */
+		apply(k); /* the last lock holder was killed */
 	return e;
 }
 
@@ -76,7 +76,7 @@ void percpu_journal_set(struct percpu_chunk *k, size_t offset, const uint64_t *v
 {
 	struct percpu_journal *j = &k->header->journal;
 
-	/* Release: a reader that sees one of these sees that turn is even again. */
+	/* Release: a reader that loads one of these also finds turn even again. */
 	__atomic_store_n(&j->offset, offset, __ATOMIC_RELEASE);
 	__atomic_store_n(&j->words, words, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < words; i++) {
@@ -103,8 +103,8 @@ static void copy_words(uint64_t *out, const uint64_t *bias, size_t words)
 		out[i] = __atomic_load_n(&bias[i], __ATOMIC_ACQUIRE);
 }
 
-/* Replace those words by what is written down for them. Another process may have damaged
- * what that is, but not what is replaced. */
+/* Replace the words of out for which the journal has values by these values. Another process may
+ * have damaged the journal, but this stores only to out. */
 static void overlay(const struct percpu_chunk *k, size_t offset, uint64_t *out, size_t words)
 {
 	const struct percpu_journal *j = &k->header->journal;
@@ -120,10 +120,10 @@ static void overlay(const struct percpu_chunk *k, size_t offset, uint64_t *out, 
 }
 
 /*
- * An update whose values are being stored was committed, so the sum has all of it: its thread may
- * have been killed. If turn changes meanwhile, all values of that update have been stored, and the
- * words are loaded once more. Updates that were committed after the call began may be in the sum
- * with some of their words.
+ * If turn is odd, an update was committed, and its thread may have been killed while it stored the
+ * values. So take the values from the journal. If turn changes meanwhile, the update is complete:
+ * load the words again. Of an update that is committed after the call begins, the sum may have
+ * some words and lack others.
  */
 void percpu_journal_sum(const struct percpu_chunk *k, size_t offset, size_t words, uint64_t *out)
 {
@@ -142,7 +142,7 @@ void percpu_journal_sum(const struct percpu_chunk *k, size_t offset, size_t word
 		percpu_sum_biases(k, offset, words, out);
 }
 
-/* In a region that was opened to read nobody can take the lock. */
+/* Read without the lock, which a process that opened the region to read cannot take. */
 static int read_only(const struct percpu_chunk *k, size_t offset, uint64_t *out, size_t words)
 {
 	const uint64_t *turn = &k->header->journal.turn;

@@ -10,8 +10,8 @@
 
 #define HUGE_PAGE (2UL << 20)
 
-/* Use transparent huge pages only inside long lanes: in a short lane they would waste
- * memory, and across two lanes they would tie these to the same NUMA node. */
+/* Ask for transparent huge pages only inside long lanes. In a short lane they would waste memory.
+ * A huge page across two lanes would keep both on one NUMA node. */
 static void advise(const struct percpu_chunk *k)
 {
 	char *first, *last;
@@ -59,7 +59,7 @@ static char *find_space(size_t size)
 	return map + slack;
 }
 
-/* Fill in the struct percpu_chunk of a chunk that was mapped at this place, and return it. */
+/* Fill in the struct percpu_chunk of a chunk that is at this address, and return it. */
 static struct percpu_chunk *introduce(const struct percpu_chunk *t, char *at, size_t size)
 {
 	struct percpu_chunk *k = (struct percpu_chunk *)at;
@@ -73,8 +73,8 @@ static struct percpu_chunk *introduce(const struct percpu_chunk *t, char *at, si
 	return k;
 }
 
-/* Map the file there, or private memory if fd is -1. If the kernel fills mappings, make the
- * memory accessible only after telling the kernel to fill it on touch. */
+/* Map the file at this address, or private memory if fd is -1. If the kernel fills mappings, tell
+ * it first to fill this one on touch, and then make the memory accessible. */
 static int map_lanes(char *at, size_t size, int prot, int fd, bool fills)
 {
 	if (fd >= 0 &&
@@ -124,9 +124,9 @@ char *percpu_chunk_seed(const struct percpu_chunk *k)
 }
 
 /*
- * The first mremap() makes the page larger, wherever there is room, and the second moves
- * the result to its place. The first can fail for lack of address space, and then leaves
- * the page as it was; the second needs no more address space.
+ * The first mremap() enlarges the mapping of the page, wherever there is room. The second moves
+ * the result to its place. The first can fail for lack of address space, and then leaves the page
+ * as it was. The second needs no more address space.
  */
 int percpu_chunk_unfold(const struct percpu_chunk *t, char **seed, bool grows,
 			struct percpu_chunk **ret)
@@ -152,8 +152,8 @@ int percpu_chunk_unfold(const struct percpu_chunk *t, char **seed, bool grows,
 		e = percpu_errno();
 		munmap(map + percpu_page_size(), shared - percpu_page_size());
 		*seed = map;
-		/* The kernel may already have unmapped the place of the lanes, and another
-		 * thread may have mapped something there. */
+		/* Unmap only the head: the kernel may already have unmapped the place of the
+		 * lanes, and another thread may have mapped something there. */
 		munmap(at, PERCPU_HEAD);
 		return e;
 	}
@@ -185,7 +185,7 @@ void percpu_chunk_bar(struct percpu_chunk *k)
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-/* Store only to words that are not zero, so that no page is touched needlessly. */
+/* Store only to words that are not zero, so that no page is written needlessly. */
 struct percpu_chunk *percpu_chunk_place(const struct percpu_chunk *t, void *memory)
 {
 	size_t size = PERCPU_HEAD + (size_t)percpu_chunk_size(t->stride, t->cpus);

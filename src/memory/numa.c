@@ -2,10 +2,10 @@
 /*
  * numa.c - keep the pages of a lane on the NUMA node of its CPU.
  *
- * In private memory the first touch does that by itself. In a shared file the
- * thread that allocates reserves the pages of all lanes, on one CPU. So the library tells
- * the kernel beforehand where they belong, and the kernel keeps that with the file. Errors
- * are ignored: the pages are then on another node, which is only slower.
+ * In private memory, the kernel places a page where it is first touched. In a shared file, the
+ * thread that allocates reserves the pages of all lanes, on one CPU. So the library tells the
+ * kernel beforehand where the pages belong, and the kernel keeps that with the file. Errors are
+ * ignored: the pages are then on another node, which is only slower.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -14,11 +14,11 @@
 
 #include "memory.h"
 
-#define MAX_NODES 1024 /* of Linux: CONFIG_NODES_SHIFT is at most 10 */
+#define MAX_NODES 1024 /* the most of Linux: CONFIG_NODES_SHIFT is at most 10 */
 #define WORD (8 * sizeof(unsigned long))
 #define PREFERRED 1 /* MPOL_PREFERRED; linux/mempolicy.h is not everywhere */
 
-/* Let lanes first to last, up to where the next lane begins, prefer the node. */
+/* Let the pages of lanes first to last prefer the node, up to the start of the next lane. */
 static void prefer(const struct percpu_chunk *k, size_t first, size_t last, unsigned long node)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -2,16 +2,16 @@
 /*
  * pair.c - two adjacent words that change together.
  *
- * x86-64 and aarch64 compare and swap 16 bytes. To load them at once without a store takes a
- * CPU with AVX, or with LSE2 (Armv8.4); on others a load swaps the pair for itself. A process
- * that may only read cannot do that: there it loads the pair until two loads are alike. Then
- * the words may be of two moments only if others have changed the pair back and forth between
- * all four loads of a word.
+ * x86-64 and aarch64 compare and swap 16 bytes. A load of 16 bytes at once needs a CPU with AVX,
+ * or with LSE2 (Armv8.4). On other CPUs, a load swaps the pair for itself. A process that may
+ * only read cannot do that. It loads the pair until two loads are equal. The words can then be
+ * of two moments only if the pair changed back and forth between all four loads of a word.
  *
- * Other machines, those of 32 bits above all, have the journal: a pair is two words of the
- * bias lane, which change under its lock. A killed holder's change is completed or was never
- * begun. Both kinds of processes at the same pairs would lose changes, because the one kind
- * does not look at the lock. So the objects say in a file which kind has made them.
+ * Other machines, above all 32-bit ones, use the journal: a pair is two words of the bias lane,
+ * which change under the journal's lock. If a lock holder is killed, its change is completed, or
+ * was not begun. A process of the first kind does not look at the lock. So if processes of both
+ * kinds changed the same pairs, changes would be lost. The objects in a file record the kind of
+ * their creator.
  *
  * The instructions are in assembly, because compilers call libatomic for 16 bytes, which may
  * take a lock of the process.
@@ -20,7 +20,7 @@
 
 #include "memory.h"
 
-#define KNOWN 0x100 /* so that 0 means that nobody has asked the CPU */
+#define KNOWN 0x100 /* set in `found` once it has been filled in */
 
 static unsigned ways(void)
 {
@@ -44,7 +44,7 @@ bool percpu_pair_is_atomic(void)
 
 #if defined(__x86_64__)
 
-/* Whether the pair was as expected; *e is set to what it was. */
+/* Set the pair to v if it is *e, and return whether it was. Set *e to what it was. */
 static bool exchange(struct percpu_pair_value *p, struct percpu_pair_value *e,
 		     struct percpu_pair_value v)
 {
@@ -74,8 +74,8 @@ static struct percpu_pair_value load_both(const struct percpu_pair_value *p)
 
 #elif defined(__aarch64__)
 
-/* A store of what was loaded, where that was not as expected, proves that both words were
- * loaded at once. */
+/* If the pair is not as expected, store the loaded words again: the store succeeds only if both
+ * words were loaded at once. */
 static bool exchange_exclusive(struct percpu_pair_value *p, struct percpu_pair_value *e,
 			       struct percpu_pair_value v)
 {
@@ -101,7 +101,7 @@ static bool exchange_exclusive(struct percpu_pair_value *p, struct percpu_pair_v
 	return false;
 }
 
-/* One instruction, so that a thread that a debugger stops at each gets through. */
+/* Use one instruction: it also makes progress in a thread that a debugger single-steps. */
 static bool exchange_at_once(struct percpu_pair_value *p, struct percpu_pair_value *e,
 			     struct percpu_pair_value v)
 {
@@ -139,7 +139,7 @@ static struct percpu_pair_value load_both(const struct percpu_pair_value *p)
 	return v;
 }
 
-#else /* percpu_pair_ways() says that there is none */
+#else /* never called: percpu_pair_ways() returns no way */
 
 static bool exchange(struct percpu_pair_value *p, struct percpu_pair_value *e,
 		     struct percpu_pair_value v)

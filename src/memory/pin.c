@@ -2,9 +2,9 @@
 /*
  * pin.c - chunks of programs that have called mlockall(MCL_FUTURE).
  *
- * The kernel then fills each new mapping with memory, and locks it. There are as many atomic
- * lanes as CPU lanes, and few of them are ever used, so the library lets the kernel fill and
- * lock their pages only when they are touched. The rest of a chunk is filled at once.
+ * In such a program, the kernel fills each new mapping with memory, and locks it. A chunk has as
+ * many atomic lanes as CPU lanes, and few of them are ever used. So the library lets the kernel
+ * fill and lock their pages only when they are touched. The rest of a chunk is filled at once.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * region.c - the regions of the process: private ones, and the list of all. file.c makes and
- * opens those in files; grow.c makes their chunks.
+ * region.c - the regions of the process: how private ones are created, and the list of all.
+ * file.c creates and opens regions in files; grow.c makes the chunks of both.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,8 +15,8 @@
 static struct percpu_region *regions;	     /* the process lock protects it */
 static struct percpu_region *default_region; /* changed under the process lock */
 
-/* A child of fork has one thread. A lock in private memory may have been held by another
- * thread of the parent, which the child does not have. The holder of a lock in a file goes
+/* Mark the locks in private memory as those of dead holders: another thread of the parent may have
+ * held one, and the child does not have that thread. Leave locks in files alone: their holder goes
  * on in the parent. */
 static void region_mend_in_child(void)
 {
@@ -125,8 +125,8 @@ int percpu_region_begin(struct percpu_region *r, int fd, bool exists, struct per
 	if (r->shared && r->writable)
 		percpu_stale_settle_region(r);
 	region_enlist(r);
-	/* Last, because it may start threads, and mapping memory is slower in a process with
-	 * several threads. */
+	/* Do this last: it may start threads, and a process with several threads maps memory more
+	 * slowly. */
 	percpu_init();
 	*ret = r;
 	return 0;
@@ -156,7 +156,7 @@ int percpu_region_check(const struct percpu_region_options *o, struct percpu_reg
 	return 0;
 }
 
-/* Return the bytes of a private region with one chunk. */
+/* Return the size of a private region with one chunk, in bytes. */
 static uint64_t memory_of(const struct percpu_region_options *o)
 {
 	return PERCPU_HEAD + percpu_chunk_size(percpu_stride(o->lane_size), o->cpus);
@@ -290,7 +290,7 @@ struct percpu_region *percpu_region_find(const void *cell)
 	return r;
 }
 
-/* On a CPU for which the region has no lane, no sequence runs in it. */
+/* Fence only CPUs that have a lane: on another CPU, no sequence stores to the region. */
 int percpu_region_fence(const struct percpu_region *r)
 {
 	return r->shared ? percpu_fence_below(r->cpus, FENCE_NS, NULL) : percpu_fence();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * root.c - the roots of a region: keys that processes find without being told; and the notes
- * of objects that are being created at one, or for a word of the bias lane.
+ * root.c - the roots of a region, where processes find keys; and the notes of objects that are
+ * being created at a root, or for a word of the bias lane.
  */
 #include <errno.h>
 
@@ -12,7 +12,7 @@ struct percpu_anchor percpu_root_anchor(const struct percpu_region *r, unsigned 
 	return (struct percpu_anchor){ .word = &r->first->header->root[root], .root = root };
 }
 
-/* What chooses may need the lock of the process. */
+/* choose() may take the lock of the process, so release it meanwhile. */
 int percpu_anchor_choose(struct percpu_anchor *at)
 {
 	int e = 0;
@@ -27,7 +27,7 @@ int percpu_anchor_choose(struct percpu_anchor *at)
 	return e;
 }
 
-/* What percpu_header.creation is while an object with this key is created at the root. */
+/* Return what percpu_header.creation is while an object with this key is created at the root. */
 static uint64_t creation_of(unsigned root, uint64_t key)
 {
 	return (uint64_t)root << PERCPU_KEY_KIND_SHIFT | (key & PERCPU_KEY_PLACE);
@@ -48,7 +48,8 @@ void percpu_creation_note(const struct percpu_region *r, const struct percpu_anc
 	PERCPU_STEP("region: creation noted");
 }
 
-/* Return the chunk that a key of kind 0 is in, which another process may have damaged. */
+/* Return the chunk of a key of kind 0, and its offset in *ret; NULL if there is no such place.
+ * Another process may have damaged the key. */
 static struct percpu_chunk *chunk_at(const struct percpu_region *r, uint64_t key, size_t *ret)
 {
 	uint64_t index = (key >> PERCPU_KEY_CHUNK_SHIFT) - 1;
@@ -69,7 +70,7 @@ static void take_back(struct percpu_region *r, uint64_t key)
 		percpu_region_free_there(k, offset);
 }
 
-/* The word in the bias lane, or NULL if there is no such word. */
+/* Return the word of the bias lane at this place; NULL if there is no such word. */
 static const uint64_t *word_at(const struct percpu_region *r, uint64_t place)
 {
 	size_t offset;
@@ -85,9 +86,10 @@ static const uint64_t *root_at(const struct percpu_header *h, uint64_t root)
 	return root < PERCPU_REGION_ROOTS ? &h->root[root] : NULL;
 }
 
-/* Whoever created the object had the lock that the caller has now. If the word does not lead
- * to the object, free it. It may have done so before: who changes a root then first makes
- * the note void, so it is looked at once more. */
+/* Free the noted object unless the word leads to it. The caller holds the lock under which the
+ * object was created, so its creator is done, or was killed. The word may have led to the object
+ * before: a process that changes a root then clears the note first. So look at the note again
+ * before freeing. */
 static void settle_note(struct percpu_region *r, uint64_t *note, const uint64_t *word)
 {
 	uint64_t noted = __atomic_load_n(note, __ATOMIC_ACQUIRE), there = 0;
@@ -114,7 +116,8 @@ void percpu_creation_settle(struct percpu_region *r)
 	settle_note(r, &h->placed, word_at(r, __atomic_load_n(&h->placed_at, __ATOMIC_ACQUIRE)));
 }
 
-/* Noted as one that is being created, the object is freed as one whose key was never set. */
+/* Note the object as one that is being created. Once the key is cleared, it is freed like an object
+ * whose key was never set, even if this process is killed meanwhile. */
 void percpu_anchor_free(struct percpu_region *r, const struct percpu_anchor *at)
 {
 	struct percpu_header *h = r->first->header;
@@ -132,9 +135,9 @@ void percpu_anchor_free(struct percpu_region *r, const struct percpu_anchor *at)
 	percpu_process_unlock();
 }
 
-/* An object that is at the root has been created. It was written down as one that is being
- * created, to be freed if the root does not lead to it. If its creator was killed, that is
- * still there, and must not be when the root is changed. */
+/* Clear the note of an object whose key is at the root: its creation is complete. If its creator
+ * was killed, the note is still there. The next lock holder would free the object once the root
+ * no longer leads to it. */
 static void end_creation(struct percpu_header *h, unsigned root, uint64_t key)
 {
 	uint64_t noted = creation_of(root, key);

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stale.c - robust locks that were held when the machine went down. The file is still there,
- * and no kernel is going to say that their holders are dead.
+ * stale.c - robust locks that were held when the machine went down. The file outlives the boot,
+ * and the kernel of the next boot does not know that the holders are dead.
  *
- * So a word beside the locks says in which boot they are held. Who finds an earlier boot there
- * marks the locks as the kernel would have done, and then names its own boot. It does so before
- * it takes any of them, and so does everybody else: what it finds in a lock is of the earlier
- * boot, and stays there until it is replaced.
+ * So a word beside the locks says in which boot they are held. A process that finds an earlier
+ * boot there marks the held locks as the kernel would have done, and then stores its own boot in
+ * the word. Every process does so before it takes any of the locks. So a holder that is found in
+ * a lock is of the earlier boot, and stays there until a process marks the lock.
  *
- * - Two that did this at once could hit a lock that was taken meanwhile, by a thread that has
- *   the same id as the one before. So who does it holds a lock: the settler's in the header.
- *   That one may be stale itself, so half of the boot's id is beside it in the same 8 bytes, and
- *   both are replaced at once.
+ * - Two threads that marked locks at once could mark one that was taken meanwhile, by a thread
+ *   with the same id as the dead holder. So a thread that marks holds the settler's lock in the
+ *   header. That lock may be stale itself. So half of the boot's id is beside it in the same 8
+ *   bytes, and one instruction replaces both.
  * - A process that does not know its boot, or does not get the settler's lock, sets the word
- *   to 0 before it takes locks. Then nobody marks any until all is of one boot again. So what it
- *   finds held then stays so. That is for processes without /proc: one that only has no descriptor
- *   to ask for its boot does not open the file. Later it goes by the boot of then, if need be.
+ *   to 0 before it takes locks. The next process that knows its boot stores it, and marks no
+ *   lock. So stale locks stay held until a later boot.
+ * - A process without /proc does not know its boot. A process that only lacks a descriptor to
+ *   read its boot fails to open the file; if it lacks one later, it uses the boot that it read
+ *   when it opened the file.
  */
 #include "stale.h"
 
@@ -24,6 +26,7 @@ static uint32_t upper_half(uint64_t boot)
 	return (uint32_t)(boot >> 32);
 }
 
+/* Take the settler's lock. If it is of another boot, free it first. */
 static int lock_settler(struct percpu_header *h, uint64_t boot, struct percpu_robust *lock)
 {
 	union percpu_settler there = { .both = __atomic_load_n(&h->settler.both,
@@ -39,8 +42,8 @@ static int lock_settler(struct percpu_header *h, uint64_t boot, struct percpu_ro
 	return percpu_robust_lock(lock, &h->settler.lock, PERCPU_LOCK_NS);
 }
 
-/* Acquire: who finds a lock that was taken in this boot finds that the word is not as it was,
- * because whoever took the lock has looked at the word or set it before. */
+/* Acquire: the taker of a lock has looked at the word, or set it, before. So if this finds a lock
+ * that was taken in this boot, it also finds that the word has changed. */
 void percpu_stale_mark(const struct percpu_stale *s, uint32_t *lock)
 {
 	uint32_t value = __atomic_load_n(lock, __ATOMIC_ACQUIRE), holder = value & FUTEX_TID_MASK;
@@ -55,7 +58,8 @@ void percpu_stale_mark(const struct percpu_stale *s, uint32_t *lock)
 	PERCPU_STEP("stale: lock marked");
 }
 
-/* Sequentially consistent, here and below: before the caller takes any lock. */
+/* Store the boot in the word, if the word is unchanged. Sequentially consistent, here and below:
+ * the store comes before any lock that the caller takes. */
 static bool note_boot(uint64_t *noted, uint64_t there, uint64_t boot)
 {
 	return __atomic_compare_exchange_n(noted, &there, boot, false, __ATOMIC_SEQ_CST,

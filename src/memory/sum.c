@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sum.c - the lanes of many adjacent words at a time.
+ * sum.c - sums of the lanes, of many adjacent words at a time.
  *
- * A sum mostly waits for memory: a lane's words are in pages of their own,
- * and the CPU prefetches within a page only. So the loops read several lanes together, each
- * of which the CPU prefetches on its own. They are written with vectors because compilers
- * do not vectorize them at -O2.
+ * A sum mostly waits for memory: each lane's words are in pages of their own, and the CPU
+ * prefetches only within a page. So the loops read several lanes together; the CPU prefetches
+ * each of them. The loops are written with vectors, because compilers do not vectorize them at
+ * -O2.
  *
  * Vectors are loaded by plain loads. Each word is still read whole, and the compiler sees no
- * race, because it does not know of the stores of sequences. On 32-bit machines a plain load
- * would read a word in halves, and ThreadSanitizer would report races with atomic
- * additions, so these load word by word, atomically.
+ * race, because it does not know of the stores of sequences. 32-bit machines would read a word in
+ * halves, and ThreadSanitizer would report races with atomic additions. There, the loops load
+ * word by word, atomically.
  */
 #include "memory.h"
 
@@ -33,8 +33,8 @@ static void loaded(void)
 #endif
 }
 
-/* So many sums fit into the first-level cache. With few lanes sum only a part of a page at a
- * time, so that the lanes do not all begin a page at once. */
+/* The sums fit into the first-level cache. With few lanes, sum only a part of a page at a time, so
+ * that the lanes do not all begin a page at once. */
 size_t percpu_sum_words(const struct percpu_chunk *k)
 {
 	return k->cpus <= 2 * TOGETHER ? PERCPU_SUM_MAX / 4 : PERCPU_SUM_MAX;
@@ -52,7 +52,7 @@ void percpu_sum_biases(const struct percpu_chunk *k, size_t offset, size_t n, ui
 	loaded();
 }
 
-/* Inlined, so that the compiler unrolls the loop over the lanes. */
+/* This is inlined, so that the compiler unrolls the loop over the lanes. */
 static inline __attribute__((always_inline)) void add_lanes(const char *lane, size_t stride,
 							    unsigned lanes, size_t n, uint64_t *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * grace.c - grace periods: how they are created, and the slow paths of sections. grace.h says how
- * they work; grace_wait.c has the periods, and grace_call.c the callbacks.
+ * grace.c - grace periods: create and free them; the slow paths of sections. grace.h says how they
+ * work. grace_wait.c has the periods, and grace_call.c the callbacks.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ _Static_assert(offsetof(struct percpu_grace_handle, part.in) == 0, "begins every
 /* All handles. The process lock protects the list. */
 static struct percpu_grace_handle *all_graces;
 
-/* What was begun under another tag is not of this owner. */
+/* Change the tag. A section that was begun under another tag is not this owner's. */
 static void end_sections(struct percpu_grace_handle *h)
 {
 	struct percpu_participant *in = &h->part.in;
@@ -30,8 +30,8 @@ static void forget_sections(struct percpu_owners_user *u)
 	end_sections(percpu_owners_user_in(u, offsetof(struct percpu_grace_handle, user)));
 }
 
-/* Sections of the parent are none of the child's. In a region it counts as another owner, and the
- * callbacks are the parent's. */
+/* Drop the parent's sections in the child. In a region the child counts as another owner, and the
+ * callbacks remain the parent's. */
 static void grace_mend_in_child(void)
 {
 	for (struct percpu_grace_handle *h = all_graces; h != NULL; h = h->next) {
@@ -78,7 +78,8 @@ static bool are_grace_flags(unsigned flags)
 	return (flags & ~(unsigned)PERCPU_GRACE_DEBUG) == 0;
 }
 
-/* The handle is complete but for what is of grace periods, unless e is an error. */
+/* Fill in what only handles of grace periods have, and store the handle in ret, unless e is an
+ * error. Returns e. */
 static int begin_grace(int e, struct percpu_grace_handle *h, unsigned flags,
 		       struct percpu_grace **ret)
 {
@@ -162,8 +163,8 @@ int percpu_grace_enter_slow(struct percpu_grace *g)
 	return (int)(g->in.tag + percpu_grace_at(state));
 }
 
-/* Whether somebody waits for sections of that bank: a period is in progress, and sections that
- * begin now are counted in the other one. */
+/* Return whether a period waits for sections of that bank: it is in progress, and new sections are
+ * counted in the other bank. */
 static bool is_grace_awaited(uint64_t state, unsigned bank)
 {
 	return state % 2 == 0 && percpu_grace_bank(state) != bank;
@@ -208,7 +209,7 @@ static void look_for_sections(uint64_t id, uint32_t n, void *arg)
 	*found = *found || ((int32_t)n > 0 && percpu_participants_alive(&h->part, id));
 }
 
-/* Whether this process is in a section, or any that lives. */
+/* Return whether this process is in a section; with of_any, whether any living process is. */
 static bool has_sections(const struct percpu_grace_handle *h, bool of_any)
 {
 	bool found = false;
@@ -230,7 +231,7 @@ static int drop_grace(struct percpu_grace_handle *h, bool destroys)
 	if (percpu_grace_is_worker(h))
 		return -EDEADLK;
 	if (destroys && percpu_participants_look_up(&h->part) == -ENOMEM)
-		return -ENOMEM; /* somebody whose count it cannot look at may be in a section */
+		return -ENOMEM; /* a process whose count cannot be read may be in a section */
 	if (has_sections(h, destroys)) {
 		if (h->part.checked)
 			percpu_grace_complain(h, "the handle is freed while a section is open");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * grace_blockers.c - which processes grace periods wait for.
+ * grace_blockers.c - list the processes for which grace periods wait.
  */
 #include "grace.h"
 
-/* Those that were found so far. */
+/* The blockers found so far. */
 struct blockers {
 	const struct percpu_grace_handle *h;
 	struct percpu_grace_blocker *out;
@@ -12,10 +12,10 @@ struct blockers {
 	size_t found;
 	unsigned bank;
 	unsigned awaited;			/* the bank that a period waits for; or none */
-	uint64_t slots[PERCPU_OWNERS_MAX / 64]; /* of owners that were found, a bit for each */
+	uint64_t slots[PERCPU_OWNERS_MAX / 64]; /* a bit for each slot whose owner was found */
 };
 
-/* Return where to note that process; NULL if it is dead, or there is no room. */
+/* Return the row of that process; or NULL if it is dead, or there is no room for it. */
 static struct percpu_grace_blocker *find_blocker(struct blockers *b, uint64_t id)
 {
 	const uint64_t known = percpu_grace_is_shared(b->h) ? id : 0;

@@ -4,10 +4,10 @@
  */
 #include "grace.h"
 
-#define GRACE_RETRY_NS (PERCPU_SECOND / 100) /* after CPUs could not be fenced */
+#define GRACE_RETRY_NS (PERCPU_SECOND / 100) /* before the next try to fence the CPUs */
 
-/* Protects the queues of all handles. It is held for a few instructions, or while a thread is
- * started, and never while a callback runs. */
+/* Protects the queues of all handles. A thread holds it for a few instructions, or while it starts
+ * a worker, and never while a callback runs. */
 static pthread_mutex_t grace_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock_grace_queues(void)
@@ -28,14 +28,14 @@ __attribute__((constructor)) static void grace_queues_join_forks(void)
 	percpu_fork_register(PERCPU_FORK_GRACE_QUEUES, &part);
 }
 
-/* Grows, and is waited on. */
+/* Increment a futex, and wake the threads that wait on it. */
 static void announce_callbacks(uint32_t *futex)
 {
 	__atomic_fetch_add(futex, 1, __ATOMIC_RELEASE);
 	percpu_futex_wake(futex);
 }
 
-/* Return the first callback, and set *ret_end if the thread is to end. */
+/* Return the first callback, and store in *ret_end whether the worker must end. */
 static struct percpu_grace_callback *look_at_queue(struct percpu_grace_queue *q, bool *ret_end)
 {
 	struct percpu_grace_callback *c;
@@ -122,7 +122,7 @@ bool percpu_grace_is_worker(const struct percpu_grace_handle *h)
 	return self != 0 && pthread_equal(self, pthread_self());
 }
 
-/* The caller has the lock. Returns 0 or -errno. */
+/* Start the worker, unless it was started. The caller has the lock. Returns 0 or -errno. */
 static int start_grace_worker(struct percpu_grace_handle *h)
 {
 	int e = 0;
@@ -143,7 +143,7 @@ int percpu_grace_end_worker(struct percpu_grace_handle *h)
 	if (q->called != __atomic_load_n(&q->done, __ATOMIC_ACQUIRE))
 		e = -EBUSY;
 	else if (q->is_started && percpu_is_forking())
-		e = -EDEADLK; /* the thread waits for the fork */
+		e = -EDEADLK; /* the worker waits for the fork */
 	q->is_to_end = e == 0;
 	unlock_grace_queues();
 	if (e == 0 && q->is_started) {
@@ -153,7 +153,7 @@ int percpu_grace_end_worker(struct percpu_grace_handle *h)
 	return e;
 }
 
-/* What ran when the process forked runs in the parent alone. */
+/* A callback that was running at the fork goes on in the parent only. */
 void percpu_grace_mend_queue(struct percpu_grace_handle *h, bool drop)
 {
 	struct percpu_grace_queue *q = &h->queue;
@@ -180,7 +180,7 @@ static bool is_callback_queued(const struct percpu_grace_queue *q,
 	return at != NULL;
 }
 
-/* The caller has the lock. */
+/* Append a callback to the queue. The caller has the lock. */
 static void queue_callback(struct percpu_grace_queue *q, struct percpu_grace_callback *c)
 {
 	if (q->tail == NULL)
@@ -218,7 +218,8 @@ int percpu_grace_call(struct percpu_grace *g, struct percpu_grace_callback *c,
 	return e;
 }
 
-/* Wait until so many callbacks have returned. */
+/* Wait until `called` callbacks have returned. Returns 0, or the error of a fence that failed
+ * meanwhile. */
 static int await_callbacks(struct percpu_grace_queue *q, uint64_t called)
 {
 	const uint64_t failures = __atomic_load_n(&q->failures, __ATOMIC_ACQUIRE);

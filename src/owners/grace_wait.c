@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * grace_wait.c - grace periods: how they begin and end, and who waits for whom. grace.h has the
- * steps of a period.
+ * grace_wait.c - grace periods: begin and end them, and wait for their end. grace.h has the steps
+ * of a period.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -10,15 +10,14 @@
 
 #define GRACE_CLAIM_BITS 24 /* of the period, in a claim */
 #define GRACE_CLAIM_MASK ((UINT64_C(1) << GRACE_CLAIM_BITS) - 1)
-#define GRACE_SPINS 20 /* how often a bank is looked at before the thread sleeps */
+#define GRACE_SPINS 20 /* how often a bank is read before the thread sleeps */
 
-/* How long to wait for another thread's fence, in us; and in a region, how often to ask whether
- * those live whom one waits for. */
+/* How long to wait for another thread's fence, in us; in a region longer. */
 #define GRACE_PATIENCE 10000
 #define GRACE_PATIENCE_SHARED 100000
-#define GRACE_ASK_EVERY 20000
 
-#define GRACE_SLICE PERCPU_PARTICIPANTS_SLICE /* of sleep */
+#define GRACE_ASK_EVERY 20000 /* us between two questions whether participants live */
+#define GRACE_SLICE PERCPU_PARTICIPANTS_SLICE /* the longest sleep */
 
 static uint64_t *grace_word(const struct percpu_grace_handle *h, size_t i)
 {
@@ -30,7 +29,7 @@ static uint64_t grace_now_us(void)
 	return percpu_now_ns() / 1000;
 }
 
-/* Let those look again who wait. */
+/* Wake the waiters, so that they look again. */
 static void tell_grace_waiters(struct percpu_grace_handle *h)
 {
 	percpu_full_fence();
@@ -38,8 +37,8 @@ static void tell_grace_waiters(struct percpu_grace_handle *h)
 		percpu_participants_wake(&h->part);
 }
 
-/* Whether the calling thread is the one to fence this period now. Others need not, unless it
- * takes long: that thread may be stopped, or dead. */
+/* Claim the fence of this period. Returns whether the calling thread has the claim and is to fence.
+ * Another thread may take over an old claim: the thread that made it may be stopped or dead. */
 static bool claim_fence(struct percpu_grace_handle *h, uint64_t state)
 {
 	const uint64_t patience =
@@ -49,7 +48,7 @@ static bool claim_fence(struct percpu_grace_handle *h, uint64_t state)
 	uint64_t old, now;
 
 	PERCPU_STEP("grace: to be claimed");
-	/* In this order: a claim that is later than now would look like one of long ago. */
+	/* In this order: a claim made after `now` would look very old. */
 	old = __atomic_load_n(claim, __ATOMIC_ACQUIRE);
 	now = grace_now_us();
 	if (old != 0 && (old & GRACE_CLAIM_MASK) == period &&
@@ -59,7 +58,7 @@ static bool claim_fence(struct percpu_grace_handle *h, uint64_t state)
 					   __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-/* Note that the period was fenced, which it is for good. */
+/* Record that the period was fenced. That holds for good. */
 static void note_fence(struct percpu_grace_handle *h, uint64_t state)
 {
 	uint64_t *fenced = grace_word(h, PERCPU_GRACE_FENCED);
@@ -76,8 +75,8 @@ static bool is_fenced(struct percpu_grace_handle *h, uint64_t state)
 	return __atomic_load_n(grace_word(h, PERCPU_GRACE_FENCED), __ATOMIC_ACQUIRE) == state;
 }
 
-/* Fence the period. From then on no sequence counts in the bank of before. Returns 0, or -EBUSY if
- * another thread does it, or -errno. */
+/* Fence the period: after that no sequence counts in the old bank. Returns 0, or -EBUSY if another
+ * thread does it, or -errno. */
 static int fence_period(struct percpu_grace_handle *h, uint64_t state)
 {
 	int e;
@@ -88,7 +87,7 @@ static int fence_period(struct percpu_grace_handle *h, uint64_t state)
 	if (!claim_fence(h, state))
 		return -EBUSY;
 	PERCPU_STEP("grace: to be fenced");
-	/* Who had the claim before may have fenced since. */
+	/* The thread that had the claim before may have fenced since. */
 	e = is_fenced(h, state) ? percpu_participants_look_up(&h->part) :
 				  percpu_participants_fence(&h->part);
 	PERCPU_STEP("grace: fence returned");
@@ -99,7 +98,7 @@ static int fence_period(struct percpu_grace_handle *h, uint64_t state)
 	return e;
 }
 
-/* Begin a period, or end one. */
+/* Begin a period, or end one. Returns false if the state has changed. */
 static bool advance_period(struct percpu_grace_handle *h, uint64_t state)
 {
 	return __atomic_compare_exchange_n(&h->part.control->state, &state, state + 1, false,
@@ -109,9 +108,9 @@ static bool advance_period(struct percpu_grace_handle *h, uint64_t state)
 /* What was found in a bank. */
 struct grace_count {
 	uint64_t open;	  /* sections */
-	bool has_deficit; /* somebody ended more than it began */
-	uint64_t self;	  /* this process */
-	int32_t own;	  /* and what it has */
+	bool has_deficit; /* a process has ended more sections than it began */
+	uint64_t self;	  /* this process's owner */
+	int32_t own;	  /* this process's count */
 };
 
 static void add_to_grace_count(uint64_t id, uint32_t n, void *arg)
@@ -126,7 +125,7 @@ static void add_to_grace_count(uint64_t id, uint32_t n, void *arg)
 		count->has_deficit = true;
 }
 
-/* Nobody's deficit hides another one's sections. */
+/* Count the sections in a bank. A process with a negative count hides no section of another one. */
 static struct grace_count count_sections(const struct percpu_grace_handle *h, unsigned bank)
 {
 	struct grace_count n = { .self = percpu_participants_self(&h->part) };
@@ -135,7 +134,7 @@ static struct grace_count count_sections(const struct percpu_grace_handle *h, un
 	return n;
 }
 
-/* Drop who has died, but not more often than makes sense. */
+/* Drop the counts of dead participants, at most once in GRACE_ASK_EVERY. */
 static void ask_who_lives(struct percpu_grace_handle *h)
 {
 	uint64_t *asked = grace_word(h, PERCPU_GRACE_ASKED);
@@ -158,8 +157,8 @@ static bool is_bank_empty(struct percpu_grace_handle *h, unsigned bank, struct g
 	return n->open == 0;
 }
 
-/* End the period, if all sections that it waits for have ended. Returns 0, -EBUSY if they have
- * not, or -EPROTO. */
+/* End the period if all sections that it waits for have ended. Returns 0; -EBUSY if they have not;
+ * -EAGAIN if they ended at the last moment, so try again; or -EPROTO. */
 static int end_period(struct percpu_grace_handle *h, uint64_t state, unsigned spins)
 {
 	const unsigned bank = !percpu_grace_bank(state);
@@ -176,7 +175,8 @@ static int end_period(struct percpu_grace_handle *h, uint64_t state, unsigned sp
 	if (!advance_period(h, state))
 		return 0;
 	PERCPU_STEP("grace: ended");
-	/* What was found while nobody entered: in the next period's bank, sums are of no moment. */
+	/* Correct this process's count by the value found while no thread entered the bank. From
+	 * the next period on, threads enter it again, and its sum is not exact. */
 	if (n.own < 0)
 		percpu_participants_add(&h->part, bank, -n.own);
 	tell_grace_waiters(h);
@@ -188,8 +188,8 @@ static bool is_period_over(uint64_t state, uint64_t cookie)
 	return (int64_t)(state - cookie) >= 0;
 }
 
-/* Do what can be done without sleeping until the period of the cookie is over. Returns 0 or
- * -EPROTO if it is, -EBUSY if there is something to wait for, or -errno. */
+/* Take the steps that need no sleep, until the period of the cookie is over. Returns 0 or -EPROTO
+ * if it is over, -EBUSY if there is something to wait for, or -errno. */
 static int help_period(struct percpu_grace_handle *h, uint64_t cookie, unsigned spins)
 {
 	int e, found = 0;
@@ -216,12 +216,12 @@ static int help_period(struct percpu_grace_handle *h, uint64_t cookie, unsigned 
 
 uint64_t percpu_grace_next(const struct percpu_grace_handle *h)
 {
-	percpu_full_fence(); /* what was stored before is seen by sections that begin in it */
+	percpu_full_fence(); /* sections of that period see what the caller stored before */
 	return (percpu_grace_load(h) + 2) | 1;
 }
 
-/* Sleep until there is news of what `seen` was, or something is to be asked. Returns false if it
- * is too late. */
+/* Sleep until `drained` is no longer `seen`, for GRACE_SLICE at most. Returns false if the deadline
+ * has passed. */
 static bool sleep_for_news(struct percpu_grace_handle *h, uint32_t seen, uint64_t deadline)
 {
 	uint64_t now;
@@ -305,7 +305,7 @@ int percpu_grace_poll(struct percpu_grace *g, uint64_t cookie)
 	struct percpu_grace_handle *h = percpu_grace_handle(g);
 	int cancel, e;
 
-	/* A cookie is odd, and at most that of a period that begins now. */
+	/* A cookie is odd, and no later than that of the next period to begin. */
 	if (g == NULL || cookie % 2 == 0 || cookie > percpu_grace_next(h))
 		return -EINVAL;
 	if (is_period_over(percpu_grace_load(h), cookie))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owned.c - owned gauges: how they are created, and what a slot has in one. owned_update.c
- * updates them, owned_read.c reads them.
+ * owned.c - owned gauges: create and free them, and load a slot's account. owned_update.c updates
+ * them, and owned_read.c reads them.
  *
- * A slot has two accounts in a gauge, of which its turn names the valid one, and the owner that
- * has filled it in. An owner's first update fills in the other account: its own value, and what
- * all owners before have left, that of the last one included. One store of turn makes it valid.
- * So a dead owner's value is folded once, whoever is killed, and nothing is to be done when it
- * dies: its turn is not that of a living owner.
+ * A slot has two accounts in a gauge. Its turn says which one is valid, and which owner has filled
+ * it in. An owner's first update fills in the other account: with its own value, and with what all
+ * earlier owners of the slot have left. One store of turn makes that account valid. So a dead
+ * owner's value is folded exactly once, whichever process is killed. Nothing needs to be done when
+ * an owner dies: no living owner has its turn.
  */
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ static struct percpu_owned_control *owned_control(const struct percpu_owned_hand
 	return (struct percpu_owned_control *)percpu_block_bias(&h->owned.block);
 }
 
-/* What a gauge of such numbers and of this rule has in its control block. */
+/* Return the word `number` of the control block, for the handle's kind of numbers and rule. */
 static uint32_t number_of(const struct percpu_owned_handle *h)
 {
 	const bool pairs = h->rule == PERCPU_OWNED_RECENT && percpu_pair_is_atomic();
@@ -39,8 +39,8 @@ static void start_owned(struct percpu_block *b)
 	c->number = number_of(h);
 }
 
-/* What another process has written is loaded once, and checked. The rule is any if the plan's
- * is none. */
+/* Check what another process has written; load each word once. If the plan's rule is ANY_RULE, take
+ * the gauge's. Returns 0, -ENOENT or -ENOTSUP. */
 static int adopt_owned(const struct percpu_block *found, struct percpu_plan *p)
 {
 	struct percpu_owned_handle *t = p->handle;
@@ -75,7 +75,7 @@ static struct percpu_plan owned_plan(struct percpu_owned_handle *t, struct percp
 	};
 }
 
-/* The account is another owner's. */
+/* Forget the account: this process is no longer its owner. */
 static void forget_account(struct percpu_owners_user *u)
 {
 	struct percpu_owned_handle *h =
@@ -84,8 +84,8 @@ static void forget_account(struct percpu_owners_user *u)
 	__atomic_store_n(&h->owned.mine, NULL, __ATOMIC_RELAXED);
 }
 
-/* Enter the gauge, which is complete unless e is an error, in the list of its owners, and store
- * it at ret, a pointer to a pointer to its type. */
+/* Enter the gauge in the list of its owners, and store it at ret, the address of a pointer to its
+ * type. If e is an error, do nothing. Returns e. */
 static int enlist_owned(int e, struct percpu_owned_handle *h, void *ret)
 {
 	if (e != 0)
@@ -321,7 +321,7 @@ size_t percpu_owned_offset(const struct percpu_owned_handle *h, size_t block,
 	return (size_t)((const char *)a - percpu_chunk_bias(k, 0));
 }
 
-/* Load value and time together. */
+/* Load value and time together. Returns 0 or -errno. */
 static int load_value(const struct percpu_owned_handle *h, size_t block,
 		      const struct percpu_owned_account *a, struct percpu_pair_value *ret)
 {
@@ -360,14 +360,14 @@ int64_t percpu_owned_load(const struct percpu_owned_handle *h, size_t slot,
 			.left = __atomic_load_n(&a->left, __ATOMIC_ACQUIRE),
 			.left_when = __atomic_load_n(&a->left_when, __ATOMIC_ACQUIRE),
 		};
-		/* Then nobody has begun to fill in this account again. */
+		/* With turn unchanged, no process has begun to fill in this account again. */
 		if (__atomic_load_n(&s->turn[i], __ATOMIC_RELAXED) == turn)
 			break;
 	}
 	return e != 0 ? e : (int64_t)(turn & INT64_MAX);
 }
 
-/* Whether there is a value that precedes the other one by the rule. */
+/* Return whether value a replaces value b by the rule, which is MIN or MAX. */
 static bool precedes(const struct percpu_owned_handle *h, uint64_t a, uint64_t b)
 {
 	const bool less = h->number == PERCPU_OWNED_DOUBLE ?

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owned_read.c - reads of owned gauges: slot by slot, one load of each value. A value is a living
- * owner's if the slot is, and if the owner that filled in the account has the slot now.
+ * owned_read.c - read owned gauges, slot by slot, with one load of each value. A value is a living
+ * owner's if the owner that filled in the account still has the slot, and lives.
  */
 #include "owners.h"
 
@@ -23,9 +23,9 @@ static void look_at_owner(const struct percpu_owned_handle *h, struct owned_shar
 	s->pid = seen.word / 2 == taken ? seen.pid : 0;
 }
 
-/* Load what a slot has; of its owner only if whole is set. Returns 1, or 0 if it has nothing,
- * or -errno. If there is no such block, or none that could be there, *slot becomes its last; but one
- * that there is no memory for may be there. */
+/* Load a slot's share; look at its owner only if whole is set. Returns 1, or 0 if the slot has no
+ * share, or -errno. If the block of shares does not exist or is damaged, set *slot to the last slot
+ * of the block. If there is no memory to look at the block, it may exist: -ENOMEM. */
 static int load_owned_share(const struct percpu_owned_handle *h, size_t *slot, bool whole,
 			    struct owned_share *ret)
 {
@@ -120,7 +120,7 @@ static struct percpu_owned_value owned_value_of(const struct percpu_owned_handle
 	};
 }
 
-/* List into out, and set *ret_n to how many there are. Returns 0 or -errno. */
+/* List the first n values in out, and store in *ret_n how many there are. Returns 0 or -errno. */
 static int list_into(const struct percpu_owned_handle *h, enum percpu_owned_of of,
 		     struct percpu_owned_value *out, size_t n, size_t *ret_n)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owned_update.c - updates of owned gauges: the first one of an owner makes its account, and the
- * others change the value there.
+ * owned_update.c - updates of owned gauges: an owner's first update makes its account, and later
+ * ones change the value there.
  */
 #include <math.h>
 #include <time.h>
 
 #include "owners.h"
 
-#define OWNED_MAX_EXPONENT (1023 + 1000) /* of values below 2^1000 in size, with the bias */
+#define OWNED_MAX_EXPONENT (1023 + 1000) /* that of 2^1000, with the bias; values are below */
 
 _Static_assert(offsetof(struct percpu_owned_account, value) == 0, "a handle points to it");
 
@@ -30,8 +30,8 @@ static void fill_in_account(struct percpu_owned_account *a, const struct percpu_
 	__atomic_store_n(&a->left_when, from->left_when, __ATOMIC_RELEASE);
 }
 
-/* Make the other account valid, which is the owner's from then on, unless turn has changed, or
- * the process is not that owner any more. Returns whether it did. */
+/* Fill in the other account for this owner, and make it valid, unless turn has changed or the
+ * process is no longer that owner. Returns whether it did so. */
 static bool turn_over(struct percpu_owned_handle *h, uint64_t id, struct percpu_owned_shares *s,
 		      uint64_t turn, const struct percpu_owned_account *next)
 {
@@ -55,14 +55,14 @@ static bool turn_over(struct percpu_owned_handle *h, uint64_t id, struct percpu_
 	return mine;
 }
 
-/* Where this process's account is. */
+/* The place of this process's account. */
 struct owned_place {
 	struct percpu_owned_account *account;
 	size_t block;
 };
 
-/* Find this process's account, if it has one. Others' turns are never its own: each owner has
- * another number. */
+/* Find this process's account. Returns whether it has one. The turn of another owner is never taken
+ * for its own: no two owners have the same number. */
 static bool find_account(struct percpu_owned_handle *h, struct percpu_owned_shares *s, uint64_t id,
 			 struct owned_place *ret)
 {
@@ -83,8 +83,8 @@ static bool find_account(struct percpu_owned_handle *h, struct percpu_owned_shar
 	return true;
 }
 
-/* Make this owner's account, with its first update in it. Returns 1, or 0 if another thread has
- * made it or turn has changed, or -errno. */
+/* Make this owner's account, with its first update in it. Returns 1; or 0 if another thread has
+ * made it, turn has changed, or the process has left; or -errno. */
 static int make_account(struct percpu_owned_handle *h, struct percpu_owned_shares *s, uint64_t id,
 			struct owned_update u)
 {
@@ -102,7 +102,7 @@ static int make_account(struct percpu_owned_handle *h, struct percpu_owned_share
 	return turn_over(h, id, s, (uint64_t)turn, &next);
 }
 
-/* Whether another thread has left, or does. */
+/* Return whether another thread has left the owners, or is leaving them. */
 static bool has_left(const struct percpu_owned_handle *h, uint64_t id)
 {
 	bool left;
@@ -114,8 +114,9 @@ static bool has_left(const struct percpu_owned_handle *h, uint64_t id)
 }
 
 /*
- * The first update of this process by this handle. Returns 1 if it was done, since it is in the
- * account from the start; or 0, and the place, if this process has an account; or -errno.
+ * Begin to update the gauge by this handle. Returns 1 if this made the account, which then includes
+ * the update; or 0 if this process has an account: its place is in ret, and the update is still to
+ * be made; or -errno.
  */
 static int begin_account(struct percpu_owned_handle *h, struct owned_update u,
 			 struct owned_place *ret)
@@ -164,7 +165,8 @@ int percpu_owned_gauge_add_slow(struct percpu_owned_gauge *g, int64_t n)
 	return r < 0 ? r : 0;
 }
 
-/* One test of the exponent finds infinities, what is no number, and what is too large. */
+/* Return whether a double is infinite, not a number, or too large. One test of the exponent finds
+ * all three. */
 static bool is_owned_too_large(uint64_t bits)
 {
 	return (bits >> 52 & 0x7ff) >= OWNED_MAX_EXPONENT;
@@ -183,10 +185,10 @@ static uint64_t owned_sum(uint64_t bits, double n)
 }
 
 /*
- * The last add left what the value was then in `when`, which gauges of this rule have no other
- * use for. A CPU can load that at once, while a load of the value would wait for the exchange
- * before it. Nothing depends on it: only an exchange, or a load of the value, tells what to add
- * to.
+ * Add n to the value. First guess the old value from `when`: the last add left it there, and
+ * gauges of these rules have no other use for `when`. A CPU can load `when` at once, while a load
+ * of the value would wait for the exchange before it. A wrong guess does no harm: the exchange
+ * fails, and gives the value.
  */
 static int add_to_double(uint64_t *mine, double n)
 {
@@ -225,7 +227,7 @@ int percpu_owned_fgauge_add(struct percpu_owned_fgauge *g, double n)
 	return r < 0 ? r : 0;
 }
 
-/* Set value and time, unless another thread has set a more recent one. */
+/* Set value and time, unless another thread has set a later time. Returns 0 or -errno. */
 static int set_recent(const struct percpu_owned_handle *h, struct owned_place p,
 		      struct percpu_pair_value v)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owner.c - tables of owners, and what of them belongs to this process. owner_slot.c is about
- * single slots, and docs/owners/owner.md has the protocol.
+ * owner.c - tables of owners, and which slots this process has in them. owner_slot.c handles single
+ * slots. docs/owners/owner.md has the protocol.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 
 _Static_assert(offsetof(struct percpu_owners, block) == 0, "begins every handle");
 
-/* The tables of this process, and what it is. The process lock protects them. */
-static struct percpu_owners *tables;
-static struct percpu_identity identity; /* pid 0: not known yet */
+/* The process lock protects these. */
+static struct percpu_owners *tables;	/* all handles of this process */
+static struct percpu_identity identity; /* of this process; pid 0: not known yet */
 static unsigned joining;		/* threads that are about to take a slot */
 
 static void forget_all(struct percpu_owners *o)
@@ -21,7 +21,7 @@ static void forget_all(struct percpu_owners *o)
 		u->forget(u);
 }
 
-/* The slots are the parent's, and so is what it has by them. */
+/* Forget the slots, and what objects have by them: they are the parent's. */
 static void owners_mend_in_child(void)
 {
 	identity.pid = 0;
@@ -45,7 +45,7 @@ struct percpu_identity percpu_owner_me(void)
 	struct percpu_identity me;
 
 	percpu_process_lock();
-	/* Another pid: as after _Fork(). No space: perhaps no file could be opened then. */
+	/* Another pid: a child of _Fork(). No space: perhaps no file of /proc could be opened. */
 	if (identity.pid != (uint32_t)getpid() || identity.space == 0)
 		identity = percpu_identity();
 	me = identity;
@@ -124,7 +124,7 @@ static int check_owners_region(const struct percpu_region *r)
 	return r->file.fd >= 0 ? 0 : -ENOTSUP; /* without PERCPU_REGION_OWNERS */
 }
 
-/* Enter the table, which is complete unless e is an error, in the list of the process. */
+/* Enter the table in the list of the process, unless e is an error. Returns e. */
 static int enlist_table(int e, struct percpu_owners *o, struct percpu_owners **ret)
 {
 	if (e != 0)
@@ -222,7 +222,8 @@ static void begin_to_join(void)
 	percpu_process_unlock();
 }
 
-/* Another thread may have been first: then this one's slot is given back. */
+/* Record the slot that was taken, or none if id is 0. If another thread was first, give this slot
+ * back. */
 static void end_to_join(struct percpu_owners *o, uint64_t id)
 {
 	bool spare;
@@ -278,7 +279,8 @@ void percpu_owners_leave(struct percpu_owners *o)
 	percpu_process_unlock();
 	if (id == 0)
 		return;
-	/* It is this process's slot until it is free: nobody else is to take its lock. */
+	/* Keep self until the slot is free. Else another thread could take the slot as a dead
+	 * owner's, and this one would unlock its byte. */
 	percpu_owner_give_back(o, id);
 	percpu_process_lock();
 	__atomic_store_n(&o->self, 0, __ATOMIC_RELAXED);
@@ -309,7 +311,7 @@ int percpu_owners_alive(const struct percpu_owners *o, uint64_t id)
 	int cancel, lives;
 
 	if (o != NULL && percpu_owner_is_hidden(o, id % PERCPU_OWNERS_MAX))
-		return 1; /* others take from the dead */
+		return 1; /* not known; callers drop what a dead owner has */
 	if (o == NULL || !percpu_owner_look(o, id % PERCPU_OWNERS_MAX, &seen) ||
 	    seen.word / 2 != id / PERCPU_OWNERS_MAX)
 		return 0;

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owner_slot.c - one slot: whose it is, whether its owner lives, and how another process takes
- * it over.
+ * owner_slot.c - one slot: which owner it has, whether that owner lives, and how another process
+ * takes the slot over.
  *
- * Who takes a slot holds the table's lock, has locked the slot's byte of the file, marks the
- * slot free, fills in who it is, and stores the word that makes it the owner. If it is killed
- * before, the slot is free; after that, it is a dead owner's.
+ * A process takes a slot with the table's lock held. It locks the slot's byte of the file, marks
+ * the slot free, stores its identity, and stores the word that makes it the owner. If it is killed
+ * before the last store, the slot is free; after it, the slot is a dead owner's.
  */
 #include "owners.h"
 
 #define SLOTS_SIZE (PERCPU_OWNER_SLOTS * sizeof(struct percpu_owner_slot))
-#define OWNER_TRIES 100 /* another process stores to what is read, over and over */
+#define OWNER_TRIES 100 /* while another process keeps storing to the slot */
 #define FREE_SLOT 1
-#define BUSY_SLOTS 8 /* then others have locked all bytes, and the slot is taken without */
+#define BUSY_SLOTS 8 /* after so many bytes that are locked, take a slot without its lock */
 
 static struct percpu_owners_control *table_control(const struct percpu_owners *o)
 {
 	return (struct percpu_owners_control *)percpu_block_bias(&o->block);
 }
 
-/* Make a block, and set the key to it, unless another thread was first. The lock of the allocator
- * is held from the one to the other: others wait, and what a killed one made is freed. */
+/* Make a block and store its key in the word, unless another thread was first. The lock of the
+ * allocator is held until the key is stored: other threads wait, and if this one is killed its
+ * block is freed. Returns 0 or -errno. */
 static int make_slots(struct percpu_region *r, uint64_t *word, const struct percpu_owner_block *b)
 {
 	const char *in_bias = (const char *)word;
@@ -79,7 +80,7 @@ int percpu_owner_reach_blocks(struct percpu_region *r, const uint64_t *keys, siz
 	for (size_t b = 0; b < PERCPU_OWNER_BLOCKS && r->writable && e != -ENOMEM; b++)
 		if (keys[b] != 0)
 			e = percpu_region_attach(r, keys[b], PERCPU_KIND_CELL, size, 1, &cell);
-	return e == -ENOMEM ? e : 0; /* what is damaged is not freed */
+	return e == -ENOMEM ? e : 0; /* damaged blocks are not freed */
 }
 
 void percpu_owner_free_blocks(struct percpu_region *r, const uint64_t *keys, size_t size)
@@ -89,7 +90,7 @@ void percpu_owner_free_blocks(struct percpu_region *r, const uint64_t *keys, siz
 			(void)percpu_region_free(r, percpu_region_at(r, keys[b], size), size);
 }
 
-/* Return the slots of a block; NULL, and *e, if there are none. */
+/* Return the slots of a block; or NULL, with -errno in *e. If make is set, make them. */
 static struct percpu_owner_slot *slots_of(const struct percpu_owners *o, size_t block, bool make,
 					  int *e)
 {
@@ -162,15 +163,15 @@ bool percpu_owner_look(const struct percpu_owners *o, size_t slot, struct percpu
 }
 
 /*
- * In the owner's own space the process itself is asked for, and its lock says nothing more:
- * a process that has closed the descriptor lives, and children may keep the lock of one that
- * has ended. From elsewhere there is nothing but the lock.
+ * In the owner's space (its boot and namespaces) ask the kernel about the process. Its lock says
+ * nothing more: a process that has closed the descriptor lives, and children may keep the lock of a
+ * process that has ended. From another space, only the lock can be asked for.
  */
 bool percpu_owner_lives(const struct percpu_owners *o, const struct percpu_owner_seen *seen,
 			unsigned joining)
 {
-	/* Whoever is about to become the owner is looked for first: a thread that is not there
-	 * any more has become it by then. */
+	/* Look for joining threads first. A thread that is no longer joining has become the owner,
+	 * and is found as that below. */
 	const bool joins = percpu_owner_joins(joining);
 	struct percpu_identity me;
 
@@ -179,7 +180,7 @@ bool percpu_owner_lives(const struct percpu_owners *o, const struct percpu_owner
 	PERCPU_STEP("owner: not ours");
 	me = percpu_owner_me();
 	if (seen->space != 0 && seen->space == me.space) {
-		if (seen->pid == me.pid) /* we were that, before exec; or are about to be it */
+		if (seen->pid == me.pid) /* this process: before exec, or still joining */
 			return seen->started == me.started && joins;
 		return percpu_life(seen->pid, seen->started) != PERCPU_LIFE_GONE;
 	}
@@ -200,8 +201,9 @@ static void become_owner(struct percpu_owner_slot *s, uint64_t word, bool locked
 	PERCPU_STEP("owner: slot taken");
 }
 
-/* Take the slot if its word is still the same. If somebody has locked its byte, take it only if
- * bare is set. Returns 0, or -EAGAIN, -EBUSY, -ENOLCK, -ETIMEDOUT. */
+/* Take the slot if its word is still the same. If another process has locked its byte, take it only
+ * if bare is set. Returns 0, or -EAGAIN (the word has changed), -EBUSY (the byte is locked),
+ * -ENOLCK, -ETIMEDOUT. */
 static int take_slot(struct percpu_owners *o, size_t slot, uint64_t word, bool bare)
 {
 	const struct percpu_identity me = percpu_owner_me();
@@ -213,8 +215,8 @@ static int take_slot(struct percpu_owners *o, size_t slot, uint64_t word, bool b
 	e = percpu_robust_lock(&h, &table_control(o)->lock, PERCPU_LOCK_NS);
 	if (e != 0)
 		return e;
-	/* The lock is this process's, also if another of its threads has it for this slot. So
-	 * it is not taken for a slot that may be another thread's. */
+	/* The lock of the byte belongs to the process: it succeeds also if another thread has
+	 * locked the byte for this slot. So check first that no other thread has taken the slot. */
 	if (__atomic_load_n(&s->word, __ATOMIC_ACQUIRE) != word) {
 		percpu_robust_unlock(&h);
 		return -EAGAIN;
@@ -231,8 +233,8 @@ static int take_slot(struct percpu_owners *o, size_t slot, uint64_t word, bool b
 	return e;
 }
 
-/* Find the first slot, from *slot on, that is free or a dead owner's; more are made if there
- * is none. */
+/* Find the first slot from *slot on that is free or a dead owner's. Make more slots if there is
+ * none. Returns 0 or -errno. */
 static int find_slot(struct percpu_owners *o, size_t *slot, uint64_t *ret_word)
 {
 	struct percpu_owner_seen seen;
@@ -269,8 +271,8 @@ int percpu_owner_take(struct percpu_owners *o, uint64_t *ret_id)
 	return e;
 }
 
-/* The lock goes first: once the slot is free, another thread of this process may take it, and
- * with it the same lock. */
+/* Unlock the byte first. Once the slot is free, another thread of this process may take it, and
+ * lock the same byte. */
 void percpu_owner_give_back(struct percpu_owners *o, uint64_t id)
 {
 	const size_t slot = id % PERCPU_OWNERS_MAX;
@@ -282,8 +284,8 @@ void percpu_owner_give_back(struct percpu_owners *o, uint64_t id)
 					  __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-/* Their locks went with exec. While a thread is joining, a slot may be its own, and stays: that
- * thread looks when it has joined. */
+/* The locks of these slots ended with exec. While a thread is joining, the slot may be that
+ * thread's, so it stays. The thread calls this again when it has joined. */
 void percpu_owner_give_back_former(const struct percpu_owners *o)
 {
 	const struct percpu_identity me = percpu_owner_me();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * participant.c - entering and leaving where no sequence was inlined or committed; sums; waiting
- * until nobody is inside. participant.h says how it works. participant_join.c creates objects,
- * and knows who participates.
+ * participant.c - enter and leave where no sequence was inlined or committed; sum up the cells;
+ * wait until no thread is inside. participant.h says how it works. participant_join.c creates
+ * objects, and finds the participants.
  */
 #include <errno.h>
 #include <limits.h>
@@ -49,8 +49,8 @@ static uint32_t *atomic_cell(const struct percpu_participants *p, unsigned bank)
 	return cell_at(c, percpu_chunk_choose_lane(c.chunk), bank);
 }
 
-/* What is taken back is taken from the same lane: in another one, who sums could find that and
- * not the addition, and so find 0 with somebody inside. */
+/* The subtraction after a refusal is in the same lane as the addition. In another lane, a sum might
+ * include the subtraction without the addition, and be 0 with a thread inside. */
 int percpu_participants_enter(struct percpu_participants *p, unsigned bank, uint64_t expected)
 {
 	int r = try_to_add(p, bank, 1, expected);
@@ -133,7 +133,7 @@ uint32_t percpu_participants_sum(const struct percpu_participants *p, unsigned b
 /* What was found in a bank. */
 struct participants_count {
 	uint32_t inside;
-	bool has_deficit; /* somebody left more often than it entered */
+	bool has_deficit; /* a participant has left more often than it entered */
 };
 
 static void add_to_participants(uint64_t id, uint32_t n, void *arg)
@@ -161,13 +161,14 @@ uint32_t percpu_participants_inside(const struct percpu_participants *p, unsigne
 	return count_participants(p, bank).inside;
 }
 
-/* Whose count is to be set right. */
+/* In which object and bank to correct negative counts. */
 struct participants_deficit {
 	struct percpu_participants *p;
 	unsigned bank;
 };
 
-/* Who leaves meanwhile, once more too often, is below zero again. */
+/* Set a negative count to 0. If a thread leaves once too often meanwhile, the count is negative
+ * again. */
 static void set_right(uint64_t id, uint32_t n, void *arg)
 {
 	const struct participants_deficit *d = arg;
@@ -182,8 +183,8 @@ static void set_right(uint64_t id, uint32_t n, void *arg)
 			   __ATOMIC_RELEASE);
 }
 
-/* A record stays an owner's while the lock is held. Without it, the next one who waits finds the
- * same. */
+/* Set negative counts to 0, and return -EPROTO. In a region the lock keeps the records with their
+ * owners. If it cannot be taken in time, the counts stay, and the next waiter finds them. */
 static int settle_deficits(struct percpu_participants *p, unsigned bank)
 {
 	struct participants_deficit d = { .p = p, .bank = bank };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * participant_join.c - objects that count who is inside: how they are created, who participates,
- * and what becomes of those who have died.
+ * participant_join.c - objects that count the threads inside: create and open them, join them, and
+ * drop the counts of dead participants.
  *
- * An owner's first entry makes the record of its slot its own: what the cells hold by then is of
- * an owner before, and is left out of all sums from then on. The same is done when an owner is
- * found dead. `left` is stored before the owner, and `died` before `left`; so whoever is killed,
- * what it had is told of and dropped, and done twice it is the same.
+ * Before an owner first enters, it takes over the record of its slot. The cells still hold the
+ * counts of an earlier owner then. Their sums are stored in `left`, and later sums subtract
+ * `left`. The same is done when an owner is found dead. `died` is stored first, then `left`, then
+ * `owner`. So if the process that does this is killed, another one does it again, with the same
+ * result, and every death is reported.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #include "../memory/stale.h"
 #include "participant.h"
 
-#define CONTROL_ALIGN 64 /* the state has a line of its own */
+#define CONTROL_ALIGN 64 /* the state has its own cache line */
 
 _Static_assert(offsetof(struct percpu_participants, in.block) == 0, "begins every handle");
 _Static_assert(sizeof(struct percpu_participants_control) % CONTROL_ALIGN == 0, "aligned_alloc");
@@ -45,7 +46,7 @@ static int adopt_participants(const struct percpu_block *found, struct percpu_pl
 		       -ENOENT;
 }
 
-/* The cells are another owner's. */
+/* Forget the cells: this process is no longer the owner that they count for. */
 static void forget_cell(struct percpu_owners_user *u)
 {
 	struct percpu_participants *p =
@@ -113,7 +114,7 @@ int percpu_participants_open(struct percpu_owners *o, struct percpu_participants
 	return 0;
 }
 
-/* The cells are in the default region, several objects' in a line. */
+/* The cells are in the default region. Several objects share a cache line there. */
 int percpu_participants_create(size_t handle_size, void *ret)
 {
 	struct percpu_plan plan = {
@@ -236,7 +237,7 @@ void percpu_participants_each(const struct percpu_participants *p, unsigned bank
 		for (size_t i = 0; i < PERCPU_OWNER_SLOTS; i++) {
 			id = __atomic_load_n(&all->slot[i].owner, __ATOMIC_ACQUIRE);
 			n = id != 0 ? count_of(p, block, i, bank) : 0;
-			/* In a damaged file it may have the number of another slot. */
+			/* In a damaged file the record may name an owner of another slot. */
 			id = id - id % PERCPU_OWNERS_MAX + block * PERCPU_OWNER_SLOTS + i;
 			if (n != 0)
 				fn(id, n, arg);
@@ -244,7 +245,8 @@ void percpu_participants_each(const struct percpu_participants *p, unsigned bank
 	}
 }
 
-/* Whoever has entered did so after its block was made, so who has fenced finds its key. */
+/* A thread enters only after its block was made. So after a fence the keys of all such blocks are
+ * seen. */
 int percpu_participants_look_up(const struct percpu_participants *p)
 {
 	int e = 0;
@@ -275,7 +277,7 @@ int percpu_participants_lock(const struct percpu_participants *p, struct percpu_
 	return percpu_robust_lock(h, &p->control->lock, PERCPU_LOCK_NS);
 }
 
-/* The caller has the lock. */
+/* Drop what the cells of a slot hold. The caller has the lock. */
 static void drop_slot(const struct percpu_participants *p, size_t block, size_t i)
 {
 	struct percpu_participant_record *r =
@@ -293,7 +295,8 @@ static void drop_slot(const struct percpu_participants *p, size_t block, size_t 
 	}
 }
 
-/* A dead owner stays dead, so only whether the record is still its own is asked with the lock. */
+/* Ask without the lock whether the owner lives: a dead one stays dead. Check with the lock whether
+ * the record is still that owner's. */
 static int drop_if_dead(struct percpu_participants *p, size_t block, size_t i)
 {
 	const struct percpu_participant_record *r =
@@ -328,7 +331,7 @@ int percpu_participants_drop_dead(struct percpu_participants *p)
 	return failed;
 }
 
-/* Make the record this owner's. */
+/* Make the record of its slot this owner's. Returns 0 or -errno. */
 static int begin_record(struct percpu_participants *p, uint64_t id)
 {
 	const size_t block = id % PERCPU_OWNERS_MAX / PERCPU_OWNER_SLOTS;
@@ -347,7 +350,8 @@ static int begin_record(struct percpu_participants *p, uint64_t id)
 	e = percpu_participants_lock(p, &h);
 	if (e != 0)
 		return e;
-	/* Another thread may have left: then the record is the next owner's, or going to be. */
+	/* Another thread may have left the owners. Then the record is the next owner's, or soon
+	 * is. */
 	if (__atomic_load_n(&r->owner, __ATOMIC_RELAXED) != id &&
 	    percpu_owner_look(p->owners, id % PERCPU_OWNERS_MAX, &seen) &&
 	    seen.word / 2 == id / PERCPU_OWNERS_MAX) {
@@ -359,7 +363,8 @@ static int begin_record(struct percpu_participants *p, uint64_t id)
 	return 0;
 }
 
-/* Remember the cells, unless another thread has left meanwhile. */
+/* Remember the cells, unless another thread has left the owners meanwhile. Returns whether it did
+ * so. */
 static bool remember_cell(struct percpu_participants *p, uint64_t id)
 {
 	const struct percpu_participant_cells c = percpu_participants_cells(p, id);
@@ -383,7 +388,7 @@ uint64_t percpu_participants_adopt(struct percpu_participants *p)
 	struct percpu_participant_records *all;
 	int e;
 
-	if (id != 0) /* private ones always */
+	if (id != 0) /* always so in private memory */
 		return id;
 	id = percpu_owners_self(p->owners);
 	if (id == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * participant_who.c - which process a participant is, for those who ask whom they wait for.
+ * participant_who.c - find out which process a participant is, for callers that list the processes
+ * that they wait for.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 
 #include "participant.h"
 
-/* Whether the process is stopped by a signal or a debugger, as /proc says. */
+/* Return whether /proc says that a signal or a debugger has stopped the process. */
 static bool process_is_stopped(uint32_t pid)
 {
 	char path[32], text[512] = "", *end;
@@ -24,11 +25,11 @@ static bool process_is_stopped(uint32_t pid)
 	if (read(fd, text, sizeof(text) - 1) < 0)
 		text[0] = '\0'; /* the process is gone */
 	close(fd);
-	end = strrchr(text, ')'); /* its name may hold anything */
+	end = strrchr(text, ')'); /* the last one: the name may contain any character */
 	return end != NULL && (end[2] == 'T' || end[2] == 't');
 }
 
-/* Numbers of processes are known in their own PID namespace alone. */
+/* A pid is only known in its own PID namespace. So ask for `stopped` only within the same one. */
 void percpu_participants_identify(const struct percpu_participants *p, uint64_t id,
 				  struct percpu_participant_seen *ret)
 {
@@ -39,7 +40,7 @@ void percpu_participants_identify(const struct percpu_participants *p, uint64_t 
 		*ret = (struct percpu_participant_seen){ .pid = (uint32_t)getpid() };
 		return;
 	}
-	/* It may have left meanwhile, or be one that there is no memory to look at. */
+	/* The owner may have left meanwhile, or there is no memory to look at its slot. */
 	if (!percpu_owner_look(p->owners, id % PERCPU_OWNERS_MAX, &seen) ||
 	    seen.word / 2 != id / PERCPU_OWNERS_MAX)
 		return;

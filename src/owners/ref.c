@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ref.c - reference counts: gets and puts that no sequence committed. How the mode is
- * switched: ref_mode.c. What the word is: ref.h.
+ * ref.c - reference counts: gets and puts that no sequence committed. ref_mode.c switches the mode.
+ * ref.h describes the word.
  */
 #include <errno.h>
 
@@ -52,12 +52,12 @@ int percpu_ref_put_counted(struct counted_ref *r, uint64_t n)
 		left = (w & ~REF_NUMBER) | ((w - n) & REF_NUMBER);
 	} while (!percpu_ref_swap(r, &w, left));
 	if (n != 0 && (left & ~REF_DEAD) == 0)
-		r->release(&r->pub, r->arg); /* which may free it */
+		r->release(&r->pub, r->arg); /* may free the count */
 	return 0;
 }
 
-/* Try the sequence again, as long as it was neither committed nor refused. One copy of it for
- * all callers. */
+/* Repeat the sequence until it is committed or refused, or not worth another try. Returns whether
+ * it was committed. All callers share this one copy. */
 static __attribute__((noinline)) bool count_by_sequence(struct percpu_ref *ref, int64_t n)
 {
 	int e = PERCPU_SEQ_SLOW;
@@ -67,7 +67,8 @@ static __attribute__((noinline)) bool count_by_sequence(struct percpu_ref *ref, 
 	return e == 0;
 }
 
-/* Of n that is too large, the word says so. */
+/* Get or put n by a sequence. Returns whether it was committed. An n that is too large is left to
+ * the word, which reports the error. */
 static bool is_counted(struct percpu_ref *ref, uint64_t n, bool put)
 {
 	return n <= PERCPU_REF_MAX && count_by_sequence(ref, put ? -(int64_t)n : (int64_t)n);
@@ -95,7 +96,7 @@ bool percpu_ref_tryget_live_slow(struct percpu_ref *ref)
 	return is_counted(ref, 1, false) || get_counted(r, 1, REF_DEAD) == 0;
 }
 
-/* When that has put, nothing of the count is read any more: it may be freed. */
+/* After the put, read nothing of the count any more: it may be freed. */
 int percpu_ref_put_slow(struct percpu_ref *ref, uint64_t n)
 {
 	struct counted_ref *r = counted_of(ref);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ref_mode.c - reference counts: how they are created, switched between per CPU and atomic,
- * killed and revived. ref.h says why that is exact.
+ * ref_mode.c - reference counts: create and free them, switch them between per CPU and atomic, kill
+ * and revive them. ref.h says why that is exact.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -30,7 +30,7 @@ __attribute__((constructor)) static void ref_join_forks(void)
 	percpu_fork_register(PERCPU_FORK_REFS, &part);
 }
 
-/* Returns what end_switch() wants. */
+/* Take the lock. Returns the argument of end_switch(). */
 static int begin_switch(void)
 {
 	int cancel = percpu_defer_cancel();
@@ -45,14 +45,14 @@ static void end_switch(int cancel)
 	percpu_restore_cancel(cancel);
 }
 
-/* Let sequences count. */
+/* Open the cells: sequences count in them. */
 static void let_count(struct counted_ref *r)
 {
 	__atomic_store_n(&r->pub.cells, (uint64_t)(uintptr_t)r->cells, __ATOMIC_RELEASE);
 }
 
-/* Let sequences refuse, and wait for those that have begun. Returns 0, or an error of the
- * fence, and then nothing has changed. */
+/* Close the cells: sequences are refused. Wait until those that have begun are over. Returns 0; or
+ * an error of the fence, and the cells are open again. */
 static int close_cells(struct counted_ref *r)
 {
 	int e;
@@ -67,8 +67,8 @@ static int close_cells(struct counted_ref *r)
 	return e;
 }
 
-/* Let the word be all of the count, and set these bits. The cells are closed. Returns 0, or
- * -ERANGE if there are less than no references; then the word has 0. */
+/* Fold the cells, which are closed, into the word, and set these bits. Returns 0; or -ERANGE if the
+ * number of references is negative, or too large. Then it is set to 0. */
 static int fold_cells(struct counted_ref *r, uint64_t bits)
 {
 	uint64_t w = percpu_ref_word(r), cells = 0, number;
@@ -86,8 +86,8 @@ static int fold_cells(struct counted_ref *r, uint64_t bits)
 	return e;
 }
 
-/* Before the count becomes per CPU: return SPREAD, or 0 if it stays atomic. The cells are
- * closed. */
+/* Zero the cells, which are closed, before the count becomes per CPU. Returns SPREAD, or 0 if the
+ * count stays atomic. */
 static uint64_t prepare_cells(struct counted_ref *r)
 {
 	if (r->stays_atomic)
@@ -97,7 +97,7 @@ static uint64_t prepare_cells(struct counted_ref *r)
 	return REF_SPREAD;
 }
 
-/* Let sequences count, if the word says so. */
+/* Open the cells if spread is not 0. */
 static void open_cells(struct counted_ref *r, uint64_t spread)
 {
 	PERCPU_STEP("ref: spread");
@@ -149,7 +149,7 @@ int percpu_ref_destroy(struct percpu_ref *ref)
 	return 0;
 }
 
-/* Make it atomic and dead. Returns as percpu_ref_kill(), but the initial reference is there. */
+/* Make the count atomic and dead, and leave the initial reference. Returns as percpu_ref_kill(). */
 static int make_dead(struct counted_ref *r)
 {
 	int cancel = begin_switch();
@@ -202,7 +202,8 @@ int percpu_ref_switch_to_atomic(struct percpu_ref *ref)
 	return e;
 }
 
-/* A count that came to 0 stays so. */
+/* Make the count per CPU: now, or, if it is dead, when it is revived. Returns 0, or -ESTALE: the
+ * count is 0 and not dead. Then it stays 0. */
 static int make_percpu(struct counted_ref *r)
 {
 	uint64_t w = percpu_ref_word(r), spread;
@@ -237,7 +238,8 @@ int percpu_ref_switch_to_percpu(struct percpu_ref *ref)
 	return 0;
 }
 
-/* Give a dead count an initial reference, if whether it is 0 is as wanted. */
+/* Give a dead count an initial reference if it is 0 (from_zero), or if it is not 0. Returns 0; or
+ * `otherwise` if the number is not as from_zero says; or -EALREADY, or -EOVERFLOW. */
 static int revive(struct counted_ref *r, bool from_zero, int otherwise)
 {
 	int cancel = begin_switch(), e = 0;

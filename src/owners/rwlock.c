@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rwlock.c - read-mostly locks: how they are created, and readers that do not get in at once.
+ * rwlock.c - read-mostly locks: create and free them; readers that do not get in at once.
  * rwlock_write.c has the writers.
  *
- * A lock is participants (participant.h) with a state, and a word that says who writes. Who finds
- * that word 0, or to be of a dead owner, and puts itself there, may change the state; the word
- * becomes 0 after the state has become open. So whoever is killed, the state says what it had:
+ * A lock has participants (participant.h), a state, and the word `writer`, which names the owner
+ * that writes. If the word is 0 or names a dead owner, a process may store its own owner there.
+ * Then it is the writer, and may change the state. It stores 0 in the word after it has opened the
+ * lock. So whenever a writer is killed, the state says what it held:
  *
  *	OPEN, CLOSING	nothing
  *	WRITING		the lock
- *	REPAIRING_*	the lock, after one that died with it
+ *	REPAIRING_*	the lock, after a writer that died with it
  *
- * A reader that does not repair hands on REPAIRING_READER with no writer: who locks next takes
- * that over as it does from the dead, and is told.
+ * A reader that was told of a dead writer, and does not repair, leaves the state REPAIRING_READER
+ * and 0 in `writer`. The next thread that locks takes over as from a dead writer, and is told.
  *
- * A reader that is refused counts itself as waiting, until it is in or gives up. A writer that is
- * about to close the lock waits until nobody waits to read: while the lock is open, nobody new
- * is refused, so that ends when those who were have come in. It waits a tenth of a second at
- * most, and not again for those that it has waited for in vain: they may be stopped. `skipped`
- * says how many those are. A reader that was one of them, or may have been, lowers it when it
- * waits no more; so a writer at times waits for a stopped one again, but never overlooks one that
- * was not stopped.
+ * A reader that is refused counts itself as waiting, until it gets in or gives up. A writer that is
+ * about to close the lock first waits until no reader waits. An open lock refuses no reader, so the
+ * writer only waits for the readers that were refused before. It waits 0.1 s at most, because a
+ * reader may be stopped, and later writers do not wait for the same readers again: `skipped` is
+ * their number. A reader that was skipped, or may have been, subtracts 1 from `skipped` when it
+ * stops waiting. So a writer sometimes waits for a stopped reader again, but it never skips a
+ * reader that was not stopped.
  */
 #include <errno.h>
 
@@ -50,7 +51,8 @@ static bool are_rwlock_flags(unsigned flags, struct percpu_rwlock **ret)
 	return ret != NULL && (flags & ~(unsigned)PERCPU_RWLOCK_DEBUG) == 0;
 }
 
-/* Inline functions know the distance of lanes. */
+/* Return whether the arguments are valid. Inline functions use the default distance of lanes, so
+ * the region must have it. */
 static bool takes_rwlock(const struct percpu_owners *o, unsigned flags, struct percpu_rwlock **ret)
 {
 	return are_rwlock_flags(flags, ret) && o != NULL &&
@@ -108,7 +110,7 @@ static bool is_held_by_us(struct percpu_rwlock_handle *h)
 	       (percpu_rwlock_is_writer(h) && percpu_rwlock_is_writer_alive(h, writer));
 }
 
-/* What the dead have is nobody's. */
+/* Return whether a living process holds the lock. */
 static bool is_held(struct percpu_rwlock_handle *h)
 {
 	const uint64_t writer =
@@ -150,14 +152,14 @@ int percpu_rwlock_destroy(struct percpu_rwlock *l)
 	if (h == NULL)
 		return 0;
 	if (percpu_participants_look_up(&h->p) == -ENOMEM)
-		return -ENOMEM; /* somebody whose count it cannot look at may hold it */
+		return -ENOMEM; /* a process whose count cannot be read may hold it */
 	held = h->p.in.block.chunk->region->writable && is_held(h);
 	return let_go(h, held, "is to be destroyed, and somebody holds it",
 		      percpu_participants_destroy);
 }
 
-/* The one who was to write has died. If it had the lock, this reader has it now, alone, and is
- * told; if it had not, the lock is opened. */
+/* This process has just taken the place of a dead writer. If that writer held the lock, keep the
+ * lock for this reader alone, and return -EOWNERDEAD. Otherwise open the lock, and enter. */
 static int take_over_to_read(struct percpu_rwlock_handle *h)
 {
 	if (!percpu_rwlock_is_written(percpu_rwlock_load_state(h))) {
@@ -172,8 +174,8 @@ static int take_over_to_read(struct percpu_rwlock_handle *h)
 	return -EOWNERDEAD;
 }
 
-/* Returns 0 or -EOWNERDEAD if the lock is held now, PERCPU_SEQ_REFUSED if another one has it, or
- * -ENOTRECOVERABLE. */
+/* Try to lock for reading; if ask is set, take over from a dead writer. Returns 0 or -EOWNERDEAD
+ * with the lock held, PERCPU_SEQ_REFUSED if a writer has or closes it, or -ENOTRECOVERABLE. */
 static int try_to_read(struct percpu_rwlock_handle *h, bool ask)
 {
 	int r = percpu_participants_enter(&h->p, PERCPU_RWLOCK_INSIDE, PERCPU_RWLOCK_OPEN);
@@ -211,7 +213,8 @@ static int wait_to_read(struct percpu_rwlock_handle *h, uint64_t id, uint64_t de
 	}
 }
 
-/* What is counted for an owner that this process is no more is dropped as of one that died. */
+/* Count this reader as waiting while it waits. If the process leaves its owners meanwhile, its
+ * count is dropped like that of a dead owner. */
 static int read_until(struct percpu_rwlock_handle *h, uint64_t id, uint64_t deadline)
 {
 	struct percpu_rwlock_control *c = percpu_rwlock_control(h);
@@ -226,7 +229,7 @@ static int read_until(struct percpu_rwlock_handle *h, uint64_t id, uint64_t dead
 	percpu_participants_add(&h->p, PERCPU_RWLOCK_WAITING, -1);
 	if (skips % 2 != 0 || __atomic_load_n(&c->skips, __ATOMIC_ACQUIRE) != skips)
 		__atomic_fetch_sub(&c->skipped, 1, __ATOMIC_RELAXED);
-	percpu_participants_wake(&h->p); /* the next writer may wait for that */
+	percpu_participants_wake(&h->p); /* the next writer may wait for this reader */
 	return r;
 }
 
@@ -251,8 +254,9 @@ int percpu_rwlock_read_lock_slow(struct percpu_rwlock *l, uint64_t ns)
 	return r;
 }
 
-/* Also in signal handlers. So it does not ask whether a writer lives, which takes the process
- * lock: a fork has that while it waits for locks of malloc(), which the interrupted one may have. */
+/* This runs in signal handlers, too, so it does not ask whether a writer lives: that takes the
+ * process lock. A thread that forks holds the process lock while it waits for the locks of
+ * malloc(), and the interrupted thread may hold one of these. */
 int percpu_rwlock_read_trylock_slow(struct percpu_rwlock *l)
 {
 	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
@@ -263,7 +267,7 @@ int percpu_rwlock_read_trylock_slow(struct percpu_rwlock *l)
 	return r == PERCPU_SEQ_REFUSED ? -EBUSY : r;
 }
 
-/* While a writer has the lock nobody is inside, so who unlocks has not locked. */
+/* While a writer has the lock, no reader is inside. So an unlock by a reader is then an error. */
 int percpu_rwlock_read_unlock_slow(struct percpu_rwlock *l)
 {
 	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);

@@ -14,8 +14,8 @@ enum percpu_rwlock_state {
 	PERCPU_RWLOCK_OPEN,
 	PERCPU_RWLOCK_CLOSING, /* a writer waits for readers, and does not have the lock yet */
 	PERCPU_RWLOCK_WRITING,
-	PERCPU_RWLOCK_REPAIRING_WRITER, /* a writer that was told of a dead one has it */
-	PERCPU_RWLOCK_REPAIRING_READER, /* a reader that was told has it, alone */
+	PERCPU_RWLOCK_REPAIRING_WRITER, /* a writer that was told of a dead writer has the lock */
+	PERCPU_RWLOCK_REPAIRING_READER, /* a reader that was told has the lock alone */
 	PERCPU_RWLOCK_LOST,		/* not recoverable */
 };
 
@@ -45,8 +45,8 @@ static inline uint64_t percpu_rwlock_load_state(const struct percpu_rwlock_handl
 	return __atomic_load_n(&h->p.control->state, __ATOMIC_ACQUIRE);
 }
 
-/** What internal calls return if this process has left its owners meanwhile, so that it has
- *  nothing any more, and is to begin anew. */
+/** Returned by internal calls if this process has left its owners meanwhile. Then it holds nothing
+ *  any more, and must join and try again. */
 #define PERCPU_RWLOCK_LEFT 3 /* neither PERCPU_SEQ_SLOW nor PERCPU_SEQ_REFUSED */
 
 static inline bool percpu_rwlock_has_left(const struct percpu_rwlock_handle *h, uint64_t id)
@@ -54,11 +54,12 @@ static inline bool percpu_rwlock_has_left(const struct percpu_rwlock_handle *h, 
 	return id == 0 || percpu_participants_self(&h->p) != id;
 }
 
-/** Above the id of a private writer there is how many forks its process is away from the first
- *  one. */
+/** The unit of the bits above a private writer's id: they count the forks between the first process
+ *  and the writer's. */
 #define PERCPU_RWLOCK_FORK (UINT64_C(1) << 32)
 
-/** Whether this process is the writer; also what it was when it forked, in private memory. */
+/** Return whether this process is the writer. In private memory, also if its parent was the writer
+ *  when it forked. */
 static inline bool percpu_rwlock_is_writer(const struct percpu_rwlock_handle *h)
 {
 	const uint64_t writer =
@@ -69,15 +70,16 @@ static inline bool percpu_rwlock_is_writer(const struct percpu_rwlock_handle *h)
 		writer == percpu_participants_adopt((struct percpu_participants *)&h->p));
 }
 
-/** Whether it is time to ask if the writer lives: in private memory that takes no time, and
- *  nobody wakes who waits for one that is in the parent. */
+/** Return whether it is time to ask if the writer lives. In private memory it always is: asking
+ *  is free there, and a writer that is a thread of the parent wakes no thread of the child. */
 static inline bool percpu_rwlock_is_to_ask(const struct percpu_rwlock_handle *h, uint64_t now,
 					   uint64_t asked)
 {
 	return h->p.owners == NULL || now - asked >= PERCPU_PARTICIPANTS_SLICE;
 }
 
-/** Whether a writer has the lock, or had it when it died, or who was told of that has it. */
+/** Return whether a writer has the lock, or died with it, or the thread that was told of its death
+ *  has it. */
 static inline bool percpu_rwlock_is_written(uint64_t state)
 {
 	return state == PERCPU_RWLOCK_WRITING || state == PERCPU_RWLOCK_REPAIRING_WRITER ||
@@ -93,15 +95,16 @@ static inline uint64_t percpu_rwlock_deadline(uint64_t ns)
 
 /* rwlock_write.c */
 
-/** Whether the writer lives, or, in private memory, has the lock from before a fork. */
+/** Return whether the writer lives. In private memory, also if it had the lock before a fork. */
 bool percpu_rwlock_is_writer_alive(const struct percpu_rwlock_handle *h, uint64_t writer);
 
-/** Take the place of a writer that has died, or has given up what it could not take over. Returns
- *  whether this process is the writer now. */
+/** Become the writer in place of a dead one, or if there is no writer and the lock is not open: a
+ *  writer could not take over from a dead one, or a reader did not repair, or the lock is lost.
+ *  Returns whether this process is the writer now. */
 bool percpu_rwlock_succeed(struct percpu_rwlock_handle *h);
 
-/** Set the state, which the writer does last; let another one write, and wake all who wait for
- *  either. */
+/** Set the state, let another process become the writer, and wake all threads that wait for the
+ *  lock. This is the writer's last step. */
 void percpu_rwlock_hand_on(struct percpu_rwlock_handle *h, enum percpu_rwlock_state state);
 
 /* rwlock_check.c */
@@ -109,7 +112,8 @@ void percpu_rwlock_hand_on(struct percpu_rwlock_handle *h, enum percpu_rwlock_st
 /** Print which call of the lock failed, and why. */
 void percpu_rwlock_check_explain(const struct percpu_rwlock_handle *h, const char *what);
 
-/** This process is about to unlock. Prints an error and aborts if it does not hold the lock so. */
+/** Check an unlock: print an error and abort if this process does not hold the lock, for writing if
+ *  to_write is set, or else for reading. */
 void percpu_rwlock_check_unlocked(struct percpu_rwlock_handle *h, bool to_write);
 
 #endif

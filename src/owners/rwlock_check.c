@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rwlock_check.c - PERCPU_RWLOCK_DEBUG: whether this process has what it unlocks, by whichever
- * handle it has locked that.
+ * rwlock_check.c - PERCPU_RWLOCK_DEBUG: check that this process holds the lock that it unlocks. It
+ * may have locked it by another handle.
  */
 #include "../cpu/debug.h"
 #include "rwlock.h"
@@ -13,8 +13,9 @@ void percpu_rwlock_check_explain(const struct percpu_rwlock_handle *h, const cha
 	percpu_debug_say("rwlock %p %s", (const void *)h, what);
 }
 
-/* The sum is too low at times: where another thread locks on a CPU that was looked at already, and
- * unlocks on one that was not. That does not happen again and again. */
+/* Return whether this process holds the lock for reading. A sum may be too low: another thread may
+ * lock on a CPU that was read already, and unlock on one that was not. That does not happen in
+ * CHECK_TRIES sums in a row. */
 static bool process_reads(const struct percpu_rwlock_handle *h)
 {
 	for (unsigned i = 0; i < CHECK_TRIES; i++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rwlock_holders.c - which processes have a read-mostly lock.
+ * rwlock_holders.c - list the processes that hold a read-mostly lock.
  */
 #include "rwlock.h"
 
-/* Those that were found so far. */
+/* The holders found so far. */
 struct holders {
 	const struct percpu_rwlock_handle *h;
 	struct percpu_rwlock_holder *out;
@@ -14,7 +14,7 @@ struct holders {
 	bool found_writer;
 };
 
-/* Once for each process that reads, and for the writer. */
+/* Add a process that lives, and reads (n above 0) or is the writer. */
 static void add_holder(uint64_t id, uint32_t n, void *arg)
 {
 	struct holders *b = arg;
@@ -45,7 +45,7 @@ size_t percpu_rwlock_holders(struct percpu_rwlock *l, struct percpu_rwlock_holde
 		return 0;
 	cancel = percpu_defer_cancel();
 	b.writer = __atomic_load_n(&percpu_rwlock_control(b.h)->writer, __ATOMIC_ACQUIRE);
-	if (b.h->p.owners == NULL) /* who is not in this child is none */
+	if (b.h->p.owners == NULL) /* a writer that is only in the parent is none */
 		b.writer = percpu_rwlock_is_writer_alive(b.h, b.writer) ?
 				   b.writer % PERCPU_RWLOCK_FORK :
 				   0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rwlock_write.c - the writers of read-mostly locks, and what becomes of a lock whose writer has
- * died. rwlock.c says what each state means.
+ * rwlock_write.c - the writers of read-mostly locks, and how a lock is taken over from a dead
+ * writer. rwlock.c says what each state means.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,8 +11,8 @@
 
 #include "rwlock.h"
 
-#define READERS_NS (PERCPU_SECOND / 10) /* for those who wait to read to come in */
-#define RWLOCK_THREAD_BITS 22		/* the kernel's ids of threads are below */
+#define READERS_NS (PERCPU_SECOND / 10) /* that a writer waits for refused readers to enter */
+#define RWLOCK_THREAD_BITS 22		/* of the kernel's id of a thread */
 #define RWLOCK_OWNER_BITS 26		/* of the owner's id; the thread's number is above */
 
 static uint64_t load_writer(const struct percpu_rwlock_handle *h)
@@ -25,7 +25,7 @@ static void set_rwlock_state(struct percpu_rwlock_handle *h, enum percpu_rwlock_
 	__atomic_store_n(&h->p.control->state, state, __ATOMIC_SEQ_CST);
 }
 
-/* How many forks this process is away from the first one, above the id of private writers. */
+/* The number of forks between the first process and this one, in units of PERCPU_RWLOCK_FORK. */
 static uint64_t rwlock_forks;
 
 static void rwlocks_mend_in_child(void)
@@ -45,7 +45,8 @@ static uint64_t private_writer(void)
 	return PERCPU_PARTICIPANT_PRIVATE | rwlock_forks;
 }
 
-/* Return the number of this thread, which no later one of the process has; 0: it can have none. */
+/* Return the number of this thread; no later thread of the process gets the same. 0: it has none,
+ * and can get none. */
 static uint64_t number_of_thread(void)
 {
 	uint64_t number = percpu_record_number(false);
@@ -58,9 +59,10 @@ static uint64_t number_of_thread(void)
 	return number;
 }
 
-/* What the lock's word says of this thread, if it is the writer. No other owner's thread is the
- * same. The kernel gives the id of a thread that has ended to another one, which has another
- * number. In private memory the id has above it what a fork keeps of the thread. Returns 0 or
+/* Store in ret the value of the lock's word `thread` for this thread. The lowest bits are the
+ * kernel's id of the thread. In a region the owner and the thread's number are above: the kernel
+ * reuses the id of a thread that has ended, but the number is never reused. In private memory only
+ * the number is above or, without one, pthread_self(): both are the same after a fork. Returns 0 or
  * -errno. */
 static int thread_of(const struct percpu_rwlock_handle *h, uint64_t owner, uint64_t *ret)
 {
@@ -79,7 +81,8 @@ static int thread_of(const struct percpu_rwlock_handle *h, uint64_t owner, uint6
 	return 0;
 }
 
-/* The id of a thread is another one in a child of fork. */
+/* Return whether that thread is the writer. In a child of fork the thread has another kernel id. So
+ * if the writer is from before the fork, compare only the bits above the id. */
 static bool is_written_by(const struct percpu_rwlock_handle *h, uint64_t thread)
 {
 	const uint64_t word = __atomic_load_n(&percpu_rwlock_control(h)->thread, __ATOMIC_RELAXED);
@@ -90,8 +93,8 @@ static bool is_written_by(const struct percpu_rwlock_handle *h, uint64_t thread)
 			   word == thread;
 }
 
-/* A thread of before a fork is not in the child: what it was about to do is not done there. What
- * it had is the child's. */
+/* In private memory, a thread of the parent that had the lock at the fork still has it in the
+ * child. A thread of the parent that was about to write never does so in the child: it is dead. */
 bool percpu_rwlock_is_writer_alive(const struct percpu_rwlock_handle *h, uint64_t writer)
 {
 	if (h->p.owners != NULL)
@@ -100,7 +103,8 @@ bool percpu_rwlock_is_writer_alive(const struct percpu_rwlock_handle *h, uint64_
 	       percpu_rwlock_is_written(percpu_rwlock_load_state(h));
 }
 
-/* Who has left its owners meanwhile is none of them: 0 is nobody. */
+/* Return whether this process has become the writer in place of instead_of. It has not if it has
+ * left its owners meanwhile. */
 static bool become_writer(struct percpu_rwlock_handle *h, uint64_t instead_of)
 {
 	uint64_t id = percpu_participants_self(&h->p);
@@ -111,8 +115,6 @@ static bool become_writer(struct percpu_rwlock_handle *h, uint64_t instead_of)
 					   false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* A state that only a writer leaves, without a writer, is what one could not take over, or a
- * reader did not repair. */
 bool percpu_rwlock_succeed(struct percpu_rwlock_handle *h)
 {
 	const uint64_t writer = load_writer(h);
@@ -137,7 +139,7 @@ void percpu_rwlock_hand_on(struct percpu_rwlock_handle *h, enum percpu_rwlock_st
 	percpu_participants_rouse(&h->p, &c->turn);
 }
 
-/* Become the writer. Returns 0 or -errno. */
+/* Become the writer. Returns 0, PERCPU_RWLOCK_LEFT, or -errno. */
 static int take_turn_to_write(struct percpu_rwlock_handle *h, uint64_t id, uint64_t deadline)
 {
 	struct percpu_rwlock_control *c = percpu_rwlock_control(h);
@@ -174,9 +176,9 @@ static int take_turn_to_write(struct percpu_rwlock_handle *h, uint64_t id, uint6
 	return 0;
 }
 
-/* How many readers wait, without those that a writer has waited for in vain. If one that waited
- * has died, it may be one of those, so that none are without question; nor are there more than
- * wait. Readers lower the number meanwhile. */
+/* Return how many readers wait that were not skipped. If a waiting reader has died, it may have
+ * been a skipped one, so forget all skips. Lower `skipped` if it is more than the readers that
+ * wait. Readers subtract from it meanwhile. */
 static int32_t readers_to_come(struct percpu_rwlock_handle *h)
 {
 	const uint32_t bit = 1U << PERCPU_RWLOCK_WAITING;
@@ -199,8 +201,9 @@ static int32_t readers_to_come(struct percpu_rwlock_handle *h)
 	return n - skipped;
 }
 
-/* Wait no more for those who wait now. Who begins to wait meanwhile lowers the number in any case,
- * and who ends does so before or after it is raised. */
+/* Add the readers that wait now to `skipped`. `skips` is odd meanwhile. A reader that begins to
+ * wait then subtracts 1 at the end of its wait, in any case. A reader that ends its wait then
+ * subtracts 1 before or after the addition. */
 static void skip_readers(struct percpu_rwlock_handle *h)
 {
 	struct percpu_rwlock_control *c = percpu_rwlock_control(h);
@@ -213,8 +216,8 @@ static void skip_readers(struct percpu_rwlock_handle *h)
 	__atomic_store_n(&c->skips, skips + 1, __ATOMIC_RELEASE);
 }
 
-/* The lock is open. Returns 0 when the readers that wait have come in, or had the time; or
- * -ETIMEDOUT. */
+/* Wait until the waiting readers have entered the open lock. Skip those that have not after
+ * READERS_NS. Returns 0, or -ETIMEDOUT at the deadline. */
 static int let_readers_in(struct percpu_rwlock_handle *h, uint64_t deadline)
 {
 	const uint64_t end = percpu_rwlock_deadline(READERS_NS);
@@ -245,7 +248,8 @@ static int let_readers_in(struct percpu_rwlock_handle *h, uint64_t deadline)
 	}
 }
 
-/* Let no new readers in, and wait for those inside. */
+/* Let no new readers in, and wait until the readers inside have left. Returns 0,
+ * PERCPU_RWLOCK_LEFT, or -errno. */
 static int close_rwlock(struct percpu_rwlock_handle *h, uint64_t id, uint64_t deadline)
 {
 	int e = 0;
@@ -270,8 +274,8 @@ static int close_rwlock(struct percpu_rwlock_handle *h, uint64_t id, uint64_t de
 	return e;
 }
 
-/* Readers that died are told of once. Who is killed before it has told is a dead writer, and the
- * next one finds `told`. */
+/* Return whether readers have died, and clear that bit of `died`: each death is told once. `told`
+ * is set first. So if this writer is killed before it returns, the next one finds `told`. */
 static bool are_readers_dead(struct percpu_rwlock_handle *h)
 {
 	const uint32_t bit = 1U << PERCPU_RWLOCK_INSIDE;
@@ -285,8 +289,9 @@ static bool are_readers_dead(struct percpu_rwlock_handle *h)
 	return __atomic_load_n(&c->told, __ATOMIC_RELAXED) != 0;
 }
 
-/* This process is the writer. Returns 0, -EOWNERDEAD, or -errno, and it is not any more. If it
- * has left, it is a dead writer, whose place another one may have. */
+/* Get the lock for this process, which is the writer. Returns 0 or -EOWNERDEAD with the lock held;
+ * or -errno, and the process is no longer the writer; or PERCPU_RWLOCK_LEFT: it is a dead writer,
+ * and another process may have its place. */
 static int begin_to_write(struct percpu_rwlock_handle *h, uint64_t id, uint64_t deadline)
 {
 	uint64_t state;
@@ -308,7 +313,7 @@ static int begin_to_write(struct percpu_rwlock_handle *h, uint64_t id, uint64_t 
 		percpu_rwlock_hand_on(h, PERCPU_RWLOCK_OPEN);
 		return e;
 	}
-	/* Nobody is inside, but perhaps a reader that was told, and died. */
+	/* No reader is inside, except perhaps one that was told of a dead writer, and has died. */
 	set_rwlock_state(h, PERCPU_RWLOCK_REPAIRING_WRITER);
 	PERCPU_STEP("rwlock: a writer repairs");
 	e = percpu_participants_drain(&h->p, PERCPU_RWLOCK_INSIDE, deadline);
@@ -356,7 +361,7 @@ int percpu_rwlock_write_timedlock(struct percpu_rwlock *l, uint64_t ns)
 	return write_until(l, percpu_rwlock_deadline(ns));
 }
 
-/* -ETIMEDOUT may be that of a fence, too, which another try may not have. */
+/* -ETIMEDOUT may also come from a fence that took too long; then another try may succeed. */
 int percpu_rwlock_write_trylock(struct percpu_rwlock *l)
 {
 	int e = write_until(l, 0);
@@ -377,7 +382,7 @@ int percpu_rwlock_write_unlock(struct percpu_rwlock *l)
 	if (!percpu_rwlock_is_writer(h) ||
 	    (state != PERCPU_RWLOCK_WRITING && state != PERCPU_RWLOCK_REPAIRING_WRITER))
 		return -EPERM;
-	if (h->p.owners == NULL) /* also if a thread of before a fork was it */
+	if (h->p.owners == NULL) /* the writer may be from before a fork */
 		__atomic_store_n(&percpu_rwlock_control(h)->writer, private_writer(),
 				 __ATOMIC_RELAXED);
 	__atomic_store_n(&percpu_rwlock_control(h)->told, 0, __ATOMIC_RELAXED);
@@ -407,7 +412,8 @@ unsigned percpu_rwlock_died(const struct percpu_rwlock *l)
 	return died;
 }
 
-/* Who was told of dead readers alone has written `told`, which nobody else does. */
+/* Clear `told`. Returns 0, or -EINVAL if it was not set: the writer was told of no dead readers.
+ * Only the writer changes `told`. */
 static int forget_readers(struct percpu_rwlock_handle *h)
 {
 	return __atomic_exchange_n(&percpu_rwlock_control(h)->told, 0, __ATOMIC_RELAXED) != 0 ?
@@ -415,7 +421,7 @@ static int forget_readers(struct percpu_rwlock_handle *h)
 		       -EINVAL;
 }
 
-/* A reader goes on to read, and is the writer no more. */
+/* A reader that was told keeps the lock for reading, and is no longer the writer. */
 int percpu_rwlock_consistent(struct percpu_rwlock *l)
 {
 	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);

@@ -2,10 +2,10 @@
 /*
  * local.c - the fallbacks of the operations in local.h.
  *
- * A thread takes a fallback when a sequence was aborted a few times, when the thread cannot
- * run sequences, or when a guard kept the sequence out because of another fallback. After a
- * thread has raised the guard and fenced, no sequence touches that lane: those that had
- * passed the guard have committed or restarted.
+ * A thread takes a fallback when its sequence was aborted a few times, when it cannot run
+ * sequences, or when another thread's fallback has raised the guard. After a thread has raised
+ * the guard and fenced, no sequence touches that lane: sequences that had passed the guard have
+ * committed or restarted.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -17,7 +17,7 @@
 #define GUARD_SIZE 8 /* the guard's word, in front of the cell */
 #define ENTRIES 16
 
-/* The chunk, without a lock, because fallbacks may run in signal handlers. */
+/* Return the chunk. Take no lock, because fallbacks may run in signal handlers. */
 static struct percpu_chunk *chunk(const struct percpu_local *l)
 {
 	return l->region->first;
@@ -28,8 +28,8 @@ static uint32_t *guard_of(const struct percpu_local *l, unsigned cpu)
 	return (uint32_t *)(void *)(l->guard + cpu * l->stride);
 }
 
-/* Lower the guards that other threads of the parent had raised. What those left half done
- * has no effect: see lock_guard(). */
+/* Lower the guards that other threads of the parent had raised. An operation that such a thread
+ * left half done has no effect; see lock_guard(). */
 static void local_mend_in_child(const void *owner)
 {
 	const struct percpu_local *l = owner;
@@ -121,7 +121,7 @@ int64_t percpu_local_sum(const struct percpu_local *l)
 /* The guard */
 
 /* Choose the CPU whose lane a fallback works on: the one it runs on, if that is known. Any
- * lane would do, because the guard keeps others out. */
+ * lane would do, because the guard keeps sequences out. */
 static unsigned choose_cpu(const struct percpu_local *l)
 {
 	int cpu = sched_getcpu();
@@ -129,7 +129,7 @@ static unsigned choose_cpu(const struct percpu_local *l)
 	return cpu > 0 && (uint32_t)cpu < chunk(l)->cpus ? cpu : 0;
 }
 
-/* Take the guard as a lock, and fence. What a killed holder left half done needs no
+/* Take the guard as a lock, and fence. An operation that a killed holder left half done needs no
  * repair: in a fallback, as in a sequence, only the last store has an effect. */
 static int lock_guard(struct percpu_robust *h, uint32_t *guard, unsigned cpu)
 {
@@ -143,7 +143,7 @@ static int lock_guard(struct percpu_robust *h, uint32_t *guard, unsigned cpu)
 	return e;
 }
 
-/* Raise the guard by one reference, and fence. From then on, until the last reference is
+/* Add one reference to the guard, and fence. From then on, until the last reference is
  * gone, all threads use atomic operations on this lane's word. */
 static int ref_guard(uint32_t *guard, unsigned cpu)
 {
@@ -172,8 +172,8 @@ struct stay {
 	struct percpu_robust lock;
 };
 
-/* Raise the guard of some lane. Returns 0 or -errno. In a sandbox that allows no fence this
- * succeeds if the thread is still on the lane's CPU, so it is tried a few times. */
+/* Raise the guard of a lane. Returns 0 or -errno. In a sandbox that allows no fence, a try
+ * succeeds if the thread is still on the lane's CPU, so try a few times. */
 static int enter(const struct percpu_local *l, struct stay *s)
 {
 	int e = -EPERM;
@@ -202,7 +202,8 @@ static void *cell_of(const struct percpu_local *l, unsigned cpu)
 
 /* One word: the same atomic operations serve the lock and the references. */
 
-/* Without a limit this never has to try again. */
+/* Add n to the word unless the sum is above limit, and return the sum. Without a limit, this
+ * needs no loop. */
 static int64_t add_below(int64_t *word, int64_t n, int64_t limit)
 {
 	int64_t old = __atomic_load_n(word, __ATOMIC_RELAXED), v;
@@ -272,8 +273,8 @@ int percpu_local_cmpxchg_slow(const struct percpu_local *l, int64_t expected, in
 	r = enter(l, &s);
 	if (r != 0)
 		return r;
-	/* Two fallbacks may be in one lane at a time; a word may stand for what its owner has
-	 * stored elsewhere (lwbuf_table.c). */
+	/* Acquire and release: two fallbacks may be in one lane at a time, and a word may stand
+	 * for what its owner has stored elsewhere (lwbuf_table.c). */
 	if (!__atomic_compare_exchange_n((int64_t *)cell_of(l, s.cpu), &old, v, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		r = -EAGAIN;
@@ -301,7 +302,7 @@ int percpu_local_xchg_slow(const struct percpu_local *l, int64_t v, int64_t *ret
 	return 0;
 }
 
-/* Several words: with the lock only. */
+/* Several words: these operations need the lock. */
 
 int percpu_local_push_slow(const struct percpu_local *l, uint64_t limit, void *item)
 {

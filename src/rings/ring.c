@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ring.c - per-CPU rings: how they are created, and puts that no sequence did. ring_read.c
- * reads them.
+ * ring.c - per-CPU rings: how they are created, and puts by threads that cannot run sequences.
+ * ring_read.c reads the rings.
  *
- * Each lane has a ring, a struct percpu_ring_lane: that of a CPU lane is written by
- * sequences, that of an atomic lane under its lock. Both are written in the same way, and
- * head is stored last; who is killed before has put nothing, and the next record is written
- * over what was left. In the bias lane there is the control block.
+ * Each lane has a ring, a struct percpu_ring_lane. Sequences write the ring of a CPU lane;
+ * threads that hold its lock write that of an atomic lane. Both write it in the same way, and
+ * store head last. A thread that is killed before that has put nothing, and the next record
+ * overwrites what it left. The control block is in the bias lane.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +30,8 @@ _Static_assert(PERCPU_RING_MAX_RECORD < NUMBER_UNIT, "a name has the size");
 /* Private rings, for children of fork. The process lock protects the list. */
 static struct percpu_ring *private_rings;
 
-/* A lock may have been held by another thread of the parent. */
+/* Mark all locks of private rings as those of dead holders: another thread of the parent may have
+ * held one. */
 static void ring_mend_in_child(void)
 {
 	struct percpu_ring_lane *lane;
@@ -104,12 +105,13 @@ static void complete_ring(struct percpu_block *b)
 {
 	struct percpu_ring *r = (struct percpu_ring *)b;
 
-	/* Otherwise all puts take the slow path, which refuses them. */
+	/* If the region is read-only, longest stays 0: the slow path then refuses all puts. */
 	if (b->chunk->region->writable)
 		r->longest = percpu_ring_longest(r);
 }
 
-/* Not while it is created, when its control block may be that of an earlier one. */
+/* Note the counter's rate. Do not call this during creation: the control block may still be that
+ * of earlier rings. */
 static void note_rate(const struct percpu_ring *r)
 {
 	if (r->block.chunk->region->writable)
@@ -137,8 +139,8 @@ static void attach_to_ring(const struct percpu_ring *r)
 	note_rate(r);
 }
 
-/* Read the layout that the creator wrote. Another process may have damaged it since, so each
- * word is loaded once, and checked. A size of 0 in the plan's handle is any size. */
+/* Read the layout that the creator wrote. Another process may have damaged it since, so load each
+ * word once, and check it. If the mask in the plan's handle is 0, any size and flags will do. */
 static int adopt_ring(const struct percpu_block *found, struct percpu_plan *p)
 {
 	struct percpu_ring *t = p->handle, wanted = *t;
@@ -173,7 +175,7 @@ static struct percpu_plan ring_plan(struct percpu_ring *t, size_t size)
 	};
 }
 
-/* Returns 0 or -EINVAL. */
+/* Check the size and the flags, and set *ret to the plan. Returns 0 or -EINVAL. */
 static int plan_ring(size_t size, unsigned flags, struct percpu_ring *t, struct percpu_plan *ret)
 {
 	if (!is_ring_size(size, flags & ~(unsigned)PERCPU_RING_DEBUG))
@@ -210,7 +212,7 @@ int percpu_ring_create_in(struct percpu_region *r, size_t size, unsigned flags,
 	return e;
 }
 
-/* Attach to the rings at the root, of whatever size. */
+/* Attach to the rings at the root, whatever their size. */
 static int open_as_it_is(struct percpu_region *r, unsigned root, unsigned flags,
 			 struct percpu_ring **ret)
 {
@@ -304,7 +306,8 @@ static void count_dropped(const struct percpu_ring *r)
 		percpu_chunk_add_atomic(r->block.chunk, offset_of_dropped(r), 1);
 }
 
-/* Release: a reader that has loaded the word finds at least this head. */
+/* Store a word at position `at`, and return the next position. Release: a reader that loads the
+ * word also finds the head that was stored before it, or a later one. */
 static uint64_t put_word(const struct percpu_ring *r, struct percpu_ring_lane *lane, uint64_t at,
 			 uint64_t word)
 {
@@ -312,7 +315,7 @@ static uint64_t put_word(const struct percpu_ring *r, struct percpu_ring_lane *l
 	return at + 1;
 }
 
-/* The sequence in C. The caller has the lock of the lane. */
+/* Do what the sequence does, in C. The caller has the lock of the lane. */
 static int put_locked(const struct percpu_ring *r, struct percpu_ring_lane *lane, const char *src,
 		      size_t size)
 {
@@ -359,7 +362,8 @@ static int put_by_sequence(const struct percpu_ring *r, const char *src, size_t 
 	return percpu_seq_put(r->block.base, r->block.stride, r->mask, r->keep, src, size, last);
 }
 
-/* Whether a record can have that size. */
+/* Return 0 if a record can have this size, or -EINVAL or -EMSGSIZE. If the handle is for debugging,
+ * abort instead of returning an error. */
 static int check_record(const struct percpu_ring *r, size_t size)
 {
 	int e = size == 0 ? -EINVAL : size > percpu_ring_longest(r) ? -EMSGSIZE : 0;

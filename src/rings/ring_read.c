@@ -2,18 +2,18 @@
 /*
  * ring_read.c - readers of rings.
  *
- * A reader copies what was put since it was here last, and then looks what of it was whole
- * at that time. A ring that overwrites may have begun the next record, which can take
- * everything from head to head plus the longest record; what was there before is the oldest
- * of the copy. Because a store to a slot is not seen before the head of the record before
- * (arch/spec.h, "put"), the head that is loaded behind the copy says where that ends. From
- * there the reader looks back, from the end, for the first record that is whole.
+ * A reader copies the words that were put since its last copy, and then finds the part of the
+ * copy that is whole. In a ring that overwrites, a put may be storing the next record over the
+ * oldest words: in the slots from head on, as many as the longest record has. A store to a slot
+ * is not seen before the head of the record in front (arch/spec.h, "put"). So the head that is
+ * loaded after the copy bounds those slots. The reader goes back from the end of the copy, record
+ * by record, to the first one that is behind this bound.
  *
- * All that the copy holds may have been written by an enemy, and is checked as it is read.
+ * Another process may have written anything to the ring, so the reader checks all that it reads.
  *
- * In the order of time: a fence behind a reading of the counter leaves no sequence that read
- * the counter before and has not committed, and no lock is held since then. So a copy that
- * begins later has all records up to that time.
+ * For the order of time, the reader reads the counter, fences, and waits for locks. Then no
+ * sequence or lock holder that read the counter before is still at work. So a copy that begins
+ * later has all records up to that time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,20 +27,20 @@
 #define FENCING_NS (5 * PERCPU_SECOND)
 #define PAUSE_NS (PERCPU_SECOND / 1000)
 
-/* One ring, as a reader has it. */
+/* A reader's state for one ring. */
 struct stream {
 	struct percpu_ring_lane *lane;
-	uint32_t number;     /* of the lane */
-	bool known;	     /* next is */
-	bool ready;	     /* the record at `at` was looked at */
-	uint64_t next;	     /* number of the next record */
-	uint64_t position;   /* of the next word to be copied, if records are left there */
-	uint64_t *words;     /* the copy: n words, those from `at` on to be returned */
+	uint32_t number;   /* of the lane */
+	bool known;	   /* next is known */
+	bool ready;	   /* the record at `at` was checked */
+	uint64_t next;	   /* number of the next record */
+	uint64_t position; /* of the next word to copy, if this reader leaves records in the ring */
+	uint64_t *words;   /* the copy: n words, those from `at` on not returned yet */
 	size_t n, at, start; /* start: where the first record of the copy is */
-	uint64_t copied;     /* the ticks then: no record has more */
-	uint64_t ticks;	     /* of the record at `at`, or the last one */
-	uint64_t round;	     /* when it was filled last */
-	uint64_t given_up;   /* the put that was waited for in vain */
+	uint64_t copied;     /* ticks after the copy; no record in it has more */
+	uint64_t ticks;	     /* of the record at `at`, or of the last one */
+	uint64_t round;	     /* the reader's round in which the copy was made */
+	uint64_t given_up;   /* a put that this reader has waited for in vain */
 };
 
 struct percpu_ring_reader {
@@ -73,7 +73,7 @@ static bool takes(const struct percpu_ring_reader *reader)
 	       reader->ring->block.chunk->region->writable;
 }
 
-/* Whether the lane was ever used. Others are not looked at, because that would take memory. */
+/* Return whether the lane was ever used. To look at one that was not would take memory. */
 static bool is_used_stream(const struct percpu_ring_reader *reader, const struct stream *s)
 {
 	const struct percpu_chunk *k = reader->ring->block.chunk;
@@ -81,7 +81,8 @@ static bool is_used_stream(const struct percpu_ring_reader *reader, const struct
 	return s->number < k->cpus || percpu_used_lane(k, s->number) == s->number;
 }
 
-/* Who takes also finds a tail beyond head, with which puts are refused until it is mended. */
+/* Return whether there is anything to copy. If this reader takes records, that includes a tail
+ * beyond head: puts are refused until the reader has mended it. */
 static bool has_news(const struct percpu_ring_reader *reader, const struct stream *s)
 {
 	const uint64_t *end = takes(reader) ? &s->lane->tail : &s->position;
@@ -97,7 +98,7 @@ static void copy_slots(const struct percpu_ring *r, struct stream *s, uint64_t f
 		s->words[i] = load_ring_word(&s->lane->slot[(from + i) & r->mask]);
 }
 
-/* Return the words of the record with this name; 0 if no record has it. */
+/* Return the number of words of the record with this name; 0 if no record can have it. */
 static uint64_t words_of_name(const struct percpu_ring *r, uint64_t name)
 {
 	uint64_t size = name & SIZE_BITS;
@@ -105,7 +106,7 @@ static uint64_t words_of_name(const struct percpu_ring *r, uint64_t name)
 	return size != 0 && size <= percpu_ring_longest(r) ? percpu_ring_words(size) : 0;
 }
 
-/* Return where the oldest record of the copy begins that is not in front of low. */
+/* Return where the oldest record of the copy begins that is not in front of low; n if none. */
 static size_t find_oldest(const struct percpu_ring *r, const uint64_t *words, size_t n, size_t low)
 {
 	size_t at = n;
@@ -120,7 +121,7 @@ static size_t find_oldest(const struct percpu_ring *r, const uint64_t *words, si
 	return at;
 }
 
-/* Return the position from which on the words that were copied before are whole. */
+/* Return the position from which on the copied words are whole. */
 static uint64_t find_whole(const struct percpu_ring *r, const struct stream *s)
 {
 	uint64_t whole = load_ring_word(&s->lane->head) +
@@ -130,8 +131,8 @@ static uint64_t find_whole(const struct percpu_ring *r, const struct stream *s)
 	return r->keep != 0 && (int64_t)(tail - whole) < 0 ? tail : whole;
 }
 
-/* Copy at most so many words up to head. Returns 0, or -EAGAIN if all of them were
- * overwritten meanwhile, or -EBADMSG. */
+/* Copy the words up to head, the last `most` of them if there are more. Returns 0, or -EAGAIN if
+ * all of them were overwritten meanwhile, or -EBADMSG. */
 static int copy_once(const struct percpu_ring *r, struct stream *s, uint64_t head, uint64_t most)
 {
 	uint64_t n = head - s->position, from, whole;
@@ -154,8 +155,8 @@ static int copy_once(const struct percpu_ring *r, struct stream *s, uint64_t hea
 	return 0;
 }
 
-/* Copy what is new, and leave it there. Those who overwrite can be so fast that nothing of
- * the copy is whole; a smaller one takes less time. */
+/* Copy the new words, and leave them in the ring. If puts overwrite the ring so fast that no word
+ * of the copy is whole, make a smaller copy, which takes less time. */
 static int look_at_words(const struct percpu_ring *r, struct stream *s)
 {
 	uint64_t head = load_ring_word(&s->lane->head);
@@ -170,7 +171,7 @@ static int look_at_words(const struct percpu_ring *r, struct stream *s)
 	return e == -EAGAIN ? 0 : e;
 }
 
-/* Copy what is there, and give its slots back. */
+/* Copy all words of the ring, and give their slots back. */
 static int take_words(const struct percpu_ring *r, struct stream *s)
 {
 	struct percpu_robust h;
@@ -192,11 +193,11 @@ static int take_words(const struct percpu_ring *r, struct stream *s)
 	__atomic_store_n(&s->lane->tail, head, __ATOMIC_RELEASE);
 	percpu_robust_unlock(&h);
 	s->at = s->start = 0;
-	s->known = false; /* other readers may have taken what was before */
+	s->known = false; /* other readers may have taken the records before these */
 	return e;
 }
 
-/* Copy what is new in a ring of which all was returned. */
+/* Copy the new words of a ring of which all records were returned. */
 static int fill_stream(struct percpu_ring_reader *reader, struct stream *s)
 {
 	const struct percpu_ring *r = reader->ring;
@@ -216,9 +217,9 @@ static int fill_stream(struct percpu_ring_reader *reader, struct stream *s)
 	return e;
 }
 
-/* What was copied */
+/* The records of the copy */
 
-/* Return the number of the name at s->at. */
+/* Return the number of the record at s->at. */
 static uint64_t number_at(const struct stream *s)
 {
 	return s->words[s->at] / (SIZE_BITS + 1);
@@ -229,7 +230,7 @@ static uint64_t lost_before(const struct stream *s)
 	return s->known ? (number_at(s) - s->next) % NUMBERS : 0;
 }
 
-/* Look at the next record of the copy, and find its time. Returns 0 or -EBADMSG. */
+/* Check the next record of the copy, and find its time. Returns 0 or -EBADMSG. */
 static int look_at_record(struct percpu_ring_reader *reader, struct stream *s)
 {
 	uint64_t size = words_of_name(reader->ring, s->words[s->at]), ticks;
@@ -240,7 +241,7 @@ static int look_at_record(struct percpu_ring_reader *reader, struct stream *s)
 		return -EBADMSG;
 	}
 	ticks = s->words[s->at + 1];
-	if (ticks > s->copied) /* not from a counter */
+	if (ticks > s->copied) /* no counter had this value yet */
 		ticks = s->copied;
 	if (ticks > s->ticks)
 		s->ticks = ticks;
@@ -248,7 +249,7 @@ static int look_at_record(struct percpu_ring_reader *reader, struct stream *s)
 	return 0;
 }
 
-/* Let the stream have its next record of this round ready, if there is one. */
+/* Make the stream's next record of this round ready, if there is one. */
 static int prepare_stream(struct percpu_ring_reader *reader, struct stream *s)
 {
 	int e = 0;
@@ -283,7 +284,7 @@ static void return_record(struct percpu_ring_reader *reader, struct stream *s,
 	s->ready = false;
 }
 
-/* Return the earliest record of this round. Returns 0, -ENOENT if there is none, or another
+/* Set *ret to the earliest record of this round. Returns 0, -ENOENT if there is none, or another
  * error. */
 static int read_in_round(struct percpu_ring_reader *reader, struct percpu_ring_record *ret)
 {
@@ -325,9 +326,9 @@ static int fence_rings(const struct percpu_ring_reader *reader)
 		       percpu_barrier_cpu(reader->cpu);
 }
 
-/* Wait until whoever holds the lock of the ring has let it go. A reader that may not take
- * the lock sees that by another holder, or by a record that was committed. A put that does
- * not end is told once: in a copy of a file there may be one whose thread does not exist. */
+/* Wait until the present holder of the ring's lock has released it. A reader that may not take
+ * the lock waits for another holder, or for a committed record. If the put does not end, fail
+ * once only: in a copy of a file, its thread may not exist. */
 static int await_lock(const struct percpu_ring *r, struct stream *s)
 {
 	uint32_t holder = __atomic_load_n(&s->lane->lock, __ATOMIC_ACQUIRE) & FUTEX_TID_MASK;
@@ -355,7 +356,7 @@ static int await_lock(const struct percpu_ring *r, struct stream *s)
 	return e;
 }
 
-/* From now on return what was put up to now. */
+/* Begin a round, which returns the records that were put up to now. */
 static int begin_round(struct percpu_ring_reader *reader)
 {
 	uint64_t until = UINT64_MAX;
@@ -366,7 +367,7 @@ static int begin_round(struct percpu_ring_reader *reader)
 	if ((reader->flags & PERCPU_RING_UNFENCED) == 0 && reader->of_this_boot) {
 		until = percpu_ring_ticks();
 		e = fence_rings(reader);
-		if (e == -EAGAIN) /* no thread can be started: not "no record" */
+		if (e == -EAGAIN) /* no thread can be started: this must not mean "no record" */
 			e = -EPERM;
 		for (uint32_t i = 0; i < reader->n && e == 0; i++)
 			if (reader->stream[i].number >= reader->ring->block.chunk->cpus &&
@@ -399,7 +400,7 @@ int percpu_ring_read(struct percpu_ring_reader *reader, struct percpu_ring_recor
 
 /* Readers */
 
-/* Note where the stream begins: with what is there. */
+/* Begin the stream with the records that are in the ring. */
 static int begin_stream(struct percpu_ring_reader *reader, struct stream *s, uint32_t lane)
 {
 	s->lane = percpu_ring_at(reader->ring, lane);

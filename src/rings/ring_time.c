@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ring_time.c - the time of records: from the CPU's counter, which a sequence can read, to
- * nanoseconds. How fast the counter counts is not known; but a reader knows two moments by
- * both, that of the creation and its own, and each record is between them.
+ * ring_time.c - the time of records. A sequence can read only the CPU's counter, whose rate is not
+ * known. A reader converts the counter to nanoseconds. It knows two moments by both counter and
+ * clock: the one noted in the control block, and its own. Each record is between them.
  */
 #include <sys/stat.h>
 
@@ -22,7 +22,7 @@ uint64_t percpu_ring_ticks(void)
 #elif defined(__aarch64__)
 	uint64_t ticks;
 
-	/* dsb: stores are seen by then. */
+	/* dsb: the stores that precede it are done. */
 	__asm__ __volatile__("dsb ish\n\tisb\n\tmrs %0, cntvct_el0\n\tisb"
 			     : "=r"(ticks)
 			     : /* none */
@@ -34,7 +34,8 @@ uint64_t percpu_ring_ticks(void)
 #endif
 }
 
-/* The clock is read between two readings of the counter: the closest two that this gets. */
+/* Read the clock between two readings of the counter, several times, and return the moment whose
+ * two readings are closest. */
 struct percpu_ring_moment percpu_ring_now(void)
 {
 	struct percpu_ring_moment m = { 0, 0 };
@@ -65,7 +66,8 @@ uint64_t percpu_ring_ns(uint64_t ticks, struct percpu_ring_moment from,
 	return part < all ? from.ns + (uint64_t)part : to.ns;
 }
 
-/* CLOCK_MONOTONIC is another clock in each time namespace. */
+/* Return the id of the time namespace, or 0. In each namespace, CLOCK_MONOTONIC is another
+ * clock. */
 static uint64_t find_timens(void)
 {
 	struct stat st;
@@ -83,8 +85,8 @@ static void store_field(uint64_t *field, uint64_t value)
 	__atomic_store_n(field, value, __ATOMIC_RELAXED);
 }
 
-/* Two threads may do so at once. Then the last one finds that ticks and ns are not of one moment,
- * unless a process stores to them all the time. */
+/* Two threads may do this at once, so that ticks and ns are of different moments. The last thread
+ * then finds another value than it stored, and stores both again, up to ANCHOR_TRIES times. */
 void percpu_ring_anchor(struct percpu_ring_control *c)
 {
 	struct percpu_ring_moment now;
@@ -129,7 +131,7 @@ void percpu_ring_rate(struct percpu_ring_control *c)
 		percpu_ring_anchor(c);
 	if (!percpu_ring_is_of_this_clock(c))
 		return;
-	/* Only now: before, another process may have anchored the rings after a reboot. */
+	/* Load the moment only now: another process may have replaced it after a reboot. */
 	ticks = load_field(&c->ticks);
 	ns = load_field(&c->ns);
 	now = percpu_ring_now();

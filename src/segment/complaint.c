@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * complaint.c - why calls failed, in words. Each thread that a call of which has failed has a
- * sentence of its own in the segment, until that is closed, or another thread has the same id, or
- * there are twice as many sentences as there were of threads that lived, when the kernel was last asked
- * for them. By its number a thread knows that a sentence is its own. A thread that cannot have a number,
- * for want of memory or keys, or whose id the kernel does not tell, has no sentence.
+ * complaint.c - why calls failed, in words.
  *
- * In a child of fork the thread that forked has its number, and another id: its sentence stays, and is
- * told, until another call of it fails. Those of other threads are dropped: the child has none of these.
+ * The segment keeps one sentence per thread: why the thread's last call that failed did so. Closing
+ * the segment frees all sentences. A later thread with the same id overwrites the sentence. When
+ * there are too many, the sentences of threads that have ended are freed. Ids are used again, so a
+ * thread recognizes its sentence by its number (percpu_record_number()). A thread has no sentence
+ * if it cannot get a number, for want of memory or keys, or if the kernel does not tell its id.
+ *
+ * In a child of fork, the thread that forked keeps its number, but has another id. Its sentence
+ * stays until its next call that fails. The sentences of other threads are dropped, because the
+ * child does not have these threads.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -19,18 +22,18 @@
 
 #include "segment.h"
 
-#define FEW 8 /* sentences more, so that the kernel is not asked all the time */
+#define FEW 8 /* sentences beyond twice those kept, so that the kernel is not asked all the time */
 
 struct percpu_complaint {
 	struct percpu_complaint *next;
-	uint64_t forks;	 /* when it was made, see below */
-	long process;	 /* of the thread, */
-	long thread;	 /* its id, */
-	uint64_t number; /* and its own number */
+	uint64_t forks;	 /* complaint_forks when the sentence was written */
+	long process;	 /* id of the thread's process */
+	long thread;	 /* id of the thread */
+	uint64_t number; /* percpu_record_number() of the thread */
 	struct percpu_reason why;
 };
 
-/* What is in a file may be any bytes. */
+/* Replace control characters: texts from a file can have any bytes. */
 static void make_printable(char *text)
 {
 	for (; *text != '\0'; text++)
@@ -49,8 +52,9 @@ int percpu_reason_set(struct percpu_reason *why, int e, const char *format, ...)
 	return e;
 }
 
-/* How many forks this process is away from the first one, and the number of the thread that called the
- * last of them; 0: it had none. The process lock protects both. */
+/* complaint_forks says how many forks are between the first process and this one. forked_number is
+ * the number of the thread that called the last fork; 0: it had none. The process lock protects
+ * both. */
 static uint64_t complaint_forks, forked_number;
 
 static void complaints_mend_in_child(void)
@@ -71,8 +75,8 @@ static bool is_inherited(const struct percpu_complaint *c)
 	return c->forks != complaint_forks;
 }
 
-/* The sentence of the thread that has this id, or had it before; or, from before a fork, that number.
- * The caller has the process lock. */
+/* Return the sentence with this thread id, or an inherited one with this number. It may be that of
+ * an ended thread with the same id. The caller has the process lock. */
 static struct percpu_complaint *complaint_of(const struct percpu_segment *s, long thread,
 					     uint64_t number)
 {
@@ -84,8 +88,9 @@ static struct percpu_complaint *complaint_of(const struct percpu_segment *s, lon
 	return c;
 }
 
-/* What is inherited is kept for the thread that forked. A child that shares the memory of its parent
- * may ask for the parent's threads. */
+/* Return whether the thread of the sentence has ended. Of the inherited sentences, only that of the
+ * forking thread is kept. The kernel is asked by process and thread id, so that a child that shares
+ * its parent's memory can ask about the parent's threads. */
 static bool has_ended(const struct percpu_complaint *c)
 {
 	if (is_inherited(c))
@@ -93,8 +98,7 @@ static bool has_ended(const struct percpu_complaint *c)
 	return syscall(SYS_tgkill, c->process, c->thread, 0) != 0 && percpu_errno() == -ESRCH;
 }
 
-/* Drop the sentences of threads that have ended. The caller has the process lock, and is none of
- * them. */
+/* Drop the sentences of threads that have ended. The caller has the process lock. */
 static void drop_ended(struct percpu_segment *s)
 {
 	struct percpu_complaint **at = &s->complaints, *c;
@@ -111,7 +115,7 @@ static void drop_ended(struct percpu_segment *s)
 	s->complaints_most = 2 * s->complained + FEW;
 }
 
-/* Return the sentence of the calling thread, to be written, or NULL. *new becomes NULL if it is used.
+/* Return the sentence of the calling thread for writing, or NULL. Set *new to NULL if it was used.
  * The caller has the process lock. */
 static struct percpu_complaint *own_complaint(struct percpu_segment *s,
 					      struct percpu_complaint **new)

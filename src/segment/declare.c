@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * declare.c - declaring metrics: the object of a record, and the handle that this process has of
- * it.
+ * declare.c - declaring metrics: finding or creating the object of a record, and keeping the one
+ * handle that this process has of the object.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "segment.h"
 
-#define DECLARE_TRIES 100 /* others use up what this process makes room with */
+#define DECLARE_TRIES 100 /* while other processes take the room that this process makes */
 
 /* Find or create the object at the anchor; ret is the address of a pointer to its type. */
 static int open_object(struct percpu_segment *s, struct percpu_anchor *at, unsigned kind,
@@ -109,8 +109,9 @@ static const char *words_of(int e)
 	}
 }
 
-/* Enter the handle, unless the series has one: the first is that of all. Returns 0, or -errno:
- * -EAGAIN if the record that was found is perhaps none of that series any more. */
+/* Enter the handle of the series. If the series has a handle already, detach the new one and return
+ * the old one in *handle. Returns 0, or -errno: -EAGAIN if the record that was found may be another
+ * series' by now. */
 static int keep_handle(const struct percpu_declaring *d, void **handle)
 {
 	struct percpu_segment *s = d->s;
@@ -124,7 +125,7 @@ static int keep_handle(const struct percpu_declaring *d, void **handle)
 		e = -EAGAIN;
 	found = e == 0 ? percpu_series_find(s, d->asked, false) : NULL;
 	if (e == 0 && found == NULL && (d->changes & 1))
-		e = -EAGAIN; /* it was found amid its removal */
+		e = -EAGAIN; /* its removal had begun when it was found */
 	if (e == 0 &&
 	    (found == NULL || (found->handle != NULL && found->kind != d->asked->head.kind)))
 		e = -EBADMSG;
@@ -136,14 +137,15 @@ static int keep_handle(const struct percpu_declaring *d, void **handle)
 		*handle = found->handle;
 	}
 	percpu_process_unlock();
-	/* Handles that have no memory may be the same ones. */
+	/* If handles of this kind have no memory, both may be equal. Detaching does nothing
+	 * then. */
 	if (spare != NULL)
 		percpu_segment_detach(d->asked->head.kind, spare);
 	return e;
 }
 
-/* Find the object, or create it, with its record. Returns 0, or -errno: whatever that is, it
- * counts only if the record has not changed meanwhile. */
+/* Find the object, or create it with its record. Returns 0 or -errno. If records have changed
+ * meanwhile, an error in opening the object becomes -EAGAIN. */
 static int try_to_find(struct percpu_declaring *d, const struct percpu_parameters *p, void **handle)
 {
 	const bool family = d->asked->head.state == PERCPU_RECORD_FAMILY;
@@ -173,7 +175,7 @@ int percpu_segment_find(struct percpu_declaring *d, const struct percpu_paramete
 		missing = e == -EAGAIN ? percpu_directory_prepare(d) : 0;
 		e = missing != 0 ? missing : e;
 	}
-	if (e == -ECANCELED) /* why is said */
+	if (e == -ECANCELED) /* *d->why is written already */
 		return -EEXIST;
 	if (e == -EAGAIN)
 		e = -ETIMEDOUT;
@@ -183,7 +185,7 @@ int percpu_segment_find(struct percpu_declaring *d, const struct percpu_paramete
 	return e == -ENOENT ? -EROFS : e;
 }
 
-/* ret is the address of a pointer to the object's type; NULL only for what has none. */
+/* Declare a metric. ret is the address of a pointer to the object's type; NULL for an info. */
 static int declare(struct percpu_segment *s, const struct percpu_metric *m, unsigned kind,
 		   struct percpu_parameters p, void *ret)
 {
@@ -290,7 +292,7 @@ int percpu_segment_info(struct percpu_segment *s, const struct percpu_metric *m)
 	return declare(s, m, PERCPU_METRIC_INFO, (struct percpu_parameters){ 0 }, NULL);
 }
 
-/* Read row i of a table whose rows are of the first one's size. */
+/* Read row i of a table. All rows have the size that the first row says. */
 static int read_row(struct percpu_segment *s, const struct percpu_declaration *table, size_t i,
 		    struct percpu_declaration *ret)
 {

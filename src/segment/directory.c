@@ -3,16 +3,16 @@
  * directory.c - the records of a segment.
  *
  * Records are in blocks of the bias lane, one behind the other. control->end says how many bytes of
- * them there are. A process that adds a record holds the lock of the allocator. It writes the
+ * records there are. A process that adds a record holds the lock of the allocator. It writes the
  * record behind the end, creates the object, moves the end, and stores the object's key in the
  * record, in this order. If the process is killed
  *
- * - before it moved the end, it has added nothing, and the next process writes over the record;
+ * - before it moved the end, it has added nothing. The next process overwrites the record.
  * - before it stored the key, it leaves a record without an object. The next process that takes the
- *   lock frees the object that was being created (memory/root.c), and the next one that declares
- *   the metric creates its object.
+ *   lock frees the object that was being created (memory/root.c). The next process that declares
+ *   the metric creates the object again.
  *
- * To read a record, a process copies it first, and checks the copy, which others cannot change.
+ * A process copies a record, and checks the copy, which no other process can change.
  */
 #include <string.h>
 
@@ -49,7 +49,7 @@ struct percpu_segment_record *percpu_directory_at(const struct percpu_segment *s
 	return (struct percpu_segment_record *)(b + at % PERCPU_SEGMENT_BLOCK);
 }
 
-/* Return the size of the record, or 0 if none can be there: then the block has no more records. */
+/* Return the size of the record at this place, or 0 if the block has no more records. */
 static size_t size_at(const struct percpu_segment *s, uint64_t at)
 {
 	const size_t room = PERCPU_SEGMENT_BLOCK - (size_t)(at % PERCPU_SEGMENT_BLOCK);
@@ -63,7 +63,7 @@ static size_t size_at(const struct percpu_segment *s, uint64_t at)
 		       0;
 }
 
-/* Whether this library knows such a record, and its texts fit into these bytes. */
+/* Return whether this library knows such a record, and its texts fit into these bytes. */
 static bool is_sound(const struct percpu_record_copy *c, size_t bytes)
 {
 	const struct percpu_segment_record *r = &c->head;
@@ -76,7 +76,7 @@ static bool is_sound(const struct percpu_record_copy *c, size_t bytes)
 	       (size_t)r->name + r->unit + r->label_names + r->label_values + r->help <= bytes;
 }
 
-/* The first word, with the state, is stored last, with release. */
+/* Load the first word, which has the state, with acquire: it was stored last, with release. */
 size_t percpu_directory_load(const struct percpu_segment *s, uint64_t at,
 			     struct percpu_record_copy *ret)
 {
@@ -147,7 +147,7 @@ static int walk_to(struct percpu_segment *s, uint64_t *seen, uint64_t end)
 	return e;
 }
 
-/* Make the tables anew, from all records. If that fails, the old tables stay. */
+/* Rebuild the tables from all records. On failure the old tables stay. */
 static int walk_again(struct percpu_segment *s, uint64_t changes, uint64_t removals, uint64_t end)
 {
 	struct percpu_tables was = percpu_tables_take(s), made;
@@ -170,14 +170,14 @@ static int walk_again(struct percpu_segment *s, uint64_t changes, uint64_t remov
 	return 0;
 }
 
-/* Whether the tables are right for these numbers. While changes is odd, a series may have been
- * removed since it was entered: then removals tells. */
+/* Return whether the tables are complete for these numbers, other than new records. While changes
+ * is odd, a series may have been removed since it was entered: then removals must be equal, too. */
 static bool is_entered(const struct percpu_segment *s, uint64_t changes, uint64_t removals)
 {
 	return s->changes == changes && (!(changes & 1) || s->removals == removals);
 }
 
-/* Enter the records that were added behind those in the tables. Returns 0 or -errno. */
+/* Enter the records behind those that the tables have. Returns 0 or -errno. */
 static int walk_further(struct percpu_segment *s, uint64_t end)
 {
 	uint64_t seen = s->seen;
@@ -199,8 +199,9 @@ static int find_blocks(struct percpu_segment *s, uint64_t end)
 	return 0;
 }
 
-/* Records that were entered for a number of changes may only be used if it is the same afterwards.
- * That goes for an odd number, too: a record is not in use until all of it is there. */
+/* The tables may be used only if control->changes is the same before and after records are entered.
+ * That also holds for an odd number: a record that is being rewritten is not in use until all of it
+ * is stored. */
 int percpu_directory_refresh(struct percpu_segment *s)
 {
 	uint64_t changes, removals, end;
@@ -222,7 +223,7 @@ int percpu_directory_refresh(struct percpu_segment *s)
 	return e;
 }
 
-/* Copy a record, all of it of one moment. Returns whether it is in one of those states. */
+/* Copy a record as it is at one moment. Returns whether it is in one of those states. */
 static bool load_at_once(const struct percpu_segment *s, uint64_t at, unsigned states,
 			 struct percpu_record_copy *ret)
 {

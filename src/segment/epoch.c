@@ -8,13 +8,13 @@
  * epoch below the number of its removal.
  *
  * To hold an epoch, a process locks the byte of the file that stands for its number. The lock lives
- * as long as the address space with the handles (memory/descriptor.c), whatever ends that. So a
- * child of fork, which has its parent's handles, holds the parent's epoch, and a killed process
- * needs no cleanup. A process that may read the file can hold an epoch for ever: then no removed
- * series is freed, and families overflow.
+ * exactly as long as the address space with the handles (memory/descriptor.c). So a child of fork,
+ * which has its parent's handles, holds the parent's epoch, and a killed process needs no cleanup.
+ * Any process that may read the file can hold an epoch for ever. In that case no removed series is
+ * freed, and families overflow.
  *
- * A process looks for series after it has taken its epoch. So it finds none that was removed
- * before.
+ * A process takes its epoch before it looks for series. So it finds no series that was removed
+ * before the epoch.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -26,23 +26,23 @@
 #define FIRST_EPOCH (UINT64_C(3) << 61) /* the byte of epoch 0; owners have lower bytes */
 #define EPOCHS (UINT64_C(1) << 61)	/* how many bytes there are up to the last file offset */
 
-/* Hold the epoch of that number. The caller has the process lock, so that no fork comes between:
- * its child would have a descriptor, or a mapping, that it cannot give back. */
+/* Hold the epoch of that number. The caller has the process lock, so that no thread forks
+ * meanwhile: the child would have a descriptor or a mapping that it cannot release. */
 static int pin_epoch(const struct percpu_segment *s, uint64_t number, void **ret)
 {
 	return number < EPOCHS ? percpu_descriptor_pin(s->region, FIRST_EPOCH + number, ret) :
 				 -EBADMSG;
 }
 
-/* Return how many series were removed, after a removal that is going on. Amid it the series is not
- * counted yet, and an epoch of that number would keep it. */
+/* Wait for the end of a removal that is going on, and return how many series were removed. During a
+ * removal its series is not counted yet, and an epoch of that number would keep the series. */
 static uint64_t settled_removals(struct percpu_segment *s)
 {
 	percpu_reuse_settle(s);
 	return percpu_segment_removals(s);
 }
 
-/* This epoch is not inherited by a child of fork, which gets no handles from it. */
+/* A child of fork does not inherit this epoch, because it gets no handles that need it. */
 int percpu_epoch_take(struct percpu_segment *s, void **ret)
 {
 	const uint64_t now = settled_removals(s);
@@ -125,8 +125,8 @@ int percpu_epoch_complain(const char *name, size_t n, int e, struct percpu_reaso
 			      "the file cannot be opened once more by /proc, or locked");
 }
 
-/* Exchange the epoch for one of that number. The tables are refreshed first: they must not have a
- * series that the new epoch does not keep. */
+/* Replace the epoch by that of this number. Refresh the tables first: they must not have a series
+ * that the new epoch does not keep. */
 static int renew_epoch(struct percpu_segment *s, uint64_t removals)
 {
 	struct percpu_reason why;

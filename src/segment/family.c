@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * family.c - families: series that are found or made when their values are seen.
+ * family.c - families: series that are found or created when their values are first seen.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +10,13 @@
 #include "segment.h"
 
 struct percpu_family {
-	struct percpu_family *next; /* of the segment; the process lock protects it */
+	struct percpu_family *next; /* in the segment's list; the process lock protects it */
 	struct percpu_segment *s;
 	struct percpu_segment_record *record; /* in the file */
 	struct percpu_record_copy asked;
 	struct percpu_histogram_options histogram;
 	struct percpu_parameters parameters;
-	void *overflow; /* handle */
+	void *overflow; /* the handle of the overflow */
 };
 
 static const char *const overflow_values[PERCPU_METRIC_LABELS] = {
@@ -47,7 +47,7 @@ static int check_declaration(const struct percpu_declaration *d, const struct pe
 	return 0;
 }
 
-/* Make the record of the family, and keep what its series are created with. */
+/* Make the record of the family, and keep the parameters that its series are created with. */
 static int read_family(struct percpu_family *f, const struct percpu_declaration *told, size_t cap,
 		       struct percpu_reason *why)
 {
@@ -66,7 +66,7 @@ static int read_family(struct percpu_family *f, const struct percpu_declaration 
 	m.label_values = overflow_values;
 	f->parameters =
 		(struct percpu_parameters){ .histogram = d.histogram != NULL ? &f->histogram : NULL,
-					    .fields = d.fields, /* they have none */
+					    .fields = d.fields, /* must be NULL */
 					    .flags = d.flags };
 	e = percpu_metric_read(&m, NULL, d.kind, &f->asked, why);
 	if (e == 0)
@@ -76,7 +76,8 @@ static int read_family(struct percpu_family *f, const struct percpu_declaration 
 	return e;
 }
 
-/* Find or create a series. If known is set, what this process knows of it will do. */
+/* Find or create a series. With known set, return at once a handle that this process already
+ * has. */
 static int find_series(struct percpu_family *f, const char *const *values, bool known,
 		       void **handle, struct percpu_reason *why)
 {
@@ -93,8 +94,8 @@ static int find_series(struct percpu_family *f, const char *const *values, bool 
 	return e;
 }
 
-/* Find or create the record of the family, and the overflow. The process holds an epoch before it
- * has a handle. */
+/* Find or create the record of the family, and the overflow. Hold an epoch before the process has a
+ * handle. */
 static int open_family(struct percpu_family *f, struct percpu_reason *why)
 {
 	const struct percpu_parameters none = { .flags = 0 };
@@ -113,7 +114,8 @@ static int open_family(struct percpu_family *f, struct percpu_reason *why)
 	return find_series(f, overflow_values, false, &f->overflow, why);
 }
 
-/* Return the family that the segment has of that record; f if it was none. */
+/* Return the segment's family with the same record as f. If there is none, enter f and return
+ * it. */
 static struct percpu_family *enter_family(struct percpu_segment *s, struct percpu_family *f)
 {
 	struct percpu_family *there;
@@ -167,7 +169,8 @@ void percpu_segment_drop_families(struct percpu_segment *s)
 	}
 }
 
-/* In a damaged file the overflow may be marked as removed. */
+/* percpu_segment_quiesce() asks, because in a damaged file the overflow may be marked as
+ * removed. */
 bool percpu_family_keeps(const struct percpu_segment *s, const void *handle)
 {
 	const struct percpu_family *f;
@@ -177,13 +180,13 @@ bool percpu_family_keeps(const struct percpu_segment *s, const void *handle)
 	return f != NULL;
 }
 
-/* Whether what failed failed for want of room. */
+/* Return whether a resolve that failed with e gets the overflow instead. */
 static bool overflows(const struct percpu_family *f, int e)
 {
 	return f->s->region->writable && (e == -ENOSPC || e == -ENOMEM || e == -ETIMEDOUT);
 }
 
-/* ret is the address of a pointer to the type of that kind. */
+/* Find or create a series. ret is the address of a pointer to the type of that kind. */
 static int resolve(struct percpu_family *f, unsigned kind, const char *const *values, void *ret)
 {
 	struct percpu_reason why;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fields.c - statistics in a segment: the fields of a struct as counters of one metric. Their names
- * are the values of one more label, in the record behind the metric's own.
+ * fields.c - statistics in a segment: the fields of a struct are counters of one metric. The names
+ * of the fields are the values of one more label, stored in the record behind the metric's own
+ * labels.
  */
 #include <string.h>
 
@@ -40,7 +41,7 @@ int percpu_fields_check(const struct percpu_metric *m, const struct percpu_metri
 	return e;
 }
 
-/* The names of the fields, and where they end. */
+/* Where the names of the fields begin, and where they end. */
 
 static const unsigned char *fields_begin(const struct percpu_record_copy *c)
 {

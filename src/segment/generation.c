@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * generation.c - starting anew: all objects are reset, and later counts are of the next generation.
+ * generation.c - resetting a segment. All objects are reset, and later counts are of the next
+ * generation.
  *
- * The process that starts anew holds a lock of the file, which the kernel drops if the process is
- * killed. It increments the generation and resets one object after the other. In each record it
- * notes the generation for which the object was reset, and in the control the generation for which
- * all were. A process that opens the segment to write, and finds that not all were, takes the same
- * lock and resets the rest. Then an object may be reset twice, but none after the call of any
- * process has returned. Until then counts are of the old generation or of the new one.
+ * The process that resets the segment holds a lock of the file, which the kernel drops if the
+ * process is killed. It increments the generation and resets one object after the other. Each
+ * record says for which generation its object was reset last, and the control says for which
+ * generation all objects were. A process that opens the segment to write, and finds objects left to
+ * reset, takes the same lock and resets them. So an object may be reset twice. Once a
+ * process has opened the segment to write, no object is reset for that generation any more. Until
+ * then a count is of the old generation or of the new one.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,7 +18,7 @@
 
 #define POLL_NS (PERCPU_SECOND / 1000)
 
-/* Return the byte of the file that is locked: that of the control, which no owner has. */
+/* Return the byte of the file that is locked: that of the control. No owner locks this byte. */
 static uint64_t byte_of_control(const struct percpu_segment *s)
 {
 	const struct percpu_chunk *k =
@@ -26,10 +28,10 @@ static uint64_t byte_of_control(const struct percpu_segment *s)
 		k, (size_t)(s->control_place & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1)));
 }
 
-/* Where a file cannot be opened once more, its locks belong to the process, and do not exclude its
- * threads from each other. So one thread at a time resets such a segment. Meanwhile this is the id
- * of the process. A child of fork that finds its parent's id here ignores it: none of its own
- * threads resets. */
+/* The id of the process while one of its threads resets a segment whose file cannot be opened
+ * again; else 0. Locks of such a file belong to the process, and do not exclude its threads from
+ * each other, so one thread at a time resets such segments. A child of fork ignores its parent's
+ * id. */
 static uint32_t resetting;
 
 static bool begin_alone(const struct percpu_segment *s)
@@ -81,16 +83,16 @@ static int lock_generation(const struct percpu_segment *s)
 	return e;
 }
 
-/* Whether the object was attached. Lack of memory is an error, *e; an object that is not there is
- * none. */
+/* Return whether the object was attached. Set *e to -ENOMEM for lack of memory, else to 0: a
+ * missing object is no error. */
 static bool is_attached(int attached, int *e)
 {
 	*e = attached == -ENOMEM ? attached : 0;
 	return attached == 0;
 }
 
-/* Reset the object of a record. Gauges become 0. Latest values and owned gauges are no counts, and
- * stay. If the object is not there, there is nothing to do. */
+/* Reset the object of a record, if there is one. Set a gauge to 0. Leave latest values and owned
+ * gauges: they are no counts. */
 static int reset_object(const struct percpu_segment *s, const struct percpu_segment_record *c)
 {
 	const size_t size = c->fields * sizeof(uint64_t);
@@ -136,9 +138,10 @@ static int reset_object(const struct percpu_segment *s, const struct percpu_segm
 }
 
 /* Reset the objects that were not reset for this generation. The caller has the lock of the file.
- * It holds an epoch, so that no object is freed meanwhile and its cells used for a series of this
- * generation, whose counts would be lost. The epoch is needed only if there are families by now:
- * series of families that are declared later are of this generation, and are not reset. */
+ *
+ * If the segment has families, hold an epoch meanwhile, so that no object is freed. Otherwise its
+ * cells could be used for a series of this generation, whose counts the reset would drop. Families
+ * that are declared later need no epoch: their series are of this generation, and are not reset. */
 static int reset_all(struct percpu_segment *s, uint64_t generation)
 {
 	struct percpu_record_copy *c = malloc(sizeof(*c));
@@ -166,7 +169,7 @@ static int reset_all(struct percpu_segment *s, uint64_t generation)
 	return e;
 }
 
-/* Increment the generation. The lock of the allocator keeps others from adding a record meanwhile,
+/* Increment the generation, under the lock of the allocator. So no process adds a record meanwhile,
  * which would be of neither generation. */
 static int next_generation(struct percpu_segment *s)
 {
@@ -186,7 +189,7 @@ static int next_generation(struct percpu_segment *s)
 	return 0;
 }
 
-/* Whether all objects were reset for the current generation. */
+/* Return whether all objects were reset for the current generation. */
 static bool is_settled(const struct percpu_segment *s)
 {
 	return __atomic_load_n(&s->control->settled, __ATOMIC_ACQUIRE) ==

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * look.c - where the record of a metric is that is being declared, or is going to be.
+ * look.c - the place of a declared metric's record: where it is, or where it will be written.
  */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 _Static_assert(offsetof(struct percpu_declaring, at) == 0, "a pointer to the anchor leads to it");
 
-/* Let the anchor be that record's. */
+/* Set d->at to the anchor in the record at this place. */
 static void anchor_record(struct percpu_declaring *d, uint64_t at)
 {
 	d->at.word = &percpu_directory_at(d->s, at)->key;
@@ -21,8 +21,8 @@ static const char *family_or_not(bool family)
 	return family ? "a family of metrics" : "a metric without a family";
 }
 
-/* Whether what has the name, s->copy, has a family if that is asked for. Returns 0, or -EEXIST and
- * why. */
+/* Compare the record of that name, d->s->copy, with what is asked for: either both have a family or
+ * neither has, and caps are equal. Returns 0, or -EEXIST and why. */
 static int compare_families(const struct percpu_declaring *d)
 {
 	const struct percpu_segment_record *there = &d->s->copy.head, *asked = &d->asked->head;
@@ -41,8 +41,8 @@ static int compare_families(const struct percpu_declaring *d)
 	return 0;
 }
 
-/* Find the record of what is asked for. Returns it, or NULL; *e is -EEXIST if there is another
- * one. */
+/* Return the entry of the record that is asked for, or NULL and *e: -EEXIST if the name is that of
+ * another metric. Set d->full. */
 static const struct percpu_series *find_record(struct percpu_declaring *d, int *e)
 {
 	const struct percpu_series *found, *family = percpu_series_find(d->s, d->asked, true);
@@ -63,8 +63,8 @@ static const struct percpu_series *find_record(struct percpu_declaring *d, int *
 	return found;
 }
 
-/* Look for the metric among what was entered. Returns 0, or -ENOENT, or -EEXIST and why; -EAGAIN
- * if others have changed something. */
+/* Look for the metric in the tables. Returns 0, -ENOENT, -EEXIST and why, or -EAGAIN if another
+ * process has changed records meanwhile. */
 static int look_up_metric(struct percpu_declaring *d)
 {
 	struct percpu_segment *s = d->s;
@@ -81,7 +81,7 @@ static int look_up_metric(struct percpu_declaring *d)
 		d->where = found->at - 1;
 		d->handle = found->handle;
 		if (d->handle != NULL && found->kind != d->asked->head.kind)
-			e = -EBADMSG; /* the record says what it did not say before */
+			e = -EBADMSG; /* the record has changed its kind */
 	}
 	percpu_process_unlock();
 	if (e != 0)
@@ -92,7 +92,7 @@ static int look_up_metric(struct percpu_declaring *d)
 	return 0;
 }
 
-/* Choose a record that is free and has room. */
+/* Choose a free record that is long enough. Returns whether there is one. */
 static bool choose_spare(struct percpu_declaring *d)
 {
 	const struct percpu_places *l = &d->s->spare;
@@ -110,8 +110,7 @@ static bool choose_spare(struct percpu_declaring *d)
 	return found;
 }
 
-/* Write the record behind the end. Returns 0, or -EAGAIN if a block must be made first, or
- * -errno. */
+/* Write the record behind the end. Returns 0, -EAGAIN if a block must be made first, or -errno. */
 static int write_record(struct percpu_declaring *d)
 {
 	struct percpu_segment *s = d->s;
@@ -121,7 +120,7 @@ static int write_record(struct percpu_declaring *d)
 	struct percpu_segment_record head = d->asked->head, *r;
 	int e = 0;
 
-	if (room < size) { /* what a killed process has left there is no record */
+	if (room < size) { /* end the block: a killed process may have left a size there */
 		if (percpu_directory_block(s, at / PERCPU_SEGMENT_BLOCK, &e) == NULL)
 			return e == -ENOENT ? -EBADMSG : e;
 		__atomic_store_n(&percpu_directory_at(s, at)->size, 0, __ATOMIC_RELEASE);
@@ -156,7 +155,8 @@ static bool has_removed(const struct percpu_segment *s)
 	return has;
 }
 
-/* Under the lock of the allocator: look again, and then choose where the record shall be. */
+/* Look for the metric again, and if it is not there, choose where to write its record. The caller
+ * has the lock of the allocator. */
 static int choose_record(struct percpu_anchor *at)
 {
 	struct percpu_declaring *d = (struct percpu_declaring *)at;
@@ -164,7 +164,7 @@ static int choose_record(struct percpu_anchor *at)
 
 	if (e == 0)
 		e = look_up_metric(d);
-	d->differs = e == -EEXIST; /* another metric, and not this one's object */
+	d->differs = e == -EEXIST; /* the name is another metric's; this is not about the object */
 	if (e != -ENOENT)
 		return d->differs ? -ECANCELED : e;
 	d->rewrites = !d->full && choose_spare(d);
@@ -187,9 +187,9 @@ static void announce_record(struct percpu_anchor *at)
 	PERCPU_STEP("segment: record announced");
 }
 
-/* A record that has no object yet may be removed before it gets one, so it is looked at again under
- * the lock. In a full family no lock is taken: -EAGAIN if there may be room once what was removed
- * is freed, and then -ENOSPC. */
+/* Let choose_record() look again under the lock: a record without an object may be removed before
+ * it gets one. In a full family take no lock. Return -EAGAIN once, so that removed series are
+ * freed, and after that -ENOSPC. */
 int percpu_directory_look(struct percpu_declaring *d)
 {
 	int e = percpu_directory_refresh(d->s);
@@ -209,7 +209,7 @@ int percpu_directory_look(struct percpu_declaring *d)
 	return e == -ENOENT || (e == -EAGAIN && d->s->region->writable) ? 0 : e;
 }
 
-/* Make a block of records. */
+/* Make this block of records. */
 static int extend_directory(struct percpu_segment *s, size_t block)
 {
 	const struct percpu_plan plan = { .kind = PERCPU_KIND_CELL,

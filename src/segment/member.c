@@ -27,7 +27,7 @@ bool percpu_record_is_overflow(const struct percpu_record_copy *c)
 	return true;
 }
 
-/* Let the record end with so many bytes of texts. */
+/* Set the size of a record with so many bytes of texts, and clear the bytes behind them. */
 static void end_record(struct percpu_record_copy *c, size_t bytes)
 {
 	c->head.size = (uint32_t)(sizeof(c->head) + (bytes + 7) / 8 * 8);

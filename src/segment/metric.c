@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * metric.c - what is told of a metric: checked, made a record, and compared with one that is
- * there. The bytes of a record are its name, its unit, the labels' names, their values, and the
- * help text.
+ * metric.c - descriptions of metrics: checking them, making records of them, and comparing records.
+ * The texts of a record are, in this order, its name, its unit, the labels' names, the labels'
+ * values, and the help text.
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,13 +29,13 @@ static const char *const kinds[] = {
 	"statistics",
 };
 
-/* Declarations and records are of a kind that is known. */
+/* The caller has checked that the kind is known. */
 const char *percpu_metric_kind_name(unsigned kind)
 {
 	return kinds[kind];
 }
 
-/* Where the parts are. */
+/* Where the texts of a record are. */
 
 const unsigned char *percpu_record_labels(const struct percpu_record_copy *c)
 {
@@ -60,7 +60,7 @@ size_t percpu_record_own(const struct percpu_record_copy *c)
 	return n < all ? n : all;
 }
 
-/* What the program tells. */
+/* Checks of the program's description. */
 
 static bool is_letter(char c)
 {
@@ -77,7 +77,7 @@ static bool is_name(const char *s)
 	return true;
 }
 
-/* Bytes of the character that begins there, or 0 if none does. */
+/* Return how many bytes the UTF-8 character at s has, or 0 if it is not valid. */
 static size_t character_size(const unsigned char *s)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -237,7 +237,7 @@ int percpu_metric_check(const struct percpu_metric *m, unsigned kind, struct per
 	return e;
 }
 
-/* Append texts. Returns how many bytes. */
+/* Append texts to *at, and return how many bytes that were. */
 
 static uint16_t put_text(unsigned char **at, const char *text)
 {
@@ -260,7 +260,7 @@ static uint16_t put_row(unsigned char **at, const char *const *text, size_t n)
 	return (uint16_t)(*at - begin);
 }
 
-/* Make a record of what was checked. */
+/* Make a record of a checked description. */
 static void put_metric(const struct percpu_metric *m, const struct percpu_metric_fields *f,
 		       struct percpu_record_copy *ret)
 {
@@ -313,7 +313,7 @@ int percpu_metric_read(const struct percpu_metric *m, const struct percpu_metric
 
 /* Records. */
 
-/* FNV-1a, from a seed on */
+/* Continue an FNV-1a hash over n bytes. */
 static uint64_t hash_on(uint64_t hash, const unsigned char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * moment.c - when a segment, and the counts of a series, have started. CLOCK_REALTIME may be set,
- * and CLOCK_BOOTTIME begins anew with each boot: a moment has both, and the boot.
+ * and CLOCK_BOOTTIME starts from 0 with each boot. So a moment has both times, and the boot.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "segment.h"
 
-#define MOMENT_TRIES 1000 /* others start anew, or change records, meanwhile */
+#define MOMENT_TRIES 1000 /* while other processes reset the segment, or change records */
 
 uint64_t percpu_segment_age(const struct percpu_segment_time *then,
 			    const struct percpu_segment_time *now)
@@ -18,8 +18,8 @@ uint64_t percpu_segment_age(const struct percpu_segment_time *then,
 	return then->real < now->real ? now->real - then->real : 0;
 }
 
-/* Return when the generation has started. Its place is not written to until the next one but one
- * begins. */
+/* Return when the generation started. control->started keeps the starts of two generations: a start
+ * is overwritten when the second generation after it begins. */
 static struct percpu_segment_time start_of(const struct percpu_segment *s, uint64_t *generation)
 {
 	const struct percpu_segment_control *c = s->control;
@@ -73,7 +73,8 @@ int percpu_segment_started(struct percpu_segment *s, struct percpu_moment *ret)
 	return 0;
 }
 
-/* Any kind whose names may end so: records are found by names and values alone. */
+/* Return any kind whose names may end like this one. Only the name and the values matter: records
+ * are found by these alone. */
 static unsigned kind_of_name(const struct percpu_metric *m)
 {
 	const char *const name =

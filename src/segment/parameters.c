@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * parameters.c - what is asked for beside a metric: options, flags, a rule. They are not in the
- * record, because each object records its own.
+ * parameters.c - the parameters of a metric's object: options, flags, a rule, fields. The record
+ * does not have options, flags and rules: each object has its own.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ int percpu_parameters_check(const char *name, unsigned kind, const struct percpu
 	return kind == PERCPU_METRIC_HISTOGRAM ? check_histogram(name, p->histogram, why) : 0;
 }
 
-/* What an object is, in words. */
+/* Descriptions of objects. */
 
 struct words {
 	char text[160];

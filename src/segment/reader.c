@@ -2,8 +2,8 @@
 /*
  * reader.c - opening segments to read them from outside, and taking pictures.
  *
- * The file is copied into an image (memory/image.c): the directory, the bias lanes, and the sum of
- * all other lanes. The image is a segment, which is read as any other.
+ * A reader copies the file into an image (memory/image.c): the directory, the bias lanes, and the
+ * sum of all other lanes. The image is a segment, and is read like any other segment.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "reader.h"
 
-#define PICTURES 16 /* begun, at most, while others change what is read */
+#define PICTURES 16 /* times, at most, that a picture is begun while the directory changes */
 #define BUFFER (PERCPU_LANE_SIZE + PERCPU_BLOCK_ALIGN)
 
 /* Opening. */
@@ -43,21 +43,21 @@ int percpu_reader_use(struct percpu_reader *r)
 					      "the program has closed the file's descriptor");
 }
 
-/* Whether another control was found than before. If not, headers that were read between both have all
- * that it leads to, and a file that is damaged then stays so. A start anew that has only begun has
- * changed nothing else yet. */
+/* Return whether the control has changed since before. If not, the headers that were read between
+ * have all that the control leads to, and a file that seems damaged is damaged. The generation is
+ * not compared: a reset that has only begun has changed nothing else yet. */
 static bool has_changed(const struct percpu_reader *r, const struct percpu_directory_state *was)
 {
 	return was->settled != r->state.settled || was->changes != r->state.changes ||
 	       was->end != r->state.end;
 }
 
-/* Look whether there is a directory. The first picture copies its records. */
+/* Check that there is a directory. The first picture copies its records. */
 static int find_directory(struct percpu_reader *r)
 {
 	int e = -EBADMSG;
 
-	for (int i = 0; i < 2 && e == -EBADMSG; i++) { /* it may have just been made */
+	for (int i = 0; i < 2 && e == -EBADMSG; i++) { /* it may have just been created */
 		e = percpu_reader_copy_headers(r);
 		if (e == 0)
 			e = percpu_reader_copy_control(r);
@@ -65,7 +65,7 @@ static int find_directory(struct percpu_reader *r)
 	return e;
 }
 
-/* Make a reader of the file. path becomes its own. */
+/* Make a reader of the file. The reader frees path. */
 static int begin_reader(int fd, char *path, struct percpu_reader **ret)
 {
 	struct percpu_reader *r = calloc(1, sizeof(*r));
@@ -89,7 +89,7 @@ static int begin_reader(int fd, char *path, struct percpu_reader **ret)
 	}
 	if (e == 0)
 		e = find_directory(r);
-	r->why.text[0] = '\0'; /* what has failed at first is no failure */
+	r->why.text[0] = '\0'; /* forget the failure of a first try */
 	if (e != 0)
 		percpu_reader_close(r);
 	else
@@ -97,7 +97,7 @@ static int begin_reader(int fd, char *path, struct percpu_reader **ret)
 	return e;
 }
 
-/* Return the path from the root on, to be freed, or NULL and *e; path is freed. */
+/* Take over path, and return it as an absolute path. On failure free it, and return NULL and *e. */
 static char *from_root(char *path, int *e)
 {
 	char *here, *all = NULL;
@@ -105,7 +105,7 @@ static char *from_root(char *path, int *e)
 	if (*path == '/')
 		return path;
 	here = get_current_dir_name();
-	*e = here != NULL ? -ENOMEM : percpu_errno(); /* the folder is gone, perhaps */
+	*e = here != NULL ? -ENOMEM : percpu_errno(); /* the directory is gone? */
 	if (here != NULL && asprintf(&all, "%s/%s", here, path) < 0)
 		all = NULL;
 	free(here);
@@ -189,8 +189,8 @@ int percpu_reader_check_name(struct percpu_reader *r)
 				 r->path);
 }
 
-/* Take a picture. Returns 0, -EAGAIN or -EBADMSG if others have changed what was read, perhaps, or
- * another error. */
+/* Take a picture once. Returns 0; -EAGAIN if the directory has changed meanwhile; -EBADMSG if it
+ * has perhaps, or is damaged; or another error. */
 static int take_once(struct percpu_reader *r)
 {
 	int e;
@@ -234,14 +234,14 @@ static int take_picture(struct percpu_reader *r)
 	     i++) {
 		was = r->state;
 		e = take_once(r);
-		if (e != 0 && !r->kept) /* the image may be of two states of the directory */
+		if (e != 0 && !r->kept) /* the image may mix two states of the directory */
 			r->copied = 0;
 		if (e == -EBADMSG && !has_changed(r, &was))
 			break;
 	}
 	if (e == 0)
 		e = percpu_reader_use(r);
-	if (e == -ENOENT) /* it was a segment when it was opened */
+	if (e == -ENOENT) /* the file was a segment when it was opened */
 		e = -EBADMSG;
 	r->taken = percpu_segment_now(r->s);
 	return e;
@@ -264,7 +264,7 @@ int percpu_reader_read(struct percpu_reader *r)
 		r->copied = 0;
 		percpu_reader_unlist(r);
 	} else if (e == 0) {
-		r->why = before; /* when it was begun it may have failed at first */
+		r->why = before; /* forget the failure of a first try */
 		percpu_reader_tell_missing(r);
 	}
 	percpu_restore_cancel(cancel);

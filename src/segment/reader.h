@@ -9,7 +9,7 @@
 
 #include "segment.h"
 
-/** Cells are read by one call if at most so many bytes are between them: a second call takes as
+/** Cells that have at most so many bytes between them are read by one call. A second call takes as
  *  long as copying twice as many bytes. */
 #define PERCPU_NEAR 4096
 
@@ -29,21 +29,21 @@ struct percpu_part {
 	uint32_t bytes;
 	uint32_t unit; /* how many bytes change together, if more than a word; else 0 */
 	enum percpu_fold fold;
-	const void *object; /* the one that has these cells; NULL for words and doubles */
+	const void *object; /* the object of these cells; NULL for words and doubles */
 };
 
 /** A series of the picture. */
 struct percpu_entry {
-	struct percpu_part part; /* bytes 0: it has nothing in the CPUs' lanes */
+	struct percpu_part part; /* cells in the CPUs' lanes; 0 bytes: none */
 	uint32_t bias;		 /* how many bytes of the bias lane a set or a reset changes */
-	uint32_t bias_at;	 /* where these are in the lane */
-	int error;		 /* of its value */
+	uint32_t bias_at;	 /* where these bytes are in the lane */
+	int error;		 /* 0, or why the series has no value */
 	void *object;
 	struct percpu_segment_time declared;
 	unsigned kind;
-	uint64_t key;		   /* of statistics */
+	uint64_t key;		   /* of statistics: key of the object */
 	struct percpu_stats *live; /* the statistics in the mapped file, or NULL */
-	uint64_t *values;	   /* their snapshot, for consistent pictures */
+	uint64_t *values;	   /* snapshot of the statistics, for consistent pictures */
 	uint32_t labels, fields;
 	const char *name, *help, *unit;
 	const char **label;		     /* names of labels, their values, names of fields */
@@ -56,7 +56,7 @@ struct percpu_biases {
 	uint32_t offset;
 	uint32_t bytes;
 	bool failed;	 /* a series must be read again, because it was set or reset meanwhile */
-	size_t first, n; /* the first series, in percpu_reader.set, and how many */
+	size_t first, n; /* index of the first series in percpu_reader.set, and how many */
 };
 
 /** A family of the picture. */
@@ -74,32 +74,32 @@ struct percpu_directory_state {
 };
 
 struct percpu_reader {
-	int fd;	    /* the file; valid during a call */
+	int fd;	    /* descriptor of the file; valid during a call */
 	char *path; /* NULL: opened by a descriptor */
 	uint64_t chunk_size;
 	uint32_t cpus;		     /* lanes of the file */
-	struct percpu_segment *s;    /* the one in the image */
-	struct percpu_segment *live; /* the one in the mapped file, if pictures are consistent */
+	struct percpu_segment *s;    /* the segment in the image */
+	struct percpu_segment *live; /* the mapped segment, if pictures are consistent; or NULL */
 	unsigned char *first;	     /* buffer for bytes of a lane */
 	unsigned char *second;	     /* buffer for the same bytes, read again to compare */
-	unsigned char *third;	     /* buffer for the units of these that differed */
+	unsigned char *third;	     /* buffer for one unit that differed, read again */
 	struct percpu_reason why;
 
 	/* what pictures may cost: reader_limit.c */
-	uint64_t timeout_ns; /* of a picture; 0: none */
+	uint64_t timeout_ns; /* for one picture; 0: none */
 	uint64_t deadline;   /* of this picture; 0: none */
 	bool late;	     /* the deadline has passed */
-	bool skips;	     /* lanes are searched for data first, and not read without */
+	bool skips;	     /* lanes are searched for data first, and holes are not read */
 	int seeks;	     /* the descriptor for the search; -1: none */
 	uint64_t has;	     /* bytes of data in the file */
-	uint64_t cost;	     /* of all reads for the picture */
-	uint64_t lanes;	     /* part of cost: of lanes that were read without a search for data */
-	uint64_t before; /* part of cost, without again: up to when the picture was last begun */
-	uint64_t again;	 /* part of cost: of values read again because others changed them */
+	uint64_t cost;	     /* cost of all reads for the picture */
+	uint64_t lanes;	     /* part of cost: lanes that were read without a search for data */
+	uint64_t before;     /* cost without again, up to when the picture was last begun */
+	uint64_t again;	 /* part of cost: values read again because other processes changed them */
 	bool repeats;	 /* values are being read again */
-	uint64_t looked; /* cost of looking at records */
-	uint64_t begun;	 /* cost when the picture was last begun, records included, without again */
-	uint64_t whole;	 /* highest known cost of one picture, records included, without again */
+	uint64_t looked; /* cost of looking at records; not a part of cost */
+	uint64_t begun;	 /* cost + looked - again when the picture was last begun */
+	uint64_t whole;	 /* the same sum for one picture; the highest that is known */
 
 	/* the directory */
 	const char *cell;			  /* the cell of the control, in the image */
@@ -110,37 +110,37 @@ struct percpu_reader {
 	bool listed; /* entry has the series of all records that are copied */
 
 	/* the picture */
-	struct percpu_entry *entry;
-	size_t n;
-	struct percpu_part *part;
+	struct percpu_entry *entry; /* the series, by name */
+	size_t n;		    /* how many series */
+	struct percpu_part *part;   /* cells of the CPUs' lanes, in the order of the file */
 	size_t parts;
 	struct percpu_entry **set; /* entries that a set or a reset changes, ordered by bias_at */
 	size_t sets;
-	struct percpu_biases *run; /* runs of these */
+	struct percpu_biases *run; /* runs of set */
 	size_t runs;
 	struct percpu_kindred *family; /* in the order of names */
 	size_t families;
-	char *text; /* the strings of series and families */
-	const char **words;
+	char *text;	    /* the strings of series and families */
+	const char **words; /* the rows of strings that entries point into */
 
 	/* the list of series, while it is being made, by one call or by several */
 	uint64_t (*begins)[PERCPU_UNITS / 64]; /* bits per chunk: the object of a series begins
 						  there; NULL: no list is being made */
 	uint32_t chunks;		       /* how many chunks begins has */
-	uint64_t at;			       /* the next record */
-	char *next_text;
-	const char **next_word;
+	uint64_t at;			       /* place of the next record */
+	char *next_text;		       /* free space in text */
+	const char **next_word;		       /* free space in words */
 
 	struct percpu_segment_time began, taken; /* start of the generation; time of the picture */
-	uint32_t pending;
-	uint32_t missing; /* series whose value is an error */
-	bool flawed;	  /* there may be such series */
-	bool valid;
+	uint32_t pending;			 /* records that cannot be listed */
+	uint32_t missing;			 /* series whose value is an error */
+	bool flawed;				 /* there may be series whose value is an error */
+	bool valid;				 /* there is a picture */
 };
 
 /* reader_copy.c: the file, and its image */
 
-/** Read n bytes of the file. Returns 0, -EBADMSG if the file ends before, or -errno, and why. */
+/** Read n bytes of the file. Returns 0, -EBADMSG if the file is shorter, or -errno, and why. */
 int percpu_reader_pread(struct percpu_reader *r, void *to, size_t n, uint64_t at);
 
 /** Return where a byte of a lane is in the file. */
@@ -160,7 +160,7 @@ int percpu_reader_copy_directory(struct percpu_reader *r);
  *  why. */
 int percpu_reader_copy_biases(struct percpu_reader *r);
 
-/** Check that records have not changed since they were copied, other than by new ones behind them.
+/** Check that the copied records have not changed since. New ones may have been added behind them.
  *  Returns 0, -EAGAIN, or -errno, and why. */
 int percpu_reader_recheck(struct percpu_reader *r);
 
@@ -169,7 +169,7 @@ int percpu_reader_recheck(struct percpu_reader *r);
 /** Begin a picture: set its deadline, and count from 0. */
 void percpu_reader_begin(struct percpu_reader *r);
 
-/** Note that the picture is begun, for the first time or once more. */
+/** Note that the picture is begun, for the first time or again. */
 void percpu_reader_begin_anew(struct percpu_reader *r);
 
 /** Ask how much data the file has, before its lanes are read. */
@@ -181,11 +181,11 @@ void percpu_reader_end(struct percpu_reader *r);
 /** Return whether the time for the picture is over. */
 bool percpu_reader_is_late(struct percpu_reader *r);
 
-/** Return 0; or -EAGAIN, and why, if the time for the picture is over. Then the records that were
- *  copied and listed are kept for the next picture. */
+/** Return 0; or -EAGAIN, and why, if the time for the picture is over. In that case keep the
+ *  records that were copied and listed for the next picture. */
 int percpu_reader_hurry(struct percpu_reader *r);
 
-/** Return 0 if one more record may be listed, or -errno, and why. As percpu_reader_hurry(); and
+/** Return 0 if one more record may be listed, or -errno, and why: as percpu_reader_hurry(), and
  *  once in 1024 records as percpu_reader_recheck(). */
 int percpu_reader_may_list(struct percpu_reader *r);
 
@@ -195,21 +195,20 @@ void percpu_reader_charge(struct percpu_reader *r, size_t bytes);
 /** Return the cost of looking at so many bytes of records. */
 uint64_t percpu_reader_cost_of_records(uint64_t bytes);
 
-/** Return whether the picture may be begun, once more perhaps, given its cost so far. */
+/** Return whether the picture may be begun, or begun again, given its cost so far. */
 bool percpu_reader_may_begin(struct percpu_reader *r);
 
 /** Note that a whole picture costs so much, or more. */
 void percpu_reader_expect(struct percpu_reader *r, uint64_t cost);
 
-/** Return whether there is time, and budget, to read a value again that others have changed. */
+/** Return whether there is time and budget to read a value again that has changed meanwhile. */
 bool percpu_reader_may_repeat(struct percpu_reader *r);
 
-/** Decide whether to read so many lanes, so many bytes of each, or to search them for data
- *  first. */
+/** Decide whether to read so many bytes of so many lanes, or to search the lanes for data first. */
 void percpu_reader_plan(struct percpu_reader *r, size_t lanes, size_t bytes);
 
-/** Return the lane itself if these bytes of it may have data, else the next lane
- *  that may, or 2 * cpus. */
+/** Return the first lane from this one on whose bytes of the part may be data, or 2 * cpus if there
+ *  is none. */
 uint32_t percpu_reader_seek(struct percpu_reader *r, const struct percpu_part *p, size_t bytes,
 			    uint32_t lane);
 
@@ -221,17 +220,17 @@ void percpu_reader_tell_missing(struct percpu_reader *r);
 /** Compare parts by their places in the file, for qsort(3). */
 int percpu_reader_compare_parts(const void *a, const void *b);
 
-/** Collect the parts of all entries in r->part, and join adjacent ones. */
+/** Collect the parts of all entries in r->part, and join adjacent parts. */
 void percpu_reader_collect_parts(struct percpu_reader *r);
 
-/** Collect the entries that a set or a reset changes in r->set, and runs of them in r->run. */
+/** Collect in r->set the entries that a set or a reset changes, and in r->run their runs. */
 void percpu_reader_collect_sets(struct percpu_reader *r);
 
 /* reader_list.c */
 
-/** List the series that the directory has, and attach to their objects. A list that an earlier call
- *  had no time to complete is continued. Returns 0, -ENOMEM, -EAGAIN if the time for the picture is
- *  over, or as percpu_reader_recheck(), and why. */
+/** List the series of the directory, and attach to their objects. Continue a list that an earlier
+ *  call had no time to complete. Returns 0, -ENOMEM, -EAGAIN if the time for the picture is over,
+ *  or as percpu_reader_recheck(), and why. */
 int percpu_reader_list(struct percpu_reader *r);
 
 /** Drop the list, and detach its objects. */
@@ -251,16 +250,16 @@ int percpu_reader_overflows(struct percpu_reader *r);
 
 /* reader_fold.c */
 
-/** Combine the lanes of all parts in the image. A series that others change again and again, or for
- *  which there is no time, gets an error. Returns 0 or -errno, and why. */
+/** Combine the lanes of all parts in the image. A series gets an error if other processes change it
+ *  again and again, or if there is no time for it. Returns 0 or -errno, and why. */
 int percpu_reader_gather(struct percpu_reader *r);
 
 /* reader_live.c */
 
-/** Take snapshots of all statistics, if pictures are to be consistent. */
+/** If pictures are consistent, take a snapshot of each statistics. */
 void percpu_reader_snapshot(struct percpu_reader *r);
 
-/** Detach the statistics in the mapped file, and free their snapshot. */
+/** Detach the series' statistics in the mapped file, and free their snapshot. */
 void percpu_reader_leave(struct percpu_entry *s);
 
 /* reader.c */
@@ -268,8 +267,8 @@ void percpu_reader_leave(struct percpu_entry *s);
 /** Check that the name still leads to the file. Returns 0, or -ESTALE and why. */
 int percpu_reader_check_name(struct percpu_reader *r);
 
-/** Set r->fd to the descriptor of the file. Returns 0, or -EBADF and why: the program has closed
- *  it. */
+/** Set r->fd to the descriptor of the file. Returns 0; or -EBADF, and why, if the program has
+ *  closed it. */
 int percpu_reader_use(struct percpu_reader *r);
 
 #endif

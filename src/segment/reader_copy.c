@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reader_copy.c - copies of what is in the file, but for the lanes of CPUs.
+ * reader_copy.c - copying the file into the image, other than the lanes of CPUs.
  *
- * The order of copies is that in which a reader would look: records, then the bits that say what
- * is allocated, then the bias lanes. Whoever declares does it the other way round. So what a
- * record leads to is complete in the image, or its key does not lead to anything there.
+ * The reader first copies the records, then the bits that say what is allocated, then the bias
+ * lanes. A process that declares stores in the opposite order. So in the image, the object of a
+ * record is complete, or the record's key leads nowhere.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ int percpu_reader_pread(struct percpu_reader *r, void *to, size_t n, uint64_t at
 		at += (uint64_t)got;
 		n -= (size_t)got;
 	}
-	percpu_full_fence(); /* what is read later is loaded later */
+	percpu_full_fence(); /* later reads load after this one */
 	return 0;
 }
 
@@ -103,7 +103,7 @@ int percpu_reader_copy_headers(struct percpu_reader *r)
 		e = i == 0 ? 0 : percpu_reader_hurry(r);
 		if (e == 0 && i != 0)
 			e = pread_header(r, i, &h);
-		if (e == 0) /* a number alone makes no chunk */
+		if (e == 0) /* grow only by a chunk that the file has */
 			e = percpu_image_grow(image, i + 1);
 		if (e == 0)
 			percpu_image_set_header(image_chunk(r, i), &h);
@@ -113,7 +113,7 @@ int percpu_reader_copy_headers(struct percpu_reader *r)
 
 /* The directory. */
 
-/* Return what a key leads to, in the image; NULL, and *e and why, if that is nothing. */
+/* Return the cells in the image that a key leads to; or NULL, *e and why. */
 static char *find_cells(struct percpu_reader *r, uint64_t key, enum percpu_kind kind, size_t size,
 			int *e)
 {
@@ -126,7 +126,7 @@ static char *find_cells(struct percpu_reader *r, uint64_t key, enum percpu_kind 
 	return cell;
 }
 
-/* Copy what cells have in the bias lane, from a byte of them on. Returns 0, or -errno and why. */
+/* Copy n bytes of the cells' biases, from a byte of the cells on. Returns 0, or -errno and why. */
 static int copy_cells(struct percpu_reader *r, const char *cell, size_t from, size_t n)
 {
 	const struct percpu_chunk *k = percpu_chunk_of(cell);
@@ -141,7 +141,7 @@ static void *image_bias(const char *cell)
 	return percpu_chunk_lane(k, 2, (size_t)(cell - k->base));
 }
 
-/* Without its keys; and note what it says. */
+/* Leave out the keys of blocks: copy_block() copies each when it is needed. */
 int percpu_reader_copy_control(struct percpu_reader *r)
 {
 	const uint64_t key = r->s->region->first->header->root[PERCPU_SEGMENT_ROOT];
@@ -174,7 +174,7 @@ int percpu_reader_copy_control(struct percpu_reader *r)
 	return 0;
 }
 
-/* Copy records of one block, from a byte of it on. */
+/* Copy the records of block i between two of its bytes. */
 static int copy_block(struct percpu_reader *r, size_t i, size_t from, size_t to)
 {
 	const size_t word = offsetof(struct percpu_segment_control, block) + i * sizeof(uint64_t);
@@ -191,8 +191,8 @@ static int copy_block(struct percpu_reader *r, size_t i, size_t from, size_t to)
 	return copy_cells(r, cell, from, to - from);
 }
 
-/* Whether the records that are in the image are still those of the file. While the number of
- * changes is odd, one is being changed. */
+/* Return whether the records in the image are still those of the file, up to new ones behind them.
+ * While the number of changes is odd, a record is being changed. */
 static bool is_only_longer(const struct percpu_directory_state *was,
 			   const struct percpu_directory_state *is)
 {
@@ -210,7 +210,7 @@ int percpu_reader_copy_directory(struct percpu_reader *r)
 		return e;
 	if ((r->listed && r->pending != 0) || !is_only_longer(&was, &r->state))
 		r->copied = 0;
-	if (r->begins != NULL && r->copied != 0) /* the list is without what has come since */
+	if (r->begins != NULL && r->copied != 0) /* the list that was begun has no new records */
 		r->state.end = r->copied;
 	end = r->state.end;
 	if (end > r->s->region->n * (uint64_t)PERCPU_LANE_SIZE)
@@ -230,8 +230,8 @@ int percpu_reader_copy_directory(struct percpu_reader *r)
 				       (size_t)((to - 1) % PERCPU_SEGMENT_BLOCK + 1));
 		r->copied = e == 0 ? to : from;
 	}
-	r->kept = e != 0; /* before that there was no failure */
-	if (!r->listed)	  /* as they are going to be */
+	r->kept = e != 0; /* the next try can use the records up to r->copied */
+	if (!r->listed)	  /* the records will be listed */
 		percpu_reader_expect(r, percpu_reader_cost_of_records(r->copied));
 	return e;
 }
@@ -243,7 +243,7 @@ int percpu_reader_recheck(struct percpu_reader *r)
 
 	if (e != 0)
 		return e;
-	/* It was settled before anything was copied, and no other generation has begun since. */
+	/* Fail unless all objects were reset before the copy, and no other generation has begun. */
 	if (was.settled != was.generation || was.generation != r->state.generation)
 		return percpu_reason_set(&r->why, again, "the segment is being started anew");
 	if (was.changes != r->state.changes)
@@ -253,9 +253,10 @@ int percpu_reader_recheck(struct percpu_reader *r)
 	return 0;
 }
 
-/* What else is in the bias lanes. */
+/* The rest of the bias lanes. */
 
-/* Take cells out of what is to be copied. A byte has the bits of PERCPU_BLOCK_ALIGN bytes. */
+/* Clear the bits of cells that shall not be copied. A byte has the bits of PERCPU_BLOCK_ALIGN
+ * bytes. */
 static void leave_out(uint64_t *bits, size_t offset, size_t size)
 {
 	memset((char *)bits + offset / PERCPU_BLOCK_ALIGN, 0, size / PERCPU_BLOCK_ALIGN);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reader_family.c - families, as readers see them: they have the help text of their series, and
- * count what there was no room for.
+ * reader_family.c - the families of a picture. A family has the help text of its series, and counts
+ * the calls for which there was no room.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static struct percpu_kindred *kindred_of(const struct percpu_reader *r, const ch
 		       bsearch(&key, r->family, r->families, sizeof(key), compare_kindred);
 }
 
-/* Count the series that were removed, each with its family. */
+/* Count for each family the series that were removed. */
 static void count_removed(struct percpu_reader *r, struct percpu_record_copy *c)
 {
 	struct percpu_segment_record *record;
@@ -93,7 +93,7 @@ int percpu_reader_overflows(struct percpu_reader *r)
 
 	for (size_t i = 0; i < r->families && e == 0; i++) {
 		word = (const char *)&r->family[i].record->overflows;
-		k = percpu_chunk_of(word - 2 * PERCPU_STRIDE); /* of the bias lane */
+		k = percpu_chunk_of(word - 2 * PERCPU_STRIDE); /* word is in lane 2, the biases */
 		e = percpu_reader_pread(
 			r, &r->family[i].overflows, sizeof(uint64_t),
 			percpu_reader_place(r, k->index, 2 * r->cpus,

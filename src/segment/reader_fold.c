@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reader_fold.c - what the CPUs have counted: lane by lane, each read into the same memory, and
- * added to the one lane of the image.
+ * reader_fold.c - what the CPUs have counted. Each lane is read into the same buffer, and added to
+ * the one lane of the image.
  *
- * A word of the file is read whole. Words that change together are read twice: if they are the
- * same, they are of one moment. After the lanes comes the bias lane once more, because whoever
- * sets a gauge, or resets extrema, changes what the lanes are counted from.
+ * A word of the file is read whole. Words that change together are read twice: if both copies are
+ * the same, the words are of one moment. After the lanes, the bias lane is read again: a thread
+ * that sets a gauge or resets extrema changes what the lanes are counted from.
  */
 #include <string.h>
 
 #include "reader.h"
 
-#define SETTLE_TRIES 64 /* for what changes while it is read */
-#define BATCH_PARTS 64	/* series at most, in one such try */
+#define SETTLE_TRIES 64 /* reads, at most, of a value that changes while it is read */
+#define BATCH_PARTS 64	/* series, at most, that are read again at once */
 
 static char *image_at(const struct percpu_reader *r, const struct percpu_part *p, uint32_t lane)
 {
@@ -25,7 +25,8 @@ static void add_words(uint64_t *to, const uint64_t *from, size_t n)
 		to[i] += from[i];
 }
 
-/* Add what a lane has in a part. What a thread adds atomically is in no second copy. */
+/* Add what a lane has in a part to the image. Atomic lanes (from r->cpus on) have no second copy of
+ * statistics, and no extrema. */
 static void fold_part(const struct percpu_reader *r, const struct percpu_part *p, uint32_t lane,
 		      const unsigned char *bytes)
 {
@@ -45,9 +46,9 @@ static void fold_part(const struct percpu_reader *r, const struct percpu_part *p
 		percpu_extrema_gather(to, bytes);
 }
 
-/* Read a lane's bytes of a part, or of a run of parts that begins there. They are aligned as in
- * the file, and so the kernel copies what is aligned to 16 bytes by one instruction, on many
- * machines. Returns where they are; NULL, and *e, if that failed. */
+/* Read so many bytes of a lane, from a part on. They are aligned in memory as in the file: so, on
+ * many machines, the kernel copies each aligned 16 bytes by one instruction. Returns where they
+ * are, or NULL and *e. */
 static unsigned char *read_lane(struct percpu_reader *r, const struct percpu_part *p, uint32_t lane,
 				unsigned char *buffer, size_t bytes, int *e)
 {
@@ -57,8 +58,9 @@ static unsigned char *read_lane(struct percpu_reader *r, const struct percpu_par
 	return *e == 0 ? to : NULL;
 }
 
-/* Read words that change together until they are the same twice. On a CPU that copies 16 bytes at
- * once they are of one moment anyhow; who counts without pause keeps others waiting no longer. */
+/* Read words that change together until two reads are the same. After SETTLE_TRIES keep the last
+ * read, so that a thread that counts without pause does not delay the reader longer. On a CPU that
+ * copies 16 bytes at once the words are of one moment anyhow. */
 static int settle_unit(struct percpu_reader *r, const struct percpu_part *p, uint32_t lane,
 		       size_t at, unsigned char *was)
 {
@@ -79,7 +81,7 @@ static int settle_unit(struct percpu_reader *r, const struct percpu_part *p, uin
 	return e;
 }
 
-/* Let each unit of a part be of one moment. bytes is what was read of it. */
+/* Read a part again until each of its units is of one moment. bytes is what was read before. */
 static int settle_part(struct percpu_reader *r, const struct percpu_part *p, uint32_t lane,
 		       unsigned char *bytes)
 {
@@ -110,8 +112,8 @@ static int fold_lane(struct percpu_reader *r, const struct percpu_part *p, size_
 	return e;
 }
 
-/* Return the lane, or the next one that is in use, and that may have data; 2 * cpus if there is none.
- * used says which atomic lanes are. */
+/* Return the first lane from this one on that is in use and may have data; 2 * cpus if there is
+ * none. used has a bit for each atomic lane that is in use. */
 static uint32_t next_lane(struct percpu_reader *r, const struct percpu_part *p, size_t bytes,
 			  const uint64_t *used, uint32_t lane)
 {
@@ -129,13 +131,14 @@ static uint32_t next_lane(struct percpu_reader *r, const struct percpu_part *p, 
 	}
 }
 
-/* Whether there is a budget for what is read again, or otherwise the time for it. */
+/* Return whether there is time for another read, and, if values are read again, budget. */
 static bool may_go_on(struct percpu_reader *r)
 {
 	return r->repeats ? percpu_reader_may_repeat(r) : !percpu_reader_is_late(r);
 }
 
-/* Add up all lanes of n parts of a chunk that are near each other. Ends early if that may not go on. */
+/* Add up all lanes of n parts of a chunk that are near each other. Stop early if time or budget run
+ * out. */
 static int fold_run(struct percpu_reader *r, const struct percpu_part *p, size_t n,
 		    const uint64_t *used)
 {
@@ -151,7 +154,7 @@ static int fold_run(struct percpu_reader *r, const struct percpu_part *p, size_t
 	return e;
 }
 
-/* Return how many parts, of those from p on, are near each other. */
+/* Return how many of the n parts from p on are near each other. */
 static size_t run_of(const struct percpu_part *p, size_t n)
 {
 	size_t i = 1;
@@ -162,7 +165,8 @@ static size_t run_of(const struct percpu_part *p, size_t n)
 	return i;
 }
 
-/* Read which atomic lanes are used: after the biases, which may have what is there. */
+/* Read which atomic lanes are used. The caller has read the biases before: these may already count
+ * what is in the lanes. */
 static int read_used(struct percpu_reader *r, uint32_t chunk, uint64_t *ret)
 {
 	return percpu_reader_pread(r, ret, sizeof(((struct percpu_header *)0)->atomic_lanes),
@@ -170,7 +174,7 @@ static int read_used(struct percpu_reader *r, uint32_t chunk, uint64_t *ret)
 					   offsetof(struct percpu_header, atomic_lanes));
 }
 
-/* What a series has in the bias lane that may change. */
+/* Return the bytes of the bias lane that a set or a reset of the series changes. */
 static struct percpu_part part_of(const struct percpu_entry *s)
 {
 	return (struct percpu_part){
@@ -180,7 +184,7 @@ static struct percpu_part part_of(const struct percpu_entry *s)
 	};
 }
 
-/* Whether the bias of a series is as it is in the image, which becomes what it is now. */
+/* Return whether the bias of a series is the same as in the image. If not, store it there. */
 static bool is_same(const struct percpu_reader *r, const struct percpu_entry *s,
 		    const unsigned char *now)
 {
@@ -195,17 +199,17 @@ static bool is_same(const struct percpu_reader *r, const struct percpu_entry *s,
 
 /* Values that are set while they are read. */
 
-/* Series whose parts and biases are near each other, to be read again at once. That takes no longer
- * than twice the time of one. */
+/* Series whose parts and biases are near each other, to be read again at once. That takes at most
+ * twice the time of one. */
 struct batch {
 	struct percpu_entry *const *s;
-	size_t n; /* of them, others included */
+	size_t n; /* length of s, with the series in between that were not set */
 	struct percpu_part biases;
 	struct percpu_part part[BATCH_PARTS];
 	size_t parts;
 };
 
-/* Whether the batch can have that series as well. */
+/* Return whether the series is near enough for the batch, and the batch has room. */
 static bool has_room_for(const struct batch *b, const struct percpu_entry *s)
 {
 	if (s->bias_at + s->bias > b->biases.offset + PERCPU_NEAR)
@@ -215,8 +219,9 @@ static bool has_room_for(const struct batch *b, const struct percpu_entry *s)
 		s->part.offset + s->part.bytes <= b->part[0].offset + PERCPU_NEAR);
 }
 
-/* Begin with a series that was set; n are in the order of their biases, in the same chunk, and so are
- * their parts: no two have cells in common (reader_list.c). */
+/* Make a batch of s[0], which was set, and of those behind it that have room. The n series are in
+ * one chunk, in the order of their biases. Their parts are in the same order, because no two series
+ * have cells in common (reader_list.c). */
 static void make_batch(struct batch *b, struct percpu_entry *const *s, size_t n)
 {
 	size_t i = 0;
@@ -236,8 +241,8 @@ static void make_batch(struct batch *b, struct percpu_entry *const *s, size_t n)
 	b->n = i;
 }
 
-/* Read the biases of a batch, and let each series that was set know whether its own is as it was
- * before. */
+/* Read the biases of a batch into the image. With settles set, clear the error of each series whose
+ * bias has not changed. */
 static int compare_biases(struct percpu_reader *r, const struct batch *b, bool settles)
 {
 	const struct percpu_part *p = &b->biases;
@@ -252,7 +257,7 @@ static int compare_biases(struct percpu_reader *r, const struct batch *b, bool s
 	return e;
 }
 
-/* Read the series of a batch once more. */
+/* Read the series of a batch again. */
 static int settle_batch(struct percpu_reader *r, const struct batch *b)
 {
 	uint64_t used[PERCPU_MAX_CPUS / 64];
@@ -265,7 +270,7 @@ static int settle_batch(struct percpu_reader *r, const struct batch *b)
 	return e == 0 && may_go_on(r) ? compare_biases(r, b, true) : e;
 }
 
-/* Read those series of a run once more that were set. */
+/* Read those series of a run again that were set. */
 static int settle_run(struct percpu_reader *r, struct percpu_biases *run)
 {
 	struct percpu_entry *const *s = &r->set[run->first];
@@ -277,7 +282,7 @@ static int settle_run(struct percpu_reader *r, struct percpu_biases *run)
 		if (s[i]->error == 0)
 			continue;
 		if (!percpu_reader_may_repeat(r))
-			return 0; /* the run has failed, as it had before */
+			return 0; /* run->failed stays set */
 		make_batch(&b, &s[i], run->n - i);
 		e = settle_batch(r, &b);
 		for (size_t k = 0; k < b.n; k++)
@@ -288,7 +293,7 @@ static int settle_run(struct percpu_reader *r, struct percpu_biases *run)
 	return e;
 }
 
-/* Look whether series of a run were set since their biases were copied. */
+/* Mark the series of a run that were set since their biases were copied. */
 static int look_at_run(struct percpu_reader *r, struct percpu_biases *run)
 {
 	const struct percpu_part p = { .chunk = run->chunk, .offset = run->offset };
@@ -308,8 +313,8 @@ static int look_at_run(struct percpu_reader *r, struct percpu_biases *run)
 	return e;
 }
 
-/* Look at all, and then read what was set again, in turn: what is set all the time keeps nothing
- * else from its turn. */
+/* Look at all runs, and then read the series that were set again, one run after the other. So a
+ * series that is set all the time does not delay the next run. */
 static int settle_runs(struct percpu_reader *r)
 {
 	bool failed = false;
@@ -333,7 +338,8 @@ static int settle_runs(struct percpu_reader *r)
 	return e;
 }
 
-/* There was no time to read the lanes of a part, and of those behind it. */
+/* Give the series of this part, and of those behind it, an error: there was no time to read their
+ * lanes. */
 static void leave_part_out(struct percpu_reader *r, const struct percpu_part *p)
 {
 	for (size_t i = 0; i < r->n; i++)
@@ -343,8 +349,8 @@ static void leave_part_out(struct percpu_reader *r, const struct percpu_part *p)
 	r->flawed = true;
 }
 
-/* Add up the lanes of n parts of a chunk that are near each other, of which it is not known whether
- * they have data. */
+/* Add up the lanes of n parts of a chunk that are near each other, for the first time in a picture.
+ * Decide before whether to search them for data. */
 static int fold_first(struct percpu_reader *r, const struct percpu_part *p, size_t n,
 		      const uint64_t *used)
 {
@@ -361,11 +367,11 @@ static int fold_first(struct percpu_reader *r, const struct percpu_part *p, size
 	return e;
 }
 
-/* Updates of several words whose thread was killed. */
+/* Updates of several words by a thread that was killed. */
 
-/* The header's copy says that words of this chunk's biases are being stored. If the file still says
- * so, take what is written down for them into the image, where values are read as if it had been
- * stored. Otherwise all of it has been stored: set *ret_stored. */
+/* Copy the journal of a chunk, whose copied header says that words of the bias lane are being
+ * stored. If the file still says so, put the journal into the image, where values are read as if
+ * these words had been stored. Otherwise they have been stored: set *ret_stored. */
 static int take_journal(struct percpu_reader *r, uint32_t chunk, bool *ret_stored)
 {
 	struct percpu_journal *mine = &r->s->region->chunks->at[chunk]->header->journal, now;
@@ -387,7 +393,7 @@ static int take_journal(struct percpu_reader *r, uint32_t chunk, bool *ret_store
 	return 0;
 }
 
-/* Look at biases again, and at what is written down for them. */
+/* Look at the biases again, and at the journals. */
 static int settle_biases(struct percpu_reader *r)
 {
 	bool stored = false;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reader_limit.c - what a picture may cost: lanes without data are not read where reading all of
- * them costs more than the file has; what others change while it is read is read again within a
- * budget for the whole picture, and so is the picture begun again; and there may be a time after which
- * no more is begun.
+ * reader_limit.c - what a picture may cost.
  *
- * A file can have lanes for thousands of CPUs, all of them holes, at no cost for the process that
- * makes it. The cost of a read is counted as its bytes, and PERCPU_NEAR for the call; that of making
- * the list of series as PERCPU_NEAR for each record.
+ * - A file can have lanes for thousands of CPUs, all of them holes, at no cost for the process that
+ *   makes it. If reading all lanes costs more than PLENTY times the file's data, the reader
+ *   searches them for data, and skips the holes.
+ * - Values that other processes change while they are read are read again, within a budget for the
+ *   whole picture. Another budget limits how often the picture is begun again.
+ * - The program may set a timeout, after which no read is begun.
+ *
+ * A read costs its bytes, and PERCPU_NEAR for the call. A record that is listed costs PERCPU_NEAR.
  */
 #define _GNU_SOURCE
 #include <sys/stat.h>
@@ -16,12 +18,20 @@
 
 #include "reader.h"
 
-#define PLENTY 4      /* so many bytes are read for each that the file has */
-#define AGAIN_TIMES 8 /* so often all may be read again, */
-#define AGAIN_FREE (UINT64_C(16384) * (PERCPU_NEAR + 4096)) /* or so much, if that is more; */
-#define BEGIN_TIMES 3 /* likewise, of pictures that are begun: the whole */
+/* Lanes are searched for data if reading all costs more than so many times the data of the file. */
+#define PLENTY 4
+
+/* The budget for values that are read again: so many times the cost of reading everything once, or
+ * AGAIN_FREE if that is more. */
+#define AGAIN_TIMES 8
+#define AGAIN_FREE (UINT64_C(16384) * (PERCPU_NEAR + 4096))
+
+/* The budget for pictures that are begun: so many times the cost of a whole one, or BEGIN_FREE if
+ * that is more. */
+#define BEGIN_TIMES 3
 #define BEGIN_FREE (4 * AGAIN_FREE)
-#define LOOKS 1024 /* records that are listed between two looks at whether they have changed */
+
+#define LOOKS 1024 /* records that are listed between two checks whether records have changed */
 
 void percpu_reader_begin(struct percpu_reader *r)
 {
@@ -88,7 +98,7 @@ void percpu_reader_charge(struct percpu_reader *r, size_t bytes)
 		r->again += PERCPU_NEAR + bytes;
 }
 
-/* Each may be as short as a record can be. */
+/* Assume that each record is as short as a record can be. */
 uint64_t percpu_reader_cost_of_records(uint64_t bytes)
 {
 	return bytes / sizeof(struct percpu_segment_record) * PERCPU_NEAR;
@@ -103,8 +113,9 @@ bool percpu_reader_may_repeat(struct percpu_reader *r)
 
 /* Holes. */
 
-/* The file systems whose holes are what no process has stored to, by whatever mapping. Some others
- * do not know of stores that are in the page cache alone: there, everything counts as data. */
+/* Return whether the file system's holes are exactly where no process has stored, also by a
+ * mapping. Some file systems do not know of stores that are only in the page cache. There,
+ * everything counts as data. */
 static bool tells_of_holes(int fd)
 {
 	static const uint32_t types[] = { 0x01021994, 0xef53, 0x58465342, 0x9123683e };
@@ -117,7 +128,8 @@ static bool tells_of_holes(int fd)
 	return false;
 }
 
-/* Looking moves the offset of an open file, and so it is not that of the caller's descriptor. */
+/* Search lanes for data from now on. lseek(2) moves the file offset, so a file that the caller
+ * opened is opened again for the search. */
 static void begin_to_look(struct percpu_reader *r)
 {
 	r->skips = true;
@@ -161,7 +173,7 @@ uint32_t percpu_reader_seek(struct percpu_reader *r, const struct percpu_part *p
 		return lane;
 	percpu_reader_charge(r, 0);
 	data = lseek(r->seeks, (off_t)at, SEEK_DATA);
-	percpu_full_fence(); /* what is read later is loaded later */
+	percpu_full_fence(); /* later reads load after this one */
 	if (data < 0)
 		return percpu_errno() == -ENXIO ? 2 * r->cpus : lane;
 	behind = (uint64_t)data - first;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reader_list.c - the series that records tell of, with their texts as strings, and with the
- * objects that their keys lead to in the image. What is no valid record is passed over.
+ * reader_list.c - the list of series: for each record, its texts as strings, and the object in the
+ * image that its key leads to. Records that are not valid are skipped, and counted as pending.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,8 @@ const char *percpu_reader_string(char **at, const unsigned char *bytes, size_t n
 	return s;
 }
 
-/* Append n strings that have their lengths in front, and take all of these bytes. */
+/* Append n strings that have their lengths in front. Returns false if they do not take exactly
+ * these bytes, or a string has a 0. */
 static bool put_strings(char **at, const unsigned char *bytes, size_t size, const char **ret,
 			size_t n)
 {
@@ -43,7 +44,7 @@ static size_t words_needed(const struct percpu_segment_record *h)
 	return 2U * h->labels + (h->fields != 0 ? h->fields + 1U : 0);
 }
 
-/* Let the entry have the texts of a record. Returns false if they are not valid. */
+/* Give the entry the texts of a record. Returns false if they are not valid. */
 static bool take_texts(const struct percpu_record_copy *c, char **at, const char **words,
 		       struct percpu_entry *ret)
 {
@@ -185,7 +186,7 @@ static int attach_words(struct percpu_region *r, uint64_t key, struct percpu_ent
 	case PERCPU_METRIC_GAUGE:
 		e = percpu_gauge_attach(r, key, (void *)&s->object);
 		s->bias = sizeof(struct percpu_pair_value);
-		bytes = s->bias; /* nothing is in the second word, and adjacent ones are one run */
+		bytes = s->bias; /* with the second word, always 0, adjacent gauges are one part */
 		break;
 	case PERCPU_METRIC_FGAUGE:
 		e = percpu_fgauge_attach(r, key, (void *)&s->object);
@@ -223,7 +224,8 @@ static int attach_entry(struct percpu_reader *r, uint64_t key, struct percpu_ent
 	}
 }
 
-/* Return the word that has a bit for where a key leads to; NULL if it leads nowhere. */
+/* Return the word of r->begins, and the bit in it, for the place of a key; NULL if there is no such
+ * place. */
 static uint64_t *taken_at(const struct percpu_reader *r, uint64_t key, uint64_t *ret_bit)
 {
 	const uint64_t chunk = ((key & PERCPU_KEY_PLACE) >> PERCPU_KEY_CHUNK_SHIFT) - 1;
@@ -234,8 +236,8 @@ static uint64_t *taken_at(const struct percpu_reader *r, uint64_t key, uint64_t 
 	return chunk < r->chunks && unit < PERCPU_UNITS ? &r->begins[chunk][unit / 64] : NULL;
 }
 
-/* Objects begin at different places, and so they have no cells in common. In a damaged file several
- * records can have one object: the first has it. */
+/* Attach to the object of a key, unless another series has it. In a damaged file several records
+ * can have one object: the first record gets it. So no two series have cells in common. */
 static int attach_once(struct percpu_reader *r, uint64_t key, struct percpu_entry *s)
 {
 	uint64_t bit, *taken = taken_at(r, key, &bit);
@@ -248,7 +250,8 @@ static int attach_once(struct percpu_reader *r, uint64_t key, struct percpu_entr
 
 /* Entries. */
 
-/* By name, and then as they were declared: texts are in the order of records. */
+/* Order entries by name, and entries of one name as they were declared: texts are in the order of
+ * records. */
 static int compare_entries(const void *a, const void *b)
 {
 	const struct percpu_entry *x = a, *y = b;
@@ -257,7 +260,7 @@ static int compare_entries(const void *a, const void *b)
 	return c != 0 ? c : (x->name > y->name) - (x->name < y->name);
 }
 
-/* Make room for what records tell of. Returns 0 or -ENOMEM. */
+/* Allocate the lists, with room for all records. Returns 0 or -ENOMEM. */
 static int make_lists(struct percpu_reader *r, struct percpu_record_copy *c)
 {
 	size_t n = 0, words = 0;
@@ -284,7 +287,7 @@ static int make_lists(struct percpu_reader *r, struct percpu_record_copy *c)
 		       -ENOMEM;
 }
 
-/* From the next record on. */
+/* List the records from r->at on. Returns 0, -ENOMEM, or as percpu_reader_may_list(). */
 static int list_records(struct percpu_reader *r, struct percpu_record_copy *c)
 {
 	const struct percpu_segment_control *control = r->s->control;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reader_live.c - consistent pictures: statistics as they are at one moment, which takes changing
- * banks, and a fence. So the reader opens the segment to count, and maps it.
+ * reader_live.c - consistent pictures: all fields of statistics are of one moment. Such a snapshot
+ * changes banks, and needs a fence. So the reader opens the segment to write, and maps it.
  */
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ int percpu_reader_be_consistent(struct percpu_reader *r)
 	e = percpu_reader_check_name(r);
 	if (e == 0)
 		e = open_live(r, &live);
-	if (e == 0) /* once more, so that both are the file that the name leads to now */
+	if (e == 0) /* check again: both must be the file that the name leads to now */
 		e = percpu_reader_check_name(r);
 	if (e != 0) {
 		percpu_segment_close(live);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reader_parts.c - what the series of a picture have in the lanes of CPUs, and in the bias lane, in the
- * order of the file: adjacent cells are read as one.
+ * reader_parts.c - the cells of the series of a picture, in the lanes of CPUs and in the bias lane.
+ * They are sorted in the order of the file, so that adjacent cells are read together.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,8 @@ int percpu_reader_compare_parts(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Whether b is next to a, and folds like it: then both have an object, or none. */
+/* Return whether b can be joined to a: it follows a, folds in the same way, and has no object.
+ * Parts that fold in the same way all have an object, or none has. */
 static bool continues(const struct percpu_part *a, const struct percpu_part *b)
 {
 	return a->chunk == b->chunk && a->offset + a->bytes == b->offset && a->fold == b->fold &&
@@ -49,7 +50,7 @@ static int compare_places(const void *a, const void *b)
 	return ((*x)->bias_at > (*y)->bias_at) - ((*x)->bias_at < (*y)->bias_at);
 }
 
-/* Let the run have a series that is behind it, if it is near. */
+/* Add a series behind the run to it, if the series is near. Returns whether it was added. */
 static bool take_in(struct percpu_biases *run, const struct percpu_entry *s)
 {
 	const uint32_t end = s->bias_at + s->bias - run->offset;

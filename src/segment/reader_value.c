@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reader_value.c - what is in a picture. Each object of the image is read by its own calls.
+ * reader_value.c - the values of a picture. Each object of the image is read by its own calls.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@ size_t percpu_reader_count(const struct percpu_reader *r)
 	return r != NULL && r->valid ? r->n : 0;
 }
 
-/* Return the series if it is of that kind, or any kind if that is 0; or NULL. */
+/* Return series i, or NULL if there is none or it is of another kind. Kind 0 is any kind. */
 static const struct percpu_entry *entry_of(const struct percpu_reader *r, size_t i, unsigned kind)
 {
 	const struct percpu_entry *s = i < percpu_reader_count(r) ? &r->entry[i] : NULL;
@@ -19,7 +19,8 @@ static const struct percpu_entry *entry_of(const struct percpu_reader *r, size_t
 	return s != NULL && (kind == 0 || s->kind == kind) ? s : NULL;
 }
 
-/* Return the moment by CLOCK_REALTIME as it was set when the picture was taken. */
+/* Return the time of a moment by CLOCK_REALTIME, as that clock was set when the picture was
+ * taken. */
 static uint64_t real_time(const struct percpu_reader *r, const struct percpu_segment_time *then)
 {
 	const uint64_t age = percpu_segment_age(then, &r->taken);
@@ -27,7 +28,8 @@ static uint64_t real_time(const struct percpu_reader *r, const struct percpu_seg
 	return age < r->taken.real ? r->taken.real - age : 0; /* the clock was set far back */
 }
 
-/* Return when the counts of a series began: when it was declared, or with the generation. */
+/* Return when the counts of a series began: when it was declared, or when the generation began,
+ * whichever is later. */
 static uint64_t since_of(const struct percpu_reader *r, const struct percpu_entry *s)
 {
 	const uint64_t declared = real_time(r, &s->declared), began = real_time(r, &r->began);
@@ -51,7 +53,7 @@ int percpu_reader_info(const struct percpu_reader *r, struct percpu_reader_info 
 	return 0;
 }
 
-/* Of extrema, or an owned gauge. */
+/* Return the flags of extrema, or the rule of an owned gauge; 0 for other kinds. */
 static uint32_t flags_of(const struct percpu_entry *s)
 {
 	if (s->kind == PERCPU_METRIC_EXTREMA)

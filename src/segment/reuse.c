@@ -3,19 +3,18 @@
  * reuse.c - series that are removed, and reuse of their objects' cells and of their records.
  *
  * A removed record keeps its object until no process can have a handle of it any more (epoch.c).
- * Then the object is freed, and the record becomes free: it may be rewritten at its place, by a
- * record that is not longer. A process removes, frees and rewrites under the lock of the allocator.
- * It increments control->changes before and after each of these changes, so the number is odd
- * meanwhile. A process that looks for records without the lock compares the number before and
- * afterwards.
+ * Then the object is freed, and the record becomes free: a record that is not longer may overwrite
+ * it. A process removes, frees and rewrites under the lock of the allocator. It increments
+ * control->changes before and after each of these changes, so the number is odd meanwhile. A
+ * process that reads records without the lock compares the number before and afterwards.
  *
- * A process that is killed amid a change leaves an odd number, which the next holder of the lock
- * increments. If the killed process was
+ * A process that is killed during a change leaves an odd number. The next lock holder increments
+ * it. If the killed process was
  *
- * - removing a series, the series is removed, or is still there;
- * - freeing an object, the object is noted, and the next allocation frees it (memory/root.c); the
- *   record stays removed until a process frees it again;
- * - rewriting a record, the record is free until all of it is there.
+ * - removing a series, the series is either removed or still there;
+ * - freeing an object, the object is noted, and the next allocation frees it (memory/root.c). The
+ *   record stays removed until a process frees it;
+ * - rewriting a record, the record stays free until all of it is stored.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,16 +36,16 @@ static uint64_t last_number(const struct percpu_segment *s)
 	return most;
 }
 
-/* Let the next refresh make the tables anew. */
+/* Let the next refresh rebuild the tables. */
 static void forget_tables(struct percpu_segment *s, uint64_t changes)
 {
 	percpu_process_lock();
-	s->changes = changes - 1; /* not the number of now */
+	s->changes = changes - 1; /* differs from the current number */
 	percpu_process_unlock();
 }
 
-/* A killed process may have removed a series without counting the removal. Then it is counted here:
- * otherwise no process would hold an epoch that lets the series be freed. The tables are made anew,
+/* A killed process may have removed a series without counting the removal. If so, count it here:
+ * otherwise no process would hold an epoch that lets the series be freed. Rebuild the tables,
  * because this process may have entered the series before it was removed. */
 int percpu_changes_settle(struct percpu_segment *s)
 {
@@ -66,7 +65,7 @@ int percpu_changes_settle(struct percpu_segment *s)
 	return percpu_directory_refresh(s);
 }
 
-/* Make the number of changes odd. Returns the number before. */
+/* Make the number of changes odd. Returns the previous number. */
 static uint64_t begin_change(const struct percpu_segment *s)
 {
 	const uint64_t n = __atomic_load_n(&s->control->changes, __ATOMIC_RELAXED);
@@ -78,7 +77,7 @@ static uint64_t begin_change(const struct percpu_segment *s)
 }
 
 /* Make the number of changes even, and enter the change in the tables of this process. If that
- * fails, or the tables were out of date before, the next refresh makes them anew. */
+ * fails, or the tables were out of date before, the next refresh rebuilds them. */
 static void end_change(struct percpu_segment *s, uint64_t before,
 		       int (*enter)(struct percpu_segment *s, const struct percpu_record_copy *c,
 				    uint64_t at),
@@ -88,7 +87,7 @@ static void end_change(struct percpu_segment *s, uint64_t before,
 	__atomic_store_n(&s->control->changes, before + 2, __ATOMIC_RELEASE);
 	percpu_process_lock();
 	if (s->changes == before) {
-		s->changes = before - 1; /* a number that does not come again */
+		s->changes = before - 1; /* a number that does not return */
 		if (enter(s, c, at) == 0)
 			s->changes = before + 2;
 	}
@@ -110,14 +109,14 @@ static int remove_record(struct percpu_segment *s, struct percpu_record_copy *c,
 	PERCPU_STEP("reuse: removal numbered");
 	__atomic_store_n(&r->state, PERCPU_RECORD_REMOVED, __ATOMIC_RELEASE);
 	PERCPU_STEP("reuse: removed");
-	/* A process that loads this number finds no series that was removed up to it. */
+	/* A process that loads this number finds none of the series removed up to this number. */
 	__atomic_store_n(&s->control->removals, number, __ATOMIC_RELEASE);
 	end_change(s, before, percpu_tables_removed, c, at);
 	return 0;
 }
 
-/* Rewrite a free record from its last word to its first. The first has the state: once it says that
- * the record is in use, all of it is there. */
+/* Rewrite a free record from its last word to its first. The first word has the state: when it says
+ * that the record is in use, all of the record is stored. */
 static void store_record(struct percpu_segment_record *r, struct percpu_record_copy *c)
 {
 	const size_t words = c->head.size / sizeof(uint64_t);
@@ -144,7 +143,7 @@ void percpu_reuse_rewrite(struct percpu_declaring *d)
 	end_change(s, before, percpu_tables_rewritten, c, d->where);
 }
 
-/* Return the anchor of the object whose record is at this place. */
+/* Return the anchor of the object of the record at this place. */
 static struct percpu_anchor anchor_at(const struct percpu_segment *s, uint64_t at)
 {
 	return (struct percpu_anchor){
@@ -155,7 +154,7 @@ static struct percpu_anchor anchor_at(const struct percpu_segment *s, uint64_t a
 	};
 }
 
-/* Make a removed record free. Its object is freed already, or there was none. */
+/* Make a removed record free. Its object was freed before, or there was none. */
 static void free_record(struct percpu_segment *s, const struct percpu_record_copy *c, uint64_t at)
 {
 	const uint64_t before = begin_change(s);
@@ -189,8 +188,8 @@ static uint64_t least_number(const struct percpu_places *l)
 	return least;
 }
 
-/* Return the last removed series in the list whose number is not above this one, and whose family
- * is that one, or any if family is 0. NULL if there is none. */
+/* Return the last removed series in the list that has at most this number and is of this family, or
+ * of any family if family is 0. NULL if there is none. */
 static const struct percpu_place *last_removed(const struct percpu_segment *s, uint64_t family,
 					       uint64_t number)
 {
@@ -201,9 +200,9 @@ static const struct percpu_place *last_removed(const struct percpu_segment *s, u
 	return NULL;
 }
 
-/* Find such a series, of the family first, and set *at to its place. A process that resolves in a
- * full family comes here every time. So while a process holds an epoch below all removals in the
- * list, that is known without a search. */
+/* Find a removed series with at most this number, of the family if possible, and set *at to its
+ * place. Each resolve in a full family calls this. So s->removed.least saves the search while a
+ * process holds an epoch below all removals in the list. */
 static bool find_removed(struct percpu_segment *s, uint64_t family, uint64_t number, uint64_t *at)
 {
 	const struct percpu_place *p = NULL;
@@ -222,8 +221,8 @@ static bool find_removed(struct percpu_segment *s, uint64_t family, uint64_t num
 	return p != NULL;
 }
 
-/* Complete the updates that killed processes have left in journals. They must not be stored to
- * cells after these are freed. */
+/* Complete the updates that killed processes have left in journals. After cells are freed, no
+ * update of them may be stored. */
 static int settle_all_journals(struct percpu_region *r)
 {
 	int e;
@@ -271,7 +270,7 @@ void percpu_reuse_settle(struct percpu_segment *s)
 		percpu_region_settle(s->region, &h);
 }
 
-/* Whether the record is that of a series of a family, and not of the overflow. */
+/* Return whether the record is that of a series of a family, other than the overflow. */
 static bool is_member(struct percpu_segment *s, const struct percpu_record_copy *c)
 {
 	bool is;
@@ -284,7 +283,7 @@ static bool is_member(struct percpu_segment *s, const struct percpu_record_copy 
 }
 
 /* Free the series of families that have no object. The processes that were creating the objects
- * were killed: they would still have the lock of the allocator. */
+ * were killed: a living one would still have the lock of the allocator. */
 static int free_unkeyed(struct percpu_segment *s)
 {
 	struct percpu_record_copy *c = malloc(sizeof(*c));
@@ -317,8 +316,8 @@ static bool has_unkeyed(const struct percpu_segment *s)
 	return has;
 }
 
-/* A series may be freed if no process holds an epoch below the number of its removal: processes
- * with a later epoch have not found it. */
+/* A series may be freed if no process holds an epoch below the number of its removal. A process
+ * with a later epoch has not found the series. */
 int percpu_reuse_free(struct percpu_segment *s, uint64_t family)
 {
 	struct percpu_record_copy *c;
@@ -330,7 +329,7 @@ int percpu_reuse_free(struct percpu_segment *s, uint64_t family)
 		return e;
 	e = percpu_epoch_first(s, percpu_segment_removals(s), &number);
 	if (e != 0 || !find_removed(s, family, number, &at))
-		return 0; /* nothing is known to be free */
+		return 0; /* no removed series can be freed now */
 	e = settle_all_journals(s->region);
 	c = e == 0 ? malloc(sizeof(*c)) : NULL;
 	if (c == NULL)

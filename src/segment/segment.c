@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * segment.c - opening segments. A segment is a region with a control at root 0, and owners at
- * root 1 once somebody has declared an owned gauge.
+ * segment.c - opening segments. A segment is a region with a control at root 0, and with owners at
+ * root 1 after the first declaration of an owned gauge.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "../cpu/debug.h"
 #include "segment.h"
 
-#define FLAT_NAMES "/dev/shm/percpu." /* a name that is no path is behind it */
+#define FLAT_NAMES "/dev/shm/percpu." /* in front of a name that is no path */
 #define LONGEST_FLAT 200
 #define OF_WRITERS                                                                                 \
 	(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE | PERCPU_SEGMENT_ANEW |                      \
@@ -26,7 +26,7 @@ static struct percpu_segment_control *control_of(const struct percpu_block *b)
 	return (struct percpu_segment_control *)percpu_block_bias(b);
 }
 
-/* CLOCK_BOOTTIME is another clock in each time namespace: they are told apart as boots are. */
+/* CLOCK_BOOTTIME is another clock in each time namespace, so each counts as a boot of its own. */
 uint64_t percpu_segment_boot(void)
 {
 	const uint64_t boot = percpu_boot_id();
@@ -63,7 +63,7 @@ static int adopt_segment(const struct percpu_block *found, struct percpu_plan *p
 		       -EPROTO;
 }
 
-/* Find the control, or create it in a region that was opened to write. The block is to be freed. */
+/* Find the control, or create it in a region that was opened to write. The caller frees *ret. */
 static int find_control(struct percpu_region *r, struct percpu_block **ret)
 {
 	struct percpu_block none = { .base = NULL };
@@ -81,7 +81,7 @@ static int find_control(struct percpu_region *r, struct percpu_block **ret)
 	return e == -EEXIST ? -EBADMSG : e;
 }
 
-/* So that a file with the name of a segment is one. */
+/* Create the control of a new file before it gets its name, so that it is a segment by then. */
 static int make_control(struct percpu_region *r)
 {
 	struct percpu_block *b = NULL;
@@ -117,7 +117,7 @@ static void drop_segment(struct percpu_segment *s, struct percpu_region *r)
 	percpu_region_close(r);
 }
 
-/* Make a segment of the region, which is closed if that fails. */
+/* Make a segment of the region. Close the region on failure. */
 static int begin_segment(struct percpu_region *r, const char *name, unsigned flags,
 			 struct percpu_segment **ret)
 {
@@ -157,7 +157,7 @@ static int read_segment_options(const struct percpu_segment_options *o, unsigned
 	return 0;
 }
 
-/* Whether the file may only be this user's. */
+/* Return whether the file must be this user's. */
 static bool must_own(unsigned flags)
 {
 	return (flags & (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_FOREIGN)) == PERCPU_SEGMENT_WRITE;
@@ -214,7 +214,7 @@ int percpu_segment_open(const char *name, unsigned flags, const struct percpu_se
 	return e != 0 ? e : begin_segment(r, name, flags, ret);
 }
 
-/* Make a segment of an empty file, or leave it empty. */
+/* Make a segment of an empty file. Leave it empty on failure. */
 static int make_in_file(int fd, const struct percpu_region_options *o)
 {
 	struct percpu_region *r;
@@ -225,7 +225,7 @@ static int make_in_file(int fd, const struct percpu_region_options *o)
 	e = make_control(r);
 	percpu_region_close(r);
 	if (e != 0)
-		(void)!ftruncate(fd, 0); /* it was made longer before */
+		(void)!ftruncate(fd, 0); /* percpu_region_create_fd() has extended it */
 	return e;
 }
 

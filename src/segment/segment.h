@@ -11,17 +11,17 @@
 #include "../counts/counts.h"
 #include "../owners/owners.h"
 
-#define PERCPU_SEGMENT_ROOT 0 /* leads to the control */
-#define PERCPU_OWNERS_ROOT 1  /* leads to the owners */
+#define PERCPU_SEGMENT_ROOT 0 /* the root that leads to the control */
+#define PERCPU_OWNERS_ROOT 1  /* the root that leads to the owners */
 
 /* The most bytes that a record's texts take: name, unit, help text, and the names and values of
- * labels, which have a byte in front of each. The fields add the name of one label, and a value
- * for each field. */
+ * labels, each with a length byte in front. Fields of statistics add the name of one label, and a
+ * value for each field. */
 #define PERCPU_RECORD_BYTES                                                                        \
 	(PERCPU_METRIC_NAME + 10 + PERCPU_METRIC_HELP +                                            \
 	 (2 * PERCPU_METRIC_LABELS + 1 + PERCPU_STATS_MAX_COMMIT) * (PERCPU_METRIC_NAME + 1))
 
-/** A record in memory of this process. Its lengths fit into bytes. */
+/** A record in memory of this process. Its texts fit into bytes. */
 struct percpu_record_copy {
 	struct percpu_segment_record head;
 	unsigned char bytes[(PERCPU_RECORD_BYTES + 7) / 8 * 8];
@@ -34,12 +34,12 @@ struct percpu_reason {
 	char text[1024];
 };
 
-/** A metric that this process has seen. */
+/** An entry of a hash table: a record that this process has seen. */
 struct percpu_series {
 	uint64_t hash;
 	uint64_t at;	  /* place of the record among all records, plus 1; 0: the slot is free */
-	void *handle;	  /* or NULL */
-	unsigned kind;	  /* of the handle */
+	void *handle;	  /* the one handle of this process, or NULL */
+	unsigned kind;	  /* kind of the handle */
 	unsigned members; /* in the table of families: how many series count for the cap */
 };
 
@@ -50,14 +50,14 @@ struct percpu_series_table {
 	size_t used;
 };
 
-/** A place in a list: of a removed or a free record, or of the handle of a removed series. */
+/** An entry of a list: a removed record, a free record, or the handle of a removed series. */
 struct percpu_place {
-	uint64_t at;
+	uint64_t at;	  /* place of the record among all records */
 	uint64_t removal; /* of a removed series: its number among all removals */
 	uint64_t family;  /* of a removed series: hash of its name */
-	size_t size;
+	size_t size;	  /* bytes of the record */
 	void *handle;
-	unsigned kind; /* of the handle */
+	unsigned kind; /* kind of the handle */
 };
 
 struct percpu_places {
@@ -67,7 +67,7 @@ struct percpu_places {
 	uint64_t least; /* no removal in the list has a lower number */
 };
 
-/** The tables and lists that are made from the records. */
+/** Tables and lists of a segment, taken out of its fields of the same names. */
 struct percpu_tables {
 	struct percpu_series_table series, families;
 	struct percpu_places removed, spare;
@@ -79,9 +79,9 @@ struct percpu_segment {
 	struct percpu_segment_control *control;
 	uint64_t control_place; /* key of the control, of kind 0 */
 	uint64_t boot;		/* percpu_segment_boot() */
-	uint64_t seed; /* of hashes; unknown to others, so they cannot choose names that collide */
-	char *block[PERCPU_SEGMENT_BLOCKS];    /* of records; atomic; NULL: not looked up */
-	uint64_t place[PERCPU_SEGMENT_BLOCKS]; /* key of each block, of kind 0; stored first */
+	uint64_t seed; /* for hashes; secret, so no other process can choose names that collide */
+	char *block[PERCPU_SEGMENT_BLOCKS];    /* blocks of records; atomic; NULL: not looked up */
+	uint64_t place[PERCPU_SEGMENT_BLOCKS]; /* keys of these, of kind 0; stored before block */
 
 	/* The process lock protects these. */
 	struct percpu_series_table series;   /* found by name and values of labels */
@@ -89,11 +89,11 @@ struct percpu_segment {
 	struct percpu_places removed;	     /* removed series, whose objects are still there */
 	struct percpu_places spare;	     /* free records, which may be rewritten */
 	size_t unkeyed;			     /* series that had no object when they were entered */
-	uint64_t seen;			     /* bytes of records that are entered in these */
-	uint64_t changes;		     /* control->changes for which they are right */
-	uint64_t removals;		     /* control->removals then; counts if changes is odd */
+	uint64_t seen;			     /* bytes of records that the tables have */
+	uint64_t changes;		     /* control->changes when the tables were complete */
+	uint64_t removals;		     /* control->removals then; matters if changes is odd */
 	bool has_families;
-	uint64_t walks;			    /* how often the tables were made anew */
+	uint64_t walks;			    /* how often the tables were rebuilt */
 	struct percpu_places retired;	    /* handles of removed series */
 	struct percpu_family *resolved;	    /* list of the families that were declared */
 	void *epoch;			    /* the epoch that this process holds, or NULL */
@@ -103,8 +103,8 @@ struct percpu_segment {
 	struct percpu_complaint *complaints;
 	size_t complained;		/* how many complaints there are */
 	size_t complaints_most;		/* at so many, those of threads that have ended are freed */
-	struct percpu_record_copy copy; /* of the record that a search compares with */
-	struct percpu_record_copy walk; /* of the record that is being entered */
+	struct percpu_record_copy copy; /* the record that a search compares with */
+	struct percpu_record_copy walk; /* the record that is being entered */
 };
 
 /* complaint.c: why calls failed */
@@ -121,8 +121,8 @@ int percpu_reason_set(struct percpu_reason *why, int e, const char *format, ...)
 
 /* metric.c: descriptions of metrics, and records made of them */
 
-/** Check that a metric of that kind can have this name, unit, help text and these labels. Returns
- *  0, or -errno and why. */
+/** Check that a metric of that kind can have the name, unit, help text and labels of m. Returns 0,
+ *  or -errno and why. */
 int percpu_metric_check(const struct percpu_metric *m, unsigned kind, struct percpu_reason *why);
 
 /** Check the program's description of a metric, and make a record of it, without times. f is used
@@ -149,16 +149,16 @@ const unsigned char *percpu_record_labels(const struct percpu_record_copy *c);
 /** Return where the values of labels begin; the fields' names follow them. */
 const unsigned char *percpu_record_values(const struct percpu_record_copy *c);
 
-/** Return how many bytes the values of labels have, without the fields' names. */
+/** Return how many bytes the values of labels take, without the fields' names. */
 size_t percpu_record_own(const struct percpu_record_copy *c);
 
-/** Write a row of texts, each with its length in front, as part of a sentence. */
+/** Write a row of texts, each with its length in front, to out, as part of a sentence. */
 void percpu_record_print(const unsigned char *at, const unsigned char *end, char *out, size_t size);
 
-/** Return a hash of the record's name. */
+/** Return the hash of the record's name. */
 uint64_t percpu_record_family(const struct percpu_record_copy *c, uint64_t seed);
 
-/** Return a hash of the record's name and values of labels. */
+/** Return the hash of the record's name and values of labels. */
 uint64_t percpu_record_hash(const struct percpu_record_copy *c, uint64_t seed);
 
 /** Return whether both records have the same name. */
@@ -169,8 +169,8 @@ bool percpu_record_is_family(const struct percpu_record_copy *a,
 bool percpu_record_is_series(const struct percpu_record_copy *a,
 			     const struct percpu_record_copy *b);
 
-/** Check that two records of one name agree: in kind, unit, names of labels, and fields. Returns 0,
- *  or -EEXIST and why. */
+/** Check that two records of one name have the same kind, unit, names of labels, and fields.
+ *  Returns 0, or -EEXIST and why. */
 int percpu_record_compare(const struct percpu_record_copy *there,
 			  const struct percpu_record_copy *asked, struct percpu_reason *why);
 
@@ -179,14 +179,14 @@ bool percpu_metric_is_utf8(const char *text);
 
 /* member.c: records of families and of their series */
 
-/** Return whether the record is that of an overflow, by the values of its labels. */
+/** Return whether the record's values of labels are those of an overflow. */
 bool percpu_record_is_overflow(const struct percpu_record_copy *c);
 
-/** Turn the record of a metric into that of a family: drop the values of labels, keep the help
- *  text, set the cap. */
+/** Make the record of a metric that of a family: drop the values of labels, keep the help text, set
+ *  the cap. */
 void percpu_record_make_family(struct percpu_record_copy *c, size_t cap);
 
-/** Drop the help text of a series, which its family has. */
+/** Drop the help text of a series of a family: the family has it. */
 void percpu_record_drop_help(struct percpu_record_copy *c);
 
 /** Make the record of the family's series with these values. Returns 0, or -errno and why. */
@@ -208,7 +208,7 @@ int percpu_fields_compare(const struct percpu_record_copy *there,
 /** Add a place to a list. Returns 0 or -ENOMEM. */
 int percpu_places_add(struct percpu_places *l, const struct percpu_place *p);
 
-/** Take the tables, and leave empty ones. */
+/** Return the tables of the segment, and leave empty ones there. */
 struct percpu_tables percpu_tables_take(struct percpu_segment *s);
 
 /** Put tables back that were taken. */
@@ -217,24 +217,25 @@ void percpu_tables_put(struct percpu_segment *s, const struct percpu_tables *t);
 /** Free tables that were taken. */
 void percpu_tables_free(const struct percpu_tables *t);
 
-/** Take over the handles of older tables, and retire those whose series are gone. Returns 0, or
- *  -ENOMEM: none was retired. */
+/** Take over the handles of older tables, and retire those whose series are gone. Returns 0; or
+ *  -ENOMEM, and none was retired. */
 int percpu_tables_inherit(struct percpu_segment *s, const struct percpu_tables *old);
 
-/** Enter that this process has removed the series. Returns 0 or -errno: the tables are to be made
- *  anew. */
+/** Update the tables: this process has removed the series. Returns 0; or -errno, and the tables
+ *  must be rebuilt. */
 int percpu_tables_removed(struct percpu_segment *s, const struct percpu_record_copy *c,
 			  uint64_t at);
 
-/** Enter that this process has freed the record. Returns as percpu_tables_removed(). */
+/** Update the tables: this process has freed the record. Returns as percpu_tables_removed(). */
 int percpu_tables_freed(struct percpu_segment *s, const struct percpu_record_copy *c, uint64_t at);
 
-/** Enter that this process has rewritten the record. Returns as percpu_tables_removed(). */
+/** Update the tables: this process has rewritten the record. Returns as percpu_tables_removed(). */
 int percpu_tables_rewritten(struct percpu_segment *s, const struct percpu_record_copy *c,
 			    uint64_t at);
 
-/** Return the series with the name and values of labels of c; with family set, the entry of the
- *  table of families that has this name. NULL if there is none. s->copy becomes its record. */
+/** Return the series with the name and values of labels of c; or, with family set, the entry of the
+ *  table of families with its name. Copy the record of the entry to s->copy. Return NULL if there
+ *  is none. */
 struct percpu_series *percpu_series_find(struct percpu_segment *s,
 					 const struct percpu_record_copy *c, bool family);
 
@@ -243,22 +244,23 @@ int percpu_series_enter(struct percpu_segment *s, const struct percpu_record_cop
 
 /* directory.c: records and their blocks */
 
-/** Enter what other processes have added, removed and rewritten. Returns 0 or -errno: -EAGAIN if
- *  they go on doing that. A caller that has the lock of the allocator does not get -EAGAIN. */
+/** Enter the records that other processes have added, removed and rewritten. Returns 0 or -errno:
+ *  -EAGAIN if they change records again and again. A caller that has the lock of the allocator does
+ *  not get -EAGAIN. */
 int percpu_directory_refresh(struct percpu_segment *s);
 
-/** Return whether control->changes is still that number. Then no removal, freeing or rewriting of a
- *  record has begun or ended since the caller loaded the number, and what it has loaded from
- *  records since then may be used. */
+/** Return whether control->changes is still that number. If so, no removal, freeing or rewriting of
+ *  a record has begun or ended since the caller loaded the number. So the caller may use what it
+ *  has loaded from records since then. */
 bool percpu_directory_is(const struct percpu_segment *s, uint64_t changes);
 
 /** Copy a record, and check it. Returns its size, or 0 if there is none. */
 size_t percpu_directory_load(const struct percpu_segment *s, uint64_t at,
 			     struct percpu_record_copy *ret);
 
-/** Copy the next record, from *at on, of those that were entered, set *ret_at to where it is in
- *  the file, and *at behind it. states has a bit for each state that it may have. Returns false if
- *  there is none. */
+/** Copy the next record, from *at on, that is in one of these states; states has a bit for each.
+ *  Set *ret_at to the record in the file, and *at to the place behind it. Only records that were
+ *  entered in the tables count. Returns false if there is none. */
 bool percpu_directory_next(const struct percpu_segment *s, unsigned states, uint64_t *at,
 			   struct percpu_record_copy *ret, struct percpu_segment_record **ret_at);
 
@@ -266,32 +268,32 @@ bool percpu_directory_next(const struct percpu_segment *s, unsigned states, uint
 #define PERCPU_REMOVED (1U << PERCPU_RECORD_REMOVED)
 #define PERCPU_FAMILIES (1U << PERCPU_RECORD_FAMILY)
 
-/** Return where the record at that place is in the file. Its block was looked up before. */
+/** Return the record at that place in the file. The block was looked up before. */
 struct percpu_segment_record *percpu_directory_at(const struct percpu_segment *s, uint64_t at);
 
-/** Return where the records end, by the control: a multiple of 8, within the blocks that there can
- *  be. */
+/** Return where the records end, by the control. Round a wrong value down to a multiple of 8,
+ *  within the blocks that there can be. */
 uint64_t percpu_directory_end(const struct percpu_segment *s);
 
-/** Return where block i of records is; NULL, and *e, if it is not there. Takes the process lock. */
+/** Return block i of records; or NULL, and *e, if it is not there. Takes the process lock. */
 char *percpu_directory_block(struct percpu_segment *s, size_t i, int *e);
 
-/** Return whether the record is free and has no object, so that it may be rewritten. */
+/** Return whether the record may be rewritten: it is free and has no object. */
 bool percpu_directory_is_spare(const struct percpu_segment_record *r);
 
-/* look.c: the place of a record that is there, or that is to be written */
+/* look.c: the place of a record that exists, or that is to be written */
 
 /** A metric that is being declared. */
 struct percpu_declaring {
-	struct percpu_anchor at; /* of the object; the first field */
+	struct percpu_anchor at; /* anchor of the object; must be the first field */
 	struct percpu_segment *s;
 	struct percpu_record_copy *asked;
 	struct percpu_reason *why;
 	uint64_t changes; /* s->changes when the tables were searched */
-	uint64_t where;	  /* place of its record */
-	void *handle;	  /* the one that this process has already; or NULL */
-	bool known;	  /* set by the caller: if there is such a handle, it is returned at once */
-	bool member;	  /* set by the caller: a series of a family */
+	uint64_t where;	  /* place of the metric's record */
+	void *handle;	  /* the handle that this process has already; or NULL */
+	bool known;	  /* set by the caller: return such a handle at once */
+	bool member;	  /* set by the caller: the metric is a series of a family */
 	bool full;	  /* the family has as many series as its cap */
 	bool reused;	  /* this call has freed what it could */
 
@@ -301,38 +303,37 @@ struct percpu_declaring {
 	bool wants_room; /* a removed series must be freed first: -EAGAIN */
 	bool extends;	 /* a block is needed first: -EAGAIN */
 	size_t needed;	 /* number of the block that the record goes into */
-	uint64_t end;	 /* of all records, with the new one; 0: no record was appended */
+	uint64_t end;	 /* end of all records, with the new one; 0: no record was appended */
 };
 
 /** Look for the metric, and set d->at so that its object can be opened: at the record that was
- *  found, or at one that is chosen under the lock. Returns 0, or -EEXIST if the name is that of
- *  another metric, or -errno. */
+ *  found, or at a record that is chosen later, under the lock. Returns 0, -EEXIST if the name is
+ *  that of another metric, or -errno. */
 int percpu_directory_look(struct percpu_declaring *d);
 
-/** After -EAGAIN: make the block, or free the series, for want of which the call failed. Returns 0
- *  or -errno. */
+/** After -EAGAIN, make the block that was missing, or free removed series. Returns 0 or -errno. */
 int percpu_directory_prepare(struct percpu_declaring *d);
 
 /* reuse.c: series that are removed, and reuse of their records */
 
-/** End a change that a killed process has begun, and enter all records. The caller has the lock of
+/** End a change that a killed process has begun, and refresh the tables. The caller has the lock of
  *  the allocator. Returns 0 or -errno. */
 int percpu_changes_settle(struct percpu_segment *s);
 
-/** As percpu_directory_refresh(). Where that returns -EAGAIN, and the segment was opened to write,
- *  refresh under the lock of the allocator, so that no other process changes records. */
+/** Refresh as percpu_directory_refresh(). If that returns -EAGAIN, and the segment was opened to
+ *  write, refresh under the lock of the allocator, so that no other process changes records. */
 int percpu_reuse_refresh(struct percpu_segment *s);
 
-/** If a change is going on, and the segment was opened to write, wait for its end. If its process
- *  was killed, end it. */
+/** If a change is going on, and the segment was opened to write, wait for the end of the change. If
+ *  the changing process was killed, end the change. */
 void percpu_reuse_settle(struct percpu_segment *s);
 
 /** Write the record d->asked over the free one at d->where. The caller has the lock of the
  *  allocator. */
 void percpu_reuse_rewrite(struct percpu_declaring *d);
 
-/** Free removed series of which no process can have a handle, those of that family first: the hash
- *  of its name. Returns 0 or -errno. */
+/** Free removed series of which no process can have a handle. Begin with those of one family, given
+ *  by the hash of its name. Returns 0 or -errno. */
 int percpu_reuse_free(struct percpu_segment *s, uint64_t family);
 
 /** Remove the series of that name and these values of labels. Returns 0, or -ENOENT or another
@@ -341,26 +342,26 @@ int percpu_reuse_remove(struct percpu_segment *s, const struct percpu_record_cop
 
 /* epoch.c: which processes may have handles of removed series */
 
-/** Say why an epoch could not be taken. The sentence begins with the n bytes of name. Returns e. */
+/** Write why an epoch could not be taken. The sentence begins with n bytes of name. Returns e. */
 int percpu_epoch_complain(const char *name, size_t n, int e, struct percpu_reason *why);
 
-/** Hold the epoch of this moment, unless the process holds one. Returns 0 or -errno. */
+/** Hold the current epoch, unless the process holds one. Returns 0 or -errno. */
 int percpu_epoch_hold(struct percpu_segment *s);
 
-/** Hold the epoch of this moment until percpu_epoch_drop(), also if the process holds another.
- *  Returns 0 or -errno. */
+/** Hold the current epoch until percpu_epoch_drop(), also if the process holds another one. Returns
+ *  0 or -errno. */
 int percpu_epoch_take(struct percpu_segment *s, void **ret);
 
-/** Give an epoch up. NULL is fine. */
+/** Release an epoch. NULL is fine. */
 void percpu_epoch_drop(void *epoch);
 
-/** Set *ret to the lowest epoch below limit that a process holds, or to limit if there is none.
- *  If too many locks are held to look at all, *ret is 0. Returns 0 or -errno. */
+/** Set *ret to the lowest epoch below limit that a process holds; to limit if there is none; or to
+ *  0 if too many locks are held to look at all. Returns 0 or -errno. */
 int percpu_epoch_first(const struct percpu_segment *s, uint64_t limit, uint64_t *ret);
 
 /* parameters.c */
 
-/** Parameters of an object that are no part of its record. */
+/** Parameters of an object. Only the fields are also in its record. */
 struct percpu_parameters {
 	const struct percpu_histogram_options *histogram;
 	const struct percpu_metric_fields *fields;
@@ -371,45 +372,44 @@ struct percpu_parameters {
 int percpu_parameters_check(const char *name, unsigned kind, const struct percpu_parameters *p,
 			    struct percpu_reason *why);
 
-/** Say how the parameters of the object that is there differ from these. Returns -ECANCELED and
- *  why, or -EEXIST if no difference is found. */
+/** Write how the parameters of the existing object differ from these. Returns -ECANCELED and why,
+ *  or -EEXIST if no difference is found. */
 int percpu_parameters_compare(const struct percpu_declaring *d, const struct percpu_parameters *p);
 
 /* segment.c */
 
-/** Return the path of the segment of that name, which the caller frees; NULL and *e if it fails. */
+/** Return the path of the segment of that name, or NULL and *e. The caller frees it. */
 char *percpu_segment_path(const char *name, int *e);
 
-/** Return a number that tells this boot, and this time namespace, from others; 0: not known. */
+/** Return a number for this boot in this time namespace; 0: not known. */
 uint64_t percpu_segment_boot(void);
 
-/** Return how many ns are between then and now: by CLOCK_BOOTTIME, which is never set, if both are
- *  of one known boot; else by CLOCK_REALTIME, and 0 if that went back. */
+/** Return how many ns are between then and now. If both are of one known boot, CLOCK_BOOTTIME
+ *  tells, which is never set. Otherwise CLOCK_REALTIME tells; return 0 if that went back. */
 uint64_t percpu_segment_age(const struct percpu_segment_time *then,
 			    const struct percpu_segment_time *now);
 
 /** Return the time now, by both clocks. */
 struct percpu_segment_time percpu_segment_now(const struct percpu_segment *s);
 
-/** Open the owners of the segment, or create them if it was opened to write. Returns NULL and *e if
- *  that fails. The segment detaches them. */
+/** Open the owners of the segment, or create them if it was opened to write. Returns NULL and *e on
+ *  failure. The segment keeps them; the caller does not detach them. */
 struct percpu_owners *percpu_segment_owners(struct percpu_segment *s, int *e);
 
 /* generation.c */
 
-/** Start the segment anew if anew is set. Otherwise, if it is being started anew, wait for the end
- *  of that, or complete it if its process was killed. Returns 0 or -errno. */
+/** With anew set, reset the segment. Otherwise wait for the end of a reset that is going on; if the
+ *  resetting process was killed, complete the reset. Returns 0 or -errno. */
 int percpu_generation_settle(struct percpu_segment *s, bool anew);
 
 /* declare.c */
 
-/** Find the object of d->asked, or create it with its record. *handle becomes the one handle that
- *  this process has of it. Returns 0, or -errno and why. */
+/** Find the object of d->asked, or create it with its record. Set *handle to the one handle that
+ *  this process has of the object. Returns 0, or -errno and why. */
 int percpu_segment_find(struct percpu_declaring *d, const struct percpu_parameters *p,
 			void **handle);
 
-/** Detach a handle of an object of that kind. Handles of some kinds take no memory of the process:
- *  then there is nothing to do. */
+/** Detach a handle of an object of that kind. Do nothing for kinds whose handles take no memory. */
 void percpu_segment_detach(unsigned kind, void *handle);
 
 /** Detach all handles, also those of removed series. */
@@ -428,8 +428,7 @@ void percpu_segment_check_close(struct percpu_segment *s);
 
 /* family.c */
 
-/** Return whether that handle is the overflow of a family of the segment. The caller has the
- *  process lock. */
+/** Return whether the handle is an overflow's of this segment. The caller has the process lock. */
 bool percpu_family_keeps(const struct percpu_segment *s, const void *handle);
 
 /** Free the families that this process has declared. */

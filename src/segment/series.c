@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * series.c - what this process has seen of the directory: tables of places, by hashes of names,
- * and lists of what is in no table. Names are compared where the records are. The caller has the
- * process lock.
+ * series.c - the records that this process has seen: tables of their places by hashes of names, and
+ * lists of removed and free records. Names are compared in the records themselves. The caller of
+ * each function has the process lock.
  */
 #include <stdlib.h>
 
@@ -10,7 +10,8 @@
 
 #define FIRST_SERIES 64
 
-/* Return the slot of that hash for which the record there is the same, or the free one. */
+/* Return the slot of a record with that hash and the same name, or name and values, as c. If there
+ * is none, return the free slot where it would be. */
 static struct percpu_series *probe(struct percpu_segment *s, const struct percpu_series_table *t,
 				   uint64_t hash, const struct percpu_record_copy *c, bool family)
 {
@@ -51,7 +52,7 @@ static void put_series(const struct percpu_series_table *t, const struct percpu_
 	t->slot[i & (t->size - 1)] = *new;
 }
 
-/* Make room for one more. */
+/* Make room for one more entry: at most 3 of 4 slots are used. */
 static int make_room(struct percpu_series_table *t)
 {
 	struct percpu_series_table larger = { .size = t->size != 0 ? 2 * t->size : FIRST_SERIES,
@@ -70,7 +71,8 @@ static int make_room(struct percpu_series_table *t)
 	return 0;
 }
 
-/* Enter the record unless the table has one that is the same to it. Returns the slot, or NULL. */
+/* Enter the record unless the table has an equal one. Returns the slot of either; NULL if there is
+ * no memory. */
 static struct percpu_series *enter_in(struct percpu_segment *s, struct percpu_series_table *t,
 				      uint64_t hash, const struct percpu_record_copy *c,
 				      uint64_t at, bool family)
@@ -105,7 +107,7 @@ int percpu_places_add(struct percpu_places *l, const struct percpu_place *p)
 	return 0;
 }
 
-/* Take the one that is at this place out of the list. */
+/* Drop the entry of the record at this place from the list. */
 static void forget_place(struct percpu_places *l, uint64_t at)
 {
 	for (size_t i = l->n; i-- > 0;)
@@ -115,7 +117,8 @@ static void forget_place(struct percpu_places *l, uint64_t at)
 		}
 }
 
-/* Series that are removed are in no table; what they have in common with others is. */
+/* Enter a removed series in the list, and not in the table of series. It counts as a member of its
+ * family until its record is free. */
 int percpu_series_enter(struct percpu_segment *s, const struct percpu_record_copy *c, uint64_t at)
 {
 	const struct percpu_place place = { .at = at,
@@ -127,7 +130,7 @@ int percpu_series_enter(struct percpu_segment *s, const struct percpu_record_cop
 	if (f == NULL)
 		return -ENOMEM;
 	if (c->head.state == PERCPU_RECORD_FAMILY) {
-		f->at = at + 1; /* a series may be in front of it */
+		f->at = at + 1; /* instead of a series that was entered before */
 		s->has_families = true;
 		return 0;
 	}
@@ -141,7 +144,7 @@ int percpu_series_enter(struct percpu_segment *s, const struct percpu_record_cop
 	return 0;
 }
 
-/* Tables of what has become of records. */
+/* Changes of the tables. */
 
 struct percpu_tables percpu_tables_take(struct percpu_segment *s)
 {
@@ -170,7 +173,7 @@ void percpu_tables_free(const struct percpu_tables *t)
 	free(t->spare.at);
 }
 
-/* The handle of a series that is no more stays until the process says that no thread has it. */
+/* Keep the handle of a removed series until percpu_segment_quiesce() says that no thread has it. */
 static int retire_handle(struct percpu_segment *s, const struct percpu_series *was)
 {
 	const struct percpu_segment_record *r = percpu_directory_at(s, was->at - 1);
@@ -222,7 +225,7 @@ int percpu_tables_inherit(struct percpu_segment *s, const struct percpu_tables *
 	return e;
 }
 
-/* Those behind it move up, so that a search finds them. */
+/* Remove an entry. Move entries behind it forward, so that a search still finds them. */
 static void take_out(struct percpu_series_table *t, struct percpu_series *slot)
 {
 	const size_t mask = t->size - 1;

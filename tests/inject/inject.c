@@ -23,7 +23,7 @@
 
 __thread struct inject_point inject_point;
 
-/* One experiment at a time: what the handlers and the other thread look at. */
+/* The present experiment, for the handlers and the other thread. */
 struct inject_experiment inject_now;
 
 bool inject_possible(void)
@@ -93,7 +93,8 @@ void inject_overlap(void (*update)(void), int step, void (*meanwhile)(void))
 	test_unpin(0);
 }
 
-/* A neighbor may preempt at any time, so a sequence gets several tries. */
+/* Run the operation until its sequence is not aborted. A neighbor may preempt it at any time, so
+ * it gets several tries. */
 static struct model_result inject_retry(const struct model_case *c)
 {
 	struct model_result r;
@@ -257,7 +258,7 @@ enum inject_outcome inject_trap(inject_run run, enum model_op op, int step,
 	} while (!inject_point.arrived && r.code == PERCPU_SEQ_SLOW && ++tries < RETRIES);
 	inject_point.step = 0;
 	if (inject_point.arrived) {
-		/* What came between is all that happened. */
+		/* Nothing must have happened but the nested operation. */
 		if (r.code != PERCPU_SEQ_SLOW || r.value != MODEL_UNSET || !inject_same_world())
 			inject_now.wrong = true;
 		inject_complete(&inject_now.c);
@@ -268,7 +269,7 @@ enum inject_outcome inject_trap(inject_run run, enum model_op op, int step,
 	return inject_now.wrong ? INJECT_WRONG : INJECT_RIGHT;
 }
 
-/* The thread that is interfered with. */
+/* The thread that is disturbed. */
 struct inject_victim {
 	struct inject_point *point;
 	pid_t tid;

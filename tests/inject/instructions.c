@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * instructions.c - inject_instructions(): find the instructions that an
- * operation executes, and stop at each of them in turn.
+ * instructions.c - inject_instructions(): find the instructions that an operation executes, and
+ * stop at each of them in turn.
  *
- * To find them, the operation is single-stepped on an area that the kernel
- * does not know of, so that nothing is aborted. To stop at one, a breakpoint
- * takes the place of its first byte; the handler puts the byte back. Steps
- * compiled into the sequences miss what a compiler, or a bug, does between
- * them; this does not.
+ * To find them, the operation is single-stepped on an area that the kernel does not know of, so
+ * that nothing is aborted. To stop at an instruction, a breakpoint replaces its first byte; the
+ * handler restores the byte. Steps that are compiled into the sequences miss what a compiler, or a
+ * bug, does between them. This test does not.
  */
 #define _GNU_SOURCE
 #include "inject.h"
@@ -27,15 +26,15 @@
 #define TRAP_FLAG 0x100
 #define INT3 0xcc
 
-/* Of the trace: where the operation was, without repetitions. */
+/* The trace: the addresses at which the operation was, each once. */
 static struct {
 	uintptr_t at[MAX_STOPS];
 	unsigned n;
-	uintptr_t end; /* where run returns to; 0: not begun */
+	uintptr_t end; /* the return address of run; 0: not begun */
 	bool over;
 } trace;
 
-/* Of the stop. */
+/* The stop. */
 static struct {
 	unsigned char *at;
 	unsigned char byte;
@@ -72,7 +71,7 @@ static void on_breakpoint(int signo, siginfo_t *info, void *context)
 	*stop.at = stop.byte;
 	stop.hit = true;
 	if (regs[REG_RIP] == (greg_t)(uintptr_t)(stop.at + 1))
-		regs[REG_RIP]--; /* not aborted: execute what was there */
+		regs[REG_RIP]--; /* not aborted: execute the original instruction */
 	stop.committed = !inject_same_world();
 	if (stop.committed) {
 		stop.want = model_apply(&inject_now.model[inject_now.here], &inject_now.c);
@@ -88,7 +87,7 @@ static bool handle(void (*handler)(int, siginfo_t *, void *), struct sigaction *
 	return sigaction(SIGTRAP, &sa, old) == 0;
 }
 
-/* Also true of the operation's own code: its text may be written to. */
+/* Find the instructions, also those of the operation's own code: its text may be written to. */
 static bool find_instructions(void)
 {
 	struct percpu_rseq unknown = { .cpu_id = (int32_t)inject_now.here };
@@ -109,7 +108,7 @@ static bool find_instructions(void)
 	return trace.n > 0;
 }
 
-/* Returns whether it came out right. */
+/* Stop at this address. Return whether the outcome was right. */
 static bool stop_at(uintptr_t at)
 {
 	struct model_result r;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * step.h - what the sequences do between their steps in these tests. Include
- * it before any header of the library.
+ * step.h - what the sequences do between their steps in these tests. Include it before any header
+ * of the library.
  *
- * At the step that inject_point names, the calling thread notes its arrival,
- * traps if asked, and waits: until told to go on, or for a number of rounds.
- * All of that is inside the sequence, so an abort leaves it for good. The code
- * stands where the flags are dead, and finds inject_point without a call.
+ * At the step that inject_point names, the calling thread notes its arrival, traps if asked to, and
+ * waits: until it is told to go on, or for a number of rounds. All of that is inside the sequence,
+ * so an abort ends it. The code stands where the flags are dead, and finds inject_point without a
+ * call.
  */
 #ifndef TESTS_INJECT_STEP_H
 #define TESTS_INJECT_STEP_H
@@ -14,11 +14,11 @@
 #include <stdint.h>
 
 struct inject_point {
-	int32_t step;	 /* where; 0: nowhere */
+	int32_t step;	 /* the step to stop at; 0: none */
 	int32_t trap;	 /* nonzero: raise SIGTRAP there */
 	int32_t arrived; /* set when the step is reached */
-	int32_t go;	 /* nonzero ends the wait */
-	uint64_t rounds; /* so does this many rounds of it */
+	int32_t go;	 /* nonzero: end the wait */
+	uint64_t rounds; /* the most rounds of the wait */
 };
 
 extern __thread struct inject_point inject_point __attribute__((tls_model("local-exec")));

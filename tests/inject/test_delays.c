@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_delays.c - stress with the sequences stretched: every update waits at a
- * random step for a random time, while timers fire and threads are moved. What
- * would take days to happen by chance happens thousands of times.
+ * test_delays.c - stress with slow sequences. Each update waits at a random step for a random time,
+ * while timers fire and threads are moved. What would take days to happen by chance happens
+ * thousands of times.
  */
 #define _GNU_SOURCE
 #include "inject.h"
@@ -33,8 +33,8 @@ static pid_t tids[MAX_THREADS];
 static uint64_t updates, handled, wrong;
 static uint32_t owners[ITEMS];
 
-/* Where the next sequence waits, and how long: mostly a little, at times so
- * long that the thread's time slice may end. */
+/* Choose where the next sequence waits, and how long. Mostly it is a short time; at times it is
+ * so long that the thread's time slice may end. */
 static void stretch(uint64_t *random)
 {
 	uint64_t r = test_random(random);
@@ -52,7 +52,8 @@ static void count(void)
 	percpu_counter_array_add(array, 6, 3);
 }
 
-/* Waits, too, but not long: the next timer must find it gone. */
+/* Update in a handler. The update waits, too, but not long: it must be over when the next timer
+ * fires. */
 static void on_timer(int signo)
 {
 	(void)signo;
@@ -106,7 +107,7 @@ static void update_stretched(unsigned i, void *arg)
 	__atomic_fetch_add(&updates, mine, __ATOMIC_RELAXED);
 }
 
-/* Move the threads about from outside. */
+/* Move the threads from outside. */
 static void move_until(uint64_t end, unsigned threads)
 {
 	uint64_t random = 69;

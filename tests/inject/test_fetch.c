@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_fetch.c - reading objects of PERCPU_STATS_WHOLE, with updates between the
- * reader's look at which copy is valid and its load of a field there. The first
- * update makes the other copy valid, and the second writes into the one that is
- * being read. What the reader returns was committed at some time.
+ * test_fetch.c - reads of objects of PERCPU_STATS_WHOLE, with updates between the reader's look at
+ * which copy is valid and its load of a field there. The first update makes the other copy valid,
+ * and the second writes into the copy that is being read. The reader must return a state that was
+ * committed at some time.
  */
 #include "inject.h"
 
@@ -39,14 +39,14 @@ static void update(void)
 	assert_int_equal(percpu_stats_update(stats, 0, 0, ones, FIELDS), 0);
 }
 
-/* The library's own sequences do not stop, so this one is made here. */
+/* Update. The library's own sequences do not stop, so this file has one of its own. */
 static int update_here(void)
 {
 	return percpu_seq_bank_update(stats->block.base, stats->block.stride, stats->bank,
 				      stats->banks, ones, FIELDS);
 }
 
-/* Aborted in front of its commit, with the copy written. */
+/* Abort an update in front of its commit, with the copy written. */
 static void abort_update(void)
 {
 	int r, tries = 0;
@@ -65,7 +65,7 @@ static void update_and_abort(void)
 {
 	int tries = 0;
 
-	while (update_here() != 0) /* a neighbor */
+	while (update_here() != 0) /* a neighbor may abort it */
 		assert_true(++tries < RETRIES);
 	committed++;
 	abort_update();
@@ -89,7 +89,7 @@ static int stop(void **state)
 	return 0;
 }
 
-/* Twice, so that each of the copies is the valid one. */
+/* Test twice, so that each of the copies is once the valid one. */
 static void only_committed_updates_are_read(void **state)
 {
 	uint64_t out[FIELDS];
@@ -109,7 +109,7 @@ static void only_committed_updates_are_read(void **state)
 	}
 }
 
-/* An update at each look of the reader. */
+/* Update at each look of the reader. */
 static void update_again(void)
 {
 	update();
@@ -133,7 +133,7 @@ static void endless_updates_end_the_fetch(void **state)
 		assert_int_equal(out[w], out[0]);
 }
 
-/* So many objects that the fetch needs memory. */
+/* The objects are so many that the fetch needs memory. */
 static void a_fetch_that_fails_stores_nothing(void **state)
 {
 	const size_t n = 2000;

@@ -2,11 +2,11 @@
 /*
  * test_guard.c - the fence behind the guards of local.h.
  *
- * A fallback may work on the lane of a CPU that its thread has just left, with
- * a sequence in progress there that looked at the guard before it was up. Only
- * the fence keeps that one from storing what it had loaded. Here, one thread
- * without sequences is moved by a timer at any instruction of its fallbacks,
- * and the sequences of all CPUs wait between their load and their store.
+ * A fallback may work on the lane of a CPU that its thread has just left. A sequence may be in
+ * progress there that looked at the guard before it was raised. Only the fence keeps that sequence
+ * from storing what it has loaded. Here, a timer moves a thread without sequences at any
+ * instruction of its fallbacks, and the sequences of all CPUs wait between their load and their
+ * store.
  */
 #define _GNU_SOURCE
 #include "inject.h"
@@ -98,8 +98,8 @@ static void fallbacks_on_a_cpu_just_left(void **state)
 	check(PERCPU_LOCAL_REFS);
 }
 
-/* One add that waits before its store, and one of a thread without sequences that
- * has just been on that CPU: it raises the guard there, and is somewhere else. */
+/* Two adds. One waits before its store. The other is by a thread without sequences that has just
+ * been on that CPU: it raises the guard there, and runs elsewhere. */
 
 static __thread bool just_left;
 static uint64_t fallen_back;
@@ -150,7 +150,7 @@ static void fallbacks_within_an_add(void **state)
 	}
 }
 
-/* The same of two that take from one queue. */
+/* The same with two takes from one queue. */
 
 #define ITEMS 4
 

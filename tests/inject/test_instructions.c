@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_instructions.c - every operation, stopped before each instruction that
- * it executes, with everything that its own thread can do there.
+ * test_instructions.c - stops every operation before each instruction that it executes, and does
+ * there all that its own thread can do.
  */
 #include "inject.h"
 

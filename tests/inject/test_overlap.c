@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_overlap.c - two updates, one within the other, where no sequence of the
- * second is there to abort the first: a reset, a pop from another CPU's array,
- * a switch of banks, another process, and atomic adds, which nothing aborts.
+ * test_overlap.c - two updates, one within the other, where no sequence of the second one aborts
+ * the first: a reset, a pop from another CPU's array, a switch of banks, another process, and
+ * atomic adds, which nothing aborts.
  */
 #define _GNU_SOURCE
 #include "inject.h"
@@ -23,8 +23,8 @@
 
 #include "../support.h"
 
-#define ROUNDS 50      /* a neighbor may abort the update, and so spoil a few */
-#define STEP_OF_BANK 5 /* it is known */
+#define ROUNDS 50      /* a neighbor may abort the update, and so spoil some rounds */
+#define STEP_OF_BANK 5 /* the step at which the bank is known */
 
 static struct percpu_counter_array *array;
 static struct percpu_local *items;
@@ -97,7 +97,7 @@ static void foreign_pop_within_a_pop(void **state)
 	percpu_local_destroy(items);
 }
 
-/* Two banks of a word; the reader owns the one that it has switched away from. */
+/* Two banks of a word. The reader owns the bank that it has switched away from. */
 #define BANK_WORDS 8
 static uint64_t bank, *words;
 static uint64_t in_banks, late;
@@ -149,7 +149,7 @@ static void switch_within_a_bank_add(void **state)
 	free(words);
 }
 
-/* An observation that has found the epoch before a reset began the next. */
+/* The observation has loaded the epoch before a reset begins the next one. */
 static struct percpu_extrema *extrema;
 static int64_t observed, results;
 
@@ -183,7 +183,7 @@ static void reset_within_an_observation(void **state)
 	percpu_extrema_destroy(extrema);
 }
 
-/* A process of one thread, on a CPU of its own; the first waits in its update. */
+/* Add in a process of one thread, on a CPU of its own. The first process waits in its update. */
 static int add_in_process(void *cpu)
 {
 	percpu_seq_attach();
@@ -212,9 +212,9 @@ static void process_within_an_add(void **state)
 	assert_int_equal(percpu_region_create_fd(fd, NULL, &region), 0);
 	close(fd);
 	assert_int_equal(percpu_counter_array_create_in(region, 2, &array), 0);
-	/* One that was aborted meanwhile is gone when it is told to go on. */
+	/* An add that was aborted meanwhile is over when it is told to go on. */
 	while (waited < ROUNDS / 2 && rounds++ < 20 * ROUNDS) {
-		test_pin(0, test_cpu(0)); /* inherited: they never move */
+		test_pin(0, test_cpu(0)); /* inherited: the children never move */
 		first = test_fork(add_in_process, &cpu[0]);
 		test_pin(0, test_cpu(1));
 		while (inject_read(first, &seen) && !seen.arrived)
@@ -237,7 +237,7 @@ static struct percpu_counter *counter;
 static unsigned nested;
 static bool over;
 
-/* After each instruction: as if another thread had added just then. */
+/* Add after each instruction, as if another thread had added then. */
 static void add_after_step(int signo, siginfo_t *info, void *context)
 {
 	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_readers.c - readers of the same objects at a time. One is stopped between
- * changing the bank and its fence; others come, and do not wait for it for ever.
- * What all of them return fits one order of updates, snapshots and resets.
+ * test_readers.c - several readers of the same objects at a time. One is stopped between changing
+ * the bank and its fence. The others do not wait for it for ever. The results of all readers fit
+ * one order of updates, snapshots and resets.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,7 +20,7 @@
 #define FIELDS 4
 
 static struct percpu_stats *stats;
-static void (*interfere)(void); /* in the thread that is at the step */
+static void (*interfere)(void); /* called in the thread that is at the step */
 static const char *step = "stats: bank changed";
 static int remaining;
 
@@ -59,9 +59,9 @@ static void assert_all(const uint64_t out[FIELDS], uint64_t value)
 		assert_int_equal(out[i], value);
 }
 
-static uint64_t others; /* what the other readers reset */
+static uint64_t others; /* the sum that the other readers have reset */
 
-/* Another reader, as a thread that is tired of waiting for the first. */
+/* Read and reset as another reader does that has waited long enough for the first. */
 static void read_and_reset(void)
 {
 	struct percpu_stats_control *c = percpu_stats_control(stats);
@@ -92,7 +92,7 @@ static void disturbed_reader_starts_over(void **state)
 	assert_int_equal(others, 103);
 	assert_all(out, 1000);
 
-	/* It has not changed the bank yet, and does not then. */
+	/* The reader has not changed the bank yet, and must not change it then. */
 	step = "stats: bank to be changed";
 	others = 0;
 	remaining = 1;
@@ -128,7 +128,7 @@ static void endless_disturbance_is_an_error(void **state)
 	assert_int_equal(out[0] + others, sum);
 }
 
-/* One that is not there any more delays the next, for a time. */
+/* A reader that has ended delays the next one for a limited time. */
 static void absent_reader_is_passed_by(void **state)
 {
 	struct percpu_stats_control *c = percpu_stats_control(stats);
@@ -136,7 +136,7 @@ static void absent_reader_is_passed_by(void **state)
 
 	(void)state;
 	add(7);
-	/* Whoever has that id does not end this turn. */
+	/* No reader with this id will end the turn. */
 	c->reader = percpu_turn_id(stats->block.chunk->region) + 1;
 	begun = test_now();
 	assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
@@ -145,8 +145,8 @@ static void absent_reader_is_passed_by(void **state)
 	assert_int_equal(c->reader, 0);
 }
 
-/* A snapshot comes while a reset is half done, by a reader that does not wait; and
- * then whoever does the reset is killed there. */
+/* A snapshot by a reader that does not wait, while a reset is half done; and a reset whose
+ * reader is killed there. */
 static uint64_t seen[2][FIELDS];
 static int seen_error;
 
@@ -173,13 +173,13 @@ static void resets_are_seen_whole(void **state)
 	step = "stats: bank changed";
 	assert_all(out[0], 5);
 	assert_all(out[1], 5);
-	/* The thread that is in the reset waits for itself. */
+	/* The reset is by the same thread, so the snapshot waits in vain. */
 	assert_int_equal(seen_error, -ETIMEDOUT);
 	assert_int_equal(percpu_stats_snapshot(stats, 0, 2, out), 0);
 	assert_all(out[0], 0);
 	assert_all(out[1], 0);
 
-	percpu_stats_control(stats)->resets |= 1; /* killed */
+	percpu_stats_control(stats)->resets |= 1; /* a reader was killed in a reset */
 	assert_int_equal(percpu_stats_snapshot(stats, 0, 2, out), 0);
 	assert_int_equal(percpu_stats_control(stats)->resets & 1, 0);
 	percpu_stats_control(stats)->resets |= 1;
@@ -187,8 +187,8 @@ static void resets_are_seen_whole(void **state)
 	assert_int_equal(percpu_stats_control(stats)->resets & 1, 0);
 }
 
-/* An object of more fields than the journal has words is reset by runs of so many:
- * what was reset when the reader was killed is a number of those. */
+/* An object with more fields than the journal has words is reset in runs of so many. When the
+ * reader is killed, a number of whole runs was reset. */
 #define LARGE 100
 
 static uint64_t left[LARGE];
@@ -222,8 +222,8 @@ static void large_objects_are_reset_by_runs(void **state)
 		assert_int_equal(left[i], 0);
 }
 
-/* A reset of somebody who had the journal before the bank was changed begins, and is
- * through, between two looks at it. */
+/* A reset begins and ends between two looks at the number of resets. Its reader had the journal
+ * before the bank was changed. */
 static uint32_t looks;
 
 static void reset_in_between(void)
@@ -251,7 +251,7 @@ static void resets_between_are_noticed(void **state)
 	step = "stats: bank changed";
 }
 
-/* It was seen half done, and is through when the journal is free. */
+/* The reset was seen half done, and is over when the journal is free. */
 static void end_reset(void)
 {
 	percpu_stats_control(stats)->resets++;
@@ -274,7 +274,8 @@ static void ended_resets_stay_so(void **state)
 	step = "stats: bank changed";
 }
 
-/* One that was tired of waiting has the turn; whoever had it before does not end it. */
+/* Take the turn, as a reader that has waited long enough. The reader that had it before must not
+ * end it. */
 static void take_turn(void)
 {
 	percpu_stats_control(stats)->reader = FUTEX_TID_MASK;
@@ -293,7 +294,7 @@ static void turns_of_others_go_on(void **state)
 	c->reader = 0;
 }
 
-/* Who waits for its turn is woken up when it comes. */
+/* The end of a turn wakes a reader that waits for its own. */
 static struct test_team waiting;
 static int woken; /* 0, or an error */
 
@@ -338,7 +339,7 @@ static void assert_fenced(void)
 	assert_int_equal(percpu_stats_control(stats)->fenced, changed_to);
 }
 
-/* Killed between changing the bank and its fence: the next one fences first. */
+/* The reader was killed between changing the bank and its fence: the next one fences first. */
 static void missing_fence_is_made_good(void **state)
 {
 	struct percpu_stats_control *c = percpu_stats_control(stats);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_rings.c - readers of rings while a put is stopped within its sequence: its record is
- * not there, nor is what it has overwritten; after a fence it is later than what was
- * returned; and who is killed there leaves what was committed.
+ * test_rings.c - readers of rings while a put is stopped within its sequence. Its record is not
+ * visible, nor is the one that it overwrites. After a fence its record is later than those
+ * returned. A put that is killed there leaves only what was committed.
  */
 #define _GNU_SOURCE
 #include "inject.h"
@@ -22,7 +22,7 @@
 #include "rings/rings.h"
 
 #define SMALL PERCPU_RING_MIN
-#define TRIES 100 /* a neighbor may abort the put, and so spoil a few */
+#define TRIES 100 /* a neighbor may abort the put, and so spoil some tries */
 
 static struct percpu_region *region; /* NULL: private rings */
 static struct percpu_ring *ring;
@@ -84,13 +84,13 @@ static void put_2_and_read(void)
 	read_values();
 }
 
-/* The counter that the first record of a CPU's ring has. */
+/* Return the counter of the first record of a CPU's ring. */
 static uint64_t first_ticks(unsigned cpu)
 {
 	return percpu_ring_at(ring, cpu)->slot[1];
 }
 
-/* Returns whether the put that was stopped came last, and was not aborted before. */
+/* Return whether the stopped put came last, and was not aborted before. */
 static bool came_last(void)
 {
 	bool last = values[0] == 2;
@@ -132,7 +132,7 @@ static int put_and_wait(void *arg)
 	return put(1);
 }
 
-/* The put is of another process. */
+/* Do the same with a put in another process. */
 static bool comes_last_in_child(void)
 {
 	struct inject_point point = { 0 };
@@ -167,7 +167,7 @@ static void and_in_shared_memory(void **state)
 	assert_true(tested > 0);
 }
 
-/* The put that is stopped has begun to overwrite the oldest records. */
+/* The stopped put has begun to overwrite the oldest records. */
 static void what_is_overwritten_is_lost(void **state)
 {
 	unsigned tested = 0;
@@ -178,7 +178,7 @@ static void what_is_overwritten_is_lost(void **state)
 	for (unsigned i = 0; i < TRIES && tested < 5; i++) {
 		make_ring(false, PERCPU_RING_UNFENCED);
 		test_pin(0, test_cpu(0));
-		for (uint64_t n = 0; n < SMALL / 32; n++) /* as many as fit */
+		for (uint64_t n = 0; n < SMALL / 32; n++) /* as many records as fit */
 			assert_int_equal(put(100 + n), 0);
 		inject_overlap(put_1, INJECT_written, read_values);
 		assert_int_equal(result, -EAGAIN);
@@ -197,7 +197,7 @@ static void what_is_overwritten_is_lost(void **state)
 
 static int step_of_child;
 
-/* Put 10 records; stop in the middle of the next. */
+/* Put 10 records, and stop in the middle of the next one. */
 static int put_and_stop(void *arg)
 {
 	(void)arg;
@@ -218,7 +218,7 @@ static int put_after(void *arg)
 	return put(12);
 }
 
-/* How many records were ever committed: the last numbers of all lanes. */
+/* Return how many records were ever committed: the sum of the last numbers of all lanes. */
 static uint64_t count_records(void)
 {
 	const struct percpu_ring_lane *lane;
@@ -231,8 +231,8 @@ static uint64_t count_records(void)
 	return n;
 }
 
-/* Returns whether it was killed there. If a neighbor has aborted the put, it may have
- * committed it meanwhile, at a second attempt. */
+/* Kill a put at a step. Return whether it was killed there. If a neighbor has aborted the put,
+ * it may have committed at a second attempt. */
 static bool kill_at_step(void)
 {
 	struct inject_point point = { 0 };

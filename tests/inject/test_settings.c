@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_settings.c - every sequence as a workload of 1 to 16 threads, under a
- * table of settings: what happens, at which step, how often. And of 1 to 16
- * processes, one of which is killed at a step.
+ * test_settings.c - every sequence as a workload of 1 to 16 threads, under a table of settings,
+ * which say what happens, at which step, and how often; and of 1 to 16 processes, one of which is
+ * killed at a step.
  *
- * Arguments: the directory of the arch headers, where sequences without a
- * workload are looked for; and how many updates a thread makes at each point,
- * if not 30.
+ * Arguments: the directory of the arch headers, which tell the sequences that must have a workload;
+ * and how many updates a thread makes at each point, if not 30.
  */
 #define _GNU_SOURCE
 #include "workloads.h"
@@ -27,12 +26,12 @@
 #define UPDATES 30
 #define MAX_UPDATES 1000
 #define LONG_WAIT (UINT64_C(1) << 33)
-#define SECONDS 30 /* for a point, however busy the machine */
+#define SECONDS 30 /* at most for a point, on any machine */
 
 enum fault {
-	DELAY,	 /* stay in the sequence for so many rounds */
-	YIELD,	 /* the rest is done by the handler of a trap in the sequence */
-	SLEEP,	 /* for so many microseconds */
+	DELAY,	 /* stay in the sequence for a number of rounds */
+	YIELD,	 /* do this and the rest in the handler of a trap in the sequence */
+	SLEEP,	 /* for a number of microseconds */
 	SIGNAL,	 /* with another update in the handler */
 	MIGRATE, /* to the next CPU */
 };
@@ -41,7 +40,7 @@ static const struct setting {
 	const char *name;
 	enum fault fault;
 	unsigned amount;
-	unsigned one_in; /* of the updates */
+	unsigned one_in; /* of how many updates one is stopped */
 } settings[] = {
 	{ "delay", DELAY, 10, 1 },
 	{ "longer delay", DELAY, 1000, 1 },
@@ -62,7 +61,7 @@ static const char *headers;
 static unsigned updates = UPDATES;
 static unsigned points;
 
-/* The point that the team works on. */
+/* The point that the team works on now. */
 static struct {
 	const struct workload *l;
 	const struct setting *s; /* NULL: no more points */
@@ -78,7 +77,7 @@ static void on_trap(int signo)
 {
 	(void)signo;
 	stops++;
-	inject_point.step = self->arm.step = 0; /* once in an update */
+	inject_point.step = self->arm.step = 0; /* once per update */
 	switch (now.s->fault) {
 	case YIELD:
 		sched_yield();
@@ -131,7 +130,7 @@ static void work(unsigned i, void *arg)
 	}
 }
 
-/* Whether the CPU has what it needs; says so if not. */
+/* Return whether the CPU has what the workload needs; print a message if not. */
 static bool is_possible(const struct workload *l)
 {
 	if (l->words <= (int)percpu_counter_array_commit_words())
@@ -197,7 +196,7 @@ static void for_each_step(void (*fn)(const struct workload *l, int step, unsigne
 				fn(l, step, workers);
 				steps++;
 			}
-		assert_in_range(steps, 4, INJECT_STEPS); /* 1 to 4 are in all of them */
+		assert_in_range(steps, 4, INJECT_STEPS); /* all sequences have steps 1 to 4 */
 	}
 }
 
@@ -226,7 +225,7 @@ static void threads_at_every_point(void **state)
 	print_message("%u points\n", points);
 }
 
-/* One of the processes waits at a step for its end; the others count on. */
+/* One of the processes waits at a step until it is killed. The others count on. */
 
 struct role {
 	const struct workload *l;
@@ -257,8 +256,9 @@ static int update_until_killed(void *arg)
 	return 0;
 }
 
-/* Not if it has been at the step and is past it: preempted there it starts anew, may be
- * refused then, and takes the turn that the others wait for. True as well if it has died. */
+/* Stop the process, and return whether it is at the step, or has died. If it is past the step,
+ * it must go on: preempted there it starts its sequence again, may then be refused, and takes
+ * the turn that the others wait for. */
 static bool is_stopped_at_step(pid_t pid, struct inject_point *ret)
 {
 	siginfo_t info;
@@ -322,7 +322,7 @@ static const struct workload *find_workload(const char *name)
 	return l;
 }
 
-/* One worker has taken the turn to empty the queues, and does not run. */
+/* One worker has the turn to empty the queues, and does not run. */
 
 static bool ended;
 
@@ -357,7 +357,8 @@ static void who_waits_for_its_turn_does_not_give_up(void **state)
 		fail_msg("%s", workload_fault(l));
 }
 
-/* Of all definitions in a header, those that take a cell are sequences. */
+/* Check that each sequence of a header has a workload. Sequences are the definitions that take a
+ * cell. Return how many there are. */
 static unsigned find_sequences(const char *path)
 {
 	static const char prefix[] = "percpu_seq_";
@@ -400,7 +401,7 @@ static void every_sequence_is_a_workload(void **state)
 	assert_in_range(found, 12, 1000);
 }
 
-/* Stay on as many CPUs as there are items to push and pop. */
+/* Keep to as many CPUs as there are items to push and pop. */
 static void limit_cpus(char **argv)
 {
 	cpu_set_t set;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_snapshots.c - a snapshot while an update waits inside its sequence, on
- * another CPU, having seen which bank counts. After the snapshot nothing may
- * change in the bank that it has read, and the update is there once.
+ * test_snapshots.c - a snapshot while an update waits inside its sequence on another CPU, after it
+ * has loaded the bank in use. After the snapshot nothing may change in the bank that it has read,
+ * and the update counts once.
  */
 #define _GNU_SOURCE
 #include "inject.h"
@@ -18,12 +18,12 @@
 
 #include "../support.h"
 
-#define ROUNDS 40 /* a neighbor may abort the update, and so spoil a few */
+#define ROUNDS 40 /* a neighbor may abort the update, and so spoil some rounds */
 #define FIELDS 2
 
 static struct percpu_stats *stats;
 
-/* The library's own sequences do not wait, so copies are made here. */
+/* Update. The library's own sequences do not wait, so this file has copies of its own. */
 static void update(void)
 {
 	const uint64_t ones[FIELDS] = { 1, 1 };
@@ -40,7 +40,7 @@ static int step_before_commit(void)
 	return stats->head != 0 ? INJECT_written : INJECT_loaded;
 }
 
-/* All cells of the bank that does not count. */
+/* Return the sum of all cells of the bank that is not in use. */
 static uint64_t sum_resting(void)
 {
 	const char *bank = stats->block.base + (*stats->bank != 0 ? 0 : stats->banks);
@@ -82,14 +82,14 @@ static void check_after(unsigned updates)
 	assert_int_equal(out[1], updates);
 }
 
-/* A thread, in private memory. */
+/* Take a snapshot while a thread updates, in private memory. */
 static void snapshot_of_a_thread(unsigned updates)
 {
 	inject_overlap(update, step_before_commit(), take_snapshot);
 	check_after(updates);
 }
 
-/* A process, in a shared region. */
+/* Take a snapshot while a process updates, in a shared region. */
 
 static int wait_in_process(void *arg)
 {
@@ -105,7 +105,7 @@ static void snapshot_of_a_process(unsigned updates)
 	struct inject_point seen;
 	pid_t pid;
 
-	test_pin(0, test_cpu(0)); /* inherited: the process never moves */
+	test_pin(0, test_cpu(0)); /* inherited: the child never moves */
 	pid = test_fork(wait_in_process, NULL);
 	test_pin(0, test_cpu(1));
 	while (inject_read(pid, &seen) && !seen.arrived)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_steps.c - every operation, stopped at every step, with everything that
- * can come between: the interrupted sequence has done nothing, and tried again
- * does what its model does.
+ * test_steps.c - stops every operation at every step, with every event that can come between. The
+ * interrupted sequence must have done nothing, and the next try must do what its model does.
  */
 #include "inject.h"
 
@@ -10,7 +9,7 @@
 
 #define ROUNDS 4
 
-/* Steps 1 to 4 are in all of them. */
+/* Check the steps of an operation. All operations have steps 1 to 4. */
 static void expect_steps(enum model_op op, unsigned steps)
 {
 	if (steps < 4)

@@ -11,18 +11,18 @@
 #include "../support.h"
 
 #define LIMIT 40	      /* per lane */
-#define MAX_WORDS MODEL_SLOTS /* that are copied at once */
+#define MAX_WORDS MODEL_SLOTS /* the most words that are copied at once */
 #define WAIT_US 50
 
-/* Shared with children. */
+/* The memory of the workloads, shared with children. */
 static struct world {
 	struct worker worker[WORKLOAD_WORKERS];
-	uint32_t owners[MODEL_SLOTS + 1]; /* of each item: 1 if it is in no array */
+	uint32_t owners[MODEL_SLOTS + 1]; /* 1 if the item is in no array */
 	uint32_t consuming;		  /* a lock */
-	uint64_t waits;			  /* for it */
-	uint64_t consumed;		  /* records, whose first words have this sum */
+	uint64_t waits;			  /* how often workers waited for it */
+	uint64_t consumed;		  /* number of records, and the sum of their first words */
 	uint64_t consumed_sum;
-	uint64_t broken; /* records that are not as they were written */
+	uint64_t broken; /* records whose words are wrong */
 } * world;
 
 static struct model_lane *lanes;
@@ -93,7 +93,7 @@ static bool check_sums(void)
 	return true;
 }
 
-/* add_limit without a limit: each lane has returned 1, 2, ... and what it holds. */
+/* add_limit without a limit: a lane that holds n has returned 1, 2, ... n. */
 
 static void update_add_return(struct worker *w)
 {
@@ -118,7 +118,7 @@ static bool check_returned(void)
 	return sum_lanes(0) == sum_committed() && returned == must;
 }
 
-/* add_limit: who finds a lane full makes room. */
+/* add_limit: a worker that finds a lane full makes room. */
 
 static void update_add_limit(struct worker *w)
 {
@@ -149,7 +149,7 @@ static bool check_limit(void)
 	return check_sums();
 }
 
-/* cmpxchg counts, xchg hands on. */
+/* cmpxchg counts; xchg passes values on. */
 
 static void update_cmpxchg(struct worker *w)
 {
@@ -184,8 +184,8 @@ static void update_xchg(struct worker *w)
 	w->committed++;
 }
 
-/* push, pop: an item is taken from an array and put into another; one of the
- * two is the sequence under test. All of them fit into any array. */
+/* push, pop: a worker moves an item from one array to another. One of the two is the sequence
+ * under test. Any array has room for all items. */
 
 static void move_item(struct worker *w, enum model_op tested)
 {
@@ -248,7 +248,7 @@ static bool check_items(void)
 	return true;
 }
 
-/* take: an item goes from the front of a queue to the end of one. */
+/* take: move an item from the front of a queue to the end of one. */
 static void update_take(struct worker *w)
 {
 	const struct model_case take = { .op = MODEL_TAKE, .mask = MODEL_SLOTS - 1 };
@@ -302,7 +302,7 @@ static bool check_queues(void)
 	return true;
 }
 
-/* copy, append: records whose first word says how long they are. */
+/* copy, append: records whose first word is their length. */
 
 static uint64_t record_word(uint64_t first, uint64_t i)
 {
@@ -331,8 +331,8 @@ static void consume_lane(struct model_lane *lane)
 	__atomic_store_n(&lane->fifo.tail, head, __ATOMIC_RELEASE);
 }
 
-/* Whoever has the turn may be off its CPU for long: in an emulated machine, while the
- * CPUs of those who wait are run. So they sleep. */
+/* Take the turn. Its holder may be off its CPU for long: an emulator may meanwhile run the CPUs
+ * of the workers that wait. So these sleep. */
 void workload_take_turn(void)
 {
 	while (__atomic_exchange_n(&world->consuming, 1, __ATOMIC_ACQUIRE) != 0) {

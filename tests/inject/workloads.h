@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workloads.h - every sequence as something that many workers do at a time, in
- * threads or in processes, and what must hold of the lanes afterwards.
+ * workloads.h - every sequence as a workload of many workers, in threads or in processes, and what
+ * must hold of the lanes afterwards.
  *
- * A worker notes what it has committed, and only that. A sequence that was
- * stopped before its commit, killed there for instance, must not show.
+ * A worker notes only what it has committed. A sequence that was stopped before its commit, for
+ * instance killed, must leave no trace.
  */
 #ifndef TESTS_INJECT_WORKLOADS_H
 #define TESTS_INJECT_WORKLOADS_H
@@ -13,57 +13,60 @@
 
 #define WORKLOAD_WORKERS 16
 
-/** So often refused, a worker gives up: something is wrong, but nothing is lost. Each time
- *  it must have done what lets the next try succeed; to wait for a turn is no try. */
+/** A worker gives up after so many refusals: something is wrong, but nothing is lost. Before
+ *  each try it must have done what lets the try succeed. Waiting for a turn is no try. */
 #define WORKLOAD_TRIES 10000
 
-/** What a worker does next, and has done. */
+/** What a worker does next, and what it has done. */
 struct worker {
 	struct inject_point arm; /* where its next sequence stops */
 	unsigned id;
 	uint64_t random;
 	uint64_t committed; /* updates */
-	uint64_t sum[8];    /* of what they put in, less what they took out */
-	uint64_t returned;  /* sum of what they returned */
+	uint64_t sum[8];    /* of the words it put in, less those it took out */
+	uint64_t returned;  /* sum of its results */
 	int64_t seen;	    /* by cmpxchg */
 	uint64_t held;	    /* an item that is in no array */
 	uint64_t attempts;
-	uint64_t wrong;	  /* results that cannot be */
-	uint64_t gave_up; /* what it did not get done */
+	uint64_t wrong;	  /* impossible results */
+	uint64_t gave_up; /* updates that it gave up */
 } __attribute__((aligned(64)));
 
 struct workload {
-	const char *name;		  /* of the sequence */
-	int words;			  /* what the CPU must be able to store at once */
-	void (*begin)(void);		  /* fill the memory; NULL: zeros will do */
-	void (*update)(struct worker *w); /* once, with up to WORKLOAD_TRIES tries */
-	bool (*check)(void);		  /* all together; the workers are at rest */
+	const char *name;		  /* the sequence */
+	int words;			  /* words that the CPU must be able to store at once */
+	void (*begin)(void);		  /* fills the memory; NULL: zeros will do */
+	void (*update)(struct worker *w); /* does one update, with up to WORKLOAD_TRIES tries */
+	bool (*check)(void);		  /* checks all lanes while the workers are at rest */
 };
 
-/** The nth workload; NULL after the last. */
+/** Return the nth workload; NULL after the last. */
 const struct workload *workload(unsigned nth);
 
-/** Make the memory, shared with children; once. */
+/** Make the memory, shared with children. Call it once. */
 void workload_make(void);
 
-/** Start anew: lanes as the workload wants them, workers that have done nothing. */
+/** Reset the lanes to what the workload needs, and the workers' counts to 0. */
 void workload_begin(const struct workload *l);
 struct worker *workload_worker(unsigned id);
 
-/** Sum over the workers of a word that they put in. */
+/** Return the sum over all workers of a word that they put in. */
 uint64_t workload_sum(unsigned word);
 
-/** What is wrong if not all that the workers did is there, and nothing else; or NULL. */
+/** Return NULL if the lanes hold exactly what the workers have done; or what is wrong. */
 const char *workload_fault(const struct workload *l);
 
-/** Who is refused by a full queue empties all of them, one worker at a time. Take that turn
- *  and do nothing with it, as a worker whose CPU does not run; give it back; how often
- *  workers have found it taken since workload_begin(). */
+/** Take the turn to empty the queues, and do nothing with it, as a worker whose CPU does not
+ *  run. A worker that a full queue refuses empties all queues, one worker at a time. */
 void workload_take_turn(void);
+
+/** Give the turn back. */
 void workload_give_turn(void);
+
+/** Return how often workers have found the turn taken since workload_begin(). */
 uint64_t workload_waits(void);
 
-/* For the workloads themselves: the steps are for the sequence under test. */
+/* For the workloads themselves: only the sequence under test stops at steps. */
 
 static inline void workload_arm(const struct worker *w)
 {

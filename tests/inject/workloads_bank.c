@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workloads_bank.c - the sequences that add in one of two banks. Meanwhile the
- * workers switch banks: who does owns the old one after the fence, and takes
- * what is in it. What appears there later was added too late.
+ * workloads_bank.c - the sequences that add in one of two banks. Meanwhile the workers switch
+ * banks. The worker that switches owns the old bank after the fence, and takes its contents. A
+ * value that appears there later was added too late.
  */
 #define _GNU_SOURCE
 #include "workloads.h"
@@ -16,8 +16,8 @@
 
 #include "../support.h"
 
-#define DISTANCE 128 /* of the banks */
-#define WORDS 4	     /* of an update */
+#define DISTANCE 128 /* bytes between the banks */
+#define WORDS 4	     /* the most words of an update */
 #define FENCE_NS UINT64_C(20000000000)
 
 struct bank_lane {
@@ -26,18 +26,18 @@ struct bank_lane {
 
 /* Shared with children. */
 static struct {
-	uint64_t current; /* 0, or the distance */
+	uint64_t current; /* the bank in use: 0, or the distance */
 	uint64_t taken[8];
 	uint64_t late;
 	uint32_t switching;
-	uint32_t unfenced; /* the old bank is still added to */
+	uint32_t unfenced; /* workers may still add to the old bank */
 } * banks;
 
 static struct bank_lane *lanes;
 static unsigned n_lanes;
 static pid_t maker;
 
-/* What counts of a bank: its words, or the valid copy of a pair. */
+/* Return the valid words of a bank: its words, or the valid copy of a pair. */
 static uint64_t *valid_words(struct bank_lane *lane, unsigned bank, bool pairs)
 {
 	struct percpu_pair *p = (struct percpu_pair *)lane->word[bank];
@@ -45,7 +45,7 @@ static uint64_t *valid_words(struct bank_lane *lane, unsigned bank, bool pairs)
 	return pairs ? &p->copy[(p->turn & 1) * WORDS] : lane->word[bank];
 }
 
-/* Take what is in a bank; returns whether that was anything. */
+/* Take the contents of a bank. Return whether there were any. */
 static bool take(unsigned bank, bool pairs)
 {
 	bool any = false;
@@ -113,7 +113,8 @@ static int update_pair_once(unsigned words, const uint64_t *n)
 	return percpu_seq_bank_update(lanes->word, sizeof(*lanes), bank, DISTANCE, n, words);
 }
 
-/* A fence between processes costs more, so they switch less often. */
+/* Update, and switch now and then. A fence between processes costs more, so processes switch
+ * less often. */
 static void update(struct worker *w, unsigned words, bool pairs)
 {
 	uint64_t n[8];
@@ -159,7 +160,7 @@ static void update_pair(struct worker *w)
 	update(w, WORDS, true);
 }
 
-/* Adds in place, between updates that make the other copy valid. */
+/* Add in place, between updates that make the other copy valid. */
 static void update_or_add(struct worker *w)
 {
 	update(w, w->attempts % 2 ? WORDS : 1, true);

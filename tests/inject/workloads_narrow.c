@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workloads_narrow.c - the sequences that add to a cell of 32 bits within a window, or to
- * one of 32 bits if a word is as expected, or where a word says.
+ * workloads_narrow.c - the sequences that add to a cell of 32 bits: within a window; if a word is
+ * as expected; or at the address in a word.
  */
 #define _GNU_SOURCE
 #include "workloads.h"
@@ -15,7 +15,7 @@
 #define HALF 64 /* of a window */
 #define LINE 64
 
-/* Shared with children: the word to look at, then a line for each CPU's cell. */
+/* Shared with children: the word that the sequences look at, then a line for each CPU's cell. */
 static char *memory;
 static unsigned n_lanes;
 
@@ -29,7 +29,7 @@ static int32_t *cell(unsigned cpu)
 	return (int32_t *)(void *)(memory + LINE * (1 + (size_t)cpu));
 }
 
-/* Where one direction leads out of the window, the other does not. */
+/* Add. If one direction leads out of the window, add in the other. */
 static void update_add(struct worker *w)
 {
 	int64_t n = 1 + (int64_t)(test_random(&w->random) % (HALF / 2));
@@ -50,7 +50,7 @@ static void update_add(struct worker *w)
 	w->gave_up += r != 0;
 }
 
-/* What allows the addition changes every fourth time. */
+/* Add if the word is as expected. Change the word every fourth time. */
 static void update_narrow_add_if(struct worker *w)
 {
 	int64_t n = (int64_t)test_random(&w->random) >> 40;
@@ -73,7 +73,7 @@ static void update_narrow_add_if(struct worker *w)
 	w->gave_up += r != 0;
 }
 
-/* The word is closed every fourth time, and who is refused opens it. */
+/* Add at the address in the word. Close it every fourth time. A worker that is refused opens it. */
 static void update_add_at(struct worker *w)
 {
 	const uint64_t open = (uint64_t)(uintptr_t)cell(0);

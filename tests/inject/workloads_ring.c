@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workloads_ring.c - the sequence that puts records into a ring, which keeps them: each is
+ * workloads_ring.c - the sequence that puts records into a ring that keeps them. Each record is
  * taken whole, in the order of its number and of its time.
  */
 #define _GNU_SOURCE
@@ -13,18 +13,18 @@
 #include "../support.h"
 
 #define SLOTS 32
-#define LONGEST (8 * 5) /* bytes: a quarter of the ring with the rest of the record */
+#define LONGEST (8 * 5) /* bytes: with the record's head, a quarter of the ring */
 
 /* Shared with children. */
 static struct rings {
-	uint64_t taken; /* records */
-	uint64_t sum;	/* of their first words */
+	uint64_t taken; /* number of records */
+	uint64_t sum;	/* of the records' first words */
 	uint64_t broken;
 	struct ring {
-		uint64_t head, unused[7]; /* as struct percpu_ring_lane has it */
+		uint64_t head, unused[7]; /* in the layout of struct percpu_ring_lane */
 		uint64_t tail, unused2[7];
 		uint64_t slot[SLOTS];
-		uint64_t number, time; /* of the last one that was taken */
+		uint64_t number, time; /* of the last record that was taken */
 	} __attribute__((aligned(64))) ring[];
 } * rings;
 

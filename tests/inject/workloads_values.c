@@ -13,7 +13,7 @@
 
 #define REACH 500
 
-/* A line for each CPU's cell, shared with children. */
+/* Shared with children: a line for each CPU's cell. */
 static struct line {
 	double sum;
 	double unused;
@@ -36,7 +36,7 @@ static int add(double n)
 	return r;
 }
 
-/* Whole numbers, whose sums are exact. What is too large is refused every time. */
+/* Add whole numbers, whose sums are exact. A number that is too large is refused every time. */
 static void update_add(struct worker *w)
 {
 	int64_t n = (int64_t)(test_random(&w->random) >> 24) - (INT64_C(1) << 39);
@@ -70,7 +70,7 @@ static bool check(void)
 	return sum == (double)(int64_t)workload_sum(0);
 }
 
-/* A count and its sum, which are of the same adds also in between. */
+/* Add to a count and its sum. At any time both contain the same adds. */
 static void update_pair(struct worker *w)
 {
 	int64_t n = (int64_t)(test_random(&w->random) >> 24) - (INT64_C(1) << 39);
@@ -99,8 +99,8 @@ static bool check_pair(void)
 	return sum == (double)(int64_t)workload_sum(0) && count == workload_sum(1);
 }
 
-/* Words that grow away from 0, on both sides: most of them are new extremes. In the
- * beginning there are those of an earlier epoch. */
+/* Observe words that grow away from 0 on both sides: most of them are new extremes. At the start
+ * the extremes are of an earlier epoch. */
 static void update_extremes(struct worker *w)
 {
 	int64_t v = (int64_t)(++w->attempts << 20 | test_random(&w->random) >> 44);
@@ -149,7 +149,7 @@ static bool check_extremes(void)
 	return min == seen_min && max == seen_max;
 }
 
-/* Two words that chase each other: each gets only so far from the other, also in between. */
+/* Change two words that limit each other: at any time each is within a distance of the other. */
 static void update_within(struct worker *w)
 {
 	int64_t n = (int64_t)(test_random(&w->random) % 401) - 200;

@@ -4,34 +4,36 @@
  * reader_copy.c, src/memory/block.c, root.c).
  *
  * What is published, the end and the key, is stored with release and loaded with acquire, or
- * exchanged, and whatever is read in front of that is read in the order of the program. So memory is
- * that of Promela here.
+ * exchanged. All that is read in front of that is read in the order of the program. So the model
+ * has Promela's memory, in which stores are seen at once and in order.
  *
- * Holds: a record that is in front of the end is whole, for a process of the segment and for a
- * reader of the file; an object that a record leads to is complete, or, in a reader's copy, is not
- * there. A metric is there once, with one object, whoever declares it and is killed where; no object
- * is left that nothing leads to.
+ * Holds: a record in front of the end is whole, for a process of the segment and for a reader of
+ * the file. An object that a record leads to is complete; or, in a reader's copy, is not there. A
+ * metric exists once, with one object, whichever processes declare it and wherever they are killed.
+ * No object is left that no record leads to.
  *
  * Bounds: two processes that declare one metric, killed at any step; one that declares it after
- * them; a reader that copies the file. Records of two words; room for two records and three objects.
+ * them; a reader that copies the file. Records of two words; room for two records and three
+ * objects.
  * Not here: records that are rewritten (their number, which is odd meanwhile); blocks that are
  * made; a full file.
  *
  * Bug BUG_END_FIRST: the end is moved before the record is written
  * Bug BUG_KEY_FIRST: the key is stored before the object is complete
- * Bug BUG_NO_LOOK: who has the lock does not look again whether the metric is there
+ * Bug BUG_NO_LOOK: the lock holder does not look again whether the metric is there
  * Bug BUG_NO_NOTE: it is not noted which object is being created
- * Bug BUG_NO_SETTLE: who takes the lock does not free what was being created
+ * Bug BUG_NO_SETTLE: the process that takes the lock does not free what was being created
  * Bug BUG_BIAS_FIRST: a reader copies objects before records
  */
 #define NONE 0
 
-byte end;		/* how many records there are */
-byte first[2], second[2]; /* the words of records: 1, the metric; or what was there before */
-byte key[2];		/* the objects that they lead to, from 1 on */
+byte end;		/* the number of records */
+byte first[2], second[2]; /* the words of records: 1, if it is the metric; or what was there
+			     before */
+byte key[2];		/* the objects that the records lead to, from 1 on */
 bool used[4];		/* what is allocated */
-bool complete[4];	/* what an object is when it has been created */
-byte noted, noted_at;	/* struct percpu_header: placed, and the record it is for */
+bool complete[4];	/* the object has been created */
+byte noted, noted_at;	/* struct percpu_header: the object being placed, and its record */
 byte lock;
 bool dead[4];
 byte ended;
@@ -195,7 +197,7 @@ proctype reader()
 	atomic { has = 0; one = 0; two = 0; leads = 0 }
 }
 
-/* The kernel: ends a process anywhere, and frees its lock. */
+/* The kernel: it may kill a process anywhere, and then frees its lock. */
 proctype killer(byte me)
 {
 	if

@@ -2,51 +2,53 @@
 /*
  * banks.pml - snapshots of counters that belong together, by two banks (src/counts/stats_read.c).
  *
- * Memory: what a CPU commits to a cell is seen by others later, each cell for itself and in any
- * order, at the latest when the CPU is fenced. That is weaker than x86-64 and than aarch64 with
- * respect to stores. A sequence that is fenced, or preempted by another one of its CPU, is aborted.
- * The words of the control are exchanged by locked instructions, or stored with release and loaded
- * with acquire: in the order of the program.
+ * Memory: other CPUs see later what a CPU commits to a cell, each cell for itself and in any order,
+ * at the latest when the CPU is fenced. For stores that is weaker than x86-64 and aarch64. A
+ * sequence that is fenced, or preempted by another one of its CPU, is aborted. The words of the
+ * control are exchanged by locked instructions, or stored with release and loaded with acquire: in
+ * the order of the program.
  *
- * Holds: a snapshot is of one moment between its begin and its end, of all objects and CPUs. What
- * resets took is in no snapshot afterwards, and in their results once, since the bias only grows; a
- * reset of several objects is seen as a whole unless its reader was killed in it.
+ * Holds: a snapshot is of one moment between its begin and its end, of all objects and CPUs. The
+ * values that resets took are in no snapshot afterwards, and once in the results of the resets,
+ * since the bias only grows. A reset of several objects is seen as a whole unless its reader was
+ * killed in it.
  *
  * Bounds: two CPUs, two objects of one cell per bank. A writer adds to the first object on the one
  * CPU, and then to the second on the other; another one adds to the first object there. Two
  * readers with one try each (pair); or one with three (again); or one that resets, and is killed at
- * any step while it has the lock, beside one that reads and the first writer (reset). Fences fail anywhere. The number of changes of a bank
- * does not wrap. Whoever is killed elsewhere is one that does not go on, and so it is in here.
- * Not here: atomic lanes, which no snapshot has of one moment; records in two copies
+ * any step while it has the lock, beside one that reads and the first writer (reset). Fences fail
+ * anywhere. The number of changes of a bank does not wrap. A process that is killed elsewhere is
+ * one that does not go on, which the model includes.
+ * Not here: atomic lanes, of which no snapshot is of one moment; records in two copies
  * (tests/litmus, turn.litmus); the journal, which is journal.pml; turns, which save time only.
  *
  * Run pair: -DPAIR
  * Run again: -DAGAIN
  * Run reset: -DRESET
  * Bug BUG_NO_FENCE: no fence after the switch
- * Bug BUG_NO_DRAIN: a fence aborts sequences, and what they have committed is still not seen
- * Bug BUG_FENCED_EARLY in pair: what says that it was fenced is stored before the fence
- * Bug BUG_NO_REDO: who finds that it was not fenced does not fence
- * Bug BUG_LATE_REST: the bank at rest is summed after it was made to count
+ * Bug BUG_NO_DRAIN: a fence aborts sequences, but earlier commits stay invisible
+ * Bug BUG_FENCED_EARLY in pair: the number of the fenced bank is stored before the fence
+ * Bug BUG_NO_REDO: a reader that finds the fence missing does not fence
+ * Bug BUG_LATE_REST: the bank at rest is summed after it has become the bank in use
  * Bug BUG_NO_LOOK: a reader does not look whether another one has switched meanwhile
- * Bug BUG_NO_RESETS in reset: a reader does not look whether others reset
+ * Bug BUG_NO_RESETS in reset: a reader does not look whether another one resets
  */
 #define CPUS 2
 #define CELL(cpu, b, o) ((cpu) * 4 + (b) * 2 + (o))
 #define LOW(x) ((x) & 3) /* what the first writer has added */
 #define HIGH(x) ((x) >> 2)
 
-byte bank, fenced;	/* how often it was changed; the last bit is the bank that counts */
+byte bank, fenced;	/* number of changes; the last change that was fenced; bit 0: the bank */
 byte resets, bias[2];	/* struct percpu_stats_control, and the bias lane */
-byte cell[8], own[8];	/* as others see them, and as their CPU does */
+byte cell[8], own[8];	/* as other CPUs see them, and as their own CPU does */
 byte running[CPUS];	/* the writer whose sequence is in progress there, from 1 on */
 byte holder;		/* of the journal's lock, from 1 on */
-byte done[2];		/* what was added */
+byte done[2];		/* the sum of all adds */
 bool half;		/* a reader was killed in a reset */
 bool dead[2];
 byte ended;
 
-/* The kernel: what was committed comes to be seen; the loop is for the end of time. */
+/* The kernel: commits become visible. The end label lets the loop stay here at the end. */
 active proctype memory()
 {
 	byte i;
@@ -67,7 +69,7 @@ end:
 /* include/percpu/arch/spec.h: percpu_seq_bank_add() */
 inline bank_add(me, o, n)
 {
-	d_step { cpu = (me + o + 1) & 1; running[cpu] = me }; /* arm; who was in a sequence is aborted */
+	d_step { cpu = (me + o + 1) & 1; running[cpu] = me }; /* arm; abort any other sequence there */
 	atomic {
 		if
 		:: running[cpu] == me -> b = bank & 1
@@ -184,7 +186,7 @@ inline subtract_resets()
 #endif
 }
 
-/* src/memory/journal.c: percpu_journal_add(); the result is what it adds, of each writer */
+/* src/memory/journal.c: percpu_journal_add(); adds what the reset returns, for each writer */
 inline set_bias(o)
 {
 	d_step {
@@ -210,14 +212,14 @@ inline reset()
 	unlock_journal()
 }
 
-/* The test: a sum is of one moment, and this one has been. */
+/* The test: a sum is of one moment, and that moment has existed. */
 inline check_moment(x, y)
 {
 	assert(LOW(x) - LOW(y) <= 1 && LOW(x) >= LOW(y));
 	assert(HIGH(x) - HIGH(y) <= 1 && HIGH(x) >= HIGH(y))
 }
 
-/* The test: of a snapshot that has succeeded. */
+/* The test: check a snapshot that has succeeded. */
 inline check_snapshot()
 {
 	d_step {
@@ -288,7 +290,8 @@ next_try:
 		}
 	:: else -> break
 	od } unless { dead[me] };
-	atomic { /* the kernel frees its lock; who finds that completes the journal */
+	atomic { /* the kernel frees its lock; the next process to take the lock completes the
+		    journal */
 		if
 		:: holder == me + 1 -> holder = 0
 		:: else
@@ -300,7 +303,7 @@ next_try:
 	}
 }
 
-/* The kernel: ends a reader that has the lock. */
+/* The kernel: it may kill a reader that has the lock. */
 proctype killer()
 {
 	if

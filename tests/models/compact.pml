@@ -2,17 +2,17 @@
 /*
  * compact.pml - windows and checkpoints of compact counters (src/counts/compact.c).
  *
- * In small: cells of 5 bits, windows of 2, checkpoints rounded to multiples of 4. That is as tight
- * as the rule there, 2 (N + 1) X and the rounding below half of the range of a cell: 16.
+ * In small: cells of 5 bits, windows of 2, checkpoints rounded to multiples of 4. That just meets
+ * the rule there: 2 (N + 1) X and the rounding stay below half of the range of a cell, 16.
  *
- * Memory is that of Promela; what CPUs reorder is in tests/litmus, checkpoint.litmus,
- * checkpoint-sum.litmus and window.litmus.
+ * Memory is Promela's, in which stores are seen at once and in order. What CPUs reorder is in
+ * tests/litmus: checkpoint.litmus, checkpoint-sum.litmus and window.litmus.
  *
- * Holds: a fetch is what was counted at a moment between its begin and its end.
+ * Holds: a fetch returns what was counted at a moment between its begin and its end.
  *
  * Bounds: two CPUs with a thread each (two), or one with two threads (one); up to 17 adds of 1 in
- * all, more than the range that a checkpoint serves; one fetch, which begins early. Whoever is killed is one that does
- * not go on.
+ * all, more than the range that a checkpoint serves; one fetch, which begins early. A killed
+ * process is one that does not go on.
  * Not here: that numbers of checkpoints repeat; adds of X and more, atomic lanes, resets; adds
  * that go down.
  *
@@ -35,8 +35,8 @@
 
 byte cell[2];		/* they wrap */
 byte since;		/* the checkpoint */
-bool same[3];		/* it is that which this thread loaded, by the number in its lower bits */
-byte total;		/* what was added */
+bool same[3];		/* since has the number, in its lower bits, that the thread loaded */
+byte total;		/* the sum of all adds */
 byte running[2];	/* whose sequence is in progress */
 
 /* src/counts/compact.c: whole() */
@@ -86,7 +86,7 @@ inline make_checkpoint(self, c)
 	v = 0;
 	made = true
 #else
-	atomic { /* the exchange, for which the CPU's stores are to be seen */
+	atomic { /* the exchange makes the CPU's stores visible */
 		if
 		:: same[self] ->
 			whole(since, v, s);
@@ -114,7 +114,7 @@ inline narrow_add_if(self, c)
 		:: else -> goto again
 		fi
 	};
-	atomic { /* commit, of what nobody else stores to meanwhile */
+	atomic { /* commit: no other thread stores to the cell meanwhile */
 		same[self] = false;
 		if
 		:: running[c] == self ->

@@ -2,49 +2,50 @@
 /*
  * grace.pml - grace periods (src/owners/grace.h, grace_wait.c, participant.c).
  *
- * Memory: what a sequence commits is seen by others later, at the latest when its CPU is fenced or
+ * Memory: other CPUs see later what a sequence commits, at the latest when its CPU is fenced or
  * executes a locked instruction.
  *
- * Holds: what was replaced before a wait is used by no section after it. Nobody who lives waits for
- * ever; without deaths and fences that fail all news comes by a wake.
+ * Holds: no section after a wait uses an object that was replaced before it. No living thread waits
+ * for ever. Without deaths and failing fences each change that a thread waits for wakes it.
  *
  * Bounds: two CPUs and two atomic lanes. A reader, whose sections begin on the one and end on the
- * other, by sequences or without. A process that replaces what it reads, and waits for a grace
- * period, beside two sections (one), which are killed at any step (dies); or two that do, beside
- * one section (two). A period may be in progress before. A fence may fail, once, but in "two".
- * Whoever is killed amid a wait is one that does not go on: it has nothing.
- * Not here: who of several fences (all do); periods that are polled; callbacks; more ends of
- * sections than begins; owners' slots that are taken again.
+ * other, by sequences or without. A process that replaces the object, and waits for a grace period,
+ * beside two sections (one), which are killed at any step (dies); or two such processes, beside one
+ * section (two). A period may be in progress before. A fence may fail, once, except in "two".
+ * A process that is killed in a wait is one that does not go on: it holds nothing.
+ * Not here: the choice between several fences (all do); periods that are polled; callbacks; more
+ * ends of sections than begins; owners' slots that are taken again.
  *
  * Run one: -DONE -DSECTIONS=2
  * Run two: -DTWO -DSECTIONS=1
  * Run dies: -DDIES -DSECTIONS=2
  * Quick: one
  * Bug BUG_NO_FENCE: a period is not fenced
- * Bug BUG_FENCED_EARLY in two: what says that it was fenced is stored before the fence
+ * Bug BUG_FENCED_EARLY in two: the number of the fenced period is stored before the fence
  * Bug BUG_BANK_LATE: a section counts in the bank that was in use before
- * Bug BUG_LOOK_FIRST in two: who has no sequences looks at the state and then counts itself
+ * Bug BUG_LOOK_FIRST in two: a reader without sequences looks at the state and then counts itself
  * Bug BUG_COOKIE: a wait that begins in a period ends with it
- * Bug BUG_NOT_DROPPED in dies: what a dead reader had is not dropped
- * Bug BUG_NO_WAKE in one: who ends a section does not tell who waits for it
+ * Bug BUG_NOT_DROPPED in dies: the counts of a dead reader are not dropped
+ * Bug BUG_NO_WAKE in one: a reader that ends a section does not wake a waiting process
  */
 #define BANK(s) (((s) / 2) % 2)
 #define AWAITS(s, b) ((s) % 2 == 0 && BANK(s) != (b))
-#define MAX 3 /* what is replaced, and replaces it */
+#define MAX 3 /* the most objects: those that are replaced, and their replacements */
 
 byte state, fenced;
-byte own[4], seen[4];	/* the reader's cells: of CPUs, 2 * CPU + bank */
-byte cell[4];		/* of atomic lanes */
-byte left[2];		/* what of them does not count */
+byte own[4], seen[4];	/* the reader's cells of CPUs, 2 * CPU + bank: as the CPU sees them, and
+			   as other CPUs do */
+byte cell[4];		/* the reader's cells in atomic lanes */
+byte left[2];		/* the part of the cells that does not count */
 bool running[2];	/* its sequence is in progress */
-bool same[4];		/* the futex word is as this process has loaded it */
+bool same[4];		/* the futex word has the value that this process has loaded */
 byte waiters;
 bool dead[4];
-byte current, next;	/* what sections use */
+byte current, next;	/* the object that sections use; the next one */
 bool freed[MAX];
-bool failing;		/* a fence has */
+bool failing;		/* a fence has failed, or none may */
 
-/* The kernel: what was committed comes to be seen. */
+/* The kernel: commits become visible. */
 active proctype memory()
 {
 end:
@@ -56,7 +57,7 @@ end:
 	od
 }
 
-/* The kernel: an instruction that makes all be seen that the CPU has stored. */
+/* The kernel: an instruction that makes all stores of the CPU visible. */
 inline drain_stores()
 {
 	seen[0] = own[0];
@@ -301,7 +302,7 @@ proctype writer(byte me)
 out:
 		if
 		:: over -> freed[old] = true
-		:: else /* an error of the fence */
+		:: else /* the fence has failed */
 		fi
 	} unless { dead[me] };
 	atomic {
@@ -310,7 +311,7 @@ out:
 	}
 }
 
-/* The kernel: ends a process anywhere. What it has committed is seen. */
+/* The kernel: it may kill a process anywhere. Its commits stay. */
 proctype killer(byte me)
 {
 	if

@@ -2,16 +2,17 @@
 /*
  * journal.pml - words of the bias lane that change together (src/memory/journal.c).
  *
- * All stores are releases and all loads acquires, so they are seen in the order of the program;
- * that they are seen late is what an interleaving is. So memory is that of Promela here.
+ * All stores are releases and all loads acquires, so they are seen in the order of the program. An
+ * interleaving covers that they are seen late. So the model has Promela's memory, in which stores
+ * are seen at once and in order.
  *
- * Holds: a reader has all words of a change or none, also amid a kill, and none that was not
- * committed; a change that was committed is there when the lock is taken next; words that were
+ * Holds: a reader has all words of a change or none, also during a kill, and none that was not
+ * committed. A change that was committed is there when the lock is taken next. Words that were
  * freed are not stored to.
  *
  * Bounds: two writers, which change two adjacent words, twice and once, each killed at any step;
- * beside them a reader that takes the lock when it has tried twice (locks), or one that may not
- * (only). Or (freed) the words of one of them are freed after its end.
+ * beside them a reader that takes the lock after two tries (locks), or a reader that may not take
+ * it (only). Or (freed) the words of one writer are freed after its end.
  * Not here: locks that time out; words of more than one journal.
  *
  * Run locks: -DLOCKS
@@ -20,9 +21,9 @@
  * Quick: freed
  * Bug BUG_EARLY: turn is made odd before all values are written down
  * Bug BUG_IN_PLACE: the words are stored without being written down
- * Bug BUG_NO_REDO: who takes the lock over does not complete the change
+ * Bug BUG_NO_REDO: the process that takes the lock over does not complete the change
  * Bug BUG_NO_LOOK: a reader does not look at turn again
- * Bug BUG_NO_OVERLAY in only: a reader without the lock takes the words where turn is odd
+ * Bug BUG_NO_OVERLAY in only: a reader without the lock takes the words while turn is odd
  * Bug BUG_NO_SETTLE in freed: words are freed with a change of them written down
  */
 #define WORDS 2
@@ -30,8 +31,8 @@
 
 byte bias[2 * WORDS];		/* of two objects */
 byte turn, value[WORDS], offset; /* struct percpu_journal */
-byte lock;			/* who has it, or NOBODY */
-byte committed[2];		/* what the words of an object should be */
+byte lock;			/* its holder, or NOBODY */
+byte committed[2];		/* the right value of an object's words */
 bool dead[3], gone[3];
 byte ended;
 
@@ -123,7 +124,7 @@ inline copy_words(at)
 	out1 = bias[at + 1]
 }
 
-/* The test: what a reader promises. */
+/* The test: check what a reader promises. */
 inline check_words(at)
 {
 	d_step {
@@ -203,7 +204,7 @@ proctype freeing(byte me; byte at)
 {
 	byte i;
 
-	gone[2]; /* the last user of the words */
+	gone[2]; /* wait for the last user of the words */
 #ifndef BUG_NO_SETTLE
 	/* src/memory/journal.c: percpu_journal_settle() */
 	if
@@ -211,11 +212,13 @@ proctype freeing(byte me; byte at)
 	:: else
 	fi;
 #endif
-	d_step { bias[at] = 99; bias[at + 1] = 99; committed[at / WORDS] = 99 }; /* another object's */
+	d_step { bias[at] = 99; bias[at + 1] = 99; committed[at / WORDS] = 99 }; /* another
+										    object has
+										    the words now */
 	ended++
 }
 
-/* The kernel: ends a process anywhere, and then frees its lock. src/cpu/lock.c: arm() */
+/* The kernel: it may kill a process anywhere, and then frees its lock. src/cpu/lock.c: arm() */
 proctype killer(byte who)
 {
 	if

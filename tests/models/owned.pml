@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owned.pml - what owners leave in an owned gauge that is a sum (src/owners/owned.c).
+ * owned.pml - the values that owners leave in an owned gauge that is a sum (src/owners/owned.c).
  *
- * All stores of accounts and turns are releases and all loads acquires, so memory is that of
- * Promela here.
+ * All stores of accounts and turns are releases and all loads acquires. So the model has Promela's
+ * memory, in which stores are seen at once and in order.
  *
  * Holds: a fetch of all has each update that was done before it, of the living and the dead, once,
- * and none that is done after it. A fetch of the living has none of a process that had ended
- * before, and all of one that lives.
+ * and none that is done after it. A fetch of the living has no update of a process that had ended
+ * before, and all updates of a process that lives.
  *
- * Bounds: three processes that have the slot one after the other, each when the one before was
- * killed, at any step, or has ended. The first one has updated once and ended. Each thread of the
- * others updates once, and the second process has two; or (living) the second process has two that
- * update twice. One fetch.
+ * Bounds: three processes that have the slot one after the other. Each takes it when the process
+ * before was killed, at any step, or has ended. The first one has updated once and ended. Each
+ * thread of the other two updates once, and the second process has two threads; or (living) the
+ * second process has two threads that update twice. One fetch.
  * Not here: how a slot is taken; several slots, which are added up; leaving without ending;
  * gauges of values with their times.
  *
@@ -20,21 +20,22 @@
  * Run living: -DLIVING
  * Bug BUG_TURN_FIRST: turn is stored before the account is filled in
  * Bug BUG_IN_PLACE: the account that is valid is filled in again
- * Bug BUG_NO_FOLD: what the last owner had is not folded
- * Bug BUG_NO_LOCK: who fills in an account does not look whether turn has changed
- * Bug BUG_MADE_TWICE in living: a thread takes the account that another one has made for a dead owner's
+ * Bug BUG_NO_FOLD: the last owner's value is not folded
+ * Bug BUG_NO_LOCK: a thread that fills in an account does not look whether turn has changed
+ * Bug BUG_MADE_TWICE in living: a thread takes another thread's account for that of a dead owner
  * Bug BUG_NO_LOOK: a fetch does not look at turn again
  * Bug BUG_NOT_ASKED in living: a fetch of the living takes the slot's owner for the account's
  */
-byte turn;		/* twice the owner that filled in the valid account, which is the last bit */
+byte turn;		/* twice the owner that filled in the valid account, plus the number of
+			   that account */
 byte value[2], left[2]; /* struct percpu_owned_account */
 byte slot;		/* the slot's owner */
 bool dead[4];
-byte threads[4];	/* that have not ended */
-bool lock[4];		/* of a process */
-byte added;		/* the updates that were done */
+byte threads[4];	/* of the process that have not ended */
+bool lock[4];		/* the process lock */
+byte added;		/* the number of updates done */
 #ifdef LIVING
-byte by[4];		/* and by whom */
+byte by[4];		/* their number by process */
 #define DONE_BY(id) by[id]++
 #else
 #define DONE_BY(id) skip
@@ -153,7 +154,7 @@ proctype process(byte id; byte n; byte updates)
 	}
 }
 
-/* The kernel: ends a process anywhere. */
+/* The kernel: it may kill a process anywhere. */
 proctype killer(byte id)
 {
 	if

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ref.pml - kill of a reference (src/owners/ref.h, ref.c, ref_mode.c).
+ * ref.pml - the kill of a reference count (src/owners/ref.h, ref.c, ref_mode.c).
  *
- * Memory: what a sequence commits is seen by others later, at the latest when its CPU is fenced or
+ * Memory: other CPUs see later what a sequence commits, at the latest when its CPU is fenced or
  * exchanges a word. Numbers wrap, at 256 here.
  *
- * Holds: the release function is called once, by whoever takes the count to 0, and nobody has a
- * reference then; no percpu_ref_tryget_live() succeeds after the kill was confirmed; nothing is
- * left of the count in the end.
+ * Holds: the release function is called once, by the thread that takes the count to 0, and no
+ * thread has a reference then. No percpu_ref_tryget_live() succeeds after the kill was confirmed.
+ * In the end nothing is left of the count.
  *
- * Bounds: two CPUs. Two users, each of which gets a reference and puts it, once, or one of them twice
- * (kill), on any CPU, by a sequence or, as it likes, without one. One thread kills; or (switches) it
- * makes the count atomic and per CPU again before that. Its fences may fail, twice.
+ * Bounds: two CPUs. Two users, each of which gets a reference and puts it, once, or one of them
+ * twice (kill), on any CPU, with or without a sequence. One thread kills; or (switches) it makes
+ * the count atomic and per CPU again before that. Its fences may fail, twice.
  * Not here: counts of more than one; revival; calls against the rules.
  *
  * Run kill: -DKILL
@@ -20,23 +20,24 @@
  * Bug BUG_NO_SPREAD: a put takes the word for the count while the cells count, too
  * Bug BUG_FOLD_TWICE: the word says that the cells do not count before it has their sum
  * Bug BUG_CONFIRM_EARLY: the kill is confirmed before the word says so
- * Bug BUG_LIVE: a get by the word does not look whether it is killed
+ * Bug BUG_LIVE: a get by the word does not look whether the count was killed
  * Bug BUG_OPEN_EARLY in switches: sequences count before the word says so
- * Bug BUG_NO_ZERO in switches: the cells keep what the word has taken
+ * Bug BUG_NO_ZERO in switches: the cells keep the sum that the word has taken over
  */
 #define LARGEST 100 /* PERCPU_REF_MAX */
 
-byte own[2], seen[2], bias; /* the cells, as their CPU has them and as others do */
+byte own[2], seen[2], bias; /* the cells, as their CPU sees them and as other CPUs do; and their
+			       zero */
 bool closed;		/* the cells have no address */
-byte number;		/* of the word, which changes with both bits at once: an exchange */
+byte number;		/* the word's number; an exchange changes it with both bits at once */
 bool spread, killed;
-byte running[2];	/* whose sequence is in progress */
-byte references;	/* that there are: 1, the initial one */
+byte running[2];	/* the thread whose sequence is in progress */
+byte references;	/* references that exist; at first the initial one */
 byte released;
 bool confirmed;
 byte ended;
 
-/* The kernel: what was committed comes to be seen. */
+/* The kernel: commits become visible. */
 active proctype memory()
 {
 end:
@@ -97,7 +98,7 @@ inline get_counted()
 	}
 }
 
-/* include/percpu/arch/spec.h: percpu_seq_add_at(), which looks at the word: closed */
+/* include/percpu/arch/spec.h: percpu_seq_add_at(), which finds the word closed or not */
 inline add_at(self, n)
 {
 	atomic { /* arm, on any CPU; or the tries are used up */
@@ -113,7 +114,8 @@ inline add_at(self, n)
 	:: else ->
 		atomic {
 			if
-			:: running[c] != self -> slow = true /* aborted; and then it is one of them */
+			:: running[c] != self -> slow = true /* aborted: slow, as when the tries
+								are used up */
 			:: else ->
 				if
 				:: !closed
@@ -186,7 +188,7 @@ inline fence_cpu(i)
 	d_step { running[i] = 0; seen[i] = own[i] }
 }
 
-/* src/owners/ref_mode.c: close_cells(); failed says that it has returned an error */
+/* src/owners/ref_mode.c: close_cells(); failed says whether it has returned an error */
 inline close_cells()
 {
 	failed = false;

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reuse.pml - series that are removed, and what becomes of their room, by epochs
+ * reuse.pml - series that are removed, and the reuse of their room, by epochs
  * (src/segment/reuse.c, epoch.c, directory.c).
  *
- * The number of changes is moved with full fences around, and what is published is stored with
- * release and loaded with acquire. So memory is that of Promela here. An epoch is a lock of a byte
- * of the file: the kernel knows of it at once.
+ * The number of changes is moved between full fences. What is published is stored with release and
+ * loaded with acquire. So the model has Promela's memory, in which stores are seen at once and in
+ * order. An epoch is a lock on a byte of the file, which the kernel knows at once.
  *
- * Holds: a process never counts by a handle in cells that are another series' by then, as long as
- * it uses no handle after percpu_segment_quiesce() that it had before; a series that is found is
- * found as a whole, and is not one whose removal was counted before. What nobody can have a handle
- * of is freed in the end, whoever was killed.
+ * Holds: a process never counts by a handle in cells that belong to another series by then, if
+ * after percpu_segment_quiesce() it uses no earlier handle. A series that is found is found as a
+ * whole, and its removal was not counted before. A series of which no process can have a handle is
+ * freed in the end, whichever processes were killed.
  *
  * Bounds: one record, one object. One process, which has tables, takes an epoch, resolves the
- * series three times and counts by the handle, and says in between that it has none. One removes
- * it, one frees it and makes another series in its place, each killed at any step; and one frees it
- * after them. These have no tables yet.
+ * series three times and counts by the handle, and says in between that it has none. One process
+ * removes the series. One frees it and makes another series in its place. Each of these two is
+ * killed at any step. One frees it after them. These three have no tables yet.
  * Not here: children of fork, which hold their parent's epoch.
  *
- * Bug BUG_NO_EPOCH: who frees does not ask who has an epoch
+ * Bug BUG_NO_EPOCH: a process frees without asking for the epochs held
  * Bug BUG_EPOCH_LATE: a series is looked up before the epoch is taken
- * Bug BUG_RENEW_EARLY: the epoch is of removals that are counted after the look
- * Bug BUG_NO_SETTLE: who has the lock does not count the removal of one who was killed
- * Bug BUG_TABLES_AMID: tables that were made amid a removal hold until the change is over
- * Bug BUG_SETTLE_BY_TABLES: such tables say whether the removal of one who was killed had begun
+ * Bug BUG_RENEW_EARLY: the new epoch has the removals that are counted after the look
+ * Bug BUG_NO_SETTLE: the lock holder does not count the removal of a killed process
+ * Bug BUG_TABLES_AMID: tables that were made during a removal stay valid until the change is over
+ * Bug BUG_SETTLE_BY_TABLES: such tables say whether the removal of a killed process had begun
  */
 #define NONE 255
 #define USER 1
@@ -34,15 +34,17 @@
 
 byte changes, removals;			 /* struct percpu_segment_control */
 byte state, removal, name, key;		 /* the record */
-byte owner;				 /* whose series the cells of the object are; 0: nobody's */
-byte epoch;				 /* that is held, or NONE */
+byte owner;				 /* the series that the cells of the object belong to; 0:
+					    none */
+byte epoch;				 /* the epoch that is held, or NONE */
 byte lock;
 bool dead[4];
 byte ended;
 
-byte entered_at = NONE, entered_removals; /* the user's tables: when they were made, */
-bool entered;				  /* whether the series is in them, */
-byte entered_removal;			  /* or what the number of its removal is */
+byte entered_at = NONE, entered_removals; /* the user's tables: the changes and removals when
+					     they were made */
+bool entered;				  /* the series is in the tables */
+byte entered_removal;			  /* the number of the series' removal, or 0 */
 
 /* src/segment/reuse.c: percpu_changes_settle(), lock_directory(), forget_tables() */
 inline lock_directory(me)
@@ -130,7 +132,7 @@ inline look_up()
 	gone = (state == REMOVED && removal <= removals);
 	refresh();
 	if
-	:: entered -> handle = key /* 0: it has no object yet, and whoever wants it takes the lock */
+	:: entered -> handle = key /* 0: no object yet; a process that needs it takes the lock */
 	:: else
 	fi;
 	assert(!gone || handle == 0);
@@ -238,7 +240,7 @@ inline rewrite(me, new)
 	unlock()
 }
 
-/* The test: a process that removes. */
+/* The test: a process that removes the series. */
 proctype remover(byte me)
 {
 	{
@@ -247,7 +249,7 @@ proctype remover(byte me)
 	ended++
 }
 
-/* The test: a process that frees, and makes another series. */
+/* The test: a process that frees the series, and makes another one. */
 proctype other(byte me)
 {
 	byte number;
@@ -259,7 +261,7 @@ proctype other(byte me)
 	atomic { number = 0; ended++ }
 }
 
-/* The kernel: ends a process anywhere, and frees its lock. */
+/* The kernel: it may kill a process anywhere, and then frees its lock. */
 proctype killer(byte me)
 {
 	if

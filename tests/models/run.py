@@ -4,16 +4,16 @@
 
     run.py DIRECTORY [--quick] [MODEL...]
 
-Each model is checked clean, which must end, with no state left out and no statement
-never reached; and once with each of its bugs, which must be found. The results are
-printed like those of tests/tally.py. A model says in its head
+Each model is checked without bugs: the search must end, visit all states, and reach each
+statement. It is checked once with each of its bugs: the search must find the bug. The
+results are printed like those of tests/tally.py. A model has these lines in its head:
 
-    Bounds: ...                how much of everything there is
-    Run NAME: -DX -DY          what it is compiled with; more than one, or none
+    Bounds: ...                how many processes, CPUs and objects it has
+    Run NAME: -DX -DY          what it is compiled with; several such lines, or none
     Bug BUG_X [in RUN]: ...    what is wrong with -DBUG_X
     Quick: NAME                a run that takes less than a second
 
-A statement that is there for bugs alone has the comment "only with a bug" on its line.
+A statement that only a bug reaches has the comment "only with a bug" on its line.
 """
 
 import argparse
@@ -28,7 +28,7 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-MEGABYTES = 1800  # of each run; there are as many at once as there are CPUs
+MEGABYTES = 1800  # for each run; there are as many runs at once as CPUs
 DEPTH = 2000000
 SECONDS = int(os.environ.get("MODEL_SECONDS", "400"))
 COMPLETE = "State-vector"  # printed at the end of a search
@@ -46,7 +46,7 @@ class Run:
 
 
 def name_of(run):
-    """The name of its files."""
+    """Return the name of the run's files."""
     return "-".join(filter(None, (run.model, run.name, run.bug)))
 
 
@@ -67,7 +67,7 @@ def runs_of(path):
 
 
 def command(args, where, seconds=None):
-    """Run a command there; return what it printed."""
+    """Run a command in a directory; return what it printed."""
     done = subprocess.run(
         args,
         cwd=where,
@@ -81,7 +81,7 @@ def command(args, where, seconds=None):
 
 
 def search(run, directory):
-    """Return what pan printed."""
+    """Search the states of a run. Return what pan printed."""
     where = directory / name_of(run)
     shutil.rmtree(where, ignore_errors=True)
     where.mkdir(parents=True)
@@ -100,20 +100,20 @@ def search(run, directory):
 
 
 def trouble_of(said):
-    """Return why this is no complete search; what it found aside."""
+    """Return why the search is not complete, or "". An error that it found is no reason."""
     if COMPLETE not in said:
         return (said.strip().splitlines() or ["nothing was printed"])[-1]
     return next((line for line in said.splitlines() if any(cut in line for cut in CUT)), "")
 
 
 def error_of(said):
-    """Return what the search found, without where that is in the trail."""
+    """Return the error that the search found, and its depth; or ""."""
     found = re.search(r"pan:\d+: (.*?)(?: \(at depth (\d+)\))?$", said, re.MULTILINE)
     return f"{found[1]}, depth {found[2]}" if found else ""
 
 
 def reached(run, said, directory):
-    """Return (lines with a statement that the search came to, all lines with statements)."""
+    """Return (the lines with a statement that the search reached, all lines with statements)."""
     pan = directory / name_of(run) / "pan"
     lines, there, proctype, lacking = {}, set(), "", set()
     for line in command([pan, "-d"], pan.parent).splitlines():
@@ -150,7 +150,7 @@ def judge(run, said, seconds):
 
 
 def check(run, directory):
-    """Return (run, what pan printed, result, why)."""
+    """Check one run. Return (run, what pan printed, result, why)."""
     begun = time.monotonic()
     said = search(run, directory)
     (directory / f"{name_of(run)}.txt").write_text(said, encoding="utf-8")
@@ -158,7 +158,7 @@ def check(run, directory):
 
 
 def main():
-    """Check the models; fail if a result is not as it should be."""
+    """Check the models; fail if a result is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("--quick", action="store_true", help="the quick runs, without bugs")

@@ -3,33 +3,34 @@
  * rwlock.pml - read-mostly locks whose owners die (src/owners/rwlock.c, rwlock_write.c,
  * participant.c, participant_join.c).
  *
- * Memory: what a sequence commits is seen by others later, at the latest when its CPU is fenced or
- * executes a locked instruction. Sleep ends by a wake, or, where that is asked every so often, by a
- * death: who is not woken is seen as a state in which nothing goes on.
+ * Memory: other CPUs see later what a sequence commits, at the latest when its CPU is fenced or
+ * executes a locked instruction. A sleep ends by a wake; or by a death, in the calls that ask for
+ * deaths at intervals. A process that is never woken is a state in which nothing goes on.
  *
- * Holds: a writer is alone. Who locks after a writer died with the lock is told, and if it does not
- * make that right the next one is told, and after a writer nobody locks any more. A writer is told
- * of readers that died with the lock. Nobody who lives waits for ever.
+ * Holds: a writer is alone. After a writer died with the lock, the next process that locks is told.
+ * If that one is a reader and does not repair, the next one is told; if it is a writer, no process
+ * can lock any more. A writer is told of readers that died with the lock. No living process waits
+ * for ever.
  *
  * Bounds: two CPUs and two atomic lanes. Three processes: one reads, by sequences or without, and
  * leaves on any CPU or lane; one writes; one does either, twice. The first two are killed at any
  * step, and the last one writes once (reader); or only the second one is killed (writer); or none
  * is, and a fence may fail, once (lives).
- * Not here: that readers who wait come in before the next writer; waits that are timed; owners'
+ * Not here: that waiting readers come in before the next writer; waits that are timed; owners'
  * slots that are taken again; threads of one process, which are not killed one by one.
  *
  * Run reader: -DREADER
  * Run writer: -DWRITER
  * Run lives: -DLIVES
  * Bug BUG_NO_FENCE in lives: a writer does not fence when it has closed the lock
- * Bug BUG_LOOK_FIRST in lives: who has no sequences looks at the state and then counts itself
- * Bug BUG_OTHER_LANE in lives: what is taken back is taken from another lane
- * Bug BUG_NO_WAKE in lives: who leaves does not look whether a writer waits
- * Bug BUG_OPEN_LATE in writer: the word that says who writes is cleared before the lock is open
- * Bug BUG_NOT_TOLD in writer: who takes over from a dead writer opens the lock
- * Bug BUG_DECLINED_OPEN in writer: a reader that was told and repairs nothing opens the lock
- * Bug BUG_NOT_DROPPED: what a dead reader had is not dropped
- * Bug BUG_DROPPED_FIRST: it is dropped before it is noted that there was a death
+ * Bug BUG_LOOK_FIRST in lives: a reader without sequences looks at the state, then counts itself
+ * Bug BUG_OTHER_LANE in lives: a refused reader subtracts its count from another lane
+ * Bug BUG_NO_WAKE in lives: a reader that leaves does not look whether a writer waits
+ * Bug BUG_OPEN_LATE in writer: the writer's word is cleared before the lock is open
+ * Bug BUG_NOT_TOLD in writer: a process that takes over from a dead writer opens the lock
+ * Bug BUG_DECLINED_OPEN in writer: a reader that was told and does not repair opens the lock
+ * Bug BUG_NOT_DROPPED: the counts of a dead reader are not dropped
+ * Bug BUG_DROPPED_FIRST: the counts are dropped before the death is noted
  */
 #define OPEN 0
 #define CLOSING 1
@@ -39,7 +40,7 @@
 #define LOST 5
 #define IS_WRITTEN(s) ((s) >= WRITING && (s) <= REPAIRING_READER)
 
-/* A sleep ends by a wake, or, a while after a death, by itself. */
+/* A sleep ends by a wake; or by itself, a while after a death. */
 #define MAY_GO_ON(me) \
 	(!turn_same[me] || dead[writer] || (writer == 0 && (state != OPEN || dead[1] || dead[2])))
 
@@ -49,19 +50,20 @@
 #define FAILED 4 /* a fence */
 
 byte state, writer;
-byte own[2], seen[2];	/* the first process's cells of CPUs, as these have them and as others do */
+byte own[2], seen[2];	/* the first process's cells of CPUs, as their CPU sees them and as other
+			   CPUs do */
 byte cell[8];		/* of atomic lanes, two of each process */
-byte left;		/* of the first process: what of its cells does not count */
+byte left;		/* the part of the first process's cells that does not count */
 bool running[2];	/* its sequence is in progress */
 bool died, told;
-byte lock;		/* between processes */
-bool turn_same[4], drained_same[4]; /* the futex word is as this process has loaded it */
+byte lock;		/* of the participants, between processes */
+bool turn_same[4], drained_same[4]; /* the futex word has the value that this process has loaded */
 bool dead[4], reading[4], writing[4];
-bool torn;		/* what the lock protects is not whole */
-bool owed;		/* a reader died with the lock, and no writer knows */
+bool torn;		/* the data that the lock protects are not whole */
+bool owed;		/* a reader died with the lock, and no writer was told yet */
 byte failures;
 
-/* The kernel: what was committed comes to be seen. */
+/* The kernel: commits become visible. */
 active proctype memory()
 {
 end:
@@ -71,14 +73,14 @@ end:
 	od
 }
 
-/* The test: who is inside, and how. */
+/* The test: note that a process reads. */
 inline begin_reading(me)
 {
 	reading[me] = true;
 	assert(!writing[1] && !writing[2] && !writing[3])
 }
 
-/* The test: who is inside, and how. */
+/* The test: note that a process writes. */
 inline begin_writing(me)
 {
 	writing[me] = true;
@@ -240,7 +242,8 @@ inline take_over_to_read(me)
 	:: !IS_WRITTEN(state) ->
 #endif
 		if
-		:: state == LOST -> hand_on(LOST) /* only with a race: refused by what is lost since */
+		:: state == LOST -> hand_on(LOST) /* only with a race: the lock was lost after
+						     the refusal */
 		:: else -> hand_on(OPEN)
 		fi;
 		enter(me)
@@ -442,7 +445,7 @@ inline consistent(me)
 	if
 	:: state == REPAIRING_WRITER -> state = WRITING
 	:: state == REPAIRING_READER -> hand_on(OPEN)
-	:: else -> assert(told); told = false /* readers have died, and need nothing */
+	:: else -> assert(told); told = false /* readers have died: nothing to repair */
 	fi
 }
 
@@ -501,7 +504,7 @@ proctype process(byte me; bool reads; bool writes)
 	atomic { r = 0; w = 0; l = 0; c = 0; n = 0; won = false; asked = false; reads = false; writes = false }
 }
 
-/* The kernel: ends a process anywhere. What it has committed is seen. src/cpu/lock.c: arm() */
+/* The kernel: it may kill a process anywhere. Its commits stay. src/cpu/lock.c: arm() */
 proctype killer(byte me)
 {
 	if

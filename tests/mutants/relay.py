@@ -4,9 +4,11 @@
 
 At COMMIT all patches apply. The working tree has other code since. Each patch of a file that has
 changed is made again, by a merge of the three: what it was, what it is, and what it was with the bug.
-Patches for which that cannot be done are listed, to be made by hand.
+Where that fails, lines are matched by their code, without comments. Patches for which that fails,
+too, are listed, to be made by hand.
 """
 
+import difflib
 import pathlib
 import re
 import subprocess
@@ -42,6 +44,55 @@ def merge(now, then, bug):
     return merged.stdout if merged.returncode == 0 else None
 
 
+def codes(lines):
+    """Return the code of each line, without comments and blanks."""
+    result, inside = [], False
+    for line in lines:
+        code = ""
+        for part in re.split(r"(/\*|\*/)", line):
+            inside = part == "/*" or (inside and part != "*/")
+            code += "" if inside or part == "*/" else part
+        result.append("".join(code.split()))
+    return result
+
+
+def merge_codes(now, then, bug):
+    """Do what merge() does, by the code of lines: its text may have changed beside the bug."""
+    now, then, bug = (p.read_text(encoding="utf-8").splitlines(True) for p in (now, then, bug))
+    now_codes, then_codes = codes(now), codes(then)
+    now_at = [i for i, code in enumerate(now_codes) if code]
+    then_at = [i for i, code in enumerate(then_codes) if code]
+    same = difflib.SequenceMatcher(
+        None, [then_codes[i] for i in then_at], [now_codes[i] for i in now_at], False
+    )
+    place = {
+        then_at[a + i]: now_at[b + i] for a, b, n in same.get_matching_blocks() for i in range(n)
+    }
+    result = list(now)
+    changes = difflib.SequenceMatcher(None, then, bug, False).get_opcodes()
+    for tag, i1, i2, j1, j2 in reversed(changes):
+        if tag == "equal":
+            continue
+        old = [i for i in range(i1, i2) if then_codes[i]]
+        if any(i not in place for i in old):
+            return None
+        before = [i for i in place if i < i1]
+        if old:
+            first, end = place[old[0]], place[old[-1]] + 1
+        elif i2 in place:
+            first = end = place[i2]
+        elif before:
+            first = end = place[max(before)] + 1
+        else:
+            return None
+        kept = {now_codes[i]: now[i] for i in range(first, end)}
+        lines = [kept.get(code, line) for line, code in zip(bug[j1:j2], codes(bug[j1:j2]))]
+        result[first:end] = lines
+    if "".join(now_codes) == "".join(then_codes) and "".join(codes(result)) != "".join(codes(bug)):
+        return None
+    return "".join(result).encode()
+
+
 def difference(name, now, bug):
     """Return the patch that plants a bug in a file."""
     diff = subprocess.run(
@@ -69,7 +120,8 @@ def relay(commit, patch, changed):
             return False
         parts = []
         for name in names:
-            merged = merge(ROOT / name, then / name, bug / name)
+            files = (ROOT / name, then / name, bug / name)
+            merged = merge(*files) or merge_codes(*files)
             if merged is None:
                 return False
             (bug / name).write_bytes(merged)

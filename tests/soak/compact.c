@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compact.c - the soak test's operations on compact counters, private and
- * shared ones: numbers large enough that cells often want a new checkpoint, and
- * some that are too large for a cell.
+ * compact.c - the soak test's operations on compact counters, private and shared ones. The numbers
+ * are so large that cells often need a new checkpoint, and some are too large for a cell.
  */
 #include <percpu/compact.h>
 
@@ -11,7 +10,7 @@
 
 #define PRIVATE 300
 #define WANDERS 0 /* up and down */
-#define GROWS 1	  /* never reset; the others are read and reset */
+#define GROWS 1	  /* never reset; the other counters are read and reset */
 
 static struct percpu_compact *private, *shared;
 
@@ -66,7 +65,7 @@ uint64_t soak_compact_found(void)
 	return sum;
 }
 
-/* From 1 to 2^29: each size as often as the others. */
+/* Return a number from 1 to 2^29; each size is as frequent as the others. */
 static int64_t some(uint64_t r)
 {
 	return (int64_t)((r >> 8 | UINT64_C(1) << 55) >> (26 + r % 30));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * extrema.c - the soak test's operations on minima and maxima in the shared region: of words,
- * which are never reset, and of doubles, which anybody resets.
+ * extrema.c - the soak test's operations on minima and maxima in the shared region: of words, which
+ * are never reset, and of doubles, which any thread resets.
  *
- * A thread announces what it observes, and notes what it has observed, and what it got by
- * resets. If it is killed in a reset, what that got is not known.
+ * A thread announces what it observes. It notes what it has observed, and what its resets have
+ * returned. If it is killed in a reset, the values that this reset took are not known.
  */
 #include <errno.h>
 
@@ -41,7 +41,7 @@ void soak_shared_extrema_close(void)
 		percpu_extrema_detach(extrema[i]);
 }
 
-/* Empty if they are 0, which nobody observes. */
+/* Include extremes in *r. Both 0 means empty: 0 is never observed. */
 static void include(struct soak_extremes *r, int64_t min, int64_t max)
 {
 	if (min != 0 && (r->min == 0 || min < r->min))
@@ -50,7 +50,7 @@ static void include(struct soak_extremes *r, int64_t min, int64_t max)
 		r->max = max;
 }
 
-/* Returns whether they could be read. */
+/* Return whether the extremes could be read. */
 static bool fetch(unsigned object, struct soak_extremes *ret)
 {
 	double min, max;
@@ -67,7 +67,7 @@ static bool fetch(unsigned object, struct soak_extremes *ret)
 	return soak_did("read extrema", e, -ENODATA) || e == -ENODATA;
 }
 
-/* Mostly further out than what the thread has observed before. */
+/* Observe values that are mostly further out than the thread's earlier ones. */
 static void observe(struct soak_journal *j, unsigned object, uint64_t random)
 {
 	int64_t v = (int64_t)(++j->count[SOAK_OBSERVE] << 16 | random >> 48);
@@ -76,14 +76,14 @@ static void observe(struct soak_journal *j, unsigned object, uint64_t random)
 	if (random % 2)
 		v = -v;
 	include(&j->announced[object], v, v);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* whoever is killed has announced it */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* a killed thread has announced it */
 	e = object == KEPT ? percpu_extrema_observe(extrema[KEPT], v) :
 			     percpu_extrema_observe_double(extrema[TAKEN], (double)v);
 	if (soak_did("observe", e, 0))
 		include(&j->observed[object], v, v);
 }
 
-/* Disturbed by others, it tries again another time. */
+/* Read and reset. If other threads disturb it, give up until the next time. */
 static void take(struct soak_journal *j)
 {
 	double min, max;
@@ -132,7 +132,7 @@ void soak_shared_extrema_op(struct soak_thread *t)
 				test_random(&t->random));
 }
 
-/* Returns whether a thread was killed in a reset. */
+/* Add up the journals. Return whether a thread was killed in a reset. */
 static bool add_up(unsigned object, uint32_t n, soak_journal_fn *journal,
 		   struct soak_extremes *announced, struct soak_extremes *observed,
 		   struct soak_extremes *found)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * grace.c - the soak test's operations on grace periods, those of each process and those that all
- * share: readers look at what is current, and some replace that. What was replaced is reclaimed
- * after a period, and nobody may be looking at it then. Who is killed leaves an element that
- * nobody reclaims.
+ * grace.c - the soak test's operations on grace periods, private ones and shared ones. Readers look
+ * at the current element, and some threads replace it. The old element is reclaimed after a period,
+ * and no reader may look at it then. A killed thread leaves an element that is never reclaimed.
  */
 #include <percpu/grace.h>
 
@@ -14,18 +13,18 @@ enum { FREE, LIVE, RETIRED };
 
 #define WAIT_NS UINT64_C(500000000)
 
-/* Grace periods, as this process has them, and what is current. */
+/* Grace periods, by a handle of this process, and the current element. */
 struct current {
 	struct percpu_grace *grace;
 	uint32_t *element, *which; /* atomic */
-	bool used;		   /* atomic: so signal handlers may */
+	bool used;		   /* atomic: signal handlers may use it now */
 };
 
 static uint32_t element[SOAK_ELEMENTS], which;
 static struct current private = { .element = element, .which = &which };
 static struct current shared;
 
-/* Of the private elements: one waits for its callback at a time. */
+/* The callbacks of the private elements. Each waits for one callback at a time. */
 static struct percpu_grace_callback callback[SOAK_ELEMENTS];
 static uint64_t called, ran; /* atomic */
 
@@ -111,7 +110,7 @@ static void read_some(struct soak_thread *t, struct current *c, uint64_t r)
 	}
 }
 
-/* Returns SOAK_ELEMENTS if none is free. */
+/* Take a free element. Return SOAK_ELEMENTS if there is none. */
 static uint32_t take_element(struct current *c)
 {
 	for (uint32_t i = 0; i < SOAK_ELEMENTS; i++) {
@@ -124,7 +123,7 @@ static uint32_t take_element(struct current *c)
 	return SOAK_ELEMENTS;
 }
 
-/* Returns what was replaced, or SOAK_ELEMENTS. */
+/* Replace the current element. Return the old one, or SOAK_ELEMENTS. */
 static uint32_t replace_element(struct current *c)
 {
 	const uint32_t i = take_element(c);
@@ -188,7 +187,8 @@ void soak_shared_grace_op(struct soak_thread *t)
 		read_some(t, &shared, r / 64);
 }
 
-/* In a region, the first section of a process is no signal handler's; nor of a child. */
+/* Use sections in a signal handler. In a region the first section of a process, also of a child,
+ * may not be a signal handler's. */
 void soak_grace_signal(void)
 {
 	(void)read_once(&private, 0);

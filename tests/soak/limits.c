@@ -2,11 +2,10 @@
 /*
  * limits.c - the soak test's operations on rates and approximate sums, in the shared region.
  *
- * Of two rates one has short periods, and one has one that does not end: with it no more events
- * are ever let through than the limit says. Of two sums one wanders, and the other one counts
- * permits below a limit. Those who have some say so in a plain word, as long as they have
- * them; so that word never says more than there are, whoever was killed. Permits of the killed
- * are not given back.
+ * One rate has short periods. The other has a period that does not end: it never admits more events
+ * than the limit says. One sum wanders. The other one counts permits below a limit. A thread counts
+ * its permits in a plain word, as long as it has them. So that word never says more than there are,
+ * even if a thread was killed. Permits of killed threads are not given back.
  */
 #include <errno.h>
 
@@ -18,12 +17,12 @@
 
 #define BATCH 16
 #define PERMITS 300
-#define EVENTS 5000 /* in a period of so many ms */
+#define EVENTS 5000 /* in a period of PERIOD_MS */
 #define PERIOD_MS 20
 #define ALL_EVENTS 50000	/* in the period that does not end */
 #define MS UINT64_C(1000000)	/* in ns */
-#define KEPT 32			/* CPUs keep this part of a limit at most */
-#define TAKEN_BY_THE_KILLED 256 /* at most, each */
+#define KEPT 32			/* CPUs keep at most this part of a limit */
+#define TAKEN_BY_THE_KILLED 256 /* the most that a killed thread had taken */
 
 enum { WANDERS, LIMITED };
 
@@ -72,7 +71,7 @@ void soak_limits_close(void)
 	}
 }
 
-/* Nobody adds. */
+/* Check the sum against its bound, when no thread adds. */
 static void check_bound(const struct percpu_approx *a)
 {
 	int64_t sum = percpu_approx_fetch(a), off = sum - percpu_approx_read(a);
@@ -107,7 +106,7 @@ bool soak_limits_zero(uint32_t object)
 	return object >= SOAK_APPROX;
 }
 
-/* A check that has let through may count after the period. */
+/* A check that has admitted an event may count it after the period. */
 void soak_limits_watch(void)
 {
 	const uint64_t late = 2 * (uint64_t)soak_slots();
@@ -132,8 +131,8 @@ static unsigned killed_in_a_check(void)
 	return n;
 }
 
-/* No worker runs: what was not let through was used up, but for what CPUs keep, and what the
- * killed had taken. */
+/* Check the rate, when no worker runs. If it has refused an event, it has admitted all events of
+ * its limit, except those that CPUs keep, and those that killed threads had taken. */
 static void check_rate(void)
 {
 	uint64_t allowed = percpu_rate_allowed(rate[1]),
@@ -220,7 +219,7 @@ static void use_permits(struct soak_thread *t, uint64_t r)
 		now = __atomic_add_fetch(out, n[have++], __ATOMIC_SEQ_CST);
 		soak_require(now <= PERMITS, "permits that are out", PERMITS, (uint64_t)now);
 	}
-	if (r / 32 % 2) /* others come near the limit meanwhile */
+	if (r / 32 % 2) /* other threads come near the limit meanwhile */
 		test_sleep_us(100);
 	while (have-- > 0) {
 		__atomic_fetch_sub(out, n[have], __ATOMIC_SEQ_CST);

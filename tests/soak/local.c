@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * local.c - the soak test's operations on local words, arrays and queues with
- * each fallback.
- */
+/* local.c - the soak test's operations on local words, arrays and queues, with each fallback. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
@@ -17,7 +14,7 @@
 #define ORDERED 64 /* CPUs on which the order of records is checked */
 
 static struct percpu_local *split, *lock, *refs, *mark, *stack, *queue;
-static uint32_t received[ORDERED][SOAK_THREADS + 2]; /* last of each thread */
+static uint32_t received[ORDERED][SOAK_THREADS + 2]; /* the last record of each thread */
 
 static void create_local(size_t size, enum percpu_local_fallback fallback,
 			 struct percpu_local **ret)
@@ -63,7 +60,7 @@ static int64_t word_here(const struct percpu_local *l)
 	return word ? __atomic_load_n(word, __ATOMIC_RELAXED) : 0;
 }
 
-/* One operation on a word; *sum changes as the word does. */
+/* Do one operation on a word, and the same one on *sum. */
 static void change_word(struct soak_thread *t, const struct percpu_local *l, uint64_t *sum)
 {
 	uint64_t r = test_random(&t->random);
@@ -98,8 +95,8 @@ static void change_word(struct soak_thread *t, const struct percpu_local *l, uin
 	}
 }
 
-/* A store forgets what was there, so all that can be said is that nothing is
- * there that nobody has stored. */
+/* Store a token. A store overwrites the word, so all that can be checked is that a thread has
+ * stored the value. */
 static void store_word(struct soak_thread *t)
 {
 	int64_t v;
@@ -123,7 +120,7 @@ static void pop(struct soak_thread *t)
 
 	if (!soak_did("pop", percpu_local_pop(stack, &v), -ENOENT))
 		return;
-	if (sizeof(v) == sizeof(uint64_t)) /* otherwise half of the token is left */
+	if (sizeof(v) == sizeof(uint64_t)) /* a smaller word has half of the token */
 		soak_require_token("an item that was pushed", (uintptr_t)v);
 	t->sum[0][SOAK_OF_STACK] -= (uintptr_t)v;
 }
@@ -175,7 +172,7 @@ uint64_t soak_local_found(enum soak_tally tally)
 		return (uint64_t)percpu_local_sum(lock);
 	if (tally == SOAK_OF_REFS)
 		return (uint64_t)percpu_local_sum(refs);
-	return tally == SOAK_OF_STACK ? found_in_stack() : 0; /* queues are drained */
+	return tally == SOAK_OF_STACK ? found_in_stack() : 0; /* the queues are empty by now */
 }
 
 void soak_local_signal(struct soak_thread *t)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model.c - what the workers say they have done, and what must have come of it.
+ * model.c - compares what the workers say they have done with the objects.
  *
- * total = what was added - what was taken, give or take the operations in
- * doubt of those who were killed: some subset of these must explain the rest.
+ * total = what was added - what was taken, apart from the operations in doubt of killed workers.
+ * Some subset of these must explain the rest.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,7 +36,7 @@ void soak_begin(struct soak_journal *j, const struct soak_pending *p)
 	j->pending.words = p->words;
 	memcpy(j->pending.n, p->n, sizeof(p->n));
 	__atomic_store_n(&j->pending.what, p->what, __ATOMIC_RELEASE);
-	__atomic_thread_fence(__ATOMIC_RELEASE); /* before what is announced */
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* stored before the announcement */
 }
 
 void soak_end(struct soak_journal *j)
@@ -88,7 +88,7 @@ uint32_t soak_slots(void)
 	return n < SOAK_SLOTS ? n : SOAK_SLOTS;
 }
 
-/* Journals are two per slot. */
+/* Return a journal. There are two per slot. */
 static struct soak_journal *journal(uint32_t i)
 {
 	return &soak_board->slot[i / 2].journal[i % 2];
@@ -104,13 +104,13 @@ void soak_check_bounds(void)
 		done += __atomic_load_n(&journal(i)->added[SOAK_GROWS], __ATOMIC_ACQUIRE);
 	value = soak_shared_fetch(SOAK_GROWS);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	/* What is pending before what is done: an operation that ends between
-	 * is seen twice, not missed. */
+	/* Load what is pending before what is done: an operation that ends between is then seen
+	 * twice, not missed. */
 	for (uint32_t i = 0; i < 2 * soak_slots(); i++) {
 		j = journal(i);
 		if (__atomic_load_n(&j->pending.what, __ATOMIC_ACQUIRE) == SOAK_ADDING &&
 		    j->pending.object == SOAK_GROWS) {
-			/* Negative: of an operation that has begun since. */
+			/* Negative: it belongs to an operation that has begun since. */
 			n = __atomic_load_n(&j->pending.n[0], __ATOMIC_RELAXED);
 			announced += n > 0 ? (uint64_t)n : 0;
 		}
@@ -120,7 +120,7 @@ void soak_check_bounds(void)
 	soak_require(value <= announced, "a fetch includes nothing but adds", announced, value);
 }
 
-/* Whether some of the n doubts add up to rest. */
+/* Return whether some of the n doubts add up to rest. */
 static bool explained(uint64_t rest, const uint64_t *doubt, unsigned n)
 {
 	if (rest == 0)
@@ -156,8 +156,8 @@ static void check_object(uint32_t object)
 			     found);
 		return;
 	}
-	/* Only what grows is taken: the value is between 0 and what is not
-	 * known to be taken. */
+	/* Only objects that grow are taken, so the value is between 0 and the sum of all adds
+	 * that are not known to be taken. */
 	for (unsigned i = 0; i < doubts; i++)
 		doubted += doubt[i];
 	soak_require(found <= added - taken + doubted, what, added - taken + doubted, found);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * objcache.c - the soak test's operations on object caches. The backend keeps a ledger: what
- * it has handed out, what is constructed and what is free again. A user stamps an object
- * that it holds, so that one that two have is seen.
+ * objcache.c - the soak test's operations on object caches. The backend keeps a ledger of the
+ * objects that it has handed out, that are constructed and that are free again. A user stamps an
+ * object that it holds, so that a second holder notices.
  *
- * A thread waits for an object only while it holds none, and no item for which others wait;
- * and it puts all it holds when it ends. So nobody waits for ever. Constructors fail now and then. In the end each
- * object was constructed once, destroyed once, and nothing is left.
+ * A thread waits for an object only while it holds none, and holds no item for which other threads
+ * wait. It puts all its objects when it ends. So no thread waits for ever. Constructors fail now
+ * and then. In the end each object was constructed once and destroyed once, and none is left.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 enum which { UNLIMITED, LIMITED, CHANGING, CHECKED };
 
 struct object {
-	uint64_t state; /* CONSTRUCTED, or the token of who holds it */
+	uint64_t state; /* CONSTRUCTED, or the token of its holder */
 	uint64_t which;
 	uint64_t bytes[6];
 };
@@ -42,14 +42,14 @@ static const struct {
 
 static struct percpu_objcache *cache[SOAK_CACHES];
 
-/* Of the backend; atomic. */
+/* The backend's numbers; atomic. */
 static struct {
 	uint64_t out;	      /* objects that exist */
-	uint64_t constructed; /* and those of them that are */
-	uint64_t calls;	      /* of constructors */
+	uint64_t constructed; /* the constructed ones of these */
+	uint64_t calls;	      /* calls of constructors */
 } ledger[SOAK_CACHES];
 
-static bool alone; /* who held the objects may not be here */
+static bool alone; /* in a child of fork: the objects' holders may be missing */
 
 static size_t most(size_t which)
 {
@@ -85,7 +85,7 @@ static int construct(void *obj, void *arg, unsigned flags)
 	(void)arg;
 	(void)flags;
 	soak_require_equal("an object is constructed once", 0, o->state);
-	/* That one would print each failure. */
+	/* A checked cache would print each failure. */
 	if (o->which != CHECKED &&
 	    __atomic_add_fetch(&ledger[o->which].calls, 1, __ATOMIC_RELAXED) % 16 == 0)
 		return REFUSED;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owned.c - the soak test's operations on owned gauges. What all owners ever had in two of
- * them is what they say they have added, as with a counter. The third one counts operations
- * in progress: it is never negative, and 0 when no worker lives, although some were killed in
- * the middle of one.
+ * owned.c - the soak test's operations on owned gauges. In two of them the values of all owners add
+ * up to what the owners say they have added, as with a counter. The third one counts operations in
+ * progress: it is never negative, and 0 when no worker lives, although some were killed in an
+ * operation.
  */
 #include <percpu/owned.h>
 
@@ -93,7 +93,7 @@ void soak_owned_check(void)
 			   (uint64_t)in_progress());
 }
 
-/* The first update of a process joins the owners, which may time out. */
+/* Add to a gauge. The first update of a process joins the owners, which may time out. */
 static void add(struct soak_journal *j, uint32_t object, int64_t n, unsigned times)
 {
 	const struct soak_pending p = { SOAK_ADDING, object, 1, { n } };

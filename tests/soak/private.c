@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * private.c - the soak test's operations on objects of one process: counters,
- * variables, regions, and what the files beside it have. Each thread keeps the
- * sum of what it has done; these add up to what the objects hold.
+ * private.c - the soak test's operations on objects of one process: counters, variables, regions,
+ * and the objects of the other files. Each thread keeps the sum of what it has done. These sums add
+ * up to what the objects hold.
  */
 #include <errno.h>
 
@@ -145,7 +145,7 @@ static void use_large(struct soak_thread *t)
 	t->sum[0][SOAK_OF_LARGE] += 150;
 }
 
-/* A region, and a counter in it, of one thread. */
+/* Use a region, and a counter in it, of one thread. */
 static void use_region(struct soak_thread *t)
 {
 	struct percpu_region *r;
@@ -161,7 +161,7 @@ static void use_region(struct soak_thread *t)
 	percpu_region_close(r);
 }
 
-/* A CPU may be busy or not ours, and then the fence says so. */
+/* Fence. A CPU may be busy, or not allowed, and then the fence must return that error. */
 static void fence(bool all)
 {
 	int r = all ? percpu_fence_all(UINT64_C(1000000000), NULL) : percpu_fence();
@@ -190,7 +190,7 @@ void soak_private_signal(struct soak_thread *t)
 void soak_private_op(struct soak_thread *t)
 {
 	static const struct {
-		unsigned below; /* of 1000 */
+		unsigned below; /* out of 1000 */
 		enum soak_kind kind;
 	} odds[] = {
 		{ 40, SOAK_COUNTER },	    { 60, SOAK_VALUE_ADD },    { 80, SOAK_SECTION },
@@ -232,7 +232,7 @@ void soak_private_op(struct soak_thread *t)
 		break;
 	case SOAK_STATS_UPDATE:
 		soak_stats_op(t, false);
-		return; /* these note themselves what they do */
+		return; /* these count their operations themselves */
 	case SOAK_COMPACT_ADD:
 		soak_compact_op(t);
 		return;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reader.c - the soak test's readers of segments from outside. One process damages a segment all the
- * time: words, cuts, files in its place. Another one counts in a segment that nobody damages. A third
- * one reads both: of the first, anything may be told, at any length; of the second, what was counted.
+ * reader.c - the soak test's readers of segments from outside. One process damages a segment all
+ * the time: it stores words, cuts the file, and puts other files in its place. A second one counts
+ * in a segment that no process damages. A third one reads both. From the first it may get any
+ * values, and any number of them. From the second it must get what was counted.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -41,7 +42,7 @@ static bool stopped(void)
 	return __atomic_load_n(&soak_board->stop, __ATOMIC_RELAXED);
 }
 
-/* Metrics of some kinds, and counts. */
+/* Declare metrics of some kinds, and count. */
 static int fill(struct percpu_segment *s)
 {
 	static const char *const fields[] = { "x", "y" };
@@ -69,7 +70,7 @@ static int fill(struct percpu_segment *s)
 	return e != 0 ? e : percpu_stats_update(t, 0, 0, ones, 2);
 }
 
-/* Who damages */
+/* The process that damages */
 
 static char *good;
 static size_t length; /* of all chunks that there are; the file has room for many more */
@@ -98,7 +99,7 @@ static void write_good(int fd)
 	}
 }
 
-/* Put another file in its place. Returns its descriptor. */
+/* Put another file in its place. Return its descriptor. */
 static int replace(int fd)
 {
 	char other[176];
@@ -161,7 +162,7 @@ static int damage(uint64_t random)
 	return 0;
 }
 
-/* Who counts: first it is announced, and noted afterwards. */
+/* Count. Announce a count before, and note it afterwards. */
 static int count(uint64_t random)
 {
 	struct percpu_counter *c[COUNTERS] = { NULL };
@@ -186,7 +187,7 @@ static int count(uint64_t random)
 	return 0;
 }
 
-/* Who reads */
+/* The process that reads */
 
 static void take(uint64_t from[COUNTERS], const uint64_t of[COUNTERS])
 {
@@ -201,7 +202,7 @@ static void check_picture(const struct percpu_reader *r, bool damaged)
 	soak_require(wrong == NULL, wrong != NULL ? wrong : "", 0, damaged);
 }
 
-/* Say whether the picture is of between both. */
+/* Check that the picture is between what was noted and what was announced. */
 static void check_honest(struct percpu_reader *r)
 {
 	uint64_t least[COUNTERS], most[COUNTERS], found = 0;
@@ -245,7 +246,7 @@ static void ask(struct percpu_reader *r)
 	}
 }
 
-/* Read what is damaged, by a reader that may have been there before. Returns it, or NULL. */
+/* Read the damaged segment, by a reader that may have been opened before. Return it, or NULL. */
 static struct percpu_reader *read_hostile(struct percpu_reader *r)
 {
 	int e;
@@ -289,7 +290,7 @@ static int look(uint64_t random)
 	return 0;
 }
 
-/* Who directs */
+/* The directing process */
 
 static void start(int (*fn)(uint64_t random), uint64_t random)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ref.c - the soak test's operations on a reference count, which all threads of a process use:
- * one kills and resurrects it, and switches it, while others get and put.
+ * ref.c - the soak test's operations on a reference count that all threads of a process use. One
+ * thread kills, resurrects and switches it, while other threads get and put.
  */
 #include <errno.h>
 
@@ -26,7 +26,7 @@ void soak_ref_create(void)
 			   (uint64_t)percpu_ref_create(note_release, NULL, 0, &ref));
 }
 
-/* Those that a thread keeps are in its sum. */
+/* Check and destroy the count. References that a thread keeps are in its sum. */
 void soak_ref_destroy(void)
 {
 	int64_t n = percpu_ref_fetch(ref);
@@ -49,7 +49,8 @@ void soak_ref_signal(struct soak_thread *t)
 	t->sum[1][SOAK_OF_REF] += percpu_ref_tryget(ref);
 }
 
-/* Of several that kill it one may. That one has a reference, so it does not come to 0. */
+/* Kill the count, and resurrect it. If several threads kill it, one succeeds. That one has a
+ * reference, so the count does not come to 0. */
 static void kill_and_resurrect(void)
 {
 	int e;

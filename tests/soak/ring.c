@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ring.c - the soak test's operations on rings. The records of a writer, which is a thread or
- * its signal handler, are numbered, and all that is in one follows from its writer and its
- * number, the length as well.
+ * ring.c - the soak test's operations on rings. A writer is a thread or its signal handler. It
+ * numbers its records. The writer and the number determine the contents of a record, and its
+ * length.
  *
- * Of the two shared rings one overwrites, and one keeps. The process that directs reads both
- * from outside: of the first the records that were returned and lost are as many as were put;
- * of the second no number is missing. In every other round its readers fence, which takes
- * long while all CPUs are busy, too long if they are many; and then each writer's numbers
- * grow. Others look on now and then.
+ * Of the two shared rings one overwrites old records, and one keeps them. The directing process
+ * reads both from outside. Of the first ring the records returned and the records lost add up to
+ * the records put. Of the second ring no number is missing. In every other round its readers fence,
+ * and then each writer's numbers grow. A fence takes long while all CPUs are busy; with many CPUs
+ * too long. Other processes look at the rings now and then.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,9 +22,9 @@
 #define OVERWRITES 0
 #define KEEPS 1
 #define WRITERS (2 * SOAK_SLOTS)
-#define MOST 600 /* bytes of a record */
-#define BUSY 10	 /* tries of a fence, of some seconds each, when all is done */
-#define FEW 8	 /* CPUs that are fenced */
+#define MOST 600 /* the most bytes of a record */
+#define BUSY 10	 /* tries of a fence, of some seconds each, when no worker runs */
+#define FEW 8	 /* the most CPUs that are fenced */
 
 struct event {
 	uint64_t writer;
@@ -34,15 +34,15 @@ struct event {
 
 static struct percpu_ring *private, *shared[2];
 
-/* Of the process that directs. */
+/* The readers of the directing process. */
 static struct percpu_ring_reader *reader[2];
 static uint64_t returned[2], lost[2];
 static bool fenced;
 static struct {
-	uint64_t last, n, sum; /* of the numbers that were returned */
+	uint64_t last, n, sum; /* the last number returned, how many, and their sum */
 } seen[2][WRITERS];
 
-/* Returns the length. */
+/* Fill in a record. Return its length. */
 static size_t make(struct event *e, uint64_t writer, uint64_t number)
 {
 	size_t rest = number * 7 % 64 == 0 ? number % MOST : (number * 5 + writer) % 60;
@@ -67,7 +67,7 @@ static const struct event *check_record(const struct percpu_ring_record *r)
 	return e;
 }
 
-/* Where a CPU is busy there is no fence in time. */
+/* Read a record. Where a CPU is busy the fence may be too late. */
 static bool has_record(struct percpu_ring_reader *from, unsigned tries,
 		       struct percpu_ring_record *ret)
 {
@@ -80,7 +80,7 @@ static bool has_record(struct percpu_ring_reader *from, unsigned tries,
 	return e == 0;
 }
 
-/* Shared rings: in the process that directs */
+/* Shared rings, in the directing process */
 
 void soak_shared_ring_create(struct percpu_region *r)
 {
@@ -128,7 +128,8 @@ void soak_ring_watch(uint64_t random)
 	watch(KEEPS, 1, 1000);
 }
 
-/* When no worker runs. A writer that was killed in the middle may have put one more. */
+/* Check the rings when no worker runs. A writer that was killed in the middle may have put one
+ * more. */
 void soak_ring_check(void)
 {
 	const struct soak_journal *j;
@@ -158,7 +159,7 @@ void soak_ring_check(void)
 	soak_require(n >= refused && n <= refused + doubts[KEEPS], "records refused", refused, n);
 }
 
-/* In all processes */
+/* Shared rings, in all processes */
 
 void soak_shared_ring_open(struct percpu_region *r)
 {
@@ -177,7 +178,7 @@ void soak_shared_ring_close(void)
 	}
 }
 
-/* Put one record, and note it: writer is the number of this journal. */
+/* Put one record, and note it. writer is the number of this journal. */
 static void put_shared(struct soak_journal *j, uint64_t writer, uint64_t random)
 {
 	int ring = (int)(random % 2), e;
@@ -202,7 +203,7 @@ static uint64_t writer_of(const struct soak_thread *t, int journal)
 	return 2 * (uint64_t)(t->slot - soak_board->slot) + (uint64_t)journal;
 }
 
-/* Private ones */
+/* Private rings */
 
 void soak_ring_create(void)
 {
@@ -214,7 +215,7 @@ void soak_ring_destroy(void)
 	percpu_ring_destroy(private);
 }
 
-/* Look at what there is, up to so many records. Returns how many there ever were. */
+/* Look at the records in the ring, at most so many. Return how many there ever were. */
 static uint64_t look(const struct percpu_ring *ring, uint64_t most)
 {
 	unsigned flags = PERCPU_RING_LOOK | PERCPU_RING_UNFENCED;

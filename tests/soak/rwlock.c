@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rwlock.c - the soak test's operations on read-mostly locks, one of each process and one that all
- * share. Each protects two words that are the same, unless somebody died while writing; who is
- * told of that makes them the same again. As many writes are found as were done.
+ * rwlock.c - the soak test's operations on read-mostly locks, a private one of each process and a
+ * shared one. Each lock protects two words that are equal, unless a process died while writing. A
+ * thread that gets -EOWNERDEAD makes them equal again. The words count the writes that were done.
  */
 #include <errno.h>
 
@@ -12,21 +12,21 @@
 #include "soak.h"
 
 #define WAIT_NS UINT64_C(500000000)
-#define TRIES 60 /* where nobody lives who could be waited for */
+#define TRIES 60 /* when every process that a lock could wait for has ended */
 
-/* A lock, as this process has it, and what it protects. */
+/* A lock, by a handle of this process, and the words that it protects. */
 struct locked {
 	struct percpu_rwlock *lock;
 	struct soak_words *words;
-	bool used; /* atomic: so signal handlers may */
+	bool used; /* atomic: signal handlers may use it now */
 };
 
 static struct soak_words words;
 static struct locked private = { .words = &words };
 static struct locked shared;
 
-/* In a process that has just been forked, by the one that checks or by a worker: it has locked no
- * lock yet, so its handlers must not. */
+/* Create the private lock, in a process that was just forked. The process has locked no lock
+ * yet, so its handlers must not lock. */
 void soak_rwlock_create(void)
 {
 	words = (struct soak_words){ .first = 0 };
@@ -40,7 +40,7 @@ void soak_rwlock_destroy(void)
 	soak_require_equal("destroy a lock", 0, (uint64_t)percpu_rwlock_destroy(private.lock));
 }
 
-/* Threads that the child does not have may hold the private lock there for good. */
+/* In a child of fork: threads that the child does not have may hold the private lock for good. */
 void soak_rwlock_forked(void)
 {
 	soak_rwlock_create();
@@ -72,7 +72,7 @@ void soak_shared_rwlock_close(void)
 	soak_require_equal("detach a lock", 0, (uint64_t)percpu_rwlock_detach(shared.lock));
 }
 
-/* The caller was told, and has the lock alone. */
+/* Make the words equal again. The caller has the lock alone. */
 static void make_whole(struct locked *l)
 {
 	struct soak_words *w = l->words;
@@ -85,7 +85,7 @@ static void make_whole(struct locked *l)
 	soak_require_equal("say that it is whole", 0, (uint64_t)percpu_rwlock_consistent(l->lock));
 }
 
-/* Whether the lock is held now. */
+/* Return whether the lock is held now. */
 static bool is_locked(struct locked *l, int e)
 {
 	if (!soak_did("lock", e, -EOWNERDEAD) && e != -EOWNERDEAD)
@@ -133,7 +133,7 @@ static bool write_words(struct locked *l, uint64_t r)
 	return true;
 }
 
-/* Who is killed may have written, or not. */
+/* Write under the shared lock. A killed thread may have written, or not. */
 static void write_shared(struct soak_thread *t, uint64_t r)
 {
 	struct soak_journal *j = &t->slot->journal[0];
@@ -168,7 +168,7 @@ void soak_shared_rwlock_op(struct soak_thread *t)
 		write_shared(t, r / 32);
 }
 
-/* It may have interrupted a holder, also one that writes. */
+/* Try to read, in a handler that may have interrupted a holder, even a writer. */
 static void try_to_read(struct locked *l)
 {
 	int e;

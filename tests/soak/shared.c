@@ -148,8 +148,8 @@ static int64_t some(struct soak_thread *t)
 	return (int64_t)(test_random(&t->random) >> 44) + 1;
 }
 
-/* Tight loops, half of them on one counter: an update that is lost is lost to
- * another thread that updates the same cell within the same few nanoseconds. */
+/* Add in tight loops, half of them on one counter. An add is only lost to another thread that
+ * updates the same cell within the same few nanoseconds. */
 static void add(struct soak_thread *t)
 {
 	uint64_t r = test_random(&t->random);
@@ -209,7 +209,7 @@ static void take(struct soak_thread *t)
 	j->count[SOAK_TAKE]++;
 }
 
-/* A counter that nobody else knows of: who gets the same cell spoils it. */
+/* Create a counter that no other thread knows of. A thread that gets the same cell spoils it. */
 static void create(struct soak_thread *t)
 {
 	int64_t n = some(t);
@@ -226,7 +226,7 @@ static void create(struct soak_thread *t)
 	t->slot->journal[0].count[SOAK_CREATE]++;
 }
 
-/* Large enough that the region grows when several threads do this. */
+/* Allocate so much that the region grows when several threads do this. */
 static void allocate(struct soak_thread *t)
 {
 	size_t size = 1 + test_random(&t->random) % 24000;
@@ -243,7 +243,7 @@ static void allocate(struct soak_thread *t)
 	t->slot->journal[0].count[SOAK_ALLOC]++;
 }
 
-/* Another mapping of the same file shows the same counters. */
+/* Map the file again. The mapping must show the same counters. */
 static void open_again(struct soak_thread *t)
 {
 	struct percpu_region *r = open_region();

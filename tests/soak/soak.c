@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * soak.c - a random mix of all operations, compared with a model for as long
- * as asked for. See soak.h for the parts.
+ * soak.c - runs a random mix of all operations for a given time, and compares the results with a
+ * model. See soak.h for the parts.
  *
- * A round is a new region file and some workers, forked, or started anew on
- * another tier, that count in it. Some are killed and replaced; in the end all
- * stop, and every total must be what they say they have done. The seed repeats
- * the decisions, not the time at which the kernel lets them happen.
+ * A round is a new region file and some workers that count in it. A worker is forked, or is a new
+ * program on another tier. Some workers are killed and replaced. In the end all stop, and each
+ * total must be what they say they have done. The seed repeats the decisions, not the time at which
+ * the kernel lets them happen.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,10 +26,10 @@
 #include "../support.h"
 #include "soak.h"
 
-#define WORKERS 6 /* at most at a time */
+#define WORKERS 6 /* the most at a time */
 #define SECOND UINT64_C(1000000000)
 
-/* What a worker process is started with. */
+/* How a worker process is started. */
 static const struct {
 	const char *name;
 	const char *variable;
@@ -160,7 +160,7 @@ void soak_give_up(void)
 
 	if (b->director != getpid())
 		_exit(SOAK_FAILED);
-	test_sleep_us(1000); /* for who fails first to say it all */
+	test_sleep_us(1000); /* lets the worker that failed first fill in the board */
 	kill_workers();
 	printf("soak: FAILED after %.1f s, in round %u: %s: expected %llu (%#llx), "
 	       "found %llu (%#llx); --seed %llu\n",
@@ -171,14 +171,15 @@ void soak_give_up(void)
 	exit(1);
 }
 
-/* Some worker may have found something wrong. */
+/* Stop if a worker has found something wrong. */
 static void give_up_if_failed(void)
 {
 	if (__atomic_load_n(&soak_board->failed, __ATOMIC_ACQUIRE))
 		soak_give_up();
 }
 
-/* In the child. Another tier takes another program, for it is found out once. */
+/* In the child: become a worker. Another tier needs another program, since a program determines
+ * its tier once. */
 static int be_worker(unsigned start, uint64_t random)
 {
 	char fd[16], state[32];
@@ -207,7 +208,7 @@ static pid_t start_worker(void)
 	return pid;
 }
 
-/* Children of killed workers become ours. */
+/* Note the end of a child, or of a child of a killed worker, which this process inherits. */
 static void note_end(pid_t pid, int status, pid_t killed)
 {
 	for (int i = 0; i < WORKERS; i++)
@@ -224,7 +225,7 @@ static void note_end(pid_t pid, int status, pid_t killed)
 		     (uint64_t)status);
 }
 
-/* Returns whether there are children left. */
+/* Reap children. Return whether there are children left. */
 static bool reap(pid_t killed, int options)
 {
 	int status;
@@ -254,7 +255,7 @@ static void fence_all(void)
 	totals.count[SOAK_FENCE_ALL]++;
 }
 
-/* Something from outside, while the workers work. */
+/* Kill a worker, fence or check, while the workers work. */
 static void interfere(void)
 {
 	uint64_t r = test_random(&random_state);

@@ -2,14 +2,15 @@
 /*
  * soak.h - what the parts of the soak test share.
  *
- * soak.c directs rounds of processes and kills some; worker.c is such a
- * process with its threads; shared.c operates on one region file that all of
- * them count in, private.c on objects of one process; stats.c, compact.c, extrema.c, zone.c,
- * objcache.c, local.c, ring.c, wbuf.c, window.c, values.c, owned.c, limits.c, ref.c, grace.c and rwlock.c on what they are
- * named after, private and shared; reader.c has processes of its own, which read segments;
- * model.c knows what the result must be. A worker announces each operation on the shared region in
- * its slot of a plain mapping, and notes there that it is done, so that one
- * who is killed leaves at most one operation in doubt.
+ * soak.c directs rounds of processes and kills some of them. worker.c is such a process, with its
+ * threads. shared.c operates on one region file in which all of them count, private.c on objects of
+ * one process. stats.c, compact.c, extrema.c, zone.c, objcache.c, local.c, ring.c, wbuf.c,
+ * window.c, values.c, owned.c, limits.c, ref.c, grace.c and rwlock.c operate on the objects that
+ * they are named after, private and shared. reader.c has processes of its own, which read segments.
+ * model.c knows what the result must be.
+ *
+ * A worker announces each operation on the shared region in its slot of a plain mapping, and notes
+ * there when it is done. So a killed worker leaves at most one operation in doubt.
  */
 #ifndef TESTS_SOAK_H
 #define TESTS_SOAK_H
@@ -27,12 +28,12 @@
 #define SOAK_SETS 4 /* of statistics, each with two objects */
 #define SOAK_COMPACTS 4
 #define SOAK_EXTREMA 2
-#define SOAK_ELEMENTS 512 /* that grace.c replaces */
+#define SOAK_ELEMENTS 512 /* objects that grace.c replaces */
 #define SOAK_ZONES 6
 #define SOAK_CACHES 4
 #define SOAK_HELD 3	/* items that a thread has of a zone, and objects of a cache */
-#define SOAK_WINDOWS 3	/* that a thread has */
-#define SOAK_THREADS 4	/* at most, in one process, besides its first */
+#define SOAK_WINDOWS 3	/* of one thread */
+#define SOAK_THREADS 4	/* the most in one process, besides its first */
 #define SOAK_SECONDS 60 /* a process that lives longer is stuck */
 #define SOAK_FAILED 3	/* exit status: the board says why */
 
@@ -42,7 +43,7 @@ enum soak_object {
 	SOAK_GROWS,   /* never reset, never decremented */
 	SOAK_WANDERS, /* up and down */
 	SOAK_TAKEN,   /* read and reset */
-	SOAK_ZEROED,  /* reset, and what it was is not known */
+	SOAK_ZEROED,  /* reset; its value before is not known */
 	SOAK_CELL,    /* the first 8 cells take vectors, the next 4 are taken */
 	SOAK_STATS = SOAK_CELL + SOAK_CELLS,
 	SOAK_COMPACT = SOAK_STATS + 2 * SOAK_SETS,
@@ -52,9 +53,9 @@ enum soak_object {
 	SOAK_HISTOGRAM,			 /* counts and sums of two; the second is read and reset */
 	SOAK_OWNED = SOAK_HISTOGRAM + 4, /* gauges, never reset */
 	SOAK_OWNED_DOUBLE,
-	SOAK_RATE,		     /* events of two: let through, refused */
+	SOAK_RATE,		     /* events of two: admitted, refused */
 	SOAK_APPROX = SOAK_RATE + 4, /* a sum that wanders */
-	SOAK_LIMITED,		     /* one with a limit */
+	SOAK_LIMITED,		     /* a sum with a limit */
 	SOAK_OBJECTS
 };
 
@@ -133,7 +134,7 @@ enum soak_kind {
 	SOAK_KINDS
 };
 
-/** What an interrupted or killed thread may or may not have done: add n to the
+/** An operation that an interrupted or killed thread may or may not have done: add n to the
  *  words from object on, or take what object held. */
 struct soak_pending {
 	enum { SOAK_NOTHING, SOAK_ADDING, SOAK_TAKING } what;
@@ -142,29 +143,29 @@ struct soak_pending {
 	int64_t n[8];
 };
 
-/** Empty if they are 0, which is never observed. */
+/** The extremes of a series; empty if both are 0, which is never observed. */
 struct soak_extremes {
 	int64_t min, max;
 };
 
-/** What a lock protects. */
+/** The words that a lock protects. */
 struct soak_words {
 	uint64_t first, second;
 };
 
-/** A thread has one for itself and one for its signal handler. */
+/** What was done. A thread has one journal for itself and one for its signal handler. */
 struct soak_journal {
 	uint64_t added[SOAK_OBJECTS];
 	uint64_t taken[SOAK_OBJECTS];
 	struct soak_pending pending;
 	uint64_t put[2];  /* records of the shared rings */
-	uint64_t refused; /* by the one that keeps */
-	int putting;	  /* in doubt: one of ring number - 1 */
+	uint64_t refused; /* by the ring that keeps old records */
+	int putting;	  /* in doubt: a record of ring number - 1 */
 	uint64_t written; /* under the shared lock */
-	bool writing;	  /* in doubt: one more */
+	bool writing;	  /* in doubt: one write more */
 	struct soak_extremes announced[SOAK_EXTREMA];
 	struct soak_extremes observed[SOAK_EXTREMA];
-	struct soak_extremes got; /* by resets of those of doubles */
+	struct soak_extremes got; /* by resets of the extrema of doubles */
 	bool resetting;
 	uint64_t count[SOAK_KINDS];
 };
@@ -173,7 +174,7 @@ struct soak_slot {
 	pid_t pid;
 	pid_t tid;
 	bool doomed; /* a timer kills the process */
-	bool killed; /* and has */
+	bool killed; /* the timer has killed it */
 	struct soak_journal journal[2];
 } __attribute__((aligned(64)));
 
@@ -190,15 +191,16 @@ struct soak_board {
 	uint64_t owned_key[4];
 	uint64_t grace_key;
 	uint32_t element[SOAK_ELEMENTS];
-	uint32_t current; /* of these */
+	uint32_t current; /* the element in use */
 	uint64_t rwlock_key;
 	struct soak_words words;
 	uint64_t rate_key[2];
-	uint64_t approx_key[2]; /* or 0 */
+	uint64_t approx_key[2]; /* 0: none */
 	uint64_t begun_ns;
-	int64_t out;			      /* permits that somebody has */
-	uint64_t read_begun[4], read_done[4]; /* of counters that are read from outside */
-	uint64_t pictures[3];		      /* of these; of what is damaged; refused */
+	int64_t out;			      /* permits that workers have */
+	uint64_t read_begun[4], read_done[4]; /* of counters that readers read from outside */
+	uint64_t pictures[3];		      /* that readers took: of intact segments; of
+						 damaged ones; refused */
 	pid_t director;
 	bool stop;
 	uint32_t slots; /* in use */
@@ -209,7 +211,7 @@ struct soak_board {
 	struct soak_slot slot[SOAK_SLOTS];
 };
 
-/** The private objects that operations are tallied on. */
+/** The private objects whose operations are counted. */
 enum soak_tally {
 	SOAK_OF_COUNTER,
 	SOAK_OF_STATIC,
@@ -244,15 +246,15 @@ struct soak_window {
 	bool held;
 };
 
-/** A thread of a worker: it may come and go, its slot and its sums stay. */
+/** A thread of a worker. It may come and go; its slot and its sums stay. */
 struct soak_thread {
 	struct soak_slot *slot;
 	uint64_t random;
-	uint64_t sum[2][SOAK_TALLIES]; /* its own, its signal handler's */
-	uint64_t grows;		       /* what SOAK_GROWS was when last read */
-	uint64_t compact;	       /* and the compact counter that grows */
-	uint64_t single[2][SOAK_SETS]; /* and the statistics, private and shared */
-	struct soak_extremes extremes; /* and those that are never reset */
+	uint64_t sum[2][SOAK_TALLIES]; /* of the thread, of its signal handler */
+	uint64_t grows;		       /* SOAK_GROWS when it was last read */
+	uint64_t compact;	       /* the compact counter that grows, when last read */
+	uint64_t single[2][SOAK_SETS]; /* statistics when last read, private and shared */
+	struct soak_extremes extremes; /* the extrema that are never reset, when last read */
 	struct soak_item item[SOAK_ZONES][SOAK_HELD];
 	struct soak_item object[SOAK_CACHES][SOAK_HELD];
 	struct soak_window window[SOAK_WINDOWS];
@@ -263,52 +265,53 @@ struct soak_thread {
 	pthread_t thread;
 	bool running;
 	bool unregistered; /* has no sequences */
-	unsigned op;	   /* atomic: that it is at */
-	unsigned seen;	   /* its signal handler's: op, and how often in a row */
-	unsigned times;
+	unsigned op;	   /* the operation it is at; atomic */
+	unsigned seen;	   /* op when the signal handler last looked */
+	unsigned times;	   /* how often in a row it was the same */
 };
 
 extern struct soak_board *soak_board;
 
 /* soak.c */
 
-/** End the process, for the board says that something is wrong; the one that
- *  directs prints it. */
+/** End the process: the board says what is wrong, and the directing process prints it. */
 void soak_give_up(void);
 
 /* model.c */
 
-/** Take the next free slot; NULL if all are in use. */
+/** Take the next free slot, or return NULL if all are in use. */
 struct soak_slot *soak_slot_new(void);
 
-/** How many are in use. */
+/** Return how many slots are in use. */
 uint32_t soak_slots(void);
 
-/** Announce, do, note: see struct soak_pending. */
+/** Announce an operation before it is done: see struct soak_pending. */
 void soak_begin(struct soak_journal *j, const struct soak_pending *p);
+
+/** Note that the announced operation is done. */
 void soak_end(struct soak_journal *j);
 
-/** Say that an invariant does not hold, and end the process. The first one to
- *  say so is heard. */
+/** If ok is false, store what is wrong on the board, and end the process. Only the first failure
+ *  is stored. */
 void soak_require(bool ok, const char *what, uint64_t expected, uint64_t found);
 void soak_require_equal(const char *what, uint64_t expected, uint64_t found);
 
-/** Whether a call has done it; refused says how it may decline. It may always time out:
- *  who holds a lock, perhaps until a CPU is fenced, does not get to run for a second where
- *  many CPUs are emulated by one, or the machine is busy with other things. */
+/** Return whether a call has succeeded. refused is the error by which it may decline. A call may
+ *  always time out: the thread that holds a lock, perhaps until a CPU is fenced, may not run for
+ *  a second where one CPU emulates many, or the machine is busy. */
 bool soak_did(const char *what, int r, int refused);
 
-/** A value that can be told from others. */
+/** Return a value that differs from all other tokens. */
 uint64_t soak_token(struct soak_thread *t);
 void soak_require_token(const char *what, uint64_t v);
 
-/** While workers run: SOAK_GROWS is within what they have done and announced. */
+/** While workers run, check that SOAK_GROWS is within what they have done and announced. */
 void soak_check_bounds(void);
 
-/** When no worker runs: every shared object is what the slots say. */
+/** When no worker runs, check that each shared object has the value that the slots say. */
 void soak_check_totals(void);
 
-/** Add what was done in this round to count[]; the operations left in doubt. */
+/** Add what was done in this round to count[]. Return the number of operations in doubt. */
 unsigned soak_collect(uint64_t count[SOAK_KINDS]);
 
 /* shared.c */
@@ -318,15 +321,15 @@ void soak_shared_open(void);
 void soak_shared_close(void);
 uint64_t soak_shared_fetch(uint32_t object);
 
-/** Whether the object could be zeroed. */
+/** Set the object to zero. Return whether that was possible. */
 bool soak_shared_zero(uint32_t object);
 
 struct percpu_region *soak_shared_region(void);
 
-/** Add n to the object, times over. */
+/** Add n to the object, that many times. */
 void soak_shared_add(struct soak_journal *j, uint32_t object, int64_t n, unsigned times);
 
-/** One operation, chosen at random. */
+/** Do one operation, chosen at random. */
 void soak_shared_op(struct soak_thread *t);
 
 /* private.c */
@@ -336,11 +339,10 @@ void soak_private_destroy(void);
 uint64_t soak_private_found(enum soak_tally tally);
 void soak_private_op(struct soak_thread *t);
 
-/** What a signal handler may do. */
+/** Do an operation that a signal handler may do. */
 void soak_private_signal(struct soak_thread *t);
 
-/** Say whether the private objects are what the n threads have made of them,
- *  starting from what was found before. */
+/** Check that the private objects hold what the n threads have added to what was found before. */
 void soak_private_check(const uint64_t before[SOAK_TALLIES], const struct soak_thread *t,
 			unsigned n);
 
@@ -352,7 +354,7 @@ uint64_t soak_local_found(enum soak_tally tally);
 void soak_local_op(struct soak_thread *t, enum soak_kind kind);
 void soak_local_signal(struct soak_thread *t);
 
-/** Empty the queues of all CPUs; for the first thread of a process. */
+/** Empty the queues of all CPUs. For the first thread of a process. */
 void soak_local_drain(struct soak_thread *t);
 
 /* stats.c: objects are numbered from 0 */
@@ -389,7 +391,7 @@ void soak_shared_extrema_close(void);
 void soak_shared_extrema_op(struct soak_thread *t);
 void soak_extrema_signal(struct soak_thread *t);
 
-/** When no worker runs: they are what the n journals say. */
+/** Check, when no worker runs, that the extrema are what the n journals say. */
 typedef struct soak_journal *soak_journal_fn(uint32_t i);
 void soak_extrema_check(uint32_t n, soak_journal_fn *journal);
 
@@ -400,8 +402,8 @@ void soak_wbuf_destroy(void);
 uint64_t soak_wbuf_found(void);
 void soak_wbuf_op(struct soak_thread *t);
 
-/* ring.c: puts into shared rings are in the journal; the process that directs watches
- * these while workers run, and checks them when none does */
+/* ring.c: puts into shared rings are in the journal. The directing process watches the rings
+ * while workers run, and checks them when none does */
 
 void soak_ring_create(void);
 void soak_ring_destroy(void);
@@ -418,20 +420,20 @@ void soak_ring_check(void);
 
 void soak_zone_create(struct percpu_region *shared);
 
-/** Say whether all items are free. */
+/** Check that all items are free, and destroy the zones. */
 void soak_zone_destroy(void);
 void soak_zone_op(struct soak_thread *t);
 
 /** Free what the thread holds. */
 void soak_zone_leave(struct soak_thread *t);
 
-/** Whether the thread holds no item that others wait for. */
+/** Return whether the thread holds no item that other threads wait for. */
 bool soak_zone_holds_none(const struct soak_thread *t);
 
-/** In a child of fork: other threads' items stay with them. */
+/** In a child of fork: leave the items of other threads to them. */
 void soak_zone_forked(void);
 
-/* objcache.c: likewise */
+/* objcache.c: as zone.c */
 
 void soak_objcache_create(void);
 void soak_objcache_destroy(void);
@@ -443,7 +445,7 @@ void soak_objcache_forked(void);
 
 void soak_window_create(void);
 
-/** Say whether all is as it should be, and destroy it, also in a child of fork. */
+/** Check the windows, and destroy them, also in a child of fork. */
 void soak_window_destroy(void);
 void soak_window_op(struct soak_thread *t);
 
@@ -475,7 +477,7 @@ uint64_t soak_shared_values_fetch(uint32_t object);
 bool soak_shared_values_zero(uint32_t object);
 void soak_shared_values_op(struct soak_thread *t);
 
-/* owned.c: the process that directs watches, and checks when no worker lives */
+/* owned.c: the directing process watches, and checks when no worker lives */
 
 void soak_owned_create(struct percpu_region *r);
 void soak_owned_open(struct percpu_region *r);
@@ -497,7 +499,7 @@ void soak_shared_grace_close(void);
 void soak_shared_grace_op(struct soak_thread *t);
 void soak_grace_signal(void);
 
-/* rwlock.c: the process that directs checks when no worker lives */
+/* rwlock.c: the directing process checks when no worker lives */
 
 void soak_rwlock_create(void);
 void soak_rwlock_destroy(void);
@@ -523,9 +525,11 @@ bool soak_limits_zero(uint32_t object);
 void soak_limits_op(struct soak_thread *t);
 void soak_limits_signal(struct soak_thread *t);
 
-/** While workers run: no more was let through than the limits say. When none does, and the
- *  sums were set to 0: nor less, though so many were killed; and a limit can be reached. */
+/** While workers run, check that no more was admitted than the limits allow. */
 void soak_limits_watch(void);
+
+/** When no worker runs, and the sums were set to 0: check also that no less was admitted, though
+ *  many workers were killed, and that the limit can be reached. */
 void soak_limits_check(void);
 
 /* reader.c */
@@ -533,16 +537,16 @@ void soak_limits_check(void);
 /** Start processes that read from outside, count for them, and damage what they read. */
 void soak_reader_start(uint64_t random);
 
-/** When they have ended: add up how many pictures they have taken of what is not damaged, of what
- *  is, and how many were refused. */
+/** When they have ended, store how many pictures they have taken: of intact segments; of damaged
+ *  ones; and how many were refused. */
 void soak_reader_check(uint64_t pictures[3]);
 
 /* worker.c */
 
-/** Be a worker until the board says stop; an exit status. */
+/** Be a worker until the board says stop. Return an exit status. */
 int soak_worker(uint64_t random);
 
-/** Whether a child ended as it should; a doomed one may be killed. */
+/** Return whether a child ended as it should. A doomed child may be killed. */
 bool soak_ended_well(pid_t pid, int status);
 
 #endif

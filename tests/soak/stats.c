@@ -2,11 +2,11 @@
 /*
  * stats.c - the soak test's operations on statistics, private and shared ones.
  *
- * Each set has two objects. All fields of the first change together, and by the
- * same number, so that every snapshot must find them equal; it is read and
- * reset at times. Single fields of the second grow, in any order, and are never
- * reset, so that snapshots of it never go back. To the model an object is one
- * number: any of the equal fields, and the sum of the others.
+ * Each set has two objects. All fields of the first change together, and by the same number, so
+ * that every snapshot must find them equal. It is read and reset at times. Single fields of the
+ * second grow, in any order, and are never reset, so that its snapshots never go back. To the model
+ * an object is one number: any of the equal fields of the first, and the sum of the fields of the
+ * second.
  */
 #include <errno.h>
 
@@ -67,9 +67,9 @@ void soak_shared_stats_close(void)
 
 typedef int read_fn(const struct percpu_stats *s, size_t first, size_t n, void *out);
 
-/* Where some CPU cannot be fenced there is no snapshot of shared objects. Readers that
- * were disturbed by others, whose turns may take more than a second each on a machine
- * that is busy with other things, try again, but not for ever. */
+/* Read. Where some CPU cannot be fenced there is no snapshot of shared objects. Other readers
+ * may disturb a read; on a busy machine the turn of each may take more than a second. Then try
+ * again, but not for ever. */
 static bool has_read(const char *what, read_fn *read, bool shared, unsigned set, size_t first,
 		     size_t n, uint64_t *out)
 {
@@ -81,7 +81,7 @@ static bool has_read(const char *what, read_fn *read, bool shared, unsigned set,
 	return r == 0;
 }
 
-/* What an object is to the model. */
+/* Return the number that the model knows for an object. */
 static uint64_t value(const uint64_t *field, unsigned fields, unsigned object)
 {
 	uint64_t sum = field[0];
@@ -114,8 +114,8 @@ bool soak_shared_stats_zero(uint32_t object)
 			out);
 }
 
-/* Numbers of fields that are constants, to have the inlined sequences. Returns whether it
- * was done. */
+/* Update with a constant number of fields, to have the inlined sequences. Return whether the
+ * update was done. */
 static bool update(const struct percpu_stats *s, unsigned fields, uint64_t n)
 {
 	uint64_t delta[MAX_FIELDS];
@@ -199,8 +199,8 @@ void soak_stats_signal(struct soak_thread *t)
 		count(t, 1, r / 64 % 2, (uint32_t)(r / 4 % (2 * SOAK_SETS)), 3, 1);
 }
 
-/* Most on the object that is copied to be updated, and in tight loops: what a
- * snapshot would wrongly see is there for some nanoseconds. */
+/* Do one operation. Most are on the object whose snapshots must be equal, in tight loops: a
+ * wrong state is there only for some nanoseconds. */
 void soak_stats_op(struct soak_thread *t, bool shared)
 {
 	uint64_t r = test_random(&t->random), kind = r % 100;
@@ -212,7 +212,7 @@ void soak_stats_op(struct soak_thread *t, bool shared)
 	if (shared)
 		times = 1 + times / 16; /* the fallbacks lock a file */
 	if (kind < (shared ? 2 : 20)) {
-		/* A fence on all CPUs for each of the shared ones. */
+		/* A shared snapshot fences all CPUs. */
 		for (unsigned i = 0; i < (shared ? 1 : times / 8); i++)
 			snapshot(t, shared, object / 2);
 	} else if (kind < (shared ? 4 : 30)) {

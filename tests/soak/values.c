@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * values.c - the soak test's operations on counters of doubles, gauges and histograms. Only whole
- * numbers are added, so that doubles are exact. A histogram is two objects of the model, its
- * count and its sum, and what is recorded is a power of two, the only one of its bucket: so
- * each bucket shows whether count and sum went together, whoever was killed.
+ * numbers are added, so that doubles are exact. A histogram is two objects of the model, its count
+ * and its sum. Each recorded value is a power of two, the only one of its bucket. So each bucket
+ * shows whether count and sum changed together, even if a thread was killed.
  */
 #include <errno.h>
 
@@ -19,8 +19,8 @@
 #define RECORD UINT64_C(1000003) /* a record in the tally of the private histogram, and its value */
 
 static struct percpu_fcounter *own, *fcounter;
-static struct percpu_gauge *gauge; /* NULL where pairs cannot be shared, and the next */
-static struct percpu_fgauge *fgauge;
+static struct percpu_gauge *gauge;   /* NULL where pairs cannot be shared */
+static struct percpu_fgauge *fgauge; /* NULL where pairs cannot be shared */
 static struct percpu_histogram *own_histogram, *histogram[2]; /* of doubles, of ticks */
 
 static struct percpu_histogram_options options(bool ticks)
@@ -101,7 +101,7 @@ static struct percpu_histogram_snapshot *new_snapshot(const struct percpu_histog
 	return s;
 }
 
-/* When nobody records. */
+/* Check the buckets, when no thread records. */
 static void check_buckets(const struct percpu_histogram_snapshot *s)
 {
 	uint64_t value, sum;
@@ -165,7 +165,7 @@ bool soak_shared_values_zero(uint32_t object)
 		e = gauge != NULL ? percpu_gauge_set(gauge, 0) : 0;
 	else if (object == SOAK_FGAUGE)
 		e = fgauge != NULL ? percpu_fgauge_set(fgauge, 0) : 0;
-	else if (part % 2 == 0) /* the sum is yet to be looked at */
+	else if (part % 2 == 0) /* the sum is checked later */
 		return false;
 	else
 		e = percpu_histogram_zero(histogram[part / 2], 0);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wbuf.c - the soak test's operations on write buffers, one of which is so
- * small that it is full all the time. A transaction adds to a total, and moves
- * something between other cells, whose sum so is always 0 for those who read
- * under the lock.
+ * wbuf.c - the soak test's operations on write buffers, one of which is so small that it is full
+ * all the time. A transaction adds to a total, and moves an amount between the other cells. So the
+ * sum of those is always 0 for a reader with the lock.
  */
 #include <errno.h>
 
@@ -14,7 +13,7 @@
 
 #define BUFFERS 2
 #define CELLS 9
-#define TOTAL 8 /* the cell that is not one of those moved between */
+#define TOTAL 8 /* the cell of the total; amounts move between the others */
 #define MOVES 3
 
 static struct percpu_wbuf *buffer[BUFFERS];
@@ -29,7 +28,7 @@ void soak_wbuf_create(void)
 				   (uint64_t)percpu_wbuf_create(i == 0 ? &o : NULL, &buffer[i]));
 }
 
-/* Returns the total. */
+/* Check the cells. Return the total. */
 static uint64_t check(unsigned b)
 {
 	uint64_t *at[CELLS], copy[CELLS], sum = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * window.c - the soak test's operations on windows onto files, and on shared buffers. Each
- * worker has files of its own, which its children have, too. The words of a page follow from
- * its number, but for two in files that are mapped: to one the worker's threads add, and the
- * model knows what; to the other its children do. A file that is not mapped is cut and grows
- * again meanwhile: there a word may also be 0, and a page behind the end.
+ * window.c - the soak test's operations on windows onto files, and on shared buffers. Each worker
+ * has files of its own, which its children have, too. The words of a page follow from its number.
+ * In files that are mapped two words are exempt: the worker's threads add to one, and the model
+ * knows how much; its children add to the other. A file that is not mapped is cut and grows again
+ * meanwhile: there a word may also be 0, and a page behind the end.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -83,7 +83,7 @@ void soak_window_forked(void)
 	forked = true;
 }
 
-/* Say whether the words of a page are what they should be. */
+/* Check the words of a page. */
 static void check_page(int file, uint64_t page, const uint64_t *words, size_t length)
 {
 	static const size_t some[] = { 0, 3, 17, 100, 255, 511 };
@@ -98,7 +98,7 @@ static void check_page(int file, uint64_t page, const uint64_t *words, size_t le
 	}
 }
 
-/* Store to a page that was allocated to be written. */
+/* Store to a page of a buffer for writing. */
 static void store(int file, uint64_t page, uint64_t *words, size_t length)
 {
 	size_t n = length / sizeof(*words);
@@ -114,7 +114,7 @@ static void store(int file, uint64_t page, uint64_t *words, size_t length)
 		__atomic_fetch_add(&added[file][page], 1, __ATOMIC_RELAXED);
 }
 
-/* Whether the call has done it; a file that is cut may not have the page. */
+/* Return whether the call has succeeded. A file that is cut may not have the page. */
 static bool has_done(const char *what, int file, int e, int refused)
 {
 	soak_require(e == 0 || e == refused || (file == CUT && e == -ERANGE), what, 0, (uint64_t)e);
@@ -149,8 +149,8 @@ static void close_window(struct soak_window *w)
 		       0);
 }
 
-/* Shared buffers: who waits for one has none. A child does not wait, because nobody frees
- * there what other threads of its parent had. */
+/* Shared buffers. A thread that waits for one has none. A child does not wait, because the
+ * buffers that other threads of its parent held are never freed there. */
 
 static void open_shared(struct soak_thread *t, uint64_t random)
 {
@@ -233,7 +233,7 @@ void soak_window_leave(struct soak_thread *t)
 		close_shared(t);
 }
 
-/* What was added to the pages of a file, when no thread of this process uses it. */
+/* Check the pages of a file, when no thread of this process uses it. */
 static void check_file(int file)
 {
 	struct percpu_lwbuf b;
@@ -253,8 +253,8 @@ static void check_file(int file)
 	}
 }
 
-/* In a child, what its parent's threads had does not count. Who was killed may have left the
- * file short. */
+/* Check all, and free it. In a child, the holdings of its parent's threads do not count. A
+ * killed process may have left the file short. */
 void soak_window_destroy(void)
 {
 	soak_require_equal("let the file grow", 0,

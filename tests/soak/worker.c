@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker.c - a process of the soak test: threads that come and go, on CPUs
- * that change, interrupted by timers whose handlers count, and children forked
- * in between.
+ * worker.c - a process of the soak test. Its threads come and go, on CPUs that change. Timers
+ * interrupt them, and the handlers count. Now and then a thread forks a child.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,12 +17,13 @@
 #include "../support.h"
 #include "soak.h"
 
-#define CHILDREN 2 /* at most at a time, in one worker */
+#define CHILDREN 2 /* the most at a time, in one worker */
 
 static __thread struct soak_thread *self;
 
-/* On a busy machine a handler takes longer than its interval, for it moves from CPU
- * to CPU. What it interrupts must come to its end all the same. */
+/* Return whether the handler keeps the thread from its work. On a busy machine a handler takes
+ * longer than its interval, because it moves from CPU to CPU. The interrupted operation must end
+ * all the same. */
 static bool is_starved(struct soak_thread *t)
 {
 	unsigned op = __atomic_load_n(&t->op, __ATOMIC_RELAXED);
@@ -33,8 +33,8 @@ static bool is_starved(struct soak_thread *t)
 	return t->times > 100;
 }
 
-/* Any time: within a sequence, a fallback, or the notes on an operation. What
- * was interrupted goes on on another CPU. */
+/* Count, at any time: within a sequence, a fallback, or the notes on an operation. Then move the
+ * thread to another CPU. */
 static void on_timer(int signo)
 {
 	struct soak_thread *t = self;
@@ -58,7 +58,7 @@ static bool stopped(void)
 	return __atomic_load_n(&soak_board->stop, __ATOMIC_RELAXED);
 }
 
-/* From now on the fallbacks do what the thread does. */
+/* Unregister the thread: from now on it uses the fallbacks. */
 static void unregister(struct soak_thread *t)
 {
 	if (!test_unregister(percpu_seq_attach()))
@@ -123,7 +123,7 @@ static void start_thread(struct soak_thread *t)
 	t->slot->journal[0].count[SOAK_THREAD]++;
 }
 
-/* SIGKILL at some instruction of the next milliseconds. */
+/* Kill the process at some instruction of the next milliseconds. */
 static void doom(struct soak_thread *t)
 {
 	struct itimerspec when = { .it_value.tv_nsec =
@@ -137,8 +137,8 @@ static void doom(struct soak_thread *t)
 		     "set a timer", 1, 0);
 }
 
-/* A child of one thread, while the others were in the middle of something. It
- * goes on with the region that it shares and with copies of all else. */
+/* Be a child of one thread, forked while the others were in the middle of an operation. It goes
+ * on with the region that it shares and with copies of all else. */
 static void be_child(struct soak_thread *t)
 {
 	uint64_t before[SOAK_TALLIES];
@@ -162,7 +162,7 @@ static void be_child(struct soak_thread *t)
 	_exit(0);
 }
 
-/* Returns the children started, 1 or 0. */
+/* Fork a child. Return the number of children started, 1 or 0. */
 static unsigned fork_child(struct soak_thread *first)
 {
 	struct soak_thread t;
@@ -197,7 +197,7 @@ bool soak_ended_well(pid_t pid, int status)
 	return false;
 }
 
-/* Returns the children that ended. */
+/* Return the number of children that ended. */
 static unsigned reap(int options)
 {
 	unsigned n = 0;
@@ -212,7 +212,7 @@ static unsigned reap(int options)
 	return n;
 }
 
-/* The kernel moves the thread at once, in whatever instruction it is. */
+/* Move a thread. The kernel does that at once, at whatever instruction the thread is. */
 static void move(struct soak_thread *first, const struct soak_thread *t)
 {
 	pid_t tid = __atomic_load_n(&t->slot->tid, __ATOMIC_RELAXED);
@@ -253,7 +253,7 @@ static void manage(struct soak_thread *first, struct soak_thread *t, unsigned n)
 
 int soak_worker(uint64_t random)
 {
-	/* The first thread is one of them for its sums; it gets no signals. */
+	/* The first thread has an element for its sums; it gets no signals. */
 	static struct soak_thread t[SOAK_THREADS + 1];
 	const uint64_t nothing[SOAK_TALLIES] = { 0 };
 	struct sigaction sa = { .sa_handler = on_timer, .sa_flags = SA_RESTART };

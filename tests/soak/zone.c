@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zone.c - the soak test's operations on zones. Every CPU's copy of an item is
- * stamped by who holds it, and wiped before it is freed. So an item that was
- * handed out twice, or whose contents changed, has another stamp.
+ * zone.c - the soak test's operations on zones. The holder of an item stamps every CPU's copy of
+ * it, and wipes it before it frees the item. So an item that was handed out twice, or whose
+ * contents changed, has another stamp.
  *
- * A thread waits for an item of a zone only while it holds none, and frees all
- * it holds when it ends, so that nobody waits for ever.
+ * A thread waits for an item of a zone only while it holds none, and frees all its items when it
+ * ends, so that no thread waits for ever.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,10 +22,10 @@
 
 enum which { MANY, LIMITED, BUILT, CHECKED, SHARED, LARGE };
 
-/* What is at the start of a copy. The last word of it has the stamp, too. */
+/* The start of a copy. The last word of the copy has the stamp, too. */
 struct item {
 	uint64_t stamp;
-	uint64_t made; /* by the constructor */
+	uint64_t made; /* set by the constructor */
 };
 
 static const struct {
@@ -40,9 +40,9 @@ static const struct {
 };
 
 static struct percpu_zone *zone[SOAK_ZONES];
-static struct item *parked; /* of MANY: for who wants it */
-static uint32_t held;	    /* of LIMITED */
-static bool alone;	    /* who held the items of LIMITED may not be here */
+static struct item *parked; /* an item of MANY that any thread may take */
+static uint32_t held;	    /* items of LIMITED that are in use */
+static bool alone;	    /* in a child of fork: the holders of LIMITED's items may be missing */
 
 static void construct(void *cell, unsigned cpu, void *arg)
 {
@@ -86,8 +86,8 @@ static struct item *copy_of(struct item *item, unsigned cpu)
 	return percpu_zone_get(item, cpu);
 }
 
-/* A new item is as its last user left it, wiped; in some zones others used the
- * memory, or a check fills it. */
+/* Check a new item, and stamp it. A new item is as its last user left it, wiped. In some zones
+ * that does not hold: their memory had other uses, or a check fills it. */
 static void stamp(struct item *item, unsigned z, uint64_t token, bool wiped)
 {
 	uint64_t was = __atomic_exchange_n(&item->stamp, token, __ATOMIC_ACQ_REL);
@@ -171,7 +171,7 @@ static void obtain(struct soak_thread *t, unsigned z, struct soak_item *h)
 	stamp(item, z, h->token, flags != 0 || (z != CHECKED && z != SHARED));
 }
 
-/* What one thread has allocated another may free. */
+/* Exchange an item with another thread, which may free it. */
 static void exchange(struct soak_item *h)
 {
 	h->item = __atomic_exchange_n(&parked, (struct item *)h->item, __ATOMIC_ACQ_REL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * operations.c - the operations that are stepped through, on memory that the tracer and its
- * child share. A call through the public functions runs through two sequences, the inline
- * one and, when that was aborted, the library's. Those on memory of the child's own are in
- * operations_own.c and operations_called.c.
+ * operations.c - the operations that are stepped through, on memory that the tracer and its child
+ * share. A call of a public function runs through two sequences, the inline one and, when that was
+ * aborted, the library's. Operations on the child's own memory are in operations_own.c and
+ * operations_called.c.
  */
 #define _GNU_SOURCE
 #include "stepping.h"
@@ -25,8 +25,8 @@ static struct model_lane *lanes; /* shared */
 static struct percpu_local locked, counted, split;
 static struct percpu_counter *counter;
 static struct percpu_counter_array *array;
-static struct percpu_stats *stats;     /* of more fields than objects in copies have */
-static struct percpu_stats *whole;     /* of two fields, in copies */
+static struct percpu_stats *stats;     /* with more fields than objects in copies have */
+static struct percpu_stats *whole;     /* with two fields, in copies */
 static struct percpu_compact *compact; /* in a shared region */
 
 __attribute__((noinline)) void stepping_add_to_compact(const struct percpu_compact *c, int64_t n)
@@ -67,11 +67,11 @@ void stepping_make(unsigned cpu)
 	stepping_make_refs();
 	stepping_make_rwlock();
 	stepping_make_values(region, cpu);
-	percpu_counter_array_commit_words(); /* or the first add would find out */
+	percpu_counter_array_commit_words(); /* in advance: the first add would do it */
 	stepping_make_own(cpu);
 }
 
-/* The bare sequences; who aborts them tries again. */
+/* Run a bare sequence. Its caller tries again after an abort. */
 static struct model_result run_sequence(const struct model_case *c)
 {
 	struct model_result r;
@@ -82,7 +82,7 @@ static struct model_result run_sequence(const struct model_case *c)
 	return r;
 }
 
-/* One copy of its sequences for all callers. */
+/* Add n. One copy of its sequences for all callers. */
 static __attribute__((noinline)) int add_to(const struct percpu_local *l, int64_t n)
 {
 	return percpu_local_add(l, n);
@@ -175,7 +175,7 @@ static struct model_result run_stats(const struct model_case *c)
 	return r;
 }
 
-/* By a call, as where the number of words is not constant. */
+/* Update by a call, as when the number of words is not constant. */
 static struct model_result run_update(struct percpu_stats *s, const struct model_case *c)
 {
 	static const volatile size_t words[] = { [MODEL_ADD] = 1, [MODEL_ADD2] = 2 };
@@ -193,7 +193,8 @@ static struct model_result run_whole(const struct model_case *c)
 {
 	if (c->op == MODEL_ADD2)
 		return run_update(whole, c);
-	percpu_stats_add_slow(whole, 0, 0, c->n[0]); /* objects in copies always come here */
+	percpu_stats_add_slow(whole, 0, 0, c->n[0]); /* objects in copies always take the slow
+							path */
 	return (struct model_result){ 0, MODEL_UNSET };
 }
 
@@ -296,7 +297,7 @@ void stepping_fill(const struct stepping_operation *o, uint64_t *random)
 static void read_stats(const struct percpu_stats *s, struct model_lane *out)
 {
 	if (percpu_stats_fetch(s, 0, 1, out->word) != 0)
-		out->word[0] = INT64_MIN; /* which no model says */
+		out->word[0] = INT64_MIN; /* in no model */
 }
 
 void stepping_read(const struct stepping_operation *o, struct model_lane *out)

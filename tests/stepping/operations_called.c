@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * operations_called.c - the inline functions that the library exports (percpu/calls.h):
- * each has copies of its sequences in the library. Their objects are the child's own.
+ * operations_called.c - the inline functions that the library exports (percpu/calls.h). Each has
+ * copies of its sequences in the library. Their objects are the child's own.
  */
 #include "stepping.h"
 
@@ -47,7 +47,7 @@ void stepping_make_called(void)
 	test_unpin(0);
 }
 
-/* What has the sum that an operation adds 1 to; another update may come between. */
+/* The object to which an operation adds 1; another update may come between. */
 enum sum { COUNTER, EARLY, FIRST, LAST, COMPACT, STATS, SPLIT, WORD, VARIABLE };
 
 static uint64_t fetch(enum sum sum)
@@ -315,7 +315,7 @@ static struct model_result run_variable(const struct model_case *c)
 	return grown(VARIABLE, before);
 }
 
-/* How many records were ever committed in all lanes: their last numbers. */
+/* Return how many records were ever committed in all lanes: the sum of their last numbers. */
 static uint64_t count_records(void)
 {
 	const struct percpu_ring_lane *lane;

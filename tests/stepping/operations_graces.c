@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * operations_graces.c - sections of grace periods, by the exported copies of the inline functions,
- * and by what these call where their sequence was aborted.
+ * and by the functions that these call when their sequence was aborted.
  */
 #include "stepping.h"
 
@@ -10,7 +10,7 @@
 #include "../support.h"
 #include "owners/grace.h"
 
-static struct percpu_grace *plain, *checked; /* of the latter all calls are slow */
+static struct percpu_grace *plain, *checked; /* checked ones take the slow path in all calls */
 
 void stepping_make_graces(void)
 {
@@ -24,7 +24,7 @@ static int32_t sections(struct percpu_grace *g)
 	return (int32_t)percpu_participants_sum(&percpu_grace_handle(g)->part, 0);
 }
 
-/* By n each; another one may come between. */
+/* Judge whether the sections changed by n; another section may come between. */
 static struct model_result moved_by(struct percpu_grace *g, int32_t before, int32_t n, int result)
 {
 	int32_t by = sections(g) - before;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * operations_items.c - object caches and windows, on memory of the child's own: what one has
- * got, nobody else gets.
+ * operations_items.c - object caches and windows, on the child's own memory. While one thread has
+ * an object, no other thread gets it.
  */
 #define _GNU_SOURCE
 #include "stepping.h"
@@ -19,9 +19,9 @@
 #define ALL 8
 #define PAGES 4
 
-/* Caches whose arrays are empty, or have objects. */
+/* Caches with empty arrays, and with objects in them. */
 static struct percpu_objcache *cold, *warm;
-/* Files whose tables are empty, or have the page of each CPU; and one that is mapped. */
+/* Files with empty tables; with the page of each CPU in them; and a mapped one. */
 static struct percpu_lwbufs *unseen, *seen, *direct;
 
 static struct percpu_objcache *make_objcache(void)
@@ -79,7 +79,8 @@ static struct model_result judge(bool right)
 	return (struct model_result){ !right, MODEL_UNSET };
 }
 
-/* Whose is it? Another update may come between, with an object of its own. */
+/* Get an object, check that no other thread has it, and put it. Another update may come between,
+ * with an object of its own. */
 static bool use_object(struct percpu_objcache *oc)
 {
 	uint32_t *obj;
@@ -100,7 +101,7 @@ static struct model_result run_cold(const struct model_case *c)
 	return judge(use_object(cold));
 }
 
-/* What was stopped takes the slow path, so another one follows. */
+/* Use two objects. A stopped get takes the slow path, so a second one follows. */
 static struct model_result run_warm(const struct model_case *c)
 {
 	bool used = use_object(warm);
@@ -122,7 +123,7 @@ static struct model_result run_seen(const struct model_case *c)
 	return judge(use_page(seen, 0) && use_page(seen, 1));
 }
 
-/* Several at a time, which have the same place in their sets. */
+/* Use several pages at a time that have the same place in their sets. */
 static struct model_result run_unseen(const struct model_case *c)
 {
 	struct percpu_lwbuf b[PAGES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * operations_own.c - operations on memory of the child's own, which judge themselves: on
- * sums that grow, zones, and the self-test.
+ * operations_own.c - operations on the child's own memory, which judge themselves: on sums that
+ * grow, zones, and the self-test.
  */
 #include "stepping.h"
 
@@ -17,18 +17,18 @@
 
 #define ITEMS 100 /* more than a zone caches per CPU */
 
-static struct percpu_compact *within;	/* whose cells are far from the end of a window */
-static struct percpu_compact *crossing; /* whose cells are one short of a crossing */
+static struct percpu_compact *within;	/* its cells are far from the end of a window */
+static struct percpu_compact *crossing; /* its cells are one short of a crossing */
 
 static PERCPU_VARIABLE(uint64_t, variable);
-static uma_zone_t zpcpu_zone __attribute__((used)); /* or it would be a leak */
+static uma_zone_t zpcpu_zone __attribute__((used)); /* keeps the leak checker quiet */
 static uint64_t *zpcpu;
 static struct counter_rate rate = { .cr_period = INT32_MAX };
 static struct counter_rate early_rate = { .cr_rate = EARLY_COUNTER, .cr_period = INT32_MAX };
 static struct percpu_wbuf *wbuf;
-static uint64_t buffered; /* in it */
+static uint64_t buffered; /* the cell that wbuf adds to */
 
-/* Zones whose cache is empty, or has items; and items out of them, last of full. */
+/* Zones with an empty cache, and with items in it; and items out of them, last those of full. */
 static struct percpu_zone *cold, *warm, *full;
 static void *held[5 * ITEMS];
 static unsigned helds;
@@ -57,7 +57,7 @@ static struct percpu_zone *make_zone(unsigned allocs, unsigned frees)
 	return z;
 }
 
-/* Its first add on any CPU needs a checkpoint. */
+/* Make a counter whose first add on any CPU needs a checkpoint. */
 static void make_crossing(void)
 {
 	assert_int_equal(percpu_compact_create(1, &within), 0);
@@ -74,7 +74,8 @@ void stepping_make_own(unsigned cpu)
 	assert_int_equal(percpu_wbuf_create(NULL, &wbuf), 0);
 	rate.cr_rate = counter_u64_alloc(M_WAITOK);
 	percpu_static_counter_setup(percpu_freebsd_early(early_rate.cr_rate));
-	(void)counter_ratecheck(&rate, INT64_MAX); /* the first begins a period, with a reset */
+	(void)counter_ratecheck(&rate, INT64_MAX); /* the first call begins a period, with a
+						      reset */
 	(void)counter_ratecheck(&early_rate, INT64_MAX);
 	make_crossing();
 	test_pin(0, cpu);
@@ -87,7 +88,7 @@ void stepping_make_own(unsigned cpu)
 	test_unpin(0);
 }
 
-/* Private sums, each add of 1: another update may come between. */
+/* Judge a private sum after an add of 1: another add may come between. */
 static struct model_result grown(uint64_t from, uint64_t to)
 {
 	return (struct model_result){ to - from != 1 && to - from != 2, MODEL_UNSET };
@@ -175,7 +176,7 @@ static struct model_result run_crossing(const struct model_case *c)
 	return add_and_judge(crossing);
 }
 
-/* Whatever happens to it, it must not accuse the kernel. */
+/* Run the self-test. Whatever happens to it, it must not accuse the kernel. */
 static struct model_result run_selftest(const struct model_case *c)
 {
 	(void)c;
@@ -194,7 +195,7 @@ static struct model_result run_warm(const struct model_case *c)
 	return alloc_from(warm);
 }
 
-/* More than the cache takes. What was freed comes back once. */
+/* Free more items than the cache takes. Each freed item must come back once. */
 static struct model_result run_full(const struct model_case *c)
 {
 	struct model_result r = { 0, MODEL_UNSET };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * operations_refs.c - reference counts, by the exported copies of the inline functions, and
- * by what these call where their sequence was aborted.
+ * operations_refs.c - reference counts, by the exported copies of the inline functions, and by the
+ * functions that these call when their sequence was aborted.
  */
 #include "stepping.h"
 
@@ -21,7 +21,7 @@ void stepping_make_refs(void)
 	assert_int_equal(percpu_ref_create(never, NULL, 0, &ref), 0);
 }
 
-/* Of n each; another update may come between. */
+/* Judge whether the count changed by n; another update may come between. */
 static struct model_result moved(int64_t before, int64_t n, bool right)
 {
 	int64_t by = percpu_ref_fetch(ref) - before;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * operations_rwlock.c - readers of a read-mostly lock, by the exported copies of the inline
- * functions, and by what these call where their sequence was aborted.
+ * functions, and by the functions that these call when their sequence was aborted.
  */
 #include "stepping.h"
 
@@ -22,7 +22,7 @@ static uint32_t readers(void)
 	return percpu_participants_sum(&percpu_rwlock_handle(rwlock)->p, PERCPU_RWLOCK_INSIDE);
 }
 
-/* By n each; another reader may come or go between. */
+/* Judge whether the readers changed by n; another reader may come or go between. */
 static struct model_result moved_by(uint32_t before, uint32_t n, int result)
 {
 	const uint32_t by = readers() - before;

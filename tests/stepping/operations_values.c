@@ -14,7 +14,7 @@
 #include "../support.h"
 #include "memory/memory.h"
 
-#define REACH (MODEL_OFF / 2) /* what is added within the move of a center goes further than that */
+#define REACH (MODEL_OFF / 2) /* more than an add moves a word without moving its center */
 
 static struct percpu_fcounter *fcounter;
 static struct percpu_fcounter_array *farray;
@@ -24,7 +24,7 @@ static struct percpu_histogram *histogram, *tick_histogram;
 static struct percpu_histogram_snapshot *seen, *seen_ticks;
 static struct percpu_extrema *extrema, *fextrema;
 static struct percpu_rate *rate, *fresh_rate, *full_rate;
-static struct percpu_approx *approx, *narrow; /* of the second one each add moves a center */
+static struct percpu_approx *approx, *narrow; /* each add to narrow moves a center */
 static unsigned here;
 static uint64_t allowed_before; /* by the rate, before the operation */
 
@@ -155,7 +155,7 @@ static uint64_t *approx_lane(const struct percpu_approx *a, unsigned cpu)
 	return (uint64_t *)(void *)(a->block.base + cpu * a->block.stride);
 }
 
-/* The word of this CPU is so far from its center. */
+/* Store a value in this CPU's word that is off from its center. */
 static void fill_approx(const struct percpu_approx *a, uint64_t off)
 {
 	uint64_t *lane = approx_lane(a, here);
@@ -163,8 +163,8 @@ static void fill_approx(const struct percpu_approx *a, uint64_t off)
 	lane[0] = lane[1] + off;
 }
 
-/* No model says INT64_MIN: a lane is too far from its center; or the middle is below that of
- * the centers, or further above it than a center is moved. */
+/* Return the sum; or INT64_MIN, which is in no model, if a lane is too far from its center, or
+ * if the middle is below that of the centers, or further above it than a center is moved. */
 static int64_t read_approx(const struct percpu_approx *a)
 {
 	uint64_t centers = a->control->base;
@@ -206,7 +206,7 @@ static struct model_result run_record_ticks_at(const struct model_case *c)
 	return done;
 }
 
-/* Observations are all of 3. No model says INT64_MIN. */
+/* Return the count; or INT64_MIN, which is in no model, if an observation is not 3. */
 static int64_t read_histogram(const struct percpu_histogram *h, struct percpu_histogram_snapshot *s)
 {
 	return percpu_histogram_fetch(h, 0, s) == 0 && s->sum == 3 * (double)s->count ?
@@ -230,7 +230,7 @@ static struct model_result run_fextrema(const struct model_case *c)
 				      MODEL_UNSET };
 }
 
-/* The model begins with what no observation is beyond. */
+/* The model's start: no observation exceeds it. */
 static const struct model_lane nothing = { .word = { INT64_MAX, INT64_MIN } };
 
 static void note_extrema(int e, const double *f, struct model_lane *out)
@@ -238,7 +238,7 @@ static void note_extrema(int e, const double *f, struct model_lane *out)
 	if (e == -ENODATA)
 		*out = nothing;
 	else if (e != 0)
-		out->word[0] = out->word[1] = e; /* which no model says */
+		out->word[0] = out->word[1] = e; /* in no model */
 	else if (f != NULL)
 		for (int i = 0; i < 2; i++)
 			out->word[i] = (int64_t)f[i];
@@ -255,7 +255,7 @@ static void read_extrema(const struct stepping_operation *o, struct model_lane *
 			     out);
 }
 
-/* Of one no event is let through, and of the others all. */
+/* Check the rate. full_rate must refuse the event, and the other rates must admit it. */
 static struct model_result check_rate(struct percpu_rate *of)
 {
 	return (struct model_result){ percpu_rate_check(of) != (of != full_rate), MODEL_UNSET };
@@ -293,7 +293,7 @@ static struct percpu_rate_control *rate_control(const struct percpu_rate *of)
 	return (struct percpu_rate_control *)percpu_block_bias(b);
 }
 
-/* So many permissions were taken, and this CPU has them all. */
+/* Take permissions from the rate, and let this CPU keep some of them. */
 static void fill_rate(struct percpu_rate *of, uint32_t taken, uint32_t kept)
 {
 	struct timespec t;
@@ -308,8 +308,8 @@ static void fill_rate(struct percpu_rate *of, uint32_t taken, uint32_t kept)
 	allowed_before = percpu_rate_allowed(of);
 }
 
-/* Which events there were; if more were let through than there were permissions, or have
- * some left, no model says that. */
+/* Read how many events were admitted and refused. Store INT64_MIN, which is in no model, if the
+ * events admitted and the permissions left are more than there were. */
 static void read_rate(const struct percpu_rate *of, struct model_lane *out)
 {
 	uint64_t used = percpu_rate_allowed(of) - allowed_before;
@@ -353,7 +353,7 @@ static bool read_sum(const struct stepping_operation *o, int64_t *ret)
 		*ret = (int64_t)percpu_fcounter_array_fetch(farray, 1);
 	else if (o->run == run_gauge_add || o->run == run_gauge_sub || o->run == run_gauge_inc)
 		*ret = percpu_gauge_fetch(gauge);
-	else if (o->run == run_gauge_dec) /* the model counts what was taken from it */
+	else if (o->run == run_gauge_dec) /* the model counts what was taken from the gauge */
 		*ret = (int64_t)(0 - (uint64_t)percpu_gauge_fetch(gauge));
 	else if (o->run == run_fgauge_add || o->run == run_fgauge_sub)
 		*ret = (int64_t)percpu_fgauge_fetch(fgauge);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Made by the linker; absent where no unit has a sequence. */
+/* The linker makes these symbols; they are absent if no unit has a sequence. */
 #define LINKER extern __attribute__((weak, visibility("hidden")))
 LINKER const struct record first_record[] __asm__("__start___rseq_cs");
 LINKER const struct record last_record[] __asm__("__stop___rseq_cs");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * records.h - the critical-section records of the running program: what the
- * kernel is told of each sequence, read where it reads it.
+ * records.h - the critical-section records of the running program, which tell the kernel of each
+ * sequence, read from where the kernel reads them.
  */
 #ifndef TESTS_STEPPING_RECORDS_H
 #define TESTS_STEPPING_RECORDS_H
@@ -18,14 +18,14 @@ struct record {
 	uint64_t abort;
 } __attribute__((aligned(32)));
 
-/** All records of this program, without its shared objects. */
+/** Return all records of this program, without its shared objects. */
 const struct record *records(size_t *ret_n);
 
-/** What is wrong with a record, or NULL. Signature: in front of its handler. */
+/** Return what is wrong with a record, or NULL. signature is the word in front of its handler. */
 const char *record_fault(const struct record *r, uint32_t signature);
 
-/** What is wrong with the program's records together, or NULL: two for one
- *  sequence, or the list for debuggers names something else. */
+/** Return what is wrong with the program's records together, or NULL. Wrong are two records for
+ *  one sequence, and a list for debuggers that names something else. */
 const char *records_fault(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_stepping.c - every operation, stopped at every instruction of every
- * sequence that it runs through, and behind the last; there, what else can
- * happen happens, and the outcome must be the model's. A record of the program
- * in whose sequence nothing was stopped is a failure.
+ * test_stepping.c - stops each operation at every instruction of each of its sequences, and behind
+ * the last one. At each stop it causes each event that can happen there, and the outcome must be
+ * the model's. The test fails if a record of the program has a sequence in which it has not
+ * stopped.
  */
 #define _GNU_SOURCE
 #include "stepping.h"
@@ -25,16 +25,16 @@
 #define TRIES 100
 #define APPROACH 4 /* instructions before a sequence */
 
-/* Where a position-independent program was loaded. */
+/* The address at which a position-independent program was loaded. */
 extern const char __ehdr_start __attribute__((visibility("hidden")));
 
-/* What happens while the child is stopped. */
+/* The event while the child is stopped. */
 enum event {
 	BY_COMPETITOR, /* another process updates the lane of this CPU */
 	BY_RESET,      /* another process reads and resets it */
 	BY_MIGRATION,
-	BY_SIGNAL, /* whose handler updates the lane */
-	BY_FORK,   /* the same in a child of that handler's */
+	BY_SIGNAL, /* its handler updates the lane */
+	BY_FORK,   /* its handler forks a child that updates the lane */
 	BY_KILL,
 	EVENTS
 };
@@ -42,7 +42,7 @@ enum event {
 static const char *const event_name[EVENTS] = { "competitor", "reset", "migration",
 						"signal",     "fork",  "kill" };
 
-/* What child and tracer know of the experiment. */
+/* The present experiment, for the child and the tracer. */
 static struct {
 	const struct stepping_operation *o;
 	enum event event;
@@ -50,7 +50,7 @@ static struct {
 	unsigned here, there;
 } now;
 
-/* What the child reports, in shared memory. */
+/* The child's results, in shared memory. */
 static struct report {
 	struct model_result c, nested;
 } * report;
@@ -100,7 +100,7 @@ static bool is_result(struct model_result got, struct model_result want)
 	return got.code == want.code && got.value == want.value;
 }
 
-/* In the model. What is private was judged by the operation. */
+/* Apply the case to the model. An operation on private memory has judged itself. */
 static struct model_result apply(const struct model_case *c, unsigned cpu)
 {
 	if (now.o->memory == MEMORY_PRIVATE)
@@ -108,7 +108,7 @@ static struct model_result apply(const struct model_case *c, unsigned cpu)
 	return model_apply(&model[stepping_lane(now.o, cpu)], c);
 }
 
-/* A world in which the operation does something; the same for the same seed. */
+/* Prepare a state in which the operation has an effect; the same for the same seed. */
 static void prepare(const struct stepping_operation *o, enum event event, uint64_t seed)
 {
 	uint64_t random = seed;
@@ -130,7 +130,7 @@ static void prepare(const struct stepping_operation *o, enum event event, uint64
 	report->nested = report->c;
 }
 
-/* An update, of some kind. Returns whether it is one; *ret is what that must return. */
+/* Cause the event. Return whether it is an update; *ret is the result that the update must have. */
 static bool update(struct stepping_child *child, struct model_result *ret)
 {
 	unsigned cpu = now.here;
@@ -162,7 +162,8 @@ static bool update(struct stepping_child *child, struct model_result *ret)
 	return false;
 }
 
-/* Returns what is wrong, or NULL. The child is stopped; end: behind the commit. */
+/* Cause the event, and let the child go on. The child is stopped; end says whether behind the
+ * commit. Return what is wrong, or NULL. */
 static const char *experiment(struct stepping_child *child, bool end)
 {
 	struct model_result want = { 0, MODEL_UNSET }, want_nested;
@@ -194,7 +195,8 @@ static const char *experiment(struct stepping_child *child, bool end)
 	return nested && !is_result(report->nested, want_nested) ? "wrong result in between" : NULL;
 }
 
-/* A neighbor may preempt it before it gets there, so it has several tries. */
+/* Start the child, and stop it at the last of these points. A neighbor may preempt it before it
+ * gets there, so try several times. */
 static bool stop_at(const struct stepping_operation *o, enum event event, const uint64_t *points,
 		    unsigned n, struct stepping_child *ret)
 {
@@ -210,7 +212,7 @@ static bool stop_at(const struct stepping_operation *o, enum event event, const 
 	return false;
 }
 
-/* Whether the event is proven at this stop. Where it is slow, each stop has one. */
+/* Return whether to cause this event at this stop. On a slow machine each stop has one event. */
 static bool is_due(const struct stepping_operation *o, enum event e)
 {
 	const bool sample = test_rounds(10) < 10;
@@ -221,8 +223,8 @@ static bool is_due(const struct stepping_operation *o, enum event e)
 	return !sample || e == stops % EVENTS;
 }
 
-/* The operation runs through the sequences that start at trail[0..n-1]; stop in
- * the last, after the others have been aborted. */
+/* Test at one instruction. The operation runs through the sequences that start at trail[0..n-1].
+ * Stop it in the last one, after the earlier ones were aborted. */
 static void prove_at(const struct stepping_operation *o, const uint64_t *trail, unsigned n,
 		     uint64_t at, const struct record *r)
 {
@@ -246,8 +248,8 @@ static void prove_at(const struct stepping_operation *o, const uint64_t *trail, 
 	}
 }
 
-/* The same at the last instructions before the sequence: what they found out
- * must not matter, for nothing is aborted there. */
+/* Test at the last instructions before the sequence. Nothing is aborted there, so what they have
+ * loaded must not matter. */
 static void prove_before(const struct stepping_operation *o, const uint64_t *trail, unsigned n,
 			 const struct record *r)
 {
@@ -265,7 +267,7 @@ static void prove_before(const struct stepping_operation *o, const uint64_t *tra
 			prove_at(o, trail, n, at[i], r);
 }
 
-/* Returns whether it was stopped at each instruction up to the commit. */
+/* Test a sequence. Return whether it was stopped at each instruction up to the commit. */
 static bool prove(const struct stepping_operation *o, const uint64_t *trail, unsigned n,
 		  const struct record *r)
 {
@@ -304,7 +306,7 @@ static void prove_operation(const struct stepping_operation *o)
 		print_message("%s takes several commits here, or is private: not proven\n",
 			      o->name);
 		for (unsigned i = 0; i < sequences; i++)
-			covered[which[i]] = true; /* the sequence of a narrower one, once more */
+			covered[which[i]] = true; /* the sequence of a narrower operation, again */
 		return;
 	}
 	for (unsigned i = 0; i < sequences; i++) {
@@ -316,7 +318,8 @@ static void prove_operation(const struct stepping_operation *o)
 		fail_msg("%s runs through no sequence", o->name);
 }
 
-/* On x86-64, the library has sequences for CPUs with wider stores than this one. */
+/* Return whether this CPU runs all sequences. On x86-64, the library has some for CPUs with
+ * wider stores. */
 static bool has_all_sequences(void)
 {
 #ifdef __x86_64__
@@ -350,7 +353,7 @@ static void all_operations(void **state)
 		assert_int_equal(missing, 0);
 }
 
-/* As the kernel finds them, with the program's addresses. */
+/* Check the records as the kernel finds them, with the program's addresses. */
 static void records_hold_together(void **state)
 {
 	size_t n;

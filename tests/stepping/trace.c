@@ -2,9 +2,8 @@
 /*
  * trace.c - a child under ptrace, with breakpoints: see stepping.h.
  *
- * A stop is a preemption. So whatever is in a sequence when it stops is
- * aborted when it goes on, unless its descriptor is taken away first, as
- * stepping_walk() does.
+ * A stop is a preemption. So a sequence in which the child stops is aborted when the child goes on,
+ * unless its descriptor is removed first, as stepping_walk() does.
  */
 #define _GNU_SOURCE
 #include "stepping.h"
@@ -27,7 +26,7 @@
 	{                                                                                          \
 		0xcc                                                                               \
 	}
-#define PC_AFTER 1 /* where the program counter is when it stops there */
+#define PC_AFTER 1 /* the program counter is so far behind the breakpoint when the child stops */
 #elif defined(__aarch64__)
 #define PC pc
 #define BREAKPOINT                                                                                 \
@@ -75,7 +74,8 @@ static void set_pc(pid_t tid, uint64_t pc)
 	ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &v);
 }
 
-/* The child's text is a copy of ours, which has no breakpoints. */
+/* Set or remove a breakpoint. The child's text is a copy of the tracer's, which has no
+ * breakpoints. */
 static void patch(pid_t tid, uint64_t at, bool set)
 {
 	long word = ptrace(PTRACE_PEEKTEXT, tid, address(at), NULL);
@@ -93,9 +93,9 @@ static void on_alarm(int signo)
 }
 
 /*
- * Wait for any thread of the child. False if the process is gone. This sleeps
- * until there is something: who wakes up to look shares the child's CPU, and
- * preempts it before it gets anywhere.
+ * Wait for any thread of the child. Return false if the process is gone. The call sleeps until
+ * there is news: a tracer that polls shares the child's CPU, and preempts it before it makes
+ * progress.
  */
 static bool wait_any(struct stepping_child *c)
 {
@@ -125,7 +125,7 @@ static void pass_on(struct stepping_child *c)
 	ptrace(PTRACE_CONT, c->tid, NULL, (void *)(uintptr_t)signo);
 }
 
-/* Which breakpoint the thread is at: n if none. */
+/* Return the breakpoint that the thread is at; n if none. */
 static unsigned find(const struct stepping_child *c, const uint64_t *at, unsigned n)
 {
 	uint64_t pc;
@@ -159,7 +159,8 @@ static struct stepping_child start(void (*fn)(void), const uint64_t *at, unsigne
 	return c;
 }
 
-/* Wait until it is at a breakpoint, and take that away. n if it is gone. */
+/* Wait until the child is at a breakpoint, and remove that. Return its number; n if the child is
+ * gone. */
 static unsigned next(struct stepping_child *c, const uint64_t *at, unsigned n)
 {
 	unsigned i;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_compact.c - compact counters among threads, more than CPUs, that are
- * moved about and interrupted, and make checkpoints as fast as they can. A set
- * whose windows are made shorter needs them the more often, and stays exact.
+ * test_compact.c - compact counters in more threads than CPUs. The threads change CPUs, are
+ * interrupted, and make checkpoints as fast as they can. Sets with shorter windows need more
+ * checkpoints, and stay exact.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -37,7 +37,7 @@ static int64_t window(void)
 	return 2 * (int64_t)set->half;
 }
 
-static uint64_t added[THREADS + 1]; /* the last: in handlers */
+static uint64_t added[THREADS + 1]; /* by each thread, and last by all handlers */
 
 static void add_in_handler(int signo)
 {
@@ -93,7 +93,7 @@ static void threads_are_exact(void **state)
 	check_threads();
 }
 
-/* Readers and resets, while threads make checkpoints as fast as they can. */
+/* Threads read and reset counters, while others make checkpoints as fast as they can. */
 
 static bool stop;
 static int wrong;
@@ -151,8 +151,8 @@ static void growing_counters_never_go_back(void **state)
 	check_growth(NULL);
 }
 
-/* In the middle of a read, more comes in than 32 bits can tell. Reads get as
- * much time as it takes: with many CPUs that is longer than between signals. */
+/* A handler adds more during a read than 32 bits can tell. The handler leaves time for the read to
+ * end: with many CPUs a read takes longer than the time between signals. */
 static void add_much_in_handler(int signo)
 {
 	static uint64_t rest_until;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_exchange.c - local.h among threads, some of which cannot run sequences:
- * the two kinds must exclude each other on each CPU.
+ * test_exchange.c - local.h in threads with and without sequences: both kinds must exclude each
+ * other on each CPU.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,11 +17,11 @@
 #define THREADS 8
 #define MAX_ROUNDS 100000
 
-static int rounds; /* per thread */
+static int rounds; /* of each thread */
 static struct percpu_local *local;
-static int failed; /* calls that returned what they never may */
+static int failed; /* calls with a result that is not possible */
 
-/* One thread in four is unknown to the kernel, and takes fallbacks only. */
+/* One thread in four is not registered with the kernel, and only uses fallbacks. */
 static void (*work)(unsigned i, void *arg);
 
 static void prepare_and_work(unsigned i, void *arg)
@@ -55,9 +55,8 @@ static void with_local(size_t size, enum percpu_local_fallback fallback,
 }
 
 /*
- * Each thread adds 1 and keeps what it got. On one CPU's word the results are
- * 1, 2, 3, ..., each once, whoever got them; the words' final values say how
- * far each chain went.
+ * Each thread adds 1 and keeps the result. On one CPU's word the results are 1, 2, 3, ..., each
+ * once, in any thread. The word's final value says how far the results go.
  */
 static void draw(unsigned i, void *arg)
 {
@@ -98,7 +97,7 @@ static void sums_are_drawn_once(void **state)
 	check_chains(PERCPU_LOCAL_REFS);
 }
 
-/* An increment made of a read and a compare-and-store. */
+/* Increment the word by a read and a compare-and-store. */
 static void compare_and_store(unsigned i, void *arg)
 {
 	int64_t expected = 0, seen;
@@ -157,7 +156,7 @@ static void limits_hold(void **state)
 	}
 }
 
-/* What some of the threads add goes elsewhere. */
+/* The adds of threads without sequences go to another cell. */
 static void split(unsigned i, void *arg)
 {
 	(void)i, (void)arg;
@@ -173,7 +172,7 @@ static void split_sums_are_exact(void **state)
 	percpu_local_destroy(local);
 }
 
-/* Items wander between the CPUs' arrays; each has one owner at any time. */
+/* Items move between the CPUs' arrays; each item has at most one owner at a time. */
 #define ITEMS 64
 #define SLOTS 16
 
@@ -230,7 +229,7 @@ static void items_are_neither_lost_nor_doubled(void **state)
 	percpu_local_destroy(local);
 }
 
-/* Messages of three words: none is torn, each CPU's queue has all of its own. */
+/* Threads append messages of three words. None is torn or lost. */
 #define QUEUE 65536
 
 static void append(unsigned i, void *arg)
@@ -268,8 +267,8 @@ static void messages_are_whole(void **state)
 	percpu_local_destroy(local);
 }
 
-/* A child has a copy of the guards, some of them held by threads that did not
- * come along. */
+/* A child has a copy of the guards. Threads of the parent, which are not in the child, may hold
+ * some of them. */
 static bool stop;
 
 static void add_until_stopped(unsigned i, void *arg)

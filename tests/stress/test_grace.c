@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_grace.c - a torture test of grace periods, in the manner of Linux's rcutorture: writers
- * replace an element, and reclaim the old one after a period, for which they wait, poll, or call;
- * readers look at the element that is current, over and over, and in no section may it have been
- * reclaimed. Readers sleep, change CPUs, end sections in other threads, are interrupted by
- * handlers that are readers, too, run without sequences, and are stopped and killed.
+ * test_grace.c - a torture test of grace periods, like Linux's rcutorture. Writers replace an
+ * element, and reclaim the old one after a period, for which they wait, poll, or register a
+ * callback. Readers look at the current element all the time; during a section it must not be
+ * reclaimed. Readers sleep, change CPUs, end sections in other threads, are interrupted by handlers
+ * that read, too, run without sequences, and are stopped and killed.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -34,7 +34,7 @@ struct element {
 	uint32_t reserved[15];
 };
 
-/* Shared with children. */
+/* Shared with child processes. */
 struct torture {
 	struct element element[ELEMENTS];
 	uint32_t current;
@@ -65,7 +65,7 @@ static bool is_stopped(void)
 	return __atomic_load_n(&t->stop, __ATOMIC_RELAXED) != 0;
 }
 
-/* What was current in a section may have been retired since, but is not free. */
+/* An element that was current in a section may be retired meanwhile, but must not be free. */
 static void look(uint32_t i)
 {
 	if (state_of(i) == FREE)
@@ -111,7 +111,7 @@ static void read_once(uint64_t r)
 	__atomic_fetch_add(&t->sections, 1, __ATOMIC_RELAXED);
 }
 
-/* Every third reader has no sequences in a third of its sections. */
+/* Read until the test stops. A quarter of the sections begin and end without sequences. */
 static void read_all_the_time(unsigned seed)
 {
 	uint64_t random = seed + 1, r;
@@ -127,7 +127,7 @@ static void read_all_the_time(unsigned seed)
 	test_unpin(0);
 }
 
-/* Return an element to make current. */
+/* Return a free element, which becomes current. */
 static uint32_t find_free(void)
 {
 	for (;;)
@@ -187,7 +187,7 @@ static int be_reader(void *arg)
 	return 0;
 }
 
-static int beside[2]; /* tokens and elements, to a thread that ends others' sections */
+static int beside[2]; /* pipe of tokens and elements, to the thread that ends others' sections */
 
 static void end_sections_of_others(void)
 {
@@ -291,7 +291,7 @@ static void threads(void **state)
 	assert_int_equal(percpu_grace_destroy(g), 0);
 }
 
-/* A reader is killed and replaced, or stopped for a while. */
+/* Kill and replace a reader, or stop it for a while. */
 static void disturb(pid_t *pid, uint64_t *random)
 {
 	const uint64_t r = test_random(random) >> 7;

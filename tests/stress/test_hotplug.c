@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_hotplug.c - a CPU goes offline and comes back while threads count on it:
- * what was counted there stays, and fences get past it.
+ * test_hotplug.c - a CPU goes offline and comes back while threads count on it. The counts of that
+ * CPU stay, and fences still end.
  *
- * It does that to the whole machine, so only with PERCPU_TEST_HOTPLUG=1, as in
- * the emulated machines of tests/systems.
+ * The test changes the whole machine, so it runs only with PERCPU_TEST_HOTPLUG=1, as in the
+ * emulated machines of tests/systems.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,17 +25,17 @@
 
 #define TIMES 10
 #define FENCES 3
-#define FENCE_NS UINT64_C(1000000000000) /* each of 64 CPUs gets an equal share */
+#define FENCE_NS UINT64_C(1000000000000) /* each of up to 64 CPUs gets an equal share */
 #define SNAPSHOTS 10
 
 static struct percpu_region *region;
 static struct percpu_counter *counter;
-static struct percpu_stats *stats; /* of two fields, in a shared region */
+static struct percpu_stats *stats; /* an object of two fields, in a shared region */
 static struct percpu_zone *zone;
-static unsigned cpu; /* the one that goes */
+static unsigned cpu; /* the CPU that goes offline */
 static bool stop;
 static uint64_t counted, failed; /* atomic */
-static uint32_t *fences;	 /* so many were tried; atomic, shared with the child */
+static uint32_t *fences;	 /* how many were tried; atomic, shared with the child */
 
 static bool set_online(bool on)
 {
@@ -51,14 +51,14 @@ static bool set_online(bool on)
 	return done;
 }
 
-/* In an emulated machine a fence takes seconds, so it is fences that end it. */
+/* Return whether the test lives, and has tried fewer than FENCES fences: each may take seconds. */
 static bool is_wanted(pid_t test)
 {
 	return getppid() == test && __atomic_load_n(fences, __ATOMIC_RELAXED) < FENCES;
 }
 
-/* A process of its own, so that the CPU comes back however the test ends: it does
- * not die with the test. */
+/* Take the CPU offline and bring it back. This process does not die with the test, so that the CPU
+ * comes back even if the test is killed. */
 static int flicker(void *arg)
 {
 	const pid_t *test = arg;
@@ -86,16 +86,16 @@ static void count(unsigned i, void *arg)
 		wrong += percpu_stats_update(stats, 0, 0, ones, 2) != 0;
 		wrong +=
 			percpu_zone_alloc(zone, 0, &item) != 0 || percpu_zone_free(zone, item) != 0;
-		if (n % 256 == 0) /* fails while the CPU is away */
+		if (n % 256 == 0) /* fails while the CPU is offline */
 			test_pin(0, n / 256 % 2 ? cpu : test_cpu(i % test_cpus()));
 	}
 	__atomic_fetch_add(&counted, n, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&failed, wrong, __ATOMIC_RELAXED);
 }
 
-/* EPERM while it goes: it takes nobody, but is still listed as online. A snapshot
- * may come to the end of its time, which is the library's; then the next one fences
- * first. Returns what is wrong, for threads are counting. */
+/* Fence, and take a snapshot. Return what is wrong, or NULL. percpu_fence_all() may return -EPERM
+ * while the CPU goes offline: no thread can move there, but the CPU is still listed as online. A
+ * snapshot may exceed the library's time limit; then the next one fences first. */
 static const char *fence(void)
 {
 	static char what[128];
@@ -118,7 +118,7 @@ static const char *fence(void)
 	return out[0] == out[1] ? NULL : "a snapshot of a part";
 }
 
-/* Until the CPU is back for good. */
+/* Fence until the child has ended, after which the CPU stays online. */
 static const char *fence_many(pid_t pid)
 {
 	const char *wrong = NULL;

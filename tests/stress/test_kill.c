@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_kill.c - workers killed by SIGKILL at any instruction: what they had
- * committed is there, what several counters got in one commit is there in all
- * of them or in none, and nobody else is disturbed.
+ * test_kill.c - workers are killed by SIGKILL at any instruction. Their committed counts stay, a
+ * commit to several counters is in all of them or in none, and other processes go on.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -43,7 +42,7 @@ static int destroy(void **state)
 	return 0;
 }
 
-/* Start workers, kill them all after a random time. */
+/* Start workers, and kill them all after a random time. */
 static void start_and_kill(int (*fn)(void *arg), uint64_t *published, uint64_t *random)
 {
 	pid_t pid[WORKERS];
@@ -59,7 +58,7 @@ static void start_and_kill(int (*fn)(void *arg), uint64_t *published, uint64_t *
 		assert_int_equal(test_wait(pid[i], 60), SIGKILL);
 }
 
-/* Says how often it has added, after each time. */
+/* Add to the counter, and publish the number of adds after each one. */
 static int add_and_publish(void *arg)
 {
 	uint64_t *published = arg;
@@ -89,7 +88,7 @@ static void killed_workers_lose_nothing(void **state)
 	}
 }
 
-/* Compact cells that wrap, or need a checkpoint for every add. */
+/* Compact counters whose cells wrap, or need a checkpoint for every add. */
 static struct percpu_compact *compact;
 
 static int add_compact_and_publish(void *arg)
@@ -169,7 +168,7 @@ static void one_commit_is_all_or_nothing(void **state)
 	}
 }
 
-/* Creates and destroys, so that some die with the allocator's lock. */
+/* Create and destroy counters, so that some workers die with the allocator's lock. */
 static int churn(void *arg)
 {
 	struct percpu_counter *c;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_prefork.c - a server whose workers take connections from one socket, and are killed by
- * SIGKILL at any instruction. Every request is counted once; those in progress are counted by a
- * gauge that is what the living are at, and 0 when nobody asks for anything.
+ * SIGKILL at any instruction. Every request is counted once. A gauge has the requests that living
+ * workers are serving; it is 0 when there are none.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -25,17 +25,17 @@
 #define MOST (WORKERS + KILLS)
 #define FLAGS (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS)
 
-/* What a worker has begun and done, one request at a time. */
+/* How many requests a worker has begun, counted and ended, one at a time. */
 struct work {
 	uint64_t begun, counted, ended;
 };
 
-static struct work *works; /* of all that ever were */
+static struct work *works; /* of all workers, killed ones included */
 static uint32_t *stop;
 static int server;
 static struct sockaddr_un address = { .sun_family = AF_UNIX };
 static struct percpu_owned_gauge *in_progress;
-static struct percpu_owned_fgauge *load; /* the same, in halves */
+static struct percpu_owned_fgauge *load; /* half of in_progress */
 static struct percpu_counter *requests;
 static struct percpu_histogram *sizes;
 
@@ -76,7 +76,7 @@ static int work(void *arg)
 	return e;
 }
 
-/* Returns -1 if that fails. */
+/* Connect to the server. Return the descriptor, or -1. */
 static int connect_to_server(void)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -94,7 +94,7 @@ static int ask(void *arg)
 		fd = connect_to_server();
 		if (fd < 0)
 			return 1;
-		/* Who serves it may be killed. */
+		/* The worker that serves this connection may be killed. */
 		if (send(fd, &c, 1, MSG_NOSIGNAL) == 1)
 			(void)!read(fd, &c, 1);
 		close(fd);
@@ -118,7 +118,7 @@ static double halves(enum percpu_owned_of of)
 	return v;
 }
 
-/* Those who live come to it soon. */
+/* Wait until the living workers are serving n requests. */
 static void expect_in_progress(unsigned n)
 {
 	for (int tries = 0; tries < 10000 && halves(PERCPU_OWNED_LIVING) != 0.5 * n; tries++)
@@ -133,7 +133,7 @@ static void begin(void)
 	struct percpu_owners *owners;
 	struct percpu_region *region;
 
-	test_may_leave_descriptors(); /* the server's, and the region's */
+	test_may_leave_descriptors(); /* of the server and the region */
 	assert_int_equal(percpu_region_open(test_path("prefork"), FLAGS, NULL, &region), 0);
 	assert_int_equal(percpu_owners_create_in(region, &owners), 0);
 	assert_int_equal(percpu_owned_gauge_create_in(owners, PERCPU_OWNED_SUM, &in_progress), 0);
@@ -148,7 +148,7 @@ static void begin(void)
 	assert_int_equal(listen(server, 64), 0);
 }
 
-/* What was counted is what all workers say, but for one request of each that was killed. */
+/* Compare the counts with what the workers noted. Each killed worker may have counted one more. */
 static void expect_totals(void)
 {
 	struct percpu_histogram_snapshot *s;
@@ -166,7 +166,7 @@ static void expect_totals(void)
 	assert_in_range(s->count, counted, percpu_counter_fetch(requests));
 	assert_true(s->sum == 0.5 * (double)s->count);
 	percpu_histogram_snapshot_destroy(s);
-	/* The dead have left what they were at. */
+	/* Killed workers have left their shares of the gauge. */
 	assert_in_range(level(PERCPU_OWNED_ALL), WORKERS, begun - ended);
 	assert_true(halves(PERCPU_OWNED_ALL) >= 0.5 * WORKERS &&
 		    halves(PERCPU_OWNED_ALL) <= 0.5 * (double)(begun - ended));
@@ -206,7 +206,7 @@ static void killed_workers_take_their_requests_along(void **state)
 		assert_int_equal(test_wait(client[i], 60), 0);
 	expect_in_progress(0);
 	for (unsigned i = 0; i < WORKERS; i++)
-		assert_int_not_equal(connect_to_server(), -1); /* and say nothing */
+		assert_int_not_equal(connect_to_server(), -1); /* and send nothing */
 	expect_in_progress(WORKERS);
 	for (unsigned i = WORKERS; i-- > 0;) {
 		end_one(worker[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_processes.c - one counter, many processes: forked from one thread or
- * from one of several, attached by name, by vfork and by bare clone(2).
+ * test_processes.c - many processes use one counter. They are forked from a process of one thread
+ * or of several, attach by name, or are made by vfork or by clone(2).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,7 +28,7 @@
 #define ADDS 100000
 
 static struct percpu_region *region;
-static struct percpu_counter *counter; /* in region: shared with children */
+static struct percpu_counter *counter; /* in a region that children share */
 
 static int create(void **state)
 {
@@ -79,7 +79,7 @@ static void forked_children_count_together(void **state)
 	assert_int_equal(percpu_counter_fetch(counter), WORKERS * ADDS + 1);
 }
 
-/* A private counter is a variable: the child's copy goes its own way. */
+/* A private counter is a variable of the process: the child has a copy of its own. */
 static void private_counters_are_copied(void **state)
 {
 	struct percpu_counter *c;
@@ -94,7 +94,7 @@ static void private_counters_are_copied(void **state)
 
 static const char *name;
 
-/* Attaches by name, in the second chunk, that the parent adds meanwhile. */
+/* Attach by name, and add to a counter in the second chunk, which the parent adds meanwhile. */
 static int attach_and_add(void *arg)
 {
 	struct percpu_region *r;
@@ -135,15 +135,15 @@ static void growth_reaches_other_processes(void **state)
 static uint64_t (*cells)[CELLS];
 static bool stop;
 
-/* Each process allocates, and opens and closes the file all the while: neither
- * may disturb the allocations of another. */
+/* Allocate in one thread, and open and close the file in another, in each process. Neither may
+ * disturb the allocations of another process. */
 static void allocate(unsigned i, void *arg)
 {
 	struct percpu_region *r = arg, *other;
 	void *cell;
 
 	if (i == 0) {
-		/* In an emulator the holder of the lock may not run for seconds. */
+		/* In an emulator the lock holder may not run for seconds. */
 		for (int k = 0, e; k < CELLS; k += e == 0) {
 			e = percpu_region_alloc(r, 64, 64, &cell);
 			if (e != 0 && e != -ETIMEDOUT)
@@ -167,7 +167,7 @@ static int allocate_in_child(void *arg)
 	struct test_team t;
 
 	test_child_require(percpu_region_open(name, PERCPU_REGION_WRITE, NULL, &r) == 0, "open");
-	cells += *(unsigned *)arg; /* of this process */
+	cells += *(unsigned *)arg; /* the cells of this process */
 	stop = false;
 	test_team_start(&t, 2, allocate, r);
 	test_team_join(&t);
@@ -212,7 +212,7 @@ static void add_until_stopped(unsigned i, void *arg)
 		percpu_counter_add(counter, 1);
 }
 
-/* A child of one thread, while the others of the parent are within updates. */
+/* Fork while the other threads of the parent are in updates. */
 static void fork_among_counting_threads(void **state)
 {
 	uint64_t added[4] = { 0 }, sum = 0;
@@ -232,7 +232,7 @@ static void fork_among_counting_threads(void **state)
 	assert_int_equal(percpu_counter_fetch(counter), sum + (uint64_t)children * ADDS);
 }
 
-/* The child may create and count on its own, whatever the threads held. */
+/* Create and count in a child, whatever locks the parent's threads held. */
 static int create_in_child(void *arg)
 {
 	struct percpu_counter *c;
@@ -271,7 +271,7 @@ static void fork_among_allocating_threads(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-/* The child runs on its parent's memory and TLS; the parent waits. */
+/* Add in a child that uses its parent's memory and TLS while the parent thread waits. */
 static bool add_in_vforked_child(void)
 {
 	pid_t pid = vfork();
@@ -288,7 +288,7 @@ static bool add_in_vforked_child(void)
 	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* Threads of the parent go on, on the CPU that the child believes to be on. */
+/* Threads of the parent go on, also on the CPU that the child believes to be on. */
 static void vforked_children_count(void **state)
 {
 	uint64_t added[4] = { 0 }, sum = 0;
@@ -320,7 +320,7 @@ static int add_as_clone(void *arg)
 	return 0;
 }
 
-/* The child shares memory and TLS, and both add at the same time. */
+/* A child that shares memory and TLS with its parent adds at the same time as the parent. */
 static void clones_count_with_their_parent(void **state)
 {
 	enum { STACK = 1 << 16 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_ref.c - reference counts that are killed, switched and revived while threads get and
- * put: the release function is called once for each kill, when nobody has a reference any
- * more, and not before.
+ * test_ref.c - reference counts are killed, switched and revived while threads get and put. The
+ * release function is called once for each kill, when no reference is left, and not before.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -17,11 +16,11 @@
 #define HELD 8 /* references that a thread has at most */
 
 static struct percpu_ref *ref;
-static uint64_t alive;	  /* what a count stands for: 1 while it may be used */
-static uint64_t released; /* atomic, and the next two */
-static uint64_t wrong;
-static unsigned stop;
-static int64_t kept[USERS]; /* of each thread, in the end */
+static uint64_t alive;	    /* the object of the count: 1 while it may be used */
+static uint64_t released;   /* atomic */
+static uint64_t wrong;	    /* atomic */
+static unsigned stop;	    /* atomic */
+static int64_t kept[USERS]; /* references that each thread has at its end */
 
 static void note_release(struct percpu_ref *r, void *arg)
 {
@@ -36,7 +35,7 @@ static void look(void)
 		__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
 }
 
-/* At times all of them are put, so that the kill is not held up for long. */
+/* Get and put references. Sometimes put all, so that a kill need not wait long. */
 static void use(unsigned i, void *arg)
 {
 	uint64_t random = i + 1, n = 0;
@@ -83,7 +82,7 @@ static void exact_whoever_runs(void **state)
 	assert_int_equal(percpu_ref_create(note_release, NULL, 0, &ref), 0);
 	test_team_start(&team, USERS, use, NULL);
 	for (i = 0; late < enough && (i % 64 != 0 || test_now() < end); i++) {
-		if (i % 16 == 0) /* let the others run */
+		if (i % 16 == 0) /* let the other threads run */
 			sched_yield();
 		if (i % 3 == 0) {
 			assert_int_equal(percpu_ref_switch_to_atomic(ref), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_reset.c - resets among adds: what all resets returned and what is left
- * make what was added, and no reset takes more than there was.
+ * test_reset.c - resets among adds: the results of all resets and the rest make up what was added,
+ * and no reset takes more than there was.
  */
 #define _GNU_SOURCE
 #include <percpu/counter.h>
@@ -12,14 +12,14 @@
 #define ADDERS 4
 #define RESETTERS 3
 #define MAX_ROUNDS 500000
-#define SANE (UINT64_C(1) << 40) /* a small negative number is far above */
+#define SANE (UINT64_C(1) << 40) /* a small negative number is far larger */
 
-static int rounds; /* per adder */
+static int rounds; /* of each adder */
 static struct percpu_counter *counter;
 static struct percpu_counter_array *array;
 static struct percpu_static_counter fixed;
 
-/* The same experiment on each kind of counter. */
+/* The calls of one kind of counter. */
 struct kind {
 	void (*add)(int64_t n);
 	uint64_t (*fetch)(void);
@@ -95,8 +95,8 @@ static const struct kind statics = { static_add, static_fetch, static_fetch_zero
 static struct {
 	const struct kind *kind;
 	unsigned adding; /* adders at work */
-	uint64_t taken;	 /* by all resets */
-	unsigned insane; /* results that cannot be */
+	uint64_t taken;	 /* the results of all resets */
+	unsigned insane; /* results that are not possible */
 	bool slow;	 /* some adders take the slow path */
 } run;
 
@@ -159,7 +159,7 @@ static void static_counters_lose_nothing(void **state)
 {
 	(void)state;
 	fixed = (struct percpu_static_counter)PERCPU_STATIC_COUNTER_INIT;
-	check(&statics, false); /* the atomic word */
+	check(&statics, false); /* uses the atomic word */
 	percpu_static_counter_add(&fixed, 1);
 	assert_int_equal(percpu_static_counter_setup(&fixed), 0);
 	assert_int_equal(percpu_static_counter_fetch_zero(&fixed), 1);
@@ -167,7 +167,7 @@ static void static_counters_lose_nothing(void **state)
 	percpu_static_counter_teardown(&fixed);
 }
 
-/* zero() returns nothing, so what it took shows in a twin that is never reset. */
+/* Reset the counter, or add to it and to a twin that is never reset: zero() returns no value. */
 static void zero_or_add(unsigned i, void *arg)
 {
 	struct percpu_counter *twin = arg;

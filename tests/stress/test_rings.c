@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_rings.c - processes that put records into a ring in a file, and are killed by SIGKILL
- * at any instruction, while another one reads: each record that was committed is
- * read whole, once, in the order of its process; what is not read was lost or dropped, and
- * counted.
+ * test_rings.c - processes put records into a ring in a file, and are killed by SIGKILL at any
+ * instruction, while another process reads. Each committed record is read whole, once, in the order
+ * of its process, or it is counted as lost or dropped.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +22,7 @@
 #define SIZE 8192
 #define LONGEST 200
 
-/* What a worker has done, in shared memory. */
+/* How many records a worker has put, and how many were refused, in shared memory. */
 struct work {
 	uint64_t put, refused;
 	uint64_t unused[6];
@@ -33,7 +32,7 @@ static struct percpu_region *region;
 static struct percpu_ring *ring;
 static struct work *works;
 
-/* The bytes of a record follow from its first: who put it, which of his it is. */
+/* Make record n of worker `who`. All its bytes follow from these two numbers. */
 static size_t make_record(unsigned char *bytes, uint64_t who, uint64_t n)
 {
 	uint64_t random = n * WORKERS + who + 1, first = n << 8 | who;
@@ -64,7 +63,7 @@ static int work(void *arg)
 	}
 }
 
-/* What one round of workers has put, as a reader finds it. */
+/* What the reader has found in one round of workers. */
 static uint64_t last[WORKERS], read_ones, lost;
 
 static void check_record(const struct percpu_ring_record *r)
@@ -82,8 +81,9 @@ static void check_record(const struct percpu_ring_record *r)
 	lost += r->lost;
 }
 
-/* Those who put can be faster, so the records may have no end; and they may keep one of many
- * CPUs busy until the fence gives up. The last call, when they are dead, reads all. */
+/* Read up to `most` records. Workers may put records faster than this thread reads them, so there
+ * may be no end. They may also keep one of many CPUs busy until the fence gives up. The last call,
+ * when the workers are dead, reads all records. */
 static void read_many(struct percpu_ring_reader *reader, unsigned most)
 {
 	const bool all = most == UINT_MAX;
@@ -104,7 +104,7 @@ static void start_and_kill(struct percpu_ring_reader *reader, uint64_t *random)
 	memset(last, 0, sizeof(last));
 	for (int i = 0; i < WORKERS; i++)
 		pid[i] = test_fork(work, &works[i]);
-	/* The others may have filled the rings before the first one comes to put. */
+	/* The other workers may fill the rings before the first one puts a record. */
 	while (__atomic_load_n(&works[0].put, __ATOMIC_RELAXED) == 0 &&
 	       __atomic_load_n(&works[0].refused, __ATOMIC_RELAXED) == 0)
 		test_sleep_us(50);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_rwlock.c - readers and writers of a read-mostly lock: threads with sequences and without,
- * which move from CPU to CPU; and processes that are killed at any instruction. No reader sees
- * what is half written, unless it is told so.
+ * test_rwlock.c - readers and writers of a read-mostly lock: threads with and without sequences
+ * that move from CPU to CPU, and processes that are killed at any instruction. No reader sees half
+ * of a write, unless the lock says that its writer died.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,11 +20,11 @@
 #include "cpu/cpu.h"
 
 #define KILLS 25
-#define FEWEST 10 /* writes: each takes a visit to all CPUs */
+#define FEWEST 10 /* writes; each write visits all CPUs */
 #define WORKERS 3
 #define WRITES 300
 
-/* The lock protects the words, which are always the same; and no two write at a time. */
+/* The lock protects the words, which are equal outside of a write. One thread writes at a time. */
 struct words {
 	uint64_t first, second;
 	uint64_t broken; /* atomic */
@@ -44,7 +44,7 @@ static void read_words(void)
 {
 	complain_unless(words->first == words->second);
 	if (words->first % 16 == 0)
-		sched_yield(); /* somewhere else, perhaps */
+		sched_yield(); /* perhaps to another CPU */
 	complain_unless(words->first == words->second);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_signals.c - handlers that count, in threads that count; and threads
- * whose registration goes away in between.
+ * test_signals.c - handlers count in threads that count, and in threads that lose their
+ * registration meanwhile.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -20,7 +20,7 @@
 static struct percpu_counter *counter;
 static struct percpu_counter_array *array;
 static struct percpu_local *refs;
-static uint64_t handled; /* by all handlers */
+static uint64_t handled; /* how often handlers ran */
 
 static const int64_t two[2] = { 1, 1 };
 
@@ -88,9 +88,9 @@ static void handlers_count_too(void **state)
 	check((uint64_t)THREADS * ADDS + handled);
 }
 
-/* A handler that interrupts adds and resets, and does both itself. */
-static uint64_t taken;
+static uint64_t taken; /* by all resets */
 
+/* Add and reset in a handler that interrupts adds and resets. */
 static void on_signal_reset(int signo)
 {
 	(void)signo;
@@ -98,7 +98,7 @@ static void on_signal_reset(int signo)
 	__atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&taken, percpu_counter_fetch_zero(counter), __ATOMIC_RELAXED);
 	if (percpu_counter_fetch(counter) >> 40)
-		abort(); /* less than nothing */
+		abort(); /* a negative value */
 }
 
 static void reset_under_timer(unsigned i, void *arg)
@@ -133,7 +133,7 @@ static void handlers_may_reset(void **state)
 	assert_int_equal(taken + percpu_counter_fetch(counter), THREADS * ADDS + handled);
 }
 
-/* REFS is the fallback that handlers may use with a result. */
+/* Handlers may use the result of an add with the fallback REFS. */
 static void on_signal_refs(int signo)
 {
 	int64_t v;
@@ -150,7 +150,7 @@ static void refs_under_timer(unsigned i, void *arg)
 	int64_t v;
 
 	if (i % 2)
-		test_unregister(percpu_seq_attach()); /* fallbacks only */
+		test_unregister(percpu_seq_attach()); /* uses fallbacks only */
 	if (!test_timer_start(&timer, SIGUSR2, 70 + 13 * i))
 		__atomic_fetch_add(failed, 1, __ATOMIC_RELAXED);
 	for (int k = 0; k < ADDS / 2; k++)
@@ -173,7 +173,7 @@ static void handlers_use_references(void **state)
 	assert_int_equal(percpu_local_sum(refs), THREADS * (ADDS / 2) + handled);
 }
 
-/* The kernel forgets the thread; its adds go on, on another path. */
+/* Unregister the thread half-way; its adds then take another path. */
 static void unregister_half_way(unsigned i, void *arg)
 {
 	struct percpu_rseq *rs = percpu_seq_attach();

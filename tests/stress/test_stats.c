@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_stats.c - snapshots under load: while threads or processes, more than
- * there are CPUs, add the same number to all fields of an object with one
- * commit, every snapshot must find the fields equal, and nothing may be lost.
+ * test_stats.c - snapshots under load: more threads or processes than CPUs add the same number to
+ * all fields of an object with one commit. Every snapshot must find the fields equal, and no add
+ * may be lost.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,25 +21,25 @@
 
 static unsigned flips = 30000, shared_flips = 150;
 
-/* A shared snapshot waits for its turn on each CPU, so on a busy machine there are
- * fewer of them: as many as come about in this time. */
+/* A shared snapshot waits for its turn on each CPU. On a busy machine a round ends after this time,
+ * with fewer snapshots. */
 #define NS_PER_ROUND UINT64_C(10000000000)
 
 struct work {
 	struct percpu_stats *stats;
 	size_t fields;
-	uint64_t *done; /* updates, per thread or process */
+	uint64_t *done; /* updates of each thread or process */
 	uint32_t stop;
 };
 
-/* Returns whether it was: on a busy machine the lock may not be had in time. */
+/* Add n to all fields. Return false if the lock was not free in time, as on a busy machine. */
 static bool add_once(const struct work *w, uint64_t n)
 {
 	uint64_t delta[FIELDS];
 
 	for (size_t i = 0; i < FIELDS; i++)
 		delta[i] = n;
-	/* Constants, to have the inlined sequences. */
+	/* The sequences are inlined if the number of fields is constant. */
 	if (w->fields == 2)
 		return percpu_stats_update(w->stats, 0, 0, delta, 2) == 0;
 	if (w->fields == 4)
@@ -55,15 +55,15 @@ static void add_until_stopped(unsigned i, void *arg)
 	uint64_t done = 0;
 
 	if (i == 1)
-		(void)test_unregister(percpu_seq_attach()); /* it takes the lock */
+		(void)test_unregister(percpu_seq_attach()); /* so this thread takes the lock */
 
 	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED))
 		done += add_once(w, 1);
 	w->done[i] = done;
 }
 
-/* Snapshots, each third with a reset. Returns how many were inconsistent; what
- * the resets returned is added to *ret_taken. */
+/* Take snapshots, every third one with a reset. Return how many were inconsistent. Add the results
+ * of the resets to *ret_taken. */
 static unsigned flip(const struct work *w, unsigned count, uint64_t *ret_taken, int *ret_error)
 {
 	uint64_t out[FIELDS], last = 0, begin = test_now();
@@ -74,7 +74,7 @@ static unsigned flip(const struct work *w, unsigned count, uint64_t *ret_taken, 
 		int e = reset ? percpu_stats_fetch_zero(w->stats, 0, 1, out) :
 				percpu_stats_snapshot(w->stats, 0, 1, out);
 
-		if (e == -ETIMEDOUT) /* a busy machine: nothing was reset */
+		if (e == -ETIMEDOUT) /* a busy machine: the object was not reset */
 			continue;
 		if (e != 0) {
 			*ret_error = e;
@@ -92,8 +92,8 @@ static unsigned flip(const struct work *w, unsigned count, uint64_t *ret_taken, 
 	return torn;
 }
 
-/* The threads that take sequences commit by vector or by copy, the others under
- * the lock. */
+/* Take snapshots while threads update. Threads with sequences commit by a vector or by a copy, the
+ * others under the lock. */
 static void snapshots_of_threads(size_t fields, unsigned flags, unsigned count)
 {
 	unsigned threads = test_cpus() + 2, torn;
@@ -133,8 +133,7 @@ static void copies_are_whole(void **state)
 	snapshots_of_threads(FIELDS, PERCPU_STATS_WHOLE, flips / 10);
 }
 
-/* While updates are copied on another CPU, what is fetched was committed, field by
- * field. */
+/* Fetches while another CPU copies updates. Each fetched field has a committed value. */
 
 static void add_on_second_cpu(unsigned i, void *arg)
 {
@@ -152,7 +151,7 @@ static void fetches_of_copies(size_t fields)
 	assert_int_equal(percpu_stats_create(8 * fields, 1, PERCPU_STATS_WHOLE, &w.stats), 0);
 	test_team_start(&t, 1, add_on_second_cpu, &w);
 	test_pin(0, test_cpu(0));
-	/* Until the two have met so often; on a busy machine they rarely run at once. */
+	/* Fetch until enough fetches saw a new value: on a busy machine few do. */
 	for (unsigned n = 0; n < 25 * flips && met < flips / 4; n++) {
 		int e = percpu_stats_fetch(w.stats, 0, 1, out);
 
@@ -183,11 +182,11 @@ static void fetches_do_not_go_back(void **state)
 	fetches_of_copies(FIELDS);
 }
 
-/* Other processes; some are killed, at any instruction. */
+/* Several processes, some of which are killed at any instruction. */
 
 struct shared {
 	struct work work;
-	uint64_t updates[PROCESSES]; /* before and, if it lives, with the last one */
+	uint64_t updates[PROCESSES]; /* a killed process may have made one more */
 };
 
 struct member {
@@ -201,7 +200,7 @@ static int count_in_process(void *arg)
 	struct work *w = &m->shared->work;
 
 	if (m->i % 3 == 0)
-		(void)test_unregister(percpu_seq_attach()); /* it takes the lock */
+		(void)test_unregister(percpu_seq_attach()); /* so this process takes the lock */
 	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED))
 		if (add_once(w, 1))
 			__atomic_store_n(&m->shared->updates[m->i], m->shared->updates[m->i] + 1,
@@ -241,7 +240,7 @@ static void snapshots_of_processes(size_t fields, unsigned flags)
 	assert_int_equal(torn, 0);
 	assert_true(error == 0 || error == -EPERM);
 	assert_int_equal(percpu_stats_fetch(shared->work.stats, 0, 1, rest), 0);
-	/* Who was killed may have counted once more than it could say. */
+	/* A killed process may have made one update that it did not count. */
 	for (size_t i = 0; i < fields; i++) {
 		assert_int_equal(rest[i], rest[0]);
 		assert_in_range(taken + rest[i], total, total + PROCESSES / 2);
@@ -259,7 +258,7 @@ static void processes_are_whole(void **state)
 	snapshots_of_processes(FIELDS, PERCPU_STATS_WHOLE);
 }
 
-/* Under the lock, as threads without sequences do. */
+/* Update under the lock, as threads without sequences do. */
 static void update_locked(struct percpu_stats *s, unsigned times)
 {
 	const uint64_t delta[2] = { 1, 1 };
@@ -290,7 +289,7 @@ static int wait_long(void *arg)
 	return 0;
 }
 
-/* A process whose thread is often in the lock forks children, and is killed. */
+/* Fork children while a thread is often in the lock, and be killed. */
 static int fork_and_be_killed(void *arg)
 {
 	struct family *f = arg;
@@ -327,14 +326,14 @@ static void children_keep_no_lock(void **state)
 		assert_int_equal(test_wait(test_fork(fork_and_be_killed, f), 30), SIGKILL);
 		status = test_wait(test_fork(update_once, f->stats), 10);
 		for (int i = 0; i < CHILDREN; i++)
-			kill(f->child[i], SIGKILL); /* they are init's to reap */
+			kill(f->child[i], SIGKILL); /* init reaps them */
 		assert_int_equal(status, 0);
 	}
 	percpu_stats_destroy(f->stats);
 	percpu_region_close(r);
 }
 
-/* Argument: how many snapshots. */
+/* The argument is the number of snapshots. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -345,7 +344,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		flips = (unsigned)atoi(argv[1]);
-	if (test_rounds(flips) != flips) { /* the reader's turn comes late */
+	if (test_rounds(flips) != flips) { /* a slow machine: the reader waits long for its turn */
 		flips = test_cpus() <= 16 ? 5000 : 300;
 		shared_flips = test_cpus() <= 16 ? 50 : 5;
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_wbuf.c - write buffers under threads that migrate, are interrupted, and
- * cannot all run sequences, while others flush, read, stop and fork.
+ * test_wbuf.c - write buffers in threads that move between CPUs and are interrupted, some of them
+ * without sequences, while other threads flush, read, stop and fork.
  *
- * Every transaction adds k to one cell and 2k to another, so under the lock the
- * second is always twice the first.
+ * Every transaction adds k to one cell of a pair and 2k to the other, so under the lock the second
+ * is twice the first.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 static struct percpu_wbuf *w;
 static uint64_t cell[2 * PAIRS];
-static uint64_t total[PAIRS]; /* what the threads added to the first of each pair */
+static uint64_t total[PAIRS]; /* what the threads added to the first cell of each pair */
 static unsigned failed, done;
 static pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
 
@@ -100,7 +100,7 @@ static void went_wrong(void)
 	__atomic_fetch_add(&failed, 1, __ATOMIC_RELAXED);
 }
 
-/* A transaction on 1 to PAIRS pairs. */
+/* Add to 1 to PAIRS pairs in one transaction. */
 static void add_pairs(uint64_t *random, uint64_t sum[PAIRS])
 {
 	struct percpu_wbuf_entry adds[2 * PAIRS];
@@ -139,7 +139,7 @@ static void on_signal(int signo)
 	(void)signo;
 }
 
-/* Interrupted all the time; each fourth thread has no registration. */
+/* Count in a thread that is interrupted all the time. One thread in four is not registered. */
 static void count_in_thread(unsigned i, void *arg)
 {
 	struct test_timer timer;
@@ -164,7 +164,7 @@ static void nothing_is_lost(void **state)
 	}
 }
 
-/* Reads while the others count, by the library or under the lock. */
+/* Read and flush while n other threads count. */
 static void read_in_thread(unsigned n)
 {
 	uint64_t value[2 * PAIRS], last[2 * PAIRS] = { 0 }, *cells[2 * PAIRS];
@@ -201,7 +201,7 @@ static void readers_see_whole_transactions(void **state)
 	check();
 }
 
-/* Plain loads, under the lock of the caller's. */
+/* Read the cells by plain loads under the caller's own lock. */
 static void look_under_own_lock(unsigned i, void *arg)
 {
 	(void)arg;
@@ -226,14 +226,14 @@ static void own_locks_cover_the_cells(void **state)
 	check();
 }
 
-/* Each addition that finds no room yields, and on a busy machine waits for its turn. */
+/* Count few times: an add that finds no room yields, and on a busy machine waits for its turn. */
 static void count_a_little(unsigned i, void *arg)
 {
 	(void)arg;
 	count(i, test_rounds(ADDS) / 20);
 }
 
-/* Stops with the lock taken, until told. */
+/* Take the lock, and keep it until a byte comes through the pipe. */
 static void *stop_with_the_lock(void *arg)
 {
 	const int *pipes = arg;
@@ -249,7 +249,7 @@ static void *stop_with_the_lock(void *arg)
 static void stopped_readers_stop_nobody(void **state)
 {
 	struct percpu_wbuf_stats s;
-	int pipes[4]; /* go on, and stopped */
+	int pipes[4]; /* the first pair: go on; the second pair: stopped */
 	pthread_t reader;
 	char c = 0;
 
@@ -273,7 +273,7 @@ static void stopped_readers_stop_nobody(void **state)
 		close(pipes[i]);
 }
 
-/* The child's copies show whole transactions, and it goes on from there. */
+/* The child's copy of the cells has whole transactions, and the child adds to them. */
 static int go_on_in_child(void *arg)
 {
 	uint64_t before = cell[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* objcache.h - what the tests of object caches have in common: a backend that counts. */
+/* objcache.h - a backend that counts its calls, for the tests of object caches. */
 #ifndef TESTS_UNIT_OBJCACHE_H
 #define TESTS_UNIT_OBJCACHE_H
 
@@ -12,7 +12,7 @@
 
 #define CONSTRUCTED UINT64_C(0x600d)
 
-/* What was done to the objects of all caches since make_cache(). */
+/* The calls for the objects of all caches since make_cache(). */
 static struct {
 	unsigned allocated, constructed, destroyed, freed, most, wrong; /* atomic */
 	unsigned alloc_flags, ctor_flags;				/* of the last call */

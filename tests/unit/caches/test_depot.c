@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_depot.c - the shelves of free items: who waits for whom, and what is left. */
+/* test_depot.c - the shelves of free items: threads that use one shelf at a time. */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "support.h"
 
 static struct percpu_depot depot;
-static void (*at_shelf)(void); /* at this step of the main thread; once */
+static void (*at_shelf)(void); /* called once, at this step of the main thread */
 static const char *step;
 static pthread_t main_thread;
 
@@ -48,7 +48,7 @@ static void let_another_take(void)
 	test_sleep_us(20000);
 }
 
-/* A shelf that another thread is at is not empty. */
+/* A thread that waits for a shelf's lock takes the items that the other thread has left. */
 static void those_who_wait_get_what_is_left(void **state)
 {
 	void *items[8];
@@ -74,7 +74,7 @@ static void take_all(void)
 	assert_int_equal(percpu_depot_take(&emptied, true, items, 8), 5);
 }
 
-/* A shelf that was not empty is, once this thread has its lock. */
+/* A shelf has items, but is empty when this thread has its lock. */
 static void nothing_is_taken_twice(void **state)
 {
 	void *items[8] = { &emptied };
@@ -90,7 +90,7 @@ static void nothing_is_taken_twice(void **state)
 	percpu_depot_fini(&emptied);
 }
 
-/* Whoever moves while it goes along the shelves skips none. */
+/* A thread that moves to another CPU while it searches the shelves skips none. */
 
 static struct percpu_depot two; /* shelves */
 static unsigned next_cpu;
@@ -145,10 +145,10 @@ static void who_moves_skips_no_shelf(void **state)
 	percpu_depot_fini(&two);
 }
 
-/* What was put between the end of a reclaim and its trim is still there. */
+/* Items that are put between the end of a reclaim and its trim stay in the depot. */
 static void what_is_there_is_not_trimmed(void **state)
 {
-	static struct percpu_depot used; /* in the list of depots, also if this fails */
+	static struct percpu_depot used; /* static: stays in the list of depots if this fails */
 	void *items[8] = { &used, &depot }, *there[8];
 
 	(void)state;
@@ -164,7 +164,7 @@ static void what_is_there_is_not_trimmed(void **state)
 	percpu_depot_fini(&used);
 }
 
-/* A fork goes through the list of depots. */
+/* A fork goes through the list of depots, so a destroyed depot must not be there. */
 static void depots_that_are_gone_are_in_no_list(void **state)
 {
 	struct percpu_depot gone = { .count = 0 }, next = { .count = 0 };

@@ -11,7 +11,7 @@
 
 static const enum percpu_lwbuf_backend backends[] = { AUTO, DIRECT, WINDOW, BOUNCE };
 
-/* Thread that stay on a CPU find what they have freed. */
+/* Pin the thread, so that it finds the windows that it has freed. */
 static int stay(void **state)
 {
 	(void)state;
@@ -61,7 +61,7 @@ static void stores_reach_the_file(void **state)
 	}
 }
 
-/* Descriptors that a program run by exec(2) would have. */
+/* Return how many descriptors a program run by exec(2) would inherit. */
 static unsigned inherited(void)
 {
 	unsigned n = 0;
@@ -88,7 +88,7 @@ static void the_descriptor_is_not_inherited(void **state)
 	}
 }
 
-/* What was not allocated to be written is not written back. */
+/* A bounce buffer allocated without PERCPU_LWBUF_WRITE is not written back. */
 static void copies_are_not_written_back(void **state)
 {
 	int fd = lw_memfd(2, PAGE, false);
@@ -123,7 +123,7 @@ static void the_end_is_known(void **state)
 			assert_int_equal(percpu_lwbuf_length(&b), 16);
 			assert_int_equal(percpu_lwbuf_free(f, &b), 0);
 		}
-		/* It grows. */
+		/* The file grows. */
 		lw_fill(fd, 5, PAGE);
 		assert_int_equal(percpu_lwbuf_alloc(f, 3, 0, &b), 0);
 		assert_int_equal(percpu_lwbuf_length(&b), PAGE);
@@ -153,7 +153,7 @@ static void empty_files_have_no_page(void **state)
 	}
 }
 
-/* A memfd that is sealed against writing is refused before somebody stores to it. */
+/* The creation refuses PERCPU_LWBUF_WRITABLE of a memfd that is sealed against writing. */
 static void sealed_files_are_not_writable(void **state)
 {
 	struct percpu_lwbuf_options o = { .size = sizeof(o), .flags = PERCPU_LWBUF_WRITABLE };
@@ -227,7 +227,7 @@ static void bad_input_is_refused(void **state)
 	close(fd);
 }
 
-/* Sealed since it was created: what is mapped stays, and AUTO can still read. */
+/* A file is sealed after the creation: windows stay mapped, and AUTO can still read. */
 static void files_may_be_sealed_later(void **state)
 {
 	const enum percpu_lwbuf_backend all[] = { AUTO, WINDOW, BOUNCE };
@@ -236,7 +236,7 @@ static void files_may_be_sealed_later(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		int fd = lw_memfd(4, PAGE, true);
 		bool read = all[i] != WINDOW, write = all[i] == BOUNCE;
-		/* Checked, so that AUTO does not map it as a whole. */
+		/* With DEBUG, AUTO does not map the whole file. */
 		struct percpu_lwbufs *f =
 			lw_create(dup(fd), all[i], 0, PERCPU_LWBUF_WRITABLE | PERCPU_LWBUF_DEBUG);
 		struct percpu_lwbuf b;
@@ -258,7 +258,7 @@ static void files_may_be_sealed_later(void **state)
 	}
 }
 
-/* Nothing is appended, whoever makes the open file one that is appended to. */
+/* Another holder of the open file sets O_APPEND: nothing is appended. */
 static void appending_files_are_not_written(void **state)
 {
 	int fd = open(test_path("append"), O_RDWR | O_CREAT, 0600);
@@ -331,7 +331,7 @@ static void bad_calls_are_refused(void **state)
 	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
 	assert_int_equal(percpu_lwbuf_free(f, &b), -EINVAL);
 	assert_int_equal(percpu_lwbuf_free(f, &copy), -EINVAL);
-	/* Also if somebody else has the window by now. */
+	/* Also when the window is allocated again. */
 	assert_int_equal(percpu_lwbuf_alloc(f, 0, 0, &b), 0);
 	assert_ptr_equal(percpu_lwbuf_kva(&b), copy.kva);
 	assert_int_equal(percpu_lwbuf_free(f, &copy), -EINVAL);
@@ -341,7 +341,7 @@ static void bad_calls_are_refused(void **state)
 	assert_int_equal(percpu_lwbuf_destroy(other), 0);
 }
 
-/* Nobody else has the address while it is allocated. */
+/* No other buffer has the address while it is allocated. */
 static void buffers_are_exclusive(void **state)
 {
 	struct percpu_lwbuf b[300];
@@ -383,7 +383,7 @@ static void freed_windows_are_found_again(void **state)
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
 }
 
-/* With room for few, those that were used last stay. */
+/* With room for few windows, those that were used last stay. */
 static void the_oldest_is_replaced(void **state)
 {
 	struct percpu_lwbufs *f = lw_create(lw_memfd(64, PAGE, true), WINDOW, 4, 0);
@@ -420,7 +420,7 @@ static void the_limit_can_change(void **state)
 	for (uint64_t p = 0; p < 64; p++)
 		assert_non_null(lw_touch(f, p));
 	assert_int_equal(lw_stats(f).excess, 10);
-	/* Those in use are not in excess. */
+	/* Windows in use do not count as excess. */
 	for (uint64_t p = 0; p < 8; p++)
 		assert_int_equal(percpu_lwbuf_alloc(f, p, 0, &held[p]), 0);
 	assert_int_equal(percpu_lwbuf_set_max_excess(f, 0), 0);
@@ -441,7 +441,7 @@ static void the_limit_can_change(void **state)
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
 }
 
-/* At the limit, a window that another CPU has is taken from there. */
+/* At the limit, a window of another CPU that shows the page is taken from there. */
 static void other_cpus_windows_are_found(void **state)
 {
 	struct percpu_lwbufs *f;
@@ -457,7 +457,7 @@ static void other_cpus_windows_are_found(void **state)
 	for (uint64_t p = 0; p < 8; p++)
 		assert_ptr_equal(lw_touch(f, p), at[p]);
 	assert_int_equal(lw_stats(f).mapped, 8);
-	/* And one that shows something else, where this CPU has none. */
+	/* This CPU has no window, so another CPU's window for another page is taken. */
 	assert_true(test_pin(0, test_cpu(0)));
 	assert_non_null(lw_touch(f, 20));
 	assert_int_equal(lw_stats(f).excess, 8);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_lwbuf_auto.c - which pages get windows, where the file is too large to be mapped.
+ * test_lwbuf_auto.c - which pages get windows if the file is too large to be mapped.
  */
 #include "../lwbuf.h"
 
@@ -32,7 +32,7 @@ static void use_first(struct percpu_lwbufs *f, uint64_t pages)
 		use(f, page);
 }
 
-/* A page gets a window the second time; what is used once does not push it out. */
+/* A page gets a window the second time. Pages that are used once do not replace it. */
 static int use_some_again(void *arg)
 {
 	struct percpu_lwbufs *f = create_small(8);
@@ -49,7 +49,7 @@ static int use_some_again(void *arg)
 	bounced = lw_stats(f).bounced;
 	use_first(f, 8);
 	REQUIRE(lw_stats(f).mapped == 8 && lw_stats(f).bounced == bounced);
-	/* More pages that come again than there is room for: few get a window. */
+	/* More pages come again than there is room for: few get a window. */
 	for (unsigned i = 0; i < 1280; i++)
 		use(f, 100 + i % 12);
 	REQUIRE(lw_stats(f).mapped > 8 && lw_stats(f).mapped < 20);
@@ -64,7 +64,7 @@ static void windows_are_for_pages_that_come_again(void **state)
 	test_in_child(use_some_again, NULL);
 }
 
-/* Where none may stay, no page gets a window, however often it comes. */
+/* If max_excess is 0, no page gets a window, however often it comes. */
 static int use_without_windows(void *arg)
 {
 	struct percpu_lwbufs *f = create_small(8);
@@ -90,8 +90,7 @@ static void no_window_is_mapped_where_none_may_stay(void **state)
 	test_in_child(use_without_windows, NULL);
 }
 
-/* A file that is more than a quarter of the address space that there may be is not mapped, though it
- * would fit. */
+/* A file larger than a quarter of RLIMIT_AS is not mapped, though there is room for it. */
 static int map_no_more_than_a_quarter(void *arg)
 {
 	static const struct {
@@ -122,8 +121,8 @@ static void a_quarter_of_the_limit_is_mapped(void **state)
 	test_in_child(map_no_more_than_a_quarter, NULL);
 }
 
-/* A thread that goes on on another CPU gets its windows from there, once they were not used for
- * eight times as many misses as there may be windows. No page is mapped again. */
+/* A thread that moves to another CPU takes its windows from there, after they were not used for
+ * 8 max_excess misses. No page is mapped again. */
 static int use_them_elsewhere(void *arg)
 {
 	struct percpu_lwbufs *f = create_small(8);
@@ -137,7 +136,7 @@ static int use_them_elsewhere(void *arg)
 	use_first(f, 8);
 	REQUIRE(lw_stats(f).mapped == 8 && lw_stats(f).bounced == 16);
 	REQUIRE(test_pin(0, test_cpu(1)));
-	for (unsigned i = 1; i <= 7; i++) { /* they were used not long ago */
+	for (unsigned i = 1; i <= 7; i++) { /* the windows were used not long ago */
 		use_first(f, 8);
 		REQUIRE(lw_stats(f).bounced == 16 + i * 8);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_lwbuf_fork.c - what a child of fork may destroy: of windows and of shared buffers. */
+/* test_lwbuf_fork.c - when a child of fork may destroy windows and shared buffers. */
 #include "../lwbuf.h"
 
 #define REQUIRE(x) test_child_require((x), #x)
@@ -8,7 +8,7 @@ static struct percpu_lwbufs *f;
 static struct percpu_lwbuf held[2];
 static struct percpu_sfbuf *shared;
 
-/* Run fn in a child, of buffers of each kind, of which the parent has three. */
+/* Run fn in a child, for each backend. The parent has two buffers and a shared one. */
 static void with_each(int (*fn)(void *arg))
 {
 	static const uint32_t flags[] = { 0, PERCPU_LWBUF_DEBUG };
@@ -31,7 +31,7 @@ static void with_each(int (*fn)(void *arg))
 		}
 }
 
-/* What the child has allocated stays, whatever it has freed. */
+/* A buffer that the child has allocated keeps f from being destroyed. */
 static void use_one(uint64_t page)
 {
 	struct percpu_lwbuf b;
@@ -69,7 +69,7 @@ static void what_it_frees_does_not_count(void **state)
 	with_each(free_none);
 }
 
-/* In a grandchild, what the child had is inherited, too. */
+/* A grandchild inherits the buffers of the child as well. */
 static struct percpu_lwbuf childs;
 
 static int be_grandchild(void *arg)
@@ -120,7 +120,7 @@ static int free_shared_and_use_another(void *arg)
 	return 0;
 }
 
-/* The reference of the child to a buffer that it has inherited. */
+/* The child takes references to a buffer that it has inherited. */
 static int refer_to_shared(void *arg)
 {
 	struct percpu_sfbuf *b;
@@ -136,7 +136,7 @@ static int refer_to_shared(void *arg)
 	return 0;
 }
 
-/* The parent had two references, of which the child gives one. */
+/* The parent had two references. The child frees one. */
 static int give_one_of_two(void *arg)
 {
 	struct percpu_sfbuf *b;

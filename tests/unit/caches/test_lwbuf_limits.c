@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_lwbuf_limits.c - windows where there is little address space, few mappings, a file
- * that shrinks, a fork; and what PERCPU_LWBUF_DEBUG says.
+ * test_lwbuf_limits.c - windows with little address space, few mappings, a file that shrinks,
+ * or a fork; and the messages of PERCPU_LWBUF_DEBUG.
  */
 #include "../lwbuf.h"
 
@@ -21,13 +21,13 @@ static int in_little_space(void *arg)
 	lw_limit_address_space((size_t)40 << 20);
 	f = lw_create_wide(lw_large_file(), backend, 64);
 	REQUIRE(lw_stats(f).backend == PERCPU_LWBUF_WINDOW);
-	/* All of the file, one page at a time, more than once. */
+	/* Use each page of the file, one at a time, more than twice. */
 	for (unsigned i = 0; i < 40000; i++) {
 		REQUIRE(percpu_lwbuf_alloc(f, i % 16384, 0, &b[0]) == 0);
 		REQUIRE(*(char *)percpu_lwbuf_kva(&b[0]) == 0);
 		REQUIRE(percpu_lwbuf_free(f, &b[0]) == 0);
 	}
-	/* As many as there is room for. */
+	/* Allocate as many as there is room for. */
 	while (e == 0 && n < 1024) {
 		e = percpu_lwbuf_alloc(f, n, 0, &b[n]);
 		n += e == 0;
@@ -52,7 +52,7 @@ static void little_space_is_enough(void **state)
 	test_in_child(in_little_space, &backend);
 }
 
-/* There is room for all of the file, as far as a limit says that is so large. */
+/* There is address space for the whole file, and a limit that says so. */
 static int in_much_space(void *arg)
 {
 	struct rlimit limit;
@@ -76,14 +76,14 @@ static void a_large_limit_is_none(void **state)
 	test_in_child(in_much_space, NULL);
 }
 
-/* An emulator tells something else once there are no mappings left. */
+/* In an emulator /proc/self/maps is not true once there are no mappings left. */
 #ifdef __x86_64__
 #define IS_TOLD true
 #else
 #define IS_TOLD false
 #endif
 
-/* Pages of all windows. */
+/* Return how many pages the windows map. */
 static size_t pages_mapped(void)
 {
 	unsigned long begin, end;
@@ -100,7 +100,7 @@ static size_t pages_mapped(void)
 	return pages;
 }
 
-/* Mapping until there are no more mappings. */
+/* Use up all mappings, and then use windows. */
 static int with_few_mappings(void *arg)
 {
 	int fd = lw_memfd(64, PAGE, true), e = 0;
@@ -118,11 +118,11 @@ static int with_few_mappings(void *arg)
 		at = mmap(NULL, PAGE, n++ % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
 			  -1, 0);
 	while (at != MAP_FAILED);
-	/* What is free makes room; then there is none. */
+	/* Free windows make room, until there are none left. */
 	for (n = 0; n < 128 && e == 0; n += e == 0)
 		e = percpu_lwbuf_alloc(f, 1 + n * 2 % 64, 0, &b[n]);
 	REQUIRE(e == -ENOMEM && n >= 8);
-	for (unsigned i = 0; i < 40; i++) /* a window that is not there counts as none */
+	for (unsigned i = 0; i < 40; i++) /* a window that was not mapped is not counted */
 		REQUIRE(percpu_lwbuf_alloc(f, 63, 0, &b[n]) == -ENOMEM);
 	for (unsigned i = 0; i < n; i++)
 		REQUIRE(lw_is_right(b[i].kva, b[i].page, PAGE));
@@ -259,7 +259,7 @@ static void children_have_their_own(void **state)
 	assert_int_equal(percpu_lwbuf_destroy(forked), 0);
 }
 
-/* What pwrite(2) says of its own arguments is not said of the caller's. */
+/* If pwrite(2) fails with -EINVAL, the free returns -EIO: the caller's arguments are right. */
 static void a_failed_write_frees_the_buffer(void **state)
 {
 	struct percpu_lwbuf_options o = { .size = sizeof(o), .flags = PERCPU_LWBUF_WRITABLE };
@@ -312,7 +312,7 @@ static int free_foreign(struct percpu_lwbufs *f)
 	return percpu_lwbuf_free(f, &b);
 }
 
-/* The file's buffers are gone, and so is what is known of the buffer. */
+/* The buffer's file is destroyed, so the message cannot name its window. */
 static int free_what_was_of_a_destroyed_file(struct percpu_lwbufs *f)
 {
 	struct percpu_lwbufs *other = lw_create(lw_memfd(6, PAGE, true), 0, 0, PERCPU_LWBUF_DEBUG);
@@ -324,7 +324,7 @@ static int free_what_was_of_a_destroyed_file(struct percpu_lwbufs *f)
 	return percpu_lwbuf_free(f, &copy);
 }
 
-/* Of several windows, which are looked for before bounce buffers. */
+/* The buffer has the second window of two, and windows are searched before bounce buffers. */
 static int free_a_window_twice(struct percpu_lwbufs *f)
 {
 	struct percpu_lwbufs *w =
@@ -337,7 +337,7 @@ static int free_a_window_twice(struct percpu_lwbufs *f)
 	return percpu_lwbuf_free(w, &b);
 }
 
-/* Such a number has no buffer that is allocated. */
+/* An even generation is that of a free window. */
 static int free_a_copy_of_what_is_free(struct percpu_lwbufs *f)
 {
 	struct percpu_lwbuf b, copy;
@@ -358,7 +358,7 @@ static int free_shared_foreign(struct percpu_lwbufs *f)
 	return percpu_sfbuf_free(f, sf);
 }
 
-/* The third one, of which there were two. */
+/* Free the third shared buffer, of which only two are allocated. */
 static int free_shared_unallocated(struct percpu_lwbufs *f)
 {
 	struct percpu_sfbuf *sf[2];
@@ -387,7 +387,7 @@ static int use_after_free(struct percpu_lwbufs *f)
 	REQUIRE(percpu_lwbuf_alloc(f, 5, 0, &b) == 0);
 	at = percpu_lwbuf_kva(&b);
 	REQUIRE(percpu_lwbuf_free(f, &b) == 0);
-	REQUIRE(percpu_lwbuf_alloc(f, 5, 0, &b) == 0); /* somebody else's is another one */
+	REQUIRE(percpu_lwbuf_alloc(f, 5, 0, &b) == 0); /* has another address than the first */
 	return *(volatile char *)at == 0;
 }
 
@@ -428,7 +428,7 @@ static int store_shared_unasked(struct percpu_lwbufs *f)
 	return 0;
 }
 
-/* Run fn in a child. Returns its wait status, and what it said. */
+/* Run fn in a child. Return its wait status, and its standard error in text. */
 static int run_debug(int (*fn)(struct percpu_lwbufs *), bool sealed, char *text, size_t size)
 {
 	size_t len = 0;
@@ -458,7 +458,7 @@ static void debug_names_what_is_wrong(void **state)
 {
 	static const struct {
 		int (*fn)(struct percpu_lwbufs *);
-		const char *says; /* NULL: the kernel says it */
+		const char *says; /* NULL: a signal of the kernel, and no message */
 	} rows[] = {
 		{ free_twice, "page 5, generation 1: is freed, but not allocated: freed twice" },
 		{ free_twice, "for page 5, and has generation 2" },
@@ -486,7 +486,7 @@ static void debug_names_what_is_wrong(void **state)
 		for (unsigned sealed = 0; sealed < 2; sealed++) {
 			status = run_debug(rows[i].fn, sealed, text, sizeof(text));
 			if (rows[i].says == NULL) {
-				/* Sanitizers have a handler, which exits. */
+				/* Sanitizers have a handler for SIGSEGV, which exits. */
 				assert_int_not_equal(status, 0);
 				assert_true(!WIFSIGNALED(status) || WTERMSIG(status) == SIGSEGV);
 				continue;
@@ -496,7 +496,8 @@ static void debug_names_what_is_wrong(void **state)
 		}
 }
 
-/* Who asks for it stores to the page, also to one that others share who do not. */
+/* With the flag for stores a thread may store to the page, even to a shared buffer that another
+ * thread has without the flag. */
 static int store_where_checked(void *arg)
 {
 	int fd = lw_memfd(6, PAGE, *(bool *)arg);

@@ -5,7 +5,7 @@
 #include <percpu/dragonfly/lwbuf.h>
 #include <percpu/freebsd/sf_buf.h>
 
-/* Written as the kernel's own: copy between a buffer and pages. */
+/* Copy between a buffer and pages, with the names of the kernel's own function. */
 static int copy_pages(struct vm_page *ma, size_t offset, char *cp, size_t n, bool out)
 {
 	struct lwbuf lwb_cache, *lwb;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_lwbuf_refused.c - windows where the kernel refuses mappings, fences, small pages; bounce
- * buffers of which it reads or writes a part, and then fails.
+ * test_lwbuf_refused.c - the kernel refuses mappings or fences, or a file has no small pages; reads
+ * and writes of bounce buffers end early, and then fail.
  */
 #include "../lwbuf.h"
 
@@ -26,7 +26,7 @@ static void use_up_mappings(void)
 		;
 }
 
-/* One window that nobody uses is enough, whatever page it shows. */
+/* One free window is enough, whatever page it shows. */
 static int use_the_last_window(void *arg)
 {
 	struct percpu_lwbufs *f = lw_create(lw_memfd(64, PAGE, true), PERCPU_LWBUF_WINDOW, 16, 0);
@@ -64,7 +64,7 @@ static void a_free_window_is_enough(void **state)
 	test_in_child(use_the_last_window, NULL);
 }
 
-/* A bounce buffer between two that are in use, which one mapping might have held. */
+/* Free a bounce buffer between two that are in use: one mapping might have held all three. */
 static void freed_memory_has_no_access(void **state)
 {
 	struct percpu_lwbuf b[3];
@@ -125,7 +125,7 @@ static int lower_the_limit(void *arg)
 	e = percpu_lwbuf_set_max_excess(f, 0);
 	REQUIRE(e == 0 || e == -EPERM || e == -EAGAIN);
 	REQUIRE(lw_stats(f).excess == (e == 0 ? 0 : 8) && lw_stats(f).max_excess == 0);
-	/* The limit is another one all the same, and all windows can be used. */
+	/* The limit has changed nonetheless, and all windows can be used. */
 	for (uint64_t p = 10; p < 20; p++)
 		REQUIRE(lw_touch(f, p) != NULL);
 	REQUIRE(lw_stats(f).excess <= 8);
@@ -145,7 +145,7 @@ static void a_limit_says_what_it_cannot_unmap(void **state)
 	test_in_child(lower_the_limit, NULL);
 }
 
-/* Huge pages, which cannot be mapped in windows: there may be none that are free. */
+/* Files of huge pages have no windows. All huge pages may be in use. */
 static void huge_pages_have_no_windows(void **state)
 {
 	int fd = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB), e;
@@ -178,10 +178,11 @@ static void huge_pages_have_no_windows(void **state)
 	close(fd);
 }
 
-/* Reads and writes: what each of the next ones does, up to a 0. The others do all. */
+/* The results of the next calls of pread64(2) and pwrite64(2): an error, or the most bytes that the
+ * call transfers. 0 ends the plan; later calls transfer all bytes. */
 static const int *plan;
 
-/* Whether that one fails; if not, n is how much of it there is. */
+/* Return whether the next call fails. If it does not, reduce *n to the bytes it transfers. */
 static bool fails(size_t *n)
 {
 	int now = 0;
@@ -234,11 +235,11 @@ static int begin_plan(size_t i)
 
 static void end_plan(void)
 {
-	assert_int_equal(*plan, 0); /* all of it has happened */
+	assert_int_equal(*plan, 0); /* all calls of the plan were made */
 	plan = NULL;
 }
 
-/* The next allocation finds nothing of one that has failed. */
+/* A read that fails leaves nothing that the next allocation finds. */
 static void what_cannot_be_read_is_no_end(void **state)
 {
 	struct percpu_lwbufs *f = lw_create(lw_memfd(2, PAGE, false), PERCPU_LWBUF_BOUNCE, 0, 0);
@@ -268,14 +269,14 @@ static void what_cannot_be_read_is_no_end(void **state)
 			}
 			if (round == 0)
 				end_plan();
-			/* It may have kept the page. */
+			/* The shared buffer may have kept page 1, so give it another page. */
 			assert_int_equal(percpu_sfbuf_alloc(f, 0, 0, &sf), 0);
 			assert_int_equal(percpu_sfbuf_free(f, sf), 0);
 		}
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
 }
 
-/* Likewise back: the buffer is free in any case. */
+/* The free returns the error of a failed write, and the buffer is free in any case. */
 static void what_cannot_be_written_is_told(void **state)
 {
 	const int fd = lw_memfd(2, PAGE, false);

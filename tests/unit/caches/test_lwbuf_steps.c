@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_lwbuf_steps.c - others come between the steps of those who take and keep windows. */
+/* test_lwbuf_steps.c - another thread acts between two steps of taking or keeping a window. */
 #define _GNU_SOURCE
 #include "steps.h"
 
@@ -10,7 +10,7 @@
 #include "caches/lwbuf.h"
 #include "caches/sfbuf.h"
 
-static const char *at; /* the step at which fn is called, once */
+static const char *at; /* the step at which fn is called once */
 static void (*fn)(void);
 static pthread_t main_thread;
 
@@ -51,7 +51,7 @@ static void call_at(const char *name, void (*call)(void))
 
 static void finish(void)
 {
-	assert_true(fn == NULL); /* it was called */
+	assert_true(fn == NULL); /* fn was called */
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
 }
 
@@ -62,7 +62,8 @@ static void take_5(void)
 	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &theirs), 0);
 }
 
-/* A thread without sequences finds what it has freed on its CPU, which no page's bytes tell. */
+/* A thread without sequences finds the windows that it has freed on its CPU. (The pages' bytes do
+ * not tell the CPU.) */
 static void who_runs_no_sequences_has_its_cpus_windows(void **state)
 {
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
@@ -83,7 +84,7 @@ static void who_runs_no_sequences_has_its_cpus_windows(void **state)
 	}
 }
 
-/* A window that was seen in the table is gone, or is there for another page. */
+/* Another thread takes the window that was seen in the table. */
 static void who_saw_a_window_may_not_get_it(void **state)
 {
 	struct percpu_lwbuf b;
@@ -125,7 +126,7 @@ static void move_to_another_cpu(void)
 	assert_true(test_pin(0, test_cpu(1)));
 }
 
-/* The place that was seen is on another CPU. */
+/* The thread moves, so the word that it has seen is in another CPU's table. */
 static void who_moves_looks_again(void **state)
 {
 	struct percpu_lwbuf b;
@@ -149,7 +150,7 @@ static void free_theirs(void)
 	assert_int_equal(percpu_lwbuf_free(f, &theirs), 0);
 }
 
-/* Where a window was to be kept, there is another one by now: neither is lost. */
+/* Another window takes the place that was seen: both windows are kept. */
 static void a_place_that_was_seen_may_be_taken(void **state)
 {
 	struct percpu_lwbuf b;
@@ -170,7 +171,7 @@ static void a_place_that_was_seen_may_be_taken(void **state)
 	finish();
 }
 
-/* The window that was to be replaced is in use by now. */
+/* Another thread takes the window that was chosen to be replaced. */
 static void what_was_chosen_may_be_taken(void **state)
 {
 	struct percpu_lwbuf b;
@@ -186,10 +187,10 @@ static void what_was_chosen_may_be_taken(void **state)
 	finish();
 }
 
-/* Several windows that show page 5: some are in the table, and some are taken from there, or put
- * there, while others look. */
+/* Several windows that show page 5. Some are in the table; others are taken from there, or put
+ * there, while a thread searches it. */
 static struct percpu_lwbuf many[9];
-static unsigned next; /* of these */
+static unsigned next; /* index into many */
 
 static void take_many(unsigned n)
 {
@@ -204,7 +205,7 @@ static void free_from(unsigned first, unsigned end)
 		assert_int_equal(percpu_lwbuf_free(f, &many[i]), 0);
 }
 
-/* Who lost one window to somebody else gets another one that shows the page. */
+/* A thread that loses a window to another thread gets another one that shows the page. */
 static void who_looks_again_finds_another_window(void **state)
 {
 	struct percpu_lwbuf b;
@@ -229,7 +230,7 @@ static void take_each_again(void)
 		call_at("lwbuf: window seen again", take_each_again);
 }
 
-/* Who loses one after the other maps one. */
+/* A thread that loses each window that it sees maps one. */
 static void who_always_comes_late_maps_a_window(void **state)
 {
 	struct percpu_lwbuf b;
@@ -255,7 +256,7 @@ static void free_one_more(void)
 		call_at("lwbuf: place chosen", free_one_more);
 }
 
-/* Whose place is always taken by somebody else unmaps the window, and counts it no more. */
+/* A thread whose place is always taken unmaps the window, and no longer counts it. */
 static void who_finds_no_place_keeps_no_window(void **state)
 {
 	(void)state;
@@ -273,7 +274,7 @@ static void who_finds_no_place_keeps_no_window(void **state)
 	finish();
 }
 
-/* The set of the page, in the table of this CPU. */
+/* Return the page's set in this CPU's table. */
 static const uint64_t *set_of(uint64_t page)
 {
 	return percpu_window_words(f, percpu_window_set(f, page));
@@ -288,8 +289,8 @@ static unsigned words_in(const uint64_t *set)
 	return n;
 }
 
-/* In a set that windows have for themselves no page is remembered; who brings a window finds that
- * there is room again. */
+/* If windows fill a set, it remembers no page. A window is taken from the full set before another
+ * one is put there, which then finds room. */
 static void a_set_may_be_full(void **state)
 {
 	uint64_t page = 6;
@@ -312,7 +313,7 @@ static void a_set_may_be_full(void **state)
 	finish();
 }
 
-/* Nobody comes between: what has no place any more is given back. */
+/* A window that loses its place to another one is unmapped. */
 static void who_drives_out_a_window_gives_it_back(void **state)
 {
 	(void)state;
@@ -324,7 +325,7 @@ static void who_drives_out_a_window_gives_it_back(void **state)
 	finish();
 }
 
-/* A page that is asked for again has one word, also where another page of its set comes first. */
+/* A page has one ghost, also if another page of its set has a ghost before it. */
 static void a_page_is_remembered_once(void **state)
 {
 	uint64_t page = 5;
@@ -342,7 +343,7 @@ static void a_page_is_remembered_once(void **state)
 	finish();
 }
 
-/* A page that another CPU remembers has no window there. */
+/* Another CPU's ghost of a page is no window. */
 static void what_another_cpu_remembers_is_no_window(void **state)
 {
 	(void)state;
@@ -359,8 +360,7 @@ static void what_another_cpu_remembers_is_no_window(void **state)
 	finish();
 }
 
-/* Of a large table some sets are looked at for the window to be replaced, and no more of them than
- * have eight. */
+/* percpu_window_evict() searches a part of a large table, until it has seen eight windows. */
 static void a_part_of_the_table_is_looked_at(void **state)
 {
 	struct percpu_window *w;
@@ -398,7 +398,7 @@ static int replace_5(void *arg)
 	return percpu_lwbuf_free(f, &b);
 }
 
-/* The word of a window may be seen before the pointer to its block. */
+/* A thread may see the word of a window before it sees the pointer to its block. */
 static void a_block_may_not_be_seen_yet(void **state)
 {
 	(void)state;
@@ -414,7 +414,7 @@ static void lower_the_limit(void)
 	assert_int_equal(percpu_lwbuf_set_max_excess(f, 0), 0);
 }
 
-/* Who was about to map a window when the limit was lowered does not keep it. */
+/* The limit is lowered before a thread maps a window, so the window is not kept. */
 static void the_limit_may_be_lowered_meanwhile(void **state)
 {
 	(void)state;
@@ -426,7 +426,7 @@ static void the_limit_may_be_lowered_meanwhile(void **state)
 	finish();
 }
 
-/* As after 43 seconds of nothing but allocations and frees of one page, at 20 ns for both. */
+/* The state after 43 seconds of allocations and frees of one page, at 20 ns for both. */
 static void allocations_are_counted_beyond_32_bits(void **state)
 {
 	struct percpu_lwbuf b;
@@ -453,7 +453,7 @@ static void use_for_another_page(void)
 	assert_ptr_equal(other, shared);
 }
 
-/* The buffer that was seen has another page when the reference is taken. */
+/* The buffer gets another page after it was seen, before the reference is taken. */
 static void a_buffer_may_change_its_page(void **state)
 {
 	struct percpu_sfbuf *b;
@@ -474,7 +474,7 @@ static void free_and_get_again(void)
 	shared = NULL;
 }
 
-/* The buffer that was seen has no references when one is taken. */
+/* The buffer loses its references after it was seen, before the reference is taken. */
 static void a_buffer_may_lose_its_references(void **state)
 {
 	struct percpu_sfbuf *b;
@@ -498,7 +498,7 @@ static void store_once_more(void)
 	assert_int_equal(percpu_sfbuf_free(f, other), 0);
 }
 
-/* Somebody stores to the page while the last reference is about to go. */
+/* Another thread stores to the page while this one frees the last reference. */
 static void stores_beside_the_last_free_are_kept(void **state)
 {
 	struct percpu_lwbuf b;
@@ -514,7 +514,7 @@ static void stores_beside_the_last_free_are_kept(void **state)
 	finish();
 }
 
-static int freed; /* what the free of the other returned */
+static int freed; /* the result of the other free */
 
 static void free_other(void)
 {
@@ -535,8 +535,8 @@ static void store_to_another_page(void)
 	call_at("sfbuf: reference taken", cut_and_free_other);
 }
 
-/* Who looks for a page that the buffer had does not come to have the last reference: nobody would
- * be told that the other page could not be written back. */
+/* A thread that looks for the buffer's old page must not get the last reference to its new page:
+ * then no thread would get the error of writing that page back. */
 static void who_looks_for_a_page_writes_no_other_back(void **state)
 {
 	struct percpu_sfbuf *b;
@@ -546,7 +546,7 @@ static void who_looks_for_a_page_writes_no_other_back(void **state)
 	assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &shared), 0);
 	call_at("sfbuf: buffer seen", store_to_another_page);
 	assert_int_not_equal(percpu_sfbuf_alloc(f, 5, PERCPU_SFBUF_NOWAIT, &b), 0);
-	if (fn != NULL) /* nobody has taken a reference */
+	if (fn != NULL) /* the allocation took no reference */
 		cut_and_free_other();
 	fn = NULL;
 	assert_int_equal(freed, -ERANGE);
@@ -558,7 +558,7 @@ static void get_another_reference(void)
 	assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &other), 0);
 }
 
-/* A write that fails is told to who has the last reference in the end, and to nobody else. */
+/* Only the thread that frees the last reference gets the error of a failed write. */
 static void who_is_not_the_last_hears_of_no_error(void **state)
 {
 	(void)state;
@@ -577,7 +577,7 @@ static void free_shared(void)
 	freed = percpu_sfbuf_free(f, shared);
 }
 
-/* Where many pages share a bucket, one far down is found under the lock. */
+/* If many pages share a bucket, a buffer far down is found under the lock. */
 static void a_bucket_may_be_long(void **state)
 {
 	enum { LONG = 66 };
@@ -606,7 +606,8 @@ static void a_bucket_may_be_long(void **state)
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
 }
 
-/* Who fills a buffer is not in the child: there it has no page, and the page has another one. */
+/* The thread that fills a buffer is not in the child. There the buffer fails, and the page gets
+ * another one. */
 static int use_what_was_being_filled(void *arg)
 {
 	const struct percpu_sfbuf_item *b = f->shared->all;
@@ -621,7 +622,7 @@ static int use_what_was_being_filled(void *arg)
 	return percpu_lwbuf_destroy(f);
 }
 
-/* The page, by buffers of either kind. */
+/* Use the page by buffers of either kind. */
 static int use_the_page(void *arg)
 {
 	struct percpu_sfbuf *mine;
@@ -666,7 +667,7 @@ static void a_fork_may_come_while_a_buffer_is_filled(void **state)
 	}
 }
 
-/* At each step of an allocation: what it has got so far is not in the child's way. */
+/* A fork at a step of an allocation: what is allocated so far does not hinder the child. */
 static void a_fork_may_come_amid_an_allocation(void **state)
 {
 	static const char *const steps[] = { "sfbuf: filled", "lwbuf: window to be mapped" };
@@ -694,7 +695,7 @@ static void a_fork_may_come_amid_an_allocation(void **state)
 		fn = NULL;
 		assert_int_equal(percpu_lwbuf_destroy(f), 0);
 	}
-	assert_true(forks >= 10); /* others have nothing to map */
+	assert_true(forks >= 10); /* the other allocations map nothing */
 }
 
 static int wait_for_a_buffer(void *arg)
@@ -709,7 +710,7 @@ static int wait_for_a_buffer(void *arg)
 	return percpu_lwbuf_destroy(f);
 }
 
-/* Nobody sleeps through a free between its look and its sleep. */
+/* A buffer is freed after a thread has looked for one, and before it sleeps: it does not wait. */
 static void what_is_freed_before_the_sleep_is_not_awaited(void **state)
 {
 	(void)state;
@@ -731,7 +732,7 @@ static int use_up_windows(void *arg)
 	return percpu_lwbuf_destroy(f);
 }
 
-/* There are as many windows as there is room for in the list of all. */
+/* A file has a fixed number of windows, for which its array of blocks has room. */
 static void windows_may_be_used_up(void **state)
 {
 	(void)state;
@@ -743,7 +744,7 @@ static void free_shared_again(void)
 	(void)percpu_sfbuf_free(f, shared);
 }
 
-/* A free for which another one came too early: the buffer still has its page, and no reference. */
+/* Free a buffer again during its free, when it has no reference but still has its page. */
 static int free_amid_a_free(void *arg)
 {
 	const int *to = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_objcache.c - caches of objects: what one thread sees of them. */
+/* test_objcache.c - caches of objects, used by one thread. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -57,13 +57,13 @@ static void bad_arguments_are_refused(void **state)
 	assert_int_equal(percpu_objcache_destroy(NULL), 0);
 }
 
-/* A constructor runs once for each object that there is, and not for each get. */
+/* A constructor runs once for each object, and not for each get. */
 static void objects_stay_constructed(void **state)
 {
 	struct percpu_objcache *oc = make_cache(NULL);
 
 	(void)state;
-	test_pin(0, test_cpu(0)); /* so that none is left in another CPU's array */
+	test_pin(0, test_cpu(0)); /* so that no object is left in another CPU's array */
 	for (unsigned round = 0; round < 20; round++) {
 		get_all(oc, MANY);
 		for (unsigned i = 0; i < MANY; i++)
@@ -107,7 +107,7 @@ static void failed_constructions_leave_nothing(void **state)
 	assert_int_equal(percpu_objcache_get(oc, 0, &obj), -ENXIO);
 	made.ctor_result = 7;
 	assert_int_equal(percpu_objcache_get(oc, 0, &obj), -EIO);
-	made.ctor_result = -ENOSPC; /* not that of the limit */
+	made.ctor_result = -ENOSPC; /* the constructor's, not that of the limit */
 	assert_int_equal(percpu_objcache_get(oc, PERCPU_OBJCACHE_WAIT, &obj), -ENOSPC);
 	assert_int_equal(made.allocated, 3);
 	assert_int_equal(made.freed, 3);
@@ -122,7 +122,7 @@ static void failed_constructions_leave_nothing(void **state)
 	assert_int_equal(percpu_objcache_destroy(oc), 0);
 }
 
-/* They do not count for the limit, either. */
+/* Objects whose construction failed do not count for the limit. */
 static void failures_leave_room_below_the_limit(void **state)
 {
 	struct percpu_objcache_options o = { .size = sizeof(o), .limit = 1 };
@@ -152,7 +152,7 @@ static void flags_reach_constructor_and_backend(void **state)
 	assert_int_equal(percpu_objcache_destroy(oc), 0);
 }
 
-/* Objects wait on several CPUs, and all of them are found before a get fails. */
+/* Free objects are on several CPUs, and a get finds all of them before it fails. */
 static void the_limit_is_strict(void **state)
 {
 	struct percpu_objcache_options o = { .size = sizeof(o), .limit = 10 };
@@ -178,7 +178,7 @@ static void the_limit_is_strict(void **state)
 	assert_int_equal(percpu_objcache_destroy(oc), 0);
 }
 
-/* What another CPU has is returned rather than that there is no memory. */
+/* Without memory a get takes an object from another CPU before it fails. */
 static void objects_elsewhere_serve_without_memory(void **state)
 {
 	struct percpu_objcache *oc = make_cache(NULL);
@@ -205,8 +205,8 @@ int __wrap_percpu_barrier_cpu(unsigned cpu)
 	return barrier_error != 0 ? barrier_error : __real_percpu_barrier_cpu(cpu);
 }
 
-/* The only object is on another CPU, and nobody can get at it: the error says why, also if it is one
- * that a backend may give. */
+/* The only object is on another CPU, and the fence fails. The get returns the fence's error, even
+ * one that a backend may return. */
 static void objects_elsewhere_are_out_of_reach(void **state)
 {
 	static const int errors[] = { -EPERM, -ETIMEDOUT, -EAGAIN, -ENOMEM };
@@ -254,7 +254,7 @@ static void a_limit_may_be_set_below_what_is_used(void **state)
 		assert_int_equal(percpu_objcache_put(oc, objects[i]), 0);
 	assert_int_equal(made.destroyed, 16);
 	assert_int_equal(stats_of(oc).cached, 4);
-	percpu_objcache_set_limit(oc, 3); /* and not more than must be */
+	percpu_objcache_set_limit(oc, 3); /* destroys one object, not more */
 	assert_int_equal(made.destroyed, 17);
 	percpu_objcache_set_limit(oc, 0);
 	get_all(oc, 20);
@@ -263,7 +263,7 @@ static void a_limit_may_be_set_below_what_is_used(void **state)
 	assert_int_equal(percpu_objcache_destroy(oc), 0);
 }
 
-/* A put that has read what room there is before the limit was lowered, and looks again. */
+/* A put reads room, the limit is lowered, and the put reads room again after its push. */
 static void who_puts_late_keeps_nothing_above_the_limit(void **state)
 {
 	struct percpu_objcache *oc = make_cache(NULL);
@@ -322,7 +322,7 @@ static void a_reclaim_destroys_what_is_free(void **state)
 	assert_int_equal(percpu_objcache_destroy(oc), 0);
 }
 
-/* Only one get in a thousand or so goes to the depot. */
+/* Arrays stay short if only one get in about a thousand goes to the depot. */
 static void arrays_stay_short_without_need(void **state)
 {
 	struct percpu_objcache *oc = make_cache(NULL);
@@ -338,7 +338,7 @@ static void arrays_stay_short_without_need(void **state)
 		}
 	}
 	assert_int_equal(stats_of(oc).array, 64);
-	/* Calm times do not keep them from growing when there is need. */
+	/* They still grow later, if many gets go to the depot. */
 	for (unsigned i = 0; i < 200; i++) {
 		get_all(oc, 300);
 		put_all(oc, 300);
@@ -365,7 +365,7 @@ static uint64_t array_of(uint64_t cached, size_t limit, unsigned burst)
 	return array;
 }
 
-/* Arrays grow where gets would go to the depot, up to what is allowed, and no others. */
+/* Arrays grow if gets go to the depot, up to the bound, and stay short otherwise. */
 static void arrays_are_as_long_as_they_must(void **state)
 {
 	unsigned cpus = percpu_status()->possible_cpus;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_objcache_debug.c - PERCPU_OBJCACHE_DEBUG names what a program does wrong. */
+/* test_objcache_debug.c - PERCPU_OBJCACHE_DEBUG finds and names the errors of a program. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -37,7 +37,7 @@ static void put_another_caches(void)
 		(void)percpu_objcache_put(oc, obj);
 }
 
-/* It has never had an object. */
+/* The cache has never had an object. */
 static void put_into_empty(void)
 {
 	struct percpu_objcache_options o = checked();
@@ -91,7 +91,7 @@ static void store_before_reclaim(void)
 	(void)percpu_objcache_reclaim(oc);
 }
 
-/* Do it in a child, whose standard error is returned. */
+/* Call fn in a child, which must abort. Return what it wrote to standard error. */
 static const char *errors_of(void (*fn)(void))
 {
 	static char said[512];
@@ -121,7 +121,7 @@ static void errors_are_named(void **state)
 	static const struct {
 		void (*fn)(void);
 		const char *said;
-		bool names; /* the object */
+		bool names; /* the message names the object */
 	} errors[] = {
 		{ put_foreign, "is put, but is not of this cache", false },
 		{ put_another_caches, "is put, but is not of this cache", false },
@@ -236,7 +236,7 @@ static void failures_are_explained(void **state)
 	assert_int_equal(percpu_objcache_destroy(oc), 0);
 }
 
-/* Many come and go, in an order that moves them in the table. */
+/* Get, put and destroy objects in a random order, which moves them in the table. */
 static int use_at_random(void *arg)
 {
 	struct percpu_objcache_options o = checked();
@@ -293,7 +293,7 @@ static int put_what_was_inherited(void *arg)
 	return percpu_objcache_destroy(oc);
 }
 
-/* A child may do with its copies what the parent may do. */
+/* A child may use its copies of the objects as the parent may. */
 static void forks_are_known(void **state)
 {
 	struct percpu_objcache_options o = checked();

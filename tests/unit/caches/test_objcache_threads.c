@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_objcache_threads.c - a cache that many threads use: the limit, who waits and in
- * which order, what callbacks may do, and children of fork.
+ * test_objcache_threads.c - a cache that many threads use: the limit, the order of waiting
+ * threads, what callbacks may do, and children of fork.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,19 +12,19 @@
 #include "../happen.h"
 #include "objcache.h"
 
-#define WAIT_NS 10000000 /* after which a waiter looks again: src/caches/pool_wait.c */
+#define WAIT_NS 10000000 /* a waiter looks again after this time: src/caches/pool_wait.c */
 
 static struct percpu_objcache *cache;
 static void *only;
 
-/* Where "for good" is set, who waits sleeps until it is woken: no time-out helps. */
+/* If for_good is set, a waiter sleeps until it is woken, without a time-out. */
 
 void __real_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
 void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
 
 static bool for_good;
-static void (*to_sleep)(void); /* when a thread is about to wait */
-static unsigned asleep;	       /* atomic: so many times a thread was */
+static void (*to_sleep)(void); /* called when a thread is about to sleep as a waiter */
+static unsigned asleep;	       /* atomic: how often a waiter was about to sleep */
 
 void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns)
 {
@@ -49,10 +49,10 @@ static struct percpu_objcache *make_limited(size_t limit)
 	return make_cache(&o);
 }
 
-/* Eight threads want objects of which there are three. */
+/* Eight threads contend for three objects. */
 
 static struct {
-	unsigned rounds, held, most, wrong; /* atomic but for rounds */
+	unsigned rounds, held, most, wrong; /* atomic, except rounds */
 } contest;
 
 static void hold_objects(unsigned i, void *arg)
@@ -128,7 +128,7 @@ static void lower_to_two(void)
 	percpu_objcache_set_limit(cache, 2);
 }
 
-/* Arrays become longer, or as long as at first, while the limit is lowered. */
+/* The limit is lowered while an array becomes longer, or as long as at first. */
 static void arrays_fit_a_limit_that_is_lowered(void **state)
 {
 	(void)state;
@@ -140,7 +140,7 @@ static void arrays_fit_a_limit_that_is_lowered(void **state)
 	assert_int_equal(percpu_objcache_destroy(cache), 0);
 }
 
-/* An object that is being destroyed exists; and a destructor may use its cache. */
+/* An object that is being destroyed counts for the limit, and a destructor may use its cache. */
 
 static int result_within;
 
@@ -173,7 +173,7 @@ static int get_and_put_within(void *obj, void *arg, unsigned flags)
 
 	(void)obj;
 	(void)arg;
-	if (flags & 0x10000) /* not for the object within */
+	if (flags & 0x10000) /* the object within: get no other one for it */
 		return 0;
 	result_within = percpu_objcache_get(cache, 0x10000, &more);
 	return result_within != 0 ? result_within : percpu_objcache_put(cache, more);
@@ -194,8 +194,8 @@ static void constructors_may_use_their_cache(void **state)
 	}
 }
 
-/* The object that a constructor or destructor works on counts for the limit, so who waited for
- * another one there would wait for itself; also after it has used a cache of something else. */
+/* The object that a constructor or destructor works on counts for the limit. If it waited there
+ * for another object it would wait for itself, also after it has used another cache. */
 
 static struct percpu_objcache *another;
 
@@ -249,7 +249,7 @@ static int construct_nothing(void *obj, void *arg, unsigned flags)
 	return 0;
 }
 
-/* Returns how often a thread waited that got an object and destroyed it. */
+/* Let a thread get an object and destroy it. Return how often it waited. */
 static uint64_t get_one_beside(percpu_objcache_ctor_fn *ctor, percpu_objcache_dtor_fn *dtor,
 			       unsigned flags)
 {
@@ -285,7 +285,7 @@ static void nobody_waits_for_itself(void **state)
 	assert_int_equal(percpu_objcache_destroy(another), 0);
 }
 
-/* The same in the constructor of another cache, which that of the first one uses. */
+/* The constructor of `cache` uses `another`, whose constructor waits for an object of `cache`. */
 
 static int construct_by_another(void *obj, void *arg, unsigned flags)
 {
@@ -322,7 +322,7 @@ static void nobody_waits_for_itself_by_another_cache(void **state)
 	assert_int_equal(percpu_objcache_destroy(another), 0);
 }
 
-/* Who is canceled in a constructor has the object first. */
+/* A thread that is canceled in a constructor gets the object first. */
 
 static int be_canceled(void *obj, void *arg, unsigned flags)
 {
@@ -357,8 +357,8 @@ static void cancellation_waits_for_constructors(void **state)
 	assert_int_equal(percpu_objcache_destroy(cache), 0);
 }
 
-/* Other calls may be made where cancellation takes effect at once: what a destructor that is
- * canceled destroys is gone, and counts no more. */
+/* Some calls are allowed while cancellation takes effect at once. If a destructor cancels its
+ * thread, the object is destroyed, and no longer counts. */
 
 static bool canceling;
 
@@ -429,9 +429,9 @@ static void cancellation_at_once_leaves_nothing(void **state)
 	}
 }
 
-/* What a destructor puts may be more than there was. */
+/* A destructor may put a new object, which keeps its cache from being destroyed. */
 
-static bool replaces; /* what is destroyed */
+static bool replaces; /* the destructor puts another object in place of the destroyed one */
 
 static void replace(void *obj, void *arg)
 {
@@ -466,7 +466,7 @@ static void objects_of_destructors_keep_a_cache(void **state)
 static struct {
 	unsigned order[WAITERS];
 	unsigned n;    /* atomic */
-	unsigned hold; /* atomic: who has an object keeps it */
+	unsigned hold; /* atomic: a thread that has an object keeps it */
 } served;
 
 static void wait_in_turn(unsigned i, void *arg)
@@ -482,7 +482,7 @@ static void wait_in_turn(unsigned i, void *arg)
 	(void)percpu_objcache_put(cache, obj);
 }
 
-/* Each sleeps before the next one comes. */
+/* Each thread sleeps before the next one comes. */
 static void first_come_first_served(void **state)
 {
 	static struct test_team teams[WAITERS];
@@ -502,7 +502,7 @@ static void first_come_first_served(void **state)
 		wait_for_sleepers(i + 1);
 	}
 	assert_int_equal(percpu_objcache_put(cache, only), 0);
-	/* It is the first waiter's, although that has not run yet, perhaps. */
+	/* The object is the first waiter's, even if that thread has not run yet. */
 	e = percpu_objcache_get(cache, 0, &obj);
 	__atomic_store_n(&served.hold, 0, __ATOMIC_SEQ_CST);
 	if (e == 0)
@@ -518,7 +518,7 @@ static void first_come_first_served(void **state)
 	assert_int_equal(percpu_objcache_destroy(cache), 0);
 }
 
-/* What is in another CPU's array is as good: nobody sleeps. */
+/* An object in another CPU's array is found, so the thread does not sleep. */
 static void *get_on_another_cpu(void *arg)
 {
 	test_pin(0, test_cpu(test_cpus() - 1));
@@ -578,8 +578,8 @@ static void *wait_for_one(void *arg)
 }
 
 struct waking {
-	void (*before)(void); /* when the other is about to sleep */
-	void (*after)(void);  /* when it does */
+	void (*before)(void); /* called when the waiter is about to sleep */
+	void (*after)(void);  /* called when it sleeps */
 	uint32_t flags;
 };
 
@@ -618,9 +618,9 @@ static void waiters_are_woken(void **state)
 		assert_int_equal(test_wait(test_fork(wake_one, &ways[i]), 10), 0);
 }
 
-/* Who may make an object and cannot lets the next one try. */
+/* A waiter that may make an object, but fails, lets the next one try. */
 
-static unsigned refusals; /* atomic: of the constructor, to come */
+static unsigned refusals; /* atomic: how often the constructor still fails */
 
 static int refuse_some(void *obj, void *arg, unsigned flags)
 {
@@ -674,8 +674,8 @@ static void who_fails_lets_the_next_one_try(void **state)
 	assert_int_equal(test_wait(test_fork(fail_one, NULL), 10), 0);
 }
 
-/* What is between the two looks at room of a put: a copy of the cache's head, whose room
- * another thread changes all the time. */
+/* room changes between the two times that a put reads it: another thread changes it all the time
+ * in a copy of the cache's head. */
 
 int __real_percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);
 int __wrap_percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);

@@ -61,7 +61,7 @@ static void one_page_has_one_buffer(void **state)
 	}
 }
 
-/* Without references it keeps its page; the one that was freed longest ago loses it first. */
+/* A buffer without references keeps its page until it is the one that was freed longest ago. */
 static void buffers_keep_their_pages(void **state)
 {
 	struct percpu_lwbufs *f = create(true, 16, 4, 0, PERCPU_LWBUF_WINDOW);
@@ -71,10 +71,10 @@ static void buffers_keep_their_pages(void **state)
 	(void)state;
 	for (uint64_t p = 0; p < 4; p++)
 		b[p] = get(f, p);
-	for (unsigned i = 0; i < 4; i++) /* in the order 2 3 0 1 */
+	for (unsigned i = 0; i < 4; i++) /* the order of frees is 2 3 0 1 */
 		assert_int_equal(percpu_sfbuf_free(f, b[(i + 2) % 4]), 0);
 	fills = stats(f).fills;
-	assert_ptr_equal(get(f, 2), b[2]); /* and now 3 0 1 2 */
+	assert_ptr_equal(get(f, 2), b[2]); /* after its free the order is 3 0 1 2 */
 	assert_int_equal(percpu_sfbuf_free(f, b[2]), 0);
 	assert_int_equal(stats(f).fills, fills);
 	for (unsigned i = 0; i < 3; i++) {
@@ -103,13 +103,13 @@ static void bad_calls_are_refused(void **state)
 	assert_int_equal(percpu_sfbuf_alloc(f, UINT64_MAX, PERCPU_SFBUF_NOWAIT, &c), -ERANGE);
 	assert_int_equal(percpu_sfbuf_alloc(f, UINT64_MAX - 1, PERCPU_SFBUF_NOWAIT, &c), -ERANGE);
 	assert_null(c);
-	/* A failure keeps no buffer. */
+	/* A failed allocation keeps no buffer. */
 	assert_int_equal(percpu_sfbuf_free(f, get(f, 3)), 0);
 	assert_int_equal(percpu_sfbuf_free(f, b), 0);
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
 }
 
-/* What was told of a page once is not told again when there is one. */
+/* The allocation of a page fails, the file grows, and the next allocation succeeds. */
 static void pages_that_were_not_there_may_come(void **state)
 {
 	struct percpu_lwbuf_options o = { .size = sizeof(o), .max_shared = 1 };
@@ -146,7 +146,7 @@ static void copies_are_read_again(void **state)
 	assert_int_equal(pwrite(fd, &byte, 1, 0), 1);
 	assert_int_equal(percpu_sfbuf_alloc(f, 0, 0, &a), 0);
 	assert_int_equal(*(char *)percpu_sfbuf_kva(a), 1);
-	/* Who writes need not be the last one. */
+	/* The free of the last reference writes the page back, though another one had the flag. */
 	assert_int_equal(percpu_sfbuf_alloc(f, 0, PERCPU_SFBUF_WRITE, &b), 0);
 	*(char *)percpu_sfbuf_kva(b) = 2;
 	assert_int_equal(percpu_sfbuf_free(f, b), 0);
@@ -206,7 +206,7 @@ static void on_signal(int signo)
 	signals = 1;
 }
 
-/* Interrupt a thread that waits, which then waits on, if it does not catch signals. */
+/* Interrupt a thread that waits for a buffer. Without PERCPU_SFBUF_CATCH it goes on waiting. */
 static void interrupt(unsigned flags, int restarts, int expected)
 {
 	struct sigaction act = { .sa_handler = on_signal, .sa_flags = restarts };
@@ -224,8 +224,8 @@ static void interrupt(unsigned flags, int restarts, int expected)
 	pthread_kill(team.thread[0], SIGUSR1);
 	while (!signals)
 		test_sleep_us(1000);
-	/* Who is to be interrupted gets no buffer, but for a long time, so that it does not wait
-	 * forever if it is not. */
+	/* A thread whose wait shall end gets no buffer for a long time. Then it gets one, so that
+	 * the test ends even if the signal does not end the wait. */
 	for (unsigned n = 0;
 	     expected != 0 && n < 5000 && !__atomic_load_n(&returned, __ATOMIC_ACQUIRE); n++)
 		test_sleep_us(1000);
@@ -297,7 +297,7 @@ static void store_once(unsigned i, void *arg)
 	__atomic_store_n(&given, true, __ATOMIC_RELAXED);
 }
 
-/* Who writes a page back has nothing but the count of references from those who stored to it:
+/* Only the count of references orders the other thread's store before the write back:
  * ThreadSanitizer says whether that is enough. */
 static void the_last_one_sees_what_others_stored(void **state)
 {
@@ -317,7 +317,7 @@ static void the_last_one_sees_what_others_stored(void **state)
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
 }
 
-/* Each adds to a word of its own, of the same page, and it is never lost. */
+/* Add to this thread's own word of a page that other threads use: no addition is lost. */
 static void store_shared(unsigned i, void *arg)
 {
 	struct percpu_lwbufs *f = arg;

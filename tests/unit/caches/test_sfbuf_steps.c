@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_sfbuf_steps.c - what happens to shared buffers between two steps of a free.
+ * test_sfbuf_steps.c - another thread uses a shared buffer between two steps of a free.
  */
 #define _GNU_SOURCE
 #include "steps.h"
@@ -17,7 +17,7 @@
 #define PAGE ((size_t)sysconf(_SC_PAGESIZE))
 
 static struct percpu_lwbufs *f;
-static struct percpu_sfbuf *other, *given; /* given: when references are seen */
+static struct percpu_sfbuf *other, *given; /* given: freed when references are seen */
 static const char *allocate_at, *free_at;  /* steps */
 
 void test_step(const char *name)
@@ -39,8 +39,8 @@ void test_step(const char *name)
 	}
 }
 
-/* While a page is written back by who has the last reference, somebody gets another one, and
- * stores after it was written: either before the last one is given, or later. */
+/* A thread frees the last reference and writes the page back. Meanwhile another thread gets a
+ * reference, and stores after the write: before the first free ends, or later. */
 static void store_meanwhile(const char *at, const char *until)
 {
 	struct percpu_lwbuf_options o = { .size = sizeof(o), .flags = PERCPU_LWBUF_WRITABLE };
@@ -80,7 +80,7 @@ static void stores_are_written_back(void **state)
 	store_meanwhile("sfbuf: last reference", NULL);
 }
 
-/* The last reference is given while another thread takes one without having any. */
+/* A thread that has no reference tries to take one while the last one is freed. */
 static void references_are_not_taken_of_none(void **state)
 {
 	int fd = memfd_create("between", MFD_CLOEXEC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_zone.c - the per-CPU allocator: what items are like, limits, and what
- * goes back to the system.
+ * test_zone.c - the per-CPU allocator: items and limits, and which memory goes back to the
+ * system.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -57,7 +57,7 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(percpu_zone_free(z, &local), -EINVAL);
 	item = take(z, 0);
 	assert_int_equal(percpu_zone_free(z, (char *)item + 1), -EINVAL);
-	for (unsigned cpu = 1; cpu < percpu_zone_cpus(z); cpu++) /* its other copies */
+	for (unsigned cpu = 1; cpu < percpu_zone_cpus(z); cpu++) /* the item's other copies */
 		assert_int_equal(percpu_zone_free(z, percpu_zone_get(item, cpu)), -EINVAL);
 	assert_int_equal(percpu_zone_free(z, (char *)item + PERCPU_LANE_SIZE), -EINVAL);
 	assert_int_equal(percpu_zone_destroy(z), -EBUSY);
@@ -66,7 +66,7 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(percpu_zone_destroy(NULL), 0);
 }
 
-/* Items of every kind of size are aligned, apart, and zero in every lane. */
+/* Items of any size are aligned, apart, and zero in every lane. */
 static void items_are_zero_and_apart(void **state)
 {
 	static const size_t sizes[] = { 1, 8, 24, 64, 1000, 4096, PERCPU_LANE_SIZE };
@@ -104,7 +104,7 @@ static void items_are_zero_and_apart(void **state)
 	}
 }
 
-/* An item that was a counter, on whatever tier, starts from 0 as the next. */
+/* An item that was used as a counter, on any tier, starts from 0 when it is allocated again. */
 static void zeroed_items_are_counters(void **state)
 {
 	struct percpu_zone *z = make(8, NULL);
@@ -171,7 +171,7 @@ static void every_copy_is_constructed(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
-/* One of the two alone; and what is zeroed is zero before it is constructed. */
+/* A zone may have only one of both functions. PERCPU_ZONE_ZERO comes before the constructor. */
 static void constructors_come_alone(void **state)
 {
 	struct calls calls = { 0 };
@@ -222,8 +222,7 @@ static void many_items_never_move(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
-/* What is freed comes back before the zone grows, from any of its chunks, and
- * each item once. */
+/* Freed items of all chunks come back before the zone grows, each item once. */
 static void freed_items_are_used_again(void **state)
 {
 	enum { ITEMS = 3000 };
@@ -233,7 +232,7 @@ static void freed_items_are_used_again(void **state)
 	uint64_t first_total, *stranger;
 
 	(void)state;
-	test_pin(0, test_cpu(0)); /* so that none waits in another CPU's cache */
+	test_pin(0, test_cpu(0)); /* so that no item is left in another CPU's cache */
 	for (int i = 0; i < ITEMS; i++)
 		*(item[i] = take(z, 0)) = 0;
 	first = stats_of(z);
@@ -248,7 +247,7 @@ static void freed_items_are_used_again(void **state)
 	assert_int_equal(stats_of(z).used + stats_of(z).cached, first_total);
 	test_unpin(0);
 
-	/* Another lane's address is not an item. */
+	/* An address in another lane is not an item. */
 	stranger = (uint64_t *)((char *)item[0] + PERCPU_STRIDE);
 	assert_int_equal(percpu_zone_free(z, stranger), -EINVAL);
 	for (int i = 0; i < ITEMS; i++)
@@ -258,7 +257,7 @@ static void freed_items_are_used_again(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
-/* What one CPU frees another finds, but for what the first one caches. */
+/* A CPU finds the items that another CPU has freed, except those in the other CPU's cache. */
 static void freed_items_are_found_by_other_cpus(void **state)
 {
 	enum { ITEMS = 3000, CACHE = 64 };
@@ -281,7 +280,7 @@ static void freed_items_are_found_by_other_cpus(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
-/* The limit is exact, although freed items wait in the caches of several CPUs. */
+/* The limit is exact, although freed items are in the caches of several CPUs. */
 static void limit_is_exact(void **state)
 {
 	struct percpu_zone_options o = { .size = sizeof(o), .limit = 100 };
@@ -343,7 +342,7 @@ static void write_all(void *cell, unsigned cpu, void *arg)
 
 #define ITEMS 2000
 
-/* Returns how many pages are resident while there are many items. */
+/* Return how many pages are resident while there are many items. */
 static size_t fill_and_reclaim(struct percpu_zone *z, void **item)
 {
 	size_t full;
@@ -372,7 +371,7 @@ static void reclaim_returns_memory(void **state)
 	z = make(1024, NULL);
 	kept = take(z, PERCPU_ZONE_ZERO);
 	*(uint64_t *)kept = 42;
-	fill_and_reclaim(z, item); /* an emulator takes memory for code that is new */
+	fill_and_reclaim(z, item); /* an emulator takes memory the first time it runs code */
 	before = resident_pages();
 	full = fill_and_reclaim(z, item);
 	after = resident_pages();
@@ -415,7 +414,7 @@ static void sum_words(void *cell, unsigned cpu, void *arg)
 	*(uint64_t *)arg += *(uint64_t *)cell;
 }
 
-/* FreeBSD's names add to any item, also where there is no zone of UMA's. */
+/* FreeBSD's names add to any item, also if there is no UMA zone. */
 static void words_of_items_are_added_to(void **state)
 {
 	struct percpu_zone *z;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_zone_debug.c - what zones with PERCPU_ZONE_DEBUG catch, and explain; and in a child of fork.
+ * test_zone_debug.c - PERCPU_ZONE_DEBUG finds and explains errors, also in a child of fork.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "../zone.h"
 
-/* What debug zones catch: the child says what is wrong, and aborts. */
+/* Errors that a debug zone finds: the child prints what is wrong, and aborts. */
 
 static int free_twice(struct percpu_zone *z)
 {
@@ -70,7 +70,7 @@ static int use_after_reclaim(struct percpu_zone *z)
 	return use_after_free(z);
 }
 
-/* What others allocated in the region, in a chunk of which the zone has nothing. */
+/* Free a cell that the program has allocated in the region, in a chunk without items. */
 static int free_what_others_have(struct percpu_zone *z)
 {
 	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
@@ -91,7 +91,7 @@ static int free_what_others_have(struct percpu_zone *z)
 	return percpu_zone_free(z, cell);
 }
 
-/* Run fn with a debug zone, in a child; its wait status, and what it said. */
+/* Run fn with a debug zone in a child. Return its wait status, and its standard error in text. */
 static int run_debug(int (*fn)(struct percpu_zone *z), char *text, size_t size)
 {
 	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
@@ -141,7 +141,7 @@ static void debug_zones_catch_misuse(void **state)
 	expect_abort(use_after_reclaim, "after it was freed");
 }
 
-/* Of a file that may not become larger. Without a limit nobody waits for an item. */
+/* Fill a file that may not become larger. Without a limit PERCPU_ZONE_WAIT does not wait. */
 static int fill_a_file(void)
 {
 	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
@@ -164,7 +164,7 @@ static int fill_a_file(void)
 	return e == percpu_zone_alloc(z, PERCPU_ZONE_WAIT, &item) ? e : 1;
 }
 
-/* An error, and the reason on standard error. */
+/* Make calls that fail, and print the reason to standard error. */
 static int ask_in_vain(struct percpu_zone *z)
 {
 	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
@@ -199,7 +199,7 @@ static void debug_zones_explain_failures(void **state)
 			fail_msg("said \"%s\" without \"%s\"", text, said[i]);
 }
 
-/* Pages that were given back are zeros, and no store to a freed item. */
+/* Pages that were given back contain zeros; that is no store to a freed item. */
 static void debug_zones_may_be_reclaimed(void **state)
 {
 	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
@@ -222,7 +222,7 @@ enum { HELD = 6 };
 static void *held[HELD];
 static bool once_more;
 
-/* Of what the parent has allocated, it has freed every other one. */
+/* Free and allocate in a child whose parent has freed every other item. */
 static int free_what_was_inherited(struct percpu_zone *z)
 {
 	void *item;
@@ -238,7 +238,7 @@ static int free_what_was_inherited(struct percpu_zone *z)
 	return percpu_zone_free(z, item);
 }
 
-/* A child may do with its copies what the parent may do. */
+/* A child may use its copies of the items as the parent may. */
 static void debug_zones_know_of_forks(void **state)
 {
 	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
@@ -273,7 +273,7 @@ static void debug_zones_know_of_forks(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
-/* Who else uses the region may store to what is free there. */
+/* In a region with other users, they may store to memory that the zone has freed. */
 static int share_with_others(void *arg)
 {
 	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };

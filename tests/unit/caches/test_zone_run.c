@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_zone_run.c - functions that run on each CPU, and memory that lies where
- * its CPU is.
+ * test_zone_run.c - functions that run on each CPU, and memory on the node of its CPU.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -69,7 +68,7 @@ static void function_runs_once_on_each_cpu(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
-/* Time that runs out anywhere: what is reported is what happened. */
+/* The time may run out at any moment: the report says which calls were made. */
 static void report_is_true_when_time_runs_out(void **state)
 {
 	struct percpu_zone *z = make(NULL);
@@ -112,7 +111,7 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
-/* The node of the CPU, or -1. */
+/* Return the node of the CPU, or -1. */
 static int node_of_cpu(unsigned cpu)
 {
 	char path[80];
@@ -126,7 +125,7 @@ static int node_of_cpu(unsigned cpu)
 	return -1;
 }
 
-/* The node that the page at p is on, or a negative error number. */
+/* Return the node of the page at p, or a negative error number. */
 static int node_of_page(const void *p)
 {
 	void *page = (void *)((uintptr_t)p & -(uintptr_t)sysconf(_SC_PAGESIZE));
@@ -142,7 +141,7 @@ static void touch(void *cell, unsigned cpu, void *arg)
 	*(uint64_t *)cell += 1;
 }
 
-/* One CPU allocates, and so reserves the pages of all; then each touches. */
+/* One CPU allocates, which reserves the pages of all CPUs. Then each CPU touches its page. */
 static void copies_lie_on_the_node_of_their_cpu(void **state)
 {
 	const char *path = test_path("nodes");

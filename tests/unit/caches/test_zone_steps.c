@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_zone_steps.c - what another thread may do in a zone between a look and the
- * store that relies on it, and who may move or delay a visitor. Here the same thread
- * does it, at the step between the two.
+ * test_zone_steps.c - another thread acts in a zone between a load and the store that relies on it,
+ * or moves or delays a visitor. In most tests the same thread does so, at the step between the
+ * two.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,13 +27,13 @@
 static struct percpu_zone *zone;
 static void *items[MANY];
 
-/* Who waits for an item sleeps until it is woken: no time-out helps. */
+/* If sleeps_for_good is set, a waiting thread sleeps until it is woken, without a time-out. */
 
 void __real_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
 void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
 
 static bool sleeps_for_good;
-static unsigned sleeps[2]; /* how often a waiter for room has slept; atomic */
+static unsigned sleeps[2]; /* how often each waiter for room has slept; atomic */
 static _Thread_local unsigned who;
 
 void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns)
@@ -45,7 +45,7 @@ void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, ui
 void __real_percpu_futex_rouse(uint32_t *word, int operation, int how_many);
 void __wrap_percpu_futex_rouse(uint32_t *word, int operation, int how_many);
 
-static _Thread_local void (*when_roused)(void); /* what the thread does that has woken one */
+static _Thread_local void (*when_roused)(void); /* called after the thread has woken another */
 
 void __wrap_percpu_futex_rouse(uint32_t *word, int operation, int how_many)
 {
@@ -92,8 +92,8 @@ static void nothing_is_kept_above_a_lowered_limit(void **state)
 	assert_int_equal(percpu_zone_destroy(zone), 0);
 }
 
-/* A thread begins to wait behind the look of a free at who waits. Its own look at the
- * arrays is over when it sleeps, so the free has to find it. */
+/* A thread begins to wait after a free has read room. When it sleeps it has searched the arrays
+ * already, so the free has to find it. */
 
 static pthread_t waiter;
 
@@ -134,17 +134,18 @@ static void those_who_wait_are_found(void **state)
 	assert_int_equal(test_wait(test_fork(free_before_a_waiter, NULL), 60), 0);
 }
 
-/* A region that is full, though the limit is not reached: who cannot make an item does not let
- * another one try who waits. */
+/* A region is full below the limit. A waiter that cannot make an item does not give the right to
+ * make one to another waiter. */
 
 static ssize_t make_nothing(void *owner, void *how, void **ret, size_t n);
 static size_t unmake_nothing(void *owner, void *const *some, size_t n);
 
 static const struct percpu_pool_backend nothing = { make_nothing, unmake_nothing };
 static struct percpu_pool pool = { .backend = &nothing, .owner = &pool, .limit = 10 };
-static unsigned tries, tries_before; /* of the first one, atomic; when the second one fails */
-static bool has_room;		     /* atomic */
-static bool keeps_all;		     /* what is to be unmade */
+/* How often the first waiter has tried to make an item, now (atomic), and when the second fails. */
+static unsigned tries, tries_before;
+static bool has_room;  /* atomic */
+static bool keeps_all; /* the backend unmakes no item */
 
 static void await(const unsigned *count, unsigned n)
 {
@@ -159,12 +160,12 @@ static ssize_t make_nothing(void *owner, void *how, void **ret, size_t n)
 	if (__atomic_load_n(&has_room, __ATOMIC_SEQ_CST))
 		return 1;
 	if (who == 0) {
-		/* The second one, which roused this one, gives itself the right next. */
+		/* The second waiter, which woke this one, gives itself the right next. */
 		if (__atomic_fetch_add(&tries, 1, __ATOMIC_SEQ_CST) == 1)
 			while (percpu_pool_has_waiters(&pool))
 				test_sleep_us(100);
 	} else {
-		await(&pool.waiters, 1); /* the first one is back in the queue */
+		await(&pool.waiters, 1); /* the first waiter is back in the queue */
 		tries_before = __atomic_load_n(&tries, __ATOMIC_SEQ_CST);
 	}
 	return -ENOSPC;
@@ -187,7 +188,7 @@ static void *wait_for_room(void *arg)
 
 static unsigned served;
 
-/* Who was served is back before the next one is; after many times there is room. */
+/* Wait until a waiter that was served is back in the queue. After 5 times, make room instead. */
 static void await_return(void)
 {
 	if (++served > 5)
@@ -217,7 +218,7 @@ static int wait_in_a_full_region(void *arg)
 	(void)percpu_pool_settle(&pool);
 	when_roused = NULL;
 	test_child_require(served == 2, "two are served, of two");
-	/* Where there is no limit any more, others try, too. */
+	/* Without a limit percpu_pool_get() tries to make an item in spite of waiters. */
 	percpu_pool_set_limit(&pool, 0);
 	await(&pool.waiters, 2);
 	test_child_require(percpu_pool_get(&pool, NULL, &item) == -ENOSPC, "no room");
@@ -227,7 +228,7 @@ static int wait_in_a_full_region(void *arg)
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(waiters[i], NULL);
 	test_child_require(pool.taken == 2, "two items");
-	/* What cannot be unmade stays taken, and who puts it is told. */
+	/* An item that cannot be unmade stays taken, and the put returns an error. */
 	percpu_pool_set_limit(&pool, 1);
 	keeps_all = true;
 	test_child_require(percpu_pool_put(&pool, &pool) == -ETIMEDOUT, "not unmade");
@@ -244,7 +245,7 @@ static void those_who_wait_for_room_sleep(void **state)
 	assert_int_equal(test_wait(test_fork(wait_in_a_full_region, NULL), 60), 0);
 }
 
-/* Fences are denied to all threads but this one. */
+/* While denied is set, all threads but the main one get no fence. */
 
 static bool denied; /* atomic */
 static _Thread_local bool is_main;
@@ -258,7 +259,7 @@ int __wrap_percpu_barrier_cpu(unsigned cpu)
 		       __real_percpu_barrier_cpu(cpu);
 }
 
-/* Each waits for an item. */
+/* A thread that waits for an item. */
 struct item_waiter {
 	pthread_t thread;
 	void *item;
@@ -302,7 +303,7 @@ static void make_limited(size_t limit)
 		test_child_require(percpu_zone_alloc(zone, 0, &items[i]) == 0, "an item");
 }
 
-/* Push it as a free does that had looked at room before somebody waited. */
+/* Push the item as a free does that has read room before a thread began to wait. */
 static void push_late(void *item)
 {
 	while (percpu_local_push(zone->pool.arrays, PERCPU_ZONE_CACHE, item) != 0)
@@ -333,11 +334,11 @@ static void let_second_be_last(void)
 static void allow_fences(void)
 {
 	__atomic_store_n(&denied, false, __ATOMIC_SEQ_CST);
-	percpu_zone_set_limit(zone, 1); /* looks for who waits */
+	percpu_zone_set_limit(zone, 1); /* looks for waiters */
 }
 
-/* Who may not look into the array of another CPU waits no more, and says so: in the order in which
- * they came, or the other one first, or he is served at the last moment. */
+/* A thread that cannot take items from another CPU's array leaves the queue with an error. The
+ * waiters leave in one order or the other, or the first one is served at the last moment. */
 static int wait_without_fences(void *arg)
 {
 	static void (*const meanwhile[])(void) = { let_second_give_up, let_second_be_last,
@@ -384,7 +385,7 @@ static void do_nothing(int signo)
 	(void)signo;
 }
 
-/* Let the one who waits look once more, and sleep again. */
+/* Let the waiter look once more, and sleep again. */
 static void look_again(unsigned i)
 {
 	const struct sigaction interrupt = { .sa_handler = do_nothing };
@@ -397,7 +398,7 @@ static void look_again(unsigned i)
 	}
 }
 
-/* A free serves who waits while another thread has found an item for it, which is kept then. */
+/* A thread finds an item for a waiter, but a free serves the waiter first. The item is kept. */
 static int wait_for_either(void *arg)
 {
 	(void)arg;
@@ -405,7 +406,7 @@ static int wait_for_either(void *arg)
 	make_limited(2);
 	let_wait(0);
 	await(&zone->pool.waiters, 1);
-	/* Nobody is served above a lower limit. */
+	/* No waiter is served above a lowered limit. */
 	percpu_zone_set_limit(zone, 1);
 	look_again(0);
 	test_child_require(__atomic_load_n(&zone->pool.waiters, __ATOMIC_SEQ_CST) == 1, "waits");
@@ -432,7 +433,7 @@ static void free_all(void)
 		test_child_require(percpu_zone_free(zone, items[i]) == 0, "free");
 }
 
-/* What others put away while this thread found the limit reached is found. */
+/* This thread finds the limit reached. Meanwhile another one puts items into the depot: found. */
 static int get_what_was_put_away(void *arg)
 {
 	void *item = NULL;
@@ -451,7 +452,7 @@ static void what_was_put_away_meanwhile_is_found(void **state)
 	assert_int_equal(test_wait(test_fork(get_what_was_put_away, NULL), 60), 0);
 }
 
-/* A fork while another thread reclaims: that does not end in the child. */
+/* A fork happens while another thread reclaims. That reclaim never ends in the child. */
 
 static bool reclaiming, reclaimed; /* atomic */
 
@@ -519,7 +520,7 @@ static void expect_all_distinct(void)
 			assert_ptr_not_equal(items[i], items[j]);
 }
 
-/* Half of the items are freed, and taken, while others are on their way. */
+/* Half of the items are freed, or taken, while the depot moves other items. */
 static void shelves_are_for_one_at_a_time(void **state)
 {
 	(void)state;
@@ -547,7 +548,7 @@ static void shelves_are_for_one_at_a_time(void **state)
 	test_unpin(0);
 }
 
-/* Items that come from the depot when the array is full by then go on to where there is room. */
+/* Items come from the depot, but the array is full meanwhile: they go back to the depot. */
 static void arrays_may_be_full_meanwhile(void **state)
 {
 	(void)state;
@@ -564,7 +565,7 @@ static void arrays_may_be_full_meanwhile(void **state)
 	expect_all_distinct();
 	for (unsigned i = 0; i < MANY; i++)
 		assert_int_equal(percpu_zone_free(zone, items[i]), 0);
-	assert_int_equal(percpu_zone_destroy(zone), 0); /* none is lost */
+	assert_int_equal(percpu_zone_destroy(zone), 0); /* no item is lost */
 	test_unpin(0);
 }
 
@@ -576,7 +577,7 @@ static void free_pages(void)
 		test_child_require(percpu_zone_free(zone, items[i]) == 0, "free");
 }
 
-/* The pages of what is freed meanwhile are given back, and zeros then. */
+/* Items are freed during a reclaim. Their pages are given back, and contain zeros then. */
 static int free_while_reclaiming(void *arg)
 {
 	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
@@ -620,7 +621,7 @@ static void count_call(void *cell, unsigned cpu, void *arg)
 	elsewhere += sched_getcpu() != (int)cpu || cell != percpu_zone_get(items[0], cpu);
 }
 
-/* A visitor that somebody moves is sent again. */
+/* A visitor that another thread moves is sent again. */
 static void moved_visitors_come_back(void **state)
 {
 	struct percpu_fence_report r;
@@ -635,9 +636,9 @@ static void moved_visitors_come_back(void **state)
 	assert_int_equal(
 		percpu_zone_run(zone, items[0], count_call, NULL, UINT64_C(20000000000), &r), 0);
 	at_step = NULL;
-	assert_true(times < 4); /* two before it is asked for a CPU at all, perhaps */
-	assert_in_range(pins, test_cpus(),
-			500 + 10 * test_cpus()); /* who is asleep elsewhere is woken for that */
+	assert_true(times < 4); /* the visitor may be at the step twice before it has a request */
+	/* Few pins are needed, because each one wakes a visitor that sleeps elsewhere. */
+	assert_in_range(pins, test_cpus(), 500 + 10 * test_cpus());
 	assert_int_equal(elsewhere, 0);
 	assert_int_equal(open_to_signals, 0);
 	for (unsigned i = 0; i < test_cpus(); i++)
@@ -646,7 +647,7 @@ static void moved_visitors_come_back(void **state)
 	assert_int_equal(percpu_zone_destroy(zone), 0);
 }
 
-/* Each CPU has its share of the time, but the last one all that is left: no further share helps. */
+/* Each CPU has a share of the time, the last one all that is left, so no later share can help. */
 static void moved_visitors_come_back_in_the_same_share(void **state)
 {
 	struct percpu_fence_report r;
@@ -663,8 +664,8 @@ static void moved_visitors_come_back_in_the_same_share(void **state)
 	assert_int_equal(r.unfenced, 0);
 }
 
-/* One CPU is refused to the process, and on the others the visitor comes too late: the refusal is
- * told, which no further time would change. */
+/* One CPU is refused to the process, and on the others the visitor comes too late. The call returns
+ * the refusal, because more time would not change it. */
 
 int __real_percpu_pin(pid_t tid, unsigned cpu);
 int __wrap_percpu_pin(pid_t tid, unsigned cpu);
@@ -686,7 +687,7 @@ int __wrap_percpu_pin(pid_t tid, unsigned cpu)
 	return e;
 }
 
-static bool over; /* atomic: the call waits for no visit any more, and lets the visitor go */
+static bool over; /* atomic: the call no longer waits for a visit, and lets the visitor go */
 
 int __real_sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set);
 int __wrap_sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set);
@@ -697,7 +698,7 @@ int __wrap_sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set)
 	return __real_sched_setaffinity(tid, size, set);
 }
 
-static bool kept; /* a visitor was not let go: further ones do not wait for that */
+static bool kept; /* a visitor was not let go, so later ones do not wait for that */
 
 static void be_too_late(void)
 {
@@ -707,7 +708,7 @@ static void be_too_late(void)
 
 #define LONG_TIME UINT64_C(20000000000)
 
-/* Once the visitor is there, time goes by faster. */
+/* Let time pass faster once the visitor is there. */
 static void let_time_go_by(void)
 {
 	for (int i = 0; i < 60000 && !__atomic_load_n(&over, __ATOMIC_ACQUIRE); i++) {
@@ -727,7 +728,7 @@ static void refusals_are_told_rather_than_lateness(void **state)
 	zone = make(8, NULL);
 	items[0] = take(zone, 0);
 	for (int runs = 0; runs < 3; runs++) {
-		refused = test_cpu(runs == 2); /* then one that is late has a lower number */
+		refused = test_cpu(runs == 2); /* in the last run a late CPU has a lower number */
 		over = false;
 		let_happen(let_time_go_by, "visit: asked", 1);
 		e = runs ? percpu_zone_run(zone, items[0], count_call, NULL, LONG_TIME, &r) :
@@ -745,7 +746,7 @@ static void refusals_are_told_rather_than_lateness(void **state)
 void __real_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void __wrap_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 
-static _Thread_local uint64_t longest_ns; /* that the thread wanted to sleep at once */
+static _Thread_local uint64_t longest_ns; /* the longest single sleep that the thread asked for */
 
 void __wrap_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
@@ -753,8 +754,8 @@ void __wrap_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 	__real_percpu_futex_wait(word, value, ns);
 }
 
-/* A visitor that does not come is waited for until the time is over, also if that is sooner than the
- * next look at where it is. */
+/* The call waits for a visitor until the time is over, even if that is before its next check of
+ * where the visitor is. */
 static void short_times_are_kept(void **state)
 {
 	const uint64_t timeout = 8000000;
@@ -765,12 +766,12 @@ static void short_times_are_kept(void **state)
 		longest_ns = 0;
 		let_happen(be_too_late, "visit: asked", 1);
 		assert_int_not_equal(percpu_fence_all(timeout, NULL), 0);
-		at_step = NULL; /* perhaps it did not even get there */
+		at_step = NULL; /* the visitor may not have come to the step */
 		assert_in_range(longest_ns, 0, timeout);
 	}
 }
 
-/* As on a CPU that a real-time thread keeps for itself, though not for ever. */
+/* Stay as long as a visitor on a CPU that a real-time thread keeps for a long time. */
 static void be_kept_off(void)
 {
 	for (int i = 0; i < 20000 && !__atomic_load_n(&over, __ATOMIC_ACQUIRE); i++) {
@@ -780,7 +781,7 @@ static void be_kept_off(void)
 	kept = !__atomic_load_n(&over, __ATOMIC_ACQUIRE);
 }
 
-/* Who waits for the end of a visitor lets it run elsewhere. */
+/* A call that waits for the end of a visitor lets the visitor run on other CPUs. */
 static void late_visitors_may_leave(void **state)
 {
 	(void)state;
@@ -793,7 +794,7 @@ static void late_visitors_may_leave(void **state)
 
 static struct {
 	unsigned calls[PERCPU_MAX_CPUS];
-	unsigned moved; /* in a call */
+	unsigned moved; /* during a call */
 } slow;
 
 static void dawdle(void *cell, unsigned cpu, void *arg)
@@ -812,7 +813,7 @@ static void be_late(void)
 	test_sleep_us((unsigned)(test_random(&seed) % 4000));
 }
 
-/* A visitor is late wherever it can be: what is reported is what happened. */
+/* A visitor may be late at each step: the report says which calls were made. */
 static void late_visits_are_none(void **state)
 {
 	struct percpu_fence_report r;
@@ -841,7 +842,7 @@ static void late_visits_are_none(void **state)
 	assert_int_equal(percpu_zone_destroy(zone), 0);
 }
 
-/* Two make the first zone of that size at once: there is one, and one guard. */
+/* Two threads make the first zone of one size at the same time: they share one zone and guard. */
 
 static struct uma_zone *first;
 

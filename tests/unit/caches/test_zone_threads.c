@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_zone_threads.c - a zone that many threads use: no item is handed out
- * twice, waiters get what is freed, and a child of fork may go on.
+ * test_zone_threads.c - a zone that many threads use: no item is handed out twice, waiting
+ * threads get freed items, and a child of fork may go on.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,9 +11,9 @@
 
 #include "../zone.h"
 
-#define WAIT_NS 10000000 /* after which a waiter looks again: src/caches/zone.c */
+#define WAIT_NS 10000000 /* a waiter looks again after this time: src/caches/pool_wait.c */
 
-/* Eight threads want items of which there are three, and hold each alone. */
+/* Eight threads contend for three items; each item has one holder at a time. */
 struct contest {
 	struct percpu_zone *z;
 	unsigned rounds;
@@ -58,12 +58,12 @@ static void waiters_get_what_others_free(void **state)
 	assert_int_equal(percpu_zone_destroy(c.z), 0);
 }
 
-/* Who waits is woken by who frees, and not by its time-out: here it has none. */
+/* A free wakes a waiting thread. Here the wait has no time-out. */
 
 void __real_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
 void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
 
-static void (*to_sleep)(void); /* when a thread is about to wait for an item */
+static void (*to_sleep)(void); /* called when a thread is about to wait for an item */
 
 void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns)
 {
@@ -105,8 +105,8 @@ static void *wait_for_one(void *arg)
 }
 
 struct waking {
-	void (*before)(void); /* when the other is about to sleep */
-	void (*asleep)(void); /* when it does */
+	void (*before)(void); /* called when the waiter is about to sleep */
+	void (*asleep)(void); /* called when it sleeps */
 	percpu_zone_fn *dtor;
 };
 
@@ -151,7 +151,7 @@ static void waiters_are_woken(void **state)
 		assert_int_equal(test_wait(test_fork(wake_one, &ways[i]), 10), 0);
 }
 
-/* A region made for more CPUs than there are: the caches have not so many lanes. */
+/* The region was made for more CPUs than there are, so the caches have fewer lanes. */
 
 static void *free_one(void *p)
 {
@@ -159,7 +159,7 @@ static void *free_one(void *p)
 
 	while (stats_of(z).waits == 0)
 		sched_yield();
-	test_sleep_us(20000); /* it waits; or is about to, which must be as good */
+	test_sleep_us(20000); /* the thread sleeps, or is about to: either must do */
 	return percpu_zone_free(z, ((void **)p)[1]) == 0 ? NULL : p;
 }
 
@@ -233,7 +233,7 @@ static void trade(unsigned i, void *arg)
 			__atomic_fetch_add(&m->wrong, 1, __ATOMIC_RELAXED);
 			return;
 		}
-		/* 0 when free: an item given out twice is found to be taken. */
+		/* A free item has 0, so an item that is handed out twice is noticed. */
 		if (!mark(item, 0, i + 1))
 			__atomic_fetch_add(&m->wrong, 1, __ATOMIC_RELAXED);
 		item = __atomic_exchange_n(&m->shelf[test_random(&seed) % 64], item,
@@ -248,7 +248,7 @@ static void trade(unsigned i, void *arg)
 	test_unpin(0);
 }
 
-#define HOARD 200 /* more than a CPU's cache holds: through the depot */
+#define HOARD 200 /* more than a CPU's cache holds, so the depot is used */
 
 static void hoard(unsigned i, void *arg)
 {
@@ -283,16 +283,16 @@ static void no_item_is_given_out_twice(void **state)
 	test_team_run(8, hoard, &m);
 	assert_int_equal(m.wrong, 0);
 	assert_int_equal(stats_of(m.z).used, left);
-	/* A thread does not wait for another one that was preempted with a shelf of the depot: it
-	 * makes more items. That is rare; if nothing came back there would be 8 * m.rounds. */
+	/* A thread makes more items rather than wait for a thread that was preempted with the lock
+	 * of a shelf. That is rare: without the depot there would be 8 * m.rounds items. */
 	assert_in_range(stats_of(m.z).cached, HOARD, 20 * 8 * HOARD + 64 * percpu_zone_cpus(m.z));
 	for (int i = 0; i < 64; i++)
 		percpu_zone_free(m.z, m.shelf[i]);
 	assert_int_equal(percpu_zone_destroy(m.z), 0);
 }
 
-/* A child of fork, whose parent's other threads were allocating; one of them
- * perhaps had a lock. */
+/* Use the zone in a child. Other threads of the parent were allocating, and may have had a
+ * lock. */
 static int use_in_child(void *arg)
 {
 	struct market *m = arg;

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* rwlock_calls.h - what tests of private locks and of locks between processes share: threads of
- * which the kernel tells no id, or that of another one. */
+/*
+ * rwlock_calls.h - shared by the tests of private locks and of locks between processes: threads for
+ * which gettid(2) fails, or returns the id of another thread.
+ */
 #ifndef TESTS_UNIT_RWLOCK_CALLS_H
 #define TESTS_UNIT_RWLOCK_CALLS_H
 
 #include <percpu/rwlock.h>
 
-/** Lock for writing by each call. Asserts that it fails so. */
+/** Assert that each call that locks for writing returns the error e. */
 void no_call_writes(struct percpu_rwlock *l, int e);
 
-/** For test_team_run(): threads with the same id. One locks for writing, tries again, and ends; one
- *  tries, and then waits. arg is the lock. */
+/** For test_team_run(): as a thread of some id, lock for writing, try again, and end. arg is the
+ *  lock. */
 void write_and_end(unsigned i, void *arg);
+
+/** For test_team_run(): as another thread of the same id, try to write, and then lock with a
+ *  timeout. arg is the lock. */
 void try_as_another(unsigned i, void *arg);
 
-/** What the last one of them got: by a try, by a timed lock. */
+/** The results of the last of these threads: of its try, of its timed lock. */
 extern int tried, timed;
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_grace.c - grace periods: which sections they wait for, of this process and of others,
- * which fork, stop, and are killed at each step; polling; who shares a period; fences that fail;
- * sections that were not begun.
+ * test_grace.c - test grace periods: which sections they wait for, of this process and of other
+ * processes, which fork, stop, and are killed at each step; polling; threads that share a period;
+ * fences that fail; sections that were not begun.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,7 +33,7 @@
 static struct percpu_grace *g;
 static struct percpu_rseq without = { .cpu_id = PERCPU_CPU_NEVER };
 static unsigned fences, fence_error;
-static unsigned error_there; /* of what happened at a step */
+static unsigned error_there; /* 1: a call made at a step failed */
 static void (*in_fence)(void);
 
 int __real_percpu_participants_fence(const struct percpu_participants *p);
@@ -64,7 +64,7 @@ static struct percpu_grace_handle *handle(void)
 	return percpu_grace_handle(g);
 }
 
-/* A test that has failed may have left sections open. */
+/* Destroy the grace periods. First end all sections: a test that failed may have left some. */
 static int end(void **state)
 {
 	struct percpu_participants *p = &handle()->part;
@@ -98,7 +98,7 @@ static int begin_long_lanes(void **state)
 	return begin_in(4 * PERCPU_LANE_SIZE) || g->in.stride == PERCPU_STRIDE;
 }
 
-/* With large pages they are as far from each other as those of the default size. */
+/* With large pages, short lanes have the distance of default lanes. */
 static int begin_short_lanes(void **state)
 {
 	(void)state;
@@ -107,7 +107,7 @@ static int begin_short_lanes(void **state)
 
 static int end_shared(void **state)
 {
-	if (end(state) != 0) /* a child is in a section still */
+	if (end(state) != 0) /* a child is still in a section */
 		(void)percpu_grace_detach(g);
 	return end_owners(state);
 }
@@ -152,7 +152,7 @@ static void assert_waits(void)
 	assert_int_equal(percpu_grace_wait_timed(g, 2 * MS), -ETIMEDOUT);
 }
 
-/* Not for ever: that would be no failure, but no end. */
+/* Assert that a period ends. Wait for 5 s at most, so that a bug does not hang the test. */
 static void assert_free(void)
 {
 	assert_int_equal(percpu_grace_wait_timed(g, 5000 * MS), 0);
@@ -181,7 +181,7 @@ static void sections_are_waited_for(void **state)
 	leave(one);
 	assert_free();
 	one = enter();
-	two = enter(); /* nested, and then overlapping */
+	two = enter(); /* nested, then overlapping */
 	leave(one);
 	assert_waits();
 	leave(two);
@@ -228,7 +228,8 @@ static void later_sections_are_not_waited_for(void **state)
 	assert_int_equal(percpu_grace_poll(g, cookie), 1);
 }
 
-/* A period that is in progress is no use for who comes now: it may have begun before. */
+/* A thread that asks during a period gets the next one. The period in progress does not wait for
+ * sections that began after it. */
 static void who_comes_later_waits_for_another_period(void **state)
 {
 	uint64_t first, second;
@@ -263,7 +264,7 @@ static void cookies_that_nobody_has_got(void **state)
 	assert_int_equal(percpu_grace_poll(g, cookie), 1);
 }
 
-/* Not for ever, as assert_free(). */
+/* Wait until n threads wait, for 5 s at most. */
 static void await_waiters(uint64_t n)
 {
 	for (unsigned i = 0; i < 50000 && waiting() != n; i++)
@@ -277,7 +278,7 @@ static void wait_in_thread(unsigned i, void *arg)
 	results[i] = percpu_grace_wait(g);
 }
 
-/* All that wait for a period which has not begun share it. */
+/* Threads that wait for a period that has not begun share it. */
 static void periods_are_shared(void **state)
 {
 	int results[WAITERS] = { 0 }, token;
@@ -297,7 +298,7 @@ static void periods_are_shared(void **state)
 	for (unsigned i = 0; i < WAITERS; i++)
 		assert_int_equal(results[i], 0);
 	assert_true(now() == before + 2 || now() == before + 4);
-	/* Who has not fenced after so long is not waited for. */
+	/* One fence for each period, and one more each time that the patience of a waiter ended. */
 	assert_true(fences <= (now() - before) / 2 + (percpu_now_ns() - begin) / patience);
 	assert_int_equal(waiting(), 0);
 }
@@ -307,8 +308,8 @@ static void fence_the_period(void)
 	assert_int_equal(percpu_grace_wait_timed(g, 0), -ETIMEDOUT);
 }
 
-/* Who has not seen that another thread fences, and has done so before the claim, does not do it
- * again. */
+/* Another thread fences the period after this thread has looked, and before it has the claim. This
+ * thread does not fence again. */
 static void periods_are_fenced_once(void **state)
 {
 	int token = enter();
@@ -324,7 +325,7 @@ static void periods_are_fenced_once(void **state)
 	assert_free();
 }
 
-static uint64_t claimed; /* when another thread has claimed the fence */
+static uint64_t claimed; /* when another thread claimed the fence */
 
 static void claim_for_another(void)
 {
@@ -334,7 +335,8 @@ static void claim_for_another(void)
 		claimed / 1000 << CLAIM_BITS | percpu_grace_load(handle()) / 2;
 }
 
-/* Another thread's claim that is not seen at once is no old one. */
+/* Another thread claims the fence just before this thread loads the claim. The claim is not taken
+ * for an old one. */
 static void claims_are_not_older_than_they_are(void **state)
 {
 	const uint64_t patience = PATIENCE_NS * (percpu_grace_is_shared(handle()) ? 10 : 1);
@@ -352,7 +354,7 @@ static void claims_are_not_older_than_they_are(void **state)
 	assert_free();
 }
 
-/* Who was killed with the claim of another period keeps nobody from fencing this one. */
+/* A thread was killed with the claim of another period. This period is fenced all the same. */
 static void claims_are_of_a_period(void **state)
 {
 	uint64_t *claim = &handle()->part.control->word[PERCPU_GRACE_CLAIM];
@@ -389,7 +391,7 @@ static uint32_t told(void)
 	return __atomic_load_n(&handle()->part.control->drained, __ATOMIC_ACQUIRE);
 }
 
-/* Without a bound for its sleep, a waiter that was not told would sleep for ever. */
+/* A section that ends wakes the waiter, which must not depend on the bound of its sleep. */
 static void who_waits_is_told(void **state)
 {
 	uint32_t before;
@@ -408,7 +410,7 @@ static void who_waits_is_told(void **state)
 		test_team_join(&team);
 		assert_int_equal(one_result[0], 0);
 	}
-	/* Nobody is told of a section that nobody waits for, and nobody else of the end. */
+	/* A section that no period waits for wakes no thread when it ends. */
 	token = enter();
 	before = told();
 	assert_int_equal(percpu_grace_wait_timed(g, 0), -ETIMEDOUT);
@@ -440,11 +442,11 @@ static void leave_once(void)
 	leave(open_token);
 }
 
-/* However a wait ends, it is not counted any more: nobody makes system calls for it. */
+/* However a wait ends, it is no longer counted, so no thread makes a system call for it. */
 static void who_waits_no_more_is_not_counted(void **state)
 {
 	static const struct {
-		void (*fn)(void); /* when it is about to sleep; NULL: nothing happens */
+		void (*fn)(void); /* called before the wait sleeps; NULL: nothing is called */
 		uint64_t ns;
 		int result;
 	} rows[] = {
@@ -472,7 +474,7 @@ static void who_waits_no_more_is_not_counted(void **state)
 			leave(open_token);
 		before = told();
 		assert_free();
-		assert_int_equal(told(), before); /* nobody was to be told */
+		assert_int_equal(told(), before); /* no thread was woken */
 	}
 }
 
@@ -481,7 +483,8 @@ static void end_another_period(void)
 	assert_int_equal(percpu_grace_wait(g), 0);
 }
 
-/* A thread without sequences, which saw a state of before, is not counted in that bank. */
+/* A thread without sequences loads the state before a period, and enters after it. It is counted in
+ * the new bank. */
 static void who_is_late_is_counted_in_the_new_bank(void **state)
 {
 	int token;
@@ -510,7 +513,8 @@ static void commit_late(void)
 	*(uint32_t *)(void *)(p->in.cell + (size_t)bank * 4) += 1;
 }
 
-/* A sequence that had looked at the state before it changed commits until the fence. */
+/* A sequence that compared the state before it changed may commit until the fence. The period waits
+ * for it. */
 static void what_commits_before_the_fence_is_seen(void **state)
 {
 	unsigned bank;
@@ -540,7 +544,7 @@ static void fences_that_fail(void **state)
 	assert_int_equal(percpu_grace_poll(g, cookie), -EPERM);
 	leave(token);
 	token = enter();
-	assert_int_equal(percpu_grace_poll(g, cookie), -EPERM); /* not over for want of readers */
+	assert_int_equal(percpu_grace_poll(g, cookie), -EPERM); /* not over without readers */
 	fence_error = 0;
 	assert_int_equal(percpu_grace_poll(g, cookie), 0);
 	leave(token);
@@ -561,7 +565,7 @@ static void sections_that_were_not_begun(void **state)
 	leave(token);
 	assert_int_equal(percpu_grace_blockers(g, NULL, 0), 0);
 	assert_int_equal(percpu_grace_wait_timed(g, 5000 * MS), -EPROTO);
-	assert_free(); /* the count was set right */
+	assert_free(); /* the count was set to 0 */
 	assert_free();
 	other = enter();
 	assert_waits();
@@ -569,7 +573,8 @@ static void sections_that_were_not_begun(void **state)
 	assert_free();
 }
 
-/* If it was freed, what ends the test has another one. */
+/* Assert that drop() fails with -EBUSY. If a bug lets it succeed, create another handle for the
+ * teardown. */
 static void assert_in_use(int (*drop)(struct percpu_grace *))
 {
 	int e = drop(g);
@@ -620,7 +625,7 @@ static void whom_one_waits_for(void **state)
 	assert_int_equal(percpu_grace_blockers(g, b, 3), 0);
 }
 
-/* Their cells lie side by side. */
+/* The cells of several grace periods lie side by side. */
 static void sections_of_others_block_nobody(void **state)
 {
 	enum { OTHERS = 5 };
@@ -682,7 +687,7 @@ static void a_child_is_in_no_section(void **state)
 		test_skip("children start threads");
 	tokens[0] = enter();
 	test_in_child(have_no_sections, &tokens[0]);
-	assert_int_equal(percpu_grace_wait_timed(g, 0), -ETIMEDOUT); /* in both banks, and amid */
+	assert_int_equal(percpu_grace_wait_timed(g, 0), -ETIMEDOUT); /* begins a period */
 	tokens[1] = enter();
 	test_in_child(have_no_sections, &tokens[1]);
 	assert_waits();
@@ -704,8 +709,8 @@ static int have_locks_still(void *arg)
 	return 0;
 }
 
-/* The cells of locks, which a child has as its parent had them, lie beside those of grace periods,
- * of which it has none. */
+/* The cells of locks lie beside those of grace periods. A child keeps the locks of its parent, but
+ * not the sections. */
 static void a_child_has_what_lies_beside(void **state)
 {
 	struct percpu_grace *others[3];
@@ -730,7 +735,7 @@ static void a_child_has_what_lies_beside(void **state)
 
 /* Between processes. */
 
-/* As many processes as handles; each is in both banks. */
+/* Each handle joins as an owner of its own, like a process, and has a section in each bank. */
 static void blockers_of_many_slots(void **state)
 {
 	enum { HANDLES = 40 };
@@ -755,7 +760,7 @@ static void blockers_of_many_slots(void **state)
 	}
 	assert_int_equal(percpu_grace_blockers(g, b, 1), HANDLES);
 	assert_int_equal(b[0].sections, 2);
-	for (unsigned i = 1; i < HANDLES; i++) /* there was no room */
+	for (unsigned i = 1; i < HANDLES; i++) /* no room for these */
 		assert_int_equal(b[i].sections, 0);
 	assert_int_equal(percpu_grace_blockers(g, NULL, 0), HANDLES);
 	assert_int_equal(percpu_grace_blockers(g, b, HANDLES), HANDLES);
@@ -769,7 +774,7 @@ static void blockers_of_many_slots(void **state)
 	assert_free();
 }
 
-static const char *its_name; /* NULL: as this program */
+static const char *its_name; /* of the next child; NULL: this program's */
 
 static int enter_and_stay(void *arg)
 {
@@ -824,7 +829,7 @@ static void who_is_stopped_is_waited_for(void **state)
 	assert_free();
 }
 
-/* A name may look like the state behind it. */
+/* In /proc/PID/stat, the name of a process may look like the state that follows it. */
 static void names_of_processes_mislead_nobody(void **state)
 {
 	static const char *const names[] = { ") S ", "x) T 1", "a) t (b) T 7", "))" };
@@ -864,8 +869,8 @@ static int come_and_wait(void *arg)
 	return 1;
 }
 
-/* Whoever is killed wherever: periods go on. Who is stopped in one, and in no section, does not
- * hold it up. */
+/* A process stops at a step, and is then killed there. While it is stopped it holds up periods only
+ * if it is in a section. After it is killed, periods go on. */
 static void whoever_is_killed(void **state)
 {
 	static const char *const steps[] = {
@@ -904,7 +909,7 @@ static int end_what_was_not_begun(void *arg)
 	return stay();
 }
 
-/* A section that another process ends stays this one's. */
+/* Another process ends one section too many. This process's section is still waited for. */
 static void others_deficits_hide_nothing(void **state)
 {
 	pid_t pid = 0;
@@ -920,7 +925,7 @@ static void others_deficits_hide_nothing(void **state)
 	stop(pid);
 }
 
-/* Counted in a lane of a CPU, and ended in an atomic one. */
+/* Enter in a CPU lane, and leave in an atomic lane. */
 static void enter_and_leave_without(void)
 {
 	leave_without(enter());
@@ -933,7 +938,8 @@ static void begin_the_next(void)
 	meanwhile = enter_and_leave_without;
 }
 
-/* Who has found a deficit sets its count right, and another one enters that bank meanwhile. */
+/* The thread that ends a period corrects this process's negative count. Another thread enters that
+ * bank meanwhile. */
 static void counts_are_set_right_by_what_was_found(void **state)
 {
 	int token;
@@ -957,7 +963,7 @@ static void wait_too(void)
 	error_there = percpu_grace_wait_timed(g, 5000 * MS) != -EPROTO;
 }
 
-/* Likewise when another one ends the period: once. */
+/* Two threads find the negative count. Only the one that ends the period corrects it. */
 static void counts_are_set_right_once(void **state)
 {
 	int token;
@@ -986,7 +992,7 @@ static int enter_wait_and_stay(void *arg)
 	return stay();
 }
 
-/* Another process has fenced the period, and its cells cannot be found. */
+/* Another process has fenced the period, and this one cannot find its cells. */
 static void who_is_not_found_is_waited_for(void **state)
 {
 	pid_t pid = start(enter_wait_and_stay, 0);
@@ -1046,8 +1052,8 @@ static void leave_on_next_cpu(unsigned i, void *arg)
 	(void)percpu_grace_exit(g, tokens[i]);
 }
 
-/* Where lanes are not as far from each other as inline functions know, sections count all the same,
- * on each CPU, and nothing else does. */
+/* With another distance of lanes than inline functions use, exactly the open sections are counted,
+ * on each CPU. */
 static void lanes_of_another_size(void **state)
 {
 	const unsigned cpus = test_cpus() < MOST_CPUS ? test_cpus() : MOST_CPUS;
@@ -1069,7 +1075,7 @@ static void lanes_of_another_size(void **state)
 		assert_free();
 		assert_int_equal(sections(), 0);
 	}
-	for (unsigned i = 0; i < cpus; i++) { /* one alone keeps a period from its end */
+	for (unsigned i = 0; i < cpus; i++) { /* one section alone holds up a period */
 		test_pin(0, test_cpu(i));
 		tokens[0] = enter();
 		assert_waits();
@@ -1110,7 +1116,7 @@ static void others_attach(void **state)
 		-EROFS);
 	assert_free();
 	before = now();
-	cookie = percpu_grace_start(outsider); /* who may only read begins none */
+	cookie = percpu_grace_start(outsider); /* begins no period: it may only read */
 	assert_int_equal(now(), before);
 	assert_int_equal(cookie, before + 2);
 	assert_int_equal(percpu_grace_poll(outsider, cookie), 0);
@@ -1157,7 +1163,7 @@ static void errors(void **state)
 	assert_int_equal(percpu_grace_blockers(g, NULL, 2), 0);
 }
 
-/* No more often than slices of the time are over. */
+/* A waiter sleeps for a slice at a time, and does not spin. */
 static void who_waits_for_a_section_sleeps(void **state)
 {
 	const uint64_t begin = percpu_now_ns();
@@ -1199,7 +1205,8 @@ static int complain(void *arg)
 	}
 }
 
-/* The first one is begun by another handle, and is counted where a handle counts its own. */
+/* End, by the checking handle d, a section that handle g has begun. Its token has the tag and the
+ * bank of a section of d. */
 static int end_what_another_handle_began(void *arg)
 {
 	struct percpu_grace *d = arg;
@@ -1237,7 +1244,7 @@ static void tokens_are_of_a_handle(void **state)
 	assert_non_null(strstr(text, "has not begun by this handle"));
 	close(open_pipe[0]);
 	close(open_pipe[1]);
-	token = percpu_grace_enter(d); /* what others began does not disturb it */
+	token = percpu_grace_enter(d); /* sections of other handles do not disturb it */
 	leave(enter());
 	test_in_child(end_by_one_without_sections, other);
 	assert_waits();
@@ -1274,7 +1281,7 @@ static void what_debugging_shows(void **state)
 }
 
 static struct percpu_grace *checked;
-static int before_it[2]; /* tokens, one of each bank */
+static int before_it[2]; /* the tokens of enter_twice(), one of each bank */
 
 static void enter_twice(void)
 {
@@ -1285,7 +1292,8 @@ static void enter_twice(void)
 	test_child_require(before_it[1] >= 0 && before_it[1] != before_it[0], "the other bank");
 }
 
-/* Those of before have ended, which may be told once more; its own end once. */
+/* End so many of the sections before_it, which are not open here: that is accepted. Then end an own
+ * section so many times: only the first time is correct. */
 static int begin_and_end(unsigned times, unsigned before)
 {
 	int own = percpu_grace_enter(checked);
@@ -1328,7 +1336,8 @@ static int fork_and_begin_and_end(void *arg)
 	return begin_and_end((unsigned)times, 0);
 }
 
-/* What was begun before a fork, or as another owner, leaves nothing that could be ended. */
+/* A section that was begun before a fork, or as another owner, cannot be ended in place of an own
+ * section. */
 static void sections_of_before_are_not_open(void **state)
 {
 	const bool shared = percpu_grace_is_shared(handle());
@@ -1366,7 +1375,7 @@ static void sections_of_before_are_not_open(void **state)
 	assert_int_equal(percpu_grace_detach(checked), 0);
 }
 
-/* Callbacks and barriers: nobody sleeps through what happens between its look and its sleep. */
+/* Callbacks and barriers: a thread does not miss what happens between its look and its sleep. */
 
 static struct percpu_grace_callback calls[3];
 static unsigned called, begun, barred, may_end; /* atomic */
@@ -1377,7 +1386,7 @@ static void note_call(struct percpu_grace_callback *c)
 	__atomic_fetch_add(&called, 1, __ATOMIC_RELEASE);
 }
 
-/* Returns whether it came to be so many. Only a bug makes this one wait for long. */
+/* Wait until the word is n or more, for 5 s at most. Returns whether it is. */
 static bool comes_to(const unsigned *word, unsigned n)
 {
 	for (unsigned i = 0; i < 10000 && __atomic_load_n(word, __ATOMIC_ACQUIRE) < n; i++)
@@ -1400,7 +1409,7 @@ static void what_is_called_before_the_sleep_is_run(void **state)
 	meanwhile = call_second;
 	assert_int_equal(percpu_grace_call(g, &calls[0], note_call), 0);
 	ran = comes_to(&called, 2);
-	/* This wakes the thread in any case: nothing is left for the teardown. */
+	/* This wakes the worker in any case, so no callback is left for the teardown. */
 	assert_int_equal(percpu_grace_call(g, &calls[2], note_call), 0);
 	assert_int_equal(percpu_grace_barrier(g), 0);
 	assert_true(ran);
@@ -1440,7 +1449,7 @@ static void what_ends_before_the_sleep_is_not_awaited(void **state)
 	deadly = "grace: callbacks awaited";
 	meanwhile = let_it_end;
 	assert_int_equal(percpu_grace_call(g, &calls[0], wait_to_end), 0);
-	assert_true(comes_to(&begun, 1)); /* its thread comes to no step meanwhile */
+	assert_true(comes_to(&begun, 1)); /* from here the worker reaches no step */
 	test_team_start(&t, 1, wait_for_all, NULL);
 	assert_true(comes_to(&barred, 1));
 	test_team_join(&t);

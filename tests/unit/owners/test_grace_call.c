@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_grace_call.c - callbacks after grace periods: when they run, in which order, in which
+ * test_grace_call.c - test callbacks after grace periods: when they run, in which order, in which
  * thread, and in which process after a fork; barriers; fences and threads that fail.
  */
 #define _GNU_SOURCE
@@ -61,7 +61,7 @@ static int begin(void **state)
 	return percpu_grace_create(0, &g);
 }
 
-/* A test that has failed may have left sections and callbacks. */
+/* Destroy the grace periods. A test that failed may have left sections and callbacks. */
 static int end(void **state)
 {
 	struct percpu_participants *p = &percpu_grace_handle(g)->part;
@@ -144,8 +144,8 @@ static void they_run_after_sections(void **state)
 	assert_int_equal(ran_by_now(), 2);
 }
 
-/* A callback that was called for in a period waits for another one, and does not run with those
- * that waited for that one. */
+/* A callback that is queued during a period waits for the next one. It does not run with the
+ * callbacks that wait for the period in progress. */
 static void a_period_in_progress_is_no_use(void **state)
 {
 	const struct percpu_grace_handle *h = percpu_grace_handle(g);
@@ -200,7 +200,7 @@ static void what_callbacks_may_do(void **state)
 	left = 3;
 	call(0, call_again);
 	for (unsigned i = 0; i < 1000 && ran_by_now() != 3;
-	     i++) /* a barrier knows of no callback that was not called for yet */
+	     i++) /* a barrier does not wait for a callback that is queued later */
 		wait_for_callbacks();
 	call(1, do_what_may_not_be);
 	for (unsigned i = 0; i < 5000 && ran_by_now() != 4; i++)
@@ -243,7 +243,7 @@ static void call_many(unsigned i, void *arg)
 		(void)!percpu_grace_call(g, &items[i * (MANY / 4) + n].callback, note);
 }
 
-/* Those of one thread run in the order of its calls. */
+/* The callbacks of each thread run in the order of its calls. */
 static void threads_call(void **state)
 {
 	unsigned last[4] = { 0 };
@@ -283,7 +283,7 @@ static void fences_that_fail(void **state)
 	test_team_join(&team);
 	assert_int_equal(results[0], -EPERM);
 	assert_int_equal(results[1], -EPERM);
-	assert_true(fences >= 2); /* it was tried again */
+	assert_true(fences >= 2); /* the worker has tried again */
 	assert_int_equal(ran_by_now(), 0);
 	assert_int_equal(percpu_grace_destroy(g), -EBUSY);
 	__atomic_store_n(&fence_error, 0, __ATOMIC_RELEASE);
@@ -322,7 +322,7 @@ static void wait_at_gate(struct percpu_grace_callback *c)
 	(void)!read(gate[0], &byte, 1);
 }
 
-/* A refused end changes nothing: the thread that runs them goes on. */
+/* If the handle cannot be freed, the worker goes on. */
 static void who_does_not_end_runs_more(void **state)
 {
 	int (*const ends[])(struct percpu_grace *) = { percpu_grace_destroy, percpu_grace_detach };
@@ -339,7 +339,7 @@ static void who_does_not_end_runs_more(void **state)
 		assert_int_equal(ends[i](g), -EBUSY);
 		assert_int_equal(write(gate[1], "x", 1), 1);
 		wait_for_callbacks();
-		test_sleep_us(20000); /* its queue is empty */
+		test_sleep_us(20000); /* the worker sleeps with an empty queue */
 		call(2 * i + 1, note);
 		n++;
 		for (unsigned k = 0; k < 3000 && ran_by_now() != n; k++)
@@ -351,7 +351,7 @@ static void who_does_not_end_runs_more(void **state)
 	close(gate[1]);
 }
 
-/* Their period is over also if somebody ended more sections than it began. */
+/* Callbacks run also if the process has ended more sections than it began. */
 static void they_run_in_spite_of_a_deficit(void **state)
 {
 	int token = percpu_grace_enter(g);
@@ -408,7 +408,7 @@ static int start_a_thread(void *arg)
 	return pthread_create(&t, NULL, return_at_once, NULL) != 0 || pthread_join(t, NULL) != 0;
 }
 
-/* qemu-user cannot, in a child of a process with threads. */
+/* Return whether a child of a process with threads can start threads. In qemu-user it cannot. */
 static bool children_have_threads(void)
 {
 	pthread_t t;
@@ -425,7 +425,8 @@ static bool children_have_threads(void)
 	return status == 0;
 }
 
-/* One is running, and two wait: private ones run in both processes, others in the parent. */
+/* One callback runs, and two wait, when the process forks. Private ones that wait run in both
+ * processes, and those in a region only in the parent. */
 static void a_child_runs_those_that_wait(void **state)
 {
 	int status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_owned.c - owned gauges: the values of processes that live, that end, that are killed at
- * each step, and whose slots others take over.
+ * test_owned.c - test owned gauges: the values of processes that live, that end, that are killed at
+ * each step, and whose slots other processes take over.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -47,7 +47,7 @@ static void fmake(enum percpu_owned_rule rule)
 	assert_int_equal(percpu_owned_fgauge_open(owners, ROOT + 1, rule, &fgauge), 0);
 }
 
-/* What everybody sees, also from outside. */
+/* Return the gauge's value. Assert that a handle that may only read sees the same. */
 static int64_t value(enum percpu_owned_of of)
 {
 	const struct percpu_owned_gauge *ours = gauge;
@@ -109,7 +109,7 @@ static void shares_are_summed(void **state)
 	expect(8, 8);
 	stop(pid);
 	expect(-2, 8);
-	test_in_child(add_and_end, (void *)100); /* in the same slot */
+	test_in_child(add_and_end, (void *)100); /* takes the same slot */
 	expect(-2, 108);
 	test_in_child(add_and_end, (void *)1000);
 	expect(-2, 1108);
@@ -208,7 +208,7 @@ static void doubles(void **state)
 	assert_int_equal(percpu_owned_fgauge_add(fgauge, 0x1p999), 0);
 	assert_int_equal(percpu_owned_fgauge_add(fgauge, 0x1p999), -ERANGE);
 	assert_true(fvalue(PERCPU_OWNED_LIVING) == 0x1p999);
-	/* What an add finds beside the value is an old one now. */
+	/* After a set, an add finds an old value in `when`. */
 	assert_int_equal(percpu_owned_fgauge_set(fgauge, 0), 0);
 	assert_int_equal(percpu_owned_fgauge_add(fgauge, 0x1p999), 0);
 	assert_true(fvalue(PERCPU_OWNED_LIVING) == 0x1p999);
@@ -257,7 +257,7 @@ static void each_has_a_value(void **state)
 	assert_int_equal(percpu_owned_gauge_each(gauge, PERCPU_OWNED_ALL, v, 3, &n), 0);
 	assert_int_equal(n, 2);
 	assert_true(v[1].value == 2 && v[1].pid == (uint32_t)pid && v[1].alive == 0);
-	/* Another has its slot, and nothing in this gauge. */
+	/* Another process takes the slot, and does not update this gauge. */
 	test_in_child(fset_and_end, (void *)10);
 	assert_int_equal(percpu_owned_gauge_each(gauge, PERCPU_OWNED_ALL, v, 3, &n), 0);
 	assert_int_equal(n, 2);
@@ -268,7 +268,8 @@ static void each_has_a_value(void **state)
 	assert_true(v[0].fvalue == 2.5 && v[0].value == 0);
 }
 
-/* The slot of a dead owner lives again, but not for a gauge that its new owner does not use. */
+/* A dead owner's slot has a new owner, which has not updated the gauge. The dead owner's value does
+ * not count as living. */
 static void shares_are_of_owners_and_not_of_slots(void **state)
 {
 	pid_t pid;
@@ -276,7 +277,7 @@ static void shares_are_of_owners_and_not_of_slots(void **state)
 	(void)state;
 	make(PERCPU_OWNED_SUM);
 	test_in_child(add_and_end, (void *)3);
-	assert_int_equal(percpu_owners_join(owners), 0); /* its slot */
+	assert_int_equal(percpu_owners_join(owners), 0); /* takes that slot */
 	expect(0, 3);
 	pid = start(add_and_stay, 4);
 	expect(4, 7);
@@ -334,7 +335,7 @@ static void bad_calls_are_refused(void **state)
 	expect(0, 0);
 }
 
-/* Who attaches to a gauge did not choose its rule, and is told. */
+/* A process that attaches to a gauge can ask for its rule. */
 static void rules_are_told(void **state)
 {
 	struct percpu_owned_gauge *g = NULL;
@@ -366,7 +367,7 @@ static void rules_are_told(void **state)
 	}
 }
 
-/* A child is killed at the step of its first update. */
+/* Kill a child at the step of its first update, and expect these values. */
 static void killed_at(const char *step, int64_t living, int64_t all)
 {
 	pid_t pid;
@@ -388,7 +389,7 @@ static void the_killed_leave_all_or_nothing(void **state)
 	killed_at("owned: turned", 0, 1000);
 	killed_at("owner: slot freed", 0, 1000);
 	killed_at("owner: slot taken", 0, 1000);
-	killed_at("owned: account filled in", 0, 1000); /* over a dead one's share */
+	killed_at("owned: account filled in", 0, 1000); /* in a dead owner's share */
 	killed_at("owned: account filled in", 0, 1000);
 	killed_at("owned: turned", 0, 2000);
 	assert_int_equal(percpu_owned_gauge_add(gauge, 7), 0);
@@ -401,7 +402,7 @@ static void fork_twice(void)
 	test_in_child(add_and_end, (void *)50);
 }
 
-/* Two owners come and go while a reader is between value and what was left. */
+/* Two owners come and go between a reader's loads of `value` and of `left`. */
 static void readers_see_one_account(void **state)
 {
 	int64_t v = 0;
@@ -415,8 +416,8 @@ static void readers_see_one_account(void **state)
 	assert_int_equal(v, 250);
 }
 
-/* Another thread leaves while this one is about to update: the update is nobody else's, and later
- * ones join again. */
+/* Another thread leaves while this one is about to update. The update is not counted for another
+ * owner, and later updates join again. */
 
 static void leave(void)
 {
@@ -452,7 +453,7 @@ static void add_meanwhile(void)
 	(void)percpu_owned_gauge_add(gauge, 7);
 }
 
-/* The first updates of two threads: the account that one has made is the other's, too. */
+/* Two threads make their first updates at once. One makes the account, and the other uses it. */
 static void first_updates_make_one_account(void **state)
 {
 	(void)state;
@@ -465,7 +466,7 @@ static void first_updates_make_one_account(void **state)
 	expect(13, 13);
 }
 
-/* Likewise when this one was about to make it. */
+/* Another thread makes the account when this one is about to make it. */
 static void accounts_are_made_once(void **state)
 {
 	(void)state;
@@ -494,7 +495,7 @@ static void add_and_fill(void)
 			;
 }
 
-/* The one that was first has also had the last room. */
+/* Another thread was first, and has filled the region. This thread needs no more room. */
 static void first_updates_need_room_once(void **state)
 {
 	(void)state;
@@ -506,7 +507,7 @@ static void first_updates_need_room_once(void **state)
 	expect(12, 12);
 }
 
-/* Room for one block of shares is left. */
+/* Fill the region, except for one block of shares. */
 static void leave_room_for_one(void)
 {
 	const size_t size = sizeof(struct percpu_owned_shares);
@@ -530,7 +531,7 @@ static void *add_second(void *arg)
 	return NULL;
 }
 
-/* Until it waits, or has come to its end. */
+/* Start a second thread that adds. Return when it waits for the lock, or has ended. */
 static void let_a_second_one_add(void)
 {
 	assert_int_equal(pthread_create(&second, NULL, add_second, NULL), 0);
@@ -539,7 +540,8 @@ static void let_a_second_one_add(void)
 		sched_yield();
 }
 
-/* The one that was first has the last room, and nobody knows where yet. */
+/* The first thread has taken the last room, and has not stored the key yet, when a second one needs
+ * the block. */
 static void the_last_room_is_for_all(void **state)
 {
 	(void)state;
@@ -607,7 +609,8 @@ static void wait_for_long(void)
 	let_pass(2 * PERCPU_LOCK_NS);
 }
 
-/* Whose owners others leave again and again, or never end to leave, has waited for a second. */
+/* If other threads leave the owners again and again, or never finish leaving, an update fails after
+ * a second. */
 static void nobody_is_awaited_forever(void **state)
 {
 	(void)state;
@@ -631,7 +634,7 @@ static void set_later(void)
 	assert_int_equal(percpu_owned_gauge_set(gauge, 9), 0);
 }
 
-/* What another thread has set meanwhile is more recent. */
+/* Another thread sets a more recent value meanwhile. It stays. */
 static void who_sets_late_changes_nothing(void **state)
 {
 	(void)state;
@@ -649,7 +652,8 @@ static void begin_to_leave(void)
 	owners->leaving = 1;
 }
 
-/* The account of who is about to leave is not kept in mind: the next update asks whose it is. */
+/* While a thread leaves, an update does not remember the account in `mine`. The next update asks
+ * again whose it is. */
 static void who_leaves_keeps_no_account(void **state)
 {
 	struct percpu_owned_gauge *again = NULL;
@@ -671,7 +675,7 @@ static void who_leaves_keeps_no_account(void **state)
 	percpu_owned_gauge_detach(again);
 }
 
-/* Threads that add, on all CPUs, and when all are there. */
+/* Shared by threads that add on all CPUs. They begin when all of them are there. */
 static struct {
 	unsigned there;
 	unsigned rounds;
@@ -719,7 +723,7 @@ static void set_many(unsigned i, void *arg)
 		(void)percpu_owned_gauge_set(gauge, i * 1000 + n);
 }
 
-/* A time goes with the value that was set then: the last one of some thread. */
+/* A value and its time belong together. So the most recent value is the last one of some thread. */
 static void times_belong_to_values(void **state)
 {
 	struct percpu_owned_value v;
@@ -751,7 +755,7 @@ static void handles_of_one_process_add_up(void **state)
 	expect(9, 9);
 }
 
-/* Owners in several blocks of slots have shares in as many. */
+/* A gauge has as many blocks of shares as its owners have blocks of slots. */
 static void gauges_grow(void **state)
 {
 	struct percpu_owner_seen seen;
@@ -786,7 +790,8 @@ static void children_of_fork_have_shares_of_their_own(void **state)
 	expect(5, 15);
 }
 
-/* By handles of each kind: a child's share is its own, and so is that of who has joined again. */
+/* By handles of each kind: a child has its own share, and a process that has joined again has a new
+ * one. */
 
 static int add_by_handle(void *arg)
 {
@@ -854,7 +859,7 @@ static void all_handles_know_whose_the_share_is(void **state)
 	percpu_owned_fgauge_detach(ffound);
 }
 
-/* Workers have requests in flight, and are killed at random. */
+/* Begin and end requests until this process is killed, at a random time. */
 static int work(void *arg)
 {
 	uint64_t random = (uintptr_t)arg * 1009 + 1;

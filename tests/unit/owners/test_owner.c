@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_owner.c - owners: processes that end in every way, and are asked for from inside and
- * outside their PID namespace, with and without their descriptor, by who may write and by who
- * may only read.
+ * test_owner.c - test owners: processes that end in every way. The tests ask whether they live,
+ * from inside and outside their PID namespace, with and without their descriptor, and by handles
+ * that may write or only read.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,7 +29,7 @@
 
 #define SLOTS PERCPU_OWNER_SLOTS
 
-/* What processes tell each other. */
+/* Shared by the processes of a test. */
 static struct {
 	uint64_t id[8];
 } * shared;
@@ -53,7 +53,7 @@ static size_t count(const struct percpu_owners *o, bool alive)
 
 static bool lives(uint64_t id)
 {
-	const struct percpu_owners *here = owners; /* a constant handle will do */
+	const struct percpu_owners *here = owners; /* a const handle is enough */
 	int there = percpu_owners_alive(asker, id);
 
 	return percpu_owners_alive(here, id) == there ? there : !there;
@@ -90,7 +90,7 @@ static void a_process_has_one_slot(void **state)
 	assert_false(lives(id));
 	assert_int_equal(percpu_owners_list(asker, &info, 1), 0);
 	assert_int_equal(percpu_owners_join(owners), 0);
-	assert_int_not_equal(percpu_owners_self(owners), id); /* no number comes back */
+	assert_int_not_equal(percpu_owners_self(owners), id); /* a number is used once */
 	assert_int_equal(percpu_owners_self(owners) % PERCPU_OWNERS_MAX, id % PERCPU_OWNERS_MAX);
 	percpu_owners_leave(owners);
 }
@@ -146,7 +146,7 @@ static void the_killed_are_dead_at_once(void **state)
 	id = shared->id[0];
 	assert_true(lives(id));
 	kill(pid, SIGKILL);
-	/* Its parent has not taken notice, so the kernel still knows its number. */
+	/* The child is not reaped, so the kernel still has its pid. */
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	assert_false(lives(id));
 	test_wait(pid, 60);
@@ -157,7 +157,7 @@ static void the_killed_are_dead_at_once(void **state)
 	assert_int_equal(count(asker, false), 0);
 }
 
-/* The first thread of a process may end before the others: the process is a zombie for ps(1). */
+/* The first thread of a process may end before other threads. Then ps(1) shows a zombie. */
 
 static void *stay_in_thread(void *arg)
 {
@@ -209,12 +209,13 @@ static void processes_outlive_their_first_threads(void **state)
 	assert_false(lives(shared->id[0]));
 }
 
-/* Names that look like what follows a name in /proc/PID/stat, where the 22nd field is the start of
- * the process: who believes the first two takes the 20th or the 18th for it, which are not 0. */
+/* Names that look like the fields behind the name in /proc/PID/stat. The start time is the 22nd
+ * field. With the first two names, a wrong parser takes the 20th or the 18th field for it; these
+ * are not 0. */
 static const char *const odd_names[] = { ") S ", "x) Z 1 1 ", "a) S (b) X 7 7", "))" };
 #define ODD_NAMES (sizeof(odd_names) / sizeof(odd_names[0]))
 
-/* Join, and take an odd name: before if arg is odd, or afterwards. */
+/* Join, and take an odd name: before joining if arg is odd, or else after it. */
 static int join_with_odd_name(void *arg)
 {
 	const uintptr_t i = (uintptr_t)arg;
@@ -254,7 +255,7 @@ static void the_stopped_live(void **state)
 	stop(pid);
 }
 
-/* A slot says that a process of this number has it, which is not the one that had. */
+/* A slot names a pid that another process has now. That process is not the owner. */
 static void a_number_that_is_used_again_is_no_owner(void **state)
 {
 	struct percpu_owner_slot *slot;
@@ -295,7 +296,7 @@ static void children_of_fork_are_owners_of_their_own(void **state)
 	assert_false(lives(shared->id[1]));
 }
 
-/* The parent is killed; the child, which has inherited all that it had, goes on. */
+/* Join, and start a child that inherits all. Later this parent is killed, and the child goes on. */
 static int be_a_parent(void *arg)
 {
 	(void)arg;
@@ -337,7 +338,7 @@ static void children_keep_no_lock_of_their_parent(void **state)
 	kill((pid_t)shared->id[1], SIGKILL);
 }
 
-/* Where there is no other program, this one sleeps, if it is called so. */
+/* With this argument the test program itself sleeps, where there is no sleep(1). */
 #define SLEEP "--sleep"
 
 static int join_and_exec(void *arg)
@@ -367,7 +368,7 @@ static void exec_drops_the_lock_and_the_process_lives_on(void **state)
 	assert_false(lives(shared->id[0]));
 }
 
-/* As after exec: the slot says that this process has it, and it does not know. */
+/* Forget the slot, like exec: the slot names this process, and the handle has none. */
 static int forget_the_slot(void *arg)
 {
 	uint64_t id;
@@ -390,7 +391,8 @@ static void the_slot_before_exec_is_taken_again(void **state)
 
 static struct percpu_owners *second;
 
-/* Likewise, with two handles. Until one joins, others take both slots for a living owner's. */
+/* Forget the slots of two handles. Until one joins again, other processes take both slots for a
+ * living owner's. */
 static int forget_both_slots(void *arg)
 {
 	(void)arg;
@@ -430,7 +432,8 @@ static void let_second_join(void)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* A thread that has a slot, of which its handle does not know yet. */
+/* A thread has a slot that its handle does not record yet. Another thread that looks for slots from
+ * before exec does not free it. */
 static void who_looks_for_slots_from_before_exec_spares_new_ones(void **state)
 {
 	size_t alive;
@@ -446,8 +449,8 @@ static void who_looks_for_slots_from_before_exec_spares_new_ones(void **state)
 	assert_int_equal(alive, 2);
 }
 
-/* Two threads join by one handle at once, and one of them gives its slot back. After that nobody is
- * about to join: what this process had before exec is not alive, and is given back. */
+/* Two threads join by one handle at once, and one of them gives its slot back. After that no thread
+ * is joining, so a slot that this process had before exec counts as dead, and is freed. */
 
 static void *join_by_the_same(void *arg)
 {
@@ -464,7 +467,7 @@ static void let_another_thread_join(void)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* Also its lock is given back: another process has the slot. */
+/* The lock of the spare slot is given back, too, so another process can take the slot. */
 static void spare_slots_are_others(void **state)
 {
 	const uint64_t spare = 0;
@@ -503,11 +506,11 @@ static void whose_slot_is_spare_joins_no_more(void **state)
 	percpu_owners_detach(second);
 	assert_false(joins);
 	assert_false(alive);
-	assert_int_equal(again, id + PERCPU_OWNERS_MAX); /* in the same slot */
+	assert_int_equal(again, id + PERCPU_OWNERS_MAX); /* the same slot */
 }
 
-/* The dead owner of a slot in one file, and this process in the same slot of another one, which is
- * on the same device or on another one. */
+/* A dead owner has a slot in one file. This process has the same slot in another file, on the same
+ * device or on another one. The dead owner stays dead. */
 static void slots_of_other_files_are_not_ours(void **state)
 {
 	struct percpu_region *made, *r;
@@ -540,8 +543,8 @@ static void slots_of_other_files_are_not_ours(void **state)
 	}
 }
 
-/* A slot of which some is as in this process's own, and some is not: of the same number at another
- * time, or in another namespace. It is no slot from before exec. */
+/* A slot agrees with this process only in part: it has the same pid, but another start time or
+ * another space. It is not taken for a slot from before exec. */
 static void slots_of_namesakes_stay(void **state)
 {
 	struct percpu_owner_slot *s;
@@ -567,7 +570,7 @@ static void slots_of_namesakes_stay(void **state)
 		stop(pid[i]);
 }
 
-/* In a damaged file nobody is found, and so nobody lives, where no block of slots is. */
+/* In a damaged file, no owner lives in a block of slots that cannot be found. */
 static void slots_may_not_be_found(void **state)
 {
 	struct percpu_owners_control *c =
@@ -580,7 +583,7 @@ static void slots_may_not_be_found(void **state)
 	assert_false(lives(PERCPU_OWNERS_MAX + 5 * SLOTS));
 }
 
-/* Where there is no /proc, only a lock tells that an owner lives. */
+/* Without /proc, only a lock shows that an owner lives. */
 static int join_without_proc(void *arg)
 {
 	const char *nowhere = arg;
@@ -664,7 +667,7 @@ static void await_step(void)
 		test_sleep_us(200);
 }
 
-/* Both have joined, and are one owner. */
+/* Expect that both threads have joined, as one owner. */
 static void expect_one_owner(void)
 {
 	uint64_t id = percpu_owners_self(owners);
@@ -675,7 +678,7 @@ static void expect_one_owner(void)
 	assert_int_equal(percpu_descriptor_locked(outside, see(id).byte), 1);
 }
 
-/* Another thread decides on a slot while this one has one that it does not know of yet. */
+/* Let another thread choose a slot while this one has a slot that is not recorded yet. */
 static void join_beside(void)
 {
 	awaited = "owner: slot found";
@@ -708,8 +711,8 @@ static void stay_until_told(void)
 		test_sleep_us(200);
 }
 
-/* This thread has seen that the slot is not the process's. When it goes on, the other thread
- * does not join any more: the slot is the process's by then. */
+/* This thread finds that a slot is not the process's. Then another thread records that slot, and is
+ * no longer joining. When this thread goes on, it must not take the slot. */
 static void the_slot_of_a_thread_that_has_just_joined_is_not_taken(void **state)
 {
 	(void)state;
@@ -725,7 +728,7 @@ static void the_slot_of_a_thread_that_has_just_joined_is_not_taken(void **state)
 	expect_one_owner();
 }
 
-/* A child is killed at the step; what it has left is nobody's, and is taken. */
+/* Kill a child at the step. Its slot has no living owner then, and this process takes it. */
 static void killed_at(const char *step, uint64_t taken)
 {
 	stop(start_until(step, join_and_stay, 0));
@@ -748,7 +751,7 @@ static void the_killed_leave_slots_that_can_be_taken(void **state)
 	killed_at("owner: slot freed", 2);
 	killed_at("owner: slot filled in", 3);
 	killed_at("owner: slot taken", 5);
-	/* The same over a dead owner's slot. */
+	/* The same in a dead owner's slot. */
 	pid = start(join_and_stay, 0);
 	stop(pid);
 	killed_at("owner: slot freed", 7);
@@ -762,7 +765,7 @@ static void ask_for_the_old_owner(void)
 	shared->id[1] = lives(shared->id[0]);
 }
 
-/* When the new owner has filled in who it is, the slot is not the old one's any more. */
+/* When a new owner has filled in its identity, the old owner does not seem to live again. */
 static void the_dead_do_not_live_again(void **state)
 {
 	(void)state;
@@ -783,7 +786,7 @@ static void leave_again(void)
 	self_then = percpu_owners_self(owners);
 }
 
-/* While a thread leaves, the slot is this process's, also if another thread leaves. */
+/* While a thread leaves, the slot is still this process's, also after another thread's leave. */
 static void slots_are_left_once(void **state)
 {
 	uint64_t id;
@@ -804,7 +807,8 @@ static void join_and_be_killed(void)
 	stop(start(join_and_stay, 0));
 }
 
-/* A slot that was free had an owner meanwhile, which is dead: the next one has another number. */
+/* A free slot gets an owner that dies before this process takes the slot. This process gets another
+ * number. */
 static void numbers_are_not_used_twice(void **state)
 {
 	(void)state;
@@ -826,7 +830,7 @@ static void take_over_meanwhile(void)
 	slot->started += 1;
 }
 
-/* A slot that another process has taken over, for want of the lock, is not given back for it. */
+/* Another process has taken the slot over, because the lock was gone. Leaving does not free it. */
 static void only_own_slots_are_given_back(void **state)
 {
 	const struct percpu_owner_slot *slot;
@@ -843,7 +847,7 @@ static void only_own_slots_are_given_back(void **state)
 	assert_int_equal(slot->word, word + 2);
 }
 
-/* A slot that is taken over while it is copied is the one or the other owner's. */
+/* If a slot is taken over while it is copied, the copy is of one owner only. */
 static void slots_are_copied_whole(void **state)
 {
 	struct percpu_owner_seen before, seen;
@@ -881,7 +885,7 @@ static void the_killed_may_be_leaving(void **state)
 	assert_int_equal(percpu_owners_self(owners), shared->id[0] + PERCPU_OWNERS_MAX);
 }
 
-/* Processes that are only slots: all say that process 1 has them, in another space. */
+/* Fill a block with slots that all name process 1, in another space. */
 static void fill(size_t block)
 {
 	struct percpu_owners_control *c =
@@ -974,7 +978,7 @@ static void locks_tell_in_other_namespaces(void **state)
 	stop(living);
 }
 
-/* Without the descriptor nobody can be asked for. */
+/* Without the descriptor, no lock can be asked for. */
 static int ask_without_descriptors(void *arg)
 {
 	struct percpu_owner_info info[2] = { { 0 } };
@@ -992,8 +996,8 @@ static int ask_without_descriptors(void *arg)
 	return 0;
 }
 
-/* An owner of another namespace lives unless its lock says that it does not, which is to be asked
- * for. */
+/* An owner of another namespace lives unless its lock is gone. If the lock cannot be asked for, the
+ * owner lives. */
 static void who_cannot_be_asked_for_lives(void **state)
 {
 	struct percpu_owner_slot *slot;
@@ -1011,10 +1015,10 @@ static void who_cannot_be_asked_for_lives(void **state)
 	assert_false(lives(shared->id[0]));
 }
 
-/* In a PID namespace whose /proc is another one's, whose numbers mean nothing there. */
+/* Ask in a PID namespace that sees the /proc of another one. The pids there mean nothing here. */
 static int ask_in_a_foreign_proc(void *arg)
 {
-	const uint64_t never = UINT64_C(1) << 60; /* the first process there is of another time */
+	const uint64_t never = UINT64_C(1) << 60; /* no process starts then */
 
 	(void)arg;
 	test_child_require(getpid() == 1, "the first process here");
@@ -1055,7 +1059,7 @@ static void closed_descriptors_are_not_touched(void **state)
 	assert_int_equal(percpu_owners_join(owners), 0);
 	id = percpu_owners_self(owners);
 	close(fd);
-	assert_true(lives(id)); /* a daemon closes all that it does not know */
+	assert_true(lives(id)); /* a daemon closes descriptors that it does not know */
 	other = open(test_path("other"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_int_equal(dup2(other, fd), fd);
 	close(other);
@@ -1095,8 +1099,9 @@ static void descriptors_are_closed_on_exec_and_given_back(void **state)
 	test_assert_holding(before);
 }
 
-/* A daemon has closed its standard streams. What it then writes to one of them must not reach the
- * file, which is not to get such a number: when it is opened, by a child of fork, or by a reader. */
+/* A daemon has closed its standard streams. What it writes to one of them must not reach the file.
+ * So the file's descriptor never gets the number of a stream: not when the file is opened, not in a
+ * child of fork, and not in a reader. */
 
 static void close_streams(unsigned which)
 {
@@ -1113,7 +1118,7 @@ static bool are_closed(unsigned which)
 	return true;
 }
 
-/* Returns 0, or what went wrong: standard error may be closed. */
+/* Returns 0, or the number of the check that failed: standard error may be closed. */
 static int open_without_streams(void *arg)
 {
 	const unsigned which = (unsigned)(uintptr_t)arg;
@@ -1141,7 +1146,7 @@ static int open_without_streams(void *arg)
 	percpu_region_close(of_reader);
 	if (!are_closed(which))
 		return 6;
-	/* No number is left but those, with which it cannot be. */
+	/* If only the numbers of streams are left, the file cannot be opened. */
 	if (getrlimit(RLIMIT_NOFILE, &few) != 0)
 		return 7;
 	few.rlim_cur = STDERR_FILENO + 1;
@@ -1158,7 +1163,7 @@ static void no_file_takes_the_place_of_a_stream(void **state)
 		assert_int_equal(test_wait(test_fork(open_without_streams, (void *)which), 60), 0);
 }
 
-/* Another user, whose children may not open the file anew. */
+/* Become another user, whose children may not open the file again. */
 static int be_another_user(void *arg)
 {
 	int status;
@@ -1167,7 +1172,7 @@ static int be_another_user(void *arg)
 	(void)arg;
 	test_child_require(percpu_owners_join(owners) == 0, "to join");
 	test_child_require(setgid(65534) == 0 && setuid(65534) == 0, "another user");
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* another user is not killed otherwise */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* set again: a change of user clears it */
 	shared->id[0] = percpu_owners_self(owners);
 	pid = fork();
 	if (pid == 0) {
@@ -1213,7 +1218,8 @@ static void children_that_may_not_open_the_file_are_owners(void **state)
 	assert_false(lives(shared->id[0]));
 }
 
-/* Who may only read locks all bytes to read: those who join do so without a lock. */
+/* Lock all bytes for reading, as a process can that may only read the file. Expect a failure if arg
+ * is not NULL. While the bytes are locked, processes join without a lock. */
 static int lock_all(void *arg)
 {
 	struct flock l = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 1L };
@@ -1230,11 +1236,11 @@ static void readers_disturb_nobody(void **state)
 
 	(void)state;
 	joined = start(join_and_stay, 0);
-	pid = start(lock_all, 1); /* one byte is an owner's */
+	pid = start(lock_all, 1); /* an owner has locked one byte */
 	stop(pid);
 	stop(joined);
 	pid = start(lock_all, 0);
-	assert_false(lives(shared->id[0])); /* a lock to read is no owner's */
+	assert_false(lives(shared->id[0])); /* a read lock is no owner's lock */
 	assert_int_equal(percpu_descriptor_locked(outside, see(shared->id[0]).byte), 0);
 	assert_int_equal(percpu_owners_join(owners), 0);
 	assert_int_equal(see(percpu_owners_self(owners)).locked, 0);
@@ -1246,7 +1252,7 @@ static void readers_disturb_nobody(void **state)
 	stop(pid);
 }
 
-/* A killed process, among others that join and leave, all at random. */
+/* Join and leave at random, until this process is killed at a random time. */
 static int come_and_go(void *arg)
 {
 	uint64_t random = (uintptr_t)arg * 77777 + 1;

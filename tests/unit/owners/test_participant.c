@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_participant.c - who is inside of an object: counts per CPU and in atomic lanes, of this
- * process and of others, which fork, leave, stop, and are killed at each step.
+ * test_participant.c - test the counts of threads inside an object: in CPU lanes and atomic lanes,
+ * of this process and of other processes, which fork, leave, stop, and are killed at each step.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -84,7 +84,7 @@ static void leave_without(unsigned bank)
 	model_set_area(own);
 }
 
-/* A deadline that only a bug lets come. */
+/* Return a deadline that only a bug lets pass. */
 static uint64_t soon(void)
 {
 	return test_now() + UINT64_C(4000000000);
@@ -118,7 +118,7 @@ static void those_inside_are_counted(void **state)
 	expect(0, 3);
 }
 
-/* What is in the file may be damaged: the next slot; one whose block there is not. */
+/* A damaged record names the owner of the next slot, or of a slot whose block does not exist. */
 static void the_number_of_another_slot_leads_nowhere(void **state)
 {
 	static const uint64_t wrong[] = { 1, PERCPU_OWNERS_MAX - 1 };
@@ -230,7 +230,7 @@ static int drain_for_ever(void *arg)
 	return 0;
 }
 
-/* Nobody sleeps through the end of a section between its look and its sleep. */
+/* A thread leaves after the waiter has read the count and before it sleeps. The waiter returns. */
 static void who_leaves_before_the_sleep_is_not_awaited(void **state)
 {
 	(void)state;
@@ -345,8 +345,8 @@ static int come_and_go(void *arg)
 	return 0;
 }
 
-/* Somebody has died before; who comes next is killed in any case, and who comes then finds all
- * in order. */
+/* Two processes have died inside. The next process is killed at the step, and the process after it
+ * finds the object in order. */
 static void whoever_is_killed(void **state)
 {
 	static const char *const steps[] = {
@@ -443,7 +443,8 @@ static void fork_now(void)
 	status_of_child = test_wait(test_fork(join_as_a_child, NULL), 20);
 }
 
-/* A child is forked while a thread leaves: nobody leaves there. */
+/* A thread leaves the owners during a fork. No thread of the child leaves, so the child does not
+ * wait for it. */
 static void a_child_awaits_no_thread_of_its_parent(void **state)
 {
 	(void)state;
@@ -480,7 +481,7 @@ static void leave_to_another(void)
 	heir = start(enter_and_stay, 3);
 }
 
-/* The slot has a new owner by the time that this one wants its record. */
+/* This process has left and its slot has a new owner before it takes the record. */
 static void who_joins_late_drops_nobody(void **state)
 {
 	(void)state;
@@ -499,7 +500,7 @@ static void join_and_enter(void)
 	assert_int_equal(enter(0), 0);
 }
 
-/* Another thread has made the record, and is inside, by the time that this one has the lock. */
+/* Another thread makes the record, and enters, before this thread has the lock. */
 static void records_are_made_once(void **state)
 {
 	(void)state;
@@ -517,7 +518,7 @@ static void let_an_heir_enter(void)
 	heir = start(enter_and_stay, 2);
 }
 
-/* The slot of a dead owner has a new one by the time that what the dead one has is dropped. */
+/* The slot of a dead owner gets a new owner before the dead owner's count is dropped. */
 static void heirs_are_not_dropped(void **state)
 {
 	(void)state;
@@ -530,13 +531,12 @@ static void heirs_are_not_dropped(void **state)
 	stop(heir);
 }
 
-/* As in test_owner.c: processes that are only slots. */
 static void let_another_enter(void)
 {
 	heir = start(enter_and_stay, 1);
 }
 
-/* What this process has left too often is set right, and nobody else's count is. */
+/* Only the count of this process, which has left too often, is set to 0. */
 static void who_enters_meanwhile_is_inside(void **state)
 {
 	(void)state;
@@ -556,7 +556,7 @@ static void wait_for_long(void)
 	let_pass(2 * PERCPU_LOCK_NS);
 }
 
-/* Who cannot leave keeps nobody who joins for longer than a second. */
+/* A thread that never finishes leaving holds up a join for one second. */
 static void who_never_leaves_is_not_awaited(void **state)
 {
 	(void)state;
@@ -583,7 +583,7 @@ static int sleep_until_now(void *arg)
 	return 0;
 }
 
-/* In private memory no slice would end the sleep. */
+/* In private memory, PERCPU_PARTICIPANTS_SLICE does not end the sleep. */
 static void nor_is_it_in_private_memory(void **state)
 {
 	(void)state;
@@ -592,7 +592,7 @@ static void nor_is_it_in_private_memory(void **state)
 
 static struct percpu_participants *other;
 
-/* What takes other memory for a block may crash. */
+/* Runs in a child: code that takes other memory for a block may crash. */
 static int look_at_all_blocks(void *arg)
 {
 	struct percpu_owners *table = arg;
@@ -606,7 +606,7 @@ static int look_at_all_blocks(void *arg)
 	return 0;
 }
 
-/* What lies behind the keys of its blocks is not the object's, nor the table's. */
+/* The words behind the keys of blocks are no keys of the object or the table. */
 static void what_lies_behind_is_no_block(void **state)
 {
 	const size_t size = sizeof(struct percpu_participant_records);
@@ -635,6 +635,7 @@ static void what_lies_behind_is_no_block(void **state)
 		assert_int_equal(percpu_region_free(region, cell[i], size), 0);
 }
 
+/* Fill the free slots of the first block. They all name process 1, in another space. */
 static void fill_first_block(void)
 {
 	struct percpu_owners_control *c =
@@ -705,7 +706,8 @@ static void let_it_be_long(void)
 	meanwhile = wait_for_longer;
 }
 
-/* Of two dead ones the other's place is taken over. */
+/* Two processes have died inside. The next process takes over the slot of one of them, drops its
+ * count, and stops with the lock. */
 static void who_stops_with_the_lock(void **state)
 {
 	pid_t pid, dead[2];
@@ -729,7 +731,7 @@ static void who_stops_with_the_lock(void **state)
 	let_it_be_long();
 	assert_int_equal(percpu_participants_drain(p, 1, soon()), -EPROTO);
 	assert_null(deadly);
-	expect(1, sum); /* nothing is dropped or set right without the lock */
+	expect(1, sum); /* without the lock no count is dropped or set to 0 */
 	stop(pid);
 	assert_int_equal(percpu_participants_join(p), 0);
 	assert_int_equal(percpu_participants_drain(p, 1, soon()), -EPROTO);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_ref.c - reference counts: who calls the release function, and when; what is refused;
- * limits; flags; signal handlers; what PERCPU_REF_DEBUG says.
+ * test_ref.c - test reference counts: which call runs the release function, and when; what is
+ * refused; limits; flags; signal handlers; what PERCPU_REF_DEBUG prints.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,8 +20,8 @@
 
 static struct percpu_ref *ref;
 static unsigned released, confirmed;
-static bool at_confirm[4]; /* what holds when confirm is called */
-static int told;	   /* arg */
+static bool at_confirm[4]; /* the state of the count when confirm is called */
+static int told;	   /* its address is the arg of the callbacks */
 
 static void note_release(struct percpu_ref *r, void *arg)
 {
@@ -106,7 +106,7 @@ static void released_by_the_kill(void **state)
 	}
 }
 
-/* What a program does with an object that has a count in it. */
+/* A release function that destroys the count, as in a program that frees the object with it. */
 static void destroy_in_release(struct percpu_ref *r, void *arg)
 {
 	*(int *)arg = percpu_ref_destroy(r);
@@ -129,7 +129,7 @@ static void freed_by_its_release(void **state)
 	assert_int_equal(e, 0);
 }
 
-/* While it is per CPU, sequences do all of it where there are any. */
+/* While a count is per CPU, gets and puts do not change the word, if the thread has sequences. */
 static void the_word_is_not_touched(void **state)
 {
 	uint64_t word = counted_of(make_ref(0))->count;
@@ -230,7 +230,7 @@ static void debugged_counts_stay_atomic(void **state)
 	drop_ref();
 }
 
-/* Two, because each of them could be the initial one. */
+/* Put the initial reference, and up to two more. Only the kill finds the error. */
 static void too_many_puts_show_at_the_kill(void **state)
 {
 	(void)state;
@@ -305,7 +305,7 @@ static void limits_hold(void **state)
 	drop_ref();
 }
 
-/* Gets all go to the cells and puts to the word, until that has wrapped several times. */
+/* All gets go to the cells, and all puts to the word, until the word has wrapped several times. */
 static void nothing_drifts_to_zero(void **state)
 {
 	(void)state;
@@ -352,7 +352,7 @@ static void beginnings_are_as_asked(void **state)
 	drop_ref();
 }
 
-/* What threads did before they put their references is seen by the release function. */
+/* The release function sees what threads stored before they put their references. */
 
 #define WRITERS 3
 
@@ -501,7 +501,7 @@ static void switch_none(void)
 static const struct misuse {
 	void (*fn)(void);
 	const char *message;
-	bool goes_on; /* paths of a shutdown that race are no misuse */
+	bool goes_on; /* not aborted: paths of a shutdown may race */
 } misuses[] = {
 	{ put_twice, "is put more often than it was got", false },
 	{ get_none, "is got, but is 0", false },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_ref_fork.c - reference counts in children of fork: a copy that is right, also if
- * another thread was getting and putting, or switching the mode.
+ * test_ref_fork.c - test reference counts in children of fork: the copy is correct, also if another
+ * thread was getting and putting, or switching the mode.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void make_ref(void)
 	assert_int_equal(percpu_ref_create(note_release, NULL, 0, &ref), 0);
 }
 
-/* What a child does with its copy is its own business. */
+/* Use and destroy the child's copy. The parent's count does not change. */
 static int end_the_copy(void *arg)
 {
 	const unsigned *references = arg;
@@ -69,8 +69,8 @@ static void children_have_a_copy(void **state)
 	assert_int_equal(percpu_ref_destroy(ref), 0);
 }
 
-/* Each thread has one reference at most, and moves between CPUs: a put that the child has
- * without its get would be a count too low. */
+/* Each thread has one reference at most, and moves between CPUs. If a child's copy had a put
+ * without its get, the count would be too low. */
 
 #define THREADS 2
 
@@ -116,7 +116,7 @@ static void copies_are_of_one_moment(void **state)
 	assert_int_equal(percpu_ref_destroy(ref), 0);
 }
 
-/* A fork that waits for this thread goes on when it has gone on. */
+/* A fork waits until this thread has switched the mode. */
 
 static pthread_t forker;
 static pid_t forked; /* atomic */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_ref_modes.c - reference counts that are switched between per CPU and atomic, revived,
- * and changed by others meanwhile; and fences that fail.
+ * test_ref_modes.c - test reference counts that are switched between per CPU and atomic, revived,
+ * and changed by other threads meanwhile; and fences that fail.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +18,7 @@
 static struct percpu_ref *ref;
 static unsigned released, confirmed, fences;
 static int denied;	       /* what a fence returns */
-static void (*in_fence)(void); /* before the fence is done */
+static void (*in_fence)(void); /* called before the fence */
 static bool closed_in_fence;
 static unsigned confirmed_in_fence;
 
@@ -66,7 +66,7 @@ static void put(void)
 	(void)percpu_ref_put(ref);
 }
 
-/* Let the count, with so many references besides the initial one, come to its end. */
+/* Kill the count, which has n references besides the initial one, put these, and destroy it. */
 static void end_with(uint64_t n)
 {
 	in_fence = NULL;
@@ -78,7 +78,7 @@ static void end_with(uint64_t n)
 	assert_int_equal(percpu_ref_destroy(ref), 0);
 }
 
-/* As a sequence that looked at the mode before it changed. */
+/* Commit like a sequence that looked at the mode before it changed. */
 static void commit_late(void)
 {
 	percpu_counter_add(counted_of(ref)->cells, 1);
@@ -152,7 +152,7 @@ static void dead_only_when_folded(void **state)
 	assert_int_equal(percpu_ref_destroy(ref), 0);
 }
 
-/* Others, between a look at the word and its change */
+/* Other threads that act between the load of the word and its change */
 
 static void kill_it(void)
 {
@@ -181,7 +181,7 @@ static void overtaken_gets_look_again(void **state)
 	assert_int_equal(percpu_ref_destroy(ref), 0);
 }
 
-/* The count changes while its cells are made ready, and may come to 0. */
+/* The count changes while its cells are prepared, and may become 0. */
 static void overtaken_switches_look_again(void **state)
 {
 	(void)state;
@@ -208,7 +208,7 @@ static void overtaken_switches_look_again(void **state)
 	assert_int_equal(percpu_ref_destroy(ref), 0);
 }
 
-/* Whose sequence was aborted tries it again, and then counts in the word. */
+/* After an aborted sequence, the slow path repeats it, or counts in the word: once in all. */
 static void aborted_tries_count_once(void **state)
 {
 	(void)state;
@@ -267,8 +267,8 @@ static void revived_as_often_as_wanted(void **state)
 	end_with(0);
 }
 
-/* A count that is to be atomic stays so when it is revived; one that need not be any more
- * is per CPU then, and not while it is dead. */
+/* A count that was made atomic stays atomic when it is revived. One that was made per CPU while it
+ * was dead becomes per CPU when it is revived. */
 static void revived_in_the_mode_that_was_chosen(void **state)
 {
 	(void)state;
@@ -305,7 +305,7 @@ static void per_cpu_only_when_the_word_says_so(void **state)
 	assert_true(live[0]);
 	assert_int_equal(percpu_ref_put(ref), 0);
 	assert_int_equal(percpu_ref_kill(ref), 0);
-	let_happen(put, "ref: spread", 1); /* of the initial one: it does not end there */
+	let_happen(put, "ref: spread", 1); /* puts the initial reference; no release yet */
 	assert_int_equal(percpu_ref_reinit(ref), 0);
 	assert_int_equal(released, 1);
 	assert_int_equal(percpu_ref_fetch(ref), 0);
@@ -350,7 +350,7 @@ static void a_fence_that_fails_changes_nothing(void **state)
 	end_with(13);
 }
 
-/* One that is to stay per CPU after a switch that failed is so after it is revived. */
+/* After a switch to atomic that failed, a count is per CPU again when it is revived. */
 static void a_failed_switch_is_forgotten(void **state)
 {
 	(void)state;
@@ -376,7 +376,7 @@ static void atomic_counts_need_no_fence(void **state)
 	end_with(0);
 }
 
-/* Who comes while the mode is switched */
+/* Threads that get and put while the mode is switched */
 
 static void both(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_rwlock.c - read-mostly locks within a process: who gets in when, what it sees, errors,
- * signal handlers, forks. test_rwlock_between.c has processes.
+ * test_rwlock.c - test read-mostly locks within a process: the order in which threads get the lock,
+ * errors, signal handlers, forks. test_rwlock_between.c tests them between processes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,11 +27,11 @@
 
 static struct percpu_rwlock *l;
 static int denied;		      /* an error of fences */
-static const char *step;	      /* atomic: where something happens, once */
-static void (*happens)(void);	      /* stored before */
-static const char *awaited;	      /* atomic: a step that is counted, */
-static uint32_t came;		      /* here */
-static uint32_t order, first, second; /* atomic: who came when */
+static const char *step;	      /* atomic: where `happens` is called, once */
+static void (*happens)(void);	      /* stored before step */
+static const char *awaited;	      /* atomic: the step that is counted */
+static uint32_t came;		      /* atomic: how often that step came */
+static uint32_t order, first, second; /* atomic: a counter; its value for the reader, the writer */
 
 void test_step(const char *name)
 {
@@ -58,7 +58,7 @@ static void expect_step(const char *name)
 	__atomic_store_n(&awaited, name, __ATOMIC_RELEASE);
 }
 
-/* Only a bug lets it not come. */
+/* Wait for the awaited step, for 3 s: only a bug lets it not come. */
 static void await_step(void)
 {
 	for (unsigned n = 0; n < 30000 && __atomic_load_n(&came, __ATOMIC_ACQUIRE) == 0; n++)
@@ -81,7 +81,7 @@ static int make(void **state)
 	return percpu_rwlock_create(0, &l);
 }
 
-/* Both leave no handle to the teardown if they succeed, which a bug lets them do. */
+/* Destroy the lock. If a bug lets that succeed, leave no handle to the teardown. */
 static int destroy(void)
 {
 	int e = percpu_rwlock_destroy(l);
@@ -90,6 +90,7 @@ static int destroy(void)
 	return e;
 }
 
+/* Detach the lock. If a bug lets that succeed, leave no handle to the teardown. */
 static int detach(void)
 {
 	int e = percpu_rwlock_detach(l);
@@ -101,7 +102,7 @@ static int detach(void)
 static int drop(void **state)
 {
 	(void)state;
-	(void)percpu_rwlock_destroy(l); /* what has failed may leave it locked */
+	(void)percpu_rwlock_destroy(l); /* a test that failed may leave it locked */
 	return 0;
 }
 
@@ -174,11 +175,11 @@ static void who_has_it(void **state)
 	assert_int_equal(percpu_rwlock_holders(l, &x, 1), 1);
 	assert_true(x.id == 0 && x.reading == 0 && x.writing == 1);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
-	assert_int_equal(percpu_rwlock_read_unlock(l), 0); /* below 0 it is nobody's */
+	assert_int_equal(percpu_rwlock_read_unlock(l), 0); /* a count below 0 is no holder */
 	assert_int_equal(percpu_rwlock_holders(l, &x, 1), 0);
 }
 
-/* A read that is unlocked twice is no reader, and a writer finds it. */
+/* A reader unlocks too often, and the next writer finds that. */
 static void unlocked_too_often(void **state)
 {
 	(void)state;
@@ -226,7 +227,7 @@ static void arguments(void **state)
 	assert_int_equal(percpu_rwlock_detach(other), 0);
 }
 
-/* A thread without sequences, and one that is elsewhere. */
+/* Unlock and lock on the CPU of this number. Thread 1 runs without sequences. */
 static void unlock_elsewhere(unsigned i, void *arg)
 {
 	struct percpu_rseq without = { .cpu_id = PERCPU_CPU_NEVER };
@@ -289,7 +290,7 @@ static void read_once(unsigned i, void *arg)
 	(void)i;
 	if (arg != NULL)
 		model_set_area(&without);
-	if (percpu_rwlock_read_timedlock(l, 4000 * MS) == 0) { /* a bug may leave it closed */
+	if (percpu_rwlock_read_timedlock(l, 4000 * MS) == 0) { /* a bug may leave the lock closed */
 		__atomic_store_n(&first, come(), __ATOMIC_RELEASE);
 		(void)percpu_rwlock_read_unlock(l);
 	}
@@ -310,7 +311,7 @@ static void dawdle(void)
 	test_sleep_us(5000);
 }
 
-/* The reader has waited, and is slow to wake up. */
+/* A reader that has waited is slow to wake up. It still reads before the next writer writes. */
 static void readers_come_before_the_next_writer(void **state)
 {
 	struct test_team readers, writers;
@@ -354,7 +355,7 @@ static void a_try_lets_readers_in(void **state)
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 }
 
-/* A reader is inside, a writer waits, and another reader waits behind it. */
+/* A reader is inside, a writer waits, and another reader waits after it. The writer is next. */
 static void writers_come_before_later_readers(void **state)
 {
 	struct test_team readers, writers;
@@ -379,7 +380,7 @@ static void writers_come_before_later_readers(void **state)
 	}
 }
 
-/* A writer that gives up lets those in whom it has kept out. */
+/* A writer that gives up opens the lock to readers again. */
 static void a_writer_that_gives_up(void **state)
 {
 	struct test_team readers;
@@ -402,7 +403,7 @@ static void a_writer_that_gives_up(void **state)
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 }
 
-static uint32_t goes_on; /* atomic: the reader that waits */
+static uint32_t goes_on; /* atomic: the waiting reader may go on */
 
 static void stop_in_the_queue(void)
 {
@@ -410,7 +411,7 @@ static void stop_in_the_queue(void)
 		test_sleep_us(1000);
 }
 
-/* A reader waits that does not come; a writer waits for it no longer than it says. */
+/* A waiting reader is stopped. A timed writer waits for it no longer than its time. */
 static void a_timed_writer_waits_for_no_reader(void **state)
 {
 	uint64_t least = UINT64_MAX, begun, took;
@@ -465,7 +466,7 @@ static void a_writer_waits_for_readers(void **state)
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 }
 
-/* In the middle of another thread's close: it is refused, and the fence finds it outside. */
+/* The result of a try to read amid the steps of a writer. */
 static int seen;
 
 static void try_here(int signo)
@@ -510,7 +511,7 @@ static void enter_now(void)
 	model_set_area(own);
 }
 
-/* A thread without sequences, at each place of a writer that does not wait. */
+/* A thread without sequences tries to read at each step of a writer that does not wait. */
 static void no_reader_is_overlooked(void **state)
 {
 	static const char *const steps[] = { "rwlock: a writer", "rwlock: closing",
@@ -570,7 +571,7 @@ static int whose_writer_is_elsewhere(void *arg)
 	return percpu_rwlock_write_unlock(l);
 }
 
-/* Who only waited has nothing in the child. */
+/* A writer of the parent that only waited has nothing in the child. */
 static void a_child_has_no_writer_that_waited(void **state)
 {
 	struct test_team writers;
@@ -657,7 +658,7 @@ static void debug_handles_complain(void **state)
 	assert_int_equal(percpu_rwlock_destroy(debug), 0);
 }
 
-/* Who does not know its id would be taken for every other such thread. */
+/* A thread without an id must not write: it could not be told from other such threads. */
 static void nobody_writes_without_an_id(void **state)
 {
 	struct percpu_rwlock *debug = NULL;
@@ -677,8 +678,8 @@ static void nobody_writes_without_an_id(void **state)
 	assert_int_equal(percpu_rwlock_destroy(debug), 0);
 }
 
-/* The kernel gives the id of a thread that has ended, and has left the lock to another one to unlock,
- * to a third one. */
+/* A writer ends, and leaves the lock for another thread to unlock. The kernel gives the writer's id
+ * to a third thread. */
 static void who_has_the_id_of_a_writer_waits(void **state)
 {
 	(void)state;
@@ -731,7 +732,7 @@ static int unlock_amid(void *arg)
 	return 0;
 }
 
-/* Another thread locks where the sum has been, and unlocks where it comes to. */
+/* During the sum another thread locks in a lane that was read, and unlocks in one that was not. */
 static void debug_handles_sum_once_more(void **state)
 {
 	(void)state;
@@ -742,7 +743,7 @@ static void debug_handles_sum_once_more(void **state)
 	assert_int_equal(percpu_rwlock_destroy(checked), 0);
 }
 
-/* A child has what the parent had, as often. */
+/* A child holds the lock as often as the parent did: it can unlock so often, and no more. */
 static void debug_handles_know_of_forks(void **state)
 {
 	int status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_rwlock_between.c - read-mostly locks between processes: readers and writers that are
- * killed at each step, that stop, that fork; who is told; and what is lost then.
+ * test_rwlock_between.c - test read-mostly locks between processes: readers and writers that are
+ * killed at each step, that stop, that fork; which process is told; and when the lock is lost.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -41,11 +41,11 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	(void)percpu_rwlock_destroy(l); /* what has failed may leave it locked */
+	(void)percpu_rwlock_destroy(l); /* a test that failed may leave it locked */
 	return end_owners(state);
 }
 
-/* Leaves no handle to the teardown if it succeeds, which a bug lets it do. */
+/* Destroy the lock. If a bug lets that succeed, leave no handle to the teardown. */
 static int destroy(void)
 {
 	int e = percpu_rwlock_destroy(l);
@@ -134,13 +134,14 @@ static void expect_usable(void)
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 }
 
-/* The next who locks is told of a dead writer, in either way, and makes it whole again. */
+/* Expect that the next lock, for reading or writing, is told of a dead writer. Make the lock
+ * consistent. */
 static void expect_writer_dead(bool to_read)
 {
 	if (to_read) {
 		assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), -EOWNERDEAD);
 		assert_int_equal(percpu_rwlock_died(l), PERCPU_RWLOCK_WRITER_DIED);
-		assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY); /* it has it alone */
+		assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY); /* it reads alone */
 		assert_int_equal(percpu_rwlock_write_trylock(l), -EBUSY);
 		assert_int_equal(percpu_rwlock_consistent(l), 0);
 		assert_int_equal(percpu_rwlock_consistent(l), -EINVAL);
@@ -181,7 +182,7 @@ static void writers_are_killed_without_the_lock(void **state)
 	};
 
 	(void)state;
-	/* At the first one it has the lock of the records. */
+	/* At the first step the writer has the lock of the records. */
 	for (unsigned i = percpu_robust_supported() ? 0 : 1; i < sizeof(steps) / sizeof(steps[0]);
 	     i++) {
 		stop_at(steps[i], write_and_unlock);
@@ -222,7 +223,7 @@ static void kill_it(void)
 	stop(to_be_killed);
 }
 
-/* It dies while another one waits. */
+/* A holder dies while this process waits. */
 static void who_waits_notices(void **state)
 {
 	(void)state;
@@ -256,7 +257,7 @@ static int write_and_tell(void *arg)
 	await(0, 2);
 	test_child_require(percpu_rwlock_write_unlock(l) == 0, "unlock");
 	reach(3);
-	await(0, 4); /* until it is killed */
+	await(0, 4); /* this process is killed before */
 	return 0;
 }
 
@@ -289,7 +290,7 @@ static int expect_busy(void *arg)
 	return 0;
 }
 
-/* Another thread leaves the owners meanwhile. Who waits does so as another owner then. */
+/* Another thread leaves the owners meanwhile. The waiting thread then waits as another owner. */
 static void who_leaves_begins_anew(void **state)
 {
 	(void)state;
@@ -309,7 +310,7 @@ static void who_leaves_begins_anew(void **state)
 	test_in_child(expect_busy, NULL);
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 	expect_usable();
-	/* It was about to write, and another one has taken its place. */
+	/* This process leaves when it is about to write, and another one takes its place. */
 	to_be_killed = start(read_and_stay, 0);
 	deadly = "participant: somebody is inside";
 	meanwhile = leave_to_another;
@@ -328,8 +329,8 @@ static void leave_to_a_writer(void)
 	instead = start(write_and_tell, 0);
 }
 
-/* It has just become the writer when another thread leaves, and the lock is another process's: what
- * that one has stays as it is. */
+/* This process has just become the writer when another thread leaves the owners. Another process
+ * gets the lock, and keeps it. */
 static void who_has_left_changes_nothing(void **state)
 {
 	(void)state;
@@ -350,7 +351,7 @@ static void lose(void)
 	handle()->p.control->state = PERCPU_RWLOCK_LOST;
 }
 
-/* It is lost after this thread has looked, and before it has the turn. */
+/* The lock is lost after this thread has loaded the state, and before it becomes the writer. */
 static void what_is_lost_meanwhile_stays_lost(void **state)
 {
 	(void)state;
@@ -372,7 +373,7 @@ static void readers_are_killed(void **state)
 {
 	(void)state;
 	stop(start(read_and_stay, 0));
-	assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), 0); /* which is no writer */
+	assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), 0); /* only writers are told */
 	assert_int_equal(percpu_rwlock_died(l), 0);
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 	expect_readers_dead();
@@ -385,7 +386,7 @@ static void readers_are_killed(void **state)
 	expect_usable();
 }
 
-/* One that is told of dead readers is killed before it could tell. */
+/* A writer that finds dead readers is killed before its call returns. The next writer is told. */
 static void news_are_not_lost(void **state)
 {
 	static const char *const steps[] = { "participant: death noted", "participant: dropped",
@@ -393,7 +394,8 @@ static void news_are_not_lost(void **state)
 	unsigned died;
 
 	(void)state;
-	/* The next process has the slot of the dead reader, and drops what it had. */
+	/* Take a slot first. The dead reader's slot then goes to the next writer, which drops its
+	 * count. */
 	assert_int_equal(percpu_rwlock_read_timedlock(l, 4000 * MS), 0);
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 	for (unsigned i = percpu_robust_supported() ? 0 : 2; i < 4; i++) {
@@ -439,7 +441,7 @@ static int expect_no_news(void *arg)
 	return percpu_rwlock_died(l) != 0;
 }
 
-/* A reader is told of a writer alone, and nobody else of anything. */
+/* A reader is only told of a dead writer. A process without the lock is told of nothing. */
 static void who_was_told_knows(void **state)
 {
 	(void)state;
@@ -490,7 +492,7 @@ static void readers_may_decline(void **state)
 		}
 		assert_int_equal(percpu_rwlock_read_trylock(l), -EBUSY);
 		assert_int_equal(percpu_rwlock_read_timedlock(l, 0), -EOWNERDEAD);
-		waiting = start(be_told, i == 0); /* and declines, too, or repairs */
+		waiting = start(be_told, i == 0); /* which declines, too, or repairs */
 		assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 		assert_int_equal(test_wait(waiting, 60), 0);
 		if (i == 0)
@@ -529,7 +531,7 @@ static int unlock_too_often(void *arg)
 	return stay();
 }
 
-/* Another process's mistake hides nobody who reads, and is set right. */
+/* Another process unlocks too often. That hides no reader, and its count is set to 0. */
 static void who_unlocks_too_often(void **state)
 {
 	pid_t pid = start(unlock_too_often, 0);
@@ -550,7 +552,7 @@ static void who_unlocks_too_often(void **state)
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 	assert_int_equal(percpu_rwlock_write_trylock(l), -EPROTO);
 	expect_usable();
-	/* One that dies so is no reader that died. */
+	/* A process that dies with a negative count does not count as a dead reader. */
 	stop(start(unlock_too_often, 0));
 	assert_int_equal(percpu_rwlock_write_lock(l), -EPROTO);
 	expect_usable();
@@ -571,7 +573,7 @@ static int expect_lost(void *arg)
 	return 0;
 }
 
-/* As docs/owners/rwlock.md has it. */
+/* Replace a lost lock as docs/owners/rwlock.md says. */
 static void replace_lost(void)
 {
 	const uint64_t lost = percpu_rwlock_key(l);
@@ -639,8 +641,8 @@ static int wait_to_read_and_stay(void *arg)
 	return 0;
 }
 
-/* A reader that waits, and is stopped or killed there, keeps no writer out for good, and not
- * even twice. */
+/* A waiting reader is stopped or killed. It delays one writer for a limited time, and no writer
+ * after that. */
 static void who_stops_in_the_queue(void **state)
 {
 	const struct percpu_rwlock_control *c = percpu_rwlock_control(handle());
@@ -664,7 +666,7 @@ static void who_stops_in_the_queue(void **state)
 	pid = start_until("rwlock: a reader waits", wait_to_read_and_stay, 0);
 	stop(pid);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
-	assert_int_equal(percpu_rwlock_write_trylock(l), 0); /* and nobody is told */
+	assert_int_equal(percpu_rwlock_write_trylock(l), 0); /* it is not told of a death */
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 	assert_int_equal(c->skipped, 0);
 }
@@ -702,8 +704,8 @@ static uint32_t told(void)
 	return __atomic_load_n(&handle()->p.control->drained, __ATOMIC_ACQUIRE);
 }
 
-/* The next writer waits for those who wait to read, and sleeps until it is told: by those who have
- * come in, and by those who give up. */
+/* The next writer sleeps until a waiting reader wakes it. A reader does so when it has come in, and
+ * when it gives up. */
 static void who_waits_no_more_says_so(void **state)
 {
 	uint32_t before;
@@ -738,7 +740,7 @@ static void let_it_in(void)
 	(void)test_wait(skipped_one, 60);
 }
 
-/* One reader was stopped, and lost its turn. When it has come in, another one has its own. */
+/* A stopped reader is skipped. Other readers that begin to wait later are not. */
 static void who_was_skipped_is_so_alone(void **state)
 {
 	const struct percpu_rwlock_control *c = percpu_rwlock_control(handle());
@@ -768,7 +770,7 @@ static void who_was_skipped_is_so_alone(void **state)
 	assert_int_equal(test_wait(others[1], 60), 0);
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
-	/* It comes in while it is skipped. */
+	/* A reader comes in while it is skipped. */
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
 	skipped_one = start(wait_to_read_once, 0);
 	await_waiting(1);
@@ -782,7 +784,7 @@ static void who_was_skipped_is_so_alone(void **state)
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
 	assert_int_equal(c->skipped, 0);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
-	/* One of two that were skipped dies. */
+	/* One of two skipped readers dies. */
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
 	for (unsigned i = 0; i < 2; i++)
 		others[i] = start(wait_to_read_once, 0);
@@ -852,7 +854,7 @@ static void whom_others_wait_for(void **state)
 	assert_int_equal(percpu_rwlock_holders(l, x, 3), 0);
 }
 
-/* Stopped by a debugger. */
+/* Let the parent trace this process, as a debugger does. */
 static int be_traced(void *arg)
 {
 	(void)arg;
@@ -880,8 +882,8 @@ static void who_is_traced_is_stopped(void **state)
 	expect_readers_dead();
 }
 
-/* Numbers of processes mean nothing here that are those of another namespace; or of one who has left,
- * and whose slot is another's. */
+/* A pid is not taken for a process here if it is from another namespace, or if its process has left
+ * and another one has the slot. */
 static void what_others_are_called_elsewhere_says_nothing(void **state)
 {
 	struct percpu_participant_seen seen;
@@ -908,7 +910,7 @@ static int read_by_another_name(void *arg)
 	return read_and_stay(NULL);
 }
 
-/* A name may look like the state behind it. */
+/* In /proc/PID/stat, the name of a process may look like the state that follows it. */
 static void names_of_processes_mislead_nobody(void **state)
 {
 	static const char *const names[] = { ") S ", "x) T 1", "a) t (b) T 7", "))" };
@@ -962,7 +964,7 @@ static void a_child_holds_nothing(void **state)
 
 static unsigned process_locked, handler_done;
 
-/* As a fork does that waits for a lock that the handler's thread has. */
+/* Hold the process lock, like a fork that waits for a lock of the handler's thread. */
 static void lock_process(unsigned i, void *arg)
 {
 	(void)i, (void)arg;
@@ -1055,7 +1057,8 @@ static struct percpu_rwlock *attach_anew(unsigned flags)
 	return same;
 }
 
-/* What the process has by one handle it has by another one, with which it has not locked yet. */
+/* A process may unlock by another handle than it has locked by, also by one that has not locked
+ * yet. */
 static void a_process_is_one(void **state)
 {
 	struct percpu_rwlock *same;
@@ -1088,7 +1091,7 @@ static void a_process_is_one(void **state)
 	assert_int_equal(percpu_rwlock_detach(same), 0);
 }
 
-/* Who does not know its id would be taken for every other such thread. */
+/* A thread without an id must not write: it could not be told from other such threads. */
 static void nobody_writes_without_an_id(void **state)
 {
 	struct percpu_rwlock *debug;
@@ -1105,8 +1108,8 @@ static void nobody_writes_without_an_id(void **state)
 	assert_int_equal(percpu_rwlock_detach(debug), 0);
 }
 
-/* The kernel gives the id of a thread that has ended, and has left the lock to another one to unlock,
- * to a third one. */
+/* A writer ends, and leaves the lock for another thread to unlock. The kernel gives the writer's id
+ * to a third thread. */
 static void who_has_the_id_of_a_writer_waits(void **state)
 {
 	struct percpu_rwlock *same = attach_anew(0);
@@ -1139,8 +1142,8 @@ static bool is_aborted(pid_t pid)
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 
-/* Unlock once more than was locked, by a handle that checks: what it has locked another handle has
- * unlocked before, or has locked and unlocked. */
+/* Unlock once too often, by a checking handle. Before that another handle has unlocked the lock:
+ * after this handle has locked it, or the other handle itself. */
 static int unlock_once_more(void *arg)
 {
 	struct percpu_rwlock *debug = arg, *const first[] = { debug, l };
@@ -1157,7 +1160,7 @@ static int unlock_once_more(void *arg)
 	return 0;
 }
 
-/* It has locked nothing, by any handle. */
+/* Unlock, by a checking handle, without a lock by any handle. */
 static int unlock_as_nobody(void *arg)
 {
 	struct percpu_rwlock *debug = arg;
@@ -1183,7 +1186,7 @@ static int unlock_what_others_write(void *arg)
 	return 0;
 }
 
-/* It reads alone, and was told of a writer that has died. */
+/* Unlock a write, while this process has the lock for reading, and was told of a dead writer. */
 static int unlock_what_it_repairs(void *arg)
 {
 	struct percpu_rwlock *debug = arg;
@@ -1194,7 +1197,7 @@ static int unlock_what_it_repairs(void *arg)
 	return 0;
 }
 
-/* A handle that checks asks what the process has, by whichever handle. */
+/* A checking handle asks whether the process holds the lock by any handle. */
 static void mistakes_by_several_handles(void **state)
 {
 	struct percpu_rwlock *debug = attach_anew(PERCPU_RWLOCK_DEBUG);
@@ -1219,8 +1222,9 @@ static void mistakes_by_several_handles(void **state)
 	expect_usable();
 }
 
-/* What a process does by a handle that checks, a letter each: lock to read, to write, try to write;
- * capitals are told of the dead; unlock; make consistent; leave the owners. */
+/* Run the script by a checking handle, one call for each letter: r locks for reading, w for
+ * writing, and t tries to write. A capital letter expects to be told of a death. u unlocks a read,
+ * v unlocks a write, c makes the lock consistent, and l leaves the owners. */
 static int do_each(void *arg)
 {
 	struct percpu_rwlock *debug = arg;
@@ -1266,13 +1270,13 @@ static void finish(enum before b)
 		assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 }
 
-/* Who holds the lock, in whichever way, may unlock it; and nobody else. */
+/* A process may unlock what it holds, however it came to hold it. Any other unlock aborts. */
 static void who_may_unlock(void **state)
 {
 	static const struct {
 		enum before before;
 		const char *script;
-		bool aborts; /* at its end */
+		bool aborts; /* the last call does */
 	} rows[] = {
 		{ NOTHING, "ru", false },	   { NOTHING, "rruu", false },
 		{ NOTHING, "wvtv", false },	   { WRITER_DIED, "Wv", false },
@@ -1337,7 +1341,7 @@ static int lock_by_several_handles(void *arg)
 
 	for (unsigned i = 0; i < 4; i++) {
 		test_child_require(percpu_rwlock_write_lock(handles[i % 2]) == 0, "write");
-		if (i == 1) /* it has not locked yet */
+		if (i == 1) /* by a handle that has not locked yet */
 			test_child_require(percpu_rwlock_attach(owners, percpu_rwlock_key(l),
 								PERCPU_RWLOCK_DEBUG, &debug) == 0,
 					   "attach");
@@ -1387,7 +1391,7 @@ static void writers_that_leave_begin_again(void **state)
 	assert_null(deadly);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 	assert_int_equal(percpu_owners_join(owners), 0);
-	assert_int_equal(percpu_rwlock_read_trylock(l), 0); /* it has a record */
+	assert_int_equal(percpu_rwlock_read_trylock(l), 0); /* takes a record */
 	assert_int_equal(percpu_rwlock_read_unlock(l), 0);
 	percpu_participants_add(&percpu_rwlock_handle(l)->p, PERCPU_RWLOCK_WAITING, 1);
 	meanwhile = leave_owners;
@@ -1395,7 +1399,7 @@ static void writers_that_leave_begin_again(void **state)
 	assert_int_equal(percpu_rwlock_write_lock(l), 0);
 	assert_null(deadly);
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
-	/* And where it was told of another one. */
+	/* It leaves when it has been told of a dead writer. */
 	test_in_child(lock_and_end, NULL);
 	meanwhile = leave_owners;
 	deadly = "rwlock: a writer repairs";
@@ -1405,7 +1409,7 @@ static void writers_that_leave_begin_again(void **state)
 	assert_int_equal(percpu_rwlock_write_unlock(l), 0);
 }
 
-/* Another process may have written anything there. */
+/* Another process may have written any value to `skipped` or to the count of waiting readers. */
 static void numbers_of_readers_may_be_damaged(void **state)
 {
 	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
@@ -1425,7 +1429,7 @@ static void numbers_of_readers_may_be_damaged(void **state)
 	percpu_participants_add(&h->p, PERCPU_RWLOCK_WAITING, 1);
 }
 
-/* Somebody has unlocked more often than locked: a checked lock says so, on standard error. */
+/* A process has unlocked more often than it locked. A checking handle prints that. */
 static void readers_that_were_none_are_told(void **state)
 {
 	struct percpu_rwlock *d;
@@ -1440,7 +1444,7 @@ static void readers_that_were_none_are_told(void **state)
 	assert_int_equal(percpu_rwlock_destroy(d), 0);
 }
 
-/* The lock says who writes, but not that somebody does. */
+/* A damaged state says that the lock is open, although `writer` names a writer. */
 static void states_may_be_damaged(void **state)
 {
 	struct percpu_rwlock_handle *h = percpu_rwlock_handle(l);
