@@ -2,7 +2,7 @@
 /*
  * freebsd.h - the per-CPU interfaces of FreeBSD's kernel under their own names,
  * for code written against them: counters, rates, structs of statistics, zones,
- * and reading by name. docs/freebsd.md lists what there is and what differs.
+ * and reading by name. docs/freebsd.md lists the names, and the differences.
  */
 #ifndef PERCPU_FREEBSD_H
 #define PERCPU_FREEBSD_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * barrier.c - abort the sequences that this process has in progress: by
- * membarrier(2), or, where the kernel cannot, by visits.
+ * barrier.c - abort the sequences that this process has in progress: by membarrier(2), or by
+ * visits if the kernel has no such fence.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,12 +31,12 @@ bool percpu_barrier_init(uint32_t *ret_commands)
 	return by_kernel;
 }
 
-/* Abort the process's own sequences on CPUs first to end - 1. Fallbacks in signal handlers
- * call this, too, so it starts a thread only if the kernel cannot fence. */
+/* Abort the process's own sequences on CPUs first to end - 1. Fallbacks in signal handlers call
+ * this, too, so it starts a thread only if the kernel cannot fence. */
 static int abort_all(unsigned first, unsigned end, unsigned flags)
 {
 	if (by_kernel && (membarrier(RSEQ_FENCE, flags, (int)first) == 0 ||
-			  /* The registration can be lost, as in a restored checkpoint. */
+			  /* The registration can be lost, as after a restored checkpoint. */
 			  (membarrier(RSEQ_FENCE_REGISTER, 0, 0) == 0 &&
 			   membarrier(RSEQ_FENCE, flags, (int)first) == 0)))
 		return 0;
@@ -48,8 +48,8 @@ int percpu_barrier(unsigned cpus)
 	return percpu_sequences_may_run() ? abort_all(0, cpus, 0) : 0;
 }
 
-/* Whether the thread is on the CPU. If so, it has preempted whatever was in a sequence
- * there, as a visit does. */
+/* Return whether the thread is on the CPU. If so, it has preempted any thread that was in a
+ * sequence there, as a visit does. */
 static bool is_on_cpu(unsigned cpu)
 {
 	int saved = errno;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * boot.c - which boot of the machine this is.
+ * boot.c - a number that identifies the current boot of the machine.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -10,14 +10,14 @@
 
 #include "cpu.h"
 
-/* What there may be another time. */
+/* Return whether the error is for want of something that may be free at another time. */
 static bool is_want(int e)
 {
 	return e == -EMFILE || e == -ENFILE || e == -ENOMEM;
 }
 
-/* Containers may have a file of their own in its place, with another id, while processes
- * outside have the kernel's. */
+/* A container may have its own file in place of the kernel's, with another id. Processes outside
+ * read the kernel's id, so that of the container does not count. */
 int percpu_boot_id_read(uint64_t *ret)
 {
 	char id[36];

@@ -10,8 +10,8 @@
  * A library that is loaded late would call libc's functions, because the libraries of
  * the program come first. So it is linked with --wrap=vfork and --wrap=clone.
  *
- * Children made past libc, by the system call itself, are not seen; neither
- * would errno or malloc work for them.
+ * A child that is made by the system call itself is not noticed. errno and malloc would not
+ * work for it, either.
  *
  * With PERCPU_NO_WRAP nothing is wrapped, and no such child may count: docs/cpu/process.md.
  */
@@ -23,8 +23,8 @@
 
 #include "cpu.h"
 
-/* Sanitizers wrap these calls themselves, and run on the generic backend or
- * accept this limit. */
+/* Sanitizers wrap these calls themselves. Such builds use the generic backend, or accept that
+ * no such child may count. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define PERCPU_NO_WRAP
 #elif defined(__has_feature)
@@ -35,8 +35,8 @@
 
 #if defined(PERCPU_SEQ_SIGNATURE) && !defined(PERCPU_NO_WRAP)
 
-/* The parent comes here when the child has called exec or exit. r is the result of the
- * system call. */
+/* Return from vfork() in the parent, after the child has called exec or exit. r is the result of
+ * the system call. */
 __attribute__((visibility("hidden"), used)) int percpu_vfork_done(long r)
 {
 	percpu_thread_unshare();
@@ -48,18 +48,18 @@ __attribute__((visibility("hidden"), used)) int percpu_vfork_done(long r)
 }
 
 /*
- * The child leaves this frame first and then overwrites it, so the return address
- * waits in a register.
+ * The child leaves this frame first and then overwrites it, so the return address is kept
+ * in a register.
  *
- * A shadow stack (x86 SHSTK, Arm GCS) is shared as well. A child that returned would
- * have its next call overwrite the entry that the parent returns by. So the child
- * jumps to where it would return to, and the entry stays below its calls. On x86 it
- * always does. On Arm it does where there is a shadow stack, which chkfeat tells: a
- * caller has no landing pad for a jump if its compiler does not know that vfork()
- * returns twice.
+ * Parent and child also share a shadow stack (x86 SHSTK, Arm GCS). If the child returned, its
+ * next call would overwrite the entry by which the parent returns. So the child jumps to
+ * its return address, and the entry stays below its calls. On x86 it always jumps. On Arm
+ * it jumps only if there is a shadow stack, which chkfeat tells: a caller has no landing pad
+ * for a jump if its compiler does not know that vfork() returns twice.
  *
- * Both begin with a landing pad (endbr64; paciasp is one), and the return address is
- * signed while it is on the stack. Processors without these take them for no-ops.
+ * Both versions begin with a landing pad (endbr64; paciasp is one). On Arm the return address
+ * is signed while it is on the stack. Processors without these features treat the
+ * instructions as no-ops.
  */
 #ifdef __x86_64__
 __asm__(".pushsection .text\n\t"
@@ -153,8 +153,8 @@ PERCPU_API int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 	if (shares)
 		percpu_thread_share();
 	r = __clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
-	/* A child that runs beside its parent shares for good: the parent is not told
-	 * when the child ends. */
+	/* A child that runs beside its parent shares for good, because the parent does not
+	 * notice when the child ends. */
 	if (shares && (r < 0 || (flags & CLONE_VFORK)))
 		percpu_thread_unshare();
 	return r;

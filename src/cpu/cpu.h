@@ -42,8 +42,8 @@ static inline int percpu_errno(void)
 }
 
 /** Let no pthread_cancel() take effect in the calling thread until it calls
- *  percpu_restore_cancel() with the result. A request that is on its way when the state is
- *  changed asks glibc for the type alone, so that changes, too. */
+ *  percpu_restore_cancel() with the result. The type is changed, too: if a request arrives
+ *  while the state is changed, glibc looks at the type alone. */
 static inline int percpu_defer_cancel(void)
 {
 	int state, type;
@@ -53,6 +53,7 @@ static inline int percpu_defer_cancel(void)
 	return type << 8 | state;
 }
 
+/** Undo percpu_defer_cancel(), which returned both. */
 static inline void percpu_restore_cancel(int both)
 {
 	int old;
@@ -69,18 +70,18 @@ static inline void percpu_restore_cancel(int both)
 #define PERCPU_STEP(name) ((void)0)
 #endif
 
-/** The cpu_id in the area of a thread that will never run sequences, so that slow paths
- *  need not try. It is -1 for a thread that may run them later. */
+/** The cpu_id in the area of a thread that will never run sequences. Its slow paths do not
+ *  try. A thread that may run sequences later has -1. */
 #define PERCPU_CPU_NEVER (-2)
 
-/** Whether the calling thread will never run sequences. */
+/** Return whether the calling thread will never run sequences. */
 static inline bool percpu_seq_never(void)
 {
 	return percpu_seq_cpu() == PERCPU_CPU_NEVER;
 }
 
 /**
- * Whether a slow path tries its sequence (again). r is what the last try returned, or
+ * Return whether a slow path tries its sequence (again). r is the result of the last try, or
  * PERCPU_SEQ_SLOW before the first. Before the first try this attaches the thread.
  *
  *	for (int try = 0; percpu_seq_retry(r, try); try++)
@@ -102,7 +103,7 @@ static inline uint64_t percpu_clock_ns(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/** Return the time of the clock that does not go back. */
+/** Return the time of CLOCK_MONOTONIC, in nanoseconds. */
 static inline uint64_t percpu_now_ns(void)
 {
 	return percpu_clock_ns(CLOCK_MONOTONIC);
@@ -112,38 +113,43 @@ static inline uint64_t percpu_now_ns(void)
 
 /* options.c */
 
-/** Copy a struct of options, which begins with its size, into to, which has the size
- *  known. If from is NULL, or has fewer fields, the rest of to becomes zero. Returns 0, or
- *  -EINVAL if from has more fields that are not zero. */
+/** Copy a struct of options, which begins with its size, into to, which has the size `known`.
+ *  If from is NULL, or has fewer fields, the rest of to becomes zero. Returns 0, or -EINVAL if
+ *  from has additional fields that are not zero. */
 int percpu_options_read(void *to, size_t known, const void *from);
 
-/** The same for a struct that must be there, and that had all these fields in every release. */
+/** Copy as percpu_options_read() a struct that must not be NULL, and that had all these fields
+ *  in every release. */
 int percpu_struct_read(void *to, size_t known, const void *from);
 
 /* futex.c */
 
 /** Wait while the word has that value, at most ns, or without limit if ns is 0. The
- *  operation is FUTEX_WAIT, or FUTEX_WAIT_PRIVATE if only this process uses the word. No
- *  cancellation point. */
+ *  operation is FUTEX_WAIT, or FUTEX_WAIT_PRIVATE if only this process uses the word. This is
+ *  not a cancellation point. */
 void percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
 
 /** Wake up to how_many threads that sleep on the word. The operation is FUTEX_WAKE, or
  *  FUTEX_WAKE_PRIVATE. */
 void percpu_futex_rouse(uint32_t *word, int operation, int how_many);
 
-/** Wait, and wake all, in this process alone. */
+/** Wait as percpu_futex_sleep() on a word that only this process uses. */
 void percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
+
+/** Wake all threads that sleep on the word, which only this process uses. */
 void percpu_futex_wake(uint32_t *word);
 
 /* fork.c */
 
-/** The process lock protects the lists of the process, and everything that allocates.
- *  Signals are blocked while it is held. A fork waits for it, so its holder must not wait
- *  for another process, nor take a lock other than those behind PERCPU_FORK_PROCESS. */
+/** Take the process lock. It protects the lists of the process, and all allocations. Signals
+ *  are blocked while it is held. A fork waits for it. So its holder must not wait for another
+ *  process, nor take a lock other than those behind PERCPU_FORK_PROCESS. */
 void percpu_process_lock(void);
+
+/** Release the process lock. */
 void percpu_process_unlock(void);
 
-/** The parts of the library that have locks, in the order in which locks are taken. */
+/** The parts of the library that a fork calls, in the order in which their locks are taken. */
 enum percpu_fork_order {
 	PERCPU_FORK_REFS,	     /* the mode of all reference counts; its holder fences */
 	PERCPU_FORK_SELFTEST,	     /* the end of its threads; a fork waits for the self-test */
@@ -155,35 +161,35 @@ enum percpu_fork_order {
 	PERCPU_FORK_OBJCACHE_CHECKS, /* the debug checks of object caches */
 	PERCPU_FORK_GRACE_QUEUES,    /* the queues of callbacks */
 	PERCPU_FORK_PROCESS,	     /* the process lock */
-	PERCPU_FORK_REGIONS,	     /* has no lock of the process */
-	PERCPU_FORK_TURNS,	     /* likewise */
-	PERCPU_FORK_RWLOCKS,	     /* likewise */
-	PERCPU_FORK_COMPLAINTS,	     /* likewise: the process lock protects them */
-	PERCPU_FORK_OWNERS,	     /* likewise: the process lock protects their list */
-	PERCPU_FORK_GRACES,	     /* likewise: the process lock protects their list */
+	PERCPU_FORK_REGIONS,	     /* no lock */
+	PERCPU_FORK_TURNS,	     /* no lock */
+	PERCPU_FORK_RWLOCKS,	     /* no lock */
+	PERCPU_FORK_COMPLAINTS,	     /* no lock: the process lock protects them */
+	PERCPU_FORK_OWNERS,	     /* no lock: the process lock protects their list */
+	PERCPU_FORK_GRACES,	     /* no lock: the process lock protects their list */
 	PERCPU_FORK_POOLS,	     /* the queue of each pool */
-	PERCPU_FORK_RINGS,	     /* likewise: the process lock protects their list */
+	PERCPU_FORK_RINGS,	     /* no lock: the process lock protects their list */
 	PERCPU_FORK_DEPOTS,	     /* the shelves of each depot */
 	PERCPU_FORK_PARTS,
 };
 
-/** What a part does around a fork. Each may be NULL. */
+/** Functions of a part that a fork calls. Each may be NULL. */
 struct percpu_fork_part {
 	void (*before)(void);	/* take the part's locks */
-	void (*after)(void);	/* release them, in the parent and in the child */
+	void (*after)(void);	/* release the locks, in the parent and in the child */
 	void (*in_child)(void); /* called before after(): repair what other threads left */
 };
 
-/** Let each fork from now on call the functions of this part. For constructors. */
+/** Register the part: each later fork calls its functions. Constructors call this. */
 void percpu_fork_register(enum percpu_fork_order place, const struct percpu_fork_part *part);
 
 /* boot.c */
 
-/** Store a number that tells this boot of the machine from others; 0 if the kernel does not say so
- *  itself. Returns 0, or -EMFILE, -ENFILE or -ENOMEM: it could not be asked. */
+/** Store a number that identifies this boot of the machine; 0 if the kernel's own file cannot be
+ *  read. Returns 0, or -EMFILE, -ENFILE or -ENOMEM if another try may succeed. */
 int percpu_boot_id_read(uint64_t *ret);
 
-/** Return that number; 0 also if the kernel could not be asked. */
+/** Return that number; 0 also if another try may succeed. */
 uint64_t percpu_boot_id(void);
 
 /* verdict.c: the verdict of the process, which decides whether threads run sequences */
@@ -192,17 +198,18 @@ uint64_t percpu_boot_id(void);
 #define PERCPU_SELFTEST_UNKNOWN (PERCPU_SELFTEST_PENDING + 1)
 
 /** Set the verdict to pending, or to skipped if sequences are not possible. The caller has
- *  stored all that percpu_status() returns for it. */
+ *  stored what percpu_status() returns for it. */
 void percpu_verdict_init(bool possible);
 
-/** The verdict: unknown, skipped, pending, or what the self-test has found. Atomic;
- *  only verdict.c stores to it. */
+/** The verdict: unknown, skipped, pending, or the result of the self-test. Atomic; only
+ *  verdict.c stores to it. */
 extern uint32_t percpu_verdict_word;
 
-/** Return the verdict of a process whose own is pending: pending, or what its parent or a
- *  child has found meanwhile. */
+/** Return the verdict of a process whose own is pending: pending, or the result that its
+ *  parent or a child has found meanwhile. */
 uint32_t percpu_verdict_ask_family(void);
 
+/** Return the verdict of the process. */
 static inline uint32_t percpu_verdict(void)
 {
 	uint32_t verdict = __atomic_load_n(&percpu_verdict_word, __ATOMIC_ACQUIRE);
@@ -211,17 +218,17 @@ static inline uint32_t percpu_verdict(void)
 								   percpu_verdict_ask_family();
 }
 
-/** Whether threads of this process may be running sequences. If not, a thread that runs one
- *  later sees all that the caller has stored before. */
+/** Return whether threads of this process may be running sequences. If not, a thread that runs
+ *  one later sees all that the caller has stored before. */
 bool percpu_sequences_may_run(void);
 
-/** Set the verdict to what the self-test of this process has found, unless there is one. */
+/** Set the verdict to the result of this process's self-test, unless there is a verdict. */
 void percpu_verdict_announce(enum percpu_selftest found);
 
-/** Before a fork: let parent and children share what their self-tests find. */
+/** Before a fork, let parent and children share the results of their self-tests. */
 void percpu_verdict_share(void);
 
-/* record.c: what the library knows of a thread */
+/* record.c: the library's record of a thread */
 
 enum percpu_thread_state {
 	PERCPU_THREAD_FRESH,	  /* not looked at yet */
@@ -230,10 +237,10 @@ enum percpu_thread_state {
 	PERCPU_THREAD_UNABLE,	  /* no sequences in this thread */
 };
 
-/** A function of the program's that the thread runs for an object, on the stack. */
+/** A call of a program's function, which the thread makes for an object. It is on the stack. */
 struct percpu_within {
 	const void *object;
-	const struct percpu_within *outer; /* that it was called in; or NULL */
+	const struct percpu_within *outer; /* the call around this one; or NULL */
 };
 
 struct percpu_record {
@@ -250,43 +257,47 @@ struct percpu_record {
 	struct percpu_rseq none;	    /* for percpu_self while the thread runs no sequences */
 };
 
-/** Return the calling thread's record, or, if it cannot have one, a common record in the
- *  state "unable". */
+/** Return the calling thread's record. If it cannot have one, return the common record, whose
+ *  state is "unable". */
 struct percpu_record *percpu_record(void);
 
-/** Note that the calling thread runs a function of the program's for this object, until
- *  percpu_record_leave(). It is not noted in the common record. */
+/** Note that the calling thread runs a function of the program for this object, until
+ *  percpu_record_leave(). The common record does not note it. */
 void percpu_record_enter(struct percpu_within *w, const void *object);
+
+/** Note that the function has returned. */
 void percpu_record_leave(const struct percpu_within *w);
 
-/** Whether the calling thread runs such a function, or one that such a function called. */
+/** Return whether the calling thread is in such a function for this object. */
 bool percpu_record_is_within(const void *object);
 
-/** Return the thread's number, which no later one has; 0: none. With make set, under the process
- *  lock, it gets one, unless it has the common record and there is no key or memory for another
- *  place. A child of fork has the number of the thread that forked. */
+/** Return the thread's number, which no later thread has; 0: none. If make is set, and the
+ *  thread has no number, it gets one. That fails if it has the common record, and there is no
+ *  key or memory for a number. With make set, the caller has the process lock. A child of fork
+ *  has the number of the thread that forked. */
 uint64_t percpu_record_number(bool make);
 
-/** Called once, before the first registration. Returns whether threads can have records.
- *  detach is called for each kept record when its thread ends. */
+/** Prepare records. Called once, before the first registration. detach will be called for each
+ *  kept record when its thread ends. Returns whether threads can have records. */
 bool percpu_record_init(void (*detach)(struct percpu_record *));
 
-/** Let the record be detached when the thread ends. Returns whether that is possible. */
+/** Keep the record, so that it is detached when the thread ends. Returns whether that is
+ *  possible. */
 bool percpu_record_keep(struct percpu_record *r);
 
 /* helper.c */
 
-/** Called once, before the first helper: find out how much of a stack libc takes. */
+/** Find out how much of a stack libc takes. Called once, before the first helper starts. */
 void percpu_helper_init(void);
 
-/** Start a short-lived thread that gets none of the program's signals. It has the
- *  caller's scheduling policy, or the normal one if normal is set and the caller's is a
- *  real-time policy. It should not allocate memory: in glibc an arena of 64 MiB of address
- *  space would stay behind. Returns 0 or -errno. */
+/** Start a short-lived thread that blocks all signals. It has the caller's scheduling policy;
+ *  if normal is set, and the caller's is a real-time policy, it has the normal one. It should
+ *  not allocate memory: glibc would leave an arena of 64 MiB of address space behind. Returns 0
+ *  or -errno. */
 int percpu_helper_start(pthread_t *ret, bool normal, void *(*fn)(void *), void *arg);
 
-/** Start a thread that runs functions of the program: with a stack of the default size. It gets
- *  none of the program's signals, either. Returns 0 or -errno. */
+/** Start a thread that runs functions of the program. It has a stack of the default size, and
+ *  blocks all signals. Returns 0 or -errno. */
 int percpu_helper_start_for_program(pthread_t *ret, void *(*fn)(void *), void *arg);
 
 /* visit.c */
@@ -294,24 +305,23 @@ int percpu_helper_start_for_program(pthread_t *ret, void *(*fn)(void *), void *a
 typedef void percpu_visit_fn(unsigned cpu, void *arg);
 
 /**
- * Run a thread on each CPU from first to end - 1 in turn, and call fn there,
- * unless it is NULL. Waits for an fn that has begun. Returns and reports as
- * percpu_fence_all(). If there is an fn, offline CPUs are reported as unfenced, but are no
- * error.
+ * Run a thread on each CPU from first to end - 1 in turn, and call fn there, unless it is
+ * NULL. Wait for an fn that has begun. Returns and reports as percpu_fence_all(). With an fn,
+ * offline CPUs are reported as unfenced, but are not an error.
  */
 int percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg, uint64_t timeout_ns,
 		 struct percpu_fence_report *ret_report);
 
 /* thread.c */
 
-/** Undo the registration of the calling thread, which is about to end. r is its record. */
+/** Undo the registration of the calling thread, which is about to end and has the record r. */
 void percpu_thread_detach(struct percpu_record *r);
 
-/** Prepare registration; called once. Fills in the rseq part of the status. */
+/** Prepare registration, and fill in the rseq part of the status. Called once. */
 void percpu_thread_init(struct percpu_status *st);
 
-/** Register the calling thread, unless it is registered. Returns who registered it. It
- *  does not run sequences yet. */
+/** Register the calling thread, unless it is registered. It does not run sequences yet.
+ *  Returns whether libc or the library has registered it. */
 enum percpu_registrar percpu_thread_register(void);
 
 /** Let the calling thread, which is registered, run sequences. */
@@ -341,9 +351,9 @@ static inline struct percpu_rseq *percpu_libc_area(void)
 /** Return the CPU that the thread is on, or -1. Leaves errno alone. */
 int percpu_thread_cpu(void);
 
-/** The same for atomic additions, from libc's area, which costs less than a call; -1 if
- *  there is none. If the thread is not registered the number may be wrong; an atomic
- *  addition is correct on any CPU's lane. */
+/** Return the CPU for an atomic addition, from libc's area, which costs less than a call; -1 if
+ *  there is no area. If the thread is not registered, the number may be wrong. That does no
+ *  harm: an atomic addition is correct in any CPU's lane. */
 static inline int percpu_thread_cpu_seen(void)
 {
 #ifdef PERCPU_SEQ_SIGNATURE
@@ -353,44 +363,50 @@ static inline int percpu_thread_cpu_seen(void)
 	return -1;
 }
 
-/** Note the CPU that the thread is on. The thread gives up sequences if some region has
- *  no lane for it, or for another CPU that was noted. */
+/** Note the CPU that the thread is on. The thread gives up sequences if some region has no
+ *  lane for this CPU, or for another CPU that was noted. */
 void percpu_thread_look(void);
 
-/** This task and another are about to share the thread's TLS. Neither runs sequences until
- *  percpu_thread_unshare() was called as often. */
+/** Stop sequences, because this task and another are about to share the thread's TLS. Neither
+ *  runs sequences until percpu_thread_unshare() was called as often. */
 void percpu_thread_share(void);
+
+/** Undo one call of percpu_thread_share(). */
 void percpu_thread_unshare(void);
 
 /* barrier.c */
 
-/** Register the process for fences by membarrier(2). Returns whether the kernel does them. */
+/** Register the process for fences by membarrier(2). Returns whether the kernel has such
+ *  fences. */
 bool percpu_barrier_init(uint32_t *ret_commands);
 
-/** Abort the sequences that this process has in progress on CPUs 0 to cpus - 1, or on that
- *  CPU. Return as percpu_fence(). */
+/** Abort the sequences that this process has in progress on CPUs 0 to cpus - 1. Returns as
+ *  percpu_fence(). */
 int percpu_barrier(unsigned cpus);
+
+/** Abort the sequences that this process has in progress on that CPU. Returns as
+ *  percpu_fence(). */
 int percpu_barrier_cpu(unsigned cpu);
 
 /* selftest.c */
 
-/** Start the self-test, unless it is running in this process. Returns 0 or
- *  -errno. Not in signal handlers. */
+/** Start the self-test, unless it is running in this process. Returns 0 or -errno. Not for
+ *  signal handlers. */
 int percpu_selftest_start(void);
 
 /** Wait for the threads of the self-test. Returns whether they have ended. */
 bool percpu_selftest_wait(uint64_t timeout_ns);
 
-/** Return what the last self-test of this process found. */
+/** Return the result of the last self-test of this process. */
 enum percpu_selftest percpu_selftest_last(void);
 
 /* status.c */
 
-/** Find out all that percpu_status() reports, unless that was done before, and start the
- *  self-test if the verdict is pending. Returns the status. Not in signal handlers. */
+/** Find out what percpu_status() reports, unless that was done before. Start the self-test if
+ *  the verdict is pending. Returns the status. Not for signal handlers. */
 const struct percpu_status *percpu_init(void);
 
-/** Return the tier if percpu_init() is done, otherwise PERCPU_TIER_SHARED. For slow
+/** Return the tier if percpu_init() is done, otherwise PERCPU_TIER_SHARED. This is for slow
  *  paths, which may run in signal handlers and must not initialize. */
 enum percpu_tier percpu_tier(void);
 
@@ -399,8 +415,8 @@ extern bool percpu_tier_is_shared;
 
 /* fence.c */
 
-/** As percpu_fence_all(), on CPUs 0 to end - 1: on fewer if the machine can have no more,
- *  and on more if the machine certainly has more. */
+/** Fence as percpu_fence_all(), but only CPUs 0 to end - 1. If the machine can have fewer CPUs,
+ *  fence fewer; if it certainly has more, fence more. */
 int percpu_fence_below(uint32_t end, uint64_t timeout_ns, struct percpu_fence_report *ret_report);
 
 #endif

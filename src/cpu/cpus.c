@@ -6,7 +6,7 @@
  * possible number, not how many CPUs are online or allowed. sysfs lists the possible
  * CPUs, but containers put files of their own in its place, and jails have no sysfs. A file
  * is the kernel's if it is on sysfs or procfs. Two tables in /proc have a column for each
- * CPU: /proc/softirqs for the possible ones, and /proc/interrupts for the online ones.
+ * CPU: /proc/softirqs for possible CPUs, and /proc/interrupts for online CPUs.
  *
  * If neither the list nor the table is the kernel's, two lengths bound the number of
  * CPUs: that of the masks that the kernel prints, with a hexadecimal digit for four CPUs,
@@ -40,8 +40,8 @@ bool percpu_is_on(int fd, long file_system)
 	return fstatfs(fd, &st) == 0 && (long)st.f_type == file_system;
 }
 
-/* Sets *ret_genuine to whether the file is the kernel's, and whole: the kernel cuts a list
- * that is longer than a page, and then no newline ends it. */
+/* Read a list. *ret_genuine becomes whether the file is the kernel's, and whole: the kernel cuts
+ * a list that is longer than a page, and then no newline ends it. */
 static bool read_list(const char *path, char *buf, size_t size, bool *ret_genuine)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be a pipe */
@@ -80,7 +80,7 @@ bool percpu_next_range(const char **list, unsigned long *first, unsigned long *l
 	return true;
 }
 
-/* What read_sysfs() and read_table() look for. */
+/* What read_sysfs() and read_table() find. */
 struct listing {
 	unsigned long cpu; /* set by the caller */
 	bool has_cpu;	   /* whether the file lists that CPU */
@@ -110,7 +110,7 @@ static bool read_sysfs(const char *path, struct listing *l)
 	return genuine && l->end != 0;
 }
 
-/* O_NONBLOCK, because the file may be a pipe. */
+/* Open a table in /proc. O_NONBLOCK, because the file may be a pipe. */
 static FILE *open_table(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -147,9 +147,9 @@ static bool read_table(const char *path, struct listing *l)
 	return whole;
 }
 
-/* Set *ret_seen to the highest CPU number + 1 in the kernel's affinity mask: so many lanes
- * are certainly needed. Returns how many bits the shortest mask has that the kernel fills,
- * or 0. */
+/* Set *ret_seen to the highest CPU number + 1 in the kernel's affinity mask: at least that many
+ * lanes are needed. Returns the number of bits of the shortest mask that the kernel fills, or
+ * 0. */
 static unsigned long affinity(unsigned long *ret_seen)
 {
 	unsigned long mask[PERCPU_MAX_CPUS * 4 / MASK_WORD];
@@ -169,10 +169,10 @@ static unsigned long affinity(unsigned long *ret_seen)
 	return n * (unsigned long)CHAR_BIT;
 }
 
-/* Return the highest possible CPU number + 1, or 0 if it is not known: as the kernel's
- * lists say, or said when the process could still read them, for it may since be in a
- * jail, or have no descriptor left. If again is false, what was read last will do.
- * *ret_claimed becomes what a list in sysfs says that is not the kernel's. */
+/* Return the highest possible CPU number + 1 by the kernel's lists, or 0 if it is not known. If
+ * the lists cannot be read, return what was last read: the process may be in a jail by now, or
+ * have no descriptor left. If again is false, do not read a second time. *ret_claimed becomes
+ * the number by a list in sysfs that is not the kernel's. */
 static unsigned long known(bool again, unsigned long *ret_claimed)
 {
 	static unsigned long last_known; /* atomic */
@@ -215,8 +215,8 @@ static unsigned long mask_digits(void)
 	return digits;
 }
 
-/* Return how many CPU lanes to make if the kernel's lists cannot be read, and raise
- * *certain to the number of CPUs that the machine has at least. */
+/* Return how many CPU lanes to make if the kernel's lists cannot be read. Raise *certain to the
+ * number of CPUs that the machine has at least. */
 static unsigned long guess(unsigned long bits, unsigned long claimed, uint32_t *certain)
 {
 	unsigned long digits = mask_digits();
@@ -294,7 +294,7 @@ int percpu_pin(pid_t tid, unsigned cpu)
 }
 
 uint32_t percpu_lanes_everywhere = PERCPU_MAX_CPUS;
-static bool without_lane; /* atomic: a noted CPU has no lane in some region */
+static bool without_lane; /* atomic: some region has no lane for a noted CPU */
 
 void percpu_note_lanes(uint32_t cpus)
 {

@@ -2,10 +2,10 @@
 /*
  * fence.c - make every sequence in progress commit or restart.
  *
- * Within the process membarrier(2) does it. For other processes there is no
- * such call. But a thread that gets to run on a CPU has preempted whatever was
- * in a sequence there, and the kernel aborts that sequence when it resumes the thread. So
- * a thread visits each CPU. A thread that is on the CPU already needs neither.
+ * Within the process membarrier(2) does it. For other processes there is no such call. But a
+ * thread that runs on a CPU has preempted any thread that was in a sequence there, and the
+ * kernel aborts the sequence when it resumes that thread. So a thread visits each CPU. A
+ * thread that is on the CPU already needs neither.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,8 +20,8 @@ int percpu_fence_below(uint32_t end, uint64_t timeout_ns, struct percpu_fence_re
 
 	if (timeout_ns == 0)
 		return -EINVAL;
-	/* A process restored from a checkpoint may be on a machine with more CPUs. If the
-	 * lists can no longer be read, the status has the number of the first call. */
+	/* A process that was restored from a checkpoint may be on a machine with more CPUs. If
+	 * it can no longer read the lists, the status has the number of the first call. */
 	(void)percpu_possible_cpus(&certain);
 	percpu_note_cpus(certain);
 	percpu_thread_look();

@@ -2,25 +2,26 @@
 /*
  * fork.c - the mutexes of the process; what a fork waits for, and what a child finds.
  *
- * A child has one thread. It must not find a lock of the process held by another thread,
- * so the thread that forks takes all locks, in the order of enum percpu_fork_order. A
- * thread that takes two of them keeps to the same order. Each part of the library that
- * has locks registers when it is loaded.
+ * A child has one thread. It must not find a lock of the process held by another thread. So
+ * the thread that forks takes all locks, in the order of enum percpu_fork_order. A thread
+ * that takes two of them keeps to the same order. Each part of the library that has locks
+ * registers when it is loaded.
  *
  * All locks are held for a bounded time, because no holder waits for another process.
- * Handlers of pthread_atfork() that were registered before the library's run while the forking
- * thread holds all locks. They may call the library: no other thread is in what a lock protects,
- * nor was this one when it called fork(), so the thread passes its locks. What is created
- * meanwhile is created locked, because the locks of all objects there are will be released.
- * Such a handler in the child runs before the library's, so the first lock that it passes
- * repairs what other threads left.
  *
- * A fork does not take robust locks (lock.c). The holder of one in a file goes on in the
- * parent. One in private memory has no holder in the child, where the next thread that
- * takes it completes what is half done.
+ * Handlers of pthread_atfork() that were registered before the library's run while the
+ * forking thread holds all locks. They may call the library: the locks let this thread pass.
+ * That is safe, because no other thread is in code that a lock protects, and this one was not
+ * when it called fork(). A mutex that is created meanwhile is created locked, because the fork
+ * will release the locks of all objects. In the child such a handler runs before the
+ * library's, so the first lock that lets it pass repairs what other threads left.
  *
- * POSIX.1-2024 does not allow fork() in signal handlers. It allows _Fork(), which calls
- * none of this: its child may call what a signal handler may, and exec.
+ * A fork does not take robust locks (lock.c). The holder of a robust lock in a file goes on in
+ * the parent. A robust lock in private memory has no holder in the child. There the next
+ * thread that takes it completes what is half done.
+ *
+ * POSIX.1-2024 does not allow fork() in signal handlers. It allows _Fork(), which does not run
+ * these handlers: its child may make the calls that a signal handler may make, and exec.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -28,12 +29,12 @@
 
 #include "cpu.h"
 
-static pthread_t forking; /* holds all locks for its fork; 0: no thread does; atomic */
+static pthread_t forking; /* the thread that holds all locks for its fork; or 0; atomic */
 
-/* Of that thread. */
-static unsigned within; /* forks that its handlers make */
+/* Only that thread uses these. */
+static unsigned within; /* nested forks that its handlers make */
 static pid_t parent;
-static pid_t mended; /* the child that was repaired, if it passed a lock */
+static pid_t mended; /* the child that a lock which let it pass has repaired; or 0 */
 
 static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
 static int cancel_state; /* of the holder; process_lock protects it */
@@ -41,7 +42,7 @@ static sigset_t signals; /* of the holder; process_lock protects it */
 
 static void mend_in_child(void);
 
-/* A thread finds its own id there only if it has stored it itself. */
+/* A thread finds its own id in `forking` only if it has stored it itself. */
 bool percpu_is_forking(void)
 {
 	pthread_t thread = __atomic_load_n(&forking, __ATOMIC_RELAXED);
@@ -84,8 +85,8 @@ void percpu_mutex_unlock(pthread_mutex_t *m)
 		pthread_mutex_unlock(m);
 }
 
-/* A thread that waits for the process lock may hold a lock that other processes wait for.
- * So signals are blocked, and no signal handler delays the holder. */
+/* A thread that waits for the process lock may hold a lock that other processes wait for. So
+ * signals are blocked: no signal handler delays the holder. */
 void percpu_process_lock(void)
 {
 	sigset_t all, old;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * futex.c - wait for a word to change, and wake those who do.
+ * futex.c - wait for a word to change, and wake the threads that wait.
  */
 #define _GNU_SOURCE
 #include <limits.h>

@@ -12,12 +12,12 @@
 
 #define STACK (256 * 1024) /* the default may not fit RLIMIT_AS */
 
-/* At least the thread-local storage that glibc puts on each thread's stack. Written once,
- * by percpu_init(). */
+/* The size of the thread-local storage that glibc puts on each thread's stack, or more. Written
+ * once, by percpu_init(). */
 static size_t tls;
 
-/* Add the thread-local storage of an object. Objects that are loaded later have theirs
- * elsewhere. */
+/* Add the size of the thread-local storage of an object. That of objects that are loaded later
+ * is elsewhere. */
 static int add_tls(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	size_t *sum = arg;

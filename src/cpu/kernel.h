@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel.h - the few definitions of Linux that libc has no header for. With them the
- * library compiles without the kernel's headers, which musl-gcc does not bring.
+ * kernel.h - the few definitions of Linux for which libc has no header. With them the
+ * library compiles without the kernel's headers, which musl-gcc lacks.
  */
 #ifndef PERCPU_KERNEL_H
 #define PERCPU_KERNEL_H

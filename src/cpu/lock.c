@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lock.c - robust locks: those whose holder may be killed.
+ * lock.c - robust locks: the holder may be killed.
  *
  * A robust lock is one word, in shared or private memory. A thread takes it by
  * compare-and-swap with its id, and waits for it with a futex. While a thread holds it, or
@@ -10,16 +10,16 @@
  * shared memory holds nothing but the word: no pointer that another process could
  * change. There is no descriptor that could be closed or refused.
  *
- * - There is one list_op_pending, so a thread holds one such lock at a time,
- *   and no robust mutex of libc. Signals are blocked while it does, because a handler
- *   could take either.
- * - No thread waits with signals blocked, or without bound.
+ * - There is one list_op_pending, so a thread holds one such lock at a time, and no robust
+ *   mutex of libc. Signals are blocked while it holds the lock, because a handler could take
+ *   either.
+ * - No thread waits with signals blocked, or for ever.
  * - get_robust_list(2) is called each time, because a child of clone(CLONE_VM) has no
  *   head, or one of its own, even if it shares its parent's thread-local memory.
  * - A process that may only read the memory can still sleep on the word, or move other
- *   sleepers to another word, and so take a wake-up away. So a waiter wakes up by itself.
- * - If the kernel refuses get_robust_list(2), the lock works, but is not
- *   taken over: if its holder was killed, the others give up after a time.
+ *   sleepers to another word, and so take a wake-up away. So a waiter also wakes up by itself.
+ * - If the kernel refuses get_robust_list(2), the lock works, but is not taken over: if its
+ *   holder was killed, other threads give up after a time.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -53,8 +53,8 @@ static void set_pending(struct robust_list_head *head, struct robust_list *entry
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Name the word in list_op_pending, so that the kernel looks at it if the thread dies
- * before disarm(). A task that has no list gets one until then. */
+/* Store the word's address in list_op_pending, so that the kernel looks at the word if the
+ * thread dies before disarm(). A task that has no list gets one until then. */
 static void arm(struct percpu_robust *h, uint32_t *word)
 {
 	h->registered = false;
@@ -92,7 +92,8 @@ static bool is_free(uint32_t value)
 	return (value & FUTEX_TID_MASK) == 0;
 }
 
-/* Returns what the word was. If it was free, the caller has the lock now. */
+/* Try to take the lock. Returns the old value of the word. If the lock was free, the caller has
+ * it now. */
 static uint32_t try_lock(struct percpu_robust *h, uint32_t *word)
 {
 	uint32_t value = __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -129,10 +130,10 @@ static void wait_for(uint32_t *word, uint32_t value, uint64_t ns)
 	percpu_futex_sleep(word, FUTEX_WAIT, value | FUTEX_WAITERS, ns < SLICE_NS ? ns : SLICE_NS);
 }
 
-/* A thread that holds the lock for timeout_ns is stopped. If the holder changes, the
- * machine is only busy, so wait on, for up to ten times as long. A waiter that seldom gets
- * to run itself may see the same holder twice although it let the lock go in between; so it
- * looks a tenth as often, at least, as it would on an idle machine. */
+/* A thread that holds the lock for timeout_ns is stopped. If the holder changes, the machine is
+ * only busy, so wait on, for up to ten times as long. A waiter that seldom runs itself may see
+ * the same holder twice although the holder released the lock in between. So before it gives
+ * up, it looks at least a tenth as often as it would on an idle machine. */
 int percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns)
 {
 	uint64_t deadline = 0, end = 0, looks = 0, now;

@@ -8,15 +8,17 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/** As pthread.h has them, but the thread that forks passes all of them, from when it has taken
- *  them until it releases the first: handlers of the program may run then. */
+/* The calls of pthread.h, with one difference. While the thread that forks holds all mutexes,
+ * handlers of the program may run in it. Until it releases the first mutex, these calls
+ * let it pass. */
 void percpu_mutex_init(pthread_mutex_t *m);
 void percpu_mutex_destroy(pthread_mutex_t *m);
 void percpu_mutex_lock(pthread_mutex_t *m);
 bool percpu_mutex_trylock(pthread_mutex_t *m);
 void percpu_mutex_unlock(pthread_mutex_t *m);
 
-/** Whether the calling thread passes them. Then it must not wait for another thread. */
+/** Return whether these calls let the calling thread pass. Then it must not wait for another
+ *  thread. */
 bool percpu_is_forking(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * options.c - read structs of options of programs of any version.
+ * options.c - read structs of options from programs of any version.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * process.c - processes, as other processes know them.
+ * process.c - the identity of processes, and whether a process lives.
  *
  * The kernel gives the number of a process that has ended to another one, so the time of its
- * start belongs to its name. Both are of a PID namespace, and that of a boot; the time is
- * shifted in a time namespace. Processes in whose spaces these three are the same can ask for
- * each other by name. It is asked of the kernel each time, because nothing here is a
- * descriptor that would keep a process's number from being used again.
+ * start belongs to its identity. Both numbers depend on the boot and the PID namespace, the
+ * time also on the time namespace. Processes for which these three are the same can ask the
+ * kernel for each other by number. They ask each time, because they hold no descriptor that
+ * would keep a process's number from being used again.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -30,7 +30,7 @@ uint64_t percpu_namespace(const char *kind)
 	return stat(path, &st) == 0 ? st.st_ino : 0;
 }
 
-/* Read /proc/WHO/stat. Returns whether that is possible. */
+/* Read /proc/WHO/stat. Returns whether that succeeded. */
 static bool read_stat(const char *who, char *ret_state, long *ret_threads, uint64_t *ret_started)
 {
 	char path[40], buf[1024], *at;
@@ -71,8 +71,8 @@ struct percpu_identity percpu_identity(void)
 	char who[24], state;
 	long threads;
 
-	/* The first thread was started with the process. Others see this very file, while
-	 * emulators such as qemu-user make up /proc/self/stat. */
+	/* The first thread was started with the process. Other processes see this file, too,
+	 * while emulators such as qemu-user make up /proc/self/stat. */
 	snprintf(who, sizeof(who), "self/task/%u", (unsigned)me.pid);
 	if (ns == 0 || !read_stat(who, &state, &threads, &me.started)) {
 		me.started = 0;
@@ -83,7 +83,7 @@ struct percpu_identity percpu_identity(void)
 	return me;
 }
 
-/* A process may have been put into another PID namespace than the /proc it sees. */
+/* Return whether /proc belongs to this process's PID namespace. It may belong to another one. */
 static bool proc_is_of_this_namespace(void)
 {
 	char target[24];
@@ -107,7 +107,7 @@ enum percpu_life percpu_life(uint32_t pid, uint64_t started)
 	if (started == 0 || !proc_is_of_this_namespace() ||
 	    !read_stat(who, &state, &threads, &its_start))
 		return PERCPU_LIFE_HIDDEN;
-	/* The first thread of a process may end before the others. */
+	/* The first thread of a process may end before its other threads. */
 	if (its_start != started || ((state == 'Z' || state == 'X') && threads <= 1))
 		return PERCPU_LIFE_GONE;
 	return PERCPU_LIFE_THERE;

@@ -11,23 +11,23 @@
  *  known. */
 uint64_t percpu_namespace(const char *kind);
 
-/** What tells a process from all others: its number, when it was started, in the kernel's
- *  ticks, and where these two are so: the boot, the PID namespace, the time namespace.
- *  Without /proc started and space are 0, which says that they are not known. */
+/** The identity of a process. */
 struct percpu_identity {
-	uint64_t started;
-	uint64_t space;
+	uint64_t started; /* when it was started, in the kernel's ticks; 0: not known (no /proc) */
+	uint64_t space;	  /* hash of boot, PID namespace and time namespace; 0: not known */
 	uint32_t pid;
 };
+
+/** Return the identity of this process. */
 struct percpu_identity percpu_identity(void);
 
 enum percpu_life {
-	PERCPU_LIFE_GONE,   /* it has ended, reaped or not, and another one may have its number */
+	PERCPU_LIFE_GONE,   /* it has ended, reaped or not; another process may have its number */
 	PERCPU_LIFE_THERE,  /* it runs, or is stopped */
-	PERCPU_LIFE_HIDDEN, /* there is a process of that number, perhaps this one */
+	PERCPU_LIFE_HIDDEN, /* a process has that number, perhaps this one */
 };
 
-/** What has become of a process of the caller's own space. */
+/** Return whether a process of the caller's own space lives. */
 enum percpu_life percpu_life(uint32_t pid, uint64_t started);
 
 #endif

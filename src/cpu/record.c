@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record.c - where the library keeps what it knows of the calling thread.
+ * record.c - the library's record of each thread.
  *
- * In a program that is linked with the library, each thread's record is in thread-local
+ * In a program that is linked with the library, the record of each thread is in thread-local
  * storage, at a distance from the thread pointer that is fixed when the program starts.
  *
  * A library that is loaded late, by dlopen(), may get no such storage: musl refuses it, and
  * glibc has about 1.6 KB for all libraries. glibc allocates the other kind of thread-local
  * storage with malloc() at a thread's first access, which may be in a signal
  * handler that has interrupted malloc(). So with PERCPU_LATE the library has no
- * thread-local storage. Each thread's record is a mapping, and the value of a
- * thread-specific key. pthread_getspecific() can be called in signal handlers.
+ * thread-local storage. Each thread's record is a mapping, and a thread-specific key has its
+ * address as value. pthread_getspecific() can be called in signal handlers.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,27 +19,27 @@
 
 #include "cpu.h"
 
-/* Called when a thread ends, see percpu_record_init(). Constant once percpu_init() is
- * done. */
+/* The function to call when a thread ends: see percpu_record_init(). Constant once percpu_init()
+ * is done. */
 static void (*at_end)(struct percpu_record *);
 
 #ifdef PERCPU_LATE
 
-/* Each thread of glibc has room for the values of so many keys. For the value of
- * a further key pthread_setspecific() calls malloc(). musl has room for all keys. */
+/* The number of keys for whose values each thread of glibc has room. For the value of a further
+ * key pthread_setspecific() calls malloc(). musl has room for all keys. */
 #ifdef __GLIBC__
 #define KEYS 32
 #else
 #define KEYS PERCPU_NO_KEY
 #endif
 
-/* This library stores to key and not to percpu_key, because that name may resolve to the
- * library that the program is linked with. */
+/* The library stores to key and not to percpu_key, because that name may resolve to the library
+ * that the program is linked with. */
 static pthread_key_t key = PERCPU_NO_KEY;
 extern pthread_key_t percpu_key __attribute__((alias("key")));
 
-/* The record of all threads that cannot have one of their own, the common one. They change
- * only shared in it, which has no effect in this state. */
+/* The common record, for all threads that cannot have one of their own. These threads change
+ * only `shared` in it, which has no effect in this state. */
 static struct percpu_record unable = {
 	.self = &unable.none,
 	.own.cpu_id = -1,
@@ -57,7 +57,7 @@ static void end_of_thread(void *arg)
 {
 	struct percpu_record *r = arg;
 
-	/* libc has cleared the value. Signal handlers that count now need it. */
+	/* libc has cleared the value, which signal handlers that count still need. */
 	pthread_setspecific(key, r);
 	if (at_end != NULL)
 		at_end(r);
@@ -78,7 +78,7 @@ static void create_key(void)
 		pthread_key_delete(created);
 }
 
-/* Create the key in a constructor, or earlier, if another constructor calls the library. A
+/* Create the key in a constructor; or earlier, if another constructor calls the library. A
  * thread's first add would be too late, because it may be in a signal handler. */
 __attribute__((constructor)) static void have_key(void)
 {
@@ -139,8 +139,8 @@ struct percpu_record *percpu_record(void)
 	return percpu_likely(r != NULL) ? r : make_record();
 }
 
-/* The numbers of threads that have the common record are the values of this key, which may be one
- * for whose values glibc calls malloc(). The process lock protects it until it is there. */
+/* The key whose values are the numbers of threads that have the common record. For these values
+ * glibc may call malloc(). The process lock protects the key until it is created. */
 static pthread_key_t number_key = PERCPU_NO_KEY;
 
 static uint64_t common_number(void)
@@ -150,7 +150,7 @@ static uint64_t common_number(void)
 	return k != PERCPU_NO_KEY ? (uintptr_t)pthread_getspecific(k) : 0;
 }
 
-/* Returns whether the thread has it now. */
+/* Set the number of a thread that has the common record. Returns whether that succeeded. */
 static bool set_common_number(uint64_t number)
 {
 	pthread_key_t k = number_key;
@@ -187,8 +187,8 @@ struct percpu_rseq **percpu_self_at(void)
 
 #else
 
-/* percpu_self points here until the thread's first slow path. All threads write to it, but
- * read only its cpu_id, which does not change. */
+/* The area that percpu_self points to until the thread's first slow path. All threads write to
+ * it, but they read only its cpu_id, which does not change. */
 static struct percpu_rseq nobody = { .cpu_id = -1 };
 
 /* "used" because link-time optimization does not see that the sequences use it. */
@@ -200,8 +200,7 @@ static __thread struct percpu_record thread __attribute__((tls_model("initial-ex
 	.area = &nobody,
 };
 
-/* Plugins that are compiled with PERCPU_LATE use these if they find this library in their
- * program. */
+/* Plugins that are compiled with PERCPU_LATE use these two if their program has this library. */
 PERCPU_API extern const pthread_key_t percpu_key;
 const pthread_key_t percpu_key = (pthread_key_t)-1;
 PERCPU_API struct percpu_rseq **percpu_self_at(void);
@@ -251,7 +250,7 @@ struct percpu_record *percpu_record(void)
 	return &thread;
 }
 
-/* Not in the record, which is a multiple of its alignment. */
+/* The thread's number. It is not in the record, whose size is a multiple of its alignment. */
 static __thread uint64_t number __attribute__((tls_model("initial-exec")));
 
 static uint64_t thread_number(void)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * selftest.c - does this kernel abort a sequence that is preempted on its CPU?
+ * selftest.c - find out whether this kernel aborts a sequence that is preempted on its CPU.
  *
- * Some do not (arm64, 6.19 to 7.0.13), and the version string does not tell. So one
+ * Some kernels do not (arm64, 6.19 to 7.0.13), and the version string does not tell. So one
  * thread, the spinner, loops in a sequence until a flag is set. Another thread on the same
- * CPU, the intruder, sleeps and then sets the flag. The intruder can
- * run there only by preempting the spinner, so if the spinner sees the flag
- * from within its sequence, it was preempted and not aborted.
+ * CPU, the intruder, sleeps and then sets the flag. The intruder can run there only by
+ * preempting the spinner. So if the spinner sees the flag from within its sequence, it was
+ * preempted and not aborted.
  *
  * If the spinner is preempted and aborted, the kernel works, whichever thread preempted it:
- * on a busy machine that may be another one than the intruder.
+ * on a busy machine that may be another thread than the intruder.
  *
- * The program does not wait for the two threads. Until there is a verdict the process is
- * on tier cpu, where it is exact as well. Then each thread rises on its next slow path.
+ * The program does not wait for the two threads. Until there is a verdict the process is on
+ * tier cpu, which is exact, too. Then each thread rises on its next slow path.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,22 +24,22 @@
 #include "cpu.h"
 #include "mutex.h"
 
-#define FORK_NS (PERCPU_SECOND / 50)   /* the first fork waits for a verdict so long at most */
-#define PASSING_NS (PERCPU_SECOND / 5) /* each fork for threads that begin or exit */
-#define PASSING_LOOK_NS 50000	       /* how often a fork looks at these */
+#define FORK_NS (PERCPU_SECOND / 50)   /* longest wait of the first fork for a verdict */
+#define PASSING_NS (PERCPU_SECOND / 5) /* longest wait of a fork for threads to begin or exit */
+#define PASSING_LOOK_NS 50000	       /* time between two looks at these threads */
 #define THREAD_STARTED (-1)
 
 static uint32_t running;    /* atomic, futex: threads of the self-test in this process */
 static uint32_t last_found; /* atomic: what the last self-test of this process found */
 
-/* Of each of the two: THREAD_STARTED until it runs; 0 while it does; its id once it exits. While a
- * thread begins or exits it may hold locks of a sanitizer or of an allocator, which stay locked
- * in a child. Atomic. */
+/* The state of each of the two threads: THREAD_STARTED until it runs; 0 while it runs; its id once
+ * it exits. A thread that begins or exits may hold locks of a sanitizer or of an allocator, which
+ * would stay locked in a child. Atomic. */
 static pid_t passing[2];
 
-static pthread_mutex_t exit_lock = PTHREAD_MUTEX_INITIALIZER; /* a fork holds off exits by it */
+static pthread_mutex_t exit_lock = PTHREAD_MUTEX_INITIALIZER; /* a fork delays exits by it */
 
-/* A child of fork does not have the threads of its parent's self-test. */
+/* Forget the threads of the parent's self-test, which a child of fork does not have. */
 static void selftest_forget_threads(void)
 {
 	__atomic_store_n(&running, 0, __ATOMIC_RELAXED);
@@ -49,7 +49,7 @@ static void selftest_forget_threads(void)
 
 #ifdef PERCPU_SEQ_SIGNATURE
 
-#define ATTEMPTS 4	/* if there is a verdict already */
+#define ATTEMPTS 4	/* most attempts if there is a verdict already */
 #define NAP_NS 50000	/* the intruder's first sleep; each is twice the last */
 #define REST_NS 1000000 /* the first wait between attempts; each is twice the last */
 #define MAX_REST_NS (2 * PERCPU_SECOND)
@@ -58,14 +58,14 @@ static void selftest_forget_threads(void)
 #define SPIN_US 30000 /* most CPU time of an attempt: some turns of the scheduler */
 #define END UINT32_MAX
 
-/* What the two threads share. It is static because it must outlive the call that starts
+/* The data that the two threads share. It is static because it must outlive the call that starts
  * them. */
 static struct {
 	uint32_t number; /* atomic, futex: the attempt that the intruder has begun, or END */
 	uint32_t over;	 /* atomic, futex: the last attempt that the spinner has ended */
 	int cpu;	 /* where both run during an attempt */
 	uint32_t flag;	 /* atomic: the intruder has run on that CPU */
-	enum percpu_selftest found; /* by the spinner; pending: nothing */
+	enum percpu_selftest found; /* the spinner's result; pending: none */
 } attempt;
 
 static long used_us(const struct rusage *u)
@@ -74,9 +74,9 @@ static long used_us(const struct rusage *u)
 	       u->ru_stime.tv_usec;
 }
 
-/* An abort proves something only if the thread was preempted, hence the look at the
- * context switches: another library's membarrier(2) also aborts a sequence. So does a
- * signal, but the thread blocks all signals. */
+/* Run one attempt of the spinner. An abort proves something only if the thread was preempted,
+ * because membarrier(2) of another library also aborts a sequence. So this looks at the context
+ * switches. A signal also aborts a sequence, but the thread blocks all signals. */
 static enum percpu_selftest spin(void)
 {
 	struct rusage before = { 0 }, now;
@@ -88,7 +88,7 @@ static enum percpu_selftest spin(void)
 	now = before;
 	end = used_us(&before) + SPIN_US;
 	for (int i = 0; i < SPINS && used_us(&now) < end; i++, before = now) {
-		/* A flag that is set before the sequence starts proves nothing: the
+		/* A flag that is set before the sequence starts proves nothing. The
 		 * sequence looks at it first, and refuses. */
 		__atomic_store_n(&attempt.flag, 0, __ATOMIC_RELAXED);
 		PERCPU_STEP("selftest: spinner in place");
@@ -113,7 +113,8 @@ static void begin_thread(int i)
 	__atomic_store_n(&passing[i], 0, __ATOMIC_RELEASE);
 }
 
-/* For the thread itself, or for who could not start it. */
+/* Note that a thread has ended. The thread itself calls this, or the thread that could not start
+ * it. */
 static void end_thread(int i, pid_t thread)
 {
 	__atomic_store_n(&passing[i], thread, __ATOMIC_RELAXED);
@@ -162,10 +163,10 @@ static void *spinner(void *arg)
 	return NULL;
 }
 
-/* A thread that wakes up preempts another at once, while a thread that is only
- * moved to a CPU waits for its turn there. So the spinner moves to the intruder's CPU,
- * runs as soon as the intruder sleeps, and is preempted when the intruder wakes up.
- * Returns what the spinner found, or inconclusive. */
+/* Run one attempt of the intruder. A thread that wakes up preempts another thread at once. A
+ * thread that is only moved to a CPU waits for its turn there. So the spinner moves to the
+ * intruder's CPU, runs as soon as the intruder sleeps, and is preempted when the intruder wakes
+ * up. Returns the spinner's result, or inconclusive. */
 static enum percpu_selftest intrude(uint32_t number)
 {
 	int e;
@@ -213,8 +214,8 @@ static void *intruder(void *arg)
 	return NULL;
 }
 
-/* Start the spinner first: without an intruder it waits, and ends if it is told to. The
- * caller starts both, because a helper should not allocate memory. */
+/* Start both threads. The spinner is first: without an intruder it waits, and can be told to end.
+ * The caller starts both, because a helper should not allocate memory. */
 static int start_both(void)
 {
 	pthread_t thread;
@@ -279,7 +280,7 @@ static bool is_passing(pid_t *thread)
 
 	if (tid == THREAD_STARTED || (tid != 0 && syscall(SYS_tgkill, getpid(), tid, 0) == 0))
 		return true;
-	/* Gone. The thread of a new self-test may just have been started. */
+	/* The thread is gone. But a thread of a new self-test may just have been started. */
 	if (tid != 0)
 		__atomic_compare_exchange_n(thread, &tid, 0, false, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED);
@@ -287,10 +288,10 @@ static bool is_passing(pid_t *thread)
 }
 
 /*
- * A program that makes itself a daemon creates its counters, forks, and exits. The child
- * only counts, so it must not start a thread, and would stay without a verdict. So the
- * first fork waits for the self-test, as long as that takes on a machine that is not busy.
- * A child that is forked earlier takes the verdict that its parent finds later.
+ * Before a fork, wait for the self-test. A program that becomes a daemon creates its counters,
+ * forks, and exits. The child only counts, so it must not start a thread, and would stay
+ * without a verdict. So the first fork waits as long as the self-test takes on a machine that
+ * is not busy. A child that is forked earlier takes the verdict that its parent finds later.
  */
 static void selftest_before_fork(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * status.c - the tier of the process. First use finds out all but the verdict, for which
- * it starts the self-test.
+ * status.c - the tier of the process. First use finds out everything except the verdict, and
+ * starts the self-test for that.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -12,9 +12,9 @@
 
 #include "cpu.h"
 
-#define PATIENCE_NS (10 * PERCPU_SECOND) /* percpu_selftest() waits so long at most */
+#define PATIENCE_NS (10 * PERCPU_SECOND) /* longest wait of percpu_selftest() */
 
-/* A status for each verdict, so that a status that was returned does not change. */
+/* The status for each verdict. There is one for each, so that a returned status does not change. */
 static struct percpu_status outcomes[PERCPU_SELFTEST_UNKNOWN + 1];
 static char reasons[PERCPU_SELFTEST_PENDING + 1][160];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -74,7 +74,7 @@ static const char *why(const struct percpu_status *st, enum percpu_selftest verd
 	return "the self-test may not choose its CPU, so aborts are unproven";
 }
 
-/* Fill in the status for a verdict: st, with the tier and the reason. Without the verdict
+/* Fill in the status for a verdict: copy st, and set the tier and the reason. Without the verdict
  * "passed" the tier is cpu or shared. */
 static void complete(enum percpu_selftest verdict, const struct percpu_status *st,
 		     const char *reason, bool unknown)
@@ -121,7 +121,7 @@ static void choose_tier(struct percpu_status *st)
 
 static void find_out(void)
 {
-	/* The process may have opened a region before, which noted its lanes. */
+	/* The process may have opened a region before, and noted its lanes. */
 	struct percpu_status st = { .cpu_without_lane = percpu_note_cpus(0) };
 	int cpus = percpu_known_cpus();
 	struct utsname u;
@@ -146,7 +146,7 @@ const struct percpu_status *percpu_init(void)
 		pthread_once(&once, find_out);
 		verdict = percpu_verdict();
 	}
-	/* Start it again if no thread could be started before, or in a child of fork. */
+	/* Start it again in a child of fork, and if no thread could be started before. */
 	if (verdict == PERCPU_SELFTEST_PENDING)
 		(void)percpu_selftest_start();
 	return &outcomes[verdict];

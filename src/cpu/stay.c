@@ -2,11 +2,11 @@
 /*
  * stay.c - keep a shared object loaded when its program unloads it.
  *
- * After a dlclose() the library's code would still be needed: threads call it when they
- * exit, and run the self-test. And the kernel would still read the descriptor of a
- * thread's last sequence, which is in the shared object that the sequence was inlined
- * into. So each such object opens itself once more, for good, in a constructor that comes
- * with the sequences (PERCPU_SEQ_STAY).
+ * After a dlclose() the library's code is still needed: threads call it when they exit, and
+ * run the self-test. And the kernel still reads the descriptor of a thread's last sequence,
+ * which is in the shared object that the sequence was inlined into. So each such object
+ * opens itself again, for good, in a constructor that comes with the sequences
+ * (PERCPU_SEQ_STAY).
  *
  * glibc finds the object by its own name for it, and needs no file for that.
  * This file looks dlopen() up with dlsym(), because the linker warns about a static

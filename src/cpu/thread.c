@@ -2,13 +2,13 @@
 /*
  * thread.c - the calling thread's registration with the kernel.
  *
- * glibc registers every thread since 2.35. Where it does not (an older one,
- * musl, glibc.pthread.rseq=0), the library registers the thread itself on its
- * first slow path, and takes that back when the thread exits.
+ * glibc registers every thread since 2.35. If libc does not (an older glibc, musl,
+ * glibc.pthread.rseq=0), the library registers the thread on its first slow path, and
+ * unregisters it when the thread exits.
  *
- * The content of the area does not prove a registration: a thread made by a bare
- * clone() may have a zeroed area, which reads as "CPU 0". So the library asks the kernel
- * once per thread, with rseq(2), which fails with EBUSY if the area is the thread's own.
+ * The content of the area does not prove a registration: a thread made by a bare clone() may
+ * have a zeroed area, which reads as "CPU 0". So the library asks the kernel once per
+ * thread, by rseq(2), which fails with EBUSY if the area is registered for the thread.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -36,7 +36,7 @@ extern __typeof__(dlsym) dlsym __attribute__((weak)); /* as in stay.c */
 
 _Static_assert(sizeof(struct percpu_rseq) == 32, "the kernel's original ABI");
 
-/* Written once, before percpu_init() is done. */
+/* What libc and the kernel say of the area. Written once, before percpu_init() is done. */
 static struct {
 	uint32_t size; /* bytes of libc's area that are valid, as libc says */
 	uint32_t feature_size;
@@ -58,9 +58,9 @@ static long sys_rseq(struct percpu_rseq *area, uint32_t size, int flags)
 }
 
 /*
- * Ask the kernel whether libc's area is registered for this very thread. If the thread
- * has no registration, the call registers the area, which is as good. The call must name
- * the size that was registered: 32 bytes, or with newer libcs the kernel's size.
+ * Ask the kernel whether libc's area is registered for this thread. If the thread has no
+ * registration, the call registers the area, which is equally good. The call must pass the
+ * size that was registered: 32 bytes, or with newer libcs the kernel's size.
  */
 static bool attach_libc(struct percpu_record *t)
 {
@@ -81,7 +81,7 @@ static bool attach_libc(struct percpu_record *t)
 	return false;
 }
 
-/* The kernel must not write to the thread's memory once the thread has ended. */
+/* The kernel must not write to the thread's memory after the thread has ended. */
 void percpu_thread_detach(struct percpu_record *t)
 {
 	percpu_thread_give_up();
@@ -89,8 +89,8 @@ void percpu_thread_detach(struct percpu_record *t)
 		sys_rseq(&t->own, AREA_SIZE, UNREGISTER);
 }
 
-/* Register the thread's own area. EBUSY means that a signal handler, which counted, has
- * done so meanwhile. */
+/* Register the thread's own area. EBUSY means that a signal handler that counted has registered
+ * it meanwhile. */
 static bool attach_own(struct percpu_record *t)
 {
 	if (sys_rseq(&t->own, AREA_SIZE, 0) != 0 && errno != EBUSY)
@@ -160,9 +160,8 @@ enum percpu_registrar percpu_thread_register(void)
 
 #endif
 
-/* Return how many bytes of the area the kernel fills, 0 if it fills the original 20 alone. glibc
- * says 32 or 20 for these and all that the kernel fills up to 32, and from 2.41 on the size
- * itself. */
+/* Return how many bytes of the area the kernel fills; 0 if it fills only the original 20. The size
+ * of glibc is 20 or 32 for any such number up to 32. From 2.41 on it is the number itself. */
 static uint32_t valid_bytes(void)
 {
 	const bool says = percpu_libc_offset != 0 && process.size != 20 && process.size != 32;
@@ -218,9 +217,9 @@ void percpu_thread_look(void)
 		percpu_thread_give_up();
 }
 
-/* Each slow path calls this while the verdict is pending. The first call registers the
- * thread, without waiting for the verdict: a thread that enters a sandbox later then
- * rises without a system call. */
+/* Let the thread rise if the verdict allows it. Each slow path calls this while the verdict is
+ * pending. The first call registers the thread, and does not wait for the verdict: so a thread
+ * that has entered a sandbox meanwhile rises without a system call. */
 static void rise(struct percpu_record *t)
 {
 	uint32_t verdict = percpu_verdict();
@@ -247,8 +246,8 @@ __attribute__((noinline)) struct percpu_rseq *percpu_seq_attach(void)
 	return percpu_self;
 }
 
-/* "used" because link-time optimization does not see that the assembly of vfork() calls
- * it. */
+/* "used" because link-time optimization does not see that the assembly of vfork() calls this
+ * function. */
 __attribute__((used)) void percpu_thread_share(void)
 {
 	struct percpu_record *const t = percpu_record();

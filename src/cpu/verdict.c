@@ -9,14 +9,14 @@
 
 #include "cpu.h"
 
-/* The process's verdict. Once it is pending, only read-modify-writes change it. */
+/* The verdict of the process. Once it is pending, only read-modify-writes change it. */
 uint32_t percpu_verdict_word = PERCPU_SELFTEST_UNKNOWN;
 
-/* A page with a copy of the verdict that parent and children share, because a child that
- * only counts starts no self-test, but its parent may soon have a verdict. A process reads
- * it only while its own verdict is pending, because another process, which may have become
- * hostile, can change it. Atomic, and so is the pointer, which is NULL until a process
- * forks while its verdict is pending. */
+/* A page with a copy of the verdict that parent and children share: a child that only counts
+ * starts no self-test, but its parent may soon have a verdict. A process reads the page only
+ * while its own verdict is pending, because another process, which may have become hostile, can
+ * change it. The pointer is NULL until a process forks while its verdict is pending. Both are
+ * atomic. */
 static uint32_t *family;
 
 void percpu_verdict_init(bool possible)
@@ -51,10 +51,9 @@ uint32_t percpu_verdict_ask_family(void)
 
 /*
  * Exchange "pending" for itself, so that this call and the setting of the verdict have an
- * order. If this call comes first, the verdict continues the release sequence of its
- * exchange, and a thread that rises, which acquires the verdict, sees what the caller
- * stored before: a guard, or the bank that counts. If the verdict comes first, the
- * caller sees it, and fences.
+ * order. If this call comes first, the verdict continues the release sequence of its exchange.
+ * Then a thread that rises, which acquires the verdict, sees what the caller stored before: a
+ * guard, or the bank that counts. If the verdict comes first, the caller sees it, and fences.
  */
 bool percpu_sequences_may_run(void)
 {
@@ -75,16 +74,16 @@ static void tell_family(uint32_t found)
 					    __ATOMIC_RELAXED);
 }
 
-/* Only "passed" and "failed" go to the family: "inconclusive" may be due to what this
- * process alone is forbidden. */
+/* Only "passed" and "failed" go to the family. "inconclusive" may be due to a restriction of
+ * this process alone. */
 void percpu_verdict_announce(enum percpu_selftest found)
 {
 	if (settle(found) == found)
 		tell_family(found);
 }
 
-/* The self-test may set the verdict meanwhile. Then it sees the page, or this call sees
- * the verdict, because both use sequentially consistent operations. */
+/* The self-test may set the verdict meanwhile. Then it sees the page, or this call sees the
+ * verdict, because both use sequentially consistent operations. */
 void percpu_verdict_share(void)
 {
 	uint32_t *none = NULL, *page;

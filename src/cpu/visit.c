@@ -2,9 +2,8 @@
 /*
  * visit.c - run on each CPU in turn.
  *
- * The caller sends a helper thread, the visitor, to one CPU after the other. The visitor
- * does not move itself, because a visitor that a real-time thread does not let run could
- * not leave.
+ * The caller sends a helper thread, the visitor, to one CPU after the other. The visitor does
+ * not move itself: while a real-time thread does not let it run, it could not leave.
  *
  * A request is served or given up, never both: a compare-and-swap of the visitor to
  * "busy", or of the caller to "none", decides.
@@ -44,8 +43,8 @@ static bool decide(struct visit *v, uint32_t from, uint32_t to)
 					   __ATOMIC_ACQUIRE);
 }
 
-/* Set *ret_cpu to the CPU that the thread is on: by the system call, or, if a filter
- * forbids that, by libc, which may not need one. */
+/* Set *ret_cpu to the CPU that the thread is on: by the system call, or, if a filter forbids
+ * that, by libc, which may not need a system call. */
 static bool where(unsigned *ret_cpu)
 {
 	int cpu;
@@ -67,7 +66,7 @@ static void *visitor(void *arg)
 	publish(&v->done, NONE);
 	while ((request = __atomic_load_n(&v->request, __ATOMIC_ACQUIRE)) != STOP) {
 		PERCPU_STEP("visit: asked");
-		/* On another CPU: the caller has given up the request, or will move us. */
+		/* On another CPU, the caller has given up the request, or will move this thread. */
 		if (request - 1 < BUSY - 1 && where(&cpu) && cpu + 1 == request) {
 			PERCPU_STEP("visit: there");
 			if (decide(v, request, request | BUSY)) {
@@ -82,7 +81,7 @@ static void *visitor(void *arg)
 	return NULL;
 }
 
-/* Wait until done has that value, at most until the deadline if that is not 0. Returns
+/* Wait until done has the wanted value, at most until the deadline; 0: no deadline. Returns
  * whether done has the value. */
 static bool wait_done(struct visit *v, uint32_t wanted, uint64_t deadline)
 {
@@ -127,7 +126,7 @@ static int visit_cpu(struct visit *v, unsigned cpu, uint64_t deadline)
 	}
 	if (decide(v, cpu + 1, NONE))
 		return r != 0 ? r : -ETIMEDOUT;
-	wait_done(v, cpu + 1, 0); /* the visitor is there already, and must finish */
+	wait_done(v, cpu + 1, 0); /* the visitor is there already: let it finish */
 	return 0;
 }
 
@@ -145,9 +144,9 @@ static void record(struct percpu_fence_report *report, unsigned cpu, int r, bool
 		*result = r;
 }
 
-/* Each CPU gets an equal share of the time that is left. With many CPUs a share is short,
- * and a busy CPU may not let the visitor run in it. Such a CPU gets another share as long as
- * there is time. */
+/* Visit all CPUs. Each gets an equal share of the time that is left. With many CPUs a share is
+ * short, and a busy CPU may not let the visitor run within it. Such a CPU gets another share as
+ * long as there is time. */
 static int visit_range(struct visit *v, unsigned first, unsigned end, uint64_t deadline,
 		       struct percpu_fence_report *report)
 {
@@ -178,7 +177,7 @@ static int visit_range(struct visit *v, unsigned first, unsigned end, uint64_t d
 	return result;
 }
 
-/* Move the visitor to where the caller may run, let it end, and wait for it. */
+/* Let the visitor run where the caller may run, tell it to end, and wait for it. */
 static void dismiss(struct visit *v, pthread_t thread)
 {
 	cpu_set_t set[PERCPU_MAX_CPUS / CPU_SETSIZE];

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * aarch64.h - the sequences of spec.h for 64-bit Arm; those that store several words
- * are in aarch64_words.h, those on doubles and other values in aarch64_values.h.
+ * aarch64.h - the sequences of spec.h for 64-bit Arm. aarch64_words.h has those that store
+ * several words, aarch64_values.h those on doubles and other values.
  *
  * The commit is the last instruction before PERCPU_SEQ_END: one store of one
  * register. A store pair may be interrupted between its halves, so the widest
  * commit is a 16-byte vector store.
  *
- * Exits from within a sequence are unconditional branches, skipped in the
- * common case: a conditional branch does not reach a cold section from
- * everywhere.
+ * Exits from within a sequence are unconditional branches, which the common case
+ * skips: a conditional branch may be too far from a cold section.
  */
 #ifndef PERCPU_ARCH_AARCH64_H
 #define PERCPU_ARCH_AARCH64_H
@@ -18,15 +17,15 @@
 
 PERCPU_BEGIN_DECLS
 
-/** What the kernel wants to see in front of an abort handler: a brk. */
+/** The number that the kernel requires in front of an abort handler: a brk. */
 #define PERCPU_SEQ_SIGNATURE 0xd428bc00
 
 /* Local labels: 1 start, 2 end, 3 descriptor, 4 abort handler, 5 and 7 skip, 6 loop or
  * skip, 8 commit. */
 /* clang-format off */
 
-/* Load the calling thread's percpu_self. The thread pointer is read here, because compilers
- * may keep that of another thread (self.h). */
+/* Load the calling thread's percpu_self. The assembly reads the thread pointer, because
+ * compilers may keep that of another thread (self.h). */
 #ifdef PERCPU_LATE
 #define PERCPU_SEQ_SELF(to) "mov " to ", %[self]\n\t"
 #else
@@ -36,8 +35,8 @@ PERCPU_BEGIN_DECLS
 #endif
 
 /*
- * A constructor that keeps a shared object from being unloaded; one, however many
- * sequences and units the object has. Programs are not unloaded, and get none.
+ * A constructor that keeps a shared object from being unloaded. An object gets one, however
+ * many sequences and units it has. Programs are not unloaded, and get none.
  */
 #if defined(__PIC__) && !defined(__PIE__)
 #define PERCPU_SEQ_STAY                                                        \
@@ -59,8 +58,8 @@ PERCPU_BEGIN_DECLS
 
 /*
  * The descriptor and the abort handler, with symbols that debuggers and profilers
- * show, and the lists where debuggers look: of descriptors, and of the places
- * that a sequence leaves for.
+ * show, and entries in two lists for debuggers: that of descriptors, and that of the places
+ * where a sequence may leave.
  */
 #define PERCPU_SEQ_RECORD(name)                                                \
 	".pushsection __rseq_cs, \"aw?\"\n\t"                                  \
@@ -104,18 +103,18 @@ PERCPU_BEGIN_DECLS
 	"5:\n\t"                                                               \
 	PERCPU_SEQ_STEP(registered)
 
-/* Then the distance of this CPU's lane. */
+/* x9 becomes the distance of this CPU's lane. */
 #define PERCPU_SEQ_LANE                                                        \
 	"mul x9, x9, %[stride]\n\t"                                            \
 	PERCPU_SEQ_STEP(placed)
 
-/* How a sequence begins: x10 becomes the address of this CPU's cell. */
+/* The beginning of a sequence: x10 becomes the address of this CPU's cell. */
 #define PERCPU_SEQ_BEGIN(name)                                                 \
 	PERCPU_SEQ_START(name)                                                 \
 	PERCPU_SEQ_LANE                                                        \
 	"add x10, %[cell], x9\n\t"
 
-/* Likewise, unless the guard keeps it out. Acquire: what follows is loaded after the
+/* The same, but leave if the guard is raised. Acquire: later loads come after that of the
  * guard, branch or not. */
 #define PERCPU_SEQ_BEGIN_GUARDED(name)                                         \
 	PERCPU_SEQ_BEGIN(name)                                                 \
@@ -126,7 +125,7 @@ PERCPU_BEGIN_DECLS
 	"5:\n\t"                                                               \
 	PERCPU_SEQ_STEP(admitted)
 
-/* Likewise, of the cell in the bank that counts now. */
+/* The same, for the cell in the bank that counts now. */
 #define PERCPU_SEQ_BEGIN_BANKED(name)                                          \
 	PERCPU_SEQ_BEGIN(name)                                                 \
 	"ldr x9, %[bank]\n\t"                                                  \
@@ -134,8 +133,8 @@ PERCPU_BEGIN_DECLS
 	"and x9, x9, %[mask]\n\t"                                              \
 	"add x10, x10, x9\n\t"
 
-/* The operands of each, and what all change. Adds change cells only, which no C
- * expression reads: what the compiler knows of other memory stays known (spec.h,
+/* The operands and the clobbers of sequences. Adds change cells only, which no C
+ * expression reads, so the compiler may keep what it knows of other memory (spec.h,
  * "To the compiler"). */
 #define PERCPU_SEQ_CELL                                                        \
 	[self] "r"(percpu_self_operand()), [cell] "r"(cell), [stride] "r"(stride)
@@ -144,7 +143,7 @@ PERCPU_BEGIN_DECLS
 #define PERCPU_SEQ_ADD_CLOBBERS "x9", "x10", "cc" PERCPU_SEQ_STEP_CLOBBERS
 #define PERCPU_SEQ_CLOBBERS "memory", PERCPU_SEQ_ADD_CLOBBERS
 
-/* Leave without the commit, unless the flags say to go on. */
+/* Leave without the commit unless the condition holds. */
 #define PERCPU_SEQ_REFUSE_UNLESS(condition)                                    \
 	"b." condition " 7f\n\t"                                               \
 	"b %l[refused]\n\t"                                                    \
@@ -155,9 +154,9 @@ PERCPU_BEGIN_DECLS
 
 #define PERCPU_SEQ_END "2:\n\t"
 
-/* What PERCPU_SEQ_SELF() needs: the distance from the thread pointer to percpu_self, which
- * the compiler may keep because it is the same in all threads; or, with PERCPU_LATE,
- * percpu_self itself. */
+/* Return the operand of PERCPU_SEQ_SELF(): the distance from the thread pointer to
+ * percpu_self, which the compiler may keep because it is the same in all threads. With
+ * PERCPU_LATE: percpu_self itself. */
 #ifdef PERCPU_LATE
 PERCPU_INLINE struct percpu_rseq *percpu_self_operand(void)
 {

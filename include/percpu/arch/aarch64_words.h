@@ -32,7 +32,7 @@ PERCPU_INLINE int percpu_seq_bank_add2(void *cell, size_t stride, const uint64_t
 	PERCPU_SEQ_EXIT
 }
 
-/* No instruction stores so much; no CPU is said to have one. */
+/* No instruction stores so much, so percpu_vector_words() never allows these. */
 PERCPU_INLINE int percpu_seq_bank_add4(void *cell, size_t stride, const uint64_t *bank,
 				       uint64_t mask, percpu_words2 n0, percpu_words2 n2)
 {
@@ -156,7 +156,8 @@ PERCPU_INLINE int percpu_seq_take(void *cell, const void *guard, size_t stride, 
 	PERCPU_SEQ_EXIT
 }
 
-/* Pairs in registers: no loop, and no load of what the caller has just stored. */
+/* The pairs are in registers: so there is no loop, and no load of words that the caller has
+ * just stored. */
 #define PERCPU_SEQ_ROOM(words)                                                 \
 	"ldr %[head], [x10]\n\t"                                               \
 	"add x9, x10, #8\n\t"                                                  \
@@ -252,8 +253,8 @@ PERCPU_INLINE int percpu_seq_append4(void *cell, size_t stride, uint64_t mask, p
 	"str " from ", [x9, #128]\n\t"                                         \
 	"add %[head], %[head], #1\n\t"
 
-/* Load head, refuse if there is no room, and let name be that of the next record, and i its
- * words. */
+/* Load head, and refuse if there is no room. name becomes that of the next record, i its
+ * number of words. */
 #define PERCPU_SEQ_NAME                                                        \
 	"ldar %[head], [x10]\n\t"                                              \
 	"add x9, x10, #64\n\t"                                                 \
@@ -276,7 +277,7 @@ PERCPU_INLINE int percpu_seq_append4(void *cell, size_t stride, uint64_t mask, p
 	"add %[name], %[name], #1\n\t"                                         \
 	"orr %[name], %[size], %[name], lsl #16\n\t"
 
-/* isb: the counter is not read before what precedes it is done. */
+/* isb: the counter is read after all earlier instructions are done. */
 PERCPU_INLINE int percpu_seq_put(void *cell, size_t stride, uint64_t mask, uint64_t keep,
 				 const void *src, uint64_t size, uint64_t last)
 {

@@ -28,23 +28,24 @@ struct percpu_rseq {
 PERCPU_BEGIN_DECLS
 
 /**
- * Points to where the kernel keeps the calling thread's CPU number.
+ * Points to the area where the kernel keeps the calling thread's CPU number.
  *
  * Until the thread's first slow path, and for good in a thread that cannot run
- * sequences, it points to an area whose CPU number is negative, which sends
- * every sequence to its fallback. It is thread-local, which makes
- * the tier a property of the thread. Only the library writes it.
+ * sequences, it points to an area whose CPU number is negative. Then every sequence
+ * goes to its fallback. The pointer is thread-local, so the tier is a property of the
+ * thread. Only the library writes it.
  *
- * Only sequences and percpu_seq_cpu() read it, anew each time, because a fiber
- * may go on in another thread after a switch. Compilers for aarch64 keep the
+ * Only sequences and percpu_seq_cpu() read it. They load it again each time, because a
+ * fiber may continue in another thread after a switch. Compilers for aarch64 keep the
  * thread pointer across calls, so there the sequences load percpu_self in their own
  * assembly. Compilers for x86-64 address it by %fs each time (GCC, unless told
  * -mno-tls-direct-seg-refs), so there C code loads it, and the compiler may
- * keep it from one add to the next; in assembly an add would cost 10 to 30 % more.
+ * keep it from one add to the next. In assembly an add would cost 10 to 30 % more.
  *
- * With the initial-exec model this takes two loads and no call, also in shared objects. The
- * library must then be loaded when the program starts. Objects that are loaded later are
- * compiled with PERCPU_LATE, and find the pointer with a key: percpu_self_here().
+ * With the initial-exec model a load of the CPU number takes two loads and no call, also in
+ * shared objects. The library must then be loaded when the program starts. Objects that are
+ * loaded later are compiled with PERCPU_LATE, and find the pointer with a key:
+ * percpu_self_here().
  */
 #ifndef PERCPU_LATE
 extern PERCPU_API __thread struct percpu_rseq *percpu_self
@@ -59,7 +60,8 @@ extern PERCPU_API pthread_key_t percpu_key;
 /** Return the address of percpu_self in a thread for which the key has no value. */
 PERCPU_API struct percpu_rseq **percpu_self_at(void);
 
-/* It calls a function each time, so that compilers keep no address when a fiber moves. */
+/* Return the address of percpu_self. The function calls another one each time, so that
+ * compilers keep no address when a fiber moves. */
 PERCPU_INLINE struct percpu_rseq **percpu_self_here(void)
 {
 	const pthread_key_t key = percpu_key;

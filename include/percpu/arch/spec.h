@@ -6,27 +6,27 @@
  * A sequence is a run of instructions that the kernel restarts when the thread is
  * preempted, migrated or interrupted by a signal within it. Its last instruction
  * is the commit: one store. Before it, nothing that another thread could use has
- * changed; after it, everything has. Hence, seen from the other threads of the
- * same CPU, a sequence happens at once or not at all.
+ * changed. After it, the whole update is visible. So for the other threads of the
+ * same CPU a sequence happens at once or not at all.
  *
  * NOTATION
  *
  *	cell	the object's address in lane 0; stride is the distance between lanes,
  *		a constant where the caller has one
  *	p	this CPU's cell: cell + cpu * stride
- *	guard	the address in lane 0 of a 32-bit word; nonzero in a lane, it keeps
- *		sequences out (src/rings/local.c sets it)
- *	bank	a word that holds the distance from p to the bank that counts now, 0 or
- *		that of the second bank; mask has the bits of the latter
+ *	guard	the address in lane 0 of a 32-bit word; while the word of a lane is
+ *		nonzero, sequences keep out of that lane (src/rings/local.c sets it)
+ *	bank	a word that holds the distance from p to the bank that counts now: 0, or
+ *		the distance of the second bank; mask has the bits of that distance
  *	@name	a step: tests stop, delay and kill threads there
- *	commit	on the right of the store that is the last instruction
+ *	commit	marks the store that is the last instruction
  *	acquire, release	the ordering of this load or store; see ORDERING
  *	return REFUSED	the operation's own condition does not hold; nothing is stored
  *
- * All sequences begin and end alike:
+ * All sequences begin and end in the same way:
  *
  *	rs = percpu_self		the calling thread's area
- *	rs->rseq_cs = &descriptor	arm: the kernel knows of the sequence
+ *	rs->rseq_cs = &descriptor	arm: tell the kernel of the sequence
  *   start:				@armed
  *	cpu = rs->cpu_id		@numbered; inside, so that it cannot go stale
  *	if (cpu < 0) goto slow		@registered; else the thread runs no sequences
@@ -40,13 +40,12 @@
  *   slow:
  *	return SLOW
  *
- * Whatever *bank holds, the mask keeps p within the object. A reader that changes
- * *bank and fences finds all that was added before in the old bank, and no sequence adds
- * there any more.
+ * The mask keeps p within the object, whatever *bank holds. A reader that changes *bank
+ * and fences finds all earlier adds in the old bank, and no sequence adds there any more.
  *
- * An aborted sequence returns SLOW and does not restart by itself: its caller knows how
- * often to try again, and what to do then. So no sequence loops without bound, and a
- * thread that a debugger single-steps ends up in its fallback.
+ * An aborted sequence returns SLOW and does not restart by itself: its caller decides how
+ * often to try again, and what to do after that. So no sequence loops without bound, and a
+ * thread that a debugger single-steps gets to its fallback.
  *
  * RESULTS
  *
@@ -55,17 +54,16 @@
  *				run sequences
  *	PERCPU_SEQ_REFUSED	not committed: refused
  *
- * Outputs are set with 0 and, where said, with PERCPU_SEQ_REFUSED; with
- * PERCPU_SEQ_SLOW they may hold anything. A refusal that has an output leaves at
- * "end", without the store: compilers differ in whether outputs of an asm are valid
- * at its labels.
+ * A sequence sets its outputs if it returns 0 and, where its comment says so, if it returns
+ * PERCPU_SEQ_REFUSED. If it returns PERCPU_SEQ_SLOW, they may hold anything. A refusal that
+ * has an output leaves at "end", without the store, because compilers differ in whether
+ * outputs of an asm are valid at its labels.
  *
  * ORDERING
  *
- * None toward other CPUs, except of what is marked: a load "acquire" comes before
- * all loads and stores that follow it, a commit "release" after all that precede
- * it. Each pairs with something in C; tests/litmus has a test for each, in the
- * language of herd7:
+ * Other CPUs see no order, except of marked accesses: a load "acquire" comes before all
+ * loads and stores that follow it, a commit "release" after all that precede it. Each
+ * pairs with an access in C. tests/litmus has a test for each, in the language of herd7:
  *
  *	guard		acquire; pairs with the release by which the last fallback
  *			lowers it (leave() in src/rings/local.c). A sequence that finds
@@ -92,32 +90,32 @@
  *			The cell's address depends on the epoch that was loaded, so a reader
  *			that finds what a later epoch stored also finds that *epoch has changed.
  *	add_at		at: acquire; pairs with the release store of the address (let_count() in
- *			src/owners/ref_mode.c): who adds because of it sees what was done before.
- *	narrow_add_if	state: acquire; pairs with the store that made it what is expected, so that
- *			who sees the addition sees the state that allowed it: make_checkpoint() in
+ *			src/owners/ref_mode.c): a thread that adds at that address sees all that
+ *			was stored before.
+ *	narrow_add_if	state: acquire; pairs with the store of the expected state, so that a thread
+ *			that sees the addition sees the state that allowed it: make_checkpoint() in
  *			src/counts/compact.c.
  *
- * What is not marked pairs with a fence. A thread that raises a guard or changes a bank
- * fences; then every sequence that had not seen the change has committed, visibly,
- * or starts anew and sees it. Only one CPU stores to a cell, and it sees its own
+ * Unmarked accesses pair with a fence. A thread that raises a guard or changes a bank
+ * fences. After that every sequence that had not seen the change has committed, visibly,
+ * or restarts and sees it. Only one CPU stores to a cell, and it sees its own
  * stores in order, so sequences of one CPU need no ordering among themselves.
  *
  * TO THE COMPILER
  *
  * Each sequence is a barrier, except add, add_at, bank_add*, narrow_add, narrow_add_if,
  * add_double, add_count_double, widen and add_within: the compiler moves no call, atomic access or
- * other sequence across those, but keeps in registers what it has loaded, such as the object's
- * description.
- * So code that also has pointers to the cells puts __atomic_signal_fence() in front of and
- * behind them.
+ * other sequence across those, but keeps loaded values in registers, such as the object's
+ * description. So code that also has pointers to the cells puts __atomic_signal_fence() in
+ * front of and behind them.
  *
- * The assembly tells the compiler all registers that it changes, upper halves of
- * vector registers included. So a function that is compiled for other instructions than
- * its unit, as by __attribute__((target("avx2"))), inlines sequences like any other.
+ * The assembly declares all registers that it changes, upper halves of vector registers
+ * included. So a function that is compiled for other instructions than its unit, as by
+ * __attribute__((target("avx2"))), can inline sequences like any other function.
  *
  * Abort handlers have no landing pad (endbr64, bti) and need none: the kernel sets the
- * program counter, which is no indirect branch. Sequences have no indirect branches, and
- * no indirect branch leads into one.
+ * program counter, which is not an indirect branch. Sequences have no indirect branches,
+ * and no indirect branch leads into one.
  */
 #ifndef PERCPU_ARCH_SPEC_H
 #define PERCPU_ARCH_SPEC_H
@@ -150,19 +148,20 @@ struct percpu_fifo {
 
 /** The per-CPU ring that put fills. A reader that takes records advances tail. */
 struct percpu_ring_lane {
-	uint64_t head;	  /* words committed, ever */
-	uint64_t dropped; /* records that were refused; add counts them */
-	uint32_t lock;	  /* of those who put without a sequence, in an atomic lane */
+	uint64_t head;	  /* words of all records ever committed */
+	uint64_t dropped; /* number of refused records; add counts them */
+	uint32_t lock;	  /* for threads that put without a sequence, in an atomic lane */
 	uint32_t spare;
 	uint64_t reserved[5];
-	uint64_t tail;	   /* words taken, ever, if records are kept until they are */
-	uint32_t consumer; /* lock of those who take */
+	uint64_t tail;	   /* words ever taken, if records are kept until they are taken */
+	uint32_t consumer; /* the lock for threads that take records */
 	uint32_t spare2;
 	uint64_t reserved2[6];
 	uint64_t slot[];
 } PERCPU_ALIGNED_WORD;
 
-/** The least and the greatest of what was observed in an epoch; epochs take turns with two. */
+/** The least and the greatest value that was observed in an epoch. A lane has two of these,
+ *  which epochs use in turn. */
 struct percpu_extremes {
 	uint64_t epoch;
 	int64_t min;
@@ -170,19 +169,19 @@ struct percpu_extremes {
 	uint64_t reserved;
 } PERCPU_ALIGNED_WORD;
 
-/** Epochs are multiples of this, the distance of the two. */
+/** Epochs are multiples of this: the distance of the two struct percpu_extremes of a lane. */
 #define PERCPU_EXTREMES 32
 
-/** A record in two copies, of which the last bit of turn names the valid one. */
+/** A record in two copies. Bit 0 of turn names the valid copy. */
 struct percpu_pair {
 	uint64_t turn;
-	uint64_t reserved; /* copies are aligned to 16 bytes */
+	uint64_t reserved; /* aligns the copies to 16 bytes */
 	uint64_t copy[];
 } PERCPU_ALIGNED_WORD;
 
 #pragma GCC diagnostic pop
 
-/** Two words in a vector register, or a struct where the machine or the unit has no vector
+/** Two words in a vector register; a struct if the machine or the unit has no vector
  *  registers. */
 #if defined(__LP64__) && (defined(__SSE2__) || defined(__ARM_NEON))
 typedef uint64_t percpu_words2 __attribute__((__vector_size__(16)));
@@ -193,7 +192,7 @@ typedef struct {
 #endif
 
 /**
- * cpu: no sequence; the number may be stale when it is returned. Negative in a
+ * cpu: not a sequence. The number may be stale when it is returned. It is negative in a
  * thread that cannot run sequences.
  *
  *	return percpu_self->cpu_id
@@ -218,10 +217,10 @@ PERCPU_INLINE int percpu_seq_bank_add(void *cell, size_t stride, const uint64_t 
 				      uint64_t mask, int64_t n);
 
 /**
- * bank_add2, bank_add4, bank_add8: adjacent words, aligned to as many, in one vector
- * store. The words are passed in pairs, in registers: the first two are n or n0, the
- * next n2. add4 is for CPUs with AVX2, add8 for those with AVX-512; elsewhere they
- * return SLOW. PERCPU_SEQ_WORDS is the largest that this unit is compiled for. With
+ * bank_add2, bank_add4, bank_add8: 2, 4 or 8 adjacent words, aligned to their size, in one
+ * vector store. The words are passed in pairs, in registers: the first two are n or n0, the
+ * next n2. add4 is for CPUs with AVX2, add8 for CPUs with AVX-512. On other CPUs they
+ * return SLOW. PERCPU_SEQ_WORDS is the largest number that this unit is compiled for. With
  * one bank, *bank is 0.
  *
  *	v[i] = p[i] + n[i]			@loaded
@@ -237,8 +236,8 @@ PERCPU_INLINE int percpu_seq_bank_add8(void *cell, size_t stride, const uint64_t
 
 /**
  * pair_add: one word of a record in two copies; p is a struct percpu_pair. It adds in
- * place, in the valid copy, because a store of one word is whole by itself. words is the
- * size of a copy.
+ * place, in the valid copy, because one store changes the whole word. words is the size of
+ * a copy.
  *
  *	valid = p->turn & 1			acquire
  *						@loaded
@@ -251,9 +250,9 @@ PERCPU_INLINE int percpu_seq_pair_add(void *cell, size_t stride, const uint64_t 
 
 /**
  * bank_update: all words of a record in two copies; p is a struct percpu_pair.
- * words is even, and is the size of a copy. A reader that loads turn (acquire), then a
- * word of the copy that turn names, and, after an acquire fence, the same turn once more,
- * has loaded what that commit made valid.
+ * words is even, and is the size of a copy. A reader loads turn (acquire), then a word of
+ * the copy that turn names, and, after an acquire fence, turn again. If turn is the same, the
+ * word is the one that this commit made valid.
  *
  *	old = p->turn & 1			acquire
  *						@loaded
@@ -267,7 +266,7 @@ PERCPU_INLINE int percpu_seq_bank_update(void *cell, size_t stride, const uint64
 					 uint64_t mask, const uint64_t *n, uint64_t words);
 
 /**
- * add_limit: one word, not above a limit; INT64_MAX is no limit. *ret is the sum.
+ * add_limit: one word, up to a limit; INT64_MAX means no limit. *ret is the sum.
  *
  *	v = *p + n				@loaded
  *	if (v > limit) { *ret = v; return REFUSED }	signed
@@ -325,9 +324,8 @@ PERCPU_INLINE int percpu_seq_push(void *cell, const void *guard, size_t stride, 
 PERCPU_INLINE int percpu_seq_pop(void *cell, const void *guard, size_t stride, void **ret);
 
 /**
- * copy: words into p, a struct percpu_fifo of mask + 1 slots. There is at least one
- * word, and there are at most mask + 1. Copies should be short, because every preemption
- * within one starts it anew.
+ * copy: 1 to mask + 1 words into p, a struct percpu_fifo of mask + 1 slots. Copies should be
+ * short, because every preemption within a copy restarts it.
  *
  *	head = p->head
  *	tail = p->tail				acquire
@@ -355,9 +353,9 @@ PERCPU_INLINE int percpu_seq_take(void *cell, const void *guard, size_t stride, 
 				  uint64_t *ret);
 
 /**
- * append1, append2, append4: as copy, of so many pairs of words, passed in
- * registers, and without a guard. All positions in the queue are even, so no pair is
- * split where it wraps around.
+ * append1, append2, append4: as copy, of 1, 2 or 4 pairs of words, passed in registers, and
+ * without a guard. All positions in the queue are even, so the end of the queue splits no
+ * pair.
  *
  *	head = p->head
  *	tail = p->tail				acquire
@@ -376,14 +374,14 @@ PERCPU_INLINE int percpu_seq_append4(void *cell, size_t stride, uint64_t mask, p
 
 /**
  * put: a record with the CPU's counter of time into p, a struct percpu_ring_lane of
- * mask + 1 slots. size is its bytes, 1 to 65535; last is the last word of these, of which
- * those bytes count that belong to the record, and src has the others. keep is ~0 if
+ * mask + 1 slots. size is its bytes, 1 to 65535. last is the last word of the record; only
+ * its bytes that belong to the record count. src has the words before it. keep is ~0 if
  * records are kept until they are taken, and 0 if the oldest are overwritten.
  *
  * A record is a word with its number and its size, the time, its bytes, and the first word
- * once more. Numbers count from 1; the word in front of head has the last one. The counter
- * is read when everything before the sequence is done, so that of two records of which one
- * was there before the other was begun, the other has no earlier time.
+ * again. Numbers count from 1; the word in front of head has the last number. The counter
+ * is read after all instructions before the sequence are done. So if a record was there
+ * before another was begun, the other has no earlier time.
  *
  *	head = p->head				acquire
  *	tail = p->tail				acquire
@@ -416,8 +414,8 @@ PERCPU_INLINE int percpu_seq_put(void *cell, size_t stride, uint64_t mask, uint6
 PERCPU_INLINE int percpu_seq_narrow_add(void *cell, size_t stride, int64_t n, uint64_t half);
 
 /**
- * add_at: one word, whose address in lane 0 another word holds; or that one holds
- * PERCPU_SEQ_CLOSED. Who closes it and fences finds no addition of this kind afterwards.
+ * add_at: one word. *at holds its address in lane 0, or PERCPU_SEQ_CLOSED. After a thread
+ * has stored PERCPU_SEQ_CLOSED and fenced, no addition of this kind happens.
  *
  *	c = *at					acquire
  *	if (c & PERCPU_SEQ_CLOSED) return REFUSED
@@ -431,9 +429,9 @@ PERCPU_INLINE int percpu_seq_add_at(const uint64_t *at, size_t stride, int64_t n
 #define PERCPU_SEQ_CLOSED (UINT64_C(1) << 63)
 
 /**
- * narrow_add_if: one word of 32 bits, if another word is what is expected. Who changes the other
- * and fences finds no addition of this kind afterwards. The caller may have no cell: it then
- * gives an address below PERCPU_SEQ_NO_CELL, such as NULL.
+ * narrow_add_if: one word of 32 bits, if *state is as expected. After a thread has changed
+ * *state and fenced, no addition for the old state happens. A caller that has no cell
+ * passes an address below PERCPU_SEQ_NO_CELL, such as NULL.
  *
  *	if (cell < PERCPU_SEQ_NO_CELL) return SLOW
  *	s = *state				acquire
@@ -450,7 +448,7 @@ PERCPU_INLINE int percpu_seq_narrow_add_if(void *cell, size_t stride, int64_t n,
 
 /**
  * add_double: one word, a double. A sum of 2^1000 or more, of either sign, is refused, and
- * so is what is no number. So the sum of all lanes is a number.
+ * so is a sum that is not a number. So the sum of all lanes is a number.
  *
  *	v = *p + n				@loaded
  *	if (!(-2^1000 < v && v < 2^1000)) return REFUSED
@@ -459,8 +457,8 @@ PERCPU_INLINE int percpu_seq_narrow_add_if(void *cell, size_t stride, int64_t n,
  */
 PERCPU_INLINE int percpu_seq_add_double(void *cell, size_t stride, double n);
 
-/** What is too large to be a sum has this exponent, or one above: as infinities, and what
- *  is no number. */
+/** The least exponent of a double that is too large to be a sum. Infinities, and what is not
+ *  a number, have a larger one. */
 #define PERCPU_SEQ_EXPONENT (1023 + 1000)
 
 /**
@@ -473,8 +471,8 @@ PERCPU_INLINE int percpu_seq_add_count_double(void *cell, size_t stride, double 
 
 /**
  * widen: the least and the greatest of the words that were observed in an epoch; p is the
- * first of two struct percpu_extremes. Epochs are multiples of their distance and only grow,
- * so they take turns. What was observed in an earlier epoch is replaced.
+ * first of two struct percpu_extremes. Epochs are multiples of the distance of these two and
+ * only grow, so they use the two in turn. Values of an earlier epoch are replaced.
  *
  *	e = *epoch				@admitted
  *	p += e & PERCPU_EXTREMES		bytes
@@ -493,8 +491,8 @@ PERCPU_INLINE int percpu_seq_add_count_double(void *cell, size_t stride, double 
 PERCPU_INLINE int percpu_seq_widen(void *cell, size_t stride, const uint64_t *epoch, int64_t v);
 
 /**
- * add_within: one word, that gets no further than reach from a partner in the same lane.
- * span is 2 * reach + 1, or 0 to refuse everything. partner is, as cell, an address in lane 0.
+ * add_within: one word, which stays within reach of its partner in the same lane. span is
+ * 2 * reach + 1, or 0 to refuse everything. partner is an address in lane 0, as cell is.
  *
  *	v = *p + n				@loaded
  *	if (v - *partner + reach >= span) return REFUSED	unsigned; of this lane
@@ -513,11 +511,11 @@ PERCPU_INLINE int percpu_seq_add_within(void *cell, const void *partner, size_t 
 PERCPU_INLINE int percpu_seq_spin(const uint32_t *flag, uint64_t tries);
 
 /**
- * An empty statement at each label where a sequence is left early.
+ * Do nothing, at each label where a sequence is left early.
  *
  * Without it GCC 12.2 miscompiles an "asm goto" with outputs: it copies the outputs also
- * on the way to a label. At -O1 this overwrote a caller's *ret, which the sequence promised
- * to leave alone (tests/inject, steps-O1).
+ * on the way to a label. At -O1 this overwrote a caller's *ret, which the sequence must not
+ * change (tests/inject, steps-O1).
  */
 PERCPU_INLINE void percpu_seq_left(void)
 {
@@ -526,13 +524,13 @@ PERCPU_INLINE void percpu_seq_left(void)
 
 /* clang-format off */
 
-/** How every sequence ends in C. */
+/** The end of every sequence in C. */
 #define PERCPU_SEQ_EXIT                                                        \
 slow:                                                                          \
 	percpu_seq_left();                                                     \
 	return PERCPU_SEQ_SLOW;
 
-/** Stands before PERCPU_SEQ_EXIT in sequences that may be refused. */
+/** Comes before PERCPU_SEQ_EXIT in sequences that may be refused. */
 #define PERCPU_SEQ_EXIT_REFUSED                                                \
 refused:                                                                       \
 	percpu_seq_left();                                                     \
@@ -540,7 +538,7 @@ refused:                                                                       \
 
 /* clang-format on */
 
-/** Make a pair of two words in registers. If the compiler stored both words and loaded the
+/** Return a pair of two words, made in registers. If the compiler stored both words and loaded the
  *  pair, the load would wait until the stores have left the store buffer. */
 PERCPU_INLINE percpu_words2 percpu_pair(uint64_t a, uint64_t b)
 {
@@ -554,7 +552,7 @@ PERCPU_INLINE percpu_words2 percpu_pair(uint64_t a, uint64_t b)
 	return pair;
 }
 
-/** Two adjacent words of memory that may be of another type, such as a struct. */
+/** Return two adjacent words of memory, which may be of another type, such as a struct. */
 PERCPU_INLINE percpu_words2 percpu_pair_at(const void *words, size_t i)
 {
 	typedef uint64_t __attribute__((__may_alias__)) any_word;
@@ -566,8 +564,9 @@ PERCPU_INLINE percpu_words2 percpu_pair_at(const void *words, size_t i)
 PERCPU_END_DECLS
 
 /*
- * Tests place delays and traps at the steps by defining PERCPU_SEQ_STEP(name),
- * assembly text, and the registers it uses, before they include this header.
+ * To place delays and traps at the steps, tests define PERCPU_SEQ_STEP(name), as assembly
+ * text, and PERCPU_SEQ_STEP_CLOBBERS, the registers it uses, before they include this
+ * header.
  */
 #ifndef PERCPU_SEQ_STEP
 #define PERCPU_SEQ_STEP(name) ""

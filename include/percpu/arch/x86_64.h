@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * x86_64.h - the sequences of spec.h for x86-64; those that store several words
- * are in x86_64_words.h, those on doubles and other values in x86_64_values.h.
+ * x86_64.h - the sequences of spec.h for x86-64. x86_64_words.h has those that store
+ * several words, x86_64_values.h those on doubles and other values.
  *
  * The commit is the last instruction before PERCPU_SEQ_END. A read-modify-write of
- * memory is one instruction, so it commits as a whole as far as this CPU is
- * concerned; that it is not atomic toward other CPUs does not matter here.
- * Steps of spec.h that are within such an instruction are left out.
+ * memory is one instruction, so for this CPU it commits as a whole. It need not be atomic
+ * toward other CPUs. Steps of spec.h that are within such an instruction are left out.
  */
 #ifndef PERCPU_ARCH_X86_64_H
 #define PERCPU_ARCH_X86_64_H
@@ -15,7 +14,7 @@
 
 PERCPU_BEGIN_DECLS
 
-/** What the kernel wants to see in front of an abort handler. */
+/** The number that the kernel requires in front of an abort handler. */
 #define PERCPU_SEQ_SIGNATURE 0x53053053
 
 /* Local labels: 1 start, 2 end, 3 descriptor, 4 abort handler, 6 loop, 7 skip,
@@ -23,16 +22,16 @@ PERCPU_BEGIN_DECLS
 /* clang-format off */
 
 /*
- * A unit that is compiled with -masm=intel prints operands in a syntax that does not fit
- * these instructions. So there the assembler skips what is between these two, and
- * the slow path runs the sequence in the library.
+ * In a unit that is compiled with -masm=intel, operands have a syntax that does not fit
+ * these instructions. There the assembler skips the text between these two, and the slow
+ * path runs the sequence in the library.
  */
 #define PERCPU_SEQ_ATT "{|jmp %l[slow]\n\t.if 0\n\t}"
 #define PERCPU_SEQ_ATT_END "{|.endif\n\t}"
 
 /*
- * A constructor that keeps a shared object from being unloaded; one, however many
- * sequences and units the object has. Programs are not unloaded, and get none.
+ * A constructor that keeps a shared object from being unloaded. An object gets one, however
+ * many sequences and units it has. Programs are not unloaded, and get none.
  */
 #if defined(__PIC__) && !defined(__PIE__)
 #define PERCPU_SEQ_STAY                                                        \
@@ -53,10 +52,10 @@ PERCPU_BEGIN_DECLS
 
 /*
  * The descriptor and the abort handler, with symbols that debuggers and profilers
- * show, and the lists where debuggers look: of descriptors, and of the places
- * that a sequence leaves for. The "?" puts the sections into the group of the
- * function they belong to, so that a C++ inline function in several units keeps
- * one copy of each. ud1 makes a disassembler take the signature for an operand.
+ * show, and entries in two lists for debuggers: that of descriptors, and that of the places
+ * where a sequence may leave. The "?" puts the sections into the group of their
+ * function, so that a C++ inline function in several units keeps one copy of each. ud1
+ * makes a disassembler take the signature for an operand.
  */
 #define PERCPU_SEQ_RECORD(name)                                                \
 	".pushsection __rseq_cs, \"aw?\"\n\t"                                  \
@@ -84,7 +83,7 @@ PERCPU_BEGIN_DECLS
 	".size percpu_seq_" name ".abort.%=, . - 4b\n\t"                           \
 	".popsection\n\t"
 
-/* %rax becomes the CPU number. What comes before is done before the kernel knows of
+/* %rax becomes the CPU number. The instructions "before" run before the kernel knows of
  * the sequence. */
 #define PERCPU_SEQ_START(name, before)                                         \
 	PERCPU_SEQ_ATT                                                         \
@@ -101,22 +100,22 @@ PERCPU_BEGIN_DECLS
 	"js %l[slow]\n\t"                                                      \
 	PERCPU_SEQ_STEP(registered)
 
-/* Then the distance of this CPU's lane. */
+/* %rax becomes the distance of this CPU's lane. */
 #define PERCPU_SEQ_LANE                                                        \
 	"imulq %[stride], %%rax\n\t"                                           \
 	PERCPU_SEQ_STEP(placed)
 
 /*
- * How a sequence begins: %rax becomes the address of this CPU's cell. One register,
- * not base and index: only so do some CPUs (Golden Cove) forward a store to the next
- * load of the same cell without delay.
+ * The beginning of a sequence: %rax becomes the address of this CPU's cell. It is one
+ * register, not base and index, because otherwise some CPUs (Golden Cove) delay the
+ * forwarding of a store to the next load of the same cell.
  */
 #define PERCPU_SEQ_BEGIN(name)                                                 \
 	PERCPU_SEQ_START(name, "")                                             \
 	PERCPU_SEQ_LANE                                                        \
 	"addq %[cell], %%rax\n\t"
 
-/* Likewise, unless the guard keeps it out. */
+/* The same, but leave if the guard is raised. */
 #define PERCPU_SEQ_BEGIN_GUARDED(name)                                         \
 	PERCPU_SEQ_START(name, "")                                             \
 	PERCPU_SEQ_LANE                                                        \
@@ -125,7 +124,7 @@ PERCPU_BEGIN_DECLS
 	PERCPU_SEQ_STEP(admitted)                                              \
 	"addq %[cell], %%rax\n\t"
 
-/* Likewise, of the cell in the bank that counts now. */
+/* The same, for the cell in the bank that counts now. */
 #define PERCPU_SEQ_BEGIN_BANKED(name, before)                                  \
 	PERCPU_SEQ_START(name, before)                                         \
 	PERCPU_SEQ_LANE                                                        \
@@ -135,8 +134,8 @@ PERCPU_BEGIN_DECLS
 	"addq %[cell], %%rax\n\t"                                              \
 	"addq %[b], %%rax\n\t"
 
-/* The operands of each, and what all change. Adds change cells only, which no C
- * expression reads: what the compiler knows of other memory stays known (spec.h,
+/* The operands and the clobbers of sequences. Adds change cells only, which no C
+ * expression reads, so the compiler may keep what it knows of other memory (spec.h,
  * "To the compiler"). */
 #define PERCPU_SEQ_CELL                                                        \
 	[rs] "r"(percpu_self), [cell] "r"(cell), [stride] "re"(stride)
@@ -145,7 +144,7 @@ PERCPU_BEGIN_DECLS
 #define PERCPU_SEQ_ADD_CLOBBERS "rax", "cc" PERCPU_SEQ_STEP_CLOBBERS
 #define PERCPU_SEQ_CLOBBERS "memory", PERCPU_SEQ_ADD_CLOBBERS
 
-/* Leave without the commit, if the flags say so. */
+/* Leave without the commit if the condition holds. */
 #define PERCPU_SEQ_REFUSE_IF(condition)                                        \
 	"j" condition " %l[refused]\n\t"                                       \
 	".pushsection __rseq_exit_point_array, \"aw?\"\n\t"                    \

@@ -11,7 +11,7 @@ PERCPU_BEGIN_DECLS
 
 /* clang-format off */
 
-/* The distance of a lane is far below 2^63, so the sum has the sign of the word. */
+/* The distance of a lane is far below 2^63, so the sum has the sign of *at. */
 PERCPU_INLINE int percpu_seq_add_at(const uint64_t *at, size_t stride, int64_t n)
 {
 	__asm__ __volatile__ goto(
@@ -55,7 +55,7 @@ PERCPU_INLINE int percpu_seq_narrow_add_if(void *cell, size_t stride, int64_t n,
 	PERCPU_SEQ_EXIT
 }
 
-/* The exponent is in the highest bits once the sign is shifted out. */
+/* Shifting the sign out leaves the exponent in the highest bits. */
 PERCPU_INLINE int percpu_seq_add_double(void *cell, size_t stride, double n)
 {
 	uint64_t t;

@@ -42,10 +42,10 @@ PERCPU_INLINE int percpu_seq_bank_add2(void *cell, size_t stride, const uint64_t
 }
 
 /*
- * Older encodings are slow while the upper halves of the registers are in use,
- * hence this, where the unit is compiled for them. The caller may be a function
- * for AVX nevertheless (__attribute__((target))), and keep vectors in any of the
- * registers that have upper halves here: 0 to 15.
+ * Clear the upper halves of the vector registers in a unit that is compiled for the older
+ * encodings, which are slow while these are in use. The caller may be a function for AVX
+ * nevertheless (__attribute__((target))), and keep vectors in registers 0 to 15, which
+ * this changes.
  */
 PERCPU_INLINE void percpu_seq_vzeroupper(void)
 {
@@ -213,7 +213,8 @@ PERCPU_INLINE int percpu_seq_take(void *cell, const void *guard, size_t stride, 
 	PERCPU_SEQ_EXIT
 }
 
-/* Pairs in registers: no loop, and no load of what the caller has just stored. */
+/* The pairs are in registers: so there is no loop, and no load of words that the caller has
+ * just stored. */
 #define PERCPU_SEQ_ROOM(words)                                                 \
 	"movq (%%rax), %[head]\n\t"                                            \
 	PERCPU_SEQ_STEP(loaded)                                                \
@@ -296,14 +297,14 @@ PERCPU_INLINE int percpu_seq_append4(void *cell, size_t stride, uint64_t mask, p
 	PERCPU_SEQ_EXIT
 }
 
-/* Store a register at so many words behind head in the ring, whose cell is in p. */
+/* Store a register in the ring, whose cell is in p, `behind` words behind head. */
 #define PERCPU_SEQ_WORD(behind, from, p, temporary)                            \
 	"leaq " behind ", " temporary "\n\t"                                   \
 	"andq %[mask], " temporary "\n\t"                                      \
 	"movq " from ", 128(" p ", " temporary ", 8)\n\t"
 
-/* Load head, refuse if there is no room, and let t be the name of the next record, and i its
- * words. */
+/* Load head, and refuse if there is no room. t becomes the name of the next record, i its
+ * number of words. */
 #define PERCPU_SEQ_NAME                                                        \
 	"movq (%%rax), %[head]\n\t"                                            \
 	"movq %[head], %[t]\n\t"                                               \
@@ -325,9 +326,9 @@ PERCPU_INLINE int percpu_seq_append4(void *cell, size_t stride, uint64_t mask, p
 	"shlq $16, %[t]\n\t"                                                   \
 	"orq %[size], %[t]\n\t"
 
-/* i is the record's words, then the words left of src, the last of which is copied first: so
- * there are registers for all. lfence: the counter is not read before what precedes it is
- * done. */
+/* To need few registers, i is first the record's number of words, and then counts the words
+ * of src that are left, from the last to the first. lfence: the counter is read after all
+ * earlier instructions are done. */
 PERCPU_INLINE int percpu_seq_put(void *cell, size_t stride, uint64_t mask, uint64_t keep,
 				 const void *src, uint64_t size, uint64_t last)
 {

@@ -2,11 +2,11 @@
 /*
  * lwbuf.h - DragonFly's names for windows (lwbuf(9), cpu/lwbuf.h).
  *
- * Unlike there, an allocation can fail. The kernel's direct map is a whole file that is
- * mapped, where that is possible: percpu_lwbuf_create() says when.
+ * Unlike in DragonFly, an allocation can fail. In place of the kernel's direct map, the whole
+ * file is mapped if that is possible: percpu_lwbuf_create() says when.
  *
  * What the calls have in common.
- * Context: any thread, not a signal handler; lwbuf_kva() and lwbuf_page() also there.
+ * Context: any thread, not a signal handler; lwbuf_kva() and lwbuf_page() also in one.
  * Ordering, Progress: as percpu_lwbuf_alloc() and percpu_lwbuf_free().
  */
 #ifndef PERCPU_DRAGONFLY_LWBUF_H
@@ -22,7 +22,7 @@ struct lwbuf {
 };
 
 /** Allocate a buffer for the page, in *lwb_cache, which stays the caller's. Returns it, or NULL
- *  where percpu_lwbuf_alloc() returns an error. */
+ *  if percpu_lwbuf_alloc() returns an error. */
 static inline struct lwbuf *lwbuf_alloc(vm_page_t m, struct lwbuf *lwb_cache)
 {
 	if (percpu_lwbuf_alloc(m->object, m->pindex, m->flags, &lwb_cache->buf) != 0)
@@ -31,7 +31,7 @@ static inline struct lwbuf *lwbuf_alloc(vm_page_t m, struct lwbuf *lwb_cache)
 	return lwb_cache;
 }
 
-/** Free a buffer. What percpu_lwbuf_free() cannot write back is lost. NULL is fine. */
+/** Free a buffer. Data that percpu_lwbuf_free() cannot write back is lost. NULL is fine. */
 static inline void lwbuf_free(struct lwbuf *lwb)
 {
 	if (lwb != PERCPU_NULL(struct lwbuf *))
@@ -49,7 +49,7 @@ static inline vm_page_t lwbuf_page(struct lwbuf *lwb)
 	return lwb->m;
 }
 
-/** Does nothing: an address is valid on all CPUs. */
+/** Do nothing: an address is valid on all CPUs. */
 static inline void lwbuf_set_global(struct lwbuf *lwb)
 {
 	(void)lwb;

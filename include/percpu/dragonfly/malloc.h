@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * malloc.h - as much of DragonFly's kmalloc(9) as users of objcache(9) need. It is
- * malloc(3); a type is a name, counts nothing, and has no limit. krealloc(), kstrdup(),
+ * malloc.h - the part of DragonFly's kmalloc(9) that users of objcache(9) need. It calls
+ * malloc(3). A type is a name: it counts nothing, and has no limit. krealloc(), kstrdup(),
  * contigmalloc() and kmalloc_obj() are not there.
  *
  * What the calls have in common.
  * Context: any thread, not a signal handler.
  * Ordering: none.
- * Progress: as malloc(3); with M_WAITOK and without M_NULLOK kmalloc() waits until there is
+ * Progress: as malloc(3). With M_WAITOK and without M_NULLOK, kmalloc() waits until there is
  * memory.
  */
 #ifndef PERCPU_DRAGONFLY_MALLOC_H
@@ -22,7 +22,7 @@
 
 PERCPU_BEGIN_DECLS
 
-/* For code that has none of its own. The reserves have no effect. */
+/* Flags for code that does not define them. The reserves have no effect. */
 #ifndef M_USE_RESERVE
 #define M_USE_RESERVE 0x0200
 #endif
@@ -52,21 +52,21 @@ typedef struct malloc_type *malloc_type_t;
 PERCPU_API void *percpu_dragonfly_kmalloc(size_t size, int flags);
 PERCPU_API void percpu_dragonfly_kfree(void *p);
 
-/** Allocate memory, with M_ZERO zeros; NULL if there is none. */
+/** Allocate memory; with M_ZERO it is zeros. Returns NULL if there is none, unless it waits. */
 static inline void *kmalloc(size_t size, malloc_type_t type, int flags)
 {
 	(void)type;
 	return percpu_dragonfly_kmalloc(size, flags);
 }
 
-/** Free it. NULL is fine. */
+/** Free memory of kmalloc(). NULL is fine. */
 static inline void kfree(void *p, malloc_type_t type)
 {
 	(void)type;
 	percpu_dragonfly_kfree(p);
 }
 
-/** Make a type of that name, which is not copied. Waits until there is memory. */
+/** Make a type of that name, which is not copied. Wait until there is memory. */
 static inline void kmalloc_create(malloc_type_t *typep, const char *descr)
 {
 	*typep = PERCPU_POINTER(malloc_type_t,
@@ -74,7 +74,8 @@ static inline void kmalloc_create(malloc_type_t *typep, const char *descr)
 	(*typep)->ks_shortdesc = descr;
 }
 
-/** Free the type, and set *typep to NULL. What was allocated with it stays. NULL is fine. */
+/** Free the type, and set *typep to NULL. Memory that was allocated with it stays. NULL is
+ *  fine. */
 static inline void kmalloc_destroy(malloc_type_t *typep)
 {
 	percpu_dragonfly_kfree(*typep);

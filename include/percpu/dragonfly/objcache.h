@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * objcache.h - DragonFly's objcache(9) by its own names, made of percpu/objcache.h, and as
- * much of kmalloc(9) as its users need.
+ * objcache.h - DragonFly's objcache(9) under its own names, built on percpu/objcache.h, and
+ * the part of kmalloc(9) that its users need.
  *
- * What is different: a cluster limit is strict, and there is one cluster; names stay
- * with the caches, and are cut to 31 characters; objcache_populate_linear() is not there.
+ * Differences: a cluster limit is strict, and there is one cluster; names stay with the
+ * caches, and are cut to 31 characters; objcache_populate_linear() is not there.
  *
  * What the calls have in common.
  * Context: any thread, not a signal handler. In a child of fork a cache is the child's own
  * copy.
  * Ordering: as percpu_objcache_get() and percpu_objcache_put().
- * Progress: as these two; with M_WAITOK and without M_NULLOK a get waits at the limit until
- * an object is put, and kmalloc() until there is memory.
+ * Progress: as these two. With M_WAITOK and without M_NULLOK, a get waits at the limit until
+ * an object is put, and kmalloc() waits until there is memory.
  */
 #ifndef PERCPU_DRAGONFLY_OBJCACHE_H
 #define PERCPU_DRAGONFLY_OBJCACHE_H
@@ -26,7 +26,7 @@
 
 PERCPU_BEGIN_DECLS
 
-#define OC_MFLAGS 0x0000ffff /* what a constructor and a backend get of the flags */
+#define OC_MFLAGS 0x0000ffff /* the flags that a constructor and a backend get */
 #define OBJCACHE_UNLIMITED 0x40000000
 
 typedef int boolean_t;
@@ -37,15 +37,15 @@ typedef int boolean_t;
 #define FALSE 0
 #endif
 
-/** Construct an object. Returns whether that was done; if not, the get returns NULL. */
+/** Construct an object. Returns whether that was done. If not, the get returns NULL. */
 typedef boolean_t(objcache_ctor_fn)(void *obj, void *privdata, int ocflags);
 typedef void(objcache_dtor_fn)(void *obj, void *privdata);
 
-/** The backend. */
+/** The functions of a backend. */
 typedef void *(objcache_alloc_fn)(void *allocator_args, int ocflags);
 typedef void(objcache_free_fn)(void *obj, void *allocator_args);
 
-/** The fields are the library's. */
+/** A cache. The field belongs to the library. */
 struct objcache {
 	struct percpu_objcache *cache;
 };
@@ -78,8 +78,8 @@ PERCPU_API void *percpu_dragonfly_objcache_alloc(void *allocator_args, int ocfla
  *	nom_cache	most free objects in the arrays of all CPUs together; 0: the default
  *	ctor, dtor	may be NULL
  *
- * Returns NULL if there is no memory, or an argument is none of these: a negative number; no
- * name, no type, or not both functions of a backend.
+ * Returns NULL if there is no memory, a number is negative, or the name, the type, or a
+ * function of the backend is NULL.
  */
 static inline struct objcache *objcache_create(const char *name, int cluster_limit, int nom_cache,
 					       objcache_ctor_fn *ctor, objcache_dtor_fn *dtor,
@@ -90,7 +90,7 @@ static inline struct objcache *objcache_create(const char *name, int cluster_lim
 						privdata, alloc_fn, free_fn, allocator_args);
 }
 
-/** The same for objects of objsize bytes of kmalloc(). */
+/** Create a cache of objects of objsize bytes from kmalloc(). */
 static inline struct objcache *objcache_create_mbacked(malloc_type_t mtype, size_t objsize,
 						       int cluster_limit, int nom_cache,
 						       objcache_ctor_fn *ctor,
@@ -107,8 +107,8 @@ static inline struct objcache *objcache_create_simple(malloc_type_t mtype, size_
 		PERCPU_NULL(objcache_dtor_fn *), PERCPU_NULL(void *));
 }
 
-/** Change the limit, which is as for objcache_create(). With a negative one, or NULL, the call
- *  does nothing. */
+/** Change the limit, which is as for objcache_create(). Do nothing if it is negative, or oc is
+ *  NULL. */
 static inline void objcache_set_cluster_limit(struct objcache *oc, int cluster_limit)
 {
 	if (oc != PERCPU_NULL(struct objcache *) && cluster_limit >= 0)
@@ -116,8 +116,8 @@ static inline void objcache_set_cluster_limit(struct objcache *oc, int cluster_l
 			oc->cache, cluster_limit < OBJCACHE_UNLIMITED ? (size_t)cluster_limit : 0);
 }
 
-/** Get an object; NULL if there is none, and no waiting is allowed or would help. M_ZERO has
- *  no effect on an object that was constructed before. */
+/** Get an object. Returns NULL if there is none, and waiting is not allowed or would not help.
+ *  M_ZERO has no effect on an object that was constructed before. */
 static inline void *objcache_get(struct objcache *oc, int ocflags)
 {
 	unsigned flags = (unsigned)(ocflags & OC_MFLAGS) << 16;
@@ -133,28 +133,28 @@ static inline void objcache_put(struct objcache *oc, void *obj)
 	(void)percpu_objcache_put(oc->cache, obj);
 }
 
-/** Destroy an object instead of putting it. */
+/** Destroy an object instead of putting it back. */
 static inline void objcache_dtor(struct objcache *oc, void *obj)
 {
 	if (oc != PERCPU_NULL(struct objcache *))
 		(void)percpu_objcache_dtor(oc->cache, obj);
 }
 
-/** Destroy the free objects of the first of these caches that has some. Entries may be
- *  NULL. Returns whether there was one. */
+/** Destroy the free objects of the first of these caches that has free objects. Entries may be
+ *  NULL. Returns whether there was such a cache. */
 static inline boolean_t objcache_reclaimlist(struct objcache *oclist[], int nlist, int ocflags)
 {
 	(void)ocflags;
 	return percpu_dragonfly_objcache_reclaimlist(oclist, nlist);
 }
 
-/** Destroy a cache. While objects of it are with users, the call leaves it as it is. */
+/** Destroy a cache. If users have objects of it, do nothing. */
 static inline void objcache_destroy(struct objcache *oc)
 {
 	percpu_dragonfly_objcache_destroy(oc);
 }
 
-/** Backends: kmalloc(), the same with M_ZERO, and one that has nothing. */
+/* Functions of three backends: kmalloc(), kmalloc() with M_ZERO, and one that has no memory. */
 static inline void *objcache_malloc_alloc(void *allocator_args, int ocflags)
 {
 	return percpu_dragonfly_objcache_alloc(allocator_args, ocflags & OC_MFLAGS);

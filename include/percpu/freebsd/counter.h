@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * counter.h - FreeBSD's counter(9). It promises two things more: counting early
- * loses nothing, and counter_u64_zero() loses no add that runs meanwhile.
+ * counter.h - FreeBSD's counter(9). It promises two things that FreeBSD does not: early
+ * adds are not lost, and counter_u64_zero() loses no add that runs meanwhile.
  *
  * What the calls have in common.
- * Context: counter_u64_add() as percpu_counter_add(), signal handlers and
- * children of fork included; fetch and zero likewise; allocating and freeing
- * in any thread, but not in a signal handler.
+ * Context: counter_u64_add(), fetch and zero as percpu_counter_add(), signal handlers and
+ * children of fork included. Allocating and freeing: any thread, but not a signal handler.
  * Ordering: none for adds; a fetch includes the adds that happened before it.
- * Progress: as percpu_counter_add() and so on, bounded but for resets that others
- * disturb; allocating with M_WAITOK waits until there is memory.
+ * Progress: as percpu_counter_add() and so on; bounded, but other resets may delay a reset.
+ * Allocating with M_WAITOK waits until there is memory.
  */
 #ifndef PERCPU_FREEBSD_COUNTER_H
 #define PERCPU_FREEBSD_COUNTER_H
@@ -27,10 +26,10 @@ PERCPU_BEGIN_DECLS
 /**
  * A counter. An odd value is a static counter, of COUNTER_U64_DEFINE_EARLY.
  *
- * It is not a pointer to uint64_t, as in FreeBSD, because a cell is not the counter: a
- * reset does not clear the cell, and some adds of its CPU go elsewhere. So code that
- * would read or store a cell, zpcpu_get() above all, does not compile. The struct has the
- * size of a word, because an item of a zone may be several counters: c + 1 is the one
+ * FreeBSD has a pointer to uint64_t here. This is another type, because a cell is not the
+ * counter: a reset does not clear the cell, and some adds of its CPU go elsewhere. So code
+ * that would read or store a cell, above all zpcpu_get(), does not compile. The struct has
+ * the size of a word, because an item of a zone may be several counters: c + 1 is the one
  * behind c.
  */
 typedef struct percpu_freebsd_counter *counter_u64_t;
@@ -43,7 +42,7 @@ PERCPU_INLINE struct percpu_counter *percpu_freebsd_counter(counter_u64_t c)
 	return (struct percpu_counter *)(void *)c;
 }
 
-/** The static counter behind an early one, or NULL. */
+/** Return the static counter behind an early counter; NULL if c is not early. */
 PERCPU_INLINE struct percpu_static_counter *percpu_freebsd_early(counter_u64_t c)
 {
 	if (percpu_likely(((uintptr_t)c & 1) == 0))
@@ -53,15 +52,15 @@ PERCPU_INLINE struct percpu_static_counter *percpu_freebsd_early(counter_u64_t c
 
 PERCPU_API counter_u64_t percpu_freebsd_counter_alloc(int wait);
 
-/** Allocate a counter of 0. With M_WAITOK it waits until there is memory;
- *  otherwise it returns NULL if there is none. */
+/** Allocate a counter that is 0. With M_WAITOK wait until there is memory; otherwise
+ *  return NULL if there is none. */
 static inline counter_u64_t counter_u64_alloc(int flags)
 {
 	return percpu_freebsd_counter_alloc((flags & M_WAITOK) != 0);
 }
 
-/** The value of a counter_u64_t until there is a counter. All adds to it, of a program or
- *  a shared library, go to one static counter. */
+/** The static counter that takes all adds to EARLY_COUNTER of a program or a shared library.
+ *  EARLY_COUNTER is the value of a counter_u64_t before its counter is allocated. */
 __attribute__((__weak__,
 	       __visibility__("hidden"))) struct percpu_static_counter percpu_freebsd_nowhere =
 	PERCPU_STATIC_COUNTER_INIT;
@@ -84,9 +83,7 @@ PERCPU_INLINE void counter_u64_add(counter_u64_t c, int64_t inc)
 		percpu_counter_add(percpu_freebsd_counter(c), inc);
 }
 
-/*
- * User space has no critical section to enter, and needs none: an add is one commit.
- */
+/* User space has no critical section, and needs none: an add is one commit. */
 #define counter_enter()                                                                            \
 	do {                                                                                       \
 	} while (0)
@@ -110,7 +107,7 @@ static inline void counter_u64_zero(counter_u64_t c)
 		percpu_counter_zero(percpu_freebsd_counter(c));
 }
 
-/** Read and reset at once; as percpu_counter_fetch_zero(). */
+/** Read and reset a counter at once, as percpu_counter_fetch_zero(). */
 static inline uint64_t percpu_freebsd_fetch_zero(counter_u64_t c)
 {
 	if (percpu_freebsd_early(c))
@@ -118,23 +115,25 @@ static inline uint64_t percpu_freebsd_fetch_zero(counter_u64_t c)
 	return percpu_counter_fetch_zero(percpu_freebsd_counter(c));
 }
 
-/* In FreeBSD these are for the kernel's own use; here they are no different. */
+/* FreeBSD's kernel uses these internally. Here they are the same as the calls above. */
 #define counter_u64_fetch_inline(c) counter_u64_fetch(c)
 #define counter_u64_zero_inline(c) counter_u64_zero(c)
 
-/** A SYSINIT and a SYSUNINIT call these with the address of a counter_u64_t. */
+/** Allocate a counter. A SYSINIT calls this with the address of a counter_u64_t. */
 static inline void counter_u64_sysinit(void *arg)
 {
 	*(counter_u64_t *)arg = counter_u64_alloc(M_WAITOK);
 }
 
+/** Free a counter. A SYSUNINIT calls this with the address of a counter_u64_t. */
 static inline void counter_u64_sysuninit(void *arg)
 {
 	counter_u64_free(*(counter_u64_t *)arg);
 }
 
 /* clang-format off */
-/* Arrays of counter_u64_t; macros, as in FreeBSD, because a is an array or a pointer. */
+/* Arrays of counter_u64_t. These are macros, as in FreeBSD, because a is an array or a
+ * pointer. */
 #define COUNTER_ARRAY_ALLOC(a, n, wait) do {                                   \
 	for (int percpu_i_ = 0; percpu_i_ < PERCPU_NUMBER(int, n); percpu_i_++)             \
 		(a)[percpu_i_] = counter_u64_alloc(wait);                      \
@@ -156,14 +155,12 @@ static inline void counter_u64_sysuninit(void *arg)
 		counter_u64_zero((a)[percpu_i_]);                              \
 } while (0)
 
-/**
- * Objects that a SYSINIT allocates exist in constructors and destructors that have no
- * priority.
- */
+/** The attributes of constructors and destructors that allocate and free objects of a SYSINIT.
+ *  Constructors and destructors without a priority find these objects. */
 #define PERCPU_SYSINIT __attribute__((__constructor__(65000)))
 #define PERCPU_SYSUNINIT __attribute__((__destructor__(65000)))
 
-/** Allocate c before main and free it after. */
+/** Allocate c before main, and free it after main. */
 #define COUNTER_U64_SYSINIT(c)                                                 \
 	PERCPU_SYSINIT static void c##_counter_sysinit(void)                   \
 	{                                                                      \
@@ -175,8 +172,8 @@ static inline void counter_u64_sysuninit(void *arg)
 	}                                                                      \
 	PERCPU_ASSERT(1, "a semicolon follows")
 
-/** Define c, a counter that works from the first instruction on; may follow
- *  "static". C only, because it needs a compound literal. */
+/** Define c, a counter that works from the first instruction on. It may follow "static".
+ *  C only, because it needs a compound literal. */
 #define COUNTER_U64_DEFINE_EARLY(c)                                            \
 	counter_u64_t c = (counter_u64_t)(void *)                              \
 		((char *)&(struct percpu_static_counter){ 0, 0 } + 1);         \
@@ -193,11 +190,10 @@ static inline void counter_u64_sysuninit(void *arg)
 
 PERCPU_END_DECLS
 
-/*
- * The copy of an item, offset bytes behind the copy of CPU 0; refuses counters.
- */
+/* Return the copy of an item that is offset bytes behind the copy of CPU 0. A counter does not
+ * compile. */
 #ifdef __cplusplus
-extern "C++" { /* some wrap includes of C's headers in extern "C" */
+extern "C++" { /* programs may wrap includes of C headers in extern "C" */
 template <typename T> static inline T *percpu_freebsd_copy(T *base, size_t offset)
 {
 	return reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(base) + offset);
@@ -217,7 +213,7 @@ void percpu_freebsd_copy(counter_u64_t counter, size_t offset) = delete;
 #endif
 
 /* Another sys/pcpu.h may have been included, for zones of another allocator. Replace its
- * zpcpu_get(), because a counter has no copy where that looks. */
+ * zpcpu_get(), which would look for copies that a counter does not have. */
 #if defined(zpcpu_get) && defined(zpcpu_offset)
 #undef zpcpu_get
 #undef zpcpu_get_cpu

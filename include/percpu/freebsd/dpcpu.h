@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * dpcpu.h - FreeBSD's names for per-CPU variables (sys/pcpu.h), on variable.h.
- * Not part of freebsd.h, because it gives the object that includes it an image.
+ * freebsd.h does not include it, because it gives the including object an image.
  *
  * User space has no critical_enter(). So DPCPU_PTR(), DPCPU_GET() and DPCPU_SET() use the
- * copy of the CPU on which the thread was when it asked, and it may be on another one
+ * copy of the CPU on which the thread was when it asked. The thread may be on another CPU
  * when it loads or stores. PERCPU_VARIABLE_ADD() is exact.
  */
 #ifndef PERCPU_FREEBSD_DPCPU_H
@@ -27,7 +27,7 @@
 
 /* clang-format off */
 
-/** The sum over all CPUs, of the variable or of a member of it. */
+/** The sum of the variable over all CPUs. */
 #define DPCPU_SUM(n) __extension__({                                           \
 	__typeof__(DPCPU_NAME(n)) percpu_sum_ = 0;                             \
 	for (int percpu_i_ = 0; percpu_i_ < percpu_freebsd_ncpus(); percpu_i_++)       \
@@ -35,6 +35,7 @@
 	percpu_sum_;                                                           \
 })
 
+/** The sum of a member of the variable over all CPUs. */
 #define DPCPU_VARSUM(n, var) __extension__({                                   \
 	__typeof__(DPCPU_NAME(n).var) percpu_sum_ = 0;                         \
 	for (int percpu_i_ = 0; percpu_i_ < percpu_freebsd_ncpus(); percpu_i_++)       \

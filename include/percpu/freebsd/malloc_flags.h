@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * malloc_flags.h - malloc(9)'s flags that FreeBSD and DragonFly have in common, for code that
- * has none of its own.
+ * malloc_flags.h - the flags of malloc(9) that FreeBSD and DragonFly share, for code that
+ * does not define them.
  */
 #ifndef PERCPU_FREEBSD_MALLOC_FLAGS_H
 #define PERCPU_FREEBSD_MALLOC_FLAGS_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * pcpu.h - FreeBSD's access to the copies of an item of a zone (sys/pcpu.h). The item must
- * be from uma.h: another allocator has the copies elsewhere.
+ * be from uma.h: another allocator has its copies elsewhere.
  *
- * What the calls have in common, where one does not say more.
- * Context: any thread, signal handlers; but mp_ncpus not in a signal handler, because it
- * may start the self-test (percpu_status()).
+ * What the calls have in common, unless one says otherwise.
+ * Context: any thread, signal handlers; mp_ncpus not in a signal handler, because it may
+ * start the self-test (percpu_status()).
  * Ordering: none.
  * Progress: no lock, no waiting.
  */
@@ -14,7 +14,7 @@
 
 #include <percpu/freebsd/uma.h>
 
-/* These may be macros of another sys/pcpu.h, included before. One that is included later
+/* Remove macros of another sys/pcpu.h that was included before. One that is included later
  * redefines the macros here, and compilers warn of that. */
 #undef zpcpu_get
 #undef zpcpu_get_cpu
@@ -33,8 +33,10 @@
 
 PERCPU_BEGIN_DECLS
 
-/** The current CPU, or 0; and how many there are, the highest possible number + 1. */
+/** Return the number of the current CPU; 0 if it is not known. */
 PERCPU_API unsigned percpu_freebsd_curcpu(void);
+
+/** Return how many CPUs there can be: the highest possible number + 1. */
 PERCPU_API int percpu_freebsd_ncpus(void);
 
 static inline size_t percpu_freebsd_offset(int64_t cpu)
@@ -42,7 +44,8 @@ static inline size_t percpu_freebsd_offset(int64_t cpu)
 	return PERCPU_STRIDE * (size_t)cpu;
 }
 
-/** The distance of two CPUs' copies, in bytes. An item has PERCPU_LANE_SIZE at most. */
+/** The distance between the copies of two CPUs, in bytes. An item has at most
+ *  PERCPU_LANE_SIZE bytes. */
 #define UMA_PCPU_ALLOC_SIZE PERCPU_STRIDE
 
 #define zpcpu_offset_cpu(cpu) percpu_freebsd_offset(cpu)
@@ -52,13 +55,14 @@ static inline size_t percpu_freebsd_offset(int64_t cpu)
 #define zpcpu_base_to_offset(base) (base)
 #define zpcpu_offset_to_base(base) (base)
 
-/** The copy of a CPU, or of the current one; the thread may move to another CPU at any
- *  moment. A counter has no copies, and does not compile here. */
+/** Return the copy of a CPU. A counter has no copies, and does not compile. */
 #define zpcpu_get_cpu(base, cpu) PERCPU_FREEBSD_COPY(base, zpcpu_offset_cpu(cpu))
+
+/** Return the copy of the current CPU. The thread may move to another CPU at any moment. */
 #define zpcpu_get(base) PERCPU_FREEBSD_COPY(base, zpcpu_offset())
 
 /* clang-format off */
-/** Store val to a copy, and return its old value: a load and a store, as in FreeBSD.
+/** Store val to a copy, and return the copy's old value: by a load and a store, as in FreeBSD.
  *  No other thread may store to that copy meanwhile. */
 #define zpcpu_replace_cpu(base, val, cpu) __extension__({                      \
 	__typeof__(*(base)) *percpu_copy_ = zpcpu_get_cpu(base, cpu);          \
@@ -73,21 +77,21 @@ static inline size_t percpu_freebsd_offset(int64_t cpu)
 PERCPU_API void percpu_freebsd_zpcpu_add(void *base, int64_t n);
 
 /**
- * Add to, or subtract from, the current CPU's copy of an 8-byte integer in an item. The
- * addition is whole, also when the thread is moved to another CPU meanwhile. The sum over
- * all CPUs' copies is exact if nothing else stores to them. If base points to an object
+ * Add to, or subtract from, the current CPU's copy of an 8-byte integer in an item. No
+ * addition is lost, even if the thread is moved to another CPU meanwhile. The sum over the
+ * copies of all CPUs is exact if nothing else stores to them. If base points to an object
  * of another size than 8 bytes, an array of negative size fails to compile.
  *
  * Context: any thread, signal handlers, children of fork. In a program without a zone of
- * uma_zcreate() the first addition to an item of a percpu_zone allocates memory, and so is
- * not for signal handlers.
+ * uma_zcreate() the first addition to an item of a percpu_zone allocates memory, so it must
+ * not be in a signal handler.
  * Ordering: none.
- * Progress: bounded. The addition is a sequence. If that was aborted a few times, or the
- * thread cannot run any, it is an atomic addition to the copy of the CPU that the thread
- * is on, behind a guard. In a sandbox that allows neither getcpu(2) nor a fence
- * (percpu_fence()), and where a fence times out, after a second, such an addition goes to
- * a word beside the copies. The sum of the copies lacks that word; counter_u64_fetch() of
- * the integer's address, cast to counter_u64_t, includes it.
+ * Progress: bounded. The addition is a sequence. If the sequence was aborted a few times, or
+ * the thread cannot run sequences, it is an atomic addition to the copy of the thread's CPU,
+ * behind a guard. In a sandbox that allows neither getcpu(2) nor a fence (percpu_fence()), or
+ * if a fence times out after a second, such an addition goes to a word beside the copies.
+ * The sum of the copies lacks that word. counter_u64_fetch() of the integer's address, cast
+ * to counter_u64_t, includes it.
  */
 #define zpcpu_add_protected(base, n)                                                               \
 	percpu_freebsd_zpcpu_add((base), PERCPU_NUMBER(int64_t, n) * PERCPU_ZPCPU_CHECK(base))
@@ -96,7 +100,8 @@ PERCPU_API void percpu_freebsd_zpcpu_add(void *base, int64_t n);
 #define zpcpu_add(base, n) zpcpu_add_protected(base, n)
 #define zpcpu_sub(base, n) zpcpu_sub_protected(base, n)
 
-/** 1, if base points to a number of 8 bytes. A counter is no number: does not compile. */
+/** 1 if base points to a number of 8 bytes. Otherwise it does not compile: a counter is not a
+ *  number. */
 #define PERCPU_ZPCPU_CHECK(base)                                                                   \
 	PERCPU_NUMBER(int64_t, sizeof(char[sizeof(*(base) + 0) == 8 ? 1 : -1]))
 

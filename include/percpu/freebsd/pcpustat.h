@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pcpustat.h - FreeBSD's VNET_PCPUSTAT: a struct of uint64_t fields says which
- * counters there are, and takes the values read from them.
+ * pcpustat.h - FreeBSD's VNET_PCPUSTAT: a struct of uint64_t fields that declares
+ * counters, and takes the values that are read from them.
  *
  *	VNET_PCPUSTAT_DEFINE(struct ipstat, ipstat);
  *	VNET_PCPUSTAT_SYSINIT(ipstat);
  *	VNET_PCPUSTAT_SYSUNINIT(ipstat);
  *	VNET_PCPUSTAT_ADD(struct ipstat, ipstat, ips_total, 1);
  *
- * The macros define an array of counter_u64_t, one per field. There is one network
- * stack here, as in a kernel without VIMAGE.
+ * The macros define an array of counter_u64_t, one for each field. There is one network
+ * stack, as in a kernel without VIMAGE.
  */
 #ifndef PERCPU_FREEBSD_PCPUSTAT_H
 #define PERCPU_FREEBSD_PCPUSTAT_H
@@ -35,17 +35,18 @@
 
 /**
  * The index of the counter of field f of a struct. The field may be an element of an
- * array, f[i], where g++ wants i to be constant. For a field of another size than 8
- * bytes the array below has a negative size, and does not compile.
+ * array, f[i]; g++ needs a constant i. For a field of another size than 8 bytes, the array
+ * below has a negative size, and does not compile.
  */
 #define PERCPU_PCPUSTAT_INDEX(type, f)                                         \
 	(offsetof(type, f) / sizeof(char                                       \
 		[sizeof(PERCPU_NULL(type *)->f) == sizeof(uint64_t) ? 8 : -1]))
 
-/** Declare, or define, the counters of a struct. */
+/** Declare the counters of a struct. */
 #define VNET_PCPUSTAT_DECLARE(type, name)                                      \
 	VNET_DECLARE(counter_u64_t, name[PERCPU_PCPUSTAT_FIELDS(type)]);       \
 	PERCPU_PCPUSTAT_CHECK(type)
+/** Define the counters of a struct. */
 #define VNET_PCPUSTAT_DEFINE(type, name)                                       \
 	VNET_DEFINE(counter_u64_t, name[PERCPU_PCPUSTAT_FIELDS(type)]);        \
 	PERCPU_PCPUSTAT_CHECK(type)
@@ -53,27 +54,30 @@
 	VNET_DEFINE_STATIC(counter_u64_t, name[PERCPU_PCPUSTAT_FIELDS(type)]); \
 	PERCPU_PCPUSTAT_CHECK(type)
 
-/** Allocate, or free, all counters of the struct; as counter_u64_alloc() and _free(). */
+/** Allocate all counters of the struct, as counter_u64_alloc(). */
 #define VNET_PCPUSTAT_ALLOC(name, wait)                                        \
 	COUNTER_ARRAY_ALLOC(VNET(name),                                        \
 			    sizeof(VNET(name)) / sizeof(counter_u64_t), (wait))
+/** Free all counters of the struct, as counter_u64_free(). */
 #define VNET_PCPUSTAT_FREE(name)                                               \
 	COUNTER_ARRAY_FREE(VNET(name),                                         \
 			   sizeof(VNET(name)) / sizeof(counter_u64_t))
 
-/** Add v to a field, or read it; as counter_u64_add() and _fetch(). */
+/** Add v to a field, as counter_u64_add(). */
 #define VNET_PCPUSTAT_ADD(type, name, f, v)                                    \
 	counter_u64_add(VNET(name)[PERCPU_PCPUSTAT_INDEX(type, f)], (v))
+/** Read a field, as counter_u64_fetch(). */
 #define VNET_PCPUSTAT_FETCH(type, name, f)                                     \
 	counter_u64_fetch(VNET(name)[PERCPU_PCPUSTAT_INDEX(type, f)])
 
-/** Allocate before main, free after it. */
+/** Allocate the counters before main. */
 #define VNET_PCPUSTAT_SYSINIT(name)                                            \
 	PERCPU_SYSINIT static void vnet_##name##_init(void)                    \
 	{                                                                      \
 		VNET_PCPUSTAT_ALLOC(name, M_WAITOK);                           \
 	}                                                                      \
 	PERCPU_ASSERT(1, "a semicolon follows")
+/** Free the counters after main. */
 #define VNET_PCPUSTAT_SYSUNINIT(name)                                          \
 	PERCPU_SYSUNINIT static void vnet_##name##_uninit(void)                \
 	{                                                                      \

@@ -2,18 +2,18 @@
 /*
  * rate.h - FreeBSD's counter_rate: limits on events per period.
  *
- * counter_ratecheck() counts an event and says whether it is within the limit
- * of the period. Unlike FreeBSD's, it counts every event, also while another
- * thread begins the next period, and never lets through more than the limit. It stands on
- * percpu/rate.h, whose rates are cheaper, and may be in shared regions.
+ * counter_ratecheck() counts an event, and returns whether it is within the limit of the
+ * period. Unlike FreeBSD's, it counts every event, even while another thread begins the
+ * next period, and never lets through more than the limit. It is built on percpu/rate.h,
+ * whose rates cost less, and may be in shared regions.
  *
  * What the calls have in common.
  * Context: checks and reads in any thread and in signal handlers; allocating and freeing
  * not in a signal handler.
  * Ordering: a check orders nothing else. When a thread begins a period, all events that
  * happened before are in the period that ended.
- * Progress: a check takes no lock, and costs a compare-and-swap besides its add, or, above the
- * limit, a load; allocating with M_WAITOK waits until there is memory.
+ * Progress: a check takes no lock. It costs an add and a compare-and-swap; above the limit, an
+ * add and a load. Allocating with M_WAITOK waits until there is memory.
  */
 #ifndef PERCPU_FREEBSD_RATE_H
 #define PERCPU_FREEBSD_RATE_H
@@ -23,13 +23,13 @@
 PERCPU_BEGIN_DECLS
 
 /**
- * A rate: from counter_rate_alloc(), as since FreeBSD 14; or by value, as in 12 and 13.
- * There a program sets cr_rate to a counter, and may set cr_ticks to what it likes. The
- * period of such a rate is a second.
+ * A rate: from counter_rate_alloc(), as since FreeBSD 14; or by value, as in 12 and 13. In a
+ * rate by value the program sets cr_rate to a counter, and may set cr_ticks to any number.
+ * The period of such a rate is a second.
  */
 struct counter_rate {
 	counter_u64_t cr_rate;		      /* events of the period */
-	int64_t cr_ticks PERCPU_ALIGNED_WORD; /* its start, and how many were let through */
+	int64_t cr_ticks PERCPU_ALIGNED_WORD; /* the period's start, and the events let through */
 	int64_t cr_period;		      /* in ms; 0: a second */
 	int cr_over;			      /* not used */
 };
@@ -54,7 +54,7 @@ static inline void counter_rate_free(struct counter_rate *cr)
 
 PERCPU_API uint64_t percpu_freebsd_rate_get(struct counter_rate *cr);
 
-/** Events of the running period. */
+/** Return the number of events of the running period. */
 static inline uint64_t counter_rate_get(struct counter_rate *cr)
 {
 	return percpu_freebsd_rate_get(cr);
@@ -63,9 +63,9 @@ static inline uint64_t counter_rate_get(struct counter_rate *cr)
 PERCPU_API int64_t percpu_freebsd_ratecheck(struct counter_rate *cr, int64_t limit);
 
 /**
- * Count an event. Returns -1 if the period has let through limit events. Otherwise
- * returns 0; or, for the first event of a period, the number of events of the period
- * before, if that was more than limit.
+ * Count an event. Returns -1 if the period has already let through limit events. Otherwise
+ * returns 0; but if the event is the first of its period, and the period before had more
+ * than limit events, returns the number of these.
  */
 static inline int64_t counter_ratecheck(struct counter_rate *cr, int64_t limit)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sf_buf.h - FreeBSD's names for shared buffers (sf_buf(9), sys/sf_buf.h). vm_page.h has what a
- * page is.
+ * sf_buf.h - FreeBSD's names for shared buffers (sf_buf(9), sys/sf_buf.h). vm_page.h defines a
+ * page.
  *
- * Two allocations of a page have the same address, but each has a struct sf_buf of its own.
+ * Two buffers of a page have the same address, but each has a struct sf_buf of its own.
  *
  * What the calls have in common.
- * Context: any thread, not a signal handler; sf_buf_kva() and sf_buf_page() also there.
+ * Context: any thread, not a signal handler; sf_buf_kva() and sf_buf_page() also in one.
  * Ordering, Progress: as percpu_sfbuf_alloc() and percpu_sfbuf_free().
  */
 #ifndef PERCPU_FREEBSD_SF_BUF_H
@@ -34,9 +34,9 @@ struct sf_buf {
 };
 
 /**
- * Allocate a buffer for the page. If all are in use it waits for one; not with SFB_NOWAIT, and
- * with SFB_CATCH until a signal handler ran. Returns NULL then, and where
- * percpu_sfbuf_alloc() returns another error.
+ * Allocate a buffer for the page. If all are in use, wait for one: with SFB_CATCH until a
+ * signal handler has run, with SFB_NOWAIT not at all. Returns NULL if it gets no buffer, or
+ * if percpu_sfbuf_alloc() returns another error.
  */
 static inline struct sf_buf *sf_buf_alloc(vm_page_t m, int flags)
 {
@@ -60,8 +60,8 @@ static inline void sf_buf_ref(struct sf_buf *sf)
 	__atomic_fetch_add(&sf->refs, 1, __ATOMIC_RELAXED);
 }
 
-/** Give a reference, in any thread. What percpu_sfbuf_free() cannot write back is lost. NULL is
- *  fine. */
+/** Give back a reference, in any thread. Data that percpu_sfbuf_free() cannot write back is
+ *  lost. NULL is fine. */
 static inline void sf_buf_free(struct sf_buf *sf)
 {
 	if (sf == PERCPU_NULL(struct sf_buf *) ||

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * smp.h - FreeBSD's names for CPUs (sys/smp.h, sys/pcpu.h). A name is not defined where a
+ * smp.h - FreeBSD's names for CPUs (sys/smp.h, sys/pcpu.h). A name is not defined if the
  * port has a macro of that name. A port that has a variable mp_ncpus includes the other
  * headers of percpu/freebsd/, none of which needs this one.
  *
- * The numbers 0 to mp_maxid are those of possible CPUs. Each of these has a copy of
- * every item and variable.
+ * Possible CPUs have the numbers 0 to mp_maxid. Each has a copy of every item and variable.
  */
 #ifndef PERCPU_FREEBSD_SMP_H
 #define PERCPU_FREEBSD_SMP_H

@@ -14,10 +14,10 @@
  * that has it is unloaded. A plugin that counts stays after dlclose(), with its names
  * (docs/cpu/process.md). The macros define an object named after the parent and the name, so
  * the linker refuses a node that is defined twice. The nodes that FreeBSD's header declares
- * are there without a definition. A program may define each of them once, as kern_mib.c
- * does; only then percpu_freebsd_sysctl_foreach() shows it.
+ * exist without a definition. A program may define each of them once, as kern_mib.c does.
+ * percpu_freebsd_sysctl_foreach() shows such a node only if it is defined.
  *
- * What the calls have in common, where one does not say more.
+ * What the calls have in common, unless one says otherwise.
  * Context: any thread, not a signal handler; a child of fork has its parent's names.
  * Handlers are called without a lock held.
  * Ordering: a thread that finds a name sees all that was stored before it was registered.
@@ -37,8 +37,8 @@
 
 PERCPU_BEGIN_DECLS
 
-/* Kinds: a name's type, which its macro sets, and flags, of which only CTLFLAG_WR has an
- * effect. */
+/* The kind of a name: its type, which its macro sets, and flags. Only the flag CTLFLAG_WR has
+ * an effect. */
 #define CTLTYPE 0xf
 #define CTLTYPE_NODE 1
 #define CTLTYPE_INT 2
@@ -66,7 +66,7 @@ PERCPU_BEGIN_DECLS
 #define CTLFLAG_STATS 0x00002000U
 #define CTLFLAG_NEEDGIANT 0x00000800U
 
-/** Numbers of names have no meaning here; the macros ignore the argument. */
+/** The number of a name. Numbers have no meaning here; the macros ignore the argument. */
 #define OID_AUTO (-1)
 
 /** Nodes have no handlers: the argument of SYSCTL_NODE() must be NULL or 0. */
@@ -75,8 +75,8 @@ struct percpu_no_handler;
 struct sysctl_oid;
 struct thread;
 
-/** A request to a handler. The handler gives the old value out by SYSCTL_OUT(), and gets
- *  a new one by SYSCTL_IN(), if newptr is not NULL. The fields are FreeBSD's. */
+/** A request to a handler. The handler returns the old value by SYSCTL_OUT(). If newptr is not
+ *  NULL, it gets the new value by SYSCTL_IN(). The fields are FreeBSD's. */
 struct sysctl_req {
 	struct thread *td; /* NULL */
 	int lock;
@@ -105,20 +105,20 @@ struct sysctl_oid_list {
 /** A name. It is static in the unit that defines it, or made by SYSCTL_ADD_*(). The fields
  *  belong to the library; some have FreeBSD's names. */
 struct sysctl_oid {
-	struct sysctl_oid_list oid_children; /* of this name */
+	struct sysctl_oid_list oid_children; /* the names below this one */
 	struct sysctl_oid_list *oid_parent;  /* NULL: a root */
 	const char *oid_name;
 	const char *oid_descr;
-	void *oid_arg1; /* of a counter: counter_u64_t *, an array */
+	void *oid_arg1; /* of counters: an array of counter_u64_t */
 	intmax_t oid_arg2;
 	int (*oid_handler)(SYSCTL_HANDLER_ARGS); /* NULL: a node */
 	const char *oid_fmt;
-	size_t size;	      /* of the value, if that is known; otherwise 0 */
+	size_t size;	      /* of the value; 0: not known */
 	unsigned oid_kind;    /* CTLTYPE_* | CTLFLAG_* */
 	unsigned oid_running; /* requests that are in progress */
 	unsigned oid_refcnt;  /* calls of SYSCTL_ADD_NODE() for this name */
 	unsigned reserved;
-	struct sysctl_oid *oid_link; /* by full name */
+	struct sysctl_oid *oid_link; /* the next in the list by full name */
 };
 #define PERCPU_SYSCTL_NO_HANDLER PERCPU_NULL(int (*)(SYSCTL_HANDLER_ARGS))
 #define PERCPU_SYSCTL_NO_PARENT PERCPU_NULL(struct sysctl_oid_list *)
@@ -130,60 +130,68 @@ struct sysctl_ctx_list {
 };
 
 /**
- * Register a name, or remove it again. The macros call these.
+ * Register a name. The macros call this.
  *
  * Returns 0, or
  *	-EEXIST	the same full name is registered already; that one stays
  *	-ENAMETOOLONG	the full name has more than 255 characters
- * The second call leaves a name alone that was not registered. It returns when no thread
- * reads the counters any more.
  *
  * Context: any thread, constructors included; not a signal handler. A child of
  * fork has the names of its parent.
  */
 PERCPU_API int percpu_freebsd_sysctl_register(struct sysctl_oid *oid);
+
+/**
+ * Remove a name, if it is registered. The macros call this. It returns when no thread reads
+ * the counters any more.
+ *
+ * Context: as percpu_freebsd_sysctl_register().
+ */
 PERCPU_API void percpu_freebsd_sysctl_unregister(struct sysctl_oid *oid);
 
 /**
- * Read by name, write, or both. A counter is a uint64_t in old; an array or a struct of
- * counters is as many, each read by itself. Writing to a counter resets it.
+ * Read by name, write, or both. In old, a counter is a uint64_t. An array or a struct of
+ * counters is as many uint64_t, each read separately. Writing to a counter resets it.
  *
  * Parameters
- *	name	dots between its parts: "net.inet.ip.stats"
- *	old	the values are stored here; NULL: nowhere
- *	oldlen	in: bytes at old; out: bytes stored there, or, if old is
- *		NULL, bytes that there are to store. NULL: 0
+ *	name	the full name, with dots between its parts: "net.inet.ip.stats"
+ *	old	where the values are stored; NULL: nowhere
+ *	oldlen	in: bytes at old. Out: bytes stored there, or, if old is NULL, the size of
+ *		the values. NULL: 0 bytes
  *	newp	NULL: write nothing. A counter ignores the bytes at newp, and is reset:
- *		the values read and the values left add up to all adds.
+ *		the values read and the values left add up to all adds
  *
  * Returns 0, or
  *	-ENOENT	there is no such name
- *	-EISDIR	it has names below it, not a value
+ *	-EISDIR	the name is a node: it has no value
  *	-EPERM	newp is not NULL, and the name is not CTLFLAG_WR
  *	-ENOMEM	oldlen is too small: as much as fits was stored, no counter was reset
  *	minus the errno that a handler of SYSCTL_PROC() returned
  *
+ * A counter that is not allocated reads as 0.
+ *
  * Context: any thread, not a signal handler.
- * Ordering: as counter_u64_fetch() of each counter. One that is not allocated
- * reads as 0.
+ * Ordering: as counter_u64_fetch() of each counter.
  */
 PERCPU_API int percpu_freebsd_sysctlbyname(const char *name, void *old, size_t *oldlen,
 					   const void *newp, size_t newlen);
+
+/** Read or write as percpu_freebsd_sysctlbyname(). Returns 0, or -1 and errno. */
 PERCPU_API int percpu_freebsd_sysctlbyname_errno(const char *name, void *old, size_t *oldlen,
 						 const void *newp, size_t newlen);
 
-/** The same under FreeBSD's name: 0, or -1 and errno. */
+/** Read or write by name, under FreeBSD's name. Returns 0, or -1 and errno. */
 static inline int sysctlbyname(const char *name, void *oldp, size_t *oldlenp, const void *newp,
 			       size_t newlen)
 {
 	return percpu_freebsd_sysctlbyname_errno(name, oldp, oldlenp, newp, newlen);
 }
 
-/** A name, as percpu_freebsd_sysctl_foreach() shows it; valid during the call. */
+/** A name, as percpu_freebsd_sysctl_foreach() passes it. It is valid during the call. */
 struct percpu_freebsd_name {
-	const char *name; /* in full */
+	const char *name; /* the full name */
 	const char *descr;
-	size_t size;   /* of the value, in bytes; 0: a node, or a handler's */
+	size_t size;   /* of the value, in bytes; 0: a node, or a value of a handler */
 	unsigned kind; /* CTLTYPE_* | CTLFLAG_* */
 };
 
@@ -199,10 +207,9 @@ PERCPU_API int
 percpu_freebsd_sysctl_foreach(int (*fn)(const struct percpu_freebsd_name *n, void *arg), void *arg);
 
 /*
- * Handlers, or functions that handlers call. They read and write a counter at arg1, an
- * array of arg2 counters, or a value at arg1. If arg1 is NULL, the value is arg2 itself,
- * and can only be read. An opaque value has arg2 bytes. access is CTLFLAG_RD or
- * CTLFLAG_RW.
+ * Handlers, and functions for handlers. They read and write a counter at arg1, an array of
+ * arg2 counters at arg1, or a value at arg1. If arg1 is NULL, the value is arg2 itself, and
+ * can only be read. An opaque value has arg2 bytes. access is CTLFLAG_RD or CTLFLAG_RW.
  */
 PERCPU_API int percpu_freebsd_handle_counters(SYSCTL_HANDLER_ARGS);
 PERCPU_API int percpu_freebsd_handle_value(void *value, size_t size, unsigned access,
@@ -253,20 +260,20 @@ static inline int sysctl_handle_opaque(SYSCTL_HANDLER_ARGS)
 }
 
 /*
- * Names made at run time. A context remembers them, and sysctl_ctx_free() removes them, the
- * last one first. Names that were added without a context (NULL) stay for good.
+ * Names that are made at run time. A context lists them, and sysctl_ctx_free() removes them,
+ * the last one first. Names that were added without a context (NULL) stay for good.
  */
 
-/** Make ctx a context without names; a context of zeros is one already. Returns 0. Only
- *  one thread at a time may call with the same context. */
+/** Make ctx a context without names. A context of zeros needs no such call. Returns 0. Only
+ *  one thread at a time may use a context. */
 static inline int sysctl_ctx_init(struct sysctl_ctx_list *ctx)
 {
 	ctx->first = PERCPU_NULL(struct percpu_freebsd_added *);
 	return 0;
 }
 
-/** Remove the names that were added with the context. If names below are not of this
- *  context, removes nothing, and returns EBUSY, as FreeBSD does; otherwise 0. */
+/** Remove the names that were added with the context. Returns 0; or EBUSY, as FreeBSD does, if
+ *  there are names below them that are not of this context: then nothing is removed. */
 PERCPU_API int percpu_freebsd_sysctl_ctx_free(struct sysctl_ctx_list *ctx);
 
 static inline int sysctl_ctx_free(struct sysctl_ctx_list *ctx)
@@ -303,15 +310,15 @@ static inline struct sysctl_oid *percpu_freebsd_add_counters(struct sysctl_ctx_l
 
 PERCPU_END_DECLS
 
-/** The list of names below a node, by the node and by its name. */
+/* The list of names below a node: by the node, and by its name. */
 #define SYSCTL_CHILDREN(node) (&(node)->oid_children)
 #define SYSCTL_STATIC_CHILDREN(name) (&sysctl__##name.oid_children)
 
 /**
  * Add a node, counters, or a handler below parent, which is SYSCTL_CHILDREN(node). Names
  * and descriptions are copied. If there is a node of that name already, SYSCTL_ADD_NODE()
- * returns it. All return NULL if there is no memory, the name is too long, or another
- * object has it.
+ * returns it. All return NULL if there is no memory, the name is too long, or the name is
+ * taken.
  *
  * Context: any thread, not a signal handler. Call sysctl_ctx_free() before you free the
  * counters, and before a unit with a static parent is unloaded.
@@ -331,7 +338,8 @@ PERCPU_END_DECLS
 				  (fmt), (descr))
 
 /* clang-format off */
-/* Pasted arguments are not passed to another macro, which would expand "linux" and "unix". */
+/* Define a name. Arguments that are pasted must not pass through another macro, which would
+ * expand "linux" and "unix". */
 #define PERCPU_SYSCTL_OID(id, parent, name, kind, arg1, arg2, handler, fmt, size, descr) \
 	struct sysctl_oid id = {                                               \
 		{ &id }, parent, name, descr, arg1, arg2, handler, fmt, size,  \
@@ -347,9 +355,10 @@ PERCPU_END_DECLS
 	}                                                                      \
 	PERCPU_ASSERT(1, "a semicolon follows")
 
-/* These refuse a handler that is not NULL or 0, and a p that is no address of counters. */
+/* Does not compile if the handler is not NULL or 0. */
 #define PERCPU_SYSCTL_NONE(handler)                                            \
 	(0 ? PERCPU_NULL(struct percpu_no_handler *) : (handler))
+/* Does not compile if p is not an address of counters. */
 #define PERCPU_SYSCTL_COUNTERS(p)                                              \
 	(1 ? (p) : PERCPU_NULL(counter_u64_t *))
 
@@ -361,30 +370,31 @@ PERCPU_END_DECLS
 /** Declare a node of another unit. */
 #define SYSCTL_DECL(name) extern struct sysctl_oid sysctl__##name
 
-/** A node: at the root, and below another one. */
+/** Define a node at the root. */
 #define SYSCTL_ROOT_NODE(nbr, name, access, handler, descr)                    \
 	PERCPU_SYSCTL_NODE(PERCPU_SYSCTL_NODE_ID(sysctl___##name),             \
 			   PERCPU_SYSCTL_NO_PARENT, #name, access, handler, descr)
+/** Define a node below another one. */
 #define SYSCTL_NODE(parent, nbr, name, access, handler, descr)                 \
 	PERCPU_SYSCTL_NODE(PERCPU_SYSCTL_NODE_ID(sysctl__##parent##_##name),   \
 			   &sysctl__##parent.oid_children, #name, access,      \
 			   handler, descr)
 
-/* Expands the id before it is pasted. */
+/* Define a node. This macro expands the id before it is pasted. */
 #define PERCPU_SYSCTL_NODE(id, parent, name, access, handler, descr)           \
 	PERCPU_SYSCTL_OID(id, parent, name, CTLTYPE_NODE | (access),           \
 			  PERCPU_SYSCTL_NONE(handler), 0,                      \
 			  PERCPU_SYSCTL_NO_HANDLER, "N", 0, descr)
 
-/* The identifier of a node that the program defines: id, or for one of the nodes of
- * which each unit has a static one already (sysctl_nodes.h), what PERCPU_SYSCTL_OWN_<id>
- * says. Names below such a node refer to the static one, and have the same full name. */
+/* The identifier of a node that the program defines: normally id. Each unit already has static
+ * nodes for some ids (sysctl_nodes.h); for these it is that of PERCPU_SYSCTL_OWN_<id>. Names
+ * below such a node refer to the static one, and have the same full name. */
 #define PERCPU_SYSCTL_NODE_ID(id) PERCPU_SYSCTL_PICK(PERCPU_SYSCTL_OWN_##id, id, )
 #define PERCPU_SYSCTL_PICK(...) PERCPU_SYSCTL_SECOND(__VA_ARGS__)
 #define PERCPU_SYSCTL_SECOND(first, second, ...) second
 
-/** A counter; ptr is the address of the counter_u64_t. The counter may be allocated later,
- *  and must be freed after the name was removed, as SYSUNINITs do. */
+/** Define the name of a counter. ptr is the address of the counter_u64_t. The counter may be
+ *  allocated later, and must be freed after the name was removed, as SYSUNINITs do. */
 #define SYSCTL_COUNTER_U64(parent, nbr, name, access, ptr, descr)              \
 	PERCPU_SYSCTL_VALUE(parent, name,                                      \
 			    CTLTYPE_U64 | CTLFLAG_STATS | (access),            \
@@ -392,7 +402,7 @@ PERCPU_END_DECLS
 			    percpu_freebsd_handle_counters, "QU",              \
 			    sizeof(uint64_t), descr)
 
-/** An array of len counters. */
+/** Define the name of an array of len counters. */
 #define SYSCTL_COUNTER_U64_ARRAY(parent, nbr, name, access, ptr, len, descr)   \
 	PERCPU_SYSCTL_VALUE(parent, name,                                      \
 			    CTLTYPE_OPAQUE | CTLFLAG_STATS | (access),         \
@@ -400,7 +410,8 @@ PERCPU_END_DECLS
 			    percpu_freebsd_handle_counters, "S",               \
 			    (len) * sizeof(uint64_t), descr)
 
-/** The counters of VNET_PCPUSTAT_DEFINE(type, array); a read returns that struct. */
+/** Define the name of the counters of VNET_PCPUSTAT_DEFINE(type, array). A read returns that
+ *  struct. */
 #define SYSCTL_VNET_PCPUSTAT(parent, nbr, name, type, array, desc)             \
 	PERCPU_ASSERT(PERCPU_PCPUSTAT_FIELDS(type) ==                          \
 			      sizeof(VNET(array)) / sizeof(counter_u64_t),     \
@@ -412,7 +423,8 @@ PERCPU_END_DECLS
 			    percpu_freebsd_handle_counters, "S",               \
 			    sizeof(type), desc)
 
-/** A value that a function reads and writes. The library holds no lock meanwhile. */
+/** Define the name of a value that a function reads and writes. The library holds no lock
+ *  meanwhile. */
 #define SYSCTL_PROC(parent, nbr, name, access, ptr, arg, handler, fmt, descr)  \
 	PERCPU_SYSCTL_VALUE(parent, name, (access), (ptr), (arg), (handler),   \
 			    fmt, 0, descr)

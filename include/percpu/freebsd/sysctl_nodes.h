@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sysctl_nodes.h - the nodes that FreeBSD's sys/sysctl.h declares. Names below them refer to
- * these objects, so each unit has them, whether or not the program defines a node itself.
+ * these objects. So each unit has them, whether or not the program defines such a node.
  * sysctl.h includes this header.
  */
 #ifndef PERCPU_FREEBSD_SYSCTL_NODES_H
@@ -48,7 +48,7 @@ PERCPU_SYSCTL_BELOW(_security, bsd);
 PERCPU_SYSCTL_BELOW(_vm, stats);
 PERCPU_SYSCTL_BELOW(_vm_stats, misc);
 
-/* Their identifiers where the program defines them, behind a comma: PERCPU_SYSCTL_NODE_ID() */
+/* The identifier of each if the program defines it, behind a comma: PERCPU_SYSCTL_NODE_ID() */
 #define PERCPU_SYSCTL_OWN_sysctl___compat , percpu_sysctl___compat
 #define PERCPU_SYSCTL_OWN_sysctl___debug , percpu_sysctl___debug
 #define PERCPU_SYSCTL_OWN_sysctl___dev , percpu_sysctl___dev

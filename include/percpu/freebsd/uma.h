@@ -7,11 +7,11 @@
  * copy, once per item. An item leaves the zone when it is freed, so init runs before
  * ctor at every allocation, and fini after dtor at every free.
  *
- * What the calls have in common, where one does not say more.
+ * What the calls have in common, unless one says otherwise.
  * Context: any thread, not a signal handler.
  * Ordering: as percpu_zone_alloc() and percpu_zone_free().
- * Progress: as these two; with M_WAITOK an allocation waits at the zone's maximum until an
- * item is freed, and else until there is memory.
+ * Progress: as these two. With M_WAITOK an allocation waits: at the zone's maximum until an
+ * item is freed, without memory until there is some.
  */
 #ifndef PERCPU_FREEBSD_UMA_H
 #define PERCPU_FREEBSD_UMA_H
@@ -42,8 +42,8 @@ typedef struct uma_zone *uma_zone_t;
 /*
  * size is the zone's size of an item, in bytes; arg is the argument of uma_zalloc_arg() or
  * uma_zfree_arg(); flags has the caller's M_WAITOK or M_NOWAIT. If a ctor or an init
- * returns anything but 0, the allocation returns NULL: after a failed ctor fini is
- * called, after a failed init nothing.
+ * returns anything but 0, the allocation returns NULL. After a failed ctor, fini is called;
+ * after a failed init, no function is.
  */
 typedef int (*uma_ctor)(void *mem, int size, void *arg, int flags);
 typedef void (*uma_dtor)(void *mem, int size, void *arg);
@@ -64,15 +64,15 @@ PERCPU_API int percpu_freebsd_zone_cur(struct uma_zone *zone);
  * Create a zone.
  *
  * Parameters
- *	size	of an item per CPU, 1 to PERCPU_LANE_SIZE bytes
+ *	size	bytes of an item per CPU, 1 to PERCPU_LANE_SIZE
  *	ctor, dtor, init, fini
  *		any may be NULL
- *	align	a mask, UMA_ALIGN_*: of a power of two up to 128 bytes; copies are
- *		aligned to 64 bytes at most, but share no unit of that size with
- *		another item's
+ *	align	a mask, UMA_ALIGN_*: a power of two up to 128 bytes, minus 1. Copies are
+ *		aligned to at most 64 bytes, but share no unit of that power of two with a
+ *		copy of another item
  *	flags	UMA_ZONE_PCPU, and no other
  *
- * Returns NULL if there is no memory, or an argument is none of these.
+ * Returns NULL if there is no memory, or an argument is not one of these.
  * Context: any thread, not a signal handler.
  */
 static inline uma_zone_t uma_zcreate(const char *name, size_t size, uma_ctor ctor, uma_dtor dtor,
@@ -83,15 +83,14 @@ static inline uma_zone_t uma_zcreate(const char *name, size_t size, uma_ctor cto
 
 PERCPU_API struct uma_zone *percpu_freebsd_pcpu_zone(unsigned size);
 
-/** Zones that all code of the process shares, for items of so many bytes. */
+/* Zones that all code of the process shares, for items of 4 to 64 bytes. */
 #define pcpu_zone_4 percpu_freebsd_pcpu_zone(4)
 #define pcpu_zone_8 percpu_freebsd_pcpu_zone(8)
 #define pcpu_zone_16 percpu_freebsd_pcpu_zone(16)
 #define pcpu_zone_32 percpu_freebsd_pcpu_zone(32)
 #define pcpu_zone_64 percpu_freebsd_pcpu_zone(64)
 
-/** Destroy a zone. While items of it are allocated, the call leaves it as it is. NULL is
- *  fine. */
+/** Destroy a zone. If items of it are allocated, do nothing. NULL is fine. */
 static inline void uma_zdestroy(uma_zone_t zone)
 {
 	percpu_freebsd_zdestroy(zone);
@@ -100,10 +99,9 @@ static inline void uma_zdestroy(uma_zone_t zone)
 /**
  * Allocate an item. arg is for the constructor.
  *
- * With M_WAITOK it waits while there is no memory, and at the zone's maximum
- * until an item is freed; otherwise it returns NULL then. M_ZERO clears every
- * CPU's copy, CPU 0's too, after the constructor has run, as in FreeBSD; the
- * constructor therefore does not see the flag.
+ * If there is no memory, or the zone is at its maximum, wait with M_WAITOK; otherwise return
+ * NULL. M_ZERO clears the copies of all CPUs, after the constructor has run, as in FreeBSD.
+ * So the constructor does not see the flag.
  *
  * Context: any thread, not a signal handler. A constructor may allocate. In a
  * child of fork the zone is the child's own copy.
@@ -150,19 +148,19 @@ static inline void uma_zfree(uma_zone_t zone, void *item)
 	percpu_freebsd_zfree(zone, item, PERCPU_NULL(void *));
 }
 
-/** The most items that may be allocated at a time, exactly; 0 is no maximum. Setting
- *  it returns that number. */
+/** Set how many items may be allocated at a time, exactly; 0: no maximum. Returns nitems. */
 static inline int uma_zone_set_max(uma_zone_t zone, int nitems)
 {
 	return percpu_freebsd_zone_set_max(zone, nitems);
 }
 
+/** Return the maximum; 0: none. */
 static inline int uma_zone_get_max(uma_zone_t zone)
 {
 	return percpu_freebsd_zone_max(zone);
 }
 
-/** How many items are allocated; other threads may have changed that when it returns. */
+/** Return how many items are allocated. Other threads may change that meanwhile. */
 static inline int uma_zone_get_cur(uma_zone_t zone)
 {
 	return percpu_freebsd_zone_cur(zone);

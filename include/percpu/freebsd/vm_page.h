@@ -10,12 +10,12 @@
 
 PERCPU_BEGIN_DECLS
 
-/** The program makes these: one for each page that it uses, which must stay while it is in
- *  use. flags is PERCPU_LWBUF_WRITE if the program stores to the page, or 0. */
+/** A page. The program makes one of these for each page that it uses. It must stay while the
+ *  page is in use. */
 struct vm_page {
 	struct percpu_lwbufs *object;
 	uint64_t pindex;
-	unsigned flags;
+	unsigned flags; /* PERCPU_LWBUF_WRITE if the program stores to the page, or 0 */
 };
 
 typedef struct vm_page *vm_page_t;
