@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * add.h - the frame that updates of every kind are measured in.
+ * add.h - the frame in which updates of every kind are measured.
  *
- * A contender is a struct with add(i), which adds to the ith of 8 counters. Where
- * there are, make() is called once, before all else; and reset() and total(), which
- * tell whether all arrived. adds says how many an add() makes, if not one.
+ * A contender is a struct with add(i), which adds to the ith of 8 counters. It may have make(),
+ * which is called once, before all else; and reset() and total(), which tell whether no add was
+ * lost. adds says how many adds one add() makes, if not one.
  *
- * Pinned threads run batches of 1024 adds, unrolled by 8. In the plain pattern
- * all go to one counter, so an add may have to wait for the store of the one
- * before it; "8 in turn" goes round 8 counters; "amid work" has some 40 cycles
- * of other work before each add. After each run thread 0 compares the sum with
- * what was added.
+ * Pinned threads run batches of 1024 adds, unrolled by 8. In the plain pattern all go to one
+ * counter, so an add may have to wait for the store of the one before it; "8 in turn" goes round
+ * 8 counters; "amid work" has some 40 cycles of other work before each add. After each run
+ * thread 0 compares the sum with what was added.
  */
 #ifndef BENCH_ADD_H
 #define BENCH_ADD_H
@@ -20,7 +19,7 @@
 
 #include "report.h"
 
-/* What the rows of a pattern are called. */
+/* Suffixes of the names of rows, by pattern. */
 #define IN_TURN ", 8 in turn"
 #define AMID_WORK ", amid work"
 
@@ -29,7 +28,7 @@ enum pattern { one_counter, in_turn, amid_work };
 constexpr unsigned cells = 8;
 constexpr unsigned add_batch = 1024;
 
-/* Which CPU thread 0 gets: each in turn, should they differ. */
+/* Which CPU thread 0 runs on: each in turn, as they may differ. */
 inline unsigned first_cpu;
 
 template <class C, class = void> struct can_sum : std::false_type {
@@ -48,8 +47,8 @@ template <class C>
 struct adds_of<C, std::void_t<decltype(C::adds)>> : std::integral_constant<unsigned, C::adds> {
 };
 
-/* A chain of some 40 cycles, of which each add of "amid work" has one before
- * it: a CPU that runs ahead hides most of what follows there. */
+/* A chain of some 40 cycles of work. "amid work" has one before each add: a CPU that runs ahead
+ * hides most of the next add in it. */
 [[gnu::always_inline]] inline uint64_t work(uint64_t x)
 {
 	for (int i = 0; i < 8; i++)
@@ -100,14 +99,14 @@ template <class C, pattern p> void run_adds(benchmark::State &state)
 	double ops = double(state.iterations()) * add_batch;
 
 	state.counters["ops"] = ops;
-	/* All threads have left the loop by now. */
+	/* All threads have left the loop. */
 	if constexpr (can_sum<C>::value)
 		if (state.thread_index() == 0)
 			state.counters["lost"] =
 				ops * state.threads() * adds_of<C>::value - double(C::total());
 }
 
-/* Measures a contender with each of these numbers of threads. */
+/* Measure a contender with each of these numbers of threads. */
 template <class C, pattern p = one_counter>
 void measure(const std::string &name, const std::vector<int> &threads = { 1, 2 })
 {
@@ -120,7 +119,7 @@ void measure(const std::string &name, const std::vector<int> &threads = { 1, 2 }
 		b->Threads(t);
 }
 
-/* Measures a call, pinned: fn() so many times at a time. */
+/* Measure a call, pinned: fn() so many times per iteration. */
 template <class F>
 benchmark::internal::Benchmark *measure_call(const std::string &name, F fn, unsigned batch = 64)
 {
@@ -137,8 +136,8 @@ benchmark::internal::Benchmark *measure_call(const std::string &name, F fn, unsi
 	return benchmark::RegisterBenchmark((name + row_suffix).c_str(), loop);
 }
 
-/* The same in a thread whose CPU number is hidden, so that no sequence starts.
- * Only a benchmark may do this to the library's variable. */
+/* A contender in a thread whose CPU number is hidden, so that no sequence starts. Only a
+ * benchmark may do this to the library's variable. */
 template <class contender> struct hidden_cpu : contender {
 	percpu_rseq *const saved = percpu_seq_attach();
 	percpu_rseq nobody = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cells.h - 8 adjacent counters, an add to them, and what it is compared with: adds to
- * the same cells in other ways, and the least that any of them does.
+ * cells.h - 8 adjacent counters, an add to them, and what it is compared with: adds to the same
+ * cells in other ways, and the minimum work of any of them.
  */
 #ifndef BENCH_CELLS_H
 #define BENCH_CELLS_H
@@ -21,7 +21,7 @@
 #define LIBRSEQ "librseq rseq_load_add_store__ptr"
 #define LOCKED "per-CPU atomic inc"
 
-/* An increment that the compiler makes as written. */
+/* Increment a word in memory: the compiler must not change that. */
 inline void increment(uint64_t *word)
 {
 	*(volatile uint64_t *)word = *(volatile uint64_t *)word + 1;
@@ -94,9 +94,9 @@ struct tls_increment {
 	}
 };
 
-/* What percpu_seq_add() does between arming and commit, without a test of the
- * CPU number. A preemption in it loses counts, but rarely: a run of this
- * length need not show it. */
+/* The instructions of percpu_seq_add() between arming and commit, without a test of the CPU
+ * number. A preemption in it loses counts, but so rarely that a run of this length may not show
+ * it. */
 struct unprotected : on_counters {
 	[[gnu::always_inline]] void add(unsigned i)
 	{
@@ -116,8 +116,8 @@ struct unprotected : on_counters {
 	}
 };
 
-/* The stores that no sequence can do without, to the thread's area and to the
- * counter, in two cache lines, and nothing else. Counts nothing. */
+/* The stores that each sequence makes, to the thread's area and to the counter, in two cache
+ * lines, and nothing else. Counts nothing. */
 struct two_stores {
 	struct alignas(64) line {
 		volatile uint64_t word[8];

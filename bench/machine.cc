@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * machine.cc - what machine this is, and on which of its CPUs a thread runs.
- */
+/* machine.cc - describe this machine, and pin threads to its CPUs. */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>

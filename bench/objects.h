@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* objects.h - updates of the objects that count, as contenders of add.h. */
+/* objects.h - updates of counting objects, as contenders of add.h. */
 #ifndef BENCH_OBJECTS_H
 #define BENCH_OBJECTS_H
 
@@ -74,7 +74,7 @@ struct compact_add {
 	}
 };
 
-/* With the flushes of full buffers; n adds in one transaction. */
+/* n adds in one transaction, with the flushes of full buffers. */
 template <unsigned n> struct wbuf_add {
 	static constexpr unsigned adds = n;
 	static inline percpu_wbuf *wbuf;

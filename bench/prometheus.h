@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prometheus.h - updates of prometheus-cpp's metrics, as contenders of add.h, where it is
+ * prometheus.h - updates of prometheus-cpp's metrics, as contenders of add.h, if it is
  * installed; and the latencies that histograms record.
  */
 #ifndef BENCH_PROMETHEUS_H
@@ -8,7 +8,7 @@
 
 #include "add.h"
 
-/* Of some octaves, loaded so that the compiler does not know their buckets. */
+/* Values of several octaves, loaded so that the compiler does not know their buckets. */
 inline volatile const double in_seconds[cells] = { 1.1e-6, 3.7e-6, 2.2e-5, 9.9e-5,
 						   4.1e-4, 1.3e-3, 2.9e-2, 0.17 };
 
@@ -19,7 +19,7 @@ inline volatile const double in_seconds[cells] = { 1.1e-6, 3.7e-6, 2.2e-5, 9.9e-
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 
-/* Counters and gauges: 8 of them. */
+/* 8 counters or gauges. */
 template <class Number> struct prometheus_add {
 	static inline std::unique_ptr<Number> number[cells];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report.cc - the command line, running what is registered, and keeping the
- * figures, for people and as JSON.
+ * report.cc - the command line, running the registered benchmarks, and keeping the figures, as
+ * text and as JSON.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ void results::ReportRuns(const std::vector<Run> &runs)
 		if (run.run_type != Run::RT_Iteration)
 			continue;
 
-		/* Manual time is that of processes, which the library does not know. */
+		/* Manual time is that of processes, whose number google-benchmark does not know. */
 		bool processes = run.run_name.time_type == "manual_time";
 		bool cpu_time = run.run_name.time_type.empty();
 
@@ -157,7 +157,7 @@ const char *aim::verdict() const
 report::report(const char *name, int argc, char **argv)
 	: name(name), args(argv, argv + argc), load_at_start(load_average())
 {
-	/* Defaults of google-benchmark; what the user gives comes after. */
+	/* Defaults of google-benchmark; the user's arguments follow. */
 	static char defaults[][64] = {
 		"--benchmark_enable_random_interleaving=true",
 		"--benchmark_repetitions=21",
@@ -181,10 +181,10 @@ report::report(const char *name, int argc, char **argv)
 		else
 			bench_args.push_back(argv[i]);
 	}
-	if (quick) /* what the user gives counts, here too */
+	if (quick) /* the user's arguments override these, too */
 		for (auto &l : least)
 			bench_args.insert(bench_args.begin() + 1 + std::size(defaults), l);
-	percpu_selftest(); /* or the first rows may be of a slower tier */
+	percpu_selftest(); /* else the first rows may be of a lower tier */
 	n = bench_args.size();
 	bench_args.push_back(nullptr);
 	benchmark::Initialize(&n, bench_args.data());
@@ -194,7 +194,7 @@ report::report(const char *name, int argc, char **argv)
 		row_suffix = std::string(" (tier ") + percpu_tier_name(percpu_status()->tier) + ")";
 }
 
-/* As google-benchmark has it: a filter that begins with '-' names what is not wanted. */
+/* Like google-benchmark: a filter that begins with '-' excludes names. */
 bool report::is_wanted(const std::string &name) const
 {
 	const std::string option = "--benchmark_filter=";

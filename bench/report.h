@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report.h - what every benchmark shares: the command line, running what was
+ * report.h - shared by all benchmarks: the command line, running the benchmarks that are
  * registered with google-benchmark, the figures, aims, tables and JSON.
  *
- * A benchmark is a program bench/NAME. Its main() makes a report, registers
- * benchmarks that set the counter "ops" to the operations of a thread, calls
- * run(), prints its own tables, and returns finish(). report.cc runs and keeps,
- * report_text.cc prints, machine.cc is about the machine.
+ * A benchmark is a program bench/NAME. Its main() makes a report, registers benchmarks that set
+ * the counter "ops" to the operations of a thread, calls run(), prints its own tables, and
+ * returns finish(). report.cc runs and keeps, report_text.cc prints, machine.cc is about the
+ * machine.
  */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
@@ -25,53 +25,55 @@ struct row {
 	int threads;
 	std::vector<double> ns;		      /* per operation, one figure per repetition */
 	double ops;			      /* of all repetitions and threads */
-	std::optional<double> lost;	      /* of these; nothing where no sum tells */
+	std::optional<double> lost;	      /* how many were lost; nothing if no sum shows it */
 	std::map<std::string, double> events; /* other counters, per repetition */
 
 	double median() const;
 	double best() const;
 };
 
-/* Keeps what google-benchmark reports: CPU time per thread, or real time where
- * the benchmark asks for that. */
+/* Keeps google-benchmark's results: CPU time per thread, or real time if the benchmark asks for
+ * that. */
 class results : public benchmark::BenchmarkReporter
 {
       public:
 	bool ReportContext(const Context &context) override;
 	void ReportRuns(const std::vector<Run> &runs) override;
 
-	/* Of what was not measured by google-benchmark. */
+	/* Add a row that was not measured by google-benchmark. */
 	void add(const row &r);
 
-	/* NULL if it was not measured. */
+	/* Return a row, or NULL if it was not measured. */
 	const row *find(const std::string &name, int threads = 1) const;
 
-	/* One median as a multiple of another, if both were measured. */
+	/* Return one median as a multiple of another, if both were measured. */
 	std::optional<double> ratio(const std::string &a, int a_threads, const std::string &b,
 				    int b_threads) const;
 
-	/* Of the row that has most. */
+	/* Return the repetitions of the row that has most. */
 	size_t repetitions() const;
 
-	/* Rows as JSON, from a child process to its parent. */
+	/* Return rows as JSON, from a child process to its parent. */
 	std::string to_json() const;
+
+	/* Add rows from JSON. */
 	void add_json(const std::string &text);
 
       private:
 	std::vector<row> rows;
 };
 
-/* A ratio that the benchmark is there to watch. */
+/* A ratio that the benchmark watches. */
 struct aim {
 	std::string what;
 	double at_most;
-	std::optional<double> ratio; /* nothing if there is none, ... */
-	std::string no_ratio;	     /* ... for this reason */
+	std::optional<double> ratio; /* nothing if there is none */
+	std::string no_ratio;	     /* the reason, if there is none */
 
 	const char *verdict() const;
 };
 
-/* A figure that is not a time: bytes, for instance. */
+/* A figure that is not a time, such as bytes. */
 struct figure {
 	std::string name;
 	double value;
@@ -81,13 +83,13 @@ struct figure {
 /* Name and value. */
 using fact = std::pair<std::string, std::string>;
 
-/* Published numbers of operations instead of fewer (--full). */
+/* Whether to run the published numbers of operations instead of fewer (--full). */
 extern bool full;
 
-/* No more than shows that all of it runs (--quick). */
+/* Whether to run only so much that all of it runs (--quick). */
 extern bool quick;
 
-/* To append to the names of all rows of this process: its tier, if forced. */
+/* Appended to the names of all rows of this process: its tier, if forced. */
 extern std::string row_suffix;
 
 class report
@@ -97,34 +99,34 @@ class report
 	 * arguments. */
 	report(const char *name, int argc, char **argv);
 
-	/* Whether --benchmark_filter lets it through: for what takes long to prepare. */
+	/* Return whether --benchmark_filter includes it, for rows that take long to prepare. */
 	bool is_wanted(const std::string &name) const;
 
-	/* Measures what is registered, repetitions interleaved at random. */
+	/* Measure the registered benchmarks, repetitions interleaved at random. */
 	void run();
 
-	/* Measures on every tier what `everywhere` registers, and on that of this process
-	 * also what `here` does; says before for how long. Returns false in a process that
-	 * was started for a lower tier: it has nothing more to do. */
+	/* Measure on every tier the benchmarks that `everywhere` registers, and on that of this
+	 * process also those of `here`; print how long it will take. Returns false in a process
+	 * that was started for a lower tier: it has nothing more to do. */
 	bool run_tiers(void (*everywhere)(), void (*here)(), const char *how_long);
 
-	/* For the sections that finish() prints. */
+	/* Add to the sections that finish() prints. */
 	void add_condition(const std::string &name, const std::string &value);
 	void add_aim(const std::string &what, double at_most, std::optional<double> ratio,
 		     const std::string &no_ratio = "not measured");
 	void add_figure(const std::string &name, double value, const std::string &unit);
 	void skip(const std::string &what, const std::string &why);
 
-	/* Prints the conditions, what was skipped, and the aims. */
+	/* Print the conditions, what was skipped, and the aims. */
 	void print_sections() const;
 
-	/* Writes the JSON file, if one was asked for. Returns main()'s status. */
+	/* Write the JSON file, if one was asked for. Returns main()'s status. */
 	int finish() const;
 
 	results rows;
 
       private:
-	/* Runs this program again on a lower tier and takes over its rows. */
+	/* Run this program again on a lower tier and take over its rows. */
 	void run_tier(const char *tier);
 
 	std::vector<fact> conditions() const;
@@ -143,29 +145,30 @@ class report
 
 std::string text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Figures of any size with 3 or so digits; "-" for what was not measured. */
+/* Figures of any size with about 3 digits; "-" for rows that were not measured. */
 std::string ns_text(double ns);
 std::string median_best(const row *r);
 std::string ratio_text(std::optional<double> ratio);
 
-/* What share of the operations is missing from the sum; of the row, or at the
- * number of threads that lost most. */
+/* Return the share of a row's operations that is missing from the sum. */
 std::string loss(const row *r);
+
+/* The same, at the number of threads that lost most. */
 std::string worst_loss(const results &r, const std::string &name);
 
-/* A table of the rows that were measured, with 1 and 2 threads. */
+/* Print a table of the measured rows, with 1 and 2 threads. */
 void print_rows(const results &r, const char *title, const std::vector<std::string> &names);
 
-/* Columns as wide as what is in them; the first to the left, the others to the
- * right. */
+/* Print a table whose columns fit their contents; the first one is left-aligned, the others are
+ * right-aligned. */
 void print_table(const std::vector<std::vector<std::string>> &lines);
 
 /* machine.cc */
 
-/* The CPUs this program may use. */
+/* Return the CPUs that this program may use. */
 const std::vector<int> &usable_cpus();
 
-/* Keeps the calling thread on the nth of them, as long as it lives. */
+/* Keeps the calling thread on the nth usable CPU, as long as the object lives. */
 class pinned
 {
       public:
@@ -173,10 +176,10 @@ class pinned
 	~pinned();
 };
 
-/* Exits with words if error, a negative errno, is not 0. */
+/* If error, a negative errno, is not 0, print what failed, and exit. */
 void must(int error, const char *what);
 
-/* What figures hold for: CPU, kernel, libc, compiler, tier. */
+/* Return the conditions of the figures: CPU, kernel, libc, compiler, tier. */
 std::vector<fact> machine();
 std::string load_average();
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * report_text.cc - prints figures, tables, and the sections that every
- * benchmark ends with.
- */
+/* report_text.cc - print figures, tables, and the sections at the end of every benchmark. */
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>

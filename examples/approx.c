@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * approx.c - memory in use by many threads: how much about, and never more than allowed.
+ * approx.c - memory used by many threads: its approximate size, and a limit that it never
+ * exceeds.
  *
  *	cc approx.c $(pkg-config --cflags --libs percpu)
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * config.c - settings that many processes read all the time, and one replaces now and then:
- * readers take no lock and see a table that is whole; who replaces it waits for readers.
+ * config.c - settings that many processes read all the time, and that one process replaces at
+ * times: readers take no lock, and see a whole table; the writer waits for them.
  *
  *	cc config.c $(pkg-config --cflags --libs percpu)
  *
@@ -11,9 +11,9 @@
  *	config FILE hold SECONDS	read slowly: be in one section for so long
  *
  * FILE has the grace periods, and FILE.table two tables, of which one is current. The other one
- * may be written when all sections have ended in which it was current. So the order is: wait,
- * write, make it current. A writer that is killed anywhere leaves a table that is whole, and so
- * does a reader; and who is killed in a section is not waited for.
+ * may be written after all sections have ended in which it was current. So the order is: wait,
+ * write, make it current. A writer or a reader that is killed at any point leaves a whole table,
+ * and a reader that is killed in a section is not waited for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ enum { ROOT_OWNERS, ROOT_GRACE };
 
 struct table {
 	uint32_t version;
-	uint32_t again; /* the same, written last */
+	uint32_t again; /* the same as at the begin, written last */
 	struct {
 		char name[32];
 		char value[96];
@@ -79,7 +79,7 @@ static void open_files(const char *path)
 		give_up(name, errno);
 }
 
-/* Begin a section. The table is as it is until the section ends. */
+/* Begin a section. The table does not change until the section ends. */
 static const struct table *enter(int *token)
 {
 	*token = percpu_grace_enter(grace);
@@ -96,7 +96,7 @@ static const char *look_up(const struct table *t, const char *name)
 	return NULL;
 }
 
-/* Say who keeps this process waiting. */
+/* Print which processes this one waits for. */
 static void complain(void)
 {
 	struct percpu_grace_blocker b[8];
@@ -136,7 +136,7 @@ static int set(const char *name, const char *value)
 	const struct table *from;
 	struct table *to;
 
-	if (flock(table_file, LOCK_EX) != 0) /* one at a time; a killed one has it no more */
+	if (flock(table_file, LOCK_EX) != 0) /* one writer; a kill releases it */
 		give_up("locking", errno);
 	from = &tables->table[tables->current % 2];
 	to = &tables->table[(tables->current + 1) % 2];

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# demo.sh DIRECTORY - show what the programs in that directory do: ./dev demo
-# runs it after the build. It ends by itself, within about a minute.
+# demo.sh DIRECTORY - run the programs in that directory for a demonstration. ./dev demo runs this
+# after the build. It ends within about a minute.
 set -euo pipefail
 
 directory=${1:?usage: demo.sh DIRECTORY, the one with the programs that were built}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * doctor.c - say what this machine offers to counters, and what to change.
+ * doctor.c - print what this machine offers to counters, and what to change.
  *
  * Its exit status is one of enum status. The last line that it prints is the verdict.
  */
@@ -21,11 +21,10 @@
 /* The exit status. */
 enum status {
 	NOTHING_TO_DO = 0,
-	TO_CHANGE =
-		1, /* all works, but slower than it could, or not for segments of several processes */
-	BROKEN = 2, /* the kernel lets a preempted sequence go on */
+	TO_CHANGE = 1, /* all works, but slower than possible, or not for shared segments */
+	BROKEN = 2,    /* the kernel lets a preempted sequence go on */
 	USAGE = 3,
-	UNWRITTEN = 4, /* what there is to say could not be written */
+	UNWRITTEN = 4, /* the output could not be written */
 };
 
 static const char usage[] =
@@ -83,7 +82,7 @@ static void print_commands(uint32_t bits)
 	putchar('\n');
 }
 
-/* How many things there are to change. */
+/* How many changes were advised. */
 static unsigned advised;
 
 /* Print what to change, as a sentence. */
@@ -93,8 +92,8 @@ static void advise(const char *sentence)
 	advised++;
 }
 
-/* The report is set unless no thread could be started. Without a fence all works that does not
- * need one: docs/cpu/fence.md. Returns 0 or -errno. */
+/* Print what the fences return. The report is set unless no thread could be started. Functions
+ * that need no fence work without one: docs/cpu/fence.md. Returns 0 or -errno. */
 static int print_fences(const struct percpu_status *st)
 {
 	struct percpu_fence_report report;
@@ -114,8 +113,8 @@ static int print_fences(const struct percpu_status *st)
 	return e;
 }
 
-/* What it takes to fence all processes, and this one without visits. Where no sequences run there is
- * nothing to fence. */
+/* Advise what is needed to fence all processes, and this one without visits. Without sequences
+ * there is nothing to fence. */
 static void look_at_fences(const struct percpu_status *st, int e)
 {
 	if (st->tier == PERCPU_TIER_RSEQ && !st->fence)
@@ -141,7 +140,7 @@ static void print_size(const char *name, uint32_t bytes, const char *absent)
 		line(name, "%s", absent);
 }
 
-/* Make a segment with a counter of this file, which has no name. Returns 0 or -errno. */
+/* Make a segment with a counter in this unnamed file. Returns 0 or -errno. */
 static int try_segment(int fd)
 {
 	static const struct percpu_metric metric = { .size = sizeof(metric),
@@ -163,7 +162,7 @@ static const char filter[] =
 	"let gettid(2) and the other calls of docs/cpu/process.md through the seccomp "
 	"filter: segments need them";
 
-/* What to change if a segment cannot be created. */
+/* What to change if a segment cannot be created, by error. */
 static const struct {
 	int error;
 	const char *sentence;
@@ -174,7 +173,7 @@ static const struct {
 	{ EMFILE, "raise the limit of descriptors of a process (ulimit -n, RLIMIT_NOFILE)" },
 	{ ENFILE, "raise the limit of open files of the machine (sysctl fs.file-max)" },
 	{ ENOMEM, "give this process memory and address space (ulimit -v, limits of its cgroup)" },
-	{ EPERM, filter }, /* the file is this user's */
+	{ EPERM, filter }, /* not a permission: the file is this user's */
 	{ ENOSYS, filter },
 };
 
@@ -189,7 +188,7 @@ static void advise_for_segments(int error)
 	       "elsewhere");
 }
 
-/* Segments are files there, unless they are named by a path. */
+/* Look at /dev/shm, where segments are unless their name is a path. */
 static void look_at_shm(void)
 {
 	int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), untold, e;
@@ -201,7 +200,7 @@ static void look_at_shm(void)
 		advise_for_segments(e);
 		return;
 	}
-	untold = fstatvfs(fd, &space) == 0 ? 0 : errno; /* before the segment takes some */
+	untold = fstatvfs(fd, &space) == 0 ? 0 : errno; /* before the segment takes space */
 	e = try_segment(fd);
 	if (e == 0 && untold != 0)
 		line("/dev/shm", "writable, how much is free is not told: %s", strerror(untold));
@@ -231,7 +230,7 @@ static void look_at_tier(const struct percpu_status *st, enum percpu_selftest ve
 		advise("see \"why\" above, and docs/cpu/status.md, for what keeps tier rseq away");
 }
 
-/* Returns what a fence of all processes did. */
+/* Print the status. Returns the result of a fence of all processes. */
 static int print_status(const struct percpu_status *st, enum percpu_selftest verdict)
 {
 	int e;
@@ -263,10 +262,10 @@ static enum status unwritten(int error)
 	return UNWRITTEN;
 }
 
-/* Returns the exit status, or that the output was lost. */
+/* Return the exit status, or UNWRITTEN if the output was lost. */
 static enum status finish(enum status status)
 {
-	const bool lost = ferror(stdout) != 0; /* why is not known any more */
+	const bool lost = ferror(stdout) != 0; /* its error is not known any more */
 
 	if (fclose(stdout) != 0)
 		return unwritten(errno);
@@ -291,7 +290,7 @@ int main(int argc, char **argv)
 		fputs(usage, stdout);
 		return finish(NOTHING_TO_DO);
 	}
-	verdict = percpu_selftest(); /* first: the tier may rise by it */
+	verdict = percpu_selftest(); /* first: the verdict may raise the tier */
 	st = percpu_status();
 	fenced = print_status(st, verdict);
 	look_at_fences(st, fenced);

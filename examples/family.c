@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * family.c - bytes that were sent to users, who come and go: a counter each while they are there,
- * at most four at a time, and one more for those who find no room.
+ * family.c - bytes sent to users: each user has a counter while it is there, for at most four
+ * users at a time, and all others share one more.
  *
  *	cc family.c $(pkg-config --cflags --libs percpu)
  */
@@ -93,7 +93,7 @@ int main(void)
 	printf("without room: %" PRIu64 "\n", percpu_family_overflows(f));
 
 	leave(s, f, "ann");
-	must(percpu_segment_quiesce(s), s, "to quiesce"); /* no thread has that handle */
+	must(percpu_segment_quiesce(s), s, "to quiesce"); /* no thread has that handle any more */
 	percpu_counter_add(bytes_of(s, f, "ed"), 7);
 	late += show(s, f, "ed");
 	percpu_segment_close(s);

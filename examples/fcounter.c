@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fcounter.c - seconds that were spent, as Prometheus counts them: a double that only grows.
+ * fcounter.c - seconds spent, as Prometheus counts them: a double that only grows.
  *
  *	cc fcounter.c $(pkg-config --cflags --libs percpu)
  */

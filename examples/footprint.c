@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * footprint.c - bytes per counter of four kinds of counters: measured on this
- * machine, after every CPU has counted in each, and by formula for machines
- * with more CPUs.
+ * footprint.c - bytes per counter of four kinds of counters: measured on this machine, after
+ * every CPU has counted in each, and by formula for machines with more CPUs.
  *
  *	footprint [counters]
  */
@@ -20,8 +19,8 @@ enum { ENTRIES = 1024, ENTRY = 16 }; /* of a write buffer, per CPU; bytes of one
 
 static size_t n = 1000000;
 
-/* The counters of each kind, and an add to them. Their memory is never freed, because the
- * next kind would take it, and not count as new. */
+/* The counters of each kind, and an add to them. Their memory is never freed, as the next kind
+ * would reuse it, and it would not count as new. */
 static struct percpu_counter_array *packed;
 static struct percpu_compact *compact;
 static struct percpu_wbuf *buffer;
@@ -70,7 +69,7 @@ static void add_shared(size_t i)
 	__atomic_fetch_add(&shared[i], 1, __ATOMIC_RELAXED);
 }
 
-/* Bytes per counter: per CPU, whatever the CPUs, and per CPU of the whole set. */
+/* Bytes per counter: for each CPU; for any number of CPUs; and for each CPU, of the whole set. */
 static const struct kind {
 	const char *name;
 	int (*make)(void);
@@ -103,7 +102,7 @@ static double resident_bytes(void)
 	return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-/* Count in each counter on each CPU that the program may use; returns how many. */
+/* Count in each counter on each CPU that the program may use. Returns the number of CPUs. */
 static unsigned count_everywhere(const struct kind *k)
 {
 	cpu_set_t all, one;
@@ -148,7 +147,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: footprint [counters]\n");
 		return 2;
 	}
-	(void)percpu_selftest(); /* now, so that no measurement includes its memory */
+	(void)percpu_selftest(); /* so that no measurement includes its memory */
 	printf("Bytes per counter, of %zu. On this machine, tier %s:\n\n", n,
 	       percpu_tier_name(percpu_status()->tier));
 	printf("%-16s %8s %8s\n", "", "measured", "formula");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gauge.c - requests in flight, a level that was measured, and a temperature.
+ * gauge.c - requests in flight, a measured level, and a temperature.
  *
  *	cc gauge.c $(pkg-config --cflags --libs percpu)
  */
@@ -24,7 +24,7 @@ int main(void)
 	if (e == 0)
 		e = percpu_latest_create(&degrees);
 	if (e == 0)
-		e = percpu_fgauge_set(liters, 0.1); /* as measured; then what flows */
+		e = percpu_fgauge_set(liters, 0.1); /* as measured; then flows are added */
 	if (e == 0)
 		e = percpu_fgauge_add(liters, 2.5);
 	if (e == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * grace.c - a list of names that threads read without a lock, while it is replaced: the old list
- * is freed when nobody reads it any more.
+ * is freed when no thread reads it any more.
  *
  *	cc -pthread grace.c $(pkg-config --cflags --libs percpu)
  */
@@ -27,7 +27,7 @@ static int stop;
 static void free_names(struct percpu_grace_callback *c)
 {
 	freed++;
-	free(c); /* the first member */
+	free(c); /* c is its first member */
 }
 
 static void *look_for_a_name(void *arg)
@@ -47,7 +47,7 @@ static void *look_for_a_name(void *arg)
 	return (void *)(found > 0 ? "yes" : "no");
 }
 
-/* Replace the list by one with a name more. */
+/* Replace the list by one with one more name. */
 static int add_name(void)
 {
 	struct names *old = current, *new = calloc(1, sizeof(*new));

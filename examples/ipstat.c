@@ -2,11 +2,10 @@
 /*
  * ipstat.c - count packets with many threads of many processes at once.
  *
- * Worker processes, forked as a web server forks them, take packets from an
- * interface or a capture file and count them per protocol, as FreeBSD counts in
- * struct ipstat and struct tcpstat. The counters are one array in a shared
- * region: all workers add to it, at the cost of a plain addition each, and
- * other programs may read it, also when the workers are dead.
+ * Worker processes, forked as a web server forks them, take packets from an interface or a
+ * capture file and count them per protocol, as FreeBSD counts in struct ipstat and struct
+ * tcpstat. The counters are one array in a shared region: all workers add to it, at the cost of
+ * a plain addition each. Other programs may read it, also when the workers are dead.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -120,7 +119,7 @@ static int attach(const struct options *o)
 	return EXIT_OK;
 }
 
-/* All captured packets are counted, but for those that killed workers had in hand. */
+/* Check that all captured packets are counted, but for those that killed workers had in hand. */
 static bool print_account(const struct session *s, const struct counts *c)
 {
 	uint64_t doubtful = s->crew.board->doubtful, total = c->link.links_total;

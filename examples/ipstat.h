@@ -26,10 +26,10 @@
 #include <percpu/percpu.h>
 
 /*
- * What is counted. The names are FreeBSD's where FreeBSD has one (netstat -s).
- * Every field is a 64-bit counter: the same struct tells a counter's place in
- * the array (FIELD) and holds the values read from it. Packets and bytes of a
- * protocol are neighbors at an even place, so that one commit adds to both.
+ * All counters. Names are FreeBSD's where FreeBSD has one (netstat -s). Every field is a 64-bit
+ * counter: the same struct gives a counter's place in the array (FIELD) and holds the values
+ * read from it. Packets and bytes of a protocol are neighbors at an even place, so that one
+ * commit adds to both.
  */
 struct linkstat {
 	uint64_t links_total;	 /* packets */
@@ -49,7 +49,7 @@ struct arpstat {
 	uint64_t arps_spare;
 };
 
-struct ipstat { /* IPv4, and again IPv6 */
+struct ipstat { /* IPv4; another one is IPv6's */
 	uint64_t ips_total;
 	uint64_t ips_bytes;
 	uint64_t ips_toosmall;	/* not enough data for a header */
@@ -62,7 +62,7 @@ struct ipstat { /* IPv4, and again IPv6 */
 	uint64_t ips_spare;
 };
 
-struct icmpstat { /* ICMP, and again ICMPv6 */
+struct icmpstat { /* ICMP; another one is ICMPv6's */
 	uint64_t icps_total;
 	uint64_t icps_bytes;
 	uint64_t icps_tooshort;
@@ -101,7 +101,7 @@ struct counts {
 #define FIELD(f) (offsetof(struct counts, f) / sizeof(uint64_t))
 enum { FIELDS = sizeof(struct counts) / sizeof(uint64_t) };
 
-/* What one packet adds: 1 to a field, or 1 and a number of bytes to a pair. */
+/* The adds of one packet: 1 to a field, or 1 and a number of bytes to a pair. */
 struct tally {
 	unsigned n;
 	struct {
@@ -113,12 +113,13 @@ struct tally {
 
 /* ipstat_decode.c */
 
-/* Link types of capture files, as libpcap numbers them (DLT_*). */
+/* Return whether the decoder knows a link type of capture files, as libpcap numbers them
+ * (DLT_*). */
 bool decode_knows_link(int link);
 
 /*
- * Store in *t what a packet adds. captured bytes of it are at data; the packet had
- * length bytes. The bytes may be anything; the function reads only the captured ones.
+ * Store in *t the adds of a packet. captured bytes of it are at data; the packet had length
+ * bytes. The bytes may be anything; the function reads only the captured ones.
  */
 void decode_frame(int link, const uint8_t *data, size_t captured, size_t length, struct tally *t);
 /* The same from the network header on; proto is the Ethernet type. */
@@ -126,20 +127,19 @@ void decode_packet(uint16_t proto, const uint8_t *data, size_t captured, size_t 
 		   struct tally *t);
 
 /*
- * How far a worker thread is: 2k when its first k packets are counted, 2k + 1
- * while it adds packet k to the counters. The successor of a dead worker goes on from
- * there. Each has a cache line, because its thread writes it all the time.
+ * The progress of a worker thread: 2k when its first k packets are counted, 2k + 1 while it adds
+ * packet k to the counters. The successor of a dead worker goes on from there. Each has its own
+ * cache line, as its thread writes it all the time.
  */
 struct place {
 	_Alignas(64) uint64_t step;
 };
 
-/* Data that parent and workers share besides the counters, in memory that outlives
- * each of them. */
+/* Data that parent and workers share besides the counters, in memory that outlives each of them. */
 struct board {
-	int stop;		/* the workers count the packets that are there, then end */
+	int stop;		/* if set, workers count the packets in their rings, then end */
 	uint64_t doubtful;	/* packets in hand of killed workers */
-	struct counts in_doubt; /* what these packets would have added */
+	struct counts in_doubt; /* what those packets would have added */
 	struct place places[];	/* of each worker thread */
 };
 
@@ -148,7 +148,7 @@ struct worker {
 	const struct percpu_counter_array *counters;
 	struct board *board;
 	struct place *place;
-	unsigned index, of; /* this is worker thread index of so many */
+	unsigned index, of; /* its number, and the number of all worker threads */
 };
 
 /* ipstat_ring.c */
@@ -163,24 +163,24 @@ struct ring {
 	struct ring_totals totals;
 };
 
-/* May this process capture? Returns 0 or -errno. */
+/* Return 0 if this process may capture, or -errno. */
 int rings_permitted(void);
-/* One ring per worker thread, all of one fanout group. Returns 0 or -errno,
- * *ret_what naming the step that failed. */
+/* Open one ring per worker thread, all of one fanout group. Returns 0 or -errno; *ret_what names
+ * the step that failed. */
 int rings_open(const char *interface, unsigned n, struct ring **ret, const char **ret_what);
 void rings_close(struct ring *rings, unsigned n);
 /* Let no more packets in. */
 void rings_shut(struct ring *rings, unsigned n);
-/* How many packets the kernel put into the rings so far, and how many it had no room for. */
+/* Get how many packets the kernel put into the rings so far, and how many it had no room for. */
 void rings_totals(struct ring *rings, unsigned n, struct ring_totals *t);
-/* How many packets are in the ring. */
+/* Return how many packets are in the ring. */
 unsigned ring_waiting(const struct ring *ring);
 /* Count packets until the board says stop and the ring is empty. */
 int ring_run(struct ring *ring, const struct worker *w);
 
 /* ipstat_file.c */
 
-/* Returns 0, or -1 after saying what is wrong with the file. */
+/* Return 0, or -1 after printing what is wrong with the file. */
 int file_check(const char *path);
 int file_run(const char *path, const struct worker *w);
 
@@ -188,29 +188,31 @@ int file_run(const char *path, const struct worker *w);
 
 struct crew {
 	unsigned processes, threads; /* threads of each process */
-	struct ring *rings;	     /* one per thread, or */
-	const char *file;	     /* a capture file, for all */
+	struct ring *rings;	     /* one per thread; or NULL */
+	const char *file;	     /* a capture file, for all threads; or NULL */
 	const struct percpu_counter_array *counters;
 	struct board *board;
 	pid_t *pid;  /* of each process; 0: to be started, -1: has finished */
-	bool failed; /* a worker ended by itself, after it said why */
+	bool failed; /* a worker ended by itself, after it printed why */
 };
 
 int crew_create(unsigned processes, unsigned threads, struct crew *crew);
 void crew_destroy(struct crew *crew);
 /* Start the processes that are to be started: all, or those that were killed. */
 int crew_start(struct crew *crew);
-/* Returns how many processes have not finished. *ret_killed is one that was
- * killed since the last call, or -1. */
+/* Return how many processes have not finished. *ret_killed is one that was killed since the last
+ * call, or -1. */
 unsigned crew_reap(struct crew *crew, int *ret_killed);
 void crew_stop(struct crew *crew);
 
-/* Worker w's next packet; *ret_in_hand if a killed one was counting it. */
+/* Return worker w's next packet; set *ret_in_hand if a killed worker was counting it. */
 uint64_t worker_next(const struct worker *w, bool *ret_in_hand);
-/* Count packet k, or set it aside as one that may be counted already; then
- * give it back to where it came from; then be done with it. */
+/* Count packet k. After this or worker_set_aside(), give the packet back to where it came from;
+ * then call worker_done(). */
 void worker_count(const struct worker *w, uint64_t k, const struct tally *t);
+/* Set a packet aside that may be counted already: its counts are in doubt. */
 void worker_set_aside(const struct worker *w, const struct tally *t);
+/* Note that packet k is done. */
 void worker_done(const struct worker *w, uint64_t k);
 
 /* ipstat_show.c */
@@ -218,10 +220,10 @@ void worker_done(const struct worker *w, uint64_t k);
 /* Rates and totals, redrawn on a terminal, a line per second elsewhere. */
 struct picture {
 	bool tty;
-	unsigned lines; /* in the last drawing */
+	unsigned lines; /* of the last drawing */
 	double start, last;
 	struct counts before;
-	char event[160]; /* the last thing worth telling */
+	char event[160]; /* the last event to show */
 };
 
 double now(void);
@@ -250,10 +252,10 @@ struct session {
 	double restart; /* when to replace killed workers; 0: none was killed */
 };
 
-/* Each says what went wrong, if something did, and returns 0 or -1. */
+/* Open, and start, a session. Each returns 0, or -1 after printing what is wrong. */
 int session_open(const struct options *o, struct session *s);
 int session_start(struct session *s);
-/* Look after the workers and the picture. Returns true while there are any. */
+/* Look after the workers and the picture. Returns true while workers are left. */
 bool session_step(struct session *s);
 void session_finish(struct session *s); /* stop the workers and wait for them */
 void session_close(struct session *s);
@@ -285,7 +287,7 @@ struct kernel_counts {
 };
 
 void kernel_read(struct kernel_counts *k);
-/* Print the comparison; true if everything is within what is allowed. */
+/* Print the comparison. Returns true if all differences are within the tolerance. */
 bool check_kernel(const struct counts *ours, const struct kernel_counts *before,
 		  const struct kernel_counts *after, const struct board *board,
 		  const struct ring_totals *rings);
@@ -293,7 +295,7 @@ bool check_sample(const struct counts *ours, const struct counts *known, const s
 
 /* ipstat_sample.c */
 
-/* Write a capture file; *ret_known is what is in it. Returns 0 or -1. */
+/* Write a capture file, and store its counts in *ret_known. Returns 0 or -1. */
 int sample_write(const char *path, unsigned packets, struct counts *ret_known);
 
 /* ipstat_compare.c */

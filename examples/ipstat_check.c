@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ipstat_check.c - are the totals right? Compares them with what the kernel
- * counted, or with the known content of a capture file.
+ * ipstat_check.c - check the totals: compare them with the kernel's counts, or with the known
+ * content of a capture file.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,9 +11,9 @@
 #include "ipstat.h"
 
 /*
- * The fields that the kernel counts, too, and the kernel's names for them: "group:name" is
- * in /proc/net/snmp or netstat, a name alone in /proc/net/snmp6, and the counters of lo are
- * in /proc/net/dev (/sys shows the network in which it was mounted, not ours).
+ * The fields that the kernel counts, too, and the kernel's names for them: "group:name" is in
+ * /proc/net/snmp or netstat, a name alone in /proc/net/snmp6, and the counters of lo are in
+ * /proc/net/dev (/sys shows the network namespace in which it was mounted).
  */
 static const struct row {
 	const char *what;
@@ -42,7 +42,7 @@ static const struct row {
 
 enum { TEXT = 16384 };
 
-/* The text of one file of /proc/net; empty where there is none (no IPv6). */
+/* Read one file of /proc/net. The text is empty if there is none (no IPv6). */
 static void read_text(const char *path, char text[TEXT])
 {
 	FILE *f = fopen(path, "r");
@@ -53,7 +53,7 @@ static void read_text(const char *path, char text[TEXT])
 		fclose(f);
 }
 
-/* In two lines that start with "group:", one of names and one of numbers. */
+/* Find a number in two lines that start with "group:", one of names and one of numbers. */
 static bool find_pair(const char *text, const char *group, size_t group_size, const char *name,
 		      uint64_t *ret)
 {
@@ -82,7 +82,7 @@ static bool find_pair(const char *text, const char *group, size_t group_size, co
 	return false;
 }
 
-/* In lines of a name and a number. */
+/* Find a number in lines of a name and a number. */
 static bool find_single(const char *text, const char *name, uint64_t *ret)
 {
 	const char *at = text;
@@ -162,7 +162,7 @@ static void print_tolerance(const struct board *board, uint64_t dropped)
 		       dropped);
 }
 
-/* Our count may lack what is in doubt, but never be larger than the truth. */
+/* Our count may lack packets in doubt, but never exceed the truth. */
 static bool print_row(const char *what, uint64_t ours, uint64_t truth, uint64_t may_lack,
 		      const char *const source[2])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ipstat_compare.c - three ways to count from many threads: what an addition
- * costs, and how many get lost.
+ * ipstat_compare.c - three ways to count from many threads: the cost of an addition, and the
+ * number of lost ones.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 
 enum {
 	REPETITIONS = 5,
-	ADDS = 10000000, /* of all threads together */
+	ADDS = 10000000, /* by all threads together */
 };
 
 static volatile uint64_t racy_word;
@@ -74,7 +74,7 @@ struct adder {
 	pthread_barrier_t *start;
 	const struct way *way;
 	uint64_t n;
-	double seconds; /* of CPU time: waiting for a CPU does not count */
+	double seconds; /* of CPU time, so without waiting for a CPU */
 };
 
 static double cpu_time(void)
@@ -96,7 +96,7 @@ static void *adder_run(void *arg)
 	return NULL;
 }
 
-/* Returns ns per addition, or -1 if a thread could not be started. */
+/* Return ns per addition, or -1 if a thread could not be started. */
 static double measure(const struct way *way, unsigned threads, uint64_t *ret_lost)
 {
 	struct adder *adders = calloc(threads, sizeof(*adders));

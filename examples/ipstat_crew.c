@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ipstat_crew.c - worker processes, forked by a parent that replaces those that
- * die, and how a worker records what it is doing.
+ * ipstat_crew.c - worker processes, forked by a parent that replaces those that die, and the
+ * board on which a worker records its progress.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,9 +16,9 @@
 #include "ipstat.h"
 
 /*
- * The successor of a killed thread looks at the board, so these stores must stay in
- * order. A kill, like a signal, comes between two instructions of one thread, so only
- * the compiler could change the order.
+ * Note a step. The successor of a killed thread reads the board, so these stores must stay in
+ * order. A kill, like a signal, comes between two instructions of one thread, so only the
+ * compiler could change the order.
  */
 static void set_step(const struct worker *w, uint64_t step)
 {
@@ -53,7 +53,7 @@ uint64_t worker_next(const struct worker *w, bool *ret_in_hand)
 	return step / 2;
 }
 
-/* Another worker thread may be adding to the same field. */
+/* Add to a field in doubt, which another worker thread may be adding to. */
 static void add_in_doubt(struct board *b, size_t field, uint64_t n)
 {
 	__atomic_fetch_add((uint64_t *)&b->in_doubt + field, n, __ATOMIC_RELAXED);
@@ -90,7 +90,7 @@ static void *task_run(void *arg)
 	return NULL;
 }
 
-/* Worker process p: its threads, until they are done. */
+/* Run worker process p: its threads, until they are done. */
 static int process_run(const struct crew *crew, unsigned p)
 {
 	struct task *tasks = calloc(crew->threads, sizeof(*tasks));

@@ -2,8 +2,8 @@
 /*
  * ipstat_decode.c - from the bytes of a packet to the counters it adds to.
  *
- * Whatever the bytes are, the decoder reads none outside the captured ones: each
- * step asks have() for the bytes it looks at next.
+ * Whatever the bytes are, the decoder reads none outside the captured ones: each step asks
+ * have() for the bytes it reads next.
  */
 #include <netinet/in.h>
 #include <pcap/dlt.h>
@@ -15,7 +15,7 @@ enum { TCP_FIN = 1, TCP_SYN = 2, TCP_RST = 4, TCP_ACK = 16 };
 enum { ICMP4_ECHOREPLY = 0, ICMP4_UNREACH = 3, ICMP4_ECHO = 8 };
 enum { ICMP6_UNREACH = 1, ICMP6_ECHO = 128, ICMP6_ECHOREPLY = 129 };
 
-/* What is left of a packet: length bytes were sent, captured of them are here. */
+/* The rest of a packet: length bytes were sent, captured of them are here. */
 struct bytes {
 	const uint8_t *at;
 	size_t captured, length;
@@ -40,7 +40,7 @@ static void add_pair(struct tally *t, size_t field, size_t bytes)
 	t->add[t->n++].bytes = (int64_t)bytes;
 }
 
-/* Whether the next n bytes are here; and if not, whether the packet was too small for
+/* Return whether the next n bytes are here. If not, count whether the packet was too small for
  * them, or was captured in part only. */
 static bool have(const struct bytes *b, size_t n, size_t too_small, struct tally *t)
 {
@@ -92,7 +92,7 @@ static void decode_tcp(const struct bytes *b, struct tally *t)
 		add_one(t, FIELD(tcp.tcps_rst));
 }
 
-/* A first fragment holds less than its length field says; that is no error. */
+/* A first fragment has less than its length field says, which is no error. */
 static void decode_udp(const struct bytes *b, bool fragment, struct tally *t)
 {
 	size_t length;
@@ -180,8 +180,8 @@ static void decode_ip4(struct bytes b, struct tally *t)
 }
 
 /*
- * Skip the extension headers. Returns the transport protocol, or -1 if there is
- * none to look at. Each header is 8 bytes or more, so the loop ends.
+ * Skip the extension headers. Returns the transport protocol, or -1 if there is no transport
+ * header. Each header is 8 bytes or more, so the loop ends.
  */
 static int skip_extensions(struct bytes *b, unsigned proto, bool *ret_fragment, struct tally *t)
 {
@@ -271,7 +271,7 @@ void decode_packet(uint16_t proto, const uint8_t *data, size_t captured, size_t 
 		add_one(t, FIELD(link.links_noproto));
 }
 
-/* Size of a link header, and where in it the Ethernet type is. */
+/* The size of a link header, and the place of the Ethernet type in it. */
 static const struct link {
 	int type;
 	unsigned size, proto_at;

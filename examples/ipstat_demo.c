@@ -16,7 +16,7 @@
 
 enum {
 	SECONDS = 10,
-	QUIET_US = 300000, /* without a change in the kernel's counters */
+	QUIET_US = 300000, /* us without a change in the kernel's counters */
 	QUIET_TRIES = 20,
 	SAMPLE_PACKETS = 1000000,
 };
@@ -51,7 +51,7 @@ static pid_t start_traffic(unsigned seconds)
 	_exit(EXIT_OK);
 }
 
-/* The last acknowledgments are on their way when the sender has gone. */
+/* The last acknowledgments may still be on their way when the sender has ended. */
 static void wait_until_quiet(struct kernel_counts *ret)
 {
 	struct kernel_counts last;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ipstat_file.c - packets from a capture file: worker thread w of n counts the
- * packets w, w + n, w + 2n, ... Each has the file open itself.
+ * ipstat_file.c - packets from a capture file: worker thread w of n counts the packets w, w + n,
+ * w + 2n, ... Each thread opens the file itself.
  */
 #include <errno.h>
 #include <pcap/pcap.h>

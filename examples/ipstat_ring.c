@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ipstat_ring.c - packets from an interface: AF_PACKET sockets of one fanout
- * group, each with a ring of slots that kernel and worker share.
+ * ipstat_ring.c - packets from an interface: AF_PACKET sockets of one fanout group, each with a
+ * ring of slots that kernel and worker share.
  *
- * The parent opens all rings before it forks. A ring therefore outlives the
- * worker that empties it: packets that arrive meanwhile stay in its slots for the
- * successor. A worker gives a slot back to the kernel only when its packet is
- * counted, so a thread that dies has at most one packet in hand, and its place
- * on the board tells whether it had one. That packet cannot be counted exactly: it
- * takes several commits, and the successor cannot tell which of them were made.
- * It is set aside, and what it would have added is the tolerance of the check.
+ * The parent opens all rings before it forks. A ring therefore outlives the worker that empties
+ * it: packets that arrive meanwhile stay in its slots for the successor. A worker gives a slot
+ * back to the kernel only when its packet is counted, so a thread that dies has at most one
+ * packet in hand, and its place on the board tells whether it had one. That packet cannot be
+ * counted exactly: it takes several commits, and the successor cannot tell which of them were
+ * made. It is set aside, and the check tolerates the counts that it would have added.
  *
- * The group deals the packets out in turn (PACKET_FANOUT_LB). A program that
- * follows connections would take PACKET_FANOUT_HASH; here all workers shall count
- * packets of the same connection.
+ * The group deals the packets out in turn (PACKET_FANOUT_LB). A program that follows connections
+ * would use PACKET_FANOUT_HASH; here all workers count packets of the same connection.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -53,8 +51,8 @@ static int set_filter(int fd, struct sock_filter *filter, unsigned short size)
 	return 0;
 }
 
-/* Let no packet in: until all sockets have joined the group, each of them would
- * take every packet. */
+/* Let no packet in: until all sockets have joined the group, each of them would receive every
+ * packet. */
 static int shut(int fd)
 {
 	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -63,9 +61,8 @@ static int shut(int fd)
 }
 
 /*
- * Let packets in. On a loopback interface every packet passes twice, on its way
- * out and on its way in; only the way in is counted, which is what the kernel's
- * own counters call received.
+ * Let packets in. On a loopback interface every packet passes twice, on its way out and on its
+ * way in. Only the way in is counted: the kernel's own counters call that received.
  */
 static int unshut(int fd, bool loopback)
 {
@@ -228,10 +225,9 @@ static void slot_decode(const struct tpacket2_hdr *h, struct tally *t)
 /*
  * Go on where a killed worker stopped, if one did. Returns the next packet.
  *
- * Suppose that a worker was killed between giving a slot back and noting that, and that
- * the kernel has filled the slot again. Then the worker seems to have had the packet in
- * hand. So the successor sets aside a packet that no worker counted; the tolerance is the
- * same.
+ * Suppose that a worker was killed between giving a slot back and noting that, and that the
+ * kernel has filled the slot again. Then the worker seems to have had the packet in hand. So the
+ * successor sets aside a packet that no worker counted; the tolerance is the same.
  */
 static uint64_t take_over(struct ring *r, const struct worker *w)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ipstat_sample.c - a capture file of known content: good packets of each kind,
- * and all the bad ones that the decoder tells apart.
+ * ipstat_sample.c - a capture file of known content: correct packets of each kind, and bad ones
+ * of each kind that the decoder tells apart.
  */
 #include <pcap/pcap.h>
 #include <string.h>
@@ -20,8 +20,8 @@ enum { CAPTURED = 128 }; /* at most, of each packet */
 #define UDP4(total) ETHER "08004500" total "0000000040110000" ADDRESSES4
 #define ICMP4(total) ETHER "08004500" total "0000000040010000" ADDRESSES4
 
-/* The first bytes of a packet, in hex; the rest up to length is zeros. And the
- * amounts that the packet must add to the counters. */
+/* A packet: its first bytes, in hex; the rest up to length is zeros. And the amounts that it
+ * must add to the counters. */
 struct sample {
 	const char *hex;
 	unsigned length, captured; /* 0: all */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ipstat_session.c - the parent: makes the counters in a shared region, starts
- * the workers, replaces those that are killed, and draws the picture.
+ * ipstat_session.c - the parent: makes the counters in a shared region, starts the workers,
+ * replaces killed ones, and draws the picture.
  */
 #include <errno.h>
 #include <net/if.h>
@@ -102,7 +102,7 @@ void session_read(const struct session *s, struct counts *ret)
 	percpu_counter_array_fetch_all(s->counters, (uint64_t *)ret);
 }
 
-/* Packets in the rings of the processes that are to be started again. */
+/* Return how many packets are in the rings of the processes that are to be started again. */
 static unsigned packets_waiting(const struct crew *crew)
 {
 	unsigned n = 0;

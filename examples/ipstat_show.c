@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ipstat_show.c - the picture: rates and totals per protocol while it counts,
- * and all counters that are not 0 at the end.
+ * ipstat_show.c - the picture: rates and totals per protocol while workers count, and at the end
+ * all counters that are not 0.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 static const struct {
 	const char *name;
-	size_t packets; /* bytes are next to them */
+	size_t packets; /* index; that of bytes is the next one */
 } protocols[] = {
 	{ "all", FIELD(link.links_total) },  { "IPv4", FIELD(ip.ips_total) },
 	{ "IPv6", FIELD(ip6.ips_total) },    { "ARP", FIELD(arp.arps_received) },

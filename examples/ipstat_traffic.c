@@ -2,9 +2,9 @@
 /*
  * ipstat_traffic.c - a network of its own, and real traffic in it.
  *
- * In a fresh network namespace nothing else sends, so the kernel's counters can
- * be compared to the last packet. Segmentation offload is off: with it, one
- * captured packet may be several segments on the wire.
+ * In a new network namespace no other process sends, so the kernel's counters can be compared to
+ * the last packet. Segmentation offload is off: with it, one captured packet may be several
+ * segments on the wire.
  */
 #define _GNU_SOURCE /* unshare */
 #include <arpa/inet.h>
@@ -29,7 +29,7 @@ enum {
 	DATAGRAMS = 20, /* per round */
 	ECHOS = 5,
 	ROUND_US = 1000,
-	WAIT_MS = 1000, /* to wait until all that was sent has arrived */
+	WAIT_MS = 1000, /* ms to wait until everything sent has arrived */
 };
 
 static int offload_off(int fd, struct ifreq *request, uint32_t command)
@@ -66,7 +66,7 @@ int network_own(void)
 
 	if (unshare(CLONE_NEWNET)) {
 		err = -errno;
-		/* A user without that right can be root of a new user namespace. */
+		/* A user without that permission can be root of a new user namespace. */
 		if (err != -EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNET))
 			return err;
 	}
@@ -101,7 +101,7 @@ static void loopback_address(int family, union address *ret)
 	}
 }
 
-/* A socket bound to a free port of the loopback address, or -1. */
+/* Return a socket bound to a free port of the loopback address, or -1. */
 static int bound_socket(int family, int type, union address *ret)
 {
 	socklen_t size;
@@ -118,7 +118,7 @@ static int bound_socket(int family, int type, union address *ret)
 	return fd;
 }
 
-/* A socket with a time limit on receiving, connected to an address, or -1. */
+/* Return a socket with a time limit on receiving, connected to an address, or -1. */
 static int connected_socket(const union address *to)
 {
 	struct timeval limit = { WAIT_MS / 1000, 0 };
@@ -195,7 +195,7 @@ static void send_bulk(const struct peer *p)
 		(void)receive_all(p->bulk_in, sizeof(data));
 }
 
-/* A connection that is opened, used once and closed; and one that is refused. */
+/* Open a connection, use it once and close it; and try one that is refused. */
 static void send_short(const struct peer *p)
 {
 	char byte = 0;
@@ -216,7 +216,7 @@ static void send_short(const struct peer *p)
 		close(out);
 }
 
-/* Datagrams of growing size, the last in fragments; and one that is refused. */
+/* Send datagrams of growing size, the last in fragments; and one that is refused. */
 static void send_datagrams(const struct peer *p)
 {
 	static const char data[3 * MTU];
@@ -245,7 +245,7 @@ static uint16_t checksum(const void *data, size_t size)
 	return htons((uint16_t)~sum);
 }
 
-/* Echo requests. A raw socket sees the request, too, and the unreachables. */
+/* Send echo requests. A raw socket receives the request, too, and the unreachables. */
 static void send_echos(int fd, uint16_t sequence)
 {
 	union address to;
@@ -269,7 +269,7 @@ void traffic_run(unsigned seconds)
 	double end = now() + seconds;
 	struct peer peers[2];
 
-	/* The workers first, because packets that they cannot take in time are dropped. */
+	/* Workers have priority, as packets that they cannot take in time are dropped. */
 	(void)setpriority(PRIO_PROCESS, 0, 10);
 	peer_open(AF_INET, &peers[0]);
 	peer_open(AF_INET6, &peers[1]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lwbuf.c - look at some pages of a file that is not mapped.
+ * lwbuf.c - read some pages of a file that is not mapped.
  *
  *	cc lwbuf.c $(pkg-config --cflags --libs percpu)
  */

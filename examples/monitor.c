@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 	struct percpu_counter_array *counters;
 	int err = try_to_open(path, &region, &counters);
 
-	/* No file yet, or nothing at the root. */
+	/* There is no file yet, or no object at the root. */
 	for (; err == -ENOENT && tries > 0; tries--) {
 		usleep(100000);
 		err = try_to_open(path, &region, &counters);

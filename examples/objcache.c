@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * objcache.c - connections whose buffer and lock are made once, and used again.
+ * objcache.c - connections whose buffer and lock are made once, and reused.
  *
  *	cc objcache.c $(pkg-config --cflags --libs percpu)
  */
@@ -28,7 +28,7 @@ static int construct(void *obj, void *arg, unsigned flags)
 		return -ENOMEM;
 	e = pthread_mutex_init(&c->lock, NULL);
 	if (e != 0)
-		free(c->buffer); /* the destructor is not called for what was not constructed */
+		free(c->buffer); /* the destructor is not called if the constructor failed */
 	return -e;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owned.c - a small server: its workers are killed at random, in the middle of requests. What
- * they had in flight goes with them.
+ * owned.c - a small server whose workers are killed at random, in the middle of requests. A
+ * killed worker's requests in flight are no longer counted.
  *
  *	cc owned.c $(pkg-config --cflags --libs percpu)
  */
@@ -22,7 +22,7 @@ static pid_t start_worker(struct percpu_owned_gauge *in_flight)
 {
 	pid_t pid = fork();
 
-	while (pid == 0) { /* a request */
+	while (pid == 0) { /* one request */
 		if (percpu_owned_gauge_add(in_flight, 1) != 0)
 			_exit(1);
 		usleep(500);

@@ -5,11 +5,11 @@
  *
  *	pageserver FILE SOCKET MIB [keeps-size]
  *
- * The server limits its own address space to MIB mebibytes. A client connects to the Unix
- * socket and writes page numbers, of 8 bytes each in the order of this machine. For each, the
- * server writes how many bytes the page has, as a number of 4 bytes, and the bytes. A page
- * has 64 KiB; one that the file does not have is 0 bytes long. With keeps-size the server
- * relies on the file not to shrink, and maps windows; else it reads. It ends at SIGTERM.
+ * The server limits its own address space to MIB mebibytes. A client connects to the Unix socket
+ * and writes page numbers, of 8 bytes each in the order of this machine. For each, the server
+ * writes how many bytes the page has, as a number of 4 bytes, and the bytes. A page has 64 KiB;
+ * one that the file does not have is 0 bytes long. With keeps-size the server relies on the file
+ * not to shrink, and maps windows; else it reads. It ends at SIGTERM.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -60,7 +60,7 @@ static bool send_all(int client, struct iovec *part, int parts)
 	return true;
 }
 
-/* The kernel copies from the window to the socket. */
+/* Send a page: the kernel copies it from the window to the socket. */
 static bool send_page(int client, uint64_t page)
 {
 	struct percpu_lwbuf b;

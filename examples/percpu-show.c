@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * percpu-show.c - all that is counted in a segment, by whomever: as a table, as text for
- * Prometheus (0.0.4), or as JSON. What has no value yet is left out.
+ * percpu-show.c - show all metrics of a segment, with the counts of all processes: as a table,
+ * as text for Prometheus (0.0.4), or as JSON. Metrics without a value are left out.
+ *
  *	percpu-show [--text | --json] SEGMENT
  */
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 #include <percpu/percpu.h>
 
 static enum { TABLE, TEXT, JSON } format;
-static struct percpu_reader_series s; /* the one that is shown */
+static struct percpu_reader_series s; /* the one being shown */
 
 static void put_escaped(const char *text, const char *special)
 {
@@ -42,7 +43,7 @@ static const char *type(void)
 										   "gauge";
 }
 
-/* One value, and what tells it from the others of its series: a suffix, or one more label. */
+/* Print one value, and a suffix or one more label that tells it from the series' other values. */
 static void put(const char *suffix, const char *name, const char *key, const char *value)
 {
 	static const char *separator = "", *last = "";
@@ -64,7 +65,7 @@ static void put(const char *suffix, const char *name, const char *key, const cha
 	if (*name != '\0')
 		put_label(before, name, key);
 	fputs(s.labels > 0 || *name != '\0' ? "}" : format == JSON ? "{}" : "", stdout);
-	if (format == JSON) /* which has no infinities */
+	if (format == JSON) /* JSON has no infinities */
 		printf(strpbrk(value, "IN") ? ", \"value\": \"%s\"}" : ", \"value\": %s}", value);
 	else
 		printf(format == TEXT ? " %s\n" : "\n", value);
@@ -79,7 +80,7 @@ static const char *whole(uint64_t n)
 	return text;
 }
 
-/* A number that is v again; for what is none Prometheus's words. */
+/* Return a number that reads as v again, or Prometheus's words for infinities and NaN. */
 static const char *decimal(double v)
 {
 	static char text[32];
@@ -88,7 +89,7 @@ static const char *decimal(double v)
 	return isfinite(v) ? text : isnan(v) ? "NaN" : v > 0 ? "+Inf" : "-Inf";
 }
 
-/* Counts below powers of two are exact, so buckets end there. */
+/* Print a histogram. Its buckets end at powers of two, as counts below these are exact. */
 static void put_histogram(const struct percpu_histogram_snapshot *h)
 {
 	for (int k = h->low; format != TABLE && k <= h->high + 1; k++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ref.c - a table that many threads use, and that is freed when it was withdrawn and the last
- * of them has let go of it.
+ * ref.c - a table that many threads use. It is freed after it was withdrawn and the last thread
+ * has released it.
  *
  *	cc ref.c $(pkg-config --cflags --libs percpu) -pthread
  */
@@ -22,7 +22,7 @@ struct table {
 
 static struct percpu_counter *lookups;
 
-/* Runs in the thread that had the last reference. */
+/* Free the table, in the thread that puts the last reference. */
 static void free_table(struct percpu_ref *ref, void *arg)
 {
 	struct table *t = arg;
@@ -38,7 +38,7 @@ static void *use(void *arg)
 	struct table *t = arg;
 	long sum = 0;
 
-	/* Each thread was given a reference. It gets more while it has that one. */
+	/* Each thread was given a reference. It takes more while it has that one. */
 	while (percpu_ref_tryget_live(t->ref)) {
 		sum += t->answer;
 		percpu_counter_inc(lookups);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rwlock.c - a table that many threads look up in, and one replaces now and then.
+ * rwlock.c - a table that many threads read, and one replaces at times.
  *
  *	cc rwlock.c $(pkg-config --cflags --libs percpu) -pthread
  */
@@ -31,14 +31,14 @@ static void *look_up(void *arg)
 		if (percpu_rwlock_read_lock(lock) != 0)
 			break;
 		*mixed += table.row[i % ROWS] != table.version;
-		percpu_rwlock_read_unlock(lock); /* on whatever CPU it is by now */
+		percpu_rwlock_read_unlock(lock); /* on whichever CPU it is by now */
 	}
 	return NULL;
 }
 
 static int replace(unsigned version)
 {
-	int e = percpu_rwlock_write_lock(lock); /* waits until nobody reads */
+	int e = percpu_rwlock_write_lock(lock); /* waits until no thread reads */
 
 	if (e != 0)
 		return e;

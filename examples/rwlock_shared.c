@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rwlock_shared.c - a table that several processes look up in: one is killed while it replaces
- * the rows, a reader that cannot repair them declines, and a writer repairs them.
+ * rwlock_shared.c - a table that several processes read: one is killed while it replaces the
+ * rows, a reader that cannot repair them declines, and a writer repairs them.
  *
  *	cc rwlock_shared.c $(pkg-config --cflags --libs percpu)
  */
@@ -21,7 +21,7 @@
 enum { ROOT_OWNERS, ROOT_LOCK, ROOT_TABLE };
 
 struct table {
-	unsigned row[ROWS]; /* all the same, unless a writer was killed amid them */
+	unsigned row[ROWS]; /* all equal, unless a writer was killed amid them */
 };
 
 static struct percpu_region *region;
@@ -29,7 +29,7 @@ static struct percpu_owners *owners;
 static struct percpu_rwlock *lock;
 static struct table *table;
 
-/* The table is in a cell of the region, or make it so. It is used in lane 0 alone. */
+/* Open the table, in a cell of the region; make it if there is none. It is used in lane 0 alone. */
 static int open_table(void)
 {
 	void *cell;
@@ -59,26 +59,26 @@ static int open_all(const char *path)
 	return e != 0 ? e : open_table();
 }
 
-/* Returns 0, -EOWNERDEAD if the table is to be repaired, or another error. */
+/* Read a row. Returns 0, -EOWNERDEAD if the table must be repaired, or another error. */
 static int look_up(unsigned row, unsigned *ret)
 {
 	int e = percpu_rwlock_read_lock(lock);
 
 	if (e == 0)
 		*ret = table->row[row];
-	if (e == 0 || e == -EOWNERDEAD) /* held, too: so decline, and the next one is told */
+	if (e == 0 || e == -EOWNERDEAD) /* also held: decline, so that the next one is told */
 		(void)percpu_rwlock_read_unlock(lock);
 	return e;
 }
 
-/* The process is killed when it has replaced so many rows. */
+/* Replace the rows. The process is killed when it has replaced so many. */
 static int replace(unsigned value, unsigned killed_at)
 {
 	int e = percpu_rwlock_write_lock(lock);
 
 	if (e == -EOWNERDEAD) {
 		if (percpu_rwlock_died(lock) & PERCPU_RWLOCK_WRITER_DIED)
-			for (unsigned i = 1; i < ROWS; i++) /* what it had begun goes on */
+			for (unsigned i = 1; i < ROWS; i++) /* complete its update */
 				table->row[i] = table->row[0];
 		e = percpu_rwlock_consistent(lock);
 	}

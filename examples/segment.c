@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * segment.c - a server whose workers count in named metrics, are killed, and start again; and who
- * looks at them from outside.
+ * segment.c - a server whose workers count in named metrics, are killed, and start again; and a
+ * reader of these metrics.
  *
  *	cc segment.c $(pkg-config --cflags --libs percpu)
  */
@@ -18,7 +18,7 @@
 #define WORKERS 4
 #define REQUESTS 1000
 
-/* What the program counts, in one place. */
+/* All metrics of the program, in one place. */
 
 static struct percpu_counter *requests;
 static struct percpu_counter *bytes;
@@ -78,7 +78,7 @@ static struct percpu_segment *open_metrics(const char *path, unsigned flags)
 	return s;
 }
 
-/* A worker that opens the file by itself: it need not be a child of the others. */
+/* Start a worker. It opens the file itself, so it need not be a child of the others. */
 static pid_t start_worker(const char *path, int requests_left)
 {
 	pid_t pid = fork();
@@ -91,7 +91,7 @@ static pid_t start_worker(const char *path, int requests_left)
 		percpu_counter_add(bytes, 500);
 		percpu_histogram_record(seconds, 0.002);
 	}
-	raise(SIGKILL); /* nothing is given back, and nothing is lost */
+	raise(SIGKILL); /* nothing is released, and nothing is lost */
 	_exit(1);
 }
 

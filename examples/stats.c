@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stats.c - counters that belong together: sum and number of an average are read at one
- * moment.
+ * stats.c - counters that belong together: sum and number of an average are read at one moment.
  *
  *	cc stats.c $(pkg-config --cflags --libs percpu)
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * status.c - how this process counts, and why; percpu-doctor says more.
+ * status.c - how this process counts, and why; percpu-doctor prints more.
  *
  *	cc status.c $(pkg-config --cflags --libs percpu)
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace.c - what several processes do, in one order: each puts events into a file as it
- * goes, and others read them from there, while it runs or when it was killed.
+ * trace.c - the events of several processes, in one order: each process puts events into a file,
+ * and other processes read them, while it runs or after it was killed.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -130,7 +130,7 @@ static int mark(const char *path, const char *name, const char *value)
 	return e == 0 ? 0 : complain(path, e);
 }
 
-/* SECONDS CPU PROCESS THREAD PHASE VALUE NAME */
+/* Print an event: SECONDS CPU PROCESS THREAD PHASE VALUE NAME. */
 static void print_event(const struct trace_seen *seen)
 {
 	const struct trace_event *e = &seen->event;
@@ -145,7 +145,7 @@ static void print_event(const struct trace_seen *seen)
 
 static int print(const char *path)
 {
-	/* What was being printed goes on: an interrupted write would lose a part. */
+	/* An interrupted write continues: else a part of the output would be lost. */
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	uint64_t lost = 0;
 	int e;
@@ -184,7 +184,7 @@ static bool number(const char *text, unsigned long most, unsigned long *ret)
 	return *text >= '0' && *text <= '9' && *end == 0 && errno == 0 && *ret <= most;
 }
 
-/* Returns false if an option is not known, or has no such number. */
+/* Parse the options. Returns false if an option is unknown, or has no valid number. */
 static bool parse(int argc, char **argv)
 {
 	int c;
@@ -207,7 +207,7 @@ int main(int argc, char **argv)
 	int n = -1;
 
 	if (parse(argc, argv))
-		n = argc - optind - 2; /* words behind the file */
+		n = argc - optind - 2; /* arguments after the file */
 	if (n >= 0) {
 		verb = argv[optind];
 		path = argv[optind + 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace_json.c - events in Chrome's trace format (JSON), which Perfetto, Speedscope and
- * chrome://tracing show.
+ * trace_json.c - events in Chrome's trace format (JSON), for Perfetto, Speedscope and
+ * chrome://tracing.
  */
 #include <inttypes.h>
 
@@ -10,7 +10,7 @@
 static uint64_t first_ns;
 static bool any;
 
-/* The length of the character of UTF-8 at s, or 0 if it is none. */
+/* Return the length of the UTF-8 character at s, or 0 if it is none. */
 static int utf8_length(const unsigned char *s)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -29,7 +29,7 @@ static int utf8_length(const unsigned char *s)
 	return n == 0 || c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : n;
 }
 
-/* What is no UTF-8 becomes U+FFFD, byte for byte. */
+/* Print a string. Each byte that is not UTF-8 becomes U+FFFD. */
 static void put_string(const char *string)
 {
 	const unsigned char *s = (const unsigned char *)string;
@@ -40,7 +40,7 @@ static void put_string(const char *string)
 		n = utf8_length(s);
 		if (n == 0)
 			fputs("\\ufffd", stdout);
-		else if (*s == '"' || *s == '\\') /* viewers know the short form best */
+		else if (*s == '"' || *s == '\\') /* viewers support the short form best */
 			printf("\\%c", *s);
 		else if (*s < ' ')
 			printf("\\u%04x", *s);
@@ -55,7 +55,8 @@ void trace_json_begin(void)
 	printf("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
 }
 
-/* Microseconds since the first event: absolute ones are longer than what a double holds. */
+/* Print an event. Times are microseconds since the first event: absolute ones exceed a double's
+ * precision. */
 void trace_json_event(const struct trace_seen *seen)
 {
 	const struct trace_event *e = &seen->event;
@@ -70,7 +71,7 @@ void trace_json_event(const struct trace_seen *seen)
 	       e->phase, ns / 1000, (unsigned)(ns % 1000), e->pid, e->tid);
 	if (e->phase == TRACE_INSTANT)
 		fputs(",\"s\":\"t\"", stdout); /* its scope: the thread */
-	/* A counter has its value alone: each argument is a line of its chart. */
+	/* A counter has its value alone: a viewer charts each argument. */
 	printf(",\"args\":{\"value\":%" PRId64, e->value);
 	if (e->phase != TRACE_COUNTER)
 		printf(",\"cpu\":%u", seen->cpu);

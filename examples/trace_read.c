@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace_read.c - read the events of a file, from outside: while they are put, or when
- * those who put them are dead. Nobody waits for the reader.
+ * trace_read.c - read the events of a file, while they are put, or after the processes that put
+ * them have ended. No process waits for the reader.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #include "trace.h"
 
-/* Records are what other programs have written: sizes and letters are checked. */
+/* Decode a record. Other programs write them, so sizes and letters are checked. */
 static bool decode(const struct percpu_ring_record *r, struct trace_seen *ret)
 {
 	size_t front = offsetof(struct trace_event, name);
@@ -23,8 +23,8 @@ static bool decode(const struct percpu_ring_record *r, struct trace_seen *ret)
 	return ret->event.phase != 0 && strchr("BEiC", ret->event.phase) != NULL;
 }
 
-/* Records that were overwritten before this reader could read them, or before it came: the
- * first of each ring has the number 1. */
+/* Return how many records of a ring were overwritten before this reader could read them, or
+ * before it began: the first record of each ring has the number 1. */
 static uint64_t count_lost(const struct percpu_ring_record *r)
 {
 	static bool known[PERCPU_MAX_CPUS][2];
@@ -43,7 +43,7 @@ static int read_all(struct percpu_ring_reader *reader, bool follow, const volati
 	int e;
 
 	for (;;) {
-		bool last = !follow || *stop; /* what was put before is read */
+		bool last = !follow || *stop; /* then records put before are still read */
 		struct percpu_ring_record r;
 		struct trace_seen seen;
 
@@ -63,7 +63,7 @@ static int read_all(struct percpu_ring_reader *reader, bool follow, const volati
 	return 0;
 }
 
-/* -ENOENT: no file, or no rings in it. */
+/* Open the rings. Returns 0 or -errno; -ENOENT: no file, or no rings in it. */
 static int open_rings(const char *path, struct percpu_region **ret_region, struct percpu_ring **ret)
 {
 	int e = percpu_region_open(path, 0, NULL, ret_region);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace_write.c - put events into the rings of a file. What is put costs no system call,
- * and the oldest events make room for new ones.
+ * trace_write.c - put events into the rings of a file. A put makes no system call, and the
+ * oldest events make room for new ones.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,14 +28,14 @@ static void forked(void)
 int trace_open(const char *path, size_t size)
 {
 	struct percpu_region_options o = {
-		.size = sizeof(o), .lane_size = size + 128, /* what lies in front of a ring */
+		.size = sizeof(o), .lane_size = size + 128, /* room for the ring's head */
 	};
 	int e;
 
 	e = percpu_region_open(path, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, &o, &region);
 	if (e != 0)
 		return e;
-	/* Of whatever size they are, if they are there. */
+	/* Rings that are there already may have any size. */
 	e = percpu_ring_attach(region, percpu_region_root(region, TRACE_ROOT), &ring);
 	if (e == -ENOENT)
 		e = percpu_ring_open(region, TRACE_ROOT, size, 0, &ring);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * variable.c - variables at file scope of which every CPU has a copy.
+ * variable.c - variables at file scope of which each CPU has a copy.
  *
  *	cc variable.c $(pkg-config --cflags --libs percpu)
  */

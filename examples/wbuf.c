@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wbuf.c - counters that are fields of objects of your own: adds wait in a buffer, and
- * are applied together.
+ * wbuf.c - counters that are fields of a program's own objects: adds wait in a buffer, and are
+ * applied together.
  *
  *	cc wbuf.c $(pkg-config --cflags --libs percpu)
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workers.c - a server whose workers count in a file: it may be started again, or
- * twice, and its workers may be killed. examples/monitor.c reads what they count.
+ * workers.c - a server whose workers count in a file: it may be started again, or twice, and its
+ * workers may be killed. examples/monitor.c reads the counts.
  *
  *	workers [FILE]		by default /dev/shm/percpu-workers, which stays
  */

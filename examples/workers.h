@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workers.h - what workers.c and monitor.c agree upon: which object is at which root of
- * the file, and the numbers of the counters. New ones are only ever added at the end.
+ * workers.h - shared by workers.c and monitor.c: the roots of the file's objects, and the
+ * numbers of the counters. New counters are only added at the end.
  */
 #ifndef EXAMPLES_WORKERS_H
 #define EXAMPLES_WORKERS_H
@@ -12,7 +12,7 @@
 #include <percpu/percpu.h>
 
 enum { ROOT_COUNTERS };
-enum { STARTS, REQUESTS, BYTES, COUNTERS = 64 /* with room for those to come */ };
+enum { STARTS, REQUESTS, BYTES, COUNTERS = 64 /* with room for later ones */ };
 
 static inline const char *workers_error(int err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zone.c - objects that come and go, each with a record per CPU.
+ * zone.c - objects that are made and freed, each with a record per CPU.
  *
  *	cc zone.c $(pkg-config --cflags --libs percpu)
  */

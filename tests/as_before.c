@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * as_before.c - what each test must leave as it was: the thread's signal mask, its cancellation, the
- * lock that the kernel would free if the thread died now, and no more descriptors. A call that
- * fails and keeps one of them changes nothing that its test looks at. The linker puts this before
- * cmocka's function.
+ * as_before.c - state that each test must leave unchanged: the thread's signal mask, its
+ * cancellation, the lock that the kernel would release if the thread died now, and the number of
+ * descriptors. It finds a failing call that keeps one of these, which its test does not look at.
+ * The linker puts this before cmocka's function.
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -28,7 +28,7 @@ static struct test {
 } * current;
 
 static bool may_leave_descriptors;
-static unsigned left; /* tests that left something */
+static unsigned left; /* number of tests that left something */
 
 void test_may_leave_descriptors(void)
 {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROBES 64u /* a block that finds no slot in so many is not in the table */
+#define PROBES 64u /* a block that finds no slot in so many probes is not in the table */
 #define CALLER __builtin_return_address(0)
 
 /* No lock: a child of fork() would wait for a thread that it does not have. */
@@ -91,11 +91,11 @@ void *__wrap_realloc(void *old, size_t size)
 
 	if (fails(TEST_REALLOC, size))
 		return NULL;
-	leave(old); /* first: another thread may be given its address */
+	leave(old); /* first: another thread may get its address */
 	block = __real_realloc(old, size);
 	if (block == NULL)
 		enter(old, before, CALLER);
-	else if (size > before) /* as somebody left it, not as the kernel gave it */
+	else if (size > before) /* old contents, not the kernel's zeros */
 		memset((char *)block + before, 0xa5, size - before);
 	return enter(block, size, CALLER);
 }
@@ -117,7 +117,8 @@ void __wrap_free(void *block)
 	__real_free(block);
 }
 
-/* What a failed asprintf() leaves is not said: here, something that could even be freed. */
+/* Return what a failed asprintf() stores, which is unspecified: here, a block that could be
+ * freed. */
 static char *untold(void)
 {
 	static char *left[1024];

@@ -2,7 +2,7 @@
 /* clocks.c - see clocks.h. */
 #include "clocks.h"
 
-/* Its name where a time_t is longer than what system calls take. */
+/* The function's name if a time_t is longer than in system calls. */
 #if defined(__TIMESIZE) && __TIMESIZE == 32 && defined(__USE_TIME_BITS64)
 #define WRAP(prefix) prefix##__clock_gettime64
 #else

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * faults.c - libc's functions, in front of which the linker puts these: see
- * --wrap in ld(1).
- */
+/* faults.c - functions by which the linker replaces libc's: see --wrap in ld(1). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +57,7 @@ static struct {
 	bool later;
 	enum fault_call call;
 	int error;
-	unsigned left; /* calls that are let through before */
+	unsigned left; /* calls that succeed before */
 	unsigned failed;
 } fault;
 
@@ -111,7 +108,7 @@ bool fault_fails(enum fault_call call)
 	if (left != 0)
 		return false;
 	if (!fault.later) {
-		/* One thread's alone. */
+		/* Only one thread's call fails. */
 		if (__atomic_exchange_n(&fault.left, UINT32_MAX, __ATOMIC_RELAXED) != 0)
 			return false;
 	}
@@ -120,8 +117,8 @@ bool fault_fails(enum fault_call call)
 	return true;
 }
 
-/* The linker gives these names. Meson defines _FILE_OFFSET_BITS, with which the
- * headers turn open into open64. */
+/* Names as the linker sees them. Meson defines _FILE_OFFSET_BITS, with which the headers replace
+ * open by open64. */
 
 int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
@@ -140,7 +137,7 @@ int __wrap_open64(const char *path, int flags, ...)
 	return fault_fails(FAULT_OPEN) ? -1 : __real_open64(path, flags, mode);
 }
 
-/* Their names where a time_t is longer than what system calls take. */
+/* Names if a time_t is longer than in system calls. */
 #if defined(__TIMESIZE) && __TIMESIZE == 32 && defined(__USE_TIME_BITS64)
 #define FCNTL(prefix) prefix##__fcntl_time64
 #define FSTAT(prefix) prefix##__fstat64_time64
@@ -157,7 +154,7 @@ int FCNTL(__wrap_)(int fd, int command, ...)
 	long arg;
 
 	va_start(ap, command);
-	arg = va_arg(ap, long); /* if there is none, nobody reads it */
+	arg = va_arg(ap, long); /* not read if there is none */
 	va_end(ap);
 	if (command == F_DUPFD)
 		__atomic_fetch_add(&inherited, 1, __ATOMIC_RELAXED);
@@ -244,7 +241,7 @@ int __wrap_madvise(void *at, size_t size, int advice)
 	return fault_fails(FAULT_MADVISE) ? -1 : __real_madvise(at, size, advice);
 }
 
-/* Of memory: blocks.c. */
+/* Calls that allocate memory: blocks.c. */
 bool test_block_fails(enum test_block_call call, size_t size)
 {
 	(void)size;

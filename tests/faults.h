@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * faults.h - calls of libc that fail on demand. Programs that link faults_deps
- * have these calls wrapped, in the library and in the test itself.
+ * faults.h - calls of libc that fail on demand. Programs that link faults_deps have these calls
+ * wrapped, in the library and in the test itself.
  */
 #ifndef TESTS_FAULTS_H
 #define TESTS_FAULTS_H
@@ -29,32 +29,32 @@ enum fault_call {
 	FAULT_PTHREAD_CREATE,
 	FAULT_AFFINITY,
 	FAULT_FUTEX_WAIT,  /* interrupted */
-	FAULT_FUTEX_TOUCH, /* FUTEX_WAKE_OP: there is no page */
+	FAULT_FUTEX_TOUCH, /* FUTEX_WAKE_OP: the page cannot be had */
 	FAULT_MEMBARRIER,
 	FAULT_GETTID,
 	FAULT_GETCPU,
-	FAULT_CELLS, /* not of libc: no cells of a region, where sweep.h is linked */
+	FAULT_CELLS, /* not libc's: allocations of cells, if sweep.h is linked */
 	FAULT_CALLS
 };
 
-/** The name of the call, for messages. */
+/** Return the name of the call, for messages. */
 const char *fault_name(enum fault_call call);
 
-/** An error that the call may give. */
+/** Return an error that the call can have. */
 int fault_error(enum fault_call call);
 
-/** Make the nth call from now on, by any thread, fail with that error; 0 is the
- *  next call. With later, all calls after it fail, too. */
+/** Let the nth call from now on, by any thread, fail with that error; 0 is the next call. With
+ *  later, all calls after it fail, too. */
 void fault_set(enum fault_call call, unsigned nth, int error, bool later);
 
-/** Let all calls through. Returns how many failed. */
+/** Let no call fail any more. Returns how many failed. */
 unsigned fault_clear(void);
 
-/** In front of such a call: whether it is to fail. Then errno is set. */
+/** Return whether such a call, about to be made, must fail. Then errno is set. */
 bool fault_fails(enum fault_call call);
 
-/** How many descriptors were opened, or duplicated, without O_CLOEXEC, so that a program run by
- *  exec(2) inherits them. */
+/** Return how many descriptors were opened, or duplicated, without O_CLOEXEC, so that a program
+ *  run by exec(2) inherits them. */
 unsigned fault_inherited(void);
 
 #endif

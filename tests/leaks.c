@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * leaks.c - fails a test program at whose end there are blocks of memory to which nothing points. It
- * takes each word of the process's memory that could be an address for one, as LeakSanitizer does,
- * but for what lies in libc's heap and on the main thread's stack. A block to which only another
- * such block leads has leaked, too.
+ * leaks.c - fail a test program at whose end there are blocks of memory without a pointer to
+ * them. Each word of the process's memory that could be an address counts as a pointer, as for
+ * LeakSanitizer, but for words in libc's heap and on the main thread's stack. A block has
+ * leaked, too, if only such a block points to it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,7 +20,7 @@
 #define PAGE 4096u
 #define LISTED 10u
 
-extern const char __executable_start; /* the linker's */
+extern const char __executable_start; /* by the linker */
 
 struct known {
 	uintptr_t at, end;
@@ -29,9 +29,9 @@ struct known {
 };
 
 static struct {
-	struct known *block; /* in the order of their addresses */
+	struct known *block; /* ordered by address */
 	size_t n;
-	struct known **queue; /* reached; what is in them is looked at from done on */
+	struct known **queue; /* reached blocks; those from done on are still to be read */
 	size_t done, reached;
 	int memory, pagemap; /* of /proc/self */
 } all;
@@ -58,7 +58,7 @@ static void list_blocks(void)
 	qsort(all.block, all.n, sizeof(*all.block), by_address);
 }
 
-/* The first block that ends behind that address. */
+/* Return the first block that ends behind that address. */
 static struct known *find(uintptr_t at)
 {
 	size_t first = 0, end = all.n;
@@ -84,7 +84,7 @@ static void look_at(uintptr_t word)
 	}
 }
 
-/* What is in blocks counts only once these are reached. */
+/* Read a page. Words in blocks are read only when these are reached. */
 static void look_into_page(uintptr_t page)
 {
 	const struct known *k = find(page);
@@ -102,7 +102,7 @@ static void look_into_page(uintptr_t page)
 	}
 }
 
-/* Pages that were never touched are left so. */
+/* Read a mapping, without touching pages that were never touched. */
 static void look_into_mapping(uintptr_t from, uintptr_t end)
 {
 	uint64_t entry;
@@ -130,7 +130,7 @@ static void look_into_mappings(FILE *maps)
 			look_at(*(const uintptr_t *)at);
 }
 
-/* In the words of cmocka, for what reads its output. */
+/* Print the leaks in cmocka's words, for scripts that read its output. */
 static unsigned list_leaks(void)
 {
 	unsigned leaks = 0;
@@ -150,7 +150,7 @@ static unsigned list_leaks(void)
 	return leaks;
 }
 
-/* Shared memory, where nobody looks for addresses. */
+/* Allocate shared memory, which is not searched for pointers. */
 static void *allocate(size_t size)
 {
 	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -106,7 +106,8 @@ static uint64_t choose_words(enum model_op op, uint64_t *random)
 	}
 }
 
-/* No random word is the name of a record, but in front of head there is one of no bytes. */
+/* Fill a ring. No random word is the name of a record, but before head there may be one of no
+ * bytes. */
 static void fill_ring(struct model_lane *lane, uint64_t *random)
 {
 	uint64_t at = test_random(random);
@@ -119,7 +120,7 @@ static void fill_ring(struct model_lane *lane, uint64_t *random)
 		lane->ring.slot[i] = test_random(random) << 16;
 }
 
-/* Either sign, and many sizes; every other time near 2^1000, where sums end. */
+/* Choose a double of either sign and many sizes; half of them near 2^1000, where sums end. */
 static double choose_double(uint64_t *random)
 {
 	double d = ldexp((double)(test_random(random) | UINT64_C(1) << 63), -63);
@@ -158,10 +159,10 @@ void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 	if (is_widen(op))
 		fill_extremes(lane, random);
 	if (op == MODEL_ADD_LIMIT)
-		lane->word[0] >>= 1; /* a sum that wraps says nothing of a limit */
+		lane->word[0] >>= 1; /* so that the sum does not wrap */
 	if (op == MODEL_PUSH || op == MODEL_POP)
 		lane->array.count = test_random(random) % (MODEL_SLOTS + 1);
-	if (is_queue(op)) /* near the wrap of the positions, every other time */
+	if (is_queue(op)) /* half of the positions are near their wrap */
 		lane->fifo.tail = lane->fifo.head - test_random(random) % (MODEL_SLOTS + 1);
 	if (is_queue(op) && test_random(random) % 2) {
 		lane->fifo.tail = (uint64_t)0 - test_random(random) % (2 * MODEL_SLOTS);
@@ -173,7 +174,7 @@ void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 	}
 }
 
-/* n within the cell's window, at times from end to end; or out of it, near or far. */
+/* Choose n within the cell's window, sometimes from end to end; or outside, near or far. */
 static void choose_narrow(struct model_case *c, uint32_t cell, bool refuse, uint64_t *random)
 {
 	int64_t half = INT64_C(1) << (test_random(random) % 28), window = 2 * half;
@@ -190,7 +191,7 @@ static void choose_narrow(struct model_case *c, uint32_t cell, bool refuse, uint
 		c->n[0] = (int64_t)(test_random(random) % (uint64_t)window) - at;
 }
 
-/* The word ends up within reach of its partner, at times at the end of it; or beyond. */
+/* Choose n so that the word is within reach of its partner, sometimes exactly; or beyond. */
 static void choose_within(struct model_case *c, const int64_t *word, bool refuse, uint64_t *random)
 {
 	uint64_t reach = test_random(random) >> (3 + test_random(random) % 50);
@@ -204,7 +205,7 @@ static void choose_within(struct model_case *c, const int64_t *word, bool refuse
 	c->n[0] = (int64_t)((uint64_t)word[1] + off - (uint64_t)word[0]);
 }
 
-/* Every other time the low halves of two words are the same. */
+/* Choose two words' difference; half of the time the low halves are equal. */
 static int64_t choose_difference(uint64_t *random)
 {
 	uint64_t bits = test_random(random) | 1;
@@ -212,7 +213,7 @@ static int64_t choose_difference(uint64_t *random)
 	return (int64_t)(test_random(random) % 2 ? bits << 32 : bits);
 }
 
-/* The epoch of one of the extremes, which a word then widens or not; or another. */
+/* Choose the epoch of one of the extremes, and a word that widens them or not; or another epoch. */
 static void choose_epoch(struct model_case *c, const struct model_lane *lane, bool refuse,
 			 uint64_t *random)
 {
@@ -228,7 +229,7 @@ static void choose_epoch(struct model_case *c, const struct model_lane *lane, bo
 		c->mask += 2 * PERCPU_EXTREMES * (test_random(random) % 2 ? 1 : UINT64_C(1) << 31);
 }
 
-/* Nothing brings these back below 2^1000. */
+/* Choose a double that no sum brings back below 2^1000. */
 static double choose_refused(uint64_t *random)
 {
 	const double odd[] = { NAN, -NAN, INFINITY, -INFINITY, ldexp(1, 1001), -ldexp(1.5, 1023) };
@@ -286,7 +287,7 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 		c->n[0] >>= 2;
 		c->other = lane->word[0] + c->n[0] - (refuse ? 1 : 0) +
 			   (test_random(random) % 2 ? 0 : (refuse ? -7 : 7));
-		if (test_random(random) % 4 == 0) /* of the other sign, every other time */
+		if (test_random(random) % 4 == 0) /* half of them of the other sign */
 			c->other = odd[test_random(random) % 7];
 	}
 }
@@ -379,7 +380,7 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 	struct model_result done = { 0, MODEL_UNSET },
 			    refused = { PERCPU_SEQ_REFUSED, MODEL_UNSET };
 	uint64_t word = (uint64_t)lane->word[0];
-	/* Where there are banks. */
+	/* In a bank. */
 	int64_t *bank = lane->word + (c->limit & c->mask & ~MODEL_KEEP) / 8;
 	unsigned words = 1;
 
@@ -506,14 +507,14 @@ static void clear_other_copy(int64_t *pair)
 	memset(pair + 2 + (~pair[0] & 1) * MODEL_PAIR_WORDS, 0, MODEL_PAIR_WORDS * 8);
 }
 
-/* What the extremes of an epoch that has ended are before the next one begins there. */
+/* Clear extremes of an ended epoch before the next one begins there. */
 static void clear_other_epoch(struct percpu_extremes *p, uint64_t epoch)
 {
 	if (p->epoch != epoch)
 		p->min = p->max = 0;
 }
 
-/* Where the next record can be: half of the ring, or what is not kept. */
+/* Clear the words where the next record can be: half of the ring, or those that are not kept. */
 static void clear_behind_head(struct model_lane *lane, bool keep)
 {
 	uint64_t n = keep ? MODEL_RING - (lane->ring.head - lane->ring.tail) : MODEL_RING / 2;
@@ -522,7 +523,7 @@ static void clear_behind_head(struct model_lane *lane, bool keep)
 		lane->ring.slot[(lane->ring.head + i) % MODEL_RING] = 0;
 }
 
-/* The real time is any, but one. */
+/* Ignore the time in records: the real one may have any value, but that of the model. */
 static void forget_times(struct model_lane *a, struct model_lane *b)
 {
 	for (unsigned i = 0; i < MODEL_RING; i++)

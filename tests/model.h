@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model.h - the sequences of arch/spec.h once more, in plain C. Tests compare the
- * real ones with these. A test has lanes of memory and an operation with its
- * arguments, and model_apply() says what the operation must do to a lane.
+ * model.h - the sequences of arch/spec.h again, in plain C. Tests compare the real ones with
+ * these. A test has lanes of memory and an operation with its arguments, and model_apply() does
+ * to a lane what the operation must do.
  *
- * model_run() executes the real sequence. It is compiled into each test, so
- * that a test may define PERCPU_SEQ_STEP first.
+ * model_run() executes the real sequence. It is compiled into each test, so that a test may
+ * define PERCPU_SEQ_STEP first.
  */
 #ifndef TESTS_MODEL_H
 #define TESTS_MODEL_H
@@ -17,10 +17,10 @@
 
 #define MODEL_SLOTS 8
 #define MODEL_WORDS 20 /* two banks of 8 words, or two pairs of 4 words */
-#define MODEL_RING 16  /* slots, of which a record takes half at most */
+#define MODEL_RING 16  /* slots; a record takes half at most */
 #define MODEL_UNSET INT64_C(0x5ca1ab1e0ddba11)
 
-/** The sequences, and behind them the operations that objects make of these. */
+/** The sequences, and after them the operations that objects make of these. */
 enum model_op {
 	MODEL_ADD,
 	MODEL_NARROW_ADD,
@@ -53,11 +53,11 @@ enum model_op {
 	MODEL_ADD8,
 	MODEL_ADD_RETURN,
 	MODEL_STORE,
-	MODEL_ADD_WHOLE, /* to a double, that is a whole number and stays one */
+	MODEL_ADD_WHOLE, /* to a double that is a whole number and stays one */
 	MODEL_OBSERVE,	 /* the first two words are the minimum and the maximum */
 	MODEL_WIDEN_NEW, /* widen, with an epoch that is new to the lane */
 	MODEL_COUNT,	 /* adds 1 */
-	MODEL_COUNT_OFF, /* adds 1; what comes within subtracts MODEL_OFF */
+	MODEL_COUNT_OFF, /* adds 1; an operation that comes within it subtracts MODEL_OFF */
 	MODEL_OPS
 };
 
@@ -91,23 +91,21 @@ struct model_lane {
 /** An operation with its arguments; each op uses those it needs. */
 struct model_case {
 	enum model_op op;
-	int64_t n[8];	/* addend(s), which may be doubles; new value, or words to copy */
-	int64_t other;	/* limit, expected value, or half a window, or reach */
-	uint64_t limit; /* of the array; or the checkpoint, or the bank; or the bit that closes
-			   a cell */
-	uint64_t mask;	/* of the queue, or the distance of the banks; MODEL_KEEP: of a ring;
-			   or an epoch */
-	uint64_t words; /* to copy or to append; bytes to put */
+	int64_t n[8];	/* addends, which may be doubles; or new value; or words to copy */
+	int64_t other;	/* limit, or expected value, or half a window, or reach */
+	uint64_t limit; /* of the array; or checkpoint; or bank; or the bit that closes a cell */
+	uint64_t mask; /* of the queue; or distance of the banks; or epoch; MODEL_KEEP: of a ring */
+	uint64_t words; /* to copy or to append; or bytes to put */
 };
 
 #define MODEL_KEEP ((uint64_t)1 << 63)
 #define MODEL_OFF 8
 
-/** What stands for the time in a record of the model. */
+/** The time in a record of the model. */
 #define MODEL_TIME UINT64_C(0x71e71e71e71e71e7)
 
-/** The results of a call; value is MODEL_UNSET where the call set none. A call that
- *  returns PERCPU_SEQ_SLOW may leave any value, as spec.h says; GCC at -O1 does so. */
+/** The results of a call; value is MODEL_UNSET if the call set none. A call that returns
+ *  PERCPU_SEQ_SLOW may leave any value, as spec.h says; with GCC at -O1 it does. */
 struct model_result {
 	int code;
 	int64_t value;
@@ -115,7 +113,7 @@ struct model_result {
 
 const char *model_name(enum model_op op);
 
-/** Whether the real sequence exists in a unit with this PERCPU_SEQ_WORDS. */
+/** Return whether the real sequence exists in a unit with this PERCPU_SEQ_WORDS. */
 bool model_exists(enum model_op op, int seq_words);
 
 /** Fill a lane with random content that op may find there. */
@@ -125,15 +123,15 @@ void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random);
 void model_choose(struct model_case *c, enum model_op op, const struct model_lane *lane,
 		  uint64_t *random);
 
-/** Choose arguments of the same operation that comes within c. */
+/** Choose arguments of the same operation, which comes within c. */
 void model_choose_nested(struct model_case *nested, const struct model_case *c,
 			 const struct model_lane *lane, uint64_t *random);
 
-/** Do to the lane what the operation must do to it. */
+/** Do to the lane what the operation must do. */
 struct model_result model_apply(struct model_lane *lane, const struct model_case *c);
 
-/** Whether two lanes hold the same; bytes behind the top of an array or the
- *  head of a queue mean nothing. */
+/** Return whether two lanes are the same. Bytes behind the top of an array or the head of a queue
+ *  are ignored. */
 bool model_same(const struct model_lane *a, const struct model_lane *b, enum model_op op,
 		uint64_t mask);
 
@@ -142,7 +140,7 @@ static inline percpu_words2 model_pair(const struct model_case *c, unsigned at)
 	return (percpu_words2){ (uint64_t)c->n[at], (uint64_t)c->n[at + 1] };
 }
 
-/** The double of these bits, and the bits of a double. */
+/** Return the double with these bits. */
 static inline double model_double(int64_t bits)
 {
 	double d;
@@ -151,6 +149,7 @@ static inline double model_double(int64_t bits)
 	return d;
 }
 
+/** Return the bits of a double. */
 static inline int64_t model_bits(double d)
 {
 	int64_t bits;
@@ -159,12 +158,11 @@ static inline int64_t model_bits(double d)
 	return bits;
 }
 
-/** The last word of the bytes to put. */
+/** Return the last word of the bytes to put. */
 uint64_t model_last(const struct model_case *c);
 
-/** Give the calling thread another area, as if the kernel had done so. Returns the old
- *  one. The fence is there because the compiler does not see that sequences read
- *  percpu_self. */
+/** Give the calling thread another area, as if the kernel had done so. Returns the old one. The
+ *  fence is there because the compiler does not see that sequences read percpu_self. */
 static inline struct percpu_rseq *model_set_area(struct percpu_rseq *area)
 {
 	struct percpu_rseq *old = percpu_self;

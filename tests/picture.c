@@ -56,7 +56,7 @@ static uint64_t hash_series(const struct percpu_reader_series *s)
 
 /* Values. */
 
-/* Counts of a damaged file may be of any size, and their sums go around. */
+/* Counts of a damaged file may have any size, so their sums may wrap. */
 static const char *check_histogram(const struct percpu_histogram_snapshot *h, bool damaged)
 {
 	uint64_t sum = 0, below = 0, more;
@@ -77,7 +77,7 @@ static const char *check_histogram(const struct percpu_histogram_snapshot *h, bo
 	return NULL;
 }
 
-/* What the call of each kind returns: -EINVAL if it is of another one. */
+/* What the call of each kind returns: -EINVAL for a series of another kind. */
 struct answers {
 	uint64_t count, stats[PERCPU_STATS_MAX_COMMIT];
 	double number, min, max;
@@ -109,7 +109,7 @@ static const char *ask(const struct percpu_reader *r, size_t i, uint32_t n, bool
 	return wrong;
 }
 
-/* Return the answer of the series' kind; or 1 if a call of another kind has one, too. */
+/* Return the result of the call for the series' kind; or 1 if another call succeeded, too. */
 static int answer_of(const struct answers *a, unsigned kind)
 {
 	const bool is_stats = kind == PERCPU_METRIC_STATS,
@@ -130,7 +130,7 @@ static int answer_of(const struct answers *a, unsigned kind)
 
 /* Pictures. */
 
-/* What was set later than the clock says was set by a clock that has gone back, or by damage. */
+/* A value that was set in the future comes from a clock that was set back, or from damage. */
 static const char *check_time(const struct percpu_reader *r, size_t i,
 			      const struct percpu_reader_info *info)
 {
@@ -165,7 +165,7 @@ static const char *check_series(const struct percpu_reader *r, size_t i, bool da
 	return wrong != NULL || damaged ? wrong : check_time(r, i, info);
 }
 
-/* Two series that follow each other. */
+/* Check two adjacent series. */
 static const char *check_both(const struct percpu_reader *r, size_t i, bool damaged)
 {
 	struct percpu_reader_series a, b;
@@ -261,7 +261,8 @@ static void note(struct picture_past *p, const struct percpu_reader *r, size_t i
 	}
 }
 
-/* A start is computed from two clocks, which are read one after the other for each picture. */
+/* Starts may differ a little: each picture computes them from two clocks, read one after the
+ * other. */
 static bool is_same_start(uint64_t a, uint64_t b)
 {
 	return (a < b ? b - a : a - b) < 1000000;

@@ -33,12 +33,12 @@ __attribute__((weak)) bool test_of_first_use = false;
 
 static pid_t test_leader; /* the process that ends its group; 0: none */
 
-/* Meson waits for this process alone, and not for children that are stopped, or that block the
- * signal. It kills the whole group if what removes the files hangs. */
+/* Kill the process group. Meson waits for this process alone, not for children that are stopped
+ * or block the signal. It kills the whole group if removing the files hangs. */
 static void test_end_group(int signo)
 {
 	if (getpid() == test_leader) {
-		(void)test_remove_paths(NULL); /* at worst it hangs */
+		(void)test_remove_paths(NULL); /* may hang */
 		kill(0, SIGKILL);
 	}
 	signal(signo, SIG_DFL);
@@ -53,14 +53,14 @@ void test_take_group_along(void)
 
 __attribute__((constructor)) static void test_prepare(void)
 {
-	if (getpgrp() == getpid()) /* so it is under Meson, and in an interactive shell */
+	if (getpgrp() == getpid()) /* true under Meson, and in an interactive shell */
 		test_take_group_along();
 	sched_getaffinity(0, sizeof(test_allowed), &test_allowed);
 	if (!test_of_first_use)
 		(void)test_tier();
 }
 
-/* How many times longer than usual to wait, from the environment: emulators. */
+/* Return how many times longer than usual to wait, from the environment: for emulators. */
 static unsigned test_patience(void)
 {
 	const char *times = getenv("PERCPU_TEST_PATIENCE");
@@ -121,14 +121,14 @@ pid_t test_fork(int (*fn)(void *arg), void *arg)
 	pid = fork();
 	assert_int_not_equal(pid, -1);
 	if (pid == 0) {
-		/* cmocka's handlers would go on with the next test. */
+		/* cmocka's handlers would continue with the next test. */
 		signal(SIGSEGV, SIG_DFL);
 		signal(SIGBUS, SIG_DFL);
-		/* It dies with the thread, which may be a test program that failed. */
+		/* The child dies with the thread, which may be a test program that failed. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		test_alarm(CHILD_SECONDS);
 		status = fn(arg);
-		if (!has_directory) /* then it is none of the parent's */
+		if (!has_directory) /* then it is the child's own */
 			(void)test_remove_paths(NULL);
 		_exit(status);
 	}
@@ -310,7 +310,7 @@ void test_timer_stop(struct test_timer *t)
 {
 	timer_delete((timer_t)t->id);
 	/* ThreadSanitizer holds a signal back until the thread enters a function that it
-	 * intercepts, as this one. */
+	 * intercepts, such as this one. */
 	usleep(0);
 }
 

@@ -6,7 +6,7 @@
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
-/* Like libc's, it passes on as many arguments as any call has. */
+/* Like libc's, this passes on six arguments, the most that any call has. */
 __attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
 {
 	long a[6], r;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * syscalls.h - answers to system calls that the library makes by syscall(2). A program that links
- * syscalls.c and wraps that function answers some of them itself.
+ * syscalls.h - answers to system calls that the library makes by syscall(2). A program that
+ * links syscalls.c and wraps that function can answer some of them itself.
  */
 #ifndef TESTS_SYSCALLS_H
 #define TESTS_SYSCALLS_H
 
 #include <stdbool.h>
 
-/** The program's: return whether it answers this call, so that the kernel does not see it. *ret is
- *  then what syscall(2) returns; if that is -1, errno is set. All threads come here. */
+/** Called by the wrapper in any thread, defined by the program. Returns whether the program
+ *  answers the call, so that the kernel does not see it. Then *ret is the result of syscall(2);
+ *  if that is -1, errno is set. */
 bool syscall_is_answered(long number, const long a[6], long *ret);
 
 #endif

@@ -34,7 +34,7 @@ static void print(const results &r, const char *title, const char *format, const
 	print_table(lines);
 }
 
-/* The automatic choice, and the best of those between which it has the choice. */
+/* Compare the automatic choice with the best of its alternatives. */
 template <size_t n>
 static void add_choice(report &all, const char *format, const unsigned (&values)[n])
 {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lwbuf.h - what the parts of the lwbuf benchmark share.
+ * lwbuf.h - shared by the parts of the lwbuf benchmark.
  *
- * lwbuf.cc runs everything and prints it. lwbuf_ways.cc gets at pages of a file, by this
- * library and otherwise.
+ * lwbuf.cc runs all parts and prints the results. lwbuf_ways.cc accesses pages of a file, by
+ * this library and in other ways.
  */
 #ifndef BENCH_LWBUF_H
 #define BENCH_LWBUF_H
 
 #include "report.h"
 
-/* How many of 100 accesses are to a hot page, of which there are few; the others are to
- * pages that come again when all of the others have. */
+/* How many of 100 accesses are to one of a few hot pages. The others are to pages that are used
+ * again only after all of the other ones. */
 constexpr unsigned rates[] = { 0, 50, 90, 99, 100 };
 constexpr unsigned hot = 256;
 
-/* Working sets whose pages are asked for at random. */
+/* Numbers of pages that are accessed at random. */
 constexpr unsigned sets[] = { 64, 512, 1024, 2048, 8192 };
 
 /* Windows that may stay mapped. */

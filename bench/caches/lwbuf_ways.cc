@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lwbuf_ways.cc - get at a page of a file, load a word of it, and give it back.
+ * lwbuf_ways.cc - access a page of a file, load a word of it, and give it back.
  *
  * A contender is a struct that is made for a file, with access(). Threads are pinned. The file
  * is in memory (memfd), so that no device is measured.
@@ -24,10 +24,10 @@
 #include "lwbuf.h"
 
 static constexpr size_t page_size = 4096;
-static constexpr unsigned pages = 16384; /* that are in memory */
-static constexpr unsigned steps = 65536; /* accesses before the pages come in the same order */
+static constexpr unsigned pages = 16384; /* in memory */
+static constexpr unsigned steps = 65536; /* accesses before the order of pages repeats */
 
-/* A sealed memfd with so many pages, which says that it has size bytes. */
+/* Make a sealed memfd with so many pages, which has size bytes. */
 static int make_file(off_t size)
 {
 	int fd = memfd_create("bench-lwbuf", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -53,7 +53,7 @@ static int file()
 	return fd;
 }
 
-/* The same for a file that is too large to be mapped as a whole. */
+/* Return such a file that is too large to be mapped as a whole. */
 static int large_file()
 {
 	static int fd = make_file(off_t(1) << 46);
@@ -142,8 +142,8 @@ struct read_each {
 	}
 };
 
-/* As QEMU's map cache: a table of windows with references, and one lock around it. What has
- * no references is replaced in the order of its use. */
+/* Like QEMU's map cache: a table of windows with references, and one lock around it. Windows
+ * without references are replaced in the order of their use. */
 struct locked_table {
 	struct entry {
 		uint64_t page;
@@ -208,7 +208,7 @@ static uint64_t next(uint64_t &state)
 	return state;
 }
 
-/* The pages of one thread, in order. */
+/* Return the pages that one thread accesses, in order. */
 static std::vector<uint32_t> hot_and_cold(unsigned rate, unsigned thread)
 {
 	std::vector<uint32_t> order(steps);
@@ -247,7 +247,7 @@ template <class C> static void run(benchmark::State &state, C &c, const pattern 
 	unsigned at = 0;
 
 	percpu_seq_attach();
-	/* Until the tables are as they will be, or for 50 ms. */
+	/* Until the tables are in their final state, or for 50 ms. */
 	auto begin = std::chrono::steady_clock::now();
 	for (unsigned i = 0; i < 4 * steps; i++) {
 		benchmark::DoNotOptimize(c.access(order[i % steps]));
@@ -264,8 +264,7 @@ template <class C> static void run(benchmark::State &state, C &c, const pattern 
 	state.counters["ops"] = double(state.iterations()) * batch;
 }
 
-/* Each figure has a contender of its own, which no other fills with its pages, nor another
- * thread's. */
+/* Each figure has its own contender: no other contender or thread fills its table. */
 template <class C> static void add(const std::string &name, std::shared_ptr<pattern> way)
 {
 	for (int threads = 1; threads <= 2; threads++) {

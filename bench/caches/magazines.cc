@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* magazines.cc - what a get or a put does that finds the loaded magazine empty or full. */
+/* magazines.cc - a get or put that finds the loaded magazine empty or full. */
 #include <percpu/local.h>
 
 #include "magazines.h"
@@ -52,7 +52,7 @@ static uint64_t *&loaded_at(const percpu_local *words)
 	return *static_cast<uint64_t **>(percpu_local_cell(words, unsigned(sched_getcpu())));
 }
 
-/* Give the other magazine to the depot, for one that is full or empty, and load that. */
+/* Exchange the other magazine for a full or an empty one of the depot, and load that. */
 bool magazines::visit(bool wants_full)
 {
 	uint64_t *&loaded = loaded_at(words);
@@ -79,7 +79,8 @@ bool magazines::visit(bool wants_full)
 	return fresh;
 }
 
-/* The other magazine has some, or has room: one store loads it. */
+/* If the other magazine has objects, or room, load it by one store. Returns whether it was
+ * loaded. */
 static bool exchange(const percpu_local *words, bool (*serves)(uint64_t count, uint64_t room),
 		     uint64_t room)
 {

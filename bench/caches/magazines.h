@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * magazines.h - a sketch of what the original of object caches has: two magazines of objects per
+ * magazines.h - a sketch of the original design of object caches: two magazines of objects per
  * CPU, the loaded and the other one, exchanged by one store, over a depot of full and empty
  * magazines. The benchmark of object caches measures it beside the library's one array per CPU.
  *
- * It is for measuring: x86-64, and one thread per CPU, so that nobody visits a CPU's depot
- * while another thread of that CPU does.
+ * It is for measuring only: on x86-64, with one thread per CPU, so that two threads never visit
+ * a CPU's depot at once.
  */
 #ifndef BENCH_MAGAZINES_H
 #define BENCH_MAGAZINES_H
@@ -19,8 +19,8 @@
 #include <percpu/local.h>
 #include <percpu/percpu.h>
 
-/* As a sequence finds it: a CPU's word points to count, with the other magazine's before it
- * and the objects behind it. */
+/* The layout that a sequence expects: a CPU's word points to count. The other magazine's pointer
+ * is before it, and the objects are behind it. */
 struct magazine {
 	magazine *next; /* in the depot */
 	uint64_t *other;
@@ -35,7 +35,7 @@ class magazines
       public:
 	magazines(uint64_t room, size_t bytes);
 
-	/* With the checks that the library makes for its limit and for those who wait. */
+	/* With the same checks as the library's, for a limit and for waiting threads. */
 	[[gnu::always_inline]] void *get()
 	{
 		void *obj;
@@ -60,7 +60,7 @@ class magazines
 
 	char *cell, *guard;
 	size_t stride;
-	uint64_t room PERCPU_ALIGNED_WORD; /* atomic there */
+	uint64_t room PERCPU_ALIGNED_WORD; /* atomic in the library */
 	percpu_counter *requests;
 	alignas(128) size_t bytes;
 	percpu_local *words;
@@ -80,7 +80,7 @@ class magazines
 	void put_slow(void *obj);
 	bool visit(bool wants_full);
 
-	/* As percpu_seq_pop() and percpu_seq_push(), in the loaded magazine. */
+	/* percpu_seq_pop() and percpu_seq_push(), for the loaded magazine. */
 	[[gnu::always_inline]] static inline int pop(void *cell, const void *guard, size_t stride,
 						     void **ret)
 	{

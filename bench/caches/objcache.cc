@@ -4,10 +4,10 @@
  *
  * usage: objcache [--json FILE] [--benchmark_...]
  *
- * The allocators are loaded by dlopen(), where they are installed, and called through
- * pointers; malloc is called as programs call it. What a row does: get so many objects in
- * a row, then put them all; or one thread gets and another one, on another CPU, puts; or
- * objects with a constructor, which the allocators' user runs each time.
+ * The allocators are loaded by dlopen(), if they are installed, and called through pointers;
+ * malloc is called as programs call it. A row gets so many objects, then puts them all; or one
+ * thread gets and another one, on another CPU, puts; or objects have a constructor, which the
+ * user of an allocator runs each time.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -30,7 +30,7 @@ static constexpr unsigned batches[] = { 1, 32, 200 };
 #define LIMITED "objcache, limit not reached"
 #define GLIBC "malloc"
 
-/* As languages do that cannot inline C. */
+/* By calls, as from languages that cannot inline C. */
 struct called_cache : cache {
 	void *get()
 	{
@@ -101,7 +101,7 @@ static loaded allocators[] = {
 	{ "tcmalloc", "libtcmalloc_minimal.so.4", "tc_malloc", "tc_free", nullptr, nullptr },
 };
 
-/* Something that takes longer to construct than to allocate. */
+/* An object that takes longer to construct than to allocate. */
 struct session {
 	pthread_mutex_t lock;
 	char *buffer;
@@ -202,7 +202,7 @@ static std::string session_name(const std::string &what)
 	return what + ", constructed";
 }
 
-/* Between two threads. */
+/* A queue between two threads. */
 struct belt {
 	static constexpr size_t slots = 1024;
 	void *slot[slots];
@@ -346,7 +346,7 @@ static void add_aims(report &all)
 	}
 }
 
-/* Allocators that were not made to be loaded late need more static TLS than there is. */
+/* Allocators that are not meant to be loaded late need more static TLS than is left. */
 static void start_with_room_for_tls(char **argv)
 {
 	if (getenv("GLIBC_TUNABLES"))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * objcache.h - what the parts of the benchmark of object caches share.
+ * objcache.h - shared by the parts of the benchmark of object caches.
  *
  * objcache.cc measures caches beside allocators, and runs and prints everything.
- * objcache_ways.cc measures what the library does beside what it could do otherwise.
+ * objcache_ways.cc measures the library's design beside alternatives.
  */
 #ifndef BENCH_OBJCACHE_H
 #define BENCH_OBJCACHE_H
@@ -27,7 +27,7 @@ struct cache {
 	{
 		must(percpu_objcache_create("bench", bytes, o, &oc), "an object cache");
 	}
-	/* As malloc: NULL if there is none. */
+	/* Return an object, or NULL if there is none, like malloc. */
 	void *get()
 	{
 		void *obj;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * objcache_ways.cc - what object caches do beside what they could do: two magazines per CPU
- * instead of an array; and buffers that a page is read into from an object cache, beside the
- * list under a lock that windows use for them.
+ * objcache_ways.cc - object caches beside alternatives: two magazines per CPU instead of an
+ * array; and buffers for pages of a file from an object cache, beside the list under a lock that
+ * windows use.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ static constexpr unsigned pages_at_a_time[] = { 1, 4, 16 };
 static constexpr size_t page_size = 4096;
 static constexpr unsigned file_pages = 64;
 
-/* An array that holds so many: of 64 from the first on, of more after bursts. */
+/* A cache whose array holds so many: the default is 64 at first, and more after bursts. */
 struct sized_cache : cache {
 	static const percpu_objcache_options *options(size_t room)
 	{
@@ -48,7 +48,7 @@ struct sized_cache : cache {
 	}
 };
 
-/* Buffers of a page, each with what a page is read from. */
+/* Buffers of one page each, and a file to read pages from. */
 struct file_pages_of {
 	int fd = memfd_create("bench", MFD_CLOEXEC);
 

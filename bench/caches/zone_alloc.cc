@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zone_alloc.cc - allocate and free, in zones and elsewhere.
+ * zone_alloc.cc - allocate and free, in zones and with other allocators.
  *
- * A contender is a struct that is made for a size, with alloc() and free(). All
- * are called as a program calls them, in their shared libraries. Threads are
- * pinned; none touches what it allocates.
+ * A contender is a struct that is made for a size, with alloc() and free(). All are called as a
+ * program calls them, in their shared libraries. Threads are pinned, and do not touch what they
+ * allocate.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -59,7 +59,7 @@ struct zeroing_zone : zone {
 	}
 };
 
-/* With a limit that is not reached. */
+/* A zone with a limit that is not reached. */
 struct limited_zone : zone {
 	static const percpu_zone_options *limit()
 	{
@@ -74,7 +74,7 @@ struct limited_zone : zone {
 	}
 };
 
-/* Items in a file: here an unnamed one in memory. */
+/* A zone with items in a file: here an unnamed one in memory. */
 struct shared_zone : zone {
 	static const percpu_zone_options *in_file()
 	{
@@ -109,7 +109,7 @@ struct glibc {
 	}
 };
 
-/* An allocator that has handed out many other items, and goes on. */
+/* An allocator that has many other items allocated. */
 template <class allocator> struct in_use : allocator {
 	explicit in_use(size_t size) : allocator(size)
 	{

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zone_memory.cc - the memory of a zone: before, with 100 000 items that every
- * CPU has touched, after they are freed, and after the zone was reclaimed.
+ * zone_memory.cc - the memory of a zone: at first, with 100 000 items that every CPU has
+ * touched, after they are freed, and after the zone was reclaimed.
  *
- * Resident is what the process has gained since before the zone was made.
+ * Resident is the growth of the process since before the zone was made.
  */
 #include <unistd.h>
 
@@ -53,7 +53,7 @@ void print_memory(report &all)
 		must(percpu_zone_alloc(z, 0, &item), "an item");
 	print_step(all, "100 000 allocated", resident() - before, 0);
 
-	/* By each CPU, as a program would. */
+	/* Each CPU touches the items, as in a program. */
 	for (unsigned i = 0; i < usable_cpus().size(); i++)
 		std::thread([&items, i] {
 			pinned here(i);

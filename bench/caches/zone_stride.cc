@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zone_stride.cc - why lanes are as far apart as they are.
+ * zone_stride.cc - the reason for the distance between lanes.
  *
- * Reading sums a counter over 128 lanes at some distance. A cache that is found
- * by physical address sees that distance only inside a huge page. Writing adds 1 to this CPU's cell, with the distance
- * a constant to multiply by, a power of two to shift by, or loaded from memory.
+ * Reading sums a counter over 128 lanes at some distance. A cache that is indexed by physical
+ * address sees that distance only inside a huge page. Writing adds 1 to this CPU's cell, where
+ * the distance is a constant to multiply by, a power of two to shift by, or loaded from memory.
  */
 #include <sys/mman.h>
 
@@ -91,7 +91,7 @@ static void measure_sum(const char *name, size_t stride)
 	}
 }
 
-/* The sequence of percpu_counter_add(), with the distance found in three ways. */
+/* The sequence of percpu_counter_add(), with the distance applied in three ways. */
 
 struct multiply {
 	static constexpr const char *name = "multiply by a constant";

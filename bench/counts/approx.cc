@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * approx.cc - the benchmark of approx.h: approximate reads beside plain loads, adds and adds
- * below a limit beside those to counters, and what programs have of their own.
+ * approx.cc - the benchmark of approx.h: approximate reads beside plain loads; adds, also below
+ * a limit, beside those to counters, and beside what programs write themselves.
  *
  * usage: approx [--json FILE] [--benchmark_...]
  */
@@ -63,7 +63,7 @@ struct approx_below : on_approx {
 	}
 };
 
-/* A sum of its own, whose limit is so low that all adds go to one word. */
+/* A separate sum with such a low limit that all adds go to one word. */
 struct approx_near {
 	static inline percpu_approx *sum;
 	const percpu_approx *const a = sum;
@@ -102,7 +102,7 @@ struct approx_refused {
 	}
 };
 
-/* What is read is used: it goes to a register that the compiler must fill. */
+/* Use a value: the compiler must load it into a register. */
 [[gnu::always_inline]] inline void use(int64_t v)
 {
 	__asm__ volatile("" : : "r"(v));
@@ -188,7 +188,7 @@ struct atomic_below : atomic_add {
 	}
 };
 
-/* As Java's LongAdder: a thread has one of 16 lines, and a sum reads all. */
+/* Like Java's LongAdder: a thread has one of 16 lines, and a sum reads all. */
 struct alignas(64) shard {
 	std::atomic<int64_t> n;
 };

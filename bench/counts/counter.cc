@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * counter.cc - the benchmark of counter.h: adds in every pattern, beside what they are
- * compared with; several words in one commit; reading; the lower tiers.
+ * counter.cc - the benchmark of counter.h: adds in every pattern, beside alternatives; several
+ * words in one commit; reading; the lower tiers.
  *
  * usage: counter [--json FILE] [--benchmark_...]
  */
@@ -45,7 +45,7 @@ struct array_add : on_array {
 	}
 };
 
-/* In turn, each goes to a cache line of its own. */
+/* In turn, each add goes to its own cache line. */
 template <unsigned words> struct vector_add : on_array {
 	static constexpr unsigned adds = words;
 	const percpu_counter_array *const a = array;
@@ -95,7 +95,7 @@ struct freebsd_add : on_counters {
 	}
 };
 
-/* Words that the program has just stored, as most do. */
+/* Words that the program has just stored, as in most programs. */
 struct fresh_add : on_array {
 	static constexpr unsigned adds = 2;
 	const percpu_counter_array *const a = array;
@@ -180,7 +180,7 @@ static void add_aims(report &all)
 	all.add_aim("an add to a per-CPU locked add", 0.4, r.ratio(ADD, 1, LOCKED, 1));
 	all.add_aim("the same, 8 counters in turn", 0.4,
 		    r.ratio(ADD IN_TURN, 1, LOCKED IN_TURN, 1));
-	/* As fast: within the tenth that medians differ from run to run. */
+	/* The same speed, within the tenth by which medians differ from run to run. */
 	all.add_aim("an add in 2 threads to one in 1", 1.1, r.ratio(ADD, 2, ADD, 1));
 }
 
@@ -208,7 +208,7 @@ static void print_adds(const results &r)
 		   { "percpu_counter_fetch, 2 lanes", "percpu_counter_fetch, 128 lanes" });
 }
 
-/* What no sequence gets below: it stores to the area and to the counter. */
+/* The minimum of a sequence: it stores to the area and to the counter. */
 static void print_floor(const results &r)
 {
 	const row *floor = r.find("two stores"), *plain = r.find(UNPROTECTED);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * counter_late.cc - what an add costs in what is loaded late: late_plugin.cc, by
+ * counter_late.cc - the cost of an add in a library that is loaded late: late_plugin.cc, by
  * dlopen(), in the frame of add.h.
  */
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ static void measure_plugin(const char *name, void (*batch)())
 	auto *b = benchmark::RegisterBenchmark(name, [batch](benchmark::State &state) {
 		pinned here(first_cpu + state.thread_index());
 
-		batch(); /* the thread is attached */
+		batch(); /* attaches the thread */
 		if (state.thread_index() == 0)
 			plugin->reset();
 		for (auto _ : state)

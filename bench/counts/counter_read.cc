@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * counter_read.cc - what reading counters costs.
- */
+/* counter_read.cc - the cost of reading counters. */
 #include <percpu/counter.h>
 #include <percpu/region.h>
 #include <percpu/status.h>
@@ -11,7 +9,7 @@
 
 static constexpr size_t million = 1000000;
 
-/* Reading one counter in a region with so many CPU lanes, all of them used. */
+/* Measure reading one counter in a region with so many CPU lanes, all of them used. */
 static void measure_fetch(uint32_t cpus)
 {
 	percpu_region_options o = {};
@@ -29,7 +27,7 @@ static void measure_fetch(uint32_t cpus)
 		     [c] { return percpu_counter_fetch(c); });
 }
 
-/* A million counters, each counted on by every CPU. */
+/* Make a million counters, each counted on by every CPU. */
 static percpu_counter_array *counted_million()
 {
 	percpu_counter_array *a;
@@ -44,7 +42,7 @@ static percpu_counter_array *counted_million()
 	return a;
 }
 
-/* The plain sum of as many bytes as that has to read: a word per CPU, and the bias. */
+/* Sum as many bytes as reading these has to: a word per CPU, and the bias. */
 static uint64_t plain_sum()
 {
 	static const std::vector<uint64_t> memory(million * (percpu_status()->possible_cpus + 1),
@@ -56,8 +54,8 @@ static uint64_t plain_sum()
 	return sum;
 }
 
-/* Reading them all, and the plain sum: each time one has run untimed, the other is
- * timed, so that neither finds in the cache what it left there. */
+/* Measure reading them all, and the plain sum. Before each timed run of one, the other runs
+ * untimed, so that neither finds its own data in the cache. */
 static void measure_sum()
 {
 	static percpu_counter_array *const a = counted_million();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * extrema.cc - the benchmark of extrema.h: observations that change nothing, which most are,
- * and those that do, beside adds to counters and beside what others do; reading, resets.
+ * extrema.cc - the benchmark of extrema.h: observations that change nothing, which most are, and
+ * those that do, beside adds to counters and beside other implementations; reading, resets.
  *
  * usage: extrema [--json FILE] [--benchmark_...]
  */
@@ -18,7 +18,7 @@
 #define SHARDED "sharded array of these"
 #define RISING ", a new maximum each time"
 
-/* What is observed: the same, or more each time. */
+/* Return the value to observe: the same one, or a larger one each time. */
 inline thread_local int64_t risen;
 
 template <bool rising> [[gnu::always_inline]] inline int64_t next_value()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fcounter.cc - the benchmark of fcounter.h: adds to counters of doubles beside those to
- * counters, and beside what others count doubles with; reading.
+ * counters, and beside other implementations of counts of doubles; reading.
  *
  * usage: fcounter [--json FILE] [--benchmark_...]
  */
@@ -72,7 +72,7 @@ struct single_add {
 
 inline thread_local volatile double tls_sums[cells];
 
-/* What waits for the sum before: an addition in memory, and no more. */
+/* Each add waits for the sum before: an addition in memory, and no more. */
 struct tls_add {
 	[[gnu::always_inline]] void add(unsigned i)
 	{

@@ -17,7 +17,7 @@
 #define FGADD "percpu_fgauge_add"
 #define PROMETHEUS "prometheus-cpp Gauge"
 
-/* 8 that are adjacent, as the counters of cells.h. Half of each is in the bias lane alone. */
+/* 8 adjacent gauges, like the counters of cells.h. Half of each is in the bias lane alone. */
 struct gauge_add {
 	static constexpr size_t size = 16;
 	static inline percpu_region *region;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * histogram.cc - the benchmark of histogram.h: records beside adds to counters, and beside
- * what others make histograms with; reading.
+ * histogram.cc - the benchmark of histogram.h: records beside adds to counters, and beside other
+ * implementations of histograms; reading.
  *
  * usage: histogram [--json FILE] [--benchmark_...]
  */
@@ -18,7 +18,7 @@
 #define ATOMIC "std::atomic buckets and sum"
 #define PROMETHEUS "prometheus-cpp Histogram"
 
-/* The same as in_seconds. */
+/* The values of in_seconds, in ns. */
 static volatile const uint64_t in_ns[cells] = { 1100,	3700,	 22000,	   99000,
 						410000, 1300000, 29000000, 170000000 };
 
@@ -70,7 +70,7 @@ struct record_ticks : on_histogram<of_ticks> {
 	}
 };
 
-/* What programs have of their own: a bucket per octave, found by its bits, and a sum. */
+/* What programs write themselves: a bucket per octave, found by its bits, and a sum. */
 struct atomic_record {
 	static inline std::atomic<uint64_t> bucket[64];
 	static inline std::atomic<double> sum;
@@ -163,7 +163,7 @@ static void register_all()
 	measure_call("percpu_histogram_fetch, 240 buckets", [] { return record::total(); });
 }
 
-/* The rows of a pattern. */
+/* Return the names of a pattern's rows. */
 static std::vector<std::string> rows_of(const std::string &pattern)
 {
 	std::vector<std::string> rows = { ADD, RECORD, TICKS, ATOMIC, PROMETHEUS };

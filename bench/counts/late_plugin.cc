@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * late_plugin.cc - the add of cells.h, as it is in what is loaded late:
- * compiled with PERCPU_LATE, with the late library in it.
+ * late_plugin.cc - the add of cells.h in a library that is loaded late: compiled with
+ * PERCPU_LATE, and linked with the late library.
  */
 #include <percpu/percpu.h>
 

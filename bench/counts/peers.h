@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * peers.h - histograms of Rust crates, from bench/peers, which `./dev bench histogram` builds
- * where there is a cargo, and names in the environment. They are called through pointers, which
- * costs about a nanosecond.
+ * peers.h - histograms of Rust crates, from bench/peers. `./dev bench histogram` builds it if
+ * there is a cargo, and sets its name in the environment. They are called through pointers,
+ * which costs about a nanosecond.
  */
 #ifndef BENCH_PEERS_H
 #define BENCH_PEERS_H
@@ -21,7 +21,7 @@ struct peer {
 
 constexpr unsigned peers = 4;
 
-/* NULL: there are none. */
+/* Return the crates' functions, or NULL if there are none. */
 inline const peer *find_peers()
 {
 	const char *path = getenv("PERCPU_BENCH_PEERS");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rate.cc - the benchmark of rate.h: checks that let the event through, and checks that refuse
- * it, beside FreeBSD's way, a bucket of tokens in an atomic word, and a count under a mutex.
- * All have the same clock. All count what was refused, too, but for the bucket.
+ * rate.cc - the benchmark of rate.h: checks that allow an event, and checks that refuse it,
+ * beside FreeBSD's way, a bucket of tokens in an atomic word, and a count under a mutex. All
+ * have the same clock. All but the bucket count refused events, too.
  *
  * usage: rate [--json FILE] [--benchmark_...]
  */
@@ -32,7 +32,7 @@ static uint32_t now_ms()
 	return uint32_t(uint64_t(t.tv_sec) * 1000 + uint64_t(t.tv_nsec) / 1000000);
 }
 
-/* Of the limit: enough for a second of any contender, or next to nothing. */
+/* Period in ms, and limits: enough for a second of any contender, or almost none. */
 constexpr uint32_t period = 1000, all = PERCPU_RATE_MAX, few = 10;
 
 template <uint32_t limit> struct rate_check {
@@ -100,7 +100,7 @@ template <uint32_t limit> struct summed_check {
 	}
 };
 
-/* Tokens of the period that are left, and its start, in one word. */
+/* The tokens left in the period, and its start, in one word. */
 template <uint32_t limit> struct bucket_check {
 	static inline struct alignas(64) {
 		uint64_t word;

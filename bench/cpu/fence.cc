@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fence.cc - the benchmark of fence.h: what a fence costs while others count.
+ * fence.cc - the benchmark of fence.h: the cost of a fence while other threads count.
  *
  * usage: fence [--json FILE] [--benchmark_...]
  */
@@ -17,7 +17,7 @@
 
 static constexpr uint64_t second = 1000000000;
 
-/* A fence, while this many other threads count. */
+/* Measure a fence, while this many other threads count. */
 template <class F> static void measure_fence(const std::string &name, unsigned busy, F fence)
 {
 	auto fn = [busy, fence](benchmark::State &state) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * start.cc - what a process pays before its first count: time, system calls, page
- * faults, threads, memory; on the machine as it is, and with loops on all CPUs. Beside
- * it a program that adds to an atomic word, and the time until tier rseq is proven.
+ * start.cc - the cost of a process's first count: time, system calls, page faults, threads,
+ * memory; on the machine as it is, and with loops on all CPUs. Beside it a program that adds to
+ * an atomic word, and the time until tier rseq is proven.
  *
  * usage: start [--json FILE]
  */
@@ -34,7 +34,7 @@ static double now_ns()
 	return double(t.tv_sec) * 1e9 + double(t.tv_nsec);
 }
 
-/* Starts the program; in a child that is traced, it stops before it begins. */
+/* Start the program. In a child that is traced, it stops before it begins. */
 static pid_t start(const char *how, int fd, bool traced)
 {
 	pid_t pid = fork();
@@ -47,7 +47,7 @@ static pid_t start(const char *how, int fd, bool traced)
 	_exit(1);
 }
 
-/* Of a process that counts once. false if it failed. */
+/* The costs of a process that counts once. */
 struct run {
 	start_figures inside;
 	double whole_ns; /* from fork to the end */
@@ -72,7 +72,7 @@ static bool measure(const char *how, run *ret)
 	return has;
 }
 
-/* Which system call a thread of the child is at the beginning of; -1 if at its end. */
+/* Return the system call that a thread of the child begins; -1 if it ends one. */
 static long call_begun(pid_t tid)
 {
 #ifdef PTRACE_GET_SYSCALL_INFO
@@ -85,8 +85,8 @@ static long call_begun(pid_t tid)
 	return -1;
 }
 
-/* System calls of all its threads between the two getppid() of start_one, of which
- * those of the first thread are what it waits for; -1: it cannot be traced. */
+/* System calls of all threads between the two getppid() of start_one. The process waits for
+ * those of the first thread. -1: it cannot be traced. */
 struct calls {
 	int first, others;
 };
@@ -128,7 +128,7 @@ static calls count_calls(const char *how)
 	return n;
 }
 
-/* Loops at the usual priority, two for each CPU. */
+/* Loops at normal priority, two for each CPU. */
 class busy
 {
       public:
@@ -165,7 +165,7 @@ static std::string title(const char *how)
 					"the same, and the proof of tier rseq";
 }
 
-/* The programs in turn, so that what disturbs one disturbs the others. */
+/* Measure the programs in turn, so that a disturbance affects all of them. */
 static void measure_all(report &all, const std::string &when)
 {
 	row inside[3] = {}, whole[3] = {};
@@ -217,7 +217,7 @@ static std::string number(double n)
 	return n < 0 ? "-" : text("%.0f", n);
 }
 
-/* What is the same in each run. */
+/* Print the costs that are the same in each run. */
 static void print_costs(report &all)
 {
 	std::vector<std::vector<std::string>> lines = { { "", "system calls", "of its threads",

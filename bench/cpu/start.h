@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* start.h - what start_one says to start.cc, on this descriptor. */
+/* start.h - what start_one reports to start.cc, on this descriptor. */
 #ifndef BENCH_START_H
 #define BENCH_START_H
 
@@ -7,10 +7,10 @@
 
 struct start_figures {
 	double ns;	 /* until the first count was done */
-	double faults;	 /* pages that were touched first meanwhile */
-	double threads;	 /* there are then */
-	double kb;	 /* of memory more than before */
-	double space_kb; /* of address space, all */
+	double faults;	 /* pages touched for the first time */
+	double threads;	 /* threads after the first count */
+	double kb;	 /* growth of memory */
+	double space_kb; /* of address space in all */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * start_one.c - a program that counts once. It tells start.cc what that took.
+ * start_one.c - a program that counts once, and reports the costs to start.cc.
  *
  * usage: start_one atomic|percpu|proof
  */
@@ -24,7 +24,7 @@ static double now_ns(void)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* Of /proc/self/status, in its unit; -1: not there. */
+/* Return a field of /proc/self/status, in its unit; -1 if it is not there. */
 static double status_field(const char *name)
 {
 	FILE *f = fopen("/proc/self/status", "r");
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 	kb = status_field("VmRSS:");
 	pages = faults();
 	begin = now_ns();
-	syscall(SYS_getppid); /* for who counts system calls */
+	syscall(SYS_getppid); /* a mark for the tracer */
 	e = count_once(argv[1]);
 	syscall(SYS_getppid);
 	f.ns = now_ns() - begin;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * grace.cc - the benchmark of grace.h: sections and grace periods, beside all flavors of liburcu,
- * where that is installed, and what programs have instead of grace periods.
+ * grace.cc - the benchmark of grace.h: sections and grace periods, beside all flavors of
+ * liburcu, if that is installed, and beside what programs use instead of grace periods.
  *
  * usage: grace [--json FILE] [--benchmark_...]
  */
@@ -23,7 +23,7 @@
 #define CALLED "percpu_grace_call"
 #define READ_ALL_THE_TIME ", another thread in and out of sections"
 
-/* Each contender has a section, which is nothing else, and a period. */
+/* Each contender has a section, and nothing in it, and a period. */
 struct on_grace {
 	static inline percpu_grace *private_one, *shared_one;
 
@@ -55,7 +55,7 @@ template <bool shared> struct grace_section : on_grace {
 	}
 };
 
-/* What a program does that has no grace periods: it counts who is inside. */
+/* What a program does without grace periods: it counts the threads that are inside. */
 alignas(64) static std::atomic<int64_t> inside;
 
 struct atomic_section {
@@ -67,7 +67,7 @@ struct atomic_section {
 	}
 };
 
-/* Periods, in real time: a thread that waits may sleep. */
+/* Measure periods, in real time: a thread that waits may sleep. */
 template <class C> void measure_period(const std::string &name)
 {
 	auto idle = [](benchmark::State &state) {
@@ -135,7 +135,7 @@ static void measure_all()
 	periods.push_back(SHARED_PERIOD);
 }
 
-/* The fastest flavor that asks nothing else of its readers. */
+/* Return the fastest flavor that requires nothing else of its readers. */
 static std::string fastest(const results &rows)
 {
 	std::string best;

@@ -98,7 +98,7 @@ struct atomic_double_add {
 	}
 };
 
-/* Other owners with a share, which live while this program does. */
+/* Start other owners with a share, which live as long as this program. */
 static std::vector<pid_t> start_others(unsigned n)
 {
 	std::vector<pid_t> others;
@@ -202,7 +202,7 @@ int main(int argc, char **argv)
 
 		all.add_aim("owned gauge / counter" + how, 4,
 			    all.rows.ratio("percpu_owned_gauge_add" + how, 1, counter, 1));
-		/* Not met where a compare-and-swap alone takes longer. */
+		/* Not met on machines where a compare-and-swap alone takes longer. */
 		all.add_aim("owned gauge of doubles / counter" + how, 4,
 			    all.rows.ratio("percpu_owned_fgauge_add" + how, 1, counter, 1));
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* owners.h - owners in a file, whose name is gone when they are there. */
+/* owners.h - owners in a file, whose name is removed once they are made. */
 #ifndef BENCH_OWNERS_H
 #define BENCH_OWNERS_H
 

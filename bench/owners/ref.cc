@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ref.cc - the benchmark of ref.h: a get and a put, beside adds to a counter, what programs have
- * for shared ownership, and counts per thread as in folly's TLRefCount; and what a kill takes.
+ * ref.cc - the benchmark of ref.h: a get and a put, beside adds to a counter, other
+ * implementations of shared ownership, and counts per thread as in folly's TLRefCount; and the
+ * cost of a kill.
  *
  * usage: ref [--json FILE] [--benchmark_...]
  */
@@ -90,10 +91,10 @@ struct atomic_up_down {
 };
 
 /*
- * folly's TLRefCount, of one count only, so that a thread finds its own without a table: each
- * thread has a count that it alone stores to. It says that it is about to, looks at the
- * state, stores. Who collects changes the state, lets a barrier run on all CPUs, waits for
- * those that are about to store, and sums up.
+ * folly's TLRefCount, of one count only, so that a thread finds its own without a table. Each
+ * thread has a count that no other thread stores to. It notes that it is about to store, loads
+ * the state, and stores. The collecting thread changes the state, runs a barrier on all CPUs,
+ * waits for the threads that are about to store, and sums up.
  */
 class thread_counts
 {

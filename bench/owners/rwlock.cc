@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * rwlock.cc - the benchmark of rwlock.h: locking and unlocking to read, and to write, beside
- * pthread_rwlock_t and std::shared_mutex; and beside read sides of liburcu, where that is
- * installed, which keep no writer out.
+ * pthread_rwlock_t and std::shared_mutex; and beside read sides of liburcu, if that is
+ * installed, which exclude no writer.
  *
  * usage: rwlock [--json FILE] [--benchmark_...]
  */

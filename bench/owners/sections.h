@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sections.h - what sections of grace periods and reads of locks are compared with: reads of
- * std::shared_mutex, and sections of all flavors of liburcu, where that is installed. A contender
- * has nothing but the section in add().
+ * std::shared_mutex, and sections of all flavors of liburcu, if that is installed. The add() of
+ * a contender is the section, and nothing else.
  */
 #ifndef BENCH_SECTIONS_H
 #define BENCH_SECTIONS_H
 
 #ifdef HAVE_URCU
-#define _LGPL_SOURCE /* sections inline */
+#define _LGPL_SOURCE /* inlines sections */
 #include <urcu/urcu-bp.h>
 #include <urcu/urcu-mb.h>
 #include <urcu/urcu-memb.h>
@@ -35,7 +35,7 @@ struct mutex_section {
 #ifdef HAVE_URCU
 #define URCU_FLAVORS(X) X(memb) X(mb) X(bp) X(qsbr)
 
-/* Readers of three flavors are registered threads. */
+/* In three flavors, readers are registered threads. */
 template <void (*enter)(), void (*leave)()> struct registered {
 	registered()
 	{
@@ -63,7 +63,7 @@ inline void quiescent_bp()
 {
 }
 
-/* Without it no period of this flavor ends. It has a batch of sections for one. */
+/* Without this no period of this flavor ends. Each batch of sections has one. */
 inline void quiescent_qsbr()
 {
 	urcu_qsbr_quiescent_state();

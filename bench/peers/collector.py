@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""collector.py SERIES PROCESSES SECONDS: what a scrape costs in the multi-process mode of
-prometheus_client, when so many processes, one after the other, have each added to so many
-series of a counter and ended. Prints the CPU time of each collection, in ns, a line each: 3 of
-them, or fewer after so many seconds of CPU time. Exits with 77 if the package is not there.
+"""collector.py SERIES PROCESSES SECONDS: the cost of a scrape in the multi-process mode of
+prometheus_client. Before it, so many processes, one after the other, have each added to so many
+series of a counter and ended. Prints the CPU time of each of 3 collections, in ns, a line each;
+fewer after so many seconds of CPU time. Exits with 77 if the package is not installed.
 """
 
 import os
@@ -14,7 +14,7 @@ import time
 
 
 def count(counter, series):
-    """What each process does: declare the series, and add to them."""
+    """Run as each process: declare the series, and add to them."""
     for i in range(series):
         counter.labels(str(i)).inc()
 
@@ -53,7 +53,7 @@ def measure(series, processes, seconds):
 
 
 def main():
-    """In a directory of its own, in memory."""
+    """Measure in a new directory, in memory."""
     series, processes, seconds = map(int, sys.argv[1:])
     directory = tempfile.mkdtemp(prefix="percpu-bench-", dir="/dev/shm")
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * counter9.cc - processes that count between system calls, as in the
- * announcement of counter(9) and the course work on it.
+ * counter9.cc - processes that count between system calls, as in the announcement of counter(9)
+ * and the course work on it.
  *
- * There, a system call of a test module did the adds in the kernel. Here, each
- * call is a getppid(), and its adds follow in user space, to memory that the
- * processes share. The time is the parent's, from letting the children go to
- * the end of the last. They are as many as there are CPUs.
+ * There, a system call of a test module did the adds in the kernel. Here, each call is a
+ * getppid(), and its adds follow in user space, to memory that the processes share. The time is
+ * the parent's, from the start of the children to the end of the last one. There is one child
+ * per CPU.
  *
  * usage: counter9 [--full] [--json FILE] [--benchmark_...]
  */
@@ -83,9 +83,7 @@ struct count_percpu {
 	}
 };
 
-/*
- * Hardware events of the children, where there are such: the course work's.
- */
+/* Hardware events of the children, if the machine counts them: those of the course work. */
 struct event {
 	const char *name;
 	uint32_t type;
@@ -206,7 +204,7 @@ template <class C> void run(benchmark::State &state, bool bound, uint64_t calls,
 			state.SkipWithError("a child did not finish");
 		counts.report(state);
 		state.counters["lost"] = double(n * calls * adds) - double(C::total() - before);
-		/* Each process's own, so that the time per operation is that of a
+		/* The operations of one process, so that the time per operation is that of a
 		 * process. */
 		state.counters["ops"] = double(calls * adds);
 	}
@@ -265,7 +263,7 @@ void register_processes()
 	measure_all<count_percpu>();
 }
 
-/* Median time of a process, in seconds for so many adds. */
+/* Return the median time of a process, in seconds for so many adds. */
 std::string seconds(const row *r, double adds)
 {
 	return r ? text("%.3f s", r->median() * adds / 1e9) : "-";

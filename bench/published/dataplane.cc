@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dataplane.cc - statistics of a data plane, after the published benchmark of
- * "Data Plane Software Design": what updating counters adds to a packet whose
- * domain logic takes about 1000 cycles. As published, nothing keeps the CPU from
- * counting while it is at the logic; where a setting is fenced, it waits for
- * either to be done, which shows latencies.
+ * dataplane.cc - statistics of a data plane, after the published benchmark of "Data Plane
+ * Software Design": the time that updates of counters add to a packet whose domain logic takes
+ * about 1000 cycles. As published, the CPU may count while it runs the logic. In a fenced
+ * setting, it waits for either to be done, which shows latencies.
  *
  * usage: dataplane [--full] [--json FILE] [--benchmark_...]
  */
@@ -28,8 +27,8 @@ static const setting settings[] = {
 	{ "fenced, 16 counters", 1024, 8, 1, true, false, true },
 };
 
-/* Core cycles per update of a counter: Cascade Lake with 4 and 20 cores, and
- * BCM2711 with 4. */
+/* Published core cycles per update of a counter: Cascade Lake with 4 and 20 cores, and BCM2711
+ * with 4. */
 static const struct {
 	const char *name, *cascade_lake_4, *cascade_lake_20, *bcm2711;
 } contenders_in_order[] = {
@@ -87,14 +86,14 @@ static void print_setting(report &all, const setting &s)
 	print_table(lines);
 }
 
-/* What the median may be wrong by, as the notches of box plots show it. */
+/* Return the possible error of the median, as the notches of box plots show it. */
 static double notch(const row &r)
 {
 	return 1.57 * (cycles_at(r, 0.75) - cycles_at(r, 0.25)) / std::sqrt(double(r.ns.size()));
 }
 
-/* A ratio to what cannot be told from nothing would be of noise: then it is one
- * to the most that theirs may be, or, where ours cannot be told either, none. */
+/* A ratio to a value that cannot be told from 0 would be noise. Then the ratio is to the highest
+ * possible value of theirs, or, if ours cannot be told from 0 either, there is none. */
 static void add_aim(report &all, const setting &s, const char *ours, double at_most,
 		    const char *theirs)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dataplane.h - what the parts of the data-plane benchmark share.
+ * dataplane.h - shared by the parts of the data-plane benchmark.
  *
- * dataplane.cc has the settings, the tables and the aims. dataplane_run.cc lets
- * workers process packets and takes the time; dataplane_published.cc counts in
- * the published ways and dataplane_ours.cc in ours, both by the loop below;
- * dataplane_read.cc measures snapshots.
+ * dataplane.cc has the settings, the tables and the aims. dataplane_run.cc lets workers process
+ * packets and takes the time; dataplane_published.cc counts in the published ways and
+ * dataplane_ours.cc in ours, both by the loop below; dataplane_read.cc measures snapshots.
  */
 #ifndef BENCH_DATAPLANE_H
 #define BENCH_DATAPLANE_H
@@ -21,8 +20,7 @@
 
 #include "../report.h"
 
-/* Zeroed words, on pages of their own; huge ones where they fit, as in large
- * regions. */
+/* Zeroed words, on pages of their own; huge pages if they fit, as in large regions. */
 class words
 {
       public:
@@ -55,8 +53,8 @@ struct setting {
 	unsigned fields; /* of the global object, and of each flow's */
 	unsigned threads_per_cpu;
 	bool pinned;
-	bool apart;  /* the two objects are counted at two places of the logic */
-	bool fenced; /* the CPU may not count while it is at the next packet */
+	bool apart;  /* the logic counts in the two objects at two places */
+	bool fenced; /* the CPU may not count while it runs the next packet's logic */
 
 	unsigned workers() const
 	{
@@ -71,8 +69,8 @@ struct work {
 	uint64_t state, packets, bytes;
 };
 
-/* Sums over the global object or over those of all flows: of the first field,
- * which counts packets, and the second, which counts bytes. */
+/* Sums over the global object or over those of all flows: of the first field, which counts
+ * packets, and the second, which counts bytes. */
 struct sums {
 	uint64_t packets, bytes;
 };
@@ -96,7 +94,7 @@ using contenders = std::vector<std::pair<std::string, std::unique_ptr<contender>
 void add_published(contenders &all, const setting &s);
 void add_ours(contenders &all, const setting &s);
 
-/* Names that several places use. */
+/* Names that are used in several files. */
 #define NOTHING "no counting"
 #define UNSYNCHRONIZED "shared, no synchronization"
 #define BUFFERED "shared, buffered"
@@ -112,27 +110,27 @@ void add_ours(contenders &all, const setting &s);
 #define COMPACT "ours: compact"
 #define ARRAY "ours: counter array"
 
-/* "1024 flows: per core" */
+/* Return the name of a row: "1024 flows: per core". */
 std::string row_name(const setting &s, const std::string &contender);
 
-/* Takes the packets' time into all.rows. Returns whether our rows lost nothing. */
+/* Measure the packets' time into all.rows. Returns whether our rows lost nothing. */
 bool measure(report &all, const setting &s, unsigned rounds);
 
-/* TSC cycles, or those of the generic timer, per ns. */
+/* Return cycles of the TSC, or of the generic timer, per ns. */
 double cycles_per_ns();
 
 void register_reads(report &all);
 void print_reads(const results &r);
 
-/* The domain logic, half of a packet's: about 500 cycles. The same code for all
- * rows. Fenced, it overlaps with nothing. */
+/* Run half of a packet's domain logic: about 500 cycles. All rows have the same code. If fenced,
+ * it overlaps with nothing. */
 uint64_t logic(uint64_t x, bool fenced);
 
-/* The calling thread's worker, as DPDK keeps it for rte_lcore_id(): what counts
- * per core and is called from anywhere finds its own counters by that. */
+/* The calling thread's worker, as DPDK keeps it for rte_lcore_id(): a function that counts per
+ * core, and may be called from anywhere, finds its own counters by it. */
 extern __thread unsigned lcore_id;
 
-/* What a packet adds to an object. */
+/* The numbers that a packet adds to an object. */
 template <unsigned K> struct amounts {
 	uint64_t n[K];
 
@@ -145,8 +143,8 @@ template <unsigned K> struct amounts {
 	}
 };
 
-/* As published, a program counts by calling a function of its statistics. C
- * counts n: global(worker, n), flow(worker, i, n), or both(worker, i, n). */
+/* As published, a program counts by calling a function of its statistics. C counts n:
+ * global(worker, n), flow(worker, i, n), or both(worker, i, n). */
 template <class C, unsigned K> struct statistics_of {
 	__attribute__((noinline)) static void global(C &c, unsigned w, uint64_t size)
 	{
@@ -201,7 +199,8 @@ template <class C, unsigned K> void process_with(C &c, const setting &s, work &w
 	const unsigned me = w.worker;
 
 	for (size_t i = 0; i < packets; i++) {
-		/* Flows belong to workers, but one packet in 1000 is of another's. */
+		/* Each flow belongs to a worker, but one packet in 1000 is of another worker's
+		 * flow. */
 		unsigned home = (w.packets + i) % 1000 != 999 ? me : (me + 1) % w.workers;
 		size_t flow;
 
@@ -250,7 +249,7 @@ template <template <unsigned> class C, unsigned K> class row_of : public contend
 	C<K> c;
 };
 
-/* Few fields are unrolled: the two numbers of them that the settings have. */
+/* Few fields are unrolled: the settings have two numbers of them. */
 template <template <unsigned> class C>
 void add_row(contenders &all, const char *name, const setting &s)
 {

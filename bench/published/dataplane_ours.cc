@@ -89,7 +89,7 @@ template <unsigned K, unsigned flags> struct updates : statistics<K, flags> {
 template <unsigned K> using commit = updates<K, 0>;
 template <unsigned K> using whole = updates<K, PERCPU_STATS_WHOLE>;
 
-/* All counters in one set: those of the global object, then those of flows. */
+/* All counters in one set: the global object's, then the flows'. */
 template <unsigned K, class set> struct in_a_set {
 	set c;
 	size_t n;

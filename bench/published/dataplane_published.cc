@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * dataplane_published.cc - the rows of the published table, and one that does
- * not count.
- */
+/* dataplane_published.cc - the rows of the published table, and one that does not count. */
 #include <stdarg.h>
 
 #include <atomic>
@@ -149,9 +146,9 @@ template <unsigned K> struct shared_atomic : shared<K> {
 	}
 };
 
-/* stat_wb, but inlined: a worker has 1024 entries, which it applies under the lock of all:
- * if it gets it at once from the 512th on, and in any case when they are full.
- * Workers never idle here, so none hints that there is time to flush. */
+/* stat_wb, but inlined. A worker has 1024 entries, which it applies under a lock that all share:
+ * from the 512th on if it gets the lock at once, and in any case when they are full. Workers
+ * never idle here, so none of them hints that there is time to flush. */
 template <unsigned K> struct shared_buffered : shared<K> {
 	static constexpr size_t entries = 1024, threshold = 512;
 
@@ -224,8 +221,8 @@ template <unsigned K> struct shared_buffered : shared<K> {
 	}
 };
 
-/* stat_wb with the published interface: a transaction is a call of a function
- * with as many arguments as it takes, schedule_add64_m(n, (pointer, value)...). */
+/* stat_wb with the published interface: a transaction calls a function with as many arguments as
+ * it needs, schedule_add64_m(n, (pointer, value)...). */
 template <unsigned K> struct shared_buffered_call : shared_buffered<K> {
 	using typename shared_buffered<K>::buffer;
 	using shared_buffered<K>::shared_buffered;
@@ -243,7 +240,7 @@ template <unsigned K> struct shared_buffered_call : shared_buffered<K> {
 		}
 		va_end(args);
 	}
-	/* Spell out the arguments: N pairs. */
+	/* Expand the arguments: N pairs. */
 	template <unsigned N, typename... A>
 	void call(uint64_t *const *cells, const uint64_t *n, A... args)
 	{
@@ -283,9 +280,9 @@ template <unsigned K> struct shared_buffered_call : shared_buffered<K> {
 	}
 };
 
-/* Objects per worker, and a lock and a sequence counter for all of a worker's:
- * a line for these, the global object, and the flows', one worker behind the
- * other, so that what a worker has is found without a pointer. */
+/* Objects per worker, and a lock and a sequence counter for all of a worker's objects. Each
+ * worker has a line for these, the global object, and the flows', and the next worker's follow,
+ * so that they are found without a pointer. */
 template <unsigned K> struct per_core {
 	static constexpr size_t line = 8, global_at = line, flow_at = 2 * line;
 
@@ -343,7 +340,7 @@ template <unsigned K> struct per_core {
 	}
 };
 
-/* Each caller has been told its id, and tells it. */
+/* Each caller knows its id, and passes it. */
 template <unsigned K> struct per_core_at_hand : per_core<K> {
 	using per_core<K>::per_core;
 	void global(unsigned w, const uint64_t *n)
@@ -360,7 +357,7 @@ template <unsigned K> struct per_core_at_hand : per_core<K> {
 	}
 };
 
-/* Around an update of a worker's, guard(own) does this and that. */
+/* guard(own) protects an update of a worker's objects. */
 template <unsigned K, class guard> struct per_core_guarded : per_core<K> {
 	using per_core<K>::per_core;
 	void global(unsigned, const uint64_t *n)
@@ -399,7 +396,7 @@ struct lock_guard {
 	}
 };
 
-/* It is odd during an update. */
+/* The counter is odd during an update. */
 struct sequence_guard {
 	uint64_t *turn, t;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dataplane_read.cc - what reading costs the reader: objects of 4 fields, over
- * the lanes of this machine and over 128.
+ * dataplane_read.cc - the cost of reading for the reader: objects of 4 fields, over the lanes of
+ * this machine and over 128.
  */
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ static constexpr size_t million = 1000000;
 static constexpr size_t numbers[] = { 10, 1000, million };
 static constexpr size_t fields = 4;
 
-/* Lanes of which every byte is in use: 2 banks of 32 MB times 128 are 8 GB. */
+/* All bytes of these lanes are in use: 2 banks of 32 MB times 128 are 8 GB. */
 static constexpr double memory_of_most = 16e9;
 
 static const struct {
@@ -32,7 +32,7 @@ static std::string read_name(const char *call, size_t n, uint32_t lanes)
 	return text("%s, %zu objects, %u lanes", call, n, lanes);
 }
 
-/* Objects in which each CPU has counted, in both banks. */
+/* Make objects in which each CPU has counted, in both banks. */
 static percpu_stats *counted(size_t n, uint32_t lanes)
 {
 	percpu_region_options o = {};
@@ -57,7 +57,7 @@ static void register_read(size_t n, uint32_t lanes)
 	for (auto &c : calls) {
 		auto *b = benchmark::RegisterBenchmark(
 			read_name(c.name, n, lanes).c_str(), [=](benchmark::State &state) {
-				/* One set, and so one region, is for all three calls. */
+				/* All three calls use one set, and so one region. */
 				static std::map<std::pair<size_t, uint32_t>, percpu_stats *> sets;
 				static std::vector<uint64_t> out(million * fields);
 				percpu_stats *&s = sets[{ n, lanes }];

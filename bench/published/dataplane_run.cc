@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dataplane_run.cc - workers that process packets, and what counting adds to
- * the time of a packet.
+ * dataplane_run.cc - workers that process packets, and the time that counting adds to a packet.
  *
- * A round goes through all contenders, in an order of its own, and between any
- * two of them counts nothing: the time of a packet with a contender is compared
- * with the two next to it, for the clock of a CPU changes. All workers are at
- * the same contender at the same time. Time is CPU time, for the machine may
- * have other work, and told in cycles of the TSC.
+ * A round goes through all contenders, in an order of its own, and between any two of them
+ * counts nothing: the time of a packet with a contender is compared with the two next to it, as
+ * the clock of a CPU changes. All workers run the same contender at the same time. Time is CPU
+ * time, as the machine may have other work, and is reported in cycles of the TSC.
  */
 #include <sched.h>
 #include <time.h>
@@ -21,15 +19,15 @@
 
 #include "dataplane.h"
 
-/* Few, so that a tick of the kernel's clock falls into few of the rounds; but
- * those of 4 counters fill a write buffer twice, as far as it is filled between
- * flushes, and a published one three times, so that all rounds have as many. */
+/* Few packets, so that a tick of the kernel's clock falls into few of the rounds. But those of 4
+ * counters fill a write buffer twice, as far as it is filled between flushes, and a published
+ * one three times, so that all rounds have as many flushes. */
 static constexpr size_t warm_up = 1152, packets = 384;
 
-/* It takes a fifth of this where nobody else needs the CPUs. */
+/* A round takes a fifth of this if no other process needs the CPUs. */
 static constexpr auto longest_round = std::chrono::milliseconds(100);
 
-/* A snapshot every 100 ms, so the row is measured for longer at a time. */
+/* A snapshot is taken each 100 ms, so its row is measured for longer at a time. */
 static constexpr auto snapshot_period = std::chrono::milliseconds(100);
 static constexpr size_t packets_and_snapshots = 200000;
 
@@ -74,7 +72,7 @@ static double cpu_ns()
 	return double(t.tv_sec) * 1e9 + double(t.tv_nsec);
 }
 
-/* Nothing behind it starts before all in front of it is done. */
+/* Wait until all earlier instructions are done before the next one starts. */
 static void wait_for_all()
 {
 #ifdef __x86_64__
@@ -98,7 +96,7 @@ __attribute__((noinline)) uint64_t logic(uint64_t x, bool fenced)
 	return x;
 }
 
-/* Makes two halves take what a packet should. */
+/* Set steps so that two halves take the time of a packet. */
 static void calibrate(bool fenced)
 {
 	double best = 1e9;
@@ -148,7 +146,7 @@ std::string row_name(const setting &s, const std::string &contender)
 
 namespace
 {
-/* One setting's run. */
+/* The run of one setting. */
 class run
 {
       public:
@@ -196,7 +194,7 @@ run::run(const setting &s) : s(s), meet(s.workers()), lanes(s.workers())
 	}
 }
 
-/* Returns the cycles of a packet. */
+/* Process packets. Returns the cycles of one packet. */
 double run::process(unsigned w, size_t contender, size_t n)
 {
 	work &done = lanes[w].done[contender];
@@ -221,7 +219,8 @@ void run::round(unsigned w, const std::vector<size_t> &order, size_t n)
 	}
 }
 
-/* Where others keep the CPUs, fewer rounds. One worker decides for all. */
+/* Return whether to run another round: fewer if other processes use the CPUs. One worker decides
+ * for all. */
 bool run::another(unsigned w, unsigned done, unsigned least)
 {
 	if (w == 0)
@@ -280,8 +279,8 @@ void run::go(unsigned rounds)
 	reader.join();
 }
 
-/* What short rounds make of no counting at all: near 0, and not 0, for a tick of
- * the clock falls into either neighbor oftener than into the contender. */
+/* Return what short rounds measure for no counting at all: near 0, and not 0, as a tick of the
+ * clock falls into a neighbor more often than into the contender. */
 double run::zero() const
 {
 	std::vector<double> v;
@@ -295,8 +294,8 @@ double run::zero() const
 	return v[v.size() / 2];
 }
 
-/* A row's repetitions are rounds: the mean of the workers, per update of a
- * counter. Returns whether none of ours has lost anything. */
+/* Keep the rows. Their repetitions are rounds: the mean of the workers, per update of a counter.
+ * Returns whether none of our rows has lost anything. */
 bool run::keep(report &to) const
 {
 	const double updates = 2 * s.fields, per_update = 1 / updates / cycles_per_ns();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * slides.cc - the tables of the 2016 slides on restartable sequences, row by row, with our
- * figures beside them: increments, and the CPU number.
+ * slides.cc - the tables of the 2016 slides on restartable sequences, row by row, beside our
+ * figures: increments, and the CPU number.
  *
  * usage: slides [--json FILE] [--benchmark_...]
  */
@@ -39,8 +39,8 @@ struct on_words {
 	}
 };
 
-/* The "rseq lock" there is the lock behind sequences that make no progress; a sequence
- * has to test that nobody holds it, which here is the guard of arch/spec.h. */
+/* The "rseq lock" of the slides is the lock behind sequences that make no progress. A sequence
+ * has to test that it is free, which here is the guard of arch/spec.h. */
 
 struct global_volatile : on_words {
 	[[gnu::always_inline]] void add(unsigned i)
@@ -62,8 +62,8 @@ struct seq_cmpxchg : on_counters {
 	}
 };
 
-/* Take the lock of this CPU by a sequence, add, give it back by a store. The
- * threads are pinned, so the CPU stays the one whose lock was taken. */
+/* Take the lock of this CPU by a sequence, add, release it by a store. The threads are pinned,
+ * so they stay on the CPU whose lock they took. */
 struct seq_spinlock : on_counters {
 	char *const guard = (char *)guard_cell;
 	char *const lock = (char *)lock_cell;
@@ -120,15 +120,15 @@ struct global_mutex : on_words {
 	}
 };
 
-/* The CPU number. As in the slides, each in a loop of its own, and the empty
- * loop for comparison. */
+/* Measure reading the CPU number. As in the slides, each way has its own loop, and an empty loop
+ * is measured for comparison. */
 template <class F> static void measure_cpu_number(const char *name, F number)
 {
 	measure_call(std::string("CPU number: ") + name, number);
 }
 
 #ifdef __x86_64__
-/* The kernel keeps CPU and node in the limit of a segment: __CPUNODE_SEG. */
+/* Return the CPU. The kernel keeps CPU and node in the limit of a segment: __CPUNODE_SEG. */
 static unsigned lsl_cpu()
 {
 	unsigned limit;
@@ -146,7 +146,7 @@ static void register_cpu_number()
 #ifdef __x86_64__
 	measure_cpu_number("lsl", lsl_cpu);
 #endif
-	/* getcpu(), for glibc's sched_getcpu() reads the rseq area. */
+	/* getcpu(), as glibc's sched_getcpu() reads the rseq area. */
 	measure_cpu_number("vDSO getcpu", [] {
 		unsigned cpu = 0;
 

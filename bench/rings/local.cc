@@ -62,7 +62,7 @@ struct local_add_limit : on_local<PERCPU_LOCAL_LOCK> {
 	}
 };
 
-/* An item is pushed and popped, as by an allocator. */
+/* Push and pop an item, as an allocator does. */
 struct push_pop {
 	static inline percpu_local *array;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ring.cc - the benchmark of ring.h: what a record costs, what a reader gets through, and
- * what is lost when it is slow. lttng-ust's events stand beside it, with as much memory.
+ * ring.cc - the benchmark of ring.h: the cost of a record, the throughput of a reader, and the
+ * loss if it is slow. lttng-ust's events are measured beside it, with as much memory.
  *
  * usage: ring [--json FILE] [--benchmark_...]
  */
@@ -34,14 +34,14 @@ static constexpr size_t sizes[] = { 8, 16, 64, 256 };
 static constexpr uint64_t batch = 1000;
 
 static lttng peer;
-static std::atomic<uint64_t> emitted; /* to the peer, to be dropped or read */
+static std::atomic<uint64_t> emitted; /* to lttng-ust; dropped or read later */
 
 static std::string row_name(const char *what, bool drop, size_t size)
 {
 	return text("%s%s, %zu bytes", what, drop ? ", drop" : "", size);
 }
 
-/* Rings, private or in a file; new ones, where the old records shall not count. */
+/* Rings, private or in a file; new ones if old records must not count. */
 struct rings {
 	percpu_region *region = nullptr;
 	percpu_ring *ring = nullptr;
@@ -71,8 +71,7 @@ struct rings {
 	rings &operator=(const rings &) = delete;
 };
 
-/* n records of size bytes, of which each has its number in front. Returns how many were
- * refused. */
+/* Put n records of size bytes, which begin with their number. Returns how many were refused. */
 static uint64_t put(const percpu_ring *ring, size_t size, uint64_t n)
 {
 	char payload[256] = {};
@@ -85,7 +84,7 @@ static uint64_t put(const percpu_ring *ring, size_t size, uint64_t n)
 	return refused;
 }
 
-/* Returns how many records there were. */
+/* Read all records. Returns how many there were. */
 static uint64_t read_all(percpu_ring_reader *reader)
 {
 	percpu_ring_record r;
@@ -96,7 +95,7 @@ static uint64_t read_all(percpu_ring_reader *reader)
 	return n;
 }
 
-/* A thread that reads what others put. */
+/* A thread that reads the other threads' records. */
 class reading
 {
       public:
@@ -125,8 +124,8 @@ class reading
 	std::thread thread;
 };
 
-/* Where records are dropped, threads pause after some: a put that is refused costs less,
- * so the reader gets time for all. */
+/* If records are dropped, threads pause between batches: a refused put costs less, so the reader
+ * must get time to read all. */
 static void pause_for_reader(bool drop)
 {
 	if (drop)
@@ -178,7 +177,7 @@ static void measure_lttng(bool drop)
 	}
 }
 
-/* The time of a record that is read, of the full ring of a CPU. */
+/* Measure the time of a record that is read, of the full ring of a CPU. */
 static void measure_reader(const char *what, bool shared, unsigned flags)
 {
 	for (size_t size : sizes) {
@@ -207,7 +206,7 @@ static void measure_reader(const char *what, bool shared, unsigned flags)
 	}
 }
 
-/* The times that a record and an event have. */
+/* Measure the times that records and events get. */
 static void measure_clocks()
 {
 	auto counter = [](benchmark::State &state) {
@@ -291,7 +290,7 @@ static uint64_t kept(bool drop, uint64_t n)
 	return found;
 }
 
-/* What is there for a reader that has had no time meanwhile. */
+/* Print how many records a reader finds that did not run meanwhile. */
 static void print_kept(report &all, bool has_peer)
 {
 	std::vector<std::vector<std::string>> lines = {

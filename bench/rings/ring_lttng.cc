@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * ring_lttng.cc - lttng-ust's daemon, sessions and reader, by the commands of its package.
- */
+/* ring_lttng.cc - lttng-ust's daemon, sessions and reader, by the commands of its package. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <signal.h>
@@ -22,7 +20,7 @@ bool lttng::run(const std::string &command) const
 	return system(("{ " + command + "; } >>" + dir + "/log 2>&1 </dev/null").c_str()) == 0;
 }
 
-/* A reader that has its session to itself writes what it reads to a few small files. */
+/* Make a session. Its reader writes to a few small files. */
 bool lttng::session(const std::string &name, bool drop, size_t bytes) const
 {
 	std::string in = " --session=" + name, channel = drop ? "drop" : "overwrite";
@@ -83,14 +81,14 @@ void lttng::stop()
 	run("lttng destroy --no-wait --all");
 }
 
-/* The reader is a child of the daemon. */
+/* Stop the reader, which is a child of the daemon. */
 void lttng::stop_reader(int signo) const
 {
 	run(text("for p in $(pgrep -P %d -x lttng-consumerd); do kill -%d $p; done", int(daemon),
 		 signo));
 }
 
-/* The number that a command prints; -1 if it does not. */
+/* Return the number that a command prints; -1 if it prints none. */
 static int64_t number_of(const std::string &command)
 {
 	FILE *f = popen(("{ " + command + "; } 2>/dev/null </dev/null").c_str(), "r");
@@ -108,7 +106,7 @@ int64_t lttng::discarded() const
 	return number_of("lttng list drop | sed -n 's/.*Discarded events: //p'");
 }
 
-/* The last line of a sum that it prints now and then. */
+/* Return the number of events: the last line of a sum that is printed from time to time. */
 static int64_t count_events(const std::string &where)
 {
 	return number_of("babeltrace2 " + where +

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ring_lttng.h - lttng-ust as a peer of rings: its daemon, sessions, and events. */
+/* ring_lttng.h - lttng-ust, to compare rings with: its daemon, sessions, and events. */
 #ifndef BENCH_RING_LTTNG_H
 #define BENCH_RING_LTTNG_H
 
@@ -13,30 +13,30 @@
 
 #include <sys/types.h>
 
-/* A daemon that ends with the benchmark, and what is measured with it. */
+/* A daemon that ends with the benchmark, and measurements with it. */
 class lttng
 {
       public:
 	lttng() = default;
 	~lttng();
 
-	/* Starts the daemon, and two sessions of which each has "bytes" of buffers per CPU:
-	 * one that overwrites and has no reader; one that drops what its reader has
-	 * no time for. Loads the module. Returns why there is none, or "". */
+	/* Start the daemon, and two sessions with "bytes" of buffers per CPU each: one that
+	 * overwrites and has no reader; one that drops events for which its reader has no time.
+	 * Loads the module. Returns why there is none, or "". */
 	std::string start(size_t bytes);
 	void stop();
 
-	/* Events that the reader had no time for, in all; -1 if that is not known. */
+	/* Return how many events the reader had no time for, in all; -1 if that is not known. */
 	int64_t discarded() const;
 
-	/* n events of size bytes. */
+	/* Emit n events of size bytes. */
 	void emit(bool drop, size_t size, uint64_t n) const
 	{
 		emitter(drop, size, n);
 	}
 
-	/* Emits n events of 16 bytes to new buffers of that size, while their reader is
-	 * stopped. Returns how many are read afterwards; -1 if something failed. */
+	/* Emit n events of 16 bytes to new buffers of that size, while their reader is stopped.
+	 * Returns how many are read afterwards; -1 if something failed. */
 	int64_t kept(bool drop, size_t bytes, uint64_t n);
 
       private:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ring_lttng_events.h - the events of ring.cc as tracepoints of lttng-ust: bytes of four
- * sizes, for a channel that overwrites and for one that drops. lttng-ust includes this
- * file several times, with other macros each time.
+ * ring_lttng_events.h - the events of ring.cc as tracepoints of lttng-ust: bytes of four sizes,
+ * for a channel that overwrites and for one that drops. lttng-ust includes this file several
+ * times, each time with other macros.
  */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER percpu_ring

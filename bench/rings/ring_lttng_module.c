@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ring_lttng_module.c - emits the events of ring_lttng_events.h. ring_lttng.cc loads it
- * when a session is there to record them: lttng-ust enables a module's events while it
- * is loaded.
+ * ring_lttng_module.c - emit the events of ring_lttng_events.h. ring_lttng.cc loads it when
+ * there is a session to record them: lttng-ust enables a module's events while it is loaded.
  */
 #include <string.h>
 
@@ -14,7 +13,7 @@
 
 #include "ring_lttng.h"
 
-/* Each event has its number in front. */
+/* Each event begins with its number. */
 #define EMIT(event)                                                                                \
 	do {                                                                                       \
 		for (uint64_t i = 0; i < n; i++) {                                                 \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mmv.h - updates of the memory-mapped values of Performance Co-Pilot, as contenders of add.h,
- * where its library is installed: by descriptors that were looked up once, as its users do.
+ * if its library is installed: by descriptors that were looked up once, as in its documentation.
  */
 #ifndef BENCH_MMV_H
 #define BENCH_MMV_H
@@ -20,7 +20,7 @@
 
 #include <pcp/mmv_stats.h>
 
-/* 8 of each type in a file in memory, where segments are, too. Nobody reads it. */
+/* 8 values of each type in a file in memory, like segments. No process reads it. */
 struct mmv_values {
 	static constexpr mmv_metric_type_t types[] = { MMV_TYPE_U64, MMV_TYPE_I64,
 						       MMV_TYPE_DOUBLE };
@@ -31,7 +31,7 @@ struct mmv_values {
 		return "value." + std::to_string(type) + "." + std::to_string(i);
 	}
 
-	/* Returns NULL, or what is missing. */
+	/* Open the file. Returns NULL, or what is missing. */
 	static const char *open()
 	{
 		char dir[] = "/dev/shm/percpu-bench-XXXXXX";
@@ -55,8 +55,7 @@ struct mmv_values {
 	{
 		mmv_registry_t *r = mmv_stats_registry("values", 1, MMV_FLAG_PROCESS);
 		const pmUnits units = MMV_UNITS(0, 0, 1, 0, 0, PM_COUNT_ONE);
-		std::deque<std::string>
-			names; /* which must stay where they are until all have started */
+		std::deque<std::string> names; /* must not move until all have started */
 
 		for (mmv_metric_type_t type : types)
 			for (unsigned i = 0; r && i < cells; i++) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * segment.cc - the benchmark of segment.h: updates of metrics beside those of the same objects
- * in memory of the process, and beside what others count in; declaring;
- * reading.
+ * in memory of the process, and beside other implementations; declaring; reading.
  *
  * usage: segment [--quick] [--json FILE] [--benchmark_...]
  */
@@ -51,7 +50,7 @@ percpu_segment *make_segment(uint32_t cpus, int *ret_fd)
 	return s;
 }
 
-/* One for all updates; it ends with the process. */
+/* Return the segment for all updates; it ends with the process. */
 static percpu_segment *segment()
 {
 	static percpu_segment *const s = make_segment(0, nullptr);
@@ -59,7 +58,7 @@ static percpu_segment *segment()
 	return s;
 }
 
-/* What each kind is. Where there is total(), no update may be missing from it. */
+/* The kinds. If there is total(), no update may be missing from it. */
 
 struct counter_kind {
 	using object = percpu_counter;
@@ -209,7 +208,7 @@ struct stats_kind {
 	}
 };
 
-/* 8 of a kind, in the segment or not. */
+/* 8 objects of a kind, in the segment or not. */
 template <class Kind, bool in_segment> struct updated {
 	static constexpr unsigned adds = adds_of<Kind>::value;
 	static inline typename Kind::object *object[cells];
@@ -247,7 +246,7 @@ template <class Kind, bool in_segment> struct updated {
 	}
 };
 
-/* As modules of servers with several processes have it. */
+/* A table under a lock, as modules of servers with several processes have it. */
 struct locked_table {
 	struct shared {
 		pthread_mutex_t lock;

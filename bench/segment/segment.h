@@ -9,7 +9,7 @@
 
 #include "report.h"
 
-/* A segment in a file in memory, which *ret_fd is, if it is not NULL. */
+/* Make a segment in a file in memory. If ret_fd is not NULL, *ret_fd is its descriptor. */
 percpu_segment *make_segment(uint32_t cpus, int *ret_fd);
 
 inline percpu_metric metric(const std::string &name)
@@ -21,7 +21,7 @@ inline percpu_metric metric(const std::string &name)
 	return m;
 }
 
-/* segment_read.cc; to be called before anything else needs memory: it forks. */
+/* In segment_read.cc; called before anything else needs memory, as it forks. */
 void register_passes(report &all);
 void print_passes(report &all);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * segment_read.cc - what reading all metrics of a segment costs from outside: by how many there
- * are, by lanes, and by processes that have counted and ended. Beside it, a copy of the same
+ * segment_read.cc - the cost of reading all metrics of a segment from outside: by the number of
+ * metrics, by lanes, and by processes that have counted and ended. Beside it, a copy of the same
  * bytes in memory, and the collector of Python's prometheus_client in its multi-process mode.
  */
 #include <algorithm>
@@ -24,14 +24,14 @@
 #define LONGEST "the longest call of a first picture"
 #define COLLECTOR "prometheus_client collect()"
 
-/* Lanes that are simulated: their cells are stored to from here. */
+/* Simulated lanes: this program stores to their cells. */
 static const unsigned lanes_of[] = { 2, 8, 32, 128, 512 };
 static const size_t series_of[] = { 10, 100, 1000, 10000, 100000, 1000000 };
 static const unsigned processes_of[] = { 1, 100, 10000 };
 static constexpr size_t few = 100;	 /* series, in segments of many processes */
 static constexpr size_t most = 12800000; /* words of CPU lanes: 100 MB */
 
-/* What is read, and what must be found there. */
+/* A segment to be read, and its expected contents. */
 struct counted {
 	percpu_reader *reader;
 	size_t series;
@@ -48,7 +48,8 @@ static std::string by_age(unsigned processes)
 	return text(", %zu series, %u processes", few, processes);
 }
 
-/* Whether it is measured: what takes long or much memory is not, nor most of it by --quick. */
+/* Return whether it is measured: not if it takes too much time or memory; with --quick, little
+ * is. */
 static bool is_in_reach(size_t series, unsigned lanes)
 {
 	if (quick)
@@ -91,7 +92,8 @@ static double cpu_ns()
 	return double(t.tv_sec) * 1e9 + double(t.tv_nsec);
 }
 
-/* Take the first picture in calls that have 100 ms each. Returns the CPU time of the longest one. */
+/* Take the first picture in calls that have 100 ms each. Returns the CPU time of the longest
+ * one. */
 static double longest_call(percpu_reader *r)
 {
 	double longest = 0, begin;
@@ -108,7 +110,7 @@ static double longest_call(percpu_reader *r)
 	return longest;
 }
 
-/* Each counter has been counted on in each lane. */
+/* Make a segment in which each counter was counted on in each lane. */
 static counted count_in_lanes(report &all, size_t series, unsigned lanes)
 {
 	int fd;
@@ -137,7 +139,7 @@ static counted count_in_lanes(report &all, size_t series, unsigned lanes)
 	return c;
 }
 
-/* Of a child: one process of many. */
+/* Run as one process of many, and end. */
 [[noreturn]] static void count_and_end(const std::vector<percpu_counter *> &counters,
 				       percpu_owned_gauge *in_flight)
 {
@@ -146,7 +148,8 @@ static counted count_in_lanes(report &all, size_t series, unsigned lanes)
 	_exit(percpu_owned_gauge_add(in_flight, 1) == 0 ? 0 : 1);
 }
 
-/* So many processes have counted on each counter, and had a share in a gauge. */
+/* Make a segment in which so many processes have counted on each counter, and had a share in a
+ * gauge. */
 static counted count_in_processes(unsigned processes)
 {
 	const std::string name = "in_flight";
@@ -169,7 +172,7 @@ static counted count_in_processes(unsigned processes)
 	return open_counted(fd, few, uint64_t(few) * processes);
 }
 
-/* A picture, and the values of all that is in it, as an exporter wants them. Returns their sum. */
+/* Take a picture, and read all its values, like an exporter. Returns their sum. */
 static uint64_t pass(percpu_reader *r)
 {
 	uint64_t sum = 0, value;
@@ -195,7 +198,7 @@ static void measure_pass(const std::string &name, const counted &c)
 	});
 }
 
-/* In memory that is there, from one place to another. */
+/* Measure copying bytes in memory. */
 static void measure_copy(const std::string &name, size_t bytes)
 {
 	static const std::vector<char> from(most * sizeof(uint64_t), 1);
@@ -213,7 +216,7 @@ static void measure_copy(const std::string &name, size_t bytes)
 	});
 }
 
-/* What a reader cannot do without that maps nothing: from a file in memory, of just these bytes. */
+/* Measure the minimum of a reader that maps nothing: reading these bytes from a file in memory. */
 static void measure_pread(const std::string &name, size_t bytes)
 {
 	static std::vector<char> to(65536, 1);
@@ -236,7 +239,7 @@ static void measure_pread(const std::string &name, size_t bytes)
 	});
 }
 
-/* Returns false if it cannot be measured. */
+/* Measure the Python collector. Returns false if it cannot be measured. */
 static bool measure_collector(report &all, const std::string &name, size_t series,
 			      unsigned processes)
 {
@@ -262,7 +265,7 @@ static bool measure_collector(report &all, const std::string &name, size_t serie
 	return false;
 }
 
-/* Not with a million series: a pass over 100 000 takes the better part of a second. */
+/* Not for a million series: reading 100 000 takes almost a second. */
 static void measure_collectors(report &all)
 {
 	bool is_there = true;
@@ -310,7 +313,7 @@ void register_passes(report &all)
 			measure_by_size(all, series, lanes);
 }
 
-/* Microseconds. */
+/* Return microseconds as text. */
 static std::string us(const report &all, const std::string &name)
 {
 	const row *r = all.rows.find(name);
@@ -318,7 +321,7 @@ static std::string us(const report &all, const std::string &name)
 	return r ? ns_text(r->median() / 1e3) : "-";
 }
 
-/* A column for each number of lanes. */
+/* Print a column for each number of lanes. */
 static void print_by_size(const report &all, const char *title, const std::string &what)
 {
 	std::vector<std::vector<std::string>> lines = { { "counters" } };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compare.c - short runs of each way in turn, several rounds, so that what else
- * the machine does meets all of them; the table has medians.
+ * compare.c - short runs of each way in turn, several rounds, so that other work of the machine
+ * affects all of them; the table has medians.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ int compare(const struct options *o)
 	struct result result;
 	int status;
 
-	(void)percpu_selftest(); /* so that the tier is the one that is measured */
+	(void)percpu_selftest(); /* so that the final tier is measured */
 	printf("%u lcores, net_%s, %d-byte packets, tier %s; Mpps of CPU time, median of %d rounds\n",
 	       o->lcores, o->device, FRAME, percpu_tier_name(percpu_status()->tier), ROUNDS);
 	for (unsigned round = 0; round < ROUNDS; round++)

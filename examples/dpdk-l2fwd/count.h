@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * count.h - count one packet, in each of the ways that are compared. All
- * arguments but the packet are constants or loop invariants of the caller.
+ * count.h - count one packet, in each of the compared ways. All arguments but the packet are
+ * constants or loop invariants of the caller.
  */
 #ifndef COUNT_H
 #define COUNT_H
@@ -10,9 +10,8 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* One writer; a load and a store each, so that a reader sees every packet, as
- * it does with the other ways. The compiler would keep plain ones in registers
- * for a whole burst. */
+/* Add as the only writer, by a load and a store, so that a reader sees every packet, as with the
+ * other ways. The compiler would keep plain adds in registers for a whole burst. */
 ALWAYS_INLINE void add_plain(uint64_t *word, uint64_t n)
 {
 	__atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
@@ -23,7 +22,7 @@ ALWAYS_INLINE void add_atomic(uint64_t *word, uint64_t n)
 	__atomic_fetch_add(word, n, __ATOMIC_RELAXED);
 }
 
-/* Each group of so many words with one commit. */
+/* Commit each group of so many words at once. */
 ALWAYS_INLINE void add_groups(const struct percpu_stats *stats, unsigned port,
 			      const uint64_t *words, unsigned n, const unsigned group)
 {
@@ -31,7 +30,7 @@ ALWAYS_INLINE void add_groups(const struct percpu_stats *stats, unsigned port,
 		(void)percpu_stats_update(stats, port, i, words + i, group);
 }
 
-/* Add to what the first words of a port count. */
+/* Add to the first words of a port. */
 ALWAYS_INLINE void count(const struct places *p, enum way way, unsigned group, unsigned lcore,
 			 unsigned port, const uint64_t *words, unsigned n)
 {
@@ -58,7 +57,7 @@ ALWAYS_INLINE void count(const struct places *p, enum way way, unsigned group, u
 	}
 }
 
-/* The rare ones: one field, from a thread that may have no lcore. */
+/* Add to a rare field, from a thread that may have no lcore. */
 #define COUNT_FIELD(p, way, lcore, port, field, n)                                                 \
 	do {                                                                                       \
 		if ((way) == COUNT_LCORE)                                                          \

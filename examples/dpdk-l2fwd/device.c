@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * device.c - DPDK without hardware, huge pages or privileges: two ports with a
- * queue per lcore. What is sent to a queue of a net_ring comes back from it, so
- * packets go round between the ports; a net_null has any number of them.
+ * device.c - DPDK without hardware, huge pages or privileges: two ports with a queue per lcore.
+ * A packet that is sent to a queue of a net_ring comes back from it, so packets go round between
+ * the ports; a net_null has any number of them.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@ enum { DESCRIPTORS = 512, PACKETS_PER_QUEUE = 64, CACHE = 128, POOL = 8191, BUFF
 
 static struct rte_mempool *pool;
 
-/* "0@4,1@6": lcore 0 on the first CPU that this process may use, and so on;
- * with fewer CPUs than lcores some share one. */
+/* Place lcores: "0@4,1@6" is lcore 0 on the first CPU that this process may use, and so on. With
+ * fewer CPUs than lcores some share one. */
 static int place_lcores(unsigned lcores, char *text, size_t size)
 {
 	cpu_set_t allowed;
@@ -83,7 +83,7 @@ static int start_port(uint16_t port, uint16_t queues)
 	return -1;
 }
 
-/* Packets that will come back from this queue. */
+/* Put packets into this queue, which will come back from it. */
 static int fill_queue(uint16_t port, uint16_t queue)
 {
 	struct rte_mbuf *packets[PACKETS_PER_QUEUE];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forward.c - what the lcores do: take packets from a port, swap their MAC
- * addresses, count them, send them to the other port; free and count as drops
- * what that one does not take. A control thread, which is no lcore, looks at
- * the links meanwhile and counts in the same objects.
+ * forward.c - the work of the lcores: take packets from a port, swap their MAC addresses, count
+ * them, send them to the other port; free and count as drops those that it does not take. A
+ * control thread, which is no lcore, looks at the links meanwhile and counts in the same
+ * objects.
  */
 #include <pthread.h>
 #include <string.h>
@@ -27,7 +27,7 @@ ALWAYS_INLINE void swap_addresses(struct rte_mbuf *m)
 	h->src_addr = to;
 }
 
-/* A port and the packets from it, in one way of counting. */
+/* Forward a burst of packets from a port, in one way of counting. */
 ALWAYS_INLINE void forward_burst(const struct work *w, struct worker *self, unsigned port,
 				 enum way way, unsigned scopes, unsigned group)
 {
@@ -60,7 +60,7 @@ ALWAYS_INLINE void forward(const struct work *w, struct worker *self, enum way w
 			forward_burst(w, self, port, way, scopes, group);
 }
 
-/* A loop for each way, so that no packet pays for asking which it is. */
+/* Each way has its own loop, so that no packet pays for the choice. */
 ALWAYS_INLINE void forward_ours(const struct work *w, struct worker *self, unsigned scopes)
 {
 	switch (percpu_stats_commit_words(PERCPU_STATS_OF(w->places.stats))) {

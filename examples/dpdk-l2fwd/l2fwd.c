@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * l2fwd.c - a DPDK forwarder that counts each packet, in several ways, and
- * another process that reads the counters meanwhile. For instance
+ * l2fwd.c - a DPDK forwarder that counts each packet, in several ways, and another process that
+ * reads the counters meanwhile. For instance
  *
  *	l2fwd --count ours --seconds 10 -o /dev/shm/ports &
  *	l2fwd --read /dev/shm/ports --seconds 5
  *	l2fwd --count all
  *
- * Counters in the manner of rte_lcore_var need an lcore id, which a control
- * thread has not, and a reader outside cannot see them. Ours are per CPU, so
- * any thread counts, and live in a file.
+ * Counters like those of rte_lcore_var need an lcore id, which a control thread does not have,
+ * and another process cannot see them. Ours are per CPU, so any thread counts, and are in a
+ * file.
  */
 #include <errno.h>
 #include <getopt.h>

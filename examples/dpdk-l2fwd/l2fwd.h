@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * l2fwd.h - what the files of dpdk-l2fwd share.
+ * l2fwd.h - shared by the files of dpdk-l2fwd.
  *
  *	l2fwd.c		the command line
  *	device.c	EAL, two ports, and packets for them
- *	forward.c	what an lcore does with a packet, and the control thread
+ *	forward.c	an lcore's work on a packet, and the control thread
  *	count.h		  each way to count one
  *	run.c		one run: start, stop, check
  *	compare.c	runs of each way in turn, and a table
- *	reader.c	another process looks on
+ *	reader.c	another process that reads the counters
  */
 #ifndef L2FWD_H
 #define L2FWD_H
@@ -20,7 +20,7 @@
 
 enum { PORTS = 2, MOST_LCORES = 16, SCOPES = 4, FRAME = 64 };
 
-/* What a packet counts as, in each scope it belongs to. */
+/* The counts of packets in one scope. */
 struct tally {
 	uint64_t packets;
 	uint64_t bytes;
@@ -28,11 +28,11 @@ struct tally {
 	uint64_t segments;
 };
 
-/* What is counted of a port: 4 counters per packet are scope[0], 16 are all. */
+/* The counters of a port: with scope[0] alone, 4 per packet; with all scopes, 16. */
 struct port {
 	struct tally scope[SCOPES]; /* port, VLAN, traffic class, tenant */
 	uint64_t drops;		    /* packets that the other port did not take */
-	uint64_t polls;		    /* by the control thread: looks at the link */
+	uint64_t polls;		    /* the control thread's looks at the link */
 };
 
 enum { TALLY_WORDS = sizeof(struct tally) / 8, PORT_WORDS = sizeof(struct port) / 8 };
@@ -49,13 +49,13 @@ enum way {
 
 struct options {
 	enum way way;
-	bool compare;	 /* all of them */
+	bool compare;	 /* all ways */
 	unsigned scopes; /* 1 or SCOPES; 0 to compare both */
 	unsigned lcores;
-	double seconds;	    /* 0: not said */
-	const char *device; /* a driver of DPDK's */
-	const char *path;   /* of the region, which then stays */
-	const char *read;   /* somebody else's */
+	double seconds;	    /* 0: not given */
+	const char *device; /* a driver of DPDK */
+	const char *path;   /* of the region; if given, it stays */
+	const char *read;   /* the region of another process */
 	bool snapshot;
 };
 
@@ -68,15 +68,15 @@ double now(void);
 bool interrupted(void);
 const char *way_name(enum way way);
 
-/* device.c: 0, or -1 after saying what is wrong. */
+/* device.c: returns 0, or -1 after printing what is wrong. */
 int device_open(const struct options *o);
 void device_close(void);
 
 /* forward.c */
 
-/* What one lcore did. */
+/* The work of one lcore. */
 struct worker {
-	_Alignas(64) uint16_t queue; /* of each port, its own */
+	_Alignas(64) uint16_t queue; /* of each port; no other lcore uses it */
 	uint64_t handled[PORTS];
 	uint64_t dropped[PORTS];
 	double seconds; /* of CPU time: waiting for a CPU is not the way's cost */
@@ -99,7 +99,7 @@ struct work {
 	int stop;
 };
 
-/* Forward on all lcores for so long. Returns 0, or -1 after saying why. */
+/* Forward on all lcores for so long. Returns 0, or -1 after printing why. */
 int forward_all(struct work *w, unsigned lcores);
 
 /* run.c */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reader.c - look at the counters of another l2fwd, at no cost to its lcores.
- * To read is enough to see totals; who may write there also gets snapshots, in
- * which every packet is with all that one commit counts of it, or not at all.
+ * reader.c - read the counters of another l2fwd, at no cost to its lcores. Read permission is
+ * enough for totals. A process that may write there also gets snapshots, in which a packet has
+ * all counts of one commit, or none.
  */
 #include <stdio.h>
 #include <string.h>

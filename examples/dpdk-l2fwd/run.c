@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * run.c - one run in one way of counting: a new file with counters that start
- * at 0, forwarding, and the comparison of what was counted with what the lcores
- * handled, to the packet.
+ * run.c - one run in one way of counting: make a new file with counters that start at 0,
+ * forward, and compare the counts with what the lcores handled, to the packet.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -71,7 +70,7 @@ static void run_close(const struct options *o, struct run *run)
 	free(run);
 }
 
-/* What was handled, as it should have been counted. */
+/* Compute the right counts from what the lcores handled. */
 static void handled(const struct work *w, struct port *out)
 {
 	struct tally *t;

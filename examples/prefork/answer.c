@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* answer.c - what is answered, and how it is sent. */
+/* answer.c - make answers, and send them. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "prefork.h"
 
-/* Zeros; more than a socket's buffers take, so that they are sent in parts. */
+/* Zeros; more than a socket's buffers hold, so that they are sent in parts. */
 static char large[4 << 20];
 
 static const struct page {

@@ -2,8 +2,8 @@
 /*
  * connection.c - the requests of one client, one after the other.
  *
- * What was read is given to the parser until it has a request. That is counted and answered, and
- * the parser goes on with the rest when the kernel has taken the answer.
+ * The parser gets what was read until it has a request. That is counted and answered, and the
+ * parser goes on with the rest when the kernel has taken the answer.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include <event2/event.h>
-/* llhttp, which succeeds it, has the same callbacks; but neither Debian 12 nor Ubuntu 24.04 has
- * it, and both have this one and mend it. */
+/* llhttp, its successor, has the same callbacks, but neither Debian 12 nor Ubuntu 24.04 has it.
+ * Both have this parser, and maintain it. */
 #include <http_parser.h>
 
 #include "prefork.h"
@@ -27,20 +27,20 @@ struct connection {
 	struct event *readable, *writable;
 	http_parser parser;
 	char in[4096];
-	size_t begin, end; /* what was read, and the parser has not had */
+	size_t begin, end; /* bytes that were read, and not parsed */
 	char path[256];
 	size_t path_size;
-	uint64_t began; /* when the first bytes of the request came */
-	bool in_flight; /* there is an answer, which the kernel has not taken whole */
+	uint64_t began; /* when the first bytes of the request arrived */
+	bool in_flight; /* the kernel has not taken the whole answer yet */
 	bool keep_alive;
 	struct answer answer;
 };
 
-/* So long a client may say nothing, or take nothing of its answer. */
+/* The time that a client may send nothing, or take nothing of its answer. */
 static const struct timeval patience = { .tv_sec = 60 };
 
-/* What the kernel has taken is not in flight any more. By itself it may take 4 MiB; so it takes
- * twice this at most. */
+/* A limit of the socket's buffer: an answer is in flight until the kernel has taken it. By
+ * itself the kernel may take 4 MiB; with this limit, at most twice the limit. */
 static const int kernel_keeps = 128 << 10;
 
 static LIST_HEAD(, connection) connections = LIST_HEAD_INITIALIZER(connections);
@@ -95,7 +95,7 @@ static int on_url(http_parser *p, const char *at, size_t n)
 	return 0;
 }
 
-/* The parser stops behind the request, also if there is another one. */
+/* Let the parser stop behind the request, also if there is another one. */
 static int on_complete(http_parser *p)
 {
 	http_parser_pause(p, 1);
@@ -108,8 +108,7 @@ static const http_parser_settings callbacks = {
 	.on_message_complete = on_complete,
 };
 
-/* Give the parser what was read. Returns whether there is something to answer: a request, or what
- * is none. */
+/* Give the parser what was read. Returns whether there is a request, or an error, to answer. */
 static bool parse(struct connection *c)
 {
 	size_t n = c->end - c->begin;
@@ -143,7 +142,8 @@ static void make_answer(struct connection *c)
 	}
 }
 
-/* All counts are in front of the send: so what a client has is counted. */
+/* Begin an answer. All counts are made before the send, so that whatever a client has is
+ * counted. */
 static void begin_answer(struct connection *c)
 {
 	struct answer *a = &c->answer;
@@ -160,8 +160,8 @@ static void end_answer(struct connection *c)
 	c->in_flight = false;
 }
 
-/* Answer what was read, as far as the kernel takes the answers; then wait for more of one or of
- * the other. */
+/* Answer what was read, as far as the kernel takes the answers. Then wait until more can be
+ * read, or sent. */
 static void serve(struct connection *c)
 {
 	int e = 0;

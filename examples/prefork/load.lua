@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- What wrk asks for, and when it stops asking: for the last seconds it only waits for answers, so
--- that it has all of them when it ends. wrk ... -s load.lua URL -- SECONDS [large]
+-- The requests of wrk. For the last seconds it only waits for answers, so that it has all of them
+-- when it ends. wrk ... -s load.lua URL -- SECONDS [large]
 local requests, last, at = {}, nil, 0
 
 function init(args)
@@ -14,7 +14,7 @@ function init(args)
 	last = os.time() + tonumber(args[1])
 end
 
--- In front of each request, in milliseconds.
+-- Returns the delay before each request, in milliseconds.
 function delay()
 	return os.time() < last and 0 or 1000000
 end

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Load prefork by wrk, kill its workers meanwhile, and compare what both have counted.
+"""Load prefork by wrk, kill its workers meanwhile, and compare the counts of both.
 
-A worker is stopped before it is killed, to see where it is. With no request in flight, and in
-or behind the system call that sends, what it has counted and what it has sent agree. Elsewhere it
-is amid a request, which may be counted, wholly or in part, and not be sent. README.md says more.
+A worker is stopped before it is killed, to see where it is. If it has no request in flight, or is
+in or behind the system call that sends, its counts and the bytes it sent agree. Elsewhere it is
+amid a request, which may be counted, wholly or in part, and not be sent. README.md says more.
 """
 
 import argparse
@@ -21,8 +21,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SENDMSG = {"x86_64": 46, "aarch64": 211}.get(platform.machine())
-QUIET = 3  # seconds in which wrk asks for nothing
-SMALL, LARGE = 256, (4 << 20) + 256  # bytes that an answer has at most
+QUIET = 3  # seconds in which wrk sends no request
+SMALL, LARGE = 256, (4 << 20) + 256  # most bytes of an answer
 
 
 class Server:
@@ -47,7 +47,7 @@ class Server:
         return self.master.wait(30)
 
     def pids(self):
-        """The workers, when all are there."""
+        """Return the workers, when all are there."""
         pid = self.master.pid
         for _ in range(2000):
             with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
@@ -58,14 +58,14 @@ class Server:
         sys.exit(f"load.py: {len(living)} workers are there")
 
     def read(self, *pid):
-        """What is counted, by name; with a pid also what that process has in flight."""
+        """Return the counts, by name; with a pid also the requests that process has in flight."""
         command = [self.program, "-r", self.segment, *map(str, pid)]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         return {name: float(n) for name, n in re.findall(r"(.*) (\S+)\n", text)}
 
 
 class Kills:
-    """How many were killed where, and how many requests that may have cost."""
+    """Numbers of kills by place, and of requests that these may have lost."""
 
     def __init__(self, server, large):
         self.server, self.large = server, large
@@ -80,7 +80,7 @@ class Kills:
         os.kill(pid, signal.SIGSTOP)
         await_state(pid, "T")
         share = int(self.server.read(pid)[f"in flight of {pid}"])
-        # Of a large answer the kernel may have taken a part.
+        # The kernel may have taken a part of a large answer.
         if share == 0:
             self.idle += 1
         elif not self.large and system_call_of(pid) == SENDMSG:
@@ -93,7 +93,7 @@ class Kills:
 
 
 def state_of(pid):
-    """As ps has it; X if it is gone."""
+    """Return the process's state, like ps; X if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as f:
             return f.read().rpartition(")")[2].split()[0]
@@ -110,8 +110,8 @@ def await_state(pid, states):
 
 
 def system_call_of(pid):
-    """The number of the call that a stopped process is in, or comes from. Else, or where that
-    is not told, -1."""
+    """Return the number of the system call that a stopped process is in, or comes from; -1 if
+    there is none, or if it is not known."""
     try:
         with open(f"/proc/{pid}/syscall", encoding="ascii") as f:
             return int(f.read().split()[0])
@@ -127,7 +127,7 @@ def start_wrk(server, options):
 
 
 def disturb(server, options, wrk):
-    """Kill workers as long as wrk asks; start the server again in the middle. Return the kills."""
+    """Kill workers while wrk sends; restart the server in the middle. Return the kills."""
     kills = Kills(server, options.large)
     begin = time.monotonic()
     # wrk counts in whole seconds, and the last of them may be short.
@@ -144,7 +144,7 @@ def disturb(server, options, wrk):
 
 
 def await_restarts(server, n):
-    """The master needs a moment to replace the last one."""
+    """Wait until the master has replaced the last worker."""
     for _ in range(500):
         if server.read()["restarts"] >= n:
             return
@@ -152,7 +152,7 @@ def await_restarts(server, n):
 
 
 def check(ours, wrk, kills, starts):
-    """Print a table; return whether all is as promised."""
+    """Print a table; return whether all differences are allowed."""
     requests = sum(ours[f"requests {n}xx"] for n in (2, 3, 4, 5))
     refused = ours["requests 4xx"] + ours["requests 5xx"]
     lost, most = kills.lost, LARGE if kills.large else SMALL

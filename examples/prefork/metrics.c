@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* metrics.c - what the server counts: names, and the calls that count. */
+/* metrics.c - the server's metrics: names, and functions that count. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -134,7 +134,8 @@ void metrics_restarted(void)
 	percpu_counter_inc(restarts);
 }
 
-/* The first update of a process takes its slot among the owners, and may fail; later ones do not. */
+/* The first update of a process takes its slot among the owners, and may fail; later ones do
+ * not. */
 int metrics_joined(void)
 {
 	return percpu_owned_gauge_add(in_flight, 0);
@@ -145,7 +146,7 @@ void metrics_request(void)
 	(void)percpu_owned_gauge_add(in_flight, 1);
 }
 
-/* Called in front of the system call that sends the answer: see README.md. */
+/* Called before the system call that sends the answer: see README.md. */
 void metrics_answer(unsigned status, uint64_t ns, size_t size)
 {
 	percpu_histogram_record_ticks(duration, ns);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prefork.c - an HTTP server of several processes, which counts in a segment: this is the master,
- * which starts the workers, replaces those that die, and ends them.
+ * prefork.c - an HTTP server of several processes, which counts in a segment: this is the
+ * master, which starts the workers, replaces those that die, and ends them.
  *
  *	prefork [-p PORT] [-w WORKERS] SEGMENT		serve on 127.0.0.1, until SIGTERM
- *	prefork -r SEGMENT [PID]			print what was counted
+ *	prefork -r SEGMENT [PID]			print the counts
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@
 
 enum { MOST_WORKERS = 256 };
 
-/* Returns the socket or -1. */
+/* Return a listening socket, or -1. */
 static int listen_at(unsigned port)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
@@ -41,7 +41,7 @@ static int listen_at(unsigned port)
 	return fd;
 }
 
-/* Returns the worker's process ID, or -1. */
+/* Start a worker. Returns its process ID, or -1. */
 static pid_t start_worker(int listener)
 {
 	pid_t master = getpid(), pid = fork();
@@ -50,14 +50,14 @@ static pid_t start_worker(int listener)
 		fprintf(stderr, "prefork: cannot start a worker: %s\n", strerror(errno));
 	if (pid != 0)
 		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGTERM); /* no worker without a master */
+	prctl(PR_SET_PDEATHSIG, SIGTERM); /* no worker outlives the master */
 	if (getppid() != master)
 		_exit(1);
 	exit(worker_run(listener));
 }
 
-/* Replace those that were killed. Returns -1 if one could not be, or ended by itself, which a worker
- * does only if it cannot serve. */
+/* Replace workers that were killed. Returns -1 if one could not be replaced, or ended by itself:
+ * a worker does so only if it cannot serve. */
 static int replace(pid_t *workers, unsigned n, int listener)
 {
 	int status, result = 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // perfetto.js - loads a trace into the engine of the Perfetto viewer, as the viewer's page
-// does, and asks it what it found.
+// does, and queries it.
 //
 //	node perfetto.js ENGINE FILE QUERY...
 //
 // ENGINE is the directory of engine_bundle.js and trace_processor*.wasm. Each query is SQL
 // of the viewer; each of its rows is printed as JSON on a line. The engine is a worker of a
-// browser, which is asked in protocol buffers: perfetto/trace_processor.proto names the
+// browser, which understands protocol buffers: perfetto/trace_processor.proto names the
 // numbers used here.
 'use strict';
 
@@ -17,7 +17,7 @@ const vm = require('vm');
 
 const [engine, file, ...queries] = process.argv.slice(2);
 
-// What a worker has in a browser, as far as the engine uses it.
+// The environment of a worker in a browser, as far as the engine uses it.
 class Request {
   open(method, url) {
     this.url = url;
@@ -60,7 +60,7 @@ function bytes(field, b) {
   return Buffer.concat([Buffer.from([...varint(field * 8 + 2), ...varint(b.length)]), b]);
 }
 
-// Integers as BigInt: time stamps are longer than what a double holds.
+// Integers as BigInt: time stamps exceed a double's precision.
 function readVarint(b, at) {
   let n = 0n;
   let shift = 0n;

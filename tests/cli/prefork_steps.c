@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prefork_steps PREFORK - a worker of the example goes through a request instruction by instruction,
- * and what it promises is looked at behind each. It is killed in each place: wherever
- * something has changed that others see.
+ * prefork_steps PREFORK - step a worker of the example through a request instruction by
+ * instruction, and check its promises after each one. Then kill a worker in each place where
+ * something has changed that other processes see.
  *
  * Speaks TAP.
  */
@@ -28,16 +28,16 @@
 
 enum {
 	PLACES = 6,
-	PATIENCE = 10000, /* ms, for the master */
-	ALARM = 200,	  /* s, if a worker waits for what does not come */
+	PATIENCE = 10000, /* ms to wait for the master */
+	ALARM = 200,	  /* s, after which a stuck worker ends */
 };
 
-/* What a request has done so far. */
+/* The effects of a request so far. */
 struct progress {
 	uint64_t observations, bytes, requests;
 	int64_t in_flight;
 	double seconds;
-	size_t answered; /* bytes that the client has */
+	size_t answered; /* bytes that the client has received */
 };
 
 static pid_t master;
@@ -65,7 +65,7 @@ static struct metrics_values read_metrics(void)
 	return v;
 }
 
-/* Returns the server's port. */
+/* Start the server. Returns its port. */
 static unsigned start_server(const char *program, const char *segment)
 {
 	unsigned port = 0;
@@ -91,7 +91,7 @@ static unsigned start_server(const char *program, const char *segment)
 	return port;
 }
 
-/* The one worker, when there is one. */
+/* Return the only worker, when there is one. */
 static pid_t find_worker(void)
 {
 	char path[64];
@@ -145,7 +145,7 @@ static bool same(const struct progress *a, const struct progress *b)
 	       a->answered == b->answered;
 }
 
-/* What README.md of the example promises, at any instruction. */
+/* Check, at any instruction, what the example's README.md promises. */
 static void check(const struct progress *p)
 {
 	bool none = p->observations == 0 && p->bytes == 0 && p->requests == 0;
@@ -161,7 +161,7 @@ static void check(const struct progress *p)
 		fail("an observation without its seconds, or these alone");
 }
 
-/* One instruction; or up to a system call, or out of it. */
+/* Step one instruction, or up to a system call or out of it. */
 static void step(pid_t worker, int request)
 {
 	int status;
@@ -171,7 +171,7 @@ static void step(pid_t worker, int request)
 		give_up("stepping");
 }
 
-/* Let it run until it reads the request: it has nothing to count before. */
+/* Let the worker run until it reads the request: it counts nothing before that. */
 static void follow_to_read(pid_t worker)
 {
 	struct user_regs_struct regs = { 0 };
@@ -183,7 +183,7 @@ static void follow_to_read(pid_t worker)
 	}
 }
 
-/* Go on until that many changes were seen, or the request is over. Returns how many were. */
+/* Step until so many changes were seen, or the request is over. Returns how many were seen. */
 static int follow(pid_t worker, const struct metrics_values *before, int fd, int places,
 		  struct progress *now)
 {
@@ -229,7 +229,7 @@ static void check_dead(const struct metrics_values *before, int fd, const struct
 		fail("the kill has changed the counts");
 }
 
-/* A request of a worker that is killed at that place. */
+/* Send a request to a worker, which is killed at that place. */
 static void kill_at(unsigned port, int place)
 {
 	struct metrics_values before = read_metrics();
@@ -255,7 +255,7 @@ static void kill_at(unsigned port, int place)
 	fflush(stdout);
 }
 
-/* Whether this machine changes 16 bytes at once, as the server's latest value in a file needs. */
+/* Return whether this machine has atomic pairs, which the server's latest value in a file needs. */
 static bool has_latest(const char *path)
 {
 	struct percpu_latest *latest = NULL;

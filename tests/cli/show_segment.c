@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * show_segment FILE - make a segment that has a metric of each kind, and what is awkward to show;
- * say "ready", and wait until the input ends. test_show.py has the values.
+ * show_segment FILE - make a segment with a metric of each kind, and with values that are hard
+ * to show; print "ready", and wait until the input ends. test_show.py has the values.
  */
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void must(int e, const char *name)
 	exit(1);
 }
 
-/* A metric of that name, with one label. */
+/* Return a metric of that name, with one label. */
 static const struct percpu_metric *metric(const char *name, const char *unit, const char *value)
 {
 	static const char *const labels[] = { "label" };
@@ -100,7 +100,7 @@ static void set(void)
 	must(percpu_owned_fgauge_set(fowned, 0.25), "owned");
 }
 
-/* The last of these is above the histogram's range, and in no bucket but +Inf. */
+/* The last value exceeds the histogram's range, and is in no bucket but +Inf. */
 static void observe_beyond(void)
 {
 	static const double v[] = { 0.5, 1024, 2048 };

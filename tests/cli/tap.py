@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""tap.py - what the tests of programs share: run functions, each in a directory of its own, and say
-as TAP what came of them."""
+"""tap.py - shared by tests of programs: run functions, each in a directory of its own, and print
+their results as TAP."""
 
 import subprocess
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Run the example of grace periods: readers, writers, and what becomes of those that end.
+"""Run the example of grace periods: readers, writers, and both when they are killed.
 
     test_config.py CONFIG
 
@@ -18,7 +18,7 @@ SECONDS = 60
 
 
 class Settings:
-    """A file of settings, and those who use it."""
+    """A file of settings, and processes that use it."""
 
     def __init__(self, directory):
         self.path = str(pathlib.Path(directory) / "settings")
@@ -35,7 +35,7 @@ class Settings:
         return program.returncode, output, errors
 
     def set(self, name, value):
-        """Set a setting, without a word."""
+        """Set a setting; the program must print nothing."""
         result = self.run("set", name, value)
         assert result == (0, "", ""), result
 

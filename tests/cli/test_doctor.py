@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_doctor.py PERCPU-DOCTOR - what it says of a machine, and by its exit status. Speaks TAP.
+"""test_doctor.py PERCPU-DOCTOR - its report on a machine, and its exit status. Speaks TAP.
 
 With SOURCE WORK instead it compiles the program first.
 """
@@ -20,7 +20,7 @@ import tap
 
 
 def compiled(source, work):
-    """Return the program, of that source."""
+    """Compile the program from that source; return its path."""
     os.makedirs(work, exist_ok=True)
     files = (f"{source}/examples/doctor.c", f"{source}/src/percpu_all.c")
     command = ("gcc", "-std=gnu11", "-O1", "-pthread", f"-I{source}/include", *files)
@@ -39,7 +39,7 @@ def doctor(*arguments):
 
 
 def doctor_of(*command, preexec=None):
-    """The same, of a command that becomes the doctor."""
+    """The same, for a command that executes the doctor."""
     done = subprocess.run(  # pylint: disable=subprocess-popen-preexec-fn
         command, capture_output=True, text=True, check=False, preexec_fn=preexec
     )
@@ -47,7 +47,7 @@ def doctor_of(*command, preexec=None):
 
 
 def with_shm(mount):
-    """Return what it finds after these commands, in a mount namespace; None if there is none."""
+    """Return its report after these commands, in a mount namespace; None if there is none."""
     possible = subprocess.run([*NAMESPACE, mount], capture_output=True, check=False)
     if possible.returncode != 0:
         return None
@@ -55,7 +55,7 @@ def with_shm(mount):
 
 
 def new_cpuset():
-    """A directory of a cpuset that can be given CPUs: of version 2, or else 1; None if none can."""
+    """Return a cpuset's directory that accepts CPUs: of version 2, or else 1; None if none does."""
     top = "/sys/fs/cgroup"
     with contextlib.suppress(OSError):
         if os.path.exists(f"{top}/cgroup.subtree_control"):
@@ -67,7 +67,7 @@ def new_cpuset():
     return None
 
 
-# Of calls on machines of the program, by the number of these in ELF.
+# Numbers of calls on each machine, by its number in ELF.
 NUMBERS = {
     "fcntl": {3: 221, 40: 221, 62: 72, 183: 25},
     "fstatfs": {3: 269, 40: 267, 62: 138, 183: 44},
@@ -77,7 +77,7 @@ NUMBERS = {
 
 
 def refuse(call, error=errno.EPERM):
-    """In a child: this call is refused to it, as by a filter of a container."""
+    """In a child: let the kernel refuse this call, as by a filter of a container."""
     with open(DOCTOR, "rb") as f:
         machine = struct.unpack("<H", f.read(20)[18:])[0]
     filters = struct.pack("=HBBI", 0x20, 0, 0, 0)  # load the number of the call
@@ -98,7 +98,7 @@ def refuse(call, error=errno.EPERM):
 
 
 def doctor_without(call, error=errno.EPERM):
-    """Return what it finds where this call is refused; None if nothing can be."""
+    """Return its report if this call is refused; None if calls cannot be refused."""
     try:
         return doctor_of(DOCTOR, preexec=lambda: refuse(call, error))
     except subprocess.SubprocessError:
@@ -106,12 +106,12 @@ def doctor_without(call, error=errno.EPERM):
 
 
 def expect(lines, name, text):
-    """There is a line of that name that begins so."""
+    """Assert that there is a line of that name that begins so."""
     assert any(line.startswith(f"{name:18}{text}") for line in lines), lines
 
 
 def usage_is_told(_):
-    """Help is asked for, and anything else is refused by its name."""
+    """--help prints the usage; any other argument is refused by its name."""
     status, lines, _ = doctor("--help")
     assert status == 0 and lines[0].startswith("usage: percpu-doctor"), lines
     status, lines, errors = doctor("--quick")
@@ -120,7 +120,7 @@ def usage_is_told(_):
 
 
 def the_verdict_is_the_exit_status(_):
-    """It is the last line."""
+    """The verdict is the last line."""
     status, lines, _ = doctor()
     advice = [line for line in lines if line.startswith("to do ")]
     verdict = f'{len(advice)} to change: see "to do"' if advice else "nothing to do"
@@ -130,7 +130,7 @@ def the_verdict_is_the_exit_status(_):
 
 
 def a_lower_tier_is_to_be_changed(_):
-    """The variable that asks for it is named."""
+    """A tier that was asked for is reported with its variable."""
     os.environ["PERCPU_TIER"] = "shared"
     status, lines, _ = doctor()
     del os.environ["PERCPU_TIER"]
@@ -140,7 +140,7 @@ def a_lower_tier_is_to_be_changed(_):
 
 
 def a_directory_without_files_is_told(_):
-    """That files are refused, and what to do."""
+    """The report says that files are refused, and what to do."""
     mount = "mount --bind /dev/shm /dev/shm; mount -o remount,bind,ro /dev/shm"
     found = with_shm(mount)
     if found is None:
@@ -154,7 +154,7 @@ def a_directory_without_files_is_told(_):
 
 
 def a_full_directory_is_told(_):
-    """All of it is taken."""
+    """The whole directory is used up."""
     if os.path.realpath(DOCTOR).startswith("/dev/shm/"):
         return "the program is in /dev/shm itself, where another directory is mounted"
     found = with_shm(
@@ -171,7 +171,7 @@ def a_full_directory_is_told(_):
 
 
 def room_is_that_of_others(_):
-    """What the doctor takes itself, to try, is not taken from what it says is free."""
+    """The room that the doctor itself takes for its trial still counts as free."""
     if os.path.realpath(DOCTOR).startswith("/dev/shm/"):
         return "the program is in /dev/shm itself, where another directory is mounted"
     found = with_shm("mount -t tmpfs -o size=256k tmpfs /dev/shm")
@@ -182,7 +182,7 @@ def room_is_that_of_others(_):
 
 
 def a_directory_too_small_is_told(_):
-    """It has room, but not for a segment with one counter."""
+    """There is room, but not enough for a segment with one counter."""
     if os.path.realpath(DOCTOR).startswith("/dev/shm/"):
         return "the program is in /dev/shm itself, where another directory is mounted"
     for size in (4, 16, 64):
@@ -201,7 +201,7 @@ def a_directory_too_small_is_told(_):
 
 
 def room_that_is_not_told_is_not_missing(_):
-    """A filter refuses to say how much there is: segments can be created all the same."""
+    """A filter hides how much room there is, but segments can be created."""
     found = doctor_without("fstatfs")
     if found is None:
         return "no filter"
@@ -217,7 +217,7 @@ def room_that_is_not_told_is_not_missing(_):
 
 
 def a_filter_is_no_other_user(_):
-    """Nobody but the doctor has the file that it creates."""
+    """The file that the doctor creates is its user's, so EPERM comes from a filter."""
     for error in (errno.EPERM, errno.ENOSYS):
         found = doctor_without("gettid", error)
         if found is None:
@@ -235,7 +235,7 @@ def a_filter_is_no_other_user(_):
 
 
 def a_limit_is_told(_):
-    """It is named, not the directory."""
+    """The report names the limit, not the directory."""
     # LeakSanitizer would want descriptors of its own.
     sanitizer = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
     for limit, most, words, advice in (
@@ -259,7 +259,7 @@ def a_limit_is_told(_):
 
 
 def visits_are_to_be_changed(_):
-    """All works without membarrier(2), but slower."""
+    """Without membarrier(2) all works, but slower."""
     for error in (errno.EPERM, errno.ENOSYS):
         found = doctor_without("membarrier", error)
         if found is None:
@@ -274,7 +274,7 @@ def visits_are_to_be_changed(_):
 
 
 def a_filter_closes_no_output(_):
-    """That fcntl(2) is refused does not mean that the output is closed."""
+    """If fcntl(2) is refused, the output is not taken to be closed."""
     found = doctor_without("fcntl")
     if found is None:
         return "no filter"
@@ -285,7 +285,7 @@ def a_filter_closes_no_output(_):
 
 
 def a_cpuset_is_told(_):
-    """Snapshots of what processes share need all CPUs: that is no nothing."""
+    """Snapshots of shared objects need all CPUs, so a cpuset is reported."""
     cpus = os.sched_getaffinity(0)
     group = new_cpuset()
     if group is None or len(cpus) == 1:
@@ -313,7 +313,7 @@ def a_cpuset_is_told(_):
 
 
 def a_fence_without_a_thread_is_told(_):
-    """Nobody was asked: no CPU is counted. The kernel starts no thread in such a process."""
+    """The kernel starts no thread in such a process, so no CPU was visited, and none is counted."""
     # LeakSanitizer would wait forever for a thread of its own.
     sanitizer = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
     space = ("env", f"ASAN_OPTIONS={sanitizer}")
@@ -329,7 +329,7 @@ def a_fence_without_a_thread_is_told(_):
 
 
 def output_is_not_lost(_):
-    """What cannot be written is an error, by its exit status and in words."""
+    """Output that cannot be written is an error: by the exit status, and in words."""
     for to in (">&-", ">/dev/full"):
         for argument in ("", "--help"):
             status, lines, errors = doctor_of("sh", "-c", f'exec "$0" {argument} {to}', DOCTOR)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """test_dpdk.py L2FWD | --skip WHY - DPDK's lcores count, another process reads.
 
-Each way of counting is exact, on both devices; totals seen from outside never
-go back and are consistent; bad input is told in words. Speaks TAP.
+Each way of counting is exact, on both devices; totals that another process reads never go back and
+are consistent; bad input has an error message. Speaks TAP.
 """
 
 import os
@@ -24,7 +24,7 @@ def command(*args):
 
 
 def run(*args):
-    """Run l2fwd; return (exit status, what it printed, its complaints)."""
+    """Run l2fwd; return (exit status, output, errors)."""
     r = subprocess.run(command(*args), capture_output=True, text=True, timeout=60, check=False)
     return r.returncode, r.stdout, r.stderr
 
@@ -34,7 +34,7 @@ def equal(got, want):
 
 
 def ports(text):
-    """Each line of a port as (number, scopes of four values each, drops, polls)."""
+    """Return each line of a port as (number, scopes of four values each, drops, polls)."""
     found = []
     for number, line in re.findall(r"^port (\d):(.*)$", text, re.MULTILINE):
         values = {
@@ -47,13 +47,13 @@ def ports(text):
 
 
 def check_scope(scope):
-    """All of a packet, or nothing of it."""
+    """Assert that the counts have all of a packet, or nothing of it."""
     packets, size, wire, segments = scope
     equal((size, wire, segments), (packets * FRAME, packets * WIRE, packets))
 
 
 def check_growing(seen):
-    """Totals of each port never go back."""
+    """Assert that totals of each port never go back."""
     for number in (0, 1):
         last = []
         for port, scopes, drops, polls in seen:
@@ -64,7 +64,7 @@ def check_growing(seen):
 
 
 def wait_for(path, process, above=0):
-    """Until the first port has more packets than that."""
+    """Wait until the first port has more packets than that."""
     end = time.monotonic() + 30
     while True:
         status, out, _ = run("--read", path)
@@ -75,7 +75,7 @@ def wait_for(path, process, above=0):
 
 
 def watch(work, way, counters):
-    """Forward, and read from outside meanwhile; return (fetches, snapshots)."""
+    """Forward, and let another process read; return (fetches, snapshots)."""
     path = os.path.join(work, "ports")
     with subprocess.Popen(
         command("-c", way, "-n", counters, "-l", "2", "-s", "90", "-o", path),
@@ -108,7 +108,7 @@ def watch(work, way, counters):
 
 
 def words_of_a_commit(work):
-    """How many counters of a packet one commit of "ours" has on this machine."""
+    """Return how many counters one commit of "ours" has on this machine."""
     del work
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as f:
         flags = f.read().split()
@@ -163,7 +163,7 @@ def table(_):
 
 
 def bad_input(work):
-    """Each mistake is told in words."""
+    """Each mistake has an error message."""
     text = os.path.join(work, "text")
     with open(text, "w", encoding="ascii") as f:
         f.write("this is a text\n" * 1000)

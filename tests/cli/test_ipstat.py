@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_ipstat.py IPSTAT - the example as its users meet it.
+"""test_ipstat.py IPSTAT - the example as users run it.
 
 Capture files of known and of random content, a worker killed on the way,
 counters read from outside, live traffic where it is permitted, bad input.
@@ -55,7 +55,7 @@ def write_capture(path, packets):
 
 
 def run(*args, prefix=()):
-    """Run ipstat; return (exit status, what it printed, its complaints)."""
+    """Run ipstat; return (exit status, output, errors)."""
     r = subprocess.run(
         [*prefix, IPSTAT, *args], capture_output=True, text=True, timeout=60, check=False
     )
@@ -89,7 +89,7 @@ def known_file(work):
 
 
 def hostile_file(work):
-    """Random and damaged packets crash nothing and are all counted."""
+    """Random and damaged packets do not crash it, and are all counted."""
     rng = random.Random(1)
     packets = []
     for _ in range(20000):
@@ -111,7 +111,7 @@ def children(pid):
 
 
 def killed_workers(work):
-    """Killed workers lose at most what they had in hand; totals survive them all."""
+    """Killed workers lose at most the packets they had in hand; totals survive them all."""
     count = 400000
     path = os.path.join(work, "large.pcap")
     region = os.path.join(work, "counters")
@@ -142,7 +142,7 @@ def killed_workers(work):
 
 
 def bad_input(work):
-    """Each mistake is told in words."""
+    """Each mistake has an error message."""
     text = os.path.join(work, "text")
     cut = os.path.join(work, "cut.pcap")
     with open(text, "w", encoding="ascii") as f:
@@ -174,7 +174,7 @@ def bad_input(work):
 
 
 def may_capture():
-    """In a network of their own even users may, on most systems."""
+    """Return whether it can capture: on most systems users can, in a network of their own."""
     for options in (("-n",), ("-rn",)):
         if (
             subprocess.run(
@@ -187,7 +187,7 @@ def may_capture():
 
 
 def live(_):
-    """Live traffic: everything that the kernel counted, and a worker was killed."""
+    """Live traffic is counted like the kernel does, although a worker is killed."""
     if not may_capture():
         return "no permission to make a network"
     status, out, err = run("--demo", "-s", "2")
@@ -198,7 +198,7 @@ def live(_):
 
 
 def no_interface(_):
-    """An unknown interface is told in words, and so is a lack of permission."""
+    """An unknown interface has an error message, and so has a lack of permission."""
     status, _, err = run("-i", "nonexistent0", "-s", "1")
     equal(status, 2)
     assert "no interface" in err or "no permission" in err, err

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """test_pageserver.py PAGESERVER - pages of a file that the server cannot map.
 
-Clients ask for all pages, in several orders and at a time, and compare each byte.
+Clients request all pages, in several orders and at once, and compare each byte.
 Speaks TAP.
 """
 
@@ -35,7 +35,7 @@ def make_file(path):
 
 @contextlib.contextmanager
 def server(directory, *more):
-    """Start a server; yield the path of its socket. In the end, it is still there."""
+    """Start a server; yield the path of its socket. Assert at the end that it still runs."""
     path = os.path.join(directory, "socket")
     command = [SERVER, os.path.join(directory, "file"), path, str(MIB), *more]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -68,7 +68,7 @@ def ask(connection, page):
 
 
 def compare(path, data, pages, wrong):
-    """Ask for pages, and note those whose bytes are wrong."""
+    """Request pages, and note the ones with wrong bytes."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
         for page in pages:
@@ -77,7 +77,7 @@ def compare(path, data, pages, wrong):
 
 
 def every_byte(directory, *more):
-    """Three clients at a time, in three orders, and some pages again and again."""
+    """Three clients at once, in three orders, request some pages many times."""
     data = make_file(os.path.join(directory, "file"))
     orders = [list(range(PAGES + 1)), list(range(PAGES, -1, -1)), list(range(PAGES + 1))]
     random.Random(1).shuffle(orders[2])
@@ -101,7 +101,7 @@ def every_byte_is_mapped(directory):
 
 
 def a_file_may_shrink(directory):
-    """What was cut off has no bytes, and the server goes on."""
+    """Pages that were cut off have no bytes, and the server goes on."""
     data = make_file(os.path.join(directory, "file"))
     with server(directory) as path, socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_prefork.py PREFORK LOAD - the server of the example, and all that it counts.
+"""test_prefork.py PREFORK LOAD - the server of the example, and all its counts.
 
-What it answers, byte by byte and in parts; who is killed; and load by wrk, which counts, too.
+Its answers, byte by byte and in parts; kills of its processes; and load by wrk, which counts, too.
 Speaks TAP.
 """
 
@@ -45,7 +45,7 @@ class Server:
         equal(self.process.wait(30), 0)
 
     def connect(self, room=None):
-        """As a client whose kernel takes so many bytes, if that is told."""
+        """Return a client's connection; with room, its kernel takes so many bytes."""
         c = socket.socket()
         if room:
             c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
@@ -59,7 +59,7 @@ class Server:
             return [int(child) for child in f.read().split()]
 
     def counts(self):
-        """Classes of status, bytes, how many were timed, in flight, restarts, starts."""
+        """Return counts: classes of status, bytes, timed answers, in flight, restarts, starts."""
         command = [PREFORK, "-r", self.segment]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         found = dict(re.findall(r"(.*) (\S+)\n", text))
@@ -68,7 +68,7 @@ class Server:
         return [int(found[name]) for name in names]
 
     def await_counts(self, want):
-        """A worker may be behind the answer that the client has."""
+        """Wait for these counts: a worker may count after the client has the answer."""
         for _ in range(1000):
             if (got := self.counts()) == want:
                 return
@@ -77,7 +77,7 @@ class Server:
 
 
 def lives(pid):
-    """Not so if nobody has reaped it."""
+    """Return whether the process is alive: a zombie is not."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as f:
             return f.read().rpartition(")")[2].split()[0] not in "ZX"
@@ -107,7 +107,7 @@ def receive(connection, head_only=False):
 
 
 def answers(directory):
-    """One connection, all that is served, and the counts of each answer."""
+    """One connection requests every page; each answer is counted."""
     with Server(directory) as server, server.connect() as c:
         total = 0
         for request, status, body in (
@@ -133,7 +133,7 @@ def answers(directory):
 
 
 def requests_in_parts_and_at_once(directory):
-    """Byte by byte, many in one send, and one that never ends."""
+    """Requests byte by byte, many in one send, and one that never ends."""
     with Server(directory) as server:
         with server.connect() as c:
             for byte in GET:
@@ -152,7 +152,7 @@ def requests_in_parts_and_at_once(directory):
 
 
 def large_answers(directory):
-    """What the kernel does not take at once is in flight until it has; others go on."""
+    """An answer is in flight until the kernel has taken all of it; other requests go on."""
     with Server(directory, 1) as server, server.connect(65536) as slow, server.connect() as c:
         slow.sendall(b"GET /large HTTP/1.1\r\n\r\n" + GET)
         server.await_counts([1, 0, 0, 0, LARGE_ANSWER, 1, 1, 0, 1])
@@ -177,7 +177,7 @@ def what_a_killed_worker_had_in_flight_goes(directory):
 
 
 def all_that_are_killed_are_replaced(directory):
-    """Also at once: the kernel tells the master of them by one signal."""
+    """Also if they die at once: the kernel sends the master one signal for all."""
     with Server(directory, 4) as server:
         end = time.monotonic() + 30
         while len(workers := server.workers()) < 4:
@@ -201,7 +201,7 @@ def all_that_are_killed_are_replaced(directory):
 
 
 def a_killed_master_takes_its_workers_along(directory):
-    """And the next one counts on."""
+    """The next master continues the counts."""
     with Server(directory) as server, server.connect() as c:
         c.sendall(GET)
         size = receive(c)[3]
@@ -241,7 +241,7 @@ def large_answers_under_load(_):
 
 
 def bad_input(directory):
-    """Each mistake is told in words."""
+    """Each mistake has an error message."""
     text = os.path.join(directory, "text")
     with open(text, "w", encoding="ascii") as f:
         f.write("dear diary\n" * 1000)

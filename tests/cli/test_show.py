@@ -17,7 +17,7 @@ import tap
 
 SHOW, SEGMENT = map(os.path.abspath, sys.argv[1:3])
 
-# What show_segment.c has stored: name, labels, value. Infinities are no JSON.
+# The values that show_segment.c stores: name, labels, value. JSON has no infinities.
 QUOTED, CONTROL = '"quoted" \\ and\nnew', "tab\t, \x01, \xfc"
 WAITS = {"x": [0.25, 0.5, 0.75], "y": [0.5, 1, 1.5], "empty": [], "beyond": [0.5, 1024, 2048]}
 SINGLE = [
@@ -46,7 +46,7 @@ COUNTERS = {"a_total", "lookups_total", "work_seconds_total"}
 
 
 def waits(with_buckets):
-    """The samples of the histograms: their range is 2^-20 to 2^10."""
+    """Return the samples of the histograms: their range is 2^-20 to 2^10."""
     for label, values in WAITS.items():
         bounds = [(repr_of(2.0**k), 2.0**k) for k in range(-20, 11)] + [("+Inf", float("inf"))]
         for text, bound in bounds if with_buckets else []:
@@ -65,7 +65,7 @@ def equal(got, want):
 
 
 def same_samples(got, want):
-    """In any order, and each once."""
+    """Assert that samples are the same in any order, each once."""
     got, want = sorted(got, key=series), sorted(want, key=series)
     extra, missing = [s for s in got if s not in want], [s for s in want if s not in got]
     assert got == want, f"not stored: {extra}, not shown: {missing}"
@@ -77,7 +77,7 @@ def series(sample):
 
 @contextlib.contextmanager
 def segment(directory):
-    """Make the segment; the process that has something in flight lives meanwhile."""
+    """Make the segment; the process that owns a value in flight lives meanwhile."""
     path = os.path.join(directory, "segment")
     with subprocess.Popen(
         [SEGMENT, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -111,7 +111,7 @@ def unescape(text):
 
 
 def number(text):
-    """As JSON has it."""
+    """Return a value as in JSON."""
     return json.loads(text) if re.fullmatch(r"-?\d.*", text) else text
 
 
@@ -164,7 +164,7 @@ def what_is_owned_goes(directory):
 
 
 def bad_input(directory):
-    """Each mistake is told in words."""
+    """Each mistake has an error message."""
     text = os.path.join(directory, "text")
     with open(text, "w", encoding="ascii") as f:
         f.write("dear diary\n" * 1000)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_trace.py TRACE - the example as its users meet it.
+"""test_trace.py TRACE - the example as users run it.
 
 Events of several processes, printed in order: all of them, each once; while they are put,
 after kills, and when the oldest were overwritten. As JSON, which the engine of the
@@ -104,7 +104,7 @@ def a_follower_sees_each_event_once(path):
 
 
 def killed_processes_leave_whole_events(path):
-    """What a killed thread had put is there, up to some event; others miss nothing."""
+    """The events of a killed thread are there, up to one of them; other threads lose none."""
     run("mark", path, "a large file", "-s", "2097152")
     for i in range(5):
         doomed = subprocess.Popen(
@@ -113,7 +113,7 @@ def killed_processes_leave_whole_events(path):
         time.sleep(0.002 * (i + 1))
         os.killpg(doomed.pid, signal.SIGKILL)
         doomed.wait(60)
-    time.sleep(0.2)  # the workers, which are not ours to wait for, die
+    time.sleep(0.2)  # until the workers have died, which are no children of this process
     run("record", path, "-p", "1", "-n", "500")
     events, lost = parse(run("print", path))
     found = threads(events)

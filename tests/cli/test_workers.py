@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """test_workers.py WORKERS MONITOR - the two examples that share a file.
 
-Started first, again, at once, after a kill, and with a file that is not theirs.
+They start first, again, at once, after a kill, and with a file of another program.
 Speaks TAP.
 """
 
@@ -19,13 +19,13 @@ EACH = 400000  # requests per start
 
 
 def run(*command):
-    """Return (exit status, what it printed, its complaints)."""
+    """Return (exit status, output, errors)."""
     r = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     return r.returncode, r.stdout, r.stderr
 
 
 def totals(path):
-    """Return what the monitor reads: starts, requests, bytes."""
+    """Return the counts that the monitor reads: starts, requests, bytes."""
     status, out, err = run(MONITOR, path)
     assert status == 0, err
     return [
@@ -57,7 +57,7 @@ def starts_at_once_lose_nothing(path):
 
 
 def killed_servers_lose_nothing(path):
-    """What they had counted stays, and the next start needs no repair."""
+    """Counts of killed workers stay, and the next start needs no repair."""
     for _ in range(5):
         server = subprocess.Popen([WORKERS, path], start_new_session=True)
         while not os.path.exists(path):
@@ -65,7 +65,7 @@ def killed_servers_lose_nothing(path):
         time.sleep(0.003)
         os.killpg(server.pid, signal.SIGKILL)
         server.wait(60)
-    time.sleep(0.2)  # the workers, which are not ours to wait for, die
+    time.sleep(0.2)  # until the workers have died, which are no children of this process
     before = totals(path) if run(MONITOR, path)[0] == 0 else [0, 0, 0]
     assert run(WORKERS, path)[0] == 0
     after = totals(path)

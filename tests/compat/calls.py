@@ -4,9 +4,8 @@
 
     calls.py SOURCE WORK
 
-Which functions are inline is read from the headers: one without its exported name, or
-that is not called here, is a failure. The library is built as it is linked, and as it
-is loaded late. Prints TAP.
+It reads from the headers which functions are inline. One without an exported name, or that is not
+called here, is a failure. The library is built to be linked, and to be loaded late. Prints TAP.
 """
 
 import ctypes as c
@@ -47,7 +46,7 @@ class Library:
         self.called = set()
 
     def make(self, name, *args):
-        """Call what creates something; return it."""
+        """Call a function that creates an object; return the object."""
         made = ptr()
         self.same(getattr(self.so, name)(*args, c.byref(made)), 0, name)
         return made
@@ -60,14 +59,14 @@ class Library:
         return function(*args)
 
     def value(self, name, *args):
-        """Return what a function with a result of 64 bits says."""
+        """Return the result of a function, of 64 bits."""
         function = getattr(self.so, name)
         function.restype = u64
         return function(*args)
 
     @staticmethod
     def same(got, expected, what):
-        """Both are the same."""
+        """Assert that both are equal."""
         assert got == expected, f"{what}: {got} instead of {expected}"
 
 
@@ -108,7 +107,7 @@ def statistics(lib):
 
 
 def words(lib):
-    """The words of single CPUs; the thread is on the same one all the time."""
+    """The words of single CPUs; the thread stays on one CPU."""
     local = lib.make("percpu_local_create", size(8), 1)
     value = i64()
     lib.same(lib.call("percpu_local_add", local, i64(5)), 0, "add")
@@ -174,7 +173,7 @@ def buffers(lib):
 
 
 def doubles(lib):
-    """Counters of doubles; what is no number is refused."""
+    """Counters of doubles; values that are no numbers are refused."""
     counter = lib.make("percpu_fcounter_create")
     array = lib.make("percpu_fcounter_array_create", size(2))
     lib.same(lib.call("percpu_fcounter_add", counter, c.c_double(0.5)), 0, "add")
@@ -234,7 +233,7 @@ def extremes(lib):
 
 
 def approximately(lib):
-    """An approximate sum, which is exact while all fits into one reach."""
+    """An approximate sum, which is exact while all adds fit into one reach."""
     sums = lib.make("percpu_approx_create", None)
     lib.call("percpu_approx_add", sums, i64(1 << 41), result=None)
     lib.same(lib.call("percpu_approx_read", sums, result=i64), 1 << 41, "approximate sum")
@@ -245,7 +244,7 @@ def approximately(lib):
 
 
 def references(lib):
-    """A reference count, which is put once more than it was got."""
+    """A reference count, which is put once more than it was taken."""
     released = c.CFUNCTYPE(None, ptr, ptr)(lambda ref, arg: None)
     ref = lib.make("percpu_ref_create", released, None, 0)
     lib.same(lib.call("percpu_ref_get", ref), 0, "get")
@@ -271,7 +270,7 @@ def sections(lib):
 
 
 def locks(lib):
-    """A read-mostly lock, which is open, and then not."""
+    """A read-mostly lock: free, and then held."""
     lock = lib.make("percpu_rwlock_create", 0)
     reads = [lib.call("percpu_rwlock_read_lock", lock)]
     reads += [lib.call("percpu_rwlock_read_trylock", lock)]
@@ -297,7 +296,7 @@ def objects(lib):
 
 
 def windows(lib):
-    """Of a file of one page, and of 5 bytes more."""
+    """Buffers of a file of one page and 5 bytes."""
     with tempfile.TemporaryFile() as file:
         file.write(bytes(mmap.PAGESIZE) + b"12345")
         file.flush()
@@ -313,7 +312,7 @@ def windows(lib):
 
 
 def rest(lib):
-    """What is found by its address: a zone's items, and variables of an image."""
+    """Objects that are found by their addresses: a zone's items, and variables of an image."""
     zone = lib.make("percpu_zone_create", b"calls", size(8), None)
     item = lib.make("percpu_zone_alloc", zone, 0)
     first = lib.call("percpu_zone_get", item, 0, result=ptr)

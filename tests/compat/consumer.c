@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * consumer.c - a program as a user would write it, in the C that is also C++:
- * four threads count, one reads. Prints the tier, which must not depend on how
- * the library was linked.
+ * consumer.c - a user's program, in the C that is also C++: four threads count, one reads.
+ * Prints the tier, which must not depend on how the library was linked.
  */
 #include <percpu/percpu.h>
 
@@ -33,7 +32,7 @@ int main(void)
 
 	if (percpu_counter_create(&c) != 0)
 		return 1;
-	(void)percpu_selftest(); /* the tier is the final one */
+	(void)percpu_selftest(); /* so that the tier is final */
 	for (int i = 0; i < THREADS; i++)
 		if (pthread_create(&thread[i], NULL, count, c) != 0)
 			return 1;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dragonfly_unchanged.c - a source in the manner of DragonFly's, include lines too:
- * buffers with a header and storage of their own, as its mbufs have them; a cache of
- * windows, as its lwbufs; a table that is reclaimed; and a mount that has a type of its own,
- * as those of its tmpfs.
+ * dragonfly_unchanged.c - a source in the style of DragonFly's, include lines too: buffers with
+ * their own header and storage, like its mbufs; a cache of windows, like its lwbufs; a table
+ * that is reclaimed; and a mount with its own type, like those of its tmpfs.
  */
 #include <string.h>
 #include <sys/types.h>
@@ -61,7 +60,7 @@ static struct buf_hdr *buf_get(int how)
 	return CAST(struct buf_hdr *, objcache_get(buf_cache, how));
 }
 
-/* Returns whether the mount's objects came and went. */
+/* Return whether the mount's objects were made and freed. */
 static int mount_and_unmount(void)
 {
 	struct objcache_malloc_args args;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fibers.c - a fiber that goes on in another thread after each switch counts
- * with that thread's area, whatever the compiler keeps across the switch.
+ * fibers.c - a fiber that continues in another thread after each switch counts with that
+ * thread's area, whatever the compiler keeps across the switch.
  *
- * The threads get areas that the kernel does not know, so that this runs in
- * emulators, too; which one a sequence has armed tells whose it used.
- * Prints a line for each operation that used another thread's area.
+ * The threads get areas that the kernel does not know, so that this runs in emulators, too. The
+ * area that a sequence has armed shows which one it used. Prints a line for each operation that
+ * used another thread's area.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -45,7 +45,7 @@ static void yield(void)
 #define GUARDED lanes->word, lanes->guard, sizeof(*lanes)
 #define BANK CELL, &bank, 0
 
-/* Each in a loop of its own, as small as those that compilers optimize. */
+/* A fiber for each operation, as a small loop that compilers optimize. */
 #define FIBER(name, operation)                                                                     \
 	static void name(void)                                                                     \
 	{                                                                                          \
@@ -104,7 +104,7 @@ static const struct {
 };
 #define FIBERS (sizeof(fibers) / sizeof(fibers[0]))
 
-/* Two threads run a fiber in turn; the first starts it. */
+/* Two threads run a fiber in turn; the first one starts it. */
 static struct percpu_rseq areas[2] = { { .cpu_id = 0 }, { .cpu_id = 1 } };
 static sem_t turn[2];
 static bool wrong[FIBERS], attached;
@@ -129,8 +129,8 @@ static void start(void (*f)(void))
 	makecontext(&fiber, f, 0);
 }
 
-/* With PERCPU_LATE a thread has an area of its own from the first look at it on, and
- * keeps it if it cannot run sequences. */
+/* With PERCPU_LATE a thread has its own area from the first access on, and keeps it if it cannot
+ * run sequences. */
 static bool keeps_area(void)
 {
 #ifdef PERCPU_LATE
@@ -164,7 +164,7 @@ static void *run(void *second)
 	const unsigned me = second != NULL;
 	struct percpu_rseq *const before = get_area();
 
-	/* The slow path attaches the thread that it runs in. */
+	/* The slow path attaches the thread that runs it. */
 	run_in_turn(me, 0);
 	if (me == 1)
 		attached = get_area() != before || keeps_area();
@@ -184,7 +184,7 @@ int main(void)
 
 	if (percpu_counter_create(&counter) != 0)
 		return 2;
-	(void)percpu_selftest(); /* the tier is the final one */
+	(void)percpu_selftest(); /* so that the tier is final */
 	sem_init(&turn[0], 0, 1);
 	sem_init(&turn[1], 0, 0);
 	if (pthread_create(&other, NULL, run, &turn) != 0)

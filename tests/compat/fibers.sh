@@ -5,7 +5,7 @@
 #
 #	fibers.sh SOURCE WORK
 #
-# By all options if PERCPU_TEST_COMPILERS is "all". Prints TAP.
+# With all options if PERCPU_TEST_COMPILERS is "all". Prints TAP.
 . "$(dirname "$0")/tap.sh"
 many=${PERCPU_TEST_COMPILERS-}
 
@@ -25,9 +25,9 @@ tries()
 	check "$*" moves "$@"
 }
 
-# Each compiler by what optimizes, and by what addresses thread-local variables: the
-# emulated machine by less, as its compilers have the same optimizers. The last options of
-# GCC inline what they can, the slow paths included.
+# Each compiler with options that optimize, and that address thread-local variables differently;
+# fewer for the emulated machine, as its compilers have the same optimizers. The last options of
+# GCC inline all that they can, slow paths included.
 all()
 {
 	local arch=$1 kind=$2 optimize options=('-O3 -flto')

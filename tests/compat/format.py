@@ -4,9 +4,8 @@
 
     format.py SOURCE WORK
 
-Each table there is a struct: its fields are where the table says, as large, and
-nothing is between them. Numbers of the text are those of the header, too. What is
-compared is compiled, nothing is run. Prints TAP.
+Each table there is a struct: its fields have the table's offsets and sizes, without gaps. Numbers
+in the text are the header's, too. The claims are compiled, and not run. Prints TAP.
 """
 
 import pathlib
@@ -66,7 +65,7 @@ NUMBERS = {
 
 
 def claims(text):
-    """Yield (what, C expression) for all that the text says."""
+    """Yield (what, C expression) for all claims of the text."""
     for struct, table in re.findall(r"^`(struct \w+)`.*?\n\n((?:\|.*\n)+)", text, re.MULTILINE):
         end = 0
         for offset, size, field in re.findall(r"\| (\d+) \| (\d+) \| `(\w+)` \|", table):

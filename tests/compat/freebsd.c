@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * freebsd.c - FreeBSD's names in the C that is also C++, without extensions;
- * and what must not compile.
+ * freebsd.c - FreeBSD's names in the C that is also C++, without extensions; and uses that must
+ * not compile.
  */
 #include <percpu/freebsd.h>
 
@@ -60,7 +60,7 @@ SYSCTL_PROC(_kern_features, OID_AUTO, two, CTLTYPE_U64 | CTLFLAG_RD, NULL, 0, tw
 SYSCTL_PROC(_vm_stats_misc, OID_AUTO, first, CTLTYPE_U64 | CTLFLAG_RD, &private_stat[0], 0,
 	    sysctl_handle_counter_u64, "QU", "a number");
 
-/* Two counters in an item, as ipfw has them. */
+/* Two counters in an item, as in ipfw. */
 static int pair(void)
 {
 	uma_zone_t zone = uma_zcreate("pairs", 2 * sizeof(uint64_t), NULL, NULL, NULL, NULL,
@@ -91,7 +91,7 @@ int main(void)
 	struct ipstat s;
 	size_t size = sizeof(s);
 	uint64_t sum = 0;
-	const unsigned kind = 2; /* g++ wants a constant */
+	const unsigned kind = 2; /* g++ needs a constant */
 	int cpu;
 
 	VNET_PCPUSTAT_ADD(struct ipstat, ipstat, ips_total, 7);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * freebsd_mixed.c - a part of another's headers beside ours: what goes wrong does not
- * compile, and another's zones go on with another's macros.
+ * freebsd_mixed.c - parts of another implementation's headers beside the library's: wrong uses
+ * do not compile, and the other one's zones work with its own macros.
  */
 #include <stddef.h>
 #include <stdint.h>
 
-/* Another's sys/pcpu.h, of a kernel with one CPU. */
+/* The other implementation's sys/pcpu.h, of a kernel with one CPU. */
 #define zpcpu_offset() ((size_t)0)
 #define zpcpu_offset_cpu(cpu) (4096 * (size_t)(cpu))
 #define zpcpu_get(base) __extension__({ (__typeof__(base))((char *)(base) + zpcpu_offset()); })

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * freebsd_port.c - FreeBSD's names in a port of a kernel that has macros and variables
- * of its own, and no header of a C library: compiled with -nostdinc.
+ * freebsd_port.c - FreeBSD's names in a port of a kernel with macros and variables of its own,
+ * and no header of a C library: compiled with -nostdinc.
  */
 typedef unsigned long size_t;
 typedef unsigned long uint64_t;

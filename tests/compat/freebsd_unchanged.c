@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * freebsd_unchanged.c - a source as FreeBSD has it, include lines too: an array of
+ * freebsd_unchanged.c - a source in the style of FreeBSD's, include lines too: an array of
  * counters with a name, a rate by value, items of a common zone, per-CPU variables.
  */
 #include <sys/types.h>

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The headers as their users compile them: each alone and all that is inline in
-# them, in each dialect, with the warnings that users and kernels ask of their
-# own code; with old compilers, in the other assembly syntax, and as FreeBSD's.
+# The headers as programs compile them: each alone, and all inline functions, in each dialect, with
+# the warnings that users and kernels enable for their own code; with old compilers, in the other
+# assembly syntax, and as FreeBSD's.
 #
 #	headers.sh SOURCE WORK
 #
-# In all dialects if PERCPU_TEST_COMPILERS is "all". Prints TAP; what the compilers
-# said is in WORK/log.
+# In all dialects if PERCPU_TEST_COMPILERS is "all". Prints TAP; the compilers' output is in
+# WORK/log.
 . "$(dirname "$0")/tap.sh"
-error=wrong # a compiler's refusal is what is looked for
+error=wrong # a compiler's "error" is expected
 include=(-I"$src/include")
 warnings=(-Wall -Wextra -Werror -pedantic -Wconversion -Wsign-conversion -Wcast-qual -Wshadow
 	-Wundef -Wpointer-arith -Wmissing-declarations)
@@ -27,9 +27,9 @@ speak()
 	case $1 in *++*) strictest+=("${warnings_headers[@]}") ;; esac
 }
 
-# alone COMPILER STD: no code is made of what is only inline. What is different where
-# it is loaded late is one header, so one compiler is enough for that. What a header lacks
-# one compiler of each language shows, and of what another one warns "together" is about.
+# alone COMPILER STD: compile each header alone, without code. Code that is loaded late differs in
+# one header, so one compiler is enough for it. One compiler of each language finds missing
+# includes; "together" finds warnings of the others.
 alone()
 {
 	local compiler=$1 header linked ways=(-UPERCPU_LATE)
@@ -46,7 +46,7 @@ alone()
 	done
 }
 
-# together COMPILER STD: all of them in one unit.
+# together COMPILER STD: all headers in one unit.
 together()
 {
 	speak "$2"
@@ -54,8 +54,8 @@ together()
 	"$1" "${strictest[@]}" -O2 "${include[@]}" -include ./all.h -fsyntax-only /dev/null
 }
 
-# optimized COMPILER STD: code of each inline function, at each level. What a compiler knows of
-# variables, and warns of, differs.
+# optimized COMPILER STD: code of each inline function, at each level: warnings about variables
+# differ by level.
 optimized()
 {
 	local compiler=$1 headers level levels=(-Og -O2)
@@ -91,7 +91,7 @@ port_lacks()
 	done
 }
 
-# In the dialect the program works, and what must not compile does not.
+# In the dialect the program works, and wrong uses do not compile.
 freebsd()
 {
 	local compiler=$1 std=$2
@@ -101,7 +101,7 @@ freebsd()
 	refuses "$here/freebsd.c" "$compiler" "${dialect[@]:0:3}"
 }
 
-# The same for statistics, that a unit in C has, too.
+# The same for statistics, which a unit in C uses, too.
 stats()
 {
 	local compiler=$1
@@ -113,7 +113,7 @@ stats()
 	refuses "$here/stats.c" "$compiler" "${dialect[@]:0:3}"
 }
 
-# Results that programs must not drop, and those that they may.
+# Results that programs must not ignore, and those that they may.
 results()
 {
 	local compiler=$1
@@ -137,7 +137,7 @@ refuses()
 	done
 }
 
-# Sources with a system's own include lines; which find nothing of ours otherwise.
+# Sources with a system's own include lines, which find our headers only with the flag for it.
 unchanged()
 {
 	local compiler=$1 system=$3 order
@@ -150,7 +150,7 @@ unchanged()
 	! "$compiler" "${include[@]}" -c "$here/${system}_unchanged.c" -o unchanged.o
 }
 
-# Structs are as programs had them inlined, and none is forgotten.
+# Structs have the layout that programs have inlined, and none is missing.
 layout()
 {
 	"$1" -std=c11 "${warnings[@]}" "${include[@]}" -c "$here/layout.c" -o layout.o &&
@@ -166,7 +166,7 @@ port()
 		"$here/freebsd_port.c" library.o -o port -pthread && timeout 60 ./port
 }
 
-# Another's headers beside ours.
+# Another implementation's headers beside ours.
 mixed()
 {
 	local ours
@@ -178,7 +178,7 @@ mixed()
 	refuses "$here/freebsd_mixed.c" "$1" -std=gnu11
 }
 
-# In a unit whose operands the compiler prints in the other syntax.
+# In a unit for which the compiler prints operands in the other syntax.
 intel_syntax()
 {
 	local compiler=$1 flags
@@ -189,8 +189,7 @@ intel_syntax()
 	done
 }
 
-# GCC 10, as far as a header can tell: its units have no sequences, and count
-# nevertheless.
+# A compiler that looks like GCC 10 to a header: its units have no sequences, and still count.
 old_compiler()
 {
 	gcc -U__GNUC__ -D__GNUC__=10 -O2 "${include[@]}" -c "$here/consumer.c" -o old.o &&

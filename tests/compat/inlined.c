@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inlined.c - a sequence of each kind, in the C that is also C++, for units that are
- * compiled otherwise: options.sh. Each function has something to do when it is left,
- * by an exception, too.
+ * inlined.c - a sequence of each kind, in the C that is also C++, for units with other compiler
+ * options: options.sh. Each function has something to clean up when it is left, also by an
+ * exception.
  */
 #include <percpu/compact.h>
 #include <percpu/local.h>

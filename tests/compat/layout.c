@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * layout.c - the structs of the public headers, as programs have them inlined: whoever
- * changes a line here breaks programs that were compiled before. New fields go to where
- * padding is, or to the end of a struct that the library alone makes, or that begins
- * with its size. headers.sh compiles it, and looks whether all structs are here.
+ * layout.c - the layout of structs in public headers, which programs have inlined. A change of a
+ * line here breaks programs that were compiled before. New fields may use padding, or the end of
+ * a struct that only the library makes, or that begins with its size. headers.sh compiles this,
+ * and checks that all structs are here.
  */
 #include <percpu/approx.h>
 #include <percpu/compact.h>
@@ -22,8 +22,8 @@
 #include <percpu/wbuf.h>
 #include <percpu/zone.h>
 
-/* On 64-bit machines, on 32-bit ones, and on 32-bit x86, where a uint64_t in a struct is
- * aligned to 4 bytes. */
+/* The values for 64-bit machines, for 32-bit ones, and for 32-bit x86, which aligns a uint64_t
+ * in a struct to 4 bytes. */
 #if defined(__LP64__)
 #define ONE_OF(lp64, ilp32, i386) (lp64)
 #elif defined(__i386__)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mixed.c - one of several processes on a file, of 32 or of 64 bits each; mixed.sh
- * runs them.
+ * mixed.c - one of several processes on a file, of 32 or of 64 bits each; mixed.sh runs them.
  *
- *	mixed count FILE N	so many rounds
- *	mixed watch FILE N	snapshots, until so many rounds are seen
- *	mixed check FILE N	nobody counts: the sums of so many rounds
- *	mixed hold FILE		has the region's lock until it is killed
- *	mixed large FILE	a new region with lanes of 2 GiB
- *	mixed open FILE		says what that returns
+ *	mixed count FILE N	count so many rounds
+ *	mixed watch FILE N	take snapshots, until so many rounds are seen
+ *	mixed check FILE N	check the sums of so many rounds, after all counting
+ *	mixed hold FILE		hold the region's lock until killed
+ *	mixed large FILE	make a region with lanes of 2 GiB
+ *	mixed open FILE		print the result of opening
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -41,7 +40,7 @@ static void require(bool ok, const char *what)
 	exit(1);
 }
 
-/* Whoever is first creates what there is. */
+/* Attach to the objects. The first process creates them. */
 static struct percpu_region *attach(const char *path)
 {
 	const unsigned flags = PERCPU_REGION_WRITE | PERCPU_REGION_CREATE;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Processes of two builds, of 64 and of 32 bits or twice the same, share files:
-# whoever comes first creates one, both count in it at once while both read it, and
-# each takes over the lock of the other.
+# Processes of two builds, of 64 and of 32 bits or twice the same, share files: the first one
+# creates the file, both count in it at once while both read it, and each takes over the other's
+# lock.
 #
 #	mixed.sh MIXED MIXED
 #
@@ -38,7 +38,7 @@ share()
 share "$1" "$2" "$work/first"
 share "$2" "$1" "$work/second"
 
-# Lanes that only one of the two has the address space for.
+# Lanes that need more address space than one of the two has.
 if "$1" large "$work/large" 2>"$work/too-large"; then
 	opened=$("$2" open "$work/large")
 	[ "$opened" != refused ] || { echo 'a region with long lanes is refused'; exit 1; }

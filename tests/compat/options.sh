@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The headers in units that are compiled otherwise: with options that change what
-# the compiler does, and among macros and functions of the user's.
+# The headers in units with other compiler options, and among macros and functions of the user.
 #
 #	options.sh SOURCE WORK
 #
-# Prints TAP; what the compilers said is in WORK/log.
+# Prints TAP; the compilers' output is in WORK/log.
 . "$(dirname "$0")/tap.sh"
-error=wrong # a compiler's refusal is what is looked for
+error=wrong # a compiler's "error" is expected
 include=(-I"$src/include")
 strict=(-Wall -Wextra -Werror)
 
-# runs COMPILER FLAGS...: what that is inlined, as C or as C++, at two levels.
+# runs COMPILER FLAGS...: run inlined code, as C or as C++, at two levels.
 runs()
 {
 	local compiler=$1 level language
@@ -25,7 +24,7 @@ runs()
 	done
 }
 
-# Attributes of ours among macros of their names.
+# The headers' attributes among macros with the same names.
 macros()
 {
 	local name header
@@ -36,7 +35,7 @@ macros()
 		echo "#define $name !not $name!"
 	done >names.h
 	{
-		# What is the C library's comes first.
+		# The C library's headers come first.
 		printf '#include <%s.h>\n' errno pthread stdbool stddef stdint sys/types
 		cat names.h
 		for header in "$src"/include/percpu/{,freebsd/,dragonfly/}*.h; do
@@ -60,7 +59,7 @@ macros()
 		"$1" -x c++ "${include[@]}" -O2 -c macros.c -o macros.o
 }
 
-# What a variable with a copy per CPU must not be.
+# Variables with a copy per CPU that are refused.
 constant()
 {
 	echo '#include <percpu/variable.h>
@@ -71,7 +70,7 @@ constant()
 		! "$1" "${include[@]}" -DQUALIFIER=const -fsyntax-only constant.c
 }
 
-# They would be of another size in the library, so they are refused, in words.
+# They would have another size in the library, so they are refused with a message.
 short_enums()
 {
 	! "$1" "${include[@]}" -fshort-enums -c "$here/consumer.c" -o short.o 2>short &&

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pads.c - call vfork() and clone() by pointer where that needs a landing pad.
+ * pads.c - call vfork() and clone() by pointer, which needs landing pads.
  *
- * Compiled with landing pads, but not marked so: libc's start-up files may have
- * none. The program marks its own code when it runs (PROT_BTI, aarch64).
+ * Compiled with landing pads, but not marked so: libc's start-up files may have none. The
+ * program marks its own code when it runs (PROT_BTI, aarch64).
  */
 #define _GNU_SOURCE
 #include <link.h>
@@ -24,7 +24,7 @@
 
 static struct percpu_counter *counter;
 
-/* Of the first object, which is the program. */
+/* Guard the code of the first object, which is the program. */
 static int guard(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	(void)size;
@@ -77,5 +77,5 @@ int main(int argc, char **argv)
 	if (!ends_well(clone_by_pointer(count, stack + sizeof(stack),
 					SIGCHLD | CLONE_VM | CLONE_VFORK, argv)))
 		return 3;
-	_exit(0); /* what is called at exit is of start-up files, too */
+	_exit(0); /* without exit handlers, which are in start-up files, too */
 }

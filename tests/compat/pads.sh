@@ -6,8 +6,8 @@
 #
 #	pads.sh SOURCE WORK
 #
-# Prints TAP. User space of x86-64 has no landing pads in Linux yet, so there the
-# code is looked at. On aarch64 it also runs, in qemu-user if need be.
+# Prints TAP. On x86-64 Linux has no landing pads in user space yet, so there only the code is
+# checked. On aarch64 it also runs, if needed in qemu-user.
 . "$(dirname "$0")/tap.sh"
 
 # The library in one object, with all the protection that the compiler has.
@@ -23,7 +23,7 @@ compile_library()
 	rm -f all.o && compile "$@" -c "$src/src/percpu_all.c" -o all.o
 }
 
-# One unit without the mark, and the linker takes it away from all.
+# If one unit lacks the mark, the linker removes it from the whole file.
 is_marked()
 {
 	local wanted='IBT, SHSTK'
@@ -31,7 +31,7 @@ is_marked()
 	readelf -n all.o | tee notes && grep -q "feature: $wanted" notes
 }
 
-# Prints the global functions that begin otherwise, and fails if there are any.
+# Prints global functions without a pad, and fails if there are any.
 begin_with_pads()
 {
 	local pad=endbr64 objdump=objdump

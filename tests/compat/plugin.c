@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* plugin.c - a library that knows nothing of libpercpu, and its caller. */
+/* plugin.c - a shared library that does not know of libpercpu, and its caller. */
 #define _GNU_SOURCE
 #include <sys/wait.h>
 #include <unistd.h>

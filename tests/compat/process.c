@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * process.c - what the library does to a process, phase by phase; see process.sh.
+ * process.c - effects of the library on a process, phase by phase; see process.sh.
  *
  *	process FILE
  *
- * Uses each kind of object, a region in that file among them. It says where a
- * phase begins by a write to no file, for strace. Exits with 0 if it has as many
- * descriptors, threads and blocked signals in the end as in the beginning.
+ * Uses each kind of object, a region in that file among them. It marks the begin of a phase by a
+ * write to an invalid descriptor, for strace. Exits with 0 if descriptors, threads and blocked
+ * signals are the same at the end as at the begin.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -36,7 +36,7 @@ static struct percpu_stats *stats;
 static struct percpu_local *word;
 static struct percpu_wbuf *buffer;
 static struct percpu_zone *zone;
-static struct percpu_region *file, *again; /* the latter with owners */
+static struct percpu_region *file, *again; /* again: with owners */
 static struct percpu_owners *owners;
 static struct percpu_owned_gauge *owned;
 static uint64_t cell;
@@ -96,7 +96,7 @@ static void count(void)
 		(void)percpu_zone_free(zone, item);
 }
 
-/* Here it matters what a call does to the process, not how it ends. */
+/* Ignore a result: this program is about a call's effect on the process. */
 static void whatever(int e)
 {
 	(void)e;
@@ -128,7 +128,7 @@ static void *thread(void *arg)
 	return arg;
 }
 
-/* Stay on this CPU: what was not used on another one yet is made room for there. */
+/* Stay on this CPU: on another one, first uses would allocate. */
 static bool stay(void)
 {
 	cpu_set_t set;
@@ -203,7 +203,7 @@ int main(int argc, char **argv)
 	phase("fork");
 	if (!forks())
 		return 6;
-	phase("owners"); /* the child was one */
+	phase("owners"); /* the child was an owner */
 	if (percpu_owned_gauge_fetch(owned, PERCPU_OWNED_LIVING, &level) != 0)
 		return 9;
 	phase("fence");

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What docs/cpu/process.md says that the library does to a process: does it?
+# Check that the library's effects on a process are those of docs/cpu/process.md.
 #
 #	process.sh SOURCE WORK
 #
@@ -15,7 +15,7 @@ build()
 		cc "${flags[@]}" "$here/process.c" all.o -o process -pthread
 }
 
-# As many descriptors, threads and blocked signals afterwards as before.
+# Descriptors, threads and blocked signals are the same at the end as at the begin.
 leaves_nothing()
 {
 	local registers
@@ -27,7 +27,7 @@ leaves_nothing()
 	done
 }
 
-# "PHASE CALL" of all calls, by any thread: a write to no file begins a phase.
+# Prints "PHASE CALL" for all calls, by any thread. A write to an invalid descriptor begins a phase.
 trace()
 {
 	local registers
@@ -66,7 +66,7 @@ little_tls()
 		awk '$1 == "TLS" { print $6 }') && echo "$size" && [ $((size)) -le 128 ]
 }
 
-# wrapped FILE OPTION...: prints which of the two calls are there.
+# wrapped FILE OPTION...: prints which of the two calls the file has.
 wrapped()
 {
 	nm "${@:2}" --defined-only "$1" | awk '$3 == "vfork" || $3 == "clone" { print $3 }' | sort | xargs

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A program with threads under valgrind's tools that look for races: with the
-# suppressions that are installed they report none but the program's own.
+# A program with threads under valgrind's tools that find races: with the installed suppressions
+# they report only the program's own.
 #
 #	races.sh SOURCE WORK
 #
-# Prints TAP; what valgrind said is in WORK/log.
+# Prints TAP; valgrind's output is in WORK/log.
 . "$(dirname "$0")/tap.sh"
 
-# tries STATUS TOOL PROGRAM: with what status does the tool end?
+# tries STATUS TOOL PROGRAM: the tool ends with that status.
 tries()
 {
 	local status=0

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What the documentation tells users to copy: each block of C in README.md and the pages is
-# compiled as it stands, and the programs of README.md and of docs/start run.
+# The code that the documentation has for users to copy: each block of C in README.md and the pages
+# compiles as it is, and the programs of README.md and of docs/start run.
 #
 #	readme.sh SOURCE WORK
 #
-# Prints TAP; what the tools said is in WORK/log.
+# Prints TAP; the tools' output is in WORK/log.
 . "$(dirname "$0")/tap.sh"
 
-# blocks FILE NAME: the blocks of C in it, as NAME1.c, NAME2.c, ...
+# blocks FILE NAME: write its blocks of C to NAME1.c, NAME2.c, ...
 blocks()
 {
 	awk -v name="$2" '
@@ -23,8 +23,8 @@ compiles()
 		-c "$1" -o block.o
 }
 
-# The program counts in files of the test's, not in those that might be a user's, and listens
-# where no other program does.
+# builds NAME OPTION...: compile the program so that it counts in files of the test, not of a user,
+# and listens on a free port.
 builds()
 {
 	sed -E "s|/dev/shm/[a-z]*|$work/region|g; s|open\\(\"([a-z]+)\"|open(\"$work/\\1\"|
@@ -34,7 +34,7 @@ builds()
 			-o "$1" -pthread -lm
 }
 
-# prints TEXT COMMAND...: that is all it prints.
+# prints TEXT COMMAND...: the command prints that text, and no more.
 prints()
 {
 	local text=$1 got
@@ -66,14 +66,14 @@ stop_server()
 	[ $? = 137 ]
 }
 
-# asks PATH ANSWER: what the server says, which it has counted by then.
+# asks PATH ANSWER: the server gives that answer, and has counted it by then.
 asks()
 {
 	(exec 3<>"/dev/tcp/127.0.0.1/$port" && echo "GET $1 HTTP/1.0" >&3 && head -n 1 <&3) |
 		grep -q "$2"
 }
 
-# counted CODE: how many, by the program that reads from outside.
+# counted CODE: the count that another process reads.
 counted()
 {
 	./prefork1 | sed -n "s/^hello_requests_total code=$1: //p"
@@ -105,7 +105,7 @@ shows()
 		grep -q ' 0  hello_requests_in_flight$' shown && grep -q hello_request_seconds_count shown
 }
 
-# Programs that start together, in a file that is not there.
+# Programs that start at the same time, with a file that does not exist.
 starts_at_once()
 {
 	local pids=() pid status=0

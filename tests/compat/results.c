@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * results.c - results that compilers warn of when they are dropped, in C and C++; the
- * others may be. headers.sh compiles it.
+ * results.c - results that compilers warn about when they are ignored, in C and C++; the others
+ * may be ignored. headers.sh compiles it.
  */
 #include <percpu/fence.h>
 #include <percpu/local.h>

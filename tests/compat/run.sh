@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Use the library in every way that it offers: installed (pkg-config, CMake),
-# embedded (Meson), vendored (one file). Headers alone are the business of headers.sh.
+# Use the library in each supported way: installed (pkg-config, CMake), embedded (Meson), vendored
+# (one file). Headers alone: headers.sh.
 #
 #	run.sh SOURCE WORK
 #
-# In all dialects, and each build as users make it, if PERCPU_TEST_COMPILERS is "all".
-# Prints TAP; what the tools said is in WORK/log.
+# In all dialects, and with the builds of users, if PERCPU_TEST_COMPILERS is "all". Prints TAP; the
+# tools' output is in WORK/log.
 . "$(dirname "$0")/tap.sh"
 prefix=$work/prefix
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 strict=(-Wall -Wextra -Werror -pedantic)
 
-# How Meson builds the library: it is compiled unit by unit, and optimized, for all other
-# tests, so here it is one unit, which takes a fifth of the time.
+# How Meson builds the library. All other tests compile it unit by unit, and optimized; here it is
+# one unit, which takes a fifth of the time.
 one_unit=(--unity-size 1000)
 installed=(--buildtype plain --unity on "${one_unit[@]}")
 embedded=(--unity subprojects "${one_unit[@]}")
@@ -22,7 +22,7 @@ if [ "${PERCPU_TEST_COMPILERS-}" = all ]; then
 	embedded=()
 fi
 
-# have NAME TOOL: whether there is the tool; if not, the check is skipped.
+# have NAME TOOL: returns whether the tool is there; if not, the check is skipped.
 have()
 {
 	command -v "$2" >/dev/null && return
@@ -46,8 +46,8 @@ runs_unchanged()
 	timeout 60 "$1" || { echo "$1: $?"; return 1; }
 }
 
-# With nothing but a C compiler, Meson and what they need: what README.md has
-# adopters install; and without options nothing that is not there is asked for.
+# With only a C compiler, Meson and their dependencies, which README.md names: without options, the
+# build needs nothing else.
 install_library()
 {
 	local tool parts=(-Dtests=disabled -Dexamples=disabled -Dbenchmarks=disabled)
@@ -67,7 +67,7 @@ doctor()
 	"$prefix/bin/percpu-doctor" | grep "^tier  *$expected_tier"
 }
 
-# Nothing that the oldest Meson which may build it does not have.
+# No feature that the oldest supported Meson does not have.
 oldest_meson()
 {
 	meson setup oldest "$src" --fatal-meson-warnings -Dbenchmarks=disabled
@@ -87,7 +87,7 @@ exported_symbols()
 	diff listed exported-percpu && grep -vx percpu_self listed | diff - exported-percpu-late
 }
 
-# The headers say the version that the package has.
+# The version in the headers is the package's.
 version()
 {
 	echo PERCPU_VERSION_MAJOR.PERCPU_VERSION_MINOR.PERCPU_VERSION_PATCH |
@@ -95,7 +95,7 @@ version()
 		pkg-config --modversion percpu | diff version -
 }
 
-# A library that was linked without ours gets our vfork nevertheless.
+# A library that was linked without this one gets this one's vfork all the same.
 interposition()
 {
 	cc -shared -fPIC "$here/plugin.c" -o libplugin.so &&
@@ -131,7 +131,7 @@ pkgconfig_static()
 		runs ./static
 }
 
-# FreeBSD's include lines; without the flag for them they find nothing of ours.
+# FreeBSD's include lines; without the flag for them they find none of these headers.
 # shellcheck disable=SC2046
 pkgconfig_freebsd()
 {
@@ -159,7 +159,7 @@ pkgconfig_freebsd_late()
 		! readelf -d unchanged | grep -q 'NEEDED.*libpercpu\.so'
 }
 
-# loaded_late OPTION...: a plugin, in a program that knows nothing of the library.
+# loaded_late OPTION...: a plugin, in a program that does not know of the library.
 loaded_late()
 {
 	cc -O2 "$src/tests/matrix/host.c" -o host -pthread -ldl &&
@@ -217,7 +217,7 @@ one_file()
 		"$src/src/percpu_all.c" -o one-file -pthread && runs ./one-file
 }
 
-# musl-gcc brings no kernel headers, and none are needed.
+# musl-gcc has no kernel headers, and none are needed.
 musl()
 {
 	one_file musl-gcc "$quick" -static
@@ -247,7 +247,7 @@ cpp_inline()
 	done
 }
 
-# As most kernels of x86-64 do.
+# As in most kernels of x86-64.
 i686_runs()
 {
 	/usr/i686-linux-gnu/lib/ld-linux.so.2 --version >/dev/null 2>&1

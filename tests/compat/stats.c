@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stats.c - statistics by type and field, in C and C++: updates of one field, of as many
- * as can be; objects of another unit; and what must not compile. headers.sh compiles it.
+ * stats.c - statistics by type and field, in C and C++: updates of one field, and of as many as
+ * possible; objects of another unit; and uses that must not compile. headers.sh compiles it.
  */
 #include <percpu/segment.h>
 
@@ -15,7 +15,7 @@ struct larger {
 	uint64_t field[PERCPU_STATS_MAX_COMMIT + 1];
 };
 
-/* What is no field of statistics, though of their size. */
+/* Fields of the same size as one of statistics, which are none. */
 struct others {
 	uint64_t right;
 	double number;
@@ -41,7 +41,7 @@ static const char *const names_and_one[PERCPU_STATS_MAX_COMMIT + 1]
 	__attribute__((unused)) = { "a" };
 static const struct percpu_metric_fields fields = PERCPU_METRIC_FIELDS(struct full, "l", names);
 
-/* The same type, once more. */
+/* A second declaration with the same type. */
 extern PERCPU_STATS(struct full) full;
 PERCPU_STATS(struct full) full;
 
@@ -66,7 +66,7 @@ static int in_two_units(void)
 	return 0;
 }
 
-/* Each argument is evaluated once, and of 16 values all are added. */
+/* Each argument is evaluated once, and all of 16 values are added. */
 static int updates_by_field(void)
 {
 	PERCPU_STATS(struct full) many[2] = { NULL, NULL }, *next = many;
@@ -92,7 +92,7 @@ static int updates_by_field(void)
 	return sum != 1240 + 1024;
 }
 
-/* What is refused leaves the handle alone. */
+/* A call that fails leaves the handle alone. */
 static int refused_at_run_time(void)
 {
 	PERCPU_STATS(struct larger) none = NULL;
@@ -136,7 +136,7 @@ int main(void)
 #ifdef REFUSED_SNAPSHOT_OF_ANOTHER
 	e = PERCPU_STATS_SNAPSHOT(full, 0, 1, &out);
 #endif
-#ifdef REFUSED_HANDLE_OF_ANOTHER /* in C a warning, as of any pointer of another type */
+#ifdef REFUSED_HANDLE_OF_ANOTHER /* in C a warning, as for any pointer of another type */
 #pragma GCC diagnostic error "-Wincompatible-pointer-types"
 	larger = full;
 #endif

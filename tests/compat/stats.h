@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stats.h - what a unit in C and one in C++ share of statistics: a variable, a struct
- * with a handle in it, functions that take one.
+ * stats.h - shared by a unit in C and one in C++: a variable of statistics, a struct with a
+ * handle of some, functions that take one.
  */
 #ifndef STATS_H
 #define STATS_H

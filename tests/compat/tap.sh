@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # the scripts use what is set here
 # SPDX-License-Identifier: MIT
-# What the scripts share that are called as "SCRIPT SOURCE WORK" and print TAP: they
-# begin by sourcing this file, and end with "finish".
+# Shared by scripts that are called as "SCRIPT SOURCE WORK" and print TAP: they begin by sourcing
+# this file, and end with "finish".
 #
-# It sets "src" to the library's code, "here" to the script's directory and "work" to an
-# empty one, in which the script goes on. What its commands said is in WORK/log.
+# It sets "src" to the library's code, "here" to the script's directory and "work" to an empty
+# directory, and changes to that. The output of commands is in WORK/log.
 set -u
 
 if [ $# -ne 2 ]; then
@@ -20,13 +20,12 @@ native=$(uname -m)
 emulator=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
 count=0
 
-# What run.py of tests/mutants finds in the output of a test that broke: it has not
-# seen the bug. Where a compiler's refusal is what is looked for, the script sets this
-# to another word.
+# A word in the output of a test that could not run, by which run.py of tests/mutants knows that the
+# test has not seen the bug. A script that expects a compiler's "error" sets another word.
 error=error
 
-# result STATUS NAME: one line of TAP; a failure brings along what was said. 77: it
-# cannot be tried here, and the last line said why.
+# result STATUS NAME: print a line of TAP; for a failure also the output. 77: it cannot be tried
+# here, and the last line of output says why.
 result()
 {
 	count=$((count + 1))
@@ -55,7 +54,7 @@ skip()
 	echo "ok $count - $1 # SKIP $2"
 }
 
-# have NAME TOOL: whether there is the tool; if not, NAME is skipped.
+# have NAME TOOL: returns whether the tool is there; if not, NAME is skipped.
 have()
 {
 	command -v "$2" >/dev/null || { skip "$1" "no $2"; return 1; }
@@ -70,15 +69,14 @@ need()
 	exit 1
 }
 
-# What the library is compiled with where a script is not about its code: that takes a
-# fourth of the time.
+# Options to compile the library for a script that does not test its code: that takes a fourth of
+# the time.
 quick=-O0
 [ "${PERCPU_TEST_COMPILERS-}" != all ] || quick=-O2
 
-# whole OBJECT COMPILER OPTION...: the library in one object, position-independent, and
-# optimized if no option says how. What several scripts want, the first compiles, and it
-# stays for the others, where $PERCPU_TEST_WHOLE says; until the sources or the compiler
-# change.
+# whole OBJECT COMPILER OPTION...: compile the library into one object, position-independent, and
+# optimized unless an option says how. The first script that needs an object compiles it, and keeps
+# it for the others in $PERCPU_TEST_WHOLE, until the sources or the compiler change.
 whole()
 {
 	local object=$1 tool kept of options
@@ -95,8 +93,8 @@ whole()
 	) 9>"$kept.lock" && cp "$kept.o" "$object"
 }
 
-# Whether programs for aarch64 can be built, and run by the emulator; if not, that is
-# skipped. On such a machine they are run without.
+# Returns whether programs for aarch64 can be built, and run by the emulator; if not, they are
+# skipped. On an aarch64 machine they run without it.
 emulates_aarch64()
 {
 	[ "$native" != aarch64 ] || return

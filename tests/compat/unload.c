@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unload.c - a program that knows nothing of libpercpu unloads plugins that use it.
+ * unload.c - a program that does not know of libpercpu unloads plugins that use it.
  *
  *	unload PLUGIN [WAY]
  *
- * loads the plugin, counts in it from a thread, and unloads it. Then whatever the
- * library left behind in this process must not lead into memory that is gone: the
- * descriptor of a thread's last sequence, which the kernel looks at when the thread
- * goes on; what is called when a thread exits; what is called at a fork; the
- * threads of the self-test. WAY is one of
+ * It loads the plugin, counts in it from a thread, and unloads it. After that, nothing in this
+ * process may point to memory that is gone: the descriptor of a thread's last sequence, which
+ * the kernel reads when the thread goes on; functions that run when a thread exits, or at a
+ * fork; and threads of the self-test. WAY is one of
  *
- *	early		unloaded while the self-test's threads are at it
- *	deleted		its file is gone when it is unloaded
+ *	early		unload it while the self-test's threads run
+ *	deleted		its file is removed before it is unloaded
  *	memfd		its file is in memory, and has a name in /proc
- *	namespace	loaded by dlmopen() into a namespace of its own
- *	outer		what counts is another object, which it needs
+ *	namespace	load it by dlmopen() into a namespace of its own
+ *	outer		another object counts, which the plugin needs
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -29,7 +28,7 @@
 #include <unistd.h>
 
 static int counted[2]; /* pipe: a byte from the thread that has counted */
-static int go[2];      /* pipe: a byte for it, to go on */
+static int go[2];      /* pipe: a byte to let it go on */
 static bool early;
 
 static void *count(void *arg)
@@ -99,7 +98,7 @@ int main(int argc, char **argv)
 		_exit(0);
 	ok = pid > 0 && waitpid(pid, &status, 0) == pid && status == 0 && ok;
 	usleep(20000); /* the self-test goes on */
-	/* Where nothing looks at what would be gone, ask whether it is. */
+	/* If no code would notice that it is gone, ask dlopen(). */
 	if (way[0] == '\0' && dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD) == NULL) {
 		fprintf(stderr, "it is gone\n");
 		ok = false;

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A program that knows nothing of libpercpu loads plugins that use it, and unloads
-# them: with the library in them, beside them, and by way of another plugin. None
-# of them is linked with -z nodelete. See unload.c.
+# A program that does not know of libpercpu loads plugins that use it, and unloads them: with the
+# library in them, beside them, and through another plugin. None of them is linked with -z nodelete.
+# See unload.c.
 #
 #	unload.sh SOURCE WORK
 #
-# By all options if PERCPU_TEST_COMPILERS is "all". Prints TAP.
+# With all options if PERCPU_TEST_COMPILERS is "all". Prints TAP.
 . "$(dirname "$0")/tap.sh"
 run=()
 flags=(-Wall -Wextra -Werror "-I$src/include")
 
-# survives PLUGIN [WAY]: the program does, whoever registers its threads.
+# survives PLUGIN [WAY]: the program survives, whether libc or the library registers its threads.
 survives()
 {
 	local registers
@@ -51,7 +51,7 @@ by_another_plugin()
 			-Wl,-rpath,"$PWD" && survives plugin.so outer
 }
 
-# Two units and several sequences; what is in the section is one address.
+# Two units and several sequences; the section has one address.
 one_constructor()
 {
 	"$@" "${flags[@]}" -O2 -fPIC -c "$here/unloaded.c" -o one.o &&
@@ -61,7 +61,7 @@ one_constructor()
 	[ "$(cat size)" = 000008 ]
 }
 
-# Nothing is added to a program, and a static one may refer to nothing dynamic.
+# Nothing is added to a program. A static one must not refer to anything dynamic.
 program_has_none()
 {
 	echo 'int main(void) { return 0; }' >main.c
@@ -71,7 +71,7 @@ program_has_none()
 			"$here/unloaded.c" all.o -o program -pthread && ./program
 }
 
-# The library, as one object and as a shared one. Only that is linked to stay.
+# The library, as one object and as a shared one. Only the shared one is linked with -z nodelete.
 prepare()
 {
 	"$@" -O2 "$here/unload.c" -o unload -pthread -ldl &&
@@ -107,7 +107,7 @@ for compiler in g++ clang++; do
 	check "$compiler: library beside it" library_beside c++ $compiler -O2
 done
 
-# Nothing is preempted in a sequence there, but the plugin is there, or it is not.
+# In the emulator no sequence is preempted, but the test sees whether the plugin stays.
 if emulates_aarch64; then
 	run=("${emulator[@]}")
 	check 'aarch64: built' prepare aarch64-linux-gnu-gcc

@@ -21,7 +21,7 @@ void plugin_count(int wait)
 	if (percpu_counter_create(&c) != 0)
 		return;
 	if (wait)
-		(void)percpu_selftest(); /* so that what is counted are sequences */
+		(void)percpu_selftest(); /* so that it counts by sequences */
 	for (int i = 0; i < 1000; i++)
 		percpu_counter_inc(c);
 }

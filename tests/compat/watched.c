@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * watched.c - two threads count, for tools that look for races. With RACE one of
- * theirs is in it.
+ * watched.c - two threads count, for tools that find races. With RACE, the program has one of
+ * its own.
  */
 #include <percpu/compact.h>
 #include <percpu/local.h>
@@ -31,7 +31,7 @@ static uint64_t cell;
 static volatile int race;
 #endif
 
-/* What is done now and then. */
+/* Do what a program does rarely. */
 static int look(void)
 {
 	struct percpu_counter *c;

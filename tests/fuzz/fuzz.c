@@ -21,7 +21,7 @@ uint64_t next_random(uint64_t *state)
 	return *state ^= *state << 17;
 }
 
-/* As cmocka says it, for whoever looks for tests that have seen a bug. */
+/* Print a crash in cmocka's words, for scripts that look for failed tests. */
 static void has_crashed(int signal)
 {
 	static const char text[] = "[  FAILED  ] fuzz: crashed\n";

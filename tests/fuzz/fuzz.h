@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz.h - what programs share that use files which nobody has written. */
+/* fuzz.h - shared by programs that use damaged files. */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 
@@ -10,7 +10,7 @@
 /** Abort, and say what does not hold. */
 _Noreturn void fail(const char *what);
 
-/** Inline, so that an analyzer sees that nothing follows otherwise. */
+/** Abort unless it holds. Inline, so that an analyzer sees that. */
 static inline void must(bool holds, const char *what)
 {
 	if (!holds)
@@ -19,12 +19,13 @@ static inline void must(bool holds, const char *what)
 
 uint64_t next_random(uint64_t *state);
 
-/** Say it as a failed test does if the program crashes, or if alarm(2) rings. */
+/** Print a failed test if the program crashes, or if alarm(2) rings. */
 void tell_of_crashes(void);
 
-/** What a program that is built with libFuzzer defines: how long its inputs can be, and a function that
- *  makes another one of an input, and returns how many bytes that has. */
+/** Defined by a program that can be built with libFuzzer: the length of its longest input. */
 extern const size_t longest_input;
+
+/** Defined by that program: change an input to another one. Returns its new length in bytes. */
 size_t mutate(void *input, size_t size, uint64_t *random);
 
 #endif

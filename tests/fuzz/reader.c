@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * reader.c - readers of segments that another process damages, before they are opened, between
- * pictures, and in the middle of one. None of it may crash, hang, wait, or take much more memory than
- * the file has bytes. When the file is as it was, the same reader tells what it told before.
+ * pictures, and during one. A reader must not crash, hang, wait, or take much more memory than
+ * the file has bytes. When the file is mended, the same reader returns the same values as
+ * before.
  *
- * An input says what is damaged: see segment_file.h. Compiled without libFuzzer, this is a test
- * that makes inputs by itself, for as many as its argument says, the same each time.
+ * An input says what to damage: see segment_file.h. Compiled without libFuzzer, this is a test
+ * that makes its own inputs, as many as its argument says, the same in each run.
  */
 #include <errno.h>
 #include <math.h>
@@ -26,7 +27,7 @@
 #include "segment/reader.h"
 
 #define MOST 24 /* damages in an input */
-#define TIMES 8 /* of how much memory at most, of the file's length, is taken at once */
+#define TIMES 8 /* most memory that is taken at once, as a multiple of the file's length */
 
 enum when {
 	FIRST, /* before the first picture */
@@ -73,7 +74,7 @@ void test_step(const char *name)
 		reads->deadline = 1;
 }
 
-/* Whoever reads from outside waits for nobody. */
+/* Fail: a reader must not sleep. */
 void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
 void __real_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns);
 void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, uint64_t ns)
@@ -89,7 +90,7 @@ bool test_block_fails(enum test_block_call call, size_t size)
 	return false;
 }
 
-/* What is told, as one number. */
+/* All returned values, as one number. */
 
 static uint64_t digest;
 
@@ -189,7 +190,7 @@ static const char *look_at_series(const struct percpu_reader *r, size_t i, const
 	return s.name;
 }
 
-/* Ask for everything, and what is not there. Returns what was told. */
+/* Make all calls, also for what does not exist. Returns the number of all values. */
 static uint64_t look(struct percpu_reader *r)
 {
 	const size_t count = percpu_reader_count(r);
@@ -245,7 +246,7 @@ static void read_damaged(struct percpu_reader *r)
 	(void)look(r);
 }
 
-/* Read the file as it was. Records, which do not change, are read once: so the reader forgets them. */
+/* Read the mended file. The reader keeps unchanged records, so it is made to forget them. */
 static void read_mended(struct percpu_reader *r, uint64_t expected)
 {
 	const uint32_t chunks = r->s->region->n;
@@ -254,7 +255,7 @@ static void read_mended(struct percpu_reader *r, uint64_t expected)
 	r->copied = 0;
 	e = percpu_reader_read(r);
 
-	/* What was a chunk stays one. */
+	/* A chunk that the damage added stays. */
 	if (e == -EBADMSG && chunks > good_length / r->chunk_size)
 		return;
 	must(e == 0, percpu_reader_error(r));
@@ -263,7 +264,7 @@ static void read_mended(struct percpu_reader *r, uint64_t expected)
 	must(look(r) == expected, "another value than before");
 }
 
-/* A reader that has a picture of the good file, if there is one. */
+/* Read the undamaged file, if there is a reader. */
 static void read_good(struct percpu_reader *r)
 {
 	if (r == NULL)
@@ -343,7 +344,7 @@ static void make_place(uint64_t *random, struct damage *d)
 		d->more = d->more % 14;
 }
 
-/* A value that may be taken for the field's own: near it, or near a limit, or another field's. */
+/* Return a plausible value for a field: near its own, near a limit, or another field's. */
 static uint64_t make_value(uint64_t *random, uint64_t was)
 {
 	const uint64_t r = next_random(random), one = 1;
@@ -368,7 +369,7 @@ static uint64_t make_value(uint64_t *random, uint64_t was)
 		       (r >> 24) % (2 * (uint64_t)PERCPU_LANE_SIZE) / 8 * 8;
 	case 7:
 		return (r >> 8) % 70000;
-	case 8: /* a double, or none */
+	case 8: /* a double, or NaN or infinite */
 		return (r >> 8) % 2 << 63 | (2040 + (r >> 9) % 8) << 52 | (r >> 12) % 2;
 	case 9:
 		make_place(random, &other);
@@ -381,13 +382,13 @@ static uint64_t make_value(uint64_t *random, uint64_t was)
 static void make_damage(uint64_t *random, struct damage *d)
 {
 	make_place(random, d);
-	if (d->what >= STATE) /* bits of what it becomes */
+	if (d->what >= STATE) /* bits that select the change */
 		d->value = next_random(random);
 	else
 		d->value = make_value(random, good_word(good_place(d)));
 }
 
-/* Returns how many bytes the input has then. */
+/* Returns the length of the changed input in bytes. */
 const size_t longest_input = sizeof(struct input);
 
 size_t mutate(void *input, size_t size, uint64_t *random)
@@ -429,7 +430,7 @@ int main(int argc, char **argv)
 			LLVMFuzzerTestOneInput((const uint8_t *)&in, size);
 		}
 		size = mutate(&in, size, &random);
-		alarm(20); /* whoever reads for long hangs */
+		alarm(20); /* a reader that reads for so long hangs */
 		LLVMFuzzerTestOneInput((const uint8_t *)&in, size);
 	}
 	alarm(0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * region.c - files that another process may have made up: opened, attached to, counted
- * in and read. None of it may crash, hang, or reach beyond the lanes.
+ * region.c - damaged files of regions: opened, attached to, counted in and read. A call must not
+ * crash, hang, or reach beyond the lanes.
  *
- * An input is short: what is to be done, and which words of a good file to replace. So
- * libFuzzer needs no luck to get past the header, and its mutations, like ours, are of
- * fields and their values. Compiled without libFuzzer, this is a test that makes inputs
- * by itself, for as many as its argument says, the same each time.
+ * An input is short: what to do, and which words of a correct file to replace. So libFuzzer does
+ * not have to guess the header, and mutations, its own and those here, are of fields and their
+ * values. Compiled without libFuzzer, this is a test that makes its own inputs, as many as its
+ * argument says, the same in each run.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,17 +31,17 @@
 #define CPUS 2 /* or as many as there are */
 #define N 5
 #define MAX_PATCHES 24
-#define RING_ROOT 5 /* the next one has another, which keeps its records */
+#define RING_ROOT 5 /* the next root has another one, with PERCPU_RING_KEEP */
 #define CELL_ROOT 7 /* a cell of 24 bytes */
 #define DOUBLES_ROOT 8
 #define HISTOGRAM_ROOT 13
 #define OWNERS_ROOT 14
 #define EXTREMA_ROOT 15
-#define RATE_ROOT 9 /* of which the root may be replaced */
+#define RATE_ROOT 9 /* whose root may be replaced */
 
-/* What can be replaced: words of the header, of a control block, of the bias lane, of
- * anything; the length of the file; cells of doubles and extremes, in the first lane or the
- * last; owners, and what they have in gauges. */
+/* What a patch can replace: words of the header, of a control block, of the bias lane, or
+ * anywhere; the length of the file; cells of doubles and extremes, in the first lane or the
+ * last; owners, and their shares of gauges. */
 enum field {
 	HEADER,
 	ROOT,
@@ -76,15 +76,15 @@ struct input {
 } __attribute__((packed));
 
 static uint64_t keys[PERCPU_REGION_ROOTS];
-static unsigned refused; /* calls: any answer will do */
+static unsigned refused; /* calls that failed, which may be */
 
-static uint64_t owner_block;	/* keys of what the control blocks of owners, and of gauges, */
-static uint64_t owned_keys[2];	/* of gauges: integers; doubles, of which the most recent */
-static uint64_t owned_block[2]; /* lead to */
+static uint64_t owner_block;	/* key in the owners' control block */
+static uint64_t owned_keys[2];	/* of the gauges: integers; doubles, the most recent */
+static uint64_t owned_block[2]; /* keys in the gauges' control blocks */
 
 static uint64_t approx_key; /* there is no root left for it */
 
-/* A sum whose lanes are closed, because it has reached a limit. */
+/* Make a sum whose lanes are closed, because it has reached a limit. */
 static void make_approx(struct percpu_region *r)
 {
 	const struct percpu_approx_options o = { .size = sizeof(o), .batch = 8 };
@@ -101,7 +101,7 @@ static void make_approx(struct percpu_region *r)
 	percpu_approx_detach(a);
 }
 
-/* A table of owners, this process one of them, with a share of two gauges. */
+/* Make owners. This process joins them, and has shares of two gauges. */
 static void make_owners(void)
 {
 	struct percpu_owned_fgauge *fgauge = NULL;
@@ -196,7 +196,7 @@ static void make_good_file(void)
 	must(percpu_stats_fetch_zero(s, 1, 1, out) == 0, "a journal that was used");
 	for (unsigned i = 0; i < PERCPU_REGION_ROOTS; i++)
 		keys[i] = percpu_region_root(r, i);
-	/* The first chunk, which all these are in. */
+	/* Keep the first chunk, in which all of these are. */
 	length = (size_t)percpu_chunk_size(r->first->stride, r->first->cpus);
 	keep_file(length);
 	must(ftruncate(file, (off_t)length) == 0, "to be cut");
@@ -207,7 +207,7 @@ static void make_good_file(void)
 	percpu_region_close(r);
 }
 
-/* Where in the file the bias lane is. */
+/* Return where the bias lane is in the file. */
 static size_t bias_lane(void)
 {
 	const struct percpu_header *h = (const struct percpu_header *)good;
@@ -215,7 +215,7 @@ static size_t bias_lane(void)
 	return PERCPU_HEAD + 2 * (size_t)h->cpus * (size_t)h->stride;
 }
 
-/* Where the lane is that make_good_file() has put records into. */
+/* Return where the lane is in which make_good_file() has put records. */
 static size_t first_ring(void)
 {
 	const struct percpu_header *h = (const struct percpu_header *)good;
@@ -241,7 +241,7 @@ static size_t control_at(unsigned root)
 	return bias_lane() + (keys[root] & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1));
 }
 
-/* Which bytes a patch replaces: 4 or 8, all in the file. */
+/* Return where the bytes are that a patch replaces: 4 or 8, all in the file. */
 static size_t place_of(const struct patch *p)
 {
 	const size_t words = p->index * (size_t)4;
@@ -273,7 +273,7 @@ static size_t place_of(const struct patch *p)
 	case CONTROL:
 		at = control_at(2) + words % sizeof(struct percpu_stats_control);
 		break;
-	case WHOLE_CONTROL: /* or that of the rate */
+	case WHOLE_CONTROL: /* or the rate's */
 		at = p->unused % 4 == 3 ?
 			     control_at(RATE_ROOT) + words % sizeof(struct percpu_rate_control) :
 			     control_at(3) + words % sizeof(struct percpu_stats_control);
@@ -282,7 +282,7 @@ static size_t place_of(const struct patch *p)
 		at = control_at(RING_ROOT + p->unused % 2) +
 		     words % sizeof(struct percpu_ring_control);
 		break;
-	case RING: /* in the first atomic lane, which those without sequences put into */
+	case RING: /* in the first atomic lane, for threads without sequences */
 		at = control_at(RING_ROOT + p->unused % 2) - bias_lane() + first_ring() +
 		     words % (sizeof(struct percpu_ring_lane) + 512);
 		break;
@@ -483,7 +483,7 @@ static void use_stats(struct percpu_region *r, const struct input *in, uint64_t 
 	free(out);
 }
 
-/* Nobody else puts anything, so there is an end. */
+/* Read all records. No thread puts any more, so there is an end. */
 static void read_ring(const struct percpu_ring *ring, unsigned flags)
 {
 	struct percpu_ring_reader *reader;
@@ -526,7 +526,7 @@ static void use_ring(struct percpu_region *r, const struct input *in, uint64_t k
 		percpu_ring_detach(ring);
 }
 
-/* Whatever was counted, what is taken from itself leaves nothing. */
+/* Use a snapshot. Subtracted from itself, it must be empty. */
 static void use_snapshot(const struct percpu_histogram_snapshot *s)
 {
 	struct percpu_histogram_quantile q;
@@ -725,13 +725,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* A value that may be taken for the field's own: near it, or near a limit. */
+/* Return a plausible value for a field: near its own, or near a limit. */
 static uint64_t interesting(uint64_t *random, uint64_t now)
 {
 	const uint64_t r = next_random(random), one = 1;
 
 	switch (r % 10) {
-	case 9: /* a double, or none */
+	case 9: /* a double, or NaN or infinite */
 		return (r >> 8) % 2 << 63 | (2040 + (r >> 9) % 8) << 52 | (r >> 12) % 2;
 	case 0:
 		return now + (r >> 8) % 17 - 8;
@@ -768,7 +768,7 @@ static void make_patch(uint64_t *random, struct patch *p)
 	p->value = interesting(random, now);
 }
 
-/* Returns how many bytes the input has then. */
+/* Returns the length of the changed input in bytes. */
 const size_t longest_input = sizeof(struct input);
 
 size_t mutate(void *input, size_t size, uint64_t *random)

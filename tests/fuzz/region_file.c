@@ -17,7 +17,7 @@
 int file;
 char *good;
 size_t length;
-static bool *has_bytes; /* each page of the good file */
+static bool *has_bytes; /* whether each page of the good file has data */
 
 static bool in_library;
 static uint64_t passed;
@@ -39,7 +39,7 @@ void __wrap_percpu_futex_sleep(uint32_t *word, int operation, uint32_t value, ui
 	(void)word, (void)operation, (void)value, (void)ns;
 }
 
-/* Whoever is told of a crash is so under locks, too. */
+/* Block no signals, so that a crash under a lock is reported, too. */
 int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
 int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
@@ -49,7 +49,7 @@ int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 	return 0;
 }
 
-/* Nobody else runs sequences here. */
+/* Fence nothing: no other thread runs sequences here. */
 int __wrap_percpu_fence_below(uint32_t end, uint64_t ns, struct percpu_fence_report *report);
 int __wrap_percpu_fence_below(uint32_t end, uint64_t ns, struct percpu_fence_report *report)
 {
@@ -59,7 +59,7 @@ int __wrap_percpu_fence_below(uint32_t end, uint64_t ns, struct percpu_fence_rep
 
 #ifdef PERCPU_FUZZER
 
-/* The library there calls whoever uses it at each step. */
+/* The library calls this at each step. */
 void test_step(const char *name)
 {
 	(void)name;
@@ -89,7 +89,7 @@ void keep_file(size_t bytes)
 		has_bytes[i / PAGE] |= good[i] != 0;
 }
 
-/* What is not written is zero. */
+/* Restore the pages with data; the others are zero. */
 void restore_file(void)
 {
 	must(ftruncate(file, 0) == 0 && ftruncate(file, (off_t)length) == 0, "to be emptied");

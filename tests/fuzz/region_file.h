@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* region_file.h - the file of a region that nobody has written, and time that passes quickly. */
+/* region_file.h - the file of a region that is damaged, and waits that end soon. */
 #ifndef TESTS_FUZZ_REGION_FILE_H
 #define TESTS_FUZZ_REGION_FILE_H
 
@@ -9,20 +9,28 @@
 
 #include "fuzz.h"
 
-/** The file; a good one's bytes, and how many. */
+/** The file. */
 extern int file;
+
+/** The bytes of the undamaged file. */
 extern char *good;
+
+/** The length of good. */
 extern size_t length;
 
-/** Keep the first bytes of the file as they are; make it that again. */
+/** Keep the first bytes of the file as good. */
 void keep_file(size_t bytes);
+
+/** Restore the file from good. */
 void restore_file(void);
 
-/** Between these, time passes quickly for the library, which waits for locks that nobody holds. */
+/** From here on, waits of the library end soon: it waits for locks that no thread holds. */
 void enter_library(void);
+
+/** From here on, time passes as usual. */
 void leave_library(void);
 
-/** An object's bytes must be in the lane of a chunk that is mapped. */
+/** Check that an object's bytes are in a lane of a mapped chunk. */
 void check_block(struct percpu_region *r, const void *base, size_t size);
 
 #endif

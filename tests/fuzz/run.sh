@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# run.sh PROGRAM SECONDS [DIRECTORY]: let libFuzzer look for bugs for so long, from the
-# corpus of its name beside this file on. What it finds of use is kept in the directory, if one is
-# given, and so is an input that shows a bug.
+# run.sh PROGRAM SECONDS [DIRECTORY]: let libFuzzer search for bugs for so long, beginning with the
+# program's corpus beside this file. If a directory is given, it gets useful inputs, and an input
+# that shows a bug.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * segment.c - segments that another process may have made up: opened, declared in, counted in.
- * None of it may crash, hang, or reach beyond the lanes. For as many inputs as the argument says,
- * words of a good file are replaced at random, the same each time: of the header, of the control,
- * of records, and of the allocator's bits; or a record is left in another state, as by a process that
- * was killed.
+ * segment.c - damaged files of segments: opened, declared in, counted in. A call must not crash,
+ * hang, or reach beyond the lanes. For as many inputs as the argument says, words of a correct
+ * file are replaced at random, the same in each run: of the header, of the control, of records,
+ * and of the allocator's bits. Or a record gets another state, as a killed process would leave
+ * it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,9 +24,9 @@
 #define WRITE PERCPU_SEGMENT_WRITE
 #define METRICS 12
 
-static unsigned refused; /* any answer will do */
+static unsigned refused; /* calls that failed, which may be */
 
-/* Declare metric i, and use it. Returns what it said. */
+/* Declare metric i, and use it. Returns the declaration's result. */
 static int use_metric(struct percpu_segment *s, unsigned i, bool writes)
 {
 	static const char *const labels[] = { "a", "b" }, *const fields[] = { "x", "y", "z" };
@@ -99,7 +99,7 @@ static int use_metric(struct percpu_segment *s, unsigned i, bool writes)
 
 static size_t control, block; /* offsets in the file */
 
-/* Resolve a few series of a family, remove one, and let what is removed be used again. */
+/* Find or make a few series of a family, remove one, and quiesce. */
 static void use_family(struct percpu_segment *s, uint64_t r, bool writes)
 {
 	static const char *const labels[] = { "a" };
@@ -134,7 +134,7 @@ static void use_family(struct percpu_segment *s, uint64_t r, bool writes)
 	refused += percpu_family_overflows(f) != 0;
 }
 
-/* Where the bytes of the bias lane are that have this key, of kind 0. */
+/* Return where the file has the bytes of the bias lane with this key, of kind 0. */
 static size_t offset_of(const struct percpu_segment *s, uint64_t key)
 {
 	const size_t cpus = s->region->cpus;
@@ -177,7 +177,7 @@ static size_t place_in(uint64_t r)
 		return control + words % 128;
 	case 1:
 		return control + 128 + words % 32;
-	case 2: /* heads of the first records, which are about as long */
+	case 2: /* heads of the first records, which have similar lengths */
 		return block + words / 80 % 16 * 112 + words % 80;
 	case 3:
 	case 4:
@@ -237,7 +237,8 @@ static size_t record_in(uint64_t r)
 	return at;
 }
 
-/* As killed processes leave a record, in any state, and the control, amid a change or a start anew. */
+/* Let a record and the control be like those of killed processes: a record in any state, and the
+ * control amid a change or a reset. */
 static void leave_state(uint64_t r)
 {
 	const size_t at = record_in(r >> 32);
@@ -290,7 +291,7 @@ static void use_segment(uint64_t r)
 	if (percpu_segment_open_fd(file, writes ? WRITE | anew : 0, NULL, &s) != 0)
 		return;
 	if (r >> 24 & 1)
-		s->boot = 0; /* it is not known */
+		s->boot = 0; /* not known */
 	must(percpu_segment_started(s, &moment) == 0, "a start");
 	refused += percpu_segment_series_started(s, &first, &moment) != 0;
 	for (unsigned i = 0; i < METRICS + 3; i++)
@@ -309,7 +310,7 @@ int main(int argc, char **argv)
 	make_good_file();
 	for (long i = 0; i < inputs; i++) {
 		write_file(&random);
-		alarm(20); /* whoever waits for long hangs */
+		alarm(20); /* a call that waits for so long hangs */
 		enter_library();
 		use_segment(next_random(&random));
 		leave_library();

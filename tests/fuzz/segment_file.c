@@ -25,8 +25,8 @@ int good_file;
 size_t good_length;
 unsigned good_count;
 
-static char *good;	/* the file */
-static bool *has_bytes; /* each page of it */
+static char *good;	/* the contents of the file */
+static bool *has_bytes; /* whether each page of it has data */
 static size_t chunk_size, cpus, control, owners, slots;
 
 static struct {
@@ -35,7 +35,7 @@ static struct {
 } record[MOST_RECORDS];
 static unsigned records;
 
-/* Where a lane has what a key leads to. */
+/* Return where a lane has the bytes that a key leads to. */
 static size_t place_in(uint64_t key, size_t lane)
 {
 	return ((size_t)(key % (UINT64_C(1) << PERCPU_KEY_KIND_SHIFT) >> PERCPU_KEY_CHUNK_SHIFT) -
@@ -148,7 +148,7 @@ static int count_in(struct percpu_segment *s, unsigned i)
 	return kind <= PERCPU_METRIC_LATEST ? count_words(s, &m, kind) : count_objects(s, &m, kind);
 }
 
-/* A family of two series, and one too many. */
+/* Make a family of two series, and use a third one. */
 static void count_in_family(struct percpu_segment *s)
 {
 	static const char *const labels[] = { "code" }, *const values[] = { "a", "bb", "ccc" };
@@ -170,8 +170,8 @@ static void count_in_family(struct percpu_segment *s)
 	}
 }
 
-/* A family whose series come and go: one is removed and takes room still, another one was made where a
- * removed one had been. */
+/* Make a family with removed series: one still takes room, and another one's place has a new
+ * series. */
 static void come_and_go(struct percpu_segment *s)
 {
 	static const char *const labels[] = { "user" };
@@ -196,7 +196,7 @@ static void come_and_go(struct percpu_segment *s)
 	}
 }
 
-/* Where things are. */
+/* Note where records and other parts of the file are. */
 static void note_places(struct percpu_segment *s)
 {
 	struct percpu_segment_record *r;
@@ -238,7 +238,7 @@ static void note_bytes(void)
 void good_make(void)
 {
 	struct percpu_segment_options o = { .size = sizeof(o) };
-	static struct percpu_segment *s; /* stays open: this process owns what it has in gauges */
+	static struct percpu_segment *s; /* stays open: this process owns values of gauges */
 
 	good_file = memfd_create("fuzz", MFD_CLOEXEC);
 	o.cpus = percpu_status()->possible_cpus > CPUS ? 0 : CPUS;
@@ -278,7 +278,7 @@ uint64_t good_key(unsigned i)
 				       8 * (size_t)(i - records));
 }
 
-/* Return where a lane has the object of a series, or what has none. */
+/* Return where a lane has the object of a series, or of other users of the segment. */
 static size_t place_of_object(const struct damage *d, size_t lane)
 {
 	const uint64_t key = record[d->index % records].key;
@@ -375,7 +375,8 @@ static void write_at(size_t at, const void *bytes, size_t n)
 	must(pwrite(good_file, bytes, n, (off_t)at) == (ssize_t)n, "a few bytes");
 }
 
-/* As those leave a record who are killed while they remove it, free it, or make it anew. */
+/* Change a record's state, as processes leave it that are killed while they remove, free or
+ * rewrite it. */
 static void change_state(const struct damage *d)
 {
 	const size_t at = record[d->index % records].at;
@@ -394,7 +395,7 @@ static void change_state(const struct damage *d)
 		 sizeof(changes));
 }
 
-/* A clock: as it was, at its beginning, to come, and what wraps. */
+/* Return a time: unchanged, at the clock's begin, in the future, or one that overflows. */
 static uint64_t some_time(uint64_t was, unsigned which)
 {
 	const uint64_t hour = UINT64_C(3600) * 1000000000;
@@ -425,8 +426,8 @@ static void change_moment(const struct damage *d)
 	write_at(at, &t, sizeof(t));
 }
 
-/* This process, the first one, none, and what no process can be; alive, dead, of another start or
- * elsewhere. */
+/* Change a slot's owner: this process, the first one, no process, an impossible id; alive, dead,
+ * with another start, or elsewhere. */
 static void change_owner(const struct damage *d)
 {
 	const uint32_t pids[] = { (uint32_t)getpid(), 1, 0, 0x7fffffff, UINT32_MAX, 2 };

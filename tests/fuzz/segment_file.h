@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* segment_file.h - a good file of a segment with metrics of all kinds, and damage to a copy of it. */
+/* segment_file.h - a correct file of a segment with metrics of all kinds, and damage to a copy
+ * of it. */
 #ifndef TESTS_FUZZ_SEGMENT_FILE_H
 #define TESTS_FUZZ_SEGMENT_FILE_H
 
@@ -8,57 +9,61 @@
 #include <stdint.h>
 
 #define MOST_SERIES 77
-#define MOST_RECORDS (MOST_SERIES + 16) /* with families, their series, and what overflowed */
+#define MOST_RECORDS (MOST_SERIES + 16) /* with families, their series, and overflows */
 
-/** What can be damaged. */
+/** What can be damaged. Up to ANYWHERE, words are replaced. */
 enum what {
-	HEADER, /* from here on words are replaced: numbers and roots in the header of a chunk, */
-	LANES,	/* which atomic lanes are used, */
-	USED,	/* bits of the allocator, */
+	HEADER, /* numbers and roots in the header of a chunk */
+	LANES,	/* bits of used atomic lanes */
+	USED,	/* bits of the allocator */
 	STARTS,
-	REST,	 /* locks, journal and what is being created; */
-	CONTROL, /* the directory's control, */
-	BLOCK,	 /* its keys, */
-	HEAD,	 /* the head of a record, */
-	TEXT,	 /* its texts, */
-	OBJECT,	 /* what its object has in the bias lane, */
-	CELLS,	 /* or in another lane; */
-	OWNERS,	 /* the control of owners, */
-	SLOT,	 /* their slots, */
-	SHARES,	 /* and what they have in a gauge */
+	REST,	 /* locks, journal and what is being created */
+	CONTROL, /* the directory's control */
+	BLOCK,	 /* the keys of the directory's blocks */
+	HEAD,	 /* the head of a record */
+	TEXT,	 /* the texts of a record */
+	OBJECT,	 /* a record's object in the bias lane */
+	CELLS,	 /* a record's object in another lane */
+	OWNERS,	 /* the control of owners */
+	SLOT,	 /* slots of owners */
+	SHARES,	 /* an owner's shares of a gauge */
 	ANYWHERE,
-	LENGTH, /* the file is cut, or made longer */
+	LENGTH, /* the file is cut, or extended */
 	HOLE,	/* pages become 0 */
-	COPY,	/* a record, or a page, becomes what another one is */
+	COPY,	/* a record, or a page, becomes a copy of another one */
 	STATE,	/* a record becomes removed, free, in use or half made */
 	MOMENT, /* a record, or a generation, starts at another time, or in another boot */
-	OWNER,	/* a slot is another process's, or nobody's */
+	OWNER,	/* a slot is another process's, or free */
 	WHATS,
 };
 
 struct damage {
-	uint8_t when; /* of no interest here */
+	uint8_t when; /* not used here */
 	uint8_t what, index, lane;
 	uint32_t more;
 	uint64_t value;
 } __attribute__((packed));
 
-extern int good_file;	    /* a copy, which is damaged */
-extern size_t good_length;  /* of the file */
-extern unsigned good_count; /* series */
+extern int good_file;	    /* the copy, which is damaged */
+extern size_t good_length;  /* its length */
+extern unsigned good_count; /* number of series */
 
 /** Make the file. */
 void good_make(void);
 
-/** Let the copy be as the file is. */
+/** Restore the copy. */
 void good_restore(void);
 
-/** Where the damage is, if it is a word. */
+/** Return where the damage is, if it replaces a word. */
 size_t good_place(const struct damage *d);
+
+/** Damage the copy. */
 void good_damage(const struct damage *d);
 
-/** Return the word that the file has there; the key of an object, or of a block of records. */
+/** Return the word at that place of the file. */
 uint64_t good_word(size_t at);
+
+/** Return the key of object i, or, from the number of records on, of a block of records. */
 uint64_t good_key(unsigned i);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* filler.c - another library with static TLS, 540 bytes of it, that it uses. */
+/* filler.c - another library with 540 bytes of static TLS, which it uses. */
 static __thread char filler[540] __attribute__((tls_model("initial-exec")));
 
 __attribute__((visibility("default"))) char *filler_at(unsigned i);

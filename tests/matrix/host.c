@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * host.c - a program that knows nothing of the library, and loads late.c.
+ * host.c - a program that does not know of the library, and loads late.c.
  *
  *	host [keys] PLUGIN [LIBRARY...]
  *
- * loads other libraries first, and with "keys" takes many thread-specific keys.
- * Threads that were there before and threads that were not then count; each does
- * so first in a signal handler, in which nothing may call malloc(), and last when
- * it ends, in a destructor that runs before and behind those of the plugin.
+ * It loads other libraries first, and with "keys" takes many thread-specific keys. Then threads
+ * count that existed before, and new ones. Each counts first in a signal handler, in which
+ * malloc() must not be called, and last when it ends, in a destructor that runs before and after
+ * the plugin's.
  *
- * Prints the tier, and exits with 0 if every count was exact; with 2 if the
- * plugin cannot be loaded.
+ * Prints the tier. Exits with 0 if every count was exact, and with 2 if the plugin cannot be
+ * loaded.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,7 +25,7 @@
 
 #include "late.h"
 
-#define THREADS 4 /* half of them before the plugin */
+#define THREADS 4 /* half of them start before the plugin is loaded */
 #define ADDS 1000
 #define HANDLED 100
 #define CHILDREN 20
@@ -104,7 +104,7 @@ static void handler(int signo)
 	handling = 0;
 }
 
-/* At the end of a thread, several times: the plugin's own destructor may have run. */
+/* Count at the end of a thread, several times: the plugin's destructor may have run. */
 static void at_end(void *left)
 {
 	count_one();

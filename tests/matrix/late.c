@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * late.c - a plugin that counts with all objects, for a program that knows nothing
- * of the library.
+ * late.c - a plugin that counts with all objects, for a program that does not know of the
+ * library.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -21,7 +21,7 @@ struct fields {
 	uint64_t a, b;
 };
 
-/* Uses the library before the constructors of one that is carried along. */
+/* Uses the library before its constructors, if it is linked into the plugin. */
 static PERCPU_COUNTER_DEFINE(early);
 
 static struct percpu_counter *counter;
@@ -35,7 +35,7 @@ static struct values values;
 
 static bool prepare(void)
 {
-	(void)percpu_selftest(); /* the tier is the final one */
+	(void)percpu_selftest(); /* so that the tier is final */
 	return percpu_counter_create(&counter) == 0 && percpu_compact_create(1, &compact) == 0 &&
 	       percpu_stats_create(sizeof(struct fields), 1, 0, &stats) == 0 &&
 	       percpu_stats_create(sizeof(struct fields), 1, PERCPU_STATS_WHOLE, &whole) == 0 &&
@@ -67,7 +67,7 @@ static void count(void)
 		(void)percpu_zone_free(zone, item);
 }
 
-/* Exits with 3 if it runs no sequences. */
+/* Count in a child. Exits with 3 if it runs no sequences. */
 static int in_child(void *arg)
 {
 	(void)arg;

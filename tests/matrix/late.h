@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* late.h - what host.c calls in late.c, which it loads. */
+/* late.h - functions of late.c, which host.c loads. */
 #ifndef TESTS_MATRIX_LATE_H
 #define TESTS_MATRIX_LATE_H
 
@@ -9,15 +9,15 @@
 struct late {
 	/* Create all objects, and find out the tier. */
 	bool (*prepare)(void);
-	/* Count one in each of them. */
+	/* Count one in each object. */
 	void (*count)(void);
 	/* Count one in the counter: in a signal handler, or when a thread ends. */
 	void (*count_one)(void);
-	/* As count_one(), in a child of vfork() and one of clone() that share TLS. */
+	/* As count_one(), in children of vfork() and clone() that share TLS. */
 	bool (*children)(void);
-	/* Whether each object has n, and the counter so many more. */
+	/* Return whether each object has n, and the counter so many more. */
 	bool (*check)(uint64_t n, uint64_t more);
-	/* Whether the calling thread is on the tier of the process. */
+	/* Return whether the calling thread is on the tier of the process. */
 	bool (*on_tier)(void);
 	const char *(*tier)(void);
 };

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The library in what is loaded late, by dlopen() into a program that knows nothing
-# of it (host.c), with little static TLS left: on glibc, on musl, on aarch64.
+# The library in a plugin that is loaded late, by dlopen() into a program that does not know of it
+# (host.c), with little static TLS left: on glibc, on musl, on aarch64.
 #
 #	late.sh SOURCE WORK
 #
-# By all compilers if PERCPU_TEST_COMPILERS is "all". Prints TAP.
+# With all compilers if PERCPU_TEST_COMPILERS is "all". Prints TAP.
 . "$(dirname "$0")/../compat/tap.sh"
 strict=(-std=gnu11 -O2 -Wall -Wextra -Werror)
 wrap=('-Wl,--wrap=vfork' '-Wl,--wrap=clone')
 run=()
 
-# world DIRECTORY COMPILER OPTION...: programs, what they load first, the library and plugins.
+# world DIRECTORY COMPILER OPTION...: build hosts, libraries they load first, the library, plugins.
 world()
 {
 	local compiler=$2
@@ -27,7 +27,7 @@ world()
 		plugin carries -DPERCPU_LATE late.o
 }
 
-# library NAME OBJECT OPTION...: an emulator makes up for no optimizer.
+# library NAME OBJECT OPTION...: build a shared library, optimized if an emulator runs it.
 library()
 {
 	local optimize=$quick
@@ -61,7 +61,7 @@ loads()
 	return 1
 }
 
-# refused WORDS ARGUMENT...: the plugin is not loaded, and this is why.
+# refused WORDS ARGUMENT...: the plugin is not loaded, and these words say why.
 refused()
 {
 	local said status=0
@@ -70,7 +70,7 @@ refused()
 	[ $status = 2 ] && [[ $said == *$1* ]]
 }
 
-# rows NAME TIER WHY OTHER...: what is linked as usual is refused, what is late is not.
+# rows NAME TIER WHY OTHER...: a plugin linked as usual is refused, and a late one is not.
 rows()
 {
 	local name=$1 best=$2 tier

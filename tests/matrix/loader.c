@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loader.c - load a plugin and unload it, while threads count from it.
+ * loader.c - load a plugin and unload it, while threads count in it.
  *
  *	loader PLUGIN
  *
- * In each round new threads count from the plugin, then sleep in a system
- * call; meanwhile the plugin is unloaded, and then they go on. The kernel may
- * look at the descriptor of their last sequence only then, and kills them if
- * it is gone. So the plugin must stay, although it is unloaded.
- * Other threads load, count and unload all along.
+ * In each round new threads count in the plugin, then sleep in a system call. Meanwhile the
+ * plugin is unloaded, and then they go on. The kernel may read the descriptor of their last
+ * sequence only then, and kills them if it is gone. So the plugin must stay in memory. Other
+ * threads load, count and unload all the time.
  *
  * Exits with 0 if the count is exact.
  */
@@ -53,8 +52,8 @@ static void count(plugin_fn *fn)
 
 struct round {
 	plugin_fn *fn;
-	int counted[2]; /* pipe: a byte from each that has counted */
-	int go[2];	/* pipe: a byte for each, to go on */
+	int counted[2]; /* pipe: a byte from each thread that has counted */
+	int go[2];	/* pipe: a byte for each thread, to go on */
 };
 
 static void *sleeper(void *arg)
@@ -108,7 +107,7 @@ int main(int argc, char **argv)
 	if (argc < 2 || pipe(r.counted) != 0 || pipe(r.go) != 0 ||
 	    percpu_counter_create(&counter) != 0)
 		return 2;
-	(void)percpu_selftest(); /* the tier is the final one */
+	(void)percpu_selftest(); /* so that the tier is final */
 	path = argv[1];
 	for (int i = 0; i < BUSY; i++)
 		if (pthread_create(&thread[i], NULL, busy, NULL) != 0)

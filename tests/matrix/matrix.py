@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: MIT
 """matrix.py SUBJECT LOADER PLUGIN SOURCE COMPILER... - counts in many environments.
 
-Each row puts the subject into an environment of its own and checks the tier it
-says it is on; the subject checks the counts. Speaks TAP. What is not permitted
-here is skipped. SOURCE is the root of the tree: some rows compile the subject
-and the library anew. aarch64 under qemu has the unit tests, in ./dev test. A CPU
-that goes offline is in tests/stress/test_hotplug.c.
+Each row runs the subject in an environment of its own and checks the tier that it prints; the
+subject checks the counts. Speaks TAP. Rows that are not permitted here are skipped. SOURCE is the
+root of the tree: some rows compile the subject and the library again. For aarch64 under qemu there
+are the unit tests, in ./dev test; for a CPU that goes offline, tests/stress/test_hotplug.c.
 """
 
 import contextlib
@@ -24,21 +23,21 @@ SUBJECT, LOADER, PLUGIN, SOURCE = (os.path.abspath(a) for a in sys.argv[1:5])
 COMPILER = sys.argv[5:]
 TIMEOUT = 60
 CPU_LISTS = "/sys/devices/system/cpu"
-# What a busy machine makes the self-test say now and then: such a row is tried again.
+# Results of the self-test on a busy machine: such a row is tried again.
 INCONCLUSIVE = "has not come to its end"
 TRIES = 4
 OBJECTS = tempfile.TemporaryDirectory(prefix="percpu-")
-# The rows are not about the library's code, which the subject has as Meson has built it.
+# These rows do not test the library's code: the subject that Meson has built does.
 QUICK = [] if os.environ.get("PERCPU_TEST_COMPILERS") == "all" else ["-O0"]
 OWN = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 
 
 class Skip(Exception):
-    """The row cannot be had here."""
+    """The row cannot run here."""
 
 
 def run(*args, env=None, preexec=None):
-    """Run a program that must succeed; return what it printed."""
+    """Run a program that must succeed; return its output."""
     clean = {k: v for k, v in os.environ.items() if k not in ("GLIBC_TUNABLES", "PERCPU_TIER")}
     r = subprocess.run(
         args,
@@ -65,7 +64,7 @@ def run_if_permitted(refusal, *args):
 
 
 def expect(output, **want):
-    """Each name=value must be in the output."""
+    """Assert that each name=value is in the output."""
     for name, value in want.items():
         assert re.search(rf"\b{name}={value}\b", output), f"no {name}={value} in: {output}"
 
@@ -76,7 +75,7 @@ def need(tool):
 
 
 def best_tier():
-    """The tier where nothing is in the way: rseq, where the kernel has it."""
+    """Return the best tier of this machine: rseq, if the kernel has it."""
     for _ in range(TRIES):
         out = run(SUBJECT, "count", env=OWN)
         if INCONCLUSIVE not in out:
@@ -86,7 +85,7 @@ def best_tier():
 
 @functools.cache
 def library(directory, *command):
-    """The library in one object, compiled once for all rows."""
+    """Return the library in one object, compiled once for all rows."""
     path = os.path.join(directory, f"library{len(os.listdir(directory))}.o")
     run(*command, *QUICK, "-c", f"{SOURCE}/src/percpu_all.c", "-o", path)
     return path
@@ -131,7 +130,7 @@ def static_glibc(work, best):
 
 def compiled_for_musl(work, *args):
     need("musl-gcc")
-    # It brings no kernel headers; the machine's serve.
+    # It has no kernel headers; the machine's are used.
     triplet = sysconfig.get_config_var("MULTIARCH")
     kernel = os.path.join(work, "kernel")
     os.mkdir(kernel)
@@ -169,7 +168,7 @@ def vfork_child(_work, best):
 
 
 def clone_thread(_work, best):
-    # Parent and child share their TLS, for good as far as anyone knows.
+    # Parent and child share their TLS, as far as the library knows for ever.
     lower = "cpu" if best == "rseq" else best
     expect(run(SUBJECT, "clone", "count"), tier=best, thread=lower)
 
@@ -182,7 +181,7 @@ def bare_child(_work, best):
 def valgrind(work, _best):
     need("valgrind")
     need("strip")
-    # Without debugging information: valgrind 3.19 gives up on that of clang 14.
+    # Without debugging information: valgrind 3.19 cannot read that of clang 14.
     program = os.path.join(work, "subject")
     run("strip", "-g", "-o", program, SUBJECT)
     expect(
@@ -233,13 +232,13 @@ def filter_membarrier(_work, best):
 
 
 def filter_membarrier_rseq(_work, best):
-    # The new threads lock, and each lock that they are moved after by a visit to a CPU.
+    # The new threads lock, and each lock needs a visit to a CPU.
     out = run(SUBJECT, "deny=membarrier", "count", "deny=rseq", "values", "local", env=OWN)
     expect(out, tier=best)
 
 
 def filter_fences_late(_work, best):
-    # The new threads lock, where they are.
+    # The new threads lock, and cannot be moved to other CPUs.
     sandbox = ("deny=membarrier", "deny=sched_setaffinity", "deny=rseq")
     expect(run(SUBJECT, "count", *sandbox, "local", env=OWN), tier=best)
 
@@ -254,7 +253,7 @@ def filter_getcpu(_work, best):
 
 
 def filter_fences(_work, best):
-    # The visitor reads where it is without a system call.
+    # The visitor finds out its CPU without a system call.
     out = run(SUBJECT, "deny=membarrier", "deny=getcpu", "count", "fence")
     expect(out, tier=best, fence=0, all=0)
 
@@ -276,7 +275,7 @@ def affinity_of_one(_work, best):
 
 
 def new_cpuset():
-    """A directory of a cpuset that can be given CPUs: of version 2, or else 1."""
+    """Return a cpuset's directory that accepts CPUs: of version 2, or else 1."""
     top = "/sys/fs/cgroup"
     with contextlib.suppress(OSError), open(f"{top}/cgroup.subtree_control", encoding="ascii") as f:
         if "cpuset" in f.read():
@@ -290,7 +289,7 @@ def new_cpuset():
 
 
 def in_cpuset_of_one(command):
-    """Run a command with one CPU; return what it printed, and what fences of all give."""
+    """Run a command with one CPU; return its output, and the results of its fences."""
     group = new_cpuset()
     cpus = os.sched_getaffinity(0)
 
@@ -304,7 +303,7 @@ def in_cpuset_of_one(command):
         out = run(*command, preexec=enter)
     finally:
         os.rmdir(group)
-    # The other CPUs cannot be visited, and the caller is told.
+    # The other CPUs cannot be visited, which is an error.
     return out, -1 if len(cpus) > 1 else 0
 
 
@@ -314,7 +313,7 @@ def cpuset_of_one(_work, best):
 
 
 def with_list(work, name, cpus):
-    """A command that runs the subject where sysfs has these CPUs in a list."""
+    """Return a command that runs the subject where a list in sysfs has these CPUs."""
     need("unshare")
     fake = os.path.join(work, name)
     with open(fake, "w", encoding="ascii") as f:
@@ -327,7 +326,7 @@ def with_list(work, name, cpus):
 
 
 def with_possible(work, cpus):
-    """Run the subject where sysfs says that these CPUs are possible."""
+    """Run the subject where these CPUs are possible according to sysfs."""
     out = run_if_permitted("unshare failed", *with_list(work, "possible", cpus))
     if "mounted" not in out:
         raise Skip("no bind mount onto sysfs")
@@ -344,7 +343,7 @@ def cpuset_as_listed(work, best):
 
 
 def sysfs_lies(work, best):
-    # The kernel tells as well in /proc. On a busy machine a fence may not reach a CPU.
+    # /proc lists them, too. On a busy machine a fence may not reach a CPU.
     cpus = re.search(r"cpus=(\d+)", run(SUBJECT, "count"))[1]
     for lie in "0", "0-3,8-11":
         expect(with_possible(work, lie), tier=best, cpus=cpus, fence=0, all="(0|-110)")

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * subject.c - the program that the matrix puts into one environment after
- * another. Needs nothing but the library, so that any libc can build it.
+ * subject.c - the program that the matrix runs in each environment. It needs only the library,
+ * so that any libc can build it.
  *
  *	subject VERB...
  *
- * does each verb in turn and looks after each whether the counters are exact:
+ * It does each verb in turn, and checks after each that the counters are exact:
  *
  *	count		threads and a forked child, in memory of the process and in a shared file
  *	values		threads and a forked child, in each kind of value of a shared file
  *	vfork, clone	children that share memory and TLS count beside their parent
- *	bare		a child made past libc, with memory of its own
+ *	bare		a child made without libc, with its own memory
  *	local		threads, with the fallback that locks
- *	fence		prints what both fences return
+ *	fence		prints the results of both fences
  *	step		percpu_counter_add() alone, for a debugger
  *	deny=CALL	from now on a filter answers this system call with EPERM
- *	exec		starts anew, so that libc, too, meets the filter from its start on
+ *	exec		runs itself again, so that libc meets the filter from its start on
  *
- * Prints the tier of the process, the tier of the main thread, the CPUs, who
- * registered, and the reason; exits with 0 if every count was exact.
+ * Prints the tier of the process, the tier of the main thread, the CPUs, the registrar, and the
+ * reason. Exits with 0 if every count was exact.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,7 +44,7 @@
 
 #define THREADS 4
 #define ADDS 10000
-#define LOCKED 1000 /* without membarrier each visits all CPUs */
+#define LOCKED 1000 /* without membarrier each add visits all CPUs */
 #define VALUES 500
 #define STEPS 20
 #define CHILDREN 20
@@ -52,11 +52,11 @@
 #define STACK (2048 * 1024)
 static __thread volatile char large[1024 * 1024];
 #else
-#define STACK (256 * 1024) /* the default may not fit RLIMIT_AS */
+#define STACK (256 * 1024) /* the default may exceed RLIMIT_AS */
 #endif
 
 static struct percpu_counter *own;    /* in memory of this process */
-static struct percpu_counter *shared; /* in a file that the forked child has, too */
+static struct percpu_counter *shared; /* in a file that the forked child shares */
 static struct percpu_local *word;
 static uint64_t own_total, shared_total;
 
@@ -65,7 +65,7 @@ static bool prepare(void)
 	struct percpu_region *r;
 	int fd = (int)syscall(SYS_memfd_create, "matrix", 0);
 
-	(void)percpu_selftest(); /* before the verbs that forbid what it needs */
+	(void)percpu_selftest(); /* before verbs that forbid its calls */
 	return fd >= 0 && percpu_region_create_fd(fd, NULL, &r) == 0 &&
 	       percpu_counter_create_in(r, &shared) == 0 && percpu_counter_create(&own) == 0 &&
 	       percpu_local_create(sizeof(int64_t), PERCPU_LOCAL_LOCK, &word) == 0;
@@ -103,7 +103,7 @@ static bool start(pthread_t thread[THREADS], void *(*fn)(void *))
 	return ok;
 }
 
-/* Whether all of them returned NULL. */
+/* Join the threads. Returns whether all returned NULL. */
 static bool join(const pthread_t thread[THREADS])
 {
 	void *failed;
@@ -193,7 +193,7 @@ static int cloned(void *arg)
 	return 0;
 }
 
-/* Memory and TLS of the parent, and both count at once. */
+/* Count at once in a child that shares memory and TLS, and here. */
 static bool clones(void)
 {
 	static char stack[STACK] __attribute__((aligned(16)));
@@ -205,7 +205,7 @@ static bool clones(void)
 	return reap(pid);
 }
 
-/* libc knows nothing of it; the kernel keeps its registration, as with fork(). */
+/* Make a child without libc; the kernel keeps its registration, as with fork(). */
 static bool bare(void)
 {
 	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
@@ -253,7 +253,7 @@ __attribute__((noinline)) static bool step(void)
 	return true;
 }
 
-/* Only the number is looked at: this program makes no calls of another ABI. */
+/* Filter by the call's number alone: this program makes no calls of another ABI. */
 static bool deny_number(unsigned number)
 {
 	struct sock_filter code[] = {
@@ -296,13 +296,13 @@ static bool obey(const char *verb)
 		{ "values", values }, { "local", local },  { "fence", fence },	{ "step", step },
 	};
 
-	/* Before the library has looked, if it is the first verb. */
+	/* As the first verb, before the library is used. */
 	if (strncmp(verb, "deny=", 5) == 0)
 		return deny(verb + 5);
 	if (own == NULL && !prepare())
 		return false;
 #ifdef PERCPU_NO_WRAP
-	/* Then such children must not count. */
+	/* Without the wrappers, such children must not count. */
 	if (strcmp(verb, "vfork") == 0 || strcmp(verb, "clone") == 0)
 		return true;
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * values.h - the kinds of values, one of each, for the programs of the matrix: private, or in a
- * region that a child has, too. Compiled into each, for their adds are inline.
+ * values.h - values of each kind, for the programs of the matrix: private, or in a region that a
+ * child shares. Compiled into each program, as their adds are inline.
  */
 #ifndef TESTS_MATRIX_VALUES_H
 #define TESTS_MATRIX_VALUES_H
@@ -23,7 +23,7 @@
 struct values {
 	struct percpu_fcounter *fcounter;
 	struct percpu_gauge *gauge;
-	struct percpu_fgauge *fgauge; /* NULL, in a file, where two words cannot change at once */
+	struct percpu_fgauge *fgauge; /* NULL in a file on a machine without atomic pairs */
 	struct percpu_histogram *histogram, *ticks;
 	struct percpu_extrema *extrema;
 	struct percpu_rate *rate;
@@ -85,7 +85,7 @@ static inline bool values_create_in(struct percpu_region *r, struct values *v)
 	       percpu_grace_create_in(v->owners, 0, &v->grace) == 0;
 }
 
-/* Enter and leave, each within the other. */
+/* Enter the lock and a section, and leave them in the same order. */
 static inline bool values_enter(const struct values *v)
 {
 	bool ok = percpu_rwlock_read_lock(v->lock) == 0;
@@ -95,7 +95,7 @@ static inline bool values_enter(const struct values *v)
 	return token >= 0 && percpu_grace_exit(v->grace, token) == 0 && ok;
 }
 
-/* Add to each, and observe a number. Returns whether all did it. */
+/* Add to each value, and observe a number. Returns whether all calls succeeded. */
 static inline bool values_count(const struct values *v, int64_t number)
 {
 	bool ok = percpu_rate_check(v->rate);
@@ -127,7 +127,8 @@ static inline bool values_in_histogram(const struct percpu_histogram *h, uint64_
 	return ok;
 }
 
-/* Whether all have left. Who cannot fence the CPUs says that, as the fence does. */
+/* Return whether the lock is free and no section is open. If the CPUs cannot be fenced, the
+ * calls must return the fence's error. */
 static inline bool values_are_left(const struct values *v)
 {
 	const int fence =
@@ -140,8 +141,8 @@ static inline bool values_are_left(const struct values *v)
 	       percpu_rwlock_destroy(v->lock) == 0 && percpu_grace_destroy(v->grace) == 0;
 }
 
-/* Whether they are what n calls have made of them, with numbers from least to most. Asked once:
- * what was left is destroyed. */
+/* Return whether values are those after n calls, with numbers from least to most. Call it once:
+ * the reference is destroyed. */
 static inline bool values_are(const struct values *v, uint64_t n, int64_t least, int64_t most)
 {
 	int64_t min = 0, max = 0, owned = 0;

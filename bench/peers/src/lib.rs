@@ -88,8 +88,8 @@ impl Record for Mutex<hdrhistogram::Histogram<u64>> {
     }
 }
 
-/// Keeps every value until somebody clears it, which exporters do now and then: here the thread
-/// that records, so that it does not take all memory.
+/// Keeps every value until it is cleared, which exporters do from time to time. Here the recording
+/// thread clears it, so that it does not take all memory.
 struct Metrics {
     values: AtomicBucket<f64>,
     cleared: AtomicU64,
@@ -146,7 +146,7 @@ static PEERS: [Peer; 4] = [
     peer::<prometheus::Histogram>(c"crate prometheus, 15 buckets"),
 ];
 
-/// All of them; the caller knows that there are four.
+/// Returns all histograms; the caller knows that there are four.
 #[no_mangle]
 pub extern "C" fn peers_of_histogram() -> *const Peer {
     PEERS.as_ptr()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* faults_kept.h - metrics of each kind, for tests while calls of libc fail. */
+/* faults_kept.h - metrics of each kind, for tests in which calls of libc fail. */
 #ifndef TESTS_UNIT_FAULTS_KEPT_H
 #define TESTS_UNIT_FAULTS_KEPT_H
 
@@ -7,7 +7,7 @@
 
 enum { KEPT_FIELDS = 2 };
 
-/** A handle of each kind. On machines that change no pair at once there are no gauges. */
+/** A handle of each kind. On machines without atomic pairs there are no gauges. */
 struct kept_metrics {
 	struct percpu_counter *counter;
 	struct percpu_fcounter *fcounter;
@@ -21,16 +21,20 @@ struct kept_metrics {
 	struct percpu_stats *stats;
 };
 
-/** Declare all, each by its own call; or all by a table. Returns the first error. */
+/** Declare all metrics, each by its own call. Returns the first error. */
 int kept_declare(struct percpu_segment *s, struct kept_metrics *ret);
+
+/** Declare all metrics by a table. Returns the first error. */
 int kept_declare_table(struct percpu_segment *s, struct kept_metrics *ret);
 
-/** Count in all of them. Returns the first error. */
+/** Count in all metrics. Returns the first error. */
 int kept_count(const struct kept_metrics *m);
 
-/** A segment, and its path, that has them, and in which something was counted: opened once for all,
- *  when nothing fails yet. The counts are of its own. */
+/** Return a segment that has these metrics, and something counted in them. It is opened once,
+ *  when nothing fails yet. The counts in *ret are of this segment. */
 struct percpu_segment *kept_segment(struct kept_metrics *ret);
+
+/** Return the path of that segment. */
 const char *kept_path(void);
 
 #endif

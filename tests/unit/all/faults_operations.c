@@ -28,7 +28,7 @@
 
 #define PORTS 4
 #define HALF (PERCPU_LANE_SIZE / 2)
-#define LARGE 300000 /* counters, which make an array a region of its own */
+#define LARGE 300000 /* counters, so many that an array has its own region */
 
 static int create_private(void)
 {
@@ -81,7 +81,7 @@ static int create_file(void)
 	if (e == 0)
 		e = grow(r);
 	fault_clear();
-	/* Whatever went wrong, others find a region that is whole. */
+	/* Whatever failed, another process can open the region. */
 	if (r != NULL) {
 		assert_int_equal(percpu_region_open(name, 0, NULL, &reader), 0);
 		percpu_region_close(reader);
@@ -107,7 +107,7 @@ static int create_fd(void)
 	return e;
 }
 
-/* As a program does that is started first, or again. */
+/* Start like a program that is the first one, or a later one. */
 static int start_program(void)
 {
 	const unsigned create = PERCPU_REGION_WRITE | PERCPU_REGION_CREATE;
@@ -220,7 +220,7 @@ static int stats_in(struct percpu_region *r, unsigned flags)
 		assert_int_equal(out[4], 2);
 		assert_int_equal(out[5], 0);
 	} else if (s != NULL) {
-		/* Whatever went wrong, the next snapshot is whole. */
+		/* Whatever failed, the next snapshot is whole. */
 		assert_int_equal(percpu_stats_fetch_zero(s, 0, PORTS, out), 0);
 		assert_true((out[3] == 1 && out[4] == 2) || (out[3] == 0 && out[4] == 0));
 	}
@@ -248,7 +248,7 @@ static int compact_in(struct percpu_region *r)
 	struct percpu_compact *c = NULL;
 	int e = r != NULL ? percpu_compact_create_in(r, 10, &c) : percpu_compact_create(10, &c);
 
-	if (e == 0) /* beyond a cell's window, which takes the slow path */
+	if (e == 0) /* beyond a cell's window: by the slow path */
 		percpu_compact_add(c, 9, INT64_C(1) << 40);
 	fault_clear();
 	if (e == 0)
@@ -300,9 +300,9 @@ static int ring_in(struct percpu_region *r)
 		e = percpu_ring_reader_create(ring, PERCPU_RING_ALL, 0, &reader);
 	while (e == 0 && (e = percpu_ring_read(reader, &record)) == 0)
 		read++;
-	assert_true(e != -EAGAIN || read == 10); /* which is the end, and no failure */
+	assert_true(e != -EAGAIN || read == 10); /* the end of the records, no failure */
 	fault_clear();
-	/* Whatever went wrong, the records are still there. */
+	/* Whatever failed, the records are still there. */
 	while (reader != NULL && percpu_ring_read(reader, &record) == 0)
 		read++;
 	assert_true(reader == NULL || read == 10);
@@ -363,7 +363,7 @@ static int shared_zone(void)
 	return zone_in(sweep_region);
 }
 
-/* Pages of a file, of which those with odd numbers are stored to. */
+/* Use pages of a file, and store to those with odd numbers. */
 static int windows_of(enum percpu_lwbuf_backend backend, uint32_t flags)
 {
 	const struct percpu_lwbuf_options o = { .size = sizeof(o),
@@ -374,7 +374,7 @@ static int windows_of(enum percpu_lwbuf_backend backend, uint32_t flags)
 	struct percpu_lwbuf b[8] = { 0 };
 	struct percpu_lwbufs *f = NULL;
 	struct percpu_sfbuf *sf = NULL;
-	static int fd = -1; /* opened when nothing fails yet */
+	static int fd = -1; /* opened before anything fails */
 	int e, freed;
 
 	if (fd < 0) {
@@ -458,7 +458,7 @@ static int lock_of(struct percpu_owners *o)
 	if (e == 0)
 		e = read_and_write(l);
 	fault_clear();
-	/* Whatever went wrong, nobody has it. */
+	/* Whatever failed, no thread holds the lock. */
 	if (l != NULL)
 		assert_int_equal(read_and_write(l), 0);
 	assert_int_equal(percpu_rwlock_destroy(l), 0);
@@ -508,7 +508,7 @@ static int periods_of(struct percpu_owners *o)
 	if (e == 0)
 		e = enter_and_wait(g, &c);
 	fault_clear();
-	/* Whatever went wrong, sections are waited for, and callbacks run. */
+	/* Whatever failed, sections are waited for, and callbacks run. */
 	if (g != NULL) {
 		while (f = percpu_grace_barrier(g), f != 0)
 			assert_int_equal(f, e);
@@ -549,7 +549,7 @@ static int reference_count(void)
 	fault_clear();
 	if (ref != NULL) {
 		assert_int_equal(percpu_ref_is_dying(ref), e == 0);
-		if (e != 0) /* nothing is done, and it may be done again */
+		if (e != 0) /* nothing was done, so it can be repeated */
 			assert_int_equal(percpu_ref_kill(ref), 0);
 		assert_int_equal(released, 0);
 		assert_int_equal(percpu_ref_put(ref), 0);

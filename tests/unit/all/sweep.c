@@ -24,14 +24,14 @@ static char directory[160];
 static struct percpu_region *private; /* the library's own */
 static unsigned tried[FAULT_CALLS];
 
-/* What a failure must leave as it was. */
+/* State that a failure must leave unchanged. */
 struct traces {
 	struct test_holding holding;
 	unsigned blocks; /* of memory */
 	unsigned files;
-	unsigned units; /* of cells that are in use */
-	unsigned locks; /* of the process, or robust ones, that the thread has */
-	unsigned words; /* robust locks of the file that somebody has */
+	unsigned units; /* of cells in use */
+	unsigned locks; /* mutexes and robust locks that the thread holds */
+	unsigned words; /* robust locks of the file that are held */
 	void *pending;	/* the lock that the kernel would take over */
 	int cancel;
 	sigset_t signals;
@@ -99,9 +99,9 @@ static struct traces traces_now(void)
 	return t;
 }
 
-/* What differs, or NULL. When a move to a place fails, nobody knows whether the kernel has given the
- * place to somebody else, so it stays reserved. When a descriptor cannot be looked at, it may be one
- * that the program has opened under that number, so it is not closed. */
+/* Return what differs, or NULL. If a move of a mapping fails, the kernel may have given its
+ * place to another mapping, so the place stays reserved. If a descriptor cannot be looked at,
+ * the program may have opened it under that number, so it is not closed. */
 static const char *left_behind(const struct traces *before, const struct traces *after,
 			       enum fault_call call)
 {
@@ -137,7 +137,7 @@ static bool is_documented(const struct sweep_operation *o, int e)
 	return e == 0;
 }
 
-/* Whether a call was there to fail. */
+/* Run the operation with the nth call failing. Returns whether there was such a call. */
 static bool try_with(const struct sweep_operation *o, enum fault_call call, unsigned nth,
 		     bool later)
 {
@@ -167,14 +167,14 @@ static bool try_with(const struct sweep_operation *o, enum fault_call call, unsi
 
 void sweep(const struct sweep_operation *table)
 {
-	/* Calls for one CPU after the other: some of them, where there are many. Where each
-	 * takes its time, all of the first, and then every third. */
+	/* Some calls are made once for each CPU: with many CPUs, skip some. If test rounds are
+	 * few, skip two of three beyond the first ones. */
 	const unsigned slow = test_rounds(100) < 100 ? 3 : 1;
 	const unsigned stride = slow * (1 + percpu_status()->possible_cpus / 8);
 
-	test_may_leave_descriptors(); /* where fstat(2) fails: nobody knows whose they are */
+	test_may_leave_descriptors(); /* if fstat(2) fails, it is not known whose they are */
 	for (const struct sweep_operation *o = table; o->name != NULL; o++) {
-		/* What the first time alone needs, is there then. */
+		/* What is made at the first use exists after these runs. */
 		assert_int_equal(o->run(), 0);
 		assert_int_equal(o->run(), 0);
 		for (unsigned call = 0; call < FAULT_CALLS; call++)
@@ -218,7 +218,7 @@ struct percpu_owners *sweep_owners(void)
 int sweep_set_up(void **state)
 {
 	(void)state;
-	mallopt(M_ARENA_MAX, 1); /* threads come and go, and would map memory of their own */
+	mallopt(M_ARENA_MAX, 1); /* threads would map memory of their own */
 	snprintf(sweep_path, sizeof(sweep_path), "%s", test_path("region"));
 	snprintf(directory, sizeof(directory), "%.*s", (int)(strrchr(sweep_path, '/') - sweep_path),
 		 sweep_path);

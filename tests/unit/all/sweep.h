@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sweep.h - each call that the library makes of libc fails in turn, under operations: the first,
- * the second, and so on until none is left to fail, alone and with all later ones. So does each
- * allocation of cells, which seldom needs a call.
+ * sweep.h - let each call of libc by the library fail in turn, in an operation: the first, the
+ * second, and so on until none is left to fail, alone and with all later ones. Allocations of
+ * cells fail, too: they seldom need a call.
  */
 #ifndef TESTS_UNIT_SWEEP_H
 #define TESTS_UNIT_SWEEP_H
@@ -11,44 +11,56 @@
 
 #include "faults.h"
 
-/** An operation as a program would do it, from nothing to nothing. Returns the
- * first error. What it finds wrong besides, it asserts with the faults off. */
+/** An operation of a program, which begins with nothing and leaves nothing. Returns the first
+ *  error. Its own checks assert with the faults off. */
 struct sweep_operation {
 	const char *name;
 	int (*run)(void);
-	int errors[8]; /* that it may give, besides that of the call that failed */
+	int errors[8]; /* allowed errors, besides that of the failed call */
 };
 
-/** What calls give that allocate; that allocate in a file; and that fence, besides. */
+/** Errors of calls that allocate. */
 #define SWEEP_MEMORY -ENOMEM
+
+/** Errors of calls that allocate in a file. */
 #define SWEEP_FILE SWEEP_MEMORY, -ENOSPC
+
+/** Errors of calls that fence, in addition. */
 #define SWEEP_FENCE -EAGAIN, -EPERM, -ETIMEDOUT
 
 /** Run each operation of the table, whose last one has no name, with each call failing. Asserts
- * that the operation is then done, or refused with one of its errors; that nothing stays behind,
- * no lock is held, the thread is as it was; and that the next try succeeds. */
+ *  that the operation is done, or fails with one of its errors; that nothing is leaked, no lock
+ *  is held, and the thread is unchanged; and that the next try succeeds. */
 void sweep(const struct sweep_operation *table);
 
-/** How many calls of this kind have failed until now. */
+/** Return how many calls of this kind have failed so far. */
 unsigned sweep_failures(enum fault_call call);
 
-/** Print that of each kind. */
+/** Print how many calls of each kind have failed. */
 void sweep_report(void);
 
-/** A region in a file, and its path: opened once for all. */
+/** A region in a file, which is opened once. */
 extern struct percpu_region *sweep_region;
+
+/** The path of that file. */
 extern char sweep_path[160];
 
-/** Owners in that file, by a handle of the region of their own: opened when nothing fails yet. */
+/** Return a separate handle of that file's region, opened before anything fails. */
 struct percpu_region *sweep_owners_region(void);
+
+/** Return owners in that region, opened before anything fails. */
 struct percpu_owners *sweep_owners(void);
 
-/** Before and after all tests of a program. */
+/** Set up all tests of a program. */
 int sweep_set_up(void **state);
+
+/** Tear all tests of a program down. */
 int sweep_tear_down(void **state);
 
-/** sweep_wraps.c: how many mutexes and robust locks the calling thread has. */
+/** Return how many mutexes the calling thread holds: sweep_wraps.c. */
 unsigned sweep_mutexes(void);
+
+/** Return how many robust locks the calling thread holds: sweep_wraps.c. */
 unsigned sweep_robust_locks(void);
 
 #endif

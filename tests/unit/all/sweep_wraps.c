@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sweep_wraps.c - which locks a thread has, and cells that are not to be had: the linker puts these
- * functions in front of libc's and of the library's own, see --wrap in ld(1).
+ * sweep_wraps.c - count the locks that a thread holds, and let allocations of cells fail. These
+ * functions replace libc's and the library's own, see --wrap in ld(1).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -41,7 +41,8 @@ static unsigned place_of(const pthread_mutex_t *m)
 	return i;
 }
 
-/* A thread that has the mutex would wait for ever. A thread other than the test's does. */
+/* A thread that holds the mutex would wait for ever, so this asserts. Only the test's thread
+ * counts. */
 int __real_pthread_mutex_lock(pthread_mutex_t *m);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *m);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
@@ -96,7 +97,7 @@ void __wrap_percpu_robust_unlock(struct percpu_robust *h)
 	__real_percpu_robust_unlock(h);
 }
 
-/* What is allocated by the calls for it, wherever the room would come from. */
+/* Let allocations of cells fail, whether or not there is room. */
 int __real_percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void **ret);
 int __wrap_percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void **ret);
 int __wrap_percpu_region_alloc(struct percpu_region *r, size_t size, size_t align, void **ret)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_arrays_of_callers.c - calls that fill an array of the caller's: with no room, with less than there is,
- * with exactly as much, with more. Nothing behind the room is stored to.
+ * test_arrays_of_callers.c - calls that fill an array of the caller: with no room, with less
+ * than there is to fill in, with exactly as much, and with more. Nothing behind the room is
+ * stored to.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,21 +27,21 @@ enum { MEMBERS = 3, OBJECTS = 5, FIELDS = 3 };
 
 static unsigned char out[65536] __attribute__((aligned(64)));
 
-/* What is listed. */
+/* Objects that calls list. */
 static struct percpu_owned_gauge *gauge;
 static struct percpu_owned_fgauge *fgauge;
 static struct percpu_grace *grace, *own_grace;
 static struct percpu_rwlock *lock, *own_lock;
 static struct percpu_segment *segment;
 static struct percpu_reader *reader;
-static size_t shares, shares_of_doubles, counted, fields; /* series, by number */
+static size_t shares, shares_of_doubles, counted, fields; /* the last two: indices of series */
 static struct percpu_counter_array *array;
 static struct percpu_fcounter_array *farray;
 static struct percpu_compact *compact;
 static struct percpu_stats *stats;
 static struct percpu_histogram_snapshot *snapshot;
 
-/* Each returns how many there are, or FAILED. */
+/* Calls that return how many there are, or FAILED. */
 
 static size_t list_owners(size_t n)
 {
@@ -112,7 +113,7 @@ static size_t list_shares_of_doubles(size_t n)
 	return list_shares_in(shares_of_doubles, n);
 }
 
-/* These take no more than there is, or only as much. */
+/* Calls that accept no more than there is, or only exactly that. */
 
 static size_t read_cpus(size_t n)
 {
@@ -144,7 +145,7 @@ static size_t reset_objects(size_t n)
 	return percpu_stats_fetch_zero(stats, 0, n, out) == 0 ? n : FAILED;
 }
 
-/* These know the size. */
+/* Calls that know the size. */
 
 static size_t fetch_array(size_t n)
 {
@@ -184,7 +185,7 @@ static void expect_guards(size_t from, const char *what, size_t n)
 		}
 }
 
-/* Whether a row was filled in: none has only guards. */
+/* Return whether a row was filled in: else it has only guards. */
 static bool is_filled(size_t row, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
@@ -208,7 +209,8 @@ static void try_room(const char *what, size_t (*call)(size_t n), size_t size, si
 		assert_true(is_filled(i, size));
 }
 
-/* What is behind may be what a longer list has left there: that is not looked at, either. */
+/* Try less room than there is to fill in. What is behind it may be left from a longer list, and
+ * must not be changed. */
 static void try_less_room(const char *what, size_t (*call)(size_t n), size_t size, size_t there)
 {
 	static unsigned char full[sizeof(out)];
@@ -221,12 +223,12 @@ static void try_less_room(const char *what, size_t (*call)(size_t n), size_t siz
 			print_error("%s: with room for %zu, a row behind has changed\n", what, n);
 			fail();
 		}
-		if (n > 0) /* the last row is there, and no other one is counted in its place */
+		if (n > 0) /* the last row was filled in, not counted instead of another */
 			assert_memory_equal(out, full, n * size);
 	}
 }
 
-/* Every room from 0 to two more than there is. */
+/* Try each room from 0 to two more than there is. */
 static void try_rooms(const char *what, size_t (*call)(size_t n), size_t size, size_t there)
 {
 	for (size_t n = 0; n <= there + 2; n++)
@@ -234,7 +236,7 @@ static void try_rooms(const char *what, size_t (*call)(size_t n), size_t size, s
 	try_less_room(what, call, size, there);
 }
 
-/* Room that is asked for beyond what there is, is refused, and nothing stored. */
+/* Asking for more than there is fails, and stores nothing. */
 static void try_numbers(const char *what, size_t (*call)(size_t n), size_t size, size_t most)
 {
 	for (size_t n = 0; n <= most + 2; n++) {
@@ -249,7 +251,7 @@ static void try_numbers(const char *what, size_t (*call)(size_t n), size_t size,
 	}
 }
 
-/* Be in every list. */
+/* Be in every list: join, hold, and read. */
 static int token;
 
 static int be_there(void *arg)
@@ -290,7 +292,7 @@ static void lists_of_processes(void **state)
 	percpu_owned_fgauge_destroy(fgauge);
 }
 
-/* A writer is found in another way. */
+/* Hold the lock to write, which is found in another way. */
 static int hold_to_write(void *arg)
 {
 	(void)arg;
@@ -443,7 +445,7 @@ static void values_of_statistics(void **state)
 	}
 }
 
-/* The scale is the highest that has room, so that all room may be used, and no more. */
+/* The scale is the highest that has room, so that all of it is used, and no more. */
 static void counts_of_histograms(void **state)
 {
 	struct percpu_histogram_options o = { .size = sizeof(o), .min = 0x1p-16, .max = 0x1p16 };

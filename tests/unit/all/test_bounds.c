@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_bounds.c - each limit that a public header states: what the call returns below it, at it
- * and above it. tools/dev/bounds.py compares the table with the headers: a limit that is stated
- * there has a row here, or a reason why it has none.
+ * test_bounds.c - each limit that a public header documents: what the call returns below it, at
+ * it and above it. tools/dev/bounds.py compares the table with the headers: each documented
+ * limit has a row here, or a reason for having none.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,23 +31,23 @@
 #include "segment/segment.h"
 #include "../segments.h"
 
-#define NONE 1000 /* there is no such thing here */
+#define NONE 1000 /* there is no such thing on this machine */
 
-/* A limit: where it is stated, in its words, and what a call returns for a value below it, at it,
- * and above it. */
+/* A limit: the header, its words, and what a call returns for a value below it, at it, and above
+ * it. */
 struct bound {
 	const char *header, *words;
 	int (*call)(int64_t value);
-	const char *what; /* the value is */
+	const char *what; /* meaning of the value */
 	int64_t value[3];
 	int result[3];
-	bool huge; /* what is accepted needs more address space than there may be */
+	bool huge; /* accepted values may need more address space than there is */
 };
 
 static struct percpu_region *region; /* of the default lane size, in a file */
 static struct percpu_segment *segment;
 
-/* The double next to the limit on that side, or the limit itself, which is not negative. */
+/* Return the double next to the limit on that side, or the limit itself. It is not negative. */
 static double beside(double limit, int64_t side)
 {
 	uint64_t bits;
@@ -137,7 +137,7 @@ static int open_at_root(int64_t root)
 	return 0;
 }
 
-/* Counters, and sets of them */
+/* Counters, and sets of them. */
 
 static int array_create(int64_t n)
 {
@@ -364,7 +364,7 @@ static int rate_set(int64_t limit)
 	return e;
 }
 
-/* Histograms */
+/* Histograms. */
 
 static int histogram_of(const struct percpu_histogram_options *o)
 {
@@ -404,7 +404,7 @@ static int histogram_octave(int64_t buckets)
 }
 
 /* The most whose cells fit into a lane beside the head: 30 octaves of 8 buckets each, an
- * underflow, an overflow and what was refused, each of 16 bytes. */
+ * underflow, an overflow and a count of refused values, each of 16 bytes. */
 static int histograms_in_lane(int64_t n)
 {
 	struct percpu_histogram_options o = { .size = sizeof(o), .n = (size_t)n };
@@ -416,7 +416,8 @@ static int histograms_in_lane(int64_t n)
 	return e;
 }
 
-/* Each has 512 bytes: 29 octaves of one bucket, an underflow, an overflow and what was refused. */
+/* Each has 512 bytes: 29 octaves of one bucket, an underflow, an overflow and a count of refused
+ * values. */
 static int many_histograms(int64_t n)
 {
 	return histogram_of(
@@ -465,7 +466,7 @@ static int bound_of_schema(int64_t schema)
 	return percpu_histogram_bound((int)schema, 1) != 0 ? 0 : -EINVAL;
 }
 
-/* A snapshot of a histogram in which one value was recorded. */
+/* Return a snapshot of a histogram in which one value was recorded. */
 static struct percpu_histogram_snapshot *one_value(void)
 {
 	struct percpu_histogram_snapshot *s;
@@ -510,7 +511,7 @@ static int fold_to(int64_t schema)
 	return e;
 }
 
-/* Where one value is, there are 2^64 - 1 + side more. */
+/* Merge one value into a bucket, which would then have 2^64 - 1 + side. */
 static int merge_counts(int64_t side)
 {
 	struct percpu_histogram_snapshot *into = one_value(), *from = one_value();
@@ -527,7 +528,7 @@ static int merge_counts(int64_t side)
 	return e;
 }
 
-/* Statistics, buffers, rings, pools */
+/* Statistics, buffers, rings, pools. */
 
 static int stats_of(size_t size, size_t n, unsigned flags)
 {
@@ -541,7 +542,7 @@ static int stats_of(size_t size, size_t n, unsigned flags)
 
 static int stats_of_4(int64_t n)
 {
-	/* Otherwise they are in two copies. */
+	/* With shorter vectors they are in two copies. */
 	return percpu_vector_words() >= 4 ? stats_of(4 * sizeof(uint64_t), (size_t)n, 0) : NONE;
 }
 
@@ -653,7 +654,7 @@ static int put_in_large_ring(int64_t size)
 	return put_record(32768, (size_t)size);
 }
 
-/* As where no sequence has put it. */
+/* Put a record of that size without a sequence. */
 static int put_slowly(int64_t size)
 {
 	static const char record[PERCPU_RING_MIN];
@@ -771,7 +772,7 @@ static void release(struct percpu_ref *ref, void *arg)
 	(void)arg;
 }
 
-/* With more references than the initial one, which are given back. */
+/* Take references besides the initial one, and put them. */
 static int count_refs(bool tries, uint64_t n)
 {
 	struct percpu_ref *ref;
@@ -821,7 +822,7 @@ static int get_refs_slowly(int64_t n)
 	return get_per_cpu(n, percpu_ref_get_slow, percpu_ref_put_slow);
 }
 
-/* Of four references. */
+/* Put n of four references. */
 static int put_refs(int64_t n)
 {
 	struct percpu_ref *ref;
@@ -852,7 +853,7 @@ static int resurrect_ref(int64_t n)
 	return e;
 }
 
-/* Buffers of files */
+/* Buffers of files. */
 
 static int lwbufs_of(struct percpu_lwbuf_options o)
 {
@@ -915,7 +916,7 @@ static int lwbuf_set_more_excess(int64_t n)
 	return set_excess_of(2000, n);
 }
 
-/* Of a file with a byte in each page that can be asked for, and in more. */
+/* Ask for that page of a file that has it. */
 static int lwbuf_last_page(int64_t page)
 {
 	struct percpu_lwbuf_options o = { .size = sizeof(o) };
@@ -954,11 +955,11 @@ static int lwbuf_page_of_file(int64_t beyond)
 	return e;
 }
 
-/* Segments */
+/* Segments. */
 
 static char text[1100];
 
-/* A text of that many bytes, which ends so. */
+/* Return a text of n bytes with that end. */
 static const char *text_of(int64_t n, const char *end)
 {
 	memset(text, 'a', sizeof(text));
@@ -966,7 +967,7 @@ static const char *text_of(int64_t n, const char *end)
 	return text;
 }
 
-/* All metrics of a name have the same labels and fields, so each has a name of its own. */
+/* Return a new name: all metrics of one name must have the same labels and fields. */
 static const char *new_name(const char *end)
 {
 	static unsigned made;
@@ -981,7 +982,7 @@ static int name_of_segment(int64_t n)
 	struct percpu_segment *s;
 	int e = percpu_segment_open(text_of(n, ".percpu-test-bounds"), 0, NULL, &s);
 
-	return e == -ENOENT ? 0 : e; /* there is none, and there could be */
+	return e == -ENOENT ? 0 : e; /* there is none, but there could be */
 }
 
 static int info(struct percpu_metric m)
@@ -1097,7 +1098,7 @@ static int family_value(int64_t n)
 	return percpu_family_counter(f, &value, &c);
 }
 
-/* Two series are counted apart, and one more is the overflow. */
+/* Two series are counted apart, and one more counts in the overflow. */
 static int family_series(int64_t series)
 {
 	static const char *const values[] = { "a", "b", "c" };
@@ -1110,7 +1111,7 @@ static int family_series(int64_t series)
 	return percpu_family_overflows(f) != 0 ? -ERANGE : 0;
 }
 
-/* The most of what fits into a lane; 32-bit processes have shorter ones. */
+/* The most that fits into a lane; those of 32-bit processes are shorter. */
 #define NARROW (sizeof(void *) < 8)
 #define LONGEST (INT64_C(1) << (NARROW ? 30 : 40))
 #define ARRAY (LONGEST / 8)
@@ -1125,7 +1126,7 @@ static int family_series(int64_t series)
 /* No row:
  *	* "-E2BIG more CPUs than PERCPU_MAX_CPUS": one call finds out: unit/test_cpus_files:
  *  too_many_cpus_are_refused
- *	* "-E2BIG (more CPUs than PERCPU_MAX_CPUS)": likewise
+ *	* "-E2BIG (more CPUs than PERCPU_MAX_CPUS)": the same
  *	approx.h "With n of 0 or less": no limit
  *	base.h "Lanes 0 to N-1 belong to CPUs 0 to N-1": no limit
  *	base.h "for pages of up to 64 KiB": geometry
@@ -1463,8 +1464,8 @@ static bool limit_address_space(rlim_t value)
 	       setrlimit(RLIMIT_AS, &(struct rlimit){ value, l.rlim_max }) == 0;
 }
 
-/* What is huge is accepted where no address space can be had for it: no machine has to have it,
- * and it takes no time. */
+/* A huge value counts as accepted if it fails only for lack of address space: no machine needs
+ * to have that much, and the test takes no time. */
 static int try_bound(const struct bound *b, unsigned i)
 {
 	struct rlimit was;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* test_calls.c - exported functions that do what the inline ones do: those that no other test calls. */
+/* test_calls.c - exported functions that do the same as inline ones: those that no other test
+ * calls. */
 #include "../lwbuf.h"
 
 #include <percpu/calls.h>
 
-/* A window and a shared buffer of page 1 of a file whose second and last page has 100 bytes. */
+/* Describe a window and a shared buffer of page 1, the second and last page of a file, which has
+ * 100 bytes. */
 static void buffers_are_described(void **state)
 {
 	const struct percpu_lwbuf_options o = { .size = sizeof(o) };
@@ -51,7 +53,7 @@ static void values_are_counted_and_read(void **state)
 	percpu_stats_destroy(s);
 }
 
-/* A zone's copy of a CPU; a hint to a buffer with nothing in it, and to one that is full. */
+/* Get a zone's copy of a CPU; hint to an empty buffer, and to a full one. */
 static void items_and_hints_are_passed_on(void **state)
 {
 	uint64_t cell = 0;

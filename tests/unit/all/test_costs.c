@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_costs.c - what calls cost, in counts and not in time: system calls, memory, locks, fences,
- * and records of a segment that are read.
+ * test_costs.c - what calls cost, in counts and not in time: system calls, memory, locks,
+ * fences, and records of a segment that are read.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -39,30 +39,30 @@
 #include "support.h"
 #include "syscalls.h"
 
-/* Costs */
+/* Costs. */
 
 enum cost {
-	SYSTEM,	 /* system calls, also those that libc makes for the library */
-	MEMORY,	 /* blocks of memory that were asked for */
-	LOCK,	 /* locks between processes */
-	PROCESS, /* the lock of the process, which blocks signals */
+	SYSTEM,	 /* system calls, also by libc for the library */
+	MEMORY,	 /* allocated blocks of memory */
+	LOCK,	 /* robust locks */
+	PROCESS, /* the process lock, which blocks signals */
 	FENCE,	 /* of the process's own sequences, or of all processes' */
 	RECORD,	 /* records of a directory that are read */
-	TAKE,	 /* permissions of a rate, for a CPU */
+	TAKE,	 /* permissions that a CPU takes from a rate */
 	DEPOT,	 /* visits of a pool's depot to put items */
 	BLOCK,	 /* blocks of a table that are looked up */
 	LIST,	 /* lists of series that a reader makes */
-	BYTES,	 /* that are read from a file */
-	CLOCK,	 /* readings of a clock */
-	VISIT,	 /* CPUs that are visited */
+	BYTES,	 /* bytes read from a file */
+	CLOCK,	 /* clock readings */
+	VISIT,	 /* visited CPUs */
 	COSTS
 };
 
 static uint64_t spent[COSTS];
-static uint64_t now_ns; /* 0: the clock goes */
+static uint64_t now_ns; /* what clocks read; 0: the real time */
 
 static __thread int has_process_lock;
-static bool released_for_others; /* the lock of the process, by a thread that did not have it */
+static bool released_for_others; /* a thread released the process lock without holding it */
 
 static const char *stops_at; /* a step; or NULL */
 static void (*stopped)(void);
@@ -203,7 +203,7 @@ static const char *const cost_names[COSTS] = {
 	[VISIT] = "visits",
 };
 
-/* The library's helpers cost, too, meanwhile. */
+/* Return a cost so far. The library's helper threads add to it, too. */
 static uint64_t so_far(enum cost cost)
 {
 	return __atomic_load_n(&spent[cost], __ATOMIC_RELAXED);
@@ -215,7 +215,7 @@ static void begin_costs(void)
 		__atomic_store_n(&spent[cost], 0, __ATOMIC_RELAXED);
 }
 
-/* That it was at most that much since. */
+/* Assert that a cost was at most so much since begin_costs(). */
 static void expect_at_most(const char *what, enum cost cost, uint64_t most)
 {
 	const uint64_t got = so_far(cost);
@@ -241,7 +241,7 @@ static void expect_nothing(const char *what)
 			expect_at_most(what, c, 0);
 }
 
-/* What costs nothing but instructions, each time. */
+/* Calls that cost nothing but instructions. */
 
 static struct {
 	struct percpu_counter *counter;
@@ -430,7 +430,7 @@ static void get_and_put_references(void)
 	assert_int_equal(percpu_ref_put_slow(o.ref, 1), 0);
 }
 
-/* The pool has those whose calls are not one sequence. */
+/* The pool has items whose calls are not one sequence. */
 static void alloc_and_free_items(void)
 {
 	struct percpu_zone *const zones[] = { o.zone, o.constructed };
@@ -532,7 +532,7 @@ static const struct {
 	{ "reads", read_values },
 };
 
-/* Pinned, because a page of windows is mapped for each CPU. */
+/* Pinned, because each CPU maps its own window of a page. */
 static void most_calls_cost_nothing(void **state)
 {
 	(void)state;
@@ -551,7 +551,7 @@ static void most_calls_cost_nothing(void **state)
 	test_unpin(0);
 }
 
-/* Fences */
+/* Fences. */
 
 static void call_nothing(struct percpu_grace_callback *c)
 {
@@ -570,7 +570,7 @@ static void periods_are_fenced_once(void **state)
 	begin_costs();
 	assert_int_equal(percpu_grace_wait(g), 0);
 	expect_exactly("a period", FENCE, 1);
-	/* All that ask before it begins wait for the same one. */
+	/* All that ask before a period begins wait for the same one. */
 	begin_costs();
 	for (int i = 0; i < 10; i++)
 		cookie[i] = percpu_grace_start(g);
@@ -592,7 +592,7 @@ static void periods_are_fenced_once(void **state)
 	assert_int_equal(percpu_grace_exit(g, token), 0);
 	assert_int_equal(percpu_grace_poll(g, cookie[0]), 1);
 	expect_exactly("a period with a section", FENCE, 1);
-	/* One period cannot end meanwhile, and all but the first wait for the next one. */
+	/* One period cannot end meanwhile. All callbacks but the first wait for the next one. */
 	begin_costs();
 	token = percpu_grace_enter(g);
 	for (int i = 0; i < 20; i++)
@@ -603,7 +603,7 @@ static void periods_are_fenced_once(void **state)
 	assert_int_equal(percpu_grace_destroy(g), 0);
 }
 
-/* Who runs callbacks sleeps until there is one. */
+/* The thread that runs callbacks sleeps until there is one. */
 static void helpers_without_work_sleep(void **state)
 {
 	struct percpu_grace_callback c;
@@ -656,7 +656,7 @@ static void snapshots_are_fenced_once(void **state)
 
 static struct percpu_ring *ring;
 
-/* Put two records, and read all that there are. */
+/* Put two records, and read all records. */
 static void read_what_is_put(struct percpu_ring_reader *r)
 {
 	struct percpu_ring_record record;
@@ -693,7 +693,7 @@ static void read_ring(bool shared)
 	percpu_ring_reader_destroy(unfenced);
 }
 
-/* Once for all records that there are, and no CPU whose records are not read. */
+/* One fence is enough for all records, and CPUs without records are not fenced. */
 static void records_are_fenced_once(void **state)
 {
 	struct percpu_region *r;
@@ -739,7 +739,7 @@ static void show_pages(struct percpu_lwbufs *f, unsigned nth_cpu, uint64_t first
 	}
 }
 
-/* What this CPU has is taken without a fence. */
+/* A CPU replaces its own windows without a fence. */
 static void windows_are_replaced_without_fences(void **state)
 {
 	struct percpu_lwbufs *f;
@@ -755,7 +755,7 @@ static void windows_are_replaced_without_fences(void **state)
 	test_unpin(0);
 }
 
-/* Nor is another CPU's that was used later, though it shows the page. */
+/* A window that another CPU has used later is not replaced, even if it shows the page. */
 static void windows_of_others_stay_there(void **state)
 {
 	struct percpu_lwbufs *f;
@@ -776,8 +776,7 @@ static void windows_of_others_stay_there(void **state)
 	test_unpin(0);
 }
 
-/* Refusals at the limit close the lanes once, and what is given back opens them only when they
- * have rested. */
+/* Refusals at the limit close the lanes once. What is given back opens them only after a rest. */
 static void limits_are_fenced_once(void **state)
 {
 	struct percpu_approx *a;
@@ -797,14 +796,14 @@ static void limits_are_fenced_once(void **state)
 		assert_int_equal(percpu_approx_add_below(a, 1, 1000), -ERANGE);
 	}
 	expect_exactly("what is given back and taken", FENCE, 0);
-	/* Rested, and far from the limit: the lanes are opened, without a fence. */
+	/* After a rest, and far from the limit, the lanes are opened, without a fence. */
 	now_ns += 1000000000;
 	percpu_approx_add(a, -100000);
 	begin_costs();
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(percpu_approx_add_below(a, 1, 1000), 0);
 	expect_exactly("far from the limit", FENCE, 0);
-	/* More than open lanes have room for, and all of it given back. */
+	/* Take more than open lanes have room for, and give all of it back. */
 	percpu_approx_zero(a);
 	begin_costs();
 	for (int i = 0; i < 100; i++) {
@@ -835,7 +834,7 @@ static void permissions_are_taken_together(void **state)
 	test_unpin(0);
 }
 
-/* One that is refused, or allowed by what the CPU has, or by what it takes. */
+/* A check that is refused, or allowed by the CPU's permissions, or by taking more. */
 static void checks_read_the_clock_once(void **state)
 {
 	struct percpu_rate *rate;
@@ -850,9 +849,9 @@ static void checks_read_the_clock_once(void **state)
 	percpu_rate_destroy(rate);
 }
 
-/* Segments */
+/* Segments. */
 
-#define CAP 50 /* series of the family: a walk reads that many records */
+#define CAP 50 /* series of the family, and records that a walk reads */
 
 static struct percpu_family *full_family(void)
 {
@@ -866,7 +865,7 @@ static struct percpu_family *full_family(void)
 	return f;
 }
 
-/* The records of the family and of the series are read to compare them. */
+/* A look-up reads the records of the family and of the series, to compare them. */
 static void expect_look_up(const char *what, unsigned n)
 {
 	expect_at_most(what, RECORD, 2 * n);
@@ -893,7 +892,7 @@ static void families_are_looked_up_in_memory(void **state)
 	for (int i = 0; i < 100; i++)
 		assert_non_null(counter_of(f, "more"));
 	expect_look_up("the overflow", 100);
-	/* With a series that was removed, and cannot be used again. */
+	/* The same with a removed series that cannot be reused. */
 	assert_int_equal(remove_value(f, "v3"), 0);
 	assert_non_null(counter_of(f, "more"));
 	begin_costs();
@@ -902,17 +901,17 @@ static void families_are_looked_up_in_memory(void **state)
 	expect_at_most("the overflow, one removed", RECORD, 400);
 	expect_exactly("the overflow, one removed", LOCK, 0);
 	expect_at_most("the overflow, one removed", SYSTEM, 200);
-	/* What another one adds is read, and no more. */
+	/* Only the other process's new record is read. */
 	assert_int_equal(percpu_segment_counter(t, METRIC("x_total"), &c), 0);
 	begin_costs();
 	assert_non_null(counter_of(f, "v7"));
 	expect_at_most("after another one's record", RECORD, 3 + 2);
 }
 
-/* Somebody is stopped amid a change, with the lock: whoever looks meanwhile reads all records once, and
- * not each time. */
+/* A process is stopped amid a change, with the lock. Another process that looks up series reads
+ * all records once, and not each time. */
 
-static struct percpu_segment *onlooker; /* may only read */
+static struct percpu_segment *onlooker; /* read-only */
 static struct percpu_family *of_s, *of_onlooker;
 
 static void look_amid_change(void)
@@ -950,7 +949,7 @@ static void unfinished_changes_are_read_once(void **state)
 	of_t = family_of(t, CAP);
 	onlooker = open_family_file(path, 0);
 	of_onlooker = family_of(onlooker, CAP);
-	assert_int_equal(remove_value(of_t, "v3"), 0); /* so that some are removed before */
+	assert_int_equal(remove_value(of_t, "v3"), 0); /* so that some are removed already */
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		stopped = look_amid_change;
 		stops_at = steps[i];
@@ -973,7 +972,7 @@ static void quiesce_often(const char *what, int n)
 	expect_at_most(what, PROCESS, (uint64_t)n);
 }
 
-/* A new one when a series was removed, and only then. */
+/* A new epoch is taken when a series was removed, and only then. */
 static void epochs_are_taken_once(void **state)
 {
 	struct percpu_family *f = full_family();
@@ -1045,7 +1044,7 @@ static void pictures_are_taken_again(void **state)
 	percpu_reader_close(r);
 }
 
-/* Statistics */
+/* Statistics. */
 
 static void read_statistics(const char *what, uint32_t flags, size_t n)
 {
@@ -1059,7 +1058,7 @@ static void read_statistics(const char *what, uint32_t flags, size_t n)
 	percpu_stats_destroy(many);
 }
 
-/* Only of objects in two copies there is a copy, on the stack if it is short. */
+/* Only objects in two copies are copied, on the stack if they are short. */
 static void statistics_are_read_without_memory(void **state)
 {
 	(void)state;
@@ -1068,7 +1067,7 @@ static void statistics_are_read_without_memory(void **state)
 	read_statistics("4096 bytes of objects in two copies", PERCPU_STATS_WHOLE, 256);
 }
 
-/* Owners */
+/* Owners. */
 
 static void owners_are_read_without_calls(void **state)
 {
@@ -1108,7 +1107,7 @@ static void owners_are_read_without_calls(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Who waits until another thread has left sleeps between two looks. */
+/* A thread that waits until another one has left sleeps between two looks. */
 static struct percpu_owners *leaving;
 static unsigned looks;
 
@@ -1141,7 +1140,7 @@ static void leaves_are_slept_for(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Nobody pays for windows that were given back once more than once. */
+/* After all free windows were unmapped, using a page costs nothing again but at first. */
 static void windows_given_back_cost_nothing_more(void **state)
 {
 	struct percpu_lwbufs *f;
@@ -1166,7 +1165,7 @@ static void windows_given_back_cost_nothing_more(void **state)
 	test_unpin(0);
 }
 
-/* Memory */
+/* Memory. */
 
 static void cells_share_mappings(void **state)
 {
@@ -1196,14 +1195,14 @@ static void cells_share_mappings(void **state)
 	expect_at_most("1000 counters in a file", LOCK, 1000);
 	expect_at_most("1000 counters in a file", MEMORY, 0);
 	expect_at_most("1000 counters in a file", PROCESS, 1000);
-	/* One for each lane, and the lock's. */
+	/* One call for each lane, and those of the lock. */
 	expect_at_most("1000 counters in a file", SYSTEM,
 		       999 * (4 + (uint64_t)percpu_status()->possible_cpus));
 	percpu_region_close(r);
 	assert_int_equal(unlink(path), 0);
 }
 
-/* By no call of those above. */
+/* No call of the tests above has released the process lock without holding it. */
 static void locks_are_released_by_their_holder(void **state)
 {
 	(void)state;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_faults.c - each call that the library makes of libc fails in turn: the
- * first, the second, and so on until none is left to fail, alone and with all
- * later ones. What is asked for is then done, or refused with an error that is
- * documented; nothing stays behind, and the next try succeeds.
+ * test_faults.c - each call of libc by the library fails in turn: the first, the second, and so
+ * on until none is left to fail, alone and with all later ones. The operation is then done, or
+ * fails with a documented error; nothing is leaked, and the next try succeeds.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,14 +31,14 @@ static void each_call_fails_in_turn(void **state)
 	(void)state;
 	sweep(faults_operations);
 	sweep_report();
-	/* So the linker did put the faults in between. */
+	/* The linker did replace these functions. */
 	assert_true(sweep_failures(FAULT_OPEN) > 0 && sweep_failures(FAULT_MMAP) > 0 &&
 		    sweep_failures(FAULT_CALLOC) > 0);
-	/* What the library opened, no other program gets. */
+	/* A program that is executed gets no descriptor of the library. */
 	assert_int_equal(fault_inherited(), 0);
 }
 
-/* What the first fence says is not lost when a second one succeeds. */
+/* An error of the first fence is not lost when a second one succeeds. */
 static void no_fence_is_made_up_for(void **state)
 {
 	struct percpu_stats_control *c;
@@ -49,7 +48,7 @@ static void no_fence_is_made_up_for(void **state)
 	(void)state;
 	assert_int_equal(percpu_stats_create_in(sweep_region, 16, 1, 0, &s), 0);
 	c = percpu_stats_control(s);
-	c->fenced = c->bank + PERCPU_STATS_FLIP; /* a reader was killed before its own */
+	c->fenced = c->bank + PERCPU_STATS_FLIP; /* a reader was killed before its fence */
 	fault_set(FAULT_PTHREAD_CREATE, 0, ENOMEM, false);
 	assert_int_equal(percpu_stats_snapshot(s, 0, 1, out), -ENOMEM);
 	assert_int_equal(fault_clear(), 1);
@@ -57,7 +56,7 @@ static void no_fence_is_made_up_for(void **state)
 	percpu_stats_destroy(s);
 }
 
-/* A snapshot that cannot fence is none, and the next one fences first. */
+/* A snapshot that cannot fence fails, and the next one fences first. */
 static void missing_fence_is_noted(void **state)
 {
 	struct percpu_stats_control *c;
@@ -80,7 +79,7 @@ static void missing_fence_is_noted(void **state)
 	percpu_stats_destroy(s);
 }
 
-/* What is allocated and cannot be checked goes back. */
+/* A cell that is allocated, and cannot be checked for lack of memory, is freed. */
 static void unchecked_items_are_not_lost(void **state)
 {
 	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
@@ -100,7 +99,8 @@ static void unchecked_items_are_not_lost(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
-/* Where a window was, and could not be reserved again, somebody else has memory by now. */
+/* An address range that could not be reserved again after its window went is the program's by
+ * now. */
 static void lost_addresses_are_left_alone(void **state)
 {
 	const struct percpu_lwbuf_options o = { .size = sizeof(o),
@@ -141,7 +141,7 @@ static void lost_addresses_are_left_alone(void **state)
 	close(fd);
 }
 
-/* Variables that have no copies stay what they are, and are not tried again. */
+/* Variables without copies stay so, and are not tried again. */
 static void variables_stay_without_cells(void **state)
 {
 	static const uint64_t initial[4] = { 1, 2, 3, 4 };
@@ -157,7 +157,7 @@ static void variables_stay_without_cells(void **state)
 	assert_int_equal(percpu_variable_sum(&image, &initial[2]), 3);
 }
 
-/* Windows of a file of so many pages and a half. */
+/* Make windows of a file that has so many pages, and half of one. */
 enum { PAGES = 100 };
 
 static struct percpu_lwbufs *windows_of(int fd, size_t max_excess)
@@ -196,7 +196,7 @@ static uint64_t excess_of(const struct percpu_lwbufs *f)
 	return st.excess;
 }
 
-/* Where there is no memory for one more window, one that nobody uses has another page. */
+/* Without memory for one more window, one that is free shows another page. */
 static void windows_that_are_free_need_no_memory(void **state)
 {
 	int fd = memfd_create("windows", MFD_CLOEXEC);
@@ -221,7 +221,7 @@ static void windows_that_are_free_need_no_memory(void **state)
 	close(fd);
 }
 
-/* Whoever cannot find out how long the file is by now takes it for as long as it was. */
+/* If the length of the file cannot be read, it is taken to be unchanged. */
 static void lengths_that_are_not_known_stay(void **state)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -245,8 +245,8 @@ static void lengths_that_are_not_known_stay(void **state)
 	close(fd);
 }
 
-/* Of 64 windows, for which addresses were reserved at once, two are free, and lost: there is no
- * other one without a mapping. */
+/* Of 64 windows, whose addresses were reserved at once, two are free, and lost: no other one is
+ * free of a mapping. */
 static void all_windows_may_be_lost(void **state)
 {
 	int fd = memfd_create("windows", MFD_CLOEXEC);
@@ -310,7 +310,7 @@ static int fence_when_refused_once(void)
 	return e;
 }
 
-/* As in a process that was restored, which has not announced its fences. */
+/* As in a process that was restored from a checkpoint, and has not registered for fences. */
 static void refused_fences_are_announced_again(void **state)
 {
 	(void)state;

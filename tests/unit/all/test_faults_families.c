@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_faults_families.c - calls of libc fail while families are declared, and their series found,
- * made, removed and made again.
+ * test_faults_families.c - calls of libc fail while families are declared, and their series
+ * found, made, removed and made again.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,8 +30,8 @@ static int declare(struct percpu_segment *s, const char *name, unsigned kind,
 	return percpu_segment_family(s, &d, CAP, ret);
 }
 
-/* A series of each kind: its handle, whatever that is. What there is no memory for is counted in the
- * overflow, and that is no error. */
+/* Find or make a series of that kind. Lack of memory for it is no error: it counts in the
+ * overflow. */
 static int resolve(struct percpu_family *f, unsigned kind, const char *const *values, void **ret)
 {
 	switch (kind) {
@@ -62,8 +62,8 @@ static bool needs_pairs(unsigned kind)
 	       kind == PERCPU_METRIC_LATEST;
 }
 
-/* A series is made, removed, given back and made again. Without room for it there is none to be
- * removed. */
+/* Make a series, remove it, quiesce, and make it again. Without room for it, there is nothing to
+ * remove. */
 static int make_and_remove(struct percpu_segment *s, struct percpu_family *f, unsigned kind)
 {
 	void *handle = NULL, *again = NULL;
@@ -82,7 +82,7 @@ static int make_and_remove(struct percpu_segment *s, struct percpu_family *f, un
 	return e != 0 ? e : resolve(f, kind, y, &again);
 }
 
-/* Whatever went wrong, there is room for series, and each begins at 0. */
+/* Whatever failed, there is room for series, and each begins at 0. */
 static void count_again(struct percpu_segment *s)
 {
 	struct percpu_family *f = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_faults_owners.c - calls of libc fail under owners, and what they have: gauges of each rule,
+ * test_faults_owners.c - calls of libc fail under owners and their objects: gauges of each rule,
  * locks, and grace periods.
  */
 #define _GNU_SOURCE
@@ -14,9 +14,10 @@
 #include "memory/memory.h"
 #include "sweep.h"
 
-enum { ROWS = 200 }; /* more than there is room for on the stack */
+enum { ROWS = 200 }; /* more than fit on the library's stack */
 
-/* The process has slots by the owners of all operations, and by one that comes and goes. */
+/* Join owners that are made here, and leave them. The process also has slots in the owners of
+ * all operations. */
 static int join_and_leave(void)
 {
 	struct percpu_owner_info rows[ROWS];
@@ -44,7 +45,7 @@ static int join_and_leave(void)
 	return e;
 }
 
-/* A file of its own, in which nothing was ever made: owners, and objects of theirs, at roots. */
+/* Open owners and their objects at roots of a new file. */
 static int start_with_owners(void)
 {
 	const unsigned flags = PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS;
@@ -76,7 +77,7 @@ static int start_with_owners(void)
 	return e;
 }
 
-/* Of each rule. */
+/* Use a gauge of any rule. */
 static int use_gauge(struct percpu_owned_gauge *g, bool set)
 {
 	struct percpu_owned_value rows[ROWS];
@@ -151,7 +152,7 @@ static int recent(void)
 	return gauges_of(PERCPU_OWNED_RECENT);
 }
 
-/* Who has the lock cannot always be told, and is then not named. */
+/* Use a lock. Its holder cannot always be looked up, and has no pid then. */
 static int use_lock(struct percpu_rwlock *l)
 {
 	struct percpu_rwlock_holder rows[ROWS];
@@ -212,7 +213,7 @@ static void note_callback(struct percpu_grace_callback *c)
 	(void)c;
 }
 
-/* Sections, and the four ways to wait for them. Only the first section fails. */
+/* Use sections, and the four ways to wait for them. Only the first section may fail. */
 static int use_periods(struct percpu_grace *g, struct percpu_grace_callback *c)
 {
 	struct percpu_grace_blocker rows[ROWS];

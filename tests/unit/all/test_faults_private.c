@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_faults_private.c - calls of libc fail under objects that a process has for itself: words,
+ * test_faults_private.c - calls of libc fail under objects in memory of the process: words,
  * arrays and queues of a CPU, caches, zones, write buffers, buffers of files, reference counts.
  */
 #define _GNU_SOURCE
@@ -25,7 +25,7 @@
 
 enum { SLOTS = 8, OBJECTS = 40, ITEMS = 100 };
 
-/* What is done by a thread that runs no sequences, too. */
+/* Use an object, and again as a thread that runs no sequences. */
 static int twice(int (*use)(void *object), void *object)
 {
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER }, *area;
@@ -47,7 +47,7 @@ static int make_local(size_t size, enum percpu_local_fallback fallback, int (*us
 	if (e == 0)
 		e = twice(use, l);
 	(void)fault_clear();
-	/* Whatever went wrong, no guard is up. */
+	/* Whatever failed, no guard is set. */
 	if (l != NULL)
 		assert_int_equal(twice(use, l), 0);
 	percpu_local_destroy(l);
@@ -63,7 +63,7 @@ static int add_split(void *l)
 	return e;
 }
 
-/* The thread may be moved between two calls, so words are what they are. */
+/* Change a word. The thread may be moved between two calls, so values are not checked. */
 static int change_word(void *l)
 {
 	int64_t v = 0, old = 77;
@@ -140,7 +140,7 @@ static int queue(void)
 	return make_local(16 + 8 * SLOTS, PERCPU_LOCAL_LOCK, copy_and_take);
 }
 
-/* Objects that are constructed, and memory of a backend: each goes as often as it comes. */
+/* Constructed objects, and blocks of a backend: each is destroyed as often as it was made. */
 static unsigned constructed, backed;
 
 static int construct(void *obj, void *arg, unsigned flags)
@@ -159,7 +159,8 @@ static void destruct(void *obj, void *arg)
 	constructed--;
 }
 
-/* The call that also makes room for what is known of objects: both fail together. */
+/* Make a block. The same call also makes room for the library's own data of objects: both fail
+ * together. */
 static void *back(void *arg, unsigned flags)
 {
 	void *obj = calloc(1, 32);
@@ -248,7 +249,7 @@ static void touch(void *cell, unsigned cpu, void *arg)
 	++*(unsigned *)arg;
 }
 
-/* Items of which arrays have no room for all, and functions that run for each CPU. */
+/* Use arrays, which have no room for all items, and functions that run for each CPU. */
 static int use_zone(struct percpu_zone *z, void **items)
 {
 	unsigned touched = 0;
@@ -333,7 +334,7 @@ static int write_buffer(void)
 	return e;
 }
 
-/* Of a file of two pages: both kinds of buffers, by two who share, and without any kept. */
+/* Use pages of a file of two pages by both kinds of buffers: shared, and with none kept. */
 static int use_pages(struct percpu_lwbufs *f)
 {
 	struct percpu_sfbuf *shared = NULL;
@@ -363,7 +364,7 @@ static int pages_by(enum percpu_lwbuf_backend backend)
 						.flags = PERCPU_LWBUF_KEEPS_SIZE |
 							 PERCPU_LWBUF_WRITABLE };
 	struct percpu_lwbufs *f = NULL;
-	static int fd = -1; /* opened when nothing fails yet */
+	static int fd = -1; /* opened before anything fails */
 	int e;
 
 	if (fd < 0) {
@@ -407,7 +408,7 @@ static void note_confirm(struct percpu_ref *ref, void *arg)
 	(void)arg;
 }
 
-/* From one reference to one reference. */
+/* Change the references from one to one. */
 static int use_references(void *ref)
 {
 	int e = percpu_ref_get(ref);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * test_faults_readers.c - calls of libc fail while a segment is read from outside.
- */
+/* test_faults_readers.c - calls of libc fail while a reader reads a segment. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +48,7 @@ static int read_counter(struct percpu_reader *r, size_t i)
 	return e != 0 ? e : percpu_reader_cpus(r, i, cpus, info.cpus < 1024 ? info.cpus : 1024);
 }
 
-/* By all calls for its kind. */
+/* Read a value by all calls for its kind. */
 static int read_value(struct percpu_reader *r, size_t i, unsigned kind)
 {
 	uint64_t parts[KEPT_FIELDS], when;
@@ -95,7 +93,7 @@ static int read_all(struct percpu_reader *r)
 	return e;
 }
 
-/* A second picture comes after the first, and after a failure. */
+/* Take a picture, and a second one after it, or after a failure. */
 static int use_reader(struct percpu_reader *r, int e)
 {
 	if (e == 0)
@@ -126,7 +124,7 @@ static int reader(void)
 
 static int reader_by_descriptor(void)
 {
-	static int fd = -1; /* opened when nothing fails yet */
+	static int fd = -1; /* opened before anything fails */
 	struct percpu_reader *r = NULL;
 	int e;
 
@@ -137,7 +135,7 @@ static int reader_by_descriptor(void)
 	return use_reader(r, e);
 }
 
-/* The path is from here on, and the reader keeps that from the root on. */
+/* Open a relative path. The reader keeps an absolute one. */
 static int reader_by_relative_path(void)
 {
 	static char here[4096], folder[4096], name[300];
@@ -186,7 +184,7 @@ static void each_call_fails_in_turn(void **state)
 	assert_int_equal(fault_inherited(), 0);
 }
 
-/* What so many CPUs have is read to memory that may not be had. */
+/* Values of many CPUs need a buffer, for which memory may lack. */
 static void values_of_many_cpus_are_read_or_not(void **state)
 {
 	enum { CPUS = 1000 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_faults_segments.c - calls of libc fail while segments are created, opened, read from and
- * started anew, and metrics of each kind declared.
+ * test_faults_segments.c - calls of libc fail while segments are created, opened, read and
+ * reset, and metrics of each kind are declared.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "memory/memory.h"
 #include "sweep.h"
 
-/* Whatever went wrong, it may be declared again, and counts. What is wrong is told. */
+/* Whatever failed, declare the metrics again, and count. A failure has an error sentence. */
 static void declare_again(struct percpu_segment *s, int e)
 {
 	struct kept_metrics m;
@@ -28,7 +28,7 @@ static void declare_again(struct percpu_segment *s, int e)
 	assert_int_equal(kept_count(&m), 0);
 }
 
-/* What has appeared under the name is a segment, and for others, too. */
+/* A file that has appeared under the name is a segment that can be opened. */
 static void remove_file(const char *path, bool expected)
 {
 	struct percpu_segment *s = NULL;
@@ -60,7 +60,7 @@ static int create(void)
 	return e;
 }
 
-/* In a descriptor, by a table. When each has started is told. */
+/* Create a segment by a descriptor, and declare a table. Read when each metric started. */
 static int create_by_descriptor(void)
 {
 	int fd = memfd_create("segment", MFD_CLOEXEC), e;
@@ -114,7 +114,7 @@ static int open_to_read(void)
 	return open_kept(0);
 }
 
-/* If that fails, the next one completes it: all is reset then, or nothing was. */
+/* Reset. If that fails, the next reset completes it: all metrics were reset then, or none. */
 static int start_anew(void)
 {
 	const unsigned anew = PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW;
@@ -124,7 +124,7 @@ static int start_anew(void)
 
 	(void)kept_segment(&m);
 	e = kept_count(&m);
-	assert_true(e == 0 || !WIDE); /* else it takes locks, which may be refused */
+	assert_true(e == 0 || !WIDE); /* else it takes locks, which may fail */
 	e = percpu_segment_open(kept_path(), anew, NULL, &s);
 	(void)fault_clear();
 	assert_true((e == 0) == (s != NULL));
@@ -139,7 +139,7 @@ static int start_anew(void)
 
 static int start_anew_by_descriptor(void)
 {
-	static int fd = -1; /* opened when nothing fails yet */
+	static int fd = -1; /* opened before anything fails */
 	struct percpu_segment *s = NULL;
 	int e;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_faults_systems.c - calls of libc fail under other systems' names: counters, rates, zones and
- * names and buffers of FreeBSD; caches of DragonFly. Those that make something return NULL for all
- * errors. Those that may wait go on when there is memory, which a thread gives back that gets the
- * CPU: the linker puts sched_yield(2) of this program in front of libc's.
+ * test_faults_systems.c - calls of libc fail under functions of other systems: counters, rates,
+ * zones and buffers of FreeBSD; caches of DragonFly. Functions that make something return NULL
+ * for all errors. Functions that may wait go on when there is memory: another thread frees it
+ * when it gets the CPU. To that end, this program replaces libc's sched_yield(2).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -49,7 +49,7 @@ static int counter_and_rate(void)
 	return e;
 }
 
-/* How many items are begun and not ended, by both kinds of functions. */
+/* Items that were begun and not ended, by both kinds of functions. */
 static int begun;
 
 static int begin_item(void *mem, int size, void *arg, int flags)
@@ -113,7 +113,7 @@ static int count_name(const struct percpu_freebsd_name *n, void *arg)
 	return 0;
 }
 
-static counter_u64_t named; /* made when nothing fails yet */
+static counter_u64_t named; /* made before anything fails */
 
 static int use_names(struct sysctl_ctx_list *ctx)
 {
@@ -243,9 +243,9 @@ static void each_call_fails_in_turn(void **state)
 	assert_int_equal(fault_inherited(), 0);
 }
 
-/* What may wait */
+/* Calls that may wait. */
 
-static unsigned yields; /* until memory comes back, 0: it is not awaited */
+static unsigned yields; /* until memory comes back; 0: the test does not wait for it */
 
 int __real_sched_yield(void);
 int __wrap_sched_yield(void);
@@ -327,14 +327,14 @@ static void who_may_wait_goes_on_when_there_is_memory(void **state)
 		test_in_child(wait_for_memory, &i);
 }
 
-/* What is made once for all, in processes that have not made it yet */
+/* Objects that are made once, in processes that have not made them yet. */
 
 static uma_zone_t create_plain(void)
 {
 	return uma_zcreate("first", 8, NULL, NULL, NULL, NULL, UMA_ALIGN_PTR, UMA_ZONE_PCPU);
 }
 
-/* Neither the region of private objects nor the guard is there. */
+/* Lack all memory: neither the region of private objects nor the guard is there. */
 static int lack_all(void *arg)
 {
 	static const enum fault_call lacks[] = { FAULT_MMAP, FAULT_CALLOC, FAULT_CELLS };
@@ -352,7 +352,7 @@ static int lack_all(void *arg)
 	return 0;
 }
 
-/* The item is of a zone that is not UMA's, so that nobody has made the guard. */
+/* Add to an item of a zone that is not UMA's, so that there is no guard yet. */
 static int add_unguarded(void *arg)
 {
 	struct percpu_chunk *k;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_faults_twins.c - calls of libc fail while each kind of object is made, found, used, reset and
- * freed: in memory of the process, and in a file.
+ * test_faults_twins.c - calls of libc fail while each kind of object is made, found, used, reset
+ * and freed: in memory of the process, and in a file.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,8 +18,8 @@
 
 enum { ROOT = 3 };
 
-static enum twin twin; /* of which the operations are */
-static bool without;   /* by a thread that runs no sequences */
+static enum twin twin; /* the kind of object */
+static bool without;   /* used by a thread that runs no sequences */
 
 static struct twin_place place(void)
 {
@@ -28,7 +28,7 @@ static struct twin_place place(void)
 	return p;
 }
 
-/* Its area is put back by then, whatever fails. */
+/* Put one. The thread's area is restored, whatever fails. */
 static int put(union twin_handle h)
 {
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER }, *area = NULL;
@@ -49,7 +49,8 @@ static int reset(union twin_handle h)
 	return e == -ENOSYS ? 0 : e;
 }
 
-/* Freeing may fail where that says so: then all is as before, and it is tried again. */
+/* Free the object. If that fails, which some kinds document, nothing has changed, and it is
+ * repeated. */
 static int destroy(union twin_handle h)
 {
 	int e = 0;
@@ -72,7 +73,7 @@ static int destroy(union twin_handle h)
 	return e;
 }
 
-/* Whatever went wrong, the object is whole. */
+/* Whatever failed, the object is whole. */
 static int use(union twin_handle h, int e)
 {
 	bool had = false;
@@ -91,7 +92,7 @@ static int use(union twin_handle h, int e)
 	return e;
 }
 
-/* In memory of the process. */
+/* Make and free an object in memory of the process. */
 static int make(void)
 {
 	union twin_handle h = { NULL };
@@ -103,7 +104,7 @@ static int make(void)
 	return e;
 }
 
-/* In a file: by who creates it, and by who attaches to it. */
+/* Make an object in a file, and attach to it. */
 static int attach(void)
 {
 	union twin_handle h = { NULL }, other = { NULL };
@@ -122,7 +123,7 @@ static int attach(void)
 	return e;
 }
 
-/* At a root: by who comes first, and by the next one. */
+/* Open an object at a root, twice. */
 static int open_root(void)
 {
 	union twin_handle h = { NULL }, other = { NULL };
@@ -144,7 +145,7 @@ static int open_root(void)
 	return e;
 }
 
-/* Created when nothing fails; then freed. */
+/* Free an object. */
 static int free_it(void)
 {
 	const struct twin_place p = place();
@@ -165,7 +166,7 @@ static const struct sweep_operation shared_ones[] = {
 	{ NULL, NULL, { 0 } },
 };
 
-/* The name of an operation has the twin in it. */
+/* Run the operations for a kind, whose name is in theirs. */
 static void sweep_twin(enum twin t, const struct sweep_operation *of)
 {
 	char names[4][64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_faults_values.c - calls of libc fail under what is read and changed in many ways: histograms,
- * extremes, approximate sums, rates, rings, and regions themselves.
+ * test_faults_values.c - calls of libc fail under objects that are read and changed in many
+ * ways: histograms, extremes, approximate sums, rates, rings, and regions themselves.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,8 +17,9 @@
 #include "memory/memory.h"
 #include "sweep.h"
 
-/* In memory of the process, or in the file. Each is an operation of its own: where it lets all calls
- * through again at its end, none fails in what comes behind it. */
+/* The place of objects: memory of the process, or the file. Each place has an operation of its
+ * own: an operation that lets all calls through at its end would leave none to fail in the next
+ * one. */
 static struct percpu_region *where;
 
 #define IN_BOTH(name)                                                                              \
@@ -33,7 +34,7 @@ static struct percpu_region *where;
 		return name##_there();                                                             \
 	}
 
-/* Snapshots of a histogram, and what can be made of them. */
+/* Use snapshots of a histogram, and what can be made of them. */
 static int use_snapshots(struct percpu_histogram *h, struct percpu_histogram_snapshot *s,
 			 struct percpu_histogram_snapshot *all)
 {
@@ -47,7 +48,7 @@ static int use_snapshots(struct percpu_histogram *h, struct percpu_histogram_sna
 	e = percpu_histogram_fetch(h, 2, s);
 	if (e == 0)
 		e = percpu_histogram_merge(all, s);
-	/* Without atomic pairs a record may need a lock, which may be refused. */
+	/* Without atomic pairs a record may need a lock, which may fail. */
 	assert_true(e != 0 || all->count != 0 || !percpu_pair_is_atomic());
 	if (e == 0 && all->count != 0)
 		e = percpu_histogram_quantile(all, 0.5, &q);
@@ -122,7 +123,7 @@ static int extrema_of(unsigned flags)
 	if (e == 0)
 		e = flags != 0 ? use_doubles(x) : use_words(x);
 	(void)fault_clear();
-	/* Whatever went wrong, nothing that was observed since is lost, and what is new begins anew. */
+	/* Whatever failed, later values are not lost, and after a reset only new ones count. */
 	if (x != NULL && e != 0)
 		assert_int_equal(percpu_extrema_reset(x), 0);
 	if (x != NULL)
@@ -145,7 +146,7 @@ IN_BOTH(extrema)
 
 IN_BOTH(doubles)
 
-/* Near its limit a sum fences. */
+/* Use a sum near its limit, where it fences. */
 static int approx_there(void)
 {
 	const struct percpu_approx_options o = { .size = sizeof(o), .batch = 1 };
@@ -197,7 +198,7 @@ IN_BOTH(rate)
 
 enum { RECORDS = 5 };
 
-/* All that is there, by a reader of one CPU's ring, or of all; what a failure interrupts goes on. */
+/* Read all records, by a reader of one CPU's ring, or of all. After a failure, go on reading. */
 static int read_records(const struct percpu_ring *ring, unsigned cpu, unsigned flags,
 			unsigned *ret_n)
 {
@@ -235,7 +236,7 @@ static int read_ring(const struct percpu_ring *ring, unsigned flags)
 		assert_int_equal(fenced, RECORDS);
 		assert_int_equal(taken, RECORDS);
 	}
-	/* What nobody has taken, is still there. */
+	/* Records that no reader has taken are still there. */
 	looked = 0;
 	assert_int_equal(read_records(ring, PERCPU_RING_ALL, 0, &looked), 0);
 	assert_int_equal(looked, flags != 0 ? RECORDS - taken : RECORDS);
@@ -270,7 +271,7 @@ IN_BOTH(ring)
 
 IN_BOTH(keeping_ring)
 
-/* A region by a descriptor, with a cell at a root, that another handle finds. */
+/* Make a region by a descriptor, with a cell at a root, which another handle finds. */
 static int region_by_descriptor(void)
 {
 	int fd = memfd_create("sweep", MFD_CLOEXEC), e;
@@ -299,7 +300,7 @@ static int region_by_descriptor(void)
 	return e;
 }
 
-/* Memory of the caller's. */
+/* Make a region in the caller's memory. */
 static int region_in_memory(void)
 {
 	static _Alignas(PERCPU_REGION_MEMORY_ALIGN) char memory[32 << 20]; /* for 128 CPUs */
@@ -317,7 +318,7 @@ static int region_in_memory(void)
 	return e;
 }
 
-/* A chunk that another handle has made is to be mapped first. */
+/* Use a chunk that another handle has made, which must be mapped first. */
 static int region_of_others(void)
 {
 	int fd = memfd_create("sweep", MFD_CLOEXEC), e;
@@ -373,7 +374,7 @@ static void each_call_fails_in_turn(void **state)
 	sweep(operations);
 	sweep_report();
 	assert_true(sweep_failures(FAULT_MMAP) > 0 && sweep_failures(FAULT_FCNTL) > 0);
-	assert_true(sweep_failures(FAULT_PTHREAD_CREATE) > 0); /* who visits a CPU */
+	assert_true(sweep_failures(FAULT_PTHREAD_CREATE) > 0); /* the thread that visits a CPU */
 	assert_int_equal(fault_inherited(), 0);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_null.c - what functions do with NULL, as percpu/base.h says. How objects are created, found
- * and opened is in test_twins.c.
+ * test_null.c - what functions do with NULL, as percpu/base.h documents. How objects are
+ * created, found and opened: test_twins.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -116,7 +116,7 @@ static void results_must_have_a_place(void **state)
 	assert_int_equal(percpu_region_root(region, 0), 0);
 }
 
-/* Objects are there, but no place for what they tell. */
+/* The objects exist, and the place for the result is NULL. */
 static void results_of_objects_must_have_a_place(void **state)
 {
 	const struct percpu_histogram_options options = { .size = sizeof(options) };
@@ -182,7 +182,7 @@ static void results_of_objects_must_have_a_place(void **state)
 	assert_int_equal(percpu_owners_destroy(o), 0);
 }
 
-/* Options that this library does not know, and files that allow too little. */
+/* Unknown options, and files without the needed permission. */
 static void what_is_asked_for_must_be_possible(void **state)
 {
 	struct percpu_zone_options o = { .size = sizeof(o), .reserved = 1 };

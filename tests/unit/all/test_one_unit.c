@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_one_unit.c - with the whole library in the same unit, where the compiler
- * sees through all calls, it must still not move reads and publications across
- * adds, which do not clobber memory (arch/spec.h, "Ordering"). And functions that
- * keep vectors inline the slow paths, too.
+ * test_one_unit.c - the whole library in the same unit. Even if the compiler sees through all
+ * calls, it must not move reads and publications across adds, which do not clobber memory
+ * (arch/spec.h, "Ordering"). And functions that keep vectors inline the slow paths, too.
  */
 #include "percpu_all.c"
 
@@ -55,7 +54,7 @@ static void reads_follow_adds(void **state)
 	percpu_counter_destroy(c);
 }
 
-/* One thread adds, then publishes how often; another reads that, then the sum. */
+/* One thread adds, then publishes how often; another one reads that, then the sum. */
 struct channel {
 	struct percpu_counter *c;
 	uint64_t rounds, published, missing;

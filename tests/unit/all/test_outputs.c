@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_outputs.c - a call that fails stores nothing to its outputs. Each call of the table is made
- * while one of the calls behind it fails, the first, the second and so on.
+ * test_outputs.c - a call that fails stores nothing to its outputs. Each call of the table is
+ * made while one of the calls that it makes fails: the first, the second and so on.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,7 +31,7 @@
 
 enum { OWNERS = 3, FIELDS = 4, MANY = 200, LARGE = 300000, MOST = 60, ROOM = 65536 };
 
-/* The library's own calls that may fail in the middle of a read. */
+/* Calls within the library that may fail in the middle of a read. */
 enum { OWNED_LOAD, PAIR_LOAD, JOURNAL_READ, JOURNAL_LOCK, FENCE, INTERNAL };
 static int counts_down[INTERNAL]; /* the call that makes it 0 fails */
 static unsigned failed;
@@ -61,7 +61,7 @@ int __wrap_percpu_pair_load(struct percpu_chunk *k, size_t lane, size_t offset,
 int __wrap_percpu_pair_load(struct percpu_chunk *k, size_t lane, size_t offset,
 			    struct percpu_pair_value *ret)
 {
-	/* Where a pair is loaded by one instruction, that does not fail. */
+	/* One instruction that loads a pair does not fail. */
 	return !percpu_pair_is_atomic() && fails(PAIR_LOAD) ?
 		       -ETIMEDOUT :
 		       __real_percpu_pair_load(k, lane, offset, ret);
@@ -96,7 +96,7 @@ unsigned __wrap_percpu_pair_ways(void)
 	return __real_percpu_pair_ways() & pretended;
 }
 
-/* What is read */
+/* Objects that are read. */
 
 static char path[128], name[128];
 static struct percpu_region *region;
@@ -188,7 +188,7 @@ static void end_world(void)
 	REQUIRE(unlink(path) == 0 && unlink(name) == 0);
 }
 
-/* The table: calls that store at o, which has room for more than any of them stores. */
+/* The table: calls that store at o, which has room for the largest result. */
 
 #define CALL(name_, expression)                                                                    \
 	static int name_(char *o)                                                                  \
@@ -196,7 +196,7 @@ static void end_world(void)
 		return (expression);                                                               \
 	}
 
-/* A call that makes an object, and the one that takes it back. */
+/* A call that makes an object, and the one that frees it. */
 #define MAKES(name_, expression, type, end)                                                        \
 	static int name_(char *o)                                                                  \
 	{                                                                                          \
@@ -208,7 +208,7 @@ static void end_world(void)
 		return e;                                                                          \
 	}
 
-/* Two outputs: the second one is at o + 8. */
+/* Return the place of output i, at o + 8 * i. */
 #define AT(type, i) ((type *)(void *)(o + (size_t)(i)*8))
 
 CALL(stats_fetch, percpu_stats_fetch(stats, 0, 2, o))
@@ -234,7 +234,7 @@ static int histogram_read(char *o, bool zero)
 {
 	struct percpu_histogram_snapshot *s = (struct percpu_histogram_snapshot *)(void *)o;
 
-	/* A snapshot of this layout, with other counts than those. */
+	/* Make a snapshot of this layout, whose counts are not set. */
 	memcpy(s, recorded, offsetof(struct percpu_histogram_snapshot, count));
 	return zero ? percpu_histogram_fetch_zero(histogram, 0, s) :
 		      percpu_histogram_fetch(histogram, 0, s);
@@ -248,7 +248,7 @@ static int read_ring(char *o)
 	return percpu_ring_read(ring_reader, (struct percpu_ring_record *)(void *)o);
 }
 
-/* The first item of a zone that checks them. */
+/* Get the first item of a zone that checks items. */
 static int zone_alloc(char *o)
 {
 	const struct percpu_zone_options z = { .size = sizeof(z), .flags = PERCPU_ZONE_DEBUG };
@@ -357,8 +357,8 @@ static const struct call {
 };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
-/* How many bytes are mapped: what comes to lie beside another mapping is no more lines in the list.
- * With a sanitizer 0: it maps memory of its own. */
+/* Return how many bytes are mapped. Lines are not counted, as adjacent mappings have one. With a
+ * sanitizer 0: it maps memory of its own. */
 static uint64_t mapped_now(void)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -373,7 +373,7 @@ static uint64_t mapped_now(void)
 	return test_address_sanitizer() || test_thread_sanitizer() ? 0 : bytes;
 }
 
-/* Those that make nothing need no memory any more when they have returned. */
+/* Return whether a call makes no object, so that it keeps no memory when it has returned. */
 static bool only_reads(const struct call *c)
 {
 	return c->make == stats_fetch || c->make == stats_fetch_many || c->make == stats_snapshot ||
@@ -385,7 +385,7 @@ static bool only_reads(const struct call *c)
 	       c->make == read_ring;
 }
 
-/* Make the call; if it fails, its outputs are as before. */
+/* Make the call. Asserts that its outputs are unchanged if it fails. */
 static int make(const struct call *c, const char *meanwhile)
 {
 	static char out[ROOM] PERCPU_ALIGNED_WORD, before[ROOM];
@@ -433,7 +433,7 @@ static unsigned fail_each(const struct call *c, unsigned kind)
 	return errors;
 }
 
-/* What cannot fail, by the machine or by its nature. */
+/* Return whether a call cannot fail, at all or on this machine. */
 static bool never_fails(const struct call *c)
 {
 	const bool reads_a_pair = c->make == histogram_fetch || c->make == histogram_fetch_zero ||
@@ -451,7 +451,7 @@ static int fail_all(void *arg)
 	pretended = arg != NULL ? 0 : ~0U;
 	make_world();
 	for (unsigned i = 0; i < CALLS; i++) {
-		/* Approximate sums need pairs that change by one instruction. */
+		/* Approximate sums need atomic pairs. */
 		REQUIRE(make(&calls[i], "nothing") == 0 ||
 			(calls[i].make == approx && !percpu_pair_is_atomic()));
 		errors = 0;
@@ -472,7 +472,7 @@ static void what_fails_stores_nothing(void **state)
 	test_in_child(fail_all, NULL);
 }
 
-/* As on machines that change no pair by one instruction. */
+/* The same as on machines without atomic pairs. */
 static void so_it_is_with_the_journal(void **state)
 {
 	static int by_journal;
@@ -483,8 +483,8 @@ static void so_it_is_with_the_journal(void **state)
 	test_in_child(fail_all, &by_journal);
 }
 
-/* A gauge of which a part cannot be loaded is not set, and reads as no number; also one whose parts
- * do not fit together, as in a file that is damaged. */
+/* If a part of a gauge cannot be loaded, the gauge cannot be set, and reads as NaN. That is tested
+ * also with parts that do not fit together, as in a damaged file. */
 static int fail_gauge(void *arg)
 {
 	struct percpu_pair_value *set;
@@ -514,7 +514,7 @@ static int fail_gauge(void *arg)
 			REQUIRE(__builtin_isnan(percpu_fgauge_fetch(g)));
 			REQUIRE(counts_down[PAIR_LOAD] == 0);
 		}
-		/* Numbers of sets that have not been. */
+		/* Numbers of sets that have not happened. */
 		set[number % 2].second += 10;
 		set[(number + 1) % 2].second = number + 6;
 	}
@@ -531,7 +531,7 @@ static void gauges_are_not_half_set(void **state)
 	test_in_child(fail_gauge, NULL);
 }
 
-/* As a thread that cannot run sequences. */
+/* Observe a value as a thread that cannot run sequences. */
 static int observe_without(struct percpu_extrema *x, int64_t v)
 {
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
@@ -551,7 +551,7 @@ static void record_without(struct percpu_histogram *h, double v)
 	model_set_area(area);
 }
 
-/* Each call within fails in turn; the most recent value stays the most recent one. */
+/* Let each call within the library fail in turn: the last value stays the last one. */
 static void fail_owned(int *countdown)
 {
 	int64_t v = 0;
@@ -570,8 +570,8 @@ static void fail_owned(int *countdown)
 	REQUIRE(percpu_owned_gauge_set(gauge, 5) == 0);
 }
 
-/* What cannot be loaded, or not be stored, is as it was. A record has no result, and is tried until it
- * is done. */
+/* An update that cannot load or store changes nothing. A record has no result, and is tried
+ * until it succeeds. */
 static int fail_updates(void *arg)
 {
 	static const int calls_within[] = { PAIR_LOAD, JOURNAL_LOCK };
@@ -621,7 +621,8 @@ static int fail_updates(void *arg)
 			REQUIRE(min == 4 && max == 5);
 			REQUIRE(observe_without(x, 5) == 0 && observe_without(x, 4) == 0);
 		}
-		/* What a reset has found stays found when it fails, and when the next one does. */
+		/* Values that a reset has found are kept when it fails, and when the next one
+		 * does. */
 		for (int n = 0; n < 2; n++) {
 			counts_down[FENCE] = 1;
 			REQUIRE(percpu_extrema_fetch_reset(x, &min, &max) == -EPERM);
@@ -660,7 +661,7 @@ int main(void)
 		cmocka_unit_test(updates_that_fail_change_nothing),
 	};
 
-	/* The directory is this process's, not a child's. */
+	/* The directory belongs to this process, not to a child. */
 	strcpy(path, test_path("outputs"));
 	strcpy(name, test_path("segment"));
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_resources.c - no memory, no address space, no room, no descriptors, no
- * permission: the error that is documented, nothing leaked, nothing half made,
- * and all well again when the limit is gone.
+ * test_resources.c - no memory, no address space, no room, no descriptors, no permission: the
+ * documented error is returned, nothing is leaked or half made, and calls succeed when the limit
+ * is gone.
  *
  * Limits are for a whole process, so each test runs in a child.
  */
@@ -32,7 +32,7 @@
 
 static char directory[128], file[160];
 
-/* What a failing call must leave as it was: descriptors, mappings, files. */
+/* State that a failing call must not change: descriptors, mappings, files. */
 struct traces {
 	struct test_holding holding;
 	unsigned files;
@@ -77,7 +77,7 @@ static bool limit(int resource, rlim_t value)
 	return setrlimit(resource, &l) == 0;
 }
 
-/* Everything that needs address space, with none to be had. */
+/* Make all calls that need address space, while there is none. */
 static void try_without_address_space(void)
 {
 	struct percpu_static_counter s = PERCPU_STATIC_COUNTER_INIT;
@@ -120,7 +120,7 @@ static int without_address_space(void *arg)
 		limit(RLIMIT_AS, 0);
 		try_without_address_space();
 		setrlimit(RLIMIT_AS, &was);
-		if (i > 0) /* the first time, the C library may keep something */
+		if (i > 0) /* in the first round, libc may keep something */
 			require_same(before, "failing for want of address space leaves nothing");
 	}
 	require(percpu_counter_create(&c), 0, "counter_create, later");
@@ -143,7 +143,7 @@ static void no_address_space_is_an_error(void **state)
 	unlink(file);
 }
 
-/* Growth fails; what there is goes on. */
+/* The region cannot grow, and its cells still count. */
 static int without_room_to_grow(void *arg)
 {
 	enum { N = PERCPU_LANE_SIZE / 8 };
@@ -193,7 +193,7 @@ static int without_descriptors(void *arg)
 	r = NULL;
 	there = open(file, O_RDWR);
 	require(pipe(pair), 0, "pipe");
-	fd = dup(0); /* the next one is the first that cannot be had */
+	fd = dup(0); /* the next descriptor cannot be had */
 	close(fd);
 	for (int i = 0; i < 2; i++) {
 		before = traces_now();
@@ -242,7 +242,7 @@ static void too_large_file_is_an_error(void **state)
 	test_in_child(with_small_files, NULL);
 }
 
-/* Allocate until the disk is full; then whatever was handed out can be used. */
+/* Allocate until the disk is full: all allocated cells can be used. */
 static void fill(struct percpu_region *r)
 {
 	struct percpu_counter *c = NULL, *last = NULL;
@@ -256,7 +256,7 @@ static void fill(struct percpu_region *r)
 	}
 	require(e, -ENOSPC, "counter_create_in on a full disk");
 	test_child_require(n > 0 && percpu_counter_fetch_zero(last) == 2, "the last one works");
-	for (unsigned i = 0; i < test_cpus(); i++) { /* the lanes of all CPUs are there */
+	for (unsigned i = 0; i < test_cpus(); i++) { /* the lanes of all CPUs have memory */
 		test_pin(0, test_cpu(i));
 		percpu_counter_add(last, 1);
 		percpu_counter_add_slow(last, 1);
@@ -266,7 +266,7 @@ static void fill(struct percpu_region *r)
 	require(percpu_counter_create_in(r, &c), 0, "there is room again");
 }
 
-/* A disk that something else has filled already. */
+/* Mount a disk, and fill it. */
 static bool mount_full(void)
 {
 	int fd;
@@ -279,7 +279,7 @@ static bool mount_full(void)
 	return true;
 }
 
-/* qemu-user passes no such advice on. */
+/* Return whether pages can be given back: qemu-user ignores that call. */
 static bool pages_go_back(void)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -290,7 +290,7 @@ static bool pages_go_back(void)
 	return *memory == 0;
 }
 
-/* What did not fit takes no room from what does. */
+/* An allocation that did not fit leaves room for one that does. */
 static void try_too_much(void)
 {
 	struct percpu_counter_array *a = NULL;
@@ -338,7 +338,7 @@ static int with_full_disk(void *arg)
 	return 0;
 }
 
-/* Returns a file that has what was left of the disk, page by page. */
+/* Fill the rest of the disk with a file, page by page. Returns its descriptor. */
 static int write_until_full(off_t *ret_size)
 {
 	static const char zeros[4096];
@@ -349,8 +349,8 @@ static int write_until_full(off_t *ret_size)
 	return fd;
 }
 
-/* Atomic lanes are reserved whole, when first used; what a reclaim gave back of
- * them must be reserved with the next cells, or there is no room for these. */
+/* Atomic lanes are reserved as a whole when they are first used. Their parts that a reclaim gave
+ * back must be reserved with the next cells: else there may be no room for them. */
 static int with_reclaimed_disk(void *arg)
 {
 	enum { N = 2000 };
@@ -368,7 +368,7 @@ static int with_reclaimed_disk(void *arg)
 	require(percpu_zone_create("limits", 8, &o, &z), 0, "zone_create");
 	require(percpu_counter_array_create_in(o.region, N, &a), 0, "array_create_in");
 	test_pin(0, test_cpu(test_cpus() - 1));
-	test_unregister(percpu_seq_attach()); /* its adds are atomic */
+	test_unregister(percpu_seq_attach()); /* so that its adds are atomic */
 	percpu_counter_array_add(a, 0, 1);
 	percpu_counter_array_destroy(a);
 	test_child_require(percpu_zone_reclaim(z) >= sizeof(uint64_t[N]), "reclaims");
@@ -385,7 +385,7 @@ static int with_reclaimed_disk(void *arg)
 	return 0;
 }
 
-/* Take what is free in the region, and let it grow only afterwards. */
+/* Take all free cells of the region, without letting it grow. */
 static void take_all(struct percpu_region *r)
 {
 	const uint32_t capacity = r->capacity;
@@ -411,8 +411,8 @@ static int allocate_by_others(void *arg)
 	return 0;
 }
 
-/* The chunks are full, and the disk has no room for another one. Later it has: then the next chunk
- * is where other processes look for it. */
+/* The chunks are full, and the disk has no room for another one. When it has room, the next
+ * chunk is where other processes look for it. */
 static int with_full_chunks(void *arg)
 {
 	struct percpu_counter *c = NULL;
@@ -422,7 +422,7 @@ static int with_full_chunks(void *arg)
 	off_t size;
 
 	(void)arg;
-	(void)snprintf(room, sizeof(room), "size=%zuk", /* of three chunks, and somewhat more */
+	(void)snprintf(room, sizeof(room), "size=%zuk", /* three chunks, and somewhat more */
 		       4 * (percpu_status()->possible_cpus + 4) * PERCPU_STRIDE / 1024);
 	if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
 	    mount("tmpfs", directory, "tmpfs", 0, room) != 0)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * test_support.c - a test program that is ended early leaves no process and no file behind.
- */
+/* test_support.c - a test program that is ended early leaves no process and no file. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -11,7 +9,7 @@
 
 #include "support.h"
 
-/* What all of the group's processes hold open, and what they do with it when they are there. */
+/* A pipe that all processes of the group hold open, and write to when they run. */
 static int there[2];
 
 static int stay(void *arg)
@@ -26,7 +24,7 @@ static int stay(void *arg)
 	return arg != NULL;
 }
 
-/* A child has a child of its own, and both block all signals. */
+/* Have a child. Both block all signals. */
 static int have_a_child(void *arg)
 {
 	(void)test_fork(stay, arg);
@@ -67,7 +65,7 @@ static void what_is_ended_leaves_nothing(void **state)
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(kill(pid, SIGTERM), 0);
 	assert_int_equal(test_wait(pid, 60), SIGKILL);
-	/* It ends when nobody has the other end any more. */
+	/* The read ends when no process has the other end any more. */
 	test_alarm(30);
 	assert_int_equal(read(there[0], &byte, 1), 0);
 	test_alarm(0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_twin_buffers.c - buffers of pages, shared and not, tested in the same way. */
+/* test_twin_buffers.c - buffers of pages, shared and private ones, tested in the same way. */
 #define _GNU_SOURCE
 #include <percpu/sfbuf.h>
 
@@ -14,7 +14,7 @@ static int number_of(void **state)
 
 enum buffer { OWN_BUFFER, SHARED_BUFFER, BUFFERS };
 
-#define WRITE 0x1 /* of both */
+#define WRITE 0x1 /* the flag of both */
 
 _Static_assert(PERCPU_LWBUF_WRITE == WRITE && PERCPU_SFBUF_WRITE == WRITE, "one flag for both");
 
@@ -59,7 +59,7 @@ static void expect_page(enum buffer k, struct percpu_lwbufs *f, uint64_t page, s
 	assert_int_equal(give(k, f, &h), 0);
 }
 
-/* Also the last one, which is of the file as it is now. */
+/* Each page is shown, also the last one, as the file is now. */
 static void each_page_is_shown(void **state)
 {
 	const enum buffer k = (enum buffer)number_of(state);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_twin_calls.c - calls that are alike, of what is made in other ways: sums; and series with a
- * family and without.
+ * test_twin_calls.c - calls that do the same for objects that are made differently: sums; and
+ * series with a family and without.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,7 @@ static int number_of(void **state)
 	return (int)(uintptr_t)*state;
 }
 
-/* Sums */
+/* Sums. */
 
 enum sum { COUNTER, STATIC_COUNTER, VARIABLE, BUFFERED, REFERENCES, SUMS };
 
@@ -34,9 +34,9 @@ static PERCPU_VARIABLE(uint64_t, twin);
 static struct {
 	struct percpu_counter *counter;
 	struct percpu_static_counter plain;
-	uint64_t before; /* of the variable */
+	uint64_t before; /* value of the variable before */
 	struct percpu_wbuf *wbuf;
-	uint64_t cell; /* that it adds to */
+	uint64_t cell; /* the cell that the buffer adds to */
 	struct percpu_ref *ref;
 } o;
 
@@ -83,7 +83,7 @@ static int add(enum sum k, int n)
 	}
 }
 
-/* By a thread that cannot run sequences. */
+/* Add as a thread that cannot run sequences. */
 static int add_without(enum sum k, int n)
 {
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
@@ -114,7 +114,7 @@ static int64_t sum_of(enum sum k)
 	}
 }
 
-/* Let it be added to in its other way, if there is one; and in the first again. */
+/* Change how adds to the sum are done, if there is another way; or change back. */
 static int change_way(enum sum k, bool back)
 {
 	switch (k) {
@@ -134,7 +134,7 @@ static int change_way(enum sum k, bool back)
 	}
 }
 
-/* Add to it in each way, and return what there is then. */
+/* Add n to it in each way, and return the sum. */
 static int64_t add_in_all_ways(enum sum k, int64_t n)
 {
 	for (int way = 0; way < 3; way++) {
@@ -222,7 +222,7 @@ static void threads_add_together(void **state)
 	assert_int_equal(sum_of(k), 3 * ADDS);
 }
 
-/* Series: each kind, alone and in a family */
+/* Series: each kind, alone and in a family. */
 
 static const struct {
 	enum twin twin;
@@ -289,7 +289,7 @@ static int find_member(struct percpu_family *f, size_t k, const char *const *val
 	}
 }
 
-/* The series of that name, or of a family of that name. */
+/* Find the series of that name, or of a family of that name. */
 static int find(struct percpu_segment *in, bool member, size_t k, const char *name,
 		union twin_handle *ret)
 {
@@ -319,7 +319,7 @@ static union twin_handle found(struct percpu_segment *in, bool member, size_t k)
 	return h;
 }
 
-/* Nothing is stored. */
+/* Assert that the call fails, and stores nothing. */
 static void expect_none(struct percpu_segment *in, bool member, size_t k, const char *name, int e)
 {
 	union twin_handle h = { POISON };
@@ -368,7 +368,7 @@ static void series_are_of_all_processes(void **state)
 	percpu_segment_close(reader);
 }
 
-/* All bodies, for all twins */
+/* All bodies, for all twins. */
 
 static const char *const sum_names[SUMS] = {
 	[COUNTER] = "counter",	     [STATIC_COUNTER] = "static counter", [VARIABLE] = "variable",

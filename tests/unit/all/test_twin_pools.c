@@ -159,7 +159,7 @@ static void expect_limit_reached(enum pool k)
 	assert_ptr_equal(item, POISON);
 }
 
-/* What was constructed was destructed. */
+/* Destroy the pool. Asserts that all constructed objects were destructed. */
 static void end_pool(enum pool k)
 {
 	assert_int_equal(stats_of(k).used, 0);
@@ -200,7 +200,7 @@ static void limits_are_kept(void **state)
 	end_pool(k);
 }
 
-/* The copies of all CPUs, of an item that has them. */
+/* Fill an item, and its copies for all CPUs if it has them. */
 static void fill(enum pool k, void *item, int with)
 {
 	const unsigned cpus = is_zone(k) ? percpu_zone_cpus(zone) : 1;
@@ -264,7 +264,7 @@ static void pools_refuse_what_is_wrong(void **state)
 	assert_int_equal(free_pool(k), 0);
 }
 
-static bool has_ended; /* the thread below; atomic */
+static bool has_ended; /* of the thread below; atomic */
 
 static void *get_and_put(void *arg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_twin_values.c - calls that objects of one kind have as those of another have: adds in all
- * forms, reads, resets, what is no number, extremes of words and of doubles, rules, flags.
+ * test_twin_values.c - calls that objects of several kinds have: adds in all forms, reads,
+ * resets, values that are no numbers, extremes of words and of doubles, rules, flags.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -100,7 +100,7 @@ static int add_call(enum twin t, union twin_handle h, int64_t n)
 	}
 }
 
-/* Add a number of doubles. */
+/* Add a double. */
 static int add_double(enum twin t, enum form f, union twin_handle h, double n)
 {
 	switch (t) {
@@ -130,7 +130,7 @@ static bool is_of_doubles(enum twin t)
 	return t == TWIN_FCOUNTER || t == TWIN_FCOUNTERS || t == TWIN_FGAUGE;
 }
 
-/* Returns -ENOSYS if there is no such form. */
+/* Add n by a form. Returns -ENOSYS if there is no such form. */
 static int change(enum twin t, enum form f, union twin_handle h, int n)
 {
 	if (t == TWIN_COUNTER)
@@ -145,7 +145,7 @@ static int change(enum twin t, enum form f, union twin_handle h, int n)
 			       -ENOSYS;
 }
 
-/* By how much the form changes the value. */
+/* Return by how much the form changes the value. */
 static int64_t by(enum form f, int n)
 {
 	return f == INC || f == INC_CALL ? 1 :
@@ -162,7 +162,7 @@ static union twin_handle made(enum twin t)
 	return h;
 }
 
-/* With a sequence and without. */
+/* Each form adds the same with a sequence and without. */
 static void all_forms_add_as_much(void **state)
 {
 	const enum twin t = twin_of(state);
@@ -193,7 +193,7 @@ static void all_forms_add_as_much(void **state)
 	twin_destroy(t, h);
 }
 
-/* Resets that return what there was. */
+/* Reset by a call that returns the value before. */
 static double fetch_zero(enum twin t, union twin_handle h, size_t i)
 {
 	switch (t) {
@@ -228,7 +228,7 @@ static void resets_return_what_there_was(void **state)
 	twin_destroy(t, h);
 }
 
-/* Those that are many. */
+/* Arrays. */
 
 static void add_at(enum twin t, union twin_handle h, size_t i, int n)
 {
@@ -305,7 +305,7 @@ static void each_of_many_is_apart(void **state)
 	assert_true(fetch_zero(t, h, 2) == 12);
 	wanted[2] = 0;
 	expect_all(t, h, wanted);
-	add_at(t, h, TWIN_N, 3); /* nobody checks that; nothing is there */
+	add_at(t, h, TWIN_N, 3); /* not checked; the cell is not in use */
 	for (unsigned i = 0; i < 3; i++) {
 		assert_true(fetch_at(t, h, beyond[i]) == 0);
 		assert_true(fetch_zero(t, h, beyond[i]) == 0);
@@ -357,7 +357,7 @@ static int observe_call(enum twin t, union twin_handle h, int n)
 				   percpu_extrema_observe_double_call(h.extrema, n);
 }
 
-/* The extremes as words, by the call that is of this kind. */
+/* Fetch both extremes as words, by the call for this kind. */
 static int fetch_both(enum twin t, union twin_handle h, bool reset, int *ret_min, int *ret_max)
 {
 	int64_t min = 77, max = 77;
@@ -469,7 +469,7 @@ static int end(void **state)
 	return unlink(path);
 }
 
-/* Made in each of the three ways. */
+/* Make a gauge in one of the three ways. */
 static int make_owned(enum twin t, int way, int rule, uint64_t *key, union twin_handle *ret)
 {
 	const enum percpu_owned_rule r = (enum percpu_owned_rule)rule;
@@ -545,9 +545,9 @@ static void rules_are_kept(void **state)
 	}
 }
 
-/* At the edge of what a call allows: a thread that cannot run sequences is told the same. */
+/* At the limits of a call: a thread that cannot run sequences gets the same results. */
 
-#define NO_MORE (-ENOSYS) /* behind the last case */
+#define NO_MORE (-ENOSYS) /* after the last case */
 
 static int approx_edge(const struct percpu_approx *a, unsigned i)
 {
@@ -617,7 +617,7 @@ static int ring_edge(const struct percpu_ring *r, unsigned i)
 	return n;
 }
 
-/* A ring that refuses is full to its last word. */
+/* A ring that refuses a record is full to its last word. */
 static int full_ring_edge(const struct percpu_ring *r, unsigned i)
 {
 	uint64_t word = 0;
@@ -736,7 +736,7 @@ static void edges_are_the_same_without_sequences(void **state)
 
 /* Flags. */
 
-/* Each way of making it, with these flags. */
+/* Make the object in one of the ways, with these flags. */
 static int make_with(enum twin t, int way, unsigned flags, uint64_t key, union twin_handle *ret)
 {
 	switch (t) {
@@ -777,7 +777,7 @@ static unsigned flag_of(enum twin t)
 				  PERCPU_EXTREMA_DOUBLE;
 }
 
-/* Whether the handle has it. */
+/* Return whether the handle has the flag. */
 static bool has_flag(enum twin t, union twin_handle h)
 {
 	return t == TWIN_RWLOCK || t == TWIN_GRACE ?
@@ -796,7 +796,7 @@ static void flags_are_kept_and_others_refused(void **state)
 
 	for (int flagged = 0; flagged < 2; flagged++) {
 		for (int way = 0; way < 4; way++) {
-			const bool ignores = t == TWIN_RING && way == 3; /* it takes none */
+			const bool ignores = t == TWIN_RING && way == 3; /* it takes no flags */
 
 			h.any = POISON;
 			if (way < 3 || t == TWIN_RWLOCK || t == TWIN_GRACE || t == TWIN_STATS)
@@ -814,7 +814,7 @@ static void flags_are_kept_and_others_refused(void **state)
 	}
 }
 
-/* All that calls tell of one, in numbers. */
+/* Everything that calls return of an object, as numbers. */
 struct readings {
 	size_t n;
 	double of[600];
@@ -917,7 +917,7 @@ static void assert_same(const struct readings *a, const struct readings *b)
 			fail_msg("reading %zu is %g, not %g", i, b->of[i], a->of[i]);
 }
 
-/* In all ways that change what calls tell, with a sequence or without. */
+/* Change the object in all ways, with a sequence or without. */
 static void use(enum twin t, union twin_handle h, bool without)
 {
 	static const double values[] = { 2, 2.5, 0.125, 0, 1024, 1e9, -3, INFINITY, NAN };
@@ -959,7 +959,7 @@ static int reset_histogram(struct percpu_histogram *h)
 	return e;
 }
 
-/* The calls that reset, from 0 on. Returns -ENOSYS if there are none of this number. */
+/* Call the reset of this number, from 0 on. Returns -ENOSYS if there is none. */
 static int reset_by(enum twin t, union twin_handle h, unsigned call)
 {
 	if (call == 0)
@@ -974,8 +974,8 @@ static int reset_by(enum twin t, union twin_handle h, unsigned call)
 	return 0;
 }
 
-/* By all that can be read; and what comes later finds it like new, too. Some of it is added without
- * sequences, and only some, or all. */
+/* After a reset, all reads return what a new object's do, also after later adds. Before it, some
+ * adds, all or none are done without sequences. */
 static void what_was_reset_is_like_new(void **state)
 {
 	const enum twin t = twin_of(state);

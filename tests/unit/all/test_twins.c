@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_twins.c - what all objects have in common, tested of each in the same way: how it is made,
- * found and freed, what is refused, and what a child of fork finds.
+ * test_twins.c - behavior that all objects share, tested of each in the same way: how it is
+ * made, found and freed, what is refused, and what a child of fork finds.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,8 +19,8 @@
 #define OWNERS_ROOT 15
 #define POISON ((void *)(uintptr_t)0x5555)
 
-/* The file, by three handles: two that write, as of two processes, and one that reads. Beside it a
- * region of this process. */
+/* Three handles of the file: two that write, as two processes have them, and a reader's.
+ * private is a region of this process. */
 static struct twin_place place, other, reader, private;
 
 static int open_place(unsigned flags, struct twin_place *ret)
@@ -53,7 +53,7 @@ static int end(void **state)
 	return unlink(path);
 }
 
-/* The twin that a test is run for. */
+/* Return the twin that a test is run for. */
 static enum twin twin_of(void **state)
 {
 	return (enum twin)(uintptr_t)*state;
@@ -90,7 +90,7 @@ static union twin_handle opened(enum twin t, const struct twin_place *p, unsigne
 	return h;
 }
 
-/* By a thread that cannot run sequences. */
+/* Put as a thread that cannot run sequences. */
 static int put_without(enum twin t, union twin_handle h, int n)
 {
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
@@ -107,7 +107,7 @@ static void expect(enum twin t, union twin_handle h, int64_t n)
 		assert_int_equal(twin_get(t, h), n);
 }
 
-/* From nothing, by sequences and without. */
+/* Use a new object, by sequences and without. */
 static void use(enum twin t, union twin_handle h)
 {
 	expect(t, h, 0);
@@ -139,7 +139,8 @@ static void use_and_reset(enum twin t, union twin_handle h)
 	expect(t, h, 0);
 }
 
-/* What was put by one handle is had by all, whichever call they are from. */
+/* Handles from different calls are of one object: a value that was put by one can be read by
+ * all. */
 static void all_handles_are_of_one(void **state)
 {
 	const enum twin t = twin_of(state);
@@ -175,7 +176,7 @@ static void all_handles_are_of_one(void **state)
 	twin_destroy(t, made);
 }
 
-/* In each kind of memory, also where another one was before. */
+/* Each object begins empty, in each kind of memory, also in place of another one. */
 static void each_begins_with_nothing(void **state)
 {
 	const enum twin t = twin_of(state);
@@ -208,7 +209,7 @@ static void each_begins_with_nothing(void **state)
 	}
 }
 
-/* Of all calls, the same, and what a result would be stored to is as it was. */
+/* Assert that a call failed with the error, and stored no handle. */
 static void expect_refusal(int e, int wanted, union twin_handle h)
 {
 	assert_int_equal(e, wanted);
@@ -248,7 +249,7 @@ static void what_is_missing_is_refused(void **state)
 	expect_refusal(twin_attach(t, &place, key, &h), -ENOENT, h);
 }
 
-/* Cells that are none of the object's are not freed with it, of whatever size they are. */
+/* Destroying an object must not free cells beside it, whatever their size is. */
 static void keep_cells_of_others(enum twin t, struct percpu_region *r)
 {
 	union twin_handle h;
@@ -262,7 +263,7 @@ static void keep_cells_of_others(enum twin t, struct percpu_region *r)
 	}
 }
 
-/* Lanes of another size are for those alone that have a handle with the distance of lanes. */
+/* Only handles that know the distance of lanes work with lanes of another size. */
 static void other_lanes_are_refused_or_used(void **state)
 {
 	const struct percpu_region_options large = { .size = sizeof(large),
@@ -300,7 +301,8 @@ static void other_lanes_are_refused_or_used(void **state)
 	assert_int_equal(unlink(name), 0);
 }
 
-/* A counter is the first one of those that are many, and statistics may be whole. */
+/* Return whether a root with t can be opened as u: a counter is the first one of an array, and
+ * statistics may be whole. */
 static bool may_open(enum twin t, enum twin u)
 {
 	return t == u || (t == TWIN_COUNTER && u == TWIN_COUNTERS) ||
@@ -308,7 +310,7 @@ static bool may_open(enum twin t, enum twin u)
 	       (t == TWIN_STATS && u == TWIN_WHOLE_STATS);
 }
 
-/* The object says of which kind it is. */
+/* Return whether a key of t can be attached as u. Some objects contain their kind. */
 static bool may_attach(enum twin t, enum twin u)
 {
 	return may_open(t, u) ||
@@ -338,7 +340,7 @@ static void other_objects_are_refused(void **state)
 	}
 }
 
-/* Whoever may only read changes nothing. */
+/* A read-only process changes nothing. */
 static void readers_change_nothing(void **state)
 {
 	const enum twin t = twin_of(state);
@@ -392,14 +394,14 @@ static void make_and_free(enum twin t)
 	(void)twin_create_in(t, &reader, &h);
 }
 
-/* Neither memory of the process, nor cells, nor descriptors. */
+/* A freed object leaves neither memory of the process, nor cells, nor descriptors. */
 static void what_is_freed_is_gone(void **state)
 {
 	const enum twin t = twin_of(state);
 	struct test_holding holding;
 	unsigned blocks, units;
 
-	make_and_free(t); /* what is kept for all, and the lists that stay */
+	make_and_free(t); /* what is made once, and lists that stay */
 	holding = test_holding_now();
 	blocks = test_blocks();
 	units = used();
@@ -410,8 +412,8 @@ static void what_is_freed_is_gone(void **state)
 	test_assert_holding(holding);
 }
 
-/* Another thread of the parent was in the middle of everything: it has each lock in private memory,
- * and is not in the child. */
+/* In the parent, another thread was in the middle of calls: it holds each lock in private
+ * memory, and is not in the child. */
 
 static void hold_lane(struct percpu_ring *r, uint32_t i, uint32_t id)
 {
@@ -464,7 +466,7 @@ struct inherited {
 	union twin_handle h;
 };
 
-/* In the child: nothing waits for who is not there. */
+/* Use the objects in the child: no call waits for that thread. */
 static int use_inherited(void *arg)
 {
 	const struct inherited *is = arg;
@@ -506,9 +508,9 @@ static void children_wait_for_nobody(void **state)
 	}
 }
 
-/* By each handle of the same object, however it was got: the child is a process of its own, with a
- * share of its own where there are shares; and so is who has left the owners, and joins again. Few
- * enough are put for the smallest ring to have them all. */
+/* A child puts by each handle of an object, whichever call returned it. The child is a process of
+ * its own: if the object has shares, it gets its own share. A process that left the owners and
+ * joins again gets a new share, too. The records fit even into the smallest ring. */
 
 static int put_in_child(void *arg)
 {
@@ -519,7 +521,7 @@ static int put_in_child(void *arg)
 	return 0;
 }
 
-/* Put so many to the n. Returns what there is then. */
+/* Put `more` to the value n, then put in a child. Return the value after that. */
 static int64_t use_in_child(enum twin t, union twin_handle h, int64_t n, int more)
 {
 	struct inherited is = { t, h };
@@ -555,7 +557,7 @@ static void children_put_for_themselves(void **state)
 		percpu_owners_leave(place.o);
 		percpu_owners_leave(other.o);
 		expect(t, h[i], n);
-		assert_int_equal(twin_put(t, h[i], 1), 0); /* more remains of who has left */
+		assert_int_equal(twin_put(t, h[i], 1), 0); /* more remains of the former owner */
 		expect(t, h[i], n);
 	}
 	for (unsigned i = 0; i < 4; i++)

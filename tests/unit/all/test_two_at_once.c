@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_two_at_once.c - two threads or processes do the same thing to an object, the one between a
- * look of the other and its store: the other then begins again, and nothing is done twice, or lost.
+ * test_two_at_once.c - two threads or processes do the same to an object. One acts between a load
+ * and a store of the other one, which begins again: nothing is done twice, or lost.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -91,7 +91,7 @@ static void the_most_recent_value_stays(void **state)
 	percpu_owned_gauge_destroy(recent);
 }
 
-/* One handle has made the account, in which the other one finds its place. */
+/* Two handles of a process share one account: one makes it, and the other one finds it. */
 static void handles_have_one_account(void **state)
 {
 	struct percpu_owned_fgauge *one, *two;
@@ -120,7 +120,8 @@ static void store_moment(void)
 	anchored.ns = 1;
 }
 
-/* They are stored again, but not without end. */
+/* If another thread changes an anchor while it is stored, it is stored again, a limited number of
+ * times. */
 static void anchors_are_of_one_moment(void **state)
 {
 	static void (*const stores[])(void) = { store_ticks, store_moment };
@@ -145,7 +146,7 @@ static void leave(void)
 	percpu_owners_leave(owners);
 }
 
-/* Who locks is an owner then, and was not by the way. */
+/* A thread that locks has joined the owners, even if another one leaves meanwhile. */
 static void who_left_joins_again(void **state)
 {
 	struct percpu_rwlock *l;
@@ -212,8 +213,8 @@ static void alloc_page_at_last(void)
 		alloc_page();
 }
 
-/* A window that somebody uses is not unmapped with those that nobody does: it is taken at each place
- * of the table in turn, one of which is its own. */
+/* A window that comes into use while unused ones are unmapped stays mapped. This happens at each
+ * place of the table in turn, one of which is the window's own. */
 static void windows_in_use_stay(void **state)
 {
 	struct percpu_lwbuf_stats s = { .used = 0 };
@@ -244,7 +245,8 @@ static void windows_in_use_stay(void **state)
 	test_unpin(0);
 }
 
-/* Of more pages than a set of the table has places for, the one that was freed first goes. */
+/* A set of the table has too few places for all pages: the window that was freed first is
+ * replaced. */
 static void the_oldest_window_gives_its_place(void **state)
 {
 	uint64_t page[PERCPU_WINDOW_WAYS + 1];
@@ -295,7 +297,7 @@ static int free_inherited(void *arg)
 	return 0;
 }
 
-/* Two threads of a child give references that it has from its parent. */
+/* Two threads of a child give back references that it inherited from its parent. */
 static void inherited_references_are_given_once(void **state)
 {
 	(void)state;
@@ -319,7 +321,7 @@ static void poll_too(void)
 	assert_int_equal(percpu_grace_poll(grace, cookie), 0);
 }
 
-/* Of two that look whether a period is over, one asks who has died. */
+/* Two threads look whether a period is over: one of them asks which owners have died. */
 static void one_asks_who_lives(void **state)
 {
 	int token;
@@ -346,7 +348,7 @@ static void wait_too(void)
 	assert_int_equal(percpu_grace_wait(grace), 0);
 }
 
-/* Of two that have fenced a period, because the claim of one got old, one notes it. */
+/* Two threads have fenced the same period: only one of them notes it. */
 static void one_notes_the_fence(void **state)
 {
 	(void)state;
@@ -360,7 +362,8 @@ static void one_notes_the_fence(void **state)
 
 static struct percpu_rwlock *other_handle;
 
-/* Who has left, with what it had, before it unlocks by another handle has not locked. */
+/* If a process leaves the owners amid an unlock by another handle, it has no lock any more, and
+ * the unlock fails. */
 static void who_left_adopts_nothing(void **state)
 {
 	struct percpu_rwlock *l;
@@ -397,7 +400,7 @@ static int read_and_stop(void *arg)
 	return 0;
 }
 
-/* A process that ends while /proc is asked for its state is not stopped. */
+/* A process that ends while its state is read from /proc does not count as stopped. */
 static void the_dead_are_not_stopped(void **state)
 {
 	uint32_t *there = test_share(sizeof(*there));

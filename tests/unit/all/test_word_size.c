@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_word_size.c - what is right by itself where words, addresses and times have
- * 64 bits, and must be seen to elsewhere.
+ * test_word_size.c - conditions that always hold if words, addresses and times have 64 bits, and
+ * need care elsewhere.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "support.h"
 #include "syscalls.h"
 
-/* A 32-bit x86 compiler aligns them to 4 bytes where nothing else is said. */
+/* A 32-bit x86 compiler aligns them to 4 bytes, unless told otherwise. */
 static void atomic_words_are_aligned(void **state)
 {
 	(void)state;
@@ -30,7 +30,7 @@ static void atomic_words_are_aligned(void **state)
 	assert_int_equal(_Alignof(struct percpu_fifo) % 8, 0);
 }
 
-/* The lengths of these lanes add up to 2^32, less what rounding makes good. */
+/* The lengths of these lanes add up to 2^32, before rounding. */
 static void lanes_fit_the_address_space(void **state)
 {
 	struct percpu_region_options o = { .size = sizeof(o), .cpus = 127 };
@@ -49,7 +49,7 @@ static void lanes_fit_the_address_space(void **state)
 		assert_true(e == 0 || e == -ENOMEM);
 }
 
-/* Of its low 32 bits, the lane has the default length. */
+/* The low 32 bits of the lane's length are the default length. */
 static void long_lanes_of_a_file_are_not_cut(void **state)
 {
 	const size_t at = offsetof(struct percpu_header, lane_size);
@@ -77,7 +77,7 @@ bool syscall_is_answered(long number, const long a[6], long *ret)
 	return false;
 }
 
-/* System calls of 32 bits take other times than libc, where its time_t has 64. */
+/* System calls of 32 bits take another struct of times than libc, if its time_t has 64 bits. */
 static void times_are_as_the_kernel_reads_them(void **state)
 {
 	uint32_t word = 0;
@@ -86,14 +86,14 @@ static void times_are_as_the_kernel_reads_them(void **state)
 	percpu_futex_wait(&word, 0, 2000000);
 	assert_int_equal(slept[0], 0);
 	assert_int_equal(slept[1], 2000000);
-	percpu_futex_wait(&word, 1, 3 * PERCPU_SECOND + 4); /* it is not 1 */
+	percpu_futex_wait(&word, 1, 3 * PERCPU_SECOND + 4); /* the word is not 1 */
 	assert_int_equal(slept[0], 3);
 	assert_int_equal(slept[1], 4);
 }
 
 #define NO_PTRACE 77
 
-#define COUNTERS 3 /* two that could be read together, and one behind */
+#define COUNTERS 3 /* two that could be read together, and one more */
 
 static struct percpu_counter_array *array;
 
@@ -112,7 +112,7 @@ static int fetch_step_by_step(void *arg)
 	return halves;
 }
 
-/* As a process with sequences would, all bits of a word at once. */
+/* Store all bits of a word at once, like a process with sequences. */
 static void store_in(pid_t pid, uint32_t half)
 {
 	long words[COUNTERS * 8 / sizeof(long)];
@@ -126,7 +126,7 @@ static void store_in(pid_t pid, uint32_t half)
 		       (void *)words[i]);
 }
 
-/* The words have another value, of equal halves, before each instruction. */
+/* Before each instruction, the words change to another value of equal halves. */
 static void words_are_read_whole(void **state)
 {
 	uint32_t half = 0;

@@ -570,7 +570,7 @@ int twin_put(enum twin t, union twin_handle h, int n)
 	}
 }
 
-/* Both fields say the same. */
+/* Return the value of the last object. Asserts that both fields agree. */
 static int64_t get_stats(struct percpu_stats *s)
 {
 	uint64_t all[STATS_SIZE / 8], at_once[STATS_SIZE / 8];

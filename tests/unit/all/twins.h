@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * twins.h - objects that differ in little but their names, behind the same operations: what is
- * tested of one is tested of all.
+ * twins.h - objects that differ in little but their names, behind the same operations: a test of
+ * one is a test of all.
  */
 #ifndef TESTS_UNIT_TWINS_H
 #define TESTS_UNIT_TWINS_H
@@ -16,7 +16,7 @@
 
 #include "support.h"
 
-/* Each is made in the same way, in memory of the process, or in a region, or of owners. */
+/* Each is made in the same way, in memory of the process, in a region, or in owners. */
 enum twin {
 	TWIN_COUNTER,
 	TWIN_COUNTERS,
@@ -43,7 +43,7 @@ enum twin {
 	TWINS
 };
 
-#define TWIN_N 5 /* of those that are many: put() and get() are of the last one */
+#define TWIN_N 5 /* length of arrays: put() and get() use the last element */
 
 union twin_handle {
 	void *any;
@@ -76,17 +76,19 @@ struct twin_place {
 
 extern const char *const twin_names[TWINS];
 
-/** Whether it can be in memory of the process alone; and whether in a file, on this machine. */
+/** Return whether an object can be in memory of the process alone. */
 bool twin_is_private(enum twin t);
+
+/** Return whether an object can be in a file, on this machine. */
 bool twin_is_shared(enum twin t);
 
-/** Whether it can only be where lanes have the default size. */
+/** Return whether an object requires lanes of the default size. */
 bool twin_knows_stride(enum twin t);
 
-/** Whether it is made in owners. */
+/** Return whether an object is made in owners. */
 bool twin_has_owners(enum twin t);
 
-/** The calls of these names. ret is NULL, or is stored to if that returns 0. */
+/** The functions of these names. ret is NULL, or is stored to if the call returns 0. */
 int twin_create(enum twin t, union twin_handle *ret);
 int twin_create_in(enum twin t, const struct twin_place *p, union twin_handle *ret);
 int twin_open(enum twin t, const struct twin_place *p, unsigned root, union twin_handle *ret);
@@ -95,20 +97,27 @@ void twin_detach(enum twin t, union twin_handle h);
 uint64_t twin_key(enum twin t, union twin_handle h);
 void twin_destroy(enum twin t, union twin_handle h);
 
-/** Let it have n more: n is not 0, and negative only if the twin takes that. Returns 0 or -errno,
- *  where the call has no result 0. */
+/** Add n to the object. n is not 0, and negative only if the twin takes that. Returns 0 or
+ *  -errno; 0 if the call returns nothing. */
 int twin_put(enum twin t, union twin_handle h, int n);
+
+/** Return whether the twin takes negative numbers. */
 bool twin_takes_negative(enum twin t);
 
-/** What it has; 0 if nothing was put. Of what has only the last or the largest, that. */
+/** Return the object's value, 0 if nothing was put: the sum, or else the last or the largest
+ *  value. */
 int64_t twin_get(enum twin t, union twin_handle h);
+
+/** Return whether the object has a value. */
 bool twin_has_value(enum twin t);
+
+/** Return whether the value is a sum. */
 bool twin_adds_up(enum twin t);
 
-/** Reset it. Returns 0 or -errno; -ENOSYS if there is no such call. */
+/** Reset the object. Returns 0 or -errno; -ENOSYS if there is no such call. */
 int twin_reset(enum twin t, union twin_handle h);
 
-/** A number that differs if the layout, the flags or the rule does. */
+/** Return a number that differs if the layout, the flags or the rule does. */
 int64_t twin_told(enum twin t, union twin_handle h);
 
 #endif

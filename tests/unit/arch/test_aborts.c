@@ -2,10 +2,10 @@
 /*
  * test_aborts.c - each sequence, aborted before each of its instructions.
  *
- * The area is one of our own, and the handler of a breakpoint does what the
- * kernel would: it sends the thread to the abort handler. So this runs where
- * the kernel has no rseq and nobody can be traced, as in qemu-user. Instructions
- * have one length here; tests/inject and tests/stepping have more, and x86-64.
+ * The thread has the test's own area, and the handler of a breakpoint does the kernel's work: it
+ * sends the thread to the abort handler. So this runs if the kernel has no rseq, or without
+ * ptrace(), as in qemu-user. Here all instructions have one length; tests/inject and
+ * tests/stepping have more, and x86-64.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -24,7 +24,7 @@
 
 static struct percpu_rseq area = { .cpu_id = 1 };
 static const struct record *record;
-static uint32_t *at; /* the breakpoint, in place of this instruction */
+static uint32_t *at; /* the breakpoint replaces this instruction */
 static uint32_t instruction;
 static bool hit, armed;
 
@@ -62,7 +62,8 @@ static struct model_result run_to(uint32_t *stop, struct model_lane *lane0,
 	return r;
 }
 
-/* Returns whether the operation came there. */
+/* Stop an operation at an instruction, and compare it with the model. Returns whether it came
+ * there. */
 static bool check_stop(enum model_op op, uint32_t *stop, uint64_t *random)
 {
 	struct model_lane real[LANES], model[LANES];
@@ -85,7 +86,7 @@ static bool check_stop(enum model_op op, uint32_t *stop, uint64_t *random)
 	return hit;
 }
 
-/* Returns at how many instructions the operation was stopped. */
+/* Stop an operation at each of its instructions. Returns how many there were. */
 static unsigned check_sequence(enum model_op op, uint64_t *random)
 {
 	uint32_t *begin = (uint32_t *)(uintptr_t)record->start;
@@ -93,7 +94,7 @@ static unsigned check_sequence(enum model_op op, uint64_t *random)
 	unsigned stops = 0;
 
 	if (!check_stop(op, begin, random))
-		return 0; /* another operation's */
+		return 0; /* of another operation */
 	for (uint32_t *stop = begin; stop < end; stop++) {
 		bool seen = false;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_inline_order.c - the compiler moves nothing that a lock, a section or a reference protects
- * out of it, though their sequences are no barriers. A cell that is read, or stored to, by C
- * shows that: the compiler does not know that sequences change it. GCC, at -O2, would move each of
+ * test_inline_order.c - the compiler moves no access out of the lock, section or reference that
+ * protects it, though their sequences are no barriers. A cell that C reads or stores to shows
+ * that: the compiler does not know that sequences change it. GCC, at -O2, would move each of
  * these without the fences; Clang 14 takes any asm statement for a barrier, so it shows nothing.
  */
 #define _GNU_SOURCE
@@ -14,7 +14,7 @@
 
 #include "support.h"
 
-/* What the cell was before, inside, and after 10 was stored to it inside. */
+/* The cell's values: before, inside, and after 10 was stored to it inside. */
 struct seen {
 	uint32_t before, inside, after;
 };

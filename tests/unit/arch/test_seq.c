@@ -2,9 +2,8 @@
 /*
  * test_seq.c - each sequence against its model, alone in a lane.
  *
- * The sequences get an area of our own that the kernel does not know and that
- * names any CPU we like. So this runs on every machine, registered or not;
- * what interruptions do is the business of tests/inject.
+ * The sequences get the test's own area, which the kernel does not know, and which names any
+ * CPU. So this runs on every machine, registered or not. Interruptions: tests/inject.
  */
 #include <errno.h>
 #include <string.h>
@@ -83,7 +82,7 @@ static void sequences_do_what_the_model_does(void **state)
 			check_op(op, &random);
 }
 
-/* So many lanes are 4 GiB: a distance of 32 bits leads to lane 0. */
+/* So many lanes are 4 GiB: a distance of 32 bits would lead to lane 0. */
 #define FAR (int32_t)((UINT64_C(1) << 32) / sizeof(struct model_lane))
 
 static void check_far(enum model_op op, struct model_lane *lane0, uint64_t *random)
@@ -184,7 +183,7 @@ static void guards_of_other_lanes_do_not_matter(void **state)
 	assert_int_equal(lane[1].word[0], 7);
 }
 
-/* Constants become immediate operands, where the instruction has them. */
+/* Constants become immediate operands, if the instruction has them. */
 static void constant_arguments(void **state)
 {
 	struct percpu_rseq rs = area(0), *own;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* first_use.h - what a process is before its self-test has a verdict, and after. */
+/* first_use.h - the state of a process before its self-test has a verdict, and after it. */
 #ifndef TESTS_UNIT_FIRST_USE_H
 #define TESTS_UNIT_FIRST_USE_H
 

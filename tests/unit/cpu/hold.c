@@ -10,13 +10,13 @@
 
 #include "support.h"
 
-static uint32_t held;	 /* atomic: threads of the library wait before they do anything */
-static uint32_t refused; /* atomic: new ones are refused from this one on, 0: none */
-static uint32_t waiting; /* atomic: so many are held */
-static uint32_t started; /* atomic: so many were started in all */
-static uint32_t absent;	 /* atomic: the intruder does not wake up by itself */
+static uint32_t held;	 /* atomic: new threads of the library wait before they do anything */
+static uint32_t refused; /* atomic: this thread and later ones are refused; 0: none */
+static uint32_t waiting; /* atomic: how many threads are held */
+static uint32_t started; /* atomic: how many threads were started in all */
+static uint32_t absent;	 /* atomic: the self-test's intruder does not wake up by itself */
 static uint32_t nowhere; /* atomic: no thread gets a CPU to itself */
-static uint32_t rested;	 /* atomic: how many of these there are */
+static uint32_t rested;	 /* atomic: how many rests are noted */
 static uint64_t rests[RESTS];
 
 void hold_threads(bool on)
@@ -51,7 +51,7 @@ int __real_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn
 int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *),
 			  void *arg);
 
-/* Only the library blocks all signals when it starts a thread. */
+/* Only the library starts threads with all signals blocked. */
 int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *),
 			  void *arg)
 {
@@ -85,7 +85,7 @@ int __wrap_percpu_pin(pid_t tid, unsigned cpu)
 void __real_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void __wrap_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 
-/* The intruder's first nap is shorter than all other waits. Where it finds no CPU it only rests. */
+/* The intruder's first nap is shorter than all other waits. If it finds no CPU, it only rests. */
 void __wrap_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
 	bool for_good = ns < 1000000 && __atomic_load_n(&absent, __ATOMIC_SEQ_CST);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hold.h - hold the library's threads back, by what the linker lets a program put
- * in front of pthread_create() and of the library's waits.
+ * hold.h - hold the library's threads back, by replacing pthread_create() and the library's
+ * waits with the linker's --wrap.
  */
 #ifndef TESTS_UNIT_HOLD_H
 #define TESTS_UNIT_HOLD_H
@@ -9,25 +9,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** From now on, threads of the library wait before they do anything; or no longer. */
+/** Let new threads of the library wait before they do anything; or let them run. */
 void hold_threads(bool on);
 
-/** Wait until so many do. */
+/** Wait until so many threads are held. */
 void wait_until_held(uint32_t n);
 
-/** The nth from now on cannot be started, and none after it; 0: all can. */
+/** Refuse to start the nth thread from now on, and all later ones; 0: none. */
 void refuse_threads(uint32_t nth);
 
-/** How many were started. */
+/** Return how many threads were started. */
 uint32_t threads_started(void);
 
-/** The self-test's intruder does not wake up by itself. */
+/** Keep the self-test's intruder from waking up by itself. */
 void let_nobody_intrude(void);
 
 #define RESTS 8
 
-/** Let the threads that are held go on, and the self-test find no CPU at first. Returns the first
- *  so many times, in nanoseconds, for which it rested between attempts. */
+/** Let the held threads run, and the self-test find no CPU at first. Returns the first RESTS
+ *  times, in ns, for which it rested between attempts. */
 const uint64_t *rests_of_the_intruder(void);
 
 #endif

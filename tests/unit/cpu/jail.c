@@ -25,7 +25,7 @@ void jail_run(int (*fn)(void *arg), void *arg)
 
 	if (test_cpus() < 2 || test_cpu(0) != 0)
 		test_skip("needs CPU 0 and another");
-	(void)test_path(""); /* before a child has its own */
+	(void)test_path(""); /* before a child makes its own */
 	status = test_wait(test_fork(fn, arg), 30);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT)
 		test_skip("not permitted: a namespace, or mounts in it");

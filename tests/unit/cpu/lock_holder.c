@@ -23,7 +23,7 @@ int setup(void **state)
 
 	(void)state;
 	shared = test_share(sizeof(*shared));
-	/* glibc's head, where there is one, is used, not replaced. */
+	/* If glibc has registered a head, it is used, not replaced. */
 	return percpu_robust_lock(&h, &word, LONG_NS) == 0 ? (percpu_robust_unlock(&h), 0) : -1;
 }
 
@@ -52,7 +52,7 @@ void wait_for_stage(pid_t pid, uint32_t stage)
 {
 	while (__atomic_load_n(&shared->stage, __ATOMIC_ACQUIRE) < stage) {
 		test_sleep_us(100);
-		/* One that ends may have reached the stage in between. */
+		/* A child that has ended may have passed that stage. */
 		if (test_has_ended(pid))
 			assert_true(__atomic_load_n(&shared->stage, __ATOMIC_ACQUIRE) >= stage);
 	}

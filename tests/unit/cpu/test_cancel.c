@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_cancel.c - a thread that is canceled while threads of the library use its
- * stack, or while it finds out the tier, comes to the end of the call; and so does one that
- * is canceled where cancellation takes effect at once.
+ * test_cancel.c - a thread that is canceled while threads of the library use its stack, or while
+ * it finds out the tier, completes the call. So does one whose cancellation is asynchronous.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,8 +35,8 @@ struct canceled {
 	struct percpu_zone *zone;
 	void *item;
 	int result;
-	uint32_t ran;	   /* atomic: on so many CPUs */
-	uint32_t returned; /* the call has come to its end */
+	uint32_t ran;	   /* atomic: on how many CPUs */
+	uint32_t returned; /* the call has returned */
 	uint32_t inside;   /* atomic */
 };
 
@@ -84,8 +83,8 @@ static void call_zone_run(struct canceled *c)
 	c->result = percpu_zone_run(c->zone, c->item, note_run, c, 10 * SECOND, NULL);
 }
 
-/* Canceled while it waits for a thread that is held back, the call ends as if it
- * had not been, and the thread goes at the next cancellation point of its own. */
+/* A call is canceled while it waits for a thread that is held back. It returns as usual, and the
+ * thread ends at its own next cancellation point. */
 static int cancel_in(void *arg)
 {
 	struct canceled *c = arg;
@@ -170,11 +169,11 @@ static void regions_are_closed_as_a_whole(void **state)
 	assert_ptr_equal(end, PTHREAD_CANCELED);
 }
 
-/* Calls that open, read or close files, with a request pending from before. Each has what it has
- * begun, and leaves nothing else. */
+/* Calls that open, read or close files, with a cancellation pending from before. Each completes,
+ * and leaves nothing else. */
 
 static struct {
-	int fd; /* of a segment, to write */
+	int fd; /* of a segment, open to write */
 	struct percpu_region *region;
 	struct percpu_segment *segment, *kept;
 	struct percpu_reader *reader, *source;
@@ -260,7 +259,7 @@ static int gauge_declared(void)
 	const struct percpu_metric m = { .size = sizeof(m), .name = "owned" };
 	const int e = percpu_segment_owned_gauge(file.kept, &m, PERCPU_OWNED_SUM, &file.gauge);
 
-	return e == -ENOTSUP ? 0 : e; /* there are none here */
+	return e == -ENOTSUP ? 0 : e; /* this machine has none */
 }
 
 static int reader_by_name(void)
@@ -378,7 +377,7 @@ static void calls_on_files_are_not_canceled(void **state)
 		for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 			before = test_holding_now();
 			be_canceled_after(&calls[i]);
-			if (round != 0) /* what each needs once is there */
+			if (round != 0) /* what is made once exists by now */
 				test_assert_holding(before);
 		}
 	percpu_reader_close(file.source);
@@ -386,7 +385,7 @@ static void calls_on_files_are_not_canceled(void **state)
 	assert_int_equal(close(file.fd), 0);
 }
 
-/* What is refused leaves the thread as it was: cancelable, and with its signals. */
+/* A call that fails leaves the thread cancelable, and with its signals. */
 
 static struct {
 	struct percpu_objcache *cache;
@@ -672,7 +671,7 @@ static void refusals_leave_the_thread_as_it_was(void **state)
 
 	(void)state;
 	make_all_in_use();
-	memset(&before, 0, sizeof(before)); /* the kernel has no opinion on all of it */
+	memset(&before, 0, sizeof(before)); /* the kernel sets only a part */
 	memset(&after, 0, sizeof(after));
 	pthread_sigmask(SIG_SETMASK, NULL, &before);
 	for (unsigned i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
@@ -695,7 +694,7 @@ static void refusals_leave_the_thread_as_it_was(void **state)
 
 static bool requested, destroyed;
 
-/* A request to cancel this thread that was on its way when the call deferred it. */
+/* Request that this thread is canceled, just as the call has deferred that. */
 static void request_arrives(void *obj, void *arg)
 {
 	(void)obj;
@@ -719,7 +718,7 @@ static void *reclaim_asynchronously(void *cache)
 
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
 	percpu_objcache_reclaim(cache);
-	/* It is canceled in the call, when that has done its work. */
+	/* The thread is canceled in the call, after that has done its work. */
 	while (test_now() < deadline)
 		sched_yield();
 	return NULL;
@@ -733,7 +732,7 @@ static void late_requests_are_deferred(void **state)
 	void *obj, *end;
 
 	(void)state;
-	/* The first request lets glibc handle the signal. */
+	/* After the first request, glibc handles the signal. */
 	assert_int_equal(pthread_create(&thread, NULL, sleep_until_canceled, NULL), 0);
 	assert_int_equal(pthread_cancel(thread), 0);
 	assert_int_equal(pthread_join(thread, &end), 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_cpus.c - lanes for all CPUs, also in a container whose sysfs names fewer,
- * or none, and whose affinity is widened later.
+ * test_cpus.c - lanes for all CPUs, also in a container whose sysfs names fewer, or none, and
+ * whose affinity is widened later.
  *
- * Each case is a process in a mount namespace of its own, which first looks for
- * CPUs there; main() must not.
+ * Each case is a process in its own mount namespace, which looks for CPUs there first; main()
+ * must not.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,7 +36,7 @@ static int name_files(void **state)
 	return 0;
 }
 
-/* sysfs says that there is one CPU, and the process may use that alone. */
+/* Enter a namespace whose sysfs has one CPU, and use that CPU alone. */
 static void enter_container(void)
 {
 	jail_enter();
@@ -97,7 +97,7 @@ static void faked_lists_do_not_count(void **state)
 	jail_run(count_in_container, NULL);
 }
 
-/* Regions between processes that see different lists of CPUs. */
+/* Regions that are shared by processes that see different lists of CPUs. */
 
 static int open_in_container(void *path)
 {
@@ -173,8 +173,8 @@ static void containers_share_regions(void **state)
 	jail_run(open_too_small, small);
 }
 
-/* What has too few lanes all the same: nothing in the container told. Who is at the
- * library anyway notices, and counts exactly. */
+/* A region has too few lanes, as nothing in the container says how many CPUs there are. A thread
+ * on another CPU notices that when it calls the library, and counts exactly. */
 
 static void count_on_the_last(unsigned i, void *arg)
 {
@@ -202,7 +202,7 @@ static int outgrow_lanes(void *arg)
 	for (int i = 0; i < ADDS; i++)
 		percpu_counter_add(c[0], 1);
 	test_child_require(percpu_counter_fetch(c[0]) == ADDS, "exact");
-	if (how == 0) { /* a new thread, whatever this one does */
+	if (how == 0) { /* a new thread; this one may do anything */
 		test_team_run(1, count_on_the_last, c[0]);
 	} else {
 		test_pin(0, jail_highest());
@@ -236,8 +236,8 @@ static void too_few_lanes_are_noticed(void **state)
 		jail_run(outgrow_lanes, &how);
 }
 
-/* As many lanes as there may be CPUs, but for one region, which who made it knew to
- * be for one: a thread on another CPU must not count there in a sequence. */
+/* There are lanes for all CPUs, but one region was made for one CPU. A thread on another CPU
+ * must not count there in a sequence. */
 static int count_in_small_region(void *path)
 {
 	struct percpu_region_options o = { .size = sizeof(o), .cpus = 1 };
@@ -255,7 +255,7 @@ static int count_in_small_region(void *path)
 	else
 		e = percpu_region_create(&o, &r);
 	if (e == -EINVAL || e == -ERANGE)
-		return 0; /* the lengths of masks tell of more CPUs here */
+		return 0; /* here masks are longer than the number of CPUs */
 	test_child_require(e == 0 && percpu_status()->possible_cpus > 1, "fewer lanes than CPUs");
 	test_child_require(percpu_counter_create_in(r, &c) == 0, "create");
 	test_child_require(!percpu_status()->cpu_without_lane, "no thread was there");
@@ -271,7 +271,7 @@ static void note_visit(void *copy, unsigned cpu, void *arg)
 	((unsigned *)arg)[cpu == 0 ? 0 : 1]++;
 }
 
-/* Nor is a function run there for an item that has no copy. */
+/* A function is not run on a CPU for which an item has no copy. */
 static int visit_small_region(void *arg)
 {
 	struct percpu_region_options o = { .size = sizeof(o), .cpus = 1 };
@@ -288,7 +288,7 @@ static int visit_small_region(void *arg)
 	test_child_require(test_pin(0, 0), "pin");
 	e = percpu_region_create(&o, &in.region);
 	if (e == -EINVAL)
-		return 0; /* the lengths of masks tell of more CPUs here */
+		return 0; /* here masks are longer than the number of CPUs */
 	test_child_require(e == 0 && percpu_status()->possible_cpus > 1, "fewer lanes than CPUs");
 	test_child_require(percpu_zone_create("small", 8, &in, &z) == 0, "a zone");
 	test_child_require(percpu_zone_alloc(z, 0, &item) == 0, "an item");
@@ -299,7 +299,7 @@ static int visit_small_region(void *arg)
 	return 0;
 }
 
-/* Nobody counts where it is only read. */
+/* No thread counts in a region that is open to read. */
 static int read_small_region(void *path)
 {
 	struct percpu_region *r;

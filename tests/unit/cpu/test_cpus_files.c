@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_cpus_files.c - how many CPUs there can be, on machines with more of them than a page
- * has room to list or a word has bits: what the kernel's files say, this program says.
+ * test_cpus_files.c - the number of CPUs, on machines with more of them than fit into a page of
+ * a list, or into a word of a mask: this program replaces the kernel's files.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,9 +28,9 @@
 #define PROC 0x9fa0
 #define WORD (8 * sizeof(long)) /* bits of the shortest mask */
 
-bool test_of_first_use = true; /* what is known of the CPUs is for good */
+bool test_of_first_use = true; /* what is known of CPUs is not read again */
 
-/* What the kernel's files say; NULL: there is none. */
+/* The kernel's files and their texts; NULL: there is no such file. */
 static struct file {
 	const char *path, *text;
 	unsigned long file_system;
@@ -49,9 +49,9 @@ enum { LIST, TABLE, STATUS, ONLINE, INTERRUPTS, BOOT };
 #define FILES (sizeof(files) / sizeof(files[0]))
 
 static unsigned long mask_bits; /* of the shortest mask that the kernel fills */
-static unsigned mask_cpu;	/* the one that is in them */
-static int mask_error;		/* or the kernel has none for us */
-static bool no_streams;		/* there is no memory for them */
+static unsigned mask_cpu;	/* the only one in these masks */
+static int mask_error;		/* the kernel's error, instead of a mask; 0: none */
+static bool no_streams;		/* fopen() fails for lack of memory */
 
 int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
@@ -91,7 +91,7 @@ int __wrap_fstatfs64(int fd, struct statfs64 *ret)
 	return e;
 }
 
-/* Lines are blocks of this program, so that it is seen which of them stay. */
+/* Read a line into a block of this program, so that leaks are noticed. */
 static ssize_t read_line(char **line, size_t *size, FILE *f)
 {
 	const size_t most = 32768;
@@ -109,7 +109,7 @@ ssize_t __wrap_getline(char **line, size_t *size, FILE *f)
 	return read_line(line, size, f);
 }
 
-/* Of this name where getline() is inline. */
+/* The name of getline() where that is inline. */
 ssize_t __wrap___getdelim(char **line, size_t *size, int end, FILE *f);
 ssize_t __wrap___getdelim(char **line, size_t *size, int end, FILE *f)
 {
@@ -137,7 +137,8 @@ bool syscall_is_answered(long number, const long a[6], long *ret)
 	} else if ((size_t)a[1] < mask_bits / 8) {
 		errno = EINVAL;
 	} else {
-		/* Its masks may be longer than there are CPUs. It fills no more than it is given. */
+		/* The kernel's masks may be longer than the number of CPUs. It fills no more
+		 * than the given size. */
 		memset((void *)a[2], 0, (size_t)a[1]);
 		((unsigned long *)a[2])[mask_cpu / WORD] = 1UL << mask_cpu % WORD;
 		*ret = a[1];
@@ -155,7 +156,8 @@ static int require_cpus(uint32_t least, uint32_t most)
 	return 0;
 }
 
-/* Every other CPU, until a page is full. The kernel ends what is whole with the line. */
+/* The list has every other CPU, until a page is full. The kernel ends a list with a newline, unless
+ * it is cut off. */
 static int look_at_long_list(void *whole)
 {
 	static char list[4096], table[16384];
@@ -183,7 +185,7 @@ static void lists_that_are_cut_off_say_nothing(void **state)
 	test_in_child(look_at_long_list, state);
 }
 
-/* Where nothing but the length of a mask tells, which has a comma for 32 CPUs. */
+/* Only the length of a mask says how many CPUs there are. The mask has a comma for each 32 CPUs. */
 static int look_at_mask(void *arg)
 {
 	(void)arg;
@@ -198,7 +200,7 @@ static void digits_of_masks_are_counted(void **state)
 	test_in_child(look_at_mask, NULL);
 }
 
-/* As when a process is stopped, and restored on a larger machine. */
+/* The process is stopped, and restored on a larger machine. */
 static int look_again(void *arg)
 {
 	struct percpu_fence_report r;
@@ -227,7 +229,8 @@ static void lists_are_read_again(void **state)
 	test_in_child(look_again, NULL);
 }
 
-/* One thread fences all processes then, and with that all threads know: docs/memory/region.md. */
+/* On a larger machine, one thread fences all processes, and after that all threads know of it:
+ * docs/memory/region.md. */
 static int fence_on_larger_machine(void *arg)
 {
 	struct percpu_counter *c = NULL;
@@ -252,7 +255,7 @@ static int fence_on_larger_machine(void *arg)
 	return 0;
 }
 
-/* Another thread has found such a CPU. */
+/* Another thread has found that there are more CPUs. */
 static int fence_on_known_larger_machine(void *arg)
 {
 	struct percpu_counter *c = NULL;
@@ -275,11 +278,11 @@ static void fences_find_new_cpus(void **state)
 		test_in_child(fence_on_known_larger_machine, NULL);
 }
 
-/* What the kernel's files may be: empty, others in their place, or not to be understood. */
+/* Files that are empty, malformed, or of another file system. */
 
 static const struct machine {
 	const char *text[3]; /* of the list, the table and the status */
-	unsigned theirs;     /* bits of those that are not the kernel's */
+	unsigned theirs;     /* bits of files that are not the kernel's */
 	unsigned long bits;
 	unsigned cpu;
 	int error;
@@ -353,7 +356,7 @@ static void machines_are_not_what_files_say(void **state)
 		test_in_child(look_at_machine, (void *)&machines[i]);
 }
 
-/* A pipe to which nobody writes holds nobody up. */
+/* A pipe without a writer does not block the read. */
 static int look_at_pipes(void *arg)
 {
 	for (unsigned i = 0; i < FILES; i++) {
@@ -376,7 +379,7 @@ static void files_may_be_pipes(void **state)
 	assert_int_equal(test_wait(test_fork(look_at_pipes, text), 20), 0);
 }
 
-/* Without sysfs, a table tells which CPUs are online. */
+/* Without sysfs, a table says which CPUs are online. */
 static int look_for_offline(void *arg)
 {
 	(void)arg;
@@ -401,7 +404,7 @@ static void offline_is_what_the_kernel_says(void **state)
 	test_in_child(look_for_offline, NULL);
 }
 
-/* An id that is cut off would be that of many boots. */
+/* A truncated boot id would be that of many boots. */
 static int look_at_boots(void *arg)
 {
 	const uint64_t first = percpu_boot_id();
@@ -426,7 +429,7 @@ static void boots_are_what_the_kernel_says(void **state)
 	test_in_child(look_at_boots, NULL);
 }
 
-/* The list of CPUs is read again by each call that creates or opens a region: here it has become
+/* Each call that creates or opens a region reads the list of CPUs again. Here the list becomes
  * longer than an earlier region has lanes. */
 
 #define WIDE test_path("wide")
@@ -536,12 +539,12 @@ static int note_more_cpus(void *arg)
 static void who_opens_a_region_notes_new_cpus(void **state)
 {
 	(void)state;
-	(void)test_path(""); /* before a child has its own */
+	(void)test_path(""); /* before a child makes its own */
 	for (unsigned i = 0; i < ALL_THAT_READ; i++)
 		test_in_child(note_more_cpus, &i);
 }
 
-/* As many as a region may have lanes for, and one more. */
+/* As many CPUs as a region can have lanes for, and one more. */
 
 static int make_region(void *path)
 {

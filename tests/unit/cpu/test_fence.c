@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_fence.c - the fences abort what is in progress, in this process and in
- * others, and come back in time with a true report.
+ * test_fence.c - fences abort running sequences, in this process and in others, and return in
+ * time with a correct report.
  *
- * percpu_seq_spin() stays in a sequence until something aborts it, which makes
- * a fence visible.
+ * percpu_seq_spin() stays in a sequence until it is aborted, which makes a fence visible.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,8 +33,8 @@ static bool sequences(void)
 }
 
 /*
- * A thread, or a process, that is in a sequence until it sees the flag. Then it
- * acknowledges the round, with its aborts counted, and waits for the next.
+ * A thread or process that is in a sequence until it sees the flag. Then it acknowledges the
+ * round, with the number of its aborts, and waits for the next one.
  */
 struct spinner {
 	uint32_t inside;
@@ -83,7 +82,7 @@ static int spin_child(void *arg)
 	return 0;
 }
 
-/* Neighbors abort, too, so what counts is that each of many fences does. */
+/* Other processes cause aborts, too, so each of many fences must cause one. */
 #define ROUNDS 20
 
 static unsigned fences_that_aborted(struct spinner *s, int (*fence)(void))
@@ -148,14 +147,14 @@ static void fence_all_aborts_sequences_of_processes(void **state)
 	if (test_cpus() < 2)
 		test_skip("one CPU: the spinner would be preempted anyway");
 	pid = test_fork(spin_child, s);
-	test_pin(0, test_cpu(0)); /* or the visitor begins where the child is */
+	test_pin(0, test_cpu(0)); /* else the visitor may begin on the child's CPU */
 	aborted = fences_that_aborted(s, fence_all);
 	test_unpin(0);
 	assert_int_equal(test_wait(pid, 60), 0);
 	assert_int_equal(aborted, ROUNDS);
 }
 
-/* Whatever the outcome, the parts of the report fit together. */
+/* Check that the parts of the report agree, whatever the result is. */
 static void check_report(int ret, const struct percpu_fence_report *r)
 {
 	unsigned bits = 0, first = PERCPU_MAX_CPUS;
@@ -249,11 +248,11 @@ static void fences_leave_nothing_behind(void **state)
 	test_assert_holding(before);
 }
 
-/* A real-time thread that keeps others off its CPU, as far as the kernel lets it: it may grant
- * them 50 ms of each second even so. Nobody else has run there from start to last. */
+/* A real-time thread that keeps others off its CPU, as far as the kernel allows: it may reserve
+ * 50 ms of each second for them. From start to last, no other thread has run there. */
 struct hog {
 	unsigned cpu;
-	uint32_t ready; /* 2: no right to be one */
+	uint32_t ready; /* 2: not permitted */
 	uint64_t start, last;
 };
 
@@ -289,7 +288,8 @@ static int hog(void *arg)
 	return 0;
 }
 
-/* Whether the hog had its CPU for itself all that time. It may be off it, or over, just now. */
+/* Return whether the hog had its CPU to itself all that time. It may be off the CPU, or have
+ * ended. */
 static bool had_for_itself(const struct hog *h, uint64_t from, uint64_t to)
 {
 	uint64_t patience = test_now() + SECOND / 10;
@@ -339,7 +339,7 @@ static void busy_cpu_does_not_hang_the_caller(void **state)
 	assert_int_equal(percpu_fence_all(10 * SECOND, NULL), 0);
 }
 
-/* The first CPU has such a thread until the second is visited. */
+/* The first CPU has such a thread until the second CPU is visited. */
 
 static struct {
 	pid_t hog;
@@ -374,7 +374,7 @@ static int run_with_hog(struct hog *h, struct percpu_zone *z, void *item)
 	return e;
 }
 
-/* The kernel may have let the visitor run, and then the CPU is not late. */
+/* If the kernel has let the visitor run, the CPU is not late. */
 static void late_cpu_gets_another_turn(void **state)
 {
 	struct hog *h = test_share(sizeof(*h));

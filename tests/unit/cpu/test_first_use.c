@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_first_use.c - nobody waits for the self-test: until it has its verdict
- * the process counts on tier cpu, and then its threads rise. Its children are the
- * business of test_first_use_fork.c.
+ * test_first_use.c - no call waits for the self-test: before its verdict the process counts on
+ * tier cpu, and after it its threads rise. Children: test_first_use_fork.c.
  *
- * The linker lets this program make the library's threads and their short naps: it
- * can hold threads back, and refuse them. Each test has a process of its own, in which the
- * library was not used before.
+ * By the linker, this program replaces the start of the library's threads and their short naps:
+ * it can hold threads back, and refuse them. Each test has a process of its own, which has not
+ * used the library before.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -30,7 +29,7 @@
 
 bool test_of_first_use = true;
 
-/* Nobody waits, and what was said before stays as it was said. */
+/* The first call does not wait, and a status that was returned before does not change. */
 
 static int first_use_while_held(void *arg)
 {
@@ -62,7 +61,7 @@ static int first_use_while_held(void *arg)
 	return 0;
 }
 
-/* Whoever preempts the sequence: here this thread, on the one CPU that all have. */
+/* Any preemption proves a sequence: here this thread preempts it, on the one CPU that all have. */
 static int prove_without_intruder(void *arg)
 {
 	uint64_t end = test_now() + 15 * SECOND;
@@ -76,7 +75,7 @@ static int prove_without_intruder(void *arg)
 	return 0;
 }
 
-/* A machine that is busy is asked less and less often. */
+/* On a busy machine, the self-test is tried less and less often. */
 static int rest_longer_and_longer(void *arg)
 {
 	const uint64_t *rests;
@@ -92,8 +91,8 @@ static int rest_longer_and_longer(void *arg)
 	return 0;
 }
 
-/* A program's real-time priority is not for the self-test, which would keep others
- * from the CPU. */
+/* The self-test does not take over a program's real-time priority, which would keep other
+ * threads from the CPU. */
 static int prove_for_real_time(void *arg)
 {
 	const struct sched_param p = { .sched_priority = 1 };
@@ -104,7 +103,7 @@ static int prove_for_real_time(void *arg)
 
 	(void)arg;
 	if (sched_setscheduler(0, SCHED_FIFO, &p) != 0)
-		return 0; /* not for this user */
+		return 0; /* not permitted to this user */
 	hold_threads(true);
 	test_child_require(percpu_counter_create(&c) == 0, "a counter");
 	wait_until_held(2);
@@ -122,7 +121,7 @@ static int prove_for_real_time(void *arg)
 	return 0;
 }
 
-/* Fences that had nothing to do have it from then on. */
+/* Fences that had nothing to fence fence from the verdict on. */
 
 static int fence_before_and_after(void *arg)
 {
@@ -136,7 +135,7 @@ static int fence_before_and_after(void *arg)
 	return 0;
 }
 
-/* Every kind of object, while its threads rise. */
+/* Objects of each kind are used while their threads rise. */
 
 struct all {
 	struct percpu_counter *counter;
@@ -146,10 +145,10 @@ struct all {
 	struct percpu_zone *zone;
 	struct percpu_wbuf *wbuf;
 	uint64_t cell;
-	uint64_t rounds;  /* atomic, of all threads */
-	uint32_t risen;	  /* atomic: threads that have */
+	uint64_t rounds;  /* atomic; of all threads */
+	uint32_t risen;	  /* atomic; how many threads have risen */
 	uint32_t failed;  /* atomic */
-	uint32_t verdict; /* atomic: it is there */
+	uint32_t verdict; /* atomic; whether there is a verdict */
 };
 
 static bool use_all(struct all *a)
@@ -245,7 +244,7 @@ static int everything_while_held(void *arg)
 	return 0;
 }
 
-/* Threads are refused: at a limit of processes, or by a filter. */
+/* Threads cannot be started, for a limit of processes, or a filter. */
 
 static int first_use_while_refused(void *arg)
 {
@@ -263,7 +262,7 @@ static int first_use_while_refused(void *arg)
 	return 0;
 }
 
-/* Only the first of the two could be started, and must end. */
+/* Only the first of two threads could be started: it must end. */
 static int one_thread_is_refused(void *arg)
 {
 	(void)arg;
@@ -274,7 +273,7 @@ static int one_thread_is_refused(void *arg)
 	return 0;
 }
 
-/* What stays behind: no arenas of threads that have allocated memory. */
+/* Nothing stays of the self-test: no arenas of threads that have allocated memory. */
 
 static uint64_t address_space(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_first_use_fork.c - who forks before the self-test has its verdict: parent and
- * child rise by what either finds, and believe nothing else.
+ * test_first_use_fork.c - a process forks before the self-test has a verdict: parent and child
+ * rise by the verdict of either, and believe no other value.
  *
- * Each test has a process of its own, and threads of the library that it can hold back,
- * as in test_first_use.c.
+ * Each test has a process of its own, which can hold the library's threads back, as in
+ * test_first_use.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 bool test_of_first_use = true;
 
-static bool no_memory; /* for what a family shares */
+static bool no_memory; /* for the page that a family shares */
 
 void *__real_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset);
@@ -49,7 +49,7 @@ static void count_until_risen(struct percpu_counter *c, uint32_t *pending)
 	test_child_require(percpu_counter_fetch(c) == adds, "it was exact");
 }
 
-/* The child calls nothing that could start a thread: its parent's verdict serves. */
+/* The child makes no call that could start a thread: it rises by its parent's verdict. */
 static int child_that_counts(void *arg)
 {
 	struct family *f = test_share(sizeof(*f));
@@ -73,8 +73,8 @@ static int child_that_counts(void *arg)
 	return test_wait(pid, 60);
 }
 
-/* The parent's threads never run: the child starts its own when it may, and what
- * they find serves the parent. */
+/* The parent's threads never run. The child starts its own when it may, and their verdict serves
+ * the parent. */
 static int child_that_asks(void *arg)
 {
 	struct percpu_counter *c;
@@ -100,8 +100,7 @@ static int child_that_asks(void *arg)
 	return 0;
 }
 
-/* The parent is gone before the proof is there, as when a program makes itself a
- * daemon. */
+/* The parent ends before there is a proof, as when a program becomes a daemon. */
 static int orphan_that_asks(void *arg)
 {
 	struct family *f = test_share(sizeof(*f));
@@ -133,7 +132,7 @@ static int orphan_that_asks(void *arg)
 	return f->child_has_risen == 2 ? 0 : 1;
 }
 
-/* The page that a family shares for its verdict, in which there is none yet. */
+/* Return the page that a family shares for its verdict, which has none yet. */
 static uint32_t *family_page(void)
 {
 	uint32_t *page = NULL, *at;
@@ -154,7 +153,7 @@ static uint32_t *family_page(void)
 	return page;
 }
 
-/* A relative, which may be an enemy by now, writes there what it likes. */
+/* A damaged value in that page, which a hostile relative may write. */
 static int family_lies(void *arg)
 {
 	static const uint32_t lies[] = { PERCPU_SELFTEST_SKIPPED, PERCPU_SELFTEST_INCONCLUSIVE,
@@ -181,7 +180,7 @@ static int family_lies(void *arg)
 	return 0;
 }
 
-/* Without memory for what they share, each finds its own verdict. */
+/* Without memory for a shared page, each process finds its own verdict. */
 static int family_without_page(void *arg)
 {
 	struct percpu_counter *c;

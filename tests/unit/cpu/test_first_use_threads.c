@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_first_use_threads.c - a fork and the threads of the self-test. The first fork waits for
- * what they find. And each lets them begin and exit: meanwhile they may hold locks that are not
- * the library's, as those of a sanitizer, which a child would have for good.
+ * test_first_use_threads.c - a fork while threads of the self-test run. The first fork waits for
+ * their verdict. Each fork lets them begin and exit: meanwhile they may hold locks that are not
+ * the library's, such as a sanitizer's, which would stay locked in the child.
  *
- * Each test has a process of its own, in which the library was not used before.
+ * Each test has a process of its own, which has not used the library before.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -23,12 +23,12 @@
 bool test_of_first_use = true;
 
 static uint32_t held;	     /* atomic: threads wait at that step */
-static uint32_t waiting;     /* atomic: so many do */
+static uint32_t waiting;     /* atomic: how many threads wait */
 static const char *hold_at;  /* the step */
-static unsigned exits_later; /* microseconds */
+static unsigned exits_later; /* us by which a thread exits later */
 
-static bool shares_too;	     /* another thread forks at the same time */
-static uint32_t notes_first; /* and another one notes so many lanes */
+static bool shares_too;	     /* another thread makes the page at the same time */
+static uint32_t notes_first; /* another thread notes so many lanes first */
 
 void test_step(const char *name)
 {
@@ -96,7 +96,7 @@ static void *let_go_later(void *us)
 	return us;
 }
 
-/* As start_and_hold(); let them go so much later than the next fork begins. */
+/* As start_and_hold(). The threads are let go so many us after the next fork begins. */
 static void hold_beyond_fork(const char *step, uint32_t n, const unsigned *us)
 {
 	pthread_t thread;
@@ -146,7 +146,7 @@ static int fork_beside_those_that_exit(void *arg)
 static bool handler_lets_go;
 static unsigned amid_fork[2]; /* threads when the fork has begun, and 20 ms later */
 
-/* A handler that was registered before the library's runs after it. */
+/* Runs after the library's handler, as it was registered before it. */
 static void let_threads_end(void)
 {
 	if (!handler_lets_go)
@@ -179,8 +179,8 @@ static int fork_beside_those_that_would_exit(void *arg)
 	return 0;
 }
 
-/* A parent that creates, forks, and ends, as daemons do, with the proof not before the
- * fork has begun, and a little later. The child only counts. */
+/* A parent creates, forks, and ends, as daemons do. The proof comes a little after the fork has
+ * begun. The child only counts. */
 
 struct family {
 	uint32_t has_ended; /* atomic: the child; 1: it has not risen, 2: it has */
@@ -223,7 +223,7 @@ static int daemon_that_counts(void *arg)
 	return f->has_ended == 2 ? 0 : 1;
 }
 
-/* On a busy machine threads may not be done in time; of many runs one has them done. */
+/* Run fn until it succeeds, at most 50 times: on a busy machine the threads may be late. */
 static void succeed_once(int (*fn)(void *arg))
 {
 	int status = -1;
@@ -261,8 +261,8 @@ static void daemons_rise(void **state)
 	succeed_once(daemon_that_counts);
 }
 
-/* Whatever a child finds, its parent and the other children take from a page that they have in
- * common; two threads that fork at once make one. */
+/* The parent and all children find a child's verdict in a page that they share. Two threads that
+ * fork at once make one page. */
 static int find_out_in_child(void *arg)
 {
 	const enum percpu_selftest found = *(const enum percpu_selftest *)arg;
@@ -290,7 +290,7 @@ static int find_out_in_child(void *arg)
 	return 0;
 }
 
-/* The region with the fewest lanes is known, in which order ever they are made. */
+/* The smallest number of lanes is kept, in whichever order regions are made. */
 static int note_lanes(void *arg)
 {
 	(void)arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_fork_handlers.c - handlers of pthread_atfork() that run while a fork holds all locks of
- * the library, because they were registered before the library's.
+ * the library: they were registered before the library's.
  */
 #include "../lwbuf.h"
 
@@ -41,13 +41,13 @@ static void in_child(void)
 	handle(CHILD);
 }
 
-/* Those of the library have no priority, which is later. */
+/* The library's constructors have no priority, so they run later. */
 __attribute__((constructor(101))) static void register_first(void)
 {
 	pthread_atfork(prepare, in_parent, in_child);
 }
 
-/* One of each object that has a lock which forks take. */
+/* One of each kind of object with a lock that forks take. */
 struct objects {
 	struct percpu_region *region;
 	struct percpu_counter *counter;
@@ -88,7 +88,7 @@ static void destroy_objects(struct objects *o)
 	percpu_region_close(o->region);
 }
 
-/* Take the locks of all, some of them only when an array is empty or full. */
+/* Take the locks of all objects, some of them by emptying or filling an array. */
 static void use_objects(struct objects *o)
 {
 	struct percpu_objcache *caches[] = { o->cache, o->checked };
@@ -120,7 +120,7 @@ static struct objects before, within[PHASES];
 static enum phase chosen;
 static bool made[PHASES];
 
-/* Use what there is; create and use others, and destroy those, or leave them. */
+/* Use the objects; create and use others, and destroy or leave these. */
 static void use_all(enum phase phase)
 {
 	struct objects more;
@@ -146,8 +146,8 @@ static void use_what_is_there(void)
 		}
 }
 
-/* Whether a child can have memory although another thread of its parent was allocating some:
- * the address sanitizer's allocator does not take its locks for a fork. */
+/* Whether a child can allocate memory if another thread of its parent was allocating: the
+ * address sanitizer's allocator does not take its locks for a fork. */
 #ifdef __SANITIZE_ADDRESS__
 #define MAY_ALLOCATE_MEANWHILE false
 #else
@@ -205,7 +205,7 @@ static void handlers_may_use_all(void **state)
 		assert_int_equal(test_wait(test_fork(use_in, NULL), 20), 0);
 }
 
-/* What a child's handler does comes after the repair of what the parent had. */
+/* A child's handler runs after the library has repaired the objects. */
 static struct percpu_wbuf *pending;
 static uint64_t childs;
 
@@ -252,7 +252,7 @@ static void children_are_repaired_first(void **state)
 	assert_int_equal(test_wait(test_fork(begin_with_empty_buffers, NULL), 20), 0);
 }
 
-/* Nobody can end a wait of the thread that forks. */
+/* A wait of the forking thread would never end, so the call fails. */
 static struct percpu_objcache *one;
 static struct percpu_zone *one_item;
 static struct percpu_lwbufs *one_shared;
@@ -347,8 +347,8 @@ static void workers_are_not_waited_for(void **state)
 	assert_int_equal(test_wait(test_fork(have_a_worker, NULL), 60), 0);
 }
 
-/* A fork by a handler: glibc allows it, musl waits for itself. Each child has an open file of its own
- * for the owners of a region. */
+/* A handler forks: glibc allows it, musl would deadlock. Each child has its own open file for
+ * the owners of a region. */
 static pid_t childs_of_handlers[PHASES];
 static struct percpu_region *with_owners;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_helper.c - threads of the library start in a program whose static TLS
- * is larger than their stacks usually are: glibc takes it off the stack.
+ * test_helper.c - threads of the library start in a program whose static TLS exceeds their usual
+ * stacks: glibc takes it off the stack.
  */
 #include <errno.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static void every_cpu_is_visited(void **state)
 	assert_true(e == 0 || e == -EPERM);
 }
 
-/* As much as the function may use; and its own TLS besides. */
+/* Use as much stack as the function may, and the thread's TLS. */
 static void use_stack(void *copy, unsigned cpu, void *arg)
 {
 	volatile char frame[FRAME];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_lock.c - robust locks: who holds one is stopped, is killed, calls exec, has
- * another thread group or no list of its own; and who waits, or only looks on. What
- * a lock leaves of its thread: test_lock_thread.c.
+ * test_lock.c - robust locks: the holder is stopped, is killed, calls exec, has another thread
+ * group or no robust list; and threads that wait, or only watch. What a lock leaves of its
+ * thread: test_lock_thread.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -68,7 +68,7 @@ static void stopped_holder_keeps_it(void **state)
 	assert_int_equal(shared->word, 0);
 }
 
-/* A waiter that is there before the holder dies, or lets go, is woken up. */
+/* A waiter is woken up when the holder dies, or releases the lock. */
 static void wait_in_thread(unsigned i, void *arg)
 {
 	(void)i;
@@ -98,8 +98,8 @@ static void waiter_is_woken(void **state)
 	}
 }
 
-/* Whoever may only read the memory sleeps on the word, too, and first: it gets
- * the one wake-up that the kernel has for a holder's death. */
+/* A read-only process sleeps on the word first: it gets the one wake-up that the kernel has for
+ * a holder's death. */
 static int sleep_on_word(void *arg)
 {
 	(void)arg;
@@ -110,7 +110,7 @@ static int sleep_on_word(void *arg)
 	return 0;
 }
 
-/* It looks again long before its time is up. */
+/* The waiter looks again long before its time is up. */
 static void wait_patiently(unsigned i, void *arg)
 {
 	(void)i;
@@ -143,7 +143,7 @@ static void onlooker_delays_nobody(void **state)
 	test_wait(onlooker, 60);
 }
 
-/* A child that shares this memory has a thread group, and a list, of its own. */
+/* A child shares the memory, but has its own thread group and robust list. */
 static char stack[65536] __attribute__((aligned(64)));
 
 static int hold_forever(void *arg)
@@ -171,7 +171,7 @@ static void sharing_child_is_a_holder(void **state)
 	pid = clone(hold_forever, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
 	assert_true(pid > 0);
 	wait_for_stage(pid, 1);
-	assert_int_equal(lock_for(SHORT_NS), -ETIMEDOUT); /* it lives */
+	assert_int_equal(lock_for(SHORT_NS), -ETIMEDOUT); /* it is alive */
 	kill(pid, SIGKILL);
 	test_wait(pid, 60);
 	assert_int_equal(lock_for(LONG_NS), 0);
@@ -204,7 +204,7 @@ static void task_without_list_is_a_holder(void **state)
 	assert_int_equal(lock_for(LONG_NS), 0);
 }
 
-/* Whoever takes the lock over from a killed holder knows of the other waiters, and
+/* A thread that takes the lock over from a killed holder knows that there are other waiters, and
  * wakes them up. */
 static void sleep_there(unsigned i, void *arg)
 {
@@ -236,7 +236,7 @@ static void successor_wakes_waiters(void **state)
 	assert_true(e == 0 || e == EAGAIN); /* too late to sleep */
 }
 
-/* As long as holders change the lock is waited for, but not for ever. */
+/* A waiter waits on while holders change, but not for ever. */
 static unsigned looks;
 
 static void let_others_have_it(void)
@@ -269,8 +269,8 @@ static void holders_may_change_for_a_time(void **state)
 	step = NULL;
 }
 
-/* Each adds to two words, with a chance to be killed between. Whoever comes after
- * a killed holder makes the second word the first. */
+/* Each adds one to two words, and may be killed in between. The next holder sets the second word
+ * to the first. */
 static int add_until_killed(void *arg)
 {
 	struct percpu_robust h;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_lock_thread.c - robust locks: the thread that takes one, or waits for it, is as
- * it was before: its errno, its signals, its list. Also where the kernel refuses calls.
+ * test_lock_thread.c - robust locks leave errno, signals and the robust list of a thread that
+ * takes one, or waits for it, as they were. Also if the kernel refuses calls.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -57,7 +57,7 @@ static void refused_call_leaves_a_lock(void **state)
 	assert_int_equal(lock_for(LONG_NS), 0);
 }
 
-/* What the kernel refuses while the lock is held and let go. */
+/* Calls that the kernel refuses while the lock is held and released. */
 static int without_wake_up(void *arg)
 {
 	struct percpu_robust h;
@@ -104,7 +104,7 @@ static void thread_is_as_before(void **state)
 	if (recovers() && syscall(SYS_get_robust_list, 0, &head, &size) == 0 && head != NULL)
 		assert_null(head->list_op_pending);
 
-	shared->word = 1; /* somebody's */
+	shared->word = 1; /* another thread's */
 	errno = 4711;
 	assert_int_equal(lock_for(SHORT_NS), -ETIMEDOUT);
 	assert_int_equal(errno, 4711);
@@ -114,7 +114,7 @@ static void thread_is_as_before(void **state)
 		assert_null(head->list_op_pending);
 }
 
-/* Another thread takes the lock when this one has found it free. */
+/* Another thread takes the lock after this one has found it free. */
 static void take_away(void)
 {
 	shared->word = 1;
@@ -139,7 +139,7 @@ static void loser_is_as_before(void **state)
 		assert_null(head->list_op_pending);
 }
 
-/* A handler may have interrupted libc at a robust mutex. */
+/* A signal handler may have interrupted libc at a robust mutex. */
 static void operation_of_libc_goes_on(void **state)
 {
 	struct robust_list_head *head = NULL;
@@ -157,7 +157,7 @@ static void operation_of_libc_goes_on(void **state)
 	head->list_op_pending = NULL;
 }
 
-/* The list that libc registers while the lock is held stays. */
+/* A list that libc registers while the lock is held stays. */
 static int register_in_between(void *arg)
 {
 	struct robust_list_head mine = { .list.next = &mine.list }, *head;
@@ -182,7 +182,7 @@ static void list_of_libc_stays(void **state)
 	test_in_child(register_in_between, NULL);
 }
 
-/* A task without a list may not have one: its lock works, and nobody takes it over. */
+/* A thread without a list cannot register one: its lock works, but is not taken over. */
 static int without_list(void *arg)
 {
 	(void)arg;
@@ -193,7 +193,7 @@ static int without_list(void *arg)
 	return 0;
 }
 
-/* Whether the list is still the one for the lock cannot be asked any more: it stays. */
+/* The kernel refuses to say which list is registered: the lock's list stays. */
 static int with_list_that_stays(void *arg)
 {
 	struct percpu_robust h;
@@ -206,7 +206,7 @@ static int with_list_that_stays(void *arg)
 		return 77;
 	percpu_robust_unlock(&h);
 	test_child_require(shared->word == 0, "the lock is free");
-	_exit(0); /* while the list is there */
+	_exit(0); /* while the list is valid */
 }
 
 static void lists_may_be_refused(void **state)
@@ -224,7 +224,7 @@ static void lists_may_be_refused(void **state)
 	}
 }
 
-/* Another process may write what it likes. */
+/* The word may be overwritten by another process. */
 static void word_of_others_is_left_alone(void **state)
 {
 	struct percpu_robust h;
@@ -236,7 +236,7 @@ static void word_of_others_is_left_alone(void **state)
 	assert_int_equal(shared->word, 1);
 }
 
-/* One that waits can be interrupted: its signals are not blocked then. */
+/* A waiting thread can be interrupted: its signals are not blocked. */
 static volatile sig_atomic_t handled;
 
 static void handle(int signo)
@@ -260,7 +260,7 @@ static void signals_come_through_while_waiting(void **state)
 	assert_true(handled);
 }
 
-/* The waiter does not run for as long as it waits; then the holder lets go. */
+/* The waiter does not run for as long as it may wait; then the holder releases the lock. */
 static unsigned looks;
 
 static void sleep_then_release(void)

@@ -15,7 +15,7 @@
 
 #include "support.h"
 
-/* Options of each kind as a newer version may have them. */
+/* Options of each kind, with fields of a newer version. */
 union options {
 	size_t size;
 	struct percpu_region_options region;
@@ -139,7 +139,7 @@ static void any_version_is_understood(void **state)
 		assert_int_equal(kinds[i].create(&o), 0);
 		for (o.size = kinds[i].size + 1; o.size <= 4096; o.size *= 2)
 			assert_int_equal(kinds[i].create(&o), 0);
-		/* What is behind the size is nobody's. */
+		/* Bytes behind the size are not read. */
 		memset(&o.byte[kinds[i].size], 0x55, sizeof(o) - kinds[i].size);
 		o.size = kinds[i].size;
 		assert_int_equal(kinds[i].create(&o), 0);

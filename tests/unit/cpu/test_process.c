@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_process.c - whether another process lives, by what /proc says of it: this program says so in
- * its place. A file there may be another's, as in a container.
+ * test_process.c - whether another process is alive, according to /proc: this program replaces
+ * its files. A file there may be another process's, as in a container.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,9 +21,9 @@
 #define START 77
 
 static struct {
-	const char *stat; /* what the process's file says; NULL: there is none */
-	int kill_error;	  /* 0: it is there */
-	const char *self; /* where /proc/self leads to; NULL: nowhere; "": to us */
+	const char *stat; /* contents of the process's file; NULL: there is none */
+	int kill_error;	  /* of kill(); 0: the process is there */
+	const char *self; /* what /proc/self links to; NULL: nothing; "": this process */
 } proc;
 
 int __real_open64(const char *path, int flags, ...);
@@ -87,7 +87,7 @@ static const struct {
 	{ STAT("Z", "2", "77"), 0, START, PERCPU_LIFE_THERE }, /* its first thread has ended */
 	{ STAT("X", "2", "77"), 0, START, PERCPU_LIFE_THERE },
 	{ STAT("S", "1", "77"), 0, 0, PERCPU_LIFE_HIDDEN },
-	/* No file, or none of the kernel's. */
+	/* There is no file, or none of the kernel's. */
 	{ NULL, 0, START, PERCPU_LIFE_HIDDEN },
 	{ "", 0, START, PERCPU_LIFE_HIDDEN },
 	{ "4711 (a", 0, START, PERCPU_LIFE_HIDDEN },
@@ -116,7 +116,7 @@ static void life_is_what_the_kernel_says(void **state)
 	}
 }
 
-/* The /proc that is mounted is of another namespace, or there is none. */
+/* /proc is of another namespace, or missing. */
 static void other_namespaces_are_hidden(void **state)
 {
 	static const char *const selves[] = { NULL, "", "1234567", "self" };

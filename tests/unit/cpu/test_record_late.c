@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_record_late.c - why calls on a segment failed, and who holds a lock, where the library is loaded
- * late and the program has taken the keys whose values need no memory: no thread has a record of its
- * own. Here the kernel gives a thread the id of one that has ended.
+ * test_record_late.c - error sentences of segments, and holders of locks, if the library is
+ * loaded late and the program has taken the keys whose values need no memory: threads have no
+ * records of their own. The test gives each thread the id of one that has ended.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,7 +34,7 @@ int __wrap_pthread_key_create(pthread_key_t *ret, void (*end)(void *));
 int __real_pthread_setspecific(pthread_key_t key, const void *value);
 int __wrap_pthread_setspecific(pthread_key_t key, const void *value);
 
-/* The library is the first to ask, before main(). */
+/* The library's call is the first one, before main(). */
 int __wrap_pthread_key_create(pthread_key_t *ret, void (*end)(void *))
 {
 	static bool taken;
@@ -69,7 +69,7 @@ static int end(void **state)
 	return percpu_rwlock_destroy(l);
 }
 
-/* What a thread was told before its call failed, or whether it was told nothing afterwards. */
+/* before: there was a sentence before the call failed. after: there was that of the call. */
 struct told {
 	bool before, after;
 };
@@ -128,7 +128,7 @@ static void each_thread_is_told_its_own_sentence(void **state)
 	}
 }
 
-/* Nothing tells such a thread from another one of its id. */
+/* A thread without a number cannot be told from another one with its id. */
 static void a_thread_without_a_number_is_told_nothing(void **state)
 {
 	struct told told = { false, false };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_record_no_key.c - a program that has no thread-specific key left for the library, or none whose
- * values need no memory. A library that is loaded late then has no records of threads, and no
- * sequences; the other one has none for areas that it would have to take back.
+ * test_record_no_key.c - a program has no thread-specific key left for the library, or none
+ * whose values need no memory. Then a library that is loaded late has no records of threads, and
+ * no sequences; one that is not has no records for areas that it would have to unregister.
  *
  * It is compiled for each of the two.
  */
@@ -25,7 +25,7 @@
 
 #define THREADS 4
 #define ADDS 1000
-#define FAR 1000 /* a key of those whose values glibc allocates */
+#define FAR 1000 /* a key whose value glibc allocates */
 
 bool test_of_first_use = true;
 
@@ -111,7 +111,7 @@ static void counting_is_exact_without_a_key(void **state)
 	percpu_counter_destroy(c);
 }
 
-/* Who has no record has no number, and is within nothing, as far as is known. */
+/* A thread without a record has no number, and counts as within no call. */
 static void threads_have_no_number(void **state)
 {
 	struct percpu_within within;
@@ -127,7 +127,7 @@ static void threads_have_no_number(void **state)
 	percpu_record_leave(&within);
 }
 
-/* The library registers no area that it could not take back. */
+/* The library registers no area that it could not unregister. */
 static void no_area_is_registered(void **state)
 {
 	(void)state;

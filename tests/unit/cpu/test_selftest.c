@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_selftest.c - the self-test condemns a kernel that lets a preempted sequence
- * go on: its spinner's sequence is replaced by plain code, which nobody aborts.
+ * test_selftest.c - the self-test fails on a kernel that lets a preempted sequence go on: plain
+ * code replaces its spinner's sequence, and is not aborted.
  */
 #define _GNU_SOURCE
 #include <sys/resource.h>
@@ -13,8 +13,8 @@
 
 static uint32_t spins; /* atomic */
 
-/* In the first attempt nothing happens in any of its spins, and in the second one for so long that
- * it ends after one. */
+/* In the first attempt, no spin is preempted. The second attempt has one spin, which takes so
+ * long that the attempt ends. */
 __attribute__((unused)) static int spin_without_aborts(const uint32_t *flag, uint64_t tries)
 {
 	if (__atomic_add_fetch(&spins, 1, __ATOMIC_SEQ_CST) <= ALL_SPINS + 1)
@@ -66,7 +66,7 @@ static void kernel_is_condemned(void **state)
 	percpu_counter_destroy(c);
 }
 
-/* Attaching is given up once, and not tried by each add. */
+/* Attaching is given up once, and not tried at each add. */
 
 static unsigned attached;
 
@@ -105,7 +105,7 @@ static void threads_give_up_once(void **state)
 
 static struct percpu_counter *counter;
 
-/* Whether the kernel has no area of the thread's after an add. */
+/* Add, and store whether the thread has no registered area then. */
 static void *count_unregistered(void *arg)
 {
 	static struct percpu_rseq other;

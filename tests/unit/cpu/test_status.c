@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_status.c - what percpu_status() says, against the kernel's own words;
- * and that the tier can be lowered, for the process and by the thread.
+ * test_status.c - percpu_status() agrees with the kernel; and the tier can be lowered, for the
+ * process and by the thread.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -20,14 +20,14 @@ extern const unsigned int __rseq_size __attribute__((weak));
 
 bool test_of_first_use = true;
 
-/* What it says in the end. */
+/* Return the status after the verdict. */
 static const struct percpu_status *settled(void)
 {
 	(void)test_tier();
 	return percpu_status();
 }
 
-/* The first call counts, so these run in children, before the parent's. */
+/* The first call decides, so these run in children, before the parent's call. */
 static int status_with_tier_cpu(void *arg)
 {
 	(void)arg;
@@ -57,7 +57,7 @@ static int status_with_tier_rseq(void *arg)
 	return 0;
 }
 
-/* A thread comes to a slow path before anybody has used the library, as in a signal handler. */
+/* A thread takes a slow path before any other use of the library, as in a signal handler. */
 
 static void attach_and_end(unsigned i, void *arg)
 {
@@ -159,7 +159,7 @@ static void try_to_register(unsigned i, void *arg)
 #endif
 }
 
-/* Lower tiers are exact, too, so nothing else would tell. */
+/* Lower tiers are exact, too, so other tests would not notice one. */
 static void the_best_tier_is_used(void **state)
 {
 	const struct percpu_status *s = settled();
@@ -184,7 +184,7 @@ static void tiers_have_names(void **state)
 	assert_string_equal(percpu_tier_name(PERCPU_TIER_RSEQ), "rseq");
 	assert_string_equal(percpu_tier_name(PERCPU_TIER_CPU), "cpu");
 	assert_string_equal(percpu_tier_name(PERCPU_TIER_SHARED), "shared");
-	assert_string_equal(percpu_tier_name((enum percpu_tier)7), "shared"); /* the safest */
+	assert_string_equal(percpu_tier_name((enum percpu_tier)7), "shared"); /* the lowest */
 }
 
 static void selftest_can_be_repeated(void **state)
@@ -261,7 +261,7 @@ static void versions_can_be_compared(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(environment_lowers_the_tier), /* first: see there */
+		cmocka_unit_test(environment_lowers_the_tier), /* must be first */
 		cmocka_unit_test(first_use_may_come_late),
 		cmocka_unit_test(every_thread_sees_the_same),
 		cmocka_unit_test(status_is_constant),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_status_refused.c - what becomes of a process whose kernel is older or newer, or refuses calls: each
- * of those that first use, the self-test and fences make. Counting is exact in any case.
+ * test_status_refused.c - processes whose kernel is older or newer, or refuses calls: each call
+ * that first use, the self-test and fences make. Counts are exact in any case.
  *
- * Each case is a process that has not used the library before. The linker lets this program answer
- * for the kernel.
+ * Each case is a process that has not used the library before. By the linker, this program
+ * answers instead of the kernel.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,27 +27,27 @@
 
 bool test_of_first_use = true;
 
-#define AREA_BYTES 27 /* the keys of getauxval() */
+#define AREA_BYTES 27 /* keys of getauxval() */
 #define AREA_ALIGN 28
 #define NEVER UINT32_MAX
 #define FENCE (1 << 7) /* a command of membarrier(2) */
 
-/* From which call on each is refused, and what is said instead. Threads read them. */
+/* Which calls the kernel refuses, and what it answers. Threads read this. */
 static struct {
-	bool rseq;	   /* to all threads */
-	bool spinner_rseq; /* to others than the first */
-	bool no_cpu;	   /* nobody says which CPU it is */
+	bool rseq;	   /* of all threads */
+	bool spinner_rseq; /* of threads other than the first */
+	bool no_cpu;	   /* no call returns the thread's CPU */
 	bool no_mask;
 	bool no_name;
 	bool fence;		  /* of sequences, by membarrier(2) */
-	unsigned membarrier, pin; /* the calls that are let through before */
-	unsigned pins;		  /* refused ones; then no more */
-	int policy;		  /* the scheduler's, if not 0 */
+	unsigned membarrier, pin; /* how many calls succeed before the first refused one */
+	unsigned pins;		  /* how many are refused; later ones succeed */
+	int policy;		  /* of the scheduler; 0: the real one */
 	bool has_area;
-	unsigned long area; /* as an older or newer kernel says */
+	unsigned long area; /* size according to an older or newer kernel */
 } kernel = { .membarrier = NEVER, .pin = NEVER, .pins = NEVER };
 
-static unsigned membarriers, pins, refused_pins, refused_rseq; /* atomic: calls */
+static unsigned membarriers, pins, refused_pins, refused_rseq; /* atomic; numbers of calls */
 
 static int refuse(int error)
 {
@@ -130,7 +130,7 @@ unsigned long __wrap_getauxval(unsigned long key)
 
 static struct percpu_counter *counter;
 
-/* First use, until it is known which tier it is. */
+/* Use the library for the first time, and wait for the verdict. */
 static const struct percpu_status *use(void)
 {
 	test_child_require(percpu_counter_create(&counter) == 0, "a counter");
@@ -140,7 +140,7 @@ static const struct percpu_status *use(void)
 	return percpu_status();
 }
 
-/* The case is what is done to the kernel. Each returns 0, as children do. */
+/* Each case changes the kernel's answers. It returns 0, as a child does. */
 
 static int without_rseq(void *arg)
 {
@@ -163,7 +163,7 @@ static int without_rseq(void *arg)
 	return 0;
 }
 
-/* A thread that has no area, when others have theirs, does not ask for one with each add. */
+/* Add as a thread without an area, when others have one: it does not ask for one at each add. */
 static void add_without_rseq(unsigned i, void *arg)
 {
 	unsigned asked;
@@ -190,7 +190,7 @@ static int without_rseq_later(void *arg)
 	return 0;
 }
 
-/* As before 6.3: nothing says how long the area is. */
+/* Before Linux 6.3, the kernel does not say how long the area is. */
 static int with_old_kernel(void *arg)
 {
 	const struct percpu_status *s;
@@ -222,7 +222,7 @@ static int with_new_kernel(void *arg)
 	return 0;
 }
 
-/* The area is the library's, which has room for the fields of 2023, and the kernel fills them. */
+/* The library's own area has room for the fields of 2023, and the kernel fills them. */
 static int with_own_area(void *arg)
 {
 	const struct percpu_status *s;
@@ -239,7 +239,7 @@ static int with_own_area(void *arg)
 
 static const char own_area[] = "own area";
 
-/* libc reads that when the program starts. */
+/* libc reads this tunable when the program starts. */
 static int begin_without_area(void *arg)
 {
 	char program[] = "/proc/self/exe";
@@ -251,7 +251,7 @@ static int begin_without_area(void *arg)
 	return 1;
 }
 
-/* The spinner has no sequences: nothing is ever proven, and nobody waits for that. */
+/* The spinner has no sequences: there is never a proof, and no call waits for one. */
 static int without_spinner(void *arg)
 {
 	const struct percpu_status *s;
@@ -270,7 +270,7 @@ static int without_spinner(void *arg)
 	return 0;
 }
 
-/* The spinner alone may not go to its CPU, once. */
+/* Only the spinner cannot be moved to its CPU, once. */
 static int with_late_spinner(void *arg)
 {
 	(void)arg;
@@ -331,7 +331,7 @@ static int in_real_time(void *arg)
 	return 0;
 }
 
-/* No fence in one call, from the start, or from now on. */
+/* No fence by one call, from the start, or from now on. */
 
 static int without_membarrier(void *arg)
 {
@@ -373,7 +373,7 @@ static int without_membarrier_later(void *arg)
 	return 0;
 }
 
-/* A visitor that nobody tells where it is; and it may not be moved again. */
+/* A visitor cannot find out its CPU; and it cannot be moved again. */
 static int without_visits(void *arg)
 {
 	const bool *moves = arg;
@@ -391,7 +391,7 @@ static int without_visits(void *arg)
 	return 0;
 }
 
-/* The environment names no tier. */
+/* PERCPU_TIER is empty, or no tier's name. */
 static int with_unknown_tier(void *arg)
 {
 	const struct percpu_status *s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_thread.c - the registration of a thread: what it is proven by, how long it
- * lasts, and who has none while thread-local storage is shared.
+ * test_thread.c - the registration of a thread: what proves it, how long it lasts, and which
+ * threads have none while thread-local storage is shared.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,7 +30,7 @@ static const unsigned __rseq_size;
 
 static struct percpu_counter *counter;
 
-/* Run fn in a thread that has not counted yet, of a child; it returns what it got. */
+/* Run fn in a new thread of a child; it returns its result. */
 static void *(*fresh)(void *arg);
 
 static int start_fresh(void *arg)
@@ -52,14 +52,14 @@ static void run_fresh(void *(*fn)(void *arg))
 	test_in_child(start_fresh, NULL);
 }
 
-/* What proves it */
+/* What proves it. */
 
 static struct percpu_rseq *area_of_libc(void)
 {
 	return (struct percpu_rseq *)(void *)((char *)__builtin_thread_pointer() + __rseq_offset);
 }
 
-/* As memory is in a thread that was made by a bare clone(). */
+/* Set the area like that of a thread that was made by a bare clone(). */
 static void *be_unknown(void *arg)
 {
 	struct percpu_rseq *area = area_of_libc();
@@ -96,14 +96,14 @@ static void first_add_keeps_errno(void **state)
 	run_fresh(keep_errno);
 }
 
-/* How long it lasts */
+/* How long it lasts. */
 
 #ifdef PERCPU_SEQ_SIGNATURE
 
 static pthread_key_t key;
 static bool was_registered;
 
-/* Later than all others: the first time round it asks for another. */
+/* The key's destructor: runs after all others, as it sets the value again the first time. */
 static void at_the_end(void *value)
 {
 	static struct percpu_rseq other;
@@ -132,7 +132,7 @@ bool __wrap_percpu_record_keep(struct percpu_record *r)
 	return !not_kept && __real_percpu_record_keep(r);
 }
 
-/* Nobody would take it back when the thread ends. */
+/* An area that cannot be unregistered at the thread's end is not kept. */
 static void *keep_no_area(void *arg)
 {
 	static struct percpu_rseq other;
@@ -164,8 +164,8 @@ static void *have_own_area(void *arg)
 	return arg;
 }
 
-/* A signal handler that counts finds the area registered, and the thread goes on with what the
- * handler has come to. */
+/* A signal handler that counts registers the area, and the thread goes on with the handler's
+ * result. */
 static void *be_interrupted(void *arg)
 {
 	if (__rseq_size != 0)
@@ -207,7 +207,7 @@ static void handler_and_thread_register_one_area(void **state)
 
 #endif
 
-/* Who has none */
+/* Which threads have none. */
 
 #ifndef PERCPU_NO_WRAP
 
@@ -215,7 +215,7 @@ static char stack[65536] __attribute__((aligned(64)));
 static uint32_t may_end; /* atomic */
 static pid_t starter;
 
-/* Its parent may have failed, and ended, before the kernel is told to end it then. */
+/* The parent may have ended before the kernel is told to end this process with it. */
 static int stay_beside(void *arg)
 {
 	(void)arg;
@@ -225,7 +225,7 @@ static int stay_beside(void *arg)
 	return 0;
 }
 
-/* A child of vfork() in a thread that has one beside it. */
+/* A child of vfork(), in a thread that has a clone beside it. */
 static void *share_twice(void *arg)
 {
 	int status = -1;
@@ -253,7 +253,7 @@ static void *share_twice(void *arg)
 	return arg;
 }
 
-/* The first slow path of a thread is that of its child. */
+/* The child takes the thread's first slow path. */
 static void *first_use_in_child(void *arg)
 {
 	int status = -1;
@@ -270,7 +270,7 @@ static void *first_use_in_child(void *arg)
 	return arg;
 }
 
-/* CLONE_THREAD without signal handlers in common is refused. */
+/* CLONE_THREAD without shared signal handlers is refused. */
 static void *clone_in_vain(void *arg)
 {
 	percpu_counter_inc(counter);
@@ -290,7 +290,7 @@ static int count_as_child(void *arg)
 	return percpu_seq_cpu() >= 0;
 }
 
-/* Its parent waits for the child, and then shares nothing any more. */
+/* The parent waits for the child, and shares nothing after that. */
 static void *clone_and_wait(void *arg)
 {
 	int status = -1;
@@ -307,7 +307,7 @@ static void *clone_and_wait(void *arg)
 
 static char own_tls[8192] __attribute__((aligned(64)));
 
-/* Returns what is not as it was passed to clone(). */
+/* Return 0 if clone() passed the argument and the thread-local storage on. */
 static int look_at_tls(void *arg)
 {
 	const bool same = __builtin_thread_pointer() == (void *)&own_tls[4096];
@@ -315,7 +315,7 @@ static int look_at_tls(void *arg)
 	return stay_beside(arg) != 0 || !same || arg != own_tls;
 }
 
-/* A child with thread-local storage of its own; and all that is passed on. */
+/* A child with its own thread-local storage; all arguments are passed on. */
 static void *clone_with_tls(void *arg)
 {
 	const int flags = CLONE_VM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
@@ -353,7 +353,7 @@ static void *clone_a_copy(void *arg)
 	return arg;
 }
 
-/* So many processes that there is no further one, for a user who has limits. */
+/* The limit of processes is reached, for a user with limits. */
 static void *vfork_in_vain(void *arg)
 {
 	const struct rlimit none = { 0, 0 };

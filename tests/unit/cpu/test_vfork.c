@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_vfork.c - vfork() where returns are checked by a shadow stack.
+ * test_vfork.c - vfork() where a shadow stack checks returns.
  *
- * No machine with one is needed: a child is stepped instruction by instruction,
- * and the test keeps the shadow stack itself, one that the child of vfork()
- * shares with its parent, as it does in Linux. On Arm, chkfeat says that there is
- * one. Landing pads are in tests/compat/pads.sh.
+ * The machine needs none: the test steps a child instruction by instruction, and keeps the
+ * shadow stack itself. The child of vfork() shares it with its parent, as in Linux. On Arm,
+ * chkfeat says that there is one. Landing pads: tests/compat/pads.sh.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -67,7 +66,7 @@ static enum kind classify(pid_t tid)
 	return *code == 0xc3 || *code == 0xc2 ? RETURN : OTHER;
 }
 
-/* Where the call that was just made returns to. */
+/* Return the return address of the call that was just made. */
 static uint64_t get_return(pid_t tid)
 {
 	return (uint64_t)ptrace(PTRACE_PEEKDATA, tid, address(get_registers(tid).rsp), NULL);
@@ -105,9 +104,8 @@ static uint64_t get_return(pid_t tid)
 #endif
 
 /*
- * Step the task to its end. The shadow stack has that depth for it; what it
- * returns by from further up is not known. Returns its status, or -1 if it
- * returned to where it was not called from.
+ * Step the task to its end. Its shadow stack has that depth; what was on it before is not known.
+ * Returns the task's status, or -1 if it returned to another address than its caller's.
  */
 static int follow(pid_t tid, unsigned depth)
 {
@@ -137,7 +135,7 @@ static int follow(pid_t tid, unsigned depth)
 	}
 }
 
-/* The child's calls overwrite entries of the shadow stack. */
+/* Make a child whose calls overwrite entries of the shadow stack. */
 __attribute__((noinline)) static pid_t make_child(void)
 {
 	pid_t pid = vfork();
@@ -156,7 +154,7 @@ static void be_stepped(void)
 	pid_t pid;
 
 	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL); /* none comes between two steps */
+	sigprocmask(SIG_SETMASK, &all, NULL); /* no signal comes between two steps */
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
 		_exit(77);
 	raise(SIGSTOP);

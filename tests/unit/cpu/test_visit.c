@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_visit.c - fences and snapshots between processes where sysfs, or /proc, is
- * missing or lies: a CPU counts as fenced if it was visited or is certainly
- * offline, and CPUs that there are not keep nobody from a snapshot.
+ * test_visit.c - fences and snapshots between processes if sysfs or /proc is missing or wrong. A
+ * CPU counts as fenced if it was visited, or is certainly offline. CPUs that do not exist do not
+ * keep a process from a snapshot.
  *
- * What the kernel does of itself in a cpuset is done to percpu_pin(), which the
- * linker lets this program have: it refuses CPUs. Others are offline, as it says.
+ * The linker replaces percpu_pin(), which refuses CPUs as the kernel does in a cpuset. Others
+ * are offline, according to the test.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,12 +27,12 @@
 bool test_of_first_use = true;
 
 #define TIMEOUT UINT64_C(20000000000)
-#define WORD 64 /* CPUs that the shortest mask of the kernel's has room for */
+#define WORD 64 /* CPUs in the kernel's shortest mask */
 
 int __real_percpu_pin(pid_t tid, unsigned cpu);
 int __wrap_percpu_pin(pid_t tid, unsigned cpu);
 
-static unsigned allowed = UINT32_MAX; /* so many CPUs are in the cpuset */
+static unsigned allowed = UINT32_MAX; /* number of CPUs in the cpuset */
 static int pin_error = -EINVAL;
 
 int __wrap_percpu_pin(pid_t tid, unsigned cpu)
@@ -43,14 +43,14 @@ int __wrap_percpu_pin(pid_t tid, unsigned cpu)
 bool __real_percpu_cpu_online(unsigned cpu);
 bool __wrap_percpu_cpu_online(unsigned cpu);
 
-static unsigned online = UINT32_MAX; /* no more CPUs are */
+static unsigned online = UINT32_MAX; /* only so many CPUs can be online */
 
 bool __wrap_percpu_cpu_online(unsigned cpu)
 {
 	return cpu < online && __real_percpu_cpu_online(cpu);
 }
 
-/* What a process has found that could ask the kernel; and the file that is shared. */
+/* Facts from a process that could ask the kernel; and the shared file. */
 static struct facts {
 	unsigned possible;
 	uint64_t key;
@@ -65,7 +65,7 @@ static void require(int got, int want, const char *what)
 	test_child_require(got == want, text);
 }
 
-/* A region with statistics; which can be read, all at one moment, in them. */
+/* Create a region with statistics, for so many CPUs. */
 static int try_to_create(uint32_t cpus)
 {
 	struct percpu_region_options o = { .size = sizeof(o), .cpus = cpus };
@@ -119,7 +119,7 @@ static void with_file(int (*create)(void *arg), int (*fn)(void *arg))
 	close(file);
 }
 
-/* Where there is no /sys, /proc says all that it says. */
+/* Without /sys, /proc has the same information. */
 
 static int count_without_sys(void *arg)
 {
@@ -140,7 +140,7 @@ static void proc_is_enough(void **state)
 	with_file(NULL, count_without_sys);
 }
 
-/* With neither, who made the region has known how many CPUs there are. */
+/* Without both, the creator of the region knows how many CPUs there are. */
 
 static void enter_empty_jail(void)
 {
@@ -166,7 +166,7 @@ static void regions_tell_how_many_cpus(void **state)
 	with_file(create_outside, read_in_empty_jail);
 }
 
-/* Or the user has. */
+/* Without a region, the user tells how many CPUs there are. */
 
 static int create_in_empty_jail(void *arg)
 {
@@ -196,8 +196,8 @@ static void users_tell_how_many_cpus(void **state)
 	with_file(NULL, create_for_any);
 }
 
-/* A container that may use CPU 0 alone, and sees no other in sysfs; what it has of
- * /proc may be the kernel's. */
+/* A container that may use CPU 0 alone, and sees no other one in sysfs. Its /proc may be the
+ * kernel's. */
 
 static int fence_in_container(void *arg)
 {
@@ -230,7 +230,7 @@ static void nobody_is_offline_who_is_not_listed(void **state)
 	jail_run(fence_in_container, &masked);
 }
 
-/* The kernel starts no thread in a process that puts its children elsewhere. */
+/* A process whose children are in another PID namespace cannot start threads. */
 
 static int read_without_threads(void *arg)
 {
@@ -257,7 +257,7 @@ static int share_facts(void **state)
 	return 0;
 }
 
-/* What the process knew before it went to jail. */
+/* Facts that the process knew before it went to jail. */
 
 static int ask_before_and_inside(void *arg)
 {
@@ -271,7 +271,7 @@ static int ask_before_and_inside(void *arg)
 	return 0;
 }
 
-/* Where only the process's status is left to read. */
+/* Only the process's status can be read. */
 static int ask_often(void *arg)
 {
 	struct test_holding before;
@@ -331,7 +331,7 @@ static void offline_cpus_run_nothing(void **state)
 	jail_run(visit_offline, NULL);
 }
 
-/* A process that may not do the self-test has no verdict for its family. */
+/* A process that cannot do the self-test has no verdict for its family. */
 
 static int find_out_nothing(void *arg)
 {
@@ -372,14 +372,14 @@ static int prove_for_family(void *arg)
 static void verdicts_are_proven(void **state)
 {
 	(void)state;
-	allowed = 0; /* the self-test tries again until there is a CPU for it */
+	allowed = 0; /* the self-test is tried again until it has a CPU */
 	test_in_child(prove_for_family, NULL);
 	allowed = UINT32_MAX;
 }
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-/* A container's file may have another id than that which processes outside go by. */
+/* The boot id of a container's file may differ from that outside. */
 static int tell_boots(void *arg)
 {
 	uint64_t boot = percpu_boot_id();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* guest.h - a shared region in a program that does as it likes. */
+/* guest.h - a shared region, for tests of what a program around it may do. */
 #ifndef TESTS_UNIT_GUEST_H
 #define TESTS_UNIT_GUEST_H
 
@@ -11,11 +11,13 @@
 extern char path[128];
 extern struct percpu_region *region;
 
-/** Before a test, and after it. */
+/** Set up a test: make the region. */
 int start(void **state);
+
+/** Tear a test down. */
 int stop(void **state);
 
-/** Add two fields, once in a sequence and once as a thread that can run none. */
+/** Add to two fields, once in a sequence and once as a thread that can run none. */
 void update_both_ways(const struct percpu_stats *s);
 
 #endif

@@ -17,7 +17,7 @@ char *image;
 size_t image_size;
 uint64_t keys[2];
 
-/* Bytes of a chunk in the file, whose length is that of many. */
+/* Return the bytes of a chunk in the file. */
 static size_t chunk_size(void)
 {
 	size_t lanes = (2 * (size_t)percpu_status()->possible_cpus + 1) * PERCPU_STRIDE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_anchor.c - objects whose keys are in words of the bias lane, instead of roots: they are
- * made once, and found by all, whoever is killed meanwhile.
+ * test_anchor.c - objects whose keys are in words of the bias lane, instead of roots: each is
+ * made once, and found by all processes, also if one is killed meanwhile.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,11 +20,11 @@
 #include "counts/counts.h"
 
 #define N 200	 /* words of an object: their bits are in several words */
-#define TABLE 16 /* words that keys can be in */
+#define TABLE 16 /* words that can have keys */
 
 static struct percpu_region *region;
-static void *table;	 /* its cell */
-static unsigned dies_at; /* which of all steps is the last one; 0: none */
+static void *table;	 /* the cell of the table */
+static unsigned dies_at; /* the step at which the process dies, counted from 1; 0: none */
 static const char *dies_when;
 
 void test_step(const char *name)
@@ -72,7 +72,7 @@ static int open_object(struct percpu_anchor at, struct object **ret)
 	return percpu_block_open_at(region, &at, &p, ret);
 }
 
-/* A region with room for the table, one object, and a little more. */
+/* Make a region with room for the table, one object, and so many more words. */
 static void make_region(size_t more)
 {
 	const struct percpu_region_options o = { .size = sizeof(o),
@@ -106,7 +106,7 @@ static void objects_are_made_once(void **state)
 	remove_region();
 }
 
-/* The anchor chooses its word under the lock; announces the object before its key is there. */
+/* The anchor chooses its word under the lock, and announces the object before it sets the key. */
 
 static unsigned announced;
 static int choice;
@@ -151,8 +151,8 @@ static void anchors_choose_under_the_lock(void **state)
 	remove_region();
 }
 
-/* Killed at every step between the opening of an object and its end; and so is who comes next:
- * what is left has a place for one object. */
+/* A process is killed at each step of opening an object, and so is the next one: there is still
+ * room for one object. */
 
 static int open_and_die(void *arg)
 {
@@ -187,7 +187,7 @@ static void no_step_loses_memory(void **state)
 	assert_true(step > 10);
 }
 
-/* The creator was killed when the key was there: the object is nobody's to free. */
+/* The creator was killed after it set the key: the object must not be freed. */
 
 static int open_and_die_when_set(void *arg)
 {
@@ -218,8 +218,8 @@ static void objects_with_a_key_stay(void **state)
 	remove_region();
 }
 
-/* Nonsense is not believed, and is gone then. The table begins the lane, so the object begins
- * at word TABLE. */
+/* A damaged note is ignored, and cleared. The table begins the lane, so the object begins at
+ * word TABLE. */
 static void damaged_notes_harm_nobody(void **state)
 {
 	const uint64_t chunk = UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_atomic_lanes.c - atomic lanes on a machine with more CPUs than this one: which of
- * them is taken, what is reserved for it in a file, and who reads it.
+ * test_atomic_lanes.c - atomic lanes on a machine with more CPUs than this one: which of them a
+ * thread takes, what is reserved for it in a file, and which calls read it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 #define LANES 512
 
-static int pretended; /* the CPU that the thread is on */
+static int pretended; /* the CPU that the thread seems to be on */
 
 int __wrap_sched_getcpu(void);
 int __wrap_sched_getcpu(void)
@@ -31,7 +31,7 @@ int __wrap_sched_getcpu(void)
 
 static struct percpu_region *region;
 static struct percpu_chunk *chunk;
-static ptrdiff_t libc_offset; /* of the area that tells the real number */
+static ptrdiff_t libc_offset; /* of the area with the real number */
 
 static int start(void **state)
 {
@@ -42,7 +42,7 @@ static int start(void **state)
 	if (percpu_status()->possible_cpus > LANES)
 		o.cpus = percpu_status()->possible_cpus;
 	libc_offset = percpu_libc_offset != 0 ? percpu_libc_offset : libc_offset;
-	percpu_libc_offset = 0; /* the number there is none that we pretend */
+	percpu_libc_offset = 0; /* so that the pretended number is used */
 	pretended = 0;
 	e = percpu_region_create_fd(fd, &o, &region);
 	close(fd);
@@ -84,7 +84,7 @@ static unsigned lanes_in_use(void)
 	return n;
 }
 
-/* Pages that a lane has for itself, and how many of these the file has. */
+/* Count the pages that a lane has for itself, and those of them that the file has. */
 static void count_pages(size_t lane, size_t *ret_all, size_t *ret_there)
 {
 	const size_t page = percpu_page_size();
@@ -146,7 +146,7 @@ static void each_cpu_takes_its_lane(void **state)
 	assert_int_equal(percpu_counter_fetch(c), 0);
 }
 
-/* So that adds do not find the disk full. */
+/* A lane is reserved as a whole, so that adds do not find the disk full. */
 static void lanes_are_reserved_whole(void **state)
 {
 	void *cell;
@@ -164,7 +164,7 @@ static void lanes_are_reserved_whole(void **state)
 	assert_false(is_reserved(70));
 }
 
-/* Once, and not each time that somebody adds there: the disk may be full by then. */
+/* A lane is reserved once, and not at each add: the disk may be full by then. */
 static void lanes_are_reserved_once(void **state)
 {
 	uint32_t lane;
@@ -181,7 +181,7 @@ static void lanes_are_reserved_once(void **state)
 	assert_int_equal(fault_clear(), 0);
 }
 
-/* On the lowest tier all threads add to one lane, also where others use that of this CPU. */
+/* On the lowest tier all threads add to one lane, even if this CPU's lane is marked as used. */
 static void threads_share_a_lane_on_the_lowest_tier(void **state)
 {
 	const uint32_t cpu = test_cpu(test_cpus() - 1);
@@ -209,8 +209,8 @@ static void threads_share_a_lane_on_the_lowest_tier(void **state)
 	assert_int_equal(percpu_counter_fetch(c), 10);
 }
 
-/* The cells are, where they may be added to: by every CPU, in atomic lane 0 and in
- * those that are in use, and the bias. */
+/* Cells are reserved where they may be added to: in the lanes of CPUs, in atomic lane 0 and
+ * those that are in use, and in the bias lane. */
 static void cells_are_reserved(void **state)
 {
 	const uint32_t n = chunk->cpus;
@@ -238,7 +238,8 @@ static void cells_are_reserved(void **state)
 	assert_true(is_untouched(n + 71));
 }
 
-/* Of an object that is longer in the bias, only that much in the lanes of CPUs. */
+/* An object that is longer in the bias lane is reserved with its shorter length in the lanes of
+ * CPUs. */
 static void narrow_objects_are_reserved_where_they_are(void **state)
 {
 	const uint32_t n = chunk->cpus;
@@ -254,7 +255,7 @@ static void narrow_objects_are_reserved_where_they_are(void **state)
 	assert_true(is_reserved(2 * (size_t)n));
 }
 
-/* No room for another lane: the add goes to the one that everybody may use. */
+/* If there is no room for another lane, the add goes to atomic lane 0. */
 static void full_disk_leaves_lane_0(void **state)
 {
 	struct percpu_counter *c;
@@ -280,7 +281,7 @@ static void full_disk_leaves_lane_0(void **state)
 	assert_int_equal(percpu_counter_fetch(c), 11);
 }
 
-/* No chunk is added for cells that a full disk has no room for: it takes more. */
+/* No chunk is added when the disk is full: a chunk would need more than the cells. */
 static void full_disk_adds_no_chunk(void **state)
 {
 	void *cell = NULL;
@@ -294,8 +295,8 @@ static void full_disk_adds_no_chunk(void **state)
 	assert_int_equal(percpu_region_alloc(region, 8, 8, &cell), 0);
 }
 
-/* Errors of the kernel that are not about the disk are the caller's, and so many pages are reserved
- * one by one if the call for all of them is refused. */
+/* Errors other than of a full disk are returned. If the kernel refuses to reserve many pages by
+ * one call, they are reserved one by one. */
 static void refused_pages_are_told(void **state)
 {
 	struct percpu_region_options o = { .size = sizeof(o), .lane_size = (size_t)1 << 18 };
@@ -320,7 +321,8 @@ static void refused_pages_are_told(void **state)
 	percpu_region_close(r);
 }
 
-/* What the program has given, what others write, and what another process locks. */
+/* Nothing is reclaimed in memory of the program, in a region that is open to read, or while the
+ * lock cannot be taken. */
 static void nothing_is_reclaimed_of_others(void **state)
 {
 	struct percpu_region_options o = { .size = sizeof(o) };
@@ -361,7 +363,7 @@ static void no_region_has_longer_lanes(void **state)
 	assert_null(r);
 }
 
-/* Every run of free cells, in every lane. */
+/* Each run of free cells is reclaimed, in each lane. */
 static void reclaim_gives_back_what_is_free(void **state)
 {
 	enum { CELLS = 5, FREE = 3 };
@@ -381,7 +383,7 @@ static void reclaim_gives_back_what_is_free(void **state)
 			 FREE * unit * (2 * (size_t)chunk->cpus + 1));
 }
 
-/* Another thread has reserved a lane, and is going to mark it as used. */
+/* A lane that another thread has reserved, and not yet marked as used, is not reclaimed. */
 static void reclaim_spares_lanes_that_are_not_used_yet(void **state)
 {
 	const size_t lane = chunk->cpus + 70;
@@ -393,7 +395,7 @@ static void reclaim_spares_lanes_that_are_not_used_yet(void **state)
 	assert_true(is_reserved(lane));
 }
 
-/* What the cells of an item are cleared of, for the next who has it. */
+/* Clearing an item's cells clears atomic lanes, too. */
 static void clearing_reaches_atomic_lanes(void **state)
 {
 	struct percpu_counter *c;
@@ -411,7 +413,7 @@ static void clearing_reaches_atomic_lanes(void **state)
 	assert_int_equal(percpu_counter_fetch(c), 0);
 }
 
-/* Threads that can run no sequence, on several CPUs. */
+/* Threads that can run no sequence count on several CPUs. */
 static void all_kinds_read_all_lanes(void **state)
 {
 	static const int cpus[] = { 3, 64, 127 };
@@ -469,7 +471,7 @@ static void thread_may_lose_its_registration(void **state)
 	assert_true(percpu_seq_attach()->cpu_id < 0);
 }
 
-/* Of all regions that there were, the one with the fewest lanes. */
+/* The region with the fewest lanes decides, of all regions so far. */
 static int look_for_a_lane(void *arg)
 {
 	const struct percpu_status *status = percpu_status();
@@ -481,7 +483,7 @@ static int look_for_a_lane(void *arg)
 	return arg != NULL;
 }
 
-/* It adds in the first lane, and not behind the last. */
+/* A thread on a CPU without a lane adds in the first lane, and not behind the last. */
 static int add_without_lane(void *arg)
 {
 	struct percpu_local *l;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_bias_lane.c - objects that are in the bias lane alone: creating one loads nothing from lanes
- * that have no pages there. On a full tmpfs that would be a signal; on others it takes pages.
+ * test_bias_lane.c - objects in the bias lane alone: creating one loads nothing from lanes
+ * without pages. On a full tmpfs, such a load raises a signal; elsewhere it takes pages.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -15,7 +15,7 @@
 #include "memory/memory.h"
 
 #define VALUES 2000
-#define BYTES 16 /* of each */
+#define BYTES 16 /* of each object */
 
 static void other_lanes_are_left_alone(void **state)
 {
@@ -42,7 +42,7 @@ static void other_lanes_are_left_alone(void **state)
 	close(fd);
 }
 
-/* Nor is a block of owners, which is in the bias lane alone, cleared in those of CPUs. */
+/* A block of owners, which is in the bias lane alone, is not cleared in lanes of CPUs. */
 static void slots_are_in_one_lane(void **state)
 {
 	const struct percpu_region_options o = { .size = sizeof(o), .cpus = 64 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_descriptor.c - files that the kernel refuses something: their length, the descriptor that is
- * kept for owners, and locks on it; and programs that close that descriptor.
+ * test_descriptor.c - files for which the kernel refuses a call: to set their length, to keep a
+ * descriptor for owners, to lock them; and programs that close that descriptor.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,9 +18,9 @@
 #include "support.h"
 
 #define OWNERS (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS)
-#define LOCKS 100 /* looked at, at most */
+#define LOCKS 100 /* that are looked at, at most */
 
-static bool no_limits; /* the kernel does not tell them */
+static bool no_limits; /* getrlimit() fails */
 
 int __real_getrlimit64(int resource, struct rlimit *ret);
 int __wrap_getrlimit64(int resource, struct rlimit *ret);
@@ -50,7 +50,7 @@ static int stop(void **state)
 	return unlink(path);
 }
 
-/* A file system that has no files so long: the region can grow less. */
+/* If the file system has no files of that length, the region can grow less. */
 static void lengths_are_halved(void **state)
 {
 	static const struct {
@@ -64,7 +64,7 @@ static void lengths_are_halved(void **state)
 		{ ENOSPC, 0, 0, PERCPU_MAX_FILE_CHUNKS / 2 },
 		{ EIO, 0, -EIO, 0 },
 		{ EFBIG, 4096, -EFBIG, 0 },
-		{ 0, 0, -EIO, 0 }, /* the kernel does not say why */
+		{ 0, 0, -EIO, 0 }, /* the kernel gives no error */
 	};
 
 	(void)state;
@@ -106,7 +106,7 @@ static void far_limits_take_nothing(void **state)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 }
 
-/* Memory of the program is in no file. */
+/* A region in memory of the program has no file. */
 static void files_are_in_no_memory(void **state)
 {
 	static uint64_t memory[8];
@@ -125,7 +125,8 @@ static void files_are_in_no_memory(void **state)
 	assert_int_equal(access(test_path("no"), F_OK), -1);
 }
 
-/* Which boot it is can be asked another time, or is not known. */
+/* If the boot id cannot be read for lack of resources, that is an error. After other failures it
+ * is not known. */
 static void boots_are_asked_for_again(void **state)
 {
 	static const struct {
@@ -147,7 +148,7 @@ static void boots_are_asked_for_again(void **state)
 	}
 }
 
-/* What owners need cannot be kept: there is no file. */
+/* If the descriptor for owners cannot be kept, no file is made. */
 static void no_file_without_its_descriptor(void **state)
 {
 	struct percpu_region *r = NULL;
@@ -160,7 +161,7 @@ static void no_file_without_its_descriptor(void **state)
 	assert_int_equal(access(test_path("new"), F_OK), -1);
 }
 
-/* Each call that asks for the file or a lock of it, while the kernel refuses that. */
+/* Calls that need the file or a lock of it, while the kernel refuses one. */
 
 static uint64_t byte_at(size_t offset)
 {
@@ -228,7 +229,7 @@ static const struct call {
 	{ locked, FAULT_FSTAT, 0, EIO, -EBADF },
 	{ pin, FAULT_FCNTL, 0, EAGAIN, -EAGAIN },
 	{ pin, FAULT_FSTAT, 0, EIO, -EBADF },
-	{ pin, FAULT_FSTAT, 1, EIO, -EBADF }, /* opened anew, it is not that file */
+	{ pin, FAULT_FSTAT, 1, EIO, -EBADF }, /* opened again, it is another file */
 	{ pin, FAULT_OPEN, 0, EMFILE, -EMFILE },
 	{ pin, FAULT_MMAP, 0, ENOMEM, -ENOMEM },
 	{ least, FAULT_FCNTL, 0, ENOLCK, -ENOLCK },
@@ -254,7 +255,7 @@ static void refusals_are_told(void **state)
 	}
 }
 
-/* Another file has the descriptor: one of the same file system, and one of another. */
+/* The descriptor is that of another file: one of the same file system, and one of another. */
 static void files_of_others_are_left_alone(void **state)
 {
 	const int kept = dup(region->file.fd);
@@ -276,14 +277,14 @@ static void files_of_others_are_left_alone(void **state)
 	assert_int_equal(unlink(test_path("other")), 0);
 }
 
-/* Locks are looked at one after the other, up to a number; then all bytes are taken to be locked. */
+/* Locks are looked at one after the other, up to a number. Beyond it, all bytes count as locked. */
 static void so_many_locks_are_looked_at(void **state)
 {
 	void *pins[LOCKS + 1];
 	uint64_t n;
 
 	(void)state;
-	/* No two beside each other, which the kernel would make one. */
+	/* No two adjacent ones, which the kernel would make one. */
 	for (int i = 0; i <= LOCKS; i++) {
 		assert_int_equal(
 			percpu_descriptor_pin(region, byte_at(2 + 2 * (size_t)i), &pins[i]), 0);

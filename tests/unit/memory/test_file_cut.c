@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_file_cut.c - files that somebody cuts while processes have them. */
+/* test_file_cut.c - files that are cut while processes have them open. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/mman.h>
@@ -10,10 +10,10 @@
 #include "support.h"
 
 #ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22 /* Linux 5.14 */
+#define MADV_POPULATE_READ 22 /* since Linux 5.14 */
 #endif
 
-#define HALF 32768 /* of a lane: three of them take two chunks */
+#define HALF 32768 /* half a lane: three of these take two chunks */
 
 static int look_for_chunks_that_were_cut(void *arg)
 {
@@ -28,7 +28,7 @@ static int look_for_chunks_that_were_cut(void *arg)
 		test_child_require(percpu_region_alloc(writer, HALF, 64, &cells[i]) == 0, "cells");
 	key = percpu_region_key(writer, cells[2]);
 	test_child_require(key != 0, "a second chunk");
-	/* The first one stays: it says that there is another. */
+	/* The first chunk stays: it says that there is another one. */
 	test_child_require(ftruncate(fd, (off_t)percpu_chunk_size(writer->first->stride,
 								  writer->first->cpus)) == 0,
 			   "a cut");
@@ -36,7 +36,8 @@ static int look_for_chunks_that_were_cut(void *arg)
 	return arg != NULL;
 }
 
-/* Older kernels, and emulators, do not say that there is nothing. */
+/* Return whether the kernel reports a page behind the end of a file. Older ones and emulators do
+ * not. */
 static bool is_told_of_cuts(void)
 {
 	int fd = memfd_create("nothing", MFD_CLOEXEC), e;
@@ -52,7 +53,7 @@ static bool is_told_of_cuts(void)
 	return e != 0 && errno == EFAULT;
 }
 
-/* Which would be SIGBUS for who reads there. */
+/* Reading there would raise SIGBUS. */
 static void chunks_that_were_cut_are_not_there(void **state)
 {
 	(void)state;

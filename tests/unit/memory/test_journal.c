@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_journal.c - updates that are written down before they are stored, and
- * their holders killed, or left behind by a fork, in between.
+ * test_journal.c - updates that are written down in the journal before they are stored, and
+ * threads that are killed, or left behind by a fork, in between.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,9 +23,9 @@ enum { FIELDS = 8, WRITTEN = 1000 };
 static struct percpu_region *region;
 static struct percpu_stats *stats;
 static struct percpu_journal *stats_journal;
-static size_t offset; /* of the fields in a lane */
+static size_t offset; /* offset of the fields in a lane */
 
-static int steps_to_live; /* 0: for ever */
+static int steps_to_live; /* 0: unlimited */
 static void (*when_copied)(void);
 static const char *copied = "bias words copied";
 
@@ -60,7 +60,7 @@ static int stop(void **state)
 	return unlink(test_path("region"));
 }
 
-/* Write an update of all fields down, and commit it, with nothing stored yet. */
+/* Write an update of all fields down, and commit it, without storing it. */
 static void write_down(struct percpu_journal *j)
 {
 	j->offset = offset;
@@ -102,8 +102,8 @@ static void killed_update_is_completed(void **state)
 	percpu_stats_destroy(stats);
 }
 
-/* Fetch the fields in a region that was opened to read, where nobody can complete anything, and
- * as they are here. They are alike. */
+/* Fetch the fields here, and in a region that is open to read, where no update can be completed.
+ * The values must be the same. */
 static void assert_whole_before_it_is_settled(const struct percpu_stats *readonly)
 {
 	const struct percpu_stats *const both[] = { readonly, stats };
@@ -116,7 +116,7 @@ static void assert_whole_before_it_is_settled(const struct percpu_stats *readonl
 	}
 }
 
-/* Wherever its process is killed, an update is there, or it is not. */
+/* Update, and die at a step: then the update is there as a whole, or not at all. */
 static int update_by_lock(void *arg)
 {
 	const uint64_t n[FIELDS] = { 1, 1, 1, 1, 1, 1, 1, 1 };
@@ -159,8 +159,8 @@ static void updates_are_all_or_nothing(void **state)
 	percpu_stats_destroy(stats);
 }
 
-/* The cells have been freed and belong to counters by the time that somebody
- * takes the lock of the killed process. */
+/* The cells were freed, and belong to counters, when another thread takes the killed process's
+ * lock. */
 static void killed_update_does_not_outlive_its_cells(void **state)
 {
 	struct percpu_counter *c[64];
@@ -185,7 +185,7 @@ static void killed_update_does_not_outlive_its_cells(void **state)
 	percpu_stats_destroy(other);
 }
 
-/* So it is when a program updates what it has freed, and is killed then. */
+/* The same for a program that updates freed cells, and is killed meanwhile. */
 static void freed_cells_are_handed_out_at_rest(void **state)
 {
 	struct percpu_counter *c[64];
@@ -210,7 +210,7 @@ static void freed_cells_are_handed_out_at_rest(void **state)
 	percpu_stats_detach(stats);
 }
 
-/* In whatever chunk they are. */
+/* The same in each chunk. */
 static void all_journals_are_settled(void **state)
 {
 	struct percpu_counter_array *a;
@@ -233,7 +233,7 @@ static void all_journals_are_settled(void **state)
 	percpu_stats_destroy(stats);
 }
 
-/* A thread has the journal of private memory while another one forks. */
+/* A thread holds the journal of private memory while another one forks. */
 static struct percpu_stats *private_stats;
 static int stage;
 
@@ -299,8 +299,8 @@ static void so_it_does_in_further_chunks(void **state)
 	percpu_region_close(r);
 }
 
-/* Of many cells that are freed while somebody who is stopped has the journal, the
- * first ones are waited for, and no others. */
+/* Many cells are freed while a stopped process holds the journal: only the first ones are waited
+ * for. */
 static uint64_t patience[3];
 static unsigned asked;
 static bool busy;
@@ -332,7 +332,7 @@ static void many_cells_are_waited_for_once(void **state)
 	percpu_stats_destroy(stats);
 }
 
-/* Of the journals of all chunks, one is waited for; the others are completed if their locks are free. */
+/* The call waits for one journal. It completes the others if their locks are free. */
 static void one_journal_is_waited_for(void **state)
 {
 	struct percpu_region *r;
@@ -355,7 +355,7 @@ static void one_journal_is_waited_for(void **state)
 	percpu_stats_destroy(stats);
 }
 
-/* Whatever an enemy writes into a journal stays in the lane. */
+/* A journal with any damage changes nothing outside the lane. */
 static void crafted_journals_do_not_crash(void **state)
 {
 	static const uint64_t edges[] = {
@@ -376,7 +376,7 @@ static void crafted_journals_do_not_crash(void **state)
 	percpu_stats_destroy(stats);
 }
 
-/* It has no effect at all, unless it is one that the library could have written. */
+/* A journal has no effect at all, unless the library could have written it. */
 static void crafted_journals_change_nothing(void **state)
 {
 	static const struct {
@@ -438,7 +438,7 @@ static void words_are_copied_at_once(void **state)
 	percpu_stats_destroy(stats);
 }
 
-/* Words that change each time they are copied, by one who may only read, who gives up in the end. */
+/* A read-only process gives up copying words that change each time. */
 static void change_turn(void)
 {
 	stats_journal->turn += 2;
@@ -473,8 +473,8 @@ static uint64_t field_of(size_t i)
 	return out[i];
 }
 
-/* What a killed thread had written down is stored by another one, which then writes down what is
- * for other words, while a thread sums what it found. */
+/* A thread adds a killed thread's words to its sum. Meanwhile another thread stores them, and
+ * writes down an update of other words. */
 static void set_others(void)
 {
 	const uint64_t sevens[] = { 7, 7, 7, 7, 7, 7, 7, 7 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_memory_reuse.c - memory that there is no more of, that comes with what somebody left
- * in it, and that is given back.
+ * test_memory_reuse.c - memory that runs out, that comes with old contents, and that is given
+ * back.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,8 +20,8 @@
 
 enum { MANY = 500 };
 
-/* The guard of all zones is the cell that was freed last; its next owner must not find
- * what was counted there. */
+/* The guard of all zones is the cell that was freed last. Its next owner must not find old
+ * counts. */
 static void guards_begin_at_rest(void **state)
 {
 	struct percpu_counter *c;
@@ -52,7 +52,7 @@ static void refused_zones_leave_nothing(void **state)
 	assert_int_equal(test_blocks(), blocks);
 }
 
-/* Until there is no cell left without another chunk. */
+/* Create counters until another one would need a new chunk. */
 static struct percpu_counter **take_all(size_t *ret_n)
 {
 	struct percpu_counter **all = NULL, *c;
@@ -70,8 +70,7 @@ static struct percpu_counter **take_all(size_t *ret_n)
 	return all;
 }
 
-/* The call that fails is followed by one that would not: who may not wait does not come
- * to know. */
+/* With M_NOWAIT, a failed call is not tried again, although that would succeed. */
 static void counters_that_may_fail_do_so_at_once(void **state)
 {
 	struct percpu_counter **all;
@@ -152,7 +151,7 @@ static int free_what_is_free(void *item)
 	return 0;
 }
 
-/* What the notes of a checked zone are in was somebody else's memory. */
+/* The notes of a checked zone are in memory with old contents. */
 static void nothing_is_taken_for_allocated(void **state)
 {
 	struct percpu_zone_options o = { .size = sizeof(o), .flags = PERCPU_ZONE_DEBUG };
@@ -170,8 +169,8 @@ static void nothing_is_taken_for_allocated(void **state)
 	assert_int_equal(percpu_zone_destroy(checked), 0);
 }
 
-/* Another process has added a chunk, and this one has no address space for it: each call that needs
- * the lock of the region has that back when it fails. */
+/* Another process has added a chunk, and this one has no address space for it: each call that
+ * takes the region's lock releases it when it fails. */
 
 static struct percpu_region *region, *others;
 
@@ -210,7 +209,7 @@ static int create_items(void)
 	return e;
 }
 
-/* Returns nothing that tells: it gives back what it can. */
+/* Reclaim what can be. The result does not show the failure. */
 static int reclaim(void)
 {
 	(void)percpu_region_reclaim(region);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_memory_steps.c - what another thread may do between a look and the store that
- * relies on it. Here the same thread does it, at the step between the two. Zones and
- * visits: test_zone_steps.c.
+ * test_memory_steps.c - what another thread may do between a load and the store that relies on
+ * it. Here the same thread does it, at the step between the two. Zones and visits:
+ * test_zone_steps.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "../happen.h"
 #include "../zone.h"
 
-/* Forks */
+/* Forks. */
 
 #define MANY 200 /* items, more than a CPU's cache holds */
 
@@ -45,7 +45,8 @@ static void *fork_now(void *arg)
 	return arg;
 }
 
-/* A fork that waits for this thread goes on when it has gone on. */
+/* Fork in another thread. If the fork waits for this thread, it continues after this thread
+ * does. */
 static void fork_meanwhile(void)
 {
 	if (pthread_create(&forker, NULL, fork_now, NULL) != 0)
@@ -86,7 +87,7 @@ static int have_copies(void)
 	return percpu_image_setup(&image) != 0;
 }
 
-/* Who finds copies finds where they are. */
+/* When another thread sees that there are copies, it can find them. */
 
 static struct percpu_image found = { initial, initial + sizeof(initial), 0, 0, NULL, 0 };
 
@@ -108,7 +109,7 @@ static void copies_are_found_when_complete(void **state)
 	assert_true(found.stride != 0);
 }
 
-/* Two threads are first at once: what both of them have is that of one. */
+/* Two threads are first at once: both get the copies of one of them. */
 
 static struct percpu_image twice = { initial, initial + sizeof(initial), 0, 0, NULL, 0 };
 static const struct percpu_chunk *copies_there;
@@ -129,7 +130,7 @@ static void copies_are_made_once(void **state)
 	assert_ptr_equal(twice.chunk, copies_there);
 }
 
-/* The other thread that was first had no memory: what it was told is what all are told. */
+/* Another first thread had no memory: all threads get that error. */
 
 static uint64_t uncopied[8];
 static struct percpu_image failed = { (char *)uncopied, (char *)(uncopied + 8), 0, 0, NULL, 0 };
@@ -160,7 +161,7 @@ static void make_default(void)
 	assert_int_equal(percpu_region_default(&region_there), 0);
 }
 
-/* The first test: nothing has made that region. */
+/* Must be the first test: there is no default region yet. */
 static void the_default_region_is_one(void **state)
 {
 	struct percpu_region *r;
@@ -172,7 +173,7 @@ static void the_default_region_is_one(void **state)
 	assert_ptr_equal(r, region_there);
 }
 
-/* The calls of the thread block no signals and let none through, whoever of them is first. */
+/* A call that makes the default region changes no signal mask, even if another thread is first. */
 
 static void block_signals(void)
 {
@@ -195,7 +196,7 @@ static int make_default_region(void *arg)
 	return 0;
 }
 
-/* Before this process has that region. */
+/* In a child, before this process has that region. */
 static void the_default_region_changes_no_signals(void **state)
 {
 	(void)state;
@@ -253,7 +254,7 @@ static void forks_wait_for_locks(void **state)
 	assert_int_equal(percpu_zone_destroy(zone), 0);
 }
 
-/* The guard of FreeBSD's zones: who comes second gives back what it has made. */
+/* The guard of FreeBSD's zones: of two threads that make it, the second one frees its own. */
 
 static void create_first(void)
 {
@@ -284,13 +285,13 @@ static void second_guards_are_given_back(void **state)
 	assert_int_equal(cells_in_use(), before + 1);
 }
 
-/* Growth */
+/* Growth. */
 
 static struct percpu_region *growing;
-static unsigned settled[4]; /* how often the journal of that chunk was */
-static bool astray;	    /* a chunk that there is not */
+static unsigned settled[4]; /* how often the journal of each chunk was settled */
+static bool astray;	    /* a call for a chunk that does not exist */
 
-/* Linked instead of the library's. */
+/* Replace the library's function, by the linker's --wrap. */
 int __real_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
 int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
 int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
@@ -321,7 +322,7 @@ static void grow_meanwhile(void)
 	memset(settled, 0, sizeof(settled));
 }
 
-/* The table of chunks is full, so another one takes its place while somebody goes through it. */
+/* The table of chunks is full, and a new one replaces it while a thread walks the old one. */
 static void growth_leads_nobody_astray(void **state)
 {
 	struct percpu_region *r;
@@ -346,7 +347,7 @@ static void growth_leads_nobody_astray(void **state)
 	}
 }
 
-/* Reclaiming */
+/* Reclaiming. */
 
 static struct percpu_region *reclaimed;
 static struct test_team allocating;
@@ -370,7 +371,7 @@ static void let_allocate(void)
 	test_sleep_us(20000);
 }
 
-/* Who allocates while free cells are given back waits until they are. */
+/* A thread that allocates while free cells are given back waits for the end of that. */
 static void reclaimed_cells_are_free(void **state)
 {
 	(void)state;
@@ -384,7 +385,7 @@ static void reclaimed_cells_are_free(void **state)
 	percpu_region_close(reclaimed);
 }
 
-/* Words */
+/* Words. */
 
 static struct percpu_local *word;
 
@@ -395,7 +396,7 @@ static void add_five(void)
 	assert_int_equal(percpu_local_add_return(word, 5, &sum), 0);
 }
 
-/* A thread without sequences, on a CPU that it does not leave. */
+/* A thread without sequences adds, on a CPU that it does not leave. */
 static void fallbacks_lose_no_add(void **state)
 {
 	int64_t sum;
@@ -417,7 +418,7 @@ static void fallbacks_lose_no_add(void **state)
 	percpu_local_destroy(word);
 }
 
-/* Rates */
+/* Rates. */
 
 static struct counter_rate *rate;
 
@@ -438,12 +439,12 @@ static void a_period_begins_once(void **state)
 	counter_rate_free(rate);
 }
 
-/* The self-test */
+/* The self-test. */
 
 int __real_getrusage(int whose, struct rusage *ret);
 int __wrap_getrusage(int whose, struct rusage *ret);
 
-/* Who else runs on this machine preempts no thread, as far as is told. */
+/* Report no preemption, also if other processes run on this machine. */
 int __wrap_getrusage(int whose, struct rusage *ret)
 {
 	const int e = __real_getrusage(whose, ret);
@@ -457,7 +458,7 @@ static void go_to_other(void)
 	(void)test_pin(0, test_cpu(sched_getcpu() == (int)test_cpu(0) ? 1 : 0));
 }
 
-/* Threads that somebody moves are side by side: that is no preemption. */
+/* Threads that are moved run side by side, which is no preemption. */
 static void moved_threads_condemn_nobody(void **state)
 {
 	static const char *const steps[] = { "selftest: spinner in place",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_numa.c - which lanes the kernel is told to keep on which NUMA node, on a
- * machine that has two, as this program says.
+ * test_numa.c - which lanes the kernel is told to keep on which NUMA node. The test pretends
+ * that the machine has two nodes.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -22,8 +22,8 @@ static struct {
 } told[64];
 static unsigned times;
 
-/* Node 1 has CPUs in two places, and some that the region has no lanes for; node 2 cannot be asked
- * for its own. Nodes from 1024 on are none of Linux. */
+/* Node 1 has CPUs in two ranges, and some that the region has no lanes for. The list of node 2
+ * cannot be read. Linux has no nodes from 1024 on. */
 bool __wrap_percpu_read_list(const char *path, char *buf, size_t size);
 bool __wrap_percpu_read_list(const char *path, char *buf, size_t size)
 {
@@ -67,7 +67,7 @@ bool syscall_is_answered(long number, const long a[6], long *ret)
 	return true;
 }
 
-/* The node of this byte, or NOWHERE. */
+/* Return the node of this byte, or NOWHERE. */
 static unsigned node_of(const char *byte)
 {
 	unsigned node = NOWHERE;
@@ -108,7 +108,8 @@ static void lanes_are_where_their_cpus_are(void **state)
 		for (unsigned atomic = 0; atomic < 2; atomic++) {
 			const char *lane = percpu_chunk_lane(k, atomic * CPUS + cpu, 0);
 
-			/* What begins in another lane's last page goes with that. */
+			/* The begin of a lane that is in another lane's last page goes with that
+			 * one. */
 			assert_int_equal(node_of(lane + page), node_of_cpu(cpu));
 			assert_int_equal(node_of(lane + k->lane_size - page), node_of_cpu(cpu));
 		}

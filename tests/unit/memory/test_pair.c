@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_pair.c - two words that change together: by each instruction that this CPU has, and
- * under the lock of the journal; by threads, by processes that may only read, and by
- * processes that are killed.
+ * test_pair.c - two words that change together: by each instruction that this CPU has, and under
+ * the lock of the journal; by threads, by processes that may only read, and by processes that
+ * are killed.
  *
- * The library asks once what the CPU has. So each way is tested in a child.
+ * The library asks the CPU once for its instructions, so each way is tested in a child.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,7 @@
 #define MASK UINT64_C(0x5bd1e995a5a5a5a5)
 #define PLACE 64 /* bytes of the allocation */
 
-static unsigned pretended = ~0U; /* of the ways that the CPU has */
+static unsigned pretended = ~0U; /* which ways the CPU seems to have */
 
 unsigned __real_percpu_pair_ways(void);
 unsigned __wrap_percpu_pair_ways(void);
@@ -44,8 +44,8 @@ static const unsigned all_ways[] = {
 };
 enum { WAYS = sizeof(all_ways) / sizeof(all_ways[0]) };
 
-static int steps_to_live; /* 0: for ever */
-static const char *at;	  /* of steps of this name */
+static int steps_to_live; /* 0: unlimited */
+static const char *at;	  /* the name of the steps that count */
 static void (*meanwhile)(void);
 
 void test_step(const char *name)
@@ -109,7 +109,7 @@ static struct percpu_pair_value load(struct percpu_chunk *k)
 	return v;
 }
 
-/* What a call does, each way. */
+/* Check what each call does, by one way. */
 
 static int load_and_exchange(void *arg)
 {
@@ -154,7 +154,7 @@ static void both_words_or_none(void **state)
 	}
 }
 
-/* Threads that change a pair, and others that read it. */
+/* Threads change a pair, and others read it. */
 
 enum { WRITERS = 2, READERS = 2 };
 static unsigned rounds, writing, torn;
@@ -213,7 +213,7 @@ static int load_step_by_step(void *arg)
 	struct percpu_pair_value a, b;
 
 	(void)arg;
-	(void)load(chunk); /* for the first time this asks what the CPU has */
+	(void)load(chunk); /* the first load asks the CPU for its ways */
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0 || raise(SIGSTOP) != 0)
 		return NO_PTRACE;
 	a = load(chunk);
@@ -223,7 +223,8 @@ static int load_step_by_step(void *arg)
 	return 0;
 }
 
-/* Not between an exclusive load and its store; and the journal is of those who have its lock. */
+/* Return whether a load can be stepped through. A single step breaks an exclusive load, and the
+ * journal excludes other threads by its lock. */
 static bool single_steps_get_through(void)
 {
 	const unsigned ways = __wrap_percpu_pair_ways();
@@ -263,7 +264,7 @@ static void loads_are_whole(void **state)
 	}
 }
 
-/* Without such an instruction: killed at each step of a change. */
+/* Without such an instruction, a process is killed at each step of a change. */
 
 static int change_once(void *arg)
 {
@@ -306,7 +307,8 @@ static void killed_changes_are_there_or_not(void **state)
 		killed = test_wait(test_fork(change_once, &n), 60);
 		assert_true(killed == SIGKILL || killed == 0);
 		was = value;
-		/* First one who may not complete what the killed one has begun. */
+		/* First look by a region that is open to read, where the change cannot be
+		 * completed. */
 		test_in_child(look, read_chunk);
 		value = *seen;
 		assert_true(value - was <= 1);
@@ -351,7 +353,7 @@ static void reader_looks_again(void **state)
 	test_in_child(read_between, NULL);
 }
 
-/* What an enemy writes into the journal changes what a reader finds, and nothing else. */
+/* A damaged journal changes what a reader finds, and nothing else. */
 static int read_crafted(void *arg)
 {
 	static const uint64_t edges[] = {
@@ -377,15 +379,15 @@ static void crafted_journals_do_not_crash(void **state)
 	test_in_child(read_crafted, NULL);
 }
 
-/* Who is stopped with the lock for too long keeps others from setting a gauge, and they are told. */
+/* While a stopped process holds the lock for too long, setting a gauge fails with an error. */
 
-static int denied; /* an error of the journal's lock, once */
+static int denied; /* an error of the journal's lock, returned once */
 
 int __real_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
 int __wrap_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h);
 int __wrap_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h)
 {
-	const int e = __atomic_exchange_n(&denied, 0, __ATOMIC_RELAXED); /* by any thread */
+	const int e = __atomic_exchange_n(&denied, 0, __ATOMIC_RELAXED); /* to any thread */
 
 	return e != 0 ? e : __real_percpu_journal_lock(k, h);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_pin.c - memory of programs that have locked all theirs, with mlockall(2):
- * lanes of CPUs are there, and atomic lanes take what is used of them.
+ * test_pin.c - regions of programs that have locked their memory, with mlockall(2): lanes of
+ * CPUs are in memory, and atomic lanes take what is used of them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -43,7 +43,8 @@ static void require(size_t got, size_t want, const char *what)
 	test_child_require(got == want, text);
 }
 
-/* Whole pages between these addresses; and those of them that are in memory. */
+/* Return how many whole pages there are between these addresses, and how many of these are in
+ * memory. */
 static size_t pages(const char *first, const char *last, size_t *ret_resident)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -145,7 +146,7 @@ static int use_region(void *arg)
 	test_child_require(is_locked(a->block.base), "CPU lanes are locked");
 	test_child_require(is_locked(a->block.base + (CPUS + 1) * a->block.stride),
 			   "atomic lanes, too");
-	/* Without a sequence: what it touches. */
+	/* Without a sequence, an add touches a page of an atomic lane. */
 	test_pin(0, test_cpu(test_cpus() - 1));
 	(void)test_unregister(percpu_seq_attach());
 	percpu_counter_array_add(a, 1, 3);
@@ -157,7 +158,7 @@ static int use_region(void *arg)
 	return 0;
 }
 
-/* In a further chunk, which unfolds from a page of the file. */
+/* Use another chunk, whose mapping is extended from one page of the file. */
 static int use_grown_region(void *arg)
 {
 	struct percpu_region *r;
@@ -177,7 +178,7 @@ static int use_grown_region(void *arg)
 	return 0;
 }
 
-/* A program that wants no page before it is touched. */
+/* Run as a program that wants no page before it is touched. */
 static int use_on_touch(void *arg)
 {
 	struct percpu_counter_array *a;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_region.c - regions that are what they should be: cells, keys, growth,
- * options. What others see of them: test_region_shared.c.
+ * test_region.c - correct regions: cells, keys, growth, options. What other processes see of
+ * them: test_region_shared.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -115,7 +115,7 @@ static void roots_are_compared_and_kept(void **state)
 	}
 }
 
-/* A size that is not that of the allocation, or a middle, frees nothing. */
+/* Freeing with a size other than the allocation's, or in its middle, frees nothing. */
 static void cells_are_freed_whole(void **state)
 {
 	static const size_t sizes[] = { 8, 24, 64, 1000, 4096 };
@@ -136,7 +136,7 @@ static void cells_are_freed_whole(void **state)
 		}
 		for (int i = 0; i < 5; i++)
 			assert_int_equal(percpu_region_free(r, cell[i], sizes[i]), 0);
-		/* What is freed is handed out again, in other sizes. */
+		/* Freed cells are allocated again, in other sizes. */
 		assert_int_equal(percpu_region_alloc(r, 16, 8, (void **)&again), 0);
 		assert_ptr_equal(again, cell[0]);
 		assert_int_equal(percpu_region_free(r, again, 8), -EINVAL);
@@ -145,7 +145,7 @@ static void cells_are_freed_whole(void **state)
 	}
 }
 
-/* Four lanes' worth: several chunks; nothing moves, nothing is shared. */
+/* Cells for four lanes take several chunks. None moves, and none overlaps another. */
 static void growth_moves_nothing(void **state)
 {
 	enum { N = 4 * PERCPU_LANE_SIZE / 64 };
@@ -171,7 +171,7 @@ static void growth_moves_nothing(void **state)
 	}
 }
 
-/* What alignment has left free goes to the next that fits. */
+/* A gap that alignment has left goes to the next allocation that fits. */
 static void gaps_are_filled(void **state)
 {
 	char *first, *aligned, *next;
@@ -188,7 +188,7 @@ static void gaps_are_filled(void **state)
 	}
 }
 
-/* In whichever chunk they are, also if a newer one has no room left. */
+/* Freed cells are used in each chunk, also if a newer one has no room left. */
 static void freed_cells_are_used_before_regions_grow(void **state)
 {
 	void *whole[3], *cell;
@@ -245,7 +245,7 @@ static void more_lanes_simulate_a_larger_machine(void **state)
 		assert_int_equal(percpu_counter_create_in(r, &c), 0);
 		percpu_counter_add(c, 5);
 		percpu_counter_add_slow(c, 6);
-		/* As if a CPU that this machine does not have had counted. */
+		/* A count of a CPU that this machine does not have. */
 		*(uint64_t *)((char *)c + (o.cpus - 1) * PERCPU_STRIDE) = 100;
 		assert_int_equal(percpu_counter_fetch_zero(c), 111);
 		assert_int_equal(percpu_counter_fetch(c), 0);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_region_hostile.c - files that are not what percpu_region_open() is told they
- * are: whatever they hold, it says so or works, and the process lives. Keys that
- * are not what they are said to be: test_region_hostile_keys.c.
+ * test_region_hostile.c - damaged files: percpu_region_open() returns an error, or the region
+ * works, and the process does not crash. Damaged keys: test_region_hostile_keys.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,7 +19,7 @@
 
 #define HEADER 4096
 
-/* Use a region in every way that there is; only survival counts. */
+/* Call all functions on a region; it is enough if the process survives. */
 static void use(struct percpu_region *r, bool writable)
 {
 	const uint64_t array =
@@ -56,7 +55,7 @@ static void use(struct percpu_region *r, bool writable)
 	}
 }
 
-/* Returns whether the result is one that the documentation names. */
+/* Open the region, and use it. Returns whether the result is a documented one. */
 static bool open_and_use(bool writable)
 {
 	struct percpu_region *r = NULL;
@@ -183,7 +182,7 @@ static void other_geometry_is_refused(void **state)
 	assert_int_equal(open_patched(VERSION, PERCPU_FORMAT_MAJOR + 1, 4, false), -EPROTO);
 	assert_int_equal(open_patched(VERSION, (PERCPU_FORMAT_MAJOR + 1) | 1 << 16, 4, true),
 			 -EPROTO);
-	/* What a newer minor number adds is not looked at. */
+	/* Fields of a newer minor version are ignored. */
 	assert_int_equal(open_patched(VERSION, PERCPU_FORMAT_MAJOR | 1 << 16, 4, true), 0);
 	assert_int_equal(open_patched(VERSION, PERCPU_FORMAT_MAJOR | 0xffff0000, 4, false), 0);
 	assert_int_equal(open_patched(INDEX, 1, 4, true), -EBADMSG);
@@ -207,7 +206,7 @@ static void other_geometry_is_refused(void **state)
 	assert_int_equal(open_patched(CHUNKS, UINT32_MAX, 4, true), -EBADMSG);
 }
 
-/* The second chunk is one that the library could have written, for another region. */
+/* The second chunk is a correct one, of another region. */
 static void chunks_of_other_regions_are_refused(void **state)
 {
 	const size_t second = image_size / 2;
@@ -224,7 +223,7 @@ static void chunks_of_other_regions_are_refused(void **state)
 	assert_int_equal(expect_open(true), -EBADMSG);
 }
 
-/* The whole file is as before, so a machine with fewer CPUs could have made it. */
+/* The file's size is correct, so a machine with fewer CPUs could have made it. */
 static void too_few_lanes_are_refused(void **state)
 {
 	uint32_t cpus = percpu_status()->possible_cpus;
@@ -238,7 +237,7 @@ static void too_few_lanes_are_refused(void **state)
 	assert_int_equal(expect_open(true), -ERANGE);
 }
 
-/* In a child, for a crash is what this is about. */
+/* Runs in a child, as it may crash. */
 static int flip_header_bytes(void *arg)
 {
 	static const unsigned char flips[] = { 0xff, 0x01, 0x80 };
@@ -252,9 +251,9 @@ static int flip_header_bytes(void *arg)
 			char byte = (char)(image[base + i] ^ flips[f]);
 
 			if (f > 0 && i >= 48 && i % 16 != 0)
-				continue; /* bitmaps: one flip says it all */
+				continue; /* bitmaps: one flip is enough */
 			if (i > ALLOC_LOCK && i < JOURNAL && i != ALLOC_LOCK + 4)
-				continue; /* locks, that somebody seems to have, for a second */
+				continue; /* a lock that seems held: waits a second */
 			snprintf(what, sizeof(what), "byte %zu of the header at %zu", i, base);
 			test_child_require(pwrite(fd, image + base, HEADER, (off_t)base) == HEADER,
 					   "write");
@@ -278,7 +277,7 @@ static void flipped_headers_do_not_crash(void **state)
 	test_in_child(flip_header_bytes, &second);
 }
 
-/* Numbers at the edge, several at once, also where the cells are. */
+/* Write extreme numbers, several at once, also where cells are. */
 static int scribble(void *arg)
 {
 	static const uint64_t edges[] = { 0,	      1,	  UINT64_MAX, INT64_MAX, UINT32_MAX,
@@ -296,7 +295,7 @@ static int scribble(void *arg)
 			size_t at = test_random(&random) % (round % 2 ? 64 : 4096) / size * size;
 
 			if (at < 8 || round % 3 == 0)
-				at += 8; /* behind the magic, or nothing else is looked at */
+				at += 8; /* after magic */
 			test_child_require(pwrite(fd, &v, size, (off_t)at) == (ssize_t)size,
 					   "write");
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_region_hostile_keys.c - keys that lead anywhere, and sizes of nothing: what is attached
- * there is refused or works, and the process lives.
+ * test_region_hostile_keys.c - damaged keys, and impossible sizes: attaching to them fails or
+ * works, and the process does not crash.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "counts/counts.h"
 #include "rings/rings.h"
 
-/* Objects at the root, wherever in a chunk full of cells it leads. */
+/* Attach to objects at the root. It leads anywhere in a chunk full of cells. */
 
 static int attach_array(struct percpu_region *r, uint64_t key)
 {
@@ -63,7 +63,7 @@ static uint64_t key_of(enum percpu_kind kind, uint64_t offset)
 
 static int attach_stats(struct percpu_region *r, uint64_t key, unsigned flags)
 {
-	const size_t words = 8, banks = flags ? 192 : 64; /* a control as if it were there */
+	const size_t words = 8, banks = flags ? 192 : 64; /* as if the object had a control */
 	uint64_t *control = percpu_region_at(
 		r, key ^ key_of(PERCPU_KIND_STATS, 0) ^ key_of(PERCPU_KIND_CELL, 0), 2 * banks);
 	uint64_t out[8];
@@ -84,10 +84,10 @@ static int attach_stats(struct percpu_region *r, uint64_t key, unsigned flags)
 		percpu_stats_update(s, 0, 0, (uint64_t[8]){ 1 }, n);
 	e = percpu_stats_fetch_zero(s, 0, 1, out);
 	percpu_stats_detach(s);
-	return e == -EINVAL ? e : 0; /* what the bytes say may keep a reader from reading */
+	return e == -EINVAL ? e : 0; /* damage may keep a reader from reading */
 }
 
-/* A key to what seems to be an allocation of that size, in the lane full of cells. */
+/* Return a key of what seems to be an allocation of that size, in the lane full of cells. */
 static uint64_t pretend(int fd, enum percpu_kind kind, uint64_t offset, size_t size)
 {
 	static const char nothing[PERCPU_LANE_SIZE / 64];
@@ -153,7 +153,7 @@ static void roots_of_any_alignment_do_not_crash(void **state)
 	test_in_child(follow_roots, NULL);
 }
 
-/* What an attach call is told is no size of anything. */
+/* Attach calls refuse impossible sizes. */
 static void absurd_sizes_are_refused(void **state)
 {
 	static const size_t sizes[] = { 0,
@@ -185,7 +185,7 @@ static void absurd_sizes_are_refused(void **state)
 	percpu_region_close(r);
 }
 
-/* All bits of the kind count, also those that no kind has set so far. */
+/* All bits of the kind count, also those that no kind uses yet. */
 static void no_other_kind_will_do(void **state)
 {
 	struct percpu_counter_array *a = NULL;
@@ -206,8 +206,8 @@ static void no_other_kind_will_do(void **state)
 	percpu_region_close(r);
 }
 
-/* A second chunk that another process says is there, and that no library could have written: what
- * is in it is not there. Then it is repaired. */
+/* Another process announces a second chunk whose header is damaged: objects in it do not exist.
+ * Then the header is repaired. */
 static void chunks_of_others_hold_nothing(void **state)
 {
 	static const struct {
@@ -243,7 +243,7 @@ static void chunks_of_others_hold_nothing(void **state)
 	}
 }
 
-/* What the creators of objects wrote about them, and others over it. */
+/* The controls that objects' creators wrote are damaged. */
 static void layouts_are_checked(void **state)
 {
 	const struct percpu_approx_options o = { .size = sizeof(o) };
@@ -263,7 +263,7 @@ static void layouts_are_checked(void **state)
 	assert_int_equal(percpu_extrema_create_in(r, 0, &x), 0);
 	percpu_extrema_control(x)->flags ^= 0x80000000; /* as of a CPU with other pairs */
 	assert_int_equal(percpu_extrema_attach(r, percpu_extrema_key(x), &found_x), -ENOTSUP);
-	percpu_extrema_control(x)->flags ^= 0xc0000000; /* a flag that nobody knows */
+	percpu_extrema_control(x)->flags ^= 0xc0000000; /* an unknown flag */
 	assert_int_equal(percpu_extrema_attach(r, percpu_extrema_key(x), &found_x), -ENOENT);
 	percpu_extrema_destroy(x);
 
@@ -273,7 +273,7 @@ static void layouts_are_checked(void **state)
 	assert_null(found_ring);
 	percpu_ring_destroy(ring);
 
-	if (percpu_pair_is_atomic()) { /* else there are none in files */
+	if (percpu_pair_is_atomic()) { /* without, files have none */
 		assert_int_equal(percpu_approx_create_in(r, &o, &a), 0);
 		batch = a->control->batch;
 		for (unsigned i = 0; i < 2; i++) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * test_region_memory.c - regions in memory of the caller's: huge pages, a static buffer.
- */
+/* test_region_memory.c - regions in the caller's memory: huge pages, a static buffer. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -86,7 +84,7 @@ static void mistakes_are_refused(void **state)
 	assert_null(r);
 }
 
-/* Objects of each kind count there, also where atomic additions do. */
+/* Count in objects of each kind, by sequences and by atomic additions. */
 static void use(struct percpu_region *r, const void *memory, size_t size)
 {
 	struct percpu_zone_options zo = { .size = sizeof(zo), .region = r };
@@ -124,7 +122,7 @@ static void use(struct percpu_region *r, const void *memory, size_t size)
 		assert_int_equal(now, 1);
 	}
 	assert_int_equal(percpu_zone_free(z, item), 0);
-	assert_int_equal(percpu_zone_reclaim(z), 0); /* it is not ours to give back */
+	assert_int_equal(percpu_zone_reclaim(z), 0); /* the memory is the caller's */
 	assert_int_equal(percpu_zone_destroy(z), 0);
 	percpu_stats_destroy(s);
 	percpu_compact_destroy(set);
@@ -132,7 +130,7 @@ static void use(struct percpu_region *r, const void *memory, size_t size)
 	percpu_counter_destroy(c);
 }
 
-/* All of it is used, and nothing else; then it is the caller's again. */
+/* All of the buffer is used, and nothing else. After that, it is the caller's again. */
 static void a_buffer_is_used_and_left(void **state)
 {
 	struct percpu_region_options o = in_buffer();
@@ -184,11 +182,11 @@ static void huge_pages_are_used(void **state)
 	assert_int_equal(percpu_counter_array_fetch(a, (1 << 15) - 1), 3);
 	percpu_counter_array_destroy(a);
 	percpu_region_close(r);
-	assert_int_equal(msync(map, page, MS_ASYNC), 0); /* it is still mapped */
+	assert_int_equal(msync(map, page, MS_ASYNC), 0); /* still mapped */
 }
 
-/* Whether the kernel was told that of what is there: " nh", to make no huge pages of it, or " hg", to
- * make some. */
+/* Return whether the kernel was told about a mapping: " nh" to use no huge pages, " hg" to use
+ * some. */
 static bool has_advice(const void *at, const char *flag)
 {
 	unsigned long first = 0, end;
@@ -212,7 +210,7 @@ static bool has_small_pages(const void *at)
 	return has_advice(at, " nh");
 }
 
-/* Short lanes, also those that all CPUs share, take a page of memory where one is used. */
+/* In short lanes, also those that all CPUs share, use takes a small page at a time. */
 static void short_lanes_have_small_pages(void **state)
 {
 	const size_t cpus = percpu_status()->possible_cpus;
@@ -233,7 +231,7 @@ static void short_lanes_have_small_pages(void **state)
 	percpu_counter_destroy(c);
 }
 
-/* Lanes of 4 MiB, and longer ones, have a huge page inside: docs/memory/memory.md. */
+/* Lanes of 4 MiB and more contain whole huge pages: docs/memory/memory.md. */
 static void long_lanes_have_huge_pages(void **state)
 {
 	struct percpu_region_options o = { .size = sizeof(o), .lane_size = 4 << 20 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_region_programs.c - shared regions in programs that do as they like: close all
- * descriptors, have none left, leave for a jail, limit their files. Those that lock
- * the file, stop, or cancel threads: test_region_programs_locks.c.
+ * test_region_programs.c - shared regions in programs that close all descriptors, have none
+ * left, go into a jail, or limit their files. Programs that lock the file, stop, or cancel
+ * threads: test_region_programs_locks.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,7 +27,7 @@
 
 static const char log_line[] = "a line of the program's own log\n";
 
-/* As daemons do, and then open what gets the numbers that were free. */
+/* Close all descriptors, as daemons do, and open logs with the free numbers. */
 static void close_all(int logs[LOGS])
 {
 	char name[192];
@@ -96,12 +96,12 @@ static void daemon_may_close_everything(void **state)
 	test_in_child(be_a_daemon, NULL);
 	assert_int_equal(percpu_counter_open(region, 0, &c), 0);
 	assert_int_equal(percpu_counter_fetch(c), 7);
-	/* What the child added is found here, without a descriptor either. */
+	/* The child added chunks, which are found here without a descriptor, too. */
 	assert_int_equal(percpu_counter_create_in(region, &c), 0);
 	assert_true(percpu_counter_key(c) >> 40 > 3);
 }
 
-/* In an empty root, as nobody: there is no /sys and no /proc any more. */
+/* Use the region in an empty root, as the user nobody: /sys and /proc are gone. */
 static int be_in_jail(void *arg)
 {
 	struct percpu_counter *c = NULL;
@@ -173,7 +173,7 @@ static void failing_creation_leaves_the_file_empty(void **state)
 	close(fd);
 }
 
-/* Two processes allocate at a time. No cell has two owners. */
+/* Two processes allocate at once. No cell has two owners. */
 enum { WORKERS = 2, CELLS = 3000 };
 static uint64_t (*worker_keys)[CELLS];
 static bool closing;
@@ -217,7 +217,7 @@ static void allocate_at_a_time(bool close_first)
 	for (int i = 0; i < WORKERS; i++)
 		for (int k = 0; k < CELLS; k++) {
 			assert_int_equal(percpu_counter_attach(region, worker_keys[i][k], &c), 0);
-			assert_int_equal(percpu_counter_fetch_zero(c), 1); /* once */
+			assert_int_equal(percpu_counter_fetch_zero(c), 1); /* counted once */
 		}
 }
 
@@ -228,7 +228,7 @@ static void workers_without_descriptors_exclude_each_other(void **state)
 	allocate_at_a_time(true);
 }
 
-/* Room for a few chunks only, by a limit whose signal would be the end. */
+/* A limit has room for few chunks only; exceeding it would raise a fatal signal. */
 static int grow_within_limit(void *arg)
 {
 	const struct rlimit limit = { 3 << 20, RLIM_INFINITY };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_region_programs_locks.c - shared regions in programs that do as they like: lock the file,
- * stop, cancel threads, have handlers for signals.
+ * test_region_programs_locks.c - shared regions in programs that lock the file, stop, cancel
+ * threads, or have signal handlers.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include "support.h"
 #include "guest.h"
 
-/* Hold all locks that one may have who can read the file. */
+/* Take all locks that a process with read permission can. */
 static int lock_to_read(void *arg)
 {
 	struct flock fl = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
@@ -72,7 +72,7 @@ static void readers_stop_nobody(void **state)
 	test_wait(pid, 60);
 }
 
-/* A worker that is stopped in the middle of an allocation and of an update. */
+/* Stop while holding a lock, of the allocator or of the journal. */
 static int stop_with_lock(void *arg)
 {
 	struct percpu_robust h;
@@ -135,8 +135,8 @@ static void stopped_worker_stops_only_what_it_must(void **state)
 	percpu_stats_destroy(s);
 }
 
-/* Stopped with an update written down: cells of the chunk cannot be freed, and no
- * zone forgets those that were not. Waits do not add up. */
+/* A process is stopped with an update written down. Cells of the chunk cannot be freed, and no
+ * zone loses those that were not. Waiting times do not add up. */
 static void stopped_update_keeps_cells(void **state)
 {
 	struct percpu_header *header = region->first->header;
@@ -164,8 +164,8 @@ static void stopped_update_keeps_cells(void **state)
 	assert_int_equal(percpu_zone_destroy(z), 0);
 }
 
-/* A cancellation that is pending takes effect at the first cancellation point:
- * growth has some, and so has whoever reads what CPUs there are. */
+/* A pending cancellation takes effect at the first cancellation point. Growing the region has
+ * some, and so has reading the list of CPUs. */
 static void *allocate_cancelled(void *arg)
 {
 	struct percpu_counter *c;
@@ -236,7 +236,7 @@ static void canceled_thread_leaves_no_file(void **state)
 
 	(void)state;
 	canceled_fd = memfd_create("region", MFD_CLOEXEC);
-	test_path("canceled"); /* makes the directory, where libc may let a thread be canceled */
+	test_path("canceled"); /* makes the directory: libc may cancel a thread there */
 	assert_int_equal(pthread_create(&thread, NULL, create_cancelled, r), 0);
 	assert_int_equal(pthread_join(thread, &result), 0);
 	assert_ptr_equal(result, PTHREAD_CANCELED);
@@ -267,8 +267,8 @@ static void signals_stay_as_they_were(void **state)
 	assert_false(is_blocked(SIGTERM));
 }
 
-/* Another process may wait for who waits for the process lock: no handler keeps its
- * holder from going on. */
+/* Another process may wait for one that waits for the process lock: no signal handler may delay
+ * the lock's holder. */
 static void process_lock_blocks_signals(void **state)
 {
 	sigset_t before, held, after;
@@ -284,8 +284,8 @@ static void process_lock_blocks_signals(void **state)
 	assert_int_equal(sigismember(&before, SIGTERM), sigismember(&after, SIGTERM));
 }
 
-/* A signal that came meanwhile is handled when the lock is free: the handler lets another thread
- * take it. */
+/* A signal that came meanwhile is handled after the lock is released: the handler lets another
+ * thread take it. */
 
 static bool taken; /* atomic */
 
@@ -330,12 +330,12 @@ static void signals_are_handled_without_the_process_lock(void **state)
 	test_in_child(be_signaled_as_holder, NULL);
 }
 
-/* Two threads that block other signals, and of which one may be canceled, have the lock one after
- * the other: each has its own back. */
+/* Two threads block different signals, one of them can be canceled, and they take the lock one
+ * after the other: each gets its own settings back. */
 
-static pid_t waiter; /* atomic; its thread, once it is about to wait */
+static pid_t waiter; /* atomic; the thread that is about to wait */
 
-/* Whether the thread blocks this signal, as the kernel tells. */
+/* Return whether the thread blocks this signal, as the kernel says. */
 static bool blocks(pid_t tid, int signo)
 {
 	char name[64], line[128];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_region_read_only.c - a process that may only read a region, and calls what writes.
+ * test_region_read_only.c - a process that may only read a region, and calls functions that
+ * write.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,7 +18,7 @@
 
 #define N 3
 
-/* What both have: the writer of the region, and its reader. */
+/* The objects of the region, as its writer or its reader has them. */
 struct side {
 	struct percpu_region *region;
 	struct percpu_counter *counter;
@@ -105,7 +106,7 @@ static void resets_do_nothing(void **state)
 	assert_int_equal(test_wait(test_fork(reset_all, NULL), 20), 0);
 }
 
-/* With a number of fields that the compiler knows, and one that it does not. */
+/* Update with a number of fields that the compiler knows, and one that it does not. */
 static int update_all(void *arg)
 {
 	struct percpu_stats *both[] = { reader.stats, reader.whole };
@@ -154,7 +155,7 @@ static int allocate(void *arg)
 	percpu_compact_destroy(reader.compact);
 	percpu_stats_destroy(reader.stats);
 	percpu_stats_destroy(reader.whole);
-	/* All is still there. */
+	/* All values are still there. */
 	require_values(&writer);
 	attach_reader();
 	require_values(&reader);
@@ -168,7 +169,7 @@ static void nothing_is_allocated_or_freed(void **state)
 	assert_int_equal(test_wait(test_fork(allocate, NULL), 20), 0);
 }
 
-/* An add does not look, but it does not count, either. */
+/* An add does not check for permission: it ends the process, and counts nothing. */
 
 static int add_to(void *kind)
 {

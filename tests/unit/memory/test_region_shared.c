@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_region_shared.c - regions that others share: their file, what its keys lead to,
- * and what one opening sees of another. Files that are no regions are the business of
- * test_region_hostile.c.
+ * test_region_shared.c - regions that processes share: their file, their keys, and what one
+ * opening sees of another. Files that are no regions: test_region_hostile.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +15,7 @@
 
 #include "region_kinds.h"
 
-/* A key says what it leads to, and where that ends. */
+/* A key contains its object's kind, and leads to the begin of one object. */
 static void objects_are_not_taken_for_others(void **state)
 {
 	struct percpu_region *r = create(NAMED, NULL);
@@ -32,10 +31,10 @@ static void objects_are_not_taken_for_others(void **state)
 	key = percpu_counter_array_key(a);
 	assert_int_equal(percpu_counter_array_attach(r, key, 9, &c), -ENOENT);
 	assert_int_equal(percpu_counter_array_attach(r, key, 16, &c), -ENOENT);
-	assert_int_equal(percpu_counter_array_attach(r, key + 64, 1, &c), 0); /* b */
+	assert_int_equal(percpu_counter_array_attach(r, key + 64, 1, &c), 0); /* leads to b */
 	percpu_counter_array_detach(c);
 	c = NULL;
-	assert_int_equal(percpu_counter_array_create_in(r, 16, &d), 0); /* not its middle */
+	assert_int_equal(percpu_counter_array_create_in(r, 16, &d), 0); /* does not overlap it */
 	assert_int_equal(percpu_counter_array_attach(r, percpu_counter_array_key(d) + 64, 1, &c),
 			 -ENOENT);
 	percpu_counter_array_destroy(d);
@@ -72,7 +71,7 @@ static void objects_are_not_taken_for_others(void **state)
 	discard(NAMED, r);
 }
 
-/* Where a unit is longer than what an array is aligned to, too. */
+/* The same if a unit is longer than an array's alignment. */
 static void objects_begin_with_a_unit(void **state)
 {
 	struct percpu_region_options o = options();
@@ -111,7 +110,7 @@ static void private_objects_have_no_key(void **state)
 	discard(PRIVATE, r);
 }
 
-/* Cells that others have freed are used again, before the region grows. */
+/* Cells that another opening has freed are used before the region grows. */
 static void cells_freed_by_others_are_used_again(void **state)
 {
 	struct percpu_region *r = create(NAMED, NULL), *s;
@@ -132,7 +131,7 @@ static void cells_freed_by_others_are_used_again(void **state)
 	discard(NAMED, r);
 }
 
-/* A key of a chunk that another opening has added. */
+/* A key can lead to a chunk that another opening has added. */
 static void new_chunks_are_found(void **state)
 {
 	struct percpu_region *r = create(NAMED, NULL), *s;
@@ -152,7 +151,7 @@ static void new_chunks_are_found(void **state)
 	discard(NAMED, r);
 }
 
-/* Of a process that was killed, say, and whose id this one has. */
+/* The left-over file is of a killed process with the id of this one. */
 static void left_over_files_are_left_alone(void **state)
 {
 	static const char text[] = "somebody's";
@@ -222,7 +221,7 @@ static void files_are_created_whole_or_not_at_all(void **state)
 	assert_int_equal(unlink(test_path("file")), 0);
 }
 
-/* The program has closed its standard input, so that files are opened as number 0. */
+/* The program has closed its standard input, so files get the descriptor 0. */
 static int use_file_without_input(void *arg)
 {
 	const unsigned flags = PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS;
@@ -262,7 +261,8 @@ static void number_0_is_a_descriptor(void **state)
 	test_in_child(use_file_without_input, NULL);
 }
 
-/* Calls that put cancellation off have it as it was in the end, also when they fail. */
+/* Return whether the thread can be canceled. Calls that disable cancellation restore it, also
+ * when they fail. */
 static bool can_be_canceled(void)
 {
 	int was;
@@ -349,8 +349,8 @@ static void file_keeps_counts_when_all_have_closed(void **state)
 	discard(NAMED, r);
 }
 
-/* A chunk unfolds from a page, which moves: what the program maps in its place is
- * the program's. */
+/* The mapping of a chunk is extended from one page, which moves: the program may map something
+ * else in the old place. */
 static void closing_leaves_what_others_map(void **state)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -362,7 +362,7 @@ static void closing_leaves_what_others_map(void **state)
 	assert_int_equal(percpu_region_create_file(test_path("grown"), NULL, &r), 0);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE, 64, &cell), 0);
-	/* Every hole of a page gets one, with another between for the next. */
+	/* Fill each hole of one page. Alternating permissions keep the mappings apart. */
 	for (unsigned i = 0; i < 300; i++)
 		pages[i] = mmap(NULL, page, i % 2 ? PROT_READ : PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_root.c - programs that start, at once, again, and after one that was killed,
- * and find what the others have made: percpu_region_open() with CREATE. The objects
- * at the roots: test_root_objects.c.
+ * test_root.c - programs that start at the same time, again, or after one that was killed, and
+ * find what the others have made: percpu_region_open() with CREATE. Objects at the roots:
+ * test_root_objects.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,9 +27,9 @@ static const char *const steps[] = {
 };
 enum { STEPS = sizeof(steps) / sizeof(steps[0]) };
 
-static const char *at_step; /* where it happens, NULL: nowhere */
+static const char *at_step; /* the step at which happens() is called; NULL: none */
 static void (*happens)(void);
-static unsigned dies_at; /* or which of all steps is the last one; 0: none */
+static unsigned dies_at; /* the step at which the process dies, counted from 1; 0: none */
 
 void test_step(const char *name)
 {
@@ -39,7 +39,7 @@ void test_step(const char *name)
 		raise(SIGKILL);
 	if (at_step == NULL || strcmp(name, at_step) != 0)
 		return;
-	at_step = NULL; /* once, and not in what happens */
+	at_step = NULL; /* once, and not within happens() */
 	fn();
 }
 
@@ -86,15 +86,15 @@ static uint64_t total(void)
 	return sum;
 }
 
-/* A second start while the first is at each of its steps: both count in the same
- * counters, and nothing is left of what the slower one made. */
+/* Another program starts while the first one is at each of its steps: both count in the same
+ * counters, and nothing stays of what the slower one made. */
 
 static pid_t rival;
 
 static void let_a_rival_start(void)
 {
 	rival = test_fork(run_program, NULL);
-	/* While an object is created the rival waits for it. */
+	/* While an object is created, the other program waits. */
 	for (int i = 0; i < 50 && !test_has_ended(rival); i++)
 		test_sleep_us(1000);
 }
@@ -121,7 +121,7 @@ static void rivals_share(void **state)
 	}
 }
 
-/* Killed at each step: the next start knows nothing of it. */
+/* A program is killed at each step: the next one starts as if there had been none. */
 
 static void die(void)
 {
@@ -153,8 +153,8 @@ static void killed_starts_are_made_good(void **state)
 	}
 }
 
-/* Killed at every step that there is between the opening of an object and its end; and so are
- * those who come next, each one step later. What is left has a place for one object. */
+/* A program is killed at each step of opening an object, and so are the next ones, each one step
+ * later. There is still room for one object. */
 
 static struct percpu_region *region;
 
@@ -180,7 +180,7 @@ static int allocate_and_die(void *arg)
 	return e != 0 || percpu_region_free(region, cell, 8) != 0;
 }
 
-/* Returns whether the process was killed. */
+/* Return whether the process was killed. */
 static bool kill_at(int (*fn)(void *), unsigned step)
 {
 	int status = test_wait(test_fork(fn, &step), 60);
@@ -189,7 +189,7 @@ static bool kill_at(int (*fn)(void *), unsigned step)
 	return status != 0;
 }
 
-/* Where freed cells began, memory of later objects does not. */
+/* Free cells so that their start bits stay: later objects must not begin there. */
 static void leave_old_starts(void)
 {
 	void *cells[N];
@@ -218,7 +218,7 @@ static void no_step_loses_memory(void **state)
 			for (unsigned i = 1; kill_at(next[k], i); i++)
 				;
 			assert_int_equal(percpu_counter_array_open(region, 0, N, &a), 0);
-			/* Who allocates cells for nobody may lose them. */
+			/* Cells of a process killed while it allocated them may be lost. */
 			assert_in_range(used(), N, N + 7);
 			percpu_counter_array_destroy(a);
 			percpu_region_close(region);
@@ -226,8 +226,8 @@ static void no_step_loses_memory(void **state)
 		}
 }
 
-/* The creator was killed when its object was at the root. It is nobody's to free, wherever it
- * is put then: before somebody allocates, or when he has just found who was killed. */
+/* The creator was killed when its object was at the root. The object stays even if it moves to
+ * another root: before the next allocation, or just after the kill was found. */
 
 static void move_to_other_root(void)
 {
@@ -265,7 +265,7 @@ static void objects_that_were_at_a_root_stay(void **state)
 	}
 }
 
-/* Who creates an object slowly, and lives, keeps its cells. */
+/* A slow creator that is alive keeps its cells. */
 
 static int allocate_as_many(void *arg)
 {
@@ -300,7 +300,7 @@ static void slow_creators_keep_their_cells(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* A program puts an object of its own there meanwhile. */
+/* Put another object at the root meanwhile. */
 static void set_root_meanwhile(void)
 {
 	struct percpu_counter_array *a;
@@ -330,9 +330,9 @@ static void losers_keep_nothing(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Units behind the lane have no bits. Where those of "used" would be are those of "starts",
- * which cells have set; and behind these is the lock, which is the id of the thread that
- * settles: so there seems to be an allocation. */
+/* Units behind the lane have no bits. In place of those of "used" are bits of "starts", which
+ * cells have set, and behind these is the lock, which is the id of the settling thread. So there
+ * seems to be an allocation. */
 static void nothing_behind_the_lane_is_freed(void **state)
 {
 	const unsigned bit = (unsigned)__builtin_ctz((unsigned)gettid());
@@ -362,7 +362,7 @@ static int allocate_one(void *arg)
 	return 0;
 }
 
-/* Nonsense is not believed, and is gone then. */
+/* A damaged note is ignored, and cleared. */
 static void damaged_notes_harm_nobody(void **state)
 {
 	const uint64_t chunk = UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT;
@@ -392,7 +392,7 @@ static void damaged_notes_harm_nobody(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* What is damaged is not for the next test. */
+/* Remove the damaged file, so that the next test does not find it. */
 static int remove_file(void **state)
 {
 	(void)state;
@@ -400,7 +400,7 @@ static int remove_file(void **state)
 	return 0;
 }
 
-/* Before it is complete the file has no name. */
+/* The file has no name before it is complete. */
 
 static int seen;
 
@@ -426,7 +426,7 @@ static void half_a_region_is_not_seen(void **state)
 	}
 }
 
-/* The file comes and goes while it is to be opened. */
+/* The file appears and disappears while it is being opened. */
 
 static void others_create_it(void);
 
@@ -476,7 +476,7 @@ static void files_that_come_and_go_are_opened(void **state)
 	assert_int_equal(files(), 0);
 }
 
-/* Programs that start at once, many times over, as the kernel lets them. */
+/* Programs start at the same time, many times over; the kernel decides in which order. */
 
 enum { PROGRAMS = 4 };
 static pthread_barrier_t *gate;
@@ -508,8 +508,8 @@ static void many_starts_lose_nothing(void **state)
 	}
 }
 
-/* A process that is killed while it frees: what it leaves is nobody's, and disturbs
- * neither who has the cells beside it nor who gets those that it had freed. */
+/* A process is killed while it frees cells. The rest of these stays unused. It affects neither
+ * the cells beside it nor the freed ones. */
 
 static void *middle;
 

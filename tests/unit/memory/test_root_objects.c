@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_root_objects.c - objects at the roots: each kind is made once and found by all;
+ * test_root_objects.c - objects at the roots: each kind is made once and found by all processes;
  * readers, versions, and mistakes.
  */
 #define _GNU_SOURCE
@@ -16,7 +16,7 @@
 
 #define N 200 /* counters */
 
-/* Whoever reads may start first. */
+/* A reader may start before the first writer. */
 static void readers_wait_for_the_first_writer(void **state)
 {
 	struct percpu_counter_array *a = NULL, *b;
@@ -39,7 +39,7 @@ static void readers_wait_for_the_first_writer(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* A new version wants more counters: it has them at another root, beside the old one. */
+/* A new version needs more counters: it has them at another root, beside the old one. */
 static void versions_count_side_by_side(void **state)
 {
 	struct percpu_counter_array *old, *new = NULL, *more;
@@ -59,7 +59,7 @@ static void versions_count_side_by_side(void **state)
 	assert_int_equal(percpu_counter_array_fetch(new, 1), 7);
 	assert_int_equal(percpu_counter_array_fetch(old, 0), 0);
 	percpu_counter_array_detach(new);
-	/* And back: the old version needs no more than the first few. */
+	/* The old version is back, and needs the first few only. */
 	assert_int_equal(percpu_counter_array_open(r, 1, 1, &new), 0);
 	assert_int_equal(percpu_counter_array_fetch(new, 0), 9);
 	percpu_counter_array_detach(new);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_stale.c - files that outlive a boot of the machine: locks that were held when it went
- * down are free after it, and those of this boot stay. The test says which boot it is.
+ * test_stale.c - files from an earlier boot of the machine: locks that were held when it went
+ * down are free, and those of this boot stay. The test chooses the boot id.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,8 +26,8 @@
 
 int __wrap_percpu_boot_id_read(uint64_t *ret);
 
-static uint64_t boot;	   /* 0: the process cannot know */
-static int cannot_be_read; /* or an error: not now */
+static uint64_t boot;	   /* 0: the process cannot know it */
+static int cannot_be_read; /* an error, or 0 */
 int __wrap_percpu_boot_id_read(uint64_t *ret)
 {
 	if (cannot_be_read != 0)
@@ -66,10 +66,10 @@ static void open_in(uint64_t which)
 {
 	boot = which;
 	assert_int_equal(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &region), 0);
-	assert_false(is_blocked(SIGTERM)); /* as while a thread has a lock */
+	assert_false(is_blocked(SIGTERM)); /* would be, while a thread holds a lock */
 }
 
-/* A file of two chunks, with rings, and in each lock somebody. */
+/* Make a file of two chunks, with rings, in which each lock is held. */
 static void begin(void)
 {
 	struct percpu_counter *c;
@@ -159,7 +159,7 @@ static void readers_change_nothing(void **state)
 	percpu_region_close(region);
 }
 
-/* A process that cannot know its boot takes locks. One that knows it must not mark them. */
+/* A process that does not know its boot takes locks. One that knows it must not mark them. */
 static void who_knows_no_boot_is_safe(void **state)
 {
 	(void)state;
@@ -187,7 +187,8 @@ static void set_to_unknown(void)
 	percpu_region_close(r);
 }
 
-/* The first that opens the file after the machine went down has no descriptor for that. */
+/* The first process that opens the file after the boot has no descriptor left to read its boot
+ * id. */
 static void who_cannot_ask_for_its_boot_opens_nothing(void **state)
 {
 	static const int errors[] = { -EMFILE, -ENFILE, -ENOMEM };
@@ -226,7 +227,7 @@ static void note_this_boot(void)
 	percpu_region_close(r);
 }
 
-/* Two find a file of no boot, and one of them notes this one. */
+/* Two processes find a file without a boot, and one of them notes this one. */
 static void two_note_their_boot(void **state)
 {
 	(void)state;
@@ -241,7 +242,8 @@ static void two_note_their_boot(void **state)
 	percpu_region_close(region);
 }
 
-/* It opens the file while another process is at it, and takes what is free. */
+/* A process without a boot id opens the file, and takes what is free, while another one marks
+ * locks. */
 static void who_knows_no_boot_comes_between(void **state)
 {
 	(void)state;
@@ -262,7 +264,7 @@ static void who_knows_no_boot_comes_between(void **state)
 	percpu_region_close(region);
 }
 
-/* Somebody may begin to wait for the lock meanwhile. */
+/* A thread begins to wait for the lock meanwhile. */
 static struct percpu_header *mapped;
 
 static void set_waiters(void)
@@ -286,8 +288,9 @@ static void locks_with_waiters_are_freed(void **state)
 	percpu_region_close(r);
 }
 
-/* Two at once: the second waits for the first, and finds nothing to do. It must not hit a
- * lock that was taken meanwhile, though its holder has the id of the one before. */
+/* Two processes open the file at once: the second one waits for the first, and has nothing to
+ * do. The first one must not mark a lock that was taken meanwhile, by a thread with the old
+ * holder's id. */
 static pid_t second_pid;
 
 static int open_and_hold(void *arg)
@@ -304,7 +307,7 @@ static int open_and_hold(void *arg)
 
 static void let_second_open(void)
 {
-	/* Not for so long that the second one takes this one for stopped. */
+	/* Less than the time after which the second process takes this one for stopped. */
 	uint64_t end = test_now() + 50000000;
 
 	second_pid = test_fork(open_and_hold, NULL);
@@ -382,7 +385,8 @@ static void down_between(void **state)
 	percpu_region_close(region);
 }
 
-/* Who marks locks is stopped: others go on without, and it marks none any more. */
+/* The process that marks locks is stopped: the next one gives up marking, and the stopped one
+ * marks no more. */
 static void who_is_stopped_keeps_nobody(void **state)
 {
 	(void)state;
@@ -436,7 +440,7 @@ static void rings_of_an_earlier_boot(void **state)
 	}
 }
 
-/* What the region was opened in is known. */
+/* A ring uses the boot that the region was opened in. */
 static void rings_of_who_cannot_ask(void **state)
 {
 	(void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_sum.c - sums of many counters at a time: with each number of lanes, and of
- * numbers of counters that no vector divides, up to and beyond what is summed at once.
- * Each word of each lane has a value of its own.
+ * test_sum.c - sums of many counters at a time: for each number of lanes, and for numbers of
+ * counters that are no multiple of a vector, up to and beyond what is summed at once. Each word
+ * of each lane has a value of its own.
  */
 #include <percpu/compact.h>
 #include <percpu/counter.h>
@@ -12,8 +12,8 @@
 #include "memory/memory.h"
 #include "support.h"
 
-#define MORE_LANES 19 /* than this machine has CPUs */
-#define IN_USE 3      /* atomic lanes, but one */
+#define MORE_LANES 19 /* more than this machine has CPUs */
+#define IN_USE 3      /* the last atomic lane in use, from 0; lane 1 is not */
 #define MAX 1030
 
 static const size_t sizes[] = { 1, 2, 3, 5, 127, 129, 511, 513, MAX };
@@ -38,7 +38,7 @@ static void begin(const struct percpu_block *b)
 		expected[i] = 0;
 }
 
-/* From this offset of the object on, in lanes first to end - 1. */
+/* Fill n words from this offset of the object on, in lanes first to end - 1. */
 static void fill(const struct percpu_block *b, size_t offset, size_t first, size_t end, size_t n)
 {
 	const size_t bias = 2 * (size_t)b->chunk->cpus;
@@ -97,7 +97,7 @@ static void check_compact(struct percpu_region *r, size_t n)
 	percpu_compact_destroy(c);
 }
 
-/* All of one object, or of many with a field each. */
+/* Check sums of all fields of one object, or of one field of many. */
 static void check_stats(struct percpu_region *r, size_t fields, size_t n)
 {
 	struct percpu_stats *s;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_local.c - every operation of local.h on every fallback, by the inline
- * function and by its slow path: results, errors, and what is not supported.
- * Threads are the business of tests/stress/test_exchange.c.
+ * test_local.c - every operation of local.h on every fallback, by the inline function and by its
+ * slow path: results, errors, and what is not supported. Threads: tests/stress/test_exchange.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +20,7 @@
 static const enum percpu_local_fallback fallbacks[] = { PERCPU_LOCAL_SPLIT, PERCPU_LOCAL_LOCK,
 							PERCPU_LOCAL_REFS };
 
-/* One way of calling the operations: through the inline function or not. */
+/* One way of calling the operations: by inline functions, or by slow paths. */
 struct way {
 	const char *name;
 	int (*add)(const struct percpu_local *l, int64_t n);
@@ -67,7 +66,7 @@ static struct percpu_local *make(size_t size, enum percpu_local_fallback fallbac
 	return l;
 }
 
-/* On tier shared all threads may share one lane; the sum is right anywhere. */
+/* On tier shared all threads may use one lane; the sum is right on each tier. */
 static void words_add_up(void **state)
 {
 	(void)state;
@@ -231,7 +230,7 @@ static void queues_take_all_words_or_none(void **state)
 	percpu_local_destroy(l);
 }
 
-/* Pointers, first in and first out. */
+/* A queue of pointers, first in and first out. */
 static void queues_give_the_oldest(void **state)
 {
 	struct percpu_local *l = make(16 + 8 * SLOTS, PERCPU_LOCAL_LOCK);
@@ -294,7 +293,7 @@ static void every_cpu_has_its_own_cell(void **state)
 	percpu_local_destroy(l);
 }
 
-/* The compiler must not take a cell for unchanged by an add between two looks. */
+/* The compiler must not assume that a cell is unchanged by an add between two loads. */
 static void adds_are_seen_by_pointer(void **state)
 {
 	struct percpu_local *l = make(8, PERCPU_LOCAL_SPLIT);
@@ -311,7 +310,7 @@ static void adds_are_seen_by_pointer(void **state)
 		before = *cell;
 		percpu_local_add(l, 7);
 		after = *cell;
-		/* An add that was aborted too often is elsewhere. */
+		/* An add that was aborted too often is in another lane. */
 		if (after != before)
 			break;
 	}
@@ -348,7 +347,7 @@ static void thread_may_lose_its_registration(void **state)
 	assert_true(percpu_self->cpu_id < 0);
 }
 
-/* The guards of all lanes are held, by a thread that lives, when a child is made. */
+/* A thread that is alive holds the guards of all lanes when a child is made. */
 static struct percpu_local *guarded;
 
 static void hold_guards(void)
@@ -387,9 +386,9 @@ static void child_of_fork_finds_no_guard(void **state)
 	}
 }
 
-/* A fence that is refused, as in a sandbox. */
+/* Whether fences are refused, as in a sandbox. */
 static bool refused;
-static unsigned interrupted; /* so often it is to be tried again */
+static unsigned interrupted; /* how many fences must be tried again */
 
 int __real_percpu_barrier_cpu(unsigned cpu);
 int __wrap_percpu_barrier_cpu(unsigned cpu);
@@ -402,8 +401,8 @@ int __wrap_percpu_barrier_cpu(unsigned cpu)
 	return refused ? -EPERM : __real_percpu_barrier_cpu(cpu);
 }
 
-/* While there is a reference no sequence touches the word: each call takes a reference, too, which
- * needs a fence. */
+/* While there is a reference, no sequence touches the word. Each call takes a reference, too,
+ * which needs a fence. */
 static void references_keep_sequences_out(void **state)
 {
 	struct percpu_local *l;
@@ -453,7 +452,7 @@ static void fences_are_tried_again(void **state)
 	}
 }
 
-/* It changes nothing, and keeps nobody out. */
+/* A call without a fence fails: it changes nothing, and leaves no guard set. */
 static void missing_fences_are_errors(void **state)
 {
 	uint64_t word = UNSET;
@@ -488,7 +487,7 @@ static void missing_fences_are_errors(void **state)
 	}
 }
 
-/* Of the array of another CPU, if there is that CPU. */
+/* Pop from the array of another CPU, if there is one. */
 static void arrays_of_all_cpus_are_popped(void **state)
 {
 	struct percpu_local *l = make(64, PERCPU_LOCAL_LOCK);

@@ -36,7 +36,7 @@ static void end(void)
 	test_unpin(0);
 }
 
-/* A record of so many bytes, which tell its number. */
+/* Make a record of so many bytes, which depend on its number. */
 static void fill(unsigned char *bytes, uint64_t number, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
@@ -96,7 +96,7 @@ static void bad_sizes_are_refused(void **state)
 	end();
 }
 
-static int said[2]; /* a pipe: what a child prints */
+static int said[2]; /* a pipe that a child prints to */
 
 static int put_in_debug_ring(void *arg)
 {
@@ -146,7 +146,7 @@ static void every_size_is_read_as_it_was_put(void **state)
 	record.number = 0;
 }
 
-/* The bytes behind a record may be in no page. */
+/* The bytes behind a record may be on no page. */
 static void nothing_behind_a_record_is_read(void **state)
 {
 	struct test_lane {
@@ -180,7 +180,7 @@ static void the_oldest_are_overwritten(void **state)
 	end();
 }
 
-/* A reader that comes later has lost nothing of what was before. */
+/* A reader that begins later has not lost the records before. */
 static void a_reader_begins_with_what_is_there(void **state)
 {
 	struct percpu_ring_reader *first;
@@ -233,7 +233,7 @@ static void the_newest_are_refused(void **state)
 	end();
 }
 
-/* Who looks at what others take is told what it came too late for. */
+/* A reader that does not take learns how many records were taken before it read them. */
 static void lookers_lose_what_is_taken(void **state)
 {
 	const unsigned fit = WORDS / 4;
@@ -254,7 +254,7 @@ static void lookers_lose_what_is_taken(void **state)
 	end();
 }
 
-/* It sleeps for longer than any doubt about a moment. */
+/* The sleeps are longer than the errors of times. */
 static void times_are_of_the_clock(void **state)
 {
 	uint64_t last = test_now() - 9000000, between[5];
@@ -302,7 +302,7 @@ static void large_rings(void **state)
 	end();
 }
 
-/* What an earlier ring left there is no record. */
+/* Words that an earlier ring left are not taken for records. */
 static void rings_begin_empty(void **state)
 {
 	(void)state;
@@ -317,7 +317,7 @@ static void rings_begin_empty(void **state)
 	}
 }
 
-/* Likewise by a thread that cannot run sequences, in the other ring of the CPU. */
+/* The same by a thread that cannot run sequences, which fills the other ring of the CPU. */
 static void rings_are_filled_by_lock(void **state)
 {
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_ring_read.c - readers of rings while others put: laps, two who take, a thread that is
- * stopped in the middle of a put, fork, signals, the order of time.
+ * test_ring_read.c - readers of rings while records are put: laps, two readers that take, a
+ * thread that is stopped in the middle of a put, fork, signals, the order of times.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -62,7 +62,7 @@ static void put_many(void)
 		assert_int_equal(put(n), 0);
 }
 
-/* What was copied before it was overwritten is returned, and what was not is lost. */
+/* Records that were copied before they were overwritten are returned; the others are lost. */
 static void overwritten_while_it_is_copied(void **state)
 {
 	uint64_t n;
@@ -74,7 +74,7 @@ static void overwritten_while_it_is_copied(void **state)
 	let_happen(put_many, "ring: copied", 1);
 	assert_int_equal(percpu_ring_read(reader, &record), 0);
 	assert_null(at_step);
-	/* What the puts have overwritten, and what one in progress may have. */
+	/* Records that the puts have overwritten, and that a put in progress may have. */
 	assert_true(record.lost >= FIT / 2 && record.lost <= FIT / 2 + 10);
 	for (n = record.lost + 2; n <= FIT; n++)
 		expect(n);
@@ -88,7 +88,7 @@ static void overwritten_while_it_is_copied(void **state)
 
 static uint64_t laps;
 
-/* All of each copy is overwritten, a few times. */
+/* Overwrite all of each copy, a few times. */
 static void lap(void)
 {
 	for (unsigned i = 0; i < 2 * FIT; i++)
@@ -122,7 +122,7 @@ static void lap_always(void)
 	let_happen(lap_always, "ring: copied", 1);
 }
 
-/* However small a copy is: nothing is returned, until the puts are slower. */
+/* If each copy is overwritten, however small it is, no record is returned until puts are slower. */
 static void overtaken_always(void **state)
 {
 	(void)state;
@@ -136,7 +136,7 @@ static void overtaken_always(void **state)
 	end();
 }
 
-/* One ring that cannot be copied keeps nobody from what is in another one. */
+/* A ring that cannot be copied does not keep the reader from other rings. */
 static void overtaken_in_one_ring(void **state)
 {
 	(void)state;
@@ -168,7 +168,8 @@ static void other_takes(void)
 		;
 }
 
-/* One has copied, but not made room yet, when another one comes: who waits for the lock. */
+/* A reader takes after another one has copied, and before that has made room: it waits for the
+ * lock. */
 static void take_in_thread(unsigned i, void *arg)
 {
 	(void)i, (void)arg;
@@ -202,7 +203,7 @@ static void each_record_is_taken_once(void **state)
 	end();
 }
 
-/* What others have taken is not lost. */
+/* Records that another reader has taken are not lost. */
 static void who_takes_in_turn_loses_nothing(void **state)
 {
 	(void)state;
@@ -218,7 +219,7 @@ static void who_takes_in_turn_loses_nothing(void **state)
 	end();
 }
 
-/* Who takes makes room for what did not fit, and only for that. */
+/* A reader that takes makes room only after it has copied the records: until then, puts fail. */
 static void put_until_full(void)
 {
 	for (uint64_t n = 1; n <= 3; n++)
@@ -240,7 +241,7 @@ static void room_is_made_after_the_copy(void **state)
 	end();
 }
 
-/* A thread is stopped when it has read the time, under the lock. */
+/* A thread is stopped after it has read the time, under the lock. */
 static int stopped, go_on;
 
 static void stop_here(void)
@@ -327,7 +328,7 @@ static void put_twice_in_thread(unsigned i, void *arg)
 	put_locked(3);
 }
 
-/* The thread that was waited for in vain has gone on, and is in another put. */
+/* A thread was waited for in vain. It has gone on, and is in another put. */
 static void who_was_stopped_is_waited_for_again(void **state)
 {
 	(void)state;
@@ -387,7 +388,7 @@ static int take_in_child(void *arg)
 	return 0;
 }
 
-/* Threads of the parent put, and take, in all lanes, and no thread of the child does. */
+/* In the parent, threads put and take in all lanes. The child has none of them. */
 static void children_of_fork_wait_for_no_lock(void **state)
 {
 	(void)state;
@@ -442,7 +443,7 @@ static void handlers_put_as_well(void **state)
 	end();
 }
 
-/* Of different CPUs, and of both rings of one. */
+/* Records of different CPUs, and of both rings of one. */
 static void records_are_in_the_order_of_time(void **state)
 {
 	uint64_t last = 0;
@@ -469,7 +470,7 @@ static void put_in_both(void)
 	assert_int_equal(put_locked(3), 0);
 }
 
-/* What is put when one ring of two was copied is in both, but in one of the copies. */
+/* Records are put in both rings when one was copied: both records are of the next round. */
 static void what_is_put_amid_a_round_is_of_the_next(void **state)
 {
 	(void)state;
@@ -489,7 +490,7 @@ static int put_three(void *arg)
 	return put(1) | put(2) | put(3);
 }
 
-/* In the middle of a copy other readers and writers do not matter to the parent. */
+/* A child puts into its own copy of a private ring: the parent's ring does not change. */
 static void children_put_into_their_copy(void **state)
 {
 	(void)state;
@@ -501,7 +502,7 @@ static void children_put_into_their_copy(void **state)
 	end();
 }
 
-/* Threads put at random; of each one all are there, in its order. */
+/* Threads put at random; all records of each are there, in its order. */
 #define THREADS 3
 #define EACH 20000
 

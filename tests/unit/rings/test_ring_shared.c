@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_ring_shared.c - rings in a file: found, read from outside, left by processes that
- * were killed under a lock, damaged, and older than the machine's boot.
+ * test_ring_shared.c - rings in a file: found, read from outside, left by processes that were
+ * killed under a lock, damaged, and older than the machine's boot.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,11 +30,11 @@ static struct percpu_ring *seen;
 static struct percpu_ring_reader *reader;
 static struct percpu_ring_record record;
 
-/* Where this process stops for good, to be killed. */
+/* The step at which this process stops for good, to be killed. */
 static const char *deadly;
 static uint32_t *reached;
 
-/* What another process does when this one has created its object, but not set the root. */
+/* Run in another process when this one has created its object, and not set the root. */
 static int (*second)(void *arg);
 static pid_t second_pid;
 
@@ -75,7 +75,7 @@ static const char *file(void)
 	return test_path(name);
 }
 
-/* A ring in a new file, and a reader in a mapping that cannot be written to. */
+/* Make a ring in a new file, and a reader in a read-only mapping. */
 static void begin(unsigned flags)
 {
 	const char *path = file();
@@ -127,7 +127,7 @@ static void rings_are_found(void **state)
 	assert_int_equal(percpu_ring_open(region, 3, SMALL, PERCPU_RING_KEEP, &r), 0);
 	assert_int_equal(percpu_ring_longest(r), SMALL / 4);
 	percpu_ring_detach(r);
-	/* As it is. */
+	/* The ring keeps its size and flags. */
 	assert_int_equal(percpu_ring_open(region, 3, 0, 0, &r), 0);
 	assert_int_equal(percpu_ring_longest(r), SMALL / 4);
 	assert_true(r->keep != 0);
@@ -163,7 +163,7 @@ static void others_are_read_from_outside(void **state)
 	end();
 }
 
-/* Who may only read takes nothing. */
+/* A read-only reader takes nothing. */
 static void outsiders_leave_records_there(void **state)
 {
 	struct percpu_ring_reader *taker;
@@ -236,7 +236,7 @@ static void killed_under_the_lock(void **state)
 	}
 }
 
-/* What it has copied, and not taken, the next one takes. */
+/* Records that a killed reader has copied, and not taken, are taken by the next one. */
 static void killed_while_it_takes(void **state)
 {
 	struct percpu_ring_reader *taker;
@@ -265,7 +265,7 @@ static int stay_in_a_put(void *arg)
 	return put_locked(3);
 }
 
-/* From outside the lock is only looked at. */
+/* A read-only reader can only look whether the lock is held. */
 static void a_stopped_process_is_told(void **state)
 {
 	pid_t pid;
@@ -279,18 +279,18 @@ static void a_stopped_process_is_told(void **state)
 	if (percpu_status()->tier == PERCPU_TIER_RSEQ) {
 		assert_int_equal(put(1), 0);
 		assert_int_equal(percpu_ring_read(reader, &record), -ETIMEDOUT);
-		expect(1); /* and then it goes on */
+		expect(1); /* until it goes on */
 	}
 	kill(pid, SIGKILL);
 	assert_int_equal(test_wait(pid, 60), SIGKILL);
 	end();
 }
 
-/* How long a reader that may not take the lock waits between two looks at it; nothing else waits for
- * so long. */
+/* The time that a reader which cannot take the lock waits between two looks at it. No other wait
+ * has that length. */
 #define PAUSE_NS UINT64_C(1000000)
 
-static void (*while_awaited)(void); /* at the first wait, instead of it */
+static void (*while_awaited)(void); /* called instead of the first such wait */
 
 void __real_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void __wrap_percpu_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
@@ -314,7 +314,7 @@ static void let_die(void)
 	assert_int_equal(test_wait(dying, 60), SIGKILL);
 }
 
-/* The kernel lets the lock go, and what was put before is read at once. */
+/* The kernel releases the lock, and the record that was put before is read at once. */
 static void nobody_waits_for_a_dead_process(void **state)
 {
 	(void)state;
@@ -372,7 +372,7 @@ static void let_second_put_end(void)
 	__atomic_store_n(reached, 4, __ATOMIC_RELEASE);
 }
 
-/* Who has the lock all the time, but goes on with it, is not stopped. */
+/* A process that holds the lock at each look, but for different puts, is not stopped. */
 static void the_next_put_is_not_awaited(void **state)
 {
 	pid_t pid;
@@ -391,7 +391,7 @@ static void the_next_put_is_not_awaited(void **state)
 	assert_int_equal(put(2), 0);
 	while_awaited = let_second_put_end;
 	assert_int_equal(percpu_ring_read(reader, &record), 0);
-	while_awaited = NULL; /* what was left of the first round is not waited for */
+	while_awaited = NULL; /* the first round's rest is not waited for */
 	let_second_put_end();
 	assert_int_equal(test_wait(pid, 60), 0);
 	for (unsigned n = 0; n < 2; n++)
@@ -400,7 +400,7 @@ static void the_next_put_is_not_awaited(void **state)
 	end();
 }
 
-/* Times are between two others, whatever doubles make of them. */
+/* Times are between the two moments, whatever the rounding. */
 static void times_are_within_bounds(void **state)
 {
 	const struct percpu_ring_moment from = { 0, 0 }, to = { UINT64_C(1) << 60, 1000 };
@@ -414,7 +414,7 @@ static void times_are_within_bounds(void **state)
 	assert_int_equal(percpu_ring_ns(UINT64_MAX, from, to), to.ns);
 }
 
-/* What is noted of the creation may be wrong: then all is of now. */
+/* If the noted time of creation is wrong, all records have the time of now. */
 static void times_are_not_behind_now(void **state)
 {
 	const struct percpu_ring_moment later = { 100, 5000 }, at_once = { 100, 4000 };
@@ -435,7 +435,7 @@ static int read_without_proc(void *arg)
 	return 0;
 }
 
-/* Where there is no /proc, a clock is not taken for another one. */
+/* Without /proc, the clock is taken to be the same one. */
 static void clocks_that_are_not_known_are_these(void **state)
 {
 	char nowhere[200];
@@ -466,7 +466,7 @@ static void clocks_that_were_not_known_are_these(void **state)
 	end();
 }
 
-/* Rings that a process has for itself are found by no root. Whoever makes up a key has that one. */
+/* Private rings are at no root. A made-up key of one leads to it. */
 static void private_rings_are_at_no_root(void **state)
 {
 	struct percpu_ring *own, *r = NULL;
@@ -517,7 +517,7 @@ static int find_them_held(void *arg)
 	return 0;
 }
 
-/* Who holds locks in a file is another process for a child, and may hold them still. */
+/* To a child, a lock holder in a file is another process, which may hold the lock still. */
 static void children_free_no_locks_in_files(void **state)
 {
 	uint32_t holder = (uint32_t)getpid();
@@ -536,7 +536,8 @@ static void children_free_no_locks_in_files(void **state)
 	percpu_region_close(region);
 }
 
-/* No lock of theirs is held when a child is made, and what says of what kind they are is no lock. */
+/* A private ring has no lock that is held when a child is made. The word that says its kind is
+ * not taken for one. */
 static int find_as_it_was(void *arg)
 {
 	const struct percpu_ring *own = arg;
@@ -563,7 +564,7 @@ static void children_find_private_rings_as_they_were(void **state)
 	percpu_region_close(private);
 }
 
-/* In all lanes that there are, there is room for one. */
+/* A region whose lanes have room for one ring. */
 static struct percpu_region *narrow;
 
 static int open_narrow(void *arg)
@@ -590,13 +591,13 @@ static void who_is_second_waits_for_the_first(void **state)
 	assert_int_equal(percpu_ring_open(narrow, 0, 4096, 0, &r), 0);
 	assert_null(second);
 	assert_int_equal(test_wait(second_pid, 60), 0);
-	/* There is no room for others. */
+	/* There is no room for another ring. */
 	assert_int_equal(percpu_ring_open(narrow, 1, 4096, 0, &r), -ENOSPC);
 	percpu_ring_detach(r);
 	percpu_region_close(narrow);
 }
 
-/* The creator reads a file, under the lock. */
+/* Open a ring as a canceled thread: it reads a file, under the lock. */
 static void *open_canceled(void *arg)
 {
 	pthread_cancel(pthread_self());
@@ -616,7 +617,7 @@ static void canceled_while_it_opens(void **state)
 	assert_int_equal(percpu_region_open(file(), CREATE, &o, &narrow), 0);
 	assert_int_equal(pthread_create(&thread, NULL, open_canceled, &r), 0);
 	assert_int_equal(pthread_join(thread, &end), 0);
-	assert_non_null(r); /* it was opened, and canceled then */
+	assert_non_null(r); /* it was opened before the thread ended */
 	assert_true(end == PTHREAD_CANCELED);
 	percpu_ring_detach(r);
 	percpu_region_close(narrow);
@@ -661,7 +662,7 @@ static void read_anything(struct percpu_ring_reader *r, unsigned most)
 	assert_true(n < most);
 }
 
-/* Each word of a ring with records in it, replaced; fewer where a fence takes long. */
+/* Replace each word of a ring with records; fewer words if fences take long. */
 static void damage_is_told(void **state)
 {
 	const unsigned cases = 8 * (16 + SMALL / 8);
@@ -701,7 +702,7 @@ static void damage_is_told(void **state)
 	}
 }
 
-/* The ring that this thread puts into. */
+/* Return the ring that this thread puts to. */
 static struct percpu_ring_lane *lane_of_puts(void)
 {
 	return percpu_ring_at(ring, test_tier() == PERCPU_TIER_RSEQ ?
@@ -740,7 +741,7 @@ static void numbers_are_one_after_the_other(void **state)
 	end();
 }
 
-/* What was returned is not returned again where the end of the ring is moved back. */
+/* If the end of the ring is moved back, records are not returned again. */
 static void readers_do_not_go_back(void **state)
 {
 	(void)state;
@@ -757,7 +758,7 @@ static void readers_do_not_go_back(void **state)
 	end();
 }
 
-/* A reader that was overtaken goes back from the end, where there is no whole record. */
+/* A reader that was overtaken searches back from the end, where there is no whole record. */
 static void damage_at_the_end_is_told(void **state)
 {
 	struct percpu_ring_lane *lane;
@@ -775,7 +776,7 @@ static void damage_at_the_end_is_told(void **state)
 	end();
 }
 
-/* A record that seems to be of the future is returned with the others. */
+/* A record with a time in the future is returned with the others. */
 static void times_are_not_believed(void **state)
 {
 	(void)state;
@@ -789,7 +790,7 @@ static void times_are_not_believed(void **state)
 	end();
 }
 
-/* Not even where the time of the creation is another one by now. */
+/* Times do not go back even if the time of creation is changed. */
 static void times_do_not_go_back(void **state)
 {
 	uint64_t before;
@@ -821,7 +822,7 @@ static void positions_are_not_believed(void **state)
 	assert_int_equal(put(2), 0);
 	assert_int_equal(percpu_ring_read(taker, &record), 0);
 	assert_int_equal(record.number, 2);
-	/* Of a ring of which all was returned, too: puts are refused until somebody reads. */
+	/* The same for a ring whose records were all returned: puts fail until it is read. */
 	for (uint64_t beyond = 8; beyond <= (uint64_t)1 << 40; beyond <<= 8) {
 		lane_of_puts()->tail = lane_of_puts()->head + beyond;
 		assert_int_equal(put(3), -ENOBUFS);
@@ -835,7 +836,7 @@ static void positions_are_not_believed(void **state)
 	end();
 }
 
-/* The counter has begun anew since; what is noted in the file says how fast it counted. */
+/* The counter has started from zero since. The file says how fast it counted before. */
 static void records_of_an_earlier_boot(void **state)
 {
 	struct percpu_ring_control *c;
@@ -859,7 +860,7 @@ static void records_of_an_earlier_boot(void **state)
 	assert_true(first >= c->ns && first < c->ns + 1000000000);
 	expect(2);
 	assert_in_range(record.time - first, 19000000, 10000000000);
-	/* Who writes begins anew. */
+	/* A writer notes a new begin. */
 	first = c->ticks;
 	assert_int_equal(percpu_ring_attach(region, percpu_ring_key(ring), &again), 0);
 	assert_true(c->ticks > first);
@@ -868,7 +869,7 @@ static void records_of_an_earlier_boot(void **state)
 	end();
 }
 
-/* That boot may have lasted longer than this one does up to now. */
+/* The earlier boot may have lasted longer than this one does so far. */
 static void records_of_a_longer_boot(void **state)
 {
 	struct percpu_ring_control *c;
@@ -881,7 +882,7 @@ static void records_of_a_longer_boot(void **state)
 	c->ticks = UINT64_MAX / 2;
 	lane_of_puts()->slot[1] = c->ticks + 1000;
 	lane_of_puts()->slot[5] = c->ticks + 2000;
-	c->rate = UINT64_C(1) << 32; /* a nanosecond for a tick */
+	c->rate = UINT64_C(1) << 32; /* one nanosecond per tick */
 	c->boot ^= 1;
 	percpu_ring_reader_destroy(reader);
 	assert_int_equal(percpu_ring_reader_create(seen, PERCPU_RING_ALL, 0, &reader), 0);
@@ -907,7 +908,7 @@ static void attach_later(void)
 	attach_again();
 }
 
-/* Two processes are the first ones after a reboot. What is noted is of one moment. */
+/* Two processes are the first ones after a reboot. What they note is of one moment. */
 static void two_after_a_reboot(void **state)
 {
 	struct percpu_ring_moment now;
@@ -932,7 +933,8 @@ static void two_after_a_reboot(void **state)
 	end();
 }
 
-/* The second one is about to note how long a tick is: not by what was noted before. */
+/* One process notes the moment while the other one computes the rate, which must not use the old
+ * moment. */
 static void one_anchors_while_one_looks_at_the_rate(void **state)
 {
 	struct percpu_ring_control *c;
@@ -947,7 +949,7 @@ static void one_anchors_while_one_looks_at_the_rate(void **state)
 	between = attach_again;
 	attach_again();
 	assert_null(between);
-	assert_true(c->rate < UINT64_C(1) << 39); /* 128 ns for a tick */
+	assert_true(c->rate < UINT64_C(1) << 39); /* 128 ns per tick */
 	end();
 }
 
@@ -963,8 +965,8 @@ static void expect_rate(uint64_t ticks, uint64_t ns)
 	assert_int_equal(c->rate, before);
 }
 
-/* The counter began anew, as it may while the machine is suspended, or somebody has written
- * anything: no rate comes of that, and what was noted before stays. */
+/* The counter was reset, as it may be while the machine is suspended, or the file is damaged: no
+ * rate is computed, and the noted one stays. */
 static void rates_are_of_time_that_went_by(void **state)
 {
 	struct percpu_ring_moment now;
@@ -979,7 +981,7 @@ static void rates_are_of_time_that_went_by(void **state)
 	end();
 }
 
-/* Who reads another CLOCK_MONOTONIC goes by what is noted, and notes nothing. */
+/* A process with another CLOCK_MONOTONIC uses what is noted, and notes nothing. */
 static void clocks_of_other_namespaces(void **state)
 {
 	struct percpu_ring_control *c;
@@ -1022,10 +1024,10 @@ static int prepare(void **state)
 	return 0;
 }
 
-/* A fence for the records of one CPU visits that CPU, and no other. */
+/* A fence for the records of one CPU visits that CPU alone. */
 
 static uint32_t visited_first, visited_end;
-static bool no_visits; /* real ones */
+static bool no_visits; /* whether visits do nothing */
 
 int __real_percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg,
 			uint64_t timeout_ns, struct percpu_fence_report *ret);

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* amid.h - let a process be killed, or something happen, amid what the library does. */
+/* amid.h - let a process be killed, or call a function, at a step of the library. */
 #ifndef TESTS_UNIT_AMID_H
 #define TESTS_UNIT_AMID_H
 
 #include <stdbool.h>
 
-extern unsigned dies_at; /* which of all steps is the last one; 0: none */
+extern unsigned dies_at; /* the step at which the process dies, counted from 1; 0: none */
 
-/** What happens at steps whose names begin so, NULL: none. It returns whether it does so again. */
+/** Steps whose names begin with this call `meanwhile`; NULL: none do. */
 extern const char *waits_when;
+
+/** Called at these steps. Returns whether to call it at the next one, too. */
 extern bool (*meanwhile)(void);
 
-/** No more of either. */
+/** Kill at no step any more, and call no function. */
 void amid_nothing(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_family.c - families: series that are found or made when their values are seen, the cap and
- * the overflow, what is refused. Removal: test_family_removal.c; kills: test_family_steps.c; forks:
- * test_family_epochs.c.
+ * test_family.c - families: series that are found or made when their values are first used, the
+ * cap and the overflow, what is refused. Removal: test_family_removal.c; kills:
+ * test_family_steps.c; forks: test_family_epochs.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -115,7 +115,7 @@ static void the_same_values_have_the_same_handle(void **state)
 	assert_ptr_equal(h, same);
 }
 
-/* What comes when there are cap series is counted together, also what another process brings. */
+/* When there are cap series, all others count in the overflow, also those of another process. */
 static void caps_hold_and_nothing_is_lost(void **state)
 {
 	struct percpu_family *f = family_of(s, 3), *g = family_of(t, 3);
@@ -132,7 +132,7 @@ static void caps_hold_and_nothing_is_lost(void **state)
 	assert_int_equal(percpu_family_overflows(g), 3);
 	assert_int_equal(percpu_family_overflows(NULL), 0);
 	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 16);
-	assert_int_equal(percpu_family_overflows(f), 3); /* that one was asked for */
+	assert_int_equal(percpu_family_overflows(f), 3); /* asked for, so not counted */
 	assert_int_equal(count_in(g, "a", 1), 2);
 	assert_int_equal(count_in(f, "b", 1), 2);
 	assert_int_equal(s->series.used, 4);
@@ -143,11 +143,11 @@ static void caps_hold_and_nothing_is_lost(void **state)
 	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 16);
 }
 
-/* Only if all values are that. */
+/* A series is the overflow only if all its values are PERCPU_FAMILY_OVERFLOW. */
 static void one_value_of_overflow_is_a_series(void **state)
 {
 	static const char *const labels[] = { "a", "b" };
-	const char *const one[] = { PERCPU_FAMILY_OVERFLOW, "123456789" }; /* as long */
+	const char *const one[] = { PERCPU_FAMILY_OVERFLOW, "123456789" }; /* of the same length */
 	const char *const all[] = { PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW };
 	const struct percpu_metric m = {
 		.size = sizeof(m), .name = "f_total", .label_names = labels, .labels = 2
@@ -196,7 +196,7 @@ static void other_families_of_a_name_are_refused(void **state)
 	assert_null(c);
 }
 
-/* With the same labels. */
+/* A metric with the same labels is no series of the family. */
 static void metrics_are_no_series(void **state)
 {
 	const char *const labels[] = { "a" }, *const values[] = { "x" };
@@ -239,7 +239,7 @@ static void other_parameters_are_refused(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_segment_family(s, &d, 1, &f), 0);
-	o.max = 128; /* what was told stays */
+	o.max = 128; /* the declared value stays */
 	assert_int_equal(percpu_family_histogram(f, x, &h), 0);
 	assert_int_equal(percpu_family_histogram(f, (const char *const[]){ PERCPU_FAMILY_OVERFLOW },
 						 &overflow),
@@ -252,7 +252,7 @@ static void other_parameters_are_refused(void **state)
 	assert_null(none);
 }
 
-/* Those of a newer version, which has set nothing that is new, are kept as the ones that are known. */
+/* Options of a newer version, with no new field set, are kept like those that are known. */
 static void options_may_be_of_a_newer_version(void **state)
 {
 	static const char *const labels[] = { "a" }, *const x[] = { "x" };
@@ -391,7 +391,7 @@ static void wrong_values_are_refused(void **state)
 	assert_int_equal(count_in(family_of(t, 3), name, 1), 2);
 }
 
-/* What is wrong with the first is said, whatever the others are. */
+/* The error names the first wrong value, whatever the others are. */
 static void the_first_wrong_value_is_told(void **state)
 {
 	static const char *const labels[] = { "a", "b" }, *const values[] = { NULL, "\xff" };
@@ -434,7 +434,7 @@ static void readers_find_and_add_nothing(void **state)
 	percpu_segment_close(reader);
 }
 
-/* A file that cannot grow: series that do not fit are counted together. */
+/* In a file that cannot grow, series that do not fit count in the overflow. */
 static int fill_file(void *arg)
 {
 	const size_t chunk = percpu_chunk_size(PERCPU_STRIDE, s->region->cpus);
@@ -480,7 +480,7 @@ static void full_files_overflow(void **state)
 	assert_int_equal(unlink(full), 0);
 }
 
-/* Without /proc, or a descriptor, nobody could tell that this process has handles. */
+/* Without /proc or a descriptor, this process could not show that it has handles. */
 static void families_need_the_file(void **state)
 {
 	struct percpu_family *f = NULL;
@@ -498,7 +498,7 @@ static void families_need_the_file(void **state)
 	assert_non_null(family_of(s, 3));
 }
 
-/* Nor is an epoch given up for another one that cannot be held. */
+/* Quiescing keeps the epoch if it cannot hold a new one. */
 static void quiescing_needs_the_file(void **state)
 {
 	struct percpu_family *f = family_of(s, 3);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_family_epochs.c - which processes keep what is removed from being used again: those that have
- * handles, their children, and nobody else; and processes that make and remove series at once.
+ * test_family_epochs.c - which processes keep removed series from reuse: those that have
+ * handles, and their children, and no others; and processes that make and remove series at once.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,9 +25,9 @@
 
 static struct percpu_family *f;
 
-/* What children do, and what they have come to. */
+/* Shared by the test and its children. */
 static struct {
-	int ready, go; /* counts */
+	int ready, go; /* counts of say() */
 	pid_t grandchild;
 } * shared;
 
@@ -51,18 +51,18 @@ static int open_one(void **state)
 	return 0;
 }
 
-/* A process of its own, with a handle of x. */
+/* Open the segment in a child, and get a handle of x. */
 static struct percpu_segment *resolve_x(void)
 {
 	struct percpu_segment *mine = NULL;
 
-	percpu_segment_close(s); /* its parent's */
+	percpu_segment_close(s); /* the parent's */
 	test_child_require(percpu_segment_open(path, ALL, NULL, &mine) == 0, "a segment");
 	test_child_require(count_in(family_of(mine, 1), "x", 1) >= 1, "a series");
 	return mine;
 }
 
-/* Remove x, and see whether y finds room. */
+/* Remove x. Return whether there is room for y. */
 static bool may_be_used_again(void)
 {
 	static unsigned n;
@@ -80,7 +80,7 @@ static bool may_be_used_again(void)
 	return true;
 }
 
-/* Descriptors are not what it is kept by. */
+/* Stay with a handle, and close all descriptors if told to: the epoch does not depend on them. */
 static int stay(void *closes_descriptors)
 {
 	(void)resolve_x();
@@ -91,7 +91,7 @@ static int stay(void *closes_descriptors)
 	return 0;
 }
 
-/* A process that has got so far. */
+/* Fork a process, and wait until it is ready. */
 static pid_t fork_until_ready(int (*fn)(void *), void *arg)
 {
 	pid_t pid = test_fork(fn, arg);
@@ -123,7 +123,7 @@ static void closed_descriptors_keep_it(void **state)
 	assert_true(may_be_used_again());
 }
 
-/* The handles of a process are its children's as well. */
+/* Leave a child, which has the handles of this process. */
 static int leave_a_child(void *arg)
 {
 	pid_t pid;
@@ -153,17 +153,17 @@ static void children_of_the_dead_keep_it(void **state)
 	assert_true(may_be_used_again());
 }
 
-/* Where there is no other program, this one sleeps, if it is called so. */
+/* The argument with which this program sleeps, on a machine without sleep(1). */
 #define SLEEP "--sleep"
 
-/* What exec leaves has no handles. */
+/* Get a handle, and exec: the new program has none. */
 static int exec_sleep(void *arg)
 {
 	(void)arg;
 	(void)resolve_x();
 	say(&shared->ready);
 	execlp("sleep", "sleep", "60", (char *)NULL);
-	execl("/proc/self/exe", "sleep", SLEEP, (char *)NULL); /* on a machine that has little */
+	execl("/proc/self/exe", "sleep", SLEEP, (char *)NULL); /* there is no sleep(1) */
 	return 1;
 }
 
@@ -178,12 +178,12 @@ static void exec_gives_it_up(void **state)
 		test_sleep_us(1000);
 	}
 	assert_true(again);
-	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0); /* it lives */
+	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0); /* it is alive */
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(test_wait(pid, 60), SIGKILL);
 }
 
-/* One step after the other: closes the segment; or quiesces. */
+/* Get a handle, and then close the segment, or quiesce. */
 static int end_later(void *closes)
 {
 	struct percpu_segment *mine = resolve_x();
@@ -223,7 +223,7 @@ static void quiescing_gives_it_up(void **state)
 	gives_it_up(NULL);
 }
 
-/* A child that has its parent's handles by fork says so for itself, and so does the parent. */
+/* A child that has its parent's handles quiesces for itself, and so does the parent. */
 static int quiesce_what_is_inherited(void *arg)
 {
 	(void)arg;
@@ -252,7 +252,8 @@ static void children_quiesce_for_themselves(void **state)
 	assert_int_equal(test_wait(pid, 60), 0);
 }
 
-/* The first epoch that anybody has is found among others in any order, or one before it. */
+/* The lowest epoch that a process holds is found, or the one before it, in whichever order they
+ * are taken. */
 static void the_first_epoch_is_found(void **state)
 {
 	static const uint64_t some[] = { 7, 300, 5, 9 };
@@ -295,8 +296,8 @@ static void the_first_epoch_is_found(void **state)
 	s->control->removals = was;
 }
 
-/* Processes make and remove series of their own at once, and some are killed: whatever a process
- * resolves anew has what it counts, and nothing else. */
+/* Processes make and remove series of their own at once, and some are killed. A series has what
+ * its process counts, and nothing else. */
 
 enum { PROCESSES = 3, CAP = 8 };
 
@@ -363,11 +364,12 @@ static int make_shared(void **state)
 
 #define one(f) cmocka_unit_test_setup_teardown(f, open_one, close_both)
 
-/* Children of forks amid quiesce have nothing that they cannot give back. */
+/* A child that is forked amid quiescing inherits no mapping or descriptor that it cannot give
+ * back. */
 
 static bool stop_quiescing;
 
-/* What is removed takes room as long as a child holds it. */
+/* Make and remove series: while a child holds one, its room is not free. */
 static void quiesce_all_the_time(unsigned i, void *arg)
 {
 	char value[16];
@@ -382,7 +384,7 @@ static void quiesce_all_the_time(unsigned i, void *arg)
 	}
 }
 
-/* Returns how many mappings and descriptors of the file are there. */
+/* Return how many mappings and descriptors of the file there are. */
 static int uses_of_file(void)
 {
 	unsigned long major_number, minor_number, inode;

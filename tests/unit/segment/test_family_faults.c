@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * test_family_faults.c - families, and calls of libc that fail, or a lock that is not to be had.
- */
+/* test_family_faults.c - families when calls of libc fail, or when a lock cannot be taken. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -40,10 +38,10 @@ static int close_one(void **state)
 	return close_both(state);
 }
 
-/* Somebody who is stopped has the journals. */
+/* Whether the journals cannot be settled: a stopped process holds them. */
 static bool busy;
 
-/* Linked instead of the library's. */
+/* Replace the library's function, by the linker's --wrap. */
 int __real_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
 int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
 int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
@@ -51,7 +49,7 @@ int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
 	return busy ? -ETIMEDOUT : __real_percpu_journal_settle(k, timeout_ns);
 }
 
-/* And the lock of the allocator. */
+/* Whether no robust lock can be taken, such as that of the allocator. */
 static bool locked;
 
 int __real_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns);
@@ -61,7 +59,8 @@ int __wrap_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t 
 	return locked ? -ETIMEDOUT : __real_percpu_robust_lock(h, word, timeout_ns);
 }
 
-/* What a killed process has half made is made room of once that lock is to be had. */
+/* A record that a killed process left half made is freed only once the allocator's lock can be
+ * taken. */
 static void half_made_ones_wait_for_the_lock(void **state)
 {
 	struct percpu_record_copy c;
@@ -73,7 +72,7 @@ static void half_made_ones_wait_for_the_lock(void **state)
 	assert_int_equal(count_in(f, "x", 1), 1);
 	while (percpu_directory_next(s, PERCPU_SERIES, &at, &c, &r))
 		;
-	r->key = 0; /* the last one's */
+	r->key = 0; /* of the last record */
 	t = open_family_file(path, ALL);
 	g = family_of(t, 1);
 	locked = true;
@@ -86,7 +85,7 @@ static void half_made_ones_wait_for_the_lock(void **state)
 	assert_int_equal(percpu_family_overflows(g), 1);
 }
 
-/* Whatever the system says when the file is to be mapped for another metric. */
+/* If the file cannot be mapped for one more metric, the system's error is returned. */
 static void what_cannot_be_mapped_is_told(void **state)
 {
 	struct percpu_histogram *h = NULL;
@@ -95,7 +94,7 @@ static void what_cannot_be_mapped_is_told(void **state)
 	int e;
 
 	(void)state;
-	fault_set(FAULT_MREMAP, 1, EPERM, false); /* the second one is to its place */
+	fault_set(FAULT_MREMAP, 1, EPERM, false); /* the second call moves it */
 	do {
 		snprintf(name, sizeof(name), "h%u", n++);
 		h = NULL;
@@ -107,7 +106,7 @@ static void what_cannot_be_mapped_is_told(void **state)
 	assert_non_null(strstr(percpu_segment_error(s), ": the file cannot be mapped, or locked"));
 }
 
-/* A metric, statistics with fields, a gauge of owners, and a family. */
+/* Declare a histogram, statistics with fields, an owned gauge and a family. */
 static int declare_some(struct percpu_segment *some)
 {
 	static const char *const names[] = { "x", "y" };
@@ -147,7 +146,8 @@ static void whatever_fails_is_told(void **state)
 		}
 }
 
-/* What a killed process wrote down for an object must not be stored when that is another's. */
+/* An object is freed only after the journal's update of it is completed: another series may get
+ * it. */
 static void updates_are_completed_before_objects_go(void **state)
 {
 	(void)state;
@@ -165,7 +165,7 @@ static void updates_are_completed_before_objects_go(void **state)
 	assert_int_equal(s->removed.n, 0);
 }
 
-/* Add a chunk. */
+/* Add a chunk to the region. */
 static void grow(struct percpu_region *r)
 {
 	const uint32_t n = r->n;
@@ -175,8 +175,8 @@ static void grow(struct percpu_region *r)
 		assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE / 2, 8, &cell), 0);
 }
 
-/* Nor where that is out of the reach of those who free it, and of those whose it is next: others have
- * added it meanwhile. */
+/* The same for a chunk that another process has added: neither the process that frees the
+ * object, nor the one that reuses it, has mapped it yet. */
 static void updates_out_of_reach_are_completed(void **state)
 {
 	struct percpu_segment *u = open_family_file(path, ALL);
@@ -193,7 +193,7 @@ static void updates_out_of_reach_are_completed(void **state)
 	grow(t->region);
 	c = counter_of(others, "x");
 	key = percpu_counter_key(c);
-	j = &percpu_chunk_of(c)->header->journal; /* as somebody leaves it who is killed */
+	j = &percpu_chunk_of(c)->header->journal; /* as a killed process leaves it */
 	j->offset = (size_t)((const char *)c - percpu_chunk_of(c)->base);
 	j->words = 1;
 	j->value[0] = 1000;
@@ -213,7 +213,7 @@ static void updates_out_of_reach_are_completed(void **state)
 	percpu_segment_close(u);
 }
 
-/* What cannot be counted in a series of its own for lack of memory is counted in the overflow. */
+/* A family counts in the overflow if there is no memory for a new series. */
 static void no_memory_is_no_loss(void **state)
 {
 	static const char *const x[] = { "x" };
@@ -230,9 +230,9 @@ static void no_memory_is_no_loss(void **state)
 	assert_int_equal(percpu_family_overflows(f), 1);
 }
 
-/* What another process has put where there is no address space for this one. */
+/* In these tests another process adds a chunk, and this one has no address space for it. */
 
-/* Opens the file once more, and declares the same gauge by both. */
+/* Declare a gauge, open the file once more, and declare the gauge there, too. */
 static void open_other(struct percpu_owned_gauge **g, struct percpu_owned_gauge **of_t)
 {
 	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, g), 0);
@@ -257,7 +257,8 @@ static void shares_out_of_reach_are_not_left_out(void **state)
 	assert_int_equal(v, 5);
 }
 
-/* Who locks takes from the dead, and not from those that it cannot look at. */
+/* An owner whose slot cannot be mapped is taken for alive, so that its locks are not taken from
+ * it. */
 static void owners_out_of_reach_are_not_dead(void **state)
 {
 	struct percpu_owned_gauge *g, *of_t;
@@ -275,7 +276,7 @@ static void owners_out_of_reach_are_not_dead(void **state)
 	assert_int_equal(percpu_owners_alive(s->owners, id + 1), 0);
 }
 
-/* Leave no room in the region, which does not grow any more. */
+/* Fill the region, and let it not grow any more. */
 static void fill(struct percpu_region *r)
 {
 	void *cell;
@@ -286,8 +287,8 @@ static void fill(struct percpu_region *r)
 			;
 }
 
-/* A process that had no descriptor left when it first looked who it is, and that closes what it did
- * not open. */
+/* The id of a process that had no descriptor left when it first asked for its own identity, and
+ * that closes a descriptor it did not open. */
 static uint64_t *joined;
 
 static int join_after_want(void *arg)
@@ -321,7 +322,7 @@ static void want_of_descriptors_is_not_for_ever(void **state)
 	assert_int_equal(percpu_owners_alive(s->owners, id), 0);
 }
 
-/* A value is within reach, and who has it is not: whether that one lives is not known. */
+/* A value can be read, and its owner's slot cannot: whether the owner is alive is not known. */
 static void the_living_out_of_reach_are_not_left_out(void **state)
 {
 	struct percpu_owned_gauge *g, *of_t;
@@ -350,7 +351,8 @@ static void the_living_out_of_reach_are_not_left_out(void **state)
 	assert_int_equal(v, 5);
 }
 
-/* Who holds a lock is told, but not who that is, and not that it is the one that asks. */
+/* A lock's holder is listed, but not its pid, if its slot cannot be mapped. It is not taken for
+ * the caller. */
 static struct percpu_rwlock *held;
 
 static int ask_who_holds(void *arg)
@@ -390,7 +392,7 @@ static void holders_out_of_reach_are_not_the_asker(void **state)
 	assert_int_equal(percpu_rwlock_destroy(held), 0);
 }
 
-/* Nobody frees what somebody has whom it cannot look at. */
+/* An object is not destroyed if its holder's slot cannot be mapped. */
 static void what_is_held_out_of_reach_stays(void **state)
 {
 	struct percpu_owned_gauge *g, *of_t;
@@ -422,7 +424,8 @@ static void what_is_held_out_of_reach_stays(void **state)
 	assert_int_equal(percpu_grace_destroy(p), 0);
 }
 
-/* Else what cannot be looked at would stay allocated, and nothing would lead to it. */
+/* A gauge and owners are not destroyed if a block of theirs cannot be mapped: the block would
+ * stay allocated, and nothing would lead to it. */
 static void gauges_out_of_reach_stay(void **state)
 {
 	struct percpu_owned_gauge *g, *of_t;
@@ -430,7 +433,7 @@ static void gauges_out_of_reach_stay(void **state)
 	struct percpu_owners_control *of_owners;
 	struct percpu_owners *o, *o_of_t;
 	uint64_t shares, slots;
-	void *more[2]; /* a second block of each, within reach */
+	void *more[2]; /* a second block of each, which can be mapped */
 	int64_t v = 77;
 
 	(void)state;
@@ -490,8 +493,8 @@ static void no_address_space_is_no_loss(void **state)
 	assert_int_equal(percpu_family_overflows(f), 1);
 }
 
-/* Who may only read is told, and counts no overflow: there is nothing that it could store to. In a
- * child: a store would kill it. */
+/* A read-only process gets an error, and counts no overflow: it cannot store. It runs in a
+ * child, which a store would kill. */
 static struct percpu_family *read_only;
 
 static int find_without(void *call)
@@ -519,7 +522,7 @@ static void who_may_only_read_overflows_nothing(void **state)
 	t = open_family_file(path, 0);
 	read_only = family_of(t, 1);
 	grow(s->region);
-	assert_int_equal(count_in(f, "x", 5), 5); /* it is full, and x out of reach */
+	assert_int_equal(count_in(f, "x", 5), 5); /* the family is full, and s has not mapped x */
 	for (unsigned i = 0; i < 2; i++) {
 		test_in_child(find_without, &calls[i]);
 		assert_int_equal(percpu_family_overflows(f), 0);
@@ -527,20 +530,20 @@ static void who_may_only_read_overflows_nothing(void **state)
 	}
 }
 
-/* Who has no memory to look at what others have done leaves no lock behind. */
+/* A process that lacks the memory to look at another one's changes releases its lock. */
 
 static int remove_x(void)
 {
 	return remove_value(f, "x");
 }
 
-/* With what was removed, */
+/* Free a removed record. */
 static int free_removed(void)
 {
 	return percpu_reuse_free(s, 0);
 }
 
-/* or with what somebody has left who was killed before it had an object. */
+/* Free the record of a process that was killed before the record had an object. */
 static int free_half_made(void)
 {
 	s->unkeyed++;
@@ -549,7 +552,7 @@ static int free_half_made(void)
 
 static int settle_change(void)
 {
-	s->control->changes |= 1; /* as somebody leaves it who is killed */
+	s->control->changes |= 1; /* as a killed process leaves it */
 	percpu_reuse_settle(s);
 	return s->control->changes & 1 ? -ENOMEM : 0;
 }
@@ -563,7 +566,7 @@ static int add_y(void)
 	return e;
 }
 
-/* The lock is free: whoever wants it has it at once. */
+/* Check that the lock can be taken at once. */
 static int take_lock(void *arg)
 {
 	struct percpu_robust h;
@@ -595,13 +598,13 @@ static void no_memory_keeps_no_lock(void **state)
 		assert_int_equal(percpu_segment_quiesce(s), 0);
 		assert_int_equal(percpu_segment_quiesce(t), 0);
 		assert_int_equal(count_in(others, "y", 1), 1);
-		assert_int_equal(remove_value(others, "y"), 0); /* all is looked at anew */
+		assert_int_equal(remove_value(others, "y"), 0); /* so s makes its tables again */
 		percpu_epoch_drop(epoch);
 		fault_set(FAULT_CALLOC, 0, ENOMEM, true);
 		assert_int_equal(calls[i](), -ENOMEM);
 		assert_int_not_equal(fault_clear(), 0);
 		test_in_child(take_lock, NULL);
-		if (calls[i] == free_half_made) { /* that needs memory for a copy, too */
+		if (calls[i] == free_half_made) { /* it copies the record */
 			fault_set(FAULT_MALLOC, 0, ENOMEM, true);
 			assert_int_equal(calls[i](), -ENOMEM);
 			assert_int_equal(fault_clear(), 1);
@@ -613,9 +616,10 @@ static void no_memory_keeps_no_lock(void **state)
 	}
 }
 
-/* Handles of what is removed are given back once, whenever there was no memory to note them. */
+/* Handles of removed series are given back once, even if there was no memory to note them
+ * before. */
 
-enum { MANY = 100 }; /* more than a list has room for that begins */
+enum { MANY = 100 }; /* more than a new list has room for */
 
 static const char *const *nth_value(unsigned n)
 {
@@ -633,7 +637,7 @@ static void resolve_many(struct percpu_extrema **ret)
 		assert_int_equal(percpu_family_extrema(f, nth_value(i), &ret[i]), 0);
 }
 
-/* They stay until the process says that it has none. */
+/* Return whether all handles can be used: they stay until the process quiesces. */
 static bool may_observe(struct percpu_extrema *const *x)
 {
 	bool may = true;
@@ -643,7 +647,7 @@ static bool may_observe(struct percpu_extrema *const *x)
 	return may;
 }
 
-/* In a child, which what is given back twice would kill. */
+/* Run in a child: a handle that is given back twice would kill it. */
 static int look_without_memory(void *x)
 {
 	bool failed = true;
@@ -682,8 +686,8 @@ static void what_others_remove_is_given_back_once(void **state)
 	assert_int_equal(s->retired.n, 0);
 }
 
-/* Nor is there memory for the nth list of what this process removes itself. Returns how often there was
- * none. */
+/* Remove series, where each removal lacks the memory for its nth list. Returns how often that
+ * failed a call. */
 static unsigned remove_without_memory(unsigned nth)
 {
 	struct percpu_extrema *x[MANY];
@@ -720,13 +724,13 @@ static void what_is_removed_here_is_given_back_once(void **state)
 	assert_true(nth > 1);
 }
 
-/* What an epoch takes: the file once more, its lock, a mapping of it, and that this one is kept from
- * children of fork. */
+/* Calls that taking an epoch makes: to open the file once more, lock it, map it, and keep the
+ * mapping from children of fork. */
 static const enum fault_call of_epochs[] = { FAULT_OPEN, FAULT_FSTAT, FAULT_FCNTL, FAULT_MMAP,
 					     FAULT_MADVISE };
 enum { OF_EPOCHS = sizeof(of_epochs) / sizeof(of_epochs[0]) };
 
-/* An epoch that cannot be had whole is given back, and the caller has none to drop. */
+/* If an epoch cannot be taken, all parts of it are given back, and the caller gets none. */
 static void failed_epochs_are_not_told(void **state)
 {
 	struct test_holding before;
@@ -746,8 +750,7 @@ static void failed_epochs_are_not_told(void **state)
 	test_assert_holding(before);
 }
 
-/* Who could not say so has not said it: the process keeps all handles, and nobody uses what they lead
- * to again. */
+/* A process whose quiescing fails keeps all handles, and their objects are not reused. */
 
 static const enum fault_call of_quiescing[] = { FAULT_OPEN, FAULT_FSTAT,  FAULT_FCNTL,
 						FAULT_MMAP, FAULT_CALLOC, FAULT_REALLOC };
@@ -761,7 +764,7 @@ static struct percpu_histogram *histogram_of(struct percpu_family *of, const cha
 	return h;
 }
 
-/* Whether a series of that value has room by now. */
+/* Return whether a series of that value can be made, or is there. */
 static bool has_room(struct percpu_family *of, const char *value)
 {
 	const uint64_t before = percpu_family_overflows(of);
@@ -770,7 +773,7 @@ static bool has_room(struct percpu_family *of, const char *value)
 	return percpu_family_overflows(of) == before;
 }
 
-/* The series that another process has removed is there still for who has its handle. */
+/* Check that the handle of a series that another process has removed can still be used. */
 static void expect_kept(struct percpu_histogram *h, uint64_t n)
 {
 	struct percpu_histogram_snapshot *shot;
@@ -782,7 +785,7 @@ static void expect_kept(struct percpu_histogram *h, uint64_t n)
 	percpu_histogram_snapshot_destroy(shot);
 }
 
-/* Returns whether a call failed. */
+/* Quiesce while a call fails. Returns whether one did. */
 static bool quiesce_with(enum fault_call call, unsigned nth, bool later)
 {
 	struct test_holding before = test_holding_now();
@@ -825,7 +828,7 @@ static void what_is_not_said_is_not_given_up(void **state)
 	}
 }
 
-/* Who starts anew without the epoch that it needs resets nothing, and keeps nothing; the next one
+/* A reset that cannot take the epoch it needs clears nothing, and keeps nothing. The next one
  * completes it. */
 static void no_epoch_is_no_start(void **state)
 {
@@ -853,7 +856,7 @@ static void no_epoch_is_no_start(void **state)
 	assert_int_equal(count_in(f, "x", 0), 0);
 }
 
-/* A metric that cannot be looked at for lack of memory is not left out. */
+/* If there is no memory to look at a metric, the read fails, and does not leave the metric out. */
 static void no_memory_is_no_picture(void **state)
 {
 	struct percpu_histogram *h;
@@ -882,7 +885,7 @@ static void no_memory_is_no_picture(void **state)
 	percpu_reader_close(r);
 }
 
-/* Starts anew, with one of all calls of malloc() failing. Returns whether one did. */
+/* Reset the segment, where the nth call of malloc() fails. Returns whether one did. */
 static bool start_anew_without_memory(unsigned nth)
 {
 	const struct test_holding before = test_holding_now();
@@ -898,8 +901,8 @@ static bool start_anew_without_memory(unsigned nth)
 	return failed != 0;
 }
 
-/* What cannot be looked at for lack of memory is not taken for reset; and who could not begin keeps
- * nothing of what others remove. */
+/* A reset that lacks memory does not count as done. If it could not begin, it keeps no epoch, so
+ * that removed objects can be reused. */
 static void no_memory_is_no_start(void **state)
 {
 	struct percpu_histogram_snapshot *of_h;
@@ -913,7 +916,7 @@ static void no_memory_is_no_start(void **state)
 	for (unsigned nth = 0; failed; nth++) {
 		percpu_histogram_record(h, 1);
 		failed = start_anew_without_memory(nth);
-		if (failed) /* the next one completes it */
+		if (failed) /* the next one completes the reset */
 			t = open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW);
 		percpu_segment_close(t);
 		t = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_family_meanwhile.c - what others do at the steps of a process that makes, removes and frees
- * series, quiesces or starts anew. Kills: test_family_steps.c.
+ * test_family_meanwhile.c - changes by another process, or thread, between the steps of a
+ * process that makes, removes or frees series, quiesces, or resets the segment. Kills at these
+ * steps: test_family_steps.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,13 +23,14 @@
 
 #include "segment/segment.h"
 
-/* Others look without the lock at each step: what stays is found where it was. */
+/* A second process looks up a series at each step, without the lock. The series that stays keeps
+ * its handle. */
 
 static struct percpu_family *others; /* of t */
 static struct percpu_counter *stays;
 static unsigned looks;
 
-static uint64_t rewritten; /* where a record was free */
+static uint64_t rewritten; /* where the record is that was free */
 
 static int open_other(void **state)
 {
@@ -45,7 +47,7 @@ static int clear(void **state)
 	return close_both(state);
 }
 
-/* It is in use only once all of it is there. */
+/* Check that a record is in use only when all of it is written. */
 static void look_at_record(void)
 {
 	static struct percpu_record_copy c;
@@ -94,7 +96,7 @@ static void others_find_what_stays(void **state)
 	assert_int_equal(count_in(others, "stays", 1), 2);
 }
 
-/* A series that is removed between the look and the handle is not the one that was asked for. */
+/* If a series is removed between the lookup and the handle, the caller gets a new series. */
 
 static bool remove_meanwhile(void)
 {
@@ -121,7 +123,7 @@ static void what_goes_meanwhile_is_not_found(void **state)
 	expect_new_series("root: looked up");
 }
 
-/* Nor is it told since when there has been such a series. */
+/* If a series is removed amid the call, the time of its declaration is not returned. */
 static void what_goes_meanwhile_was_not_declared(void **state)
 {
 	static const char *const a[] = { "a" }, *const x[] = { "x" };
@@ -148,7 +150,7 @@ static void what_goes_at_last_is_not_kept(void **state)
 	expect_new_series("segment: to be kept");
 }
 
-/* Another process that is stopped with the lock keeps nobody from counting. */
+/* A process that is stopped while it holds the lock does not keep another process from counting. */
 
 static bool stop_with_the_lock(void)
 {
@@ -188,7 +190,8 @@ static void stopped_ones_let_others_count(void **state)
 	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 2);
 }
 
-/* Between the load of an epoch and its lock, what may be used again is. */
+/* Between the load of an epoch and its lock, another process reuses a record: the next lookup
+ * finds the new series. */
 
 static bool reuse_meanwhile(void)
 {
@@ -218,7 +221,7 @@ static void late_epochs_find_what_is_there(void **state)
 	assert_int_equal(percpu_family_overflows(f), 1);
 }
 
-/* Two threads hold the first epoch: it is held once. */
+/* Two threads hold the first epoch at once: the segment keeps one. */
 
 static void *first_epoch;
 
@@ -240,7 +243,7 @@ static void the_first_epoch_is_held_once(void **state)
 	assert_ptr_equal(s->epoch, first_epoch);
 }
 
-/* What is removed while a process quiesces is not what it has spoken of. */
+/* Quiescing does not give up the handle of a series that is removed during the call. */
 
 static void handles_of_what_goes_meanwhile_stay(void **state)
 {
@@ -252,7 +255,7 @@ static void handles_of_what_goes_meanwhile_stay(void **state)
 	assert_int_equal(declare_family(s, "h", PERCPU_METRIC_HISTOGRAM, 1, &f), 0);
 	assert_int_equal(declare_family(t, "g_total", PERCPU_METRIC_COUNTER, 1, &unheard), 0);
 	assert_int_equal(count_in(unheard, "x", 1), 1);
-	assert_int_equal(percpu_family_remove(unheard, x), 0); /* there is something to say */
+	assert_int_equal(percpu_family_remove(unheard, x), 0); /* makes an epoch to change to */
 	assert_int_equal(declare_family(t, "h", PERCPU_METRIC_HISTOGRAM, 1, &others), 0);
 	assert_int_equal(percpu_family_histogram(f, x, &h), 0);
 	meanwhile = remove_meanwhile;
@@ -270,12 +273,12 @@ static void handles_of_what_goes_meanwhile_stay(void **state)
 	assert_int_equal(percpu_family_overflows(others), 1);
 }
 
-/* What was found amid a removal, before it was done, is not there any more when it is counted. */
+/* A reader that found a series amid its removal does not find it once the removal is counted. */
 
-static struct percpu_segment *onlooker; /* may only read: it finds, or finds nothing */
+static struct percpu_segment *onlooker; /* read-only: it finds a series, or fails */
 static uint64_t removals_then;
 
-/* Returns the family of who may write, with a series. */
+/* Make a series, and open the segment read-only. Returns the writer's family. */
 static struct percpu_family *look_on(void)
 {
 	struct percpu_family *f = family_of(s, 3);
@@ -312,7 +315,7 @@ static void what_is_counted_as_removed_is_not_found(void **state)
 	percpu_segment_close(onlooker);
 }
 
-/* Likewise when it is removed between the look and the handle. */
+/* The same, if the series is removed between the lookup and the handle. */
 
 static bool removed_when_found(void)
 {
@@ -351,7 +354,7 @@ static void what_is_removed_when_it_is_found_is_not_there(void **state)
 	percpu_segment_close(onlooker);
 }
 
-/* Nor has a picture it. */
+/* A picture has no series whose removal is counted. */
 
 static struct percpu_reader *watcher;
 
@@ -382,10 +385,10 @@ static void pictures_have_nothing_that_is_removed(void **state)
 	percpu_reader_close(watcher);
 }
 
-/* Nor has one that was begun again, or the next one, what was copied of the series that were there
- * before. */
+/* A record is reused amid a picture. Neither this picture, which is begun again, nor the next
+ * one has data of the removed series. */
 
-/* What the picture has of the family's series with that value; -1 if it has none. */
+/* Return the picture's value of the family's series with that label value, or -1 if it has none. */
 static int64_t pictured(const char *value)
 {
 	struct percpu_reader_series series;
@@ -403,7 +406,7 @@ static int64_t pictured(const char *value)
 	return found;
 }
 
-/* Opened by its name, or by a descriptor. */
+/* Open the watcher by the file's name, or by a descriptor. */
 static void watch(bool by_name)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -447,7 +450,7 @@ static void pictures_have_what_has_come_instead(void **state)
 	}
 }
 
-/* Somebody finds a series amid its removal, and the one that removes it is killed. */
+/* One process finds a series amid its removal, and the process that removes it is killed. */
 
 static bool die_when_found(void)
 {
@@ -455,7 +458,7 @@ static bool die_when_found(void)
 	return false;
 }
 
-static uint32_t *step_of_two; /* shared: 1: find it; 2: it was found */
+static uint32_t *step_of_two; /* shared. 1: find the series; 2: it was found */
 
 static bool let_it_be_found(void)
 {
@@ -503,13 +506,13 @@ static void what_is_found_amid_a_removal_is_counted(void **state)
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(count_in(f, "y", 1), 1); /* takes the lock */
 	assert_int_equal(percpu_segment_removals(t), before + 1);
-	assert_int_equal(count_in(f, "x", 1), 1); /* another one */
+	assert_int_equal(count_in(f, "x", 1), 1); /* a new series */
 }
 
-/* What somebody writes between a check and a copy, or behind a look, is not believed. */
+/* A size that changes between its check and the copy, or after the lookup, is not used. */
 
 static struct percpu_segment *damaged;
-static unsigned damaged_at; /* the first time is 1 */
+static unsigned damaged_at; /* the look at which the size changes, from 1 */
 
 static struct percpu_segment_record *record_of_x(const struct percpu_segment *of)
 {
@@ -552,18 +555,18 @@ static void sizes_are_loaded_once(void **state)
 
 	(void)state;
 	assert_int_equal(count_in(family_of(s, 3), "x", 1), 1);
-	record_of_x(s)->key = 0; /* as of one that was killed */
+	record_of_x(s)->key = 0; /* as a killed process leaves it */
 	memcpy(was, percpu_directory_at(s, 0), sizeof(was));
 	for (damaged_at = 1; status == 0; damaged_at++) {
 		status = test_wait(test_fork(free_what_has_no_object, NULL), 60);
 		memcpy(percpu_directory_at(s, 0), was, sizeof(was));
 	}
 	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 1); /* not damaged any more */
+	assert_int_equal(WEXITSTATUS(status), 1); /* the look number damaged_at did not come */
 	assert_true(damaged_at > 5);
 }
 
-/* Who starts anew resets no object that is another series' by then. */
+/* A reset of the segment does not clear an object that has become another series' meanwhile. */
 
 static bool replace_while_reset(void)
 {
@@ -582,13 +585,14 @@ static void resets_keep_objects_back(void **state)
 	waits_when = "segment: epoch taken";
 	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
 	assert_null(waits_when);
-	/* It was kept from being used again, so y was counted elsewhere. */
+	/* The epoch of the reset kept the object of x from reuse, so y counted in the overflow. */
 	assert_int_equal(percpu_family_overflows(others), 1);
 	assert_int_equal(count_in(others, "y", 1), 1);
 	assert_int_equal(percpu_family_overflows(others), 1);
 }
 
-/* Series of families that others declare meanwhile are of the generation that begins. */
+/* A reset does not clear series whose family is declared during it: they are of the new
+ * generation. */
 
 static bool declare_meanwhile(void)
 {
@@ -613,7 +617,7 @@ static void resets_leave_new_families_alone(void **state)
 	assert_int_equal(count_in(others, "y", 1), 8);
 }
 
-/* Nor is any series reset that was made since, whether its record was another one's or is a new one. */
+/* A reset does not clear series that are made after it began, in a reused record or a new one. */
 
 static bool make_since(void)
 {
@@ -654,7 +658,7 @@ static void resets_leave_those_made_later_alone(void **state)
 	make_amid_start("segment: epoch taken");
 }
 
-/* Who looks gets to the end although others change something each time that it looks. */
+/* A call ends although the directory changes at each of its looks. */
 
 static bool change_something(void)
 {
@@ -675,8 +679,8 @@ static void others_may_change_for_ever(void **state)
 	assert_null(waits_when);
 }
 
-/* Others change the directory as often as who may only read looks at it; then no more, and another
- * thread has looked. */
+/* The directory changes at each of the 100 looks of a read-only process. Then the changes end,
+ * and another thread has looked. */
 static struct percpu_segment *outside;
 static unsigned changes;
 
@@ -713,8 +717,8 @@ static void what_could_not_be_looked_for_is_not_absent(void **state)
 	percpu_segment_close(outside);
 }
 
-/* The record that this process has written has lost its object, and others have written behind it:
- * the end stays where it is. */
+/* The record that s has just written loses its object, and t adds a record behind it: s does not
+ * move the end back. */
 
 static bool add_behind(void)
 {
@@ -753,7 +757,8 @@ static void the_end_does_not_go_back(void **state)
 	assert_int_equal(t->series.used, 3);
 }
 
-/* A record that was free has an object by then, although nobody may give it one: it stays as it is. */
+/* A free record gets an object before the lock is taken, which no process may do: it is not
+ * rewritten. */
 
 static bool give_object(void)
 {
@@ -787,7 +792,7 @@ static void records_with_objects_are_not_rewritten(void **state)
 	assert_int_equal(percpu_directory_at(s, rewritten)->key, 77);
 }
 
-/* A record that is being rewritten when it is looked at refuses nothing. */
+/* A declaration that sees another kind in a record, amid its change, looks again. */
 
 static bool rewritten_again(void)
 {
@@ -819,7 +824,8 @@ static void what_changes_amid_a_look_is_looked_at_again(void **state)
 	assert_null(waits_when);
 }
 
-/* So is one that had no object of the metric when it was looked at. */
+/* A declaration that finds no object of the metric by a record's key, amid a change, looks
+ * again. */
 
 static uint64_t key_of_record;
 
@@ -880,7 +886,7 @@ static void records_are_copied_whole(void **state)
 	assert_int_equal(c.head.generation, 77);
 }
 
-/* Nor is one whose size is another one by then. */
+/* A record whose size changes while it is copied is not returned. */
 
 static bool lengthen_record(void)
 {
@@ -910,7 +916,7 @@ static void records_stay_as_long_as_they_were(void **state)
 	assert_true(percpu_directory_next(s, PERCPU_SERIES, &at, &c, &r));
 }
 
-/* Others change something each time that this process looks: it gives up after so many times. */
+/* If the directory changes at each look, a declaration gives up after 100 looks. */
 
 static bool change_always(void)
 {
@@ -939,7 +945,8 @@ static void declarations_do_not_last_for_ever(void **state)
 	assert_int_equal(s->series.used, 2);
 }
 
-/* But only as long as it has no lock, which it takes when its first look was in vain. */
+/* Changes without the lock spoil one look only: for the next one, the declaration takes the
+ * lock. */
 
 static bool change_without_lock(void)
 {
@@ -979,7 +986,7 @@ static void looks_for_moments_do_not_last_for_ever(void **state)
 	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), &m), 0);
 }
 
-/* Who may only read cannot keep others from that. */
+/* If the directory changes at each look, a read-only process gives up quiescing after 100 looks. */
 static void who_reads_may_not_quiesce(void **state)
 {
 	struct percpu_family *f = family_of(t, 3);
@@ -1003,8 +1010,8 @@ static void who_reads_may_not_quiesce(void **state)
 	percpu_segment_close(outside);
 }
 
-/* Who cannot look to the end counts in the overflow; who may only read is told, and stores nothing: in
- * a child, which a store would kill. */
+/* If the directory changes at each look, a writer counts in the overflow. A read-only process
+ * gets an error, and stores nothing; it runs in a child, which a store would kill. */
 
 static struct percpu_family *of_outside;
 
@@ -1046,7 +1053,8 @@ static void who_reads_overflows_nothing(void **state)
 	percpu_segment_close(outside);
 }
 
-/* Who may only read finds at the second look what changes amid the first. */
+/* If the directory changes at its first look, a read-only process finds the metric at the second
+ * one. */
 
 static bool change_once(void)
 {
@@ -1070,8 +1078,8 @@ static void who_reads_looks_again(void **state)
 	percpu_segment_close(outside);
 }
 
-/* Of two threads that declare a metric, with another record there between, the handle of one is of
- * another kind; or the record has another name by then. */
+/* A declaration fails if its record has another name by then, or if another thread keeps a
+ * handle of another kind for it meanwhile. */
 
 static struct percpu_fcounter *of_other_kind;
 
@@ -1116,7 +1124,8 @@ static void handles_are_of_what_was_declared(void **state)
 	}
 }
 
-/* The end, or the word of a block, is another one under the lock than what was checked. */
+/* Between a declaration's check and its lock, damage changes the end, or the word of a block: it
+ * fails. */
 
 static bool move_end(void)
 {
@@ -1131,7 +1140,7 @@ static bool move_end_next(void)
 	return false;
 }
 
-/* Also for a series of a family: damage is no want of room. */
+/* Declare a metric, or a series of f. Damage of the file must not count as an overflow. */
 static void declare_in_damaged(struct percpu_family *f)
 {
 	static const char *const x[] = { "x" };
@@ -1149,7 +1158,7 @@ static void declare_in_damaged(struct percpu_family *f)
 
 static void ends_in_no_block_are_damage(void **state)
 {
-	/* Nothing is there, and what no key is. */
+	/* Words of a block: none, and values that are no key. */
 	static const uint64_t keys[] = { 0, 1, UINT64_MAX };
 	const size_t n = sizeof(keys) / sizeof(keys[0]);
 	struct percpu_family *const f = family_of(s, 3);
@@ -1169,7 +1178,7 @@ static void ends_in_no_block_are_damage(void **state)
 	assert_int_equal(percpu_family_overflows(f), 0);
 }
 
-/* The family is full when the lock is there. */
+/* Another process fills the family before this one has the lock. */
 
 static bool fill_family(void)
 {
@@ -1189,7 +1198,7 @@ static void families_fill_up_meanwhile(void **state)
 	assert_int_equal(count_in(f, "x", 5), 5);
 	assert_null(waits_when);
 	assert_int_equal(percpu_family_overflows(f), 1);
-	assert_int_equal(count_in(others, "x", 1), 6); /* what does not fit counts together */
+	assert_int_equal(count_in(others, "x", 1), 6); /* x is in the overflow, like that of s */
 	assert_int_equal(count_in(others, "y", 1), 2);
 }
 
@@ -1226,8 +1235,7 @@ static void blocks_that_are_none_are_damage(void **state)
 	assert_int_equal(percpu_family_overflows(f), 0);
 }
 
-/* What has become of removed records, or of half made ones, that this process knew is looked at before
- * they are freed. */
+/* A process checks the removed and half made records that it knows before it frees them. */
 
 static void what_is_in_use_is_not_freed(void **state)
 {
@@ -1263,7 +1271,8 @@ static void half_made_ones_of_no_family_stay(void **state)
 	assert_int_equal(t->spare.n, 0);
 }
 
-/* Only one of two that are the same is in the table: the other one is known when it is made anew. */
+/* Of two half made records of the same name, only one is in the table. The other one is found
+ * when the table is made again. */
 static void half_made_twins_go(void **state)
 {
 	struct percpu_family *f = family_of(s, 3);
@@ -1285,7 +1294,7 @@ static void half_made_twins_go(void **state)
 	assert_int_equal(t->spare.n, 2);
 }
 
-/* In a damaged file the only series is gone: its handle stays until the process has none. */
+/* In a damaged file the only series disappears: its handle stays until the process quiesces. */
 static void the_last_handle_is_kept(void **state)
 {
 	struct percpu_histogram *h;
@@ -1300,7 +1309,7 @@ static void the_last_handle_is_kept(void **state)
 	percpu_histogram_record(h, 1);
 }
 
-/* Two threads open the owners of a segment: both have the same ones. */
+/* Two threads open the owners of a segment at once: both get the same object. */
 
 static struct percpu_owners *owners_there;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_family_removal.c - series that are removed: who still finds them, and when what they took is
- * used again. With kills and forks: test_family_steps.c.
+ * test_family_removal.c - series that are removed: which processes still find them, and when
+ * their objects and records are reused. With kills and forks: test_family_steps.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #include "segment/segment.h"
 
-static struct percpu_family *f, *g; /* of the one and of the other */
+static struct percpu_family *f, *g; /* of s, of t */
 
 static int declare_both(void **state)
 {
@@ -48,7 +48,7 @@ static void removed_series_begin_at_0(void **state)
 	assert_int_equal(count_in(f, "x", 5), 5);
 	old = counter_of(g, "x");
 	assert_int_equal(remove_value(f, "x"), 0);
-	percpu_counter_add(old, 7); /* is dropped */
+	percpu_counter_add(old, 7); /* is lost */
 	assert_int_equal(count_in(f, "x", 0), 0);
 	new = counter_of(g, "x");
 	assert_int_equal(percpu_counter_fetch(new), 0);
@@ -75,7 +75,7 @@ static void what_is_not_there_is_not_removed(void **state)
 	assert_int_equal(percpu_segment_quiesce(NULL), -EINVAL);
 }
 
-/* percpu_segment_error() is about the last call that failed, whatever has succeeded since. */
+/* percpu_segment_error() is about the last call that failed: a later success does not change it. */
 static void success_leaves_the_sentence(void **state)
 {
 	static const char *const names[] = { "a" };
@@ -112,7 +112,7 @@ static void success_leaves_the_sentence(void **state)
 	EXPECT_SAME(percpu_segment_started(s, &at));
 }
 
-/* Who has spoken of what was removed then may have handles of what is removed later. */
+/* A process that has quiesced can have handles of series that are removed later. */
 static void who_has_quiesced_holds_the_rest(void **state)
 {
 	struct percpu_counter *c;
@@ -126,15 +126,15 @@ static void who_has_quiesced_holds_the_rest(void **state)
 	assert_int_equal(percpu_segment_quiesce(s), 0);
 	assert_int_equal(remove_value(g, "b"), 0);
 	assert_int_equal(percpu_segment_quiesce(t), 0);
-	assert_int_equal(count_in(g, "d", 1), 1); /* has a's room, */
-	assert_int_equal(count_in(g, "e", 1), 1); /* and this not b's */
+	assert_int_equal(count_in(g, "d", 1), 1); /* in place of a */
+	assert_int_equal(count_in(g, "e", 1), 1); /* b's place is not free */
 	assert_int_equal(percpu_family_overflows(g), 1);
 	percpu_counter_add(c, 100);
 	assert_int_equal(count_in(g, "d", 0), 1);
 	assert_int_equal(count_in(g, "e", 0), 1);
 }
 
-/* Whoever may write to the file can mark the overflow as removed; the family has its handle. */
+/* A damaged file has the overflow marked as removed: the family keeps its handle. */
 static void overflows_stay(void **state)
 {
 	static const char *const x[] = { "x" }, *const y[] = { "y" };
@@ -160,7 +160,7 @@ static void overflows_stay(void **state)
 	percpu_histogram_record(h, 1);
 }
 
-/* What was removed counts until everybody has said that it has no handle of it. */
+/* A removed series counts towards the cap until each process with handles has quiesced. */
 static void caps_count_what_may_be_in_use(void **state)
 {
 	(void)state;
@@ -182,7 +182,7 @@ static void caps_count_what_may_be_in_use(void **state)
 	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 2);
 }
 
-/* Also for who has not removed it: one who knew the series, and one who never saw it. */
+/* The same for other processes: one that knew the series, and one that never saw it. */
 static void caps_count_what_others_have_removed(void **state)
 {
 	struct percpu_family *of_third;
@@ -211,7 +211,7 @@ static void caps_count_what_others_have_removed(void **state)
 	percpu_segment_close(third);
 }
 
-/* What is removed after the others have quiesced stays. */
+/* A series that is removed after the other process has quiesced stays. */
 static void handles_stay_until_the_next_time(void **state)
 {
 	struct percpu_counter *held;
@@ -231,7 +231,7 @@ static void handles_stay_until_the_next_time(void **state)
 	assert_int_equal(percpu_family_overflows(f), 2);
 }
 
-/* Segments that have declared no family hold nothing back. */
+/* A segment that has declared no family keeps no removed series from reuse. */
 static void others_hold_nothing(void **state)
 {
 	struct percpu_segment *other = open_family_file(path, ALL);
@@ -253,7 +253,7 @@ static void others_hold_nothing(void **state)
 	percpu_segment_close(other);
 }
 
-/* Records go where others were, if they fit, and where they do not, elsewhere. */
+/* A record is written in place of a removed one if it fits there, else at the end. */
 static void records_are_rewritten(void **state)
 {
 	char longer[200];
@@ -275,7 +275,7 @@ static void records_are_rewritten(void **state)
 	assert_int_equal(count_in(f, longer, 1), 1);
 	assert_true(s->control->end > end);
 	end = s->control->end;
-	assert_int_equal(count_in(f, "long-enough", 1), 1); /* there is room for all of it */
+	assert_int_equal(count_in(f, "long-enough", 1), 1); /* in the old place */
 	assert_int_equal(s->control->end, end);
 	assert_int_equal(count_in(g, "long-enough", 1), 2);
 	assert_int_equal(count_in(g, longer, 1), 2);
@@ -284,7 +284,7 @@ static void records_are_rewritten(void **state)
 	assert_int_equal(s->control->removals, 2);
 }
 
-/* A series may be where another family's was, in front of its own family. */
+/* A series may be in the place of another family's series, before its own family's record. */
 static void series_precede_their_family(void **state)
 {
 	struct percpu_segment *third;
@@ -298,7 +298,7 @@ static void series_precede_their_family(void **state)
 	assert_int_equal(declare_family(s, "e_total", PERCPU_METRIC_COUNTER, 2, &e), 0);
 	end = s->control->end;
 	assert_int_equal(count_in(e, "y", 3), 3);
-	assert_int_equal(s->control->end, end); /* where x was */
+	assert_int_equal(s->control->end, end); /* in place of x */
 	third = open_family_file(path, ALL);
 	assert_int_equal(declare_family(third, "e_total", PERCPU_METRIC_COUNTER, 2, &e), 0);
 	assert_int_equal(count_in(e, "y", 1), 4);
@@ -308,8 +308,8 @@ static void series_precede_their_family(void **state)
 	percpu_segment_close(third);
 }
 
-/* Who has quiesced has no handle of what is gone, also if it never noticed that it was. Here the
- * records are those of before, and the cells are the other way round. */
+/* A process that has quiesced has no handle of a removed series, even if it never saw the
+ * removal. Here the new records are in the old places, and have each other's cells. */
 static void who_quiesces_finds_the_new_ones(void **state)
 {
 	(void)state;
@@ -326,8 +326,8 @@ static void who_quiesces_finds_the_new_ones(void **state)
 	assert_int_equal(count_in(g, "x", 1), 6);
 }
 
-/* Who resolves in a full family does not look at all that was removed while somebody may have handles
- * of each; and finds room when nobody has. */
+/* In a full family, a lookup does not read each removed record while a process may have handles
+ * of them. Once none has, there is room. */
 static void what_is_held_is_not_looked_at(void **state)
 {
 	(void)state;
@@ -346,7 +346,7 @@ static void what_is_held_is_not_looked_at(void **state)
 	assert_int_equal(count_in(f, "d", 1), 1);
 	assert_int_equal(count_in(f, "e", 1), 1);
 	assert_int_equal(percpu_family_overflows(f), 1);
-	assert_int_equal(percpu_reuse_free(s, 0), 0); /* there is none */
+	assert_int_equal(percpu_reuse_free(s, 0), 0); /* nothing to free */
 	assert_int_equal(s->removed.n, 0);
 	assert_true(s->removed.least > 2);
 	assert_int_equal(remove_value(f, "d"), 0);
@@ -355,7 +355,7 @@ static void what_is_held_is_not_looked_at(void **state)
 	assert_int_equal(percpu_family_overflows(f), 1);
 }
 
-/* Each kind's object is freed as a whole. */
+/* The object of each kind is freed as a whole. */
 
 static void resolve_each(struct percpu_segment *of)
 {
@@ -400,7 +400,7 @@ static void objects_are_freed_as_a_whole(void **state)
 	assert_int_equal(used(), units);
 }
 
-/* So are those of doubles that processes own, with all their shares. */
+/* The same for owned doubles, with all their shares. */
 static void owned_doubles_are_freed(void **state)
 {
 	static const char *const x[] = { "x" };
@@ -419,14 +419,14 @@ static void owned_doubles_are_freed(void **state)
 		all_quiesce();
 		assert_int_equal(percpu_reuse_free(s, 0), 0);
 		assert_int_equal(s->removed.n, 0);
-		if (i == 0) /* the process and its owners have their own */
+		if (i == 0) /* the process and its owners stay allocated */
 			before = used();
 		assert_int_equal(used(), before);
 	}
 	assert_int_equal(percpu_family_overflows(of_doubles), 0);
 }
 
-/* A new object has nothing of the one that was there before. */
+/* A new series does not have the values of the series in whose place it is. */
 static void new_series_are_empty(void **state)
 {
 	static const char *const x[] = { "x" }, *const y[] = { "y" };
@@ -452,7 +452,7 @@ static void new_series_are_empty(void **state)
 	percpu_histogram_snapshot_destroy(shot);
 }
 
-/* Much comes and goes in little room. */
+/* Many series that are made and removed in turn need no more room than a few. */
 static void churn_takes_no_more_room(void **state)
 {
 	const unsigned n = test_rounds(100000);
@@ -482,11 +482,11 @@ static void churn_takes_no_more_room(void **state)
 	assert_int_equal(after.st_size, before.st_size);
 	assert_int_equal(used(), units);
 	assert_true(s->control->end < PERCPU_SEGMENT_BLOCK);
-	assert_in_range(s->spare.n, 0, 10); /* what is known of them takes no more either */
+	assert_in_range(s->spare.n, 0, 10); /* nor does this process need memory for each */
 	assert_in_range(s->removed.n, 0, 10);
 }
 
-/* Removing one does not cost what there is beside it. */
+/* Removing a series does not look at all others. */
 static void many_are_removed(void **state)
 {
 	const unsigned n = test_rounds(10000);
@@ -520,7 +520,7 @@ static void many_are_removed(void **state)
 	}
 }
 
-/* Starting anew resets what there is, and families stay. */
+/* A reset clears all series, and families stay. */
 static void families_start_anew(void **state)
 {
 	struct percpu_counter *old;
@@ -539,7 +539,7 @@ static void families_start_anew(void **state)
 	assert_int_equal(count_in(g, "x", 1), 1);
 	assert_int_equal(count_in(g, "z", 0), 0);
 	assert_int_equal(count_in(g, PERCPU_FAMILY_OVERFLOW, 0), 0);
-	assert_int_equal(percpu_counter_fetch(old), 6); /* it is nobody's */
+	assert_int_equal(percpu_counter_fetch(old), 6); /* removed, so not reset */
 	assert_int_equal(t->control->settled, 2);
 	all_quiesce();
 	assert_int_equal(count_in(g, "y", 1), 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_family_steps.c - processes that make, remove and free series, and are killed at each step of
- * that. What others do meanwhile: test_family_meanwhile.c.
+ * test_family_steps.c - processes that make, remove and free series, and are killed at each
+ * step. What other processes do at these steps: test_family_meanwhile.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,15 +18,16 @@
 
 #include "segment/segment.h"
 
-/* Units of 8 bytes: the control, a block of records, what a family has for itself, and others. */
+/* Return the units of 8 bytes in use: the control, a block of records, what a family has for
+ * itself, and the others. */
 static unsigned units(unsigned others)
 {
 	return (unsigned)(sizeof(struct percpu_segment_control) + PERCPU_SEGMENT_BLOCK) / 8 + 2 +
 	       others;
 }
 
-/* Killed at every step, and so is who comes next: every series is there once, nothing is lost or
- * leaks. */
+/* A process is killed at each step, and so are the next ones: every series is there once, and
+ * nothing is lost or leaks. */
 
 static int come_and_go(void *arg)
 {
@@ -95,7 +96,7 @@ static void no_step_loses_anything(void **state)
 	assert_true(step > 100);
 }
 
-/* An owned gauge has blocks of shares, which are freed one after the other. */
+/* Free an owned gauge. It has blocks of shares, which are freed one after the other. */
 static int free_and_die(void *arg)
 {
 	static const char *const x[] = { "x" };
@@ -139,7 +140,7 @@ static void shares_are_freed_with_their_gauge(void **state)
 	for (step = 1; killed; step += stride) {
 		killed = killed_at(free_and_die, step);
 		s = open_family_file(path, ALL);
-		percpu_reuse_settle(s); /* if it died amid a change */
+		percpu_reuse_settle(s); /* if the process died amid a change */
 		assert_int_equal(s->control->changes % 2, 0);
 		assert_int_equal(percpu_directory_refresh(s), 0);
 		assert_int_equal(percpu_reuse_free(s, 0), 0);
@@ -151,12 +152,12 @@ static void shares_are_freed_with_their_gauge(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* A series without an object that is removed between the look and the handle is not the one that was
- * asked for, and somebody else's record is there by then. */
+/* A series without an object is removed between the lookup and the handle, and its record is
+ * reused: the caller gets a new series. */
 
 static struct percpu_family *others; /* of t */
 
-/* Killed when the record is there, and before the object is. */
+/* Make a series, and die when its record is there and its object is not. */
 
 struct half {
 	size_t cap;
@@ -230,7 +231,7 @@ static void records_without_objects_may_go(void **state)
 	assert_int_equal(close_both(state), 0);
 }
 
-/* Half made, with values that nobody has again. */
+/* Half made series go, although no process asks for their values again. */
 static void half_made_series_go(void **state)
 {
 	struct percpu_segment *s = open_family_file(path, ALL);
@@ -248,14 +249,15 @@ static void half_made_series_go(void **state)
 	assert_int_equal(count_in(f, "x", 1), 1);
 	assert_int_equal(count_in(f, "y", 2), 2);
 	assert_int_equal(percpu_family_overflows(f), 0);
-	assert_int_equal(count_in(f, "z", 4), 4); /* and now it is full */
+	assert_int_equal(count_in(f, "z", 4), 4); /* the family is full */
 	assert_int_equal(percpu_family_overflows(f), 1);
 	percpu_segment_close(s);
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Killed when the series is removed, and that is not counted yet. Who quiesces next, or declares its
- * first family, can have no handle of it, and need not say so once more. */
+/* A process is killed when the series is removed, and the removal is not counted. A process that
+ * quiesces next, or declares its first family, has no handle of the series, and need not quiesce
+ * again. */
 
 static int remove_and_die(void *arg)
 {
@@ -303,7 +305,8 @@ static void removals_that_were_cut_short_are_settled(void **state)
 	cut_removals_are_removals(false);
 }
 
-/* So does an owned gauge that was killed with a part of its shares, or before it had any. */
+/* The same for an owned gauge that a killed process left with a part of its shares, or with
+ * none. */
 
 static int own_and_die(void *arg)
 {
@@ -324,7 +327,7 @@ static int own_and_die(void *arg)
 	return 0;
 }
 
-/* Another series has room, if x is removed or was never there. */
+/* Make another series: there is room if x is removed, or was never there. */
 static void replace_owned(struct percpu_segment *s, int64_t n)
 {
 	static const char *const x[] = { "x" }, *const y[] = { "y" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_metric.c - names, units, texts and labels of metrics: which are taken, and what is said of
- * those that are not.
+ * test_metric.c - names, units, texts and labels of metrics: which are accepted, and the errors
+ * for all others.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -47,7 +47,7 @@ static int extrema(const struct percpu_metric *m)
 #define NAMED(n)                                                                                   \
 	(&(const struct percpu_metric){ .size = sizeof(struct percpu_metric), .name = (n) })
 
-/* Asserts that the call fails so, and that the sentence has these words. */
+/* Assert that the call fails so, and that the sentence has these words. */
 static void refused(int got, int expected, const char *words)
 {
 	assert_int_equal(got, expected);
@@ -220,7 +220,7 @@ static void labels_are_checked(void **state)
 	refused(counter(&m), -E2BIG, "17 labels are more than 16");
 }
 
-/* The largest record that there can be. */
+/* Declare the largest possible record. */
 static void all_may_be_as_long_as_they_can(void **state)
 {
 	char name[256], help[1024], label[16][256], value[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_picture.c - the checker of pictures (../picture.h): it finds nothing wrong with a good picture, and
- * sees each rule violated. The pictures are made up here, by the reader's calls.
+ * test_picture.c - the checker of pictures (../picture.h): it accepts a correct picture, and
+ * sees each rule violated. The test makes the pictures up, by replacing the reader's calls.
  */
 #include <errno.h>
 #include <math.h>
@@ -20,17 +20,17 @@ static struct {
 	uint64_t count, stats[2], when;
 	int64_t level;
 	double number, min, max;
-	int e;		 /* of the call of its kind */
-	unsigned answer; /* a kind whose call has an answer, too */
+	int e;		 /* what the call of its kind returns */
+	unsigned answer; /* another kind whose call has an answer */
 } series[SERIES];
 static struct percpu_reader_info info;
 static struct percpu_histogram_snapshot *buckets;
 static size_t n;
 static int info_error;
 
-#define READER ((struct percpu_reader *)series) /* nobody looks into it */
+#define READER ((struct percpu_reader *)series) /* no call looks into it */
 
-/* The reader's calls. */
+/* Replacements of the reader's calls. */
 
 size_t __wrap_percpu_reader_count(const struct percpu_reader *r);
 int __wrap_percpu_reader_info(const struct percpu_reader *r, struct percpu_reader_info *ret);
@@ -69,7 +69,7 @@ int __wrap_percpu_reader_series(const struct percpu_reader *r, size_t i,
 	return 0;
 }
 
-/* What the call of that kind returns. */
+/* Return what the call of that kind returns. */
 static int answer(size_t i, unsigned kind)
 {
 	return series[i].s.kind == kind ? series[i].e : series[i].answer == kind ? 0 : -EINVAL;
@@ -134,14 +134,14 @@ int __wrap_percpu_reader_histogram(const struct percpu_reader *r, size_t i,
 
 	(void)r;
 	if (e == 0) {
-		*ret = malloc(size); /* as percpu_histogram_snapshot_destroy() frees it */
+		*ret = malloc(size); /* percpu_histogram_snapshot_destroy() frees it */
 		assert_non_null(*ret);
 		memcpy(*ret, buckets, size);
 	}
 	return e;
 }
 
-/* A good picture. */
+/* A correct picture. */
 
 static const char *label_names[] = { "k" };
 static const char *label_values[][1] = { { "x" }, { "y" } };
@@ -215,7 +215,7 @@ static int free_buckets(void **state)
 	return 0;
 }
 
-/* Each rule, violated. */
+/* Each rule violated. */
 
 #define SPOILS(what, ...)                                                                          \
 	static void what(void)                                                                     \
@@ -364,7 +364,7 @@ static void each_rule_is_seen_violated(void **state)
 	}
 }
 
-/* Growth */
+/* Growth. */
 
 static void counts_that_go_back_are_seen(void **state)
 {
@@ -381,13 +381,13 @@ static void counts_that_go_back_are_seen(void **state)
 	for (size_t i = 0; i < sizeof(count) / sizeof(count[0]); i++) {
 		--*count[i];
 		assert_string_equal(picture_grows(READER, &past), back);
-		assert_null(picture_grows(READER, &past)); /* that is the past now */
+		assert_null(picture_grows(READER, &past)); /* this is the past now */
 		*count[i] += 2;
 		assert_null(picture_grows(READER, &past));
 	}
 	buckets->count--;
 	assert_string_equal(picture_grows(READER, &past), back);
-	series[LEVEL].level--; /* a level may */
+	series[LEVEL].level--; /* a level may go down */
 	assert_null(picture_grows(READER, &past));
 	info_error = -EINVAL;
 	assert_string_equal(picture_grows(READER, &past), "nothing is known of the picture");
@@ -411,7 +411,7 @@ static void what_begins_anew_may_have_less(void **state)
 	assert_null(picture_grows(READER, &past));
 	series[COUNTER].e = 0;
 	series[COUNTER].count = 2;
-	assert_null(picture_grows(READER, &past)); /* it was not in the one before */
+	assert_null(picture_grows(READER, &past)); /* the picture before had none */
 	picture_forget(&past);
 	series[COUNTER].count = 1;
 	assert_null(picture_grows(READER, &past));

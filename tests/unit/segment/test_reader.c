@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_reader.c - segments as readers see them: each kind's value, texts, times and the order of
- * series. What becomes of files: test_reader_file.c.
+ * test_reader.c - what readers see of segments: each kind's value, texts, times and the order of
+ * series. Changes of the file: test_reader_file.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #include "segment/reader.h"
 
-/* Return the number of the only series of that name. */
+/* Return the index of the only series of that name. */
 static size_t find(const char *name)
 {
 	size_t found = SIZE_MAX;
@@ -33,7 +33,7 @@ static size_t find(const char *name)
 	return found;
 }
 
-/* Or of that name and this label. */
+/* Return the index of the only series of that name and label value. */
 static size_t find_one(const char *name, const char *value)
 {
 	size_t found = SIZE_MAX;
@@ -96,13 +96,13 @@ static void counters_and_levels_are_read(void **state)
 	assert_true(fabs(number_of("d") - 0.6) < 1e-12);
 }
 
-/* Each CPU's share is below 2^1000, and their sum is not. */
+/* The value of each CPU is below 2^1000, and their sum is not. */
 static void large_doubles_are_read(void **state)
 {
 	struct percpu_fcounter *f;
 
 	(void)state;
-	test_need_sequences(); /* all others share a cell */
+	test_need_sequences(); /* without, all CPUs share a cell */
 	assert_int_equal(percpu_segment_fcounter(s, METRIC("b_total"), &f), 0);
 	for (unsigned i = 0; i < test_cpus(); i++) {
 		assert_true(test_pin(0, test_cpu(i)));
@@ -197,7 +197,7 @@ static void extrema_are_read(void **state)
 	assert_true(min == 4 && max == 4);
 }
 
-#define FIELDS 9 /* more than one store commits: the whole ones are in two copies */
+#define FIELDS 9 /* more than one store commits: whole ones have two copies */
 
 static void statistics_have_their_fields(void **state)
 {
@@ -379,20 +379,20 @@ static void families_are_told(void **state)
 									12));
 	}
 	assert_int_equal(percpu_family_counter(f, &value[2], &c), 0);
-	assert_int_equal(look(), 4); /* the directory has not changed, */
+	assert_int_equal(look(), 4); /* the directory is unchanged */
 	assert_int_equal(series_of(1).overflows, 2);
 	assert_int_equal(series_of(1).removed, 0);
 	assert_int_equal(percpu_segment_removals(s), 0);
 	assert_int_equal(percpu_family_remove(f, &value[0]), 0);
 	assert_int_equal(percpu_segment_removals(s), 1);
 	assert_int_equal(percpu_segment_removals(NULL), 0);
-	assert_int_equal(look(), 3); /* and now it has */
+	assert_int_equal(look(), 3); /* it has changed */
 	assert_int_equal(series_of(1).removed, 1);
 	for (size_t i = 1; i < 3; i++)
 		assert_string_not_equal(series_of(i).label_values[0], "a");
 }
 
-/* Each family has those of its own, in whichever order they were declared. */
+/* Each family's removed series are counted for it, in whichever order families were declared. */
 static void what_was_removed_is_told_of_its_family(void **state)
 {
 	static const char *const family[] = { "c_total", "a_total", "b_total" };
@@ -419,7 +419,7 @@ static void what_was_removed_is_told_of_its_family(void **state)
 	assert_int_equal(series_of(find_one("c_total", "v")).removed, 1);
 }
 
-/* CPUs are pinned to one after the other, and one thread has no sequences. */
+/* Count on one CPU after the other, and once as a thread without sequences. */
 static void each_cpu_is_told(void **state)
 {
 	struct percpu_counter *c = counter("a_total");
@@ -447,7 +447,7 @@ static void each_cpu_is_told(void **state)
 	assert_true(all == number_of("a_total"));
 	assert_int_equal(percpu_reader_cpus(r, 1, out, info.cpus), 0);
 	assert_true(out[test_cpu(0)] == 0.5);
-	percpu_counter_add(c, 1); /* it is of now */
+	percpu_counter_add(c, 1); /* not of the picture */
 	all = 0;
 	assert_int_equal(percpu_reader_cpus(r, 0, out, info.cpus), 0);
 	for (unsigned i = 0; i < info.cpus; i++)
@@ -498,7 +498,7 @@ static void times_are_right_when_the_clock_was_set(void **state)
 	assert_true(series_of(0).since >= before - hour / 60 && series_of(0).since <= info.read);
 	assert_true(info.since >= before - hour / 60);
 
-	/* It was declared in another boot. */
+	/* The metric was declared in another boot. */
 	record->declared.boot ^= 1;
 	started->boot ^= 1;
 	percpu_reader_close(r);
@@ -515,7 +515,8 @@ static bool times_are_in_order(void)
 	return info.since <= series_of(0).since && series_of(0).since <= info.read;
 }
 
-/* The clock is set after the records were read. The test stores what the next picture would. */
+/* The clock is set after the records were read. The test stores the time that the next picture
+ * would read. */
 static void times_are_in_order_when_the_clock_goes_back(void **state)
 {
 	const uint64_t hour = UINT64_C(3600) * 1000000000;
@@ -526,13 +527,13 @@ static void times_are_in_order_when_the_clock_goes_back(void **state)
 	(void)counter("a_total");
 	record = percpu_directory_at(s, 0);
 	assert_int_equal(look(), 1);
-	r->taken.real = 5; /* less than the age of any of them */
+	r->taken.real = 5; /* less than the age of either */
 	r->taken.boottime += hour;
 	assert_true(times_are_in_order());
 	if (percpu_boot_id() != 0)
 		assert_int_equal(series_of(0).since, 0);
 
-	/* Both were of another boot, and the clock goes back to before they were. */
+	/* Both are of another boot, and the clock goes back to before them. */
 	started->boot = record->declared.boot = s->boot ^ 1;
 	started->real += 2 * hour;
 	record->declared.real += hour;
@@ -601,7 +602,7 @@ static void wrong_questions_are_refused(void **state)
 	assert_int_equal(word, 77);
 }
 
-/* Each call answers for the kinds that its comment names, and for no other. */
+/* Each call answers for the kinds that its documentation names, and for no other. */
 
 enum call {
 	COUNTER = 1,
@@ -709,7 +710,7 @@ static void answers_are_of_kinds(void **state)
 		}
 }
 
-/* Nothing is stored where there is no place for one of the answers. */
+/* A call with an answer that has no place stores nothing. */
 static void answers_need_a_place(void **state)
 {
 	static const char *const names[] = { "x", "y" };
@@ -753,7 +754,7 @@ static void answers_need_a_place(void **state)
 	assert_int_equal(look(), 7);
 	assert_int_equal(percpu_reader_when(r, 4, NULL), -EINVAL);
 	assert_int_equal(percpu_reader_fold(r, 6, PERCPU_OWNED_ALL, NULL), -EINVAL);
-	assert_int_equal(percpu_reader_fold(r, 5, PERCPU_OWNED_ALL, &v), -ENODATA); /* nobody's */
+	assert_int_equal(percpu_reader_fold(r, 5, PERCPU_OWNED_ALL, &v), -ENODATA); /* unset */
 	assert_true(v == 77);
 }
 

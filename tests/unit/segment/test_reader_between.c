@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_reader_between.c - readers, and another process that declares thousands of series, or starts
- * anew over and over, and is killed. When, is up to the kernel; at each step: test_reader_steps.c.
+ * test_reader_between.c - a reader, and another process that declares thousands of series, or
+ * resets the segment over and over, and is killed. The kernel decides when; at each step:
+ * test_reader_steps.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,9 +21,9 @@
 
 #include "segment/segment.h"
 
-/* What the processes share. */
+/* Shared by the processes. */
 static struct {
-	uint32_t declared; /* series that are there, and were counted in */
+	uint32_t declared; /* series that are declared, and were counted in */
 	uint32_t starts;
 } * board;
 
@@ -51,7 +52,7 @@ static int remove_segment(void **state)
 	return unlink(path);
 }
 
-/* Take a picture, and assert that it fits together. */
+/* Take a picture, and assert that its values fit together. */
 static int take(void)
 {
 	const int e = percpu_reader_read(r);
@@ -64,14 +65,14 @@ static int take(void)
 	return e;
 }
 
-/* Growth */
+/* Growth. */
 
 static unsigned series(void)
 {
 	return test_rounds(3000);
 }
 
-/* What a counter has as soon as it is declared. */
+/* Return the value that a counter gets as soon as it is declared. */
 static uint64_t value_of(unsigned i)
 {
 	return i * UINT64_C(7919) + 1;
@@ -105,8 +106,8 @@ static int declare_many(void *arg)
 	return 0;
 }
 
-/* Asserts that the picture has all that were declared before it began, each with its value. The one
- * that is being declared may not have it yet, and so may those that came meanwhile. */
+/* Assert that the picture has all series that were declared before it began, with their values.
+ * Later ones may have no value yet. */
 static void has_all(uint32_t before, bool *seen)
 {
 	struct percpu_reader_series one;
@@ -148,11 +149,11 @@ static void pictures_have_what_was_declared_before(void **state)
 	free(seen);
 }
 
-/* Starts */
+/* Starts. */
 
-#define EACH_START 1000 /* between what two generations have in a series */
+#define EACH_START 1000 /* difference of a series between two generations */
 
-/* What series i has in a generation, or 0. */
+/* Return the value of series i in a generation. */
 static uint64_t value_in(uint64_t generation, unsigned i)
 {
 	return generation * EACH_START + i;
@@ -179,8 +180,8 @@ static int declare_mixed(struct percpu_segment *s, struct mixed *ret)
 	return e;
 }
 
-/* Start anew, and count, over and over. Whoever was killed before leaves the board as it was, and so
- * what generation it is comes from a reader. */
+/* Reset, and count, over and over. A killed process leaves the board as it was, so the
+ * generation comes from a reader. */
 static int start_over_and_over(void *arg)
 {
 	struct percpu_reader_info info = { .generation = 0 };
@@ -191,7 +192,7 @@ static int start_over_and_over(void *arg)
 
 	(void)arg;
 	while (board->starts < UINT32_MAX) {
-		do /* a killed one's lock may take long to go on a busy machine */
+		do /* on a busy machine, the lock of a killed process may take long to go */
 			e = percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW,
 						NULL, &s);
 		while (e == -ETIMEDOUT);
@@ -215,7 +216,7 @@ static int start_over_and_over(void *arg)
 	return 0;
 }
 
-/* Asserts that all is of the generation that the picture is of. Returns whether something is there. */
+/* Assert that all values are of the picture's generation. Return whether there is any. */
 static bool is_of_one_generation(void)
 {
 	struct percpu_reader_info info = { .generation = 0 };
@@ -255,7 +256,7 @@ static void pictures_are_of_one_generation(void **state)
 			assert_true(e == 0 || e == -EAGAIN);
 			whole += e == 0 && is_of_one_generation();
 			between += e == -EAGAIN;
-			/* The first time it is waited for, where that takes long. */
+			/* The first round waits until starts and pictures were seen. */
 		} while (test_now() < end || (kills == 0 && (board->starts == seen || whole == 0) &&
 					      test_now() < end + UINT64_C(30000000000)));
 		assert_int_equal(kill(pid, SIGKILL), 0);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_reader_file.c - readers, and what becomes of their files: those that grow, are replaced, cut
- * short, started anew, or are no segments; and pictures that are consistent, of files that the
- * reader may write to.
+ * test_reader_file.c - readers of files that grow, are replaced, cut short or reset, or are no
+ * segments; and consistent pictures, of files that the reader may write to.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +21,7 @@
 
 #include "segment/reader.h"
 
-/* More than a chunk and a block of records hold, with one reader from the beginning. */
+/* Grow beyond one chunk and one block of records, with one reader from the beginning. */
 static void a_segment_grows(void **state)
 {
 	enum { N = 9000 };
@@ -83,14 +82,14 @@ static void a_file_that_is_replaced_is_told(void **state)
 	assert_int_equal(take(), -ESTALE);
 }
 
-/* Its folder is another file system's now, where a file has the same name, and the same number. */
+/* The folder is another file system's now, where a file has the same name, and the same number. */
 static void a_file_of_another_file_system_is_told(void **state)
 {
 	char folder[160], name[176];
 	struct stat st;
 
 	(void)state;
-	test_may_leave_descriptors(); /* with another number of a device, it is another file */
+	test_may_leave_descriptors(); /* on another device, it is another file */
 	snprintf(folder, sizeof(folder), "%s.d\xc3\xbc", path);
 	snprintf(name, sizeof(name), "%s/version", folder);
 	assert_int_equal(mkdir(folder, 0700), 0);
@@ -163,7 +162,7 @@ static void files_that_are_no_segments_are_refused(void **state)
 	assert_null(t);
 }
 
-/* The reader's name is of the folder in which it was opened. */
+/* The reader's name is relative to the folder in which it was opened. */
 static void the_program_may_change_its_folder(void **state)
 {
 	const int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -185,7 +184,7 @@ static void the_program_may_change_its_folder(void **state)
 	assert_int_equal(close(here), 0);
 }
 
-/* Names of files in it lead nowhere. */
+/* The folder was removed: names of files in it lead nowhere. */
 static void a_folder_that_is_gone_has_no_files(void **state)
 {
 	const int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -230,7 +229,7 @@ static void descriptors_are_enough(void **state)
 	test_assert_holding(before);
 }
 
-/* Its number is that of another segment now. */
+/* The closed descriptor's number is that of another segment now. */
 static void a_closed_descriptor_is_told(void **state)
 {
 	struct percpu_segment *of = NULL;
@@ -256,7 +255,7 @@ static void a_closed_descriptor_is_told(void **state)
 	assert_int_equal(unlink(other), 0);
 }
 
-/* Fields that are always added to together, by another thread. */
+/* Fields that another thread always adds to together. */
 #define FIELDS 9
 
 static bool stop_adding;

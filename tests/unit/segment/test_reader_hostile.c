@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_reader_hostile.c - readers of segments that are damaged: what is told of them, what is not
- * believed, and that all is told again when the damage is mended. At random: tests/fuzz/reader.c.
+ * test_reader_hostile.c - readers of damaged segments: which error is returned, what is not
+ * believed, and that all values return when the damage is mended. At random:
+ * tests/fuzz/reader.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -41,7 +42,7 @@ static struct percpu_counter *counter_with(const char *name, int64_t n)
 	return c;
 }
 
-/* Two counters, and a reader that has seen them. */
+/* Make two counters, and a reader that has seen them. */
 static int make_both(void **state)
 {
 	(void)state;
@@ -66,7 +67,7 @@ static struct percpu_segment_record *third(void)
 	return percpu_directory_at(s, percpu_directory_at(s, 0)->size + second()->size);
 }
 
-/* Asserts that readers say this, the one that is there and a new one. */
+/* Assert that this reader and a new one return the error, and why. */
 static void are_told(int e, const char *word)
 {
 	struct percpu_reader *other = NULL;
@@ -82,7 +83,7 @@ static void are_told(int e, const char *word)
 	assert_int_equal(now, e);
 }
 
-/* Asserts that both counters are there again, and so many records that are passed over. */
+/* Assert that both counters are there again, and that so many records are passed over. */
 static void is_mended_but(uint32_t pending)
 {
 	assert_int_equal(take(), 0);
@@ -102,9 +103,9 @@ static struct percpu_header *header(uint32_t chunk)
 	return s->region->chunks->at[chunk]->header;
 }
 
-/* Headers */
+/* Headers. */
 
-/* Chunks that are none are not made room for, nor remembered. */
+/* For a wrong number of chunks, no memory is kept. */
 static void a_number_of_chunks_is_not_believed(void **state)
 {
 	const uint32_t n = header(0)->chunks;
@@ -154,7 +155,7 @@ static void each_chunk_has_a_header_of_its_own(void **state)
 	is_mended();
 }
 
-/* The directory */
+/* The directory. */
 
 static void roots_that_lead_nowhere_are_told(void **state)
 {
@@ -162,7 +163,7 @@ static void roots_that_lead_nowhere_are_told(void **state)
 
 	(void)state;
 	header(0)->root[PERCPU_SEGMENT_ROOT] = 0;
-	assert_int_equal(take(), -EBADMSG); /* it was one */
+	assert_int_equal(take(), -EBADMSG); /* it was damaged */
 	header(0)->root[PERCPU_SEGMENT_ROOT] = key + 64;
 	are_told(-EBADMSG, "directory");
 	header(0)->root[PERCPU_SEGMENT_ROOT] =
@@ -181,7 +182,8 @@ static void other_versions_are_refused(void **state)
 	is_mended();
 }
 
-/* All blocks are there, and are one: what is read would be of many times the size of the file. */
+/* All blocks are there, and are the same one: the records would be many times larger than the
+ * file. */
 static void records_have_room_in_the_file(void **state)
 {
 	const uint64_t end = s->control->end;
@@ -200,8 +202,8 @@ static void records_have_room_in_the_file(void **state)
 	is_mended();
 }
 
-/* What is behind the end was there before, in the reader's memory as well, and is not told; nor has
- * the reader room for it. */
+/* Records behind the end were there before, in the reader's memory, too. They are not returned,
+ * and not read. */
 static void records_are_before_the_end(void **state)
 {
 	const uint64_t end = s->control->end, first = percpu_directory_at(s, 0)->size;
@@ -217,7 +219,7 @@ static void records_are_before_the_end(void **state)
 	}
 }
 
-/* The chunk of the counters seems to be a block of records, for a while. */
+/* For a while, the chunk of the counters seems to have a block of records. */
 static void where_records_were_is_forgotten(void **state)
 {
 	const struct percpu_metric m = metric("level");
@@ -249,9 +251,9 @@ static void where_records_were_is_forgotten(void **state)
 	assert_int_equal(n, 6);
 }
 
-/* Records */
+/* Records. */
 
-/* Asserts that the second record is passed over, and counted, while it is so. */
+/* Assert that the second record is passed over, and counted as pending. */
 static void is_passed_over(void)
 {
 	struct percpu_reader *other = NULL;
@@ -285,7 +287,7 @@ static void records_without_their_object_are_pending(void **state)
 	}
 }
 
-/* As if it was declared just now: without any change to the directory. */
+/* The record has no object yet, as if it was being declared. That does not change the directory. */
 static void pending_records_are_looked_at_again(void **state)
 {
 	const uint64_t key = second()->key;
@@ -318,7 +320,7 @@ static void texts_that_cannot_be_are_passed_over(void **state)
 	is_mended();
 	memcpy(text, "b total", 7);
 	is_passed_over();
-	memcpy(text, "b_totam", 7); /* a counter's name */
+	memcpy(text, "b_totam", 7); /* the name of a counter */
 	is_passed_over();
 	memcpy(text, good, size);
 	text[7] = 0; /* a label without a name */
@@ -345,7 +347,7 @@ static void lengths_are_those_of_the_texts(void **state)
 	is_passed_over();
 }
 
-/* Asserts that the third record is passed over while a byte of its texts is another one. */
+/* Assert that the third record is passed over while that byte of its texts is changed. */
 static void third_is_passed_over(size_t byte, char is)
 {
 	char *const text = (char *)(third() + 1) + byte, was = *text;
@@ -381,10 +383,10 @@ static void fields_that_cannot_be_are_passed_over(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_segment_stats(s, &m, &f, 0, &t), 0);
-	third_is_passed_over(strlen("c_total1k4what2vv1x1"), 'x'); /* there is one x */
+	third_is_passed_over(strlen("c_total1k4what2vv1x1"), 'x'); /* x twice */
 }
 
-/* The family's series are told without it. */
+/* If a family's texts are damaged, its series are returned without a family. */
 static void texts_of_families_are_not_believed(void **state)
 {
 	static const char *const labels[] = { "k" };
@@ -431,7 +433,7 @@ static void texts_of_families_are_not_believed(void **state)
 	assert_int_equal(info_of().pending, 0);
 }
 
-/* Of metrics with one object, the first has it. */
+/* If metrics share an object, the first one has it. */
 static void objects_are_not_shared(void **state)
 {
 	struct percpu_segment_record *const h = second();
@@ -442,7 +444,7 @@ static void objects_are_not_shared(void **state)
 	is_passed_over();
 	h->key = key;
 	is_mended();
-	/* One that is passed over has none. */
+	/* A record that is passed over has no object. */
 	h->kind = PERCPU_METRIC_FCOUNTER;
 	counter_with("c_total", 5);
 	third()->key = key;
@@ -453,12 +455,12 @@ static void objects_are_not_shared(void **state)
 	assert_int_equal(count_of(1), 4);
 }
 
-/* Removed records */
+/* Removed records. */
 
 #define LONG_VALUE "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv"
 
-/* Make a family of a series that was removed, and of one that is there. Returns the record of the
- * former, which is longer than any name. */
+/* Make a family with a removed series, and another one. Returns the record of the removed
+ * series, which is longer than any name. */
 static struct percpu_segment_record *make_removed(void)
 {
 	static const char *const labels[] = { "k", "l", "m", "n" };
@@ -489,14 +491,14 @@ static struct percpu_segment_record *make_removed(void)
 	return removed;
 }
 
-/* In a child, since nobody knows what else such a record may do: all that is not removed is there, and
- * the family has as many removed series as arg says. */
+/* Assert that all series are there that are not removed, and that the family has so many removed
+ * ones. Runs in a child, as such a record may crash a reader. */
 static int read_all_else(void *arg)
 {
 	const uint32_t removed = *(const uint32_t *)arg;
 	struct percpu_reader_series series = { .name = "" };
 	struct percpu_reader *mine = NULL;
-	uint64_t n[4] = { 0 }; /* the third is the family's overflow */
+	uint64_t n[4] = { 0 }; /* n[2] is the family's overflow */
 
 	test_child_require(percpu_reader_open(path, &mine) == 0, "open");
 	test_child_require(percpu_reader_read(mine) == 0, "read");
@@ -516,7 +518,7 @@ static void all_else_is_read(uint32_t removed)
 	assert_int_equal(test_wait(test_fork(read_all_else, &removed), 60), 0);
 }
 
-/* As the record was, all of its texts are told to be its name, up to the next length. */
+/* All of the removed record's texts pretend to be its name, of each length up to that. */
 static void removed_records_are_not_believed(void **state)
 {
 	struct percpu_segment_record *const h = make_removed(), good = *h;
@@ -535,7 +537,7 @@ static void removed_records_are_not_believed(void **state)
 	*h = good;
 	h->name = 0;
 	all_else_is_read(0);
-	h->name = UINT16_MAX; /* which no record has room for */
+	h->name = UINT16_MAX; /* no record has room for it */
 	all_else_is_read(0);
 	*h = good;
 	text[1] = '\0';
@@ -555,11 +557,11 @@ static void removed_records_are_not_believed(void **state)
 	*h = good;
 	h->state = PERCPU_RECORD_FAMILY + 1;
 	all_else_is_read(0);
-	h->state = PERCPU_RECORD_FREE; /* as one that was killed has left it */
+	h->state = PERCPU_RECORD_FREE; /* as a killed process leaves it */
 	all_else_is_read(0);
 }
 
-/* What is no sum of doubles counts as nothing, as it does for those who ask the counter. */
+/* A cell that is no sum of doubles counts as 0, as for percpu_fcounter_fetch(). */
 static void cells_of_doubles_are_not_believed(void **state)
 {
 	const double odd[] = { NAN, INFINITY, -INFINITY, 0x1p1005 };

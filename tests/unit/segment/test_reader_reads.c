@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_reader_reads.c - how readers read from a file: reads that are cut short, interrupted, or fail;
- * words that change together; and the order in which lanes are added up.
+ * test_reader_reads.c - how readers read from a file: reads that are short, interrupted, or
+ * fail; words that change together; and the order in which lanes are added up.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,12 +16,12 @@
 #include "segment/reader.h"
 
 static size_t at_most;	  /* bytes in one read; 0: any number */
-static unsigned calls;	  /* reads */
-static int fails_with;	  /* 0: they do not; EINTR: each other one */
-static unsigned fails_at; /* the only one that does, from 1 on; 0: all */
-static unsigned late_at;  /* the time is over with that one; 0: with none */
+static unsigned calls;	  /* number of reads */
+static int fails_with;	  /* the error; 0: no read fails; EINTR: every other one does */
+static unsigned fails_at; /* the only read that fails, from 1; 0: all do */
+static unsigned late_at;  /* the time is over at this read; 0: never */
 
-/* The words that are there are read as others, so many times. */
+/* Words at these places are read as other values, so many times. */
 enum { BIASES = 5 };
 
 static uint64_t torn_where, bias_where[BIASES];
@@ -33,7 +33,7 @@ static void tear_biases(unsigned times)
 		bias_torn[i] = bias_where[i] != 0 ? times : 0;
 }
 
-/* Let a word be read as another one, if it is among n bytes. */
+/* Change a word that was read, if it is among n bytes. */
 static void tear(uint64_t where, unsigned *times, char *to, uint64_t from, size_t n)
 {
 	uint64_t word;
@@ -80,7 +80,7 @@ static int make_reads(void **state)
 	return make_two(state);
 }
 
-/* Reads */
+/* Reads. */
 
 static void reads_that_are_cut_short_go_on(void **state)
 {
@@ -117,9 +117,10 @@ static void errors_are_told(void **state)
 	assert_int_equal(count_of(1), 200);
 }
 
-/* Words that change together */
+/* Words that change together. */
 
-/* Find a word of an object that is not 0, in the lane of a CPU, behind a few first bytes. */
+/* Return the place of a word of an object that is not 0, in the lane of a CPU, among the
+ * object's bytes from from to to. */
 static uint64_t some_word(const struct percpu_block *of, size_t from, size_t to)
 {
 	const struct percpu_chunk *k = of->chunk;
@@ -194,8 +195,8 @@ static void statistics_are_of_one_moment(void **state)
 	assert_int_equal(out[1], 4);
 }
 
-/* What never is the same is taken as it is after 64 reads more: who counts without pause is not waited
- * for. */
+/* Words that never stay the same are taken as they are after 64 more reads, so that a thread
+ * that counts without pause does not keep the reader. */
 static void units_are_read_64_times_more(void **state)
 {
 	struct percpu_histogram_snapshot *shot = NULL;
@@ -219,7 +220,7 @@ static void units_are_read_64_times_more(void **state)
 	percpu_histogram_snapshot_destroy(shot);
 }
 
-/* Where the file has the bias of an object. */
+/* Return where the file has the bias of an object. */
 static uint64_t bias_of(const void *object)
 {
 	const struct percpu_chunk *k = percpu_chunk_of(object);
@@ -228,8 +229,8 @@ static uint64_t bias_of(const void *object)
 				   (size_t)((const char *)object - k->base));
 }
 
-/* Declare counters whose biases change while they are read: some are near their neighbors, and all are
- * not near each other; others are far away, behind cells that are free. */
+/* Declare counters whose biases change while they are read. Some are near their neighbors, but
+ * not all near each other. Others are far away, behind free cells. */
 static void declare_apart(void)
 {
 	static const char *const names[] = { "c_total", "d_total", "e_total", "f_total" };
@@ -243,7 +244,7 @@ static void declare_apart(void)
 		if (gaps[i] != 0)
 			assert_int_equal(percpu_counter_array_create_in(s->region, gaps[i], &gap),
 					 0);
-		for (unsigned k = 0; k < 100; k++) /* in what is free in front of it */
+		for (unsigned k = 0; k < 100; k++) /* fill the free cells before the gap */
 			assert_int_equal(percpu_counter_create_in(s->region, &c), 0);
 		c = counter(names[i]);
 		percpu_counter_add(c, 300 + i);
@@ -255,8 +256,8 @@ static void declare_apart(void)
 	}
 }
 
-/* A picture for which any one read fails is none, also if that is one of what is read again, or of
- * what a killed thread has written down. */
+/* If any one read fails, the picture fails: also a repeated read, and one of a killed thread's
+ * journal. */
 static void each_read_that_fails_is_told(void **state)
 {
 	static const char *const labels[] = { "l" };
@@ -277,7 +278,7 @@ static void each_read_that_fails_is_told(void **state)
 	percpu_histogram_record(h, 1);
 	torn_where = some_word(&h->block, PERCPU_HISTOGRAM_HEAD, PERCPU_HISTOGRAM_HEAD + h->record);
 	declare_apart();
-	percpu_chunk_of((const char *)b)->header->journal.turn |= 1; /* of no words */
+	percpu_chunk_of((const char *)b)->header->journal.turn |= 1; /* no words */
 	fails_with = EIO;
 	for (fails_at = 1; failed; fails_at++) {
 		torn = torn_where != 0 ? 4 : 0;
@@ -298,13 +299,13 @@ static void each_read_that_fails_is_told(void **state)
 	}
 }
 
-/* Whenever the time is over, a value is told as it is, or not at all. */
+/* Whenever the time is over, a value is right, or has an error. */
 
 static struct percpu_latest *latest;
 
-enum { DOUBLES = 5 }; /* as numbers: series from that on */
+enum { DOUBLES = 5 }; /* series from this one on have doubles */
 
-/* A number that is 8, and extrema from 3 to 8. Returns how many of these values are not told. */
+/* Check numbers, which are 8, and extrema, which are from 3 to 8. Return how many have an error. */
 static uint32_t doubles_are_right(void)
 {
 	double v[2];
@@ -324,7 +325,7 @@ static uint32_t doubles_are_right(void)
 	return n;
 }
 
-/* Returns how many values are not told. */
+/* Check all values. Return how many have an error. */
 static uint32_t values_are_right(void)
 {
 	struct percpu_histogram_snapshot *shot = NULL;
@@ -392,7 +393,7 @@ static void declare_more(void)
 	declare_doubles();
 }
 
-/* With the word of a bias, or without, being another one when it is read. */
+/* Take pictures whose time is over at each of their reads. The bias of set changes meanwhile. */
 static void no_time_is_told(const void *set)
 {
 	bool late = true;
@@ -437,7 +438,7 @@ static void each_moment_may_be_too_late(void **state)
 	no_time_is_told(b);
 }
 
-/* Doubles are added up in the order of lanes, as by those who read in the file. */
+/* Doubles are added up in the order of lanes, as percpu_fcounter_fetch() does. */
 static void doubles_are_added_up_in_order(void **state)
 {
 	struct percpu_fcounter *c = NULL;

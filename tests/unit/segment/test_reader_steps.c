@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_reader_steps.c - what others do between two steps of a reader, and between two of its reads
- * from the file: no value is one that the metric never had.
+ * test_reader_steps.c - changes by another process between two steps of a reader, and between
+ * two of its reads from the file: no value is one that the metric never had.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,14 +19,14 @@
 
 #include "segment/reader.h"
 
-/* What happens at a step, or before a byte of the file is read. */
+/* The function meanwhile runs at a step of that name, or before a byte of the file is read. */
 static const char *waits_when;
 static uint64_t waits_where;
-static unsigned skips; /* so many times */
+static unsigned skips; /* so many reads before it */
 static bool always;
 static void (*meanwhile)(void);
-static const char *dies_when; /* the process, if not NULL */
-static unsigned looked_at;    /* records */
+static const char *dies_when; /* the step at which the process dies; NULL: none */
+static unsigned looked_at;    /* number of records */
 
 static void happen(void)
 {
@@ -73,7 +73,7 @@ static int make_steps(void **state)
 	return make_two(state);
 }
 
-/* Take a picture while something happens when a reader is there. */
+/* Take a picture, and call fn at a step of the reader. */
 static size_t look_when(const char *step, void (*fn)(void))
 {
 	meanwhile = fn;
@@ -83,7 +83,7 @@ static size_t look_when(const char *step, void (*fn)(void))
 	return percpu_reader_count(r);
 }
 
-/* Or when it is about to read a lane of a cell. */
+/* Take a picture, and call fn before the reader reads a cell's lane. */
 static size_t look_before(const void *cell, uint32_t lane, void (*fn)(void))
 {
 	const struct percpu_chunk *k = percpu_chunk_of(cell);
@@ -104,7 +104,7 @@ static void add_and_reset(void)
 	percpu_counter_zero(a);
 }
 
-/* With the lanes first, there were -50. */
+/* If lanes were read first, the value would be -50. */
 static void biases_are_read_before_lanes(void **state)
 {
 	(void)state;
@@ -132,7 +132,7 @@ static void add_reset_and_add(void)
 	percpu_stats_add(stats, 0, 1, 3);
 }
 
-/* They were 100, 150, 0, and 3; never 153. */
+/* The values were 100, 150, 0, and 3; never 153. */
 static void what_was_reset_is_read_again(void **state)
 {
 	static const char *const names[] = { "x", "y" };
@@ -153,7 +153,8 @@ static void what_was_reset_is_read_again(void **state)
 	assert_int_equal(out[1], 3);
 }
 
-/* As a thread without sequences does on a CPU where there was none before. */
+/* Add as a thread without sequences does on a CPU, in a lane that was not used before, and
+ * reset. */
 static void add_elsewhere_and_reset(void)
 {
 	const struct percpu_chunk *k = percpu_chunk_of((const char *)a);
@@ -165,7 +166,7 @@ static void add_elsewhere_and_reset(void)
 	percpu_counter_zero(a);
 }
 
-/* A lane that is used for the first time, and a bias that has what is there. */
+/* A lane is used for the first time, and the bias takes its value back. */
 static void used_lanes_are_read_after_biases(void **state)
 {
 	const uint32_t bias = 2 * percpu_chunk_of((const char *)a)->cpus;
@@ -177,7 +178,8 @@ static void used_lanes_are_read_after_biases(void **state)
 	assert_int_equal(count_of(0), 0);
 }
 
-/* Each chunk has its own lanes that are used: a thread without sequences counts in the last one alone. */
+/* Each chunk has its own used lanes: a thread without sequences counts in a lane of the last
+ * chunk alone. */
 
 static void add_chunk(void)
 {
@@ -252,8 +254,8 @@ static void set_and_add(void)
 	assert_true(ok);
 }
 
-/* Each had one value before, and another one after; what the lanes have now, and the biases had
- * before, makes a third one. */
+/* Each object had one value before, and another one after. The lanes of now and the biases of
+ * before would make a third one. */
 static void what_was_set_is_read_again(void **state)
 {
 	struct percpu_histogram_snapshot *shot = NULL;
@@ -291,7 +293,7 @@ static void add_and_set(void)
 	assert_int_equal(percpu_gauge_set(gauge, 7), 0);
 }
 
-/* When the lanes were read, and before the bias is looked at once more. */
+/* The gauge is set after its lanes were read, and before its bias is read again. */
 static void what_is_set_late_is_read_again(void **state)
 {
 	int64_t level = 0;
@@ -336,7 +338,8 @@ static void reset_again(void)
 	percpu_counter_zero(a);
 }
 
-/* It is not told, and all else is. Series i of the picture is the object. */
+/* Assert that series i, the object, has no value while it changes at each read, and that all
+ * others have one. */
 static void expect_not_there(const void *object, void (*change)(void), size_t i)
 {
 	const struct percpu_chunk *k = percpu_chunk_of(object);
@@ -433,7 +436,7 @@ static void many_that_were_set_are_read_again(void **state)
 	assert_true(number_of(2) == 9 && number_of(3 + GAUGES) == 10);
 	for (unsigned i = 0; i < GAUGES; i++)
 		assert_true(number_of(3 + i) == 7 + i);
-	skips = 1; /* when their lanes were read */
+	skips = 1; /* the read after the lanes */
 	assert_int_equal(look_before(gauges[0], 2 * percpu_chunk_of((const char *)gauges[0])->cpus,
 				     set_many),
 			 4 + GAUGES);
@@ -445,7 +448,7 @@ static void many_that_were_set_are_read_again(void **state)
 	assert_true(number_of(2) == 9 && number_of(3 + GAUGES) == 10);
 }
 
-/* Series behind a gauge, with biases that are near its own, and a part of which is not. */
+/* Statistics behind a gauge: a part of their biases is near the gauge's, and the rest is not. */
 enum { ROWS = 40 };
 
 static struct percpu_stats *rows[ROWS];
@@ -484,7 +487,7 @@ static void what_reaches_far_is_read_apart(void **state)
 	(void)state;
 	if (!WIDE)
 		test_skip("no gauges in files here");
-	do { /* the last one of a line */
+	do { /* until it is the last one of a cache line */
 		snprintf(name, sizeof(name), "c%zu", n);
 		assert_int_equal(percpu_segment_gauge(s, METRIC(name), &gauge), 0);
 		n++;
@@ -501,7 +504,7 @@ static void what_reaches_far_is_read_apart(void **state)
 	rows_are_right(n);
 }
 
-/* The object is in the picture, and in the file it is none any more. */
+/* The object is in the picture, and no longer in the file. */
 
 static uint64_t starts[PERCPU_UNITS / 64];
 
@@ -539,7 +542,7 @@ static void statistics_that_are_none_any_more_are_missing(void **state)
 	assert_int_equal(info_of().missing, 1);
 	assert_int_equal(count_of(1), 200);
 	memcpy(stats->block.chunk->header->starts, starts, sizeof(starts));
-	/* What it has is a snapshot: what cells of CPUs get after that began is not in it. */
+	/* The value is a snapshot: it does not have what CPUs add after its begin. */
 	assert_int_equal(look_when("stats: bank changed", add_to_both), 3);
 	assert_int_equal(percpu_reader_stats(r, 2, out, 2), 0);
 	if (test_tier() == PERCPU_TIER_RSEQ)
@@ -560,7 +563,7 @@ static void declare_one(void)
 	percpu_counter_add(c, 7);
 }
 
-/* The allocator's bits come after the records. */
+/* The allocator's bits are copied after the records. */
 static void what_was_declared_meanwhile_is_whole(void **state)
 {
 	const struct percpu_chunk *k =
@@ -608,8 +611,8 @@ static void a_new_start_makes_another_picture(void **state)
 	is_of_the_second_generation(5);
 }
 
-/* Whoever starts anew was killed before the picture, and the next one completes it in the middle:
- * some were reset before their bias was read, and others after. */
+/* A reset was killed before the picture, and another process completes it amid the picture: some
+ * objects are reset before their bias is read, and others after. */
 static void complete_start(void)
 {
 	struct percpu_segment *t = NULL;
@@ -634,7 +637,8 @@ static void a_start_that_ends_meanwhile_is_waited_for(void **state)
 	}
 }
 
-/* Neither the picture before nor the one after has the damage that is there while a start anew ends. */
+/* The damage is there only while a reset ends: neither the picture before nor the one after has
+ * it. */
 static void mend_block(void)
 {
 	s->control->block[0]--;
@@ -668,7 +672,7 @@ static void records_that_are_rewritten_again_and_again_are_told(void **state)
 {
 	(void)state;
 	assert_int_equal(look_when("reader: lanes added up", rewrite_record), 2);
-	assert_string_equal(percpu_reader_error(r), ""); /* since it is there */
+	assert_string_equal(percpu_reader_error(r), ""); /* the picture was taken */
 	always = true;
 	rewritten = 0;
 	waits_when = "reader: lanes added up";
@@ -676,13 +680,13 @@ static void records_that_are_rewritten_again_and_again_are_told(void **state)
 	assert_int_equal(rewritten, 16);
 	assert_int_equal(percpu_reader_count(r), 0);
 	assert_non_null(strstr(percpu_reader_error(r), "faster"));
-	/* That was the last one that failed. */
+	/* The error is that of the last picture that failed. */
 	always = false;
 	assert_int_equal(look_when("reader: directory copied", start_anew_and_add), 2);
 	assert_non_null(strstr(percpu_reader_error(r), "faster"));
 }
 
-/* The end of all records seems to be where no block is, for a moment. */
+/* For a moment the end of all records is where no block is. */
 static void shorten(void)
 {
 	s->control->end -= 2 * PERCPU_SEGMENT_BLOCK;
@@ -692,10 +696,10 @@ static void lengthen(void)
 {
 	s->control->end += 2 * PERCPU_SEGMENT_BLOCK;
 	meanwhile = shorten;
-	waits_where = offsetof(struct percpu_header, version); /* when it is looked for again */
+	waits_where = offsetof(struct percpu_header, version); /* when it is read again */
 }
 
-/* And the first header is none. */
+/* For a moment the first header is damaged. */
 static void mend_header(void)
 {
 	s->region->first->header->lane_size--;
@@ -730,10 +734,10 @@ static void what_is_tried_again_is_not_told(void **state)
 	percpu_reader_close(other);
 }
 
-/* So many that it costs more to list them than to read all that they count. */
+/* So many that listing them costs more than reading their values. */
 enum { LISTED = 12000 };
 
-/* Let the reader list them, and return how many records were looked at for that. */
+/* Let the reader list them, and return how many records it looked at. */
 static unsigned list_many(void)
 {
 	char name[16];
@@ -748,20 +752,20 @@ static unsigned list_many(void)
 	return looked_at;
 }
 
-/* Records are listed to the end only if they are still the same. */
+/* A list is given up if the records change before its end. */
 static void a_list_of_what_changes_is_given_up(void **state)
 {
 	const unsigned quiet = list_many();
 
 	(void)state;
-	assert_true(quiet >= 2 * LISTED); /* to count them, and then */
+	assert_true(quiet >= 2 * LISTED); /* to count them, and to list them */
 	looked_at = 0;
 	assert_int_equal(look_when("reader: records listed", rewrite_record), 2 + LISTED);
 	assert_in_range(looked_at, quiet + LISTED, quiet + LISTED + LISTED / 4);
 	assert_string_equal(percpu_reader_error(r), "");
 }
 
-/* What it costs to look at records is in the budget: 12000 times 4 KiB for each list, of 512 MiB in
+/* Looking at records is part of the budget: each list costs 12000 times 4 KiB, of 512 MiB in
  * all. */
 static void lists_of_many_have_a_budget(void **state)
 {
@@ -776,7 +780,7 @@ static void lists_of_many_have_a_budget(void **state)
 	assert_in_range(rewritten, 9, 11);
 	assert_true(looked_at <= 11 * quiet);
 	assert_non_null(strstr(percpu_reader_error(r), "faster"));
-	/* Who never gets so far has a budget by what it would cost. */
+	/* A picture that never gets to its list has a budget by the expected cost. */
 	looked_at = 0;
 	waits_when = "reader: directory copied";
 	assert_int_equal(take(), -EAGAIN);
@@ -784,7 +788,7 @@ static void lists_of_many_have_a_budget(void **state)
 	assert_true(r->whole >= LISTED * PERCPU_NEAR);
 }
 
-/* A thread without sequences is killed amid an update. */
+/* Die amid an update, as a thread without sequences. */
 static int update_and_die(void *arg)
 {
 	const uint64_t n[] = { 1000, 1000 };
@@ -796,8 +800,8 @@ static int update_and_die(void *arg)
 	return 0;
 }
 
-/* Complete what the thread has written down, and add to both fields as a thread does that has
- * no sequences. */
+/* Complete what the killed thread has written down, and add to both fields as a thread without
+ * sequences does. */
 static void settle_and_add(void)
 {
 	const uint64_t minus_5[] = { (uint64_t)-5, (uint64_t)-5 };
@@ -809,8 +813,8 @@ static void settle_and_add(void)
 	percpu_robust_unlock(&h);
 }
 
-/* Nobody completes the update; or somebody does, when the reader is there. The statistics are the
- * last of n series. */
+/* A killed thread leaves an update that no thread completes, or that is completed at a step of
+ * the reader. The statistics are the last of n series. */
 static void look_at_what_is_left(size_t n)
 {
 	static const char *const steps[] = { NULL, "reader: biases copied",
@@ -828,7 +832,7 @@ static void look_at_what_is_left(size_t n)
 	}
 }
 
-/* In whichever chunk. */
+/* The same in any chunk. */
 static void what_a_killed_thread_left_is_whole(void **state)
 {
 	static const char *const names[] = { "x", "y" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_reader_work.c - what a picture costs, in reads from the file: of a file with holes, of one that
- * another process changes all the time, and when the time for a picture is over.
+ * test_reader_work.c - what a picture costs, in reads from the file: of a file with holes, of
+ * one that another process changes all the time, and when the time for a picture is over.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,31 +23,31 @@
 #define HISTOGRAMS 4
 #define COUNTERS 40
 
-/* What reading again may cost, or eight times the first reading if that is more; and the last read. */
+/* The limit of the cost of reading again, or eight times the first reading's cost if that is
+ * more. The last read may exceed it. */
 #define FREE (UINT64_C(16384) * (4096 + 4096))
 #define BEGIN_FREE (4 * FREE) /* and beginning again */
 #define LAST_READ (4096 + PERCPU_LANE_SIZE)
 
 static uint64_t cost; /* of reads: their bytes, and 4096 for each */
 static unsigned reads, looks;
-static int look_fails;	    /* with this error */
-static long fs_type;	    /* that the file's file system has; 0: its own; -1: nobody can tell */
-static bool cuts;	    /* the file ends where data is looked for */
-static uint64_t late_at;    /* the time is over when this byte is about to be read; */
-static unsigned in_time;    /* or when so many records were listed, if that is not 0 */
-static uint64_t first_at;   /* where the first block of records is, */
-static unsigned first_read; /* that often */
+static int look_fails;	    /* the error; 0: none */
+static long fs_type;	    /* of the file's file system; 0: its own; -1: statfs() fails */
+static bool cuts;	    /* the file is cut where data is looked for */
+static uint64_t late_at;    /* the time is over when this byte is about to be read; 0: never */
+static unsigned in_time;    /* the time is over at this call for one more record; 0: never */
+static uint64_t first_at;   /* where the first block of records is; 0: not counted */
+static unsigned first_read; /* how often that block was read */
 
-static unsigned behind; /* reads of later chunks than that one's, when it is over */
+static unsigned behind; /* reads of later chunks than that of late_at, after the time is over */
 
 static struct percpu_histogram *histogram[HISTOGRAMS];
 static struct percpu_counter *first_counter;
-static uint64_t bias_of[HISTOGRAMS]; /* where the file has their biases, */
-static unsigned
-	changes[HISTOGRAMS]; /* that many times another one when they are about to be read */
+static uint64_t bias_of[HISTOGRAMS]; /* where the file has their biases */
+static unsigned changes[HISTOGRAMS]; /* how often it still changes when it is about to be read */
 
-static bool rewrites;	      /* records seem to change when a picture is about to end: */
-static unsigned control_read; /* this many times; thrice for each beginning */
+static bool rewrites;	      /* records change when a picture is about to end */
+static unsigned control_read; /* reads of the control: three for each beginning */
 
 static void change_records(void)
 {
@@ -62,8 +62,8 @@ static uint64_t place_of_control(void)
 	return percpu_reader_place(r, k->index, 2 * r->cpus, (size_t)(r->cell - k->base));
 }
 
-/* This word is another one each time that it is read while what has changed is read again; or at its
- * second reading, and with that the budget is used up. */
+/* The word at this place differs each time it is read, while changed values are read again. If
+ * spends is set, it differs at its second first-time reading, which also uses up the budget. */
 static uint64_t torn_at;
 static bool spends;
 static unsigned tears;
@@ -150,7 +150,8 @@ int __wrap_fstatfs64(int fd, struct statfs *ret)
 	return fs_type == -1 ? -1 : e;
 }
 
-/* A segment for many CPUs, with four histograms and some counters, counted in on one CPU. */
+/* Make a segment for many CPUs, with four histograms and some counters that are counted in on
+ * one CPU. */
 static int make_large(void **state)
 {
 	const struct percpu_segment_options o = { .size = sizeof(o), .cpus = CPUS };
@@ -174,7 +175,7 @@ static int make_large(void **state)
 		assert_int_equal(percpu_segment_histogram(s, METRIC(name), NULL, &histogram[i]), 0);
 		percpu_histogram_record(histogram[i], 1);
 	}
-	/* Between both, so that they are not near each other. */
+	/* The gap keeps histograms and counters from being near each other. */
 	assert_int_equal(percpu_counter_array_create_in(s->region, 2048, &gap), 0);
 	percpu_counter_array_detach(gap);
 	for (unsigned i = COUNTERS; i-- > 0;) {
@@ -231,7 +232,7 @@ static void all_is_there(void)
 	assert_int_equal(info_of().missing, 0);
 }
 
-/* Let the file have no page that is empty. */
+/* Punch a hole for each page that is empty. */
 static void punch_holes(void)
 {
 	static const char empty[4096];
@@ -261,7 +262,7 @@ static void holes_are_not_read(void **state)
 	assert_true(reads + looks <= 4 * data_of_file() / 4096);
 }
 
-/* So many counters, and cells of others behind each. */
+/* So many counters, and cells of other objects behind each. */
 enum { APART = 8 };
 
 static char *between[APART];
@@ -285,7 +286,7 @@ static void make_apart(void)
 	punch_holes();
 }
 
-/* Give them data: 16 KiB for each in so many lanes. */
+/* Give these cells data: 16 KiB for each in so many lanes. */
 static void fill_between(uint32_t lanes)
 {
 	const struct percpu_chunk *k;
@@ -306,8 +307,8 @@ static void look_at_all_apart(void)
 		assert_int_equal(count_of(i), i + 1);
 }
 
-/* For what data the file has, each of them could be read in all lanes, and not all of them; or all of
- * them, in each picture. */
+/* First the file has so much data that one counter could be read in all lanes, but not all
+ * counters: lanes are searched for data. Then it has enough for all counters: lanes are read. */
 static void all_lanes_together_have_much_more_room(void **state)
 {
 	const uint64_t room = CPUS * UINT64_C(4096 + 8);
@@ -326,7 +327,7 @@ static void all_lanes_together_have_much_more_room(void **state)
 	}
 }
 
-/* Where lanes have something, looking would cost more than it saves. */
+/* If most lanes have data, looking for it would cost more than it saves. */
 static void full_lanes_are_not_looked_for(void **state)
 {
 	(void)state;
@@ -336,7 +337,7 @@ static void full_lanes_are_not_looked_for(void **state)
 	assert_int_equal(looks, 0);
 }
 
-/* Wherever they are, in a file that has little else. */
+/* Data is found in any lane of a file that has little else. */
 static void all_data_is_found(void **state)
 {
 	const struct percpu_chunk *k = percpu_chunk_of((const char *)first_counter);
@@ -356,7 +357,8 @@ static void all_data_is_found(void **state)
 		assert_int_equal(look(), COUNTERS + HISTOGRAMS);
 		assert_int_equal(count_of(0), n);
 	}
-	/* One that is used and has nothing, and behind it one that nobody uses. */
+	/* A lane that is marked as used has nothing, and one behind it has data, and is not
+	 * marked. */
 	k->header->atomic_lanes[0] |= UINT64_C(1) << 20;
 	*(uint64_t *)percpu_chunk_lane(k, cpus + 30, offset) = 1000;
 	start_counting();
@@ -388,7 +390,7 @@ static void file_systems_that_do_not_tell_are_read(void **state)
 	assert_true(reads > CPUS);
 }
 
-/* Looking for data moves the offset of an open file. */
+/* Looking for data would move the offset of the caller's open file. */
 static void the_callers_offset_stays(void **state)
 {
 	int fd = open(path, O_RDONLY);
@@ -407,7 +409,7 @@ static void the_callers_offset_stays(void **state)
 	assert_int_equal(close(fd), 0);
 }
 
-/* What is behind the end has no data, either. */
+/* A search for data behind the end of the file finds no hole, but the damage. */
 static void a_file_that_is_cut_short_amid_holes_is_told(void **state)
 {
 	struct stat st;
@@ -422,7 +424,7 @@ static void a_file_that_is_cut_short_amid_holes_is_told(void **state)
 	assert_int_equal(truncate(path, st.st_size), 0);
 }
 
-/* The first count of a histogram in the lane of a CPU. */
+/* Return where the file has the first count of a histogram in the lane of a CPU. */
 static uint64_t cells_of(unsigned i, uint32_t lane)
 {
 	const struct percpu_block *b = &histogram[i]->block;
@@ -432,7 +434,7 @@ static uint64_t cells_of(unsigned i, uint32_t lane)
 					   PERCPU_HISTOGRAM_HEAD);
 }
 
-/* Whether words that change together do so as well, or not. */
+/* Biases change all the time, without or with words that change together in a lane. */
 static void what_changes_all_the_time_is_given_up(void **state)
 {
 	uint64_t quiet;
@@ -458,7 +460,7 @@ static void what_changes_all_the_time_is_given_up(void **state)
 	}
 }
 
-/* What is read for the first time has no budget. */
+/* The budget is only for reading again, not for what is read for the first time. */
 static void words_read_again_leave_nothing_out(void **state)
 {
 	(void)state;
@@ -469,13 +471,13 @@ static void words_read_again_leave_nothing_out(void **state)
 	all_is_there();
 }
 
-/* What is read again has one budget, however often the picture is begun. */
+/* All beginnings of a picture share one budget for reading again. */
 static void a_picture_that_is_begun_anew_has_one_budget(void **state)
 {
 	uint64_t quiet;
 
 	(void)state;
-	r->copied = 0; /* the records are read, too */
+	r->copied = 0; /* so that the records are read, too */
 	start_counting();
 	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
 	quiet = cost;
@@ -486,11 +488,11 @@ static void a_picture_that_is_begun_anew_has_one_budget(void **state)
 	start_counting();
 	assert_int_equal(take(), -EAGAIN);
 	assert_int_equal(control_read, 3 * 16);
-	cost -= looks * UINT64_C(4096); /* sixteen times, the lanes have much more than the file */
+	cost -= looks * UINT64_C(4096); /* sixteen times the lanes exceed the file's data */
 	assert_true(cost <= 16 * quiet + (8 * quiet > FREE ? 8 * quiet : FREE) + LAST_READ);
 }
 
-/* So much has the next beginning cost, with what it has looked at, and with what was read again. */
+/* Begin once more, at this cost: for reads, for looking at records, and for reading again. */
 static void has_cost(uint64_t read, uint64_t looked, uint64_t again)
 {
 	percpu_reader_begin_anew(r);
@@ -499,7 +501,8 @@ static void has_cost(uint64_t read, uint64_t looked, uint64_t again)
 	r->looked += looked;
 }
 
-/* Of what costs much, three times the one that cost most, or what one is expected to cost. */
+/* If beginnings cost much, all together may cost three times the most costly one, or three times
+ * the expected cost. */
 static void what_is_begun_costs_three_times_as_much(void **state)
 {
 	const uint64_t much = BEGIN_FREE;
@@ -510,7 +513,7 @@ static void what_is_begun_costs_three_times_as_much(void **state)
 	has_cost(much - 1, 0, 8 * much);
 	assert_true(percpu_reader_may_begin(r));
 	has_cost(0, much / 2 + 1, 0);
-	assert_true(percpu_reader_may_begin(r)); /* it is a half more than the first one */
+	assert_true(percpu_reader_may_begin(r)); /* one and a half times the first one */
 	has_cost(1, much - 2, 0);
 	assert_true(percpu_reader_may_begin(r));
 	has_cost(0, much / 2 - 3, 0);
@@ -523,7 +526,7 @@ static void what_is_begun_costs_three_times_as_much(void **state)
 	assert_true(percpu_reader_may_begin(r));
 	has_cost(6, 0, 0);
 	assert_false(percpu_reader_may_begin(r));
-	has_cost(2 * much, 0, 0); /* which is what one costs, as is known by now */
+	has_cost(2 * much, 0, 0); /* so this is the known cost of one */
 	assert_true(percpu_reader_may_begin(r));
 	percpu_reader_begin(r);
 	has_cost(1, much / 4 - 1, much);
@@ -533,12 +536,12 @@ static void what_is_begun_costs_three_times_as_much(void **state)
 	has_cost(0, much / 4, 0);
 	assert_true(percpu_reader_may_begin(r));
 	has_cost(0, much / 4 - 1, 0);
-	assert_true(percpu_reader_may_begin(r)); /* more than three, and less than that */
+	assert_true(percpu_reader_may_begin(r)); /* over three times, under the expected cost */
 	has_cost(1, 0, 0);
 	assert_false(percpu_reader_may_begin(r));
 }
 
-/* Of a file for which the first reading costs much, eight times that. */
+/* If the first reading costs much, reading again may cost eight times that. */
 static void what_is_read_again_costs_eight_times_as_much(void **state)
 {
 	(void)state;
@@ -555,7 +558,7 @@ static void what_is_read_again_costs_eight_times_as_much(void **state)
 	assert_false(percpu_reader_may_repeat(r));
 }
 
-/* Others in the same file are not worse off. */
+/* Values that do not change are read although others in the file use up their tries. */
 static void each_has_its_turn(void **state)
 {
 	struct percpu_histogram_snapshot *shot = NULL;
@@ -574,7 +577,7 @@ static void each_has_its_turn(void **state)
 	assert_int_equal(info_of().missing, HISTOGRAMS - 1);
 }
 
-/* Some take longer than those behind them. */
+/* A value that takes more tries than the ones behind it does not end theirs. */
 static void each_is_read_until_it_is_the_same(void **state)
 {
 	struct percpu_histogram_snapshot *shot;
@@ -591,13 +594,13 @@ static void each_is_read_until_it_is_the_same(void **state)
 	assert_int_equal(info_of().missing, 0);
 }
 
-/* The bias is read with all others, and once more after the lanes; then twice each time. Where there
- * is little to read, nothing else ends that. */
+/* The bias is read with all others, and again after the lanes; then twice for each try. In a
+ * file with little to read, only the number of tries ends this. */
 static void a_value_is_read_again_64_times(void **state)
 {
 	(void)state;
 	punch_holes();
-	changes[0] = 2 * 64 + 1; /* none in the last of these */
+	changes[0] = 2 * 64 + 1; /* no change in the last try */
 	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
 	assert_int_equal(info_of().missing, 0);
 	forget();
@@ -630,7 +633,7 @@ static void a_picture_that_has_no_time_is_none(void **state)
 	all_is_there();
 }
 
-/* Where a lane has the first of the counters. */
+/* Return where a lane has the first of the counters. */
 static uint64_t counters_in(uint32_t lane)
 {
 	const struct percpu_chunk *k = percpu_chunk_of((const char *)first_counter);
@@ -638,7 +641,8 @@ static uint64_t counters_in(uint32_t lane)
 	return percpu_reader_place(r, k->index, lane, (size_t)((char *)first_counter - k->base));
 }
 
-/* Counters in front of the last run are among the histograms. */
+/* When the time is over, values that were read have an answer: histograms, and the counters
+ * before the last run. */
 static void what_was_read_in_time_is_told(void **state)
 {
 	unsigned in_time = 0;
@@ -666,7 +670,7 @@ static void what_was_read_in_time_is_told(void **state)
 	all_is_there();
 }
 
-/* Nor is anything read again then. */
+/* Nothing is read again when the time is over. */
 static void nothing_is_read_again_when_it_is_late(void **state)
 {
 	(void)state;
@@ -682,11 +686,11 @@ static void nothing_is_read_again_when_it_is_late(void **state)
 	assert_int_equal(info_of().missing, 0);
 }
 
-/* What was copied, and listed, in time, is kept for the next picture. */
+/* Records that were copied or listed in time are kept for the next picture. */
 
 enum { LONG = 140, LISTED = 40 };
 
-/* In three blocks of records. */
+/* Make a segment with three blocks of records. */
 static void make_long(void)
 {
 	static char help[PERCPU_METRIC_HELP + 1];
@@ -731,7 +735,7 @@ static void there_was_no_time(void)
 	assert_non_null(strstr(percpu_reader_error(r), "time"));
 }
 
-/* The first counter has another name. */
+/* Rename the first counter. */
 static void rename_first(char letter)
 {
 	struct percpu_segment_record *first = percpu_directory_at(s, 0);
@@ -747,7 +751,8 @@ static void opening_reads_no_records(void **state)
 	assert_true(cost < PERCPU_SEGMENT_BLOCK);
 }
 
-/* Once, and after that no more than the headers and the block that is damaged. */
+/* A picture reads its records once. To look at the damage again, it reads only the headers and
+ * the damaged block. */
 static void damage_is_read_once(void **state)
 {
 	struct percpu_reader *other = NULL;
@@ -785,7 +790,7 @@ static void records_are_copied_on(void **state)
 	first_read = 0;
 	long_list_is(LONG, "c000_total");
 	assert_int_equal(first_read, 0);
-	/* But for what has changed since. */
+	/* If records have changed since, they are copied again. */
 	r->copied = 0;
 	late_at = block_at(1);
 	there_was_no_time();
@@ -816,7 +821,7 @@ static void lists_are_gone_on_with(void **state)
 		list_some(i * (size_t)LISTED);
 	in_time = LISTED;
 	long_list_is(LONG, "c000_total");
-	/* A picture that has no time leaves the list as it is, too. */
+	/* A picture without time keeps the list, too. */
 	assert_int_equal(percpu_reader_set_timeout(r, 1), 0);
 	there_was_no_time();
 	assert_int_equal(percpu_reader_set_timeout(r, 0), 0);
@@ -832,7 +837,8 @@ static void lists_are_gone_on_with(void **state)
 	test_assert_holding(before);
 }
 
-/* Without what has come since the first of these pictures, so that it comes to an end. */
+/* A list gets to its end although records are added: it leaves out those that came after its
+ * begin. */
 static void lists_that_become_longer_have_an_end(void **state)
 {
 	struct percpu_counter_array *gap;
@@ -856,7 +862,7 @@ static void lists_that_become_longer_have_an_end(void **state)
 	assert_int_equal(count_of(LONG + 2), LONG + 3);
 }
 
-/* Nor do records keep it from one that have no metric. */
+/* Damaged records, which have no metric, do not keep a list from its end. */
 static void lists_with_damage_have_an_end(void **state)
 {
 	struct percpu_segment_record *second;
@@ -874,7 +880,7 @@ static void lists_with_damage_have_an_end(void **state)
 	long_list_is(LONG, "c000_total");
 }
 
-/* An object that begins within another one, once that is listed: all of the outer one is read. */
+/* After an object is listed, another one begins within it: all of the outer one is read. */
 static void objects_within_those_listed_cut_nothing_off(void **state)
 {
 	struct percpu_segment_record *first, *second;
@@ -923,7 +929,7 @@ static void lists_of_what_has_changed_begin_anew(void **state)
 	rename_first('b');
 	list_some(LISTED);
 	long_list_is(LONG, "b000_total");
-	/* Also when that is seen only when the list goes on. */
+	/* The same if the change is seen only when the list is continued. */
 	r->copied = 0;
 	list_some(LISTED);
 	rename_first('a');
@@ -934,7 +940,7 @@ static void lists_of_what_has_changed_begin_anew(void **state)
 	long_list_is(LONG, "a000_total");
 }
 
-/* Nor are the words of chunks, of which a file may have many. */
+/* Words of chunks are not read when the time is over: a file may have many chunks. */
 static void chunks_are_not_looked_at_when_it_is_late(void **state)
 {
 	enum { MORE = 6 };

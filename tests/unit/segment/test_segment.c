@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_segment.c - metrics of segments: of each kind, declared once and found by all, and what
- * does not fit. Names and texts of metrics: test_metric.c; kills: test_segment_steps.c; files:
- * test_segment_open.c.
+ * test_segment.c - metrics of segments: each kind, declared once and found by all processes, and
+ * what is refused. Names and texts of metrics: test_metric.c; kills: test_segment_steps.c;
+ * files: test_segment_open.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "segment/segment.h"
 #include "../segments.h"
 
-static struct percpu_segment *s, *t; /* of two processes, as it were */
+static struct percpu_segment *s, *t; /* opened twice, as by two processes */
 
 static int open_both(void **state)
 {
@@ -104,7 +104,7 @@ static void each_kind_is_found_again(void **state)
 	assert_true(value == 9);
 }
 
-/* A metric with labels. */
+/* Return a metric with labels. */
 static struct percpu_metric labeled(const char *name, const char *const *labels,
 				    const char *const *values, size_t n)
 {
@@ -264,7 +264,7 @@ static void counts_outlive_those_who_count(void **state)
 	assert_int_equal(percpu_counter_fetch(c), 8);
 }
 
-/* Many blocks of records, found by another process in any order. */
+/* Many blocks of records, which another process reads in any order. */
 static void many_are_declared(void **state)
 {
 	const unsigned n = test_rounds(10000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_segment_anew.c - segments that start anew: what is reset, for whom, and what becomes of it
- * when the process that does it is killed; and tables of declarations.
+ * test_segment_anew.c - resets of segments: what is reset, when other processes see it, and what
+ * happens when the process that resets is killed; and tables of declarations.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 #include "segment/segment.h"
 
-static unsigned dies_at; /* which of all steps is the last one; 0: none */
+static unsigned dies_at; /* the step at which the process dies, counted from 1; 0: none */
 static const char *waits_when;
 static void (*meanwhile)(void);
 
@@ -35,15 +35,15 @@ void test_step(const char *name)
 	}
 }
 
-/* Linked instead of the library's: nobody else resets, and who finds the turn of a killed one waits
- * no second for it. That they do is for test_extrema_steps.c. */
+/* Take the turn at once: no other process resets, and the turn of a killed one need not be
+ * waited for. test_extrema_steps.c tests the waiting. */
 void __wrap_percpu_turn_wait(uint32_t *turn, uint32_t me);
 void __wrap_percpu_turn_wait(uint32_t *turn, uint32_t me)
 {
 	__atomic_store_n(turn, me, __ATOMIC_RELAXED);
 }
 
-/* Somebody who is stopped has the lock of the allocator. */
+/* Whether no robust lock can be taken: a stopped process holds that of the allocator. */
 static bool busy;
 
 int __real_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t timeout_ns);
@@ -61,7 +61,7 @@ static struct percpu_segment *open_with(unsigned flags)
 	return s;
 }
 
-/* One of each kind. */
+/* Metrics of each kind, one or two of each. */
 
 struct pair {
 	uint64_t hits, misses;
@@ -108,7 +108,7 @@ static struct all declare_all(struct percpu_segment *s)
 		ROW(OWNED_GAUGE, "j", &a.owned),
 	};
 
-	table[3].histogram = &small; /* few steps */
+	table[3].histogram = &small; /* fewer steps */
 	table[5].fields = &fields;
 	assert_int_equal(percpu_segment_declare(s, table, WIDE ? 11 : 7), 0);
 	return a;
@@ -142,7 +142,7 @@ static uint64_t records_of(const struct percpu_histogram *h)
 	return n;
 }
 
-/* Asserts that all was counted so many times. */
+/* Assert that each metric was counted so many times. */
 static void counted(const struct all *a, unsigned times)
 {
 	int64_t min = 0, max = 0;
@@ -181,7 +181,7 @@ static void all_start_from_zero(void **state)
 	counted(&a, 1);
 	percpu_segment_close(t);
 	t = open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW);
-	counted(&a, 0); /* for those who were there as well */
+	counted(&a, 0); /* in the handles of before, too */
 	count_in(&a);
 	b = declare_all(t);
 	counted(&b, 1);
@@ -204,7 +204,8 @@ static void all_start_from_zero(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* As many as need several blocks of records, which end with room that is too short for another one. */
+/* So many metrics need several blocks of records. The rest of a block is too short for another
+ * record. */
 static void all_blocks_start_from_zero(void **state)
 {
 	enum { METRICS = 150 };
@@ -229,7 +230,7 @@ static void all_blocks_start_from_zero(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Killed at each step: the next one completes it, and no series keeps what it had. */
+/* A reset is killed at each step: the next one completes it, and no series keeps its values. */
 
 static int start_anew_and_die(void *arg)
 {
@@ -265,7 +266,7 @@ static void killed_ones_are_completed(void **state)
 		counted(&a, t->control->generation == 2 ? 0 : 1);
 		count_in(&a);
 		percpu_segment_close(t);
-		t = open_with(PERCPU_SEGMENT_WRITE); /* which has nothing to complete */
+		t = open_with(PERCPU_SEGMENT_WRITE); /* has nothing to complete */
 		counted(&a, t->control->generation == 2 ? 1 : 2);
 		percpu_segment_close(t);
 		percpu_segment_close(s);
@@ -274,8 +275,8 @@ static void killed_ones_are_completed(void **state)
 	assert_true(begun > 5);
 }
 
-/* Who opens the segment meanwhile waits until all were reset; a living one is waited for no longer
- * than a second. */
+/* A process that opens the segment during a reset waits until it is done. If the resetting
+ * process is alive, it waits no longer than a second. */
 
 static struct percpu_segment *late;
 static int told;
@@ -303,7 +304,8 @@ static void others_wait_for_it(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Who may not open the file once more: the lock of the process does not keep its threads apart. */
+/* If a process cannot open the file once more, its lock of the file does not exclude its threads
+ * from each other. */
 
 static int descriptor;
 static bool *done;
@@ -316,7 +318,7 @@ static int start_anew_now(void)
 		NULL, &late);
 }
 
-/* Another thread is first. */
+/* Reset the segment as another thread that is first. */
 static void start_anew_before(void)
 {
 	told = start_anew_now();
@@ -324,7 +326,7 @@ static void start_anew_before(void)
 		percpu_segment_close(late);
 }
 
-/* A child of that moment has no thread that starts anew. */
+/* Reset the segment in a child that was forked amid a reset: no thread of the child resets. */
 static int start_anew_later(void *arg)
 {
 	(void)arg;
@@ -343,9 +345,9 @@ static void open_it_meanwhile(void)
 	told = start_anew_now();
 }
 
-/* Another process has the lock of the file when this one asks for it, and drops it then. */
+/* Another process holds the lock of the file when this one asks for it, and releases it later. */
 
-static uint32_t *whose; /* shared: 1: the other one has it; 2: this one has asked */
+static uint32_t *whose; /* shared. 1: the other process has the lock; 2: this one has asked */
 static unsigned tries;
 
 static void keep_the_lock(void)
@@ -436,10 +438,10 @@ static void threads_take_turns_without_proc(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* When it started is told with the generation that did, also if others start meanwhile: as many as
- * there are places for that, or one less. */
+/* The time of a start and its generation belong together, even if other processes reset meanwhile
+ * as often as there are places for times, or once less. */
 
-static unsigned others; /* that start anew */
+static unsigned others; /* how many processes reset */
 
 static void start_anew_by_others(void)
 {
@@ -477,7 +479,7 @@ static void starts_are_those_of_their_generation(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* What is not there is none to reset: the next generation begins nevertheless. */
+/* An object that is not there is not reset, and the next generation begins. */
 static void objects_that_are_not_there_are_left(void **state)
 {
 	struct percpu_segment *s = open_with(ALL);
@@ -509,7 +511,7 @@ static void objects_that_are_not_there_are_left(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Nor does anything begin while somebody else is adding metrics for longer than a second. */
+/* No reset begins while another process adds metrics for longer than a second. */
 static void busy_ones_keep_their_generation(void **state)
 {
 	struct percpu_segment *s = open_with(ALL), *none = NULL;
@@ -531,7 +533,8 @@ static void busy_ones_keep_their_generation(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Others start anew each time that this process looks when that was: it tells of one of them. */
+/* The generation changes at each look for the time of its start: after 1000 looks, one of them
+ * is returned. */
 
 static unsigned begun;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_segment_error.c - what is said of calls on segments that fail: each has a sentence of its own,
- * and of what differs both values. Of names and texts: test_metric.c.
+ * test_segment_error.c - percpu_segment_error() after calls on segments that fail: each error
+ * has its own sentence, and a difference is shown with both values. Names and texts:
+ * test_metric.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,14 +24,14 @@
 
 static struct percpu_segment *s;
 
-static long thread_id; /* that every thread has; 0: its own; -1: none is told */
+static long thread_id; /* the id of every thread; 0: its own; -1: gettid() fails */
 
-/* What the kernel says of such threads: those from the first one on live; -1: it says nothing. Of so
- * many it was asked, in the process itself or in another one. */
+/* The test's threads have the ids from this one on. */
 #define FIRST_ID 1000000001
 
-static long first_alive;
-static unsigned asked, asked_elsewhere;
+static long first_alive; /* threads from this id on live; -1: the kernel refuses to answer */
+static unsigned asked,	 /* how often the kernel was asked whether a thread lives */
+	asked_elsewhere; /* how often about a thread of another process */
 
 static long ask_for_thread(long process, long thread)
 {
@@ -54,7 +55,7 @@ bool syscall_is_answered(long number, const long a[6], long *ret)
 	return true;
 }
 
-/* The process that asks; 0: this one. */
+/* What getpid() returns; 0: the real id. */
 static pid_t process_id;
 
 pid_t __real_getpid(void);
@@ -76,13 +77,13 @@ static int close_segment(void **state)
 	return test_remove_paths(state);
 }
 
-/* Leave another sentence, which must not be taken for that of the next call. */
+/* Fail with another sentence, which the next call must not keep. */
 static void fail_otherwise(void)
 {
 	assert_int_equal(percpu_segment_info(s, METRIC("otherwise")), -EINVAL);
 }
 
-/* Asserts that the call failed so, and said that. */
+/* Assert that the call failed so, and that this is the sentence. */
 static void refused(int got, int expected, const char *sentence)
 {
 	assert_int_equal(got, expected);
@@ -90,7 +91,7 @@ static void refused(int got, int expected, const char *sentence)
 	fail_otherwise();
 }
 
-/* Whether this CPU changes 16 bytes at once. */
+/* Whether this CPU seems to have no instruction for pairs. */
 static bool no_pairs;
 
 unsigned __real_percpu_pair_ways(void);
@@ -100,7 +101,8 @@ unsigned __wrap_percpu_pair_ways(void)
 	return no_pairs ? 0 : __real_percpu_pair_ways();
 }
 
-/* A process asks the CPU once: a child does so before this one. */
+/* Declare a gauge on such a CPU. Runs in a child before the first gauge, as a process asks the
+ * CPU once. */
 static int declare_gauge(void *arg)
 {
 	struct percpu_gauge *gauge = NULL;
@@ -219,7 +221,7 @@ static struct percpu_segment_record *record_of(const char *name)
 	}
 }
 
-/* The object that is there is no such one at all. */
+/* The record's key leads to another object. */
 static void other_objects_are_damage(void **state)
 {
 	const struct percpu_histogram_options two = { .size = sizeof(two), .n = 2 };
@@ -237,7 +239,7 @@ static void other_objects_are_damage(void **state)
 	refused(histogram("first", NULL), -EEXIST,
 		"first: what it was created with differs from what was asked for");
 	assert_int_equal(percpu_histogram_create_in(s->region, &two, &h), 0);
-	r->key = percpu_histogram_key(h); /* but for how many they are, it is the same */
+	r->key = percpu_histogram_key(h); /* the same but for their number */
 	refused(histogram("first", NULL), -EEXIST,
 		"first: what it was created with differs from what was asked for");
 	r->key = there;
@@ -265,7 +267,7 @@ static void other_objects_are_no_gauges(void **state)
 	r->key = there;
 }
 
-/* A name ends in its unit, so that only a damaged record has another one. */
+/* A name ends in its unit, so only a damaged record has another one. */
 static void other_units_are_told(void **state)
 {
 	const struct percpu_metric m = { .size = sizeof(m),
@@ -278,7 +280,7 @@ static void other_units_are_told(void **state)
 	assert_int_equal(percpu_segment_extrema(s, &m, 0, &x), 0);
 	unit = (char *)(record_of("w_seconds") + 1) + strlen(m.name);
 	unit[0] = 'd';
-	unit[1] = 1; /* which no terminal gets */
+	unit[1] = 1; /* must not reach a terminal */
 	refused(percpu_segment_extrema(s, &m, 0, &none), -EEXIST,
 		"w_seconds: unit is \"d?conds\" in the segment, \"seconds\" was asked for");
 	assert_null(none);
@@ -334,7 +336,7 @@ static void rows_have_what_their_kind_has(void **state)
 	assert_null(handle);
 }
 
-/* What is not ASCII is told as it is, and what no terminal gets is not. */
+/* Bytes of UTF-8 are printed as they are, and control characters as question marks. */
 static void sentences_are_in_utf_8(void **state)
 {
 	static const char *const twice[] = { "gr\xc3\xb6\xc3\x9f"
@@ -414,8 +416,8 @@ static void metrics_have_the_size_of_a_release(void **state)
 	assert_int_equal(percpu_segment_counter(s, &newer.m, &c), 0);
 }
 
-/* A thread that fails if it is told to; it returns what was said before. It has a number, as one of
- * which a call has failed on another segment. */
+/* Run as a thread: fail if told to. Returns whether there was a sentence before, or NULL if the
+ * failure left none. The thread has a number, as if a call of it had failed on another segment. */
 static void *look(void *fails)
 {
 	const char *before;
@@ -442,7 +444,7 @@ static const char *run_thread(bool fails)
 	return said;
 }
 
-/* The kernel gives the id of a thread that has ended to another one. */
+/* A new thread with the id of one that has ended does not get its sentence. */
 static void threads_with_the_id_of_another_begin_anew(void **state)
 {
 	(void)state;
@@ -453,7 +455,7 @@ static void threads_with_the_id_of_another_begin_anew(void **state)
 	assert_string_not_equal(percpu_segment_error(s), "");
 }
 
-/* Fail as n threads, one after the other, and let each have a sentence of its own. */
+/* Fail as n threads, one after the other. Assert that each has its own sentence. */
 static void fail_as_threads(long from, long n)
 {
 	char name[32], sentence[64];
@@ -480,7 +482,7 @@ static void their_sentences_are_there(long from, long n)
 	thread_id = 0;
 }
 
-/* A segment of its own: sentences stay until it is closed, or longer than their threads. */
+/* Open another segment: its sentences go when it is closed. */
 static int open_another(void **state)
 {
 	*state = s;
@@ -511,7 +513,7 @@ static void sentences_of_threads_that_have_ended_go(void **state)
 	assert_non_null(strstr(mine, "otherwise"));
 }
 
-/* They have one for each at least, and the kernel is not asked of all of them each time. */
+/* Each live thread keeps its sentence, and an error asks the kernel about few threads. */
 static void sentences_of_threads_that_live_stay(void **state)
 {
 	(void)state;
@@ -519,7 +521,7 @@ static void sentences_of_threads_that_live_stay(void **state)
 	assert_int_equal(s->complained, 1000);
 	assert_true(asked <= 2000);
 	their_sentences_are_there(FIRST_ID, 1000);
-	first_alive = FIRST_ID + 990; /* ten of them */
+	first_alive = FIRST_ID + 990; /* ten of them live */
 	fail_as_threads(FIRST_ID + 1000, 2000);
 	their_sentences_are_there(FIRST_ID + 990, 2010);
 	first_alive = FIRST_ID + 2990;
@@ -532,7 +534,7 @@ static void sentences_of_threads_that_live_stay(void **state)
 	their_sentences_are_there(FIRST_ID + 6020, 3110);
 }
 
-/* As where a filter refuses to ask. */
+/* Sentences stay if a filter keeps the kernel from answering. */
 static void sentences_stay_where_nobody_can_tell(void **state)
 {
 	(void)state;
@@ -542,7 +544,8 @@ static void sentences_stay_where_nobody_can_tell(void **state)
 	their_sentences_are_there(FIRST_ID, 100);
 }
 
-/* A child may share the memory of its parent, whose threads are none of its own, as after vfork(). */
+/* A child may share the memory of its parent, as after vfork(). The parent's threads are not its
+ * own. */
 static void threads_are_those_of_their_process(void **state)
 {
 	(void)state;
@@ -553,17 +556,17 @@ static void threads_are_those_of_their_process(void **state)
 	fail_as_threads(FIRST_ID + 8, 8);
 	assert_true(asked_elsewhere >= 8);
 	their_sentences_are_there(FIRST_ID, 16);
-	/* What was the parent's is the child's when it has that id. */
+	/* A thread of the child gets the sentence of the parent's thread with its id. */
 	thread_id = FIRST_ID;
 	fail_otherwise();
 	asked = asked_elsewhere = 0;
 	fail_as_threads(FIRST_ID + 16, 20);
 	process_id = 0;
 	assert_true(asked >= 16 && asked_elsewhere < asked);
-	assert_int_equal(asked_elsewhere % 7, 0); /* all but the one that it has */
+	assert_int_equal(asked_elsewhere % 7, 0); /* 7 of the parent's 8: the child has taken one */
 }
 
-/* Threads that a filter does not tell their ids have no sentence, rather than one for all. */
+/* If a filter hides their ids, threads have no sentence, rather than one for all. */
 static void threads_without_an_id_are_told_nothing(void **state)
 {
 	(void)state;
@@ -578,7 +581,7 @@ static void threads_without_an_id_are_told_nothing(void **state)
 	assert_non_null(strstr(percpu_segment_error(s), "otherwise"));
 }
 
-/* From before a fork. */
+/* The sentence of the thread that forks. */
 static const char *kept;
 
 static void *fail_for_child(void *arg)
@@ -605,7 +608,7 @@ static bool is_about(const char *sentence, const char *name)
 static int keep_in_child(void *arg)
 {
 	(void)arg;
-	first_alive = FIRST_ID + 1; /* the thread that has forked has ended, and no other one */
+	first_alive = FIRST_ID + 1; /* the thread that has forked is gone, all others live */
 	let_threads_fail(60);
 	test_child_require(percpu_segment_error(s) == kept, "it is there");
 	test_child_require(is_about(kept, "mine: "), "as it was");
@@ -619,7 +622,7 @@ static int keep_in_child(void *arg)
 	return 0;
 }
 
-/* And no other thread of the parent does. */
+/* In a child, the thread that forked has its sentence, and no other thread has one. */
 static void who_forks_keeps_its_sentence(void **state)
 {
 	(void)state;
@@ -641,7 +644,7 @@ static void *fail_and_end(void *ret)
 	return NULL;
 }
 
-/* When a thread was joined, the kernel may need a moment to forget it. */
+/* After a thread was joined, the kernel may need a moment to forget it. */
 static void real_threads_that_have_ended_are_forgotten(void **state)
 {
 	pthread_t t;

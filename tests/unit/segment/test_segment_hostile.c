@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_segment_hostile.c - segments that are damaged, of a newer version, or full: what of them
- * is found, and what is said. At random: tests/fuzz/segment.c.
+ * test_segment_hostile.c - segments that are damaged, of a newer version, or full: which series
+ * are found, and which errors are returned. At random: tests/fuzz/segment.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,7 +30,7 @@ static int count_in(struct percpu_segment *of, const char *name)
 	return e == 0 ? (int)percpu_counter_fetch(c) : e;
 }
 
-/* Three metrics, and another process that has not seen them. */
+/* Make three metrics, and open the segment again, as a process that has not seen them. */
 static int make_three(void **state)
 {
 	(void)state;
@@ -51,13 +51,13 @@ static int remove_three(void **state)
 	return unlink(path);
 }
 
-/* The one in the middle. */
+/* Return the record of the second metric. */
 static struct percpu_segment_record *second(void)
 {
 	return percpu_directory_at(s, percpu_directory_at(s, 0)->size);
 }
 
-/* It is passed over; the others are found. */
+/* Assert that the second record is passed over, and that the others are found. */
 static void is_passed_over(void)
 {
 	assert_int_equal(count_in(t, "a_total"), 2);
@@ -107,7 +107,7 @@ static void too_many_labels_are_not_believed(void **state)
 	is_passed_over();
 }
 
-/* A record of no size, or of one that cannot be, ends its block. */
+/* A record of size 0, or of an impossible size, ends its block. */
 static void sizes_are_not_believed(void **state)
 {
 	static const uint32_t sizes[] = { 0, 8, 79, 81, 30000, 40000, UINT32_MAX, UINT32_MAX - 7 };
@@ -134,7 +134,7 @@ static void ends_beyond_the_blocks_are_not_believed(void **state)
 	}
 }
 
-/* All blocks are there, and are one. */
+/* All blocks are there, and are the same one. */
 static void ends_beyond_all_blocks_are_not_believed(void **state)
 {
 	(void)state;
@@ -148,7 +148,7 @@ static void ends_beyond_all_blocks_are_not_believed(void **state)
 	assert_int_equal(count_in(t, "d_total"), -ENOSPC);
 }
 
-/* Records are at words, whatever the end is, and all that was added is found by others. */
+/* Records begin at whole words, whatever the end is, and other processes find all new ones. */
 static void ends_within_words_are_not_believed(void **state)
 {
 	char name[32];
@@ -168,7 +168,7 @@ static void ends_within_words_are_not_believed(void **state)
 	assert_int_equal(t->series.used, 3 + 7);
 }
 
-/* Nor is anything stored behind the block that they are in. */
+/* Nothing is stored behind the block of the last record. */
 static void ends_within_the_last_word_are_not_believed(void **state)
 {
 	char behind[8], there[8], *at;
@@ -188,8 +188,8 @@ static void ends_within_the_last_word_are_not_believed(void **state)
 	}
 }
 
-/* The third record is as long as the block but for the last bytes, and there is one that would be
- * longer than that. */
+/* The third record ends shortly before the block does. A record that would exceed the block is
+ * passed over, and one that ends with it is found. */
 static void records_end_with_their_block(void **state)
 {
 	const uint64_t third = percpu_directory_at(s, 0)->size + second()->size;
@@ -214,7 +214,7 @@ static void records_end_with_their_block(void **state)
 	assert_int_equal(t->series.used, 3);
 }
 
-/* Keys are checked by the objects. */
+/* Each object checks its key. */
 static void keys_of_other_objects_are_refused(void **state)
 {
 	struct percpu_histogram *h, *none = NULL;
@@ -247,8 +247,8 @@ static void blocks_elsewhere_are_refused(void **state)
 	assert_int_equal(count_in(t, "a_total"), 2);
 }
 
-/* A file that cannot grow: what is declared beyond its end changes nothing. Histograms take the
- * room that is left; or it is the records with long texts. */
+/* In a file that cannot grow, a declaration that fails changes nothing. Histograms fill the file,
+ * or records with long texts do. */
 
 static const char *full_path;
 
@@ -314,7 +314,7 @@ static void full_files_change_nothing(void **state)
 
 #define three(f) cmocka_unit_test_setup_teardown(f, make_three, remove_three)
 
-/* s has a handle of the counter that the record told of before. */
+/* The record was that of a counter, for which the process has a handle. */
 static void handles_are_of_the_kind_that_was_there(void **state)
 {
 	struct percpu_fcounter *c = NULL;
@@ -325,7 +325,7 @@ static void handles_are_of_the_kind_that_was_there(void **state)
 	assert_null(c);
 }
 
-/* A record that says something else than when it was found is another one's. */
+/* A record whose texts have changed since it was found is another series. */
 
 static int count_labeled(struct percpu_segment *of)
 {
@@ -385,7 +385,7 @@ static void other_values_are_another_series(void **state)
 	assert_int_equal(count_labeled(s), 3);
 }
 
-/* What is said of a record can be printed. */
+/* Control characters of a record are not printed. */
 static void bytes_of_labels_are_no_commands(void **state)
 {
 	struct percpu_segment_record *r = labeled();

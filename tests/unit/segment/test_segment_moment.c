@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_segment_moment.c - when segments and series have started, by clocks that are set, and in other
+ * test_segment_moment.c - start times of segments and series, if clocks are set, and in other
  * boots.
  */
 #define _GNU_SOURCE
@@ -21,14 +21,14 @@
 #include "../segments.h"
 
 #ifndef CLONE_NEWTIME
-#define CLONE_NEWTIME 0x00000080 /* Linux 5.6 */
+#define CLONE_NEWTIME 0x00000080 /* since Linux 5.6 */
 #endif
 
 #define SECOND UINT64_C(1000000000)
 #define HOUR (3600 * SECOND)
 
 static struct percpu_segment *s;
-static uint64_t before; /* the segment was made */
+static uint64_t before; /* a time before the segment was made */
 
 static uint64_t now(clockid_t clock)
 {
@@ -96,7 +96,7 @@ static void clocks_tell_the_start(void **state)
 	assert_true(started().boottime >= m.boottime);
 }
 
-/* As if the clock had been set since then: forward, and back. */
+/* The clock was set since then: forward, and back. */
 static void ages_are_right_if_the_clock_was_set(void **state)
 {
 	struct percpu_segment_time *t = &s->control->started[1];
@@ -131,7 +131,7 @@ static void other_boots_go_by_the_clock(void **state)
 	}
 }
 
-/* Neither does the segment say in which boot it was made, nor is this one known: both are 0. */
+/* The boot of the segment is not known, nor is this one: both are 0. */
 static void unknown_boots_go_by_the_clock(void **state)
 {
 	struct percpu_segment_time *t = &s->control->started[1];
@@ -146,7 +146,7 @@ static void unknown_boots_go_by_the_clock(void **state)
 	assert_in_range(started().age, HOUR, HOUR + 60 * SECOND);
 }
 
-/* Of another time namespace, or damaged. */
+/* The time is of another time namespace, or damaged. */
 static void a_boottime_to_come_is_not_believed(void **state)
 {
 	struct percpu_segment_time *t = &s->control->started[1];
@@ -157,7 +157,7 @@ static void a_boottime_to_come_is_not_believed(void **state)
 	assert_in_range(started().age, HOUR, HOUR + 60 * SECOND);
 }
 
-/* There CLOCK_BOOTTIME is three hours ahead. */
+/* Look from a time namespace where CLOCK_BOOTTIME is three hours ahead. */
 static int look_from_there(void *arg)
 {
 	struct percpu_reader_info info = { .cpus = 0 };
@@ -180,8 +180,7 @@ static int look_from_there(void *arg)
 	return 0;
 }
 
-/* Those who are forked by a process that has left its time namespace are in another one. Returns 77
- * if this machine has none. */
+/* Fork a child into another time namespace. Returns 77 if this machine has none. */
 static int fork_there(void *arg)
 {
 	static const char offset[] = "boottime 10800 0\n";
@@ -234,7 +233,7 @@ static void series_start_when_they_are_declared(void **state)
 	percpu_segment_close(reader);
 }
 
-/* A series that is made where another one was is not as old as that one, and a picture says so, too. */
+/* A series that is made in place of another one is not as old as that one, also in a picture. */
 
 static struct percpu_family *family_of_one(void)
 {
@@ -265,7 +264,7 @@ static struct percpu_moment of_value(const char *value)
 	return t;
 }
 
-/* When the series of that value began, in a picture. */
+/* Return when the series of that value started, from a picture. */
 static uint64_t since_in_picture(const char *value)
 {
 	struct percpu_reader_series t;
@@ -304,7 +303,7 @@ static void series_start_when_they_are_made_again(void **state)
 		assert_true(of_value(value[i]).age < 5 * SECOND);
 		assert_in_range(since_in_picture(value[i]), real - 5 * SECOND, real + HOUR);
 		if (i != 0)
-			assert_int_equal(s->control->end, end); /* it has the other's record */
+			assert_int_equal(s->control->end, end); /* in the record of the other one */
 		end = s->control->end;
 		assert_int_equal(percpu_family_remove(f, &value[i]), 0);
 		assert_int_equal(percpu_segment_quiesce(s), 0);
@@ -324,7 +323,7 @@ static void series_start_anew_with_the_segment(void **state)
 	assert_int_equal(of_series("a_total").generation, 2);
 }
 
-/* Statistics, a level, and a series of labels. */
+/* Start times of statistics, a gauge, and a series with labels. */
 static void all_kinds_are_found(void **state)
 {
 	const char *const label = "l", *const values[] = { "x", "y" };
@@ -349,7 +348,7 @@ static void all_kinds_are_found(void **state)
 	assert_int_equal(percpu_segment_series_started(s, &m, &t), -ENOENT);
 }
 
-/* A name that is nothing but such an end is one of any other kind. */
+/* A name that is a suffix alone can be a metric of any other kind. */
 static void ends_alone_are_names(void **state)
 {
 	static const char *const names[] = { "_total", "_info" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_segment_open.c - opening segments: by name, by path, by descriptor; whose file it is, and
- * what is none.
+ * test_segment_open.c - opening segments by name, path and descriptor: of which users they may
+ * be, and which files are no segments.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -23,7 +23,7 @@
 
 #include "segment/segment.h"
 
-static struct percpu_segment *s, *t; /* of two processes, as it were */
+static struct percpu_segment *s, *t; /* opened twice, as by two processes */
 
 static void flat_names_are_in_dev_shm(void **state)
 {
@@ -93,7 +93,8 @@ static void links_are_refused(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Who writes opens files of its own, unless it says otherwise; who reads opens all. */
+/* Opening to write is for files of the same user only, unless PERCPU_SEGMENT_FOREIGN is set.
+ * Opening to read is for all. */
 
 static int open_by_path(unsigned flags, struct percpu_segment **ret)
 {
@@ -114,7 +115,7 @@ static int (*const ways[])(unsigned flags, struct percpu_segment **ret) = { open
 									    open_by_descriptor };
 enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
 
-/* Let the file be another user's. */
+/* Give the file to another user. */
 static void give_away(void)
 {
 	if (chown(path, 12345, (gid_t)-1) != 0) {
@@ -173,7 +174,7 @@ static void empty_files_of_others_stay_empty(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* They count nothing there. */
+/* A consistent reader counts nothing, so it may open the file of another user. */
 static void consistent_readers_open_files_of_others(void **state)
 {
 	struct percpu_reader *r;
@@ -257,8 +258,8 @@ static void mistakes_are_refused(void **state)
 	assert_null(none);
 }
 
-/* A disk that is full when the region is made, and its control is not: neither a name nor a byte
- * is left. */
+/* The disk is full after the region is made, and before its control is: neither a name nor a
+ * byte is left. */
 
 static unsigned files_in(const char *directory)
 {
@@ -272,7 +273,7 @@ static unsigned files_in(const char *directory)
 	return n;
 }
 
-/* Returns whether a region was made, and no segment. */
+/* Fill the disk. Returns whether a region was made, and no segment. */
 static bool fill_disk(const char *directory, unsigned kib)
 {
 	struct percpu_segment *none = NULL;
@@ -330,7 +331,7 @@ static void full_disks_get_no_segment(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* Each error that is documented has a sentence of its own, which says what it is. */
+/* Each documented error has its own sentence, which contains these words. */
 static void errors_are_told(void **state)
 {
 	static const struct {

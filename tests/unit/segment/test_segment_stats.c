@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_segment_stats.c - statistics in segments: a struct of counters as one metric. That they start
- * anew: test_segment_anew.c.
+ * test_segment_stats.c - statistics in segments: a struct of counters as one metric. Their
+ * reset: test_segment_anew.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,7 @@ static const struct percpu_metric_fields results =
 static const struct percpu_metric lookups_total = { .size = sizeof(lookups_total),
 						    .name = "lookups_total" };
 
-static struct percpu_segment *s, *t; /* of two processes, as it were */
+static struct percpu_segment *s, *t; /* opened twice, as by two processes */
 
 static int open_both(void **state)
 {
@@ -95,7 +95,7 @@ static void both_count_in_one(void **state)
 	assert_int_equal(PERCPU_STATS_FETCH(b, 0, 1, &(struct lookups){ .hits = 0 }), 0);
 }
 
-/* The metric's labels make series of it; the fields do not. */
+/* The metric's labels make series; the fields do not. */
 static void labels_make_series(void **state)
 {
 	const char *const label = "cache", *const values[] = { "dns", "hit" };
@@ -166,7 +166,7 @@ static void other_fields_are_refused(void **state)
 	assert_int_equal(s->control->end, end);
 }
 
-/* The same number of bytes, of one label more and one field less. */
+/* The texts have the same number of bytes, with one label more and one field less. */
 static void fields_are_no_labels(void **state)
 {
 	const char *const both[] = { "hit", "miss" }, *const label = "a";
@@ -203,7 +203,7 @@ static void other_flags_are_refused(void **state)
 	assert_int_equal(percpu_stats_commit_words(whole), 3);
 }
 
-/* Asserts that the call fails so, and that the sentence has these words. */
+/* Assert that the call fails so, and that the sentence has these words. */
 static void refused(const struct percpu_metric *m, const struct percpu_metric_fields *f,
 		    int expected, const char *words)
 {
@@ -258,7 +258,7 @@ static void fields_are_checked(void **state)
 	refused(&m, &results, -EINVAL, "the name of a counter ends in _total");
 }
 
-/* The largest record that there can be. */
+/* Declare the largest possible record. */
 static void all_may_be_as_long_as_they_can(void **state)
 {
 	static char name[256], help[1024], text[80][256];
@@ -291,7 +291,7 @@ static void all_may_be_as_long_as_they_can(void **state)
 	assert_int_equal(declare(t, &m, &f), -EEXIST);
 }
 
-/* Records whose number of fields is none. */
+/* The number of fields in a record is out of range. */
 static void numbers_of_fields_are_not_believed(void **state)
 {
 	static const uint8_t wrong[] = { 0, 65, 255 };
@@ -311,7 +311,7 @@ static void numbers_of_fields_are_not_believed(void **state)
 	assert_int_equal(t->series.used, 0);
 }
 
-/* Its object is another one, or the lengths of its labels lead beyond it. */
+/* The record's object is another one, or the lengths of its labels exceed the record. */
 static void damage_is_told(void **state)
 {
 	struct percpu_segment_record *r;

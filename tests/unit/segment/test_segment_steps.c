@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_segment_steps.c - processes that declare metrics at once, and that are killed at each step
- * of it: each metric is there once, with one object, and nothing is lost.
+ * test_segment_steps.c - processes that declare metrics at once, and that are killed at each
+ * step: each metric is there once, with one object, and nothing is lost.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 #include "segment/segment.h"
 
-static unsigned dies_at; /* which of all steps is the last one; 0: none */
+static unsigned dies_at; /* the step at which the process dies, counted from 1; 0: none */
 static const char *dies_when;
 static const char *waits_when;
 static void (*meanwhile)(void);
@@ -63,7 +63,7 @@ static uint64_t count_of(struct percpu_segment *s, const char *name, int64_t add
 	return percpu_counter_fetch(c);
 }
 
-/* Units of 8 bytes: the control, blocks of records, and counters. */
+/* Return the units of 8 bytes in use: the control, blocks of records, and counters. */
 static unsigned units(unsigned blocks, unsigned counters)
 {
 	return (unsigned)(sizeof(struct percpu_segment_control) + blocks * PERCPU_SEGMENT_BLOCK) /
@@ -71,7 +71,8 @@ static unsigned units(unsigned blocks, unsigned counters)
 	       counters;
 }
 
-/* Killed at every step between opening and the end of a declaration; and so is who comes next. */
+/* A process is killed at every step between opening and the end of a declaration, and so is the
+ * next one. */
 
 static int declare_and_die(void *arg)
 {
@@ -120,7 +121,8 @@ static void no_step_loses_anything(void **state)
 	assert_true(step > 20);
 }
 
-/* The record is there, and its object is not: whoever declares it next creates that. */
+/* Declare, and die when the record is there and its object is not: the next declaration makes
+ * the object. */
 static int declare_and_die_then(void *arg)
 {
 	unsigned never = 0;
@@ -149,7 +151,7 @@ static void records_without_objects_get_one(void **state)
 	percpu_segment_close(s);
 	s = open_segment();
 	assert_int_equal(count_of(s, "b_total", 1), 1);
-	assert_int_equal(used(), units(1, 1)); /* that of b: a's was freed */
+	assert_int_equal(used(), units(1, 1)); /* of b's counter: a's was freed */
 	assert_int_equal(count_of(s, "a_total", 1), 1);
 	assert_int_equal(s->series.used, 2);
 	assert_int_equal(used(), units(1, 2));
@@ -157,8 +159,8 @@ static void records_without_objects_get_one(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* What a killed process has written behind the end is not read when the next record does not fit
- * there, and goes to the next block. */
+/* A killed process has written behind the end. If the next record does not fit there, it goes to
+ * the next block, and those bytes are not read. */
 static void remains_are_no_records(void **state)
 {
 	char help[PERCPU_METRIC_HELP + 1], name[32];
@@ -191,7 +193,7 @@ static void remains_are_no_records(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Another process declares the same when this one has not found it: both have one object. */
+/* Another process declares the same metric after this one has not found it: both get one object. */
 
 static void declare_elsewhere(void)
 {
@@ -216,7 +218,7 @@ static void late_ones_look_again(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* The other one declares another metric of that name. */
+/* The other process declares another kind of metric with that name. */
 
 static void declare_a_gauge(void)
 {
@@ -246,7 +248,7 @@ static void late_ones_are_refused(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Many at once, each in an order of its own, and some of them are killed. */
+/* Many processes declare at once, each in its own order, and some are killed. */
 
 enum { PROCESSES = 4, METRICS = 300 };
 
