@@ -4,8 +4,9 @@
  * that can be kept at or below a limit.
  *
  * An add goes to a word of the CPU it runs on, as with counters (counter.h). Each CPU's word
- * stays within a batch of a center that is known to all, and the sum of the centers is kept:
- * that is the approximate sum. The exact sum is that of all words, as ever, also after kills.
+ * stays within a batch of a center. A word that all CPUs share takes other adds. The approximate
+ * sum is the sum of the centers and the shared word. The exact sum is the sum of all words, also
+ * after kills.
  */
 #ifndef PERCPU_APPROX_H
 #define PERCPU_APPROX_H
@@ -19,16 +20,16 @@ PERCPU_BEGIN_DECLS
  * All calls of this header have this in common, unless one says otherwise.
  *
  * Context: calls that create, open, attach, detach or destroy: any thread, constructors
- * included; not a signal handler. The others: any thread of any process that has the sum
- * mapped; signal handlers, but for adds below a limit; children of fork. A child has a copy
- * of private memory; if other threads were adding while it was made, only the exact sum of
- * the copy is promised, and neither the bound nor a limit.
+ * included; not a signal handler. Other calls: any thread of any process that has the sum
+ * mapped; signal handlers, except for adds below a limit; children of fork. A child has a copy
+ * of private memory. If other threads were adding during the fork, the copy's exact sum is
+ * right, but its bound and limit may not hold.
  * Ordering: none for adds and resets (as memory_order_relaxed). A read includes the adds that
  * happened before it.
  * Progress: creating and destroying takes locks of the process and, in a shared region, one
- * between processes, for which a call waits a second at most. An add does not wait: it
- * tries a lock when its CPU's word has come to the end of its reach, and adds to a word common
- * to all CPUs if another thread has the lock.
+ * between processes, for which a call waits a second at most. An add does not wait: it tries a
+ * lock when its CPU's word would leave its batch. If another thread has the lock, the add goes
+ * to a word that all CPUs share.
  *
  * Sums wrap modulo 2^64. Bounds and limits need an exact sum between -2^62 and 2^62.
  */
@@ -36,23 +37,23 @@ PERCPU_BEGIN_DECLS
 /** Options of an approximate sum. Set size; zero in another field means the default. */
 struct percpu_approx_options {
 	size_t size;   /* sizeof(struct percpu_approx_options) */
-	int64_t batch; /* how far each CPU's word may be from its center: 1 to 2^40; default
+	int64_t batch; /* most distance of a CPU's word from its center: 1 to 2^40; default
 			  PERCPU_APPROX_BATCH */
 };
 
 #define PERCPU_APPROX_BATCH 4096
 
-/** What a sum has in the bias lane. A CPU lane has its word, and behind it the center of that. */
+/** A sum's control block in the bias lane. A CPU lane has the CPU's word, and then its center. */
 struct percpu_approx_control {
 	uint64_t base;	 /* adds that went to no lane, minus what resets subtract */
-	uint64_t middle; /* the approximate sum; the exact one is never above it by more than a
+	uint64_t middle; /* the approximate sum; the exact sum is never above it by more than a
 			    batch for each CPU */
 	int64_t limit;	 /* for which the lanes were closed last */
-	uint64_t state;	 /* whether they are; its upper bits count the changes */
+	uint64_t state;	 /* whether the lanes are closed; the upper bits count its changes */
 	uint64_t batch;
-	uint32_t busy; /* the holder of the lock is changing centers */
+	uint32_t busy; /* the lock holder is changing centers */
 	uint32_t spare;
-	uint64_t closed; /* CLOCK_MONOTONIC when they were closed last, in ns */
+	uint64_t closed; /* when the lanes were closed last, in ns of CLOCK_MONOTONIC */
 	uint64_t rest;
 } PERCPU_ALIGNED_WORD;
 
@@ -66,8 +67,8 @@ struct percpu_approx {
 };
 
 /**
- * Create a sum of 0 in memory of this process, or in a region. It takes 64 bytes per CPU, of
- * which 16 are used.
+ * Create a sum of 0 in memory of this process, or in a region. It takes 64 bytes per CPU and
+ * uses 16 of them.
  *
  * Returns 0, or
  *	-EINVAL	a NULL for the result or the region; options that this library does not know;
@@ -76,8 +77,8 @@ struct percpu_approx {
  *	-ENOMEM	no memory or address space
  *	-E2BIG	more CPUs than PERCPU_MAX_CPUS
  *	-EROFS, -ENOSPC, -ETIMEDOUT  in a region, as percpu_region_alloc()
- *	-ENOTSUP  in a shared region on machines that do not change 16 bytes at once: those of
- *		32 bits, for example
+ *	-ENOTSUP  in a shared region, on machines that do not change 16 bytes at once, such as
+ *		32-bit machines
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_approx_create(const struct percpu_approx_options *o,
 						      struct percpu_approx **ret);
@@ -86,20 +87,20 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_approx_create_in(struct percpu_region *r
 							 struct percpu_approx **ret);
 
 /**
- * Attach to the sum at this root of a shared region, or create it if nobody has, as
- * percpu_counter_array_open() does. The batch of a sum stays: a batch of 0 in the options, or no
- * options, is any.
+ * Attach to the sum at this root of a shared region, or create it if there is none, as
+ * percpu_counter_array_open() does. An existing sum keeps its batch. A batch of 0 in the options,
+ * or no options, accepts any batch.
  *
- * Returns 0, or as percpu_approx_create_in(), and -ENOENT or -EEXIST as
- * percpu_counter_array_open(); -EEXIST also if o names a batch, and the sum has another.
+ * Returns 0, an error of percpu_approx_create_in(), or -ENOENT or -EEXIST as
+ * percpu_counter_array_open(); also -EEXIST if o names a batch and the sum has another.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_approx_open(struct percpu_region *r, unsigned root,
 						    const struct percpu_approx_options *o,
 						    struct percpu_approx **ret);
 
 /**
- * Attach to a sum that another process created at this key of a shared region, whatever its
- * batch. percpu_approx_detach() undoes it and leaves the sum.
+ * Attach to a sum of any batch that another process created at this key of a shared region.
+ * percpu_approx_detach() undoes it and leaves the sum.
  *
  * Returns 0, or -EINVAL (a NULL, another lane size), -ENOENT (no such sum there), -ENOMEM,
  * -ENOTSUP.
@@ -108,19 +109,19 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_approx_attach(struct percpu_region *r, u
 						      struct percpu_approx **ret);
 PERCPU_API void percpu_approx_detach(struct percpu_approx *a);
 
-/** Its key in the region it was created in; 0 for a private one. */
+/** Return the key of the sum in its region; 0 for a private sum. */
 PERCPU_API uint64_t percpu_approx_key(const struct percpu_approx *a);
 
-/** Free the sum, which no thread may be using. NULL is fine. In a region that was opened to
- *  read, it stays. If a root has it, set that to 0 before: percpu_region_set_root(). */
+/** Free the sum. No thread may be using it. NULL is fine. In a region that was opened to read, the
+ *  sum stays. If a root has its key, set the root to 0 first: percpu_region_set_root(). */
 PERCPU_API void percpu_approx_destroy(struct percpu_approx *a);
 
 PERCPU_API void percpu_approx_add_slow(const struct percpu_approx *a, int64_t n);
 PERCPU_API int percpu_approx_add_below_slow(const struct percpu_approx *a, int64_t n,
 					    int64_t limit);
 
-/* Add in this CPU's lane. What is larger than the batch could get even to a center that was
- * moved far away, to close the lane; 1 is never larger. */
+/* Add in this CPU's lane. An n larger than the batch is refused: it could reach even the distant
+ * center of a closed lane. A constant 1 or -1 is never larger. */
 PERCPU_INLINE int percpu_approx_try(const struct percpu_approx *a, int64_t n)
 {
 	if (!(__builtin_constant_p(n) && (n == 1 || n == -1)) &&
@@ -130,44 +131,41 @@ PERCPU_INLINE int percpu_approx_try(const struct percpu_approx *a, int64_t n)
 				     a->span);
 }
 
-/**
- * Add n, without a limit; negative to subtract. In a region that was opened to read nothing
- * is added.
- */
+/** Add n, without a limit; n may be negative. Does nothing in a region that was opened to read. */
 PERCPU_INLINE void percpu_approx_add(const struct percpu_approx *a, int64_t n)
 {
 	if (percpu_unlikely(percpu_approx_try(a, n)))
 		percpu_approx_add_slow(a, n);
 }
 
-/* The exact sum is not above this. */
+/* Return the highest value that the exact sum can have. */
 PERCPU_INLINE int64_t percpu_approx_highest(const struct percpu_approx *a)
 {
 	return (int64_t)(__atomic_load_n(&a->control->middle, __ATOMIC_RELAXED) + a->slack);
 }
 
 /**
- * Add n, unless the exact sum would come above the limit. With n of 0 or less this is
- * percpu_approx_add(), whatever the limit: giving back never fails for it.
+ * Add n, unless the exact sum would exceed the limit. With n of 0 or less this is
+ * percpu_approx_add(), whatever the limit: a program can always give back what it took.
  *
- * If all adds of more than 0 are made by this call, the sum is never above the largest limit
- * that any of them gave. Adds without a limit, or with a larger one, and resets of a sum below
- * 0, raise the sum all the same; if some run during the call, the sum that it decides by may be
- * off by what they change meanwhile.
+ * If all positive adds use this call, the sum never exceeds the largest limit that one of them
+ * gave. Adds without a limit, adds with a larger limit, and resets of a sum below 0 may raise the
+ * sum above it. If these run during the call, the sum by which it decides may be off by their
+ * changes.
  *
  * Returns 0, or
  *	-ERANGE	nothing was added, because at some moment during the call the exact sum
- *		was above limit - n; or because the limit is 0 or negative, which is always
- *		taken for reached
+ *		was above limit - n; or because the limit is 0 or negative, which always
+ *		counts as reached
  *	-EROFS	the region was opened to read
  *	-EPERM, -EAGAIN, -ENOMEM, -ETIMEDOUT  near the limit: nothing was added, because CPUs
  *		could not be fenced (percpu_fence(), in a shared region percpu_fence_all()), or
  *		another thread was stopped with the lock for a second
  *
  * Context: any thread; not a signal handler, because of the fence.
- * Progress: near the limit the first call closes the lanes of the CPUs, for which it fences
- * once. From then on adds of all threads go to one word, until there is room again: 4 batches
- * for each CPU that has a lane. Adds as large as that, given back each time, fence each time.
+ * Progress: near the limit the first call closes the lanes of the CPUs and fences once. From
+ * then on the adds of all threads go to one word, until there is room again: 4 batches for each
+ * CPU that has a lane. Adds as large as that room, each given back, may fence each time.
  */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_approx_add_below(const struct percpu_approx *a,
 							    int64_t n, int64_t limit)
@@ -179,39 +177,42 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_approx_add_below(const struct percpu_
 }
 
 /**
- * Read the approximate sum. NULL is not checked for: this is one load, inline. It is off by at
- * most percpu_approx_bound() from the exact sum, if no add and no reset runs meanwhile; adds that
- * do may be in it or not. It may be negative where the exact sum cannot be. While lanes are closed
- * near a limit it is always lower than the exact sum, by a batch for each CPU.
+ * Read the approximate sum: one load, inline. a must not be NULL. If no add and no reset runs
+ * meanwhile, the result is off by at most percpu_approx_bound() from the exact sum. Adds that run
+ * meanwhile may be in it or not. It may be negative where the exact sum cannot be. While lanes are
+ * closed near a limit, it is lower than the exact sum by a batch for each CPU.
  */
 PERCPU_INLINE int64_t percpu_approx_read(const struct percpu_approx *a)
 {
 	return (int64_t)__atomic_load_n(&a->control->middle, __ATOMIC_RELAXED);
 }
 
-/** The batch, also of a sum that was attached to, or opened with any batch. NULL has 0. */
+/** Return the batch of the sum; 0 for NULL. */
 PERCPU_API uint64_t percpu_approx_batch(const struct percpu_approx *a);
 
-/** The bound: the batch, times the CPUs that have a lane, plus one batch. NULL has 0. */
+/** Return the bound on the error: a batch for each CPU that has a lane, plus one; 0 for NULL. */
 PERCPU_API uint64_t percpu_approx_bound(const struct percpu_approx *a);
 
-/** Read the exact sum, as percpu_counter_fetch(): each lane is loaded once. NULL reads as 0. */
+/** Read the exact sum, as percpu_counter_fetch() does. Loads each lane once. NULL reads as 0. */
 PERCPU_API int64_t percpu_approx_fetch(const struct percpu_approx *a);
 
 /**
- * Compare the exact sum with v: -1 if it is less, 0 if it is the same, 1 if it is more. The
- * lanes are summed only if v is within the bound of the approximate sum. NULL is a sum of 0.
+ * Compare the exact sum with v. Returns -1 if the sum is less, 0 if it is the same, 1 if it is
+ * more. Sums the lanes only if v is within the bound of the approximate sum. NULL is a sum of 0.
  */
 PERCPU_API int percpu_approx_compare(const struct percpu_approx *a, int64_t v);
 
-/**
- * Set the sum to 0; read it and set it to 0 in one: what is returned to all callers and what
- * is left add up to what was added. In a region that was opened to read, nothing is reset.
- *
- * Progress: resets wait for each other and for a thread that moves centers, a second at most. If
- * that thread is stopped, one of several resets at the same time may return less than 0.
- */
+/** Set the sum to 0, as percpu_approx_fetch_zero() does, without a result. */
 PERCPU_API void percpu_approx_zero(const struct percpu_approx *a);
+
+/**
+ * Read the sum and set it to 0 in one step: the values returned to all callers and what is left
+ * add up to what was added. In a region that was opened to read, only read it.
+ *
+ * Progress: a reset waits for other resets and for a thread that moves centers, a second at most.
+ * If the thread that it waited for is stopped, and several resets run at once, one of them may
+ * return less than 0.
+ */
 PERCPU_API int64_t percpu_approx_fetch_zero(const struct percpu_approx *a);
 
 PERCPU_END_DECLS

@@ -4,20 +4,20 @@
  * updates at about the cost of an addition.
  *
  * As with counters (counter.h), an update adds to a cell of the CPU it runs on, and a read
- * sums the cells, always in the same order: successive reads of a counter to which nothing
+ * sums the cells, always in the same order. Successive reads of a counter to which nothing
  * negative is added never go back. No update is lost.
  *
  * Sums are rounded as the machine adds doubles. Sums of whole numbers are exact while the
- * absolute values of all that was ever added stay below 2^53 together. Otherwise a value is
+ * absolute values of all numbers ever added stay below 2^53 together. Otherwise a value is
  * off by at most
  *
  *	(n + 4 * CPUs) * 2^-53 * S	rounding to nearest; n below 2^40
  *
- * where n counts the adds, and S is the sum of the absolute values of all that was added,
- * since the counter was created: a reset does not make cells smaller. After a reset of large
- * numbers, a program that goes on with small ones takes a new counter.
+ * where n is the number of adds, and S is the sum of the absolute values of all numbers added,
+ * both since the counter was created: a reset does not make cells smaller. If a program counts
+ * small numbers after it has reset a counter of large ones, it should use a new counter.
  *
- * No add makes a sum infinite or turns it into NaN: it is refused.
+ * An add that would make a sum infinite or NaN is refused.
  */
 #ifndef PERCPU_FCOUNTER_H
 #define PERCPU_FCOUNTER_H
@@ -34,15 +34,15 @@ struct percpu_fcounter;
  * All calls of this header have this in common, unless one says otherwise.
  *
  * Context: calls that create, open, attach, detach or destroy: any thread, constructors
- * included; not a signal handler. The others: any thread of any process that has the
+ * included; not a signal handler. Other calls: any thread of any process that has the
  * counter mapped; signal handlers; children of fork and vfork.
  * Ordering: none for adds and resets (as memory_order_relaxed). A read includes the adds
  * that happened before it.
  * Progress: creating and destroying takes locks of the process and, in a shared region,
  * one between processes, for which a call waits a second at most. The other calls take no
- * lock. An add tries its sequence a few times, and then adds atomically, which begins anew
+ * lock. An add tries its sequence a few times, and then adds atomically, which starts again
  * only if another thread adds to the same atomic lane meanwhile. A read loads each lane
- * once, and a reset begins anew if another thread resets the same counter meanwhile.
+ * once, and a reset starts again if another thread resets the same counter meanwhile.
  */
 
 /**
@@ -64,7 +64,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_fcounter_create_in(struct percpu_region 
 							   struct percpu_fcounter **ret);
 
 /**
- * Attach to the counter at this root of a shared region, or create it if nobody has, as
+ * Attach to the counter at this root of a shared region, or create it if there is none, as
  * percpu_fcounter_array_open() does.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_fcounter_open(struct percpu_region *r, unsigned root,
@@ -81,15 +81,14 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_fcounter_attach(struct percpu_region *r,
 							struct percpu_fcounter **ret);
 PERCPU_API void percpu_fcounter_detach(struct percpu_fcounter *c);
 
-/** The counter's key in the region it was created in; 0 for a private counter. */
+/** Return the counter's key in its region; 0 for a private counter. */
 PERCPU_API uint64_t percpu_fcounter_key(const struct percpu_fcounter *c);
 
 /**
  * Free a counter of this process or of a region. No thread may be using the counter. If a root
- * has it, set that to 0 before: percpu_region_set_root().
- * Nothing happens if c is NULL, points to no allocation of 8 bytes, or is in a region that
- * was opened to read. In a shared region the call may wait for a second, as
- * percpu_region_free().
+ * has its key, set the root to 0 first: percpu_region_set_root().
+ * Does nothing if c is NULL, points to no allocation of 8 bytes, or is in a region that was
+ * opened to read. In a shared region the call may wait for a second, as percpu_region_free().
  */
 PERCPU_API void percpu_fcounter_destroy(struct percpu_fcounter *c);
 
@@ -106,8 +105,8 @@ PERCPU_API int percpu_fcounter_add_slow(struct percpu_fcounter *c, double n);
  * A unit that is compiled without vector registers cannot call it.
  *
  * Context: any thread of any process that has the counter mapped; signal handlers; children
- * of fork and vfork. As other additions of doubles, it may set the floating-point flags of
- * the thread, obeys its rounding mode, and raises SIGFPE if the thread has asked for that.
+ * of fork and vfork. As any addition of doubles, it may set the floating-point flags of the
+ * thread, obeys its rounding mode, and raises SIGFPE if the thread has enabled that.
  */
 PERCPU_INLINE int percpu_fcounter_add(struct percpu_fcounter *c, double n)
 {
@@ -118,7 +117,7 @@ PERCPU_INLINE int percpu_fcounter_add(struct percpu_fcounter *c, double n)
 
 /**
  * Read the counter: what was added since it was created or last zeroed. NULL reads as 0.
- * The result is a number, whatever another process has written into the file.
+ * The result is finite, whatever another process has written into the file.
  *
  * The result need not be the total of any instant, as with percpu_counter_fetch().
  *
@@ -128,29 +127,27 @@ PERCPU_INLINE int percpu_fcounter_add(struct percpu_fcounter *c, double n)
 PERCPU_API double percpu_fcounter_fetch(const struct percpu_fcounter *c);
 
 /**
- * Set the counter to 0: what has been added so far no longer counts. An add that runs
- * meanwhile falls before or after the reset, and is not lost. A reset stores to no CPU's
- * cell: it remembers the sum, which reads then subtract.
+ * Set the counter to 0: earlier adds no longer count. An add that runs meanwhile counts before
+ * or after the reset, and is not lost. A reset stores to no CPU's cell: it stores the sum,
+ * which reads then subtract.
  *
- * percpu_fcounter_fetch_zero() reads and resets in one: the values returned to all callers
- * and what is left in the counter add up to what was added, but for rounding.
+ * With adds of both signs, another reset may overtake this one while the sum is the same again.
+ * Then no order of adds and resets may explain what is left, but with the values that
+ * percpu_fcounter_fetch_zero() returned it still adds up. Counters that only grow cannot show this.
+ * If sets, resets and such adds must have one order, use a gauge (gauge.h): it numbers its sets.
  *
- * With adds of both signs: if another reset overtakes this one while the sum is the same again,
- * what is left may be a value that no order of adds and resets explains, but it adds up with what
- * percpu_fcounter_fetch_zero() returned. Counters that only grow cannot show it. If sets, resets
- * and such adds must have one order, take a gauge (gauge.h), whose sets are numbered.
- *
- * If c is NULL nothing happens. In a region that was opened to read nothing is reset:
- * percpu_fcounter_fetch_zero() only reads, and an add gets SIGSEGV; docs/memory/region.md.
+ * Does nothing if c is NULL, or in a region that was opened to read. (There an add gets SIGSEGV;
+ * docs/memory/region.md.)
  */
 PERCPU_API void percpu_fcounter_zero(struct percpu_fcounter *c);
+
+/** Read and reset in one step: the values returned to all callers and what is left in the
+ *  counter add up to what was added, except for rounding. Returns 0 for NULL. In a region that
+ *  was opened to read, only read. */
 PERCPU_API double percpu_fcounter_fetch_zero(struct percpu_fcounter *c);
 
-/*
- * Arrays: n counters, adjacent in every lane, of 8 bytes per counter and CPU. The
- * fields are the library's.
- */
-
+/** An array of n counters, adjacent in every lane. It takes 8 bytes per counter and CPU. The fields
+ *  are the library's. */
 struct percpu_fcounter_array {
 	struct percpu_block block;
 	size_t n; /* counters */
@@ -174,7 +171,7 @@ percpu_fcounter_array_create_in(struct percpu_region *r, size_t n,
 				struct percpu_fcounter_array **ret);
 
 /**
- * Attach to n counters at this root of a shared region, or create them if nobody has, as
+ * Attach to n counters at this root of a shared region, or create them if there are none, as
  * percpu_counter_array_open() does, with the same errors: -EINVAL, -ENOENT, -EEXIST,
  * -ENOSPC, -ENOMEM, -ETIMEDOUT.
  */
@@ -194,18 +191,18 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_fcounter_array_attach(struct percpu_regi
 							      struct percpu_fcounter_array **ret);
 PERCPU_API void percpu_fcounter_array_detach(struct percpu_fcounter_array *a);
 
-/** The array's key in the region it was created in; 0 for a private array. */
+/** Return the array's key in its region; 0 for a private array. */
 PERCPU_API uint64_t percpu_fcounter_array_key(const struct percpu_fcounter_array *a);
 
-/** Free the array and its counters. In a region that was opened to read, the counters
- *  stay. NULL is fine. No thread may be using the array. If a root has it, set that to 0
- *  before: percpu_region_set_root(). */
+/** Free the array and its counters. No thread may be using the array. NULL is fine. In a
+ *  region that was opened to read, the counters stay. If a root has the array's key, set the
+ *  root to 0 first: percpu_region_set_root(). */
 PERCPU_API void percpu_fcounter_array_destroy(struct percpu_fcounter_array *a);
 
 PERCPU_API int percpu_fcounter_array_add_slow(const struct percpu_fcounter_array *a, size_t i,
 					      double n);
 
-/** Add n to counter i, which must be below a->n. As percpu_fcounter_add(). */
+/** Add n to counter i, as percpu_fcounter_add() does. i must be below a->n. */
 PERCPU_INLINE int percpu_fcounter_array_add(const struct percpu_fcounter_array *a, size_t i,
 					    double n)
 {
@@ -214,9 +211,13 @@ PERCPU_INLINE int percpu_fcounter_array_add(const struct percpu_fcounter_array *
 	return 0;
 }
 
-/** As the calls for a single counter. i >= a->n reads as 0 and resets nothing. */
+/** Read counter i, as percpu_fcounter_fetch() does. i >= a->n reads as 0. */
 PERCPU_API double percpu_fcounter_array_fetch(const struct percpu_fcounter_array *a, size_t i);
+
+/** Set counter i to 0, as percpu_fcounter_zero() does. Does nothing if i >= a->n. */
 PERCPU_API void percpu_fcounter_array_zero(struct percpu_fcounter_array *a, size_t i);
+
+/** Read and reset counter i, as percpu_fcounter_fetch_zero() does. Returns 0 if i >= a->n. */
 PERCPU_API double percpu_fcounter_array_fetch_zero(struct percpu_fcounter_array *a, size_t i);
 
 /** Read all counters into out[0..a->n-1], lane by lane. */

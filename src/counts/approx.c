@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * approx.c - sums that are known approximately, and sums with a limit: how they are created
- * and read. approx_add.c has the adds that no sequence committed.
+ * approx.c - approximate sums and sums with a limit: creation and reads. approx_add.c has the
+ * adds that no sequence committed.
  *
- * A CPU lane has a word and its center. The control block in the bias lane has the base, which
- * is what was added to no lane minus what was reset, and the highest that the sum can be.
+ * Each CPU lane holds a word and its center. The control block in the bias lane holds the base
+ * (what was added outside the lanes, minus what was reset) and the approximate sum, from which
+ * the highest possible sum follows.
  *
  *	exact sum = sum of the words + base
  *	highest = sum of the centers + a batch for each CPU + base
+ *	approximate sum = highest - a batch for each CPU
  *
- * Only sequences of a lane's CPU change its word or its center while the lane is open, and
- * none lets them get further apart than the batch. So the exact sum is not above the highest,
- * and not below it by more than two batches for each CPU. The approximate sum is in the middle.
+ * While a lane is open, only sequences of its CPU change its word or its center, and none lets
+ * them get further apart than the batch. So the exact sum is not above the highest, and not
+ * below it by more than two batches for each CPU.
  *
  * AN ADD is a sequence that adds to the word. If the word would get too far from its
- * center, the thread moves the center to where the word is:
+ * center, the thread moves the center to the word:
  *
  *	try the lock of the chunk's journal; busy = 1
  *	d = word - center of this CPU
@@ -24,38 +26,36 @@
  *	down:	the sequence; highest += d, if it committed
  *	busy = 0; unlock
  *
- * and tries again. So while a center is moved, or if its thread was killed then, the highest
- * is at most a batch above what it should be, and never below. A thread that finds busy set
- * when it gets the lock knows that the last holder was killed in the middle, and sums the
- * centers anew.
+ * Then it tries again. While a thread moves a center, and after it is killed in the middle, the
+ * highest is at most a batch too high, and never too low. A thread that finds busy set when it
+ * gets the lock knows that the last holder was killed in the middle. It sums the centers again.
  *
- * An add that still does not fit, or whose thread did not get the lock or cannot run
- * sequences, goes to the base, and to the highest: one compare-and-swap of both. So neither
- * sum waits for the lock, and no add is ever moved: nobody who is killed takes one along.
+ * An add goes to the base and to the highest, by one compare-and-swap of both, if it still does
+ * not fit, if its thread did not get the lock, or if its thread cannot run sequences. So no add
+ * waits for the lock. An add is never moved, so a killed thread loses none.
  *
- * ADDS BELOW A LIMIT keep this in force, once it is:
+ * ADDS BELOW A LIMIT keep this condition true once it is true:
  *
  *	highest <= limit
  *
- * Where it is, any add that its lane takes is below the limit. Who raises the highest checks
- * and changes it by one compare-and-swap. What follows from its value is true whenever it has
- * that value, so it does no harm if it had others in between.
+ * While it is true, any add that its lane takes is below the limit. A thread that raises the
+ * highest checks and changes it by one compare-and-swap. The check depends on the value alone,
+ * so it does no harm if the highest changed and came back in between.
  *
- * NEAR THE LIMIT the highest is too high to decide by. Then the lanes are closed:
+ * NEAR THE LIMIT the highest is too high to decide by. Then a thread closes the lanes:
  *
  *	lock; state = closing; move each center far away from its word; unlock
  *	fence
  *	lock; if the state is still that: highest = exact sum; state = closed; unlock
  *
- * No sequence commits an add after the fence. So all adds go to the base, the highest is the
- * exact sum from then on, and the check is exact: for those that are added and for those that
- * are refused. When the sum is away from the limit again, whoever adds opens the lanes: the
- * highest rises by a batch for each CPU, if there is room for it, and each center becomes its
- * word. A thread that is killed while it closes or opens leaves busy set, and the next one
- * closes the lanes once more.
+ * No sequence commits an add after the fence. From then on all adds go to the base, the highest
+ * is the exact sum, and the check is exact, for an add and for a refusal. When the sum is away
+ * from the limit again, the next add opens the lanes: it raises the highest by a batch for each
+ * CPU, if there is room, and sets each center to its word. A thread that is killed while it
+ * closes or opens the lanes leaves busy set. The next holder of the lock closes them again.
  *
- * Machines that cannot change two words at once have the lanes closed for good. So there the
- * words are 0, and the highest is the sum; the base stays 0.
+ * On machines that cannot change two words at once the lanes stay closed. There the words and
+ * the base stay 0, and the highest is the sum.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ static void complete_approx(struct percpu_block *b)
 {
 	struct percpu_approx *a = (struct percpu_approx *)b;
 
-	if (a->reach == 0) /* a new one, with the default batch */
+	if (a->reach == 0) /* a new sum with the default batch */
 		a->reach = PERCPU_APPROX_BATCH;
 	a->slack = a->reach * b->chunk->cpus;
 	a->control = approx_control(b);
@@ -108,8 +108,8 @@ static void complete_approx(struct percpu_block *b)
 		a->span = 2 * a->reach + 1;
 }
 
-/* Read the batch that the creator wrote, once, because another process may have damaged it
- * since. A reach of 0 in the plan's handle is any. */
+/* Load the batch that the creator wrote, once, and check it: another process may have damaged
+ * it since. A reach of 0 in the plan's handle accepts any batch. */
 static int adopt_approx(const struct percpu_block *found, struct percpu_plan *p)
 {
 	uint64_t batch = __atomic_load_n(&approx_control(found)->batch, __ATOMIC_RELAXED);
@@ -145,8 +145,8 @@ int percpu_approx_create(const struct percpu_approx_options *o, struct percpu_ap
 	return e != 0 ? e : percpu_block_create(&p, ret);
 }
 
-/* Sequences know the stride. Processes that change pairs in different ways must not share
- * them. */
+/* Return 0 if a sum can be in the region. Sequences need the default stride. Processes that
+ * change pairs in different ways must not share a sum. */
 static int check_approx_region(const struct percpu_region *r, const void *ret)
 {
 	if (r == NULL || ret == NULL || !percpu_region_is_zone(r))
@@ -224,8 +224,8 @@ uint64_t percpu_approx_words(const struct percpu_approx *a)
 	return sum;
 }
 
-/* The base first: then the words that are loaded later have all that it subtracts, and what
- * only grows cannot come out below 0. */
+/* Load the base first. Then the words, loaded later, contain all that the base subtracts, and a
+ * sum that only grows never reads below 0. */
 int64_t percpu_approx_fetch(const struct percpu_approx *a)
 {
 	uint64_t base;
@@ -249,8 +249,8 @@ int percpu_approx_compare(const struct percpu_approx *a, int64_t v)
 	return sum < v ? -1 : sum > v;
 }
 
-/* If another reset came between the sum of the words and the swap, its base lacks adds that
- * this sum has not; hence the lock. Adds that come between do no harm. */
+/* Take the lock, so that no other reset runs between the sum of the words and the swap: it would
+ * put adds into the base that this sum of the words lacks. Adds in between do no harm. */
 int64_t percpu_approx_fetch_zero(const struct percpu_approx *a)
 {
 	struct percpu_robust h;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * approx_add.c - adds to approximate sums that no sequence committed at once: moving the
- * centers, closing the lanes near a limit, and opening them again. approx.c says how.
+ * approx_add.c - adds to approximate sums that no sequence committed at once: they move the
+ * centers, close the lanes near a limit, and open them again. approx.c explains the protocol.
  */
 #include <errno.h>
 
 #include "counts.h"
 
-#define APPROX_ROUNDS 100	       /* of an add, while others open what it closes */
-#define APPROX_FAR (UINT64_C(1) << 63) /* between a word and its center: in no reach */
-#define APPROX_REST_NS 10000000	       /* lanes that were closed stay so for that long */
+#define APPROX_ROUNDS 100	       /* most of an add, while other threads open the lanes */
+#define APPROX_FAR (UINT64_C(1) << 63) /* of a center from its word: more than any reach */
+#define APPROX_REST_NS 10000000	       /* closed lanes stay closed for at least so long */
 
 enum {
 	APPROX_OPEN,
 	APPROX_CLOSING, /* sequences that began before the fence may still commit */
 	APPROX_CLOSED,
-	APPROX_STATES = 4, /* above them, how often the state was changed */
+	APPROX_STATES = 4, /* the bits above count the changes of the state */
 };
 
 static struct percpu_chunk *approx_chunk(const struct percpu_approx *a)
@@ -46,9 +46,8 @@ static uint64_t load_approx_word(const uint64_t *word)
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-/* The pair of the base and the highest, which is the middle and a batch for each CPU.
- * Machines without pairs have only the highest. */
-
+/* Load the pair of the base and the highest. The highest is the middle plus a batch for each CPU.
+ * On machines without atomic pairs the base is 0. */
 static struct percpu_pair_value load_approx(const struct percpu_approx *a)
 {
 	struct percpu_chunk *k = approx_chunk(a);
@@ -61,6 +60,7 @@ static struct percpu_pair_value load_approx(const struct percpu_approx *a)
 	return v;
 }
 
+/* Replace the pair if it is still *old; otherwise set *old to what it is. */
 static bool swap_approx(const struct percpu_approx *a, struct percpu_pair_value *old, uint64_t base,
 			uint64_t highest)
 {
@@ -114,7 +114,7 @@ void percpu_approx_close(const struct percpu_approx *a)
 	change_state(a, APPROX_CLOSED); /* the sum is new */
 }
 
-/* To what the lanes add up to at most, and the base. */
+/* Set the highest to the base plus the most that the lanes add up to. */
 static void set_highest(const struct percpu_approx *a, uint64_t lanes)
 {
 	struct percpu_pair_value v = load_approx(a);
@@ -133,7 +133,7 @@ static void count_centers(const struct percpu_approx *a)
 	set_highest(a, sum);
 }
 
-/* Begin what follows a lock, whose last holder may have been killed. */
+/* Set busy. If the last holder of the lock was killed, repair what it left. */
 static void begin_approx(const struct percpu_approx *a)
 {
 	uint32_t *busy = &a->control->busy;
@@ -169,12 +169,12 @@ static void unlock_approx(const struct percpu_approx *a, struct percpu_robust *h
 	percpu_robust_unlock(h);
 }
 
-/* Move the center of the CPU's lane, whichever that is now. */
+/* Move the center in the lane of the CPU that the thread runs on now. */
 static bool move_center(const struct percpu_approx *a, uint64_t d)
 {
 	int r = PERCPU_SEQ_SLOW;
 
-	/* The highest is above before the center is, and the center below before the highest. */
+	/* The highest rises before the center does, and falls after it. */
 	percpu_full_fence();
 	for (int try = 0; percpu_seq_retry(r, try); try++)
 		r = percpu_seq_add_within(a->block.base + 8, a->block.base, PERCPU_STRIDE,
@@ -183,7 +183,7 @@ static bool move_center(const struct percpu_approx *a, uint64_t d)
 	return r == 0;
 }
 
-/* Add to the highest, unless that comes above the limit. */
+/* Add n to the highest, unless it would exceed the limit. */
 static bool raise_highest(const struct percpu_approx *a, uint64_t n, int64_t limit)
 {
 	uint64_t old = __atomic_load_n(&a->control->middle, __ATOMIC_SEQ_CST);
@@ -211,10 +211,10 @@ static bool move_center_by(const struct percpu_approx *a, uint64_t d, int64_t li
 	return moved;
 }
 
-/* Move the center of this CPU to where its word is. Returns whether it was moved. */
+/* Move the center of this CPU to its word. Returns whether it was moved. */
 static bool recenter(const struct percpu_approx *a, int64_t limit)
 {
-	const uint32_t cpu = (uint32_t)percpu_seq_cpu(); /* large: none */
+	const uint32_t cpu = (uint32_t)percpu_seq_cpu(); /* large: no sequences */
 	struct percpu_robust h;
 	bool moved = false;
 	uint64_t d;
@@ -222,15 +222,15 @@ static bool recenter(const struct percpu_approx *a, int64_t limit)
 	if (cpu >= approx_chunk(a)->cpus || load_state(a) % APPROX_STATES != APPROX_OPEN ||
 	    !try_approx_lock(a, &h))
 		return false;
-	/* If another thread has closed the lanes meanwhile, the center is far away: nothing moves. */
+	/* If another thread has closed the lanes meanwhile, the center is too far away to move. */
 	d = load_approx_word(approx_word(a, cpu)) - load_approx_word(approx_word(a, cpu) + 1);
 	moved = d != 0 && d + a->reach < a->span && move_center_by(a, d, limit);
 	unlock_approx(a, &h);
 	return moved;
 }
 
-/* What the highest may rise to when the lanes are opened: the limit that they were closed near; or,
- * if the sum is above that, the limit of the add that opens them. */
+/* Return what the highest may rise to when the lanes are opened: the limit that they were closed
+ * near, or, if the sum is above that one, the limit of the add that opens them. */
 static int64_t opening_limit(const struct percpu_approx *a, int64_t limit)
 {
 	const int64_t known = __atomic_load_n(&a->control->limit, __ATOMIC_RELAXED);
@@ -238,8 +238,7 @@ static int64_t opening_limit(const struct percpu_approx *a, int64_t limit)
 	return known < percpu_approx_highest(a) ? limit : known;
 }
 
-/* Whether the lanes can be open: the sum is so far from the limit that they stay so for a
- * while. */
+/* Return whether the sum is so far from the limit that opened lanes would stay open for a while. */
 static bool has_room(const struct percpu_approx *a, int64_t limit)
 {
 	const int64_t away = 4 * (int64_t)a->slack, highest = percpu_approx_highest(a);
@@ -269,9 +268,9 @@ static void open_approx(const struct percpu_approx *a, int64_t limit)
 	change_state(a, APPROX_OPEN);
 }
 
-/* Whether the lanes may be opened. Adds that are larger than the room of open lanes, and are given
- * back, would close and open them each time, with a fence. The clock of another boot or container
- * may be behind: then they may. */
+/* Return whether the lanes were closed long enough. Without this wait, adds that exceed the room of
+ * open lanes and are given back would close and open them each time, with a fence. If the lanes
+ * were closed by the clock of another boot or container, and this clock is behind, return true. */
 static bool has_rested(const struct percpu_approx *a)
 {
 	uint64_t closed = __atomic_load_n(&a->control->closed, __ATOMIC_RELAXED);
@@ -285,8 +284,8 @@ static bool may_open(const struct percpu_approx *a, int64_t limit)
 	       has_rested(a);
 }
 
-/* Open the lanes, if they are closed and the sum is away from the limit, and from that of the add
- * that was done. */
+/* Open the lanes if they are closed, and the sum is away from the limit that they were closed near
+ * and from that of the add that was done. */
 static void open_if_room(const struct percpu_approx *a, int64_t limit)
 {
 	struct percpu_robust h;
@@ -301,7 +300,7 @@ static void open_if_room(const struct percpu_approx *a, int64_t limit)
 	unlock_approx(a, &h);
 }
 
-/* Close the lanes, unless they are. Returns 0 or an error of a fence or the lock. */
+/* Close the lanes unless they are closed. Returns 0 or an error of the fence or the lock. */
 static int close_approx(const struct percpu_approx *a, int64_t limit)
 {
 	struct percpu_robust h;
@@ -337,7 +336,7 @@ static int close_approx(const struct percpu_approx *a, int64_t limit)
 
 /* Adds */
 
-/* Add in the lane, whose center is moved if need be. Returns whether that was possible. */
+/* Add in the lane, and move its center if needed. Returns whether the add was done. */
 static bool add_in_open_lane(const struct percpu_approx *a, int64_t n, int64_t limit)
 {
 	int r = PERCPU_SEQ_SLOW;
@@ -365,7 +364,8 @@ static void add_to_base(const struct percpu_approx *a, uint64_t n)
 
 void percpu_approx_add_slow(const struct percpu_approx *a, int64_t n)
 {
-	/* The center that is moved may be another CPU's. What lowers the sum raises nothing. */
+	/* A thread that migrates may move the center of another CPU. An add that lowers the sum
+	 * must not raise the highest. */
 	const int64_t limit = n > 0 ? INT64_MAX : INT64_MIN;
 
 	if (!approx_chunk(a)->region->writable || add_in_open_lane(a, n, limit))
@@ -374,8 +374,8 @@ void percpu_approx_add_slow(const struct percpu_approx *a, int64_t n)
 	open_if_room(a, limit);
 }
 
-/* Add to the word of all CPUs. Returns 0, or -ERANGE if the sum is above limit - n, or -EAGAIN
- * if the lanes must be closed to know. */
+/* Add to the base. Returns 0, -ERANGE if the sum is above limit - n, or -EAGAIN if the lanes must
+ * be closed to decide. */
 static int add_to_base_below(const struct percpu_approx *a, int64_t n, int64_t limit)
 {
 	struct percpu_pair_value v;
@@ -394,8 +394,8 @@ static int add_to_base_below(const struct percpu_approx *a, int64_t n, int64_t l
 		}
 		if (state % APPROX_STATES == APPROX_CLOSED && load_state(a) == state)
 			return -ERANGE;
-		/* Each word may be two batches below what the highest says, and that a batch
-		 * above what it should be. */
+		/* Each word may be two batches below its share of the highest, and the highest may
+		 * be a batch too high. */
 		if (!__builtin_sub_overflow((int64_t)v.second, (int64_t)(2 * a->slack + a->reach),
 					    &lowest) &&
 		    !fits_below(lowest, (uint64_t)n, limit))

@@ -10,7 +10,7 @@
 
 #define CELL sizeof(uint64_t)
 
-/* Widest commit of this machine and tier; 0 before the first use. */
+/* The widest commit of this machine, in words; 0 before the first use. */
 static unsigned commit_words;
 
 _Static_assert(offsetof(struct percpu_counter_array, block) == 0, "begins every handle");
@@ -27,7 +27,7 @@ static struct percpu_plan plan_array(size_t n, struct percpu_counter_array *a)
 		.kind = PERCPU_KIND_ARRAY,
 		.size = percpu_lane_bytes(n, CELL),
 		.touched = n * CELL,
-		.align = PERCPU_BLOCK_ALIGN, /* so that add8() finds whole words */
+		.align = PERCPU_BLOCK_ALIGN, /* for the store of percpu_counter_array_add8() */
 		.handle = a,
 		.handle_size = sizeof(*a),
 	};
@@ -102,7 +102,7 @@ void percpu_counter_array_add_slow(const struct percpu_counter_array *a, size_t 
 		retry_array_add(a, i, n);
 }
 
-/* The tier may have risen since the last time. */
+/* Return the widest commit of this machine on the current tier, which may have risen. */
 static unsigned widest_commit(void)
 {
 	unsigned words = __atomic_load_n(&commit_words, __ATOMIC_RELAXED);
@@ -170,7 +170,7 @@ void percpu_counter_array_fetch_all(const struct percpu_counter_array *a, uint64
 	for (size_t i = 0; a != NULL && i < a->n; i += n) {
 		n = a->n - i < block ? a->n - i : block;
 		offset = offset_of(a, i);
-		/* The biases before the lanes, as in percpu_chunk_sum(). */
+		/* Load the biases before the lanes, as in percpu_chunk_sum(). */
 		percpu_sum_biases(a->block.chunk, offset, n, out + i);
 		PERCPU_STEP("bias loaded");
 		percpu_sum_cpus(a->block.chunk, offset, n, out + i);

@@ -5,32 +5,30 @@
  * value = S + (sum of the 32-bit cells - S, as int32_t)
  *	 + sum of the 64-bit atomic lanes in use - bias
  *
- * S, the checkpoint, is the total of all that was added to the cells, at some
- * moment, rounded down to a multiple of GENERATIONS. The first line is that
- * total, as long as it is within 2^31 of S:
+ * S, the checkpoint, is the total of all adds to the cells at some moment, rounded down to a
+ * multiple of GENERATIONS. The first line is the total of now, as long as that is within 2^31 of
+ * S. These rules keep it there:
  *
  * - A cell moves freely within a window of X values. To move a cell out of its window, a
- *   thread makes a checkpoint of its own: it reads S, sums the cells, and
- *   replaces the S it read by compare-and-swap. It may cross once, and only while S is
- *   still the one it made.
- * - S counts its changes in the bits that were rounded away, so no S comes back within
- *   2^28 changes. So a checkpoint allows one crossing at most.
- * - Take a sum of cells that were read while the checkpoint was S, and the sum
- *   that S was made from, while it was S's predecessor. From the first load of
- *   the older sum to the last of the newer one, two checkpoints allowed a
- *   crossing each. Besides, each CPU may have been between its look at some
- *   older checkpoint and its commit: one such crossing per cell, because a cell
- *   has one CPU. So the sums differ by less than X for each cell's window, X
+ *   thread makes a checkpoint: it reads S, sums the cells, and replaces the S it read by
+ *   compare-and-swap. It may cross the window's end once, and only while S is still the one it
+ *   made.
+ * - S counts its changes in the bits that were rounded away, so no value of S returns within
+ *   2^28 changes. So a checkpoint allows at most one crossing.
+ * - Compare a sum of cells that were read while the checkpoint was S with the sum from which S
+ *   was made, whose cells were read under the predecessor of S. From the first load of the older
+ *   sum to the last of the newer one, two checkpoints allowed a crossing each. In addition, each
+ *   CPU may have checked an older checkpoint and not committed yet: one such late crossing per
+ *   cell, because a cell has one CPU. So the sums differ by less than X for each cell's window, X
  *   for each cell's late crossing, and 2 X: for N cells by 2 (N + 1) X.
  * - X is the largest power of two with 2 (N + 1) X <= 2^29. With the rounding
  *   of S, less than 2^28, that leaves more than half of 2^31 to spare.
  *
- * A thread that is killed in between leaves a checkpoint that is as good as any. An add of X
- * or more goes to an atomic lane, and so does one that was refused or aborted a few times.
+ * A thread that is killed in between leaves a valid checkpoint. An add of X or more goes to an
+ * atomic lane, and so does an add that was refused or aborted a few times.
  *
- * A lane has 16 bytes per counter. In the CPU lanes the first 4 n are cells; in
- * the atomic lanes the first 8 n; in the bias lane 8 n for the bias, then 8 n
- * for S. The rest is never touched.
+ * A lane has 16 bytes per counter. A CPU lane uses the first 4 n bytes for cells; an atomic lane
+ * the first 8 n; the bias lane 8 n for the bias, then 8 n for S. The rest is never touched.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -148,8 +146,7 @@ void percpu_compact_destroy(struct percpu_compact *c)
 	percpu_block_destroy(c);
 }
 
-/* Return the total of the cells, from a checkpoint and the sum of the cells, which lacks the
- * upper 32 bits. */
+/* Return the 64-bit total of the cells, given a checkpoint and their sum modulo 2^32. */
 static uint64_t whole(uint64_t checkpoint, uint32_t sum)
 {
 	uint64_t since = checkpoint & -GENERATIONS;
@@ -157,7 +154,7 @@ static uint64_t whole(uint64_t checkpoint, uint32_t sum)
 	return since + (uint64_t)(int32_t)(sum - (uint32_t)since);
 }
 
-/* Acquire: the checkpoint is loaded again, or replaced, after the cells. */
+/* Load a cell. Acquire: the caller loads or replaces the checkpoint after the cells. */
 static uint32_t load_cell(const uint32_t *cell)
 {
 	return __atomic_load_n(cell, __ATOMIC_ACQUIRE);
@@ -202,8 +199,8 @@ static bool make_checkpoint(const struct percpu_compact *c, size_t i, uint64_t *
 					   __ATOMIC_RELAXED);
 }
 
-/* Try to add n, which is less than X, once. Returns 0, or PERCPU_SEQ_SLOW, also if another
- * thread's checkpoint came between. */
+/* Try once to add n, which is between -X and X. Returns 0, or PERCPU_SEQ_SLOW, also if another
+ * thread made a checkpoint meanwhile. */
 static int try_add(const struct percpu_compact *c, size_t i, int64_t n)
 {
 	void *cell = c->block.base + i * NARROW;
@@ -244,7 +241,7 @@ uint64_t percpu_compact_fetch(const struct percpu_compact *c, size_t i)
 
 	if (c == NULL || i >= c->n)
 		return 0;
-	/* The bias first, as in percpu_chunk_sum(). */
+	/* Load the bias first, as in percpu_chunk_sum(). */
 	bias = __atomic_load_n(&biases(c)[i], __ATOMIC_ACQUIRE);
 	PERCPU_STEP("bias loaded");
 	return narrow_total(c, i) + sum_wide(c, i) - bias;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * counter.c - creating, reading and resetting counters, and adds that no sequence
- * committed.
+ * counter.c - counters: creation, reads, resets, and adds that no sequence committed.
  */
 #include <errno.h>
 
@@ -15,7 +14,7 @@ static struct percpu_chunk *chunk_of(const struct percpu_counter *c, size_t *ret
 	return k;
 }
 
-/* The handle is the address in lane 0, so it needs no memory on the heap. */
+/* A handle is the address in lane 0 and needs no memory. */
 static const struct percpu_plan plan_counter = {
 	.kind = PERCPU_KIND_COUNTER,
 	.size = sizeof(uint64_t),
@@ -23,7 +22,7 @@ static const struct percpu_plan plan_counter = {
 	.align = sizeof(uint64_t),
 };
 
-/* Whether counters can be in the region: percpu_chunk_of() needs the default geometry. */
+/* Return whether counters can be in the region: percpu_chunk_of() needs the default geometry. */
 static bool takes_counters(const struct percpu_region *r)
 {
 	return r != NULL && percpu_region_is_zone(r);
@@ -132,8 +131,7 @@ void percpu_counter_zero(struct percpu_counter *c)
 	(void)percpu_counter_fetch_zero(c);
 }
 
-/* Static counters: the sum of a counter, once it is created, and of the word that took
- * the adds before. */
+/* Static counters: a word takes the adds until a counter is created. The value is their sum. */
 
 int percpu_static_counter_setup(struct percpu_static_counter *s)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * counts.h - what the sources of counts share among themselves.
+ * counts.h - internal declarations of src/counts.
  */
 #ifndef PERCPU_COUNTS_H
 #define PERCPU_COUNTS_H
@@ -32,24 +32,30 @@ static inline struct percpu_stats_control *percpu_stats_control_at(const struct 
 	return (struct percpu_stats_control *)percpu_chunk_bias(k, (size_t)(base - k->base));
 }
 
+/** Return the control block of the objects. */
 static inline struct percpu_stats_control *percpu_stats_control(const struct percpu_stats *s)
 {
 	return percpu_stats_control_at(s->block.chunk, s->block.base);
 }
 
-/** Add what the two banks of a CPU have to those of others, which are in the first copy. */
+/** Add both banks of a CPU lane to the sums at `to`. The objects are in two copies, and the sums
+ *  are in the first copy. */
 void percpu_stats_gather(const struct percpu_stats *s, void *to, const void *lane);
 
 /* turn.c */
 
-/** Return the id of the calling thread in turns of that region; wait until it is the turn of
- *  the thread with this id, or too long; and end the turn. */
+/** Return the id of the calling thread in turns of that region. */
 uint32_t percpu_turn_id(const struct percpu_region *r);
+
+/** Wait for the turn and take it; after a second, take it in any case. */
 void percpu_turn_wait(uint32_t *turn, uint32_t me);
+
+/** End the turn of the thread with this id, unless another thread has taken it. */
 void percpu_turn_end(uint32_t *turn, uint32_t me);
 
 /* extrema.c, extrema_read.c */
 
+/** Return the control block of the extremes. */
 static inline struct percpu_extrema_control *percpu_extrema_control(const struct percpu_extrema *x)
 {
 	const struct percpu_chunk *k = x->block.chunk;
@@ -58,16 +64,19 @@ static inline struct percpu_extrema_control *percpu_extrema_control(const struct
 		k, (size_t)(x->block.base - k->base));
 }
 
-/** Load or swap a pair of an epoch, as percpu_pair_load() and percpu_pair_cmpxchg(). */
+/** Load the maximum's or the minimum's pair of an epoch, as percpu_pair_load(). */
 int percpu_extrema_load(const struct percpu_extrema *x, uint64_t epoch, bool of_max,
 			struct percpu_pair_value *ret);
+
+/** Swap the maximum's or the minimum's pair of an epoch, as percpu_pair_cmpxchg(). */
 int percpu_extrema_swap(const struct percpu_extrema *x, uint64_t epoch, bool of_max,
 			struct percpu_pair_value *expected, struct percpu_pair_value v);
 
-/** Let what a CPU has observed in two epochs be what others have, too: of each the later. */
+/** Merge the two slots of a CPU lane into those at `to`. A later epoch replaces an earlier one;
+ *  extremes of the same epoch are merged. */
 void percpu_extrema_gather(void *to, const void *lane);
 
-/** How often an operation begins anew. */
+/** Most attempts of an operation. */
 #define PERCPU_EXTREMA_TRIES 10000
 
 /** Observe v without a sequence. Returns 0, -ESTALE if this epoch has ended, or -ETIMEDOUT. */
@@ -78,54 +87,54 @@ int percpu_extrema_observe_in(const struct percpu_extrema *x, uint64_t epoch, in
 /** Return the sum of the words of all CPUs. */
 uint64_t percpu_approx_words(const struct percpu_approx *a);
 
-/** Set the sum to 0, given the sum of the words, and return what it was. */
+/** Set the exact sum to 0, given the sum of the words, and return what it was. */
 int64_t percpu_approx_subtract(const struct percpu_approx *a, uint64_t words);
 
-/** Let no sequence add, as soon as a fence was done. The caller has the lock, or the sum is
+/** Close the lanes: after a fence, no sequence adds. The caller holds the lock, or the sum is
  *  new. */
 void percpu_approx_close(const struct percpu_approx *a);
 
 /* histogram.c, histogram_index.c, histogram_read.c, histogram_convert.c */
 
 #define PERCPU_HISTOGRAM_CELL sizeof(struct percpu_pair_value)
-#define PERCPU_HISTOGRAM_FINEST 5      /* schema that is recorded */
-#define PERCPU_HISTOGRAM_COARSEST (-4) /* that snapshots are folded to */
+#define PERCPU_HISTOGRAM_FINEST 5      /* highest schema of a histogram */
+#define PERCPU_HISTOGRAM_COARSEST (-4) /* lowest schema of a snapshot */
 
-/** Return the sum of a cell of doubles; 0 if it is no number, which only who damages a file
- *  makes it. */
+/** Return the sum of a cell of doubles; 0 if it is not finite, as in a damaged file. */
 double percpu_histogram_number(uint64_t bits);
 
-/** Return a + b, or a - b, of cells. */
+/** Return the sum of two cells, a + b, or their difference, a - b. */
 struct percpu_pair_value percpu_histogram_plus(const struct percpu_histogram *h,
 					       struct percpu_pair_value a,
 					       struct percpu_pair_value b, bool minus);
 
-/** Add the cells of a lane, without what is in front of them, to those of others. */
+/** Add the cells of one histogram in a lane to sums. */
 void percpu_histogram_gather(const struct percpu_histogram *h, void *to, const void *lane);
 
-/** Fill in the table and what the index needs, from schema, low, high and ticks. */
+/** Fill in the table and the other fields for the index, from schema, low, high and ticks. */
 void percpu_histogram_lay_index(struct percpu_histogram *h);
 
-/** Fill in n, ticks, low, high and schema from options, or from none. Returns 0 or -errno. */
+/** Fill in n, ticks, low, high and schema from the options; NULL means defaults. Returns 0 or
+ *  -errno. */
 int percpu_histogram_read_options(const struct percpu_histogram_options *o,
 				  struct percpu_histogram *h);
 
-/** Whether the range is one that a histogram can have. Returns 0 or -errno. */
+/** Check that a histogram can have the range 2^low to 2^high. Returns 0 or -errno. */
 int percpu_histogram_check_range(int low, int high, uint64_t ticks);
 
-/** Return the bound of a bucket of such a range, in ticks, rounded down. */
+/** Return the upper bound of a bucket of a range that passed the check, in ticks, rounded down. */
 uint64_t percpu_histogram_tick_bound(uint64_t ticks, unsigned schema, int index);
 
-/** Return so many ticks in units, rounded down or up to a double. */
+/** Return ticks / unit, rounded down or up to a double. */
 double percpu_histogram_in_units(uint64_t ticks, uint64_t unit, bool up);
 
 /** Return the lower word of a * b, and set the upper one. */
 uint64_t percpu_histogram_multiply(uint64_t a, uint64_t b, uint64_t *ret_high);
 
-/** Whether the sum of a bucket is what its observations add up to, not an estimate. */
+/** Return whether the ticks of a bucket tell its sum. If not, the sum is an estimate. */
 bool percpu_histogram_sum_is_known(const struct percpu_histogram_snapshot *s, uint32_t b);
 
-/** Return the sum of a bucket in units, from its count, and its ticks modulo 2^64. */
+/** Return the sum of a bucket in units, from its count and its ticks modulo 2^64. */
 double percpu_histogram_sum_ticks(const struct percpu_histogram_snapshot *s, uint32_t b);
 
 /** Set count and sum to those of all buckets. */
@@ -133,41 +142,43 @@ void percpu_histogram_total(struct percpu_histogram_snapshot *s);
 
 /* rate.c */
 
-/** A period in one word: bits 32 to 63 have the ms at which it began, and the others how many
- *  permissions of it were taken. */
+/** The period of which percpu_rate_take() took permissions. */
 struct percpu_rate_taken {
-	uint64_t start; /* of the period, in ms of the clock that does not wrap */
-	bool began;	/* with this call */
+	uint64_t start; /* when the period began, in ms, not modulo 2^32 */
+	bool began;	/* the call began the period */
 };
 
-/** Take permissions of the period, or of a new one if it is over: at least one if there are
- *  any, and at most 1/share of what is left; share 0 is one. Returns how many. */
+/** Take permissions from the window, or from a new period if its period is over. Bits 32 to 63 of
+ *  the window are the ms at which the period began, the others how many permissions were taken.
+ *  Takes 1/share of what is left, but at least one if any is left; share 0 takes one. Returns how
+ *  many. */
 uint32_t percpu_rate_take(uint64_t *window, uint32_t limit, uint32_t period, uint32_t share,
 			  struct percpu_rate_taken *ret);
 
-/** Whether the period in this word is over. */
+/** Return whether the period in this window is over. */
 bool percpu_rate_is_over(uint64_t window, uint32_t period);
 
-/** Return a word whose period is just over. */
+/** Return a window whose period has just ended. */
 uint64_t percpu_rate_new_window(uint32_t period);
 
 /* wbuf_queue.c */
 
-/** Add to each cell. The caller holds the lock of the cells. */
+/** Apply n adds to their cells. The caller holds the lock of the cells. */
 void percpu_wbuf_apply(const struct percpu_wbuf_entry *adds, size_t n);
 
-/** Apply the adds in a queue of mask + 1 words, and let sequences fill all but `reserve`
+/** Apply the adds in a queue of mask + 1 words. Afterwards sequences may fill all but `reserve`
  *  words. The caller holds the lock of the cells. */
 void percpu_wbuf_queue_apply(struct percpu_fifo *q, uint64_t mask, uint64_t reserve);
 
-/** Let sequences fill the reserve, too. The caller does not need the lock. */
+/** Allow sequences to fill the reserve, too. The caller does not need the lock. */
 void percpu_wbuf_queue_open(struct percpu_fifo *q, uint64_t mask);
 
 /** Return a pointer to the position up to which the queue was applied. */
 uint64_t *percpu_wbuf_queue_applied(struct percpu_fifo *q, uint64_t mask);
 
-/* Objects at any word of a file, as their open calls find or create them at roots. The region is
- * shared, and of the default geometry. A word that an anchor is yet to choose is NULL. */
+/* The following calls find or create an object at a word of a file, as the public open calls do at
+ * a root. The region is shared and has the default geometry. The anchor's word may be NULL: the
+ * anchor then chooses it. */
 
 int percpu_counter_open_at(struct percpu_region *r, struct percpu_anchor *at,
 			   struct percpu_counter **ret);

@@ -3,20 +3,21 @@
  * extrema.c - minima and maxima: creation, and observations that no sequence made.
  * extrema_read.c reads and resets them.
  *
- * Time is divided into epochs: a reset begins the next. Each CPU has extremes of two epochs,
- * which take turns. A sequence that finds those of an earlier epoch there replaces them.
+ * A reset ends an epoch and begins the next. Each CPU has two slots of extremes, which successive
+ * epochs use in turn. A sequence replaces extremes of an earlier epoch that it finds in the slot.
  *
  * Threads that run no sequences share two pairs of words in the bias lane, {tag, max} and
- * {tag, min}, again for two epochs. A pair is of an epoch if its tag is that epoch. One
- * compare-and-swap makes an observation:
+ * {tag, min}. There are two of each, which successive epochs use in turn. A pair belongs to an
+ * epoch if its tag is that epoch. One compare-and-swap changes one pair:
  *
- * - The first in an epoch sets the maximum. A maximum without a minimum is both.
- * - Whoever finds that sets the minimum first, so that the maximum does not take it along.
- * - From then on a word is above the maximum, below the minimum, or nothing changes.
+ * - The first observation in an epoch sets the maximum. A maximum without a minimum is both.
+ * - A thread that finds a maximum without a minimum sets the minimum first. If it raised the
+ *   maximum first, the old one, which was the minimum, would be lost.
+ * - From then on an observation raises the maximum, lowers the minimum, or changes nothing.
  *
- * A reset closes the pairs of the epoch that it ended: it swaps their tags for ones that are
- * between this epoch and the next. So a thread that still has the old epoch does not change
- * what was read, and finds out that it must look again.
+ * A reset closes the pairs of the epoch that it ended: it replaces their tags by tags between
+ * that epoch and the next. So a thread that still uses the old epoch cannot change what the reset
+ * read. It notices that the epoch has ended, and tries again in the current one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@
 
 #include "counts.h"
 
-#define JOURNAL 0x80000000 /* in the flags of the control: pairs change under the journal's lock */
+/* In the flags of the control: pairs change under the journal's lock. */
+#define JOURNAL 0x80000000
 
 _Static_assert(offsetof(struct percpu_extrema, block) == 0, "begins every handle");
 _Static_assert(sizeof(struct percpu_extremes) == PERCPU_EXTREMES, "epochs take turns");
@@ -39,7 +41,7 @@ static void start_extrema(struct percpu_block *b)
 	c->flags = x->kind == PERCPU_EXTREMA_STATE_DOUBLES ? PERCPU_EXTREMA_DOUBLE : 0;
 	if (!percpu_pair_is_atomic())
 		c->flags |= JOURNAL;
-	/* What is in the cells is of epoch 0. */
+	/* New cells are of epoch 0. */
 	c->settled = c->epoch = PERCPU_EXTREMES;
 }
 
@@ -57,7 +59,8 @@ static uint32_t kind_of(uint32_t flags)
 					       PERCPU_EXTREMA_STATE_WORDS;
 }
 
-/* Read the kind that the creator wrote. That of none in the plan's handle is any kind. */
+/* Load the kind that the creator wrote, and check it. PERCPU_EXTREMA_STATE_NONE in the plan's
+ * handle accepts any kind. */
 static int adopt_extrema(const struct percpu_block *found, struct percpu_plan *p)
 {
 	struct percpu_extrema *t = p->handle;
@@ -157,14 +160,14 @@ void percpu_extrema_destroy(struct percpu_extrema *x)
 
 /* Observations */
 
-/* What to make of the pairs of an epoch so that they have v, by one compare-and-swap. */
+/* One step of an observation: the change of one pair of an epoch. */
 struct change {
-	bool of_max;
-	bool done; /* then v is in */
-	struct percpu_pair_value to;
+	bool of_max;		     /* of the maximum, not the minimum */
+	bool done;		     /* after it, the pairs include v */
+	struct percpu_pair_value to; /* the new value of the pair */
 };
 
-/* Returns false if they have v. */
+/* Choose the next change so that the pairs include v. Returns false if they do. */
 static bool choose_change(const struct percpu_pair_value *max, const struct percpu_pair_value *min,
 			  uint64_t epoch, int64_t v, struct change *ret)
 {
@@ -184,8 +187,9 @@ static bool choose_change(const struct percpu_pair_value *max, const struct perc
 	return true;
 }
 
-/* Returns 0, -EAGAIN if others changed the pairs or v is not in yet, -ESTALE if the epoch has
- * ended, or -ETIMEDOUT. */
+/* Make one change so that the pairs of the epoch include v. Returns 0 if they do, -EAGAIN if
+ * another thread changed the pairs or one more change is needed, -ESTALE if the epoch has ended, or
+ * -ETIMEDOUT. */
 static int try_pairs(const struct percpu_extrema *x, uint64_t epoch, int64_t v)
 {
 	struct percpu_pair_value max, min;

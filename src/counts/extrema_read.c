@@ -2,20 +2,20 @@
 /*
  * extrema_read.c - reading and resetting minima and maxima.
  *
- * A reset begins the next epoch, fences, and then reads what was observed in the one before: no
- * sequence stores to it any more. "settled" says what became of that epoch:
+ * A reset begins the next epoch and fences. After the fence no sequence stores to the epoch that
+ * ended, and the reset reads what was observed in it. "settled" is the state of that epoch:
  *
- *	epoch			all is done; a reset may begin the next epoch
- *	epoch - 1 epoch		its reset may take what it found
- *	the same, GIVEN_BACK	its reset did not; the current epoch gets it
+ *	DONE	the current epoch: a reset may begin the next epoch
+ *	OPEN	the epoch before: the reset that ended it may take its extremes
+ *	BACK	OPEN + GIVEN_BACK: that reset may not; the current epoch gets the extremes
  *
- * A reset ends with the swap of "settled" from the second to the first. If a thread that wants
- * to reset finds another reset half done, because its thread was killed, or failed, or is
- * stopped, it swaps the second for the third, observes in the current epoch what was found, and
- * then swaps that for the first. Any number of threads may do that at once, because observing
- * something again changes nothing. A reset that was given back in this way begins anew.
+ * A reset ends when it swaps "settled" from OPEN to DONE. A thread that wants to reset may find
+ * OPEN: another reset is half done, because its thread was killed, stopped or got an error. It
+ * then swaps OPEN for BACK, observes the extremes of the ended epoch in the current epoch, and
+ * swaps BACK for DONE. Several threads may do that at once, because an observation that is made
+ * again changes nothing. The reset whose extremes were given back starts again.
  *
- * So that resets do not do that to each other all the time, they take turns (turn.c).
+ * To disturb each other rarely, resets take turns (turn.c).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,16 +23,16 @@
 
 #include "counts.h"
 
-#define RESETS 8 /* how often a reset begins anew */
+#define RESETS 8 /* attempts of a reset */
 #define GIVEN_BACK 1
 
-/* What the pairs of an epoch become when they are closed: tags between it and the next. */
+/* Tags of closed pairs: between the epoch that ended and the next. */
 enum {
-	CLOSED = 1, /* added to the epoch */
-	CLOSED_EMPTY = 2,
+	CLOSED = 1,	  /* added to the epoch: the pair was of that epoch */
+	CLOSED_EMPTY = 2, /* added to the epoch: it was not */
 };
 
-/** Empty if min is more than max. */
+/** Extremes; empty if min is more than max. */
 struct extremes {
 	int64_t min, max;
 };
@@ -66,7 +66,8 @@ int percpu_extrema_swap(const struct percpu_extrema *x, uint64_t epoch, bool of_
 				   pair_offset(x, epoch, of_max), expected, v);
 }
 
-/* Acquire: min and max were stored before. */
+/* Include the extremes in a slot if they are of this epoch. Acquire: a sequence stores the epoch
+ * after min and max. */
 static void read_slot(const struct percpu_extremes *p, uint64_t epoch, struct extremes *r)
 {
 	if (__atomic_load_n(&p->epoch, __ATOMIC_ACQUIRE) != epoch)
@@ -98,7 +99,8 @@ void percpu_extrema_gather(void *to, const void *lane)
 		}
 }
 
-/* A maximum without a minimum is both; without a maximum, nothing was observed. */
+/* Include the pairs. A maximum without a minimum is both; without a maximum, nothing was
+ * observed. */
 static void include_pairs(struct extremes *r, bool has_max, uint64_t max, bool has_min,
 			  uint64_t min)
 {
@@ -106,7 +108,8 @@ static void include_pairs(struct extremes *r, bool has_max, uint64_t max, bool h
 		include(r, (int64_t)(has_min ? min : max), (int64_t)max);
 }
 
-/* Returns 0, -EAGAIN if a reset came between, or -ETIMEDOUT. */
+/* Read the extremes of the current epoch. Returns 0, -EAGAIN if a reset came between, or
+ * -ETIMEDOUT. */
 static int try_read(const struct percpu_extrema *x, struct extremes *ret)
 {
 	const uint64_t epoch = __atomic_load_n(x->epoch, __ATOMIC_ACQUIRE);
@@ -128,7 +131,7 @@ static int try_read(const struct percpu_extrema *x, struct extremes *ret)
 	return 0;
 }
 
-/* Returns 0 or -ETIMEDOUT. */
+/* Read the extremes. Returns 0 or -ETIMEDOUT. */
 static int read_extremes(const struct percpu_extrema *x, struct extremes *ret)
 {
 	int e = -EAGAIN;
@@ -138,7 +141,7 @@ static int read_extremes(const struct percpu_extrema *x, struct extremes *ret)
 	return e == -EAGAIN ? -ETIMEDOUT : e;
 }
 
-/* Close a pair of an epoch that has ended, if nobody has yet. Returns 0 or -ETIMEDOUT. */
+/* Close a pair of an epoch that has ended, unless it is closed. Returns 0 or -ETIMEDOUT. */
 static int close_pair(const struct percpu_extrema *x, uint64_t epoch, bool of_max, bool *ret_has,
 		      uint64_t *ret)
 {
@@ -169,8 +172,8 @@ static int fence_extrema(const struct percpu_extrema *x)
 	return e;
 }
 
-/* Read what was observed in the epoch before this one. Returns 0, -EAGAIN if the next one has
- * begun, which has the same place, or another error. */
+/* Read what was observed in the epoch before this one. Returns 0, -EAGAIN if the next epoch has
+ * begun, which uses the same slots, or another error. */
 static int read_before(const struct percpu_extrema *x, uint64_t epoch, struct extremes *ret)
 {
 	const uint64_t ended = epoch - PERCPU_EXTREMES;
@@ -201,8 +204,7 @@ static bool advance(uint64_t *word, uint64_t expected, uint64_t v)
 					   __ATOMIC_RELAXED);
 }
 
-/* Let the current epoch have what the reset that began it has not taken. Returns 0 or
- * -errno. */
+/* Give the extremes that an unfinished reset left to the current epoch. Returns 0 or -errno. */
 static int give_back(const struct percpu_extrema *x, struct percpu_extrema_control *c,
 		     uint64_t epoch, uint64_t settled)
 {
@@ -227,7 +229,7 @@ static int give_back(const struct percpu_extrema *x, struct percpu_extrema_contr
 	return e == -ESTALE ? -EAGAIN : e;
 }
 
-/* Returns 0, -EAGAIN if another reset came between, or another error. */
+/* Reset once. Returns 0, -EAGAIN if another reset came between, or another error. */
 static int try_reset(const struct percpu_extrema *x, struct extremes *ret)
 {
 	struct percpu_extrema_control *c = percpu_extrema_control(x);
@@ -268,7 +270,7 @@ static int reset_extremes(const struct percpu_extrema *x, struct extremes *ret)
 	return e;
 }
 
-/* The public calls: whether the extremes are reset, and of which kind they are. */
+/* The public calls */
 
 static int get_extremes(const struct percpu_extrema *x, bool reset, uint32_t kind,
 			struct extremes *ret)

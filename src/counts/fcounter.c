@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fcounter.c - counters of doubles, single and in arrays. A single one is the address of its
- * cell in lane 0; a key leads to one or more cells, and does not say which of both.
+ * fcounter.c - counters of doubles, single and in arrays. The handle of a single counter is the
+ * address of its cell in lane 0. A key leads to one or more cells; it is the same kind of key for
+ * a single counter and for an array.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static const struct percpu_plan plan_fcounter = {
 	.align = FCELL,
 };
 
-/* Whether single counters can be in the region: percpu_chunk_of() needs the default
+/* Return whether single counters can be in the region: percpu_chunk_of() needs the default
  * geometry. */
 static bool takes_fcounters(const struct percpu_region *r)
 {
@@ -82,7 +83,7 @@ static size_t fcounter_offset(const struct percpu_chunk *k, const void *cell)
 	return (size_t)((const char *)cell - k->base);
 }
 
-/* The inline add did not commit, or was refused. */
+/* Add n after the inline sequence was aborted or refused. */
 static int add_slowly(struct percpu_chunk *k, char *cell, double n)
 {
 	int r = PERCPU_SEQ_SLOW;
@@ -126,7 +127,7 @@ void percpu_fcounter_zero(struct percpu_fcounter *c)
 	(void)percpu_fcounter_fetch_zero(c);
 }
 
-/* Arrays. */
+/* Arrays */
 
 static struct percpu_plan plan_farray(size_t n, struct percpu_fcounter_array *a)
 {

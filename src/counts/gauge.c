@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gauge.c - gauges of integers, which are counters that can be set; of doubles, likewise; and
- * latest values, which are in the bias lane alone.
+ * gauge.c - gauges of integers and of doubles, and latest values. A gauge is a counter that can be
+ * set. A latest value uses the bias lane only.
  *
- * Who sets a gauge sums the lanes, and then stores what that makes of the bias. Another may
- * have set it in between, and have left the bias as it was, because the gauge had that level
- * already. So how often it was set is beside the bias, and both change together. Doubles:
- * memory/double.c.
+ * A thread that sets a gauge sums the lanes, and then replaces the bias by the sum minus the new
+ * level. Another thread may set the gauge in between and leave the same bias, if the gauge had
+ * that level already. So the number of sets is stored beside the bias, and one compare-and-swap
+ * changes both. memory/double.c does the same for doubles.
  */
 #include <errno.h>
 #include <string.h>
@@ -34,8 +34,8 @@ static const struct percpu_plan plan_latest = {
 	.align = sizeof(struct percpu_pair_value),
 };
 
-/* Whether it can be in the region: percpu_chunk_of() needs the default geometry. Processes
- * that change pairs in different ways must not share them. */
+/* Return 0 if a gauge can be in the region. percpu_chunk_of() needs the default geometry. Processes
+ * that change pairs in different ways must not share a gauge. */
 static int check_region(const struct percpu_region *r, const void *ret)
 {
 	if (r == NULL || ret == NULL || !percpu_region_is_zone(r))
@@ -110,7 +110,7 @@ int percpu_latest_open_at(struct percpu_region *r, struct percpu_anchor *at,
 	return open_gauge_at(r, at, plan_latest, ret);
 }
 
-/* Of integers. */
+/* Gauges of integers */
 
 int percpu_gauge_create(struct percpu_gauge **ret)
 {
@@ -183,7 +183,7 @@ int64_t percpu_gauge_fetch(const struct percpu_gauge *g)
 	return (int64_t)percpu_chunk_sum(k, gauge_offset(k, g));
 }
 
-/* Of doubles. */
+/* Gauges of doubles */
 
 int percpu_fgauge_create(struct percpu_fgauge **ret)
 {
@@ -240,7 +240,7 @@ double percpu_fgauge_fetch(const struct percpu_fgauge *g)
 	return percpu_double_level(k, gauge_offset(k, g));
 }
 
-/* Latest values. */
+/* Latest values */
 
 int percpu_latest_create(struct percpu_latest **ret)
 {
@@ -277,8 +277,8 @@ void percpu_latest_destroy(struct percpu_latest *l)
 	destroy_gauge(l, &plan_latest);
 }
 
-/* The time is read when the old pair is known, and stored only if that is still there. So
- * the order of times is the order in which the value was set. */
+/* Read the time after the old pair was loaded, and store it only if the pair is unchanged. So the
+ * order of the times is the order of the sets. */
 int percpu_latest_set(struct percpu_latest *l, double v)
 {
 	struct percpu_pair_value old, new;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * histogram.c - histograms: how they are created, and records that were not inlined.
- * histogram_index.c finds the bucket, histogram_read.c reads.
+ * histogram.c - histograms: creation, and records that were not inlined. histogram_index.c finds
+ * the bucket; histogram_read.c reads.
  *
- * A lane has the cells of one histogram after the other: underflow, buckets, overflow, and
- * what was refused. A cell is a count and a sum. In the bias lane there are the cells' biases,
+ * A lane holds the cells of one histogram after the other: underflow, buckets, overflow, and
+ * refused observations. A cell is a count and a sum. The bias lane holds the biases of the cells,
  * and in front of them the control block.
  *
  * value of a cell = sum of the CPU lanes + sum of the atomic lanes in use - bias
  *
- * Who cannot run a sequence changes a pair of an atomic lane by compare-and-swap, or where
- * no machine instruction does that, one of the bias lane: pair.c.
+ * A thread that cannot run a sequence changes a pair of an atomic lane by compare-and-swap. On
+ * machines without that instruction it changes a pair of the bias lane under a lock: pair.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static struct percpu_histogram_control *control_at(const struct percpu_block *b)
 
 /* Creation */
 
-/* Return the exponent of the power of two that is next to v, or v itself. v is above 0. */
+/* Return the exponent of the nearest power of two not above v, or, with up, not below v. v > 0. */
 static int exponent_of(double v, bool up)
 {
 	uint64_t bits;
@@ -43,14 +43,14 @@ static int exponent_of(double v, bool up)
 	return (int)(bits >> 52) - 1023 + (up && (bits & ((UINT64_C(1) << 52) - 1)) != 0);
 }
 
-/* Fill in what follows from n, schema, low, high and ticks. Returns the bytes of each lane,
+/* Fill in the fields that depend on n, schema, low, high and ticks. Returns the bytes of each lane,
  * or 0 if no lane is so long. */
 static size_t lay_out_histogram(struct percpu_histogram *h)
 {
 	size_t size;
 
 	percpu_histogram_lay_index(h);
-	h->record = ((size_t)h->last + 2) * PERCPU_HISTOGRAM_CELL; /* with what was refused */
+	h->record = ((size_t)h->last + 2) * PERCPU_HISTOGRAM_CELL; /* with the cell of refusals */
 	size = percpu_lane_bytes(h->n, h->record);
 	return size != 0 && size <= PERCPU_MAX_LANE / 2 ? PERCPU_HISTOGRAM_HEAD + size : 0;
 }
@@ -59,7 +59,7 @@ int percpu_histogram_check_range(int low, int high, uint64_t ticks)
 {
 	if (low < LOWEST || high > HIGHEST)
 		return -ERANGE;
-	/* Ticks are doubles, so that what is in range is exact. */
+	/* Ticks below 2^53 are exact as doubles. */
 	if (ticks != 0 && (high > 52 || (high > -11 && ticks >> (53 - high) != 0)))
 		return -ERANGE;
 	return low < high ? 0 : -EINVAL;
@@ -113,8 +113,8 @@ static void complete_histogram(struct percpu_block *b)
 	h->tick_limit = h->ticks != 0 ? TICK_LIMIT : 0;
 }
 
-/* Read the layout that the creator wrote. Another process may have damaged it since, so each
- * word is loaded once, and checked. An n of 0 in the plan's handle is any layout. */
+/* Load the layout that the creator wrote. Another process may have damaged it since, so each word
+ * is loaded once and checked. An n of 0 in the plan's handle accepts any layout. */
 static int adopt_histogram(const struct percpu_block *found, struct percpu_plan *p)
 {
 	const struct percpu_histogram_control *c = control_at(found);
@@ -154,7 +154,7 @@ static struct percpu_plan plan_histogram(struct percpu_histogram *h, size_t size
 	};
 }
 
-/* Read options, and plan the histograms they are of. Returns 0 or an error. */
+/* Read the options, and plan the histograms. Returns 0 or an error. */
 static int plan_new(const struct percpu_histogram_options *o, struct percpu_histogram *h,
 		    struct percpu_plan *ret)
 {
@@ -239,7 +239,6 @@ double percpu_histogram_number(uint64_t bits)
 	return percpu_double_is_number(v) ? v : 0;
 }
 
-/* Return a + b, or a - b. Sums are ticks or doubles. */
 struct percpu_pair_value percpu_histogram_plus(const struct percpu_histogram *h,
 					       struct percpu_pair_value a,
 					       struct percpu_pair_value b, bool minus)
@@ -257,14 +256,14 @@ struct percpu_pair_value percpu_histogram_plus(const struct percpu_histogram *h,
 	return a;
 }
 
-/* Whether another try may succeed: another thread has changed the pair, or has the lock. Other
- * errors mean that the kernel refuses what the lock needs. */
+/* Return whether another try may succeed: another thread has changed the pair, or has the lock.
+ * Other errors mean that the kernel refuses a system call of the lock. */
 static bool may_try_again(int e)
 {
 	return e == -EAGAIN || e == -ETIMEDOUT;
 }
 
-/* Add to an atomic lane, or subtract from the bias. */
+/* Add to an atomic lane, or, on machines without atomic pairs, subtract from the bias. */
 static void add_pair_atomic(const struct percpu_histogram *h, size_t offset,
 			    struct percpu_pair_value n)
 {
@@ -331,8 +330,8 @@ static void record_ticks(const struct percpu_histogram *h, size_t i, uint64_t ti
 		refuse(h, i);
 }
 
-/* Whether v units are less than ticks and a half, where the product of doubles is just that.
- * Then the exact difference is so small that 64 bits have its sign. */
+/* Return whether v units are less than ticks + 1/2. The product of doubles is exactly that, so the
+ * exact difference is small, and the lower 64 bits give its sign. */
 static bool is_below_half(const struct percpu_histogram *h, double v, uint64_t ticks)
 {
 	const uint64_t bits = percpu_histogram_bits(v) + 1;
@@ -343,7 +342,7 @@ static bool is_below_half(const struct percpu_histogram *h, double v, uint64_t t
 	return (int64_t)(mantissa * h->ticks - half) < 0;
 }
 
-/* The number of ticks that is next to v units. v is a number, and not negative. */
+/* Return the number of ticks that is nearest to v units. v is finite and not negative. */
 static uint64_t round_to_ticks(const struct percpu_histogram *h, double v)
 {
 	const double product = v * (double)h->ticks; /* rounded */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * histogram_convert.c - what a snapshot says, and what others understand.
+ * histogram_convert.c - fold, merge, subtract, quantiles and conversion of snapshots.
  *
- * The range ends at powers of two. Those are bounds of schema 0 and above, and a bound of a schema
- * is one of each higher schema. So a bucket of a lower schema is a union of ours, and folding is
- * exact. Below schema 0 a bucket may reach beyond the end of the range; it has what is within, and
- * its end is that of the range. All ends are bounds of schema 5, and have their numbers there.
+ * The range ends at powers of two, which are bounds of every schema from 0 up. A bound of one
+ * schema is a bound of each higher schema. So a bucket of a lower schema is a union of buckets of a
+ * higher one, and folding is exact. Below schema 0 a bucket may reach beyond the end of the range:
+ * it holds what is in the range, and ends where the range ends. In this file, an end is the number
+ * of a bound of schema 5.
  */
 #include <errno.h>
 #include <float.h>
@@ -15,14 +16,14 @@
 
 #define OCTAVE (1 << PERCPU_HISTOGRAM_FINEST)
 
-/* The native bucket of this schema that a bound of schema 5 ends, or is within. */
+/* Return the native bucket of this schema that contains, or ends at, a bound of schema 5. */
 static int native_bucket(int end, int schema)
 {
 	return ((end - 1) >> (PERCPU_HISTOGRAM_FINEST - schema)) + 1;
 }
 
-/* The number of bucket b of the native histogram. That of the first cell is that of the one below
- * the range, or of the one which the range begins in, less 1. */
+/* Return the number of bucket b in the native histogram. The first bucket has the number before
+ * that of the bucket in which the range begins. */
 static int native(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
 	return native_bucket(s->low * OCTAVE + 1, s->schema) - 1 + (int)b;
@@ -43,7 +44,7 @@ static bool is_possible(const struct percpu_histogram_snapshot *s)
 	       s->n == cells_of_range(s->low, s->high, s->schema);
 }
 
-/* The upper end of a bucket, which is not the last. */
+/* Return the upper end of a bucket that is not the last. */
 static int end_of(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
 	const int end = native(s, b) * (1 << (PERCPU_HISTOGRAM_FINEST - s->schema));
@@ -53,7 +54,7 @@ static int end_of(const struct percpu_histogram_snapshot *s, uint32_t b)
 	return end < s->high * OCTAVE ? end : s->high * OCTAVE;
 }
 
-/* Return the cell of `into` that has all that may be in this one of `from`; -1 if none does. */
+/* Return the bucket of `into` that covers bucket b of `from`; -1 if none does. */
 static int64_t place(const struct percpu_histogram_snapshot *into,
 		     const struct percpu_histogram_snapshot *from, uint32_t b)
 {
@@ -73,7 +74,7 @@ static bool is_empty(const struct percpu_histogram_bucket *b)
 	return b->count == 0 && b->sum == 0;
 }
 
-/* Whether the counts of both together fit into 64 bits, and the sums into a double. */
+/* Return whether the counts of both together fit into 64 bits, and the sums into a double. */
 static bool is_sum_possible(const struct percpu_histogram_snapshot *a,
 			    const struct percpu_histogram_snapshot *b)
 {
@@ -89,7 +90,7 @@ static bool is_sum_possible(const struct percpu_histogram_snapshot *a,
 	return percpu_double_is_number(sum) && a->refused <= UINT64_MAX - b->refused;
 }
 
-/* Whether each bucket of `from` that has anything has a place in `into`. Returns 0 or -errno. */
+/* Check that each bucket of `from` that is not empty has a place in `into`. Returns 0 or -errno. */
 static int check_places(const struct percpu_histogram_snapshot *into,
 			const struct percpu_histogram_snapshot *from)
 {
@@ -155,20 +156,20 @@ int percpu_histogram_fold(const struct percpu_histogram_snapshot *s, int schema,
 	return e;
 }
 
-/* The ends of a bucket; the first begins at 0, and the last has no end. */
+/* Return the lower end of a bucket. The first begins at 0. */
 static double lower_end(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
 	return b == 0 ? 0 : percpu_histogram_bound(PERCPU_HISTOGRAM_FINEST, end_of(s, b - 1));
 }
 
+/* Return the upper end of a bucket. The last has none: infinity. */
 static double upper_end(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
 	return b == s->n - 1 ? __builtin_inf() :
 			       percpu_histogram_bound(PERCPU_HISTOGRAM_FINEST, end_of(s, b));
 }
 
-/* The same in ticks: a bucket has what is above the lower end, and not above the upper one.
- * Ticks of 2^63 or more are refused. */
+/* Return the lower end in ticks. A bucket holds values above it. */
 static uint64_t lower_tick(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
 	return b == 0 ? 0 :
@@ -176,6 +177,7 @@ static uint64_t lower_tick(const struct percpu_histogram_snapshot *s, uint32_t b
 						    end_of(s, b - 1));
 }
 
+/* Return the upper end in ticks, which the bucket includes. Ticks of 2^63 or more are refused. */
 static uint64_t upper_tick(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
 	return b == s->n - 1 ? INT64_MAX :
@@ -184,12 +186,11 @@ static uint64_t upper_tick(const struct percpu_histogram_snapshot *s, uint32_t b
 }
 
 /*
- * Sums of ticks are stored modulo 2^64. All sums that are possible are between those of
- * observations that are all at the one end, and all at the other. If those differ by less than
- * 2^63, only one number between them is the same modulo 2^64. Not 2^64: a CPU that does not load
- * 16 bytes at once may have counted what is not in the sum yet, which is a little below then. The
- * bucket is not empty, and its sum is one of ticks.
- */
+ * Return whether the ticks of a bucket that is not empty tell its sum. They are stored modulo 2^64.
+ * The sum is least if all observations are at the lower end, and greatest if all are at the upper
+ * end. If these two differ by less than 2^63, one number between them matches the ticks. The bound
+ * is not 2^64: on a CPU that does not load 16 bytes at once, a reader may see a count before its
+ * ticks, and then the sum is a little below the least. */
 bool percpu_histogram_sum_is_known(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
 	const uint64_t count = s->bucket[b].count;
@@ -197,8 +198,8 @@ bool percpu_histogram_sum_is_known(const struct percpu_histogram_snapshot *s, ui
 	return upper_tick(s, b) - lower_tick(s, b) <= INT64_MAX / count;
 }
 
-/* Otherwise take the middle of the bucket for the mean. The last has no middle to speak of:
- * there take the sum that is next to the least one. */
+/* If the sum is not known, take the middle of the bucket for the mean. The last bucket has no
+ * useful middle: take the sum that is nearest to the least one. */
 double percpu_histogram_sum_ticks(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
 	const uint64_t count = s->bucket[b].count, ticks = s->bucket[b].ticks;
@@ -206,7 +207,7 @@ double percpu_histogram_sum_ticks(const struct percpu_histogram_snapshot *s, uin
 	uint64_t high, least;
 
 	if (b != s->n - 1 && (double)count * upper_end(s, b) * unit < 0x1p62)
-		return (double)ticks / unit; /* mostly, and soon done */
+		return (double)ticks / unit; /* the common case, without a division of words */
 	if (b != s->n - 1 && !percpu_histogram_sum_is_known(s, b))
 		return (double)count * (lower_end(s, b) + (upper_end(s, b) - lower_end(s, b)) / 2);
 	least = percpu_histogram_multiply(count, lower_tick(s, b), &high);
@@ -217,8 +218,8 @@ double percpu_histogram_sum_ticks(const struct percpu_histogram_snapshot *s, uin
 	return ((double)high * 0x1p64 + (double)ticks) / unit;
 }
 
-/* Whether `later` has as many observations as `earlier` in each bucket. The buckets of `earlier`
- * that have one place are next to each other. */
+/* Return whether each bucket of `later` has at least the observations of `earlier`. The buckets of
+ * `earlier` that share a place are adjacent. */
 static bool has_all_of(const struct percpu_histogram_snapshot *later,
 		       const struct percpu_histogram_snapshot *earlier)
 {
@@ -238,8 +239,8 @@ static bool has_all_of(const struct percpu_histogram_snapshot *later,
 	return later->refused >= earlier->refused;
 }
 
-/* What ticks tell of few observations is nearer than a difference of what they told of more. One of
- * rounded sums may be below 0, and may leave a little where no observation is left. */
+/* Correct the sum of a difference: a sum from its ticks is more exact than a difference of sums.
+ * A difference of rounded sums may be below 0, or not 0 in an empty bucket. */
 static void settle_difference(struct percpu_histogram_snapshot *s, uint32_t b)
 {
 	struct percpu_histogram_bucket *left = &s->bucket[b];
@@ -277,7 +278,7 @@ int percpu_histogram_subtract(struct percpu_histogram_snapshot *later,
 	return 0;
 }
 
-/* What no observation of the bucket is above. */
+/* Return the greatest value that an observation of the bucket can have. */
 static double highest(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
 	return b == s->n - 1 && s->ticks_per_unit != 0 ? 0x1p63 / (double)s->ticks_per_unit :
@@ -285,20 +286,20 @@ static double highest(const struct percpu_histogram_snapshot *s, uint32_t b)
 }
 
 /*
- * The most by which the difference of a bucket's sum and a part of it may be off, with the division
- * that follows: each of the sum, the part, its product, the difference and the quotient is rounded
- * once, by half of DBL_EPSILON at most. The sum of one observation is that observation: nothing is
- * divided, and it is rounded as the observation is.
- */
+ * Return a bound on the error of the difference of a bucket's sum and a part of it, with the
+ * division that follows. Each of the sum, the part, its product, the difference and the quotient is
+ * rounded once, by half of DBL_EPSILON at most. The sum of one observation is that observation and
+ * has no error. */
 static double rounding(double sum, double part, uint64_t count)
 {
 	return count != 1 ? 4 * DBL_EPSILON * (sum + part) : 0;
 }
 
 /*
- * Observation number r of a bucket, in order. If it is x, those in front of it are not above x,
- * and those from it on not below; the sum is known. So x is greatest if all in front are
- * at the lower end and all others are x, and least if all behind are at the upper end.
+ * Bound observation number r of a bucket, in order. Call it x. Those before it are not above x, and
+ * those after it are not below. The sum is known. So x is greatest if all before it are at the
+ * lower end and all after it are x; it is least if all before it are x and all after it are at the
+ * upper end.
  */
 static void narrow_down(const struct percpu_histogram_snapshot *s, uint32_t b, uint64_t r,
 			struct percpu_histogram_quantile *ret)
@@ -320,11 +321,10 @@ static void narrow_down(const struct percpu_histogram_snapshot *s, uint32_t b, u
 }
 
 /*
- * The same of ticks, in whole numbers: how far x is above the lower end. The sum of that over all
- * is less than 2^63, if it is known, so that it is the same modulo 2^64. If it is below 0, it has
- * not all yet that is counted, and tells nothing. Then x may be anything in the bucket. In the last
- * the middle would be far off what is likely: there the value is what it is if `sum` is right.
- */
+ * Bound the observation in ticks, in whole numbers: how far x is above the lower end. The sum of
+ * these distances is below 2^63 if it is known, so it is right modulo 2^64. If it is below 0, it
+ * lacks ticks of counted observations and tells nothing: then x may be anything in the bucket. In
+ * the last bucket the middle would be far too high: there the value is computed from `sum`. */
 static void narrow_down_ticks(const struct percpu_histogram_snapshot *s, uint32_t b, uint64_t r,
 			      struct percpu_histogram_quantile *ret)
 {
@@ -367,7 +367,7 @@ int percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double 
 	for (; b < s->n - 1 && rank > s->bucket[b].count; b++)
 		rank -= s->bucket[b].count;
 	if (rank > s->bucket[b].count || !percpu_double_is_number(s->bucket[b].sum))
-		return -EINVAL; /* not what a histogram fills in */
+		return -EINVAL; /* no histogram fills in this */
 	if (s->ticks_per_unit != 0)
 		narrow_down_ticks(s, b, rank, ret);
 	else
@@ -388,7 +388,7 @@ uint64_t percpu_histogram_count_below(const struct percpu_histogram_snapshot *s,
 		if (b < s->n && s->bucket[b].count != 0 && bound > lower_end(s, b)) {
 			double from = lower_end(s, b), width = upper_end(s, b) - from;
 
-			exact = false; /* nothing of the last, which is wide beyond measure */
+			exact = false; /* the last bucket is infinitely wide: add 0 */
 			below += (uint64_t)((double)s->bucket[b].count * ((bound - from) / width));
 		} else if (b == 0 && s->bucket[b].count != 0) {
 			exact = false; /* zeros are not counted apart */
@@ -399,7 +399,7 @@ uint64_t percpu_histogram_count_below(const struct percpu_histogram_snapshot *s,
 	return below;
 }
 
-/* Set first and last to the buckets within the range that have something in them. */
+/* Set first and last to the first and the last bucket of the range that are not empty. */
 static bool find_filled(const struct percpu_histogram_snapshot *s, uint32_t *first, uint32_t *last)
 {
 	*last = 0;
@@ -430,7 +430,7 @@ int percpu_histogram_to_otlp(const struct percpu_histogram_snapshot *s, uint64_t
 			if (o.n <= room)
 				break;
 		}
-		o.offset = low - 1; /* theirs are numbered by the lower bound */
+		o.offset = low - 1; /* OpenTelemetry numbers buckets by the lower bound */
 		for (size_t i = 0; i < o.n; i++)
 			counts[i] = 0;
 		for (uint32_t b = first; b <= last; b++)

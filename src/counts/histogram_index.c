@@ -2,20 +2,20 @@
 /*
  * histogram_index.c - which bucket a value is in, exactly.
  *
- * The bound of bucket i is 2^(i / 2^schema) units. Bounds repeat in each octave, so their
- * mantissas do. A value is a double, and so are ticks up to 2^53. It is above a bound if its
- * bits, minus 1, are not below those of the largest double that is not above the bound: that
- * makes the upper bound inclusive. So the number of the bucket is that of the octave, and
- * of how many bounds of the octave are so below its mantissa.
+ * The upper bound of bucket i is 2^(i / 2^schema) units. The mantissas of the bounds are the same
+ * in each octave. A value is a double; ticks up to 2^53 are exact as doubles. Call the largest
+ * double that is not above a bound the bound's double. A value is above the bound if the bits of
+ * the value, minus 1, are not below the bits of the bound's double. The minus 1 makes the upper
+ * bound inclusive. The octave, and how many of its bounds are below the value, give the bucket.
  *
- * The first bits of the mantissa find that number in a table. There are as many of them as
- * cut the octave into pieces of half the width that the buckets have on average; that is less
- * than the narrowest has, so a piece has at most one bound in it. An entry of the table has
- * the number of bounds below the piece in its upper bits, and in its lower ones 2^53 minus
- * the bound in it. With the mantissa added, a carry counts that bound, too.
+ * A table gives that number of bounds. Its index is the first bits of the mantissa. They cut the
+ * octave into pieces of half the average width of a bucket. The narrowest bucket is wider than a
+ * piece, so a piece contains at most one bound. The upper bits of a table entry are the number of
+ * bounds below the piece. The lower bits are 2^53 minus the bound in the piece. When the mantissa
+ * is added, a carry counts that bound, too, if the mantissa is not below it.
  *
- * In a histogram of ticks bounds are 2^(i / 2^schema) times the ticks of a unit. Their
- * mantissas are others, and the octave begins with another bound; the rest is the same.
+ * In a histogram of ticks the bounds are 2^(i / 2^schema) times the ticks of a unit. Their
+ * mantissas differ, and the octave begins with another bound; the rest is the same.
  */
 #include <string.h>
 
@@ -48,8 +48,8 @@ static const struct {
 	{ 0xf5257d152486cc2c, 0x7b9d0c7aed980fc3 }, { 0xfa83b2db722a033a, 0x7c25bb14315d7fcc },
 };
 
-/* Set the three words to a * (high * 2^64 + low), the lowest first. In halves, because machines
- * of 32 bits have no wider type. */
+/* Set the three words to a * (high * 2^64 + low), the lowest first. It multiplies 32-bit halves,
+ * because machines of 32 bits have no type of 128 bits. */
 static void multiply(uint64_t a, uint64_t high, uint64_t low, uint64_t product[3])
 {
 	const uint32_t x[2] = { (uint32_t)a, (uint32_t)(a >> 32) };
@@ -71,8 +71,8 @@ static void multiply(uint64_t a, uint64_t high, uint64_t low, uint64_t product[3
 		product[i] = (uint64_t)out[2 * i + 1] << 32 | out[2 * i];
 }
 
-/* Return the mantissa of ticks * 2^(k / 32), rounded down, and its exponent. The product of the
- * constant is too small by less than one part in 2^127, which is far from enough to matter. */
+/* Return the mantissa of ticks * 2^(k / 32), rounded down, and its exponent. The constant is too
+ * small by less than one part in 2^127, which does not change the result. */
 static uint64_t mantissa_of(uint64_t ticks, unsigned k, int *ret_exponent)
 {
 	uint64_t p[3];
@@ -88,7 +88,7 @@ static uint64_t mantissa_of(uint64_t ticks, unsigned k, int *ret_exponent)
 	return (p[1] >> (first - 64) | p[2] << (128 - first)) & MANTISSA_BITS;
 }
 
-/* Return the entry of the table for the piece of the octave from this mantissa on. */
+/* Return the table's entry for the piece of the octave that begins at this mantissa. */
 static uint64_t entry(const uint64_t *bounds, unsigned n, uint64_t from, uint64_t width)
 {
 	uint64_t below = 0, within = UINT64_C(1) << MANTISSA;
@@ -106,7 +106,7 @@ void percpu_histogram_lay_index(struct percpu_histogram *h)
 	const uint64_t ticks = h->ticks != 0 ? h->ticks : 1;
 	const unsigned n = 1U << h->schema, step = MOST >> h->schema;
 	uint64_t mantissa[MOST], sorted[MOST];
-	unsigned first = n; /* bound that the mantissa of which is in the next octave */
+	unsigned first = n; /* bound whose mantissa is in the next octave */
 	int exponent = 0, lowest = 0;
 
 	for (unsigned j = 0; j < n; j++) {
@@ -120,7 +120,7 @@ void percpu_histogram_lay_index(struct percpu_histogram *h)
 	h->shift = MANTISSA - 1 - h->schema;
 	for (unsigned c = 0; c < 2 * n; c++)
 		h->table[c] = entry(sorted, n, (uint64_t)c << h->shift, UINT64_C(1) << h->shift);
-	/* The lowest bound of octave 0 is the one of this number. */
+	/* Now the number of the lowest bound of octave 0. */
 	exponent = (int)first - (int)((unsigned)(lowest + 1) << h->schema);
 	h->origin = (int64_t)h->low * (int64_t)n - exponent + ((int64_t)BIAS << h->schema);
 	h->last = ((int64_t)(h->high - h->low) << h->schema) + 1;
@@ -173,8 +173,8 @@ double percpu_histogram_bound(int schema, int index)
 	return bound;
 }
 
-/* A long division, one binary digit after the other. Its result is 2^-64 at least, so it has all
- * digits of a double. */
+/* Divide by long division, one binary digit after the other. The result is at least 2^-64, so it
+ * has all digits of a double. */
 double percpu_histogram_in_units(uint64_t ticks, uint64_t unit, bool up)
 {
 	uint64_t digits = ticks / unit, rest = ticks % unit;

@@ -2,10 +2,10 @@
 /*
  * histogram_read.c - reading and resetting histograms, cell by cell.
  *
- * A cell is loaded at once in each lane, after its bias, so that a count never comes out
- * below 0. A reset replaces the bias, if it is still the one that was loaded, by the sum of the
- * lanes. Lanes are summed in one order, so that sums of doubles that only grow do not go
- * back, and a cell to which nothing was added since its reset reads 0.
+ * A reader loads the bias of a cell first, and then the cell's pair in each lane, so a count is
+ * never below 0. A reset replaces the bias by the sum of the lanes if the bias is unchanged. Lanes
+ * are always summed in the same order. So sums of doubles that only grow never go back, and a cell
+ * to which nothing was added since its reset reads as 0.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -101,7 +101,7 @@ static void set_bucket(struct percpu_histogram_snapshot *s, uint32_t b, struct p
 						    percpu_histogram_number(v.second);
 }
 
-/* Reset a cell, and return what it held. The caller has the lock of the journal. */
+/* Reset a cell, and return what it held. The caller holds the lock of the journal. */
 static struct percpu_pair_value reset_locked(const struct percpu_histogram *h, size_t offset)
 {
 	struct percpu_chunk *k = h->block.chunk;
@@ -115,9 +115,8 @@ static struct percpu_pair_value reset_locked(const struct percpu_histogram *h, s
 	return percpu_histogram_plus(h, sum, bias, true);
 }
 
-/* Read histogram i, into s unless that is NULL. Where pairs are not atomic, and the lock may be
- * had for some cells and not for others, a reset takes it once for all cells: if it cannot
- * have it, it has reset none. */
+/* Read histogram i into s, which may be NULL, and reset it if asked. Where pairs are not atomic, a
+ * reset takes the lock once for all cells, so that it resets all of them or, on an error, none. */
 static int read_histogram(const struct percpu_histogram *h, size_t i, bool zero,
 			  struct percpu_histogram_snapshot *s)
 {
@@ -157,7 +156,7 @@ void percpu_histogram_total(struct percpu_histogram_snapshot *s)
 		s->count += s->bucket[b].count;
 		s->sum += s->bucket[b].sum;
 	}
-	if (!percpu_double_is_number(s->sum)) /* of a file that is damaged */
+	if (!percpu_double_is_number(s->sum)) /* the file is damaged */
 		s->sum = 0;
 }
 

@@ -2,18 +2,18 @@
 /*
  * rate.c - at most n events per period.
  *
- * The window is one word: when the period began, in ms, and how many permissions of it were
- * taken. Who takes some reads the clock after it has loaded the window, and stores only if
- * the window is still the same. So no thread that was stopped in between can begin a period
- * that is over, and what is stored never exceeds the limit. A window that seems to begin in
- * the future is of another clock, such as that before a reboot, and is over.
+ * The window is one word: when the period began, in ms, and how many of its permissions were
+ * taken. A thread that takes permissions loads the window, reads the clock, and stores the new
+ * window only if the old one is unchanged. So a thread that was stopped in between cannot begin
+ * a period that is over, and the number taken never exceeds the limit. A window that begins in
+ * the future comes from another clock, such as that before a reboot, and is over.
  *
- * A CPU keeps the permissions that it has taken in a word of its lane, with a tag that tells
- * their period from all others, also where the clock of 32 bits has wrapped or the machine was
- * booted again: they are void if the window has another one. A sequence compares and swaps the
- * word, so each permission is used once. How many a CPU takes follows from how many are left:
- * so all CPUs together keep at most 1/RATE_SHARE of the limit. Threads without sequences take
- * one at a time.
+ * A CPU keeps the permissions that it has taken in a word of its lane, with a tag. The tag is
+ * unique to the period, also after the 32-bit clock has wrapped or the machine has rebooted.
+ * Permissions are void if the window has another tag. A sequence compares and swaps the word, so
+ * each permission is used once. The number that a CPU takes depends on how many are left, so that
+ * all CPUs together keep at most 1/RATE_SHARE of the limit. Threads without sequences take one
+ * permission at a time.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,15 +23,15 @@
 #include "counts.h"
 
 #define RATE_SHARE 32
-#define RATE_BATCH 256 /* permissions that a CPU takes at once, at most */
+#define RATE_BATCH 256 /* most permissions that a CPU takes at once */
 
 struct percpu_rate {
 	struct percpu_block block;
 	struct percpu_rate_control *control;
 	uint32_t period;
-	uint32_t share; /* a CPU takes this part of what is left */
-	uint32_t limit; /* when it was created */
-	uint64_t boot;	/* 0: not known, or it is of this process alone */
+	uint32_t share; /* a CPU takes 1/share of what is left */
+	uint32_t limit; /* that the caller gave; used only at creation */
+	uint64_t boot;	/* id of this boot; 0: not known, or the region is private */
 };
 
 _Static_assert(offsetof(struct percpu_rate, block) == 0, "begins every handle");
@@ -39,7 +39,7 @@ _Static_assert(sizeof(struct percpu_rate_control) == PERCPU_BLOCK_ALIGN, "what a
 _Static_assert(sizeof(struct percpu_rate_lane) <= PERCPU_BLOCK_ALIGN, "fits beside it");
 _Static_assert(RATE_SHARE *PERCPU_MAX_CPUS <= UINT32_MAX, "share");
 
-/* The upper 32 bits of a window are the beginning of the period. */
+/* The upper 32 bits of a window are the time at which the period began, in ms. */
 
 static uint32_t rate_start(uint64_t word)
 {
@@ -59,7 +59,7 @@ static uint64_t rate_now(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* How long ago the period began. Modulo 2^32: right for 49 days. */
+/* Return how long ago the period began, in ms modulo 2^32: right for 49 days. */
 static uint32_t rate_age(uint64_t window, uint64_t now)
 {
 	return (uint32_t)now - rate_start(window);
@@ -119,8 +119,8 @@ static void start_rate(struct percpu_block *b)
 	rate->control->boot = rate->boot;
 }
 
-/* If the window is of another boot, end its period. The window is loaded before the boot: if
- * others are in this boot already, and have used permissions, it is not the same any more. */
+/* End the period if the window is of another boot. The window is loaded before the boot id: if
+ * another process has entered this boot and used permissions meanwhile, the swap fails. */
 static void enter_boot(const struct percpu_rate *rate)
 {
 	struct percpu_rate_control *c = rate->control;
@@ -152,8 +152,8 @@ static void complete_rate(struct percpu_block *b)
 		enter_boot(rate);
 }
 
-/* Another process may have damaged the period. Any limit will do. A period of 0 in the plan's
- * handle is any period. */
+/* Load the period that the creator wrote, and check it: another process may have damaged it. The
+ * limit may be any. A period of 0 in the plan's handle accepts any period. */
 static int adopt_rate(const struct percpu_block *found, struct percpu_plan *p)
 {
 	struct percpu_rate *rate = p->handle;
@@ -258,23 +258,23 @@ static uint64_t *rate_own(const struct percpu_rate *rate)
 	return &((struct percpu_rate_lane *)(rate->block.base + cpu * k->stride))->permissions;
 }
 
-/* What a CPU keeps: 16 bits of how many, since RATE_BATCH is less, and above them the tag of
- * their period. */
+/* The word that a CPU keeps: the lower 16 bits are the number of permissions, which RATE_BATCH
+ * bounds; the upper bits are the tag of their period. */
 
 static uint64_t rate_kept_word(const struct percpu_rate *rate, uint64_t start, uint32_t n)
 {
 	return (start ^ __atomic_load_n(&rate->control->boot, __ATOMIC_RELAXED)) << 16 | n;
 }
 
-/* How many permissions of the period that began then are in what a CPU keeps. */
+/* Return how many permissions of the period that began at start are in a word that a CPU keeps. */
 static uint32_t rate_kept(const struct percpu_rate *rate, uint64_t kept, uint64_t start)
 {
 	return kept >> 16 == rate_kept_word(rate, start, 0) >> 16 ? (uint16_t)kept : 0;
 }
 
-/* Replace the word of the CPU that the thread runs on now, if it is as expected. It need not
- * be the one that the caller has looked at: a word means the same on each. Returns 0, or
- * another value with nothing replaced. */
+/* Replace the word of the CPU that the thread runs on now, if it is as expected. The caller may
+ * have loaded the word of another CPU: equal words mean the same on all CPUs. Returns 0, or another
+ * value with nothing replaced. */
 static int rate_replace(const struct percpu_rate *rate, uint64_t expected, uint64_t v)
 {
 	struct percpu_rate_lane *lane = (struct percpu_rate_lane *)rate->block.base;
@@ -284,7 +284,7 @@ static int rate_replace(const struct percpu_rate *rate, uint64_t expected, uint6
 				  (int64_t)expected, (int64_t)v, &was);
 }
 
-/* Use a permission of this CPU. */
+/* Use a permission that this CPU keeps. Returns whether it had one. */
 static bool rate_use_own(const struct percpu_rate *rate)
 {
 	uint64_t have, window, now;
@@ -307,9 +307,9 @@ static bool rate_use_own(const struct percpu_rate *rate)
 	return false;
 }
 
-/* Let this CPU have n permissions, if their period is still that of the window. It gets none if
- * it has others of this period meanwhile; nor of a later one, which the window, loaded after
- * what the CPU keeps, then has, too. */
+/* Give this CPU n permissions to keep. It gets none if the window has begun another period, or if
+ * it keeps permissions of this period. The window is loaded after the CPU's word, so if the word
+ * is of a later period, the window is, too. Returns whether it got them. */
 static bool rate_keep(const struct percpu_rate *rate, uint64_t start, uint32_t n)
 {
 	const uint64_t *own;
@@ -342,7 +342,7 @@ static void rate_give_back(uint64_t *window, uint32_t start, uint32_t n)
 		;
 }
 
-/* Another process may have damaged it. */
+/* Return the limit, at most PERCPU_RATE_MAX: another process may have damaged it. */
 static uint32_t rate_limit_of(const struct percpu_rate *rate)
 {
 	uint64_t limit = __atomic_load_n(&rate->control->limit, __ATOMIC_RELAXED);
@@ -350,7 +350,7 @@ static uint32_t rate_limit_of(const struct percpu_rate *rate)
 	return limit < PERCPU_RATE_MAX ? (uint32_t)limit : PERCPU_RATE_MAX;
 }
 
-/* Use a permission of the period, and take more of them for this CPU. */
+/* Use a permission of the period, if one is left, and take more of them for this CPU. */
 static bool rate_use_new(const struct percpu_rate *rate)
 {
 	struct percpu_rate_taken t;

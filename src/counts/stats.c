@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stats.c - counters that are read together: how objects are created, and updates that
- * were not inlined. stats_read.c reads them.
+ * stats.c - counters that are read together: creation of objects, and updates that were not
+ * inlined. stats_read.c reads them.
  *
  * A lane holds bank 0 of all objects, and then bank 1. In the CPU lanes one of the two
- * counts at a time; in the atomic lanes only bank 1 is used. In the bias lane the place of
- * bank 1 has what readers subtract, and the place of bank 0 the control block.
+ * counts at a time. The atomic lanes use bank 1 only. In the bias lane bank 1 holds what readers
+ * subtract, and bank 0 holds the control block.
  *
  * value = sum of both banks in all CPU lanes + sum of the atomic lanes - bias
  *
- * An update is one vector store if the CPU has a store as wide as the objects. Otherwise
- * objects of up to GROUP fields are created in two copies, as with PERCPU_STATS_WHOLE: the
- * commit is a store that names the copy that counts. A file keeps the layout that it was
- * created with; a process on a CPU with narrower stores takes the lock instead.
+ * If the CPU has a store as wide as an object, an update is one vector store. If not, objects of
+ * up to GROUP fields are created in two copies, as with PERCPU_STATS_WHOLE: the commit stores
+ * which copy is valid. Objects in a file keep their layout; a process on a CPU with narrower
+ * stores takes the lock for wider updates.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static int check_schema(size_t size, size_t n, unsigned flags)
 	return (flags & PERCPU_STATS_WHOLE) && size / FIELD > PERCPU_STATS_MAX_COMMIT ? -E2BIG : 0;
 }
 
-/* Whether objects that this process creates are in two copies. */
+/* Return whether this process creates such objects in two copies. */
 static bool wants_copies(size_t size, unsigned flags)
 {
 	size_t words = size / FIELD;
@@ -52,13 +52,13 @@ static bool wants_copies(size_t size, unsigned flags)
 	return (flags & PERCPU_STATS_WHOLE) || (words > percpu_vector_words() && words <= GROUP);
 }
 
-/* Return the words of a copy: the fields, rounded up to an even number. */
+/* Return the words of a copy: the number of fields, rounded up to even. */
 static size_t words_of_copy(const struct percpu_stats *s)
 {
 	return (s->words + 1) / 2 * 2;
 }
 
-/* Fill in what follows from the schema. */
+/* Fill in the fields that depend on the schema. */
 static void lay_out(struct percpu_stats *s, size_t size, size_t n, unsigned flags, bool copies)
 {
 	size_t words = round_words(size / FIELD);
@@ -99,8 +99,8 @@ static void complete_stats(struct percpu_block *b)
 	s->bank = &percpu_stats_control(s)->bank;
 }
 
-/* Read the layout that the creator of the objects wrote into the control block. Another
- * process may have damaged it since, so each word is loaded once, and checked. */
+/* Load the layout that the creator wrote into the control block. Another process may have damaged
+ * it since, so each word is loaded once and checked. */
 static int find_layout(const struct percpu_stats_control *c, size_t size, size_t n, unsigned flags,
 		       struct percpu_stats *ret)
 {
@@ -220,7 +220,7 @@ unsigned percpu_stats_commit_words(const struct percpu_stats *s)
 
 /* Updates that were not inlined, or whose sequence was aborted */
 
-/* Returns 0, or another value with nothing added. */
+/* Add n to a field by a sequence. Returns 0, or another value with nothing added. */
 static int add_by_sequence(const struct percpu_stats *s, size_t i, size_t word, int64_t n)
 {
 	char *cell = s->block.base + i * s->record;
@@ -278,12 +278,12 @@ static int check_update(const struct percpu_stats *s, size_t i, size_t word, siz
 		return -EROFS;
 	if (words > PERCPU_STATS_MAX_COMMIT)
 		return -E2BIG;
-	/* Readers read so many words of the bias at a time, beginning at a multiple. */
+	/* Readers read the bias in aligned blocks of PERCPU_JOURNAL_WORDS words. */
 	return word / PERCPU_JOURNAL_WORDS != (word + words - 1) / PERCPU_JOURNAL_WORDS ? -EINVAL :
 											  0;
 }
 
-/* Whether one store commits the update: that of a turn, or an aligned vector store. */
+/* Return whether one store commits the update: the store of a turn, or an aligned vector store. */
 static bool is_one_commit(const struct percpu_stats *s, size_t word, size_t words)
 {
 	size_t group = words <= 2 ? words : words <= 4 ? 4 : 8;
@@ -307,7 +307,7 @@ static int update_locked(const struct percpu_stats *s, size_t offset, const uint
 	return 0;
 }
 
-/* Write all fields to the copy that does not count, and make that copy count. */
+/* Write all fields to the copy that is not valid, and make that copy valid. */
 static int update_copy(const struct percpu_stats *s, char *cell, size_t word, const uint64_t *n,
 		       size_t words)
 {
@@ -322,7 +322,7 @@ static int update_copy(const struct percpu_stats *s, char *cell, size_t word, co
 	return percpu_seq_bank_update(cell, s->block.stride, s->bank, s->banks, n, all);
 }
 
-/* Returns 0, or another value with nothing added. */
+/* Add to several fields by a sequence. Returns 0, or another value with nothing added. */
 static int update_by_sequence(const struct percpu_stats *s, size_t i, size_t word,
 			      const uint64_t *n, size_t words)
 {

@@ -3,14 +3,14 @@
  * stats_read.c - reading counters that belong together.
  *
  * The bank that does not count is at rest: no sequence has stored there since the fence
- * of the last snapshot. So a snapshot sums it first, lets it count, fences, and
- * then sums the other bank, which is now at rest. Nothing is ever moved from
- * one bank to the other. A reader that is killed before its fence leaves one thing to
- * redo, the fence; "fenced" records that.
+ * of the last snapshot. A snapshot sums it first, makes it count, fences, and then sums the other
+ * bank, which is at rest now. Nothing is ever moved from one bank to the other. A reader that is
+ * killed before its fence leaves one thing to redo, the fence; "fenced" records whether it was
+ * done.
  *
- * "bank" also counts how often it was changed, modulo 2^24. A reader that finds it
- * as the reader left it knows that both sums were of banks at rest; otherwise it starts
- * over. So a reader that is stopped or killed does not lock out another one.
+ * "bank" also counts its changes, modulo 2^24. If a reader finds it unchanged at the end, both sums
+ * were of banks at rest; if not, the reader starts over. So a reader that is stopped or killed does
+ * not block another one.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,17 +27,17 @@ static size_t bytes_of(const struct percpu_stats *s, size_t n)
 	return n * s->words * FIELD;
 }
 
-/* Acquire, because the caller checks afterwards that the bank was at rest. */
+/* Load a field. Acquire: the caller checks afterwards that the bank was at rest. */
 static uint64_t load_word(const uint64_t *word)
 {
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
 /*
- * Add the fields of a record in two copies to out. While this reads the copy that turn
- * names, the record's CPU may commit an update, which makes the other copy valid, and begin
- * the next, which stores to this copy what is not yet committed. So a field is valid if turn
- * is the same after the field was loaded; arch/spec.h says why.
+ * Add the fields of a record in two copies to out. "turn" names the valid copy. While this function
+ * reads it, the record's CPU may commit an update, which makes the other copy valid, and begin the
+ * next update, which stores uncommitted values to this copy. So a field is valid if turn has not
+ * changed after the load of the field; arch/spec.h says why.
  *
  * In a bank at rest the first try succeeds. Returns 0 or -EAGAIN.
  */
@@ -85,14 +85,14 @@ static size_t objects_at_a_time(const struct percpu_stats *s, size_t n)
 	return n < block ? n : block;
 }
 
-/* Return how many objects can be summed as one run of words: all n if their fields are
- * adjacent in a lane, as they are in out. */
+/* Return how many objects can be summed as one run of words: all n if their fields are adjacent in
+ * a lane, otherwise 1. */
 static size_t adjacent_objects(const struct percpu_stats *s, size_t n)
 {
 	return s->head == 0 && s->record == s->words * FIELD ? n : 1;
 }
 
-/* Add n objects in two copies of one CPU. Returns 0 or -EAGAIN, as add_pair(). */
+/* Add n objects in two copies from one CPU lane. Returns 0 or -EAGAIN, as add_pair(). */
 static int add_pairs(const struct percpu_stats *s, const char *lane, size_t n, uint64_t *out)
 {
 	int e = 0;
@@ -102,7 +102,7 @@ static int add_pairs(const struct percpu_stats *s, const char *lane, size_t n, u
 	return e;
 }
 
-/* Add a few objects in a bank of all CPUs. Returns as add_pair(). */
+/* Add a few objects of one bank from all CPU lanes. Returns as add_pair(). */
 static int add_cpus(const struct percpu_stats *s, size_t offset, size_t n, uint64_t *out)
 {
 	const size_t m = adjacent_objects(s, n);
@@ -116,7 +116,7 @@ static int add_cpus(const struct percpu_stats *s, size_t offset, size_t n, uint6
 	return e;
 }
 
-/* Add any number of objects in a bank of all CPUs. Returns as add_pair(). */
+/* Add any number of objects of one bank from all CPU lanes. Returns as add_pair(). */
 static int add_bank(const struct percpu_stats *s, uint64_t bank, size_t first, size_t n,
 		    uint64_t *out)
 {
@@ -141,7 +141,7 @@ static void add_atomic(const struct percpu_stats *s, size_t first, size_t n, uin
 				   out + i * s->words);
 }
 
-/* Set out to the negative biases. */
+/* Set out to the negated biases. */
 static void begin_with_biases(const struct percpu_stats *s, size_t first, size_t n, uint64_t *out)
 {
 	const size_t m = adjacent_objects(s, n);
@@ -151,7 +151,7 @@ static void begin_with_biases(const struct percpu_stats *s, size_t first, size_t
 				   out + i * s->words);
 }
 
-/* Return how many words of an object's bias, from this word on, change together. */
+/* Return how many words of an object's bias, from this word on, the journal changes together. */
 static size_t journal_words(const struct percpu_stats *s, size_t word)
 {
 	size_t left = s->words - word;
@@ -177,8 +177,8 @@ static int subtract_bias(const struct percpu_stats *s, size_t first, size_t n, u
 	return e;
 }
 
-/* Subtract the bias from out, and add the result to the bias, object by object. The
- * caller has locked the journal. */
+/* Subtract the bias from out, and add the result to the bias, object by object. The caller holds
+ * the lock of the journal. */
 static void move_to_bias(const struct percpu_stats *s, size_t first, size_t n, uint64_t *out)
 {
 	const struct percpu_chunk *k = s->block.chunk;
@@ -202,7 +202,7 @@ static bool has(const struct percpu_stats *s, size_t first, size_t n)
 	return first <= s->n && n <= s->n - first;
 }
 
-/* The biases first, as in percpu_chunk_sum(). */
+/* Load the biases first, as in percpu_chunk_sum(). */
 static int fetch_objects(const struct percpu_stats *s, size_t first, size_t n, uint64_t *out)
 {
 	int e;
@@ -242,7 +242,7 @@ int percpu_stats_fetch(const struct percpu_stats *s, size_t first, size_t n, voi
 	return e != 0 ? e : percpu_draft_end(&d, out, d.size, fetch_all(s, first, n, d.words));
 }
 
-/* Fence, so that no sequence still adds to the bank that no longer counts, and record that
+/* Fence, so that no sequence still adds to the bank that no longer counts. Record in "fenced" that
  * this was done for this value of bank. */
 static int fence_bank(const struct percpu_stats *s, struct percpu_stats_control *c, uint64_t bank)
 {
@@ -253,8 +253,8 @@ static int fence_bank(const struct percpu_stats *s, struct percpu_stats_control 
 	return e;
 }
 
-/* Subtract what earlier readers have reset: all of each reset, or nothing. Returns 0,
- * -EAGAIN if a reset came between, or another error. */
+/* Subtract the bias, with all of each reset or nothing. Returns 0, -EAGAIN if a reset came between,
+ * or another error. */
 static int subtract_resets(const struct percpu_stats *s, struct percpu_stats_control *c,
 			   size_t first, size_t n, uint64_t *out)
 {
@@ -276,8 +276,8 @@ static int subtract_resets(const struct percpu_stats *s, struct percpu_stats_con
 	return e;
 }
 
-/* Subtract the bias from out, and add the result to the bias. Returns -EAGAIN if another
- * reader came between. */
+/* Reset the objects: subtract the bias from out, and add the result to the bias. Returns 0, -EAGAIN
+ * if another reader came between, or another error. */
 static int reset(const struct percpu_stats *s, struct percpu_stats_control *c, uint64_t bank,
 		 size_t first, size_t n, uint64_t *out)
 {
@@ -297,7 +297,7 @@ static int reset(const struct percpu_stats *s, struct percpu_stats_control *c, u
 	return e;
 }
 
-/* Try to take a snapshot. Returns -EAGAIN if another reader came between. */
+/* Try to take a snapshot. Returns 0, -EAGAIN if another reader came between, or another error. */
 static int take(const struct percpu_stats *s, size_t first, size_t n, bool zero, uint64_t *out)
 {
 	struct percpu_stats_control *c = percpu_stats_control(s);
@@ -305,7 +305,7 @@ static int take(const struct percpu_stats *s, size_t first, size_t n, bool zero,
 	uint64_t counting = (bank & s->banks) != 0 ? s->banks : 0, resting = s->banks - counting;
 	int e = 0;
 
-	/* The last reader was killed, or could not fence, or has not fenced yet. */
+	/* Fence first if the last reader was killed, could not fence, or has not fenced yet. */
 	if (__atomic_load_n(&c->fenced, __ATOMIC_ACQUIRE) != bank)
 		e = fence_bank(s, c, bank);
 	if (e != 0)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * turn.c - turns of those who would disturb each other.
+ * turn.c - turns, which keep readers of the same objects from disturbing each other.
  *
- * Readers of the same objects take turns, so as not to disturb each other. This is no lock: if a
- * thread does not wait, those that it disturbs notice and try again. So a thread waits a limited
- * time for one that was killed or stopped, and then goes on.
+ * A turn is not a lock: a reader that was disturbed notices it and tries again. So a thread waits a
+ * limited time for a thread that was killed or stopped, and then takes the turn.
  */
 #define _GNU_SOURCE
 #include <sys/syscall.h>
@@ -13,10 +12,11 @@
 #include "counts.h"
 
 #define TURN_NS PERCPU_SECOND
-#define TURN_ID_BITS 22 /* the kernel's ids of threads are below */
+#define TURN_ID_BITS 22 /* thread ids of the kernel are below 2^22 */
 
-/* How many forks this process is away from the first one. It is above the id in turns in private
- * memory: the thread of another one is in a parent, and never ends its turn here. */
+/* The number of forks between the first process and this one, shifted above the bits of a thread
+ * id. A turn in private memory with another number belongs to a thread of an ancestor, which never
+ * ends it in this process. */
 static uint32_t turn_forks;
 
 static void turns_mend_in_child(void)
@@ -46,7 +46,7 @@ void percpu_turn_wait(uint32_t *turn, uint32_t me)
 	while (!__atomic_compare_exchange_n(turn, &other, me, false, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
 		if ((other ^ me) >> TURN_ID_BITS != 0)
-			continue; /* and take it from there */
+			continue; /* replace the ancestor's id */
 		PERCPU_STEP("turn: not ours");
 		if (percpu_now_ns() >= deadline) {
 			__atomic_store_n(turn, me, __ATOMIC_RELAXED);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * variable.c - the copies of file-scope variables.
+ * variable.c - the per-CPU copies of file-scope variables.
  *
- * All variables of an image are at the same distance from their copies, so the address of
- * a copy is that of the variable plus a constant.
+ * All variables of an image have the same distance to their copies. So the address of a copy is
+ * the address of the variable plus a constant.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #include "counts.h"
 
-#define IMAGE_ALIGN 64 /* the place in a cache line that copies keep */
+#define IMAGE_ALIGN 64 /* a copy has the same offset in a cache line as the variable */
 
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -33,8 +33,8 @@ __attribute__((constructor)) static void variable_join_forks(void)
 	percpu_fork_register(PERCPU_FORK_VARIABLES, &part);
 }
 
-/* Store only what is not zero, because new copies are zero. So a page of zeros is first
- * touched by its CPU. */
+/* Copy the image into new copies, which are zero. Store only pieces that are not zero, so that the
+ * first touch of a page of zeros comes from its CPU. */
 static void copy_image(char *to, const char *from, size_t size)
 {
 	static const char zeros[64];

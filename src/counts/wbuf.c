@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wbuf.c - write buffers: the slow path, flushes, and what a child of fork
- * finds.
+ * wbuf.c - write buffers: the slow path, flushes, and fork.
  *
- * A transaction is in one of three places until it is applied: in the queue of
- * a CPU; on the list, newest first; or among those that a flush has taken off
- * the list ("taken"). The lock protects all cells, how far each queue was
- * applied, and what was taken.
+ * Until it is applied, a transaction is in one of three places: in the queue of a CPU; on the
+ * list, newest first; or on "taken", the list that a flush has taken off. The lock protects all
+ * cells, how far each queue was applied, and "taken".
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -21,9 +19,10 @@
 #define WBUF_ENTRIES 1024
 #define WBUF_MAX_ENTRIES ((size_t)1 << 24)
 
-/* One quarter of a buffer is kept for when the lock is taken. The rest fills up between
- * flushes; it is the larger part because each flush has a cost of its own. */
-#define LONG_LIST 16 /* buffers; beyond them an add gives its CPU away */
+#define LONG_LIST 16 /* buffers; if the list is longer, an add yields its CPU */
+
+/* 1/RESERVE of a buffer is kept free for adds while another thread holds the lock. The rest fills
+ * up between flushes. It is the larger part because each flush has a fixed cost. */
 #define RESERVE 4
 
 /** A transaction on the list. */
@@ -40,13 +39,13 @@ struct wbuf {
 	struct percpu_wbuf_options own; /* own.lock: NULL for the internal lock */
 	struct wbuf *next;		/* in the list of the process; under wbuf_lock */
 
-	char apart[128]; /* each add reads the above; this keeps stores in other cache lines */
+	char apart[128]; /* each add reads the fields above; keeps stores off their cache lines */
 
 	pthread_mutex_t mutex;
 	struct wbuf_node *taken; /* under the lock */
 	struct wbuf_node *list;
 	uint64_t flushes PERCPU_ALIGNED_WORD; /* stored to under the lock */
-	uint64_t listed PERCPU_ALIGNED_WORD;  /* adds on the list, and taken off it */
+	uint64_t listed PERCPU_ALIGNED_WORD;  /* adds on the list and on "taken" */
 	uint64_t overflows PERCPU_ALIGNED_WORD;
 };
 
@@ -83,7 +82,7 @@ static void unlock_cells(struct wbuf *b)
 		percpu_mutex_unlock(&b->mutex);
 }
 
-/* Applying. The caller of these holds the lock. */
+/* Applying. The caller of each function that applies holds the lock. */
 
 static struct percpu_fifo *queue_of(const struct wbuf *b, unsigned cpu)
 {
@@ -95,7 +94,7 @@ static void apply_queue(const struct wbuf *b, struct percpu_fifo *q)
 	percpu_wbuf_queue_apply(q, b->pub.mask, 2 * (b->entries / RESERVE));
 }
 
-/* Apply what was taken off the list, until limit adds are done. */
+/* Apply transactions of "taken" until at least limit adds are done. */
 static void apply_taken(struct wbuf *b, size_t limit)
 {
 	struct wbuf_node *node;
@@ -134,7 +133,7 @@ static void flush_all(struct wbuf *b)
 	count_flush(b);
 }
 
-/* Return the queue of the CPU that the thread is, or was, on; NULL if the thread cannot run
+/* Return the queue of the CPU that the thread runs on, or ran on; NULL if the thread cannot run
  * sequences. */
 static struct percpu_fifo *own_queue(const struct wbuf *b)
 {
@@ -143,7 +142,7 @@ static struct percpu_fifo *own_queue(const struct wbuf *b)
 	return cpu >= 0 ? queue_of(b, (unsigned)cpu) : NULL;
 }
 
-/* Apply the queue of the caller's CPU, and of the list not more than a buffer holds. */
+/* Apply the queue of the caller's CPU, and about a buffer of the list. */
 static void flush_some(struct wbuf *b)
 {
 	struct percpu_fifo *q = own_queue(b);
@@ -262,8 +261,8 @@ int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_wbuf_entry *
 			return 0;
 	}
 	e = put_on_list(b, adds, n);
-	/* Otherwise threads that list are faster than the one that applies, above all while it
-	 * is preempted, and the list grows for as long as threads are more than CPUs. */
+	/* If there are more threads than CPUs, adds to the list are faster than the thread that
+	 * applies them, above all while it is preempted. Yield, so that the list stops growing. */
 	if (__atomic_load_n(&b->listed, __ATOMIC_RELAXED) > LONG_LIST * b->entries) {
 		PERCPU_STEP("wbuf: gives way");
 		sched_yield();
@@ -362,10 +361,10 @@ void percpu_wbuf_stats(const struct percpu_wbuf *w, struct percpu_wbuf_stats *re
 }
 
 /*
- * Fork. The parent applies the adds that are pending. The child has copies of
- * the buffers, and must not apply them again, because cells may be in shared memory.
- * The internal lock is held during the fork, so that the child's copies of cells show
- * whole transactions. For a lock of the program, the program must see to that.
+ * Fork. The parent applies the pending adds. The child has copies of the buffers, and must not
+ * apply them again, because cells may be in shared memory. The internal lock is held during the
+ * fork, so that the child's copies of cells contain whole transactions. For a lock of the program,
+ * the program must ensure this.
  */
 
 static void wbuf_lock_all(void)
@@ -384,8 +383,8 @@ static void wbuf_unlock_all(void)
 	percpu_mutex_unlock(&wbuf_lock);
 }
 
-/* Empty the nodes, which the next flush frees. In a child that was just forked, free() may
- * find locks taken. */
+/* Empty the nodes. The next flush frees them: in a child that was just forked, the locks of free()
+ * may be held. */
 static void forget(struct wbuf_node *node)
 {
 	for (; node != NULL; node = node->next)

@@ -2,17 +2,17 @@
 /*
  * wbuf_queue.c - applying the queues of write buffers, one per CPU.
  *
- * Sequences append at the head. The slots from where the queue was applied up
- * to the head belong to the thread that holds the lock of the cells.
+ * Sequences append at the head. The slots between the position up to which the queue was applied
+ * and the head belong to the lock holder.
  */
 #define _GNU_SOURCE
 #include "counts.h"
 
-/* How many words ahead the cells are prefetched. */
+/* The number of words between the add that is applied and the one whose cell is prefetched. */
 #define AHEAD (2 * 64)
 
-/* No read-modify-write is needed, because the caller holds the lock. The load and the store
- * are atomic for threads that read a cell without the lock. */
+/* Add n to a cell. The caller holds the lock, so no read-modify-write is needed. The load and the
+ * store are atomic for threads that read the cell without the lock. */
 static void apply_one(uint64_t *cell, uint64_t n)
 {
 	__atomic_store_n(cell, __atomic_load_n(cell, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
@@ -25,16 +25,17 @@ void percpu_wbuf_apply(const struct percpu_wbuf_entry *adds, size_t n)
 }
 
 /*
- * The word after the slots says how far the queue was applied. The tail, which
- * sequences look at, is up to a reserve less than that. So sequences find the buffer
- * full while there is still room, which is used if the lock is taken then. The tail never
- * goes back, because a sequence may just have filled the room.
+ * The word after the slots holds the position up to which the queue was applied. The tail, which
+ * sequences check, is up to a reserve less. So a sequence finds the buffer full while there is
+ * still room. If the lock is held then, percpu_wbuf_queue_open() gives that room to sequences. The
+ * tail never goes back, because a sequence may have filled the room.
  */
 uint64_t *percpu_wbuf_queue_applied(struct percpu_fifo *q, uint64_t mask)
 {
 	return &q->slot[mask + 1];
 }
 
+/* Move the tail forward to a position, unless it is there or beyond. */
 static void move_tail(struct percpu_fifo *q, uint64_t to)
 {
 	uint64_t tail = __atomic_load_n(&q->tail, __ATOMIC_RELAXED);
@@ -46,8 +47,8 @@ static void move_tail(struct percpu_fifo *q, uint64_t to)
 		;
 }
 
-/* Fetch the cache line for a store. The load of apply_one() would fetch it for reading only,
- * and the store would have to wait for other CPUs once more. */
+/* Fetch the cache line for a store. The load of apply_one() would fetch it for reading only, and
+ * then the store would wait for other CPUs again. */
 static inline void prefetch_to_store(const uint64_t *cell)
 {
 #ifdef __x86_64__
@@ -57,7 +58,7 @@ static inline void prefetch_to_store(const uint64_t *cell)
 #endif
 }
 
-/* Apply adjacent pairs of a cell's address and a number. */
+/* Apply adjacent pairs, each of a cell's address and a number. */
 static void apply_run(const uint64_t *slot, size_t words)
 {
 	const uint64_t *end = slot + words, *near = words > AHEAD ? end - AHEAD : slot;
@@ -84,7 +85,7 @@ void percpu_wbuf_queue_apply(struct percpu_fifo *q, uint64_t mask, uint64_t rese
 	} else {
 		apply_run(&q->slot[at], words);
 	}
-	/* Only now may percpu_wbuf_queue_open() give these slots to sequences. */
+	/* From now on percpu_wbuf_queue_open() may give these slots to sequences. */
 	__atomic_store_n(applied, head, __ATOMIC_RELEASE);
 	PERCPU_STEP("wbuf: applied");
 	move_tail(q, head - reserve);

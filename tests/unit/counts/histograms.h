@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * histograms.h - histograms of given layouts, what they hold, and comparisons of that.
+ * histograms.h - create histograms of given layouts, and read and compare their contents.
  */
 #ifndef TESTS_UNIT_HISTOGRAMS_H
 #define TESTS_UNIT_HISTOGRAMS_H
@@ -9,10 +9,10 @@
 
 struct percpu_histogram *make_histogram(double min, double max, uint32_t buckets, uint64_t ticks);
 
-/** A new snapshot of what the histogram holds. */
+/** Return a new snapshot of histogram 0. */
 struct percpu_histogram_snapshot *look_at(struct percpu_histogram *h);
 
-/** The next double above v, or, with a step of -1, below it. v is above 0. */
+/** Return the next double above v, or, with a step of -1, below it. v is above 0. */
 double beside(double v, int step);
 
 void assert_same(const struct percpu_histogram_snapshot *a,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* static_generic.h - test_counter_static.c's counters, used from a generic object. */
+/* static_generic.h - adds to counters of test_counter_static.c in a unit without sequences. */
 #ifndef TESTS_UNIT_STATIC_GENERIC_H
 #define TESTS_UNIT_STATIC_GENERIC_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_approx.c - approximate sums: what they read as, their bound, comparing, resets, tiers,
- * files, bad input; and adds below a limit by many threads and processes, some of them killed.
+ * test_approx.c - approximate sums: reads, their bound, comparisons, resets, tiers, files, bad
+ * input; and adds below a limit by many threads and processes, some of which are killed.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,7 @@
 static const struct percpu_approx_options small = { .size = sizeof(small), .batch = BATCH };
 static struct percpu_approx *a;
 static struct percpu_region *region;
-static int64_t *shared; /* with children: what they have done, added up */
+static int64_t *shared; /* sums of what threads and children did; shared with children */
 
 static bool in_files(void)
 {
@@ -92,7 +92,7 @@ static void both_sums_are_right(void **state)
 	assert_true(off() <= percpu_approx_bound(a));
 }
 
-/* Adds of one are known to all at the latest when there were as many as the bound says. */
+/* Test that the approximate sum never lacks more adds of one than the bound. */
 static void adds_of_one_are_seen(void **state)
 {
 	uint64_t most = 0;
@@ -109,7 +109,7 @@ static void adds_of_one_are_seen(void **state)
 	test_unpin(0);
 	assert_int_equal(percpu_approx_fetch(a), 0);
 	assert_true(most <= percpu_approx_bound(a));
-	if (test_tier() == PERCPU_TIER_RSEQ) /* and they are not told one by one */
+	if (test_tier() == PERCPU_TIER_RSEQ) /* a center does not move at each add */
 		assert_true(most >= BATCH);
 }
 
@@ -142,7 +142,7 @@ static void a_limit_is_reached_and_not_passed(void **state)
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		for (sum = 0; percpu_approx_add_below(a, 1, limits[i]) == 0; sum++) {
 			assert_true(sum < limits[i]);
-			/* So no lane, whoever adds there, has room above the limit. */
+			/* So no lane has room above the limit, for any thread. */
 			assert_true(!is_open() || percpu_approx_highest(a) <= limits[i]);
 		}
 		assert_int_equal(sum, limits[i]);
@@ -159,7 +159,7 @@ static void a_limit_is_reached_and_not_passed(void **state)
 	assert_int_equal(percpu_approx_add_below(a, INT64_MAX, INT64_MAX), -ERANGE);
 }
 
-/* By the thread as it is, or as one that cannot run sequences. */
+/* Add below a limit, as a thread that can, or cannot, run sequences. */
 static int add_below(bool without, int64_t n, int64_t limit)
 {
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
@@ -183,7 +183,8 @@ static void expect_nothing_to_ask(bool without, int64_t limit)
 	assert_int_equal(percpu_approx_fetch_zero(a), -1 - 1000 * BATCH);
 }
 
-/* Also of a sum below it. And what gives back asks for no limit, in the lane or not. */
+/* Test that a limit of 0 or less counts as reached, also if the sum is below it, and that adds of 0
+ * or less ignore the limit, in the lane or not. */
 static void a_limit_of_nothing_is_reached(void **state)
 {
 	const int64_t limits[] = { 0, -1, -1000000, INT64_MIN };
@@ -194,7 +195,7 @@ static void a_limit_of_nothing_is_reached(void **state)
 			expect_nothing_to_ask(without, limits[i]);
 }
 
-/* Where the sum is over the limit, or near it, what adds nothing asks for none, either. */
+/* Test that adds of 0 ignore the limit if the sum is above it or near it. */
 static void nothing_is_added_over_any_limit(void **state)
 {
 	(void)state;
@@ -301,7 +302,7 @@ static void in_files_as_others(void **state)
 	percpu_approx_destroy(first);
 }
 
-/* What another process may write there has no worse effect than wrong sums. */
+/* Test that whatever another process writes into the control block, only sums are wrong. */
 static void damage_is_harmless(void **state)
 {
 	uint64_t random = 1, key = percpu_approx_key(a);
@@ -325,7 +326,7 @@ static void damage_is_harmless(void **state)
 	}
 }
 
-/* Until the limit is reached; so exactly that many adds succeed. */
+/* Add until the limit is reached. Returns how much was added. */
 static int64_t add_all(const struct percpu_approx *to, int64_t limit, unsigned seed)
 {
 	uint64_t random = seed + 1;
@@ -368,7 +369,7 @@ static void threads_reach_a_limit(void **state)
 	assert_int_equal(percpu_approx_fetch(a), limit);
 }
 
-/* Permits: no more are out at a time than there are, and all come back. */
+/* Take and give back permits. Never are more taken at a time than there are, and all come back. */
 static int take_and_give(void *arg)
 {
 	const int64_t limit = 3 * BATCH;
@@ -415,7 +416,8 @@ static int add_until_full(void *arg)
 	return 0;
 }
 
-/* Each that is killed has added one more than it has counted at most. */
+/* Test that killed processes leave a right sum. A killed process has added at most one more than it
+ * has counted. */
 static void killed_processes_leave_the_rest(void **state)
 {
 	int64_t limit = (int64_t)test_rounds(200000);

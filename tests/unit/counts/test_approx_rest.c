@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_approx_rest.c - lanes of approximate sums that were closed near a limit: they rest for a
- * while before they open again, so that large adds near the limit seldom fence.
+ * test_approx_rest.c - lanes of approximate sums that were closed near a limit: they stay closed
+ * for a while, so that large adds near the limit seldom fence.
  */
 #include <errno.h>
 
@@ -49,7 +49,7 @@ static void wait_open(int64_t n)
 	assert_true(is_open());
 }
 
-/* How often lanes were closed and opened: four changes of the state. */
+/* Return how often lanes were closed and opened; once is four changes of the state. */
 static uint64_t cycles(void)
 {
 	return a->control->state / 4 / 4;
@@ -64,7 +64,7 @@ static void take_and_give_back(void)
 	percpu_approx_add(a, -all);
 }
 
-/* What is away from the limit is local again. */
+/* Test that the lanes open again when the sum is away from the limit. */
 static void lanes_open_again(void **state)
 {
 	(void)state;
@@ -79,7 +79,7 @@ static void lanes_open_again(void **state)
 	assert_int_equal(percpu_approx_fetch(a), 50000);
 	assert_int_equal(percpu_approx_add_below(a, 50001, LIMIT), -ERANGE);
 	assert_int_equal(percpu_approx_add_below(a, 50000, LIMIT), 0);
-	percpu_approx_add(a, 50000); /* far above: only who adds more opens them */
+	percpu_approx_add(a, 50000); /* far above: only an add of more than 0 opens them */
 	a->control->closed = 0;
 	percpu_approx_add(a, 0);
 	assert_false(is_open());
@@ -90,7 +90,7 @@ static void lanes_open_again(void **state)
 	assert_int_equal(percpu_approx_add_below(a, 1, LIMIT), 0);
 }
 
-/* Each of these would close the lanes if they were open, and open them if they might. */
+/* Test how often the lanes close if each add closes open lanes and opens closed ones. */
 static void large_adds_seldom_close(void **state)
 {
 	const unsigned rounds = test_rounds(ROUNDS);
@@ -105,7 +105,7 @@ static void large_adds_seldom_close(void **state)
 	assert_int_equal(percpu_approx_fetch(a), 0);
 }
 
-/* They do open, also if the clock is behind that of who closed them. */
+/* Test that lanes open, also if they were closed by a clock that is ahead of this one. */
 static void open_in_the_end(void **state)
 {
 	const uint64_t moments[] = { 0, test_now() + 3600 * UINT64_C(1000000000), UINT64_MAX };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_approx_steps.c - approximate sums and limits, where a thread that moves a center,
- * closes or opens lanes is overtaken or killed; what the bound is worth then; fences; and a
- * machine that cannot change two words at once.
+ * test_approx_steps.c - approximate sums and limits: threads that are overtaken or killed while
+ * they move a center, or close or open lanes; the bound after that; fences; and a machine that
+ * cannot change two words at once.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,7 +31,7 @@ static struct percpu_region *region;
 static const char *step;
 static void (*happens)(void);
 static unsigned skip, summed, fences, denied;
-static unsigned pretended = ~0U; /* of the ways to change pairs */
+static unsigned pretended = ~0U; /* ways to change pairs that the machine has */
 
 void test_step(const char *name)
 {
@@ -118,11 +118,11 @@ static void die(void)
 
 static void give_back(void)
 {
-	a->control->closed = 0; /* they have rested */
+	a->control->closed = 0; /* closed long ago: they may open */
 	percpu_approx_add(a, -LIMIT);
 }
 
-/* Come past everything: centers up and down, lanes closed and opened. */
+/* Move centers up and down, close and open lanes, and be killed at a step. */
 static int be_killed(void *arg)
 {
 	const char *const *where = arg;
@@ -156,7 +156,7 @@ static const char *const places[] = {
 	"approx: lane to be opened", "approx: pair loaded",
 };
 
-/* Whoever is killed wherever: the bound holds, and limits are reached and not passed. */
+/* Test that after a kill at any step the bound holds, and limits are reached and not exceeded. */
 static void killed_anywhere(void **state)
 {
 	unsigned killed = 0;
@@ -194,8 +194,8 @@ static int be_killed_while_moving(void *arg)
 	return 0;
 }
 
-/* Every word a batch below its center, and a center that was to move up: no sum is further
- * off. */
+/* Test that the error is as large as the bound, and no larger, if each word is a batch below its
+ * center and a thread was killed while it moved a center up. */
 static void the_bound_is_reached(void **state)
 {
 	unsigned cpu = test_cpu(0);
@@ -244,7 +244,7 @@ static void take_rest(void)
 	assert_int_equal(percpu_approx_add_below(a, LIMIT - percpu_approx_fetch(a), LIMIT), 0);
 }
 
-/* Another add comes between: the limit is where it was. */
+/* Test that an add is refused or not by the sum of now, if another add runs in between. */
 static void overtaken_near_the_limit(void **state)
 {
 	(void)state;
@@ -254,7 +254,7 @@ static void overtaken_near_the_limit(void **state)
 	let_happen(take_rest, "approx: pair loaded", 0);
 	assert_int_equal(percpu_approx_add_below(a, LIMIT - 1, LIMIT), -ERANGE);
 	assert_int_equal(percpu_approx_fetch(a), LIMIT);
-	/* Lanes open while it decides that they must be closed, and the other way around. */
+	/* The lanes open while an add decides that they must close, and the other way around. */
 	percpu_approx_zero(a);
 	a->control->closed = 0;
 	percpu_approx_add(a, -1);
@@ -277,7 +277,7 @@ static void open_again(void)
 	assert_int_equal(state_now(), 0);
 }
 
-/* What others add while one has the lock, and what a signal's handler would. */
+/* Test adds that run while the thread holds the lock, as other threads or signal handlers add. */
 static void overtaken_with_the_lock(void **state)
 {
 	int64_t sum = 0;
@@ -310,7 +310,8 @@ static void commit_late(void)
 	word(test_cpu(0))[0] += BATCH / 2;
 }
 
-/* A sequence that began before the lanes were closed commits until the fence. */
+/* Test that the sum includes a sequence that commits after the lanes were closed and before the end
+ * of the fence, and that closed lanes are not fenced again. */
 static void fences_once(void **state)
 {
 	(void)state;
@@ -334,7 +335,8 @@ static void close_again(void)
 	percpu_approx_add(a, BATCH / 2);
 }
 
-/* Another one closes, opens and closes them within the fence of the first. */
+/* Test that a closing does not complete if another thread closed and opened the lanes during its
+ * fence. */
 static void the_state_is_that_before_the_fence(void **state)
 {
 	(void)state;
@@ -361,8 +363,8 @@ static void close_for_another(void)
 	assert_int_equal(state_now(), 1);
 }
 
-/* The lanes are being closed as they were before the fence, but by another one, which was killed
- * before its fence. So there is one more. */
+/* Test that a closing does not complete if, during its fence, another thread opened the lanes, and
+ * a third one began to close them and was killed before its fence. One more fence is needed. */
 static void a_fence_is_for_one_closing(void **state)
 {
 	(void)state;
@@ -383,7 +385,8 @@ static void close_first(void)
 	assert_int_equal(fences, 1);
 }
 
-/* What another one has closed before this one has the lock is not closed and fenced again. */
+/* Test that a thread does not close and fence again if another thread closed the lanes before this
+ * one got the lock. */
 static void closed_lanes_are_not_closed_again(void **state)
 {
 	(void)state;
@@ -395,8 +398,8 @@ static void closed_lanes_are_not_closed_again(void **state)
 	assert_int_equal(state_now(), 2);
 }
 
-/* Lanes that another one has opened since: the highest is that of open lanes, and a sum that it
- * comes above the limit by is none. */
+/* Test that an add is not refused by the highest of lanes that another thread has opened since the
+ * add loaded the state: this highest is more than the exact sum. */
 static void no_refusal_by_lanes_that_were_opened(void **state)
 {
 	(void)state;
@@ -409,7 +412,7 @@ static void no_refusal_by_lanes_that_were_opened(void **state)
 	assert_int_equal(percpu_approx_fetch(a), LIMIT - 1);
 }
 
-/* One finds that there is room, and others have taken it when the lanes would be open. */
+/* Test that a thread which has found room does not open the lanes if other adds take the room. */
 static void lanes_without_room_stay_closed(void **state)
 {
 	(void)state;
@@ -435,7 +438,7 @@ static void open_first(void)
 	assert_int_equal(state_now(), 0);
 }
 
-/* Two threads find that the lanes may be opened: the highest is raised once. */
+/* Test that the highest is raised once if two threads find that the lanes may be opened. */
 static void lanes_are_opened_once(void **state)
 {
 	int64_t highest;
@@ -476,7 +479,7 @@ static void go_to_another_cpu(void)
 	test_pin(0, test_cpu(1));
 }
 
-/* What lowers the sum raises nothing, also if its thread has come to another CPU. */
+/* Test that an add which lowers the sum does not raise the highest, also if its thread migrates. */
 static void giving_back_makes_no_room(void **state)
 {
 	const int64_t middle = (int64_t)a->control->middle;
@@ -496,7 +499,8 @@ static void giving_back_makes_no_room(void **state)
 	assert_int_equal(percpu_approx_fetch(a), -1);
 }
 
-/* Who has raised the highest, and comes to a CPU whose center cannot be moved so far, lowers it. */
+/* Test that a thread which has raised the highest lowers it if it migrates to a CPU whose center
+ * cannot move so far. */
 static void a_center_that_stays_makes_no_room(void **state)
 {
 	const int64_t middle = (int64_t)a->control->middle;
@@ -524,7 +528,7 @@ static void lose_sequences(void)
 	own = model_set_area(&without);
 }
 
-/* A thread that can run no sequences any more has no lane whose center it could move. */
+/* Test that a thread which has lost its registration moves no center. */
 static void no_center_is_moved_without_a_lane(void **state)
 {
 	const int64_t middle = (int64_t)a->control->middle;
@@ -545,7 +549,7 @@ static void no_center_is_moved_without_a_lane(void **state)
 	fill_up(LIMIT);
 }
 
-/* What the lanes may take reaches the limit, but for less than a batch. They stay open. */
+/* Add until less than a batch is left between the highest and the limit. The lanes stay open. */
 static void leave_too_little(void)
 {
 	int64_t room = LIMIT - percpu_approx_highest(a);
@@ -555,8 +559,8 @@ static void leave_too_little(void)
 	assert_int_equal(percpu_approx_highest(a), LIMIT - BATCH + 1);
 }
 
-/* A thread that found room for a whole batch does not move its center by one if others have
- * taken the room since. */
+/* Test that a thread which found room for a whole batch does not move its center by a batch if
+ * other adds have taken the room since. */
 static void a_center_is_not_raised_over_the_limit(void **state)
 {
 	(void)state;
@@ -601,12 +605,13 @@ static int64_t larger;
 
 static void add_and_let_open(void)
 {
-	a->control->closed = 0; /* they have rested */
+	a->control->closed = 0; /* closed long ago: they may open */
 	(void)!percpu_approx_add_below(a, 1, larger);
 }
 
-/* The lanes are closed near one limit, and two threads add below a larger one, which is near, too:
- * one has found that there is room when the other one could open the lanes. */
+/* Test that no thread opens lanes so far that the sum may exceed the largest limit. The lanes are
+ * closed near one limit, and two threads add below a larger limit, which is also near. One of them
+ * has found room when the other could open the lanes. */
 static void nobody_opens_lanes_over_the_largest_limit(void **state)
 {
 	(void)state;
@@ -620,7 +625,7 @@ static void nobody_opens_lanes_over_the_largest_limit(void **state)
 	assert_true(percpu_approx_fetch(a) <= larger);
 }
 
-/* The library asks once what the CPU has. */
+/* Test a machine without atomic pairs, in a child: the library asks for the CPU's features once. */
 static void without_pairs(void **state)
 {
 	(void)state;

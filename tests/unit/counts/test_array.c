@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_array.c - arrays of counters, and several counters added to at once. */
+/* test_array.c - arrays of counters, and adds to several counters at once. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ static void index_out_of_range_reads_zero(void **state)
 	assert_int_equal(percpu_counter_array_fetch(array, N - 1), 1);
 }
 
-/* Each width at each place, with neighbors that must not move. */
+/* Test each width at each position, with neighbors that must not change. */
 static void vector_adds_reach_their_words_only(void **state)
 {
 	static const int64_t n[8] = { 1, -2, 3, INT64_MAX, INT64_MIN, -6, 7, 8 };

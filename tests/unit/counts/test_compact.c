@@ -2,8 +2,7 @@
 /*
  * test_compact.c - compact counters: exact while their cells wrap.
  *
- * A set whose windows are made shorter needs checkpoints the more often, and
- * stays exact: that is how the tests get many.
+ * The tests shorten the windows of a set to get many checkpoints. The set stays exact.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -73,7 +72,7 @@ static void counters_are_separate(void **state)
 static void index_out_of_range_reads_zero(void **state)
 {
 	(void)state;
-	for (int i = 0; i < 100; i++) /* it gets a checkpoint, which lies behind the last bias */
+	for (int i = 0; i < 100; i++) /* makes a checkpoint, which is behind the last bias */
 		percpu_compact_add(set, 0, window() - 1);
 	percpu_compact_add(set, N - 1, 1);
 	assert_int_equal(percpu_compact_fetch(set, N), 0);
@@ -83,7 +82,7 @@ static void index_out_of_range_reads_zero(void **state)
 	assert_int_equal(percpu_compact_fetch(set, N - 1), 1);
 }
 
-/* More than a lane of default size has room for, and less than huge pages are for. */
+/* Test sets that are too large for a lane of the default size, and too small for huge pages. */
 static void sets_have_regions_of_their_own(void **state)
 {
 	enum { MIDDLE = 20000 };
@@ -99,7 +98,7 @@ static void sets_have_regions_of_their_own(void **state)
 	percpu_compact_destroy(c);
 }
 
-/* The length of a window follows from the number of lanes, as compact.c says. */
+/* Test that the length of a window depends on the number of lanes, as compact.c says. */
 static void windows_are_as_long_as_they_may_be(void **state)
 {
 	const uint32_t most[] = { 8, 64, 1000, PERCPU_MAX_CPUS };
@@ -115,7 +114,7 @@ static void windows_are_as_long_as_they_may_be(void **state)
 		if (most[i] < cpus)
 			continue;
 		if (most[i] > 64 && (test_address_sanitizer() || sizeof(size_t) < 8))
-			continue; /* it looks at all of the mapping; or there is no room for one */
+			continue; /* it reads the whole mapping; or the mapping has no room */
 		assert_int_equal(percpu_region_create(&o, &r), 0);
 		assert_int_equal(percpu_compact_create_in(r, 4, &c), 0);
 		moves = 2 * (most[i] + UINT64_C(1)) * 2 * c->half;
@@ -125,7 +124,7 @@ static void windows_are_as_long_as_they_may_be(void **state)
 	}
 }
 
-/* What one thread adds wherever it is put, against plain numbers. */
+/* Return a number to add: odd, about a window, small, or within a window. */
 static int64_t next_addend(uint64_t *random)
 {
 	static const int64_t odd[] = { INT32_MAX, INT32_MIN, INT64_C(1) << 32, -(INT64_C(1) << 32),
@@ -176,7 +175,7 @@ static void any_addend_is_added(void **state)
 	test_unpin(0);
 }
 
-/* Up until a cell has wrapped a few times, down to below 0, and up again. */
+/* Count up until a cell has wrapped a few times, down below 0, and up again. */
 static void cells_wrap(void **state)
 {
 	const int64_t n = window() - 1;
@@ -203,7 +202,8 @@ static void cells_wrap(void **state)
 		assert_true(wraps >= 18);
 }
 
-/* Two of one value would let one thread cross on what another has found. */
+/* Test that a checkpoint never has the value of the one before. If two were equal, a thread could
+ * cross by a checkpoint that another thread made. */
 static void checkpoints_never_come_back(void **state)
 {
 	size_t lane = 2 * (size_t)percpu_status()->possible_cpus; /* of biases, then checkpoints */
@@ -225,14 +225,14 @@ static void checkpoints_never_come_back(void **state)
 	assert_int_equal(percpu_compact_fetch(set, 0), 1);
 }
 
-/* A set that starts where another's cells were starts from 0. */
+/* Test that a set which reuses another set's cells starts from 0. */
 static void memory_is_used_again(void **state)
 {
 	(void)state;
 	for (int k = 0; k < 3; k++) {
 		for (size_t i = 0; i < N; i++) {
 			assert_int_equal(percpu_compact_fetch(set, i), 0);
-			/* Its checkpoint is not to be taken for that of other cells. */
+			/* The next set must not use this checkpoint for its cells. */
 			for (uint64_t n = 0; i == 3 && n < UINT64_C(1) << 33; n += window() - 1)
 				percpu_compact_add(set, i, window() - 1);
 			percpu_compact_add(set, i, window() - 1);
@@ -280,7 +280,7 @@ static void million_counters(void **state)
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-/* Whether this memory is of an emulator that accepts such advice and does nothing. */
+/* Return whether the system accepts this advice and does nothing, as emulators do. */
 static bool advice_is_ignored(int fd)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -298,7 +298,7 @@ static bool advice_is_ignored(int fd)
 	return e == 0 && st.st_blocks == 0;
 }
 
-/* What docs/counts/compact.md says of shared sets, up to whole pages. */
+/* Test that shared sets reserve what docs/counts/compact.md says, up to whole pages. */
 static void shared_sets_reserve_what_is_documented(void **state)
 {
 	enum { COUNTERS = 1 << 17 };
@@ -330,7 +330,7 @@ static void shared_sets_reserve_what_is_documented(void **state)
 	}
 	assert_int_equal(fstat(fd, &after), 0);
 	bytes = 512 * (uint64_t)(after.st_blocks - before.st_blocks);
-	if (percpu_thread_tier() == PERCPU_TIER_RSEQ) /* else atomic lanes come on top */
+	if (percpu_thread_tier() == PERCPU_TIER_RSEQ) /* on other tiers atomic lanes are added */
 		assert_in_range(bytes, per_counter * COUNTERS,
 				(per_counter + 16 * test_cpus()) * COUNTERS + pages);
 	percpu_compact_destroy(c);

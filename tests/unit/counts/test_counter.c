@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_counter.c - single counters in one process: values, resets, bad input,
- * and exactness whatever the threads and the scheduler do.
+ * and exactness with any threads and schedules.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -76,7 +76,7 @@ static void zero_forgets_and_fetch_zero_returns(void **state)
 	assert_int_equal(percpu_counter_fetch(counter), (uint64_t)-3);
 }
 
-/* A cell keeps what its last owner counted; the next one must not see it. */
+/* Test that a new counter starts at 0 in a cell in which a freed counter has counted. */
 static void reused_counters_start_at_zero(void **state)
 {
 	struct percpu_counter *c, *many[64];
@@ -99,7 +99,7 @@ static void reused_counters_start_at_zero(void **state)
 	percpu_counter_destroy(c);
 }
 
-/* More than fit into a chunk: no two share a cell, and none moves. */
+/* Test more counters than fit into a chunk: no two share a cell, and none moves. */
 static void many_counters_are_distinct(void **state)
 {
 	enum { N = 3 * PERCPU_LANE_SIZE / 8 };
@@ -178,7 +178,7 @@ static void exact_while_threads_hop(void **state)
 	assert_int_equal(percpu_counter_fetch(counter), (uint64_t)THREADS * ADDS / 10);
 }
 
-/* Some threads on the fast path, some on the slow one. */
+/* Add on the fast path in some threads, and on the slow path in others. */
 static void add_mixed(unsigned i, void *arg)
 {
 	(void)arg;
@@ -200,7 +200,8 @@ static void last_add(void *p)
 
 static pthread_key_t key;
 
-/* The key is set again and again, so that destructors run in every pass. */
+/* Add in a destructor of a thread-specific key, and set the key again, so that the destructor runs
+ * in every pass. */
 static void last_adds(void *p)
 {
 	percpu_counter_add(p, 1);

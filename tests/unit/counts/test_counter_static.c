@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_counter_static.c - static counters: from before the first constructor to after
- * main, and from objects compiled with and without sequences.
+ * test_counter_static.c - static counters: adds from before the first constructor until after
+ * main, and in units compiled with and without sequences.
  */
 #define _GNU_SOURCE
 
@@ -29,7 +29,7 @@ static void count_early(void)
 	percpu_static_counter_add(&plain, 3);
 }
 
-/* The loader runs these before the constructors of any library. */
+/* Count in .preinit_array, which the loader runs before the constructors of any library. */
 static void count_in_preinit(int argc, char **argv, char **envp)
 {
 	(void)argc, (void)argv, (void)envp;
@@ -49,7 +49,7 @@ __attribute__((constructor)) static void count_in_last_constructor(void)
 	count_early();
 }
 
-/* Counts are shown to the parent: cmocka is long gone in destructors. */
+/* The count in the last destructor. The parent checks it, because cmocka has ended by then. */
 static uint64_t *seen_at_exit;
 
 __attribute__((destructor(101))) static void count_in_last_destructor(void)
@@ -104,7 +104,7 @@ static void add_static(unsigned i, void *arg)
 	}
 }
 
-/* Adds go on while one thread sets the counter up. */
+/* Test that no add is lost while another thread sets the counter up. */
 static void setup_loses_nothing(void **state)
 {
 	(void)state;
@@ -168,7 +168,7 @@ static void objects_with_and_without_sequences_mix(void **state)
 	percpu_counter_array_destroy(a);
 }
 
-/* Counts in main, leaves by exit(3), counts once more in the last destructor. */
+/* Test a child that counts in main, exits by exit(3), and counts again in the last destructor. */
 static void destructors_still_count(void **state)
 {
 	uint64_t *seen = test_share(sizeof(*seen));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_extrema.c - minima and maxima: what is read, reset and refused. */
+/* test_extrema.c - minima and maxima: reads, resets and refusals. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
@@ -29,7 +29,7 @@ static void end(void)
 	test_unpin(0);
 }
 
-/* As a thread that cannot run sequences. */
+/* Observe as a thread that cannot run sequences. */
 static int observe_shared(const struct percpu_extrema *e, int64_t v)
 {
 	struct percpu_rseq none = { .cpu_id = -2 };
@@ -108,7 +108,7 @@ static void words_of_all_lanes(void **state)
 	end();
 }
 
-/* Each way alone, and in either order: above, below, between. */
+/* Test each way to observe alone, with values above, below and between the extremes. */
 static void each_way_alone(void **state)
 {
 	(void)state;
@@ -134,14 +134,14 @@ static void each_way_alone(void **state)
 	end();
 }
 
-/* A reader of a file puts together the copies of lanes: of each place the last epoch, and in that the
- * least and the most. */
+/* Test how a reader of a file merges copies of lanes: each slot gets the last epoch, and the least
+ * and the greatest values of that epoch. */
 static void lanes_of_a_copy(void **state)
 {
 	static const struct {
 		uint64_t epoch;
 		int64_t min, max;
-		uint64_t then; /* what all lanes so far come to */
+		uint64_t then; /* the merged epoch of all lanes so far */
 		int64_t least, most;
 	} lanes[] = {
 		{ 32, 5, 6, 32, 5, 6 },	    { 32, 7, 9, 32, 5, 9 },    { 32, 3, 4, 32, 3, 9 },
@@ -265,7 +265,7 @@ static void one_of_both_is_enough(void **state)
 	end();
 }
 
-/* What an earlier object left there is not of this one. */
+/* Test that new extremes are empty in memory that earlier extremes have used. */
 static void they_begin_empty(void **state)
 {
 	(void)state;
@@ -308,7 +308,7 @@ static void shared_with_others(void **state)
 	expect_nothing(seen);
 	test_in_child(observe_both, x);
 	expect(seen, -100, 100);
-	/* Found as what they are, or not at all. */
+	/* Extremes are found only by calls for extremes of their kind. */
 	assert_int_equal(percpu_extrema_open(region, 3, PERCPU_EXTREMA_DOUBLE, &other), -EEXIST);
 	assert_int_equal(percpu_extrema_open(outside, 4, 0, &other), -ENOENT);
 	assert_int_equal(percpu_extrema_attach(region, percpu_extrema_key(x) + 128, &other),
@@ -335,8 +335,8 @@ static void shared_with_others(void **state)
 }
 
 /*
- * One thread observes 1, 2, 3, ..., by whatever way; others reset, and note what they
- * get. Put together, the intervals are all numbers, and none twice.
+ * One thread observes 1, 2, 3, ..., in any way; other threads reset, and record the intervals
+ * that they get. Together the intervals contain each number once.
  */
 #define RESETTERS 2
 #define LAST 1000000
@@ -398,7 +398,7 @@ static void each_is_in_one_result(void **state)
 	end();
 }
 
-/* A process without a turn, or with one that a thread of its parent had. */
+/* Reset in a child, which has a copy of the extremes. */
 static int reset_as_a_child(void *arg)
 {
 	int64_t min, max;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_extrema_steps.c - resets and observations that are stopped, killed and overtaken at
- * steps in the library. But for one test nobody waits for a turn, so that
- * resets undo each other.
+ * steps in the library. Except in one test, resets do not wait for turns, so that they undo
+ * each other.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,7 +26,7 @@
 	"extrema: given back", "extrema: fenced", "extrema: maximum closed",                       \
 		"extrema: minimum given back", "extrema: read"
 
-#define TRIES 10000 /* as percpu/extrema.h says */
+#define TRIES 10000 /* attempts, as percpu/extrema.h says */
 
 static struct percpu_extrema *x;
 static int64_t got_min, got_max;
@@ -34,7 +34,7 @@ static int got;
 
 static bool waits;
 
-/* Linked instead of the library's. */
+/* Replaces the library's function: wait only if `waits` is set. */
 void __real_percpu_turn_wait(uint32_t *turn, uint32_t me);
 void __wrap_percpu_turn_wait(uint32_t *turn, uint32_t me);
 
@@ -46,7 +46,7 @@ void __wrap_percpu_turn_wait(uint32_t *turn, uint32_t me)
 		__atomic_store_n(turn, me, __ATOMIC_RELAXED);
 }
 
-/* As a thread that cannot run sequences. */
+/* Observe as a thread that cannot run sequences. */
 static int observe_shared(int64_t v)
 {
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
@@ -100,13 +100,13 @@ static void expect_got(int64_t min, int64_t max)
 	assert_int_equal(got_max, max);
 }
 
-/* An observation that a reset overtakes, after it has looked at the pairs, counts after it. */
+/* Test that an observation counts after a reset that runs after it has loaded the pairs. */
 static void reset_within_an_observation(void **state)
 {
 	(void)state;
 	begin();
 	let_happen(reset, "extrema: pairs loaded", 1);
-	assert_int_equal(observe_shared(5), 0); /* the first */
+	assert_int_equal(observe_shared(5), 0); /* the first observation */
 	assert_int_equal(got, -ENODATA);
 	expect(5, 5);
 	let_happen(reset, "extrema: pairs loaded", 1);
@@ -122,10 +122,10 @@ static void reset_within_an_observation(void **state)
 	assert_int_equal(observe_shared(2), 0);
 	expect_got(8, 9);
 	expect(2, 2);
-	let_happen(reset, "extrema: pairs loaded", 2); /* and once more */
+	let_happen(reset, "extrema: pairs loaded", 2); /* two resets */
 	assert_int_equal(observe_shared(1), 0);
 	expect(1, 1);
-	let_happen(reset, "extrema: pairs loaded", 100); /* and often */
+	let_happen(reset, "extrema: pairs loaded", 100); /* many resets */
 	assert_int_equal(observe_shared(11), 0);
 	expect(11, 11);
 	at_step = NULL;
@@ -143,7 +143,8 @@ static void observe_in_the_epoch_before(void)
 	observed = percpu_extrema_observe_in(x, *x->epoch - PERCPU_EXTREMES, 99);
 }
 
-/* Nor does one open again what the reset has closed, when that has closed half of it. */
+/* Test that an observation in the ended epoch does not open a pair again that the reset has closed,
+ * also when the reset has closed one of both pairs. */
 static void observation_half_way_through_a_reset(void **state)
 {
 	(void)state;
@@ -170,7 +171,7 @@ static void observe_other(void)
 	assert_int_equal(observe_shared(other), 0);
 }
 
-/* All orders of three numbers, of which one comes within another, or behind it. */
+/* Test all orders of three numbers, where one observation runs within another, or after it. */
 static void observation_within_an_observation(void **state)
 {
 	static const int64_t orders[][3] = { { 1, 2, 3 }, { 1, 3, 2 }, { 2, 1, 3 },
@@ -198,7 +199,7 @@ static void observation_within_an_observation(void **state)
 	end();
 }
 
-/* Whatever comes in while a reset is on its way counts after it. */
+/* Test that an observation which runs during a reset counts after it. */
 static void observation_within_a_reset(void **state)
 {
 	static const char *const steps[] = { RESET_STEPS };
@@ -227,7 +228,7 @@ static void two_resets(void)
 	assert_int_equal(observe_shared(50), 0);
 }
 
-/* It is to give back what the other one has not taken, and is overtaken itself. */
+/* Reset within another reset, give back its extremes, and be overtaken by two resets. */
 static void overtaken_reset(void)
 {
 	let_happen(two_resets, "extrema: to be given back", 1);
@@ -235,7 +236,8 @@ static void overtaken_reset(void)
 	assert_null(at_step);
 }
 
-/* A reset that others overtake at any step begins anew: each number is in one result. */
+/* Test that a reset starts again if other resets overtake it at any step: each number is in one
+ * result. */
 static void resets_within_a_reset(void **state)
 {
 	static const char *const steps[] = { "extrema: epoch to end", RESET_STEPS };
@@ -263,7 +265,8 @@ static void observe_more(void)
 	observe_other();
 }
 
-/* Others are always faster, which ends. */
+/* Test that an observation and a read give up after TRIES attempts if other threads are always
+ * faster. */
 static void tries_have_an_end(void **state)
 {
 	int64_t lowest = 7, highest = 8;
@@ -297,7 +300,7 @@ static void read_twice(void)
 	assert_int_equal(observe_shared(23), 0);
 }
 
-/* A reader does not put together what is of two epochs. */
+/* Test that a read does not mix the extremes of two epochs. */
 static void resets_within_a_read(void **state)
 {
 	static const char *const steps[] = { "extrema: pairs read", "extrema: epoch found" };
@@ -316,10 +319,10 @@ static void resets_within_a_read(void **state)
 	end();
 }
 
-/* Killed at a step; in a file, by way of a process. */
+/* The step at which a child is killed. The extremes are in a file. */
 static const char *deadly;
 
-static unsigned left; /* times that it comes there */
+static unsigned left; /* times until the child is killed there */
 
 static void die(void)
 {
@@ -343,7 +346,8 @@ static void expect_killed(void)
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* The next reset has what the killed one found; also if another was killed that gave it back. */
+/* Test that the next reset returns the extremes of a killed reset, also if another reset was killed
+ * while it gave them back. */
 static void killed_resets_lose_nothing(void **state)
 {
 	static const char *const steps[] = { RESET_STEPS };
@@ -380,8 +384,8 @@ static void killed_resets_lose_nothing(void **state)
 	percpu_region_close(region);
 }
 
-/* A reset is killed. The next one, which gives back what that one found, is itself overtaken: it
- * begins anew, and the numbers are in one result. */
+/* Test that a reset which gives back the extremes of a killed reset starts again if a third reset
+ * overtakes it: the numbers are in one result. */
 static void resets_within_a_giving_back(void **state)
 {
 	static const char *const again[] = { BACK_STEPS };
@@ -410,7 +414,7 @@ static void resets_within_a_giving_back(void **state)
 	percpu_region_close(region);
 }
 
-/* Killed between the two changes that the first observation would take. */
+/* Observe three numbers, and be killed when the pairs were loaded for the n-th time. */
 static int observe_and_die(void *arg)
 {
 	left = *(unsigned *)arg;
@@ -447,7 +451,7 @@ static void killed_observations_are_whole(void **state)
 	percpu_region_close(region);
 }
 
-/* One observes 1, 2, 3, ...; others reset, and undo each other's resets. */
+/* One thread observes 1, 2, 3, ...; other threads reset, and undo each other's resets. */
 #define RESETTERS 3
 #define MOST 30000
 
@@ -505,7 +509,7 @@ static void resets_that_undo_each_other(void **state)
 	end();
 }
 
-/* Whatever lies in a file: calls return, with an error or a number. */
+/* Test that calls return, with an error or numbers, whatever a file contains. */
 static void any_bytes_in_the_file(void **state)
 {
 	static const uint64_t odd[] = { 0,
@@ -560,8 +564,8 @@ static int reset_in_child(void *shared)
 	return 0;
 }
 
-/* A child waits for a thread of its parent where both have the same extremes, and not where the
- * child has a copy. */
+/* Test that a child waits for the turn of its parent's thread if both share the extremes, and not
+ * if the child has a copy. */
 static void children_end_turns_in_private_memory(void **state)
 {
 	struct percpu_region *region;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_fcounter.c - counters of doubles: values, what is refused, rounding, threads, files,
- * and keys.
+ * test_fcounter.c - counters of doubles: values, refusals, rounding, threads, files, and keys.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,7 +19,7 @@
 
 #define THREADS 8
 #define ADDS 20000
-#define N 300 /* of an array: more than are summed at a time */
+#define N 300 /* counters of an array: more than are summed at a time */
 #define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)
 
 static struct percpu_fcounter *counter;
@@ -41,14 +40,14 @@ static int destroy(void **state)
 	return 0;
 }
 
-/* Exactly the same, so -0 is not 0. */
+/* Check that both have the same bits, so -0 is not 0. */
 static void expect(double got, double wanted)
 {
 	if (model_bits(got) != model_bits(wanted))
 		fail_msg("%.20g is not %.20g", got, wanted);
 }
 
-/* By a thread that cannot run sequences, into an atomic lane. */
+/* Add as a thread that cannot run sequences, into an atomic lane. */
 static int add_without(double n)
 {
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
@@ -112,7 +111,7 @@ static void what_is_too_large_is_refused(void **state)
 	assert_int_equal(add_without(0x1p1000), -ERANGE);
 	assert_int_equal(add_without(-0x1.fp1023), -ERANGE);
 	expect(percpu_fcounter_fetch(counter), 0);
-	/* A lane that is full takes what makes it smaller. */
+	/* A full lane accepts an add that makes it smaller. */
 	assert_int_equal(percpu_fcounter_add(counter, most), 0);
 	assert_int_equal(percpu_fcounter_add(counter, 0x1p999), -ERANGE);
 	assert_int_equal(percpu_fcounter_add(counter, -0x1p999), 0);
@@ -124,8 +123,8 @@ static void what_is_too_large_is_refused(void **state)
 	test_unpin(0);
 }
 
-/* Numbers in units of 2^-30, so that the exact sum is a whole number of 64 bits. Partial sums
- * are above 2^53 of these, and are rounded. */
+/* Test the error of sums. The numbers are multiples of 2^-30, so the exact sum is a 64-bit integer.
+ * Partial sums are above 2^53 units and are rounded. */
 static void rounding_has_a_bound(void **state)
 {
 	const double cpus = percpu_status()->possible_cpus, unit = 0x1p-30;
@@ -142,7 +141,7 @@ static void rounding_has_a_bound(void **state)
 				 0);
 		exact += k;
 		all += k < 0 ? -k : k;
-		if (i % 50 == 0) { /* what is left is still what was added since */
+		if (i % 50 == 0) { /* the bound also holds after resets */
 			percpu_fcounter_zero(counter);
 			exact = 0;
 		}
@@ -152,7 +151,8 @@ static void rounding_has_a_bound(void **state)
 	test_unpin(0);
 }
 
-/* Each lane has something else, so another order gives another sum. */
+/* Test that all reads add the lanes in one order. Each lane has another value, so another order
+ * gives another sum. */
 static void sums_have_an_order(void **state)
 {
 	double first, all[N];
@@ -206,7 +206,7 @@ static void reads_never_go_back(void **state)
 
 static double taken[THREADS];
 
-/* Whole numbers; some without a sequence, some that are refused, some resets. */
+/* Add whole numbers, some of them without a sequence; make some refused adds and some resets. */
 static void add_many(unsigned i, void *arg)
 {
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER }, *area = NULL;
@@ -239,7 +239,7 @@ static void threads_lose_nothing(void **state)
 	expect(sum, 3.0 * THREADS * ADDS);
 }
 
-/* Files. */
+/* Files */
 
 struct place {
 	const char *path;
@@ -284,7 +284,7 @@ static void processes_count_together(void **state)
 	assert_int_equal(percpu_fcounter_array_open(r, 1, 10, &a), 0);
 	expect(percpu_fcounter_fetch(c), 1500);
 	expect(percpu_fcounter_array_fetch(a, 9), 24);
-	/* From outside nothing is reset. */
+	/* A process that opened the region to read resets nothing. */
 	assert_int_equal(percpu_region_open(p.path, 0, NULL, &outside), 0);
 	assert_int_equal(percpu_fcounter_attach(outside, percpu_fcounter_key(c), &seen_one), 0);
 	assert_int_equal(
@@ -339,7 +339,8 @@ static void keys_say_what_they_lead_to(void **state)
 	percpu_region_close(r);
 }
 
-/* Whatever another process wrote: sums are numbers, and what is refused is said to be. */
+/* Test that sums are finite whatever another process writes into a file, and that adds to damaged
+ * cells are refused. */
 static void damaged_cells_count_as_nothing(void **state)
 {
 	const double odd[] = { NAN, INFINITY, -INFINITY, 0x1p1000, -0x1.8p1023 };
@@ -373,7 +374,7 @@ static void damaged_cells_count_as_nothing(void **state)
 		expect(percpu_fcounter_fetch(c), 0);
 	}
 	test_unpin(0);
-	/* An add that makes it less again is no reason to believe it. */
+	/* An add is refused even if it would bring the damaged value below the limit. */
 	for (size_t lane = lanes / 2; lane < lanes; lane++)
 		memcpy(cell + lane * stride, &odd[3], 8);
 	counter = c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_fcounter_steps.c - counters of doubles, stopped, overtaken and killed where a thread
- * without sequences adds; and read from outside, where nothing can be stored.
+ * test_fcounter_steps.c - counters of doubles: threads without sequences that are stopped,
+ * overtaken and killed in an add; and reads in a region that was opened to read.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -71,7 +71,7 @@ static void fill_lane(void)
 	assert_int_equal(add_without(0x1p999), 0);
 }
 
-/* What is refused is so with what the lane holds then. */
+/* Test that an add is refused by the value that the lane has when it would be stored. */
 static void what_was_room_is_none_any_more(void **state)
 {
 	(void)state;

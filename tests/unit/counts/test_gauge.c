@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_gauge.c - gauges of integers and of doubles, and latest values: what they are set to
- * while others add, read, set, or are killed there; files, keys and bad input.
+ * test_gauge.c - gauges of integers and of doubles, and latest values: sets while other threads
+ * add, read, set, or are killed; files, keys and bad input.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -67,7 +67,7 @@ static void expect(double got, double wanted)
 		fail_msg("%.20g is not %.20g", got, wanted);
 }
 
-/* By a thread that cannot run sequences. */
+/* Add as a thread that cannot run sequences. */
 static int add_without(double n)
 {
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
@@ -98,7 +98,7 @@ static void levels_go_up_and_down(void **state)
 	assert_int_equal(percpu_gauge_fetch(gauge), INT64_MAX);
 }
 
-/* To the bit, also after sums that are rounded. */
+/* Test that a gauge of doubles reads as it was set, to the bit, also after rounded sums. */
 static void doubles_read_as_set(void **state)
 {
 	const double values[] = { 0.1, -0.3, 1e300, -1e-300, 0x1p-1074, 0, -0.0 };
@@ -117,7 +117,7 @@ static void doubles_read_as_set(void **state)
 	expect(percpu_fgauge_fetch(fgauge), 5);
 }
 
-/* An add, or a set, between the sum of the lanes and the store. */
+/* An add or a set runs between the sum of the lanes and the store. */
 
 static void add_more(void)
 {
@@ -152,13 +152,13 @@ static void the_last_who_sets_wins(void **state)
 	let_happen(set_and_add, "double: to be proposed", 1);
 	assert_int_equal(percpu_fgauge_set(fgauge, 100), 0);
 	expect(percpu_fgauge_fetch(fgauge), 100);
-	/* A reader has a level that was there: the one before, or the one after. */
+	/* A reader gets a level that the gauge had: the one before the set, or the one after. */
 	let_happen(set_and_add, "bias loaded", 1);
 	expect(percpu_fgauge_fetch(fgauge), 105);
 	expect(percpu_fgauge_fetch(fgauge), 1005);
 }
 
-/* Somebody sets it meanwhile, which leaves the bias as it was: the gauge had that level. */
+/* Another set runs meanwhile and leaves the bias as it was: the gauge had that level. */
 
 static void (*other)(void);
 
@@ -168,7 +168,8 @@ static int do_other(void *arg)
 	return arg != NULL;
 }
 
-/* Where there are files, another process: it is not to wait for this one. */
+/* Run the other action; if gauges can be in files, in another process, which must not wait for this
+ * one. */
 static void run_other(void)
 {
 	if (in_files())
@@ -212,16 +213,16 @@ static void sets_that_change_nothing_are_sets(void **state)
 	assert_int_equal(percpu_fgauge_set(fgauge, 7), 0);
 	expect(percpu_fgauge_fetch(fgauge), 7);
 	go_to_five();
-	let_other(come_back, "double: place chosen"); /* and takes that place */
+	let_other(come_back, "double: place chosen"); /* and uses that place */
 	assert_int_equal(percpu_fgauge_set(fgauge, 7), 0);
 	expect(percpu_fgauge_fetch(fgauge), 7);
 	go_to_five();
 	let_other(come_back, "lanes summed");
 	assert_int_equal(percpu_fgauge_set(fgauge, 7), 0);
-	expect(percpu_fgauge_fetch(fgauge), 2); /* proposed first, so it came first */
+	expect(percpu_fgauge_fetch(fgauge), 2); /* 7 was proposed first, so it was set first */
 }
 
-/* What is proposed does not count yet, and who comes next completes it. */
+/* A proposed level does not count yet. The next thread that sets the gauge completes it. */
 
 static void look_and_set(void)
 {
@@ -245,14 +246,14 @@ static void proposals_do_not_count_yet(void **state)
 	let_other(look_and_set, "double: proposed");
 	assert_int_equal(percpu_fgauge_set(fgauge, 7), 0);
 	expect(percpu_fgauge_fetch(fgauge), 4);
-	/* A reader between the two loads, while others set it once, and twice. */
+	/* Another thread sets the gauge once, and twice, between the two loads of a reader. */
 	let_happen(set_and_add, "double: sum loaded", 1);
 	expect(percpu_fgauge_fetch(fgauge), 4 + 5);
 	let_happen(set_twice, "double: sum loaded", 1);
 	expect(percpu_fgauge_fetch(fgauge), 2);
 }
 
-/* In a file that is damaged any number may be anywhere: who sets the gauge, or reads it, comes back. */
+/* A damaged file may contain any numbers: sets and reads return nevertheless. */
 
 static struct percpu_double_bias *bias_of_fgauge(void)
 {
@@ -262,7 +263,7 @@ static struct percpu_double_bias *bias_of_fgauge(void)
 	return (void *)percpu_chunk_lane(k, 2 * (size_t)k->cpus, offset);
 }
 
-/* docs/memory/format.md: what it was set to last is where the number says that is. */
+/* Test that the number says where the last level is, as in docs/memory/format.md. */
 static void numbers_say_which_value_counts(void **state)
 {
 	struct percpu_double_bias *b = bias_of_fgauge();
@@ -322,7 +323,7 @@ static void add_and_take(unsigned i, void *arg)
 		(void)percpu_fgauge_sub(fgauge, 2);
 		if (i % 2 == 0 && k % 16 == 0)
 			(void)add_without(-1);
-		if (i == 1 && k % 1024 == 0) /* what is in flight counts on */
+		if (i == 1 && k % 1024 == 0) /* read amid the adds */
 			(void)percpu_gauge_fetch(gauge);
 	}
 }
@@ -337,7 +338,7 @@ static void threads_come_back_to_the_level(void **state)
 	expect(percpu_fgauge_fetch(fgauge), 0.1);
 }
 
-/* Latest values. */
+/* Latest values */
 
 static uint64_t now_ns(void)
 {
@@ -368,7 +369,7 @@ static void values_have_their_time(void **state)
 	assert_int_equal(percpu_latest_set(latest, NAN), 0);
 	assert_int_equal(percpu_latest_fetch(latest, &v, &ns), 0);
 	assert_true(isnan(v));
-	/* Somebody sets it between: the later one has the later time. */
+	/* Another set runs in between: the later set has the later time. */
 	let_happen(set_other, "latest: time read", 1);
 	assert_int_equal(percpu_latest_set(latest, 4), 0);
 	before = now_ns();
@@ -408,7 +409,7 @@ static void times_are_in_order(void **state)
 	assert_true(ns >= between);
 }
 
-/* Killed in the middle: set or not, and nothing lost. */
+/* After a kill in the middle, the gauge was set or not, and no add is lost. */
 
 static void wait_for_the_end(void)
 {
@@ -526,7 +527,7 @@ int main(void)
 		cmocka_unit_test(values_have_their_time),
 		cmocka_unit_test(times_are_in_order),
 		cmocka_unit_test(levels_go_up_and_down),
-		cmocka_unit_test(threads_come_back_to_the_level), /* while all is whole */
+		cmocka_unit_test(threads_come_back_to_the_level), /* before tests that do damage */
 		cmocka_unit_test(doubles_read_as_set),
 		cmocka_unit_test(adds_meanwhile_count_on),
 		cmocka_unit_test(the_last_who_sets_wins),
@@ -537,7 +538,7 @@ int main(void)
 		cmocka_unit_test(readers_see_all_and_set_nothing),
 		cmocka_unit_test(nothing_can_be_asked_of_null),
 		cmocka_unit_test(what_cannot_be_shared_is_refused),
-		cmocka_unit_test(the_killed_have_set_nothing), /* the last: it may block others */
+		cmocka_unit_test(the_killed_have_set_nothing), /* last: it may block other tests */
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

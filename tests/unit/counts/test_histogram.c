@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_histogram.c - histograms, by sequences, in atomic lanes, and under the lock of the
- * journal, as machines of 32 bits have it.
+ * test_histogram.c - histograms: records by sequences, in atomic lanes, and under the lock of
+ * the journal, as on 32-bit machines.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,8 +44,8 @@ int __wrap_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t 
 	return no_ids ? -EPERM : __real_percpu_robust_lock(h, word, timeout_ns);
 }
 
-static int steps_to_live; /* 0: for ever */
-static const char *at;	  /* of steps of this name */
+static int steps_to_live; /* steps until the thread acts or dies; 0: never */
+static const char *at;	  /* the name of these steps */
 static void (*meanwhile)(void);
 
 void test_step(const char *name)
@@ -72,7 +72,8 @@ static void in_each_way(int (*fn)(void *arg))
 
 #define REQUIRE(ok) test_child_require((ok), #ok)
 
-/* Before the child has a histogram: the library asks the CPU once. */
+/* Choose how this child records, before it has a histogram: the library asks for the CPU's features
+ * once. */
 static void go(enum way way)
 {
 	pretended = way == BY_JOURNAL ? 0 : ~0U;
@@ -102,7 +103,7 @@ static struct percpu_histogram_snapshot *look(struct percpu_histogram *h, size_t
 	return s;
 }
 
-/* The cell of a value within the default range. */
+/* Return the bucket of a value within the range. */
 static const struct percpu_histogram_bucket *bucket_of(const struct percpu_histogram_snapshot *s,
 						       double v)
 {
@@ -113,7 +114,7 @@ static const struct percpu_histogram_bucket *bucket_of(const struct percpu_histo
 	return &s->bucket[b];
 }
 
-/* What goes where. */
+/* Which bucket a value goes to */
 
 static int record_doubles(void *arg)
 {
@@ -169,7 +170,7 @@ static int record_ticks(void *arg)
 	percpu_histogram_record(h, -1);
 	percpu_histogram_record(h, NAN);
 	percpu_histogram_record(h, 1e300);
-	percpu_histogram_record(h, 0x1p959); /* 2^63 ticks, or more */
+	percpu_histogram_record(h, 0x1p959); /* 2^63 ticks or more */
 	percpu_histogram_record(h, 0x1p63 / 1e9);
 	s = look(h, 0, false);
 	REQUIRE(s->refused == 6 && s->count == 6);
@@ -247,7 +248,7 @@ static int reset_zeros(void *arg)
 	return 0;
 }
 
-/* The sum of zeros is 0, as it is after the reset. */
+/* Test the reset of a bucket whose sum does not change: it holds zeros. */
 static void zeros_are_reset(void **state)
 {
 	(void)state;
@@ -266,7 +267,7 @@ static int record_in_new_thread(void *arg)
 	struct percpu_histogram *h;
 
 	(void)arg;
-	at = "histogram: loaded"; /* in an atomic lane: dies there */
+	at = "histogram: loaded"; /* the child dies there if it uses an atomic lane */
 	steps_to_live = 1;
 	for (int i = 0; i < 2; i++) {
 		h = make(0, ticks[i], 0);
@@ -276,7 +277,7 @@ static int record_in_new_thread(void *arg)
 	return 0;
 }
 
-/* What a thread records first is recorded by a sequence, too, once the thread is registered. */
+/* Test that the first record of a thread uses a sequence, too. */
 static void threads_begin_by_sequences(void **state)
 {
 	(void)state;
@@ -284,7 +285,7 @@ static void threads_begin_by_sequences(void **state)
 	test_in_child(record_in_new_thread, NULL);
 }
 
-/* Values each of a bucket of its own, so that the sum tells the count. */
+/* Values of different buckets, so that a bucket's sum tells its count. */
 enum { VALUES = 8 };
 static const double value[VALUES] = { 1, 3, 6, 12, 25, 50, 100, 200 };
 
@@ -296,7 +297,7 @@ static uint64_t check_whole(const struct percpu_histogram_snapshot *s)
 	return s->count;
 }
 
-/* Threads that record, one that reads and one that resets. */
+/* Three threads record, one reads, and one resets. */
 
 static struct percpu_histogram *shared;
 static unsigned rounds, recording;
@@ -308,7 +309,7 @@ static void take_part(unsigned i, void *arg)
 	enum way way = *(enum way *)arg;
 
 	if (i < 3) {
-		if (way != BY_SEQUENCE && i != 0) /* one by sequences, beside others */
+		if (way != BY_SEQUENCE && i != 0) /* thread 0 uses sequences */
 			test_unregister(percpu_seq_attach());
 		for (unsigned n = 0; n < rounds; n++)
 			percpu_histogram_record(shared, value[(n + i) % VALUES]);
@@ -352,7 +353,7 @@ static void nothing_is_lost_or_torn(void **state)
 	in_each_way(record_read_and_reset);
 }
 
-/* Between the sum of the lanes and the change of the bias, others record, and reset. */
+/* Other threads record and reset between the sum of the lanes and the change of the bias. */
 
 static uint64_t taken_between;
 
@@ -374,11 +375,11 @@ static int reset_twice(void *arg)
 
 	go(*(enum way *)arg);
 	if (!percpu_pair_is_atomic())
-		return 0; /* nobody comes between under the lock of the journal */
+		return 0; /* under the lock of the journal no other thread runs in between */
 	shared = make(0, 0, 0);
 	percpu_histogram_record(shared, 6);
 	at = "lanes summed";
-	/* That of the bucket of 6, when its number is the one of the cell. */
+	/* The step of the cell with the bucket of 6. */
 	steps_to_live = 1 + 20 * 8 + 21;
 	meanwhile = reset_between;
 	s = look(shared, 0, true);
@@ -399,7 +400,7 @@ static void resets_between_are_not_missed(void **state)
 	in_each_way(reset_twice);
 }
 
-/* Another thread takes the lock of the journal if it is free, and keeps it. */
+/* Another thread takes the lock of the journal if it is free, and holds it. */
 
 static struct {
 	pthread_t thread;
@@ -435,7 +436,8 @@ static void end_holder(void)
 	REQUIRE(pthread_join(holder.thread, NULL) == 0);
 }
 
-/* With the lock taken before a reset it fails and resets nothing; amid it the lock is its own. */
+/* Reset while another thread holds the lock: the reset fails and resets nothing. Try to take the
+ * lock amid a reset: the reset holds it. */
 static int reset_against_lock(void *arg)
 {
 	struct percpu_histogram_snapshot *s;
@@ -489,7 +491,7 @@ static struct percpu_region *open_region(void)
 	return r;
 }
 
-static unsigned *begun; /* shared: how many have recorded */
+static unsigned *begun; /* how many children have recorded; shared */
 
 static int record_until_killed(void *arg)
 {
@@ -525,7 +527,7 @@ static int check_after_kills(void *arg)
 	return 0;
 }
 
-/* It must not wait for ever for a lock that nobody can take. */
+/* Record while the lock cannot be taken: the record must not wait for ever. */
 static int record_without_ids(void *arg)
 {
 	struct percpu_histogram_snapshot *s;
@@ -537,7 +539,7 @@ static int record_without_ids(void *arg)
 	no_ids = true;
 	alarm(20);
 	percpu_histogram_record(shared, 1);
-	/* As a holder leaves it that was killed: now a load needs the lock, too. */
+	/* As a killed lock holder leaves it: now a load needs the lock, too. */
 	shared->block.chunk->header->journal.turn++;
 	percpu_histogram_record(shared, 1);
 	alarm(0);
@@ -560,7 +562,7 @@ static void who_is_killed_leaves_whole_observations(void **state)
 {
 	(void)state;
 	begun = test_share(sizeof(*begun));
-	assert_non_null(test_path("region")); /* the same for all children */
+	assert_non_null(test_path("region")); /* the same path for all children */
 	for (enum way way = BY_SEQUENCE; way < WAYS; way++) {
 		enum way arg = way;
 		pid_t pid[2];
@@ -626,7 +628,7 @@ static void layouts_are_told_by_the_file(void **state)
 	other.max = 600;
 	assert_int_equal(percpu_histogram_open(r, 0, &other, &found), -EEXIST);
 	assert_int_equal(percpu_histogram_attach(r, 0, &found), -ENOENT);
-	/* As if a process that changes pairs in the other way had made them. */
+	/* As if a process that changes pairs in the other way had created the histograms. */
 	atomic = &((struct percpu_histogram_control *)percpu_chunk_lane(
 			   h->block.chunk, 2 * (size_t)h->block.chunk->cpus,
 			   (size_t)(h->block.base - h->block.chunk->base)))
@@ -642,7 +644,7 @@ static void layouts_are_told_by_the_file(void **state)
 	assert_int_equal(unlink(test_path("region")), 0);
 }
 
-/* Whatever is in the file, calls end, and stay in the object. */
+/* Test that calls return and stay within the object, whatever the file contains. */
 static void crafted_files_do_no_harm(void **state)
 {
 	struct percpu_region *r = open_region();
@@ -682,7 +684,8 @@ static void crafted_files_do_no_harm(void **state)
 	assert_int_equal(unlink(test_path("region")), 0);
 }
 
-/* Sums that are none, in a CPU lane, an atomic lane, or as a bias; and some that add up to one. */
+/* Test sums that are not finite, or whose total is not, in a CPU lane, an atomic lane, or as a
+ * bias. */
 static void damaged_sums_are_numbers(void **state)
 {
 	static const double odd[] = { INFINITY, -INFINITY, NAN, 1.7e308, -1.7e308 };

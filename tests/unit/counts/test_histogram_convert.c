@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_histogram_convert.c - what is made of snapshots, against the observations themselves.
+ * test_histogram_convert.c - quantiles and conversions of snapshots, checked by the observations.
  */
 #include <errno.h>
 #include <math.h>
@@ -21,7 +21,7 @@ static double seen[MOST];
 static size_t n_seen;
 static uint64_t random_state = 17;
 
-/* Whole numbers, whose sums are exact, of some octaves. */
+/* Return a random whole number below 2^octaves. Sums of these are exact. */
 static double choose(unsigned octaves)
 {
 	return (double)((test_random(&random_state) >> 40) % (UINT64_C(1) << octaves));
@@ -42,13 +42,13 @@ static int in_order(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of the upper end of a bucket to the lower one. */
+/* Return the ratio of a bucket's upper end to its lower end. */
 static double ratio(uint32_t buckets)
 {
 	return percpu_histogram_bound(__builtin_ctz(buckets), 1);
 }
 
-/* p / 1000 * n_seen, rounded up, as the library does it. */
+/* Return p / 1000 * n_seen, rounded up as in the library. */
 static size_t rank_of(int p)
 {
 	volatile double q = p / 1000.0, exact = q * (double)n_seen; /* no digits of x87 */
@@ -57,7 +57,8 @@ static size_t rank_of(int p)
 	return rank + ((double)rank < exact);
 }
 
-/* The value is within what is said of it, and that is within its bucket. */
+/* Test that an observation is within low and high of its quantile, and these are within the
+ * bucket. */
 static void quantiles_are_bounded(void **state)
 {
 	static const size_t sizes[] = { 1, 2, 3, 10, 100, MOST };
@@ -80,7 +81,7 @@ static void quantiles_are_bounded(void **state)
 				assert_true(q.low <= v * (1 + 1e-12));
 				assert_true(v <= q.high * (1 + 1e-12));
 				assert_true(q.low <= q.value && q.value <= q.high);
-				if (v > 4 && v <= 1 << 13) /* a bucket wide at most */
+				if (v > 4 && v <= 1 << 13) /* at most as wide as a bucket */
 					assert_true(q.high <= q.low * ratio(buckets) * (1 + 1e-12));
 				if (n_seen == 1)
 					assert_true(q.value == v);
@@ -90,7 +91,7 @@ static void quantiles_are_bounded(void **state)
 		}
 }
 
-/* Sums of ticks go around at 2^64, and are right as long as the bucket tells how often. */
+/* Test that sums of ticks, which wrap at 2^64, are right as long as the bucket tells how often. */
 static void sums_of_ticks_go_on(void **state)
 {
 	struct percpu_histogram *h = make_histogram(1, 1 << 22, 8, NANO),
@@ -99,7 +100,7 @@ static void sums_of_ticks_go_on(void **state)
 	struct percpu_histogram_quantile q;
 
 	(void)state;
-	for (uint64_t n = 1; n <= 12000; n++) { /* around at 4612, and again */
+	for (uint64_t n = 1; n <= 12000; n++) { /* wraps at 4612, and again */
 		percpu_histogram_record_ticks(h, 4000000 * NANO);
 		percpu_histogram_record_ticks(wide, 4000000 * NANO);
 		if (n % 500 != 0 && n % 4612 > 1)
@@ -109,7 +110,7 @@ static void sums_of_ticks_go_on(void **state)
 		assert_int_equal(percpu_histogram_quantile(s, 0.5, &q), 0);
 		assert_true(fabs(q.low - 4e6) < 1e4 || q.low <= 4e6);
 		assert_true(q.low <= 4e6 * (1 + 1e-12) && 4e6 <= q.high * (1 + 1e-12));
-		/* From 4398 on, 2^63 / 2^21 / NANO, one bucket of the octave does not tell. */
+		/* From 4398 = 2^63 / 2^21 / NANO on, a bucket of a whole octave does not tell. */
 		assert_int_equal(percpu_histogram_fetch(wide, 0, w), 0);
 		assert_int_equal(percpu_histogram_quantile(w, 0.5, &q), 0);
 		if (n < 4398) {
@@ -125,7 +126,7 @@ static void sums_of_ticks_go_on(void **state)
 	percpu_histogram_destroy(wide);
 }
 
-/* Whether each of n observations, in order, is within what the quantile of its rank says. */
+/* Return whether each of n sorted observations is within low and high of its rank's quantile. */
 static bool all_within(const struct percpu_histogram_snapshot *s, const uint64_t *ticks, uint64_t n,
 		       double unit)
 {
@@ -142,7 +143,7 @@ static bool all_within(const struct percpu_histogram_snapshot *s, const uint64_t
 	return true;
 }
 
-/* Sums of ticks are rounded once as a double, and again where they are divided. */
+/* Test quantiles of ticks: sums are rounded once as a double, and again in the division. */
 static void quantiles_allow_for_rounded_sums(void **state)
 {
 	static const uint64_t units[] = { 1, 3, 7, 10, 60, 997, 1000, NANO };
@@ -171,7 +172,8 @@ static void quantiles_allow_for_rounded_sums(void **state)
 	}
 }
 
-/* So are those of doubles, and more often: of few the ends allow for that, and one is as it was. */
+/* Test quantiles of few doubles, whose sums are rounded more often: low and high allow for that,
+ * and a single observation is exact. */
 static void quantiles_of_few_doubles_are_certain(void **state)
 {
 	static const uint64_t units[] = { 1, 3, 7, 10, 60, 997, 1000, NANO };
@@ -202,7 +204,7 @@ static void quantiles_of_few_doubles_are_certain(void **state)
 	}
 }
 
-/* Above the range, one observation is certain. */
+/* Test that a single observation above the range is certain. */
 static void quantiles_above_the_range_are_certain(void **state)
 {
 	const double since_1970 = 1.8e9;
@@ -227,7 +229,7 @@ static void quantiles_above_the_range_are_certain(void **state)
 	percpu_histogram_destroy(h);
 }
 
-/* As who cannot load 16 bytes at once may find it: counted, and not in the sum yet. */
+/* Test a sum that lacks counted observations, as on CPUs that do not load 16 bytes at once. */
 static void sums_of_ticks_may_be_behind(void **state)
 {
 	const uint64_t least = percpu_histogram_tick_bound(NANO, 3, 21 * 8 + 7) + 1;
@@ -253,8 +255,8 @@ static void sums_of_ticks_may_be_behind(void **state)
 	percpu_histogram_destroy(h);
 }
 
-/* Differences of large sums are rounded: the ends are wide enough for that. The least of what was
- * observed is first, others follow so often. */
+/* Test that low and high allow for rounded differences of large sums. In each case the least
+ * observation is recorded first, and then `ticks` n times. */
 static void ends_of_ticks_are_certain(void **state)
 {
 	static const struct {
@@ -310,7 +312,7 @@ static uint64_t count_seen(double bound)
 	return n;
 }
 
-/* Without what is above the bound. */
+/* Return the sum of the observations that are not above the bound. */
 static double sum_seen(double bound)
 {
 	double sum = 0;
@@ -349,7 +351,7 @@ static void classic_bounds_are_exact_or_said_not_to_be(void **state)
 	assert_int_equal(percpu_histogram_count_below(s, -1, &exact), 0);
 	assert_true(exact);
 	assert_int_equal(percpu_histogram_count_below(s, NAN, &exact), 0);
-	/* Nothing is below the range if its first cell is empty: zeros would be there. */
+	/* If the first cell is empty, no observation is 0. */
 	for (int i = 0; i < 2; i++) {
 		s->bucket[0].count = (uint64_t)i;
 		assert_int_equal(percpu_histogram_count_below(s, 0, &exact), 0);
@@ -359,8 +361,8 @@ static void classic_bounds_are_exact_or_said_not_to_be(void **state)
 	percpu_histogram_destroy(h);
 }
 
-/* Theirs: bucket i is above base^i, and not above base^(i + 1); at the ends of the range, what is
- * in it. */
+/* Test the counts for OpenTelemetry: bucket i holds values above base^i and not above base^(i + 1),
+ * without those outside the range. */
 static void otlp_has_the_same_counts(void **state)
 {
 	static const size_t rooms[] = { 400, 160, 100, 40, 20, 12, 11, 6, 5, 3, 2, 1 };
@@ -394,7 +396,7 @@ static void otlp_has_the_same_counts(void **state)
 		assert_int_equal(o.count + o.above, MOST);
 		assert_true(fabs(o.sum / sum_seen(1 << 13) - 1) < 1e-9);
 	}
-	assert_int_equal(o.scale, -4); /* 2 to 2^13 are in one of 16 octaves */
+	assert_int_equal(o.scale, -4); /* 2 to 2^13 are in one bucket of 16 octaves */
 	o.n = 77;
 	assert_int_equal(percpu_histogram_to_otlp(s, counts, 0, &o), -ENOSPC);
 	assert_int_equal(percpu_histogram_to_otlp(s, NULL, 0, &o), -ENOSPC);
@@ -403,7 +405,7 @@ static void otlp_has_the_same_counts(void **state)
 	percpu_histogram_destroy(h);
 }
 
-/* The whole range that there is, a value in each octave. */
+/* Test the largest range, with a value in each octave. */
 static void otlp_has_room_for_any_range(void **state)
 {
 	struct percpu_histogram *h = make_histogram(0x1p-1000, 0x1p960, 1, 0);
@@ -419,7 +421,7 @@ static void otlp_has_room_for_any_range(void **state)
 	assert_int_equal(o.n, 77);
 	assert_int_equal(percpu_histogram_to_otlp(s, counts, 123, &o), 0);
 	assert_true(o.n == 123 && o.scale == -4 && o.offset == -63);
-	for (size_t i = 0; i < 123; i++) /* -999 to -992; 945 to 959 */
+	for (size_t i = 0; i < 123; i++) /* first: -999 to -992; last: 945 to 959 */
 		assert_int_equal(counts[i], i == 0 ? 8 : i == 122 ? 15 : 16);
 	percpu_histogram_snapshot_destroy(s);
 	percpu_histogram_destroy(h);
@@ -434,7 +436,7 @@ static void bad_input_is_refused(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_histogram_quantile(s, 0.5, &q), -ENODATA);
-	s->count = 1; /* but no bucket has it */
+	s->count = 1; /* but all buckets are empty */
 	assert_int_equal(percpu_histogram_quantile(s, 0.5, &q), -EINVAL);
 	assert_int_equal(percpu_histogram_quantile(s, -0.1, &q), -EINVAL);
 	assert_int_equal(percpu_histogram_quantile(s, 1.1, &q), -EINVAL);
@@ -457,7 +459,7 @@ static void bad_input_is_refused(void **state)
 	percpu_histogram_destroy(h);
 }
 
-/* A snapshot is of one layout, and each field of that is looked at. */
+/* Test that a fetch checks each field of the snapshot's layout. */
 static void layouts_must_be_the_same(void **state)
 {
 	const struct percpu_histogram_options o = { .size = sizeof(o), .ticks_per_unit = 1000 };
@@ -484,7 +486,8 @@ static void layouts_must_be_the_same(void **state)
 	percpu_histogram_destroy(h);
 }
 
-/* Counts that do not fit into 64 bits are not added up, and zeros are not counted apart. */
+/* Test that counts which do not fit into 64 bits are not added, and that zeros have no separate
+ * count. */
 static void totals_must_be_possible(void **state)
 {
 	struct percpu_histogram_snapshot *s, *f = NULL;
@@ -505,7 +508,7 @@ static void totals_must_be_possible(void **state)
 	percpu_histogram_destroy(h);
 }
 
-/* So many ticks to the unit that bounds have more digits than a double. */
+/* Test so many ticks per unit that bounds have more digits than a double. */
 static void ticks_may_be_very_short(void **state)
 {
 	const struct percpu_histogram_options o = { .size = sizeof(o),
@@ -528,7 +531,7 @@ static void ticks_may_be_very_short(void **state)
 	percpu_histogram_destroy(h);
 }
 
-/* The sum modulo 2^64 is 5 below the least that is possible, which is 2^64. */
+/* Test a sum that is 5 below the least possible one, which is 2^64, modulo 2^64. */
 static void sums_may_be_behind_a_wrap(void **state)
 {
 	const struct percpu_histogram_options o = {

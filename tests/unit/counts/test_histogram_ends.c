@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_histogram_ends.c - between which two doubles a quantile of ticks is, against the ticks
- * themselves: their number of units is a fraction, which is compared as such.
+ * test_histogram_ends.c - low and high of quantiles of ticks, compared with the ticks: a number of
+ * ticks is a fraction of units, and the comparison with a double is exact.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -53,13 +53,13 @@ static void shift(uint32_t number[LIMBS], int bits)
 	}
 }
 
-/* Return whether d is below so many ticks, the same, or above: -1, 0 or 1. */
+/* Compare d units with a number of ticks: return -1, 0 or 1 if d is below, the same or above. */
 static int compare(double d, uint64_t ticks, uint64_t unit)
 {
 	uint32_t left[LIMBS], right[LIMBS];
 	int exponent;
 
-	if (!(d >= 0x1p-70 && d < 0x1p64)) /* no number of ticks but 0 is so small */
+	if (!(d >= 0x1p-70 && d < 0x1p64)) /* no number of ticks except 0 is so small */
 		return d >= 0x1p64 || (d > 0 && ticks == 0) ? 1 : -(d < 0 || ticks != 0);
 	multiply(left, (uint64_t)ldexp(frexp(d, &exponent), 53), unit);
 	multiply(right, ticks, 1);
@@ -103,7 +103,7 @@ static void fail_of(const char *what, uint64_t unit, uint64_t ticks,
 		 (unsigned long long)ticks, (unsigned long long)unit, q->value, q->low, q->high);
 }
 
-/* Each of n observations is within what the quantile of its rank says. */
+/* Check that each of n observations is within low and high of its rank's quantile. */
 static void assert_within(const char *what, const struct percpu_histogram_snapshot *s,
 			  const uint64_t *ticks, uint64_t n)
 {
@@ -125,7 +125,7 @@ static void assert_within(const char *what, const struct percpu_histogram_snapsh
 	}
 }
 
-/* And what is said of one is as near as doubles are. */
+/* Check the quantile of a single observation: low and high are equal, or the doubles next to it. */
 static void assert_is(const char *what, const struct percpu_histogram_snapshot *s, uint64_t ticks)
 {
 	struct percpu_histogram_quantile q;
@@ -138,7 +138,7 @@ static void assert_is(const char *what, const struct percpu_histogram_snapshot *
 		fail_of(what, s->ticks_per_unit, ticks, &q);
 }
 
-/* A histogram whose range is as high as it may be, less so many octaves. */
+/* Create a histogram whose range ends `less` octaves below the highest possible end. */
 static struct percpu_histogram *make_below(uint64_t unit, int less, int octaves, uint32_t buckets)
 {
 	const int high = 52 - (63 - __builtin_clzll(unit)) - less;
@@ -146,8 +146,8 @@ static struct percpu_histogram *make_below(uint64_t unit, int less, int octaves,
 	return make_histogram(ldexp(1, high - octaves), ldexp(1, high), buckets, unit);
 }
 
-/* One observation of ticks in a bucket: as it is, as a difference, together with nothing, of the
- * lowest schema, and after a reset. */
+/* Check one observation in a bucket: as a difference, after a reset, folded to the lowest schema,
+ * and merged with an empty snapshot. */
 static void check_one(struct percpu_histogram *h, uint64_t ticks)
 {
 	struct percpu_histogram_snapshot *s = look_at(h), *other, *folded;
@@ -226,7 +226,7 @@ static void one_is_between_its_neighbors(void **state)
 	}
 }
 
-/* The double that is next below a bucket's end is below ticks which are in the bucket. */
+/* Test that high is rounded up: the double next below a bucket's end is below ticks in it. */
 static void ends_of_buckets_are_rounded_outward(void **state)
 {
 	struct percpu_histogram *h = make_histogram(1 << 15, 1 << 22, 4, NANO);
@@ -234,7 +234,7 @@ static void ends_of_buckets_are_rounded_outward(void **state)
 	uint64_t ticks[12];
 
 	(void)state;
-	ticks[0] = UINT64_C(2965820800757861); /* 2^21.5 units are as many, and a little */
+	ticks[0] = UINT64_C(2965820800757861); /* 2^21.5 units, rounded down */
 	percpu_histogram_record_ticks(h, ticks[0]);
 	for (uint64_t n = 1; n < 12; n++) {
 		ticks[n] = UINT64_C(2700000000000000) + n * 1000;
@@ -255,7 +255,7 @@ static void one_of_the_bounds(uint64_t unit, int high, int octaves, uint64_t *re
 		*ret = 0;
 }
 
-/* Observations around bounds, next to each other, anywhere, or far above the range. */
+/* Choose observations around bounds, next to each other, anywhere, or far above the range. */
 static void choose(uint64_t *ticks, uint64_t n, const struct percpu_histogram *h)
 {
 	const unsigned mode = draw() % 5;
@@ -275,7 +275,7 @@ static void choose(uint64_t *ticks, uint64_t n, const struct percpu_histogram *h
 	}
 }
 
-/* All that is made of snapshots of n observations, the first of which are also in one before. */
+/* Check all operations on snapshots of n observations; an earlier snapshot has the first ones. */
 static void check_all(struct percpu_histogram *h, const uint64_t *ticks, uint64_t n, uint64_t first)
 {
 	struct percpu_histogram_snapshot *before, *s, *folded;
@@ -329,8 +329,7 @@ static void all_are_within_what_is_said(void **state)
 	}
 }
 
-/* Where all are the same, the sum says so of the first, which cannot be more, and the last, which
- * cannot be less. */
+/* Test equal observations: high of the first and low of the last are exact or the next double. */
 static void ends_are_sharp(void **state)
 {
 	struct percpu_histogram_quantile q;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_histogram_fold.c - folding and merging, against the observations themselves, and bounds that
+ * test_histogram_fold.c - folds and merges, compared with the observations and with bounds that
  * are computed here.
  */
 #include <errno.h>
@@ -17,7 +17,7 @@ static double seen[MOST];
 static size_t n_seen;
 static uint64_t random_state = 17;
 
-/* Whole numbers, whose sums are exact, of some octaves. */
+/* Return a random whole number below 2^octaves. Sums of these are exact. */
 static double choose(unsigned octaves)
 {
 	return (double)((test_random(&random_state) >> 40) % (UINT64_C(1) << octaves));
@@ -55,7 +55,7 @@ static bool is_about(double a, double b)
 	return fabs(a - b) <= fabs(b) * 0x1p-40;
 }
 
-/* Bucket i of schema -k is above 2^(2^k * (i - 1)), and not above 2^(2^k * i). */
+/* Test that bucket i of schema -k is above 2^(2^k * (i - 1)) and not above 2^(2^k * i). */
 static void bounds_below_schema_0_are_powers_of_two(void **state)
 {
 	(void)state;
@@ -71,13 +71,13 @@ static void bounds_below_schema_0_are_powers_of_two(void **state)
 	}
 }
 
-/* a / b, rounded down. */
+/* Return a / b, rounded down. */
 static int floor_of(int a, int b)
 {
 	return a / b - (a % b < 0);
 }
 
-/* Each bucket has what was observed between its bounds, and within the range. */
+/* Check that each bucket has the observations between its bounds and within the range. */
 static void check_buckets(const struct percpu_histogram_snapshot *s, int low, int high)
 {
 	const int octaves = 1 << -s->schema, below = floor_of(low, octaves);
@@ -102,7 +102,7 @@ static void check_buckets(const struct percpu_histogram_snapshot *s, int low, in
 	assert_int_equal(s->count, n_seen);
 }
 
-/* Of two ways to the same schema. Sums of doubles depend on the order. */
+/* Check that two ways to the same schema give the same. Sums of doubles depend on the order. */
 static void assert_same_counts(const struct percpu_histogram_snapshot *a,
 			       const struct percpu_histogram_snapshot *b)
 {
@@ -114,7 +114,7 @@ static void assert_same_counts(const struct percpu_histogram_snapshot *a,
 	}
 }
 
-/* Fold to each schema below 0, at once and in steps of any size, also of a folded one. */
+/* Fold to each schema below 0, at once and in steps of any size. */
 static void check_folds(struct percpu_histogram *h, int low, int high)
 {
 	struct percpu_histogram_snapshot *s = look_at(h), *once, *step, *next;
@@ -146,7 +146,7 @@ static const struct {
 	{ -17, -15 }, { -1, 1 }, { -1000, 960 }, { -300, -299 }, { 5, 37 }, { -16, 0 },
 };
 
-/* Powers of two and the doubles beside them: every bound is among them. */
+/* Test powers of two, which contain every bound, and the doubles next to them. */
 static void folding_doubles_is_exact(void **state)
 {
 	(void)state;
@@ -169,8 +169,8 @@ static void folding_doubles_is_exact(void **state)
 		}
 }
 
-/* The same of ticks, 1000 to the unit, in units. Where 2^e units are no whole number of ticks, the
- * ticks on both sides of it. */
+/* Test ticks, 1000 per unit. If 2^e units are no whole number of ticks, test the ticks on both
+ * sides of it. */
 static void folding_ticks_is_exact(void **state)
 {
 	(void)state;
@@ -195,7 +195,7 @@ static void folding_ticks_is_exact(void **state)
 	}
 }
 
-/* A quantile of a bucket that the range ends in is within the range; and so is what is counted. */
+/* Test quantiles and counts of buckets that the range cuts: the range ends them. */
 static void ends_of_cut_buckets_are_those_of_the_range(void **state)
 {
 	struct percpu_histogram *h = make_histogram(0x1p-20, 0x1p10, 8, 0);
@@ -227,7 +227,7 @@ static void ends_of_cut_buckets_are_those_of_the_range(void **state)
 	percpu_histogram_destroy(h);
 }
 
-/* A bucket goes to where all of it is, or nowhere. */
+/* Test that a merge puts a bucket where all of it fits, or fails. */
 static void merging_keeps_cut_buckets_apart(void **state)
 {
 	struct percpu_histogram *small = make_histogram(0x1p-20, 0x1p10, 8, 0),
@@ -246,15 +246,14 @@ static void merging_keeps_cut_buckets_apart(void **state)
 	assert_int_equal(fl->bucket[1].count + fl->bucket[3].count, 0);
 	assert_int_equal(fl->bucket[2].count, 1);
 	assert_int_equal(fl->bucket[4].count, 2);
-	assert_int_equal(percpu_histogram_merge(fs, fl), -ERANGE); /* (1, 2^16] is not in 2^10 */
+	assert_int_equal(percpu_histogram_merge(fs, fl), -ERANGE); /* 2^10 cuts (1, 2^16] */
 	fl->bucket[4].count = 0;
 	fl->bucket[4].sum = 0;
-	assert_int_equal(percpu_histogram_merge(fs, fl),
-			 -ERANGE); /* nor above 2^-20 what is to -16 */
+	assert_int_equal(percpu_histogram_merge(fs, fl), -ERANGE); /* 2^-20 cuts (2^-32, 2^-16] */
 	fl->bucket[2].count = 0;
 	fl->bucket[2].sum = 0;
-	fl->bucket[1].count = 5; /* (2^-40, 2^-32] is below */
-	fl->bucket[3].count = 7; /* (2^-16, 1] is one of both */
+	fl->bucket[1].count = 5; /* (2^-40, 2^-32] is below the range of fs */
+	fl->bucket[3].count = 7; /* (2^-16, 1] is a bucket of both */
 	assert_int_equal(percpu_histogram_merge(fs, fl), 0);
 	assert_int_equal(fs->bucket[0].count, 5);
 	assert_int_equal(fs->bucket[2].count, 7);
@@ -266,7 +265,7 @@ static void merging_keeps_cut_buckets_apart(void **state)
 	percpu_histogram_destroy(large);
 }
 
-/* A histogram of that schema would have held the same. */
+/* Test that a folded snapshot is the same as a snapshot of a histogram with that schema. */
 static void folding_is_exact(void **state)
 {
 	(void)state;
@@ -322,7 +321,7 @@ static void merging_adds_or_refuses(void **state)
 	assert_int_equal(percpu_histogram_merge(p, w), -ERANGE); /* of a lower schema */
 	assert_int_equal(percpu_histogram_merge(w, t), -EINVAL);
 	assert_int_equal(percpu_histogram_merge(w, w), -EINVAL);
-	/* What is below 4 may be in any of the lower buckets of the wide one, or above 2^10. */
+	/* Values below 4, or above 2^10, may belong to several buckets of the wide histogram. */
 	p->bucket[0].count = 1;
 	assert_int_equal(percpu_histogram_merge(w, p), -ERANGE);
 	p->bucket[0].count = 0;
@@ -341,7 +340,7 @@ static void merging_adds_or_refuses(void **state)
 	percpu_histogram_destroy(ticks);
 }
 
-/* Whatever is merged over and over, nothing goes around, and nothing is done by halves. */
+/* Test that a merge fails, and adds nothing, before a count wraps or a sum becomes infinite. */
 static void merging_ends_before_it_overflows(void **state)
 {
 	struct percpu_histogram *h = make_histogram(4, 1 << 13, 8, 0);

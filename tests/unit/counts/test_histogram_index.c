@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_histogram_index.c - in which bucket a value falls, against whole numbers of any
- * size: v <= t * 2^(i / n) if v^n <= t^n * 2^i.
+ * test_histogram_index.c - the bucket of a value, checked with whole numbers of any size:
+ * v <= t * 2^(i / n) if v^n <= t^n * 2^i.
  */
 #include <math.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static int compare(const struct big *a, const struct big *b)
 	return 0;
 }
 
-/* Whether v <= ticks * 2^(index / 2^schema). */
+/* Return whether v <= ticks * 2^(index / 2^schema). */
 static bool is_not_above(double v, uint64_t ticks, int index, unsigned schema)
 {
 	const int n = 1 << schema;
@@ -73,7 +73,7 @@ static bool is_not_above(double v, uint64_t ticks, int index, unsigned schema)
 	return compare(&left, &right) <= 0;
 }
 
-/* The next double above, or below. */
+/* Return the double that is `step` doubles above v. */
 static double beside(double v, int64_t step)
 {
 	int64_t bits;
@@ -84,7 +84,7 @@ static double beside(double v, int64_t step)
 	return v;
 }
 
-/* The bucket's number, of a value within the range. */
+/* Return the number of the bucket of a value within the range. */
 static int index_of(const struct percpu_histogram *h, double v)
 {
 	return (int)percpu_histogram_index(h, percpu_histogram_bits(v)) + h->low * (1 << h->schema);
@@ -111,7 +111,7 @@ static struct percpu_histogram *make(unsigned schema, double min, double max, ui
 	return h;
 }
 
-/* Every bound, and the doubles beside it; of each octave of a few, and of those at the ends. */
+/* Test the bounds of 8 octaves, and the doubles next to them. */
 static void bounds_are_exact(void **state)
 {
 	(void)state;
@@ -151,7 +151,7 @@ static void random_values_are_right(void **state)
 	}
 }
 
-/* Ticks next to each bound, for the units that there are, and for others. */
+/* Test ticks next to random bounds, for usual units and for odd ones. */
 static void ticks_are_exact(void **state)
 {
 	static const uint64_t units[] = { 1,	   3,	     1000,    1000000,	  1000000000,
@@ -182,7 +182,7 @@ static void ticks_are_exact(void **state)
 		}
 }
 
-/* Whether v units are ticks and a half, or more. */
+/* Return whether v units are ticks + 1/2 or more. */
 static bool reaches_half(double v, uint64_t unit, uint64_t ticks)
 {
 	struct big left = big_of(2 * ticks + 1), right;
@@ -194,7 +194,7 @@ static bool reaches_half(double v, uint64_t unit, uint64_t ticks)
 	return compare(&left, &right) <= 0;
 }
 
-/* Halves and the doubles beside them, whose products with the unit are halves by rounding. */
+/* Test half ticks, and the doubles next to them, whose products with the unit round to halves. */
 static void ticks_are_the_nearest(void **state)
 {
 	static const uint64_t units[] = { 1000000000, 1000, 3, 7, 2399998000, 1 };
@@ -225,7 +225,7 @@ static void ticks_are_the_nearest(void **state)
 	}
 }
 
-/* What is outside of the range is in the first cell or the last. */
+/* Test that values outside the range are in the first cell or the last. */
 static void ends_are_clamped(void **state)
 {
 	struct percpu_histogram *h = make(3, 0.001, 900, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_histogram_subtract.c - what was recorded between two snapshots.
+ * test_histogram_subtract.c - the difference of two snapshots.
  */
 #include <errno.h>
 #include <math.h>
@@ -46,7 +46,8 @@ static void assert_refused(struct percpu_histogram_snapshot *later,
 	percpu_histogram_snapshot_destroy(before);
 }
 
-/* A histogram that has only what was recorded in between holds the difference, of any schema. */
+/* Test that the difference is the same as a snapshot of a histogram that got only the records in
+ * between, for any schema. */
 static void the_difference_is_what_came_between(void **state)
 {
 	(void)state;
@@ -81,7 +82,7 @@ static void the_difference_is_what_came_between(void **state)
 		}
 }
 
-/* With two snapshots, as the header says. */
+/* Test intervals with two snapshots, as the header describes. */
 static void intervals_follow_each_other(void **state)
 {
 	struct percpu_histogram *h = make_histogram(4, 1 << 13, 8, 1000), *now, *unused;
@@ -107,7 +108,7 @@ static void intervals_follow_each_other(void **state)
 	percpu_histogram_destroy(h);
 }
 
-/* If any bucket has fewer than before, nothing is taken. */
+/* Test that nothing is subtracted if a bucket has fewer observations than before. */
 static void a_reset_is_noticed(void **state)
 {
 	struct percpu_histogram *h = make_histogram(1, 1024, 8, 0);
@@ -125,9 +126,9 @@ static void a_reset_is_noticed(void **state)
 	assert_refused(later, earlier, -ERANGE);
 	percpu_histogram_record(h, 700);
 	assert_int_equal(percpu_histogram_fetch(h, 0, later), 0);
-	assert_int_equal(percpu_histogram_subtract(later, earlier), 0); /* nobody notices */
+	assert_int_equal(percpu_histogram_subtract(later, earlier), 0); /* not noticed */
 	assert_int_equal(later->count, 98);
-	/* Each of two buckets has no more than the one that both are part of has now. */
+	/* Two fine buckets have together more than the coarse bucket that contains both. */
 	assert_int_equal(percpu_histogram_zero(h, 0), 0);
 	percpu_histogram_record(h, 1.05);
 	percpu_histogram_record(h, 700);
@@ -135,7 +136,7 @@ static void a_reset_is_noticed(void **state)
 	later = look_at(h);
 	coarse = folded(later, 0);
 	assert_refused(coarse, earlier, -ERANGE);
-	/* What was refused is reset, too. */
+	/* A reset also resets the number of refused observations. */
 	assert_int_equal(percpu_histogram_fetch(h, 0, earlier), 0);
 	earlier->refused = later->refused + 1;
 	assert_refused(later, earlier, -ERANGE);
@@ -148,7 +149,8 @@ static void a_reset_is_noticed(void **state)
 	percpu_histogram_destroy(h);
 }
 
-/* As with merging: what one counted as below its range may be anywhere in the other's. */
+/* Test ranges that do not fit, as in a merge: values below one range may belong to several buckets
+ * of the other. */
 static void ranges_that_do_not_fit_are_refused(void **state)
 {
 	struct percpu_histogram *wide = make_histogram(1, 1 << 14, 4, 0),
@@ -195,15 +197,15 @@ static struct percpu_histogram *record_ticks(struct percpu_histogram *h, int n, 
 	return h;
 }
 
-/* Of each interval the ticks tell the sum, although those of all have gone around, and those above
- * the range have told a wrong one. */
+/* Test that ticks tell the sums of an interval, although the ticks of the whole histogram have
+ * wrapped, and those above the range tell a wrong sum. */
 static void sums_of_ticks_are_those_of_the_interval(void **state)
 {
 	struct percpu_histogram *h = make_histogram(1, 1 << 22, 1, NANO);
 	struct percpu_histogram_snapshot *earlier, *later;
 
 	(void)state;
-	record_ticks(h, 6001, 4000000 * NANO); /* around at 4612 */
+	record_ticks(h, 6001, 4000000 * NANO); /* wraps at 4612 */
 	record_ticks(h, 41, 1800000000 * NANO);
 	earlier = look_at(h);
 	record_ticks(h, 1001, 4000000 * NANO);
@@ -218,7 +220,8 @@ static void sums_of_ticks_are_those_of_the_interval(void **state)
 	percpu_histogram_destroy(h);
 }
 
-/* A bucket of 16 octaves does not tell the sum, but those it was made of did. */
+/* Test that the difference of folded buckets keeps sums that the unfolded buckets told, although a
+ * bucket of 16 octaves does not tell its sum. */
 static void folded_sums_are_kept(void **state)
 {
 	struct percpu_histogram *h = make_histogram(1, 1 << 22, 8, NANO);
@@ -239,7 +242,7 @@ static void folded_sums_are_kept(void **state)
 	percpu_histogram_destroy(h);
 }
 
-/* Rounded sums leave nothing where no observation is left, and nothing negative. */
+/* Test that a difference of rounded sums is 0 in an empty bucket, and never negative. */
 static void sums_of_doubles_end_at_0(void **state)
 {
 	struct percpu_histogram *h = make_histogram(1, 1024, 1, 0);

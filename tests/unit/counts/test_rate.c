@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_rate.c - rates: never more than the limit in a period, and nothing lost, whatever
- * happens between the steps of a check; processes that are killed there; other clocks; files,
- * keys and bad input.
+ * test_rate.c - rates: no period exceeds the limit, and no permission is lost, whatever runs
+ * between the steps of a check; processes that are killed there; other clocks; files, keys and
+ * bad input.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,13 +24,13 @@
 
 #define THREADS 6
 #define PERIOD 1000
-#define FEW 10 /* so few that no CPU takes any in advance */
+#define FEW 10 /* a limit so low that no CPU takes permissions in advance */
 #define CREATE (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE)
 
 static struct percpu_region *region;
 static struct percpu_rate *rate;
 
-/* The clocks that the library reads, shared with children; 0: as they are. */
+/* The clocks that the library reads, shared with children; 0: the real clocks. */
 struct clocks {
 	uint64_t ms;
 	uint64_t ns;
@@ -71,7 +71,7 @@ static int end(void **state)
 	return test_remove_paths(state);
 }
 
-/* Begin a test: a rate of its own, in a file. */
+/* Create a rate in a file, for one test. */
 static void make_rate(int64_t limit)
 {
 	assert_int_equal(percpu_rate_create_in(region, limit, PERIOD, &rate), 0);
@@ -86,7 +86,7 @@ static uint64_t drop_rate(void)
 	return events;
 }
 
-/* Returns how many of n events are let through. */
+/* Check n events, and return how many are let through. */
 static unsigned let_through(struct percpu_rate *r, unsigned n)
 {
 	unsigned allowed = 0;
@@ -96,7 +96,7 @@ static unsigned let_through(struct percpu_rate *r, unsigned n)
 	return allowed;
 }
 
-/* A limit of which each CPU takes 64 permissions at first. */
+/* Return a limit of which a CPU takes 64 permissions at first. */
 static unsigned much(void)
 {
 	return 32 * 64 * percpu_status()->possible_cpus;
@@ -112,7 +112,7 @@ static void count_periods(struct percpu_rate *r)
 		assert_int_equal(percpu_rate_refused(r), i * (25 - FEW + 1));
 		pass(1);
 	}
-	/* It begins with its first event. */
+	/* A period begins with its first event. */
 	pass(PERIOD / 2);
 	assert_true(percpu_rate_check(r));
 	pass(PERIOD - 1);
@@ -129,7 +129,7 @@ static void periods_have_their_limit(void **state)
 	count_periods(r);
 	assert_int_equal(percpu_rate_create_in(region, FEW, PERIOD, &r), 0);
 	count_periods(r);
-	/* Where the clock is as it was when the machine was started, and where it wraps. */
+	/* Right after the start of the machine, and when the clock wraps. */
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t ms = clocks->ms;
 
@@ -178,7 +178,7 @@ static void unused_permissions_are_few(void **state)
 	(void)drop_rate();
 }
 
-/* Threads, of which some cannot run sequences. */
+/* Threads, some of which cannot run sequences. */
 
 static unsigned each;
 static bool moving;
@@ -218,7 +218,7 @@ static void never_more_than_the_limit(void **state)
 		for (unsigned k = 0; k < THREADS; k++)
 			sum += allowed_by[k];
 		assert_int_equal(percpu_rate_allowed(rate), sum);
-		/* The period moves on eight times at most, and there is one before. */
+		/* At most eight periods begin after the first. */
 		assert_in_range(sum, 1, moving ? 9 * limit : limit);
 		if (!moving && limit < THREADS * each)
 			assert_in_range(sum, limit - limit / 32, limit);
@@ -258,7 +258,7 @@ static void another_is_as_quick(void **state)
 	assert_int_equal(drop_rate(), 2);
 }
 
-/* A thread that has read the clock is stopped for longer than a period. */
+/* Test a thread that is stopped for longer than a period after it has read the clock. */
 static void old_times_begin_no_period(void **state)
 {
 	(void)state;
@@ -274,8 +274,8 @@ static void old_times_begin_no_period(void **state)
 	}
 }
 
-/* What comes between a look at the permissions of a CPU, or at those of the period, and the
- * store: all that are used and left over are those of the limit. */
+/* Test that each permission is used once if another check runs between the load of the permissions,
+ * of the CPU or of the period, and the store. */
 static void permissions_are_used_once(void **state)
 {
 	static const char *const steps[] = { "rate: permissions seen", "rate: permissions taken" };
@@ -300,7 +300,7 @@ static void permissions_are_used_once(void **state)
 	test_unpin(0);
 }
 
-/* Permissions of a period that is over are not kept, nor given back to the next. */
+/* Test that permissions of a period that is over are not kept, and not given back to the next. */
 static void late_permissions_are_void(void **state)
 {
 	const unsigned limit = much();
@@ -314,7 +314,7 @@ static void late_permissions_are_void(void **state)
 	assert_int_equal(let_meanwhile, 1);
 	assert_int_equal(let_through(rate, 2 * limit), limit - 1);
 	pass(PERIOD);
-	/* Nor are those that a CPU has left. */
+	/* Permissions that a CPU has left are void in the next period. */
 	assert_int_equal(let_through(rate, 5), 5);
 	pass(PERIOD);
 	assert_int_equal(let_through(rate, 2 * limit), limit);
@@ -329,8 +329,7 @@ static void take_of_the_period(void)
 	let_meanwhile += let_through_without_lane(1);
 }
 
-/* The CPU gets others meanwhile, so that what was taken goes back. Then another takes of the
- * period, or the next one begins. */
+/* What runs while permissions are given back, because the CPU has got others meanwhile. */
 static void (*late)(void);
 
 static void check_and_be_late(void)
@@ -357,7 +356,7 @@ static void permissions_are_given_back_once(void **state)
 		sum = percpu_rate_check(rate);
 		assert_null(at_step);
 		assert_int_equal(let_meanwhile, 2);
-		sum += i == 0 ? let_meanwhile : 1; /* of the period */
+		sum += i == 0 ? let_meanwhile : 1; /* of this period */
 		assert_int_equal(sum + let_through(rate, 2 * limit), i == 0 ? limit : limit + 1);
 		(void)drop_rate();
 	}
@@ -398,8 +397,8 @@ static unsigned let_through_without_lane(unsigned n)
 	return allowed;
 }
 
-/* The clock of a window, of 32 bits, comes again to where a CPU that was idle since then had
- * taken permissions, or past it. */
+/* Test an idle CPU's permissions after the 32-bit clock of the window has wrapped, to the time at
+ * which the CPU took them, or past it. */
 static void permissions_of_the_last_wrap_are_void(void **state)
 {
 	const unsigned limit = much();
@@ -431,7 +430,7 @@ static struct percpu_rate_lane *own_lane(void)
 	return (struct percpu_rate_lane *)(void *)(b->base + test_cpu(0) * b->stride);
 }
 
-/* What the CPU has left of some other period changes. */
+/* Change what the CPU has left of some other period. */
 static void change_leftovers(void)
 {
 	own_lane()->permissions += UINT64_C(1) << 17;
@@ -444,7 +443,8 @@ static void look_at_window(void)
 	taken_then = (uint32_t)control_of(rate)->window;
 }
 
-/* What it could not keep would be lacking to others until it is given back. */
+/* Test that a thread without sequences takes one permission: other threads would lack more of them
+ * until they are given back. */
 static void who_keeps_none_takes_one(void **state)
 {
 	(void)state;
@@ -479,7 +479,7 @@ static void change_and_damage(void)
 		let_happen(damage_window, "rate: to be given back", 1);
 }
 
-/* What a CPU cannot keep goes back: all that are let through are those of the limit. */
+/* Test that permissions which a CPU cannot keep are given back: the whole limit is let through. */
 static void what_is_not_kept_is_given_back(void **state)
 {
 	static const struct {
@@ -506,7 +506,7 @@ static void what_is_not_kept_is_given_back(void **state)
 		assert_int_equal(sum + let_through(rate, 2 * limit), limit);
 		(void)drop_rate();
 	}
-	/* Nothing is taken from a number that is too small: in a damaged file. */
+	/* In a damaged file, nothing is subtracted from a number that is too small. */
 	make_rate(limit);
 	let_happen(change_and_damage, "rate: to be kept", PERCPU_SEQ_TRIES);
 	assert_true(percpu_rate_check(rate));
@@ -524,7 +524,7 @@ static void attach_again(void)
 	assert_int_equal(percpu_rate_attach(region, key, &rate), 0);
 }
 
-/* Its clock may be anywhere: also where it was when a CPU has taken permissions. */
+/* Test a period of another boot. The clock may be where it was when a CPU took permissions. */
 static void another_boot_has_periods_of_its_own(void **state)
 {
 	const unsigned limit = much();
@@ -546,7 +546,7 @@ static void another_boot_has_periods_of_its_own(void **state)
 		assert_int_equal(let_through(rate, limit), 10);
 		pass(PERIOD);
 	}
-	/* Nobody knew it: the period goes on. */
+	/* If the boot was not known, the period goes on. */
 	assert_int_equal(let_through_without_lane(10), 10);
 	control_of(rate)->boot = 0;
 	attach_again();
@@ -565,7 +565,8 @@ static void be_in_boot_first(void)
 	percpu_rate_detach(first);
 }
 
-/* Another process ends the period meanwhile, and has let through events of the next one. */
+/* Test an attach while another process ends the period of the old boot, and lets events of the next
+ * period through. */
 static void one_ends_the_period_of_a_boot(void **state)
 {
 	static const char *const steps[] = { "rate: boot seen", "rate: period ended" };
@@ -591,7 +592,7 @@ static void one_ends_the_period_of_a_boot(void **state)
 	}
 }
 
-/* The file is from before the machine was booted: its clock was ahead. */
+/* Test a period that began by a clock which was ahead, as before a reboot. */
 static void periods_of_other_clocks_are_over(void **state)
 {
 	uint64_t ms = clocks->ms;
@@ -660,7 +661,7 @@ static void the_killed_lose_their_event(void **state)
 
 		make_rate(limit);
 		status = test_wait(test_fork(check_and_die, &where), 60);
-		if (i == 1 && status == 0) { /* a thread without sequences keeps none */
+		if (i == 1 && status == 0) { /* without sequences, no permissions are kept */
 			(void)drop_rate();
 			continue;
 		}
@@ -671,7 +672,7 @@ static void the_killed_lose_their_event(void **state)
 		assert_true(test_pin(0, test_cpu(0)));
 		sum = let_through(rate, limit);
 		test_unpin(0);
-		/* Lost are the event in progress, and what it has just taken. */
+		/* The event in progress, and the permissions just taken, may be lost. */
 		assert_in_range(sum + before, limit - (i == 2 ? limit / 32 : 1), limit);
 		assert_int_equal(drop_rate(), before + limit);
 	}
@@ -744,7 +745,7 @@ static void readers_disturb_nobody(void **state)
 	assert_int_equal(percpu_rate_open(region, 3, FEW, PERIOD, &rate), 0);
 	assert_int_equal(let_through(rate, 4), 4);
 	assert_int_equal(test_wait(test_fork(look_on, NULL), 10), 0);
-	/* Who opens it gets the one that is there, with its limit. */
+	/* An open finds the existing rate, with its limit. */
 	assert_int_equal(percpu_rate_open(region, 3, 1, PERIOD, &again), 0);
 	assert_int_equal(percpu_rate_key(again), percpu_rate_key(rate));
 	assert_int_equal(let_through(again, 20), FEW - 4);
@@ -798,7 +799,7 @@ static void bad_input_is_refused(void **state)
 	assert_false(percpu_rate_check(NULL));
 }
 
-/* Another process writes over the file. */
+/* Test a file over which another process writes. */
 static void damage_is_survived(void **state)
 {
 	const uint64_t values[] = { 0,		1,	   PERCPU_RATE_MAX,  UINT32_MAX,

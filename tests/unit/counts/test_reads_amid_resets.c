@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_reads_amid_resets.c - somebody adds and resets while a counter is read, reset or set
- * up: at the places where that is half done.
+ * test_reads_amid_resets.c - another thread adds and resets in the middle of a read, a reset or
+ * the setup of a counter.
  */
 #include <errno.h>
 #include <limits.h>
@@ -18,7 +18,7 @@
 
 #include "counts/counts.h"
 
-/* Each kind of counter, one of it. */
+/* One object of each kind of counter */
 static struct percpu_counter *counter;
 static struct percpu_counter_array *array;
 static struct percpu_fcounter *fcounter;
@@ -32,8 +32,8 @@ struct kind {
 	void (*add)(int64_t n);
 	uint64_t (*fetch)(void);
 	uint64_t (*fetch_zero)(void);
-	const char *half; /* the step where a read is half done */
-	uint64_t least;	  /* of 10, when 5 more come there, and all is reset; never below 0 */
+	const char *half; /* the step in the middle of a read */
+	uint64_t least;	  /* least result of a read of 10, if 5 are added and all is reset there */
 };
 
 static void add_to_counter(int64_t n)
@@ -175,9 +175,8 @@ static const struct kind kinds[] = {
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* What comes between, once, and how much it takes. */
-static const struct kind *kind;
-static uint64_t taken;
+static const struct kind *kind; /* of the counter to add to and reset at a step */
+static uint64_t taken;		/* what that reset returned */
 
 static void add_and_reset(void)
 {
@@ -185,7 +184,7 @@ static void add_and_reset(void)
 	taken += kind->fetch_zero();
 }
 
-/* So far that a checkpoint from before says nothing of the cells. */
+/* Add so much that an older checkpoint does not fit the cells. */
 static void add_much(void)
 {
 	for (int i = 0; i < 5000; i++)
@@ -204,7 +203,7 @@ static void reads_do_not_fall_below_zero(void **state)
 	(void)state;
 	for (size_t i = 0; i < KINDS; i++) {
 		if (kinds[i].add == add_to_approx && !percpu_pair_is_atomic())
-			continue; /* it is read by one load */
+			continue; /* its read is one load */
 		print_message("%s\n", kinds[i].name);
 		(void)kinds[i].fetch_zero();
 		kinds[i].add(10);
@@ -216,7 +215,7 @@ static void reads_do_not_fall_below_zero(void **state)
 	}
 }
 
-/* Nor does what decides by such a read. */
+/* Test that a comparison that sums the words does not find a sum below 0. */
 static void sums_are_not_found_below_zero(void **state)
 {
 	(void)state;
@@ -237,7 +236,7 @@ static void resets_take_all_once(void **state)
 	(void)state;
 	for (size_t i = 0; i < KINDS; i++) {
 		if (kinds[i].add == add_to_stats || kinds[i].add == add_to_approx)
-			continue; /* these take the journal: test_readers, test_approx_steps */
+			continue; /* these take a lock: test_readers, test_approx_steps */
 		print_message("%s\n", kinds[i].name);
 		(void)kinds[i].fetch_zero();
 		kinds[i].add(10);
@@ -277,8 +276,8 @@ static void add_a_window(void)
 	added_first += (uint64_t)n;
 }
 
-/* A cell has moved as far as it may, and two threads make a checkpoint for that: one of them counts
- * on from that of the other. */
+/* Test two threads that make a checkpoint for the same cell at once: the second one starts again
+ * from the checkpoint of the first. */
 static void checkpoints_are_of_one_thread(void **state)
 {
 	uint64_t added = 0;
@@ -298,7 +297,7 @@ static void checkpoints_are_of_one_thread(void **state)
 	assert_int_equal(percpu_compact_fetch_zero(set, 1), added + added_first);
 }
 
-/* Two threads set up a static counter: it gets one, and the other is freed. */
+/* Two threads set up a static counter: one counter is used, and the other is freed. */
 static struct percpu_static_counter late = PERCPU_STATIC_COUNTER_INIT;
 static struct percpu_counter *winner;
 
@@ -336,7 +335,7 @@ static void static_counters_are_set_up_once(void **state)
 	assert_int_equal(cells_in_use(), before);
 }
 
-/* Of objects in two copies: their writers, other readers, and resets come between the reads. */
+/* Objects in two copies: writers, other readers, and resets run between two reads. */
 
 static struct percpu_stats *pairs;
 static int denied; /* an error of the journal's lock */
@@ -348,7 +347,7 @@ int __wrap_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h)
 	return denied != 0 ? denied : __real_percpu_journal_lock(k, h);
 }
 
-static size_t written; /* in this bank */
+static size_t written; /* the bank that a writer updates */
 
 static struct percpu_pair *pair_of_bank(size_t bank)
 {
@@ -413,7 +412,7 @@ static void others_come_between_two_reads(void **state)
 		assert_int_equal(out[1], 5 + 5 * i);
 		assert_int_equal(c->fenced, c->bank);
 	}
-	/* One who was to reset was killed. */
+	/* A thread was killed in a reset. */
 	c->resets |= 1;
 	denied = -ETIMEDOUT;
 	assert_int_equal(percpu_stats_snapshot(pairs, 0, 1, out), -ETIMEDOUT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_stats.c - counters that belong together: fields, updates, reading,
- * reset, in one process and by key, and what is refused.
+ * test_stats.c - counters that belong together: fields, updates, reads and resets, in one
+ * process and by key, and refusals.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,7 +33,7 @@ static void bad_input_is_refused(void **state)
 	struct percpu_stats *s = NULL;
 	struct percpu_region *r;
 	uint64_t delta[65] = { 0 }, out[3];
-	volatile size_t words = 1; /* constants are inlined, and not checked */
+	volatile size_t words = 1; /* updates of a constant number are inlined and not checked */
 
 	(void)state;
 	assert_int_equal(percpu_region_create(NULL, &r), 0);
@@ -68,7 +68,7 @@ static void bad_input_is_refused(void **state)
 	percpu_stats_destroy(s);
 	percpu_stats_destroy(NULL);
 
-	/* More fields than any update may have. */
+	/* More fields than an update may have. */
 	assert_int_equal(percpu_stats_create(65 * 8, 1, 0, &s), 0);
 	assert_int_equal(percpu_stats_update(s, 0, 0, delta, 65), -E2BIG);
 	percpu_stats_destroy(s);
@@ -99,7 +99,7 @@ static void fields_are_apart(void **state)
 			assert_int_equal(out[i].drops, UINT64_MAX);
 		}
 	}
-	/* The second alone. */
+	/* Reset the second object alone. */
 	assert_int_equal(PERCPU_STATS_FETCH_ZERO(ports, 1, 1, out), 0);
 	assert_int_equal(out[0].packets, 2);
 	assert_int_equal(PERCPU_STATS_FETCH(ports, 0, 3, out), 0);
@@ -109,7 +109,7 @@ static void fields_are_apart(void **state)
 	PERCPU_STATS_DESTROY(ports);
 }
 
-/* Every number of fields, with and without PERCPU_STATS_WHOLE. */
+/* Test every number of fields, with and without PERCPU_STATS_WHOLE. */
 static void updates_add_all_fields(void **state)
 {
 	uint64_t delta[64], out[2 * 64];
@@ -133,7 +133,7 @@ static void updates_add_all_fields(void **state)
 		}
 }
 
-/* A group of fields that is not the first; and one field of a whole object. */
+/* Test a group of fields that is not the first, and one field of an object in two copies. */
 static void groups_of_fields(void **state)
 {
 	PERCPU_STATS(struct wide) wide;
@@ -196,7 +196,7 @@ static void updates_are_exact(void **state)
 	PERCPU_STATS_DESTROY(work.wide);
 }
 
-/* Memory that was used before is a new object of zeros all the same. */
+/* Test that a new object is 0 in memory that was used before. */
 static void new_objects_are_zero(void **state)
 {
 	struct percpu_stats *s;
@@ -217,7 +217,7 @@ static void new_objects_are_zero(void **state)
 	}
 }
 
-/* Objects are summed by blocks, and what is reset is moved by blocks of fields. */
+/* Test objects of several blocks: objects are summed by blocks, and reset by blocks of fields. */
 static void blocks_are_read_in_order(void **state)
 {
 	enum { OBJECTS = 900, FIELDS = 3, WIDE = 200 };
@@ -310,12 +310,12 @@ static void processes_count_together(void **state)
 	test_in_child(count_elsewhere, path);
 	test_in_child(count_elsewhere, path);
 	e = percpu_stats_snapshot(s, 4, 1, &out);
-	assert_true(e == 0 || e == -EPERM); /* a cpuset keeps us from a CPU */
+	assert_true(e == 0 || e == -EPERM); /* a cpuset excludes a CPU */
 	assert_int_equal(percpu_stats_fetch(s, 4, 1, &out), 0);
 	assert_int_equal(out.packets, 4000);
 	assert_int_equal(out.drops, 6000);
 
-	/* Another shape is not there, nor anything elsewhere. */
+	/* Objects of another layout, or at another key, are not found. */
 	assert_int_equal(percpu_stats_attach(r, key, 32, 5, 0, &t), -ENOENT);
 	assert_int_equal(percpu_stats_attach(r, key, 24, 4, 0, &t), -ENOENT);
 	assert_int_equal(percpu_stats_attach(r, key, 24, 5, PERCPU_STATS_WHOLE, &t), -ENOENT);
@@ -323,7 +323,7 @@ static void processes_count_together(void **state)
 	assert_int_equal(percpu_stats_attach(r, key + 1, 24, 5, 0, &t), -ENOENT);
 	assert_null(t);
 
-	/* Who may only read, reads. */
+	/* A process that opened the region to read can fetch. */
 	assert_int_equal(percpu_region_open(path, 0, NULL, &read_only), 0);
 	assert_int_equal(percpu_stats_attach(read_only, key, 24, 5, 0, &t), 0);
 	assert_int_equal(percpu_stats_fetch(t, 4, 1, &out), 0);
@@ -335,7 +335,7 @@ static void processes_count_together(void **state)
 	percpu_region_close(r);
 }
 
-/* What a damaged bank word says leads nowhere else. */
+/* Test that a damaged bank word does not lead out of the object. */
 static void damaged_bank_stays_inside(void **state)
 {
 	uint64_t before[16], after[16];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_stats_narrow.c - updates of several fields on CPUs whose widest store has
- * fewer, or that attach to what a CPU with another width has created.
+ * test_stats_narrow.c - updates of more fields than the CPU's widest store holds, and objects
+ * that a process on a CPU of another width has created.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,13 +13,13 @@
 #include "counts/counts.h"
 #include "support.h"
 
-#define LARGEST 8 /* update without the lock on every CPU */
+#define LARGEST 8 /* most fields that every CPU updates without the lock */
 
 struct port {
 	uint64_t packets, bytes, drops, errors;
 };
 
-/* The width that the library finds; 0: what this CPU has. */
+/* The width that the library finds; 0: that of this CPU. */
 static unsigned pretended;
 
 unsigned __real_percpu_vector_words(void);
@@ -37,7 +37,7 @@ static int start(void **state)
 	return 0;
 }
 
-/* The program in docs/counts/stats.md. */
+/* Test the program in docs/counts/stats.md. */
 static void the_example_counts(void **state)
 {
 	PERCPU_STATS(struct port) ports;
@@ -56,7 +56,7 @@ static void the_example_counts(void **state)
 	}
 }
 
-/* Every run of fields, of objects of so many, with and without the lock. */
+/* Update every run of fields of an object, with and without the lock. */
 static void update_runs(size_t fields)
 {
 	uint64_t delta[64], want[70] = { 0 }, got[2 * 70];
@@ -99,7 +99,8 @@ static void every_run_of_fields_is_updated(void **state)
 	}
 }
 
-/* A store of the CPU commits it, if there is one; a copy, if that is not large. */
+/* Test that updates of objects of up to LARGEST fields take no lock: one store of the CPU commits
+ * them, or the object is in two copies. */
 static void no_lock_is_taken_for_small_objects(void **state)
 {
 	struct percpu_stats *s;
@@ -118,7 +119,7 @@ static void no_lock_is_taken_for_small_objects(void **state)
 		}
 }
 
-/* Two handles of the same objects count, and both read what both have counted. */
+/* Count by two handles of the same objects, and check that each reads the counts of both. */
 static void count_by_both(struct percpu_stats *const s[2], size_t fields)
 {
 	uint64_t delta[LARGEST], out[LARGEST];
@@ -128,7 +129,7 @@ static void count_by_both(struct percpu_stats *const s[2], size_t fields)
 		delta[w] = w + 1;
 	for (unsigned round = 0; round < 10; round++)
 		for (unsigned i = 0; i < 2; i++) {
-			/* Each update may turn to the other copy: an add follows each. */
+			/* Each update may switch to the other copy, so an add follows each. */
 			if (fields == 4)
 				assert_int_equal(percpu_stats_update(s[i], 2, 0, delta, 4), 0);
 			else
@@ -185,8 +186,8 @@ static void cpus_of_different_width_share_objects(void **state)
 		test_skip("a cpuset keeps this process from some CPUs");
 }
 
-/* The flag is in the file: who attaches need not know it, but is not told that it
- * is there if it is not. */
+/* Test that an attach without the flag finds it in the file, and that an attach with the flag fails
+ * if the objects do not have it. */
 static void attaching_finds_the_flag(void **state)
 {
 	uint64_t ones[10] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
@@ -203,7 +204,7 @@ static void attaching_finds_the_flag(void **state)
 	percpu_stats_detach(t);
 	percpu_stats_destroy(s);
 
-	pretended = 2; /* two copies, and still not the flag */
+	pretended = 2; /* two copies, without the flag */
 	t = NULL;
 	assert_int_equal(percpu_stats_create_in(r, 32, 2, 0, &s), 0);
 	assert_int_equal(percpu_stats_attach(r, percpu_stats_key(s), 32, 2, PERCPU_STATS_WHOLE, &t),
@@ -214,7 +215,7 @@ static void attaching_finds_the_flag(void **state)
 	unlink(test_path("flag"));
 }
 
-/* No layout that objects do not have, and none that is larger than what is allocated. */
+/* Test that an attach refuses an impossible layout, and one that is larger than the allocation. */
 static void damaged_layouts_are_not_there(void **state)
 {
 	static const struct {
@@ -242,7 +243,7 @@ static void damaged_layouts_are_not_there(void **state)
 	}
 	assert_null(t);
 	percpu_stats_destroy(s);
-	/* Larger than any update. */
+	/* Two copies of more fields than an update may have. */
 	assert_int_equal(percpu_stats_create_in(r, 65 * 8, 1, 0, &s), 0);
 	percpu_stats_control(s)->copies = 1;
 	assert_int_equal(percpu_stats_attach(r, percpu_stats_key(s), 65 * 8, 1, 0, &t), -ENOENT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_variable.c - per-CPU variables: each CPU's copy begins as written in the
- * source, adds are exact, and without memory they still are.
+ * source, and adds are exact, also without memory.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -89,7 +89,7 @@ static void units_share_a_variable(void **state)
 	assert_int_equal(PERCPU_VARIABLE_SUM(shared_by_units), 3 * cpus() + 4);
 }
 
-/* Larger than a lane of the default geometry. */
+/* Test an image that is larger than a lane of the default geometry. */
 static void image_may_be_large(void **state)
 {
 	static uint64_t values[3 * PERCPU_LANE_SIZE / 8];

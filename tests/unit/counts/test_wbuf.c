@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_wbuf.c - write buffers, one call at a time: what is pending, applied,
- * refused, on the list; a taken lock. Forks are the business of test_wbuf_fork.c,
- * threads of tests/stress/test_wbuf.c.
+ * test_wbuf.c - write buffers, one call at a time: pending adds, flushes, refusals, the list,
+ * and a taken lock. test_wbuf_fork.c tests forks, tests/stress/test_wbuf.c threads.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,13 +17,13 @@
 
 #define UNSET UINT64_C(0x5e77ed)
 
-static void (*at_applied)(void); /* in a flush, between a queue and its tail */
+static void (*at_applied)(void); /* run in a flush, before the tail of an applied queue moves */
 
-static void (*at_listed)(void); /* in an add, once what it adds is on the list */
+static void (*at_listed)(void); /* run in an add, after its transaction is on the list */
 
-static void (*at_tail)(void); /* before a tail moves, and before what is added is on the list */
+static void (*at_tail)(void); /* run before a tail moves, and before an add is on the list */
 
-static unsigned gave_way; /* so often */
+static unsigned gave_way; /* how often a thread yielded its CPU */
 
 void test_step(const char *name)
 {
@@ -63,7 +62,7 @@ static void flush_applies_what_is_pending(void **state)
 	percpu_wbuf_destroy(w);
 }
 
-/* So many that one sequence takes them all, where the compiler knows it. */
+/* Test so many adds that one sequence appends them, if the number is a constant. */
 static void four_are_added_at_once(void **state)
 {
 	struct percpu_wbuf *w = make(0);
@@ -92,7 +91,7 @@ static void destroy_applies_what_is_pending(void **state)
 	percpu_wbuf_destroy(NULL);
 }
 
-/* Of every size that fits, often enough to wrap around; also from one entry. */
+/* Test transactions of every size that fits, and buffers of 1 to 256 entries that wrap. */
 static void full_buffers_are_flushed(void **state)
 {
 	(void)state;
@@ -188,7 +187,7 @@ static void hints_wait_for_a_quarter(void **state)
 		test_skip("this thread uses no buffer");
 	}
 	test_pin(0, test_cpu(0));
-	for (int i = 0; i < 64; i++) /* the first time they wait for half of it */
+	for (int i = 0; i < 64; i++) /* the first time, hints wait for half of the buffer */
 		assert_int_equal(percpu_wbuf_add(w, &cell, 1), 0);
 	percpu_wbuf_flush(w);
 	for (int i = 0; i <= 16; i++) {
@@ -207,7 +206,7 @@ static void hints_wait_for_a_quarter(void **state)
 	percpu_wbuf_destroy(w);
 }
 
-/* By whoever counts itself; a reader that is stopped is the same to it. */
+/* Test that adds, hints and percpu_wbuf_try_flush() do not wait for a lock holder. */
 static void a_taken_lock_is_not_waited_for(void **state)
 {
 	struct own_lock own;
@@ -228,7 +227,7 @@ static void a_taken_lock_is_not_waited_for(void **state)
 		assert_int_equal(stats(w).pending, 200);
 		assert_int_equal(stats(w).overflows, round * (200 - room) / 2);
 		pthread_mutex_unlock(&own.mutex);
-		/* This one finds the lock free, and takes a buffer's worth off the list. */
+		/* This add finds the lock free, and applies a buffer of the list. */
 		assert_int_equal(percpu_wbuf_add_n(w, adds, 2), 0);
 		assert_int_equal(stats(w).pending, 200 - room - SMALL);
 		assert_int_equal(percpu_wbuf_try_flush(w), 0);
@@ -240,7 +239,7 @@ static void a_taken_lock_is_not_waited_for(void **state)
 	percpu_wbuf_destroy(w);
 }
 
-/* A holder that is preempted gets on: who has made the list long gives way. */
+/* Test that adds to a long list yield the CPU, so that a preempted lock holder can run. */
 static void a_long_list_gives_way(void **state)
 {
 	struct own_lock own;
@@ -263,8 +262,8 @@ static void a_long_list_gives_way(void **state)
 	test_unpin(0);
 }
 
-/* A fault handler, or another thread, adds while a flush is about to give room: it
- * fills what it may open by itself, and the flush does not take that back. */
+/* Another thread, or a fault handler, adds while a flush is about to move the tail. The adds open
+ * the reserve and fill it, and the flush does not move the tail back. */
 static struct percpu_wbuf *flushed;
 static uint64_t *filled;
 
@@ -277,7 +276,7 @@ static void fill(void)
 
 static void room_that_was_given_is_kept(void **state)
 {
-	static struct own_lock own; /* the buffer is still there if an assertion fails */
+	static struct own_lock own; /* static: the buffer stays if an assertion fails */
 	static uint64_t cell;
 	uint64_t want = 0, listed;
 
@@ -295,7 +294,7 @@ static void room_that_was_given_is_kept(void **state)
 		listed = stats(flushed).overflows;
 		for (int i = 0; i < 2 * SMALL; i++)
 			assert_int_equal(percpu_wbuf_add(flushed, &cell, 1), 0);
-		/* No more fit, and nothing unread is overwritten. */
+		/* The buffer is full, and no pending add is overwritten. */
 		assert_true(stats(flushed).overflows - listed >= SMALL);
 		pthread_mutex_unlock(&own.mutex);
 		want += 2 * SMALL;
@@ -307,7 +306,7 @@ static void room_that_was_given_is_kept(void **state)
 	percpu_wbuf_destroy(flushed);
 }
 
-/* A flush may take from the list at once what an add puts there: it is pending no more. */
+/* A flush applies a transaction right after an add has put it on the list. */
 
 static struct own_lock listed_lock;
 static struct percpu_wbuf_stats flushed_stats;
@@ -348,7 +347,7 @@ static void add_as_well(void)
 	assert_int_equal(percpu_wbuf_add(flushed, &counted, 1), 0);
 }
 
-/* Two put what they add on the list at once. */
+/* Test two adds that go on the list at the same time. */
 static void both_are_listed(void **state)
 {
 	struct own_lock own;
@@ -377,13 +376,13 @@ static void move_meanwhile(void)
 	queue->tail = moved_to;
 }
 
-/* Another one moves the tail of a queue meanwhile: it goes on from there, and never back. */
+/* Test that the tail moves only forward if another thread moves it meanwhile. */
 static void tails_never_go_back(void **state)
 {
 	(void)state;
 	queue = calloc(1, sizeof(*queue) + 9 * sizeof(queue->slot[0]));
 	assert_non_null(queue);
-	queue->slot[8] = 8; /* behind the slots: how far they were applied */
+	queue->slot[8] = 8; /* the word behind the slots: how far they were applied */
 	for (uint64_t to = 4; to <= 12; to += 4) {
 		queue->tail = 0;
 		moved_to = to;
@@ -433,7 +432,7 @@ static void locks_of_the_caller_are_used(void **state)
 	assert_int_equal(cell, 100);
 }
 
-/* With the lock taken and no memory for the list. */
+/* Add while the lock is taken, until there is no memory for the list. */
 static int add_until_there_is_no_memory(void *arg)
 {
 	struct rlimit limit = { 0, 0 };
@@ -508,7 +507,7 @@ static void nothing_stays_behind(void **state)
 		uint64_t cell = 0;
 
 		assert_int_equal(percpu_wbuf_add(w, &cell, 1), 0);
-		percpu_wbuf_destroy(w); /* not in the order of their creation */
+		percpu_wbuf_destroy(w); /* not in the order of creation */
 		percpu_wbuf_destroy(v);
 	}
 	test_assert_holding(before);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_wbuf_fork.c - write buffers in the child of fork: what was pending is the
- * parent's, and nobody else flushes meanwhile.
+ * test_wbuf_fork.c - write buffers in a child of fork: only the parent applies the pending adds,
+ * and no other thread flushes during a fork.
  */
 #define _GNU_SOURCE
 #include "steps.h"
 #include "wbuf.h"
 
-static void (*at_applied)(void); /* in a flush, between a queue and its tail */
+static void (*at_applied)(void); /* run in a flush, before the tail of an applied queue moves */
 
 void test_step(const char *name)
 {
@@ -15,7 +15,7 @@ void test_step(const char *name)
 		at_applied();
 }
 
-/* The child of fork: what was pending is the parent's. */
+/* The child of a fork: only the parent applies the pending adds. */
 
 struct family {
 	struct percpu_wbuf *w;
@@ -46,15 +46,15 @@ static void children_begin_with_empty_buffers(void **state)
 	(void)state;
 	assert_int_equal(percpu_wbuf_add(f.w, f.cell, 5), 0);
 	if (!buffered())
-		*f.cell = 0; /* was applied */
+		*f.cell = 0; /* the add was applied at once */
 	test_in_child(flush_in_child, &f);
 	assert_int_equal(*f.cell, 100);
 	percpu_wbuf_destroy(f.w);
 	assert_int_equal(*f.cell, buffered() ? 105 : 100);
 }
 
-/* Another thread is in the middle of a flush: the fork waits for it, or the child
- * would find the lock taken for ever. */
+/* Another thread is in the middle of a flush. The fork must wait for it, because the lock would
+ * stay taken in the child. */
 static bool flushing;
 
 static void take_time(void)
@@ -132,8 +132,8 @@ static void children_begin_with_an_empty_list(void **state)
 	assert_int_equal(*both.f.cell, 120);
 }
 
-/* An add that finds the lock free does a part of the list. What it leaves is not
- * forgotten when there is a list again, and not the child's either. */
+/* Test the rest of a list: an add that finds the lock free applies a part of it. The rest is not
+ * lost when there is a new list, and the child does not apply it. */
 static void rest_of_the_list_is_kept(void **state)
 {
 	static struct own_lock own;
@@ -160,7 +160,7 @@ static void rest_of_the_list_is_kept(void **state)
 		assert_int_equal(percpu_wbuf_add(both.f.w, both.f.cell, 1), 0);
 	pthread_mutex_unlock(&own.mutex);
 	assert_int_equal(percpu_wbuf_add(both.f.w, both.f.cell, 1), 0);
-	other = *both.f.cell; /* these are done */
+	other = *both.f.cell; /* adds that were applied */
 	*both.f.cell = 0;
 	pthread_mutex_lock(&own.mutex);
 	test_in_child(flush_own_in_child, &both);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wbuf.h - write buffers, of either lock, for the tests of them. */
+/* wbuf.h - create write buffers, with the internal lock or a lock of the caller, for tests. */
 #ifndef TESTS_UNIT_WBUF_H
 #define TESTS_UNIT_WBUF_H
 
@@ -30,7 +30,7 @@ static inline struct percpu_wbuf_stats stats(const struct percpu_wbuf *w)
 	return s;
 }
 
-/* A lock of the caller's. */
+/* A lock of the caller. */
 struct own_lock {
 	pthread_mutex_t mutex;
 	unsigned locks, trylocks, unlocks;
@@ -78,13 +78,13 @@ static inline struct percpu_wbuf *make_own(size_t entries, struct own_lock *l)
 	return w;
 }
 
-/* Whether adds wait in the CPUs' buffers; if not, they are applied at once. */
+/* Return whether adds wait in the CPUs' buffers. If not, they are applied at once. */
 static inline bool buffered(void)
 {
 	return percpu_seq_attach()->cpu_id >= 0;
 }
 
-/* From here on, the main thread uses the list and the lock only. */
+/* Remove the main thread's registration. From now on it uses only the list and the lock. */
 static inline void thread_may_lose_its_registration(void **state)
 {
 	bool registered = buffered();
