@@ -156,18 +156,13 @@ static int attach_owned(struct percpu_owners *o, uint64_t key, uint32_t number, 
 	return enlist_owned(e, h, ret);
 }
 
-void percpu_owned_retire(void *g)
+static void detach_owned(void *g)
 {
 	struct percpu_owned_handle *h = g;
 
-	percpu_owner_delist(h->owners, &h->user);
-}
-
-static void detach_owned(void *g)
-{
-	if (g != NULL)
-		percpu_owned_retire(g);
-	free(g);
+	if (h != NULL)
+		percpu_owner_delist(h->owners, &h->user);
+	free(h);
 }
 
 static int destroy_owned(void *g)

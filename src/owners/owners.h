@@ -143,9 +143,6 @@ struct percpu_owned_handle {
 /** Do what percpu_owners_detach() does, but keep the struct. */
 void percpu_owners_retire(struct percpu_owners *o);
 
-/** Do what percpu_owned_gauge_detach() does, but keep the struct. */
-void percpu_owned_retire(void *gauge);
-
 /** Return the shares of a block of slots, and set *e to 0; if there are none, return NULL, and set
  *  *e to -errno. If make is set, make them. */
 struct percpu_owned_shares *percpu_owned_shares_of(const struct percpu_owned_handle *h,

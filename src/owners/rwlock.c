@@ -154,7 +154,7 @@ int percpu_rwlock_destroy(struct percpu_rwlock *l)
 	if (percpu_participants_look_up(&h->p) == -ENOMEM)
 		return -ENOMEM; /* a process whose count cannot be read may hold it */
 	held = h->p.in.block.chunk->region->writable && is_held(h);
-	return let_go(h, held, "is to be destroyed, and somebody holds it",
+	return let_go(h, held, "is destroyed while it is held",
 		      percpu_participants_destroy);
 }
 

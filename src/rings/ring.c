@@ -216,7 +216,7 @@ int percpu_ring_create_in(struct percpu_region *r, size_t size, unsigned flags,
 static int open_as_it_is(struct percpu_region *r, unsigned root, unsigned flags,
 			 struct percpu_ring **ret)
 {
-	struct percpu_ring t = { .debug = percpu_debug_flags(flags, PERCPU_RING_DEBUG) };
+	struct percpu_ring t = { .debug = flags };
 	struct percpu_plan p = ring_plan(&t, PERCPU_RING_MIN);
 	uint64_t key = percpu_region_root(r, root);
 	int e;

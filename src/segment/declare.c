@@ -71,22 +71,6 @@ void percpu_segment_detach_all(struct percpu_segment *s)
 		percpu_segment_detach(s->retired.at[i].kind, s->retired.at[i].handle);
 }
 
-/* The handles of other kinds are in no list. */
-static void retire(unsigned kind, void *handle)
-{
-	if (handle != NULL &&
-	    (kind == PERCPU_METRIC_OWNED_GAUGE || kind == PERCPU_METRIC_OWNED_FGAUGE))
-		percpu_owned_retire(handle);
-}
-
-void percpu_segment_retire_all(struct percpu_segment *s)
-{
-	for (size_t i = 0; i < s->series.size; i++)
-		retire(s->series.slot[i].kind, s->series.slot[i].handle);
-	for (size_t i = 0; i < s->retired.n; i++)
-		retire(s->retired.at[i].kind, s->retired.at[i].handle);
-}
-
 static const char *words_of(int e)
 {
 	switch (e) {

@@ -245,7 +245,7 @@ int percpu_reader_recheck(struct percpu_reader *r)
 		return e;
 	/* Fail unless all objects were reset before the copy, and no other generation has begun. */
 	if (was.settled != was.generation || was.generation != r->state.generation)
-		return percpu_reason_set(&r->why, again, "the segment is being started anew");
+		return percpu_reason_set(&r->why, again, "the segment is being reset");
 	if (was.changes != r->state.changes)
 		return percpu_reason_set(&r->why, again,
 					 "the segment's series change faster than they are read");

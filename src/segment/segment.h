@@ -415,9 +415,6 @@ void percpu_segment_detach(unsigned kind, void *handle);
 /** Detach all handles, also those of removed series. */
 void percpu_segment_detach_all(struct percpu_segment *s);
 
-/** Take all handles off the lists that they are on, but keep them. */
-void percpu_segment_retire_all(struct percpu_segment *s);
-
 /* segment_check.c: PERCPU_SEGMENT_DEBUG */
 
 /** Watch the segment, which was opened by that name. Returns 0 or -ENOMEM. */

@@ -103,7 +103,6 @@ void percpu_segment_check_close(struct percpu_segment *s)
 {
 	if (__atomic_exchange_n(&s->check->closed, true, __ATOMIC_ACQ_REL))
 		percpu_debug_die("segment \"%s\" is closed twice", s->check->name);
-	percpu_segment_retire_all(s);
 	if (s->owners != NULL)
 		percpu_owners_retire(s->owners);
 	percpu_epoch_drop(s->epoch);

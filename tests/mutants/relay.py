@@ -28,11 +28,10 @@ def at(commit, name):
     return shown.stdout if shown.returncode == 0 else None
 
 
-def plant(directory, diff):
+def plant(directory, diff, *options):
     """Apply a patch in a directory. Return whether it applies without fuzz."""
-    done = subprocess.run(
-        ["patch", "-s", "-p1", "-f", "-F0"], cwd=directory, input=diff, capture_output=True, check=False
-    )
+    command = ["patch", "-s", "-p1", "-f", "-F0", *options]
+    done = subprocess.run(command, cwd=directory, input=diff, capture_output=True, check=False)
     return done.returncode == 0
 
 
@@ -117,7 +116,7 @@ def relay(commit, patch, changed):
                 (tree / name).parent.mkdir(parents=True, exist_ok=True)
                 (tree / name).write_bytes(text or b"")
         if not plant(bug, mark + diff):
-            return False
+            return plant(ROOT, mark + diff, "--dry-run")
         parts = []
         for name in names:
             files = (ROOT / name, then / name, bug / name)

@@ -64,6 +64,15 @@ static int reinit_live(void)
 	return percpu_ref_reinit(ref);
 }
 
+static int reinit_atomic(void)
+{
+	struct percpu_ref *ref;
+
+	test_child_require(percpu_ref_create(release, NULL, PERCPU_REF_INIT_ATOMIC, &ref) == 0,
+			   "ref");
+	return percpu_ref_reinit(ref);
+}
+
 static int exit_twice(void)
 {
 	struct percpu_grace *g;
@@ -89,6 +98,15 @@ static int put_too_long(void)
 	struct percpu_ring *r;
 
 	test_child_require(percpu_ring_create(PERCPU_RING_MIN, 0, &r) == 0, "ring");
+	return percpu_ring_put(r, record, sizeof(record));
+}
+
+static int put_too_long_to_keep(void)
+{
+	static char record[PERCPU_RING_MIN + 8];
+	struct percpu_ring *r;
+
+	test_child_require(percpu_ring_create(PERCPU_RING_MIN, PERCPU_RING_KEEP, &r) == 0, "ring");
 	return percpu_ring_put(r, record, sizeof(record));
 }
 
@@ -146,9 +164,11 @@ static const struct misuse misuses[] = {
 	{ "zone \"z\"", free_twice, 0 },
 	{ "objcache \"o\"", put_foreign, 0 },
 	{ "reference count ", reinit_live, -EALREADY },
+	{ "reference count ", reinit_atomic, -EALREADY },
 	{ "grace periods ", exit_twice, 0 },
 	{ "rwlock ", unlock_nothing, 0 },
 	{ "ring ", put_too_long, -EMSGSIZE },
+	{ "ring ", put_too_long_to_keep, -EMSGSIZE },
 	{ "ring ", put_too_long_as_it_is, -EMSGSIZE },
 	{ "lwbuf ", free_window_twice, 0 },
 	{ "sfbuf ", free_sfbuf_of_none, -EINVAL },

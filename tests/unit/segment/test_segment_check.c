@@ -18,6 +18,7 @@
 #include <percpu/percpu.h>
 
 #include "support.h"
+#include "memory/memory.h"
 #include "../segments.h"
 
 #define DEBUG PERCPU_SEGMENT_DEBUG
@@ -423,8 +424,10 @@ static void closed_segments_let_go_of_their_file(void **state)
 	assert_int_equal(percpu_segment_counter(s, METRIC("events_total"), &c), 0);
 	percpu_counter_add(c, 7);
 	assert_true(maps_file(&st));
+	assert_non_null(percpu_region_find(c));
 	percpu_segment_close(s);
 	assert_false(maps_file(&st));
+	assert_null(percpu_region_find(c));
 	after = dup(STDERR_FILENO);
 	close(after);
 	assert_int_equal(after, fd);
@@ -469,12 +472,34 @@ static void children_go_on(void **state)
 	unlink(path);
 }
 
+static int open_without_debug(void *arg)
+{
+	struct sigaction a;
+
+	(void)arg;
+	unsetenv("PERCPU_DEBUG");
+	signal(SIGSEGV, SIG_IGN);
+	percpu_segment_close(must_open(ALL));
+	sigaction(SIGSEGV, NULL, &a);
+	return a.sa_handler == SIG_IGN ? 0 : 1;
+}
+
+static void others_are_not_watched(void **state)
+{
+	(void)state;
+	test_in_child(open_without_debug, NULL);
+	unlink(path);
+}
+
 static void flags_of_writers_need_write(void **state)
 {
 	struct percpu_segment *s = NULL;
 
 	(void)state;
 	assert_int_equal(percpu_segment_open(path, DEBUG | PERCPU_SEGMENT_CREATE, NULL, &s),
+			 -EINVAL);
+	assert_int_equal(percpu_segment_open(path, DEBUG | PERCPU_SEGMENT_ANEW, NULL, &s), -EINVAL);
+	assert_int_equal(percpu_segment_open(path, DEBUG | PERCPU_SEGMENT_FOREIGN, NULL, &s),
 			 -EINVAL);
 	assert_int_equal(percpu_segment_open(path, DEBUG | 32, NULL, &s), -EINVAL);
 	assert_int_equal(percpu_segment_open(path, DEBUG, NULL, &s), -ENOENT);
@@ -495,6 +520,7 @@ int main(void)
 		cmocka_unit_test(other_faults_are_passed_on),
 		cmocka_unit_test(closed_segments_let_go_of_their_file),
 		cmocka_unit_test(children_go_on),
+		cmocka_unit_test(others_are_not_watched),
 		cmocka_unit_test(flags_of_writers_need_write),
 	};
 

@@ -204,7 +204,7 @@ static void descriptors_are_opened(void **state)
 	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(percpu_segment_open_fd(fd, PERCPU_SEGMENT_WRITE, NULL, &none), -EBADMSG);
-	assert_int_equal(percpu_segment_open_fd(fd, 16, NULL, &none), -EINVAL);
+	assert_int_equal(percpu_segment_open_fd(fd, 32, NULL, &none), -EINVAL);
 	assert_int_equal(percpu_segment_open_fd(-1, ALL, NULL, &none), -EBADF);
 	assert_int_equal(percpu_segment_open_fd(fd, ALL, NULL, &s), 0);
 	assert_int_equal(percpu_segment_open_fd(fd, ALL, NULL, &t), 0);
@@ -251,7 +251,7 @@ static void mistakes_are_refused(void **state)
 	(void)state;
 	assert_int_equal(percpu_segment_open(NULL, 0, NULL, &none), -EINVAL);
 	assert_int_equal(percpu_segment_open(path, 0, NULL, NULL), -EINVAL);
-	assert_int_equal(percpu_segment_open(path, 16, NULL, &none), -EINVAL);
+	assert_int_equal(percpu_segment_open(path, 32, NULL, &none), -EINVAL);
 	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_CREATE, NULL, &none), -EINVAL);
 	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_FOREIGN, NULL, &none), -EINVAL);
 	assert_int_equal(percpu_segment_open_fd(0, 0, NULL, NULL), -EINVAL);
