@@ -154,8 +154,7 @@ int percpu_rwlock_destroy(struct percpu_rwlock *l)
 	if (percpu_participants_look_up(&h->p) == -ENOMEM)
 		return -ENOMEM; /* a process whose count cannot be read may hold it */
 	held = h->p.in.block.chunk->region->writable && is_held(h);
-	return let_go(h, held, "is destroyed while it is held",
-		      percpu_participants_destroy);
+	return let_go(h, held, "is destroyed while it is held", percpu_participants_destroy);
 }
 
 /* This process has just taken the place of a dead writer. If that writer held the lock, keep the
