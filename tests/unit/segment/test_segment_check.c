@@ -484,6 +484,7 @@ static int open_without_debug(void *arg)
 	return a.sa_handler == SIG_IGN ? 0 : 1;
 }
 
+/* This test is the first, because the process installs the handler once. */
 static void others_are_not_watched(void **state)
 {
 	(void)state;
@@ -516,11 +517,11 @@ static int name_path(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(others_are_not_watched),
 		cmocka_unit_test(misuses_are_told),
 		cmocka_unit_test(other_faults_are_passed_on),
 		cmocka_unit_test(closed_segments_let_go_of_their_file),
 		cmocka_unit_test(children_go_on),
-		cmocka_unit_test(others_are_not_watched),
 		cmocka_unit_test(flags_of_writers_need_write),
 	};
 
