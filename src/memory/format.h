@@ -351,10 +351,10 @@ struct percpu_segment_control {
 _Static_assert(PERCPU_SEGMENT_BLOCK == PERCPU_LANE_SIZE, "a block takes a lane");
 _Static_assert(sizeof(struct percpu_segment_control) == 128 + 8 * 2048, "file layout");
 
-/** The state of a record. */
+/** The state of a record. segment/reuse.c says who changes it. */
 enum percpu_record_state {
 	PERCPU_RECORD_IN_USE,
-	PERCPU_RECORD_REMOVED, /* the series was removed; its object is still there */
+	PERCPU_RECORD_REMOVED, /* the series was removed; its object may still be there */
 	PERCPU_RECORD_FREE,    /* it has no object, and may be rewritten */
 	PERCPU_RECORD_FAMILY,  /* a family: what all series of one name have in common */
 };

@@ -2,18 +2,43 @@
 /*
  * grace.h - what the sources of grace periods share among themselves.
  *
- * THE STATE
+ * STATES
  *
- * One word, the state, numbers the periods. It only grows. It is odd while no period is in
- * progress. Bit 1 is the bank in which sections are counted. Each period takes these steps:
+ * One word, the state, numbers the periods. It only grows, and its bit 1 is the bank in use: bank()
+ * here. It is odd, n, while no period is in progress.
  *
- *	begin	state: n -> n + 1	new sections are counted in the other bank
- *	fence	fenced = n + 1		no section is counted in the old bank any more
- *	wait				until the old bank has no sections
- *	end	state: n + 1 -> n + 2
+ *	state  FENCED  the period  sections begin in  bank(n) has
+ *	n      n - 1   not begun   bank(n)            sections; the other bank has none
+ *	n + 1  n - 1   begun       bank(n + 1)        sections. A sequence that began before
+ *	                                              may still count there
+ *	n + 1  n + 1   fenced      bank(n + 1)        sections. No other begins there
+ *	n + 2  n + 1   over        bank(n + 2)        none; bank(n + 2) is bank(n + 1)
+ *
+ * n + 2 is the next n. A new object has 0 in both words: its first period is fenced, and no section
+ * began before.
+ *
+ *	from       to      function
+ *	not begun  begun   help_period(), percpu_grace_start(): state n -> n + 1
+ *	begun      fenced  fence_period(): claim_fence(), the fence, then note_fence() stores n + 1
+ *	fenced     over    end_period(), if no section is in bank(n): state n + 1 -> n + 2
  *
  * Any thread may take any of these steps, by compare-and-swap. No lock is held. So a thread that is
- * killed or stopped between two steps holds up no other thread.
+ * killed or stopped between two steps holds up no other thread, except with a claim to fence, and
+ * only for GRACE_PATIENCE, or in a region GRACE_PATIENCE_SHARED:
+ *
+ *	CLAIM is                  a thread that is to fence
+ *	0, or of another period   stores its own, by claim_fence(), and fences
+ *	of this period, and old   does the same; the thread that had the claim may fence, too
+ *	of this period, not old   does not fence: fence_period() returns -EBUSY
+ *
+ * A thread that has fenced, or could not, stores 0, whichever thread's claim that is. In private
+ * memory a child of fork stores 0 in CLAIM and WAITERS: grace_mend_in_child().
+ *
+ *	a thread is killed      the next thread
+ *	with the claim          goes on if FENCED is n + 1; otherwise waits until the claim is old
+ *	after state n + 2       wakes late if it sleeps, after GRACE_SLICE at most
+ *	in a section            drops it, in a region: end_period() calls ask_who_lives()
+ *	asleep                  makes a system call that wakes no thread: WAITERS stays above 0
  *
  * ONE FLIP IS ENOUGH
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * grace_wait.c - grace periods: begin and end them, and wait for their end. grace.h has the steps
+ * grace_wait.c - grace periods: begin and end them, and wait for their end. grace.h has the states
  * of a period.
  */
 #define _GNU_SOURCE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ref.c - reference counts: gets and puts that no sequence committed. ref_mode.c switches the mode.
- * ref.h describes the word.
+ * ref.h describes the word, and has the states.
  */
 #include <errno.h>
 

@@ -15,24 +15,56 @@
  * puts to the word. Without SPREAD the number is at most PERCPU_REF_MAX, and a put that would take
  * it below 0 is refused.
  *
- * TO ATOMIC, under the lock:
+ * STATES
  *
- *	close				sequences are refused from now on
- *	fence				sequences that did not see the close have committed
- *	count += sum of the cells; SPREAD off; DEAD on for a kill: one compare-and-swap
+ *	state    pub.cells  SPREAD  DEAD  number
+ *	per CPU  address    1       0     references less the sum of the cells, modulo 2^62
+ *	closed   CLOSED     1       0     the same; a thread has the lock, and switches the mode
+ *	atomic   CLOSED     0       0     references: 1 or more
+ *	ended    CLOSED     0       0     0: no reference is left, and the count was not killed
+ *	dying    CLOSED     0       1     references: 1 or more
+ *	dead     CLOSED     0       1     0
  *
- * A kill then unlocks, confirms, and puts the initial reference.
+ * percpu_ref_create() makes a count dead with PERCPU_REF_INIT_DEAD; otherwise atomic with
+ * PERCPU_REF_INIT_ATOMIC or PERCPU_REF_DEBUG; otherwise per CPU.
  *
- * Threads get and put all the time. SPREAD is set until the compare-and-swap, so no put before it
- * sees 0. A tryget_live() that began before it succeeds only by a compare-and-swap that finds the
- * word without DEAD: so it succeeds before the kill's, or not at all.
+ *	from     to       function                  what it does
+ *	per CPU  closed   close_cells()             stores CLOSED; fences: no sequence counts now
+ *	closed   per CPU  close_cells()             stores the address again: the fence has failed
+ *	closed   atomic   fold_cells()              number += sum of the cells, SPREAD off
+ *	closed   dying    fold_cells(), to kill     the same, and DEAD on
+ *	closed   ended    fold_cells()              as to atomic, with the number 0: see below
+ *	closed   dead     fold_cells(), to kill     as to dying, with the number 0: see below
+ *	atomic   dying    fold_cells(), to kill     DEAD on; the number stays
+ *	ended    dead     fold_cells(), to kill     DEAD on; the kill is then -ERANGE
+ *	atomic   ended    percpu_ref_put_counted()  number 0; calls the release function
+ *	dying    dead     percpu_ref_put_counted()  number 0; calls the release function
+ *	atomic   closed   make_percpu()             makes the sum of the cells 0; SPREAD on
+ *	dying    closed   revive(), to resurrect    makes the sum of the cells 0; number + 1,
+ *	                                            DEAD off, SPREAD on
+ *	dead     closed   revive(), to reinit       the same
+ *	dying    atomic   revive(), to resurrect    number + 1, DEAD off: it is to stay atomic
+ *	dead     atomic   revive(), to reinit       the same
+ *	closed   per CPU  open_cells()              stores the address
  *
- * TO PER CPU, under the lock: no sequence commits, so the sum of the cells does not change. The sum
- * is made 0 (percpu_counter_zero() stores to no cell), SPREAD is set, and then the address is
- * stored again.
+ * Each change of the word is one compare-and-swap. make_percpu() and revive() end with
+ * open_cells(). A kill unlocks after fold_cells(), confirms, and then puts the initial reference by
+ * percpu_ref_put_counted(). fold_cells() finds the number 0 if the initial reference was put, too.
+ * If more were put than that, or there are more than PERCPU_REF_MAX, it stores 0, and returns
+ * -ERANGE. After a 0 the kill calls no release function, and returns -ERANGE.
+ *
+ * WHY IT IS EXACT
+ *
+ * Threads get and put all the time. SPREAD is set until the compare-and-swap of fold_cells(), so no
+ * put before it sees 0. After the fence percpu_ref_tryget_live() succeeds only by a
+ * compare-and-swap that finds the word without DEAD: so it succeeds before the kill's, or not at
+ * all.
+ *
+ * While the cells are closed, and behind the fence, no sequence commits, so their sum does not
+ * change. percpu_counter_zero() makes it 0, and stores to no cell.
  *
  * A thread changes pub.cells, SPREAD and DEAD only with the lock held. A fork takes the lock, too.
- * So a child never finds a count in the middle of a switch.
+ * So a child never finds a count closed.
  */
 #ifndef PERCPU_OWNERS_REF_H
 #define PERCPU_OWNERS_REF_H

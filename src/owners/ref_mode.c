@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ref_mode.c - reference counts: create and free them, switch them between per CPU and atomic, kill
- * and revive them. ref.h says why that is exact.
+ * and revive them. ref.h has the states, and says why that is exact.
  */
 #include <errno.h>
 #include <pthread.h>

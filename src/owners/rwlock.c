@@ -1,19 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * rwlock.c - read-mostly locks: create and free them; readers that do not get in at once.
- * rwlock_write.c has the writers.
- *
- * A lock has participants (participant.h), a state, and the word `writer`, which names the owner
- * that writes. If the word is 0 or names a dead owner, a process may store its own owner there.
- * Then it is the writer, and may change the state. It stores 0 in the word after it has opened the
- * lock. So whenever a writer is killed, the state says what it held:
- *
- *	OPEN, CLOSING	nothing
- *	WRITING		the lock
- *	REPAIRING_*	the lock, after a writer that died with it
- *
- * A reader that was told of a dead writer, and does not repair, leaves the state REPAIRING_READER
- * and 0 in `writer`. The next thread that locks takes over as from a dead writer, and is told.
+ * rwlock_write.c has the writers, and rwlock.h the states.
  *
  * A reader that is refused counts itself as waiting, until it gets in or gives up. A writer that is
  * about to close the lock first waits until no reader waits. An open lock refuses no reader, so the

@@ -1,6 +1,66 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * rwlock.h - what the sources of read-mostly locks share among themselves.
+ *
+ * A lock has participants (participant.h), a state, and the word `writer`, which names the owner
+ * that writes. If the word is 0 or names a dead owner, a process may store its own owner there.
+ * Then it is the writer, and no other process changes the state. It stores 0 in the word after its
+ * last state. So whenever a writer is killed, the state says what it held.
+ *
+ * STATES: W is the writer.
+ *
+ *	state             writer  who has the lock
+ *	OPEN              0       readers, or no thread
+ *	OPEN              W       the same. W lets waiting readers in first; or stores 0 next
+ *	CLOSING           W       readers that are still inside. W fences, and waits for them
+ *	WRITING           W       W
+ *	REPAIRING_WRITER  W       W, and its caller is told: another writer died with the lock
+ *	REPAIRING_WRITER  0       no thread. A writer took over, but its wait for readers failed
+ *	REPAIRING_READER  W       W, to read, and its caller is told
+ *	REPAIRING_READER  0       no thread. A reader that was told has not repaired
+ *	LOST              0       no thread, now and later
+ *	LOST              W       the same. W stores 0 next
+ *
+ * A process becomes the writer by become_writer(), which does not change the state.
+ * take_turn_to_write() calls it to replace 0. percpu_rwlock_succeed() calls it to replace a dead
+ * owner; or 0, if the state is not OPEN. The process that calls a function of the next table is the
+ * writer. "Written" is each of WRITING, REPAIRING_WRITER and REPAIRING_READER:
+ * percpu_rwlock_is_written().
+ *
+ *	from              to                writer  function
+ *	OPEN              CLOSING           W       close_rwlock(), after let_readers_in()
+ *	CLOSING           CLOSING           W       close_rwlock() of the next writer
+ *	OPEN              OPEN              0       begin_to_write(): let_readers_in() timed out
+ *	CLOSING           WRITING           W       close_rwlock(): has fenced; no reader is inside
+ *	CLOSING           OPEN              0       begin_to_write(): the fence or the wait failed
+ *	OPEN, CLOSING     OPEN              0       take_over_to_read(): the reader then enters
+ *	WRITING           OPEN              0       percpu_rwlock_write_unlock()
+ *	written           REPAIRING_WRITER  W       begin_to_write() of the next writer
+ *	written           REPAIRING_READER  W       take_over_to_read(), for the reader alone
+ *	REPAIRING_WRITER  WRITING           W       percpu_rwlock_consistent()
+ *	REPAIRING_WRITER  LOST              0       percpu_rwlock_write_unlock()
+ *	REPAIRING_WRITER  REPAIRING_WRITER  0       begin_to_write(): the wait failed
+ *	REPAIRING_READER  OPEN              0       percpu_rwlock_consistent(): W goes on reading
+ *	REPAIRING_READER  REPAIRING_READER  0       percpu_rwlock_read_unlock_slow()
+ *	LOST              LOST              0       begin_to_write(), take_over_to_read()
+ *
+ * percpu_rwlock_hand_on() makes each transition to 0. A killed writer leaves its row of the first
+ * table:
+ *
+ *	OPEN, CLOSING  the next thread that locks, and may wait, gets the lock as usual
+ *	written        it gets -EOWNERDEAD, and has the lock alone
+ *	LOST           it gets -ENOTRECOVERABLE
+ *
+ * In private memory a child of fork finds its parent's writer dead, unless the state is written:
+ * percpu_rwlock_is_writer_alive().
+ *
+ * A killed reader is told to one writer, by the bit INSIDE of `died`, and by `told`:
+ *
+ *	died  told  function
+ *	1     0     drop_slot() of participant_join.c: drops the reader's count after that
+ *	1     1     are_readers_dead(): the writer gets -EOWNERDEAD
+ *	0     1     are_readers_dead(), too: a writer that is killed now leaves it to the next one
+ *	0     0     percpu_rwlock_consistent(), percpu_rwlock_write_unlock()
  */
 #ifndef PERCPU_OWNERS_RWLOCK_H
 #define PERCPU_OWNERS_RWLOCK_H

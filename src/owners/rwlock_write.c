@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * rwlock_write.c - the writers of read-mostly locks, and how a lock is taken over from a dead
- * writer. rwlock.c says what each state means.
+ * writer. rwlock.h has the states.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -5,12 +5,7 @@
  * Records are in blocks of the bias lane, one behind the other. control->end says how many bytes of
  * records there are. A process that adds a record holds the lock of the allocator. It writes the
  * record behind the end, creates the object, moves the end, and stores the object's key in the
- * record, in this order. If the process is killed
- *
- * - before it moved the end, it has added nothing. The next process overwrites the record.
- * - before it stored the key, it leaves a record without an object. The next process that takes the
- *   lock frees the object that was being created (memory/root.c). The next process that declares
- *   the metric creates the object again.
+ * record, in this order. reuse.c has the states of a record, and what a killed process leaves.
  *
  * A process copies a record, and checks the copy, which no other process can change.
  */

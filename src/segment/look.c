@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * look.c - the place of a declared metric's record: where it is, or where it will be written.
+ * reuse.c has the states of a record.
  */
 #include <string.h>
 

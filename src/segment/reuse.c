@@ -2,19 +2,55 @@
 /*
  * reuse.c - series that are removed, and reuse of their objects' cells and of their records.
  *
+ * STATES of a record. The process that changes one holds the lock of the allocator.
+ *
+ *	record   place      state    key  what it is
+ *	none     from end   any      any  no process reads it
+ *	named    below end  IN_USE   0    a series without an object
+ *	used     below end  IN_USE   set  a series and its object
+ *	removed  below end  REMOVED  set  not found any more; threads may count in the object
+ *	emptied  below end  REMOVED  0    not found any more; without an object
+ *	free     below end  FREE     0    a record that is not longer may overwrite it
+ *
+ * A family's record has FAMILY in place of IN_USE, and an object of unused bytes. Only series of
+ * families are removed, and no overflow is.
+ *
+ *	from     to       function                what it stores
+ *	none     named    write_record()          the record, in look.c; the object is then created
+ *	                  announce_record()       end
+ *	free     named    percpu_reuse_rewrite()  the record; the object was created before
+ *	named    used     anchor_key()            key, in memory/block.c
+ *	used     removed  remove_record()         removal, state, control->removals
+ *	named    emptied  remove_record()         the same
+ *	removed  emptied  free_series()           key, by percpu_anchor_free(), which then frees the
+ *	                                          object
+ *	emptied  free     free_record()           state
+ *
  * A removed record keeps its object until no process can have a handle of it any more (epoch.c).
- * Then the object is freed, and the record becomes free: a record that is not longer may overwrite
- * it. A process removes, frees and rewrites under the lock of the allocator. It increments
- * control->changes before and after each of these changes, so the number is odd meanwhile. A
- * process that reads records without the lock compares the number before and afterwards.
+ * remove_record(), percpu_reuse_rewrite() and free_record() increment control->changes before and
+ * after what they store, so the number is odd meanwhile. A process that reads records without the
+ * lock compares the number before and afterwards.
  *
- * A process that is killed during a change leaves an odd number. The next lock holder increments
- * it. If the killed process was
+ *	a process is killed after             the record is       what is left to do
+ *	it wrote a record behind end          none                A
+ *	it stored end                         named               A
+ *	anchor_key() stored key               used                A
+ *	begin_change(), or it stored removal  as before           B
+ *	it stored REMOVED                     removed or emptied  B, which counts the removal
+ *	it stored control->removals           removed or emptied  B
+ *	percpu_anchor_free() noted an object  removed             A
+ *	percpu_anchor_free() cleared key      emptied             A
+ *	it stored FREE                        free                B
+ *	it rewrote a part of a free record    free                A, B
+ *	it rewrote all of a free record       named               A, B
  *
- * - removing a series, the series is either removed or still there;
- * - freeing an object, the object is noted, and the next allocation frees it (memory/root.c). The
- *   record stays removed until a process frees it;
- * - rewriting a record, the record stays free until all of it is stored.
+ *	A  percpu_creation_settle() clears the note of an object that was being created or freed,
+ *	   and frees the object unless its key is stored. percpu_region_lock() calls it.
+ *	B  percpu_changes_settle() makes control->changes even. lock_directory() and choose_record()
+ *	   call it with the lock held.
+ *
+ * The next process that declares a named series creates its object. When room is needed,
+ * percpu_reuse_free() goes on with removed and emptied records, and frees named series of families.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -314,7 +314,7 @@ int percpu_directory_look(struct percpu_declaring *d);
 /** After -EAGAIN, make the block that was missing, or free removed series. Returns 0 or -errno. */
 int percpu_directory_prepare(struct percpu_declaring *d);
 
-/* reuse.c: series that are removed, and reuse of their records */
+/* reuse.c: series that are removed, and reuse of their records; the states of a record */
 
 /** End a change that a killed process has begun, and refresh the tables. The caller has the lock of
  *  the allocator. Returns 0 or -errno. */
