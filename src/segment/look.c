@@ -102,6 +102,7 @@ static bool choose_spare(struct percpu_declaring *d)
 	percpu_process_lock();
 	for (size_t i = l->n; i-- > 0 && !found;) {
 		d->where = l->at[i].at;
+		d->room = l->at[i].size;
 		found = l->at[i].size >= d->asked->head.size &&
 			percpu_directory_is_spare(percpu_directory_at(d->s, d->where));
 	}

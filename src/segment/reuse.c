@@ -153,13 +153,12 @@ static int remove_record(struct percpu_segment *s, struct percpu_record_copy *c,
 
 /* Rewrite a free record from its last word to its first. The first word has the state: when it says
  * that the record is in use, all of the record is stored. */
-static void store_record(struct percpu_segment_record *r, struct percpu_record_copy *c)
+static void store_record(struct percpu_segment_record *r, const struct percpu_record_copy *c,
+			 size_t size)
 {
-	const size_t words = c->head.size / sizeof(uint64_t);
 	uint64_t word, *to = (uint64_t *)r;
 
-	c->head.size = r->size;
-	for (size_t i = words; i-- > 0;) {
+	for (size_t i = size / sizeof(uint64_t); i-- > 0;) {
 		memcpy(&word, (const char *)c + i * sizeof(word), sizeof(word));
 		PERCPU_STEP("reuse: record being rewritten");
 		__atomic_store_n(&to[i], word, __ATOMIC_RELEASE);
@@ -170,13 +169,16 @@ void percpu_reuse_rewrite(struct percpu_declaring *d)
 {
 	struct percpu_segment *s = d->s;
 	struct percpu_record_copy *c = d->asked;
+	const uint32_t size = c->head.size;
 	const uint64_t before = begin_change(s);
 
 	c->head.declared = percpu_segment_now(s);
 	c->head.generation = __atomic_load_n(&s->control->generation, __ATOMIC_ACQUIRE);
-	store_record(percpu_directory_at(s, d->where), c);
+	c->head.size = (uint32_t)d->room; /* the record stays as long as it was */
+	store_record(percpu_directory_at(s, d->where), c, size);
 	d->changes = before + 2;
 	end_change(s, before, percpu_tables_rewritten, c, d->where);
+	c->head.size = size; /* the next try may write another record */
 }
 
 /* Return the anchor of the object of the record at this place. */

@@ -300,6 +300,7 @@ struct percpu_declaring {
 	/* Chosen under the lock: */
 	bool differs;	 /* the name is that of another metric: -ECANCELED */
 	bool rewrites;	 /* the free record at where is rewritten */
+	size_t room;	 /* bytes of that record */
 	bool wants_room; /* a removed series must be freed first: -EAGAIN */
 	bool extends;	 /* a block is needed first: -EAGAIN */
 	size_t needed;	 /* number of the block that the record goes into */

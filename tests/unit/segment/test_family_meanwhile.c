@@ -792,6 +792,62 @@ static void records_with_objects_are_not_rewritten(void **state)
 	assert_int_equal(percpu_directory_at(s, rewritten)->key, 77);
 }
 
+/* Another process damages the length of a free record, amid the change: the record gets the length
+ * back that it had. */
+
+static bool damage_length(void)
+{
+	percpu_directory_at(t, rewritten)->size = UINT32_MAX & ~7U;
+	return false;
+}
+
+static void lengths_of_rewritten_records_stay(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+	uint32_t size;
+
+	(void)state;
+	assert_int_equal(count_in(f, "a-long-value", 1), 1);
+	assert_int_equal(remove_value(f, "a-long-value"), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_reuse_free(s, 0), 0);
+	assert_int_equal(percpu_directory_refresh(t), 0);
+	rewritten = s->spare.at[0].at;
+	size = percpu_directory_at(s, rewritten)->size;
+	meanwhile = damage_length;
+	waits_when = "reuse: change begun";
+	assert_int_equal(count_in(f, "y", 2), 2);
+	assert_null(waits_when);
+	assert_int_equal(s->spare.n, 0);
+	assert_int_equal(percpu_directory_at(s, rewritten)->size, size);
+}
+
+/* A series whose record was a free one is removed before the call has a handle. The call writes
+ * another record, which is no longer than the series needs. */
+static void next_records_are_no_longer_than_needed(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+	static struct percpu_record_copy c;
+	uint64_t end;
+
+	(void)state;
+	others = family_of(t, 3);
+	assert_int_equal(count_in(f, "a-value-that-takes-much-more-room-than-x-does", 1), 1);
+	assert_int_equal(remove_value(f, "a-value-that-takes-much-more-room-than-x-does"), 0);
+	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_reuse_free(s, 0), 0);
+	assert_int_equal(s->spare.n, 1);
+	end = percpu_directory_end(s);
+	meanwhile = remove_meanwhile;
+	waits_when = "segment: to be kept";
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_null(waits_when);
+	assert_int_equal(s->spare.n, 0);
+	assert_true(percpu_directory_load(s, end, &c) > 0);
+	assert_true(c.head.size < sizeof(c.head) + 32);
+}
+
 /* A declaration that sees another kind in a record, amid its change, looks again. */
 
 static bool rewritten_again(void)
@@ -1364,6 +1420,8 @@ int main(void)
 		both(the_end_does_not_go_back),
 		both(what_changes_amid_a_look_is_looked_at_again),
 		both(records_with_objects_are_not_rewritten),
+		both(lengths_of_rewritten_records_stay),
+		both(next_records_are_no_longer_than_needed),
 		both(what_is_not_found_amid_a_change_is_looked_for_again),
 		both(records_are_copied_whole),
 		both(records_stay_as_long_as_they_were),
