@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #ifdef __GLIBC__
 #include <gnu/libc-version.h>
@@ -103,6 +104,7 @@ std::vector<fact> machine()
 #ifndef __OPTIMIZE__
 		{ "WARNING", "compiled without optimization" },
 #endif
+		{ "priority", std::to_string(getpriority(PRIO_PROCESS, 0)) },
 		{ "tier", std::string(percpu_tier_name(st->tier)) + ": " + st->reason },
 	};
 }

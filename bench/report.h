@@ -179,7 +179,7 @@ class pinned
 /* If error, a negative errno, is not 0, print what failed, and exit. */
 void must(int error, const char *what);
 
-/* Return the conditions of the figures: CPU, kernel, libc, compiler, tier. */
+/* Return the conditions of the figures: CPU, kernel, libc, compiler, priority, tier. */
 std::vector<fact> machine();
 std::string load_average();
 

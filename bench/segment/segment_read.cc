@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * segment_read.cc - the cost of reading all metrics of a segment from outside: by the number of
- * metrics, by lanes, and by processes that have counted and ended. Beside it, a copy of the same
- * bytes in memory, and the collector of Python's prometheus_client in its multi-process mode.
+ * metrics, by lanes, by processes that have counted and ended, and by processes that count
+ * meanwhile. Beside it, a copy of the same bytes in memory, and the collector of Python's
+ * prometheus_client in its multi-process mode.
  */
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -22,12 +24,14 @@
 #define PREAD "pread of its bytes, 64 KiB each"
 #define DECLARING "declaring all of them"
 #define LONGEST "the longest call of a first picture"
+#define COUNTING " that count"
 #define COLLECTOR "prometheus_client collect()"
 
 /* Simulated lanes: this program stores to their cells. */
 static const unsigned lanes_of[] = { 2, 8, 32, 128, 512 };
 static const size_t series_of[] = { 10, 100, 1000, 10000, 100000, 1000000 };
 static const unsigned processes_of[] = { 1, 100, 10000 };
+static const unsigned workers_of[] = { 1, 4, 16, 64 };
 static constexpr size_t few = 100;	 /* series, in segments of many processes */
 static constexpr size_t most = 12800000; /* words of CPU lanes: 100 MB */
 
@@ -48,6 +52,11 @@ static std::string by_age(unsigned processes)
 	return text(", %zu series, %u processes", few, processes);
 }
 
+static std::string by_work(unsigned processes)
+{
+	return by_age(processes) + COUNTING;
+}
+
 /* Return whether it is measured: not if it takes too much time or memory; with --quick, little
  * is. */
 static bool is_in_reach(size_t series, unsigned lanes)
@@ -60,6 +69,11 @@ static bool is_in_reach(size_t series, unsigned lanes)
 static bool is_in_reach(unsigned processes)
 {
 	return !quick || processes <= 100;
+}
+
+static bool can_count(unsigned workers)
+{
+	return !quick || workers <= 4;
 }
 
 static std::vector<percpu_counter *> declare_counters(percpu_segment *s, size_t n)
@@ -172,6 +186,73 @@ static counted count_in_processes(unsigned processes)
 	return open_counted(fd, few, uint64_t(few) * processes);
 }
 
+/* Shared by the workers of a run and the reader. */
+struct progress {
+	std::atomic<unsigned> ready;
+	std::atomic<bool> over;
+	std::atomic<uint64_t> counted;
+};
+
+/* Run as a child: add to each counter about 1000 times a second, until the run is over. */
+[[noreturn]] static void count_until_over(const std::vector<percpu_counter *> &counters,
+					  progress *p)
+{
+	const timespec pause = { 0, 1000 * 1000 };
+	uint64_t counted = 0;
+
+	do {
+		for (percpu_counter *c : counters)
+			percpu_counter_inc(c);
+		if (counted == 0)
+			p->ready++;
+		counted += counters.size();
+		nanosleep(&pause, nullptr);
+	} while (!p->over);
+	p->counted += counted;
+	_exit(0);
+}
+
+/* Processes that count in a segment for as long as this object lives. */
+class workers
+{
+      public:
+	workers(const std::vector<percpu_counter *> &counters, unsigned n)
+	{
+		void *p = mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+		must(p == MAP_FAILED ? -errno : 0, "shared memory");
+		shared = new (p) progress();
+		for (unsigned i = 0; i < n; i++) {
+			pids.push_back(fork());
+			if (pids.back() == 0)
+				count_until_over(counters, shared);
+			must(pids.back() < 0 ? -errno : 0, "a worker");
+		}
+		while (shared->ready < n)
+			usleep(1000);
+	}
+	/* End the processes. Returns the number of their adds. */
+	uint64_t end()
+	{
+		int status;
+
+		shared->over = true;
+		for (pid_t pid : pids)
+			if (waitpid(pid, &status, 0) != pid || status != 0)
+				must(-ECHILD, "a worker that counts");
+		return shared->counted;
+	}
+	~workers()
+	{
+		munmap(shared, sizeof(progress));
+	}
+
+      private:
+	progress *shared;
+	std::vector<pid_t> pids;
+};
+
 /* Take a picture, and read all its values, like an exporter. Returns their sum. */
 static uint64_t pass(percpu_reader *r)
 {
@@ -193,6 +274,31 @@ static void measure_pass(const std::string &name, const counted &c)
 		for (auto _ : state)
 			sum = pass(c.reader);
 		if (sum != c.sum)
+			state.SkipWithError("not all that was counted was read");
+		state.counters["ops"] = double(state.iterations());
+	});
+}
+
+/* The workers are forked before the reader is pinned, and so run on all CPUs. */
+static void measure_counting(const std::string &name, unsigned n)
+{
+	int fd;
+	percpu_segment *s = make_segment(0, &fd);
+	const std::vector<percpu_counter *> counters = declare_counters(s, few);
+	const counted c = open_counted(fd, few, 0);
+
+	benchmark::RegisterBenchmark((PASS + name).c_str(), [=](benchmark::State &state) {
+		const uint64_t before = pass(c.reader);
+		workers all(counters, n);
+		{
+			pinned here(0);
+
+			for (auto _ : state)
+				benchmark::DoNotOptimize(pass(c.reader));
+		}
+		const uint64_t expected = before + all.end();
+
+		if (pass(c.reader) != expected)
 			state.SkipWithError("not all that was counted was read");
 		state.counters["ops"] = double(state.iterations());
 	});
@@ -276,6 +382,9 @@ static void measure_collectors(report &all)
 	for (unsigned processes : processes_of)
 		if (is_in_reach(processes))
 			is_there &= measure_collector(all, by_age(processes), few, processes);
+	for (unsigned processes : workers_of)
+		if (can_count(processes) && processes != 1) /* which is above */
+			is_there &= measure_collector(all, by_age(processes), few, processes);
 	if (!is_there)
 		all.skip(COLLECTOR, "no python3, or none with prometheus_client");
 }
@@ -307,6 +416,9 @@ void register_passes(report &all)
 {
 	for (unsigned processes : processes_of)
 		measure_by_age(all, processes);
+	for (unsigned n : workers_of)
+		if (can_count(n) && all.is_wanted(PASS + by_work(n)))
+			measure_counting(by_work(n), n);
 	measure_collectors(all);
 	for (size_t series : series_of)
 		for (unsigned lanes : lanes_of)
@@ -359,6 +471,19 @@ static void print_by_age(const report &all)
 	print_table(lines);
 }
 
+static void print_by_work(const report &all)
+{
+	std::vector<std::vector<std::string>> lines = { { "processes", PASS, COLLECTOR } };
+
+	for (unsigned n : workers_of)
+		lines.push_back({ text("%u", n), us(all, PASS + by_work(n)),
+				  us(all, COLLECTOR + by_age(n)) });
+	printf("\n%zu counters, while so many processes add to each of them 1000 times a second;\n"
+	       "the collector after they have ended, which has as many files; us of CPU time\n\n",
+	       few);
+	print_table(lines);
+}
+
 void print_passes(report &all)
 {
 	const std::string name = by_size(10000, 128);
@@ -376,6 +501,7 @@ void print_passes(report &all)
 		      PREAD);
 	print_collector(all);
 	print_by_age(all);
+	print_by_work(all);
 	all.add_aim("a pass over 10000 series on 128 lanes, to 10 ms", 1.0, share);
 	all.add_aim("the same to memcpy of as many words", 2.0,
 		    all.rows.ratio(PASS + name, 1, COPY + name, 1));

@@ -128,6 +128,7 @@ into_venv()
 		python3 -m venv "$venv" || true
 	}
 	"$venv/bin/pip" -q install "$1" || true
+	hash -r # python3 is now that of the venv
 }
 
 fetched=
