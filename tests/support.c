@@ -135,6 +135,29 @@ pid_t test_fork(int (*fn)(void *arg), void *arg)
 	return pid;
 }
 
+int test_listen(int (*fn)(void *arg), void *arg, char *said, size_t size)
+{
+	int ends[2], old = dup(STDERR_FILENO), status;
+	ssize_t n;
+	char *at;
+	pid_t pid;
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	dup2(ends[1], STDERR_FILENO);
+	pid = test_fork(fn, arg);
+	dup2(old, STDERR_FILENO);
+	close(old);
+	close(ends[1]);
+	status = test_wait(pid, 60);
+	n = read(ends[0], said, size - 1);
+	close(ends[0]);
+	said[n > 0 ? n : 0] = '\0';
+	at = strstr(said, "qemu: ");
+	if (at != NULL)
+		*at = '\0';
+	return status & 0xff7f;
+}
+
 bool test_has_ended(pid_t pid)
 {
 	siginfo_t info = { .si_pid = 0 };

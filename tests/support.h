@@ -47,6 +47,10 @@ pid_t test_fork(int (*fn)(void *arg), void *arg);
  *  status. A child that outlives the deadline is killed, and its status is SIGKILL. */
 int test_wait(pid_t pid, unsigned seconds);
 
+/** Run fn in a child, as test_fork(), and wait for it. Returns its wait status, without the bit that
+ *  says that it left a core, and what it printed to standard error, an emulator's lines aside. */
+int test_listen(int (*fn)(void *arg), void *arg, char *said, size_t size);
+
 /** Return whether a child has ended. It must still be waited for. */
 bool test_has_ended(pid_t pid);
 

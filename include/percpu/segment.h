@@ -65,7 +65,8 @@ struct percpu_segment_options {
  * write completes it.
  *
  * Returns 0, or
- *	-EINVAL	a NULL; unknown flags or options; another flag without WRITE; or a name that is
+ *	-EINVAL	a NULL; unknown flags or options; another flag without WRITE, except
+ *		DEBUG; or a name that is
  *		no path, and is empty, begins with a '.', or has other characters than letters,
  *		digits, '_', '.' and '-'
  *	-ENAMETOOLONG  such a name of more than 200 characters
@@ -108,7 +109,8 @@ PERCPU_API const char *percpu_segment_strerror(int e);
  *
  * With PERCPU_SEGMENT_DEBUG the library prints a sentence to standard error and aborts if the
  * process closes a segment twice, uses a segment or one of its handles after it closed the
- * segment, or counts in a segment that it opened to read. To see that, it handles SIGSEGV in the
+ * segment, or adds to a counter, a gauge or a field of
+ * statistics in a segment that it opened to read. To see that, it handles SIGSEGV in the
  * process. It passes on each SIGSEGV that no segment has to do with. A closed segment keeps its
  * addresses and some memory, but not its file.
  */

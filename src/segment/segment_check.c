@@ -50,18 +50,28 @@ static bool is_fault(const siginfo_t *info)
 	return info->si_code > 0; /* raised by the kernel, which tells the address */
 }
 
-/* Do with the signal what the process did before. By default it ends the process: once this handler
- * has returned, the access is made again, or the signal that a process sent is delivered again. */
+/* Return whether the earlier handler is to be called: one with SA_RESETHAND once. */
+static bool has_handler(void)
+{
+	static bool called; /* atomic */
+
+	if (handled_before.sa_handler == SIG_DFL)
+		return false;
+	return !(handled_before.sa_flags & SA_RESETHAND) ||
+	       !__atomic_exchange_n(&called, true, __ATOMIC_RELAXED);
+}
+
+/* Do with the signal what the process did before. By default the signal ends the process: once this
+ * handler has returned, the access is made again, or a signal that a process sent is delivered again. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
-	if (handled_before.sa_flags & SA_SIGINFO) {
-		handled_before.sa_sigaction(number, info, context);
-	} else if (handled_before.sa_handler == SIG_DFL ||
-		   (handled_before.sa_handler == SIG_IGN && is_fault(info))) {
+	if (!has_handler()) {
 		signal(number, SIG_DFL);
 		if (!is_fault(info))
 			raise(number);
-	} else if (handled_before.sa_handler != SIG_IGN) {
+	} else if (handled_before.sa_flags & SA_SIGINFO) {
+		handled_before.sa_sigaction(number, info, context);
+	} else {
 		handled_before.sa_handler(number);
 	}
 }
@@ -73,12 +83,30 @@ static void handle_fault(int number, siginfo_t *info, void *context)
 	pass_on(number, info, context);
 }
 
+/* The mask and the flags are those of the earlier handler, which may rely on them. A process that ignores
+ * the signal, and the programs that it runs, go on doing so. */
 static void install_handler(void)
 {
-	struct sigaction a = { .sa_sigaction = handle_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	struct sigaction a;
 
 	sigaction(SIGSEGV, NULL, &handled_before);
+	if (handled_before.sa_handler == SIG_IGN)
+		return;
+	a = handled_before;
+	if (a.sa_handler == SIG_DFL)
+		a.sa_flags = SA_ONSTACK;
+	a.sa_sigaction = handle_fault;
+	a.sa_flags = (a.sa_flags & ~SA_RESETHAND) | SA_SIGINFO;
 	sigaction(SIGSEGV, &a, NULL);
+}
+
+/* Copy a name without what would begin another line. */
+static void copy_name(char *to, size_t size, const char *name)
+{
+	(void)snprintf(to, size, "%s", name);
+	for (; *to != '\0'; to++)
+		if ((unsigned char)*to < ' ' || *to == 0x7f)
+			*to = '?';
 }
 
 int percpu_segment_check_begin(struct percpu_segment *s, const char *name)
@@ -89,7 +117,7 @@ int percpu_segment_check_begin(struct percpu_segment *s, const char *name)
 		return -ENOMEM;
 	c->segment = s;
 	c->region = s->region;
-	(void)snprintf(c->name, sizeof(c->name), "%s", name);
+	copy_name(c->name, sizeof(c->name), name);
 	s->check = c;
 	percpu_process_lock();
 	c->next = watched;

@@ -195,26 +195,6 @@ static int misuse(void *arg)
 	return e == t->misuse->error ? 0 : 1;
 }
 
-/* Run it with its standard error in a pipe. Returns the status, and what it printed. */
-static int listen_to(struct trial *t, char *said, size_t size)
-{
-	int ends[2], old = dup(STDERR_FILENO), status;
-	ssize_t n;
-	pid_t pid;
-
-	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	dup2(ends[1], STDERR_FILENO);
-	pid = test_fork(misuse, t);
-	dup2(old, STDERR_FILENO);
-	close(old);
-	close(ends[1]);
-	status = test_wait(pid, 60);
-	n = read(ends[0], said, size - 1);
-	close(ends[0]);
-	said[n > 0 ? n : 0] = '\0';
-	return status;
-}
-
 static void one_turns_all_modes_on(void **state)
 {
 	char said[1024], start[64];
@@ -222,7 +202,7 @@ static void one_turns_all_modes_on(void **state)
 	(void)state;
 	for (size_t i = 0; i < MISUSES; i++) {
 		struct trial t = { &misuses[i], "1" };
-		int status = listen_to(&t, said, sizeof(said));
+		int status = test_listen(misuse, &t, said, sizeof(said));
 
 		snprintf(start, sizeof(start), "libpercpu: %s", misuses[i].name);
 		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT ||
@@ -243,7 +223,7 @@ static void other_values_do_not(void **state)
 		     v++) {
 			struct trial t = { &misuses[i], values[v] };
 
-			assert_int_equal(listen_to(&t, said, sizeof(said)), 0);
+			assert_int_equal(test_listen(misuse, &t, said, sizeof(said)), 0);
 			assert_string_equal(said, "");
 		}
 }

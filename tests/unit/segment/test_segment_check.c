@@ -5,7 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,6 +239,38 @@ static void add_where_it_reads(void)
 	percpu_fcounter_add(f, 1.0);
 }
 
+static void *close_in_thread(void *s)
+{
+	percpu_segment_close(s);
+	return NULL;
+}
+
+/* All threads but one close it a second time. */
+static void close_at_once(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+	pthread_t thread[8];
+
+	for (int i = 0; i < 8; i++)
+		test_child_require(pthread_create(&thread[i], NULL, close_in_thread, s) == 0,
+				   "thread");
+	for (int i = 0; i < 8; i++)
+		pthread_join(thread[i], NULL);
+}
+
+/* Nothing reads standard error. */
+static void close_twice_unheard(void)
+{
+	int ends[2];
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+
+	test_child_require(pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) >= 0, "pipe");
+	close(ends[0]);
+	close(ends[1]);
+	percpu_segment_close(s);
+	percpu_segment_close(s);
+}
+
 static void close_twice_by_the_environment(void)
 {
 	struct percpu_segment *s;
@@ -263,26 +295,6 @@ static int misuse(void *arg)
 	return 0;
 }
 
-/* Run it with its standard error in a pipe. Returns the status, and what it printed. */
-static int listen_to(int (*fn)(void *arg), void *arg, char *said, size_t size)
-{
-	ssize_t n;
-	pid_t pid;
-	int ends[2], old = dup(STDERR_FILENO), status;
-
-	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	dup2(ends[1], STDERR_FILENO);
-	pid = test_fork(fn, arg);
-	dup2(old, STDERR_FILENO);
-	close(old);
-	close(ends[1]);
-	status = test_wait(pid, 60);
-	n = read(ends[0], said, size - 1);
-	close(ends[0]);
-	said[n > 0 ? n : 0] = '\0';
-	return status;
-}
-
 #define CLOSED "is used after it was closed"
 #define OPENED_TO_READ "is counted in, but was opened to read"
 
@@ -293,6 +305,8 @@ static void misuses_are_told(void **state)
 		{ close_twice_a_reader, "is closed twice" },
 		{ close_descriptor_twice, "is closed twice" },
 		{ close_twice_by_the_environment, "is closed twice" },
+		{ close_at_once, "is closed twice" },
+		{ close_twice_unheard, NULL },
 		{ count_after_close, CLOSED },
 		{ fetch_after_close, CLOSED },
 		{ count_slowly_after_close, CLOSED },
@@ -312,12 +326,14 @@ static void misuses_are_told(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(misuses) / sizeof(misuses[0]); i++) {
-		int status = listen_to(misuse, &misuses[i], said, sizeof(said));
+		int status = test_listen(misuse, &misuses[i], said, sizeof(said));
 
 		unlink(path);
 		snprintf(expected, sizeof(expected), "libpercpu: segment \"%.99s\" %s\n",
 			 misuses[i].fn == close_descriptor_twice ? "of descriptor 123" : path,
-			 misuses[i].sentence);
+			 misuses[i].sentence != NULL ? misuses[i].sentence : "");
+		if (misuses[i].sentence == NULL)
+			expected[0] = '\0';
 		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT ||
 		    strcmp(said, expected) != 0)
 			fail_msg("misuse %zu ended with %#x, and said: %s", i, status, said);
@@ -341,25 +357,70 @@ static void handle_with_address(int number, siginfo_t *info, void *context)
 	_exit(info->si_addr == elsewhere ? 4 : 5);
 }
 
+/* An earlier handler with SA_RESETHAND: it is called once, with the signals of its mask blocked. */
+static void handle_once(int number)
+{
+	static int calls;
+	sigset_t blocked;
+
+	(void)number;
+	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+	if (++calls > 1 || !sigismember(&blocked, SIGUSR1))
+		_exit(9);
+}
+
+/* An earlier handler with SA_NODEFER: a fault amid the call is handled, too. */
+static void handle_again(int number)
+{
+	static int calls;
+
+	(void)number;
+	if (++calls == 2)
+		_exit(7);
+	(void)*(const volatile char *)elsewhere;
+}
+
+static void handle_before(int flags, void (*handler)(int))
+{
+	struct sigaction a = { .sa_handler = handler, .sa_flags = flags };
+
+	sigaddset(&a.sa_mask, SIGUSR1);
+	sigaction(SIGSEGV, &a, NULL);
+}
+
+enum fault {
+	FAULT_BY_DEFAULT,
+	FAULT_HANDLED,
+	FAULT_HANDLED_WITH_ADDRESS,
+	FAULT_HANDLED_ONCE,
+	FAULT_HANDLED_AGAIN,
+	FAULT_IGNORED,
+	SENT_HANDLED,
+	SENT_BY_DEFAULT,
+	SENT_IGNORED,
+	FAULTS,
+};
+
 static int fault_elsewhere(void *arg)
 {
 	static const struct sigaction with_address = { .sa_sigaction = handle_with_address,
 						       .sa_flags = SA_SIGINFO };
-	const int how = *(int *)arg;
+	const enum fault how = *(enum fault *)arg;
 
-	if (how == 0)
-		signal(SIGSEGV, SIG_DFL);
-	if (how == 1 || how == 3)
+	signal(SIGSEGV, SIG_DFL);
+	if (how == FAULT_HANDLED || how == SENT_HANDLED)
 		signal(SIGSEGV, handle);
-	if (how == 2)
+	if (how == FAULT_HANDLED_WITH_ADDRESS)
 		sigaction(SIGSEGV, &with_address, NULL);
-	if (how == 4 || how == 5)
-		signal(SIGSEGV, how == 4 ? SIG_DFL : SIG_IGN);
-	if (how == 6)
+	if (how == FAULT_HANDLED_ONCE)
+		handle_before((int)SA_RESETHAND, handle_once);
+	if (how == FAULT_HANDLED_AGAIN)
+		handle_before(SA_NODEFER, handle_again);
+	if (how == FAULT_IGNORED || how == SENT_IGNORED)
 		signal(SIGSEGV, SIG_IGN);
 	percpu_segment_close(must_open(ALL | DEBUG));
 	(void)must_open(ALL | DEBUG);
-	if (how < 3 || how == 6)
+	if (how < SENT_HANDLED)
 		(void)*(const volatile char *)elsewhere;
 	else
 		raise(SIGSEGV);
@@ -368,18 +429,28 @@ static int fault_elsewhere(void *arg)
 
 static void other_faults_are_passed_on(void **state)
 {
-	const int killed = SIGSEGV,
-		  status[] = { killed, 3 << 8, 4 << 8, 3 << 8, killed, 6 << 8, killed };
+	static const int status[FAULTS] = {
+		[FAULT_BY_DEFAULT] = SIGSEGV,
+		[FAULT_HANDLED] = 3 << 8,
+		[FAULT_HANDLED_WITH_ADDRESS] = 4 << 8,
+		[FAULT_HANDLED_ONCE] = SIGSEGV,
+		[FAULT_HANDLED_AGAIN] = 7 << 8,
+		[FAULT_IGNORED] = SIGSEGV,
+		[SENT_HANDLED] = 3 << 8,
+		[SENT_BY_DEFAULT] = SIGSEGV,
+		[SENT_IGNORED] = 6 << 8,
+	};
 	char said[1024];
 
 	(void)state;
 	elsewhere = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(elsewhere != MAP_FAILED);
-	for (int i = 0; i < (int)(sizeof(status) / sizeof(status[0])); i++) {
-		int got = listen_to(fault_elsewhere, &i, said, sizeof(said));
+	for (enum fault i = 0; i < FAULTS; i++) {
+		int got = test_listen(fault_elsewhere, &i, said, sizeof(said));
 
-		assert_int_equal(got & 0xff7f, status[i]); /* but for "core dumped" */
-		assert_string_equal(said, "");
+		if (got != status[i] || said[0] != '\0')
+			fail_msg("fault %d ended with %#x, and said: %s", (int)i, (unsigned)got,
+				 said);
 		unlink(path);
 	}
 }
@@ -478,10 +549,36 @@ static int open_without_debug(void *arg)
 
 	(void)arg;
 	unsetenv("PERCPU_DEBUG");
-	signal(SIGSEGV, SIG_IGN);
+	signal(SIGSEGV, handle);
 	percpu_segment_close(must_open(ALL));
 	sigaction(SIGSEGV, NULL, &a);
-	return a.sa_handler == SIG_IGN ? 0 : 1;
+	return a.sa_handler == handle ? 0 : 1;
+}
+
+static int close_odd_name_twice(void *arg)
+{
+	struct percpu_segment *s;
+	char odd[256];
+
+	(void)arg;
+	signal(SIGABRT, SIG_DFL);
+	snprintf(odd, sizeof(odd), "%s\nb\x7f", path);
+	test_child_require(percpu_segment_open(odd, ALL | DEBUG, NULL, &s) == 0, "open");
+	unlink(odd);
+	percpu_segment_close(s);
+	percpu_segment_close(s);
+	return 0;
+}
+
+static void names_stay_in_one_line(void **state)
+{
+	char said[1024], expected[256];
+
+	(void)state;
+	assert_int_equal(test_listen(close_odd_name_twice, NULL, said, sizeof(said)), SIGABRT);
+	snprintf(expected, sizeof(expected), "libpercpu: segment \"%s?b?\" is closed twice\n",
+		 path);
+	assert_string_equal(said, expected);
 }
 
 /* This test is the first, because the process installs the handler once. */
@@ -519,6 +616,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(others_are_not_watched),
 		cmocka_unit_test(misuses_are_told),
+		cmocka_unit_test(names_stay_in_one_line),
 		cmocka_unit_test(other_faults_are_passed_on),
 		cmocka_unit_test(closed_segments_let_go_of_their_file),
 		cmocka_unit_test(children_go_on),
