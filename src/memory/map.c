@@ -179,10 +179,16 @@ void percpu_chunk_unmap(struct percpu_chunk *k)
 		munmap(k, k->map_size);
 }
 
+/* Unlock the memory first. After mlockall(MCL_FUTURE) the new mapping counts as locked before the
+ * old one is gone, and both together may be above RLIMIT_MEMLOCK. */
 void percpu_chunk_bar(struct percpu_chunk *k)
 {
-	(void)!mmap((char *)k + PERCPU_HEAD, k->map_size - PERCPU_HEAD, PROT_NONE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	char *first = (char *)k + PERCPU_HEAD;
+	size_t size = k->map_size - PERCPU_HEAD;
+
+	munlock(first, size);
+	(void)!mmap(first, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+		    -1, 0);
 }
 
 /* Store only to words that are not zero, so that no page is written needlessly. */

@@ -246,8 +246,10 @@ void percpu_region_retire(struct percpu_region *r)
 bool percpu_region_maps(const struct percpu_region *r, const void *address)
 {
 	uint32_t n = __atomic_load_n(&r->n, __ATOMIC_ACQUIRE);
-	const struct percpu_chunk_table *t = __atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE);
+	const struct percpu_chunk_table *t;
 
+	PERCPU_STEP("region: chunks to be searched");
+	t = __atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < n; i++) {
 		const size_t offset = (uintptr_t)address - (uintptr_t)t->at[i];
 

@@ -166,6 +166,7 @@ const char *percpu_segment_error(const struct percpu_segment *s)
 
 	if (s == NULL)
 		return "";
+	percpu_segment_check_used(s);
 	percpu_process_lock();
 	thread = syscall(SYS_gettid);
 	number = percpu_record_number(false);

@@ -424,6 +424,9 @@ int percpu_segment_check_begin(struct percpu_segment *s, const char *name);
 /** Close a segment that is watched, or abort if it is closed. */
 void percpu_segment_check_close(struct percpu_segment *s);
 
+/** Abort if the segment is watched and closed. */
+void percpu_segment_check_used(const struct percpu_segment *s);
+
 /* family.c */
 
 /** Return whether the handle is an overflow's of this segment. The caller has the process lock. */

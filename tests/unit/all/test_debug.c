@@ -73,6 +73,16 @@ static int reinit_atomic(void)
 	return percpu_ref_reinit(ref);
 }
 
+static int put_too_often(void)
+{
+	struct percpu_ref *ref;
+	int e;
+
+	test_child_require(percpu_ref_create(release, NULL, 0, &ref) == 0, "ref");
+	e = percpu_ref_put(ref);
+	return e == 0 ? percpu_ref_put(ref) : e;
+}
+
 static int exit_twice(void)
 {
 	struct percpu_grace *g;
@@ -84,11 +94,13 @@ static int exit_twice(void)
 	return percpu_grace_exit(g, token);
 }
 
-static int unlock_nothing(void)
+static int unlock_twice(void)
 {
 	struct percpu_rwlock *l;
 
 	test_child_require(percpu_rwlock_create(0, &l) == 0, "rwlock");
+	test_child_require(percpu_rwlock_read_lock(l) == 0 && percpu_rwlock_read_unlock(l) == 0,
+			   "read");
 	return percpu_rwlock_read_unlock(l);
 }
 
@@ -121,6 +133,20 @@ static int put_too_long_as_it_is(void)
 	test_child_require(percpu_region_create_fd(fd, NULL, &shared) == 0, "region");
 	test_child_require(percpu_ring_open(shared, 3, PERCPU_RING_MIN, 0, &r) == 0, "create");
 	test_child_require(percpu_ring_open(shared, 3, 0, 0, &r) == 0, "open");
+	return percpu_ring_put(r, record, sizeof(record));
+}
+
+/* A handle by the key, for which a program cannot ask for the mode. */
+static int put_too_long_by_key(void)
+{
+	static char record[PERCPU_RING_MIN + 8];
+	struct percpu_region *shared;
+	struct percpu_ring *r;
+	int fd = memfd_create("debug", MFD_CLOEXEC);
+
+	test_child_require(percpu_region_create_fd(fd, NULL, &shared) == 0, "region");
+	test_child_require(percpu_ring_create_in(shared, PERCPU_RING_MIN, 0, &r) == 0, "create");
+	test_child_require(percpu_ring_attach(shared, percpu_ring_key(r), &r) == 0, "attach");
 	return percpu_ring_put(r, record, sizeof(record));
 }
 
@@ -165,11 +191,13 @@ static const struct misuse misuses[] = {
 	{ "objcache \"o\"", put_foreign, 0 },
 	{ "reference count ", reinit_live, -EALREADY },
 	{ "reference count ", reinit_atomic, -EALREADY },
+	{ "reference count ", put_too_often, 0 },
 	{ "grace periods ", exit_twice, 0 },
-	{ "rwlock ", unlock_nothing, 0 },
+	{ "rwlock ", unlock_twice, 0 },
 	{ "ring ", put_too_long, -EMSGSIZE },
 	{ "ring ", put_too_long_to_keep, -EMSGSIZE },
 	{ "ring ", put_too_long_as_it_is, -EMSGSIZE },
+	{ "ring ", put_too_long_by_key, -EMSGSIZE },
 	{ "lwbuf ", free_window_twice, 0 },
 	{ "sfbuf ", free_sfbuf_of_none, -EINVAL },
 };
@@ -187,6 +215,7 @@ static int misuse(void *arg)
 	int e;
 
 	signal(SIGABRT, SIG_DFL);
+	setvbuf(stderr, NULL, _IOFBF, BUFSIZ); /* what stays in a buffer is lost when it aborts */
 	if (t->value != NULL)
 		setenv("PERCPU_DEBUG", t->value, 1);
 	else
@@ -228,6 +257,27 @@ static void other_values_do_not(void **state)
 		}
 }
 
+/* The file is opened to write, which the mode does not change. */
+static int store_to_file(void *arg)
+{
+	const struct percpu_lwbuf_options o = { .size = sizeof(o), .flags = PERCPU_LWBUF_WRITABLE };
+	struct percpu_lwbufs *f;
+	struct percpu_lwbuf b;
+	int fd = memfd_create("debug", MFD_CLOEXEC);
+
+	(void)arg;
+	setenv("PERCPU_DEBUG", "1", 1);
+	test_child_require(ftruncate(fd, 4096) == 0, "file");
+	test_child_require(percpu_lwbuf_create(fd, &o, &f) == 0, "lwbufs");
+	return percpu_lwbuf_alloc(f, 0, PERCPU_LWBUF_WRITE, &b);
+}
+
+static void modes_change_no_other_flag(void **state)
+{
+	(void)state;
+	test_in_child(store_to_file, NULL);
+}
+
 static int change_environment(void *arg)
 {
 	struct percpu_ref *ref;
@@ -250,6 +300,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_turns_all_modes_on),
 		cmocka_unit_test(other_values_do_not),
+		cmocka_unit_test(modes_change_no_other_flag),
 		cmocka_unit_test(the_environment_is_read_once),
 	};
 

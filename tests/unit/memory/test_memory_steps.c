@@ -347,6 +347,32 @@ static void growth_leads_nobody_astray(void **state)
 	}
 }
 
+static void grow_twice(void)
+{
+	while (growing->n < 3)
+		(void)allocate_chunk();
+}
+
+static int look_while_it_grows(void *arg)
+{
+	struct percpu_region *r = NULL;
+
+	(void)arg;
+	test_child_require(percpu_region_create(NULL, &r) == 0 && r->n == 1, "region");
+	growing = r;
+	let_happen(grow_twice, "region: chunks to be searched", 1);
+	test_child_require(!percpu_region_maps(r, &r), "not there");
+	test_child_require(times == 0 && r->n == 3, "grown");
+	return percpu_region_maps(r, r->chunks->at[2]->base) ? 0 : 1;
+}
+
+/* The handler of SIGSEGV looks for an address while another thread makes chunks. */
+static void growth_confuses_no_search(void **state)
+{
+	(void)state;
+	test_in_child(look_while_it_grows, NULL);
+}
+
 /* Reclaiming. */
 
 static struct percpu_region *reclaimed;
@@ -485,6 +511,7 @@ int main(void)
 		cmocka_unit_test(copies_that_failed_are_not_made),
 		cmocka_unit_test(second_guards_are_given_back),
 		cmocka_unit_test(growth_leads_nobody_astray),
+		cmocka_unit_test(growth_confuses_no_search),
 		cmocka_unit_test(reclaimed_cells_are_free),
 		cmocka_unit_test(a_period_begins_once),
 		cmocka_unit_test(moved_threads_condemn_nobody),

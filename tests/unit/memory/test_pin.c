@@ -5,13 +5,16 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <percpu/counter.h>
+#include <percpu/segment.h>
 
 #include "support.h"
 
@@ -22,6 +25,7 @@
 #define CPUS 64
 #define LANE ((size_t)256 * 1024)
 #define SKIPPED 77
+#define SOMEBODY 12345 /* who may lock no more than the limit */
 
 static bool not_told; /* which pages are in memory */
 
@@ -252,6 +256,54 @@ static void nothing_is_locked_unless_told(void **state)
 	run(use_untold, NULL);
 }
 
+/* Let the process lock a page more than it has locked, and no further one. */
+static void limit_locked_memory(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	struct rlimit l = { 0 };
+	unsigned long kib = 0;
+	char line[256];
+
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		(void)sscanf(line, "VmLck: %lu", &kib);
+	if (f == NULL || kib == 0)
+		_exit(SKIPPED);
+	fclose(f);
+	l.rlim_cur = l.rlim_max = kib * 1024 + (size_t)sysconf(_SC_PAGESIZE);
+	if (setrlimit(RLIMIT_MEMLOCK, &l) != 0 || (geteuid() == 0 && setuid(SOMEBODY) != 0))
+		_exit(SKIPPED);
+}
+
+static int close_at_the_limit(void *arg)
+{
+	const struct percpu_metric m = { .size = sizeof(m), .name = "a_total" };
+	int fd = memfd_create("pin", MFD_CLOEXEC), ends[2];
+	struct percpu_segment *s = NULL;
+	struct percpu_counter *c = NULL;
+
+	(void)arg;
+	lock_memory(0);
+	test_child_require(percpu_segment_open_fd(fd,
+						  PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE |
+							  PERCPU_SEGMENT_DEBUG,
+						  NULL, &s) == 0,
+			   "open");
+	test_child_require(percpu_segment_counter(s, &m, &c) == 0, "declare");
+	test_child_require(pipe2(ends, O_CLOEXEC) == 0, "pipe");
+	limit_locked_memory();
+	test_child_require(write(ends[1], c, 1) == 1, "the counter can be read");
+	percpu_segment_close(s);
+	test_child_require(write(ends[1], c, 1) < 0 && errno == EFAULT, "it cannot any more");
+	return 0;
+}
+
+/* A closed segment of the debug mode leaves a mapping, which counts as locked. */
+static void closed_segments_need_no_higher_limit(void **state)
+{
+	(void)state;
+	run(close_at_the_limit, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +311,7 @@ int main(void)
 		cmocka_unit_test(so_do_those_of_further_chunks),
 		cmocka_unit_test(all_lanes_do_if_asked),
 		cmocka_unit_test(nothing_is_locked_unless_told),
+		cmocka_unit_test(closed_segments_need_no_higher_limit),
 	};
 
 	return cmocka_run_group_tests_name("pin", tests, NULL, NULL);

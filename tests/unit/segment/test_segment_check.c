@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,8 +19,9 @@
 #include <percpu/percpu.h>
 
 #include "support.h"
-#include "memory/memory.h"
 #include "../segments.h"
+
+#include "segment/segment.h"
 
 #define DEBUG PERCPU_SEGMENT_DEBUG
 
@@ -185,6 +187,17 @@ static void declare_again_after_close(void)
 	(void)must_count(s, "events_total");
 }
 
+static void ask_why_after_close(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+	struct percpu_counter *c;
+
+	test_child_require(percpu_segment_counter(s, METRIC(""), &c) == -EINVAL, "no name");
+	test_child_require(*percpu_segment_error(s) != '\0', "why");
+	percpu_segment_close(s);
+	(void)percpu_segment_error(s);
+}
+
 static void use_in_a_child_after_close(void)
 {
 	struct percpu_segment *s = must_open(ALL | DEBUG);
@@ -226,6 +239,19 @@ static void count_where_it_reads(void)
 	c = must_count(r, "events_total");
 	(void)percpu_counter_fetch(c);
 	percpu_counter_add(c, 1);
+}
+
+/* Not counted in: it is the closing that matters. */
+static void fetch_where_it_read_after_close(void)
+{
+	struct percpu_segment *s = must_open(ALL), *r;
+	struct percpu_counter *c;
+
+	(void)must_count(s, "events_total");
+	r = must_open(DEBUG);
+	c = must_count(r, "events_total");
+	percpu_segment_close(r);
+	(void)percpu_counter_fetch(c);
 }
 
 static void add_where_it_reads(void)
@@ -317,8 +343,10 @@ static void misuses_are_told(void **state)
 		{ set_owned_first_after_close, CLOSED },
 		{ declare_after_close, CLOSED },
 		{ declare_again_after_close, CLOSED },
+		{ ask_why_after_close, CLOSED },
 		{ use_in_a_child_after_close, CLOSED },
 		{ count_in_the_closed_one, CLOSED },
+		{ fetch_where_it_read_after_close, CLOSED },
 		{ count_where_it_reads, OPENED_TO_READ },
 		{ add_where_it_reads, OPENED_TO_READ },
 	};
@@ -471,6 +499,139 @@ static bool maps_file(const struct stat *st)
 	return found;
 }
 
+static void *page_of(const void *p)
+{
+	return (char *)(uintptr_t)p - (uintptr_t)p % (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Find a series of a family, for which the process holds an epoch. */
+static void resolve(struct percpu_segment *s)
+{
+	const char *const names[] = { "k" }, *const values[] = { "v" };
+	struct percpu_metric m = { .size = sizeof(m), .name = "f_total" };
+	struct percpu_declaration d = { .size = sizeof(d), .kind = PERCPU_METRIC_COUNTER };
+	struct percpu_family *f;
+	struct percpu_counter *c;
+
+	m.label_names = names;
+	m.labels = 1;
+	d.metric = &m;
+	assert_int_equal(percpu_segment_family(s, &d, 10, &f), 0);
+	assert_int_equal(percpu_family_counter(f, values, &c), 0);
+}
+
+/* A program that tries which addresses there are. */
+
+static sigjmp_buf next;
+static bool is_masked;
+
+static void try_next(int number)
+{
+	sigset_t blocked;
+
+	(void)number;
+	sigprocmask(SIG_BLOCK, NULL, &blocked);
+	is_masked = sigismember(&blocked, SIGUSR1) == 1;
+	siglongjmp(next, 1);
+}
+
+static int fault_twice(void *arg)
+{
+	struct sigaction a = { .sa_handler = try_next, .sa_flags = SA_NODEFER };
+
+	(void)arg;
+	sigaddset(&a.sa_mask, SIGUSR1);
+	sigaction(SIGSEGV, &a, NULL);
+	percpu_segment_close(must_open(ALL | DEBUG));
+	for (volatile int i = 0; i < 2; i++) {
+		is_masked = false;
+		if (sigsetjmp(next, 0) == 0)
+			(void)*(const volatile char *)elsewhere;
+		test_child_require(is_masked, "SIGUSR1 is blocked in the handler");
+	}
+	return 0;
+}
+
+static void handlers_keep_their_flags_and_mask(void **state)
+{
+	(void)state;
+	test_in_child(fault_twice, NULL);
+	unlink(path);
+}
+
+static int open_without_the_mode(void *arg)
+{
+	struct sigaction now;
+
+	(void)arg;
+	signal(SIGSEGV, handle);
+	percpu_segment_close(must_open(ALL));
+	percpu_segment_close(must_open(0));
+	test_child_require(sigaction(SIGSEGV, NULL, &now) == 0, "sigaction");
+	return now.sa_handler == handle ? 0 : 1;
+}
+
+static void signals_are_handled_in_the_mode_alone(void **state)
+{
+	(void)state;
+	test_in_child(open_without_the_mode, NULL);
+	unlink(path);
+}
+
+/* The program faults after a segment could not be opened. */
+static int fault_after_failure(void *arg)
+{
+	struct flock l = { .l_type = F_WRLCK, .l_start = (off_t)1 << 62 }; /* bytes of all locks */
+	struct percpu_segment *s = NULL;
+	int fd;
+
+	(void)arg;
+	signal(SIGSEGV, handle);
+	percpu_segment_close(must_open(ALL | DEBUG));
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	test_child_require(fd >= 0 && fcntl(fd, F_OFD_SETLK, &l) == 0, "lock");
+	test_child_require(percpu_segment_open(path, ALL | DEBUG | PERCPU_SEGMENT_ANEW, NULL, &s) ==
+				   -ETIMEDOUT,
+			   "open");
+	(void)*(const volatile char *)elsewhere;
+	return 6;
+}
+
+static void segments_that_were_not_opened_are_not_watched(void **state)
+{
+	(void)state;
+	assert_int_equal(test_wait(test_fork(fault_after_failure, NULL), 60), 3 << 8);
+	unlink(path);
+}
+
+/* A chunk has become the first one's neighbour, and the page between them is free. */
+static int map_behind_the_first_chunk(void *arg)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+	const struct percpu_chunk *first = s->region->first;
+	char name[16], *behind = (char *)first + first->map_size, *map;
+
+	(void)arg;
+	for (int i = 0; i < 6; i++) {
+		snprintf(name, sizeof(name), "h%d", i);
+		(void)must_record(s, name);
+	}
+	test_child_require(s->region->n > 1, "chunks");
+	map = mmap(behind, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	test_child_require(map == behind, "the page behind is free");
+	*map = 7;
+	percpu_segment_close(s);
+	return *map == 7 ? 0 : 1;
+}
+
+static void closing_leaves_what_is_behind(void **state)
+{
+	(void)state;
+	test_in_child(map_behind_the_first_chunk, NULL);
+	unlink(path);
+}
+
 static void closed_segments_let_go_of_their_file(void **state)
 {
 	struct percpu_segment *s, *r;
@@ -494,11 +655,13 @@ static void closed_segments_let_go_of_their_file(void **state)
 	assert_int_equal(percpu_owned_gauge_set(g, 5), 0);
 	assert_int_equal(percpu_segment_counter(s, METRIC("events_total"), &c), 0);
 	percpu_counter_add(c, 7);
+	resolve(s);
 	assert_true(maps_file(&st));
-	assert_non_null(percpu_region_find(c));
+	assert_ptr_equal(percpu_region_find(c), s->region);
 	percpu_segment_close(s);
 	assert_false(maps_file(&st));
 	assert_null(percpu_region_find(c));
+	assert_int_equal(msync(page_of(c), 1, MS_ASYNC), 0); /* nothing else can be mapped there */
 	after = dup(STDERR_FILENO);
 	close(after);
 	assert_int_equal(after, fd);
@@ -618,6 +781,10 @@ int main(void)
 		cmocka_unit_test(misuses_are_told),
 		cmocka_unit_test(names_stay_in_one_line),
 		cmocka_unit_test(other_faults_are_passed_on),
+		cmocka_unit_test(handlers_keep_their_flags_and_mask),
+		cmocka_unit_test(signals_are_handled_in_the_mode_alone),
+		cmocka_unit_test(segments_that_were_not_opened_are_not_watched),
+		cmocka_unit_test(closing_leaves_what_is_behind),
 		cmocka_unit_test(closed_segments_let_go_of_their_file),
 		cmocka_unit_test(children_go_on),
 		cmocka_unit_test(flags_of_writers_need_write),

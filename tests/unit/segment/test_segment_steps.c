@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -342,6 +343,105 @@ static void threads_share_handles(void **state)
 	}
 }
 
+/* The debug mode */
+
+#define DEBUG PERCPU_SEGMENT_DEBUG
+
+static struct percpu_segment *closing, *other;
+static pthread_t opener;
+static bool opened; /* atomic */
+
+/* Run it with its standard error in a file, and assert that it aborts and says this of the segment
+ * at the path. */
+static void must_abort(int (*fn)(void *arg), const char *sentence)
+{
+	char said[512], expected[512];
+	int fd = memfd_create("said", MFD_CLOEXEC), status;
+	ssize_t n;
+
+	assert_true(fd >= 0);
+	status = test_wait(test_fork(fn, &fd), 60);
+	assert_int_equal(status & 0x7f, SIGABRT);
+	n = pread(fd, said, sizeof(said) - 1, 0);
+	close(fd);
+	said[n > 0 ? n : 0] = '\0';
+	snprintf(expected, sizeof(expected), "libpercpu: segment \"%.99s\" %s\n", path, sentence);
+	assert_string_equal(said, expected);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void expect_abort(const int *said)
+{
+	signal(SIGABRT, SIG_DFL);
+	dup2(*said, STDERR_FILENO);
+}
+
+static void close_meanwhile(void)
+{
+	percpu_segment_close(closing);
+}
+
+static int close_while_it_is_closed(void *arg)
+{
+	const struct percpu_metric m = metric("g");
+	struct percpu_owned_gauge *g;
+
+	expect_abort(arg);
+	test_child_require(percpu_segment_open(path, ALL | DEBUG, NULL, &closing) == 0, "open");
+	test_child_require(percpu_segment_owned_gauge(closing, &m, PERCPU_OWNED_SUM, &g) == 0,
+			   "owned gauge");
+	test_child_require(percpu_owned_gauge_set(g, 5) == 0, "set");
+	meanwhile = close_meanwhile;
+	waits_when = "owner: byte unlocked";
+	percpu_segment_close(closing);
+	return 0;
+}
+
+static void no_two_close_one_segment(void **state)
+{
+	(void)state;
+	must_abort(close_while_it_is_closed, "is closed twice");
+}
+
+static void *open_other(void *arg)
+{
+	(void)arg;
+	if (percpu_segment_open(path, ALL | DEBUG, NULL, &other) == 0)
+		__atomic_store_n(&opened, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Give the thread a tenth of a second: it may have to wait for this one. */
+static void open_in_a_thread(void)
+{
+	if (pthread_create(&opener, NULL, open_other, NULL) != 0)
+		_exit(2);
+	for (int i = 0; i < 100 && !__atomic_load_n(&opened, __ATOMIC_ACQUIRE); i++)
+		test_sleep_us(1000);
+}
+
+static int open_at_once(void *arg)
+{
+	const struct percpu_metric m = metric("a_total");
+	struct percpu_counter *c;
+
+	expect_abort(arg);
+	meanwhile = open_in_a_thread;
+	waits_when = "segment: to be watched";
+	test_child_require(percpu_segment_open(path, ALL | DEBUG, NULL, &closing) == 0, "open");
+	test_child_require(waits_when == NULL && pthread_join(opener, NULL) == 0, "thread");
+	test_child_require(opened && percpu_segment_counter(other, &m, &c) == 0, "counter");
+	percpu_segment_close(other);
+	percpu_counter_add(c, 1);
+	return 0;
+}
+
+static void threads_have_their_segments_watched(void **state)
+{
+	(void)state;
+	must_abort(open_at_once, "is used after it was closed");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -352,6 +452,8 @@ int main(void)
 		cmocka_unit_test(late_ones_are_refused),
 		cmocka_unit_test(processes_declare_at_once),
 		cmocka_unit_test(threads_share_handles),
+		cmocka_unit_test(no_two_close_one_segment),
+		cmocka_unit_test(threads_have_their_segments_watched),
 	};
 
 	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
