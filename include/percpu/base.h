@@ -64,6 +64,13 @@ typedef __INTMAX_TYPE__ intmax_t;
 #define PERCPU_POINTER(type, p) ((type)(p))
 #define PERCPU_NULL(type) ((type)0)
 #define PERCPU_ASSERT(condition, text) _Static_assert(condition, text)
+/* The number 1, in an expression. Does not compile, and says the text, unless the condition holds.
+ * C++ allows no new type in an expression: there each check has its own template. */
+#define PERCPU_CHECKED(condition, text)                                                            \
+	sizeof(struct {                                                                            \
+		char percpu_one;                                                                   \
+		_Static_assert(condition, text);                                                   \
+	})
 #endif
 
 /*
@@ -75,8 +82,14 @@ typedef __INTMAX_TYPE__ intmax_t;
  */
 #define PERCPU_API __attribute__((__visibility__("default")))
 #define PERCPU_INLINE static inline __attribute__((__always_inline__, __nothrow__, __unused__))
-/* For functions whose result says whether there is an object or a value. Functions that
- * add or free do not have this attribute, because programs go on when one of them fails. */
+/* For functions that can fail: the result is -errno, or says whether there is an object, a value or
+ * a permission. Functions after whose failure a program has nothing to do are without it:
+ * - those that give back: free, put, unlock, exit, detach, destroy;
+ * - those that count: add, sub, set, store, observe, update, and a put into a ring or a buffer; and
+ *   a get of a reference by a thread that has one;
+ * - those after which all works, only slower: the setup of static counters and variables, and
+ *   flushes that do not wait.
+ * tools/dev/mustcheck.py keeps this rule. */
 #define PERCPU_MUST_CHECK __attribute__((__warn_unused_result__))
 #define percpu_likely(x) __builtin_expect(!!(x), 1)
 #define percpu_unlikely(x) __builtin_expect(!!(x), 0)

@@ -66,7 +66,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_local_add_return_call(const struct percp
 							      int64_t n, int64_t *ret);
 PERCPU_API PERCPU_MUST_CHECK int
 percpu_local_add_limit_call(const struct percpu_local *l, int64_t n, int64_t limit, int64_t *ret);
-PERCPU_API PERCPU_MUST_CHECK int percpu_local_store_call(const struct percpu_local *l, int64_t v);
+PERCPU_API int percpu_local_store_call(const struct percpu_local *l, int64_t v);
 PERCPU_API PERCPU_MUST_CHECK int
 percpu_local_cmpxchg_call(const struct percpu_local *l, int64_t expected, int64_t v, int64_t *ret);
 PERCPU_API PERCPU_MUST_CHECK int percpu_local_xchg_call(const struct percpu_local *l, int64_t v,

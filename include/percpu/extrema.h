@@ -193,7 +193,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_extrema_fetch_reset(struct percpu_extrem
 							    int64_t *ret_min, int64_t *ret_max);
 PERCPU_API PERCPU_MUST_CHECK int
 percpu_extrema_fetch_reset_double(struct percpu_extrema *x, double *ret_min, double *ret_max);
-PERCPU_API int percpu_extrema_reset(struct percpu_extrema *x);
+PERCPU_API PERCPU_MUST_CHECK int percpu_extrema_reset(struct percpu_extrema *x);
 
 PERCPU_END_DECLS
 

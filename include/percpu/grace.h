@@ -104,7 +104,7 @@ PERCPU_API int percpu_grace_detach(struct percpu_grace *g);
  */
 PERCPU_API int percpu_grace_destroy(struct percpu_grace *g);
 
-PERCPU_API PERCPU_MUST_CHECK int percpu_grace_enter_slow(struct percpu_grace *g);
+PERCPU_API int percpu_grace_enter_slow(struct percpu_grace *g);
 PERCPU_API int percpu_grace_exit_slow(struct percpu_grace *g, int token);
 
 /* Return the offset of the cell of the bank in use, behind that of bank 0. */

@@ -279,7 +279,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_histogram_fetch_zero(struct percpu_histo
 							     struct percpu_histogram_snapshot *s);
 
 /** Reset histogram i without a result. Returns as percpu_histogram_fetch_zero(). */
-PERCPU_API int percpu_histogram_zero(struct percpu_histogram *h, size_t i);
+PERCPU_API PERCPU_MUST_CHECK int percpu_histogram_zero(struct percpu_histogram *h, size_t i);
 
 /**
  * Add the contents of `from` to `into`, which may have a lower schema and another range.

@@ -185,7 +185,7 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_xchg(const struct percpu_local 
 }
 
 /** Set the word to v. */
-PERCPU_INLINE PERCPU_MUST_CHECK int percpu_local_store(const struct percpu_local *l, int64_t v)
+PERCPU_INLINE int percpu_local_store(const struct percpu_local *l, int64_t v)
 {
 	int64_t old;
 

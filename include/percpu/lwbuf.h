@@ -128,7 +128,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_create(int fd, const struct percpu
  *  included. NULL is fine. In a child of fork inherited buffers do not cause -EBUSY, and are gone
  *  afterwards. The library cannot tell references to one shared buffer apart: those that a child
  *  frees count first as those that it has taken itself. */
-PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_destroy(struct percpu_lwbufs *f);
+PERCPU_API int percpu_lwbuf_destroy(struct percpu_lwbufs *f);
 
 /** For percpu_lwbuf_alloc(): the caller will store to the page. */
 #define PERCPU_LWBUF_WRITE 0x1
@@ -226,7 +226,7 @@ PERCPU_INLINE size_t percpu_lwbuf_length(const struct percpu_lwbuf *b)
  *		CPUs stay mapped: to unmap them the library needs a fence (percpu_fence()),
  *		which failed
  */
-PERCPU_API int percpu_lwbuf_set_max_excess(struct percpu_lwbufs *f, size_t n);
+PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_set_max_excess(struct percpu_lwbufs *f, size_t n);
 
 /** Filled by percpu_lwbuf_stats(). The fields are not of the same instant. */
 struct percpu_lwbuf_stats {

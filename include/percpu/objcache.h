@@ -110,15 +110,14 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_objcache_create(const char *name, size_t
  *
  *  Call it when no other thread uses the cache any more. 0 or -EBUSY says nothing about
  *  threads. */
-PERCPU_API PERCPU_MUST_CHECK int percpu_objcache_destroy(struct percpu_objcache *oc);
+PERCPU_API int percpu_objcache_destroy(struct percpu_objcache *oc);
 
 /** For percpu_objcache_get(): at the limit, wait until an object is put. */
 #define PERCPU_OBJCACHE_WAIT 0x1
 /** Flags that only the constructor and the backend look at. */
 #define PERCPU_OBJCACHE_USER 0xffff0000U
 
-PERCPU_API PERCPU_MUST_CHECK int percpu_objcache_get_slow(struct percpu_objcache *oc,
-							  unsigned flags, void **ret);
+PERCPU_API int percpu_objcache_get_slow(struct percpu_objcache *oc, unsigned flags, void **ret);
 PERCPU_API int percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);
 
 /**

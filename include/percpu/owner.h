@@ -88,7 +88,7 @@ PERCPU_API int percpu_owners_destroy(struct percpu_owners *o);
  *		and there is no /proc
  *	-ENOSPC, -ENOMEM, -ETIMEDOUT  as percpu_region_alloc()
  */
-PERCPU_API int percpu_owners_join(struct percpu_owners *o);
+PERCPU_API PERCPU_MUST_CHECK int percpu_owners_join(struct percpu_owners *o);
 
 /** Give the slot back. The process's values in gauges become those of a dead owner, its locks are
  *  treated as if it had died with them (rwlock.h), and it is in no section (grace.h). Meanwhile no

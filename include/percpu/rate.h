@@ -108,7 +108,7 @@ PERCPU_API PERCPU_MUST_CHECK bool percpu_rate_check(struct percpu_rate *rate);
  *
  * Returns 0, or -EINVAL (NULL, or a limit of 0 or less), -ERANGE, -EROFS.
  */
-PERCPU_API int percpu_rate_set_limit(struct percpu_rate *rate, int64_t limit);
+PERCPU_API PERCPU_MUST_CHECK int percpu_rate_set_limit(struct percpu_rate *rate, int64_t limit);
 
 /** Return the current limit; 0 for NULL. */
 PERCPU_API int64_t percpu_rate_limit(const struct percpu_rate *rate);

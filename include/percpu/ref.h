@@ -89,7 +89,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_ref_create(percpu_ref_fn *release, void 
  * Return 0, also for NULL; or -EBUSY while there are references, the initial one included: then the
  * count stays.
  */
-PERCPU_API PERCPU_MUST_CHECK int percpu_ref_destroy(struct percpu_ref *ref);
+PERCPU_API int percpu_ref_destroy(struct percpu_ref *ref);
 
 PERCPU_API int percpu_ref_get_slow(struct percpu_ref *ref, uint64_t n);
 PERCPU_API int percpu_ref_put_slow(struct percpu_ref *ref, uint64_t n);
@@ -219,10 +219,11 @@ PERCPU_INLINE PERCPU_MUST_CHECK bool percpu_ref_tryget_live(struct percpu_ref *r
  *		dead and 0. The release function is not called, because the library cannot know
  *		which reference is missing
  */
-PERCPU_API int percpu_ref_kill_and_confirm(struct percpu_ref *ref, percpu_ref_fn *confirm);
+PERCPU_API PERCPU_MUST_CHECK int percpu_ref_kill_and_confirm(struct percpu_ref *ref,
+							     percpu_ref_fn *confirm);
 
 /** Kill the count, as percpu_ref_kill_and_confirm() without confirm. */
-PERCPU_API int percpu_ref_kill(struct percpu_ref *ref);
+PERCPU_API PERCPU_MUST_CHECK int percpu_ref_kill(struct percpu_ref *ref);
 
 /**
  * Make the count atomic until percpu_ref_switch_to_percpu(); percpu_ref_reinit() and _resurrect()
@@ -233,7 +234,7 @@ PERCPU_API int percpu_ref_kill(struct percpu_ref *ref);
  * -ERANGE it is not dead. If the initial reference was put, and no other one too often, this returns
  * 0: the count is 0, the release function is not called, and percpu_ref_kill() returns -ERANGE.
  */
-PERCPU_API int percpu_ref_switch_to_atomic(struct percpu_ref *ref);
+PERCPU_API PERCPU_MUST_CHECK int percpu_ref_switch_to_atomic(struct percpu_ref *ref);
 
 /**
  * Make the count per CPU: now, or, if it is dead, when it is revived. With PERCPU_REF_DEBUG it
@@ -241,7 +242,7 @@ PERCPU_API int percpu_ref_switch_to_atomic(struct percpu_ref *ref);
  *
  * Return 0, or -EINVAL (NULL), or -ESTALE if the count is 0, and not dead.
  */
-PERCPU_API int percpu_ref_switch_to_percpu(struct percpu_ref *ref);
+PERCPU_API PERCPU_MUST_CHECK int percpu_ref_switch_to_percpu(struct percpu_ref *ref);
 
 /**
  * Revive a dead count that is 0, with one reference. It can be killed again, and the release
@@ -249,7 +250,7 @@ PERCPU_API int percpu_ref_switch_to_percpu(struct percpu_ref *ref);
  *
  * Return 0, or -EINVAL (NULL), -EALREADY (it is not dead), -EBUSY (it is not 0).
  */
-PERCPU_API int percpu_ref_reinit(struct percpu_ref *ref);
+PERCPU_API PERCPU_MUST_CHECK int percpu_ref_reinit(struct percpu_ref *ref);
 
 /**
  * Revive a dead count that is not 0: it gets an initial reference again. Otherwise as
@@ -259,7 +260,7 @@ PERCPU_API int percpu_ref_reinit(struct percpu_ref *ref);
  * Return 0, or -EINVAL (NULL), -EALREADY (it is not dead), -ESTALE (it is 0), -EOVERFLOW
  * (there are PERCPU_REF_MAX references).
  */
-PERCPU_API int percpu_ref_resurrect(struct percpu_ref *ref);
+PERCPU_API PERCPU_MUST_CHECK int percpu_ref_resurrect(struct percpu_ref *ref);
 
 /** Return whether the count is 0; false while it is per CPU. After true, the caller sees what the
  *  putting threads did before. The release function may not have been called yet, or not have

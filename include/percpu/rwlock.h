@@ -122,8 +122,8 @@ PERCPU_API int percpu_rwlock_destroy(struct percpu_rwlock *l);
 /** A time without end, for the calls that take a time. */
 #define PERCPU_RWLOCK_FOREVER UINT64_MAX
 
-PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_read_lock_slow(struct percpu_rwlock *l, uint64_t ns);
-PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_read_trylock_slow(struct percpu_rwlock *l);
+PERCPU_API int percpu_rwlock_read_lock_slow(struct percpu_rwlock *l, uint64_t ns);
+PERCPU_API int percpu_rwlock_read_trylock_slow(struct percpu_rwlock *l);
 PERCPU_API int percpu_rwlock_read_unlock_slow(struct percpu_rwlock *l);
 
 /* Add n to the number of readers, if the lock is open. The sequence is no compiler barrier. So the
@@ -267,7 +267,7 @@ PERCPU_API unsigned percpu_rwlock_died(const struct percpu_rwlock *l);
  * Return 0, or -EINVAL if this process does not hold the lock with -EOWNERDEAD, or has called this
  * already.
  */
-PERCPU_API int percpu_rwlock_consistent(struct percpu_rwlock *l);
+PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_consistent(struct percpu_rwlock *l);
 
 /** A process that has a lock, or is the next to write. */
 struct percpu_rwlock_holder {

@@ -162,11 +162,22 @@ struct percpu_metric_fields {
 	{                                                                                          \
 		sizeof(struct percpu_metric_fields), (label), (names),                             \
 			sizeof(type) / 8 *                                                         \
-				sizeof(char[sizeof(names) / sizeof((names)[0]) ==                  \
-							    sizeof(type) / 8 ?                     \
-						    1 :                                            \
-						    -1])                                           \
+				PERCPU_METRIC_NAMED(sizeof(type) / 8,                              \
+						    sizeof(names) / sizeof((names)[0]))            \
 	}
+
+/* The number 1. Does not compile, and says why, unless each field has a name. */
+#ifdef __cplusplus
+extern "C++" {
+template <size_t fields, size_t names> struct percpu_metric_named {
+	static_assert(fields == names, "statistics have one name per field of the struct");
+};
+}
+#define PERCPU_METRIC_NAMED(fields, names) sizeof(percpu_metric_named<(fields), (names)>)
+#else
+#define PERCPU_METRIC_NAMED(fields, names)                                                         \
+	PERCPU_CHECKED((fields) == (names), "statistics have one name per field of the struct")
+#endif
 
 /**
  * Declare a metric: find the metric with that name and these values of labels, or create it. All
@@ -238,7 +249,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_stats(struct percpu_segment *s,
 						      const struct percpu_metric_fields *f,
 						      unsigned flags, struct percpu_stats **ret);
 /** Declare a metric that tells by its labels alone, such as a version. */
-PERCPU_API int percpu_segment_info(struct percpu_segment *s, const struct percpu_metric *m);
+PERCPU_API PERCPU_MUST_CHECK int percpu_segment_info(struct percpu_segment *s,
+						     const struct percpu_metric *m);
 
 /** A row of a table of declarations. It may be constant. */
 struct percpu_declaration {

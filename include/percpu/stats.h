@@ -300,13 +300,26 @@ template <> struct percpu_is_word<uint64_t> { enum { percpu_yes = 1 }; };
 #define PERCPU_STATS_NOTHING { 0 }
 #endif
 
-/** The number of a field or of an array's element. Does not compile unless it is a uint64_t. */
+/* The number 1. Does not compile, and says why, unless the field's type is uint64_t. */
+#ifdef __cplusplus
+extern "C++" {
+template <typename T> struct percpu_stats_field {
+	static_assert(percpu_is_word<T>::percpu_yes, "a field of statistics is a uint64_t");
+};
+}
+#define PERCPU_STATS_CHECKED(type) sizeof(percpu_stats_field<type>)
+#else
+#define PERCPU_STATS_CHECKED(type)                                             \
+	PERCPU_CHECKED(PERCPU_STATS_IS_WORD(type), "a field of statistics is a uint64_t")
+#endif
+
+/** The number of a field or of an array's element. Does not compile unless it is a uint64_t. The
+ *  index of an element may be a variable; g++ needs a constant. In a packed struct, for a field
+ *  between two words, the array below has a negative size, and does not compile. */
 #define PERCPU_STATS_WORD(h, field)                                            \
 	(offsetof(__typeof__(***(h)), field) / 8 *                             \
-	 sizeof(char[PERCPU_STATS_IS_WORD(__typeof__((***(h)).field)) &&       \
-				     offsetof(__typeof__(***(h)), field) % 8 == 0 ? \
-			     1 :                                               \
-			     -1]))
+	 PERCPU_STATS_CHECKED(__typeof__((***(h)).field)) *                    \
+	 sizeof(char[offsetof(__typeof__(***(h)), field) % 8 == 0 ? 1 : -1]))
 
 /* p, which must point to the handle's type. In C a ternary would only warn of another type, so
  * _Generic checks it. */
@@ -314,7 +327,10 @@ template <> struct percpu_is_word<uint64_t> { enum { percpu_yes = 1 }; };
 #define PERCPU_STATS_TYPED(h, p) (0 ? **(h) : (p))
 #else
 #define PERCPU_STATS_TYPED(h, p)                                               \
-	_Generic((p), __typeof__(**(h)): (p), const __typeof__(***(h)) *: (p))
+	((void)PERCPU_CHECKED(_Generic((p), __typeof__(**(h)): 1,              \
+				       const __typeof__(***(h)) *: 1, default: 0), \
+			      "a pointer to the struct of these statistics"),  \
+	 (p))
 #endif
 
 /* The library stores the handle byte by byte, as with memcpy(), so the handle may have
@@ -338,10 +354,27 @@ template <> struct percpu_is_word<uint64_t> { enum { percpu_yes = 1 }; };
 #define PERCPU_STATS_ADD(h, i, field, n)                                       \
 	percpu_stats_add(PERCPU_STATS_OF(h), (i), PERCPU_STATS_WORD(h, field), (n))
 
-/** The number of the struct's fields. Does not compile if one update cannot add to all of them. */
+/** The number of the struct's fields. Does not compile if one update cannot add to all of them, or
+ *  if the struct has a lower alignment than a uint64_t: its fields may then lie between two words. */
+#ifdef __cplusplus
+extern "C++" {
+template <size_t size, size_t align> struct percpu_stats_update_of {
+	static_assert(size <= 8 * PERCPU_STATS_MAX_COMMIT,
+		      "an update adds to at most PERCPU_STATS_MAX_COMMIT fields");
+	static_assert(align >= alignof(uint64_t), "the struct of statistics is not packed");
+};
+}
 #define PERCPU_STATS_WORDS(h)                                                  \
 	(sizeof(***(h)) / 8 *                                                  \
-	 sizeof(char[sizeof(***(h)) <= 8 * PERCPU_STATS_MAX_COMMIT ? 1 : -1]))
+	 sizeof(percpu_stats_update_of<sizeof(***(h)), alignof(__typeof__(***(h)))>))
+#else
+#define PERCPU_STATS_WORDS(h)                                                  \
+	(sizeof(***(h)) / 8 *                                                  \
+	 PERCPU_CHECKED(sizeof(***(h)) <= 8 * PERCPU_STATS_MAX_COMMIT,         \
+			"an update adds to at most PERCPU_STATS_MAX_COMMIT fields") *  \
+	 PERCPU_CHECKED(_Alignof(__typeof__(***(h))) >= _Alignof(uint64_t),    \
+			"the struct of statistics is not packed"))
+#endif
 
 /** Add each field of the struct at delta to the same field of object i, with one commit. */
 #define PERCPU_STATS_UPDATE_ALL(h, i, delta)                                   \

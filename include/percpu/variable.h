@@ -116,29 +116,31 @@ PERCPU_INLINE void percpu_variable_add(struct percpu_image *image, uint64_t *var
 					  PERCPU_VARIABLE_COPIED(name), (cpu)))
 
 /* Return the address of the variable in the image. This does not compile if the variable is
- * const. */
+ * const. PERCPU_VARIABLE_WORD() also does not compile if it is not a uint64_t. */
 #ifdef __cplusplus
 #define PERCPU_VARIABLE_COPIED(name) &percpu_variable_##name
+#define PERCPU_VARIABLE_WORD(name) &percpu_variable_##name
 #else
 #define PERCPU_VARIABLE_COPIED(name)                                           \
 	(&percpu_variable_##name +                                             \
-	 0 * sizeof(struct {                                                   \
-		 char one;                                                     \
-		 _Static_assert(!__builtin_types_compatible_p(                 \
-					__typeof__(&percpu_variable_##name),   \
-					const __typeof__(percpu_variable_##name) *), \
-				"a variable with a copy per CPU is not const");     \
-	 }))
+	 0 * PERCPU_CHECKED(!__builtin_types_compatible_p(                     \
+				    __typeof__(&percpu_variable_##name),       \
+				    const __typeof__(percpu_variable_##name) *), \
+			    "a variable with a copy per CPU is not const"))
+#define PERCPU_VARIABLE_WORD(name)                                             \
+	(&percpu_variable_##name +                                             \
+	 0 * PERCPU_CHECKED(_Generic(&percpu_variable_##name, uint64_t *: 1, default: 0), \
+			    "PERCPU_VARIABLE_ADD() and _SUM() take a uint64_t"))
 #endif
 
 /** Add n to this CPU's copy of a variable of type uint64_t, as percpu_counter_add(). */
 #define PERCPU_VARIABLE_ADD(name, n)                                           \
-	percpu_variable_add(&percpu_image, &percpu_variable_##name, (n))
+	percpu_variable_add(&percpu_image, PERCPU_VARIABLE_WORD(name), (n))
 
 /** Return the sum of all copies of a variable of type uint64_t, as percpu_counter_fetch(). An
  *  initial value counts once per CPU. */
 #define PERCPU_VARIABLE_SUM(name)                                              \
-	percpu_variable_sum(&percpu_image, &percpu_variable_##name)
+	percpu_variable_sum(&percpu_image, PERCPU_VARIABLE_WORD(name))
 
 /* clang-format on */
 

@@ -79,7 +79,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_zone_create(const char *name, size_t siz
 						    struct percpu_zone **ret);
 
 /** Destroy a zone. Returns 0, or -EBUSY while items of it are allocated. NULL is fine. */
-PERCPU_API PERCPU_MUST_CHECK int percpu_zone_destroy(struct percpu_zone *z);
+PERCPU_API int percpu_zone_destroy(struct percpu_zone *z);
 
 /** For percpu_zone_alloc(): fill every CPU's copy with zeros. */
 #define PERCPU_ZONE_ZERO 0x1

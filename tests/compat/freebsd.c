@@ -101,16 +101,16 @@ int main(void)
 #ifdef REFUSED_FIELD
 	VNET_PCPUSTAT_ADD(struct ipstat, ipstat, ips_totals, 1);
 #endif
-#ifdef REFUSED_HALF_A_FIELD
+#ifdef REFUSED_HALF_A_FIELD /* "a counter of 8 bytes" */
 	VNET_PCPUSTAT_ADD(struct ipstat, ipstat, ips_halves.low, 1);
 #endif
-#ifdef REFUSED_FETCH_OF_HALF_A_FIELD
+#ifdef REFUSED_FETCH_OF_HALF_A_FIELD /* "a counter of 8 bytes" */
 	sum += VNET_PCPUSTAT_FETCH(struct ipstat, ipstat, ips_halves.high);
 #endif
-#ifdef REFUSED_HALF_AN_ADD
+#ifdef REFUSED_HALF_AN_ADD /* "a counter of 8 bytes" */
 	zpcpu_add_protected(&item->half[0], 1);
 #endif
-#ifdef REFUSED_HALF_A_SUB
+#ifdef REFUSED_HALF_A_SUB /* "a counter of 8 bytes" */
 	zpcpu_sub_protected(&item->half[0], 1);
 #endif
 	CPU_FOREACH (cpu)

@@ -122,16 +122,25 @@ results()
 		-o results.o && refuses "$here/results.c" "$compiler" "${dialect[@]:0:3}" -Werror
 }
 
-# refuses FILE COMPILER...: each mistake in it, marked "#ifdef REFUSED_...", does not compile.
+# refuses FILE COMPILER...: each mistake in it, marked "#ifdef REFUSED_...", does not compile. Words
+# in quotes after the mark are what a static assertion says; in C++ not those after "C:".
 refuses()
 {
-	local file=$1 mistake mistakes
+	local file=$1 mistake mistakes language='C: |' words
+	case $* in *'-x c++'*) language= ;; esac
 	shift
 	mapfile -t mistakes < <(grep -o 'REFUSED_[A-Z_]*' "$file" | sort -u)
 	[ ${#mistakes[@]} != 0 ] || return
 	for mistake in "${mistakes[@]}"; do
-		if "$@" -O2 "${include[@]}" -D"$mistake" -c "$file" -o mistake.o; then
+		if "$@" -O2 "${include[@]}" -D"$mistake" -c "$file" -o mistake.o 2>mistake.txt; then
 			echo "$mistake compiles"
+			return 1
+		fi
+		cat mistake.txt
+		words=$(sed -nE "s/^#ifdef $mistake \/\* ($language)\"(.*)\" .*/\2/p" "$file")
+		[ "$words" ] || continue
+		if ! grep "error: static.assert.* failed.*$words" mistake.txt; then
+			echo "$mistake is refused without the words: $words"
 			return 1
 		fi
 	done

@@ -5,7 +5,10 @@
  */
 #include <percpu/fence.h>
 #include <percpu/local.h>
+#include <percpu/owner.h>
 #include <percpu/percpu.h>
+#include <percpu/rate.h>
+#include <percpu/ref.h>
 #include <percpu/wbuf.h>
 #include <percpu/zone.h>
 
@@ -18,6 +21,9 @@ struct percpu_local *local;
 struct percpu_wbuf *wbuf;
 struct percpu_zone *zone;
 struct percpu_region *region;
+struct percpu_owners *owners;
+struct percpu_ref *ref;
+struct percpu_rate *rate;
 uint64_t cell;
 
 void adds_and_frees(void *item);
@@ -28,12 +34,13 @@ void adds_and_frees(void *item)
 	percpu_fcounter_add(fcounter, 0.5);
 	percpu_gauge_set(gauge, 5);
 	percpu_extrema_observe(extrema, 1);
-	percpu_extrema_reset(extrema);
 	percpu_stats_update(stats, 0, 0, two, 2);
 	percpu_local_add(local, 1);
+	percpu_local_store(local, 1);
 	percpu_wbuf_add(wbuf, &cell, 1);
 	percpu_wbuf_try_flush(wbuf);
 	percpu_zone_free(zone, item);
+	percpu_zone_destroy(zone);
 	percpu_region_free(region, item, 8);
 }
 
@@ -70,7 +77,16 @@ void dropped(void)
 #ifdef REFUSED_FENCE
 	percpu_fence();
 #endif
-#ifdef REFUSED_DESTROY
-	percpu_zone_destroy(zone);
+#ifdef REFUSED_RESET
+	percpu_extrema_reset(extrema);
+#endif
+#ifdef REFUSED_JOIN
+	percpu_owners_join(owners);
+#endif
+#ifdef REFUSED_KILL
+	percpu_ref_kill(ref);
+#endif
+#ifdef REFUSED_SETTING
+	percpu_rate_set_limit(rate, 1);
 #endif
 }

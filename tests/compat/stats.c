@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stats.c - statistics by type and field, in C and C++: updates of one field, and of as many as
- * possible; objects of another unit; and uses that must not compile. headers.sh compiles it.
+ * possible; objects of another unit; and uses that must not compile, also of variables with a copy
+ * per CPU. headers.sh compiles it.
  */
 #include <percpu/segment.h>
+#include <percpu/variable.h>
 
 #include "stats.h"
 
@@ -32,6 +34,10 @@ struct packed {
 	uint64_t field;
 } __attribute__((packed));
 static PERCPU_STATS(struct packed) packed __attribute__((unused));
+
+/* Variables that are no uint64_t. */
+static PERCPU_VARIABLE(uint32_t, half);
+static PERCPU_VARIABLE(double, number);
 
 /* Names of fields: as many as the struct has, one less, and one more. */
 static const char *const names[PERCPU_STATS_MAX_COMMIT] = { "a" };
@@ -124,16 +130,16 @@ int main(void)
 	PERCPU_STATS_ADD(others, 0, right, 1);
 	PERCPU_STATS_ADD(others, 0, list[0], 1);
 	PERCPU_STATS_ADD(others, 0, inner.in, 1);
-#ifdef REFUSED_LARGER
+#ifdef REFUSED_LARGER /* "an update adds to at most PERCPU_STATS_MAX_COMMIT fields" */
 	e = PERCPU_STATS_UPDATE_ALL(larger, 0, &out);
 #endif
-#ifdef REFUSED_UPDATE_OF_LARGER
+#ifdef REFUSED_UPDATE_OF_LARGER /* "an update adds to at most PERCPU_STATS_MAX_COMMIT fields" */
 	e = PERCPU_STATS_UPDATE(larger, 0, .field[0] = 1);
 #endif
-#ifdef REFUSED_ANOTHER_STRUCT
+#ifdef REFUSED_ANOTHER_STRUCT /* C: "a pointer to the struct of these statistics" */
 	e = PERCPU_STATS_UPDATE_ALL(full, 0, &out);
 #endif
-#ifdef REFUSED_SNAPSHOT_OF_ANOTHER
+#ifdef REFUSED_SNAPSHOT_OF_ANOTHER /* C: "a pointer to the struct of these statistics" */
 	e = PERCPU_STATS_SNAPSHOT(full, 0, 1, &out);
 #endif
 #ifdef REFUSED_HANDLE_OF_ANOTHER /* in C a warning, as for any pointer of another type */
@@ -149,42 +155,53 @@ int main(void)
 #ifdef REFUSED_NO_FIELD
 	PERCPU_STATS_ADD(others, 0, wrong, 1);
 #endif
-#ifdef REFUSED_DOUBLE
+#ifdef REFUSED_DOUBLE /* "a field of statistics is a uint64_t" */
 	PERCPU_STATS_ADD(others, 0, number, 1);
 #endif
-#ifdef REFUSED_SIGNED
+#ifdef REFUSED_SIGNED /* "a field of statistics is a uint64_t" */
 	PERCPU_STATS_ADD(others, 0, level, 1);
 #endif
-#ifdef REFUSED_POINTER
+#ifdef REFUSED_POINTER /* "a field of statistics is a uint64_t" */
 	PERCPU_STATS_ADD(others, 0, pointer, 1);
 #endif
 #ifdef REFUSED_WITHIN_A_WORD
 	PERCPU_STATS_ADD(packed, 0, field, 1);
 #endif
-#ifdef REFUSED_FEWER_NAMES
+#ifdef REFUSED_UPDATE_OF_PACKED /* "the struct of statistics is not packed" */
+	e = PERCPU_STATS_UPDATE(packed, 0, .field = 1);
+#endif
+#ifdef REFUSED_FEWER_NAMES /* "statistics have one name per field of the struct" */
 	const struct percpu_metric_fields fewer =
 		PERCPU_METRIC_FIELDS(struct full, "l", names_but_one);
 #endif
-#ifdef REFUSED_MORE_NAMES
+#ifdef REFUSED_MORE_NAMES /* "statistics have one name per field of the struct" */
 	const struct percpu_metric_fields more =
 		PERCPU_METRIC_FIELDS(struct full, "l", names_and_one);
 #endif
-#ifdef REFUSED_ARRAY
+#ifdef REFUSED_ARRAY /* "a field of statistics is a uint64_t" */
 	PERCPU_STATS_ADD(others, 0, list, 1);
 #endif
-#ifdef REFUSED_STRUCT
+#ifdef REFUSED_STRUCT /* "a field of statistics is a uint64_t" */
 	PERCPU_STATS_ADD(others, 0, inner, 1);
 #endif
-#ifdef REFUSED_UPDATE_OF_DOUBLE
+#ifdef REFUSED_UPDATE_OF_DOUBLE /* "a field of statistics is a uint64_t" */
 	e = PERCPU_STATS_UPDATE(others, 0, .right = 1, .number = 1);
 #endif
-#ifdef REFUSED_UPDATE_OF_SIGNED
+#ifdef REFUSED_UPDATE_OF_SIGNED /* "a field of statistics is a uint64_t" */
 	e = PERCPU_STATS_UPDATE(others, 0, .level = 1, .right = 1);
 #endif
 #ifdef REFUSED_UPDATE_BY_POINTER
 	e = PERCPU_STATS_UPDATE(full, 0, &delta);
 #endif
-	if (e != 0 || PERCPU_STATS_FETCH(larger, 0, 1, &out) != 0 || out.field[64] != 3)
+#ifdef REFUSED_ADD_TO_HALF /* C: "PERCPU_VARIABLE_ADD() and _SUM() take a uint64_t" */
+	PERCPU_VARIABLE_ADD(half, 1);
+#endif
+#ifdef REFUSED_SUM_OF_DOUBLES /* C: "PERCPU_VARIABLE_ADD() and _SUM() take a uint64_t" */
+	e = PERCPU_VARIABLE_SUM(number) != 0;
+#endif
+	if (e != 0 || *PERCPU_VARIABLE_PTR(half, 0) != 0 || *PERCPU_VARIABLE_PTR(number, 0) > 0)
+		return 1;
+	if (PERCPU_STATS_FETCH(larger, 0, 1, &out) != 0 || out.field[64] != 3)
 		return 1;
 	PERCPU_STATS_DESTROY(full);
 	PERCPU_STATS_DESTROY(larger);

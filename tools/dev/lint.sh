@@ -57,6 +57,12 @@ lint_promises()
 	python3 tools/dev/promises.py include/percpu/*.h include/percpu/{freebsd,dragonfly}/*.h
 }
 
+# Compilers warn of the dropped results that the rule in base.h names.
+lint_mustcheck()
+{
+	python3 tools/dev/mustcheck.py include/percpu/*.h
+}
+
 # Each limit that a public header states has a row in a test's table.
 lint_bounds()
 {
@@ -125,6 +131,7 @@ lint_quickly()
 	step 'lint: links' lint_links
 	step 'lint: pictures' lint_pictures
 	step 'lint: promises of public functions' lint_promises
+	step 'lint: results of public functions' lint_mustcheck
 	step 'lint: limits of public functions' lint_bounds
 	step 'lint: models' lint_models
 	step 'lint: what is looked at again' lint_rechecks

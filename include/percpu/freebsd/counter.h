@@ -205,11 +205,21 @@ void percpu_freebsd_copy(counter_u64_t counter, size_t offset) = delete;
 #define PERCPU_FREEBSD_COPY(base, offset)                                                          \
 	((__typeof__(base))((uintptr_t)(base) + PERCPU_FREEBSD_ITEM(base) * (offset)))
 #define PERCPU_FREEBSD_ITEM(base)                                                                  \
-	sizeof(struct {                                                                            \
-		char one;                                                                          \
-		_Static_assert(!__builtin_types_compatible_p(__typeof__(base), counter_u64_t),     \
-			       "a counter has no copies to look at: take an item of pcpu_zone_8"); \
-	})
+	PERCPU_CHECKED(!__builtin_types_compatible_p(__typeof__(base), counter_u64_t),             \
+		       "a counter has no copies to look at: take an item of pcpu_zone_8")
+#endif
+
+/* The number 1. Does not compile, and says why, unless the object has 8 bytes. */
+#ifdef __cplusplus
+extern "C++" {
+template <typename T> struct percpu_freebsd_word {
+	static_assert(sizeof(T) == 8, "a counter of 8 bytes");
+};
+template <typename T> percpu_freebsd_word<T> percpu_freebsd_word_of(const T &object);
+}
+#define PERCPU_FREEBSD_WORD(object) sizeof(percpu_freebsd_word_of(object))
+#else
+#define PERCPU_FREEBSD_WORD(object) PERCPU_CHECKED(sizeof(object) == 8, "a counter of 8 bytes")
 #endif
 
 /* Another sys/pcpu.h may have been included, for zones of another allocator. Replace its

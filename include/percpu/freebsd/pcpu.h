@@ -80,7 +80,7 @@ PERCPU_API void percpu_freebsd_zpcpu_add(void *base, int64_t n);
  * Add to, or subtract from, the current CPU's copy of an 8-byte integer in an item. No
  * addition is lost, even if the thread is moved to another CPU meanwhile. The sum over the
  * copies of all CPUs is exact if nothing else stores to them. If base points to an object
- * of another size than 8 bytes, an array of negative size fails to compile.
+ * of another size than 8 bytes, a static assertion fails.
  *
  * Context: any thread, signal handlers, children of fork. In a program without a zone of
  * uma_zcreate() the first addition to an item of a percpu_zone allocates memory, so it must
@@ -102,8 +102,7 @@ PERCPU_API void percpu_freebsd_zpcpu_add(void *base, int64_t n);
 
 /** 1 if base points to a number of 8 bytes. Otherwise it does not compile: a counter is not a
  *  number. */
-#define PERCPU_ZPCPU_CHECK(base)                                                                   \
-	PERCPU_NUMBER(int64_t, sizeof(char[sizeof(*(base) + 0) == 8 ? 1 : -1]))
+#define PERCPU_ZPCPU_CHECK(base) PERCPU_NUMBER(int64_t, PERCPU_FREEBSD_WORD(*(base) + 0))
 
 PERCPU_END_DECLS
 

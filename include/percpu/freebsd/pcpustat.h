@@ -35,12 +35,10 @@
 
 /**
  * The index of the counter of field f of a struct. The field may be an element of an
- * array, f[i]; g++ needs a constant i. For a field of another size than 8 bytes, the array
- * below has a negative size, and does not compile.
+ * array, f[i]; g++ needs a constant i. A field of another size than 8 bytes does not compile.
  */
 #define PERCPU_PCPUSTAT_INDEX(type, f)                                         \
-	(offsetof(type, f) / sizeof(char                                       \
-		[sizeof(PERCPU_NULL(type *)->f) == sizeof(uint64_t) ? 8 : -1]))
+	(offsetof(type, f) / 8 * PERCPU_FREEBSD_WORD(PERCPU_NULL(type *)->f))
 
 /** Declare the counters of a struct. */
 #define VNET_PCPUSTAT_DECLARE(type, name)                                      \

@@ -507,7 +507,7 @@ static void use_pages(unsigned i, void *arg)
 			if (lw_is_wrong(percpu_lwbuf_free(f, &b[k]) != 0))
 				return;
 		if (i == 0 && n % 1000 == 0)
-			(void)percpu_lwbuf_set_max_excess(f, n / 1000 % 2 ? 8 : 32);
+			(void)!percpu_lwbuf_set_max_excess(f, n / 1000 % 2 ? 8 : 32);
 	}
 }
 

@@ -157,14 +157,14 @@ static void quantiles_allow_for_rounded_sums(void **state)
 			for (uint64_t step = 0; step < 3; step++) {
 				uint64_t ticks[12];
 
-				percpu_histogram_zero(h, 0);
+				assert_int_equal(percpu_histogram_zero(h, 0), 0);
 				for (uint64_t n = 0; n < 12; n++) {
 					ticks[n] = first + (n / 4) * step;
 					percpu_histogram_record_ticks(h, ticks[n]);
 					assert_int_equal(percpu_histogram_fetch(h, 0, s), 0);
 					assert_true(all_within(s, ticks, n + 1, (double)units[u]));
 				}
-				percpu_histogram_zero(h, 0);
+				assert_int_equal(percpu_histogram_zero(h, 0), 0);
 			}
 		}
 		percpu_histogram_snapshot_destroy(s);

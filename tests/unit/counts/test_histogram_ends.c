@@ -164,7 +164,7 @@ static void check_one(struct percpu_histogram *h, uint64_t ticks)
 	assert_is("after a reset", other, ticks);
 	assert_int_equal(percpu_histogram_fold(other, -4, &folded), 0);
 	assert_is("folded", folded, ticks);
-	percpu_histogram_zero(h, 0);
+	assert_int_equal(percpu_histogram_zero(h, 0), 0);
 	assert_int_equal(percpu_histogram_fetch(h, 0, other), 0);
 	assert_int_equal(percpu_histogram_merge(other, s), 0);
 	assert_is("merged", other, ticks);

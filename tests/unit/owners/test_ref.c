@@ -446,14 +446,14 @@ static void put_twice(void)
 
 static void get_none(void)
 {
-	(void)percpu_ref_kill(ref);
+	(void)!percpu_ref_kill(ref);
 	(void)percpu_ref_get(ref);
 }
 
 static void kill_twice(void)
 {
 	(void)percpu_ref_get(ref);
-	(void)percpu_ref_kill(ref);
+	(void)!percpu_ref_kill(ref);
 	if (percpu_ref_kill(ref) != -EALREADY)
 		abort();
 }
@@ -461,7 +461,7 @@ static void kill_twice(void)
 static void kill_none(void)
 {
 	(void)percpu_ref_put(ref);
-	(void)percpu_ref_kill(ref);
+	(void)!percpu_ref_kill(ref);
 }
 
 static void destroy_used(void)
@@ -471,31 +471,31 @@ static void destroy_used(void)
 
 static void reinit_live(void)
 {
-	(void)percpu_ref_reinit(ref);
+	(void)!percpu_ref_reinit(ref);
 }
 
 static void reinit_used(void)
 {
 	(void)percpu_ref_get(ref);
-	(void)percpu_ref_kill(ref);
-	(void)percpu_ref_reinit(ref);
+	(void)!percpu_ref_kill(ref);
+	(void)!percpu_ref_reinit(ref);
 }
 
 static void resurrect_live(void)
 {
-	(void)percpu_ref_resurrect(ref);
+	(void)!percpu_ref_resurrect(ref);
 }
 
 static void resurrect_none(void)
 {
-	(void)percpu_ref_kill(ref);
-	(void)percpu_ref_resurrect(ref);
+	(void)!percpu_ref_kill(ref);
+	(void)!percpu_ref_resurrect(ref);
 }
 
 static void switch_none(void)
 {
 	(void)percpu_ref_put(ref);
-	(void)percpu_ref_switch_to_percpu(ref);
+	(void)!percpu_ref_switch_to_percpu(ref);
 }
 
 static const struct misuse {

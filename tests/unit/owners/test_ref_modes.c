@@ -156,7 +156,7 @@ static void dead_only_when_folded(void **state)
 
 static void kill_it(void)
 {
-	(void)percpu_ref_kill(ref);
+	(void)!percpu_ref_kill(ref);
 }
 
 static void overtaken_gets_look_again(void **state)
