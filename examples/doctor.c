@@ -243,6 +243,7 @@ static int print_status(const struct percpu_status *st, enum percpu_selftest ver
 	print_size("rseq, kernel", st->feature_size, "not told (before Linux 6.3)");
 	print_size("rseq, alignment", st->align, "not told (before Linux 6.3)");
 	line("mm_cid", "%s", st->has_mm_cid ? "yes" : "no");
+	line("commit", "of up to %u counters", st->commit_words);
 	line("possible CPUs", "%u", st->possible_cpus);
 	line("lanes", "%u: a plain and an atomic one per CPU, and the bias%s", st->lanes,
 	     st->cpu_without_lane ? "; a CPU has none" : "");

@@ -34,7 +34,7 @@ void worker_count(const struct worker *w, uint64_t k, const struct tally *t)
 		const int64_t both[2] = { 1, t->add[i].bytes };
 
 		if (t->add[i].pair)
-			percpu_counter_array_add2(w->counters, t->add[i].field, both);
+			percpu_counter_array_add_n(w->counters, t->add[i].field, both, 2);
 		else
 			percpu_counter_array_add(w->counters, t->add[i].field, 1);
 	}

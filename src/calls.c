@@ -40,22 +40,10 @@ void percpu_counter_array_add_call(const struct percpu_counter_array *a, size_t 
 	percpu_counter_array_add(a, i, n);
 }
 
-void percpu_counter_array_add2_call(const struct percpu_counter_array *a, size_t i,
-				    const int64_t n[2])
+void percpu_counter_array_add_n_call(const struct percpu_counter_array *a, size_t i,
+				     const int64_t *n, size_t words)
 {
-	percpu_counter_array_add2(a, i, n);
-}
-
-void percpu_counter_array_add4_call(const struct percpu_counter_array *a, size_t i,
-				    const int64_t n[4])
-{
-	percpu_counter_array_add4(a, i, n);
-}
-
-void percpu_counter_array_add8_call(const struct percpu_counter_array *a, size_t i,
-				    const int64_t n[8])
-{
-	percpu_counter_array_add8(a, i, n);
+	percpu_counter_array_add_n(a, i, n, words);
 }
 
 int percpu_fcounter_add_call(struct percpu_fcounter *c, double n)

@@ -52,12 +52,7 @@ template <unsigned words> struct vector_add : on_array {
 
 	[[gnu::always_inline]] void add(unsigned i)
 	{
-		if constexpr (words == 2)
-			percpu_counter_array_add2(a, i * 8, ones);
-		else if constexpr (words == 4)
-			percpu_counter_array_add4(a, i * 8, ones);
-		else
-			percpu_counter_array_add8(a, i * 8, ones);
+		percpu_counter_array_add_n(a, i * 8, ones, words);
 	}
 };
 
@@ -105,7 +100,7 @@ struct fresh_add : on_array {
 		int64_t n[2] = { 1, 1 };
 
 		__asm__ volatile("" : "+m"(n[0]), "+m"(n[1]));
-		percpu_counter_array_add2(a, i * 8, n);
+		percpu_counter_array_add_n(a, i * 8, n, 2);
 	}
 };
 
@@ -142,16 +137,16 @@ static void register_adds()
 
 static void register_vectors()
 {
-	measure<vector_add<2>, in_turn>("percpu_counter_array_add2");
-	measure<vector_add<4>, in_turn>("percpu_counter_array_add4");
-	measure<vector_add<8>, in_turn>("percpu_counter_array_add8");
-	measure<fresh_add, in_turn>("percpu_counter_array_add2, just stored");
-	measure<vector_add<2>>("percpu_counter_array_add2, same line");
-	measure<vector_add<2>, amid_work>("percpu_counter_array_add2" AMID_WORK);
-	measure<vector_add<4>>("percpu_counter_array_add4, same line");
-	measure<vector_add<4>, amid_work>("percpu_counter_array_add4" AMID_WORK);
-	measure<vector_add<8>>("percpu_counter_array_add8, same line");
-	measure<vector_add<8>, amid_work>("percpu_counter_array_add8" AMID_WORK);
+	measure<vector_add<2>, in_turn>("percpu_counter_array_add_n, 2 words");
+	measure<vector_add<4>, in_turn>("percpu_counter_array_add_n, 4 words");
+	measure<vector_add<8>, in_turn>("percpu_counter_array_add_n, 8 words");
+	measure<fresh_add, in_turn>("percpu_counter_array_add_n, 2 words, just stored");
+	measure<vector_add<2>>("percpu_counter_array_add_n, 2 words, same line");
+	measure<vector_add<2>, amid_work>("percpu_counter_array_add_n, 2 words" AMID_WORK);
+	measure<vector_add<4>>("percpu_counter_array_add_n, 4 words, same line");
+	measure<vector_add<4>, amid_work>("percpu_counter_array_add_n, 4 words" AMID_WORK);
+	measure<vector_add<8>>("percpu_counter_array_add_n, 8 words, same line");
+	measure<vector_add<8>, amid_work>("percpu_counter_array_add_n, 8 words" AMID_WORK);
 }
 
 static void print_sum(const results &r)
@@ -195,12 +190,15 @@ static void print_adds(const results &r)
 		   { "the work alone", "TLS increment" AMID_WORK, UNPROTECTED AMID_WORK,
 		     ADD AMID_WORK, LIBRSEQ AMID_WORK, LOCKED AMID_WORK });
 	print_rows(r, "Several words in one commit; 8 cache lines in turn, or one",
-		   { "percpu_counter_array_add2", "percpu_counter_array_add4",
-		     "percpu_counter_array_add8", "percpu_counter_array_add2, just stored",
-		     "percpu_counter_array_add2, same line", "percpu_counter_array_add4, same line",
-		     "percpu_counter_array_add8, same line", "percpu_counter_array_add2" AMID_WORK,
-		     "percpu_counter_array_add4" AMID_WORK,
-		     "percpu_counter_array_add8" AMID_WORK });
+		   { "percpu_counter_array_add_n, 2 words", "percpu_counter_array_add_n, 4 words",
+		     "percpu_counter_array_add_n, 8 words",
+		     "percpu_counter_array_add_n, 2 words, just stored",
+		     "percpu_counter_array_add_n, 2 words, same line",
+		     "percpu_counter_array_add_n, 4 words, same line",
+		     "percpu_counter_array_add_n, 8 words, same line",
+		     "percpu_counter_array_add_n, 2 words" AMID_WORK,
+		     "percpu_counter_array_add_n, 4 words" AMID_WORK,
+		     "percpu_counter_array_add_n, 8 words" AMID_WORK });
 	for (std::string tier : { " (tier cpu)", " (tier shared)" })
 		print_rows(r, ("The lower tiers:" + tier).c_str(),
 			   { ADD + tier, "percpu_counter_array_add" + tier });

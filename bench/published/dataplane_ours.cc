@@ -238,7 +238,7 @@ template <unsigned K> struct buffered {
 
 void add_ours(contenders &all, const setting &s)
 {
-	bool in_a_vector = s.fields <= percpu_counter_array_commit_words();
+	bool in_a_vector = s.fields <= percpu_status()->commit_words;
 
 	add_row<fields>(all, FIELDS, s);
 	if (in_a_vector) {

@@ -38,12 +38,8 @@ PERCPU_API void percpu_counter_inc_call(struct percpu_counter *c);
 PERCPU_API void percpu_counter_dec_call(struct percpu_counter *c);
 PERCPU_API void percpu_counter_array_add_call(const struct percpu_counter_array *a, size_t i,
 					      int64_t n);
-PERCPU_API void percpu_counter_array_add2_call(const struct percpu_counter_array *a, size_t i,
-					       const int64_t n[2]);
-PERCPU_API void percpu_counter_array_add4_call(const struct percpu_counter_array *a, size_t i,
-					       const int64_t n[4]);
-PERCPU_API void percpu_counter_array_add8_call(const struct percpu_counter_array *a, size_t i,
-					       const int64_t n[8]);
+PERCPU_API void percpu_counter_array_add_n_call(const struct percpu_counter_array *a, size_t i,
+						const int64_t *n, size_t words);
 PERCPU_API int percpu_fcounter_add_call(struct percpu_fcounter *c, double n);
 PERCPU_API int percpu_fcounter_array_add_call(const struct percpu_fcounter_array *a, size_t i,
 					      double n);

@@ -231,8 +231,8 @@ PERCPU_INLINE void percpu_counter_array_add(const struct percpu_counter_array *a
 		percpu_counter_array_add_slow(a, i, n);
 }
 
-PERCPU_API void percpu_counter_array_add_words(const struct percpu_counter_array *a, size_t i,
-					       const int64_t *n, size_t words);
+PERCPU_API void percpu_counter_array_add_n_slow(const struct percpu_counter_array *a, size_t i,
+						const int64_t *n, size_t words);
 
 /* Add 2, 4 or 8 words with one commit. The caller knows that this CPU stores that many words
  * at once. It uses the sequences of statistics, which choose between two banks; an array has
@@ -254,48 +254,32 @@ PERCPU_INLINE int percpu_counter_array_commit(const struct percpu_counter_array 
 }
 
 /**
- * Add n[0..N-1] to counters i to i+N-1, for N = 2, 4 or 8. i must be a multiple of N,
- * and i+N at most a->n.
+ * Add n[0..words-1] to counters i to i+words-1. words is 1, 2, 4 or 8; i must be a multiple of it,
+ * and i+words at most a->n.
  *
- * On tier rseq this is one commit if the CPU has a store that wide: N = 2 on
+ * On tier rseq this is one commit if the CPU has a store that wide: 2 words on
  * x86-64 and aarch64, 4 with AVX2, 8 with AVX-512. A thread that is killed at any
  * instruction has then added all or none. On a CPU with narrower stores each commit adds as
  * many words as one store holds. On the lower tiers, and on tier rseq if the sequence was
  * aborted five times in a row, each word is added by itself. In any case a reader on another
- * CPU may see some of the words before the others.
+ * CPU may see some of the words before the others. percpu_status()->commit_words is the most words
+ * that are one commit here.
  *
- * The sequence is inlined if the unit is compiled for the instruction set (-mavx2), and
- * called otherwise.
+ * The sequence is inlined if words is a constant and the unit is compiled for the instruction set
+ * (-mavx2), and called otherwise. With another number of words, each word is added by itself.
  */
-PERCPU_INLINE void percpu_counter_array_add2(const struct percpu_counter_array *a, size_t i,
-					     const int64_t n[2])
+PERCPU_INLINE void percpu_counter_array_add_n(const struct percpu_counter_array *a, size_t i,
+					      const int64_t *n, size_t words)
 {
-	if (percpu_unlikely(percpu_counter_array_commit(a, i, n, 2)))
-		percpu_counter_array_add_words(a, i, n, 2);
+	if (__builtin_constant_p(words) && words == 1) {
+		percpu_counter_array_add(a, i, n[0]);
+		return;
+	}
+	if (!(__builtin_constant_p(words) && (words == 2 || words == 4 || words == 8) &&
+	      words <= PERCPU_SEQ_WORDS) ||
+	    percpu_unlikely(percpu_counter_array_commit(a, i, n, words)))
+		percpu_counter_array_add_n_slow(a, i, n, words);
 }
-
-PERCPU_INLINE void percpu_counter_array_add4(const struct percpu_counter_array *a, size_t i,
-					     const int64_t n[4])
-{
-	if (PERCPU_SEQ_WORDS < 4 || percpu_unlikely(percpu_counter_array_commit(a, i, n, 4)))
-		percpu_counter_array_add_words(a, i, n, 4);
-}
-
-PERCPU_INLINE void percpu_counter_array_add8(const struct percpu_counter_array *a, size_t i,
-					     const int64_t n[8])
-{
-	if (PERCPU_SEQ_WORDS < 8 || percpu_unlikely(percpu_counter_array_commit(a, i, n, 8)))
-		percpu_counter_array_add_words(a, i, n, 8);
-}
-
-/**
- * Return the widest N that is one commit on this machine and on the current tier: 1, 2, 4 or
- * 8. The tier may rise soon after first use.
- *
- * Context: any thread, not a signal handler: if it is the first call into the library, it
- * starts the self-test (percpu_status()).
- */
-PERCPU_API unsigned percpu_counter_array_commit_words(void);
 
 /** Read counter i, as percpu_counter_fetch() does. i >= a->n reads as 0. */
 PERCPU_API uint64_t percpu_counter_array_fetch(const struct percpu_counter_array *a, size_t i);

@@ -58,6 +58,8 @@ struct percpu_status {
 				     says where it may be more */
 	uint32_t lanes;		  /* lanes of a region: CPU, atomic and bias lanes */
 	uint32_t membarrier_cmds; /* result of MEMBARRIER_CMD_QUERY */
+	uint32_t commit_words;	  /* the most counters that one percpu_counter_array_add_n() adds to
+				     at once: 2, 4 or 8 on tier rseq, else 1 */
 	bool fence;		  /* percpu_fence() can use membarrier */
 	bool cpu_without_lane;	  /* a thread ran on a CPU for which some region has no
 				     lane; that thread is on tier cpu, for good */

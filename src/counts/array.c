@@ -27,7 +27,7 @@ static struct percpu_plan plan_array(size_t n, struct percpu_counter_array *a)
 		.kind = PERCPU_KIND_ARRAY,
 		.size = percpu_lane_bytes(n, CELL),
 		.touched = n * CELL,
-		.align = PERCPU_BLOCK_ALIGN, /* for the store of percpu_counter_array_add8() */
+		.align = PERCPU_BLOCK_ALIGN, /* for the store of eight words */
 		.handle = a,
 		.handle_size = sizeof(*a),
 	};
@@ -114,13 +114,7 @@ static unsigned widest_commit(void)
 	return percpu_tier() == PERCPU_TIER_RSEQ ? words : 1;
 }
 
-unsigned percpu_counter_array_commit_words(void)
-{
-	(void)percpu_init();
-	return widest_commit();
-}
-
-/* Add with as few commits as possible. */
+/* Add 2, 4 or 8 words with as few commits as possible. */
 static __attribute__((noinline)) void add_in_steps(const struct percpu_counter_array *a, size_t i,
 						   const int64_t *n, size_t words)
 {
@@ -139,9 +133,14 @@ static __attribute__((noinline)) void add_in_steps(const struct percpu_counter_a
 	}
 }
 
-void percpu_counter_array_add_words(const struct percpu_counter_array *a, size_t i,
-				    const int64_t *n, size_t words)
+void percpu_counter_array_add_n_slow(const struct percpu_counter_array *a, size_t i,
+				     const int64_t *n, size_t words)
 {
+	if (words != 2 && words != 4 && words != 8) {
+		for (size_t k = 0; k < words; k++)
+			percpu_counter_array_add(a, i + k, n[k]);
+		return;
+	}
 	if (words > __atomic_load_n(&commit_words, __ATOMIC_RELAXED) ||
 	    percpu_counter_array_commit(a, i, n, words) != 0)
 		add_in_steps(a, i, n, words);

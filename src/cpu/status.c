@@ -74,8 +74,8 @@ static const char *why(const struct percpu_status *st, enum percpu_selftest verd
 	return "the self-test may not choose its CPU, so aborts are unproven";
 }
 
-/* Fill in the status for a verdict: copy st, and set the tier and the reason. Without the verdict
- * "passed" the tier is cpu or shared. */
+/* Fill in the status for a verdict: copy st, and set the tier, the reason and what depends on the
+ * tier. Without the verdict "passed" the tier is cpu or shared. */
 static void complete(enum percpu_selftest verdict, const struct percpu_status *st,
 		     const char *reason, bool unknown)
 {
@@ -92,6 +92,7 @@ static void complete(enum percpu_selftest verdict, const struct percpu_status *s
 			reason = "neither rseq nor getcpu(2) tells the CPU";
 		}
 	}
+	o->commit_words = o->tier == PERCPU_TIER_RSEQ ? percpu_vector_words() : 1;
 	o->reason = reason;
 	if (unknown) {
 		snprintf(reasons[verdict], sizeof(reasons[verdict]),

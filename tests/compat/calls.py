@@ -85,7 +85,7 @@ def counters(lib):
     lib.call("percpu_counter_array_add", array, size(1), i64(5), result=None)
     for words in (2, 4, 8):
         n = (i64 * words)(*range(1, words + 1))
-        lib.call(f"percpu_counter_array_add{words}", array, size(8), n, result=None)
+        lib.call("percpu_counter_array_add_n", array, size(8), n, size(words), result=None)
     out = (u64 * 16)()
     lib.value("percpu_counter_array_fetch_all", array, out)
     expected = [0, 5, *[0] * 6, 3, 6, 6, 8, 5, 6, 7, 8]

@@ -26,7 +26,7 @@ static int count(struct percpu_counter *c, struct percpu_counter_array *a)
 	COUNTED;
 
 	percpu_counter_inc(c);
-	percpu_counter_array_add2(a, 0, two);
+	percpu_counter_array_add_n(a, 0, two, 2);
 	return percpu_counter_array_fetch(a, 1) == 2 ? 0 : 2;
 }
 

@@ -405,7 +405,7 @@ AT(percpu_fence_report, unfenced, 4, 4, 4);
 AT(percpu_fence_report, first_unfenced, 8, 8, 8);
 AT(percpu_fence_report, unfenced_cpus, 16, 16, 12);
 
-SIZE(percpu_status, 120, 112, 112);
+SIZE(percpu_status, 120, 116, 116);
 AT(percpu_status, tier, 0, 0, 0);
 AT(percpu_status, registrar, 4, 4, 4);
 AT(percpu_status, reason, 8, 8, 8);
@@ -416,11 +416,12 @@ AT(percpu_status, selftest, 28, 24, 24);
 AT(percpu_status, possible_cpus, 32, 28, 28);
 AT(percpu_status, lanes, 36, 32, 32);
 AT(percpu_status, membarrier_cmds, 40, 36, 36);
-AT(percpu_status, fence, 44, 40, 40);
-AT(percpu_status, cpu_without_lane, 45, 41, 41);
-AT(percpu_status, has_mm_cid, 46, 42, 42);
-AT(percpu_status, robust, 47, 43, 43);
-AT(percpu_status, kernel, 48, 44, 44);
+AT(percpu_status, commit_words, 44, 40, 40);
+AT(percpu_status, fence, 48, 44, 44);
+AT(percpu_status, cpu_without_lane, 49, 45, 45);
+AT(percpu_status, has_mm_cid, 50, 46, 46);
+AT(percpu_status, robust, 51, 47, 47);
+AT(percpu_status, kernel, 52, 48, 48);
 
 SIZE(percpu_rate_mark, 16, 16, 16);
 AT(percpu_rate_mark, ns, 0, 0, 0);

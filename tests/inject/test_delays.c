@@ -48,7 +48,7 @@ static void count(void)
 	static const int64_t n[2] = { 1, 2 };
 
 	percpu_counter_add(counter, 1);
-	percpu_counter_array_add2(array, 4, n);
+	percpu_counter_array_add_n(array, 4, n, 2);
 	percpu_counter_array_add(array, 6, 3);
 }
 

@@ -32,7 +32,7 @@ static const int64_t ones[2] = { 1, 1 };
 
 static void add_ones(void)
 {
-	percpu_counter_array_add2(array, 0, ones);
+	percpu_counter_array_add_n(array, 0, ones, 2);
 }
 
 static uint64_t taken;

@@ -133,7 +133,7 @@ static void work(unsigned i, void *arg)
 /* Return whether the CPU has what the workload needs; print a message if not. */
 static bool is_possible(const struct workload *l)
 {
-	if (l->words <= (int)percpu_counter_array_commit_words())
+	if (l->words <= (int)percpu_status()->commit_words)
 		return true;
 	print_message("%s: this CPU cannot store %d words at once\n", l->name, l->words);
 	return false;

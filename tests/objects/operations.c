@@ -66,9 +66,9 @@ INLINE void every_operation(const struct objects *o)
 	every_local_operation(o->local);
 	percpu_counter_add(o->counter, n[0]);
 	percpu_counter_array_add(o->array, 0, n[0]);
-	percpu_counter_array_add2(o->array, 0, n);
-	percpu_counter_array_add4(o->array, 0, n);
-	percpu_counter_array_add8(o->array, 0, n);
+	percpu_counter_array_add_n(o->array, 0, n, 2);
+	percpu_counter_array_add_n(o->array, 0, n, 4);
+	percpu_counter_array_add_n(o->array, 0, n, 8);
 	percpu_stats_add(o->stats, 0, 0, n[0]);
 	(void)percpu_stats_update(o->stats, 0, 0, u, 2);
 	(void)percpu_stats_update(o->stats, 0, 0, u, 4);

@@ -173,11 +173,11 @@ static void add_vector(struct soak_thread *t)
 		p.n[i] = some(t);
 	soak_begin(j, &p);
 	if (words == 2)
-		percpu_counter_array_add2(array, first, p.n);
+		percpu_counter_array_add_n(array, first, p.n, 2);
 	else if (words == 4)
-		percpu_counter_array_add4(array, first, p.n);
+		percpu_counter_array_add_n(array, first, p.n, 4);
 	else
-		percpu_counter_array_add8(array, first, p.n);
+		percpu_counter_array_add_n(array, first, p.n, 8);
 	for (uint32_t i = 0; i < words; i++)
 		j->added[p.object + i] += (uint64_t)p.n[i];
 	soak_end(j);

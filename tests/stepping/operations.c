@@ -36,6 +36,7 @@ __attribute__((noinline)) void stepping_add_to_compact(const struct percpu_compa
 
 void stepping_make(unsigned cpu)
 {
+	static const int64_t none[2];
 	struct percpu_region *region, *own;
 	int fd = memfd_create("stepping", MFD_CLOEXEC);
 	void *cell;
@@ -67,7 +68,7 @@ void stepping_make(unsigned cpu)
 	stepping_make_refs();
 	stepping_make_rwlock();
 	stepping_make_values(region, cpu);
-	percpu_counter_array_commit_words(); /* in advance: the first add would do it */
+	percpu_counter_array_add_n_slow(array, 0, none, 2); /* finds out the width, once */
 	stepping_make_own(cpu);
 }
 
@@ -151,11 +152,11 @@ static struct model_result run_array(const struct model_case *c)
 	if (c->op == MODEL_ADD)
 		percpu_counter_array_add(array, 0, c->n[0]);
 	else if (c->op == MODEL_ADD2)
-		percpu_counter_array_add2(array, 0, c->n);
+		percpu_counter_array_add_n(array, 0, c->n, 2);
 	else if (c->op == MODEL_ADD4)
-		percpu_counter_array_add4(array, 0, c->n);
+		percpu_counter_array_add_n(array, 0, c->n, 4);
 	else
-		percpu_counter_array_add8(array, 0, c->n);
+		percpu_counter_array_add_n(array, 0, c->n, 8);
 	return (struct model_result){ 0, MODEL_UNSET };
 }
 

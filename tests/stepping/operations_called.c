@@ -123,12 +123,21 @@ static struct model_result run_array(const struct model_case *c)
 
 static const int64_t ones[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
 
+static struct model_result run_array1(const struct model_case *c)
+{
+	uint64_t before = fetch(LAST);
+
+	(void)c;
+	percpu_counter_array_add_n_call(array, 7, ones, 1);
+	return grown(LAST, before);
+}
+
 static struct model_result run_array2(const struct model_case *c)
 {
 	uint64_t before = fetch(LAST);
 
 	(void)c;
-	percpu_counter_array_add2_call(array, 6, ones);
+	percpu_counter_array_add_n_call(array, 6, ones, 2);
 	return grown(LAST, before);
 }
 
@@ -137,7 +146,7 @@ static struct model_result run_array4(const struct model_case *c)
 	uint64_t before = fetch(LAST);
 
 	(void)c;
-	percpu_counter_array_add4_call(array, 4, ones);
+	percpu_counter_array_add_n_call(array, 4, ones, 4);
 	return grown(LAST, before);
 }
 
@@ -146,7 +155,7 @@ static struct model_result run_array8(const struct model_case *c)
 	uint64_t before = fetch(LAST);
 
 	(void)c;
-	percpu_counter_array_add8_call(array, 0, ones);
+	percpu_counter_array_add_n_call(array, 0, ones, 8);
 	return grown(LAST, before);
 }
 
@@ -350,6 +359,7 @@ const struct stepping_operation stepping_called[] = {
 	{ "counter inc, called", MEMORY_PRIVATE, MODEL_ADD, run_inc },
 	{ "counter dec, called", MEMORY_PRIVATE, MODEL_ADD, run_dec },
 	{ "array add, called", MEMORY_PRIVATE, MODEL_ADD, run_array },
+	{ "array add_n of 1, called", MEMORY_PRIVATE, MODEL_ADD, run_array1 },
 	{ "array add2, called", MEMORY_PRIVATE, MODEL_ADD, run_array2 },
 	{ "array add4, called", MEMORY_PRIVATE, MODEL_ADD, run_array4 },
 	{ "array add8, called", MEMORY_PRIVATE, MODEL_ADD, run_array8 },

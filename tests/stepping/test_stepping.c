@@ -301,8 +301,7 @@ static void prove_operation(const struct stepping_operation *o)
 	sequences = stepping_trail(run, r, n, which);
 	test_unpin(0);
 	if (o->memory == MEMORY_SUMS &&
-	    (!model_exists(o->op, (int)percpu_counter_array_commit_words()) ||
-	     !stepping_is_shared(o))) {
+	    (!model_exists(o->op, (int)percpu_status()->commit_words) || !stepping_is_shared(o))) {
 		print_message("%s takes several commits here, or is private: not proven\n",
 			      o->name);
 		for (unsigned i = 0; i < sequences; i++)
@@ -323,7 +322,7 @@ static void prove_operation(const struct stepping_operation *o)
 static bool has_all_sequences(void)
 {
 #ifdef __x86_64__
-	return percpu_counter_array_commit_words() == 8;
+	return percpu_status()->commit_words == 8;
 #else
 	return true;
 #endif

@@ -136,12 +136,12 @@ static int add_words(void *arg)
 	__atomic_store_n(published, 1, __ATOMIC_RELAXED);
 	while (*published) {
 		if (words == 8)
-			percpu_counter_array_add8(array, 8, ones);
+			percpu_counter_array_add_n(array, 8, ones, 8);
 		else if (words == 4)
-			percpu_counter_array_add4(array, 8, ones);
+			percpu_counter_array_add_n(array, 8, ones, 4);
 		else
-			percpu_counter_array_add2(array, 8, ones);
-		percpu_counter_array_add_words(array, 8, ones, words); /* not inlined */
+			percpu_counter_array_add_n(array, 8, ones, 2);
+		percpu_counter_array_add_n_slow(array, 8, ones, words); /* not inlined */
 	}
 	return 0;
 }
@@ -152,11 +152,11 @@ static void one_commit_is_all_or_nothing(void **state)
 	uint64_t random = 62;
 
 	(void)state;
-	if (percpu_counter_array_commit_words() == 1)
+	if (percpu_status()->commit_words == 1)
 		test_skip("this tier commits one word at a time");
 	for (int k = 0; k < KILLS; k++) {
 		words = (size_t)2 << k % 3;
-		if (words > percpu_counter_array_commit_words())
+		if (words > percpu_status()->commit_words)
 			continue;
 		memset(published, 0, WORKERS * 64);
 		start_and_kill(add_words, published, &random);

@@ -27,7 +27,7 @@ static const int64_t two[2] = { 1, 1 };
 static void update(void)
 {
 	percpu_counter_add(counter, 1);
-	percpu_counter_array_add2(array, 2, two);
+	percpu_counter_array_add_n(array, 2, two, 2);
 }
 
 static void on_signal(int signo)

@@ -38,7 +38,7 @@ static void reads_follow_adds(void **state)
 	for (uint64_t i = 1; i <= n; i++) {
 		percpu_counter_add(c, 1);
 		assert_int_equal(percpu_counter_fetch(c), i);
-		percpu_counter_array_add2(a, 0, two);
+		percpu_counter_array_add_n(a, 0, two, 2);
 		assert_int_equal(percpu_counter_array_fetch(a, 1), i);
 		percpu_compact_add(compact, 0, 1);
 		assert_int_equal(percpu_compact_fetch(compact, 0), i);

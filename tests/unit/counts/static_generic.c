@@ -15,5 +15,5 @@ void generic_counter_add(struct percpu_counter *c, int64_t n)
 
 void generic_array_add8(struct percpu_counter_array *a, size_t i, const int64_t n[8])
 {
-	percpu_counter_array_add8(a, i, n);
+	percpu_counter_array_add_n(a, i, n, 8);
 }

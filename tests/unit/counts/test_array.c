@@ -78,25 +78,46 @@ static void index_out_of_range_reads_zero(void **state)
 /* Test each width at each position, with neighbors that must not change. */
 static void vector_adds_reach_their_words_only(void **state)
 {
-	static const int64_t n[8] = { 1, -2, 3, INT64_MAX, INT64_MIN, -6, 7, 8 };
+	static const int64_t n[8] = { 5, -2, 3, INT64_MAX, INT64_MIN, -6, 7, 8 };
 	uint64_t want[N] = { 0 }, all[N];
 
 	(void)state;
-	for (size_t words = 2; words <= 8; words *= 2) {
+	for (size_t words = 1; words <= 8; words *= 2) {
 		for (size_t i = 0; i + words <= N; i += words) {
-			if (words == 2)
-				percpu_counter_array_add2(array, i, n);
+			if (words == 1)
+				percpu_counter_array_add_n(array, i, n, 1);
+			else if (words == 2)
+				percpu_counter_array_add_n(array, i, n, 2);
 			else if (words == 4)
-				percpu_counter_array_add4(array, i, n);
+				percpu_counter_array_add_n(array, i, n, 4);
 			else
-				percpu_counter_array_add8(array, i, n);
-			percpu_counter_array_add_words(array, i, n, words);
+				percpu_counter_array_add_n(array, i, n, 8);
+			percpu_counter_array_add_n_slow(array, i, n, words);
 			for (size_t k = 0; k < words; k++)
 				want[i + k] += 2 * (uint64_t)n[k];
 			percpu_counter_array_fetch_all(array, all);
 			assert_memory_equal(all, want, sizeof(all));
 		}
 	}
+}
+
+/* An add of another number of words is no commit, and reaches as many words. */
+static void adds_of_other_numbers_reach_their_words_only(void **state)
+{
+	static const int64_t n[N] = { 1, -2, 3, INT64_MAX, INT64_MIN, -6, 7, 8, 9, 10 };
+	uint64_t want[N] = { 0 }, all[N];
+
+	(void)state;
+	for (size_t words = 0; words <= 9; words++) {
+		percpu_counter_array_add_n_slow(array, 0, n, words);
+		for (size_t k = 0; k < words; k++)
+			want[k] += (uint64_t)n[k];
+	}
+	percpu_counter_array_add_n(array, 1, n, 3);
+	for (size_t k = 0; k < 3; k++)
+		want[1 + k] += (uint64_t)n[k];
+	percpu_counter_array_fetch_all(array, all);
+	assert_memory_equal(all, want, sizeof(all));
 }
 
 static void add_vectors(unsigned t, void *arg)
@@ -107,15 +128,15 @@ static void add_vectors(unsigned t, void *arg)
 	for (int i = 0; i < ADDS; i++) {
 		switch ((t + (unsigned)i) % 4) {
 		case 0:
-			percpu_counter_array_add8(array, 8, n);
+			percpu_counter_array_add_n(array, 8, n, 8);
 			break;
 		case 1:
-			percpu_counter_array_add4(array, 8, n);
-			percpu_counter_array_add4(array, 12, n + 4);
+			percpu_counter_array_add_n(array, 8, n, 4);
+			percpu_counter_array_add_n(array, 12, n + 4, 4);
 			break;
 		case 2:
 			for (size_t k = 0; k < 8; k += 2)
-				percpu_counter_array_add2(array, 8 + k, n + k);
+				percpu_counter_array_add_n(array, 8 + k, n + k, 2);
 			break;
 		case 3:
 			for (size_t k = 0; k < 8; k++)
@@ -138,7 +159,7 @@ static void vector_adds_are_exact_among_threads(void **state)
 
 static void commit_words_fit_tier_and_machine(void **state)
 {
-	unsigned words = percpu_counter_array_commit_words();
+	unsigned words = percpu_status()->commit_words;
 
 	(void)state;
 	if (percpu_status()->tier != PERCPU_TIER_RSEQ) {
@@ -240,6 +261,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(index_out_of_range_reads_zero, create, destroy),
 		cmocka_unit_test_setup_teardown(vector_adds_reach_their_words_only, create,
 						destroy),
+		cmocka_unit_test_setup_teardown(adds_of_other_numbers_reach_their_words_only,
+						create, destroy),
 		cmocka_unit_test_setup_teardown(vector_adds_are_exact_among_threads, create,
 						destroy),
 		cmocka_unit_test(commit_words_fit_tier_and_machine),

@@ -145,7 +145,7 @@ static void add_mixed(unsigned i, void *arg)
 
 	for (int k = 0; k < ADDS; k++)
 		if (i % 2)
-			percpu_counter_array_add8(a, 8, ones);
+			percpu_counter_array_add_n(a, 8, ones, 8);
 		else
 			generic_array_add8(a, 8, ones);
 }

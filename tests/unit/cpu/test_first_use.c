@@ -31,9 +31,21 @@ bool test_of_first_use = true;
 
 /* The first call does not wait, and a status that was returned before does not change. */
 
+/* Return what sequences have added to the array's second counter. */
+static uint64_t in_cpu_lanes(const struct percpu_counter_array *a)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t cpu = 0; cpu < percpu_status()->possible_cpus; cpu++)
+		sum += *(const uint64_t *)(a->block.base + 8 + cpu * a->block.stride);
+	return sum;
+}
+
 static int first_use_while_held(void *arg)
 {
+	static const int64_t ones[2] = { 1, 1 };
 	const struct percpu_status *before;
+	struct percpu_counter_array *a;
 	struct percpu_status copy;
 	struct percpu_counter *c;
 
@@ -41,7 +53,10 @@ static int first_use_while_held(void *arg)
 	hold_threads(true);
 	test_child_require(percpu_counter_create(&c) == 0, "a counter");
 	test_child_require(is_pending(), "tier cpu, the self-test is pending");
-	test_child_require(percpu_counter_array_commit_words() == 1, "no vector commits");
+	test_child_require(percpu_counter_array_create(2, &a) == 0, "an array");
+	percpu_counter_array_add_n_slow(a, 0, ones, 2);
+	test_child_require(in_cpu_lanes(a) == 0, "no vector commits");
+	test_child_require(percpu_status()->commit_words == 1, "and it says so");
 	before = percpu_status();
 	copy = *before;
 	for (int i = 0; i < ADDS; i++)
@@ -54,8 +69,12 @@ static int first_use_while_held(void *arg)
 	percpu_counter_inc(c);
 	test_child_require(percpu_seq_cpu() >= 0, "this thread has risen by an add");
 	test_child_require(has_risen(), "and says so");
-	test_child_require(percpu_counter_array_commit_words() == percpu_vector_words(),
+	test_child_require(percpu_status()->commit_words == percpu_vector_words(),
 			   "vector commits from now on");
+	for (int i = 0; i < ADDS; i++)
+		percpu_counter_array_add_n_slow(a, 0, ones, 2);
+	test_child_require(in_cpu_lanes(a) > 0, "and adds make them");
+	test_child_require(percpu_counter_array_fetch(a, 1) == ADDS + 1, "exact");
 	test_child_require(memcmp(&copy, before, sizeof(copy)) == 0, "the old status stays");
 	test_child_require(percpu_counter_fetch(c) == ADDS + 1, "still exact");
 	return 0;
@@ -160,7 +179,7 @@ static bool use_all(struct all *a)
 	bool ok = true;
 
 	percpu_counter_inc(a->counter);
-	percpu_counter_array_add4(a->array, 0, four);
+	percpu_counter_array_add_n(a->array, 0, four, 4);
 	ok = percpu_stats_update(a->stats, 0, 0, two, 2) == 0 && ok;
 	ok = percpu_local_add(a->local[0], 1) == 0 && ok;
 	ok = percpu_local_add_return(a->local[1], 1, &sum) == 0 && ok;

@@ -31,10 +31,10 @@ static int attach_array(struct percpu_region *r, uint64_t key)
 	if (e != 0)
 		return e;
 	percpu_counter_array_add(a, 7, 1);
-	percpu_counter_array_add2(a, 2, n);
-	percpu_counter_array_add4(a, 4, n);
-	percpu_counter_array_add8(a, 0, n);
-	percpu_counter_array_add_words(a, 0, n, 8);
+	percpu_counter_array_add_n(a, 2, n, 2);
+	percpu_counter_array_add_n(a, 4, n, 4);
+	percpu_counter_array_add_n(a, 0, n, 8);
+	percpu_counter_array_add_n_slow(a, 0, n, 8);
 	percpu_counter_array_zero(a, 3);
 	percpu_counter_array_fetch_all(a, all);
 	percpu_counter_array_detach(a);
