@@ -22,7 +22,9 @@ _Static_assert(FIELD(tcp.tcps_rcvtotal) % 2 == 0 && FIELD(udp.udps_ipackets) % 2
 
 static int create_counters(struct session *s)
 {
-	int err = percpu_region_create_file(s->path, NULL, &s->region);
+	int err = percpu_region_open(
+		s->path, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_EXCL, NULL,
+		&s->region);
 
 	if (err == -EEXIST) {
 		complain("%s exists: another ipstat's, or left by one; look at it with --attach, "

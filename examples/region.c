@@ -20,7 +20,7 @@ int main(void)
 	struct percpu_counter_array *a;
 	struct percpu_region *r;
 	int fd = memfd_create("counters", MFD_CLOEXEC); /* or percpu_region_open() with a path */
-	int e = percpu_region_create_fd(fd, NULL, &r);
+	int e = percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, NULL, &r);
 	uint64_t sum;
 	pid_t child;
 

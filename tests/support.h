@@ -20,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include <percpu/region.h>
 #include <percpu/status.h>
 
 /** Bytes of the longest lane that a process can ask for. */
@@ -71,6 +72,22 @@ const char *test_path(const char *name);
 
 /** Remove the directory of test_path() and its files. */
 int test_remove_paths(void **state);
+
+/** Create a region in a new file. */
+static inline int test_region_new(const char *path, const struct percpu_region_options *o,
+				  struct percpu_region **ret)
+{
+	return percpu_region_open(
+		path, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_EXCL, o, ret);
+}
+
+/** Create a region in the empty file of a descriptor. */
+static inline int test_region_new_fd(int fd, const struct percpu_region_options *o,
+				     struct percpu_region **ret)
+{
+	return percpu_region_open_fd(
+		fd, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_EXCL, o, ret);
+}
 
 /** When SIGTERM ends this process, as it does when a test takes too long, kill its whole process
  *  group, and remove the files. A test program that leads a group does so from the start. */

@@ -84,7 +84,9 @@ struct shared_zone : zone {
 		if (fd < 0)
 			must(-errno, "memfd_create");
 		o.size = sizeof(o);
-		must(percpu_region_create_fd(fd, nullptr, &o.region), "a shared region");
+		must(percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, nullptr,
+					   &o.region),
+		     "a shared region");
 		close(fd);
 		return &o;
 	}

@@ -254,7 +254,8 @@ void register_processes()
 			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (fd < 0 || shared == MAP_FAILED)
 		must(-errno, "shared memory");
-	must(percpu_region_create_fd(fd, nullptr, &r), "a shared region");
+	must(percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, nullptr, &r),
+	     "a shared region");
 	must(percpu_counter_create_in(r, &counter), "a shared counter");
 	close(fd);
 

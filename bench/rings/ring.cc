@@ -58,7 +58,9 @@ struct rings {
 		o.size = sizeof(o);
 		o.lane_size = bytes_per_cpu + 128;
 		fd = memfd_create("ring", MFD_CLOEXEC);
-		must(percpu_region_create_fd(fd, &o, &region), "a region");
+		must(percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, &o,
+					   &region),
+		     "a region");
 		must(percpu_ring_create_in(region, bytes_per_cpu, flags, &ring), "shared rings");
 		close(fd);
 	}

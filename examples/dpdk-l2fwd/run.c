@@ -43,7 +43,9 @@ static int run_open(const struct options *o, struct run *run)
 	memset(places->shared, 0, PORTS * sizeof(*places->shared));
 	if (!is_ours(run->work.way))
 		return 0;
-	err = percpu_region_create_file(run->path, NULL, &run->region);
+	err = percpu_region_open(run->path,
+				 PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_EXCL,
+				 NULL, &run->region);
 	if (err) {
 		complain("cannot make %s: %s; -o names another file", run->path, strerror(-err));
 		return -1;

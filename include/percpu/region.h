@@ -112,62 +112,56 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_memory_size(const struct percpu_r
 PERCPU_API PERCPU_MUST_CHECK int percpu_region_create(const struct percpu_region_options *o,
 						      struct percpu_region **ret);
 
-/** For percpu_region_open(): count in the region, not only read it. */
-#define PERCPU_REGION_WRITE 0x1
-/** For percpu_region_open(), with PERCPU_REGION_WRITE: create the file if there is none. */
-#define PERCPU_REGION_CREATE 0x2
-/** For percpu_region_open() and percpu_region_open_fd(): keep a descriptor of the file, with
- *  O_CLOEXEC. Owners (owner.h) need it, also in a process that only asks which owners live. */
-#define PERCPU_REGION_OWNERS 0x4
+/* Flags of percpu_region_open() and percpu_region_open_fd(). */
 
-/**
- * Create a region in a new file, which other processes may open. The file
- * appears under its name when it is complete, or not at all. It is sparse: its length
- * is that of the largest region that it can become, but it takes room only for what is
- * allocated in it. A process that is killed during the call may leave a file ".percpu-..." in
- * the same directory, which no process uses.
- *
- * Most programs want percpu_region_open() with PERCPU_REGION_CREATE, which also works
- * when the file exists.
- *
- * Returns 0, or as percpu_region_create(), and
- *	-EEXIST	the path exists
- *	-ENOSPC	the file system has no room
- *	-EFBIG	RLIMIT_FSIZE is too small for one chunk (a larger limit bounds how far
- *		the region grows, without a signal)
- *	-EMFILE, -ENFILE, -ENOMEM  no descriptor, or no memory, to read the id of this boot of
- *		the machine, which the file records for its locks
- *	-ENOENT, -EACCES, -ENOTDIR, -EROFS, -EMFILE, ...  as open(2)
- *
- * Context: any thread, not a signal handler.
- */
-PERCPU_API PERCPU_MUST_CHECK int percpu_region_create_file(const char *path,
-							   const struct percpu_region_options *o,
-							   struct percpu_region **ret);
+/** Count in the region, not only read it. */
+#define PERCPU_REGION_WRITE 0x1
+/** With PERCPU_REGION_WRITE: create the region if there is none. By a path, the file does not
+ *  exist then. By a descriptor, it is empty. */
+#define PERCPU_REGION_CREATE 0x2
+/** Keep a descriptor of the file, with O_CLOEXEC. Owners (owner.h) need it, also in a process that
+ *  only asks which owners live. */
+#define PERCPU_REGION_OWNERS 0x4
+/** With PERCPU_REGION_CREATE: open no region that another process has created, as O_EXCL of
+ *  open(2). -EEXIST if the file exists, or, by a descriptor, if it is not empty. */
+#define PERCPU_REGION_EXCL 0x8
 
 /**
  * Open the region in a file: with flags 0 to read it, with PERCPU_REGION_WRITE to
  * count in it. With PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, create the file if there is none,
  * with the options o, which may be NULL; o does not change a file that exists. Any number of
- * processes may call this at once: one creates the file, and the other processes open it.
+ * processes may call this at once: one creates the file, and the other processes open it. With
+ * PERCPU_REGION_EXCL as well, that one returns 0, and the others return -EEXIST.
+ *
+ * A file that this creates appears under its name when it is complete, or not at all. It is sparse:
+ * its length is that of the largest region that it can become, but it takes room only for what is
+ * allocated in it. A process that is killed during the call may leave a file ".percpu-..." in
+ * the same directory, which no process uses.
  *
  * Whatever the file holds, the process does not crash: the library checks sizes, offsets and
  * geometry before it uses them.
  *
  * Returns 0, or
- *	-EINVAL	path or ret is NULL, unknown flags, or CREATE without WRITE
+ *	-EINVAL	path or ret is NULL, unknown flags, CREATE without WRITE, or EXCL without CREATE
  *	-EISDIR	path is a directory
  *	-EBADMSG  the file is not a region, is damaged, or is cut short
  *	-EPROTO	the region has another version or geometry than this library is built
  *		for
- *	-ERANGE	with PERCPU_REGION_WRITE: the region has lanes for fewer CPUs than this
- *		machine certainly has
+ *	-ERANGE	with WRITE: the region has lanes for fewer CPUs than this machine certainly has
  *	-ENOMEM	no memory, or no address space, as for a region of a 64-bit process in a
  *		32-bit process
- *	-EMFILE, -ENFILE, -ENOMEM  with PERCPU_REGION_WRITE: as percpu_region_create_file()
- *	-ENOENT, -EACCES, ...  as open(2); with CREATE as percpu_region_create_file()
- *	-EEXIST	with CREATE: path is a symbolic link to a file that does not exist, or
- *		other processes keep creating and removing the file
+ *	-EMFILE, -ENFILE, -ENOMEM  with WRITE: no descriptor, or no memory, to read the id of
+ *		this boot of the machine, which the file records for its locks
+ *	-ENOENT, -EACCES, -ENOTDIR, -EROFS, -EMFILE, ...  as open(2)
+ * and with CREATE
+ *	-EINVAL, -E2BIG  as percpu_region_create() for these options, also if the file exists; and
+ *		-EINVAL for memory or memory_size, because the region is in a file
+ *	-EEXIST	with EXCL: path exists, whatever it is; without: path is a symbolic link to a file
+ *		that does not exist, or other processes keep creating and removing the file
+ *	-ENOSPC	the file system has no room
+ *	-EFBIG	RLIMIT_FSIZE is too small for one chunk (a larger limit bounds how far
+ *		the region grows, without a signal)
+ * The call looks at its parameters first, then at the options, and then at the file.
  *
  * Context: any thread, not a signal handler.
  */
@@ -176,27 +170,23 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_open(const char *path, unsigned f
 						    struct percpu_region **ret);
 
 /**
- * Create a region in the empty file that fd refers to, such as a new memfd. o->mode
- * is ignored. The descriptor stays the caller's, which may close it when the call has returned.
- * Hand it to other processes only then: earlier they would find half a region.
+ * Open the region in the file that fd refers to, as percpu_region_open(). With
+ * PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, create a region in an empty file, such as a new
+ * memfd, with the options o, which may be NULL; o->mode is ignored. Of a file that is not empty,
+ * this opens the region, or, with PERCPU_REGION_EXCL as well, returns -EEXIST. The descriptor stays
+ * the caller's, which may close it when the call has returned.
  *
- * Returns as percpu_region_create_file(), and
- *	-EEXIST	the file is not empty
- *	-EBADF	fd is not open for reading and writing
- * A call that fails leaves the file as it was.
- */
-PERCPU_API PERCPU_MUST_CHECK int
-percpu_region_create_fd(int fd, const struct percpu_region_options *o, struct percpu_region **ret);
-
-/**
- * Open the region in the file that fd refers to: with flags 0 to read it, with
- * PERCPU_REGION_WRITE to count in it. The descriptor stays the caller's.
+ * Only one process may create the region. Hand the descriptor to other processes when the call has
+ * returned: earlier they would find half a region, with CREATE too.
  *
  * Returns as percpu_region_open(), and -EBADF if fd is not open for reading, or, with
- * PERCPU_REGION_WRITE, for reading and writing. To write, the call needs a free descriptor for a
- * moment (-EMFILE); to read, none.
+ * PERCPU_REGION_WRITE, for reading and writing. An empty file is -EBADMSG without CREATE. The call
+ * looks at the access of fd after the options, and then at the file. To write, or with
+ * PERCPU_REGION_OWNERS, it needs a free descriptor (-EMFILE); to read, none. A call that fails
+ * leaves an empty file empty.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_region_open_fd(int fd, unsigned flags,
+						       const struct percpu_region_options *o,
 						       struct percpu_region **ret);
 
 /**

@@ -17,6 +17,8 @@
 _Static_assert(sizeof(off_t) == 8, "files are longer than 2 GiB: -D_FILE_OFFSET_BITS=64");
 
 #define OPEN_TRIES 100
+#define FLAGS                                                                                      \
+	(PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS | PERCPU_REGION_EXCL)
 
 /*
  * Set the length of the file to that of the largest region that it may become, because later
@@ -50,8 +52,9 @@ static int check_file_options(const struct percpu_region_options *o,
 	return e == 0 && (ret->memory != NULL || ret->memory_size != 0) ? -EINVAL : e;
 }
 
-/* Make a region in the file. The descriptor stays the caller's. */
-static int create_in_file(int fd, const struct percpu_region_options *o, struct percpu_region **ret)
+/* Make a region in the file. The descriptor stays the caller's. fresh: as for open_region(). */
+static int create_in_file(int fd, unsigned flags, bool fresh, const struct percpu_region_options *o,
+			  struct percpu_region **ret)
 {
 	struct percpu_region *r;
 	int e;
@@ -60,6 +63,8 @@ static int create_in_file(int fd, const struct percpu_region_options *o, struct 
 	if (e != 0)
 		return e;
 	e = set_length(fd, r);
+	if (e == 0 && (flags & PERCPU_REGION_OWNERS))
+		e = percpu_descriptor_keep(r, fd, fresh);
 	if (e != 0) {
 		percpu_region_drop(r);
 		return e;
@@ -103,12 +108,10 @@ static int create_file(const char *path, unsigned flags, const struct percpu_reg
 	fd = open_temporary(path, o->mode, &name);
 	if (name == NULL) /* none was opened */
 		return fd;
-	e = create_in_file(fd, o, &r);
+	e = create_in_file(fd, flags, true, o, &r);
 	PERCPU_STEP("region: made");
 	if (e == 0) {
-		e = flags & PERCPU_REGION_OWNERS ? percpu_descriptor_keep(r, fd, true) : 0;
-		if (e == 0 && prepare != NULL)
-			e = prepare(r);
+		e = prepare != NULL ? prepare(r) : 0;
 		if (e == 0 && link(name, path) != 0)
 			e = percpu_errno();
 		if (e != 0)
@@ -123,21 +126,25 @@ static int create_file(const char *path, unsigned flags, const struct percpu_reg
 	return e;
 }
 
-int percpu_region_create_file(const char *path, const struct percpu_region_options *o,
-			      struct percpu_region **ret)
+/* Make a region in a file of the program's that is empty. Leave it empty on failure. */
+static int fill_file(int fd, unsigned flags, const struct percpu_region_options *o,
+		     int (*prepare)(struct percpu_region *r), struct percpu_region **ret)
 {
-	struct percpu_region_options opt;
-	int e, cancel;
+	struct percpu_region *r;
+	int e = create_in_file(fd, flags, false, o, &r);
 
-	if (path == NULL || ret == NULL)
-		return -EINVAL;
-	e = check_file_options(o, &opt);
-	if (e != 0)
+	if (e == 0 && prepare != NULL) {
+		e = prepare(r);
+		if (e != 0)
+			percpu_region_close(r);
+	}
+	if (e != 0) {
+		/* If this fails, set_length() has failed as well, and the file is empty. */
+		(void)!ftruncate(fd, 0);
 		return e;
-	cancel = percpu_defer_cancel();
-	e = create_file(path, 0, &opt, NULL, ret);
-	percpu_restore_cancel(cancel);
-	return e;
+	}
+	*ret = r;
+	return 0;
 }
 
 static int check_access(int fd, bool writable)
@@ -149,30 +156,6 @@ static int check_access(int fd, bool writable)
 	    (writable && (flags & O_ACCMODE) != O_RDWR))
 		return -EBADF;
 	return 0;
-}
-
-int percpu_region_create_fd(int fd, const struct percpu_region_options *o,
-			    struct percpu_region **ret)
-{
-	struct percpu_region_options opt;
-	struct stat st;
-	int e;
-
-	if (ret == NULL)
-		return -EINVAL;
-	e = check_file_options(o, &opt);
-	if (e == 0)
-		e = check_access(fd, true);
-	if (e != 0)
-		return e;
-	if (fstat(fd, &st) != 0)
-		return percpu_errno();
-	if (st.st_size != 0)
-		return -EEXIST;
-	e = create_in_file(fd, &opt, ret);
-	if (e != 0 && ftruncate(fd, 0) != 0)
-		return e; /* set_length() has failed as well, so the file is empty */
-	return e;
 }
 
 /* Read the header of a file, check it, and count the chunks that the file has room for. */
@@ -227,17 +210,52 @@ static int open_region(int fd, unsigned flags, bool fresh, struct percpu_region 
 	return percpu_region_begin(r, fd, true, ret);
 }
 
-int percpu_region_open_fd(int fd, unsigned flags, struct percpu_region **ret)
+/* Return the error of flags that contradict each other; or check the options, if a file may be
+ * created. */
+static int check_how(unsigned flags, const struct percpu_region_options *o,
+		     struct percpu_region_options *ret)
 {
-	int e, cancel;
+	const bool creates = flags & PERCPU_REGION_CREATE;
 
-	if (ret == NULL || (flags & ~(PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS)))
+	if ((creates && !(flags & PERCPU_REGION_WRITE)) ||
+	    (!creates && (flags & PERCPU_REGION_EXCL)))
 		return -EINVAL;
-	e = check_access(fd, flags & PERCPU_REGION_WRITE);
+	return creates ? check_file_options(o, ret) : 0;
+}
+
+/* Open the region in the file of the program's, or make it. */
+static int open_or_fill(int fd, unsigned flags, const struct percpu_region_options *o,
+			int (*prepare)(struct percpu_region *r), struct percpu_region **ret)
+{
+	struct stat st;
+
+	if (!(flags & PERCPU_REGION_CREATE))
+		return open_region(fd, flags, false, ret);
+	if (fstat(fd, &st) != 0)
+		return percpu_errno();
+	if (st.st_size == 0)
+		return fill_file(fd, flags, o, prepare, ret);
+	return flags & PERCPU_REGION_EXCL ? -EEXIST : open_region(fd, flags, false, ret);
+}
+
+int percpu_region_open_fd(int fd, unsigned flags, const struct percpu_region_options *o,
+			  struct percpu_region **ret)
+{
+	return flags & ~FLAGS ? -EINVAL : percpu_file_open_fd(fd, flags, o, NULL, ret);
+}
+
+int percpu_file_open_fd(int fd, unsigned flags, const struct percpu_region_options *o,
+			int (*prepare)(struct percpu_region *r), struct percpu_region **ret)
+{
+	struct percpu_region_options opt;
+	int e = ret != NULL ? check_how(flags, o, &opt) : -EINVAL, cancel;
+
+	if (e == 0)
+		e = check_access(fd, flags & PERCPU_REGION_WRITE);
 	if (e != 0)
 		return e;
 	cancel = percpu_defer_cancel(); /* pread(2) is a cancellation point */
-	e = open_region(fd, flags, false, ret);
+	e = open_or_fill(fd, flags, &opt, prepare, ret);
 	percpu_restore_cancel(cancel);
 	return e;
 }
@@ -288,25 +306,24 @@ static int open_or_create(const char *path, unsigned flags, const struct percpu_
 int percpu_region_open(const char *path, unsigned flags, const struct percpu_region_options *o,
 		       struct percpu_region **ret)
 {
-	if (flags & ~(PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS))
-		return -EINVAL;
-	return percpu_file_open(path, flags, o, NULL, ret);
+	return flags & ~FLAGS ? -EINVAL : percpu_file_open(path, flags, o, NULL, ret);
 }
 
 int percpu_file_open(const char *path, unsigned flags, const struct percpu_region_options *o,
 		     int (*prepare)(struct percpu_region *r), struct percpu_region **ret)
 {
-	const bool creates = flags & PERCPU_REGION_CREATE, writable = flags & PERCPU_REGION_WRITE;
 	struct percpu_region_options opt;
-	int e, cancel;
+	int e = path != NULL && ret != NULL ? check_how(flags, o, &opt) : -EINVAL, cancel;
 
-	if (path == NULL || ret == NULL || (creates && !writable))
-		return -EINVAL;
-	e = creates ? check_file_options(o, &opt) : 0;
 	if (e != 0)
 		return e;
 	cancel = percpu_defer_cancel();
-	e = creates ? open_or_create(path, flags, &opt, prepare, ret) : open_file(path, flags, ret);
+	if (flags & PERCPU_REGION_EXCL)
+		e = create_file(path, flags, &opt, prepare, ret);
+	else if (flags & PERCPU_REGION_CREATE)
+		e = open_or_create(path, flags, &opt, prepare, ret);
+	else
+		e = open_file(path, flags, ret);
 	percpu_restore_cancel(cancel);
 	return e;
 }

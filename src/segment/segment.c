@@ -165,7 +165,8 @@ static bool must_own(unsigned flags)
 
 static unsigned region_flags(unsigned flags)
 {
-	return PERCPU_REGION_OWNERS | (flags & PERCPU_SEGMENT_WRITE ? PERCPU_REGION_WRITE : 0);
+	return PERCPU_REGION_OWNERS | (flags & PERCPU_SEGMENT_WRITE ? PERCPU_REGION_WRITE : 0) |
+	       (flags & PERCPU_SEGMENT_CREATE ? PERCPU_REGION_CREATE : 0);
 }
 
 char *percpu_segment_path(const char *name, int *e)
@@ -207,37 +208,10 @@ int percpu_segment_open(const char *name, unsigned flags, const struct percpu_se
 	if (path == NULL)
 		return e;
 	how = region_flags(flags) | PERCPU_REGION_NO_LINK |
-	      (flags & PERCPU_SEGMENT_CREATE ? PERCPU_REGION_CREATE : 0) |
 	      (must_own(flags) ? PERCPU_REGION_OWN : 0);
 	e = percpu_file_open(path, how, &options, make_control, &r);
 	free(path);
 	return e != 0 ? e : begin_segment(r, name, flags, ret);
-}
-
-/* Make a segment of an empty file. Leave it empty on failure. */
-static int make_in_file(int fd, const struct percpu_region_options *o)
-{
-	struct percpu_region *r;
-	int e = percpu_region_create_fd(fd, o, &r);
-
-	if (e != 0)
-		return e;
-	e = make_control(r);
-	percpu_region_close(r);
-	if (e != 0)
-		(void)!ftruncate(fd, 0); /* percpu_region_create_fd() has extended it */
-	return e;
-}
-
-/* Make a segment of the file if it is empty, and open its region. */
-static int open_descriptor(int fd, unsigned flags, const struct percpu_region_options *o,
-			   struct percpu_region **ret)
-{
-	int e = must_own(flags) ? percpu_file_check_owner(fd) : 0;
-
-	if (e == 0 && (flags & PERCPU_SEGMENT_CREATE))
-		e = make_in_file(fd, o);
-	return e != 0 && e != -EEXIST ? e : percpu_region_open_fd(fd, region_flags(flags), ret);
 }
 
 int percpu_segment_open_fd(int fd, unsigned flags, const struct percpu_segment_options *o,
@@ -248,8 +222,10 @@ int percpu_segment_open_fd(int fd, unsigned flags, const struct percpu_segment_o
 	char name[32];
 	int e = ret != NULL ? read_segment_options(o, flags, &options) : -EINVAL;
 
+	if (e == 0 && must_own(flags))
+		e = percpu_file_check_owner(fd);
 	if (e == 0)
-		e = open_descriptor(fd, flags, &options, &r);
+		e = percpu_file_open_fd(fd, region_flags(flags), &options, make_control, &r);
 	(void)snprintf(name, sizeof(name), "of descriptor %d", fd);
 	return e != 0 ? e : begin_segment(r, name, flags, ret);
 }

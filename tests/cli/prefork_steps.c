@@ -260,7 +260,8 @@ static bool has_latest(const char *path)
 {
 	struct percpu_latest *latest = NULL;
 	struct percpu_region *r;
-	int e = percpu_region_create_file(path, NULL, &r);
+	int e = percpu_region_open(
+		path, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_EXCL, NULL, &r);
 
 	if (e == 0) {
 		e = percpu_latest_create_in(r, &latest);

@@ -125,7 +125,10 @@ static void create_large(const char *path)
 	struct percpu_region *r;
 
 	o.lane_size = (size_t)(UINT64_C(1) << 31);
-	require(percpu_region_create_file(path, &o, &r) == 0, "create");
+	require(percpu_region_open(path,
+				   PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_EXCL,
+				   &o, &r) == 0,
+		"create");
 }
 
 static void try_open(const char *path)

@@ -71,7 +71,9 @@ static bool create(void)
 
 static bool share(const char *path)
 {
-	return percpu_region_create_file(path, NULL, &file) == 0 &&
+	return percpu_region_open(path,
+				  PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_EXCL,
+				  NULL, &file) == 0 &&
 	       percpu_counter_create_in(file, &shared) == 0 &&
 	       percpu_region_open(path, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, NULL, &again) ==
 		       0 &&

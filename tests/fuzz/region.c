@@ -109,7 +109,8 @@ static void make_owners(void)
 	struct percpu_owners *o = NULL;
 	struct percpu_region *r = NULL;
 
-	must(percpu_region_open_fd(file, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, &r) == 0 &&
+	must(percpu_region_open_fd(file, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, NULL, &r) ==
+			     0 &&
 		     percpu_owners_open(r, OWNERS_ROOT, &o) == 0 &&
 		     percpu_owned_gauge_create_in(o, PERCPU_OWNED_MIN, &gauge) == 0 &&
 		     percpu_owned_fgauge_create_in(o, PERCPU_OWNED_RECENT, &fgauge) == 0 &&
@@ -152,7 +153,9 @@ static void make_good_file(void)
 
 	file = memfd_create("fuzz", MFD_CLOEXEC);
 	o.cpus = percpu_status()->possible_cpus > CPUS ? 0 : CPUS;
-	must(percpu_region_create_fd(file, &o, &r) == 0 &&
+	must(percpu_region_open_fd(file,
+				   PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_EXCL,
+				   &o, &r) == 0 &&
 		     percpu_counter_array_open(r, 0, N, &a) == 0 &&
 		     percpu_compact_open(r, 1, N, &c) == 0 &&
 		     percpu_stats_open(r, 2, 32, N, 0, &s) == 0 &&
@@ -681,7 +684,7 @@ static void use_region(const struct input *in)
 	uint64_t key;
 
 	if (percpu_region_open_fd(
-		    file, PERCPU_REGION_OWNERS | (in->writable & 1 ? PERCPU_REGION_WRITE : 0),
+		    file, PERCPU_REGION_OWNERS | (in->writable & 1 ? PERCPU_REGION_WRITE : 0), NULL,
 		    &r) != 0)
 		return;
 	use_owners(r, in);

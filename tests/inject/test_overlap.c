@@ -209,7 +209,7 @@ static void process_within_an_add(void **state)
 		test_skip("one CPU");
 	if (!inject_read(getpid(), &seen))
 		test_skip("no process_vm_readv() here");
-	assert_int_equal(percpu_region_create_fd(fd, NULL, &region), 0);
+	assert_int_equal(test_region_new_fd(fd, NULL, &region), 0);
 	close(fd);
 	assert_int_equal(percpu_counter_array_create_in(region, 2, &array), 0);
 	/* An add that was aborted meanwhile is over when it is told to go on. */

@@ -45,7 +45,7 @@ static void make_ring(bool shared, unsigned flags)
 		assert_int_equal(percpu_ring_create(SMALL, 0, &ring), 0);
 	} else {
 		fd = memfd_create("rings", MFD_CLOEXEC);
-		e = percpu_region_create_fd(fd, NULL, &region);
+		e = test_region_new_fd(fd, NULL, &region);
 		close(fd);
 		assert_int_equal(e, 0);
 		assert_int_equal(percpu_ring_create_in(region, SMALL, 0, &ring), 0);

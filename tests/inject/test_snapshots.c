@@ -152,7 +152,7 @@ static void updates_of_processes_are_excluded(void **state)
 		test_skip("one CPU");
 	if (!inject_read(getpid(), &seen))
 		test_skip("no process_vm_readv() here");
-	assert_int_equal(percpu_region_create_fd(fd, NULL, &r), 0);
+	assert_int_equal(test_region_new_fd(fd, NULL, &r), 0);
 	close(fd);
 	run(0, r, snapshot_of_a_process);
 	run(PERCPU_STATS_WHOLE, r, snapshot_of_a_process);

@@ -66,7 +66,9 @@ static bool prepare(void)
 	int fd = (int)syscall(SYS_memfd_create, "matrix", 0);
 
 	(void)percpu_selftest(); /* before verbs that forbid its calls */
-	return fd >= 0 && percpu_region_create_fd(fd, NULL, &r) == 0 &&
+	return fd >= 0 &&
+	       percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, NULL, &r) ==
+		       0 &&
 	       percpu_counter_create_in(r, &shared) == 0 && percpu_counter_create(&own) == 0 &&
 	       percpu_local_create(sizeof(int64_t), PERCPU_LOCAL_LOCK, &word) == 0;
 }
@@ -176,8 +178,10 @@ static bool values(void)
 	pid_t pid;
 	bool ok;
 
-	if (fd < 0 || percpu_region_create_fd(fd, NULL, &r) != 0 ||
-	    percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, &owned) != 0 ||
+	if (fd < 0 ||
+	    percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, NULL, &r) != 0 ||
+	    percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, NULL, &owned) !=
+		    0 ||
 	    !values_create_in(owned, &value) || !start(thread, count_values))
 		return false;
 	pid = fork();

@@ -42,7 +42,7 @@ void stepping_make(unsigned cpu)
 	void *cell;
 
 	lanes = test_share(percpu_status()->possible_cpus * sizeof(*lanes));
-	assert_int_equal(percpu_region_create_fd(fd, NULL, &region), 0);
+	assert_int_equal(test_region_new_fd(fd, NULL, &region), 0);
 	close(fd);
 	assert_int_equal(percpu_region_create(NULL, &own), 0);
 	locked = (struct percpu_local){ .cell = (char *)lanes->word,

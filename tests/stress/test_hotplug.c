@@ -171,7 +171,7 @@ static int create(void **state)
 	int fd = memfd_create("hotplug", MFD_CLOEXEC), e;
 
 	(void)state;
-	e = percpu_region_create_fd(fd, NULL, &region);
+	e = test_region_new_fd(fd, NULL, &region);
 	close(fd);
 	if (e == 0)
 		e = percpu_stats_create_in(region, sizeof(uint64_t[2]), 1, 0, &stats);

@@ -27,7 +27,7 @@ static int create(void **state)
 	int fd = memfd_create("kill", 0), e;
 
 	(void)state;
-	e = percpu_region_create_fd(fd, NULL, &region);
+	e = test_region_new_fd(fd, NULL, &region);
 	close(fd);
 	if (e == 0)
 		e = percpu_counter_create_in(region, &counter);

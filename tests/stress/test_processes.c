@@ -35,7 +35,7 @@ static int create(void **state)
 	int fd = memfd_create("processes", 0), e;
 
 	(void)state;
-	e = percpu_region_create_fd(fd, NULL, &region);
+	e = test_region_new_fd(fd, NULL, &region);
 	close(fd);
 	return e ? e : percpu_counter_create_in(region, &counter);
 }
@@ -118,7 +118,7 @@ static void growth_reaches_other_processes(void **state)
 
 	(void)state;
 	name = test_path("growing");
-	assert_int_equal(percpu_region_create_file(name, NULL, &r), 0);
+	assert_int_equal(test_region_new(name, NULL, &r), 0);
 	for (int i = 0; i < WORKERS; i++)
 		pid[i] = test_fork(attach_and_add, &zero);
 	for (int i = 0; i <= PERCPU_LANE_SIZE / 8; i++)
@@ -191,7 +191,7 @@ static void no_cell_is_handed_out_twice(void **state)
 	(void)state;
 	cells = (void *)all;
 	name = test_path("allocating");
-	assert_int_equal(percpu_region_create_file(name, NULL, &r), 0);
+	assert_int_equal(test_region_new(name, NULL, &r), 0);
 	for (unsigned i = 0; i < WORKERS; i++)
 		pid[i] = test_fork(allocate_in_child, &i);
 	for (int i = 0; i < WORKERS; i++)

@@ -122,7 +122,7 @@ static void start_and_kill(struct percpu_ring_reader *reader, uint64_t *random)
 static void begin(unsigned flags)
 {
 	struct percpu_region_options o = { .size = sizeof(o), .lane_size = SIZE + 128 };
-	int fd = memfd_create("rings", 0), e = percpu_region_create_fd(fd, &o, &region);
+	int fd = memfd_create("rings", 0), e = test_region_new_fd(fd, &o, &region);
 
 	close(fd);
 	assert_int_equal(e, 0);

@@ -219,7 +219,7 @@ static void snapshots_of_processes(size_t fields, unsigned flags)
 	int error = 0;
 
 	unlink(test_path("stats"));
-	assert_int_equal(percpu_region_create_file(test_path("stats"), NULL, &r), 0);
+	assert_int_equal(test_region_new(test_path("stats"), NULL, &r), 0);
 	assert_int_equal(percpu_stats_create_in(r, 8 * fields, 1, flags, &shared->work.stats), 0);
 	shared->work.fields = fields;
 	shared->work.stop = 0;
@@ -320,7 +320,7 @@ static void children_keep_no_lock(void **state)
 	if (test_thread_sanitizer())
 		test_skip("the thread sanitizer allows no threads in a child that forks");
 	unlink(test_path("stats"));
-	assert_int_equal(percpu_region_create_file(test_path("stats"), NULL, &r), 0);
+	assert_int_equal(test_region_new(test_path("stats"), NULL, &r), 0);
 	assert_int_equal(percpu_stats_create_in(r, 16, 1, 0, &f->stats), 0);
 	for (int round = 0; round < 10; round++) {
 		assert_int_equal(test_wait(test_fork(fork_and_be_killed, f), 30), SIGKILL);

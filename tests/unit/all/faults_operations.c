@@ -76,7 +76,7 @@ static int create_file(void)
 {
 	const char *name = test_path("new");
 	struct percpu_region *r = NULL, *reader = NULL;
-	int e = percpu_region_create_file(name, NULL, &r);
+	int e = test_region_new(name, NULL, &r);
 
 	if (e == 0)
 		e = grow(r);
@@ -97,7 +97,7 @@ static int create_fd(void)
 	struct percpu_region *r = NULL;
 	struct stat st;
 
-	e = percpu_region_create_fd(fd, NULL, &r);
+	e = test_region_new_fd(fd, NULL, &r);
 	fault_clear();
 	assert_int_equal(fstat(fd, &st), 0);
 	if (e != 0)

@@ -222,8 +222,7 @@ int sweep_set_up(void **state)
 	snprintf(sweep_path, sizeof(sweep_path), "%s", test_path("region"));
 	snprintf(directory, sizeof(directory), "%.*s", (int)(strrchr(sweep_path, '/') - sweep_path),
 		 sweep_path);
-	return percpu_region_create_file(sweep_path, NULL, &sweep_region) ||
-	       percpu_region_default(&private);
+	return test_region_new(sweep_path, NULL, &sweep_region) || percpu_region_default(&private);
 }
 
 int sweep_tear_down(void **state)

@@ -1169,7 +1169,7 @@ static int family_series(int64_t series)
  *	ref.h "percpu_ref_kill() returns -ERANGE": unit/test_ref_modes:
  *  too_many_puts_show_at_a_switch
  *	region.h "-EFBIG RLIMIT_FSIZE is too small": unit/test_resources: with_small_files
- *	region.h "-ERANGE with PERCPU_REGION_WRITE: the region has lanes for fewer CPUs":
+ *	region.h "-ERANGE with WRITE: the region has lanes for fewer CPUs":
  *  unit/test_cpus: too_few_lanes_are_noticed
  *	region.h "in lanes above 64 KiB": geometry
  *	stats.h "Objects have up to PERCPU_STATS_MAX_COMMIT fields and are in two copies": as of
@@ -1507,7 +1507,7 @@ static int prepare(void **state)
 {
 	(void)state;
 	percpu_status();
-	assert_int_equal(percpu_region_create_file(test_path("region"), NULL, &region), 0);
+	assert_int_equal(test_region_new(test_path("region"), NULL, &region), 0);
 	return percpu_segment_open(test_path("segment"), ALL, NULL, &segment);
 }
 

@@ -130,7 +130,7 @@ static int put_too_long_as_it_is(void)
 	struct percpu_ring *r;
 	int fd = memfd_create("debug", MFD_CLOEXEC);
 
-	test_child_require(percpu_region_create_fd(fd, NULL, &shared) == 0, "region");
+	test_child_require(test_region_new_fd(fd, NULL, &shared) == 0, "region");
 	test_child_require(percpu_ring_open(shared, 3, PERCPU_RING_MIN, 0, &r) == 0, "create");
 	test_child_require(percpu_ring_open(shared, 3, 0, 0, &r) == 0, "open");
 	return percpu_ring_put(r, record, sizeof(record));
@@ -144,7 +144,9 @@ static int put_too_long_by_key(void)
 	struct percpu_ring *r;
 	int fd = memfd_create("debug", MFD_CLOEXEC);
 
-	test_child_require(percpu_region_create_fd(fd, NULL, &shared) == 0, "region");
+	test_child_require(percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE,
+						 NULL, &shared) == 0,
+			   "region");
 	test_child_require(percpu_ring_create_in(shared, PERCPU_RING_MIN, 0, &r) == 0, "create");
 	test_child_require(percpu_ring_attach(shared, percpu_ring_key(r), &r) == 0, "attach");
 	return percpu_ring_put(r, record, sizeof(record));

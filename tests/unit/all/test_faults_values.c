@@ -281,13 +281,13 @@ static int region_by_descriptor(void)
 
 	e = percpu_region_memory_size(NULL, &size);
 	if (e == 0)
-		e = percpu_region_create_fd(fd, NULL, &r);
+		e = test_region_new_fd(fd, NULL, &r);
 	if (e == 0)
 		e = percpu_region_alloc(r, 8, 8, &cell);
 	if (e == 0)
 		e = percpu_region_set_root(r, 1, 0, percpu_region_key(r, cell));
 	if (e == 0)
-		e = percpu_region_open_fd(fd, PERCPU_REGION_WRITE, &other);
+		e = percpu_region_open_fd(fd, PERCPU_REGION_WRITE, NULL, &other);
 	if (e == 0)
 		there = percpu_region_at(other, percpu_region_root(other, 1), 8);
 	if (e == 0)
@@ -325,9 +325,9 @@ static int region_of_others(void)
 	struct percpu_region *r = NULL, *other = NULL;
 	void *cell = NULL;
 
-	e = percpu_region_create_fd(fd, NULL, &r);
+	e = test_region_new_fd(fd, NULL, &r);
 	if (e == 0)
-		e = percpu_region_open_fd(fd, PERCPU_REGION_WRITE, &other);
+		e = percpu_region_open_fd(fd, PERCPU_REGION_WRITE, NULL, &other);
 	while (e == 0 && r->n == 1)
 		e = percpu_region_alloc(r, PERCPU_LANE_SIZE / 2, 8, &cell);
 	if (e == 0)

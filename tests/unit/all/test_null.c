@@ -94,8 +94,8 @@ static void results_must_have_a_place(void **state)
 {
 	(void)state;
 	assert_int_equal(percpu_region_create(NULL, NULL), -EINVAL);
-	assert_int_equal(percpu_region_create_fd(0, NULL, NULL), -EINVAL);
-	assert_int_equal(percpu_region_open_fd(0, 0, NULL), -EINVAL);
+	assert_int_equal(test_region_new_fd(0, NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_region_open_fd(0, 0, NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_region_alloc(region, 8, 8, NULL), -EINVAL);
 	assert_int_equal(percpu_region_memory_size(NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_local_create(8, PERCPU_LOCAL_SPLIT, NULL), -EINVAL);

@@ -89,7 +89,7 @@ static void try_without_address_space(void)
 
 	require(percpu_counter_create(&c), -ENOMEM, "counter_create");
 	require(percpu_region_create(NULL, &r), -ENOMEM, "region_create");
-	require(percpu_region_create_file(test_path("new"), NULL, &r), -ENOMEM, "create_file");
+	require(test_region_new(test_path("new"), NULL, &r), -ENOMEM, "create");
 	require(percpu_region_open(file, PERCPU_REGION_WRITE, NULL, &r), -ENOMEM, "open to write");
 	require(percpu_region_open(file, 0, NULL, &r), -ENOMEM, "open to read");
 	require(percpu_counter_array_create(8, &a), -ENOMEM, "small array");
@@ -137,7 +137,7 @@ static void no_address_space_is_an_error(void **state)
 	(void)state;
 	if (!test_can_limit_address_space())
 		test_skip("RLIMIT_AS cannot be used here");
-	assert_int_equal(percpu_region_create_file(file, NULL, &r), 0);
+	assert_int_equal(test_region_new(file, NULL, &r), 0);
 	percpu_region_close(r);
 	test_in_child(without_address_space, NULL);
 	unlink(file);
@@ -188,7 +188,7 @@ static int without_descriptors(void *arg)
 	(void)arg;
 	percpu_status();
 	getrlimit(RLIMIT_NOFILE, &was);
-	require(percpu_region_create_file(file, NULL, &r), 0, "create_file");
+	require(test_region_new(file, NULL, &r), 0, "create");
 	percpu_region_close(r);
 	r = NULL;
 	there = open(file, O_RDWR);
@@ -198,10 +198,11 @@ static int without_descriptors(void *arg)
 	for (int i = 0; i < 2; i++) {
 		before = traces_now();
 		limit(RLIMIT_NOFILE, (rlim_t)fd);
-		require(percpu_region_create_file(file, NULL, &r), -EMFILE, "create_file");
+		require(test_region_new(file, NULL, &r), -EMFILE, "create");
 		require(percpu_region_open(file, PERCPU_REGION_WRITE, NULL, &r), -EMFILE, "open");
-		require(percpu_region_open_fd(pair[0], 0, &r), -EBADMSG, "open_fd needs none");
-		require(percpu_region_open_fd(there, PERCPU_REGION_WRITE, &r), -EMFILE,
+		require(percpu_region_open_fd(pair[0], 0, NULL, &r), -EBADMSG,
+			"open_fd needs none");
+		require(percpu_region_open_fd(there, PERCPU_REGION_WRITE, NULL, &r), -EMFILE,
 			"open_fd to write");
 		limit(RLIMIT_NOFILE, (rlim_t)fd + 1);
 		require(percpu_region_open(file, PERCPU_REGION_WRITE, NULL, &r), -EMFILE,
@@ -228,9 +229,9 @@ static int with_small_files(void *arg)
 	(void)arg;
 	signal(SIGXFSZ, SIG_IGN);
 	limit(RLIMIT_FSIZE, 65536);
-	require(percpu_region_create_file(file, NULL, &r), -EFBIG, "create_file");
+	require(test_region_new(file, NULL, &r), -EFBIG, "create");
 	before = traces_now();
-	require(percpu_region_create_file(file, NULL, &r), -EFBIG, "create_file");
+	require(test_region_new(file, NULL, &r), -EFBIG, "create");
 	require_same(before, "a file too large leaves nothing");
 	test_child_require(!r, "output is not touched");
 	return 0;
@@ -302,7 +303,7 @@ static void try_too_much(void)
 	(void)snprintf(size, sizeof(size), "size=%uk",
 		       64 + 16 * (percpu_status()->possible_cpus + 2));
 	test_child_require(mount("tmpfs", directory, "tmpfs", 0, size) == 0, size);
-	require(percpu_region_create_file(file, NULL, &r), 0, "create_file");
+	require(test_region_new(file, NULL, &r), 0, "create");
 	for (unsigned i = 0; i < 3; i++) {
 		require(percpu_counter_array_create_in(r, 8000, &a), -ENOSPC, "too large an array");
 		require(percpu_counter_create_in(r, &c), 0, "a counter");
@@ -320,15 +321,15 @@ static int with_full_disk(void *arg)
 		return 77;
 	if (!mount_full())
 		return 77;
-	require(percpu_region_create_file(file, NULL, &r), -ENOSPC, "create_file");
+	require(test_region_new(file, NULL, &r), -ENOSPC, "create");
 	before = traces_now();
-	require(percpu_region_create_file(file, NULL, &r), -ENOSPC, "create_file");
-	require_same(before, "create_file on a full disk leaves nothing");
+	require(test_region_new(file, NULL, &r), -ENOSPC, "create");
+	require_same(before, "create on a full disk leaves nothing");
 	test_child_require(!r, "output is not touched");
 	umount(directory);
 	if (mount("tmpfs", directory, "tmpfs", 0, "size=2m") != 0)
 		return 77;
-	require(percpu_region_create_file(file, NULL, &r), 0, "create_file");
+	require(test_region_new(file, NULL, &r), 0, "create");
 	fill(r);
 	require(percpu_region_open(file, PERCPU_REGION_WRITE, NULL, &s), 0, "open on a full disk");
 	percpu_region_close(s);
@@ -364,7 +365,7 @@ static int with_reclaimed_disk(void *arg)
 	if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
 	    mount("tmpfs", directory, "tmpfs", 0, "size=16m") != 0)
 		return 77;
-	require(percpu_region_create_file(file, NULL, &o.region), 0, "create_file");
+	require(test_region_new(file, NULL, &o.region), 0, "create");
 	require(percpu_zone_create("limits", 8, &o, &z), 0, "zone_create");
 	require(percpu_counter_array_create_in(o.region, N, &a), 0, "array_create_in");
 	test_pin(0, test_cpu(test_cpus() - 1));
@@ -427,7 +428,7 @@ static int with_full_chunks(void *arg)
 	if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
 	    mount("tmpfs", directory, "tmpfs", 0, room) != 0)
 		return 77;
-	require(percpu_region_create_file(file, NULL, &r), 0, "create_file");
+	require(test_region_new(file, NULL, &r), 0, "create");
 	for (uint32_t n = 1; n < 3; n++) {
 		take_all(r);
 		close(write_until_full(&size));
@@ -455,11 +456,11 @@ static int with_read_only_disk(void *arg)
 	if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
 	    mount("tmpfs", directory, "tmpfs", 0, "size=16m") != 0)
 		return 77;
-	require(percpu_region_create_file(file, NULL, &r), 0, "create_file");
+	require(test_region_new(file, NULL, &r), 0, "create");
 	percpu_region_close(r);
 	if (mount("tmpfs", directory, "tmpfs", MS_REMOUNT | MS_RDONLY, "size=16m") != 0)
 		return 77;
-	require(percpu_region_create_file(test_path("new"), NULL, &r), -EROFS, "create_file");
+	require(test_region_new(test_path("new"), NULL, &r), -EROFS, "create");
 	require(percpu_region_open(file, PERCPU_REGION_WRITE, NULL, &r), -EROFS, "open to write");
 	require(percpu_region_open(file, 0, NULL, &r), 0, "open to read");
 	percpu_region_close(r);
@@ -508,7 +509,7 @@ static int as_nobody(void *arg)
 	if (setgid(65534) != 0 || setuid(65534) != 0)
 		return 77;
 	require(percpu_region_open(file, PERCPU_REGION_WRITE, NULL, &r), -EACCES, "open to write");
-	require(percpu_region_create_file(test_path("new"), NULL, &r), -EACCES, "create_file");
+	require(test_region_new(test_path("new"), NULL, &r), -EACCES, "create");
 	test_child_require(!r, "output is not touched");
 	require(percpu_region_open(file, 0, NULL, &r), 0, "open to read");
 	require(percpu_counter_open(r, 0, &c), 0, "counter_open");
@@ -527,7 +528,7 @@ static void no_permission_is_an_error(void **state)
 
 	(void)state;
 	umask(022);
-	assert_int_equal(percpu_region_create_file(file, &o, &r), 0);
+	assert_int_equal(test_region_new(file, &o, &r), 0);
 	assert_int_equal(percpu_counter_create_in(r, &c), 0);
 	assert_int_equal(percpu_region_set_root(r, 0, 0, percpu_counter_key(c)), 0);
 	percpu_counter_add(c, 8);

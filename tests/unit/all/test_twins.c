@@ -292,7 +292,7 @@ static void other_lanes_are_refused_or_used(void **state)
 	if (!twin_knows_stride(t))
 		return;
 	snprintf(name, sizeof(name), "%s-wide", path);
-	assert_int_equal(percpu_region_create_file(name, &large, &wide.r), 0);
+	assert_int_equal(test_region_new(name, &large, &wide.r), 0);
 	expect_refusal(twin_create_in(t, &wide, &h), -EINVAL, h);
 	expect_refusal(twin_open(t, &wide, 1, &h), -EINVAL, h);
 	expect_refusal(twin_attach(t, &wide, 64, &h), -EINVAL, h);

@@ -58,7 +58,7 @@ static void long_lanes_of_a_file_are_not_cut(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(percpu_region_create_file(test_path("long"), NULL, &r), 0);
+	assert_int_equal(test_region_new(test_path("long"), NULL, &r), 0);
 	percpu_region_close(r);
 	fd = open(test_path("long"), O_WRONLY);
 	assert_int_equal(pwrite(fd, &lane_size, sizeof(lane_size), (off_t)at), sizeof(lane_size));

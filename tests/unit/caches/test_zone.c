@@ -394,7 +394,7 @@ static void zones_share_a_region(void **state)
 	uint64_t *x, *y;
 
 	(void)state;
-	assert_int_equal(percpu_region_create_file(test_path("zone"), NULL, &o.region), 0);
+	assert_int_equal(test_region_new(test_path("zone"), NULL, &o.region), 0);
 	a = make(8, &o);
 	b = make(72, &o);
 	x = take(a, PERCPU_ZONE_ZERO);

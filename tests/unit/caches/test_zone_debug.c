@@ -155,8 +155,7 @@ static int fill_a_file(void)
 		return 1;
 	signal(SIGXFSZ, SIG_IGN);
 	limit.rlim_cur = 3 * chunk;
-	if (setrlimit(RLIMIT_FSIZE, &limit) != 0 ||
-	    percpu_region_create_fd(fd, NULL, &o.region) != 0)
+	if (setrlimit(RLIMIT_FSIZE, &limit) != 0 || test_region_new_fd(fd, NULL, &o.region) != 0)
 		return 1;
 	z = make(16384, &o);
 	while (e == 0)

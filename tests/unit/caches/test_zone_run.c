@@ -152,7 +152,7 @@ static void copies_lie_on_the_node_of_their_cpu(void **state)
 	(void)state;
 	if (access("/sys/devices/system/node/node1", F_OK) != 0)
 		test_skip("this machine has one NUMA node");
-	assert_int_equal(percpu_region_create_file(path, NULL, &r), 0);
+	assert_int_equal(test_region_new(path, NULL, &r), 0);
 	z[0] = make(r);
 	z[1] = make(NULL);
 	for (int i = 0; i < 2; i++) {

@@ -314,7 +314,7 @@ static void shared_sets_reserve_what_is_documented(void **state)
 		close(fd);
 		test_skip("memory cannot be reserved, as in qemu-user");
 	}
-	assert_int_equal(percpu_region_create_fd(fd, &o, &r), 0);
+	assert_int_equal(test_region_new_fd(fd, &o, &r), 0);
 	assert_int_equal(fstat(fd, &before), 0);
 	assert_int_equal(percpu_compact_create_in(r, COUNTERS, &c), 0);
 	assert_int_equal(fstat(fd, &after), 0);
@@ -373,7 +373,7 @@ static void sets_in_a_region_can_be_attached(void **state)
 	uint64_t key;
 
 	(void)state;
-	assert_int_equal(percpu_region_create_fd(fd, NULL, &r), 0);
+	assert_int_equal(test_region_new_fd(fd, NULL, &r), 0);
 	assert_int_equal(percpu_compact_create_in(r, 100, &a), 0);
 	key = percpu_compact_key(a);
 	assert_int_not_equal(key, 0);
@@ -384,7 +384,7 @@ static void sets_in_a_region_can_be_attached(void **state)
 	}
 	assert_int_equal(percpu_compact_fetch(a, 99), 200 * (a->half - 1));
 	percpu_compact_detach(b);
-	assert_int_equal(percpu_region_open_fd(fd, 0, &reader), 0);
+	assert_int_equal(percpu_region_open_fd(fd, 0, NULL, &reader), 0);
 	assert_int_equal(percpu_compact_attach(reader, key, 100, &b), 0);
 	assert_int_equal(percpu_compact_fetch(b, 99), 200 * (a->half - 1));
 	percpu_compact_detach(b);

@@ -315,7 +315,7 @@ static void keys_say_what_they_lead_to(void **state)
 	int fd = memfd_create("fcounter", MFD_CLOEXEC);
 
 	(void)state;
-	assert_int_equal(percpu_region_create_fd(fd, NULL, &r), 0);
+	assert_int_equal(test_region_new_fd(fd, NULL, &r), 0);
 	close(fd);
 	assert_int_equal(percpu_counter_array_open(r, 0, 4, &integers), 0);
 	assert_int_equal(percpu_fcounter_open(r, 0, &c), -EEXIST);
@@ -351,7 +351,7 @@ static void damaged_cells_count_as_nothing(void **state)
 	char *cell;
 
 	(void)state;
-	assert_int_equal(percpu_region_create_fd(fd, NULL, &r), 0);
+	assert_int_equal(test_region_new_fd(fd, NULL, &r), 0);
 	close(fd);
 	assert_int_equal(percpu_fcounter_create_in(r, &c), 0);
 	cell = (char *)c;

@@ -303,7 +303,7 @@ static void processes_count_together(void **state)
 	int e;
 
 	(void)state;
-	assert_int_equal(percpu_region_create_file(path, NULL, &r), 0);
+	assert_int_equal(test_region_new(path, NULL, &r), 0);
 	assert_int_equal(percpu_stats_create_in(r, 24, 5, 0, &s), 0);
 	key = percpu_stats_key(s);
 	assert_int_equal(percpu_region_set_root(r, 0, 0, key), 0);

@@ -161,7 +161,7 @@ static void cpus_of_different_width_share_objects(void **state)
 	bool whole = true;
 
 	(void)state;
-	assert_int_equal(percpu_region_create_file(test_path("shared"), NULL, &r), 0);
+	assert_int_equal(test_region_new(test_path("shared"), NULL, &r), 0);
 	for (unsigned creates = 2; creates <= widest && whole; creates *= 2)
 		for (unsigned attaches = 2; attaches <= widest && whole; attaches *= 2)
 			for (size_t fields = 4; fields <= LARGEST && whole; fields *= 2) {
@@ -195,7 +195,7 @@ static void attaching_finds_the_flag(void **state)
 	struct percpu_region *r;
 
 	(void)state;
-	assert_int_equal(percpu_region_create_file(test_path("flag"), NULL, &r), 0);
+	assert_int_equal(test_region_new(test_path("flag"), NULL, &r), 0);
 	assert_int_equal(percpu_stats_create_in(r, 80, 2, PERCPU_STATS_WHOLE, &s), 0);
 	assert_int_equal(percpu_stats_attach(r, percpu_stats_key(s), 80, 2, 0, &t), 0);
 	assert_int_equal(percpu_stats_commit_words(t), 10);
@@ -231,7 +231,7 @@ static void damaged_layouts_are_not_there(void **state)
 
 	(void)state;
 	pretended = 4;
-	assert_int_equal(percpu_region_create_file(test_path("damage"), NULL, &r), 0);
+	assert_int_equal(test_region_new(test_path("damage"), NULL, &r), 0);
 	assert_int_equal(percpu_stats_create_in(r, 32, 2, 0, &s), 0);
 	key = percpu_stats_key(s);
 	c = percpu_stats_control(s);

@@ -190,13 +190,13 @@ static int region_by_name(void)
 
 static int region_by_number(void)
 {
-	return percpu_region_open_fd(file.fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS,
+	return percpu_region_open_fd(file.fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, NULL,
 				     &file.region);
 }
 
 static int region_made(void)
 {
-	return percpu_region_create_file(test_path("made"), NULL, &file.region);
+	return test_region_new(test_path("made"), NULL, &file.region);
 }
 
 static int segment_by_name(void)
@@ -528,7 +528,7 @@ static int open_other_lanes(void)
 	const struct percpu_region_options o = { .size = sizeof(o), .lane_size = 2 << 20 };
 	struct percpu_region *r;
 
-	return percpu_region_create_file(test_path("in-use"), &o, &r);
+	return test_region_new(test_path("in-use"), &o, &r);
 }
 
 static int open_no_reader(void)

@@ -115,7 +115,7 @@ static int create_in_container(void *path)
 	struct percpu_region *r;
 
 	enter_container();
-	test_child_require(percpu_region_create_file(path, NULL, &r) == 0, "create");
+	test_child_require(test_region_new(path, NULL, &r) == 0, "create");
 	percpu_region_close(r);
 	return 0;
 }
@@ -126,7 +126,7 @@ static int create_for_one_cpu(void *path)
 
 	enter_container();
 	jail_hide("/proc");
-	test_child_require(percpu_region_create_file(path, NULL, &r) == 0, "create");
+	test_child_require(test_region_new(path, NULL, &r) == 0, "create");
 	percpu_region_close(r);
 	return 0;
 }
@@ -135,7 +135,7 @@ static int create_outside(void *path)
 {
 	struct percpu_region *r;
 
-	test_child_require(percpu_region_create_file(path, NULL, &r) == 0, "create");
+	test_child_require(test_region_new(path, NULL, &r) == 0, "create");
 	percpu_region_close(r);
 	return 0;
 }

@@ -467,7 +467,7 @@ static int open_wide_fd(void)
 	int fd = open(WIDE, O_RDWR | O_CLOEXEC);
 	struct percpu_region *r;
 
-	return percpu_region_open_fd(fd, PERCPU_REGION_WRITE, &r);
+	return percpu_region_open_fd(fd, PERCPU_REGION_WRITE, NULL, &r);
 }
 
 static int create_private(void)
@@ -489,7 +489,7 @@ static int create_new_file(void)
 {
 	struct percpu_region *r;
 
-	return percpu_region_create_file(test_path("new"), NULL, &r);
+	return test_region_new(test_path("new"), NULL, &r);
 }
 
 static int create_in_fd(void)
@@ -497,7 +497,7 @@ static int create_in_fd(void)
 	int fd = memfd_create("region", MFD_CLOEXEC);
 	struct percpu_region *r;
 
-	return percpu_region_create_fd(fd, NULL, &r);
+	return test_region_new_fd(fd, NULL, &r);
 }
 
 static int create_segment(void)
@@ -525,7 +525,7 @@ static int note_more_cpus(void *arg)
 	files[0].text = "0-3\n";
 	unlink(WIDE);
 	unlink(test_path("new"));
-	test_child_require(percpu_region_create_file(WIDE, &o, &r) == 0, "80 lanes");
+	test_child_require(test_region_new(WIDE, &o, &r) == 0, "80 lanes");
 	test_child_require(percpu_region_create(NULL, &few) == 0, "4 lanes");
 	test_child_require(!percpu_note_cpus(0), "a lane for each CPU");
 	files[0].text = "0-79\n";
@@ -550,7 +550,7 @@ static int make_region(void *path)
 {
 	struct percpu_region *r;
 
-	return percpu_region_create_file(path, NULL, &r);
+	return test_region_new(path, NULL, &r);
 }
 
 static char path[128];

@@ -357,9 +357,9 @@ static void make_region_with_owners(void)
 	const int fd = memfd_create("owners", MFD_CLOEXEC);
 	struct percpu_region *r = NULL;
 
-	REQUIRE(percpu_region_create_fd(fd, NULL, &r) == 0);
+	REQUIRE(test_region_new_fd(fd, NULL, &r) == 0);
 	percpu_region_close(r);
-	REQUIRE(percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS,
+	REQUIRE(percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, NULL,
 				      &with_owners) == 0);
 	close(fd);
 }

@@ -71,7 +71,7 @@ static int try_to_create(uint32_t cpus)
 	struct percpu_region_options o = { .size = sizeof(o), .cpus = cpus };
 	struct percpu_region *r;
 	struct percpu_stats *s;
-	int e = percpu_region_create_fd(file, &o, &r);
+	int e = test_region_new_fd(file, &o, &r);
 
 	if (e != 0)
 		return e;
@@ -90,7 +90,7 @@ static int try_to_read(void)
 	struct percpu_stats *s;
 	int e;
 
-	require(percpu_region_open_fd(file, PERCPU_REGION_WRITE, &r), 0, "open");
+	require(percpu_region_open_fd(file, PERCPU_REGION_WRITE, NULL, &r), 0, "open");
 	require(percpu_stats_attach(r, facts->key, 16, 1, 0, &s), 0, "attach");
 	percpu_stats_add(s, 0, 1, 5);
 	e = percpu_stats_snapshot(s, 0, 1, now);

@@ -17,7 +17,7 @@ int start(void **state)
 {
 	(void)state;
 	strcpy(path, test_path("region"));
-	return percpu_region_create_file(path, NULL, &region);
+	return test_region_new(path, NULL, &region);
 }
 
 int stop(void **state)

@@ -34,7 +34,7 @@ int make_image(void **state)
 
 	(void)state;
 	strcpy(path, test_path("file"));
-	if (percpu_region_create_file(path, NULL, &r) != 0)
+	if (test_region_new(path, NULL, &r) != 0)
 		return -1;
 	for (int i = 0; i <= PERCPU_LANE_SIZE / 8; i++) {
 		if (percpu_counter_create_in(r, &c) != 0)

@@ -30,12 +30,12 @@ static inline struct percpu_region *create(enum kind kind, const struct percpu_r
 		assert_int_equal(percpu_region_create(o, &r), 0);
 		break;
 	case NAMED:
-		assert_int_equal(percpu_region_create_file(test_path("region"), o, &r), 0);
+		assert_int_equal(test_region_new(test_path("region"), o, &r), 0);
 		break;
 	default:
 		fd = memfd_create("region", 0);
 		assert_true(fd >= 0);
-		assert_int_equal(percpu_region_create_fd(fd, o, &r), 0);
+		assert_int_equal(test_region_new_fd(fd, o, &r), 0);
 		close(fd);
 	}
 	return r;

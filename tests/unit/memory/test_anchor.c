@@ -78,7 +78,7 @@ static void make_region(size_t more)
 	const struct percpu_region_options o = { .size = sizeof(o),
 						 .lane_size = 8 * (N + TABLE + more) };
 
-	assert_int_equal(percpu_region_create_file(path, &o, &region), 0);
+	assert_int_equal(test_region_new(path, &o, &region), 0);
 	assert_int_equal(percpu_region_alloc(region, 8 * TABLE, 8, &table), 0);
 }
 

@@ -44,7 +44,7 @@ static int start(void **state)
 	libc_offset = percpu_libc_offset != 0 ? percpu_libc_offset : libc_offset;
 	percpu_libc_offset = 0; /* so that the pretended number is used */
 	pretended = 0;
-	e = percpu_region_create_fd(fd, &o, &region);
+	e = test_region_new_fd(fd, &o, &region);
 	close(fd);
 	if (e != 0)
 		return e;
@@ -310,7 +310,7 @@ static void refused_pages_are_told(void **state)
 	assert_int_not_equal(fault_clear(), 0);
 	assert_null(cell);
 	assert_int_equal(region->n, 1);
-	assert_int_equal(percpu_region_create_fd(fd, &o, &r), 0);
+	assert_int_equal(test_region_new_fd(fd, &o, &r), 0);
 	close(fd);
 	chunk = r->first;
 	fault_set(FAULT_MADVISE, 0, EINVAL, true);
@@ -341,8 +341,8 @@ static void nothing_is_reclaimed_of_others(void **state)
 		percpu_region_close(r);
 	}
 	munmap(o.memory, o.memory_size);
-	assert_int_equal(percpu_region_create_fd(fd, NULL, &r), 0);
-	assert_int_equal(percpu_region_open_fd(fd, 0, &readonly), 0);
+	assert_int_equal(test_region_new_fd(fd, NULL, &r), 0);
+	assert_int_equal(percpu_region_open_fd(fd, 0, NULL, &readonly), 0);
 	assert_int_equal(percpu_region_reclaim(readonly), 0);
 	fault_set(FAULT_GETTID, 0, EPERM, false);
 	assert_int_equal(percpu_region_reclaim(r), 0);

@@ -29,7 +29,7 @@ static void other_lanes_are_left_alone(void **state)
 	(void)state;
 	if (!percpu_pair_is_atomic())
 		test_skip("latest values are not shared on this machine");
-	assert_int_equal(percpu_region_create_fd(fd, NULL, &r), 0);
+	assert_int_equal(test_region_new_fd(fd, NULL, &r), 0);
 	assert_int_equal(percpu_counter_create_in(r, &c), 0);
 	percpu_chunk_add_atomic(r->first, (size_t)((char *)c - r->first->base), 1);
 	assert_int_equal(fstat(fd, &before), 0);
@@ -51,7 +51,7 @@ static void slots_are_in_one_lane(void **state)
 	struct stat before, after;
 
 	(void)state;
-	assert_int_equal(percpu_region_create_file(test_path("owners"), &o, &r), 0);
+	assert_int_equal(test_region_new(test_path("owners"), &o, &r), 0);
 	percpu_region_close(r);
 	assert_int_equal(percpu_region_open(test_path("owners"),
 					    PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, NULL, &r),

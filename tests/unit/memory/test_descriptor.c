@@ -74,8 +74,7 @@ static void lengths_are_halved(void **state)
 		struct percpu_region *r = NULL;
 
 		fault_set(FAULT_FTRUNCATE, 0, cases[i].error, false);
-		assert_int_equal(percpu_region_create_file(test_path("half"), &o, &r),
-				 cases[i].returns);
+		assert_int_equal(test_region_new(test_path("half"), &o, &r), cases[i].returns);
 		assert_int_equal(fault_clear(), 1);
 		if (r != NULL)
 			assert_int_equal(r->capacity, cases[i].capacity);
@@ -97,7 +96,7 @@ static void far_limits_take_nothing(void **state)
 		no_limits = i == 0;
 		if (i == 1 && setrlimit(RLIMIT_FSIZE, &far) != 0)
 			test_skip("a lower limit is set");
-		assert_int_equal(percpu_region_create_file(test_path("far"), NULL, &r), 0);
+		assert_int_equal(test_region_new(test_path("far"), NULL, &r), 0);
 		no_limits = false;
 		assert_int_equal(r->capacity, PERCPU_MAX_FILE_CHUNKS);
 		percpu_region_close(r);
@@ -119,8 +118,7 @@ static void files_are_in_no_memory(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(percpu_region_create_file(test_path("no"), &options[i], &r),
-				 -EINVAL);
+		assert_int_equal(test_region_new(test_path("no"), &options[i], &r), -EINVAL);
 	assert_null(r);
 	assert_int_equal(access(test_path("no"), F_OK), -1);
 }

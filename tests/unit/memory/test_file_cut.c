@@ -22,8 +22,8 @@ static int look_for_chunks_that_were_cut(void *arg)
 	void *cells[3];
 	uint64_t key;
 
-	test_child_require(percpu_region_create_fd(fd, NULL, &writer) == 0, "a region");
-	test_child_require(percpu_region_open_fd(fd, 0, &reader) == 0, "a reader");
+	test_child_require(test_region_new_fd(fd, NULL, &writer) == 0, "a region");
+	test_child_require(percpu_region_open_fd(fd, 0, NULL, &reader) == 0, "a reader");
 	for (int i = 0; i < 3; i++)
 		test_child_require(percpu_region_alloc(writer, HALF, 64, &cells[i]) == 0, "cells");
 	key = percpu_region_key(writer, cells[2]);

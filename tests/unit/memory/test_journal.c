@@ -44,7 +44,7 @@ void test_step(const char *name)
 static int start(void **state)
 {
 	(void)state;
-	if (percpu_region_create_file(test_path("region"), NULL, &region) != 0)
+	if (test_region_new(test_path("region"), NULL, &region) != 0)
 		return -1;
 	if (percpu_stats_create_in(region, FIELDS * 8, 1, PERCPU_STATS_WHOLE, &stats) != 0)
 		return -1;

@@ -237,7 +237,7 @@ static void locks_are_given_back_by_who_fails(void **state)
 	void *cell;
 
 	(void)state;
-	assert_int_equal(percpu_region_create_file(test_path("file"), NULL, &region), 0);
+	assert_int_equal(test_region_new(test_path("file"), NULL, &region), 0);
 	assert_int_equal(percpu_region_open(test_path("file"), PERCPU_REGION_WRITE, NULL, &others),
 			 0);
 	while (others->n < 2)

@@ -100,7 +100,7 @@ static void lanes_are_where_their_cpus_are(void **state)
 	(void)state;
 	if (percpu_status()->possible_cpus > CPUS)
 		test_skip("too many CPUs");
-	assert_int_equal(percpu_region_create_fd(fd, &o, &r), 0);
+	assert_int_equal(test_region_new_fd(fd, &o, &r), 0);
 	close(fd);
 	k = r->first;
 	assert_in_range(times, 1, sizeof(told) / sizeof(told[0]));

@@ -71,7 +71,7 @@ static int start(void **state)
 
 	(void)state;
 	pretended = ~0U;
-	if (percpu_region_create_file(test_path("region"), NULL, &region) != 0 ||
+	if (test_region_new(test_path("region"), NULL, &region) != 0 ||
 	    percpu_region_alloc(region, PLACE, 64, &cell) != 0)
 		return -1;
 	chunk = percpu_region_chunk(region, cell);

@@ -123,7 +123,7 @@ static struct percpu_region *make_region(bool shared, size_t lane_size)
 					   .cpus = CPUS };
 	int fd = shared ? memfd_create("pin", MFD_CLOEXEC) : -1;
 	struct percpu_region *r;
-	int e = shared ? percpu_region_create_fd(fd, &o, &r) : percpu_region_create(&o, &r);
+	int e = shared ? test_region_new_fd(fd, &o, &r) : percpu_region_create(&o, &r);
 
 	if (e == -EINVAL)
 		_exit(SKIPPED); /* there are more CPUs */

@@ -280,17 +280,17 @@ static void options_are_checked(void **state)
 	o.cpus = PERCPU_MAX_CPUS + 1;
 	assert_int_equal(percpu_region_create(&o, &r), -E2BIG);
 	o.cpus = UINT32_MAX;
-	assert_int_equal(percpu_region_create_file(test_path("none"), &o, &r), -E2BIG);
+	assert_int_equal(test_region_new(test_path("none"), &o, &r), -E2BIG);
 	o.cpus = 1;
 	if (percpu_status()->possible_cpus > 1)
 		assert_int_equal(percpu_region_create(&o, &r), -EINVAL);
 	o = options();
 	o.mode = 010000;
-	assert_int_equal(percpu_region_create_file(test_path("none"), &o, &r), -EINVAL);
+	assert_int_equal(test_region_new(test_path("none"), &o, &r), -EINVAL);
 	o = options();
 	assert_int_equal(percpu_region_create(&o, NULL), -EINVAL);
-	assert_int_equal(percpu_region_create_file(NULL, &o, &r), -EINVAL);
-	assert_int_equal(percpu_region_create_file(test_path("none"), &o, NULL), -EINVAL);
+	assert_int_equal(test_region_new(NULL, &o, &r), -EINVAL);
+	assert_int_equal(test_region_new(test_path("none"), &o, NULL), -EINVAL);
 	assert_ptr_equal(r, was);
 	assert_int_not_equal(access(test_path("none"), F_OK), 0);
 }

@@ -137,8 +137,8 @@ static void foreign_files_are_refused(void **state)
 	assert_int_equal(percpu_region_open("", PERCPU_REGION_WRITE, NULL, &r), -ENOENT);
 	assert_int_equal(percpu_region_open(NULL, PERCPU_REGION_WRITE, NULL, &r), -EINVAL);
 	assert_int_equal(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, NULL), -EINVAL);
-	assert_int_equal(percpu_region_open_fd(-1, PERCPU_REGION_WRITE, &r), -EBADF);
-	assert_int_equal(percpu_region_open_fd(0, PERCPU_REGION_WRITE, NULL), -EINVAL);
+	assert_int_equal(percpu_region_open_fd(-1, PERCPU_REGION_WRITE, NULL, &r), -EBADF);
+	assert_int_equal(percpu_region_open_fd(0, PERCPU_REGION_WRITE, NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_region_open(test_path("none"), PERCPU_REGION_WRITE, NULL, &r),
 			 -ENOENT);
 	assert_int_equal(mkfifo(test_path("pipe"), 0600), 0);

@@ -76,7 +76,7 @@ static void mistakes_are_refused(void **state)
 	o.memory = NULL;
 	assert_int_equal(percpu_region_create(&o, &r), -EINVAL);
 	o.memory = buffer;
-	assert_int_equal(percpu_region_create_file(test_path("memory"), &o, &r), -EINVAL);
+	assert_int_equal(test_region_new(test_path("memory"), &o, &r), -EINVAL);
 	assert_int_equal(percpu_region_open(test_path("memory"),
 					    PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, &o, &r),
 			 -EINVAL);

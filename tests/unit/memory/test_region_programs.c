@@ -149,8 +149,8 @@ static void regions_keep_no_descriptor(void **state)
 	(void)state;
 	before = test_holding_now();
 	fd = memfd_create("region", 0);
-	assert_int_equal(percpu_region_create_fd(fd, NULL, &r), 0);
-	assert_int_equal(percpu_region_open_fd(fd, 0, &s), 0);
+	assert_int_equal(test_region_new_fd(fd, NULL, &r), 0);
+	assert_int_equal(percpu_region_open_fd(fd, 0, NULL, &s), 0);
 	close(fd);
 	now = test_holding_now();
 	assert_int_equal(now.fds, before.fds);
@@ -166,7 +166,7 @@ static void failing_creation_leaves_the_file_empty(void **state)
 
 	(void)state;
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
-	assert_int_equal(percpu_region_create_fd(fd, NULL, &r), -EPERM);
+	assert_int_equal(test_region_new_fd(fd, NULL, &r), -EPERM);
 	assert_null(r);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(st.st_size, 0);
@@ -238,8 +238,7 @@ static int grow_within_limit(void *arg)
 
 	(void)arg;
 	test_child_require(setrlimit(RLIMIT_FSIZE, &limit) == 0, "limit");
-	test_child_require(percpu_region_create_file(test_path("limited"), NULL, &r) == 0,
-			   "create");
+	test_child_require(test_region_new(test_path("limited"), NULL, &r) == 0, "create");
 	while (e == 0)
 		e = percpu_counter_create_in(r, &c);
 	test_child_require(e == -ENOSPC, "the region is full");

@@ -220,10 +220,10 @@ static void *create_cancelled(void *arg)
 	struct percpu_region **r = arg;
 
 	pthread_cancel(pthread_self());
-	if (percpu_region_create_file(test_path("canceled"), NULL, &r[0]) == 0 &&
+	if (test_region_new(test_path("canceled"), NULL, &r[0]) == 0 &&
 	    percpu_region_open(test_path("canceled"), PERCPU_REGION_WRITE, NULL, &r[1]) == 0 &&
-	    percpu_region_create_fd(canceled_fd, NULL, &r[2]) == 0 &&
-	    percpu_region_open_fd(canceled_fd, 0, &r[3]) == 0)
+	    test_region_new_fd(canceled_fd, NULL, &r[2]) == 0 &&
+	    percpu_region_open_fd(canceled_fd, 0, NULL, &r[3]) == 0)
 		pthread_testcancel();
 	return NULL;
 }

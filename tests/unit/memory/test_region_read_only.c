@@ -52,7 +52,7 @@ static int set_up(void **state)
 	struct percpu_region *r;
 
 	(void)state;
-	assert_int_equal(percpu_region_create_fd(fd, NULL, &r), 0);
+	assert_int_equal(test_region_new_fd(fd, NULL, &r), 0);
 	writer.region = r;
 	assert_int_equal(percpu_counter_create_in(r, &writer.counter), 0);
 	assert_int_equal(percpu_counter_array_create_in(r, N, &writer.array), 0);
@@ -64,7 +64,7 @@ static int set_up(void **state)
 	percpu_compact_add(writer.compact, 2, 7);
 	assert_int_equal(percpu_stats_update(writer.stats, 1, 0, ones, 4), 0);
 	assert_int_equal(percpu_stats_update(writer.whole, 1, 0, ones, 4), 0);
-	assert_int_equal(percpu_region_open_fd(fd, 0, &reader.region), 0);
+	assert_int_equal(percpu_region_open_fd(fd, 0, NULL, &reader.region), 0);
 	close(fd);
 	attach_reader();
 	return 0;

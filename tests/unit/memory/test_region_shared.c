@@ -190,35 +190,95 @@ static void files_are_created_whole_or_not_at_all(void **state)
 	(void)state;
 	umask(022);
 	o.mode = 0640;
-	assert_int_equal(percpu_region_create_file(test_path("file"), &o, &r), 0);
+	assert_int_equal(test_region_new(test_path("file"), &o, &r), 0);
 	assert_int_equal(stat(test_path("file"), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0640);
-	assert_int_equal(percpu_region_create_file(test_path("file"), &o, &s), -EEXIST);
-	assert_int_equal(percpu_region_create_file(test_path("no/file"), &o, &s), -ENOENT);
-	assert_int_equal(percpu_region_create_file(test_path("file/file"), &o, &s), -ENOTDIR);
-	assert_int_equal(percpu_region_create_file("/proc/none", &o, &s), -ENOENT);
+	assert_int_equal(test_region_new(test_path("file"), &o, &s), -EEXIST);
+	assert_int_equal(test_region_new(test_path("no/file"), &o, &s), -ENOENT);
+	assert_int_equal(test_region_new(test_path("file/file"), &o, &s), -ENOTDIR);
+	assert_int_equal(test_region_new("/proc/none", &o, &s), -ENOENT);
 	fd = open(test_path("file"), O_RDWR);
-	assert_int_equal(percpu_region_create_fd(fd, &o, &s), -EEXIST);
-	assert_int_equal(percpu_region_create_fd(-1, &o, &s), -EBADF);
+	assert_int_equal(test_region_new_fd(fd, &o, &s), -EEXIST);
+	assert_int_equal(test_region_new_fd(-1, &o, &s), -EBADF);
 	close(fd);
 	fd = open(test_path("file"), O_RDONLY);
-	assert_int_equal(percpu_region_create_fd(fd, &o, &s), -EBADF);
-	assert_int_equal(percpu_region_open_fd(fd, PERCPU_REGION_WRITE, &s), -EBADF);
+	assert_int_equal(test_region_new_fd(fd, &o, &s), -EBADF);
+	assert_int_equal(percpu_region_open_fd(fd, PERCPU_REGION_WRITE, NULL, &s), -EBADF);
 	close(fd);
 	fd = open(test_path("file"), O_WRONLY);
-	assert_int_equal(percpu_region_open_fd(fd, 0, &s), -EBADF);
+	assert_int_equal(percpu_region_open_fd(fd, 0, NULL, &s), -EBADF);
 	close(fd);
 	fd = open(test_path("file"), O_PATH);
-	assert_int_equal(percpu_region_open_fd(fd, 0, &s), -EBADF);
-	assert_int_equal(percpu_region_create_fd(fd, &o, &s), -EBADF);
+	assert_int_equal(percpu_region_open_fd(fd, 0, NULL, &s), -EBADF);
+	assert_int_equal(test_region_new_fd(fd, &o, &s), -EBADF);
 	close(fd);
 	percpu_region_close(r);
 	assert_int_equal(unlink(test_path("file")), 0);
-	assert_int_equal(percpu_region_create_file(test_path("file"), NULL, &r), 0);
+	assert_int_equal(test_region_new(test_path("file"), NULL, &r), 0);
 	assert_int_equal(stat(test_path("file"), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	percpu_region_close(r);
 	assert_int_equal(unlink(test_path("file")), 0);
+}
+
+/* By a descriptor, an empty file becomes a region. Another is opened, unless it must be new. */
+static void descriptors_are_filled_or_opened(void **state)
+{
+	const unsigned flags = PERCPU_REGION_WRITE | PERCPU_REGION_CREATE;
+	const int fd = memfd_create("filled", MFD_CLOEXEC), full = memfd_create("text", 0);
+	struct percpu_region_options o = options();
+	struct percpu_region *r = NULL, *s = NULL, *none = NULL;
+	struct percpu_counter *c, *d;
+	struct stat st;
+
+	(void)state;
+	o.lane_size = 8192;
+	assert_int_equal(percpu_region_open_fd(fd, 0, NULL, &none), -EBADMSG);
+	assert_int_equal(percpu_region_open_fd(fd, PERCPU_REGION_WRITE, NULL, &none), -EBADMSG);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, 0);
+	assert_int_equal(percpu_region_open_fd(fd, flags, NULL, &r), 0);
+	assert_int_equal(percpu_counter_open(r, 0, &c), 0);
+	percpu_counter_add(c, 3);
+	assert_int_equal(percpu_region_open_fd(fd, flags | PERCPU_REGION_EXCL, &o, &none), -EEXIST);
+	assert_int_equal(percpu_region_open_fd(fd, flags, &o, &s), 0); /* not with those options */
+	assert_int_equal(percpu_counter_open(s, 0, &d), 0);
+	assert_int_equal(percpu_counter_fetch(d), 3);
+	percpu_region_close(s);
+	percpu_region_close(r);
+
+	assert_int_equal(write(full, "text", 4), 4);
+	assert_int_equal(percpu_region_open_fd(full, flags | PERCPU_REGION_EXCL, NULL, &none),
+			 -EEXIST);
+	assert_int_equal(percpu_region_open_fd(full, flags, NULL, &none), -EBADMSG);
+	assert_int_equal(fstat(full, &st), 0);
+	assert_int_equal(st.st_size, 4);
+	assert_null(none);
+	close(full);
+	close(fd);
+}
+
+/* The file must be new: neither a file of any kind nor a link is opened or replaced. */
+static void exclusive_files_are_new(void **state)
+{
+	const unsigned flags = PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_EXCL;
+	struct percpu_region *r = NULL, *s = NULL;
+	char name[192];
+
+	(void)state;
+	snprintf(name, sizeof(name), "%s", test_path("new"));
+	assert_int_equal(percpu_region_open(name, flags, NULL, &r), 0);
+	assert_int_equal(percpu_region_open(name, flags, NULL, &s), -EEXIST);
+	assert_int_equal(percpu_region_open(name, flags & ~PERCPU_REGION_EXCL, NULL, &s), 0);
+	percpu_region_close(s);
+	percpu_region_close(r);
+	s = NULL;
+	assert_int_equal(unlink(name), 0);
+	assert_int_equal(symlink("/nowhere/file", name), 0);
+	assert_int_equal(percpu_region_open(name, flags, NULL, &s), -EEXIST);
+	assert_int_equal(unlink(name), 0);
+	assert_int_equal(percpu_region_open("/tmp", flags, NULL, &s), -EEXIST);
+	assert_null(s);
 }
 
 /* The program has closed its standard input, so files get the descriptor 0. */
@@ -230,7 +290,7 @@ static int use_file_without_input(void *arg)
 
 	(void)arg;
 	close(STDIN_FILENO);
-	test_child_require(percpu_region_create_file(test_path("file"), NULL, &r) == 0, "create");
+	test_child_require(test_region_new(test_path("file"), NULL, &r) == 0, "create");
 	test_child_require(percpu_region_open(test_path("file"), flags, NULL, &s) == 0, "open");
 	test_child_require(
 		percpu_region_open(test_path("other"), flags | PERCPU_REGION_CREATE, NULL, &t) == 0,
@@ -243,14 +303,15 @@ static int use_file_without_input(void *arg)
 	test_child_require(fd == STDIN_FILENO, "the program's own");
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	close(STDIN_FILENO);
-	test_child_require(percpu_region_open_fd(fd, flags, &r) == 0, "of another number");
+	test_child_require(percpu_region_open_fd(fd, flags, NULL, &r) == 0, "of another number");
 	test_child_require(fcntl(STDIN_FILENO, F_GETFD) == -1, "the program may open it");
 	percpu_region_close(r);
 	test_child_require(dup2(fd, STDIN_FILENO) == STDIN_FILENO, "the program does");
-	test_child_require(percpu_region_open_fd(STDIN_FILENO, flags, &r) == 0, "of number 0");
+	test_child_require(percpu_region_open_fd(STDIN_FILENO, flags, NULL, &r) == 0,
+			   "of number 0");
 	percpu_region_close(r);
 	test_child_require(ftruncate(STDIN_FILENO, 0) == 0, "empty");
-	test_child_require(percpu_region_create_fd(STDIN_FILENO, NULL, &r) == 0, "made there");
+	test_child_require(test_region_new_fd(STDIN_FILENO, NULL, &r) == 0, "made there");
 	percpu_region_close(r);
 	return unlink(test_path("file")) == 0 && unlink(test_path("other")) == 0 ? 0 : 1;
 }
@@ -277,9 +338,9 @@ static void threads_can_be_canceled_afterwards(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(percpu_region_create_file(test_path("no/file"), NULL, &r), -ENOENT);
+	assert_int_equal(test_region_new(test_path("no/file"), NULL, &r), -ENOENT);
 	assert_true(can_be_canceled());
-	assert_int_equal(percpu_region_create_file(test_path("file"), NULL, &r), 0);
+	assert_int_equal(test_region_new(test_path("file"), NULL, &r), 0);
 	assert_true(can_be_canceled());
 	assert_int_equal(percpu_region_open(test_path("none"), 0, NULL, &s), -ENOENT);
 	assert_true(can_be_canceled());
@@ -287,7 +348,7 @@ static void threads_can_be_canceled_afterwards(void **state)
 	assert_true(can_be_canceled());
 	percpu_region_close(s);
 	fd = open(test_path("file"), O_RDONLY);
-	assert_int_equal(percpu_region_open_fd(fd, 0, &s), 0);
+	assert_int_equal(percpu_region_open_fd(fd, 0, NULL, &s), 0);
 	assert_true(can_be_canceled());
 	close(fd);
 	percpu_region_close(s);
@@ -359,7 +420,7 @@ static void closing_leaves_what_others_map(void **state)
 	void *cell;
 
 	(void)state;
-	assert_int_equal(percpu_region_create_file(test_path("grown"), NULL, &r), 0);
+	assert_int_equal(test_region_new(test_path("grown"), NULL, &r), 0);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE, 64, &cell), 0);
 	/* Fill each hole of one page. Alternating permissions keep the mappings apart. */
@@ -383,6 +444,8 @@ int main(void)
 		cmocka_unit_test(new_chunks_are_found),
 		cmocka_unit_test(left_over_files_are_left_alone),
 		cmocka_unit_test(files_are_created_whole_or_not_at_all),
+		cmocka_unit_test(descriptors_are_filled_or_opened),
+		cmocka_unit_test(exclusive_files_are_new),
 		cmocka_unit_test(number_0_is_a_descriptor),
 		cmocka_unit_test(threads_can_be_canceled_afterwards),
 		cmocka_unit_test(counters_are_the_same_in_every_opening),

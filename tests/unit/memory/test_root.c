@@ -212,7 +212,7 @@ static void no_step_loses_memory(void **state)
 		test_skip("locks are not taken over here");
 	for (unsigned step = 1; killed; step++)
 		for (unsigned k = 0; k < 2; k++) {
-			assert_int_equal(percpu_region_create_file(path, &o, &region), 0);
+			assert_int_equal(test_region_new(path, &o, &region), 0);
 			leave_old_starts();
 			killed = kill_at(open_and_die, step);
 			for (unsigned i = 1; kill_at(next[k], i); i++)
@@ -441,7 +441,7 @@ static void others_create_it(void)
 {
 	struct percpu_region *r;
 
-	assert_int_equal(percpu_region_create_file(path, NULL, &r), 0);
+	assert_int_equal(test_region_new(path, NULL, &r), 0);
 	percpu_region_close(r);
 	at_step = "region: to be opened";
 	happens = others_remove_it;

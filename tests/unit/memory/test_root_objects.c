@@ -134,7 +134,11 @@ static void mistakes_are_refused(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_region_open(path, PERCPU_REGION_CREATE, NULL, &r), -EINVAL);
-	assert_int_equal(percpu_region_open(path, CREATE | 8, NULL, &r), -EINVAL);
+	assert_int_equal(percpu_region_open(path, CREATE | 16, NULL, &r), -EINVAL);
+	assert_int_equal(percpu_region_open(path, PERCPU_REGION_EXCL, NULL, &r), -EINVAL);
+	assert_int_equal(
+		percpu_region_open(path, PERCPU_REGION_WRITE | PERCPU_REGION_EXCL, NULL, &r),
+		-EINVAL);
 	assert_int_equal(percpu_region_open(path, CREATE, &bad, &r), -EINVAL);
 	assert_int_equal(percpu_region_open(path, CREATE, NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_region_open(NULL, CREATE, NULL, &r), -EINVAL);
@@ -145,7 +149,16 @@ static void mistakes_are_refused(void **state)
 
 	fd = open(path, O_RDWR | O_CREAT, 0600);
 	assert_true(fd >= 0);
-	assert_int_equal(percpu_region_open_fd(fd, CREATE, &r), -EINVAL);
+	assert_int_equal(percpu_region_open_fd(fd, CREATE | 16, NULL, &r), -EINVAL);
+	assert_int_equal(percpu_region_open_fd(fd, PERCPU_REGION_CREATE, NULL, &r), -EINVAL);
+	assert_int_equal(
+		percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_EXCL, NULL, &r),
+		-EINVAL);
+	assert_int_equal(percpu_region_open_fd(fd, CREATE, NULL, NULL), -EINVAL);
+	assert_int_equal(percpu_region_open_fd(fd, CREATE, &bad, &r), -EINVAL);
+	assert_int_equal(percpu_region_open_fd(-1, CREATE, &bad, &r), -EINVAL);
+	assert_int_equal(percpu_region_open_fd(-1, CREATE, NULL, &r), -EBADF);
+	assert_int_equal(percpu_region_open_fd(fd, PERCPU_REGION_WRITE, &bad, &r), -EBADMSG);
 	assert_int_equal(percpu_region_open(path, CREATE, NULL, &r), -EBADMSG);
 	assert_int_equal(write(fd, "a file of another program\n", 26), 26);
 	assert_int_equal(percpu_region_open(path, CREATE, NULL, &r), -EBADMSG);

@@ -203,7 +203,8 @@ static void who_cannot_ask_for_its_boot_opens_nothing(void **state)
 		fd = open(path, O_RDWR);
 		assert_int_equal(percpu_region_open(path, PERCPU_REGION_WRITE, NULL, &r),
 				 errors[i]);
-		assert_int_equal(percpu_region_open_fd(fd, PERCPU_REGION_WRITE, &r), errors[i]);
+		assert_int_equal(percpu_region_open_fd(fd, PERCPU_REGION_WRITE, NULL, &r),
+				 errors[i]);
 		assert_int_equal(percpu_region_open(test_path("new"), CREATE, NULL, &r), errors[i]);
 		assert_int_equal(access(test_path("new"), F_OK), -1);
 		assert_null(r);

@@ -522,10 +522,10 @@ static void slots_of_other_files_are_not_ours(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		fd = i == 0 ? open(test_path("others"), O_RDWR | O_CREAT | O_CLOEXEC, 0600) :
 			      memfd_create("others", MFD_CLOEXEC);
-		assert_int_equal(percpu_region_create_fd(fd, NULL, &made), 0);
-		assert_int_equal(
-			percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, &r),
-			0);
+		assert_int_equal(test_region_new_fd(fd, NULL, &made), 0);
+		assert_int_equal(percpu_region_open_fd(
+					 fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, NULL, &r),
+				 0);
 		assert_int_equal(percpu_owners_open(r, 0, &others), 0);
 		assert_int_equal(percpu_owners_join(others), 0);
 		assert_int_equal(percpu_owners_self(others), shared->id[0]);
@@ -1088,14 +1088,48 @@ static void descriptors_are_closed_on_exec_and_given_back(void **state)
 	assert_true(r->file.fd > STDERR_FILENO);
 	percpu_region_close(r);
 	fd = open(owners_path, O_RDWR | O_CLOEXEC);
-	assert_int_equal(percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, &r),
-			 0);
+	assert_int_equal(
+		percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, NULL, &r), 0);
 	assert_int_not_equal(r->file.fd, fd);
 	assert_false(r->file.inherited);
 	assert_int_equal(fcntl(r->file.fd, F_GETFD), FD_CLOEXEC);
 	percpu_region_close(r);
-	assert_int_equal(percpu_region_open_fd(fd, 8, &r), -EINVAL);
+	assert_int_equal(percpu_region_open_fd(fd, 16, NULL, &r), -EINVAL);
 	close(fd);
+	test_assert_holding(before);
+}
+
+/* What a region that is made needs for owners, it keeps from the start. */
+static void new_regions_have_owners(void **state)
+{
+	const unsigned flags = OWNERS_FLAGS | PERCPU_REGION_CREATE | PERCPU_REGION_EXCL;
+	struct test_holding before = test_holding_now();
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		const int fd = memfd_create("new", MFD_CLOEXEC);
+		struct percpu_owners *o = NULL;
+		struct percpu_region *r = NULL;
+
+		if (i == 0)
+			assert_int_equal(percpu_region_open(test_path("new"), flags, NULL, &r), 0);
+		else
+			assert_int_equal(
+				percpu_region_open_fd(
+					fd, i == 1 ? flags : flags & ~PERCPU_REGION_EXCL, NULL, &r),
+				0);
+		assert_int_not_equal(r->file.fd, fd);
+		assert_true(r->file.fd > STDERR_FILENO);
+		assert_false(r->file.inherited);
+		assert_int_equal(fcntl(r->file.fd, F_GETFD), FD_CLOEXEC);
+		close(fd);
+		assert_int_equal(percpu_owners_open(r, 0, &o), 0);
+		assert_int_equal(percpu_owners_join(o), 0);
+		assert_int_equal(percpu_owners_alive(o, percpu_owners_self(o)), 1);
+		percpu_owners_destroy(o);
+		percpu_region_close(r);
+	}
+	assert_int_equal(unlink(test_path("new")), 0);
 	test_assert_holding(before);
 }
 
@@ -1130,7 +1164,7 @@ static int open_without_streams(void *arg)
 	close_streams(which);
 	if (percpu_region_open(owners_path, OWNERS_FLAGS, NULL, &r) != 0 || !are_closed(which))
 		return 2;
-	if (percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, &q) != 0 ||
+	if (percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, NULL, &q) != 0 ||
 	    percpu_region_open(owners_path, PERCPU_REGION_OWNERS, NULL, &of_reader) != 0)
 		return 3;
 	if (!are_closed(which) || q->file.inherited)
@@ -1151,7 +1185,8 @@ static int open_without_streams(void *arg)
 		return 7;
 	few.rlim_cur = STDERR_FILENO + 1;
 	if (setrlimit(RLIMIT_NOFILE, &few) != 0 ||
-	    percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, &q) != -EMFILE)
+	    percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_OWNERS, NULL, &q) !=
+		    -EMFILE)
 		return 8;
 	return are_closed(which) ? 0 : 9;
 }
@@ -1336,6 +1371,7 @@ int main(int argc, char **argv)
 		OWNER_TEST(a_foreign_proc_is_not_believed),
 		OWNER_TEST(closed_descriptors_are_not_touched),
 		OWNER_TEST(descriptors_are_closed_on_exec_and_given_back),
+		OWNER_TEST(new_regions_have_owners),
 		OWNER_TEST(no_file_takes_the_place_of_a_stream),
 		OWNER_TEST(children_that_may_not_open_the_file_are_owners),
 		OWNER_TEST(readers_disturb_nobody),

@@ -150,7 +150,7 @@ static void files_that_are_no_segments_are_refused(void **state)
 	assert_int_equal(close(fd), 0);
 	assert_int_equal(percpu_reader_open(other, &t), -EBADMSG);
 	assert_int_equal(unlink(other), 0);
-	assert_int_equal(percpu_region_create_file(other, NULL, &region), 0);
+	assert_int_equal(test_region_new(other, NULL, &region), 0);
 	percpu_region_close(region);
 	assert_int_equal(percpu_reader_open(other, &t), -ENOENT);
 	fd = open(other, O_WRONLY);

@@ -223,14 +223,14 @@ static void other_regions_are_told_apart(void **state)
 	struct percpu_region *r;
 
 	(void)state;
-	assert_int_equal(percpu_region_create_file(path, NULL, &r), 0);
+	assert_int_equal(test_region_new(path, NULL, &r), 0);
 	assert_int_equal(percpu_segment_open(path, 0, NULL, &none), -ENOENT);
 	assert_int_equal(percpu_counter_open(r, 0, &c), 0);
 	assert_int_equal(percpu_segment_open(path, 0, NULL, &none), -EBADMSG);
 	assert_int_equal(percpu_segment_open(path, ALL, NULL, &none), -EBADMSG);
 	percpu_region_close(r);
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(percpu_region_create_file(path, &o, &r), 0);
+	assert_int_equal(test_region_new(path, &o, &r), 0);
 	percpu_region_close(r);
 	assert_int_equal(percpu_segment_open(path, ALL, NULL, &none), -EBADMSG);
 	assert_int_equal(unlink(path), 0);
@@ -298,7 +298,7 @@ static bool fill_disk(const char *directory, unsigned kib)
 	test_child_require(fstat(fd, &st) == 0 && (st.st_size == 0) == (e != 0), "or empty");
 	close(fd);
 	(void)unlink(path);
-	if (e != 0 && percpu_region_create_file(path, NULL, &r) == 0)
+	if (e != 0 && test_region_new(path, NULL, &r) == 0)
 		percpu_region_close(r);
 	else
 		e = 0;

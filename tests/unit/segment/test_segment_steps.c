@@ -105,7 +105,7 @@ static void no_step_loses_anything(void **state)
 	if (!percpu_status()->robust)
 		test_skip("locks are not taken over here");
 	for (step = 1; killed; step += stride) {
-		assert_int_equal(percpu_region_create_file(path, NULL, &r), 0);
+		assert_int_equal(test_region_new(path, NULL, &r), 0);
 		percpu_region_close(r);
 		killed = killed_at(declare_and_die, step);
 		for (unsigned i = 1; i < 8 && killed_at(declare_and_die, i * 7); i++)
