@@ -190,7 +190,8 @@ template <size_t fields, size_t names> struct percpu_metric_named {
  * both values where they differ.
  *
  * Names of counters and statistics end in _total, and names of PERCPU_METRIC_INFO in _info. Names
- * of other kinds end in neither. No name ends in _bucket, _count, _sum or _created.
+ * of other kinds end in neither. No name ends in _bucket, _count, _sum or _created. These
+ * letters alone are no end.
  *
  * Return 0, or
  *	-EINVAL	a NULL; a name, unit, label or field that is not as above; a struct of a size

@@ -115,16 +115,10 @@ static bool ends_in(const char *name, size_t length, const char *end)
 static int check_suffix(const char *name, unsigned kind, struct percpu_reason *why)
 {
 	static const char *const reserved[] = { "_bucket", "_count", "_sum", "_created" };
-	static const char *const ends[] = { "_total", "_info", "_bucket",
-					    "_count", "_sum",  "_created" };
 	const bool counts = kind == PERCPU_METRIC_COUNTER || kind == PERCPU_METRIC_FCOUNTER ||
 			    kind == PERCPU_METRIC_STATS;
 	const size_t n = strlen(name);
 
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (strcmp(name, ends[i]) == 0)
-			return percpu_reason_set(why, -EINVAL, "%s: nothing is in front of %s",
-						 name, ends[i]);
 	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
 		if (ends_in(name, n, reserved[i]))
 			return percpu_reason_set(why, -EINVAL, "%s: the end %s is reserved", name,

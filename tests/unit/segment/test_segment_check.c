@@ -474,8 +474,11 @@ static void other_faults_are_passed_on(void **state)
 	elsewhere = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(elsewhere != MAP_FAILED);
 	for (enum fault i = 0; i < FAULTS; i++) {
-		int got = test_listen(fault_elsewhere, &i, said, sizeof(said));
+		int got;
 
+		if (i == FAULT_HANDLED_AGAIN && test_thread_sanitizer())
+			continue; /* it handles no signal amid another */
+		got = test_listen(fault_elsewhere, &i, said, sizeof(said));
 		if (got != status[i] || said[0] != '\0')
 			fail_msg("fault %d ended with %#x, and said: %s", (int)i, (unsigned)got,
 				 said);
@@ -555,6 +558,8 @@ static int fault_twice(void *arg)
 static void handlers_keep_their_flags_and_mask(void **state)
 {
 	(void)state;
+	if (test_thread_sanitizer())
+		test_skip("the sanitizer handles no signal amid another");
 	test_in_child(fault_twice, NULL);
 	unlink(path);
 }
