@@ -33,8 +33,8 @@ unsigned percpu_debug_flags(unsigned flags, unsigned debug)
 	return all_modes ? flags | debug : flags;
 }
 
-/* Print in one write, so that lines of several processes do not mix, and without memory of malloc(3),
- * because a signal handler prints. */
+/* Print in one write, so that lines of several processes do not mix, and without memory of
+ * malloc(3), because a signal handler prints. */
 static void debug_print(const char *format, va_list args)
 {
 	static const char prefix[] = "libpercpu: ";
@@ -56,8 +56,8 @@ void percpu_debug_say(const char *format, ...)
 	va_end(args);
 }
 
-/* If several threads make mistakes at once, the first one prints. The others give it some time. Without a
- * reader of standard error the process aborts all the same. */
+/* If several threads make mistakes at once, the first one prints. The others give it some time.
+ * Without a reader of standard error the process aborts all the same. */
 void percpu_debug_die(const char *format, ...)
 {
 	static bool printed; /* atomic */

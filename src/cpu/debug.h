@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * debug.h - debug modes of objects: the PERCPU_..._DEBUG flags, and PERCPU_DEBUG=1 in the environment,
- * which turns all of them on.
+ * debug.h - debug modes of objects: the PERCPU_..._DEBUG flags, and PERCPU_DEBUG=1 in the
+ * environment, which turns all of them on.
  *
  * Only these functions of the library print, and only percpu_debug_die() aborts.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * segment_check.c - PERCPU_SEGMENT_DEBUG: a segment that is closed twice, or used after it was closed, or
- * counted in although it was opened to read.
+ * segment_check.c - PERCPU_SEGMENT_DEBUG: a segment that is closed twice, or used after it was
+ * closed, or counted in although it was opened to read.
  *
  * A closed segment keeps its structs and its addresses, but nothing can be read or written there.
- * So a use of it raises SIGSEGV, as a store to one that was opened to read does. The handler finds the
- * segment by the address. Only percpu_segment_error() reads no address there, and asks instead.
+ * So a use of it raises SIGSEGV, as a store to one that was opened to read does. The handler finds
+ * the segment by the address. percpu_segment_error() reads no address there, and asks instead.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -67,7 +67,8 @@ static bool has_handler(void)
 }
 
 /* Do with the signal what the process did before. By default the signal ends the process: once this
- * handler has returned, the access is made again, or a signal that a process sent is delivered again. */
+ * handler has returned, the access is made again, or the signal that a process sent is delivered
+ * again. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
 	if (!has_handler()) {
@@ -88,8 +89,8 @@ static void handle_fault(int number, siginfo_t *info, void *context)
 	pass_on(number, info, context);
 }
 
-/* The mask and the flags are those of the earlier handler, which may rely on them. A process that ignores
- * the signal, and the programs that it runs, go on doing so. */
+/* The mask and the flags are those of the earlier handler, which may rely on them. A process that
+ * ignores the signal, and the programs that it runs, go on doing so. */
 static void install_handler(void)
 {
 	struct sigaction a;

@@ -408,10 +408,32 @@ static void handle_again(int number)
 	(void)*(const volatile char *)elsewhere;
 }
 
+static char alternate[1 << 16]; /* a stack */
+
+/* An earlier handler with SA_ONSTACK. */
+static void handle_on_stack(int number)
+{
+	const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	(void)number;
+	_exit(here - (uintptr_t)alternate < sizeof(alternate) ? 8 : 9);
+}
+
+/* An earlier handler without it, where there is such a stack. */
+static void handle_beside_stack(int number)
+{
+	const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	(void)number;
+	_exit(here - (uintptr_t)alternate < sizeof(alternate) ? 9 : 8);
+}
+
 static void handle_before(int flags, void (*handler)(int))
 {
+	const stack_t stack = { .ss_sp = alternate, .ss_size = sizeof(alternate) };
 	struct sigaction a = { .sa_handler = handler, .sa_flags = flags };
 
+	sigaltstack(&stack, NULL);
 	sigaddset(&a.sa_mask, SIGUSR1);
 	sigaction(SIGSEGV, &a, NULL);
 }
@@ -422,6 +444,8 @@ enum fault {
 	FAULT_HANDLED_WITH_ADDRESS,
 	FAULT_HANDLED_ONCE,
 	FAULT_HANDLED_AGAIN,
+	FAULT_HANDLED_ON_STACK,
+	FAULT_HANDLED_BESIDE_STACK,
 	FAULT_IGNORED,
 	SENT_HANDLED,
 	SENT_BY_DEFAULT,
@@ -444,6 +468,10 @@ static int fault_elsewhere(void *arg)
 		handle_before((int)SA_RESETHAND, handle_once);
 	if (how == FAULT_HANDLED_AGAIN)
 		handle_before(SA_NODEFER, handle_again);
+	if (how == FAULT_HANDLED_ON_STACK)
+		handle_before(SA_ONSTACK, handle_on_stack);
+	if (how == FAULT_HANDLED_BESIDE_STACK)
+		handle_before(0, handle_beside_stack);
 	if (how == FAULT_IGNORED || how == SENT_IGNORED)
 		signal(SIGSEGV, SIG_IGN);
 	percpu_segment_close(must_open(ALL | DEBUG));
@@ -463,6 +491,8 @@ static void other_faults_are_passed_on(void **state)
 		[FAULT_HANDLED_WITH_ADDRESS] = 4 << 8,
 		[FAULT_HANDLED_ONCE] = SIGSEGV,
 		[FAULT_HANDLED_AGAIN] = 7 << 8,
+		[FAULT_HANDLED_ON_STACK] = 8 << 8,
+		[FAULT_HANDLED_BESIDE_STACK] = 8 << 8,
 		[FAULT_IGNORED] = SIGSEGV,
 		[SENT_HANDLED] = 3 << 8,
 		[SENT_BY_DEFAULT] = SIGSEGV,
@@ -476,8 +506,11 @@ static void other_faults_are_passed_on(void **state)
 	for (enum fault i = 0; i < FAULTS; i++) {
 		int got;
 
-		if (i == FAULT_HANDLED_AGAIN && test_thread_sanitizer())
-			continue; /* it handles no signal amid another */
+		/* ThreadSanitizer handles no signal amid another; sanitizers have stacks of their own. */
+		if ((i == FAULT_HANDLED_AGAIN && test_thread_sanitizer()) ||
+		    ((i == FAULT_HANDLED_ON_STACK || i == FAULT_HANDLED_BESIDE_STACK) &&
+		     (test_thread_sanitizer() || test_address_sanitizer())))
+			continue;
 		got = test_listen(fault_elsewhere, &i, said, sizeof(said));
 		if (got != status[i] || said[0] != '\0')
 			fail_msg("fault %d ended with %#x, and said: %s", (int)i, (unsigned)got,
