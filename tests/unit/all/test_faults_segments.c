@@ -13,6 +13,7 @@
 #include "faults_kept.h"
 #include "../segments.h"
 #include "memory/memory.h"
+#include "segment/segment.h"
 #include "sweep.h"
 
 /* Whatever failed, declare the metrics again, and count. A failure has an error sentence. */
@@ -179,10 +180,40 @@ static void each_call_fails_in_turn(void **state)
 	assert_int_equal(fault_inherited(), 0);
 }
 
+/* A segment that debug mode cannot watch is not opened. What watches one stays for good, so it is
+ * not swept. */
+static void watched_segments_need_memory(void **state)
+{
+	const char *path = test_path("watched");
+	struct percpu_segment *s = NULL;
+	unsigned failed;
+
+	(void)state;
+	for (unsigned n = 0;; n++) {
+		int e;
+
+		fault_set(FAULT_MALLOC, n, ENOMEM, false);
+		e = percpu_segment_open(path, ALL | PERCPU_SEGMENT_DEBUG, NULL, &s);
+		failed = fault_clear();
+		if (failed == 0) {
+			assert_int_equal(e, 0);
+			break;
+		}
+		assert_true(e == 0 || e == -ENOMEM);
+		assert_true((e == 0) == (s != NULL && s->check != NULL));
+		if (e == 0)
+			percpu_segment_close(s);
+		s = NULL;
+	}
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_call_fails_in_turn),
+		cmocka_unit_test(watched_segments_need_memory),
 	};
 
 	return cmocka_run_group_tests(tests, sweep_set_up, sweep_tear_down);

@@ -297,6 +297,24 @@ static void close_twice_unheard(void)
 	percpu_segment_close(s);
 }
 
+/* Nothing reads standard error, and it is full: one of two threads waits for room. */
+static void close_twice_unread(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+	static const char much[4096];
+	pthread_t thread;
+	int ends[2];
+
+	test_child_require(pipe2(ends, O_NONBLOCK) == 0, "pipe");
+	while (write(ends[1], much, sizeof(much)) > 0)
+		;
+	test_child_require(fcntl(ends[1], F_SETFL, 0) == 0, "blocking");
+	test_child_require(dup2(ends[1], STDERR_FILENO) >= 0, "dup2");
+	percpu_segment_close(s);
+	test_child_require(pthread_create(&thread, NULL, close_in_thread, s) == 0, "thread");
+	percpu_segment_close(s);
+}
+
 static void close_twice_by_the_environment(void)
 {
 	struct percpu_segment *s;
@@ -333,6 +351,7 @@ static void misuses_are_told(void **state)
 		{ close_twice_by_the_environment, "is closed twice" },
 		{ close_at_once, "is closed twice" },
 		{ close_twice_unheard, NULL },
+		{ close_twice_unread, NULL },
 		{ count_after_close, CLOSED },
 		{ fetch_after_close, CLOSED },
 		{ count_slowly_after_close, CLOSED },
@@ -369,6 +388,11 @@ static void misuses_are_told(void **state)
 }
 
 /* What is no concern of a segment */
+
+static void *page_of(const void *p)
+{
+	return (char *)(uintptr_t)p - (uintptr_t)p % (size_t)sysconf(_SC_PAGESIZE);
+}
 
 static char *elsewhere; /* nothing can be read there */
 
@@ -447,17 +471,28 @@ enum fault {
 	FAULT_HANDLED_ON_STACK,
 	FAULT_HANDLED_BESIDE_STACK,
 	FAULT_IGNORED,
+	FAULT_WHERE_IT_WRITES,
 	SENT_HANDLED,
 	SENT_BY_DEFAULT,
 	SENT_IGNORED,
 	FAULTS,
 };
 
+/* The program has made a page of a segment that is open to write unreadable. */
+static void fault_where_it_writes(struct percpu_segment *s)
+{
+	struct percpu_counter *c = must_count(s, "events_total");
+
+	test_child_require(mprotect(page_of(c), 1, PROT_NONE) == 0, "mprotect");
+	percpu_counter_add(c, 1);
+}
+
 static int fault_elsewhere(void *arg)
 {
 	static const struct sigaction with_address = { .sa_sigaction = handle_with_address,
 						       .sa_flags = SA_SIGINFO };
 	const enum fault how = *(enum fault *)arg;
+	struct percpu_segment *s;
 
 	signal(SIGSEGV, SIG_DFL);
 	if (how == FAULT_HANDLED || how == SENT_HANDLED)
@@ -475,8 +510,10 @@ static int fault_elsewhere(void *arg)
 	if (how == FAULT_IGNORED || how == SENT_IGNORED)
 		signal(SIGSEGV, SIG_IGN);
 	percpu_segment_close(must_open(ALL | DEBUG));
-	(void)must_open(ALL | DEBUG);
-	if (how < SENT_HANDLED)
+	s = must_open(ALL | DEBUG);
+	if (how == FAULT_WHERE_IT_WRITES)
+		fault_where_it_writes(s);
+	else if (how < SENT_HANDLED)
 		(void)*(const volatile char *)elsewhere;
 	else
 		raise(SIGSEGV);
@@ -494,6 +531,7 @@ static void other_faults_are_passed_on(void **state)
 		[FAULT_HANDLED_ON_STACK] = 8 << 8,
 		[FAULT_HANDLED_BESIDE_STACK] = 8 << 8,
 		[FAULT_IGNORED] = SIGSEGV,
+		[FAULT_WHERE_IT_WRITES] = SIGSEGV,
 		[SENT_HANDLED] = 3 << 8,
 		[SENT_BY_DEFAULT] = SIGSEGV,
 		[SENT_IGNORED] = 6 << 8,
@@ -533,11 +571,6 @@ static bool maps_file(const struct stat *st)
 		found |= sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 && inode == st->st_ino;
 	fclose(f);
 	return found;
-}
-
-static void *page_of(const void *p)
-{
-	return (char *)(uintptr_t)p - (uintptr_t)p % (size_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Find a series of a family, for which the process holds an epoch. */
@@ -714,6 +747,27 @@ static void closed_segments_let_go_of_their_file(void **state)
 	unlink(path);
 }
 
+/* Of the addresses beside a chunk, none is the region's. */
+static void regions_map_their_chunks_alone(void **state)
+{
+	struct percpu_segment *s = NULL;
+	const struct percpu_region *r;
+	const char *chunk;
+
+	(void)state;
+	assert_int_equal(percpu_segment_open(path, ALL, NULL, &s), 0);
+	r = s->region;
+	assert_int_equal(r->n, 1);
+	chunk = (const char *)r->first;
+	assert_false(percpu_region_maps(r, chunk - 1));
+	assert_false(percpu_region_maps(r, chunk + PERCPU_HEAD - 1));
+	assert_true(percpu_region_maps(r, chunk + PERCPU_HEAD));
+	assert_true(percpu_region_maps(r, chunk + r->first->map_size - 1));
+	assert_false(percpu_region_maps(r, chunk + r->first->map_size));
+	percpu_segment_close(s);
+	unlink(path);
+}
+
 static int fork_after_close(void *arg)
 {
 	struct percpu_segment *s = must_open(ALL | DEBUG);
@@ -824,6 +878,7 @@ int main(void)
 		cmocka_unit_test(segments_that_were_not_opened_are_not_watched),
 		cmocka_unit_test(closing_leaves_what_is_behind),
 		cmocka_unit_test(closed_segments_let_go_of_their_file),
+		cmocka_unit_test(regions_map_their_chunks_alone),
 		cmocka_unit_test(children_go_on),
 		cmocka_unit_test(flags_of_writers_need_write),
 	};
