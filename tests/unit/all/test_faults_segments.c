@@ -192,7 +192,7 @@ static void watched_segments_need_memory(void **state)
 	for (unsigned n = 0;; n++) {
 		int e;
 
-		fault_set(FAULT_MALLOC, n, ENOMEM, false);
+		fault_set(FAULT_CALLOC, n, ENOMEM, false);
 		e = percpu_segment_open(path, ALL | PERCPU_SEGMENT_DEBUG, NULL, &s);
 		failed = fault_clear();
 		if (failed == 0) {

@@ -203,7 +203,7 @@ static void updates_out_of_reach_are_completed(void **state)
 	assert_int_equal(percpu_segment_quiesce(u), 0);
 	assert_int_equal(percpu_segment_quiesce(s), 0);
 	assert_int_equal(u->region->n, n);
-	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	fault_set(FAULT_MMAP, 0, ENOMEM, false);
 	assert_int_equal(percpu_reuse_free(u, 0), -ENOMEM);
 	assert_int_not_equal(fault_clear(), 0);
 	assert_int_equal(u->removed.n, 1);
