@@ -30,7 +30,7 @@ int main(void)
 		return 1;
 	}
 	printf("%u blocks, %" PRId64 " bytes; about %" PRId64 ", give or take %" PRIu64 "\n",
-	       blocks, percpu_approx_fetch(used), percpu_approx_read(used),
+	       blocks, percpu_approx_fetch(used), percpu_approx_estimate(used),
 	       percpu_approx_bound(used));
 	for (; blocks > 0; blocks--)
 		percpu_approx_add(used, -4096);

@@ -93,7 +93,8 @@ int main(void)
 	printf("without room: %" PRIu64 "\n", percpu_family_overflows(f));
 
 	leave(s, f, "ann");
-	must(percpu_segment_quiesce(s), s, "to quiesce"); /* no thread has that handle any more */
+	must(percpu_segment_release_removed(s), s,
+	     "to quiesce"); /* no thread has that handle any more */
 	percpu_counter_add(bytes_of(s, f, "ed"), 7);
 	late += show(s, f, "ed");
 	percpu_segment_close(s);

@@ -15,9 +15,9 @@ int percpu_approx_add_below_call(const struct percpu_approx *a, int64_t n, int64
 	return percpu_approx_add_below(a, n, limit);
 }
 
-int64_t percpu_approx_read_call(const struct percpu_approx *a)
+int64_t percpu_approx_estimate_call(const struct percpu_approx *a)
 {
-	return percpu_approx_read(a);
+	return percpu_approx_estimate(a);
 }
 
 void percpu_counter_add_call(struct percpu_counter *c, int64_t n)

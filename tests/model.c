@@ -21,7 +21,7 @@ const char *model_name(enum model_op op)
 		"bank_add2",
 		"bank_add4",
 		"bank_add8",
-		"pair_add",
+		"copies_add",
 		"bank_update",
 		"add_limit",
 		"cmpxchg",

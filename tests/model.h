@@ -218,8 +218,8 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 #endif
 		break;
 	case MODEL_PAIR_ADD:
-		r.code = percpu_seq_pair_add(cell, stride, &c->limit, c->mask,
-					     (uint64_t)c->other % c->words, c->words, c->n[0]);
+		r.code = percpu_seq_copies_add(cell, stride, &c->limit, c->mask,
+					       (uint64_t)c->other % c->words, c->words, c->n[0]);
 		break;
 	case MODEL_BANK_UPDATE:
 		r.code = percpu_seq_bank_update(cell, stride, &c->limit, c->mask,

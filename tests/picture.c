@@ -92,7 +92,7 @@ static const char *ask(const struct percpu_reader *r, size_t i, uint32_t n, bool
 	int64_t level = 0;
 
 	a->counter = percpu_reader_counter(r, i, &a->count);
-	a->level = percpu_reader_level(r, i, &level);
+	a->level = percpu_reader_gauge(r, i, &level);
 	a->single = percpu_reader_number(r, i, &a->number);
 	a->extremes = percpu_reader_extrema(r, i, &a->min, &a->max);
 	a->fields = percpu_reader_stats(r, i, a->stats, n);

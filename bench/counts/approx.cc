@@ -15,7 +15,7 @@
 #define PLAIN_LOAD "plain load"
 #define ATOMIC_LOAD "std::atomic load"
 #define ARRAY_SUM "sharded array, sum"
-#define READ "percpu_approx_read"
+#define READ "percpu_approx_estimate"
 #define FETCH "percpu_approx_fetch"
 #define COMPARE "percpu_approx_compare, far"
 #define COMPARE_NEAR "percpu_approx_compare, near"
@@ -117,7 +117,7 @@ struct approx_read {
 	}
 	[[gnu::always_inline]] void add(unsigned)
 	{
-		use(percpu_approx_read(a));
+		use(percpu_approx_estimate(a));
 	}
 	static uint64_t total() = delete;
 };

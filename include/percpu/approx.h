@@ -182,7 +182,7 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_approx_add_below(const struct percpu_
  * meanwhile may be in it or not. It may be negative where the exact sum cannot be. While lanes are
  * closed near a limit, it is lower than the exact sum by a batch for each CPU.
  */
-PERCPU_INLINE int64_t percpu_approx_read(const struct percpu_approx *a)
+PERCPU_INLINE int64_t percpu_approx_estimate(const struct percpu_approx *a)
 {
 	return (int64_t)__atomic_load_n(&a->control->middle, __ATOMIC_RELAXED);
 }

@@ -32,7 +32,7 @@ struct percpu_image;
 PERCPU_API void percpu_approx_add_call(const struct percpu_approx *a, int64_t n);
 PERCPU_API PERCPU_MUST_CHECK int percpu_approx_add_below_call(const struct percpu_approx *a,
 							      int64_t n, int64_t limit);
-PERCPU_API int64_t percpu_approx_read_call(const struct percpu_approx *a);
+PERCPU_API int64_t percpu_approx_estimate_call(const struct percpu_approx *a);
 PERCPU_API void percpu_counter_add_call(struct percpu_counter *c, int64_t n);
 PERCPU_API void percpu_counter_inc_call(struct percpu_counter *c);
 PERCPU_API void percpu_counter_dec_call(struct percpu_counter *c);

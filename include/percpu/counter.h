@@ -244,13 +244,14 @@ PERCPU_INLINE int percpu_counter_array_commit(const struct percpu_counter_array 
 	char *cell = a->block.base + i * 8;
 
 	if (words == 2)
-		return percpu_seq_bank_add2(cell, a->block.stride, &bank, 0, percpu_pair_at(n, 0));
+		return percpu_seq_bank_add2(cell, a->block.stride, &bank, 0,
+					    percpu_words2_load(n, 0));
 	if (words == 4)
-		return percpu_seq_bank_add4(cell, a->block.stride, &bank, 0, percpu_pair_at(n, 0),
-					    percpu_pair_at(n, 2));
-	return percpu_seq_bank_add8(cell, a->block.stride, &bank, 0, percpu_pair_at(n, 0),
-				    percpu_pair_at(n, 2), percpu_pair_at(n, 4),
-				    percpu_pair_at(n, 6));
+		return percpu_seq_bank_add4(cell, a->block.stride, &bank, 0,
+					    percpu_words2_load(n, 0), percpu_words2_load(n, 2));
+	return percpu_seq_bank_add8(cell, a->block.stride, &bank, 0, percpu_words2_load(n, 0),
+				    percpu_words2_load(n, 2), percpu_words2_load(n, 4),
+				    percpu_words2_load(n, 6));
 }
 
 /**

@@ -43,7 +43,7 @@ struct percpu_family;
  * failed.
  *
  * The space of series that are removed after this call is not used again until the process calls
- * percpu_segment_quiesce(), closes the segment, calls exec, or ends. For that the process maps a
+ * percpu_segment_release_removed(), closes the segment, calls exec, or ends. For that the process maps a
  * page of the file without access, which takes no memory. This needs /proc, and permission to open
  * the file again.
  *
@@ -126,7 +126,7 @@ PERCPU_API uint64_t percpu_segment_removals(const struct percpu_segment *s);
 
 /**
  * Remove the series with these values. Later calls with these values get a new series, which begins
- * at 0. Old handles stay valid until their process calls percpu_segment_quiesce() or closes the
+ * at 0. Old handles stay valid until their process calls percpu_segment_release_removed() or closes the
  * segment; counts added through them are dropped.
  *
  * Returns 0, or
@@ -152,7 +152,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_family_remove(struct percpu_family *f,
  * changed, an error as percpu_segment_family() when the file cannot be opened again, -ENOMEM,
  * -ETIMEDOUT or -EBADMSG.
  */
-PERCPU_API PERCPU_MUST_CHECK int percpu_segment_quiesce(struct percpu_segment *s);
+PERCPU_API PERCPU_MUST_CHECK int percpu_segment_release_removed(struct percpu_segment *s);
 
 PERCPU_END_DECLS
 

@@ -197,7 +197,7 @@ PERCPU_INLINE void percpu_histogram_record_ticks_at(const struct percpu_histogra
 
 	if (percpu_unlikely(bits >= h->tick_limit) ||
 	    percpu_unlikely(percpu_seq_bank_add2(percpu_histogram_cell(h, i, bits), h->block.stride,
-						 &h->zero, 0, percpu_pair(1, ticks))))
+						 &h->zero, 0, percpu_words2_of(1, ticks))))
 		percpu_histogram_record_ticks_slow(h, i, ticks);
 }
 
@@ -325,9 +325,9 @@ percpu_histogram_subtract(struct percpu_histogram_snapshot *later,
  *  octaves in a bucket. percpu_histogram_snapshot_destroy() frees the result. Returns 0, -EINVAL
  *  (a NULL, a snapshot that no histogram could have filled), -ERANGE (a higher schema, one below
  *  -4, or more than percpu_histogram_merge() adds) or -ENOMEM. */
-PERCPU_API PERCPU_MUST_CHECK int percpu_histogram_fold(const struct percpu_histogram_snapshot *s,
-						       int schema,
-						       struct percpu_histogram_snapshot **ret);
+PERCPU_API PERCPU_MUST_CHECK int
+percpu_histogram_downscale(const struct percpu_histogram_snapshot *s, int schema,
+			   struct percpu_histogram_snapshot **ret);
 
 /** A quantile, as percpu_histogram_quantile() estimates it. */
 struct percpu_histogram_quantile {

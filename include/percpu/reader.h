@@ -124,7 +124,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_read(struct percpu_reader *r);
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_set_timeout(struct percpu_reader *r,
 							   uint64_t timeout_ns);
 
-/** Return a sentence about the last percpu_reader_read(), percpu_reader_be_consistent() or
+/** Return a sentence about the last percpu_reader_read(), percpu_reader_set_consistent() or
  *  percpu_reader_cpus() of this reader that failed, or about the last picture in which values are
  *  missing; "" if there was none. It is valid until the next call. For errors of
  *  percpu_reader_open(), use percpu_segment_strerror(). */
@@ -143,7 +143,7 @@ PERCPU_API const char *percpu_reader_error(const struct percpu_reader *r);
  * Returns 0; or, with nothing changed, as percpu_segment_open() with PERCPU_SEGMENT_WRITE |
  * PERCPU_SEGMENT_FOREIGN, or -ESTALE as percpu_reader_read().
  */
-PERCPU_API PERCPU_MUST_CHECK int percpu_reader_be_consistent(struct percpu_reader *r);
+PERCPU_API PERCPU_MUST_CHECK int percpu_reader_set_consistent(struct percpu_reader *r);
 
 /** Facts about the segment. Times are in ns of CLOCK_REALTIME, as that clock was set when the
  *  picture was taken. So read minus a time is how long ago it was, also if the clock was set
@@ -154,7 +154,7 @@ struct percpu_reader_info {
 	uint64_t since;	     /* when the generation began */
 	uint64_t read;	     /* when the picture was taken */
 	uint32_t cpus;	     /* lanes of CPUs */
-	uint32_t consistent; /* 1: after percpu_reader_be_consistent() */
+	uint32_t consistent; /* 1: after percpu_reader_set_consistent() */
 	uint32_t pending;    /* records without a metric: being declared, left by a killed
 				process, or damaged */
 	uint32_t missing;    /* series without a value: the calls below say why */
@@ -204,7 +204,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_counter(const struct percpu_reade
 						       uint64_t *ret);
 
 /** Return the value of a gauge; or of an owned gauge, over the owners that live. */
-PERCPU_API PERCPU_MUST_CHECK int percpu_reader_level(const struct percpu_reader *r, size_t i,
+PERCPU_API PERCPU_MUST_CHECK int percpu_reader_gauge(const struct percpu_reader *r, size_t i,
 						     int64_t *ret);
 
 /** Return the value of a kind that is one value, as a double: counters, gauges and owned gauges, of
@@ -214,8 +214,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_number(const struct percpu_reader
 
 /** Return the value of an owned gauge by its rule, over all owners that it ever had, or over those
  *  that live. */
-PERCPU_API PERCPU_MUST_CHECK int percpu_reader_fold(const struct percpu_reader *r, size_t i,
-						    enum percpu_owned_of of, double *ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_reader_owned_fetch(const struct percpu_reader *r, size_t i,
+							   enum percpu_owned_of of, double *ret);
 
 /** Return when a latest value was set, in ns of CLOCK_REALTIME. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_when(const struct percpu_reader *r, size_t i,
@@ -237,9 +237,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_stats(const struct percpu_reader 
 /** Return the value of each owner of an owned gauge, as percpu_owned_gauge_each(): value or fvalue,
  *  by the kind of the gauge. Store up to n of them, and set *ret_n to how many there are. Whether
  *  owners live is checked during the call. */
-PERCPU_API PERCPU_MUST_CHECK int percpu_reader_owned(const struct percpu_reader *r, size_t i,
-						     struct percpu_owned_value *out, size_t n,
-						     size_t *ret_n);
+PERCPU_API PERCPU_MUST_CHECK int percpu_reader_owned_each(const struct percpu_reader *r, size_t i,
+							  struct percpu_owned_value *out, size_t n,
+							  size_t *ret_n);
 
 /**
  * Read from the file what each CPU has added to a counter or a gauge: out[cpu], for n CPUs. n is at

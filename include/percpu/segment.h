@@ -275,7 +275,7 @@ PERCPU_API PERCPU_MUST_CHECK int
 percpu_segment_declare(struct percpu_segment *s, const struct percpu_declaration *table, size_t n);
 
 /** When something has started. Times are in ns. */
-struct percpu_moment {
+struct percpu_segment_start {
 	uint64_t generation; /* current one of the segment: 1, plus 1 for each reset */
 	uint64_t real;	     /* CLOCK_REALTIME at the start */
 	uint64_t boottime;   /* CLOCK_BOOTTIME at the start */
@@ -293,7 +293,7 @@ struct percpu_moment {
  * Returns 0, or -EINVAL (a NULL).
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_started(struct percpu_segment *s,
-							struct percpu_moment *ret);
+							struct percpu_segment_start *ret);
 
 /**
  * Tell when the counts of one series have started: when it was declared, or when the segment was
@@ -309,7 +309,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_started(struct percpu_segment *s
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_series_started(struct percpu_segment *s,
 							       const struct percpu_metric *m,
-							       struct percpu_moment *ret);
+							       struct percpu_segment_start *ret);
 
 /**
  * Return a sentence about this thread's last call on the segment that failed: what was wrong, and

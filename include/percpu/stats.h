@@ -148,9 +148,9 @@ PERCPU_INLINE void percpu_stats_add(const struct percpu_stats *s, size_t i, size
 		percpu_stats_add_slow(s, i, word, n);
 }
 
-PERCPU_INLINE percpu_words2 percpu_stats_pair(const uint64_t *n, size_t at, size_t words)
+PERCPU_INLINE percpu_words2 percpu_stats_words2(const uint64_t *n, size_t at, size_t words)
 {
-	return percpu_pair(at < words ? n[at] : 0, at + 1 < words ? n[at + 1] : 0);
+	return percpu_words2_of(at < words ? n[at] : 0, at + 1 < words ? n[at + 1] : 0);
 }
 
 /**
@@ -191,10 +191,10 @@ PERCPU_INLINE int percpu_stats_update(const struct percpu_stats *s, size_t i, si
 		    words > 2 ? 4 :
 				2) ==
 		    0) {
-		percpu_words2 n0 = percpu_stats_pair(n, 0, words);
-		percpu_words2 n2 = percpu_stats_pair(n, 2, words);
-		percpu_words2 n4 = percpu_stats_pair(n, 4, words);
-		percpu_words2 n6 = percpu_stats_pair(n, 6, words);
+		percpu_words2 n0 = percpu_stats_words2(n, 0, words);
+		percpu_words2 n2 = percpu_stats_words2(n, 2, words);
+		percpu_words2 n4 = percpu_stats_words2(n, 4, words);
+		percpu_words2 n6 = percpu_stats_words2(n, 6, words);
 		int r;
 
 		if (words == 2)

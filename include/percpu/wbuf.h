@@ -91,14 +91,15 @@ PERCPU_INLINE int percpu_wbuf_append(const struct percpu_wbuf *w,
 	if (sizeof(*adds) != 2 * sizeof(uint64_t))
 		return PERCPU_SEQ_SLOW; /* 32-bit machines have no sequences */
 	if (__builtin_constant_p(n) && n == 1)
-		return percpu_seq_append1(w->queue, w->stride, w->mask, percpu_pair_at(adds, 0));
+		return percpu_seq_append1(w->queue, w->stride, w->mask,
+					  percpu_words2_load(adds, 0));
 	if (__builtin_constant_p(n) && n == 2)
-		return percpu_seq_append2(w->queue, w->stride, w->mask, percpu_pair_at(adds, 0),
-					  percpu_pair_at(adds, 2));
+		return percpu_seq_append2(w->queue, w->stride, w->mask, percpu_words2_load(adds, 0),
+					  percpu_words2_load(adds, 2));
 	if (__builtin_constant_p(n) && n == 4)
-		return percpu_seq_append4(w->queue, w->stride, w->mask, percpu_pair_at(adds, 0),
-					  percpu_pair_at(adds, 2), percpu_pair_at(adds, 4),
-					  percpu_pair_at(adds, 6));
+		return percpu_seq_append4(w->queue, w->stride, w->mask, percpu_words2_load(adds, 0),
+					  percpu_words2_load(adds, 2), percpu_words2_load(adds, 4),
+					  percpu_words2_load(adds, 6));
 	return percpu_seq_copy(w->queue, w->guard, w->stride, w->mask,
 			       (const uint64_t *)(const void *)adds, 2 * n);
 }

@@ -164,8 +164,8 @@ static inline uint64_t percpu_window_load(const uint64_t *word)
 
 /** Replace old by word in this CPU's table, at a distance from the first set. Returns false if
  *  another value was there. */
-static inline bool percpu_window_swap(const struct percpu_lwbufs *f, size_t at, uint64_t old,
-				      uint64_t word)
+static inline bool percpu_window_cmpxchg(const struct percpu_lwbufs *f, size_t at, uint64_t old,
+					 uint64_t word)
 {
 	struct percpu_local slot;
 	int64_t was;
@@ -200,7 +200,7 @@ static inline struct percpu_window *percpu_window_find(const struct percpu_lwbuf
 		PERCPU_STEP("lwbuf: window seen");
 		id = word & PERCPU_WINDOW_GHOST;
 		if (percpu_likely(id != PERCPU_WINDOW_GHOST) &&
-		    percpu_likely(percpu_window_swap(f, set + way * sizeof(word), word, 0)))
+		    percpu_likely(percpu_window_cmpxchg(f, set + way * sizeof(word), word, 0)))
 			return percpu_window_at(f->blocks, id);
 		return percpu_window_find_slow(f, page, ret_ghost);
 	}
@@ -221,7 +221,7 @@ static inline struct percpu_window *percpu_window_keep(const struct percpu_lwbuf
 
 	if (percpu_likely(percpu_window_load(&percpu_window_words(f, set)[w->place]) == 0)) {
 		PERCPU_STEP("lwbuf: place seen");
-		if (percpu_likely(percpu_window_swap(f, set + w->place * sizeof(word), 0, word)))
+		if (percpu_likely(percpu_window_cmpxchg(f, set + w->place * sizeof(word), 0, word)))
 			return NULL;
 	}
 	return percpu_window_keep_slow(f, w);

@@ -104,7 +104,7 @@ static uint64_t *set_at(const struct percpu_lwbufs *f, unsigned cpu, size_t set)
 static __attribute__((noinline)) bool swap_word(const struct percpu_lwbufs *f, size_t at,
 						uint64_t old, uint64_t word)
 {
-	return percpu_window_swap(f, at, old, word);
+	return percpu_window_cmpxchg(f, at, old, word);
 }
 
 /* Return the way of a window that shows the page, or else of the page's ghost, or -1. *ret becomes

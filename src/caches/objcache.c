@@ -89,12 +89,12 @@ static void destroy_object(struct object_cache *oc, void *obj)
 static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 {
 	struct object_cache *oc = owner;
-	struct percpu_within within;
+	struct percpu_thread_call within;
 	struct getting *g = how;
 	void *obj;
 
 	(void)n;
-	percpu_record_enter(&within, oc);
+	percpu_thread_enter_call(&within, oc);
 	obj = construct_object(oc, g);
 	if (obj != NULL && oc->check != NULL && percpu_objcache_check_add(oc->check, obj) != 0) {
 		if (oc->own.dtor != NULL)
@@ -103,7 +103,7 @@ static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 		obj = NULL;
 		g->error = -ENOMEM;
 	}
-	percpu_record_leave(&within);
+	percpu_thread_leave_call(&within);
 	if (obj == NULL)
 		return -ENOMEM;
 	__atomic_fetch_add(&oc->allocated, 1, __ATOMIC_RELAXED);
@@ -113,12 +113,12 @@ static ssize_t make_object(void *owner, void *how, void **ret, size_t n)
 
 static size_t unmake_objects(void *owner, void *const *items, size_t n)
 {
-	struct percpu_within within;
+	struct percpu_thread_call within;
 
-	percpu_record_enter(&within, owner);
+	percpu_thread_enter_call(&within, owner);
 	for (size_t i = 0; i < n; i++)
 		destroy_object(owner, items[i]);
-	percpu_record_leave(&within);
+	percpu_thread_leave_call(&within);
 	return n;
 }
 
@@ -242,8 +242,8 @@ static int get_object(struct object_cache *oc, unsigned flags, void **ret)
 	if (e == -ENOSPC) {
 		__atomic_fetch_add(&oc->pool.exhausted, 1, __ATOMIC_RELAXED);
 		if (flags & PERCPU_OBJCACHE_WAIT)
-			e = percpu_record_is_within(oc) ? -EDEADLK :
-							  percpu_pool_wait(&oc->pool, &g, &obj);
+			e = percpu_thread_is_in_call(oc) ? -EDEADLK :
+							   percpu_pool_wait(&oc->pool, &g, &obj);
 	}
 	if (e == -ENOMEM && g.error != 0)
 		e = g.error;
@@ -282,7 +282,7 @@ int percpu_objcache_put_slow(struct percpu_objcache *pub, void *obj)
 	int state = percpu_defer_cancel(), e = 0;
 
 	if (obj == NULL) {
-		percpu_pool_look(&oc->pool);
+		percpu_pool_pushed(&oc->pool);
 	} else {
 		if (oc->check != NULL)
 			percpu_objcache_check_put(oc->check, obj, true);

@@ -58,7 +58,7 @@ void percpu_pool_unclaim(struct percpu_pool *p, size_t n)
 {
 	__atomic_fetch_sub(&p->taken, n, __ATOMIC_RELEASE);
 	if (percpu_pool_has_waiters(p))
-		(void)percpu_pool_settle(p);
+		(void)percpu_pool_serve_waiters(p);
 }
 
 /* Arrays */
@@ -167,7 +167,7 @@ int percpu_pool_put(struct percpu_pool *p, void *item)
 		e = put_away(p, &item, 1);
 	else if (percpu_local_push(p->arrays, full(p), item) != 0)
 		flush(p, item);
-	percpu_pool_look(p);
+	percpu_pool_pushed(p);
 	return e;
 }
 
@@ -208,7 +208,7 @@ static int refill(struct percpu_pool *p, void *how, void **ret)
 	if (i < got)
 		(void)put_away(p, &items[i], (size_t)(got - i));
 	if (got > 1)
-		percpu_pool_look(p);
+		percpu_pool_pushed(p);
 	*ret = items[0];
 	return 0;
 }
@@ -279,11 +279,11 @@ static void trim(struct percpu_pool *p)
 
 /* A thread that lowers the limit unmakes free items afterwards. If it did so before this
  * thread's items came, this thread sees the lower limit. */
-void percpu_pool_look(struct percpu_pool *p)
+void percpu_pool_pushed(struct percpu_pool *p)
 {
 	trim(p);
 	if (percpu_pool_has_waiters(p))
-		(void)percpu_pool_settle(p);
+		(void)percpu_pool_serve_waiters(p);
 	else if (__atomic_load_n(p->room, __ATOMIC_RELAXED) == 0)
 		percpu_pool_open(p);
 }
@@ -301,5 +301,5 @@ void percpu_pool_set_limit(struct percpu_pool *p, size_t limit)
 		(void)e; /* without a fence sequences in progress may push an item per CPU */
 		trim(p);
 	}
-	(void)percpu_pool_settle(p);
+	(void)percpu_pool_serve_waiters(p);
 }

@@ -102,7 +102,7 @@ int percpu_pool_wait(struct percpu_pool *p, void *how, void **ret);
 int percpu_pool_put(struct percpu_pool *p, void *item);
 
 /** After a push onto the array: serve waiters, and unmake items beyond a lowered limit. */
-void percpu_pool_look(struct percpu_pool *p);
+void percpu_pool_pushed(struct percpu_pool *p);
 
 /** Unmake items. Returns how many were unmade. */
 size_t percpu_pool_unmake(struct percpu_pool *p, void *const *items, size_t n);
@@ -153,6 +153,6 @@ bool percpu_pool_serve(struct percpu_pool *p, void *item);
 
 /** Give waiters the free items, or the right to make an item. Returns 0, or -errno if nothing is
  *  left for a waiter. */
-int percpu_pool_settle(struct percpu_pool *p);
+int percpu_pool_serve_waiters(struct percpu_pool *p);
 
 #endif

@@ -110,7 +110,7 @@ bool percpu_pool_serve(struct percpu_pool *p, void *item)
 
 /* Serve at most as many waiters as there are now. A later waiter calls this function itself, or
  * has returned to the queue because it could not make an item. */
-int percpu_pool_settle(struct percpu_pool *p)
+int percpu_pool_serve_waiters(struct percpu_pool *p)
 {
 	uint32_t most = __atomic_load_n(&p->waiters, __ATOMIC_RELAXED);
 	void *item;
@@ -194,7 +194,7 @@ int percpu_pool_wait(struct percpu_pool *p, void *how, void **ret)
 	__atomic_fetch_add(&p->waits, 1, __ATOMIC_RELAXED);
 	enter_queue(p, &w, false);
 	for (;;) {
-		e = percpu_pool_settle(p);
+		e = percpu_pool_serve_waiters(p);
 		if (state_of(&w) == WAITING && e != 0 && e != -ENOSPC && leave_queue(p, &w))
 			return e;
 		if (state_of(&w) == WAITING)

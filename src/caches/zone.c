@@ -41,7 +41,7 @@ static const char *find_fault(const char *name, size_t size, const struct percpu
 		return "is created with options that this library does not know";
 	if (o->align > MAX_ALIGN || (o->align & (o->align - 1)) != 0)
 		return "is created with an alignment that is not a power of two up to 64";
-	if (o->region != NULL && !percpu_region_is_zone(o->region))
+	if (o->region != NULL && !percpu_region_has_default_lanes(o->region))
 		return "is created in a region whose lanes have not the default size";
 	*ret_error = -EROFS;
 	if (o->region != NULL && !o->region->writable)

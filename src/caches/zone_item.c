@@ -130,6 +130,6 @@ int percpu_zone_free(struct percpu_zone *z, void *item)
 	if (percpu_unlikely(percpu_seq_push(cache->cell, cache->guard, cache->stride, room, item)))
 		return free_slow(z, item);
 	if (percpu_unlikely(__atomic_load_n(&z->room, __ATOMIC_RELAXED) != room))
-		percpu_pool_look(&z->pool);
+		percpu_pool_pushed(&z->pool);
 	return 0;
 }

@@ -149,7 +149,7 @@ int percpu_approx_create(const struct percpu_approx_options *o, struct percpu_ap
  * change pairs in different ways must not share a sum. */
 static int check_approx_region(const struct percpu_region *r, const void *ret)
 {
-	if (r == NULL || ret == NULL || !percpu_region_is_zone(r))
+	if (r == NULL || ret == NULL || !percpu_region_has_default_lanes(r))
 		return -EINVAL;
 	return r->shared && !percpu_pair_is_atomic() ? -ENOTSUP : 0;
 }
@@ -240,7 +240,7 @@ int64_t percpu_approx_fetch(const struct percpu_approx *a)
 
 int percpu_approx_compare(const struct percpu_approx *a, int64_t v)
 {
-	int64_t sum = a != NULL ? percpu_approx_read(a) : 0, off;
+	int64_t sum = a != NULL ? percpu_approx_estimate(a) : 0, off;
 
 	/* A difference that wraps says nothing. */
 	if (__builtin_sub_overflow(sum, v, &off) ||

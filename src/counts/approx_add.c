@@ -176,7 +176,7 @@ static bool move_center(const struct percpu_approx *a, uint64_t d)
 
 	/* The highest rises before the center does, and falls after it. */
 	percpu_full_fence();
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_seq_add_within(a->block.base + 8, a->block.base, PERCPU_STRIDE,
 					  (int64_t)d, a->reach, a->span);
 	percpu_full_fence();
@@ -343,7 +343,7 @@ static bool add_in_open_lane(const struct percpu_approx *a, int64_t n, int64_t l
 	bool moved = true;
 
 	while (moved) {
-		for (int try = 0; percpu_seq_retry(r, try); try++)
+		for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 			r = percpu_approx_try(a, n);
 		if (r != PERCPU_SEQ_REFUSED || (uint64_t)n + a->reach >= a->span)
 			break;

@@ -88,7 +88,7 @@ static __attribute__((noinline)) void retry_array_add(const struct percpu_counte
 {
 	int r = PERCPU_SEQ_SLOW;
 
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_seq_add(a->block.base + i * CELL, a->block.stride, n);
 	if (r != 0)
 		percpu_chunk_add_atomic(a->block.chunk, offset_of(a, i), n);
@@ -126,7 +126,7 @@ static __attribute__((noinline)) void add_in_steps(const struct percpu_counter_a
 		step = words;
 	for (; words > 0; words -= step, i += step, n += step) {
 		r = PERCPU_SEQ_SLOW;
-		for (int try = 0; step > 1 && percpu_seq_retry(r, try); try++)
+		for (int try = 0; step > 1 && percpu_seq_prepare_try(r, try); try++)
 			r = percpu_counter_array_commit(a, i, n, step);
 		for (size_t k = 0; k < step && r != 0; k++)
 			percpu_chunk_add_atomic(a->block.chunk, offset_of(a, i + k), n[k]);

@@ -218,7 +218,7 @@ void percpu_compact_add_slow(const struct percpu_compact *c, size_t i, int64_t n
 	const int64_t window = 2 * (int64_t)c->half;
 	int r = PERCPU_SEQ_SLOW;
 
-	for (int try = 0; percpu_seq_retry(r, try) && n > -window && n < window; try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try) && n > -window && n < window; try++)
 		r = try_add(c, i, n);
 	if (r != 0)
 		percpu_chunk_add_atomic(c->block.chunk, set_offset(c) + i * WIDE, n);

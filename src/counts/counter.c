@@ -25,7 +25,7 @@ static const struct percpu_plan plan_counter = {
 /* Return whether counters can be in the region: percpu_chunk_of() needs the default geometry. */
 static bool takes_counters(const struct percpu_region *r)
 {
-	return r != NULL && percpu_region_is_zone(r);
+	return r != NULL && percpu_region_has_default_lanes(r);
 }
 
 int percpu_counter_create(struct percpu_counter **ret)
@@ -74,7 +74,7 @@ void percpu_counter_destroy(struct percpu_counter *c)
 {
 	struct percpu_region *r = c != NULL ? percpu_region_find(c) : NULL;
 
-	if (r != NULL && percpu_region_is_zone(r))
+	if (r != NULL && percpu_region_has_default_lanes(r))
 		(void)percpu_region_free(r, c, sizeof(uint64_t));
 }
 
@@ -90,7 +90,7 @@ static __attribute__((noinline)) void retry_add(struct percpu_counter *c, int64_
 {
 	int r = PERCPU_SEQ_SLOW;
 
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_seq_add(c, PERCPU_STRIDE, n);
 	if (r != 0)
 		add_to_atomic_lane(c, n);

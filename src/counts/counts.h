@@ -69,8 +69,8 @@ int percpu_extrema_load(const struct percpu_extrema *x, uint64_t epoch, bool of_
 			struct percpu_pair_value *ret);
 
 /** Swap the maximum's or the minimum's pair of an epoch, as percpu_pair_cmpxchg(). */
-int percpu_extrema_swap(const struct percpu_extrema *x, uint64_t epoch, bool of_max,
-			struct percpu_pair_value *expected, struct percpu_pair_value v);
+int percpu_extrema_cmpxchg(const struct percpu_extrema *x, uint64_t epoch, bool of_max,
+			   struct percpu_pair_value *expected, struct percpu_pair_value v);
 
 /** Merge the two slots of a CPU lane into those at `to`. A later epoch replaces an earlier one;
  *  extremes of the same epoch are merged. */

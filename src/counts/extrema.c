@@ -206,7 +206,7 @@ static int try_pairs(const struct percpu_extrema *x, uint64_t epoch, int64_t v)
 		return -ESTALE;
 	if (!choose_change(&max, &min, epoch, v, &change))
 		return 0;
-	e = percpu_extrema_swap(x, epoch, change.of_max, change.of_max ? &max : &min, change.to);
+	e = percpu_extrema_cmpxchg(x, epoch, change.of_max, change.of_max ? &max : &min, change.to);
 	return e != 0 || change.done ? e : -EAGAIN;
 }
 
@@ -238,7 +238,7 @@ int percpu_extrema_observe_slow(const struct percpu_extrema *x, uint32_t kind, i
 		return -EINVAL;
 	if (x->takes != kind)
 		return -EROFS;
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_seq_widen(x->block.base, x->block.stride, x->epoch, v);
 	return r != PERCPU_SEQ_SLOW ? 0 : observe_shared(x, v);
 }

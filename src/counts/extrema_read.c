@@ -59,8 +59,8 @@ int percpu_extrema_load(const struct percpu_extrema *x, uint64_t epoch, bool of_
 				pair_offset(x, epoch, of_max), ret);
 }
 
-int percpu_extrema_swap(const struct percpu_extrema *x, uint64_t epoch, bool of_max,
-			struct percpu_pair_value *expected, struct percpu_pair_value v)
+int percpu_extrema_cmpxchg(const struct percpu_extrema *x, uint64_t epoch, bool of_max,
+			   struct percpu_pair_value *expected, struct percpu_pair_value v)
 {
 	return percpu_pair_cmpxchg(x->block.chunk, percpu_chunk_bias_lane(x->block.chunk),
 				   pair_offset(x, epoch, of_max), expected, v);
@@ -151,7 +151,7 @@ static int close_pair(const struct percpu_extrema *x, uint64_t epoch, bool of_ma
 	for (unsigned try = 0; try < PERCPU_EXTREMA_TRIES && p.first <= epoch && e == 0; try++) {
 		closed = p;
 		closed.first = epoch + (p.first == epoch ? CLOSED : CLOSED_EMPTY);
-		e = percpu_extrema_swap(x, epoch, of_max, &p, closed);
+		e = percpu_extrema_cmpxchg(x, epoch, of_max, &p, closed);
 		if (e == 0)
 			p = closed;
 		else if (e == -EAGAIN)

@@ -24,7 +24,7 @@ static const struct percpu_plan plan_fcounter = {
  * geometry. */
 static bool takes_fcounters(const struct percpu_region *r)
 {
-	return r != NULL && percpu_region_is_zone(r);
+	return r != NULL && percpu_region_has_default_lanes(r);
 }
 
 int percpu_fcounter_create(struct percpu_fcounter **ret)
@@ -74,7 +74,7 @@ void percpu_fcounter_destroy(struct percpu_fcounter *c)
 {
 	struct percpu_region *r = c != NULL ? percpu_region_find(c) : NULL;
 
-	if (r != NULL && percpu_region_is_zone(r))
+	if (r != NULL && percpu_region_has_default_lanes(r))
 		(void)percpu_region_free(r, c, FCELL);
 }
 
@@ -90,7 +90,7 @@ static int add_slowly(struct percpu_chunk *k, char *cell, double n)
 
 	if (!percpu_double_is_number(n))
 		return -EDOM;
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_seq_add_double(cell, k->stride, n);
 	if (r == PERCPU_SEQ_SLOW)
 		return percpu_double_add_atomic(k, fcounter_offset(k, cell), n);

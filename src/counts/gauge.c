@@ -38,7 +38,7 @@ static const struct percpu_plan plan_latest = {
  * that change pairs in different ways must not share a gauge. */
 static int check_region(const struct percpu_region *r, const void *ret)
 {
-	if (r == NULL || ret == NULL || !percpu_region_is_zone(r))
+	if (r == NULL || ret == NULL || !percpu_region_has_default_lanes(r))
 		return -EINVAL;
 	if (r->shared && !percpu_pair_is_atomic())
 		return -ENOTSUP;
@@ -83,7 +83,7 @@ static void destroy_gauge(void *g, const struct percpu_plan *p)
 {
 	struct percpu_region *r = g != NULL ? percpu_region_find(g) : NULL;
 
-	if (r != NULL && percpu_region_is_zone(r))
+	if (r != NULL && percpu_region_has_default_lanes(r))
 		(void)percpu_region_free(r, g, p->size);
 }
 
@@ -165,7 +165,7 @@ int percpu_gauge_set(struct percpu_gauge *g, int64_t v)
 	if (e != 0)
 		return e;
 	do {
-		new.first = percpu_chunk_lanes(k, offset) - (uint64_t)v;
+		new.first = percpu_chunk_sum_lanes(k, offset) - (uint64_t)v;
 		new.second = old.second + 1;
 		PERCPU_STEP("lanes summed");
 		e = percpu_pair_cmpxchg(k, bias, offset, &old, new);

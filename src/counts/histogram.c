@@ -289,7 +289,7 @@ static int add_pair_by_sequence(const struct percpu_histogram *h, char *cell,
 				struct percpu_pair_value n)
 {
 	return h->ticks != 0 ? percpu_seq_bank_add2(cell, h->block.stride, &h->zero, 0,
-						    percpu_pair(n.first, n.second)) :
+						    percpu_words2_of(n.first, n.second)) :
 			       percpu_seq_add_count_double(cell, h->block.stride,
 							   percpu_histogram_number(n.second));
 }
@@ -306,7 +306,7 @@ static void record_in_cell(const struct percpu_histogram *h, size_t i, uint64_t 
 		return;
 	if (!percpu_seq_never()) {
 		r = add_pair_by_sequence(h, p, n);
-		for (int try = 0; percpu_seq_retry(r, try); try++)
+		for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 			r = add_pair_by_sequence(h, p, n);
 	}
 	if (r != 0)

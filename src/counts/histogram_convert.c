@@ -55,8 +55,8 @@ static int end_of(const struct percpu_histogram_snapshot *s, uint32_t b)
 }
 
 /* Return the bucket of `into` that covers bucket b of `from`; -1 if none does. */
-static int64_t place(const struct percpu_histogram_snapshot *into,
-		     const struct percpu_histogram_snapshot *from, uint32_t b)
+static int64_t bucket_in(const struct percpu_histogram_snapshot *into,
+			 const struct percpu_histogram_snapshot *from, uint32_t b)
 {
 	const int low = b == 0 ? INT32_MIN : end_of(from, b - 1);
 	const int high = b == from->n - 1 ? INT32_MAX : end_of(from, b);
@@ -100,7 +100,7 @@ static int check_places(const struct percpu_histogram_snapshot *into,
 	if (into->schema > from->schema)
 		return -ERANGE;
 	for (uint32_t b = 0; b < from->n; b++)
-		if (!is_empty(&from->bucket[b]) && place(into, from, b) < 0)
+		if (!is_empty(&from->bucket[b]) && bucket_in(into, from, b) < 0)
 			return -ERANGE;
 	return 0;
 }
@@ -115,7 +115,7 @@ int percpu_histogram_merge(struct percpu_histogram_snapshot *into,
 	if (!is_sum_possible(into, from))
 		return -ERANGE;
 	for (uint32_t b = 0; b < from->n; b++) {
-		int64_t cell = place(into, from, b);
+		int64_t cell = bucket_in(into, from, b);
 
 		if (is_empty(&from->bucket[b]))
 			continue;
@@ -128,8 +128,8 @@ int percpu_histogram_merge(struct percpu_histogram_snapshot *into,
 	return 0;
 }
 
-int percpu_histogram_fold(const struct percpu_histogram_snapshot *s, int schema,
-			  struct percpu_histogram_snapshot **ret)
+int percpu_histogram_downscale(const struct percpu_histogram_snapshot *s, int schema,
+			       struct percpu_histogram_snapshot **ret)
 {
 	struct percpu_histogram_snapshot *f;
 	uint32_t n;
@@ -229,7 +229,7 @@ static bool has_all_of(const struct percpu_histogram_snapshot *later,
 	for (uint32_t b = 0; b < earlier->n; b++) {
 		if (earlier->bucket[b].count == 0)
 			continue;
-		cell = place(later, earlier, b);
+		cell = bucket_in(later, earlier, b);
 		left = cell == last ? left : later->bucket[cell].count;
 		if (left < earlier->bucket[b].count)
 			return false;
@@ -241,7 +241,7 @@ static bool has_all_of(const struct percpu_histogram_snapshot *later,
 
 /* Correct the sum of a difference: a sum from its ticks is more exact than a difference of sums.
  * A difference of rounded sums may be below 0, or not 0 in an empty bucket. */
-static void settle_difference(struct percpu_histogram_snapshot *s, uint32_t b)
+static void correct_difference(struct percpu_histogram_snapshot *s, uint32_t b)
 {
 	struct percpu_histogram_bucket *left = &s->bucket[b];
 
@@ -263,7 +263,7 @@ int percpu_histogram_subtract(struct percpu_histogram_snapshot *later,
 	if (!has_all_of(later, earlier))
 		return -ERANGE;
 	for (uint32_t b = 0; b < earlier->n; b++) {
-		int64_t cell = place(later, earlier, b);
+		int64_t cell = bucket_in(later, earlier, b);
 
 		if (is_empty(&earlier->bucket[b]))
 			continue;
@@ -272,7 +272,7 @@ int percpu_histogram_subtract(struct percpu_histogram_snapshot *later,
 		later->bucket[cell].sum -= earlier->bucket[b].sum;
 	}
 	for (uint32_t b = 0; b < later->n; b++)
-		settle_difference(later, b);
+		correct_difference(later, b);
 	later->refused -= earlier->refused;
 	percpu_histogram_total(later);
 	return 0;

@@ -42,10 +42,10 @@ static struct percpu_pair_value sum_cell(const struct percpu_histogram *h, size_
 	struct percpu_pair_value sum = { 0, 0 };
 
 	for (uint32_t lane = 0; lane < k->cpus; lane++)
-		sum = percpu_histogram_plus(h, sum, percpu_pair_look(k, lane, offset), false);
+		sum = percpu_histogram_plus(h, sum, percpu_pair_peek(k, lane, offset), false);
 	for (uint32_t lane = percpu_used_lane(k, k->cpus); lane < 2 * k->cpus;
 	     lane = percpu_used_lane(k, lane + 1))
-		sum = percpu_histogram_plus(h, sum, percpu_pair_look(k, lane, offset), false);
+		sum = percpu_histogram_plus(h, sum, percpu_pair_peek(k, lane, offset), false);
 	return sum;
 }
 
@@ -105,7 +105,7 @@ static void set_bucket(struct percpu_histogram_snapshot *s, uint32_t b, struct p
 static struct percpu_pair_value reset_locked(const struct percpu_histogram *h, size_t offset)
 {
 	struct percpu_chunk *k = h->block.chunk;
-	struct percpu_pair_value bias = percpu_pair_look(k, percpu_chunk_bias_lane(k), offset);
+	struct percpu_pair_value bias = percpu_pair_peek(k, percpu_chunk_bias_lane(k), offset);
 	struct percpu_pair_value sum = sum_cell(h, offset);
 	const uint64_t words[2] = { sum.first, sum.second };
 

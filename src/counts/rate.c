@@ -376,7 +376,7 @@ static void rate_count(const struct percpu_rate *rate, size_t field)
 	char *cell = rate->block.base + field;
 	int e = percpu_seq_add(cell, rate->block.stride, 1);
 
-	for (int try = 0; percpu_seq_retry(e, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(e, try); try++)
 		e = percpu_seq_add(cell, rate->block.stride, 1);
 	if (e != 0)
 		percpu_chunk_add_atomic(rate->block.chunk, rate_offset(rate, field), 1);

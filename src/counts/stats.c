@@ -68,7 +68,7 @@ static void lay_out(struct percpu_stats *s, size_t size, size_t n, unsigned flag
 	s->n = n;
 	s->flags = flags;
 	if (copies) {
-		s->head = sizeof(struct percpu_pair);
+		s->head = sizeof(struct percpu_copies);
 		s->record = s->head + 2 * words_of_copy(s) * FIELD;
 		s->commit = (uint32_t)s->words;
 	} else {
@@ -225,8 +225,8 @@ static int add_by_sequence(const struct percpu_stats *s, size_t i, size_t word, 
 {
 	char *cell = s->block.base + i * s->record;
 
-	return s->head != 0 ? percpu_seq_pair_add(cell, s->block.stride, s->bank, s->banks, word,
-						  words_of_copy(s), n) :
+	return s->head != 0 ? percpu_seq_copies_add(cell, s->block.stride, s->bank, s->banks, word,
+						    words_of_copy(s), n) :
 			      percpu_seq_bank_add(cell + word * FIELD, s->block.stride, s->bank,
 						  s->banks, n);
 }
@@ -242,7 +242,7 @@ static __attribute__((noinline)) void retry_stats_add(const struct percpu_stats 
 	/* percpu_stats_add() has not tried objects in two copies. */
 	int r = s->head != 0 ? add_by_sequence(s, i, word, n) : PERCPU_SEQ_SLOW;
 
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = add_by_sequence(s, i, word, n);
 	if (r != 0)
 		add_stats_atomic(s, i, word, n);
@@ -258,7 +258,7 @@ void percpu_stats_add_slow(const struct percpu_stats *s, size_t i, size_t word, 
 
 static int add_vector(const struct percpu_stats *s, char *cell, const uint64_t *n, size_t words)
 {
-	percpu_words2 n0 = percpu_stats_pair(n, 0, words), n2 = percpu_stats_pair(n, 2, words);
+	percpu_words2 n0 = percpu_stats_words2(n, 0, words), n2 = percpu_stats_words2(n, 2, words);
 
 	if (words == 1)
 		return percpu_seq_bank_add(cell, s->block.stride, s->bank, s->banks, (int64_t)n[0]);
@@ -267,7 +267,8 @@ static int add_vector(const struct percpu_stats *s, char *cell, const uint64_t *
 	if (words <= 4)
 		return percpu_seq_bank_add4(cell, s->block.stride, s->bank, s->banks, n0, n2);
 	return percpu_seq_bank_add8(cell, s->block.stride, s->bank, s->banks, n0, n2,
-				    percpu_stats_pair(n, 4, words), percpu_stats_pair(n, 6, words));
+				    percpu_stats_words2(n, 4, words),
+				    percpu_stats_words2(n, 6, words));
 }
 
 static int check_update(const struct percpu_stats *s, size_t i, size_t word, size_t words)
@@ -341,7 +342,7 @@ int percpu_stats_update_slow(const struct percpu_stats *s, size_t i, size_t word
 		return e;
 	if (is_one_commit(s, word, words)) {
 		r = update_by_sequence(s, i, word, n, words);
-		for (int try = 0; percpu_seq_retry(r, try); try++)
+		for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 			r = update_by_sequence(s, i, word, n, words);
 		if (r == 0)
 			return 0;

@@ -41,7 +41,7 @@ static uint64_t load_word(const uint64_t *word)
  *
  * In a bank at rest the first try succeeds. Returns 0 or -EAGAIN.
  */
-static int add_pair(const struct percpu_stats *s, const struct percpu_pair *p, uint64_t *out)
+static int add_copies(const struct percpu_stats *s, const struct percpu_copies *p, uint64_t *out)
 {
 	const size_t copy_words = (s->record - s->head) / 2 / FIELD;
 	uint64_t turn = __atomic_load_n(&p->turn, __ATOMIC_ACQUIRE), now, value;
@@ -62,15 +62,15 @@ static int add_pair(const struct percpu_stats *s, const struct percpu_pair *p, u
 void percpu_stats_gather(const struct percpu_stats *s, void *to, const void *lane)
 {
 	const size_t copy_words = (s->record - s->head) / 2 / FIELD, n = 2 * s->n;
-	const struct percpu_pair *from;
+	const struct percpu_copies *from;
 	const uint64_t *valid;
-	struct percpu_pair *sum;
+	struct percpu_copies *sum;
 	size_t at;
 
 	for (size_t i = 0; i < n; i++) {
 		at = i / s->n * s->banks + i % s->n * s->record;
-		from = (const struct percpu_pair *)((const char *)lane + at);
-		sum = (struct percpu_pair *)((char *)to + at);
+		from = (const struct percpu_copies *)((const char *)lane + at);
+		sum = (struct percpu_copies *)((char *)to + at);
 		valid = &from->copy[(from->turn & 1) * copy_words];
 		for (size_t w = 0; w < s->words; w++)
 			sum->copy[w] += valid[w];
@@ -93,12 +93,12 @@ static size_t adjacent_objects(const struct percpu_stats *s, size_t n)
 }
 
 /* Add n objects in two copies from one CPU lane. Returns 0 or -EAGAIN, as add_pair(). */
-static int add_pairs(const struct percpu_stats *s, const char *lane, size_t n, uint64_t *out)
+static int add_all_copies(const struct percpu_stats *s, const char *lane, size_t n, uint64_t *out)
 {
 	int e = 0;
 
 	for (size_t i = 0; i < n && e == 0; i++, lane += s->record, out += s->words)
-		e = add_pair(s, (const struct percpu_pair *)lane, out);
+		e = add_copies(s, (const struct percpu_copies *)lane, out);
 	return e;
 }
 
@@ -109,7 +109,7 @@ static int add_cpus(const struct percpu_stats *s, size_t offset, size_t n, uint6
 	int e = 0;
 
 	for (uint32_t cpu = 0; cpu < s->block.chunk->cpus && s->head != 0 && e == 0; cpu++)
-		e = add_pairs(s, percpu_chunk_lane(s->block.chunk, cpu, offset), n, out);
+		e = add_all_copies(s, percpu_chunk_lane(s->block.chunk, cpu, offset), n, out);
 	for (size_t i = 0; i < n && s->head == 0; i += m)
 		percpu_sum_cpus(s->block.chunk, offset + i * s->record, m * s->words,
 				out + i * s->words);

@@ -117,7 +117,7 @@ void percpu_variable_add_slow(struct percpu_image *image, uint64_t *variable, in
 		return;
 	}
 	cell = (char *)variable + image->distance;
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_seq_add(cell, image->stride, n);
 	if (r != 0)
 		percpu_chunk_add_atomic(image->chunk, (size_t)(cell - image->chunk->base), n);

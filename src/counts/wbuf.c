@@ -231,7 +231,7 @@ static __attribute__((noinline)) int put_in_queue(const struct wbuf *b,
 {
 	int r = PERCPU_SEQ_SLOW;
 
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_wbuf_append(&b->pub, adds, n);
 	return r;
 }

@@ -84,10 +84,10 @@ static inline bool percpu_seq_never(void)
  * Return whether a slow path tries its sequence (again). r is the result of the last try, or
  * PERCPU_SEQ_SLOW before the first. Before the first try this attaches the thread.
  *
- *	for (int try = 0; percpu_seq_retry(r, try); try++)
+ *	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
  *		r = percpu_seq_add(cell, stride, n);
  */
-static inline bool percpu_seq_retry(int r, int try)
+static inline bool percpu_seq_prepare_try(int r, int try)
 {
 	if (r != PERCPU_SEQ_SLOW || try == PERCPU_SEQ_TRIES)
 		return false;
@@ -181,7 +181,7 @@ struct percpu_fork_part {
 };
 
 /** Register the part: each later fork calls its functions. Constructors call this. */
-void percpu_fork_register(enum percpu_fork_order place, const struct percpu_fork_part *part);
+void percpu_fork_register(enum percpu_fork_order order, const struct percpu_fork_part *part);
 
 /* boot.c */
 
@@ -207,15 +207,14 @@ extern uint32_t percpu_verdict_word;
 
 /** Return the verdict of a process whose own is pending: pending, or the result that its
  *  parent or a child has found meanwhile. */
-uint32_t percpu_verdict_ask_family(void);
+uint32_t percpu_verdict_adopt(void);
 
 /** Return the verdict of the process. */
 static inline uint32_t percpu_verdict(void)
 {
 	uint32_t verdict = __atomic_load_n(&percpu_verdict_word, __ATOMIC_ACQUIRE);
 
-	return percpu_likely(verdict != PERCPU_SELFTEST_PENDING) ? verdict :
-								   percpu_verdict_ask_family();
+	return percpu_likely(verdict != PERCPU_SELFTEST_PENDING) ? verdict : percpu_verdict_adopt();
 }
 
 /** Return whether threads of this process may be running sequences. If not, a thread that runs
@@ -228,7 +227,7 @@ void percpu_verdict_announce(enum percpu_selftest found);
 /** Before a fork, let parent and children share the results of their self-tests. */
 void percpu_verdict_share(void);
 
-/* record.c: the library's record of a thread */
+/* thread_local.c: the library's record of a thread */
 
 enum percpu_thread_state {
 	PERCPU_THREAD_FRESH,	  /* not looked at yet */
@@ -238,52 +237,52 @@ enum percpu_thread_state {
 };
 
 /** A call of a program's function, which the thread makes for an object. It is on the stack. */
-struct percpu_within {
+struct percpu_thread_call {
 	const void *object;
-	const struct percpu_within *outer; /* the call around this one; or NULL */
+	const struct percpu_thread_call *outer; /* the call around this one; or NULL */
 };
 
-struct percpu_record {
+struct percpu_thread {
 #ifdef PERCPU_LATE
 	struct percpu_rseq *self; /* percpu_self; first, because the key's value leads to it */
-	uint64_t number;	  /* see percpu_record_number(); 0: none yet */
+	uint64_t number;	  /* see percpu_thread_number(); 0: none yet */
 #endif
 	struct percpu_rseq *area;	/* the value of percpu_self while shared is 0 */
 	struct percpu_rseq *registered; /* the area that the kernel confirmed */
 	enum percpu_thread_state state;
-	unsigned shared;		    /* tasks that use this record besides its thread */
-	const struct percpu_within *within; /* see percpu_record_enter() */
-	struct percpu_rseq own;		    /* registered if libc has no area */
-	struct percpu_rseq none;	    /* for percpu_self while the thread runs no sequences */
+	unsigned shared;			 /* tasks that use this record besides its thread */
+	const struct percpu_thread_call *within; /* see percpu_thread_enter_call() */
+	struct percpu_rseq own;			 /* registered if libc has no area */
+	struct percpu_rseq none; /* for percpu_self while the thread runs no sequences */
 };
 
 /** Return the calling thread's record. If it cannot have one, return the common record, whose
  *  state is "unable". */
-struct percpu_record *percpu_record(void);
+struct percpu_thread *percpu_thread(void);
 
 /** Note that the calling thread runs a function of the program for this object, until
- *  percpu_record_leave(). The common record does not note it. */
-void percpu_record_enter(struct percpu_within *w, const void *object);
+ *  percpu_thread_leave_call(). The common record does not note it. */
+void percpu_thread_enter_call(struct percpu_thread_call *w, const void *object);
 
 /** Note that the function has returned. */
-void percpu_record_leave(const struct percpu_within *w);
+void percpu_thread_leave_call(const struct percpu_thread_call *w);
 
 /** Return whether the calling thread is in such a function for this object. */
-bool percpu_record_is_within(const void *object);
+bool percpu_thread_is_in_call(const void *object);
 
 /** Return the thread's number, which no later thread has; 0: none. If make is set, and the
  *  thread has no number, it gets one. That fails if it has the common record, and there is no
  *  key or memory for a number. With make set, the caller has the process lock. A child of fork
  *  has the number of the thread that forked. */
-uint64_t percpu_record_number(bool make);
+uint64_t percpu_thread_number(bool make);
 
 /** Prepare records. Called once, before the first registration. detach will be called for each
  *  kept record when its thread ends. Returns whether threads can have records. */
-bool percpu_record_init(void (*detach)(struct percpu_record *));
+bool percpu_thread_key_init(void (*detach)(struct percpu_thread *));
 
 /** Keep the record, so that it is detached when the thread ends. Returns whether that is
  *  possible. */
-bool percpu_record_keep(struct percpu_record *r);
+bool percpu_thread_keep(struct percpu_thread *r);
 
 /* helper.c */
 
@@ -315,7 +314,7 @@ int percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg, u
 /* thread.c */
 
 /** Undo the registration of the calling thread, which is about to end and has the record r. */
-void percpu_thread_detach(struct percpu_record *r);
+void percpu_thread_unregister(struct percpu_thread *r);
 
 /** Prepare registration, and fill in the rseq part of the status. Called once. */
 void percpu_thread_init(struct percpu_status *st);
@@ -365,7 +364,7 @@ static inline int percpu_thread_cpu_seen(void)
 
 /** Note the CPU that the thread is on. The thread gives up sequences if some region has no
  *  lane for this CPU, or for another CPU that was noted. */
-void percpu_thread_look(void);
+void percpu_thread_note_cpu(void);
 
 /** Stop sequences, because this task and another are about to share the thread's TLS. Neither
  *  runs sequences until percpu_thread_unshare() was called as often. */

@@ -24,7 +24,7 @@ int percpu_fence_below(uint32_t end, uint64_t timeout_ns, struct percpu_fence_re
 	 * it can no longer read the lists, the status has the number of the first call. */
 	(void)percpu_possible_cpus(&certain);
 	percpu_note_cpus(certain);
-	percpu_thread_look();
+	percpu_thread_note_cpu();
 	if (end > possible)
 		end = possible;
 	if (end < certain)
@@ -39,6 +39,6 @@ int percpu_fence_all(uint64_t timeout_ns, struct percpu_fence_report *ret_report
 
 int percpu_fence(void)
 {
-	percpu_thread_look();
+	percpu_thread_note_cpu();
 	return percpu_barrier(percpu_init()->possible_cpus);
 }

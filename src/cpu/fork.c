@@ -118,9 +118,9 @@ void percpu_process_unlock(void)
 
 static const struct percpu_fork_part *parts[PERCPU_FORK_PARTS];
 
-void percpu_fork_register(enum percpu_fork_order place, const struct percpu_fork_part *part)
+void percpu_fork_register(enum percpu_fork_order order, const struct percpu_fork_part *part)
 {
-	parts[place] = part;
+	parts[order] = part;
 }
 
 static void before_fork(void)

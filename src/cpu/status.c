@@ -52,7 +52,7 @@ static const char *why_not_rseq(struct percpu_status *st)
 #ifndef PERCPU_SEQ_SIGNATURE
 	return "this build has no restartable sequences (generic backend)";
 #endif
-	if (!percpu_record_init(percpu_thread_detach))
+	if (!percpu_thread_key_init(percpu_thread_unregister))
 		return "no thread-specific key is left whose values need no memory";
 	st->registrar = percpu_thread_register();
 	if (st->registrar != PERCPU_REGISTRAR_NONE)
@@ -157,7 +157,7 @@ const struct percpu_status *percpu_status(void)
 {
 	const struct percpu_status *now = percpu_init();
 
-	percpu_thread_look();
+	percpu_thread_note_cpu();
 	if (percpu_note_cpus(0))
 		for (int v = 0; v <= PERCPU_SELFTEST_UNKNOWN; v++)
 			__atomic_store_n(&outcomes[v].cpu_without_lane, true, __ATOMIC_RELAXED);

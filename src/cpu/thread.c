@@ -62,7 +62,7 @@ static long sys_rseq(struct percpu_rseq *area, uint32_t size, int flags)
  * registration, the call registers the area, which is equally good. The call must pass the
  * size that was registered: 32 bytes, or with newer libcs the kernel's size.
  */
-static bool attach_libc(struct percpu_record *t)
+static bool attach_libc(struct percpu_thread *t)
 {
 	uint32_t align = process.align ? process.align : 32;
 	uint32_t sizes[] = { AREA_SIZE, (process.feature_size + align - 1) / align * align };
@@ -82,7 +82,7 @@ static bool attach_libc(struct percpu_record *t)
 }
 
 /* The kernel must not write to the thread's memory after the thread has ended. */
-void percpu_thread_detach(struct percpu_record *t)
+void percpu_thread_unregister(struct percpu_thread *t)
 {
 	percpu_thread_give_up();
 	if (t->registered == &t->own)
@@ -91,11 +91,11 @@ void percpu_thread_detach(struct percpu_record *t)
 
 /* Register the thread's own area. EBUSY means that a signal handler that counted has registered
  * it meanwhile. */
-static bool attach_own(struct percpu_record *t)
+static bool attach_own(struct percpu_thread *t)
 {
 	if (sys_rseq(&t->own, AREA_SIZE, 0) != 0 && errno != EBUSY)
 		return false;
-	if (!percpu_record_keep(t)) {
+	if (!percpu_thread_keep(t)) {
 		sys_rseq(&t->own, AREA_SIZE, UNREGISTER);
 		return false;
 	}
@@ -125,7 +125,7 @@ static void find_libc(void)
 
 enum percpu_registrar percpu_thread_register(void)
 {
-	struct percpu_record *const t = percpu_record();
+	struct percpu_thread *const t = percpu_thread();
 	enum percpu_registrar registrar = PERCPU_REGISTRAR_NONE;
 	int saved = errno;
 
@@ -143,7 +143,7 @@ enum percpu_registrar percpu_thread_register(void)
 
 #else /* no sequences for this architecture */
 
-void percpu_thread_detach(struct percpu_record *t)
+void percpu_thread_unregister(struct percpu_thread *t)
 {
 	(void)t;
 }
@@ -182,7 +182,7 @@ void percpu_thread_init(struct percpu_status *st)
 
 void percpu_thread_give_up(void)
 {
-	struct percpu_record *const t = percpu_record();
+	struct percpu_thread *const t = percpu_thread();
 
 	t->state = PERCPU_THREAD_UNABLE;
 	__atomic_store_n(&t->none.cpu_id, PERCPU_CPU_NEVER, __ATOMIC_RELAXED);
@@ -192,7 +192,7 @@ void percpu_thread_give_up(void)
 
 void percpu_thread_attach(void)
 {
-	struct percpu_record *const t = percpu_record();
+	struct percpu_thread *const t = percpu_thread();
 
 	t->state = PERCPU_THREAD_ATTACHED;
 	t->area = t->registered;
@@ -207,7 +207,7 @@ int percpu_thread_cpu(void)
 	return cpu;
 }
 
-void percpu_thread_look(void)
+void percpu_thread_note_cpu(void)
 {
 	int cpu = __atomic_load_n(&percpu_self->cpu_id, __ATOMIC_RELAXED);
 
@@ -220,7 +220,7 @@ void percpu_thread_look(void)
 /* Let the thread rise if the verdict allows it. Each slow path calls this while the verdict is
  * pending. The first call registers the thread, and does not wait for the verdict: so a thread
  * that has entered a sandbox meanwhile rises without a system call. */
-static void rise(struct percpu_record *t)
+static void rise(struct percpu_thread *t)
 {
 	uint32_t verdict = percpu_verdict();
 
@@ -238,11 +238,11 @@ static void rise(struct percpu_record *t)
  * storage from before the fiber moved to another thread. */
 __attribute__((noinline)) struct percpu_rseq *percpu_seq_attach(void)
 {
-	struct percpu_record *const t = percpu_record();
+	struct percpu_thread *const t = percpu_thread();
 
 	if (t->state <= PERCPU_THREAD_REGISTERED && t->shared == 0)
 		rise(t);
-	percpu_thread_look();
+	percpu_thread_note_cpu();
 	return percpu_self;
 }
 
@@ -250,7 +250,7 @@ __attribute__((noinline)) struct percpu_rseq *percpu_seq_attach(void)
  * function. */
 __attribute__((used)) void percpu_thread_share(void)
 {
-	struct percpu_record *const t = percpu_record();
+	struct percpu_thread *const t = percpu_thread();
 
 	t->shared++;
 	percpu_self = &t->none;
@@ -258,7 +258,7 @@ __attribute__((used)) void percpu_thread_share(void)
 
 void percpu_thread_unshare(void)
 {
-	struct percpu_record *const t = percpu_record();
+	struct percpu_thread *const t = percpu_thread();
 
 	if (--t->shared == 0)
 		percpu_self = t->area;

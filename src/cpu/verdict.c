@@ -17,7 +17,7 @@ uint32_t percpu_verdict_word = PERCPU_SELFTEST_UNKNOWN;
  * while its own verdict is pending, because another process, which may have become hostile, can
  * change it. The pointer is NULL until a process forks while its verdict is pending. Both are
  * atomic. */
-static uint32_t *family;
+static uint32_t *shared_verdict;
 
 void percpu_verdict_init(bool possible)
 {
@@ -27,7 +27,7 @@ void percpu_verdict_init(bool possible)
 }
 
 /* Set the verdict, unless there is one. Returns the verdict. */
-static uint32_t settle(uint32_t found)
+static uint32_t set_verdict(uint32_t found)
 {
 	uint32_t seen = PERCPU_SELFTEST_PENDING;
 
@@ -37,16 +37,16 @@ static uint32_t settle(uint32_t found)
 		       seen;
 }
 
-uint32_t percpu_verdict_ask_family(void)
+uint32_t percpu_verdict_adopt(void)
 {
-	const uint32_t *page = __atomic_load_n(&family, __ATOMIC_ACQUIRE);
+	const uint32_t *page = __atomic_load_n(&shared_verdict, __ATOMIC_ACQUIRE);
 	uint32_t found = PERCPU_SELFTEST_PENDING;
 
 	if (page != NULL)
 		found = __atomic_load_n(page, __ATOMIC_RELAXED);
 	if (found != PERCPU_SELFTEST_PASSED && found != PERCPU_SELFTEST_FAILED)
 		return PERCPU_SELFTEST_PENDING;
-	return settle(found);
+	return set_verdict(found);
 }
 
 /*
@@ -60,13 +60,13 @@ bool percpu_sequences_may_run(void)
 	uint32_t found = percpu_verdict();
 
 	if (found == PERCPU_SELFTEST_PENDING)
-		found = settle(PERCPU_SELFTEST_PENDING);
+		found = set_verdict(PERCPU_SELFTEST_PENDING);
 	return found == PERCPU_SELFTEST_PASSED;
 }
 
-static void tell_family(uint32_t found)
+static void share_verdict(uint32_t found)
 {
-	uint32_t *page = __atomic_load_n(&family, __ATOMIC_SEQ_CST);
+	uint32_t *page = __atomic_load_n(&shared_verdict, __ATOMIC_SEQ_CST);
 	uint32_t pending = PERCPU_SELFTEST_PENDING;
 
 	if (page != NULL && (found == PERCPU_SELFTEST_PASSED || found == PERCPU_SELFTEST_FAILED))
@@ -78,8 +78,8 @@ static void tell_family(uint32_t found)
  * this process alone. */
 void percpu_verdict_announce(enum percpu_selftest found)
 {
-	if (settle(found) == found)
-		tell_family(found);
+	if (set_verdict(found) == found)
+		share_verdict(found);
 }
 
 /* The self-test may set the verdict meanwhile. Then it sees the page, or this call sees the
@@ -89,15 +89,15 @@ void percpu_verdict_share(void)
 	uint32_t *none = NULL, *page;
 
 	if (percpu_verdict() != PERCPU_SELFTEST_PENDING ||
-	    __atomic_load_n(&family, __ATOMIC_RELAXED) != NULL)
+	    __atomic_load_n(&shared_verdict, __ATOMIC_RELAXED) != NULL)
 		return;
 	page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return;
 	__atomic_store_n(page, PERCPU_SELFTEST_PENDING, __ATOMIC_RELAXED);
 	PERCPU_STEP("verdict: page made");
-	if (!__atomic_compare_exchange_n(&family, &none, page, false, __ATOMIC_SEQ_CST,
+	if (!__atomic_compare_exchange_n(&shared_verdict, &none, page, false, __ATOMIC_SEQ_CST,
 					 __ATOMIC_RELAXED))
 		munmap(page, sizeof(*page)); /* two threads fork at once */
-	tell_family(__atomic_load_n(&percpu_verdict_word, __ATOMIC_SEQ_CST));
+	share_verdict(__atomic_load_n(&percpu_verdict_word, __ATOMIC_SEQ_CST));
 }

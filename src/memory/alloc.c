@@ -191,7 +191,7 @@ static ssize_t alloc_anywhere(struct percpu_region *r, const struct want *w, siz
 	if (e != 0)
 		return e;
 	/* A disk that has no room for the cells has none for another chunk. */
-	if (!percpu_region_is_zone(r) || disk_full)
+	if (!percpu_region_has_default_lanes(r) || disk_full)
 		return -ENOSPC;
 	e = percpu_region_grow(r);
 	while (e == 0 && got < n) {
@@ -221,25 +221,25 @@ int percpu_region_lock(struct percpu_region *r, struct percpu_robust *h)
 	percpu_process_lock();
 	e = percpu_region_refresh(r);
 	if (e == 0)
-		percpu_creation_settle(r);
+		percpu_creation_recover(r);
 	else
 		unlock_region(r, h);
 	return e;
 }
 
 /* If the lock of one journal cannot be had in that time, wait for no other one. */
-int percpu_region_settle_journals(struct percpu_region *r, uint64_t timeout_ns)
+int percpu_region_recover_journals(struct percpu_region *r, uint64_t timeout_ns)
 {
 	uint32_t n = __atomic_load_n(&r->n, __ATOMIC_ACQUIRE);
 	struct percpu_chunk_table *t;
-	int e = 0, settled;
+	int e = 0, failed;
 
 	PERCPU_STEP("region: chunks counted");
 	t = __atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < n; i++) {
-		settled = percpu_journal_settle(t->at[i], e == 0 ? timeout_ns : 0);
-		if (settled != 0)
-			e = settled;
+		failed = percpu_journal_recover(t->at[i], e == 0 ? timeout_ns : 0);
+		if (failed != 0)
+			e = failed;
 	}
 	return e;
 }
@@ -251,7 +251,7 @@ static ssize_t alloc_cells(struct percpu_region *r, const struct want *w, size_t
 
 	if (!r->writable)
 		return -EROFS;
-	(void)percpu_region_settle_journals(r, 0);
+	(void)percpu_region_recover_journals(r, 0);
 	got = percpu_region_lock(r, &h);
 	if (got != 0)
 		return got;
@@ -294,7 +294,7 @@ int percpu_region_alloc_at(struct percpu_region *r, struct percpu_anchor *at, si
 
 	if (size == 0 || size > r->lane_size)
 		return -EINVAL;
-	(void)percpu_region_settle_journals(r, 0);
+	(void)percpu_region_recover_journals(r, 0);
 	got = percpu_region_lock(r, h);
 	if (got != 0)
 		return (int)got;
@@ -308,10 +308,10 @@ int percpu_region_alloc_at(struct percpu_region *r, struct percpu_anchor *at, si
 	return got < 0 ? (int)got : 0;
 }
 
-void percpu_region_settle(struct percpu_region *r, struct percpu_robust *h)
+void percpu_region_unlock(struct percpu_region *r, struct percpu_robust *h)
 {
 	percpu_process_lock();
-	percpu_creation_settle(r);
+	percpu_creation_recover(r);
 	unlock_region(r, h);
 }
 
@@ -330,7 +330,7 @@ static int free_one(struct percpu_region *r, const void *cell, size_t size, uint
 		return -EINVAL;
 	/* A killed process may have left an update of these cells in the journal. It must be
 	 * complete before the cells belong to another object. */
-	e = percpu_journal_settle(k, timeout_ns);
+	e = percpu_journal_recover(k, timeout_ns);
 	if (e != 0)
 		return e;
 	percpu_process_lock();
@@ -406,7 +406,7 @@ static bool is_there(const struct percpu_chunk *k, enum percpu_kind kind, uint64
 int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t size,
 			 size_t align, void **ret)
 {
-	const uint64_t below_kind = key & PERCPU_KEY_PLACE;
+	const uint64_t below_kind = key & PERCPU_KEY_CELL;
 	uint64_t index = (below_kind >> PERCPU_KEY_CHUNK_SHIFT) - 1;
 	uint64_t offset = key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1);
 	int e;

@@ -42,8 +42,8 @@ static void hand_out(const struct percpu_plan *p, struct percpu_block *b, void *
 	memcpy(ret, &handle, sizeof(handle));
 }
 
-static void settle_block(const struct percpu_plan *p, struct percpu_region *r,
-			 struct percpu_region *own, void *cell, struct percpu_block *b)
+static void fill_in_block(const struct percpu_plan *p, struct percpu_region *r,
+			  struct percpu_region *own, void *cell, struct percpu_block *b)
 {
 	b->base = cell;
 	b->chunk = percpu_region_chunk(r, cell);
@@ -58,7 +58,7 @@ static void settle_block(const struct percpu_plan *p, struct percpu_region *r,
 static void start_block(const struct percpu_plan *p, struct percpu_region *r,
 			struct percpu_region *own, void *cell, struct percpu_block *b)
 {
-	settle_block(p, r, own, cell, b);
+	fill_in_block(p, r, own, cell, b);
 	if (own == NULL) /* an earlier object may have been there */
 		percpu_chunk_clear(b->chunk, (size_t)(b->base - b->chunk->base), p->touched,
 				   p->size);
@@ -148,7 +148,7 @@ int percpu_block_attach(struct percpu_region *r, uint64_t key, struct percpu_pla
 	b = new_handle(p, &instead);
 	if (b == NULL)
 		return -ENOMEM;
-	settle_block(p, r, NULL, cell, b);
+	fill_in_block(p, r, NULL, cell, b);
 	hand_out(p, b, ret);
 	return 0;
 }
@@ -158,8 +158,8 @@ static int anchor_key(struct percpu_anchor *at, uint64_t key)
 {
 	uint64_t none = 0;
 
-	if (at->announce != NULL)
-		at->announce(at);
+	if (at->announce_callback != NULL)
+		at->announce_callback(at);
 	/* Acquire, because a caller that finds another key may attach to its object. */
 	return __atomic_compare_exchange_n(at->word, &none, key, false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_ACQUIRE) ?
@@ -187,7 +187,7 @@ static int create_at(struct percpu_region *r, struct percpu_anchor *at, const st
 		PERCPU_STEP("root: object created");
 		e = anchor_key(at, percpu_region_object_key(b->chunk, p->kind, cell));
 		PERCPU_STEP("root: set");
-		percpu_region_settle(r, &h);
+		percpu_region_unlock(r, &h);
 	}
 	if (e == 0)
 		hand_out(p, b, ret);

@@ -218,7 +218,7 @@ uint64_t percpu_chunk_sum(const struct percpu_chunk *k, size_t offset)
 	return sum_lanes(k, offset) - b;
 }
 
-uint64_t percpu_chunk_lanes(const struct percpu_chunk *k, size_t offset)
+uint64_t percpu_chunk_sum_lanes(const struct percpu_chunk *k, size_t offset)
 {
 	return sum_lanes(k, offset);
 }

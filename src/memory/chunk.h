@@ -75,7 +75,7 @@ void percpu_chunk_unmap(struct percpu_chunk *k);
 void percpu_chunk_bar(struct percpu_chunk *k);
 
 /** Make a private chunk in memory of the program, and fill that with zeros. */
-struct percpu_chunk *percpu_chunk_place(const struct percpu_chunk *t, void *memory);
+struct percpu_chunk *percpu_chunk_init_in(const struct percpu_chunk *t, void *memory);
 
 /** Return the seed: the page behind the chunk, which is the first page of the file's next chunk.
  *  While it is mapped, mremap(2) can make the next chunk from it, without a descriptor. */
@@ -118,7 +118,7 @@ uint64_t percpu_chunk_reset(struct percpu_chunk *k, size_t offset);
 void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n);
 
 /** Return the sum of the lanes alone, without the bias. */
-uint64_t percpu_chunk_lanes(const struct percpu_chunk *k, size_t offset);
+uint64_t percpu_chunk_sum_lanes(const struct percpu_chunk *k, size_t offset);
 
 /** Choose an atomic lane for the calling thread, that of its CPU if possible, and mark it as
  *  used. Returns the number of the lane, k->cpus at least. */
@@ -215,17 +215,17 @@ void percpu_sum_atomics(const struct percpu_chunk *k, size_t offset, size_t n, u
 /** Add the CPU lanes of 32-bit cells to out. */
 void percpu_sum_narrow(const struct percpu_chunk *k, size_t offset, size_t n, uint32_t *out);
 
-/* pin.c */
+/* mlock.c */
 
 /** Return whether the kernel fills new mappings with memory, because of mlockall(MCL_FUTURE): it
  *  does if this page of private memory, which no thread has touched, is filled. */
-bool percpu_pin_fills(const char *page);
+bool percpu_mlock_fills(const char *page);
 
 /** Let the kernel fill and lock these pages only when they are touched. */
-void percpu_pin_on_touch(char *first, size_t size);
+void percpu_mlock_on_fault(char *first, size_t size);
 
 /** Let the kernel fill the chunk now, except the atomic lanes. */
-void percpu_chunk_pin(const struct percpu_chunk *k);
+void percpu_chunk_populate(const struct percpu_chunk *k);
 
 /* journal.c */
 
@@ -238,7 +238,7 @@ int percpu_journal_try(struct percpu_chunk *k, struct percpu_robust *h);
 
 /** Complete the update that a killed holder left in the journal. Returns 0 or an error of
  *  percpu_robust_lock(). */
-int percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
+int percpu_journal_recover(struct percpu_chunk *k, uint64_t timeout_ns);
 
 /** Add delta to at most PERCPU_JOURNAL_WORDS words of the bias lane: all or none, even if
  *  the process is killed meanwhile. The caller has the lock. */

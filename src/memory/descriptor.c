@@ -165,7 +165,7 @@ int percpu_descriptor_locked(const struct percpu_region *r, uint64_t byte)
 
 /* The kernel keeps the lock while the open file is open. A mapping keeps it open: one page, which
  * no thread can access (PROT_NONE). */
-int percpu_descriptor_pin(const struct percpu_region *r, uint64_t byte, void **ret)
+int percpu_descriptor_lock_mapped(const struct percpu_region *r, uint64_t byte, void **ret)
 {
 	struct flock l = lock_of(F_RDLCK, byte);
 	int cancel = percpu_defer_cancel(), fd = percpu_descriptor_kept(r), e = 0;
@@ -186,7 +186,7 @@ int percpu_descriptor_pin(const struct percpu_region *r, uint64_t byte, void **r
 	return 0;
 }
 
-void percpu_descriptor_unpin(void *pin)
+void percpu_descriptor_unlock_mapped(void *pin)
 {
 	if (pin != NULL)
 		munmap(pin, percpu_page_size());

@@ -48,12 +48,12 @@ int percpu_descriptor_lock(const struct percpu_region *r, uint64_t byte);
 /** Unlock the byte. */
 void percpu_descriptor_unlock(const struct percpu_region *r, uint64_t byte);
 
-/** Lock the byte to read until percpu_descriptor_unpin(), or until this address space, and all
+/** Lock the byte to read until percpu_descriptor_unlock_mapped(), or until this address space, and all
  *  that forks have made of it, are gone. This keeps no descriptor. Returns 0 or -errno. */
-int percpu_descriptor_pin(const struct percpu_region *r, uint64_t byte, void **ret);
+int percpu_descriptor_lock_mapped(const struct percpu_region *r, uint64_t byte, void **ret);
 
-/** Undo percpu_descriptor_pin(); NULL is fine. */
-void percpu_descriptor_unpin(void *pin);
+/** Undo percpu_descriptor_lock_mapped(); NULL is fine. */
+void percpu_descriptor_unlock_mapped(void *pin);
 
 /** Find the first locked one of n bytes, from this byte on, and set *ret to its distance from
  *  this byte; to n if none is locked. Returns 0 or -errno. */

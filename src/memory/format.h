@@ -36,7 +36,7 @@ struct percpu_journal {
 } PERCPU_ALIGNED_WORD;
 
 /** The lock that a thread holds while it frees the locks of an earlier boot; see stale.c. */
-union percpu_settler {
+union percpu_recovery_lock {
 	struct {
 		uint32_t lock;
 		uint32_t boot; /* upper half of the id of the boot in which the lock is held */
@@ -64,7 +64,7 @@ struct percpu_header {
 	struct percpu_journal journal;
 	uint64_t creation;  /* in chunk 0: the object that is being created at a root; 0: none */
 	uint64_t lock_boot; /* in chunk 0: the boot in which locks are held; 0: not known */
-	union percpu_settler settler; /* in chunk 0 */
+	union percpu_recovery_lock recovery_lock; /* in chunk 0 */
 	uint64_t placed;    /* in chunk 0: the object that is being created for a word of the bias
 			    lane, as a key of kind 0; 0: none */
 	uint64_t placed_at; /* in chunk 0: where that word is, as a key of kind 0; stored before
@@ -88,7 +88,7 @@ _Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic wo
  * an enum percpu_kind. */
 #define PERCPU_KEY_CHUNK_SHIFT 40
 #define PERCPU_KEY_KIND_SHIFT 56
-#define PERCPU_KEY_PLACE ((UINT64_C(1) << PERCPU_KEY_KIND_SHIFT) - 1) /* all but the kind */
+#define PERCPU_KEY_CELL ((UINT64_C(1) << PERCPU_KEY_KIND_SHIFT) - 1) /* all but the kind */
 #define PERCPU_KEY_CHUNKS ((1 << (PERCPU_KEY_KIND_SHIFT - PERCPU_KEY_CHUNK_SHIFT)) - 1)
 
 _Static_assert(PERCPU_REGION_ROOTS <= 1 << (64 - PERCPU_KEY_KIND_SHIFT),

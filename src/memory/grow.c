@@ -74,7 +74,7 @@ int percpu_region_map_first(struct percpu_region *r, int fd)
 
 	describe(r, 0, &t);
 	if (r->memory != NULL) {
-		r->spare = percpu_chunk_place(&t, r->memory);
+		r->spare = percpu_chunk_init_in(&t, r->memory);
 		return 0;
 	}
 	e = percpu_chunk_map(&t, fd, r->writable, grows, &r->spare);

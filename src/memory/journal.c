@@ -59,7 +59,7 @@ int percpu_journal_try(struct percpu_chunk *k, struct percpu_robust *h)
 	return lock_journal(k, h, 0);
 }
 
-int percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
+int percpu_journal_recover(struct percpu_chunk *k, uint64_t timeout_ns)
 {
 	struct percpu_robust h;
 	int e;

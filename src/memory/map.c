@@ -81,7 +81,7 @@ static int map_lanes(char *at, size_t size, int prot, int fd, bool fills)
 	    mmap(at, size, fills ? PROT_NONE : prot, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
 		return percpu_errno();
 	if (fills)
-		percpu_pin_on_touch(at, size);
+		percpu_mlock_on_fault(at, size);
 	if ((fd < 0 || fills) && mprotect(at, size, prot) != 0)
 		return percpu_errno();
 	return 0;
@@ -103,7 +103,7 @@ int percpu_chunk_map(const struct percpu_chunk *t, int fd, bool writable, bool g
 	if (at == NULL)
 		return -ENOMEM;
 	e = mprotect(at, PERCPU_HEAD, rw) == 0 ? 0 : percpu_errno();
-	fills = e == 0 && percpu_pin_fills(at);
+	fills = e == 0 && percpu_mlock_fills(at);
 	if (e == 0)
 		e = map_lanes(at + PERCPU_HEAD, shared, writable ? rw : PROT_READ, fd, fills);
 	if (e != 0) {
@@ -114,7 +114,7 @@ int percpu_chunk_map(const struct percpu_chunk *t, int fd, bool writable, bool g
 	if (!t->shared)
 		advise(*ret);
 	if (fills)
-		percpu_chunk_pin(*ret);
+		percpu_chunk_populate(*ret);
 	return 0;
 }
 
@@ -141,9 +141,9 @@ int percpu_chunk_unfold(const struct percpu_chunk *t, char **seed, bool grows,
 		return -ENOMEM;
 	if (mprotect(at, PERCPU_HEAD, PROT_READ | PROT_WRITE) != 0)
 		goto no_memory;
-	fills = percpu_pin_fills(at);
+	fills = percpu_mlock_fills(at);
 	if (fills)
-		percpu_pin_on_touch(*seed, percpu_page_size());
+		percpu_mlock_on_fault(*seed, percpu_page_size());
 	map = mremap(*seed, percpu_page_size(), shared, MREMAP_MAYMOVE);
 	if (map == MAP_FAILED)
 		goto no_memory;
@@ -160,7 +160,7 @@ int percpu_chunk_unfold(const struct percpu_chunk *t, char **seed, bool grows,
 	*seed = NULL;
 	*ret = introduce(t, at, PERCPU_HEAD + size);
 	if (fills)
-		percpu_chunk_pin(*ret);
+		percpu_chunk_populate(*ret);
 	return 0;
 
 no_memory:
@@ -192,7 +192,7 @@ void percpu_chunk_bar(struct percpu_chunk *k)
 }
 
 /* Store only to words that are not zero, so that no page is written needlessly. */
-struct percpu_chunk *percpu_chunk_place(const struct percpu_chunk *t, void *memory)
+struct percpu_chunk *percpu_chunk_init_in(const struct percpu_chunk *t, void *memory)
 {
 	size_t size = PERCPU_HEAD + (size_t)percpu_chunk_size(t->stride, t->cpus);
 	uint64_t *word = memory, *end = word + size / sizeof(*word);

@@ -48,7 +48,7 @@ struct percpu_region {
 	uint32_t capacity;		/* chunks that there is room for */
 	char *seed;			/* the page that the next chunk unfolds from, or NULL */
 	struct percpu_chunk *spare;	/* mapped, but not complete yet */
-	void (*in_child)(const void *); /* see percpu_region_tell(); or NULL */
+	void (*in_child)(const void *); /* see percpu_region_on_fork(); or NULL */
 	const void *owner;		/* in_child's argument */
 	void *memory;			/* the program's memory that the region is in, or NULL */
 	bool shared;			/* the region is in a file */
@@ -85,14 +85,15 @@ int percpu_region_default(struct percpu_region **ret);
 
 /** Return whether the region has the default lane size. Single counters and zones need that, and
  *  only such regions grow. */
-bool percpu_region_is_zone(const struct percpu_region *r);
+bool percpu_region_has_default_lanes(const struct percpu_region *r);
 
 /** Fence: as percpu_fence(), or, for a shared region, as percpu_fence_all() on the CPUs that have
  *  a lane. */
 int percpu_region_fence(const struct percpu_region *r);
 
 /** Let each child of fork that has a copy of the region call in_child(owner). */
-void percpu_region_tell(struct percpu_region *r, void (*in_child)(const void *), const void *owner);
+void percpu_region_on_fork(struct percpu_region *r, void (*in_child)(const void *),
+			   const void *owner);
 
 /** Return the region that the cell is in; NULL if none. The cell may be any pointer. */
 struct percpu_region *percpu_region_find(const void *cell);
@@ -114,7 +115,7 @@ void percpu_region_drop(struct percpu_region *r);
 
 /** Close a shared region, but keep its struct and the addresses of its chunks: an access to any of
  *  them is SIGSEGV from then on. */
-void percpu_region_retire(struct percpu_region *r);
+void percpu_region_quarantine(struct percpu_region *r);
 
 /** Return whether the address is in a chunk of the region, behind the chunk's struct. */
 bool percpu_region_maps(const struct percpu_region *r, const void *address);
@@ -241,7 +242,7 @@ size_t percpu_region_free_many(struct percpu_region *r, void *const *cells, size
  * timeout_ns, for the lock of one journal. If another thread holds a lock, that thread completes
  * the update. Returns 0 or -ETIMEDOUT.
  */
-int percpu_region_settle_journals(struct percpu_region *r, uint64_t timeout_ns);
+int percpu_region_recover_journals(struct percpu_region *r, uint64_t timeout_ns);
 
 /** Return the pages that hold no cell to the system. Returns the bytes of free cells in all
  *  lanes, also of cells that were never touched. */
@@ -264,23 +265,23 @@ int percpu_region_lock(struct percpu_region *r, struct percpu_robust *h);
 
 /** End what percpu_region_alloc_at() began: free the cells if the anchor's word does not lead to
  *  them, and unlock the allocator. */
-void percpu_region_settle(struct percpu_region *r, struct percpu_robust *h);
+void percpu_region_unlock(struct percpu_region *r, struct percpu_robust *h);
 
 /* root.c */
 
 /** The word of a file that is to hold an object's key: a root, or a word of the bias lane. */
 struct percpu_anchor {
 	uint64_t *word;
-	uint64_t place; /* where a word of the bias lane is, as a key of kind 0 */
-	unsigned root;	/* the root's number; PERCPU_REGION_ROOTS: the word is in the bias lane */
+	uint64_t word_key; /* where a word of the bias lane is, as a key of kind 0 */
+	unsigned root; /* the root's number; PERCPU_REGION_ROOTS: the word is in the bias lane */
 
 	/** Choose the word. The caller has the lock between processes. Returns 0, -EEXIST if the
 	 *  chosen word leads to an object, or -errno. NULL: the word is already chosen. */
-	int (*choose)(struct percpu_anchor *at);
+	int (*choose_callback)(struct percpu_anchor *at);
 
 	/** Do what must be done after the object is complete, and before its key is stored. May
 	 *  be NULL. */
-	void (*announce)(struct percpu_anchor *at);
+	void (*announce_callback)(struct percpu_anchor *at);
 };
 
 /** Return the anchor at a root that exists. */
@@ -301,7 +302,7 @@ void percpu_anchor_free(struct percpu_region *r, const struct percpu_anchor *at)
 
 /** Free the objects that percpu_creation_note() noted, unless their keys are in their words. The
  *  caller has both locks, as for the note. */
-void percpu_creation_settle(struct percpu_region *r);
+void percpu_creation_recover(struct percpu_region *r);
 
 /* block.c: objects, each a block of memory */
 

@@ -186,7 +186,7 @@ static int load_bias(struct percpu_chunk *k, size_t offset, struct percpu_pair_v
 	return e;
 }
 
-struct percpu_pair_value percpu_pair_look(const struct percpu_chunk *k, size_t lane, size_t offset)
+struct percpu_pair_value percpu_pair_peek(const struct percpu_chunk *k, size_t lane, size_t offset)
 {
 	const struct percpu_pair_value *p = pair_at(k, lane, offset);
 
@@ -204,7 +204,7 @@ int percpu_pair_load(struct percpu_chunk *k, size_t lane, size_t offset,
 		*ret = (struct percpu_pair_value){ 0, 0 };
 		(void)exchange(p, ret, *ret);
 	} else {
-		*ret = percpu_pair_look(k, lane, offset);
+		*ret = percpu_pair_peek(k, lane, offset);
 	}
 	return 0;
 }

@@ -38,7 +38,8 @@ __attribute__((constructor)) static void region_join_forks(void)
 	percpu_fork_register(PERCPU_FORK_REGIONS, &part);
 }
 
-void percpu_region_tell(struct percpu_region *r, void (*in_child)(const void *), const void *owner)
+void percpu_region_on_fork(struct percpu_region *r, void (*in_child)(const void *),
+			   const void *owner)
 {
 	percpu_process_lock();
 	r->in_child = in_child;
@@ -46,7 +47,7 @@ void percpu_region_tell(struct percpu_region *r, void (*in_child)(const void *),
 	percpu_process_unlock();
 }
 
-bool percpu_region_is_zone(const struct percpu_region *r)
+bool percpu_region_has_default_lanes(const struct percpu_region *r)
 {
 	return r->lane_size == PERCPU_LANE_SIZE;
 }
@@ -64,7 +65,7 @@ int percpu_region_new(bool shared, bool writable, size_t lane_size, uint32_t cpu
 	r->lane_size = lane_size;
 	r->cpus = cpus;
 	r->capacity = 1;
-	if (percpu_region_is_zone(r))
+	if (percpu_region_has_default_lanes(r))
 		r->capacity = shared ? PERCPU_MAX_FILE_CHUNKS : PERCPU_KEY_CHUNKS;
 	*ret = r;
 	return 0;
@@ -123,7 +124,7 @@ int percpu_region_begin(struct percpu_region *r, int fd, bool exists, struct per
 		return e;
 	}
 	if (r->shared && r->writable)
-		percpu_stale_settle_region(r);
+		percpu_stale_recover_region(r);
 	region_enlist(r);
 	/* Do this last: it may start threads, and a process with several threads maps memory more
 	 * slowly. */
@@ -234,7 +235,7 @@ void percpu_region_close(struct percpu_region *r)
 	percpu_region_drop(r);
 }
 
-void percpu_region_retire(struct percpu_region *r)
+void percpu_region_quarantine(struct percpu_region *r)
 {
 	region_delist(r);
 	percpu_descriptor_drop(r);

@@ -12,14 +12,14 @@ struct percpu_anchor percpu_root_anchor(const struct percpu_region *r, unsigned 
 	return (struct percpu_anchor){ .word = &r->first->header->root[root], .root = root };
 }
 
-/* choose() may take the lock of the process, so release it meanwhile. */
+/* choose_callback() may take the lock of the process, so release it meanwhile. */
 int percpu_anchor_choose(struct percpu_anchor *at)
 {
 	int e = 0;
 
-	if (at->choose != NULL) {
+	if (at->choose_callback != NULL) {
 		percpu_process_unlock();
-		e = at->choose(at);
+		e = at->choose_callback(at);
 		percpu_process_lock();
 	}
 	if (e == 0 && __atomic_load_n(at->word, __ATOMIC_ACQUIRE) != 0)
@@ -30,7 +30,7 @@ int percpu_anchor_choose(struct percpu_anchor *at)
 /* Return what percpu_header.creation is while an object with this key is created at the root. */
 static uint64_t creation_of(unsigned root, uint64_t key)
 {
-	return (uint64_t)root << PERCPU_KEY_KIND_SHIFT | (key & PERCPU_KEY_PLACE);
+	return (uint64_t)root << PERCPU_KEY_KIND_SHIFT | (key & PERCPU_KEY_CELL);
 }
 
 void percpu_creation_note(const struct percpu_region *r, const struct percpu_anchor *at,
@@ -42,7 +42,7 @@ void percpu_creation_note(const struct percpu_region *r, const struct percpu_anc
 	if (at->root < PERCPU_REGION_ROOTS) {
 		__atomic_store_n(&h->creation, creation_of(at->root, key), __ATOMIC_RELEASE);
 	} else {
-		__atomic_store_n(&h->placed_at, at->place, __ATOMIC_RELEASE);
+		__atomic_store_n(&h->placed_at, at->word_key, __ATOMIC_RELEASE);
 		__atomic_store_n(&h->placed, key, __ATOMIC_RELEASE);
 	}
 	PERCPU_STEP("region: creation noted");
@@ -71,10 +71,10 @@ static void take_back(struct percpu_region *r, uint64_t key)
 }
 
 /* Return the word of the bias lane at this place; NULL if there is no such word. */
-static const uint64_t *word_at(const struct percpu_region *r, uint64_t place)
+static const uint64_t *word_at(const struct percpu_region *r, uint64_t word_key)
 {
 	size_t offset;
-	const struct percpu_chunk *k = chunk_at(r, place, &offset);
+	const struct percpu_chunk *k = chunk_at(r, word_key, &offset);
 
 	if (k == NULL || offset % sizeof(uint64_t) != 0)
 		return NULL;
@@ -90,7 +90,7 @@ static const uint64_t *root_at(const struct percpu_header *h, uint64_t root)
  * object was created, so its creator is done, or was killed. The word may have led to the object
  * before: a process that changes a root then clears the note first. So look at the note again
  * before freeing. */
-static void settle_note(struct percpu_region *r, uint64_t *note, const uint64_t *word)
+static void recover_note(struct percpu_region *r, uint64_t *note, const uint64_t *word)
 {
 	uint64_t noted = __atomic_load_n(note, __ATOMIC_ACQUIRE), there = 0;
 
@@ -99,21 +99,21 @@ static void settle_note(struct percpu_region *r, uint64_t *note, const uint64_t 
 	PERCPU_STEP("region: creation found");
 	if (word != NULL)
 		there = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-	if (((there ^ noted) & PERCPU_KEY_PLACE) != 0 &&
+	if (((there ^ noted) & PERCPU_KEY_CELL) != 0 &&
 	    __atomic_load_n(note, __ATOMIC_ACQUIRE) == noted)
-		take_back(r, noted & PERCPU_KEY_PLACE);
+		take_back(r, noted & PERCPU_KEY_CELL);
 	PERCPU_STEP("region: creation settled");
 	__atomic_store_n(note, 0, __ATOMIC_RELEASE);
 }
 
-void percpu_creation_settle(struct percpu_region *r)
+void percpu_creation_recover(struct percpu_region *r)
 {
 	struct percpu_header *h = r->first->header;
 
-	settle_note(r, &h->creation,
-		    root_at(h, __atomic_load_n(&h->creation, __ATOMIC_ACQUIRE) >>
-				       PERCPU_KEY_KIND_SHIFT));
-	settle_note(r, &h->placed, word_at(r, __atomic_load_n(&h->placed_at, __ATOMIC_ACQUIRE)));
+	recover_note(r, &h->creation,
+		     root_at(h, __atomic_load_n(&h->creation, __ATOMIC_ACQUIRE) >>
+					PERCPU_KEY_KIND_SHIFT));
+	recover_note(r, &h->placed, word_at(r, __atomic_load_n(&h->placed_at, __ATOMIC_ACQUIRE)));
 }
 
 /* Note the object as one that is being created. Once the key is cleared, it is freed like an object
@@ -125,13 +125,13 @@ void percpu_anchor_free(struct percpu_region *r, const struct percpu_anchor *at)
 
 	if (key == 0)
 		return;
-	__atomic_store_n(&h->placed_at, at->place, __ATOMIC_RELEASE);
+	__atomic_store_n(&h->placed_at, at->word_key, __ATOMIC_RELEASE);
 	__atomic_store_n(&h->placed, key, __ATOMIC_RELEASE);
 	PERCPU_STEP("region: end noted");
 	__atomic_store_n(at->word, 0, __ATOMIC_RELEASE);
 	PERCPU_STEP("region: key cleared");
 	percpu_process_lock();
-	percpu_creation_settle(r);
+	percpu_creation_recover(r);
 	percpu_process_unlock();
 }
 

@@ -27,19 +27,19 @@ static uint32_t upper_half(uint64_t boot)
 }
 
 /* Take the settler's lock. If it is of another boot, free it first. */
-static int lock_settler(struct percpu_header *h, uint64_t boot, struct percpu_robust *lock)
+static int lock_recovery(struct percpu_header *h, uint64_t boot, struct percpu_robust *lock)
 {
-	union percpu_settler there = { .both = __atomic_load_n(&h->settler.both,
-							       __ATOMIC_RELAXED) };
-	union percpu_settler mine = { .boot = upper_half(boot) };
+	union percpu_recovery_lock there = { .both = __atomic_load_n(&h->recovery_lock.both,
+								     __ATOMIC_RELAXED) };
+	union percpu_recovery_lock mine = { .boot = upper_half(boot) };
 
 	PERCPU_STEP("stale: settler seen");
 	while (there.boot != mine.boot &&
-	       !__atomic_compare_exchange_n(&h->settler.both, &there.both, mine.both, false,
+	       !__atomic_compare_exchange_n(&h->recovery_lock.both, &there.both, mine.both, false,
 					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		;
 	PERCPU_STEP("stale: to be locked");
-	return percpu_robust_lock(lock, &h->settler.lock, PERCPU_LOCK_NS);
+	return percpu_robust_lock(lock, &h->recovery_lock.lock, PERCPU_LOCK_NS);
 }
 
 /* Acquire: the taker of a lock has looked at the word, or set it, before. So if this finds a lock
@@ -74,9 +74,9 @@ uint64_t percpu_stale_boot(const struct percpu_region *r)
 	return boot;
 }
 
-void percpu_stale_settle(struct percpu_region *r, uint64_t *noted,
-			 void (*mark_all)(const struct percpu_stale *s, const void *object),
-			 const void *object)
+void percpu_stale_recover(struct percpu_region *r, uint64_t *noted,
+			  void (*mark_all)(const struct percpu_stale *s, const void *object),
+			  const void *object)
 {
 	uint64_t boot = percpu_stale_boot(r), there = __atomic_load_n(noted, __ATOMIC_ACQUIRE);
 	struct percpu_stale s = { .noted = noted };
@@ -85,7 +85,7 @@ void percpu_stale_settle(struct percpu_region *r, uint64_t *noted,
 	PERCPU_STEP("stale: boot seen");
 	if (there == boot || (there == 0 && note_boot(noted, 0, boot)))
 		return;
-	if (boot == 0 || lock_settler(r->first->header, boot, &lock) != 0) {
+	if (boot == 0 || lock_recovery(r->first->header, boot, &lock) != 0) {
 		__atomic_exchange_n(noted, 0, __ATOMIC_SEQ_CST);
 		return;
 	}
@@ -107,7 +107,7 @@ static void mark_region(const struct percpu_stale *s, const void *object)
 		percpu_stale_mark(s, &r->chunks->at[i]->header->journal_lock);
 }
 
-void percpu_stale_settle_region(struct percpu_region *r)
+void percpu_stale_recover_region(struct percpu_region *r)
 {
-	percpu_stale_settle(r, &r->first->header->lock_boot, mark_region, r);
+	percpu_stale_recover(r, &r->first->header->lock_boot, mark_region, r);
 }

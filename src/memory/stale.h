@@ -23,11 +23,11 @@ uint64_t percpu_stale_boot(const struct percpu_region *r);
 /** Call mark_all(), which marks each lock of an object, if the locks are of an earlier boot. Then
  *  note this boot. Call this before this process takes any of the locks. The region is in a file,
  *  and writable. */
-void percpu_stale_settle(struct percpu_region *r, uint64_t *noted,
-			 void (*mark_all)(const struct percpu_stale *s, const void *object),
-			 const void *object);
+void percpu_stale_recover(struct percpu_region *r, uint64_t *noted,
+			  void (*mark_all)(const struct percpu_stale *s, const void *object),
+			  const void *object);
 
 /** Do the same for the locks of the region, which has all its chunks mapped. */
-void percpu_stale_settle_region(struct percpu_region *r);
+void percpu_stale_recover_region(struct percpu_region *r);
 
 #endif

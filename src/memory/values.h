@@ -33,7 +33,7 @@ int percpu_pair_load(struct percpu_chunk *k, size_t lane, size_t offset,
 
 /** Load a pair, which may be in a CPU lane, without a store. On a CPU that does not load 16 bytes
  *  at once, the two words may be of different moments, if the pair changed meanwhile. */
-struct percpu_pair_value percpu_pair_look(const struct percpu_chunk *k, size_t lane, size_t offset);
+struct percpu_pair_value percpu_pair_peek(const struct percpu_chunk *k, size_t lane, size_t offset);
 
 /**
  * Set the pair to v if it is as expected. Acquire and release. The region must be writable.

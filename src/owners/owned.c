@@ -197,8 +197,8 @@ void percpu_owned_free_at(struct percpu_region *r, const struct percpu_anchor *a
 		c = (struct percpu_owned_control *)percpu_block_bias(&b);
 		for (size_t i = 0; i < PERCPU_OWNER_BLOCKS; i++) {
 			shares.word = &c->block[i];
-			shares.place = (key & PERCPU_KEY_PLACE) + offsetof(__typeof__(*c), block) +
-				       i * sizeof(c->block[0]);
+			shares.word_key = (key & PERCPU_KEY_CELL) +
+					  offsetof(__typeof__(*c), block) + i * sizeof(c->block[0]);
 			percpu_anchor_free(r, &shares);
 		}
 	}

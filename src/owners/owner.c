@@ -177,7 +177,7 @@ uint64_t percpu_owners_key(const struct percpu_owners *o)
 	return percpu_block_key(o, PERCPU_KIND_OWNERS);
 }
 
-void percpu_owners_retire(struct percpu_owners *o)
+void percpu_owners_unlist(struct percpu_owners *o)
 {
 	struct percpu_owners **at;
 
@@ -193,7 +193,7 @@ void percpu_owners_detach(struct percpu_owners *o)
 {
 	if (o == NULL)
 		return;
-	percpu_owners_retire(o);
+	percpu_owners_unlist(o);
 	free(o);
 }
 
@@ -209,7 +209,7 @@ int percpu_owners_destroy(struct percpu_owners *o)
 	r = o->block.chunk->region;
 	if (percpu_owner_reach_blocks(r, c->block, size) != 0)
 		return -ENOMEM;
-	percpu_owners_retire(o);
+	percpu_owners_unlist(o);
 	percpu_owner_free_blocks(r, c->block, size);
 	percpu_block_destroy(o);
 	return 0;

@@ -27,8 +27,8 @@ static int make_slots(struct percpu_region *r, uint64_t *word, const struct perc
 	const char *in_bias = (const char *)word;
 	struct percpu_anchor at = {
 		.word = word,
-		.place = percpu_region_key(r, in_bias - 2 * (size_t)r->cpus *
-								percpu_stride(r->lane_size)),
+		.word_key = percpu_region_key(r, in_bias - 2 * (size_t)r->cpus *
+								   percpu_stride(r->lane_size)),
 		.root = PERCPU_REGION_ROOTS,
 	};
 	struct percpu_robust h;
@@ -43,7 +43,7 @@ static int make_slots(struct percpu_region *r, uint64_t *word, const struct perc
 	percpu_chunk_clear(k, (size_t)((char *)cell - k->base), b->cpu_size, b->size);
 	PERCPU_STEP("owner: block made");
 	__atomic_store_n(word, percpu_region_key(r, cell), __ATOMIC_RELEASE);
-	percpu_region_settle(r, &h);
+	percpu_region_unlock(r, &h);
 	return 0;
 }
 

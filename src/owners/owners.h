@@ -141,7 +141,7 @@ struct percpu_owned_handle {
 };
 
 /** Do what percpu_owners_detach() does, but keep the struct. Objects may still be on its list. */
-void percpu_owners_retire(struct percpu_owners *o);
+void percpu_owners_unlist(struct percpu_owners *o);
 
 /** Return the shares of a block of slots, and set *e to 0; if there are none, return NULL, and set
  *  *e to -errno. If make is set, make them. */

@@ -35,7 +35,7 @@ static int try_to_add(const struct percpu_participants *p, unsigned bank, int32_
 	int r = PERCPU_SEQ_SLOW;
 
 	__atomic_signal_fence(__ATOMIC_RELEASE);
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_seq_narrow_add_if(cell, p->in.stride, n, participants_state(p),
 					     expected);
 	__atomic_signal_fence(__ATOMIC_ACQUIRE);
@@ -185,7 +185,7 @@ static void set_right(uint64_t id, uint32_t n, void *arg)
 
 /* Set negative counts to 0, and return -EPROTO. In a region the lock keeps the records with their
  * owners. If it cannot be taken in time, the counts stay, and the next waiter finds them. */
-static int settle_deficits(struct percpu_participants *p, unsigned bank)
+static int clear_deficits(struct percpu_participants *p, unsigned bank)
 {
 	struct participants_deficit d = { .p = p, .bank = bank };
 	struct percpu_robust lock;
@@ -210,7 +210,7 @@ int percpu_participants_drain(struct percpu_participants *p, unsigned bank, uint
 		value = __atomic_load_n(&p->control->drained, __ATOMIC_ACQUIRE);
 		count = count_participants(p, bank);
 		if (count.inside == 0)
-			return count.has_deficit ? settle_deficits(p, bank) : 0;
+			return count.has_deficit ? clear_deficits(p, bank) : 0;
 		PERCPU_STEP("participant: somebody is inside");
 		now = percpu_now_ns();
 		if (p->owners != NULL && now >= asked + PERCPU_PARTICIPANTS_SLICE) {

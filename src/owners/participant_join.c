@@ -108,7 +108,7 @@ int percpu_participants_open(struct percpu_owners *o, struct percpu_participants
 	p->in.stride = p->in.block.stride;
 	p->user.forget = forget_cell;
 	if (r->writable)
-		percpu_stale_settle(r, &p->control->lock_boot, mark_participants, p);
+		percpu_stale_recover(r, &p->control->lock_boot, mark_participants, p);
 	percpu_owner_enlist(o, &p->user);
 	__builtin_memcpy(ret, &p, sizeof(p));
 	return 0;

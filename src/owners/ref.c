@@ -35,7 +35,7 @@ static int get_counted(struct counted_ref *r, uint64_t n, uint64_t unless)
 			return -ESTALE;
 		if ((w & REF_SPREAD) == 0 && n > PERCPU_REF_MAX - number)
 			return -EOVERFLOW;
-	} while (!percpu_ref_swap(r, &w, (w & ~REF_NUMBER) | ((number + n) & REF_NUMBER)));
+	} while (!percpu_ref_cmpxchg(r, &w, (w & ~REF_NUMBER) | ((number + n) & REF_NUMBER)));
 	return 0;
 }
 
@@ -50,7 +50,7 @@ int percpu_ref_put_counted(struct counted_ref *r, uint64_t n)
 		if ((w & REF_SPREAD) == 0 && n > (w & REF_NUMBER))
 			return -ERANGE;
 		left = (w & ~REF_NUMBER) | ((w - n) & REF_NUMBER);
-	} while (!percpu_ref_swap(r, &w, left));
+	} while (!percpu_ref_cmpxchg(r, &w, left));
 	if (n != 0 && (left & ~REF_DEAD) == 0)
 		r->release(&r->pub, r->arg); /* may free the count */
 	return 0;
@@ -62,7 +62,7 @@ static __attribute__((noinline)) bool count_by_sequence(struct percpu_ref *ref, 
 {
 	int e = PERCPU_SEQ_SLOW;
 
-	for (int try = 0; percpu_seq_retry(e, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(e, try); try++)
 		e = percpu_ref_count(ref, n);
 	return e == 0;
 }

@@ -108,7 +108,7 @@ static inline uint64_t percpu_ref_word(const struct counted_ref *r)
 
 /** Set the word to `to` if it is still *w; otherwise store its value in *w. Returns whether it was
  *  set. */
-static inline bool percpu_ref_swap(struct counted_ref *r, uint64_t *w, uint64_t to)
+static inline bool percpu_ref_cmpxchg(struct counted_ref *r, uint64_t *w, uint64_t to)
 {
 	return __atomic_compare_exchange_n(&r->count, w, to, false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_ACQUIRE);

@@ -82,7 +82,7 @@ static int fold_cells(struct counted_ref *r, uint64_t bits)
 		e = number <= PERCPU_REF_MAX ? 0 : -ERANGE;
 		if (e != 0)
 			number = 0;
-	} while (!percpu_ref_swap(r, &w, number | (w & REF_DEAD) | bits));
+	} while (!percpu_ref_cmpxchg(r, &w, number | (w & REF_DEAD) | bits));
 	return e;
 }
 
@@ -219,7 +219,7 @@ static int make_percpu(struct counted_ref *r)
 	do {
 		if (w == 0)
 			return -ESTALE;
-	} while (!percpu_ref_swap(r, &w, w | spread));
+	} while (!percpu_ref_cmpxchg(r, &w, w | spread));
 	open_cells(r, spread);
 	return 0;
 }
@@ -253,7 +253,7 @@ static int revive(struct counted_ref *r, bool from_zero, int otherwise)
 			e = otherwise;
 		else if ((w & REF_NUMBER) == PERCPU_REF_MAX)
 			e = -EOVERFLOW;
-		else if (percpu_ref_swap(r, &w, ((w & REF_NUMBER) + 1) | spread))
+		else if (percpu_ref_cmpxchg(r, &w, ((w & REF_NUMBER) + 1) | spread))
 			break;
 	}
 	if (e == 0)

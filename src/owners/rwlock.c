@@ -44,7 +44,7 @@ static bool are_rwlock_flags(unsigned flags, struct percpu_rwlock **ret)
 static bool takes_rwlock(const struct percpu_owners *o, unsigned flags, struct percpu_rwlock **ret)
 {
 	return are_rwlock_flags(flags, ret) && o != NULL &&
-	       percpu_region_is_zone(o->block.chunk->region);
+	       percpu_region_has_default_lanes(o->block.chunk->region);
 }
 
 int percpu_rwlock_create(unsigned flags, struct percpu_rwlock **ret)
@@ -169,7 +169,7 @@ static int try_to_read(struct percpu_rwlock_handle *h, bool ask)
 
 	if (r != 0 && percpu_rwlock_load_state(h) == PERCPU_RWLOCK_LOST)
 		return -ENOTRECOVERABLE;
-	if (r != 0 && ask && percpu_rwlock_succeed(h))
+	if (r != 0 && ask && percpu_rwlock_take_over(h))
 		r = take_over_to_read(h);
 	return r;
 }

@@ -22,7 +22,7 @@
  *	LOST              W       the same. W stores 0 next
  *
  * A process becomes the writer by become_writer(), which does not change the state.
- * take_turn_to_write() calls it to replace 0. percpu_rwlock_succeed() calls it to replace a dead
+ * take_turn_to_write() calls it to replace 0. percpu_rwlock_take_over() calls it to replace a dead
  * owner; or 0, if the state is not OPEN. The process that calls a function of the next table is the
  * writer. "Written" is each of WRITING, REPAIRING_WRITER and REPAIRING_READER:
  * percpu_rwlock_is_written().
@@ -161,7 +161,7 @@ bool percpu_rwlock_is_writer_alive(const struct percpu_rwlock_handle *h, uint64_
 /** Become the writer in place of a dead one, or if there is no writer and the lock is not open: a
  *  writer could not take over from a dead one, or a reader did not repair, or the lock is lost.
  *  Returns whether this process is the writer now. */
-bool percpu_rwlock_succeed(struct percpu_rwlock_handle *h);
+bool percpu_rwlock_take_over(struct percpu_rwlock_handle *h);
 
 /** Set the state, let another process become the writer, and wake all threads that wait for the
  *  lock. This is the writer's last step. */

@@ -49,11 +49,11 @@ static uint64_t private_writer(void)
  * and can get none. */
 static uint64_t number_of_thread(void)
 {
-	uint64_t number = percpu_record_number(false);
+	uint64_t number = percpu_thread_number(false);
 
 	if (percpu_unlikely(number == 0)) {
 		percpu_process_lock();
-		number = percpu_record_number(true);
+		number = percpu_thread_number(true);
 		percpu_process_unlock();
 	}
 	return number;
@@ -115,7 +115,7 @@ static bool become_writer(struct percpu_rwlock_handle *h, uint64_t instead_of)
 					   false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-bool percpu_rwlock_succeed(struct percpu_rwlock_handle *h)
+bool percpu_rwlock_take_over(struct percpu_rwlock_handle *h)
 {
 	const uint64_t writer = load_writer(h);
 
@@ -160,7 +160,7 @@ static int take_turn_to_write(struct percpu_rwlock_handle *h, uint64_t id, uint6
 			break;
 		now = percpu_now_ns();
 		if (percpu_rwlock_is_to_ask(h, now, asked) || now >= deadline) {
-			if (percpu_rwlock_succeed(h))
+			if (percpu_rwlock_take_over(h))
 				break;
 			asked = now;
 		}

@@ -66,7 +66,7 @@ static int create(size_t size, enum percpu_local_fallback fallback, struct percp
 	l->fallback = fallback;
 	l->stride = chunk(l)->stride;
 	if (fallback != PERCPU_LOCAL_SPLIT)
-		percpu_region_tell(l->region, local_mend_in_child, l);
+		percpu_region_on_fork(l->region, local_mend_in_child, l);
 	*ret = l;
 	return 0;
 }
@@ -227,7 +227,7 @@ int percpu_local_add_limit_slow(const struct percpu_local *l, int64_t n, int64_t
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT)
 		return -ENOTSUP;
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_seq_add_limit(l->cell, l->guard, l->stride, n, limit, ret);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ERANGE;
@@ -248,7 +248,7 @@ int percpu_local_add_slow(const struct percpu_local *l, int64_t n)
 
 	if (l->fallback != PERCPU_LOCAL_SPLIT)
 		return percpu_local_add_limit_slow(l, n, INT64_MAX, &v);
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_seq_add(l->cell, l->stride, n);
 	if (r == 0)
 		return 0;
@@ -266,7 +266,7 @@ int percpu_local_cmpxchg_slow(const struct percpu_local *l, int64_t expected, in
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT)
 		return -ENOTSUP;
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_seq_cmpxchg(l->cell, l->guard, l->stride, expected, v, ret);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -EAGAIN;
@@ -290,7 +290,7 @@ int percpu_local_xchg_slow(const struct percpu_local *l, int64_t v, int64_t *ret
 
 	if (l->fallback == PERCPU_LOCAL_SPLIT)
 		return -ENOTSUP;
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_seq_xchg(l->cell, l->guard, l->stride, v, ret);
 	if (r == 0)
 		return 0;
@@ -312,7 +312,7 @@ int percpu_local_push_slow(const struct percpu_local *l, uint64_t limit, void *i
 
 	if (l->fallback != PERCPU_LOCAL_LOCK)
 		return -ENOTSUP;
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_seq_push(l->cell, l->guard, l->stride, limit, item);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ENOSPC;
@@ -348,7 +348,7 @@ int percpu_local_pop_slow(const struct percpu_local *l, void **ret)
 
 	if (l->fallback != PERCPU_LOCAL_LOCK)
 		return -ENOTSUP;
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_seq_pop(l->cell, l->guard, l->stride, ret);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ENOENT;
@@ -390,7 +390,7 @@ int percpu_local_copy_slow(const struct percpu_local *l, uint64_t mask, const ui
 		return -ENOTSUP;
 	if (words == 0)
 		return 0;
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_seq_copy(l->cell, l->guard, l->stride, mask, src, words);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ENOSPC;
@@ -417,7 +417,7 @@ int percpu_local_take_slow(const struct percpu_local *l, uint64_t mask, uint64_t
 
 	if (l->fallback != PERCPU_LOCAL_LOCK)
 		return -ENOTSUP;
-	for (int try = 0; percpu_seq_retry(r, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = percpu_seq_take(l->cell, l->guard, l->stride, mask, ret);
 	if (r != PERCPU_SEQ_SLOW)
 		return r == 0 ? 0 : -ENOENT;

@@ -97,7 +97,7 @@ static void start_ring(struct percpu_block *b)
 	c->size = (r->mask + 1) * sizeof(uint64_t);
 	c->flags = r->keep != 0 ? PERCPU_RING_KEEP : 0;
 	c->clock = PERCPU_RING_CLOCK;
-	percpu_ring_anchor(c);
+	percpu_ring_note_moment(c);
 	c->lock_boot = c->boot != 0 ? c->boot : b->chunk->region->boot;
 }
 
@@ -115,7 +115,7 @@ static void complete_ring(struct percpu_block *b)
 static void note_rate(const struct percpu_ring *r)
 {
 	if (r->block.chunk->region->writable)
-		percpu_ring_rate(percpu_ring_control(r));
+		percpu_ring_note_rate(percpu_ring_control(r));
 }
 
 static void mark_ring(const struct percpu_stale *s, const void *object)
@@ -135,7 +135,7 @@ static void attach_to_ring(const struct percpu_ring *r)
 	const struct percpu_chunk *k = r->block.chunk;
 
 	if (k->region->shared && k->region->writable)
-		percpu_stale_settle(k->region, &percpu_ring_control(r)->lock_boot, mark_ring, r);
+		percpu_stale_recover(k->region, &percpu_ring_control(r)->lock_boot, mark_ring, r);
 	note_rate(r);
 }
 
@@ -300,7 +300,7 @@ static void count_dropped(const struct percpu_ring *r)
 	char *cell = r->block.base + offsetof(struct percpu_ring_lane, dropped);
 	int e = PERCPU_SEQ_SLOW;
 
-	for (int try = 0; percpu_seq_retry(e, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(e, try); try++)
 		e = percpu_seq_add(cell, r->block.stride, 1);
 	if (e != 0)
 		percpu_chunk_add_atomic(r->block.chunk, offset_of_dropped(r), 1);
@@ -384,7 +384,7 @@ int percpu_ring_put_slow(const struct percpu_ring *r, const void *src, size_t si
 	if (!r->block.chunk->region->writable)
 		return -EROFS;
 	e = PERCPU_SEQ_SLOW;
-	for (int try = 0; percpu_seq_retry(e, try); try++)
+	for (int try = 0; percpu_seq_prepare_try(e, try); try++)
 		e = put_by_sequence(r, src, size);
 	if (e == PERCPU_SEQ_SLOW)
 		e = put_by_lock(r, src, size);

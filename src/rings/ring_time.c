@@ -87,7 +87,7 @@ static void store_field(uint64_t *field, uint64_t value)
 
 /* Two threads may do this at once, so that ticks and ns are of different moments. The last thread
  * then finds another value than it stored, and stores both again, up to ANCHOR_TRIES times. */
-void percpu_ring_anchor(struct percpu_ring_control *c)
+void percpu_ring_note_moment(struct percpu_ring_control *c)
 {
 	struct percpu_ring_moment now;
 
@@ -121,14 +121,14 @@ bool percpu_ring_is_of_this_clock(const struct percpu_ring_control *c)
 	       is_same_or_unknown(load_field(&c->timens), find_timens());
 }
 
-void percpu_ring_rate(struct percpu_ring_control *c)
+void percpu_ring_note_rate(struct percpu_ring_control *c)
 {
 	struct percpu_ring_moment now;
 	uint64_t ticks, ns;
 
 	PERCPU_STEP("ring: rate begun");
 	if (!percpu_ring_is_of_this_boot(c))
-		percpu_ring_anchor(c);
+		percpu_ring_note_moment(c);
 	if (!percpu_ring_is_of_this_clock(c))
 		return;
 	/* Load the moment only now: another process may have replaced it after a reboot. */

@@ -67,7 +67,7 @@ uint64_t percpu_ring_ns(uint64_t ticks, struct percpu_ring_moment from,
 			struct percpu_ring_moment to);
 
 /** Note the present moment in the control block. */
-void percpu_ring_anchor(struct percpu_ring_control *c);
+void percpu_ring_note_moment(struct percpu_ring_control *c);
 
 /** Return whether the noted moment is of this boot of the machine, as far as is known. */
 bool percpu_ring_is_of_this_boot(const struct percpu_ring_control *c);
@@ -78,7 +78,7 @@ bool percpu_ring_is_of_this_clock(const struct percpu_ring_control *c);
 
 /** Note how fast the counter counts, if the noted moment is of this process's clock, and long
  *  enough ago. If it is of another boot, replace it first. */
-void percpu_ring_rate(struct percpu_ring_control *c);
+void percpu_ring_note_rate(struct percpu_ring_control *c);
 
 /** Set two moments. The counter of each record that was put before this call is between them. */
 void percpu_ring_moments(const struct percpu_ring_control *c, bool of_this_clock,

@@ -5,7 +5,7 @@
  * The segment keeps one sentence per thread: why the thread's last call that failed did so. Closing
  * the segment frees all sentences. A later thread with the same id overwrites the sentence. When
  * there are too many, the sentences of threads that have ended are freed. Ids are used again, so a
- * thread recognizes its sentence by its number (percpu_record_number()). A thread has no sentence
+ * thread recognizes its sentence by its number (percpu_thread_number()). A thread has no sentence
  * if it cannot get a number, for want of memory or keys, or if the kernel does not tell its id.
  *
  * In a child of fork, the thread that forked keeps its number, but has another id. Its sentence
@@ -29,7 +29,7 @@ struct percpu_complaint {
 	uint64_t forks;	 /* complaint_forks when the sentence was written */
 	long process;	 /* id of the thread's process */
 	long thread;	 /* id of the thread */
-	uint64_t number; /* percpu_record_number() of the thread */
+	uint64_t number; /* percpu_thread_number() of the thread */
 	struct percpu_reason why;
 };
 
@@ -60,7 +60,7 @@ static uint64_t complaint_forks, forked_number;
 static void complaints_mend_in_child(void)
 {
 	complaint_forks++;
-	forked_number = percpu_record_number(false);
+	forked_number = percpu_thread_number(false);
 }
 
 __attribute__((constructor)) static void complaints_join_forks(void)
@@ -121,7 +121,7 @@ static struct percpu_complaint *own_complaint(struct percpu_segment *s,
 					      struct percpu_complaint **new)
 {
 	const long thread = syscall(SYS_gettid);
-	const uint64_t number = percpu_record_number(true);
+	const uint64_t number = percpu_thread_number(true);
 	struct percpu_complaint *c;
 
 	if (thread < 0 || number == 0)
@@ -169,7 +169,7 @@ const char *percpu_segment_error(const struct percpu_segment *s)
 	percpu_segment_check_used(s);
 	percpu_process_lock();
 	thread = syscall(SYS_gettid);
-	number = percpu_record_number(false);
+	number = percpu_thread_number(false);
 	if (thread >= 0 && number != 0)
 		c = complaint_of(s, thread, number);
 	if (c != NULL && c->number != number)

@@ -99,13 +99,13 @@ static const char *words_of(int e)
 static int keep_handle(const struct percpu_declaring *d, void **handle)
 {
 	struct percpu_segment *s = d->s;
-	struct percpu_series *found;
+	struct percpu_series_slot *found;
 	void *spare = *handle;
 	int e = percpu_reuse_refresh(s);
 
 	PERCPU_STEP("segment: to be kept");
 	percpu_process_lock();
-	if (e == 0 && (s->changes != d->changes || !percpu_directory_is(s, d->changes)))
+	if (e == 0 && (s->changes != d->changes || !percpu_directory_is_unchanged(s, d->changes)))
 		e = -EAGAIN;
 	found = e == 0 ? percpu_series_find(s, d->asked, false) : NULL;
 	if (e == 0 && found == NULL && (d->changes & 1))
@@ -133,7 +133,7 @@ static int keep_handle(const struct percpu_declaring *d, void **handle)
 static int try_to_find(struct percpu_declaring *d, const struct percpu_parameters *p, void **handle)
 {
 	const bool family = d->asked->head.state == PERCPU_RECORD_FAMILY;
-	int e = percpu_directory_look(d);
+	int e = percpu_directory_anchor(d);
 
 	if (e != 0)
 		return e == -EEXIST ? -ECANCELED : e;
@@ -146,17 +146,17 @@ static int try_to_find(struct percpu_declaring *d, const struct percpu_parameter
 		return family ? 0 : keep_handle(d, handle);
 	if (e == -EEXIST)
 		e = percpu_parameters_compare(d, p);
-	return d->differs || percpu_directory_is(d->s, d->changes) ? e : -EAGAIN;
+	return d->differs || percpu_directory_is_unchanged(d->s, d->changes) ? e : -EAGAIN;
 }
 
-int percpu_segment_find(struct percpu_declaring *d, const struct percpu_parameters *p,
-			void **handle)
+int percpu_segment_open_metric(struct percpu_declaring *d, const struct percpu_parameters *p,
+			       void **handle)
 {
 	int e = -EAGAIN, missing;
 
 	for (int try = 0; e == -EAGAIN && try < DECLARE_TRIES; try++) {
 		e = try_to_find(d, p, handle);
-		missing = e == -EAGAIN ? percpu_directory_prepare(d) : 0;
+		missing = e == -EAGAIN ? percpu_directory_make_room(d) : 0;
 		e = missing != 0 ? missing : e;
 	}
 	if (e == -ECANCELED) /* *d->why is written already */
@@ -194,7 +194,7 @@ static int declare(struct percpu_segment *s, const struct percpu_metric *m, unsi
 						    "an info has no handle");
 	if (e == 0) {
 		d = (struct percpu_declaring){ .s = s, .asked = asked, .why = &why };
-		e = percpu_segment_find(&d, &p, &handle);
+		e = percpu_segment_open_metric(&d, &p, &handle);
 	}
 	free(asked);
 	if (e != 0)

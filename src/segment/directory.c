@@ -29,7 +29,7 @@ char *percpu_directory_block(struct percpu_segment *s, size_t i, int *e)
 	*e = percpu_owner_block(s->region, &s->control->block[i], false, &found);
 	if (*e != 0)
 		return NULL;
-	__atomic_store_n(&s->place[i],
+	__atomic_store_n(&s->block_key[i],
 			 ((uint64_t)found.chunk->index + 1) << PERCPU_KEY_CHUNK_SHIFT |
 				 (uint64_t)found.offset,
 			 __ATOMIC_RELAXED);
@@ -98,7 +98,7 @@ uint64_t percpu_directory_end(const struct percpu_segment *s)
 	return end < LAST_END ? end / 8 * 8 : LAST_END;
 }
 
-bool percpu_directory_is(const struct percpu_segment *s, uint64_t changes)
+bool percpu_directory_is_unchanged(const struct percpu_segment *s, uint64_t changes)
 {
 	percpu_full_fence();
 	return __atomic_load_n(&s->control->changes, __ATOMIC_RELAXED) == changes;
@@ -114,7 +114,7 @@ bool percpu_directory_is_spare(const struct percpu_segment_record *r)
 static int walk_on(struct percpu_segment *s, uint64_t *seen)
 {
 	const size_t size = size_at(s, *seen);
-	const struct percpu_place spare = { .at = *seen, .size = size };
+	const struct percpu_listed_record spare = { .at = *seen, .size = size };
 	int e = 0;
 
 	if (size == 0) {
@@ -125,7 +125,7 @@ static int walk_on(struct percpu_segment *s, uint64_t *seen)
 		e = percpu_series_enter(s, &s->walk, *seen);
 		s->unkeyed += s->walk.head.state == PERCPU_RECORD_IN_USE && s->walk.head.key == 0;
 	} else if (percpu_directory_is_spare(percpu_directory_at(s, *seen))) {
-		e = percpu_places_add(&s->spare, &spare);
+		e = percpu_record_list_add(&s->spare, &spare);
 	}
 	if (e == 0)
 		*seen += size;
@@ -150,7 +150,8 @@ static int walk_again(struct percpu_segment *s, uint64_t changes, uint64_t remov
 	int e = walk_to(s, &seen, end);
 
 	if (e == 0)
-		e = percpu_directory_is(s, changes) ? percpu_tables_inherit(s, &was) : -EAGAIN;
+		e = percpu_directory_is_unchanged(s, changes) ? percpu_tables_inherit(s, &was) :
+								-EAGAIN;
 	if (e != 0) {
 		made = percpu_tables_take(s);
 		percpu_tables_put(s, &was);
@@ -179,7 +180,7 @@ static int walk_further(struct percpu_segment *s, uint64_t end)
 	int e = walk_to(s, &seen, end);
 
 	__atomic_store_n(&s->seen, seen, __ATOMIC_RELAXED);
-	return e == 0 && !percpu_directory_is(s, s->changes) ? -EAGAIN : e;
+	return e == 0 && !percpu_directory_is_unchanged(s, s->changes) ? -EAGAIN : e;
 }
 
 /* Look up the blocks of the records that are not entered yet. */
@@ -229,7 +230,7 @@ static bool load_at_once(const struct percpu_segment *s, uint64_t at, unsigned s
 		changes = __atomic_load_n(&s->control->changes, __ATOMIC_ACQUIRE);
 		size = percpu_directory_load(s, at, ret);
 		PERCPU_STEP("directory: record copied");
-		if (percpu_directory_is(s, changes))
+		if (percpu_directory_is_unchanged(s, changes))
 			return size != 0 && states >> ret->head.state & 1;
 	}
 	return false;

@@ -30,22 +30,23 @@
  * meanwhile: the child would have a descriptor or a mapping that it cannot release. */
 static int pin_epoch(const struct percpu_segment *s, uint64_t number, void **ret)
 {
-	return number < EPOCHS ? percpu_descriptor_pin(s->region, FIRST_EPOCH + number, ret) :
-				 -EBADMSG;
+	return number < EPOCHS ?
+		       percpu_descriptor_lock_mapped(s->region, FIRST_EPOCH + number, ret) :
+		       -EBADMSG;
 }
 
 /* Wait for the end of a removal that is going on, and return how many series were removed. During a
  * removal its series is not counted yet, and an epoch of that number would keep the series. */
-static uint64_t settled_removals(struct percpu_segment *s)
+static uint64_t await_removals(struct percpu_segment *s)
 {
-	percpu_reuse_settle(s);
+	percpu_reuse_await_change(s);
 	return percpu_segment_removals(s);
 }
 
 /* A child of fork does not inherit this epoch, because it gets no handles that need it. */
 int percpu_epoch_take(struct percpu_segment *s, void **ret)
 {
-	const uint64_t now = settled_removals(s);
+	const uint64_t now = await_removals(s);
 	void *epoch = NULL;
 	int e;
 
@@ -53,7 +54,7 @@ int percpu_epoch_take(struct percpu_segment *s, void **ret)
 	e = pin_epoch(s, now, &epoch);
 	if (e == 0 && madvise(epoch, percpu_page_size(), MADV_DONTFORK) != 0) {
 		e = percpu_errno();
-		percpu_descriptor_unpin(epoch);
+		percpu_descriptor_unlock_mapped(epoch);
 	}
 	percpu_process_unlock();
 	if (e == 0)
@@ -63,7 +64,7 @@ int percpu_epoch_take(struct percpu_segment *s, void **ret)
 
 void percpu_epoch_drop(void *epoch)
 {
-	percpu_descriptor_unpin(epoch);
+	percpu_descriptor_unlock_mapped(epoch);
 }
 
 int percpu_epoch_hold(struct percpu_segment *s)
@@ -77,7 +78,7 @@ int percpu_epoch_hold(struct percpu_segment *s)
 	percpu_process_unlock();
 	if (holds)
 		return 0;
-	now = settled_removals(s);
+	now = await_removals(s);
 	PERCPU_STEP("epoch: loaded");
 	percpu_process_lock();
 	if (s->epoch == NULL) {
@@ -98,7 +99,7 @@ int percpu_epoch_first(const struct percpu_segment *s, uint64_t limit, uint64_t 
 /* Detach the handles of series that were removed up to that number. */
 static void detach_retired(struct percpu_segment *s, uint64_t removals)
 {
-	struct percpu_place gone = { .handle = NULL };
+	struct percpu_listed_record gone = { .handle = NULL };
 	bool found = true;
 
 	while (found) {
@@ -106,7 +107,8 @@ static void detach_retired(struct percpu_segment *s, uint64_t removals)
 		percpu_process_lock();
 		for (size_t i = s->retired.n; i-- > 0 && !found;) {
 			gone = s->retired.at[i];
-			found = gone.removal <= removals && !percpu_family_keeps(s, gone.handle);
+			found = gone.removal <= removals &&
+				!percpu_family_is_overflow(s, gone.handle);
 			if (found)
 				s->retired.at[i] = s->retired.at[--s->retired.n];
 		}
@@ -157,7 +159,7 @@ static int renew_epoch(struct percpu_segment *s, uint64_t removals)
 	return 0;
 }
 
-int percpu_segment_quiesce(struct percpu_segment *s)
+int percpu_segment_release_removed(struct percpu_segment *s)
 {
 	uint64_t removals, before;
 	bool holds;
@@ -168,6 +170,6 @@ int percpu_segment_quiesce(struct percpu_segment *s)
 	holds = s->epoch != NULL;
 	before = s->epoch_removals;
 	percpu_process_unlock();
-	removals = settled_removals(s);
+	removals = await_removals(s);
 	return !holds || removals == before ? 0 : renew_epoch(s, removals);
 }

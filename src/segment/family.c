@@ -85,11 +85,11 @@ static int find_series(struct percpu_family *f, const char *const *values, bool 
 	struct percpu_declaring d = {
 		.s = f->s, .asked = c, .member = true, .known = known, .why = why
 	};
-	int e = c != NULL ? percpu_record_resolve(&f->asked, values, c, why) :
+	int e = c != NULL ? percpu_record_make_series(&f->asked, values, c, why) :
 			    percpu_reason_set(why, -ENOMEM, "no memory for a series");
 
 	if (e == 0)
-		e = percpu_segment_find(&d, &f->parameters, handle);
+		e = percpu_segment_open_metric(&d, &f->parameters, handle);
 	free(c);
 	return e;
 }
@@ -106,7 +106,7 @@ static int open_family(struct percpu_family *f, struct percpu_reason *why)
 	if (e != 0)
 		return percpu_epoch_complain((const char *)f->asked.bytes, f->asked.head.name, e,
 					     why);
-	e = percpu_segment_find(&d, &none, &unused);
+	e = percpu_segment_open_metric(&d, &none, &unused);
 	if (e != 0)
 		return e;
 	f->record = percpu_directory_at(f->s, d.where);
@@ -169,9 +169,9 @@ void percpu_segment_drop_families(struct percpu_segment *s)
 	}
 }
 
-/* percpu_segment_quiesce() asks, because in a damaged file the overflow may be marked as
+/* percpu_segment_release_removed() asks, because in a damaged file the overflow may be marked as
  * removed. */
-bool percpu_family_keeps(const struct percpu_segment *s, const void *handle)
+bool percpu_family_is_overflow(const struct percpu_segment *s, const void *handle)
 {
 	const struct percpu_family *f;
 
@@ -278,7 +278,7 @@ static int remove_series(struct percpu_family *f, const char *const *values,
 			 struct percpu_record_copy *c, struct percpu_reason *why)
 {
 	const char *const name = (const char *)f->asked.bytes;
-	int e = percpu_record_resolve(&f->asked, values, c, why);
+	int e = percpu_record_make_series(&f->asked, values, c, why);
 
 	if (e != 0)
 		return e;

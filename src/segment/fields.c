@@ -45,7 +45,7 @@ int percpu_fields_check(const struct percpu_metric *m, const struct percpu_metri
 
 static const unsigned char *fields_begin(const struct percpu_record_copy *c)
 {
-	return percpu_record_values(c) + percpu_record_own(c);
+	return percpu_record_values(c) + percpu_record_values_size(c);
 }
 
 static const unsigned char *fields_end(const struct percpu_record_copy *c)

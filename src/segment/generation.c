@@ -22,10 +22,10 @@
 static uint64_t byte_of_control(const struct percpu_segment *s)
 {
 	const struct percpu_chunk *k =
-		s->region->chunks->at[(s->control_place >> PERCPU_KEY_CHUNK_SHIFT) - 1];
+		s->region->chunks->at[(s->control_key >> PERCPU_KEY_CHUNK_SHIFT) - 1];
 
 	return percpu_descriptor_byte(
-		k, (size_t)(s->control_place & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1)));
+		k, (size_t)(s->control_key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1)));
 }
 
 /* The id of the process while one of its threads resets a segment whose file cannot be opened
@@ -190,24 +190,24 @@ static int next_generation(struct percpu_segment *s)
 }
 
 /* Return whether all objects were reset for the current generation. */
-static bool is_settled(const struct percpu_segment *s)
+static bool is_generation_complete(const struct percpu_segment *s)
 {
 	return __atomic_load_n(&s->control->settled, __ATOMIC_ACQUIRE) ==
 	       __atomic_load_n(&s->control->generation, __ATOMIC_ACQUIRE);
 }
 
-int percpu_generation_settle(struct percpu_segment *s, bool anew)
+int percpu_generation_complete(struct percpu_segment *s, bool anew)
 {
 	int e;
 
-	if (!anew && is_settled(s))
+	if (!anew && is_generation_complete(s))
 		return 0;
 	e = lock_generation(s);
 	if (e != 0)
 		return e;
 	if (anew)
 		e = next_generation(s);
-	if (e == 0 && !is_settled(s))
+	if (e == 0 && !is_generation_complete(s))
 		e = reset_all(s, __atomic_load_n(&s->control->generation, __ATOMIC_ACQUIRE));
 	unlock_generation(s);
 	return e;

@@ -69,8 +69,8 @@ static int check_value(const struct percpu_record_copy *c, const char *value, si
 	return 0;
 }
 
-int percpu_record_resolve(const struct percpu_record_copy *family, const char *const *values,
-			  struct percpu_record_copy *ret, struct percpu_reason *why)
+int percpu_record_make_series(const struct percpu_record_copy *family, const char *const *values,
+			      struct percpu_record_copy *ret, struct percpu_reason *why)
 {
 	const size_t common = (size_t)(member_values(family) - family->bytes);
 	unsigned char *at = ret->bytes + common;

@@ -47,7 +47,7 @@ const unsigned char *percpu_record_values(const struct percpu_record_copy *c)
 	return percpu_record_labels(c) + c->head.label_names;
 }
 
-size_t percpu_record_own(const struct percpu_record_copy *c)
+size_t percpu_record_values_size(const struct percpu_record_copy *c)
 {
 	const unsigned char *const values = percpu_record_values(c);
 	const size_t all = c->head.label_values;
@@ -321,27 +321,28 @@ static uint64_t hash_on(uint64_t hash, const unsigned char *bytes, size_t n)
 	return hash;
 }
 
-uint64_t percpu_record_family(const struct percpu_record_copy *c, uint64_t seed)
+uint64_t percpu_record_name_hash(const struct percpu_record_copy *c, uint64_t seed)
 {
 	return hash_on(seed, c->bytes, c->head.name);
 }
 
-uint64_t percpu_record_hash(const struct percpu_record_copy *c, uint64_t seed)
+uint64_t percpu_record_series_hash(const struct percpu_record_copy *c, uint64_t seed)
 {
-	return hash_on(percpu_record_family(c, seed), percpu_record_values(c),
-		       percpu_record_own(c));
+	return hash_on(percpu_record_name_hash(c, seed), percpu_record_values(c),
+		       percpu_record_values_size(c));
 }
 
-bool percpu_record_is_family(const struct percpu_record_copy *a, const struct percpu_record_copy *b)
+bool percpu_record_same_name(const struct percpu_record_copy *a, const struct percpu_record_copy *b)
 {
 	return a->head.name == b->head.name && memcmp(a->bytes, b->bytes, a->head.name) == 0;
 }
 
-bool percpu_record_is_series(const struct percpu_record_copy *a, const struct percpu_record_copy *b)
+bool percpu_record_same_series(const struct percpu_record_copy *a,
+			       const struct percpu_record_copy *b)
 {
-	const size_t n = percpu_record_own(a);
+	const size_t n = percpu_record_values_size(a);
 
-	return percpu_record_is_family(a, b) && percpu_record_own(b) == n &&
+	return percpu_record_same_name(a, b) && percpu_record_values_size(b) == n &&
 	       memcmp(percpu_record_values(a), percpu_record_values(b), n) == 0;
 }
 

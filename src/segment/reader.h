@@ -14,12 +14,12 @@
 #define PERCPU_NEAR 4096
 
 /** How the cells of all lanes are combined into one. */
-enum percpu_fold {
-	PERCPU_FOLD_WORDS,   /* sums of integers */
-	PERCPU_FOLD_DOUBLES, /* sums of doubles, in the order of the lanes */
-	PERCPU_FOLD_HISTOGRAM,
-	PERCPU_FOLD_EXTREMA,
-	PERCPU_FOLD_STATS, /* sums of integers, of which each CPU lane has two copies */
+enum percpu_gather {
+	PERCPU_GATHER_WORDS,   /* sums of integers */
+	PERCPU_GATHER_DOUBLES, /* sums of doubles, in the order of the lanes */
+	PERCPU_GATHER_HISTOGRAM,
+	PERCPU_GATHER_EXTREMA,
+	PERCPU_GATHER_STATS, /* sums of integers, of which each CPU lane has two copies */
 };
 
 /** Adjacent cells of a chunk that are combined in the same way. */
@@ -28,12 +28,12 @@ struct percpu_part {
 	uint32_t offset;
 	uint32_t bytes;
 	uint32_t unit; /* how many bytes change together, if more than a word; else 0 */
-	enum percpu_fold fold;
+	enum percpu_gather gather;
 	const void *object; /* the object of these cells; NULL for words and doubles */
 };
 
 /** A series of the picture. */
-struct percpu_entry {
+struct percpu_picture_series {
 	struct percpu_part part; /* cells in the CPUs' lanes; 0 bytes: none */
 	uint32_t bias;		 /* how many bytes of the bias lane a set or a reset changes */
 	uint32_t bias_at;	 /* where these bytes are in the lane */
@@ -46,8 +46,8 @@ struct percpu_entry {
 	uint64_t *values;	   /* snapshot of the statistics, for consistent pictures */
 	uint32_t labels, fields;
 	const char *name, *help, *unit;
-	const char **label;		     /* names of labels, their values, names of fields */
-	const struct percpu_kindred *family; /* or NULL */
+	const char **label; /* names of labels, their values, names of fields */
+	const struct percpu_picture_family *family; /* or NULL */
 };
 
 /** Series whose biases are near each other. */
@@ -60,7 +60,7 @@ struct percpu_biases {
 };
 
 /** A family of the picture. */
-struct percpu_kindred {
+struct percpu_picture_family {
 	const char *name, *help;
 	const struct percpu_segment_record *record; /* in the image */
 	uint32_t cap;
@@ -110,15 +110,16 @@ struct percpu_reader {
 	bool listed; /* entry has the series of all records that are copied */
 
 	/* the picture */
-	struct percpu_entry *entry; /* the series, by name */
-	size_t n;		    /* how many series */
-	struct percpu_part *part;   /* cells of the CPUs' lanes, in the order of the file */
+	struct percpu_picture_series *entry; /* the series, by name */
+	size_t n;			     /* how many series */
+	struct percpu_part *part; /* cells of the CPUs' lanes, in the order of the file */
 	size_t parts;
-	struct percpu_entry **set; /* entries that a set or a reset changes, ordered by bias_at */
+	struct percpu_picture_series *
+		*set; /* entries that a set or a reset changes, ordered by bias_at */
 	size_t sets;
 	struct percpu_biases *run; /* runs of set */
 	size_t runs;
-	struct percpu_kindred *family; /* in the order of names */
+	struct percpu_picture_family *family; /* in the order of names */
 	size_t families;
 	char *text;	    /* the strings of series and families */
 	const char **words; /* the rows of strings that entries point into */
@@ -144,8 +145,8 @@ struct percpu_reader {
 int percpu_reader_pread(struct percpu_reader *r, void *to, size_t n, uint64_t at);
 
 /** Return where a byte of a lane is in the file. */
-uint64_t percpu_reader_place(const struct percpu_reader *r, uint32_t chunk, uint32_t lane,
-			     size_t offset);
+uint64_t percpu_reader_file_offset(const struct percpu_reader *r, uint32_t chunk, uint32_t lane,
+				   size_t offset);
 
 /** Copy the headers of all chunks. Returns 0 or -errno, and why. */
 int percpu_reader_copy_headers(struct percpu_reader *r);
@@ -248,7 +249,7 @@ int percpu_reader_list_families(struct percpu_reader *r, struct percpu_record_co
 /** Read how often each family overflowed. Returns 0 or -errno, and why. */
 int percpu_reader_overflows(struct percpu_reader *r);
 
-/* reader_fold.c */
+/* reader_gather.c */
 
 /** Combine the lanes of all parts in the image. A series gets an error if other processes change it
  *  again and again, or if there is no time for it. Returns 0 or -errno, and why. */
@@ -260,7 +261,7 @@ int percpu_reader_gather(struct percpu_reader *r);
 void percpu_reader_snapshot(struct percpu_reader *r);
 
 /** Detach the series' statistics in the mapped file, and free their snapshot. */
-void percpu_reader_leave(struct percpu_entry *s);
+void percpu_reader_free_snapshot(struct percpu_picture_series *s);
 
 /* reader.c */
 

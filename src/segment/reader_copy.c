@@ -42,8 +42,8 @@ int percpu_reader_pread(struct percpu_reader *r, void *to, size_t n, uint64_t at
 	return 0;
 }
 
-uint64_t percpu_reader_place(const struct percpu_reader *r, uint32_t chunk, uint32_t lane,
-			     size_t offset)
+uint64_t percpu_reader_file_offset(const struct percpu_reader *r, uint32_t chunk, uint32_t lane,
+				   size_t offset)
 {
 	return chunk * r->chunk_size + PERCPU_HEAD + lane * (uint64_t)PERCPU_STRIDE + offset;
 }
@@ -57,7 +57,7 @@ static struct percpu_chunk *image_chunk(const struct percpu_reader *r, uint32_t 
 static int copy_bias(struct percpu_reader *r, uint32_t chunk, size_t offset, size_t n)
 {
 	return percpu_reader_pread(r, percpu_chunk_lane(image_chunk(r, chunk), 2, offset), n,
-				   percpu_reader_place(r, chunk, 2 * r->cpus, offset));
+				   percpu_reader_file_offset(r, chunk, 2 * r->cpus, offset));
 }
 
 /* Headers. */

@@ -8,20 +8,20 @@
 
 #include "reader.h"
 
-static int compare_kindred(const void *a, const void *b)
+static int compare_picture_families(const void *a, const void *b)
 {
-	const struct percpu_kindred *x = a, *y = b;
+	const struct percpu_picture_family *x = a, *y = b;
 
 	return strcmp(x->name, y->name);
 }
 
-static void take_kindred(struct percpu_reader *r, const struct percpu_record_copy *c, char **text,
-			 const struct percpu_segment_record *record)
+static void take_picture_family(struct percpu_reader *r, const struct percpu_record_copy *c,
+				char **text, const struct percpu_segment_record *record)
 {
 	const struct percpu_segment_record *h = &c->head;
-	struct percpu_kindred *f = &r->family[r->families];
+	struct percpu_picture_family *f = &r->family[r->families];
 
-	*f = (struct percpu_kindred){ .record = record, .cap = h->cap };
+	*f = (struct percpu_picture_family){ .record = record, .cap = h->cap };
 	f->name = percpu_reader_string(text, c->bytes, h->name);
 	f->help = percpu_reader_string(
 		text, c->bytes + h->name + h->unit + h->label_names + h->label_values, h->help);
@@ -31,13 +31,14 @@ static void take_kindred(struct percpu_reader *r, const struct percpu_record_cop
 		r->pending++;
 }
 
-static struct percpu_kindred *kindred_of(const struct percpu_reader *r, const char *name)
+static struct percpu_picture_family *picture_family_of(const struct percpu_reader *r,
+						       const char *name)
 {
-	const struct percpu_kindred key = { .name = name };
+	const struct percpu_picture_family key = { .name = name };
 
 	return r->families == 0 ?
 		       NULL :
-		       bsearch(&key, r->family, r->families, sizeof(key), compare_kindred);
+		       bsearch(&key, r->family, r->families, sizeof(key), compare_picture_families);
 }
 
 /* Count for each family the series that were removed. */
@@ -45,7 +46,7 @@ static void count_removed(struct percpu_reader *r, struct percpu_record_copy *c)
 {
 	struct percpu_segment_record *record;
 	char name[PERCPU_METRIC_NAME + 1], *end;
-	struct percpu_kindred *f;
+	struct percpu_picture_family *f;
 	uint64_t at = 0;
 
 	while (percpu_directory_next(r->s, PERCPU_REMOVED, &at, c, &record)) {
@@ -53,7 +54,7 @@ static void count_removed(struct percpu_reader *r, struct percpu_record_copy *c)
 		if (c->head.name > PERCPU_METRIC_NAME ||
 		    percpu_reader_string(&end, c->bytes, c->head.name) == NULL)
 			continue;
-		f = kindred_of(r, name);
+		f = picture_family_of(r, name);
 		if (f != NULL)
 			f->removed++;
 	}
@@ -62,7 +63,7 @@ static void count_removed(struct percpu_reader *r, struct percpu_record_copy *c)
 int percpu_reader_list_families(struct percpu_reader *r, struct percpu_record_copy *c, char *text)
 {
 	struct percpu_segment_record *record;
-	struct percpu_entry *s;
+	struct percpu_picture_series *s;
 	uint64_t at = 0;
 	size_t n = 0;
 
@@ -73,12 +74,12 @@ int percpu_reader_list_families(struct percpu_reader *r, struct percpu_record_co
 		return -ENOMEM;
 	at = 0;
 	while (percpu_directory_next(r->s, PERCPU_FAMILIES, &at, c, &record))
-		take_kindred(r, c, &text, record);
-	qsort(r->family, r->families, sizeof(*r->family), compare_kindred);
+		take_picture_family(r, c, &text, record);
+	qsort(r->family, r->families, sizeof(*r->family), compare_picture_families);
 	count_removed(r, c);
 	for (size_t i = 0; i < r->n; i++) {
 		s = &r->entry[i];
-		s->family = kindred_of(r, s->name);
+		s->family = picture_family_of(r, s->name);
 		if (s->family != NULL)
 			s->help = s->family->help;
 	}
@@ -96,8 +97,8 @@ int percpu_reader_overflows(struct percpu_reader *r)
 		k = percpu_chunk_of(word - 2 * PERCPU_STRIDE); /* word is in lane 2, the biases */
 		e = percpu_reader_pread(
 			r, &r->family[i].overflows, sizeof(uint64_t),
-			percpu_reader_place(r, k->index, 2 * r->cpus,
-					    (size_t)(word - percpu_chunk_lane(k, 2, 0))));
+			percpu_reader_file_offset(r, k->index, 2 * r->cpus,
+						  (size_t)(word - percpu_chunk_lane(k, 2, 0))));
 	}
 	return e;
 }

@@ -164,7 +164,7 @@ void percpu_reader_plan(struct percpu_reader *r, size_t lanes, size_t bytes)
 uint32_t percpu_reader_seek(struct percpu_reader *r, const struct percpu_part *p, size_t bytes,
 			    uint32_t lane)
 {
-	const uint64_t first = percpu_reader_place(r, p->chunk, 0, p->offset);
+	const uint64_t first = percpu_reader_file_offset(r, p->chunk, 0, p->offset);
 	const uint64_t at = first + lane * (uint64_t)PERCPU_STRIDE;
 	uint64_t behind;
 	off_t data;
@@ -183,7 +183,7 @@ uint32_t percpu_reader_seek(struct percpu_reader *r, const struct percpu_part *p
 
 /* Series without a value. */
 
-static const char *reason_of(const struct percpu_reader *r, const struct percpu_entry *s)
+static const char *reason_of(const struct percpu_reader *r, const struct percpu_picture_series *s)
 {
 	if (s->error != -EAGAIN)
 		return "because no consistent snapshot of it could be taken";
@@ -193,7 +193,7 @@ static const char *reason_of(const struct percpu_reader *r, const struct percpu_
 
 void percpu_reader_tell_missing(struct percpu_reader *r)
 {
-	const struct percpu_entry *first = NULL;
+	const struct percpu_picture_series *first = NULL;
 
 	r->missing = 0;
 	for (size_t i = 0; i < r->n && r->flawed; i++)

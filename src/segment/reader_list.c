@@ -46,7 +46,7 @@ static size_t words_needed(const struct percpu_segment_record *h)
 
 /* Give the entry the texts of a record. Returns false if they are not valid. */
 static bool take_texts(const struct percpu_record_copy *c, char **at, const char **words,
-		       struct percpu_entry *ret)
+		       struct percpu_picture_series *ret)
 {
 	const struct percpu_segment_record *h = &c->head;
 	const size_t names = h->labels + (h->fields != 0 ? 1U : 0);
@@ -68,7 +68,7 @@ static bool take_texts(const struct percpu_record_copy *c, char **at, const char
 	return ret->name != NULL && ret->unit != NULL && ret->help != NULL;
 }
 
-static bool is_valid(const struct percpu_entry *s)
+static bool is_valid(const struct percpu_picture_series *s)
 {
 	const char *const *values = s->label + s->labels + (s->fields != 0 ? 1 : 0);
 	const struct percpu_metric m = {
@@ -94,8 +94,8 @@ static bool is_valid(const struct percpu_entry *s)
 
 /* Objects. */
 
-static void note_part(struct percpu_entry *s, const void *cell, size_t offset, size_t bytes,
-		      enum percpu_fold fold)
+static void note_part(struct percpu_picture_series *s, const void *cell, size_t offset,
+		      size_t bytes, enum percpu_gather gather)
 {
 	const struct percpu_chunk *k = percpu_chunk_of(cell);
 
@@ -103,12 +103,12 @@ static void note_part(struct percpu_entry *s, const void *cell, size_t offset, s
 		.chunk = k->index,
 		.offset = (uint32_t)((size_t)((const char *)cell - k->base) + offset),
 		.bytes = (uint32_t)bytes,
-		.fold = fold,
+		.gather = gather,
 	};
 	s->bias_at = s->part.offset;
 }
 
-static int attach_histogram(struct percpu_region *r, uint64_t key, struct percpu_entry *s)
+static int attach_histogram(struct percpu_region *r, uint64_t key, struct percpu_picture_series *s)
 {
 	struct percpu_histogram *h;
 	int e = percpu_histogram_attach(r, key, &h);
@@ -117,13 +117,13 @@ static int attach_histogram(struct percpu_region *r, uint64_t key, struct percpu
 		return e;
 	s->object = h;
 	s->bias = (uint32_t)h->record;
-	note_part(s, h->block.base, PERCPU_HISTOGRAM_HEAD, h->record, PERCPU_FOLD_HISTOGRAM);
+	note_part(s, h->block.base, PERCPU_HISTOGRAM_HEAD, h->record, PERCPU_GATHER_HISTOGRAM);
 	s->part.unit = sizeof(struct percpu_pair_value);
 	s->part.object = h;
 	return 0;
 }
 
-static int attach_extrema(struct percpu_region *r, uint64_t key, struct percpu_entry *s)
+static int attach_extrema(struct percpu_region *r, uint64_t key, struct percpu_picture_series *s)
 {
 	struct percpu_extrema *x;
 	int e = percpu_extrema_attach(r, key, &x);
@@ -132,13 +132,13 @@ static int attach_extrema(struct percpu_region *r, uint64_t key, struct percpu_e
 		return e;
 	s->object = x;
 	s->bias = sizeof(struct percpu_extrema_control);
-	note_part(s, x->block.base, 0, 2 * sizeof(struct percpu_extremes), PERCPU_FOLD_EXTREMA);
+	note_part(s, x->block.base, 0, 2 * sizeof(struct percpu_extremes), PERCPU_GATHER_EXTREMA);
 	s->part.unit = sizeof(struct percpu_extremes);
 	s->part.object = x;
 	return 0;
 }
 
-static int attach_stats(struct percpu_region *r, uint64_t key, struct percpu_entry *s)
+static int attach_stats(struct percpu_region *r, uint64_t key, struct percpu_picture_series *s)
 {
 	struct percpu_stats *t;
 	int e = percpu_stats_attach(r, key, s->fields * sizeof(uint64_t), 1, 0, &t);
@@ -148,7 +148,7 @@ static int attach_stats(struct percpu_region *r, uint64_t key, struct percpu_ent
 	s->object = t;
 	s->key = key;
 	note_part(s, t->block.base, 0, 2 * t->banks,
-		  t->head != 0 ? PERCPU_FOLD_STATS : PERCPU_FOLD_WORDS);
+		  t->head != 0 ? PERCPU_GATHER_STATS : PERCPU_GATHER_WORDS);
 	s->bias_at = (uint32_t)percpu_stats_offset(t, 0);
 	s->bias = s->fields * (uint32_t)sizeof(uint64_t);
 	s->part.unit = t->head != 0 ? (uint32_t)t->banks : 0;
@@ -156,7 +156,8 @@ static int attach_stats(struct percpu_region *r, uint64_t key, struct percpu_ent
 	return 0;
 }
 
-static int attach_owned_gauge(struct percpu_reader *r, uint64_t key, struct percpu_entry *s)
+static int attach_owned_gauge(struct percpu_reader *r, uint64_t key,
+			      struct percpu_picture_series *s)
 {
 	int e = 0;
 	struct percpu_owners *o = percpu_segment_owners(r->s, &e);
@@ -168,9 +169,9 @@ static int attach_owned_gauge(struct percpu_reader *r, uint64_t key, struct perc
 		       percpu_owned_fgauge_attach(o, key, (void *)&s->object);
 }
 
-static int attach_words(struct percpu_region *r, uint64_t key, struct percpu_entry *s)
+static int attach_words(struct percpu_region *r, uint64_t key, struct percpu_picture_series *s)
 {
-	enum percpu_fold fold = PERCPU_FOLD_WORDS;
+	enum percpu_gather gather = PERCPU_GATHER_WORDS;
 	size_t bytes = sizeof(uint64_t);
 	int e;
 
@@ -181,7 +182,7 @@ static int attach_words(struct percpu_region *r, uint64_t key, struct percpu_ent
 		break;
 	case PERCPU_METRIC_FCOUNTER:
 		e = percpu_fcounter_attach(r, key, (void *)&s->object);
-		fold = PERCPU_FOLD_DOUBLES;
+		gather = PERCPU_GATHER_DOUBLES;
 		break;
 	case PERCPU_METRIC_GAUGE:
 		e = percpu_gauge_attach(r, key, (void *)&s->object);
@@ -191,7 +192,7 @@ static int attach_words(struct percpu_region *r, uint64_t key, struct percpu_ent
 	case PERCPU_METRIC_FGAUGE:
 		e = percpu_fgauge_attach(r, key, (void *)&s->object);
 		s->bias = sizeof(struct percpu_double_bias);
-		fold = PERCPU_FOLD_DOUBLES;
+		gather = PERCPU_GATHER_DOUBLES;
 		break;
 	default: /* a latest value */
 		e = percpu_latest_attach(r, key, (void *)&s->object);
@@ -199,11 +200,11 @@ static int attach_words(struct percpu_region *r, uint64_t key, struct percpu_ent
 		bytes = 0;
 	}
 	if (e == 0)
-		note_part(s, s->object, 0, bytes, fold);
+		note_part(s, s->object, 0, bytes, gather);
 	return e;
 }
 
-static int attach_entry(struct percpu_reader *r, uint64_t key, struct percpu_entry *s)
+static int attach_entry(struct percpu_reader *r, uint64_t key, struct percpu_picture_series *s)
 {
 	struct percpu_region *image = r->s->region;
 
@@ -228,7 +229,7 @@ static int attach_entry(struct percpu_reader *r, uint64_t key, struct percpu_ent
  * place. */
 static uint64_t *taken_at(const struct percpu_reader *r, uint64_t key, uint64_t *ret_bit)
 {
-	const uint64_t chunk = ((key & PERCPU_KEY_PLACE) >> PERCPU_KEY_CHUNK_SHIFT) - 1;
+	const uint64_t chunk = ((key & PERCPU_KEY_CELL) >> PERCPU_KEY_CHUNK_SHIFT) - 1;
 	const uint64_t offset = key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1);
 	const uint64_t unit = offset / sizeof(uint64_t);
 
@@ -238,7 +239,7 @@ static uint64_t *taken_at(const struct percpu_reader *r, uint64_t key, uint64_t 
 
 /* Attach to the object of a key, unless another series has it. In a damaged file several records
  * can have one object: the first record gets it. So no two series have cells in common. */
-static int attach_once(struct percpu_reader *r, uint64_t key, struct percpu_entry *s)
+static int attach_once(struct percpu_reader *r, uint64_t key, struct percpu_picture_series *s)
 {
 	uint64_t bit, *taken = taken_at(r, key, &bit);
 	int e = taken == NULL ? -ENOENT : (*taken & bit) != 0 ? -EEXIST : attach_entry(r, key, s);
@@ -254,7 +255,7 @@ static int attach_once(struct percpu_reader *r, uint64_t key, struct percpu_entr
  * records. */
 static int compare_entries(const void *a, const void *b)
 {
-	const struct percpu_entry *x = a, *y = b;
+	const struct percpu_picture_series *x = a, *y = b;
 	int c = strcmp(x->name, y->name);
 
 	return c != 0 ? c : (x->name > y->name) - (x->name < y->name);
@@ -292,7 +293,7 @@ static int list_records(struct percpu_reader *r, struct percpu_record_copy *c)
 {
 	const struct percpu_segment_control *control = r->s->control;
 	struct percpu_segment_record *record;
-	struct percpu_entry *s;
+	struct percpu_picture_series *s;
 	uint64_t at = r->at;
 	int e;
 
@@ -304,7 +305,7 @@ static int list_records(struct percpu_reader *r, struct percpu_record_copy *c)
 			return e;
 		r->at = at;
 		s = &r->entry[r->n];
-		*s = (struct percpu_entry){ .kind = c->head.kind };
+		*s = (struct percpu_picture_series){ .kind = c->head.kind };
 		s->declared = c->head.declared;
 		e = -ENOENT;
 		if (take_texts(c, &r->next_text, r->next_word, s) && is_valid(s) &&
@@ -362,7 +363,7 @@ int percpu_reader_list(struct percpu_reader *r)
 void percpu_reader_unlist(struct percpu_reader *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
-		percpu_reader_leave(&r->entry[i]);
+		percpu_reader_free_snapshot(&r->entry[i]);
 		if (r->entry[i].object != NULL)
 			percpu_segment_detach(r->entry[i].kind, r->entry[i].object);
 	}

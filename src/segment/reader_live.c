@@ -19,7 +19,7 @@ static int open_live(struct percpu_reader *r, struct percpu_segment **ret)
 	return e == 0 ? 0 : percpu_reason_set(&r->why, e, "the file cannot be opened to write");
 }
 
-int percpu_reader_be_consistent(struct percpu_reader *r)
+int percpu_reader_set_consistent(struct percpu_reader *r)
 {
 	struct percpu_segment *live = NULL;
 	int e;
@@ -43,7 +43,7 @@ int percpu_reader_be_consistent(struct percpu_reader *r)
 	return 0;
 }
 
-static int take_snapshot(struct percpu_reader *r, struct percpu_entry *s)
+static int take_snapshot(struct percpu_reader *r, struct percpu_picture_series *s)
 {
 	int e = 0;
 
@@ -68,7 +68,7 @@ void percpu_reader_snapshot(struct percpu_reader *r)
 	}
 }
 
-void percpu_reader_leave(struct percpu_entry *s)
+void percpu_reader_free_snapshot(struct percpu_picture_series *s)
 {
 	percpu_stats_detach(s->live);
 	free(s->values);

@@ -20,8 +20,8 @@ int percpu_reader_compare_parts(const void *a, const void *b)
  * Parts that fold in the same way all have an object, or none has. */
 static bool continues(const struct percpu_part *a, const struct percpu_part *b)
 {
-	return a->chunk == b->chunk && a->offset + a->bytes == b->offset && a->fold == b->fold &&
-	       a->object == NULL;
+	return a->chunk == b->chunk && a->offset + a->bytes == b->offset &&
+	       a->gather == b->gather && a->object == NULL;
 }
 
 void percpu_reader_collect_parts(struct percpu_reader *r)
@@ -43,7 +43,7 @@ void percpu_reader_collect_parts(struct percpu_reader *r)
 
 static int compare_places(const void *a, const void *b)
 {
-	const struct percpu_entry *const *x = a, *const *y = b;
+	const struct percpu_picture_series *const *x = a, *const *y = b;
 
 	if ((*x)->part.chunk != (*y)->part.chunk)
 		return (*x)->part.chunk < (*y)->part.chunk ? -1 : 1;
@@ -51,7 +51,7 @@ static int compare_places(const void *a, const void *b)
 }
 
 /* Add a series behind the run to it, if the series is near. Returns whether it was added. */
-static bool take_in(struct percpu_biases *run, const struct percpu_entry *s)
+static bool take_in(struct percpu_biases *run, const struct percpu_picture_series *s)
 {
 	const uint32_t end = s->bias_at + s->bias - run->offset;
 

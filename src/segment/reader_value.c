@@ -12,9 +12,10 @@ size_t percpu_reader_count(const struct percpu_reader *r)
 }
 
 /* Return series i, or NULL if there is none or it is of another kind. Kind 0 is any kind. */
-static const struct percpu_entry *entry_of(const struct percpu_reader *r, size_t i, unsigned kind)
+static const struct percpu_picture_series *entry_of(const struct percpu_reader *r, size_t i,
+						    unsigned kind)
 {
-	const struct percpu_entry *s = i < percpu_reader_count(r) ? &r->entry[i] : NULL;
+	const struct percpu_picture_series *s = i < percpu_reader_count(r) ? &r->entry[i] : NULL;
 
 	return s != NULL && (kind == 0 || s->kind == kind) ? s : NULL;
 }
@@ -30,7 +31,7 @@ static uint64_t real_time(const struct percpu_reader *r, const struct percpu_seg
 
 /* Return when the counts of a series began: when it was declared, or when the generation began,
  * whichever is later. */
-static uint64_t since_of(const struct percpu_reader *r, const struct percpu_entry *s)
+static uint64_t since_of(const struct percpu_reader *r, const struct percpu_picture_series *s)
 {
 	const uint64_t declared = real_time(r, &s->declared), began = real_time(r, &r->began);
 
@@ -54,7 +55,7 @@ int percpu_reader_info(const struct percpu_reader *r, struct percpu_reader_info 
 }
 
 /* Return the flags of extrema, or the rule of an owned gauge; 0 for other kinds. */
-static uint32_t flags_of(const struct percpu_entry *s)
+static uint32_t flags_of(const struct percpu_picture_series *s)
 {
 	if (s->kind == PERCPU_METRIC_EXTREMA)
 		return percpu_extrema_is_double(s->object) ? PERCPU_EXTREMA_DOUBLE : 0;
@@ -67,7 +68,7 @@ static uint32_t flags_of(const struct percpu_entry *s)
 
 int percpu_reader_series(const struct percpu_reader *r, size_t i, struct percpu_reader_series *ret)
 {
-	const struct percpu_entry *s = entry_of(r, i, 0);
+	const struct percpu_picture_series *s = entry_of(r, i, 0);
 	const char **values;
 
 	if (s == NULL || ret == NULL)
@@ -95,7 +96,7 @@ int percpu_reader_series(const struct percpu_reader *r, size_t i, struct percpu_
 
 int percpu_reader_counter(const struct percpu_reader *r, size_t i, uint64_t *ret)
 {
-	const struct percpu_entry *s = entry_of(r, i, PERCPU_METRIC_COUNTER);
+	const struct percpu_picture_series *s = entry_of(r, i, PERCPU_METRIC_COUNTER);
 
 	if (s == NULL || ret == NULL)
 		return -EINVAL;
@@ -104,9 +105,9 @@ int percpu_reader_counter(const struct percpu_reader *r, size_t i, uint64_t *ret
 	return s->error;
 }
 
-int percpu_reader_level(const struct percpu_reader *r, size_t i, int64_t *ret)
+int percpu_reader_gauge(const struct percpu_reader *r, size_t i, int64_t *ret)
 {
-	const struct percpu_entry *s = entry_of(r, i, 0);
+	const struct percpu_picture_series *s = entry_of(r, i, 0);
 
 	if (s == NULL || ret == NULL)
 		return -EINVAL;
@@ -119,7 +120,7 @@ int percpu_reader_level(const struct percpu_reader *r, size_t i, int64_t *ret)
 	return s->error;
 }
 
-static int latest_of(const struct percpu_entry *s, double *ret, uint64_t *ret_when)
+static int latest_of(const struct percpu_picture_series *s, double *ret, uint64_t *ret_when)
 {
 	return s->error != 0 ? s->error : percpu_latest_fetch(s->object, ret, ret_when);
 }
@@ -127,7 +128,7 @@ static int latest_of(const struct percpu_entry *s, double *ret, uint64_t *ret_wh
 static int number_of_level(const struct percpu_reader *r, size_t i, double *ret)
 {
 	int64_t level;
-	int e = percpu_reader_level(r, i, &level);
+	int e = percpu_reader_gauge(r, i, &level);
 
 	if (e == 0)
 		*ret = (double)level;
@@ -136,7 +137,7 @@ static int number_of_level(const struct percpu_reader *r, size_t i, double *ret)
 
 int percpu_reader_number(const struct percpu_reader *r, size_t i, double *ret)
 {
-	const struct percpu_entry *s = entry_of(r, i, 0);
+	const struct percpu_picture_series *s = entry_of(r, i, 0);
 
 	if (s == NULL || ret == NULL)
 		return -EINVAL;
@@ -165,10 +166,10 @@ int percpu_reader_number(const struct percpu_reader *r, size_t i, double *ret)
 	}
 }
 
-int percpu_reader_fold(const struct percpu_reader *r, size_t i, enum percpu_owned_of of,
-		       double *ret)
+int percpu_reader_owned_fetch(const struct percpu_reader *r, size_t i, enum percpu_owned_of of,
+			      double *ret)
 {
-	const struct percpu_entry *s = entry_of(r, i, 0);
+	const struct percpu_picture_series *s = entry_of(r, i, 0);
 	int64_t level;
 	int e;
 
@@ -184,7 +185,7 @@ int percpu_reader_fold(const struct percpu_reader *r, size_t i, enum percpu_owne
 
 int percpu_reader_when(const struct percpu_reader *r, size_t i, uint64_t *ret)
 {
-	const struct percpu_entry *s = entry_of(r, i, PERCPU_METRIC_LATEST);
+	const struct percpu_picture_series *s = entry_of(r, i, PERCPU_METRIC_LATEST);
 
 	return s != NULL && ret != NULL ? latest_of(s, NULL, ret) : -EINVAL;
 }
@@ -192,7 +193,7 @@ int percpu_reader_when(const struct percpu_reader *r, size_t i, uint64_t *ret)
 int percpu_reader_histogram(const struct percpu_reader *r, size_t i,
 			    struct percpu_histogram_snapshot **ret)
 {
-	const struct percpu_entry *s = entry_of(r, i, PERCPU_METRIC_HISTOGRAM);
+	const struct percpu_picture_series *s = entry_of(r, i, PERCPU_METRIC_HISTOGRAM);
 	struct percpu_histogram_snapshot *snapshot;
 	int e;
 
@@ -211,7 +212,7 @@ int percpu_reader_histogram(const struct percpu_reader *r, size_t i,
 
 int percpu_reader_extrema(const struct percpu_reader *r, size_t i, double *ret_min, double *ret_max)
 {
-	const struct percpu_entry *s = entry_of(r, i, PERCPU_METRIC_EXTREMA);
+	const struct percpu_picture_series *s = entry_of(r, i, PERCPU_METRIC_EXTREMA);
 	int64_t min, max;
 	int e;
 
@@ -231,7 +232,7 @@ int percpu_reader_extrema(const struct percpu_reader *r, size_t i, double *ret_m
 
 int percpu_reader_stats(const struct percpu_reader *r, size_t i, uint64_t *out, size_t n)
 {
-	const struct percpu_entry *s = entry_of(r, i, PERCPU_METRIC_STATS);
+	const struct percpu_picture_series *s = entry_of(r, i, PERCPU_METRIC_STATS);
 
 	if (s == NULL || out == NULL || n != s->fields)
 		return -EINVAL;
@@ -242,10 +243,10 @@ int percpu_reader_stats(const struct percpu_reader *r, size_t i, uint64_t *out, 
 	return s->error;
 }
 
-int percpu_reader_owned(const struct percpu_reader *r, size_t i, struct percpu_owned_value *out,
-			size_t n, size_t *ret_n)
+int percpu_reader_owned_each(const struct percpu_reader *r, size_t i,
+			     struct percpu_owned_value *out, size_t n, size_t *ret_n)
 {
-	const struct percpu_entry *s = entry_of(r, i, 0);
+	const struct percpu_picture_series *s = entry_of(r, i, 0);
 
 	if (s != NULL && s->kind == PERCPU_METRIC_OWNED_GAUGE)
 		return percpu_owned_gauge_each(s->object, PERCPU_OWNED_ALL, out, n, ret_n);
@@ -265,18 +266,19 @@ size_t percpu_reader_owners(const struct percpu_reader *r, struct percpu_owner_i
 }
 
 /* Read what each of n CPUs has counted. Returns 0 or -errno, and why. */
-static int read_each_cpu(struct percpu_reader *r, const struct percpu_entry *s, double *out,
-			 size_t n)
+static int read_each_cpu(struct percpu_reader *r, const struct percpu_picture_series *s,
+			 double *out, size_t n)
 {
 	uint64_t word;
 	int e = percpu_reader_use(r);
 
 	for (uint32_t cpu = 0; cpu < n && e == 0; cpu++) {
-		e = percpu_reader_pread(r, &word, sizeof(word),
-					percpu_reader_place(r, s->part.chunk, cpu, s->part.offset));
+		e = percpu_reader_pread(
+			r, &word, sizeof(word),
+			percpu_reader_file_offset(r, s->part.chunk, cpu, s->part.offset));
 		if (e != 0)
 			break;
-		if (s->part.fold == PERCPU_FOLD_DOUBLES)
+		if (s->part.gather == PERCPU_GATHER_DOUBLES)
 			memcpy(&out[cpu], &word, sizeof(word));
 		else
 			out[cpu] = s->kind == PERCPU_METRIC_COUNTER ? (double)word :
@@ -287,12 +289,12 @@ static int read_each_cpu(struct percpu_reader *r, const struct percpu_entry *s, 
 
 int percpu_reader_cpus(struct percpu_reader *r, size_t i, double *out, size_t n)
 {
-	const struct percpu_entry *s = entry_of(r, i, 0);
+	const struct percpu_picture_series *s = entry_of(r, i, 0);
 	struct percpu_draft d;
 	int e, cancel;
 
 	if (s == NULL || out == NULL || n > r->cpus || s->part.bytes == 0 ||
-	    s->part.fold > PERCPU_FOLD_DOUBLES || s->fields != 0)
+	    s->part.gather > PERCPU_GATHER_DOUBLES || s->fields != 0)
 		return -EINVAL;
 	e = percpu_draft_begin(&d, n * sizeof(*out));
 	if (e != 0)

@@ -16,8 +16,8 @@
  * families are removed, and no overflow is.
  *
  *	from     to       function                what it stores
- *	none     named    write_record()          the record, in look.c; the object is then created
- *	                  announce_record()       end
+ *	none     named    write_record()          the record, in record_anchor.c; the object is then created
+ *	                  announce_record_callback()       end
  *	free     named    percpu_reuse_rewrite()  the record; the object was created before
  *	named    used     anchor_key()            key, in memory/block.c
  *	used     removed  remove_record()         removal, state, control->removals
@@ -44,9 +44,9 @@
  *	it rewrote a part of a free record    free                A, B
  *	it rewrote all of a free record       named               A, B
  *
- *	A  percpu_creation_settle() clears the note of an object that was being created or freed,
+ *	A  percpu_creation_recover() clears the note of an object that was being created or freed,
  *	   and frees the object unless its key is stored. percpu_region_lock() calls it.
- *	B  percpu_changes_settle() makes control->changes even. lock_directory() and choose_record()
+ *	B  percpu_changes_recover() makes control->changes even. lock_directory() and choose_record_callback()
  *	   call it with the lock held.
  *
  * The next process that declares a named series creates its object. When room is needed,
@@ -83,7 +83,7 @@ static void forget_tables(struct percpu_segment *s, uint64_t changes)
 /* A killed process may have removed a series without counting the removal. If so, count it here:
  * otherwise no process would hold an epoch that lets the series be freed. Rebuild the tables,
  * because this process may have entered the series before it was removed. */
-int percpu_changes_settle(struct percpu_segment *s)
+int percpu_changes_recover(struct percpu_segment *s)
 {
 	const uint64_t n = __atomic_load_n(&s->control->changes, __ATOMIC_RELAXED);
 	const uint64_t removals = __atomic_load_n(&s->control->removals, __ATOMIC_RELAXED);
@@ -186,8 +186,9 @@ static struct percpu_anchor anchor_at(const struct percpu_segment *s, uint64_t a
 {
 	return (struct percpu_anchor){
 		.word = &percpu_directory_at(s, at)->key,
-		.place = __atomic_load_n(&s->place[at / PERCPU_SEGMENT_BLOCK], __ATOMIC_RELAXED) +
-			 at % PERCPU_SEGMENT_BLOCK + offsetof(struct percpu_segment_record, key),
+		.word_key = __atomic_load_n(&s->block_key[at / PERCPU_SEGMENT_BLOCK],
+					    __ATOMIC_RELAXED) +
+			    at % PERCPU_SEGMENT_BLOCK + offsetof(struct percpu_segment_record, key),
 		.root = PERCPU_REGION_ROOTS,
 	};
 }
@@ -216,7 +217,7 @@ static void free_series(struct percpu_segment *s, struct percpu_record_copy *c, 
 }
 
 /* Return the lowest number of a removal in the list. */
-static uint64_t least_number(const struct percpu_places *l)
+static uint64_t least_number(const struct percpu_record_list *l)
 {
 	uint64_t least = UINT64_MAX;
 
@@ -228,8 +229,8 @@ static uint64_t least_number(const struct percpu_places *l)
 
 /* Return the last removed series in the list that has at most this number and is of this family, or
  * of any family if family is 0. NULL if there is none. */
-static const struct percpu_place *last_removed(const struct percpu_segment *s, uint64_t family,
-					       uint64_t number)
+static const struct percpu_listed_record *last_removed(const struct percpu_segment *s,
+						       uint64_t family, uint64_t number)
 {
 	for (size_t i = s->removed.n; i-- > 0;)
 		if (s->removed.at[i].removal <= number &&
@@ -243,7 +244,7 @@ static const struct percpu_place *last_removed(const struct percpu_segment *s, u
  * process holds an epoch below all removals in the list. */
 static bool find_removed(struct percpu_segment *s, uint64_t family, uint64_t number, uint64_t *at)
 {
-	const struct percpu_place *p = NULL;
+	const struct percpu_listed_record *p = NULL;
 
 	percpu_process_lock();
 	if (s->removed.least <= number) {
@@ -261,14 +262,14 @@ static bool find_removed(struct percpu_segment *s, uint64_t family, uint64_t num
 
 /* Complete the updates that killed processes have left in journals. After cells are freed, no
  * update of them may be stored. */
-static int settle_all_journals(struct percpu_region *r)
+static int recover_all_journals(struct percpu_region *r)
 {
 	int e;
 
 	percpu_process_lock();
 	e = percpu_region_refresh(r);
 	percpu_process_unlock();
-	return e != 0 ? e : percpu_region_settle_journals(r, PERCPU_LOCK_NS);
+	return e != 0 ? e : percpu_region_recover_journals(r, PERCPU_LOCK_NS);
 }
 
 /* Take the lock of the allocator, end a change of a killed process, and refresh the tables. Returns
@@ -280,9 +281,9 @@ static int lock_directory(struct percpu_segment *s, struct percpu_robust *h)
 	if (e != 0)
 		return e;
 	percpu_process_unlock();
-	e = percpu_changes_settle(s);
+	e = percpu_changes_recover(s);
 	if (e != 0)
-		percpu_region_settle(s->region, h);
+		percpu_region_unlock(s->region, h);
 	return e;
 }
 
@@ -295,17 +296,17 @@ int percpu_reuse_refresh(struct percpu_segment *s)
 		return e;
 	e = lock_directory(s, &h);
 	if (e == 0)
-		percpu_region_settle(s->region, &h);
+		percpu_region_unlock(s->region, &h);
 	return e;
 }
 
-void percpu_reuse_settle(struct percpu_segment *s)
+void percpu_reuse_await_change(struct percpu_segment *s)
 {
 	struct percpu_robust h;
 
 	if ((__atomic_load_n(&s->control->changes, __ATOMIC_RELAXED) & 1) && s->region->writable &&
 	    lock_directory(s, &h) == 0)
-		percpu_region_settle(s->region, &h);
+		percpu_region_unlock(s->region, &h);
 }
 
 /* Return whether the record is that of a series of a family, other than the overflow. */
@@ -338,7 +339,7 @@ static int free_unkeyed(struct percpu_segment *s)
 		percpu_process_lock();
 		s->unkeyed = 0;
 		percpu_process_unlock();
-		percpu_region_settle(s->region, &h);
+		percpu_region_unlock(s->region, &h);
 	}
 	free(c);
 	return e;
@@ -368,7 +369,7 @@ int percpu_reuse_free(struct percpu_segment *s, uint64_t family)
 	e = percpu_epoch_first(s, percpu_segment_removals(s), &number);
 	if (e != 0 || !find_removed(s, family, number, &at))
 		return 0; /* no removed series can be freed now */
-	e = settle_all_journals(s->region);
+	e = recover_all_journals(s->region);
 	c = e == 0 ? malloc(sizeof(*c)) : NULL;
 	if (c == NULL)
 		return e != 0 ? e : -ENOMEM;
@@ -376,7 +377,7 @@ int percpu_reuse_free(struct percpu_segment *s, uint64_t family)
 	if (e == 0) {
 		for (int n = 0; n < FREED_AT_ONCE && find_removed(s, family, number, &at); n++)
 			free_series(s, c, at);
-		percpu_region_settle(s->region, &h);
+		percpu_region_unlock(s->region, &h);
 	}
 	free(c);
 	return e;
@@ -385,7 +386,7 @@ int percpu_reuse_free(struct percpu_segment *s, uint64_t family)
 int percpu_reuse_remove(struct percpu_segment *s, const struct percpu_record_copy *asked)
 {
 	struct percpu_record_copy *c = malloc(sizeof(*c));
-	const struct percpu_series *found;
+	const struct percpu_series_slot *found;
 	struct percpu_robust h;
 	uint64_t at = 0;
 	int e = c != NULL ? lock_directory(s, &h) : -ENOMEM;
@@ -397,7 +398,7 @@ int percpu_reuse_remove(struct percpu_segment *s, const struct percpu_record_cop
 			at = found->at;
 		percpu_process_unlock();
 		e = at != 0 ? remove_record(s, c, at - 1) : -ENOENT;
-		percpu_region_settle(s->region, &h);
+		percpu_region_unlock(s->region, &h);
 	}
 	free(c);
 	return e;

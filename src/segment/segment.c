@@ -99,7 +99,7 @@ static int open_control(struct percpu_segment *s)
 	if (e != 0)
 		return e;
 	s->control = control_of(b);
-	s->control_place = percpu_region_key(s->region, b->base);
+	s->control_key = percpu_region_key(s->region, b->base);
 	free(b);
 	return 0;
 }
@@ -128,10 +128,10 @@ static int begin_segment(struct percpu_region *r, const char *name, unsigned fla
 		s->region = r;
 		s->boot = percpu_segment_boot();
 		s->seed = percpu_now_ns() ^ (uintptr_t)s ^ UINT64_C(0xcbf29ce484222325);
-		e = percpu_region_is_zone(r) ? open_control(s) : -EBADMSG;
+		e = percpu_region_has_default_lanes(r) ? open_control(s) : -EBADMSG;
 	}
 	if (e == 0 && r->writable)
-		e = percpu_generation_settle(s, flags & PERCPU_SEGMENT_ANEW);
+		e = percpu_generation_complete(s, flags & PERCPU_SEGMENT_ANEW);
 	if (e == 0 && percpu_debug_flags(flags & PERCPU_SEGMENT_DEBUG, PERCPU_SEGMENT_DEBUG) != 0)
 		e = percpu_segment_check_begin(s, name);
 	if (e != 0) {

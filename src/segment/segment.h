@@ -35,7 +35,7 @@ struct percpu_reason {
 };
 
 /** An entry of a hash table: a record that this process has seen. */
-struct percpu_series {
+struct percpu_series_slot {
 	uint64_t hash;
 	uint64_t at;	  /* place of the record among all records, plus 1; 0: the slot is free */
 	void *handle;	  /* the one handle of this process, or NULL */
@@ -45,13 +45,13 @@ struct percpu_series {
 
 /** A hash table with linear probing. */
 struct percpu_series_table {
-	struct percpu_series *slot;
+	struct percpu_series_slot *slot;
 	size_t size; /* power of two, or 0 */
 	size_t used;
 };
 
 /** An entry of a list: a removed record, a free record, or the handle of a removed series. */
-struct percpu_place {
+struct percpu_listed_record {
 	uint64_t at;	  /* place of the record among all records */
 	uint64_t removal; /* of a removed series: its number among all removals */
 	uint64_t family;  /* of a removed series: hash of its name */
@@ -60,8 +60,8 @@ struct percpu_place {
 	unsigned kind; /* kind of the handle */
 };
 
-struct percpu_places {
-	struct percpu_place *at;
+struct percpu_record_list {
+	struct percpu_listed_record *at;
 	size_t n;
 	size_t room;
 	uint64_t least; /* no removal in the list has a lower number */
@@ -70,15 +70,15 @@ struct percpu_places {
 /** Tables and lists of a segment, taken out of its fields of the same names. */
 struct percpu_tables {
 	struct percpu_series_table series, families;
-	struct percpu_places removed, spare;
+	struct percpu_record_list removed, spare;
 	size_t unkeyed;
 };
 
 struct percpu_segment {
 	struct percpu_region *region;
 	struct percpu_segment_control *control;
-	uint64_t control_place; /* key of the control, of kind 0 */
-	uint64_t boot;		/* percpu_segment_boot() */
+	uint64_t control_key; /* key of the control, of kind 0 */
+	uint64_t boot;	      /* percpu_segment_boot() */
 	uint64_t seed; /* for hashes; secret, so no other process can choose names that collide */
 	char *block[PERCPU_SEGMENT_BLOCKS];    /* blocks of records; atomic; NULL: not looked up */
 	uint64_t place[PERCPU_SEGMENT_BLOCKS]; /* keys of these, of kind 0; stored before block */
@@ -86,15 +86,15 @@ struct percpu_segment {
 	/* The process lock protects these. */
 	struct percpu_series_table series;   /* found by name and values of labels */
 	struct percpu_series_table families; /* found by name: the family, or one series */
-	struct percpu_places removed;	     /* removed series, whose objects are still there */
-	struct percpu_places spare;	     /* free records, which may be rewritten */
+	struct percpu_record_list removed;   /* removed series, whose objects are still there */
+	struct percpu_record_list spare;     /* free records, which may be rewritten */
 	size_t unkeyed;			     /* series that had no object when they were entered */
 	uint64_t seen;			     /* bytes of records that the tables have */
 	uint64_t changes;		     /* control->changes when the tables were complete */
 	uint64_t removals;		     /* control->removals then; matters if changes is odd */
 	bool has_families;
 	uint64_t walks;			    /* how often the tables were rebuilt */
-	struct percpu_places retired;	    /* handles of removed series */
+	struct percpu_record_list retired;  /* handles of removed series */
 	struct percpu_family *resolved;	    /* list of the families that were declared */
 	void *epoch;			    /* the epoch that this process holds, or NULL */
 	uint64_t epoch_removals;	    /* number of that epoch */
@@ -150,24 +150,24 @@ const unsigned char *percpu_record_labels(const struct percpu_record_copy *c);
 const unsigned char *percpu_record_values(const struct percpu_record_copy *c);
 
 /** Return how many bytes the values of labels take, without the fields' names. */
-size_t percpu_record_own(const struct percpu_record_copy *c);
+size_t percpu_record_values_size(const struct percpu_record_copy *c);
 
 /** Write a row of texts, each with its length in front, to out, as part of a sentence. */
 void percpu_record_print(const unsigned char *at, const unsigned char *end, char *out, size_t size);
 
 /** Return the hash of the record's name. */
-uint64_t percpu_record_family(const struct percpu_record_copy *c, uint64_t seed);
+uint64_t percpu_record_name_hash(const struct percpu_record_copy *c, uint64_t seed);
 
 /** Return the hash of the record's name and values of labels. */
-uint64_t percpu_record_hash(const struct percpu_record_copy *c, uint64_t seed);
+uint64_t percpu_record_series_hash(const struct percpu_record_copy *c, uint64_t seed);
 
 /** Return whether both records have the same name. */
-bool percpu_record_is_family(const struct percpu_record_copy *a,
+bool percpu_record_same_name(const struct percpu_record_copy *a,
 			     const struct percpu_record_copy *b);
 
 /** Return whether both records have the same name and the same values of labels. */
-bool percpu_record_is_series(const struct percpu_record_copy *a,
-			     const struct percpu_record_copy *b);
+bool percpu_record_same_series(const struct percpu_record_copy *a,
+			       const struct percpu_record_copy *b);
 
 /** Check that two records of one name have the same kind, unit, names of labels, and fields.
  *  Returns 0, or -EEXIST and why. */
@@ -190,8 +190,8 @@ void percpu_record_make_family(struct percpu_record_copy *c, size_t cap);
 void percpu_record_drop_help(struct percpu_record_copy *c);
 
 /** Make the record of the family's series with these values. Returns 0, or -errno and why. */
-int percpu_record_resolve(const struct percpu_record_copy *family, const char *const *values,
-			  struct percpu_record_copy *ret, struct percpu_reason *why);
+int percpu_record_make_series(const struct percpu_record_copy *family, const char *const *values,
+			      struct percpu_record_copy *ret, struct percpu_reason *why);
 
 /* fields.c: the fields of statistics */
 
@@ -206,7 +206,7 @@ int percpu_fields_compare(const struct percpu_record_copy *there,
 /* series.c: tables */
 
 /** Add a place to a list. Returns 0 or -ENOMEM. */
-int percpu_places_add(struct percpu_places *l, const struct percpu_place *p);
+int percpu_record_list_add(struct percpu_record_list *l, const struct percpu_listed_record *p);
 
 /** Return the tables of the segment, and leave empty ones there. */
 struct percpu_tables percpu_tables_take(struct percpu_segment *s);
@@ -236,8 +236,8 @@ int percpu_tables_rewritten(struct percpu_segment *s, const struct percpu_record
 /** Return the series with the name and values of labels of c; or, with family set, the entry of the
  *  table of families with its name. Copy the record of the entry to s->copy. Return NULL if there
  *  is none. */
-struct percpu_series *percpu_series_find(struct percpu_segment *s,
-					 const struct percpu_record_copy *c, bool family);
+struct percpu_series_slot *percpu_series_find(struct percpu_segment *s,
+					      const struct percpu_record_copy *c, bool family);
 
 /** Enter the record at this place in the tables. Returns 0 or -ENOMEM. */
 int percpu_series_enter(struct percpu_segment *s, const struct percpu_record_copy *c, uint64_t at);
@@ -252,7 +252,7 @@ int percpu_directory_refresh(struct percpu_segment *s);
 /** Return whether control->changes is still that number. If so, no removal, freeing or rewriting of
  *  a record has begun or ended since the caller loaded the number. So the caller may use what it
  *  has loaded from records since then. */
-bool percpu_directory_is(const struct percpu_segment *s, uint64_t changes);
+bool percpu_directory_is_unchanged(const struct percpu_segment *s, uint64_t changes);
 
 /** Copy a record, and check it. Returns its size, or 0 if there is none. */
 size_t percpu_directory_load(const struct percpu_segment *s, uint64_t at,
@@ -281,7 +281,7 @@ char *percpu_directory_block(struct percpu_segment *s, size_t i, int *e);
 /** Return whether the record may be rewritten: it is free and has no object. */
 bool percpu_directory_is_spare(const struct percpu_segment_record *r);
 
-/* look.c: the place of a record that exists, or that is to be written */
+/* record_anchor.c: the place of a record that exists, or that is to be written */
 
 /** A metric that is being declared. */
 struct percpu_declaring {
@@ -310,16 +310,16 @@ struct percpu_declaring {
 /** Look for the metric, and set d->at so that its object can be opened: at the record that was
  *  found, or at a record that is chosen later, under the lock. Returns 0, -EEXIST if the name is
  *  that of another metric, or -errno. */
-int percpu_directory_look(struct percpu_declaring *d);
+int percpu_directory_anchor(struct percpu_declaring *d);
 
 /** After -EAGAIN, make the block that was missing, or free removed series. Returns 0 or -errno. */
-int percpu_directory_prepare(struct percpu_declaring *d);
+int percpu_directory_make_room(struct percpu_declaring *d);
 
 /* reuse.c: series that are removed, and reuse of their records; the states of a record */
 
 /** End a change that a killed process has begun, and refresh the tables. The caller has the lock of
  *  the allocator. Returns 0 or -errno. */
-int percpu_changes_settle(struct percpu_segment *s);
+int percpu_changes_recover(struct percpu_segment *s);
 
 /** Refresh as percpu_directory_refresh(). If that returns -EAGAIN, and the segment was opened to
  *  write, refresh under the lock of the allocator, so that no other process changes records. */
@@ -327,7 +327,7 @@ int percpu_reuse_refresh(struct percpu_segment *s);
 
 /** If a change is going on, and the segment was opened to write, wait for the end of the change. If
  *  the changing process was killed, end the change. */
-void percpu_reuse_settle(struct percpu_segment *s);
+void percpu_reuse_await_change(struct percpu_segment *s);
 
 /** Write the record d->asked over the free one at d->where. The caller has the lock of the
  *  allocator. */
@@ -401,14 +401,14 @@ struct percpu_owners *percpu_segment_owners(struct percpu_segment *s, int *e);
 
 /** With anew set, reset the segment. Otherwise wait for the end of a reset that is going on; if the
  *  resetting process was killed, complete the reset. Returns 0 or -errno. */
-int percpu_generation_settle(struct percpu_segment *s, bool anew);
+int percpu_generation_complete(struct percpu_segment *s, bool anew);
 
 /* declare.c */
 
 /** Find the object of d->asked, or create it with its record. Set *handle to the one handle that
  *  this process has of the object. Returns 0, or -errno and why. */
-int percpu_segment_find(struct percpu_declaring *d, const struct percpu_parameters *p,
-			void **handle);
+int percpu_segment_open_metric(struct percpu_declaring *d, const struct percpu_parameters *p,
+			       void **handle);
 
 /** Detach a handle of an object of that kind. Do nothing for kinds whose handles take no memory. */
 void percpu_segment_detach(unsigned kind, void *handle);
@@ -430,7 +430,7 @@ void percpu_segment_check_used(const struct percpu_segment *s);
 /* family.c */
 
 /** Return whether the handle is an overflow's of this segment. The caller has the process lock. */
-bool percpu_family_keeps(const struct percpu_segment *s, const void *handle);
+bool percpu_family_is_overflow(const struct percpu_segment *s, const void *handle);
 
 /** Free the families that this process has declared. */
 void percpu_segment_drop_families(struct percpu_segment *s);

@@ -145,7 +145,7 @@ void percpu_segment_check_close(struct percpu_segment *s)
 	if (__atomic_exchange_n(&s->check->closed, true, __ATOMIC_ACQ_REL))
 		percpu_debug_die("segment \"%s\" is closed twice", s->check->name);
 	if (s->owners != NULL)
-		percpu_owners_retire(s->owners);
+		percpu_owners_unlist(s->owners);
 	percpu_epoch_drop(s->epoch);
-	percpu_region_retire(s->region);
+	percpu_region_quarantine(s->region);
 }

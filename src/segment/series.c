@@ -12,10 +12,11 @@
 
 /* Return the slot of a record with that hash and the same name, or name and values, as c. If there
  * is none, return the free slot where it would be. */
-static struct percpu_series *probe(struct percpu_segment *s, const struct percpu_series_table *t,
-				   uint64_t hash, const struct percpu_record_copy *c, bool family)
+static struct percpu_series_slot *probe(struct percpu_segment *s,
+					const struct percpu_series_table *t, uint64_t hash,
+					const struct percpu_record_copy *c, bool family)
 {
-	struct percpu_series *slot;
+	struct percpu_series_slot *slot;
 
 	for (size_t i = (size_t)hash;; i++) {
 		slot = &t->slot[i & (t->size - 1)];
@@ -23,27 +24,28 @@ static struct percpu_series *probe(struct percpu_segment *s, const struct percpu
 			return slot;
 		if (slot->hash != hash || percpu_directory_load(s, slot->at - 1, &s->copy) == 0)
 			continue;
-		if (family ? percpu_record_is_family(&s->copy, c) :
-			     percpu_record_is_series(&s->copy, c))
+		if (family ? percpu_record_same_name(&s->copy, c) :
+			     percpu_record_same_series(&s->copy, c))
 			return slot;
 	}
 }
 
-struct percpu_series *percpu_series_find(struct percpu_segment *s,
-					 const struct percpu_record_copy *c, bool family)
+struct percpu_series_slot *percpu_series_find(struct percpu_segment *s,
+					      const struct percpu_record_copy *c, bool family)
 {
 	const struct percpu_series_table *t = family ? &s->families : &s->series;
-	struct percpu_series *slot;
+	struct percpu_series_slot *slot;
 
 	if (t->size == 0)
 		return NULL;
 	slot = probe(s, t,
-		     family ? percpu_record_family(c, s->seed) : percpu_record_hash(c, s->seed), c,
-		     family);
+		     family ? percpu_record_name_hash(c, s->seed) :
+			      percpu_record_series_hash(c, s->seed),
+		     c, family);
 	return slot->at != 0 ? slot : NULL;
 }
 
-static void put_series(const struct percpu_series_table *t, const struct percpu_series *new)
+static void put_series(const struct percpu_series_table *t, const struct percpu_series_slot *new)
 {
 	size_t i = (size_t) new->hash;
 
@@ -73,26 +75,26 @@ static int make_room(struct percpu_series_table *t)
 
 /* Enter the record unless the table has an equal one. Returns the slot of either; NULL if there is
  * no memory. */
-static struct percpu_series *enter_in(struct percpu_segment *s, struct percpu_series_table *t,
-				      uint64_t hash, const struct percpu_record_copy *c,
-				      uint64_t at, bool family)
+static struct percpu_series_slot *enter_in(struct percpu_segment *s, struct percpu_series_table *t,
+					   uint64_t hash, const struct percpu_record_copy *c,
+					   uint64_t at, bool family)
 {
-	struct percpu_series *slot;
+	struct percpu_series_slot *slot;
 
 	if (make_room(t) != 0)
 		return NULL;
 	slot = probe(s, t, hash, c, family);
 	if (slot->at == 0) {
-		*slot = (struct percpu_series){ .hash = hash, .at = at + 1 };
+		*slot = (struct percpu_series_slot){ .hash = hash, .at = at + 1 };
 		t->used++;
 	}
 	return slot;
 }
 
-int percpu_places_add(struct percpu_places *l, const struct percpu_place *p)
+int percpu_record_list_add(struct percpu_record_list *l, const struct percpu_listed_record *p)
 {
 	const size_t room = l->room != 0 ? 2 * l->room : FIRST_SERIES;
-	struct percpu_place *more;
+	struct percpu_listed_record *more;
 
 	if (l->n == l->room) {
 		more = realloc(l->at, room * sizeof(*more));
@@ -108,7 +110,7 @@ int percpu_places_add(struct percpu_places *l, const struct percpu_place *p)
 }
 
 /* Drop the entry of the record at this place from the list. */
-static void forget_place(struct percpu_places *l, uint64_t at)
+static void unlist_record(struct percpu_record_list *l, uint64_t at)
 {
 	for (size_t i = l->n; i-- > 0;)
 		if (l->at[i].at == at) {
@@ -121,11 +123,12 @@ static void forget_place(struct percpu_places *l, uint64_t at)
  * family until its record is free. */
 int percpu_series_enter(struct percpu_segment *s, const struct percpu_record_copy *c, uint64_t at)
 {
-	const struct percpu_place place = { .at = at,
-					    .size = c->head.size,
-					    .removal = c->head.removal,
-					    .family = percpu_record_family(c, s->seed) };
-	struct percpu_series *f = enter_in(s, &s->families, place.family, c, at, true);
+	const struct percpu_listed_record listed = { .at = at,
+						     .size = c->head.size,
+						     .removal = c->head.removal,
+						     .family =
+							     percpu_record_name_hash(c, s->seed) };
+	struct percpu_series_slot *f = enter_in(s, &s->families, listed.family, c, at, true);
 
 	if (f == NULL)
 		return -ENOMEM;
@@ -135,9 +138,10 @@ int percpu_series_enter(struct percpu_segment *s, const struct percpu_record_cop
 		return 0;
 	}
 	if (c->head.state == PERCPU_RECORD_REMOVED) {
-		if (percpu_places_add(&s->removed, &place) != 0)
+		if (percpu_record_list_add(&s->removed, &listed) != 0)
 			return -ENOMEM;
-	} else if (enter_in(s, &s->series, percpu_record_hash(c, s->seed), c, at, false) == NULL) {
+	} else if (enter_in(s, &s->series, percpu_record_series_hash(c, s->seed), c, at, false) ==
+		   NULL) {
 		return -ENOMEM;
 	}
 	f->members += !percpu_record_is_overflow(c);
@@ -151,7 +155,7 @@ struct percpu_tables percpu_tables_take(struct percpu_segment *s)
 	const struct percpu_tables t = { s->series, s->families, s->removed, s->spare, s->unkeyed };
 
 	s->series = s->families = (struct percpu_series_table){ NULL, 0, 0 };
-	s->removed = s->spare = (struct percpu_places){ .at = NULL };
+	s->removed = s->spare = (struct percpu_record_list){ .at = NULL };
 	s->unkeyed = 0;
 	return t;
 }
@@ -173,23 +177,23 @@ void percpu_tables_free(const struct percpu_tables *t)
 	free(t->spare.at);
 }
 
-/* Keep the handle of a removed series until percpu_segment_quiesce() says that no thread has it. */
-static int retire_handle(struct percpu_segment *s, const struct percpu_series *was)
+/* Keep the handle of a removed series until percpu_segment_release_removed() says that no thread has it. */
+static int retire_handle(struct percpu_segment *s, const struct percpu_series_slot *was)
 {
 	const struct percpu_segment_record *r = percpu_directory_at(s, was->at - 1);
-	const struct percpu_place place = { .at = was->at - 1,
-					    .removal =
-						    __atomic_load_n(&r->removal, __ATOMIC_RELAXED),
-					    .handle = was->handle,
-					    .kind = was->kind };
+	const struct percpu_listed_record listed = { .at = was->at - 1,
+						     .removal = __atomic_load_n(&r->removal,
+										__ATOMIC_RELAXED),
+						     .handle = was->handle,
+						     .kind = was->kind };
 
-	return was->handle != NULL ? percpu_places_add(&s->retired, &place) : 0;
+	return was->handle != NULL ? percpu_record_list_add(&s->retired, &listed) : 0;
 }
 
-static struct percpu_series *at_place(const struct percpu_series_table *t, uint64_t hash,
-				      uint64_t at)
+static struct percpu_series_slot *slot_at_record(const struct percpu_series_table *t, uint64_t hash,
+						 uint64_t at)
 {
-	struct percpu_series *slot;
+	struct percpu_series_slot *slot;
 
 	for (size_t i = (size_t)hash; t->size != 0; i++) {
 		slot = &t->slot[i & (t->size - 1)];
@@ -204,15 +208,15 @@ static struct percpu_series *at_place(const struct percpu_series_table *t, uint6
 int percpu_tables_inherit(struct percpu_segment *s, const struct percpu_tables *old)
 {
 	const size_t retired = s->retired.n;
-	const struct percpu_series *was;
-	struct percpu_series *is;
+	const struct percpu_series_slot *was;
+	struct percpu_series_slot *is;
 	int e = 0;
 
 	for (size_t i = 0; e == 0 && i < old->series.size; i++) {
 		was = &old->series.slot[i];
 		if (was->handle == NULL)
 			continue;
-		is = at_place(&s->series, was->hash, was->at);
+		is = slot_at_record(&s->series, was->hash, was->at);
 		if (is == NULL) {
 			e = retire_handle(s, was);
 		} else {
@@ -226,7 +230,7 @@ int percpu_tables_inherit(struct percpu_segment *s, const struct percpu_tables *
 }
 
 /* Remove an entry. Move entries behind it forward, so that a search still finds them. */
-static void take_out(struct percpu_series_table *t, struct percpu_series *slot)
+static void take_out(struct percpu_series_table *t, struct percpu_series_slot *slot)
 {
 	const size_t mask = t->size - 1;
 	size_t hole = (size_t)(slot - t->slot), i = (hole + 1) & mask;
@@ -236,18 +240,20 @@ static void take_out(struct percpu_series_table *t, struct percpu_series *slot)
 			t->slot[hole] = t->slot[i];
 			hole = i;
 		}
-	t->slot[hole] = (struct percpu_series){ .at = 0 };
+	t->slot[hole] = (struct percpu_series_slot){ .at = 0 };
 	t->used--;
 }
 
 int percpu_tables_removed(struct percpu_segment *s, const struct percpu_record_copy *c, uint64_t at)
 {
-	const struct percpu_place place = { .at = at,
-					    .size = c->head.size,
-					    .removal = c->head.removal,
-					    .family = percpu_record_family(c, s->seed) };
-	struct percpu_series *slot = at_place(&s->series, percpu_record_hash(c, s->seed), at + 1);
-	int e = slot != NULL ? percpu_places_add(&s->removed, &place) : -ENOENT;
+	const struct percpu_listed_record listed = { .at = at,
+						     .size = c->head.size,
+						     .removal = c->head.removal,
+						     .family =
+							     percpu_record_name_hash(c, s->seed) };
+	struct percpu_series_slot *slot =
+		slot_at_record(&s->series, percpu_record_series_hash(c, s->seed), at + 1);
+	int e = slot != NULL ? percpu_record_list_add(&s->removed, &listed) : -ENOENT;
 
 	if (e != 0)
 		return e;
@@ -259,20 +265,20 @@ int percpu_tables_removed(struct percpu_segment *s, const struct percpu_record_c
 
 int percpu_tables_freed(struct percpu_segment *s, const struct percpu_record_copy *c, uint64_t at)
 {
-	struct percpu_series *f = percpu_series_find(s, c, true);
-	const struct percpu_place place = { .at = at, .size = c->head.size };
+	struct percpu_series_slot *f = percpu_series_find(s, c, true);
+	const struct percpu_listed_record listed = { .at = at, .size = c->head.size };
 
-	if (f == NULL || percpu_places_add(&s->spare, &place) != 0)
+	if (f == NULL || percpu_record_list_add(&s->spare, &listed) != 0)
 		return -ENOMEM;
 	if (f->members != 0 && !percpu_record_is_overflow(c))
 		f->members--;
-	forget_place(&s->removed, at);
+	unlist_record(&s->removed, at);
 	return 0;
 }
 
 int percpu_tables_rewritten(struct percpu_segment *s, const struct percpu_record_copy *c,
 			    uint64_t at)
 {
-	forget_place(&s->spare, at);
+	unlist_record(&s->spare, at);
 	return percpu_series_enter(s, c, at);
 }

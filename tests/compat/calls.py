@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 # Parts of other inline functions.
-INTERNAL = {"percpu_counter_array_commit", "percpu_stats_pair", "percpu_wbuf_append"}
+INTERNAL = {"percpu_counter_array_commit", "percpu_stats_words2", "percpu_wbuf_append"}
 INTERNAL |= {"percpu_extrema_observe_as", "percpu_extrema_order"}
 INTERNAL |= {"percpu_histogram_bits", "percpu_histogram_cell", "percpu_histogram_index"}
 INTERNAL |= {"percpu_approx_highest", "percpu_approx_try", "percpu_ref_count"}
@@ -236,7 +236,7 @@ def approximately(lib):
     """An approximate sum, which is exact while all adds fit into one reach."""
     sums = lib.make("percpu_approx_create", None)
     lib.call("percpu_approx_add", sums, i64(1 << 41), result=None)
-    lib.same(lib.call("percpu_approx_read", sums, result=i64), 1 << 41, "approximate sum")
+    lib.same(lib.call("percpu_approx_estimate", sums, result=i64), 1 << 41, "approximate sum")
     limit = i64((1 << 41) + 2)
     lib.same(lib.call("percpu_approx_add_below", sums, i64(2), limit), 0, "below the limit")
     lib.same(lib.call("percpu_approx_add_below", sums, i64(1), limit), -errno.ERANGE, "above")

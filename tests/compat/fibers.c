@@ -60,8 +60,8 @@ FIBER(twice, percpu_counter_add(counter, 1); percpu_counter_add(counter, 1))
 FIBER(cpu, cpu_seen = percpu_seq_cpu())
 FIBER(add, (void)percpu_seq_add(CELL, 1))
 FIBER(bank_add, (void)percpu_seq_bank_add(BANK, 1))
-FIBER(bank_add2, (void)percpu_seq_bank_add2(BANK, percpu_pair(1, 2)))
-FIBER(pair_add, (void)percpu_seq_pair_add(BANK, 1, 2, 1))
+FIBER(bank_add2, (void)percpu_seq_bank_add2(BANK, percpu_words2_of(1, 2)))
+FIBER(copies_add, (void)percpu_seq_copies_add(BANK, 1, 2, 1))
 FIBER(bank_update, (void)percpu_seq_bank_update(BANK, words, 2))
 FIBER(add_limit, (void)percpu_seq_add_limit(GUARDED, 1, 1000, &got))
 FIBER(cmpxchg, (void)percpu_seq_cmpxchg(GUARDED, 0, 0, &got))
@@ -69,8 +69,8 @@ FIBER(xchg, (void)percpu_seq_xchg(GUARDED, 0, &got))
 FIBER(push, (void)percpu_seq_push(GUARDED, 1, item))
 FIBER(pop, (void)percpu_seq_pop(GUARDED, &item))
 FIBER(copy, (void)percpu_seq_copy(GUARDED, 7, words, 1))
-FIBER(append1, (void)percpu_seq_append1(CELL, 7, percpu_pair(1, 2)))
-FIBER(append2, (void)percpu_seq_append2(CELL, 7, percpu_pair(1, 2), percpu_pair(3, 4)))
+FIBER(append1, (void)percpu_seq_append1(CELL, 7, percpu_words2_of(1, 2)))
+FIBER(append2, (void)percpu_seq_append2(CELL, 7, percpu_words2_of(1, 2), percpu_words2_of(3, 4)))
 FIBER(narrow_add, (void)percpu_seq_narrow_add(CELL, 1, 1 << 20))
 FIBER(add_at, (void)percpu_seq_add_at(&at, sizeof(*lanes), 1))
 FIBER(narrow_add_if, (void)percpu_seq_narrow_add_if(CELL, 1, &bank, 0))
@@ -87,7 +87,7 @@ static const struct {
 	{ "add", add, true },
 	{ "bank_add", bank_add, true },
 	{ "bank_add2", bank_add2, true },
-	{ "pair_add", pair_add, true },
+	{ "copies_add", copies_add, true },
 	{ "bank_update", bank_update, true },
 	{ "add_limit", add_limit, true },
 	{ "cmpxchg", cmpxchg, true },

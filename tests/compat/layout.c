@@ -56,10 +56,10 @@ AT(percpu_fifo, head, 0, 0, 0);
 AT(percpu_fifo, tail, 8, 8, 8);
 AT(percpu_fifo, slot, 16, 16, 16);
 
-SIZE(percpu_pair, 16, 16, 16);
-AT(percpu_pair, turn, 0, 0, 0);
-AT(percpu_pair, reserved, 8, 8, 8);
-AT(percpu_pair, copy, 16, 16, 16);
+SIZE(percpu_words2_of, 16, 16, 16);
+AT(percpu_words2_of, turn, 0, 0, 0);
+AT(percpu_words2_of, reserved, 8, 8, 8);
+AT(percpu_words2_of, copy, 16, 16, 16);
 
 SIZE(percpu_ring_lane, 128, 128, 128);
 AT(percpu_ring_lane, head, 0, 0, 0);
@@ -349,12 +349,12 @@ AT(percpu_metric_fields, label, 8, 4, 4);
 AT(percpu_metric_fields, names, 16, 8, 8);
 AT(percpu_metric_fields, n, 24, 12, 12);
 
-SIZE(percpu_moment, 40, 40, 40);
-AT(percpu_moment, generation, 0, 0, 0);
-AT(percpu_moment, real, 8, 8, 8);
-AT(percpu_moment, boottime, 16, 16, 16);
-AT(percpu_moment, age, 24, 24, 24);
-AT(percpu_moment, this_boot, 32, 32, 32);
+SIZE(percpu_segment_start, 40, 40, 40);
+AT(percpu_segment_start, generation, 0, 0, 0);
+AT(percpu_segment_start, real, 8, 8, 8);
+AT(percpu_segment_start, boottime, 16, 16, 16);
+AT(percpu_segment_start, age, 24, 24, 24);
+AT(percpu_segment_start, this_boot, 32, 32, 32);
 
 SIZE(percpu_declaration, 48, 28, 28);
 AT(percpu_declaration, size, 0, 0, 0);

@@ -132,7 +132,7 @@ static void look_at_words(const struct percpu_reader *r, size_t i)
 	note(counts, sizeof(counts));
 	note_error(percpu_reader_counter(r, i, &count));
 	note(&count, sizeof(count));
-	note_error(percpu_reader_level(r, i, &level));
+	note_error(percpu_reader_gauge(r, i, &level));
 	note(&level, sizeof(level));
 	note_double(percpu_reader_number(r, i, &number), number);
 	note_error(percpu_reader_when(r, i, &when));
@@ -156,7 +156,7 @@ static void look_at_objects(struct percpu_reader *r, size_t i, uint32_t cpus)
 		note(&median, sizeof(median));
 		percpu_histogram_snapshot_destroy(shot);
 	}
-	note_error(percpu_reader_owned(r, i, owned, 4, &n));
+	note_error(percpu_reader_owned_each(r, i, owned, 4, &n));
 	must(n <= PERCPU_OWNERS_MAX, "so many owners");
 	for (size_t k = 0; k < n && k < 4; k++)
 		note(&owned[k].value, sizeof(owned[k].value));

@@ -537,7 +537,7 @@ static void use_snapshot(const struct percpu_histogram_snapshot *s)
 
 	refused += percpu_histogram_quantile(s, 0.5, &q) != 0;
 	refused += percpu_histogram_count_below(s, 1, NULL) != 0;
-	if (percpu_histogram_fold(s, -4, &f) != 0) {
+	if (percpu_histogram_downscale(s, -4, &f) != 0) {
 		refused++;
 		return;
 	}
@@ -644,7 +644,7 @@ static void use_approx(struct percpu_region *r, const struct input *in, uint64_t
 	for (int i = 0; i < 3; i++) {
 		percpu_approx_add(a, (int64_t)in->key_from);
 		refused += percpu_approx_add_below(a, 1 + in->n, INT64_MAX >> in->n % 63) != 0;
-		refused += percpu_approx_compare(a, percpu_approx_read(a)) != 0;
+		refused += percpu_approx_compare(a, percpu_approx_estimate(a)) != 0;
 		refused += percpu_approx_fetch_zero(a) == 0;
 	}
 	percpu_approx_detach(a);

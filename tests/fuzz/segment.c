@@ -128,7 +128,7 @@ static void use_family(struct percpu_segment *s, uint64_t r, bool writes)
 		refused += percpu_counter_fetch(c) == 0;
 		if (i % 3 == 1) {
 			refused += percpu_family_remove(f, &values[(r + i) % 4]) != 0;
-			refused += percpu_segment_quiesce(s) != 0;
+			refused += percpu_segment_release_removed(s) != 0;
 		}
 	}
 	refused += percpu_family_overflows(f) != 0;
@@ -157,8 +157,8 @@ static void make_good_file(void)
 	for (unsigned i = 0; i < METRICS; i++)
 		must(use_metric(s, i, true) == 0, percpu_segment_error(s));
 	use_family(s, 0, true);
-	control = offset_of(s, s->control_place);
-	block = offset_of(s, s->place[0]);
+	control = offset_of(s, s->control_key);
+	block = offset_of(s, s->block_key[0]);
 	must(s->region->n == 2, "a chunk for the control, and one for records");
 	size = 3 * (size_t)percpu_chunk_size(PERCPU_STRIDE, s->region->cpus); /* an empty one */
 	must(fstat(file, &st) == 0 && (size_t)st.st_size >= size, "its length");
@@ -285,7 +285,7 @@ static void use_segment(uint64_t r)
 	const bool writes = r % 4 != 0;
 	const unsigned anew = r % 16 == 1 ? PERCPU_SEGMENT_ANEW : 0;
 	const struct percpu_metric first = { .size = sizeof(first), .name = "m0_total" };
-	struct percpu_moment moment;
+	struct percpu_segment_start moment;
 	struct percpu_segment *s;
 
 	if (percpu_segment_open_fd(file, writes ? WRITE | anew : 0, NULL, &s) != 0)

@@ -192,7 +192,7 @@ static void come_and_go(struct percpu_segment *s)
 		if (i % 2 == 0)
 			must(percpu_family_remove(f, &values[i]) == 0, "a removal");
 		if (i < 2)
-			must(percpu_segment_quiesce(s) == 0, "to quiesce");
+			must(percpu_segment_release_removed(s) == 0, "to quiesce");
 	}
 }
 
@@ -205,14 +205,14 @@ static void note_places(struct percpu_segment *s)
 	uint64_t at = 0, block;
 
 	must(c != NULL, "memory");
-	control = place_in(s->control_place, LANE_OF_BIAS);
+	control = place_in(s->control_key, LANE_OF_BIAS);
 	while (percpu_directory_next(s, PERCPU_SERIES | PERCPU_FAMILIES | PERCPU_REMOVED, &at, c,
 				     &r)) {
 		must(records < MOST_RECORDS, "so many records");
 		block = (at - 1) / PERCPU_SEGMENT_BLOCK;
 		record[records].size = c->head.size;
 		record[records].key = c->head.key;
-		record[records++].at = place_in(s->place[block], LANE_OF_BIAS) +
+		record[records++].at = place_in(s->block_key[block], LANE_OF_BIAS) +
 				       (size_t)((char *)r - s->block[block]);
 		good_count += c->head.state == PERCPU_RECORD_IN_USE;
 		removed += c->head.state == PERCPU_RECORD_REMOVED;

@@ -40,7 +40,7 @@ static pid_t maker;
 /* Return the valid words of a bank: its words, or the valid copy of a pair. */
 static uint64_t *valid_words(struct bank_lane *lane, unsigned bank, bool pairs)
 {
-	struct percpu_pair *p = (struct percpu_pair *)lane->word[bank];
+	struct percpu_copies *p = (struct percpu_copies *)lane->word[bank];
 
 	return pairs ? &p->copy[(p->turn & 1) * WORDS] : lane->word[bank];
 }
@@ -108,8 +108,8 @@ static int update_pair_once(unsigned words, const uint64_t *n)
 	const uint64_t *bank = &banks->current;
 
 	if (words == 1)
-		return percpu_seq_pair_add(lanes->word, sizeof(*lanes), bank, DISTANCE, 0, WORDS,
-					   (int64_t)n[0]);
+		return percpu_seq_copies_add(lanes->word, sizeof(*lanes), bank, DISTANCE, 0, WORDS,
+					     (int64_t)n[0]);
 	return percpu_seq_bank_update(lanes->word, sizeof(*lanes), bank, DISTANCE, n, words);
 }
 
@@ -204,6 +204,6 @@ const struct workload workload_banks[WORKLOAD_BANKS] = {
 	{ "bank_add2", 2, begin, update_add2, check_words },
 	{ "bank_add4", 4, begin, update_add4, check_words },
 	{ "bank_add8", 8, begin, update_add8, check_words },
-	{ "pair_add", 1, begin, update_or_add, check_pairs },
+	{ "copies_add", 1, begin, update_or_add, check_pairs },
 	{ "bank_update", 1, begin, update_pair, check_pairs },
 };

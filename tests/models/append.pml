@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * append.pml - a segment's append against readers (src/segment/look.c, directory.c,
+ * append.pml - a segment's append against readers (src/segment/record_anchor.c, directory.c,
  * reader_copy.c, src/memory/block.c, root.c).
  *
  * What is published, the end and the key, is stored with release and loaded with acquire, or
@@ -38,8 +38,8 @@ byte lock;
 bool dead[4];
 byte ended;
 
-/* src/memory/root.c: percpu_creation_settle(), settle_note() */
-inline settle()
+/* src/memory/root.c: percpu_creation_recover(), settle_note() */
+inline recover()
 {
 	if
 	:: noted != NONE ->
@@ -58,17 +58,17 @@ inline settle()
 inline lock_allocator(me)
 {
 	atomic { lock == NONE -> lock = me };
-	settle()
+	recover()
 }
 
-/* src/memory/alloc.c: percpu_region_settle() */
+/* src/memory/alloc.c: percpu_region_unlock() */
 inline unlock_allocator()
 {
-	settle();
+	recover();
 	lock = NONE
 }
 
-/* src/segment/directory.c: percpu_directory_refresh(), walk_on() src/segment/look.c:
+/* src/segment/directory.c: percpu_directory_refresh(), walk_on() src/segment/record_anchor.c:
  * look_up_metric() */
 inline look_up()
 {
@@ -84,8 +84,8 @@ inline look_up()
 	od
 }
 
-/* src/segment/look.c: write_record(), choose_record() */
-inline choose_record(me)
+/* src/segment/record_anchor.c: write_record(), choose_record_callback() */
+inline choose_record_callback(me)
 {
 #ifndef BUG_NO_LOOK
 	look_up();
@@ -124,8 +124,8 @@ inline allocate()
 	used[object] = true
 }
 
-/* src/memory/block.c: create_at(), start_block(), anchor_key() src/segment/look.c:
- * announce_record(), percpu_directory_look() */
+/* src/memory/block.c: create_at(), start_block(), anchor_key() src/segment/record_anchor.c:
+ * announce_record_callback(), percpu_directory_anchor() */
 inline declare(me)
 {
 	look_up();
@@ -133,7 +133,7 @@ inline declare(me)
 	:: found && key[at] != NONE -> assert(complete[key[at]])
 	:: else ->
 		lock_allocator(me);
-		choose_record(me);
+		choose_record_callback(me);
 		if
 		:: key[at] != NONE
 		:: else ->

@@ -206,7 +206,7 @@ proctype freeing(byte me; byte at)
 
 	gone[2]; /* wait for the last user of the words */
 #ifndef BUG_NO_SETTLE
-	/* src/memory/journal.c: percpu_journal_settle() */
+	/* src/memory/journal.c: percpu_journal_recover() */
 	if
 	:: turn & 1 -> lock_journal(me, i); unlock(me)
 	:: else

@@ -8,7 +8,7 @@
  * order. An epoch is a lock on a byte of the file, which the kernel knows at once.
  *
  * Holds: a process never counts by a handle in cells that belong to another series by then, if
- * after percpu_segment_quiesce() it uses no earlier handle. A series that is found is found as a
+ * after percpu_segment_release_removed() it uses no earlier handle. A series that is found is found as a
  * whole, and its removal was not counted before. A series of which no process can have a handle is
  * freed in the end, whichever processes were killed.
  *
@@ -46,7 +46,7 @@ byte entered_at = NONE, entered_removals; /* the user's tables: the changes and 
 bool entered;				  /* the series is in the tables */
 byte entered_removal;			  /* the number of the series' removal, or 0 */
 
-/* src/segment/reuse.c: percpu_changes_settle(), lock_directory(), forget_tables() */
+/* src/segment/reuse.c: percpu_changes_recover(), lock_directory(), forget_tables() */
 inline lock_directory(me)
 {
 	atomic { lock == 0 -> lock = me };
@@ -72,13 +72,13 @@ inline lock_directory(me)
 	fi
 }
 
-/* src/memory/alloc.c: percpu_region_settle() */
+/* src/memory/alloc.c: percpu_region_unlock() */
 inline unlock()
 {
 	lock = 0
 }
 
-/* src/segment/epoch.c: settled_removals() src/segment/reuse.c: percpu_reuse_settle() */
+/* src/segment/epoch.c: settled_removals() src/segment/reuse.c: percpu_reuse_await_change() */
 inline settled_removals(me)
 {
 	if
@@ -89,7 +89,7 @@ inline settled_removals(me)
 }
 
 /* src/segment/directory.c: percpu_directory_refresh(), is_entered(), walk_again(),
- * percpu_directory_is(), percpu_directory_load() */
+ * percpu_directory_is_unchanged(), percpu_directory_load() */
 inline refresh()
 {
 	do
@@ -125,7 +125,7 @@ inline refresh()
 	atomic { before = 0; counted = 0 }
 }
 
-/* src/segment/look.c: look_up_metric() src/memory/block.c: percpu_block_open_at() */
+/* src/segment/record_anchor.c: look_up_metric() src/memory/block.c: percpu_block_open_at() */
 inline look_up()
 {
 	handle = 0;
@@ -146,7 +146,7 @@ inline count()
 	handle = 0
 }
 
-/* src/segment/epoch.c: percpu_epoch_hold(), percpu_segment_quiesce(), renew_epoch() */
+/* src/segment/epoch.c: percpu_epoch_hold(), percpu_segment_release_removed(), renew_epoch() */
 proctype user()
 {
 	byte now, before, counted, handle;
@@ -221,7 +221,7 @@ inline free(me)
 	unlock()
 }
 
-/* src/segment/reuse.c: percpu_reuse_rewrite(), store_record() src/segment/look.c: choose_spare()
+/* src/segment/reuse.c: percpu_reuse_rewrite(), store_record() src/segment/record_anchor.c: choose_spare()
  * src/memory/block.c: create_at() */
 inline rewrite(me, new)
 {

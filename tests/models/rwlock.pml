@@ -107,7 +107,7 @@ inline hand_on(s)
 	d_step { turn_same[1] = false; turn_same[2] = false; turn_same[3] = false }
 }
 
-/* src/owners/rwlock_write.c: percpu_rwlock_succeed(), become_writer() */
+/* src/owners/rwlock_write.c: percpu_rwlock_take_over(), become_writer() */
 inline succeed(me)
 {
 	won = false;

@@ -39,9 +39,9 @@ int bank_add8(BANK, percpu_words2 n0, percpu_words2 n2, percpu_words2 n4, percpu
 	return percpu_seq_bank_add8(cell, stride, bank, mask, n0, n2, n4, n6);
 }
 
-int pair_add(BANK, uint64_t word, uint64_t words, int64_t n)
+int copies_add(BANK, uint64_t word, uint64_t words, int64_t n)
 {
-	return percpu_seq_pair_add(cell, stride, bank, mask, word, words, n);
+	return percpu_seq_copies_add(cell, stride, bank, mask, word, words, n);
 }
 
 int bank_update(BANK, const uint64_t *n, uint64_t words)

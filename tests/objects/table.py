@@ -16,7 +16,7 @@ SEQUENCES = {
     "bank_add2": ("bank:64 cell:128", "cell:128"),
     "bank_add4": ("bank:64 cell:256", "cell:256"),
     "bank_add8": ("bank:64 cell:512", "cell:512"),
-    "pair_add": ("bank:64 cell:64:acquire cell[]:64", "cell[]:64"),
+    "copies_add": ("bank:64 cell:64:acquire cell[]:64", "cell[]:64"),
     "bank_update": (
         "bank:64 cell:64:acquire cell[]:128 n[]:128",
         "cell[]:128 cell:64:release",

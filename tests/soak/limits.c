@@ -74,7 +74,7 @@ void soak_limits_close(void)
 /* Check the sum against its bound, when no thread adds. */
 static void check_bound(const struct percpu_approx *a)
 {
-	int64_t sum = percpu_approx_fetch(a), off = sum - percpu_approx_read(a);
+	int64_t sum = percpu_approx_fetch(a), off = sum - percpu_approx_estimate(a);
 
 	soak_require((uint64_t)(off < 0 ? -off : off) <= percpu_approx_bound(a),
 		     "an approximate sum is within its bound", percpu_approx_bound(a),

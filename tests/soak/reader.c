@@ -239,7 +239,7 @@ static void ask(struct percpu_reader *r)
 		(void)!percpu_reader_number(r, i, &max);
 		(void)!percpu_reader_extrema(r, i, &min, &max);
 		(void)!percpu_reader_stats(r, i, words, series.n < 2 ? series.n : 2);
-		(void)!percpu_reader_owned(r, i, owned, 2, &n);
+		(void)!percpu_reader_owned_each(r, i, owned, 2, &n);
 		(void)!percpu_reader_cpus(r, i, each, 1);
 		if (percpu_reader_histogram(r, i, &shot) == 0)
 			percpu_histogram_snapshot_destroy(shot);

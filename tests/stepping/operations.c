@@ -215,7 +215,7 @@ static const struct stepping_operation operations[] = {
 #if PERCPU_SEQ_WORDS >= 8
 	{ "sequence bank_add8", MEMORY_LANES, MODEL_BANK_ADD8, run_sequence },
 #endif
-	{ "sequence pair_add", MEMORY_LANES, MODEL_PAIR_ADD, run_sequence },
+	{ "sequence copies_add", MEMORY_LANES, MODEL_PAIR_ADD, run_sequence },
 	{ "sequence bank_update", MEMORY_LANES, MODEL_BANK_UPDATE, run_sequence },
 	{ "sequence narrow_add", MEMORY_LANES, MODEL_NARROW_ADD, run_sequence },
 	{ "sequence add_at", MEMORY_LANES, MODEL_ADD_AT, run_sequence },

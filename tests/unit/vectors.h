@@ -89,14 +89,15 @@ static __attribute__((noinline)) uint64_t expect(uint64_t one)
 KEEPS(nothing, (void)0)
 KEEPS(add, (void)percpu_seq_add(PLAIN, 1))
 KEEPS(bank_add, (void)percpu_seq_bank_add(BANK, 1))
-KEEPS(bank_add2, (void)percpu_seq_bank_add2(BANK, percpu_pair(1, 2)))
-KEEPS(bank_add4, (void)percpu_seq_bank_add4(BANK, percpu_pair(1, 2), percpu_pair(3, 4)))
+KEEPS(bank_add2, (void)percpu_seq_bank_add2(BANK, percpu_words2_of(1, 2)))
+KEEPS(bank_add4, (void)percpu_seq_bank_add4(BANK, percpu_words2_of(1, 2), percpu_words2_of(3, 4)))
 KEEPS(bank_add4_slow, lane.guard[0]++; area.cpu_id = -1;
-      (void)percpu_seq_bank_add4(BANK, percpu_pair(1, 2), percpu_pair(3, 4)); area.cpu_id = 0)
+      (void)percpu_seq_bank_add4(BANK, percpu_words2_of(1, 2), percpu_words2_of(3, 4));
+      area.cpu_id = 0)
 KEEP(bank_add8_avx512, "avx512f", wide8,
-     (void)percpu_seq_bank_add8(BANK, percpu_pair(1, 2), percpu_pair(3, 4), percpu_pair(5, 6),
-				percpu_pair(7, 8)))
-KEEPS(pair_add, (void)percpu_seq_pair_add(BANK, 1, 8, 1))
+     (void)percpu_seq_bank_add8(BANK, percpu_words2_of(1, 2), percpu_words2_of(3, 4),
+				percpu_words2_of(5, 6), percpu_words2_of(7, 8)))
+KEEPS(copies_add, (void)percpu_seq_copies_add(BANK, 1, 8, 1))
 KEEPS(bank_update, (void)percpu_seq_bank_update(BANK, words, 8))
 KEEPS(add_limit, (void)percpu_seq_add_limit(GUARDED, 1, 50, &got))
 KEEPS(cmpxchg, (void)percpu_seq_cmpxchg(GUARDED, 0, 0, &got))
@@ -104,10 +105,10 @@ KEEPS(xchg, (void)percpu_seq_xchg(GUARDED, 0, &got))
 KEEPS(push, (void)percpu_seq_push(GUARDED, 8, item))
 KEEPS(pop, (void)percpu_seq_pop(GUARDED, &item))
 KEEPS(copy, (void)percpu_seq_copy(GUARDED, 31, words, 3))
-KEEPS(append1, (void)percpu_seq_append1(PLAIN, 31, percpu_pair(1, 2)))
-KEEPS(append2, (void)percpu_seq_append2(PLAIN, 31, percpu_pair(1, 2), percpu_pair(3, 4)))
-KEEPS(append4, (void)percpu_seq_append4(PLAIN, 31, percpu_pair(1, 2), percpu_pair(3, 4),
-					percpu_pair(5, 6), percpu_pair(7, 8)))
+KEEPS(append1, (void)percpu_seq_append1(PLAIN, 31, percpu_words2_of(1, 2)))
+KEEPS(append2, (void)percpu_seq_append2(PLAIN, 31, percpu_words2_of(1, 2), percpu_words2_of(3, 4)))
+KEEPS(append4, (void)percpu_seq_append4(PLAIN, 31, percpu_words2_of(1, 2), percpu_words2_of(3, 4),
+					percpu_words2_of(5, 6), percpu_words2_of(7, 8)))
 KEEPS(narrow_add, (void)percpu_seq_narrow_add(PLAIN, 1, 1 << 20))
 KEEPS(add_at, at = (uintptr_t)lane.word; (void)percpu_seq_add_at(&at, sizeof(lane), 1))
 KEEPS(narrow_add_if, (void)percpu_seq_narrow_add_if(PLAIN, 1, &bank, 0))
@@ -148,7 +149,7 @@ static const struct {
 	BOTH(bank_add4),
 	BOTH(bank_add4_slow),
 	{ "bank_add8", NULL, bank_add8_avx512 },
-	BOTH(pair_add),
+	BOTH(copies_add),
 	BOTH(bank_update),
 	BOTH(add_limit),
 	BOTH(cmpxchg),

@@ -64,8 +64,8 @@ PERCPU_INLINE int percpu_seq_bank_update(void *cell, size_t stride, const uint64
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_pair_add(void *cell, size_t stride, const uint64_t *bank,
-				      uint64_t mask, uint64_t word, uint64_t words, int64_t n)
+PERCPU_INLINE int percpu_seq_copies_add(void *cell, size_t stride, const uint64_t *bank,
+					uint64_t mask, uint64_t word, uint64_t words, int64_t n)
 {
 	(void)cell, (void)stride, (void)bank, (void)mask, (void)word, (void)words, (void)n;
 	return PERCPU_SEQ_SLOW;

@@ -173,7 +173,7 @@ struct percpu_extremes {
 #define PERCPU_EXTREMES 32
 
 /** A record in two copies. Bit 0 of turn names the valid copy. */
-struct percpu_pair {
+struct percpu_copies {
 	uint64_t turn;
 	uint64_t reserved; /* aligns the copies to 16 bytes */
 	uint64_t copy[];
@@ -235,7 +235,7 @@ PERCPU_INLINE int percpu_seq_bank_add8(void *cell, size_t stride, const uint64_t
 				       percpu_words2 n4, percpu_words2 n6);
 
 /**
- * pair_add: one word of a record in two copies; p is a struct percpu_pair. It adds in
+ * copies_add: one word of a record in two copies; p is a struct percpu_copies. It adds in
  * place, in the valid copy, because one store changes the whole word. words is the size of
  * a copy.
  *
@@ -245,11 +245,11 @@ PERCPU_INLINE int percpu_seq_bank_add8(void *cell, size_t stride, const uint64_t
  *	v = *at + n				@written
  *	*at = v					commit
  */
-PERCPU_INLINE int percpu_seq_pair_add(void *cell, size_t stride, const uint64_t *bank,
-				      uint64_t mask, uint64_t word, uint64_t words, int64_t n);
+PERCPU_INLINE int percpu_seq_copies_add(void *cell, size_t stride, const uint64_t *bank,
+					uint64_t mask, uint64_t word, uint64_t words, int64_t n);
 
 /**
- * bank_update: all words of a record in two copies; p is a struct percpu_pair.
+ * bank_update: all words of a record in two copies; p is a struct percpu_copies.
  * words is even, and is the size of a copy. A reader loads turn (acquire), then a word of
  * the copy that turn names, and, after an acquire fence, turn again. If turn is the same, the
  * word is the one that this commit made valid.
@@ -540,7 +540,7 @@ refused:                                                                       \
 
 /** Return a pair of two words, made in registers. If the compiler stored both words and loaded the
  *  pair, the load would wait until the stores have left the store buffer. */
-PERCPU_INLINE percpu_words2 percpu_pair(uint64_t a, uint64_t b)
+PERCPU_INLINE percpu_words2 percpu_words2_of(uint64_t a, uint64_t b)
 {
 	if (!__builtin_constant_p(a))
 		__asm__("" : "+r"(a));
@@ -553,12 +553,12 @@ PERCPU_INLINE percpu_words2 percpu_pair(uint64_t a, uint64_t b)
 }
 
 /** Return two adjacent words of memory, which may be of another type, such as a struct. */
-PERCPU_INLINE percpu_words2 percpu_pair_at(const void *words, size_t i)
+PERCPU_INLINE percpu_words2 percpu_words2_load(const void *words, size_t i)
 {
 	typedef uint64_t __attribute__((__may_alias__)) any_word;
 	const any_word *n = (const any_word *)words;
 
-	return percpu_pair(n[i], n[i + 1]);
+	return percpu_words2_of(n[i], n[i + 1]);
 }
 
 PERCPU_END_DECLS

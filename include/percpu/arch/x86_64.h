@@ -192,13 +192,13 @@ PERCPU_INLINE int percpu_seq_bank_add(void *cell, size_t stride, const uint64_t 
 	PERCPU_SEQ_EXIT
 }
 
-PERCPU_INLINE int percpu_seq_pair_add(void *cell, size_t stride, const uint64_t *bank,
+PERCPU_INLINE int percpu_seq_copies_add(void *cell, size_t stride, const uint64_t *bank,
 				      uint64_t mask, uint64_t word, uint64_t words, int64_t n)
 {
 	uint64_t b;
 
 	__asm__ __volatile__ goto(
-		PERCPU_SEQ_BEGIN_BANKED("pair_add", "")
+		PERCPU_SEQ_BEGIN_BANKED("copies_add", "")
 		"movq (%%rax), %[b]\n\t"
 		PERCPU_SEQ_STEP(loaded)
 		"andq $1, %[b]\n\t"

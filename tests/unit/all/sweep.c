@@ -55,7 +55,8 @@ static unsigned words_taken(const struct percpu_region *r)
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct percpu_header *h = r->chunks->at[i]->header;
 
-		taken += (h->alloc_lock != 0) + (h->journal_lock != 0) + (h->settler.lock != 0);
+		taken += (h->alloc_lock != 0) + (h->journal_lock != 0) +
+			 (h->recovery_lock.lock != 0);
 	}
 	return taken;
 }

@@ -97,8 +97,8 @@ static size_t list_shares_in(size_t series, size_t n)
 {
 	size_t found;
 
-	return percpu_reader_owned(reader, series, (struct percpu_owned_value *)out, n, &found) ==
-			       0 ?
+	return percpu_reader_owned_each(reader, series, (struct percpu_owned_value *)out, n,
+					&found) == 0 ?
 		       found :
 		       FAILED;
 }

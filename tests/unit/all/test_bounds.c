@@ -503,7 +503,7 @@ static int greatest_quantile(int64_t side)
 static int fold_to(int64_t schema)
 {
 	struct percpu_histogram_snapshot *s = one_value(), *folded;
-	int e = percpu_histogram_fold(s, (int)schema, &folded);
+	int e = percpu_histogram_downscale(s, (int)schema, &folded);
 
 	if (e == 0)
 		percpu_histogram_snapshot_destroy(folded);
@@ -1033,7 +1033,7 @@ static int labels(int64_t n)
 static int series_started(int64_t n)
 {
 	struct percpu_metric m = { .size = sizeof(m), .name = text_of(n, "_info") };
-	struct percpu_moment moment;
+	struct percpu_segment_start moment;
 	int e = percpu_segment_series_started(segment, &m, &moment);
 
 	return e == -ENOENT ? 0 : e;

@@ -78,7 +78,7 @@ static int make_and_remove(struct percpu_segment *s, struct percpu_family *f, un
 		e = percpu_family_remove(f, x);
 	}
 	if (e == 0)
-		e = percpu_segment_quiesce(s);
+		e = percpu_segment_release_removed(s);
 	return e != 0 ? e : resolve(f, kind, y, &again);
 }
 
@@ -93,7 +93,7 @@ static void count_again(struct percpu_segment *s)
 	assert_int_equal(declare(s, "f1_total", PERCPU_METRIC_COUNTER, &f), 0);
 	e = percpu_family_remove(f, x);
 	assert_true(e == 0 || e == -ENOENT);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	overflows = percpu_family_overflows(f);
 	assert_int_equal(percpu_family_counter(f, x, &c), 0);
 	assert_int_equal(percpu_counter_fetch(c), 0);

@@ -31,10 +31,10 @@ static int read_owned(const struct percpu_reader *r, size_t i)
 	struct percpu_owned_value rows[ROWS];
 	size_t n = 77;
 	double v;
-	int e = percpu_reader_owned(r, i, rows, ROWS, &n);
+	int e = percpu_reader_owned_each(r, i, rows, ROWS, &n);
 
 	assert_int_equal(n, e == 0 ? 1 : 77);
-	return e != 0 ? e : percpu_reader_fold(r, i, PERCPU_OWNED_LIVING, &v);
+	return e != 0 ? e : percpu_reader_owned_fetch(r, i, PERCPU_OWNED_LIVING, &v);
 }
 
 static int read_counter(struct percpu_reader *r, size_t i)
@@ -59,7 +59,7 @@ static int read_value(struct percpu_reader *r, size_t i, unsigned kind)
 	case PERCPU_METRIC_COUNTER:
 		return read_counter(r, i);
 	case PERCPU_METRIC_GAUGE:
-		return percpu_reader_level(r, i, &level);
+		return percpu_reader_gauge(r, i, &level);
 	case PERCPU_METRIC_LATEST:
 		return percpu_reader_when(r, i, &when);
 	case PERCPU_METRIC_HISTOGRAM:
@@ -162,7 +162,7 @@ static int consistent_reader(void)
 	(void)kept_segment(NULL);
 	e = percpu_reader_open(kept_path(), &r);
 	if (e == 0)
-		e = percpu_reader_be_consistent(r);
+		e = percpu_reader_set_consistent(r);
 	return use_reader(r, e);
 }
 

@@ -65,7 +65,7 @@ static int create(void)
 static int create_by_descriptor(void)
 {
 	int fd = memfd_create("segment", MFD_CLOEXEC), e;
-	struct percpu_moment moment = { .generation = 77 };
+	struct percpu_segment_start moment = { .generation = 77 };
 	struct percpu_segment *s = NULL;
 	struct kept_metrics m;
 

@@ -59,7 +59,7 @@ static int use_snapshots(struct percpu_histogram *h, struct percpu_histogram_sna
 	if (e == 0)
 		e = percpu_histogram_subtract(all, s);
 	if (e == 0)
-		e = percpu_histogram_fold(all, 0, &folded);
+		e = percpu_histogram_downscale(all, 0, &folded);
 	percpu_histogram_snapshot_destroy(folded);
 	return e != 0 ? e : percpu_histogram_zero(h, 2);
 }

@@ -105,7 +105,7 @@ static void results_must_have_a_place(void **state)
 	assert_int_equal(percpu_histogram_zero(NULL, 0), -EINVAL);
 	assert_int_equal(percpu_histogram_merge(NULL, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_subtract(NULL, NULL), -EINVAL);
-	assert_int_equal(percpu_histogram_fold(NULL, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_downscale(NULL, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_quantile(NULL, 0.5, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_to_otlp(NULL, NULL, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_count_below(NULL, 1, NULL), 0);
@@ -141,7 +141,7 @@ static void results_of_objects_must_have_a_place(void **state)
 	assert_int_equal(percpu_histogram_fetch(h, 1, s), -EINVAL);
 	assert_int_equal(percpu_histogram_zero(h, 1), -EINVAL);
 	assert_int_equal(percpu_histogram_fetch(h, 0, s), 0);
-	assert_int_equal(percpu_histogram_fold(s, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_histogram_downscale(s, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_quantile(s, 0.5, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_to_otlp(s, NULL, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_to_otlp(s, NULL, 1, &otlp), -EINVAL);

@@ -278,7 +278,7 @@ MAKES(histogram_made, percpu_histogram_create_in(region, NULL, ret), struct perc
       percpu_histogram_destroy)
 MAKES(snapshot, percpu_histogram_snapshot_create(histogram, ret), struct percpu_histogram_snapshot,
       percpu_histogram_snapshot_destroy)
-MAKES(folded, percpu_histogram_fold(recorded, 0, ret), struct percpu_histogram_snapshot,
+MAKES(folded, percpu_histogram_downscale(recorded, 0, ret), struct percpu_histogram_snapshot,
       percpu_histogram_snapshot_destroy)
 MAKES(extrema_made, percpu_extrema_create_in(region, 0, ret), struct percpu_extrema,
       percpu_extrema_destroy)

@@ -872,7 +872,7 @@ static void note_histogram(const struct percpu_histogram *h, size_t i, struct re
 
 static void note_approx(const struct percpu_approx *a, struct readings *r)
 {
-	const int64_t off = percpu_approx_read(a) - percpu_approx_fetch(a);
+	const int64_t off = percpu_approx_estimate(a) - percpu_approx_fetch(a);
 
 	assert_true((uint64_t)(off < 0 ? -off : off) <= percpu_approx_bound(a));
 	note(r, (double)percpu_approx_fetch(a));

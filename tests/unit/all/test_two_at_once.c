@@ -130,11 +130,11 @@ static void anchors_are_of_one_moment(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		memset(&anchored, 0, sizeof(anchored));
 		let_happen(stores[i], "ring: moment stored", 1);
-		percpu_ring_anchor(&anchored);
+		percpu_ring_note_moment(&anchored);
 		assert_null(at_step);
 		assert_true(anchored.ticks != 1 && anchored.ns != 1);
 		let_happen(stores[i], "ring: moment stored", 1000000);
-		percpu_ring_anchor(&anchored);
+		percpu_ring_note_moment(&anchored);
 		at_step = NULL;
 		assert_true((i == 0 ? anchored.ticks : anchored.ns) == 1);
 		assert_int_equal(anchored.boot, percpu_boot_id());

@@ -215,7 +215,7 @@ static int wait_in_a_full_region(void *arg)
 	test_child_require(__atomic_load_n(&pool.waiters, __ATOMIC_SEQ_CST) == 2, "both wait");
 	test_child_require(__atomic_load_n(&tries, __ATOMIC_SEQ_CST) == tries_before, "no try");
 	when_roused = await_return;
-	(void)percpu_pool_settle(&pool);
+	(void)percpu_pool_serve_waiters(&pool);
 	when_roused = NULL;
 	test_child_require(served == 2, "two are served, of two");
 	/* Without a limit percpu_pool_get() tries to make an item in spite of waiters. */
@@ -224,7 +224,7 @@ static int wait_in_a_full_region(void *arg)
 	test_child_require(percpu_pool_get(&pool, NULL, &item) == -ENOSPC, "no room");
 	await(&pool.waiters, 2);
 	__atomic_store_n(&has_room, true, __ATOMIC_SEQ_CST);
-	(void)percpu_pool_settle(&pool);
+	(void)percpu_pool_serve_waiters(&pool);
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(waiters[i], NULL);
 	test_child_require(pool.taken == 2, "two items");

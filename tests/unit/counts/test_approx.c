@@ -58,7 +58,7 @@ static int drop(void **state)
 
 static uint64_t off(void)
 {
-	int64_t d = percpu_approx_fetch(a) - percpu_approx_read(a);
+	int64_t d = percpu_approx_fetch(a) - percpu_approx_estimate(a);
 
 	return d < 0 ? 0 - (uint64_t)d : (uint64_t)d;
 }

@@ -96,7 +96,7 @@ static int drop(void **state)
 
 static uint64_t off(void)
 {
-	int64_t d = percpu_approx_fetch(a) - percpu_approx_read(a);
+	int64_t d = percpu_approx_fetch(a) - percpu_approx_estimate(a);
 
 	return d < 0 ? 0 - (uint64_t)d : (uint64_t)d;
 }
@@ -216,7 +216,7 @@ static void the_bound_is_reached(void **state)
 
 static void compares_without_summing(void **state)
 {
-	const int64_t bound = (int64_t)percpu_approx_bound(a), sum = percpu_approx_read(a);
+	const int64_t bound = (int64_t)percpu_approx_bound(a), sum = percpu_approx_estimate(a);
 
 	(void)state;
 	summed = 0;

@@ -447,7 +447,7 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(percpu_histogram_quantile(s, 0.5, &q), -EINVAL);
 	s->schema = 6;
 	assert_int_equal(percpu_histogram_quantile(s, 0.5, &q), -EINVAL);
-	assert_int_equal(percpu_histogram_fold(s, 0, &f), -EINVAL);
+	assert_int_equal(percpu_histogram_downscale(s, 0, &f), -EINVAL);
 	assert_int_equal(percpu_histogram_to_otlp(s, counts, 1, NULL), -EINVAL);
 	assert_int_equal(percpu_histogram_count_below(s, 5, NULL), 0);
 	assert_true(q.value == 5 && f == NULL);
@@ -502,7 +502,7 @@ static void totals_must_be_possible(void **state)
 	assert_int_equal(percpu_histogram_count_below(s, 0, &exact), 0);
 	assert_false(exact);
 	s->bucket[1].count = s->bucket[2].count = UINT64_MAX;
-	assert_int_equal(percpu_histogram_fold(s, 0, &f), -ERANGE);
+	assert_int_equal(percpu_histogram_downscale(s, 0, &f), -ERANGE);
 	assert_null(f);
 	percpu_histogram_snapshot_destroy(s);
 	percpu_histogram_destroy(h);

@@ -162,7 +162,7 @@ static void check_one(struct percpu_histogram *h, uint64_t ticks)
 	percpu_histogram_record_ticks(h, ticks);
 	assert_int_equal(percpu_histogram_fetch(h, 0, other), 0);
 	assert_is("after a reset", other, ticks);
-	assert_int_equal(percpu_histogram_fold(other, -4, &folded), 0);
+	assert_int_equal(percpu_histogram_downscale(other, -4, &folded), 0);
 	assert_is("folded", folded, ticks);
 	assert_int_equal(percpu_histogram_zero(h, 0), 0);
 	assert_int_equal(percpu_histogram_fetch(h, 0, other), 0);
@@ -287,9 +287,9 @@ static void check_all(struct percpu_histogram *h, const uint64_t *ticks, uint64_
 		percpu_histogram_record_ticks(h, ticks[i]);
 	s = look_at(h);
 	assert_within("as it is", s, ticks, n);
-	assert_int_equal(
-		percpu_histogram_fold(s, (int)(draw() % (unsigned)(s->schema + 5)) - 4, &folded),
-		0);
+	assert_int_equal(percpu_histogram_downscale(
+				 s, (int)(draw() % (unsigned)(s->schema + 5)) - 4, &folded),
+			 0);
 	assert_within("folded", folded, ticks, n);
 	assert_int_equal(percpu_histogram_subtract(folded, before), 0);
 	assert_within("folded difference", folded, ticks + first, n - first);

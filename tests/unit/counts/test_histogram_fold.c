@@ -120,15 +120,15 @@ static void check_folds(struct percpu_histogram *h, int low, int high)
 	struct percpu_histogram_snapshot *s = look_at(h), *once, *step, *next;
 
 	for (int schema = -4; schema < 0; schema++) {
-		assert_int_equal(percpu_histogram_fold(s, schema, &once), 0);
+		assert_int_equal(percpu_histogram_downscale(s, schema, &once), 0);
 		assert_int_equal(once->schema, schema);
 		check_buckets(once, low, high);
-		assert_int_equal(percpu_histogram_fold(s, s->schema, &step), 0);
+		assert_int_equal(percpu_histogram_downscale(s, s->schema, &step), 0);
 		while (step->schema > schema) {
 			int to = step->schema - 1 - (int)(test_random(&random_state) >> 40) % 3;
 
 			to = to < schema ? schema : to;
-			assert_int_equal(percpu_histogram_fold(step, to, &next), 0);
+			assert_int_equal(percpu_histogram_downscale(step, to, &next), 0);
 			percpu_histogram_snapshot_destroy(step);
 			step = next;
 		}
@@ -209,7 +209,7 @@ static void ends_of_cut_buckets_are_those_of_the_range(void **state)
 		percpu_histogram_record(h, i < 500 ? 512 : 1024);
 	}
 	s = look_at(h);
-	assert_int_equal(percpu_histogram_fold(s, -4, &f), 0);
+	assert_int_equal(percpu_histogram_downscale(s, -4, &f), 0);
 	assert_int_equal(percpu_histogram_quantile(f, 0.1, &q), 0);
 	assert_true(q.low == 0x1p-20 && q.high < 0x1p-16);
 	assert_int_equal(percpu_histogram_quantile(f, 0.9, &q), 0);
@@ -240,8 +240,8 @@ static void merging_keeps_cut_buckets_apart(void **state)
 	percpu_histogram_record(large, 3);
 	s = look_at(small);
 	l = look_at(large);
-	assert_int_equal(percpu_histogram_fold(s, -4, &fs), 0);
-	assert_int_equal(percpu_histogram_fold(l, -4, &fl), 0);
+	assert_int_equal(percpu_histogram_downscale(s, -4, &fs), 0);
+	assert_int_equal(percpu_histogram_downscale(l, -4, &fl), 0);
 	assert_int_equal(percpu_histogram_merge(fl, fs), 0); /* numbers -2 to 1 */
 	assert_int_equal(fl->bucket[1].count + fl->bucket[3].count, 0);
 	assert_int_equal(fl->bucket[2].count, 1);
@@ -283,12 +283,12 @@ static void folding_is_exact(void **state)
 			percpu_histogram_record(coarse, -1);
 			f = look_at(fine);
 			c = look_at(coarse);
-			assert_int_equal(percpu_histogram_fold(f, schema, &folded), 0);
+			assert_int_equal(percpu_histogram_downscale(f, schema, &folded), 0);
 			assert_same(folded, c);
 			if (schema < 5)
-				assert_int_equal(percpu_histogram_fold(c, schema + 1, &folded),
+				assert_int_equal(percpu_histogram_downscale(c, schema + 1, &folded),
 						 -ERANGE);
-			assert_int_equal(percpu_histogram_fold(c, -5, &folded), -ERANGE);
+			assert_int_equal(percpu_histogram_downscale(c, -5, &folded), -ERANGE);
 			percpu_histogram_snapshot_destroy(folded);
 			percpu_histogram_snapshot_destroy(f);
 			percpu_histogram_snapshot_destroy(c);
@@ -354,7 +354,7 @@ static void merging_ends_before_it_overflows(void **state)
 	s = look_at(h);
 	for (int e = 0; e == 0 && n < 100; n++) {
 		count = s->count;
-		assert_int_equal(percpu_histogram_fold(s, 3, &twice), 0);
+		assert_int_equal(percpu_histogram_downscale(s, 3, &twice), 0);
 		e = percpu_histogram_merge(s, twice);
 		assert_int_equal(s->count, e == 0 ? 2 * count : count);
 		assert_true(isfinite(s->sum));
@@ -365,7 +365,7 @@ static void merging_ends_before_it_overflows(void **state)
 	}
 	assert_in_range(n, 55, 59); /* 101 is more than 2^6 */
 	s->refused = UINT64_MAX;
-	assert_int_equal(percpu_histogram_fold(s, 3, &twice), 0);
+	assert_int_equal(percpu_histogram_downscale(s, 3, &twice), 0);
 	for (uint32_t b = 0; b < s->n; b++)
 		s->bucket[b].count = twice->bucket[b].count = 0;
 	assert_int_equal(percpu_histogram_merge(s, twice), -ERANGE);

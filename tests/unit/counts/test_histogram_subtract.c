@@ -32,7 +32,7 @@ static struct percpu_histogram_snapshot *folded(const struct percpu_histogram_sn
 {
 	struct percpu_histogram_snapshot *f;
 
-	assert_int_equal(percpu_histogram_fold(s, schema, &f), 0);
+	assert_int_equal(percpu_histogram_downscale(s, schema, &f), 0);
 	return f;
 }
 

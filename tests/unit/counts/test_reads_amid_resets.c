@@ -349,9 +349,9 @@ int __wrap_percpu_journal_lock(struct percpu_chunk *k, struct percpu_robust *h)
 
 static size_t written; /* the bank that a writer updates */
 
-static struct percpu_pair *pair_of_bank(size_t bank)
+static struct percpu_copies *pair_of_bank(size_t bank)
 {
-	return (struct percpu_pair *)(void *)(pairs->block.base + bank * pairs->banks);
+	return (struct percpu_copies *)(void *)(pairs->block.base + bank * pairs->banks);
 }
 
 static void write_meanwhile(void)

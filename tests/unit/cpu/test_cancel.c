@@ -251,7 +251,7 @@ static int series_removed(void)
 
 static int segment_quiesced(void)
 {
-	return percpu_segment_quiesce(file.kept);
+	return percpu_segment_release_removed(file.kept);
 }
 
 static int gauge_declared(void)
@@ -288,7 +288,7 @@ static int reader_consistent(void)
 {
 	int e = percpu_reader_open(test_path("file"), &file.reader);
 
-	return e != 0 ? e : percpu_reader_be_consistent(file.reader);
+	return e != 0 ? e : percpu_reader_set_consistent(file.reader);
 }
 
 static void close_opened(void)

@@ -120,16 +120,16 @@ static void at_the_end(void *value)
 static bool not_kept;
 static bool handler_counts; /* while the thread registers */
 
-bool __real_percpu_record_keep(struct percpu_record *r);
-bool __wrap_percpu_record_keep(struct percpu_record *r);
-bool __wrap_percpu_record_keep(struct percpu_record *r)
+bool __real_percpu_thread_keep(struct percpu_thread *r);
+bool __wrap_percpu_thread_keep(struct percpu_thread *r);
+bool __wrap_percpu_thread_keep(struct percpu_thread *r)
 {
 	if (handler_counts) {
 		handler_counts = false;
 		percpu_counter_inc(counter);
 		test_child_require(percpu_seq_cpu() >= 0, "a handler has sequences");
 	}
-	return !not_kept && __real_percpu_record_keep(r);
+	return !not_kept && __real_percpu_thread_keep(r);
 }
 
 /* An area that cannot be unregistered at the thread's end is not kept. */
@@ -174,7 +174,7 @@ static void *be_interrupted(void *arg)
 	percpu_counter_inc(counter);
 	test_child_require(!handler_counts, "a handler has counted");
 	test_child_require(percpu_seq_cpu() >= 0, "the thread has sequences");
-	test_child_require(percpu_record()->state == PERCPU_THREAD_ATTACHED, "and remains so");
+	test_child_require(percpu_thread()->state == PERCPU_THREAD_ATTACHED, "and remains so");
 	test_child_require(percpu_counter_fetch(counter) == 2, "exact");
 	pthread_setspecific(key, &counter);
 	return arg;

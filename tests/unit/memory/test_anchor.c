@@ -48,7 +48,7 @@ static struct percpu_anchor anchor(unsigned i)
 {
 	return (struct percpu_anchor){
 		.word = word(i),
-		.place = percpu_region_key(region, table) + i * sizeof(uint64_t),
+		.word_key = percpu_region_key(region, table) + i * sizeof(uint64_t),
 		.root = PERCPU_REGION_ROOTS,
 	};
 }
@@ -111,17 +111,17 @@ static void objects_are_made_once(void **state)
 static unsigned announced;
 static int choice;
 
-static int choose(struct percpu_anchor *at)
+static int choose_callback(struct percpu_anchor *at)
 {
 	assert_true(region->first->header->alloc_lock != 0);
 	if (choice != 0)
 		return choice;
-	*at = (struct percpu_anchor){ word(5), anchor(5).place, at->root, at->choose,
-				      at->announce };
+	*at = (struct percpu_anchor){ word(5), anchor(5).word_key, at->root, at->choose_callback,
+				      at->announce_callback };
 	return 0;
 }
 
-static void announce(struct percpu_anchor *at)
+static void announce_callback(struct percpu_anchor *at)
 {
 	assert_ptr_equal(at->word, word(5));
 	assert_true(*at->word == 0);
@@ -132,8 +132,8 @@ static void announce(struct percpu_anchor *at)
 static void anchors_choose_under_the_lock(void **state)
 {
 	const struct percpu_anchor at = { .root = PERCPU_REGION_ROOTS,
-					  .choose = choose,
-					  .announce = announce };
+					  .choose_callback = choose_callback,
+					  .announce_callback = announce_callback };
 	struct object *o = NULL, *same = NULL;
 
 	(void)state;

@@ -179,10 +179,10 @@ static int locked(void)
 static int pin(void)
 {
 	void *page = NULL;
-	int e = percpu_descriptor_pin(region, byte_at(8), &page);
+	int e = percpu_descriptor_lock_mapped(region, byte_at(8), &page);
 
 	assert_int_equal(page != NULL, e == 0);
-	percpu_descriptor_unpin(page);
+	percpu_descriptor_unlock_mapped(page);
 	return e;
 }
 
@@ -285,7 +285,8 @@ static void so_many_locks_are_looked_at(void **state)
 	/* No two adjacent ones, which the kernel would make one. */
 	for (int i = 0; i <= LOCKS; i++) {
 		assert_int_equal(
-			percpu_descriptor_pin(region, byte_at(2 + 2 * (size_t)i), &pins[i]), 0);
+			percpu_descriptor_lock_mapped(region, byte_at(2 + 2 * (size_t)i), &pins[i]),
+			0);
 		assert_int_equal(percpu_descriptor_least(region, byte_at(0), 4096, &n), 0);
 		assert_true(n == 2 || (n == 0 && i >= LOCKS - 1));
 		assert_int_equal(percpu_descriptor_least(region, byte_at(0), 1, &n), 0);
@@ -294,7 +295,7 @@ static void so_many_locks_are_looked_at(void **state)
 	assert_int_equal(percpu_descriptor_least(region, byte_at(0), 0, &n), 0);
 	assert_int_equal(n, 0);
 	for (int i = 0; i <= LOCKS; i++)
-		percpu_descriptor_unpin(pins[i]);
+		percpu_descriptor_unlock_mapped(pins[i]);
 }
 
 int main(void)

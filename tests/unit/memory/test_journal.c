@@ -305,12 +305,12 @@ static uint64_t patience[3];
 static unsigned asked;
 static bool busy;
 
-int __real_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
-int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
-int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
+int __real_percpu_journal_recover(struct percpu_chunk *k, uint64_t timeout_ns);
+int __wrap_percpu_journal_recover(struct percpu_chunk *k, uint64_t timeout_ns);
+int __wrap_percpu_journal_recover(struct percpu_chunk *k, uint64_t timeout_ns)
 {
 	if (!busy)
-		return __real_percpu_journal_settle(k, timeout_ns);
+		return __real_percpu_journal_recover(k, timeout_ns);
 	patience[asked++ % 3] = timeout_ns;
 	return k->index < 2 ? -ETIMEDOUT : 0;
 }
@@ -344,13 +344,13 @@ static void one_journal_is_waited_for(void **state)
 		assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE, 64, &lane), 0);
 	asked = 0;
 	busy = true;
-	assert_int_equal(percpu_region_settle_journals(r, 5), -ETIMEDOUT);
+	assert_int_equal(percpu_region_recover_journals(r, 5), -ETIMEDOUT);
 	busy = false;
 	assert_int_equal(asked, 3);
 	assert_int_equal(patience[0], 5);
 	assert_int_equal(patience[1], 0);
 	assert_int_equal(patience[2], 0);
-	assert_int_equal(percpu_region_settle_journals(r, 5), 0);
+	assert_int_equal(percpu_region_recover_journals(r, 5), 0);
 	percpu_region_close(r);
 	percpu_stats_destroy(stats);
 }

@@ -292,17 +292,17 @@ static unsigned settled[4]; /* how often the journal of each chunk was settled *
 static bool astray;	    /* a call for a chunk that does not exist */
 
 /* Replace the library's function, by the linker's --wrap. */
-int __real_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
-int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
-int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
+int __real_percpu_journal_recover(struct percpu_chunk *k, uint64_t timeout_ns);
+int __wrap_percpu_journal_recover(struct percpu_chunk *k, uint64_t timeout_ns);
+int __wrap_percpu_journal_recover(struct percpu_chunk *k, uint64_t timeout_ns)
 {
 	if (growing == NULL)
-		return __real_percpu_journal_settle(k, timeout_ns);
+		return __real_percpu_journal_recover(k, timeout_ns);
 	astray |= k == NULL;
 	if (k == NULL || k->region != growing)
 		return 0;
 	settled[k->index]++;
-	return __real_percpu_journal_settle(k, timeout_ns);
+	return __real_percpu_journal_recover(k, timeout_ns);
 }
 
 static void *allocate_chunk(void)

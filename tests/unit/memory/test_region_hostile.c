@@ -23,7 +23,7 @@
 static void use(struct percpu_region *r, bool writable)
 {
 	const uint64_t array =
-		keys[0] % (PERCPU_KEY_PLACE + 1) + PERCPU_KIND_ARRAY * (PERCPU_KEY_PLACE + 1);
+		keys[0] % (PERCPU_KEY_CELL + 1) + PERCPU_KIND_ARRAY * (PERCPU_KEY_CELL + 1);
 	struct percpu_counter_array *a;
 	struct percpu_counter *c;
 	void *cell;

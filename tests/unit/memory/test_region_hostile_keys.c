@@ -195,7 +195,7 @@ static void no_other_kind_will_do(void **state)
 	(void)state;
 	write_file(image, image_size);
 	assert_int_equal(percpu_region_open(path, 0, NULL, &r), 0);
-	place = keys[0] & PERCPU_KEY_PLACE;
+	place = keys[0] & PERCPU_KEY_CELL;
 	for (unsigned kind = 0; kind <= UINT64_MAX >> PERCPU_KEY_KIND_SHIFT; kind++) {
 		uint64_t key = (uint64_t)kind << PERCPU_KEY_KIND_SHIFT | place;
 

@@ -131,7 +131,7 @@ static void locks_of_an_earlier_boot_are_free(void **state)
 	begin();
 	open_in(SECOND);
 	assert_int_equal(header(0)->lock_boot, SECOND);
-	assert_int_equal(header(0)->settler.lock, 0);
+	assert_int_equal(header(0)->recovery_lock.lock, 0);
 	expect_marked();
 	expect_working();
 	percpu_region_close(region);
@@ -252,7 +252,7 @@ static void who_knows_no_boot_comes_between(void **state)
 	let_happen(set_to_unknown, "stale: to be locked", 1);
 	open_in(SECOND);
 	assert_null(at_step);
-	assert_int_equal(header(0)->settler.lock, 0);
+	assert_int_equal(header(0)->recovery_lock.lock, 0);
 	expect_stale();
 	percpu_region_close(region);
 
@@ -329,7 +329,7 @@ static void two_at_once(void **state)
 		open_in(SECOND);
 		assert_null(at_step);
 		assert_int_equal(test_wait(second_pid, 60), 0);
-		assert_int_equal(header(0)->settler.lock, 0);
+		assert_int_equal(header(0)->recovery_lock.lock, 0);
 		expect_locks(NOBODY, FUTEX_OWNER_DIED, FUTEX_OWNER_DIED);
 		percpu_region_close(region);
 	}
@@ -376,11 +376,11 @@ static void down_between(void **state)
 	(void)state;
 	begin();
 	open_in(FIRST);
-	header(0)->settler.boot = FIRST >> 32;
-	header(0)->settler.lock = NOBODY;
+	header(0)->recovery_lock.boot = FIRST >> 32;
+	header(0)->recovery_lock.lock = NOBODY;
 	percpu_region_close(region);
 	open_in(SECOND);
-	assert_int_equal(header(0)->settler.boot, SECOND >> 32);
+	assert_int_equal(header(0)->recovery_lock.boot, SECOND >> 32);
 	expect_marked();
 	expect_working();
 	percpu_region_close(region);
@@ -393,8 +393,8 @@ static void who_is_stopped_keeps_nobody(void **state)
 	(void)state;
 	begin();
 	open_in(FIRST);
-	header(0)->settler.boot = SECOND >> 32;
-	header(0)->settler.lock = NOBODY;
+	header(0)->recovery_lock.boot = SECOND >> 32;
+	header(0)->recovery_lock.lock = NOBODY;
 	percpu_region_close(region);
 	open_in(SECOND);
 	assert_int_equal(header(0)->lock_boot, 0);

@@ -509,13 +509,13 @@ static void quiescing_needs_the_file(void **state)
 	assert_int_equal(count_in(f, "x", 1), 1);
 	assert_int_equal(remove_value(f, "x"), 0);
 	assert_int_equal(close(fd), 0);
-	assert_int_equal(percpu_segment_quiesce(s), -EBADF);
+	assert_int_equal(percpu_segment_release_removed(s), -EBADF);
 	says(s, "quiesce: the program has closed the segment's descriptor, by which the file is "
 		"opened once more");
 	assert_ptr_equal(s->epoch, epoch);
 	assert_int_equal(dup2(kept, fd), fd);
 	assert_int_equal(close(kept), 0);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 }
 
 static void nothing_is_kept(void **state)
@@ -529,7 +529,7 @@ static void nothing_is_kept(void **state)
 	r = open_family_file(path, ALL);
 	assert_int_equal(count_in(family_of(r, 3), "x", 1), 1);
 	assert_int_equal(test_holding_now().fds, before.fds + 1); /* the segment's own */
-	assert_int_equal(percpu_segment_quiesce(r), 0);
+	assert_int_equal(percpu_segment_release_removed(r), 0);
 	assert_int_equal(test_holding_now().fds, before.fds + 1);
 	percpu_segment_close(r);
 	test_assert_holding(before);

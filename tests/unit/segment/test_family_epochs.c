@@ -70,13 +70,13 @@ static bool may_be_used_again(void)
 	uint64_t before = percpu_family_overflows(f);
 
 	(void)remove_value(f, "x");
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	snprintf(value, sizeof(value), "y%u", n++);
 	assert_true(count_in(f, value, 1) >= 1);
 	if (percpu_family_overflows(f) != before)
 		return false;
 	assert_int_equal(remove_value(f, value), 0);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	return true;
 }
 
@@ -193,7 +193,7 @@ static int end_later(void *closes)
 	if (closes != NULL)
 		percpu_segment_close(mine);
 	else
-		test_child_require(percpu_segment_quiesce(mine) == 0, "to quiesce");
+		test_child_require(percpu_segment_release_removed(mine) == 0, "to quiesce");
 	say(&shared->ready);
 	wait_for(&shared->go, 2);
 	return 0;
@@ -229,7 +229,7 @@ static int quiesce_what_is_inherited(void *arg)
 	(void)arg;
 	say(&shared->ready);
 	wait_for(&shared->go, 1);
-	test_child_require(percpu_segment_quiesce(s) == 0, "to quiesce");
+	test_child_require(percpu_segment_release_removed(s) == 0, "to quiesce");
 	say(&shared->ready);
 	wait_for(&shared->go, 2);
 	test_child_require(count_in(f, "z", 1) >= 1, "and to go on");
@@ -262,7 +262,7 @@ static void the_first_epoch_is_found(void **state)
 	void *epoch[200];
 
 	(void)state;
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(percpu_epoch_first(s, 1, &first), 0);
 	assert_int_equal(first, 0); /* its own */
 	percpu_segment_close(s);
@@ -327,7 +327,7 @@ static int churn(void *arg)
 			e = remove_value(family, value);
 			test_child_require(e == 0, "removed");
 		}
-		test_child_require(percpu_segment_quiesce(mine) == 0, "quiesced");
+		test_child_require(percpu_segment_release_removed(mine) == 0, "quiesced");
 	}
 	percpu_segment_close(mine);
 	return 0;
@@ -380,7 +380,7 @@ static void quiesce_all_the_time(unsigned i, void *arg)
 		snprintf(value, sizeof(value), "%u", n);
 		(void)count_in(arg, value, 1);
 		(void)remove_value(arg, value);
-		e = percpu_segment_quiesce(s);
+		e = percpu_segment_release_removed(s);
 	}
 }
 
@@ -411,7 +411,7 @@ static int close_and_look(void *arg)
 {
 	(void)arg;
 	test_child_require(uses_of_file() > 0, "it is open");
-	test_child_require(percpu_segment_quiesce(s) == 0, "quiesce");
+	test_child_require(percpu_segment_release_removed(s) == 0, "quiesce");
 	percpu_segment_close(s);
 	test_child_require(uses_of_file() == 0, "something is left");
 	return 0;

@@ -42,11 +42,11 @@ static int close_one(void **state)
 static bool busy;
 
 /* Replace the library's function, by the linker's --wrap. */
-int __real_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
-int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns);
-int __wrap_percpu_journal_settle(struct percpu_chunk *k, uint64_t timeout_ns)
+int __real_percpu_journal_recover(struct percpu_chunk *k, uint64_t timeout_ns);
+int __wrap_percpu_journal_recover(struct percpu_chunk *k, uint64_t timeout_ns);
+int __wrap_percpu_journal_recover(struct percpu_chunk *k, uint64_t timeout_ns)
 {
-	return busy ? -ETIMEDOUT : __real_percpu_journal_settle(k, timeout_ns);
+	return busy ? -ETIMEDOUT : __real_percpu_journal_recover(k, timeout_ns);
 }
 
 /* Whether no robust lock can be taken, such as that of the allocator. */
@@ -153,7 +153,7 @@ static void updates_are_completed_before_objects_go(void **state)
 	(void)state;
 	assert_int_equal(count_in(f, "x", 1), 1);
 	assert_int_equal(remove_value(f, "x"), 0);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	busy = true;
 	assert_int_equal(percpu_reuse_free(s, 0), -ETIMEDOUT);
 	assert_int_equal(s->removed.n, 1);
@@ -199,9 +199,9 @@ static void updates_out_of_reach_are_completed(void **state)
 	j->value[0] = 1000;
 	j->turn |= 1;
 	assert_int_equal(remove_value(others, "x"), 0);
-	assert_int_equal(percpu_segment_quiesce(t), 0);
-	assert_int_equal(percpu_segment_quiesce(u), 0);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(t), 0);
+	assert_int_equal(percpu_segment_release_removed(u), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(u->region->n, n);
 	fault_set(FAULT_MMAP, 0, ENOMEM, false);
 	assert_int_equal(percpu_reuse_free(u, 0), -ENOMEM);
@@ -213,7 +213,7 @@ static void updates_out_of_reach_are_completed(void **state)
 	c = counter_of(f, "y");
 	assert_int_equal(percpu_counter_key(c), key);
 	assert_int_equal(percpu_family_overflows(f), 0);
-	assert_int_equal(percpu_journal_settle(percpu_chunk_of(c), 0), 0);
+	assert_int_equal(percpu_journal_recover(percpu_chunk_of(c), 0), 0);
 	assert_int_equal(percpu_counter_fetch(c), 0);
 	percpu_segment_close(u);
 }
@@ -558,7 +558,7 @@ static int free_half_made(void)
 static int settle_change(void)
 {
 	s->control->changes |= 1; /* as a killed process leaves it */
-	percpu_reuse_settle(s);
+	percpu_reuse_await_change(s);
 	return s->control->changes & 1 ? -ENOMEM : 0;
 }
 
@@ -600,8 +600,8 @@ static void no_memory_keeps_no_lock(void **state)
 		assert_int_equal(count_in(f, "gone", 1), 1);
 		assert_int_equal(percpu_epoch_take(s, &epoch), 0);
 		assert_int_equal(remove_value(f, "gone"), 0);
-		assert_int_equal(percpu_segment_quiesce(s), 0);
-		assert_int_equal(percpu_segment_quiesce(t), 0);
+		assert_int_equal(percpu_segment_release_removed(s), 0);
+		assert_int_equal(percpu_segment_release_removed(t), 0);
 		assert_int_equal(count_in(others, "y", 1), 1);
 		assert_int_equal(remove_value(others, "y"), 0); /* so s makes its tables again */
 		percpu_epoch_drop(epoch);
@@ -668,7 +668,7 @@ static int look_without_memory(void *x)
 		test_child_require(may_observe(x), "they are still there");
 	}
 	test_child_require(nth > 4, "two lists that become longer");
-	test_child_require(percpu_segment_quiesce(s) == 0, "quiesce");
+	test_child_require(percpu_segment_release_removed(s) == 0, "quiesce");
 	test_child_require(s->retired.n == 0, "none");
 	percpu_segment_close(s);
 	return 0;
@@ -687,7 +687,7 @@ static void what_others_remove_is_given_back_once(void **state)
 	for (unsigned i = 0; i < MANY; i++)
 		assert_int_equal(percpu_family_remove(others, nth_value(i)), 0);
 	test_in_child(look_without_memory, x);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(s->retired.n, 0);
 }
 
@@ -712,7 +712,7 @@ static unsigned remove_without_memory(unsigned nth)
 	}
 	assert_int_equal(percpu_directory_refresh(s), 0);
 	assert_int_equal(s->retired.n, MANY);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(s->retired.n, 0);
 	return failed;
 }
@@ -797,7 +797,7 @@ static bool quiesce_with(enum fault_call call, unsigned nth, bool later)
 	int e;
 
 	fault_set(call, nth, fault_error(call), later);
-	e = percpu_segment_quiesce(s);
+	e = percpu_segment_release_removed(s);
 	if (fault_clear() == 0) {
 		assert_int_equal(e, 0);
 		return false;
@@ -823,7 +823,7 @@ static void what_is_not_said_is_not_given_up(void **state)
 		h = histogram_of(of_s, x);
 		n = 0;
 		assert_int_equal(percpu_family_remove(of_t, values), 0);
-		assert_int_equal(percpu_segment_quiesce(t), 0);
+		assert_int_equal(percpu_segment_release_removed(t), 0);
 		while (quiesce_with(of_quiescing[i / 2], (unsigned)n, i % 2 != 0)) {
 			assert_false(has_room(of_t, "y"));
 			expect_kept(h, ++n);
@@ -931,7 +931,7 @@ static void no_memory_is_no_start(void **state)
 	percpu_histogram_snapshot_destroy(of_h);
 	assert_int_equal(count_in(f, "x", 1), 1);
 	assert_int_equal(remove_value(f, "x"), 0);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(count_in(f, "y", 1), 1);
 	assert_int_equal(percpu_family_overflows(f), 0);
 }

@@ -77,13 +77,13 @@ static void others_find_what_stays(void **state)
 	assert_int_equal(count_in(f, "stays", 1), 1);
 	others = family_of(t, 3);
 	stays = counter_of(others, "stays");
-	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_segment_release_removed(t), 0);
 	meanwhile = look_meanwhile;
 	waits_when = "reuse: ";
 	assert_int_equal(remove_value(f, "goes-and-is-long"), 0);
 	waits_when = NULL;
-	assert_int_equal(percpu_segment_quiesce(s), 0);
-	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
+	assert_int_equal(percpu_segment_release_removed(t), 0);
 	assert_int_equal(s->removed.n, 1);
 	rewritten = s->removed.at[0].at;
 	waits_when = "reuse: ";
@@ -132,7 +132,7 @@ static void what_goes_meanwhile_was_not_declared(void **state)
 					 .label_names = a,
 					 .label_values = x,
 					 .labels = 1 };
-	struct percpu_moment moment;
+	struct percpu_segment_start moment;
 
 	(void)state;
 	others = family_of(t, 3);
@@ -196,7 +196,7 @@ static void stopped_ones_let_others_count(void **state)
 static bool reuse_meanwhile(void)
 {
 	assert_int_equal(remove_value(others, "x"), 0);
-	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_segment_release_removed(t), 0);
 	assert_int_equal(count_in(others, "y", 7), 7);
 	assert_int_equal(percpu_family_overflows(others), 0);
 	return false;
@@ -260,14 +260,14 @@ static void handles_of_what_goes_meanwhile_stay(void **state)
 	assert_int_equal(percpu_family_histogram(f, x, &h), 0);
 	meanwhile = remove_meanwhile;
 	waits_when = "epoch: counted";
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_null(waits_when);
 	assert_int_equal(s->retired.n, 1);
 	percpu_histogram_record(h, 1);
-	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_segment_release_removed(t), 0);
 	assert_int_equal(percpu_family_histogram(others, y, &new), 0);
 	assert_int_equal(percpu_family_overflows(others), 1); /* s has x */
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(s->retired.n, 0);
 	assert_int_equal(percpu_family_histogram(others, y, &new), 0);
 	assert_int_equal(percpu_family_overflows(others), 1);
@@ -571,7 +571,7 @@ static void sizes_are_loaded_once(void **state)
 static bool replace_while_reset(void)
 {
 	assert_int_equal(remove_value(others, "x"), 0);
-	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_segment_release_removed(t), 0);
 	(void)count_in(others, "y", 7);
 	return false;
 }
@@ -635,7 +635,7 @@ static void make_amid_start(const char *step)
 	others = family_of(t, 2);
 	assert_int_equal(count_in(others, "x", 5), 5);
 	assert_int_equal(remove_value(others, "x"), 0);
-	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_segment_release_removed(t), 0);
 	assert_int_equal(percpu_reuse_free(t, 0), 0);
 	meanwhile = make_since;
 	waits_when = step;
@@ -675,7 +675,7 @@ static void others_may_change_for_ever(void **state)
 	assert_int_equal(remove_value(f, "x"), 0);
 	meanwhile = change_something;
 	waits_when = "directory: blocks found";
-	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_segment_release_removed(t), 0);
 	assert_null(waits_when);
 }
 
@@ -703,7 +703,7 @@ static bool change_meanwhile(void)
 static void what_could_not_be_looked_for_is_not_absent(void **state)
 {
 	struct percpu_counter *c;
-	struct percpu_moment m;
+	struct percpu_segment_start m;
 
 	(void)state;
 	assert_int_equal(percpu_segment_counter(t, METRIC("a_total"), &c), 0);
@@ -780,7 +780,7 @@ static void records_with_objects_are_not_rewritten(void **state)
 	(void)state;
 	assert_int_equal(count_in(f, "x", 1), 1);
 	assert_int_equal(remove_value(f, "x"), 0);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(percpu_reuse_free(s, 0), 0);
 	assert_int_equal(s->spare.n, 1);
 	assert_int_equal(percpu_directory_refresh(t), 0);
@@ -809,7 +809,7 @@ static void lengths_of_rewritten_records_stay(void **state)
 	(void)state;
 	assert_int_equal(count_in(f, "a-long-value", 1), 1);
 	assert_int_equal(remove_value(f, "a-long-value"), 0);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(percpu_reuse_free(s, 0), 0);
 	assert_int_equal(percpu_directory_refresh(t), 0);
 	rewritten = s->spare.at[0].at;
@@ -834,8 +834,8 @@ static void next_records_are_no_longer_than_needed(void **state)
 	others = family_of(t, 3);
 	assert_int_equal(count_in(f, "a-value-that-takes-much-more-room-than-x-does", 1), 1);
 	assert_int_equal(remove_value(f, "a-value-that-takes-much-more-room-than-x-does"), 0);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
-	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
+	assert_int_equal(percpu_segment_release_removed(t), 0);
 	assert_int_equal(percpu_reuse_free(s, 0), 0);
 	assert_int_equal(s->spare.n, 1);
 	end = percpu_directory_end(s);
@@ -1027,7 +1027,7 @@ static void what_is_looked_up_under_the_lock_stays(void **state)
 
 static void looks_for_moments_do_not_last_for_ever(void **state)
 {
-	struct percpu_moment m = { .generation = 77 };
+	struct percpu_segment_start m = { .generation = 77 };
 	struct percpu_counter *c;
 
 	(void)state;
@@ -1056,13 +1056,13 @@ static void who_reads_may_not_quiesce(void **state)
 	assert_int_equal(remove_value(f, "x"), 0);
 	meanwhile = change_always;
 	waits_when = "directory: blocks found";
-	assert_int_equal(percpu_segment_quiesce(outside), -ETIMEDOUT);
+	assert_int_equal(percpu_segment_release_removed(outside), -ETIMEDOUT);
 	waits_when = NULL;
 	assert_int_equal(looks, 100);
 	assert_string_equal(percpu_segment_error(outside),
 			    "quiesce: the segment could not be read");
 	assert_ptr_equal(outside->epoch, epoch);
-	assert_int_equal(percpu_segment_quiesce(outside), 0);
+	assert_int_equal(percpu_segment_release_removed(outside), 0);
 	percpu_segment_close(outside);
 }
 
@@ -1303,7 +1303,7 @@ static void what_is_in_use_is_not_freed(void **state)
 	record = record_of_x(s);
 	key = record->key;
 	assert_int_equal(remove_value(f, "x"), 0);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	record->state = PERCPU_RECORD_IN_USE;
 	assert_int_equal(percpu_reuse_free(s, 0), 0);
 	assert_int_equal(record->state, PERCPU_RECORD_IN_USE);

@@ -36,8 +36,8 @@ static void close_other(void)
 
 static void all_quiesce(void)
 {
-	assert_int_equal(percpu_segment_quiesce(s), 0);
-	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
+	assert_int_equal(percpu_segment_release_removed(t), 0);
 }
 
 static void removed_series_begin_at_0(void **state)
@@ -72,7 +72,7 @@ static void what_is_not_there_is_not_removed(void **state)
 	assert_int_equal(remove_value(g, "x"), -ENOENT);
 	assert_int_equal(remove_value(f, PERCPU_FAMILY_OVERFLOW), -EINVAL);
 	assert_string_equal(percpu_segment_error(s), "f_total: the overflow stays");
-	assert_int_equal(percpu_segment_quiesce(NULL), -EINVAL);
+	assert_int_equal(percpu_segment_release_removed(NULL), -EINVAL);
 }
 
 /* percpu_segment_error() is about the last call that failed: a later success does not change it. */
@@ -90,7 +90,7 @@ static void success_leaves_the_sentence(void **state)
 	const struct percpu_declaration row = {
 		.size = sizeof(row), .metric = &y, .kind = PERCPU_METRIC_COUNTER, .ret = &c
 	};
-	struct percpu_moment at;
+	struct percpu_segment_start at;
 	const char *sentence;
 
 	(void)state;
@@ -105,7 +105,7 @@ static void success_leaves_the_sentence(void **state)
 	EXPECT_SAME(percpu_family_counter(f, values, &c));
 	EXPECT_SAME(percpu_segment_series_started(s, &x, &at));
 	EXPECT_SAME(remove_value(f, "x"));
-	EXPECT_SAME(percpu_segment_quiesce(s));
+	EXPECT_SAME(percpu_segment_release_removed(s));
 	EXPECT_SAME(family_of(s, 3) != f);
 	EXPECT_SAME(percpu_segment_counter(s, &y, &c));
 	EXPECT_SAME(percpu_segment_declare(s, &row, 1));
@@ -123,9 +123,9 @@ static void who_has_quiesced_holds_the_rest(void **state)
 	assert_int_equal(count_in(f, "c", 1), 1);
 	c = counter_of(f, "b");
 	assert_int_equal(remove_value(g, "a"), 0);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(remove_value(g, "b"), 0);
-	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_segment_release_removed(t), 0);
 	assert_int_equal(count_in(g, "d", 1), 1); /* in place of a */
 	assert_int_equal(count_in(g, "e", 1), 1); /* b's place is not free */
 	assert_int_equal(percpu_family_overflows(g), 1);
@@ -153,7 +153,7 @@ static void overflows_stay(void **state)
 	r->state = PERCPU_RECORD_REMOVED;
 	s->control->removals = 1;
 	s->control->changes += 2;
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(s->retired.n, 1);
 	assert_int_equal(percpu_family_histogram(family, x, &h), 0);
 	assert_int_equal(percpu_family_histogram(family, y, &h), 0);
@@ -170,10 +170,10 @@ static void caps_count_what_may_be_in_use(void **state)
 	assert_int_equal(remove_value(f, "b"), 0);
 	assert_int_equal(count_in(f, "d", 1), 1);
 	assert_int_equal(percpu_family_overflows(f), 1);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(count_in(f, "d", 1), 2);
 	assert_int_equal(percpu_family_overflows(f), 2);
-	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_segment_release_removed(t), 0);
 	assert_int_equal(count_in(f, "d", 1), 1);
 	assert_int_equal(percpu_family_overflows(f), 2);
 	assert_int_equal(count_in(g, "d", 1), 2);
@@ -203,7 +203,7 @@ static void caps_count_what_others_have_removed(void **state)
 		assert_int_equal(percpu_family_overflows(f), i + 1);
 	}
 	assert_int_equal(s->control->end, end);
-	assert_int_equal(percpu_segment_quiesce(third), 0);
+	assert_int_equal(percpu_segment_release_removed(third), 0);
 	all_quiesce();
 	assert_int_equal(count_in(of_third, "d", 1), 1);
 	assert_int_equal(count_in(g, "d", 1), 2);
@@ -221,7 +221,7 @@ static void handles_stay_until_the_next_time(void **state)
 	all_quiesce();
 	percpu_counter_add(held, 1);
 	assert_int_equal(remove_value(f, "a"), 0);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	for (int i = 0; i < 3; i++)
 		(void)count_in(f, (const char *const[]){ "b", "c", "d" }[i], 100);
 	assert_int_equal(percpu_counter_fetch(held), 1);
@@ -243,8 +243,8 @@ static void others_hold_nothing(void **state)
 	assert_int_equal(count_in(f, "a", 1), 1);
 	assert_int_equal(remove_value(f, "a"), 0);
 	close_other();
-	assert_int_equal(percpu_segment_quiesce(s), 0);
-	assert_int_equal(percpu_segment_quiesce(other), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
+	assert_int_equal(percpu_segment_release_removed(other), 0);
 	assert_null(other->epoch);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(count_in(f, (const char *const[]){ "b", "c", "d" }[i], 1), 1);
@@ -337,7 +337,7 @@ static void what_is_held_is_not_looked_at(void **state)
 	assert_int_equal(count_in(g, "a", 1), 2); /* t holds an epoch */
 	assert_int_equal(remove_value(f, "b"), 0);
 	assert_int_equal(remove_value(f, "a"), 0);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(count_in(f, "d", 1), 1);
 	assert_int_equal(percpu_family_overflows(f), 1);
 	assert_int_equal(s->removed.n, 2);
@@ -380,7 +380,7 @@ static void resolve_each(struct percpu_segment *of)
 	}
 	for (int i = 0; i < (wide ? 3 : 2); i++)
 		assert_int_equal(percpu_family_remove(family[i], x), 0);
-	assert_int_equal(percpu_segment_quiesce(of), 0);
+	assert_int_equal(percpu_segment_release_removed(of), 0);
 	for (int i = 0; i < (wide ? 3 : 2); i++) {
 		assert_int_equal(percpu_family_overflows(family[i]), 0);
 		assert_int_equal(percpu_reuse_free(of, 0), 0);
@@ -440,7 +440,7 @@ static void new_series_are_empty(void **state)
 	assert_int_equal(percpu_family_histogram(family, x, &h), 0);
 	percpu_histogram_record(h, 1);
 	assert_int_equal(percpu_family_remove(family, x), 0);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(percpu_family_histogram(family, y, &h), 0);
 	assert_int_equal(percpu_family_overflows(family), 0);
 	assert_int_equal(percpu_histogram_snapshot_create(h, &shot), 0);
@@ -468,7 +468,7 @@ static void churn_takes_no_more_room(void **state)
 		if (i >= 10) {
 			snprintf(value, sizeof(value), "%u", (i - 10) * 7919);
 			assert_int_equal(remove_value(churned, value), 0);
-			assert_int_equal(percpu_segment_quiesce(s), 0);
+			assert_int_equal(percpu_segment_release_removed(s), 0);
 		}
 		snprintf(value, sizeof(value), "%u", i * 7919);
 		assert_int_equal(count_in(churned, value, i), i);

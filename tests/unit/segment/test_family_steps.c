@@ -41,7 +41,7 @@ static int come_and_go(void *arg)
 	test_child_require(e == 0, strerror(-e));
 	f = family_of(s, 3);
 	good = f != NULL && count_in(f, "a", 1) >= 1 && count_in(f, "b", 1) >= 1 &&
-	       remove_value(f, "a") == 0 && percpu_segment_quiesce(s) == 0 &&
+	       remove_value(f, "a") == 0 && percpu_segment_release_removed(s) == 0 &&
 	       count_in(f, "c", 1) >= 1 && count_in(f, "a", 1) == 1 && remove_value(f, "c") == 0;
 	dies_at = 0;
 	test_child_require(good, percpu_segment_error(s));
@@ -54,7 +54,7 @@ static void remove_all(struct percpu_segment *s, struct percpu_family *f)
 {
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(remove_value(f, (const char *const[]){ "a", "b", "c" }[i]), 0);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(percpu_reuse_free(s, 0), 0);
 	assert_int_equal(s->removed.n, 0);
 	assert_int_equal(s->control->changes % 2, 0);
@@ -114,7 +114,7 @@ static int free_and_die(void *arg)
 	if (e == 0)
 		e = percpu_family_remove(f, x);
 	if (e == 0)
-		e = percpu_segment_quiesce(s);
+		e = percpu_segment_release_removed(s);
 	dies_at = *(unsigned *)arg;
 	if (e == 0)
 		e = percpu_reuse_free(s, 0);
@@ -140,7 +140,7 @@ static void shares_are_freed_with_their_gauge(void **state)
 	for (step = 1; killed; step += stride) {
 		killed = killed_at(free_and_die, step);
 		s = open_family_file(path, ALL);
-		percpu_reuse_settle(s); /* if the process died amid a change */
+		percpu_reuse_await_change(s); /* if the process died amid a change */
 		assert_int_equal(s->control->changes % 2, 0);
 		assert_int_equal(percpu_directory_refresh(s), 0);
 		assert_int_equal(percpu_reuse_free(s, 0), 0);
@@ -194,7 +194,7 @@ static void leave_half(size_t cap, const char *value)
 static bool replace_meanwhile(void)
 {
 	assert_int_equal(remove_value(others, "x"), 0);
-	assert_int_equal(percpu_segment_quiesce(t), 0);
+	assert_int_equal(percpu_segment_release_removed(t), 0);
 	assert_int_equal(count_in(others, "y", 7), 7);
 	return false;
 }
@@ -225,7 +225,7 @@ static void records_without_objects_may_go(void **state)
 	remove_value(f, "y");
 	percpu_segment_close(t);
 	t = NULL;
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(percpu_reuse_free(s, 0), 0);
 	assert_int_equal(used(), units(0));
 	assert_int_equal(close_both(state), 0);
@@ -286,7 +286,7 @@ static void cut_removals_are_removals(bool quiesces)
 		u = open_family_file(path, ALL);
 		assert_non_null(family_of(u, 1));
 	}
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	t = open_family_file(path, ALL);
 	others = family_of(t, 1);
 	assert_int_equal(count_in(others, "y", 1), 1);
@@ -341,14 +341,14 @@ static void replace_owned(struct percpu_segment *s, int64_t n)
 		e = percpu_family_remove(f, x);
 		assert_true(e == 0 || e == -ENOENT);
 	}
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(percpu_family_owned_gauge(f, y, &o), 0);
 	assert_int_equal(percpu_family_overflows(f), 0);
 	assert_int_equal(percpu_owned_gauge_add(o, n), 0);
 	assert_int_equal(percpu_owned_gauge_fetch(o, PERCPU_OWNED_LIVING, &sum), 0);
 	assert_int_equal(sum, n);
 	assert_int_equal(percpu_family_remove(f, y), 0);
-	assert_int_equal(percpu_segment_quiesce(s), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(percpu_reuse_free(s, 0), 0);
 }
 

@@ -37,7 +37,7 @@ int __wrap_percpu_reader_info(const struct percpu_reader *r, struct percpu_reade
 int __wrap_percpu_reader_series(const struct percpu_reader *r, size_t i,
 				struct percpu_reader_series *ret);
 int __wrap_percpu_reader_counter(const struct percpu_reader *r, size_t i, uint64_t *ret);
-int __wrap_percpu_reader_level(const struct percpu_reader *r, size_t i, int64_t *ret);
+int __wrap_percpu_reader_gauge(const struct percpu_reader *r, size_t i, int64_t *ret);
 int __wrap_percpu_reader_number(const struct percpu_reader *r, size_t i, double *ret);
 int __wrap_percpu_reader_when(const struct percpu_reader *r, size_t i, uint64_t *ret);
 int __wrap_percpu_reader_extrema(const struct percpu_reader *r, size_t i, double *min, double *max);
@@ -82,7 +82,7 @@ int __wrap_percpu_reader_counter(const struct percpu_reader *r, size_t i, uint64
 	return answer(i, PERCPU_METRIC_COUNTER);
 }
 
-int __wrap_percpu_reader_level(const struct percpu_reader *r, size_t i, int64_t *ret)
+int __wrap_percpu_reader_gauge(const struct percpu_reader *r, size_t i, int64_t *ret)
 {
 	const int e = answer(i, PERCPU_METRIC_GAUGE);
 

@@ -87,7 +87,7 @@ static void counters_and_levels_are_read(void **state)
 	assert_int_equal(percpu_segment_fgauge(s, METRIC("d"), &fgauge), 0);
 	assert_int_equal(percpu_fgauge_set(fgauge, 0.1), 0);
 	assert_int_equal(look(), 4);
-	assert_int_equal(percpu_reader_level(r, find("c"), &level), 0);
+	assert_int_equal(percpu_reader_gauge(r, find("c"), &level), 0);
 	assert_int_equal(level, -4);
 	assert_true(number_of("c") == -4);
 	assert_true(number_of("d") == 0.1);
@@ -273,11 +273,11 @@ static void owners_are_told_dead_or_alive(void **state)
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	assert_int_equal(look(), 2);
 	assert_true(number_of("o") == 7);
-	assert_int_equal(percpu_reader_fold(r, find("o"), PERCPU_OWNED_LIVING, &sum), 0);
+	assert_int_equal(percpu_reader_owned_fetch(r, find("o"), PERCPU_OWNED_LIVING, &sum), 0);
 	assert_true(sum == 7);
-	assert_int_equal(percpu_reader_fold(r, find("o"), PERCPU_OWNED_ALL, &sum), 0);
+	assert_int_equal(percpu_reader_owned_fetch(r, find("o"), PERCPU_OWNED_ALL, &sum), 0);
 	assert_true(sum == 107);
-	assert_int_equal(percpu_reader_fold(r, find("p"), PERCPU_OWNED_ALL, &sum), 0);
+	assert_int_equal(percpu_reader_owned_fetch(r, find("p"), PERCPU_OWNED_ALL, &sum), 0);
 	assert_true(sum == 1.5);
 	assert_true(number_of("p") == 1.5);
 	assert_int_equal(series_of(find("p")).flags, PERCPU_OWNED_MAX);
@@ -287,7 +287,7 @@ static void owners_are_told_dead_or_alive(void **state)
 	assert_int_equal(owner[dead].alive, 0);
 	assert_int_equal(owner[1 - dead].alive, 1);
 	assert_int_equal(owner[1 - dead].pid, getpid());
-	assert_int_equal(percpu_reader_owned(r, find("o"), value, 3, &n), 0);
+	assert_int_equal(percpu_reader_owned_each(r, find("o"), value, 3, &n), 0);
 	assert_int_equal(n, 2);
 	assert_int_equal(value[dead].value, 100);
 	assert_int_equal(value[1 - dead].value, 7);
@@ -586,13 +586,13 @@ static void wrong_questions_are_refused(void **state)
 	assert_int_equal(look(), 1);
 	assert_int_equal(percpu_reader_series(r, 1, &series), -EINVAL);
 	assert_int_equal(percpu_reader_counter(r, 1, &word), -EINVAL);
-	assert_int_equal(percpu_reader_level(r, 0, &level), -EINVAL);
+	assert_int_equal(percpu_reader_gauge(r, 0, &level), -EINVAL);
 	assert_int_equal(percpu_reader_when(r, 0, &word), -EINVAL);
 	assert_int_equal(percpu_reader_histogram(r, 0, &shot), -EINVAL);
 	assert_int_equal(percpu_reader_extrema(r, 0, &v, &v), -EINVAL);
 	assert_int_equal(percpu_reader_stats(r, 0, &word, 1), -EINVAL);
-	assert_int_equal(percpu_reader_owned(r, 0, &value, 1, &n), -EINVAL);
-	assert_int_equal(percpu_reader_fold(r, 0, PERCPU_OWNED_ALL, &v), -EINVAL);
+	assert_int_equal(percpu_reader_owned_each(r, 0, &value, 1, &n), -EINVAL);
+	assert_int_equal(percpu_reader_owned_fetch(r, 0, PERCPU_OWNED_ALL, &v), -EINVAL);
 	assert_int_equal(percpu_reader_number(r, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_reader_read(NULL), -EINVAL);
 	assert_int_equal(percpu_reader_count(NULL), 0);
@@ -635,11 +635,11 @@ static int ask(enum call call, size_t i)
 	case COUNTER:
 		return percpu_reader_counter(r, i, &answer.word);
 	case LEVEL:
-		return percpu_reader_level(r, i, &answer.level);
+		return percpu_reader_gauge(r, i, &answer.level);
 	case NUMBER:
 		return percpu_reader_number(r, i, &answer.number);
 	case FOLD:
-		return percpu_reader_fold(r, i, PERCPU_OWNED_ALL, &answer.number);
+		return percpu_reader_owned_fetch(r, i, PERCPU_OWNED_ALL, &answer.number);
 	case WHEN:
 		return percpu_reader_when(r, i, &answer.word);
 	case HISTOGRAM:
@@ -649,7 +649,7 @@ static int ask(enum call call, size_t i)
 	case STATS:
 		return percpu_reader_stats(r, i, &answer.word, 1);
 	case OWNED:
-		return percpu_reader_owned(r, i, &answer.value, 1, &n);
+		return percpu_reader_owned_each(r, i, &answer.value, 1, &n);
 	default:
 		return percpu_reader_cpus(r, i, &answer.number, 1);
 	}
@@ -734,10 +734,10 @@ static void answers_need_a_place(void **state)
 	assert_int_equal(percpu_reader_info(r, NULL), -EINVAL);
 	assert_int_equal(percpu_reader_series(r, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_reader_counter(r, 0, NULL), -EINVAL);
-	assert_int_equal(percpu_reader_level(r, 0, NULL), -EINVAL);
+	assert_int_equal(percpu_reader_gauge(r, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_reader_cpus(r, 0, NULL, 1), -EINVAL);
-	assert_int_equal(percpu_reader_fold(r, 0, PERCPU_OWNED_ALL, NULL), -EINVAL);
-	assert_int_equal(percpu_reader_fold(r, 4, PERCPU_OWNED_ALL, &v), -EINVAL);
+	assert_int_equal(percpu_reader_owned_fetch(r, 0, PERCPU_OWNED_ALL, NULL), -EINVAL);
+	assert_int_equal(percpu_reader_owned_fetch(r, 4, PERCPU_OWNED_ALL, &v), -EINVAL);
 	assert_int_equal(percpu_reader_histogram(r, 1, NULL), -EINVAL);
 	assert_int_equal(percpu_reader_extrema(r, 2, NULL, &v), -EINVAL);
 	assert_int_equal(percpu_reader_extrema(r, 2, &v, NULL), -EINVAL);
@@ -753,8 +753,9 @@ static void answers_need_a_place(void **state)
 	assert_int_equal(percpu_segment_owned_fgauge(s, METRIC("g"), PERCPU_OWNED_MIN, &fgauge), 0);
 	assert_int_equal(look(), 7);
 	assert_int_equal(percpu_reader_when(r, 4, NULL), -EINVAL);
-	assert_int_equal(percpu_reader_fold(r, 6, PERCPU_OWNED_ALL, NULL), -EINVAL);
-	assert_int_equal(percpu_reader_fold(r, 5, PERCPU_OWNED_ALL, &v), -ENODATA); /* unset */
+	assert_int_equal(percpu_reader_owned_fetch(r, 6, PERCPU_OWNED_ALL, NULL), -EINVAL);
+	assert_int_equal(percpu_reader_owned_fetch(r, 5, PERCPU_OWNED_ALL, &v),
+			 -ENODATA); /* unset */
 	assert_true(v == 77);
 }
 

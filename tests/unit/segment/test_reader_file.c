@@ -178,7 +178,7 @@ static void the_program_may_change_its_folder(void **state)
 	(void)counter("a_total");
 	assert_int_equal(chdir("/"), 0);
 	assert_int_equal(look(), 1);
-	assert_int_equal(percpu_reader_be_consistent(r), 0);
+	assert_int_equal(percpu_reader_set_consistent(r), 0);
 	assert_int_equal(look(), 1);
 	assert_int_equal(fchdir(here), 0);
 	assert_int_equal(close(here), 0);
@@ -249,7 +249,7 @@ static void a_closed_descriptor_is_told(void **state)
 			(void)dup2(fd, i);
 	assert_int_equal(take(), -EBADF);
 	assert_int_equal(percpu_reader_count(r), 0);
-	assert_int_equal(percpu_reader_be_consistent(r), -EBADF);
+	assert_int_equal(percpu_reader_set_consistent(r), -EBADF);
 	assert_string_equal(percpu_reader_error(r), "the program has closed the file's descriptor");
 	assert_null(r->live);
 	assert_int_equal(unlink(other), 0);
@@ -284,9 +284,9 @@ static void consistent_pictures_are_of_one_moment(void **state)
 	assert_int_equal(look(), 1);
 	assert_int_equal(percpu_reader_info(r, &info), 0);
 	assert_int_equal(info.consistent, 0);
-	assert_int_equal(percpu_reader_be_consistent(r), 0);
+	assert_int_equal(percpu_reader_set_consistent(r), 0);
 	assert_int_equal(percpu_reader_count(r), 0);
-	assert_int_equal(percpu_reader_be_consistent(r), 0);
+	assert_int_equal(percpu_reader_set_consistent(r), 0);
 	test_team_start(&team, 1, add_both, t);
 	for (unsigned i = 0; i < test_rounds(300); i++) {
 		if (take() != 0 || percpu_reader_stats(r, 0, out, FIELDS) != 0 ||
@@ -316,18 +316,18 @@ static void who_may_not_write_gets_plain_words(void **state)
 	percpu_reader_close(r);
 	fd = open(path, O_RDONLY);
 	assert_int_equal(percpu_reader_open_fd(fd, &r), 0);
-	assert_int_equal(percpu_reader_be_consistent(r), -EBADF);
+	assert_int_equal(percpu_reader_set_consistent(r), -EBADF);
 	assert_string_not_equal(percpu_reader_error(r), "");
 	assert_int_equal(look(), 1);
 	assert_int_equal(close(fd), 0);
 	percpu_reader_close(r);
 	assert_int_equal(percpu_reader_open(path, &r), 0);
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(percpu_reader_be_consistent(r), -ESTALE);
+	assert_int_equal(percpu_reader_set_consistent(r), -ESTALE);
 	percpu_segment_close(s);
 	assert_int_equal(percpu_segment_open(path, ALL, NULL, &s), 0);
-	assert_int_equal(percpu_reader_be_consistent(r), -ESTALE);
-	assert_int_equal(percpu_reader_be_consistent(NULL), -EINVAL);
+	assert_int_equal(percpu_reader_set_consistent(r), -ESTALE);
+	assert_int_equal(percpu_reader_set_consistent(NULL), -EINVAL);
 }
 
 int main(void)

@@ -233,11 +233,11 @@ static void where_records_were_is_forgotten(void **state)
 	assert_int_equal(percpu_owned_gauge_set(level, 5), 0);
 	good = *header(0);
 	end = s->control->end;
-	assert_int_equal(s->control_place, UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT);
+	assert_int_equal(s->control_key, UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT);
 	memset(header(0)->used, 0xff, sizeof(good.used));
 	memset(header(0)->starts, 0, sizeof(good.starts));
 	header(0)->starts[0] = 1;
-	s->control->block[1] = s->control_place;
+	s->control->block[1] = s->control_key;
 	s->control->end = PERCPU_SEGMENT_BLOCK + 8;
 	assert_int_equal(take(), 0);
 	memcpy(header(0)->used, good.used, sizeof(good.used));
@@ -247,7 +247,7 @@ static void where_records_were_is_forgotten(void **state)
 	assert_int_equal(percpu_owned_gauge_set(level, 6), 0);
 	assert_int_equal(take(), 0);
 	assert_int_equal(percpu_reader_count(r), 3);
-	assert_int_equal(percpu_reader_level(r, 2, &n), 0);
+	assert_int_equal(percpu_reader_gauge(r, 2, &n), 0);
 	assert_int_equal(n, 6);
 }
 

@@ -129,7 +129,7 @@ static uint64_t some_word(const struct percpu_block *of, size_t from, size_t to)
 	for (uint32_t lane = 0; lane < k->cpus; lane++)
 		for (size_t i = from; i < to; i += sizeof(uint64_t))
 			if (*(const uint64_t *)percpu_chunk_lane(k, lane, offset + i) != 0)
-				return percpu_reader_place(r, k->index, lane, offset + i);
+				return percpu_reader_file_offset(r, k->index, lane, offset + i);
 	return 0;
 }
 
@@ -225,8 +225,8 @@ static uint64_t bias_of(const void *object)
 {
 	const struct percpu_chunk *k = percpu_chunk_of(object);
 
-	return percpu_reader_place(r, k->index, 2 * r->cpus,
-				   (size_t)((const char *)object - k->base));
+	return percpu_reader_file_offset(r, k->index, 2 * r->cpus,
+					 (size_t)((const char *)object - k->base));
 }
 
 /* Declare counters whose biases change while they are read. Some are near their neighbors, but
@@ -434,7 +434,7 @@ static void each_moment_may_be_too_late(void **state)
 		no_time_is_told(fcounter);
 		no_time_is_told(fgauge);
 	}
-	assert_int_equal(percpu_reader_be_consistent(r), 0);
+	assert_int_equal(percpu_reader_set_consistent(r), 0);
 	no_time_is_told(b);
 }
 

@@ -89,8 +89,8 @@ static size_t look_before(const void *cell, uint32_t lane, void (*fn)(void))
 	const struct percpu_chunk *k = percpu_chunk_of(cell);
 
 	meanwhile = fn;
-	waits_where =
-		percpu_reader_place(r, k->index, lane, (size_t)((const char *)cell - k->base));
+	waits_where = percpu_reader_file_offset(r, k->index, lane,
+						(size_t)((const char *)cell - k->base));
 	assert_int_equal(take(), 0);
 	assert_int_equal(waits_where, 0);
 	return percpu_reader_count(r);
@@ -226,10 +226,10 @@ static void lanes_are_used_in_each_chunk(void **state)
 	assert_int_equal(count_of(2), 50);
 	if (!WIDE)
 		return;
-	assert_int_equal(percpu_reader_level(r, 3, &level), 0);
+	assert_int_equal(percpu_reader_gauge(r, 3, &level), 0);
 	assert_int_equal(level, 50);
 	assert_int_equal(look_when("reader: biases copied", set_last), 4);
-	assert_int_equal(percpu_reader_level(r, 3, &level), 0);
+	assert_int_equal(percpu_reader_gauge(r, 3, &level), 0);
 	assert_int_equal(level, 7);
 }
 
@@ -281,7 +281,7 @@ static void what_was_set_is_read_again(void **state)
 	assert_true(min == 9 && max == 9);
 	if (!WIDE)
 		return;
-	assert_int_equal(percpu_reader_level(r, 4, &level), 0);
+	assert_int_equal(percpu_reader_gauge(r, 4, &level), 0);
 	assert_int_equal(level, 1007);
 	assert_int_equal(percpu_reader_number(r, 5, &number), 0);
 	assert_true(number == 1007);
@@ -306,7 +306,7 @@ static void what_is_set_late_is_read_again(void **state)
 	skips = 1;
 	assert_int_equal(
 		look_before(gauge, 2 * percpu_chunk_of((const char *)gauge)->cpus, add_and_set), 3);
-	assert_int_equal(percpu_reader_level(r, 2, &level), 0);
+	assert_int_equal(percpu_reader_gauge(r, 2, &level), 0);
 	assert_int_equal(level, 7);
 }
 
@@ -351,12 +351,12 @@ static void expect_not_there(const void *object, void (*change)(void), size_t i)
 
 	always = true;
 	meanwhile = change;
-	waits_where = percpu_reader_place(r, k->index, 2 * k->cpus,
-					  (size_t)((const char *)object - k->base));
+	waits_where = percpu_reader_file_offset(r, k->index, 2 * k->cpus,
+						(size_t)((const char *)object - k->base));
 	assert_int_equal(take(), 0);
 	waits_where = 0;
 	assert_int_equal(percpu_reader_counter(r, i, &count), counts ? -EAGAIN : -EINVAL);
-	assert_int_equal(percpu_reader_level(r, i, &level), is_level ? -EAGAIN : -EINVAL);
+	assert_int_equal(percpu_reader_gauge(r, i, &level), is_level ? -EAGAIN : -EINVAL);
 	assert_int_equal(percpu_reader_number(r, i, &number), -EAGAIN);
 	assert_non_null(strstr(percpu_reader_error(r), "others changed"));
 	assert_true(count == 77 && level == 77 && number == 77);
@@ -531,7 +531,7 @@ static void statistics_that_are_none_any_more_are_missing(void **state)
 	(void)state;
 	assert_int_equal(percpu_segment_stats(s, METRIC("c_total"), &f, 0, &stats), 0);
 	percpu_stats_add(stats, 0, 1, 3);
-	assert_int_equal(percpu_reader_be_consistent(r), 0);
+	assert_int_equal(percpu_reader_set_consistent(r), 0);
 	meanwhile = spoil_chunk;
 	waits_when = "reader: biases copied";
 	assert_int_equal(percpu_reader_read(r), 0);
@@ -567,11 +567,11 @@ static void declare_one(void)
 static void what_was_declared_meanwhile_is_whole(void **state)
 {
 	const struct percpu_chunk *k =
-		s->region->chunks->at[(s->control_place >> PERCPU_KEY_CHUNK_SHIFT) - 1];
+		s->region->chunks->at[(s->control_key >> PERCPU_KEY_CHUNK_SHIFT) - 1];
 
 	(void)state;
 	assert_int_equal(
-		look_before(k->base + s->control_place % (UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT),
+		look_before(k->base + s->control_key % (UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT),
 			    2 * k->cpus, declare_one),
 		3);
 	assert_int_equal(info_of().pending, 0);
@@ -726,7 +726,8 @@ static void what_is_tried_again_is_not_told(void **state)
 	assert_ptr_equal(meanwhile, mend_header);
 	assert_string_equal(percpu_reader_error(other), "");
 	meanwhile = lengthen;
-	waits_where = percpu_reader_place(r, k->index, 2 * r->cpus, (size_t)(r->cell - k->base));
+	waits_where =
+		percpu_reader_file_offset(r, k->index, 2 * r->cpus, (size_t)(r->cell - k->base));
 	assert_int_equal(percpu_reader_read(other), 0);
 	assert_int_equal(waits_where, 0);
 	assert_int_equal(s->control->end, end);
@@ -828,7 +829,7 @@ static void look_at_what_is_left(size_t n)
 		assert_int_equal(percpu_reader_stats(r, n - 1, out, 2), 0);
 		assert_int_equal(out[0], 1000 * (i + 1) + 5 * i);
 		assert_int_equal(out[1], 1000 * (i + 1) + 5 * i);
-		assert_int_equal(percpu_journal_settle(stats->block.chunk, 0), 0);
+		assert_int_equal(percpu_journal_recover(stats->block.chunk, 0), 0);
 	}
 }
 

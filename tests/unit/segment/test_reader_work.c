@@ -59,7 +59,7 @@ static uint64_t place_of_control(void)
 {
 	const struct percpu_chunk *k = percpu_chunk_of(r->cell);
 
-	return percpu_reader_place(r, k->index, 2 * r->cpus, (size_t)(r->cell - k->base));
+	return percpu_reader_file_offset(r, k->index, 2 * r->cpus, (size_t)(r->cell - k->base));
 }
 
 /* The word at this place differs each time it is read, while changed values are read again. If
@@ -186,11 +186,11 @@ static int make_large(void **state)
 	test_unpin(0);
 	assert_int_equal(percpu_reader_open(path, &r), 0);
 	for (unsigned i = 0; i < HISTOGRAMS; i++)
-		bias_of[i] = percpu_reader_place(r, histogram[i]->block.chunk->index,
-						 2 * s->region->cpus,
-						 (size_t)((char *)histogram[i]->block.base -
-							  histogram[i]->block.chunk->base) +
-							 PERCPU_HISTOGRAM_HEAD);
+		bias_of[i] = percpu_reader_file_offset(r, histogram[i]->block.chunk->index,
+						       2 * s->region->cpus,
+						       (size_t)((char *)histogram[i]->block.base -
+								histogram[i]->block.chunk->base) +
+							       PERCPU_HISTOGRAM_HEAD);
 	return 0;
 }
 
@@ -429,9 +429,9 @@ static uint64_t cells_of(unsigned i, uint32_t lane)
 {
 	const struct percpu_block *b = &histogram[i]->block;
 
-	return percpu_reader_place(r, b->chunk->index, lane,
-				   (size_t)((char *)b->base - b->chunk->base) +
-					   PERCPU_HISTOGRAM_HEAD);
+	return percpu_reader_file_offset(r, b->chunk->index, lane,
+					 (size_t)((char *)b->base - b->chunk->base) +
+						 PERCPU_HISTOGRAM_HEAD);
 }
 
 /* Biases change all the time, without or with words that change together in a lane. */
@@ -638,7 +638,8 @@ static uint64_t counters_in(uint32_t lane)
 {
 	const struct percpu_chunk *k = percpu_chunk_of((const char *)first_counter);
 
-	return percpu_reader_place(r, k->index, lane, (size_t)((char *)first_counter - k->base));
+	return percpu_reader_file_offset(r, k->index, lane,
+					 (size_t)((char *)first_counter - k->base));
 }
 
 /* When the time is over, values that were read have an answer: histograms, and the counters
@@ -714,10 +715,11 @@ static void make_long(void)
 
 static uint64_t block_at(unsigned i)
 {
-	const uint64_t key = s->control->block[i] & PERCPU_KEY_PLACE;
+	const uint64_t key = s->control->block[i] & PERCPU_KEY_CELL;
 
-	return percpu_reader_place(r, (uint32_t)((key >> PERCPU_KEY_CHUNK_SHIFT) - 1), 2 * r->cpus,
-				   key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1));
+	return percpu_reader_file_offset(r, (uint32_t)((key >> PERCPU_KEY_CHUNK_SHIFT) - 1),
+					 2 * r->cpus,
+					 key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1));
 }
 
 static void long_list_is(size_t n, const char *first)
@@ -905,7 +907,7 @@ static void objects_within_those_listed_cut_nothing_off(void **state)
 	first->key = percpu_fgauge_key(f);
 	second->kind = PERCPU_METRIC_GAUGE;
 	second->key = (uint64_t)PERCPU_KIND_GAUGE << PERCPU_KEY_KIND_SHIFT |
-		      ((first->key & PERCPU_KEY_PLACE) + sizeof(struct percpu_pair_value));
+		      ((first->key & PERCPU_KEY_CELL) + sizeof(struct percpu_pair_value));
 	((char *)(first + 1))[first->name - 1] = 'k'; /* only a counter is a total */
 	((char *)(second + 1))[second->name - 1] = 'k';
 	in_time = 2;
@@ -966,8 +968,8 @@ static void chunks_are_not_looked_at_when_it_is_late(void **state)
 	for (unsigned i = 0; i + 1 < MORE; i++) {
 		k = percpu_chunk_of((const char *)c[i]);
 		behind = 0;
-		late_at = percpu_reader_place(r, k->index, 2 * r->cpus,
-					      (size_t)((const char *)c[i] - k->base));
+		late_at = percpu_reader_file_offset(r, k->index, 2 * r->cpus,
+						    (size_t)((const char *)c[i] - k->base));
 		e = take();
 		assert_int_equal(behind, 0);
 		assert_int_equal(e, -EAGAIN);

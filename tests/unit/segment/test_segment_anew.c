@@ -455,7 +455,7 @@ static void starts_are_those_of_their_generation(void **state)
 	const struct percpu_segment_time *t;
 	struct percpu_counter *c = NULL;
 	uint64_t generation = 1;
-	struct percpu_moment m;
+	struct percpu_segment_start m;
 	int e;
 
 	(void)state;
@@ -493,7 +493,7 @@ static void objects_that_are_not_there_are_left(void **state)
 	for (unsigned i = 0; i < n; i++, at += r->size) {
 		r = percpu_directory_at(s, at);
 		key[i] = r->key;
-		r->key = i % 2 == 0 ? UINT64_MAX : s->control_place;
+		r->key = i % 2 == 0 ? UINT64_MAX : s->control_key;
 	}
 	percpu_segment_close(open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
 	assert_int_equal(s->control->generation, 2);
@@ -547,7 +547,7 @@ static void begin_one_more(void)
 
 static void looks_for_starts_do_not_last_for_ever(void **state)
 {
-	struct percpu_moment m;
+	struct percpu_segment_start m;
 
 	(void)state;
 	late = open_with(ALL);

@@ -260,7 +260,7 @@ static void other_objects_are_no_gauges(void **state)
 			 0);
 	r = record_of("owned");
 	there = r->key;
-	r->key = s->control_place;
+	r->key = s->control_key;
 	refused(percpu_segment_owned_fgauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &none), -EEXIST,
 		"owned: what it was created with differs from what was asked for");
 	assert_null(none);
@@ -424,7 +424,7 @@ static void *look(void *fails)
 	bool said;
 
 	percpu_process_lock();
-	(void)percpu_record_number(true);
+	(void)percpu_thread_number(true);
 	percpu_process_unlock();
 	before = percpu_segment_error(s);
 	said = *before != '\0';

@@ -225,7 +225,7 @@ static void keys_of_other_objects_are_refused(void **state)
 	assert_int_equal(count_in(t, "b_total"), -EEXIST);
 	second()->key = UINT64_MAX;
 	assert_int_equal(count_in(t, "b_total"), -EEXIST);
-	second()->key = s->control_place;
+	second()->key = s->control_key;
 	assert_int_equal(count_in(t, "b_total"), -EEXIST);
 	second()->kind = PERCPU_METRIC_HISTOGRAM;
 	assert_int_equal(percpu_segment_histogram(t, METRIC("b_total"), NULL, &none), -EINVAL);

@@ -185,12 +185,12 @@ static void consistent_readers_open_files_of_others(void **state)
 	percpu_segment_close(s);
 	give_away();
 	assert_int_equal(percpu_reader_open(path, &r), 0);
-	assert_int_equal(percpu_reader_be_consistent(r), 0);
+	assert_int_equal(percpu_reader_set_consistent(r), 0);
 	percpu_reader_close(r);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(percpu_reader_open_fd(fd, &r), 0);
-	assert_int_equal(percpu_reader_be_consistent(r), 0);
+	assert_int_equal(percpu_reader_set_consistent(r), 0);
 	percpu_reader_close(r);
 	close(fd);
 	assert_int_equal(unlink(path), 0);
