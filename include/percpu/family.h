@@ -43,9 +43,9 @@ struct percpu_family;
  * failed.
  *
  * The space of series that are removed after this call is not used again until the process calls
- * percpu_segment_release_removed(), closes the segment, calls exec, or ends. For that the process maps a
- * page of the file without access, which takes no memory. This needs /proc, and permission to open
- * the file again.
+ * percpu_segment_release_removed(), closes the segment, calls exec, or ends. For that the process
+ * maps a page of the file without access, which takes no memory. This needs /proc, and permission
+ * to open the file again.
  *
  * Returns 0, or
  *	-EINVAL	a NULL; a cap that is 0 or above PERCPU_FAMILY_CAP; label_values or ret that is
@@ -126,8 +126,8 @@ PERCPU_API uint64_t percpu_segment_removals(const struct percpu_segment *s);
 
 /**
  * Remove the series with these values. Later calls with these values get a new series, which begins
- * at 0. Old handles stay valid until their process calls percpu_segment_release_removed() or closes the
- * segment; counts added through them are dropped.
+ * at 0. Old handles stay valid until their process calls percpu_segment_release_removed() or closes
+ * the segment; counts added through them are dropped.
  *
  * Returns 0, or
  *	-ENOENT	there is no such series

@@ -113,7 +113,7 @@ static int find_window(struct percpu_lwbufs *f, uint64_t page, struct percpu_win
 			__atomic_fetch_add(&f->shown, 1, __ATOMIC_RELAXED);
 		else if (percpu_window_excess(f) != 0)
 			w = percpu_window_evict(f, page);
-		if (w == NULL)
+		if (e != 0 && w == NULL)
 			return e;
 	}
 	*ret = w;

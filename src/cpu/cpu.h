@@ -227,7 +227,7 @@ void percpu_verdict_announce(enum percpu_selftest found);
 /** Before a fork, let parent and children share the results of their self-tests. */
 void percpu_verdict_share(void);
 
-/* thread_local.c: the library's record of a thread */
+/* thread_local.c: the library's struct of a thread */
 
 enum percpu_thread_state {
 	PERCPU_THREAD_FRESH,	  /* not looked at yet */
@@ -250,18 +250,18 @@ struct percpu_thread {
 	struct percpu_rseq *area;	/* the value of percpu_self while shared is 0 */
 	struct percpu_rseq *registered; /* the area that the kernel confirmed */
 	enum percpu_thread_state state;
-	unsigned shared;			 /* tasks that use this record besides its thread */
+	unsigned shared;			 /* tasks that use this struct besides its thread */
 	const struct percpu_thread_call *within; /* see percpu_thread_enter_call() */
 	struct percpu_rseq own;			 /* registered if libc has no area */
 	struct percpu_rseq none; /* for percpu_self while the thread runs no sequences */
 };
 
-/** Return the calling thread's record. If it cannot have one, return the common record, whose
+/** Return the calling thread's struct. If it cannot have one, return the common struct, whose
  *  state is "unable". */
 struct percpu_thread *percpu_thread(void);
 
 /** Note that the calling thread runs a function of the program for this object, until
- *  percpu_thread_leave_call(). The common record does not note it. */
+ *  percpu_thread_leave_call(). The common struct does not note it. */
 void percpu_thread_enter_call(struct percpu_thread_call *w, const void *object);
 
 /** Note that the function has returned. */
@@ -271,16 +271,16 @@ void percpu_thread_leave_call(const struct percpu_thread_call *w);
 bool percpu_thread_is_in_call(const void *object);
 
 /** Return the thread's number, which no later thread has; 0: none. If make is set, and the
- *  thread has no number, it gets one. That fails if it has the common record, and there is no
+ *  thread has no number, it gets one. That fails if it has the common struct, and there is no
  *  key or memory for a number. With make set, the caller has the process lock. A child of fork
  *  has the number of the thread that forked. */
 uint64_t percpu_thread_number(bool make);
 
-/** Prepare records. Called once, before the first registration. detach will be called for each
- *  kept record when its thread ends. Returns whether threads can have records. */
+/** Prepare structs. Called once, before the first registration. detach will be called for each
+ *  kept struct when its thread ends. Returns whether threads can have structs. */
 bool percpu_thread_key_init(void (*detach)(struct percpu_thread *));
 
-/** Keep the record, so that it is detached when the thread ends. Returns whether that is
+/** Keep the struct, so that it is detached when the thread ends. Returns whether that is
  *  possible. */
 bool percpu_thread_keep(struct percpu_thread *r);
 
@@ -313,7 +313,7 @@ int percpu_visit(unsigned first, unsigned end, percpu_visit_fn *fn, void *arg, u
 
 /* thread.c */
 
-/** Undo the registration of the calling thread, which is about to end and has the record r. */
+/** Undo the registration of the calling thread, which is about to end and has the struct r. */
 void percpu_thread_unregister(struct percpu_thread *r);
 
 /** Prepare registration, and fill in the rseq part of the status. Called once. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * thread_local.c - the library's record of each thread.
+ * thread_local.c - the library's struct of each thread.
  *
- * In a program that is linked with the library, the record of each thread is in thread-local
+ * In a program that is linked with the library, the struct of each thread is in thread-local
  * storage, at a distance from the thread pointer that is fixed when the program starts.
  *
  * A library that is loaded late, by dlopen(), may get no such storage: musl refuses it, and
  * glibc has about 1.6 KB for all libraries. glibc allocates the other kind of thread-local
  * storage with malloc() at a thread's first access, which may be in a signal
  * handler that has interrupted malloc(). So with PERCPU_LATE the library has no
- * thread-local storage. Each thread's record is a mapping, and a thread-specific key has its
+ * thread-local storage. Each thread's struct is a mapping, and a thread-specific key has its
  * address as value. pthread_getspecific() can be called in signal handlers.
  */
 #define _GNU_SOURCE
@@ -19,8 +19,8 @@
 
 #include "cpu.h"
 
-/* The function to call when a thread ends: see percpu_thread_key_init(). Constant once percpu_init()
- * is done. */
+/* The function to call when a thread ends: see percpu_thread_key_init(). Constant once
+ * percpu_init() is done. */
 static void (*at_end)(struct percpu_thread *);
 
 #ifdef PERCPU_LATE
@@ -38,7 +38,7 @@ static void (*at_end)(struct percpu_thread *);
 static pthread_key_t key = PERCPU_NO_KEY;
 extern pthread_key_t percpu_key __attribute__((alias("key")));
 
-/* The common record, for all threads that cannot have one of their own. These threads change
+/* The common struct, for all threads that cannot have one of their own. These threads change
  * only `shared` in it, which has no effect in this state. */
 static struct percpu_thread unable = {
 	.self = &unable.none,
@@ -99,7 +99,7 @@ bool percpu_thread_keep(struct percpu_thread *r)
 	return !is_common(r);
 }
 
-static struct percpu_thread *map_record(void)
+static struct percpu_thread *map_struct(void)
 {
 	struct percpu_thread *r =
 		mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -111,7 +111,7 @@ static struct percpu_thread *map_record(void)
 	return r;
 }
 
-static struct percpu_thread *make_record(void)
+static struct percpu_thread *make_struct(void)
 {
 	struct percpu_thread *r;
 	int saved = errno;
@@ -121,7 +121,7 @@ static struct percpu_thread *make_record(void)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	r = pthread_getspecific(key);
 	if (r == NULL) {
-		r = map_record();
+		r = map_struct();
 		pthread_setspecific(key, r);
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -136,10 +136,10 @@ struct percpu_thread *percpu_thread(void)
 	if (key == PERCPU_NO_KEY)
 		return &unable;
 	r = pthread_getspecific(key);
-	return percpu_likely(r != NULL) ? r : make_record();
+	return percpu_likely(r != NULL) ? r : make_struct();
 }
 
-/* The key whose values are the numbers of threads that have the common record. For these values
+/* The key whose values are the numbers of threads that have the common struct. For these values
  * glibc may call malloc(). The process lock protects the key until it is created. */
 static pthread_key_t number_key = PERCPU_NO_KEY;
 
@@ -150,7 +150,7 @@ static uint64_t common_number(void)
 	return k != PERCPU_NO_KEY ? (uintptr_t)pthread_getspecific(k) : 0;
 }
 
-/* Set the number of a thread that has the common record. Returns whether that succeeded. */
+/* Set the number of a thread that has the common struct. Returns whether that succeeded. */
 static bool set_common_number(uint64_t number)
 {
 	pthread_key_t k = number_key;
@@ -250,7 +250,7 @@ struct percpu_thread *percpu_thread(void)
 	return &thread;
 }
 
-/* The thread's number. It is not in the record, whose size is a multiple of its alignment. */
+/* The thread's number. It is not in the struct, whose size is a multiple of its alignment. */
 static __thread uint64_t number __attribute__((tls_model("initial-exec")));
 
 static uint64_t thread_number(void)

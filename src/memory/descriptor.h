@@ -48,8 +48,8 @@ int percpu_descriptor_lock(const struct percpu_region *r, uint64_t byte);
 /** Unlock the byte. */
 void percpu_descriptor_unlock(const struct percpu_region *r, uint64_t byte);
 
-/** Lock the byte to read until percpu_descriptor_unlock_mapped(), or until this address space, and all
- *  that forks have made of it, are gone. This keeps no descriptor. Returns 0 or -errno. */
+/** Lock the byte to read until percpu_descriptor_unlock_mapped(), or until this address space, and
+ *  all that forks have made of it, are gone. This keeps no descriptor. Returns 0 or -errno. */
 int percpu_descriptor_lock_mapped(const struct percpu_region *r, uint64_t byte, void **ret);
 
 /** Undo percpu_descriptor_lock_mapped(); NULL is fine. */

@@ -74,10 +74,10 @@ struct percpu_directory_state {
 };
 
 struct percpu_reader {
-	int fd;	    /* descriptor of the file; valid during a call */
-	char *path; /* NULL: opened by a descriptor */
+	int fd;	       /* descriptor of the file; valid during a call */
+	uint32_t cpus; /* lanes of the file */
+	char *path;    /* NULL: opened by a descriptor */
 	uint64_t chunk_size;
-	uint32_t cpus;		     /* lanes of the file */
 	struct percpu_segment *s;    /* the segment in the image */
 	struct percpu_segment *live; /* the mapped segment, if pictures are consistent; or NULL */
 	unsigned char *first;	     /* buffer for bytes of a lane */
@@ -90,13 +90,13 @@ struct percpu_reader {
 	uint64_t deadline;   /* of this picture; 0: none */
 	bool late;	     /* the deadline has passed */
 	bool skips;	     /* lanes are searched for data first, and holes are not read */
+	bool repeats;	     /* values are being read again */
 	int seeks;	     /* the descriptor for the search; -1: none */
 	uint64_t has;	     /* bytes of data in the file */
 	uint64_t cost;	     /* cost of all reads for the picture */
 	uint64_t lanes;	     /* part of cost: lanes that were read without a search for data */
 	uint64_t before;     /* cost without again, up to when the picture was last begun */
 	uint64_t again;	 /* part of cost: values read again because other processes changed them */
-	bool repeats;	 /* values are being read again */
 	uint64_t looked; /* cost of looking at records; not a part of cost */
 	uint64_t begun;	 /* cost + looked - again when the picture was last begun */
 	uint64_t whole;	 /* the same sum for one picture; the highest that is known */

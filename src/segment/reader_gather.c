@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reader_gather.c - what the CPUs have counted. Each lane is read into the same buffer, and added to
- * the one lane of the image.
+ * reader_gather.c - what the CPUs have counted. Each lane is read into the same buffer, and added
+ * to the one lane of the image.
  *
  * A word of the file is read whole. Words that change together are read twice: if both copies are
  * the same, the words are of one moment. After the lanes, the bias lane is read again: a thread

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record_anchor.c - the place of a declared metric's record: where it is, or where it will be written.
- * reuse.c has the states of a record.
+ * record_anchor.c - the place of a declared metric's record: where it is, or where it will be
+ * written. reuse.c has the states of a record.
  */
 #include <string.h>
 
@@ -190,9 +190,9 @@ static void announce_record_callback(struct percpu_anchor *at)
 	PERCPU_STEP("segment: record announced");
 }
 
-/* Let choose_record_callback() look again under the lock: a record without an object may be removed before
- * it gets one. In a full family take no lock. Return -EAGAIN once, so that removed series are
- * freed, and after that -ENOSPC. */
+/* Let choose_record_callback() look again under the lock: a record without an object may be removed
+ * before it gets one. In a full family take no lock. Return -EAGAIN once, so that removed series
+ * are freed, and after that -ENOSPC. */
 int percpu_directory_anchor(struct percpu_declaring *d)
 {
 	int e = percpu_directory_refresh(d->s);

@@ -15,16 +15,17 @@
  * A family's record has FAMILY in place of IN_USE, and an object of unused bytes. Only series of
  * families are removed, and no overflow is.
  *
- *	from     to       function                what it stores
- *	none     named    write_record()          the record, in record_anchor.c; the object is then created
- *	                  announce_record_callback()       end
- *	free     named    percpu_reuse_rewrite()  the record; the object was created before
- *	named    used     anchor_key()            key, in memory/block.c
- *	used     removed  remove_record()         removal, state, control->removals
- *	named    emptied  remove_record()         the same
- *	removed  emptied  free_series()           key, by percpu_anchor_free(), which then frees the
- *	                                          object
- *	emptied  free     free_record()           state
+ *	from     to       function                    what it stores
+ *	none     named    write_record()              the record, in record_anchor.c; its object
+ *	                                              is created later
+ *	                  announce_record_callback()  end
+ *	free     named    percpu_reuse_rewrite()      the record; the object was created before
+ *	named    used     anchor_key()                key, in memory/block.c
+ *	used     removed  remove_record()             removal, state, control->removals
+ *	named    emptied  remove_record()             the same
+ *	removed  emptied  free_series()               key, by percpu_anchor_free(), which then
+ *	                                              frees the object
+ *	emptied  free     free_record()               state
  *
  * A removed record keeps its object until no process can have a handle of it any more (epoch.c).
  * remove_record(), percpu_reuse_rewrite() and free_record() increment control->changes before and
@@ -46,8 +47,8 @@
  *
  *	A  percpu_creation_recover() clears the note of an object that was being created or freed,
  *	   and frees the object unless its key is stored. percpu_region_lock() calls it.
- *	B  percpu_changes_recover() makes control->changes even. lock_directory() and choose_record_callback()
- *	   call it with the lock held.
+ *	B  percpu_changes_recover() makes control->changes even. lock_directory() and
+ *	   choose_record_callback() call it with the lock held.
  *
  * The next process that declares a named series creates its object. When room is needed,
  * percpu_reuse_free() goes on with removed and emptied records, and frees named series of families.

@@ -80,8 +80,9 @@ struct percpu_segment {
 	uint64_t control_key; /* key of the control, of kind 0 */
 	uint64_t boot;	      /* percpu_segment_boot() */
 	uint64_t seed; /* for hashes; secret, so no other process can choose names that collide */
-	char *block[PERCPU_SEGMENT_BLOCKS];    /* blocks of records; atomic; NULL: not looked up */
-	uint64_t place[PERCPU_SEGMENT_BLOCKS]; /* keys of these, of kind 0; stored before block */
+	char *block[PERCPU_SEGMENT_BLOCKS]; /* blocks of records; atomic; NULL: not looked up */
+	uint64_t block_key
+		[PERCPU_SEGMENT_BLOCKS]; /* keys of these, of kind 0; stored before block */
 
 	/* The process lock protects these. */
 	struct percpu_series_table series;   /* found by name and values of labels */
@@ -205,7 +206,7 @@ int percpu_fields_compare(const struct percpu_record_copy *there,
 
 /* series.c: tables */
 
-/** Add a place to a list. Returns 0 or -ENOMEM. */
+/** Add a record to a list. Returns 0 or -ENOMEM. */
 int percpu_record_list_add(struct percpu_record_list *l, const struct percpu_listed_record *p);
 
 /** Return the tables of the segment, and leave empty ones there. */

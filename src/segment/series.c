@@ -177,7 +177,8 @@ void percpu_tables_free(const struct percpu_tables *t)
 	free(t->spare.at);
 }
 
-/* Keep the handle of a removed series until percpu_segment_release_removed() says that no thread has it. */
+/* Keep the handle of a removed series until percpu_segment_release_removed() says that no thread
+ * has it. */
 static int retire_handle(struct percpu_segment *s, const struct percpu_series_slot *was)
 {
 	const struct percpu_segment_record *r = percpu_directory_at(s, was->at - 1);

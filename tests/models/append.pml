@@ -22,7 +22,7 @@
  * Bug BUG_KEY_FIRST: the key is stored before the object is complete
  * Bug BUG_NO_LOOK: the lock holder does not look again whether the metric is there
  * Bug BUG_NO_NOTE: it is not noted which object is being created
- * Bug BUG_NO_SETTLE: the process that takes the lock does not free what was being created
+ * Bug BUG_NO_RECOVER: the process that takes the lock does not free what was being created
  * Bug BUG_BIAS_FIRST: a reader copies objects before records
  */
 #define NONE 0
@@ -38,12 +38,12 @@ byte lock;
 bool dead[4];
 byte ended;
 
-/* src/memory/root.c: percpu_creation_recover(), settle_note() */
+/* src/memory/root.c: percpu_creation_recover(), recover_note() */
 inline recover()
 {
 	if
 	:: noted != NONE ->
-#ifndef BUG_NO_SETTLE
+#ifndef BUG_NO_RECOVER
 		if
 		:: key[noted_at] != noted -> atomic { used[noted] = false; complete[noted] = false }
 		:: else

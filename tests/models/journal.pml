@@ -24,7 +24,7 @@
  * Bug BUG_NO_REDO: the process that takes the lock over does not complete the change
  * Bug BUG_NO_LOOK: a reader does not look at turn again
  * Bug BUG_NO_OVERLAY in only: a reader without the lock takes the words while turn is odd
- * Bug BUG_NO_SETTLE in freed: words are freed with a change of them written down
+ * Bug BUG_NO_RECOVER in freed: words are freed with a change of them written down
  */
 #define WORDS 2
 #define NOBODY 0
@@ -205,7 +205,7 @@ proctype freeing(byte me; byte at)
 	byte i;
 
 	gone[2]; /* wait for the last user of the words */
-#ifndef BUG_NO_SETTLE
+#ifndef BUG_NO_RECOVER
 	/* src/memory/journal.c: percpu_journal_recover() */
 	if
 	:: turn & 1 -> lock_journal(me, i); unlock(me)

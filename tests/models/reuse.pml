@@ -8,9 +8,9 @@
  * order. An epoch is a lock on a byte of the file, which the kernel knows at once.
  *
  * Holds: a process never counts by a handle in cells that belong to another series by then, if
- * after percpu_segment_release_removed() it uses no earlier handle. A series that is found is found as a
- * whole, and its removal was not counted before. A series of which no process can have a handle is
- * freed in the end, whichever processes were killed.
+ * after percpu_segment_release_removed() it uses no earlier handle. A series that is found is found
+ * as a whole, and its removal was not counted before. A series of which no process can have a
+ * handle is freed in the end, whichever processes were killed.
  *
  * Bounds: one record, one object. One process, which has tables, takes an epoch, resolves the
  * series three times and counts by the handle, and says in between that it has none. One process
@@ -21,9 +21,9 @@
  * Bug BUG_NO_EPOCH: a process frees without asking for the epochs held
  * Bug BUG_EPOCH_LATE: a series is looked up before the epoch is taken
  * Bug BUG_RENEW_EARLY: the new epoch has the removals that are counted after the look
- * Bug BUG_NO_SETTLE: the lock holder does not count the removal of a killed process
+ * Bug BUG_NO_RECOVER: the lock holder does not count the removal of a killed process
  * Bug BUG_TABLES_AMID: tables that were made during a removal stay valid until the change is over
- * Bug BUG_SETTLE_BY_TABLES: such tables say whether the removal of a killed process had begun
+ * Bug BUG_RECOVER_BY_TABLES: such tables say whether the removal of a killed process had begun
  */
 #define NONE 255
 #define USER 1
@@ -52,7 +52,7 @@ inline lock_directory(me)
 	atomic { lock == 0 -> lock = me };
 	if
 	:: changes & 1 ->
-#ifdef BUG_SETTLE_BY_TABLES
+#ifdef BUG_RECOVER_BY_TABLES
 		if
 		:: me == USER && entered_at == changes
 		:: else -> entered_removal = (state == REMOVED -> removal : 0)
@@ -61,7 +61,7 @@ inline lock_directory(me)
 		:: entered_removal == removals + 1 -> removals = entered_removal
 		:: else
 		fi;
-#elif !defined(BUG_NO_SETTLE)
+#elif !defined(BUG_NO_RECOVER)
 		if
 		:: state == REMOVED && removal == removals + 1 -> removals = removal
 		:: else
@@ -78,8 +78,8 @@ inline unlock()
 	lock = 0
 }
 
-/* src/segment/epoch.c: settled_removals() src/segment/reuse.c: percpu_reuse_await_change() */
-inline settled_removals(me)
+/* src/segment/epoch.c: await_removals() src/segment/reuse.c: percpu_reuse_await_change() */
+inline await_removals(me)
 {
 	if
 	:: changes & 1 -> lock_directory(me); unlock()
@@ -154,20 +154,20 @@ proctype user()
 
 #ifdef BUG_EPOCH_LATE
 	look_up();
-	settled_removals(USER);
+	await_removals(USER);
 	epoch = now;
 #else
-	settled_removals(USER);
+	await_removals(USER);
 	epoch = now;
 	look_up();
 #endif
 	count();
 	look_up();
 	count();
-	settled_removals(USER);
+	await_removals(USER);
 #ifdef BUG_RENEW_EARLY
 	look_up();
-	settled_removals(USER);
+	await_removals(USER);
 	epoch = now;
 	count();
 #else
@@ -221,7 +221,8 @@ inline free(me)
 	unlock()
 }
 
-/* src/segment/reuse.c: percpu_reuse_rewrite(), store_record() src/segment/record_anchor.c: choose_spare()
+/* src/segment/reuse.c: percpu_reuse_rewrite(), store_record()
+   src/segment/record_anchor.c: choose_spare()
  * src/memory/block.c: create_at() */
 inline rewrite(me, new)
 {

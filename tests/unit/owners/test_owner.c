@@ -1102,7 +1102,7 @@ static void descriptors_are_closed_on_exec_and_given_back(void **state)
 /* What a region that is made needs for owners, it keeps from the start. */
 static void new_regions_have_owners(void **state)
 {
-	const unsigned flags = OWNERS_FLAGS | PERCPU_REGION_CREATE | PERCPU_REGION_EXCL;
+	const unsigned flags = OWNERS_FLAGS | PERCPU_REGION_EXCL;
 	struct test_holding before = test_holding_now();
 
 	(void)state;

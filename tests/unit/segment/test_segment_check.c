@@ -523,18 +523,12 @@ static int fault_elsewhere(void *arg)
 static void other_faults_are_passed_on(void **state)
 {
 	static const int status[FAULTS] = {
-		[FAULT_BY_DEFAULT] = SIGSEGV,
-		[FAULT_HANDLED] = 3 << 8,
-		[FAULT_HANDLED_WITH_ADDRESS] = 4 << 8,
-		[FAULT_HANDLED_ONCE] = SIGSEGV,
-		[FAULT_HANDLED_AGAIN] = 7 << 8,
-		[FAULT_HANDLED_ON_STACK] = 8 << 8,
-		[FAULT_HANDLED_BESIDE_STACK] = 8 << 8,
-		[FAULT_IGNORED] = SIGSEGV,
-		[FAULT_WHERE_IT_WRITES] = SIGSEGV,
-		[SENT_HANDLED] = 3 << 8,
-		[SENT_BY_DEFAULT] = SIGSEGV,
-		[SENT_IGNORED] = 6 << 8,
+		[FAULT_BY_DEFAULT] = SIGSEGV,	       [FAULT_HANDLED] = 3 << 8,
+		[FAULT_HANDLED_WITH_ADDRESS] = 4 << 8, [FAULT_HANDLED_ONCE] = SIGSEGV,
+		[FAULT_HANDLED_AGAIN] = 7 << 8,	       [FAULT_HANDLED_ON_STACK] = 8 << 8,
+		[FAULT_HANDLED_BESIDE_STACK] = 8 << 8, [FAULT_IGNORED] = SIGSEGV,
+		[FAULT_WHERE_IT_WRITES] = SIGSEGV,     [SENT_HANDLED] = 3 << 8,
+		[SENT_BY_DEFAULT] = SIGSEGV,	       [SENT_IGNORED] = 6 << 8,
 	};
 	char said[1024];
 
