@@ -222,7 +222,7 @@ inline free(me)
 }
 
 /* src/segment/reuse.c: percpu_reuse_rewrite(), store_record()
-   src/segment/record_anchor.c: choose_spare()
+ * src/segment/record_anchor.c: choose_spare()
  * src/memory/block.c: create_at() */
 inline rewrite(me, new)
 {
